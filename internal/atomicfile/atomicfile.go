@@ -1,0 +1,243 @@
+// Package atomicfile replaces files whole: whoever opens the path sees the
+// old content or the new, never a part of either.
+//
+// Three ways to do so differ in what they promise after a power cut. [Write]
+// is for what a user decided: once it returns, the new content is on the disk.
+// [WriteUnsynced] is for what can be learned again: it costs no wait for the
+// disk, and promises nothing for a power cut. [Create] is for documents that
+// are written piece by piece and may be given up halfway.
+//
+// Temporary files lie in the directory of the file that they replace, so that
+// the rename never crosses file systems; their names begin with a dot (see
+// [IsTemp]). On an error nothing of them is left; a process that is killed may
+// leave one.
+//
+// A symbolic link at the path is itself replaced by Write and WriteUnsynced,
+// never followed; a caller who must not write outside a directory checks the
+// directories on the way. All functions are safe for concurrent use: of
+// several writers to one path, one wins.
+package atomicfile
+
+import (
+	"errors"
+	"io"
+	"io/fs"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"github.com/google/renameio/v2"
+)
+
+// perm is what a new file may have; the umask takes its part of it.
+const perm fs.FileMode = 0o666
+
+// Write replaces the file at path by one with data in it, atomically and
+// durably: the file and then its directory are synced before it returns. The
+// permissions are those of the file that is replaced, else 0666 less the
+// umask. The directory must exist.
+//
+// An error means that the old content is still there, with one exception: when
+// only the sync of the directory failed, the new content is in place, but may
+// be the old again after a power cut.
+func Write(path string, data []byte) error {
+	dir := filepath.Dir(path)
+	f, err := renameio.NewPendingFile(path, renameio.WithTempDir(dir),
+		renameio.WithPermissions(perm), renameio.WithExistingPermissions())
+	if err != nil {
+		return err
+	}
+	defer f.Cleanup() //nolint:errcheck // nothing to do about it, and after success it does nothing
+	if _, err := f.Write(data); err != nil {
+		return err
+	}
+	if err := f.CloseAtomicallyReplace(); err != nil {
+		return err
+	}
+	return syncDir(dir)
+}
+
+// WriteUnsynced replaces the file at path by one with data in it, atomically
+// for everybody who reads it while the machine runs. It does not wait for the
+// disk and promises nothing for a power cut: afterwards the file may have the
+// old content, the new, none at all or, on some file systems, a length without
+// its bytes. It is for values that a reader can check or do without.
+//
+// Permissions are as with [Write]. An error means that the old content is
+// still there, and that nothing else was left behind.
+func WriteUnsynced(path string, data []byte) (err error) {
+	f, err := tempFile(path)
+	if err != nil {
+		return err
+	}
+	name := f.Name()
+	defer func() {
+		if err != nil {
+			_ = os.Remove(name)
+		}
+	}()
+	_, err = f.Write(data)
+	if cerr := f.Close(); err == nil {
+		err = cerr
+	}
+	if err != nil {
+		return err
+	}
+	return os.Rename(name, path)
+}
+
+// tempFile opens a new file beside path, with the permissions of the file at
+// path if that is a regular one.
+func tempFile(path string) (*os.File, error) {
+	mode, chmod := perm, false
+	if fi, err := os.Lstat(path); err == nil && fi.Mode().IsRegular() {
+		mode, chmod = fi.Mode().Perm(), true
+	}
+	prefix := filepath.Join(filepath.Dir(path), "."+filepath.Base(path))
+	for try := 0; ; try++ {
+		name := prefix + strconv.FormatInt(rand.Int64N(9e15)+1e15, 10)
+		f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
+		if errors.Is(err, fs.ErrExist) && try < 100 {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		if chmod {
+			// The umask may have taken bits that the old file has.
+			if fi, err := f.Stat(); err != nil || fi.Mode().Perm() != mode {
+				if err == nil {
+					err = f.Chmod(mode)
+				}
+				if err != nil {
+					_ = f.Close()
+					_ = os.Remove(name)
+					return nil, err
+				}
+			}
+		}
+		return f, nil
+	}
+}
+
+// Remove removes the file at path durably: its directory is synced before it
+// returns. A file that is not there is no error.
+func Remove(path string) error {
+	err := os.Remove(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return syncDir(filepath.Dir(path))
+}
+
+// IsTemp tells whether name (without directories) is one that a temporary file
+// for the file called base can have. A kill at the wrong moment leaves such a
+// file; nothing but a cleaner of old ones needs to know.
+func IsTemp(name, base string) bool {
+	digits, ok := strings.CutPrefix(name, "."+base)
+	return ok && digits != "" && strings.Trim(digits, "0123456789") == ""
+}
+
+// Pending is a file that is being written, from [Create]. It is not safe for
+// concurrent use. Every Pending must be ended by Commit or Abort; a second
+// call of either does nothing, so that a deferred Abort is right.
+type Pending struct {
+	f      *renameio.PendingFile // nil when direct or done
+	direct *os.File
+	dir    string
+	done   bool
+}
+
+var _ io.Writer = (*Pending)(nil)
+
+// Create starts the replacement of the file at path; what is written appears
+// there with [Pending.Commit], and never without. Permissions are as with
+// [Write].
+//
+// Unlike Write it is made for paths that a user gives on a command line, such
+// as the argument of --output: a symbolic link to a file is followed and stays
+// one, and what is no regular file (/dev/null, a named pipe, a terminal) is
+// written to directly, since replacing it could only do harm; then Abort
+// cannot take anything back.
+func Create(path string) (*Pending, error) {
+	if fi, err := os.Stat(path); err == nil {
+		if fi.IsDir() {
+			return nil, &fs.PathError{Op: "create", Path: path, Err: errors.New("is a directory")}
+		}
+		if !fi.Mode().IsRegular() {
+			f, err := os.OpenFile(path, os.O_WRONLY, 0)
+			if err != nil {
+				return nil, err
+			}
+			return &Pending{direct: f}, nil
+		}
+		if path, err = filepath.EvalSymlinks(path); err != nil {
+			return nil, err
+		}
+	}
+	dir := filepath.Dir(path)
+	f, err := renameio.NewPendingFile(path, renameio.WithTempDir(dir),
+		renameio.WithPermissions(perm), renameio.WithExistingPermissions())
+	if err != nil {
+		return nil, err
+	}
+	return &Pending{f: f, dir: dir}, nil
+}
+
+// Write writes to the file that is not in place yet.
+func (p *Pending) Write(b []byte) (int, error) {
+	switch {
+	case p.done:
+		return 0, os.ErrClosed
+	case p.direct != nil:
+		return p.direct.Write(b)
+	}
+	return p.f.Write(b)
+}
+
+// Commit puts what was written in place, atomically and durably as [Write]
+// does. After an error nothing is left behind.
+func (p *Pending) Commit() error {
+	if p.done {
+		return nil
+	}
+	p.done = true
+	if p.direct != nil {
+		return p.direct.Close()
+	}
+	if err := p.f.CloseAtomicallyReplace(); err != nil {
+		_ = p.f.Cleanup()
+		return err
+	}
+	return syncDir(p.dir)
+}
+
+// Abort gives up what was written; the file at the path stays as it was.
+func (p *Pending) Abort() error {
+	if p.done {
+		return nil
+	}
+	p.done = true
+	if p.direct != nil {
+		return p.direct.Close()
+	}
+	return p.f.Cleanup()
+}
+
+// syncDir makes renames in dir durable.
+func syncDir(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	err = d.Sync()
+	if cerr := d.Close(); err == nil {
+		err = cerr
+	}
+	return err
+}

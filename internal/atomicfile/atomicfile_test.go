@@ -1,0 +1,256 @@
+package atomicfile
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"sync"
+	"syscall"
+	"testing"
+)
+
+// writers are the ways to replace a file, which share most promises.
+var writers = map[string]func(path string, data []byte) error{
+	"Write":         Write,
+	"WriteUnsynced": WriteUnsynced,
+	"Create": func(path string, data []byte) error {
+		p, err := Create(path)
+		if err != nil {
+			return err
+		}
+		defer p.Abort()
+		if _, err := p.Write(data); err != nil {
+			return err
+		}
+		return p.Commit()
+	},
+}
+
+func names(t *testing.T, dir string) []string {
+	t.Helper()
+	es, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out []string
+	for _, e := range es {
+		out = append(out, e.Name())
+	}
+	return out
+}
+
+func want(t *testing.T, path, content string) {
+	t.Helper()
+	b, err := os.ReadFile(path)
+	if err != nil || string(b) != content {
+		t.Errorf("%s has %q, %v; want %q", path, b, err, content)
+	}
+}
+
+func TestReplace(t *testing.T) {
+	old := syscall.Umask(0o027)
+	defer syscall.Umask(old)
+	for name, write := range writers {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			path := filepath.Join(dir, "f")
+			if err := write(path, []byte("one\n")); err != nil {
+				t.Fatal(err)
+			}
+			want(t, path, "one\n")
+			if fi, _ := os.Stat(path); fi.Mode().Perm() != 0o640 {
+				t.Errorf("a new file has the permissions %o, want 0666 less the umask 027", fi.Mode().Perm())
+			}
+			// Permissions that the umask would take stay.
+			if err := os.Chmod(path, 0o606); err != nil {
+				t.Fatal(err)
+			}
+			if err := write(path, nil); err != nil {
+				t.Fatal(err)
+			}
+			want(t, path, "")
+			if fi, _ := os.Stat(path); fi.Mode().Perm() != 0o606 {
+				t.Errorf("permissions became %o, want 0606", fi.Mode().Perm())
+			}
+			if got := names(t, dir); len(got) != 1 {
+				t.Errorf("left behind: %q", got)
+			}
+		})
+	}
+}
+
+// The temporary file must be beside the target, whatever TMPDIR says: across
+// file systems there is no atomic rename.
+func TestTempDirIgnored(t *testing.T) {
+	t.Setenv("TMPDIR", filepath.Join(t.TempDir(), "missing"))
+	for name, write := range writers {
+		path := filepath.Join(t.TempDir(), "f")
+		if err := write(path, []byte("x")); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func TestErrorsLeaveNothing(t *testing.T) {
+	for name, write := range writers {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			if err := write(filepath.Join(dir, "missing", "f"), nil); !errors.Is(err, fs.ErrNotExist) {
+				t.Errorf("into a missing directory: %v", err)
+			}
+			// A directory in the way makes the rename fail after all else was done.
+			path := filepath.Join(dir, "d")
+			if err := os.MkdirAll(filepath.Join(path, "sub"), 0o777); err != nil {
+				t.Fatal(err)
+			}
+			if err := write(path, []byte("x")); err == nil {
+				t.Error("a directory was replaced by a file")
+			}
+			if got := names(t, dir); len(got) != 1 {
+				t.Errorf("left behind: %q", got)
+			}
+		})
+	}
+}
+
+func TestSymlink(t *testing.T) {
+	for name, write := range writers {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			target, link := filepath.Join(dir, "target"), filepath.Join(dir, "link")
+			if err := os.WriteFile(target, []byte("old"), 0o666); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.Symlink("target", link); err != nil {
+				t.Fatal(err)
+			}
+			if err := write(link, []byte("new")); err != nil {
+				t.Fatal(err)
+			}
+			want(t, link, "new")
+			fi, err := os.Lstat(link)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if name == "Create" {
+				want(t, target, "new")
+				if fi.Mode().Type() != fs.ModeSymlink {
+					t.Error("the link that --output names was replaced")
+				}
+			} else {
+				want(t, target, "old")
+				if !fi.Mode().IsRegular() {
+					t.Error("the link was followed")
+				}
+			}
+		})
+	}
+}
+
+func TestAbort(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "f")
+	if err := os.WriteFile(path, []byte("old"), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	p, err := Create(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	fmt.Fprint(p, "half of")
+	for _, n := range names(t, dir) {
+		if n != "f" && !IsTemp(n, "f") {
+			t.Errorf("the temporary file is called %q", n)
+		}
+	}
+	if err := p.Abort(); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.Abort(); err != nil {
+		t.Errorf("a second Abort: %v", err)
+	}
+	if err := p.Commit(); err != nil {
+		t.Errorf("Commit after Abort: %v", err)
+	}
+	if _, err := p.Write([]byte("x")); err == nil {
+		t.Error("Write after Abort succeeded")
+	}
+	want(t, path, "old")
+	if got := names(t, dir); len(got) != 1 {
+		t.Errorf("left behind: %q", got)
+	}
+}
+
+// Replacing a device or a pipe that a user gave as --output would harm.
+func TestCreateDirect(t *testing.T) {
+	p, err := Create(os.DevNull)
+	if err != nil {
+		t.Fatal(err)
+	}
+	fmt.Fprint(p, "x")
+	if err := p.Commit(); err != nil {
+		t.Error(err)
+	}
+	if fi, err := os.Stat(os.DevNull); err != nil || fi.Mode()&fs.ModeDevice == 0 {
+		t.Fatalf("%s is no device any more: %v", os.DevNull, err)
+	}
+}
+
+func TestIsTemp(t *testing.T) {
+	for _, c := range []struct {
+		name, base string
+		want       bool
+	}{
+		{".etag123", "etag", true},
+		{".etag", "etag", false},
+		{"etag123", "etag", false},
+		{".etag12x", "etag", false},
+		{".etags123", "etag", false},
+	} {
+		if got := IsTemp(c.name, c.base); got != c.want {
+			t.Errorf("IsTemp(%q, %q) = %v", c.name, c.base, got)
+		}
+	}
+}
+
+// A reader beside many writers sees whole values only.
+func TestConcurrent(t *testing.T) {
+	for name, write := range writers {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			path := filepath.Join(dir, "f")
+			if err := write(path, bytes.Repeat([]byte{'a'}, 10000)); err != nil {
+				t.Fatal(err)
+			}
+			var wg sync.WaitGroup
+			for i := range 4 {
+				wg.Go(func() {
+					for range 10 {
+						if err := write(path, bytes.Repeat([]byte{byte('a' + i)}, 10000)); err != nil {
+							t.Error(err)
+						}
+					}
+				})
+			}
+			done := make(chan struct{})
+			go func() { wg.Wait(); close(done) }()
+			for {
+				b, err := os.ReadFile(path)
+				if err != nil || len(b) != 10000 || bytes.Count(b, b[:1]) != 10000 {
+					t.Fatalf("a reader saw %d bytes, %v", len(b), err)
+				}
+				select {
+				case <-done:
+					if got := names(t, dir); len(got) != 1 {
+						t.Errorf("left behind: %q", got)
+					}
+					return
+				default:
+				}
+			}
+		})
+	}
+}

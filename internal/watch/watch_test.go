@@ -1,0 +1,61 @@
+package watch
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+)
+
+func timeout(t *testing.T) context.Context {
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// await waits until dir, or everything, is said to have changed.
+func await(t *testing.T, ctx context.Context, w *Watcher, dir string) {
+	t.Helper()
+	for {
+		select {
+		case got := <-w.Changed:
+			if got == dir || got == "" {
+				return
+			}
+		case <-ctx.Done():
+			t.Fatalf("no word of %s", dir)
+		}
+	}
+}
+
+func TestChanges(t *testing.T) {
+	ctx := timeout(t)
+	a, b := t.TempDir(), t.TempDir()
+	w := New(ctx, time.Hour, func(s string) { t.Error(s) })
+	for _, dir := range []string{a, b} {
+		if err := w.Add(dir); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Mkdir(filepath.Join(a, "x"), 0o777); err != nil {
+		t.Fatal(err)
+	}
+	await(t, ctx, w, a)
+	if err := os.Rename(filepath.Join(a, "x"), filepath.Join(b, "x")); err != nil {
+		t.Fatal(err)
+	}
+	await(t, ctx, w, b)
+	if w.Polling() {
+		t.Error("it polls")
+	}
+}
+
+func TestAddMissing(t *testing.T) {
+	ctx := timeout(t)
+	w := New(ctx, time.Hour, nil)
+	if err := w.Add(filepath.Join(t.TempDir(), "no")); !errors.Is(err, os.ErrNotExist) {
+		t.Error(err)
+	}
+}
