@@ -1,0 +1,624 @@
+package lektordir
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// A replacement that fails halfway, with the old version put aside already,
+// loses neither version: recovery finishes it.
+func TestFailedReplacement(t *testing.T) {
+	d, _ := newDir(t)
+	w := writer(t, d)
+	a, tx, b := replacement(t, d, w)
+	rec := tx.staged[0]
+	if err := appendJournal(d.journalPath(feedHash), tx.journal, tx.staged); err != nil {
+		t.Fatal(err)
+	}
+	die(tx)
+	if err := os.Rename(d.Abs(a), d.Join("tmp", feedHash, a.Unique+goneReplaced)); err != nil {
+		t.Fatal(err)
+	}
+	// Every rename to new/ fails for now.
+	if err := os.Remove(d.Join("new", feedHash)); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink("nowhere", d.Join("new", feedHash)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := d.settle(feedHash, rec); err == nil {
+		t.Fatal("no error")
+	}
+	if err := os.Remove(d.Join("new", feedHash)); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Recover(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if got := list(t, d, ListOptions{AllVersions: true}); len(got) != 1 || got[0] != b {
+		t.Errorf("%v", paths(got))
+	}
+}
+
+// Another identity of an entry that still waits in tmp/ does not make recovery
+// forget which version it replaces.
+func TestAliasOfInterruptedReplacement(t *testing.T) {
+	d, _ := newDir(t)
+	w := writer(t, d)
+	_, tx, b := replacement(t, d, w)
+	rec := tx.staged[0]
+	if err := appendJournal(d.journalPath(feedHash), tx.journal, tx.staged); err != nil {
+		t.Fatal(err)
+	}
+	die(tx)
+	tx, err := w.Begin(feedHash)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := tx.Alias(DigestOf("another"), rec.Key, rec.Content, rec); err != nil {
+		t.Fatal(err)
+	}
+	if err := commit(tx); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Recover(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if got := list(t, d, ListOptions{AllVersions: true}); len(got) != 1 || got[0] != b {
+		t.Errorf("%v", paths(got))
+	}
+}
+
+// Dropping an entry that the journal names never leaves half of it under that
+// name, even where an older removal left something.
+func TestDropBesideLeftover(t *testing.T) {
+	d, _ := newDir(t)
+	name := "1700000000.M1P2Q3I0123456789abcdef.host"
+	write(t, d.Join("tmp", feedHash, name, "title"), "x")
+	write(t, d.Join("tmp", feedHash, name+gone, "title"), "x")
+	if err := d.drop(feedHash, name); err != nil {
+		t.Fatal(err)
+	}
+	if got := tree(t, d, "tmp/"+feedHash); len(got) != 0 {
+		t.Error(got)
+	}
+}
+
+// With links planted anywhere, nothing outside the lektor-dir is written,
+// moved or deleted.
+func TestPlantedLinks(t *testing.T) {
+	for _, at := range []string{"src/$", "src/$/etc", "src/$/etc/fetch", "src/$/etc/fetch/seen", "new/$", "cur/$", "tmp/$"} {
+		for _, full := range []bool{false, true} {
+			t.Run(fmt.Sprint(at, " ", full), func(t *testing.T) {
+				d, _ := newDir(t)
+				a := deliver(t, d, version("1", "A"), version("2", "B"))
+				if _, err := d.SetFlags(a[1], "S", ""); err != nil {
+					t.Fatal(err)
+				}
+				outside := filepath.Join(t.TempDir(), "outside")
+				at := d.Join(strings.ReplaceAll(at, "$", feedHash))
+				// full: what was there is behind the link now. Otherwise what is
+				// behind it is somebody else's.
+				switch {
+				case full:
+					if err := os.Rename(at, outside); err != nil {
+						t.Fatal(err)
+					}
+				case filepath.Base(at) == "seen":
+					os.Remove(at)
+					write(t, outside, "precious\n")
+				default:
+					os.RemoveAll(at)
+					write(t, filepath.Join(outside, "precious"), "x")
+				}
+				if full && filepath.Base(at) == "seen" {
+					write(t, outside, read(t, outside)+"damaged\n")
+				}
+				if err := os.Symlink(outside, at); err != nil {
+					t.Fatal(err)
+				}
+				before := snapshot(t, outside)
+
+				w := writer(t, d)
+				if tx, err := w.Begin(feedHash); err == nil {
+					err := tx.PutFeed(&Feed{ID: feedID, Name: "Other", Link: "x", Description: "d"})
+					if err == nil {
+						_, err = tx.Add(ctx, version("3", "C"))
+					}
+					if err == nil {
+						commit(tx)
+					} else {
+						tx.Close()
+					}
+				}
+				// An interrupted delivery, and a removal.
+				if fi, err := os.Lstat(d.Join("tmp", feedHash)); err == nil && fi.IsDir() {
+					name := a[0].Unique
+					write(t, d.Join("tmp", feedHash, name, "title"), "x")
+					write(t, d.Join("tmp", feedHash, a[1].Unique+gone, "title"), "x")
+				}
+				w.Recover(ctx)
+				d.SetFlags(a[0], "F", "")
+				to, _ := a[1].WithFlags("S", "")
+				d.SetFlags(to, "F", "")
+				refs, _ := d.List(ctx, ListOptions{AllVersions: true})
+				for _, r := range refs {
+					d.SetFlags(r, "T", "S")
+					d.Remove(r)
+				}
+				d.Check(ctx, true)
+				if after := snapshot(t, outside); !slices.Equal(before, after) {
+					t.Errorf("outside was\n%q, is\n%q", before, after)
+				}
+			})
+		}
+	}
+}
+
+// snapshot gives names and contents below a path.
+func snapshot(t *testing.T, root string) []string {
+	t.Helper()
+	var out []string
+	err := filepath.WalkDir(root, func(p string, e os.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		s := p
+		if e.Type().IsRegular() {
+			s += "=" + read(t, p)
+		}
+		out = append(out, s)
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+// An entry that is itself a link to elsewhere is not mended there.
+func TestCheckLinkedEntry(t *testing.T) {
+	d, _ := newDir(t)
+	deliver(t, d, version("1", "A"))
+	outside := t.TempDir()
+	write(t, filepath.Join(outside, "title"), "t\n")
+	if err := os.Symlink(outside, d.Join("new", feedHash, "1500000000.1.h")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := d.Check(ctx, true); err != nil {
+		t.Error(err)
+	}
+	if names, _ := os.ReadDir(outside); len(names) != 1 {
+		t.Error("written outside:", names)
+	}
+}
+
+// An entry in two places is not taken out of new/ when the other is not the
+// whole of it.
+func TestCheckKeepsTheWholeEntry(t *testing.T) {
+	for _, lacking := range []string{"content", "etc/summary", "mine"} {
+		d, _ := newDir(t)
+		v := version("1", "A")
+		v.Entry.Summary = "short"
+		r := deliver(t, d, v)[0]
+		write(t, d.Abs(r)+"/mine", "a note")
+		half := "cur/$HASH/" + r.Unique + `\;2,S`
+		shell(t, d, "mkdir -p cur/$HASH; cp -R new/$HASH/"+r.Unique+" "+half+"; rm "+half+"/"+lacking)
+		ps, err := d.Check(ctx, true)
+		if err != nil || len(ps) == 0 {
+			t.Fatal(ps, err)
+		}
+		if _, err := os.Stat(d.Abs(r) + "/" + lacking); err != nil {
+			t.Errorf("%s was lost: %v", lacking, err)
+		}
+	}
+}
+
+// A URL is never taken for the beginning of a hash.
+func TestFindFeedByURL(t *testing.T) {
+	d, _ := newDir(t)
+	deliver(t, d, version("1", "A"))
+	for _, name := range []string{
+		"http://example.org/src/" + feedHash[:2], "http://example.org/src/" + feedHash,
+		"/nowhere/src/" + feedHash, "src/" + feedHash[:2],
+	} {
+		if got, err := d.FindFeed(name); err == nil {
+			t.Errorf("%s is taken for feed %s", name, got)
+		}
+	}
+	for _, name := range []string{"src/" + feedHash, "src/" + feedHash + "/", d.Join("src", feedHash), feedHash[:2], feedID} {
+		if got, err := d.FindFeed(name); err != nil || got != feedHash {
+			t.Errorf("%s: %v %v", name, got, err)
+		}
+	}
+}
+
+// The order of names is one: no cycles, and 0 for equal names only. Otherwise
+// an entry in two places could be listed twice.
+func TestCompareUniqueIsAnOrder(t *testing.T) {
+	names := []string{
+		"1.M9P1Q1I0123456789abcdef.h", "1.M10P1Q1I0123456789abcdef.h", "1.M5.h", "1.M10P1Q2I0123456789abcdef.h",
+		"01.M10P1Q2I0123456789abcdef.h", "1.a", "1.z.h", "1.M10P2Q2I0123456789abcdef.h", "1.M9223372036854775807P2Q2I0123456789abcdef.h",
+	}
+	for _, a := range names {
+		for _, b := range names {
+			if ab, ba := compareUnique(a, b), compareUnique(b, a); (ab < 0) != (ba > 0) || (ab == 0) != (a == b) {
+				t.Errorf("%s and %s: %d, %d", a, b, ab, ba)
+			}
+			for _, c := range names {
+				if compareUnique(a, b) < 0 && compareUnique(b, c) < 0 && compareUnique(a, c) >= 0 {
+					t.Errorf("%s < %s < %s, but not the first and the last", a, b, c)
+				}
+			}
+		}
+	}
+}
+
+func TestNormalizeIDAgain(t *testing.T) {
+	for _, id := range []string{"http://x::80/", "http://x:80:/", "http://:80/", "http://x::/", "https://[::1]:/", "http://[::80]/", "http://[fe80::1%25eth0]:80/"} {
+		once := NormalizeID(id)
+		if again := NormalizeID(once); again != once {
+			t.Errorf("%s becomes %s, and that %s", id, once, again)
+		}
+	}
+}
+
+// Malformed names by the thousand cost no more than their number.
+func TestManyMalformedNames(t *testing.T) {
+	d, _ := newDir(t)
+	dir := d.Join("new", feedHash)
+	os.MkdirAll(dir, 0o777)
+	const n = 20000
+	for i := range n {
+		if err := os.Symlink("x", fmt.Sprintf("%s/%d", dir, i)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	_, err := d.List(ctx, ListOptions{})
+	var ne *NameError
+	if !errors.As(err, &ne) {
+		t.Fatal(err)
+	}
+	depth := 0
+	for e := err; ; depth++ {
+		j, ok := e.(interface{ Unwrap() []error })
+		if !ok {
+			break
+		}
+		e = j.Unwrap()[0]
+	}
+	if depth > 10 {
+		t.Errorf("errors joined %d deep: their text takes quadratic time", depth)
+	}
+	if got := strings.Count(err.Error(), "\n") + 1; got != n {
+		t.Errorf("%d lines", got)
+	}
+}
+
+// A transaction that comes after Close gets an error, and does not hang.
+func TestAfterClose(t *testing.T) {
+	d, _ := newDir(t)
+	w, err := d.NewWriter(WriterOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	tx, err := w.Begin(feedHash)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tx.Close()
+	w.Close()
+	w.Close()
+	if err := tx.PutFeed(&Feed{ID: feedID, Name: "Example"}); err == nil {
+		t.Error("PutFeed after Close")
+	}
+	if _, err := tx.Add(ctx, version("1", "A")); err == nil {
+		t.Error("Add after Close")
+	}
+}
+
+// A group that all members have left lets go of its descriptors, and of the
+// errors that they gather.
+func TestAbandonedGroup(t *testing.T) {
+	d, _ := newDir(t)
+	w := writer(t, d)
+	for range 3 {
+		tx, err := w.Begin(feedHash)
+		if err != nil {
+			t.Fatal(err)
+		}
+		tx.PutFeed(&Feed{ID: feedID, Name: "Example"})
+		tx.Close()
+		w.mu.Lock()
+		if w.open != nil {
+			t.Error("still open")
+		}
+		w.mu.Unlock()
+	}
+}
+
+// done may begin, commit and close other transactions.
+func TestCommitFromDone(t *testing.T) {
+	d, _ := newDir(t)
+	w := writer(t, d)
+	end := make(chan error)
+	var next func(i int)
+	next = func(i int) {
+		id := fmt.Sprint("http://example.com/", i)
+		tx, err := w.Begin(FeedHash(id))
+		if err == nil {
+			err = tx.PutFeed(&Feed{ID: id, Name: id})
+		}
+		if err == nil {
+			_, err = tx.Add(ctx, version("1", "A"))
+		}
+		if err != nil {
+			end <- err
+			return
+		}
+		tx.Commit(func(err error) {
+			tx.Close()
+			if err != nil || i == 5 {
+				go func() { end <- err }()
+				return
+			}
+			next(i + 1)
+		})
+	}
+	go next(0)
+	if err := <-end; err != nil {
+		t.Error(err)
+	}
+	if got := len(list(t, d, ListOptions{})); got != 6 {
+		t.Errorf("%d entries", got)
+	}
+}
+
+// Short delays neither lose a group nor a wakeup.
+func TestShortDelays(t *testing.T) {
+	d, _ := newDir(t)
+	for i := range 200 {
+		w, err := d.NewWriter(WriterOptions{Delay: time.Duration(i) * time.Microsecond})
+		if err != nil {
+			t.Fatal(err)
+		}
+		tx, err := w.Begin(feedHash)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := tx.Alias(DigestOf("x"), Key{}, DigestOf("c"), Record{Unique: "1.M1P1Q1I0123456789abcdef.h"}); err != nil {
+			t.Fatal(err)
+		}
+		os.MkdirAll(filepath.Dir(d.journalPath(feedHash)), 0o777)
+		if err := commit(tx); err != nil {
+			t.Fatal(err)
+		}
+		w.Close()
+	}
+}
+
+// What a feed says of itself is synced with the first entries, also when it was
+// written in an earlier transaction that delivered none.
+func TestFeedIsSynced(t *testing.T) {
+	d, _ := newDir(t)
+	w := writer(t, d)
+	tx, _ := w.Begin(feedHash)
+	if err := tx.PutFeed(&Feed{ID: feedID, Name: "Example"}); err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range []string{"src/$/id", "src/$/name", "src/$", "src"} {
+		if p = d.Join(strings.ReplaceAll(p, "$", feedHash)); !slices.Contains(tx.src, p) {
+			t.Errorf("%s is not synced", p)
+		}
+	}
+	// It cannot be synced, which must not pass unnoticed though no entry is in it.
+	tx.src = append(tx.src, d.Join("no such file"))
+	if err := commit(tx); err == nil {
+		t.Error("the sync was left out")
+	}
+	if _, err := os.Stat(d.journalPath(feedHash)); err == nil {
+		t.Error("a journal without a delivery")
+	}
+}
+
+func TestPutFeedKeepsObligatory(t *testing.T) {
+	d, _ := newDir(t)
+	w := writer(t, d)
+	tx, _ := w.Begin(feedHash)
+	defer tx.Close()
+	if err := tx.PutFeed(&Feed{ID: feedID, Name: "Example"}); err != nil {
+		t.Fatal(err)
+	}
+	if err := tx.PutFeed(&Feed{ID: feedID, Name: "\n"}); err == nil {
+		t.Error("a name without text was put")
+	}
+	if got := read(t, d.Join("src", feedHash, "name")); got != "Example\n" {
+		t.Errorf("%q", got)
+	}
+	odd := feedID + "\nx"
+	tx2, err := w.Begin(FeedHash(odd))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tx2.Close()
+	if err := tx2.PutFeed(&Feed{ID: odd, Name: "x"}); err == nil {
+		t.Error("an id that a file of one line cannot hold was put")
+	}
+}
+
+// A journal that somebody changed without the lock is not written to.
+func TestJournalChanged(t *testing.T) {
+	d, _ := newDir(t)
+	deliver(t, d, version("1", "A"))
+	w := writer(t, d)
+	tx, err := w.Begin(feedHash)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := tx.Add(ctx, version("2", "B")); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Remove(d.journalPath(feedHash)); err != nil {
+		t.Fatal(err)
+	}
+	if err := commit(tx); err == nil {
+		t.Error("no error")
+	}
+	deliver(t, d, version("2", "B"))
+	j, err := readJournal(d.journalPath(feedHash))
+	if err != nil || j.bad != 0 || j.Len() != 1 {
+		t.Errorf("%d lines, %d bad, %v", j.Len(), j.bad, err)
+	}
+}
+
+// new/$feed removed and made again while somebody watches.
+func TestArrivalsInNewDirectory(t *testing.T) {
+	d, _ := newDir(t)
+	deliver(t, d, version("0", "before"))
+	wctx, cancel := contextFor(t)
+	defer cancel()
+	ready := make(chan struct{})
+	got := make(chan Ref)
+	go func() {
+		defer close(got)
+		for r, err := range d.Arrivals(wctx, WatchOptions{Ready: func() { close(ready) }}) {
+			if err != nil {
+				t.Error(err)
+			}
+			got <- r
+		}
+	}()
+	<-ready
+	for i := range 3 {
+		if err := os.RemoveAll(d.Join("new", feedHash)); err != nil {
+			t.Fatal(err)
+		}
+		want := deliver(t, d, version(fmt.Sprint(1, i), "A"))[0]
+		if r := <-got; r != want {
+			t.Fatalf("%v, want %v", r, want)
+		}
+	}
+}
+
+func contextFor(t *testing.T) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(t.Context(), 30*time.Second)
+}
+
+// new/$feed that somebody removed while it was empty is made again.
+func TestNewRemovedBeforeCommit(t *testing.T) {
+	d, _ := newDir(t)
+	w := writer(t, d)
+	tx, err := w.Begin(feedHash)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tx.PutFeed(&Feed{ID: feedID, Name: "Example"})
+	r, err := tx.Add(ctx, version("1", "A"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Remove(d.Join("new", feedHash)); err != nil {
+		t.Fatal(err)
+	}
+	if err := commit(tx); err != nil {
+		t.Error(err)
+	}
+	if got := list(t, d, ListOptions{}); !slices.Equal(got, []Ref{r}) {
+		t.Error(paths(got))
+	}
+}
+
+// Of an error that joins others, only what is about names is left out.
+func TestUnlessNames(t *testing.T) {
+	name, other := &NameError{Path: "x"}, errors.New("other")
+	for _, c := range []struct {
+		err  error
+		want bool
+	}{
+		{nil, false}, {name, false}, {errors.Join(name, errors.Join(name)), false},
+		{other, true}, {errors.Join(name, errors.Join(name, other)), true},
+	} {
+		if got := unlessNames(c.err); (got != nil) != c.want {
+			t.Errorf("%v: %v", c.err, got)
+		}
+	}
+}
+
+// A src directory that vanishes during a fetch fails the feed, delivers nothing,
+// and leaves nothing.
+func TestSrcVanishes(t *testing.T) {
+	d, _ := newDir(t)
+	w := writer(t, d)
+	tx, err := w.Begin(feedHash)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tx.PutFeed(&Feed{ID: feedID, Name: "Example"})
+	if _, err := tx.Add(ctx, version("1", "A")); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.RemoveAll(d.Join("src", feedHash)); err != nil {
+		t.Fatal(err)
+	}
+	if err := commit(tx); err == nil {
+		t.Error("no error")
+	}
+	if got := list(t, d, ListOptions{}); len(got) != 0 {
+		t.Error(paths(got))
+	}
+	if got := tree(t, d, "tmp/"+feedHash); len(got) != 0 {
+		t.Errorf("left in tmp: %v", got)
+	}
+	if got := deliver(t, d, version("1", "A")); len(got) != 1 {
+		t.Error(got)
+	}
+}
+
+// However a delivery of two transactions is killed, at whichever state of files
+// between its steps: everything is there once after recovery, and nothing left.
+func TestKilledBetweenRenames(t *testing.T) {
+	for moved := range 4 {
+		for _, taken := range []bool{false, true} {
+			d, _ := newDir(t)
+			w := writer(t, d)
+			tx, err := w.Begin(feedHash)
+			if err != nil {
+				t.Fatal(err)
+			}
+			tx.PutFeed(&Feed{ID: feedID, Name: "Example"})
+			for i := range 3 {
+				if _, err := tx.Add(ctx, version(fmt.Sprint(i), "A")); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := appendJournal(d.journalPath(feedHash), tx.journal, tx.staged); err != nil {
+				t.Fatal(err)
+			}
+			for _, r := range tx.staged[:moved] {
+				if _, err := d.settle(feedHash, r); err != nil {
+					t.Fatal(err)
+				}
+			}
+			die(tx)
+			if taken { // bare, as the specification's viewer does
+				shell(t, d, `mkdir -p cur/$HASH; for e in new/$HASH/*; do [ ! -d "$e" ] || mv "$e" cur/$HASH/; done`)
+			}
+			if err := w.Recover(ctx); err != nil {
+				t.Fatal(err)
+			}
+			if got := list(t, d, ListOptions{AllVersions: true}); len(got) != 3 {
+				t.Errorf("%d moved, %v: %v", moved, taken, paths(got))
+			}
+			if got := tree(t, d, "tmp/"+feedHash); len(got) != 0 {
+				t.Errorf("left in tmp: %v", got)
+			}
+		}
+	}
+}

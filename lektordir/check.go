@@ -1,0 +1,316 @@
+package lektordir
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"unicode/utf8"
+)
+
+// Problem is something that [Dir.Check] found.
+type Problem struct {
+	Path     string // relative to the lektor-dir
+	What     string
+	Safe     bool // repairing it loses nothing, and Check does so on request
+	Repaired bool
+}
+
+func (p Problem) String() string {
+	s := p.Path + ": " + p.What
+	if p.Repaired {
+		s += " (repaired)"
+	}
+	return s
+}
+
+// checker collects problems.
+type checker struct {
+	d      *Dir
+	repair bool
+	found  []Problem
+}
+
+// Check verifies a lektor-dir: feeds, journals, entries, and what was left in
+// tmp/. With repair it mends what is safe to mend: journals are cut back to
+// their last good line, tmp/ is recovered, links to feeds that lead nowhere
+// are made anew, and an entry in two places is taken out of new/ where the one
+// in cur/ has all of its files. The error tells what could not be read or
+// mended.
+func (d *Dir) Check(ctx context.Context, repair bool) ([]Problem, error) {
+	c := &checker{d: d, repair: repair}
+	var bad error
+	for _, step := range []func(context.Context) error{c.tmp, c.feeds, c.entries} {
+		if err := ctx.Err(); err != nil {
+			return c.found, errors.Join(bad, context.Cause(ctx))
+		}
+		bad = errors.Join(bad, step(ctx))
+	}
+	return c.found, bad
+}
+
+// report notes a problem. mend, when not nil, mends it and is safe.
+func (c *checker) report(path, what string, mend func() error) error {
+	p := Problem{Path: path, What: what, Safe: mend != nil}
+	var err error
+	if c.repair && mend != nil {
+		if err = mend(); err == nil {
+			p.Repaired = true
+		}
+	}
+	c.found = append(c.found, p)
+	return err
+}
+
+// tmp looks at what is left in tmp/, which a run of a fetcher recovers.
+func (c *checker) tmp(ctx context.Context) error {
+	left := func() ([]string, error) {
+		var left []string
+		feeds, err := c.d.feedNames("tmp")
+		for _, feed := range feeds {
+			names, lerr := readNames(c.d.Join("tmp", feed))
+			if lerr != nil && !isNotExist(lerr) {
+				err = errors.Join(err, lerr)
+			}
+			for _, n := range names {
+				left = append(left, "tmp/"+feed+"/"+n)
+			}
+		}
+		return left, err
+	}
+	before, err := left()
+	if len(before) == 0 || err != nil {
+		return err
+	}
+	var after []string
+	var bad error
+	if c.repair {
+		w, err := c.d.NewWriter(WriterOptions{})
+		if err != nil {
+			return err
+		}
+		rerr := w.Recover(ctx)
+		cerr := w.Close()
+		after, err = left()
+		bad = errors.Join(rerr, cerr, err)
+	}
+	for _, p := range before {
+		still := !c.repair || slices.Contains(after, p)
+		c.found = append(c.found, Problem{
+			Path: p, What: "being written, or left by an interrupted run", Safe: true, Repaired: !still,
+		})
+	}
+	return bad
+}
+
+// feeds looks at src/.
+func (c *checker) feeds(context.Context) error {
+	hashes, err := c.d.FeedHashes()
+	for _, hash := range hashes {
+		f, ferr := c.d.ReadFeed(hash)
+		var malformed *MalformedError
+		switch {
+		case errors.As(ferr, &malformed):
+			err = errors.Join(err, c.report(malformed.Path, malformed.Reason, nil))
+		case ferr != nil && !isNotExist(ferr):
+			err = errors.Join(err, ferr)
+		}
+		if f != nil && f.ID != "" && FeedHash(f.ID) != hash {
+			err = errors.Join(err, c.report("src/"+hash, fmt.Sprintf("its id %q belongs in src/%s", f.ID, FeedHash(f.ID)), nil))
+		}
+		err = errors.Join(err, c.journal(hash))
+	}
+	return err
+}
+
+func (c *checker) journal(hash string) error {
+	path := c.d.journalPath(hash)
+	j, err := readJournal(path)
+	if err != nil || j.bad == 0 {
+		return err
+	}
+	rel := "src/" + hash + "/etc/fetch/seen"
+	inside := j.bad
+	if j.size > j.good {
+		inside--
+		mend := func() error {
+			l, err := c.d.lockFeed(hash)
+			if err != nil {
+				return err
+			}
+			defer l.Unlock()
+			src := "src/" + hash
+			if err := c.d.inside(src, src+"/etc", src+"/etc/fetch"); err != nil {
+				return err
+			}
+			if j, err = readJournal(path); err != nil {
+				return err
+			}
+			return truncateJournal(path, j.good)
+		}
+		if err := c.report(rel, fmt.Sprintf("%d bytes after its last good line do not count", j.size-j.good), mend); err != nil {
+			return err
+		}
+	}
+	if inside > 0 {
+		return c.report(rel, fmt.Sprintf("%d lines do not count: their checksum is wrong", inside), nil)
+	}
+	return nil
+}
+
+// entries looks at new/ and cur/.
+func (c *checker) entries(ctx context.Context) error {
+	var bad error
+	var feeds []string
+	for _, place := range []Place{New, Cur} {
+		names, err := c.d.feedNames(place.String())
+		bad = errors.Join(bad, err)
+		feeds = append(feeds, names...)
+	}
+	slices.Sort(feeds)
+	for _, feed := range slices.Compact(feeds) {
+		places := map[string]Ref{}
+		for _, place := range []Place{New, Cur} {
+			if err := ctx.Err(); err != nil {
+				return errors.Join(bad, context.Cause(ctx))
+			}
+			refs, err := c.d.readPlace(place, feed, nil)
+			bad = errors.Join(bad, c.names(err))
+			for _, r := range refs {
+				if other, ok := places[r.Unique]; ok {
+					bad = errors.Join(bad, c.double(other, r))
+				}
+				places[r.Unique] = r
+				bad = errors.Join(bad, c.entry(r))
+			}
+		}
+	}
+	return bad
+}
+
+// double looks at an entry that was found in two places.
+func (c *checker) double(first, second Ref) error {
+	if _, err := os.Lstat(c.d.Abs(first)); err != nil {
+		return nil // a viewer moved it meanwhile
+	}
+	var mend func() error
+	if first.Place == New && second.Place == Cur && holdsAll(c.d.Abs(second), c.d.Abs(first)) {
+		mend = func() error {
+			if err := c.d.Remove(first); !isNotExist(err) {
+				return err
+			}
+			return nil
+		}
+	}
+	return c.report(second.Path(), "the same entry as "+first.Path(), mend)
+}
+
+// holdsAll reports whether an entry has every file that another has, with the
+// same bytes, so that nothing is lost with the other.
+func holdsAll(entry, other string) bool {
+	ents, err := os.ReadDir(other)
+	if err != nil {
+		return false
+	}
+	for _, e := range ents {
+		a, b := entry+"/"+e.Name(), other+"/"+e.Name()
+		if e.IsDir() {
+			if fi, err := os.Lstat(a); err != nil || !fi.IsDir() || !holdsAll(a, b) {
+				return false
+			}
+			continue
+		}
+		if e.Type()&os.ModeSymlink != 0 {
+			at, aerr := os.Readlink(a)
+			bt, berr := os.Readlink(b)
+			if aerr != nil || berr != nil || at != bt {
+				return false
+			}
+			continue
+		}
+		at, aerr := readFile(a)
+		bt, berr := readFile(b)
+		if aerr != nil || berr != nil || !bytes.Equal(at, bt) {
+			return false
+		}
+	}
+	return true
+}
+
+// names reports the malformed names in an error of readPlace, and returns what
+// else is in it.
+func (c *checker) names(err error) error {
+	if err == nil {
+		return nil
+	}
+	errs := []error{err}
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
+		errs = joined.Unwrap()
+	}
+	var rest error
+	for _, e := range errs {
+		var ne *NameError
+		if joined, ok := e.(interface{ Unwrap() []error }); ok && len(joined.Unwrap()) > 0 {
+			rest = errors.Join(rest, c.names(e))
+		} else if errors.As(e, &ne) {
+			rest = errors.Join(rest, c.report(ne.Path, "not an entry: "+ne.Reason, nil))
+		} else {
+			rest = errors.Join(rest, e)
+		}
+	}
+	return rest
+}
+
+// entry looks at one entry.
+func (c *checker) entry(r Ref) error {
+	base := c.d.Abs(r)
+	var bad error
+	for _, name := range []string{"title", "id", "content"} {
+		data, err := readFile(base + "/" + name)
+		switch {
+		case isNotExist(err):
+			if _, serr := os.Lstat(base); serr != nil {
+				return nil // a viewer moved it
+			}
+			bad = errors.Join(bad, c.report(r.Path(), "it has no file "+name, nil))
+		case err != nil:
+			bad = errors.Join(bad, err)
+		case name != "content" && (!utf8.Valid(data) || strings.ContainsRune(string(data), 0)):
+			bad = errors.Join(bad, c.report(r.Path()+"/"+name, "it is not UTF-8 without NUL", nil))
+		}
+	}
+	link := base + "/feed"
+	if _, err := os.Lstat(link); err != nil {
+		return errors.Join(bad, c.report(r.Path(), "it has no feed", c.relink(r)))
+	}
+	if _, err := os.Stat(filepath.Join(link, "id")); err != nil {
+		return errors.Join(bad, c.report(r.Path()+"/feed", "it leads to no feed", c.relink(r)))
+	}
+	return bad
+}
+
+// relink gives what makes an entry's feed link anew, or nil where its feed is
+// not in src/, or the entry has a directory of its own in the link's place.
+func (c *checker) relink(r Ref) func() error {
+	if _, err := os.Stat(c.d.Join("src", r.Feed, "id")); err != nil {
+		return nil
+	}
+	if c.d.inside(r.Place.String()+"/"+r.Feed, r.Path()) != nil {
+		return nil
+	}
+	link := c.d.Abs(r) + "/feed"
+	if fi, err := os.Lstat(link); err == nil && fi.Mode()&os.ModeSymlink == 0 {
+		return nil
+	}
+	return func() error {
+		tmp := c.d.Abs(r) + "/.feed"
+		if err := os.Symlink("../../../src/"+r.Feed, tmp); err != nil && !errors.Is(err, os.ErrExist) {
+			return err
+		}
+		return os.Rename(tmp, link)
+	}
+}

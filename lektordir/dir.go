@@ -1,0 +1,160 @@
+package lektordir
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// Options inject what a lektor-dir takes from its surroundings. The zero value
+// takes the real ones.
+type Options struct {
+	Now   func() time.Time                           // default time.Now
+	Sleep func(context.Context, time.Duration) error // default: sleeps, or returns the context's error
+	Host  string                                     // default os.Hostname; escaped by EscapeHost
+	PID   int                                        // default os.Getpid
+	// SlowSync makes delivery sync every file and directory by itself even
+	// where one call could sync the whole file system.
+	SlowSync bool
+}
+
+// Dir is an open lektor-dir. It holds no file open and needs no closing.
+type Dir struct {
+	path string // absolute
+	opts Options
+	host string
+	seq  atomic.Int64
+
+	feeds sync.Map // hash -> *Feed, of feeds read by FeedOf
+}
+
+// dirs are the obligatory subdirectories.
+var dirs = []string{"tmp", "new", "cur", "src"}
+
+// NotLektorDirError is returned by [Open] for a directory that is none.
+type NotLektorDirError struct {
+	Path    string
+	Missing []string // of tmp, new, cur and src; all when Path itself is missing
+	Err     error    // why, when it is not just missing
+}
+
+func (e *NotLektorDirError) Error() string {
+	if e.Err != nil {
+		return fmt.Sprintf("%s is no lektor-dir: %v", e.Path, e.Err)
+	}
+	if len(e.Missing) == len(dirs) {
+		if _, err := os.Stat(e.Path); err != nil {
+			return fmt.Sprintf("there is no lektor-dir at %s", e.Path)
+		}
+	}
+	return fmt.Sprintf("%s is no lektor-dir: it has no directory %s", e.Path, strings.Join(e.Missing, ", "))
+}
+
+func (e *NotLektorDirError) Unwrap() error { return e.Err }
+
+// Open opens the lektor-dir at path. It returns a [*NotLektorDirError] unless
+// the directories tmp, new, cur and src are there. opts may be nil.
+func Open(path string, opts *Options) (*Dir, error) {
+	abs, err := filepath.Abs(path)
+	if err != nil {
+		return nil, err
+	}
+	d := &Dir{path: abs}
+	if opts != nil {
+		d.opts = *opts
+	}
+	if d.opts.Now == nil {
+		d.opts.Now = time.Now
+	}
+	if d.opts.Sleep == nil {
+		d.opts.Sleep = sleep
+	}
+	if d.opts.PID == 0 {
+		d.opts.PID = os.Getpid()
+	}
+	if d.opts.Host == "" {
+		// A machine without a name still has unique times and pids.
+		d.opts.Host, _ = os.Hostname()
+	}
+	d.host = EscapeHost(d.opts.Host)
+	bad := &NotLektorDirError{Path: path}
+	for _, name := range dirs {
+		fi, err := os.Stat(filepath.Join(abs, name))
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			bad.Missing = append(bad.Missing, name)
+		case err != nil:
+			bad.Err = err
+		case !fi.IsDir():
+			bad.Missing = append(bad.Missing, name)
+		}
+	}
+	if bad.Missing != nil || bad.Err != nil {
+		return nil, bad
+	}
+	return d, nil
+}
+
+// Create opens the lektor-dir at path, and makes the directory and its
+// subdirectories where they are missing. What is there already stays. The names
+// of new directories are synced up to the subdirectories, which delivery sees to.
+func Create(path string, opts *Options) (*Dir, error) {
+	abs, err := filepath.Abs(path)
+	if err != nil {
+		return nil, err
+	}
+	var parents []string // of directories that are missing
+	for p := abs; ; p = filepath.Dir(p) {
+		if _, err := os.Lstat(p); err == nil || p == filepath.Dir(p) {
+			break
+		}
+		parents = append(parents, filepath.Dir(p))
+	}
+	for _, name := range dirs {
+		if err := os.MkdirAll(filepath.Join(path, name), 0o777); err != nil {
+			return nil, err
+		}
+	}
+	for _, p := range parents {
+		if err := syncPath(p); err != nil {
+			return nil, err
+		}
+	}
+	return Open(path, opts)
+}
+
+func sleep(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// Path is the absolute path of the lektor-dir.
+func (d *Dir) Path() string { return d.path }
+
+// Join gives the absolute path of something in the lektor-dir.
+func (d *Dir) Join(elem ...string) string {
+	return filepath.Join(d.path, filepath.Join(elem...))
+}
+
+// Abs gives the absolute path of an entry.
+func (d *Dir) Abs(r Ref) string { return d.path + "/" + r.Path() }
+
+// SrcEtc gives the absolute path of a feed's extra information in the area of
+// a program, src/$feed/etc/AREA (specification, "A lektor-dir can contain other
+// information"); it need not exist.
+func (d *Dir) SrcEtc(feed, area string) string {
+	return d.Join("src", feed, "etc", area)
+}

@@ -1,0 +1,35 @@
+// Package lektordir reads and writes lektor-dirs: feeds as directories, the
+// way maildir keeps mail.
+//
+// A lektor-dir holds feeds under src/ and entries under tmp/ (being written),
+// new/ (delivered) and cur/ (taken by a viewer):
+//
+//	tmp/$feed/$unique/           an entry being written
+//	new/$feed/$unique/           delivered; no viewer has taken it yet
+//	cur/$feed/$unique;2,FLAGS/   taken by a viewer
+//	src/$feed/{id,name,…}        the feed
+//
+// An entry is a directory of small files: title, id, content, the link feed,
+// and what else is known. The package deals in bytes, names and renames; it
+// knows neither XML nor HTTP.
+//
+// # Concurrency
+//
+// Any number of processes may read, deliver to and view one lektor-dir at the
+// same time, ours and others, on one machine or on several over a network
+// file system with working locks. Viewers take no lock: a rename is all there
+// is, and who comes second gets an error that [errors.Is] fs.ErrNotExist.
+// Fetchers take one lock for each feed (see [Writer]). A [Dir] is safe for
+// concurrent use.
+//
+// # Malformed names and entries
+//
+// Every walk goes on past what is malformed, and returns what it found
+// together with the errors, joined. Unknown files are kept and ignored.
+//
+// # What is not promised
+//
+// A listing is no snapshot: entries that arrive or move while it is made may
+// or may not be in it, but none is in it twice. A viewer's moves are not
+// synced; a power cut may undo the last seconds of them.
+package lektordir

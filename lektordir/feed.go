@@ -1,0 +1,220 @@
+package lektordir
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// Feed is what src/$feed says of a feed (specification, "Feeds"). Obligatory
+// are ID and Name; the others are empty where the file is missing. Description
+// and Copyright may have several lines.
+type Feed struct {
+	Hash string // name of the directory; FeedHash(ID) in a sound lektor-dir
+
+	ID          string
+	Name        string
+	Description string
+	Language    string
+	Image       string
+	Copyright   string
+	Author      string
+
+	Link  string // extra etc/link: the page the feed belongs to
+	Alias string // extra etc/view/alias: the user's own name for it
+}
+
+// Title is what a viewer shows: the user's alias, else the name, else the id.
+func (f *Feed) Title() string {
+	return cmp.Or(strings.TrimSpace(f.Alias), strings.TrimSpace(f.Name), f.ID, f.Hash)
+}
+
+// fields lists the feed's files, obligatory ones first.
+func (f *Feed) fields() []field {
+	return []field{
+		{"id", &f.ID, true}, {"name", &f.Name, true},
+		{"description", &f.Description, false}, {"language", &f.Language, false},
+		{"image", &f.Image, false}, {"copyright", &f.Copyright, false},
+		{"author", &f.Author, false}, {"etc/link", &f.Link, false},
+	}
+}
+
+// field is a file and the value it holds.
+type field struct {
+	name       string
+	value      *string
+	obligatory bool
+}
+
+// MalformedError is the error for a feed or entry that lacks an obligatory
+// file, or has something else in its place.
+type MalformedError struct {
+	Path   string // of the feed or entry, relative to the lektor-dir
+	Reason string
+}
+
+func (e *MalformedError) Error() string { return e.Path + ": " + e.Reason }
+
+// ReadFeed reads src/$hash. The error is a [*MalformedError] when id or name is
+// missing, with the feed as far as it could be read; it is fs.ErrNotExist when
+// there is no such feed.
+func (d *Dir) ReadFeed(hash string) (*Feed, error) {
+	return d.readFeed(hash, "src/"+hash)
+}
+
+// readFeed reads the feed at a path relative to the lektor-dir.
+func (d *Dir) readFeed(hash, rel string) (*Feed, error) {
+	f := &Feed{Hash: hash}
+	base := d.Join(rel)
+	var bad error
+	for _, fd := range f.fields() {
+		data, err := readFile(base + "/" + fd.name)
+		switch {
+		case err == nil:
+			*fd.value = line(data)
+		case !isNotExist(err):
+			bad = errors.Join(bad, err)
+		case fd.obligatory:
+			if _, err := os.Stat(base); err != nil {
+				return nil, err
+			}
+			bad = errors.Join(bad, &MalformedError{Path: rel, Reason: "it has no file " + fd.name})
+		}
+	}
+	if data, err := readFile(base + "/etc/view/alias"); err == nil {
+		f.Alias = line(data)
+	}
+	return f, bad
+}
+
+// Feeds reads all feeds, sorted by hash. Directories without an id or a name
+// are left out, and are in the joined error.
+func (d *Dir) Feeds() ([]*Feed, error) {
+	names, err := d.feedNames("src")
+	if err != nil {
+		return nil, err
+	}
+	var feeds []*Feed
+	var bad []error
+	for _, name := range names {
+		f, err := d.ReadFeed(name)
+		if err != nil {
+			if !isNotExist(err) {
+				bad = append(bad, err)
+			}
+			continue
+		}
+		feeds = append(feeds, f)
+	}
+	return feeds, errors.Join(bad...)
+}
+
+// FeedHashes lists the directories of src/, sorted, without looking into them.
+func (d *Dir) FeedHashes() ([]string, error) { return d.feedNames("src") }
+
+// feedNames lists the names in a directory of feeds, sorted, without dot files.
+func (d *Dir) feedNames(place string) ([]string, error) {
+	f, err := os.Open(d.Join(place))
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	ents, err := f.ReadDir(-1)
+	names := make([]string, 0, len(ents))
+	for _, e := range ents {
+		if strings.HasPrefix(e.Name(), ".") {
+			continue
+		}
+		if t := e.Type(); t.IsDir() || t&(fs.ModeSymlink|fs.ModeIrregular) != 0 {
+			names = append(names, e.Name())
+		}
+	}
+	slices.Sort(names)
+	return names, err
+}
+
+// FeedOf gives the feed of an entry: src/$feed, or where that is missing or
+// malformed the entry's own feed directory or link. It never fails: what is
+// not known stays empty. Feeds are read once for each Dir.
+func (d *Dir) FeedOf(r Ref) *Feed {
+	if f, ok := d.feeds.Load(r.Feed); ok {
+		return f.(*Feed)
+	}
+	f, err := d.ReadFeed(r.Feed)
+	if err != nil {
+		if own, ownErr := d.readFeed(r.Feed, r.Path()+"/feed"); ownErr == nil {
+			return own
+		}
+		if f == nil {
+			return &Feed{Hash: r.Feed}
+		}
+		return f
+	}
+	d.feeds.Store(r.Feed, f)
+	return f
+}
+
+// NoFeedError is returned by [Dir.FindFeed] for a name that fits no feed, or
+// several.
+type NoFeedError struct {
+	Name    string
+	Matches []string // hashes of the feeds that a prefix fits, when several
+}
+
+func (e *NoFeedError) Error() string {
+	if len(e.Matches) > 1 {
+		return fmt.Sprintf("%s is the beginning of %d feeds: %s", e.Name, len(e.Matches), strings.Join(e.Matches, " "))
+	}
+	return fmt.Sprintf("no feed %s", e.Name)
+}
+
+// FindFeed gives the hash of the feed that the user names: by its id or URL, its hash,
+// a beginning of the hash that no other feed has, or the path of src/$hash. The
+// error is a [*NoFeedError] when there is none.
+func (d *Dir) FindFeed(name string) (string, error) {
+	if name == "" {
+		return "", &NoFeedError{Name: `""`}
+	}
+	for _, id := range []string{name, NormalizeID(name)} {
+		hash := FeedHash(id)
+		if _, err := os.Stat(d.Join("src", hash)); err == nil {
+			return hash, nil
+		}
+	}
+	prefix := strings.TrimRight(name, "/")
+	if strings.ContainsRune(prefix, '/') {
+		// A path names its feed in full. A URL that looks like one is none.
+		src, base := filepath.Split(prefix)
+		src = filepath.Clean(src)
+		if filepath.Base(src) == "src" && d.holds(filepath.Dir(src), prefix) {
+			if fi, err := os.Stat(d.Join("src", base)); err == nil && fi.IsDir() && !strings.HasPrefix(base, ".") {
+				return base, nil
+			}
+		}
+		return "", &NoFeedError{Name: name}
+	}
+	names, err := d.feedNames("src")
+	if err != nil {
+		return "", err
+	}
+	var found []string
+	for _, n := range names {
+		if n == prefix {
+			return n, nil
+		}
+		if strings.HasPrefix(n, strings.ToLower(prefix)) {
+			found = append(found, n)
+		}
+	}
+	if len(found) != 1 {
+		return "", &NoFeedError{Name: name, Matches: found}
+	}
+	return found[0], nil
+}
+
+func isNotExist(err error) bool { return errors.Is(err, fs.ErrNotExist) }

@@ -1,0 +1,283 @@
+package lektordir
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// ListOptions narrow what [Dir.List] lists. The zero value lists every entry.
+type ListOptions struct {
+	// Feeds are hashes; none means all feeds.
+	Feeds []string
+	// Skip leaves out new/ or cur/.
+	SkipNew, SkipCur bool
+	// AllVersions lists every version of an entry. Otherwise only the newest
+	// stands for all, whether it is read or not.
+	AllVersions bool
+}
+
+// List lists entries by reading directories alone: no entry is opened. They
+// come grouped by feed, feeds by hash, and within a feed by name, which is by
+// time of delivery. A unique name in two places is one entry, the one in cur/.
+// The error joins what could not be read or is malformed; the entries are good
+// all the same. A missing directory of the lektor-dir is an error; a feed that
+// has none in new/ or cur/ is not.
+func (d *Dir) List(ctx context.Context, o ListOptions) ([]Ref, error) {
+	var bad []error
+	feeds := o.Feeds
+	if len(feeds) == 0 {
+		for _, place := range []Place{New, Cur} {
+			names, err := d.feedNames(place.String())
+			bad = append(bad, err)
+			feeds = append(feeds, names...)
+		}
+	}
+	feeds = slices.Clone(feeds)
+	slices.Sort(feeds)
+	feeds = slices.Compact(feeds)
+	var refs []Ref
+	for _, feed := range feeds {
+		if err := ctx.Err(); err != nil {
+			return refs, errors.Join(append(bad, context.Cause(ctx))...)
+		}
+		found, err := d.listFeed(feed)
+		bad = append(bad, err)
+		if !o.AllVersions {
+			found = newestVersions(found)
+		}
+		for _, r := range found {
+			if r.Place == New && o.SkipNew || r.Place == Cur && o.SkipCur {
+				continue
+			}
+			refs = append(refs, r)
+		}
+	}
+	return refs, errors.Join(bad...)
+}
+
+// listFeed lists a feed's entries in new/ and cur/, sorted by unique name.
+func (d *Dir) listFeed(feed string) ([]Ref, error) {
+	var bad error
+	// new/ comes first: an entry that a viewer takes meanwhile is seen twice,
+	// which is mended below, rather than not at all.
+	refs, err := d.readPlace(New, feed, nil)
+	bad = errors.Join(bad, err)
+	refs, err = d.readPlace(Cur, feed, refs)
+	bad = errors.Join(bad, err)
+	sortRefs(refs)
+	out := refs[:0]
+	for i, r := range refs {
+		if i+1 < len(refs) && refs[i+1].Unique == r.Unique {
+			continue
+		}
+		out = append(out, r)
+	}
+	return out, bad
+}
+
+// sortRefs sorts entries of one feed by time of delivery; of a unique name in
+// two places the one in cur/, the later one, comes last.
+func sortRefs(refs []Ref) {
+	slices.SortStableFunc(refs, func(a, b Ref) int {
+		if c := compareUnique(a.Unique, b.Unique); c != 0 {
+			return c
+		}
+		return int(a.Place) - int(b.Place)
+	})
+}
+
+// compareUnique orders unique names by their time, then by their number, then
+// bytewise. Seconds are numbers: a later one may have more digits. Names of
+// another form than ours have no fraction that we know, and come first.
+func compareUnique(a, b string) int {
+	as, _, _ := strings.Cut(a, ".")
+	bs, _, _ := strings.Cut(b, ".")
+	as, bs = strings.TrimLeft(as, "0"), strings.TrimLeft(bs, "0")
+	if len(as) != len(bs) {
+		return len(as) - len(bs)
+	}
+	if c := strings.Compare(as, bs); c != 0 {
+		return c
+	}
+	ua, aok := parseUniq(a)
+	ub, bok := parseUniq(b)
+	if !aok {
+		ua = uniq{micros: -1}
+	}
+	if !bok {
+		ub = uniq{micros: -1}
+	}
+	return cmp.Or(cmp.Compare(ua.micros, ub.micros), cmp.Compare(ua.seq, ub.seq), strings.Compare(a, b))
+}
+
+// newestVersions keeps of the entries with the same identity the newest. refs
+// are one feed's, sorted by unique name.
+func newestVersions(refs []Ref) []Ref {
+	last := make(map[string]int, len(refs))
+	for i, r := range refs {
+		if id := r.Identity(); id != "" {
+			last[id] = i
+		}
+	}
+	if len(last) == len(refs) {
+		return refs
+	}
+	out := refs[:0]
+	for i, r := range refs {
+		if id := r.Identity(); id == "" || last[id] == i {
+			out = append(out, r)
+		}
+	}
+	return out
+}
+
+// readPlace appends the entries in new/$feed or cur/$feed.
+func (d *Dir) readPlace(place Place, feed string, refs []Ref) ([]Ref, error) {
+	f, err := os.Open(d.Join(place.String(), feed))
+	if err != nil {
+		if isNotExist(err) {
+			return refs, nil
+		}
+		return refs, err
+	}
+	defer f.Close()
+	ents, err := f.ReadDir(-1)
+	if isNotExist(err) {
+		err = nil // removed while it was read
+	}
+	// Joined once: text of errors joined one by one takes quadratic time.
+	bad := []error{err}
+	refs = slices.Grow(refs, len(ents))
+	for _, e := range ents {
+		name := e.Name()
+		if strings.HasPrefix(name, ".") {
+			continue
+		}
+		if e.Type().IsRegular() {
+			bad = append(bad, &NameError{Path: place.String() + "/" + feed + "/" + name, Reason: "it is a file, not a directory"})
+			continue
+		}
+		r, err := parseRef(place, feed, name)
+		if err != nil {
+			bad = append(bad, err)
+			continue
+		}
+		refs = append(refs, r)
+	}
+	return refs, errors.Join(bad...)
+}
+
+// unlessNames leaves out of an error of readPlace what is only about names that
+// are no entries'.
+func unlessNames(err error) error {
+	var rest []error
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
+		for _, e := range joined.Unwrap() {
+			rest = append(rest, unlessNames(e))
+		}
+		return errors.Join(rest...)
+	}
+	if ne := (*NameError)(nil); errors.As(err, &ne) {
+		return nil
+	}
+	return err
+}
+
+// NoEntryError is returned by [Dir.Resolve] for a name that is no entry's.
+type NoEntryError struct {
+	Name string
+	// Newer is set when the entry was replaced by a newer version.
+	Newer *Ref
+}
+
+func (e *NoEntryError) Error() string {
+	if e.Newer != nil {
+		return fmt.Sprintf("%s was replaced by a newer version, %s", e.Name, e.Newer.Path())
+	}
+	return "no entry " + e.Name
+}
+
+// Resolve finds the entry that the user names: by a path, absolute or relative
+// to the lektor-dir or the working directory, or by its unique name with or
+// without info. A path at which the entry no longer is finds it where it is
+// now. A path outside the lektor-dir is refused. The error is a
+// [*NoEntryError] when there is no such entry.
+func (d *Dir) Resolve(name string) (Ref, error) {
+	clean := strings.TrimRight(name, "/")
+	feed, base := "", clean
+	if strings.ContainsRune(clean, '/') {
+		base = filepath.Base(clean)
+		parent := filepath.Dir(clean)
+		place := filepath.Base(filepath.Dir(parent))
+		if place != "new" && place != "cur" || !d.holds(filepath.Dir(filepath.Dir(parent)), clean) {
+			return Ref{}, &NoEntryError{Name: name}
+		}
+		feed = filepath.Base(parent)
+		p := New
+		if place == "cur" {
+			p = Cur
+		}
+		if r, err := parseRef(p, feed, base); err == nil {
+			if _, err := os.Lstat(d.Abs(r)); err == nil {
+				return r, nil
+			}
+		}
+	}
+	unique, _, _ := strings.Cut(base, ";")
+	feeds := []string{feed}
+	if feed == "" {
+		var bad error
+		feeds = nil
+		for _, place := range []string{"new", "cur"} {
+			names, err := d.feedNames(place)
+			bad = errors.Join(bad, err)
+			feeds = append(feeds, names...)
+		}
+		if bad != nil {
+			return Ref{}, bad
+		}
+		slices.Sort(feeds)
+		feeds = slices.Compact(feeds)
+	}
+	want := Ref{Unique: unique}.Identity()
+	var newer *Ref
+	for _, feed := range feeds {
+		refs, _ := d.listFeed(feed)
+		for _, r := range refs {
+			if r.Unique == unique {
+				return r, nil
+			}
+			if want != "" && r.Identity() == want && compareUnique(r.Unique, unique) > 0 {
+				newer = &r
+			}
+		}
+	}
+	return Ref{}, &NoEntryError{Name: name, Newer: newer}
+}
+
+// holds reports whether root, the part of a path before new/ or cur/, is this
+// lektor-dir; relative ones may be relative to it.
+func (d *Dir) holds(root, path string) bool {
+	if !filepath.IsAbs(path) && root == "." {
+		return true
+	}
+	abs, err := filepath.Abs(root)
+	if err != nil {
+		return false
+	}
+	if abs == d.path {
+		return true
+	}
+	a, err := os.Stat(abs)
+	if err != nil {
+		return false
+	}
+	b, err := os.Stat(d.path)
+	return err == nil && os.SameFile(a, b)
+}

@@ -1,0 +1,90 @@
+package lektordir
+
+import (
+	"errors"
+	"os"
+)
+
+// SetFlags sets and clears flags of an entry by one rename, and gives its new
+// place: an entry in new/ is taken to cur/. Flags are ASCII letters; what is
+// both set and cleared is cleared. An entry in cur/ that has those flags
+// already is not touched. Flags of a bare name or of an info of a form we do
+// not know count as S, and the info is replaced.
+//
+// When the entry is gone, moved by another viewer or removed, the error is
+// fs.ErrNotExist; nothing is ever replaced.
+func (d *Dir) SetFlags(r Ref, set, clear string) (Ref, error) {
+	to, err := r.WithFlags(set, clear)
+	if err != nil {
+		return r, err
+	}
+	if to == r {
+		if _, err := os.Lstat(d.Abs(r)); err != nil {
+			return r, err
+		}
+		return r, nil
+	}
+	for _, rel := range []string{r.Place.String() + "/" + r.Feed, "cur/" + r.Feed} {
+		if err := d.inside(rel); err != nil && !isNotExist(err) {
+			return r, err
+		}
+	}
+	err = renameNoReplace(d.Abs(r), d.Abs(to))
+	if isNotExist(err) && r.Place == New {
+		// cur/$feed appears with its first entry.
+		if _, lerr := os.Lstat(d.Abs(r)); lerr == nil {
+			if err := os.Mkdir(d.Join("cur", r.Feed), 0o777); err != nil && !errors.Is(err, os.ErrExist) {
+				return r, err
+			}
+			err = renameNoReplace(d.Abs(r), d.Abs(to))
+		}
+	}
+	if err != nil {
+		return r, err
+	}
+	return to, nil
+}
+
+// gone marks a directory in tmp/ that is being deleted; recovery never
+// restores one. goneReplaced marks a version that a fetcher took out of new/
+// in favour of a newer one.
+const (
+	gone         = ";gone"
+	goneReplaced = ";gone,R"
+)
+
+// Remove deletes an entry. It disappears at once, by a rename to
+// tmp/$feed/$unique;gone; if deleting is interrupted there, the next run of a
+// fetcher finishes it. When the entry is not there, the error is
+// fs.ErrNotExist.
+func (d *Dir) Remove(r Ref) error {
+	to := d.Join("tmp", r.Feed, r.Unique+gone)
+	if err := d.mkTmp(r.Feed); err != nil {
+		return err
+	}
+	if err := d.inside(r.Place.String()+"/"+r.Feed, "tmp/"+r.Feed); err != nil {
+		return err
+	}
+	err := renameNoReplace(d.Abs(r), to)
+	if errors.Is(err, os.ErrExist) {
+		// Left by a removal that was interrupted and whose entry came back
+		// after a power cut.
+		if err := os.RemoveAll(to); err != nil {
+			return err
+		}
+		err = renameNoReplace(d.Abs(r), to)
+	}
+	if err != nil {
+		return err
+	}
+	return os.RemoveAll(to)
+}
+
+// mkTmp makes tmp/$feed.
+func (d *Dir) mkTmp(feed string) error {
+	err := os.Mkdir(d.Join("tmp", feed), 0o777)
+	if err != nil && !errors.Is(err, os.ErrExist) {
+		return err
+	}
+	return nil
+}

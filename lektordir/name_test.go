@@ -1,0 +1,150 @@
+package lektordir
+
+import (
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestFeedHash(t *testing.T) {
+	if got := FeedHash("http://example.com/rss.xml"); got != "80af8e84e5ef7ae6b68acb8d1987e58e3e5731dd" {
+		t.Error(got)
+	}
+}
+
+func TestNormalizeID(t *testing.T) {
+	for _, c := range [][2]string{
+		{"HTTP://Example.COM/A%2fb?Q=é#frag", "http://example.com/A%2fb?Q=é"},
+		{"https://example.com:443/", "https://example.com/"},
+		{"http://example.com:80", "http://example.com"},
+		{"http://example.com:443/", "http://example.com:443/"},
+		{"https://[::1]:443/x", "https://[::1]/x"},
+		{"http://User:Pass@Example.com/", "http://User:Pass@example.com/"},
+		{"http://example.com?X#y", "http://example.com?X"},
+		{"http://example.com/a b", "http://example.com/a b"},
+		{" http://example.com/ \n", "http://example.com/"},
+		{"tag:Example.com,2020:X#y", "tag:Example.com,2020:X#y"},
+		{"exec:/bin/echo HI", "exec:/bin/echo HI"},
+		{"file:///A#b", "file:///A#b"},
+		{"", ""},
+	} {
+		if got := NormalizeID(c[0]); got != c[1] {
+			t.Errorf("NormalizeID(%q) = %q, want %q", c[0], got, c[1])
+		}
+		if got := NormalizeID(c[1]); got != c[1] {
+			t.Errorf("NormalizeID(%q) = %q, not the same again", c[1], got)
+		}
+	}
+}
+
+func TestEscapeHost(t *testing.T) {
+	for _, c := range [][2]string{
+		{"a/b:c;d", `a\057b\072c\073d`},
+		{"host.example", "host.example"},
+		{"hé\n", `h\303\251\012`},
+		{"", "localhost"},
+	} {
+		if got := EscapeHost(c[0]); got != c[1] {
+			t.Errorf("EscapeHost(%q) = %q, want %q", c[0], got, c[1])
+		}
+	}
+	if n := len(uniqueName(time.Unix(1<<40, 999999999), 1<<22, 1<<60, strings.Repeat("f", 16), EscapeHost(strings.Repeat(";", 300)))); n > 240 {
+		t.Errorf("a unique name may be %d bytes long", n)
+	}
+}
+
+func TestParseRef(t *testing.T) {
+	for _, c := range []struct {
+		place  Place
+		name   string
+		ok     bool
+		flags  string
+		unread bool
+	}{
+		{New, "1700000000.M1P2Q3I0123456789abcdef.host", true, "", true},
+		{New, "1700000000.123_4.host", true, "", true},
+		{New, "1700000000.x;2,S", false, "", false},
+		{New, "hello", false, "", false},
+		{New, "170000000x.1.h", false, "", false},
+		{New, "1700000000", false, "", false},
+		{New, "1700000000.", false, "", false},
+		{Cur, "1700000000.1.h;2,FS", true, "FS", false},
+		{Cur, "1700000000.1.h;2,", true, "", true},
+		{Cur, "1700000000.1.h", true, "S", false},
+		{Cur, "1700000000.1.h;1,x", true, "S", false},
+		{Cur, "1700000000.1.h;", true, "S", false},
+		{Cur, "1700000000.1.h;2,Fa", true, "Fa", true},
+	} {
+		r, err := parseRef(c.place, "f", c.name)
+		if (err == nil) != c.ok {
+			t.Errorf("%v %s: %v", c.place, c.name, err)
+			continue
+		}
+		if err != nil {
+			continue
+		}
+		if r.Flags() != c.flags || r.Unread() != c.unread {
+			t.Errorf("%v %s: flags %q unread %v", c.place, c.name, r.Flags(), r.Unread())
+		}
+		if want := c.place.String() + "/f/" + c.name; r.Path() != want {
+			t.Errorf("path %s, want %s", r.Path(), want)
+		}
+	}
+}
+
+func TestUniqueName(t *testing.T) {
+	name := uniqueName(time.Unix(1700000000, 123456789), 42, 7, "0123456789abcdef", `a\057b.c`)
+	if want := `1700000000.M123456P42Q7I0123456789abcdef.a\057b.c`; name != want {
+		t.Fatalf("%s, want %s", name, want)
+	}
+	r := Ref{Unique: name}
+	if r.Identity() != "0123456789abcdef" {
+		t.Error(r.Identity())
+	}
+	if got := r.Delivered(); !got.Equal(time.Unix(1700000000, 123456000)) {
+		t.Error(got)
+	}
+	if u, ok := parseUniq(name); !ok || u.host != `a\057b.c` {
+		t.Error(u, ok)
+	}
+	for _, foreign := range []string{"1700000000.P42.host", "1700000000.M1P2Q3.host", "1700000000.M1P2Q3I01.host", "1700000000.M1P2Q3Ixyzxyzxyzxyzxyz1.host", "x"} {
+		if _, ok := parseUniq(foreign); ok {
+			t.Errorf("%s is taken for ours", foreign)
+		}
+		if got := (Ref{Unique: foreign}).Identity(); got != "" {
+			t.Errorf("%s has identity %s", foreign, got)
+		}
+	}
+}
+
+func TestCompareUnique(t *testing.T) {
+	sorted := []string{
+		"999999999.9.h", "1700000000.M5P1Q9I0123456789abcdef.h", "1700000000.M5P1Q10I0123456789abcdef.h",
+		"1700000000.M10P1Q1I0123456789abcdef.h", "1700000001.M0P1Q1I0123456789abcdef.h",
+	}
+	for i := range sorted {
+		for j := range sorted {
+			got := compareUnique(sorted[i], sorted[j])
+			if (got < 0) != (i < j) || (got > 0) != (i > j) {
+				t.Errorf("compare %s %s = %d", sorted[i], sorted[j], got)
+			}
+		}
+	}
+}
+
+func FuzzParseRef(f *testing.F) {
+	f.Add("1700000000.M1P2Q3I0123456789abcdef.host;2,S")
+	f.Fuzz(func(t *testing.T, name string) {
+		for _, place := range []Place{New, Cur} {
+			r, err := parseRef(place, "feed", name)
+			if err != nil {
+				continue
+			}
+			if r.Name() != name {
+				t.Errorf("%q is written %q", name, r.Name())
+			}
+			r.Delivered()
+			r.Unread()
+		}
+	})
+}

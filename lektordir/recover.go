@@ -1,0 +1,173 @@
+package lektordir
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// foreignAge is how long an entry that another program writes, or another
+// machine, stays in tmp/ after its last change, as in maildir.
+const foreignAge = 36 * time.Hour
+
+// Recover finishes what earlier runs left in tmp/, for every feed that has
+// something there: what a journal names is delivered, interrupted replacements
+// and removals are finished, other entries of this machine's are removed, and
+// those of others 36 hours after their last change. Call it at the start of
+// every run. Feeds that another fetcher has locked are left to it. The error
+// joins what went wrong, feed by feed; the others are recovered all the same.
+func (w *Writer) Recover(ctx context.Context) error {
+	feeds, err := w.d.feedNames("tmp")
+	if err != nil {
+		return err
+	}
+	var bad error
+	for _, feed := range feeds {
+		if err := ctx.Err(); err != nil {
+			return errors.Join(bad, context.Cause(ctx))
+		}
+		names, err := readNames(w.d.Join("tmp", feed))
+		if err != nil {
+			if !isNotExist(err) {
+				bad = errors.Join(bad, err)
+			}
+			continue
+		}
+		if len(names) == 0 {
+			continue
+		}
+		bad = errors.Join(bad, w.recoverFeed(feed))
+	}
+	return bad
+}
+
+// recoverFeed recovers one feed under its lock.
+func (w *Writer) recoverFeed(feed string) error {
+	t, err := w.Begin(feed)
+	var busy *BusyError
+	if errors.As(err, &busy) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer t.Close()
+	d := w.d
+	// Read again under the lock: another fetcher may just have finished.
+	names, err := readNames(d.Join("tmp", feed))
+	if err != nil || len(names) == 0 {
+		return err
+	}
+	// What the journal says is acted on below, so it must not be undone.
+	for _, p := range []string{d.journalPath(feed), filepath.Dir(d.journalPath(feed))} {
+		if err := syncPath(p); err != nil && !isNotExist(err) {
+			return err
+		}
+	}
+	if err := d.inside("new/" + feed); err != nil && !isNotExist(err) {
+		return err
+	}
+	j, err := readJournal(d.journalPath(feed))
+	if err != nil {
+		return err
+	}
+	taken, err := d.readPlace(Cur, feed, nil)
+	if err := unlessNames(err); err != nil {
+		return err
+	}
+	inCur := make(map[string]bool, len(taken))
+	for _, r := range taken {
+		inCur[r.Unique] = true
+	}
+	// Entries before removals: an interrupted replacement is known by the old
+	// version's having been put aside.
+	var bad error
+	for _, name := range names {
+		if strings.Contains(name, ";") {
+			continue
+		}
+		if rec, ok := j.Named(name); ok {
+			if inCur[name] {
+				bad = errors.Join(bad, d.drop(feed, name))
+				continue
+			}
+			_, err := d.settle(feed, rec)
+			bad = errors.Join(bad, err)
+			continue
+		}
+		if u, ok := parseUniq(name); ok && u.host == d.host {
+			bad = errors.Join(bad, os.RemoveAll(d.Join("tmp", feed, name)))
+			continue
+		}
+		bad = errors.Join(bad, d.removeOld(feed, name))
+	}
+	for _, name := range names {
+		unique, info, ok := strings.Cut(name, ";")
+		switch {
+		case !ok:
+		case info == gone[1:] || info == goneReplaced[1:]:
+			// An entry put aside for a version that could not be renamed just
+			// now must stay.
+			if bad == nil || unique == "" {
+				bad = errors.Join(bad, os.RemoveAll(d.Join("tmp", feed, name)))
+			}
+		default:
+			bad = errors.Join(bad, d.removeOld(feed, name))
+		}
+	}
+	return bad
+}
+
+// removeOld removes a foreign entry from tmp/ when nothing in it has changed for
+// long enough.
+func (d *Dir) removeOld(feed, name string) error {
+	path := d.Join("tmp", feed, name)
+	var newest time.Time
+	err := filepath.WalkDir(path, func(_ string, e os.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		fi, err := e.Info()
+		if err != nil {
+			return err
+		}
+		if fi.ModTime().After(newest) {
+			newest = fi.ModTime()
+		}
+		return nil
+	})
+	if isNotExist(err) {
+		return nil // its writer is at work
+	}
+	if err != nil {
+		return err
+	}
+	if d.opts.Now().Sub(newest) < foreignAge {
+		return nil
+	}
+	return os.RemoveAll(path)
+}
+
+// readNames lists a directory, which must be none behind a link, without dot
+// files.
+func readNames(dir string) ([]string, error) {
+	fd, err := openRetry(dir, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC)
+	if err != nil {
+		return nil, &os.PathError{Op: "open", Path: dir, Err: err}
+	}
+	f := os.NewFile(uintptr(fd), dir)
+	defer f.Close()
+	names, err := f.Readdirnames(-1)
+	out := names[:0]
+	for _, n := range names {
+		if !strings.HasPrefix(n, ".") {
+			out = append(out, n)
+		}
+	}
+	return out, err
+}

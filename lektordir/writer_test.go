@@ -1,0 +1,682 @@
+package lektordir
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+var ctx = context.Background()
+
+func TestDeliver(t *testing.T) {
+	for _, slow := range []bool{false, true} {
+		d, _ := newDir(t)
+		d.opts.SlowSync = slow
+		var vs []Version
+		for i := range 20 {
+			vs = append(vs, version(fmt.Sprint("urn:", i), "text"))
+		}
+		refs := deliver(t, d, vs...)
+		if len(refs) != 20 {
+			t.Fatal(len(refs))
+		}
+		for i, r := range refs {
+			e, err := d.ReadEntry(r, AllFields)
+			if err != nil || e.ID != vs[i].Entry.ID {
+				t.Errorf("%v %v", e, err)
+			}
+		}
+		j, err := readJournal(d.journalPath(feedHash))
+		if err != nil || j.Len() != 20 || j.bad != 0 {
+			t.Errorf("%+v %v", j, err)
+		}
+		if got := tree(t, d, "tmp"); !slices.Equal(got, []string{feedHash}) {
+			t.Errorf("left in tmp: %v", got)
+		}
+		f, err := d.ReadFeed(feedHash)
+		if err != nil || f.ID != feedID || f.Name != "Example" {
+			t.Errorf("%+v %v", f, err)
+		}
+	}
+}
+
+// Nothing is in new/ before the commit, and new/$feed appears with its first
+// entry.
+func TestNothingBeforeCommit(t *testing.T) {
+	d, _ := newDir(t)
+	w := writer(t, d)
+	tx, _ := w.Begin(feedHash)
+	if err := tx.PutFeed(&Feed{ID: feedID, Name: "Example"}); err != nil {
+		t.Fatal(err)
+	}
+	if got := tree(t, d, "new"); len(got) != 0 {
+		t.Error(got)
+	}
+	if _, err := tx.Add(ctx, version("1", "A")); err != nil {
+		t.Fatal(err)
+	}
+	if got := list(t, d, ListOptions{}); len(got) != 0 {
+		t.Error(got)
+	}
+	tx.Close()
+	if got := tree(t, d, "tmp"); !slices.Equal(got, []string{feedHash}) {
+		t.Errorf("left in tmp: %v", got)
+	}
+	if _, err := os.Stat(d.journalPath(feedHash)); !errors.Is(err, os.ErrNotExist) {
+		t.Error("a journal without a delivery:", err)
+	}
+}
+
+// "If stat() returned anything other than ENOENT, the program sleeps for two
+// seconds, updates $time, and tries the stat() again, a limited number of times."
+func TestUniqueNameTaken(t *testing.T) {
+	d, c := newDir(t)
+	w := writer(t, d)
+	v := version("1", "A")
+	taken := func(at time.Time, seq int64) string {
+		return d.Join("tmp", feedHash, uniqueName(at, 42, seq, v.Identity.String()[:16], "host"))
+	}
+	start := c.Now()
+	write(t, filepath.Join(taken(start, 1), "title"), "another's")
+	write(t, taken(start.Add(2*time.Second), 2), "a file")
+	tx, _ := w.Begin(feedHash)
+	tx.PutFeed(&Feed{ID: feedID, Name: "Example"})
+	r, err := tx.Add(ctx, v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := []time.Duration{2 * time.Second, 2 * time.Second}; !slices.Equal(c.slept, want) {
+		t.Errorf("slept %v", c.slept)
+	}
+	if got := r.Delivered(); !got.Equal(start.Add(4 * time.Second).Truncate(time.Microsecond)) {
+		t.Errorf("the time was not taken anew: %v", got)
+	}
+	if err := commit(tx); err != nil {
+		t.Fatal(err)
+	}
+	if got := read(t, filepath.Join(taken(start, 1), "title")); got != "another's" {
+		t.Error("another's entry was touched")
+	}
+
+	// Bounded.
+	c.slept = nil
+	for i := range int64(20) {
+		for s := range int64(60) {
+			write(t, taken(start.Add(time.Duration(s)*time.Second), 4+i), "")
+		}
+	}
+	tx, err = w.Begin(feedHash)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tx.Close()
+	if _, err := tx.Add(ctx, v); err == nil || !strings.Contains(err.Error(), "unique") {
+		t.Error(err)
+	}
+	if len(c.slept) != maxNameTries-1 {
+		t.Errorf("slept %v", c.slept)
+	}
+}
+
+func TestHosts(t *testing.T) {
+	for _, host := range []string{"a;b:c/d", "plain", "", "hé llo"} {
+		c := newClock()
+		d, err := Create(filepath.Join(t.TempDir(), "d"), &Options{Now: c.Now, Sleep: c.Sleep, Host: host, PID: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := deliver(t, d, version("1", "A"))[0]
+		if got := list(t, d, ListOptions{}); len(got) != 1 || got[0] != r {
+			t.Errorf("host %q: %v", host, got)
+		}
+		to, err := d.SetFlags(r, "S", "")
+		if err != nil || to.Flags() != "S" {
+			t.Errorf("host %q: %v %v", host, to, err)
+		}
+	}
+}
+
+func TestLock(t *testing.T) {
+	d, _ := newDir(t)
+	w := writer(t, d)
+	other, _ := Open(d.Path(), nil)
+	w2 := writer(t, other)
+	tx, err := w.Begin(feedHash)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var busy *BusyError
+	if _, err := w2.Begin(feedHash); !errors.As(err, &busy) || busy.Feed != feedHash {
+		t.Error(err)
+	}
+	if err := w2.Recover(ctx); err != nil {
+		t.Error("a busy feed is an error of recovery:", err)
+	}
+	tx2, err := w2.Begin(FeedHash("another"))
+	if err != nil {
+		t.Error("there is a lock over all feeds:", err)
+	}
+	tx2.Close()
+	tx.Close()
+	tx, err = w2.Begin(feedHash)
+	if err != nil {
+		t.Error(err)
+	}
+	tx.Close()
+	if _, err := os.Stat(d.Join("etc/fetch/lock", feedHash)); err != nil {
+		t.Error("the lock file was removed:", err)
+	}
+	for _, bad := range []string{"", "..", "a/b", ".x"} {
+		if _, err := w.Begin(bad); err == nil {
+			t.Errorf("feed %q is taken", bad)
+		}
+	}
+}
+
+// die ends a transaction as SIGKILL would: the lock is gone, all else stays.
+func die(tx *Txn) {
+	tx.lock.Unlock()
+	tx.lock = nil
+	tx.leave()
+}
+
+func TestRecoverStagedOnly(t *testing.T) {
+	d, _ := newDir(t)
+	w := writer(t, d)
+	tx, _ := w.Begin(feedHash)
+	tx.PutFeed(&Feed{ID: feedID, Name: "Example"})
+	tx.Add(ctx, version("1", "A"))
+	die(tx)
+	if err := w.Recover(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if got := tree(t, d, "tmp"); !slices.Equal(got, []string{feedHash}) {
+		t.Errorf("left in tmp: %v", got)
+	}
+	if got := list(t, d, ListOptions{}); len(got) != 0 {
+		t.Error("an entry the journal does not name was delivered:", got)
+	}
+}
+
+func TestRecoverJournaled(t *testing.T) {
+	d, _ := newDir(t)
+	w := writer(t, d)
+	tx, _ := w.Begin(feedHash)
+	tx.PutFeed(&Feed{ID: feedID, Name: "Example"})
+	a, _ := tx.Add(ctx, version("1", "A"))
+	b, _ := tx.Add(ctx, version("2", "B"))
+	if err := appendJournal(d.journalPath(feedHash), tx.journal, tx.staged); err != nil {
+		t.Fatal(err)
+	}
+	// The first rename was done, and a viewer took that entry already; a power
+	// cut undid neither, but a copy is in tmp too.
+	if _, err := d.settle(feedHash, tx.staged[0]); err != nil {
+		t.Fatal(err)
+	}
+	shell(t, d, "cp -R new/$HASH/"+a.Unique+" tmp/$HASH/"+a.Unique)
+	if _, err := d.SetFlags(a, "S", ""); err != nil {
+		t.Fatal(err)
+	}
+	die(tx)
+	for range 2 {
+		if err := w.Recover(ctx); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got := list(t, d, ListOptions{AllVersions: true})
+	if len(got) != 2 || got[0].Place != Cur || got[1] != b {
+		t.Errorf("%v", paths(got))
+	}
+	if got := tree(t, d, "tmp"); !slices.Equal(got, []string{feedHash}) {
+		t.Errorf("left in tmp: %v", got)
+	}
+}
+
+func TestRecoverLeavesOthers(t *testing.T) {
+	d, c := newDir(t)
+	w := writer(t, d)
+	now := c.Now()
+	tmp := func(name string) string { return d.Join("tmp", feedHash, name) }
+	ours := "1700000000.M1P2Q3I0123456789abcdef.host"
+	theirs := "1700000000.M1P2Q3I0123456789abcdef.elsewhere"
+	shell := "1700000000.P1.host"
+	old := "1600000000.P1.host"
+	gone := "1700000000.M1P2Q4I0123456789abcdef.host;gone"
+	for _, n := range []string{ours, theirs, shell, old, gone} {
+		write(t, tmp(n+"/title"), "x")
+		for _, p := range []string{"", "/title"} {
+			os.Chtimes(tmp(n+p), now, now.Add(-time.Hour))
+		}
+	}
+	os.Chtimes(tmp(old+"/title"), now, now.Add(-37*time.Hour))
+	os.Chtimes(tmp(old), now, now.Add(-37*time.Hour))
+	// The newest time inside counts, not the directory's own.
+	os.Chtimes(tmp(shell), now, now.Add(-99*time.Hour))
+	if err := w.Recover(ctx); err != nil {
+		t.Fatal(err)
+	}
+	got, _ := readNames(d.Join("tmp", feedHash))
+	slices.Sort(got)
+	want := []string{theirs, shell}
+	slices.Sort(want)
+	if !slices.Equal(got, want) {
+		t.Errorf("left %v, want %v", got, want)
+	}
+	c.Sleep(ctx, 36*time.Hour)
+	w.Recover(ctx)
+	if got, _ := readNames(d.Join("tmp", feedHash)); len(got) != 0 {
+		t.Errorf("left after 36 hours: %v", got)
+	}
+}
+
+// replacement delivers A and stages B in its place, and gives both.
+func replacement(t *testing.T, d *Dir, w *Writer) (a Ref, tx *Txn, b Ref) {
+	t.Helper()
+	a = deliver(t, d, version("1", "A"))[0]
+	tx, err := w.Begin(feedHash)
+	if err != nil {
+		t.Fatal(err)
+	}
+	v := version("1", "B")
+	v.Replaces, v.Lineage = a.Unique, a.Identity()
+	if b, err = tx.Add(ctx, v); err != nil {
+		t.Fatal(err)
+	}
+	return a, tx, b
+}
+
+func TestReplace(t *testing.T) {
+	d, _ := newDir(t)
+	_, tx, b := replacement(t, d, writer(t, d))
+	if err := commit(tx); err != nil {
+		t.Fatal(err)
+	}
+	got := list(t, d, ListOptions{AllVersions: true})
+	if len(got) != 1 || got[0] != b || len(tx.Delivered()) != 1 {
+		t.Errorf("%v", paths(got))
+	}
+	e, _ := d.ReadEntry(b, AllFields)
+	if e.Replaces == "" || string(e.Content) != "B" {
+		t.Errorf("%+v", e)
+	}
+}
+
+// A viewer that takes the old version before the commit wins: the user has
+// seen the entry, and it is not delivered anew.
+func TestReplaceTooLate(t *testing.T) {
+	for _, viewer := range []func(*Dir, Ref) error{
+		func(d *Dir, r Ref) error { _, err := d.SetFlags(r, "S", ""); return err },
+		func(d *Dir, r Ref) error { return d.Remove(r) },
+	} {
+		d, _ := newDir(t)
+		a, tx, _ := replacement(t, d, writer(t, d))
+		if err := viewer(d, a); err != nil {
+			t.Fatal(err)
+		}
+		if err := commit(tx); err != nil {
+			t.Fatal(err)
+		}
+		if len(tx.Delivered()) != 0 {
+			t.Error(tx.Delivered())
+		}
+		if got := list(t, d, ListOptions{SkipCur: true, AllVersions: true}); len(got) != 0 {
+			t.Errorf("%v", paths(got))
+		}
+		if got := tree(t, d, "tmp"); !slices.Equal(got, []string{feedHash}) {
+			t.Errorf("left in tmp: %v", got)
+		}
+	}
+}
+
+// An interrupted replacement is finished from wherever it stopped.
+func TestRecoverReplacement(t *testing.T) {
+	for step := range 4 {
+		d, _ := newDir(t)
+		w := writer(t, d)
+		a, tx, b := replacement(t, d, w)
+		if err := appendJournal(d.journalPath(feedHash), tx.journal, tx.staged); err != nil {
+			t.Fatal(err)
+		}
+		aside := d.Join("tmp", feedHash, a.Unique+goneReplaced)
+		if step >= 1 {
+			if err := os.Rename(d.Abs(a), aside); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if step >= 2 {
+			if err := os.Rename(d.Join("tmp", feedHash, b.Unique), d.Abs(b)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if step >= 3 {
+			os.Remove(filepath.Join(aside, "title"))
+		}
+		die(tx)
+		if err := w.Recover(ctx); err != nil {
+			t.Fatal(err)
+		}
+		got := list(t, d, ListOptions{AllVersions: true})
+		if len(got) != 1 || got[0] != b {
+			t.Errorf("step %d: %v", step, paths(got))
+		}
+		if got := tree(t, d, "tmp"); !slices.Equal(got, []string{feedHash}) {
+			t.Errorf("step %d: left in tmp: %v", step, got)
+		}
+	}
+}
+
+// A failed write delivers nothing of the transaction, and half an entry never.
+func TestFailedWrite(t *testing.T) {
+	d, _ := newDir(t)
+	w := writer(t, d)
+	tx, _ := w.Begin(feedHash)
+	tx.PutFeed(&Feed{ID: feedID, Name: "Example"})
+	if _, err := tx.Add(ctx, version("1", "A")); err != nil {
+		t.Fatal(err)
+	}
+	tx.tmp.Close() // every call on the directory fails now
+	if _, err := tx.Add(ctx, version("2", "B")); err == nil {
+		t.Fatal("no error")
+	}
+	if err := commit(tx); err == nil {
+		t.Error("a commit after a failed Add succeeded")
+	}
+	if got := list(t, d, ListOptions{}); len(got) != 0 {
+		t.Errorf("%v", paths(got))
+	}
+}
+
+// A journal that cannot be written fails its feed alone, and delivers nothing of it.
+func TestFailedJournal(t *testing.T) {
+	d, _ := newDir(t)
+	w, err := d.NewWriter(WriterOptions{Delay: time.Hour})
+	if err != nil {
+		t.Fatal(err)
+	}
+	other := "http://example.org/"
+	var txs []*Txn
+	for _, id := range []string{feedID, other} {
+		tx, err := w.Begin(FeedHash(id))
+		if err != nil {
+			t.Fatal(err)
+		}
+		tx.PutFeed(&Feed{ID: id, Name: "Example"})
+		for i := range 4 {
+			if _, err := tx.Add(ctx, version(fmt.Sprint(i), "A")); err != nil {
+				t.Fatal(err)
+			}
+		}
+		txs = append(txs, tx)
+	}
+	// A directory stands in the journal's place.
+	if err := os.Mkdir(d.journalPath(feedHash), 0o777); err != nil {
+		t.Fatal(err)
+	}
+	errs := make([]error, 2)
+	var wg sync.WaitGroup
+	for i, tx := range txs {
+		wg.Add(1)
+		tx.Commit(func(err error) { errs[i] = err; wg.Done() })
+	}
+	w.Close()
+	wg.Wait()
+	if errs[0] == nil || !strings.Contains(errs[0].Error(), "seen") || errs[1] != nil {
+		t.Error(errs)
+	}
+	for _, tx := range txs {
+		tx.Close()
+	}
+	got := list(t, d, ListOptions{})
+	if len(got) != 4 || got[0].Feed != FeedHash(other) {
+		t.Errorf("%v", paths(got))
+	}
+	if names, _ := readNames(d.Join("tmp", feedHash)); len(names) != 0 {
+		t.Errorf("left in tmp: %v", names)
+	}
+}
+
+// A sync that fails renames and saves nothing.
+func TestFailedSync(t *testing.T) {
+	d, _ := newDir(t)
+	w := writer(t, d)
+	tx, _ := w.Begin(feedHash)
+	tx.PutFeed(&Feed{ID: feedID, Name: "Example"})
+	if _, err := tx.Add(ctx, version("1", "A")); err != nil {
+		t.Fatal(err)
+	}
+	tx.src = append(tx.src, d.Join("no such file"))
+	if err := commit(tx); err == nil {
+		t.Fatal("no error")
+	}
+	if got := list(t, d, ListOptions{}); len(got) != 0 {
+		t.Errorf("%v", paths(got))
+	}
+	if got := tree(t, d, "tmp"); !slices.Equal(got, []string{feedHash}) {
+		t.Errorf("left in tmp: %v", got)
+	}
+	if j, err := readJournal(d.journalPath(feedHash)); err != nil || j.Len() != 0 {
+		t.Error(j, err)
+	}
+	// With the fault gone a rerun delivers what was missed.
+	if got := deliver(t, d, version("1", "A")); len(got) != 1 {
+		t.Error(got)
+	}
+}
+
+// Many feeds share the syncs, whoever delivers them, and each is whole.
+func TestGroupCommit(t *testing.T) {
+	d, _ := newDir(t)
+	w := writer(t, d)
+	const feeds, entries = 40, 5
+	var wg sync.WaitGroup
+	errs := make(chan error, feeds)
+	for i := range feeds {
+		wg.Add(1)
+		go func() {
+			id := fmt.Sprintf("http://example.com/%d", i)
+			tx, err := w.Begin(FeedHash(id))
+			if err != nil {
+				errs <- err
+				wg.Done()
+				return
+			}
+			if err := tx.PutFeed(&Feed{ID: id, Name: id}); err != nil {
+				errs <- err
+			}
+			for k := range entries {
+				if _, err := tx.Add(ctx, version(fmt.Sprint(k), id)); err != nil {
+					errs <- err
+				}
+			}
+			if i%10 == 0 { // some give up
+				tx.Close()
+				wg.Done()
+				return
+			}
+			tx.Commit(func(err error) {
+				if err != nil {
+					errs <- err
+				}
+				tx.Close()
+				wg.Done()
+			})
+		}()
+	}
+	wg.Wait()
+	close(errs)
+	for err := range errs {
+		t.Error(err)
+	}
+	if got := len(list(t, d, ListOptions{})); got != (feeds-feeds/10)*entries {
+		t.Errorf("%d entries", got)
+	}
+}
+
+func TestCommitOfNothing(t *testing.T) {
+	d, _ := newDir(t)
+	w := writer(t, d)
+	tx, _ := w.Begin(feedHash)
+	if err := commit(tx); err != nil {
+		t.Error(err)
+	}
+	tx, err := w.Begin(feedHash)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tx.Close()
+	tx.Close()
+}
+
+func TestPutFeed(t *testing.T) {
+	d, _ := newDir(t)
+	w := writer(t, d)
+	tx, _ := w.Begin(feedHash)
+	defer tx.Close()
+	f := &Feed{ID: feedID, Name: "Na\nme", Description: "two\nlines", Language: "en", Author: "A", Link: "http://example.com/"}
+	if err := tx.PutFeed(f); err != nil {
+		t.Fatal(err)
+	}
+	if got := read(t, d.Join("src", feedHash, "name")); got != "Na me\n" {
+		t.Errorf("%q", got)
+	}
+	write(t, d.Join("src", feedHash, "etc/view/alias"), "Mine\n")
+	write(t, d.Join("src", feedHash, "unknown"), "kept\n")
+	before, _ := os.Stat(d.Join("src", feedHash, "description"))
+	f.Name, f.Author = "Other", ""
+	if err := tx.PutFeed(f); err != nil {
+		t.Fatal(err)
+	}
+	got, err := d.ReadFeed(feedHash)
+	if err != nil || got.Name != "Other" || got.Author != "" || got.Description != f.Description || got.Title() != "Mine" || got.Link != f.Link {
+		t.Errorf("%+v %v", got, err)
+	}
+	if after, _ := os.Stat(d.Join("src", feedHash, "description")); !os.SameFile(before, after) {
+		t.Error("an unchanged file was written anew")
+	}
+	if got := read(t, d.Join("src", feedHash, "unknown")); got != "kept\n" {
+		t.Error(got)
+	}
+	if err := tx.PutFeed(&Feed{ID: "another", Name: "x"}); err == nil {
+		t.Error("a feed was put in another's place")
+	}
+	if err := tx.PutFeed(&Feed{ID: feedID}); err == nil {
+		t.Error("a feed without a name was put")
+	}
+}
+
+// Nothing is written through a link that stands in the place of tmp/$feed.
+func TestPlantedLink(t *testing.T) {
+	d, _ := newDir(t)
+	outside := t.TempDir()
+	if err := os.Symlink(outside, d.Join("tmp", feedHash)); err != nil {
+		t.Fatal(err)
+	}
+	w := writer(t, d)
+	tx, _ := w.Begin(feedHash)
+	defer tx.Close()
+	tx.PutFeed(&Feed{ID: feedID, Name: "Example"})
+	if _, err := tx.Add(ctx, version("1", "A")); err == nil {
+		t.Error("no error")
+	}
+	if names, _ := os.ReadDir(outside); len(names) != 0 {
+		t.Error("written outside:", names)
+	}
+}
+
+func TestCheck(t *testing.T) {
+	d, _ := newDir(t)
+	deliver(t, d, version("1", "A"))
+	if ps, err := d.Check(ctx, false); err != nil || len(ps) != 0 {
+		t.Fatalf("a sound lektor-dir: %v %v", ps, err)
+	}
+	r := list(t, d, ListOptions{})[0]
+	shell(t, d, `
+cp -R new/$HASH/`+r.Unique+` "cur/x"; rm -r cur/x
+mkdir -p cur/$HASH; cp -R new/$HASH/`+r.Unique+` "cur/$HASH/`+r.Unique+`;2,S"
+mkdir new/$HASH/what
+mkdir -p new/$HASH/1500000000.1.h; echo t >new/$HASH/1500000000.1.h/title; echo i >new/$HASH/1500000000.1.h/id
+ln -s /nowhere new/$HASH/1500000000.1.h/feed
+mkdir src/0000; echo other >src/0000/id; echo n >src/0000/name
+printf garbage >>src/$HASH/etc/fetch/seen
+mkdir -p "tmp/$HASH/1700000000.M1P2Q4I0123456789abcdef.host;gone"
+`)
+	find := func(ps []Problem, path, what string) *Problem {
+		for i := range ps {
+			if strings.HasPrefix(ps[i].Path, path) && strings.Contains(ps[i].What, what) {
+				return &ps[i]
+			}
+		}
+		t.Errorf("nothing about %s %q in %v", path, what, ps)
+		return &Problem{}
+	}
+	ps, err := d.Check(ctx, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(ps) != 7 {
+		t.Errorf("%d problems: %v", len(ps), ps)
+	}
+	find(ps, "new/"+feedHash+"/what", "not an entry")
+	find(ps, "new/"+feedHash+"/1500000000.1.h", "no file content")
+	find(ps, "src/0000", "belongs in")
+	for _, p := range ps {
+		if p.Repaired {
+			t.Error("repaired unasked:", p)
+		}
+	}
+	ps, err = d.Check(ctx, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range [][2]string{
+		{"cur/" + feedHash, "same entry"}, {"new/" + feedHash + "/1500000000.1.h/feed", "no feed"},
+		{"src/" + feedHash + "/etc/fetch/seen", "7 bytes"}, {"tmp/", "interrupted"},
+	} {
+		if p := find(ps, c[0], c[1]); !p.Repaired {
+			t.Errorf("not repaired: %+v", p)
+		}
+	}
+	ps, err = d.Check(ctx, false)
+	if err != nil || len(ps) != 3 {
+		t.Errorf("after the repair: %v %v", ps, err)
+	}
+}
+
+func TestArrivals(t *testing.T) {
+	d, _ := newDir(t)
+	deliver(t, d, version("0", "before"))
+	wctx, cancel := context.WithTimeout(ctx, 30*time.Second)
+	defer cancel()
+	ready := make(chan struct{})
+	got := make(chan Ref)
+	go func() {
+		defer close(got)
+		for r, err := range d.Arrivals(wctx, WatchOptions{Ready: func() { close(ready) }}) {
+			if err != nil {
+				t.Error(err)
+			}
+			got <- r
+		}
+	}()
+	<-ready
+	first := deliver(t, d, version("1", "A"))[0]
+	if r := <-got; r != first {
+		t.Errorf("%v, want %v", r, first)
+	}
+	// A feed that is new while we watch, written by a shell.
+	shell(t, d, `mkdir -p new/other tmp/other; mkdir tmp/other/1500000000.1.h; mv tmp/other/1500000000.1.h new/other/`)
+	if r := <-got; r.Path() != "new/other/1500000000.1.h" {
+		t.Errorf("%v", r)
+	}
+	cancel()
+	for r := range got {
+		t.Errorf("one more: %v", r)
+	}
+}
