@@ -1,0 +1,127 @@
+package feedconv
+
+import (
+	"github.com/mmcdole/gofeed/atom"
+)
+
+// atomFeed maps Atom 0.3 and 1.0.
+func atomFeed(a *atom.Feed, doc *tidied, opts Options) *Feed {
+	x := a.Extensions
+	f := &Feed{
+		Format:      Atom10,
+		ID:          a.ID,
+		Title:       text{a.Title, textType(x, "title")}.plain(),
+		Description: text{a.Subtitle, textType(x, "subtitle", "tagline")}.plain(),
+		Language:    firstNonEmpty(a.Language, tidyMeta(x, "lang")),
+		Copyright:   text{a.Rights, textType(x, "rights", "copyright")}.plain(),
+		Image:       firstNonEmpty(a.Logo, a.Icon),
+		Authors:     atomPersons(a.Authors),
+		Categories:  atomCategories(a.Categories),
+		Links:       plainLinks(a.Links),
+	}
+	if doc.atom03 {
+		f.Format = Atom03
+	}
+	if a.Generator != nil {
+		f.Generator = titleText(a.Generator.Value, false)
+	}
+	f.Link = alternate(f.Links)
+	feedModules(f, x)
+	terms, dc := x["dcterms"], x["dc"]
+	f.Updated, _ = firstDate([]string{a.Updated, value(terms, "modified"), value(dc, "date")})
+	f.Published, _ = firstDate([]string{value(terms, "issued")})
+
+	entries := a.Entries
+	if limit := opts.maxEntries(); len(entries) > limit {
+		entries = entries[:limit]
+		leftOut(f, limit)
+	}
+	f.Entries = make([]Entry, 0, len(entries))
+	for i, entry := range entries {
+		f.Entries = append(f.Entries, atomEntry(entry))
+		a.Entries[i] = nil // big documents: gofeed's copy may go
+	}
+	return f
+}
+
+func atomEntry(a *atom.Entry) Entry {
+	x := a.Extensions
+	d := draft{
+		titles:    []text{{a.Title, textType(x, "title")}},
+		summaries: []text{{a.Summary, textType(x, "summary")}},
+		published: []string{a.Published},
+		updated:   []string{a.Updated},
+	}
+	e := &d.entry
+	links := plainLinks(a.Links)
+	e.GUID = a.ID
+	e.Link = alternate(links)
+	e.Language = tidyMeta(x, "lang")
+	e.Authors = atomPersons(a.Authors)
+	if len(e.Authors) == 0 && a.Source != nil {
+		e.Authors = atomPersons(a.Source.Authors) // RFC 4287, section 4.2.1
+	}
+	e.Categories = atomCategories(a.Categories)
+	for i, l := range links {
+		switch l.Rel {
+		case "enclosure":
+			e.Enclosures = append(e.Enclosures, enclosure(l.Href, l.Type, a.Links[i].Length))
+		case "replies":
+			if t := mimeType(l.Type); e.Comments == "" && (t == "" || t == typeHTML || t == typeXHTML) {
+				e.Comments = l.Href
+			}
+		}
+	}
+	if c := a.Content; c != nil {
+		d.contents = append(d.contents, text{c.Value, atomType(c.Type)})
+		d.outOfLine(c)
+	}
+	d.modules(x)
+	return d.finish()
+}
+
+// outOfLine reads content that is elsewhere (RFC 4287, section 4.1.3.2).
+func (d *draft) outOfLine(c *atom.Content) {
+	if c.Src == "" {
+		return
+	}
+	e := &d.entry
+	if t := mimeType(c.Type); e.Link == "" && (t == "" || isMarkup(t)) {
+		e.Link = c.Src
+		return
+	}
+	e.Enclosures = append(e.Enclosures, enclosure(c.Src, c.Type, ""))
+}
+
+func plainLinks(list []*atom.Link) []Link {
+	out := make([]Link, 0, len(list))
+	for _, l := range list {
+		out = append(out, Link{
+			Rel: linkRel(l.Rel), Href: cleanLine(l.Href), Type: cleanLine(l.Type),
+			Title: titleText(l.Title, false),
+		})
+	}
+	return out
+}
+
+func atomPersons(list []*atom.Person) []Person {
+	var out []Person
+	for _, p := range list {
+		out = append(out, tidyPerson(Person{Name: p.Name, Email: p.Email, URL: p.URI}, false))
+	}
+	return out
+}
+
+// atomCategories gives the terms; a term that is a URL is for programs, and
+// its label is for people.
+func atomCategories(list []*atom.Category) []string {
+	var out []string
+	for _, c := range list {
+		if c.Label != "" && (c.Term == "" || isWebURL(c.Term)) {
+			out = append(out, c.Label)
+		} else {
+			out = append(out, c.Term)
+		}
+	}
+	return out
+}

@@ -1,0 +1,369 @@
+package feedconv
+
+import (
+	"bytes"
+	"compress/gzip"
+	"fmt"
+	"io"
+	"mime"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"golang.org/x/text/encoding"
+	"golang.org/x/text/encoding/htmlindex"
+	"golang.org/x/text/encoding/ianaindex"
+	"golang.org/x/text/encoding/simplifiedchinese"
+	xunicode "golang.org/x/text/encoding/unicode"
+	"golang.org/x/text/encoding/unicode/utf32"
+)
+
+// decodeBytes caps, gunzips and converts the document to UTF-8 without BOM.
+// A document over the cap is a *LimitError, an empty one a *NotFeedError. The
+// result is valid UTF-8; it may share memory with raw.
+func decodeBytes(raw []byte, opts Options) (text []byte, warnings []Warning, err error) {
+	limit := opts.MaxBytes
+	if limit <= 0 {
+		limit = DefaultMaxBytes
+	}
+	if int64(len(raw)) > limit {
+		return nil, nil, &LimitError{Limit: "bytes", Max: limit}
+	}
+	if len(raw) >= 3 && raw[0] == 0x1f && raw[1] == 0x8b && raw[2] == 8 {
+		plain, err := gunzip(raw, limit)
+		switch {
+		case isLimit(err):
+			return nil, nil, err
+		case err != nil && len(plain) == 0:
+			return nil, nil, &NotFeedError{What: "damaged gzip data"}
+		case err != nil:
+			warnings = append(warnings, Warning{Text: "the gzip data ends early or is damaged; what could be read is used"})
+		}
+		raw = plain
+	}
+	text, w := toUTF8(raw, opts.ContentType)
+	warnings = append(warnings, w...)
+	for bytes.HasPrefix(text, []byte("\uFEFF")) {
+		text = text[3:]
+	}
+	if blank(text) {
+		return nil, warnings, &NotFeedError{What: "an empty document"}
+	}
+	return text, warnings, nil
+}
+
+// blank reports whether nothing but white space and NULs is in b.
+func blank(b []byte) bool {
+	for i, c := range b {
+		switch c {
+		case ' ', '\t', '\n', '\r', 0, '\v', '\f':
+		default:
+			return len(bytes.TrimFunc(b[i:], func(r rune) bool {
+				return unicode.IsSpace(r) || r == 0 || r == 0xFEFF
+			})) == 0
+		}
+	}
+	return true
+}
+
+func isLimit(err error) bool {
+	_, ok := err.(*LimitError)
+	return ok
+}
+
+// gunzip returns what could be decompressed along with an error, so that a
+// transfer that was cut off gives the entries before the cut.
+func gunzip(raw []byte, limit int64) ([]byte, error) {
+	zr, err := gzip.NewReader(bytes.NewReader(raw))
+	if err != nil {
+		return nil, err
+	}
+	// A member's declared size is not to be believed; grow with what comes.
+	var buf bytes.Buffer
+	_, err = io.Copy(&buf, io.LimitReader(zr, limit+1))
+	if int64(buf.Len()) > limit {
+		return nil, &LimitError{Limit: "bytes after decompression", Max: limit}
+	}
+	return buf.Bytes(), err
+}
+
+// toUTF8 finds the document's charset. What the bytes themselves prove goes
+// before what labels say, since labels are wrong more often than bytes are.
+func toUTF8(b []byte, contentType string) ([]byte, []Warning) {
+	if enc, skip := byteOrder(b); enc != nil {
+		out, bad := decodeWith(enc, b[skip:])
+		if bad > 0 {
+			return out, []Warning{{Text: fmt.Sprintf("%d damaged characters were replaced", bad)}}
+		}
+		return out, nil
+	}
+	if bytes.HasPrefix(b, []byte("\xEF\xBB\xBF")) {
+		b = b[3:]
+		if utf8.Valid(b) {
+			return b, nil
+		}
+		return mixed(b)
+	}
+	valid, ascii := utf8.Valid(b), isASCII(b)
+	if valid && ascii && bytes.IndexByte(b, 0x1b) < 0 && !bytes.Contains(b, []byte("~{")) {
+		return b, nil // the same in every charset that is left
+	}
+	var warnings []Warning
+	for _, label := range []string{contentTypeCharset(contentType), declaredCharset(b)} {
+		if label == "" {
+			continue
+		}
+		enc, name := lookupCharset(label)
+		switch {
+		case enc == nil:
+			if !valid {
+				warnings = append(warnings, Warning{Text: fmt.Sprintf("the charset %.40q is unknown", label)})
+			}
+			continue
+		case name == "utf-8", strings.HasPrefix(name, "utf-16"), strings.HasPrefix(name, "utf-32"):
+			// UTF-8 is judged below; the others would have shown above.
+			continue
+		case valid && !multibyte(name):
+			continue
+		case valid && ascii && !escapes(name):
+			continue
+		}
+		if out, bad := decodeWith(enc, b); bad == 0 {
+			return out, warnings
+		}
+	}
+	if valid {
+		return b, nil
+	}
+	out, w := mixed(b)
+	return out, append(warnings, w...)
+}
+
+func isASCII(b []byte) bool {
+	for _, c := range b {
+		if c >= utf8.RuneSelf {
+			return false
+		}
+	}
+	return true
+}
+
+// byteOrder recognises UTF-32 and UTF-16 by a BOM, of which UTF-32's is tried
+// first since it starts with UTF-16's, or by the zero bytes around the first
+// character, which is in ASCII in everything that we read.
+func byteOrder(b []byte) (enc encoding.Encoding, bom int) {
+	u16 := func(e xunicode.Endianness) encoding.Encoding { return xunicode.UTF16(e, xunicode.IgnoreBOM) }
+	u32 := func(e utf32.Endianness) encoding.Encoding { return utf32.UTF32(e, utf32.IgnoreBOM) }
+	at := func(i int) int {
+		if i < len(b) {
+			return int(b[i])
+		}
+		return -1
+	}
+	ascii := func(c int) bool { return c == '<' || c == '{' || c == ' ' || c == '\t' || c == '\r' || c == '\n' }
+	switch {
+	case bytes.HasPrefix(b, []byte{0xFF, 0xFE, 0, 0}):
+		return u32(utf32.LittleEndian), 4
+	case bytes.HasPrefix(b, []byte{0, 0, 0xFE, 0xFF}):
+		return u32(utf32.BigEndian), 4
+	case bytes.HasPrefix(b, []byte{0xFF, 0xFE}):
+		return u16(xunicode.LittleEndian), 2
+	case bytes.HasPrefix(b, []byte{0xFE, 0xFF}):
+		return u16(xunicode.BigEndian), 2
+	case ascii(at(0)) && at(1) == 0 && at(2) == 0 && at(3) == 0:
+		return u32(utf32.LittleEndian), 0
+	case at(0) == 0 && at(1) == 0 && at(2) == 0 && ascii(at(3)):
+		return u32(utf32.BigEndian), 0
+	case ascii(at(0)) && at(1) == 0 && at(2) > 0 && at(3) == 0:
+		return u16(xunicode.LittleEndian), 0
+	case at(0) == 0 && ascii(at(1)) && at(2) == 0 && at(3) > 0:
+		return u16(xunicode.BigEndian), 0
+	}
+	return nil, 0
+}
+
+// decodeWith decodes b and counts what could not be. A character cut off by
+// the end of the document is dropped and does not count.
+func decodeWith(enc encoding.Encoding, b []byte) (out []byte, bad int) {
+	out, err := enc.NewDecoder().Bytes(b)
+	if err != nil {
+		return nil, 1
+	}
+	out = bytes.TrimSuffix(out, []byte("\uFFFD"))
+	return out, bytes.Count(out, []byte("\uFFFD"))
+}
+
+// contentTypeCharset is lenient where mime.ParseMediaType is not.
+func contentTypeCharset(ct string) string {
+	if ct == "" {
+		return ""
+	}
+	if _, params, err := mime.ParseMediaType(ct); err == nil {
+		return params["charset"]
+	}
+	_, rest, ok := cutFold(ct, "charset=")
+	if !ok {
+		return ""
+	}
+	rest = strings.TrimLeft(rest, `"' `)
+	if i := strings.IndexAny(rest, `"'; ,`); i >= 0 {
+		rest = rest[:i]
+	}
+	return rest
+}
+
+// cutFold is strings.Cut without regard to the case of ASCII letters; sep is
+// in lower case.
+func cutFold(s, sep string) (before, after string, ok bool) {
+	for i := 0; i+len(sep) <= len(s); i++ {
+		if strings.EqualFold(s[i:i+len(sep)], sep) {
+			return s[:i], s[i+len(sep):], true
+		}
+	}
+	return s, "", false
+}
+
+// declaredCharset reads the encoding of an XML declaration, also one behind
+// white space or junk, which XML does not allow.
+func declaredCharset(b []byte) string {
+	head := b[:min(len(b), 1024)]
+	i := bytes.Index(head, []byte("<?xml"))
+	if i < 0 {
+		i = bytes.Index(head, []byte("<?XML"))
+	}
+	if i < 0 {
+		return ""
+	}
+	head = head[i:]
+	if j := bytes.IndexByte(head, '>'); j >= 0 {
+		head = head[:j]
+	}
+	_, rest, ok := cutFold(string(head), "encoding")
+	if !ok {
+		return ""
+	}
+	rest = strings.TrimLeft(rest, " \t\r\n")
+	rest, ok = strings.CutPrefix(rest, "=")
+	if !ok {
+		return ""
+	}
+	rest = strings.TrimLeft(rest, " \t\r\n\"'")
+	if j := strings.IndexAny(rest, " \t\r\n\"'?"); j >= 0 {
+		rest = rest[:j]
+	}
+	return rest
+}
+
+// charsetAliases are labels seen in feeds that no register has.
+var charsetAliases = map[string]string{
+	"utf8mb4": "utf-8", "utf8mb3": "utf-8", "cp65001": "utf-8", "unicode": "utf-8",
+	"cp932": "shift_jis", "cp936": "gb18030", "cp949": "euc-kr", "cp950": "big5",
+	"cp1361": "johab", "macroman": "macintosh", "mac-roman": "macintosh",
+	"latin-1": "windows-1252", "latin1": "windows-1252", "ansi": "windows-1252",
+	"utf-7": "", "us-ascii": "windows-1252",
+}
+
+// lookupCharset finds a charset by its label. The name is in lower case; nil
+// stands for an unknown one.
+func lookupCharset(label string) (enc encoding.Encoding, name string) {
+	label = strings.ToLower(strings.TrimSpace(label))
+	if a, ok := charsetAliases[label]; ok {
+		label = a
+	}
+	if label == "" || len(label) > 40 {
+		return nil, ""
+	}
+	candidates := []string{label}
+	digits := strings.TrimLeft(strings.TrimPrefix(label, "cp"), "-_")
+	if digits != label && digits != "" && strings.Trim(digits, "0123456789") == "" {
+		candidates = append(candidates, "windows-"+digits, "ibm"+digits)
+	}
+	for _, c := range candidates {
+		if strings.HasPrefix(c, "utf-32") {
+			return utf32.UTF32(utf32.BigEndian, utf32.IgnoreBOM), c
+		}
+		if e, err := htmlindex.Get(c); err == nil {
+			n, _ := htmlindex.Name(e)
+			if n == "replacement" {
+				continue
+			}
+			if n == "gbk" { // gb18030 is its superset
+				return simplifiedchinese.GB18030, "gb18030"
+			}
+			return e, n
+		}
+		if e, err := ianaindex.IANA.Encoding(c); err == nil && e != nil {
+			return e, c
+		}
+	}
+	return nil, ""
+}
+
+// multibyte tells the charsets in which bytes that are valid UTF-8 by chance
+// are likely enough for the label to be believed.
+func multibyte(name string) bool {
+	switch name {
+	case "gb18030", "gbk", "big5", "euc-jp", "euc-kr", "shift_jis", "iso-2022-jp", "hz-gb-2312":
+		return true
+	}
+	return false
+}
+
+// escapes tells the charsets that are all ASCII bytes.
+func escapes(name string) bool { return name == "iso-2022-jp" || name == "hz-gb-2312" }
+
+// mixed reads bytes that are not valid UTF-8 and that no label explains: UTF-8
+// with stray windows-1252 in it where most sequences are good, else
+// windows-1252 altogether.
+func mixed(b []byte) ([]byte, []Warning) {
+	good, bad, first := 0, 0, -1
+	for i := 0; i < len(b); {
+		if b[i] < utf8.RuneSelf {
+			i++
+			continue
+		}
+		r, n := utf8.DecodeRune(b[i:])
+		if r == utf8.RuneError && n == 1 {
+			if len(b)-i < utf8.UTFMax && !utf8.FullRune(b[i:]) {
+				b = b[:i] // a character cut off by the end
+				break
+			}
+			if first < 0 {
+				first = i
+			}
+			bad++
+		} else {
+			good++
+		}
+		i += n
+	}
+	if bad == 0 {
+		return b, nil
+	}
+	asUTF8 := good > bad
+	out := make([]byte, 0, len(b)+2*bad+len(b)/8)
+	for i := 0; i < len(b); {
+		c := b[i]
+		if c < utf8.RuneSelf {
+			out = append(out, c)
+			i++
+			continue
+		}
+		if asUTF8 {
+			if r, n := utf8.DecodeRune(b[i:]); r != utf8.RuneError || n > 1 {
+				out = append(out, b[i:i+n]...)
+				i += n
+				continue
+			}
+		}
+		out = utf8.AppendRune(out, windows1252(rune(c)))
+		i++
+	}
+	w := Warning{Line: 1 + bytes.Count(b[:first], []byte("\n"))}
+	if asUTF8 {
+		w.Text = fmt.Sprintf("%d bytes that are not UTF-8 were read as windows-1252", bad)
+	} else {
+		w.Text = "the document says no charset that fits; it was read as windows-1252"
+	}
+	return out, []Warning{w}
+}

@@ -1,0 +1,580 @@
+package feedconv
+
+import (
+	"strings"
+	"time"
+)
+
+// maxDateLen bounds what is looked at: the longest sensible dates have full
+// names of weekday and month, a fraction and a zone with a comment.
+const maxDateLen = 100
+
+// parseDate reads a date as feeds write them: ISO 8601 and RFC 3339 with
+// parts left out, RFC 822 and its relatives in any order of their parts,
+// asctime, numbers with slashes or dots, seconds since 1970. The result is in
+// UTC; a date without a zone is taken to be. Dates that no calendar has
+// (30 February, 25 o'clock) are refused, and so is the year 1, which programs
+// write that have no date.
+func parseDate(s string) (time.Time, bool) {
+	s = strings.TrimSpace(s)
+	if s == "" || len(s) > maxDateLen {
+		return time.Time{}, false
+	}
+	s = dropComments(s)
+	d := newDateParts()
+	if !d.iso(s) {
+		d = newDateParts()
+		if !d.tokens(s) {
+			return time.Time{}, false
+		}
+	}
+	t, ok := d.time()
+	return t, ok && t.Year() > 1 && t.Year() < 10000
+}
+
+// dropComments removes the comments of RFC 822: "(PST)".
+func dropComments(s string) string {
+	for {
+		open := strings.IndexByte(s, '(')
+		if open < 0 {
+			return s
+		}
+		end := strings.IndexByte(s[open:], ')')
+		if end < 0 {
+			return strings.TrimSpace(s[:open])
+		}
+		s = strings.TrimSpace(s[:open] + " " + s[open+end+1:])
+	}
+}
+
+// dateParts collects a date; -1 is a part not seen.
+type dateParts struct {
+	year, month, day     int
+	hour, min, sec, nano int
+	pm                   int // 0 for am, 1 for pm
+	zoneKnown            bool
+	offset               int // seconds east of Greenwich
+	unix                 bool
+	at                   time.Time
+}
+
+func newDateParts() *dateParts {
+	return &dateParts{year: -1, month: -1, day: -1, hour: -1, pm: -1}
+}
+
+func (d *dateParts) time() (time.Time, bool) {
+	if d.unix {
+		return d.at, true
+	}
+	if d.year < 0 || d.month < 1 || d.month > 12 || d.day < 1 || d.day > daysIn(d.year, d.month) {
+		return time.Time{}, false
+	}
+	hour := max(d.hour, 0)
+	if d.pm >= 0 {
+		if hour < 1 || hour > 12 {
+			if d.pm == 0 || hour < 13 { // "13:05 PM" means what it says
+				return time.Time{}, false
+			}
+		} else {
+			hour = hour%12 + 12*d.pm
+		}
+	}
+	midnight := hour == 24 && d.min == 0 && d.sec == 0
+	if hour > 23 && !midnight || d.min > 59 || d.sec > 60 {
+		return time.Time{}, false
+	}
+	t := time.Date(d.year, time.Month(d.month), d.day, hour, d.min, d.sec, d.nano, time.UTC)
+	return t.Add(-time.Duration(d.offset) * time.Second), true
+}
+
+func daysIn(year, month int) int {
+	return time.Date(year, time.Month(month)+1, 0, 0, 0, 0, 0, time.UTC).Day()
+}
+
+// iso reads dates that begin with a year of four digits.
+func (d *dateParts) iso(s string) bool {
+	n := digits(s)
+	switch {
+	case n == 4:
+		d.year = atoi(s[:4])
+		rest, ok := d.isoCalendar(s[4:])
+		return ok && d.isoTime(rest)
+	case n == 7: // year and day of the year
+		d.year = atoi(s[:4])
+		return d.ordinal(atoi(s[4:7])) && d.isoTime(s[7:])
+	case n == 8 || n == 12 || n == 14:
+		d.year, d.month, d.day = atoi(s[:4]), atoi(s[4:6]), atoi(s[6:8])
+		if n > 8 {
+			return d.clock(s[8:])
+		}
+		return d.isoTime(s[8:])
+	case n == len(s) && (n == 10 || n == 13):
+		return d.epoch(s)
+	}
+	return false
+}
+
+func (d *dateParts) epoch(s string) bool {
+	var v int64
+	for i := 0; i < len(s); i++ {
+		v = v*10 + int64(s[i]-'0')
+	}
+	d.unix = true
+	if len(s) == 13 {
+		d.at = time.UnixMilli(v).UTC()
+	} else {
+		d.at = time.Unix(v, 0).UTC()
+	}
+	return true
+}
+
+// isoCalendar reads what follows a year of four digits up to the time, and
+// gives the rest.
+func (d *dateParts) isoCalendar(s string) (string, bool) {
+	if s == "" {
+		d.month, d.day = 1, 1
+		return "", true
+	}
+	sep := s[0]
+	if sep == 'W' || sep == 'w' {
+		return d.isoWeek(s[1:])
+	}
+	if sep != '-' && sep != '/' && sep != '.' {
+		return "", false
+	}
+	s = s[1:]
+	if s != "" && (s[0] == 'W' || s[0] == 'w') {
+		return d.isoWeek(s[1:])
+	}
+	n := digits(s)
+	switch {
+	case n == 3 && sep == '-':
+		return s[3:], d.ordinal(atoi(s[:3]))
+	case n == 4 && sep == '-':
+		d.month, d.day = atoi(s[:2]), atoi(s[2:4])
+		return s[4:], true
+	case n < 1 || n > 2:
+		return "", false
+	}
+	d.month, d.day = atoi(s[:n]), 1
+	s = s[n:]
+	if s == "" || s[0] != sep {
+		return s, true
+	}
+	s = s[1:]
+	n = digits(s)
+	if n < 1 || n > 2 {
+		return "", false
+	}
+	d.day = atoi(s[:n])
+	return s[n:], true
+}
+
+// isoWeek reads "07", "07-3" and "073": a week and a day of it.
+func (d *dateParts) isoWeek(s string) (string, bool) {
+	n := digits(s)
+	if n != 2 && n != 3 {
+		return "", false
+	}
+	week, day := atoi(s[:2]), 1
+	if n == 3 {
+		day = int(s[2] - '0')
+	}
+	s = s[n:]
+	if n == 2 && strings.HasPrefix(s, "-") {
+		if digits(s[1:]) != 1 {
+			return "", false
+		}
+		day = int(s[1] - '0')
+		s = s[2:]
+	}
+	if week < 1 || week > 53 || day < 1 || day > 7 {
+		return "", false
+	}
+	// 4 January is always in the first week.
+	jan4 := time.Date(d.year, 1, 4, 0, 0, 0, 0, time.UTC)
+	monday := jan4.AddDate(0, 0, -(int(jan4.Weekday())+6)%7)
+	t := monday.AddDate(0, 0, (week-1)*7+day-1)
+	if y, w := t.ISOWeek(); y != d.year || w != week {
+		return "", false
+	}
+	d.year, d.month, d.day = t.Year(), int(t.Month()), t.Day()
+	return s, true
+}
+
+func (d *dateParts) ordinal(n int) bool {
+	if n < 1 || n > 366 {
+		return false
+	}
+	t := time.Date(d.year, 1, n, 0, 0, 0, 0, time.UTC)
+	if t.Year() != d.year {
+		return false
+	}
+	d.month, d.day = int(t.Month()), t.Day()
+	return true
+}
+
+// isoTime reads an optional time and zone after a date.
+func (d *dateParts) isoTime(s string) bool {
+	if s != "" && (s[0] == 'T' || s[0] == 't') {
+		s = s[1:]
+	}
+	s = strings.TrimLeft(s, " \t\n,")
+	if s == "" {
+		return true
+	}
+	if n := digits(s); n > 0 && !strings.Contains(s, ":") && (n == 2 || n == 4 || n == 6) {
+		return d.clock(s)
+	}
+	// "2004/01/12 10:14 PM PST" and the like.
+	return d.tokens(s)
+}
+
+// clock reads "191020", "1910" and "19" with fraction and zone.
+func (d *dateParts) clock(s string) bool {
+	n := digits(s)
+	d.hour, d.min, d.sec = atoi(s[:2]), 0, 0
+	if n >= 4 {
+		d.min = atoi(s[2:4])
+	}
+	if n == 6 {
+		d.sec = atoi(s[4:6])
+	} else if n > 4 || n == 3 {
+		return false
+	}
+	return d.afterClock(s[n:])
+}
+
+// afterClock reads a fraction of a second, am or pm, and a zone.
+func (d *dateParts) afterClock(s string) bool {
+	if len(s) > 1 && (s[0] == '.' || s[0] == ',') && isDigit(s[1]) {
+		n := digits(s[1:])
+		scale := 100_000_000
+		for _, c := range []byte(s[1 : 1+n]) {
+			d.nano += int(c-'0') * scale
+			scale /= 10
+		}
+		s = s[1+n:]
+	}
+	s = strings.TrimLeft(s, " ")
+	if s == "" {
+		return true
+	}
+	return d.word(s)
+}
+
+// tokens reads parts in any order.
+func (d *dateParts) tokens(s string) bool {
+	for s != "" {
+		i := endOfToken(s)
+		token := s[:i]
+		s = strings.TrimLeft(s[min(i+1, len(s)):], " \t\n\r,;")
+		if token != "" && !d.token(token) {
+			return false
+		}
+	}
+	return true
+}
+
+// endOfToken finds the separator after the first token. The comma of
+// "10:14:55,5" is none.
+func endOfToken(s string) int {
+	colon := false
+	for i := 0; i < len(s); i++ {
+		switch s[i] {
+		case ':':
+			colon = true
+		case ',':
+			if colon && i+1 < len(s) && isDigit(s[i-1]) && isDigit(s[i+1]) {
+				continue
+			}
+			return i
+		case ' ', '\t', '\n', '\r', ';':
+			return i
+		}
+	}
+	return len(s)
+}
+
+func (d *dateParts) token(t string) bool {
+	if strings.IndexByte(t, ':') > 0 && isDigit(t[0]) {
+		return d.colons(t)
+	}
+	if !isDigit(t[0]) {
+		return d.word(t)
+	}
+	n := digits(t)
+	rest := t[n:]
+	switch {
+	case rest == "" || rest == ".":
+		return d.number(t[:n])
+	case rest[0] == '/' || rest[0] == '.':
+		return d.numeric(t, rest[0])
+	case rest[0] == '-' && d.hour < 0 && len(rest) > 1: // 10-Jan-2004
+		for part := range strings.SplitSeq(t, "-") {
+			if part == "" || !d.token(part) {
+				return false
+			}
+		}
+		return true
+	}
+	switch strings.ToLower(rest) {
+	case "st", "nd", "rd", "th":
+		return d.number(t[:n])
+	case "am", "pm", "a.m.", "p.m.":
+		if d.hour >= 0 || n > 2 {
+			return false
+		}
+		d.hour = atoi(t[:n])
+		return d.word(rest)
+	}
+	return false
+}
+
+// colons reads "10:14", "10:14:55.3", "10:14pm" and "10:14:55+01:00".
+func (d *dateParts) colons(t string) bool {
+	if d.hour >= 0 {
+		return false
+	}
+	n := digits(t)
+	if n > 2 || t[n] != ':' {
+		return false
+	}
+	d.hour = atoi(t[:n])
+	t = t[n+1:]
+	n = digits(t)
+	if n < 1 || n > 2 {
+		return false
+	}
+	d.min = atoi(t[:n])
+	t = t[n:]
+	if len(t) > 1 && t[0] == ':' && isDigit(t[1]) {
+		n = digits(t[1:])
+		if n > 2 {
+			return false
+		}
+		d.sec = atoi(t[1 : 1+n])
+		t = t[1+n:]
+	}
+	return d.afterClock(t)
+}
+
+// number reads a day or a year.
+func (d *dateParts) number(s string) bool {
+	v := atoi(s)
+	switch {
+	case len(s) == 4 && d.year < 0:
+		d.year = v
+	case len(s) > 2:
+		return false
+	case d.day < 0 && v >= 1 && v <= 31:
+		d.day = v
+	case d.year < 0 && len(s) == 2:
+		d.year = pivot(v)
+	default:
+		return false
+	}
+	return true
+}
+
+// numeric reads "12/25/2003", which is American unless it cannot be, and
+// "25.12.2003", which is not.
+func (d *dateParts) numeric(t string, sep byte) bool {
+	var v [3]int
+	var last string
+	for i := range v {
+		n := digits(t)
+		if n == 0 || n > 4 || n > 2 && i < 2 && !(i == 0 && n == 4) {
+			return false
+		}
+		v[i], last = atoi(t[:n]), t[:n]
+		t = t[n:]
+		if i < 2 {
+			if t == "" || t[0] != sep {
+				return false
+			}
+			t = t[1:]
+		}
+	}
+	if t != "" && t != "." || d.year >= 0 || d.month >= 0 || d.day >= 0 || len(last) != 2 && len(last) != 4 {
+		return false
+	}
+	d.month, d.day, d.year = v[0], v[1], v[2]
+	if sep == '.' || d.month > 12 {
+		d.month, d.day = d.day, d.month
+	}
+	if len(last) == 2 {
+		d.year = pivot(d.year)
+	}
+	return true
+}
+
+// pivot gives a year of two digits its century.
+func pivot(year int) int {
+	if year < 70 {
+		return 2000 + year
+	}
+	return 1900 + year
+}
+
+// word reads the names: weekdays, months, am and pm, zones.
+func (d *dateParts) word(t string) bool {
+	lower := strings.ToLower(strings.TrimRight(t, "."))
+	if m := nameIndex(lower, months[:]); m >= 0 {
+		if d.month >= 0 {
+			return false
+		}
+		d.month = m + 1
+		return true
+	}
+	if nameIndex(lower, weekdays[:]) >= 0 {
+		return true // a wrong weekday is more often wrong than the date
+	}
+	switch lower {
+	case "am", "a.m", "pm", "p.m":
+		if d.pm >= 0 {
+			return false
+		}
+		d.pm = 0
+		if lower[0] == 'p' {
+			d.pm = 1
+		}
+		return true
+	case "at", "on", "of", "the", "t":
+		return true
+	}
+	for _, suffix := range []string{"am", "pm"} { // "10:14 PMEST" is not, "pm-0500" is
+		if rest, ok := strings.CutPrefix(lower, suffix); ok && rest != "" && (rest[0] == '+' || rest[0] == '-' || rest[0] == ' ') {
+			return d.word(suffix) && d.word(strings.TrimSpace(rest))
+		}
+	}
+	return d.zone(lower)
+}
+
+// nameIndex finds a full name or an abbreviation of three or more letters.
+func nameIndex(s string, names []string) int {
+	if len(s) < 3 {
+		return -1
+	}
+	for i, name := range names {
+		if strings.HasPrefix(name, s) {
+			return i
+		}
+	}
+	return -1
+}
+
+var months = [...]string{"january", "february", "march", "april", "may", "june",
+	"july", "august", "september", "october", "november", "december"}
+
+var weekdays = [...]string{"sunday", "monday", "tuesday", "wednesday", "thursday", "friday", "saturday"}
+
+// zone reads "+0100", "-5:30", "gmt+2", and names. After one zone a second is
+// read but does not count: "+0100 CET".
+func (d *dateParts) zone(s string) bool {
+	offset, ok := zoneOffset(s)
+	if !ok {
+		return false
+	}
+	if !d.zoneKnown {
+		d.offset, d.zoneKnown = offset, true
+	}
+	return true
+}
+
+func zoneOffset(s string) (seconds int, ok bool) {
+	if s == "" {
+		return 0, false
+	}
+	if minus, ok := strings.CutPrefix(s, "\u2212"); ok { // a typographer's minus
+		s = "-" + minus
+	}
+	if s[0] == '+' || s[0] == '-' {
+		return numericZone(s)
+	}
+	if hours, ok := zones[s]; ok {
+		return int(hours * 3600), true
+	}
+	for _, utc := range []string{"gmt", "utc"} {
+		if rest, ok := strings.CutPrefix(s, utc); ok && rest != "" && (rest[0] == '+' || rest[0] == '-') {
+			return numericZone(rest)
+		}
+	}
+	// RFC 2822 tells readers to take the military letters, which were
+	// specified with the wrong sign, and unknown names for UTC.
+	if len(s) == 1 || len(s) >= 3 && len(s) <= 5 {
+		for i := 0; i < len(s); i++ {
+			if s[i] < 'a' || s[i] > 'z' {
+				return 0, false
+			}
+		}
+		return 0, true
+	}
+	return 0, false
+}
+
+// numericZone reads a sign and "1", "01", "0100", "01:00", "1:00" or "100".
+func numericZone(s string) (seconds int, ok bool) {
+	sign, t := 1, s[1:]
+	if s[0] == '-' {
+		sign = -1
+	}
+	n := digits(t)
+	var h, m int
+	switch {
+	case n >= 1 && n <= 2 && n == len(t):
+		h = atoi(t)
+	case (n == 3 || n == 4) && n == len(t):
+		h, m = atoi(t[:n-2]), atoi(t[n-2:])
+	case n == 6 && n == len(t): // with seconds
+		h, m = atoi(t[:2]), atoi(t[2:4])
+	case n >= 1 && n <= 2 && len(t) >= n+3 && t[n] == ':' && digits(t[n+1:]) == 2 &&
+		(len(t) == n+3 || t[n+3] == ':'):
+		h, m = atoi(t[:n]), atoi(t[n+1:n+3])
+	default:
+		return 0, false
+	}
+	if h > 15 || m > 59 {
+		return 0, false
+	}
+	return sign * (h*3600 + m*60), true
+}
+
+// zones are hours east of Greenwich. The American names without S or D mean
+// standard time.
+var zones = map[string]float64{
+	"z": 0, "ut": 0, "utc": 0, "gmt": 0, "wet": 0,
+	"west": 1, "bst": 1, "cet": 1, "met": 1, "mez": 1, "wat": 1,
+	"cest": 2, "mest": 2, "mesz": 2, "eet": 2, "sast": 2, "cat": 2,
+	"eest": 3, "msk": 3, "eat": 3, "trt": 3,
+	"msd": 4, "gst": 4, "pkt": 5, "ist": 5.5, "ict": 7, "wib": 7,
+	"sgt": 8, "hkt": 8, "awst": 8, "pht": 8, "jst": 9, "kst": 9,
+	"acst": 9.5, "acdt": 10.5, "aest": 10, "aedt": 11, "nzst": 12, "nzdt": 13,
+	"nst": -3.5, "ndt": -2.5, "brt": -3, "art": -3, "clt": -4,
+	"at": -4, "ast": -4, "adt": -3,
+	"et": -5, "est": -5, "edt": -4,
+	"ct": -6, "cst": -6, "cdt": -5,
+	"mt": -7, "mst": -7, "mdt": -6,
+	"pt": -8, "pst": -8, "pdt": -7,
+	"akst": -9, "akdt": -8, "hst": -10, "hast": -10, "hadt": -9,
+}
+
+// digits counts the digits that s begins with.
+func digits(s string) int {
+	n := 0
+	for n < len(s) && isDigit(s[n]) {
+		n++
+	}
+	return n
+}
+
+func isDigit(c byte) bool { return c >= '0' && c <= '9' }
+
+// atoi reads a few digits.
+func atoi(s string) int {
+	v := 0
+	for i := 0; i < len(s); i++ {
+		v = v*10 + int(s[i]-'0')
+	}
+	return v
+}

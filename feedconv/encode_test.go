@@ -1,0 +1,342 @@
+package feedconv
+
+import (
+	"bytes"
+	"encoding/json"
+	"encoding/xml"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+)
+
+var encodings = []Format{Atom10, RSS20, JSONFeed}
+
+// roundTrip writes a feed and reads it back.
+func roundTrip(t *testing.T, f *Feed, format Format) (document []byte, back *Feed) {
+	t.Helper()
+	var b bytes.Buffer
+	if err := Encode(&b, f, format); err != nil {
+		t.Fatal(err)
+	}
+	back, err := ParseBytes(b.Bytes(), Options{MaxEntries: len(f.Entries) + 1})
+	if err != nil {
+		t.Fatalf("%v in\n%s", err, b.Bytes())
+	}
+	if len(back.Warnings) > 0 {
+		t.Errorf("%v in\n%s", back.Warnings, b.Bytes())
+	}
+	return b.Bytes(), back
+}
+
+// canonical gives what is left of an entry in a format: what the format has no
+// place for is taken away, from the original and from what was read back.
+func canonical(e Entry, format Format, feedUpdated time.Time) Entry {
+	e.GUID, e.PublishedRaw = "", ""
+	e.Enclosures = append([]Enclosure(nil), e.Enclosures...)
+	for i := range e.Enclosures {
+		if e.Enclosures[i].Type == "" && format != Atom10 {
+			e.Enclosures[i].Type = typeUnknown
+		}
+		if e.Enclosures[i].Length == 0 {
+			e.Enclosures[i].Length = -1
+		}
+	}
+	if e.Image == "" {
+		e.Image = "none"
+	}
+	switch format {
+	case Atom10:
+		if e.Updated.IsZero() {
+			e.Published, e.Updated = feedUpdated, feedUpdated
+		}
+		if e.ContentType == typeXHTML { // may be serialised anew
+			e.ContentType, e.Content = typeHTML, PlainText(e.Content, typeHTML)
+		}
+		if e.SummaryType == typeXHTML {
+			e.SummaryType, e.Summary = typeHTML, PlainText(e.Summary, typeHTML)
+		}
+		if e.SummaryType != "" && e.SummaryType != typePlain && e.SummaryType != typeHTML {
+			e.SummaryType, e.Summary = typePlain, PlainText(e.Summary, e.SummaryType)
+		}
+		if e.ContentType == typeHTML {
+			e.Content = PlainText(e.Content, typeHTML)
+		}
+	case RSS20:
+		e.Content, e.ContentType = PlainText(asHTML(e.Content, e.ContentType), typeHTML), ""
+		e.Summary, e.SummaryType = PlainText(asHTML(e.Summary, e.SummaryType), typeHTML), ""
+		if e.Updated.Equal(e.Published) {
+			e.Updated = e.Updated.Truncate(time.Second)
+		}
+		e.Published = e.Published.Truncate(time.Second)
+		e.Authors = canonicalAuthors(e.Authors, func(p Person) Person {
+			if p.Name != "" || p.Email != "" {
+				p.URL = ""
+			}
+			return p
+		})
+	case JSONFeed:
+		e.Comments = ""
+		e.ContentType = map[bool]string{true: typeHTML, false: typePlain}[isMarkup(e.ContentType)]
+		e.Summary, e.SummaryType = PlainText(e.Summary, e.SummaryType), ""
+		if e.Link == "" && isWebURL(e.ID) {
+			e.Link = e.ID
+		}
+		e.Authors = canonicalAuthors(e.Authors, func(p Person) Person {
+			if p.URL != "" {
+				p.Email = ""
+			}
+			return p
+		})
+	}
+	e.Content, e.Summary = strings.TrimSpace(e.Content), strings.TrimSpace(e.Summary)
+	if e.Content == "" {
+		e.ContentType = ""
+	}
+	if e.Summary == e.Content {
+		e.Summary, e.SummaryType = "", ""
+	}
+	return e
+}
+
+func canonicalAuthors(list []Person, change func(Person) Person) []Person {
+	out := make([]Person, 0, len(list))
+	for _, p := range list {
+		out = append(out, change(p))
+	}
+	return uniquePersons(out)
+}
+
+// checkRoundTrip compares a feed with what is read back from it.
+func checkRoundTrip(t *testing.T, f *Feed, format Format) {
+	t.Helper()
+	document, back := roundTrip(t, f, format)
+	if format == JSONFeed {
+		if !json.Valid(document) {
+			t.Errorf("not valid: %s", document)
+		}
+	} else {
+		checkWellFormed(t, document)
+	}
+	if back.Title != f.Title || back.Format != format {
+		t.Errorf("%s: feed %q is read as %q, %s", format, f.Title, back.Title, back.Format)
+	}
+	if len(back.Entries) != len(f.Entries) {
+		t.Fatalf("%s: %d entries of %d in\n%s", format, len(back.Entries), len(f.Entries), document)
+	}
+	for i := range f.Entries {
+		updated := newest(f)
+		want, got := canonical(f.Entries[i], format, updated), canonical(back.Entries[i], format, updated)
+		if !reflect.DeepEqual(want, got) {
+			t.Errorf("%s, entry %d:\n got %#v\nwant %#v\n%s", format, i, got, want, document[:min(len(document), 6000)])
+			return
+		}
+	}
+}
+
+// checkWellFormed reads a document as strictly as encoding/xml can.
+func checkWellFormed(t *testing.T, document []byte) {
+	t.Helper()
+	d := xml.NewDecoder(bytes.NewReader(document))
+	for {
+		if _, err := d.Token(); err == io.EOF {
+			return
+		} else if err != nil {
+			t.Fatalf("%v in\n%s", err, document)
+		}
+	}
+}
+
+func TestEncodeGoldenDocuments(t *testing.T) {
+	for _, name := range goldenDocuments(t) {
+		document, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		f, err := ParseBytes(document, goldenOptions)
+		if err != nil {
+			continue
+		}
+		for _, format := range encodings {
+			t.Run(name+" as "+string(format), func(t *testing.T) { checkRoundTrip(t, f, format) })
+		}
+	}
+}
+
+// generated makes a feed of awkward strings.
+func generated(r *rand.Rand) *Feed {
+	f := &Feed{Title: randomLine(r, true), Link: "http://example.com/", Updated: randomTime(r)}
+	for i := range r.IntN(6) {
+		e := Entry{
+			ID:        fmt.Sprintf("tag:example.com,%d:%d?a=%%41&b=]]>", r.Uint32(), i),
+			Title:     randomLine(r, false),
+			Published: randomTime(r),
+		}
+		e.Updated = e.Published
+		if r.IntN(2) == 0 {
+			e.Updated = e.Published.Add(time.Duration(r.Int64N(int64(1000 * time.Hour))))
+		}
+		if r.IntN(3) > 0 {
+			e.Link = fmt.Sprintf("http://example.com/%d?x=1&amp=2&y=\"<'>", i)
+		}
+		e.ContentType = []string{typeHTML, typePlain, typeXHTML, "text/markdown"}[r.IntN(4)]
+		e.Content = randomText(r, e.ContentType)
+		if r.IntN(2) == 0 && e.Content != "" {
+			e.SummaryType = []string{typeHTML, typePlain}[r.IntN(2)]
+			e.Summary = randomText(r, e.SummaryType)
+			if e.Summary == "" {
+				e.SummaryType = ""
+			}
+		}
+		for range r.IntN(3) {
+			e.Categories = uniqueStrings(append(e.Categories, randomLine(r, false)))
+			e.Authors = uniquePersons(append(e.Authors, randomPerson(r)))
+			e.Enclosures = uniqueEnclosures(append(e.Enclosures, Enclosure{
+				URL: fmt.Sprintf("http://example.com/%d.mp3?a&b", r.IntN(9)), Type: []string{"audio/mpeg", ""}[r.IntN(2)],
+				Length: r.Int64N(1e9) - 1,
+			}))
+		}
+		if r.IntN(3) == 0 {
+			e.Comments, e.Image = "http://example.com/c?a&b", "http://example.com/i.png?a&b"
+		}
+		f.Entries = append(f.Entries, e)
+	}
+	return f
+}
+
+func randomTime(r *rand.Rand) time.Time {
+	return time.Unix(r.Int64N(4e9), r.Int64N(2)*r.Int64N(1e9)).UTC()
+}
+
+var awkward = []string{"plain", "words", "]]>", "<![CDATA[", "&amp;", "&amp;amp;", "&", "&lt;b&gt;", "<b>", "</b>", "<script>x</script>",
+	"a < b", "<br", "-->", "🍏", "é", "日本", "\u200d", "\u00a0", "\u2028", "\"", "'", "&#8;", "&nosuch;", "<String>", "\ufffd", "&quot;", "%", "\\", "\\u0000"}
+
+func randomWords(r *rand.Rand) []string {
+	words := make([]string, r.IntN(8))
+	for i := range words {
+		words[i] = awkward[r.IntN(len(awkward))]
+	}
+	return words
+}
+
+// randomLine gives what a title can be.
+func randomLine(r *rand.Rand, needed bool) string {
+	s := PlainText(strings.Join(randomWords(r), []string{" ", ""}[r.IntN(2)]), typePlain)
+	if needed && s == "" {
+		return "x"
+	}
+	return s
+}
+
+func randomText(r *rand.Rand, contentType string) string {
+	s := strings.TrimSpace(strings.Join(randomWords(r), []string{" ", "\n", "\t", ""}[r.IntN(4)]))
+	if contentType == typeXHTML {
+		return "<p>" + strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;").Replace(s) + "<br/></p>"
+	}
+	return s
+}
+
+func randomPerson(r *rand.Rand) Person {
+	name := []string{"Ann", "Tom & Jerry", "Lawyer <Esq> &amp;", "Jos\u00e9 (Pepe) N.", "a, b"}[r.IntN(5)]
+	return []Person{{Name: name}, {Name: "Ann", Email: "ann@example.com"}, {Email: "ann@example.com"}, {Name: name, URL: "http://example.com/ann?a&b"}}[r.IntN(4)]
+}
+
+// Reading what was written gives the same entries, whatever is in them.
+func TestEncodeGeneratedFeeds(t *testing.T) {
+	for seed := range uint64(300) {
+		f := generated(rand.New(rand.NewPCG(seed, 1)))
+		for _, format := range encodings {
+			if checkRoundTrip(t, f, format); t.Failed() {
+				t.Fatalf("seed %d", seed)
+			}
+		}
+	}
+}
+
+func TestEncodeFeedFields(t *testing.T) {
+	f := &Feed{
+		ID: "urn:x", Title: "a <b> & c", Description: "d & <e>", Link: "http://example.com/", Language: "en", Image: "http://example.com/i.png",
+		Copyright: "© <me>", Generator: "g & h", Authors: []Person{{Name: "Ann", Email: "ann@example.com"}}, Categories: []string{"a & b", "c"},
+		Updated: time.Unix(1e9, 0).UTC(), Published: time.Unix(1e8, 0).UTC(),
+		Links: []Link{{Rel: "self", Href: "http://example.com/feed?a&b", Type: "application/atom+xml", Title: "t & u"}, {Rel: "next", Href: "http://example.com/2"},
+			{Rel: "prev-archive", Href: "http://example.com/3"}, {Rel: "hub", Href: "http://hub.example.com/"}},
+		Clouds: []Cloud{{Domain: "rpc.example.com", Port: 5337, Path: "/pleaseNotify", Protocol: "http-post"}},
+		TTL:    time.Hour, SkipHours: []int{0, 5}, SkipDays: []time.Weekday{time.Sunday}, Complete: true, Archive: true, Expired: true,
+	}
+	for format, drop := range map[Format]func(f *Feed){
+		Atom10: func(f *Feed) {
+			f.Published, f.Clouds, f.TTL, f.SkipHours, f.SkipDays, f.Expired = f.Updated, nil, 0, nil, nil, false
+		},
+		RSS20: func(f *Feed) { f.ID, f.Expired = "", false },
+		JSONFeed: func(f *Feed) {
+			*f = Feed{Title: f.Title, Description: f.Description, Link: f.Link, Language: f.Language, Image: f.Image, Authors: f.Authors,
+				Links: []Link{{Rel: "self", Href: f.Links[0].Href, Type: "application/feed+json"}, f.Links[1], f.Links[3]}, Clouds: f.Clouds, Expired: true}
+		},
+	} {
+		want := *f
+		drop(&want)
+		_, got := roundTrip(t, f, format)
+		got.Entries = nil
+		want.Format = format
+		links := got.Links[:0]
+		for _, l := range got.Links {
+			if l.Rel != "alternate" {
+				links = append(links, l)
+			}
+		}
+		got.Links = links
+		if g, w := dumpResult(got, nil), dumpResult(&want, nil); g != w {
+			t.Errorf("%s: got\n%swant\n%s", format, g, w)
+		}
+	}
+}
+
+// What a program other than ours put into a feed must not make a document
+// that no parser takes.
+func TestEncodeHostileStrings(t *testing.T) {
+	bad := "a\x00b\x08\x1f\xff\xfe\ufffe\uffff\r\n]]>&\"'<"
+	f := &Feed{Title: bad, Link: bad, Description: bad, Entries: []Entry{{
+		ID: bad, Link: bad, Title: bad, Content: bad, ContentType: typeHTML, Summary: bad, SummaryType: typeXHTML,
+		Authors: []Person{{bad, bad, bad}}, Categories: []string{bad}, Enclosures: []Enclosure{{URL: bad, Type: bad}},
+	}, {ID: "1", Content: bad, ContentType: "image/png"}, {ID: "2", Content: "<a><b/></a>", ContentType: "image/svg+xml"},
+		{ID: "3", Content: "</div><div>", ContentType: typeXHTML}, {ID: "4", Content: "<x:y>&nbsp;", ContentType: "application/xml"}}}
+	for _, format := range encodings {
+		var b bytes.Buffer
+		if err := Encode(&b, f, format); err != nil {
+			t.Fatal(err)
+		}
+		if format == JSONFeed {
+			if !json.Valid(b.Bytes()) {
+				t.Errorf("not valid: %s", b.Bytes())
+			}
+			continue
+		}
+		checkWellFormed(t, b.Bytes())
+	}
+}
+
+func TestEncodeUnknownFormat(t *testing.T) {
+	if err := Encode(io.Discard, &Feed{}, RSS10); err == nil || !strings.Contains(err.Error(), "rss1.0") {
+		t.Errorf("got %v", err)
+	}
+}
+
+var errFull = errors.New("full")
+
+type fullWriter struct{}
+
+func (fullWriter) Write([]byte) (int, error) { return 0, errFull }
+
+func TestEncodeReportsWriteErrors(t *testing.T) {
+	for _, format := range encodings {
+		f := &Feed{Entries: []Entry{{ID: "1", Content: strings.Repeat("x", 1<<16)}}}
+		if err := Encode(fullWriter{}, f, format); !errors.Is(err, errFull) {
+			t.Errorf("%s: got %v", format, err)
+		}
+	}
+}

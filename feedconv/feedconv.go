@@ -1,0 +1,215 @@
+// Package feedconv turns feed documents as they are found into feeds and
+// entries, and entries back into feed documents. It knows formats only: no
+// disk, no network.
+//
+// Reading has three stages. Tidy makes one clean, bounded document of the
+// bytes received; gofeed maps it; finish gives each field its value by rules
+// that are the same for every format. A document that had to be mended is
+// read as far as it can be and says so in [Feed.Warnings]. See [Parse] for
+// reading, [Encode] for writing, and [PlainText] for what entries say without
+// their markup.
+//
+// All functions are safe for concurrent use. Nothing in a document makes them
+// panic, hang, or take more than a small multiple of [Options.MaxBytes];
+// documents larger than a megabyte are parsed one at a time in a process.
+package feedconv
+
+import (
+	"fmt"
+	"time"
+)
+
+// DefaultMaxBytes is the largest document that [Parse] reads unless
+// [Options.MaxBytes] says otherwise: 16 MiB, counted after decompression.
+const DefaultMaxBytes = 16 << 20
+
+// DefaultMaxEntries is the largest number of entries that [Parse] takes from
+// one document unless [Options.MaxEntries] says otherwise.
+const DefaultMaxEntries = 20000
+
+// Options say where a document came from and what it may cost. The zero value
+// reads a document of unknown origin under the default limits.
+type Options struct {
+	// URL is where the document was found after redirects; relative
+	// references are resolved against it.
+	URL string
+	// ContentType, ContentLocation and ContentLanguage are the values of the
+	// HTTP header fields of these names, empty when absent.
+	ContentType, ContentLocation, ContentLanguage string
+	// MaxBytes limits the document, before and after decompression.
+	MaxBytes int64
+	// MaxEntries limits the entries taken; those beyond it are left out with
+	// a warning.
+	MaxEntries int
+}
+
+// Format names the format of a document.
+type Format string
+
+// The formats that [Parse] reads.
+const (
+	RSS09           Format = "rss0.9x"  // RSS 0.90 to 0.94, and RSS without a version
+	RSS10           Format = "rss1.0"   // RDF Site Summary
+	RSS20           Format = "rss2.0"   //
+	Atom03          Format = "atom0.3"  //
+	Atom10          Format = "atom1.0"  // RFC 4287
+	JSONFeed        Format = "jsonfeed" // JSON Feed 1.0 and 1.1
+	RSSInJSON       Format = "rssinjson"
+	ActivityStreams Format = "activitystreams" // 1.0 and 2.0 collections
+)
+
+// Feed is a feed document. Of lists other than Entries, at most 1000 elements
+// are taken in a feed and in each entry. Strings are valid UTF-8 without NUL and C0 controls
+// other than tab and newline. URLs are absolute wherever a base was known.
+type Feed struct {
+	Format Format
+	// ID is the feed's own identifier (Atom id, rdf:about), byte for byte as
+	// found, empty where the format has none. It is not a lektor feed id.
+	ID          string
+	Title       string // plain text, one line
+	Description string // plain text
+	Link        string // the page the feed belongs to
+	Language    string // RFC 5646
+	Image       string // URL
+	Copyright   string // plain text
+	Generator   string // plain text
+	Authors     []Person
+	Categories  []string
+	Updated     time.Time // zero when unknown
+	Published   time.Time // zero when unknown
+
+	// Links holds every atom:link of the feed (not of its entries), and the
+	// links of other formats that mean the same: JSON Feed's next_url and
+	// feed_url become rel "next" and "self", its WebSub hubs rel "hub".
+	Links []Link
+	// Clouds holds <cloud> and <source:cloud> elements, rssCloud hubs of a
+	// JSON Feed among them.
+	Clouds []Cloud
+
+	// TTL is RSS ttl (0 when absent); UpdateInterval is the syndication
+	// module's updatePeriod divided by updateFrequency (0 when absent).
+	TTL, UpdateInterval time.Duration
+	// SkipHours are hours of the day in GMT, 0 to 23; SkipDays days of the week.
+	SkipHours []int
+	SkipDays  []time.Weekday
+
+	// Complete and Archive tell that fh:complete or fh:archive (RFC 5005,
+	// sections 2 and 4) stand in the document; Expired is JSON Feed's.
+	Complete, Archive, Expired bool
+
+	// Truncated tells that the document ends too early: there were more
+	// entries, or the end of the last. A fetcher that keeps the validators of
+	// such a document does not get the rest.
+	Truncated bool
+
+	Entries []Entry
+
+	// Warnings says what was mended or left out, in the order of the document.
+	Warnings []Warning
+}
+
+// Entry is one entry of a feed. Strings are as in [Feed].
+type Entry struct {
+	// ID identifies the entry: the guid, Atom id, JSON id or rdf:about as
+	// found, else its link, else "urn:sha256:" and a digest of title, date
+	// and content. Never empty.
+	ID string
+	// GUID is the identifier as found, byte for byte, or empty when ID was
+	// made from the link or a digest.
+	GUID string
+	// Link is the entry's page, empty when there is none.
+	Link  string
+	Title string // plain text, one line; empty for micro-posts
+	// Content is as found, not sanitised, with the URLs in HTML made
+	// absolute. ContentType is its MIME type: text/html, text/plain,
+	// application/xhtml+xml or what the document says of it.
+	Content, ContentType string
+	// Summary is set when the document has one apart from the content, of
+	// type SummaryType.
+	Summary, SummaryType string
+	Authors              []Person
+	// Published and Updated are in UTC; each stands in for the other where
+	// one is missing, and both are zero where neither could be read.
+	Published, Updated time.Time
+	// PublishedRaw is the date as written, set only when it could not be read.
+	PublishedRaw string
+	Categories   []string
+	Enclosures   []Enclosure
+	Comments     string // URL of the page of comments
+	Image        string // URL
+	Language     string
+}
+
+// Person is an author.
+type Person struct{ Name, Email, URL string }
+
+// String gives the person as "Name <mail>", or what is known of these. It is
+// one line.
+func (p Person) String() string {
+	switch {
+	case p.Name != "" && p.Email != "":
+		return fmt.Sprintf("%s <%s>", p.Name, p.Email)
+	case p.Name != "":
+		return p.Name
+	case p.Email != "":
+		return fmt.Sprintf("<%s>", p.Email)
+	}
+	return p.URL
+}
+
+// Link is an atom:link of a feed (RFC 4287, section 4.2.7), Rel "alternate"
+// when the element has none.
+type Link struct{ Rel, Href, Type, Title string }
+
+// Cloud is an RSS cloud element, its attributes as found (rssCloud walkthrough,
+// "The cloud element"). Port is 0 when it is absent or no number.
+type Cloud struct {
+	Domain            string
+	Port              int
+	Path              string
+	RegisterProcedure string
+	Protocol          string
+}
+
+// Enclosure is a file that belongs to an entry. Length is in bytes, -1 when
+// unknown.
+type Enclosure struct {
+	URL, Type string
+	Length    int64
+}
+
+// Warning tells what was mended in a document, or left out of it. Line is
+// counted from 1, 0 when the place is not known.
+type Warning struct {
+	Line int
+	Text string
+}
+
+func (w Warning) String() string {
+	if w.Line == 0 {
+		return w.Text
+	}
+	return fmt.Sprintf("line %d: %s", w.Line, w.Text)
+}
+
+// NotFeedError is returned for a document that is no feed, and names what it
+// is.
+type NotFeedError struct {
+	// What is a short noun phrase: "an HTML page titled \"Example\"", "an
+	// empty document", "JSON, but no feed".
+	What string
+	// HTML is true for an HTML page, in which a feed may be discovered.
+	HTML bool
+}
+
+func (e *NotFeedError) Error() string { return "not a feed: it is " + e.What }
+
+// LimitError is returned for a document that passes a limit, and names it.
+type LimitError struct {
+	Limit string // "bytes", "bytes after decompression"
+	Max   int64
+}
+
+func (e *LimitError) Error() string {
+	return fmt.Sprintf("the document has more than %d %s", e.Max, e.Limit)
+}

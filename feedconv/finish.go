@@ -1,0 +1,276 @@
+package feedconv
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"strings"
+	"time"
+)
+
+// text is a text construct as a format gives it.
+type text struct {
+	value string
+	mime  string // its MIME type
+}
+
+const (
+	typePlain = "text/plain"
+	typeHTML  = "text/html"
+	typeXHTML = "application/xhtml+xml"
+)
+
+// plain gives the construct as one line of text.
+func (t text) plain() string { return titleText(t.value, isMarkup(t.mime)) }
+
+// draft is an entry before the rules that are the same for all formats. Each
+// list has its best candidate first.
+type draft struct {
+	entry     Entry
+	titles    []text
+	contents  []text
+	summaries []text
+	published []string
+	updated   []string
+	tail      string // HTML that follows the content
+}
+
+// finish turns a draft into an entry.
+func (d *draft) finish() Entry {
+	e := &d.entry
+	for _, t := range d.titles {
+		if e.Title = t.plain(); e.Title != "" {
+			break
+		}
+	}
+	d.finishContent()
+	d.finishDates()
+	e.GUID = cleanLine(e.GUID)
+	e.Link = cleanLine(e.Link)
+	e.Comments = cleanLine(e.Comments)
+	e.Image = cleanLine(e.Image)
+	e.Language = language(e.Language)
+	e.Authors = uniquePersons(e.Authors)
+	e.Categories = uniqueStrings(e.Categories)
+	e.Enclosures = uniqueEnclosures(e.Enclosures)
+	switch {
+	case e.GUID != "":
+		e.ID = e.GUID
+	case e.Link != "":
+		e.ID = e.Link
+	default:
+		e.ID = d.digest()
+	}
+	return *e
+}
+
+// finishContent takes the first content, and as summary the first that says
+// something else.
+func (d *draft) finishContent() {
+	e := &d.entry
+	var content, summary text
+	for _, t := range append(d.contents, d.summaries...) {
+		if strings.TrimSpace(t.value) != "" {
+			content = t
+			break
+		}
+	}
+	for _, t := range d.summaries {
+		if strings.TrimSpace(t.value) != "" && t.value != content.value {
+			summary = t
+			break
+		}
+	}
+	e.Content, e.ContentType = clean(content.value), content.mime
+	if e.ContentType == "" {
+		e.ContentType = typePlain
+	}
+	if d.tail != "" {
+		e.Content, e.ContentType = asHTML(e.Content, e.ContentType)+d.tail, typeHTML
+	}
+	if summary.value != "" {
+		e.Summary, e.SummaryType = clean(summary.value), summary.mime
+	}
+}
+
+func (d *draft) finishDates() {
+	e := &d.entry
+	var raw, rawUpdated string
+	e.Published, raw = firstDate(d.published)
+	e.Updated, rawUpdated = firstDate(d.updated)
+	if raw == "" {
+		raw = rawUpdated
+	}
+	switch {
+	case e.Published.IsZero() && e.Updated.IsZero():
+		e.PublishedRaw = raw
+	case e.Published.IsZero():
+		e.Published = e.Updated
+	case e.Updated.IsZero():
+		e.Updated = e.Published
+	}
+}
+
+// digest identifies an entry by what it says: each part goes with its length,
+// so that no two entries run together to the same bytes.
+func (d *draft) digest() string {
+	h := sha256.New()
+	date := d.entry.PublishedRaw
+	if !d.entry.Published.IsZero() {
+		date = d.entry.Published.Format(time.RFC3339Nano)
+	}
+	for _, part := range []string{d.entry.Title, date, d.entry.Content} {
+		h.Write(binary.BigEndian.AppendUint64(nil, uint64(len(part))))
+		h.Write([]byte(part))
+	}
+	return "urn:sha256:" + hex.EncodeToString(h.Sum(nil))
+}
+
+// firstDate gives the first date that can be read, else the first as written.
+func firstDate(candidates []string) (t time.Time, raw string) {
+	for _, s := range candidates {
+		if s = cleanLine(s); s == "" {
+			continue
+		}
+		if t, ok := parseDate(s); ok {
+			return t, ""
+		}
+		if raw == "" {
+			raw = s
+		}
+	}
+	return time.Time{}, raw
+}
+
+// finishFeed applies to the feed what is the same for all formats.
+func finishFeed(f *Feed, opts Options) {
+	f.ID, f.Link, f.Image = cleanLine(f.ID), cleanLine(f.Link), cleanLine(f.Image)
+	f.Authors = uniquePersons(f.Authors)
+	f.Categories = uniqueStrings(f.Categories)
+	if f.Language == "" {
+		first, _, _ := strings.Cut(opts.ContentLanguage, ",")
+		f.Language = first
+	}
+	f.Language = language(f.Language)
+	if f.Updated.IsZero() {
+		f.Updated = f.Published
+	} else if f.Published.IsZero() {
+		f.Published = f.Updated
+	}
+}
+
+// language writes a language tag with hyphens: "en_US" is no tag.
+func language(s string) string {
+	s = strings.ReplaceAll(cleanLine(s), "_", "-")
+	if len(s) > 35 || strings.ContainsAny(s, " \t\n<>/") { // RFC 5646, section 4.4.1
+		return ""
+	}
+	return s
+}
+
+// clean keeps the promise of [Feed] about strings: line ends become newlines,
+// other control characters are dropped.
+func clean(s string) string {
+	i := 0
+	for i < len(s) && (s[i] >= 0x20 || s[i] == '\n' || s[i] == '\t') {
+		i++
+	}
+	if i == len(s) {
+		return s
+	}
+	out := make([]byte, i, len(s))
+	copy(out, s)
+	for ; i < len(s); i++ {
+		switch c := s[i]; {
+		case c >= 0x20 || c == '\n' || c == '\t':
+			out = append(out, c)
+		case c == '\r':
+			if i+1 == len(s) || s[i+1] != '\n' {
+				out = append(out, '\n')
+			}
+		}
+	}
+	return string(out)
+}
+
+// cleanLine is clean for what is one line: identifiers, URLs, dates.
+func cleanLine(s string) string {
+	s = strings.TrimSpace(clean(s))
+	if !strings.ContainsAny(s, "\n\t") {
+		return s
+	}
+	return strings.NewReplacer("\n", "", "\t", "").Replace(s)
+}
+
+// maxList is how many authors, categories, enclosures … are taken of an entry
+// or a feed.
+const maxList = 1000
+
+// uniqueStrings trims and folds, and drops what is empty or was there.
+func uniqueStrings(list []string) []string {
+	var out []string
+	seen := make(map[string]bool, len(list))
+	for _, s := range list {
+		if s = plainText(s, false, false); s != "" && !seen[s] && len(out) < maxList {
+			seen[s] = true
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
+// uniqueEnclosures drops repeated URLs, and keeps the most that is said of
+// each.
+func uniqueEnclosures(list []Enclosure) []Enclosure {
+	var out []Enclosure
+	at := make(map[string]int, len(list))
+	for _, e := range list {
+		e.URL, e.Type = cleanLine(e.URL), cleanLine(e.Type)
+		if e.URL == "" || len(out) == maxList {
+			continue
+		}
+		i, ok := at[e.URL]
+		if !ok {
+			at[e.URL] = len(out)
+			out = append(out, e)
+			continue
+		}
+		if out[i].Type == "" {
+			out[i].Type = e.Type
+		}
+		if out[i].Length < 0 {
+			out[i].Length = e.Length
+		}
+	}
+	return out
+}
+
+// enclosure makes an Enclosure of attributes. Feeds that do not know a length
+// say 0, so 0 is not known either.
+func enclosure(href, mediaType, length string) Enclosure {
+	e := Enclosure{URL: href, Type: strings.TrimSpace(mediaType), Length: -1}
+	length = strings.TrimSpace(length)
+	if n := digits(length); n > 0 && n == len(length) && n < 19 {
+		if v := int64(atoi(length)); v > 0 {
+			e.Length = v
+		}
+	}
+	return e
+}
+
+// isWebURL tells absolute http and https URLs.
+func isWebURL(s string) bool {
+	scheme, rest, ok := strings.Cut(s, "://")
+	return ok && rest != "" && (strings.EqualFold(scheme, "http") || strings.EqualFold(scheme, "https")) &&
+		!strings.ContainsAny(s, " \t\n")
+}
+
+// firstNonEmpty gives the first string that is not empty.
+func firstNonEmpty(list ...string) string {
+	for _, s := range list {
+		if s != "" {
+			return s
+		}
+	}
+	return ""
+}

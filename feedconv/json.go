@@ -1,0 +1,258 @@
+package feedconv
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"net/url"
+	"strings"
+)
+
+// jsonDoc is a JSON document while it is mapped to a feed.
+type jsonDoc struct {
+	feed  *Feed
+	base  *url.URL
+	limit int // entries that may still come
+	max   int
+	// growth bounds what resolving URLs may add to the document.
+	growth int
+}
+
+// parseJSON reads the formats that are JSON. Its fields are decoded one by
+// one, so that one of a wrong type costs nothing but itself.
+func parseJSON(b []byte, opts Options) (*Feed, error) {
+	top, _, complete := jsonAt(b, 0)
+	if !top.isObject() {
+		return nil, notJSONFeed(b)
+	}
+	d := &jsonDoc{feed: &Feed{}, base: documentBase(opts), limit: opts.maxEntries(), max: opts.maxEntries(), growth: len(b) + 64<<10}
+	var rss, items, version, kind jsonValue
+	top.fields(func(name string, v jsonValue) bool { // in one pass, since each takes a whole document
+		switch name {
+		case "rss":
+			rss = v
+		case "items":
+			items = v
+		case "version":
+			version = v
+		case "type", "@type":
+			kind = v
+		}
+		return true
+	})
+	switch {
+	case rss.isObject():
+		d.rssInJSON(rss)
+	case strings.Contains(version.str(), "jsonfeed.org"):
+		d.jsonFeed(top)
+	case isCollection(kind), isActivity(items):
+		d.activityStreams(top)
+	case items.isArray():
+		d.jsonFeed(top)
+	default:
+		return nil, notJSONFeed(b)
+	}
+	if !complete && len(d.feed.Entries) == 0 {
+		return nil, errCutOff()
+	}
+	if d.feed.Truncated = !complete; !complete {
+		d.feed.Warnings = append(d.feed.Warnings, Warning{
+			Line: lineAt(b, len(b)),
+			Text: "the document is cut off; what is before the cut was read",
+		})
+	} else if at, bad := jsonFault(b); bad {
+		d.feed.Warnings = append(d.feed.Warnings, Warning{
+			Line: lineAt(b, at),
+			Text: "malformed JSON; it was read as far as it makes sense",
+		})
+	}
+	if d.limit < 0 {
+		leftOut(d.feed, d.max)
+	}
+	finishFeed(d.feed, opts)
+	return d.feed, nil
+}
+
+// notJSONFeed says what a document is that begins with a brace or a bracket.
+func notJSONFeed(b []byte) error {
+	if json.Valid(b) {
+		return &NotFeedError{What: "JSON, but no feed"}
+	}
+	return &NotFeedError{What: "malformed JSON, and no feed"}
+}
+
+// jsonFault finds the first syntax error.
+func jsonFault(b []byte) (offset int, bad bool) {
+	if json.Valid(b) {
+		return 0, false
+	}
+	var none struct{}
+	var syntax *json.SyntaxError
+	if errors.As(json.Unmarshal(b, &none), &syntax) {
+		return int(syntax.Offset), true
+	}
+	return 0, true
+}
+
+// lineAt gives the number of the line, from 1, that an offset is on.
+func lineAt(b []byte, offset int) int {
+	return 1 + bytes.Count(b[:min(offset, len(b))], []byte{'\n'})
+}
+
+// add finishes an entry; false means that no more are taken.
+func (d *jsonDoc) add(e *draft) bool {
+	if d.limit--; d.limit < 0 {
+		return false
+	}
+	d.feed.Entries = append(d.feed.Entries, e.finish())
+	return true
+}
+
+func (d *jsonDoc) url(s string) string {
+	if s = cleanLine(s); s == "" {
+		return ""
+	}
+	return resolveURL(d.base, s)
+}
+
+// html gives HTML with its URLs resolved.
+func (d *jsonDoc) html(s string) text { return text{resolveHTMLBudget(s, d.base, &d.growth), typeHTML} }
+
+// jsonFeed maps JSON Feed 1.0 and 1.1.
+func (d *jsonDoc) jsonFeed(top jsonValue) {
+	f := d.feed
+	f.Format = JSONFeed
+	var items jsonValue
+	var logo, icon string
+	top.fields(func(name string, v jsonValue) bool {
+		switch name {
+		case "title":
+			f.Title = titleText(v.scalar(), false)
+		case "description":
+			f.Description = PlainText(v.scalar(), typePlain)
+		case "home_page_url":
+			f.Link = d.url(v.scalar())
+		case "feed_url":
+			f.Links = append(f.Links, Link{Rel: "self", Href: d.url(v.scalar()), Type: "application/feed+json"})
+		case "next_url":
+			f.Links = append(f.Links, Link{Rel: "next", Href: d.url(v.scalar())})
+		case "icon":
+			icon = d.url(v.scalar())
+		case "favicon":
+			logo = d.url(v.scalar())
+		case "language":
+			f.Language = v.scalar()
+		case "expired":
+			f.Expired = v.isTrue()
+		case "author", "authors":
+			f.Authors = append(f.Authors, d.persons(v)...)
+		case "hubs":
+			v.list(d.hub)
+		case "items":
+			items = v
+		}
+		return true
+	})
+	f.Image = firstNonEmpty(icon, logo)
+	dropEmptyLinks(f)
+	items.each(func(item jsonValue) bool {
+		return !item.isObject() || d.jsonFeedItem(item)
+	})
+}
+
+// dropEmptyLinks removes links whose URL was no string.
+func dropEmptyLinks(f *Feed) {
+	kept := f.Links[:0]
+	for _, l := range f.Links {
+		if l.Href != "" {
+			kept = append(kept, l)
+		}
+	}
+	f.Links = kept
+}
+
+// hub reads one of a JSON Feed's hubs.
+func (d *jsonDoc) hub(v jsonValue) {
+	href := d.url(v.get("url").scalar())
+	switch kind := strings.ToLower(v.get("type").scalar()); {
+	case href == "":
+	case strings.Contains(kind, "rsscloud"):
+		d.feed.Clouds = append(d.feed.Clouds, cloudOfURL(href))
+	default:
+		d.feed.Links = append(d.feed.Links, Link{Rel: "hub", Href: href})
+	}
+}
+
+// persons reads one author or several: objects, or names.
+func (d *jsonDoc) persons(v jsonValue) []Person {
+	var out []Person
+	v.list(func(a jsonValue) {
+		if !a.isObject() {
+			out = append(out, parsePerson(a.scalar(), false))
+			return
+		}
+		p := Person{Email: a.get("email").scalar(), URL: d.url(a.get("url", "uri").scalar())}
+		p.Name = a.get("name", "displayName", "preferredUsername").scalar()
+		out = append(out, tidyPerson(p, false))
+	})
+	return out
+}
+
+// jsonStrings reads a list of strings, or one.
+func jsonStrings(v jsonValue) []string {
+	var out []string
+	v.list(func(s jsonValue) { out = append(out, s.scalar()) })
+	return out
+}
+
+func (d *jsonDoc) jsonFeedItem(item jsonValue) bool {
+	var x draft
+	e := &x.entry
+	var external, image, banner string
+	var plain, markup text
+	item.fields(func(name string, v jsonValue) bool {
+		switch name {
+		case "id":
+			e.GUID = v.scalar()
+		case "url":
+			e.Link = d.url(v.scalar())
+		case "external_url":
+			external = d.url(v.scalar())
+		case "title":
+			x.titles = append(x.titles, text{v.scalar(), typePlain})
+		case "content_html":
+			markup = d.html(v.scalar())
+		case "content_text":
+			plain = text{v.scalar(), typePlain}
+		case "summary":
+			x.summaries = append(x.summaries, text{v.scalar(), typePlain})
+		case "image":
+			image = d.url(v.scalar())
+		case "banner_image":
+			banner = d.url(v.scalar())
+		case "date_published":
+			x.published = append(x.published, v.scalar())
+		case "date_modified":
+			x.updated = append(x.updated, v.scalar())
+		case "author", "authors":
+			e.Authors = append(e.Authors, d.persons(v)...)
+		case "tags":
+			e.Categories = append(e.Categories, jsonStrings(v)...)
+		case "language":
+			e.Language = v.scalar()
+		case "attachments":
+			v.list(func(a jsonValue) {
+				e.Enclosures = append(e.Enclosures, enclosure(d.url(a.get("url").scalar()),
+					a.get("mime_type").scalar(), a.get("size_in_bytes").scalar()))
+			})
+		}
+		return true
+	})
+	x.contents = []text{markup, plain}
+	e.Link = firstNonEmpty(e.Link, external)
+	e.Image = firstNonEmpty(image, banner)
+	if e.Link == "" && isWebURL(e.GUID) {
+		e.Link = e.GUID // the specification wants the id to be the permalink
+	}
+	return d.add(&x)
+}

@@ -1,0 +1,155 @@
+package feedconv
+
+import (
+	"reflect"
+	"strings"
+	"testing"
+)
+
+func TestJSONStrings(t *testing.T) {
+	for in, want := range map[string]string{
+		`""`: "", `"a"`: "a", `"a\"b\\c\/d"`: `a"b\c/d`, `"\n\t\r\n\b\f|"`: "\n\t\n  |", `"\u00e9"`: "é", `"\u00E9"`: "é",
+		`"\ud83c\udf4f"`: "🍏", `"\ud83cx"`: "\uFFFDx", `"\udf4f"`: "\uFFFD", `"\ud83c\u0041"`: "\uFFFDA", `"\u12"`: "\uFFFD12",
+		`"\u0000\u0008x"`: "x", `"\x"`: "x", "\"raw\nline\x01end\"": "raw\nlineend", `"é"`: "é", "\"\xff\"": "\uFFFD",
+		`"cut`: "cut", `"cut\`: "cut\uFFFD", `12`: "", `{}`: "", ``: "",
+	} {
+		if got := jsonValue(in).str(); got != want {
+			t.Errorf("%q: got %q, want %q", in, got, want)
+		}
+	}
+}
+
+func TestJSONScalars(t *testing.T) {
+	for in, want := range map[string]string{
+		`"a"`: "a", `12`: "12", `-1.5e300`: "-1.5e300", `12345678901234567890123`: "12345678901234567890123",
+		`true`: "", `null`: "", `[1]`: "", `{"a": 1}`: "", ``: "",
+	} {
+		if got := jsonValue(in).scalar(); got != want {
+			t.Errorf("%s: got %q, want %q", in, got, want)
+		}
+	}
+	for in, want := range map[string]bool{`true`: true, `"true"`: true, `1`: true, `"yes"`: true, `false`: false, `null`: false, `"no"`: false, `{}`: false, ``: false} {
+		if got := jsonValue(in).isTrue(); got != want {
+			t.Errorf("%s: got %t", in, got)
+		}
+	}
+}
+
+func TestJSONFields(t *testing.T) {
+	for in, want := range map[string][]string{
+		`{}`: nil, `{"a": 1, "b": [2, {"c": 3}], "d": "}"}`: {"a=1", `b=[2, {"c": 3}]`, `d="}"`},
+		`{"a":1,"a":2}`:            {"a=1", "a=2"},
+		`{"a": {"b": "]}\""}, }`:   {`a={"b": "]}\""}`},
+		`{"a" 1, "b": 2}`:          {"b=2"},
+		`{"a": , "b": 2}`:          {"b=2"},
+		`{a: 1, "b": 2}`:           {"b=2"},
+		`{"a": 1, "b": "cut`:       {"a=1"},
+		`{"a": 1, "b": 12`:         {"a=1"},
+		`{"a": 1, "b": [1, 2`:      {"a=1", "b=[1, 2"},
+		`{"a": 1, "b": {"c": [1,`:  {"a=1", `b={"c": [1,`},
+		`{"a": 1, "b`:              {"a=1"},
+		`{"a": 1, "b"`:             {"a=1"},
+		`{"a": 1, "b":`:            {"a=1"},
+		`[{"a": 1}]`:               nil,
+		`"a"`:                      nil,
+		`{"a": 1}, {"b": 2}`:       {"a=1"},
+		`{"\u0061": 1, "": null }`: {"a=1", "=null"},
+	} {
+		var got []string
+		jsonValue(in).fields(func(name string, v jsonValue) bool {
+			got = append(got, name+"="+string(v))
+			return true
+		})
+		if !reflect.DeepEqual(got, want) {
+			t.Errorf("%s: got %q, want %q", in, got, want)
+		}
+	}
+}
+
+func TestJSONElements(t *testing.T) {
+	for in, want := range map[string][]string{
+		`[]`: nil, `[1, "a", [2], {"b": 3}, null]`: {"1", `"a"`, "[2]", `{"b": 3}`, "null"}, `[1,,2,]`: {"1", "2"},
+		`[1 2]`: {"1", "2"}, `[1, [2`: {"1"}, `[1, "cut`: {"1"}, `["a]", 1]`: {`"a]"`, "1"}, `[1, 2`: {"1"},
+		`"one"`: {`"one"`}, `{"a": 1}`: {`{"a": 1}`}, `null`: nil, ``: nil,
+	} {
+		var got []string
+		jsonValue(in).each(func(v jsonValue) bool {
+			got = append(got, string(v))
+			return true
+		})
+		if !reflect.DeepEqual(got, want) {
+			t.Errorf("%s: got %q, want %q", in, got, want)
+		}
+	}
+}
+
+func TestJSONGet(t *testing.T) {
+	v := jsonValue(`{"b": 1, "a": null, "c": 2, "a": 3}`)
+	for want, names := range map[string][]string{"1": {"b"}, "3": {"a", "b"}, "2": {"x", "c"}, "": {"x", "y"}} {
+		if got := string(v.get(names...)); got != want {
+			t.Errorf("%v: got %q, want %q", names, got, want)
+		}
+	}
+}
+
+// Wherever a document is cut, what is whole before the cut is given.
+func TestJSONCutAnywhere(t *testing.T) {
+	for _, document := range []string{
+		`{"version": "https://jsonfeed.org/version/1", "title": "t", "items": [{"id": "1"}, {"id": "2", "tags": ["a"]}, {"id": "3"}], "x": "y"}`,
+		`{"rss": {"channel": {"title": "t", "item": [{"guid": "1"}, {"guid": "2", "category": ["a"]}, {"guid": "3"}]}}}`,
+		`{"type": "OrderedCollection", "orderedItems": [{"id": "1"}, {"id": "2", "tag": ["a"]}, {"id": "3"}], "x": "y"}`,
+	} {
+		for cut := range len(document) {
+			whole := 0
+			for i := range 3 {
+				if end := strings.Index(document, `"`+string(rune('1'+i))+`"`); cut > end && strings.IndexByte(document[end:cut], '}') >= 0 {
+					whole++
+				}
+			}
+			f, err := ParseBytes([]byte(document[:cut]), Options{})
+			switch {
+			case whole == 0 && err == nil:
+				t.Fatalf("%s: no error", document[:cut])
+			case whole == 0:
+			case err != nil:
+				t.Fatalf("%s: %v", document[:cut], err)
+			case len(f.Entries) != whole || !f.Truncated || len(f.Warnings) != 1:
+				t.Fatalf("%s: %d entries, want %d; truncated %t, %v", document[:cut], len(f.Entries), whole, f.Truncated, f.Warnings)
+			}
+		}
+	}
+}
+
+// A field of a wrong type costs nothing but itself.
+func TestJSONWrongTypes(t *testing.T) {
+	for _, bad := range []string{`null`, `true`, `5`, `-0.5`, `"x"`, `[]`, `{}`, `[[]]`, `[{}]`, `{"url": {}}`, `[null, "", 5]`} {
+		feed := func(fields, around string) string {
+			var b strings.Builder
+			for name := range strings.FieldsSeq(fields) {
+				b.WriteString(`"` + name + `": ` + bad + `, `)
+			}
+			return strings.ReplaceAll(around, "@", b.String())
+		}
+		for _, document := range []string{
+			feed("title description home_page_url feed_url next_url icon favicon language expired author authors hubs",
+				`{@ "version": "https://jsonfeed.org/version/1", "items": [{"id": "1"}]}`),
+			feed("url external_url title content_html content_text summary image banner_image date_published date_modified author authors tags language attachments",
+				`{"items": [{@ "id": "1"}]}`),
+			feed("title link description language copyright generator pubDate lastBuildDate ttl skipHours skipDays managingEditor category image cloud source:cloud atom:link",
+				`{"rss": {"channel": {@ "item": {"guid": "1"}}}}`),
+			feed("title link description content:encoded pubDate author category comments enclosure itunes:image",
+				`{"rss": {"channel": {"item": {@ "guid": "1"}}}}`),
+			feed("name summary attributedTo updated url next first",
+				`{@ "type": "Collection", "items": [{"id": "1"}]}`),
+			feed("actor object url name nameMap content summary published updated tag attachment image replies attributedTo mediaType",
+				`{"type": "Collection", "items": [{@ "id": "1"}]}`),
+		} {
+			f, err := ParseBytes([]byte(document), goldenOptions)
+			if err != nil || len(f.Entries) != 1 || f.Entries[0].ID != "1" {
+				t.Errorf("%s: %+v, %v", document, f, err)
+				continue
+			}
+			invariants(t, f, goldenOptions)
+		}
+	}
+}

@@ -1,0 +1,308 @@
+package feedconv
+
+import (
+	"bytes"
+	"strings"
+	"unicode/utf16"
+	"unicode/utf8"
+)
+
+// jsonValue is a JSON value where it stands in the document, not yet decoded.
+// Reading a document this way takes no memory for what is not looked at, gives
+// everything before a cut, and needs no recursion, so nesting does no harm.
+// An empty jsonValue is an absent one; all methods give their zero value for
+// a value of another type.
+type jsonValue []byte
+
+// jsonAt gives the value that begins in b at i, and where it ends. Complete is
+// false when the document ends first.
+func jsonAt(b []byte, i int) (v jsonValue, end int, complete bool) {
+	i = jsonSpace(b, i)
+	start := i
+	if i >= len(b) {
+		return nil, i, false
+	}
+	switch b[i] {
+	case '"':
+		end, complete = jsonStringEnd(b, i)
+	case '{', '[':
+		end, complete = jsonContainerEnd(b, i)
+	default:
+		for i < len(b) && !strings.ContainsRune(",:]} \t\r\n\"", rune(b[i])) {
+			i++
+		}
+		end, complete = i, i < len(b)
+	}
+	return jsonValue(b[start:end]), end, complete
+}
+
+// jsonSpace skips what JSON has for white space, and what is none anywhere.
+func jsonSpace(b []byte, i int) int {
+	for i < len(b) && b[i] <= ' ' {
+		i++
+	}
+	return i
+}
+
+// jsonStringEnd finds the quote that ends a string: the first with an even
+// number of backslashes before it.
+func jsonStringEnd(b []byte, i int) (end int, complete bool) {
+	for from := i + 1; ; {
+		quote := bytes.IndexByte(b[from:], '"')
+		if quote < 0 {
+			return len(b), false
+		}
+		quote += from
+		start := quote
+		for start > from && b[start-1] == '\\' {
+			start--
+		}
+		from = quote + 1
+		if (quote-start)%2 == 0 {
+			return from, true
+		}
+	}
+}
+
+// jsonContainerEnd finds the end of an object or array. Brackets are counted,
+// not matched: in a malformed document the difference is a guess anyway.
+func jsonContainerEnd(b []byte, i int) (end int, complete bool) {
+	depth := 0
+	for i < len(b) {
+		switch b[i] {
+		case '"':
+			i, complete = jsonStringEnd(b, i)
+			if !complete {
+				return i, false
+			}
+			continue
+		case '{', '[':
+			depth++
+		case '}', ']':
+			if depth--; depth == 0 {
+				return i + 1, true
+			}
+		}
+		i++
+	}
+	return len(b), false
+}
+
+func (v jsonValue) kind() byte {
+	if len(v) == 0 {
+		return 0
+	}
+	return v[0]
+}
+
+func (v jsonValue) isObject() bool { return v.kind() == '{' }
+func (v jsonValue) isArray() bool  { return v.kind() == '[' }
+func (v jsonValue) isString() bool { return v.kind() == '"' }
+
+// fields calls f for each member of an object until f returns false. A member
+// whose value is cut off is passed too when the value is an object or array,
+// for what is before the cut.
+func (v jsonValue) fields(f func(name string, value jsonValue) bool) {
+	if !v.isObject() {
+		return
+	}
+	for i := 1; ; {
+		for i = jsonSpace(v, i); i < len(v) && v[i] != '"'; i++ {
+			if v[i] == '}' {
+				return
+			}
+		}
+		if i >= len(v) {
+			return
+		}
+		end, complete := jsonStringEnd(v, i)
+		if !complete {
+			return
+		}
+		name := jsonValue(v[i:end]).str()
+		i = jsonSpace(v, end)
+		if i >= len(v) {
+			return
+		}
+		if v[i] != ':' {
+			continue // no value: mended by going on to the next name
+		}
+		value, next, complete := jsonAt(v, i+1)
+		if !complete && !value.isObject() && !value.isArray() {
+			return
+		}
+		if len(value) > 0 && !f(name, value) {
+			return
+		}
+		i = max(next, i+1)
+	}
+}
+
+// each calls f for each element of an array until f returns false, and once
+// for a value that is none: where a list is expected, one thing stands for a
+// list of one. An element that is cut off is left out.
+func (v jsonValue) each(f func(element jsonValue) bool) {
+	if !v.isArray() {
+		if len(v) > 0 && !v.isNull() {
+			f(v)
+		}
+		return
+	}
+	for i := 1; ; {
+		i = jsonSpace(v, i)
+		if i >= len(v) || v[i] == ']' {
+			return
+		}
+		if v[i] == ',' || v[i] == '}' || v[i] == ':' {
+			i++
+			continue
+		}
+		element, next, complete := jsonAt(v, i)
+		if !complete || len(element) > 0 && !f(element) {
+			return
+		}
+		i = max(next, i+1)
+	}
+}
+
+// list calls f for the first elements of an array, as many as are taken of any
+// list in an entry.
+func (v jsonValue) list(f func(element jsonValue)) {
+	n := 0
+	v.each(func(element jsonValue) bool {
+		f(element)
+		n++
+		return n < maxList
+	})
+}
+
+func (v jsonValue) isNull() bool { return string(v) == "null" }
+
+// get gives the first member of an object that has one of the names, in the
+// order of the names.
+func (v jsonValue) get(names ...string) jsonValue {
+	found := make([]jsonValue, len(names))
+	v.fields(func(name string, value jsonValue) bool {
+		for i, n := range names {
+			if n == name && found[i] == nil && !value.isNull() {
+				found[i] = value
+				return i > 0
+			}
+		}
+		return true
+	})
+	for _, value := range found {
+		if value != nil {
+			return value
+		}
+	}
+	return nil
+}
+
+// scalar gives a string, or a number as it is written. Identifiers are
+// numbers in some feeds, and too long for a float64 in some of these.
+func (v jsonValue) scalar() string {
+	switch k := v.kind(); {
+	case k == '"':
+		return v.str()
+	case isDigit(k) || k == '-':
+		return string(v)
+	}
+	return ""
+}
+
+// isTrue tells true, "true" and 1.
+func (v jsonValue) isTrue() bool {
+	s := strings.Trim(string(v[:min(len(v), 8)]), `"`)
+	return s == "true" || s == "1" || strings.EqualFold(s, "yes")
+}
+
+// str decodes a string: valid UTF-8, without the control characters that no
+// text has.
+func (v jsonValue) str() string {
+	if !v.isString() {
+		return ""
+	}
+	in := v[1:]
+	if n := len(in); n > 0 && in[n-1] == '"' {
+		in = in[:n-1]
+	}
+	i := 0
+	for i < len(in) && in[i] != '\\' && in[i] >= 0x20 && in[i] < utf8.RuneSelf {
+		i++
+	}
+	if i == len(in) {
+		return string(in)
+	}
+	out := make([]byte, i, len(in))
+	copy(out, in)
+	for i < len(in) {
+		if in[i] != '\\' {
+			run := bytes.IndexByte(in[i:], '\\')
+			if run < 0 {
+				run = len(in) - i
+			}
+			out = append(out, in[i:i+run]...)
+			i += run
+			continue
+		}
+		r, n := jsonEscape(in[i:])
+		i += n
+		out = utf8.AppendRune(out, r)
+	}
+	return clean(strings.ToValidUTF8(string(out), "\uFFFD"))
+}
+
+// jsonEscape decodes the escape that b begins with. What is no escape stands
+// for itself without the backslash.
+func jsonEscape(b []byte) (r rune, n int) {
+	if len(b) < 2 {
+		return utf8.RuneError, len(b)
+	}
+	switch b[1] {
+	case 'n':
+		return '\n', 2
+	case 't':
+		return '\t', 2
+	case 'r':
+		return '\r', 2
+	case 'b', 'f':
+		return ' ', 2
+	case 'u':
+		r, ok := hex4(b[2:])
+		if !ok {
+			return utf8.RuneError, 2
+		}
+		if !utf16.IsSurrogate(r) {
+			return r, 6
+		}
+		if len(b) >= 12 && b[6] == '\\' && b[7] == 'u' {
+			if low, ok := hex4(b[8:]); ok {
+				if pair := utf16.DecodeRune(r, low); pair != utf8.RuneError {
+					return pair, 12
+				}
+			}
+		}
+		return utf8.RuneError, 6
+	}
+	r, n = utf8.DecodeRune(b[1:])
+	return r, 1 + n
+}
+
+func hex4(b []byte) (rune, bool) {
+	if len(b) < 4 {
+		return 0, false
+	}
+	var r rune
+	for _, c := range b[:4] {
+		switch {
+		case isDigit(c):
+			r = r<<4 | rune(c-'0')
+		case c|0x20 >= 'a' && c|0x20 <= 'f':
+			r = r<<4 | rune(c|0x20-'a'+10)
+		default:
+			return 0, false
+		}
+	}
+	return r, true
+}

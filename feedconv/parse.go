@@ -1,0 +1,145 @@
+package feedconv
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"strings"
+)
+
+// bigDocument is the size from which documents are parsed one at a time, so
+// that a fetcher with many connections needs the memory of one big document,
+// not of all of them.
+const bigDocument = 1 << 20
+
+var bigDocuments = make(chan struct{}, 1)
+
+// Parse reads a feed document to its end and gives the feed and its entries,
+// in the order of the document.
+//
+// The error is a [*LimitError] for a document that is too large, a
+// [*NotFeedError] for one that is no feed, or what reading r returned. A
+// document that had to be mended is no error: see [Feed.Warnings]. A feed
+// without entries is one that truly has none.
+func Parse(r io.Reader, opts Options) (*Feed, error) {
+	limit := opts.maxBytes()
+	raw, err := io.ReadAll(io.LimitReader(r, limit+1))
+	if err != nil {
+		return nil, err
+	}
+	return ParseBytes(raw, opts)
+}
+
+// ParseBytes is [Parse] for a document that is in memory. It neither changes
+// b nor keeps a reference to it.
+func ParseBytes(b []byte, opts Options) (f *Feed, err error) {
+	if limit := opts.maxBytes(); int64(len(b)) > limit {
+		return nil, &LimitError{Limit: "bytes", Max: limit}
+	}
+	// The last guard, for mistakes in this package and in gofeed: whoever
+	// fetches a thousand feeds must not lose them to one document.
+	defer func() {
+		if p := recover(); p != nil {
+			f, err = nil, fmt.Errorf("the document could not be read: %v", p)
+		}
+	}()
+
+	alone := len(b) > bigDocument || isGzip(b)
+	if alone {
+		bigDocuments <- struct{}{}
+		defer func() { <-bigDocuments }()
+	}
+	text, warnings, err := decodeBytes(b, opts)
+	if err != nil {
+		return nil, err
+	}
+	if !alone && len(text) > bigDocument {
+		bigDocuments <- struct{}{}
+		defer func() { <-bigDocuments }()
+	}
+
+	f, err = parseText(text, opts)
+	if err != nil {
+		return nil, err
+	}
+	f.Warnings = append(warnings, f.Warnings...)
+	return f, nil
+}
+
+// isGzip tells compressed documents, whose size is known only when they have
+// been read.
+func isGzip(b []byte) bool { return len(b) > 1 && b[0] == 0x1f && b[1] == 0x8b }
+
+// parseText parses a document in UTF-8.
+func parseText(text []byte, opts Options) (*Feed, error) {
+	if i := jsonSpace(text, 0); i < len(text) && (text[i] == '{' || text[i] == '[') {
+		return parseJSON(text, opts)
+	}
+	doc, err := tidyXML(text, opts)
+	if err != nil {
+		return nil, err
+	}
+	f, err := parseXML(doc, opts)
+	if err != nil {
+		return nil, err
+	}
+	if err := checkEmpty(f, doc); err != nil {
+		return nil, err
+	}
+	f.Truncated = doc.cut
+	f.Warnings = append(doc.warnings, f.Warnings...)
+	return f, nil
+}
+
+// checkEmpty refuses what has no entries and is yet no empty feed: whoever
+// took it for one would not look again until it changes.
+func checkEmpty(f *Feed, doc *tidied) error {
+	switch {
+	case len(f.Entries) > 0:
+		return nil
+	case doc.cut:
+		return errCutOff()
+	case doc.root == "feed":
+		if f.Title == "" && f.ID == "" && len(f.Links) == 0 && f.Updated.IsZero() {
+			return &NotFeedError{What: "a <feed> element with nothing in it"}
+		}
+	case !bytes.Contains(doc.xml, []byte("<channel")):
+		return &NotFeedError{What: "an <" + doc.root + "> element without a channel"}
+	}
+	return nil
+}
+
+func errCutOff() error {
+	return &NotFeedError{What: "a document that is cut off before its first entry"}
+}
+
+func (o Options) maxBytes() int64 {
+	if o.MaxBytes > 0 {
+		return o.MaxBytes
+	}
+	return DefaultMaxBytes
+}
+
+func (o Options) maxEntries() int {
+	if o.MaxEntries > 0 {
+		return o.MaxEntries
+	}
+	return DefaultMaxEntries
+}
+
+// leftOut is the warning for entries beyond the limit.
+func leftOut(f *Feed, limit int) {
+	f.warn("only the first %d entries were taken", limit)
+}
+
+func (f *Feed) warn(format string, args ...any) {
+	f.Warnings = append(f.Warnings, Warning{Text: fmt.Sprintf(format, args...)})
+}
+
+// mimeType gives a media type without parameters, in lower case.
+func mimeType(s string) string {
+	if i := strings.IndexByte(s, ';'); i >= 0 {
+		s = s[:i]
+	}
+	return strings.ToLower(strings.TrimSpace(s))
+}

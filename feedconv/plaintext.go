@@ -1,0 +1,323 @@
+package feedconv
+
+import (
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// PlainText gives the text of a document of a MIME type: markup removed (the
+// insides of scripts and styles with it), entities decoded once, white space
+// folded to single spaces, control characters dropped. Tags of blocks separate
+// words, inline tags do not. Types other than HTML and XML, and the empty
+// type, are text already: only white space is folded.
+//
+// The result is valid UTF-8. It depends on nothing but the arguments, since it
+// decides whether an entry changed; it takes time linear in the length of s.
+func PlainText(s, contentType string) string {
+	return plainText(s, isMarkup(contentType), false)
+}
+
+// titleText is PlainText for titles, which people write as text where a
+// format wants HTML: "Vec<String>" keeps its angle brackets, since String is
+// no element of HTML.
+func titleText(s string, markup bool) string {
+	return plainText(s, markup, true)
+}
+
+func isMarkup(contentType string) bool {
+	t := mimeType(contentType)
+	return strings.HasSuffix(t, "html") || strings.HasSuffix(t, "xml")
+}
+
+// The classes of bytes that end a run of plain text.
+const (
+	classText = iota
+	classSpace
+	classTag
+	classEntity
+	classControl
+	classWide // begins characters some of which are spaces
+)
+
+var byteClass = func() (c [256]byte) {
+	for i := range 0x20 {
+		c[i] = classControl
+	}
+	c[0x7f] = classControl
+	for _, b := range " \t\n\v\f\r" {
+		c[b] = classSpace
+	}
+	c['<'], c['&'] = classTag, classEntity
+	for _, b := range []byte{0xc2, 0xe1, 0xe2, 0xe3} {
+		c[b] = classWide
+	}
+	return c
+}()
+
+// textWriter collects words, with one space between two of them.
+type textWriter struct {
+	out   strings.Builder
+	space bool // white space was seen since the last word
+}
+
+func (w *textWriter) text(s string) {
+	if w.space && w.out.Len() > 0 {
+		w.out.WriteByte(' ')
+	}
+	w.space = false
+	w.out.WriteString(s)
+}
+
+// fold writes text that may have white space and control characters in it.
+func (w *textWriter) fold(s string) {
+	for _, r := range s {
+		switch {
+		case unicode.IsSpace(r):
+			w.space = true
+		case r >= 0x20 && r != 0x7f:
+			w.text(string(r))
+		}
+	}
+}
+
+// textScanner walks over markup. The flags remember what was searched to the
+// end in vain, so that no search is repeated: the scan is linear.
+type textScanner struct {
+	textWriter
+	s                         string
+	markup, title             bool
+	noEnd, noDouble, noSingle bool
+	noComment, noCDATA        bool
+}
+
+func plainText(s string, markup, title bool) string {
+	if !utf8.ValidString(s) {
+		// First: a control character dropped later could join two halves.
+		s = strings.ToValidUTF8(s, "\uFFFD")
+	}
+	x := textScanner{s: s, markup: markup, title: title}
+	x.out.Grow(len(s))
+	for i := 0; i < len(s); {
+		switch byteClass[s[i]] {
+		case classText:
+			start := i
+			i = endOfRun(s, i)
+			x.text(s[start:i])
+		case classSpace:
+			x.space = true
+			i++
+		case classTag:
+			i = x.tag(i)
+		case classEntity:
+			i = x.entity(i)
+		case classControl:
+			i++
+		case classWide:
+			r, n := utf8.DecodeRuneInString(s[i:])
+			if unicode.IsSpace(r) {
+				x.space = true
+			} else {
+				x.text(s[i : i+n])
+			}
+			i += n
+		}
+	}
+	return x.out.String()
+}
+
+// endOfRun finds the end of a run of text from i on, single spaces between
+// words included.
+func endOfRun(s string, i int) int {
+	for i < len(s) {
+		if byteClass[s[i]] == classText {
+			i++
+			continue
+		}
+		if s[i] == ' ' && i+1 < len(s) && byteClass[s[i+1]] == classText {
+			i += 2
+			continue
+		}
+		break
+	}
+	return i
+}
+
+// literal writes the character at i as text.
+func (x *textScanner) literal(i int) int {
+	x.text(x.s[i : i+1])
+	return i + 1
+}
+
+// entity decodes what begins at i, if it is an entity.
+func (x *textScanner) entity(i int) int {
+	if !x.markup {
+		return x.literal(i)
+	}
+	var none entitySet
+	var room [16]byte
+	decoded, n := none.reference(room[:0], []byte(x.s[i:min(len(x.s), i+maxEntityName+2)]))
+	if n == 0 {
+		return x.literal(i)
+	}
+	x.fold(string(decoded))
+	return i + n
+}
+
+// tag skips markup that begins at i.
+func (x *textScanner) tag(i int) int {
+	if !x.markup || i+1 >= len(x.s) {
+		return x.literal(i)
+	}
+	rest := x.s[i:]
+	switch c := rest[1]; {
+	case c == '!' || c == '?':
+		return x.declaration(i)
+	case c == '/' && len(rest) > 2 && isLetter(rest[2]):
+		return x.element(i, i+2)
+	case isLetter(c):
+		return x.element(i, i+1)
+	}
+	return x.literal(i)
+}
+
+// declaration skips comments and what looks like them, and keeps the text of
+// CDATA sections.
+func (x *textScanner) declaration(i int) int {
+	rest := x.s[i:]
+	if strings.HasPrefix(rest, "<!--") {
+		if !x.noComment {
+			if end := strings.Index(rest[4:], "-->"); end >= 0 {
+				return i + 4 + end + 3
+			}
+			x.noComment = true
+		}
+	} else if strings.HasPrefix(rest, "<![CDATA[") && !x.noCDATA {
+		if end := strings.Index(rest, "]]>"); end >= 0 {
+			x.fold(rest[9:max(end, 9)])
+			return i + end + 3
+		}
+		x.noCDATA = true
+	}
+	if !x.noEnd {
+		if end := strings.IndexByte(rest, '>'); end >= 0 {
+			return i + end + 1
+		}
+		x.noEnd = true
+	}
+	return x.literal(i)
+}
+
+// element skips the tag that begins at i, its name at nameAt, and all of an
+// element whose content is no text.
+func (x *textScanner) element(i, nameAt int) int {
+	end := x.tagEnd(nameAt)
+	if end < 0 {
+		return x.literal(i)
+	}
+	nameEnd := nameAt
+	for nameEnd < end && !isSpace(x.s[nameEnd]) && x.s[nameEnd] != '/' && x.s[nameEnd] != '>' {
+		nameEnd++
+	}
+	kind, known := elements[asciiLower(x.s[nameAt:nameEnd])]
+	if !known && x.title {
+		return x.literal(i)
+	}
+	switch kind {
+	case block:
+		x.space = true
+	case noText:
+		if x.s[i+1] != '/' && x.s[end-2] != '/' {
+			return x.skipTo(x.s[nameAt:nameEnd], end)
+		}
+	}
+	return end
+}
+
+// tagEnd finds the end of a tag, minding quotes; -1 when there is none.
+func (x *textScanner) tagEnd(i int) int {
+	if x.noEnd {
+		return -1
+	}
+	for j := i; j < len(x.s); j++ {
+		switch c := x.s[j]; c {
+		case '>':
+			return j + 1
+		case '"', '\'':
+			if x.s[j-1] != '=' && x.s[j-1] != ' ' {
+				continue
+			}
+			missing := &x.noDouble
+			if c == '\'' {
+				missing = &x.noSingle
+			}
+			if *missing {
+				continue
+			}
+			close := strings.IndexByte(x.s[j+1:], c)
+			if close < 0 {
+				*missing = true
+				continue
+			}
+			j += 1 + close
+		}
+	}
+	// Nothing closes the tag when quotes are minded; without them, perhaps.
+	if gt := strings.IndexByte(x.s[i:], '>'); gt >= 0 {
+		x.noDouble, x.noSingle = true, true
+		return i + gt + 1
+	}
+	x.noEnd = true
+	return -1
+}
+
+// skipTo finds the end tag of an element whose content is no text, or the end
+// of the document.
+func (x *textScanner) skipTo(name string, from int) int {
+	for i := from; ; {
+		j := strings.Index(x.s[i:], "</")
+		if j < 0 {
+			return len(x.s)
+		}
+		i += j + 2
+		if len(x.s)-i >= len(name) && strings.EqualFold(x.s[i:i+len(name)], name) {
+			gt := strings.IndexByte(x.s[i:], '>')
+			if gt < 0 {
+				return len(x.s)
+			}
+			return i + gt + 1
+		}
+	}
+}
+
+func isLetter(c byte) bool { return c|0x20 >= 'a' && c|0x20 <= 'z' }
+
+type elementKind byte
+
+const (
+	inline elementKind = iota
+	block              // separates words
+	noText             // its content is not shown
+)
+
+// elements are those of HTML, including what was once part of it.
+var elements = func() map[string]elementKind {
+	m := map[string]elementKind{}
+	for kind, names := range map[elementKind]string{
+		inline: `a abbr acronym area audio b base basefont bdi bdo big button canvas cite code col
+			data datalist del dfn em embed font i img input ins kbd label link map mark meta
+			meter nobr object output param picture progress q rb rp rt rtc ruby s samp small
+			source span strike strong sub sup svg time track tt u var video wbr`,
+		block: `address article aside blockquote body br caption center colgroup dd details
+			dialog dir div dl dt fieldset figcaption figure footer form frame frameset h1 h2 h3
+			h4 h5 h6 head header hgroup hr html legend li main menu nav noframes noscript ol
+			optgroup option p pre search section select summary table tbody td textarea tfoot
+			th thead title tr ul`,
+		noText: `iframe script style template`,
+	} {
+		for name := range strings.FieldsSeq(names) {
+			m[name] = kind
+		}
+	}
+	return m
+}()

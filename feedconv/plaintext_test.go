@@ -1,0 +1,93 @@
+package feedconv
+
+import (
+	"strings"
+	"testing"
+	"unicode/utf8"
+)
+
+func TestPlainText(t *testing.T) {
+	for _, test := range []struct{ in, mime, want string }{
+		{"", typeHTML, ""},
+		{"one  two\n\tthree ", typeHTML, "one two three"},
+		{"<p>one</p><p>two</p>", typeHTML, "one two"},
+		{"on<b>e</b> tw<i>o", typeHTML, "one two"},
+		{"one<br>two<hr/>three", typeHTML, "one two three"},
+		{"<ul><li>one<li>two</ul>", typeHTML, "one two"},
+		{"<table><tr><td>one<td>two</table>", typeHTML, "one two"},
+		{"one<script>alert('<p>no</p>')</script>two", typeHTML, "onetwo"},
+		{"one<SCRIPT type='x'>no</ScRiPt >two", typeHTML, "onetwo"},
+		{"one<style>p{}</style> two", typeHTML, "one two"},
+		{"one<script>never closed", typeHTML, "one"},
+		{"one<script src=x />two", typeXHTML, "onetwo"},
+		{"one<!-- no <b> > -->two", typeHTML, "onetwo"},
+		{"one<!-- never closed", typeHTML, "one<!-- never closed"},
+		{"one<!doctype html>two<?xml ?>", typeHTML, "onetwo"},
+		{"<![CDATA[a < b]]>c", typeXHTML, "a < bc"},
+		{`<a title="a > b">x</a>`, typeHTML, "x"},
+		{`<a title='a > b' href=x>y</a>`, typeHTML, "y"},
+		{`<a title="never closed>x</a>`, typeHTML, "x"},
+		{`<a href=it's>x</a> it's`, typeHTML, "x it's"},
+		{"<unknown-thing>x</unknown-thing>y", typeHTML, "xy"},
+		{"AT&amp;T &lt;b&gt; &#8217; &#x2019; &eacute;&nbsp;&hellip;", typeHTML, "AT&T <b> ’ ’ é …"},
+		{"&amp;amp; &copy=2; &copy 2004 &nosuch; & && &; &#; &#xZ;", typeHTML, "&amp; &copy=2; &copy 2004 &nosuch; & && &; &#; &#xZ;"},
+		{"a < b && c > d", typeHTML, "a < b && c > d"},
+		{"1<2", typeHTML, "1<2"},
+		{"a <", typeHTML, "a <"},
+		{"a <b", typeHTML, "a <b"},
+		{"a </", typeHTML, "a </"},
+		{"non\u00a0breaking\u2028line\u3000wide\u200bzero", typeHTML, "non breaking line wide\u200bzero"},
+		{"a\x00b\x08c\x7fd &#8;e&#0;", typeHTML, "abcd e"},
+		{"<b>x</b> &amp;  y", typePlain, "<b>x</b> &amp; y"},
+		{"<b>x</b> &amp;  y", "", "<b>x</b> &amp; y"},
+		{"<b>x</b>", "text/html; charset=utf-8", "x"},
+		{"<b>x</b>", "application/atom+xml", "x"},
+		{"日本語 テキスト", typeHTML, "日本語 テキスト"},
+	} {
+		if got := PlainText(test.in, test.mime); got != test.want {
+			t.Errorf("%q as %q: got %q, want %q", test.in, test.mime, got, test.want)
+		}
+	}
+}
+
+// Scanning is linear: with a search repeated from every tag these would take
+// longer than a test may.
+func TestPlainTextIsLinear(t *testing.T) {
+	const n = 1 << 20
+	for _, piece := range []string{"<", "<a", "<a ", "<a b=\"", "<a b='", "<!--", "<![CDATA[", "<!", "&", "&amp", "&#",
+		"<script", "<script>", "</", "<a b='>", "<a b=\" '>", "&a;", "<p>", "<a =\"'"} {
+		PlainText(strings.Repeat(piece, n/len(piece)), typeHTML)
+	}
+}
+
+func FuzzPlainText(f *testing.F) {
+	f.Fuzz(func(t *testing.T, s string) {
+		for _, mime := range []string{typeHTML, typePlain} {
+			got := PlainText(s, mime)
+			if strings.ContainsAny(got, "\n\t\r\x00") || strings.Contains(got, "  ") || strings.TrimSpace(got) != got {
+				t.Fatalf("%q as %s: %q is not folded", s, mime, got)
+			}
+			if !utf8.ValidString(got) {
+				t.Fatalf("%q as %s: %q is not valid", s, mime, got)
+			}
+			if again := PlainText(got, typePlain); again != got {
+				t.Fatalf("%q as %s: folding %q again gives %q", s, mime, got, again)
+			}
+		}
+		_ = titleText(s, true)
+	})
+}
+
+func BenchmarkPlainText(b *testing.B) {
+	for name, s := range map[string]string{
+		"plain": strings.Repeat("The quick brown fox jumps over the lazy dog. ", 2000),
+		"html":  strings.Repeat("<p>The quick <b>brown</b> fox jumps over <a href=\"http://example.com/\">the lazy</a> dog&#8217;s.</p>\n", 1000),
+	} {
+		b.Run(name, func(b *testing.B) {
+			b.SetBytes(int64(len(s)))
+			for b.Loop() {
+				PlainText(s, typeHTML)
+			}
+		})
+	}
+}

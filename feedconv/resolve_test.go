@@ -1,0 +1,157 @@
+package feedconv
+
+import (
+	"net/url"
+	"strings"
+	"testing"
+)
+
+func mustURL(t testing.TB, s string) *url.URL {
+	t.Helper()
+	u, err := url.Parse(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return u
+}
+
+// TestResolveURLReference has the examples of RFC 3986, section 5.4, in which
+// the reference is not empty.
+func TestResolveURLReference(t *testing.T) {
+	base := mustURL(t, "http://a/b/c/d;p?q")
+	for _, c := range [][2]string{
+		{"g:h", "g:h"}, {"g", "http://a/b/c/g"}, {"./g", "http://a/b/c/g"}, {"g/", "http://a/b/c/g/"}, {"/g", "http://a/g"},
+		{"//g", "http://g"}, {"?y", "http://a/b/c/d;p?y"}, {"g?y", "http://a/b/c/g?y"}, {"#s", "http://a/b/c/d;p?q#s"},
+		{"g#s", "http://a/b/c/g#s"}, {"g?y#s", "http://a/b/c/g?y#s"}, {";x", "http://a/b/c/;x"}, {"g;x", "http://a/b/c/g;x"},
+		{".", "http://a/b/c/"}, {"./", "http://a/b/c/"}, {"..", "http://a/b/"}, {"../", "http://a/b/"}, {"../g", "http://a/b/g"},
+		{"../..", "http://a/"}, {"../../", "http://a/"}, {"../../g", "http://a/g"}, {"../../../g", "http://a/g"},
+		{"/./g", "http://a/g"}, {"/../g", "http://a/g"}, {"g.", "http://a/b/c/g."}, {".g", "http://a/b/c/.g"}, {"g..", "http://a/b/c/g.."},
+		{"..g", "http://a/b/c/..g"}, {"./../g", "http://a/b/g"}, {"./g/.", "http://a/b/c/g/"}, {"g/./h", "http://a/b/c/g/h"},
+		{"g/../h", "http://a/b/c/h"}, {"g;x=1/../y", "http://a/b/c/y"}, {"g?y/./x", "http://a/b/c/g?y/./x"}, {"g#s/../x", "http://a/b/c/g#s/../x"},
+	} {
+		if got := resolveURL(base, c[0]); got != c[1] {
+			t.Errorf("%q: %q, want %q", c[0], got, c[1])
+		}
+	}
+}
+
+// TestTidyRule10Textual: what a reference says is never re-encoded.
+func TestTidyRule10Textual(t *testing.T) {
+	for _, c := range []struct{ base, ref, want string }{
+		{"http://e/", "HTTP://Example.COM/%7e/../ü b|c", "HTTP://Example.COM/%7e/../ü b|c"},
+		{"http://e/", "http://e/a?b=c&d#", "http://e/a?b=c&d#"},
+		{"http://e/", " \n http://e/a\n b \t", "http://e/a b"},
+		{"http://e/x", "ü b|c%7e", "http://e/ü b|c%7e"},
+		{"http://u:p@e:81/x%20y/z", "w", "http://u:p@e:81/x%20y/w"},
+		{"http://e", "a", "http://e/a"},
+		{"http://e/a?x/y", "b", "http://e/b"},
+		{"http://e/", "", ""},
+		{"http://e/", "  ", ""},
+		{"http://e/", "mailto:x@y", "mailto:x@y"},
+		{"http://e/", "tag:e,2005:x", "tag:e,2005:x"},
+		{"mailto:x@y", "a", "a"},
+		{"", "a", "a"},
+		{"http://e/", "1:2", "http://e/1:2"},
+	} {
+		if got := resolveURL(mustURL(t, c.base), c.ref); got != c.want {
+			t.Errorf("%q under %q: %q, want %q", c.ref, c.base, got, c.want)
+		}
+	}
+	if got := resolveURL(nil, " a "); got != "a" {
+		t.Errorf("no base: %q", got)
+	}
+	for _, s := range []string{
+		"http://e/ü", "http://e/a b", "http://e/?#", "http://e/#", "http://e/#ü b", "http://", "http://?", "https:///x", "http://:80/", "http://e:/", "http://e?", "http://1/;,=&~:", "http:", "http://e//x/./y", "HTTP://E/", "http://e/%7e|", "urn:x", "a b", "", "tag:e,2005:ü",
+	} {
+		g := guardURL(s)
+		if strings.TrimSpace(g) != s {
+			t.Errorf("guard of %q: %q", s, g)
+		}
+		if u, err := url.Parse(strings.TrimLeft(g, " ")); err == nil && u.String() != s {
+			t.Errorf("%q is not guarded: %q", s, u.String())
+		}
+	}
+}
+
+func TestDocumentBase(t *testing.T) {
+	for _, c := range []struct{ url, location, want string }{
+		{"http://e/a/b", "", "http://e/a/b"}, {"http://e/a/b", "c", "http://e/a/c"}, {"http://e/a/b", "https://f/", "https://f/"},
+		{"http://e/a/b", "cid:x", "http://e/a/b"}, {"", "http://f/x", "http://f/x"}, {"", "x", ""}, {"", "", ""},
+		{"http://e/", "file:///etc/", "http://e/"}, {"::", "", ""},
+	} {
+		got := ""
+		if u := documentBase(Options{URL: c.url, ContentLocation: c.location}); u != nil {
+			got = u.String()
+		}
+		if got != c.want {
+			t.Errorf("%q, %q: %q, want %q", c.url, c.location, got, c.want)
+		}
+	}
+}
+
+func TestTidyRule11HTML(t *testing.T) {
+	base := mustURL(t, "http://e/d/f?q")
+	same := []string{
+		"", "no tags", `<p>a <b>c</b>`, `<a href="http://x/y">`, `<a href="#fn1">`, `<a href="mailto:x@y">`, `<a href='tag:x'>`, `<a href>`, `<a href="">`,
+		`<img alt="src=x">`, `<a title="<a href=x>">`, `<!-- <a href="x"> -->`, `<script>document.write("<a href='x'>")</script>`, `<style>a[href=x]</style>`,
+		`a < b <a`, `<a href="x`, `<a href=`, `</a href="x">`, `<a href="java&#115;cript:alert(1)">`, `<img usemap="#m">`, `<p data-src="x">`, `<img src="data:image/png;base64,xx">`,
+		`<textarea><a href="x"></textarea>`, `<script><a href=x>`, `<!-- <a href=x>`,
+	}
+	for _, s := range same {
+		if got := resolveHTML(s, base); got != s {
+			t.Errorf("%q became %q", s, got)
+		}
+	}
+	for _, c := range [][2]string{
+		{`<a href="x">`, `<a href="http://e/d/x">`},
+		{`<A  HREF = 'x?a&amp;b'  >y</A>`, `<A  HREF = 'http://e/d/x?a&amp;b'  >y</A>`},
+		{`<a href=x>`, `<a href="http://e/d/x">`},
+		{`<img src=/a/b.png alt="a<b" />`, `<img src="http://e/a/b.png" alt="a<b" />`},
+		{`<img srcset="a.png 1x, /b,c.png 2x,d.png" src="s">`, `<img srcset="http://e/d/a.png 1x, http://e/b,c.png 2x,http://e/d/d.png" src="http://e/d/s">`},
+		{`<form action="?x"><blockquote cite="c"><video poster="p" src="//h/v"><img longdesc="l"><object data="o">`,
+			`<form action="http://e/d/f?x"><blockquote cite="http://e/d/c"><video poster="http://e/d/p" src="http://h/v"><img longdesc="http://e/d/l"><object data="http://e/d/o">`},
+		{`<a href="x"><script>"<a href='y'>"</script><a href="z">`, `<a href="http://e/d/x"><script>"<a href='y'>"</script><a href="http://e/d/z">`},
+		{"é<a\nhref=\"ü \">", "é<a\nhref=\"http://e/d/ü\">"},
+		{`<a class="a" href="x" id=b>`, `<a class="a" href="http://e/d/x" id=b>`},
+		{`<a href='a"b'>`, `<a href='http://e/d/a&quot;b'>`},
+		{`<<a href=x>`, `<<a href="http://e/d/x">`},
+	} {
+		if got := resolveHTML(c[0], base); got != c[1] {
+			t.Errorf("%q: %q, want %q", c[0], got, c[1])
+		}
+		if again := resolveHTML(c[1], base); again != c[1] {
+			t.Errorf("%q, resolved again: %q", c[1], again)
+		}
+	}
+	if got := resolveHTML(`<a href=x>`, nil); got != `<a href=x>` {
+		t.Errorf("no base: %q", got)
+	}
+	long := mustURL(t, "http://e/"+strings.Repeat("x", 2000)+"/")
+	s := strings.Repeat("<a href=y>", 10000)
+	if got := resolveHTML(s, long); len(got) > 3*len(s)+128<<10 {
+		t.Errorf("%d bytes became %d", len(s), len(got))
+	}
+}
+
+func FuzzResolveHTML(f *testing.F) {
+	f.Add(`<a href="x">`, "http://e/")
+	f.Fuzz(func(t *testing.T, s, b string) {
+		base, err := url.Parse(b)
+		if err != nil || len(b) > maxBase || base.Scheme != "http" && base.Scheme != "https" {
+			return
+		}
+		got := resolveHTML(s, base)
+		if len(got) > 8*len(s)+64<<10+8*64<<10 {
+			t.Fatalf("%d bytes became %d", len(s), len(got))
+		}
+		if got == s {
+			return
+		}
+		if again := resolveHTML(got, base); again != got && base.Host != "" {
+			t.Fatalf("not stable: %q, %q, %q", s, got, again)
+		}
+		if strings.Count(got, "<") < strings.Count(s, "<")-strings.Count(s, `"`)-strings.Count(s, "'")-strings.Count(s, "=") {
+			t.Fatalf("tags were lost: %q %q", s, got)
+		}
+	})
+}

@@ -1,0 +1,113 @@
+package feedconv
+
+import (
+	"strings"
+
+	"github.com/mmcdole/gofeed/rss"
+)
+
+// rssFeed maps RSS of any version.
+func rssFeed(r *rss.Feed, doc *tidied, opts Options) *Feed {
+	f := &Feed{
+		Format:      rssFormat(r.Version, doc.root),
+		Title:       titleText(r.Title, true),
+		Description: PlainText(r.Description, typeHTML),
+		Language:    firstNonEmpty(r.Language, tidyMeta(r.Extensions, "lang")),
+		Copyright:   PlainText(r.Copyright, typeHTML),
+		Generator:   titleText(r.Generator, true),
+		Links:       atomLinks(r.Extensions),
+		TTL:         ttl(r.TTL),
+		SkipHours:   skipHours(r.SkipHours),
+		SkipDays:    skipDays(r.SkipDays),
+	}
+	f.ID = firstNonEmpty(tidyMeta(r.Extensions, "about"), value(atomModule(r.Extensions), "id"))
+	f.Link = firstNonEmpty(append(r.Links, alternate(f.Links))...)
+	if r.Image != nil {
+		f.Image = r.Image.URL
+	}
+	if s := firstNonEmpty(r.ManagingEditor, r.WebMaster); s != "" {
+		f.Authors = append(f.Authors, parsePerson(s, true))
+	}
+	for _, c := range r.Categories {
+		f.Categories = append(f.Categories, titleText(c.Value, true))
+	}
+	if c := r.Cloud; c != nil {
+		f.Clouds = append(f.Clouds, Cloud{
+			Domain: c.Domain, Port: number(c.Port), Path: c.Path,
+			RegisterProcedure: c.RegisterProcedure, Protocol: c.Protocol,
+		})
+	}
+	feedModules(f, r.Extensions)
+	f.Image = firstNonEmpty(f.Image, value(atomModule(r.Extensions), "logo"))
+	if len(f.Authors) == 0 {
+		f.Authors = extensionPersons(atomModule(r.Extensions)["author"])
+	}
+	terms, dc, at := r.Extensions["dcterms"], r.Extensions["dc"], atomModule(r.Extensions)
+	f.Updated, _ = firstDate([]string{r.LastBuildDate, value(terms, "modified"), value(dc, "date"), value(at, "updated")})
+	f.Published, _ = firstDate([]string{r.PubDate, value(terms, "issued"), value(at, "published")})
+
+	items := r.Items
+	if limit := opts.maxEntries(); len(items) > limit {
+		items = items[:limit]
+		leftOut(f, limit)
+	}
+	f.Entries = make([]Entry, 0, len(items))
+	for i, item := range items {
+		f.Entries = append(f.Entries, rssEntry(item))
+		r.Items[i] = nil // big documents: gofeed's copy may go
+	}
+	return f
+}
+
+func rssFormat(version, root string) Format {
+	version = strings.TrimSpace(version)
+	switch {
+	case root == "rdf" && version != "0.9":
+		return RSS10
+	case root != "rdf" && strings.HasPrefix(version, "2"):
+		return RSS20
+	}
+	return RSS09
+}
+
+func rssEntry(r *rss.Item) Entry {
+	x := r.Extensions
+	d := draft{
+		titles:    []text{{r.Title, typeHTML}},
+		published: []string{r.PubDate, r.Custom["published"], r.Custom["date"]},
+		updated:   []string{r.Custom["updated"]},
+	}
+	e := &d.entry
+	e.Link = firstNonEmpty(append(r.Links, r.Custom["url"])...)
+	e.Comments = r.Comments
+	if r.GUID != nil {
+		e.GUID = r.GUID.Value
+	}
+	e.GUID = firstNonEmpty(e.GUID, tidyMeta(x, "about"))
+	if r.Author != "" {
+		e.Authors = []Person{parsePerson(r.Author, true)}
+	}
+	e.Language = tidyMeta(x, "lang")
+	for _, c := range r.Categories {
+		e.Categories = append(e.Categories, titleText(c.Value, true))
+	}
+	for _, enc := range r.Enclosures {
+		e.Enclosures = append(e.Enclosures, enclosure(enc.URL, enc.Type, enc.Length))
+	}
+	e.Image = r.Custom["image"]
+	if !isWebURL(e.Image) {
+		e.Image = ""
+	}
+	for _, s := range []string{r.Content, r.Custom["fullitem"], r.Custom["body"], value(x["xhtml"], "body"), value(x["content"], "encoded")} {
+		d.contents = append(d.contents, text{s, typeHTML})
+	}
+	for _, s := range []string{r.Description, r.Custom["summary"]} {
+		d.summaries = append(d.summaries, text{s, typeHTML})
+	}
+	d.modules(x)
+	if e.Link == "" && r.GUID != nil && !strings.EqualFold(strings.TrimSpace(r.GUID.IsPermalink), "false") && isWebURL(r.GUID.Value) {
+		e.Link = r.GUID.Value
+	}
+	d.tail = cloudItems(x)
+	return d.finish()
+}

@@ -1,0 +1,494 @@
+package feedconv
+
+import (
+	"bytes"
+	"html"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/mmcdole/gofeed/atom"
+	ext "github.com/mmcdole/gofeed/extensions"
+	"github.com/mmcdole/gofeed/rss"
+)
+
+// parseXML maps a tidied document. It uses gofeed's format parsers and not
+// its universal feed, which has no place for half of what is needed here and
+// costs as much again.
+func parseXML(doc *tidied, opts Options) (*Feed, error) {
+	var f *Feed
+	if doc.root == "feed" {
+		parsed, err := (&atom.Parser{}).Parse(bytes.NewReader(doc.xml))
+		if err != nil {
+			return nil, err
+		}
+		f = atomFeed(parsed, doc, opts)
+	} else {
+		parsed, err := (&rss.Parser{}).Parse(bytes.NewReader(doc.xml))
+		if err != nil {
+			return nil, err
+		}
+		f = rssFeed(parsed, doc, opts)
+	}
+	finishFeed(f, opts)
+	return f, nil
+}
+
+// elements of one namespace by name.
+type module = map[string][]ext.Extension
+
+// values gives the text of all elements of a name.
+func values(m module, name string) []string {
+	var out []string
+	for _, e := range m[name] {
+		if e.Value != "" {
+			out = append(out, e.Value)
+		}
+	}
+	return out
+}
+
+// value gives the first text of elements of a name.
+func value(m module, name string) string {
+	for _, e := range m[name] {
+		if e.Value != "" {
+			return e.Value
+		}
+	}
+	return ""
+}
+
+// attrs gives an attribute of all elements of a name.
+func attrs(m module, name string, attributes ...string) []string {
+	var out []string
+	for _, e := range m[name] {
+		for _, a := range attributes {
+			if v := e.Attrs[a]; v != "" {
+				out = append(out, v)
+				break
+			}
+		}
+	}
+	return out
+}
+
+func firstOf(list []string) string {
+	if len(list) == 0 {
+		return ""
+	}
+	return list[0]
+}
+
+// atomModule gives the Atom elements of a document in another format.
+func atomModule(x ext.Extensions) module {
+	if m := x["atom"]; m != nil {
+		return m
+	}
+	return x["atom03"]
+}
+
+// atomLinks gives the Atom links of a document in another format.
+func atomLinks(x ext.Extensions) []Link {
+	var out []Link
+	for _, e := range atomModule(x)["link"] {
+		href := firstNonEmpty(e.Attrs["href"], e.Value)
+		if href == "" {
+			continue
+		}
+		out = append(out, Link{
+			Rel:   linkRel(e.Attrs["rel"]),
+			Href:  cleanLine(href),
+			Type:  cleanLine(e.Attrs["type"]),
+			Title: titleText(e.Attrs["title"], false),
+		})
+	}
+	return out
+}
+
+// linkRel gives a relation its short name.
+func linkRel(rel string) string {
+	rel = strings.TrimSpace(rel)
+	for _, prefix := range []string{"http://www.iana.org/assignments/relation/", "https://www.iana.org/assignments/relation/"} {
+		rel = strings.TrimPrefix(rel, prefix)
+	}
+	if rel == "" {
+		return "alternate"
+	}
+	return strings.ToLower(rel)
+}
+
+// alternate gives the link to the page that a feed or an entry is about.
+func alternate(links []Link) string {
+	var first string
+	for _, l := range links {
+		if l.Rel != "alternate" || l.Href == "" {
+			continue
+		}
+		if t := mimeType(l.Type); t == "" || isMarkup(t) && !strings.Contains(t, "atom") && !strings.Contains(t, "rss") {
+			return l.Href
+		}
+		if first == "" {
+			first = l.Href
+		}
+	}
+	return first
+}
+
+// modules reads what Dublin Core, iTunes, Media RSS and Atom say of an entry,
+// in whatever format they stand.
+func (d *draft) modules(x ext.Extensions) {
+	e := &d.entry
+	dc, terms, itunes := x["dc"], x["dcterms"], x["itunes"]
+	for _, list := range [][]string{values(dc, "title"), values(itunes, "title")} {
+		for _, s := range list {
+			d.titles = append(d.titles, text{s, typeHTML})
+		}
+	}
+	d.published = append(d.published, value(terms, "issued"), value(terms, "created"))
+	d.updated = append(d.updated, value(terms, "modified"), value(dc, "date"))
+	if len(e.Authors) == 0 {
+		for _, s := range append(values(dc, "author"), values(dc, "creator")...) {
+			e.Authors = append(e.Authors, parsePerson(s, true))
+		}
+	}
+	if s := value(itunes, "author"); s != "" && len(e.Authors) == 0 {
+		e.Authors = append(e.Authors, parsePerson(s, true))
+	}
+	e.Categories = append(e.Categories, moduleCategories(x)...)
+	e.Categories = append(e.Categories, values(dc, "subject")...)
+	e.Language = firstNonEmpty(e.Language, value(dc, "language"))
+	e.Image = firstNonEmpty(firstOf(attrs(itunes, "image", "href", "url")), value(itunes, "image"), e.Image)
+	d.media(x["media"])
+	for _, s := range []string{value(itunes, "summary"), value(itunes, "subtitle"), value(dc, "description")} {
+		d.summaries = append(d.summaries, text{s, typeHTML})
+	}
+	d.atom(x)
+}
+
+// moduleCategories gives the categories of the iTunes and Media modules.
+func moduleCategories(x ext.Extensions) []string {
+	var out []string
+	var nested func(list []ext.Extension, depth int)
+	nested = func(list []ext.Extension, depth int) {
+		for _, c := range list {
+			out = append(out, firstNonEmpty(c.Attrs["text"], c.Value))
+			if depth < 8 {
+				nested(c.Children["category"], depth+1)
+			}
+		}
+	}
+	nested(x["itunes"]["category"], 0)
+	for _, list := range append(values(x["itunes"], "keywords"), values(x["media"], "keywords")...) {
+		out = append(out, strings.Split(list, ",")...)
+	}
+	for _, c := range x["media"]["category"] {
+		out = append(out, firstNonEmpty(c.Attrs["label"], c.Value))
+	}
+	return out
+}
+
+// media reads Media RSS, whose elements may stand in the entry, in a group,
+// and in a content element.
+func (d *draft) media(m module) {
+	d.mediaLevel(m, 0)
+}
+
+func (d *draft) mediaLevel(m module, depth int) {
+	if len(m) == 0 || depth > 4 {
+		return
+	}
+	e := &d.entry
+	for _, t := range m["title"] {
+		d.titles = append(d.titles, text{t.Value, mediaType(t.Attrs["type"])})
+	}
+	for _, c := range m["content"] {
+		href := c.Attrs["url"]
+		if href != "" {
+			kind := c.Attrs["type"]
+			if kind == "" && c.Attrs["medium"] == "image" {
+				kind = "image/*"
+			}
+			enc := enclosure(href, kind, c.Attrs["fileSize"])
+			if strings.HasSuffix(enc.Type, "/*") {
+				enc.Type = ""
+			}
+			e.Enclosures = append(e.Enclosures, enc)
+			if e.Image == "" && strings.HasPrefix(kind, "image/") {
+				e.Image = href
+			}
+		}
+	}
+	if s := firstOf(attrs(m, "thumbnail", "url")); s != "" && e.Image == "" {
+		e.Image = s
+	}
+	for _, t := range m["description"] {
+		d.summaries = append(d.summaries, text{t.Value, mediaType(t.Attrs["type"])})
+	}
+	if depth > 0 {
+		e.Categories = append(e.Categories, moduleCategories(ext.Extensions{"media": m})...)
+	}
+	for _, g := range m["group"] {
+		d.mediaLevel(g.Children, depth+1)
+	}
+	for _, c := range m["content"] {
+		d.mediaLevel(c.Children, depth+1)
+	}
+}
+
+// mediaType gives the MIME type of a Media RSS text, which says "plain" or
+// "html".
+func mediaType(s string) string {
+	if strings.EqualFold(strings.TrimSpace(s), "html") {
+		return typeHTML
+	}
+	return typePlain
+}
+
+// atom reads Atom elements that stand in an entry of another format.
+func (d *draft) atom(x ext.Extensions) {
+	e := &d.entry
+	m := atomModule(x)
+	if len(m) == 0 {
+		return
+	}
+	links := atomLinks(x)
+	e.Link = firstNonEmpty(e.Link, alternate(links))
+	for _, l := range m["link"] {
+		if linkRel(l.Attrs["rel"]) == "enclosure" {
+			e.Enclosures = append(e.Enclosures, enclosure(l.Attrs["href"], l.Attrs["type"], l.Attrs["length"]))
+		}
+	}
+	for _, t := range m["title"] {
+		d.titles = append(d.titles, extensionText(t))
+	}
+	for _, c := range m["content"] {
+		d.contents = append(d.contents, extensionText(c))
+	}
+	for _, c := range m["summary"] {
+		d.summaries = append(d.summaries, extensionText(c))
+	}
+	d.published = append(d.published, value(m, "published"), value(m, "issued"))
+	d.updated = append(d.updated, value(m, "updated"), value(m, "modified"))
+	if len(e.Authors) == 0 {
+		e.Authors = extensionPersons(m["author"])
+	}
+	e.Categories = append(e.Categories, attrs(m, "category", "term", "label")...)
+	e.GUID = firstNonEmpty(e.GUID, value(m, "id"))
+}
+
+func extensionText(e ext.Extension) text {
+	return text{e.Value, atomType(e.Attrs["type"])}
+}
+
+func extensionPersons(list []ext.Extension) []Person {
+	var out []Person
+	for _, a := range list {
+		p := Person{
+			Name:  firstNonEmpty(value(a.Children, "name"), a.Value),
+			Email: value(a.Children, "email"),
+			URL:   firstNonEmpty(value(a.Children, "uri"), value(a.Children, "url")),
+		}
+		out = append(out, tidyPerson(p, false))
+	}
+	return out
+}
+
+// atomType gives the MIME type of an Atom text construct or content.
+func atomType(s string) string {
+	switch t := mimeType(s); t {
+	case "", "text", "plain":
+		return typePlain
+	case "html", "escaped":
+		return typeHTML
+	case "xhtml":
+		return typeXHTML
+	default:
+		return t
+	}
+}
+
+// feedModules reads what the modules say of a feed.
+func feedModules(f *Feed, x ext.Extensions) {
+	dc, itunes, sy := x["dc"], x["itunes"], x["sy"]
+	f.Title = firstNonEmpty(f.Title, titleText(value(dc, "title"), true), titleText(value(itunes, "title"), true),
+		titleText(value(x["media"], "title"), true))
+	f.Description = firstNonEmpty(f.Description, PlainText(value(dc, "description"), typeHTML),
+		PlainText(value(itunes, "summary"), typeHTML), PlainText(value(itunes, "subtitle"), typeHTML))
+	f.Copyright = firstNonEmpty(f.Copyright, PlainText(value(dc, "rights"), typeHTML),
+		PlainText(value(x["media"], "copyright"), typeHTML))
+	f.Language = firstNonEmpty(f.Language, value(dc, "language"))
+	f.Image = firstNonEmpty(firstOf(attrs(itunes, "image", "href", "url")), value(itunes, "image"), f.Image)
+	if len(f.Authors) == 0 {
+		for _, s := range append(values(dc, "author"), values(dc, "creator")...) {
+			f.Authors = append(f.Authors, parsePerson(s, true))
+		}
+	}
+	if s := value(itunes, "author"); s != "" && len(f.Authors) == 0 {
+		f.Authors = append(f.Authors, parsePerson(s, true))
+	}
+	f.Categories = append(f.Categories, moduleCategories(x)...)
+	f.Categories = append(f.Categories, values(dc, "subject")...)
+	f.UpdateInterval = updateInterval(value(sy, "updatePeriod"), value(sy, "updateFrequency"))
+	history := x["fh"]
+	f.Complete = f.Complete || len(history["complete"]) > 0
+	f.Archive = f.Archive || len(history["archive"]) > 0
+	for _, c := range x["source"]["cloud"] {
+		f.Clouds = append(f.Clouds, sourceCloud(c))
+	}
+}
+
+// sourceCloud reads <source:cloud>, which has the attributes of <cloud>, or
+// the URL of a cloud as its text.
+func sourceCloud(e ext.Extension) Cloud {
+	if e.Attrs["domain"] != "" {
+		return Cloud{
+			Domain: e.Attrs["domain"], Port: number(e.Attrs["port"]), Path: e.Attrs["path"],
+			RegisterProcedure: e.Attrs["registerProcedure"], Protocol: e.Attrs["protocol"],
+		}
+	}
+	return cloudOfURL(firstNonEmpty(e.Value, e.Attrs["url"], e.Attrs["href"]))
+}
+
+// updateInterval reads the syndication module.
+func updateInterval(period, frequency string) time.Duration {
+	const day = 24 * time.Hour
+	d, ok := map[string]time.Duration{
+		"hourly": time.Hour, "daily": day, "weekly": 7 * day, "monthly": 30 * day, "yearly": 365 * day,
+	}[strings.ToLower(strings.TrimSpace(period))]
+	if !ok {
+		if strings.TrimSpace(frequency) == "" {
+			return 0
+		}
+		d = day // the module's default
+	}
+	return d / time.Duration(max(number(frequency), 1))
+}
+
+// ttl reads RSS ttl: minutes. More than a year is a mistake.
+func ttl(s string) time.Duration {
+	minutes := number(s)
+	if minutes < 0 || minutes > 366*24*60 {
+		return 0
+	}
+	return time.Duration(minutes) * time.Minute
+}
+
+// number reads a small number; 0 when it is none.
+func number(s string) int {
+	n, err := strconv.Atoi(strings.TrimSpace(s))
+	if err != nil || n < 0 || n > 1<<30 {
+		return 0
+	}
+	return n
+}
+
+func skipHours(list []string) []int {
+	var out []int
+	seen := [24]bool{}
+	for _, s := range list {
+		h, err := strconv.Atoi(strings.TrimSpace(s))
+		if err != nil || h < 0 || h > 24 {
+			continue
+		}
+		if h %= 24; !seen[h] { // RSS 0.91 counts from 1 to 24
+			seen[h] = true
+			out = append(out, h)
+		}
+	}
+	return out
+}
+
+func skipDays(list []string) []time.Weekday {
+	var out []time.Weekday
+	seen := [7]bool{}
+	for _, s := range list {
+		day := nameIndex(strings.ToLower(strings.TrimSpace(s)), weekdays[:])
+		if day >= 0 && !seen[day] {
+			seen[day] = true
+			out = append(out, time.Weekday(day))
+		}
+	}
+	return out
+}
+
+// maxListDepth bounds the nesting of rssCloud items; deeper ones are left out.
+const maxListDepth = 64
+
+// cloudItems gives rssCloud:item children, which are items in items, as a
+// nested list.
+func cloudItems(x ext.Extensions) string {
+	var items []ext.Extension
+	for prefix, m := range x {
+		if strings.EqualFold(prefix, "rsscloud") {
+			items = append(items, m["item"]...)
+		}
+	}
+	var b strings.Builder
+	writeCloudItems(&b, items, 0)
+	return b.String()
+}
+
+func writeCloudItems(b *strings.Builder, items []ext.Extension, depth int) {
+	if len(items) == 0 || depth > maxListDepth {
+		return
+	}
+	b.WriteString("<ul>")
+	for _, it := range items {
+		b.WriteString("<li>")
+		c := it.Children
+		writeCloudItem(b, value(c, "title"), value(c, "link"), firstNonEmpty(value(c, "description"), it.Value))
+		writeCloudItems(b, c["item"], depth+1)
+		b.WriteString("</li>")
+	}
+	b.WriteString("</ul>")
+}
+
+// writeCloudItem writes one item of the list: the title links where the item
+// does, or all of a description without a title.
+func writeCloudItem(b *strings.Builder, title, link, description string) {
+	label := html.EscapeString(titleText(title, true))
+	if label == "" {
+		label, description = description, ""
+	}
+	if link != "" && !strings.Contains(label, "<a ") {
+		b.WriteString(`<a href="` + html.EscapeString(cleanLine(link)) + `">` + label + `</a>`)
+	} else {
+		b.WriteString(label)
+	}
+	if description != "" {
+		b.WriteString(" " + description)
+	}
+}
+
+// textType gives the MIME type of a text construct, which gofeed drops.
+func textType(x ext.Extensions, names ...string) string {
+	for _, name := range names {
+		if t := tidyMeta(x, "type-"+name); t != "" {
+			return atomType(t)
+		}
+	}
+	return typePlain
+}
+
+// cloudOfURL reads the URL of an rssCloud hub.
+func cloudOfURL(s string) Cloud {
+	u, err := url.Parse(strings.TrimSpace(s))
+	if err != nil || u.Host == "" {
+		return Cloud{}
+	}
+	c := Cloud{Domain: u.Hostname(), Port: number(u.Port()), Path: u.EscapedPath(), Protocol: "http-post"}
+	if u.Scheme == "https" {
+		c.Protocol = "https-post"
+	}
+	if u.RawQuery != "" {
+		c.Path += "?" + u.RawQuery
+	}
+	if c.Port == 0 {
+		c.Port = 80
+		if u.Scheme == "https" {
+			c.Port = 443
+		}
+	}
+	return c
+}
