@@ -1,0 +1,465 @@
+package command
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+)
+
+// ReadArgs yields the entries or feeds that a command is to work on: its
+// arguments, and in the place of a "-" what stands on in, one a line, or
+// separated by NUL with -0. Lines are read as they come and may be of any
+// length. Empty ones are passed over, and one carriage return at the end of a
+// line is dropped, as lists are also made on other systems; with NUL
+// everything counts. A failure to read is yielded last, with an empty string.
+func ReadArgs(args []string, in io.Reader, nul bool) iter.Seq2[string, error] {
+	return func(yield func(string, error) bool) {
+		for _, arg := range args {
+			if arg != "-" {
+				if !yield(arg, nil) {
+					return
+				}
+				continue
+			}
+			if !readList(in, nul, yield) {
+				return
+			}
+		}
+	}
+}
+
+func readList(in io.Reader, nul bool, yield func(string, error) bool) bool {
+	end := byte('\n')
+	if nul {
+		end = 0
+	}
+	r := bufio.NewReader(in)
+	for {
+		item, err := r.ReadString(end)
+		item = strings.TrimSuffix(item, string(end))
+		if !nul {
+			item = strings.TrimSuffix(item, "\r")
+		}
+		if item != "" && !yield(item, nil) {
+			return false
+		}
+		if err == io.EOF {
+			return true
+		}
+		if err != nil {
+			return yield("", fmt.Errorf("standard input: %w", err))
+		}
+	}
+}
+
+// NulFlag returns the flag -0 for commands that use [ReadArgs].
+func NulFlag() cli.Flag {
+	return &cli.BoolFlag{Name: "null", Aliases: []string{"0"}, Usage: "what is read from standard input (-) is separated by NUL, not by newlines"}
+}
+
+// Nul returns the value of [NulFlag].
+func Nul(c *cli.Context) bool { return c.Bool("null") }
+
+// numbers is the mark that [NumericArgs] leaves among a command's flags.
+type numbers struct{ cli.StringFlag }
+
+func (*numbers) Names() []string { return nil }
+func (*numbers) IsVisible() bool { return false }
+
+// NumericArgs goes among the flags of a command whose arguments may begin with
+// a minus and a digit, as the range -5 does. It is no flag itself.
+func NumericArgs() cli.Flag { return &numbers{cli.StringFlag{Hidden: true}} }
+
+// Prepare gives every command of the app the flags and settings that [Main]
+// runs it with, for a test that looks at them. It may be called twice.
+func Prepare(app *cli.App) {
+	app.DisableSliceFlagSeparator = true
+	app.HideHelpCommand = true
+	app.UseShortOptionHandling = false // arrange does that
+	app.ExitErrHandler = func(*cli.Context, error) {}
+	app.OnUsageError = usageError
+	if app.Version == "" {
+		app.Version = Version()
+	}
+	cli.VersionPrinter = func(c *cli.Context) {
+		fmt.Fprintln(c.App.Writer, c.App.Name, c.App.Version)
+	}
+	cli.FlagStringer = flagHelp
+	withDir := find(app.Flags, dirFlagName) != nil
+	var each func([]*cli.Command)
+	each = func(commands []*cli.Command) {
+		for _, c := range commands {
+			c.HideHelpCommand = true
+			c.UseShortOptionHandling = false
+			c.OnUsageError = usageError
+			if withDir && find(c.Flags, dirFlagName) == nil {
+				c.Flags = append(c.Flags, DirFlag())
+			}
+			each(c.Subcommands)
+		}
+	}
+	each(app.Commands)
+}
+
+// flagHelp is the line of a flag in --help: its names, short ones first, with
+// the placeholder from its usage once, and its default if it says something.
+func flagHelp(f cli.Flag) string {
+	d, ok := f.(cli.DocGenerationFlag)
+	if !ok {
+		return ""
+	}
+	usage, placeholder := d.GetUsage(), ""
+	if before, rest, ok := strings.Cut(usage, "`"); ok {
+		if name, after, ok := strings.Cut(rest, "`"); ok {
+			placeholder, usage = name, before+name+after
+		}
+	}
+	var names []string
+	for _, n := range f.Names() {
+		names = append(names, dashed(n))
+	}
+	slices.SortStableFunc(names, func(a, b string) int { return min(len(a), 3) - min(len(b), 3) })
+	text := strings.Join(names, ", ")
+	if d.TakesValue() {
+		if placeholder == "" {
+			placeholder = "VALUE"
+		}
+		text += " " + placeholder
+	}
+	text += "\t" + usage
+	switch def := d.GetDefaultText(); {
+	case !d.TakesValue() || def == "" || def == "0" || def == "0s" || strings.Contains(usage, "default"):
+	default:
+		text += " (default: " + def + ")"
+	}
+	return text
+}
+
+// usageError makes a [UsageError] of what the flag package says about a value.
+func usageError(c *cli.Context, err error, _ bool) error {
+	text := err.Error()
+	if before, after, ok := strings.Cut(text, " for flag -"); ok {
+		name, rest, _ := strings.Cut(after, ":")
+		text = before + " for " + dashed(strings.TrimLeft(name, "-")) + ":" + rest
+	}
+	return &UsageError{Message: text, Hint: "see " + c.Command.HelpName + " --help"}
+}
+
+// find returns the flag of that name or alias.
+func find(flags []cli.Flag, name string) cli.Flag {
+	for _, f := range flags {
+		for _, n := range f.Names() {
+			if n == name {
+				return f
+			}
+		}
+	}
+	return nil
+}
+
+// dashed writes a flag's name as it is typed.
+func dashed(name string) string {
+	if len(name) == 1 {
+		return "-" + name
+	}
+	return "--" + name
+}
+
+func takesValue(f cli.Flag) bool {
+	d, ok := f.(cli.DocGenerationFlag)
+	return ok && d.TakesValue()
+}
+
+// arrange reads the command line by the rules of [Main] and returns it in a
+// form that cli cannot misread: one flag an argument, values joined by "=",
+// and "--" before the arguments. cli itself would take -first for --first,
+// treat a mistyped subcommand as an argument, and quietly hand flags that come
+// after an argument to the action as arguments.
+func arrange(app *cli.App, args []string) ([]string, error) {
+	if len(args) == 0 {
+		args = []string{app.Name}
+	}
+	out := args[:1:1]
+	args = args[1:]
+	path := app.Name
+	commands := app.Commands
+	action := app.Action != nil
+	flags := append([]cli.Flag{cli.VersionFlag, cli.HelpFlag}, app.Flags...)
+	given := map[cli.Flag]bool{}
+
+	fail := func(hint, format string, a ...any) error {
+		if hint == "" {
+			hint = "see " + path + " --help"
+		}
+		return &UsageError{Message: fmt.Sprintf(format, a...), Hint: hint}
+	}
+	help := func() bool { return given[cli.HelpFlag] || given[cli.VersionFlag] }
+	required := func() error {
+		for _, f := range flags {
+			if r, ok := f.(cli.RequiredFlag); ok && r.IsRequired() && !given[f] && !help() && !fromEnv(f) {
+				return fail("", "%s is needed", dashed(f.Names()[0]))
+			}
+		}
+		return nil
+	}
+
+	for len(args) > 0 {
+		arg := args[0]
+		switch {
+		case arg == "--":
+			if err := required(); err != nil {
+				return nil, err
+			}
+			return append(out, args...), unknownCommand(app, commands, args[1:], fail)
+
+		case arg == "-" || !strings.HasPrefix(arg, "-") || numeric(flags, arg):
+			// "program help x" is what many try first.
+			if arg == "help" && commandNamed(commands, "help") == nil && len(commands) > 0 {
+				return helpFor(out, commands, args[1:]), nil
+			}
+			if c := commandNamed(commands, arg); c != nil {
+				if err := required(); err != nil {
+					return nil, err
+				}
+				out = append(out, arg)
+				path += " " + c.Name
+				commands, flags = c.Subcommands, append([]cli.Flag{cli.HelpFlag}, c.Flags...)
+				action = c.Action != nil
+				args = args[1:]
+				continue
+			}
+			if err := unknownCommand(app, commands, args, fail); err != nil {
+				return nil, err
+			}
+			if err := required(); err != nil {
+				return nil, err
+			}
+			out = append(out, "--")
+			for i, arg := range args {
+				if arg == "--" {
+					return append(out, args[i+1:]...), nil
+				}
+				if strings.HasPrefix(arg, "-") && arg != "-" && !numeric(flags, arg) {
+					return nil, fail(fmt.Sprintf("flags come before arguments; if %s is none, put -- before it", arg),
+						"%s after the argument %s", arg, args[i-1])
+				}
+				out = append(out, arg)
+			}
+			return out, nil
+
+		case strings.HasPrefix(arg, "--"):
+			name, value, joined := strings.Cut(arg[2:], "=")
+			f := find(flags, name)
+			if f == nil {
+				hint := ""
+				if s := nearest(longNames(flags), name); s != "" {
+					hint = "did you mean --" + s + "? see " + path + " --help"
+				}
+				return nil, fail(hint, "unknown flag --%s", name)
+			}
+			args = args[1:]
+			if takesValue(f) && !joined {
+				if len(args) == 0 {
+					return nil, fail("", "--%s needs a value", name)
+				}
+				value, args, joined = args[0], args[1:], true
+			}
+			given[f] = true
+			out = append(out, written(f, value, joined))
+
+		default: // -a, -abc, -n5, -n 5, -o=path
+			args = args[1:]
+			for rest := arg[1:]; rest != ""; {
+				name := string([]rune(rest)[:1])
+				rest = rest[len(name):]
+				f := find(flags, name)
+				if f == nil {
+					hint := ""
+					if find(flags, strings.TrimLeft(arg, "-")) != nil {
+						hint = "did you mean -" + arg + "?"
+					}
+					if arg == "-"+name {
+						return nil, fail(hint, "unknown flag -%s", name)
+					}
+					return nil, fail(hint, "unknown flag -%s in %s", name, arg)
+				}
+				given[f] = true
+				if !takesValue(f) {
+					out = append(out, written(f, "", false))
+					continue
+				}
+				value := strings.TrimPrefix(rest, "=")
+				if rest == "" {
+					if len(args) == 0 {
+						return nil, fail("", "-%s needs a value", name)
+					}
+					value, args = args[0], args[1:]
+				}
+				out = append(out, written(f, value, true))
+				rest = ""
+			}
+		}
+	}
+	if err := required(); err != nil {
+		return nil, err
+	}
+	if !action && len(commands) > 0 && !help() {
+		return nil, fail("", "a command is missing")
+	}
+	return out, nil
+}
+
+// written writes a flag by its first name, so that "-o tsv --format json" is
+// one flag given twice, of which the last counts.
+func written(f cli.Flag, value string, joined bool) string {
+	s := "--" + f.Names()[0]
+	if joined {
+		s += "=" + value
+	}
+	return s
+}
+
+// unknownCommand returns an error if args begin with the name of a command
+// that does not exist. What has subcommands takes no other arguments.
+func unknownCommand(app *cli.App, commands []*cli.Command, args []string, fail func(hint, format string, a ...any) error) error {
+	if len(commands) == 0 || len(args) == 0 || commandNamed(commands, args[0]) != nil {
+		return nil
+	}
+	var names []string
+	for _, c := range commands {
+		if !c.Hidden {
+			names = append(names, c.Names()...)
+		}
+	}
+	hint := ""
+	if s := nearest(names, args[0]); s != "" {
+		hint = "did you mean " + s + "? see " + app.Name + " --help"
+	}
+	return fail(hint, "unknown command %s", args[0])
+}
+
+// nearest returns the name that was probably meant: the one at the smallest
+// edit distance, if that is small for its length.
+func nearest(names []string, typed string) string {
+	best, distance := "", 1+(len(typed)+1)/3
+	for _, name := range names {
+		if d := editDistance(name, typed); d < distance {
+			best, distance = name, d
+		}
+	}
+	return best
+}
+
+// editDistance counts the bytes to insert, delete or replace between a and b.
+func editDistance(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			cost := 1
+			if a[i] == b[j] {
+				cost = 0
+			}
+			diagonal, row[j+1] = row[j+1], min(diagonal+cost, row[j]+1, row[j+1]+1)
+		}
+	}
+	return row[len(b)]
+}
+
+// longNames returns the names of flags that take two dashes.
+func longNames(flags []cli.Flag) []string {
+	var names []string
+	for _, f := range flags {
+		for _, n := range f.Names() {
+			if len(n) > 1 {
+				names = append(names, n)
+			}
+		}
+	}
+	return names
+}
+
+func commandNamed(commands []*cli.Command, name string) *cli.Command {
+	for _, c := range commands {
+		if c.HasName(name) {
+			return c
+		}
+	}
+	return nil
+}
+
+// helpFor returns the command line that shows the help for what args name.
+func helpFor(out []string, commands []*cli.Command, args []string) []string {
+	for _, arg := range args {
+		c := commandNamed(commands, arg)
+		if c == nil {
+			break
+		}
+		out = append(out, c.Name)
+		commands = c.Subcommands
+	}
+	return append(out, "--help")
+}
+
+// numeric reports whether arg is a number or range with a minus in front, and
+// the command takes these as arguments.
+func numeric(flags []cli.Flag, arg string) bool {
+	if len(arg) < 2 || arg[0] != '-' || arg[1] < '0' || arg[1] > '9' || find(flags, arg[1:2]) != nil {
+		return false
+	}
+	for _, f := range flags {
+		if _, ok := f.(*numbers); ok {
+			return true
+		}
+	}
+	return false
+}
+
+func fromEnv(f cli.Flag) bool {
+	d, ok := f.(cli.DocGenerationFlag)
+	if !ok {
+		return false
+	}
+	for _, name := range d.GetEnvVars() {
+		if _, ok := os.LookupEnv(name); ok {
+			return true
+		}
+	}
+	return false
+}
+
+// NoArgs returns a [UsageError] if the command was given arguments.
+func NoArgs(c *cli.Context) error {
+	if c.Args().Present() {
+		return &UsageError{
+			Message: fmt.Sprintf("unexpected argument %s", c.Args().First()),
+			Hint:    "see " + c.Command.HelpName + " --help",
+		}
+	}
+	return nil
+}
+
+// NeedArgs returns a [UsageError] that asks for what if there is no argument.
+func NeedArgs(c *cli.Context, what string) error {
+	if !c.Args().Present() {
+		return &UsageError{Message: what + " is missing", Hint: "see " + c.Command.HelpName + " --help"}
+	}
+	return nil
+}
+
+// IsUsage reports whether err is a mistake in the command line.
+func IsUsage(err error) bool {
+	var u *UsageError
+	return errors.As(err, &u)
+}

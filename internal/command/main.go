@@ -1,0 +1,232 @@
+// Package command holds the conventions that all of lektor's commands share,
+// so that cmd/* contains only what makes each of them different: how flags and
+// arguments are read, how errors, warnings and progress are shown, how records
+// are printed, and what the exit status says.
+//
+// A command's main is
+//
+//	func main() { os.Exit(command.Main(newApp(), os.Args)) }
+//
+// and an action reads its flags, then calls a function that knows nothing of
+// the command line:
+//
+//	Action: func(c *cli.Context) error {
+//		return update(c.Context, options{dir: command.Dir(c), all: c.Bool("all")}, command.StreamsOf(c))
+//	}
+//
+// This package and cmd/* are the only ones that import urfave/cli.
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"os/user"
+	"path/filepath"
+	"runtime/debug"
+	"syscall"
+
+	"github.com/urfave/cli/v2"
+)
+
+// Exit statuses. A command that was stopped by a signal ends with 128 plus the
+// signal's number, and so does one whose reader went away (141, SIGPIPE).
+const (
+	StatusDone   = 0  // everything was done
+	StatusFailed = 1  // a local failure, or something named on the command line failed
+	StatusUsage  = 2  // the command line makes no sense
+	StatusRemote = 75 // only remote failures, while fetching what was due: try again later
+)
+
+// Main runs app with args, which begin with the program's name, and returns
+// the exit status for os.Exit.
+//
+// It prepares the app first: slice flags do not split at commas, there is
+// --help (-h) everywhere and --version (-v) at the top, and where the app has
+// [DirFlag] every subcommand takes it too. Then it reads the command line
+// strictly: flags before arguments, "--" ends the flags, "-" is an argument,
+// short flags may be joined (-as, -n5), long ones take two dashes. A mistake
+// is a [UsageError]: a line on stderr with a hint, and status 2.
+//
+// The context of the action ends at SIGINT, SIGTERM, or when stdout has no
+// reader any more; a second signal kills. An action that returns nil after a
+// signal was stopped the way it is meant to be, and the status is 0.
+//
+// An error returned by the action is printed, joined errors one a line, and
+// gives the status (see [Status]); an action that returned nil after it
+// reported errors with [Reporter.Error] ends with status 1, and so does one
+// whose output could not be written. Panics are not caught.
+func Main(app *cli.App, args []string) int {
+	Prepare(app)
+	if app.Reader == nil {
+		app.Reader = os.Stdin
+	}
+	if app.Writer == nil {
+		app.Writer = os.Stdout
+	}
+	if app.ErrWriter == nil {
+		app.ErrWriter = os.Stderr
+	}
+	ctx, cancel := context.WithCancelCause(context.Background())
+	defer cancel(nil)
+	defer watchSignals(cancel)()
+
+	out := &output{Writer: app.Writer, broken: func() { cancel(errPipe) }}
+	app.Writer = out
+	streams := NewStreams(app.Name, app.Reader, out, app.ErrWriter)
+	if app.Metadata == nil {
+		app.Metadata = map[string]any{}
+	}
+	app.Metadata[streamsKey] = streams
+
+	args, err := arrange(app, args)
+	if err == nil {
+		err = app.RunContext(ctx, args)
+	}
+	streams.Report.closeBar()
+
+	cause := context.Cause(ctx)
+	var sig signalError
+	stopped := errors.Is(err, context.Canceled) || errors.Is(err, cause) && cause != nil
+	switch {
+	case out.pipe(), errors.Is(err, errPipe):
+		return 128 + int(syscall.SIGPIPE)
+	case stopped && errors.As(cause, &sig):
+		return 128 + int(sig.Signal)
+	case err == nil && out.err != nil:
+		err = fmt.Errorf("standard output: %w", out.err)
+	}
+	streams.Report.Print(err)
+	if status := Status(err); status != 0 {
+		return status
+	}
+	if streams.Report.Errors() > 0 {
+		return StatusFailed
+	}
+	return StatusDone
+}
+
+// signalError is the cause of a context that a signal ended.
+type signalError struct{ syscall.Signal }
+
+func (e signalError) Error() string { return "stopped by signal: " + e.Signal.String() }
+
+// errPipe is the cause of a context that ended because nobody reads stdout.
+var errPipe = errors.New("nobody reads the output any more")
+
+// watchSignals ends the context at the first SIGINT or SIGTERM and then gives
+// the signals back, so that a second one kills. SIGPIPE is caught and dropped,
+// not ignored: an ignored signal would be inherited by a pager or a filter
+// command, a caught one is not.
+func watchSignals(cancel context.CancelCauseFunc) (stop func()) {
+	c := make(chan os.Signal, 1)
+	signal.Notify(c, os.Interrupt, syscall.SIGTERM)
+	pipe := make(chan os.Signal, 1)
+	signal.Notify(pipe, syscall.SIGPIPE)
+	done := make(chan struct{})
+	go func() {
+		select {
+		case s := <-c:
+			signal.Stop(c)
+			cancel(signalError{s.(syscall.Signal)})
+		case <-done:
+		}
+	}()
+	return func() {
+		signal.Stop(c)
+		signal.Stop(pipe)
+		close(done)
+	}
+}
+
+// output is stdout. It remembers that a write failed, so that "no space left"
+// is not lost where an action did not look, and tells when its reader is gone.
+type output struct {
+	io.Writer
+	err    error
+	broken func()
+}
+
+func (o *output) Write(p []byte) (int, error) {
+	n, err := o.Writer.Write(p)
+	if err != nil && o.err == nil {
+		o.err = err
+		if o.pipe() {
+			o.broken()
+		}
+	}
+	return n, err
+}
+
+func (o *output) pipe() bool { return errors.Is(o.err, syscall.EPIPE) }
+
+// DirFlag returns the flag --dir of every command that works on a lektor-dir.
+// It belongs in the app's own flags; [Main] lets the subcommands take it too.
+func DirFlag() cli.Flag {
+	return &cli.StringFlag{
+		Name:  dirFlagName,
+		Usage: "work on the lektor-dir `DIR` (default: $LEKTORDIR, else $XDG_DATA_HOME/lektor, else ~/.local/share/lektor)",
+	}
+}
+
+const dirFlagName = "dir"
+
+// Dir returns the lektor-dir that a command is to work on: --dir (given to the
+// subcommand or before it), else $LEKTORDIR, else $XDG_DATA_HOME/lektor, else
+// ~/.local/share/lektor. It need not exist. It is empty only for a user
+// without a home directory.
+func Dir(c *cli.Context) string {
+	for _, ctx := range c.Lineage() {
+		if dir := ctx.String(dirFlagName); dir != "" {
+			return dir
+		}
+	}
+	return DefaultDir()
+}
+
+// DefaultDir is [Dir] without a flag.
+func DefaultDir() string {
+	if dir := os.Getenv("LEKTORDIR"); dir != "" {
+		return dir
+	}
+	// The specification of XDG_DATA_HOME says to ignore relative paths.
+	if dir := os.Getenv("XDG_DATA_HOME"); filepath.IsAbs(dir) {
+		return filepath.Join(dir, "lektor")
+	}
+	home, err := os.UserHomeDir()
+	if err != nil {
+		u, err := user.Current()
+		if err != nil || u.HomeDir == "" {
+			return ""
+		}
+		home = u.HomeDir
+	}
+	return filepath.Join(home, ".local", "share", "lektor")
+}
+
+// version is stamped by the Makefile, from git describe.
+var version string
+
+// Version returns the version of the program: what the build stamped, else
+// what the Go tool knows about the module or the checkout.
+func Version() string {
+	if version != "" {
+		return version
+	}
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return "devel"
+	}
+	if v := info.Main.Version; v != "" && v != "(devel)" {
+		return v
+	}
+	for _, s := range info.Settings {
+		if s.Key == "vcs.revision" && len(s.Value) >= 12 {
+			return "devel-" + s.Value[:12]
+		}
+	}
+	return "devel"
+}

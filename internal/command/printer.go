@@ -1,0 +1,341 @@
+package command
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"reflect"
+	"regexp"
+	"strconv"
+	"strings"
+	"text/template"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/lektordir/lektor/internal/termsafe"
+)
+
+// Column is one named value of the records that a command prints, for all of
+// the formats of -o: a column of TSV, a key of JSON, a field of a template.
+type Column[R any] struct {
+	// Name is lower-case letters and digits, as in {{.name}}.
+	Name string
+	// Get returns the value: a string, []string, number, bool or time.Time.
+	// It is called only if the format prints the column.
+	Get func(R) any
+	// Extra columns are printed only on request: by name or in a template.
+	// They are for what is costly or long.
+	Extra bool
+	// Text may have several lines; all other columns are put on one.
+	Text bool
+	// Verbatim values are the user's own, such as paths: they are tokens for
+	// other programs and are printed as they are.
+	Verbatim bool
+}
+
+// PrinterOptions say how records are printed.
+type PrinterOptions struct {
+	Format string // path, url, tsv, json, the name of another column, or a template with {{
+	Nul    bool   // records end in NUL instead of a newline
+	Raw    bool   // strangers' text is not cleaned
+}
+
+// Printer prints records, one a line, in the format that -o asked for. It is
+// buffered: call [Printer.Flush] at the end, and whenever somebody waits for
+// the line. It is not safe for concurrent use.
+type Printer[R any] struct {
+	w       *bufio.Writer
+	opts    PrinterOptions
+	columns []Column[R]
+	print   func(R) error
+	buf     bytes.Buffer
+}
+
+// OutputFlag returns the flag -o (--format) of commands that print records;
+// usage tells what is printed without it.
+func OutputFlag(usage string) cli.Flag {
+	return &cli.StringFlag{Name: "format", Aliases: []string{"o"}, Usage: usage}
+}
+
+// OutputFormat returns the value of [OutputFlag], empty if it was not given.
+func OutputFormat(c *cli.Context) string { return c.String("format") }
+
+// NewPrinter returns a printer of the columns of R. A format that makes no
+// sense is a [UsageError].
+func NewPrinter[R any](w io.Writer, opts PrinterOptions, columns []Column[R]) (*Printer[R], error) {
+	p := &Printer[R]{w: bufio.NewWriter(w), opts: opts, columns: columns}
+	format := opts.Format
+	switch {
+	case format == "tsv":
+		p.columns = p.usual()
+		p.print = p.tsv
+	case format == "json":
+		p.columns = p.usual()
+		p.print = p.json
+	case strings.Contains(format, "{{"):
+		return p, p.template(format)
+	default:
+		var names []string
+		for _, c := range columns {
+			if c.Name == format {
+				p.columns = []Column[R]{c}
+				p.print = p.column
+				return p, nil
+			}
+			names = append(names, c.Name)
+		}
+		return nil, &UsageError{
+			Message: fmt.Sprintf("-o %s: no such format", format),
+			Hint:    "formats are tsv, json, a template such as '{{." + names[0] + "}}', or one of " + strings.Join(names, ", "),
+		}
+	}
+	return p, nil
+}
+
+// usual returns the columns that are printed unasked.
+func (p *Printer[R]) usual() []Column[R] {
+	var out []Column[R]
+	for _, c := range p.columns {
+		if !c.Extra {
+			out = append(out, c)
+		}
+	}
+	return out
+}
+
+// Print prints one record.
+func (p *Printer[R]) Print(record R) error {
+	p.buf.Reset()
+	if err := p.print(record); err != nil {
+		return err
+	}
+	switch {
+	case p.opts.Nul:
+		p.buf.WriteByte(0)
+	case !bytes.HasSuffix(p.buf.Bytes(), []byte("\n")):
+		p.buf.WriteByte('\n')
+	}
+	_, err := p.w.Write(p.buf.Bytes())
+	return err
+}
+
+// Flush writes what was printed so far.
+func (p *Printer[R]) Flush() error { return p.w.Flush() }
+
+// safe cleans a string of a column.
+func (p *Printer[R]) safe(c Column[R], s string) string {
+	switch {
+	case p.opts.Raw || c.Verbatim:
+		return s
+	case c.Text:
+		return termsafe.Clean(s)
+	default:
+		return termsafe.Line(s)
+	}
+}
+
+// value returns a column's value with its strings cleaned.
+func (p *Printer[R]) value(c Column[R], record R) any {
+	switch v := c.Get(record).(type) {
+	case string:
+		return p.safe(c, v)
+	case []string:
+		out := make([]string, len(v))
+		for i := range v {
+			out[i] = p.safe(c, v[i])
+		}
+		return out
+	default:
+		return v
+	}
+}
+
+// text writes a value as a person or a shell reads it. A zero time is empty.
+func text(v any) string {
+	switch v := v.(type) {
+	case nil:
+		return ""
+	case string:
+		return v
+	case []string:
+		return strings.Join(v, ", ")
+	case time.Time:
+		if v.IsZero() {
+			return ""
+		}
+		return v.UTC().Format(time.RFC3339)
+	default:
+		return fmt.Sprint(v)
+	}
+}
+
+func (p *Printer[R]) column(record R) error {
+	p.buf.WriteString(text(p.value(p.columns[0], record)))
+	return nil
+}
+
+var tsvEscaper = strings.NewReplacer("\\", `\\`, "\t", `\t`, "\n", `\n`, "\r", `\r`)
+
+func (p *Printer[R]) tsv(record R) error {
+	for i, c := range p.columns {
+		if i > 0 {
+			p.buf.WriteByte('\t')
+		}
+		// Not folded into one line: escaped, it is one, and the reader can
+		// have the newlines back.
+		s := text(c.Get(record))
+		if !p.opts.Raw && !c.Verbatim {
+			s = termsafe.Clean(s)
+		}
+		p.buf.WriteString(tsvEscaper.Replace(s))
+	}
+	return nil
+}
+
+func (p *Printer[R]) json(record R) error {
+	p.buf.WriteByte('{')
+	first := true
+	for _, c := range p.columns {
+		v := p.value(c, record)
+		switch t := v.(type) {
+		case nil:
+			continue
+		case time.Time:
+			if t.IsZero() {
+				continue
+			}
+			v = t.UTC().Format(time.RFC3339)
+		case []string:
+			if t == nil {
+				v = []string{}
+			}
+		}
+		if !first {
+			p.buf.WriteByte(',')
+		}
+		first = false
+		b, err := marshal(v)
+		if err != nil {
+			return fmt.Errorf("%s: %w", c.Name, err)
+		}
+		p.buf.WriteString(strconv.Quote(c.Name))
+		p.buf.WriteByte(':')
+		p.buf.Write(b)
+	}
+	p.buf.WriteByte('}')
+	return nil
+}
+
+// marshal is json.Marshal without the escapes that only HTML needs, but with
+// those that a terminal does: JSON can say everything in printable characters.
+func marshal(v any) ([]byte, error) {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(v); err != nil {
+		return nil, err
+	}
+	out := bytes.TrimSuffix(b.Bytes(), []byte("\n"))
+	if !termsafe.Unsafe(string(out)) {
+		return out, nil
+	}
+	var escaped bytes.Buffer
+	for _, r := range string(out) {
+		if s := string(r); termsafe.Unsafe(s) {
+			fmt.Fprintf(&escaped, `\u%04x`, r)
+		} else {
+			escaped.WriteString(s)
+		}
+	}
+	return escaped.Bytes(), nil
+}
+
+// template prepares a Go template over a map of the columns.
+func (p *Printer[R]) template(format string) error {
+	t, err := template.New("-o").Option("missingkey=error").Funcs(templateFuncs).Parse(format)
+	if err != nil {
+		return &UsageError{
+			Message: strings.TrimPrefix(err.Error(), "template: "),
+			Hint:    "a template looks like '{{.title}}'; see Go's text/template",
+		}
+	}
+	// Only what the template may want is looked up. The test errs on the side
+	// of more; a template that uses the whole record gets the usual columns.
+	whole := wholeRecord.MatchString(format)
+	var used []Column[R]
+	var names []string
+	for _, c := range p.columns {
+		names = append(names, c.Name)
+		if strings.Contains(format, c.Name) || whole && !c.Extra {
+			used = append(used, c)
+		}
+	}
+	p.print = func(record R) error {
+		data := make(map[string]any, len(used))
+		for _, c := range used {
+			v := p.value(c, record)
+			if v == nil {
+				v = ""
+			}
+			data[c.Name] = v
+		}
+		if err := t.Execute(&p.buf, data); err != nil {
+			return Hint(&UsageError{Message: strings.TrimPrefix(err.Error(), "template: ")},
+				"fields are %s", strings.Join(names, ", "))
+		}
+		return nil
+	}
+	return nil
+}
+
+// templateFuncs are what templates can call; the value comes last, so that it
+// can be piped in: {{.title | trunc 40}}.
+var templateFuncs = template.FuncMap{
+	// date formats a time by a Go layout, in the local time zone.
+	"date": func(layout string, v any) string {
+		t, ok := v.(time.Time)
+		if s, isString := v.(string); isString {
+			parsed, err := time.Parse(time.RFC3339, s)
+			t, ok = parsed, err == nil
+		}
+		if !ok || t.IsZero() {
+			return ""
+		}
+		return t.Local().Format(layout)
+	},
+	// trunc shortens to a number of columns.
+	"trunc": func(width int, v any) string { return termsafe.Truncate(text(v), width) },
+	// pad shortens or fills to exactly that many columns.
+	"pad": func(width int, v any) string { return termsafe.Pad(text(v), width) },
+	// join puts a list together.
+	"join": func(sep string, v any) string {
+		if list, ok := v.([]string); ok {
+			return strings.Join(list, sep)
+		}
+		return text(v)
+	},
+	// json writes a value, or with {{json .}} the record, as JSON.
+	"json": func(v any) (string, error) {
+		b, err := marshal(v)
+		return string(b), err
+	},
+	// text writes a value as the other formats do.
+	"text": text,
+	// line puts text on one line.
+	"line": func(v any) string { return termsafe.Line(text(v)) },
+	// tsv escapes a value as -o tsv does.
+	"tsv": func(v any) string { return tsvEscaper.Replace(text(v)) },
+	// default replaces what is empty.
+	"default": func(def string, v any) any {
+		if v == nil || reflect.ValueOf(v).IsZero() {
+			return def
+		}
+		return v
+	},
+}
+
+// wholeRecord recognises a template that uses its data as a whole: {{json .}}.
+var wholeRecord = regexp.MustCompile(`[\s({]\.[\s)}|]|\$[\s)}|]`)

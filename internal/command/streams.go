@@ -1,0 +1,255 @@
+package command
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"sync"
+
+	"github.com/schollz/progressbar/v3"
+	"github.com/urfave/cli/v2"
+	"golang.org/x/term"
+
+	"github.com/lektordir/lektor/internal/termsafe"
+)
+
+// Streams is where a command reads and writes: data on In and Out, messages
+// through Report. Err is for what writes there itself, such as a child.
+type Streams struct {
+	In     io.Reader
+	Out    io.Writer
+	Err    io.Writer
+	Report *Reporter
+}
+
+const streamsKey = "github.com/lektordir/lektor/internal/command.Streams"
+
+// NewStreams returns streams for a command of that name; a test passes buffers.
+func NewStreams(name string, in io.Reader, out, err io.Writer) *Streams {
+	s := &Streams{In: in, Out: out, Err: err}
+	s.Report = &Reporter{name: name, w: err}
+	s.Report.terminal = isTerminal(err) && os.Getenv("TERM") != "dumb"
+	return s
+}
+
+// Env returns the streams of the process, for a command of that name.
+func Env(name string) *Streams { return NewStreams(name, os.Stdin, os.Stdout, os.Stderr) }
+
+// StreamsOf returns the streams of the app that runs; every call in one run
+// returns the same.
+func StreamsOf(c *cli.Context) *Streams {
+	if s, ok := c.App.Metadata[streamsKey].(*Streams); ok {
+		return s
+	}
+	return NewStreams(c.App.Name, c.App.Reader, c.App.Writer, c.App.ErrWriter)
+}
+
+// InIsTerminal reports whether a person types what is read.
+func (s *Streams) InIsTerminal() bool {
+	f, ok := s.In.(*os.File)
+	return ok && term.IsTerminal(int(f.Fd()))
+}
+
+// OutIsTerminal reports whether a person sees what is written to Out.
+func (s *Streams) OutIsTerminal() bool { return isTerminal(s.Out) }
+
+// ErrIsTerminal reports whether a person sees the messages.
+func (s *Streams) ErrIsTerminal() bool { return isTerminal(s.Err) }
+
+// Width returns the number of columns of the terminal that Out is, and 80
+// where it is none or will not say.
+func (s *Streams) Width() int {
+	if f := fileOf(s.Out); f != nil {
+		if w, _, err := term.GetSize(int(f.Fd())); err == nil && w > 0 {
+			return w
+		}
+	}
+	return 80
+}
+
+// Color reports whether Out may be coloured: it is a terminal that is not dumb
+// and $NO_COLOR is unset or empty.
+func (s *Streams) Color() bool {
+	return s.OutIsTerminal() && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
+}
+
+// OutFile returns the file that Out is, for a child process to write to
+// directly, or nil.
+func (s *Streams) OutFile() *os.File { return fileOf(s.Out) }
+
+func fileOf(w io.Writer) *os.File {
+	switch w := w.(type) {
+	case *os.File:
+		return w
+	case *output:
+		return fileOf(w.Writer)
+	}
+	return nil
+}
+
+func isTerminal(w io.Writer) bool {
+	f := fileOf(w)
+	return f != nil && term.IsTerminal(int(f.Fd()))
+}
+
+// Reporter writes messages for the user on stderr, each on a line that begins
+// with the command's name, cleaned of what strangers may have put into it. It
+// is safe for concurrent use, and a progress bar makes way for every line.
+type Reporter struct {
+	name     string
+	w        io.Writer
+	terminal bool
+
+	mu       sync.Mutex
+	bar      *progressbar.ProgressBar
+	warnings int
+	errors   int
+}
+
+// Warn reports something that the user should know and that is not a failure.
+func (r *Reporter) Warn(format string, args ...any) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.warnings++
+	r.line("warning: " + fmt.Sprintf(format, args...))
+}
+
+// Error reports a failure; the command goes on, and [Main] makes sure that it
+// does not end with status 0. An action that returns an error of its own
+// decides the status.
+func (r *Reporter) Error(format string, args ...any) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.errors++
+	r.line(fmt.Sprintf(format, args...))
+}
+
+// Info reports what was done, such as a summary.
+func (r *Reporter) Info(format string, args ...any) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.line(fmt.Sprintf(format, args...))
+}
+
+// Print reports err as [Main] does: joined errors one a line, each followed by
+// its hint. It counts them as errors. An error without words of its own
+// ([ExitError] without Err) prints nothing.
+func (r *Reporter) Print(err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, err := range split(err) {
+		r.errors++
+		r.line(err.Error())
+		if hint := hintOf(err); hint != "" {
+			r.line("hint: " + hint)
+		}
+	}
+}
+
+// Warnings returns how many warnings were reported.
+func (r *Reporter) Warnings() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.warnings
+}
+
+// Errors returns how many errors were reported.
+func (r *Reporter) Errors() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.errors
+}
+
+// line writes one line, between two drawings of the bar.
+func (r *Reporter) line(message string) {
+	message = strings.ReplaceAll(strings.TrimSpace(message), "\n", "; ")
+	text := r.name + ": " + termsafe.Line(message) + "\n"
+	if r.bar == nil {
+		io.WriteString(r.w, text)
+		return
+	}
+	r.bar.Clear()
+	io.WriteString(r.w, text)
+	r.bar.RenderBlank()
+}
+
+// closeBar takes a bar off the screen that an action left there.
+func (r *Reporter) closeBar() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.bar != nil {
+		r.bar.Clear()
+		r.bar = nil
+	}
+}
+
+// Progress shows how far long work is, on a terminal; elsewhere it does
+// nothing. It is safe for concurrent use. A nil *Progress does nothing either.
+type Progress struct {
+	r   *Reporter
+	bar *progressbar.ProgressBar
+}
+
+// Progress begins a bar of total steps with a description in front of it, or
+// nothing at all where stderr is no terminal. There is one bar at a time. Call
+// [Progress.Done] at the end; what ends early is cleaned up by [Main].
+func (r *Reporter) Progress(total int, description string) *Progress {
+	if !r.terminal || total <= 0 {
+		return nil
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.bar != nil {
+		return nil
+	}
+	theme := progressbar.Theme{Saucer: "█", SaucerPadding: "░", BarStart: "", BarEnd: ""}
+	if os.Getenv("NO_COLOR") != "" {
+		theme = progressbar.Theme{Saucer: "=", SaucerHead: ">", SaucerPadding: " ", BarStart: "[", BarEnd: "]"}
+	}
+	r.bar = progressbar.NewOptions(total,
+		// Not the file itself: the bar would fsync it at every drawing.
+		progressbar.OptionSetWriter(struct{ io.Writer }{r.w}),
+		progressbar.OptionSetDescription(termsafe.Line(description)),
+		progressbar.OptionSetTheme(theme),
+		progressbar.OptionSetWidth(24),
+		progressbar.OptionShowCount(),
+		progressbar.OptionSetElapsedTime(false),
+		progressbar.OptionSetPredictTime(false),
+		progressbar.OptionThrottle(100e6),
+		progressbar.OptionClearOnFinish(),
+	)
+	r.bar.RenderBlank()
+	return &Progress{r: r, bar: r.bar}
+}
+
+// do calls f while the bar is still the one that is shown.
+func (p *Progress) do(f func()) {
+	if p == nil {
+		return
+	}
+	p.r.mu.Lock()
+	defer p.r.mu.Unlock()
+	if p.r.bar == p.bar {
+		f()
+	}
+}
+
+// Add counts n steps as done.
+func (p *Progress) Add(n int) { p.do(func() { p.bar.Add(n) }) }
+
+// AddTotal makes the work n steps longer.
+func (p *Progress) AddTotal(n int) { p.do(func() { p.bar.AddMax(n) }) }
+
+// Describe changes the text in front of the bar.
+func (p *Progress) Describe(description string) {
+	p.do(func() { p.bar.Describe(termsafe.Line(description)) })
+}
+
+// Done takes the bar off the screen.
+func (p *Progress) Done() {
+	p.do(func() {
+		p.bar.Clear()
+		p.r.bar = nil
+	})
+}

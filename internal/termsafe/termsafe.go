@@ -1,0 +1,185 @@
+// Package termsafe makes text from strangers fit to be printed. A feed's title
+// may hold escape sequences that retitle a window or rewrite the line above,
+// and bidirectional controls that make one address look like another; where
+// such text reaches a terminal, a pipe or a log it goes through here first.
+//
+// What is taken out: C0 controls but newline and tab, DEL, U+0080–9F,
+// bidirectional overrides and isolates (U+202A–E, U+2066–9), the line and
+// paragraph separators U+2028/9, and U+FEFF, which inside a text is only ever
+// a byte order mark that was left behind. Bytes that are not UTF-8 become
+// U+FFFD: a lone 0x9B is an escape introducer to some terminals.
+//
+// Marks that right-to-left text needs and that cannot reorder what surrounds
+// them (U+200E, U+200F, U+061C) stay, and so do the joiners of emoji.
+package termsafe
+
+import (
+	"io"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/mattn/go-runewidth"
+)
+
+// unsafe reports whether r, outside of tab and newline, must not be printed.
+func unsafe(r rune) bool {
+	switch {
+	case r < 0x20, r >= 0x7f && r <= 0x9f:
+		return true
+	case r < 0x2028:
+		return false
+	case r <= 0x202e, r >= 0x2066 && r <= 0x2069, r == 0xfeff:
+		return true
+	}
+	return false
+}
+
+// Unsafe reports whether s holds something that [Clean] would change.
+func Unsafe(s string) bool { return dirty(s, false) >= 0 }
+
+// dirty returns the offset of the first byte that cleaning changes, or -1.
+func dirty(s string, line bool) int {
+	for i := 0; i < len(s); {
+		c := s[i]
+		if c < utf8.RuneSelf {
+			if c < 0x20 || c == 0x7f {
+				if line || c != '\n' && c != '\t' {
+					return i
+				}
+			}
+			i++
+			continue
+		}
+		r, n := utf8.DecodeRuneInString(s[i:])
+		if r == utf8.RuneError && n == 1 || unsafe(r) {
+			return i
+		}
+		i += n
+	}
+	return -1
+}
+
+// Clean returns s without what does harm on a terminal, and with U+FFFD for
+// bytes that are not UTF-8. Newlines and tabs stay. Text that is clean already
+// is returned as it is, without an allocation.
+func Clean(s string) string { return clean(s, false) }
+
+// Line is [Clean] for a field that must stay on one line: a run of newlines,
+// carriage returns, tabs and line separators becomes one space, and none
+// remains at either end.
+func Line(s string) string { return clean(s, true) }
+
+func clean(s string, line bool) string {
+	first := dirty(s, line)
+	if first < 0 {
+		return s
+	}
+	var b strings.Builder
+	b.Grow(len(s))
+	b.WriteString(s[:first])
+	gap := false // a space is owed before the next character
+	for i := first; i < len(s); {
+		r, n := utf8.DecodeRuneInString(s[i:])
+		i += n
+		switch {
+		case line && breaks(r):
+			gap = true
+			continue
+		case r == '\n', r == '\t':
+		case unsafe(r):
+			continue
+		}
+		if gap {
+			gap = false
+			if b.Len() > 0 {
+				b.WriteByte(' ')
+			}
+		}
+		b.WriteRune(r) // an invalid byte decodes to, and is written as, U+FFFD
+	}
+	return b.String()
+}
+
+// breaks reports whether r separates words in a text that is put on one line.
+func breaks(r rune) bool {
+	switch r {
+	case '\n', '\r', '\t', '\v', '\f', 0x85, 0x2028, 0x2029:
+		return true
+	}
+	return false
+}
+
+// Writer cleans what is written through it, as [Clean] does. A character split
+// over two writes is put together again; [Writer.Close] writes what is left.
+type Writer struct {
+	w    io.Writer
+	part []byte // the beginning of a character, at most three bytes
+}
+
+// NewWriter returns a [Writer] in front of w.
+func NewWriter(w io.Writer) *Writer { return &Writer{w: w} }
+
+// Write cleans p and passes it on. It returns len(p) unless the writer behind
+// it fails.
+func (w *Writer) Write(p []byte) (int, error) {
+	s := string(w.part) + string(p)
+	w.part = w.part[:0]
+	// Hold back an unfinished character: at most three bytes that begin one.
+	for i := len(s) - 1; i >= 0 && i > len(s)-utf8.UTFMax; i-- {
+		if utf8.RuneStart(s[i]) {
+			if s[i] >= utf8.RuneSelf && !utf8.FullRuneInString(s[i:]) {
+				w.part = append(w.part, s[i:]...)
+				s = s[:i]
+			}
+			break
+		}
+	}
+	if s = Clean(s); s == "" {
+		return len(p), nil
+	}
+	if _, err := io.WriteString(w.w, s); err != nil {
+		return 0, err
+	}
+	return len(p), nil
+}
+
+// Close writes an unfinished character at the end as U+FFFD. It does not close
+// the writer behind it.
+func (w *Writer) Close() error {
+	if len(w.part) == 0 {
+		return nil
+	}
+	s := Clean(string(w.part))
+	w.part = w.part[:0]
+	_, err := io.WriteString(w.w, s)
+	return err
+}
+
+// widths counts as most terminals do, whatever the locale of the moment: what
+// is printed must not depend on it.
+var widths = &runewidth.Condition{EastAsianWidth: false, StrictEmojiNeutral: true}
+
+// Width returns the number of terminal columns that s takes. It counts the
+// characters of one line; clean the text first.
+func Width(s string) int { return widths.StringWidth(s) }
+
+// Truncate shortens s to at most width columns, the last one an ellipsis when
+// something was cut off. It never splits a character from its accents.
+func Truncate(s string, width int) string {
+	if width <= 0 {
+		return ""
+	}
+	if len(s) <= width || Width(s) <= width {
+		return s
+	}
+	return widths.Truncate(s, width, "…")
+}
+
+// Pad returns s truncated or filled with spaces to exactly width columns.
+func Pad(s string, width int) string {
+	s = Truncate(s, width)
+	if n := width - Width(s); n > 0 {
+		s += strings.Repeat(" ", n)
+	}
+	return s
+}
