@@ -1,0 +1,27 @@
+package fetch
+
+import (
+	"os"
+	"strconv"
+	"strings"
+	"syscall"
+)
+
+// alive tells whether a process runs; one that has ended and is not yet
+// collected by its new parent does not.
+func alive(pid int) bool {
+	if syscall.Kill(pid, 0) != nil {
+		return false
+	}
+	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+	if err != nil {
+		return !os.IsNotExist(err) || !exists("/proc/self/stat")
+	}
+	_, rest, _ := strings.Cut(string(b), ") ")
+	return !strings.HasPrefix(rest, "Z")
+}
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
+}

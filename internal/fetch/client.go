@@ -1,0 +1,663 @@
+// Package fetch gets feed documents politely, and keeps what it must know of
+// each feed between two fetches.
+//
+// [Client] makes the exchanges: conditional requests, redirects, compression,
+// limits in time and size, one connection and a short gap per host. It knows
+// http, https, file: and exec: sources. [State] is the directory of small
+// files that a feed's next request is made from and its schedule is read from;
+// see there for the rules of when a feed is due. Neither parses a document nor
+// delivers an entry.
+package fetch
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// Defaults of [Config].
+const (
+	DefaultUserAgent    = "lektor-fetch (+https://github.com/lektordir/lektor)"
+	DefaultPerHost      = 1
+	DefaultGap          = 250 * time.Millisecond
+	DefaultDeadline     = 30 * time.Second
+	DefaultMaxBytes     = 16 << 20
+	DefaultMaxDecoded   = 16 << 20
+	DefaultMaxRedirects = 10
+	DefaultMaxHeader    = 256 << 10
+)
+
+// MaxRetryAfter is the longest Retry-After that is believed.
+const MaxRetryAfter = 30 * 24 * time.Hour
+
+const (
+	maxIdle     = 64               // idle connections, all hosts together
+	idleTimeout = 10 * time.Second // and how long each is kept
+	bigBodies   = 4                // bodies over a megabyte read at once
+	drainBytes  = 4 << 10          // read of a body that nobody wants, to use the connection again
+	maxValue    = 8 << 10          // longest validator that is kept
+)
+
+// accept prefers what is surely a feed; a page is welcome too, for
+// autodiscovery.
+const accept = "application/atom+xml, application/rss+xml, application/feed+json, application/rdf+xml, " +
+	"application/xml;q=0.9, text/xml;q=0.9, application/activity+json;q=0.8, application/json;q=0.8, text/html;q=0.7, */*;q=0.5"
+
+// Config says how a [Client] behaves. A zero field means its default, with the
+// exception of Gap.
+type Config struct {
+	// UserAgent is sent with every request; it should name the program, its
+	// version and where to read about it.
+	UserAgent string
+	// PerHost is the number of requests under way at once to one host and
+	// port. How many hosts are asked at once is the caller's choice: as many
+	// as there are concurrent calls of Get.
+	PerHost int
+	// Gap is the time between the end of a request and the start of the next
+	// one to the same host and port. 0 means none; see [DefaultGap].
+	Gap time.Duration
+	// Deadline is for one exchange, from looking up the name to the last byte
+	// after all redirects. Waiting for the host to be free does not count.
+	Deadline time.Duration
+	// MaxBytes limits a body as transferred (and the output of a command),
+	// MaxDecoded the body after decompression.
+	MaxBytes, MaxDecoded int64
+	// MaxRedirects limits the redirects of one exchange.
+	MaxRedirects int
+	// MaxHeader limits the header of a response, in bytes.
+	MaxHeader int64
+	// AllowPrivate are prefixes of private addresses to be treated as public
+	// ones: a redirect from a public host may lead there.
+	AllowPrivate []netip.Prefix
+
+	// Now and Sleep stand in for the clock. Sleep returns early with an error
+	// when ctx ends. Deadlines on the network always run in real time.
+	Now   func() time.Time
+	Sleep func(ctx context.Context, d time.Duration) error
+	// Resolver and Dial, when set, look up names and make connections. The
+	// address of a connection that Dial made is checked as any other.
+	Resolver *net.Resolver
+	Dial     func(ctx context.Context, network, addr string) (net.Conn, error)
+	// Proxy chooses a proxy as in [http.Transport]; nil means none. What
+	// address a proxy connects to cannot be checked: of targets reached
+	// through one only IP addresses and localhost are recognised as private.
+	Proxy func(*http.Request) (*url.URL, error)
+	// TLS, when set, is the base of the configuration of TLS connections.
+	TLS *tls.Config
+}
+
+// DefaultConfig returns the configuration that a command begins with.
+func DefaultConfig() Config {
+	return Config{Gap: DefaultGap}.withDefaults()
+}
+
+func (cfg Config) withDefaults() Config {
+	set(&cfg.UserAgent, DefaultUserAgent)
+	set(&cfg.PerHost, DefaultPerHost)
+	set(&cfg.Deadline, DefaultDeadline)
+	set(&cfg.MaxBytes, DefaultMaxBytes)
+	set(&cfg.MaxDecoded, DefaultMaxDecoded)
+	set(&cfg.MaxRedirects, DefaultMaxRedirects)
+	set(&cfg.MaxHeader, DefaultMaxHeader)
+	cfg.Gap = max(cfg.Gap, 0)
+	if cfg.Now == nil {
+		cfg.Now = time.Now
+	}
+	if cfg.Sleep == nil {
+		cfg.Sleep = sleep
+	}
+	return cfg
+}
+
+func set[T comparable](p *T, v T) {
+	var zero T
+	if *p == zero {
+		*p = v
+	}
+}
+
+func sleep(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// Client fetches documents. It is safe for concurrent use; one client should
+// make all requests of a process, since it is the client that keeps them apart
+// per host.
+//
+// Requests to one host and port pass in the order of their calls, PerHost at a
+// time, with Gap between them. When a host answers 429 or 503 with
+// Retry-After, all further requests of this client to it are held back until
+// then, those for other feeds of the host included: for a few seconds they
+// wait, for more they fail with a [HostDelayError] and send nothing.
+type Client struct {
+	cfg   Config
+	gates gates
+	// strict connects to public addresses only, open to all. Separate pools,
+	// so that no redirect finds a connection that it could not have made.
+	strict, open *http.Transport
+	big          chan struct{}
+}
+
+// NewClient returns a client. Close it when no more requests will be made.
+func NewClient(cfg Config) *Client {
+	cfg = cfg.withDefaults()
+	c := &Client{
+		cfg:   cfg,
+		gates: gates{perHost: cfg.PerHost, gap: cfg.Gap, now: cfg.Now, sleep: cfg.Sleep},
+		big:   make(chan struct{}, bigBodies),
+	}
+	c.strict, c.open = c.transport(true), c.transport(false)
+	return c
+}
+
+// Close closes the idle connections.
+func (c *Client) Close() {
+	c.strict.CloseIdleConnections()
+	c.open.CloseIdleConnections()
+}
+
+func (c *Client) transport(strict bool) *http.Transport {
+	t := &http.Transport{
+		Proxy:                  c.cfg.Proxy,
+		DialContext:            c.dialer(strict),
+		ForceAttemptHTTP2:      true,
+		DisableCompression:     true, // decoded here, under limits
+		MaxIdleConns:           maxIdle,
+		MaxIdleConnsPerHost:    c.cfg.PerHost,
+		IdleConnTimeout:        idleTimeout + c.cfg.Gap,
+		MaxResponseHeaderBytes: c.cfg.MaxHeader,
+	}
+	if c.cfg.TLS != nil {
+		t.TLSClientConfig = c.cfg.TLS.Clone()
+	}
+	return t
+}
+
+// viaProxy is the key of a context value that is set when a request goes
+// through a proxy; the address of that is the user's choice.
+type viaProxy struct{}
+
+func (c *Client) dialer(strict bool) func(ctx context.Context, network, addr string) (net.Conn, error) {
+	return func(ctx context.Context, network, addr string) (net.Conn, error) {
+		if !strict || ctx.Value(viaProxy{}) != nil {
+			if c.cfg.Dial != nil {
+				return c.cfg.Dial(ctx, network, addr)
+			}
+			return (&net.Dialer{Resolver: c.cfg.Resolver}).DialContext(ctx, network, addr)
+		}
+		if c.cfg.Dial != nil {
+			conn, err := c.cfg.Dial(ctx, network, addr)
+			if err != nil {
+				return nil, err
+			}
+			if err := c.check(conn.RemoteAddr().String()); err != nil {
+				_ = conn.Close()
+				return nil, err
+			}
+			return conn, nil
+		}
+		// Checked after the name was looked up, on the address that is about
+		// to be connected to: a second look-up could give another one.
+		// Several addresses may be tried, at the same time too.
+		refused := make(chan error, 1)
+		d := net.Dialer{
+			Resolver: c.cfg.Resolver,
+			ControlContext: func(_ context.Context, _, address string, _ syscall.RawConn) error {
+				err := c.check(address)
+				if err != nil {
+					select {
+					case refused <- err:
+					default:
+					}
+				}
+				return err
+			},
+		}
+		conn, err := d.DialContext(ctx, network, addr)
+		if err != nil {
+			select {
+			case err = <-refused:
+			default:
+			}
+			return nil, err
+		}
+		return conn, nil
+	}
+}
+
+// check is the error for an address (with port) that is not public.
+func (c *Client) check(address string) error {
+	ap, err := netip.ParseAddrPort(address)
+	if err != nil {
+		return err
+	}
+	if private(ap.Addr(), c.cfg.AllowPrivate) {
+		return &PrivateError{Addr: ap.Addr()}
+	}
+	return nil
+}
+
+// Request says what to fetch.
+type Request struct {
+	// URL is an http or https URL, "file:" and an absolute path, or "exec:"
+	// and a command for /bin/sh. A user and password in an http URL are sent
+	// as basic authorization to its own origin only.
+	URL string
+	// ETag and LastModified are the validators of the document that the
+	// caller has, exactly as a [Response] gave them, or empty.
+	ETag, LastModified string
+	// Header is sent to the URL's own origin only: the same scheme, host and
+	// port, or https on the default port where the URL has http on its own.
+	// Fields that belong to the protocol are left out, see [ParseHeaders].
+	Header http.Header
+	// AllowExec permits exec: URLs. Set it only after [Trusted] returned nil.
+	AllowExec bool
+}
+
+// Hop is one redirect.
+type Hop struct {
+	Status int    // 301, 302, 303, 307 or 308
+	URL    string // where it led, absolute, without userinfo and fragment
+}
+
+// Response is a document, or the news that it has not changed.
+type Response struct {
+	// Status is 200 (or 203), or 304 when the document has not changed since
+	// the validators of the request; then NotModified is true and Body empty.
+	// Files and commands have these, too.
+	Status      int
+	NotModified bool
+	Header      http.Header // never nil
+	// ETag and LastModified are the validators to send next time, opaque
+	// bytes; empty when the server sent none or none that could be sent back.
+	ETag, LastModified string
+	// Body is the document after decompression.
+	Body []byte
+	// FinalURL is where the answer came from, without userinfo; relative
+	// references in the document are resolved against it.
+	FinalURL string
+	Hops     []Hop
+	// Permanent is where the redirects led as long as they were permanent
+	// (301, 308), counted from the first, and not from https to http. It is
+	// empty when the first redirect is none of these, or there is none.
+	Permanent string
+	// WireBytes counts the body as transferred.
+	WireBytes int64
+	// Truncated means that Body is the beginning of a document that was cut
+	// off or damaged; what can be read of it is good. The caller may set it
+	// when the document itself shows that its end is missing: validators of
+	// such a document are not kept (see [State.Succeeded]).
+	Truncated bool
+	// Warnings are one-line messages for the user.
+	Warnings []string
+	// Received is when the answer began, by [Config].Now.
+	Received time.Time
+
+	digest string // of Body, once it was asked for
+}
+
+// exchange is one call of Get.
+type exchange struct {
+	c           *Client
+	parent, ctx context.Context
+	cancel      context.CancelCauseFunc
+	timer       *time.Timer
+	left        time.Duration
+	since       time.Time
+	// received and answered describe the answer to the current hop.
+	received int64
+	answered bool
+}
+
+// run and pause start and stop the clock of the deadline. It is the real one:
+// it limits what the network can do to us.
+func (x *exchange) run() {
+	x.since = time.Now()
+	x.timer = time.AfterFunc(x.left, func() { x.cancel(errDeadline) })
+}
+
+func (x *exchange) pause() {
+	if x.timer != nil {
+		x.timer.Stop()
+		x.left -= time.Since(x.since)
+		x.timer = nil
+	}
+}
+
+func (x *exchange) enterBig() error {
+	select {
+	case x.c.big <- struct{}{}:
+		return nil
+	default:
+	}
+	x.pause()
+	defer x.run()
+	select {
+	case x.c.big <- struct{}{}:
+		return nil
+	case <-x.ctx.Done():
+		return context.Cause(x.ctx)
+	}
+}
+
+func (x *exchange) leaveBig() { <-x.c.big }
+
+// Get fetches a document, following redirects. It returns a response for 200
+// and 304 and an error of this package's types for everything else; the text
+// of an error names the URL and, where there is something, what the user can
+// do. A body that was cut off is a response, see [Response.Truncated].
+//
+// When ctx ends, its cause is returned, wrapped.
+func (c *Client) Get(ctx context.Context, r *Request) (*Response, error) {
+	switch scheme, rest, _ := strings.Cut(strings.TrimSpace(r.URL), ":"); strings.ToLower(scheme) {
+	case "file":
+		return c.getFile(r, rest)
+	case "exec":
+		if !r.AllowExec {
+			return nil, &URLError{URL: r.URL, Reason: "commands are run only for a subscription in a directory that nobody else can write to"}
+		}
+		return c.getExec(ctx, r, rest)
+	}
+	u, err := ParseURL(r.URL)
+	if err != nil {
+		return nil, err
+	}
+	x := &exchange{c: c, parent: ctx, left: c.cfg.Deadline}
+	x.ctx, x.cancel = context.WithCancelCause(ctx)
+	defer x.cancel(nil)
+	defer x.pause()
+
+	var (
+		origin    = *u
+		user      = u.User
+		trusted   = true // still at the feed's own origin: credentials may be sent
+		privateOK = true // nothing public yet: private addresses are the user's choice
+		lasting   = true // only permanent redirects yet
+		visited   = map[string]bool{}
+		res       = &Response{}
+	)
+	u.User = nil
+	for {
+		visited[u.String()] = true
+		req := &http.Request{Method: http.MethodGet, URL: u, Host: u.Host, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Header: http.Header{}}
+		h := req.Header
+		h.Set("User-Agent", c.cfg.UserAgent)
+		h.Set("Accept", accept)
+		h.Set("Accept-Encoding", acceptEncoding)
+		if trusted = trusted && sameOrigin(&origin, u); trusted {
+			if user != nil {
+				password, _ := user.Password()
+				req.SetBasicAuth(user.Username(), password)
+			}
+			for name, values := range r.Header {
+				if headerName(name) == nil {
+					h[http.CanonicalHeaderKey(name)] = values
+				}
+			}
+		}
+		conditional := false
+		if r.ETag != "" && sendable(r.ETag) {
+			h["If-None-Match"] = []string{r.ETag}
+			conditional = true
+		}
+		if r.LastModified != "" && sendable(r.LastModified) {
+			h["If-Modified-Since"] = []string{r.LastModified}
+			conditional = true
+		}
+		next, err := x.hop(u, req, &privateOK, res, conditional)
+		if err != nil {
+			var delay *HostDelayError
+			if errors.As(err, &delay) {
+				delay.URL = display(u)
+			}
+			return nil, err
+		}
+		if next == nil {
+			return res, nil
+		}
+		status := res.Hops[len(res.Hops)-1].Status
+		if lasting = lasting && (status == http.StatusMovedPermanently || status == http.StatusPermanentRedirect) &&
+			!(u.Scheme == "https" && next.Scheme == "http"); lasting {
+			res.Permanent = next.String()
+		}
+		if visited[next.String()] {
+			return nil, &RedirectError{URL: display(u), Target: next.String(), Reason: "it goes round in a circle (the server may insist on a cookie, and lektor keeps none)"}
+		}
+		if len(res.Hops) > c.cfg.MaxRedirects {
+			return nil, &LimitError{URL: display(&origin), Limit: "redirects", Max: int64(c.cfg.MaxRedirects), Flag: FlagMaxRedirects}
+		}
+		u = next
+	}
+}
+
+// hop makes one request while it holds a slot of the host. It returns where
+// the answer redirects to, or fills res.
+func (x *exchange) hop(u *url.URL, req *http.Request, privateOK *bool, res *Response, conditional bool) (*url.URL, error) {
+	c := x.c
+	host := hostKey(u)
+	x.pause()
+	if err := c.gates.enter(x.ctx, host); err != nil {
+		var delay *HostDelayError
+		if errors.As(err, &delay) {
+			return nil, err
+		}
+		return nil, x.classify(u, err)
+	}
+	defer c.gates.leave(host)
+	x.run()
+	x.received, x.answered = 0, false
+
+	resp, err := x.roundTrip(req, privateOK)
+	if err != nil {
+		return nil, x.classify(u, err)
+	}
+	defer resp.Body.Close()
+	x.answered = true
+	res.Received = c.cfg.Now()
+
+	fail := func(detail string) error {
+		e := &StatusError{URL: display(u), Status: resp.StatusCode, Detail: detail}
+		if e.Status == http.StatusTooManyRequests || e.Status == http.StatusServiceUnavailable {
+			e.RetryAfter = RetryAfter(resp.Header, res.Received)
+			if e.RetryAfter > 0 {
+				c.gates.block(host, e.Status, e.RetryAfter)
+			}
+		}
+		drain(resp)
+		return e
+	}
+	switch resp.StatusCode {
+	case http.StatusOK, http.StatusNonAuthoritativeInfo:
+		b, err := x.readBody(u, resp)
+		if err != nil {
+			return nil, err
+		}
+		res.Body, res.WireBytes = b.data, b.wire
+		res.Warnings = append(res.Warnings, b.warnings...)
+		if b.cut != nil {
+			res.Truncated = true
+			res.Warnings = append(res.Warnings, fmt.Sprintf("the document was cut off or damaged after %d bytes (%v)", len(b.data), b.cut))
+		}
+	case http.StatusNotModified:
+		if !conditional {
+			return nil, fail("nothing was known of the document that could be unmodified")
+		}
+		res.NotModified = true
+	case http.StatusMovedPermanently, http.StatusFound, http.StatusSeeOther, http.StatusTemporaryRedirect, http.StatusPermanentRedirect:
+		next, err := location(u, resp.Header.Get("Location"))
+		if err != nil {
+			return nil, err
+		}
+		if next == nil {
+			return nil, fail("a redirect that does not say where to")
+		}
+		drain(resp)
+		res.Hops = append(res.Hops, Hop{Status: resp.StatusCode, URL: next.String()})
+		return next, nil
+	default:
+		return nil, fail("")
+	}
+	res.Status, res.Header, res.FinalURL = resp.StatusCode, resp.Header, display(u)
+	res.ETag = validator(resp.Header.Get("Etag"))
+	res.LastModified = validator(resp.Header.Get("Last-Modified"))
+	return nil, nil
+}
+
+// roundTrip tries public addresses first. Only when there are none, and the
+// user chose the host, it goes to a private one; it thereby knows which it is.
+func (x *exchange) roundTrip(req *http.Request, privateOK *bool) (*http.Response, error) {
+	ctx := x.ctx
+	if proxy := x.c.cfg.Proxy; proxy != nil {
+		p, err := proxy(req)
+		if err != nil {
+			return nil, err
+		}
+		if p != nil {
+			ctx = context.WithValue(ctx, viaProxy{}, true)
+			addr, err := netip.ParseAddr(req.URL.Hostname())
+			name := strings.TrimSuffix(strings.ToLower(req.URL.Hostname()), ".")
+			if err == nil && private(addr, x.c.cfg.AllowPrivate) || name == "localhost" || strings.HasSuffix(name, ".localhost") {
+				if !*privateOK {
+					return nil, &PrivateError{Addr: addr}
+				}
+			} else {
+				*privateOK = false
+			}
+		}
+	}
+	req = req.WithContext(ctx)
+	resp, err := x.c.strict.RoundTrip(req)
+	if err == nil {
+		if ctx == x.ctx {
+			*privateOK = false
+		}
+		return resp, nil
+	}
+	var refused *PrivateError
+	if *privateOK && errors.As(err, &refused) {
+		return x.c.open.RoundTrip(req)
+	}
+	return nil, err
+}
+
+// location resolves a Location header. The result is nil when there is none.
+func location(u *url.URL, loc string) (*url.URL, error) {
+	if loc == "" {
+		return nil, nil
+	}
+	refuse := func(reason string) error {
+		return &RedirectError{URL: display(u), Target: redact(loc), Reason: reason}
+	}
+	next, err := u.Parse(loc)
+	if err != nil {
+		return nil, refuse("that is no URL")
+	}
+	if next.Scheme != "http" && next.Scheme != "https" {
+		return nil, refuse("only http and https are followed")
+	}
+	if next.Hostname() == "" {
+		return nil, refuse("it names no host")
+	}
+	// Credentials that a server hands out are not ours to send.
+	next.User, next.Fragment, next.RawFragment = nil, "", ""
+	next.Host = strings.ToLower(next.Host)
+	return next, nil
+}
+
+// redact removes what may be userinfo from a URL that could not be parsed.
+func redact(s string) string {
+	if i := strings.Index(s, "//"); i >= 0 {
+		end := len(s)
+		if j := strings.IndexAny(s[i+2:], "/?#"); j >= 0 {
+			end = i + 2 + j
+		}
+		if at := strings.LastIndexByte(s[:end], '@'); at > i {
+			return s[:i+2] + s[at+1:]
+		}
+	}
+	return s
+}
+
+// drain reads a body that nobody wants if it is short, so that the connection
+// can be used again.
+func drain(resp *http.Response) {
+	if resp.ContentLength <= drainBytes {
+		_, _ = io.CopyN(io.Discard, resp.Body, drainBytes)
+	}
+}
+
+// ParseURL parses an http or https URL as [Client.Get] takes it: surrounding
+// space and the fragment are removed, scheme and host lower-cased; userinfo
+// stays. The error is a [URLError] that shows no password.
+func ParseURL(raw string) (*url.URL, error) {
+	raw = strings.TrimSpace(raw)
+	u, err := url.Parse(raw)
+	if err != nil {
+		var ue *url.Error
+		if errors.As(err, &ue) {
+			err = ue.Err // the rest of its text is the URL with the password
+		}
+		return nil, &URLError{URL: redact(raw), Reason: "not a URL: " + redact(err.Error())}
+	}
+	switch {
+	case u.Scheme == "":
+		return nil, &URLError{URL: redact(raw), Reason: "not a URL: it has no scheme such as https://"}
+	case u.Scheme != "http" && u.Scheme != "https":
+		return nil, &URLError{URL: redact(raw), Reason: fmt.Sprintf("cannot fetch %s: URLs, only http:, https:, file: and exec:", u.Scheme)}
+	case u.Hostname() == "":
+		return nil, &URLError{URL: redact(raw), Reason: "the URL names no host"}
+	}
+	u.Host = strings.ToLower(u.Host)
+	u.Fragment, u.RawFragment = "", ""
+	return u, nil
+}
+
+// HostKey is the host and port (like "example.com:443") that a request for
+// the URL goes to first, and empty for URLs that are not http or https.
+// Requests with the same key wait for each other; a caller that starts many at
+// once does well to spread them over the keys.
+func HostKey(rawURL string) string {
+	u, err := ParseURL(rawURL)
+	if err != nil {
+		return ""
+	}
+	return hostKey(u)
+}
+
+func hostKey(u *url.URL) string { return net.JoinHostPort(u.Hostname(), port(u)) }
+
+func port(u *url.URL) string {
+	if p := u.Port(); p != "" {
+		return p
+	}
+	if u.Scheme == "https" {
+		return "443"
+	}
+	return "80"
+}
+
+// sameOrigin tells whether what may be sent to a may be sent to b. Moving to
+// https on the same host is no loss.
+func sameOrigin(a, b *url.URL) bool {
+	if !strings.EqualFold(a.Hostname(), b.Hostname()) {
+		return false
+	}
+	return a.Scheme == b.Scheme && port(a) == port(b) ||
+		a.Scheme == "http" && port(a) == "80" && b.Scheme == "https" && port(b) == "443"
+}

@@ -1,0 +1,657 @@
+package fetch
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"reflect"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+// Validators are opaque bytes, sent back as they came, and given with 200 and
+// 304 alike.
+func TestValidatorsAreOpaque(t *testing.T) {
+	for _, etag := range []string{
+		`"abc"`, `W/"abc"`, `abc`, `W/abc`, `"a b"`, `"`, `""`, "\"\xe4\xff\x80\"", `"a""b"`, `"a,b"`, `*`, "\"tab\tbed\"", strings.Repeat("x", maxValue),
+	} {
+		for _, modified := range []string{"", "Mon, 02 Mar 2026 12:00:00 GMT", "0", "yesterday \xe9"} {
+			s := serve(t, func(w http.ResponseWriter, r *http.Request) {
+				w.Header()["ETag"] = []string{etag} // the case of the name does not matter
+				if modified != "" {
+					w.Header().Set("Last-Modified", modified)
+				}
+				if r.Header.Get("If-None-Match") == etag && r.Header.Get("If-Modified-Since") == modified {
+					w.WriteHeader(304)
+					return
+				}
+				fmt.Fprint(w, rss)
+			})
+			c := client(t)
+			res := get(t, c, s.URL)
+			if res.ETag != etag || res.LastModified != modified || res.NotModified {
+				t.Fatalf("got %q and %q, want %q and %q", res.ETag, res.LastModified, etag, modified)
+			}
+			res, err := c.Get(t.Context(), &Request{URL: s.URL, ETag: res.ETag, LastModified: res.LastModified})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !res.NotModified || res.Status != 304 || res.ETag != etag || len(res.Body) != 0 {
+				t.Errorf("%q, %q: not recognised: %d", etag, modified, res.Status)
+			}
+			s.Close()
+		}
+	}
+}
+
+// What cannot be sent is not kept, nor sent when it is in a state file.
+func TestBadValidators(t *testing.T) {
+	var asked http.Header
+	s := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		asked = r.Header
+		w.Header().Set("ETag", strings.Repeat("x", maxValue+1))
+		fmt.Fprint(w, rss)
+	})
+	c := client(t)
+	for _, v := range []string{"a\nb", "a\rb", "a\x00b", "a\x7fb", "\x1b[m"} {
+		res, err := c.Get(t.Context(), &Request{URL: s.URL, ETag: v, LastModified: v})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if asked["If-None-Match"] != nil || asked["If-Modified-Since"] != nil {
+			t.Errorf("%q was sent", v)
+		}
+		if res.ETag != "" {
+			t.Error("an endless validator was kept")
+		}
+		if validator(v) != "" {
+			t.Errorf("%q would be kept", v)
+		}
+	}
+}
+
+func TestRequestHeader(t *testing.T) {
+	var h http.Header
+	s := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		h = r.Header.Clone()
+		http.SetCookie(w, &http.Cookie{Name: "c", Value: "1"})
+		fmt.Fprint(w, rss)
+	})
+	c := client(t)
+	get(t, c, s.URL)
+	get(t, c, s.URL)
+	if got := h.Get("User-Agent"); got != DefaultUserAgent {
+		t.Errorf("User-Agent is %q", got)
+	}
+	if got := h.Get("Accept-Encoding"); got != "gzip, br, zstd" {
+		t.Errorf("Accept-Encoding is %q", got)
+	}
+	for _, name := range []string{"Cookie", "If-None-Match", "If-Modified-Since", "Authorization", "Referer"} {
+		if h[name] != nil {
+			t.Errorf("%s was sent", name)
+		}
+	}
+	// The user's own header wins, but not over the protocol's.
+	_, err := c.Get(t.Context(), &Request{URL: s.URL, Header: http.Header{
+		"User-Agent": {"me"}, "X-Token": {"a", "b"}, "Accept-Encoding": {"compress"}, "Host": {"x"}, "If-None-Match": {"x"}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if h.Get("User-Agent") != "me" || len(h["X-Token"]) != 2 || h.Get("Accept-Encoding") != acceptEncoding || h["If-None-Match"] != nil {
+		t.Errorf("sent %v", h)
+	}
+}
+
+func TestEncodings(t *testing.T) {
+	doc := []byte(rss + strings.Repeat("<!-- padding -->", 10000))
+	twice := append(compress(t, "gzip", doc[:100]), compress(t, "gzip", doc[100:])...)
+	for name, c := range map[string]struct {
+		header string
+		body   []byte
+		warn   bool
+	}{
+		"none":               {"", doc, false},
+		"identity":           {"identity", doc, false},
+		"gzip":               {"gzip", compress(t, "gzip", doc), false},
+		"x-gzip":             {"X-GZip", compress(t, "gzip", doc), false},
+		"br":                 {"br", compress(t, "br", doc), false},
+		"zstd":               {"zstd", compress(t, "zstd", doc), false},
+		"two members":        {"gzip", twice, false},
+		"padding":            {"gzip", append(compress(t, "gzip", doc), make([]byte, 100)...), false},
+		"two codings":        {"br, gzip", compress(t, "gzip", compress(t, "br", doc)), false},
+		"two, one a lie":     {"gzip, br", compress(t, "br", doc), true},
+		"gzip, a lie":        {"gzip", doc, true},
+		"br, a lie":          {"br", doc, true},
+		"zstd, a lie":        {"zstd", doc, true},
+		"another header's":   {"utf-8", doc, false},
+		"gzip, and UTF-8":    {"utf-8, gzip", compress(t, "gzip", doc), false},
+		"gzip, empty member": {"gzip", append(compress(t, "gzip", nil), compress(t, "gzip", doc)...), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := serve(t, func(w http.ResponseWriter, r *http.Request) {
+				if c.header != "" {
+					w.Header().Set("Content-Encoding", c.header)
+				}
+				_, _ = w.Write(c.body)
+			})
+			res := get(t, client(t), s.URL)
+			if string(res.Body) != string(doc) {
+				t.Errorf("%d bytes came of %d", len(res.Body), len(doc))
+			}
+			if res.WireBytes != int64(len(c.body)) {
+				t.Errorf("%d bytes on the wire, want %d", res.WireBytes, len(c.body))
+			}
+			if res.Truncated || c.warn != (len(res.Warnings) > 0) {
+				t.Errorf("truncated %v, warnings %q", res.Truncated, res.Warnings)
+			}
+		})
+	}
+}
+
+func TestBadEncodings(t *testing.T) {
+	for name, c := range map[string]struct {
+		header, body, want string
+	}{
+		"unknown":  {"compress", rss, `"compress"`},
+		"no gzip":  {"gzip", "\x00\x01\x02 nonsense", `"gzip"`},
+		"no br":    {"br", "nonsense\xff\xff\xff\xff\xff", `"br"`},
+		"no zstd":  {"zstd", "nonsense", `"zstd"`},
+		"too many": {"gzip, gzip, gzip, gzip", rss, "too many"},
+		"a header": {"gzip", "\x1f\x8b\x08\x00", "gzip"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := serve(t, func(w http.ResponseWriter, r *http.Request) {
+				w.Header().Set("Content-Encoding", c.header)
+				fmt.Fprint(w, c.body)
+			})
+			err := getErr(t, client(t), s.URL)
+			var d *DecodeError
+			if !errors.As(err, &d) || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), s.URL) {
+				t.Errorf("%v", err)
+			}
+		})
+	}
+}
+
+// A document cut off gives what came, and says so.
+func TestTruncated(t *testing.T) {
+	doc := []byte(rss)
+	for i := range 20000 { // several blocks of zstd
+		doc = fmt.Appendf(doc, "<item>%d %d</item>", i, i*i*i)
+	}
+	hijack := func(w http.ResponseWriter, text string) {
+		conn, bw, err := w.(http.Hijacker).Hijack()
+		if err != nil {
+			panic(err)
+		}
+		_, _ = bw.WriteString(text)
+		_ = bw.Flush()
+		_ = conn.Close()
+	}
+	for name, coding := range map[string]string{"plain": "", "gzip": "gzip", "br": "br", "zstd": "zstd"} {
+		body := doc
+		if coding != "" {
+			body = compress(t, coding, doc)
+		}
+		half := string(body[:len(body)/2])
+		for frame, text := range map[string]string{
+			"length":  fmt.Sprintf("Content-Length: %d\r\n\r\n%s", len(body), half),
+			"chunked": fmt.Sprintf("Transfer-Encoding: chunked\r\n\r\n%x\r\n%s", len(body), half),
+			"whole":   fmt.Sprintf("Content-Length: %d\r\n\r\n%s", len(half), half), // cut before it was sent
+		} {
+			if frame == "whole" && coding == "" {
+				continue // nothing shows it here
+			}
+			t.Run(name+" "+frame, func(t *testing.T) {
+				s := serve(t, func(w http.ResponseWriter, r *http.Request) {
+					hijack(w, "HTTP/1.1 200 OK\r\nContent-Encoding: "+coding+"\r\n"+text)
+				})
+				res := get(t, client(t), s.URL)
+				if !res.Truncated || len(res.Warnings) != 1 {
+					t.Errorf("truncated %v, warnings %q", res.Truncated, res.Warnings)
+				}
+				if len(res.Body) < 1000 || string(res.Body) != string(doc[:len(res.Body)]) {
+					t.Errorf("%d bytes came", len(res.Body))
+				}
+			})
+		}
+	}
+	t.Run("damaged", func(t *testing.T) {
+		body := compress(t, "gzip", doc)
+		body[len(body)-6] ^= 1 // the checksum
+		s := serve(t, func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Content-Encoding", "gzip")
+			_, _ = w.Write(body)
+		})
+		if res := get(t, client(t), s.URL); !res.Truncated {
+			t.Error("a damaged document passed for a whole one")
+		}
+	})
+	// A server that sends the length before compression is a common sight.
+	t.Run("wrong length", func(t *testing.T) {
+		body := compress(t, "gzip", doc)
+		s := serve(t, func(w http.ResponseWriter, r *http.Request) {
+			hijack(w, fmt.Sprintf("HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: %d\r\n\r\n%s", len(doc), body))
+		})
+		if res := get(t, client(t), s.URL); res.Truncated || string(res.Body) != string(doc) {
+			t.Errorf("truncated %v, %d bytes", res.Truncated, len(res.Body))
+		}
+	})
+	t.Run("nothing", func(t *testing.T) {
+		s := serve(t, func(w http.ResponseWriter, r *http.Request) {
+			hijack(w, "HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n")
+		})
+		var e *NetError
+		if err := getErr(t, client(t), s.URL); !errors.As(err, &e) || e.Kind != KindProtocol {
+			t.Errorf("%v", err)
+		}
+	})
+}
+
+func TestStatusErrors(t *testing.T) {
+	for _, c := range []struct {
+		status int
+		after  string
+		want   time.Duration
+		text   string
+	}{
+		{404, "", 0, "404 Not Found"},
+		{410, "", 0, "once a month"},
+		{401, "", 0, "etc/fetch/headers"},
+		{403, "", 0, "etc/fetch/headers"},
+		{500, "", 0, "tried again"},
+		{204, "", 0, "204"},
+		{206, "", 0, "206"},
+		{304, "", 0, "nothing was known"},
+		{300, "", 0, "300"},
+		{301, "", 0, "does not say where"},
+		{799, "", 0, "an unknown status"},
+		{429, "", 0, "less often"},
+		{429, "120", 2 * time.Minute, "2m"},
+		{503, "3600", time.Hour, "1h"},
+		{503, "99999999999999999999", MaxRetryAfter, "720h"},
+		{503, "-5", 0, "503"},
+		{503, "soon", 0, "503"},
+		{500, "3600", 0, "500"}, // means nothing there
+	} {
+		s := serve(t, func(w http.ResponseWriter, r *http.Request) {
+			if c.after != "" {
+				w.Header().Set("Retry-After", c.after)
+			}
+			w.WriteHeader(c.status)
+		})
+		err := getErr(t, client(t), s.URL+"/feed")
+		var e *StatusError
+		if !errors.As(err, &e) || e.Status != c.status || e.RetryAfter != c.want ||
+			!strings.Contains(err.Error(), c.text) || !strings.Contains(err.Error(), s.URL+"/feed") {
+			t.Errorf("%d %q: %v, %+v", c.status, c.after, err, e)
+		}
+		if !Remote(err) {
+			t.Errorf("%v: not a remote failure", err)
+		}
+		s.Close()
+	}
+}
+
+// Retry-After keeps the other feeds of the host waiting as well.
+func TestRetryAfterHoldsHost(t *testing.T) {
+	var asked atomic.Int32
+	s := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		asked.Add(1)
+		if r.URL.Path == "/busy" {
+			w.Header().Set("Retry-After", "600")
+			w.WriteHeader(429)
+			return
+		}
+		fmt.Fprint(w, rss)
+	})
+	clk := newClock()
+	c := client(t, func(cfg *Config) { cfg.Now, cfg.Sleep = clk.Now, clk.Sleep })
+	get(t, c, s.URL+"/other")
+	getErr(t, c, s.URL+"/busy")
+	err := getErr(t, c, s.URL+"/other")
+	var delay *HostDelayError
+	if !errors.As(err, &delay) || !delay.Until.Equal(clk.Now().Add(10*time.Minute)) || asked.Load() != 2 {
+		t.Errorf("after %d requests: %v", asked.Load(), err)
+	}
+	if !strings.Contains(err.Error(), s.URL+"/other") || !strings.Contains(err.Error(), "10m") || !Remote(err) {
+		t.Errorf("%v", err)
+	}
+	clk.add(10 * time.Minute)
+	get(t, c, s.URL+"/other")
+}
+
+// Twenty requests at once to a host are one connection, one after another, with
+// the gap between.
+func TestOneConnectionPerHost(t *testing.T) {
+	var active, most, conns atomic.Int32
+	s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if n := active.Add(1); n > most.Load() {
+			most.Store(n)
+		}
+		defer active.Add(-1)
+		if r.URL.Path == "/missing" {
+			http.NotFound(w, r)
+			return
+		}
+		fmt.Fprint(w, rss)
+	}))
+	s.Config.ConnState = func(_ net.Conn, state http.ConnState) {
+		if state == http.StateNew {
+			conns.Add(1)
+		}
+	}
+	s.Start()
+	t.Cleanup(s.Close)
+	clk := newClock()
+	start := clk.Now()
+	c := client(t, func(cfg *Config) { cfg.Gap, cfg.Now, cfg.Sleep = 250*time.Millisecond, clk.Now, clk.Sleep })
+	var wg sync.WaitGroup
+	for i := range 20 {
+		wg.Go(func() {
+			path := "/"
+			if i%2 == 0 {
+				path = "/missing"
+			}
+			_, _ = c.Get(t.Context(), &Request{URL: s.URL + path})
+		})
+	}
+	wg.Wait()
+	if most.Load() != 1 {
+		t.Errorf("%d requests at once", most.Load())
+	}
+	if conns.Load() != 1 {
+		t.Errorf("%d connections", conns.Load())
+	}
+	if d := clk.Now().Sub(start); d != 19*250*time.Millisecond {
+		t.Errorf("the gaps took %v", d)
+	}
+}
+
+func TestRedirects(t *testing.T) {
+	mux := http.NewServeMux()
+	mux.HandleFunc("/feed", func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, rss) })
+	mux.HandleFunc("/to/", func(w http.ResponseWriter, r *http.Request) {
+		// /to/301/302/feed: a hop for each status.
+		status, rest, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/to/"), "/")
+		next := "/to/" + rest
+		if !strings.Contains(rest, "/") {
+			next = "/" + rest
+		}
+		n := 0
+		fmt.Sscan(status, &n)
+		w.Header().Set("Location", next+"#fragment")
+		w.WriteHeader(n)
+	})
+	s := serve(t, mux.ServeHTTP)
+	c := client(t)
+	for _, v := range []struct {
+		path, permanent string
+		hops            []int
+	}{
+		{"/feed", "", nil},
+		{"/to/301/feed", "/feed", []int{301}},
+		{"/to/308/feed", "/feed", []int{308}},
+		{"/to/302/feed", "", []int{302}},
+		{"/to/303/feed", "", []int{303}},
+		{"/to/307/feed", "", []int{307}},
+		{"/to/301/308/feed", "/feed", []int{301, 308}},
+		{"/to/301/302/feed", "/to/302/feed", []int{301, 302}},
+		{"/to/302/301/feed", "", []int{302, 301}},
+		{"/to/301/302/301/feed", "/to/302/301/feed", []int{301, 302, 301}},
+		{"/to/301/301/301/301/301/301/301/301/301/301/feed", "/feed", []int{301, 301, 301, 301, 301, 301, 301, 301, 301, 301}},
+	} {
+		res := get(t, c, s.URL+v.path)
+		want := v.permanent
+		if want != "" {
+			want = s.URL + want
+		}
+		var hops []int
+		for _, h := range res.Hops {
+			hops = append(hops, h.Status)
+		}
+		if res.Permanent != want || res.FinalURL != s.URL+"/feed" || !reflect.DeepEqual(hops, v.hops) {
+			t.Errorf("%s: permanent %q, final %q, hops %v", v.path, res.Permanent, res.FinalURL, hops)
+		}
+		if n := len(res.Hops); n > 0 && res.Hops[n-1].URL != s.URL+"/feed" {
+			t.Errorf("the last hop is to %s", res.Hops[n-1].URL)
+		}
+	}
+}
+
+func TestRefusedRedirects(t *testing.T) {
+	for _, loc := range []string{
+		"ftp://example.com/", "file:///etc/passwd", "exec:touch /tmp/x", "javascript:1", "http://", "http:///x", "http://[::1", "http://x/%zz", "//",
+	} {
+		s := serve(t, func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Location", loc)
+			w.WriteHeader(301)
+		})
+		err := getErr(t, client(t), s.URL)
+		var e *RedirectError
+		if !errors.As(err, &e) || !Remote(err) {
+			t.Errorf("%s: %v", loc, err)
+		}
+		s.Close()
+	}
+}
+
+// A server cannot make us send a name and password of its choice, and none are
+// shown.
+func TestRedirectUserinfo(t *testing.T) {
+	s := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/" {
+			w.Header().Set("Location", "http://eve:secret@"+r.Host+"/feed")
+			w.WriteHeader(301)
+			return
+		}
+		if r.Header.Get("Authorization") != "" {
+			t.Error("it was sent")
+		}
+		fmt.Fprint(w, rss)
+	})
+	if res := get(t, client(t), s.URL); strings.Contains(fmt.Sprint(res.Hops, res.Permanent, res.FinalURL), "secret") {
+		t.Errorf("it is shown: %v", res.Hops)
+	}
+}
+
+// Credentials and the feed's own headers go to its own origin, and not beyond
+// a redirect away from there, even when the next one leads back.
+func TestCredentialsStayHome(t *testing.T) {
+	type seen struct{ host, path, auth, token string }
+	var mu sync.Mutex
+	var got []seen
+	var home, away *httptest.Server
+	handler := func(name string) http.HandlerFunc {
+		return func(w http.ResponseWriter, r *http.Request) {
+			user, pass, _ := r.BasicAuth()
+			mu.Lock()
+			got = append(got, seen{name, r.URL.Path, user + ":" + pass, r.Header.Get("X-Token")})
+			mu.Unlock()
+			switch name + r.URL.Path {
+			case "home/":
+				http.Redirect(w, r, "/2", 302)
+			case "home/2":
+				http.Redirect(w, r, away.URL+"/3", 302)
+			case "away/3":
+				http.Redirect(w, r, home.URL+"/4", 302)
+			default:
+				w.WriteHeader(500)
+			}
+		}
+	}
+	home, away = serve(t, handler("home")), serve(t, handler("away"))
+	u, err := url.Parse(home.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	u.User = url.UserPassword("me", "sec ret")
+	_, err = client(t).Get(t.Context(), &Request{URL: u.String(), Header: http.Header{"X-Token": {"tok"}}})
+	want := []seen{
+		{"home", "/", "me:sec ret", "tok"},
+		{"home", "/2", "me:sec ret", "tok"},
+		{"away", "/3", ":", ""},
+		{"home", "/4", ":", ""},
+	}
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("sent %q, want %q", got, want)
+	}
+	if err == nil || strings.Contains(err.Error(), "sec") || strings.Contains(err.Error(), "me:") || strings.Contains(err.Error(), "me@") {
+		t.Errorf("the error is %v", err)
+	}
+}
+
+func TestSameOrigin(t *testing.T) {
+	for _, c := range []struct {
+		a, b string
+		want bool
+	}{
+		{"http://a/", "http://A:80/x", true},
+		{"http://a/", "https://a/", true},
+		{"https://a/", "http://a/", false},
+		{"http://a:8080/", "https://a/", false},
+		{"http://a/", "https://a:8443/", false},
+		{"http://a/", "http://b.a/", false},
+		{"http://a:80/", "http://a:81/", false},
+	} {
+		a, _ := url.Parse(c.a)
+		b, _ := url.Parse(c.b)
+		if got := sameOrigin(a, b); got != c.want {
+			t.Errorf("%s, %s: %v", c.a, c.b, got)
+		}
+	}
+}
+
+// What the zero configuration means is what a command shows as its defaults.
+func TestDefaultConfig(t *testing.T) {
+	d := DefaultConfig()
+	if d.Gap != DefaultGap || d.PerHost != 1 || d.Deadline != 30*time.Second || d.MaxBytes != 16<<20 || d.MaxDecoded != 16<<20 || d.MaxRedirects != 10 {
+		t.Errorf("%+v", d)
+	}
+	if z := (Config{}).withDefaults(); z.Gap != 0 || z.Deadline != d.Deadline || z.UserAgent != d.UserAgent {
+		t.Errorf("%+v", z)
+	}
+}
+
+func TestURLs(t *testing.T) {
+	c := client(t)
+	for _, raw := range []string{"", "example.com/feed", "ftp://example.com", "http://", "http:///x", "http://me:secret@[::1", "http://me:secret@x:port/", "http://me:secret@x/%zz", "gopher:x", "//me:secret@x/"} {
+		err := getErr(t, c, raw)
+		var e *URLError
+		if !errors.As(err, &e) || strings.Contains(err.Error(), "secret") || Remote(err) {
+			t.Errorf("%q: %v", raw, err)
+		}
+	}
+	u, err := ParseURL("  HTTP://Example.COM:80/Path?q#frag ")
+	if err != nil || u.String() != "http://example.com:80/Path?q" {
+		t.Errorf("%v, %v", u, err)
+	}
+	for raw, want := range map[string]string{
+		"http://Example.com/x": "example.com:80", "https://example.com": "example.com:443", "http://[::1]:8/": "[::1]:8", "file:///x": "", "exec:x": "",
+	} {
+		if got := HostKey(raw); got != want {
+			t.Errorf("HostKey(%q) = %q", raw, got)
+		}
+	}
+}
+
+func TestTLS(t *testing.T) {
+	plain := serve(t, func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, rss) })
+	s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/down" {
+			http.Redirect(w, r, plain.URL, 301)
+			return
+		}
+		w.Header().Set("X-Proto", r.Proto)
+		w.Header().Set("Etag", "\"\xff\"")
+		fmt.Fprint(w, rss)
+	}))
+	s.EnableHTTP2 = true
+	s.StartTLS()
+	t.Cleanup(s.Close)
+	roots := x509.NewCertPool()
+	roots.AddCert(s.Certificate())
+	trusting := client(t, func(c *Config) { c.TLS = &tls.Config{RootCAs: roots} })
+	if res := get(t, trusting, s.URL); res.Header.Get("X-Proto") != "HTTP/2.0" || string(res.Body) != rss || res.ETag != "\"\xff\"" {
+		t.Errorf("%q over %s, etag %q", res.Body, res.Header.Get("X-Proto"), res.ETag)
+	}
+	// From https to http is followed now, but never for good.
+	if res := get(t, trusting, s.URL+"/down"); res.Permanent != "" || res.FinalURL != plain.URL {
+		t.Errorf("permanent %q, final %q", res.Permanent, res.FinalURL)
+	}
+	for _, c := range []struct{ url string }{{s.URL}, {strings.Replace(plain.URL, "http:", "https:", 1)}} {
+		var e *NetError
+		if err := getErr(t, client(t), c.url); !errors.As(err, &e) || e.Kind != KindTLS || !strings.Contains(err.Error(), c.url) {
+			t.Errorf("%v (%+v)", err, e)
+		}
+	}
+}
+
+func TestConnectErrors(t *testing.T) {
+	s := serve(t, func(w http.ResponseWriter, r *http.Request) {})
+	s.Close()
+	var e *NetError
+	if err := getErr(t, client(t), s.URL); !errors.As(err, &e) || e.Kind != KindConnect || e.Offline || !Remote(err) {
+		t.Errorf("%v (%+v)", err, e)
+	}
+	s = serve(t, func(w http.ResponseWriter, r *http.Request) {
+		conn, _, err := w.(http.Hijacker).Hijack()
+		if err == nil {
+			fmt.Fprint(conn, "ICY 200 OK\r\n\r\n")
+			_ = conn.Close()
+		}
+	})
+	if err := getErr(t, client(t), s.URL); !errors.As(err, &e) || e.Kind != KindProtocol {
+		t.Errorf("%v (%+v)", err, e)
+	}
+}
+
+func TestCancel(t *testing.T) {
+	reached := make(chan struct{})
+	s := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		close(reached)
+		<-r.Context().Done()
+	})
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() { <-reached; cancel() }()
+	_, err := client(t).Get(ctx, &Request{URL: s.URL})
+	if !errors.Is(err, context.Canceled) || Remote(err) {
+		t.Errorf("%v", err)
+	}
+}
+
+// Through a proxy, addresses are not ours to look up; that of the proxy itself
+// may be private.
+func TestProxy(t *testing.T) {
+	var asked []string
+	proxy := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		asked = append(asked, r.URL.String())
+		if r.URL.Path == "/away" {
+			http.Redirect(w, r, "http://10.1.2.3/", 302)
+			return
+		}
+		fmt.Fprint(w, rss)
+	})
+	c := client(t, func(cfg *Config) {
+		cfg.AllowPrivate = nil
+		cfg.Proxy = func(*http.Request) (*url.URL, error) { return url.Parse(proxy.URL) }
+	})
+	get(t, c, "http://feeds.example/")
+	get(t, c, "http://10.1.2.3/")
+	var e *PrivateError
+	if err := getErr(t, c, "http://feeds.example/away"); !errors.As(err, &e) {
+		t.Errorf("%v", err)
+	}
+	if len(asked) != 3 {
+		t.Errorf("the proxy was asked for %q", asked)
+	}
+}

@@ -1,0 +1,300 @@
+package fetch
+
+import (
+	"bufio"
+	"bytes"
+	"compress/gzip"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/andybalholm/brotli"
+	"github.com/klauspost/compress/zstd"
+)
+
+const (
+	// acceptEncoding is what decoders knows.
+	acceptEncoding = "gzip, br, zstd"
+	// zstdWindow is the largest window that RFC 9659 lets a server use.
+	zstdWindow = 8 << 20
+	// maxCodings bounds the work that one body can make: each further coding
+	// multiplies it.
+	maxCodings = 3
+)
+
+// wireReader counts what comes from the network and ends it at max. It keeps
+// the error that ended it, since decoders do not always hand it on.
+type wireReader struct {
+	r     io.Reader
+	x     *exchange
+	n     int64
+	max   int64
+	limit error // what to fail with at max
+	err   error
+}
+
+func (w *wireReader) Read(p []byte) (int, error) {
+	if w.err != nil {
+		return 0, w.err
+	}
+	// One byte more than allowed is asked for, to tell a body of exactly max
+	// bytes from a longer one.
+	if left := w.max + 1 - w.n; int64(len(p)) > left {
+		p = p[:left]
+	}
+	n, err := w.r.Read(p)
+	w.n += int64(n)
+	if w.x != nil {
+		w.x.received = w.n
+	}
+	if w.n > w.max {
+		n -= int(w.n - w.max)
+		w.n = w.max
+		err = w.limit
+	}
+	w.err = err
+	return n, err
+}
+
+// gzipReader reads all members of a gzip file and takes what follows the last
+// for the padding that it is. The end of the network's stream after a whole
+// member is the end, even when the server had announced more: servers send the
+// length before compression, and the member's checksum knows better.
+type gzipReader struct {
+	br *bufio.Reader
+	z  *gzip.Reader
+}
+
+func (g *gzipReader) Read(p []byte) (int, error) {
+	if g.z == nil {
+		z, err := gzip.NewReader(g.br)
+		if err != nil {
+			return 0, noEOF(err)
+		}
+		z.Multistream(false)
+		g.z = z
+	}
+	for {
+		n, err := g.z.Read(p)
+		if err != io.EOF {
+			return n, err
+		}
+		if n > 0 {
+			return n, nil
+		}
+		if b, _ := g.br.Peek(2); !bytes.Equal(b, gzipMagic) {
+			return 0, io.EOF
+		}
+		if err := g.z.Reset(g.br); err != nil {
+			return 0, noEOF(err)
+		}
+		g.z.Multistream(false)
+	}
+}
+
+// noEOF makes an end in the middle of a header recognisable as such.
+func noEOF(err error) error {
+	if err == io.EOF {
+		return io.ErrUnexpectedEOF
+	}
+	return err
+}
+
+var (
+	gzipMagic = []byte{0x1f, 0x8b}
+	zstdMagic = []byte{0x28, 0xb5, 0x2f, 0xfd}
+)
+
+// plausible tells whether a body that is said to be compressed with coding,
+// but begins with b, was sent without compression. For gzip and zstd the first
+// bytes say what it is not; for brotli, '<' cannot begin a stream. Of codings
+// that are not known nothing can be said.
+func plausible(coding string, b []byte) bool {
+	switch coding {
+	case "gzip":
+		if bytes.HasPrefix(b, gzipMagic) {
+			return false
+		}
+	case "zstd":
+		// Skippable frames (0x184d2a5?) may come first.
+		if bytes.HasPrefix(b, zstdMagic) || len(b) >= 4 && b[0]&0xf0 == 0x50 && b[1] == 0x2a && b[2] == 0x4d && b[3] == 0x18 {
+			return false
+		}
+	case "br":
+	default:
+		return false
+	}
+	b = bytes.TrimPrefix(b, []byte("\ufeff"))
+	b = bytes.TrimLeft(b, " \t\r\n")
+	if len(b) == 0 {
+		return false
+	}
+	return b[0] == '<' || coding != "br" && (b[0] == '{' || b[0] == '[')
+}
+
+// codings gives the codings of h in the order in which they were applied, with
+// those that mean nothing left out.
+func codings(h http.Header) []string {
+	var out []string
+	for _, v := range h.Values("Content-Encoding") {
+		for c := range strings.SplitSeq(v, ",") {
+			switch c = strings.ToLower(strings.TrimSpace(c)); c {
+			case "x-gzip":
+				out = append(out, "gzip")
+			// Servers confuse the header with others; these cannot mean a
+			// compression.
+			case "", "identity", "none", "utf-8", "utf8", "binary", "8bit":
+			default:
+				out = append(out, c)
+			}
+		}
+	}
+	return out
+}
+
+// body is what readBody made of a response.
+type body struct {
+	data     []byte
+	wire     int64
+	cut      error // why data is not all of it, or nil
+	warnings []string
+}
+
+// readBody reads and decodes the body of resp under the limits. An error of
+// the network or of the coding after the first decoded byte is not an error,
+// but sets cut.
+func (x *exchange) readBody(u *url.URL, resp *http.Response) (*body, error) {
+	cfg := &x.c.cfg
+	over := func(limit string, max int64, flag string) error {
+		return &LimitError{URL: display(u), Limit: limit, Max: max, Flag: flag}
+	}
+	tooLong := over("bytes transferred", cfg.MaxBytes, FlagMaxBytes)
+	if resp.ContentLength > cfg.MaxBytes {
+		return nil, tooLong
+	}
+	wire := &wireReader{r: resp.Body, x: x, max: cfg.MaxBytes, limit: tooLong}
+	tooBig := over("bytes after decompression", cfg.MaxDecoded, FlagMaxDecoded)
+
+	b := &body{}
+	var r io.Reader = wire
+	var stages []*wireReader
+	cs := codings(resp.Header)
+	if len(cs) > maxCodings {
+		return nil, &DecodeError{URL: display(u), Encoding: strings.Join(cs, ", "), Err: errors.New("too many codings")}
+	}
+	for i := len(cs) - 1; i >= 0; i-- {
+		c := cs[i]
+		br := bufio.NewReader(r)
+		if head, _ := br.Peek(64); plausible(c, head) {
+			b.warnings = append(b.warnings, fmt.Sprintf("the server says that the document is compressed (%q), which it is not", c))
+			r = br
+			continue
+		}
+		switch c {
+		case "gzip":
+			r = &gzipReader{br: br}
+		case "br":
+			r = brotli.NewReader(br)
+		case "zstd":
+			// One goroutine and small buffers: many feeds are decoded at
+			// once. The window limit bounds the memory.
+			z, err := zstd.NewReader(br, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true),
+				zstd.WithDecoderMaxWindow(zstdWindow))
+			if err != nil {
+				return nil, &DecodeError{URL: display(u), Encoding: c, Err: err}
+			}
+			defer z.Close()
+			r = z
+		default:
+			return nil, &DecodeError{URL: display(u), Encoding: c, Err: errors.New("lektor asked for " + acceptEncoding)}
+		}
+		stage := &wireReader{r: r, max: cfg.MaxDecoded, limit: tooBig}
+		stages = append(stages, stage)
+		r = stage
+	}
+
+	data, err := x.collect(r, min(resp.ContentLength, cfg.MaxDecoded))
+	b.data, b.wire = data, wire.n
+	if err == nil && int64(len(data)) > cfg.MaxDecoded {
+		err = tooBig // no coding, and MaxDecoded below MaxBytes
+	}
+	// What the decoders say of a limit inside them is of no use.
+	for _, s := range append(stages, wire) {
+		var l *LimitError
+		if errors.As(s.err, &l) {
+			return nil, l
+		}
+	}
+	switch {
+	case err == nil:
+		// Whatever stands behind the end of the compressed data must be read
+		// for the connection to be used again.
+		_, _ = io.CopyN(io.Discard, wire, 4<<10)
+		return b, nil
+	case x.ctx.Err() != nil:
+		return nil, x.classify(u, err)
+	case errors.As(err, new(*LimitError)):
+		return nil, err
+	case len(data) > 0:
+		b.cut = err
+		return b, nil
+	case wire.err != nil && wire.err != io.EOF || len(cs) == 0:
+		return nil, &NetError{URL: display(u), Kind: KindProtocol, Err: fmt.Errorf("it broke off before the document: %w", err)}
+	case wire.n == 0:
+		return b, nil // an empty body, said to be compressed
+	}
+	return nil, &DecodeError{URL: display(u), Encoding: strings.Join(cs, ", "), Err: err}
+}
+
+const (
+	firstChunk = 16 << 10
+	lastChunk  = 1 << 20
+)
+
+// collect reads r to its end. The bytes are gathered in chunks and joined when
+// all are there, so that a body takes its size twice for a moment only, and one
+// that is refused at a limit never. hint is the expected size, or negative.
+//
+// Bodies of more than lastChunk bytes wait for one of a few places, so that
+// many huge ones at once do not fill the memory.
+func (x *exchange) collect(r io.Reader, hint int64) ([]byte, error) {
+	size := firstChunk
+	if hint >= 0 && hint < lastChunk {
+		size = int(hint) + 1 // room to see the end without another chunk
+	}
+	var chunks [][]byte
+	total, big := 0, false
+	cur := make([]byte, 0, size)
+	var err error
+	for err == nil {
+		if len(cur) == cap(cur) {
+			chunks = append(chunks, cur)
+			cur = make([]byte, 0, min(max(2*cap(cur), firstChunk), lastChunk))
+		}
+		if total >= lastChunk && !big {
+			if err = x.enterBig(); err != nil {
+				break
+			}
+			big = true
+			defer x.leaveBig()
+		}
+		var n int
+		n, err = r.Read(cur[len(cur):cap(cur)])
+		cur = cur[:len(cur)+n]
+		total += n
+	}
+	if err == io.EOF {
+		err = nil
+	}
+	var l *LimitError
+	if errors.As(err, &l) {
+		return nil, err
+	}
+	if len(chunks) == 0 {
+		return cur, err
+	}
+	return bytes.Join(append(chunks, cur), nil), err
+}

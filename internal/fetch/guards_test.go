@@ -1,0 +1,596 @@
+package fetch
+
+import (
+	"compress/gzip"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"golang.org/x/net/dns/dnsmessage"
+)
+
+// short is a deadline for servers that never end.
+func short(cfg *Config) { cfg.Deadline = 300 * time.Millisecond }
+
+// zeros is a body without end.
+type zeros struct{ n int64 }
+
+func (z *zeros) Read(p []byte) (int, error) {
+	if z.n >= 0 {
+		if z.n == 0 {
+			return 0, io.EOF
+		}
+		if int64(len(p)) > z.n {
+			p = p[:z.n]
+		}
+		z.n -= int64(len(p))
+	}
+	clear(p)
+	return len(p), nil
+}
+
+// bomb is a gzip file of n zero bytes, made as it is sent.
+func bomb(w io.Writer, n int64) {
+	z, _ := gzip.NewWriterLevel(w, gzip.BestSpeed)
+	_, _ = io.Copy(z, &zeros{n})
+	_ = z.Close()
+}
+
+// Whatever the server does, the exchange ends with an error that names the
+// limit and how to raise it, and costs little memory.
+func TestHostileServers(t *testing.T) {
+	small := func(cfg *Config) { cfg.MaxBytes, cfg.MaxDecoded = 1<<20, 2<<20 }
+	flat := make([]byte, 5<<20)
+	brBomb, zstdBomb := compress(t, "br", flat), compress(t, "zstd", flat)
+	flat = nil
+	encoded := func(coding string, body []byte) http.HandlerFunc {
+		return func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Content-Encoding", coding)
+			_, _ = w.Write(body)
+		}
+	}
+	for name, c := range map[string]struct {
+		handler http.HandlerFunc
+		config  func(*Config)
+		flag    string
+	}{
+		"gzip bomb": {func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Content-Encoding", "gzip")
+			bomb(w, 64<<20)
+		}, small, FlagMaxDecoded},
+		"br bomb":   {encoded("br", brBomb), small, FlagMaxDecoded},
+		"zstd bomb": {encoded("zstd", zstdBomb), small, FlagMaxDecoded},
+		"bomb in a bomb": {func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Content-Encoding", "gzip, gzip")
+			z := gzip.NewWriter(w)
+			bomb(z, 64<<20)
+			_ = z.Close()
+		}, small, FlagMaxDecoded},
+		"endless body": {func(w http.ResponseWriter, r *http.Request) { _, _ = io.Copy(w, &zeros{-1}) }, small, FlagMaxBytes},
+		"body too long": {func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Content-Length", "1048577")
+			_, _ = io.Copy(w, &zeros{1<<20 + 1})
+		}, small, FlagMaxBytes},
+		"body that is not decoded": {func(w http.ResponseWriter, r *http.Request) { _, _ = io.Copy(w, &zeros{1 << 20}) },
+			func(cfg *Config) { cfg.MaxDecoded = 1<<20 - 1 }, FlagMaxDecoded},
+		"header of 10 MB": {func(w http.ResponseWriter, r *http.Request) {
+			for i := range 1000 {
+				w.Header().Set(fmt.Sprint("X-", i), strings.Repeat("x", 10000))
+			}
+		}, nil, FlagMaxHeader},
+		"header without end": {func(w http.ResponseWriter, r *http.Request) {
+			conn, _, err := w.(http.Hijacker).Hijack()
+			if err != nil {
+				return
+			}
+			defer conn.Close()
+			_, err = fmt.Fprint(conn, "HTTP/1.1 200 OK\r\nX: ")
+			for err == nil {
+				_, err = conn.Write(make([]byte, 1000))
+			}
+		}, nil, FlagMaxHeader},
+		"redirects without end": {func(w http.ResponseWriter, r *http.Request) {
+			n := 0
+			fmt.Sscan(r.URL.Path[1:], &n)
+			http.Redirect(w, r, fmt.Sprint("/", n+1), 302)
+		}, nil, FlagMaxRedirects},
+		"stall before the answer": {func(w http.ResponseWriter, r *http.Request) { <-r.Context().Done() }, short, FlagTimeout},
+		"stall after the header": {func(w http.ResponseWriter, r *http.Request) {
+			w.WriteHeader(200)
+			_ = http.NewResponseController(w).Flush()
+			<-r.Context().Done()
+		}, short, FlagTimeout},
+		"stall in the body": {func(w http.ResponseWriter, r *http.Request) {
+			fmt.Fprint(w, rss)
+			_ = http.NewResponseController(w).Flush()
+			<-r.Context().Done()
+		}, short, FlagTimeout},
+		"trickle": {func(w http.ResponseWriter, r *http.Request) {
+			for r.Context().Err() == nil {
+				fmt.Fprint(w, " ")
+				_ = http.NewResponseController(w).Flush()
+				select {
+				case <-r.Context().Done():
+				case <-time.After(10 * time.Millisecond):
+				}
+			}
+		}, short, FlagTimeout},
+		"trickle over redirects": {func(w http.ResponseWriter, r *http.Request) {
+			n := 0
+			fmt.Sscan(r.URL.Path[1:], &n)
+			select {
+			case <-r.Context().Done():
+			case <-time.After(100 * time.Millisecond):
+			}
+			http.Redirect(w, r, fmt.Sprint("/", n+1), 302)
+		}, short, FlagTimeout},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := serve(t, c.handler)
+			cl := client(t)
+			if c.config != nil {
+				cl = client(t, c.config)
+			}
+			err := getErr(t, cl, s.URL)
+			if !strings.Contains(err.Error(), "--"+c.flag+" raises") || !strings.HasPrefix(err.Error(), s.URL) {
+				t.Errorf("the error is %v, and does not name --%s", err, c.flag)
+			}
+			var limit *LimitError
+			var network *NetError
+			if c.flag == FlagTimeout {
+				if !errors.As(err, &network) || !network.Timeout() {
+					t.Errorf("%v is a %T", err, err)
+				}
+			} else if !errors.As(err, &limit) || limit.Flag != c.flag {
+				t.Errorf("%v is a %T", err, err)
+			}
+			if !Remote(err) {
+				t.Error("not a remote failure")
+			}
+		})
+	}
+}
+
+// A bomb costs no more than the limit allows a body to cost, and the decoders'
+// windows.
+func TestBombMemory(t *testing.T) {
+	flat := make([]byte, 40<<20)
+	bombs := map[string][]byte{"br": compress(t, "br", flat), "zstd": compress(t, "zstd", flat), "gzip": compress(t, "gzip", flat)}
+	flat = nil
+	// A window of 2 GiB, announced by a frame of a few bytes.
+	bombs["zstd, huge window"] = []byte{0x28, 0xb5, 0x2f, 0xfd, 0x00, 0xa8, 0x03, 0x00, 0x00, 0x61}
+	for name, body := range bombs {
+		t.Run(name, func(t *testing.T) {
+			coding, _, _ := strings.Cut(name, ",")
+			s := serve(t, func(w http.ResponseWriter, r *http.Request) {
+				w.Header().Set("Content-Encoding", coding)
+				_, _ = w.Write(body)
+			})
+			c := client(t)
+			runtime.GC()
+			var before, after runtime.MemStats
+			runtime.ReadMemStats(&before)
+			err := getErr(t, c, s.URL)
+			runtime.ReadMemStats(&after)
+			if n := (after.TotalAlloc - before.TotalAlloc) >> 20; n > 64 {
+				t.Errorf("%d MiB were allocated for %v", n, err)
+			}
+		})
+	}
+}
+
+// Exactly the limit is allowed.
+func TestLimitsAreInclusive(t *testing.T) {
+	body := make([]byte, 100000)
+	for i := range body {
+		body[i] = byte(i * i >> 7)
+	}
+	for _, coding := range []string{"", "gzip", "br", "zstd"} {
+		wire := body
+		if coding != "" {
+			wire = compress(t, coding, body)
+		}
+		s := serve(t, func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Content-Encoding", coding)
+			_, _ = w.Write(wire)
+		})
+		c := client(t, func(cfg *Config) { cfg.MaxBytes, cfg.MaxDecoded = int64(len(wire)), int64(len(body)) })
+		if res := get(t, c, s.URL); len(res.Body) != len(body) {
+			t.Errorf("%q: %d bytes", coding, len(res.Body))
+		}
+		c = client(t, func(cfg *Config) { cfg.MaxBytes, cfg.MaxDecoded = int64(len(wire))-1, int64(len(body)) })
+		getErr(t, c, s.URL)
+		c = client(t, func(cfg *Config) { cfg.MaxBytes, cfg.MaxDecoded = int64(len(wire)), int64(len(body))-1 })
+		getErr(t, c, s.URL)
+	}
+}
+
+// Many bodies over a megabyte take turns, and none fails for it.
+func TestBigBodiesTakeTurns(t *testing.T) {
+	s := serve(t, func(w http.ResponseWriter, r *http.Request) { _, _ = io.Copy(w, &zeros{3 << 20}) })
+	c := client(t, func(cfg *Config) { cfg.PerHost = 100 })
+	errs := make(chan error)
+	for range 12 {
+		go func() {
+			res, err := c.Get(t.Context(), &Request{URL: s.URL})
+			if err == nil && len(res.Body) != 3<<20 {
+				err = fmt.Errorf("%d bytes", len(res.Body))
+			}
+			errs <- err
+		}()
+	}
+	for range 12 {
+		if err := <-errs; err != nil {
+			t.Error(err)
+		}
+	}
+	if len(c.big) != 0 {
+		t.Errorf("%d places are still taken", len(c.big))
+	}
+}
+
+func TestRedirectLoop(t *testing.T) {
+	var n atomic.Int32
+	s := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		n.Add(1)
+		http.Redirect(w, r, map[string]string{"/": "/a", "/a": "/b", "/b": "/a"}[r.URL.Path], 301)
+	})
+	var e *RedirectError
+	if err := getErr(t, client(t), s.URL+"/"); !errors.As(err, &e) || !strings.Contains(err.Error(), "circle") || n.Load() != 3 {
+		t.Errorf("after %d requests: %v", n.Load(), err)
+	}
+}
+
+// Waiting for the host does not count against the deadline.
+func TestDeadlineIsOfTheExchange(t *testing.T) {
+	s := serve(t, func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, rss) })
+	const deadline = time.Second
+	waited := false
+	c := client(t, func(cfg *Config) {
+		cfg.Deadline, cfg.Gap = deadline, time.Hour
+		cfg.Sleep = func(ctx context.Context, _ time.Duration) error {
+			waited = true
+			return sleep(ctx, deadline+deadline/10)
+		}
+	})
+	get(t, c, s.URL)
+	get(t, c, s.URL)
+	if !waited {
+		t.Error("nothing was waited for")
+	}
+}
+
+func TestPrivateAddresses(t *testing.T) {
+	allow := []netip.Prefix{netip.MustParsePrefix("127.1.0.0/16"), netip.MustParsePrefix("203.0.113.7/32")}
+	for addr, want := range map[string]bool{
+		"8.8.8.8": false, "1.1.1.1": false, "172.15.0.1": false, "172.32.0.1": false, "100.63.0.1": false, "100.128.0.1": false,
+		"2606:4700::1111": false, "2a00::1": false, "64:ff9b::808:808": false, "::ffff:8.8.8.8": false, "2002:808:808::1": false,
+		"0.0.0.0": true, "0.1.2.3": true, "10.0.0.1": true, "127.0.0.1": true, "127.255.0.1": true, "169.254.169.254": true,
+		"172.16.0.1": true, "172.31.255.255": true, "192.168.1.1": true, "100.64.0.1": true, "100.127.255.255": true,
+		"224.0.0.1": true, "239.1.1.1": true, "255.255.255.255": true, "240.0.0.1": true, "198.18.0.1": true, "192.0.0.1": true,
+		"::": true, "::1": true, "fe80::1": true, "fe80::1%eth0": true, "fc00::1": true, "fd12::1": true, "ff02::1": true, "fec0::1": true,
+		"::ffff:127.0.0.1": true, "::ffff:10.0.0.1": true, "::127.0.0.1": true,
+		"64:ff9b::7f00:1": true, "64:ff9b::a00:1": true, "64:ff9b:1::1": true, "2002:7f00:1::": true, "2002:a00:1::1": true,
+		"127.1.2.3": false, "::ffff:127.1.2.3": false, "64:ff9b::7f01:203": false, "203.0.113.7": false, "203.0.113.8": true,
+	} {
+		if got := private(netip.MustParseAddr(addr), allow); got != want {
+			t.Errorf("%s: private %v, want %v", addr, got, want)
+		}
+	}
+}
+
+// A public server cannot send us into the private network, by address or by
+// name; a private one, which the user chose, can lead to another.
+func TestPrivateRedirects(t *testing.T) {
+	var asked atomic.Int32
+	follow := func(w http.ResponseWriter, r *http.Request) {
+		if to := r.URL.Query().Get("to"); to != "" {
+			http.Redirect(w, r, to, 302)
+			return
+		}
+		fmt.Fprint(w, rss)
+	}
+	private1 := serveOn(t, "127.0.0.1", func(w http.ResponseWriter, r *http.Request) { asked.Add(1); follow(w, r) })
+	private2 := serveOn(t, "127.0.0.3", func(w http.ResponseWriter, r *http.Request) { asked.Add(1); follow(w, r) })
+	public1 := serveOn(t, "127.0.0.2", follow)
+	public2 := serveOn(t, "127.0.0.4", follow)
+	names := map[string]string{"rebound.example.": "127.0.0.1", "fine.example.": "127.0.0.4"}
+	c := client(t, func(cfg *Config) {
+		cfg.AllowPrivate = []netip.Prefix{netip.MustParsePrefix("127.0.0.2/32"), netip.MustParsePrefix("127.0.0.4/32")}
+		cfg.Resolver = resolver(t, names)
+	})
+	to := func(chain ...string) string {
+		out := chain[len(chain)-1]
+		for i := len(chain) - 2; i >= 0; i-- {
+			out = chain[i] + "/?to=" + url.QueryEscape(out)
+		}
+		return out
+	}
+	port := func(s string) string { _, p, _ := net.SplitHostPort(strings.TrimPrefix(s, "http://")); return p }
+	for _, v := range []struct {
+		what string
+		url  string
+		ok   bool
+		priv int32 // requests that reach private servers
+	}{
+		{"private", to(private1.URL), true, 1},
+		{"public", to(public1.URL), true, 0},
+		{"private, by name", "http://rebound.example:" + port(private1.URL), true, 1},
+		{"public to public", to(public1.URL, public2.URL), true, 0},
+		{"public to public, by name", to(public1.URL, "http://fine.example:"+port(public2.URL)), true, 0},
+		{"private to private", to(private1.URL, private2.URL), true, 2},
+		{"private to itself", to(private1.URL, private1.URL+"/2"), true, 2},
+		{"private to public", to(private1.URL, public1.URL), true, 1},
+		{"public to private", to(public1.URL, private1.URL), false, 0},
+		{"public to public to private", to(public1.URL, public2.URL, private1.URL), false, 0},
+		{"private to public to private", to(private1.URL, public1.URL, private2.URL), false, 1},
+		{"public to private, by name", to(public1.URL, "http://rebound.example:"+port(private1.URL)), false, 0},
+		{"public to localhost", to(public1.URL, "http://localhost:"+port(private1.URL)), false, 0},
+		{"public to 0", to(public1.URL, "http://0.0.0.0:"+port(private1.URL)), false, 0},
+		{"public to mapped", to(public1.URL, "http://[::ffff:127.0.0.1]:"+port(private1.URL)), false, 0},
+	} {
+		// Twice: connections to private servers that are kept open for the
+		// feeds that may use them must not serve a redirect.
+		for range 2 {
+			asked.Store(0)
+			_, err := c.Get(t.Context(), &Request{URL: v.url})
+			var e *PrivateError
+			if v.ok && err != nil || !v.ok && !errors.As(err, &e) {
+				t.Errorf("%s: %v", v.what, err)
+			}
+			if asked.Load() != v.priv {
+				t.Errorf("%s: private servers got %d requests, want %d", v.what, asked.Load(), v.priv)
+			}
+		}
+	}
+}
+
+// The hook for connections is no way around.
+func TestPrivateDialHook(t *testing.T) {
+	s := serveOn(t, "127.0.0.1", func(w http.ResponseWriter, r *http.Request) { t.Error("it was asked") })
+	public := serveOn(t, "127.0.0.2", func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "http://inside.example/", 302) })
+	c := client(t, func(cfg *Config) {
+		cfg.AllowPrivate = []netip.Prefix{netip.MustParsePrefix("127.0.0.2/32")}
+		cfg.Dial = func(ctx context.Context, network, addr string) (net.Conn, error) {
+			if strings.HasPrefix(addr, "inside.example:") {
+				addr = strings.TrimPrefix(s.URL, "http://")
+			}
+			return new(net.Dialer).DialContext(ctx, network, addr)
+		}
+	})
+	var e *PrivateError
+	if err := getErr(t, c, public.URL); !errors.As(err, &e) || e.Addr != netip.MustParseAddr("127.0.0.1") {
+		t.Errorf("%v", err)
+	}
+}
+
+// resolver answers for names (with a final dot): an address, or "" for a
+// failure of the name server. Others do not exist.
+func resolver(t *testing.T, names map[string]string) *net.Resolver {
+	t.Helper()
+	conn, err := net.ListenPacket("udp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { conn.Close() })
+	go func() {
+		buf := make([]byte, 1500)
+		for {
+			n, from, err := conn.ReadFrom(buf)
+			if err != nil {
+				return
+			}
+			var m dnsmessage.Message
+			if m.Unpack(buf[:n]) != nil || len(m.Questions) != 1 {
+				continue
+			}
+			m.Response, m.RecursionAvailable, m.Additionals = true, true, nil
+			q := m.Questions[0]
+			switch addr, ok := names[q.Name.String()]; {
+			case !ok:
+				m.RCode = dnsmessage.RCodeNameError
+			case addr == "":
+				m.RCode = dnsmessage.RCodeServerFailure
+			case q.Type == dnsmessage.TypeA:
+				m.Answers = []dnsmessage.Resource{{
+					Header: dnsmessage.ResourceHeader{Name: q.Name, Class: q.Class, Type: q.Type, TTL: 1},
+					Body:   &dnsmessage.AResource{A: netip.MustParseAddr(addr).As4()},
+				}}
+			}
+			if b, err := m.Pack(); err == nil {
+				_, _ = conn.WriteTo(b, from)
+			}
+		}
+	}()
+	return &net.Resolver{PreferGo: true, Dial: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, "udp", conn.LocalAddr().String())
+	}}
+}
+
+func TestDNSErrors(t *testing.T) {
+	c := client(t, func(cfg *Config) { cfg.Resolver = resolver(t, map[string]string{"broken.example.": ""}) })
+	var e *NetError
+	if err := getErr(t, c, "http://missing.example./"); !errors.As(err, &e) || e.Kind != KindDNS || e.Offline ||
+		!strings.Contains(err.Error(), `no host "missing.example."`) {
+		t.Errorf("%v (%+v)", err, e)
+	}
+	if err := getErr(t, c, "http://broken.example./"); !errors.As(err, &e) || e.Kind != KindDNS || !e.Offline {
+		t.Errorf("%v (%+v)", err, e)
+	}
+}
+
+func TestFile(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "a feed%.xml")
+	write(t, dir, "a feed%.xml", rss)
+	c := client(t, func(cfg *Config) { cfg.MaxBytes = 1000 })
+	u := (&url.URL{Scheme: "file", Path: path}).String()
+	res := get(t, c, u)
+	if string(res.Body) != rss || res.Status != 200 || res.FinalURL != u || res.ETag == "" {
+		t.Errorf("%+v", res)
+	}
+	get(t, c, "FILE://localhost"+strings.TrimPrefix(u, "file://"))
+	r := &Request{URL: u, ETag: res.ETag}
+	if res, err := c.Get(t.Context(), r); err != nil || !res.NotModified || res.ETag != r.ETag || len(res.Body) != 0 {
+		t.Errorf("unchanged: %+v, %v", res, err)
+	}
+	// The size or the time changed.
+	write(t, dir, "a feed%.xml", rss+"\n")
+	if res, err := c.Get(t.Context(), r); err != nil || res.NotModified {
+		t.Errorf("longer: %+v, %v", res, err)
+	}
+	write(t, dir, "a feed%.xml", rss)
+	if err := os.Chtimes(path, time.Now(), time.Now().Add(time.Second)); err != nil {
+		t.Fatal(err)
+	}
+	if res, err := c.Get(t.Context(), r); err != nil || res.NotModified {
+		t.Errorf("newer: %+v, %v", res, err)
+	}
+	write(t, dir, "long", strings.Repeat("x", 1001))
+	for _, bad := range []string{"file:", "file://host/x", "file:relative", "file:///%zz", "file:///%00", "file://" + dir, "file:///dev/zero", "file://" + dir + "/missing", "file://" + dir + "/long"} {
+		if err := getErr(t, c, bad); !strings.Contains(err.Error(), "file:") {
+			t.Errorf("%s: %v", bad, err)
+		}
+	}
+}
+
+func TestExec(t *testing.T) {
+	c := client(t, func(cfg *Config) { cfg.MaxBytes, cfg.Deadline = 10000, time.Minute })
+	run := func(c *Client, command string) (*Response, error) {
+		return c.Get(t.Context(), &Request{URL: "exec:" + command, AllowExec: true})
+	}
+	if res, err := run(c, `printf '%s' "<rss?a=b#c>" | cat`); err != nil || string(res.Body) != "<rss?a=b#c>" || res.Status != 200 {
+		t.Errorf("%+v, %v", res, err)
+	}
+	var e *URLError
+	if _, err := c.Get(t.Context(), &Request{URL: "exec:echo"}); !errors.As(err, &e) {
+		t.Errorf("run without permission: %v", err)
+	}
+	if _, err := run(c, "  "); !errors.As(err, &e) {
+		t.Errorf("no command: %v", err)
+	}
+	var ce *CommandError
+	if _, err := run(c, `echo out; printf 'bad\033[m\nthing\n' >&2; exit 3`); !errors.As(err, &ce) ||
+		!strings.HasSuffix(err.Error(), "exit status 3: bad [m thing") || !Remote(err) {
+		t.Errorf("%v", err)
+	}
+	var limit *LimitError
+	if _, err := run(c, "while :; do echo xxxxxxxxxxxxxxxxxxxxx; done"); !errors.As(err, &limit) || limit.Flag != FlagMaxBytes {
+		t.Errorf("%v", err)
+	}
+	// What runs in the background does not hold us up, and ends.
+	dir := t.TempDir()
+	if res, err := run(c, "echo doc; (sleep 600 & echo $! >"+dir+"/pid)"); err != nil || string(res.Body) != "doc\n" {
+		t.Errorf("%+v, %v", res, err)
+	}
+	waitDead(t, dir+"/pid")
+}
+
+// At the deadline the command ends, and its children do.
+func TestExecDeadline(t *testing.T) {
+	dir := t.TempDir()
+	c := client(t, short)
+	_, err := c.Filter(t.Context(), "sleep 600 & echo $! >"+dir+"/pid; wait", []byte(rss))
+	var e *NetError
+	if !errors.As(err, &e) || !e.Timeout() {
+		t.Errorf("%v", err)
+	}
+	waitDead(t, dir+"/pid")
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := c.Filter(ctx, "sleep 600", nil); !errors.Is(err, context.Canceled) || Remote(err) {
+		t.Errorf("%v", err)
+	}
+}
+
+// waitDead waits until the process whose id is in a file is no more.
+func waitDead(t *testing.T, file string) {
+	t.Helper()
+	b, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pid := 0
+	fmt.Sscan(string(b), &pid)
+	if pid == 0 {
+		t.Fatalf("no process in %q", b)
+	}
+	for deadline := time.Now().Add(30 * time.Second); alive(pid); runtime.Gosched() {
+		if time.Now().After(deadline) {
+			t.Fatalf("process %d still runs", pid)
+		}
+	}
+}
+
+func TestFilter(t *testing.T) {
+	c := client(t)
+	out, err := c.Filter(t.Context(), "tr a-z A-Z", []byte("<rss>"))
+	if err != nil || string(out) != "<RSS>" {
+		t.Errorf("%q, %v", out, err)
+	}
+	// A filter need not read it all.
+	out, err = c.Filter(t.Context(), "head -c 3", make([]byte, 10<<20))
+	if err != nil || len(out) != 3 {
+		t.Errorf("%q, %v", out, err)
+	}
+	var e *CommandError
+	if _, err := c.Filter(t.Context(), "no-such-command-here", nil); !errors.As(err, &e) || e.What != "filter" {
+		t.Errorf("%v", err)
+	}
+}
+
+func TestTrusted(t *testing.T) {
+	dir := t.TempDir()
+	leaf := filepath.Join(dir, "src", "f", "etc", "fetch", "filter")
+	write(t, filepath.Dir(leaf), "filter", "cat\n")
+	if err := os.Chmod(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	check := func(ok bool, what string) {
+		t.Helper()
+		if err := Trusted(dir, leaf); (err == nil) != ok {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	check(true, "all mine")
+	for p := leaf; len(p) >= len(dir); p = filepath.Dir(p) {
+		fi, err := os.Stat(p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, bit := range []os.FileMode{0o020, 0o002} {
+			if err := os.Chmod(p, fi.Mode().Perm()|bit); err != nil {
+				t.Fatal(err)
+			}
+			check(false, fmt.Sprintf("%s with %o", p, bit))
+		}
+		if err := os.Chmod(p, fi.Mode().Perm()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	check(true, "all mine again")
+	if err := Trusted(dir, dir); err != nil {
+		t.Error(err)
+	}
+	if Trusted(dir, filepath.Dir(dir)) == nil || Trusted(dir, leaf+"/missing") == nil || Trusted(filepath.Join(dir, "src"), dir+"/other") == nil {
+		t.Error("what is not there, or not below, is trusted")
+	}
+	if os.Geteuid() == 0 {
+		if err := os.Lchown(filepath.Dir(leaf), 12345, -1); err != nil {
+			t.Fatal(err)
+		}
+		check(false, "another user's")
+	}
+}

@@ -1,0 +1,157 @@
+package fetch
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// sendable tells whether v can be the value of a header field: any bytes but
+// control characters other than tab.
+func sendable(v string) bool {
+	for i := range len(v) {
+		if c := v[i]; c < ' ' && c != '\t' || c == 0x7f {
+			return false
+		}
+	}
+	return true
+}
+
+// validator gives v if it can be kept and sent back, else nothing.
+func validator(v string) string {
+	if len(v) > maxValue || !sendable(v) {
+		return ""
+	}
+	return v
+}
+
+// seconds parses a count of seconds as HTTP has it. Counts that no
+// time.Duration could hold give the longest that one can.
+func seconds(s string) (time.Duration, bool) {
+	s = strings.TrimSpace(s)
+	if s == "" || strings.Trim(s, "0123456789") != "" {
+		return 0, false
+	}
+	const most = 1<<63 - 1
+	n, err := strconv.ParseInt(s, 10, 64)
+	if err != nil || n > most/int64(time.Second) {
+		return most, true
+	}
+	return time.Duration(n) * time.Second, true
+}
+
+// serverNow is the Date of an answer: dates in its header are compared to
+// that, since the server's clock may be far from ours.
+func serverNow(h http.Header, now time.Time) time.Time {
+	if t, err := http.ParseTime(h.Get("Date")); err == nil {
+		return t
+	}
+	return now
+}
+
+// RetryAfter gives how long h says to wait from now on, which is when the
+// answer came: between 0 (it does not say, or nonsense) and [MaxRetryAfter].
+// The header is a number of seconds or an HTTP date.
+func RetryAfter(h http.Header, now time.Time) time.Duration {
+	v := h.Get("Retry-After")
+	if d, ok := seconds(v); ok {
+		return min(d, MaxRetryAfter)
+	}
+	t, err := http.ParseTime(strings.TrimSpace(v))
+	if err != nil {
+		return 0
+	}
+	return min(max(t.Sub(serverNow(h, now)), 0), MaxRetryAfter)
+}
+
+// MaxAge gives the max-age directive of h's Cache-Control, and false when
+// there is none or it makes no sense. no-cache and no-store count as an age
+// of 0, whatever else stands there.
+func MaxAge(h http.Header) (time.Duration, bool) {
+	var age time.Duration
+	found := false
+	for _, line := range h.Values("Cache-Control") {
+		for d := range strings.SplitSeq(line, ",") {
+			name, value, _ := strings.Cut(d, "=")
+			switch strings.ToLower(strings.TrimSpace(name)) {
+			case "no-cache":
+				// With field names it is about these fields only.
+				if strings.TrimSpace(value) == "" {
+					return 0, true
+				}
+			case "no-store":
+				return 0, true
+			case "max-age":
+				if n, ok := seconds(strings.Trim(strings.TrimSpace(value), `"`)); ok && !found {
+					age, found = n, true
+				}
+			}
+		}
+	}
+	return age, found
+}
+
+// expiresIn gives the time between Date and Expires, 0 when there is none, or
+// it is past or nonsense.
+func expiresIn(h http.Header, now time.Time) time.Duration {
+	t, err := http.ParseTime(strings.TrimSpace(h.Get("Expires")))
+	if err != nil {
+		return 0
+	}
+	return max(t.Sub(serverNow(h, now)), 0)
+}
+
+// age gives the time that an answer has spent in caches.
+func age(h http.Header) time.Duration {
+	d, _ := seconds(h.Get("Age"))
+	return d
+}
+
+// headerName is the error for a header field that users cannot set: one that
+// is misspelt, or that the exchange needs for itself.
+func headerName(name string) error {
+	if name == "" || strings.Trim(strings.ToLower(name), "abcdefghijklmnopqrstuvwxyz0123456789!#$%&'*+-.^_`|~") != "" {
+		return fmt.Errorf("%q is no name of a header", name)
+	}
+	switch http.CanonicalHeaderKey(name) {
+	case "Accept-Encoding", "Connection", "Content-Length", "Expect", "Host", "If-Match", "If-Modified-Since",
+		"If-None-Match", "If-Range", "If-Unmodified-Since", "Keep-Alive", "Proxy-Authorization", "Proxy-Connection",
+		"Range", "Te", "Trailer", "Transfer-Encoding", "Upgrade":
+		return fmt.Errorf("%s cannot be set", name)
+	}
+	return nil
+}
+
+// ParseHeaders reads the lines of a headers file: "Name: value" each; empty
+// lines and those that begin with # are skipped. Lines that cannot be used
+// (fields of the protocol itself, such as Host and Accept-Encoding, among
+// them) are left out and named in the joined error, by line and name, not by
+// value: that may be secret.
+func ParseHeaders(text string) (http.Header, error) {
+	h := http.Header{}
+	var errs []error
+	n := 0
+	for line := range strings.SplitSeq(text, "\n") {
+		n++
+		line = strings.TrimSuffix(line, "\r")
+		if trimmed := strings.TrimSpace(line); trimmed == "" || trimmed[0] == '#' {
+			continue
+		}
+		name, value, ok := strings.Cut(line, ":")
+		value = strings.Trim(value, " \t")
+		switch err := headerName(name); {
+		case !ok:
+			errs = append(errs, fmt.Errorf("line %d: not of the form \"Name: value\"", n))
+		case err != nil:
+			errs = append(errs, fmt.Errorf("line %d: %w", n, err))
+		case !sendable(value):
+			errs = append(errs, fmt.Errorf("line %d: the value of %s has control characters", n, name))
+		default:
+			h.Add(name, value)
+		}
+	}
+	return h, errors.Join(errs...)
+}

@@ -1,0 +1,224 @@
+package fetch
+
+import (
+	"net/http"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+)
+
+var noon = mustTime("2026-03-02T12:00:00Z") // a Monday
+
+func header(pairs ...string) http.Header {
+	h := http.Header{}
+	for i := 0; i < len(pairs); i += 2 {
+		h.Add(pairs[i], pairs[i+1])
+	}
+	return h
+}
+
+func at(d time.Duration) string { return noon.Add(d).Format(http.TimeFormat) }
+
+func TestRetryAfter(t *testing.T) {
+	for _, c := range []struct {
+		h    http.Header
+		want time.Duration
+	}{
+		{header(), 0},
+		{header("Retry-After", "120"), 2 * time.Minute},
+		{header("Retry-After", " 120 "), 2 * time.Minute},
+		{header("Retry-After", "0"), 0},
+		{header("Retry-After", "-1"), 0},
+		{header("Retry-After", "+1"), 0},
+		{header("Retry-After", "1.5"), 0},
+		{header("Retry-After", "1e9"), 0},
+		{header("Retry-After", "soon"), 0},
+		{header("Retry-After", strings.Repeat("9", 100)), MaxRetryAfter},
+		{header("Retry-After", at(time.Hour)), time.Hour},
+		{header("Retry-After", noon.Add(time.Hour).Format(time.RFC850)), time.Hour},
+		{header("Retry-After", noon.Add(time.Hour).Format(time.ANSIC)), time.Hour},
+		{header("Retry-After", at(-time.Hour)), 0},
+		{header("Retry-After", at(1000*24*time.Hour)), MaxRetryAfter},
+		// The server's clock is a day ahead.
+		{header("Retry-After", at(25*time.Hour), "Date", at(24*time.Hour)), time.Hour},
+		{header("Retry-After", at(time.Hour), "Date", "garbage"), time.Hour},
+	} {
+		if got := RetryAfter(c.h, noon); got != c.want {
+			t.Errorf("%q: %v, want %v", c.h, got, c.want)
+		}
+	}
+}
+
+func TestMaxAge(t *testing.T) {
+	for _, c := range []struct {
+		h    http.Header
+		want time.Duration
+		ok   bool
+	}{
+		{header(), 0, false},
+		{header("Cache-Control", "max-age=3600"), time.Hour, true},
+		{header("Cache-Control", `public, MAX-AGE = "3600" , must-revalidate`), time.Hour, true},
+		{header("Cache-Control", "max-age=0"), 0, true},
+		{header("Cache-Control", "s-maxage=3600"), 0, false},
+		{header("Cache-Control", "max-age=3600, no-cache"), 0, true},
+		{header("Cache-Control", "no-store, max-age=3600"), 0, true},
+		{header("Cache-Control", `no-cache="set-cookie", max-age=60`), time.Minute, true},
+		{header("Cache-Control", "max-age=60, max-age=3600"), time.Minute, true},
+		{header("Cache-Control", "public", "Cache-Control", "max-age=60"), time.Minute, true},
+		{header("Cache-Control", "max-age=-1"), 0, false},
+		{header("Cache-Control", "max-age=abc"), 0, false},
+		{header("Cache-Control", "max-age"), 0, false},
+		{header("Cache-Control", ",,=,"), 0, false},
+		{header("Cache-Control", "max-age="+strings.Repeat("9", 50)), 1<<63 - 1, true},
+	} {
+		if got, ok := MaxAge(c.h); got != c.want || ok != c.ok {
+			t.Errorf("%q: %v, %v; want %v, %v", c.h, got, ok, c.want, c.ok)
+		}
+	}
+}
+
+func TestExpires(t *testing.T) {
+	for _, c := range []struct {
+		h    http.Header
+		want time.Duration
+	}{
+		{header(), 0},
+		{header("Expires", "0"), 0},
+		{header("Expires", "-1"), 0},
+		{header("Expires", "never"), 0},
+		{header("Expires", at(time.Hour)), time.Hour},
+		{header("Expires", at(-time.Hour)), 0},
+		{header("Expires", at(25*time.Hour), "Date", at(24*time.Hour)), time.Hour},
+	} {
+		if got := expiresIn(c.h, noon); got != c.want {
+			t.Errorf("%q: %v, want %v", c.h, got, c.want)
+		}
+	}
+}
+
+func TestParseHeaders(t *testing.T) {
+	h, err := ParseHeaders("# mine\n\nAuthorization: Bearer a:b=\r\nx-token:one\nX-Token: \t two \nAccept: text/xml\n")
+	want := http.Header{"Authorization": {"Bearer a:b="}, "X-Token": {"one", "two"}, "Accept": {"text/xml"}}
+	if err != nil || !reflect.DeepEqual(h, want) {
+		t.Errorf("%q, %v", h, err)
+	}
+	h, err = ParseHeaders("nonsense secret\nHost: secret\n: secret\nA b: secret\nX: a\x01secret\nAccept-Encoding: secret\nOK: 1\nCookie : secret")
+	if len(h) != 1 || h.Get("Ok") != "1" {
+		t.Errorf("%q", h)
+	}
+	if err == nil || strings.Contains(err.Error(), "secret") {
+		t.Fatalf("the error shows a value: %v", err)
+	}
+	for _, line := range []string{"line 1:", "line 2:", "line 3:", "line 4:", "line 5:", "line 6:", "line 8:"} {
+		if !strings.Contains(err.Error(), line) {
+			t.Errorf("no %q in %v", line, err)
+		}
+	}
+}
+
+func TestParseInterval(t *testing.T) {
+	for v, want := range map[string]time.Duration{
+		"60": time.Minute, "30m": 30 * time.Minute, "2h": 2 * time.Hour, "1d": 24 * time.Hour, "1w": 7 * 24 * time.Hour,
+		"1d12h": 36 * time.Hour, "1h30m10s": time.Hour + 30*time.Minute + 10*time.Second, " 5s ": 5 * time.Second, "3650d": 3650 * 24 * time.Hour,
+	} {
+		if got, err := ParseInterval(v); got != want || err != nil {
+			t.Errorf("%q: %v, %v", v, got, err)
+		}
+	}
+	for _, v := range []string{"", " ", "0", "0s", "-5m", "5x", "1h5", "h", "1.5h", "999999999w", "9999999999999999999", "1 h", "m5", "3651d"} {
+		if got, err := ParseInterval(v); err == nil {
+			t.Errorf("%q: %v", v, got)
+		}
+	}
+	for _, d := range []time.Duration{time.Second, time.Minute, time.Hour, 24 * time.Hour, 90 * time.Minute, time.Hour + time.Second} {
+		if got, err := ParseInterval(duration(d)); got != d || err != nil {
+			t.Errorf("%v is written %q and read as %v, %v", d, duration(d), got, err)
+		}
+	}
+}
+
+func TestOneLine(t *testing.T) {
+	for in, want := range map[string]string{
+		"plain": "plain", "a\nb\tc\r\n": "a b c", "\x1b[31mred\x1b[m": "[31mred [m", "a\u009bb\u202ec\u2066d\u2028e\x7ff\x00": "a b c d e f",
+		"\xff\xfe": "\ufffd", "": "", " \n ": "", "ü — 日本": "ü — 日本",
+	} {
+		if got := OneLine(in); got != want {
+			t.Errorf("%q: %q, want %q", in, got, want)
+		}
+	}
+	if n := len(OneLine(strings.Repeat("日", 10000))); n > 1000 || n < 990 {
+		t.Errorf("%d bytes", n)
+	}
+}
+
+// Seeds are part of the tests: without them fuzzing starts from nothing.
+func TestFuzzSeeds(t *testing.T) {
+	for _, name := range []string{"FuzzHeaders", "FuzzHeaderLines"} {
+		seeds, _ := filepath.Glob(filepath.Join("testdata", "fuzz", name, "*"))
+		if len(seeds) < 3 {
+			t.Errorf("%s has %d seeds in testdata/fuzz", name, len(seeds))
+		}
+		for _, s := range seeds {
+			if b, err := os.ReadFile(s); err != nil || !strings.HasPrefix(string(b), "go test fuzz v1\n") {
+				t.Errorf("%s is no seed: %v", s, err)
+			}
+		}
+	}
+}
+
+// Whatever a server's header says, waiting times stay within their bounds, and
+// the schedule is in the future and not too far.
+func FuzzHeaders(f *testing.F) {
+	f.Fuzz(func(t *testing.T, retry, cache, expires, date, age string) {
+		h := http.Header{"Retry-After": {retry}, "Cache-Control": {cache}, "Expires": {expires}, "Date": {date}, "Age": {age}}
+		if d := RetryAfter(h, noon); d < 0 || d > MaxRetryAfter {
+			t.Errorf("Retry-After %q: %v", retry, d)
+		}
+		if d, _ := MaxAge(h); d < 0 {
+			t.Errorf("Cache-Control %q: %v", cache, d)
+		}
+		if d := expiresIn(h, noon); d < 0 {
+			t.Errorf("Expires %q: %v", expires, d)
+		}
+		s, err := LoadState(filepath.Join(t.TempDir(), "missing"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.NotModified(noon, &Response{Status: 304, Header: h, Received: noon})
+		if d := s.Next().Sub(noon); d < DefaultInterval || d > MaxDelay {
+			t.Errorf("next is in %v", d)
+		}
+		s.Failed(noon, &StatusError{Status: 503, RetryAfter: RetryAfter(h, noon)})
+		if d := s.Next().Sub(noon); d < DefaultInterval || d > MaxRetryAfter {
+			t.Errorf("next is in %v", d)
+		}
+	})
+}
+
+// Whatever stands in a headers file, what comes of it can be sent.
+func FuzzHeaderLines(f *testing.F) {
+	f.Fuzz(func(t *testing.T, text string) {
+		h, err := ParseHeaders(text)
+		lines := 0
+		for name, values := range h {
+			if headerName(name) != nil || http.CanonicalHeaderKey(name) != name {
+				t.Errorf("the name %q", name)
+			}
+			for _, v := range values {
+				lines++
+				if !sendable(v) || strings.TrimSpace(v) != v && strings.Trim(v, " \t") != v {
+					t.Errorf("the value %q", v)
+				}
+			}
+		}
+		if err == nil {
+			return
+		}
+		if n := strings.Count(err.Error(), "\n") + 1; lines+n > strings.Count(text, "\n")+1 {
+			t.Errorf("%d lines and %d errors of %q", lines, n, text)
+		}
+	})
+}

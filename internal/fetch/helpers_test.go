@@ -1,0 +1,167 @@
+package fetch
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/andybalholm/brotli"
+	"github.com/klauspost/compress/zstd"
+)
+
+const rss = `<?xml version="1.0"?><rss version="2.0"><channel><title>T</title></channel></rss>`
+
+// clock is a clock that only sleeping moves.
+type clock struct {
+	mu sync.Mutex
+	t  time.Time
+}
+
+// newClock starts on a Monday at noon.
+func newClock() *clock { return &clock{t: time.Date(2026, 3, 2, 12, 0, 0, 0, time.UTC)} }
+
+func (c *clock) Now() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.t
+}
+
+func (c *clock) add(d time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.t = c.t.Add(d)
+}
+
+func (c *clock) Sleep(ctx context.Context, d time.Duration) error {
+	c.add(d)
+	return ctx.Err()
+}
+
+// serveOn starts a server on an address of the loopback network; some systems
+// have the first only.
+func serveOn(t testing.TB, ip string, h http.HandlerFunc) *httptest.Server {
+	t.Helper()
+	l, err := net.Listen("tcp", ip+":0")
+	if err != nil {
+		if ip == "127.0.0.1" {
+			t.Fatal(err)
+		}
+		t.Skipf("this system has no address %s: %v", ip, err)
+	}
+	s := httptest.NewUnstartedServer(h)
+	_ = s.Listener.Close()
+	s.Listener = l
+	s.Start()
+	t.Cleanup(s.Close)
+	return s
+}
+
+func serve(t testing.TB, h http.HandlerFunc) *httptest.Server {
+	t.Helper()
+	return serveOn(t, "127.0.0.1", h)
+}
+
+// client returns a client for which the whole loopback network is public.
+func client(t testing.TB, change ...func(*Config)) *Client {
+	t.Helper()
+	cfg := Config{AllowPrivate: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}
+	for _, f := range change {
+		f(&cfg)
+	}
+	c := NewClient(cfg)
+	t.Cleanup(c.Close)
+	return c
+}
+
+func get(t testing.TB, c *Client, url string) *Response {
+	t.Helper()
+	res, err := c.Get(t.Context(), &Request{URL: url})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return res
+}
+
+func getErr(t testing.TB, c *Client, url string) error {
+	t.Helper()
+	res, err := c.Get(t.Context(), &Request{URL: url})
+	if err == nil {
+		t.Fatalf("no error, but %d with %d bytes", res.Status, len(res.Body))
+	}
+	return err
+}
+
+func write(t testing.TB, dir, name, value string) {
+	t.Helper()
+	if err := os.MkdirAll(dir, 0o777); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, name), []byte(value), 0o666); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// value reads a state file, "-" when there is none.
+func value(t testing.TB, dir, name string) string {
+	t.Helper()
+	b, err := os.ReadFile(filepath.Join(dir, name))
+	if os.IsNotExist(err) {
+		return "-"
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
+
+func compress(t testing.TB, coding string, b []byte) []byte {
+	t.Helper()
+	var buf bytes.Buffer
+	var w interface {
+		Write([]byte) (int, error)
+		Close() error
+	}
+	switch coding {
+	case "gzip":
+		z, err := gzip.NewWriterLevel(&buf, gzip.BestSpeed)
+		if err != nil {
+			t.Fatal(err)
+		}
+		w = z
+	case "br":
+		w = brotli.NewWriterLevel(&buf, 2)
+	case "zstd":
+		z, err := zstd.NewWriter(&buf, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderConcurrency(1))
+		if err != nil {
+			t.Fatal(err)
+		}
+		w = z
+	default:
+		t.Fatal("unknown coding ", coding)
+	}
+	if _, err := w.Write(b); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return buf.Bytes()
+}
+
+func mustTime(s string) time.Time {
+	t, err := time.Parse(time.RFC3339, s)
+	if err != nil {
+		panic(fmt.Sprint(s, ": ", err))
+	}
+	return t
+}

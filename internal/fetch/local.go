@@ -1,0 +1,234 @@
+package fetch
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net/http"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// getFile reads a document from a file; rest is what follows "file:". The
+// validator is made of what changes when a file does.
+func (c *Client) getFile(r *Request, rest string) (*Response, error) {
+	path, err := filePath(rest)
+	if err != nil {
+		return nil, &URLError{URL: r.URL, Reason: err.Error()}
+	}
+	// Opening must not wait for the other end of a named pipe.
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", r.URL, errors.Unwrap(err))
+	}
+	defer f.Close()
+	fi, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	if !fi.Mode().IsRegular() {
+		return nil, &URLError{URL: r.URL, Reason: "not a regular file"}
+	}
+	res := &Response{
+		Status:   http.StatusOK,
+		Header:   http.Header{},
+		ETag:     fmt.Sprintf("%d.%09d-%d", fi.ModTime().Unix(), fi.ModTime().Nanosecond(), fi.Size()),
+		FinalURL: (&url.URL{Scheme: "file", Path: path}).String(),
+		Received: c.cfg.Now(),
+	}
+	if r.ETag == res.ETag {
+		res.Status, res.NotModified = http.StatusNotModified, true
+		return res, nil
+	}
+	limit := &LimitError{URL: r.URL, Limit: "bytes", Max: c.cfg.MaxBytes, Flag: FlagMaxBytes}
+	if fi.Size() > c.cfg.MaxBytes {
+		return nil, limit
+	}
+	res.Body, err = io.ReadAll(&wireReader{r: f, max: c.cfg.MaxBytes, limit: limit})
+	if err != nil {
+		return nil, err
+	}
+	res.WireBytes = int64(len(res.Body))
+	return res, nil
+}
+
+// filePath makes a path of what follows "file:" in a URL.
+func filePath(rest string) (string, error) {
+	if after, ok := strings.CutPrefix(rest, "//"); ok {
+		host, path, ok := strings.Cut(after, "/")
+		if !ok || host != "" && !strings.EqualFold(host, "localhost") {
+			return "", errors.New("a file: URL names a file on this machine, file:///path")
+		}
+		rest = "/" + path
+	}
+	path, err := url.PathUnescape(rest)
+	if err != nil || strings.Contains(path, "\x00") {
+		return "", errors.New("not a path: write % as %25")
+	}
+	if !filepath.IsAbs(path) {
+		return "", errors.New("the path must be absolute, file:///path")
+	}
+	return path, nil
+}
+
+// getExec runs a command whose standard output is the document.
+func (c *Client) getExec(ctx context.Context, r *Request, command string) (*Response, error) {
+	if strings.TrimSpace(command) == "" {
+		return nil, &URLError{URL: r.URL, Reason: "there is no command after exec:"}
+	}
+	now := c.cfg.Now()
+	out, err := c.command(ctx, "exec", command, nil)
+	if err != nil {
+		return nil, err
+	}
+	return &Response{
+		Status: http.StatusOK, Header: http.Header{}, Body: out, WireBytes: int64(len(out)),
+		FinalURL: r.URL, Received: now,
+	}, nil
+}
+
+// Filter runs command with /bin/sh, gives it doc on standard input and returns
+// what it writes to standard output. The limits of an exchange hold: at
+// [Config].Deadline, or when it writes more than MaxBytes, the command and all
+// processes that it started in its process group are killed. The error is a
+// [CommandError], [LimitError], [NetError] with KindTimeout, or ctx's cause.
+//
+// A filter is the user's own program: call this only after [Trusted] returned
+// nil.
+func (c *Client) Filter(ctx context.Context, command string, doc []byte) ([]byte, error) {
+	return c.command(ctx, "filter", command, doc)
+}
+
+// stderrBytes is how much of the end of a command's standard error is kept.
+const stderrBytes = 2 << 10
+
+func (c *Client) command(parent context.Context, what, command string, stdin []byte) ([]byte, error) {
+	name := what + ":" + command
+	ctx, cancel := context.WithCancelCause(parent)
+	defer cancel(nil)
+	deadline := time.AfterFunc(c.cfg.Deadline, func() { cancel(errDeadline) })
+	defer deadline.Stop()
+
+	cmd := exec.CommandContext(ctx, "/bin/sh", "-c", command)
+	// A group of its own, so that the shell's children end with it.
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	kill := func() error {
+		err := syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
+		if errors.Is(err, syscall.ESRCH) {
+			return os.ErrProcessDone
+		}
+		return err
+	}
+	cmd.Cancel = kill
+	// What was started in the background and outlives the shell may keep the
+	// output open; that is not waited for, and ends.
+	cmd.WaitDelay = time.Second
+	limit := &LimitError{URL: name, Limit: "bytes of output", Max: c.cfg.MaxBytes, Flag: FlagMaxBytes}
+	out := &cappedBuffer{max: c.cfg.MaxBytes, over: func() { cancel(limit) }}
+	stderr := &tail{}
+	cmd.Stdout, cmd.Stderr = out, stderr
+	if stdin != nil {
+		cmd.Stdin = bytes.NewReader(stdin)
+	}
+	err := cmd.Run()
+	if errors.Is(err, exec.ErrWaitDelay) && ctx.Err() == nil {
+		_ = kill()
+		err = nil
+	}
+	switch cause := context.Cause(ctx); {
+	case out.exceeded:
+		return nil, limit
+	case parent.Err() != nil:
+		return nil, fmt.Errorf("%s: %w", name, context.Cause(parent))
+	case err != nil && errors.Is(cause, errDeadline):
+		return nil, &NetError{URL: name, Kind: KindTimeout, Err: fmt.Errorf("the command did not end within %s", c.cfg.Deadline)}
+	case err != nil:
+		return nil, &CommandError{What: what, Command: command, Err: err, Stderr: OneLine(string(stderr.b))}
+	}
+	return out.b.Bytes(), nil
+}
+
+// cappedBuffer takes max bytes and calls over for more.
+type cappedBuffer struct {
+	b        bytes.Buffer
+	max      int64
+	over     func()
+	exceeded bool
+}
+
+func (b *cappedBuffer) Write(p []byte) (int, error) {
+	if int64(b.b.Len()+len(p)) > b.max {
+		b.exceeded = true
+		b.over()
+		return 0, io.ErrShortWrite
+	}
+	return b.b.Write(p)
+}
+
+// tail keeps the last stderrBytes written to it.
+type tail struct{ b []byte }
+
+func (t *tail) Write(p []byte) (int, error) {
+	t.b = append(t.b, p...)
+	if n := len(t.b) - stderrBytes; n > 0 {
+		t.b = append(t.b[:0], t.b[n:]...)
+	}
+	return len(p), nil
+}
+
+// Trusted tells whether commands that stand in files below dir may be run: dir
+// (the lektor-dir) and everything on the way from it to leaf, a file or
+// directory below it (the feed's etc/fetch, or a file in there), must belong
+// to the user who runs this process, and nobody else may have write
+// permission. Access control lists are not looked at. The error says what is
+// wrong and how to mend it.
+func Trusted(dir, leaf string) error {
+	rel, err := filepath.Rel(dir, leaf)
+	if err != nil || !filepath.IsLocal(rel) {
+		return fmt.Errorf("%s is not in %s", leaf, dir)
+	}
+	path := dir
+	if err := trusted(path); err != nil {
+		return err
+	}
+	if rel == "." {
+		return nil
+	}
+	for part := range strings.SplitSeq(rel, string(filepath.Separator)) {
+		path = filepath.Join(path, part)
+		if err := trusted(path); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func trusted(path string) error {
+	// Of a link both ends count: who owns the link chooses where it leads.
+	for _, stat := range []func(string) (fs.FileInfo, error){os.Lstat, os.Stat} {
+		fi, err := stat(path)
+		if err != nil {
+			return err
+		}
+		st, ok := fi.Sys().(*syscall.Stat_t)
+		if !ok {
+			return fmt.Errorf("%s: its owner is not known", path)
+		}
+		if int(st.Uid) != os.Geteuid() {
+			return fmt.Errorf("%s belongs to another user; commands from it are not run", path)
+		}
+		// Permissions of a link mean nothing.
+		if fi.Mode().Type() != fs.ModeSymlink && fi.Mode().Perm()&0o022 != 0 {
+			return fmt.Errorf("%s can be written by others; commands from it are not run (mend with: chmod go-w %s)", path, path)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,172 @@
+package fetch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"strings"
+	"time"
+)
+
+// MaxAnswer is how many bytes of the answer to a [Post] are read. What comes
+// after them is not asked for.
+const MaxAnswer = 64 << 10
+
+// Post says what to send where.
+type Post struct {
+	// URL is an http or https URL; userinfo in it is not sent.
+	URL string
+	// ContentType and Body are sent, again after each redirect.
+	ContentType string
+	Body        []byte
+	// Accept is the header field of that name; "" means */*.
+	Accept string
+	// Chosen tells that the user named the URL: it may then be at a private
+	// address, as with [Client.Get]. Without it private addresses are refused
+	// from the beginning.
+	Chosen bool
+}
+
+// Answer is what a server said to a [Post], whatever the status is.
+type Answer struct {
+	Status   int // never a redirect
+	Header   http.Header
+	Body     []byte // its first MaxAnswer bytes
+	FinalURL string // that answered, after redirects, without userinfo
+	// RetryAfter is as in [StatusError].
+	RetryAfter time.Duration
+}
+
+// Error makes an error of an answer that is no success, with a line of detail
+// that the server gave, or "".
+func (a *Answer) Error(detail string) error {
+	return &StatusError{URL: a.FinalURL, Status: a.Status, RetryAfter: a.RetryAfter, Detail: detail}
+}
+
+// Post sends a body and gives the answer. Waiting for the host, deadlines,
+// limits and the refusal of private addresses are those of [Client.Get]; the
+// errors are of the same types, but that any status is an answer.
+//
+// A redirect by 301, 302, 307 or 308 is followed by the same POST with its body
+// (RFC 9110, section 15.4, lets the first two become a GET, which would lose
+// it). 303, and any from https to http, is a [RedirectError].
+func (c *Client) Post(ctx context.Context, p *Post) (*Answer, error) {
+	u, err := ParseURL(p.URL)
+	if err != nil {
+		return nil, err
+	}
+	x := &exchange{c: c, parent: ctx, left: c.cfg.Deadline}
+	x.ctx, x.cancel = context.WithCancelCause(ctx)
+	defer x.cancel(nil)
+	defer x.pause()
+	u.User = nil
+	origin := u
+	privateOK := p.Chosen
+	for redirects := 0; ; redirects++ {
+		if redirects > c.cfg.MaxRedirects {
+			return nil, &LimitError{URL: display(origin), Limit: "redirects", Max: int64(c.cfg.MaxRedirects), Flag: FlagMaxRedirects}
+		}
+		next, answer, err := x.post(u, p, &privateOK)
+		if err != nil || answer != nil {
+			var delay *HostDelayError
+			if errors.As(err, &delay) {
+				delay.URL = display(u)
+			}
+			return answer, err
+		}
+		u = next
+	}
+}
+
+// post is one request of Post, made while it holds a slot of the host.
+func (x *exchange) post(u *url.URL, p *Post, privateOK *bool) (*url.URL, *Answer, error) {
+	c := x.c
+	host := hostKey(u)
+	x.pause()
+	if err := c.gates.enter(x.ctx, host); err != nil {
+		var delay *HostDelayError
+		if errors.As(err, &delay) {
+			return nil, nil, err
+		}
+		return nil, nil, x.classify(u, err)
+	}
+	defer c.gates.leave(host)
+	x.run()
+	x.received, x.answered = 0, false
+
+	req, err := http.NewRequestWithContext(x.ctx, http.MethodPost, u.String(), strings.NewReader(string(p.Body)))
+	if err != nil {
+		return nil, nil, &URLError{URL: display(u), Reason: "not a URL"}
+	}
+	req.Header.Set("User-Agent", c.cfg.UserAgent)
+	req.Header.Set("Content-Type", p.ContentType)
+	req.Header.Set("Accept", "*/*")
+	if p.Accept != "" {
+		req.Header.Set("Accept", p.Accept)
+	}
+	resp, err := x.roundTrip(req, privateOK)
+	if err != nil {
+		return nil, nil, x.classify(u, err)
+	}
+	defer resp.Body.Close()
+	x.answered = true
+	switch resp.StatusCode {
+	case http.StatusMovedPermanently, http.StatusFound, http.StatusTemporaryRedirect, http.StatusPermanentRedirect, http.StatusSeeOther:
+		next, err := location(u, resp.Header.Get("Location"))
+		if err != nil {
+			return nil, nil, err
+		}
+		drain(resp)
+		refuse := func(reason string) error {
+			return &RedirectError{URL: display(u), Target: next.String(), Reason: reason}
+		}
+		switch {
+		case next == nil:
+			return nil, nil, &StatusError{URL: display(u), Status: resp.StatusCode, Detail: "a redirect that does not say where to"}
+		case resp.StatusCode == http.StatusSeeOther:
+			return nil, nil, refuse("the answer is elsewhere (303), and what was sent would be lost")
+		case u.Scheme == "https" && next.Scheme == "http":
+			return nil, nil, refuse("it leads from https to http")
+		}
+		return next, nil, nil
+	}
+	a := &Answer{Status: resp.StatusCode, Header: resp.Header, FinalURL: display(u)}
+	if a.Status == http.StatusTooManyRequests || a.Status == http.StatusServiceUnavailable {
+		if a.RetryAfter = RetryAfter(resp.Header, c.cfg.Now()); a.RetryAfter > 0 {
+			c.gates.block(host, a.Status, a.RetryAfter)
+		}
+	}
+	a.Body, err = io.ReadAll(io.LimitReader(resp.Body, MaxAnswer))
+	x.received = int64(len(a.Body))
+	if err != nil && x.ctx.Err() != nil {
+		return nil, nil, x.classify(u, err)
+	}
+	// A body that broke off otherwise is as good as what came of it: the
+	// status says the most.
+	return nil, a, nil
+}
+
+// ParsePrefix reads a network such as "10.0.0.0/8", or an address that stands
+// for itself alone, as [Config].AllowPrivate takes them.
+func ParsePrefix(s string) (netip.Prefix, error) {
+	p, err := netip.ParsePrefix(s)
+	if err == nil {
+		return p.Masked(), nil
+	}
+	a, aerr := netip.ParseAddr(s)
+	if aerr != nil {
+		return p, fmt.Errorf("%s: it is a network such as 10.0.0.0/8, or an address", s)
+	}
+	return netip.PrefixFrom(a, a.BitLen()), nil
+}
+
+// Private tells whether addr belongs to this machine, its network or nobody,
+// rather than to a public host: loopback, private (RFC 1918, RFC 4193),
+// link-local, carrier-grade NAT, multicast, reserved, and IPv6 addresses that
+// carry such an IPv4 one. It is what a [Client] refuses to connect to where a
+// stranger gave the address.
+func Private(addr netip.Addr) bool { return private(addr, nil) }

@@ -1,0 +1,290 @@
+package fetch
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+const (
+	// DefaultInterval is the least time between two fetches of a feed whose
+	// user says nothing. Most feeds change less than once a day, and servers
+	// begin to refuse readers that come more often than hourly.
+	DefaultInterval = time.Hour
+	// MaxDelay is the most that a server or a document can put off the next
+	// fetch, Retry-After, skipHours and skipDays excepted, and the most that
+	// failures do. An interval of the user may be longer.
+	MaxDelay = 24 * time.Hour
+	// GoneDelay is the time between two requests for a feed that has ended.
+	GoneDelay = 30 * 24 * time.Hour
+)
+
+// Hints is what a feed document says about when to fetch it again. They are
+// kept, for answers without a document to hold to them too.
+type Hints struct {
+	TTL, UpdateInterval time.Duration
+	SkipHours           []int // in GMT, 0 to 23
+	SkipDays            []time.Weekday
+}
+
+// Succeeded records that a document came and was read, and sets when the feed
+// is due again: now plus the longest of
+//
+//   - the interval;
+//   - max-age, or else the time from Date to Expires, less Age;
+//   - the hints TTL and UpdateInterval;
+//
+// where all but the first count for [MaxDelay] at most. If that is in an hour
+// or on a day to be skipped, the next hour that is not.
+//
+// The validators and the digest of the body are kept for the next request,
+// unless the document was cut off: then the next one must bring it whole. The
+// body must be that of the answer, before any filter. A document that could
+// not be read is a failure, not a success; what was known of the last good one
+// stays then.
+func (s *State) Succeeded(now time.Time, resp *Response, hints Hints) {
+	s.put(fileTTL, duration(hints.TTL))
+	s.put(fileUpdates, duration(hints.UpdateInterval))
+	var hours, days []string
+	for _, h := range hints.SkipHours {
+		hours = append(hours, strconv.Itoa(h))
+	}
+	for _, d := range hints.SkipDays {
+		days = append(days, d.String())
+	}
+	s.put(fileHours, strings.Join(hours, " "))
+	s.put(fileDays, strings.Join(days, " "))
+	s.document(now, resp)
+}
+
+// Unchanged records that a document came which is the same as the last one
+// ([State.SameBody]), and was not read. Its hints are those of last time.
+func (s *State) Unchanged(now time.Time, resp *Response) { s.document(now, resp) }
+
+func (s *State) document(now time.Time, resp *Response) {
+	etag, modified, body, from := resp.ETag, resp.LastModified, "", s.origin(s.URL())
+	if resp.Truncated {
+		etag, modified, from = "", "", ""
+	} else {
+		body = resp.Digest()
+	}
+	s.put(fileETag, etag)
+	s.put(fileModified, modified)
+	s.put(fileBody, body)
+	s.put(fileFrom, from)
+	s.put(fileStatus, strconv.Itoa(resp.Status))
+	s.maxAge(resp.Header)
+	s.success(now, resp)
+}
+
+// NotModified records an answer 304: the document is the one we have. A
+// validator is taken over if the answer has one, and the schedule is that of
+// [State.Succeeded], with max-age and hints of last time where the answer has
+// none. Where nothing is new, saving touches `checked` and `next` only.
+func (s *State) NotModified(now time.Time, resp *Response) {
+	if resp.ETag != "" {
+		s.put(fileETag, resp.ETag)
+	}
+	if resp.LastModified != "" {
+		s.put(fileModified, resp.LastModified)
+	}
+	if n := s.Status(); n != http.StatusOK && n != http.StatusNonAuthoritativeInfo {
+		s.put(fileStatus, strconv.Itoa(resp.Status))
+	}
+	if resp.Header.Get("Cache-Control") != "" || resp.Header.Get("Expires") != "" {
+		s.maxAge(resp.Header)
+	}
+	s.success(now, resp)
+}
+
+// maxAge keeps the max-age of h.
+func (s *State) maxAge(h http.Header) {
+	d, _ := MaxAge(h)
+	if d == 0 {
+		s.put(fileMaxAge, "")
+	} else {
+		s.put(fileMaxAge, strconv.FormatInt(int64(d/time.Second), 10))
+	}
+}
+
+// success is what all answers with a known document have in common.
+func (s *State) success(now time.Time, resp *Response) {
+	s.put(fileError, "")
+	s.put(fileFailures, "")
+	s.put(fileGone, "")
+	fresh, ok := seconds(s.get(fileMaxAge))
+	if _, has := MaxAge(resp.Header); !ok && !has {
+		fresh = expiresIn(resp.Header, resp.Received)
+	}
+	s.now = now
+	s.times[fileChecked] = now
+	s.times[fileNext] = s.after(now, max(fresh-age(resp.Header), 0))
+	s.moved(resp.Permanent)
+}
+
+// after gives when the feed is due after an answer at t that is fresh for a
+// time.
+func (s *State) after(t time.Time, fresh time.Duration) time.Time {
+	server := max(fresh, s.duration(fileTTL), s.duration(fileUpdates))
+	return s.skip(t.Add(max(s.Interval(), min(server, MaxDelay))))
+}
+
+// Failed records that a fetch brought no document that could be read, and sets
+// when to try again. The n-th failure in a row puts it off for the interval
+// times 2ⁿ⁻¹ and some jitter, up to [MaxDelay]; after 429 and 503 at least for
+// what Retry-After says. Failures never end that. Hours and days to be skipped
+// hold here, too.
+//
+// Three errors are not the feed's fault. When this machine is offline, the
+// feed is tried again after the interval and the failure not counted. When
+// another feed's answer keeps us from the host ([HostDelayError]), only `next`
+// moves. When ctx was cancelled, nothing changes.
+//
+// An answer 410 marks the feed as gone, and it is then tried every
+// [GoneDelay] until an answer brings a document.
+func (s *State) Failed(now time.Time, err error) {
+	var delay *HostDelayError
+	switch {
+	// Timeouts of the network pass for DeadlineExceeded, too.
+	case !Remote(err) && (errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)):
+		return
+	case errors.As(err, &delay):
+		if next, ok := s.time(fileNext); !ok || next.Before(delay.Until) {
+			s.times[fileNext] = delay.Until
+		}
+		return
+	}
+	s.now = now
+	s.times[fileChecked] = now
+	s.put(fileError, OneLine(err.Error()))
+
+	var network *NetError
+	if errors.As(err, &network) && network.Offline {
+		s.times[fileNext] = s.skip(now.Add(s.Interval()))
+		return
+	}
+	n := s.Failures() + 1
+	s.put(fileFailures, strconv.Itoa(n))
+	var status *StatusError
+	wait := s.backoff(n)
+	if errors.As(err, &status) {
+		s.put(fileStatus, strconv.Itoa(status.Status))
+		wait = max(wait, min(status.RetryAfter, MaxRetryAfter))
+		if status.Status == http.StatusGone && !s.Gone() {
+			s.put(fileGone, now.UTC().Format(time.RFC3339))
+		}
+	}
+	if s.Gone() {
+		wait = GoneDelay
+	}
+	s.times[fileNext] = s.skip(now.Add(wait))
+}
+
+// backoff gives the time to wait after n failures. Jitter makes it up to a
+// quarter longer, so that what failed together does not come back together;
+// never shorter than the interval, nor longer than MaxDelay.
+func (s *State) backoff(n int) time.Duration {
+	interval := s.Interval()
+	d := interval
+	for range n - 1 {
+		if d *= 2; d >= MaxDelay {
+			break
+		}
+	}
+	jitter := 1 + s.random()/4
+	return max(interval, time.Duration(float64(min(d, MaxDelay*4/5))*jitter))
+}
+
+// skip moves t to the first hour that the document does not ask to skip. A
+// document that asks to skip all of them is not heeded.
+func (s *State) skip(t time.Time) time.Time {
+	var hours [24]bool
+	var days [7]bool
+	for f := range strings.FieldsSeq(s.get(fileHours)) {
+		// Old documents count from 1 to 24.
+		if h, err := strconv.Atoi(f); err == nil && h >= 0 && h <= 24 {
+			hours[h%24] = true
+		}
+	}
+	for f := range strings.FieldsSeq(s.get(fileDays)) {
+		for d := time.Sunday; d <= time.Saturday; d++ {
+			if strings.EqualFold(f, d.String()) {
+				days[d] = true
+			}
+		}
+	}
+	if !slices.Contains(hours[:], false) || !slices.Contains(days[:], false) {
+		return t
+	}
+	for u := t.UTC(); ; u = u.Truncate(time.Hour).Add(time.Hour) {
+		if !hours[u.Hour()] && !days[u.Weekday()] {
+			return u
+		}
+	}
+}
+
+// moved counts a permanent redirect, and follows it for good at the third
+// time. Failures in between neither count nor end the row: they say nothing
+// about the address.
+func (s *State) moved(target string) {
+	s.movedTo = ""
+	if target == "" {
+		s.put(fileMoved, "")
+		return
+	}
+	from, err := ParseURL(s.URL())
+	if err != nil {
+		return
+	}
+	to, err := ParseURL(target)
+	if err != nil || from.Scheme == "https" && to.Scheme != "https" {
+		s.put(fileMoved, "")
+		return
+	}
+	count, old, _ := strings.Cut(s.get(fileMoved), "\t")
+	n, _ := strconv.Atoi(count)
+	if old != target || n < 0 {
+		n = 0
+	}
+	if n++; n < permanentTimes {
+		s.put(fileMoved, strconv.Itoa(n)+"\t"+target)
+		return
+	}
+	// A password that was sent there already is taken along; no other was.
+	to.User = nil
+	if sameOrigin(from, to) {
+		to.User = from.User
+	}
+	// The validators come from where the redirects led: they stay good.
+	if s.current() {
+		s.put(fileFrom, s.origin(to.String()))
+	}
+	s.put(fileURL, to.String())
+	s.put(fileMoved, "")
+	s.movedTo = to.String()
+}
+
+func (s *State) duration(name string) time.Duration {
+	v := s.get(name)
+	if v == "" {
+		return 0
+	}
+	d, err := ParseInterval(v)
+	if err != nil {
+		s.malformed(name, err.Error())
+	}
+	return d
+}
+
+// duration formats d for a file, so that ParseInterval reads it.
+func duration(d time.Duration) string {
+	const most = 365 * 24 * time.Hour // beyond MaxDelay anyway
+	if d < time.Second {
+		return ""
+	}
+	return shortDuration(min(d, most))
+}

@@ -1,0 +1,683 @@
+package fetch
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/lektordir/lektor/internal/atomicfile"
+)
+
+// The files of a State. Values are one line, but for headers.
+const (
+	fileURL      = "url"       // user's, or saved after a permanent redirect
+	fileInterval = "interval"  // user's: least time between two fetches, "30m", "1d", or seconds
+	fileOnUpdate = "on-update" // user's: unread, deliver or ignore
+	fileHeaders  = "headers"   // user's: lines "Name: value"
+	fileFilter   = "filter"    // user's: a command for /bin/sh
+
+	fileETag     = "etag"     // validators, opaque bytes
+	fileModified = "modified" //
+	fileFrom     = "from"     // the url, and a digest of the filter, that validators and body belong to
+	fileBody     = "body"     // SHA-256 of the last body, hexadecimal
+	fileStatus   = "status"   // of the last answer
+	fileError    = "error"    // of the last fetch
+	fileFailures = "failures" // number of failures since the last success
+	fileGone     = "gone"     // when the server first said 410
+	fileMoved    = "moved"    // how often, tab, where to
+	fileMaxAge   = "max-age"  // seconds
+	fileTTL      = "ttl"      // hints of the document
+	fileUpdates  = "update-interval"
+	fileHours    = "skip-hours"
+	fileDays     = "skip-days"
+
+	fileChecked = "checked" // empty; the modification time is the value
+	fileNext    = "next"    //
+)
+
+// stateFiles is the order in which they are saved: what is lost by a kill
+// halfway costs a request, not an entry.
+var stateFiles = []string{
+	fileURL, fileFrom, fileETag, fileModified, fileBody, fileStatus, fileError, fileFailures, fileGone, fileMoved,
+	fileMaxAge, fileTTL, fileUpdates, fileHours, fileDays,
+}
+
+// userFiles are those that SetUser writes.
+var userFiles = map[string]func(value string) error{
+	fileURL:      checkURL,
+	fileInterval: func(v string) error { _, err := ParseInterval(v); return err },
+	fileOnUpdate: func(v string) error {
+		switch v {
+		case "unread", "deliver", "ignore":
+			return nil
+		}
+		return fmt.Errorf("on-update is unread, deliver or ignore, not %q", v)
+	},
+	fileHeaders: func(v string) error { _, err := ParseHeaders(v); return err },
+	fileFilter:  func(string) error { return nil },
+}
+
+// maxFile is the largest state file that is read, in bytes.
+const maxFile = 64 << 10
+
+// permanentTimes is how often in a row the same permanent redirect must be
+// seen before it is believed.
+const permanentTimes = 3
+
+// State is what is kept of a feed between fetches: the directory etc/fetch of
+// the feed, with one value a file, so that a shell can read and change it all.
+//
+// Files are read when they are asked for, and only if they were there when the
+// directory was listed; [State.Save] writes those that changed. A value that
+// makes no sense is ignored with a warning, and kept. Other files in the
+// directory are left alone.
+//
+// A State is not safe for concurrent use, and while one is between load and
+// save, its user holds the feed's lock.
+type State struct {
+	// DefaultInterval is the interval of feeds that have none of their own;
+	// [DefaultInterval] when it is 0.
+	DefaultInterval time.Duration
+	// Rand gives the jitter, a number in [0, 1); nil means random.
+	Rand func() float64
+
+	dir      string
+	names    map[string]bool
+	stale    []string             // temporary files found
+	read     map[string]string    // values as they are on the disk; "" when absent
+	changed  map[string]string    // values to be saved; "" to be removed
+	times    map[string]time.Time // to be saved
+	now      time.Time            // of the last event, zero when there was none
+	movedTo  string
+	warnings []string
+	warned   map[string]bool
+}
+
+// LoadState lists dir, the directory etc/fetch of a feed. One that does not
+// exist is empty.
+func LoadState(dir string) (*State, error) {
+	s := &State{
+		dir: dir, names: map[string]bool{}, read: map[string]string{}, changed: map[string]string{},
+		times: map[string]time.Time{}, warned: map[string]bool{},
+	}
+	d, err := os.Open(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return s, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	names, err := d.Readdirnames(-1)
+	if cerr := d.Close(); err == nil {
+		err = cerr
+	}
+	if err != nil {
+		return nil, err
+	}
+	for _, n := range names {
+		s.names[n] = true
+		if n[0] == '.' && isTemp(n) {
+			s.stale = append(s.stale, n)
+		}
+	}
+	return s, nil
+}
+
+// isTemp tells whether name is a temporary file of one of ours.
+func isTemp(name string) bool {
+	base := strings.TrimRight(strings.TrimPrefix(name, "."), "0123456789")
+	if !atomicfile.IsTemp(name, base) {
+		return false
+	}
+	for _, f := range stateFiles {
+		if base == f {
+			return true
+		}
+	}
+	return userFiles[base] != nil
+}
+
+// IsDue tells without reading anything else whether the feed with the state
+// directory dir is due, as [State.Due] does.
+func IsDue(dir string, now time.Time) bool {
+	next, ok := mtime(filepath.Join(dir, fileNext))
+	if !ok || !next.After(now) {
+		return true
+	}
+	checked, ok := mtime(filepath.Join(dir, fileChecked))
+	return ok && checked.After(now)
+}
+
+// Due tells whether the feed should be fetched now: when `next` has passed or
+// is missing, or when `checked` lies in the future, since then the clock was
+// set back and `next` means nothing.
+func (s *State) Due(now time.Time) bool {
+	next, ok := s.time(fileNext)
+	if !ok || !next.After(now) {
+		return true
+	}
+	checked, ok := s.time(fileChecked)
+	return ok && checked.After(now)
+}
+
+// Checked is when the feed was last asked for, zero for never.
+func (s *State) Checked() time.Time { t, _ := s.time(fileChecked); return t }
+
+// Next is when the feed is due, zero for at once.
+func (s *State) Next() time.Time { t, _ := s.time(fileNext); return t }
+
+// URL is where the feed is fetched from, empty when the feed is not subscribed
+// to. It may contain a password.
+func (s *State) URL() string { return s.get(fileURL) }
+
+// Filter is the command that each document goes through, or empty.
+func (s *State) Filter() string { return s.get(fileFilter) }
+
+// OnUpdate is what is done with changed entries: "unread" (the default),
+// "deliver" or "ignore".
+func (s *State) OnUpdate() string {
+	v := s.get(fileOnUpdate)
+	if v == "" {
+		return "unread"
+	}
+	if err := userFiles[fileOnUpdate](v); err != nil {
+		s.malformed(fileOnUpdate, err.Error())
+		return "unread"
+	}
+	return v
+}
+
+// Interval is the least time between two fetches, the user's or the default.
+func (s *State) Interval() time.Duration {
+	if v := s.get(fileInterval); v != "" {
+		d, err := ParseInterval(v)
+		if err == nil {
+			return d
+		}
+		s.malformed(fileInterval, err.Error())
+	}
+	if s.DefaultInterval > 0 {
+		return s.DefaultInterval
+	}
+	return DefaultInterval
+}
+
+// Status is the HTTP status of the last answer that was more than a 304 after
+// a success, and 0 when there was none.
+func (s *State) Status() int { return s.number(fileStatus) }
+
+// Failures counts the failed fetches since the last that did not fail.
+func (s *State) Failures() int { return s.number(fileFailures) }
+
+// LastError is the message of the last fetch, one line, empty when it
+// succeeded.
+func (s *State) LastError() string { return OneLine(s.get(fileError)) }
+
+// Gone tells whether the server said that the feed has ended (410).
+func (s *State) Gone() bool { return s.get(fileGone) != "" }
+
+// MovedTo is the new URL when the last event has changed that, since the same
+// permanent redirect was seen for the third time; else it is empty. It may
+// contain a password. [State.Save] stores it.
+func (s *State) MovedTo() string { return s.movedTo }
+
+// Warnings are messages, one line each, about values that make no sense.
+func (s *State) Warnings() []string { return s.warnings }
+
+// Request makes the request for the feed: its url, headers, and the validators
+// if they belong to this url and filter. It is an error when the feed is not
+// subscribed to. AllowExec is for the caller to set.
+func (s *State) Request() (*Request, error) {
+	r := &Request{URL: s.URL()}
+	if r.URL == "" {
+		return nil, fmt.Errorf("%s: %w", filepath.Join(s.dir, fileURL), fs.ErrNotExist)
+	}
+	if s.current() {
+		r.ETag, r.LastModified = s.get(fileETag), s.get(fileModified)
+	}
+	if v := s.get(fileHeaders); v != "" {
+		h, err := ParseHeaders(v)
+		if err != nil {
+			s.malformed(fileHeaders, strings.ReplaceAll(err.Error(), "\n", "; "))
+		}
+		r.Header = h
+	}
+	return r, nil
+}
+
+// SameBody tells whether the body of resp is the one last read, with the same
+// filter: then it need not be parsed, and [State.Unchanged] is the event.
+func (s *State) SameBody(resp *Response) bool {
+	return !resp.Truncated && s.get(fileBody) == resp.Digest() && s.current()
+}
+
+// Digest is the SHA-256 of the body, in hexadecimal. It is computed once, so
+// Body must not change afterwards.
+func (r *Response) Digest() string {
+	if r.digest == "" {
+		sum := sha256.Sum256(r.Body)
+		r.digest = hex.EncodeToString(sum[:])
+	}
+	return r.digest
+}
+
+// origin is what validators and digest belong to.
+func (s *State) origin(url string) string {
+	if f := s.get(fileFilter); f != "" {
+		sum := sha256.Sum256([]byte(f))
+		return url + "\t" + hex.EncodeToString(sum[:])
+	}
+	return url
+}
+
+// current tells whether validators and digest are those of the present url and
+// filter, which may have been changed by an editor.
+func (s *State) current() bool { return s.get(fileFrom) == s.origin(s.URL()) }
+
+// SetUser stores one of the values that belong to the user: "url", "interval",
+// "on-update", "headers" (lines) or "filter". It is on the disk when SetUser
+// returns; other changes to s wait for [State.Save]. A value that makes no
+// sense is an error. The directory is created if need be.
+//
+// A new url, filter or headers make what is known of the last document void,
+// and the feed due; a new interval moves `next`.
+func (s *State) SetUser(name, value string) error {
+	check := userFiles[name]
+	if check == nil {
+		return fmt.Errorf("there is no setting %q; they are url, interval, on-update, headers and filter", name)
+	}
+	value = strings.TrimSuffix(value, "\n")
+	if name != fileHeaders && strings.ContainsAny(value, "\n\x00") || value == "" {
+		return fmt.Errorf("%s must be one line, and not empty", name)
+	}
+	if err := check(value); err != nil {
+		return err
+	}
+	if err := os.MkdirAll(s.dir, 0o777); err != nil {
+		return err
+	}
+	if err := atomicfile.Write(filepath.Join(s.dir, name), []byte(value+"\n")); err != nil {
+		return err
+	}
+	return s.userChanged(name, value)
+}
+
+// Unset removes a value that [State.SetUser] stores. That it is not there is
+// no error. Without url, the feed is not subscribed to.
+func (s *State) Unset(name string) error {
+	if userFiles[name] == nil {
+		return fmt.Errorf("there is no setting %q; they are url, interval, on-update, headers and filter", name)
+	}
+	if err := atomicfile.Remove(filepath.Join(s.dir, name)); err != nil {
+		return err
+	}
+	return s.userChanged(name, "")
+}
+
+func (s *State) userChanged(name, value string) error {
+	old := s.get(name)
+	s.names[name] = value != ""
+	s.read[name] = value
+	delete(s.changed, name)
+	if old == value {
+		return nil
+	}
+	switch name {
+	case fileInterval:
+		return s.Reschedule()
+	case fileURL, fileHeaders, fileFilter:
+		var errs []error
+		drop := []string{fileETag, fileModified, fileBody, fileFrom, fileNext}
+		if name == fileURL {
+			drop = append(drop, fileMoved, fileGone, fileError, fileFailures, fileStatus, fileMaxAge)
+		}
+		for _, f := range drop {
+			delete(s.changed, f)
+			delete(s.times, f)
+			s.read[f] = ""
+			if s.names[f] {
+				errs = append(errs, remove(filepath.Join(s.dir, f)))
+				s.names[f] = false
+			}
+		}
+		return errors.Join(errs...)
+	}
+	return nil
+}
+
+// Reschedule sets when the feed is due by its present interval, which may have
+// been changed by an editor, and saves that.
+func (s *State) Reschedule() error {
+	if checked, ok := s.time(fileChecked); ok && s.names[fileNext] && s.Failures() == 0 {
+		age, _ := seconds(s.get(fileMaxAge))
+		return s.setTime(fileNext, s.after(checked, age))
+	}
+	return nil
+}
+
+// checkURL is the error for a url that a user cannot subscribe to.
+func checkURL(v string) error {
+	switch scheme, rest, _ := strings.Cut(v, ":"); strings.ToLower(scheme) {
+	case "file":
+		if _, err := filePath(rest); err != nil {
+			return &URLError{URL: v, Reason: err.Error()}
+		}
+		return nil
+	case "exec":
+		if strings.TrimSpace(rest) == "" {
+			return &URLError{URL: v, Reason: "there is no command after exec:"}
+		}
+		return nil
+	}
+	_, err := ParseURL(v)
+	return err
+}
+
+// ParseInterval reads a time between fetches: a number of seconds, or numbers
+// with units (w, d, h, m, s), as in "1d12h" or "90m". It is at least a second
+// and at most ten years.
+func ParseInterval(v string) (time.Duration, error) {
+	bad := fmt.Errorf("%q is no interval such as 30m, 2h or 1d", OneLine(v))
+	rest := strings.TrimSpace(v)
+	const most = 10 * 365 * 24 * time.Hour
+	total := time.Duration(0)
+	for first := true; rest != "" || first; first = false {
+		n := len(rest) - len(strings.TrimLeft(rest, "0123456789"))
+		if n == 0 || n > 9 {
+			return 0, bad
+		}
+		count, _ := strconv.Atoi(rest[:n])
+		rest = rest[n:]
+		unit := time.Second
+		switch {
+		case rest == "" && first:
+		case rest == "":
+			return 0, bad
+		default:
+			switch rest[0] {
+			case 'w':
+				unit = 7 * 24 * time.Hour
+			case 'd':
+				unit = 24 * time.Hour
+			case 'h':
+				unit = time.Hour
+			case 'm':
+				unit = time.Minute
+			case 's':
+			default:
+				return 0, bad
+			}
+			rest = rest[1:]
+		}
+		if time.Duration(count) > most/unit {
+			return 0, bad
+		}
+		if total += time.Duration(count) * unit; total > most {
+			return 0, bad
+		}
+	}
+	if total < time.Second {
+		return 0, bad
+	}
+	return total, nil
+}
+
+// get gives the value of a file without its newline, "" when it is not there.
+func (s *State) get(name string) string {
+	if v, ok := s.changed[name]; ok {
+		return v
+	}
+	return s.disk(name)
+}
+
+func (s *State) disk(name string) string {
+	if v, ok := s.read[name]; ok {
+		return v
+	}
+	v := ""
+	if s.names[name] {
+		b, err := readSmall(filepath.Join(s.dir, name))
+		switch {
+		case err == nil:
+			v = strings.TrimSuffix(string(b), "\n")
+		case !errors.Is(err, fs.ErrNotExist):
+			s.malformed(name, err.Error())
+		}
+	}
+	s.read[name] = v
+	return v
+}
+
+// put sets a value to be saved, "" to have none.
+func (s *State) put(name, value string) {
+	if s.disk(name) == value && (value != "" || !s.names[name]) {
+		delete(s.changed, name)
+		return
+	}
+	s.changed[name] = value
+}
+
+func (s *State) number(name string) int {
+	v := s.get(name)
+	if v == "" {
+		return 0
+	}
+	n, err := strconv.Atoi(v)
+	if err != nil || n < 0 {
+		s.malformed(name, fmt.Sprintf("%q is no number", OneLine(v)))
+		return 0
+	}
+	return n
+}
+
+func (s *State) malformed(name, what string) {
+	if !s.warned[name] {
+		s.warned[name] = true
+		s.warnings = append(s.warnings, fmt.Sprintf("%s is ignored: %s", filepath.Join(s.dir, name), what))
+	}
+}
+
+func (s *State) time(name string) (time.Time, bool) {
+	if t, ok := s.times[name]; ok {
+		return t, true
+	}
+	if !s.names[name] {
+		return time.Time{}, false
+	}
+	return mtime(filepath.Join(s.dir, name))
+}
+
+// Save writes what has changed since the state was loaded. Nothing is synced
+// but a new url: the rest can be learned again by a request.
+func (s *State) Save() error {
+	var errs []error
+	if len(s.changed) > 0 || len(s.times) > 0 {
+		if len(s.names) == 0 {
+			errs = append(errs, os.MkdirAll(s.dir, 0o777))
+		}
+	}
+	for _, name := range stateFiles {
+		value, ok := s.changed[name]
+		if !ok {
+			continue
+		}
+		path := filepath.Join(s.dir, name)
+		var err error
+		switch {
+		case name == fileURL:
+			err = s.saveURL(path, value)
+		case value == "":
+			err = remove(path)
+		default:
+			err = atomicfile.WriteUnsynced(path, []byte(value+"\n"))
+		}
+		if err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		delete(s.changed, name)
+		s.names[name] = value != ""
+		s.read[name] = value
+	}
+	for _, name := range []string{fileChecked, fileNext} {
+		if t, ok := s.times[name]; ok {
+			if err := s.setTime(name, t); err != nil {
+				errs = append(errs, err)
+			}
+		}
+	}
+	// What a kill left behind long ago; younger ones may be somebody's work.
+	for _, n := range s.stale {
+		path := filepath.Join(s.dir, n)
+		if t, ok := mtime(path); ok && !s.now.IsZero() && s.now.Sub(t) > time.Hour {
+			errs = append(errs, remove(path))
+		}
+	}
+	s.stale = nil
+	return errors.Join(errs...)
+}
+
+// saveURL follows a permanent redirect, unless the user gave another url while
+// we fetched.
+func (s *State) saveURL(path, value string) error {
+	b, err := readSmall(path)
+	if err != nil {
+		return err
+	}
+	if now := strings.TrimSuffix(string(b), "\n"); now != s.disk(fileURL) {
+		s.read[fileURL] = now
+		delete(s.changed, fileURL)
+		return nil
+	}
+	return atomicfile.Write(path, []byte(value+"\n"))
+}
+
+// setTime gives an empty file the modification time t.
+func (s *State) setTime(name string, t time.Time) error {
+	path := filepath.Join(s.dir, name)
+	ts, err := unix.TimeToTimespec(t)
+	if err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	set := func() error {
+		return unix.UtimesNanoAt(unix.AT_FDCWD, path, []unix.Timespec{ts, ts}, unix.AT_SYMLINK_NOFOLLOW)
+	}
+	err = set()
+	if errors.Is(err, fs.ErrNotExist) {
+		var f *os.File
+		if f, err = os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666); err != nil {
+			return err
+		}
+		if err = f.Close(); err == nil {
+			err = set()
+		}
+	}
+	if err != nil {
+		return &fs.PathError{Op: "utimes", Path: path, Err: err}
+	}
+	delete(s.times, name)
+	s.names[name] = true
+	return nil
+}
+
+func mtime(path string) (time.Time, bool) {
+	fi, err := os.Lstat(path)
+	if err != nil {
+		return time.Time{}, false
+	}
+	return fi.ModTime(), true
+}
+
+func remove(path string) error {
+	err := os.Remove(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
+}
+
+// readSmall reads a small file with as few system calls as there can be, since
+// a run over many feeds consists of little else. What is no regular file
+// cannot make it wait.
+func readSmall(path string) ([]byte, error) {
+	fail := func(err error) ([]byte, error) {
+		return nil, &fs.PathError{Op: "read", Path: path, Err: err}
+	}
+	fd, err := retry(func() (int, error) {
+		return unix.Open(path, unix.O_RDONLY|unix.O_CLOEXEC|unix.O_NONBLOCK|unix.O_NOCTTY, 0)
+	})
+	if err != nil {
+		return fail(err)
+	}
+	defer unix.Close(fd)
+	b := make([]byte, 0, 512)
+	for {
+		n, err := retry(func() (int, error) { return unix.Read(fd, b[len(b):cap(b)]) })
+		if err != nil {
+			return fail(err)
+		}
+		b = b[:len(b)+n]
+		// A short read of a regular file is its end.
+		if len(b) < cap(b) {
+			return b, nil
+		}
+		if len(b) > maxFile {
+			return fail(errors.New("longer than any value can be"))
+		}
+		b = append(b, make([]byte, len(b))...)[:len(b)]
+	}
+}
+
+// retry repeats a system call that a signal interrupted.
+func retry(call func() (int, error)) (int, error) {
+	for {
+		n, err := call()
+		if err != unix.EINTR {
+			return n, err
+		}
+	}
+}
+
+// OneLine makes a line fit for a file or a terminal of untrusted text: control
+// characters, line and paragraph separators and marks that change the
+// direction of writing become spaces, and no more than 1000 bytes are kept.
+func OneLine(text string) string {
+	const most = 1000
+	var b strings.Builder
+	space := false
+	for _, r := range strings.ToValidUTF8(text, "\ufffd") {
+		switch {
+		case unicode.IsControl(r), r == ' ', r >= 0x2028 && r <= 0x202e, r >= 0x2066 && r <= 0x2069:
+			space = true
+			continue
+		}
+		if b.Len()+utf8.RuneLen(r)+1 > most {
+			break
+		}
+		if space && b.Len() > 0 {
+			b.WriteByte(' ')
+		}
+		space = false
+		b.WriteRune(r)
+	}
+	return b.String()
+}
+
+func (s *State) random() float64 {
+	if s.Rand != nil {
+		return s.Rand()
+	}
+	return rand.Float64()
+}
