@@ -1,0 +1,208 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/lektordir/lektor/internal/command"
+	"github.com/lektordir/lektor/internal/command/commandtest"
+	"github.com/lektordir/lektor/internal/feedserver"
+	"github.com/lektordir/lektor/lektordir"
+)
+
+func TestMain(m *testing.M) {
+	testscript.Main(m, map[string]func(){
+		"lektor-fetch": func() {
+			os.Exit(command.Main(newApp(), append([]string{"lektor-fetch"}, os.Args[1:]...)))
+		},
+	})
+}
+
+// servers are those of the scripts that run, by their working directories.
+var servers sync.Map
+
+func TestManual(t *testing.T) {
+	app := newApp()
+	command.Prepare(app)
+	commandtest.CheckManual(t, app, "../../man/lektor-fetch.1")
+}
+
+// TestScripts runs testdata/*.txtar. Besides the commands of testscript there
+// are
+//
+//	status N COMMAND…   COMMAND must end with status N
+//	serve               serve $WORK/www from now on; $URL is where
+//	requests PATH LINE… the requests for PATH since the last time must be LINE…,
+//	                    each a status and, after it, the If-None-Match if any,
+//	                    for which * stands, too
+//	new TITLE…          new/ must hold entries with these titles, in any order
+//	cur TITLE…          and so cur/
+//	take TITLE          do as a viewer does: take the entry to cur/, as read
+//	drop TITLE          do as a viewer does: remove the entry from new/
+func TestScripts(t *testing.T) {
+	testscript.Run(t, testscript.Params{
+		Dir: "testdata",
+		Setup: func(env *testscript.Env) error {
+			env.Setenv("HOME", filepath.Join(env.WorkDir, "home"))
+			env.Setenv("LEKTORDIR", filepath.Join(env.WorkDir, "feeds"))
+			env.Setenv("XDG_DATA_HOME", "")
+			env.Setenv("no_proxy", "*")
+			// A process under the race detector sleeps for a second at its end.
+			env.Setenv("GORACE", "atexit_sleep_ms=0")
+			return nil
+		},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"status": func(ts *testscript.TestScript, neg bool, args []string) {
+				err := ts.Exec(args[1], args[2:]...)
+				got := 0
+				if err != nil {
+					var exit interface{ ExitCode() int }
+					if !errors.As(err, &exit) {
+						ts.Fatalf("%v", err)
+					}
+					got = exit.ExitCode()
+				}
+				if fmt.Sprint(got) != args[0] {
+					ts.Fatalf("%q: status %d, not %s", args[1:], got, args[0])
+				}
+			},
+			"serve": func(ts *testscript.TestScript, neg bool, args []string) {
+				s, err := feedserver.New("127.0.0.1")
+				ts.Check(err)
+				ts.Defer(s.Close)
+				s.Serve(ts.MkAbs("www"))
+				servers.Store(ts.Getenv("WORK"), s)
+				ts.Setenv("URL", s.URL(""))
+			},
+			"requests": func(ts *testscript.TestScript, neg bool, args []string) {
+				v, _ := servers.Load(ts.Getenv("WORK"))
+				s := v.(*feedserver.Server)
+				got := []string{}
+				for _, r := range s.Requests(args[0]) {
+					line := fmt.Sprint(r.Status)
+					if v := r.Header.Get("If-None-Match"); v != "" {
+						if i := len(got) + 1; i < len(args) && args[i] == line+" *" {
+							v = "*"
+						}
+						line += " " + v
+					}
+					got = append(got, line)
+				}
+				s.Forget(args[0])
+				if !slices.Equal(got, args[1:]) {
+					ts.Fatalf("requests for %s: %q, not %q", args[0], got, args[1:])
+				}
+			},
+			"new": func(ts *testscript.TestScript, neg bool, args []string) { titles(ts, lektordir.New, args) },
+			"cur": func(ts *testscript.TestScript, neg bool, args []string) { titles(ts, lektordir.Cur, args) },
+			"take": func(ts *testscript.TestScript, neg bool, args []string) {
+				d, ref := find(ts, args[0])
+				_, err := d.SetFlags(ref, "S", "")
+				ts.Check(err)
+			},
+			"drop": func(ts *testscript.TestScript, neg bool, args []string) {
+				d, ref := find(ts, args[0])
+				ts.Check(d.Remove(ref))
+			},
+		},
+	})
+}
+
+// entries gives the titles of the entries in a place, by entry.
+func entries(ts *testscript.TestScript, place lektordir.Place) (*lektordir.Dir, map[lektordir.Ref]string) {
+	d, err := lektordir.Open(ts.Getenv("LEKTORDIR"), nil)
+	ts.Check(err)
+	refs, err := d.List(context.Background(), lektordir.ListOptions{AllVersions: true})
+	ts.Check(err)
+	out := map[lektordir.Ref]string{}
+	for _, ref := range refs {
+		if ref.Place == place {
+			e, err := d.ReadEntry(ref, lektordir.Obligatory)
+			ts.Check(err)
+			out[ref] = e.Title
+		}
+	}
+	return d, out
+}
+
+func titles(ts *testscript.TestScript, place lektordir.Place, want []string) {
+	_, found := entries(ts, place)
+	got := []string{}
+	for _, t := range found {
+		got = append(got, t)
+	}
+	slices.Sort(got)
+	want = slices.Sorted(slices.Values(want))
+	if !slices.Equal(got, want) {
+		ts.Fatalf("%s/ holds %q, not %q", place, got, want)
+	}
+}
+
+func find(ts *testscript.TestScript, title string) (*lektordir.Dir, lektordir.Ref) {
+	d, found := entries(ts, lektordir.New)
+	for ref, t := range found {
+		if t == title {
+			return d, ref
+		}
+	}
+	ts.Fatalf("no entry %q in new/", title)
+	return nil, lektordir.Ref{}
+}
+
+func TestSource(t *testing.T) {
+	t.Chdir(t.TempDir())
+	wd, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile("a?b.xml", nil, 0o666); err != nil {
+		t.Fatal(err)
+	}
+	for in, want := range map[string]string{
+		"example.com":                 "https://example.com",
+		"example.com/feed?x=1":        "https://example.com/feed?x=1",
+		"localhost:8080/f":            "https://localhost:8080/f",
+		"HTTP://Example.com:80/A#b":   "http://example.com/A",
+		"feed://example.com/f":        "http://example.com/f",
+		"feed:https://example.com/f":  "https://example.com/f",
+		"./a?b.xml":                   "file://" + wd + "/a%3Fb.xml",
+		"a?b.xml":                     "file://" + wd + "/a%3Fb.xml",
+		"exec:date +%s":               "exec:date +%s",
+		" https://example.com/feed\t": "https://example.com/feed",
+		"file:///etc/motd":            "file:///etc/motd",
+	} {
+		if got, err := source(in); err != nil || got != want {
+			t.Errorf("%q: %q, %v; want %q", in, got, err, want)
+		}
+	}
+	for _, in := range []string{"", "ftp://example.com/f", "./none.xml"} {
+		if got, err := source(in); err == nil {
+			t.Errorf("%q: %q", in, got)
+		}
+	}
+}
+
+func TestParseDate(t *testing.T) {
+	for in, want := range map[string]string{
+		"2026-01-31T12:00:00Z":            "2026-01-31T12:00:00Z",
+		"2026-01-31T12:00:00+02:00":       "2026-01-31T10:00:00Z",
+		"@1700000000":                     "2023-11-14T22:13:20Z",
+		"Sat, 31 Jan 2026 12:00:00 +0000": "2026-01-31T12:00:00Z",
+	} {
+		if got, err := parseDate(in); err != nil || got.Format("2006-01-02T15:04:05Z07:00") != want {
+			t.Errorf("%q: %v, %v", in, got, err)
+		}
+	}
+	if _, err := parseDate("yesterday"); !command.IsUsage(err) || !strings.Contains(err.Error(), "yesterday") {
+		t.Errorf("%v", err)
+	}
+}

@@ -1,0 +1,496 @@
+package delivery
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/lektordir/lektor/feedconv"
+	"github.com/lektordir/lektor/lektordir"
+)
+
+const feedID = "http://example.com/feed"
+
+var hash = lektordir.FeedHash(feedID)
+
+// world is a lektor-dir and its fetcher.
+type world struct {
+	t   *testing.T
+	d   *lektordir.Dir
+	w   *lektordir.Writer
+	now time.Time
+	o   Options
+}
+
+func newWorld(t *testing.T, p Policy) *world {
+	t.Helper()
+	wo := &world{t: t, now: time.Unix(1700000000, 0), o: Options{Policy: p}}
+	d, err := lektordir.Create(filepath.Join(t.TempDir(), "d"), &lektordir.Options{Now: func() time.Time { return wo.now }, Host: "h", PID: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	wo.d = d
+	if wo.w, err = d.NewWriter(lektordir.WriterOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { wo.w.Close() })
+	return wo
+}
+
+// transact runs one transaction.
+func (wo *world) transact(f func(*lektordir.Txn) (Result, error)) Result {
+	wo.t.Helper()
+	wo.now = wo.now.Add(time.Minute)
+	tx, err := wo.w.Begin(hash)
+	if err != nil {
+		wo.t.Fatal(err)
+	}
+	defer tx.Close()
+	if err := tx.PutFeed(&lektordir.Feed{ID: feedID, Name: "Example"}); err != nil {
+		wo.t.Fatal(err)
+	}
+	res, err := f(tx)
+	if err != nil {
+		wo.t.Fatal(err)
+	}
+	ch := make(chan error)
+	tx.Commit(func(err error) { ch <- err })
+	if err := <-ch; err != nil {
+		wo.t.Fatal(err)
+	}
+	return res
+}
+
+// fetch delivers a document.
+func (wo *world) fetch(entries ...feedconv.Entry) Result {
+	wo.t.Helper()
+	return wo.transact(func(tx *lektordir.Txn) (Result, error) {
+		return Stage(context.Background(), tx, &feedconv.Feed{Format: feedconv.RSS20, Entries: entries}, wo.o)
+	})
+}
+
+// contents gives title and content of every version there is, sorted, those in
+// cur/ with a star.
+func (wo *world) contents() []string {
+	wo.t.Helper()
+	refs, err := wo.d.List(context.Background(), lektordir.ListOptions{AllVersions: true})
+	if err != nil {
+		wo.t.Fatal(err)
+	}
+	var out []string
+	for _, r := range refs {
+		e, err := wo.d.ReadEntry(r, lektordir.AllFields)
+		if err != nil {
+			wo.t.Fatal(err)
+		}
+		s := e.Title + "=" + string(e.Content)
+		if r.Place == lektordir.Cur {
+			s += "*"
+		}
+		out = append(out, s)
+	}
+	slices.Sort(out)
+	return out
+}
+
+func (wo *world) want(what string, want ...string) {
+	wo.t.Helper()
+	if got := wo.contents(); !slices.Equal(got, want) {
+		wo.t.Errorf("%s: %q, want %q", what, got, want)
+	}
+}
+
+// readAll takes everything in new/ to cur/.
+func (wo *world) readAll() {
+	wo.t.Helper()
+	refs, _ := wo.d.List(context.Background(), lektordir.ListOptions{AllVersions: true, SkipCur: true})
+	for _, r := range refs {
+		if _, err := wo.d.SetFlags(r, "S", ""); err != nil {
+			wo.t.Fatal(err)
+		}
+	}
+}
+
+// removeAll deletes everything.
+func (wo *world) removeAll() {
+	wo.t.Helper()
+	refs, _ := wo.d.List(context.Background(), lektordir.ListOptions{AllVersions: true})
+	for _, r := range refs {
+		if err := wo.d.Remove(r); err != nil {
+			wo.t.Fatal(err)
+		}
+	}
+}
+
+func entry(guid, content string) feedconv.Entry {
+	return feedconv.Entry{
+		ID: cmp.Or(guid, "urn:x"), GUID: guid, Link: "http://example.com/" + guid, Title: guid, Content: content, ContentType: "text/html",
+		Published: time.Unix(1600000000, 0).UTC(),
+	}
+}
+
+func TestDeliveredOnce(t *testing.T) {
+	wo := newWorld(t, Unread)
+	a, b := entry("a", "A"), entry("b", "B")
+	if res := wo.fetch(b, a); len(res.New) != 2 {
+		t.Errorf("%+v", res)
+	}
+	if res := wo.fetch(b, a); len(res.New) != 0 || res.Unchanged != 2 {
+		t.Errorf("%+v", res)
+	}
+	wo.readAll()
+	wo.fetch(b, a)
+	wo.want("read", "a=A*", "b=B*")
+	// "what was delivered before stays delivered after a viewer deleted it"
+	wo.removeAll()
+	wo.fetch(b, a)
+	wo.want("deleted")
+}
+
+// The oldest of a document is delivered first.
+func TestOrder(t *testing.T) {
+	wo := newWorld(t, Unread)
+	wo.fetch(entry("newest", "1"), entry("middle", "2"), entry("oldest", "3"))
+	refs, _ := wo.d.List(context.Background(), lektordir.ListOptions{})
+	var got []string
+	for _, r := range refs {
+		e, _ := wo.d.ReadEntry(r, lektordir.FieldTitle)
+		got = append(got, e.Title)
+	}
+	if !slices.Equal(got, []string{"oldest", "middle", "newest"}) {
+		t.Error(got)
+	}
+}
+
+func TestPolicies(t *testing.T) {
+	for _, c := range []struct {
+		policy       Policy
+		unread, read []string // after a change of an unread, of a read entry
+	}{
+		{"", []string{"a=B"}, []string{"a=A*"}},
+		{Unread, []string{"a=B"}, []string{"a=A*"}},
+		{Deliver, []string{"a=A", "a=B"}, []string{"a=A*", "a=B"}},
+		{Ignore, []string{"a=A"}, []string{"a=A*"}},
+	} {
+		wo := newWorld(t, c.policy)
+		wo.fetch(entry("a", "A"))
+		wo.fetch(entry("a", "B"))
+		wo.fetch(entry("a", "B"))
+		wo.want(string(c.policy)+" unread", c.unread...)
+		wo = newWorld(t, c.policy)
+		wo.fetch(entry("a", "A"))
+		wo.readAll()
+		wo.fetch(entry("a", "B"))
+		wo.fetch(entry("a", "B"))
+		wo.want(string(c.policy)+" read", c.read...)
+		wo = newWorld(t, c.policy)
+		wo.fetch(entry("a", "A"))
+		wo.removeAll()
+		wo.fetch(entry("a", "A"))
+		wo.want(string(c.policy) + " deleted")
+	}
+	if _, err := ParsePolicy("sometimes"); err == nil || !strings.Contains(err.Error(), "unread, deliver, ignore") {
+		t.Error(err)
+	}
+}
+
+// A feed that wavers between two versions: one entry, as the feed has it now,
+// while it is unread; each version once with deliver.
+func TestBackAndForth(t *testing.T) {
+	for policy, want := range map[Policy][]string{Unread: {"a=A"}, Deliver: {"a=A", "a=B"}, Ignore: {"a=A"}} {
+		wo := newWorld(t, policy)
+		for _, c := range []string{"A", "B", "A", "B", "A"} {
+			wo.fetch(entry("a", c))
+		}
+		wo.want(string(policy), want...)
+	}
+}
+
+func TestWhatCountsAsChanged(t *testing.T) {
+	base := entry("a", "<p>Hello, <b>world</b></p>")
+	for name, c := range map[string]struct {
+		change  func(*feedconv.Entry)
+		changed bool
+	}{
+		"markup":      {func(e *feedconv.Entry) { e.Content = "<div class=x>Hello,\n\n <i>world</i></div>" }, false},
+		"white space": {func(e *feedconv.Entry) { e.Content = "  <p>Hello,   <b>world</b> </p>\n" }, false},
+		"date":        {func(e *feedconv.Entry) { e.Published = e.Published.Add(time.Hour) }, false},
+		"categories":  {func(e *feedconv.Entry) { e.Categories = []string{"new"} }, false},
+		"text":        {func(e *feedconv.Entry) { e.Content = "<p>Hello, <b>World</b></p>" }, true},
+		"title":       {func(e *feedconv.Entry) { e.Title = "other" }, true},
+		"link":        {func(e *feedconv.Entry) { e.Link += "?" }, true},
+	} {
+		wo := newWorld(t, Unread)
+		wo.fetch(base)
+		e := base
+		c.change(&e)
+		res := wo.fetch(e)
+		if (len(res.Updated) == 1) != c.changed || len(res.New) != 0 {
+			t.Errorf("%s: %+v", name, res)
+		}
+	}
+}
+
+func TestVersionsShareTheirName(t *testing.T) {
+	wo := newWorld(t, Deliver)
+	a := wo.fetch(entry("a", "A")).New[0]
+	b := wo.fetch(entry("a", "B")).Updated[0]
+	if a.Identity() == "" || a.Identity() != b.Identity() {
+		t.Errorf("%s and %s", a.Unique, b.Unique)
+	}
+	e, _ := wo.d.ReadEntry(b, lektordir.AllFields)
+	if e.Replaces != a.Unique {
+		t.Errorf("replaces %q", e.Replaces)
+	}
+	refs, _ := wo.d.List(context.Background(), lektordir.ListOptions{})
+	if len(refs) != 1 || refs[0] != b {
+		t.Errorf("viewers are shown %v", refs)
+	}
+}
+
+// An entry whose guid alone changed is the same entry, and stays so.
+func TestGuidsRenumbered(t *testing.T) {
+	wo := newWorld(t, Deliver)
+	doc := func(prefix string) []feedconv.Entry {
+		var es []feedconv.Entry
+		for i := range 3 {
+			e := entry(fmt.Sprint(i), fmt.Sprint("text ", i))
+			e.GUID = prefix + e.GUID
+			es = append(es, e)
+		}
+		return es
+	}
+	first := wo.fetch(doc("old")...)
+	for range 2 {
+		if res := wo.fetch(doc("new")...); len(res.New) != 0 || res.Unchanged != 3 {
+			t.Errorf("%+v", res)
+		}
+	}
+	if res := wo.fetch(doc("newer")...); len(res.New) != 0 {
+		t.Errorf("%+v", res)
+	}
+	// A change afterwards is a change of the same entry.
+	es := doc("newer")
+	es[0].Content = "changed"
+	res := wo.fetch(es...)
+	if len(res.Updated) != 1 || !slices.ContainsFunc(first.New, func(r lektordir.Ref) bool { return r.Identity() == res.Updated[0].Identity() }) {
+		t.Errorf("%+v", res)
+	}
+}
+
+func TestNotRenumbered(t *testing.T) {
+	base := entry("a", "A")
+	for name, change := range map[string]func(*feedconv.Entry){
+		"title":   func(e *feedconv.Entry) { e.Title = "x" },
+		"content": func(e *feedconv.Entry) { e.Content = "x" },
+		"date":    func(e *feedconv.Entry) { e.Published = e.Published.Add(1e9) },
+		"link":    func(e *feedconv.Entry) { e.Link = "x" },
+	} {
+		wo := newWorld(t, Unread)
+		wo.fetch(base)
+		e := base
+		e.GUID = "b"
+		change(&e)
+		if res := wo.fetch(e); len(res.New) != 1 {
+			t.Errorf("%s: %+v", name, res)
+		}
+	}
+	b := base
+	b.GUID = "b"
+	// The old guid is still in the document: two entries that look the same.
+	wo := newWorld(t, Unread)
+	wo.fetch(base)
+	if res := wo.fetch(base, b); len(res.New) != 1 {
+		t.Errorf("both in the document: %+v", res)
+	}
+	// Without a link there is too little to go by.
+	wo = newWorld(t, Unread)
+	base.Link, b.Link = "", ""
+	wo.fetch(base)
+	if res := wo.fetch(b); len(res.New) != 1 {
+		t.Errorf("no link: %+v", res)
+	}
+}
+
+// A guid that several entries share tells nothing without the link.
+func TestSharedGuid(t *testing.T) {
+	wo := newWorld(t, Deliver)
+	doc := make([]feedconv.Entry, 3)
+	for i := range doc {
+		doc[i] = entry(fmt.Sprint(i), fmt.Sprint("text ", i))
+		doc[i].GUID = "same"
+	}
+	// One was there alone first, known by the bare guid.
+	wo.fetch(doc[0])
+	res := wo.fetch(doc...)
+	if len(res.New) != 2 || res.Unchanged != 1 {
+		t.Errorf("%+v", res)
+	}
+	if res := wo.fetch(doc...); len(res.New)+len(res.Updated) != 0 {
+		t.Errorf("again: %+v", res)
+	}
+	// Two of them fall off the end.
+	for _, e := range doc {
+		if res := wo.fetch(e); len(res.New)+len(res.Updated) != 0 {
+			t.Errorf("%s alone: %+v", e.Title, res)
+		}
+	}
+	wo.want("all", "0=text 0", "1=text 1", "2=text 2")
+}
+
+// Guid and link shared: they are told apart by what they say.
+func TestSharedGuidAndLink(t *testing.T) {
+	wo := newWorld(t, Unread)
+	doc := make([]feedconv.Entry, 3)
+	for i := range doc {
+		doc[i] = entry(fmt.Sprint(i), fmt.Sprint("text ", i))
+		doc[i].GUID, doc[i].Link = "same", "http://example.com/"
+	}
+	for range 2 {
+		wo.fetch(doc...)
+	}
+	wo.want("all", "0=text 0", "1=text 1", "2=text 2")
+	// The same entry twice in a document is one.
+	wo = newWorld(t, Unread)
+	if res := wo.fetch(doc[0], doc[0]); len(res.New) != 1 || res.Repeated != 1 {
+		t.Errorf("%+v", res)
+	}
+}
+
+// In Atom, entries with one id are versions of one entry; the newest counts.
+func TestAtomVersionsInOneDocument(t *testing.T) {
+	wo := newWorld(t, Unread)
+	a, b := entry("a", "A"), entry("a", "B")
+	a.Updated, b.Updated = time.Unix(1, 0), time.Unix(2, 0)
+	wo.transact(func(tx *lektordir.Txn) (Result, error) {
+		return Stage(context.Background(), tx, &feedconv.Feed{Format: feedconv.Atom10, Entries: []feedconv.Entry{a, b}}, wo.o)
+	})
+	wo.want("atom", "a=B")
+}
+
+func TestNoGuid(t *testing.T) {
+	wo := newWorld(t, Unread)
+	doc := []feedconv.Entry{entry("a", "A"), entry("b", "B"), entry("c", "C"), entry("d", "D"), entry("e", "E")}
+	for i := range doc {
+		doc[i].GUID = ""
+	}
+	doc[1].Link, doc[2].Link = "http://example.com/shared", "http://example.com/shared"
+	doc[3].Link, doc[4].Link = "", ""
+	for range 2 {
+		wo.fetch(doc...)
+	}
+	wo.want("all", "a=A", "b=B", "c=C", "d=D", "e=E")
+	doc[0].Content = "A2"
+	if res := wo.fetch(doc...); len(res.Updated) != 1 {
+		t.Errorf("by the link: %+v", res)
+	}
+	wo.want("changed", "a=A2", "b=B", "c=C", "d=D", "e=E")
+
+	// One was there alone first and is read; the one that joins it under the
+	// same link is no change of it.
+	for _, first := range []int{1, 2} {
+		wo = newWorld(t, Unread)
+		wo.fetch(doc[first])
+		wo.readAll()
+		for range 2 {
+			wo.fetch(doc[1], doc[2])
+		}
+		if got := len(wo.contents()); got != 2 {
+			t.Errorf("%d first: %q", first, wo.contents())
+		}
+	}
+}
+
+func TestPut(t *testing.T) {
+	wo := newWorld(t, Unread)
+	put := func(e feedconv.Entry) Result {
+		return wo.transact(func(tx *lektordir.Txn) (Result, error) { return Put(context.Background(), tx, e, wo.o) })
+	}
+	a := entry("a", "A")
+	put(a)
+	if res := put(a); res.Unchanged != 1 {
+		t.Errorf("%+v", res)
+	}
+	// The second key is never for put: a script's ids are its own.
+	b := a
+	b.GUID, b.ID = "b", "b"
+	if res := put(b); len(res.New) != 1 {
+		t.Errorf("%+v", res)
+	}
+	a.Content = "A2"
+	put(a)
+	wo.want("put", "a=A", "a=A2")
+}
+
+// Whatever documents come in whatever order: each entry that was ever in one is
+// delivered exactly once, as long as nothing but its place changes.
+func TestExactlyOnce(t *testing.T) {
+	for seed := range uint64(40) {
+		rnd := rand.New(rand.NewPCG(seed, 1))
+		wo := newWorld(t, []Policy{Unread, Deliver, Ignore}[rnd.IntN(3)])
+		all := make([]feedconv.Entry, 8)
+		for i := range all {
+			all[i] = entry(fmt.Sprint(i), fmt.Sprint("text ", i))
+			switch rnd.IntN(4) {
+			case 0:
+				all[i].GUID = "shared"
+			case 1:
+				all[i].GUID = ""
+			}
+		}
+		seen := map[int]bool{}
+		for range 12 {
+			var doc []feedconv.Entry
+			for _, i := range rnd.Perm(len(all))[:1+rnd.IntN(len(all))] {
+				doc = append(doc, all[i])
+				seen[i] = true
+			}
+			// Two entries that had one guid, and never stood in one document,
+			// are one entry that changed; so the shared ones come together.
+			for i := range all {
+				if all[i].GUID == "shared" && !slices.ContainsFunc(doc, func(e feedconv.Entry) bool { return e.Title == all[i].Title }) {
+					doc = append(doc, all[i])
+					seen[i] = true
+				}
+			}
+			wo.fetch(doc...)
+			if rnd.IntN(3) == 0 {
+				wo.readAll()
+			}
+		}
+		var got []string
+		for _, s := range wo.contents() {
+			got = append(got, strings.TrimSuffix(s, "*"))
+		}
+		var want []string
+		for i := range seen {
+			want = append(want, fmt.Sprintf("%d=text %d", i, i))
+		}
+		slices.Sort(want)
+		if !slices.Equal(got, want) {
+			t.Errorf("seed %d: %q, want %q", seed, got, want)
+		}
+	}
+}
+
+func TestEntry(t *testing.T) {
+	e := entry("a", "<p>A</p>")
+	e.Authors = []feedconv.Person{{Name: "A", Email: "a@b"}, {Name: "B"}}
+	e.Summary, e.SummaryType = "<b>short</b> &amp; sweet", "text/html"
+	e.Updated = e.Published
+	e.Enclosures = []feedconv.Enclosure{{URL: "u", Type: "t", Length: -1}}
+	got := Entry(&e)
+	if got.Author != "A <a@b>, B" || got.Summary != "short & sweet" || !got.Updated.IsZero() || got.Enclosures[0].Length != -1 || got.Type != "text/html" {
+		t.Errorf("%+v", got)
+	}
+	e.Updated = e.Published.Add(time.Second)
+	if got := Entry(&e); !got.Updated.Equal(e.Updated) {
+		t.Errorf("%+v", got)
+	}
+}

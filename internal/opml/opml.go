@@ -1,0 +1,556 @@
+// Package opml reads and writes lists of subscriptions in OPML, and keeps what
+// it does not understand: unknown attributes, elements and outlines come out
+// of a document as they went in.
+package opml
+
+import (
+	"bytes"
+	"cmp"
+	"slices"
+	"strings"
+)
+
+// Document is an OPML document.
+type Document struct {
+	prolog []*Node // comments and processing instructions before the root
+	root   *Node
+}
+
+// Node is an element, a text, or (Raw) a comment or processing instruction.
+type Node struct {
+	Name     string // of an element, as found; else empty
+	Attrs    []Attr
+	Children []*Node
+	Text     string
+	Raw      string
+}
+
+// Attr is an attribute of an element, its name as found.
+type Attr struct{ Name, Value string }
+
+// Feed is an outline that names a feed.
+type Feed struct {
+	URL         string // xmlUrl
+	ID          string // for Update: another URL under which a document may list it
+	Title       string // the text attribute, else title
+	Name        string // for Update: what a new outline is called without a Title
+	HTMLURL     string
+	Description string
+	// Categories are the folders the feed is in, each a path as [JoinPath]
+	// makes it; none for the top level.
+	Categories []string
+}
+
+// New gives an empty document with a title.
+func New(title string) *Document {
+	d := &Document{root: &Node{Name: "opml", Attrs: []Attr{{"version", "2.0"}}}}
+	d.root.Children = []*Node{
+		{Name: "head", Children: []*Node{{Name: "title", Children: []*Node{{Text: title}}}}},
+		{Name: "body"},
+	}
+	return d
+}
+
+// normalize gives the document one head and one body, and puts outlines that
+// stand elsewhere into the body.
+func (d *Document) normalize() {
+	if d.root.attr("version") == nil {
+		d.root.Attrs = append([]Attr{{"version", "2.0"}}, d.root.Attrs...)
+	}
+	head, body := d.root.child("head"), d.root.child("body")
+	var rest []*Node
+	var outlines []*Node
+	for _, n := range d.root.Children {
+		switch {
+		case n == head || n == body:
+		case n.is("head"):
+			head.Children = append(head.Children, n.Children...)
+		case n.is("body"):
+			outlines = append(outlines, n.Children...)
+		case n.is("outline"):
+			outlines = append(outlines, n)
+		case !n.isSpace():
+			rest = append(rest, n)
+		}
+	}
+	if head == nil {
+		head = &Node{Name: "head"}
+	}
+	if body == nil {
+		body = &Node{Name: "body"}
+		// A head whose end tag is missing holds the body.
+		if inner := head.child("body"); inner != nil {
+			body = inner
+			head.Children = slices.DeleteFunc(head.Children, func(n *Node) bool { return n == inner })
+		}
+	}
+	body.Children = append(body.Children, outlines...)
+	d.root.Children = append([]*Node{head, body}, rest...)
+}
+
+func (d *Document) head() *Node { return d.root.child("head") }
+func (d *Document) body() *Node { return d.root.child("body") }
+
+// Title is the title in the head, or "".
+func (d *Document) Title() string {
+	if t := d.head().child("title"); t != nil {
+		return strings.TrimSpace(t.text())
+	}
+	return ""
+}
+
+// Feeds lists the feeds in the order of their first outlines; a feed that
+// stands in several folders is listed once, with all of them.
+func (d *Document) Feeds() []Feed {
+	var feeds []Feed
+	index := map[string]int{}
+	d.walk(func(n *Node, path []string) {
+		url := n.feedURL()
+		if url == "" {
+			return
+		}
+		i, ok := index[url]
+		if !ok {
+			i = len(feeds)
+			index[url] = i
+			feeds = append(feeds, Feed{
+				URL:         url,
+				Title:       cmp.Or(fold(n.get("text")), fold(n.get("title"))),
+				HTMLURL:     strings.TrimSpace(n.get("htmlUrl")),
+				Description: n.get("description"),
+			})
+		}
+		if c := JoinPath(path); c != "" && !slices.Contains(feeds[i].Categories, c) {
+			feeds[i].Categories = append(feeds[i].Categories, c)
+		}
+	})
+	return feeds
+}
+
+// walk calls f for each outline with the folders it is in. An outline is a
+// folder of what is in it unless it is a feed itself.
+func (d *Document) walk(f func(n *Node, path []string)) {
+	var down func(n *Node, path []string)
+	down = func(n *Node, path []string) {
+		for _, c := range n.Children {
+			if !c.is("outline") {
+				continue
+			}
+			f(c, path)
+			if c.feedURL() != "" {
+				down(c, path)
+			} else {
+				down(c, append(slices.Clip(path), c.folderName()))
+			}
+		}
+	}
+	down(d.body(), nil)
+}
+
+// feedURL is the feed that an outline names, or "".
+func (n *Node) feedURL() string {
+	if u := strings.TrimSpace(n.get("xmlUrl")); u != "" {
+		return u
+	}
+	// Some programs write url for xmlUrl; on other types it is something else.
+	switch strings.ToLower(n.get("type")) {
+	case "rss", "atom", "feed":
+		return strings.TrimSpace(n.get("url"))
+	}
+	return ""
+}
+
+func (n *Node) folderName() string {
+	return cmp.Or(fold(n.get("text")), fold(n.get("title")))
+}
+
+// JoinPath joins the names of nested folders with '/'; one in a name is
+// written '\/'.
+func JoinPath(names []string) string {
+	escaped := make([]string, 0, len(names))
+	for _, n := range names {
+		if n = fold(n); n != "" {
+			escaped = append(escaped, strings.NewReplacer(`\`, `\\`, `/`, `\/`).Replace(n))
+		}
+	}
+	return strings.Join(escaped, "/")
+}
+
+// SplitPath undoes [JoinPath].
+func SplitPath(path string) []string {
+	var names []string
+	var b strings.Builder
+	flush := func() {
+		if n := fold(b.String()); n != "" {
+			names = append(names, n)
+		}
+		b.Reset()
+	}
+	for i := 0; i < len(path); i++ {
+		switch {
+		case path[i] == '\\' && i+1 < len(path):
+			i++
+			b.WriteByte(path[i])
+		case path[i] == '/':
+			flush()
+		default:
+			b.WriteByte(path[i])
+		}
+	}
+	flush()
+	return names
+}
+
+// Merge adds what another document has and this one lacks: outlines and
+// folders, elements of the head, attributes of the root. A feed that stands in
+// the same folder already is not added again, and neither is an outline that
+// is equal in all it has.
+func (d *Document) Merge(o *Document) {
+	for _, a := range o.root.Attrs {
+		if d.root.attr(a.Name) == nil {
+			d.root.Attrs = append(d.root.Attrs, a)
+		}
+	}
+	head := d.head()
+	for _, n := range o.head().Children {
+		if n.isSpace() || n.Name != "" && head.child(n.Name) != nil || n.Name == "" && slices.ContainsFunc(head.Children, n.equal) {
+			continue
+		}
+		head.Children = append(head.Children, n)
+	}
+	mergeOutlines(d.body(), o.body())
+	for _, n := range o.root.Children {
+		if !n.is("head") && !n.is("body") && !slices.ContainsFunc(d.root.Children, n.equal) {
+			d.root.Children = append(d.root.Children, n)
+		}
+	}
+	for _, n := range o.prolog {
+		if !slices.ContainsFunc(d.prolog, n.equal) {
+			d.prolog = append(d.prolog, n)
+		}
+	}
+}
+
+func mergeOutlines(to, from *Node) {
+	// Looking each outline up among its siblings would be quadratic; lists of
+	// ten thousand feeds exist.
+	have := map[string]*Node{}
+	key := func(n *Node) string {
+		switch {
+		case !n.is("outline"):
+			return "raw\x00" + n.signature()
+		case n.feedURL() != "":
+			return "feed\x00" + n.feedURL()
+		case n.child("outline") != nil:
+			return "folder\x00" + n.folderName()
+		}
+		return "leaf\x00" + n.signature()
+	}
+	for _, n := range to.Children {
+		if k := key(n); have[k] == nil {
+			have[k] = n
+		}
+	}
+	for _, n := range from.Children {
+		if n.isSpace() {
+			continue
+		}
+		k := key(n)
+		old := have[k]
+		switch {
+		case old == nil:
+			to.Children = append(to.Children, n)
+			have[k] = n
+		case n.is("outline") && old != n:
+			for _, a := range n.Attrs {
+				if old.attr(a.Name) == nil {
+					old.Attrs = append(old.Attrs, a)
+				}
+			}
+			mergeOutlines(old, n)
+		}
+	}
+}
+
+// Update makes the document list exactly the feeds given, and returns it.
+// Outlines of other feeds go; those of these stay where they are as long as
+// the feed is of that folder, with all their attributes, and new ones are made
+// where the feed has a category the document does not show. Title, HTMLURL and
+// Description fill in what an outline lacks; a title that differs from the
+// outline's replaces it. Folders that become empty by this go too. URLs are
+// compared as key gives them.
+func (d *Document) Update(feeds []Feed, key func(string) string) *Document {
+	want := make(map[string]*Feed, len(feeds))
+	for i := range feeds {
+		if id := feeds[i].ID; id != "" {
+			want[key(id)] = &feeds[i]
+		}
+	}
+	for i := range feeds {
+		want[key(feeds[i].URL)] = &feeds[i]
+	}
+	feedOf := func(n *Node) *Feed {
+		if url := n.feedURL(); url != "" {
+			return want[key(url)]
+		}
+		return nil
+	}
+	places := map[*Feed]map[string]bool{} // paths that stay
+	like := map[*Feed]*Node{}             // an outline of it
+	for i := range feeds {
+		places[&feeds[i]] = map[string]bool{}
+	}
+	d.walk(func(n *Node, path []string) {
+		f := feedOf(n)
+		if f == nil {
+			return
+		}
+		if like[f] == nil {
+			like[f] = n
+		}
+		if c := JoinPath(path); c != "" && slices.Contains(f.Categories, c) {
+			places[f][c] = true
+		}
+	})
+	var prune func(n *Node, path []string)
+	prune = func(n *Node, path []string) {
+		var kept []*Node
+		for _, c := range n.Children {
+			if !c.is("outline") {
+				kept = append(kept, c)
+				continue
+			}
+			if c.feedURL() == "" {
+				had := c.child("outline") != nil
+				prune(c, append(slices.Clip(path), c.folderName()))
+				if !had || c.child("outline") != nil {
+					kept = append(kept, c)
+				}
+				continue
+			}
+			prune(c, path)
+			f, here := feedOf(c), JoinPath(path)
+			if f != nil && (slices.Contains(f.Categories, here) ||
+				here == "" && (len(f.Categories) == 0 || len(places[f]) > 0)) {
+				places[f][here] = true
+				f.fill(c, key)
+				kept = append(kept, c)
+				continue
+			}
+			// What is below a feed that goes stays.
+			for _, cc := range c.Children {
+				if cc.is("outline") {
+					kept = append(kept, cc)
+				}
+			}
+		}
+		n.Children = kept
+	}
+	prune(d.body(), nil)
+	folders := map[string]*Node{}
+	d.walk(func(n *Node, path []string) {
+		if n.feedURL() == "" {
+			p := JoinPath(append(slices.Clip(path), n.folderName()))
+			if folders[p] == nil {
+				folders[p] = n
+			}
+		}
+	})
+	folder := func(path string) *Node {
+		names := SplitPath(path)
+		parent := d.body()
+		for i := range names {
+			p := JoinPath(names[:i+1])
+			n := folders[p]
+			if n == nil {
+				n = &Node{Name: "outline", Attrs: []Attr{{"text", names[i]}}}
+				parent.Children = append(parent.Children, n)
+				folders[p] = n
+			}
+			parent = n
+		}
+		return parent
+	}
+	for i := range feeds {
+		f := &feeds[i]
+		categories := f.Categories
+		if len(categories) == 0 {
+			categories = []string{""}
+		}
+		for _, c := range categories {
+			if places[f][c] {
+				continue
+			}
+			n := &Node{Name: "outline"}
+			if l := like[f]; l != nil {
+				n.Attrs = slices.Clone(l.Attrs)
+				n.Children = slices.DeleteFunc(slices.Clone(l.Children), func(c *Node) bool { return c.is("outline") })
+			}
+			f.fill(n, key)
+			parent := folder(c)
+			parent.Children = append(parent.Children, n)
+		}
+	}
+	return d
+}
+
+// fill puts into an outline what the feed says and it lacks.
+func (f *Feed) fill(n *Node, key func(string) string) {
+	if f.Title != "" && fold(n.get("text")) != f.Title && fold(n.get("title")) != f.Title {
+		n.set("text", f.Title)
+	}
+	if n.attr("text") == nil {
+		// OPML 2.0 requires it.
+		n.set("text", cmp.Or(f.Title, n.get("title"), f.Name, f.URL))
+	}
+	if n.attr("type") == nil {
+		n.set("type", "rss")
+	}
+	if key(n.feedURL()) != key(f.URL) {
+		n.set("xmlUrl", f.URL)
+	}
+	if f.HTMLURL != "" && n.attr("htmlUrl") == nil {
+		n.set("htmlUrl", f.HTMLURL)
+	}
+	if f.Description != "" && n.attr("description") == nil {
+		n.set("description", fold(f.Description))
+	}
+}
+
+// Bytes writes the document in UTF-8.
+func (d *Document) Bytes() []byte {
+	var b bytes.Buffer
+	b.WriteString("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n")
+	for _, n := range d.prolog {
+		b.WriteString(n.Raw + "\n")
+	}
+	d.root.write(&b, 0)
+	return b.Bytes()
+}
+
+// write writes an element with one child a line, unless it holds text.
+func (n *Node) write(b *bytes.Buffer, depth int) {
+	indent := func(depth int) { b.WriteString(strings.Repeat("  ", depth)) }
+	indent(depth)
+	mixed := n.Name == "" || slices.ContainsFunc(n.Children, func(c *Node) bool { return c.isText() && !c.isSpace() })
+	kids := slices.ContainsFunc(n.Children, func(c *Node) bool { return !c.isSpace() })
+	if mixed || !kids {
+		n.writeInline(b)
+		b.WriteByte('\n')
+		return
+	}
+	n.writeStart(b)
+	b.WriteString(">\n")
+	for _, c := range n.Children {
+		if !c.isSpace() {
+			c.write(b, depth+1)
+		}
+	}
+	indent(depth)
+	b.WriteString("</" + n.Name + ">\n")
+}
+
+func (n *Node) writeStart(b *bytes.Buffer) {
+	b.WriteString("<" + n.Name)
+	for _, a := range n.Attrs {
+		b.WriteString(" " + a.Name + `="` + escapeAttr.Replace(a.Value) + `"`)
+	}
+}
+
+func (n *Node) writeInline(b *bytes.Buffer) {
+	switch {
+	case n.Raw != "":
+		b.WriteString(n.Raw)
+	case n.Name == "":
+		b.WriteString(escapeText.Replace(n.Text))
+	case len(n.Children) == 0:
+		n.writeStart(b)
+		b.WriteString("/>")
+	default:
+		n.writeStart(b)
+		b.WriteByte('>')
+		for _, c := range n.Children {
+			c.writeInline(b)
+		}
+		b.WriteString("</" + n.Name + ">")
+	}
+}
+
+var (
+	escapeText = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", "\r", "&#13;")
+	escapeAttr = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", `"`, "&quot;", "\t", "&#9;", "\n", "&#10;", "\r", "&#13;")
+)
+
+func (n *Node) is(name string) bool { return n.Name != "" && strings.EqualFold(n.Name, name) }
+func (n *Node) isText() bool        { return n.Name == "" && n.Raw == "" }
+func (n *Node) isSpace() bool       { return n.isText() && strings.TrimSpace(n.Text) == "" }
+
+func (n *Node) child(name string) *Node {
+	if n == nil {
+		return nil
+	}
+	for _, c := range n.Children {
+		if c.is(name) {
+			return c
+		}
+	}
+	return nil
+}
+
+// find looks for an element anywhere below.
+func (n *Node) find(name string) *Node {
+	for _, c := range n.Children {
+		if c.is(name) {
+			return c
+		}
+		if f := c.find(name); f != nil {
+			return f
+		}
+	}
+	return nil
+}
+
+func (n *Node) attr(name string) *Attr {
+	for i := range n.Attrs {
+		if strings.EqualFold(n.Attrs[i].Name, name) {
+			return &n.Attrs[i]
+		}
+	}
+	return nil
+}
+
+func (n *Node) get(name string) string {
+	if a := n.attr(name); a != nil {
+		return a.Value
+	}
+	return ""
+}
+
+func (n *Node) set(name, value string) {
+	if a := n.attr(name); a != nil {
+		a.Value = value
+		return
+	}
+	n.Attrs = append(n.Attrs, Attr{name, value})
+}
+
+func (n *Node) text() string {
+	var b strings.Builder
+	for _, c := range n.Children {
+		b.WriteString(c.Text)
+		b.WriteString(c.text())
+	}
+	return b.String()
+}
+
+// signature is equal for nodes that are written equally.
+func (n *Node) signature() string {
+	var b bytes.Buffer
+	n.write(&b, 0)
+	return b.String()
+}
+
+func (n *Node) equal(o *Node) bool { return n.signature() == o.signature() }
+
+// fold makes one line of text.
+func fold(s string) string { return strings.Join(strings.Fields(s), " ") }

@@ -1,0 +1,149 @@
+package subscribe
+
+import (
+	"cmp"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/lektordir/lektor/internal/atomicfile"
+	"github.com/lektordir/lektor/internal/opml"
+	"github.com/lektordir/lektor/lektordir"
+)
+
+// opmlFile is the union of the lists that were imported. An export begins with
+// it, so that it gives back what we do not understand of them.
+const opmlFile = "etc/fetch/opml"
+
+// Imported tells what became of a list.
+type Imported struct {
+	Added   []*Subscription
+	Already int
+	// Refused are feeds that are not http or https: a list made by others
+	// must not name local files, let alone commands.
+	Refused []string
+}
+
+// Import subscribes to the feeds of a list. Folders become categories, and feeds
+// that are subscribed to already get those they lack. What cannot be
+// subscribed to is in the joined error, and the others are subscribed to.
+func Import(w *lektordir.Writer, d *lektordir.Dir, doc *opml.Document, dryRun bool) (Imported, error) {
+	var out Imported
+	var bad error
+	byURL := ByURL(d)
+	seen := map[string]bool{}
+	for _, f := range doc.Feeds() {
+		id := FeedURL(f.URL)
+		if lower := strings.ToLower(id); !strings.HasPrefix(lower, "http://") && !strings.HasPrefix(lower, "https://") {
+			out.Refused = append(out.Refused, f.URL)
+			continue
+		}
+		hash := lektordir.FeedHash(id)
+		if !Subscribed(d, hash) {
+			hash = cmp.Or(byURL[id], hash)
+		}
+		if seen[hash] {
+			continue
+		}
+		seen[hash] = true
+		if Subscribed(d, hash) {
+			out.Already++
+			if !dryRun {
+				bad = errors.Join(bad, addCategories(d, hash, f.Categories))
+			}
+			continue
+		}
+		s := &Subscription{ID: id, Hash: hash, Name: f.Title, Link: f.HTMLURL, About: f.Description, Categories: f.Categories}
+		if !dryRun {
+			added, err := Add(w, d, s, Options{Unsynced: true})
+			if err != nil {
+				bad = errors.Join(bad, err)
+				continue
+			}
+			if !added {
+				out.Already++
+				continue
+			}
+		}
+		out.Added = append(out.Added, s)
+	}
+	if dryRun {
+		return out, bad
+	}
+	Sync()
+	all := doc
+	if old, err := template(d); err == nil && old != nil {
+		old.Merge(doc)
+		all = old
+	}
+	path := d.Join(opmlFile)
+	if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
+		return out, errors.Join(bad, err)
+	}
+	return out, errors.Join(bad, atomicfile.Write(path, all.Bytes()))
+}
+
+func addCategories(d *lektordir.Dir, hash string, categories []string) error {
+	have := Categories(d, hash)
+	all := slices.Clone(have)
+	for _, c := range categories {
+		if !slices.Contains(all, c) {
+			all = append(all, c)
+		}
+	}
+	if len(all) == len(have) {
+		return nil
+	}
+	return SetCategories(d, hash, all, atomicfile.WriteUnsynced)
+}
+
+// template reads the lists imported before; nil when there is none.
+func template(d *lektordir.Dir) (*opml.Document, error) {
+	data, err := os.ReadFile(d.Join(opmlFile))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return opml.Parse(data)
+}
+
+// Export makes a list of all subscriptions.
+func Export(d *lektordir.Dir) (*opml.Document, error) {
+	subs, bad := List(d)
+	doc, err := template(d)
+	if err != nil {
+		bad = errors.Join(bad, err)
+	}
+	if doc == nil {
+		doc = opml.New("Subscriptions")
+	}
+	feeds := make([]opml.Feed, 0, len(subs))
+	for _, s := range subs {
+		f := opml.Feed{URL: s.URL, ID: s.ID, Title: s.Alias, Name: s.Name, HTMLURL: s.Link, Description: s.About, Categories: s.Categories}
+		if local := strings.ToLower(s.URL); strings.HasPrefix(local, "exec:") || strings.HasPrefix(local, "file:") {
+			// Of use on this machine only, and perhaps nobody's business.
+			continue
+		}
+		feeds = append(feeds, f)
+	}
+	return doc.Update(feeds, FeedURL), bad
+}
+
+// FeedURL gives the id of the feed that a list or a page names by a URL:
+// normalised, and with the scheme that feed: stands for.
+func FeedURL(url string) string {
+	url = strings.TrimSpace(url)
+	if len(url) > 5 && strings.EqualFold(url[:5], "feed:") {
+		rest := url[5:]
+		if strings.HasPrefix(rest, "//") {
+			rest = "http:" + rest
+		}
+		url = rest
+	}
+	return lektordir.NormalizeID(url)
+}

@@ -1,0 +1,146 @@
+package subscribe
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/lektordir/lektor/internal/atomicfile"
+	"github.com/lektordir/lektor/internal/fetch"
+	"github.com/lektordir/lektor/lektordir"
+)
+
+// Settings are what a user can set of a subscription, in the order in which
+// they are shown. The values are files; whoever likes it better writes them
+// with an editor.
+var Settings = []string{"url", "alias", "interval", "on-update", "categories", "headers", "filter"}
+
+// settingFile is where a setting is kept, relative to src/$feed.
+func settingFile(key string) string {
+	switch key {
+	case "alias":
+		return aliasFile
+	case "categories":
+		return categoryFile
+	}
+	return "etc/fetch/" + key
+}
+
+// UnknownSettingError is returned for a setting that there is not.
+type UnknownSettingError struct{ Key string }
+
+func (e *UnknownSettingError) Error() string {
+	return fmt.Sprintf("there is no setting %q; they are %s", e.Key, strings.Join(Settings, ", "))
+}
+
+func known(key string) error {
+	for _, s := range Settings {
+		if s == key {
+			return nil
+		}
+	}
+	return &UnknownSettingError{Key: key}
+}
+
+// Get gives a setting, "" when it is not set. Categories and headers may have
+// several lines.
+func Get(d *lektordir.Dir, hash, key string) (string, error) {
+	if err := known(key); err != nil {
+		return "", err
+	}
+	data, err := os.ReadFile(filepath.Join(d.Join("src", hash), settingFile(key)))
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", nil
+	}
+	return strings.TrimRight(string(data), "\n"), err
+}
+
+// Check tells whether a value can be set.
+func Check(key, value string) error {
+	if err := known(key); err != nil {
+		return err
+	}
+	switch key {
+	case "interval":
+		_, err := fetch.ParseInterval(value)
+		return err
+	case "headers":
+		_, err := fetch.ParseHeaders(value)
+		return err
+	case "on-update":
+		if value != "unread" && value != "deliver" && value != "ignore" {
+			return fmt.Errorf("on-update is unread, deliver or ignore, not %q", value)
+		}
+	case "alias":
+		if oneLine(value) == "" {
+			return errors.New("an alias cannot be empty")
+		}
+	}
+	return nil
+}
+
+// Set sets a setting of a subscription; it is on the disk when Set returns. The
+// error may be a [*lektordir.BusyError].
+func Set(w *lektordir.Writer, d *lektordir.Dir, hash, key, value string) error {
+	if err := Check(key, value); err != nil {
+		return err
+	}
+	if key == "filter" || key == "url" && strings.HasPrefix(strings.ToLower(value), "exec:") {
+		// Refused now rather than at every fetch.
+		if err := fetch.Trusted(d.Path(), d.SrcEtc(hash, "fetch")); err != nil {
+			return err
+		}
+	}
+	return change(w, d, hash, func(st *fetch.State) error {
+		switch key {
+		case "alias":
+			path := filepath.Join(d.Join("src", hash), aliasFile)
+			if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
+				return err
+			}
+			return atomicfile.Write(path, []byte(oneLine(value)+"\n"))
+		case "categories":
+			return SetCategories(d, hash, strings.Split(value, "\n"), atomicfile.Write)
+		}
+		return st.SetUser(key, value)
+	})
+}
+
+// Unset removes a setting, so that the default holds. The url cannot be
+// removed: the feed would not be subscribed to.
+func Unset(w *lektordir.Writer, d *lektordir.Dir, hash, key string) error {
+	if err := known(key); err != nil {
+		return err
+	}
+	if key == "url" {
+		return errors.New("the url cannot be unset; to unsubscribe there is rm")
+	}
+	return change(w, d, hash, func(st *fetch.State) error {
+		switch key {
+		case "alias", "categories":
+			err := os.Remove(filepath.Join(d.Join("src", hash), settingFile(key)))
+			if errors.Is(err, fs.ErrNotExist) {
+				return nil
+			}
+			return err
+		}
+		return st.Unset(key)
+	})
+}
+
+// change changes the state of a feed under its lock.
+func change(w *lektordir.Writer, d *lektordir.Dir, hash string, f func(*fetch.State) error) error {
+	t, err := w.Begin(hash)
+	if err != nil {
+		return err
+	}
+	defer t.Close()
+	st, err := fetch.LoadState(d.SrcEtc(hash, "fetch"))
+	if err != nil {
+		return err
+	}
+	return f(st)
+}

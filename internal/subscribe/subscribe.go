@@ -1,0 +1,358 @@
+// Package subscribe keeps the subscriptions of a lektor-dir. A feed is
+// subscribed to as long as src/$feed/etc/fetch/url exists; a feed without it
+// belongs to another fetcher and is left alone.
+package subscribe
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/lektordir/lektor/internal/atomicfile"
+	"github.com/lektordir/lektor/lektordir"
+)
+
+// Subscription is a feed that is subscribed to.
+type Subscription struct {
+	Hash       string
+	ID         string // never changes
+	URL        string // where the feed is fetched from now
+	Name       string // as the feed itself says
+	Alias      string // as the user says
+	Link       string
+	About      string   // the feed's description
+	Categories []string // paths of folders, "a/b"
+	Interval   string   // as the user wrote it
+	Error      string   // of the last fetch, empty when it went well
+}
+
+// Title is what the subscription is shown as.
+func (s *Subscription) Title() string {
+	return cmp.Or(strings.TrimSpace(s.Alias), strings.TrimSpace(s.Name), s.ID)
+}
+
+// Files of a subscription, relative to src/$feed.
+const (
+	urlFile      = "etc/fetch/url"
+	aliasFile    = "etc/view/alias"
+	intervalFile = "etc/fetch/interval"
+	errorFile    = "etc/fetch/error"
+	categoryFile = "etc/categories"
+)
+
+// Options say how to subscribe.
+type Options struct {
+	// Unsynced leaves it to the caller to call [Sync] once, after many feeds.
+	Unsynced bool
+}
+
+// Add subscribes to a feed; Hash is made from ID, URL defaults to ID and Name
+// to the host in it. It reports false, and changes nothing, when the feed is
+// subscribed to already; whether that is so under another URL is for the caller
+// to find out (see [ByURL]). The error may be a [*lektordir.BusyError].
+func Add(w *lektordir.Writer, d *lektordir.Dir, s *Subscription, o Options) (bool, error) {
+	s.ID = lektordir.NormalizeID(s.ID)
+	if s.ID == "" || strings.ContainsAny(s.ID, "\n\x00") {
+		return false, fmt.Errorf("%q cannot be the id of a feed", s.ID)
+	}
+	s.Hash = lektordir.FeedHash(s.ID)
+	s.URL = cmp.Or(s.URL, s.ID)
+	if Subscribed(d, s.Hash) {
+		return false, nil
+	}
+	t, err := w.Begin(s.Hash)
+	if err != nil {
+		return false, err
+	}
+	defer t.Close()
+	if Subscribed(d, s.Hash) {
+		return false, nil
+	}
+	base := d.Join("src", s.Hash)
+	if err := os.MkdirAll(filepath.Join(base, "etc/fetch"), 0o777); err != nil {
+		return false, err
+	}
+	write := atomicfile.Write
+	if o.Unsynced {
+		write = atomicfile.WriteUnsynced
+	}
+	put := func(name, value string, missing bool) error {
+		value = oneLine(value)
+		path := filepath.Join(base, name)
+		if value == "" {
+			return nil
+		}
+		if missing {
+			if _, err := os.Lstat(path); err == nil {
+				return nil
+			}
+		}
+		if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
+			return err
+		}
+		return write(path, []byte(value+"\n"))
+	}
+	if err := errors.Join(
+		put("id", s.ID, true),
+		put("name", cmp.Or(oneLine(s.Name), DefaultName(s.ID)), true),
+		put("description", s.About, true),
+		put("etc/link", s.Link, true),
+		put(aliasFile, s.Alias, false),
+		put(intervalFile, s.Interval, false),
+		SetCategories(d, s.Hash, s.Categories, write),
+	); err != nil {
+		return false, err
+	}
+	if !o.Unsynced {
+		for _, dir := range []string{d.Join("src"), base, filepath.Join(base, "etc")} {
+			if err := syncDir(dir); err != nil {
+				return false, err
+			}
+		}
+	}
+	// The one file that makes it a subscription comes last.
+	return true, put(urlFile, s.URL, false)
+}
+
+// Sync makes durable what was added unsynced.
+func Sync() { unix.Sync() }
+
+// DefaultName is what a feed is called before its first document came: the host
+// in its id, or all of it.
+func DefaultName(id string) string {
+	if u, err := url.Parse(id); err == nil && u.Hostname() != "" {
+		return u.Hostname()
+	}
+	return oneLine(id)
+}
+
+// Subscribed reports whether a feed is subscribed to.
+func Subscribed(d *lektordir.Dir, hash string) bool {
+	_, err := os.Stat(filepath.Join(d.Join("src", hash), urlFile))
+	return err == nil
+}
+
+// Read reads a subscription; the error is fs.ErrNotExist when the feed is not
+// subscribed to. A feed without a name, or an empty url, is mended in what is
+// returned.
+func Read(d *lektordir.Dir, hash string) (*Subscription, error) {
+	base := d.Join("src", hash)
+	url, err := readLine(filepath.Join(base, urlFile))
+	if err != nil {
+		return nil, err
+	}
+	f, err := d.ReadFeed(hash)
+	if f == nil {
+		return nil, err
+	}
+	if f.ID == "" {
+		// Without an id nothing can be delivered under this hash, unless the
+		// URL is the id.
+		if lektordir.FeedHash(url) != hash {
+			return nil, err
+		}
+		f.ID = url
+	}
+	s := &Subscription{
+		Hash: hash, ID: f.ID, URL: cmp.Or(strings.TrimSpace(url), f.ID), Name: cmp.Or(f.Name, DefaultName(f.ID)),
+		Alias: f.Alias, Link: f.Link, About: f.Description, Categories: Categories(d, hash),
+	}
+	s.Interval, _ = readLine(filepath.Join(base, intervalFile))
+	s.Error, _ = readLine(filepath.Join(base, errorFile))
+	return s, nil
+}
+
+// List reads all subscriptions, sorted by hash. The error joins what could not
+// be read; the others are good all the same.
+func List(d *lektordir.Dir) ([]*Subscription, error) {
+	hashes, err := d.FeedHashes()
+	if err != nil {
+		return nil, err
+	}
+	var subs []*Subscription
+	var bad error
+	for _, h := range hashes {
+		s, err := Read(d, h)
+		switch {
+		case err == nil:
+			subs = append(subs, s)
+		case !errors.Is(err, fs.ErrNotExist):
+			bad = errors.Join(bad, err)
+		}
+	}
+	return subs, bad
+}
+
+// NotSubscribedError is the error for a feed that is there and not subscribed
+// to.
+type NotSubscribedError struct{ Name string }
+
+func (e *NotSubscribedError) Error() string { return "not subscribed to " + e.Name }
+
+// Find gives the hash of the subscription that the user names, as
+// [lektordir.Dir.FindFeed] does, or by the URL it is fetched from now. The
+// error is a [*lektordir.NoFeedError] or a [*NotSubscribedError].
+func Find(d *lektordir.Dir, name string) (string, error) {
+	hash, err := d.FindFeed(name)
+	var none *lektordir.NoFeedError
+	switch {
+	case err == nil && Subscribed(d, hash):
+		return hash, nil
+	case err == nil:
+		err = &NotSubscribedError{Name: name}
+	case errors.As(err, &none) && len(none.Matches) > 1:
+		// Of feeds with the same beginning one may be ours.
+		ours := slices.DeleteFunc(slices.Clone(none.Matches), func(h string) bool { return !Subscribed(d, h) })
+		if len(ours) == 1 {
+			return ours[0], nil
+		}
+	}
+	if strings.Contains(name, ":") {
+		if hash := ByURL(d)[lektordir.NormalizeID(name)]; hash != "" {
+			return hash, nil
+		}
+	}
+	return "", err
+}
+
+// ByURL gives the hashes of the subscriptions by the URLs they are fetched from
+// now.
+func ByURL(d *lektordir.Dir) map[string]string {
+	hashes, _ := d.FeedHashes()
+	byURL := make(map[string]string, len(hashes))
+	for _, h := range hashes {
+		if u, err := readLine(filepath.Join(d.Join("src", h), urlFile)); err == nil && u != "" {
+			byURL[lektordir.NormalizeID(u)] = h
+		}
+	}
+	return byURL
+}
+
+// Remove ends a subscription. The feed and its entries stay, and so does the
+// journal of what was delivered: subscribed to again, it delivers nothing
+// twice. The error may be a [*lektordir.BusyError].
+func Remove(w *lektordir.Writer, d *lektordir.Dir, hash string) error {
+	t, err := w.Begin(hash)
+	if err != nil {
+		return err
+	}
+	defer t.Close()
+	return remove(d, hash)
+}
+
+func remove(d *lektordir.Dir, hash string) error {
+	dir := d.SrcEtc(hash, "fetch")
+	names, err := os.ReadDir(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	// First what makes it a subscription, in case this is interrupted.
+	if err := os.Remove(filepath.Join(dir, "url")); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	var bad error
+	for _, n := range names {
+		if n.Name() != "seen" {
+			bad = errors.Join(bad, os.RemoveAll(filepath.Join(dir, n.Name())))
+		}
+	}
+	for _, marker := range []string{"due", "taken"} {
+		os.Remove(d.Join("etc/fetch", marker, hash))
+	}
+	return errors.Join(bad, syncDir(dir))
+}
+
+// Purge removes a feed with all its entries, read and unread, and forgets what
+// was delivered of it. The error may be a [*lektordir.BusyError].
+func Purge(w *lektordir.Writer, d *lektordir.Dir, hash string) error {
+	t, err := w.Begin(hash)
+	if err != nil {
+		return err
+	}
+	defer t.Close()
+	// src/ goes last: as long as it is there the feed can be named, and an
+	// interrupted purge be done again.
+	bad := remove(d, hash)
+	for _, place := range []string{"new", "cur", "tmp", "src"} {
+		if bad != nil {
+			return bad
+		}
+		bad = os.RemoveAll(d.Join(place, hash))
+	}
+	return errors.Join(bad, syncDir(d.Join("src")))
+}
+
+// Categories reads the categories of a feed, src/$feed/etc/categories.
+func Categories(d *lektordir.Dir, hash string) []string {
+	data, err := os.ReadFile(filepath.Join(d.Join("src", hash), categoryFile))
+	if err != nil {
+		return nil
+	}
+	var out []string
+	for l := range strings.Lines(string(data)) {
+		if l = strings.TrimSpace(l); l != "" && !slices.Contains(out, l) {
+			out = append(out, l)
+		}
+	}
+	return out
+}
+
+// SetCategories writes the categories of a feed; none removes the file.
+func SetCategories(d *lektordir.Dir, hash string, categories []string, write func(string, []byte) error) error {
+	path := filepath.Join(d.Join("src", hash), categoryFile)
+	var b strings.Builder
+	for _, c := range categories {
+		if c = oneLine(c); c != "" {
+			b.WriteString(c + "\n")
+		}
+	}
+	if b.Len() == 0 {
+		if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		return nil
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
+		return err
+	}
+	return write(path, []byte(b.String()))
+}
+
+// readLine reads a file of a single line.
+func readLine(path string) (string, error) {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return "", err
+	}
+	line, _, _ := strings.Cut(string(data), "\n")
+	return strings.TrimSuffix(line, "\r"), nil
+}
+
+// oneLine makes text fit for a file of a single line.
+func oneLine(s string) string {
+	s = strings.ReplaceAll(strings.ToValidUTF8(s, "\uFFFD"), "\x00", "")
+	if strings.ContainsAny(s, "\r\n") {
+		s = strings.Join(strings.Fields(s), " ")
+	}
+	return strings.TrimSpace(s)
+}
+
+func syncDir(path string) error {
+	f, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	return f.Sync()
+}

@@ -1,0 +1,252 @@
+package subscribe
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/lektordir/lektor/internal/opml"
+	"github.com/lektordir/lektor/lektordir"
+)
+
+func setup(t *testing.T) (*lektordir.Dir, *lektordir.Writer) {
+	t.Helper()
+	d, err := lektordir.Create(filepath.Join(t.TempDir(), "feeds"), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w, err := d.NewWriter(lektordir.WriterOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { w.Close() })
+	return d, w
+}
+
+func read(t *testing.T, d *lektordir.Dir, path string) string {
+	t.Helper()
+	data, err := os.ReadFile(d.Join(path))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(data)
+}
+
+func TestAddReadRemove(t *testing.T) {
+	d, w := setup(t)
+	s := &Subscription{ID: "HTTP://Example.com/rss.xml#x", Alias: "a\nb", Interval: "2h", Categories: []string{"x/y", " ", "z"}, About: "text"}
+	added, err := Add(w, d, s, Options{})
+	if err != nil || !added || s.Hash != "80af8e84e5ef7ae6b68acb8d1987e58e3e5731dd" {
+		t.Fatal(added, err, s.Hash)
+	}
+	for name, want := range map[string]string{
+		"id": "http://example.com/rss.xml\n", "name": "example.com\n", "etc/fetch/url": "http://example.com/rss.xml\n",
+		"etc/view/alias": "a b\n", "etc/fetch/interval": "2h\n", "etc/categories": "x/y\nz\n", "description": "text\n",
+	} {
+		if got := read(t, d, "src/"+s.Hash+"/"+name); got != want {
+			t.Errorf("%s: %q, want %q", name, got, want)
+		}
+	}
+	got, err := Read(d, s.Hash)
+	want := &Subscription{Hash: s.Hash, ID: s.ID, URL: s.ID, Name: "example.com", Alias: "a b", Interval: "2h", Categories: []string{"x/y", "z"}, About: "text"}
+	if err != nil || !reflect.DeepEqual(got, want) {
+		t.Errorf("%+v, %v", got, err)
+	}
+	if added, err := Add(w, d, &Subscription{ID: s.ID, Name: "other"}, Options{}); added || err != nil {
+		t.Errorf("added again: %v, %v", added, err)
+	}
+	// The journal stays, everything else of the subscription goes.
+	for _, name := range []string{"seen", "error", "etag"} {
+		if err := os.WriteFile(filepath.Join(d.SrcEtc(s.Hash, "fetch"), name), []byte("x\n"), 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := Remove(w, d, s.Hash); err != nil {
+		t.Fatal(err)
+	}
+	names, _ := filepath.Glob(filepath.Join(d.SrcEtc(s.Hash, "fetch"), "*"))
+	if len(names) != 1 || filepath.Base(names[0]) != "seen" {
+		t.Errorf("left: %q", names)
+	}
+	if _, err := Read(d, s.Hash); !errors.Is(err, fs.ErrNotExist) {
+		t.Error(err)
+	}
+	var not *NotSubscribedError
+	if _, err := Find(d, s.ID); !errors.As(err, &not) {
+		t.Error(err)
+	}
+	if subs, err := List(d); err != nil || len(subs) != 0 {
+		t.Error(subs, err)
+	}
+	// Alias and name are the user's and the feed's, not the subscription's.
+	if f, err := d.ReadFeed(s.Hash); err != nil || f.Name != "example.com" || f.Alias != "a b" {
+		t.Error(f, err)
+	}
+	if err := Purge(w, d, s.Hash); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(d.Join("src", s.Hash)); !errors.Is(err, fs.ErrNotExist) {
+		t.Error(err)
+	}
+}
+
+func TestBusy(t *testing.T) {
+	d, w := setup(t)
+	s := &Subscription{ID: "urn:x"}
+	if _, err := Add(w, d, s, Options{}); err != nil {
+		t.Fatal(err)
+	}
+	txn, err := w.Begin(s.Hash)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer txn.Close()
+	var busy *lektordir.BusyError
+	for name, f := range map[string]func() error{
+		"Remove": func() error { return Remove(w, d, s.Hash) },
+		"Purge":  func() error { return Purge(w, d, s.Hash) },
+		"Set":    func() error { return Set(w, d, s.Hash, "interval", "1h") },
+		"Unset":  func() error { return Unset(w, d, s.Hash, "interval") },
+	} {
+		if err := f(); !errors.As(err, &busy) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if !Subscribed(d, s.Hash) {
+		t.Error("it was changed all the same")
+	}
+}
+
+func TestFind(t *testing.T) {
+	d, w := setup(t)
+	a := &Subscription{ID: "http://a.example/feed", URL: "http://moved.example/feed"}
+	if _, err := Add(w, d, a, Options{Unsynced: true}); err != nil {
+		t.Fatal(err)
+	}
+	// A feed of another fetcher whose hash begins likewise.
+	other := d.Join("src", a.Hash[:6]+strings.Repeat("0", 34))
+	if err := os.MkdirAll(other, 0o777); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{a.ID, "HTTP://A.example:80/feed", a.URL, a.Hash, a.Hash[:7], a.Hash[:5], d.Join("src", a.Hash)} {
+		if h, err := Find(d, name); err != nil || h != a.Hash {
+			t.Errorf("%s: %s, %v", name, h, err)
+		}
+	}
+	var none *lektordir.NoFeedError
+	for _, name := range []string{"http://b.example/", "zzz", ""} {
+		if _, err := Find(d, name); !errors.As(err, &none) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// TestMended: a url that a power cut emptied, and an id or a name that is lost.
+func TestMended(t *testing.T) {
+	d, w := setup(t)
+	s := &Subscription{ID: "http://a.example/feed"}
+	if _, err := Add(w, d, s, Options{}); err != nil {
+		t.Fatal(err)
+	}
+	base := d.Join("src", s.Hash)
+	url := filepath.Join(base, "etc/fetch/url")
+	os.WriteFile(url, nil, 0o666)
+	if got, err := Read(d, s.Hash); err != nil || got.URL != s.ID {
+		t.Errorf("%+v, %v", got, err)
+	}
+	os.WriteFile(url, []byte(s.ID+"\n"), 0o666)
+	os.Remove(filepath.Join(base, "name"))
+	os.Remove(filepath.Join(base, "id"))
+	if got, err := Read(d, s.Hash); err != nil || got.ID != s.ID || got.Name != "a.example" {
+		t.Errorf("%+v, %v", got, err)
+	}
+	os.WriteFile(url, []byte("http://b.example/\n"), 0o666)
+	if got, err := Read(d, s.Hash); err == nil {
+		t.Errorf("%+v", got)
+	}
+	if subs, err := List(d); err == nil || len(subs) != 0 {
+		t.Errorf("%v, %v", subs, err)
+	}
+}
+
+func TestSettings(t *testing.T) {
+	d, w := setup(t)
+	s := &Subscription{ID: "http://a.example/feed"}
+	if _, err := Add(w, d, s, Options{}); err != nil {
+		t.Fatal(err)
+	}
+	for key, value := range map[string]string{
+		"url": "https://b.example/", "alias": "Mine", "interval": "90m", "on-update": "ignore",
+		"categories": "a\nb/c", "headers": "A: b\nC: d",
+	} {
+		if err := Set(w, d, s.Hash, key, value); err != nil {
+			t.Errorf("%s: %v", key, err)
+		}
+		if got, err := Get(d, s.Hash, key); err != nil || got != value {
+			t.Errorf("%s: %q, %v", key, got, err)
+		}
+		if key == "url" {
+			continue
+		}
+		if err := Unset(w, d, s.Hash, key); err != nil {
+			t.Errorf("%s: %v", key, err)
+		}
+		if got, err := Get(d, s.Hash, key); err != nil || got != "" {
+			t.Errorf("%s: %q, %v", key, got, err)
+		}
+	}
+	var unknown *UnknownSettingError
+	if err := Set(w, d, s.Hash, "seen", "x"); !errors.As(err, &unknown) {
+		t.Error(err)
+	}
+	for key, value := range map[string]string{"interval": "0s", "on-update": "maybe", "headers": "nothing", "alias": " ", "url": "exec:"} {
+		if err := Set(w, d, s.Hash, key, value); err == nil {
+			t.Errorf("%s may be %q", key, value)
+		}
+	}
+	// Others could have written the command.
+	if err := os.Chmod(d.Join("src", s.Hash), 0o777); err != nil {
+		t.Fatal(err)
+	}
+	for key, value := range map[string]string{"filter": "cat", "url": "exec:date"} {
+		if err := Set(w, d, s.Hash, key, value); err == nil || !strings.Contains(err.Error(), "chmod") {
+			t.Errorf("%s: %v", key, err)
+		}
+	}
+}
+
+func TestImportKeepsIDs(t *testing.T) {
+	d, w := setup(t)
+	s := &Subscription{ID: "http://old.example/feed", URL: "http://new.example/feed"}
+	if _, err := Add(w, d, s, Options{}); err != nil {
+		t.Fatal(err)
+	}
+	doc, err := opml.Parse([]byte(`<opml><body><outline text="F"><outline xmlUrl="http://new.example/feed"/><outline xmlUrl="feed://x.example/f"/></outline>
+		<outline xmlUrl="http://old.example/feed"/><outline xmlUrl="file:///etc/passwd"/></body></opml>`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := Import(w, d, doc, false)
+	if err != nil || len(got.Added) != 1 || got.Added[0].ID != "http://x.example/f" || got.Already != 1 || !slices.Equal(got.Refused, []string{"file:///etc/passwd"}) {
+		t.Errorf("%+v, %v", got, err)
+	}
+	if c := Categories(d, s.Hash); !slices.Equal(c, []string{"F"}) {
+		t.Errorf("categories %q", c)
+	}
+}
+
+func TestFeedURL(t *testing.T) {
+	for in, want := range map[string]string{
+		"feed://Example.com/f": "http://example.com/f", "feed:https://example.com/f": "https://example.com/f",
+		" http://example.com:80/ ": "http://example.com/", "urn:x": "urn:x", "feed:": "feed:",
+	} {
+		if got := FeedURL(in); got != want {
+			t.Errorf("%q: %q, want %q", in, got, want)
+		}
+	}
+}
