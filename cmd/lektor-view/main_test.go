@@ -1,0 +1,102 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/lektordir/lektor/internal/command/commandtest"
+	"github.com/lektordir/lektor/internal/lektortest"
+)
+
+func TestMain(m *testing.M) {
+	testscript.Main(m, map[string]func(){"lektor-view": main})
+}
+
+// TestScripts runs testdata/*.txtar, one behaviour each, against the
+// lektor-dir $LEKTORDIR, which the script fills.
+func TestScripts(t *testing.T) {
+	testscript.Run(t, testscript.Params{
+		Dir: "testdata",
+		Setup: func(env *testscript.Env) error {
+			d := &lektortest.Dir{Path: filepath.Join(env.WorkDir, "lektor")}
+			env.Setenv("LEKTORDIR", d.Path)
+			env.Setenv("HOME", filepath.Join(env.WorkDir, "home"))
+			env.Setenv("XDG_DATA_HOME", "")
+			env.Setenv("PAGER", "false")
+			env.Setenv("LEKTOR_PAGER", "false")
+			env.Setenv("TZ", "UTC")
+			// A race detector waits a second at the end of every process.
+			env.Setenv("GORACE", "atexit_sleep_ms=0")
+			// The hashes of the feeds that scripts use.
+			for _, name := range []string{"a", "b", "c"} {
+				env.Setenv(name, lektortest.Hash("http://"+name+".example/"))
+			}
+			return d.Create()
+		},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			// feed ID NAME file=text… writes a feed.
+			"feed": func(ts *testscript.TestScript, neg bool, args []string) {
+				d := &lektortest.Dir{Path: ts.Getenv("LEKTORDIR")}
+				_, err := d.Feed(args[0], args[1], unescape(ts, args[2:])...)
+				ts.Check(err)
+			},
+			// entry FEEDID new|cur NAME file=text… writes an entry.
+			"entry": func(ts *testscript.TestScript, neg bool, args []string) {
+				d := &lektortest.Dir{Path: ts.Getenv("LEKTORDIR")}
+				_, err := d.Entry(args[0], args[1], args[2], unescape(ts, args[3:])...)
+				ts.Check(err)
+			},
+			// status N COMMAND… runs a command that must end with status N.
+			"status": func(ts *testscript.TestScript, neg bool, args []string) {
+				got := 0
+				if err := ts.Exec(args[1], args[2:]...); err != nil {
+					var exit interface{ ExitCode() int }
+					if !errors.As(err, &exit) {
+						ts.Fatalf("%v", err)
+					}
+					got = exit.ExitCode()
+				}
+				if fmt.Sprint(got) != args[0] {
+					ts.Fatalf("%q: status %d, not %s", args[1:], got, args[0])
+				}
+			},
+			// clean FILE… fails if a file has what a terminal acts on.
+			"clean": func(ts *testscript.TestScript, neg bool, args []string) {
+				for _, file := range args {
+					for _, r := range ts.ReadFile(file) {
+						if r < ' ' && r != '\n' && r != '\t' || r >= 0x7f && r <= 0x9f || r >= 0x202a && r <= 0x202e {
+							ts.Fatalf("%s has %U in it", file, r)
+						}
+					}
+				}
+			},
+		},
+	})
+}
+
+// unescape reads \n, \x1b and \u202e in arguments.
+func unescape(ts *testscript.TestScript, args []string) []string {
+	out := make([]string, len(args))
+	for i, arg := range args {
+		s, err := strconv.Unquote(`"` + arg + `"`)
+		if err != nil {
+			s = arg
+		}
+		out[i] = s
+	}
+	return out
+}
+
+func TestManual(t *testing.T) {
+	page := filepath.Join("..", "..", "man", "lektor-view.1")
+	if _, err := os.Stat(page); err != nil {
+		t.Fatal(err)
+	}
+	commandtest.CheckManual(t, newApp(), page)
+}

@@ -1,0 +1,742 @@
+package htmltext
+
+import (
+	"bytes"
+	"fmt"
+	"net/url"
+	"path"
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"golang.org/x/net/html"
+
+	"github.com/lektordir/lektor/internal/termsafe"
+)
+
+// Bounds against markup that is made to do harm. Beyond them text still comes
+// out, less well laid out.
+const (
+	maxFrames    = 64    // quotes, lists and items within each other
+	maxFootnotes = 10000 // links that are listed
+)
+
+// frame is an open element that its lines' beginnings show.
+type frame struct {
+	tag    string // blockquote, ul, ol, li, dl, dd, pre
+	first  string // what begins its first line, until that is written
+	prefix string // what begins its lines
+	count  int    // of a list: the number of the next item
+}
+
+// renderer lays out one document. Text collects in para, which a block's end
+// writes out.
+type renderer struct {
+	o   Options
+	out strings.Builder
+
+	frames   []frame
+	overflow int // elements that are open beyond maxFrames
+
+	para    []byte // the paragraph being collected: \n breaks the line
+	heading int    // its level, when it is one
+	pre     int    // how many pre elements are open
+	preHead bool   // at the beginning of one
+	gap     int    // newlines owed before the next line
+	wrote   bool   // something was written
+	last    string // what begins a blank line after the last line
+	cells   int    // table cells begun in this row
+
+	link     string // target of the a element that is open, or ""
+	linkFrom int    // its beginning in para
+	linkText strings.Builder
+	media    string // video or audio element that has no source yet
+	sup      bool   // a superscript has just begun
+
+	base     *url.URL
+	haveBase bool
+	notes    []string
+	noteOf   map[string]int
+	unlisted int
+}
+
+// blocks are the elements that stand on lines of their own, and how many
+// newlines they want around them: 2 leave a blank line.
+var blocks = map[string]int{
+	"address": 1, "article": 1, "aside": 1, "body": 1, "caption": 1, "center": 1,
+	"details": 2, "dir": 2, "div": 1, "fieldset": 1, "figcaption": 1, "figure": 2, "footer": 1,
+	"form": 1, "h1": 2, "h2": 2, "h3": 2, "h4": 2, "h5": 2, "h6": 2, "header": 1,
+	"html": 1, "legend": 1, "main": 1, "menu": 2, "nav": 1, "optgroup": 1, "option": 1, "p": 2,
+	"search": 1, "section": 1, "select": 1, "summary": 1, "table": 2, "tbody": 1,
+	"textarea": 1, "tfoot": 1, "thead": 1, "title": 2, "tr": 1,
+}
+
+// html renders a document or a piece of one.
+func (r *renderer) html(content []byte, depth int) {
+	z := html.NewTokenizer(bytes.NewReader(content))
+	z.AllowCDATA(true) // what a publisher escaped twice is text all the same
+	skip := ""         // the raw text element whose text is dropped
+	for {
+		switch z.Next() {
+		case html.ErrorToken:
+			return
+		case html.TextToken:
+			switch skip {
+			case "":
+				r.text(termsafe.Clean(string(z.Text())))
+			case "noscript", "noembed", "noframes":
+				// We run no scripts: this is for us. It is markup that the
+				// tokenizer gives as text.
+				r.html(z.Raw(), depth+1)
+			}
+		case html.StartTagToken:
+			name, hasAttr := z.TagName()
+			tag := string(name)
+			switch tag {
+			case "script", "style", "iframe":
+				skip = tag
+			case "noscript", "noembed", "noframes":
+				if depth == 0 {
+					skip = tag
+				} else {
+					z.NextIsNotRawText() // one within another adds no depth
+				}
+			}
+			r.start(tag, attributes(z, hasAttr))
+		case html.SelfClosingTagToken:
+			name, hasAttr := z.TagName()
+			tag := string(name)
+			attrs := attributes(z, hasAttr)
+			z.NextIsNotRawText()
+			r.start(tag, attrs)
+			switch tag {
+			case "p", "div", "li", "br", "td", "th", "tr":
+				// In HTML the slash means nothing; <p/> is often written to
+				// begin a paragraph.
+			default:
+				r.end(tag)
+			}
+		case html.EndTagToken:
+			name, _ := z.TagName()
+			tag := string(name)
+			if tag == skip {
+				skip = ""
+			}
+			r.end(tag)
+		}
+	}
+}
+
+// attributes gives those attributes of a tag that matter here.
+func attributes(z *html.Tokenizer, more bool) map[string]string {
+	var attrs map[string]string
+	for more {
+		var k, v []byte
+		k, v, more = z.TagAttr()
+		switch string(k) {
+		case "href", "src", "alt", "title", "width", "height", "start", "value", "data-src", "data-lazy-src", "data":
+			if attrs == nil {
+				attrs = map[string]string{}
+			}
+			if _, ok := attrs[string(k)]; !ok {
+				attrs[string(k)] = string(v)
+			}
+		}
+	}
+	return attrs
+}
+
+func (r *renderer) start(tag string, attrs map[string]string) {
+	if gap, ok := blocks[tag]; ok {
+		if tag == "tr" {
+			r.cells = 0
+		}
+		r.block(gap)
+		if len(tag) == 2 && tag[0] == 'h' && tag[1] >= '1' && tag[1] <= '6' {
+			r.heading = int(tag[1] - '0')
+		}
+		return
+	}
+	switch tag {
+	case "br":
+		r.newline()
+	case "hr":
+		r.block(2)
+		if !r.o.Bare {
+			r.para = append(r.para, strings.Repeat("-", min(r.room(), 40))...)
+			r.block(2)
+		}
+	case "a":
+		r.endLink()
+		if r.link = r.target(attrs["href"]); r.link != "" {
+			r.linkFrom = len(r.para)
+			r.linkText.Reset()
+		}
+	case "img":
+		r.image(attrs)
+	case "video", "audio":
+		r.endMedia()
+		r.media = tag
+		if attrs["src"] != "" {
+			r.embed(tag, attrs["src"])
+			r.media = ""
+		}
+	case "source":
+		if r.media != "" && attrs["src"] != "" {
+			r.embed(r.media, attrs["src"])
+			r.media = ""
+		}
+	case "iframe":
+		r.embed("embedded page", attrs["src"])
+	case "embed":
+		r.embed("embedded object", attrs["src"])
+	case "object":
+		r.embed("embedded object", attrs["data"])
+	case "ul", "ol":
+		gap := 2
+		if r.within("li") {
+			gap = 1
+		}
+		r.block(gap)
+		n := 1
+		if v, err := strconv.Atoi(attrs["start"]); err == nil && abs(v) < 1e6 {
+			n = v
+		}
+		r.push(frame{tag: tag, count: n})
+	case "li":
+		r.block(1)
+		r.pop("li", "ul", "ol")
+		r.item(attrs)
+	case "dl":
+		r.block(2)
+		r.push(frame{tag: "dl"})
+	case "dt":
+		r.block(1)
+		r.pop("dd", "dl")
+	case "dd":
+		r.block(1)
+		r.pop("dd", "dl")
+		r.push(frame{tag: "dd", prefix: "    "})
+	case "blockquote":
+		r.block(2)
+		r.push(frame{tag: tag, prefix: "> "})
+	case "pre", "xmp", "listing", "plaintext":
+		r.block(2)
+		r.push(frame{tag: "pre", prefix: "    "})
+		r.pre++
+		r.preHead = true
+	case "td", "th":
+		if r.cells > 0 && len(bytes.TrimSpace(r.para)) > 0 {
+			r.inline(" | ")
+		}
+		r.cells++
+	case "q":
+		r.inline("“")
+	case "rt":
+		r.inline("(")
+	case "sup":
+		r.sup = true
+	}
+}
+
+func (r *renderer) end(tag string) {
+	if gap, ok := blocks[tag]; ok {
+		r.block(gap)
+		return
+	}
+	switch tag {
+	case "br": // </br> is a <br>
+		r.newline()
+	case "a":
+		r.endLink()
+	case "video", "audio":
+		r.endMedia()
+	case "ul", "ol":
+		r.block(1)
+		if r.overflow > 0 {
+			r.overflow--
+			return
+		}
+		r.pop(tag)
+		if !r.within("li") {
+			r.gap = 2
+		}
+	case "li":
+		r.block(1)
+		r.popItem("li", "ul", "ol")
+	case "dl":
+		r.block(2)
+		r.popItem("dl")
+	case "dd":
+		r.block(1)
+		r.popItem("dd", "dl")
+	case "dt":
+		r.block(1)
+	case "blockquote":
+		r.block(2)
+		r.popItem(tag)
+	case "pre", "xmp", "listing", "plaintext":
+		if r.pre > 0 {
+			r.block(2)
+			r.pre--
+			r.popItem("pre")
+		}
+	case "q":
+		r.inline("”")
+	case "rt":
+		r.inline(")")
+	case "sup":
+		r.sup = false
+	}
+}
+
+// push opens a frame. Beyond the bound it is only counted.
+func (r *renderer) push(f frame) {
+	if len(r.frames) >= maxFrames {
+		r.overflow++
+		return
+	}
+	r.frames = append(r.frames, f)
+}
+
+// popItem is pop for an end tag, which may belong to a frame that push only counted.
+func (r *renderer) popItem(tag string, barriers ...string) {
+	if r.overflow > 0 {
+		r.overflow--
+		return
+	}
+	r.pop(tag, barriers...)
+}
+
+// pop closes the innermost open frame of a tag, and what is open in it, but
+// none outside of the innermost barrier.
+func (r *renderer) pop(tag string, barriers ...string) {
+	if r.overflow > 0 {
+		return
+	}
+	for i := len(r.frames) - 1; i >= 0; i-- {
+		t := r.frames[i].tag
+		if t == tag {
+			for _, f := range r.frames[i:] {
+				if f.tag == "pre" && tag != "pre" && r.pre > 0 {
+					r.pre--
+				}
+			}
+			r.frames = r.frames[:i]
+			return
+		}
+		for _, b := range barriers {
+			if t == b {
+				return
+			}
+		}
+	}
+}
+
+func (r *renderer) within(tag string) bool {
+	for _, f := range r.frames {
+		if f.tag == tag {
+			return true
+		}
+	}
+	return false
+}
+
+// item opens an item of the innermost list.
+func (r *renderer) item(attrs map[string]string) {
+	marker := "• "
+	for i := len(r.frames) - 1; i >= 0; i-- {
+		f := &r.frames[i]
+		if f.tag == "ul" {
+			break
+		}
+		if f.tag == "ol" {
+			if v, err := strconv.Atoi(attrs["value"]); err == nil && abs(v) < 1e6 {
+				f.count = v
+			}
+			marker = strconv.Itoa(f.count) + ". "
+			f.count++
+			break
+		}
+	}
+	if r.o.Bare {
+		marker = ""
+	}
+	r.push(frame{tag: "li", first: marker, prefix: strings.Repeat(" ", utf8.RuneCountInString(marker))})
+}
+
+func abs(n int) int { return max(n, -n) }
+
+// prefix gives what begins the next line. Frames that would leave less than
+// half of the width for text show nothing.
+func (r *renderer) prefix(take bool) string {
+	var b strings.Builder
+	width := 0
+	for i := range r.frames {
+		f := &r.frames[i]
+		p := f.prefix
+		if f.first != "" {
+			p = f.first
+		}
+		w := utf8.RuneCountInString(p)
+		if r.o.Bare || r.o.Width > 0 && width+w > r.o.Width/2 || width+w > 60 {
+			continue
+		}
+		width += w
+		b.WriteString(p)
+		if take {
+			f.first = ""
+		}
+	}
+	return b.String()
+}
+
+// room is the number of columns left for text.
+func (r *renderer) room() int {
+	if r.o.Width <= 0 {
+		return 72
+	}
+	return max(r.o.Width-utf8.RuneCountInString(r.prefix(false)), 1)
+}
+
+// blank gives what begins a blank line between the last line and the next: the
+// marks of the quotes that both are in.
+func (r *renderer) blank() string {
+	next := r.quotes()
+	n := 0
+	for n < len(next) && n < len(r.last) && next[n] == r.last[n] {
+		n++
+	}
+	return strings.TrimRight(next[:n], " ")
+}
+
+// quotes gives the prefix of the lines without the marks of items.
+func (r *renderer) quotes() string {
+	if len(r.frames) == 0 {
+		return ""
+	}
+	var b strings.Builder
+	for _, f := range r.frames {
+		if f.prefix == "> " {
+			b.WriteString(f.prefix)
+		} else {
+			b.WriteString(strings.Repeat(" ", len(f.prefix)))
+		}
+		if b.Len() > 60 || r.o.Width > 0 && b.Len() > r.o.Width/2 {
+			break
+		}
+	}
+	if r.o.Bare {
+		return ""
+	}
+	return b.String()
+}
+
+// text adds text of the document.
+func (r *renderer) text(s string) {
+	if s == "" {
+		return
+	}
+	if r.pre > 0 {
+		if r.preHead {
+			// The newline right after <pre> does not count.
+			s = strings.TrimPrefix(s, "\n")
+			r.preHead = false
+		}
+		r.para = append(r.para, s...)
+		if r.link != "" {
+			r.linkText.WriteString(s)
+		}
+		return
+	}
+	if r.sup {
+		// 10² is not 102; but 10th and ™ need no help.
+		if c, _ := utf8.DecodeRuneInString(strings.TrimSpace(s)); unicode.IsDigit(c) || c == '-' || c == '−' {
+			r.para = append(r.para, '^')
+		}
+		r.sup = false
+	}
+	r.collapse(s)
+	if r.link != "" {
+		r.linkText.WriteString(s)
+	}
+}
+
+// inline adds text of ours to the paragraph.
+func (r *renderer) inline(s string) {
+	if r.pre > 0 {
+		r.para = append(r.para, s...)
+		return
+	}
+	r.collapse(s)
+}
+
+// collapse appends s with one space for any white space, and none at the
+// beginning of a line. No-break spaces are characters.
+func (r *renderer) collapse(s string) {
+	for i := 0; i < len(s); i++ {
+		c := s[i]
+		if c == ' ' || c == '\t' || c == '\n' || c == '\r' || c == '\f' {
+			if n := len(r.para); n > 0 && r.para[n-1] != ' ' && r.para[n-1] != '\n' {
+				r.para = append(r.para, ' ')
+			}
+			continue
+		}
+		r.para = append(r.para, c)
+	}
+}
+
+// newline is a <br>.
+func (r *renderer) newline() {
+	if r.pre == 0 {
+		r.para = bytes.TrimRight(r.para, " ")
+		// A document of nothing but <br> is not longer than it looks.
+		if n := len(r.para); n >= 2 && r.para[n-1] == '\n' && r.para[n-2] == '\n' {
+			return
+		}
+	}
+	r.para = append(r.para, '\n')
+}
+
+// block ends the paragraph, and owes gap newlines before the next one.
+func (r *renderer) block(gap int) {
+	r.flush()
+	r.heading = 0
+	if n := len(r.frames); n > 0 && r.frames[n-1].tag == "li" && r.frames[n-1].first != "" {
+		return // the first paragraph of an item stands beside its mark
+	}
+	r.gap = max(r.gap, gap)
+}
+
+// flush writes the paragraph.
+func (r *renderer) flush() {
+	if r.link != "" {
+		// A link around blocks gets its number where its text ends.
+		r.number()
+	}
+	text := string(r.para)
+	r.para = r.para[:0]
+	r.linkFrom = 0
+	if r.pre > 0 {
+		text = strings.Trim(strings.TrimRight(text, " \t\n"), "\n")
+		if strings.TrimSpace(text) == "" {
+			return
+		}
+		for line := range strings.SplitSeq(text, "\n") {
+			r.line(expandTabs(strings.TrimRight(line, " \t\r")))
+		}
+		return
+	}
+	text = strings.Trim(text, " \n")
+	if text == "" {
+		return
+	}
+	widest := 0
+	for part := range strings.SplitSeq(text, "\n") {
+		room := 0
+		if r.o.Width > 0 {
+			room = r.room()
+		}
+		for l := range wrap(part, room) {
+			r.line(l)
+			if r.heading == 1 || r.heading == 2 {
+				widest = max(widest, termsafe.Width(l))
+			}
+		}
+	}
+	if widest > 0 && !r.o.Bare {
+		r.line(strings.Repeat([]string{"=", "-"}[r.heading-1], min(widest, r.room())))
+	}
+}
+
+// line writes one line, after the newlines that are owed.
+func (r *renderer) line(s string) {
+	if r.wrote {
+		if r.gap > 1 {
+			r.out.WriteString(r.blank())
+			r.out.WriteByte('\n')
+		}
+	}
+	r.gap = 1
+	r.wrote = true
+	r.out.WriteString(strings.TrimRight(r.prefix(true)+s, " \u00a0"))
+	r.out.WriteByte('\n')
+	r.last = r.quotes()
+}
+
+// target gives the URL of a link, or "" for one that leads nowhere outside.
+func (r *renderer) target(href string) string {
+	href = strings.Map(func(c rune) rune {
+		if c == '\n' || c == '\r' || c == '\t' {
+			return -1
+		}
+		return c
+	}, strings.TrimSpace(href))
+	if href == "" || href[0] == '#' {
+		return ""
+	}
+	u, err := url.Parse(href)
+	if err != nil {
+		return termsafe.Line(href)
+	}
+	switch strings.ToLower(u.Scheme) {
+	case "javascript", "data", "vbscript", "about", "blob":
+		return ""
+	case "":
+		if !r.haveBase {
+			r.haveBase = true
+			// A long base would multiply what a document of many short
+			// links takes.
+			if len(r.o.Base) < 1000 {
+				if b, err := url.Parse(r.o.Base); err == nil && b.Host != "" {
+					r.base = b
+				}
+			}
+		}
+		if r.base == nil {
+			return termsafe.Line(href)
+		}
+		return termsafe.Line(r.base.ResolveReference(u).String())
+	}
+	return termsafe.Line(href)
+}
+
+// note gives the mark of the footnote for a URL, "" if there is to be none.
+func (r *renderer) note(target string) string {
+	if target == "" || r.o.Bare {
+		return ""
+	}
+	n, ok := r.noteOf[target]
+	if !ok {
+		if len(r.notes) >= maxFootnotes {
+			r.unlisted++
+			return ""
+		}
+		if r.noteOf == nil {
+			r.noteOf = map[string]int{}
+		}
+		r.notes = append(r.notes, target)
+		n = len(r.notes)
+		r.noteOf[target] = n
+	}
+	return "[" + strconv.Itoa(n) + "]"
+}
+
+// endLink closes the a element.
+func (r *renderer) endLink() {
+	if r.link == "" {
+		return
+	}
+	r.number()
+	r.link = ""
+}
+
+// number writes the footnote of the open link behind its text, if it has any
+// that has none yet and does not itself say where the link leads.
+func (r *renderer) number() {
+	shown := strings.TrimSpace(r.linkText.String())
+	r.linkText.Reset()
+	from := min(r.linkFrom, len(r.para))
+	if len(bytes.TrimSpace(r.para[from:])) == 0 || samePlace(shown, r.link) {
+		return
+	}
+	mark := r.note(r.link)
+	if mark == "" {
+		return
+	}
+	text := bytes.TrimRight(r.para, " \n")
+	tail := string(r.para[len(text):])
+	if !bytes.HasSuffix(text, []byte(mark)) {
+		text = append(text, mark...)
+	}
+	r.para = append(text, tail...)
+	r.linkFrom = len(r.para)
+}
+
+// samePlace reports whether the text of a link is its URL.
+func samePlace(text, target string) bool {
+	plain := func(s string) string {
+		for _, p := range []string{"https://", "http://", "mailto:", "www."} {
+			s = strings.TrimPrefix(s, p)
+		}
+		return strings.TrimSuffix(s, "/")
+	}
+	return text != "" && plain(text) == plain(target)
+}
+
+// image shows an image by what its author says of it, else by its file's name.
+func (r *renderer) image(attrs map[string]string) {
+	if tiny(attrs["width"]) || tiny(attrs["height"]) {
+		return // counts readers, shows nothing
+	}
+	src := attrs["src"]
+	if src == "" || strings.HasPrefix(src, "data:") {
+		for _, lazy := range []string{"data-src", "data-lazy-src"} {
+			if attrs[lazy] != "" {
+				src = attrs[lazy]
+				break
+			}
+		}
+	}
+	target := r.target(src)
+	alt := oneLine(attrs["alt"])
+	if title := oneLine(attrs["title"]); title != "" && title != alt {
+		if alt != "" {
+			alt += " — "
+		}
+		alt += title
+	}
+	if alt == "" && !r.o.Bare {
+		if u, err := url.Parse(target); err == nil {
+			if name := path.Base(u.Path); name != "." && name != "/" {
+				alt = oneLine(name)
+			}
+		}
+	}
+	switch {
+	case alt != "":
+		r.inline("[image: " + alt + "]" + r.note(target))
+	case !r.o.Bare:
+		r.inline("[image]" + r.note(target))
+	}
+}
+
+func tiny(size string) bool { return size == "0" || size == "1" || size == "0px" || size == "1px" }
+
+func oneLine(s string) string { return strings.Join(strings.Fields(termsafe.Line(s)), " ") }
+
+// embed shows something that a browser would show in the page.
+func (r *renderer) embed(what, src string) {
+	if r.o.Bare {
+		return
+	}
+	if target := r.target(src); target != "" {
+		r.inline(" [" + what + "]" + r.note(target) + " ")
+	}
+}
+
+// endMedia closes a video or audio element, and names one without a source.
+func (r *renderer) endMedia() {
+	if r.media != "" && !r.o.Bare {
+		r.inline(" [" + r.media + "] ")
+	}
+	r.media = ""
+}
+
+// finish ends the document and lists the links.
+func (r *renderer) finish() string {
+	r.endLink()
+	r.flush()
+	r.frames, r.overflow = nil, 0
+	for i, target := range r.notes {
+		if i == 0 && r.wrote {
+			r.out.WriteByte('\n')
+		}
+		r.out.WriteString("[" + strconv.Itoa(i+1) + "] " + target + "\n")
+	}
+	if r.unlisted > 0 {
+		fmt.Fprintf(&r.out, "(%d more links)\n", r.unlisted)
+	}
+	return r.out.String()
+}

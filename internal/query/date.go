@@ -1,0 +1,138 @@
+package query
+
+import (
+	"strconv"
+	"strings"
+	"time"
+)
+
+// date is a date as the user writes one. What it means depends on the moment
+// and the time zone in which it is asked, see span.
+type date struct {
+	kind  dateKind
+	parts [5]int    // ago: hours, days, weeks, months, years; calendar: year, month, day
+	t     time.Time // moment
+}
+
+type dateKind uint8
+
+const (
+	ago       dateKind = iota // so long before now
+	today                     // parts[1] days before today
+	calendar                  // a year, month or day of the calendar
+	wallclock                 // a date and time without a zone
+	moment                    // a point in time
+)
+
+// units are those of a duration, in the order of date.parts.
+const units = "hdwmy"
+
+// parseDate reads a duration (2d, 1w3d), a day (today, yesterday, 2026-01-31),
+// a month or year, or a moment (RFC 3339, with or without seconds and zone).
+func parseDate(s string) (date, bool) {
+	switch strings.ToLower(s) {
+	case "now":
+		return date{kind: ago}, true
+	case "today":
+		return date{kind: today}, true
+	case "yesterday":
+		return date{kind: today, parts: [5]int{1: 1}}, true
+	}
+	for i, layout := range []string{"2006", "2006-01", "2006-01-02"} {
+		if t, err := time.Parse(layout, s); err == nil {
+			d := date{kind: calendar}
+			d.parts = [5]int{t.Year(), int(t.Month()), t.Day()}
+			for j := i + 1; j < 3; j++ {
+				d.parts[j] = 0
+			}
+			return d, true
+		}
+	}
+	for _, layout := range []string{time.RFC3339, "2006-01-02T15:04Z07:00", "2006-01-02 15:04:05Z07:00"} {
+		if t, err := time.Parse(layout, s); err == nil {
+			return date{kind: moment, t: t}, true
+		}
+	}
+	for _, layout := range []string{"2006-01-02T15:04:05", "2006-01-02T15:04", "2006-01-02 15:04:05", "2006-01-02 15:04"} {
+		if t, err := time.Parse(layout, s); err == nil {
+			return date{kind: wallclock, t: t}, true
+		}
+	}
+	return parseAgo(s)
+}
+
+func parseAgo(s string) (date, bool) {
+	d := date{kind: ago}
+	for rest := s; rest != ""; {
+		end := 0
+		for end < len(rest) && rest[end] >= '0' && rest[end] <= '9' {
+			end++
+		}
+		// Five digits are more than anyone needs and far from overflow.
+		if end == 0 || end > 5 || end == len(rest) {
+			return date{}, false
+		}
+		n, _ := strconv.Atoi(rest[:end])
+		unit := strings.IndexByte(units, rest[end]|0x20)
+		if unit < 0 {
+			return date{}, false
+		}
+		d.parts[unit] += n
+		if d.parts[unit] > 99999 {
+			return date{}, false
+		}
+		rest = rest[end+1:]
+	}
+	return d, s != ""
+}
+
+// days reports whether the date is of whole days, so that something can be on it.
+func (d date) days() bool {
+	switch d.kind {
+	case today, calendar:
+		return true
+	case ago:
+		return d.parts[0] == 0 && d != date{}
+	}
+	return false
+}
+
+// span gives the time a date means when it is now, in the zone of now: from its
+// first moment to the first one after it. For what is no span of days the two
+// are equal.
+func (d date) span(now time.Time) (from, to time.Time) {
+	loc := now.Location()
+	y, m, day := now.Date()
+	switch d.kind {
+	case today:
+		return time.Date(y, m, day-d.parts[1], 0, 0, 0, 0, loc), time.Date(y, m, day-d.parts[1]+1, 0, 0, 0, 0, loc)
+	case calendar:
+		y, m, day := d.parts[0], d.parts[1], d.parts[2]
+		switch {
+		case m == 0:
+			return time.Date(y, 1, 1, 0, 0, 0, 0, loc), time.Date(y+1, 1, 1, 0, 0, 0, 0, loc)
+		case day == 0:
+			return time.Date(y, time.Month(m), 1, 0, 0, 0, 0, loc), time.Date(y, time.Month(m)+1, 1, 0, 0, 0, 0, loc)
+		}
+		return time.Date(y, time.Month(m), day, 0, 0, 0, 0, loc), time.Date(y, time.Month(m), day+1, 0, 0, 0, 0, loc)
+	case wallclock:
+		ty, tm, td := d.t.Date()
+		t := time.Date(ty, tm, td, d.t.Hour(), d.t.Minute(), d.t.Second(), 0, loc)
+		return t, t
+	case moment:
+		return d.t, d.t
+	}
+	t := now.AddDate(-d.parts[4], -d.parts[3], -d.parts[1]-7*d.parts[2]).Add(-time.Duration(d.parts[0]) * time.Hour)
+	return t, t
+}
+
+// on gives the whole days a date means: for so many days ago, that day.
+func (d date) on(now time.Time) (from, to time.Time) {
+	from, to = d.span(now)
+	if d.kind == ago {
+		y, m, day := from.Date()
+		from = time.Date(y, m, day, 0, 0, 0, 0, now.Location())
+		to = time.Date(y, m, day+1, 0, 0, 0, 0, now.Location())
+	}
+	return from, to
+}

@@ -1,0 +1,366 @@
+package query
+
+import (
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"golang.org/x/text/cases"
+	"golang.org/x/text/unicode/norm"
+
+	"github.com/lektordir/lektor/lektordir"
+)
+
+// Subject is an entry that a query is asked about, by one goroutine at a time.
+type Subject struct {
+	Ref   lektordir.Ref
+	Feed  *lektordir.Feed
+	Entry *lektordir.Entry // with the fields that Match is told of; may be nil for none
+	// Text gives the content as text; it is called only if the query needs it.
+	Text func() string
+
+	text   string // what Text gave
+	folded string // Fold of it
+	asked  bool
+}
+
+// Verdict is what a query says of an entry.
+type Verdict int8
+
+// The verdicts.
+const (
+	No    Verdict = -1
+	Maybe Verdict = 0 // more of its fields must be read to tell
+	Yes   Verdict = 1
+)
+
+// Matcher is a query that is asked at one moment, in one time zone. It is safe
+// for concurrent use.
+type Matcher struct {
+	root  node
+	now   time.Time
+	dates map[*term][2]time.Time
+}
+
+// Bind fixes the moment from which since:2d is counted, and by its location the
+// time zone in which days begin.
+func (q *Query) Bind(now time.Time) *Matcher {
+	m := &Matcher{now: now, dates: map[*term][2]time.Time{}}
+	if q.Empty() {
+		return m
+	}
+	m.root = q.root
+	q.walk(func(t *term) {
+		switch t.key {
+		case keySince, keyBefore:
+			from, to := t.date.span(now)
+			m.dates[t] = [2]time.Time{from, to}
+		case keyOn:
+			from, to := t.date.on(now)
+			m.dates[t] = [2]time.Time{from, to}
+		}
+	})
+	return m
+}
+
+// Match asks the query about an entry of which some fields are known. With all
+// the [Query.Fields] it never answers Maybe.
+func (m *Matcher) Match(s *Subject, have lektordir.Fields) Verdict {
+	if m.root == nil {
+		return Yes
+	}
+	return m.ask(m.root, s, have)
+}
+
+func (m *Matcher) ask(n node, s *Subject, have lektordir.Fields) Verdict {
+	switch n := n.(type) {
+	case all:
+		v := Yes
+		for _, c := range n {
+			if v = min(v, m.ask(c, s, have)); v == No {
+				break
+			}
+		}
+		return v
+	case any:
+		v := No
+		for _, c := range n {
+			if v = max(v, m.ask(c, s, have)); v == Yes {
+				break
+			}
+		}
+		return v
+	case not:
+		return -m.ask(n.of, s, have)
+	case *term:
+		return m.term(n, s, have)
+	}
+	return No
+}
+
+// term asks one term. What is known may be enough for a yes; a no takes all the
+// fields it needs.
+func (m *Matcher) term(t *term, s *Subject, have lektordir.Fields) Verdict {
+	needs := t.fields()
+	e := s.Entry
+	if e == nil {
+		e, have = &lektordir.Entry{}, 0
+	}
+	found := false
+	switch t.key {
+	case keyIs, keyFlag, keyFeed:
+		if needs&^have != 0 {
+			return Maybe
+		}
+		found = m.name(t, s, e)
+	case keyAny:
+		// From cheap to dear.
+		found = s.Feed != nil && (t.in(s.Feed.Name) || t.in(s.Feed.Alias)) ||
+			have&lektordir.FieldTitle != 0 && t.in(e.Title) ||
+			have&lektordir.FieldAuthor != 0 && t.in(e.Author) ||
+			needs&^have == 0 && s.inText(t)
+	default:
+		if needs&^have != 0 {
+			return Maybe
+		}
+		found = m.files(t, s, e)
+	}
+	switch {
+	case found:
+		return Yes
+	case needs&^have != 0:
+		return Maybe
+	}
+	return No
+}
+
+// name decides the terms that need a name alone; and is:updated.
+func (m *Matcher) name(t *term, s *Subject, e *lektordir.Entry) bool {
+	switch t.key {
+	case keyFeed:
+		return t.feed(s)
+	case keyFlag:
+		for i := 0; i < len(t.value); i++ {
+			if !s.Ref.HasFlag(t.value[i]) {
+				return false
+			}
+		}
+		return true
+	}
+	switch t.needle {
+	case "unread":
+		return s.Ref.Unread()
+	case "read", "seen":
+		return !s.Ref.Unread()
+	case "flagged":
+		return s.Ref.HasFlag('F')
+	case "trashed":
+		return s.Ref.HasFlag('T')
+	case "new":
+		return s.Ref.Place == lektordir.New
+	case "cur":
+		return s.Ref.Place == lektordir.Cur
+	case "updated":
+		return e.Replaces != ""
+	}
+	return false
+}
+
+// files decides the terms that need files of the entry.
+func (m *Matcher) files(t *term, s *Subject, e *lektordir.Entry) bool {
+	switch t.key {
+	case keyTitle:
+		return t.in(e.Title)
+	case keyAuthor:
+		if e.Author == "" && s.Feed != nil {
+			return t.in(s.Feed.Author)
+		}
+		return t.in(e.Author)
+	case keyCategory:
+		for _, c := range e.Categories {
+			if t.in(c) {
+				return true
+			}
+		}
+	case keyType:
+		if e.Type == "" {
+			return t.in("text/plain")
+		}
+		return t.in(e.Type)
+	case keyText:
+		return s.inText(t)
+	case keyID:
+		return t.in(e.ID)
+	case keyLink:
+		return t.in(e.URL())
+	case keyHas:
+		return has(t.needle, e)
+	case keySince:
+		return !Date(s.Ref, e, m.now).Before(m.dates[t][0])
+	case keyBefore:
+		return Date(s.Ref, e, m.now).Before(m.dates[t][0])
+	case keyOn:
+		when := Date(s.Ref, e, m.now)
+		return !when.Before(m.dates[t][0]) && when.Before(m.dates[t][1])
+	}
+	return false
+}
+
+func has(what string, e *lektordir.Entry) bool {
+	switch what {
+	case "enclosure":
+		return len(e.Enclosures) > 0
+	case "audio", "video", "image":
+		for _, enc := range e.Enclosures {
+			if strings.HasPrefix(strings.ToLower(enc.Type), what+"/") {
+				return true
+			}
+		}
+	case "title":
+		return strings.TrimSpace(e.Title) != ""
+	case "author":
+		return strings.TrimSpace(e.Author) != ""
+	case "date":
+		return !e.PubDate.IsZero()
+	case "link":
+		return e.URL() != ""
+	case "category":
+		return len(e.Categories) > 0
+	case "summary":
+		return strings.TrimSpace(e.Summary) != ""
+	case "comments":
+		return e.Comments != ""
+	case "content":
+		return len(strings.TrimSpace(string(e.Content))) > 0
+	}
+	return false
+}
+
+// Date is the time by which entries are ordered and selected: the pubdate, or
+// where that is missing or in the future the time of delivery.
+func Date(r lektordir.Ref, e *lektordir.Entry, now time.Time) time.Time {
+	if e == nil || e.PubDate.IsZero() || e.PubDate.After(now) {
+		return r.Delivered()
+	}
+	return e.PubDate
+}
+
+// inText looks for a term in the text of the content, which several terms may
+// ask for.
+func (s *Subject) inText(t *term) bool {
+	if !s.asked {
+		s.asked = true
+		if s.Text != nil {
+			s.text = s.Text()
+			s.folded = Fold(s.text)
+		}
+	}
+	if t.re != nil {
+		return t.re.MatchString(s.text)
+	}
+	return strings.Contains(s.folded, t.needle)
+}
+
+// in looks for the term in a text.
+func (t *term) in(text string) bool {
+	if t.re != nil {
+		return t.re.MatchString(text)
+	}
+	return strings.Contains(Fold(text), t.needle)
+}
+
+// feed decides feed:, which takes what identifies a feed as well as words of its
+// name.
+func (t *term) feed(s *Subject) bool {
+	f := s.Feed
+	if f == nil {
+		f = &lektordir.Feed{}
+	}
+	if t.re != nil {
+		return t.in(f.ID) || t.in(f.Name) || t.in(f.Alias)
+	}
+	v := t.value
+	if strings.Contains(v, "://") {
+		// A whole URL means that feed, not those whose URL goes on.
+		id := lektordir.NormalizeID(v)
+		return id == lektordir.NormalizeID(f.ID) || s.Ref.Feed == lektordir.FeedHash(id)
+	}
+	if i := strings.LastIndex(strings.TrimRight(v, "/"), "src/"); i == 0 || i > 0 && v[i-1] == '/' {
+		v = strings.TrimRight(v[i+len("src/"):], "/")
+		return v != "" && s.Ref.Feed == v
+	}
+	// A word of three letters a–f would fit too many hashes by accident.
+	if len(v) >= 4 && strings.HasPrefix(s.Ref.Feed, strings.ToLower(v)) {
+		return true
+	}
+	return t.in(f.Name) || t.in(f.Alias) || t.in(f.ID)
+}
+
+// Fold makes texts comparable: without case, in one normal form, and with one
+// space for any white space.
+func Fold(s string) string {
+	ascii, clean := true, true
+	for i := 0; i < len(s); i++ {
+		c := s[i]
+		if c >= utf8.RuneSelf {
+			ascii = false
+			break
+		}
+		if c >= 'A' && c <= 'Z' || c < ' ' || c == ' ' && i+1 < len(s) && s[i+1] == ' ' {
+			clean = false
+		}
+	}
+	if ascii {
+		if clean {
+			return s
+		}
+		return foldASCII(s)
+	}
+	// Once more the normal form: folding may take a character apart.
+	s = norm.NFC.String(cases.Fold().String(norm.NFC.String(s)))
+	return oneSpace(s)
+}
+
+// oneSpace replaces every run of white space by one space.
+func oneSpace(s string) string {
+	gap := false
+	run := func(r rune) bool {
+		was := gap
+		gap = unicode.IsSpace(r)
+		return gap && (was || r != ' ')
+	}
+	if strings.IndexFunc(s, run) < 0 {
+		return s
+	}
+	gap = false
+	return strings.Map(func(r rune) rune {
+		was := gap
+		gap = unicode.IsSpace(r)
+		switch {
+		case gap && was:
+			return -1
+		case gap:
+			return ' '
+		}
+		return r
+	}, s)
+}
+
+func foldASCII(s string) string {
+	b := make([]byte, 0, len(s))
+	for i := 0; i < len(s); i++ {
+		c := s[i]
+		switch {
+		case c >= 'A' && c <= 'Z':
+			c += 'a' - 'A'
+		case c == ' ' || c >= '\t' && c <= '\r':
+			if len(b) > 0 && b[len(b)-1] == ' ' {
+				continue
+			}
+			c = ' '
+		}
+		b = append(b, c)
+	}
+	return string(b)
+}

@@ -1,0 +1,399 @@
+package query
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// maxDepth bounds parentheses and not: within each other.
+const maxDepth = 100
+
+// Parse reads a query. The error is an [*Error].
+func Parse(text string) (*Query, error) {
+	p := &parser{text: text}
+	if !utf8.ValidString(text) {
+		at := 0
+		for at < len(text) {
+			r, n := utf8.DecodeRuneInString(text[at:])
+			if r == utf8.RuneError && n == 1 {
+				break
+			}
+			at += n
+		}
+		return nil, p.fail(at, "this is not UTF-8", "")
+	}
+	p.space()
+	if p.eof() {
+		return &Query{}, nil
+	}
+	root, err := p.any(0)
+	if err != nil {
+		return nil, err
+	}
+	if !p.eof() {
+		return nil, p.fail(p.pos, "this ) closes nothing", `to search for a parenthesis put it in quotes: ")"`)
+	}
+	return &Query{root: root}, nil
+}
+
+// parser reads a query from left to right; between its methods pos is at the
+// beginning of a token.
+type parser struct {
+	text string
+	pos  int
+}
+
+func (p *parser) fail(at int, reason, hint string) error {
+	col := 1
+	for i := range p.text {
+		if i >= at {
+			break
+		}
+		col++
+	}
+	return &Error{Query: p.text, Column: col, Reason: reason, Hint: hint}
+}
+
+func (p *parser) eof() bool { return p.pos == len(p.text) }
+
+func (p *parser) space() {
+	rest := strings.TrimLeftFunc(p.text[p.pos:], unicode.IsSpace)
+	p.pos = len(p.text) - len(rest)
+}
+
+// ends reports whether a character ends a word.
+func ends(r rune) bool {
+	return r == '(' || r == ')' || r == '"' || unicode.IsSpace(r)
+}
+
+// word gives the word at pos, which is empty before a quote or parenthesis.
+func (p *parser) word() string {
+	rest := p.text[p.pos:]
+	if i := strings.IndexFunc(rest, ends); i >= 0 {
+		return rest[:i]
+	}
+	return rest
+}
+
+// operator reports whether the next token is the operator: a whole word.
+func (p *parser) operator(op string) bool {
+	w := p.word()
+	if w != op && w != strings.ToUpper(op) {
+		return false
+	}
+	// or"x" and or(x) are operators too, as a quote or parenthesis begins a token.
+	return true
+}
+
+func (p *parser) any(depth int) (node, error) {
+	var parts any
+	for {
+		n, err := p.all(depth)
+		if err != nil {
+			return nil, err
+		}
+		parts = append(parts, n)
+		if !p.operator("or") {
+			break
+		}
+		p.pos += len("or")
+		p.space()
+	}
+	if len(parts) == 1 {
+		return parts[0], nil
+	}
+	return parts, nil
+}
+
+func (p *parser) all(depth int) (node, error) {
+	var parts all
+	for {
+		n, err := p.term(depth)
+		if err != nil {
+			return nil, err
+		}
+		parts = append(parts, n)
+		p.space()
+		if p.operator("and") {
+			p.pos += len("and")
+			p.space()
+			continue
+		}
+		if p.eof() || p.text[p.pos] == ')' || p.operator("or") {
+			break
+		}
+	}
+	if len(parts) == 1 {
+		return parts[0], nil
+	}
+	return parts, nil
+}
+
+func (p *parser) term(depth int) (node, error) {
+	start := p.pos
+	if depth > maxDepth {
+		return nil, p.fail(start, fmt.Sprintf("more than %d levels of not: and parentheses", maxDepth), "")
+	}
+	if p.eof() {
+		return nil, p.fail(start, "a term is missing at the end", "")
+	}
+	switch c := p.text[p.pos]; {
+	case c == '(':
+		p.pos++
+		p.space()
+		if !p.eof() && p.text[p.pos] == ')' {
+			return nil, p.fail(start, "there is nothing between these parentheses", `to search for them put them in quotes: "()"`)
+		}
+		n, err := p.any(depth + 1)
+		if err != nil {
+			return nil, err
+		}
+		if p.eof() {
+			return nil, p.fail(start, "this ( is not closed", `to search for a parenthesis put it in quotes: "("`)
+		}
+		p.pos++ // the ')' at which any ended
+		return n, nil
+	case c == ')':
+		return nil, p.fail(start, "a term is missing before this )", "")
+	case c == '"' || c == '/':
+		return p.value(keyAny, start)
+	case c == '-':
+		return nil, p.fail(start, fmt.Sprintf("a term does not begin with -: %s", p.word()),
+			fmt.Sprintf("flags come before the query; to leave entries out write not:%s; to search for it put it in quotes", orX(strings.TrimLeft(p.word(), "-"))))
+	}
+	w := p.word()
+	switch strings.ToLower(w) {
+	case "or", "and":
+		return nil, p.fail(start, fmt.Sprintf("a term is missing before %q", w), fmt.Sprintf("to search for the word put it in quotes: \"%s\"", w))
+	case "not":
+		return nil, p.fail(start, fmt.Sprintf("%q by itself", w), fmt.Sprintf("write not: before a term, without a space; to search for the word put it in quotes: \"%s\"", w))
+	}
+	name, value, ok := cutKey(w)
+	if !ok {
+		return p.value(keyAny, start)
+	}
+	lower := strings.ToLower(name)
+	if lower == "not" {
+		p.pos += len("not:")
+		if p.eof() || unicode.IsSpace(first(p.text[p.pos:])) || p.text[p.pos] == ')' {
+			return nil, p.fail(p.pos, "a term is missing after not:", "write it without a space between: not:feed:lwn")
+		}
+		n, err := p.term(depth + 1)
+		if err != nil {
+			return nil, err
+		}
+		return not{n}, nil
+	}
+	for _, k := range keys {
+		if string(k) == lower {
+			p.pos += len(name) + 1
+			return p.value(k, start)
+		}
+	}
+	hint := fmt.Sprintf("the keys are %s; to search for the text put it in quotes: \"%s:%s\"", list(keys), name, value)
+	return nil, p.fail(start, fmt.Sprintf("there is no key %s:", name), hint)
+}
+
+func orX(s string) string {
+	if s == "" {
+		return "TERM"
+	}
+	return s
+}
+
+func first(s string) rune {
+	r, _ := utf8.DecodeRuneInString(s)
+	return r
+}
+
+// cutKey splits a word that begins like KEY:VALUE. A key is of ASCII letters,
+// and a URL has none.
+func cutKey(w string) (name, value string, ok bool) {
+	name, value, ok = strings.Cut(w, ":")
+	if !ok || name == "" || strings.HasPrefix(value, "//") {
+		return "", "", false
+	}
+	for _, c := range []byte(name) {
+		if (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') {
+			return "", "", false
+		}
+	}
+	return name, value, true
+}
+
+// value reads the value of a key, at pos; start is where the term began.
+func (p *parser) value(k key, start int) (node, error) {
+	t := &term{key: k}
+	at := p.pos
+	switch {
+	case p.eof() || unicode.IsSpace(first(p.text[at:])) || strings.ContainsRune("()", rune(p.text[at])):
+		hint := "write it without a space between"
+		if !p.eof() && p.text[at] == '(' {
+			hint = fmt.Sprintf("a key has one value: write (%s:a or %s:b)", k, k)
+		}
+		return nil, p.fail(at, fmt.Sprintf("a value is missing after %s:", k), hint)
+	case p.text[at] == '"':
+		s, err := p.quoted()
+		if err != nil {
+			return nil, err
+		}
+		t.value = s
+	case p.text[at] == '/' && k.text():
+		if err := p.regexp(t); err != nil {
+			return nil, err
+		}
+	default:
+		t.value = p.word()
+		p.pos += len(t.value)
+	}
+	if t.form == word && strings.TrimFunc(t.value, unicode.IsSpace) == "" {
+		return nil, p.fail(at, "the quotes are empty", "")
+	}
+	if !p.eof() && p.text[p.pos] != ')' && !unicode.IsSpace(first(p.text[p.pos:])) {
+		return nil, p.fail(p.pos, "a space is missing here", `a text with quotes or parentheses goes between quotes, as in "say \"yes\" (now)"`)
+	}
+	if t.form == word {
+		if err := p.check(t, at); err != nil {
+			return nil, err
+		}
+	}
+	return t, nil
+}
+
+// text reports whether a key's value is looked for in text.
+func (k key) text() bool {
+	switch k {
+	case keyIs, keyFlag, keyHas, keySince, keyBefore, keyOn:
+		return false
+	}
+	return true
+}
+
+// quoted reads "…" with \" and \\ in it.
+func (p *parser) quoted() (string, error) {
+	start := p.pos
+	var b strings.Builder
+	for i := start + 1; i < len(p.text); i++ {
+		switch c := p.text[i]; {
+		case c == '"':
+			p.pos = i + 1
+			return b.String(), nil
+		case c == '\\' && i+1 < len(p.text) && (p.text[i+1] == '"' || p.text[i+1] == '\\'):
+			i++
+			b.WriteByte(p.text[i])
+		default:
+			b.WriteByte(c)
+		}
+	}
+	return "", p.fail(start, "this quote is not closed", `to search for a quote write "\""`)
+}
+
+// regexp reads /…/ or /…/i with \/ in it.
+func (p *parser) regexp(t *term) error {
+	start := p.pos
+	var b strings.Builder
+	for i := start + 1; i < len(p.text); i++ {
+		switch c := p.text[i]; {
+		case c == '\\' && i+1 < len(p.text):
+			// Only the slash's own backslash is ours.
+			if p.text[i+1] != '/' {
+				b.WriteByte(c)
+			}
+			i++
+			b.WriteByte(p.text[i])
+		case c == '/':
+			t.form, t.value = pattern, b.String()
+			p.pos = i + 1
+			if t.value == "" {
+				return p.fail(start, "the regular expression is empty", "")
+			}
+			if flags := p.word(); flags == "i" {
+				t.fold = true
+				p.pos++
+			} else if flags != "" {
+				return p.fail(p.pos, fmt.Sprintf("after a regular expression may stand i, not %s", flags),
+					`to search for a text that begins with / put it in quotes`)
+			}
+			expr := t.value
+			if t.fold {
+				expr = "(?i)" + expr
+			}
+			re, err := regexp.Compile(expr)
+			if err != nil {
+				// The package names the part of the expression at fault.
+				return p.fail(start+1, strings.TrimPrefix(err.Error(), "error parsing regexp: "),
+					"the syntax is that of RE2: https://github.com/google/re2/wiki/Syntax")
+			}
+			t.re = re
+			return nil
+		default:
+			b.WriteByte(c)
+		}
+	}
+	return p.fail(start, "this regular expression is not closed by /", `to search for a text that begins with / put it in quotes`)
+}
+
+// check completes a term that is a word or phrase.
+func (p *parser) check(t *term, at int) error {
+	t.needle = Fold(t.value)
+	switch t.key {
+	case keyIs:
+		for _, s := range states {
+			if s.name == t.needle {
+				return nil
+			}
+		}
+		var names []string
+		for _, s := range states {
+			names = append(names, s.name)
+		}
+		return p.fail(at, fmt.Sprintf("there is no is:%s", t.value), "after is: may stand "+list(names))
+	case keyHas:
+		for _, s := range things {
+			if s.name == t.needle || s.name+"s" == t.needle {
+				t.needle = s.name
+				return nil
+			}
+		}
+		var names []string
+		for _, s := range things {
+			names = append(names, s.name)
+		}
+		return p.fail(at, fmt.Sprintf("there is no has:%s", t.value), "after has: may stand "+list(names))
+	case keyFlag:
+		for _, c := range t.value {
+			if (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') {
+				return p.fail(at, fmt.Sprintf("%q is no flag", c), "flags are ASCII letters: F flagged, S seen, T trashed, a to z your own")
+			}
+		}
+	case keySince, keyBefore, keyOn:
+		d, ok := parseDate(t.value)
+		if !ok {
+			return p.fail(at, fmt.Sprintf("%s is no date", t.value),
+				"write 2h, 3d, 2w, 6m (months), 1y, today, yesterday, 2026-01-31, 2026-01, 2026 or 2026-01-31T12:00:00Z")
+		}
+		if t.key == keyOn && !d.days() {
+			return p.fail(at, fmt.Sprintf("on: wants a day, a month or a year, not %s", t.value), "for a moment use since: and before:")
+		}
+		t.date = d
+	}
+	return nil
+}
+
+// list writes names as in a sentence.
+func list[S ~string](names []S) string {
+	var b strings.Builder
+	for i, n := range names {
+		switch {
+		case i == len(names)-1 && i > 0:
+			b.WriteString(" or ")
+		case i > 0:
+			b.WriteString(", ")
+		}
+		b.WriteString(string(n))
+	}
+	return b.String()
+}

@@ -1,0 +1,399 @@
+package query
+
+import (
+	"errors"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/lektordir/lektor/lektordir"
+)
+
+var (
+	berlin = time.FixedZone("CET", 3600)
+	now    = time.Date(2026, 3, 15, 12, 0, 0, 0, berlin)
+)
+
+// hash has the form of a real one.
+const hash = "80af8e84e5ef7ae6b68acb8d1987e58e3e5731dd"
+
+func subject() *Subject {
+	return &Subject{
+		Ref: lektordir.Ref{Feed: hash, Unique: "1773500000.M1P2Q3I0123456789abcdef.host", Place: lektordir.Cur, Info: "2,Fa"},
+		Feed: &lektordir.Feed{
+			Hash: hash, ID: "http://example.com/rss.xml", Name: "Linux Weekly", Alias: "lwn", Author: "Editors",
+		},
+		Entry: &lektordir.Entry{
+			Title: "Die STRASSE nach Süden", ID: "http://example.com/1", Author: "Ana  Núñez <ana@example.com>",
+			Content: []byte("<p>The quick\nbrown fox, C++ and /etc/passwd</p>"), Type: "text/html",
+			PubDate:    time.Date(2026, 3, 13, 23, 30, 0, 0, time.UTC), // the 14th in Berlin
+			Categories: []string{"Kernel", "memory management"},
+			Enclosures: []lektordir.Enclosure{{URL: "http://example.com/1.mp3", Type: "audio/mpeg"}},
+		},
+		Text: func() string { return "The quick\nbrown fox, C++ and /etc/passwd" },
+	}
+}
+
+func TestMatch(t *testing.T) {
+	for _, tc := range []struct {
+		query string
+		want  bool
+	}{
+		{"", true},
+		{"quick", true},
+		{"QUICK fox", true},
+		{"quick wolf", false},
+		{"quick or wolf", true},
+		{"wolf or quick", true},
+		{"wolf or bear", false},
+		{"wolf or quick fox", true},
+		{"quick (wolf or fox)", true},
+		{"(wolf or quick) bear", false},
+		{`"quick brown"`, true},
+		{`"brown quick"`, false},
+		{"linux", true},       // name of the feed
+		{"straße", true},      // folds to ss
+		{"su\u0308den", true}, // decomposed
+		{"núñez", true},
+		{`"ana núñez"`, true}, // one space for two
+		{"c++", true},
+		{"not:quick", false},
+		{"not:wolf", true},
+		{"not:(wolf or quick)", false},
+		{"not:not:quick", true},
+		{"quick and fox", true},
+		{"/quick.brown/", false},
+		{"/(?s)quick.brown/", true},
+		{"/QUICK/", false},
+		{"/QUICK/i", true},
+		{`/\/etc\/pass/`, true},
+		{`/^Die/`, true},
+		{"title:strasse", true},
+		{"title:quick", false},
+		{"TITLE:strasse", true},
+		{"title:/sü+den$/i", true},
+		{"text:quick", true},
+		{"text:strasse", false},
+		{"author:ana@example.com", true},
+		{"author:editors", false},
+		{"category:kernel", true},
+		{`category:"memory management"`, true},
+		{"category:/^memory$/", false},
+		{"type:html", true},
+		{"type:plain", false},
+		{"id:example.com/1", true},
+		{"link:example.com/1", true},
+		{"feed:80af8e84", true},
+		{"feed:" + hash, true},
+		{"feed:src/" + hash, true},
+		{`feed:"/home/x/lektor/src/` + hash + `/"`, true},
+		{"feed:af8e84", false},
+		{"feed:http://example.com/rss.xml", true},
+		{"feed:HTTP://EXAMPLE.com:80/rss.xml", true},
+		{"feed:http://example.com/rss", false},
+		{"feed:example.com", true},
+		{"feed:weekly", true},
+		{"feed:lwn", true},
+		{"feed:/^Linux/", true},
+		{"feed:other", false},
+		{"is:unread", true}, // in cur without S
+		{"is:read", false},
+		{"is:seen", false},
+		{"is:flagged", true},
+		{"is:trashed", false},
+		{"is:new", false},
+		{"is:cur", true},
+		{"is:updated", false},
+		{"flag:F", true},
+		{"flag:Fa", true},
+		{"flag:Fb", false},
+		{"flag:S", false},
+		{"has:enclosure", true},
+		{"has:enclosures", true},
+		{"has:audio", true},
+		{"has:video", false},
+		{"has:summary", false},
+		{"has:title", true},
+		{"since:2d", true}, // 13 March, noon: the entry is of 14 March 00:30
+		{"since:1d", false},
+		{"since:36h", true},
+		{"since:1d12h", true},
+		{"since:1w", true},
+		{"since:1m", true},
+		{"since:1y", true},
+		{"before:1d", true},
+		{"before:2d", false},
+		{"before:now", true},
+		{"on:yesterday", true},
+		{"on:today", false},
+		{"on:1d", true},
+		{"on:2026-03-14", true},
+		{"on:2026-03-13", false},
+		{"on:2026-03", true},
+		{"on:2026-02", false},
+		{"on:2026", true},
+		{"on:2025", false},
+		{"since:yesterday", true},
+		{"since:today", false},
+		{"since:2026-03-14", true},
+		{"before:2026-03-14", false},
+		{"before:2026-03-15", true},
+		{"since:2026-03-13T23:30:00Z", true},
+		{"before:2026-03-13T23:30:00Z", false},
+		{"since:2026-03-14T00:30", true},
+		{"since:2026-03-14T00:31", false},
+		{`since:"2026-03-14 00:30"`, true},
+		{"http://example.com", false}, // a word, not a key; and not in the text
+		{"is:unread feed:lwn not:title:strasse", false},
+	} {
+		q, err := Parse(tc.query)
+		if err != nil {
+			t.Errorf("%s: %v", tc.query, err)
+			continue
+		}
+		m := q.Bind(now)
+		if got := m.Match(subject(), lektordir.AllFields) == Yes; got != tc.want {
+			t.Errorf("%s: %v", tc.query, got)
+		}
+		// Nothing that is not asked for is needed, and an early verdict is the last.
+		s := subject()
+		want := m.Match(s, q.Fields())
+		if want == Maybe {
+			t.Errorf("%s: undecided with all its fields", tc.query)
+		}
+		for _, have := range []lektordir.Fields{0, lektordir.FieldTitle, q.Fields() &^ lektordir.FieldContent} {
+			if v := m.Match(s, have); v != Maybe && v != want {
+				t.Errorf("%s: %d with %b, then %d", tc.query, v, have, want)
+			}
+		}
+	}
+}
+
+func TestAuthorOfFeed(t *testing.T) {
+	s := subject()
+	s.Entry.Author = ""
+	q, _ := Parse("author:editors")
+	if q.Bind(now).Match(s, q.Fields()) != Yes {
+		t.Error("an entry without an author has the feed's")
+	}
+}
+
+// A pubdate that is missing or in the future counts as the time of delivery.
+func TestDate(t *testing.T) {
+	s := subject() // delivered 2026-03-14 14:53:20 UTC
+	for _, pub := range []time.Time{{}, now.Add(time.Hour)} {
+		s.Entry.PubDate = pub
+		q, _ := Parse("since:2026-03-14T14:53:20Z before:2026-03-14T14:53:21Z")
+		if q.Bind(now).Match(s, q.Fields()) != Yes {
+			t.Errorf("%v: %v", pub, Date(s.Ref, s.Entry, now))
+		}
+	}
+}
+
+func TestNames(t *testing.T) {
+	for _, tc := range []struct {
+		query       string
+		names, said bool
+	}{
+		{"", true, false},
+		{"feed:lwn", true, false},
+		{"is:read feed:lwn", true, true},
+		{"not:is:unread", true, true},
+		{"word or flag:x", false, true},
+		{"is:updated", false, false},
+		{"is:flagged", true, true},
+		{"has:enclosure", false, false},
+		{`"is:read"`, false, false},
+	} {
+		q, err := Parse(tc.query)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if q.NamesOnly() != tc.names || q.MentionsState() != tc.said {
+			t.Errorf("%s: names %v, state %v", tc.query, q.NamesOnly(), q.MentionsState())
+		}
+	}
+	q, _ := Parse("title:x since:1d")
+	if got := q.Fields(); got != lektordir.FieldTitle|lektordir.FieldPubDate {
+		t.Errorf("fields %b", got)
+	}
+}
+
+func TestErrors(t *testing.T) {
+	for _, tc := range []struct {
+		query  string
+		column int
+		reason string // begins with
+		hint   string // contains
+	}{
+		{"titel:foo", 1, "there is no key titel:", "title, category"},
+		{"süß xyzzy:foo", 5, "there is no key xyzzy:", "the keys are feed, author"},
+		{"a title:", 9, "a value is missing after title:", ""},
+		{"title: foo", 7, "a value is missing after title:", "without a space"},
+		{"title:(a b)", 7, "a value is missing after title:", "(title:a or title:b)"},
+		{`a "b c`, 3, "this quote is not closed", ""},
+		{`""`, 1, "the quotes are empty", ""},
+		{"a (b", 3, "this ( is not closed", ""},
+		{"a b)", 4, "this ) closes nothing", ""},
+		{"a ()", 3, "there is nothing between", ""},
+		{"a or", 5, "a term is missing at the end", ""},
+		{"(a or)", 6, "a term is missing before this )", ""},
+		{"or a", 1, `a term is missing before "or"`, `"or"`},
+		{"a or or b", 6, `a term is missing before "or"`, ""},
+		{"a or and b", 6, `a term is missing before "and"`, ""},
+		{"not a", 1, `"not" by itself`, "not: before a term"},
+		{"not: a", 5, "a term is missing after not:", ""},
+		{"not:", 5, "a term is missing after not:", ""},
+		{"a -b", 3, "a term does not begin with -: -b", "not:b"},
+		{"/a(/", 2, "missing closing )", "RE2"},
+		{"/abc", 1, "this regular expression is not closed", ""},
+		{"/usr/bin", 6, "after a regular expression may stand i, not bin", "quotes"},
+		{"//", 1, "the regular expression is empty", ""},
+		{"is:rad", 4, "there is no is:rad", "unread, read"},
+		{"has:x", 5, "there is no has:x", "enclosure"},
+		{"flag:é", 6, `'é' is no flag`, ""},
+		{"since:tomorrow", 7, "tomorrow is no date", "2026-01-31"},
+		{"since:2026-02-30", 7, "2026-02-30 is no date", ""},
+		{"since:5", 7, "5 is no date", ""},
+		{"on:2h", 4, "on: wants a day", "since:"},
+		{`a"b"`, 2, "a space is missing here", ""},
+		{"a(b)", 2, "a space is missing here", ""},
+		{"a \xff", 3, "this is not UTF-8", ""},
+		{strings.Repeat("(", 5000), 102, "more than 100 levels", ""},
+		{strings.Repeat("not:", 5000) + "a", 405, "more than 100 levels", ""},
+	} {
+		_, err := Parse(tc.query)
+		var e *Error
+		if !errors.As(err, &e) {
+			t.Errorf("%.40s: %v", tc.query, err)
+			continue
+		}
+		if e.Column != tc.column || !strings.HasPrefix(e.Reason, tc.reason) || !strings.Contains(e.Hint, tc.hint) {
+			t.Errorf("%.40s: column %d: %s; hint: %s", tc.query, e.Column, e.Reason, e.Hint)
+		}
+	}
+}
+
+func TestString(t *testing.T) {
+	for _, tc := range []struct{ query, want string }{
+		{" a  b ", "a b"},
+		{"a AND b", "a b"},
+		{"a or b c", "a or b c"},
+		{"(a or b) c", "(a or b) c"},
+		{"a OR (b or c)", "a or (b or c)"},
+		{"not:(a b)", "not:(a b)"},
+		{"(((a)))", "a"},
+		{`"a"`, "a"},
+		{`"a b" "or" "-x" "/x" "is:x" "\\" "\""`, `"a b" "or" "-x" "/x" "is:x" \ "\""`},
+		{`title:"or" title:-x`, "title:or title:-x"},
+		{`Title:"x y"`, `title:"x y"`},
+		{`/a\/b\\c/i`, `/a\/b\\c/i`},
+		{"since:2D", "since:2D"},
+	} {
+		q, err := Parse(tc.query)
+		if err != nil {
+			t.Errorf("%s: %v", tc.query, err)
+			continue
+		}
+		if got := q.String(); got != tc.want {
+			t.Errorf("%s: %s", tc.query, got)
+		}
+	}
+}
+
+// same compares parsed queries but for what is computed from the rest.
+func same(a, b node) bool {
+	switch a := a.(type) {
+	case *term:
+		b, ok := b.(*term)
+		if !ok {
+			return false
+		}
+		x, y := *a, *b
+		x.re, y.re = nil, nil
+		return reflect.DeepEqual(x, y)
+	case not:
+		b, ok := b.(not)
+		return ok && same(a.of, b.of)
+	case all:
+		b, ok := b.(all)
+		return ok && sameList(a, b)
+	case any:
+		b, ok := b.(any)
+		return ok && sameList(a, b)
+	}
+	return a == b
+}
+
+func sameList(a, b []node) bool {
+	if len(a) != len(b) {
+		return false
+	}
+	for i := range a {
+		if !same(a[i], b[i]) {
+			return false
+		}
+	}
+	return true
+}
+
+func FuzzParse(f *testing.F) {
+	for _, s := range []string{
+		"", "a b", `title:"x y" or not:(is:read feed:lwn)`, `/a\/(b)/i`, "since:2d before:2026-01-01 on:today",
+		`"\\\""`, "has:enclosures flag:Fa", "a(b", "not:not:x", `\ "or" and "and"`, "since:1w2d3h4m5y", "ſtraße İ", "feed:http://a/",
+		"or\"x\"", "(a or b c) (d or (e f))", "a-b c/d", "1:2 x://y", "\u2028", "is:UNREAD",
+	} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		q, err := Parse(text)
+		if err != nil {
+			var e *Error
+			if !errors.As(err, &e) || e.Column < 1 || e.Column > len(text)+1 || e.Reason == "" {
+				t.Fatalf("%q: %#v", text, err)
+			}
+			return
+		}
+		printed := q.String()
+		again, err := Parse(printed)
+		if err != nil {
+			t.Fatalf("%q printed as %q: %v", text, printed, err)
+		}
+		if !same(q.root, again.root) {
+			t.Fatalf("%q printed as %q, which is another", text, printed)
+		}
+		if again.String() != printed {
+			t.Fatalf("%q printed as %q, then as %q", text, printed, again.String())
+		}
+		m := q.Bind(now)
+		s := subject()
+		v := m.Match(s, q.Fields())
+		if v == Maybe {
+			t.Fatalf("%q: undecided", text)
+		}
+		if early := m.Match(s, 0); early != Maybe && early != v {
+			t.Fatalf("%q: %d without fields, %d with", text, early, v)
+		}
+	})
+}
+
+func FuzzFold(f *testing.F) {
+	f.Add("A  b\tC")
+	f.Add("Straße\u00a0 İ")
+	f.Fuzz(func(t *testing.T, s string) {
+		once := Fold(s)
+		if twice := Fold(once); twice != once {
+			t.Errorf("%q: %q, then %q", s, once, twice)
+		}
+	})
+}
+
+func BenchmarkMatch(b *testing.B) {
+	q, _ := Parse("quick not:wolf feed:lwn")
+	m := q.Bind(now)
+	s := subject()
+	for b.Loop() {
+		m.Match(s, lektordir.AllFields)
+	}
+}
