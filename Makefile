@@ -1,0 +1,58 @@
+# lektor. Needs Go, make and git; "make help" lists what there is to make.
+
+PREFIX   = /usr/local
+DESTDIR  =
+GO       = go
+FUZZTIME = 30s
+FEED     =
+
+# Stamped into the programs when the checkout has a tag; else Go's own.
+VERSION  != git describe --tags --dirty 2>/dev/null || true
+LDFLAGS  = -X github.com/lektordir/lektor/internal/command.version=$(VERSION)
+
+BIN   = $(DESTDIR)$(PREFIX)/bin
+MAN   = $(DESTDIR)$(PREFIX)/share/man
+SHARE = $(DESTDIR)$(PREFIX)/share/lektor
+
+.PHONY: build demo test check bench fuzz install uninstall clean help
+
+build: ## build the programs into bin/ (this is what plain make does)
+	$(GO) build -trimpath -ldflags "$(LDFLAGS)" -o bin/ ./cmd/...
+
+demo: build ## a lektor-dir from nothing to reading; FEED=https://… takes a real feed
+	@GO="$(GO)" sh scripts/demo $(FEED)
+
+test: check ## check, then every test, with the race detector where a C compiler works
+	$(GO) test $$(GO="$(GO)" sh scripts/race-flag) ./...
+
+check: ## formatting, vet, staticcheck, go.mod, import rules, scripts, man pages, other systems
+	@GO="$(GO)" sh scripts/check
+
+bench: build ## first fetch and refetch of 500 feeds, against sfeed and newsboat where installed
+	$(GO) run ./scripts/bench
+
+fuzz: ## every fuzz target for FUZZTIME (30s)
+	@GO="$(GO)" sh scripts/fuzz "$(FUZZTIME)"
+
+install: build ## into PREFIX (/usr/local), below DESTDIR
+	mkdir -p "$(BIN)" "$(SHARE)/scripts" "$(SHARE)/systemd"
+	for f in bin/lektor-*; do install -m 755 "$$f" "$(BIN)/" || exit 1; done
+	for f in man/*.[1-9]; do \
+		[ -e "$$f" ] || continue; \
+		mkdir -p "$(MAN)/man$${f##*.}" && install -m 644 "$$f" "$(MAN)/man$${f##*.}/" || exit 1; \
+	done
+	install -m 755 scripts/lektor-clock scripts/lektor-digest "$(SHARE)/scripts/"
+	for f in scripts/systemd/*.*; do \
+		sed 's|^ExecStart=lektor|ExecStart=$(PREFIX)/bin/lektor|' "$$f" >"$(SHARE)/systemd/$${f##*/}" || exit 1; \
+	done
+
+uninstall: ## remove what install put there
+	for f in cmd/*; do rm -f "$(BIN)/$${f##*/}"; done
+	for f in man/*.[1-9]; do rm -f "$(MAN)/man$${f##*.}/$${f##*/}"; done
+	rm -rf "$(SHARE)"
+
+clean: ## remove what make built
+	rm -rf bin
+
+help: ## this list
+	@sed -n 's/^\([a-z]*\):[^#]*## /\1	/p' Makefile | expand -t 12

@@ -1,0 +1,99 @@
+package scripts
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// The sample fetcher, the sample viewer and our two programs in one directory:
+// each sees what the others did, and no entry is shown twice or lost.
+func TestAllFourTogether(t *testing.T) {
+	bin := t.TempDir()
+	build := exec.Command("go", "build", "-o", bin+string(filepath.Separator), "../cmd/lektor-fetch", "../cmd/lektor-view")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	dir := filepath.Join(t.TempDir(), "the feeds")
+	command := func(stdin, name string, args ...string) string {
+		t.Helper()
+		cmd := exec.Command(filepath.Join(bin, name), args...)
+		cmd.Env = append(os.Environ(), "LEKTORDIR="+dir)
+		cmd.Stdin = strings.NewReader(stdin)
+		var stderr strings.Builder
+		cmd.Stderr = &stderr
+		out, err := cmd.Output()
+		if err != nil {
+			t.Fatalf("%s %q: %v\n%s", name, args, err, stderr.String())
+		}
+		return string(out)
+	}
+	list := func(args ...string) []string {
+		t.Helper()
+		out := strings.TrimSuffix(command("", "lektor-view", append([]string{"ls", "-o", "path"}, args...)...), "\n")
+		if out == "" {
+			return nil
+		}
+		paths := strings.Split(out, "\n")
+		slices.Sort(paths)
+		if once := slices.Compact(slices.Clone(paths)); len(once) != len(paths) {
+			t.Errorf("listed twice: %q", paths)
+		}
+		return paths
+	}
+
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("ETag", `"1"`)
+		if r.Header.Get("If-None-Match") == `"1"` {
+			w.WriteHeader(http.StatusNotModified)
+			return
+		}
+		fmt.Fprint(w, `<rss version="2.0"><channel><title>Ours</title><link>http://x.example/</link><description>d</description>
+<item><title>First</title><guid isPermaLink="false">1</guid><description>one</description></item>
+<item><title>Second</title><guid isPermaLink="false">2</guid><description>two</description></item></channel></rss>`)
+	}))
+	defer server.Close()
+
+	run(t, "sh", dir, "lektor-clock", "-1")
+	command("", "lektor-fetch", "add", server.URL)
+	if paths := list(); len(paths) != 3 {
+		t.Fatalf("unread after two fetchers: %q", paths)
+	}
+
+	// Our viewer takes one of its fetcher's entries, the sample viewer the rest.
+	path, _, _ := strings.Cut(command("", "lektor-view", "ls", "-o", "path", "First"), "\n")
+	command(path+"\n", "lektor-view", "mark", "--set", "S", "-")
+	digest := run(t, "sh", dir, "lektor-digest")
+	for text, want := range map[string]bool{"In feed Timekeeper:": true, "Current Time\n": true, "In feed Ours:": true, "Second\n": true, "First\n": false} {
+		if strings.Contains(digest, text) != want {
+			t.Errorf("the digest, with %q: %v\n%s", text, !want, digest)
+		}
+	}
+
+	if paths := list(); len(paths) != 0 {
+		t.Errorf("still unread: %q", paths)
+	}
+	all := list("-a")
+	if len(all) != 3 {
+		t.Errorf("all: %q", all)
+	}
+	for _, p := range all {
+		if !strings.Contains(p, "cur/") || !strings.HasSuffix(p, ";2,S") {
+			t.Errorf("not seen: %s", p)
+		}
+	}
+
+	// The fetchers go on and deliver nothing for a second time.
+	command("", "lektor-fetch", "update", "-a")
+	run(t, "sh", dir, "lektor-clock", "-1")
+	if paths := list(); len(paths) != 1 {
+		t.Errorf("unread after two more fetches: %q", paths)
+	}
+	command("", "lektor-fetch", "check")
+}
