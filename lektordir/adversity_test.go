@@ -622,3 +622,48 @@ func TestKilledBetweenRenames(t *testing.T) {
 		}
 	}
 }
+
+// A commit after an Add that could not even begin is no success.
+func TestCommitAfterFailedFirstAdd(t *testing.T) {
+	d, _ := newDir(t)
+	write(t, d.Join("new", feedHash), "a file in the way")
+	w := writer(t, d)
+	tx, err := w.Begin(feedHash)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tx.PutFeed(&Feed{ID: feedID, Name: "Example"})
+	if _, err := tx.Add(ctx, version("1", "A")); err == nil {
+		t.Fatal("no error")
+	}
+	if err := commit(tx); err == nil {
+		t.Error("the commit succeeded")
+	}
+}
+
+// Flags of other programs that are no text stay as they are.
+func TestFlagsThatAreNoText(t *testing.T) {
+	r := Ref{Feed: "f", Unique: "1.a", Place: Cur, Info: "2,S\xff"}
+	to, err := r.WithFlags("F", "S")
+	if err != nil || to.Info != "2,F\xff" {
+		t.Errorf("%q %v", to.Info, err)
+	}
+}
+
+// A forged line names nothing but entries.
+func TestForgedRecord(t *testing.T) {
+	for _, name := range []string{"..", ".", ".x", "a/b", "a;gone"} {
+		for _, replaces := range []bool{false, true} {
+			r := record(1)
+			if replaces {
+				r.Replaces = name
+			} else {
+				r.Unique = name
+			}
+			b := r.appendTo(nil)
+			if _, ok := parseRecord(b[:len(b)-1]); ok {
+				t.Errorf("%s counts", b)
+			}
+		}
+	}
+}

@@ -27,6 +27,12 @@
 // Every walk goes on past what is malformed, and returns what it found
 // together with the errors, joined. Unknown files are kept and ignored.
 //
+// # Links
+//
+// tmp, new, cur and src may be links themselves, and so may an entry. A link in
+// the place of a feed's own directory, new/$feed or src/$feed/etc say, is read
+// through, and nothing is written, moved or deleted behind it: that is an error.
+//
 // # What is not promised
 //
 // A listing is no snapshot: entries that arrive or move while it is made may

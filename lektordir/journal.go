@@ -124,7 +124,8 @@ func parseRecord(l []byte) (Record, bool) {
 		r.Replaces = s
 	}
 	secs, err := strconv.ParseInt(string(f[5]), 10, 64)
-	if err != nil || r.Unique == "" || strings.ContainsAny(r.Unique+r.Replaces, "/;") {
+	if err != nil || r.Unique == "" || strings.ContainsAny(r.Unique+r.Replaces, "/;") ||
+		r.Unique[0] == '.' || strings.HasPrefix(r.Replaces, ".") {
 		return r, false
 	}
 	r.Time = time.Unix(secs, 0).UTC()

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -84,36 +85,60 @@ func (d *Dir) listFeed(feed string) ([]Ref, error) {
 // sortRefs sorts entries of one feed by time of delivery; of a unique name in
 // two places the one in cur/, the later one, comes last.
 func sortRefs(refs []Ref) {
-	slices.SortStableFunc(refs, func(a, b Ref) int {
-		if c := compareUnique(a.Unique, b.Unique); c != 0 {
+	// Names are read once for each entry rather than in every comparison.
+	type keyed struct {
+		key orderKey
+		ref Ref
+	}
+	all := make([]keyed, len(refs))
+	for i, r := range refs {
+		all[i] = keyed{keyOf(r.Unique), r}
+	}
+	slices.SortFunc(all, func(a, b keyed) int {
+		if c := a.key.compare(b.key); c != 0 {
 			return c
 		}
-		return int(a.Place) - int(b.Place)
+		return cmp.Or(strings.Compare(a.ref.Unique, b.ref.Unique), cmp.Compare(a.ref.Place, b.ref.Place),
+			strings.Compare(a.ref.Info, b.ref.Info))
 	})
+	for i := range all {
+		refs[i] = all[i].ref
+	}
+}
+
+// orderKey is what of a unique name comes first in the order of names: time, and
+// number. Names of another form than ours have no fraction of a second that we
+// know, and come first in theirs.
+type orderKey struct{ secs, micros, seq int64 }
+
+func keyOf(unique string) orderKey {
+	secs, _, _ := strings.Cut(unique, ".")
+	// The greatest or 0 for what is no number of seconds, and no entry's.
+	n, _ := strconv.ParseInt(secs, 10, 64)
+	u, ok := parseUniq(unique)
+	if !ok {
+		u.micros, u.seq = -1, 0
+	}
+	return orderKey{n, u.micros, u.seq}
+}
+
+func (a orderKey) compare(b orderKey) int {
+	if c := cmp.Compare(a.secs, b.secs); c != 0 {
+		return c
+	}
+	if c := cmp.Compare(a.micros, b.micros); c != 0 {
+		return c
+	}
+	return cmp.Compare(a.seq, b.seq)
 }
 
 // compareUnique orders unique names by their time, then by their number, then
-// bytewise. Seconds are numbers: a later one may have more digits. Names of
-// another form than ours have no fraction that we know, and come first.
+// bytewise.
 func compareUnique(a, b string) int {
-	as, _, _ := strings.Cut(a, ".")
-	bs, _, _ := strings.Cut(b, ".")
-	as, bs = strings.TrimLeft(as, "0"), strings.TrimLeft(bs, "0")
-	if len(as) != len(bs) {
-		return len(as) - len(bs)
-	}
-	if c := strings.Compare(as, bs); c != 0 {
+	if c := keyOf(a).compare(keyOf(b)); c != 0 {
 		return c
 	}
-	ua, aok := parseUniq(a)
-	ub, bok := parseUniq(b)
-	if !aok {
-		ua = uniq{micros: -1}
-	}
-	if !bok {
-		ub = uniq{micros: -1}
-	}
-	return cmp.Or(cmp.Compare(ua.micros, ub.micros), cmp.Compare(ua.seq, ub.seq), strings.Compare(a, b))
+	return strings.Compare(a, b)
 }
 
 // newestVersions keeps of the entries with the same identity the newest. refs

@@ -26,24 +26,24 @@ func (w *Writer) Recover(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	var bad error
+	var bad []error
 	for _, feed := range feeds {
 		if err := ctx.Err(); err != nil {
-			return errors.Join(bad, context.Cause(ctx))
+			return errors.Join(append(bad, context.Cause(ctx))...)
 		}
 		names, err := readNames(w.d.Join("tmp", feed))
 		if err != nil {
 			if !isNotExist(err) {
-				bad = errors.Join(bad, err)
+				bad = append(bad, err)
 			}
 			continue
 		}
 		if len(names) == 0 {
 			continue
 		}
-		bad = errors.Join(bad, w.recoverFeed(feed))
+		bad = append(bad, w.recoverFeed(feed))
 	}
-	return bad
+	return errors.Join(bad...)
 }
 
 // recoverFeed recovers one feed under its lock.

@@ -2,6 +2,7 @@ package lektordir
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -13,11 +14,9 @@ func (r Ref) WithFlags(set, clear string) (Ref, error) {
 			return r, fmt.Errorf("%q is no flag: flags are ASCII letters", c)
 		}
 	}
-	flags := strings.Map(func(c rune) rune {
-		if strings.ContainsRune(clear, c) {
-			return -1
-		}
-		return c
-	}, sortFlags(r.Flags()+set))
-	return Ref{Feed: r.Feed, Unique: r.Unique, Place: Cur, Info: "2," + flags}, nil
+	// Bytes, as others may have put there what is no UTF-8.
+	flags := slices.DeleteFunc([]byte(sortFlags(r.Flags()+set)), func(c byte) bool {
+		return strings.IndexByte(clear, c) >= 0
+	})
+	return Ref{Feed: r.Feed, Unique: r.Unique, Place: Cur, Info: "2," + string(flags)}, nil
 }

@@ -411,7 +411,12 @@ type Version struct {
 // Add stages an entry under tmp/ and gives the place it will have in new/ after
 // the commit. Its unique name is checked and, should it be taken, tried anew
 // after two seconds, a limited number of times, as the specification says.
-func (t *Txn) Add(ctx context.Context, v Version) (Ref, error) {
+func (t *Txn) Add(ctx context.Context, v Version) (_ Ref, err error) {
+	defer func() {
+		if err != nil {
+			t.failed = err
+		}
+	}()
 	if _, err := t.Journal(); err != nil {
 		return Ref{}, err
 	}
@@ -425,7 +430,6 @@ func (t *Txn) Add(ctx context.Context, v Version) (Ref, error) {
 	fd := int(t.tmp.Fd())
 	unique, err := t.claim(ctx, fd, id)
 	if err != nil {
-		t.failed = err
 		return Ref{}, err
 	}
 	v.Entry.Replaces = cmp.Or(v.Replaces, v.Entry.Replaces)
@@ -435,7 +439,6 @@ func (t *Txn) Add(ctx context.Context, v Version) (Ref, error) {
 		Unique: unique, Replaces: v.Replaces, Time: t.d.opts.Now(),
 	})
 	if err := t.write(fd, unique, &v.Entry); err != nil {
-		t.failed = err
 		return Ref{}, err
 	}
 	r := Ref{Feed: t.feed, Unique: unique, Place: New}

@@ -683,7 +683,10 @@ func (r *Runner) parse(ctx context.Context, st *fetch.State, resp *fetch.Respons
 	if err != nil {
 		return nil, err
 	}
-	if cutOff(feed) && resp.Header.Get("Content-Length") == "" {
+	// The end of the document is missing. Where the server did not say how long
+	// it is, that may have happened on the way: what came is delivered, and
+	// the rest must come by the next request.
+	if feed.Truncated && resp.Header.Get("Content-Length") == "" {
 		resp.Truncated = true
 	}
 	r.warn(name, feed)
@@ -712,15 +715,6 @@ func (r *Runner) warn(name string, feed *feedconv.Feed) {
 	case n > 1:
 		r.report.Warn("%s: %s (and %s)", name, feed.Warnings[0], Count(n-1, "more defect"))
 	}
-}
-
-// cutOff reports whether the end of a document is missing. Where the server
-// did not say how long it is, that may have happened on the way: what came is
-// delivered, and the rest must come by the next request.
-func cutOff(feed *feedconv.Feed) bool {
-	return slices.ContainsFunc(feed.Warnings, func(w feedconv.Warning) bool {
-		return strings.HasPrefix(w.Text, "the document ends inside")
-	})
 }
 
 // trusted is the error for a command that must not be run, as others may have
