@@ -1,0 +1,317 @@
+// Package websub speaks WebSub as a subscriber, and tells a hub of an update as
+// a publisher does.
+//
+// The specification is the W3C Recommendation of 23 January 2018; section
+// numbers in comments are its. [Links] discovers hubs (section 4), [Send]
+// requests and ends subscriptions (5.1), [ParseIntent] reads the requests by
+// which a hub verifies or denies them (5.2, 5.3), and [ParseSignature] what
+// proves that content is from the hub (8). Nothing here keeps state, and all of
+// it is safe for concurrent use.
+package websub
+
+import (
+	"context"
+	"crypto/hmac"
+	"crypto/sha1"
+	"crypto/sha256"
+	"crypto/sha512"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"hash"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/lektordir/lektor/feedconv"
+	"github.com/lektordir/lektor/internal/fetch"
+	"github.com/lektordir/lektor/internal/termsafe"
+)
+
+// Modes of requests (hub.mode).
+const (
+	Subscribe   = "subscribe"
+	Unsubscribe = "unsubscribe"
+	Denied      = "denied"
+)
+
+const maxLinks = 32
+
+// Links gives the links of a feed as they count for discovery (section 4): hub
+// and self in the header fields of the answer come before those in the
+// document, and where the header has a hub those in the document do not count.
+// The same holds for self by itself, as some servers send only one of the two.
+// base is the URL of the document; links are those found in it.
+func Links(h http.Header, base string, links []feedconv.Link) []feedconv.Link {
+	var found []feedconv.Link
+	has := map[string]bool{}
+	for _, l := range headerLinks(h, base) {
+		if l.Rel == "hub" || l.Rel == "self" {
+			found = append(found, l)
+			has[l.Rel] = true
+		}
+	}
+	if len(found) == 0 {
+		return links
+	}
+	for _, l := range links {
+		if !has[strings.ToLower(l.Rel)] {
+			found = append(found, l)
+		}
+	}
+	return found
+}
+
+// headerLinks reads Link header fields (RFC 8288), one link for each relation.
+func headerLinks(h http.Header, base string) []feedconv.Link {
+	root, err := url.Parse(base)
+	if err != nil {
+		root = &url.URL{}
+	}
+	var out []feedconv.Link
+	for _, s := range h.Values("Link") {
+		for len(out) < maxLinks {
+			open := strings.IndexByte(s, '<')
+			if open < 0 {
+				break
+			}
+			end := strings.IndexByte(s[open:], '>')
+			if end < 0 {
+				break
+			}
+			target := strings.TrimSpace(s[open+1 : open+end])
+			var rel string
+			rel, s = linkRel(s[open+end+1:])
+			u, err := root.Parse(target)
+			if err != nil {
+				continue
+			}
+			for _, r := range strings.Fields(strings.ToLower(rel)) {
+				out = append(out, feedconv.Link{Rel: r, Href: u.String()})
+			}
+		}
+	}
+	return out
+}
+
+// linkRel reads the parameters of one link up to the comma after it, and gives
+// the first rel among them.
+func linkRel(s string) (rel, rest string) {
+	found := false
+	for {
+		s = strings.TrimLeft(s, " \t;")
+		if s == "" || s[0] == ',' {
+			return rel, strings.TrimPrefix(s, ",")
+		}
+		i := strings.IndexAny(s, "=;,")
+		if i < 0 {
+			return rel, ""
+		}
+		name := strings.TrimSpace(s[:i])
+		if s[i] != '=' {
+			s = s[i:]
+			continue
+		}
+		s = strings.TrimLeft(s[i+1:], " \t")
+		var value string
+		if strings.HasPrefix(s, `"`) {
+			var b strings.Builder
+			j := 1
+			for ; j < len(s) && s[j] != '"'; j++ {
+				if s[j] == '\\' && j+1 < len(s) {
+					j++
+				}
+				b.WriteByte(s[j])
+			}
+			value, s = b.String(), s[min(j+1, len(s)):]
+		} else {
+			j := strings.IndexAny(s, ";,")
+			if j < 0 {
+				j = len(s)
+			}
+			value, s = strings.TrimSpace(s[:j]), s[j:]
+		}
+		if strings.EqualFold(name, "rel") && !found {
+			rel, found = value, true
+		}
+	}
+}
+
+// Request asks a hub for a subscription, or to end one (section 5.1).
+type Request struct {
+	Mode     string // Subscribe or Unsubscribe
+	Hub      string // URL
+	Callback string // URL, of this subscription alone
+	Topic    string // URL
+	// Lease is how long the subscription shall last; the hub decides. 0 leaves
+	// it to the hub.
+	Lease time.Duration
+	// Secret is what the hub shall sign with, less than 200 bytes, or "". It
+	// is sent only to hubs by https (section 5.1: SHOULD).
+	Secret string
+}
+
+// Secure reports whether a secret may be told to a hub.
+func Secure(hub string) bool { return strings.HasPrefix(strings.ToLower(hub), "https://") }
+
+// RefusedError is a hub's answer that it does not do what it was asked for.
+type RefusedError struct {
+	URL    string
+	Status int // 0 when the hub did so later, by hub.mode=denied
+	// Message is what the hub said, cleaned, in one line; it may be empty.
+	Message string
+}
+
+func (e *RefusedError) Error() string {
+	s := e.URL + ": the hub refused"
+	if e.Status != 0 {
+		s += fmt.Sprintf(" with status %d", e.Status)
+	}
+	if e.Message != "" {
+		s += ": " + e.Message
+	}
+	return s
+}
+
+// Send makes the request. It returns nil when the hub accepted it (202), and
+// with any other status of success, which older hubs answer; either way the
+// subscription changes when the hub has verified the intent. The error is a
+// [RefusedError] for 4xx, else one of package fetch's.
+func Send(ctx context.Context, c *fetch.Client, r Request) error {
+	q := url.Values{"hub.mode": {r.Mode}, "hub.callback": {r.Callback}, "hub.topic": {r.Topic}}
+	// Before the recommendation hubs insisted on hub.verify, and others
+	// ignore it.
+	q.Set("hub.verify", "async")
+	if r.Lease > 0 {
+		q.Set("hub.lease_seconds", strconv.FormatInt(int64(r.Lease/time.Second), 10))
+	}
+	if r.Secret != "" && Secure(r.Hub) {
+		q.Set("hub.secret", r.Secret)
+	}
+	return post(ctx, c, r.Hub, q, false)
+}
+
+// Publish tells a hub that a topic was updated. The recommendation leaves open
+// how (section 6); this is what PubSubHubbub had, and hubs still take. chosen is
+// as in [fetch.Post].
+func Publish(ctx context.Context, c *fetch.Client, hub string, chosen bool, topic string) error {
+	return post(ctx, c, hub, url.Values{"hub.mode": {"publish"}, "hub.url": {topic}, "hub.topic": {topic}}, chosen)
+}
+
+func post(ctx context.Context, c *fetch.Client, hub string, q url.Values, chosen bool) error {
+	a, err := c.Post(ctx, &fetch.Post{URL: hub, ContentType: "application/x-www-form-urlencoded", Body: []byte(q.Encode()), Chosen: chosen})
+	if err != nil {
+		return err
+	}
+	msg := OneLine(string(a.Body[:min(len(a.Body), 1000)]))
+	switch {
+	case a.Status >= 200 && a.Status <= 299:
+		return nil
+	case a.Status >= 400 && a.Status <= 499 && a.Status != http.StatusTooManyRequests:
+		return &RefusedError{URL: a.FinalURL, Status: a.Status, Message: msg}
+	case msg == "":
+		msg = "and did nothing"
+	}
+	return a.Error(msg)
+}
+
+// Intent is a GET of the hub to the callback: to verify that a request was
+// ours (section 5.3), or to say that it is denied (5.2).
+type Intent struct {
+	Mode      string // Subscribe, Unsubscribe or Denied
+	Topic     string
+	Challenge string        // to answer with when the intent is ours
+	Lease     time.Duration // 0 when the hub did not say
+	Reason    string        // of a denial, cleaned, in one line
+}
+
+// MaxChallenge is the longest challenge that is answered, in bytes.
+const MaxChallenge = 4096
+
+// ErrNoIntent is returned for a query without hub.mode.
+var ErrNoIntent = errors.New("no hub.mode")
+
+// ParseIntent reads the query of such a request. The error is [ErrNoIntent] for
+// another request, and says else what is wrong with it.
+func ParseIntent(query url.Values) (Intent, error) {
+	in := Intent{Mode: query.Get("hub.mode"), Topic: query.Get("hub.topic"), Challenge: query.Get("hub.challenge"), Reason: OneLine(query.Get("hub.reason"))}
+	switch in.Mode {
+	case "":
+		return in, ErrNoIntent
+	case Denied:
+		return in, nil
+	case Subscribe, Unsubscribe:
+	default:
+		return in, fmt.Errorf("hub.mode %q is unknown", OneLine(in.Mode))
+	}
+	if in.Topic == "" || in.Challenge == "" || len(in.Challenge) > MaxChallenge {
+		return in, errors.New("hub.topic or hub.challenge is missing or too long")
+	}
+	if n, err := strconv.ParseInt(strings.TrimSpace(query.Get("hub.lease_seconds")), 10, 64); err == nil && n > 0 {
+		in.Lease = time.Duration(min(n, 10*365*86400)) * time.Second
+	}
+	return in, nil
+}
+
+// Signature is the value of X-Hub-Signature (section 8).
+type Signature struct {
+	Method string // sha1, sha256, sha384 or sha512
+	mac    []byte
+}
+
+var methods = []struct {
+	name string
+	hash func() hash.Hash
+}{{"sha1", sha1.New}, {"sha256", sha256.New}, {"sha384", sha512.New384}, {"sha512", sha512.New}}
+
+// Strength orders the methods: more is stronger, 0 stands for none of them.
+func Strength(method string) int {
+	for i, m := range methods {
+		if m.name == method {
+			return i + 1
+		}
+	}
+	return 0
+}
+
+// ParseSignature reads method=signature. It fails for methods that the
+// recommendation does not have.
+func ParseSignature(s string) (*Signature, error) {
+	method, value, ok := strings.Cut(strings.TrimSpace(s), "=")
+	method = strings.ToLower(method)
+	mac, err := hex.DecodeString(strings.TrimSpace(value))
+	switch {
+	case s == "":
+		return nil, errors.New("there is no signature")
+	case !ok || err != nil:
+		return nil, errors.New("the signature cannot be read")
+	case Strength(method) == 0:
+		return nil, fmt.Errorf("the signature's method %q is unknown", OneLine(method))
+	}
+	return &Signature{Method: method, mac: mac}, nil
+}
+
+// Hash gives what the content is to be written to, for [Signature.Matches].
+func (s *Signature) Hash(secret string) hash.Hash {
+	return hmac.New(methods[Strength(s.Method)-1].hash, []byte(secret))
+}
+
+// Matches compares in constant time.
+func (s *Signature) Matches(h hash.Hash) bool { return hmac.Equal(h.Sum(nil), s.mac) }
+
+// Sign gives the value of X-Hub-Signature, as a hub does.
+func Sign(method, secret string, content []byte) string {
+	h := hmac.New(methods[Strength(method)-1].hash, []byte(secret))
+	h.Write(content)
+	return method + "=" + hex.EncodeToString(h.Sum(nil))
+}
+
+// OneLine is what may be shown of a stranger's text.
+func OneLine(s string) string {
+	if len(s) > 1000 {
+		s = s[:1000]
+	}
+	return termsafe.Truncate(termsafe.Line(s), 300)
+}
