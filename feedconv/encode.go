@@ -269,6 +269,22 @@ func (x *xmlWriter) atomEntry(e *Entry, feedUpdated time.Time) {
 	if e.Content != "" || e.Link == "" { // RFC 4287, section 4.1.2: one of the two must be there
 		x.atomText("content", e.Content, e.ContentType)
 	}
+	if src := e.Source; src != nil {
+		x.open("source")
+		x.text("id", src.ID)
+		x.must("title", src.Title, "type", "text")
+		if src.Updated.IsZero() {
+			src = &Source{ID: src.ID, Title: src.Title, URL: src.URL, Link: src.Link, Updated: updated}
+		}
+		x.must("updated", src.Updated.UTC().Format(time.RFC3339Nano))
+		if src.Link != "" {
+			x.empty("link", "rel", "alternate", "href", src.Link)
+		}
+		if src.URL != "" {
+			x.empty("link", "rel", "self", "href", src.URL)
+		}
+		x.close("source")
+	}
 	x.close("entry")
 }
 
@@ -453,6 +469,9 @@ func (x *xmlWriter) rssItem(e *Entry) {
 		x.empty("media:thumbnail", "url", e.Image)
 	}
 	x.text("dc:language", e.Language)
+	if e.Source != nil && e.Source.URL != "" {
+		x.must("source", html.EscapeString(e.Source.Title), "url", e.Source.URL)
+	}
 	x.close("item")
 }
 
@@ -505,6 +524,14 @@ type (
 		Tags          []string            `json:"tags,omitempty"`
 		Language      string              `json:"language,omitempty"`
 		Attachments   []jsonAttachmentOut `json:"attachments,omitempty"`
+		// An extension: the format has nothing for it (JSON Feed 1.1,
+		// "Extensions").
+		Source *jsonSourceOut `json:"_source,omitempty"`
+	}
+	jsonSourceOut struct {
+		Title       string `json:"title,omitempty"`
+		HomePageURL string `json:"home_page_url,omitempty"`
+		FeedURL     string `json:"feed_url,omitempty"`
 	}
 	jsonAttachmentOut struct {
 		URL  string `json:"url"`
@@ -569,6 +596,9 @@ func jsonEntry(e *Entry) *jsonFeedEntry {
 	}
 	if !e.Updated.IsZero() && !e.Updated.Equal(e.Published) {
 		out.DateModified = e.Updated.UTC().Format(time.RFC3339Nano)
+	}
+	if src := e.Source; src != nil {
+		out.Source = &jsonSourceOut{Title: src.Title, HomePageURL: src.Link, FeedURL: src.URL}
 	}
 	for _, enc := range e.Enclosures {
 		out.Attachments = append(out.Attachments, jsonAttachmentOut{

@@ -138,6 +138,19 @@ type Entry struct {
 	Comments     string // URL of the page of comments
 	Image        string // URL
 	Language     string
+	// Source is the feed that the entry was taken from, in a feed made of
+	// others. [Encode] writes it; [Parse] leaves it out.
+	Source *Source
+}
+
+// Source is the feed that an entry comes from (RFC 4287, section 4.2.11, and
+// the source element of RSS 2.0).
+type Source struct {
+	ID      string
+	Title   string // plain text, one line
+	URL     string // of the feed document, empty when it has none
+	Link    string // the page that the feed belongs to
+	Updated time.Time
 }
 
 // Person is an author.

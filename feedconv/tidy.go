@@ -2756,11 +2756,30 @@ func plainOf(s []byte, markup bool) string {
 	if !markup {
 		return string(s)
 	}
-	return html.UnescapeString(tagPattern.ReplaceAllString(string(s), " "))
+	return html.UnescapeString(withoutTags(string(s)))
+}
+
+// withoutTags puts a space in the place of every tag.
+func withoutTags(s string) string {
+	var b strings.Builder
+	for {
+		start := strings.IndexByte(s, '<')
+		if start < 0 {
+			break
+		}
+		end := strings.IndexByte(s[start:], '>')
+		if end < 0 {
+			break
+		}
+		b.WriteString(s[:start])
+		b.WriteByte(' ')
+		s = s[start+end+1:]
+	}
+	b.WriteString(s)
+	return b.String()
 }
 
 var (
-	tagPattern   = regexp.MustCompile(`<[^>]*>`)
 	namePattern  = regexp.MustCompile(`(?is)<name\b[^>]*>([^<]*)<`)
 	emailPattern = regexp.MustCompile(`(?is)<(?:email|mbox)\b[^>]*>([^<]*)<`)
 	urlPattern   = regexp.MustCompile(`(?is)<url\b[^>]*>([^<]*)<`)
