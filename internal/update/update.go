@@ -17,6 +17,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/lektordir/lektor/feedconv"
@@ -75,8 +76,11 @@ type Runner struct {
 	held    budget
 	print   sync.Mutex
 	commits sync.WaitGroup
-	urls    sync.Once
-	byURL   map[string]string // see Add
+	// unsettled tells that a commit failed, and may have left entries in tmp/
+	// that the journal names.
+	unsettled atomic.Bool
+	urls      sync.Once
+	byURL     map[string]string // see Add
 }
 
 // New prepares a runner. Close it.

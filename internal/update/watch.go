@@ -71,6 +71,9 @@ func (r *Runner) Watch(ctx context.Context, ready func()) error {
 		ready()
 	}
 	for {
+		if r.unsettled.Swap(false) {
+			r.Recover(ctx)
+		}
 		tasks, next, err := r.due(false, skip)
 		if err != nil {
 			return err
