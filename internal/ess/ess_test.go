@@ -1,0 +1,427 @@
+package ess
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"testing/iotest"
+	"time"
+)
+
+// generated is what the author's generator prints for items 1, 3 and 4 minutes
+// old titled "hello world", "foo" and "bar".
+const generated = "1503674400,http://example.com/rss.xml,\n1,92,\n3,68,\n4,53"
+
+// The examples of the page.
+const (
+	pageESS = "1503411304088, http://example.com/rss.xml, 0,27, 3600,22, 7890,142, 23421,17"
+	pageNNO = "1503411304088, http://example.com/rss.xml,223432,27, http://example2.com/rss.xml,453223,44, http://example3.com/rss.xml,5432242,125, http://example4.com/rss.xml,23143231,241"
+)
+
+const feedURL = "http://example.com/rss.xml"
+
+func TestGeneratorOutput(t *testing.T) {
+	build := time.Unix(1503674400, 0)
+	at := func(minutes int, title string) Entry {
+		return Entry{Minute(build.Add(-time.Duration(minutes) * time.Minute)), Checksum(title)}
+	}
+	// In any order, and at any second of the minute.
+	for _, at := range [][]Entry{
+		{at(1, "hello world"), at(3, "foo"), at(4, "bar")},
+		{at(4, "bar"), at(1, "hello world"), at(3, "foo")},
+	} {
+		if got := string(AppendESS(nil, build.Add(59*time.Second), feedURL, at)); got != generated {
+			t.Errorf("%q", got)
+		}
+	}
+}
+
+func TestPageExamples(t *testing.T) {
+	doc := decode(t, pageESS)
+	if doc.Build.Unix() != 1503411300 || doc.Kind != ESS || doc.URL != feedURL {
+		t.Errorf("%+v", doc)
+	}
+	base := int64(1503411300 / 60)
+	wantEntries(t, doc, fe(feedURL, base, 27), fe(feedURL, base-3600, 22), fe(feedURL, base-7890, 142), fe(feedURL, base-23421, 17))
+	doc = decode(t, pageNNO)
+	if doc.Build.Unix() != 1503411300 || doc.Kind != NNO || doc.URL != "" {
+		t.Errorf("%+v", doc)
+	}
+	wantEntries(t, doc, fe(feedURL, base-223432, 27), fe("http://example2.com/rss.xml", base-453223, 44),
+		fe("http://example3.com/rss.xml", base-5432242, 125), fe("http://example4.com/rss.xml", base-23143231, 241))
+}
+
+func TestChecksum(t *testing.T) {
+	for _, tc := range []struct {
+		title  string
+		sum    uint8
+		loop   int
+		accept []int
+	}{
+		{"hello world", 92, 92, []int{92}},
+		{"Even Shorter Syndication [ess] and No Nonsense Outlines [nno]", 140, 140, []int{140}},
+		{"\u0100", 0, 256, []int{0, 256}},
+		{"a\u009f", 0, 256, []int{0, 256}},
+		{"", 0, 0, []int{0, 256}},
+		{"😁", 61, 62, []int{61, 62}},
+		{"foo", 68, 68, []int{68}},
+		{"\uffff\uffff", 254, 254, []int{254}},
+	} {
+		if got := Checksum(tc.title); got != tc.sum {
+			t.Errorf("%q: %d, want %d", tc.title, got, tc.sum)
+		}
+		if got := LoopChecksum(tc.title); got != tc.loop {
+			t.Errorf("%q: %d by the loop, want %d", tc.title, got, tc.loop)
+		}
+		for sum := range 257 {
+			if got, want := Matches(tc.title, sum), slices.Contains(tc.accept, sum); got != want {
+				t.Errorf("Matches(%q, %d) = %v", tc.title, sum, got)
+			}
+		}
+	}
+}
+
+func TestMinute(t *testing.T) {
+	for in, want := range map[int64]int64{0: 0, 59: 0, 60: 1, 119: 1, -1: -1, -60: -1, -61: -2} {
+		if got := Minute(time.Unix(in, 999)); got != want {
+			t.Errorf("%d: %d, want %d", in, got, want)
+		}
+	}
+}
+
+func TestNegativeMinutes(t *testing.T) {
+	build := time.Unix(1503674400, 0)
+	e := []Entry{{Minute(build) + 5, 1}, {Minute(build) - 2, 2}}
+	got := AppendESS(nil, build, feedURL, e)
+	if want := "1503674400,http://example.com/rss.xml,\n-5,1,\n2,2"; string(got) != want {
+		t.Errorf("%q", got)
+	}
+	wantEntries(t, decode(t, string(got)), fe(feedURL, e[0].Minute, 1), fe(feedURL, e[1].Minute, 2))
+}
+
+func TestEmptyESS(t *testing.T) {
+	got := AppendESS(nil, time.Unix(1503674400, 0), feedURL, nil)
+	if want := "1503674400,http://example.com/rss.xml"; string(got) != want {
+		t.Errorf("%q", got)
+	}
+	for _, in := range []string{string(got), string(got) + ",", string(got) + ",\n", " " + string(got) + " \r\n"} {
+		if doc := decode(t, in); doc.Kind != ESS || doc.URL != feedURL || len(doc.Entries) != 0 {
+			t.Errorf("%q: %+v", in, doc)
+		}
+	}
+}
+
+func TestCommaInURL(t *testing.T) {
+	const raw, escaped = "http://example.com/a,,b?c=1,x", "http://example.com/a%2C%2Cb?c=1%2Cx"
+	build := time.Unix(1503674400, 0)
+	got := string(AppendESS(nil, build, raw, []Entry{{Minute(build), 7}}))
+	if want := "1503674400," + escaped + ",\n0,7"; got != want {
+		t.Errorf("%q", got)
+	}
+	wantEntries(t, decode(t, got), fe(escaped, Minute(build), 7))
+	// As somebody else may have written it.
+	wantEntries(t, decode(t, "1503674400,"+raw+",0,7"), fe(raw, Minute(build), 7))
+	top := NewTop(5)
+	for _, doc := range []string{got, "1503674400," + raw + ",0,7"} {
+		if err := top.AddBytes([]byte(doc), Unknown, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if e := top.Entries(); len(e) != 1 || e[0].Feed != escaped {
+		t.Errorf("%v", e)
+	}
+}
+
+func TestEscapeURL(t *testing.T) {
+	for in, want := range map[string]string{
+		"http://e.com/é?q=%2C#x":       "http://e.com/é?q=%2C#x",
+		"http://e.com/a b\n\xff\u2028": "http://e.com/a%20b%0A%FF%E2%80%A8",
+		"http://e.com/\ufffd,":         "http://e.com/\ufffd%2C",
+	} {
+		if got := EscapeURL(in); got != want {
+			t.Errorf("%q: %q, want %q", in, got, want)
+		}
+	}
+}
+
+// TestTolerantReader has a document, what is read of it, and where which
+// warnings are.
+func TestTolerantReader(t *testing.T) {
+	const b = 1503674400 / 60
+	const u, v = "http://e.com/a", "http://e.com/b"
+	for name, tc := range map[string]struct {
+		in   string
+		want []FeedEntry
+		warn []string
+	}{
+		"CRLF and BOM":      {"\xef\xbb\xbf1503674400,http://e.com/a,\r\n1,92,\r\n3,68\r\n", list(fe(u, b-1, 92), fe(u, b-3, 68)), nil},
+		"lines, no commas":  {"1503674400\nhttp://e.com/a\n1,92\n3,68\n", list(fe(u, b-1, 92), fe(u, b-3, 68)), nil},
+		"commas below":      {"1503674400\n,http://e.com/a\r\n ,1,92\n\n,3,68", list(fe(u, b-1, 92), fe(u, b-3, 68)), nil},
+		"unsorted":          {"1503674400,http://e.com/a,9,1,2,2,5,3", list(fe(u, b-9, 1), fe(u, b-2, 2), fe(u, b-5, 3)), nil},
+		"a dangling field":  {"1503674400,http://e.com/a,\n1,92,\n3", list(fe(u, b-1, 92)), []string{"line 3, field 5: no checksum"}},
+		"dangling in NNO":   {"1503674400,http://e.com/a,1,\nhttp://e.com/b,2,3", list(fe(v, b-2, 3)), []string{"line 1, field 3: no checksum", "line 1, field 2: no entry"}},
+		"URL without entry": {"1503674400,http://e.com/a,1,2,\nhttp://e.com/b", list(fe(u, b-1, 2)), []string{"line 2, field 5: no entry"}},
+		"odd fields":        {"1503674400,http://e.com/a,1,92,\n oops,3,68,4.5,,5,6", list(fe(u, b-1, 92), fe(u, b-3, 68), fe(u, b-5, 6)), []string{"line 2, field 5: oops", "line 2, field 8: 4.5", "line 2, field 9: the field is empty"}},
+		"an empty field":    {"1503674400,http://e.com/a,,1,92", list(fe(u, b-1, 92)), []string{"line 1, field 3: the field is empty"}},
+		"numbers first":     {"1503674400,1,2,http://e.com/a,3,4", list(fe(u, b-3, 4)), []string{"line 1, field 2: 1 stands before", "line 1, field 3: 2 stands before"}},
+		"sums":              {"1503674400,http://e.com/a,1,256,2,257,3,-1", list(fe(u, b-1, 0), fe(u, b-2, 1), fe(u, b-3, 255)), []string{"line 1, field 6: the checksum 257", "line 1, field 8: the checksum -1"}},
+		"absurd minutes":    {"1503674400,http://e.com/a,99999999999999999999999,1,-1000000001,2,1000000000,3,+4,5", list(fe(u, b-1000000000, 3), fe(u, b-4, 5)), []string{"line 1, field 3: the minutes", "line 1, field 5: the minutes"}},
+		"odd build":         {"1503674459,http://e.com/a,1,2", list(fe(u, b-1, 2)), nil},
+		"schemes":           {"1503674400,Feed+x-1.0:a,1,2,urn:x,3,4", list(fe("Feed+x-1.0:a", b-1, 2), fe("urn:x", b-3, 4)), nil},
+		"long field":        {"1503674400,http://e.com/a,1,2," + strings.Repeat("x", MaxField+1) + ",3,4", list(fe(u, b-1, 2), fe(u, b-3, 4)), []string{"line 1, field 5: the field is too long"}},
+		"very long field":   {"1503674400,http://e.com/a,1,2,\n" + strings.Repeat("x", 5*bufSize) + "\n,3,4", list(fe(u, b-1, 2), fe(u, b-3, 4)), []string{"line 2, field 5: the field is too long"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for how, reset := range resets(tc.in) {
+				var warned []string
+				d := &Decoder{Warn: func(w Warning) { warned = append(warned, w.String()) }}
+				reset(d)
+				doc, err := d.Decode(Unknown)
+				if err != nil {
+					t.Fatalf("%s: %v", how, err)
+				}
+				wantEntries(t, doc, tc.want...)
+				ok := len(warned) == len(tc.warn)
+				for i := range tc.warn {
+					ok = ok && strings.HasPrefix(warned[i], tc.warn[i])
+				}
+				if !ok {
+					t.Errorf("%s: warnings %q", how, warned)
+				}
+			}
+		})
+	}
+}
+
+// resets are the ways to give a decoder a document.
+func resets(in string) map[string]func(*Decoder) {
+	return map[string]func(*Decoder){
+		"bytes":    func(d *Decoder) { d.ResetBytes([]byte(in)) },
+		"reader":   func(d *Decoder) { d.Reset(strings.NewReader(in)) },
+		"one byte": func(d *Decoder) { d.Reset(iotest.OneByteReader(strings.NewReader(in))) },
+		"halves":   func(d *Decoder) { d.Reset(iotest.HalfReader(strings.NewReader(in))) },
+	}
+}
+
+func TestNoBuildTime(t *testing.T) {
+	for in, want := range map[string]string{
+		"":                                    "empty",
+		" \r\n":                               "empty",
+		"http://example.com/,1,2":             "line 1: it begins with \"http://example.com/\"",
+		"\n<html>, 1":                         "line 2: it begins with \"<html>\"",
+		"-60,http://example.com/,1,2":         "begins with \"-60\"",
+		"0,http://example.com/":               "begins with \"0\"",
+		"99999999999999999999,http://e.com/a": "begins with \"9999",
+		"999999999999999,http://e.com/a":      "begins with \"9999",
+	} {
+		_, err := Decode([]byte(in), Unknown, nil)
+		var build *BuildError
+		if !errors.As(err, &build) || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v", in, err)
+		}
+	}
+}
+
+func TestReaderError(t *testing.T) {
+	broken := errors.New("broken")
+	for _, in := range []string{"", "1503674400,", "1503674400,http://e.com/a,1,92,3"} {
+		d := &Decoder{}
+		d.Reset(iotest.DataErrReader(&failing{[]byte(in), broken}))
+		if doc, err := d.Decode(Unknown); !errors.Is(err, broken) {
+			t.Errorf("%q: %v, %v", in, doc, err)
+		}
+	}
+}
+
+type failing struct {
+	b   []byte
+	err error
+}
+
+func (f *failing) Read(p []byte) (int, error) {
+	if len(f.b) == 0 {
+		return 0, f.err
+	}
+	n := copy(p, f.b)
+	f.b = f.b[n:]
+	return n, nil
+}
+
+func TestStrict(t *testing.T) {
+	for in, want := range map[string][]string{
+		generated: nil,
+		"1503674400,http://e.com/a,-5,256, 0,1,\r\n0,1\n": nil,
+		pageESS:                            {"line 1, field 1: the build time is in milliseconds", "line 1, field 1: the build time is no multiple of 60"},
+		"\xef\xbb\xbf1503674401,ftp://e/a": {"line 1, field 1: a byte order mark", "line 1, field 1: the build time is no multiple", "line 1, field 2: the URL is neither"},
+		"1503674400,http://e.com/a,\n5,1,\n4,1,\n+6,02":                {"line 3, field 5: the entry is newer", "line 4, field 7: +6", "line 4, field 8: 02"},
+		"1503674400,\nhttp://e.com/a,5,1,6,1,\nhttp://e.com/b,7,1,8,1": {"line 2, field 2: several entries", "line 3, field 10: the entry has no URL"},
+		"1503674400,http://e.com/a,b c,5,1":                            {"line 1, field 3: the comma in the URL", "line 1, field 3: the URL has characters"},
+	} {
+		var got []string
+		d := &Decoder{Strict: true, Warn: func(w Warning) { got = append(got, w.String()) }}
+		d.ResetBytes([]byte(in))
+		if _, err := d.Decode(Unknown); err != nil {
+			t.Fatal(err)
+		}
+		for i := range max(len(got), len(want)) {
+			if i >= len(got) || i >= len(want) || !strings.HasPrefix(got[i], want[i]) {
+				t.Errorf("%q:\n got %q\nwant %q", in, got, want)
+				break
+			}
+		}
+	}
+}
+
+func TestKinds(t *testing.T) {
+	for in, want := range map[string]Kind{
+		generated:                              ESS,
+		pageNNO:                                NNO,
+		"1503674400,http://e.com/a,1,2":        ESS, // and NNO: the caller may say
+		"1503674400":                           ESS,
+		"1503674400,http://e.com/a,http://b/c": NNO,
+	} {
+		if doc, err := Decode([]byte(in), Unknown, nil); err != nil || doc.Kind != want {
+			t.Errorf("%q: %+v, %v", in, doc, err)
+		}
+	}
+	doc, err := Decode([]byte("1503674400,http://e.com/a,1,2"), NNO, nil)
+	if err != nil || doc.Kind != NNO || doc.URL != "" {
+		t.Errorf("%+v, %v", doc, err)
+	}
+}
+
+func TestRebasingKeepsAbsoluteMinutes(t *testing.T) {
+	doc := decode(t, pageNNO)
+	build := time.Unix(1700000000, 0)
+	again := decode(t, string(AppendNNO(nil, build, doc.Entries)))
+	if again.Build.Unix() != 1699999980 {
+		t.Errorf("%v", again.Build)
+	}
+	wantEntries(t, again, doc.Entries...)
+}
+
+func TestNNOReadBack(t *testing.T) {
+	doc := decode(t, pageNNO)
+	text := AppendNNO(nil, doc.Build, doc.Entries)
+	if want := "1503411300,\n" + feedURL + ",223432,27,\nhttp://example2.com/rss.xml,453223,44,\nhttp://example3.com/rss.xml,5432242,125,\nhttp://example4.com/rss.xml,23143231,241"; string(text) != want {
+		t.Errorf("%q", text)
+	}
+	again := decode(t, string(text))
+	if again.Kind != NNO || !again.Build.Equal(doc.Build) {
+		t.Errorf("%+v", again)
+	}
+	wantEntries(t, again, doc.Entries...)
+}
+
+// TestIdentity: decode∘encode is the identity, for either format.
+func TestIdentity(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	for range 2000 {
+		build := Time(rng.Int64N(40_000_000) + 1)
+		var ess []Entry
+		var nno []FeedEntry
+		for range rng.IntN(20) {
+			e := Entry{Minute(build) - rng.Int64N(20000) + 100, uint8(rng.IntN(256))}
+			ess = append(ess, e)
+			nno = append(nno, FeedEntry{fmt.Sprintf("https://%d.example.com/é?x=%d", rng.IntN(5), rng.IntN(3)), e})
+		}
+		doc := decode(t, string(AppendESS(nil, build, feedURL, ess)))
+		if !doc.Build.Equal(build) || doc.URL != feedURL || len(doc.Entries) != len(ess) {
+			t.Fatalf("%+v", doc)
+		}
+		for i, e := range doc.Entries {
+			if e.Entry != ess[i] || e.Feed != feedURL {
+				t.Fatalf("%+v, not %+v", e, ess[i])
+			}
+		}
+		doc = decode(t, string(AppendNNO(nil, build, nno)))
+		if !doc.Build.Equal(build) || !slices.Equal(doc.Entries, nno) {
+			t.Fatalf("%+v", doc)
+		}
+	}
+}
+
+// TestKilobyte: 100 entries within ten days fit into 1,024 bytes.
+func TestKilobyte(t *testing.T) {
+	rng := rand.New(rand.NewPCG(3, 4))
+	build := time.Unix(1503674400, 0)
+	for range 1000 {
+		var entries []Entry
+		for range 100 {
+			entries = append(entries, Entry{Minute(build) - rng.Int64N(10*24*60), uint8(rng.IntN(256))})
+		}
+		if doc := AppendESS(nil, build, "https://www.example.com/feeds/all.xml", entries); len(doc) > MaxESS {
+			t.Fatalf("%d bytes", len(doc))
+		}
+	}
+}
+
+func TestLineBreaks(t *testing.T) {
+	build := time.Unix(1503674400, 0)
+	var entries []Entry
+	for i := range 200 {
+		entries = append(entries, Entry{Minute(build) - 1000 - int64(i), 100})
+		doc := AppendESS(nil, build, feedURL, entries)
+		withBreaks := len(AppendESSLine(nil, build, feedURL, entries)) + len(entries)
+		if got, want := bytes.Contains(doc, []byte("\n")), withBreaks <= MaxESS; got != want {
+			t.Fatalf("%d entries: %d bytes, line breaks %v", i+1, len(doc), got)
+		}
+	}
+}
+
+func TestNoAllocations(t *testing.T) {
+	doc := []byte(strings.Repeat(" ", 3) + string(AppendESS(nil, time.Unix(1503674400, 0), feedURL, func() (e []Entry) {
+		for i := range 100 {
+			e = append(e, Entry{1503674400/60 - int64(i)*77, uint8(i)})
+		}
+		return e
+	}())))
+	d := &Decoder{}
+	r := bytes.NewReader(doc)
+	top := NewTop(10)
+	run := func() {
+		r.Reset(doc)
+		d.Reset(r)
+		if err := d.Begin(); err != nil {
+			t.Fatal(err)
+		}
+		n := 0
+		for d.Next() {
+			n++
+		}
+		if n != 100 {
+			t.Fatal(n)
+		}
+		if err := top.AddBytes(doc, Unknown, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	run()
+	if n := testing.AllocsPerRun(100, run); n > 0 {
+		t.Errorf("%v allocations for a document", n)
+	}
+}
+
+func fe(feed string, minute int64, sum uint8) FeedEntry { return FeedEntry{feed, Entry{minute, sum}} }
+
+func list(e ...FeedEntry) []FeedEntry { return e }
+
+func decode(t testing.TB, in string) *Document {
+	t.Helper()
+	doc, err := Decode([]byte(in), Unknown, func(w Warning) { t.Errorf("%.100q: %v", in, w) })
+	if err != nil {
+		t.Fatalf("%.100q: %v", in, err)
+	}
+	return doc
+}
+
+func wantEntries(t testing.TB, doc *Document, want ...FeedEntry) {
+	t.Helper()
+	if !slices.Equal(doc.Entries, want) {
+		t.Errorf("entries %v, want %v", doc.Entries, want)
+	}
+}

@@ -1,0 +1,447 @@
+package ess
+
+import (
+	"bytes"
+	"slices"
+	"strings"
+)
+
+// DefaultTop is the N of those who say nothing.
+const DefaultTop = 100
+
+// Top is the aggregator of the specification (section "ESS Specifications"): of
+// any number of ESS and NNO documents, in any order, it holds the N newest
+// entries, and memory for no more. What the page does in steps (sort feeds by
+// their first entry, insert and remove the oldest, purge, split) is one step
+// here: every entry stands for itself. Entries are in the order of
+// [FeedEntry.Compare], so that the order of the documents does not matter.
+//
+// An entry (feed, minute, checksum) that several documents have counts once; one
+// that a document has several times counts that often.
+//
+// An ESS document replaces what an ESS document of the same feed with an earlier
+// build time has brought, and one that is earlier than what is held is passed
+// over. As only N entries are held, that has a limit: what the entries that are
+// replaced had pushed out is lost, and [Top.Entries] then ends early, before the
+// newest of what was lost; see [Top.Lost]. And of a feed of which nothing is
+// held nobody remembers the build time.
+//
+// A Top is not safe for concurrent use: give each worker its own, and
+// [Top.Merge] them, which gives what one Top would hold.
+type Top struct {
+	max   int
+	dec   Decoder
+	feeds map[string]*topFeed
+	nodes map[nodeKey]*node
+	heap  []*node // the oldest first
+	held  int     // entries, counting equal ones
+	doc   uint64  // serial number of the document
+	free  []*node
+	url   []byte // of the document
+
+	floor struct { // the first entry, in order, that was turned away or pushed out
+		set    bool
+		minute int64
+		feed   []byte
+		sum    uint8
+	}
+}
+
+// topFeed is a feed of which something is held.
+type topFeed struct {
+	url   string
+	build int64 // minute of the newest ESS document; 0 when there was none
+	nodes []*node
+}
+
+type nodeKey struct {
+	feed   *topFeed
+	minute int64
+	sum    uint8
+}
+
+// node is an entry that is held, perhaps several times.
+type node struct {
+	nodeKey
+	// How many there are of it in one document, of each kind.
+	ess, nno uint32
+	doc      uint64 // the document that was last seen to have it,
+	seen     uint32 // and how often it has
+	index    int    // in the heap
+	place    int    // in feed.nodes
+}
+
+func (n *node) count() int { return int(max(n.ess, n.nno)) }
+
+// NewTop prepares to hold n entries, at least 1.
+func NewTop(n int) *Top {
+	return &Top{max: max(n, 1), feeds: map[string]*topFeed{}, nodes: map[nodeKey]*node{}}
+}
+
+// Len is the number of entries that are held.
+func (t *Top) Len() int { return t.held }
+
+// Lost reports whether entries are missing at the end, as documents of feeds
+// that were given again took back what had pushed others out.
+func (t *Top) Lost() bool { return t.floor.set && t.held < t.max }
+
+// Entries gives what is held, newest first.
+func (t *Top) Entries() []FeedEntry {
+	out := make([]FeedEntry, 0, t.held)
+	for _, n := range t.heap {
+		for range n.count() {
+			out = append(out, FeedEntry{n.feed.url, Entry{n.minute, n.sum}})
+		}
+	}
+	slices.SortFunc(out, FeedEntry.Compare)
+	return out
+}
+
+// AddBytes takes a document that is in memory, see [Top.Add]. warn, which may
+// be nil, is told of what is wrong in it.
+func (t *Top) AddBytes(b []byte, kind Kind, warn func(Warning)) error {
+	t.dec.Warn = warn
+	t.dec.ResetBytes(b)
+	return t.Add(&t.dec, kind)
+}
+
+// Add takes the document that the decoder was reset to. kind is what the caller
+// knows of it. The error is that of the decoder, a [*BuildError] or the
+// reader's; entries that were read before it count.
+func (t *Top) Add(d *Decoder, kind Kind) error {
+	if err := d.Begin(); err != nil {
+		return err
+	}
+	t.doc++
+	if !d.Next() {
+		return d.err
+	}
+	// The second pair or URL tells the kind, and looking there overwrites the
+	// first.
+	t.url = append(t.url[:0], canonical(d)...)
+	minute, sum, urls := d.minute, d.sum, d.urls
+	more := d.Next()
+	switch {
+	case d.urls > 1:
+		kind = NNO // whatever the caller believes
+	case kind == Unknown:
+		kind = ESS
+	}
+	if kind == NNO {
+		t.single(t.url, minute, sum)
+		for ; more; more = d.Next() {
+			t.single(canonical(d), d.minute, d.sum)
+		}
+		return d.err
+	}
+	feed := t.begin(t.url, d.build)
+	if feed == stale {
+		for more && d.Warn != nil {
+			more = d.Next()
+		}
+		return d.err
+	}
+	feed = t.insert(feed, t.url, minute, sum, ESS)
+	for ; more; more = d.Next() {
+		switch {
+		case d.urls != urls:
+			// Another feed's, in what began as ESS.
+			t.single(canonical(d), d.minute, d.sum)
+		case t.held >= t.max && d.minute < t.heap[0].minute && t.floor.set && d.minute < t.floor.minute:
+			// Most entries of most documents.
+		default:
+			feed = t.insert(feed, t.url, d.minute, d.sum, ESS)
+		}
+	}
+	if feed != nil {
+		feed.build = max(feed.build, d.build)
+	}
+	return d.err
+}
+
+// canonical gives the decoder's URL as it is written: a raw comma as %2C.
+func canonical(d *Decoder) []byte {
+	if !d.commas {
+		return d.url
+	}
+	return bytes.ReplaceAll(d.url, []byte(","), []byte("%2C"))
+}
+
+// stale stands for the feed of a document that is older than what is held.
+var stale = &topFeed{}
+
+// begin gives the feed of an ESS document, nil when nothing is held of it. What
+// is held from earlier ones goes.
+func (t *Top) begin(url []byte, build int64) *topFeed {
+	feed := t.feeds[string(url)]
+	switch {
+	case feed == nil || feed.build == 0 || feed.build == build:
+		return feed
+	case build < feed.build:
+		return stale
+	}
+	t.replace(feed)
+	if len(feed.nodes) == 0 {
+		return nil
+	}
+	return feed
+}
+
+// replace removes what only ESS documents of a feed have brought.
+func (t *Top) replace(feed *topFeed) {
+	for i := len(feed.nodes) - 1; i >= 0; i-- {
+		n := feed.nodes[i]
+		t.held -= n.count()
+		n.ess, n.doc, n.seen = 0, 0, 0
+		t.held += n.count()
+		if n.count() == 0 {
+			t.remove(n)
+		}
+	}
+	feed.build = 0
+}
+
+// single takes an entry of an NNO.
+func (t *Top) single(url []byte, minute int64, sum uint8) {
+	if t.held >= t.max && minute < t.heap[0].minute && t.floor.set && minute < t.floor.minute {
+		return
+	}
+	t.insert(t.feeds[string(url)], url, minute, sum, NNO)
+}
+
+// insert takes an entry, of a feed that is known or nil, and gives its feed,
+// nil when nothing is held of it.
+func (t *Top) insert(feed *topFeed, url []byte, minute int64, sum uint8, kind Kind) *topFeed {
+	if feed != nil && len(feed.nodes) == 0 {
+		feed = nil // it was all pushed out meanwhile
+	}
+	if feed != nil {
+		if n := t.nodes[nodeKey{feed, minute, sum}]; n != nil {
+			if n.doc != t.doc {
+				n.doc, n.seen = t.doc, 0
+			}
+			n.seen++
+			if int(n.seen) > n.count() {
+				if t.held >= t.max {
+					if t.heap[0] == n {
+						t.reject(minute, url, sum)
+						return feed
+					}
+					t.evict()
+				}
+				t.held++
+			}
+			n.note(kind, n.seen)
+			return feed
+		}
+	}
+	if t.held >= t.max && !t.newer(minute, url, sum, t.heap[0]) || t.floor.set && !t.aboveFloor(minute, url, sum) {
+		t.reject(minute, url, sum)
+		return feed
+	}
+	if t.held >= t.max {
+		t.evict()
+		if feed != nil && len(feed.nodes) == 0 {
+			feed = nil
+		}
+	}
+	if feed == nil {
+		feed = &topFeed{url: string(url)}
+		t.feeds[feed.url] = feed
+	}
+	n := t.add(nodeKey{feed, minute, sum})
+	n.doc, n.seen = t.doc, 1
+	n.note(kind, 1)
+	t.held++
+	return feed
+}
+
+// note raises how often a document of a kind has the entry.
+func (n *node) note(kind Kind, seen uint32) {
+	if kind == NNO {
+		n.nno = max(n.nno, seen)
+	} else {
+		n.ess = max(n.ess, seen)
+	}
+}
+
+// Merge takes what another Top of the same size holds. The other must not be
+// used any more.
+func (t *Top) Merge(o *Top) {
+	if o.floor.set {
+		// What comes after it cannot be among the first: o held enough that
+		// comes before.
+		t.reject(o.floor.minute, o.floor.feed, o.floor.sum)
+		for len(t.heap) > 0 && !t.aboveFloor(t.heap[0].minute, []byte(t.heap[0].feed.url), t.heap[0].sum) {
+			t.held -= t.heap[0].count()
+			t.remove(t.heap[0])
+		}
+	}
+	for _, from := range o.feeds {
+		url := []byte(from.url)
+		feed := t.feeds[from.url]
+		if from.build != 0 {
+			feed = t.begin(url, from.build)
+		}
+		skip := feed == stale
+		if skip {
+			feed = t.feeds[from.url]
+		}
+		for _, n := range from.nodes {
+			if !skip {
+				t.doc++
+				for range n.ess {
+					feed = t.insert(feed, url, n.minute, n.sum, ESS)
+				}
+			}
+			t.doc++
+			for range n.nno {
+				feed = t.insert(feed, url, n.minute, n.sum, NNO)
+			}
+		}
+		if feed != nil && !skip {
+			feed.build = max(feed.build, from.build)
+		}
+	}
+}
+
+// newer reports whether an entry comes before one that is held.
+func (t *Top) newer(minute int64, url []byte, sum uint8, n *node) bool {
+	if minute != n.minute {
+		return minute > n.minute
+	}
+	if string(url) != n.feed.url {
+		return string(url) < n.feed.url
+	}
+	return sum < n.sum
+}
+
+// aboveFloor reports whether an entry comes before all that was pushed out.
+func (t *Top) aboveFloor(minute int64, url []byte, sum uint8) bool {
+	if minute != t.floor.minute {
+		return minute > t.floor.minute
+	}
+	if c := bytes.Compare(url, t.floor.feed); c != 0 {
+		return c < 0
+	}
+	// The floor itself may come again: of several equal ones some are held.
+	return sum <= t.floor.sum
+}
+
+// reject notes that an entry was turned away.
+func (t *Top) reject(minute int64, url []byte, sum uint8) {
+	if t.floor.set && !t.aboveFloor(minute, url, sum) {
+		return
+	}
+	t.floor.set, t.floor.minute, t.floor.sum = true, minute, sum
+	t.floor.feed = append(t.floor.feed[:0], url...)
+}
+
+// evict pushes out one of the oldest entry.
+func (t *Top) evict() {
+	n := t.heap[0]
+	// Nothing before it was ever turned away or pushed out.
+	t.floor.set, t.floor.minute, t.floor.sum = true, n.minute, n.sum
+	t.floor.feed = append(t.floor.feed[:0], n.feed.url...)
+	t.held--
+	if n.ess == n.nno {
+		n.ess--
+		n.nno--
+	} else if n.ess > n.nno {
+		n.ess--
+	} else {
+		n.nno--
+	}
+	if n.count() == 0 {
+		t.remove(n)
+	}
+}
+
+// add puts a new node into the heap.
+func (t *Top) add(k nodeKey) *node {
+	var n *node
+	if l := len(t.free); l > 0 {
+		n, t.free = t.free[l-1], t.free[:l-1]
+		*n = node{}
+	} else {
+		n = &node{}
+	}
+	n.nodeKey = k
+	t.nodes[k] = n
+	n.place = len(k.feed.nodes)
+	k.feed.nodes = append(k.feed.nodes, n)
+	n.index = len(t.heap)
+	t.heap = append(t.heap, n)
+	t.up(n.index)
+	return n
+}
+
+// remove takes a node out of the heap.
+func (t *Top) remove(n *node) {
+	i, last := n.index, len(t.heap)-1
+	t.heap[i] = t.heap[last]
+	t.heap[i].index = i
+	t.heap[last] = nil
+	t.heap = t.heap[:last]
+	if i < last {
+		t.up(i)
+		t.down(i)
+	}
+	delete(t.nodes, n.nodeKey)
+	list := n.feed.nodes
+	list[n.place] = list[len(list)-1]
+	list[n.place].place = n.place
+	n.feed.nodes = list[:len(list)-1]
+	if len(n.feed.nodes) == 0 {
+		delete(t.feeds, n.feed.url)
+	}
+	n.feed = nil
+	t.free = append(t.free, n)
+}
+
+// older reports whether a comes after b in the order of entries.
+func older(a, b *node) bool {
+	if a.minute != b.minute {
+		return a.minute < b.minute
+	}
+	if a.feed != b.feed {
+		if c := strings.Compare(a.feed.url, b.feed.url); c != 0 {
+			return c > 0
+		}
+	}
+	return a.sum > b.sum
+}
+
+func (t *Top) swap(i, j int) {
+	h := t.heap
+	h[i], h[j] = h[j], h[i]
+	h[i].index, h[j].index = i, j
+}
+
+func (t *Top) up(i int) {
+	for i > 0 {
+		p := (i - 1) / 2
+		if !older(t.heap[i], t.heap[p]) {
+			return
+		}
+		t.swap(i, p)
+		i = p
+	}
+}
+
+func (t *Top) down(i int) {
+	for {
+		c := 2*i + 1
+		if c >= len(t.heap) {
+			return
+		}
+		if c+1 < len(t.heap) && older(t.heap[c+1], t.heap[c]) {
+			c++
+		}
+		if !older(t.heap[c], t.heap[i]) {
+			return
+		}
+		t.swap(i, c)
+		i = c
+	}
+}
