@@ -30,6 +30,7 @@ check: ## formatting, vet, staticcheck, go.mod, import rules, scripts, man pages
 
 bench: build ## first fetch and refetch of 500 feeds, against sfeed and newsboat where installed
 	$(GO) run ./scripts/bench
+	$(GO) run ./scripts/bench/ess
 
 fuzz: ## every fuzz target for FUZZTIME (30s)
 	@GO="$(GO)" sh scripts/fuzz "$(FUZZTIME)"

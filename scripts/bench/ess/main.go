@@ -1,0 +1,211 @@
+// Ess measures how fast lektor-ess aggregates: it generates ESS documents, a
+// file each, and has "lektor-ess top" find the newest entries of them all, from
+// a warm cache; once of a quarter of the documents and once of all, to show how
+// the time grows, and how the memory does not.
+package main
+
+import (
+	"bytes"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"log"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"github.com/lektordir/lektor/internal/ess"
+)
+
+func main() {
+	log.SetFlags(0)
+	log.SetPrefix("ess: ")
+	var o options
+	flag.IntVar(&o.documents, "documents", 1_000_000, "number of documents")
+	flag.IntVar(&o.entries, "entries", 100, "entries in each")
+	flag.IntVar(&o.n, "n", 1000, "how many of the newest entries to find")
+	flag.IntVar(&o.rounds, "rounds", 3, "rounds, of which the best counts")
+	flag.StringVar(&o.bin, "bin", "bin", "directory of lektor-ess")
+	flag.StringVar(&o.dir, "dir", "", "put the documents into a temporary directory in here, not in $TMPDIR")
+	flag.Parse()
+	if flag.NArg() > 0 || o.documents < 4 || o.entries < 1 || o.n < 1 || o.rounds < 1 {
+		flag.Usage()
+		os.Exit(2)
+	}
+	if err := run(o, os.Stdout); err != nil {
+		log.Fatal(err)
+	}
+}
+
+type options struct {
+	documents, entries, n, rounds int
+	bin, dir                      string
+}
+
+// build is the build time of the newest document, in minutes.
+const build = 29_000_000
+
+func run(o options, w io.Writer) error {
+	program, err := filepath.Abs(filepath.Join(o.bin, "lektor-ess"))
+	if err != nil {
+		return err
+	}
+	if _, err := os.Stat(program); err != nil {
+		return fmt.Errorf("%w (run make first)", err)
+	}
+	tmp, err := os.MkdirTemp(o.dir, "lektor-ess-bench.")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(tmp)
+	if tmp, err = filepath.Abs(tmp); err != nil {
+		return err
+	}
+	parts := []int{o.documents / 4, o.documents}
+	start := time.Now()
+	sizes, err := generate(o, tmp, parts)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(w, "lektor-ess top -n %d, %d documents × %d entries, on %d × %s/%s (generated in %.0f s)\n",
+		o.n, o.documents, o.entries, runtime.NumCPU(), runtime.GOOS, runtime.GOARCH, time.Since(start).Seconds())
+	for i, part := range parts {
+		var best usage
+		for range o.rounds {
+			u, err := top(program, tmp, part, o.n)
+			if err != nil {
+				return err
+			}
+			u.memory = max(u.memory, best.memory)
+			if best.time != 0 && best.time < u.time {
+				u.time, u.cpu = best.time, best.cpu
+			}
+			best = u
+		}
+		seconds, mb := best.time.Seconds(), float64(sizes[i])/1e6
+		fmt.Fprintf(w, "%9d documents  %6.1f MB  %5.2f s (%5.2f s of processor)  %4.0f MB/s  %7.0f documents/s  %3d MiB of memory\n",
+			part, mb, seconds, best.cpu.Seconds(), mb/seconds, float64(part)/seconds, best.memory>>20)
+	}
+	return nil
+}
+
+// usage is what a run takes.
+type usage struct {
+	time, cpu time.Duration
+	memory    int64
+}
+
+// perDir is how many documents lie in a directory.
+const perDir = 1000
+
+func name(i int) string { return fmt.Sprintf("%d/%d.ess", i/perDir, i) }
+
+// generate writes the documents, and gives the bytes of the first so many of
+// them. Nothing is kept for each: the system counts the memory of who starts a
+// program as that program's own.
+func generate(o options, tmp string, parts []int) ([]int64, error) {
+	sizes := make([]atomic.Int64, len(parts))
+	var next atomic.Int64
+	var wg sync.WaitGroup
+	errs := make(chan error, runtime.NumCPU())
+	for range runtime.NumCPU() {
+		wg.Go(func() {
+			var doc []byte
+			for {
+				first := (int(next.Add(1)) - 1) * perDir
+				if first >= o.documents {
+					return
+				}
+				err := os.Mkdir(filepath.Join(tmp, fmt.Sprint(first/perDir)), 0o700)
+				for i := first; i < min(first+perDir, o.documents) && err == nil; i++ {
+					doc = document(doc[:0], i, o.entries)
+					for p, part := range parts {
+						if i < part {
+							sizes[p].Add(int64(len(doc)))
+						}
+					}
+					err = os.WriteFile(filepath.Join(tmp, name(i)), doc, 0o600)
+				}
+				if err != nil {
+					errs <- err
+					return
+				}
+			}
+		})
+	}
+	wg.Wait()
+	close(errs)
+	out := make([]int64, len(parts))
+	for i := range sizes {
+		out[i] = sizes[i].Load()
+	}
+	return out, <-errs
+}
+
+// names is the list of the first documents, separated by NUL.
+type names struct {
+	next, end int
+	rest      []byte
+}
+
+func (n *names) Read(p []byte) (int, error) {
+	for len(n.rest) < len(p) && n.next < n.end {
+		n.rest = append(append(n.rest, name(n.next)...), 0)
+		n.next++
+	}
+	if len(n.rest) == 0 {
+		return 0, io.EOF
+	}
+	k := copy(p, n.rest)
+	n.rest = append(n.rest[:0], n.rest[k:]...)
+	return k, nil
+}
+
+// document appends the i-th document: entries within ten days before a build in
+// the last hour.
+func document(b []byte, i, n int) []byte {
+	rng := rand.New(rand.NewPCG(uint64(i), 1))
+	at := build - rng.Int64N(60)
+	entries := make([]ess.Entry, n)
+	for j := range entries {
+		entries[j] = ess.Entry{Minute: at - rng.Int64N(10*24*60), Sum: uint8(rng.IntN(256))}
+	}
+	return ess.AppendESS(b, ess.Time(at), fmt.Sprintf("https://www.example%d.com/feed.xml", i), entries)
+}
+
+// top runs the program on the first documents.
+func top(program, dir string, documents, n int) (u usage, err error) {
+	cmd := exec.Command(program, "top", "-n", fmt.Sprint(n), "-0", "-")
+	cmd.Dir = dir
+	cmd.Stdin = &names{end: documents}
+	var out, said bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &said
+	start := time.Now()
+	err = cmd.Run()
+	u.time = time.Since(start)
+	if err != nil || said.Len() > 0 {
+		return u, errors.Join(err, errors.New(said.String()))
+	}
+	doc, err := ess.Decode(out.Bytes(), ess.NNO, nil)
+	if err != nil {
+		return u, err
+	}
+	if len(doc.Entries) != n {
+		return u, fmt.Errorf("%d entries, not %d", len(doc.Entries), n)
+	}
+	u.cpu = cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
+	if r, ok := cmd.ProcessState.SysUsage().(*syscall.Rusage); ok {
+		u.memory = int64(r.Maxrss)
+		if runtime.GOOS != "darwin" {
+			u.memory *= 1024
+		}
+	}
+	return u, nil
+}
