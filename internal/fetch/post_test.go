@@ -1,0 +1,98 @@
+package fetch
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"strings"
+	"testing"
+)
+
+func TestPost(t *testing.T) {
+	secure := httptest.NewTLSServer(http.RedirectHandler("http://127.0.0.1:1/", http.StatusTemporaryRedirect))
+	defer secure.Close()
+	var got []string
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		b, _ := io.ReadAll(r.Body)
+		got = append(got, r.Method+" "+r.URL.Path+" "+r.Header.Get("Content-Type")+" "+string(b)+" "+r.Header.Get("Authorization"))
+		switch r.URL.Path {
+		case "/see":
+			w.Header().Set("Location", "/")
+			w.WriteHeader(http.StatusSeeOther)
+		case "/nowhere":
+			w.WriteHeader(http.StatusFound)
+		case "/moved":
+			w.Header().Set("Location", "/ok")
+			w.WriteHeader(http.StatusFound)
+		case "/long":
+			io.WriteString(w, strings.Repeat("x", 2*MaxAnswer))
+		case "/error":
+			w.Header().Set("Retry-After", "60")
+			w.WriteHeader(http.StatusServiceUnavailable)
+			io.WriteString(w, "later")
+		default:
+			io.WriteString(w, "yes")
+		}
+	}))
+	defer s.Close()
+	allowed := NewClient(Config{AllowPrivate: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}, TLS: secure.Client().Transport.(*http.Transport).TLSClientConfig})
+	defer allowed.Close()
+	post := func(c *Client, url string, chosen bool) (*Answer, error) {
+		return c.Post(context.Background(), &Post{URL: url, ContentType: "text/x", Body: []byte("body"), Chosen: chosen})
+	}
+	a, err := post(allowed, strings.Replace(s.URL, "://", "://me:secret@", 1)+"/moved", false)
+	if err != nil || a.Status != 200 || string(a.Body) != "yes" || a.FinalURL != s.URL+"/ok" {
+		t.Errorf("%+v, %v", a, err)
+	}
+	if want := "POST /moved text/x body  POST /ok text/x body "; strings.Join(got, " ") != want {
+		t.Errorf("%q", got)
+	}
+	if a, err := post(allowed, s.URL+"/long", false); err != nil || len(a.Body) != MaxAnswer {
+		t.Errorf("%v", err)
+	}
+	var redirect *RedirectError
+	if _, err := post(allowed, s.URL+"/see", false); !errors.As(err, &redirect) {
+		t.Errorf("303: %v", err)
+	}
+	if _, err := post(allowed, secure.URL, false); !errors.As(err, &redirect) || !strings.Contains(err.Error(), "https to http") {
+		t.Errorf("https to http: %v", err)
+	}
+	var status *StatusError
+	if _, err := post(allowed, s.URL+"/nowhere", false); !errors.As(err, &status) {
+		t.Errorf("%v", err)
+	}
+	a, err = post(allowed, s.URL+"/error", false)
+	if err != nil || a.Status != 503 || a.RetryAfter.Seconds() != 60 {
+		t.Errorf("%+v, %v", a, err)
+	}
+	var delay *HostDelayError
+	if _, err := post(allowed, s.URL+"/ok", false); !errors.As(err, &delay) || delay.URL != s.URL+"/ok" {
+		t.Errorf("%v", err)
+	}
+
+	// Private addresses are for who chose them only.
+	strict := NewClient(Config{})
+	defer strict.Close()
+	var private *PrivateError
+	if _, err := post(strict, s.URL+"/ok", false); !errors.As(err, &private) {
+		t.Errorf("%v", err)
+	}
+	if a, err := post(strict, s.URL+"/ok", true); err != nil || a.Status != 200 {
+		t.Errorf("%+v, %v", a, err)
+	}
+}
+
+func TestParsePrefix(t *testing.T) {
+	for in, want := range map[string]string{"10.1.2.3/8": "10.0.0.0/8", "127.0.0.1": "127.0.0.1/32", "fd00::/8": "fd00::/8", "x": "", "10": ""} {
+		p, err := ParsePrefix(in)
+		if (err != nil) != (want == "") || err == nil && p.String() != want {
+			t.Errorf("%s: %s, %v", in, p, err)
+		}
+	}
+	if !Private(netip.MustParseAddr("::ffff:10.0.0.1")) || Private(netip.MustParseAddr("93.184.216.34")) {
+		t.Error("private")
+	}
+}

@@ -1,0 +1,128 @@
+package rsscloud
+
+import (
+	"bytes"
+	"errors"
+	"mime"
+	"net"
+	"net/url"
+	"strings"
+)
+
+// MaxChallenge is the longest challenge that is answered, in bytes. The
+// walkthrough allows any number of characters, and sends 20.
+const MaxChallenge = 4096
+
+// Notification is a message that feeds were updated. Nothing in it can be
+// believed but that somebody who knows the callback wants the feed to be read.
+type Notification struct {
+	URLs []string // at most maxURLs
+	// XMLRPC tells in which protocol it came, and is answered.
+	XMLRPC bool
+}
+
+const maxURLs = 64
+
+// ReadNotification reads a notification from the body of a POST to the callback
+// ("XML-RPC interface", "HTTP POST interface"), its Content-Type and the query
+// of its URL, where some clouds put what belongs into the body. For XML-RPC the
+// body counts, whatever the type says. The error is a [SOAPError] for SOAP, and
+// says else what is wrong; the notification then still tells the protocol.
+func ReadNotification(contentType, query string, body []byte) (Notification, error) {
+	var n Notification
+	mediaType, _, _ := mime.ParseMediaType(contentType)
+	text := bytes.TrimPrefix(bytes.TrimSpace(body), []byte("\ufeff"))
+	if strings.Contains(mediaType, "soap") {
+		return n, &SOAPError{}
+	}
+	if bytes.HasPrefix(text, []byte("<")) || strings.HasSuffix(mediaType, "xml") {
+		n.XMLRPC = true
+		m, err := Decode(text)
+		var soap *SOAPError
+		if err != nil {
+			n.XMLRPC = !errors.As(err, &soap)
+			return n, err
+		}
+		for _, p := range m.Params {
+			n.add(p.Strings()...)
+		}
+		if len(n.URLs) == 0 {
+			return n, errors.New("no URL in it")
+		}
+		return n, nil
+	}
+	// A form may come without its type, or with that of text.
+	for _, source := range []string{string(text), query} {
+		for name, values := range loose(source) {
+			if name == "url" || strings.HasPrefix(name, "url") && strings.Trim(name[3:], "0123456789") == "" {
+				n.add(values...)
+			}
+		}
+	}
+	if len(n.URLs) == 0 {
+		return n, errors.New("no URL in it")
+	}
+	return n, nil
+}
+
+func (n *Notification) add(urls ...string) {
+	for _, u := range urls {
+		if u != "" && len(n.URLs) < maxURLs {
+			n.URLs = append(n.URLs, u)
+		}
+	}
+}
+
+// loose reads a query as far as it can be read.
+func loose(query string) url.Values {
+	v, _ := url.ParseQuery(query)
+	return v
+}
+
+// Challenge reads the request by which a cloud verifies a registration: a GET
+// with the parameters url and challenge ("Errors", update of 10/16/09). wanted
+// are the feeds that we asked for just now. It gives the text to answer with,
+// and false when there is no challenge, one too long, or one for another feed.
+//
+// Clouds write the url with and without percent-encoding; in the latter case a
+// query of the feed's own runs into that of the request.
+func Challenge(rawQuery string, wanted []string) (string, bool) {
+	q := loose(rawQuery)
+	known := q.Get("url") == ""
+	for _, w := range wanted {
+		if Key(q.Get("url")) == Key(w) {
+			known = true
+		} else if at := strings.Index("&"+rawQuery, "&url="+w); at >= 0 && strings.ContainsAny(w, "?&=+%") {
+			end := at + len("url="+w)
+			if end == len(rawQuery) || rawQuery[end] == '&' {
+				q = loose(rawQuery[:at] + rawQuery[end:])
+				known = true
+			}
+		}
+	}
+	challenge := q.Get("challenge")
+	if !known || challenge == "" || len(challenge) > MaxChallenge {
+		return "", false
+	}
+	return challenge, true
+}
+
+// Key gives URLs that are written differently by peers and mean one feed the
+// same text: the scheme does not count, nor does the case of the host, the
+// scheme's own port, percent-encoding that need not be, a slash at the end, or
+// a fragment.
+func Key(raw string) string {
+	u, err := url.Parse(strings.TrimSpace(raw))
+	if err != nil || u.Host == "" {
+		return raw
+	}
+	host := strings.ToLower(u.Hostname())
+	if p := u.Port(); p != "" && p != "80" && p != "443" {
+		host = net.JoinHostPort(host, p)
+	}
+	query := u.RawQuery
+	if s, err := url.QueryUnescape(query); err == nil {
+		query = s
+	}
+	return host + "\x00" + strings.TrimSuffix(u.Path, "/") + "\x00" + query
+}

@@ -1,0 +1,456 @@
+// Package rsscloud speaks rssCloud as an aggregator, which asks to be told of a
+// feed's updates, and as an author, who tells a cloud of his own.
+//
+// The specification is the walkthrough of rsscloud.co ("Implementor's guide to
+// rssCloud"); section names in comments are its. Peers depart from it in many
+// ways, and what they are known to do is understood: see the test of each.
+//
+// A cloud (or hub) is named by an element of the feed, [Cloud]. [Register] asks
+// it for notification; it calls the callback once with a challenge, which
+// [Challenge] reads, and from then on with notifications, which
+// [ReadNotification] reads. [Ping] and [Save] are the author's. Nothing here
+// keeps state, and all of it is safe for concurrent use.
+package rsscloud
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"html"
+	"net"
+	"net/http"
+	"net/url"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/lektordir/lektor/internal/fetch"
+	"github.com/lektordir/lektor/internal/termsafe"
+)
+
+// Protocols of a cloud element.
+const (
+	HTTPPost  = "http-post"
+	HTTPSPost = "https-post"
+	XMLRPC    = "xml-rpc"
+)
+
+// NotifyProcedure is the name of the procedure that a cloud is asked to call by
+// XML-RPC. Our callback answers to any.
+const NotifyProcedure = "rssCloud.notify"
+
+// Cloud is the cloud element of a feed, its attributes as found. Port is 0 when
+// there is none that can be read.
+type Cloud struct {
+	Domain            string
+	Port              int
+	Path              string // perhaps with a query
+	RegisterProcedure string // only for XML-RPC
+	Protocol          string
+}
+
+// ParseCloud reads a line of src/$feed/etc/push/cloud: domain, port, path,
+// registerProcedure and protocol, separated by tabs.
+func ParseCloud(line string) (Cloud, error) {
+	f := strings.Split(line, "\t")
+	if len(f) != 5 {
+		return Cloud{}, fmt.Errorf("a cloud has 5 fields, not %d", len(f))
+	}
+	port, _ := strconv.Atoi(f[1])
+	return Cloud{Domain: f[0], Port: port, Path: f[2], RegisterProcedure: f[3], Protocol: f[4]}, nil
+}
+
+// protocol is the protocol in the form of the constants.
+func (c Cloud) protocol() string {
+	p := strings.ToLower(strings.TrimSpace(c.Protocol))
+	switch p {
+	case "xmlrpc":
+		return XMLRPC
+	case "", "http", "post", "rest":
+		return HTTPPost
+	case "https":
+		return HTTPSPost
+	}
+	return p
+}
+
+// IsXMLRPC reports whether registration is by XML-RPC.
+func (c Cloud) IsXMLRPC() bool { return c.protocol() == XMLRPC }
+
+// URL is where registrations are sent. Port 443 means https, as does the
+// protocol https-post; a missing port is the scheme's own. The error is a
+// [SOAPError] for a cloud that wants SOAP.
+func (c Cloud) URL() (string, error) {
+	scheme := "http"
+	switch p := c.protocol(); {
+	case p == "soap":
+		return "", &SOAPError{}
+	case p != HTTPPost && p != HTTPSPost && p != XMLRPC:
+		return "", fmt.Errorf("the cloud's protocol %q is not supported, only http-post, https-post and xml-rpc", oneLine(c.Protocol))
+	case p == HTTPSPost, c.Port == 443:
+		scheme = "https"
+	}
+	// Some write a URL, or what is left of one.
+	domain := strings.TrimSpace(c.Domain)
+	if _, rest, ok := strings.Cut(domain, "://"); ok {
+		domain = rest
+	}
+	domain = strings.Trim(strings.TrimSuffix(domain, "/"), "[]")
+	if domain == "" {
+		return "", errors.New("the cloud has no domain")
+	}
+	if c.Port < 0 || c.Port > 65535 || strings.ContainsAny(domain, "/@?#% \\") {
+		return "", fmt.Errorf("the cloud's address %q, port %d, is none", oneLine(c.Domain), c.Port)
+	}
+	host := domain
+	if strings.Contains(host, ":") {
+		host = "[" + host + "]"
+	}
+	if c.Port != 0 && !(scheme == "http" && c.Port == 80) && !(scheme == "https" && c.Port == 443) {
+		host = net.JoinHostPort(domain, strconv.Itoa(c.Port))
+	}
+	u, err := fetch.ParseURL(scheme + "://" + host + "/" + strings.TrimLeft(strings.TrimSpace(c.Path), "/"))
+	if err != nil {
+		return "", err
+	}
+	return u.String(), nil
+}
+
+// RefusedError is a cloud's answer that it does not do what it was asked for.
+type RefusedError struct {
+	URL string
+	// Message is what the cloud said, cleaned, in one line; it may be empty.
+	Message string
+	// Status is the HTTP status when it was no success, else 0.
+	Status int
+}
+
+func (e *RefusedError) Error() string {
+	s := e.URL + ": the cloud refused"
+	if e.Status != 0 {
+		s += fmt.Sprintf(" with status %d", e.Status)
+	}
+	if e.Message != "" {
+		s += ": " + e.Message
+	}
+	return s
+}
+
+// Callback is where a cloud shall send notifications.
+type Callback struct {
+	HTTPS  bool
+	Domain string // name or address, without port
+	Port   int
+	Path   string // begins with a slash, has no query
+}
+
+// Register asks a cloud for notification of updates of feeds ("Requesting
+// notification"). It makes up for what peers are known to lack: a request that
+// is refused is made again with http-post for https-post, with url for url1,
+// without the parameter domain, or at the path that the same software has
+// elsewhere. The error of a refusal is a [RefusedError], the first one; every
+// other ends the attempts.
+func Register(ctx context.Context, c *fetch.Client, cloud Cloud, back Callback, feeds []string) error {
+	target, err := cloud.URL()
+	if err != nil {
+		return err
+	}
+	if cloud.IsXMLRPC() {
+		return registerXMLRPC(ctx, c, cloud, target, back, feeds)
+	}
+	protocols := []string{HTTPPost}
+	if back.HTTPS {
+		protocols = []string{HTTPSPost, HTTPPost}
+	}
+	names := []bool{false}
+	if len(feeds) == 1 {
+		names = []bool{false, true}
+	}
+	var first error
+	for _, bare := range names {
+		for _, protocol := range protocols {
+			_, err := tell(ctx, c, elsewhere(target), false, registration(back, protocol, feeds, bare))
+			var refused *RefusedError
+			if err == nil || !errors.As(err, &refused) {
+				return err
+			}
+			if first == nil {
+				first = err
+			}
+		}
+	}
+	return first
+}
+
+// registration is the form of "Requesting notification using REST".
+func registration(back Callback, protocol string, feeds []string, bare bool) string {
+	f := &form{}
+	f.add("notifyProcedure", "")
+	f.add("port", strconv.Itoa(back.Port))
+	f.add("path", back.Path)
+	f.add("protocol", protocol)
+	for i, u := range feeds {
+		if bare {
+			f.add("url", u)
+		} else {
+			f.add("url"+strconv.Itoa(i+1), u)
+		}
+	}
+	f.add("domain", back.Domain)
+	return f.String()
+}
+
+// form keeps the order of its fields, as url.Values does not.
+type form struct{ strings.Builder }
+
+func (f *form) add(name, value string) {
+	if f.Len() > 0 {
+		f.WriteByte('&')
+	}
+	f.WriteString(name + "=" + url.QueryEscape(value))
+}
+
+// registerXMLRPC is "Requesting notification using XML-RPC or SOAP". The
+// walkthrough has five parameters; clouds that know the later one, domain, take
+// it as the sixth, and others may refuse so many.
+func registerXMLRPC(ctx context.Context, c *fetch.Client, cloud Cloud, target string, back Callback, feeds []string) error {
+	procedure := strings.TrimSpace(cloud.RegisterProcedure)
+	if procedure == "" {
+		procedure = "rssCloud.pleaseNotify"
+	}
+	params := []any{NotifyProcedure, back.Port, back.Path, XMLRPC, feeds, back.Domain}
+	var first error
+	for _, n := range []int{6, 5} {
+		v, err := Call(ctx, c, target, false, procedure, params[:n]...)
+		var fault *Fault
+		switch {
+		case err == nil && (v.True() || v.Text == "" && !v.IsList):
+			return nil
+		case err == nil:
+			err = &RefusedError{URL: target, Message: oneLine(v.Text)}
+		case errors.As(err, &fault):
+			err = &RefusedError{URL: target, Message: oneLine(fault.Error())}
+		default:
+			return err
+		}
+		if first == nil {
+			first = err
+		}
+	}
+	return first
+}
+
+// elsewhere lists the URLs under which software that is reached at one is known
+// to listen, the given one first: with and without /rsscloud, and a slash at
+// the end; in lower case where the element is not.
+func elsewhere(target string) []string {
+	u, err := url.Parse(target)
+	if err != nil || u.RawQuery != "" {
+		return []string{target}
+	}
+	out := []string{target}
+	add := func(path string) {
+		v := *u
+		v.Path, v.RawPath = path, ""
+		if s := v.String(); !slices.Contains(out, s) && len(out) < 4 {
+			out = append(out, s)
+		}
+	}
+	p := strings.TrimSuffix(u.Path, "/")
+	last := p[strings.LastIndexByte(p, '/')+1:]
+	switch strings.ToLower(last) {
+	case "":
+		add("/rsscloud/pleaseNotify")
+		add("/pleaseNotify")
+		return out
+	case "pleasenotify":
+		last = "pleaseNotify"
+	case "ping":
+		last = "ping"
+	default:
+		return out
+	}
+	if strings.HasPrefix(strings.ToLower(p), "/rsscloud/") {
+		add("/rsscloud/" + last)
+		add("/" + last)
+	} else {
+		add("/" + last)
+		add("/rsscloud/" + last)
+	}
+	add(p + "/")
+	return out
+}
+
+// tell posts a form to the first of some URLs that is there, and gives the
+// message of its verdict.
+func tell(ctx context.Context, c *fetch.Client, targets []string, chosen bool, form string) (string, error) {
+	var first error
+	for _, target := range targets {
+		// Any type is accepted: servers that are asked for text/xml answer
+		// 406, and what it is can be seen.
+		a, err := c.Post(ctx, &fetch.Post{URL: target, ContentType: "application/x-www-form-urlencoded", Body: []byte(form), Chosen: chosen})
+		if err != nil {
+			return "", err
+		}
+		msg, err := verdict(a)
+		if first == nil {
+			first = err
+		}
+		if err == nil || a.Status != http.StatusNotFound && a.Status != http.StatusMethodNotAllowed {
+			return msg, err
+		}
+	}
+	return "", first
+}
+
+// The verdict is in attributes of notifyResult or result, in double quotes,
+// single ones or none, in documents that are not always well-formed, or in
+// JSON. It is looked for as text.
+var (
+	successWord = regexp.MustCompile(`(?i)\bsuccess["']?\s*[=:]\s*["']?\s*(true|false|1|0|yes|no)\b`)
+	msgWord     = regexp.MustCompile(`(?is)\bmsg["']?\s*[=:]\s*(?:"([^"]*)"|'([^']*)')`)
+	htmlPage    = regexp.MustCompile(`(?i)^\s*(?:<!doctype\s+html|<html)`)
+)
+
+// verdict reads the answer to a registration or ping.
+func verdict(a *fetch.Answer) (string, error) {
+	msg := ""
+	if m := msgWord.FindSubmatch(a.Body); m != nil {
+		msg = oneLine(html.UnescapeString(string(m[1]) + string(m[2])))
+	}
+	ok := success(a.Status)
+	if m := successWord.FindSubmatch(a.Body); m != nil {
+		switch strings.ToLower(string(m[1])) {
+		case "false", "0", "no":
+			e := &RefusedError{URL: a.FinalURL, Message: msg}
+			if !ok {
+				e.Status = a.Status
+			}
+			return msg, e
+		}
+	} else if ok && htmlPage.Match(a.Body) {
+		return "", &RefusedError{URL: a.FinalURL, Message: "it answered with a web page, so it is no cloud"}
+	}
+	switch {
+	case ok:
+		return msg, nil
+	case a.Status >= 400 && a.Status <= 499 && a.Status != http.StatusTooManyRequests:
+		return msg, &RefusedError{URL: a.FinalURL, Message: msg, Status: a.Status}
+	case msg == "":
+		msg = "and registered nothing"
+	}
+	return msg, a.Error(msg)
+}
+
+// PingTarget is where to ping.
+type PingTarget struct {
+	// URLs are tried in turn until one is there; for XML-RPC it is one.
+	URLs   []string
+	XMLRPC bool
+	Chosen bool // by the user; see [fetch.Post]
+}
+
+// PingTarget tells where the cloud of a feed is to be pinged. The element says
+// only where to register, which by custom is a path beside it.
+func (c Cloud) PingTarget() (PingTarget, error) {
+	target, err := c.URL()
+	if err != nil {
+		return PingTarget{}, err
+	}
+	return pingTarget(target, c.IsXMLRPC()), nil
+}
+
+// ParsePingTarget reads the URL of a cloud as a user gives it: that of pinging
+// or of registration, http(s)://host/RPC2 or xmlrpc://host/path for XML-RPC, or
+// only the host.
+func ParsePingTarget(s string) (PingTarget, error) {
+	s = strings.TrimSpace(s)
+	rpc := false
+	if rest, ok := strings.CutPrefix(s, "xmlrpc://"); ok {
+		s, rpc = "http://"+rest, true
+	}
+	u, err := fetch.ParseURL(s)
+	if err != nil {
+		return PingTarget{}, err
+	}
+	p := strings.ToLower(strings.TrimSuffix(u.Path, "/"))
+	t := pingTarget(u.String(), rpc || strings.HasSuffix(p, "/rpc2"))
+	t.Chosen = true
+	return t, nil
+}
+
+func pingTarget(target string, rpc bool) PingTarget {
+	if rpc {
+		return PingTarget{URLs: []string{target}, XMLRPC: true}
+	}
+	u, err := url.Parse(target)
+	if err != nil {
+		return PingTarget{URLs: []string{target}}
+	}
+	p := strings.TrimSuffix(u.Path, "/")
+	switch i := strings.LastIndexByte(p, '/') + 1; {
+	case strings.EqualFold(p[i:], "pleaseNotify"):
+		u.Path, u.RawPath = p[:i]+"ping", ""
+	case p == "":
+		u.Path, u.RawPath, u.RawQuery = "/rsscloud/ping", "", ""
+	}
+	return PingTarget{URLs: elsewhere(u.String())}
+}
+
+// Ping tells a cloud that a feed was updated ("Pinging via REST", "Pinging via
+// XML-RPC"), and gives what the cloud said to it, in one line. The feed must be
+// saved already: the cloud reads it.
+func Ping(ctx context.Context, c *fetch.Client, t PingTarget, feed string) (string, error) {
+	if !t.XMLRPC {
+		f := &form{}
+		f.add("url", feed)
+		return tell(ctx, c, t.URLs, t.Chosen, f.String())
+	}
+	v, err := Call(ctx, c, t.URLs[0], t.Chosen, "rssCloud.ping", feed)
+	if err != nil {
+		return "", fault(t.URLs[0], err)
+	}
+	// Some return a struct in the place of what the walkthrough leaves open.
+	if s, ok := v.Members["flError"]; ok && s.True() {
+		return "", &RefusedError{URL: t.URLs[0], Message: oneLine(v.Members["message"].Text)}
+	}
+	if v.Text == "0" || strings.EqualFold(v.Text, "false") {
+		return "", &RefusedError{URL: t.URLs[0]}
+	}
+	return oneLine(v.Members["message"].Text), nil
+}
+
+// fault makes a RefusedError of a fault.
+func fault(url string, err error) error {
+	var f *Fault
+	if errors.As(err, &f) {
+		return &RefusedError{URL: url, Message: oneLine(f.Error())}
+	}
+	return err
+}
+
+// Save stores a feed document in a cloud, which tells its subscribers ("Saving
+// the feed through the cloud"), and gives the feed's public URL as the cloud
+// says it, in one line. url is that of the cloud's XML-RPC.
+func Save(ctx context.Context, c *fetch.Client, url, user, password, document string) (string, error) {
+	v, err := Call(ctx, c, url, true, "rssCloud.saveRss", user, password, document)
+	if err != nil {
+		return "", fault(url, err)
+	}
+	if v.Text == "" {
+		if v.Text = v.Members["url"].Text; v.Text == "" {
+			return "", &RefusedError{URL: url, Message: "it did not say where the feed is now"}
+		}
+	}
+	return oneLine(v.Text), nil
+}
+
+// oneLine is what may be shown of a stranger's text.
+func oneLine(s string) string {
+	const most = 300
+	if len(s) > 4*most {
+		s = s[:4*most]
+	}
+	return termsafe.Truncate(termsafe.Line(s), most)
+}

@@ -1,0 +1,20 @@
+package rsscloud
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+// Seeds of the fuzz targets are checked in, so that they do not begin with
+// nothing.
+func TestFuzzSeedsAreThere(t *testing.T) {
+	for _, target := range []string{"FuzzDecode", "FuzzReadNotification", "FuzzChallenge"} {
+		if seeds, _ := filepath.Glob(filepath.Join("testdata", "fuzz", target, "*")); len(seeds) < 3 {
+			t.Errorf("%s has %d seeds", target, len(seeds))
+		}
+	}
+	if _, err := os.Stat("testdata"); err != nil {
+		t.Error(err)
+	}
+}
