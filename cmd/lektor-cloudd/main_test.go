@@ -1,0 +1,129 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/lektordir/lektor/internal/command"
+	"github.com/lektordir/lektor/internal/command/commandtest"
+	"github.com/lektordir/lektor/internal/fakehub"
+	"github.com/lektordir/lektor/internal/lektortest"
+)
+
+func TestMain(m *testing.M) {
+	testscript.Main(m, map[string]func(){"lektor-cloudd": main})
+}
+
+func TestManual(t *testing.T) {
+	app := newApp()
+	command.Prepare(app)
+	commandtest.CheckManual(t, app, "../../man/lektor-cloudd.1")
+}
+
+// TestScripts runs testdata/*.txtar. Besides the commands of testscript there
+// are
+//
+//	status N COMMAND…      COMMAND must end with status N
+//	hub                    start a hub; $HUBPORT is its port
+//	freeport               set $PORT to a port that nobody has
+//	serve FILE…            serve the files, with variables expanded; $URL is where
+//	feed ID FILE=TEXT…     subscribe to a feed, with files in src/$feed; \t is a tab
+//	await STATE ID         wait until the feed's registration has the state
+//	await answer URL       wait until there is an answer at URL
+func TestScripts(t *testing.T) {
+	testscript.Run(t, testscript.Params{
+		Dir: "testdata",
+		Setup: func(env *testscript.Env) error {
+			env.Setenv("HOME", filepath.Join(env.WorkDir, "home"))
+			env.Setenv("LEKTORDIR", filepath.Join(env.WorkDir, "feeds"))
+			env.Setenv("XDG_DATA_HOME", "")
+			env.Setenv("NO_PROXY", "*")
+			return nil
+		},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"status": func(ts *testscript.TestScript, neg bool, args []string) {
+				got := 0
+				if err := ts.Exec(args[1], args[2:]...); err != nil {
+					var exit interface{ ExitCode() int }
+					if !errors.As(err, &exit) {
+						ts.Fatalf("%v", err)
+					}
+					got = exit.ExitCode()
+				}
+				if fmt.Sprint(got) != args[0] {
+					ts.Fatalf("%q: status %d, not %s", args[1:], got, args[0])
+				}
+			},
+			"hub": func(ts *testscript.TestScript, neg bool, args []string) {
+				h := &fakehub.Hub{}
+				s := httptest.NewServer(h)
+				ts.Defer(func() { s.Close(); h.Wait() })
+				u, err := url.Parse(s.URL)
+				ts.Check(err)
+				ts.Setenv("HUBPORT", u.Port())
+			},
+			"freeport": func(ts *testscript.TestScript, neg bool, args []string) {
+				l, err := net.Listen("tcp", "127.0.0.1:0")
+				ts.Check(err)
+				ts.Setenv("PORT", fmt.Sprint(l.Addr().(*net.TCPAddr).Port))
+				ts.Check(l.Close())
+			},
+			"serve": func(ts *testscript.TestScript, neg bool, args []string) {
+				docs := map[string]string{}
+				for _, name := range args {
+					docs["/"+name] = strings.ReplaceAll(ts.ReadFile(name), "$HUBPORT", ts.Getenv("HUBPORT"))
+				}
+				s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+					doc, ok := docs[r.URL.Path]
+					if !ok {
+						http.NotFound(w, r)
+						return
+					}
+					fmt.Fprint(w, doc)
+				}))
+				ts.Defer(s.Close)
+				ts.Setenv("URL", s.URL)
+			},
+			"feed": func(ts *testscript.TestScript, neg bool, args []string) {
+				d := &lektortest.Dir{Path: ts.Getenv("LEKTORDIR")}
+				files := []string{"etc/fetch/url=" + args[0]}
+				for _, f := range args[1:] {
+					files = append(files, strings.ReplaceAll(f, `\t`, "\t"))
+				}
+				_, err := d.Feed(args[0], "A feed", files...)
+				ts.Check(err)
+			},
+			"await": func(ts *testscript.TestScript, neg bool, args []string) {
+				ok := func() bool {
+					if args[0] == "answer" {
+						resp, err := http.Get(args[1])
+						if err == nil {
+							resp.Body.Close()
+						}
+						return err == nil
+					}
+					b, _ := os.ReadFile(filepath.Join(ts.Getenv("LEKTORDIR"), "src", lektortest.Hash(args[1]), "etc/cloudd/state"))
+					return strings.TrimSpace(string(b)) == args[0]
+				}
+				for end := time.Now().Add(20 * time.Second); !ok(); {
+					if time.Now().After(end) {
+						ts.Fatalf("await %q: in vain", args)
+					}
+					poll := time.NewTimer(5 * time.Millisecond)
+					<-poll.C
+				}
+			},
+		},
+	})
+}
