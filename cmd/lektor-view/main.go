@@ -27,7 +27,7 @@ QUERY is described in lektor-query(7).
 		Flags: []cli.Flag{command.DirFlag()},
 		Commands: []*cli.Command{
 			lsCommand(), showCommand(), nextCommand(), markCommand(), rmCommand(),
-			countCommand(), digestCommand(), followCommand(),
+			countCommand(), digestCommand(), followCommand(), publishCommand(),
 		},
 	}
 }
@@ -327,6 +327,37 @@ $LEKTOR_TITLE, $LEKTOR_URL and $LEKTOR_FEED in its environment.
 				Common: common(c), Query: c.Args().Slice(), Past: past, Exec: c.String("exec"),
 				Print: nulPaths(printing(c)), Width: lineWidth(s),
 			}, s)
+		},
+	}
+}
+
+func publishCommand() *cli.Command {
+	return &cli.Command{
+		Name:      "publish",
+		Usage:     "write entries as a feed; nothing is rewritten while nothing has changed",
+		ArgsUsage: "[QUERY]",
+		Description: `   lektor-view publish --output good.xml --self https://me.example/good.xml is:flagged
+   lektor-view publish --format json author:kim >kim.json`,
+		Flags: []cli.Flag{
+			&cli.StringFlag{Name: "format", Usage: "write a feed in `FORMAT`: atom, rss or json", Value: "atom"},
+			&cli.StringFlag{Name: "output", Usage: "write to `FILE`, atomically", DefaultText: "standard output"},
+			&cli.StringFlag{Name: "title", Usage: "call the feed `TITLE`", DefaultText: "the query"},
+			&cli.StringFlag{Name: "self", Usage: "the feed will be found at `URL`"},
+			&cli.StringFlag{Name: "link", Usage: "`URL` of the page that the feed belongs to"},
+			&cli.StringSliceFlag{Name: "cloud", Usage: "the rssCloud at `URL` tells of updates; xmlrpc://… or a path /RPC2 for XML-RPC; may be repeated"},
+			&cli.StringSliceFlag{Name: "hub", Usage: "the WebSub hub at `URL` tells of updates; may be repeated"},
+			&cli.IntFlag{Name: "newest", Aliases: []string{"n"}, Usage: "only the newest `N`", DefaultText: "all"},
+		},
+		Action: func(c *cli.Context) error {
+			n, err := count(c, "newest")
+			if err != nil {
+				return err
+			}
+			return view.Publish(c.Context, view.PublishOptions{
+				Common: common(c), Query: c.Args().Slice(), Newest: n, Format: c.String("format"), Output: c.String("output"),
+				Title: c.String("title"), Self: c.String("self"), Link: c.String("link"),
+				Clouds: c.StringSlice("cloud"), Hubs: c.StringSlice("hub"),
+			}, command.StreamsOf(c))
 		},
 	}
 }
