@@ -30,6 +30,8 @@ func main() {
 	flag.StringVar(&o.bin, "bin", "bin", "directory of lektor-fetch")
 	flag.StringVar(&o.dir, "dir", "", "measure in a temporary directory in here, not in $TMPDIR")
 	flag.StringVar(&o.only, "only", "", "only the program of that name")
+	flag.IntVar(&o.notifications, "notifications", 100, "notifications to lektor-cloudd; 0 leaves this out")
+	flag.IntVar(&o.registrations, "registrations", 5000, "feeds that lektor-cloudd registers; 0 leaves this out")
 	flag.Parse()
 	if flag.NArg() > 0 || o.feeds < 1 || o.entries < 1 || o.rounds < 1 {
 		flag.Usage()
@@ -43,6 +45,7 @@ func main() {
 type options struct {
 	feeds, entries, size, rounds, jobs int
 	bin, dir, only                     string
+	notifications, registrations       int
 }
 
 // contestant is a program that is measured.
@@ -79,6 +82,9 @@ func run(o options, w io.Writer) error {
 		return err
 	}
 
+	if o.only == "lektor-cloudd" {
+		return push(o, bin, tmp, w)
+	}
 	s, err := serve(o.feeds, o.entries, o.size)
 	if err != nil {
 		return err
@@ -142,7 +148,10 @@ func run(o options, w io.Writer) error {
 			c.first.time.Seconds(), float64(o.feeds*o.entries)/c.first.time.Seconds(), ratio(c.first, us.first), c.first.requests,
 			c.second.time.Seconds(), ratio(c.second, us.second), c.second.requests)
 	}
-	return t.Flush()
+	if err := t.Flush(); err != nil || o.only != "" {
+		return err
+	}
+	return push(o, bin, tmp, w)
 }
 
 func (m *measurement) keep(other measurement) {
