@@ -1,7 +1,6 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -45,26 +44,11 @@ func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir: "testdata",
 		Setup: func(env *testscript.Env) error {
-			env.Setenv("HOME", filepath.Join(env.WorkDir, "home"))
-			env.Setenv("LEKTORDIR", filepath.Join(env.WorkDir, "feeds"))
-			env.Setenv("XDG_DATA_HOME", "")
-			env.Setenv("NO_PROXY", "*")
+			lektortest.SetEnv(env, "feeds")
 			return nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"status": func(ts *testscript.TestScript, neg bool, args []string) {
-				got := 0
-				if err := ts.Exec(args[1], args[2:]...); err != nil {
-					var exit interface{ ExitCode() int }
-					if !errors.As(err, &exit) {
-						ts.Fatalf("%v", err)
-					}
-					got = exit.ExitCode()
-				}
-				if fmt.Sprint(got) != args[0] {
-					ts.Fatalf("%q: status %d, not %s", args[1:], got, args[0])
-				}
-			},
+			"status": lektortest.Status,
 			"hub": func(ts *testscript.TestScript, neg bool, args []string) {
 				h := &fakehub.Hub{}
 				s := httptest.NewServer(h)

@@ -1,9 +1,6 @@
 package main
 
 import (
-	"errors"
-	"fmt"
-	"path/filepath"
 	"strconv"
 	"testing"
 
@@ -37,12 +34,8 @@ func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir: "testdata",
 		Setup: func(env *testscript.Env) error {
-			d := &lektortest.Dir{Path: filepath.Join(env.WorkDir, "lektor")}
-			env.Setenv("LEKTORDIR", d.Path)
-			env.Setenv("HOME", filepath.Join(env.WorkDir, "home"))
-			env.Setenv("XDG_DATA_HOME", "")
-			env.Setenv("TZ", "UTC")
-			env.Setenv("no_proxy", "*")
+			lektortest.SetEnv(env, "lektor")
+			d := &lektortest.Dir{Path: env.Getenv("LEKTORDIR")}
 			for _, name := range []string{"a", "b", "c"} {
 				env.Setenv(name, lektortest.Hash("http://"+name+".example/"))
 			}
@@ -56,19 +49,7 @@ func TestScripts(t *testing.T) {
 			return d.Create()
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"status": func(ts *testscript.TestScript, neg bool, args []string) {
-				got := 0
-				if err := ts.Exec(args[1], args[2:]...); err != nil {
-					var exit interface{ ExitCode() int }
-					if !errors.As(err, &exit) {
-						ts.Fatalf("%v", err)
-					}
-					got = exit.ExitCode()
-				}
-				if fmt.Sprint(got) != args[0] {
-					ts.Fatalf("%q: status %d, not %s", args[1:], got, args[0])
-				}
-			},
+			"status": lektortest.Status,
 			"feed": func(ts *testscript.TestScript, neg bool, args []string) {
 				d := &lektortest.Dir{Path: ts.Getenv("LEKTORDIR")}
 				_, err := d.Feed(args[0], unescape(args[1]), unescapes(args[2:])...)

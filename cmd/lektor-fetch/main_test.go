@@ -2,10 +2,8 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -16,6 +14,7 @@ import (
 	"github.com/lektordir/lektor/internal/command"
 	"github.com/lektordir/lektor/internal/command/commandtest"
 	"github.com/lektordir/lektor/internal/feedserver"
+	"github.com/lektordir/lektor/internal/lektortest"
 	"github.com/lektordir/lektor/lektordir"
 )
 
@@ -52,29 +51,11 @@ func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir: "testdata",
 		Setup: func(env *testscript.Env) error {
-			env.Setenv("HOME", filepath.Join(env.WorkDir, "home"))
-			env.Setenv("LEKTORDIR", filepath.Join(env.WorkDir, "feeds"))
-			env.Setenv("XDG_DATA_HOME", "")
-			env.Setenv("no_proxy", "*")
-			// A process under the race detector sleeps for a second at its end.
-			env.Setenv("GORACE", "atexit_sleep_ms=0")
+			lektortest.SetEnv(env, "feeds")
 			return nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"status": func(ts *testscript.TestScript, neg bool, args []string) {
-				err := ts.Exec(args[1], args[2:]...)
-				got := 0
-				if err != nil {
-					var exit interface{ ExitCode() int }
-					if !errors.As(err, &exit) {
-						ts.Fatalf("%v", err)
-					}
-					got = exit.ExitCode()
-				}
-				if fmt.Sprint(got) != args[0] {
-					ts.Fatalf("%q: status %d, not %s", args[1:], got, args[0])
-				}
-			},
+			"status": lektortest.Status,
 			"serve": func(ts *testscript.TestScript, neg bool, args []string) {
 				s, err := feedserver.New("127.0.0.1")
 				ts.Check(err)

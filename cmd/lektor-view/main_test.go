@@ -1,8 +1,6 @@
 package main
 
 import (
-	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -24,15 +22,10 @@ func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir: "testdata",
 		Setup: func(env *testscript.Env) error {
-			d := &lektortest.Dir{Path: filepath.Join(env.WorkDir, "lektor")}
-			env.Setenv("LEKTORDIR", d.Path)
-			env.Setenv("HOME", filepath.Join(env.WorkDir, "home"))
-			env.Setenv("XDG_DATA_HOME", "")
+			lektortest.SetEnv(env, "lektor")
+			d := &lektortest.Dir{Path: env.Getenv("LEKTORDIR")}
 			env.Setenv("PAGER", "false")
 			env.Setenv("LEKTOR_PAGER", "false")
-			env.Setenv("TZ", "UTC")
-			// A race detector waits a second at the end of every process.
-			env.Setenv("GORACE", "atexit_sleep_ms=0")
 			// The hashes of the feeds that scripts use.
 			for _, name := range []string{"a", "b", "c"} {
 				env.Setenv(name, lektortest.Hash("http://"+name+".example/"))
@@ -52,20 +45,7 @@ func TestScripts(t *testing.T) {
 				_, err := d.Entry(args[0], args[1], args[2], unescape(ts, args[3:])...)
 				ts.Check(err)
 			},
-			// status N COMMAND… runs a command that must end with status N.
-			"status": func(ts *testscript.TestScript, neg bool, args []string) {
-				got := 0
-				if err := ts.Exec(args[1], args[2:]...); err != nil {
-					var exit interface{ ExitCode() int }
-					if !errors.As(err, &exit) {
-						ts.Fatalf("%v", err)
-					}
-					got = exit.ExitCode()
-				}
-				if fmt.Sprint(got) != args[0] {
-					ts.Fatalf("%q: status %d, not %s", args[1:], got, args[0])
-				}
-			},
+			"status": lektortest.Status,
 			// clean FILE… fails if a file has what a terminal acts on.
 			"clean": func(ts *testscript.TestScript, neg bool, args []string) {
 				for _, file := range args {
