@@ -435,7 +435,7 @@ func tidyXML(text []byte, opts Options) (*tidied, error) {
 	if mended > 0 {
 		t.warns = append(t.warns, Warning{
 			Line: 1 + bytes.Count(text[:first], []byte("\n")),
-			Text: fmt.Sprintf("%d control characters were dropped or read as windows-1252", mended),
+			Text: fmt.Sprintf("control characters were dropped or read as windows-1252, %d in all", mended),
 		})
 	}
 	name, self, err := t.findRoot()

@@ -280,7 +280,7 @@ func TestTidyRule6Characters(t *testing.T) {
 		}
 	}
 	_, d := tidyRSS(t, "\n"+item("\n<title>a\x08</title>"), Options{})
-	wantWarning(t, d, "line 3: 1 control characters")
+	wantWarning(t, d, "line 3: control characters were dropped or read as windows-1252, 1 in all")
 
 	// Attributes: any quoting, the first of a duplicate wins.
 	for _, c := range []struct{ in, url, typ string }{

@@ -167,7 +167,7 @@ func (e *Entry) files() []entryFile {
 	fs = append(fs,
 		entryFile{"title", []byte(oneLine(e.Title) + "\n")},
 		entryFile{"id", []byte(oneLine(e.ID) + "\n")},
-		entryFile{"content", cleanBytes(e.Content)})
+		entryFile{"content", content(e.Content, e.Type)})
 	add("author", oneLine(e.Author))
 	when("pubdate", e.PubDate)
 	if t := oneLine(e.Type); t != "text/plain" {
@@ -215,12 +215,23 @@ func clean(s string) string {
 	return s
 }
 
-// cleanBytes is clean for content, and the same bytes when they are fit.
-func cleanBytes(b []byte) []byte {
-	if utf8.Valid(b) && bytes.IndexByte(b, 0) < 0 {
+// content is clean for content that is text, and the same bytes when they are
+// fit or no text.
+func content(b []byte, mimeType string) []byte {
+	if !IsText(mimeType) || utf8.Valid(b) && bytes.IndexByte(b, 0) < 0 {
 		return b
 	}
 	return []byte(clean(string(b)))
+}
+
+// IsText reports whether content of a MIME type is text, as it is without a
+// type. Of other types, such as images, each byte counts.
+func IsText(mimeType string) bool {
+	t, _, _ := strings.Cut(strings.ToLower(mimeType), ";")
+	t = strings.TrimSpace(t)
+	group, name, ok := strings.Cut(t, "/")
+	return !ok || group == "text" || group == "message" ||
+		name == "xml" || name == "json" || strings.HasSuffix(name, "+xml") || strings.HasSuffix(name, "+json")
 }
 
 // oneLine is clean for a file of a single line.

@@ -391,3 +391,15 @@ func TestSampleViewer(t *testing.T) {
 		t.Errorf("the feed link broke on the way: %v", err)
 	}
 }
+
+func TestIsText(t *testing.T) {
+	for mimeType, want := range map[string]bool{
+		"": true, "text/plain": true, "Text/HTML; charset=x": true, "application/xhtml+xml": true, "image/svg+xml": true,
+		"application/json": true, "application/feed+json": true, "application/xml": true, "message/rfc822": true, "html": true,
+		"image/png": false, "audio/mpeg": false, "application/octet-stream": false, "application/pdf; x=text/": false,
+	} {
+		if IsText(mimeType) != want {
+			t.Errorf("IsText(%q) is %v", mimeType, !want)
+		}
+	}
+}

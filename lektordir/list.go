@@ -225,6 +225,9 @@ func (e *NoEntryError) Error() string {
 	if e.Newer != nil {
 		return fmt.Sprintf("%s was replaced by a newer version, %s", e.Name, e.Newer.Path())
 	}
+	if strings.TrimSpace(e.Name) == "" {
+		return fmt.Sprintf("no entry %q", e.Name)
+	}
 	return "no entry " + e.Name
 }
 
@@ -272,8 +275,10 @@ func (d *Dir) Resolve(name string) (Ref, error) {
 	}
 	want := Ref{Unique: unique}.Identity()
 	var newer *Ref
+	var bad error
 	for _, feed := range feeds {
-		refs, _ := d.listFeed(feed)
+		refs, err := d.listFeed(feed)
+		bad = errors.Join(bad, unlessNames(err))
 		for _, r := range refs {
 			if r.Unique == unique {
 				return r, nil
@@ -282,6 +287,9 @@ func (d *Dir) Resolve(name string) (Ref, error) {
 				newer = &r
 			}
 		}
+	}
+	if bad != nil {
+		return Ref{}, bad // it may be there
 	}
 	return Ref{}, &NoEntryError{Name: name, Newer: newer}
 }

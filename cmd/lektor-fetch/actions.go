@@ -62,6 +62,20 @@ func (o options) open(create bool) (*lektordir.Dir, error) {
 	return d, err
 }
 
+// make opens the lektor-dir, and makes it if it is not there. In a dry run an
+// empty one elsewhere stands for it; done removes that.
+func (o options) make(dryRun bool) (d *lektordir.Dir, done func(), err error) {
+	done = func() {}
+	if _, missing := os.Lstat(o.dir); dryRun && o.dir != "" && errors.Is(missing, fs.ErrNotExist) {
+		if o.dir, err = os.MkdirTemp("", "lektor-dry-run-"); err != nil {
+			return nil, done, err
+		}
+		done = func() { os.RemoveAll(o.dir) }
+	}
+	d, err = o.open(true)
+	return d, done, err
+}
+
 // partial reports whether a directory has a part of a lektor-dir, or only
 // hidden files.
 func partial(names []fs.DirEntry) bool {
@@ -76,14 +90,8 @@ func partial(names []fs.DirEntry) bool {
 	return hidden
 }
 
-// runner opens the lektor-dir with a runner on it.
-func (o options) runner(create bool, s *command.Streams, deliver func([]lektordir.Ref), d *lektordir.Dir) (*update.Runner, error) {
-	if d == nil {
-		var err error
-		if d, err = o.open(create); err != nil {
-			return nil, err
-		}
-	}
+// runner makes a runner on the lektor-dir.
+func (o options) runner(s *command.Streams, deliver func([]lektordir.Ref), d *lektordir.Dir) (*update.Runner, error) {
 	return update.New(d, s.Report, update.Options{
 		Jobs: o.jobs, Fetch: o.fetch, MaxEntries: o.maxEntries, Interval: o.interval, Delivered: deliver,
 		Progress: func(total int) (func(), func()) {
@@ -206,7 +214,7 @@ func runUpdate(ctx context.Context, o updateOptions, s *command.Streams) error {
 			return nil // a list on standard input with nothing on it
 		}
 	}
-	r, err := o.runner(false, s, print, d)
+	r, err := o.runner(s, print, d)
 	if err != nil {
 		return err
 	}
@@ -267,7 +275,7 @@ func watch(ctx context.Context, o watchOptions, s *command.Streams) error {
 	if err != nil {
 		return err
 	}
-	r, err := o.runner(true, s, print, d)
+	r, err := o.runner(s, print, d)
 	if err != nil {
 		return err
 	}
@@ -300,12 +308,19 @@ func add(ctx context.Context, o addOptions, s *command.Streams) error {
 	if o.add.Alias != "" && len(o.args) > 1 {
 		return command.Usagef("--alias names one feed, and several URLs were given")
 	}
-	r, err := o.runner(true, s, nil, nil)
+	d, done, err := o.make(o.add.DryRun)
+	defer done()
+	if err != nil {
+		return err
+	}
+	r, err := o.runner(s, nil, d)
 	if err != nil {
 		return err
 	}
 	defer r.Close()
-	r.Recover(ctx)
+	if !o.add.DryRun {
+		r.Recover(ctx)
+	}
 	var mu sync.Mutex
 	var wg sync.WaitGroup
 	failed := false
@@ -429,7 +444,7 @@ func rm(ctx context.Context, o rmOptions, s *command.Streams) error {
 	if err != nil {
 		return err
 	}
-	r, err := o.runner(false, s, nil, d)
+	r, err := o.runner(s, nil, d)
 	if err != nil {
 		return err
 	}
@@ -655,7 +670,7 @@ func set(_ context.Context, o setOptions, s *command.Streams) error {
 	if o.dryRun {
 		return nil
 	}
-	r, err := o.runner(false, s, nil, d)
+	r, err := o.runner(s, nil, d)
 	if err != nil {
 		return err
 	}
@@ -688,7 +703,8 @@ func deliver(ctx context.Context, o deliverOptions, s *command.Streams) error {
 	if o.doc.ID, err = feedID("--id", o.doc.ID); err != nil {
 		return err
 	}
-	d, err := o.open(true)
+	d, done, err := o.make(o.doc.DryRun)
+	defer done()
 	if err != nil {
 		return err
 	}
@@ -699,12 +715,14 @@ func deliver(ctx context.Context, o deliverOptions, s *command.Streams) error {
 	if o.doc.Body, err = readInput(s, o.fetch.MaxDecoded, fetch.FlagMaxDecoded); err != nil {
 		return err
 	}
-	r, err := o.runner(true, s, print, d)
+	r, err := o.runner(s, print, d)
 	if err != nil {
 		return err
 	}
 	defer r.Close()
-	r.Recover(ctx)
+	if !o.doc.DryRun {
+		r.Recover(ctx)
+	}
 	_, err = r.Deliver(ctx, o.doc)
 	var not *feedconv.NotFeedError
 	if errors.As(err, &not) {
@@ -805,7 +823,7 @@ func put(ctx context.Context, o putOptions, s *command.Streams) error {
 	if err != nil {
 		return err
 	}
-	r, err := o.runner(true, s, nil, d)
+	r, err := o.runner(s, nil, d)
 	if err != nil {
 		return err
 	}
@@ -861,12 +879,19 @@ func importList(ctx context.Context, o importOptions, s *command.Streams) error 
 	if err != nil {
 		return fmt.Errorf("%s: %w", name, err)
 	}
-	r, err := o.runner(true, s, nil, nil)
+	d, done, err := o.make(o.dryRun)
+	defer done()
+	if err != nil {
+		return err
+	}
+	r, err := o.runner(s, nil, d)
 	if err != nil {
 		return err
 	}
 	defer r.Close()
-	r.Recover(ctx)
+	if !o.dryRun {
+		r.Recover(ctx)
+	}
 	imp, bad := subscribe.Import(r.Writer, r.Dir, doc, o.dryRun)
 	for _, url := range imp.Refused {
 		s.Report.Warn("%s: skipped; only http and https are taken from a list", url)

@@ -76,7 +76,7 @@ Example:
 				Usage:     "unsubscribe; entries stay unless they are purged",
 				ArgsUsage: "FEED…|-",
 				Description: `Example:
-   lektor-fetch ls -o tsv | awk -F'\t' '$6 == "gone"' | cut -f1 | lektor-fetch rm -`,
+   lektor-fetch ls -o tsv | awk -F'\t' '$6 ~ /410 Gone/ { print $1 }' | lektor-fetch rm -`,
 				Flags: []cli.Flag{
 					&cli.BoolFlag{Name: "purge", Usage: "remove the feed with all its entries, read and unread"},
 					dryRunFlag(), command.NulFlag(),
@@ -179,6 +179,12 @@ Example:
 				Action: func(c *cli.Context) error {
 					if err := command.NoArgs(c); err != nil {
 						return err
+					}
+					if err := positive(c, fetch.FlagMaxDecoded); err != nil {
+						return err
+					}
+					if n := c.Int("max-entries"); n < 0 {
+						return command.Usagef("--max-entries %d: it is not less than 0", n)
 					}
 					return deliver(c.Context, deliverOptions{
 						options: options{dir: command.Dir(c), maxEntries: c.Int("max-entries"), fetch: fetch.Config{MaxDecoded: c.Int64("max-decoded")}},
@@ -326,6 +332,14 @@ func given(c *cli.Context, name string) *cli.Context {
 	return c
 }
 
+// positive checks a limit in bytes.
+func positive(c *cli.Context, name string) error {
+	if n := given(c, name).Int64(name); n < 1 {
+		return command.Usagef("--%s %d: it is a number of bytes, at least 1", name, n)
+	}
+	return nil
+}
+
 // fetchOptions reads the flags of fetchFlags.
 func fetchOptions(c *cli.Context) (options, error) {
 	integer := func(name string) int { return given(c, name).Int(name) }
@@ -355,8 +369,8 @@ func fetchOptions(c *cli.Context) (options, error) {
 		}
 	}
 	for _, name := range []string{fetch.FlagMaxBytes, fetch.FlagMaxDecoded, fetch.FlagMaxHeader} {
-		if n := long(name); n < 1 {
-			return o, command.Usagef("--%s %d: it is a number of bytes", name, n)
+		if err := positive(c, name); err != nil {
+			return o, err
 		}
 	}
 	if o.fetch.Deadline <= 0 || o.fetch.Deadline > time.Hour {

@@ -47,16 +47,26 @@ func Write(path string, data []byte) error {
 	f, err := renameio.NewPendingFile(path, renameio.WithTempDir(dir),
 		renameio.WithPermissions(perm), renameio.WithExistingPermissions())
 	if err != nil {
-		return err
+		return named(err, path)
 	}
 	defer f.Cleanup() //nolint:errcheck // nothing to do about it, and after success it does nothing
 	if _, err := f.Write(data); err != nil {
-		return err
+		return named(err, path)
 	}
 	if err := f.CloseAtomicallyReplace(); err != nil {
-		return err
+		return named(err, path)
 	}
 	return syncDir(dir)
+}
+
+// named makes an error tell of the file that is replaced: the name of a
+// temporary one says nothing to anybody.
+func named(err error, path string) error {
+	var pe *fs.PathError
+	if errors.As(err, &pe) && filepath.Dir(pe.Path) == filepath.Dir(path) {
+		return &fs.PathError{Op: pe.Op, Path: path, Err: pe.Err}
+	}
+	return err
 }
 
 // WriteUnsynced replaces the file at path by one with data in it, atomically
@@ -70,12 +80,13 @@ func Write(path string, data []byte) error {
 func WriteUnsynced(path string, data []byte) (err error) {
 	f, err := tempFile(path)
 	if err != nil {
-		return err
+		return named(err, path)
 	}
 	name := f.Name()
 	defer func() {
 		if err != nil {
 			_ = os.Remove(name)
+			err = named(err, path)
 		}
 	}()
 	_, err = f.Write(data)
@@ -149,7 +160,7 @@ func IsTemp(name, base string) bool {
 type Pending struct {
 	f      *renameio.PendingFile // nil when direct or done
 	direct *os.File
-	dir    string
+	path   string
 	done   bool
 }
 
@@ -184,9 +195,9 @@ func Create(path string) (*Pending, error) {
 	f, err := renameio.NewPendingFile(path, renameio.WithTempDir(dir),
 		renameio.WithPermissions(perm), renameio.WithExistingPermissions())
 	if err != nil {
-		return nil, err
+		return nil, named(err, path)
 	}
-	return &Pending{f: f, dir: dir}, nil
+	return &Pending{f: f, path: path}, nil
 }
 
 // Write writes to the file that is not in place yet.
@@ -197,7 +208,11 @@ func (p *Pending) Write(b []byte) (int, error) {
 	case p.direct != nil:
 		return p.direct.Write(b)
 	}
-	return p.f.Write(b)
+	n, err := p.f.Write(b)
+	if err != nil {
+		err = named(err, p.path)
+	}
+	return n, err
 }
 
 // Commit puts what was written in place, atomically and durably as [Write]
@@ -212,9 +227,9 @@ func (p *Pending) Commit() error {
 	}
 	if err := p.f.CloseAtomicallyReplace(); err != nil {
 		_ = p.f.Cleanup()
-		return err
+		return named(err, p.path)
 	}
-	return syncDir(p.dir)
+	return syncDir(filepath.Dir(p.path))
 }
 
 // Abort gives up what was written; the file at the path stays as it was.

@@ -254,3 +254,15 @@ func TestConcurrent(t *testing.T) {
 		})
 	}
 }
+
+// TestErrorsNameTheFile, and not a temporary one that is gone by then.
+func TestErrorsNameTheFile(t *testing.T) {
+	for name, write := range writers {
+		path := filepath.Join(t.TempDir(), "none", "f")
+		err := write(path, []byte("x"))
+		var pe *fs.PathError
+		if !errors.As(err, &pe) || pe.Path != path || !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}

@@ -108,7 +108,10 @@ func identify(entries []feedconv.Entry, atom bool, res *Result) []*item {
 	for i := range entries {
 		e := &entries[i]
 		it := &item{e: e}
-		text := feedconv.PlainText(e.Content, e.ContentType) // by which change is detected
+		text := e.Content // by which change is detected
+		if lektordir.IsText(e.ContentType) {
+			text = feedconv.PlainText(text, e.ContentType)
+		}
 		date := e.PublishedRaw
 		if !e.Published.IsZero() {
 			date = e.Published.UTC().Format(time.RFC3339)

@@ -577,6 +577,7 @@ func location(u *url.URL, loc string) (*url.URL, error) {
 	// Credentials that a server hands out are not ours to send.
 	next.User, next.Fragment, next.RawFragment = nil, "", ""
 	next.Host = strings.ToLower(next.Host)
+	next.RawQuery = escapeQuery(next.RawQuery)
 	return next, nil
 }
 
@@ -625,7 +626,25 @@ func ParseURL(raw string) (*url.URL, error) {
 	}
 	u.Host = strings.ToLower(u.Host)
 	u.Fragment, u.RawFragment = "", ""
+	u.RawQuery = escapeQuery(u.RawQuery)
 	return u, nil
+}
+
+// escapeQuery encodes what people write in a query and what no request line
+// may hold: spaces and characters beyond ASCII. All else stays as it is.
+func escapeQuery(q string) string {
+	if strings.IndexFunc(q, func(r rune) bool { return r <= ' ' || r > '~' }) < 0 {
+		return q
+	}
+	var b strings.Builder
+	for _, c := range []byte(q) {
+		if c <= ' ' || c > '~' {
+			fmt.Fprintf(&b, "%%%02X", c)
+			continue
+		}
+		b.WriteByte(c)
+	}
+	return b.String()
 }
 
 // HostKey is the host and port (like "example.com:443") that a request for

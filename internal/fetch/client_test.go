@@ -555,6 +555,28 @@ func TestURLs(t *testing.T) {
 	if err != nil || u.String() != "http://example.com:80/Path?q" {
 		t.Errorf("%v, %v", u, err)
 	}
+	// A request line has no room for spaces, and is ASCII.
+	u, err = ParseURL("http://e.com/a b/é?q=ü x&y=%20+'\"<|")
+	if err != nil || u.String() != "http://e.com/a%20b/%C3%A9?q=%C3%BC%20x&y=%20+'\"<|" {
+		t.Errorf("%v, %v", u, err)
+	}
+	var asked string
+	s := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		if asked = r.RequestURI; r.URL.Path == "/moved" {
+			w.Header().Set("Location", "/to?q=ü x")
+			w.WriteHeader(http.StatusFound)
+			return
+		}
+		fmt.Fprint(w, rss)
+	})
+	get(t, c, s.URL+"/x?a b=é")
+	if asked != "/x?a%20b=%C3%A9" {
+		t.Errorf("asked for %s", asked)
+	}
+	get(t, c, s.URL+"/moved")
+	if asked != "/to?q=%C3%BC%20x" {
+		t.Errorf("asked for %s", asked)
+	}
 	for raw, want := range map[string]string{
 		"http://Example.com/x": "example.com:80", "https://example.com": "example.com:443", "http://[::1]:8/": "[::1]:8", "file:///x": "", "exec:x": "",
 	} {

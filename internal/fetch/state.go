@@ -48,10 +48,12 @@ const (
 )
 
 // stateFiles is the order in which they are saved: what is lost by a kill
-// halfway costs a request, not an entry.
+// halfway costs a request, not an entry. What is learned from a document comes
+// before the digest, and that before the validators, since a document that is
+// known is not looked at again, nor one that is not modified sent.
 var stateFiles = []string{
-	fileURL, fileFrom, fileETag, fileModified, fileBody, fileStatus, fileError, fileFailures, fileGone, fileMoved,
-	fileMaxAge, fileTTL, fileUpdates, fileHours, fileDays,
+	fileURL, fileFrom, fileMaxAge, fileTTL, fileUpdates, fileHours, fileDays, fileBody, fileETag, fileModified,
+	fileStatus, fileError, fileFailures, fileGone, fileMoved,
 }
 
 // userFiles are those that SetUser writes.
@@ -103,6 +105,7 @@ type State struct {
 	movedTo  string
 	warnings []string
 	warned   map[string]bool
+	unread   map[string]error // files that are there, and could not be read
 }
 
 // LoadState lists dir, the directory etc/fetch of a feed. One that does not
@@ -110,7 +113,7 @@ type State struct {
 func LoadState(dir string) (*State, error) {
 	s := &State{
 		dir: dir, names: map[string]bool{}, read: map[string]string{}, changed: map[string]string{},
-		times: map[string]time.Time{}, warned: map[string]bool{},
+		times: map[string]time.Time{}, warned: map[string]bool{}, unread: map[string]error{},
 	}
 	d, err := os.Open(dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -233,15 +236,30 @@ func (s *State) Gone() bool { return s.get(fileGone) != "" }
 // contain a password. [State.Save] stores it.
 func (s *State) MovedTo() string { return s.movedTo }
 
-// Warnings are messages, one line each, about values that make no sense.
-func (s *State) Warnings() []string { return s.warnings }
+// Warnings are messages, one line each, about values that make no sense: of
+// what the user set, and of what else was asked for so far.
+func (s *State) Warnings() []string {
+	s.Interval()
+	s.OnUpdate()
+	return s.warnings
+}
 
 // Request makes the request for the feed: its url, headers, and the validators
 // if they belong to this url and filter. It is an error when the feed is not
-// subscribed to. AllowExec is for the caller to set.
+// subscribed to, or when a setting cannot be read that decides what becomes of
+// its entries. AllowExec is for the caller to set.
 func (s *State) Request() (*Request, error) {
+	for _, name := range []string{fileURL, fileOnUpdate, fileHeaders, fileFilter} {
+		s.get(name)
+		if err := s.unread[name]; err != nil {
+			return nil, err
+		}
+	}
 	r := &Request{URL: s.URL()}
 	if r.URL == "" {
+		if s.names[fileURL] {
+			return nil, fmt.Errorf("%s is empty: write the feed's URL into it", filepath.Join(s.dir, fileURL))
+		}
 		return nil, fmt.Errorf("%s: %w", filepath.Join(s.dir, fileURL), fs.ErrNotExist)
 	}
 	if s.current() {
@@ -454,6 +472,9 @@ func (s *State) disk(name string) string {
 			v = strings.TrimSuffix(string(b), "\n")
 		case !errors.Is(err, fs.ErrNotExist):
 			s.malformed(name, err.Error())
+			if errno := unix.Errno(0); errors.As(err, &errno) {
+				s.unread[name] = err
+			}
 		}
 	}
 	s.read[name] = v
@@ -512,6 +533,9 @@ func (s *State) Save() error {
 		value, ok := s.changed[name]
 		if !ok {
 			continue
+		}
+		if (name == fileETag || name == fileModified) && value != "" && len(errs) > 0 {
+			continue // not without what is known of the document
 		}
 		path := filepath.Join(s.dir, name)
 		var err error

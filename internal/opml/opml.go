@@ -417,7 +417,8 @@ func (f *Feed) fill(n *Node, key func(string) string) {
 	}
 }
 
-// Bytes writes the document in UTF-8.
+// Bytes writes the document in UTF-8, without the characters that XML has no
+// way to write.
 func (d *Document) Bytes() []byte {
 	var b bytes.Buffer
 	b.WriteString("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n")
@@ -425,7 +426,15 @@ func (d *Document) Bytes() []byte {
 		b.WriteString(n.Raw + "\n")
 	}
 	d.root.write(&b, 0)
-	return b.Bytes()
+	return bytes.Map(writable, b.Bytes())
+}
+
+// writable drops what no XML document may hold (Char of XML 1.0).
+func writable(r rune) rune {
+	if r < ' ' && r != '\t' && r != '\n' && r != '\r' || r == 0xFFFE || r == 0xFFFF {
+		return -1
+	}
+	return r
 }
 
 // write writes an element with one child a line, unless it holds text.

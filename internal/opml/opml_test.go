@@ -1,6 +1,7 @@
 package opml
 
 import (
+	"bytes"
 	"encoding/xml"
 	"fmt"
 	"io"
@@ -285,4 +286,25 @@ func FuzzParse(f *testing.F) {
 		}
 		d.Update(d.Feeds(), same)
 	})
+}
+
+// TestOddCharacters: titles may hold what XML cannot.
+func TestOddCharacters(t *testing.T) {
+	odd := "a\x1b[31m<&>\"\x02\x00\xff\uFFFE\uFFFF\u0085\u202E]]>\r\U0001F600"
+	d := New(odd).Update([]Feed{{URL: "http://a.example/", Title: odd, Categories: []string{JoinPath([]string{odd})}}}, same)
+	out := d.Bytes()
+	for dec := xml.NewDecoder(bytes.NewReader(out)); ; {
+		if _, err := dec.Token(); err == io.EOF {
+			break
+		} else if err != nil {
+			t.Fatalf("%v in\n%q", err, out)
+		}
+	}
+	again := parse(t, string(out))
+	if got, want := again.Feeds()[0].Title, "a[31m<&>\"\uFFFD \u202E]]> \U0001F600"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	if !bytes.Equal(again.Bytes(), out) {
+		t.Errorf("written again\n%q\nnot\n%q", again.Bytes(), out)
+	}
 }

@@ -344,9 +344,7 @@ func TestWatch(t *testing.T) {
 	}
 }
 
-// TestMarkedMeanwhile: a marker that comes while the feed is being fetched is
-// another fetch.
-// What a failed commit left is delivered without a restart.
+// TestWatchRecovers: what a failed commit left is delivered without a restart.
 func TestWatchRecovers(t *testing.T) {
 	r, s, _ := setup(t, Options{})
 	s.Handle("/feed", feedserver.Doc("", feedserver.RSS("Feed", 0, 1)))
@@ -376,6 +374,8 @@ func TestWatchRecovers(t *testing.T) {
 	}
 }
 
+// TestMarkedMeanwhile: a marker that comes while the feed is being fetched is
+// another fetch.
 func TestMarkedMeanwhile(t *testing.T) {
 	r, s, _ := setup(t, Options{})
 	hold := make(chan struct{})
