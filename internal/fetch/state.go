@@ -326,7 +326,19 @@ func (s *State) SetUser(name, value string) error {
 	if err := os.MkdirAll(s.dir, 0o777); err != nil {
 		return err
 	}
-	if err := atomicfile.Write(filepath.Join(s.dir, name), []byte(value+"\n")); err != nil {
+	path := filepath.Join(s.dir, name)
+	if name == fileHeaders {
+		// Headers are where tokens are. The file that is there gives its mode
+		// to the one that replaces it.
+		f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE, 0o600)
+		if err != nil {
+			return err
+		}
+		if err := f.Close(); err != nil {
+			return err
+		}
+	}
+	if err := atomicfile.Write(path, []byte(value+"\n")); err != nil {
 		return err
 	}
 	return s.userChanged(name, value)
@@ -472,7 +484,7 @@ func (s *State) disk(name string) string {
 			v = strings.TrimSuffix(string(b), "\n")
 		case !errors.Is(err, fs.ErrNotExist):
 			s.malformed(name, err.Error())
-			if errno := unix.Errno(0); errors.As(err, &errno) {
+			if errno := unix.Errno(0); errors.As(err, &errno) && errno != unix.EISDIR {
 				s.unread[name] = err
 			}
 		}

@@ -404,6 +404,9 @@ func TestSetUser(t *testing.T) {
 			t.Errorf("%s is %q", c[0], got)
 		}
 	}
+	if fi, err := os.Stat(filepath.Join(dir, "headers")); err != nil || fi.Mode().Perm() != 0o600 {
+		t.Errorf("headers, where tokens are: %v, %v", fi.Mode(), err)
+	}
 	for _, s := range []*State{s, load(t, dir)} {
 		r, err := s.Request()
 		if err != nil || r.URL != "http://a/" || len(r.Header) != 2 || s.Interval() != 2*time.Hour || s.OnUpdate() != "deliver" || s.Filter() != "cat" {
