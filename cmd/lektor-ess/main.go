@@ -42,6 +42,13 @@ the formats are described in ess(5) and nno(5).
 // otherwise: an ESS is a kilobyte, and an NNO has as much for every 25 entries.
 const maxBytes = 1 << 20
 
+// streams gives the streams of the app; what waits for stdin ends with ^C.
+func streams(c *cli.Context) *command.Streams {
+	s := *command.StreamsOf(c)
+	s.In = essrun.Interruptible(c.Context, s.In)
+	return &s
+}
+
 // fetchFlags are those of all commands that make requests.
 func fetchFlags() []cli.Flag {
 	d := fetch.DefaultConfig()
@@ -92,6 +99,9 @@ func common(c *cli.Context) (essrun.Common, error) {
 		}
 		if t.Unix() < 60 {
 			return o, command.Usagef("--at %s: a build time lies after 1970", at)
+		}
+		if t.Unix() >= ess.Milliseconds {
+			return o, command.Usagef("--at %s: a build time has seconds, and lies before the year 5138", at)
 		}
 		o.At = t
 	}
@@ -215,14 +225,14 @@ FEED, each is one line.
 				}
 				return essrun.FromDocument(c.Context, essrun.FromDocumentOptions{
 					Common: o, URL: c.String("url"), ContentType: c.String("content-type"), N: n, Since: from, Output: c.String("output"),
-				}, command.StreamsOf(c))
+				}, streams(c))
 			}
 			if c.IsSet("url") || c.IsSet("content-type") {
 				return command.Usagef("--url and --content-type are about --from-document")
 			}
 			return essrun.Build(c.Context, essrun.BuildOptions{
 				Common: o, Feeds: c.Args().Slice(), Nul: command.Nul(c), N: n, Since: from, Output: c.String("output"),
-			}, command.StreamsOf(c))
+			}, streams(c))
 		},
 	}
 }
@@ -257,7 +267,7 @@ lektor-query(7)); or with "-" of those whose paths are on standard input.
 			} else {
 				no.Query = c.Args().Slice()
 			}
-			return essrun.MakeNNO(c.Context, no, command.StreamsOf(c))
+			return essrun.MakeNNO(c.Context, no, streams(c))
 		},
 	}
 }
@@ -290,7 +300,7 @@ of documents takes no more memory than N entries.
 			}
 			return essrun.Top(c.Context, essrun.TopOptions{
 				Common: o, Documents: c.Args().Slice(), Nul: command.Nul(c), N: n, Output: c.String("output"), Print: printing(c),
-			}, command.StreamsOf(c))
+			}, streams(c))
 		},
 	}
 }
@@ -329,7 +339,7 @@ fetches it.
 			return essrun.Poll(c.Context, essrun.PollOptions{
 				Common: o, Feeds: c.Args().Slice(), Nul: command.Nul(c), N: n, Jobs: jobs,
 				DryRun: c.Bool("dry-run"), Quiet: c.Bool("quiet"), Print: printing(c),
-			}, command.StreamsOf(c))
+			}, streams(c))
 		},
 	}
 }
@@ -359,7 +369,7 @@ something is missing gets a due marker.
 			}
 			return essrun.Resolve(c.Context, essrun.ResolveOptions{
 				Common: o, Documents: c.Args().Slice(), Subscribe: c.Bool("subscribe"), DryRun: c.Bool("dry-run"), Print: printing(c),
-			}, command.StreamsOf(c))
+			}, streams(c))
 		},
 	}
 }
@@ -397,7 +407,7 @@ func publishCommand() *cli.Command {
 			}
 			return essrun.Publish(c.Context, essrun.PublishOptions{
 				Common: o, To: c.Args().First(), BaseURL: c.String("base-url"), N: n, Newest: newest, Title: c.String("title"), DryRun: c.Bool("dry-run"),
-			}, command.StreamsOf(c))
+			}, streams(c))
 		},
 	}
 }
@@ -427,7 +437,7 @@ func discoverCommand() *cli.Command {
 			}
 			return essrun.Discover(c.Context, essrun.DiscoverOptions{
 				Common: o, URLs: c.Args().Slice(), Nul: command.Nul(c), Print: printing(c),
-			}, command.StreamsOf(c))
+			}, streams(c))
 		},
 	}
 }
@@ -447,7 +457,7 @@ func checksumCommand() *cli.Command {
 			if err := command.NeedArgs(c, "a TITLE"); err != nil {
 				return err
 			}
-			return essrun.Checksums(c.Args().Slice(), command.Nul(c), printing(c), command.StreamsOf(c))
+			return essrun.Checksums(c.Args().Slice(), command.Nul(c), printing(c), streams(c))
 		},
 	}
 }
@@ -491,5 +501,5 @@ func documents(c *cli.Context, run func(ctx context.Context, o essrun.DocumentOp
 	if err != nil {
 		return err
 	}
-	return run(c.Context, essrun.DocumentOptions{Common: o, Documents: c.Args().Slice(), Print: printing(c)}, command.StreamsOf(c))
+	return run(c.Context, essrun.DocumentOptions{Common: o, Documents: c.Args().Slice(), Print: printing(c)}, streams(c))
 }

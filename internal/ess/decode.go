@@ -17,10 +17,10 @@ const (
 	// bufSize is what is held of a document that is read from a reader.
 	bufSize = 64 << 10
 
-	// A build time from here on is in milliseconds, as on the page's own
-	// examples: as seconds it would be the year 5138, which in milliseconds is
-	// none, either.
-	milliseconds = 100_000_000_000
+	// Milliseconds is where build times in milliseconds begin, as on the page's
+	// own examples: as seconds it would be the year 5138, which in milliseconds
+	// is none, either.
+	Milliseconds = 100_000_000_000
 )
 
 // Kind is what a document is.
@@ -89,6 +89,7 @@ type Decoder struct {
 	pos    int
 	err    error
 	kept   []byte // a field, while the buffer is filled
+	head   []byte // of the last field that was too long
 	line   int
 	at     int // line of the field
 	fields int
@@ -98,6 +99,7 @@ type Decoder struct {
 	urls   int  // how many there were
 	pairs  int  // of this URL
 	commas bool // there was a raw comma in the URL
+	drop   bool // the URL is too long, and its entries are dropped
 	first  struct{ line, field int }
 
 	minute int64
@@ -111,6 +113,8 @@ type Decoder struct {
 	}
 	empties int // empty fields right after the URL
 	last    int64
+	lastURL []byte
+	lastSum uint8
 	any     bool
 }
 
@@ -129,7 +133,9 @@ func (d *Decoder) Reset(r io.Reader) {
 func (d *Decoder) ResetBytes(b []byte) { d.reset(b) }
 
 func (d *Decoder) reset(b []byte) {
-	*d = Decoder{Warn: d.Warn, Strict: d.Strict, own: d.own, kept: d.kept, url: d.url[:0], buf: b, line: 1, at: 1}
+	*d = Decoder{
+		Warn: d.Warn, Strict: d.Strict, own: d.own, kept: d.kept, head: d.head, url: d.url[:0], lastURL: d.lastURL, buf: b, line: 1, at: 1,
+	}
 }
 
 // Begin reads the build time. The error is a [*BuildError], or that of the
@@ -146,23 +152,34 @@ func (d *Decoder) Begin() error {
 			d.fields = 0
 		}
 	}
-	f, ok := d.field()
-	if d.err != nil {
-		return d.err
+	var f []byte
+	long := false
+	ok := d.skip()
+	if ok {
+		d.fields, d.at = 1, d.line
+		f, long = d.scan()
 	}
-	if !ok {
+	switch {
+	case d.err != nil:
+		return d.err
+	case !ok:
 		return &BuildError{Line: d.at}
+	case long:
+		return &BuildError{Line: d.at, Found: excerpt(d.head)}
+	case len(f) == 0:
+		return &BuildError{Line: d.at, Found: ","}
 	}
 	n, isNumber, huge := number(f)
 	if !isNumber || huge {
 		return &BuildError{Line: d.at, Found: excerpt(f)}
 	}
+	d.plain(f)
 	if n < 60 {
 		// No build time is in the first minute of 1970.
 		return &BuildError{Line: d.at, Found: excerpt(f)}
 	}
-	if n >= milliseconds {
-		if n/1000 >= milliseconds {
+	if n >= Milliseconds {
+		if n/1000 >= Milliseconds {
 			return &BuildError{Line: d.at, Found: excerpt(f)}
 		}
 		if d.Strict {
@@ -198,7 +215,7 @@ func (d *Decoder) Err() error { return d.err }
 
 // Next finds the next entry, and reports false at the end of the document.
 func (d *Decoder) Next() bool {
-	if d.urls > 0 && d.empties == 0 && !d.pending.set && !d.Strict && d.quick() {
+	if d.urls > 0 && d.empties == 0 && !d.pending.set && !d.drop && !d.Strict && d.quick() {
 		return true
 	}
 	for {
@@ -269,13 +286,9 @@ func (d *Decoder) value(f []byte, n int64, huge bool) bool {
 	if d.empties > 0 {
 		d.warnEmpty()
 	}
-	if d.Strict {
-		if f[0] == '+' || len(f) > 1 && (f[0] == '0' || f[0] == '-' && f[1] == '0') {
-			d.warn("%s is not written as a plain number", excerpt(f))
-		}
-	}
+	d.plain(f)
 	if !d.pending.set {
-		d.pending.set, d.pending.n, d.pending.absurd = true, n, huge || n > MaxMinutes || n < -MaxMinutes
+		d.pending.set, d.pending.n, d.pending.absurd = true, n, huge || d.build-n < firstMinute || d.build-n > lastMinute
 		d.pending.line, d.pending.field = d.at, d.fields
 		return false
 	}
@@ -286,33 +299,41 @@ func (d *Decoder) value(f []byte, n int64, huge bool) bool {
 	}
 	if huge || n < 0 || n > 256 {
 		d.warn("the checksum %s is not in 0 to 256", excerpt(f))
+	} else if n == 256 && d.Strict {
+		d.warn("the checksum 256 must be written 0")
 	}
 	d.pairs++
+	if d.drop {
+		return false
+	}
 	d.minute, d.sum = d.build-d.pending.n, uint8(n)
 	if d.Strict {
 		if d.urls > 1 && d.pairs > 1 {
 			d.warnAt(d.pending.line, d.pending.field, "the entry has no URL of its own, as those of an NNO have")
 		}
-		if d.any && d.minute > d.last {
+		c := bytes.Compare(d.url, d.lastURL)
+		switch {
+		case d.any && d.minute > d.last:
 			d.warnAt(d.pending.line, d.pending.field, "the entry is newer than the one before it")
+		case d.any && d.minute == d.last && (c < 0 || c == 0 && d.sum < d.lastSum):
+			d.warnAt(d.pending.line, d.pending.field, "the entry comes before the one before it, which has the same minute")
 		}
-		d.any, d.last = true, d.minute
+		d.any, d.last, d.lastSum = true, d.minute, d.sum
+		d.lastURL = append(d.lastURL[:0], d.url...)
 	}
 	return true
 }
 
+// plain tells of a number that is not written as a strict writer does.
+func (d *Decoder) plain(f []byte) {
+	if d.Strict && (f[0] == '+' || len(f) > 1 && (f[0] == '0' || f[0] == '-' && f[1] == '0')) {
+		d.warn("%s is not written as a plain number", excerpt(f))
+	}
+}
+
 // begin takes a URL.
 func (d *Decoder) begin(f []byte) {
-	d.dangling()
-	switch {
-	case d.urls > 0 && d.pairs == 0:
-		d.warnAt(d.first.line, d.first.field, "no entry follows the URL")
-	case d.urls == 1 && d.pairs > 1 && d.Strict:
-		d.warnAt(d.first.line, d.first.field, "several entries follow the URL, as in an ESS, but it is not the only one")
-	}
-	d.urls++
-	d.pairs, d.commas, d.empties = 0, false, 0
-	d.first.line, d.first.field = d.at, d.fields
+	d.beginURL()
 	d.url = append(d.url[:0], f...)
 	if d.Strict {
 		d.escaped(f)
@@ -321,6 +342,40 @@ func (d *Decoder) begin(f []byte) {
 			d.warn("the URL is neither http nor https")
 		}
 	}
+}
+
+func (d *Decoder) beginURL() {
+	d.dangling()
+	switch {
+	case d.urls > 0 && d.pairs == 0:
+		d.warnAt(d.first.line, d.first.field, "no entry follows the URL")
+	case d.urls == 1 && d.pairs > 1 && d.Strict:
+		d.warnAt(d.first.line, d.first.field, "several entries follow the URL, as in an ESS, but it is not the only one")
+	}
+	d.urls++
+	d.pairs, d.commas, d.drop, d.empties = 0, false, false, 0
+	d.first.line, d.first.field = d.at, d.fields
+}
+
+// tooLong takes a field that is too long. What follows a URL that is dropped
+// must not count for the URL before it.
+func (d *Decoder) tooLong() {
+	switch {
+	case hasScheme(d.head):
+		d.beginURL()
+	case d.urls == 0 || d.pairs > 0 || d.pending.set:
+		d.warn("the field is too long; dropped")
+		return
+	}
+	d.noURL()
+}
+
+// noURL drops the URL, and the entries that follow it.
+func (d *Decoder) noURL() {
+	if !d.drop {
+		d.warn("the URL is too long; dropped with its entries")
+	}
+	d.drop, d.url = true, d.url[:0]
 }
 
 // escaped tells of characters that a URL must not have.
@@ -341,8 +396,8 @@ func (d *Decoder) text(f []byte) {
 		d.url = append(d.url, ',')
 	}
 	d.empties, d.commas = 0, true
-	if len(d.url)+1+len(f) > MaxField {
-		d.warn("the URL is too long; this part of it is dropped")
+	if d.drop || len(d.url)+1+len(f) > MaxField {
+		d.noURL()
 		return
 	}
 	d.url = append(append(d.url, ','), f...)
@@ -408,14 +463,22 @@ func (d *Decoder) field() ([]byte, bool) {
 		if !long {
 			return f, true
 		}
-		d.warn("the field is too long; dropped")
+		d.tooLong()
 	}
 	return nil, false
 }
 
-// scan gives the field that begins here, and reports whether it was too long.
+// scan gives the field that begins here, and reports whether it was too long;
+// then head is its beginning.
 func (d *Decoder) scan() (f []byte, long bool) {
 	scanned := 0
+	check := func(f []byte) bool {
+		if !long && len(f) > MaxField {
+			d.head = append(d.head[:0], f[:MaxField]...)
+			long = true
+		}
+		return long
+	}
 	for {
 		rest := d.buf[d.pos:]
 		if i := bytes.IndexAny(rest[scanned:], ",\n\r"); i >= 0 {
@@ -424,20 +487,21 @@ func (d *Decoder) scan() (f []byte, long bool) {
 			f = trimRight(rest[:i])
 			if rest[i] == ',' {
 				d.pos++
-				return f, long || len(f) > MaxField
+				return f, check(f)
 			}
-			if long = long || len(f) > MaxField; long {
+			if check(f) {
 				f = nil
 			}
 			return d.endOfLine(f), long
 		}
 		if scanned = len(rest); scanned > bufSize/2 && d.r != nil {
-			d.pos, scanned, long = len(d.buf), 0, true
+			check(rest)
+			d.pos, scanned = len(d.buf), 0
 		}
 		if !d.fill() {
 			f = trimRight(d.buf[d.pos:]) // filling may have moved it
 			d.pos = len(d.buf)
-			return f, long || len(f) > MaxField
+			return f, check(f)
 		}
 	}
 }

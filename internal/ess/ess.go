@@ -26,10 +26,12 @@ import (
 // without them.
 const MaxESS = 1024
 
-// MaxMinutes is the greatest distance between an entry and the build of its
-// document, in minutes before or after: about 1,900 years. A reader takes more
-// for nonsense.
-const MaxMinutes = 1_000_000_000
+// The minutes of an entry: those of the years 0 to 9999, which RFC 3339 can
+// write. A reader takes others for nonsense.
+var (
+	firstMinute = Minute(time.Date(0, 1, 1, 0, 0, 0, 0, time.UTC))
+	lastMinute  = Minute(time.Date(9999, 12, 31, 23, 59, 0, 0, time.UTC))
+)
 
 // Minute gives the minute in which a moment lies, counted from 1970-01-01 UTC
 // (section "Timestamp in minutes before/after build").
@@ -166,14 +168,23 @@ func appendPair(b []byte, build int64, e Entry) []byte {
 //	http://example2.com/rss.xml,453223,44
 //
 // with no newline at the end. Otherwise it is as [AppendESS]: entries are
-// sorted newest first.
+// written newest first, those of a minute in the order of their URLs as written.
 func AppendNNO(b []byte, build time.Time, entries []FeedEntry) []byte {
+	own := false
+	for i, e := range entries {
+		if url := EscapeURL(e.Feed); url != e.Feed {
+			if !own {
+				entries, own = slices.Clone(entries), true
+			}
+			entries[i].Feed = url
+		}
+	}
 	slices.SortStableFunc(entries, FeedEntry.Compare)
 	minute := Minute(build)
 	b = strconv.AppendInt(b, minute*60, 10)
 	for _, e := range entries {
 		b = append(b, ",\n"...)
-		b = append(b, EscapeURL(e.Feed)...)
+		b = append(b, e.Feed...)
 		b = append(b, ',')
 		b = appendPair(b, minute, e.Entry)
 	}

@@ -169,11 +169,15 @@ func TestTolerantReader(t *testing.T) {
 		"an empty field":    {"1503674400,http://e.com/a,,1,92", list(fe(u, b-1, 92)), []string{"line 1, field 3: the field is empty"}},
 		"numbers first":     {"1503674400,1,2,http://e.com/a,3,4", list(fe(u, b-3, 4)), []string{"line 1, field 2: 1 stands before", "line 1, field 3: 2 stands before"}},
 		"sums":              {"1503674400,http://e.com/a,1,256,2,257,3,-1", list(fe(u, b-1, 0), fe(u, b-2, 1), fe(u, b-3, 255)), []string{"line 1, field 6: the checksum 257", "line 1, field 8: the checksum -1"}},
-		"absurd minutes":    {"1503674400,http://e.com/a,99999999999999999999999,1,-1000000001,2,1000000000,3,+4,5", list(fe(u, b-1000000000, 3), fe(u, b-4, 5)), []string{"line 1, field 3: the minutes", "line 1, field 5: the minutes"}},
+		"absurd minutes":    {"1503674400,http://e.com/a,99999999999999999999999,1,-9000000001,2,1000000000,3,-4190000000,6,+4,5", list(fe(u, b-1000000000, 3), fe(u, b+4190000000, 6), fe(u, b-4, 5)), []string{"line 1, field 3: the minutes", "line 1, field 5: the minutes"}},
 		"odd build":         {"1503674459,http://e.com/a,1,2", list(fe(u, b-1, 2)), nil},
 		"schemes":           {"1503674400,Feed+x-1.0:a,1,2,urn:x,3,4", list(fe("Feed+x-1.0:a", b-1, 2), fe("urn:x", b-3, 4)), nil},
 		"long field":        {"1503674400,http://e.com/a,1,2," + strings.Repeat("x", MaxField+1) + ",3,4", list(fe(u, b-1, 2), fe(u, b-3, 4)), []string{"line 1, field 5: the field is too long"}},
 		"very long field":   {"1503674400,http://e.com/a,1,2,\n" + strings.Repeat("x", 5*bufSize) + "\n,3,4", list(fe(u, b-1, 2), fe(u, b-3, 4)), []string{"line 2, field 5: the field is too long"}},
+		"long URL":          {"1503674400,\nhttp://e.com/a,1,2,\nhttp://" + strings.Repeat("x", MaxField) + ",3,4,\nhttp://e.com/b,5,6", list(fe(u, b-1, 2), fe(v, b-5, 6)), []string{"line 3, field 5: the URL is too long"}},
+		"very long URL":     {"1503674400,\nhttp://e.com/a,1,2,\nhttp://" + strings.Repeat("x", 1<<20) + ",3,4,7,8,\nhttp://e.com/b,5,6", list(fe(u, b-1, 2), fe(v, b-5, 6)), []string{"line 3, field 5: the URL is too long"}},
+		"long behind comma": {"1503674400,http://e.com/a," + strings.Repeat("x", MaxField) + ",y,3,4,http://e.com/b,5,6", list(fe(v, b-5, 6)), []string{"line 1, field 3: the URL is too long"}},
+		"very long, comma":  {"1503674400,http://e.com/a," + strings.Repeat("x", 1<<20) + ",y,3,4,http://e.com/b,5,6", list(fe(v, b-5, 6)), []string{"line 1, field 3: the URL is too long"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			for how, reset := range resets(tc.in) {
@@ -209,14 +213,16 @@ func resets(in string) map[string]func(*Decoder) {
 
 func TestNoBuildTime(t *testing.T) {
 	for in, want := range map[string]string{
-		"":                                    "empty",
-		" \r\n":                               "empty",
-		"http://example.com/,1,2":             "line 1: it begins with \"http://example.com/\"",
-		"\n<html>, 1":                         "line 2: it begins with \"<html>\"",
-		"-60,http://example.com/,1,2":         "begins with \"-60\"",
-		"0,http://example.com/":               "begins with \"0\"",
-		"99999999999999999999,http://e.com/a": "begins with \"9999",
-		"999999999999999,http://e.com/a":      "begins with \"9999",
+		"":                            "empty",
+		" \r\n":                       "empty",
+		"http://example.com/,1,2":     "line 1: it begins with \"http://example.com/\"",
+		"\n<html>, 1":                 "line 2: it begins with \"<html>\"",
+		"-60,http://example.com/,1,2": "begins with \"-60\"",
+		"0,http://example.com/":       "begins with \"0\"",
+		",1503674400,http://e.com/a":  "begins with \",\"",
+		strings.Repeat("x", MaxField+1) + "\n1503674400,http://e.com/a,1,2": "line 1: it begins with \"xxx",
+		"99999999999999999999,http://e.com/a":                               "begins with \"9999",
+		"999999999999999,http://e.com/a":                                    "begins with \"9999",
 	} {
 		_, err := Decode([]byte(in), Unknown, nil)
 		var build *BuildError
@@ -254,7 +260,10 @@ func (f *failing) Read(p []byte) (int, error) {
 func TestStrict(t *testing.T) {
 	for in, want := range map[string][]string{
 		generated: nil,
-		"1503674400,http://e.com/a,-5,256, 0,1,\r\n0,1\n": nil,
+		"1503674400,http://e.com/a,-5,255, 0,1,\r\n0,1\n": nil,
+		"01503674400,http://e.com/a,1,256":                {"line 1, field 1: 01503674400", "line 1, field 4: the checksum 256"},
+		"1503674400,http://e.com/a,1,92,\n1,91":           {"line 2, field 5: the entry comes before"},
+		"1503674400,\nhttp://b/,1,9,\nhttp://a/,1,9":      {"line 3, field 6: the entry comes before"},
 		pageESS:                            {"line 1, field 1: the build time is in milliseconds", "line 1, field 1: the build time is no multiple of 60"},
 		"\xef\xbb\xbf1503674401,ftp://e/a": {"line 1, field 1: a byte order mark", "line 1, field 1: the build time is no multiple", "line 1, field 2: the URL is neither"},
 		"1503674400,http://e.com/a,\n5,1,\n4,1,\n+6,02":                {"line 3, field 5: the entry is newer", "line 4, field 7: +6", "line 4, field 8: 02"},

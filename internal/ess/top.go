@@ -114,6 +114,10 @@ func (t *Top) Add(d *Decoder, kind Kind) error {
 	}
 	t.doc++
 	if !d.Next() {
+		if d.err == nil && d.urls == 1 && !d.drop && kind != NNO {
+			// The feed has no entries any more.
+			t.begin(canonical(d), d.build)
+		}
 		return d.err
 	}
 	// The second pair or URL tells the kind, and looking there overwrites the
@@ -135,18 +139,18 @@ func (t *Top) Add(d *Decoder, kind Kind) error {
 		return d.err
 	}
 	feed := t.begin(t.url, d.build)
-	if feed == stale {
-		for more && d.Warn != nil {
-			more = d.Next()
-		}
-		return d.err
+	skip := feed == stale
+	if skip {
+		feed = nil
+	} else {
+		feed = t.insert(feed, t.url, minute, sum, ESS)
 	}
-	feed = t.insert(feed, t.url, minute, sum, ESS)
 	for ; more; more = d.Next() {
 		switch {
 		case d.urls != urls:
 			// Another feed's, in what began as ESS.
 			t.single(canonical(d), d.minute, d.sum)
+		case skip:
 		case t.held >= t.max && d.minute < t.heap[0].minute && t.floor.set && d.minute < t.floor.minute:
 			// Most entries of most documents.
 		default:
@@ -275,6 +279,13 @@ func (t *Top) Merge(o *Top) {
 		for len(t.heap) > 0 && !t.aboveFloor(t.heap[0].minute, []byte(t.heap[0].feed.url), t.heap[0].sum) {
 			t.held -= t.heap[0].count()
 			t.remove(t.heap[0])
+		}
+	}
+	// What goes, goes first: else the order of feeds would decide what is
+	// pushed out meanwhile.
+	for _, from := range o.feeds {
+		if from.build != 0 {
+			t.begin([]byte(from.url), from.build)
 		}
 	}
 	for _, from := range o.feeds {

@@ -35,14 +35,17 @@ type BuildOptions struct {
 // Build writes an ESS document for each feed, made of the entries in the
 // lektor-dir, read or not. The document of the one feed that is named is
 // written as it is; of several, each is one line. A feed that has no http URL
-// is left out with a warning.
+// is left out with a warning; if it was named, that is a failure.
 func Build(ctx context.Context, o BuildOptions, s *command.Streams) error {
 	st, err := o.open(s)
 	if err != nil {
 		return err
 	}
 	one := len(o.Feeds) == 1 && o.Feeds[0] != "-"
-	hashes := st.named(o.Feeds, o.Nul)
+	hashes, err := st.named(ctx, o.Feeds, o.Nul)
+	if err != nil {
+		return err
+	}
 	if len(o.Feeds) == 0 {
 		if hashes, err = st.dir.FeedHashes(); err != nil {
 			return err
@@ -53,6 +56,7 @@ func Build(ctx context.Context, o BuildOptions, s *command.Streams) error {
 		return err
 	}
 	defer w.Abort()
+	written := 0
 	for _, hash := range hashes {
 		f, err := st.dir.ReadFeed(hash)
 		if err != nil {
@@ -61,7 +65,12 @@ func Build(ctx context.Context, o BuildOptions, s *command.Streams) error {
 		}
 		url := documentURL(f)
 		if url == "" {
-			st.warn("%s: it has no http URL, and no document is made of it", f.ID)
+			text := "%s: it has no http URL, and no document is made of it"
+			if len(o.Feeds) > 0 {
+				s.Report.Error(text, f.ID)
+			} else {
+				st.warn(text, f.ID)
+			}
 			continue
 		}
 		entries, err := st.entries(ctx, hash, o.N, o.Since)
@@ -77,8 +86,9 @@ func Build(ctx context.Context, o BuildOptions, s *command.Streams) error {
 		if _, err := w.Write(doc); err != nil {
 			return err
 		}
+		written++
 	}
-	if one && len(hashes) == 0 {
+	if written == 0 && (one || s.Report.Errors() > 0) {
 		return said
 	}
 	return w.Commit()
@@ -154,15 +164,15 @@ func FromDocument(_ context.Context, o FromDocumentOptions, s *command.Streams) 
 	}
 	url := o.URL
 	for _, l := range f.Links {
-		if url == "" && strings.EqualFold(l.Rel, "self") && ess.HasScheme(l.Href) {
+		if url == "" && strings.EqualFold(l.Rel, "self") && isHTTP(l.Href) {
 			url = l.Href
 		}
 	}
 	if url == "" {
 		return &command.UsageError{Message: "the document does not say what its URL is", Hint: "give it with --url"}
 	}
-	if !ess.HasScheme(url) {
-		return command.Usagef("--url %s: it is no URL", url)
+	if !isHTTP(url) {
+		return command.Usagef("--url %s: it is no http URL", url)
 	}
 	entries, undated := documentEntries(f)
 	if undated > 0 {
@@ -305,11 +315,15 @@ func (st *store) writeTop(items []*item, n int, output string, p command.Printer
 // top gives the n newest of entries as documents have them, all for 0.
 func (st *store) top(items []*item, n int) []ess.FeedEntry {
 	all := make([]ess.FeedEntry, 0, len(items))
+	told := map[string]bool{}
 	for _, it := range items {
 		f := st.feed(it.ref)
 		url := documentURL(f)
 		if url == "" {
-			st.warn("%s: it has no http URL, and its entries are left out", cmp.Or(f.ID, it.ref.Feed))
+			if !told[it.ref.Feed] {
+				told[it.ref.Feed] = true
+				st.warn("%s: it has no http URL, and its entries are left out", cmp.Or(f.ID, it.ref.Feed))
+			}
 			continue
 		}
 		all = append(all, ess.FeedEntry{Feed: url, Entry: it.ess()})

@@ -58,7 +58,7 @@ func readDocument(ctx context.Context, client *fetch.Client, name string, in io.
 	switch {
 	case name == "-":
 		d.name = "standard input"
-		d.body, err = readAll(in)
+		d.body, err = interruptible(ctx, func() ([]byte, error) { return readAll(in) })
 	case isHTTP(name):
 		var resp *fetch.Response
 		if resp, err = client.Get(ctx, &fetch.Request{URL: name}); err == nil {
@@ -66,11 +66,14 @@ func readDocument(ctx context.Context, client *fetch.Client, name string, in io.
 			d.kind = kindOf(pathOf(resp.FinalURL), resp.Header.Get("Content-Type"))
 		}
 	default:
-		var f *os.File
-		if f, err = os.Open(name); err == nil {
+		d.body, err = interruptible(ctx, func() ([]byte, error) {
+			f, err := os.Open(name)
+			if err != nil {
+				return nil, err
+			}
 			defer f.Close()
-			d.body, err = readAll(f)
-		}
+			return readAll(f)
+		})
 	}
 	return d, err
 }
@@ -116,6 +119,18 @@ func Top(ctx context.Context, o TopOptions, s *command.Streams) error {
 			return err
 		}
 	}
+	top, err := interruptible(ctx, func() (*ess.Top, error) { return gather(ctx, o, s) })
+	if err != nil {
+		return err
+	}
+	if top.Lost() {
+		s.Report.Warn("feeds that were given again took back newer entries: the list ends after %s, before what is not known any more", count(top.Len(), "entry", "entries"))
+	}
+	return writeNNO(s, top.Entries(), o.build(), o.Output, o.Print)
+}
+
+// gather aggregates the documents.
+func gather(ctx context.Context, o TopOptions, s *command.Streams) (*ess.Top, error) {
 	workers := o.Workers
 	if workers == 0 {
 		workers = runtime.GOMAXPROCS(0)
@@ -165,15 +180,12 @@ func Top(ctx context.Context, o TopOptions, s *command.Streams) error {
 	}
 	wg.Wait()
 	if ctx.Err() != nil {
-		return context.Cause(ctx)
+		return nil, context.Cause(ctx)
 	}
 	for _, other := range tops[1:] {
 		tops[0].Merge(other)
 	}
-	if tops[0].Lost() {
-		s.Report.Warn("feeds that were given again took back newer entries: the list ends after %s, before what is not known any more", count(tops[0].Len(), "entry", "entries"))
-	}
-	return writeNNO(s, tops[0].Entries(), o.build(), o.Output, o.Print)
+	return tops[0], nil
 }
 
 // topRun is what the workers of Top share.
@@ -485,13 +497,16 @@ func discoverAt(ctx context.Context, client *fetch.Client, url string) ([]found,
 		return nil, err
 	}
 	contentType := resp.Header.Get("Content-Type")
-	if doc, err := ess.Decode(resp.Body, kindOf(pathOf(resp.FinalURL), contentType), nil); err == nil {
+	if doc, err := ess.Decode(resp.Body, kindOf(pathOf(resp.FinalURL), contentType), nil); err == nil && (doc.URL != "" || len(doc.Entries) > 0) {
 		return []found{{strings.ToLower(doc.Kind.String()), discover.Link{URL: lektordir.NormalizeID(url)}}}, nil
 	}
 	page := discover.Page(resp.Body, resp.FinalURL, contentType)
 	if f, err := feedconv.ParseBytes(resp.Body, feedconv.Options{URL: resp.FinalURL, ContentType: contentType}); err == nil {
 		page = discover.Result{}
 		for _, l := range f.Links {
+			if !isHTTP(l.Href) {
+				continue // as those of a page
+			}
 			switch link := (discover.Link{URL: l.Href, Title: l.Title}); kindOf("", l.Type) {
 			case ess.ESS:
 				page.ESS = append(page.ESS, link)

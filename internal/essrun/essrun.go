@@ -239,9 +239,12 @@ func (st *store) find(name string) (string, error) {
 }
 
 // named gives the feeds that the user names, each once; failures are reported.
-func (st *store) named(args []string, nul bool) []string {
+func (st *store) named(ctx context.Context, args []string, nul bool) ([]string, error) {
 	var hashes []string
 	for name, err := range command.ReadArgs(args, st.s.In, nul) {
+		if ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
 		hash := ""
 		if err == nil {
 			hash, err = st.find(name)
@@ -254,7 +257,7 @@ func (st *store) named(args []string, nul bool) []string {
 			hashes = append(hashes, hash)
 		}
 	}
-	return hashes
+	return hashes, nil
 }
 
 // feedAt gives the hash of the feed with an id, or that is fetched from, a URL

@@ -308,6 +308,7 @@ func TestPollQualification(t *testing.T) {
 		"too old for N":                 {2, []any{0, "one", 60, "two", 99999, "old"}, false},
 		"as old as the oldest":          {2, []any{0, "one", 60, "two", 60, "other"}, false},
 		"between":                       {2, []any{0, "one", 59, "other", 60, "two"}, true},
+		"twins, one held":               {100, []any{0, "one", 0, "one", 60, "two"}, true},
 		"in the future":                 {2, []any{-99999, "soon"}, true},
 		"nothing at all":                {1, nil, false},
 		"newer than one, not the other": {1, []any{30, "between"}, false},
@@ -339,7 +340,7 @@ func TestPollDeletedEntry(t *testing.T) {
 	if err := os.Remove(marker); err != nil {
 		t.Fatal("three is new: ", err)
 	}
-	b.serve("f", 0, "one", 60, "two", 120, "three", 120, "three")
+	b.serve("f", 0, "one", 120, "three")
 	b.poll(PollOptions{N: 100})
 	if len(b.markers()) > 0 {
 		t.Error("due again for nothing")
@@ -349,8 +350,48 @@ func TestPollDeletedEntry(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if d, err := ess.Decode(doc, ess.ESS, nil); err != nil || len(d.Entries) != 4 {
+	if d, err := ess.Decode(doc, ess.ESS, nil); err != nil || len(d.Entries) != 2 {
 		t.Errorf("%s, %v", doc, err)
+	}
+}
+
+// TestPollTwins: of two entries that look the same the second is new once.
+func TestPollTwins(t *testing.T) {
+	b := newBench(t)
+	_, hash := b.subscribed("f", "one")
+	for i, want := range []int{0, 1, 1, 0} {
+		e := []any{0, "one"}
+		for range i {
+			e = append(e, 0, "one")
+		}
+		if i == 3 {
+			e = e[:6] // as before, with another build time
+			b.now = b.now.Add(time.Hour)
+		}
+		b.serve("f", e...)
+		b.poll(PollOptions{N: 100})
+		if len(b.markers()) != want {
+			t.Errorf("%d: %v", i, b.markers())
+		}
+		os.Remove(filepath.Join(b.dir, "etc/fetch/due", hash))
+	}
+}
+
+// TestPollVersionsAreOne: two versions of an entry are one entry.
+func TestPollVersionsAreOne(t *testing.T) {
+	b := newBench(t)
+	url, _ := b.subscribed("f")
+	d := &lektortest.Dir{Path: b.dir}
+	for i := range 2 {
+		name := fmt.Sprintf("%d.M1P1Q1I00000000000000aa.host", begin.Unix()+int64(i))
+		if _, err := d.Entry(url, "new", name, "title=one", "content="+name, "pubdate="+begin.Format(time.RFC3339)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	b.serve("f", 0, "one", 0, "one")
+	b.poll(PollOptions{N: 100})
+	if len(b.markers()) != 1 {
+		t.Errorf("%v", b.markers())
 	}
 }
 

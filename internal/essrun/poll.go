@@ -101,7 +101,7 @@ func Poll(ctx context.Context, o PollOptions, s *command.Streams) error {
 		}
 	}
 	p.oldest = sync.OnceValues(func() (int64, error) { return p.threshold(ctx) })
-	targets, err := p.targets()
+	targets, err := p.targets(ctx)
 	if err != nil {
 		return err
 	}
@@ -132,7 +132,7 @@ func Poll(ctx context.Context, o PollOptions, s *command.Streams) error {
 }
 
 // targets lists what is to be polled.
-func (p *poller) targets() ([]target, error) {
+func (p *poller) targets(ctx context.Context) ([]target, error) {
 	var targets []target
 	seen := map[string]bool{}
 	add := func(t target) {
@@ -155,6 +155,9 @@ func (p *poller) targets() ([]target, error) {
 	}
 	links := sync.OnceValue(p.links)
 	for name, err := range command.ReadArgs(p.o.Feeds, p.s.In, p.o.Nul) {
+		if ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
 		if err != nil {
 			p.s.Report.Print(err)
 			continue
@@ -404,11 +407,11 @@ func (p *poller) compare(ctx context.Context, hash string, doc *ess.Document) er
 		held[it.minute] = append(held[it.minute], it)
 	}
 	handledPath := filepath.Join(p.dir.SrcEtc(hash, "ess"), handledFile)
-	handled := map[ess.Entry]bool{}
+	handled := map[ess.Entry]int{} // how many there were of each
 	if b, err := os.ReadFile(handledPath); err == nil {
 		if old, err := ess.Decode(b, ess.ESS, nil); err == nil {
 			for _, e := range old.Entries {
-				handled[e.Entry] = true
+				handled[e.Entry]++
 			}
 		}
 	} else if !errors.Is(err, fs.ErrNotExist) {
@@ -421,11 +424,12 @@ func (p *poller) compare(ctx context.Context, hash string, doc *ess.Document) er
 	now := ess.Minute(p.at)
 	d := due{hash: hash, newest: math.MinInt64}
 	var seen, all []ess.Entry
+	inDoc := map[ess.Entry]int{}
 	for _, e := range doc.Entries {
 		all = append(all, e.Entry)
-		known := handled[e.Entry] || slices.ContainsFunc(held[e.Minute], func(it *item) bool { return ess.Matches(it.entry.Title, int(e.Sum)) })
+		inDoc[e.Entry]++
 		switch {
-		case known:
+		case inDoc[e.Entry] <= max(handled[e.Entry], matching(held[e.Minute], e.Sum)):
 			seen = append(seen, e.Entry)
 		case min(e.Minute, now) > oldest:
 			d.entries++
@@ -449,6 +453,21 @@ func (p *poller) compare(ctx context.Context, hash string, doc *ess.Document) er
 		return nil
 	}
 	return writeFile(handledPath, ess.AppendESS(nil, doc.Build, cmp.Or(f.ID, "urn:lektor:"+hash), all))
+}
+
+// matching counts the entries with a checksum; versions of one are one.
+func matching(items []*item, sum uint8) int {
+	n := 0
+	ids := map[string]bool{}
+	for _, it := range items {
+		id := it.ref.Identity()
+		if !ess.Matches(it.entry.Title, int(sum)) || id != "" && ids[id] {
+			continue
+		}
+		ids[id] = true
+		n++
+	}
+	return n
 }
 
 // found sees to a feed that is due.
@@ -579,5 +598,6 @@ func (st *store) fetchedSince(hash string, t time.Time) bool {
 	if err != nil {
 		return false
 	}
-	return fi.ModTime().After(t) && firstLine(filepath.Join(st.dir.SrcEtc(hash, "fetch"), "error")) == ""
+	// In the future it means that the feed is due.
+	return fi.ModTime().After(t) && !fi.ModTime().After(st.at) && firstLine(filepath.Join(st.dir.SrcEtc(hash, "fetch"), "error")) == ""
 }

@@ -114,7 +114,7 @@ func Publish(ctx context.Context, o PublishOptions, s *command.Streams) error {
 			return err
 		}
 		page.Feeds = append(page.Feeds, indexFeed{
-			Title: cmp.Or(strings.TrimSpace(f.Name), f.ID), URL: feedURL, Link: safeLink(f.Link), ESS: link(base, name), Type: feedType(feedURL),
+			Title: cmp.Or(strings.TrimSpace(f.Name), feedURL), URL: feedURL, Link: safeLink(f.Link), ESS: link(base, name), Type: feedType(feedURL),
 		})
 	}
 	slices.SortStableFunc(page.Feeds, func(a, b indexFeed) int {
@@ -174,7 +174,9 @@ func (p *publisher) remove(keep map[string]bool) error {
 		return nil
 	}
 	for _, n := range names {
-		if !essFile.MatchString(n.Name()) || keep[n.Name()] {
+		hash, _, _ := strings.Cut(n.Name(), ".")
+		// A feed that cannot be read now is not gone.
+		if !essFile.MatchString(n.Name()) || keep[n.Name()] || exists(p.dir.Join("src", hash)) {
 			continue
 		}
 		p.removed++

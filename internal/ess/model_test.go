@@ -1,0 +1,152 @@
+package ess
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+)
+
+// newestOf is what the entries of all documents are, newest first: of ESS
+// documents of a feed those with the latest build time count, of NNO documents
+// all, and of an entry as many as the document that has most of it.
+func newestOf(docs []sample) []FeedEntry {
+	latest := map[string]int64{}
+	for _, d := range docs {
+		if d.kind == ESS {
+			latest[d.feed()] = max(latest[d.feed()], d.build)
+		}
+	}
+	var count []sample
+	for _, d := range docs {
+		if d.kind == NNO || latest[d.feed()] == d.build {
+			count = append(count, d)
+		}
+	}
+	return bruteForce(count, 1<<30)
+}
+
+func (s sample) feed() string { return s.entries[0].Feed }
+
+// TestTopModel: feeds that are given again with other build times, in any
+// order, and in any number of workers. Every document of a feed has an entry
+// of the first minute, so that the feed's build time is remembered.
+func TestTopModel(t *testing.T) {
+	const begin, pinned = 1_000_000, 2_000_000
+	rng := rand.New(rand.NewPCG(11, 12))
+	lost := 0
+	for round := range 3000 {
+		var docs []sample
+		feeds := 1 + rng.IntN(6)
+		span := []int64{2, 20, 2000}[rng.IntN(3)]
+		sums := 1 + rng.IntN(4)
+		url := func(i int) string { return fmt.Sprintf("http://example.com/%d", i) }
+		entry := func(feed string) FeedEntry {
+			return FeedEntry{feed, Entry{begin - rng.Int64N(span), uint8(rng.IntN(sums))}}
+		}
+		for range rng.IntN(20) {
+			d := sample{kind: ESS, build: begin + rng.Int64N(3) - 1}
+			if rng.IntN(3) == 0 {
+				d.kind = NNO
+				for range 1 + rng.IntN(8) {
+					d.entries = append(d.entries, entry(url(rng.IntN(feeds+1))))
+				}
+			} else {
+				feed := url(rng.IntN(feeds))
+				d.entries = append(d.entries, FeedEntry{feed, Entry{pinned, 7}})
+				for range rng.IntN(8) {
+					d.entries = append(d.entries, entry(feed))
+				}
+				rng.Shuffle(len(d.entries), func(i, j int) { d.entries[i], d.entries[j] = d.entries[j], d.entries[i] })
+			}
+			docs = append(docs, d)
+			if rng.IntN(4) == 0 {
+				docs = append(docs, d)
+			}
+		}
+		n := []int{feeds + rng.IntN(20), 1000}[rng.IntN(2)]
+		truth := newestOf(docs)
+		for order := range 3 {
+			rng.Shuffle(len(docs), func(i, j int) { docs[i], docs[j] = docs[j], docs[i] })
+			workers := 1 + rng.IntN(3)
+			run := func() *Top {
+				tops := make([]*Top, workers)
+				for i := range tops {
+					tops[i] = NewTop(n)
+				}
+				for i, d := range docs {
+					if err := tops[i%workers].AddBytes(d.bytes(), d.kind, nil); err != nil {
+						t.Fatal(err)
+					}
+				}
+				for _, o := range tops[1:] {
+					tops[0].Merge(o)
+				}
+				return tops[0]
+			}
+			top := run()
+			got, want := top.Entries(), truth[:min(n, len(truth))]
+			if top.Lost() {
+				lost++
+				want = want[:min(len(got), len(want))]
+			}
+			if !slices.Equal(got, want) || top.Len() != len(got) {
+				t.Fatalf("round %d, order %d, n %d, %d workers, lost %v:\n got %v\nwant %v\n%v", round, order, n, workers, top.Lost(), got, want, docs)
+			}
+			for range 3 {
+				if again := run(); !slices.Equal(again.Entries(), got) || again.Lost() != top.Lost() {
+					t.Fatalf("round %d, order %d, n %d, %d workers: once %d entries, once %d", round, order, n, workers, len(got), again.Len())
+				}
+			}
+		}
+	}
+	if lost == 0 {
+		t.Error("nothing was lost, ever")
+	}
+}
+
+// TestTopStaleDocumentWithOthers: an ESS document that is passed over still
+// counts for the other feeds that are in it.
+func TestTopStaleDocumentWithOthers(t *testing.T) {
+	docs := []string{"120000,http://e.com/a,0,1", "60000,http://e.com/a,1,1,2,2,http://e.com/b,3,3"}
+	want := list(fe("http://e.com/a", 2000, 1), fe("http://e.com/b", 997, 3))
+	for range 2 {
+		top := NewTop(10)
+		for _, d := range docs {
+			if err := top.AddBytes([]byte(d), Unknown, nil); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if got := top.Entries(); !slices.Equal(got, want) {
+			t.Errorf("%q: %v", docs, got)
+		}
+		slices.Reverse(docs)
+	}
+}
+
+// TestTopEmptied: a newer document without an entry takes back what the feed
+// had.
+func TestTopEmptied(t *testing.T) {
+	top := NewTop(10)
+	add(t, top, "60000,http://e.com/a,10,1,20,2", "60000,http://e.com/b,10,1", "60060,http://e.com/a")
+	if got, want := top.Entries(), list(fe("http://e.com/b", 990, 1)); !slices.Equal(got, want) {
+		t.Errorf("%v", got)
+	}
+}
+
+// TestStrictOwn: what is written is what a strict reader wants, in the order of
+// URLs as they are written.
+func TestStrictOwn(t *testing.T) {
+	entries := list(fe("http://e.com/a,b", 5, 1), fe("http://e.com/a+b", 5, 1), fe("http://e.com/\x00", 5, 1), fe("http://e.com/a+b", 5, 0), fe("http://e.com/é", 9, 1))
+	d := &Decoder{Strict: true, Warn: func(w Warning) { t.Error(w) }}
+	doc := AppendNNO(nil, Time(60), entries)
+	d.ResetBytes(doc)
+	if got, err := d.Decode(NNO); err != nil || len(got.Entries) != 5 {
+		t.Errorf("%s: %v, %v", doc, got, err)
+	}
+	doc = AppendESS(nil, Time(60), "http://e.com/a,b", []Entry{{5, 2}, {5, 1}, {9, 0}, {70, 255}, {5, 1}})
+	d.ResetBytes(doc)
+	if got, err := d.Decode(ESS); err != nil || len(got.Entries) != 5 {
+		t.Errorf("%s: %v, %v", doc, got, err)
+	}
+}
