@@ -79,7 +79,7 @@ func TestPipelines(t *testing.T) {
 		{`\Acurl -O http://cast.example/4.mp3\n\z`, "is:unread", "4"},
 		{`\A *[1-9][0-9]+\n\z`, "is:unread", "4"},
 		{`(?m)^1 N .*  Delivered +From a document$`, "feed:delivered", "1"},
-		{`(?s)Title: Load at .*Feed: System load\n.*\n\n.*\n`, `feed:"system load"`, "1"},
+		{`(?s)Title: Disk space at .*Feed: Disk space\n.*\n\n.*/\n`, `feed:"disk space"`, "1"},
 		{`\A *1\n\z`, "is:read", "1"},
 	}
 	if len(pipelines) != len(want) || len(want) != 10 {
