@@ -14,6 +14,7 @@ import (
 	"os"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/lektordir/lektor/internal/cloudd"
 	"github.com/lektordir/lektor/internal/command"
@@ -219,6 +220,7 @@ func ping(ctx context.Context, o pingOptions, s *command.Streams) error {
 			continue
 		}
 		feed := u.String()
+		u.User = nil // a password is for the feed's server, not for messages
 		targets := []cloudd.Target{}
 		if named != nil {
 			targets = append(targets, *named)
@@ -241,9 +243,9 @@ func ping(ctx context.Context, o pingOptions, s *command.Streams) error {
 			case err != nil:
 				s.Report.Print(err)
 			case msg == "":
-				s.Report.Info("%s: told %s", feed, t.Name)
+				s.Report.Info("%s: told %s", u, t.Name)
 			default:
-				s.Report.Info("%s: told %s: %s", feed, t.Name, msg)
+				s.Report.Info("%s: told %s: %s", u, t.Name, msg)
 			}
 		}
 	}
@@ -286,6 +288,9 @@ func save(ctx context.Context, o saveOptions, s *command.Streams) error {
 	}
 	if len(doc) > maxSave {
 		return fmt.Errorf("%s: more than %d bytes", o.file, maxSave)
+	}
+	if !utf8.Valid(doc) {
+		return command.Hint(fmt.Errorf("%s: it is not UTF-8, and XML-RPC would change it", o.file), "convert it, with iconv, and what it says of its encoding")
 	}
 	target := o.cloud
 	if target == "" {

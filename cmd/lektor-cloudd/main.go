@@ -27,6 +27,9 @@ func main() {
 // passwordVar names the password of save where no file does.
 const passwordVar = "LEKTOR_CLOUD_PASSWORD"
 
+// userVar names the user of save where no flag does.
+const userVar = "LEKTOR_CLOUD_USER"
+
 func newApp() *cli.App {
 	return &cli.App{
 		Name:  "lektor-cloudd",
@@ -137,7 +140,7 @@ Example:
    lektor-cloudd save --cloud http://rpc.example.org:5337/RPC2 --user bull feed.xml`,
 				Flags: append([]cli.Flag{
 					&cli.StringFlag{Name: "cloud", Usage: "the `URL` of the cloud's XML-RPC, else what the document names"},
-					&cli.StringFlag{Name: "user", Required: true, Usage: "the `NAME` by which the cloud knows you"},
+					&cli.StringFlag{Name: "user", Required: true, EnvVars: []string{userVar}, Usage: "the `NAME` by which the cloud knows you"},
 					&cli.StringFlag{Name: "password-file", Usage: "the password is the first line of `FILE`"},
 				}, askFlags()...),
 				Action: func(c *cli.Context) error {

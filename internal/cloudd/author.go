@@ -49,14 +49,14 @@ func Targets(ctx context.Context, c *fetch.Client, d *lektordir.Dir, feed string
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", feed, err)
 		}
-		list, err = offersOf(doc, websub.Links(resp.Header, resp.FinalURL, doc.Links), feed)
+		list, err = offersOf(doc, websub.Links(resp.Header, resp.FinalURL, doc.Links), shown(feed))
 		if err != nil && len(list) == 0 {
 			return nil, fmt.Errorf("%s: %w", feed, err)
 		}
 	}
 	var out []Target
 	for _, o := range list {
-		t := Target{Name: o.hub, topic: feed}
+		t := Target{Name: o.hub, topic: shown(feed)}
 		if o.protocol == WebSub {
 			t.hub, t.topic = o.hub, o.topic
 		} else {
@@ -110,14 +110,14 @@ func CloudTarget(cloud string) (Target, error) {
 }
 
 // Ping tells the target that the feed was updated, and gives what it said to
-// that, in one line.
+// that, in one line. A password in the feed's URL is not told.
 func (t Target) Ping(ctx context.Context, c *fetch.Client, feed string) (string, error) {
 	var msg string
 	var err error
 	if t.hub != "" {
 		err = websub.Publish(ctx, c, t.hub, false, t.topic)
 	} else {
-		msg, err = rsscloud.Ping(ctx, c, t.ping, feed)
+		msg, err = rsscloud.Ping(ctx, c, t.ping, shown(feed))
 	}
 	var private *fetch.PrivateError
 	if errors.As(err, &private) {

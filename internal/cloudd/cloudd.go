@@ -18,6 +18,7 @@ import (
 	"fmt"
 	"io/fs"
 	mathrand "math/rand/v2"
+	"net/http"
 	"net/netip"
 	"net/url"
 	"os"
@@ -74,6 +75,12 @@ const (
 	rescan    = time.Minute
 	settle    = 300 * time.Millisecond
 	pollEvery = 5 * time.Second
+	// markAgain is when a marker is tried again that could not be left, as on
+	// a disk that is full; a longer cooldown counts.
+	markAgain = 5 * time.Second
+	// strikes is how many feeds in a row a cloud may not know the request for
+	// until it is taken for none.
+	strikes = 3
 )
 
 // Reporter takes messages for the user, one line each.
@@ -169,7 +176,10 @@ func New(d *lektordir.Dir, report Reporter, o Options) *Listener {
 		o.Rand = mathrand.Float64
 	}
 	return &Listener{
-		dir: d, opts: o, report: report, client: fetch.NewClient(o.Fetch), now: o.Fetch.Now,
+		dir: d, opts: o, report: report, client: fetch.NewClient(o.Fetch),
+		// Without the monotonic clock, which stops while the machine sleeps:
+		// a cloud's 25 hours do not.
+		now:  func() time.Time { return o.Fetch.Now().Round(0) },
 		wake: make(chan struct{}, 1), slots: make(chan struct{}, workers),
 		feeds: map[string]*feed{}, seen: map[string]stamps{}, callbacks: map[string]*callback{}, tokens: map[string]string{},
 		busy: map[string]bool{}, single: map[string]bool{}, watched: map[string]bool{}, warned: map[string]bool{},
@@ -203,13 +213,14 @@ func (l *Listener) Run(ctx context.Context) error {
 		l.opts.Ready()
 	}
 	scanAt := l.now().Add(rescan)
+	late := func() bool { left := scanAt.Sub(l.now()); return left <= 0 || left > rescan }
 	dirty := map[string]bool{}
 	var settled <-chan time.Time
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
 		next := l.step(ctx)
-		wait := scanAt.Sub(l.now())
+		wait := min(scanAt.Sub(l.now()), rescan)
 		if !next.IsZero() {
 			wait = min(wait, next.Sub(l.now()))
 		}
@@ -237,7 +248,7 @@ func (l *Listener) Run(ctx context.Context) error {
 			}
 			clear(dirty)
 		case <-timer.C:
-			if !l.now().Before(scanAt) {
+			if late() {
 				scanAt = l.now().Add(rescan)
 				if err := l.scan(); err != nil {
 					l.report.Warn("%v", err)
@@ -355,7 +366,13 @@ func (l *Listener) load(hash string) {
 			f.keys = append(f.keys, k)
 		}
 	}
-	f.turn = max(slices.IndexFunc(list, func(o offer) bool { return o.hub == f.st.Hub && o.protocol == f.st.Protocol }), 0)
+	f.turn = slices.IndexFunc(list, func(o offer) bool { return o.hub == f.st.Hub && o.protocol == f.st.Protocol })
+	if f.turn < 0 {
+		f.turn = 0
+		if len(list) > 0 {
+			f.st.Failures = 0 // they were those of a hub that it does not have any more
+		}
+	}
 	l.poke()
 }
 
@@ -492,7 +509,7 @@ func (l *Listener) step(ctx context.Context) time.Time {
 	l.mu.Lock()
 	for _, f := range l.feeds {
 		if !f.dueAt.IsZero() {
-			if now.Before(f.dueAt) {
+			if now.Before(f.dueAt) && f.dueAt.Sub(now) <= max(l.opts.Cooldown, markAgain) {
 				soonest(f.dueAt)
 			} else {
 				mark = append(mark, f)
@@ -507,7 +524,11 @@ func (l *Listener) step(ctx context.Context) time.Time {
 		}
 		// After a clock that was wrong, no time is further away than it can be.
 		at := f.st.Next
-		if at.Sub(now) > maxRenew+time.Hour {
+		most := maxRenew + time.Hour
+		if f.st.State == Registered && f.st.Protocol != WebSub && f.st.Failures == 0 {
+			most = CloudExpire
+		}
+		if at.Sub(now) > most {
 			at = time.Time{}
 		}
 		if end && f.st.State != Unsubscribing {
@@ -517,7 +538,7 @@ func (l *Listener) step(ctx context.Context) time.Time {
 			// The feed has another hub now, or is elsewhere. One that says so
 			// with every fetch does not get a request for each.
 			at = time.Time{}
-			if !f.changed.IsZero() {
+			if since := now.Sub(f.changed); !f.changed.IsZero() && since >= 0 {
 				at = f.changed.Add(minRenew)
 			}
 		}
@@ -761,6 +782,7 @@ func (l *Listener) askCloud(ctx context.Context, b *batch, end func(*feed, error
 		l.mu.Unlock()
 	}
 	var fatal error
+	missed := 0
 	for i, f := range b.feeds {
 		if ctx.Err() != nil {
 			return
@@ -773,8 +795,17 @@ func (l *Listener) askCloud(ctx context.Context, b *batch, end func(*feed, error
 					err = nil
 				}
 			}
-			if err != nil && !errors.As(err, &refused) {
+			switch {
+			case err == nil:
+				missed = -len(b.feeds) // there is a cloud
+			case !errors.As(err, &refused):
 				fatal = err // no use to try it with the others
+			case refused.Status == http.StatusNotFound || refused.Status == http.StatusMethodNotAllowed || refused.Status == http.StatusGone:
+				if missed++; missed == strikes {
+					fatal = err
+				}
+			default:
+				missed = -len(b.feeds)
 			}
 		}
 		if err == nil {
@@ -1000,6 +1031,10 @@ func (l *Listener) mark(f *feed) {
 	}
 	if err := Mark(l.dir, f.hash); err != nil {
 		l.warnOnce("mark"+err.Error(), "%v", err)
+		l.mu.Lock()
+		f.dueAt = now.Add(max(l.opts.Cooldown, markAgain))
+		l.mu.Unlock()
+		l.poke()
 	}
 	l.save(f)
 }
@@ -1008,12 +1043,17 @@ func (l *Listener) mark(f *feed) {
 // that is there already will do.
 func Mark(d *lektordir.Dir, hash string) error {
 	path := d.Join("etc/fetch/due", hash)
-	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE, 0o666)
+	// Exclusively: through no link, and waiting for no reader of a pipe.
+	const flags = os.O_WRONLY | os.O_CREATE | os.O_EXCL
+	f, err := os.OpenFile(path, flags, 0o666)
 	if errors.Is(err, fs.ErrNotExist) {
 		if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
 			return err
 		}
-		f, err = os.OpenFile(path, os.O_WRONLY|os.O_CREATE, 0o666)
+		f, err = os.OpenFile(path, flags, 0o666)
+	}
+	if errors.Is(err, fs.ErrExist) {
+		return nil
 	}
 	if err != nil {
 		return err

@@ -93,6 +93,7 @@ func (l *Listener) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case http.MethodPost:
 		switch {
 		case cb == nil:
+			drain(w, r)
 			http.Error(w, "gone", http.StatusGone)
 		case cb.websub:
 			l.content(w, r, cb)
@@ -240,6 +241,7 @@ func (l *Listener) content(w http.ResponseWriter, r *http.Request, cb *callback)
 	}
 	gone := f == nil || f.url == "" || st.State == Unsubscribed || st.State == Unsubscribing
 	l.mu.Unlock()
+	defer drain(w, r)
 	if gone {
 		http.Error(w, "gone", http.StatusGone)
 		return
@@ -271,6 +273,12 @@ func (l *Listener) content(w http.ResponseWriter, r *http.Request, cb *callback)
 	}
 	l.notify(f)
 	l.say(r, "content of %s delivered", st.Topic)
+}
+
+// drain reads what is left of a delivery: a hub that is cut off while it sends
+// does not see the answer.
+func drain(w http.ResponseWriter, r *http.Request) {
+	_, _ = io.Copy(io.Discard, http.MaxBytesReader(w, r.Body, maxContent))
 }
 
 // checkSignature reads content, and gives the method by which it is signed.

@@ -149,10 +149,19 @@ func ReadState(d *lektordir.Dir, hash string) State {
 	return s
 }
 
-// write makes the files hold s where they hold old. A feed whose directory is
-// gone is left gone.
+// write makes the files hold s where they hold old, which follows what they
+// hold: it tells so, too, after a write that failed half-way. A feed whose
+// directory is gone is left gone.
 func write(d *lektordir.Dir, hash string, old, s *State) error {
 	dir := d.SrcEtc(hash, "cloudd")
+	if old.Hub != s.Hub || old.Protocol != s.Protocol || old.Topic != s.Topic || old.Callback != s.Callback {
+		// Whoever reads half of the new state is not to think that there is
+		// time until it must be renewed.
+		if err := os.Remove(filepath.Join(dir, "next")); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		old.Next = time.Time{}
+	}
 	for _, f := range fields {
 		v := f.text(s)
 		if v == f.text(old) {
@@ -163,6 +172,7 @@ func write(d *lektordir.Dir, hash string, old, s *State) error {
 			if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 				return err
 			}
+			f.parse(old, v)
 			continue
 		}
 		err := put(path, f.name, v)
@@ -177,6 +187,7 @@ func write(d *lektordir.Dir, hash string, old, s *State) error {
 		if err != nil {
 			return err
 		}
+		f.parse(old, v)
 	}
 	return nil
 }

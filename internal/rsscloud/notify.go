@@ -53,6 +53,11 @@ func ReadNotification(contentType, query string, body []byte) (Notification, err
 	}
 	// A form may come without its type, or with that of text.
 	for _, source := range []string{string(text), query} {
+		// The URL may not be percent-encoded: what looks like further
+		// parameters then belongs to it.
+		if rest, ok := strings.CutPrefix(source, "url="); ok && strings.Contains(rest, "://") && strings.ContainsAny(rest, "&;+") {
+			n.add(rest)
+		}
 		for name, values := range loose(source) {
 			if name == "url" || strings.HasPrefix(name, "url") && strings.Trim(name[3:], "0123456789") == "" {
 				n.add(values...)

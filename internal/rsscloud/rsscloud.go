@@ -225,6 +225,8 @@ func registerXMLRPC(ctx context.Context, c *fetch.Client, cloud Cloud, target st
 		v, err := Call(ctx, c, target, false, procedure, params[:n]...)
 		var fault *Fault
 		switch {
+		case err == nil && v.Members["flError"].True():
+			err = &RefusedError{URL: target, Message: oneLine(v.Members["message"].Text)}
 		case err == nil && (v.True() || v.Text == "" && !v.IsList):
 			return nil
 		case err == nil:
@@ -375,6 +377,9 @@ func ParsePingTarget(s string) (PingTarget, error) {
 		return PingTarget{}, err
 	}
 	p := strings.ToLower(strings.TrimSuffix(u.Path, "/"))
+	if rpc && p == "" {
+		u.Path, u.RawPath = "/RPC2", "" // that of the walkthrough, and of all since
+	}
 	t := pingTarget(u.String(), rpc || strings.HasSuffix(p, "/rpc2"))
 	t.Chosen = true
 	return t, nil

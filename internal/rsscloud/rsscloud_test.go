@@ -583,3 +583,34 @@ func FuzzChallenge(f *testing.F) {
 		Key(wanted)
 	})
 }
+
+// Some return a struct with flError, as they do for pings.
+func TestQuirkXMLRPCStructThatRefuses(t *testing.T) {
+	p := serve(t, func(w http.ResponseWriter, _ request) {
+		fmt.Fprint(w, `<?xml version="1.0"?><methodResponse><params><param><value><struct><member><name>flError</name><value><boolean>1</boolean></value></member><member><name>message</name><value>no such feed</value></member></struct></value></param></params></methodResponse>`)
+	})
+	err := register(t, p.cloud("/RPC2", "rssCloud.pleaseNotify", "xml-rpc"), Callback{Domain: "me.example", Port: 80, Path: "/x"}, "http://a.example/")
+	var refused *RefusedError
+	if !errors.As(err, &refused) || refused.Message != "no such feed" {
+		t.Errorf("%v", err)
+	}
+}
+
+func TestQuirkNotificationWithURLNotEncoded(t *testing.T) {
+	const feed = "http://a.example/rss.xml?x=1&y=2;z=3"
+	for name, c := range map[string][2]string{"body": {"", "url=" + feed}, "query": {"url=" + feed, ""}} {
+		n, err := ReadNotification("application/x-www-form-urlencoded", c[0], []byte(c[1]))
+		if err != nil || !slices.Contains(n.URLs, feed) {
+			t.Errorf("%s: %q, %v", name, n.URLs, err)
+		}
+	}
+}
+
+func TestPingTargetOfXMLRPCWithoutPath(t *testing.T) {
+	for _, s := range []string{"xmlrpc://rpc.example:5337", "xmlrpc://rpc.example:5337/"} {
+		p, err := ParsePingTarget(s)
+		if err != nil || !p.XMLRPC || !slices.Equal(p.URLs, []string{"http://rpc.example:5337/RPC2"}) {
+			t.Errorf("%s: %+v, %v", s, p, err)
+		}
+	}
+}

@@ -87,8 +87,9 @@ func Publish(ctx context.Context, o PublishOptions, s *command.Streams) error {
 			continue
 		}
 		e := p.entryOf(format)
-		if ids[e.ID] {
-			e.ID = digestID(p.feed().ID, e.ID)
+		for ids[e.ID] {
+			// The link tells entries of one feed apart that share a guid.
+			e.ID = digestID(p.feed().ID, e.ID+"\x00"+e.Link)
 			e.GUID = e.ID
 		}
 		ids[e.ID] = true
@@ -108,8 +109,11 @@ func Publish(ctx context.Context, o PublishOptions, s *command.Streams) error {
 		_, err := s.Out.Write(doc.Bytes())
 		return err
 	}
-	if old, err := os.ReadFile(o.Output); err == nil && bytes.Equal(old, doc.Bytes()) {
-		return nil
+	// A pipe in its place would be waited for.
+	if fi, err := os.Stat(o.Output); err == nil && fi.Mode().IsRegular() {
+		if old, err := os.ReadFile(o.Output); err == nil && bytes.Equal(old, doc.Bytes()) {
+			return nil
+		}
 	}
 	out, err := atomicfile.Create(o.Output)
 	if err != nil {
@@ -143,6 +147,7 @@ func (o *PublishOptions) head(f *feedconv.Feed, format feedconv.Format) error {
 		if err != nil {
 			return command.Usagef("--self: %w", err)
 		}
+		u.User = nil // everybody reads it
 		f.ID = u.String()
 		f.Links = append(f.Links, feedconv.Link{Rel: "self", Href: f.ID})
 	}
@@ -156,6 +161,7 @@ func (o *PublishOptions) head(f *feedconv.Feed, format feedconv.Format) error {
 		if err != nil {
 			return command.Usagef("--hub: %w", err)
 		}
+		u.User = nil
 		if o.Self == "" {
 			return &command.UsageError{Message: "--hub needs --self", Hint: "a hub knows a feed by the URL that the feed gives itself"}
 		}
@@ -197,8 +203,11 @@ func cloudOf(s string) (feedconv.Cloud, error) {
 		}
 	}
 	c := feedconv.Cloud{Domain: u.Hostname(), Port: port, Path: u.EscapedPath(), Protocol: protocol}
-	if c.Path == "" {
+	if c.Path == "" || c.Path == "/" {
 		c.Path = "/rsscloud/pleaseNotify"
+		if protocol == "xml-rpc" {
+			c.Path = "/RPC2"
+		}
 	}
 	if u.RawQuery != "" {
 		c.Path += "?" + u.RawQuery
