@@ -14,7 +14,7 @@ BIN   = $(DESTDIR)$(PREFIX)/bin
 MAN   = $(DESTDIR)$(PREFIX)/share/man
 SHARE = $(DESTDIR)$(PREFIX)/share/lektor
 
-.PHONY: build demo test check bench fuzz install uninstall clean help
+.PHONY: build demo test check bench fuzz faults install uninstall clean help
 
 build: ## build the programs into bin/ (this is what plain make does)
 	$(GO) build -trimpath -ldflags "$(LDFLAGS)" -o bin/ ./cmd/...
@@ -31,6 +31,9 @@ check: ## formatting, vet, staticcheck, go.mod, import rules, scripts, man pages
 bench: build ## first fetch and refetch of 500 feeds, against sfeed and newsboat where installed
 	$(GO) run ./scripts/bench
 	$(GO) run ./scripts/bench/ess
+
+faults: ## kills, failing calls and power cuts at every file-system operation; half an hour
+	$(GO) run ./scripts/faults -cuts 100
 
 fuzz: ## every fuzz target for FUZZTIME (30s)
 	@GO="$(GO)" sh scripts/fuzz "$(FUZZTIME)"

@@ -667,3 +667,20 @@ func TestForgedRecord(t *testing.T) {
 		}
 	}
 }
+
+// An entry that is not found while a directory cannot be read may be there, so
+// nobody is told that it is not.
+func TestResolveUnreadable(t *testing.T) {
+	d, _ := newDir(t)
+	a := deliver(t, d, version("1", "A"))
+	if err := os.Symlink(feedHash, d.Join("cur", feedHash)); err != nil {
+		t.Fatal(err)
+	}
+	if r, err := d.Resolve(a[0].Unique); err != nil || r != a[0] {
+		t.Errorf("%v, %v", r, err)
+	}
+	_, err := d.Resolve("1700000000.M1P2Q3I0123456789abcdef.host")
+	if none := (*NoEntryError)(nil); err == nil || errors.As(err, &none) || !strings.Contains(err.Error(), "cur/"+feedHash) {
+		t.Error(err)
+	}
+}

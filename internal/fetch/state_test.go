@@ -516,7 +516,7 @@ func TestStaleTemporaries(t *testing.T) {
 func TestSaveErrors(t *testing.T) {
 	dir := t.TempDir()
 	write(t, dir, "url", "http://a/\n")
-	for _, name := range []string{"etag", "body"} {
+	for _, name := range []string{"status", "body"} {
 		if err := os.MkdirAll(filepath.Join(dir, name, "x"), 0o777); err != nil {
 			t.Fatal(err)
 		}
@@ -524,11 +524,35 @@ func TestSaveErrors(t *testing.T) {
 	s := load(t, dir)
 	s.Succeeded(noon, doc(rss, "Etag", "a"), Hints{})
 	err := s.Save()
-	if err == nil || !strings.Contains(err.Error(), "etag") || !strings.Contains(err.Error(), "body") {
+	if err == nil || !strings.Contains(err.Error(), "status") || !strings.Contains(err.Error(), "body") {
 		t.Errorf("%v", err)
 	}
-	if !load(t, dir).Next().Equal(noon.Add(time.Hour)) {
+	s = load(t, dir)
+	if !s.Next().Equal(noon.Add(time.Hour)) {
 		t.Error("the rest was not saved")
+	}
+	// A validator vouches for what is known of the document: where that was
+	// not saved, the document must come again.
+	if r, err := s.Request(); err != nil || r.ETag != "" {
+		t.Errorf("etag %q, %v", r.ETag, err)
+	}
+}
+
+// A setting that decides what becomes of entries, and cannot be read just now,
+// is an error: neither is the feed taken for unsubscribed, nor its entries
+// treated as if there were no setting.
+func TestUnreadableSetting(t *testing.T) {
+	for _, name := range []string{"url", "on-update", "headers", "filter"} {
+		dir := t.TempDir()
+		write(t, dir, "url", "http://a/\n")
+		os.Remove(filepath.Join(dir, name))
+		if err := os.Symlink(name, filepath.Join(dir, name)); err != nil {
+			t.Fatal(err)
+		}
+		_, err := load(t, dir).Request()
+		if err == nil || errors.Is(err, fs.ErrNotExist) || !strings.Contains(err.Error(), filepath.Join(dir, name)) {
+			t.Errorf("%s: %v", name, err)
+		}
 	}
 }
 

@@ -75,7 +75,11 @@ func Import(w *lektordir.Writer, d *lektordir.Dir, doc *opml.Document, dryRun bo
 	}
 	Sync()
 	all := doc
-	if old, err := template(d); err == nil && old != nil {
+	old, err := template(d)
+	if unread := (*fs.PathError)(nil); errors.As(err, &unread) {
+		return out, errors.Join(bad, err) // written over, it would be lost
+	}
+	if err == nil && old != nil {
 		old.Merge(doc)
 		all = old
 	}

@@ -250,3 +250,26 @@ func TestFeedURL(t *testing.T) {
 		}
 	}
 }
+
+// Lists imported before that cannot be read just now are not written over.
+func TestImportUnreadableList(t *testing.T) {
+	d, w := setup(t)
+	path := d.Join(opmlFile)
+	if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink("opml", path); err != nil {
+		t.Fatal(err)
+	}
+	doc, err := opml.Parse([]byte(`<opml><body><outline xmlUrl="http://new.example/feed"/></body></opml>`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := Import(w, d, doc, false)
+	if err == nil || !strings.Contains(err.Error(), path) || len(got.Added) != 1 {
+		t.Errorf("%+v, %v", got, err)
+	}
+	if to, err := os.Readlink(path); err != nil || to != "opml" {
+		t.Errorf("it was written over: %q, %v", to, err)
+	}
+}

@@ -1,0 +1,121 @@
+//go:build linux && (amd64 || arm64)
+
+// Command faults lets faults befall the programs, and looks at what comes of
+// it: see the README beside it.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"maps"
+	"os"
+	"os/signal"
+	"runtime"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+)
+
+func main() {
+	helper()
+	only := flag.String("only", "", "only scenarios whose name contains `TEXT`")
+	kinds := flag.String("faults", "kill,fail,read", "`KINDS` of faults: kill, fail, read")
+	cuts := flag.Int("cuts", 0, "cut the power `N` times")
+	unsynced := flag.Bool("unsynced", false, "of power cuts: answer syncs without doing them, to see that this is found")
+	step := flag.Int("step", 1, "try every `N`-th fault")
+	show := flag.Int("show", 10, "show `N` findings of a kind in full")
+	jobs := flag.Int("j", runtime.NumCPU(), "try `N` at once")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	bad, err := everything(ctx, *only, *kinds, *cuts, *unsynced, *step, *show, *jobs)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "faults:", err)
+	}
+	if bad > 0 || err != nil {
+		os.Exit(1)
+	}
+}
+
+func everything(ctx context.Context, only, kinds string, cuts int, unsynced bool, step, show, jobs int) (bad int, err error) {
+	if err := supported(ctx); err != nil {
+		fmt.Println("skipped:", err)
+		return 0, nil
+	}
+	work, err := os.MkdirTemp("", "lektor-faults-")
+	if err != nil {
+		return 0, err
+	}
+	defer os.RemoveAll(work)
+	e, err := newEnv(work)
+	if err != nil {
+		return 0, err
+	}
+	defer e.server.Close()
+	total := 0
+	for _, s := range scenarios(e) {
+		if !strings.Contains(s.name, only) {
+			continue
+		}
+		t, err := newTrial(ctx, e, s)
+		if err != nil {
+			return bad, fmt.Errorf("%s: %w", s.name, err)
+		}
+		for _, kind := range strings.Split(kinds, ",") {
+			var faults []fault
+			switch kind {
+			case "kill":
+				faults = t.kills()
+			case "fail":
+				faults = t.failures()
+			case "read":
+				faults = t.readFailures()
+			}
+			var some []fault
+			for i := 0; i < len(faults); i += step {
+				some = append(some, faults[i])
+			}
+			start := time.Now()
+			r := t.all(ctx, some, jobs, time.Time{})
+			n := 0
+			var by []string
+			for _, k := range slices.Sorted(maps.Keys(r.kinds)) {
+				n += r.kinds[k]
+				by = append(by, fmt.Sprintf("%s %d", k, r.kinds[k]))
+			}
+			total += n
+			fmt.Printf("%-14s %-5s %5d well, %d badly, %.0f s: %s\n", s.name, kind, n, len(r.errors), time.Since(start).Seconds(), strings.Join(by, ", "))
+			for i, err := range r.errors {
+				if i < show {
+					fmt.Printf("\n%v\n", err)
+				}
+			}
+			bad += len(r.errors)
+			if err := ctx.Err(); err != nil {
+				return bad, err
+			}
+		}
+	}
+	if cuts > 0 {
+		findings, err := e.cuts(ctx, cuts, unsynced)
+		if errors.Is(err, errNoDisk) {
+			fmt.Println("skipped:", err)
+		} else if err != nil {
+			return bad + len(findings), err
+		} else {
+			fmt.Printf("%d power cuts: %d well, %d badly\n", cuts, cuts-len(findings), len(findings))
+			total += cuts - len(findings)
+		}
+		for i, err := range findings {
+			if i < show {
+				fmt.Printf("\n%v\n", err)
+			}
+		}
+		bad += len(findings)
+	}
+	fmt.Printf("%d faults that went well, %d that did not\n", total, bad)
+	return bad, nil
+}

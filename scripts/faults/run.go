@@ -1,0 +1,483 @@
+//go:build linux && (amd64 || arm64)
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/lektordir/lektor/lektordir"
+)
+
+// A fault befalls the n-th call, counted over all threads.
+type fault struct {
+	n     int
+	kill  bool
+	errno unix.Errno
+	short bool
+	full  bool // as errno, and from the n-th call on for all that take space
+	reads bool // n counts reading calls, too
+	// deletes: before the command is run again, a viewer deletes all that is new.
+	deletes bool
+}
+
+func (f fault) String() string {
+	what := "killed before"
+	switch {
+	case f.short:
+		what = "short write at"
+	case f.full:
+		what = f.errno.Error() + " from"
+	case f.errno != 0:
+		what = f.errno.Error() + " at"
+	}
+	s := fmt.Sprintf("%s call %d", what, f.n)
+	if f.reads {
+		s += " (reading calls too)"
+	}
+	if f.deletes {
+		s += ", then all that is new deleted"
+	}
+	return s
+}
+
+// takesSpace tells which calls fail on a full disk.
+var takesSpace = map[string]bool{"mkdir": true, "create": true, "write": true, "pwrite": true, "symlink": true, "link": true, "fallocate": true}
+
+// trial is a scenario, prepared.
+type trial struct {
+	e        *env
+	s        scenario
+	template string
+	ops      []op // without faults
+	reads    []op
+	entries  map[string]int // after it
+	state    map[string]string
+	journal  map[string]int
+}
+
+// syncsSkipped answers calls to sync with success: what a kill leaves is the
+// same, and in the cache anyway.
+func syncsSkipped(o op) verdict { return verdict{done: o.Kind == "fsync" || o.Kind == "syncfs"} }
+
+func newTrial(ctx context.Context, e *env, s scenario) (*trial, error) {
+	t := &trial{e: e, s: s, template: filepath.Join(e.work, "template "+s.name)}
+	if err := e.prepare(ctx, s, t.template); err != nil {
+		return nil, err
+	}
+	for _, reads := range []bool{true, false} {
+		dir := t.dir()
+		if err := copyTree(t.template, dir); err != nil {
+			return nil, err
+		}
+		o, err := supervise(ctx, dir, reads, s.stdin, func(_ int, o op) verdict { return syncsSkipped(o) }, s.command(e, dir)...)
+		if err != nil {
+			return nil, err
+		}
+		if o.status != 0 {
+			return nil, fmt.Errorf("without a fault: status %d: %s", o.status, o.stderr)
+		}
+		all, err := read(dir)
+		if err != nil {
+			return nil, err
+		}
+		if !reads {
+			t.ops = o.ops
+		} else {
+			t.reads = o.ops
+		}
+		if t.entries != nil {
+			if err := differ(counted(all), t.entries); err != nil {
+				return nil, fmt.Errorf("two runs without faults differ: %w", err)
+			}
+		}
+		t.entries = counted(all)
+		// What is known after the next run, which asks conditionally.
+		if !s.viewer {
+			if _, err := e.run(ctx, dir, s.stdin, s.command(e, dir)...); err != nil {
+				return nil, err
+			}
+		}
+		if t.state, err = state(dir); err != nil {
+			return nil, err
+		}
+		if t.journal, err = journals(dir); err != nil {
+			return nil, err
+		}
+		os.RemoveAll(dir)
+	}
+	return t, nil
+}
+
+func (t *trial) dir() string {
+	return filepath.Join(t.e.work, fmt.Sprintf("dir-%d", t.e.serial.Add(1)))
+}
+
+// errPassed tells that the fault came after the end.
+var errPassed = errors.New("there is no such call any more")
+
+// try lets a fault befall the command, and looks at what comes of it.
+func (t *trial) try(ctx context.Context, f fault) (hit op, err error) {
+	dir := t.dir()
+	if err := copyTree(t.template, dir); err != nil {
+		return op{}, err
+	}
+	defer os.RemoveAll(dir)
+	struck := false
+	argv := t.s.command(t.e, dir)
+	o, err := supervise(ctx, dir, f.reads, t.s.stdin, func(n int, o op) verdict {
+		if n < f.n || n > f.n && (!f.full || !takesSpace[o.Kind]) {
+			return syncsSkipped(o)
+		}
+		if n == f.n {
+			hit = o
+			if f.full && !takesSpace[o.Kind] || f.short && o.Len < 2 {
+				return syncsSkipped(o)
+			}
+		}
+		struck = true
+		return verdict{kill: f.kill, errno: f.errno, short: f.short}
+	}, argv...)
+	if err != nil {
+		return hit, err
+	}
+	if !struck {
+		return hit, errPassed
+	}
+	var bad []error
+	fail := func(format string, args ...any) { bad = append(bad, fmt.Errorf(format, args...)) }
+	after, err := read(dir)
+	if err != nil {
+		return hit, err
+	}
+	switch {
+	case f.kill:
+		if o.status != -1 {
+			fail("it was not killed, but ended with %d", o.status)
+		}
+	case f.short:
+		// The rest is written by a further call.
+		if o.status != 0 {
+			fail("status %d: %s", o.status, o.stderr)
+		}
+	default:
+		if err := t.reported(dir, f, hit, o, after); err != nil {
+			bad = append(bad, err)
+		}
+	}
+	if strings.Contains(o.stderr, "goroutine ") {
+		fail("it panicked: %s", o.stderr)
+	}
+	if f.deletes {
+		bad = append(bad, t.deleteAndGoOn(ctx, dir, argv))
+	} else {
+		bad = append(bad, t.goOn(ctx, dir, argv))
+	}
+	if err := errors.Join(bad...); err != nil {
+		return hit, fmt.Errorf("%s: %v, %s:\n%w\nstatus %d, stderr: %s", t.s.name, f, hit, err, o.status, o.stderr)
+	}
+	return hit, nil
+}
+
+// reported looks at how a command told of a failing call.
+func (t *trial) reported(dir string, f fault, hit op, o *outcome, after []*entry) error {
+	switch o.status {
+	case 0:
+		// It could do without. Then nothing may be missing.
+		if err := differ(counted(after), t.entries); err != nil {
+			return fmt.Errorf("it ended with 0, but: %w", err)
+		}
+		if t.s.viewer {
+			return nil
+		}
+		got, err := state(dir)
+		if err == nil {
+			err = differState(got, t.state)
+		}
+		if err != nil {
+			return fmt.Errorf("it ended with 0, but: %w", err)
+		}
+		return nil
+	case 1:
+	default:
+		return fmt.Errorf("it ended with %d", o.status)
+	}
+	if !strings.Contains(o.stderr, f.errno.Error()) {
+		return fmt.Errorf("the message does not tell of %q", f.errno.Error())
+	}
+	named := hit.Path != "." && strings.Contains(o.stderr, hit.Path) || hit.From != "" && strings.Contains(o.stderr, hit.From)
+	for _, part := range strings.Split(hit.Path, "/") {
+		named = named || len(part) == 40 && strings.Contains(o.stderr, part)
+	}
+	for i := range t.s.feeds {
+		named = named || strings.Contains(o.stderr, t.e.url(i))
+	}
+	if !named && !strings.Contains(o.stderr, dir) {
+		return fmt.Errorf("the message names neither file nor feed")
+	}
+	return nil
+}
+
+// goOn runs the command again, and then everything must be as without a fault.
+func (t *trial) goOn(ctx context.Context, dir string, argv []string) error {
+	if t.s.viewer {
+		// What is done needs not be done again.
+		left := slices.Clone(argv)
+		all, err := read(dir)
+		if err != nil {
+			return err
+		}
+		there := map[string]int{}
+		for _, x := range all {
+			if there[x.unique]++; there[x.unique] > 1 {
+				return fmt.Errorf("in two places: %s", x)
+			}
+		}
+		left = slices.DeleteFunc(left, func(a string) bool { return strings.Contains(a, ".M") && there[a] == 0 })
+		if slices.ContainsFunc(left, func(a string) bool { return strings.Contains(a, ".M") }) {
+			if _, err := t.e.run(ctx, dir, t.s.stdin, left...); err != nil {
+				return fmt.Errorf("again: %w", err)
+			}
+		}
+		if all, err = read(dir); err != nil {
+			return err
+		}
+		if err := differ(counted(all), t.entries); err != nil {
+			return fmt.Errorf("after the command was run again: %w", err)
+		}
+		// A viewer leaves the rest to the fetcher; nothing comes back.
+		before := keyed(all)
+		if _, err := t.e.run(ctx, dir, "", t.e.update(t.e, dir)...); err != nil {
+			return err
+		}
+		if all, err = read(dir); err != nil {
+			return err
+		}
+		now := keyed(all)
+		for id := range now {
+			if _, ok := before[id]; !ok && argv[1] == "rm" && strings.Contains(id, "Third") {
+				return fmt.Errorf("it came back: %s", id)
+			}
+		}
+		return t.consistent(ctx, dir)
+	}
+	for _, nth := range []string{"again", "a third time"} {
+		if err := t.again(ctx, dir, argv); err != nil {
+			return fmt.Errorf("%s: %w", nth, err)
+		}
+		all, err := read(dir)
+		if err != nil {
+			return err
+		}
+		if err := differ(counted(all), t.entries); err != nil {
+			return fmt.Errorf("after the command was run %s: %w", nth, err)
+		}
+	}
+	for _, i := range t.s.due {
+		// What could not be saved comes with the next fetch, due or not.
+		if _, err := t.e.run(ctx, dir, "", t.e.fetch, "update", "--gap", "1ms", t.e.url(i)); err != nil {
+			return err
+		}
+	}
+	got, err := state(dir)
+	if err != nil {
+		return err
+	}
+	if err := differState(got, t.state); err != nil {
+		return err
+	}
+	lines, err := journals(dir)
+	if err != nil {
+		return err
+	}
+	// A line more than once is left where compaction was put off.
+	for k, n := range t.journal {
+		if lines[k] != n && (!t.s.repeated || lines[k] == 0) {
+			err = errors.Join(err, fmt.Errorf("journal: %s %d times, not %d", k, lines[k], n))
+		}
+	}
+	for k, n := range lines {
+		if t.journal[k] == 0 {
+			err = errors.Join(err, fmt.Errorf("journal: %s %d times, not at all", k, n))
+		}
+	}
+	if err != nil {
+		return err
+	}
+	return t.consistent(ctx, dir)
+}
+
+// again runs the command without faults.
+func (t *trial) again(ctx context.Context, dir string, argv []string) error {
+	_, err := t.e.run(ctx, dir, t.s.stdin, argv...)
+	if err == nil && t.s.due != nil {
+		_, err = t.e.run(ctx, dir, "", t.e.fetch, "update", "--gap", "1ms", "--per-host", "4")
+	}
+	return err
+}
+
+// keyed gives the versions of entries that there are: lineage and title.
+func keyed(all []*entry) map[string]*entry {
+	m := map[string]*entry{}
+	for _, x := range all {
+		m[x.feed+" "+lektordir.Ref{Unique: x.unique}.Identity()+" "+x.files["title"]] = x
+	}
+	return m
+}
+
+// deleteAndGoOn deletes what is in new/ and runs the command again: nothing that
+// was deleted comes back, and all else comes.
+func (t *trial) deleteAndGoOn(ctx context.Context, dir string, argv []string) error {
+	all, err := read(dir)
+	if err != nil {
+		return err
+	}
+	deleted := map[string]*entry{}
+	for _, x := range all {
+		if x.place == "new" {
+			maps.Copy(deleted, keyed([]*entry{x}))
+			// As a viewer that is a shell script does it.
+			if err := os.RemoveAll(filepath.Join(dir, x.place, x.feed, x.unique)); err != nil {
+				return err
+			}
+		}
+	}
+	for range 2 {
+		if err := t.again(ctx, dir, argv); err != nil {
+			return fmt.Errorf("again: %w", err)
+		}
+	}
+	if all, err = read(dir); err != nil {
+		return err
+	}
+	now := keyed(all)
+	if len(now) != len(all) {
+		return fmt.Errorf("some are there twice: %v", all)
+	}
+	for id := range now {
+		if deleted[id] != nil {
+			return fmt.Errorf("it came back after it was deleted: %s", id)
+		}
+	}
+	for key := range t.entries {
+		found := false
+		for _, x := range now {
+			found = found || x.key() == key
+		}
+		for _, x := range deleted {
+			// An older version of it was deleted, or it was.
+			found = found || x.key() == key || sameEntry(key, x)
+		}
+		if !found {
+			return fmt.Errorf("missing, and was not deleted: %.300s", key)
+		}
+	}
+	return t.consistent(ctx, dir)
+}
+
+// sameEntry reports whether an entry has the feed and the id of the one with a key.
+func sameEntry(key string, x *entry) bool {
+	return strings.Contains(key, "/"+x.feed+"/") && strings.Contains(key, fmt.Sprintf(" id=%q", x.files["id"]))
+}
+
+// consistent checks the lektor-dir.
+func (t *trial) consistent(ctx context.Context, dir string) error {
+	if _, err := t.e.run(ctx, dir, "", t.e.fetch, "check"); err != nil {
+		return err
+	}
+	left, err := filepath.Glob(filepath.Join(dir, "tmp/*/*"))
+	if err == nil && len(left) > 0 {
+		err = fmt.Errorf("left in tmp/: %q", left)
+	}
+	return err
+}
+
+// tally counts faults.
+type tally struct {
+	mu     sync.Mutex
+	kinds  map[string]int
+	errors []error
+}
+
+// all tries faults, several at once, and begins none after until, if that is
+// not zero.
+func (t *trial) all(ctx context.Context, faults []fault, workers int, until time.Time) *tally {
+	r := &tally{kinds: map[string]int{}}
+	queue := make(chan fault)
+	var wg sync.WaitGroup
+	for range workers {
+		wg.Go(func() {
+			for f := range queue {
+				hit, err := t.try(ctx, f)
+				r.mu.Lock()
+				if err == nil {
+					r.kinds[hit.Kind]++
+				} else if !errors.Is(err, errPassed) {
+					r.errors = append(r.errors, err)
+				}
+				r.mu.Unlock()
+			}
+		})
+	}
+	for _, f := range faults {
+		if ctx.Err() != nil || !until.IsZero() && time.Now().After(until) {
+			break
+		}
+		queue <- f
+	}
+	close(queue)
+	wg.Wait()
+	return r
+}
+
+// kills are all kills.
+func (t *trial) kills() []fault {
+	var fs []fault
+	for i := range t.ops {
+		fs = append(fs, fault{n: i + 1, kill: true})
+		if !t.s.viewer {
+			fs = append(fs, fault{n: i + 1, kill: true, deletes: true})
+		}
+	}
+	return fs
+}
+
+// failures are all failing calls and short writes.
+func (t *trial) failures() []fault {
+	var fs []fault
+	for i, o := range t.ops {
+		for _, e := range errnos {
+			fs = append(fs, fault{n: i + 1, errno: e})
+		}
+		if takesSpace[o.Kind] {
+			fs = append(fs, fault{n: i + 1, errno: unix.ENOSPC, full: true}, fault{n: i + 1, errno: unix.EDQUOT, full: true})
+		}
+		if o.Len > 1 {
+			fs = append(fs, fault{n: i + 1, short: true})
+		}
+	}
+	return fs
+}
+
+// readFailures are all failing calls that read.
+func (t *trial) readFailures() []fault {
+	var fs []fault
+	for i, o := range t.reads {
+		if !o.Write {
+			for _, e := range []unix.Errno{unix.EIO, unix.EACCES, unix.EMFILE} {
+				fs = append(fs, fault{n: i + 1, errno: e, reads: true})
+			}
+		}
+	}
+	return fs
+}

@@ -1,0 +1,446 @@
+//go:build linux && (amd64 || arm64)
+
+package main
+
+import (
+	"context"
+	"crypto/sha1"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync/atomic"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/lektordir/lektor/lektordir"
+)
+
+// server serves the feeds, each in two versions.
+type server struct {
+	*httptest.Server
+	version atomic.Int32
+}
+
+func serve() *server {
+	s := &server{}
+	s.version.Store(1)
+	s.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		v := int(s.version.Load())
+		tag := fmt.Sprintf(`"version-%d-of-%s"`, v, strings.TrimPrefix(r.URL.Path, "/"))
+		w.Header().Set("ETag", tag)
+		if r.Header.Get("If-None-Match") == tag {
+			w.WriteHeader(http.StatusNotModified)
+			return
+		}
+		w.Write([]byte(document(r.URL.Path, v)))
+	}))
+	return s
+}
+
+// document is a feed. In the second version one entry has changed, one is gone
+// and two are new.
+func document(path string, version int) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, `<rss version="2.0"><channel><title>Feed %s, version %d</title><link>http://feed.example%s</link><description>A feed</description>`, path, version, path)
+	item := func(n int, title string) {
+		fmt.Fprintf(&b, `<item><title>%s</title><guid isPermaLink="false">%s-%d</guid><link>http://feed.example%s/%d</link>`+
+			`<pubDate>Mon, 0%d Jun 2026 10:00:00 GMT</pubDate><category>a</category><description>%s %s</description></item>`,
+			title, path, n, path, n, n, title, strings.Repeat("text ", 40))
+	}
+	if version == 2 {
+		item(5, "Fifth")
+		item(4, "Fourth")
+		item(2, "Second, changed")
+	} else {
+		item(2, "Second")
+		item(3, "Third")
+	}
+	item(1, "First")
+	b.WriteString(`</channel></rss>`)
+	return b.String()
+}
+
+// A scenario is a lektor-dir and a command, whose faults are tried.
+type scenario struct {
+	name  string
+	feeds int // subscriptions; of three, the first has the policy unread, the next deliver, the third is fetched for the first time
+	stdin string
+	// command gives what is run, and again after a fault.
+	command func(e *env, dir string) []string
+	// more prepares the lektor-dir further.
+	more func(e *env, dir string) error
+	// viewer tells that it is no fetcher: it recovers nothing and keeps no state.
+	viewer bool
+	// due are feeds that the command subscribes to. Once subscribed to, it is
+	// for the fetcher to fetch them when they are due.
+	due []int
+	// repeated tells that the journal says everything many times.
+	repeated bool
+}
+
+// env is what all scenarios share.
+type env struct {
+	fetch, view string
+	work        string
+	server      *server
+	serial      atomic.Int64
+}
+
+func newEnv(work string) (*env, error) {
+	e := &env{fetch: filepath.Join(work, "lektor-fetch"), view: filepath.Join(work, "lektor-view"), work: work, server: serve()}
+	cmd := exec.Command("go", "build", "-o", work+"/", "github.com/lektordir/lektor/cmd/lektor-fetch", "github.com/lektordir/lektor/cmd/lektor-view")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return nil, fmt.Errorf("go build: %w\n%s", err, out)
+	}
+	return e, nil
+}
+
+func (e *env) url(i int) string { return fmt.Sprintf("%s/%d", e.server.URL, i) }
+
+// list is a subscription list.
+func (e *env) list(feeds ...int) string {
+	var b strings.Builder
+	b.WriteString(`<opml version="2.0"><body>`)
+	for _, i := range feeds {
+		fmt.Fprintf(&b, `<outline type="rss" text="Feed" xmlUrl="%s"/>`, e.url(i))
+	}
+	b.WriteString(`</body></opml>`)
+	return b.String()
+}
+
+func (e *env) update(*env, string) []string {
+	return []string{e.fetch, "update", "-a", "--gap", "1ms", "--per-host", "4"}
+}
+
+func feedHash(id string) string {
+	sum := sha1.Sum([]byte(id))
+	return hex.EncodeToString(sum[:])
+}
+
+// run runs a command without faults.
+func (e *env) run(ctx context.Context, dir, stdin string, argv ...string) (string, error) {
+	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
+	cmd.Env = append(os.Environ(), "LEKTORDIR="+dir)
+	cmd.Stdin = strings.NewReader(stdin)
+	var stderr strings.Builder
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	if err != nil {
+		err = fmt.Errorf("%s: %w\n%s%s", strings.Join(argv, " "), err, out, stderr.String())
+	}
+	return string(out), err
+}
+
+func scenarios(e *env) []scenario {
+	entries := func(dir string) []string {
+		var paths []string
+		all, _ := read(dir)
+		for _, x := range all {
+			paths = append(paths, x.unique)
+		}
+		slices.Sort(paths)
+		return paths
+	}
+	return []scenario{
+		{name: "fetch, a few", feeds: 1, command: e.update},
+		{name: "fetch, many", feeds: 5, command: e.update},
+		{name: "deliver", feeds: 1, stdin: document("/0", 2), command: func(e *env, _ string) []string {
+			return []string{e.fetch, "deliver", "--id", e.url(0)}
+		}},
+		{name: "compaction", feeds: 1, repeated: true, command: e.update, more: func(e *env, dir string) error {
+			path := filepath.Join(dir, "src", feedHash(e.url(0)), "etc/fetch/seen")
+			b, err := os.ReadFile(path)
+			if err != nil {
+				return err
+			}
+			return os.WriteFile(path, []byte(strings.Repeat(string(b), 300)), 0o666)
+		}},
+		{name: "recovery", feeds: 1, command: e.update, more: interrupt(func(o op, _ int) bool {
+			return o.Kind == "rename" && (strings.HasPrefix(o.From, "tmp/") || strings.HasPrefix(o.From, "new/"))
+		})},
+		{name: "recovery of a replacement", feeds: 1, command: e.update, more: interrupt(func(_ op, put int) bool {
+			return put > 0
+		})},
+		{name: "add", feeds: 1, due: []int{2}, command: func(e *env, _ string) []string {
+			return []string{e.fetch, "add", e.url(2)}
+		}},
+		{name: "set", feeds: 1, command: func(e *env, _ string) []string {
+			return []string{e.fetch, "set", e.url(0), "interval", "4h"}
+		}},
+		{name: "import", feeds: 1, due: []int{2}, stdin: e.list(0, 2), command: func(e *env, _ string) []string {
+			return []string{e.fetch, "import", "-"}
+		}},
+		{name: "mark", feeds: 3, viewer: true, command: func(e *env, dir string) []string {
+			return append([]string{e.view, "mark", "--set", "S"}, entries(dir)...)
+		}},
+		{name: "rm", feeds: 3, viewer: true, command: func(e *env, dir string) []string {
+			return append([]string{e.view, "rm"}, entries(dir)...)
+		}},
+	}
+}
+
+// interrupt prepares a lektor-dir by a fetch that is killed before the first call
+// for which when holds; put is how many renames put an old version aside before.
+func interrupt(when func(o op, put int) bool) func(e *env, dir string) error {
+	return func(e *env, dir string) error {
+		e.server.version.Store(2)
+		put := 0
+		o, err := supervise(context.Background(), dir, false, "", func(_ int, o op) verdict {
+			v := verdict{kill: when(o, put)}
+			if o.Kind == "rename" && strings.Contains(o.Path, ";gone") {
+				put++
+			}
+			return v
+		}, e.update(e, dir)...)
+		if err == nil && o.status != -1 {
+			err = errors.New("there was nothing to interrupt")
+		}
+		return err
+	}
+}
+
+// prepare makes the lektor-dir that a scenario starts from.
+func (e *env) prepare(ctx context.Context, s scenario, dir string) error {
+	e.server.version.Store(1)
+	defer e.server.version.Store(2)
+	if err := os.MkdirAll(dir, 0o777); err != nil {
+		return err
+	}
+	fetched := []string{e.fetch, "update", "--gap", "1ms", "--per-host", "4"}
+	var feeds []int
+	for i := range s.feeds {
+		feeds = append(feeds, i)
+		if i%3 != 2 {
+			fetched = append(fetched, e.url(i))
+		}
+	}
+	if _, err := e.run(ctx, dir, e.list(feeds...), e.fetch, "import", "-"); err != nil {
+		return err
+	}
+	if _, err := e.run(ctx, dir, "", fetched...); err != nil {
+		return err
+	}
+	all, err := read(dir)
+	if err != nil {
+		return err
+	}
+	for i := range s.feeds {
+		if i%3 == 1 {
+			if _, err := e.run(ctx, dir, "", e.fetch, "set", e.url(i), "on-update", "deliver"); err != nil {
+				return err
+			}
+		}
+	}
+	for _, x := range all {
+		switch {
+		case x.files["title"] == "Third\n", x.files["title"] == "Second\n" && x.feed == feedHash(e.url(1)):
+			_, err = e.run(ctx, dir, "", e.view, "mark", "--set", "S", x.unique)
+		case x.files["title"] == "First\n":
+			_, err = e.run(ctx, dir, "", e.view, "rm", x.unique)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if s.more != nil {
+		return s.more(e, dir)
+	}
+	return nil
+}
+
+// entry is an entry as it lies in a lektor-dir.
+type entry struct {
+	place, feed, unique, flags string
+	files                      map[string]string
+}
+
+// key tells entries apart by everything but their names.
+func (x *entry) key() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s/%s/%s", x.place, x.feed, x.flags)
+	for _, name := range slices.Sorted(maps.Keys(x.files)) {
+		data := x.files[name]
+		if name == "etc/replaces" {
+			data = lektordir.Ref{Unique: strings.TrimSuffix(data, "\n")}.Identity()
+		}
+		fmt.Fprintf(&b, " %s=%q", name, data)
+	}
+	return b.String()
+}
+
+func (x *entry) String() string {
+	return fmt.Sprintf("%s/%s/%s%s %q", x.place, x.feed, x.unique, x.flags, x.files["title"])
+}
+
+// read reads all entries of a lektor-dir without its help.
+func read(dir string) ([]*entry, error) {
+	var all []*entry
+	for _, place := range []string{"new", "cur"} {
+		dirs, err := filepath.Glob(filepath.Join(dir, place, "*", "*"))
+		if err != nil {
+			return nil, err
+		}
+		for _, path := range dirs {
+			x := &entry{place: place, feed: filepath.Base(filepath.Dir(path)), files: map[string]string{}}
+			x.unique, x.flags, _ = strings.Cut(filepath.Base(path), ";")
+			err := filepath.WalkDir(path, func(file string, e fs.DirEntry, err error) error {
+				if err != nil || e.IsDir() {
+					return err
+				}
+				var data string
+				if e.Type()&fs.ModeSymlink != 0 {
+					data, err = os.Readlink(file)
+				} else {
+					var b []byte
+					b, err = os.ReadFile(file)
+					data = string(b)
+				}
+				x.files[strings.TrimPrefix(file, path+"/")] = data
+				return err
+			})
+			if err != nil {
+				return nil, err
+			}
+			all = append(all, x)
+		}
+	}
+	return all, nil
+}
+
+func counted(all []*entry) map[string]int {
+	n := map[string]int{}
+	for _, x := range all {
+		n[x.key()]++
+	}
+	return n
+}
+
+// differ tells how two sets of entries differ.
+func differ(got, want map[string]int) error {
+	var bad []error
+	for k, n := range want {
+		if got[k] < n {
+			bad = append(bad, fmt.Errorf("missing (%d of %d): %.300s", got[k], n, k))
+		}
+	}
+	for k, n := range got {
+		if n > want[k] {
+			bad = append(bad, fmt.Errorf("too many (%d, not %d): %.300s", n, want[k], k))
+		}
+	}
+	return errors.Join(bad...)
+}
+
+// state reads what else is in src/ and etc/, without the journals and times.
+func state(dir string) (map[string]string, error) {
+	files := map[string]string{}
+	for _, top := range []string{"src", "etc"} {
+		err := filepath.WalkDir(filepath.Join(dir, top), func(path string, e fs.DirEntry, err error) error {
+			if err != nil || e.IsDir() {
+				return err
+			}
+			switch rel := strings.TrimPrefix(path, dir+"/"); {
+			case e.Name() == "seen", strings.HasPrefix(rel, "etc/view/"):
+			default:
+				b, err := os.ReadFile(path)
+				files[rel] = string(b)
+				if e.Name() == "status" && string(b) == "304\n" {
+					files[rel] = "200\n" // as good
+				}
+				return err
+			}
+			return nil
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	return files, nil
+}
+
+func differState(got, want map[string]string) error {
+	var bad []error
+	for name, data := range want {
+		if g, ok := got[name]; !ok || g != data {
+			bad = append(bad, fmt.Errorf("%s is %q (there: %v), not %q", name, g, ok, data))
+		}
+	}
+	for name := range got {
+		if _, ok := want[name]; !ok {
+			// What a kill leaves: see the package atomicfile.
+			if strings.HasPrefix(filepath.Base(name), ".") {
+				continue
+			}
+			bad = append(bad, fmt.Errorf("%s is left", name))
+		}
+	}
+	return errors.Join(bad...)
+}
+
+// journals counts, for each feed, the lines of each identity and version.
+func journals(dir string) (map[string]int, error) {
+	n := map[string]int{}
+	paths, err := filepath.Glob(filepath.Join(dir, "src/*/etc/fetch/seen"))
+	if err != nil {
+		return nil, err
+	}
+	for _, path := range paths {
+		b, err := os.ReadFile(path)
+		if err != nil {
+			return nil, err
+		}
+		rel := strings.TrimPrefix(path, dir+"/")
+		for line := range strings.Lines(string(b)) {
+			f := strings.Fields(line)
+			if len(f) != 7 || !strings.HasSuffix(line, "\n") {
+				return nil, fmt.Errorf("%s: line %q", rel, line)
+			}
+			n[rel+" "+f[0]+" "+f[2]]++
+		}
+	}
+	return n, nil
+}
+
+// copyTree copies a lektor-dir with its times.
+func copyTree(from, to string) error {
+	return filepath.WalkDir(from, func(path string, e fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		dest := to + strings.TrimPrefix(path, from)
+		switch {
+		case e.IsDir():
+			return os.Mkdir(dest, 0o777)
+		case e.Type()&fs.ModeSymlink != 0:
+			target, err := os.Readlink(path)
+			if err != nil {
+				return err
+			}
+			return os.Symlink(target, dest)
+		}
+		b, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		if err := os.WriteFile(dest, b, 0o666); err != nil {
+			return err
+		}
+		fi, err := e.Info()
+		if err != nil {
+			return err
+		}
+		return os.Chtimes(dest, fi.ModTime(), fi.ModTime())
+	})
+}
+
+// errnos are the failures that calls are given.
+var errnos = []unix.Errno{unix.ENOSPC, unix.EIO, unix.EDQUOT, unix.EACCES, unix.EMFILE}

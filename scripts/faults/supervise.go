@@ -1,0 +1,449 @@
+//go:build linux && (amd64 || arm64)
+
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// A program is supervised by a seccomp filter that asks this one before each
+// call that touches the file system, in one order for all of its threads. What
+// is answered is carried out by the kernel: go on, fail, or be killed.
+
+// op is one call that touches the lektor-dir.
+type op struct {
+	Kind  string // the name of the call; openat that may create is "create"
+	Path  string // relative to the lektor-dir; of a rename, where to
+	From  string // of a rename
+	Write bool   // it changes something, or makes a change durable
+	Len   int    // of a write
+}
+
+func (o op) String() string {
+	if o.From != "" {
+		return o.Kind + " " + o.From + " -> " + o.Path
+	}
+	return o.Kind + " " + o.Path
+}
+
+// verdict is what becomes of a call.
+type verdict struct {
+	kill  bool
+	errno unix.Errno
+	short bool // of a write: half of it
+	done  bool // answered with success, without being done
+}
+
+// outcome is what became of a program.
+type outcome struct {
+	ops            []op
+	stdout, stderr string
+	status         int // -1: killed
+}
+
+// forms of arguments
+const (
+	formFD     = iota // a file descriptor
+	formPath          // a directory and a path
+	formRename        // two of those
+	formLink          // symlinkat: text, directory, path
+	formOpen          // openat
+	formWrite         // a file descriptor, data and their length
+	formFlock         // a file descriptor and what to do
+	formPathO         // a path alone
+	formRenameO
+	formLinkO
+)
+
+type call struct {
+	name  string
+	form  int
+	write bool
+}
+
+var calls = map[int]call{
+	unix.SYS_MKDIRAT:    {"mkdir", formPath, true},
+	unix.SYS_OPENAT:     {"open", formOpen, false},
+	unix.SYS_WRITE:      {"write", formWrite, true},
+	unix.SYS_PWRITE64:   {"pwrite", formWrite, true},
+	unix.SYS_SYMLINKAT:  {"symlink", formLink, true},
+	unix.SYS_RENAMEAT:   {"rename", formRename, true},
+	unix.SYS_RENAMEAT2:  {"rename", formRename, true},
+	unix.SYS_LINKAT:     {"link", formRename, true},
+	unix.SYS_UNLINKAT:   {"unlink", formPath, true},
+	unix.SYS_UTIMENSAT:  {"utimes", formPath, true},
+	unix.SYS_FCHMODAT:   {"chmod", formPath, true},
+	unix.SYS_FCHMOD:     {"chmod", formFD, true},
+	unix.SYS_FTRUNCATE:  {"truncate", formFD, true},
+	unix.SYS_TRUNCATE:   {"truncate", formPathO, true},
+	unix.SYS_FALLOCATE:  {"fallocate", formFD, true},
+	unix.SYS_FSYNC:      {"fsync", formFD, true},
+	unix.SYS_FDATASYNC:  {"fsync", formFD, true},
+	unix.SYS_SYNCFS:     {"syncfs", formFD, true},
+	unix.SYS_READ:       {"read", formFD, false},
+	unix.SYS_GETDENTS64: {"readdir", formFD, false},
+	unix.SYS_FLOCK:      {"flock", formFlock, false},
+	unix.SYS_STATFS:     {"statfs", formPathO, false},
+}
+
+const helperEnv = "LEKTOR_FAULTS_HELPER"
+
+// helper is this program run again, to become the program in the arguments
+// under the filter.
+func helper() {
+	if os.Getenv(helperEnv) == "" {
+		return
+	}
+	os.Unsetenv(helperEnv)
+	runtime.LockOSThread()
+	syscall.CloseOnExec(3)
+	fd, err := install()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "faults:", err)
+		os.Exit(111)
+	}
+	if err := unix.Sendmsg(3, []byte{1}, unix.UnixRights(fd), nil, 0); err != nil {
+		os.Exit(112)
+	}
+	err = syscall.Exec(os.Args[1], os.Args[1:], os.Environ())
+	fmt.Fprintln(os.Stderr, "faults:", err)
+	os.Exit(113)
+}
+
+// install filters the calling thread, and gives the descriptor to listen on.
+func install() (int, error) {
+	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
+		return 0, fmt.Errorf("no_new_privs: %w", err)
+	}
+	numbers := make([]int, 0, len(calls))
+	for n := range calls {
+		numbers = append(numbers, n)
+	}
+	slices.Sort(numbers)
+	filter := []unix.SockFilter{{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_ABS}}
+	for i, n := range numbers {
+		filter = append(filter, unix.SockFilter{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, K: uint32(n), Jt: uint8(len(numbers) - i)})
+	}
+	filter = append(filter,
+		unix.SockFilter{Code: unix.BPF_RET | unix.BPF_K, K: unix.SECCOMP_RET_ALLOW},
+		unix.SockFilter{Code: unix.BPF_RET | unix.BPF_K, K: unix.SECCOMP_RET_USER_NOTIF})
+	prog := unix.SockFprog{Len: uint16(len(filter)), Filter: &filter[0]}
+	fd, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER,
+		unix.SECCOMP_FILTER_FLAG_NEW_LISTENER|unix.SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV, uintptr(unsafe.Pointer(&prog)))
+	if errno != 0 {
+		return 0, fmt.Errorf("seccomp: %w", errno)
+	}
+	return int(fd), nil
+}
+
+type notification struct {
+	id    uint64
+	pid   uint32
+	flags uint32
+	nr    int32
+	arch  uint32
+	ip    uint64
+	args  [6]uint64
+}
+
+type response struct {
+	id    uint64
+	val   int64
+	err   int32
+	flags uint32
+}
+
+func ioctl(fd int, req uint, arg unsafe.Pointer) error {
+	if _, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(fd), uintptr(req), uintptr(arg)); errno != 0 {
+		return errno
+	}
+	return nil
+}
+
+// errUnsupported tells why programs cannot be supervised here.
+var errUnsupported = errors.New("this system lets no program supervise another by seccomp")
+
+// supervise runs a program with the lektor-dir dir, and asks decide about each
+// call that touches it; reads only if wanted. decide runs in one goroutine.
+func supervise(ctx context.Context, dir string, reads bool, stdin string, decide func(n int, o op) verdict, argv ...string) (*outcome, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return nil, err
+	}
+	theirs := os.NewFile(uintptr(pair[1]), "socket")
+	defer unix.Close(pair[0])
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, self, argv...)
+	cmd.Env = append(os.Environ(), helperEnv+"=1", "LEKTORDIR="+dir)
+	cmd.ExtraFiles = []*os.File{theirs}
+	cmd.Stdin = strings.NewReader(stdin)
+	var stdout, stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	err = cmd.Start()
+	theirs.Close()
+	if err != nil {
+		return nil, err
+	}
+	listener, err := receive(pair[0])
+	if err != nil {
+		werr := cmd.Wait()
+		return nil, fmt.Errorf("%w: %s (%w)", errUnsupported, strings.TrimSpace(stderr.String()), errors.Join(err, werr))
+	}
+	s := &supervisor{listener: listener, pid: cmd.Process.Pid, dir: dir, reads: reads, decide: decide}
+	err = s.loop(ctx)
+	unix.Close(listener)
+	if err != nil {
+		cmd.Process.Kill()
+	}
+	werr := cmd.Wait()
+	o := &outcome{ops: s.ops, stdout: stdout.String(), stderr: stderr.String(), status: cmd.ProcessState.ExitCode()}
+	if err == nil && ctx.Err() != nil {
+		err = fmt.Errorf("it did not end: %w (%v)", context.Cause(ctx), werr)
+	}
+	return o, err
+}
+
+// receive takes the listener from the helper.
+func receive(socket int) (int, error) {
+	oob := make([]byte, unix.CmsgSpace(4))
+	n, oobn, _, _, err := unix.Recvmsg(socket, make([]byte, 1), oob, unix.MSG_CMSG_CLOEXEC)
+	for err == unix.EINTR {
+		n, oobn, _, _, err = unix.Recvmsg(socket, make([]byte, 1), oob, unix.MSG_CMSG_CLOEXEC)
+	}
+	if err != nil {
+		return 0, err
+	}
+	if n == 0 {
+		return 0, io.EOF
+	}
+	msgs, err := unix.ParseSocketControlMessage(oob[:oobn])
+	if err != nil {
+		return 0, err
+	}
+	if len(msgs) == 0 {
+		return 0, io.ErrUnexpectedEOF
+	}
+	fds, err := unix.ParseUnixRights(&msgs[0])
+	if err != nil {
+		return 0, err
+	}
+	return fds[0], nil
+}
+
+type supervisor struct {
+	listener int
+	pid      int
+	dir      string
+	reads    bool
+	decide   func(int, op) verdict
+	ops      []op
+}
+
+func (s *supervisor) loop(ctx context.Context) error {
+	for {
+		p := []unix.PollFd{{Fd: int32(s.listener), Events: unix.POLLIN}}
+		_, err := unix.Poll(p, 1000)
+		if err != nil && err != unix.EINTR {
+			return err
+		}
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		if p[0].Revents&unix.POLLIN == 0 {
+			if p[0].Revents&(unix.POLLHUP|unix.POLLERR) != 0 {
+				return nil
+			}
+			continue
+		}
+		var n notification
+		if err := ioctl(s.listener, unix.SECCOMP_IOCTL_NOTIF_RECV, unsafe.Pointer(&n)); err != nil {
+			if err == unix.EINTR || err == unix.ENOENT { // it died meanwhile
+				continue
+			}
+			return err
+		}
+		r := response{id: n.id, flags: unix.SECCOMP_USER_NOTIF_FLAG_CONTINUE}
+		if o, ok := s.op(&n); ok {
+			s.ops = append(s.ops, o)
+			v := s.decide(len(s.ops), o)
+			switch {
+			case v.kill:
+				// Every thread ends before it is back from its call.
+				if err := unix.Kill(s.pid, unix.SIGKILL); err != nil {
+					return err
+				}
+				continue
+			case v.errno != 0:
+				r.flags, r.err = 0, -int32(v.errno)
+			case v.done:
+				r.flags = 0
+			case v.short && o.Len > 1:
+				done, err := s.half(&n)
+				if err != nil {
+					return fmt.Errorf("half of a write: %w", err)
+				}
+				r.flags, r.val = 0, int64(done)
+			}
+		}
+		if err := ioctl(s.listener, unix.SECCOMP_IOCTL_NOTIF_SEND, unsafe.Pointer(&r)); err != nil && err != unix.ENOENT {
+			return err
+		}
+	}
+}
+
+// op tells what a call does, and whether it touches the lektor-dir.
+func (s *supervisor) op(n *notification) (op, bool) {
+	c := calls[int(n.nr)]
+	o := op{Kind: c.name, Write: c.write}
+	var from, to string
+	switch a := n.args; c.form {
+	case formFD:
+		to = s.fd(n, a[0])
+	case formFlock:
+		if a[1]&unix.LOCK_UN != 0 {
+			return o, false // cannot fail
+		}
+		to = s.fd(n, a[0])
+	case formWrite:
+		to, o.Len = s.fd(n, a[0]), int(a[2])
+	case formPath:
+		to = s.path(n, a[0], a[1])
+	case formPathO:
+		to = s.path(n, atCWD, a[0])
+	case formOpen:
+		to = s.path(n, a[0], a[1])
+		if a[2]&(unix.O_CREAT|unix.O_TRUNC) != 0 {
+			o.Kind, o.Write = "create", true
+		}
+	case formLink:
+		to = s.path(n, a[1], a[2])
+	case formLinkO:
+		to = s.path(n, atCWD, a[1])
+	case formRename:
+		from, to = s.path(n, a[0], a[1]), s.path(n, a[2], a[3])
+	case formRenameO:
+		from, to = s.path(n, atCWD, a[0]), s.path(n, atCWD, a[1])
+	}
+	if !o.Write && !s.reads {
+		return o, false
+	}
+	var ok bool
+	if o.Path, ok = s.inside(to); !ok {
+		return o, false
+	}
+	if from != "" {
+		o.From, _ = s.inside(from)
+	}
+	return o, true
+}
+
+func (s *supervisor) inside(path string) (string, bool) {
+	if path == s.dir {
+		return ".", true
+	}
+	return strings.CutPrefix(path, s.dir+"/")
+}
+
+const atCWD = uint64(0xffffffffffffff9c) // AT_FDCWD
+
+func (s *supervisor) fd(n *notification, fd uint64) string {
+	path, _ := os.Readlink(fmt.Sprintf("/proc/%d/fd/%d", n.pid, int32(fd)))
+	return strings.TrimSuffix(path, " (deleted)")
+}
+
+func (s *supervisor) path(n *notification, dir, addr uint64) string {
+	if addr == 0 {
+		return s.fd(n, dir)
+	}
+	path := s.text(n, addr)
+	if filepath.IsAbs(path) {
+		return filepath.Clean(path)
+	}
+	if int32(dir) == unix.AT_FDCWD {
+		cwd, _ := os.Readlink(fmt.Sprintf("/proc/%d/cwd", n.pid))
+		return filepath.Join(cwd, path)
+	}
+	return filepath.Join(s.fd(n, dir), path)
+}
+
+// text reads a string of the program's memory, page by page.
+func (s *supervisor) text(n *notification, addr uint64) string {
+	var out []byte
+	for len(out) < unix.PathMax {
+		page := make([]byte, 4096-addr%4096)
+		got, err := s.memory(n, page, addr)
+		if i := bytes.IndexByte(page[:got], 0); i >= 0 {
+			return string(append(out, page[:i]...))
+		}
+		if err != nil || got == 0 {
+			break
+		}
+		out = append(out, page[:got]...)
+		addr += uint64(got)
+	}
+	return string(out)
+}
+
+func (s *supervisor) memory(n *notification, b []byte, addr uint64) (int, error) {
+	local := []unix.Iovec{{Base: &b[0], Len: uint64(len(b))}}
+	return unix.ProcessVMReadv(int(n.pid), local, []unix.RemoteIovec{{Base: uintptr(addr), Len: len(b)}}, 0)
+}
+
+// half does the first half of a write in the program's place.
+func (s *supervisor) half(n *notification) (int, error) {
+	pidfd, err := unix.PidfdOpen(s.pid, 0)
+	if err != nil {
+		return 0, err
+	}
+	defer unix.Close(pidfd)
+	fd, err := unix.PidfdGetfd(pidfd, int(n.args[0]), 0)
+	if err != nil {
+		return 0, err
+	}
+	defer unix.Close(fd)
+	b := make([]byte, n.args[2]/2)
+	if _, err := s.memory(n, b, n.args[1]); err != nil {
+		return 0, err
+	}
+	if calls[int(n.nr)].name == "pwrite" {
+		return unix.Pwrite(fd, b, int64(n.args[3]))
+	}
+	return unix.Write(fd, b)
+}
+
+// supported reports why programs cannot be supervised here, if so.
+func supported(ctx context.Context) error {
+	if binary.Size(notification{}) != 80 || binary.Size(response{}) != 24 {
+		return errors.New("the layout of the kernel's structures is wrong")
+	}
+	path, err := exec.LookPath("true")
+	if err != nil {
+		return err
+	}
+	o, err := supervise(ctx, "/nonexistent", true, "", func(int, op) verdict { return verdict{} }, path)
+	if err == nil && o.status != 0 {
+		err = fmt.Errorf("%w: %q", errUnsupported, o.stderr)
+	}
+	return err
+}
