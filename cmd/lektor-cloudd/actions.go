@@ -23,22 +23,12 @@ import (
 	"github.com/lektordir/lektor/lektordir"
 )
 
-// open opens the lektor-dir.
-func open(path string) (*lektordir.Dir, error) {
-	d, err := lektordir.Open(path, nil)
-	var none *lektordir.NotLektorDirError
-	if errors.As(err, &none) && none.Err == nil {
-		return nil, command.Hint(err, "name another with --dir or $LEKTORDIR; \"lektor-fetch add URL\" makes one")
-	}
-	return d, err
-}
-
 // stopWithin is how long requests may take that are being answered when the
 // listener is stopped.
 const stopWithin = 2 * time.Second
 
 func listen(ctx context.Context, o listenOptions, s *command.Streams) error {
-	d, err := open(o.dir)
+	d, err := command.OpenDir(o.dir, nil)
 	if err != nil {
 		return err
 	}
@@ -164,7 +154,7 @@ func statusColumns() []command.Column[cloudd.Status] {
 }
 
 func status(ctx context.Context, o statusOptions, s *command.Streams) error {
-	d, err := open(o.dir)
+	d, err := command.OpenDir(o.dir, nil)
 	if err != nil {
 		return err
 	}

@@ -75,12 +75,8 @@ type store struct {
 
 // open opens the lektor-dir.
 func (c Common) open(s *command.Streams) (*store, error) {
-	dir, err := lektordir.Open(c.Dir, &lektordir.Options{Now: c.Now})
+	dir, err := command.OpenDir(c.Dir, &lektordir.Options{Now: c.Now})
 	if err != nil {
-		var none *lektordir.NotLektorDirError
-		if errors.As(err, &none) && none.Err == nil {
-			return nil, command.Hint(err, "name another with --dir or $LEKTORDIR; \"lektor-fetch add URL\" makes one")
-		}
 		return nil, err
 	}
 	return &store{Common: c, dir: dir, s: s, at: c.now()}, nil

@@ -52,12 +52,8 @@ func (c Common) open(s *command.Streams) (*viewer, error) {
 	if c.Now == nil {
 		c.Now = time.Now
 	}
-	dir, err := lektordir.Open(c.Dir, &lektordir.Options{Now: c.Now})
+	dir, err := command.OpenDir(c.Dir, &lektordir.Options{Now: c.Now})
 	if err != nil {
-		var none *lektordir.NotLektorDirError
-		if errors.As(err, &none) && none.Err == nil {
-			return nil, command.Hint(err, "name another with --dir or $LEKTORDIR; \"lektor-fetch add URL\" makes one")
-		}
 		return nil, err
 	}
 	return &viewer{Common: c, dir: dir, s: s, now: c.Now()}, nil
