@@ -29,9 +29,10 @@
 //
 // # Links
 //
-// tmp, new, cur and src may be links themselves, and so may an entry. A link in
-// the place of a feed's own directory, new/$feed or src/$feed/etc say, is read
-// through, and nothing is written, moved or deleted behind it: that is an error.
+// tmp, new, cur, src and etc may be links themselves, and so may an entry. A link
+// in the place of a directory below them, new/$feed, src/$feed/etc or etc/fetch
+// say, is read through, and nothing is written, moved or deleted behind it: that
+// is an error. A link in the place of a file is replaced by a file.
 //
 // # What is not promised
 //

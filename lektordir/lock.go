@@ -19,6 +19,9 @@ func (e *BusyError) Error() string {
 // is never removed: whoever had opened it before would hold a lock that the
 // next one does not see.
 func (d *Dir) lockFeed(feed string) (*flock.Flock, error) {
+	if err := d.Inside("etc/fetch", "etc/fetch/lock"); err != nil {
+		return nil, fmt.Errorf("cannot lock feed %s: %w", feed, err)
+	}
 	path := d.Join("etc/fetch/lock", feed)
 	l := flock.New(path, flock.SetPermissions(0o666), flock.SetFlag(os.O_RDONLY|os.O_CREATE|unix.O_NOFOLLOW))
 	ok, err := l.TryLock()

@@ -57,7 +57,12 @@ func (w *Writer) recoverFeed(feed string) error {
 		return err
 	}
 	defer t.Close()
-	d := w.d
+	return w.d.recoverLocked(feed)
+}
+
+// recoverLocked recovers a feed whose lock the caller has, and for which he has
+// staged nothing yet.
+func (d *Dir) recoverLocked(feed string) error {
 	// Read again under the lock: another fetcher may just have finished.
 	names, err := readNames(d.Join("tmp", feed))
 	if err != nil || len(names) == 0 {
@@ -157,6 +162,9 @@ func (d *Dir) removeOld(feed, name string) error {
 // files.
 func readNames(dir string) ([]string, error) {
 	fd, err := openRetry(dir, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC)
+	if err == unix.ENOTDIR || err == unix.ELOOP {
+		return nil, &os.PathError{Op: "open", Path: dir, Err: errNotDir}
+	}
 	if err != nil {
 		return nil, &os.PathError{Op: "open", Path: dir, Err: err}
 	}

@@ -272,6 +272,13 @@ func (t *Txn) Journal() (*Journal, error) {
 	if t.journal != nil {
 		return t.journal, nil
 	}
+	// A fetcher that was killed since this run recovered has noted entries in the
+	// journal that are not in new/ yet, where what comes now is compared with them.
+	if !t.d.nothingStaged(t.feed) {
+		if err := t.d.recoverLocked(t.feed); err != nil {
+			return nil, err
+		}
+	}
 	path := t.d.journalPath(t.feed)
 	j, err := readJournal(path)
 	if err != nil {
@@ -346,10 +353,18 @@ func (t *Txn) PutFeed(f *Feed) error {
 				return err
 			}
 			t.src = append(t.src, path, filepath.Dir(path))
+		case want != "":
+			// A run that was killed may have written it and not synced.
+			if fi, err := os.Lstat(path); err == nil && t.d.opts.Now().Sub(fi.ModTime()) < unsyncedAge {
+				t.src = append(t.src, path, filepath.Dir(path))
+			}
 		}
 	}
 	return nil
 }
+
+// unsyncedAge is longer than a system keeps what is written from the disk.
+const unsyncedAge = 10 * time.Minute
 
 // mkdirs makes directories of the feed, each after the one that holds it, and
 // remembers what is to be synced for them. One that is a link is refused, as it
@@ -428,7 +443,14 @@ func (t *Txn) Add(ctx context.Context, v Version) (_ Ref, err error) {
 		id = v.Identity.String()[:16]
 	}
 	fd := int(t.tmp.Fd())
-	unique, err := t.claim(ctx, fd, id)
+	// A version is newer than those before it, whatever the clock says.
+	var after time.Time
+	for _, r := range t.journal.pick(t.journal.lineage[v.Lineage]) {
+		if d := (Ref{Unique: r.Unique}).Delivered(); d.After(after) {
+			after = d
+		}
+	}
+	unique, err := t.claim(ctx, fd, id, after)
 	if err != nil {
 		return Ref{}, err
 	}
@@ -476,8 +498,9 @@ func (t *Txn) join() error {
 	return err
 }
 
-// claim makes the directory of an entry in tmp/$feed under a fresh unique name.
-func (t *Txn) claim(ctx context.Context, fd int, identity string) (string, error) {
+// claim makes the directory of an entry in tmp/$feed under a fresh unique name,
+// whose time is after the one given.
+func (t *Txn) claim(ctx context.Context, fd int, identity string, after time.Time) (string, error) {
 	var last error
 	for try := range maxNameTries {
 		if try > 0 {
@@ -485,21 +508,21 @@ func (t *Txn) claim(ctx context.Context, fd int, identity string) (string, error
 				return "", err
 			}
 		}
-		unique := uniqueName(t.d.opts.Now(), t.d.opts.PID, t.d.seq.Add(1), identity, t.d.host)
-		var st unix.Stat_t
-		err := unix.Fstatat(fd, unique, &st, unix.AT_SYMLINK_NOFOLLOW)
-		if err == unix.ENOENT {
-			if err = unix.Mkdirat(fd, unique, 0o777); err == nil {
-				return unique, nil
-			}
-			if err != unix.EEXIST {
-				return "", &os.PathError{Op: "mkdir", Path: t.d.Join("tmp", t.feed, unique), Err: err}
-			}
+		now := t.d.opts.Now()
+		if !now.Truncate(time.Microsecond).After(after) {
+			now = after.Add(time.Microsecond)
 		}
+		unique := uniqueName(now, t.d.opts.PID, t.d.seq.Add(1), identity, t.d.host)
+		// mkdir tells what the specification's stat() would, at the same moment
+		// that it takes the name.
+		err := unix.Mkdirat(fd, unique, 0o777)
 		if err == nil {
-			err = unix.EEXIST
+			return unique, nil
 		}
-		last = &os.PathError{Op: "stat", Path: t.d.Join("tmp", t.feed, unique), Err: err}
+		last = &os.PathError{Op: "mkdir", Path: t.d.Join("tmp", t.feed, unique), Err: err}
+		if err != unix.EEXIST {
+			return "", last
+		}
 	}
 	return "", fmt.Errorf("no unique name after %d tries: %w", maxNameTries, last)
 }

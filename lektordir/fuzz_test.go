@@ -1,0 +1,240 @@
+package lektordir
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+)
+
+// FuzzJournal reads whatever is in a journal's file. Lines that count are
+// those that a fetcher wrote whole; appending keeps them all, adds the new
+// one, and leaves a file that ends in a good line.
+func FuzzJournal(f *testing.F) {
+	one, two := record(1).appendTo(nil), record(2).appendTo(nil)
+	wrong := bytes.Clone(two)
+	wrong[3] ^= 1
+	for _, lines := range [][][]byte{
+		nil, {one}, {one, two}, {one, one, two, one}, // once and again
+		{one, two[:len(two)-1]}, {one, two[:20]}, {one[:len(one)-1], two}, // cut off
+		{wrong, one}, {one, wrong}, {one, wrong, two}, {one, wrong[:40], two}, // damaged
+		{[]byte("\n\n"), one}, {one, bytes.Repeat([]byte{0}, 100)}, {[]byte("\xff\x00"), two},
+	} {
+		f.Add(bytes.Join(lines, nil))
+	}
+	f.Fuzz(func(t *testing.T, file []byte) {
+		path := filepath.Join(t.TempDir(), "seen")
+		if err := os.WriteFile(path, file, 0o666); err != nil {
+			t.Fatal(err)
+		}
+		j, err := readJournal(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		// What counts, by the definition.
+		var good [][]byte
+		rest := file
+		for {
+			line, more, ok := bytes.Cut(rest, []byte("\n"))
+			if !ok {
+				break
+			}
+			if _, ok := parseRecord(line); ok {
+				good = append(good, line)
+			}
+			rest = more
+		}
+		if j.Len() != len(good) {
+			t.Fatalf("%d lines count, not %d", j.Len(), len(good))
+		}
+		next := record(99)
+		if err := appendJournal(path, j, []Record{next}); err != nil {
+			t.Fatal(err)
+		}
+		again, err := readJournal(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if again.Len() != len(good)+1 || again.good != again.size {
+			t.Fatalf("%d lines count, not %d; good up to %d of %d", again.Len(), len(good)+1, again.good, again.size)
+		}
+		if got, ok := again.Named(next.Unique); !ok || got != next {
+			t.Fatalf("%+v, %v", got, ok)
+		}
+		for _, line := range good {
+			r, _ := parseRecord(line)
+			if r.Unique == next.Unique {
+				continue
+			}
+			if _, ok := again.Named(r.Unique); !ok {
+				t.Fatalf("%s is forgotten", r.Unique)
+			}
+		}
+	})
+}
+
+// FuzzReadEntry reads an entry whose files hold anything. What is read is text
+// fit to be written, and written and read it is the same.
+func FuzzReadEntry(f *testing.F) {
+	f.Add([]byte("Title\n"), []byte("urn:x\n"), []byte("<p>text</p>"), []byte("text/html\n"), []byte("2026-01-31T12:00:00Z\n"), []byte("http://a.example/\ttext/plain\t12\n"))
+	f.Add([]byte("two\nlines\n\n"), []byte("\n"), []byte("\xff\x00"), []byte("image/png"), []byte("yesterday"), []byte("\t\t-1\n\n\r\nx\ty\tz\tw"))
+	f.Add([]byte("\xff\xfe\x00"), []byte("a\r\nb"), []byte(""), []byte("text/plain; charset=\"x\"\n"), []byte("0000-00-00T00:00:00Z"), []byte("99999999999999999999"))
+	f.Add([]byte("\u2028\u202e\x1b[31m"), []byte(""), []byte("\r"), []byte("/"), []byte("9999-12-31T23:59:59+23:59"), []byte("\x00\t\x00\t0x1\n"))
+	f.Fuzz(func(t *testing.T, title, id, content, typ, date, list []byte) {
+		d := &Dir{path: t.TempDir()}
+		ref := Ref{Feed: "feed", Unique: "1.a.b"}
+		base := d.Abs(ref)
+		if err := os.MkdirAll(base+"/etc", 0o777); err != nil {
+			t.Fatal(err)
+		}
+		for name, data := range map[string][]byte{
+			"title": title, "id": id, "content": content, "type": typ, "pubdate": date, "author": title, "feed": nil,
+			"etc/link": id, "etc/updated": date, "etc/summary": content, "etc/enclosures": list, "etc/categories": list,
+			"etc/comments": id, "etc/pubdate-raw": date, "etc/replaces": title,
+		} {
+			if err := os.WriteFile(base+"/"+name, data, 0o666); err != nil {
+				t.Fatal(err)
+			}
+		}
+		read := func() *Entry {
+			e, err := d.ReadEntry(ref, AllFields)
+			if err != nil {
+				t.Fatal(err)
+			}
+			texts := []string{e.Title, e.ID, e.Author, e.Type, e.Link, e.Summary, e.Comments, e.PubDateRaw, e.Replaces}
+			texts = append(texts, e.Categories...)
+			for _, enc := range e.Enclosures {
+				if enc.Length < -1 {
+					t.Errorf("length %d", enc.Length)
+				}
+				texts = append(texts, enc.URL, enc.Type)
+			}
+			for _, s := range texts {
+				if !utf8.ValidString(s) {
+					t.Errorf("%q", s)
+				}
+			}
+			return e
+		}
+		write := func(e *Entry) (all []byte) {
+			if err := os.RemoveAll(base); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.MkdirAll(base+"/etc", 0o777); err != nil {
+				t.Fatal(err)
+			}
+			for _, f := range append(e.files(), entryFile{name: "feed"}) {
+				if err := os.WriteFile(base+"/"+f.name, f.data, 0o666); err != nil {
+					t.Fatal(err)
+				}
+				all = append(append(all, f.name...), f.data...)
+			}
+			return all
+		}
+		first := read()
+		if !bytes.Equal(first.Content, content) {
+			t.Errorf("the content %q is read as %q", content, first.Content)
+		}
+		files := write(first)
+		second := read()
+		if again := write(second); !bytes.Equal(again, files) {
+			t.Fatalf("written %q, then %q", files, again)
+		}
+		if third := read(); !reflect.DeepEqual(second, third) {
+			t.Fatalf("read %+v, then %+v", second, third)
+		}
+	})
+}
+
+// FuzzNormalizeID: an id that was normalised stays as it is, and names the
+// same feed.
+func FuzzNormalizeID(f *testing.F) {
+	for _, s := range []string{"HTTP://Example.COM:80/A?b#c", " https://u:p@h:443:443/", "http://[::1]:80", "urn:x", "http://", "http:///a", "https://h:#", "feed:http://a"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, id string) {
+		once := NormalizeID(id)
+		if twice := NormalizeID(once); twice != once {
+			t.Errorf("%q becomes %q, then %q", id, once, twice)
+		}
+	})
+}
+
+// FuzzUniqueName: of whatever host and identity a name is made, it is one file
+// name in ASCII, and gives back what it was made of; parsing says the same of
+// it in new/ and cur/.
+func FuzzUniqueName(f *testing.F) {
+	f.Add("host", int64(1700000000), int64(7))
+	f.Add("a/b:c;d\\e", int64(0), int64(0))
+	f.Add("", int64(1), int64(1<<62))
+	f.Add("\xff\x00日本", int64(253402300799), int64(1))
+	f.Fuzz(func(t *testing.T, host string, secs, seq int64) {
+		if secs < 0 || secs > 1e17 || seq < 0 {
+			return
+		}
+		name := uniqueName(time.Unix(secs, 0), 42, seq, "0123456789abcdef", EscapeHost(host))
+		if len(name) > 255 || strings.ContainsAny(name, "/;\x00") || strings.Trim(name, " ") != name || name[0] == '.' {
+			t.Fatalf("%q", name)
+		}
+		for i := range len(name) {
+			if name[i] <= ' ' || name[i] >= 0x7f {
+				t.Fatalf("%q", name)
+			}
+		}
+		for _, place := range []Place{New, Cur} {
+			r, err := parseRef(place, "feed", name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if r.Identity() != "0123456789abcdef" || r.Delivered().Unix() != secs || r.Name() != name {
+				t.Fatalf("%q is read as %+v", name, r)
+			}
+		}
+	})
+}
+
+// FuzzFlags: whatever info a name has, setting and clearing flags gives a name
+// that says so, which is read as it was written; doing it again changes
+// nothing.
+func FuzzFlags(f *testing.F) {
+	f.Add("2,FS", "S", "F")
+	f.Add("", "", "")
+	f.Add("1,x;2,S", "T", "")
+	f.Add("2,SSaa\xff;", "ab", "b")
+	f.Fuzz(func(t *testing.T, info, set, clear string) {
+		if strings.ContainsAny(info, "/\x00") {
+			return // no file name
+		}
+		r, err := parseRef(Cur, "feed", "1700000000.a.b;"+info)
+		if err != nil {
+			t.Fatal(err)
+		}
+		to, err := r.WithFlags(set, clear)
+		if err != nil {
+			if to != r {
+				t.Errorf("%v, and yet %+v", err, to)
+			}
+			return
+		}
+		for i := range len(set) {
+			if got, want := to.HasFlag(set[i]), strings.IndexByte(clear, set[i]) < 0; got != want {
+				t.Errorf("%q, set %q, clear %q: %q", info, set, clear, to.Flags())
+			}
+		}
+		for i := range len(clear) {
+			if to.HasFlag(clear[i]) {
+				t.Errorf("%q, set %q, clear %q: %q", info, set, clear, to.Flags())
+			}
+		}
+		if read, err := parseRef(Cur, "feed", to.Name()); err != nil || read != to {
+			t.Errorf("%+v is read as %+v, %v", to, read, err)
+		}
+		if again, err := to.WithFlags(set, clear); err != nil || again != to {
+			t.Errorf("%+v, again %+v, %v", to, again, err)
+		}
+	})
+}
