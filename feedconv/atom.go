@@ -38,17 +38,17 @@ func atomFeed(a *atom.Feed, doc *tidied, opts Options) *Feed {
 	}
 	f.Entries = make([]Entry, 0, len(entries))
 	for i, entry := range entries {
-		f.Entries = append(f.Entries, atomEntry(entry))
+		f.Entries = append(f.Entries, atomEntry(entry, doc))
 		a.Entries[i] = nil // big documents: gofeed's copy may go
 	}
 	return f
 }
 
-func atomEntry(a *atom.Entry) Entry {
+func atomEntry(a *atom.Entry, doc *tidied) Entry {
 	x := a.Extensions
 	d := draft{
 		titles:    []text{{a.Title, textType(x, "title")}},
-		summaries: []text{{a.Summary, textType(x, "summary")}},
+		summaries: []text{{doc.text(a.Summary), textType(x, "summary")}},
 		published: []string{a.Published},
 		updated:   []string{a.Updated},
 	}
@@ -73,7 +73,7 @@ func atomEntry(a *atom.Entry) Entry {
 		}
 	}
 	if c := a.Content; c != nil {
-		d.contents = append(d.contents, text{c.Value, atomType(c.Type)})
+		d.contents = append(d.contents, text{doc.text(c.Value), atomType(c.Type)})
 		d.outOfLine(c)
 	}
 	d.modules(x)

@@ -41,6 +41,8 @@ type Options struct {
 	// MaxEntries limits the entries taken; those beyond it are left out with
 	// a warning.
 	MaxEntries int
+
+	asideFrom int // for tests; 0 means the constant of that name
 }
 
 // Format names the format of a document.
@@ -196,6 +198,9 @@ type Enclosure struct {
 type Warning struct {
 	Line int
 	Text string
+	// Limit names the field of [Options] by which something was left out that
+	// may be had by raising it, "MaxEntries"; else it is empty.
+	Limit string
 }
 
 func (w Warning) String() string {

@@ -161,7 +161,8 @@ func finishFeed(f *Feed, opts Options) {
 
 // language writes a language tag with hyphens: "en_US" is no tag.
 func language(s string) string {
-	s = strings.ReplaceAll(cleanLine(s), "_", "-")
+	// An HTTP header may hold any bytes.
+	s = strings.ReplaceAll(cleanLine(strings.ToValidUTF8(s, "")), "_", "-")
 	if len(s) > 35 || strings.ContainsAny(s, " \t\n<>/") { // RFC 5646, section 4.4.1
 		return ""
 	}

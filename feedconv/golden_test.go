@@ -3,6 +3,7 @@ package feedconv
 import (
 	"flag"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"strings"
@@ -63,6 +64,7 @@ func TestGolden(t *testing.T) {
 			if got != string(want) {
 				t.Errorf("got:\n%s\nwant:\n%s", got, want)
 			}
+			asideAlike(t, document, goldenOptions)
 		})
 	}
 	stale, _ := filepath.Glob(filepath.Join("testdata", "golden", "*.golden"))
@@ -70,6 +72,16 @@ func TestGolden(t *testing.T) {
 		if !results[name] {
 			t.Errorf("%s has no document", name)
 		}
+	}
+}
+
+// asideAlike makes sure that it is the same whether all texts are set aside or none.
+func asideAlike(t *testing.T, document []byte, opts Options) {
+	t.Helper()
+	all, none := opts, opts
+	all.asideFrom, none.asideFrom = 1, math.MaxInt
+	if got, want := dumpResult(ParseBytes(document, all)), dumpResult(ParseBytes(document, none)); got != want {
+		t.Errorf("with texts set aside:\n%s\nwithout:\n%s", got, want)
 	}
 }
 

@@ -53,7 +53,7 @@ func parseJSON(b []byte, opts Options) (*Feed, error) {
 		return nil, notJSONFeed(b)
 	}
 	if !complete && len(d.feed.Entries) == 0 {
-		return nil, errCutOff()
+		return nil, errCutOff("")
 	}
 	if d.feed.Truncated = !complete; !complete {
 		d.feed.Warnings = append(d.feed.Warnings, Warning{

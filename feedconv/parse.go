@@ -98,7 +98,7 @@ func checkEmpty(f *Feed, doc *tidied) error {
 	case len(f.Entries) > 0:
 		return nil
 	case doc.cut:
-		return errCutOff()
+		return errCutOff(doc.lost)
 	case doc.root == "feed":
 		if f.Title == "" && f.ID == "" && len(f.Links) == 0 && f.Updated.IsZero() {
 			return &NotFeedError{What: "a <feed> element with nothing in it"}
@@ -109,8 +109,14 @@ func checkEmpty(f *Feed, doc *tidied) error {
 	return nil
 }
 
-func errCutOff() error {
-	return &NotFeedError{What: "a document that is cut off before its first entry"}
+// errCutOff is the error for a document that ends too early, in which a limit
+// may have left out what is lost.
+func errCutOff(lost string) error {
+	what := "a document that is cut off before its first entry"
+	if lost != "" {
+		what += " (" + lost + ")"
+	}
+	return &NotFeedError{What: what}
 }
 
 func (o Options) maxBytes() int64 {
@@ -130,6 +136,7 @@ func (o Options) maxEntries() int {
 // leftOut is the warning for entries beyond the limit.
 func leftOut(f *Feed, limit int) {
 	f.warn("only the first %d entries were taken", limit)
+	f.Warnings[len(f.Warnings)-1].Limit = "MaxEntries"
 }
 
 func (f *Feed) warn(format string, args ...any) {

@@ -59,7 +59,7 @@ func TestLimits(t *testing.T) {
 		"rss in json": `{"rss": {"channel": {"item": [{}, {}, {}]}}}`,
 	} {
 		f := mustParse(t, in, Options{MaxEntries: 2})
-		if len(f.Entries) != 2 || len(f.Warnings) != 1 || !strings.Contains(f.Warnings[0].Text, "2 entries") {
+		if len(f.Entries) != 2 || len(f.Warnings) != 1 || !strings.Contains(f.Warnings[0].Text, "2 entries") || f.Warnings[0].Limit != "MaxEntries" {
 			t.Errorf("%s: %d entries, %v", name, len(f.Entries), f.Warnings)
 		}
 		if f := mustParse(t, in, Options{MaxEntries: 3}); len(f.Entries) != 3 || len(f.Warnings) != 0 {
@@ -188,15 +188,16 @@ func TestBombs(t *testing.T) {
 	}
 }
 
-// Raised limits take raised numbers.
+// Raised limits take raised numbers, of entries with all that entries have.
 func TestManyEntries(t *testing.T) {
 	const n = 100_000
 	for format, f := range map[Format]string{
-		RSS20:    `<rss version="2.0"><channel><title>t</title>` + manyEntries(n, `<item><title>%d</title><guid>%[1]d</guid></item>`) + `</channel></rss>`,
+		RSS20: `<rss version="2.0"><channel><title>t</title>` + manyEntries(n, `<item><title>%d</title><guid>%[1]d</guid><link>%[1]d</link>`+
+			`<pubDate>1</pubDate><author>a</author><category>b</category><description>c</description><comments>d</comments></item>`) + `</channel></rss>`,
 		Atom10:   `<feed xmlns="http://www.w3.org/2005/Atom"><title>t</title>` + manyEntries(n, `<entry><title>%d</title><id>%[1]d</id></entry>`) + `</feed>`,
 		JSONFeed: `{"title": "t", "items": [` + manyEntries(n, `{"id": %d},`) + `null]}`,
 	} {
-		got := mustParse(t, f, Options{MaxEntries: n})
+		got := mustParse(t, f, Options{MaxEntries: n, MaxBytes: 2 * DefaultMaxBytes})
 		if len(got.Entries) != n || got.Entries[n-1].ID != fmt.Sprint(n-1) || len(got.Warnings) != 0 {
 			t.Errorf("%s: %d entries, %v", format, len(got.Entries), got.Warnings)
 		}
@@ -316,6 +317,7 @@ func FuzzJSON(f *testing.F) {
 
 func fuzzParse(t *testing.T, b []byte) {
 	opts := Options{URL: "http://example.com/dir/", MaxEntries: 50, MaxBytes: 1 << 20}
+	asideAlike(t, b, opts)
 	feed, err := ParseBytes(b, opts)
 	if err != nil {
 		if strings.Contains(err.Error(), "could not be read") {

@@ -53,7 +53,7 @@ func rssFeed(r *rss.Feed, doc *tidied, opts Options) *Feed {
 	}
 	f.Entries = make([]Entry, 0, len(items))
 	for i, item := range items {
-		f.Entries = append(f.Entries, rssEntry(item))
+		f.Entries = append(f.Entries, rssEntry(item, doc))
 		r.Items[i] = nil // big documents: gofeed's copy may go
 	}
 	return f
@@ -70,7 +70,7 @@ func rssFormat(version, root string) Format {
 	return RSS09
 }
 
-func rssEntry(r *rss.Item) Entry {
+func rssEntry(r *rss.Item, doc *tidied) Entry {
 	x := r.Extensions
 	d := draft{
 		titles:    []text{{r.Title, typeHTML}},
@@ -98,10 +98,10 @@ func rssEntry(r *rss.Item) Entry {
 	if !isWebURL(e.Image) {
 		e.Image = ""
 	}
-	for _, s := range []string{r.Content, r.Custom["fullitem"], r.Custom["body"], value(x["xhtml"], "body"), value(x["content"], "encoded")} {
+	for _, s := range []string{doc.text(r.Content), r.Custom["fullitem"], r.Custom["body"], value(x["xhtml"], "body"), value(x["content"], "encoded")} {
 		d.contents = append(d.contents, text{s, typeHTML})
 	}
-	for _, s := range []string{r.Description, r.Custom["summary"]} {
+	for _, s := range []string{doc.text(r.Description), r.Custom["summary"]} {
 		d.summaries = append(d.summaries, text{s, typeHTML})
 	}
 	d.modules(x)

@@ -2,11 +2,13 @@ package feedconv
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/base64"
 	"fmt"
 	"html"
 	"net/url"
 	"regexp"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 
@@ -22,7 +24,7 @@ const (
 	maxNames        = 4096   // different element names
 	maxNameLen      = 128    // bytes of an element or attribute name
 	maxTextRuns     = 16     // pieces of text between the children of an element
-	maxNodes        = 600000 // elements and attributes, weighted by what gofeed spends on them
+	maxNodes        = 600000 // elements and attributes, weighted by what gofeed spends on them; more where more entries may be
 	maxSameWarning  = 20     // warnings of a kind
 )
 
@@ -37,14 +39,44 @@ const (
 // gofeed leave it alone and is trimmed when the entry is finished. And what gofeed
 // has no field for is kept in one extension element at the end of each entry
 // and of the feed, with the attributes about (rdf:about), lang (xml:lang) and
-// type-title, type-summary, … (the types of text constructs); see tidyMeta.
+// type-title, type-summary, … (the types of text constructs); see tidyMeta. Long
+// texts are beside it, in aside; see asideMark.
 type tidied struct {
 	xml      []byte
 	root     string // "rss", "rdf", "feed", "channel"
 	atom03   bool
-	entries  int  // entries in xml
-	cut      bool // the document ends too early
+	entries  int    // entries in xml
+	cut      bool   // the document ends too early
+	lost     string // the first warning of what a limit left out, or empty
 	warnings []Warning
+	aside    []string // long texts, which xml has a mark for
+}
+
+// asideMark begins what stands in the document for a text that was set aside; the
+// rest is its number. It is the whole text of its element, and a text of the
+// document that begins like it is set aside as well.
+const asideMark = "\uE000lektor:"
+
+// asideFrom is the length in bytes from which on the contents and summaries of
+// entries are set aside. gofeed gives them back unchanged, so that nothing is
+// lost if it does not see them, and the greater part of its time is saved.
+const asideFrom = 128
+
+// asideElements are those whose text is set aside in an entry, where it is read
+// by [tidied.text].
+var asideElements = map[bool]map[string]bool{
+	true:  {"content": true, "summary": true},             // of Atom
+	false: {"description": true, "content:encoded": true}, // of RSS
+}
+
+// text gives the text that gofeed found for one of asideElements.
+func (doc *tidied) text(s string) string {
+	if number, ok := strings.CutPrefix(s, asideMark); ok {
+		if n, err := strconv.Atoi(number); err == nil && n >= 0 && n < len(doc.aside) {
+			return doc.aside[n]
+		}
+	}
+	return s
 }
 
 // tidyMeta gives an attribute of the element that tidy leaves in an entry or a
@@ -353,11 +385,15 @@ type tidier struct {
 	noComment, noPI, noDQ, noSQ bool // no such end is left
 	cdEnd                       int  // the next "]]>" at or after the last place asked for
 
+	aside     []string
+	asideFrom int
+
 	warned  [numWarnings]int
 	warns   []Warning
 	linePos int
 	line    int
 	cut     bool
+	lost    string
 }
 
 type metaAttr struct{ name, value string }
@@ -423,6 +459,8 @@ func tidyXML(text []byte, opts Options) (*tidied, error) {
 		stack:    make([]frame, 0, 16),
 		cdEnd:    -1,
 		line:     1,
+
+		asideFrom: cmp.Or(opts.asideFrom, asideFrom),
 	}
 	if t.max <= 0 {
 		t.max = DefaultMaxEntries
@@ -459,8 +497,8 @@ func tidyXML(text []byte, opts Options) (*tidied, error) {
 	}
 	xml = append(append(append(xml, "</"...), t.rootElement()...), '>')
 	return &tidied{
-		xml: xml, root: t.root, atom03: t.atom03, entries: t.entries, cut: t.cut,
-		warnings: t.allWarnings(),
+		xml: xml, root: t.root, atom03: t.atom03, entries: t.entries, cut: t.cut, lost: t.lost,
+		warnings: t.allWarnings(), aside: t.aside,
 	}, nil
 }
 
@@ -520,6 +558,18 @@ func (k warnKind) once() bool {
 	return false
 }
 
+// limit tells whether a limit left something out, and names the option that
+// raises it if there is one.
+func (k warnKind) limit() (option string, ok bool) {
+	switch k {
+	case warnEntries, warnNodes:
+		return "MaxEntries", true
+	case warnDepth, warnAttrs, warnDecls, warnNamespaces, warnNames:
+		return "", true
+	}
+	return "", false
+}
+
 // warn notes what was mended at pos. Lines are counted only here.
 func (t *tidier) warn(k warnKind, pos int, name []byte) {
 	t.warned[k]++
@@ -534,7 +584,11 @@ func (t *tidier) warn(k warnKind, pos int, name []byte) {
 		}
 		text = fmt.Sprintf(text, bytes.ToValidUTF8(name, nil))
 	}
-	t.warns = append(t.warns, Warning{Line: t.lineAt(pos), Text: text})
+	option, limit := k.limit()
+	if limit && t.lost == "" {
+		t.lost = text
+	}
+	t.warns = append(t.warns, Warning{Line: t.lineAt(pos), Text: text, Limit: option})
 }
 
 // lineAt counts on from the last place it was asked for.
@@ -1654,7 +1708,7 @@ func (t *tidier) spend(f *frame, c class) {
 		cost = 2
 	}
 	cost += (len(t.attrs) + 3) / 4
-	if t.nodes+cost > maxNodes {
+	if t.nodes+cost > max(maxNodes, t.max*(maxNodes/DefaultMaxEntries)) {
 		if c.kind != kTransparent && c.kind != kFeed && c.kind != kRoot {
 			t.warn(warnNodes, f.srcAt, nil)
 			f.drop = true
@@ -2596,7 +2650,7 @@ func (t *tidier) closeText(f *frame) {
 		t.noteType(c.out, x.typ, lvl)
 	}
 	t.out = append(t.out, '>')
-	t.writeText(s, c.ext, false)
+	t.writeText(f, lvl, s, false)
 	t.closeTag(f)
 }
 
@@ -2633,9 +2687,13 @@ func (x *construct) trim(s []byte) []byte {
 // read by encoding/xml, piece by piece, so theirs is one escaped piece;
 // everything else by gofeed, which takes CDATA verbatim and decodes other text
 // by rules that depend on the element.
-func (t *tidier) writeText(s []byte, ext, verbatim bool) {
+func (t *tidier) writeText(f *frame, lvl level, s []byte, verbatim bool) {
+	if lvl == inEntry && !f.class.ext && asideElements[t.isAtom][f.class.out] && (len(s) >= t.asideFrom || bytes.HasPrefix(s, []byte(asideMark))) {
+		t.aside = append(t.aside, string(s))
+		s = strconv.AppendInt([]byte(asideMark), int64(len(t.aside)-1), 10)
+	}
 	switch {
-	case ext:
+	case f.class.ext:
 		t.out = appendEscaped(t.out, s, false)
 	case len(s) == 0:
 	case !verbatim && !bytes.ContainsAny(s, "<>&") && !isSpace(s[0]) && !isSpace(s[len(s)-1]):
@@ -2717,7 +2775,7 @@ func (t *tidier) closeAtomText(f *frame, s []byte, lvl level) {
 		t.writeAttr("mode", mode)
 	}
 	t.out = append(t.out, '>')
-	t.writeText(s, f.class.ext, typ != "" && lower != "text" || mode != "")
+	t.writeText(f, lvl, s, typ != "" && lower != "text" || mode != "")
 	t.closeTag(f)
 }
 

@@ -917,3 +917,31 @@ func BenchmarkDecodeBytes(b *testing.B) {
 		}
 	}
 }
+
+// Long texts do not go through gofeed, and one that looks like what stands for
+// them is none.
+func TestAside(t *testing.T) {
+	long := strings.Repeat("long &amp;lt;b>text&amp;lt;/b> ", 20)
+	for _, doc := range []string{
+		`<rss version="2.0"><channel><item><guid>1</guid><description>` + long + `</description></item></channel></rss>`,
+		`<rss version="2.0" xmlns:content="http://purl.org/rss/1.0/modules/content/"><channel><item><guid>1</guid><content:encoded><![CDATA[` + long + `]]></content:encoded></item></channel></rss>`,
+		`<feed xmlns="http://www.w3.org/2005/Atom"><entry><id>a:1</id><content type="html">` + long + `</content></entry></feed>`,
+		`<feed xmlns="http://www.w3.org/2005/Atom"><entry><id>a:1</id><summary>` + long + `</summary></entry></feed>`,
+	} {
+		tidy, err := tidyXML([]byte(doc), Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(tidy.aside) != 1 || bytes.Contains(tidy.xml, []byte("text")) {
+			t.Errorf("%s: aside are %q", tidy.xml, tidy.aside)
+		}
+		feed, err := ParseBytes([]byte(doc), Options{})
+		if err != nil || len(feed.Entries) != 1 || !strings.Contains(feed.Entries[0].Content, "text") {
+			t.Errorf("%s: %v, %+v", doc, err, feed)
+		}
+	}
+	feed, err := ParseBytes([]byte(`<rss version="2.0"><channel><item><guid>1</guid><description>`+long+`</description></item><item><guid>2</guid><description>`+asideMark+`0</description></item></channel></rss>`), Options{})
+	if err != nil || feed.Entries[1].Content != asideMark+"0" {
+		t.Errorf("%v, %+v", err, feed)
+	}
+}
