@@ -17,6 +17,7 @@ import (
 const (
 	MaxBytes = 4 << 20 // of a page that are looked at
 	MaxLinks = 64      // of each kind that are returned
+	maxURL   = 8000    // bytes of a link; servers need not take more (RFC 9110, section 4.1)
 )
 
 // Link is a document that a page links to.
@@ -81,7 +82,7 @@ func Page(body []byte, pageURL, contentType string) Result {
 	var guesses []Link
 	seen := map[string]bool{}
 	add := func(list *[]Link, l Link) {
-		if l.URL = resolve(base, l.URL); l.URL == "" || seen[l.URL] || len(*list) >= MaxLinks {
+		if l.URL = resolve(base, l.URL); l.URL == "" || len(l.URL) > maxURL || seen[l.URL] || len(*list) >= MaxLinks {
 			return
 		}
 		seen[l.URL] = true

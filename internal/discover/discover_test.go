@@ -99,14 +99,25 @@ func TestSamplePages(t *testing.T) {
 	}
 }
 
+// A link longer than servers take is none.
+func TestLongLinks(t *testing.T) {
+	r := Page([]byte(`<link rel=alternate type=application/rss+xml href="/`+strings.Repeat("a", 100_000)+`"><a href="/`+strings.Repeat("a", 100_000)+`.xml">x</a>`), page, "text/html")
+	if len(r.Feeds) != 0 || r.Guessed {
+		t.Errorf("%d feeds", len(r.Feeds))
+	}
+}
+
 func FuzzPage(f *testing.F) {
 	f.Add([]byte(`<title>x</title><base href=/x><link rel=alternate type=application/rss+xml href="a#b" title="&amp;">`), page, "text/html; charset=utf-16")
 	f.Add([]byte(`<a href="feed:http://x/feed">x</a><link rel=ess href=::>`), "%", "x")
 	f.Add([]byte("\xff\xfe<\x00a\x00"), "", "")
 	f.Fuzz(func(t *testing.T, body []byte, pageURL, contentType string) {
 		r := Page(body, pageURL, contentType)
+		if r.Title != fold(r.Title) || len(r.Feeds) > MaxLinks || len(r.ESS) > MaxLinks || len(r.NNO) > MaxLinks {
+			t.Errorf("%+v", r)
+		}
 		for _, l := range append(r.Feeds, append(r.ESS, r.NNO...)...) {
-			if l.URL == "" || strings.ContainsAny(l.URL, "\n\t") && strings.HasPrefix(pageURL, "http") {
+			if l.URL == "" || len(l.URL) > maxURL || len(l.Title) > 500 || l.Title != fold(l.Title) || strings.ContainsAny(l.URL, "\n\t") && strings.HasPrefix(pageURL, "http") {
 				t.Errorf("%q", l.URL)
 			}
 		}

@@ -104,7 +104,7 @@ func (d *Document) Title() string {
 func (d *Document) Feeds() []Feed {
 	var feeds []Feed
 	index := map[string]int{}
-	d.walk(func(n *Node, path []string) {
+	d.walk(func(n *Node, path string) {
 		url := n.feedURL()
 		if url == "" {
 			return
@@ -120,18 +120,18 @@ func (d *Document) Feeds() []Feed {
 				Description: n.get("description"),
 			})
 		}
-		if c := JoinPath(path); c != "" && !slices.Contains(feeds[i].Categories, c) {
-			feeds[i].Categories = append(feeds[i].Categories, c)
+		if c := feeds[i].Categories; path != "" && len(c) < maxCategories && !slices.Contains(c, path) {
+			feeds[i].Categories = append(c, path)
 		}
 	})
 	return feeds
 }
 
-// walk calls f for each outline with the folders it is in. An outline is a
-// folder of what is in it unless it is a feed itself.
-func (d *Document) walk(f func(n *Node, path []string)) {
-	var down func(n *Node, path []string)
-	down = func(n *Node, path []string) {
+// walk calls f for each outline with the path of the folder it is in. An
+// outline is a folder of what is in it unless it is a feed itself.
+func (d *Document) walk(f func(n *Node, path string)) {
+	var down func(n *Node, path string)
+	down = func(n *Node, path string) {
 		for _, c := range n.Children {
 			if !c.is("outline") {
 				continue
@@ -140,11 +140,11 @@ func (d *Document) walk(f func(n *Node, path []string)) {
 			if c.feedURL() != "" {
 				down(c, path)
 			} else {
-				down(c, append(slices.Clip(path), c.folderName()))
+				down(c, c.within(path))
 			}
 		}
 	}
-	down(d.body(), nil)
+	down(d.body(), "")
 }
 
 // feedURL is the feed that an outline names, or "".
@@ -164,13 +164,36 @@ func (n *Node) folderName() string {
 	return cmp.Or(fold(n.get("text")), fold(n.get("title")))
 }
 
+// within gives the path of a folder that is in another, at path. One that has
+// no name, or would make the path too long, does not count: what is in it is
+// in the other.
+func (n *Node) within(path string) string {
+	name := n.folderName()
+	if name == "" || len(path)+len(name) > maxPath {
+		return path
+	}
+	if path != "" {
+		path += "/"
+	}
+	return path + escapePath.Replace(name)
+}
+
+// Folders can be nested and named so that their paths would take many times
+// the size of the list, and a feed be in as many as there are.
+const (
+	maxPath       = 1000 // bytes, before escaping
+	maxCategories = 1000 // of one feed
+)
+
+var escapePath = strings.NewReplacer(`\`, `\\`, `/`, `\/`)
+
 // JoinPath joins the names of nested folders with '/'; one in a name is
 // written '\/'.
 func JoinPath(names []string) string {
 	escaped := make([]string, 0, len(names))
 	for _, n := range names {
 		if n = fold(n); n != "" {
-			escaped = append(escaped, strings.NewReplacer(`\`, `\\`, `/`, `\/`).Replace(n))
+			escaped = append(escaped, escapePath.Replace(n))
 		}
 	}
 	return strings.Join(escaped, "/")
@@ -212,23 +235,36 @@ func (d *Document) Merge(o *Document) {
 		}
 	}
 	head := d.head()
-	for _, n := range o.head().Children {
-		if n.isSpace() || n.Name != "" && head.child(n.Name) != nil || n.Name == "" && slices.ContainsFunc(head.Children, n.equal) {
-			continue
+	named := map[string]bool{}
+	for _, n := range head.Children {
+		named[strings.ToLower(n.Name)] = true
+	}
+	for _, n := range lacking(head.Children, o.head().Children) {
+		if name := strings.ToLower(n.Name); !n.isSpace() && (name == "" || !named[name]) {
+			named[name] = true
+			head.Children = append(head.Children, n)
 		}
-		head.Children = append(head.Children, n)
 	}
 	mergeOutlines(d.body(), o.body())
-	for _, n := range o.root.Children {
-		if !n.is("head") && !n.is("body") && !slices.ContainsFunc(d.root.Children, n.equal) {
-			d.root.Children = append(d.root.Children, n)
+	rest := func(n *Node) bool { return n.is("head") || n.is("body") }
+	d.root.Children = append(d.root.Children, lacking(slices.DeleteFunc(slices.Clone(d.root.Children), rest), slices.DeleteFunc(slices.Clone(o.root.Children), rest))...)
+	d.prolog = append(d.prolog, lacking(d.prolog, o.prolog)...)
+}
+
+// lacking gives the nodes of from that are not in to, each once.
+func lacking(to, from []*Node) []*Node {
+	have := make(map[string]bool, len(to))
+	for _, n := range to {
+		have[n.signature()] = true
+	}
+	var out []*Node
+	for _, n := range from {
+		if s := n.signature(); !have[s] {
+			have[s] = true
+			out = append(out, n)
 		}
 	}
-	for _, n := range o.prolog {
-		if !slices.ContainsFunc(d.prolog, n.equal) {
-			d.prolog = append(d.prolog, n)
-		}
-	}
+	return out
 }
 
 func mergeOutlines(to, from *Node) {
@@ -300,7 +336,7 @@ func (d *Document) Update(feeds []Feed, key func(string) string) *Document {
 	for i := range feeds {
 		places[&feeds[i]] = map[string]bool{}
 	}
-	d.walk(func(n *Node, path []string) {
+	d.walk(func(n *Node, path string) {
 		f := feedOf(n)
 		if f == nil {
 			return
@@ -308,12 +344,12 @@ func (d *Document) Update(feeds []Feed, key func(string) string) *Document {
 		if like[f] == nil {
 			like[f] = n
 		}
-		if c := JoinPath(path); c != "" && slices.Contains(f.Categories, c) {
-			places[f][c] = true
+		if path != "" && slices.Contains(f.Categories, path) {
+			places[f][path] = true
 		}
 	})
-	var prune func(n *Node, path []string)
-	prune = func(n *Node, path []string) {
+	var prune func(n *Node, here string)
+	prune = func(n *Node, here string) {
 		var kept []*Node
 		for _, c := range n.Children {
 			if !c.is("outline") {
@@ -322,14 +358,14 @@ func (d *Document) Update(feeds []Feed, key func(string) string) *Document {
 			}
 			if c.feedURL() == "" {
 				had := c.child("outline") != nil
-				prune(c, append(slices.Clip(path), c.folderName()))
+				prune(c, c.within(here))
 				if !had || c.child("outline") != nil {
 					kept = append(kept, c)
 				}
 				continue
 			}
-			prune(c, path)
-			f, here := feedOf(c), JoinPath(path)
+			prune(c, here)
+			f := feedOf(c)
 			if f != nil && (slices.Contains(f.Categories, here) ||
 				here == "" && (len(f.Categories) == 0 || len(places[f]) > 0)) {
 				places[f][here] = true
@@ -346,11 +382,11 @@ func (d *Document) Update(feeds []Feed, key func(string) string) *Document {
 		}
 		n.Children = kept
 	}
-	prune(d.body(), nil)
+	prune(d.body(), "")
 	folders := map[string]*Node{}
-	d.walk(func(n *Node, path []string) {
+	d.walk(func(n *Node, path string) {
 		if n.feedURL() == "" {
-			p := JoinPath(append(slices.Clip(path), n.folderName()))
+			p := n.within(path)
 			if folders[p] == nil {
 				folders[p] = n
 			}
@@ -558,8 +594,6 @@ func (n *Node) signature() string {
 	n.write(&b, 0)
 	return b.String()
 }
-
-func (n *Node) equal(o *Node) bool { return n.signature() == o.signature() }
 
 // fold makes one line of text.
 func fold(s string) string { return strings.Join(strings.Fields(s), " ") }

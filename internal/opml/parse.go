@@ -116,21 +116,23 @@ type parser struct {
 
 func (p *parser) parse(top *Node) error {
 	stack := []*Node{top}
+	// Text comes in pieces, as many as there are stray less-than signs; they
+	// are joined when something else follows.
+	var pieces []byte
+	flush := func() {
+		if len(pieces) > 0 {
+			parent := stack[len(stack)-1]
+			parent.Children = append(parent.Children, &Node{Text: string(pieces)})
+			pieces = nil
+		}
+	}
+	defer flush()
 	add := func(n *Node) {
+		flush()
 		parent := stack[len(stack)-1]
 		parent.Children = append(parent.Children, n)
 	}
-	text := func(s string) {
-		if s == "" {
-			return
-		}
-		parent := stack[len(stack)-1]
-		if k := len(parent.Children); k > 0 && parent.Children[k-1].isText() {
-			parent.Children[k-1].Text += s
-			return
-		}
-		add(&Node{Text: s})
-	}
+	text := func(s string) { pieces = append(pieces, s...) }
 	for p.pos < len(p.s) {
 		rest := p.s[p.pos:]
 		lt := strings.IndexByte(rest, '<')
@@ -143,7 +145,10 @@ func (p *parser) parse(top *Node) error {
 			p.pos += lt
 			continue
 		}
-		if p.count++; p.count > MaxElements {
+		if !strings.HasPrefix(rest, "</") {
+			p.count++
+		}
+		if p.count > MaxElements {
 			return &NotOPMLError{fmt.Sprintf("it has more than %d elements", MaxElements)}
 		}
 		switch {
@@ -172,6 +177,7 @@ func (p *parser) parse(top *Node) error {
 			name = strings.TrimSpace(name)
 			for i := len(stack) - 1; i > 0; i-- {
 				if strings.EqualFold(stack[i].Name, name) {
+					flush()
 					stack = stack[:i]
 					break
 				}
@@ -287,7 +293,7 @@ func (p *parser) tag() (n *Node, closed bool) {
 				value = s[start:i]
 			}
 		}
-		if validName(attr) && n.attr(attr) == nil && len(n.Attrs) < maxAttrs {
+		if len(n.Attrs) < maxAttrs && validName(attr) && n.attr(attr) == nil {
 			n.Attrs = append(n.Attrs, Attr{attr, unescape(value)})
 		}
 	}
