@@ -92,6 +92,10 @@ func partial(names []fs.DirEntry) bool {
 
 // runner makes a runner on the lektor-dir.
 func (o options) runner(s *command.Streams, deliver func([]lektordir.Ref), d *lektordir.Dir) (*update.Runner, error) {
+	// Markers are moved and removed without a look at who left them.
+	if err := d.Inside("etc/fetch", "etc/fetch/due", "etc/fetch/taken"); err != nil {
+		return nil, err
+	}
 	return update.New(d, s.Report, update.Options{
 		Jobs: o.jobs, Fetch: o.fetch, MaxEntries: o.maxEntries, Interval: o.interval, Delivered: deliver,
 		Progress: func(total int) (func(), func()) {
@@ -860,13 +864,24 @@ type importOptions struct {
 	noFetch, dryRun bool
 }
 
+// readList reads a list as far as [opml.Parse] needs to see that it is too
+// long: a file may be a device without an end.
+func readList(name string) ([]byte, error) {
+	f, err := os.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return io.ReadAll(io.LimitReader(f, opml.MaxBytes+1))
+}
+
 func importList(ctx context.Context, o importOptions, s *command.Streams) error {
 	var data []byte
 	var err error
 	if o.file == "-" {
 		data, err = readInput(s, opml.MaxBytes, "")
 	} else {
-		data, err = os.ReadFile(o.file)
+		data, err = readList(o.file)
 	}
 	if err != nil {
 		return err

@@ -24,6 +24,11 @@ func main() {
 	if os.Getenv("GOMEMLIMIT") == "" {
 		debug.SetMemoryLimit(160 << 20)
 	}
+	// Until then it need not run after every few megabytes: what is kept is
+	// little, and what is thrown away is much.
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(400)
+	}
 	os.Exit(command.Main(newApp(), os.Args))
 }
 
@@ -171,7 +176,7 @@ Example:
 					&cli.StringFlag{Name: "name", Usage: "call the feed `NAME` rather than what the document says"},
 					&cli.StringFlag{Name: "url", Usage: "the document is from `BASE`: relative references start there"},
 					&cli.StringFlag{Name: "content-type", Usage: "the document has the MIME `TYPE`, and perhaps a charset"},
-					&cli.IntFlag{Name: "max-entries", Usage: "take at most `N` entries"},
+					&cli.IntFlag{Name: update.FlagMaxEntries, Usage: "take at most `N` entries"},
 					&cli.Int64Flag{Name: "max-decoded", Value: fetch.DefaultMaxDecoded, Usage: "read at most `N` bytes"},
 					command.OutputFlag("print the entries that are delivered in `FORMAT`: path"),
 					dryRunFlag(),
@@ -183,11 +188,11 @@ Example:
 					if err := positive(c, fetch.FlagMaxDecoded); err != nil {
 						return err
 					}
-					if n := c.Int("max-entries"); n < 0 {
+					if n := c.Int(update.FlagMaxEntries); n < 0 {
 						return command.Usagef("--max-entries %d: it is not less than 0", n)
 					}
 					return deliver(c.Context, deliverOptions{
-						options: options{dir: command.Dir(c), maxEntries: c.Int("max-entries"), fetch: fetch.Config{MaxDecoded: c.Int64("max-decoded")}},
+						options: options{dir: command.Dir(c), maxEntries: c.Int(update.FlagMaxEntries), fetch: fetch.Config{MaxDecoded: c.Int64("max-decoded")}},
 						doc:     update.Document{ID: c.String("id"), Name: c.String("name"), URL: c.String("url"), ContentType: c.String("content-type"), DryRun: c.Bool("dry-run")},
 						format:  command.OutputFormat(c),
 					}, command.StreamsOf(c))
@@ -314,7 +319,7 @@ func fetchFlags() []cli.Flag {
 		&cli.Int64Flag{Name: fetch.FlagMaxDecoded, Value: d.MaxDecoded, Usage: "refuse documents of more than `N` bytes after decompression"},
 		&cli.IntFlag{Name: fetch.FlagMaxRedirects, Value: d.MaxRedirects, Usage: "follow `N` redirects"},
 		&cli.Int64Flag{Name: fetch.FlagMaxHeader, Value: d.MaxHeader, Usage: "refuse response headers of more than `N` bytes"},
-		&cli.IntFlag{Name: "max-entries", Usage: "take at most `N` entries of a document"},
+		&cli.IntFlag{Name: update.FlagMaxEntries, Usage: "take at most `N` entries of a document"},
 		&cli.StringFlag{Name: "default-interval", Usage: "fetch feeds without an interval of their own every `TIME` at most, such as 30m, 2h or 1d"},
 		&cli.StringSliceFlag{Name: "allow-private", Usage: "let public servers redirect to the private network `PREFIX`; may be repeated"},
 		&cli.StringFlag{Name: "user-agent", Usage: "tell servers that we are `NAME`"},
@@ -347,7 +352,7 @@ func fetchOptions(c *cli.Context) (options, error) {
 	o := options{
 		dir:        command.Dir(c),
 		jobs:       integer("jobs"),
-		maxEntries: integer("max-entries"),
+		maxEntries: integer(update.FlagMaxEntries),
 		fetch: fetch.Config{
 			UserAgent:    given(c, "user-agent").String("user-agent"),
 			PerHost:      integer("per-host"),

@@ -23,6 +23,7 @@ func TestMain(m *testing.M) {
 		"lektor-fetch": func() {
 			os.Exit(command.Main(newApp(), append([]string{"lektor-fetch"}, os.Args[1:]...)))
 		},
+		"measure": measure,
 	})
 }
 

@@ -134,16 +134,16 @@ func tempFile(path string) (*os.File, error) {
 }
 
 // Remove removes the file at path durably: its directory is synced before it
-// returns. A file that is not there is no error.
+// returns. A file that is not there is no error; a process that was killed may
+// have removed it and not synced, so the directory is synced even then.
 func Remove(path string) error {
-	err := os.Remove(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	if err != nil {
+	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	return syncDir(filepath.Dir(path))
+	if err := syncDir(filepath.Dir(path)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
 }
 
 // IsTemp tells whether name (without directories) is one that a temporary file

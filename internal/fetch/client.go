@@ -189,6 +189,10 @@ func (c *Client) transport(strict bool) *http.Transport {
 	return t
 }
 
+// noProbes turns TCP's keep-alive probes off: an exchange has a deadline, and a
+// connection is not kept for long.
+const noProbes time.Duration = -1
+
 // viaProxy is the key of a context value that is set when a request goes
 // through a proxy; the address of that is the user's choice.
 type viaProxy struct{}
@@ -199,7 +203,7 @@ func (c *Client) dialer(strict bool) func(ctx context.Context, network, addr str
 			if c.cfg.Dial != nil {
 				return c.cfg.Dial(ctx, network, addr)
 			}
-			return (&net.Dialer{Resolver: c.cfg.Resolver}).DialContext(ctx, network, addr)
+			return (&net.Dialer{Resolver: c.cfg.Resolver, KeepAlive: noProbes}).DialContext(ctx, network, addr)
 		}
 		if c.cfg.Dial != nil {
 			conn, err := c.cfg.Dial(ctx, network, addr)
@@ -217,7 +221,8 @@ func (c *Client) dialer(strict bool) func(ctx context.Context, network, addr str
 		// Several addresses may be tried, at the same time too.
 		refused := make(chan error, 1)
 		d := net.Dialer{
-			Resolver: c.cfg.Resolver,
+			Resolver:  c.cfg.Resolver,
+			KeepAlive: noProbes,
 			ControlContext: func(_ context.Context, _, address string, _ syscall.RawConn) error {
 				err := c.check(address)
 				if err != nil {
@@ -304,6 +309,9 @@ type Response struct {
 	// when the document itself shows that its end is missing: validators of
 	// such a document are not kept (see [State.Succeeded]).
 	Truncated bool
+	// Short means that the document was read and has more than the limits let
+	// through (see [State].Limits). The caller sets it.
+	Short bool
 	// Warnings are one-line messages for the user.
 	Warnings []string
 	// Received is when the answer began, by [Config].Now.
@@ -578,6 +586,10 @@ func location(u *url.URL, loc string) (*url.URL, error) {
 	next.User, next.Fragment, next.RawFragment = nil, "", ""
 	next.Host = strings.ToLower(next.Host)
 	next.RawQuery = escapeQuery(next.RawQuery)
+	// A reference without a scheme may have a host that no http URL has.
+	if _, err := url.Parse(next.String()); err != nil {
+		return nil, refuse("that is no URL")
+	}
 	return next, nil
 }
 

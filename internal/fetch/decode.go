@@ -246,6 +246,9 @@ func (x *exchange) readBody(u *url.URL, resp *http.Response) (*body, error) {
 	case wire.n == 0:
 		return b, nil // an empty body, said to be compressed
 	}
+	if errors.Is(err, zstd.ErrWindowSizeExceeded) || errors.Is(err, zstd.ErrDecoderSizeExceeded) {
+		err = fmt.Errorf("it asks for a window of more than the %d bytes that RFC 9659 allows", zstdWindow)
+	}
 	return nil, &DecodeError{URL: display(u), Encoding: strings.Join(cs, ", "), Err: err}
 }
 

@@ -46,7 +46,7 @@ func (e *StatusError) Error() string {
 	if text == "" {
 		text = "an unknown status"
 	}
-	s := fmt.Sprintf("%s: the server answered %d %s", e.URL, e.Status, text)
+	s := fmt.Sprintf("%s: the server answered %d %s", Brief(e.URL), e.Status, text)
 	switch {
 	case e.Detail != "":
 		return s + ": " + e.Detail
@@ -79,7 +79,7 @@ type LimitError struct {
 }
 
 func (e *LimitError) Error() string {
-	s := fmt.Sprintf("%s: more than %d %s", e.URL, e.Max, e.Limit)
+	s := fmt.Sprintf("%s: more than %d %s", Brief(e.URL), e.Max, e.Limit)
 	if e.Flag != "" {
 		s += "; --" + e.Flag + " raises the limit"
 	}
@@ -110,25 +110,26 @@ type NetError struct {
 }
 
 func (e *NetError) Error() string {
+	url := Brief(e.URL)
 	switch e.Kind {
 	case KindDNS:
 		var d *net.DNSError
 		if errors.As(e.Err, &d) && d.IsNotFound {
-			return fmt.Sprintf("%s: there is no host %q (DNS); check the address", e.URL, d.Name)
+			return fmt.Sprintf("%s: there is no host %q (DNS); check the address", url, d.Name)
 		}
-		return fmt.Sprintf("%s: the name server gave no answer: %v", e.URL, e.Err)
+		return fmt.Sprintf("%s: the name server gave no answer: %v", url, e.Err)
 	case KindConnect:
-		return fmt.Sprintf("%s: no connection: %v", e.URL, e.Err)
+		return fmt.Sprintf("%s: no connection: %v", url, e.Err)
 	case KindTLS:
 		var c x509.CertificateInvalidError
 		if errors.As(e.Err, &c) && c.Reason == x509.Expired {
-			return fmt.Sprintf("%s: the server's certificate has expired or is not valid yet (or this machine's clock is wrong): %v", e.URL, e.Err)
+			return fmt.Sprintf("%s: the server's certificate has expired or is not valid yet (or this machine's clock is wrong): %v", url, e.Err)
 		}
-		return fmt.Sprintf("%s: no secure connection: %v", e.URL, e.Err)
+		return fmt.Sprintf("%s: no secure connection: %v", url, e.Err)
 	case KindTimeout:
-		return fmt.Sprintf("%s: %v; --%s raises the limit", e.URL, e.Err, FlagTimeout)
+		return fmt.Sprintf("%s: %v; --%s raises the limit", url, e.Err, FlagTimeout)
 	}
-	return fmt.Sprintf("%s: no usable answer: %v", e.URL, e.Err)
+	return fmt.Sprintf("%s: no usable answer: %s", url, Brief(e.Err.Error()))
 }
 
 func (e *NetError) Unwrap() error { return e.Err }
@@ -144,7 +145,7 @@ type RedirectError struct {
 }
 
 func (e *RedirectError) Error() string {
-	return fmt.Sprintf("%s: the redirect to %q was not followed: %s", e.URL, e.Target, e.Reason)
+	return fmt.Sprintf("%s: the redirect to %q was not followed: %s", Brief(e.URL), Brief(e.Target), e.Reason)
 }
 
 // PrivateError is a connection that was refused because a public server sent
@@ -159,7 +160,7 @@ func (e *PrivateError) Error() string {
 	if e.Addr.IsValid() {
 		what = "the private address " + e.Addr.String()
 	}
-	return fmt.Sprintf("%s: a public server redirects to %s, which was not asked; if that is right, subscribe to the new address itself", e.URL, what)
+	return fmt.Sprintf("%s: a public server redirects to %s, which was not asked; if that is right, subscribe to the new address itself", Brief(e.URL), what)
 }
 
 // DecodeError is a body whose Content-Encoding is not known, or is not what
@@ -170,7 +171,7 @@ type DecodeError struct {
 }
 
 func (e *DecodeError) Error() string {
-	return fmt.Sprintf("%s: the body cannot be decoded as %q: %v", e.URL, e.Encoding, e.Err)
+	return fmt.Sprintf("%s: the body cannot be decoded as %q: %v", Brief(e.URL), Brief(e.Encoding), e.Err)
 }
 
 func (e *DecodeError) Unwrap() error { return e.Err }
@@ -187,7 +188,7 @@ type HostDelayError struct {
 }
 
 func (e *HostDelayError) Error() string {
-	return fmt.Sprintf("%s: not asked: %s answered %d to another request and wants to be left alone for %s", e.URL, e.Host, e.Status, shortDuration(e.Left))
+	return fmt.Sprintf("%s: not asked: %s answered %d to another request and wants to be left alone for %s", Brief(e.URL), e.Host, e.Status, shortDuration(e.Left))
 }
 
 // CommandError is a command (an exec: source or a filter) that failed.
@@ -213,7 +214,7 @@ func (e *CommandError) Unwrap() error { return e.Err }
 // URLError is a URL that cannot be fetched as it stands.
 type URLError struct{ URL, Reason string }
 
-func (e *URLError) Error() string { return fmt.Sprintf("%s: %s", e.URL, e.Reason) }
+func (e *URLError) Error() string { return fmt.Sprintf("%s: %s", Brief(e.URL), e.Reason) }
 
 // Remote tells whether the source of a feed is to blame for err (a server, the
 // network, a command that failed) rather than this machine's files, the user's
@@ -282,6 +283,16 @@ func (x *exchange) classify(u *url.URL, err error) error {
 		e.Offline = errors.Is(err, syscall.ENETUNREACH) || errors.Is(err, syscall.ENETDOWN)
 	}
 	return e
+}
+
+// Brief cuts a URL, or another word that a stranger chose, for a message: of
+// one as long as a header may be, nobody would find what comes after it.
+func Brief(s string) string {
+	const most = 400
+	if len(s) <= most {
+		return s
+	}
+	return strings.ToValidUTF8(s[:most], "") + "…"
 }
 
 // display gives u as it may be shown and logged: a password in it is nobody's

@@ -163,6 +163,44 @@ func TestHostileServers(t *testing.T) {
 	}
 }
 
+// Messages name the cause however long the words are that the server chose.
+func TestMessagesAreBrief(t *testing.T) {
+	long := strings.Repeat("x", 100<<10)
+	for what, h := range map[string]http.HandlerFunc{
+		"only http and https": func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Location", "gopher://"+long)
+			w.WriteHeader(302)
+		},
+		"404 Not Found": func(w http.ResponseWriter, r *http.Request) {
+			if r.URL.Path == "/" {
+				http.Redirect(w, r, "/"+long, 302)
+				return
+			}
+			http.NotFound(w, r)
+		},
+		"lektor asked for": func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Content-Encoding", long)
+			fmt.Fprint(w, rss)
+		},
+		"malformed HTTP response": func(w http.ResponseWriter, r *http.Request) {
+			conn, _, err := w.(http.Hijacker).Hijack()
+			if err == nil {
+				fmt.Fprint(conn, long, "\r\n\r\n")
+				conn.Close()
+			}
+		},
+		"8388608 bytes that RFC 9659 allows": func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Content-Encoding", "zstd")
+			fmt.Fprint(w, "\x28\xb5\x2f\xfd\xa0\x00\x00\x00\x80\x03\x00\x00a")
+		},
+	} {
+		err := getErr(t, client(t), serve(t, h).URL)
+		if line := OneLine(err.Error()); !strings.Contains(line, what) || len(err.Error()) > 1000 {
+			t.Errorf("%q is not in %q (%d bytes)", what, line, len(err.Error()))
+		}
+	}
+}
+
 // A bomb costs no more than the limit allows a body to cost, and the decoders'
 // windows.
 func TestBombMemory(t *testing.T) {

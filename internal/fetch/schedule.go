@@ -63,14 +63,21 @@ func (s *State) Succeeded(now time.Time, resp *Response, hints Hints) {
 
 // Unchanged records that a document came which is the same as the last one
 // ([State.SameBody]), and was not read. Its hints are those of last time.
-func (s *State) Unchanged(now time.Time, resp *Response) { s.document(now, resp) }
+func (s *State) Unchanged(now time.Time, resp *Response) {
+	resp.Short = s.short()
+	s.document(now, resp)
+}
 
 func (s *State) document(now time.Time, resp *Response) {
 	etag, modified, body, from := resp.ETag, resp.LastModified, "", s.origin(s.URL())
-	if resp.Truncated {
+	switch {
+	case resp.Truncated:
 		etag, modified, from = "", "", ""
-	} else {
+	default:
 		body = resp.Digest()
+		if resp.Short {
+			from += "\t" + s.Limits
+		}
 	}
 	s.put(fileETag, etag)
 	s.put(fileModified, modified)

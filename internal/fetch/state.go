@@ -30,7 +30,7 @@ const (
 
 	fileETag     = "etag"     // validators, opaque bytes
 	fileModified = "modified" //
-	fileFrom     = "from"     // the url, and a digest of the filter, that validators and body belong to
+	fileFrom     = "from"     // the url, a digest of the filter, and Limits, that validators and body belong to
 	fileBody     = "body"     // SHA-256 of the last body, hexadecimal
 	fileStatus   = "status"   // of the last answer
 	fileError    = "error"    // of the last fetch
@@ -92,6 +92,10 @@ type State struct {
 	// DefaultInterval is the interval of feeds that have none of their own;
 	// [DefaultInterval] when it is 0.
 	DefaultInterval time.Duration
+	// Limits says under which limits documents are read. Validators and digest
+	// of a document that was left short by them ([Response].Short) are good
+	// only as long as they are the same: whoever raises a limit wants the rest.
+	Limits string
 	// Rand gives the jitter, a number in [0, 1); nil means random.
 	Rand func() float64
 
@@ -109,11 +113,17 @@ type State struct {
 }
 
 // LoadState lists dir, the directory etc/fetch of a feed. One that does not
-// exist is empty.
+// exist is empty. One behind a link, in its own place or in that of etc or of the
+// feed, is an error: what is saved might be written out of the lektor-dir.
 func LoadState(dir string) (*State, error) {
 	s := &State{
 		dir: dir, names: map[string]bool{}, read: map[string]string{}, changed: map[string]string{},
 		times: map[string]time.Time{}, warned: map[string]bool{}, unread: map[string]error{},
+	}
+	for i, p := 0, filepath.Clean(dir); i < 3; i, p = i+1, filepath.Dir(p) {
+		if fi, err := os.Lstat(p); err == nil && fi.Mode()&fs.ModeSymlink != 0 {
+			return nil, &fs.PathError{Op: "open", Path: p, Err: errors.New("it is a link, where a directory of the feed belongs")}
+		}
 	}
 	d, err := os.Open(dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -301,8 +311,13 @@ func (s *State) origin(url string) string {
 }
 
 // current tells whether validators and digest are those of the present url and
-// filter, which may have been changed by an editor.
-func (s *State) current() bool { return s.get(fileFrom) == s.origin(s.URL()) }
+// filter, which may have been changed by an editor, and of a document that was
+// read whole or under the present limits.
+func (s *State) current() bool { return s.get(fileFrom) == s.origin(s.URL()) || s.short() }
+
+// short tells whether they are those of a document that was left short by the
+// present limits.
+func (s *State) short() bool { return s.get(fileFrom) == s.origin(s.URL())+"\t"+s.Limits }
 
 // SetUser stores one of the values that belong to the user: "url", "interval",
 // "on-update", "headers" (lines) or "filter". It is on the disk when SetUser
@@ -326,11 +341,20 @@ func (s *State) SetUser(name, value string) error {
 	if err := os.MkdirAll(s.dir, 0o777); err != nil {
 		return err
 	}
+	old := s.get(name)
+	if err := s.forget(name, old, value); err != nil {
+		return err
+	}
 	path := filepath.Join(s.dir, name)
 	if name == fileHeaders {
 		// Headers are where tokens are. The file that is there gives its mode
-		// to the one that replaces it.
-		f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE, 0o600)
+		// to the one that replaces it; a link is replaced itself.
+		if fi, err := os.Lstat(path); err == nil && fi.Mode()&fs.ModeSymlink != 0 {
+			if err := os.Remove(path); err != nil {
+				return err
+			}
+		}
+		f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|unix.O_NOFOLLOW, 0o600)
 		if err != nil {
 			return err
 		}
@@ -341,7 +365,7 @@ func (s *State) SetUser(name, value string) error {
 	if err := atomicfile.Write(path, []byte(value+"\n")); err != nil {
 		return err
 	}
-	return s.userChanged(name, value)
+	return s.userChanged(name, old, value)
 }
 
 // Unset removes a value that [State.SetUser] stores. That it is not there is
@@ -350,39 +374,47 @@ func (s *State) Unset(name string) error {
 	if userFiles[name] == nil {
 		return fmt.Errorf("there is no setting %q; they are url, interval, on-update, headers and filter", name)
 	}
+	old := s.get(name)
+	if err := s.forget(name, old, ""); err != nil {
+		return err
+	}
 	if err := atomicfile.Remove(filepath.Join(s.dir, name)); err != nil {
 		return err
 	}
-	return s.userChanged(name, "")
+	return s.userChanged(name, old, "")
 }
 
-func (s *State) userChanged(name, value string) error {
-	old := s.get(name)
+// forget removes what a new value makes void. It comes before the value is
+// written: interrupted after that, it would not be done when the same value is
+// set again.
+func (s *State) forget(name, old, value string) error {
+	if old == value || name != fileURL && name != fileHeaders && name != fileFilter {
+		return nil
+	}
+	var errs []error
+	drop := []string{fileETag, fileModified, fileBody, fileFrom, fileNext}
+	if name == fileURL {
+		drop = append(drop, fileMoved, fileGone, fileError, fileFailures, fileStatus, fileMaxAge)
+	}
+	for _, f := range drop {
+		delete(s.changed, f)
+		delete(s.times, f)
+		s.read[f] = ""
+		if s.names[f] {
+			errs = append(errs, remove(filepath.Join(s.dir, f)))
+			s.names[f] = false
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// userChanged takes note of a value that is on the disk.
+func (s *State) userChanged(name, old, value string) error {
 	s.names[name] = value != ""
 	s.read[name] = value
 	delete(s.changed, name)
-	if old == value {
-		return nil
-	}
-	switch name {
-	case fileInterval:
+	if name == fileInterval && old != value {
 		return s.Reschedule()
-	case fileURL, fileHeaders, fileFilter:
-		var errs []error
-		drop := []string{fileETag, fileModified, fileBody, fileFrom, fileNext}
-		if name == fileURL {
-			drop = append(drop, fileMoved, fileGone, fileError, fileFailures, fileStatus, fileMaxAge)
-		}
-		for _, f := range drop {
-			delete(s.changed, f)
-			delete(s.times, f)
-			s.read[f] = ""
-			if s.names[f] {
-				errs = append(errs, remove(filepath.Join(s.dir, f)))
-				s.names[f] = false
-			}
-		}
-		return errors.Join(errs...)
 	}
 	return nil
 }

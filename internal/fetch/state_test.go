@@ -275,6 +275,49 @@ func TestGone(t *testing.T) {
 }
 
 // After a document that was cut off, the next request must bring it whole.
+// Of a document that a limit left short, validators hold as long as the limit
+// does: a higher one is to bring the rest.
+func TestShortIsKeptUnderItsLimits(t *testing.T) {
+	dir := t.TempDir()
+	write(t, dir, "url", "http://example.com/\n")
+	write(t, dir, "filter", "cat\n")
+	under := func(limits string) *State {
+		s := load(t, dir)
+		s.Limits = limits
+		return s
+	}
+	known := func(limits string, want bool) {
+		t.Helper()
+		s := under(limits)
+		if r, err := s.Request(); err != nil || (r.ETag == "a") != want || s.SameBody(doc(rss)) != want {
+			t.Errorf("%s: %+v, %v", limits, r, err)
+		}
+	}
+	res := doc(rss, "Etag", "a")
+	res.Short = true
+	s := under("entries=5")
+	s.Succeeded(noon, res, Hints{})
+	save(t, s)
+	known("entries=5", true)
+	known("entries=9", false)
+	known("", false)
+	// That the same comes again makes it no longer.
+	s = under("entries=5")
+	s.Unchanged(noon, doc(rss, "Etag", "a"))
+	save(t, s)
+	s = under("entries=5")
+	s.NotModified(noon, &Response{Status: 304, Header: http.Header{}, ETag: "a", Received: noon})
+	save(t, s)
+	known("entries=5", true)
+	known("entries=9", false)
+	// One that was read whole is known under any limit.
+	s = under("entries=9")
+	s.Succeeded(noon, doc(rss, "Etag", "a"), Hints{})
+	save(t, s)
+	known("entries=5", true)
+	known("", true)
+}
+
 func TestTruncatedIsNotKept(t *testing.T) {
 	dir := t.TempDir()
 	write(t, dir, "url", "http://example.com/\n")

@@ -3,6 +3,7 @@ package subscribe
 import (
 	"cmp"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -73,7 +74,7 @@ func Import(w *lektordir.Writer, d *lektordir.Dir, doc *opml.Document, dryRun bo
 	if dryRun {
 		return out, bad
 	}
-	Sync()
+	bad = errors.Join(bad, Finish(d, out.Added))
 	all := doc
 	old, err := template(d)
 	if unread := (*fs.PathError)(nil); errors.As(err, &unread) {
@@ -84,10 +85,15 @@ func Import(w *lektordir.Writer, d *lektordir.Dir, doc *opml.Document, dryRun bo
 		all = old
 	}
 	path := d.Join(opmlFile)
+	data := all.Bytes()
+	if _, err := opml.Parse(data); err != nil {
+		// Written, it could not be read, and the next list would replace it.
+		return out, errors.Join(bad, fmt.Errorf("%s stays as it was, and export will not give back all of this list: with it, %w", path, err))
+	}
 	if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
 		return out, errors.Join(bad, err)
 	}
-	return out, errors.Join(bad, atomicfile.Write(path, all.Bytes()))
+	return out, errors.Join(bad, atomicfile.Write(path, data))
 }
 
 func addCategories(d *lektordir.Dir, hash string, categories []string) error {

@@ -97,6 +97,9 @@ func Set(w *lektordir.Writer, d *lektordir.Dir, hash, key, value string) error {
 	return change(w, d, hash, func(st *fetch.State) error {
 		switch key {
 		case "alias":
+			if err := d.InsideSrc(hash, "view"); err != nil {
+				return err
+			}
 			path := filepath.Join(d.Join("src", hash), aliasFile)
 			if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
 				return err
@@ -121,11 +124,10 @@ func Unset(w *lektordir.Writer, d *lektordir.Dir, hash, key string) error {
 	return change(w, d, hash, func(st *fetch.State) error {
 		switch key {
 		case "alias", "categories":
-			err := os.Remove(filepath.Join(d.Join("src", hash), settingFile(key)))
-			if errors.Is(err, fs.ErrNotExist) {
-				return nil
+			if err := d.InsideSrc(hash, "view"); err != nil {
+				return err
 			}
-			return err
+			return atomicfile.Remove(filepath.Join(d.Join("src", hash), settingFile(key)))
 		}
 		return st.Unset(key)
 	})

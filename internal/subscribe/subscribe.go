@@ -50,7 +50,7 @@ const (
 
 // Options say how to subscribe.
 type Options struct {
-	// Unsynced leaves it to the caller to call [Sync] once, after many feeds.
+	// Unsynced leaves it to the caller to call [Finish] once, after many feeds.
 	Unsynced bool
 }
 
@@ -76,6 +76,9 @@ func Add(w *lektordir.Writer, d *lektordir.Dir, s *Subscription, o Options) (boo
 	if Subscribed(d, s.Hash) {
 		return false, nil
 	}
+	if err := errors.Join(d.InsideSrc(s.Hash, "fetch"), d.InsideSrc(s.Hash, "view")); err != nil {
+		return false, err
+	}
 	base := d.Join("src", s.Hash)
 	if err := os.MkdirAll(filepath.Join(base, "etc/fetch"), 0o777); err != nil {
 		return false, err
@@ -91,7 +94,8 @@ func Add(w *lektordir.Writer, d *lektordir.Dir, s *Subscription, o Options) (boo
 			return nil
 		}
 		if missing {
-			if _, err := os.Lstat(path); err == nil {
+			// An empty one is what a power cut leaves of one not synced.
+			if fi, err := os.Lstat(path); err == nil && fi.Size() > 0 {
 				return nil
 			}
 		}
@@ -119,11 +123,29 @@ func Add(w *lektordir.Writer, d *lektordir.Dir, s *Subscription, o Options) (boo
 		}
 	}
 	// The one file that makes it a subscription comes last.
+	if o.Unsynced {
+		return true, put(pendingURLFile, s.URL, false)
+	}
 	return true, put(urlFile, s.URL, false)
 }
 
-// Sync makes durable what was added unsynced.
-func Sync() { unix.Sync() }
+// pendingURLFile is the url of a feed that was added unsynced, under a name of
+// temporary files.
+const pendingURLFile = "etc/fetch/.url0"
+
+// Finish subscribes to feeds that were added unsynced: durably, and with each
+// url on the disk before it has its name, as a power cut may leave an empty file
+// under it otherwise.
+func Finish(d *lektordir.Dir, subs []*Subscription) error {
+	unix.Sync()
+	var bad error
+	for _, s := range subs {
+		base := d.Join("src", s.Hash)
+		bad = errors.Join(bad, os.Rename(filepath.Join(base, pendingURLFile), filepath.Join(base, urlFile)))
+	}
+	unix.Sync()
+	return bad
+}
 
 // DefaultName is what a feed is called before its first document came: the host
 // in its id, or all of it.
@@ -249,6 +271,9 @@ func Remove(w *lektordir.Writer, d *lektordir.Dir, hash string) error {
 }
 
 func remove(d *lektordir.Dir, hash string) error {
+	if err := errors.Join(d.InsideSrc(hash, "fetch"), d.Inside("etc/fetch", "etc/fetch/due", "etc/fetch/taken")); err != nil {
+		return err
+	}
 	dir := d.SrcEtc(hash, "fetch")
 	names, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -310,6 +335,9 @@ func Categories(d *lektordir.Dir, hash string) []string {
 
 // SetCategories writes the categories of a feed; none removes the file.
 func SetCategories(d *lektordir.Dir, hash string, categories []string, write func(string, []byte) error) error {
+	if err := d.InsideSrc(hash, ""); err != nil {
+		return err
+	}
 	path := filepath.Join(d.Join("src", hash), categoryFile)
 	var b strings.Builder
 	for _, c := range categories {
@@ -318,10 +346,10 @@ func SetCategories(d *lektordir.Dir, hash string, categories []string, write fun
 		}
 	}
 	if b.Len() == 0 {
-		if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return err
+		if _, err := os.Lstat(path); errors.Is(err, fs.ErrNotExist) {
+			return nil // of a new feed, which needs no sync
 		}
-		return nil
+		return atomicfile.Remove(path)
 	}
 	if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
 		return err

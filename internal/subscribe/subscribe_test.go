@@ -128,6 +128,12 @@ func TestFind(t *testing.T) {
 	if _, err := Add(w, d, a, Options{Unsynced: true}); err != nil {
 		t.Fatal(err)
 	}
+	if Subscribed(d, a.Hash) {
+		t.Error("subscribed before its url is on the disk")
+	}
+	if err := Finish(d, []*Subscription{a}); err != nil {
+		t.Fatal(err)
+	}
 	// A feed of another fetcher whose hash begins likewise.
 	other := d.Join("src", a.Hash[:6]+strings.Repeat("0", 34))
 	if err := os.MkdirAll(other, 0o777); err != nil {
@@ -271,5 +277,32 @@ func TestImportUnreadableList(t *testing.T) {
 	}
 	if to, err := os.Readlink(path); err != nil || to != "opml" {
 		t.Errorf("it was written over: %q, %v", to, err)
+	}
+}
+
+// Lists that could not be read any more if they were kept in one leave what is
+// kept as it is.
+func TestImportKeepsWhatItCanRead(t *testing.T) {
+	d, w := setup(t)
+	list := func(name string) *opml.Document {
+		doc, err := opml.Parse([]byte("<opml><body><outline text='" + strings.Repeat(name, 9<<20) + "'/><outline xmlUrl='http://" + name + ".example/'/></body></opml>"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return doc
+	}
+	if _, err := Import(w, d, list("a"), false); err != nil {
+		t.Fatal(err)
+	}
+	before, err := os.ReadFile(d.Join(opmlFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	imp, err := Import(w, d, list("b"), false)
+	if err == nil || !strings.Contains(err.Error(), "more than 16777216 bytes") || len(imp.Added) != 1 {
+		t.Errorf("%v, %v", imp, err)
+	}
+	if after, err := os.ReadFile(d.Join(opmlFile)); err != nil || string(after) != string(before) {
+		t.Errorf("%d bytes, %v", len(after), err)
 	}
 }

@@ -73,6 +73,9 @@ func essFor(page *discover.Result, feed discover.Link) string {
 
 // recordESS writes what was found; what was found elsewhere before stays.
 func (r *Runner) recordESS(hash, ess, nno string) error {
+	if err := r.Dir.InsideSrc(hash, "ess"); err != nil {
+		return err
+	}
 	dir := r.Dir.SrcEtc(hash, "ess")
 	var bad error
 	for name, url := range map[string]string{"link": ess, "nno": nno} {

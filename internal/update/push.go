@@ -33,6 +33,9 @@ func (r *Runner) push(hash string, feed *feedconv.Feed) error {
 			self = append(self, oneField(l.Href))
 		}
 	}
+	if err := r.Dir.InsideSrc(hash, "push"); err != nil {
+		return err
+	}
 	dir := r.Dir.SrcEtc(hash, "push")
 	return errors.Join(record(dir, "cloud", cloud), record(dir, "hub", hub), record(dir, "self", self))
 }

@@ -40,11 +40,15 @@ const maxHeld = 32 << 20
 // with. It costs nothing where no others are to come, see [hooks].
 const delay = 250 * time.Millisecond
 
+// FlagMaxEntries is the command-line flag that raises [Options].MaxEntries,
+// without the dashes: warnings tell the user of it.
+const FlagMaxEntries = "max-entries"
+
 // Options say how a [Runner] works.
 type Options struct {
 	Jobs       int // feeds fetched at once; 0 means DefaultJobs
 	Fetch      fetch.Config
-	MaxEntries int           // taken of one document; 0 means feedconv's default
+	MaxEntries int           // taken of one document, see FlagMaxEntries; 0 means feedconv's default
 	Interval   time.Duration // of feeds without their own; 0 means fetch's default
 
 	// Delivered is told of entries once they are durable in new/. Calls do
@@ -395,6 +399,11 @@ func (r *Runner) reschedule(hash, dir string) {
 func (r *Runner) markers() map[string]bool {
 	marked := map[string]bool{}
 	for _, name := range []string{"due", "taken"} {
+		// Looked at each time, as a watch may run for months.
+		if err := r.Dir.Inside("etc/fetch", "etc/fetch/"+name); err != nil {
+			r.report.Warn("%v", err)
+			continue
+		}
 		ents, err := os.ReadDir(r.Dir.Join("etc/fetch", name))
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			r.report.Warn("%v", err)
@@ -451,6 +460,7 @@ func (r *Runner) state(hash string) (*fetch.State, error) {
 		return nil, err
 	}
 	st.DefaultInterval = r.opts.Interval
+	st.Limits = fmt.Sprintf("%s=%d", FlagMaxEntries, cmp.Or(r.opts.MaxEntries, feedconv.DefaultMaxEntries))
 	return st, nil
 }
 
@@ -513,6 +523,11 @@ func (r *Runner) feed(ctx context.Context, t task, resp *fetch.Response, h hooks
 		return
 	}
 	name = shown(req.URL)
+	unclaim := func() {
+		if claimed {
+			r.unclaim(t.hash)
+		}
+	}
 	// fail ends a fetch that brought no document that could be read: the feed
 	// is asked less often from now on.
 	fail := func(k kind, err error) {
@@ -526,7 +541,7 @@ func (r *Runner) feed(ctx context.Context, t task, resp *fetch.Response, h hooks
 		if err := st.Save(); err != nil {
 			res = result{kind: broken, err: errors.Join(res.err, err)}
 		}
-		r.unclaim(t.hash)
+		unclaim()
 		closing(res)
 	}
 	// local ends a fetch whose document could not be stored. Nothing is
@@ -584,7 +599,7 @@ func (r *Runner) feed(ctx context.Context, t task, resp *fetch.Response, h hooks
 		if err := st.Save(); err != nil {
 			res.kind, res.err = broken, err
 		}
-		r.unclaim(t.hash)
+		unclaim()
 		closing(res)
 	}
 	switch {
@@ -693,6 +708,7 @@ func (r *Runner) parse(ctx context.Context, st *fetch.State, resp *fetch.Respons
 	if feed.Truncated && resp.Header.Get("Content-Length") == "" {
 		resp.Truncated = true
 	}
+	resp.Short = limited(feed) >= 0
 	r.warn(name, feed)
 	return feed, nil
 }
@@ -704,6 +720,10 @@ func (r *Runner) read(doc []byte, url, contentType string, h http.Header) (*feed
 		ContentLocation: h.Get("Content-Location"), ContentLanguage: h.Get("Content-Language"),
 		MaxBytes: r.opts.Fetch.MaxDecoded, MaxEntries: r.opts.MaxEntries,
 	})
+	var limit *feedconv.LimitError
+	if errors.As(err, &limit) {
+		err = &fetch.LimitError{URL: shown(url), Limit: limit.Limit, Max: limit.Max, Flag: fetch.FlagMaxDecoded}
+	}
 	if feed != nil {
 		// Those who listen look for hubs in the header first.
 		feed.Links = websub.Links(h, url, feed.Links)
@@ -711,14 +731,27 @@ func (r *Runner) read(doc []byte, url, contentType string, h http.Header) (*feed
 	return feed, err
 }
 
-// warn says what was wrong with a document, in one line.
+// limited gives the first warning that a limit left something out which can
+// be raised, -1 for none.
+func limited(feed *feedconv.Feed) int {
+	return slices.IndexFunc(feed.Warnings, func(w feedconv.Warning) bool { return w.Limit != "" })
+}
+
+// warn says what was wrong with a document, in one line. Of several defects it
+// names the one that the user can do something about.
 func (r *Runner) warn(name string, feed *feedconv.Feed) {
-	switch n := len(feed.Warnings); {
-	case n == 1:
-		r.report.Warn("%s: %s", name, feed.Warnings[0])
-	case n > 1:
-		r.report.Warn("%s: %s (and %s)", name, feed.Warnings[0], Count(n-1, "more defect"))
+	if len(feed.Warnings) == 0 {
+		return
 	}
+	i := limited(feed)
+	text := feed.Warnings[max(0, i)].String()
+	if i >= 0 {
+		text += "; --" + FlagMaxEntries + " raises the limit"
+	}
+	if n := len(feed.Warnings); n > 1 {
+		text += " (and " + Count(n-1, "more defect") + ")"
+	}
+	r.report.Warn("%s: %s", name, text)
 }
 
 // trusted is the error for a command that must not be run, as others may have
@@ -774,6 +807,7 @@ func shown(url string) string {
 
 // prefixed puts the URL in front of an error that does not begin with it.
 func prefixed(name string, err error) error {
+	name = fetch.Brief(name)
 	if name == "" || strings.HasPrefix(err.Error(), name) {
 		return err
 	}

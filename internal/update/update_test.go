@@ -65,7 +65,7 @@ func subscribeTo(t *testing.T, r *Runner, urls ...string) (hashes []string) {
 	t.Helper()
 	for _, u := range urls {
 		sub := &subscribe.Subscription{ID: u}
-		if _, err := subscribe.Add(r.Writer, r.Dir, sub, subscribe.Options{Unsynced: true}); err != nil {
+		if _, err := subscribe.Add(r.Writer, r.Dir, sub, subscribe.Options{}); err != nil {
 			t.Fatal(err)
 		}
 		hashes = append(hashes, sub.Hash)

@@ -70,9 +70,12 @@ func (r *Runner) Watch(ctx context.Context, ready func()) error {
 	if ready != nil {
 		ready()
 	}
+	recovered := r.now()
 	for {
-		if r.unsettled.Swap(false) {
+		// Other fetchers may be killed as well, and nobody else may come for days.
+		if r.unsettled.Swap(false) || !r.now().Before(recovered.Add(rescan)) {
 			r.Recover(ctx)
+			recovered = r.now()
 		}
 		tasks, next, err := r.due(false, skip)
 		if err != nil {

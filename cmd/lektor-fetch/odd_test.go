@@ -1,0 +1,388 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io/fs"
+	"maps"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/lektordir/lektor/internal/command"
+	"github.com/lektordir/lektor/internal/feedserver"
+	"github.com/lektordir/lektor/internal/view"
+	"github.com/lektordir/lektor/lektordir"
+)
+
+// odd is a lektor-dir of two feeds. The one called odd has two entries in new/
+// and one in cur/, and all extras; something is odd about its files. The server
+// has another entry for either.
+type odd struct {
+	server   *feedserver.Server
+	dir      string
+	id, hash string
+	other    string // hash of the other feed
+	unread   []string
+	read     string
+	wide     bool // what is odd is not the feed but the lektor-dir
+}
+
+// newOdd makes one in a directory.
+func newOdd(t *testing.T, dir string) *odd {
+	t.Helper()
+	o := &odd{server: serve(t, "127.0.0.1"), dir: dir}
+	o.id = o.server.URL("/odd")
+	o.hash, o.other = lektordir.FeedHash(o.id), lektordir.FeedHash(o.server.URL("/other"))
+	o.serve(3)
+	for _, args := range [][]string{
+		{"add", "--gap", "0", "--alias", "Odd", "--category", "a", "--interval", "1h", o.id},
+		{"add", "--gap", "0", o.server.URL("/other")},
+		{"set", o.id, "headers", "X-A: b"},
+		{"update", "--gap", "0", "-a"},
+	} {
+		if status, said := o.fetch(t, "", args...); status != 0 {
+			t.Fatalf("%q: %d\n%s", args, status, said)
+		}
+	}
+	if status, said := o.view(func(ctx context.Context, c view.Common, s *command.Streams) error {
+		return view.List(ctx, view.ListOptions{Common: c, Sort: view.DefaultSort}, s)
+	}); status != 0 {
+		t.Fatal(said)
+	}
+	d, err := lektordir.Open(dir, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	refs, err := d.List(t.Context(), lektordir.ListOptions{Feeds: []string{o.hash}})
+	if err != nil || len(refs) != 3 {
+		t.Fatal(refs, err)
+	}
+	ref, err := d.SetFlags(refs[0], "S", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	o.read = ref.Path()
+	for _, r := range refs[1:] {
+		o.unread = append(o.unread, r.Path())
+	}
+	for _, path := range []string{"etc/fetch/due", "etc/fetch/taken"} {
+		if err := os.MkdirAll(filepath.Join(dir, path), 0o777); err != nil {
+			t.Fatal(err)
+		}
+	}
+	o.serve(4)
+	return o
+}
+
+// serve serves both feeds with so many entries, of which the last changes.
+func (o *odd) serve(n int) {
+	for _, name := range []string{"odd", "other"} {
+		doc := feedserver.RSS(name, 1, n)
+		doc = strings.Replace(doc, "<link>http://example.com/</link>", `<link>http://example.com/</link><cloud domain="c.example" port="80" path="/p" registerProcedure="" protocol="http-post"/>`+
+			`<link xmlns="http://www.w3.org/2005/Atom" rel="alternate" type="application/ess" href="http://example.com/ess"/>`, 1)
+		doc = strings.Replace(doc, "text 3<", fmt.Sprintf("text 3, and %d<", n), 1)
+		o.server.Handle("/"+name, feedserver.Doc("application/rss+xml", doc))
+	}
+}
+
+// fetch runs lektor-fetch in this process.
+func (o *odd) fetch(t *testing.T, stdin string, args ...string) (status int, said string) {
+	var out bytes.Buffer
+	app := newApp()
+	app.Reader, app.Writer, app.ErrWriter = strings.NewReader(stdin), &out, &out
+	status = command.Main(app, append([]string{"lektor-fetch", "--dir", o.dir}, args...))
+	return status, out.String()
+}
+
+// view runs a command of lektor-view in this process.
+func (o *odd) view(f func(context.Context, view.Common, *command.Streams) error) (status int, said string) {
+	var out bytes.Buffer
+	s := command.NewStreams("lektor-view", strings.NewReader(""), &out, &out)
+	err := f(context.Background(), view.Common{Dir: o.dir, Terminal: "none"}, s)
+	s.Report.Print(err)
+	status = command.Status(err)
+	if status == 0 && s.Report.Errors() > 0 {
+		status = 1
+	}
+	return status, out.String()
+}
+
+// watch runs lektor-fetch watch until what is awaited has come, or been said.
+func (o *odd) watch(t *testing.T, until func(said string) bool) (status int, said string) {
+	t.Helper()
+	var out syncBuffer
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	s := command.NewStreams("lektor-fetch", strings.NewReader(""), &out, &out)
+	done := make(chan error)
+	go func() {
+		wo := watchOptions{options: options{dir: o.dir, jobs: 4}}
+		wo.fetch.PerHost = 4
+		done <- watch(ctx, wo, s)
+	}()
+	deadline := time.Now().Add(20 * time.Second)
+	for !until(out.String()) {
+		select {
+		case err := <-done:
+			s.Report.Print(err)
+			return command.Status(err), out.String()
+		case <-time.After(5 * time.Millisecond):
+		}
+		if time.Now().After(deadline) {
+			t.Errorf("watch goes on: %s", out.String())
+			break
+		}
+	}
+	cancel()
+	err := <-done
+	s.Report.Print(err)
+	return command.Status(err), out.String()
+}
+
+// entries counts the entries of the other feed.
+func (o *odd) entries() int {
+	names, _ := filepath.Glob(filepath.Join(o.dir, "new", o.other, "*"))
+	return len(names)
+}
+
+// commands are those that may write. Each reports its status and what it said.
+func (o *odd) commands(t *testing.T) map[string]func() (int, string) {
+	doc := feedserver.RSS("odd", 3, 3)
+	fetch := func(stdin string, args ...string) func() (int, string) {
+		return func() (int, string) { return o.fetch(t, stdin, args...) }
+	}
+	viewer := func(f func(context.Context, view.Common, *command.Streams) error) func() (int, string) {
+		return func() (int, string) { return o.view(f) }
+	}
+	names := view.Names{Args: append([]string{o.read}, o.unread...)}
+	return map[string]func() (int, string){
+		"update": fetch("", "update", "-a", "--gap", "0"),
+		"update, failed": func() (int, string) {
+			o.server.Handle("/odd", feedserver.Answer(500, ""))
+			return o.fetch(t, "", "update", "-a", "--gap", "0")
+		},
+		"update, same": func() (int, string) { o.serve(3); return o.fetch(t, "", "update", "-a", "--gap", "0") },
+		"deliver":      fetch(doc, "deliver", "--id", o.id),
+		"put":          fetch("text", "put", "--feed-id", o.id, "--feed-name", "Named anew", "--id", "urn:x:1", "--title", "Put"),
+		"add":          fetch("", "add", "--gap", "0", "--alias", "Other", "--category", "b", "--interval", "2h", o.id),
+		"add again": func() (int, string) {
+			// Unsubscribed as far as that goes, by hand.
+			if fi, err := os.Lstat(filepath.Join(o.dir, "src", o.hash, "etc/fetch/url")); err == nil && (fi.Mode()&fs.ModeSymlink != 0 || !o.behind("etc/fetch")) {
+				os.Remove(filepath.Join(o.dir, "src", o.hash, "etc/fetch/url"))
+			}
+			return o.fetch(t, "", "add", "--gap", "0", "--alias", "Other", "--category", "b", "--interval", "2h", o.id)
+		},
+		"import":         fetch(`<opml version="2.0"><body><outline type="rss" text="Odd" category="/x" title="Other" xmlUrl="`+o.id+`"/></body></opml>`, "import", "-"),
+		"rm":             fetch("", "rm", o.id),
+		"rm --purge":     fetch("", "rm", "--purge", o.id),
+		"set url":        fetch("", "set", o.id, "url", o.id+"?2"),
+		"set alias":      fetch("", "set", o.id, "alias", "Another"),
+		"set interval":   fetch("", "set", o.id, "interval", "3h"),
+		"set categories": fetch("", "set", o.id, "categories", "c", "d"),
+		"set headers":    fetch("", "set", o.id, "headers", "X-B: c"),
+		"unset alias":    fetch("", "set", "--unset", o.id, "alias"),
+		"unset interval": fetch("", "set", "--unset", o.id, "interval"),
+		"check":          fetch("", "check", "--repair"),
+		"watch": func() (int, string) {
+			n := o.entries()
+			for _, h := range []string{o.hash, o.other} {
+				// Where the directory of markers leads out, nothing is left there by us.
+				due := filepath.Join(o.dir, "etc/fetch/due")
+				if fi, err := os.Lstat(due); err == nil && fi.IsDir() && !o.wide {
+					if _, err := os.Lstat(filepath.Join(due, h)); err != nil {
+						os.WriteFile(filepath.Join(due, h), nil, 0o666)
+					}
+				}
+				os.Remove(filepath.Join(o.dir, "src", o.other, "etc/fetch/next"))
+			}
+			return o.watch(t, func(said string) bool { return o.entries() > n || o.wide && strings.Contains(said, "link") })
+		},
+		"mark": viewer(func(ctx context.Context, c view.Common, s *command.Streams) error {
+			return view.Mark(ctx, view.MarkOptions{Common: c, Names: names, Set: "F"}, s)
+		}),
+		"view rm": viewer(func(ctx context.Context, c view.Common, s *command.Streams) error {
+			return view.Remove(ctx, view.RemoveOptions{Common: c, Names: names}, s)
+		}),
+		"ls": viewer(func(ctx context.Context, c view.Common, s *command.Streams) error {
+			return view.List(ctx, view.ListOptions{Common: c, Sort: view.DefaultSort, All: true}, s)
+		}),
+		"next": viewer(func(ctx context.Context, c view.Common, s *command.Streams) error {
+			return view.Next(ctx, view.ShowOptions{Common: c, Mark: true}, s)
+		}),
+		"digest": viewer(func(ctx context.Context, c view.Common, s *command.Streams) error {
+			return view.Digest(ctx, view.DigestOptions{Common: c, Lines: 1}, s)
+		}),
+	}
+}
+
+// behind reports whether a directory of the odd feed is a link, or below one.
+func (o *odd) behind(rel string) bool {
+	path := filepath.Join(o.dir, "src", o.hash)
+	for _, part := range append([]string{""}, strings.Split(rel, "/")...) {
+		path = filepath.Join(path, part)
+		if fi, err := os.Lstat(path); err == nil && fi.Mode()&fs.ModeSymlink != 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// A link in the place of any file or directory of ours leads to what is not
+// ours. Nothing is written, changed, deleted or made there, whatever runs, and
+// the other feed is fetched all the same.
+func TestPlantedLinks(t *testing.T) {
+	template := newOdd(t, filepath.Join(quickDir(t), "feeds"))
+	for _, plant := range []string{
+		"tmp/$", "new/$", "cur/$", "src/$", "src/$/etc", "src/$/etc/fetch", "src/$/etc/view", "src/$/etc/push", "src/$/etc/ess",
+		"etc/fetch", "etc/fetch/due", "etc/fetch/taken", "etc/fetch/lock", "etc/view",
+		"src/$/id", "src/$/name", "src/$/etc/link", "src/$/etc/categories", "src/$/etc/view/alias", "src/$/etc/push/cloud", "src/$/etc/ess/link",
+		"src/$/etc/fetch/seen", "src/$/etc/fetch/url", "src/$/etc/fetch/etag", "src/$/etc/fetch/status", "src/$/etc/fetch/error", "src/$/etc/fetch/interval",
+		"src/$/etc/fetch/headers", "src/$/etc/fetch/checked", "src/$/etc/fetch/next", "src/$/etc/fetch/body",
+		"etc/fetch/lock/$", "etc/fetch/due/$", "etc/fetch/taken/$", "etc/view/list", "etc/view/current",
+	} {
+		for _, what := range []string{"theirs", "ours", "nothing"} {
+			t.Run(strings.ReplaceAll(plant, "/", ".")+", "+what, func(t *testing.T) {
+				for _, name := range slices.Sorted(maps.Keys(template.commands(t))) {
+					switch name {
+					case "mark", "view rm", "ls", "next", "digest":
+						if plant != "cur/$" && plant != "new/$" && plant != "tmp/$" && !strings.HasPrefix(plant, "etc/view") {
+							continue // not their business
+						}
+					case "watch", "add", "import":
+						if strings.HasPrefix(plant, "src/$/etc/fetch/") {
+							continue // as update, and as add again
+						}
+					}
+					o := *template
+					o.wide = strings.HasPrefix(plant, "etc/fetch") && !strings.HasSuffix(plant, "$")
+					o.dir = filepath.Join(quickDir(t), "feeds")
+					if err := copyTree(template.dir, o.dir); err != nil {
+						t.Fatal(err)
+					}
+					outside := filepath.Join(quickDir(t), "outside")
+					if !o.plant(t, plant, what, outside) {
+						continue
+					}
+					o.serve(4)
+					before, count := snapshot(t, filepath.Dir(outside)), o.entries()
+					status, said := o.commands(t)[name]()
+					if after := snapshot(t, filepath.Dir(outside)); !slices.Equal(before, after) {
+						t.Errorf("%s: outside was\n%s\nand is\n%s\nstatus %d: %s", name, strings.Join(before, "\n"), strings.Join(after, "\n"), status, said)
+					}
+					if name == "update" || name == "update, failed" || name == "watch" {
+						switch {
+						case o.wide && !strings.Contains(said, "it is a link"):
+							t.Errorf("%s: it does not say why: %d %s", name, status, said)
+						case !o.wide && o.entries() <= count:
+							t.Errorf("%s: the other feed was not fetched; status %d: %s", name, status, said)
+						}
+					}
+					t.Logf("%s: %d %s", name, status, strings.ReplaceAll(said, "\n", "\n\t"))
+				}
+			})
+		}
+	}
+}
+
+// plant puts a link in the place of a path ($ for the odd feed) that leads
+// outside: to what was there (ours), to something of somebody else's (theirs),
+// or to nothing. It reports false where that makes no sense.
+func (o *odd) plant(t *testing.T, rel, what, outside string) bool {
+	t.Helper()
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	path := filepath.Join(o.dir, strings.ReplaceAll(rel, "$", o.hash))
+	if strings.HasPrefix(rel, "etc/view/") {
+		found, _ := filepath.Glob(path + ".*")
+		if len(found) == 1 {
+			path = found[0]
+		}
+	}
+	fi, err := os.Lstat(path)
+	dir := err == nil && fi.IsDir()
+	switch {
+	case what == "ours" && err != nil:
+		return false
+	case what == "ours":
+		must(copyTree(path, outside))
+	case what == "theirs" && dir:
+		// Names that we would write or remove.
+		for _, name := range []string{"precious", "url", "seen", "id", "name", "etag", "alias", "list", "interval", "next", "link", "cloud", "due/x", "fetch/url", o.hash, ".url1234567890123456"} {
+			name = filepath.Join(outside, name)
+			must(os.MkdirAll(filepath.Dir(name), 0o777))
+			must(os.WriteFile(name, []byte("precious\n"), 0o666))
+		}
+	case what == "theirs":
+		must(os.WriteFile(outside, []byte("precious\n"), 0o666))
+	}
+	must(os.RemoveAll(path))
+	must(os.MkdirAll(filepath.Dir(path), 0o777))
+	must(os.Symlink(outside, path))
+	return true
+}
+
+// A directory that vanishes while a document is on its way fails its own feed,
+// or is made again. The other feed is fetched, and nothing is left half done.
+func TestVanishing(t *testing.T) {
+	for _, gone := range []string{"src/$", "src/$/etc", "src/$/etc/fetch", "src/$/etc/fetch/url", "src/$/id", "new/$", "tmp/$", "cur/$", "etc/fetch/lock", "etc"} {
+		for _, answer := range []string{"changed", "same", "failed"} {
+			t.Run(strings.ReplaceAll(gone, "/", ".")+", "+answer, func(t *testing.T) {
+				o := newOdd(t, filepath.Join(quickDir(t), "feeds"))
+				path := filepath.Join(o.dir, strings.ReplaceAll(gone, "$", o.hash))
+				doc := feedserver.Answer(http.StatusNotModified, "")
+				switch answer {
+				case "changed":
+					doc = feedserver.Doc("application/rss+xml", feedserver.RSS("odd", 1, 4))
+				case "failed":
+					doc = feedserver.Answer(http.StatusInternalServerError, "")
+				}
+				hook := func(w http.ResponseWriter, r *http.Request) {
+					if err := os.RemoveAll(path); err != nil {
+						t.Error(err)
+					}
+					doc(w, r)
+				}
+				o.server.Handle("/odd", hook)
+				n := o.entries()
+				status, said := o.fetch(t, "", "update", "-a", "--gap", "0")
+				if o.entries() <= n {
+					t.Errorf("the other feed was not fetched: %d %s", status, said)
+				}
+				left, _ := filepath.Glob(filepath.Join(o.dir, "tmp/*/*"))
+				if len(left) > 0 {
+					t.Errorf("left: %q", left)
+				}
+				own, _ := filepath.Glob(filepath.Join(o.dir, "new", o.hash, "*4Q*"))
+				_, err := os.Stat(filepath.Join(o.dir, "src", o.hash, "etc/fetch/seen"))
+				if err != nil && status == 0 && gone != "src/$/etc/fetch/url" {
+					t.Errorf("the feed's journal is gone, and nobody was told: %s %q", said, own)
+				}
+				if status != 0 && !strings.Contains(said, o.id) {
+					t.Errorf("it does not say which feed failed: %s", said)
+				}
+				t.Logf("%d %s", status, said)
+				// And again, of what is left of it.
+				o.serve(5)
+				if status, said := o.fetch(t, "", "update", "-a", "--gap", "0"); status != 0 {
+					t.Logf("again: %d %s", status, said)
+				}
+				if strings.HasPrefix(gone, "src/") {
+					return
+				}
+				if status, said := o.fetch(t, "", "check"); status != 0 {
+					t.Errorf("check: %s", said)
+				}
+			})
+		}
+	}
+}

@@ -1,0 +1,102 @@
+package fetch
+
+import (
+	"net/http"
+	"net/url"
+	"path/filepath"
+	"strings"
+	"testing"
+	"unicode"
+	"unicode/utf8"
+)
+
+// FuzzValidators: what a server sends as ETag and Last-Modified is sent back
+// byte for byte after it was stored, or not at all, and can be sent.
+func FuzzValidators(f *testing.F) {
+	f.Add(`"plain"`, "Sun, 01 Mar 2026 12:00:00 GMT")
+	f.Add("W/\"a\\\"b,c\xe9\"", " spaces ")
+	f.Add("\x00\x1f\x7f", "a\r\nb: c")
+	f.Add("", "\t")
+	f.Add("a\n", "\n")
+	f.Fuzz(func(t *testing.T, etag, modified string) {
+		dir := filepath.Join(t.TempDir(), "fetch")
+		write(t, dir, fileURL, "http://a.example/\n")
+		s, err := LoadState(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp := &Response{Status: 200, Header: http.Header{}, ETag: validator(etag), LastModified: validator(modified), Body: []byte("x"), Received: noon}
+		s.Succeeded(noon, resp, Hints{})
+		if err := s.Save(); err != nil {
+			t.Fatal(err)
+		}
+		if s, err = LoadState(dir); err != nil {
+			t.Fatal(err)
+		}
+		r, err := s.Request()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, v := range [][3]string{{etag, resp.ETag, r.ETag}, {modified, resp.LastModified, r.LastModified}} {
+			if v[1] != "" && v[1] != v[0] || v[2] != v[1] || !sendable(v[2]) || len(v[2]) > maxValue {
+				t.Errorf("%q is kept as %q and sent as %q", v[0], v[1], v[2])
+			}
+		}
+	})
+}
+
+// FuzzLocation: wherever a redirect leads, it is an http or https URL without
+// userinfo and fragment that can be asked for, or an error that a terminal and
+// a file of one line can take.
+func FuzzLocation(f *testing.F) {
+	f.Add("http://a.example/dir/feed?x", "../other#part")
+	f.Add("https://u:p@a.example/", "//evil:pass@b.example:8080/\u202e")
+	f.Add("http://a.example/", "javascript:alert(1)")
+	f.Add("http://[::1]/", "http://a b/%zz\x00")
+	f.Add("http://a.example/", "?"+strings.Repeat("ü ", 300))
+	f.Add("http://a.example/", "http:opaque")
+	f.Fuzz(func(t *testing.T, from, to string) {
+		u, err := ParseURL(from)
+		if err != nil {
+			checkMessage(t, err)
+			return
+		}
+		if again, err := ParseURL(u.String()); err != nil || again.String() != u.String() {
+			t.Errorf("%q is %q, and that %v, %v", from, u, again, err)
+		}
+		next, err := location(u, to)
+		if err != nil {
+			checkMessage(t, err)
+			return
+		}
+		if next == nil {
+			if to != "" {
+				t.Errorf("%q leads nowhere", to)
+			}
+			return
+		}
+		if next.Scheme != "http" && next.Scheme != "https" || next.Hostname() == "" || next.User != nil || next.Fragment != "" {
+			t.Errorf("%q from %q leads to %q", to, from, next)
+		}
+		again, err := url.Parse(next.String())
+		if err != nil || again.Host != next.Host || again.RequestURI() != next.RequestURI() {
+			t.Errorf("%q is read as %q, %v", next, again, err)
+		}
+		if strings.IndexFunc(next.RequestURI(), func(r rune) bool { return r <= ' ' || r == 0x7f }) >= 0 {
+			t.Errorf("%q cannot be asked for", next.RequestURI())
+		}
+	})
+}
+
+// checkMessage: a message is of a length that a person reads, and one line as
+// soon as [OneLine] had it.
+func checkMessage(t *testing.T, err error) {
+	t.Helper()
+	if len(err.Error()) > 8<<10 {
+		t.Errorf("%d bytes: %.200q", len(err.Error()), err)
+	}
+	line := OneLine(err.Error())
+	if !utf8.ValidString(line) || len(line) > 1000 || strings.IndexFunc(line, unicode.IsControl) >= 0 || OneLine(line) != line {
+		t.Errorf("%q", line)
+	}
+}
