@@ -78,7 +78,7 @@ func Digest(ctx context.Context, o DigestOptions, s *command.Streams) error {
 			return err
 		}
 		if !o.Keep && r.ref.Unread() {
-			if _, err := v.setFlags(r.ref, "S", ""); err != nil {
+			if _, err := v.setFlags(r.ref, "S", ""); err != nil && !removed(err) {
 				s.Report.Print(err)
 			}
 		}

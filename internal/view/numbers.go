@@ -37,6 +37,9 @@ func owner() string {
 
 // save writes a state file.
 func (v *viewer) save(name string, data []byte) error {
+	if err := v.dir.Inside("etc/view"); err != nil {
+		return err
+	}
 	path := v.stateFile(name)
 	err := atomicfile.WriteUnsynced(path, data)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"os/exec"
 	"slices"
@@ -72,9 +73,16 @@ func Next(ctx context.Context, o ShowOptions, s *command.Streams) error {
 	if err != nil {
 		return err
 	}
-	r, err := v.next(ctx, q)
-	if err != nil {
-		return err
+	var r *record
+	for try := 0; ; try++ {
+		if r, err = v.next(ctx, q); err != nil {
+			return err
+		}
+		// Another viewer may remove it in this moment. Then the one after it is
+		// the next.
+		if r == nil || !errors.Is(r.read(lektordir.AllFields), fs.ErrNotExist) || try == 3 {
+			break
+		}
 	}
 	if r == nil {
 		what := "there is no unread entry"
@@ -148,10 +156,11 @@ func (v *viewer) wasShown(shown []*record, mark bool) error {
 	for i, r := range shown {
 		if mark && r.ref.Unread() {
 			ref, err := v.setFlags(r.ref, "S", "")
-			if err != nil {
-				v.s.Report.Print(err)
-			} else {
+			switch {
+			case err == nil:
 				r.ref = ref
+			case !removed(err):
+				v.s.Report.Print(err)
 			}
 		}
 		if i == len(shown)-1 {
