@@ -32,8 +32,9 @@ bench: build ## first fetch and refetch of 500 feeds, against sfeed and newsboat
 	$(GO) run ./scripts/bench
 	$(GO) run ./scripts/bench/ess
 
-faults: ## kills, failing calls and power cuts at every file-system operation; half an hour
-	$(GO) run ./scripts/faults -cuts 100
+faults: ## a crowd; kills, failing calls and power cuts at every file-system operation; half an hour
+	$(GO) run ./scripts/crowd
+	$(GO) run ./scripts/faults -cuts 200 -orders 300
 
 fuzz: ## every fuzz target for FUZZTIME (30s)
 	@GO="$(GO)" sh scripts/fuzz "$(FUZZTIME)"

@@ -4,12 +4,18 @@ package main
 
 import (
 	"errors"
+	"fmt"
+	"io/fs"
 	"math/rand/v2"
 	"os"
 	"os/exec"
 	"runtime"
+	"slices"
+	"strings"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 func TestMain(m *testing.M) {
@@ -97,5 +103,157 @@ func TestFinds(t *testing.T) {
 	}
 	if _, err := tr.try(t.Context(), fault{n: len(tr.ops) / 2, kill: true}); err == nil || errors.Is(err, errPassed) {
 		t.Errorf("found nothing: %v", err)
+	}
+}
+
+// A selection of the states after power cuts that make faults tries, other ones
+// each time, of as many scenarios as eight seconds suffice for.
+func TestOrders(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it takes ten seconds")
+	}
+	e, ram := ordersEnv(t)
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	all := append(scenarios(e), listScenarios(e)...)
+	rand.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
+	end := time.Now().Add(8 * time.Second)
+	for _, s := range all {
+		if time.Now().After(end) {
+			break
+		}
+		t.Run(s.name, func(t *testing.T) {
+			tr, err := newTrial(t.Context(), e, s)
+			if err != nil {
+				t.Fatal(err)
+			}
+			o := orderOptions{states: 100, seed: seed, jobs: runtime.NumCPU(), until: time.Now().Add(time.Second / 2)}
+			res, err := tr.orders(t.Context(), alone, ram, o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if res.tried == 0 {
+				t.Error("no state was tried")
+			}
+			for _, err := range res.findings {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// The model finds a fault that is one: where syncs do nothing, entries are
+// delivered half, again or never.
+func TestOrdersFind(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it takes seconds")
+	}
+	e, ram := ordersEnv(t)
+	tr, err := newTrial(t.Context(), e, scenarios(e)[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := orderOptions{states: 40, model: model{unsynced: true}, seed: rand.Uint64(), jobs: runtime.NumCPU()}
+	res, err := tr.orders(t.Context(), alone, ram, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(res.findings) == 0 {
+		t.Errorf("found nothing in %d states (seed %d)", res.tried, o.seed)
+	}
+}
+
+// ordersEnv prepares what tests of states need.
+func ordersEnv(t *testing.T) (e *env, ram string) {
+	t.Helper()
+	if _, err := exec.LookPath("go"); err != nil {
+		t.Skip("it builds the programs: ", err)
+	}
+	if err := supported(t.Context()); err != nil {
+		t.Skip(err)
+	}
+	e, err := newEnv(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(e.server.Close)
+	ram, remove, err := shared(e.work)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(remove)
+	return e, ram
+}
+
+// What the model says of a few calls.
+func TestModel(t *testing.T) {
+	record := func(ops ...op) *recording {
+		t.Helper()
+		r := &recording{before: volume{{mode: fs.ModeDir, names: map[string]int{}}}}
+		r.now = r.before.clone()
+		for _, o := range ops {
+			if err := r.add(o); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return r
+	}
+	// look gives the states, as paths with data.
+	look := func(r *recording, m model) []string {
+		var all []string
+		add := func(s *diskState) bool {
+			var b strings.Builder
+			s.volume.walk(func(p string, x *node) error {
+				fmt.Fprintf(&b, "%s=%q ", p, x.data)
+				return nil
+			})
+			all = append(all, strings.TrimSpace(b.String()))
+			return true
+		}
+		rng := rand.New(rand.NewPCG(1, 2))
+		r.orders(10000, m, rng, add)
+		slices.Sort(all)
+		return slices.Compact(all)
+	}
+	create := func(p string) op { return op{Kind: "create", Path: p, Flags: unix.O_CREAT | unix.O_EXCL} }
+	write := func(p, data string) op { return op{Kind: "write", Path: p, Data: []byte(data), Len: len(data)} }
+	rename := func(from, to string) op { return op{Kind: "rename", From: from, Path: to} }
+	for name, c := range map[string]struct {
+		ops  []op
+		m    model
+		want []string
+	}{
+		"a file replaced without a sync may be empty": {
+			ops:  []op{create("t"), write("t", "ab"), rename("t", "f")},
+			want: []string{"", `f=""`, `f="\x00\x00"`, `f="a"`, `f="ab"`, `t=""`, `t="\x00\x00"`, `t="a"`, `t="ab"`},
+		},
+		"synced, it is whole, and has one name or the other": {
+			ops:  []op{create("t"), write("t", "a"), {Kind: "fsync", Path: "t"}, rename("t", "f")},
+			want: []string{"", `f="a"`, `t=""`, `t="\x00"`, `t="a"`},
+		},
+		"names survive in order": {
+			ops:  []op{{Kind: "mkdir", Path: "a"}, {Kind: "mkdir", Path: "b"}},
+			want: []string{"", `a=""`, `a="" b=""`},
+		},
+		"a sync of a later name makes an earlier one durable": {
+			ops:  []op{{Kind: "mkdir", Path: "a"}, {Kind: "mkdir", Path: "b"}, {Kind: "syncfs", Path: "."}, {Kind: "unlink", Path: "a", Flags: unix.AT_REMOVEDIR}},
+			want: []string{"", `a=""`, `a="" b=""`, `b=""`},
+		},
+		"directories may be ahead of each other": {
+			ops:  []op{{Kind: "mkdir", Path: "a"}, {Kind: "mkdir", Path: "b"}, {Kind: "sync", Path: "."}, create("a/x"), create("b/y")},
+			m:    model{perDirectory: true},
+			want: []string{"", `a=""`, `a="" a/x="" b=""`, `a="" a/x="" b="" b/y=""`, `a="" b=""`, `a="" b="" b/y=""`},
+		},
+		"calls that failed change nothing": {
+			ops: []op{
+				{Kind: "mkdir", Path: "a"}, create("a/x"), {Kind: "mkdir", Path: "a"}, create("a/x"), rename("b", "c"),
+				{Kind: "unlink", Path: "a"}, {Kind: "unlink", Path: "a", Flags: unix.AT_REMOVEDIR}, {Kind: "mkdir", Path: "b/c"},
+			},
+			want: []string{"", `a=""`, `a="" a/x=""`},
+		},
+	} {
+		if got := look(record(c.ops...), c.m); !slices.Equal(got, c.want) {
+			t.Errorf("%s: %q, not %q", name, got, c.want)
+		}
 	}
 }

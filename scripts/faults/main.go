@@ -10,6 +10,7 @@ import (
 	"flag"
 	"fmt"
 	"maps"
+	"math/rand/v2"
 	"os"
 	"os/signal"
 	"runtime"
@@ -22,16 +23,20 @@ import (
 func main() {
 	helper()
 	only := flag.String("only", "", "only scenarios whose name contains `TEXT`")
-	kinds := flag.String("faults", "kill,fail,read", "`KINDS` of faults: kill, fail, read")
+	kinds := flag.String("faults", "kill,fail,read", "`KINDS` of faults: kill, fail, read; may be empty")
 	cuts := flag.Int("cuts", 0, "cut the power `N` times")
-	unsynced := flag.Bool("unsynced", false, "of power cuts: answer syncs without doing them, to see that this is found")
+	unsynced := flag.Bool("unsynced", false, "of power cuts and orders: syncs do nothing, to see that this is found")
+	states := flag.Int("orders", 0, "try `N` states that a disk may be in after a power cut, of each scenario")
+	seed := flag.Uint64("seed", rand.Uint64(), "begin the random choices of -orders with `N`")
+	perDirectory := flag.Bool("perdir", false, "of -orders: names are changed in order in each directory only, which is less than is promised for")
 	step := flag.Int("step", 1, "try every `N`-th fault")
 	show := flag.Int("show", 10, "show `N` findings of a kind in full")
 	jobs := flag.Int("j", runtime.NumCPU(), "try `N` at once")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	bad, err := everything(ctx, *only, *kinds, *cuts, *unsynced, *step, *show, *jobs)
+	o := orderOptions{states: *states, model: model{perDirectory: *perDirectory, unsynced: *unsynced}, seed: *seed, jobs: *jobs}
+	bad, err := everything(ctx, *only, *kinds, *cuts, *unsynced, *step, *show, *jobs, o)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "faults:", err)
 	}
@@ -40,7 +45,7 @@ func main() {
 	}
 }
 
-func everything(ctx context.Context, only, kinds string, cuts int, unsynced bool, step, show, jobs int) (bad int, err error) {
+func everything(ctx context.Context, only, kinds string, cuts int, unsynced bool, step, show, jobs int, o orderOptions) (bad int, err error) {
 	if err := supported(ctx); err != nil {
 		fmt.Println("skipped:", err)
 		return 0, nil
@@ -57,7 +62,7 @@ func everything(ctx context.Context, only, kinds string, cuts int, unsynced bool
 	defer e.server.Close()
 	total := 0
 	for _, s := range scenarios(e) {
-		if !strings.Contains(s.name, only) {
+		if kinds == "" || !strings.Contains(s.name, only) {
 			continue
 		}
 		t, err := newTrial(ctx, e, s)
@@ -99,15 +104,22 @@ func everything(ctx context.Context, only, kinds string, cuts int, unsynced bool
 			}
 		}
 	}
+	if o.states > 0 {
+		well, badly, err := e.orders(ctx, only, o, show)
+		total, bad = total+well, bad+badly
+		if err != nil {
+			return bad, err
+		}
+	}
 	if cuts > 0 {
-		findings, err := e.cuts(ctx, cuts, unsynced)
+		tried, findings, err := e.cuts(ctx, only, cuts, unsynced)
 		if errors.Is(err, errNoDisk) {
 			fmt.Println("skipped:", err)
 		} else if err != nil {
 			return bad + len(findings), err
 		} else {
-			fmt.Printf("%d power cuts: %d well, %d badly\n", cuts, cuts-len(findings), len(findings))
-			total += cuts - len(findings)
+			fmt.Printf("%d power cuts: %d well, %d badly\n", tried, tried-len(findings), len(findings))
+			total += tried - len(findings)
 		}
 		for i, err := range findings {
 			if i < show {

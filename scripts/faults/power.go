@@ -137,7 +137,7 @@ func (t *trial) cut(ctx context.Context, k *disk, unsynced bool) (err error) {
 	if err := k.sync(); err != nil {
 		return err
 	}
-	n := 1 + rand.IntN(len(t.ops))
+	n := 1 + rand.IntN(len(t.ops)+1) // the last of them: after its end
 	at, what, sync := -1, "", func() error { return nil }
 	switch rand.IntN(4) {
 	case 0:
@@ -176,57 +176,44 @@ func (t *trial) cut(ctx context.Context, k *disk, unsynced bool) (err error) {
 	if err := k.mount(ctx); err != nil {
 		return err
 	}
-	for _, time := range []string{"again", "a third time"} {
-		if _, err = t.e.run(ctx, dir, t.s.stdin, argv...); err != nil {
-			break
-		}
-		var all []*entry
-		if all, err = read(dir); err != nil {
-			break
-		}
-		if err = differ(counted(all), t.entries); err != nil {
-			err = fmt.Errorf("after the command was run %s: %w", time, err)
-			break
-		}
-	}
-	if err == nil {
-		err = t.consistent(ctx, dir)
-	}
+	deletes := !t.s.viewer && !t.s.list && rand.IntN(2) == 0
+	err = t.afterCut(ctx, dir, hit.Kind == "", deletes)
 	if err != nil {
 		err = fmt.Errorf("%s: power cut before call %d, %s (synced before call %d: %s):\n%w", t.s.name, n, hit, at, what, err)
 	}
 	return err
 }
 
-// cuts cuts the power n times, and gives what went wrong.
-func (e *env) cuts(ctx context.Context, n int, unsynced bool) (findings []error, err error) {
+// cuts cuts the power n times, in scenarios whose name contains only, and gives
+// what went wrong.
+func (e *env) cuts(ctx context.Context, only string, n int, unsynced bool) (tried int, findings []error, err error) {
 	k, err := newDisk(ctx, e.work)
 	if err != nil {
-		return nil, err
+		return 0, nil, err
 	}
 	defer func() { err = errors.Join(err, k.close()) }()
 	var trials []*trial
-	for _, s := range scenarios(e) {
-		if s.viewer || s.repeated || s.due != nil {
+	for _, s := range append(scenarios(e), listScenarios(e)...) {
+		if s.repeated || !strings.Contains(s.name, only) {
 			continue
 		}
 		s.name += " (on a disk)"
 		t, err := newTrial(ctx, e, s)
 		if err != nil {
-			return nil, fmt.Errorf("%s: %w", s.name, err)
+			return 0, nil, fmt.Errorf("%s: %w", s.name, err)
 		}
 		trials = append(trials, t)
 	}
-	for i := range n {
+	for ; tried < n && len(trials) > 0; tried++ {
 		if err := ctx.Err(); err != nil {
-			return findings, err
+			return tried, findings, err
 		}
-		if err := trials[i%len(trials)].cut(ctx, k, unsynced); err != nil {
+		if err := trials[tried%len(trials)].cut(ctx, k, unsynced); err != nil {
 			findings = append(findings, err)
 			if !k.mounted {
-				return findings, nil
+				return tried + 1, findings, nil
 			}
 		}
 	}
-	return findings, nil
+	return tried, findings, nil
 }

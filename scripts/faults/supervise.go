@@ -33,6 +33,13 @@ type op struct {
 	From  string // of a rename
 	Write bool   // it changes something, or makes a change durable
 	Len   int    // of a write
+
+	// What it takes to do it again, of calls that change something.
+	Flags uint64    // of open, rename and unlink
+	Data  []byte    // of a write
+	Off   int64     // where a write begins, -1 for the end; the length of a truncate
+	Text  string    // of a symbolic link
+	Time  time.Time // of utimes; zero: not changed
 }
 
 func (o op) String() string {
@@ -66,6 +73,7 @@ const (
 	formOpen          // openat
 	formWrite         // a file descriptor, data and their length
 	formFlock         // a file descriptor and what to do
+	formNone          // nothing: it is for all file systems
 	formPathO         // a path alone
 	formRenameO
 	formLinkO
@@ -75,31 +83,33 @@ type call struct {
 	name  string
 	form  int
 	write bool
+	flags uint64 // of calls that have none to give
 }
 
 var calls = map[int]call{
-	unix.SYS_MKDIRAT:    {"mkdir", formPath, true},
-	unix.SYS_OPENAT:     {"open", formOpen, false},
-	unix.SYS_WRITE:      {"write", formWrite, true},
-	unix.SYS_PWRITE64:   {"pwrite", formWrite, true},
-	unix.SYS_SYMLINKAT:  {"symlink", formLink, true},
-	unix.SYS_RENAMEAT:   {"rename", formRename, true},
-	unix.SYS_RENAMEAT2:  {"rename", formRename, true},
-	unix.SYS_LINKAT:     {"link", formRename, true},
-	unix.SYS_UNLINKAT:   {"unlink", formPath, true},
-	unix.SYS_UTIMENSAT:  {"utimes", formPath, true},
-	unix.SYS_FCHMODAT:   {"chmod", formPath, true},
-	unix.SYS_FCHMOD:     {"chmod", formFD, true},
-	unix.SYS_FTRUNCATE:  {"truncate", formFD, true},
-	unix.SYS_TRUNCATE:   {"truncate", formPathO, true},
-	unix.SYS_FALLOCATE:  {"fallocate", formFD, true},
-	unix.SYS_FSYNC:      {"fsync", formFD, true},
-	unix.SYS_FDATASYNC:  {"fsync", formFD, true},
-	unix.SYS_SYNCFS:     {"syncfs", formFD, true},
-	unix.SYS_READ:       {"read", formFD, false},
-	unix.SYS_GETDENTS64: {"readdir", formFD, false},
-	unix.SYS_FLOCK:      {"flock", formFlock, false},
-	unix.SYS_STATFS:     {"statfs", formPathO, false},
+	unix.SYS_MKDIRAT:    {"mkdir", formPath, true, 0},
+	unix.SYS_OPENAT:     {"open", formOpen, false, 0},
+	unix.SYS_WRITE:      {"write", formWrite, true, 0},
+	unix.SYS_PWRITE64:   {"pwrite", formWrite, true, 0},
+	unix.SYS_SYMLINKAT:  {"symlink", formLink, true, 0},
+	unix.SYS_RENAMEAT:   {"rename", formRename, true, 0},
+	unix.SYS_RENAMEAT2:  {"rename", formRename, true, 0},
+	unix.SYS_LINKAT:     {"link", formRename, true, 0},
+	unix.SYS_UNLINKAT:   {"unlink", formPath, true, 0},
+	unix.SYS_UTIMENSAT:  {"utimes", formPath, true, 0},
+	unix.SYS_FCHMODAT:   {"chmod", formPath, true, 0},
+	unix.SYS_FCHMOD:     {"chmod", formFD, true, 0},
+	unix.SYS_FTRUNCATE:  {"truncate", formFD, true, 0},
+	unix.SYS_TRUNCATE:   {"truncate", formPathO, true, 0},
+	unix.SYS_FALLOCATE:  {"fallocate", formFD, true, 0},
+	unix.SYS_FSYNC:      {"fsync", formFD, true, 0},
+	unix.SYS_FDATASYNC:  {"fsync", formFD, true, 0},
+	unix.SYS_SYNCFS:     {"syncfs", formFD, true, 0},
+	unix.SYS_SYNC:       {"sync", formNone, true, 0},
+	unix.SYS_READ:       {"read", formFD, false, 0},
+	unix.SYS_GETDENTS64: {"readdir", formFD, false, 0},
+	unix.SYS_FLOCK:      {"flock", formFlock, false, 0},
+	unix.SYS_STATFS:     {"statfs", formPathO, false, 0},
 }
 
 const helperEnv = "LEKTOR_FAULTS_HELPER"
@@ -317,7 +327,8 @@ func (s *supervisor) op(n *notification) (op, bool) {
 	c := calls[int(n.nr)]
 	o := op{Kind: c.name, Write: c.write}
 	var from, to string
-	switch a := n.args; c.form {
+	a := n.args
+	switch c.form {
 	case formFD:
 		to = s.fd(n, a[0])
 	case formFlock:
@@ -344,6 +355,8 @@ func (s *supervisor) op(n *notification) (op, bool) {
 		from, to = s.path(n, a[0], a[1]), s.path(n, a[2], a[3])
 	case formRenameO:
 		from, to = s.path(n, atCWD, a[0]), s.path(n, atCWD, a[1])
+	case formNone:
+		to = s.dir
 	}
 	if !o.Write && !s.reads {
 		return o, false
@@ -355,7 +368,71 @@ func (s *supervisor) op(n *notification) (op, bool) {
 	if from != "" {
 		o.From, _ = s.inside(from)
 	}
+	if o.Write {
+		s.details(n, &o)
+	}
 	return o, true
+}
+
+// details adds what it takes to do a call again.
+func (s *supervisor) details(n *notification, o *op) {
+	switch a := n.args; int(n.nr) {
+	case unix.SYS_OPENAT:
+		o.Flags = a[2]
+	case unix.SYS_RENAMEAT2:
+		o.Flags = a[4]
+	case unix.SYS_UNLINKAT:
+		o.Flags = a[2]
+	case unix.SYS_WRITE, unix.SYS_PWRITE64:
+		o.Data = make([]byte, a[2])
+		if len(o.Data) > 0 {
+			got, _ := s.memory(n, o.Data, a[1])
+			o.Data = o.Data[:max(got, 0)]
+		}
+		o.Off = int64(a[3])
+		if int(n.nr) == unix.SYS_WRITE {
+			o.Off = s.offset(n, a[0])
+		}
+	case unix.SYS_FTRUNCATE, unix.SYS_TRUNCATE:
+		o.Off = int64(a[1])
+	case unix.SYS_SYMLINKAT:
+		o.Text = s.text(n, a[0])
+	case unix.SYS_UTIMENSAT:
+		o.Time = s.time(n, a[2])
+	default:
+		if calls[int(n.nr)].form == formLinkO {
+			o.Text = s.text(n, a[0])
+		}
+		o.Flags = calls[int(n.nr)].flags
+	}
+}
+
+// offset tells where a file is written next: -1 for the end.
+func (s *supervisor) offset(n *notification, fd uint64) int64 {
+	info, _ := os.ReadFile(fmt.Sprintf("/proc/%d/fdinfo/%d", n.pid, int32(fd)))
+	var pos int64
+	var flags uint64
+	if _, err := fmt.Sscanf(string(info), "pos: %d\nflags: %o", &pos, &flags); err != nil || flags&unix.O_APPEND != 0 {
+		return -1
+	}
+	return pos
+}
+
+// time reads the second of two times, that of modification.
+func (s *supervisor) time(n *notification, addr uint64) time.Time {
+	var ts [2]unix.Timespec
+	b := unsafe.Slice((*byte)(unsafe.Pointer(&ts)), unsafe.Sizeof(ts))
+	if addr == 0 {
+		return time.Now()
+	}
+	_, err := s.memory(n, b, addr)
+	switch {
+	case err != nil || ts[1].Nsec == unix.UTIME_OMIT:
+		return time.Time{}
+	case ts[1].Nsec == unix.UTIME_NOW:
+		return time.Now()
+	}
+	return time.Unix(ts[1].Unix())
 }
 
 func (s *supervisor) inside(path string) (string, bool) {

@@ -1,0 +1,354 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/lektordir/lektor/lektordir"
+)
+
+// entry is an entry as it lies in a lektor-dir.
+type entry struct {
+	place, feed, unique, name string
+	files                     map[string]string
+}
+
+func (x *entry) path() string { return x.place + "/" + x.feed + "/" + x.name }
+func (x *entry) key() string  { return x.feed + "/" + x.unique }
+
+// line is a line of a journal.
+type line struct{ identity, content, unique, replaces string }
+
+// evidence is what is found at the end of a run, and what was said during it.
+// Entries are named by feed/unique.
+type evidence struct {
+	feeds    []*feed
+	entries  []*entry
+	journals map[string][]line
+
+	removed map[string]int  // how many viewers say that they removed it
+	hidden  map[string]bool // removed by lektor-view, which removes the older versions with it
+	printed map[string]int  // how many fetchers say that they delivered it
+	denied  map[string]bool // a viewer said that it is not there any more
+	broken  map[string]bool // a viewer said that it is not whole
+
+	clock     string // hash of the clock's feed
+	clockRuns int    // how many entries it says to have delivered
+}
+
+// gather reads a lektor-dir without its help. What cannot be an entry or a
+// journal is an error.
+func (e *evidence) gather(dir string) error {
+	var bad []error
+	for _, place := range []string{"new", "cur"} {
+		paths, err := filepath.Glob(filepath.Join(dir, place, "*", "*"))
+		if err != nil {
+			return err
+		}
+		for _, path := range paths {
+			x := &entry{place: place, feed: filepath.Base(filepath.Dir(path)), name: filepath.Base(path)}
+			x.unique, _, _ = strings.Cut(x.name, ";")
+			if x.files, err = readFiles(path); err != nil {
+				bad = append(bad, err)
+			}
+			e.entries = append(e.entries, x)
+		}
+	}
+	e.journals = map[string][]line{}
+	paths, err := filepath.Glob(filepath.Join(dir, "src/*/etc/fetch/seen"))
+	if err != nil {
+		return err
+	}
+	for _, path := range paths {
+		b, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		hash := strings.Split(strings.TrimPrefix(path, dir+"/"), "/")[1]
+		for text := range strings.Lines(string(b)) {
+			l, err := parseLine(text)
+			if err != nil {
+				bad = append(bad, fmt.Errorf("%s: %w", path, err))
+				continue
+			}
+			e.journals[hash] = append(e.journals[hash], l)
+		}
+	}
+	return errors.Join(bad...)
+}
+
+// readFiles reads the files below a directory; of a link, where it leads.
+func readFiles(dir string) (map[string]string, error) {
+	files := map[string]string{}
+	err := filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
+		if err != nil || e.IsDir() {
+			return err
+		}
+		var b []byte
+		if e.Type()&fs.ModeSymlink != 0 {
+			var to string
+			to, err = os.Readlink(path)
+			b = []byte(to)
+		} else {
+			b, err = os.ReadFile(path)
+		}
+		files[strings.TrimPrefix(path, dir+"/")] = string(b)
+		return err
+	})
+	return files, err
+}
+
+// parseLine reads a line of a journal, with its newline.
+func parseLine(text string) (line, error) {
+	body, ended := strings.CutSuffix(text, "\n")
+	f := strings.Split(body, " ")
+	if !ended || len(f) != 7 {
+		return line{}, fmt.Errorf("line %q is no line of a journal", text)
+	}
+	sum := crc32.Checksum([]byte(body[:len(body)-8]), crc32.MakeTable(crc32.Castagnoli))
+	if f[6] != fmt.Sprintf("%08x", sum) {
+		return line{}, fmt.Errorf("line %q: its checksum is %08x", text, sum)
+	}
+	l := line{identity: f[0], content: f[2], unique: f[3], replaces: f[4]}
+	if l.replaces == "-" {
+		l.replaces = ""
+	}
+	return l, nil
+}
+
+// check accounts for every entry: each is delivered once and whole, and is there
+// or was removed by somebody who says so.
+func (e *evidence) check() []error {
+	var bad []error
+	fail := func(format string, args ...any) { bad = append(bad, fmt.Errorf(format, args...)) }
+	there := map[string][]*entry{}
+	byFeed := map[string][]*entry{}
+	for _, x := range e.entries {
+		there[x.key()] = append(there[x.key()], x)
+		byFeed[x.feed] = append(byFeed[x.feed], x)
+	}
+	for _, xs := range there {
+		if len(xs) > 1 {
+			fail("%s is the same entry as %s", xs[1].path(), xs[0].path())
+		}
+	}
+	known := map[string]bool{}
+	for _, f := range e.feeds {
+		known[f.hash] = true
+		bad = append(bad, e.checkFeed(f, byFeed[f.hash], there)...)
+	}
+	if e.clock != "" {
+		known[e.clock] = true
+		bad = append(bad, e.checkClock(byFeed[e.clock])...)
+	}
+	for _, x := range e.entries {
+		if !known[x.feed] {
+			fail("%s is of a feed that nobody fetched", x.path())
+		}
+	}
+	for key, n := range e.printed {
+		if n > 1 {
+			fail("%s was delivered %d times, as the fetchers say", key, n)
+		}
+		feed, unique, _ := strings.Cut(key, "/")
+		if !slices.ContainsFunc(e.journals[feed], func(l line) bool { return l.unique == unique }) {
+			fail("%s was delivered, as a fetcher says, and is in no journal", key)
+		}
+	}
+	for key := range e.denied {
+		if len(there[key]) > 0 {
+			fail("%s is there, and a viewer said that it was not", there[key][0].path())
+		}
+	}
+	for key := range e.broken {
+		if len(there[key]) > 0 {
+			fail("%s is there, and a viewer said that it was not whole", there[key][0].path())
+		}
+	}
+	slices.SortFunc(bad, func(a, b error) int { return strings.Compare(a.Error(), b.Error()) })
+	return bad
+}
+
+func (e *evidence) checkFeed(f *feed, entries []*entry, there map[string][]*entry) []error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	var bad []error
+	fail := func(format string, args ...any) {
+		bad = append(bad, fmt.Errorf("feed %s (%s): %w", f.name, f.hash, fmt.Errorf(format, args...)))
+	}
+	lines := e.journals[f.hash]
+	byUnique := map[string]line{}
+	for _, l := range lines {
+		if _, ok := byUnique[l.unique]; ok {
+			fail("the journal has %s twice", l.unique)
+		}
+		byUnique[l.unique] = l
+	}
+	versions := map[line]version{} // by identity and content alone
+	identities := map[string]int{} // of entries
+	for v := range f.may {
+		id, content := f.digests(v)
+		versions[line{identity: id, content: content}] = v
+		identities[id] = v.entry
+	}
+
+	// What is there is whole, once, and in the journal.
+	seen := map[version]string{}
+	for _, x := range entries {
+		v, err := f.versionOf(x)
+		if err != nil {
+			fail("%s: %w", x.path(), err)
+			continue
+		}
+		if other, ok := seen[v]; ok {
+			fail("%s is what %s is", x.path(), other)
+		}
+		seen[v] = x.path()
+		l, ok := byUnique[x.unique]
+		if !ok {
+			fail("%s is in no journal", x.path())
+		} else if versions[line{identity: l.identity, content: l.content}] != v {
+			fail("%s: the journal has another version under its name", x.path())
+		}
+		if f.policy == unread && x.place == "new" && v.number != f.latest[v.entry] {
+			fail("%s is unread, and there is version %d of it", x.path(), f.latest[v.entry])
+		}
+	}
+
+	// What the journal says was delivered is there, or was removed.
+	gone := func(l line) bool {
+		if e.removed[f.hash+"/"+l.unique] > 0 {
+			return true
+		}
+		for _, other := range lines {
+			if f.policy == deliver && other.identity == l.identity && e.hidden[f.hash+"/"+other.unique] &&
+				!(lektordir.Ref{Unique: l.unique}).Delivered().After((lektordir.Ref{Unique: other.unique}).Delivered()) {
+				return true
+			}
+		}
+		return false
+	}
+	count := map[version]int{}
+	lineages := map[int]int{}
+	for _, l := range lines {
+		v, ok := versions[line{identity: l.identity, content: l.content}]
+		if !ok {
+			fail("the journal has %s, which no fetcher was given", l.unique)
+			continue
+		}
+		if count[v]++; count[v] == 2 {
+			fail("%s was delivered twice, the second time as %s", f.title(v), l.unique)
+		}
+		key := f.hash + "/" + l.unique
+		here, removed := len(there[key]) > 0, e.removed[key]
+		if here && removed > 0 {
+			fail("%s came back after it was removed", there[key][0].path())
+		}
+		if removed > 1 {
+			fail("%s was removed %d times, as viewers say", key, removed)
+		}
+		if l.replaces != "" && byUnique[l.replaces].identity != l.identity {
+			fail("%s replaces %s, which is another entry", l.unique, l.replaces)
+		}
+		if here || gone(l) {
+			lineages[v.entry]++
+		} else if f.policy == deliver {
+			fail("%s, %s, is lost", key, f.title(v))
+		}
+	}
+	if f.policy != deliver {
+		for id, entry := range identities {
+			n := 0
+			for _, l := range lines {
+				if l.identity == id {
+					n++
+				}
+			}
+			if n > 0 && lineages[entry] != 1 {
+				fail("entry %d, of which %d versions were delivered, is there or removed %d times", entry, n, lineages[entry])
+			}
+			if n > 1 && f.policy == ignore {
+				fail("%d versions of entry %d were delivered", n, entry)
+			}
+		}
+	}
+
+	// What a fetcher said to have delivered is in the journal.
+	first := map[int]bool{}
+	for v := range count {
+		first[v.entry] = true
+	}
+	for v := range f.must {
+		if f.policy == deliver && count[v] == 0 || !first[v.entry] {
+			fail("%s was never delivered", f.title(v))
+		}
+	}
+	return bad
+}
+
+var titleForm = regexp.MustCompile(`^Entry (\d+) of (\S+), version (\d+)\n$`)
+
+// versionOf tells which version an entry is; the error is for one that is not
+// what the server served.
+func (f *feed) versionOf(x *entry) (version, error) {
+	m := titleForm.FindStringSubmatch(x.files["title"])
+	if m == nil || m[2] != f.name {
+		return version{}, fmt.Errorf("its title is %q", x.files["title"])
+	}
+	var v version
+	v.entry, _ = strconv.Atoi(m[1])
+	v.number, _ = strconv.Atoi(m[3])
+	if !f.may[v] {
+		return v, errors.New("no fetcher was given it")
+	}
+	want := f.files(v)
+	for _, name := range slices.Sorted(maps.Keys(x.files)) {
+		if name == "etc/replaces" {
+			continue // a unique name, which the journal tells of
+		}
+		if data, ok := want[name]; !ok || data != x.files[name] {
+			return v, fmt.Errorf("%s is %.80q, not %.80q", name, x.files[name], data)
+		}
+	}
+	for name := range want {
+		if _, ok := x.files[name]; !ok {
+			return v, fmt.Errorf("it has no file %s", name)
+		}
+	}
+	return v, nil
+}
+
+// checkClock accounts for the entries of the sample fetcher, which has no
+// journal: there are as many as it delivered.
+func (e *evidence) checkClock(entries []*entry) []error {
+	var bad []error
+	n := len(entries)
+	for key, times := range e.removed {
+		if strings.HasPrefix(key, e.clock+"/") {
+			n += times
+		}
+	}
+	if n != e.clockRuns {
+		bad = append(bad, fmt.Errorf("lektor-clock delivered %d entries, and %d are there or removed", e.clockRuns, n))
+	}
+	for _, x := range entries {
+		secs, _, _ := strings.Cut(x.unique, ".")
+		date, err := time.Parse(time.RFC3339, strings.TrimSuffix(x.files["pubdate"], "\n"))
+		if err != nil || x.files["title"] != "Current Time\n" || x.files["content"] != secs+"\n" ||
+			!strings.Contains(x.files["id"], ":"+secs+".") || x.files["feed"] != "../../../src/"+e.clock || len(x.files) != 5 ||
+			date.IsZero() {
+			bad = append(bad, fmt.Errorf("%s is no whole entry of lektor-clock: %q", x.path(), x.files))
+		}
+	}
+	return bad
+}

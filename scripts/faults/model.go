@@ -1,0 +1,693 @@
+//go:build linux && (amd64 || arm64)
+
+package main
+
+import (
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// What a disk may hold after a power cut is told by a model: of the calls that
+// were recorded, those that a sync made durable are there, and of the others
+// what the model's assumptions permit. The README beside it says which they are.
+
+// node is a file, a directory or a symbolic link, as on the disk: apart from
+// the names that lead to it.
+type node struct {
+	mode  fs.FileMode // its type
+	data  []byte      // of a file; of a link, where it leads
+	mtime time.Time   // zero: that of its making
+	names map[string]int
+}
+
+// volume is a file system: nodes by number, of which 0 is the lektor-dir.
+type volume []node
+
+// readVolume reads a directory.
+func readVolume(dir string) (volume, error) {
+	v := volume{{mode: fs.ModeDir, names: map[string]int{}}}
+	numbers := map[string]int{dir: 0}
+	err := filepath.WalkDir(dir, func(p string, e fs.DirEntry, err error) error {
+		if err != nil || p == dir {
+			return err
+		}
+		fi, err := e.Info()
+		if err != nil {
+			return err
+		}
+		x := node{mode: e.Type(), mtime: fi.ModTime()}
+		switch x.mode {
+		case fs.ModeDir:
+			x.names = map[string]int{}
+		case fs.ModeSymlink:
+			var text string
+			text, err = os.Readlink(p)
+			x.data = []byte(text)
+		case 0:
+			x.data, err = os.ReadFile(p)
+		default:
+			err = fmt.Errorf("%s: the model has no %v", p, x.mode)
+		}
+		numbers[p] = len(v)
+		v[numbers[filepath.Dir(p)]].names[e.Name()] = len(v)
+		v = append(v, x)
+		return err
+	})
+	return v, err
+}
+
+// find gives the node at a path, and those of the directories on the way to
+// it; ok is false when there is none. Links are not followed.
+func (v volume) find(p string) (x int, way []int, ok bool) {
+	if p == "." {
+		return 0, nil, true
+	}
+	for part := range strings.SplitSeq(p, "/") {
+		way = append(way, x)
+		if x, ok = v[x].names[part]; !ok {
+			return 0, nil, false
+		}
+	}
+	return x, way, true
+}
+
+// walk calls f for each path, a directory before what is in it.
+func (v volume) walk(f func(p string, x *node) error) error {
+	var down func(dir string, x int) error
+	down = func(dir string, x int) error {
+		for _, name := range slices.Sorted(maps.Keys(v[x].names)) {
+			p, y := path.Join(dir, name), v[x].names[name]
+			if err := f(p, &v[y]); err != nil {
+				return err
+			}
+			if err := down(p, y); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	return down("", 0)
+}
+
+// clone copies what changes of a volume. Data are replaced, never written to.
+func (v volume) clone() volume {
+	w := slices.Clone(v)
+	for i := range w {
+		w[i].names = maps.Clone(w[i].names)
+	}
+	return w
+}
+
+// sum is equal for volumes that look the same.
+func (v volume) sum() (s [sha256.Size]byte) {
+	h := sha256.New()
+	v.walk(func(p string, x *node) error {
+		fmt.Fprintf(h, "%q %v %q\n", p, x.mode, x.data)
+		return nil
+	})
+	h.Sum(s[:0])
+	return s
+}
+
+// differ tells how a volume differs from another, in names and data.
+func (v volume) differ(w volume) error {
+	seen := map[string]string{}
+	w.walk(func(p string, x *node) error {
+		seen[p] = fmt.Sprintf("%v %q", x.mode, x.data)
+		return nil
+	})
+	var bad []error
+	v.walk(func(p string, x *node) error {
+		if got := fmt.Sprintf("%v %q", x.mode, x.data); got != seen[p] {
+			bad = append(bad, fmt.Errorf("%s is %.80s, not %.80s", p, got, seen[p]))
+		}
+		delete(seen, p)
+		return nil
+	})
+	for p := range seen {
+		bad = append(bad, fmt.Errorf("%s is missing", p))
+	}
+	return errors.Join(bad...)
+}
+
+// write makes a directory of a volume.
+func (v volume) write(dir string) error {
+	if err := os.Mkdir(dir, 0o777); err != nil {
+		return err
+	}
+	return v.walk(func(p string, x *node) error {
+		p = filepath.Join(dir, p)
+		switch x.mode {
+		case fs.ModeDir:
+			return os.Mkdir(p, 0o777)
+		case fs.ModeSymlink:
+			return os.Symlink(string(x.data), p)
+		}
+		err := os.WriteFile(p, x.data, 0o666)
+		if err == nil && !x.mtime.IsZero() {
+			err = os.Chtimes(p, x.mtime, x.mtime)
+		}
+		return err
+	})
+}
+
+// changeKind is what a call changes.
+type changeKind int
+
+const (
+	nameMade  changeKind = iota // a node was made under a name
+	nameMoved                   // the name of a node was changed
+	nameGone                    // a name was removed
+	written                     // data of a file
+	sized                       // the length of a file
+	timed                       // the time of a node
+	synced                      // nothing: what was changed became durable
+)
+
+// change is what a call changed, told by nodes in place of paths, so that it
+// can be done where a call before it was not.
+type change struct {
+	kind changeKind
+	call int // its number, from 1
+	op   op
+	node int // of a sync, -1 for all
+	dir  int // where its name is, or was before it moved
+	to   int // where it moved; else dir
+	name string
+	as   string // its name there
+	way  []int  // of a sync: the directories on the way to the node
+}
+
+// isName tells changes of names from those of a node.
+func (c *change) isName() bool { return c.kind <= nameGone }
+
+// touches reports whether a change of names is one that a sync of a node makes
+// durable: of the node's own name, or of a name in it.
+func (c *change) touches(x int) bool { return c.node == x || c.dir == x || c.to == x }
+
+// do makes a change. It does nothing where a change before it is missing that
+// it needs.
+func (c *change) do(v volume, f fate) {
+	x := &v[c.node]
+	there := func(dir int, name string) bool { y, ok := v[dir].names[name]; return ok && y == c.node }
+	switch c.kind {
+	case nameMade:
+		v[c.dir].names[c.name] = c.node
+	case nameGone:
+		if there(c.dir, c.name) {
+			delete(v[c.dir].names, c.name)
+		}
+	case nameMoved:
+		if there(c.dir, c.name) {
+			delete(v[c.dir].names, c.name)
+			v[c.to].names[c.as] = c.node
+		}
+	case written:
+		off, data := int(c.op.Off), c.op.Data
+		if off < 0 {
+			off = len(x.data)
+		}
+		if f.torn > 0 {
+			data = data[:f.torn]
+		}
+		if f.zeros {
+			data = make([]byte, len(data))
+		}
+		b := make([]byte, max(len(x.data), off+len(data)))
+		copy(b, x.data)
+		copy(b[off:], data)
+		x.data = b
+	case sized:
+		b := make([]byte, c.op.Off)
+		copy(b, x.data)
+		x.data = b
+	case timed:
+		x.mtime = c.op.Time
+	}
+}
+
+// recording is what one or several programs did to a lektor-dir.
+type recording struct {
+	before  volume // on the disk; and, without names or data, the nodes made later
+	now     volume // as the programs see it
+	calls   int
+	changes []change
+}
+
+// newRecording begins one in a directory whose content is on the disk.
+func newRecording(dir string) (*recording, error) {
+	v, err := readVolume(dir)
+	return &recording{before: v, now: v.clone()}, err
+}
+
+// add records a call. One that must have failed changes nothing.
+func (r *recording) add(o op) error {
+	r.calls++
+	c := change{call: r.calls, op: o}
+	x, way, there := r.now.find(o.Path)
+	dir, _, ok := r.now.find(path.Dir(o.Path))
+	ok = ok && r.now[dir].mode == fs.ModeDir
+	c.dir, c.to, c.name, c.node = dir, dir, path.Base(o.Path), x
+	made := func(mode fs.FileMode, data string) {
+		if !ok || there {
+			return
+		}
+		n := node{mode: mode, data: []byte(data)}
+		if mode == fs.ModeDir {
+			n.names = map[string]int{}
+		}
+		c.kind, c.node = nameMade, len(r.now)
+		r.before, r.now = append(r.before, n), append(r.now, n)
+		r.before[c.node].names = maps.Clone(n.names)
+		r.put(c)
+	}
+	switch o.Kind {
+	case "mkdir":
+		made(fs.ModeDir, "")
+	case "symlink":
+		made(fs.ModeSymlink, o.Text)
+	case "create":
+		switch {
+		case !there && o.Flags&unix.O_CREAT != 0:
+			made(0, "")
+		case there && o.Flags&unix.O_EXCL == 0 && o.Flags&unix.O_TRUNC != 0 && r.now[x].mode == 0 && len(r.now[x].data) > 0:
+			c.kind, c.op.Off = sized, 0
+			r.put(c)
+		}
+	case "write", "pwrite":
+		if there && len(o.Data) > 0 {
+			if len(o.Data) != o.Len {
+				return fmt.Errorf("%v: its data could not be read", o)
+			}
+			if c.op.Off < 0 {
+				c.op.Off = int64(len(r.now[x].data))
+			}
+			c.kind = written
+			r.put(c)
+		}
+	case "truncate":
+		if there && int(o.Off) != len(r.now[x].data) {
+			c.kind = sized
+			r.put(c)
+		}
+	case "utimes":
+		if there && !o.Time.IsZero() {
+			c.kind = timed
+			r.put(c)
+		}
+	case "unlink":
+		dir := r.now[x].mode == fs.ModeDir
+		if there && o.Path != "." && dir == (o.Flags&unix.AT_REMOVEDIR != 0) && len(r.now[x].names) == 0 {
+			c.kind = nameGone
+			r.put(c)
+		}
+	case "rename":
+		from, _, found := r.now.find(o.From)
+		if o.Flags&^unix.RENAME_NOREPLACE != 0 {
+			return fmt.Errorf("%v: the model does not know its flags", o)
+		}
+		if !found || !ok || there && (o.Flags != 0 || x == from || r.now[x].mode != r.now[from].mode || len(r.now[x].names) > 0) {
+			return nil
+		}
+		c.kind, c.node, c.as, c.name = nameMoved, from, c.name, path.Base(o.From)
+		c.dir, _, _ = r.now.find(path.Dir(o.From))
+		r.put(c)
+	case "fsync":
+		if there {
+			c.kind, c.way = synced, way
+			r.put(c)
+		}
+	case "syncfs", "sync":
+		c.kind, c.node = synced, -1
+		r.put(c)
+	case "chmod":
+	default:
+		return fmt.Errorf("%v: the model does not know this call", o)
+	}
+	return nil
+}
+
+func (r *recording) put(c change) {
+	r.changes = append(r.changes, c)
+	if c.kind != synced {
+		c.do(r.now, fate{})
+	}
+}
+
+// model is what is assumed of a file system beyond the syncs.
+type model struct {
+	// perDirectory: names are changed in order in each directory, but one
+	// directory may be ahead of another.
+	perDirectory bool
+	// unsynced: syncs do nothing.
+	unsynced bool
+}
+
+// fate is what becomes of a change that no sync has made durable.
+type fate struct {
+	lost  bool
+	torn  int  // of data: so many bytes alone are there, if not 0
+	zeros bool // of data: the length alone is there
+}
+
+func (f fate) String() string {
+	switch {
+	case f.lost:
+		return "lost"
+	case f.torn > 0:
+		return fmt.Sprintf("%d bytes of it there", f.torn)
+	case f.zeros:
+		return "there as zeros"
+	}
+	return "there"
+}
+
+// loose gives the changes that are not durable when the power fails after a
+// call, by their places in r.changes: those of names, and others. All
+// others up to that call are durable.
+func (r *recording) loose(k int, m model) (names, others []int) {
+	done := r.changes
+	for i, c := range done {
+		if c.call > k {
+			done = done[:i]
+			break
+		}
+	}
+	durable := make([]bool, len(done))
+	require := func(i int) { durable[i] = true }
+	for i := range done {
+		s := &done[i]
+		if s.kind != synced || m.unsynced {
+			continue
+		}
+		for j := range done[:i] {
+			c := &done[j]
+			switch {
+			case c.kind == synced:
+			case s.node < 0,
+				c.isName() && (c.touches(s.node) || slices.Contains(s.way, c.node)),
+				!c.isName() && c.node == s.node:
+				require(j)
+			}
+		}
+	}
+	// What came before a durable change of names is durable.
+	last := map[int]int{}
+	for i := len(done) - 1; i >= 0; i-- {
+		c := &done[i]
+		if !c.isName() {
+			continue
+		}
+		dirs := []int{-1} // for all names
+		if m.perDirectory {
+			dirs = []int{c.dir, c.to}
+		}
+		for _, d := range dirs {
+			if durable[i] || last[d] > i {
+				durable[i] = true
+			}
+		}
+		if durable[i] {
+			for _, d := range dirs {
+				last[d] = max(last[d], i)
+			}
+		}
+	}
+	for i := range done {
+		switch {
+		case durable[i] || done[i].kind == synced:
+		case done[i].isName():
+			names = append(names, i)
+		default:
+			others = append(others, i)
+		}
+	}
+	return names, others
+}
+
+// diskState is what may be on the disk after a power cut.
+type diskState struct {
+	call   int // the last before it
+	fates  map[int]fate
+	volume volume
+}
+
+// build makes the state in which changes that are not durable have those fates.
+func (r *recording) build(k int, fates map[int]fate) *diskState {
+	s := &diskState{call: k, fates: fates, volume: r.before.clone()}
+	for i := range r.changes {
+		c := &r.changes[i]
+		if c.call > k {
+			break
+		}
+		if f := fates[i]; c.kind != synced && !f.lost {
+			c.do(s.volume, f)
+		}
+	}
+	return s
+}
+
+// describe tells what became of the changes that are not durable, as far as it
+// can be seen.
+func (r *recording) describe(s *diskState) string {
+	seen := map[int]bool{}
+	var look func(x int)
+	look = func(x int) {
+		seen[x] = true
+		for _, y := range s.volume[x].names {
+			look(y)
+		}
+	}
+	look(0)
+	var b strings.Builder
+	fmt.Fprintf(&b, "power cut after call %d of %d", s.call, r.calls)
+	if s.call > 0 {
+		i := slices.IndexFunc(r.changes, func(c change) bool { return c.call >= s.call })
+		if i >= 0 && r.changes[i].call == s.call {
+			fmt.Fprintf(&b, ", %v", r.changes[i].op)
+		}
+	}
+	there, lost := 0, 0
+	for _, i := range slices.Sorted(maps.Keys(s.fates)) {
+		c, f := &r.changes[i], s.fates[i]
+		switch {
+		case f == fate{}:
+			there++
+		case c.isName() && lost > 0 && c.op.Kind != "rename":
+			lost++
+		case c.isName() || seen[c.node]:
+			if c.isName() {
+				lost++
+			}
+			fmt.Fprintf(&b, "\n  %v: call %d, %v", f, c.call, c.op)
+		}
+	}
+	fmt.Fprintf(&b, "\n  of names, %d changes are lost; %d that were not synced are there", lost, there)
+	return b.String()
+}
+
+// ways is how many fates a change of data has that all orders are made of.
+func (c *change) ways() int {
+	if c.kind != written {
+		return 2
+	}
+	return 4
+}
+
+// fate gives the n-th of them; 0 is there, 1 lost.
+func (c *change) fate(n int) fate {
+	switch n {
+	case 1:
+		return fate{lost: true}
+	case 2:
+		return fate{zeros: true}
+	case 3:
+		return fate{torn: len(c.op.Data) / 2}
+	}
+	return fate{}
+}
+
+// orders yields states that the syncs permit, of which none is the same as
+// another: all, if there are no more than n ways to them; else, after the end,
+// those where one call's data are lost; for every cut and every number of names
+// that survive one with all data and one with none, in random order; and then
+// others at random, until n or until it finds no more. It returns whether all
+// ways were tried.
+func (r *recording) orders(n int, m model, rng *rand.Rand, yield func(*diskState) bool) (all bool) {
+	seen := map[[sha256.Size]byte]bool{}
+	put := func(k int, fates map[int]fate) bool {
+		s := r.build(k, fates)
+		sum := s.volume.sum()
+		if k == r.calls {
+			sum[0]++ // what a command has ended with is another matter
+		}
+		if seen[sum] {
+			return true
+		}
+		seen[sum] = true
+		return len(seen) <= n && yield(s)
+	}
+	type cut struct{ names, others []int }
+	cuts := make([]cut, r.calls+1)
+	total := 0
+	for k := range cuts {
+		c := &cuts[k]
+		c.names, c.others = r.loose(k, m)
+		ways := len(c.names) + 1
+		for _, i := range c.others {
+			if ways *= r.changes[i].ways(); ways > n {
+				break
+			}
+		}
+		total = min(total+ways, n+1)
+	}
+	// fates are those where so many names survive.
+	fates := func(c *cut, survive int, other func(i int) fate) map[int]fate {
+		m := map[int]fate{}
+		for j, i := range c.names {
+			m[i] = fate{lost: j >= survive}
+		}
+		for _, i := range c.others {
+			m[i] = other(i)
+		}
+		return m
+	}
+	if total <= n && !m.perDirectory {
+		for k := range cuts {
+			c := &cuts[k]
+			digits := make([]int, len(c.others))
+			for more := true; more; {
+				for survive := range len(c.names) + 1 {
+					next := 0
+					if !put(k, fates(c, survive, func(i int) fate { next++; return r.changes[i].fate(digits[next-1]) })) {
+						return false
+					}
+				}
+				more = false
+				for j, i := range c.others {
+					if digits[j]++; digits[j] < r.changes[i].ways() {
+						more = true
+						break
+					}
+					digits[j] = 0
+				}
+			}
+		}
+		return true
+	}
+	// What was forgotten to be synced is missing alone.
+	end := &cuts[r.calls]
+	for _, lost := range end.others {
+		if len(seen) > n/2 {
+			break
+		}
+		if !put(r.calls, fates(end, len(end.names), func(i int) fate { return fate{lost: i == lost} })) {
+			return false
+		}
+	}
+	if !m.perDirectory {
+		type plain struct{ k, survive, way int }
+		var plains []plain
+		for k := range cuts {
+			for survive := range len(cuts[k].names) + 1 {
+				plains = append(plains, plain{k, survive, 0}, plain{k, survive, 1})
+			}
+		}
+		rng.Shuffle(len(plains), func(i, j int) { plains[i], plains[j] = plains[j], plains[i] })
+		// Half of the states at most: others are to be seen, too.
+		for _, p := range plains {
+			if len(seen) > n/2 {
+				break
+			}
+			if !put(p.k, fates(&cuts[p.k], p.survive, func(i int) fate { return r.changes[i].fate(p.way) })) {
+				return false
+			}
+		}
+	}
+	for range 20 * n {
+		if len(seen) >= n {
+			break
+		}
+		k := rng.IntN(len(cuts))
+		c := &cuts[k]
+		survive := rng.IntN(len(c.names) + 1)
+		if rng.IntN(4) == 0 {
+			survive = len(c.names)
+		}
+		f := fates(c, survive, r.random(rng))
+		if m.perDirectory {
+			r.directories(rng, c.names, f)
+		}
+		if !put(k, f) {
+			return false
+		}
+	}
+	return false
+}
+
+// random gives random fates to changes of data.
+func (r *recording) random(rng *rand.Rand) func(i int) fate {
+	most := rng.IntN(6) // what becomes of most of them, if it is one of the four
+	return func(i int) fate {
+		c, n := &r.changes[i], most
+		if n >= 4 || rng.IntN(4) == 0 {
+			n = rng.IntN(4)
+		}
+		f := c.fate(n % c.ways())
+		if f.torn > 0 {
+			f.torn = 1 + rng.IntN(len(c.op.Data)-1)
+		}
+		return f
+	}
+}
+
+// directories gives fates to changes of names, so that in each directory some
+// survive and those after them do not.
+func (r *recording) directories(rng *rand.Rand, names []int, fates map[int]fate) {
+	until := map[int]int{} // where a directory's first change is that does not
+	limit := func(d int) int {
+		if _, ok := until[d]; !ok {
+			switch rng.IntN(3) {
+			case 0:
+				until[d] = 0
+			case 1:
+				until[d] = len(r.changes)
+			default:
+				until[d] = names[rng.IntN(len(names))]
+			}
+		}
+		return until[d]
+	}
+	for _, i := range names {
+		c := &r.changes[i]
+		lost := i >= limit(c.dir) || i >= limit(c.to)
+		if lost {
+			until[c.dir], until[c.to] = min(until[c.dir], i), min(until[c.to], i)
+		}
+		fates[i] = fate{lost: lost}
+	}
+}
+
+// matches tells how a directory differs from what the recording says.
+func (r *recording) matches(dir string) error {
+	v, err := readVolume(dir)
+	if err != nil {
+		return err
+	}
+	if err := v.differ(r.now); err != nil {
+		return fmt.Errorf("what was recorded does not give what is there: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,431 @@
+//go:build linux && (amd64 || arm64)
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// history is what happens to a lektor-dir beside the run of a command, before the
+// power is cut.
+type history string
+
+const (
+	alone   history = ""                          // nothing
+	killed  history = ", after a killed one"      // before, the same command, killed: nothing of it need be on the disk
+	cutOff  history = ", after another power cut" // before, the same command, and a power cut
+	marked  history = ", then mark"               // after it, a viewer marks all that is new
+	removed history = ", then rm"                 // after it, a viewer deletes all that is new
+)
+
+// histories are those that a scenario is tried with.
+func (s *scenario) histories() []history {
+	switch {
+	case s.viewer || s.once:
+		return []history{alone}
+	case s.list:
+		return []history{alone, killed, cutOff}
+	}
+	return []history{alone, killed, cutOff, marked, removed}
+}
+
+// orderOptions say which states are tried.
+type orderOptions struct {
+	states int
+	model  model
+	seed   uint64
+	jobs   int
+	until  time.Time // begin none after, if not zero
+}
+
+// ordered tells what was tried.
+type ordered struct {
+	tried    int
+	all      bool // all states that there are
+	findings []error
+}
+
+// perRecording is how many states of one recording are tried where recordings
+// differ from each other.
+const perRecording = 100
+
+// shared gives a directory on a file system in memory, if there is one, where
+// thousands of states are looked at in less time.
+func shared(work string) (dir string, remove func(), err error) {
+	var st unix.Statfs_t
+	if unix.Statfs("/dev/shm", &st) == nil && int64(st.Type) == unix.TMPFS_MAGIC {
+		if dir, err := os.MkdirTemp("/dev/shm", "lektor-faults-"); err == nil {
+			return dir, func() { os.RemoveAll(dir) }, nil
+		}
+	}
+	dir, err = os.MkdirTemp(work, "states-")
+	return dir, func() { os.RemoveAll(dir) }, err
+}
+
+// orders tries states that a disk may be in after a power cut in the scenario.
+func (t *trial) orders(ctx context.Context, h history, ram string, o orderOptions) (*ordered, error) {
+	sum := fnv.New64a()
+	sum.Write([]byte(h))
+	rng := rand.New(rand.NewPCG(o.seed, sum.Sum64()))
+	res := &ordered{}
+	recordings := 1
+	if h != alone || t.s.feeds > 1 {
+		recordings = max(1, o.states/perRecording)
+	}
+	type job struct {
+		r       *recording
+		s       *diskState
+		deletes bool
+	}
+	jobs := make(chan job)
+	var mu sync.Mutex
+	var wg sync.WaitGroup
+	for range o.jobs {
+		wg.Go(func() {
+			for j := range jobs {
+				err := t.recovers(ctx, h, ram, j.r, j.s, j.deletes)
+				mu.Lock()
+				if res.tried++; err != nil && ctx.Err() == nil {
+					res.findings = append(res.findings, err)
+				}
+				mu.Unlock()
+			}
+		})
+	}
+	err := func() error {
+		for i := range recordings {
+			r, err := t.recorded(ctx, h, ram, o.model, rng)
+			if err != nil {
+				return err
+			}
+			n := (o.states*(i+1))/recordings - (o.states*i)/recordings
+			all := r.orders(n, o.model, rng, func(s *diskState) bool {
+				if ctx.Err() != nil || !o.until.IsZero() && time.Now().After(o.until) {
+					return false
+				}
+				jobs <- job{r, s, !t.s.viewer && !t.s.list && rng.IntN(2) == 0}
+				return true
+			})
+			res.all = all && recordings == 1
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+		}
+		return nil
+	}()
+	close(jobs)
+	wg.Wait()
+	return res, err
+}
+
+// recorded records the scenario's command.
+func (t *trial) recorded(ctx context.Context, h history, ram string, m model, rng *rand.Rand) (*recording, error) {
+	for try := 0; ; try++ {
+		r, err := t.record(ctx, h, ram, m, rng)
+		// Calls of two threads may be done in another order than they were
+		// asked for, in which those of a killed one may be missing.
+		if err == nil || try == 5 || ctx.Err() != nil {
+			return r, err
+		}
+	}
+}
+
+func (t *trial) record(ctx context.Context, h history, ram string, m model, rng *rand.Rand) (*recording, error) {
+	dir := t.dir()
+	if t.s.feeds > 1 && rng.IntN(2) == 0 {
+		// There it is synced file by file, whatever the other file system is.
+		dir = filepath.Join(ram, filepath.Base(dir))
+	}
+	defer os.RemoveAll(dir)
+	if h == cutOff {
+		r, err := t.record(ctx, alone, ram, m, rng)
+		if err != nil {
+			return nil, err
+		}
+		var some []*diskState
+		r.orders(20, m, rng, func(s *diskState) bool { some = append(some, s); return true })
+		if err := some[rng.IntN(len(some))].volume.write(dir); err != nil {
+			return nil, err
+		}
+	} else if err := copyTree(t.template, dir); err != nil {
+		return nil, err
+	}
+	r, err := newRecording(dir)
+	if err != nil {
+		return nil, err
+	}
+	run := func(kill int, argv []string) error {
+		o, err := supervise(ctx, dir, false, t.s.stdin, func(n int, o op) verdict {
+			if kill > 0 && n >= kill {
+				return verdict{kill: true}
+			}
+			return syncsSkipped(o)
+		}, argv...)
+		if err != nil {
+			return err
+		}
+		if kill > 0 && len(o.ops) >= kill {
+			o.ops = o.ops[:kill-1]
+		} else if o.status != 0 && argv[0] != t.e.view { // with a version its older ones are deleted
+			return fmt.Errorf("%s: status %d: %s", t.s.name, o.status, o.stderr)
+		}
+		for _, o := range o.ops {
+			if err := r.add(o); err != nil {
+				return err
+			}
+		}
+		return r.matches(dir)
+	}
+	argv := t.s.command(t.e, t.template)
+	if h == killed {
+		if err := run(1+rng.IntN(len(t.ops)), argv); err != nil {
+			return nil, err
+		}
+	}
+	if err := run(0, argv); err != nil || h != marked && h != removed {
+		return r, err
+	}
+	argv = []string{t.e.view, "rm"}
+	if h == marked {
+		argv = []string{t.e.view, "mark", "--set", "S"}
+	}
+	all, err := read(dir)
+	if err != nil {
+		return nil, err
+	}
+	for _, x := range all {
+		if x.place == "new" {
+			argv = append(argv, x.unique)
+		}
+	}
+	return r, run(0, argv)
+}
+
+// recovers looks at what becomes of a state when the command runs again, or
+// after a viewer deleted all that is new.
+func (t *trial) recovers(ctx context.Context, h history, ram string, r *recording, s *diskState, deletes bool) error {
+	dir := filepath.Join(ram, fmt.Sprintf("state-%d", t.e.serial.Add(1)))
+	defer os.RemoveAll(dir)
+	err := s.volume.write(dir)
+	switch {
+	case err != nil:
+	case h == marked || h == removed:
+		err = t.afterViewer(ctx, dir, h)
+	default:
+		err = t.afterCut(ctx, dir, s.call == r.calls, deletes)
+	}
+	if err != nil {
+		err = fmt.Errorf("%s%s: %s:\n%w", t.s.name, h, r.describe(s), err)
+	}
+	return err
+}
+
+// afterCut looks at a lektor-dir after a power cut. ended tells that the command
+// had ended before.
+func (t *trial) afterCut(ctx context.Context, dir string, ended, deletes bool) error {
+	argv := t.s.command(t.e, t.template)
+	var bad error
+	switch {
+	case t.s.viewer:
+		bad = t.viewed(dir)
+	case t.s.list:
+		bad = t.listed(dir, ended)
+	}
+	if deletes {
+		return errors.Join(bad, t.deleteAndGoOn(ctx, dir, argv))
+	}
+	return errors.Join(bad, t.goOn(ctx, dir, argv, true))
+}
+
+// afterViewer looks at a lektor-dir after a power cut that a viewer's run came
+// before, which may be undone: each entry is there once, whole, or, where it was
+// deleted, not at all. Deleted again, it does not come back.
+func (t *trial) afterViewer(ctx context.Context, dir string, h history) error {
+	argv := t.s.command(t.e, t.template)
+	for range 2 {
+		if err := t.again(ctx, dir, argv); err != nil {
+			return fmt.Errorf("again: %w", err)
+		}
+	}
+	all, err := read(dir)
+	if err != nil {
+		return err
+	}
+	// What they are, wherever they are.
+	what := func(key string) string {
+		_, rest, _ := strings.Cut(key, "/")
+		feed, rest, _ := strings.Cut(rest, "/")
+		_, rest, _ = strings.Cut(rest, " ")
+		return feed + " " + rest
+	}
+	got, want := map[string]int{}, map[string]int{}
+	for key, n := range t.entries {
+		want[what(key)] += n
+	}
+	for _, x := range all {
+		got[what(x.key())]++
+	}
+	if h == removed {
+		for key := range want {
+			if got[key] == 0 {
+				delete(want, key)
+			}
+		}
+	}
+	if err := differ(got, want); err != nil {
+		return fmt.Errorf("after the command was run again: %w", err)
+	}
+	for _, x := range all {
+		if err := os.RemoveAll(filepath.Join(dir, x.place, x.feed)); err != nil {
+			return err
+		}
+	}
+	if err := t.again(ctx, dir, argv); err != nil {
+		return fmt.Errorf("again: %w", err)
+	}
+	if all, err = read(dir); err == nil && len(all) > 0 {
+		err = fmt.Errorf("they came back after they were deleted: %v", all)
+	}
+	return errors.Join(err, t.consistent(ctx, dir))
+}
+
+// viewed looks at what a viewer's run and a power cut have left: each entry is
+// there whole, where it was or where it was to be; or deleted, if that was to be.
+func (t *trial) viewed(dir string) error {
+	before, err := read(t.template)
+	if err != nil {
+		return err
+	}
+	all, err := read(dir)
+	if err != nil {
+		return err
+	}
+	var bad []error
+	for _, x := range before {
+		var found []*entry
+		for _, y := range all {
+			if y.feed == x.feed && y.unique == x.unique {
+				found = append(found, y)
+			}
+		}
+		switch {
+		case len(found) == 0 && len(t.entries) > 0:
+			bad = append(bad, fmt.Errorf("lost: %s", x))
+		case len(found) > 1:
+			bad = append(bad, fmt.Errorf("in two places: %s and %s", found[0], found[1]))
+		case len(found) == 1:
+			if !maps.Equal(found[0].files, x.files) {
+				bad = append(bad, fmt.Errorf("not whole: %s has %q", found[0], found[0].files))
+			}
+			if y := found[0]; y.key() != x.key() && t.entries[y.key()] == 0 {
+				bad = append(bad, fmt.Errorf("neither where it was nor where it was to be: %s, before %s", y, x))
+			}
+		}
+	}
+	return errors.Join(bad...)
+}
+
+// settings are the files of a feed that are the user's.
+var settings = []string{"etc/fetch/url", "etc/fetch/interval", "etc/fetch/on-update", "etc/fetch/headers", "etc/fetch/filter", "etc/view/alias", "etc/categories"}
+
+// listed looks at what a change of the subscription list and a power cut have
+// left: each setting as it was or as it was to be, the latter if the command had
+// ended, and the id of each feed that is subscribed to. Its name may be missing:
+// the next fetch writes what the document says.
+func (t *trial) listed(dir string, ended bool) error {
+	before, err := state(t.template)
+	if err != nil {
+		return err
+	}
+	now, err := state(dir)
+	if err != nil {
+		return err
+	}
+	names := []string{"etc/fetch/opml"}
+	feeds := map[string]bool{}
+	for name := range t.state {
+		feeds[strings.Join(strings.SplitN(name, "/", 3)[:2], "/")] = strings.HasPrefix(name, "src/")
+	}
+	for feed, ok := range feeds {
+		for _, name := range settings {
+			if ok {
+				names = append(names, path.Join(feed, name))
+			}
+		}
+		if _, subscribed := now[feed+"/etc/fetch/url"]; subscribed {
+			names = append(names, feed+"/id")
+		}
+	}
+	slices.Sort(names)
+	is := func(m map[string]string, name string) string {
+		if v, ok := m[name]; ok {
+			return fmt.Sprintf("%q", v)
+		}
+		return "not there"
+	}
+	for _, name := range names {
+		was, got, want := is(before, name), is(now, name), is(t.state, name)
+		if strings.HasSuffix(name, "/headers") && got == `""` && was == "not there" {
+			continue // is as good
+		}
+		if got != want && (ended || got != was) {
+			err = errors.Join(err, fmt.Errorf("%s is %s; before %s, and to be %s (ended: %v)", name, got, was, want, ended))
+		}
+	}
+	return err
+}
+
+// orders tries all scenarios, and prints what became of them.
+func (e *env) orders(ctx context.Context, only string, o orderOptions, show int) (well, bad int, err error) {
+	ram, remove, err := shared(e.work)
+	if err != nil {
+		return 0, 0, err
+	}
+	defer remove()
+	fmt.Printf("states after power cuts: -seed %d\n", o.seed)
+	for _, s := range append(scenarios(e), listScenarios(e)...) {
+		histories := slices.DeleteFunc(s.histories(), func(h history) bool { return !strings.Contains(s.name+string(h), only) })
+		if len(histories) == 0 {
+			continue
+		}
+		name := s.name
+		s.name += " (orders)"
+		t, err := newTrial(ctx, e, s)
+		if err != nil {
+			return well, bad, fmt.Errorf("%s: %w", s.name, err)
+		}
+		for _, h := range histories {
+			start := time.Now()
+			res, err := t.orders(ctx, h, ram, o)
+			if err != nil {
+				return well, bad, fmt.Errorf("%s%s: %w", name, h, err)
+			}
+			some := ""
+			if res.all {
+				some = ", all there are"
+			}
+			fmt.Printf("%-48s %5d well, %d badly%s, %.0f s\n", name+string(h), res.tried-len(res.findings), len(res.findings), some, time.Since(start).Seconds())
+			for i, err := range res.findings {
+				if i < show {
+					fmt.Printf("\n%v\n", err)
+				}
+			}
+			well, bad = well+res.tried-len(res.findings), bad+len(res.findings)
+		}
+	}
+	return well, bad, nil
+}
