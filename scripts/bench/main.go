@@ -1,10 +1,11 @@
-// Bench measures how long it takes to fetch many feeds for the first time and
-// once more when nothing has changed, for lektor-fetch and, where they are
-// installed, sfeed_update and newsboat. README.md says how each figure is taken.
+// Bench measures lektor's programs against others that do the same where they
+// are installed, and against the file system's floor. README.md says how each
+// figure is taken.
 package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -13,25 +14,35 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
-	"text/tabwriter"
 	"time"
 )
 
 func main() {
 	log.SetFlags(0)
 	log.SetPrefix("bench: ")
+	if len(os.Args) > 1 && os.Args[1] == deliverArg {
+		if err := deliverChild(os.Args[2:]); err != nil {
+			log.Fatal(err)
+		}
+		return
+	}
 	var o options
-	flag.IntVar(&o.feeds, "feeds", 500, "number of feeds")
-	flag.IntVar(&o.entries, "entries", 20, "entries in each")
-	flag.IntVar(&o.size, "size", 2500, "bytes of content of an entry")
-	flag.IntVar(&o.rounds, "rounds", 3, "rounds, of which the best counts")
-	flag.IntVar(&o.jobs, "jobs", 16, "parallel fetches of the programs that are told a number")
-	flag.StringVar(&o.bin, "bin", "bin", "directory of lektor-fetch")
-	flag.StringVar(&o.dir, "dir", "", "measure in a temporary directory in here, not in $TMPDIR")
-	flag.StringVar(&o.only, "only", "", "only the program of that name")
-	flag.IntVar(&o.notifications, "notifications", 100, "notifications to lektor-cloudd; 0 leaves this out")
-	flag.IntVar(&o.registrations, "registrations", 5000, "feeds that lektor-cloudd registers; 0 leaves this out")
+	flag.IntVar(&o.feeds, "feeds", 500, "`feeds` that are fetched for the first time and once more")
+	flag.IntVar(&o.large, "large", 2000, "`feeds` that are fetched once, by every program; 0 leaves this out")
+	flag.IntVar(&o.unchanged, "unchanged", 10000, "`feeds` without news for lektor-fetch; 0 leaves this out")
+	flag.IntVar(&o.listed, "listed", 100000, "`entries` of which the newest are listed; 0 leaves this out")
+	flag.IntVar(&o.starts, "starts", 50, "`times` that each command is started; 0 leaves this out")
+	flag.IntVar(&o.entries, "entries", 20, "`entries` of a feed")
+	flag.IntVar(&o.size, "size", 2500, "`bytes` of content of an entry")
+	flag.IntVar(&o.rounds, "rounds", 3, "`rounds`, of which the best counts")
+	flag.IntVar(&o.jobs, "jobs", 16, "parallel `fetches` of the programs that are told a number")
+	flag.StringVar(&o.bin, "bin", "bin", "`directory` of lektor's programs")
+	flag.StringVar(&o.dir, "dir", "", "measure in a temporary directory in this `directory`, not in $TMPDIR")
+	flag.StringVar(&o.only, "only", "", "measure only the `program` of that name")
+	flag.IntVar(&o.notifications, "notifications", 100, "`notifications` to lektor-cloudd; 0 leaves this out")
+	flag.IntVar(&o.registrations, "registrations", 5000, "`feeds` that lektor-cloudd registers; 0 leaves this out")
 	flag.Parse()
 	if flag.NArg() > 0 || o.feeds < 1 || o.entries < 1 || o.rounds < 1 {
 		flag.Usage()
@@ -43,12 +54,13 @@ func main() {
 }
 
 type options struct {
-	feeds, entries, size, rounds, jobs int
-	bin, dir, only                     string
-	notifications, registrations       int
+	feeds, large, unchanged, listed, starts int
+	entries, size, rounds, jobs             int
+	bin, dir, only                          string
+	notifications, registrations            int
 }
 
-// contestant is a program that is measured.
+// contestant is a program that fetches feeds.
 type contestant struct {
 	name string
 	path string // of the program; empty if it is not installed
@@ -58,14 +70,26 @@ type contestant struct {
 	// slow programs remember validators only from the second fetch on; it is
 	// made, and not measured, before the one that finds nothing new.
 	slow bool
-
-	first, second measurement
+	// uncounted programs take minutes to say how many entries they have, where
+	// those are more than this.
+	uncounted int
+	// family tells that what is fetched is done by other processes, so that its
+	// own memory says nothing.
+	family bool
 }
 
-// measurement is the best of several runs.
+// measurement is what a run took.
 type measurement struct {
 	time     time.Duration
+	memory   int64 // the most that it had, in bytes
 	requests string
+}
+
+// keep keeps the faster of two runs.
+func (m *measurement) keep(other measurement) {
+	if m.time == 0 || other.time < m.time {
+		*m = other
+	}
 }
 
 func run(o options, w io.Writer) error {
@@ -77,100 +101,164 @@ func run(o options, w io.Writer) error {
 	if tmp, err = filepath.Abs(tmp); err != nil {
 		return err
 	}
-	bin, err := filepath.Abs(o.bin)
-	if err != nil {
+	if o.bin, err = filepath.Abs(o.bin); err != nil {
 		return err
 	}
-
-	if o.only == "lektor-cloudd" {
-		return push(o, bin, tmp, w)
-	}
-	s, err := serve(o.feeds, o.entries, o.size)
-	if err != nil {
+	t := &table{}
+	fmt.Fprintf(w, "on %s\n", describe(tmp))
+	// What was measured before something failed took long, and is shown.
+	if err := errors.Join(o.measure(tmp, t), t.print(w)); err != nil {
 		return err
 	}
-	defer s.close()
-
-	all := []*contestant{
-		{name: "lektor-fetch", path: filepath.Join(bin, "lektor-fetch"), setup: setupLektor},
-		{name: "sfeed_update", path: installed("sfeed_update"), setup: setupSfeed(o.jobs)},
-		{name: "newsboat", path: installed("newsboat"), setup: setupNewsboat(o.jobs), slow: true},
+	if o.only == "" || o.only == "lektor-cloudd" {
+		return push(o, o.bin, tmp, w)
 	}
-	var contestants []*contestant
-	for _, c := range all {
-		if c.path != "" && (o.only == "" || o.only == c.name) {
-			contestants = append(contestants, c)
+	return nil
+}
+
+// measure measures all that goes into the table.
+func (o options) measure(tmp string, t *table) error {
+	switch o.only {
+	case "", "lektor-fetch", "sfeed_update", "newsboat":
+		if err := o.fetches(tmp, t); err != nil {
+			return err
 		}
 	}
-	if _, err := os.Stat(all[0].path); err != nil && (o.only == "" || o.only == all[0].name) {
-		return fmt.Errorf("%w (run make first)", err)
+	if o.only == "" || o.only == "lektor-view" {
+		if err := o.listing(filepath.Join(tmp, "list"), t); err != nil {
+			return err
+		}
 	}
+	if o.only == "" {
+		return o.start(filepath.Join(tmp, "start"), t)
+	}
+	return nil
+}
 
-	fmt.Fprintf(w, "%d feeds × %d entries, %.1f MB, on %s; best of %d\n", o.feeds, o.entries, float64(s.bytes)/1e6, describe(tmp), o.rounds)
+// contestants are the fetchers that are there, ours first.
+func (o options) contestants() ([]*contestant, error) {
+	all := []*contestant{
+		{name: "lektor-fetch", path: filepath.Join(o.bin, "lektor-fetch"), setup: setupLektor},
+		{name: "sfeed_update", path: installed("sfeed_update"), setup: setupSfeed(o.jobs), family: true},
+		{name: "newsboat", path: installed("newsboat"), setup: setupNewsboat(o.jobs), slow: true, uncounted: 5000},
+	}
+	var out []*contestant
+	for _, c := range all {
+		switch {
+		case o.only != "" && o.only != c.name:
+		case c.path == "":
+			log.Printf("%s is not installed, and left out", c.name)
+		default:
+			out = append(out, c)
+		}
+	}
+	for _, c := range out {
+		if _, err := os.Stat(c.path); err != nil {
+			return nil, fmt.Errorf("%w (run make first)", err)
+		}
+	}
+	return out, nil
+}
+
+// fetches measures what fetchers do.
+func (o options) fetches(tmp string, t *table) error {
+	contestants, err := o.contestants()
+	if err != nil {
+		return err
+	}
+	first, second, err := o.contest(contestants, o.feeds, o.rounds, true, filepath.Join(tmp, "some"))
+	if err != nil {
+		return err
+	}
+	o.fetched(t, o.feeds, contestants, first)
+	nothing := t.group(fmt.Sprintf("nothing new, %d feeds", o.feeds), "feeds")
+	for _, c := range contestants {
+		nothing.add(c, float64(o.feeds), second[c])
+	}
+	if o.large > 0 {
+		dir := filepath.Join(tmp, "many")
+		first, _, err := o.contest(contestants, o.large, 1, false, dir)
+		if err != nil {
+			return err
+		}
+		g := o.fetched(t, o.large, contestants, first)
+		if us := contestants[0]; us.name == "lektor-fetch" {
+			n := float64(o.large * o.entries)
+			times, err := o.deliveries(filepath.Join(dir, "0-"+us.name, "feeds"), dir)
+			if err != nil {
+				return err
+			}
+			g.add(&contestant{name: "floor"}, n, measurement{time: times["floor"]})
+			alone := t.group(fmt.Sprintf("delivery alone, %d × %d", o.large, o.entries), "entries")
+			for _, way := range []string{"lektordir", "floor"} {
+				alone.add(&contestant{name: way}, n, measurement{time: times[way]})
+			}
+		}
+	}
+	if o.unchanged > 0 && contestants[0].name == "lektor-fetch" {
+		m, err := o.nothingNew(contestants[0], filepath.Join(tmp, "unchanged"))
+		if err != nil {
+			return err
+		}
+		g := t.group(fmt.Sprintf("nothing new, %d feeds (others %d)", o.unchanged, o.feeds), "feeds")
+		g.add(contestants[0], float64(o.unchanged), m)
+		for _, c := range contestants[1:] {
+			g.add(c, float64(o.feeds), second[c])
+		}
+	}
+	return nil
+}
+
+func (o options) fetched(t *table, feeds int, contestants []*contestant, first map[*contestant]measurement) *group {
+	g := t.group(fmt.Sprintf("first fetch, %d × %d × %.1f kB", feeds, o.entries, float64(o.size)/1000), "entries")
+	for _, c := range contestants {
+		g.add(c, float64(feeds*o.entries), first[c])
+	}
+	return g
+}
+
+// contest lets the contestants fetch feeds, and once more when nothing is new.
+func (o options) contest(contestants []*contestant, feeds, rounds int, twice bool, tmp string) (first, second map[*contestant]measurement, err error) {
+	s, err := serve(feeds, o.entries, o.size)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer s.close()
 	// Warm-up: every program and the server's code are in memory once before
 	// anything counts.
 	for _, c := range contestants {
 		few := s.urls[:min(len(s.urls), 25)]
-		if _, _, err := measure(c, filepath.Join(tmp, "warm-"+c.name), few, o.entries, s); err != nil {
-			return err
+		if _, _, err := measure(c, filepath.Join(tmp, "warm-"+c.name), few, o.entries, twice, s); err != nil {
+			return nil, nil, err
 		}
 	}
-	for round := range o.rounds {
+	first, second = map[*contestant]measurement{}, map[*contestant]measurement{}
+	for round := range rounds {
 		// Another program begins each round, so that none always runs on the
 		// heels of the same other.
 		for i := range contestants {
 			c := contestants[(i+round)%len(contestants)]
-			dir := filepath.Join(tmp, fmt.Sprintf("%d-%s", round, c.name))
-			first, second, err := measure(c, dir, s.urls, o.entries, s)
+			a, b, err := measure(c, filepath.Join(tmp, fmt.Sprintf("%d-%s", round, c.name)), s.urls, o.entries, twice, s)
 			if err != nil {
-				return err
+				return nil, nil, err
 			}
-			c.first.keep(first)
-			c.second.keep(second)
+			best := first[c]
+			best.keep(a)
+			first[c] = best
+			best = second[c]
+			best.keep(b)
+			second[c] = best
 			// Nothing is removed before the end: ext4 gives no inode that was
 			// freed in the last minutes away again, and looks at each of them
 			// whenever it makes a file.
 		}
 	}
-
-	t := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)
-	fmt.Fprintln(t, "\tfirst fetch\tentries/s\tratio\trequests\tnothing new\tratio\trequests")
-	us := all[0]
-	for _, c := range all {
-		if c.path == "" {
-			fmt.Fprintf(t, "%s\tnot installed\n", c.name)
-			continue
-		}
-		if c.first.time == 0 {
-			continue
-		}
-		fmt.Fprintf(t, "%s\t%.2f s\t%.0f\t%s\t%s\t%.2f s\t%s\t%s\n", c.name,
-			c.first.time.Seconds(), float64(o.feeds*o.entries)/c.first.time.Seconds(), ratio(c.first, us.first), c.first.requests,
-			c.second.time.Seconds(), ratio(c.second, us.second), c.second.requests)
-	}
-	if err := t.Flush(); err != nil || o.only != "" {
-		return err
-	}
-	return push(o, bin, tmp, w)
+	return first, second, nil
 }
 
-func (m *measurement) keep(other measurement) {
-	if m.time == 0 || other.time < m.time {
-		*m = other
-	}
-}
-
-// ratio says how many times longer than us it took.
-func ratio(m, us measurement) string {
-	if us.time == 0 {
-		return "-"
-	}
-	return fmt.Sprintf("%.1f×", m.time.Seconds()/us.time.Seconds())
-}
-
-// measure lets c fetch urls twice in a new directory, and makes sure that it
-// has all of the entries after each.
-func measure(c *contestant, dir string, urls []string, entries int, s *server) (first, second measurement, err error) {
+// measure lets c fetch urls in a new directory, twice if so asked, and makes
+// sure that it has all of the entries after each.
+func measure(c *contestant, dir string, urls []string, entries int, twice bool, s *server) (first, second measurement, err error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return first, second, err
 	}
@@ -179,31 +267,28 @@ func measure(c *contestant, dir string, urls []string, entries int, s *server) (
 		return first, second, fmt.Errorf("%s: %w", c.name, err)
 	}
 	fetch := func(m *measurement) error {
-		// What others have left to be written must not be written now.
-		exec.Command("sync").Run()
 		s.reset()
 		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
 		defer cancel()
-		cmd := command(ctx)
-		var said strings.Builder
-		cmd.Stdout, cmd.Stderr = &said, &said
-		start := time.Now()
-		err := cmd.Run()
-		m.time = time.Since(start)
+		said, err := m.run(command(ctx))
 		m.requests = s.requests()
 		if err != nil {
-			return fmt.Errorf("%s: %w\n%s", c.name, err, said.String())
+			return fmt.Errorf("%s: %w\n%s", c.name, err, said)
+		}
+		want := len(urls) * entries
+		if c.uncounted > 0 && want > c.uncounted {
+			return nil
 		}
 		n, err := count()
 		if err != nil {
 			return fmt.Errorf("%s: %w", c.name, err)
 		}
-		if want := len(urls) * entries; n != want {
-			return fmt.Errorf("%s has %d entries, not %d; requests: %s\n%s", c.name, n, want, m.requests, said.String())
+		if n != want {
+			return fmt.Errorf("%s has %d entries, not %d; requests: %s\n%s", c.name, n, want, m.requests, said)
 		}
 		return nil
 	}
-	if err := fetch(&first); err != nil {
+	if err := fetch(&first); err != nil || !twice {
 		return first, second, err
 	}
 	if c.slow {
@@ -212,6 +297,160 @@ func measure(c *contestant, dir string, urls []string, entries int, s *server) (
 		}
 	}
 	return first, second, fetch(&second)
+}
+
+// run measures a command from its start to its end, and gives what it said.
+func (m *measurement) run(cmd *exec.Cmd) (said string, err error) {
+	// What others have left to be written must not be written now.
+	exec.Command("sync").Run()
+	var b strings.Builder
+	cmd.Stdout, cmd.Stderr = &b, &b
+	begin := time.Now()
+	if err := cmd.Start(); err != nil {
+		return "", err
+	}
+	memory := watchMemory(cmd.Process.Pid)
+	err = cmd.Wait()
+	m.time = time.Since(begin)
+	m.memory = memory()
+	return b.String(), err
+}
+
+// watchMemory looks at the most memory that a process has had, in bytes, until the
+// function that it returns asks for it; 0 where that is unknown. What wait4
+// tells would do, were it not for Linux, which counts what the parent had too.
+func watchMemory(pid int) func() int64 {
+	stop, result := make(chan struct{}), make(chan int64)
+	go func() {
+		var most int64
+		tick := time.NewTicker(5 * time.Millisecond)
+		defer tick.Stop()
+		for {
+			most = max(most, memory(pid))
+			select {
+			case <-tick.C:
+			case <-stop:
+				result <- most
+				return
+			}
+		}
+	}()
+	return func() int64 { close(stop); return <-result }
+}
+
+func memory(pid int) int64 {
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	if err != nil {
+		return 0
+	}
+	for line := range strings.Lines(string(status)) {
+		var kB int64
+		if n, _ := fmt.Sscanf(line, "VmHWM: %d kB", &kB); n == 1 {
+			return kB << 10
+		}
+	}
+	return 0
+}
+
+// nothingNew measures lektor-fetch with many feeds that have not changed, and
+// makes sure that it wrote nothing but time stamps.
+func (o options) nothingNew(c *contestant, dir string) (best measurement, err error) {
+	s, err := serve(o.unchanged, 1, 200)
+	if err != nil {
+		return best, err
+	}
+	defer s.close()
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return best, err
+	}
+	command, _, err := c.setup(c, dir, s.urls)
+	if err != nil {
+		return best, err
+	}
+	fetch := func() error {
+		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
+		defer cancel()
+		s.reset()
+		var m measurement
+		said, err := m.run(command(ctx))
+		if err != nil {
+			return fmt.Errorf("%s: %w\n%s", c.name, err, said)
+		}
+		m.requests = s.requests()
+		best.keep(m)
+		return nil
+	}
+	if err := fetch(); err != nil {
+		return best, err
+	}
+	best = measurement{}
+	before, err := snapshot(filepath.Join(dir, "feeds"))
+	if err != nil {
+		return best, err
+	}
+	for range o.rounds {
+		if err := fetch(); err != nil {
+			return best, err
+		}
+	}
+	if want := fmt.Sprintf("%d × 304", o.unchanged); best.requests != want {
+		return best, fmt.Errorf("%s: answers %s, not %s", c.name, best.requests, want)
+	}
+	after, err := snapshot(filepath.Join(dir, "feeds"))
+	if err != nil {
+		return best, err
+	}
+	for path, state := range after {
+		if name := filepath.Base(path); name != "checked" && name != "next" && before[path] != state {
+			return best, fmt.Errorf("%s: %s was written though nothing is new", c.name, path)
+		}
+	}
+	if len(before) != len(after) {
+		return best, fmt.Errorf("%s: %d files became %d though nothing is new", c.name, len(before), len(after))
+	}
+	return best, nil
+}
+
+// snapshot tells of all files and directories below dir when they were written.
+func snapshot(dir string) (map[string]string, error) {
+	all := map[string]string{}
+	err := filepath.Walk(dir, func(path string, fi os.FileInfo, err error) error {
+		if err == nil {
+			all[path] = fmt.Sprint(fi.Mode(), fi.Size(), fi.ModTime().UnixNano())
+		}
+		return err
+	})
+	return all, err
+}
+
+// start measures how long the commands take to do nothing.
+func (o options) start(dir string, t *table) error {
+	if o.starts < 1 {
+		return nil
+	}
+	programs, err := filepath.Glob(filepath.Join(o.bin, "lektor-*"))
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	for _, p := range programs {
+		var times []time.Duration
+		for range o.starts {
+			cmd := exec.Command(p, "--version")
+			cmd.Env = environment(dir)
+			begin := time.Now()
+			if err := cmd.Run(); err != nil {
+				return fmt.Errorf("%s: %w", p, err)
+			}
+			times = append(times, time.Since(begin))
+		}
+		slices.Sort(times)
+		g := t.group("start, median of "+fmt.Sprint(o.starts), "starts")
+		g.add(&contestant{name: filepath.Base(p)}, 1, measurement{time: times[len(times)/2]})
+	}
+	return nil
 }
 
 func installed(name string) string {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bufio"
 	"fmt"
 	"html"
 	"math/rand/v2"
@@ -15,27 +16,25 @@ import (
 // server serves generated feeds, each at an address of its own where the
 // system has enough of them, and counts the answers.
 type server struct {
-	urls  []string
-	bytes int
+	urls []string
 
-	docs      map[string]document // by host:port
-	servers   []*http.Server
+	listeners []net.Listener
 	mu        sync.Mutex
 	responses map[int]int
 }
 
 // document is a feed, made in advance: what is measured is the reader.
 type document struct {
-	body        []byte
-	contentType string
-	etag        string
+	contentType     string
+	etag            string
+	ok, notModified []byte // answers
 }
 
 // modified is the Last-Modified of every document.
 var modified = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 
 func serve(feeds, entries, size int) (*server, error) {
-	s := &server{docs: map[string]document{}, responses: map[int]int{}}
+	s := &server{responses: map[int]int{}}
 	for i := range feeds {
 		address := "127.0.0.1"
 		if manyAddresses {
@@ -48,19 +47,24 @@ func serve(feeds, entries, size int) (*server, error) {
 		}
 		host := listener.Addr().String()
 		doc := generate(i, entries, size)
-		s.docs[host] = doc
-		s.bytes += len(doc.body)
 		s.urls = append(s.urls, "http://"+host+"/feed.xml")
-		h := &http.Server{Handler: s}
-		s.servers = append(s.servers, h)
-		go h.Serve(listener)
+		s.listeners = append(s.listeners, listener)
+		go func() {
+			for {
+				c, err := listener.Accept()
+				if err != nil {
+					return
+				}
+				go s.answer(c, &doc)
+			}
+		}()
 	}
 	return s, nil
 }
 
 func (s *server) close() {
-	for _, h := range s.servers {
-		h.Close()
+	for _, l := range s.listeners {
+		l.Close()
 	}
 }
 
@@ -88,30 +92,56 @@ func (s *server) count(status int) {
 	s.responses[status]++
 }
 
-func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	doc, ok := s.docs[r.Host]
-	if !ok || r.URL.Path != "/feed.xml" {
-		s.count(http.StatusNotFound)
-		http.NotFound(w, r)
-		return
+// answer answers the requests of a connection. The server has the processors in
+// common with those who are measured, so it does no more than is asked for:
+// net/http would take a quarter of the time in which lektor-fetch finds out that
+// nothing is new.
+func (s *server) answer(c net.Conn, doc *document) {
+	defer c.Close()
+	in := bufio.NewReaderSize(c, 2048)
+	for {
+		request, err := in.ReadString('\n')
+		if err != nil {
+			return
+		}
+		var noneMatch, since string
+		last := strings.HasSuffix(strings.TrimSpace(request), "HTTP/1.0")
+		for {
+			line, err := in.ReadString('\n')
+			if err != nil {
+				return
+			}
+			line = strings.TrimSpace(line)
+			if line == "" {
+				break
+			}
+			name, value, _ := strings.Cut(line, ":")
+			switch value = strings.TrimSpace(value); strings.ToLower(name) {
+			case "if-none-match":
+				noneMatch = value
+			case "if-modified-since":
+				since = value
+			case "connection":
+				last = last || strings.EqualFold(value, "close")
+			}
+		}
+		status, answer := http.StatusOK, doc.ok
+		unchanged := noneMatch == doc.etag
+		if noneMatch == "" {
+			t, err := http.ParseTime(since)
+			unchanged = err == nil && !modified.After(t)
+		}
+		switch {
+		case !strings.HasPrefix(request, "GET /feed.xml "):
+			status, answer, last = http.StatusNotFound, []byte("HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"), true
+		case unchanged:
+			status, answer = http.StatusNotModified, doc.notModified
+		}
+		s.count(status)
+		if _, err := c.Write(answer); err != nil || last {
+			return
+		}
 	}
-	h := w.Header()
-	h.Set("ETag", doc.etag)
-	h.Set("Last-Modified", modified.Format(http.TimeFormat))
-	unchanged := r.Header.Get("If-None-Match") == doc.etag
-	if r.Header.Get("If-None-Match") == "" {
-		since, err := http.ParseTime(r.Header.Get("If-Modified-Since"))
-		unchanged = err == nil && !modified.After(since)
-	}
-	if unchanged {
-		s.count(http.StatusNotModified)
-		w.WriteHeader(http.StatusNotModified)
-		return
-	}
-	s.count(http.StatusOK)
-	h.Set("Content-Type", doc.contentType)
-	h.Set("Content-Length", fmt.Sprint(len(doc.body)))
-	w.Write(doc.body)
 }
 
 // generate makes feed number i: RSS 2.0 and Atom in turn, from a fixed seed.
@@ -147,7 +177,9 @@ func generate(i, entries, size int) document {
 	} else {
 		b.WriteString("</channel></rss>\n")
 	}
-	doc.body = []byte(b.String())
+	validators := fmt.Sprintf("ETag: %s\r\nLast-Modified: %s\r\n", doc.etag, modified.Format(http.TimeFormat))
+	doc.notModified = []byte("HTTP/1.1 304 Not Modified\r\n" + validators + "\r\n")
+	doc.ok = fmt.Appendf(nil, "HTTP/1.1 200 OK\r\n%sContent-Type: %s\r\nContent-Length: %d\r\n\r\n%s", validators, doc.contentType, b.Len(), b.String())
 	return doc
 }
 
