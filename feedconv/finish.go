@@ -81,7 +81,7 @@ func (d *draft) finishContent() {
 			break
 		}
 	}
-	e.Content, e.ContentType = clean(content.value), content.mime
+	e.Content, e.ContentType = clean(content.value), cleanLine(content.mime)
 	if e.ContentType == "" {
 		e.ContentType = typePlain
 	}
@@ -89,7 +89,7 @@ func (d *draft) finishContent() {
 		e.Content, e.ContentType = asHTML(e.Content, e.ContentType)+d.tail, typeHTML
 	}
 	if summary.value != "" {
-		e.Summary, e.SummaryType = clean(summary.value), summary.mime
+		e.Summary, e.SummaryType = clean(summary.value), cleanLine(summary.mime)
 	}
 }
 
@@ -249,7 +249,7 @@ func uniqueEnclosures(list []Enclosure) []Enclosure {
 // enclosure makes an Enclosure of attributes. Feeds that do not know a length
 // say 0, so 0 is not known either.
 func enclosure(href, mediaType, length string) Enclosure {
-	e := Enclosure{URL: href, Type: strings.TrimSpace(mediaType), Length: -1}
+	e := Enclosure{URL: href, Type: cleanLine(mediaType), Length: -1}
 	length = strings.TrimSpace(length)
 	if n := digits(length); n > 0 && n == len(length) && n < 19 {
 		if v := int64(atoi(length)); v > 0 {

@@ -1497,8 +1497,8 @@ func (t *tidier) classifyIn(info *nameInfo, ns nsID, lvl level) (class, bool) {
 	if ns == nsMeta {
 		return class{kind: kText, role: roleDrop}, true // ours to write
 	}
-	if ns == nsRDF && lvl != inExt {
-		return class{kind: kTransparent}, true
+	if ns == nsRDF && lvl != inExt || ns == nsXML {
+		return class{kind: kTransparent}, true // xml: has attributes only
 	}
 	c := class{kind: kStruct, ext: true, ns: ns}
 	switch ns {
