@@ -84,10 +84,14 @@ func TestUniqueNameTaken(t *testing.T) {
 		return d.Join("tmp", feedHash, uniqueName(at, 42, seq, v.Identity.String()[:16], "host"))
 	}
 	start := c.Now()
-	write(t, filepath.Join(taken(start, 1), "title"), "another's")
-	write(t, taken(start.Add(2*time.Second), 2), "a file")
 	tx, _ := w.Begin(feedHash)
 	tx.PutFeed(&Feed{ID: feedID, Name: "Example"})
+	// Before it the transaction recovers, and what a fetcher of this host left goes.
+	if _, err := tx.Journal(); err != nil {
+		t.Fatal(err)
+	}
+	write(t, filepath.Join(taken(start, 1), "title"), "another's")
+	write(t, taken(start.Add(2*time.Second), 2), "a file")
 	r, err := tx.Add(ctx, v)
 	if err != nil {
 		t.Fatal(err)
@@ -107,16 +111,19 @@ func TestUniqueNameTaken(t *testing.T) {
 
 	// Bounded.
 	c.slept = nil
-	for i := range int64(20) {
-		for s := range int64(60) {
-			write(t, taken(start.Add(time.Duration(s)*time.Second), 4+i), "")
-		}
-	}
 	tx, err = w.Begin(feedHash)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer tx.Close()
+	if _, err := tx.Journal(); err != nil {
+		t.Fatal(err)
+	}
+	for i := range int64(20) {
+		for s := range int64(60) {
+			write(t, taken(start.Add(time.Duration(s)*time.Second), 4+i), "")
+		}
+	}
 	if _, err := tx.Add(ctx, v); err == nil || !strings.Contains(err.Error(), "unique") {
 		t.Error(err)
 	}
