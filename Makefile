@@ -28,7 +28,7 @@ test: check ## check, then every test, with the race detector where a C compiler
 check: ## formatting, vet, staticcheck, go.mod, import rules, scripts, man pages, other systems
 	@GO="$(GO)" sh scripts/check
 
-bench: build ## first fetch and refetch of 500 feeds, against sfeed and newsboat where installed
+bench: build ## the speed of everything, against sfeed, newsboat and mblaze where installed
 	$(GO) run ./scripts/bench
 	$(GO) run ./scripts/bench/ess
 
