@@ -155,52 +155,58 @@ func throughLektordir(from *lektordir.Dir, to string) (func() error, error) {
 			Entry: *e, Identity: lektordir.DigestOf("guid", e.ID), Content: lektordir.DigestOf("content", string(e.Content)),
 		})
 	}
-	return func() (err error) {
-		d, err := lektordir.Create(to, nil)
-		if err != nil {
-			return err
-		}
-		w, err := d.NewWriter(lektordir.WriterOptions{Delay: 250 * time.Millisecond})
-		if err != nil {
-			return err
-		}
-		var pending sync.WaitGroup
-		failed := make(chan error, len(feeds))
-		err = parallel(len(feeds), func(i int) error {
-			f := feeds[i]
-			t, err := w.Begin(lektordir.FeedHash(f.about.ID))
-			if err != nil {
-				return err
-			}
-			if err := t.PutFeed(f.about); err != nil {
-				return err
-			}
-			for _, v := range f.versions {
-				if _, err := t.Add(context.Background(), v); err != nil {
-					return err
-				}
-			}
-			pending.Add(1)
-			t.Commit(func(err error) {
-				defer pending.Done()
-				t.Close()
-				if err != nil {
-					failed <- err
-				}
-			})
-			return nil
-		})
-		if err != nil {
-			return err
-		}
-		w.Flush()
-		pending.Wait()
-		if err := w.Close(); err != nil {
-			return err
-		}
-		close(failed)
-		return <-failed
+	return func() error {
+		return library(to, len(feeds), func(i int) (*lektordir.Feed, []lektordir.Version) { return feeds[i].about, feeds[i].versions })
 	}, nil
+}
+
+// library makes a lektor-dir of n feeds, as a fetcher does that fetches them all
+// for the first time.
+func library(dir string, n int, feed func(i int) (*lektordir.Feed, []lektordir.Version)) error {
+	d, err := lektordir.Create(dir, nil)
+	if err != nil {
+		return err
+	}
+	w, err := d.NewWriter(lektordir.WriterOptions{Delay: 250 * time.Millisecond})
+	if err != nil {
+		return err
+	}
+	var pending sync.WaitGroup
+	failed := make(chan error, n)
+	err = parallel(n, func(i int) error {
+		about, versions := feed(i)
+		t, err := w.Begin(lektordir.FeedHash(about.ID))
+		if err != nil {
+			return err
+		}
+		if err := t.PutFeed(about); err != nil {
+			return err
+		}
+		for _, v := range versions {
+			if _, err := t.Add(context.Background(), v); err != nil {
+				return err
+			}
+		}
+		pending.Add(1)
+		t.Commit(func(err error) {
+			defer pending.Done()
+			t.Close()
+			if err != nil {
+				failed <- err
+			}
+		})
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	w.Flush()
+	pending.Wait()
+	if err := w.Close(); err != nil {
+		return err
+	}
+	close(failed)
+	return <-failed
 }
 
 // throughFloor makes the same files with nothing around it: no locks, no checks,

@@ -2,13 +2,11 @@ package main
 
 import (
 	"bytes"
-	"context"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/lektordir/lektor/lektordir"
@@ -28,7 +26,7 @@ func (o options) listing(dir string, t *table) error {
 		return err
 	}
 	feeds, mail := filepath.Join(dir, "feeds"), filepath.Join(dir, "mail")
-	if err := o.library(feeds); err != nil {
+	if err := o.unread(feeds); err != nil {
 		return err
 	}
 	exec.Command("sync").Run()
@@ -74,61 +72,23 @@ func (o options) listing(dir string, t *table) error {
 	return best("mlist | mscan", o.listed, "sh", "-c", `mlist "$1" | mscan`, "sh", mail)
 }
 
-// library makes a lektor-dir of unread entries, a hundred to a feed.
-func (o options) library(dir string) error {
-	d, err := lektordir.Create(dir, nil)
-	if err != nil {
-		return err
-	}
-	w, err := d.NewWriter(lektordir.WriterOptions{Delay: time.Second})
-	if err != nil {
-		return err
-	}
+// unread makes a lektor-dir of unread entries, a hundred to a feed.
+func (o options) unread(dir string) error {
 	const each = 100
 	feeds := (o.listed + each - 1) / each
-	failed := make(chan error, feeds)
-	var pending sync.WaitGroup
-	err = parallel(feeds, func(i int) error {
+	return library(dir, feeds, func(i int) (*lektordir.Feed, []lektordir.Version) {
 		id := fmt.Sprintf("http://feed%d.example/", i)
-		t, err := w.Begin(lektordir.FeedHash(id))
-		if err != nil {
-			return err
-		}
-		if err := t.PutFeed(&lektordir.Feed{ID: id, Name: fmt.Sprintf("Feed %d", i)}); err != nil {
-			return err
-		}
+		var versions []lektordir.Version
 		for k := range min(each, o.listed-i*each) {
 			e := lektordir.Entry{
 				ID: fmt.Sprintf("%s%d", id, k), Title: fmt.Sprintf("Entry %d of feed %d", k, i), Author: "A. Writer",
 				Content: []byte("<p>" + strings.Repeat("text of an entry ", 10) + "</p>\n"), Type: "text/html",
 				PubDate: modified.Add(-time.Duration(k*feeds+i) * time.Minute),
 			}
-			if _, err := t.Add(context.Background(), lektordir.Version{
-				Entry: e, Identity: lektordir.DigestOf(e.ID), Content: lektordir.DigestOf(e.Title),
-			}); err != nil {
-				return err
-			}
+			versions = append(versions, lektordir.Version{Entry: e, Identity: lektordir.DigestOf(e.ID), Content: lektordir.DigestOf(e.Title)})
 		}
-		pending.Add(1)
-		t.Commit(func(err error) {
-			defer pending.Done()
-			t.Close()
-			if err != nil {
-				failed <- err
-			}
-		})
-		return nil
+		return &lektordir.Feed{ID: id, Name: fmt.Sprintf("Feed %d", i)}, versions
 	})
-	if err != nil {
-		return err
-	}
-	w.Flush()
-	pending.Wait()
-	if err := w.Close(); err != nil {
-		return err
-	}
-	close(failed)
-	return <-failed
 }
 
 // maildir makes a maildir of as many messages, with the same in them.
