@@ -2688,6 +2688,11 @@ func (x *construct) trim(s []byte) []byte {
 // everything else by gofeed, which takes CDATA verbatim and decodes other text
 // by rules that depend on the element.
 func (t *tidier) writeText(f *frame, lvl level, s []byte, verbatim bool) {
+	plain := !f.class.ext && !verbatim && len(s) > 0 && !bytes.ContainsAny(s, "<>&") && !isSpace(s[0]) && !isSpace(s[len(s)-1])
+	if plain {
+		// gofeed trims what is not CDATA, and more than isSpace knows.
+		s = bytes.TrimSpace(s)
+	}
 	if lvl == inEntry && !f.class.ext && asideElements[t.isAtom][f.class.out] && (len(s) >= t.asideFrom || bytes.HasPrefix(s, []byte(asideMark))) {
 		t.aside = append(t.aside, string(s))
 		s = strconv.AppendInt([]byte(asideMark), int64(len(t.aside)-1), 10)

@@ -944,4 +944,12 @@ func TestAside(t *testing.T) {
 	if err != nil || feed.Entries[1].Content != asideMark+"0" {
 		t.Errorf("%v, %+v", err, feed)
 	}
+	// gofeed trims space of all kinds, before which the mark is not seen.
+	for _, space := range []string{"\u00a0", "\u2003", "\u3000", "\u0085"} {
+		feed, err := ParseBytes([]byte(`<rss version="2.0"><channel><item><guid>1</guid><description>`+long+`</description></item><item><guid>2</guid><description>`+space+asideMark+`0</description></item></channel></rss>`), Options{})
+		if err != nil || strings.Contains(feed.Entries[1].Content, "text") {
+			t.Errorf("%q: %v, %+v", space, err, feed)
+		}
+		asideAlike(t, []byte(`<rss version="2.0"><channel><item><description>`+strings.Repeat("x", 40)+space+`</description></item></channel></rss>`), Options{})
+	}
 }

@@ -1,6 +1,7 @@
 package lektordir
 
 import (
+	"os"
 	"testing"
 	"time"
 )
@@ -44,5 +45,27 @@ func TestJournalAfterKill(t *testing.T) {
 	}
 	if got := list(t, d, ListOptions{}); len(got) != 1 || got[0] != r {
 		t.Errorf("listed are %v", got)
+	}
+}
+
+// What others left in tmp/ and nobody can look into keeps nothing from being
+// delivered.
+func TestJournalBesideForeign(t *testing.T) {
+	d, _ := newDir(t)
+	first := deliver(t, d, version("1", "A"))[0]
+	// A name that the journal does not have, in which a walk fails even for root.
+	if err := os.Symlink("nowhere", d.Join("tmp", first.Feed, "1234567890.777.otherhost")); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.RemoveAll(d.Join("cur")); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Mkdir(d.Join("cur"), 0o777); err != nil {
+		t.Fatal(err)
+	}
+	write(t, d.Join("cur", first.Feed), "no directory")
+	deliver(t, d, version("2", "B"))
+	if _, err := os.Lstat(d.Join("tmp", first.Feed, "1234567890.777.otherhost")); err != nil {
+		t.Error(err)
 	}
 }

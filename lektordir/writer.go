@@ -272,17 +272,21 @@ func (t *Txn) Journal() (*Journal, error) {
 	if t.journal != nil {
 		return t.journal, nil
 	}
-	// A fetcher that was killed since this run recovered has noted entries in the
-	// journal that are not in new/ yet, where what comes now is compared with them.
-	if !t.d.nothingStaged(t.feed) {
-		if err := t.d.recoverLocked(t.feed); err != nil {
-			return nil, err
-		}
-	}
 	path := t.d.journalPath(t.feed)
 	j, err := readJournal(path)
 	if err != nil {
 		return nil, err
+	}
+	// A fetcher that was killed since this run recovered has noted entries in the
+	// journal that are not in new/ yet, where what comes now is compared with them.
+	// What else lies in tmp/ is no matter here: it may be others' and stay for good.
+	if t.d.unsettled(t.feed, j) {
+		if err := t.d.recoverLocked(t.feed); err != nil && t.d.unsettled(t.feed, j) {
+			return nil, err
+		}
+		if j, err = readJournal(path); err != nil {
+			return nil, err
+		}
 	}
 	if j.worthCompacting() && t.d.inside(t.srcDirs()...) == nil {
 		// A rename that a power cut may still undo would bring an entry back
@@ -300,6 +304,16 @@ func (t *Txn) Journal() (*Journal, error) {
 	}
 	t.journal = j
 	return j, nil
+}
+
+// unsettled reports whether an entry that the journal names is in tmp/$feed still,
+// or may be.
+func (d *Dir) unsettled(feed string, j *Journal) bool {
+	names, err := readNames(d.Join("tmp", feed))
+	return err != nil && !isNotExist(err) || slices.ContainsFunc(names, func(n string) bool {
+		_, ok := j.Named(n)
+		return ok
+	})
 }
 
 // nothingStaged reports whether tmp/$feed is empty.

@@ -6,18 +6,14 @@ import (
 	"context"
 	"encoding/json"
 	"encoding/xml"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
@@ -303,45 +299,25 @@ func TestBadSources(t *testing.T) {
 		t.Fatal(stderr)
 	}
 
-	program := filepath.Join(t.TempDir(), "lektor-fetch")
-	if out, err := exec.Command("go", "build", "-o", program, ".").CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
-	cmd := exec.Command(program, "--dir", dir, "--gap", "1ms", "--timeout", "4s")
-	var stderr bytes.Buffer
-	cmd.Stderr = &stderr
-	begin := time.Now()
-	err := cmd.Run()
-	elapsed := time.Since(begin)
-	var exit *exec.ExitError
-	if !errors.As(err, &exit) || exit.ExitCode() != command.StatusRemote {
-		t.Errorf("%v, not status 75", err)
+	o := newHostile(t).run(t, dir, "", "--gap", "1ms", "--timeout", "4s")
+	if o.status != command.StatusRemote {
+		t.Errorf("status %d, not 75", o.status)
 	}
 	// One exchange that stalls takes all of its time; everything else is done
 	// meanwhile, if the machine has not much else to do.
-	if elapsed > 30*time.Second {
-		t.Errorf("it took %v", elapsed)
+	if o.elapsed > 30*time.Second {
+		t.Errorf("it took %v", o.elapsed)
 	}
-	if usage, ok := cmd.ProcessState.SysUsage().(*syscall.Rusage); ok {
-		kib := usage.Maxrss
-		if runtime.GOOS == "darwin" {
-			kib /= 1024
-		}
-		t.Logf("%d MiB, %v", kib>>10, elapsed)
-		if kib > 256<<10 {
-			t.Errorf("it took %d MiB", kib>>10)
-		}
-	}
-	if want := "110 feeds: 100 fetched, 10 failed; 2,000 new entries\n"; !strings.HasSuffix(stderr.String(), want) {
-		t.Errorf("the summary is not %q:\n%s", want, stderr.String())
+	if want := "110 feeds: 100 fetched, 10 failed; 2,000 new entries\n"; !strings.HasSuffix(o.stderr, want) {
+		t.Errorf("the summary is not %q:\n%s", want, o.stderr)
 	}
 	d, err := lektordir.Open(dir, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, u := range bad {
-		if !strings.Contains(stderr.String(), "lektor-fetch: "+u+": ") {
-			t.Errorf("%s is not named:\n%s", u, stderr.String())
+		if !strings.Contains(o.stderr, "lektor-fetch: "+u+": ") {
+			t.Errorf("%s is not named:\n%s", u, o.stderr)
 		}
 		sub, err := subscribe.Read(d, lektordir.FeedHash(u))
 		if err != nil || !strings.Contains(sub.Error, u) {

@@ -243,12 +243,12 @@ func (s *State) moved(target string) {
 		s.put(fileMoved, "")
 		return
 	}
-	from, err := ParseURL(s.URL())
+	asked, err := ParseURL(s.URL())
 	if err != nil {
 		return
 	}
 	to, err := ParseURL(target)
-	if err != nil || from.Scheme == "https" && to.Scheme != "https" {
+	if err != nil || asked.Scheme == "https" && to.Scheme != "https" {
 		s.put(fileMoved, "")
 		return
 	}
@@ -263,12 +263,16 @@ func (s *State) moved(target string) {
 	}
 	// A password that was sent there already is taken along; no other was.
 	to.User = nil
-	if sameOrigin(from, to) {
-		to.User = from.User
+	if sameOrigin(asked, to) {
+		to.User = asked.User
 	}
 	// The validators come from where the redirects led: they stay good.
 	if s.current() {
-		s.put(fileFrom, s.origin(to.String()))
+		from := s.origin(to.String())
+		if s.short() {
+			from += "\t" + s.Limits
+		}
+		s.put(fileFrom, from)
 	}
 	s.put(fileURL, to.String())
 	s.put(fileMoved, "")

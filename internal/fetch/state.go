@@ -150,6 +150,7 @@ func LoadState(dir string) (*State, error) {
 
 // isTemp tells whether name is a temporary file of one of ours.
 func isTemp(name string) bool {
+	name = "." + strings.TrimLeft(name, ".") // that of a pending url has two dots
 	base := strings.TrimRight(strings.TrimPrefix(name, "."), "0123456789")
 	if !atomicfile.IsTemp(name, base) {
 		return false

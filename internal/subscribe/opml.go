@@ -74,7 +74,8 @@ func Import(w *lektordir.Writer, d *lektordir.Dir, doc *opml.Document, dryRun bo
 	if dryRun {
 		return out, bad
 	}
-	bad = errors.Join(bad, Finish(d, out.Added))
+	bad = errors.Join(bad, Finish(w, d, out.Added))
+	out.Added = slices.DeleteFunc(out.Added, func(s *Subscription) bool { return !Subscribed(d, s.Hash) })
 	all := doc
 	old, err := template(d)
 	if unread := (*fs.PathError)(nil); errors.As(err, &unread) {

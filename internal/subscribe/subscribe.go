@@ -135,16 +135,34 @@ const pendingURLFile = "etc/fetch/.url0"
 
 // Finish subscribes to feeds that were added unsynced: durably, and with each
 // url on the disk before it has its name, as a power cut may leave an empty file
-// under it otherwise.
-func Finish(d *lektordir.Dir, subs []*Subscription) error {
+// under it otherwise. Feeds that it could not subscribe to are in the error.
+func Finish(w *lektordir.Writer, d *lektordir.Dir, subs []*Subscription) error {
 	unix.Sync()
 	var bad error
 	for _, s := range subs {
-		base := d.Join("src", s.Hash)
-		bad = errors.Join(bad, os.Rename(filepath.Join(base, pendingURLFile), filepath.Join(base, urlFile)))
+		bad = errors.Join(bad, finish(w, d, s.Hash))
 	}
 	unix.Sync()
 	return bad
+}
+
+// finish gives a pending url its name, unless somebody else has subscribed
+// meanwhile: then his is the one that counts.
+func finish(w *lektordir.Writer, d *lektordir.Dir, hash string) error {
+	t, err := w.Begin(hash)
+	if err != nil {
+		return err
+	}
+	defer t.Close()
+	base := d.Join("src", hash)
+	pending, path := filepath.Join(base, pendingURLFile), filepath.Join(base, urlFile)
+	if fi, err := os.Lstat(path); err == nil && fi.Size() > 0 {
+		if err := os.Remove(pending); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		return nil
+	}
+	return os.Rename(pending, path)
 }
 
 // DefaultName is what a feed is called before its first document came: the host

@@ -131,7 +131,7 @@ func TestFind(t *testing.T) {
 	if Subscribed(d, a.Hash) {
 		t.Error("subscribed before its url is on the disk")
 	}
-	if err := Finish(d, []*Subscription{a}); err != nil {
+	if err := Finish(w, d, []*Subscription{a}); err != nil {
 		t.Fatal(err)
 	}
 	// A feed of another fetcher whose hash begins likewise.
@@ -304,5 +304,29 @@ func TestImportKeepsWhatItCanRead(t *testing.T) {
 	}
 	if after, err := os.ReadFile(d.Join(opmlFile)); err != nil || string(after) != string(before) {
 		t.Errorf("%d bytes, %v", len(after), err)
+	}
+}
+
+// Whoever subscribes to a feed, and says where it is, while a list is imported
+// that has it too, has the say.
+func TestAddDuringImport(t *testing.T) {
+	d, w := setup(t)
+	s := &Subscription{ID: "http://a.example/feed"}
+	if _, err := Add(w, d, s, Options{Unsynced: true}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Add(w, d, &Subscription{ID: s.ID, URL: "https://user:pw@new.example/feed"}, Options{}); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 { // another import has the same feed
+		if err := Finish(w, d, []*Subscription{s}); err != nil {
+			t.Error(err)
+		}
+	}
+	if got, err := Read(d, s.Hash); err != nil || got.URL != "https://user:pw@new.example/feed" {
+		t.Errorf("%+v, %v", got, err)
+	}
+	if left, _ := filepath.Glob(filepath.Join(d.SrcEtc(s.Hash, "fetch"), ".url*")); len(left) > 0 {
+		t.Errorf("left: %v", left)
 	}
 }
