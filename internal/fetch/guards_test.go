@@ -632,3 +632,43 @@ func TestTrusted(t *testing.T) {
 		check(false, "another user's")
 	}
 }
+
+// A document that a limit left short stays so when the feed moves for good.
+func TestShortAndMoved(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "etc", "fetch")
+	if err := os.MkdirAll(dir, 0o777); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "url"), []byte("https://a.example/f\n"), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	load := func(limits string) *State {
+		s, err := LoadState(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.Limits = limits
+		return s
+	}
+	now := time.Unix(1700000000, 0)
+	resp := &Response{Status: 200, Header: http.Header{}, Body: []byte("x"), ETag: `"e"`, Short: true, Permanent: "https://b.example/f", Received: now}
+	for i := range 3 {
+		s := load("max-entries=10")
+		if i == 0 {
+			s.Succeeded(now, resp, Hints{})
+		} else {
+			s.Unchanged(now, resp)
+		}
+		if err := s.Save(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	same, err := load("max-entries=10").Request()
+	if err != nil || same.URL != "https://b.example/f" || same.ETag == "" {
+		t.Errorf("under the same limit: %+v, %v", same, err)
+	}
+	raised := load("max-entries=20000")
+	if req, err := raised.Request(); err != nil || req.ETag != "" || raised.SameBody(resp) {
+		t.Errorf("under a higher limit it would not come whole: %+v, %v", req, err)
+	}
+}
