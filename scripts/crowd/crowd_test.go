@@ -16,11 +16,9 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// What make faults does for a minute, for three seconds.
-func TestSelection(t *testing.T) {
-	if testing.Short() {
-		t.Skip("it takes five seconds")
-	}
+// opened gives a crowd that has not begun, and skips the test where there can be none.
+func opened(t *testing.T) *crowd {
+	t.Helper()
 	for _, program := range []string{"go", "sh"} {
 		if _, err := exec.LookPath(program); err != nil {
 			t.Skip(err)
@@ -30,7 +28,16 @@ func TestSelection(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer c.feeds.server.Close()
+	t.Cleanup(c.feeds.server.Close)
+	return c
+}
+
+// What make faults does for a minute, for three seconds.
+func TestSelection(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it takes five seconds")
+	}
+	c := opened(t)
 	if c.alone != nil {
 		t.Log("not on other hosts: ", c.alone)
 	}
@@ -262,16 +269,7 @@ func TestFinds(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it takes seconds")
 	}
-	for _, program := range []string{"go", "sh"} {
-		if _, err := exec.LookPath(program); err != nil {
-			t.Skip(err)
-		}
-	}
-	c, err := open(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer c.feeds.server.Close()
+	c := opened(t)
 	for entry := range 5 {
 		if !c.put("put", []string{c.fetch}, version{entry + 1, 1}) {
 			t.Fatal(c.findings)

@@ -23,12 +23,10 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// A selection of what make faults tries: in every scenario, of every kind of
-// fault and of call one, another one each time, as far as two seconds suffice.
-func TestSelection(t *testing.T) {
-	if testing.Short() {
-		t.Skip("it takes ten seconds")
-	}
+// testEnv prepares the programs and the server, and skips the test where faults
+// cannot be made.
+func testEnv(t *testing.T) *env {
+	t.Helper()
 	if _, err := exec.LookPath("go"); err != nil {
 		t.Skip("it builds the programs: ", err)
 	}
@@ -39,7 +37,17 @@ func TestSelection(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer e.server.Close()
+	t.Cleanup(e.server.Close)
+	return e
+}
+
+// A selection of what make faults tries: in every scenario, of every kind of
+// fault and of call one, another one each time, as far as two seconds suffice.
+func TestSelection(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it takes ten seconds")
+	}
+	e := testEnv(t)
 	for _, s := range scenarios(e) {
 		t.Run(s.name, func(t *testing.T) {
 			tr, err := newTrial(t.Context(), e, s)
@@ -86,14 +94,7 @@ func TestFinds(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it takes seconds")
 	}
-	if err := supported(t.Context()); err != nil {
-		t.Skip(err)
-	}
-	e, err := newEnv(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer e.server.Close()
+	e := testEnv(t)
 	tr, err := newTrial(t.Context(), e, scenarios(e)[0])
 	if err != nil {
 		t.Fatal(err)
@@ -166,17 +167,7 @@ func TestOrdersFind(t *testing.T) {
 // ordersEnv prepares what tests of states need.
 func ordersEnv(t *testing.T) (e *env, ram string) {
 	t.Helper()
-	if _, err := exec.LookPath("go"); err != nil {
-		t.Skip("it builds the programs: ", err)
-	}
-	if err := supported(t.Context()); err != nil {
-		t.Skip(err)
-	}
-	e, err := newEnv(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(e.server.Close)
+	e = testEnv(t)
 	ram, remove, err := shared(e.work)
 	if err != nil {
 		t.Fatal(err)
