@@ -276,12 +276,14 @@ func TestFinds(t *testing.T) {
 		}
 	}
 	cmd := exec.Command("sh", "-euc", `
-set -- new/*/*
-rm -r "$1"
-mkdir -p "cur/${2#new/}"
-cp -R "$2"/. "cur/${2#new/}"
-: >"$3/content"
-cp -R "$4" "tmp/${4#new/}x"
+entry() { dirname "$(grep -l "^Entry $1 of " new/*/*/title)"; }
+rm -r "$(entry 1)"
+two=$(entry 2)
+mkdir -p "cur/${two#new/}"
+cp -R "$two"/. "cur/${two#new/}"
+: >"$(entry 3)/content"
+four=$(entry 4)
+cp -R "$four" "tmp/${four#new/}x"
 for journal in src/*/etc/fetch/seen; do
 	sed '$d' "$journal" >short
 	cat short >"$journal"
