@@ -12,7 +12,8 @@ import (
 
 // The limits of a [Decoder].
 const (
-	// MaxField is the longest field, and URL, that is read, in bytes.
+	// MaxField is the longest field that is read, in bytes, and the longest URL
+	// as [EscapeURL] writes it: others must be able to read what is read here.
 	MaxField = 8 << 10
 	// bufSize is what is held of a document that is read from a reader.
 	bufSize = 64 << 10
@@ -334,6 +335,10 @@ func (d *Decoder) plain(f []byte) {
 // begin takes a URL.
 func (d *Decoder) begin(f []byte) {
 	d.beginURL()
+	if unwritable(f) {
+		d.noURL()
+		return
+	}
 	d.url = append(d.url[:0], f...)
 	if d.Strict {
 		d.escaped(f)
@@ -378,6 +383,12 @@ func (d *Decoder) noURL() {
 	d.drop, d.url = true, d.url[:0]
 }
 
+// unwritable tells whether a URL is too long for a field once it is escaped,
+// where each byte may become three.
+func unwritable(url []byte) bool {
+	return len(url) > MaxField/3 && len(EscapeURL(string(url))) > MaxField
+}
+
 // escaped tells of characters that a URL must not have.
 func (d *Decoder) escaped(f []byte) {
 	if s := string(f); s != EscapeURL(s) || !utf8.Valid(f) {
@@ -396,11 +407,10 @@ func (d *Decoder) text(f []byte) {
 		d.url = append(d.url, ',')
 	}
 	d.empties, d.commas = 0, true
-	if d.drop || len(d.url)+1+len(f) > MaxField {
+	if d.url = append(append(d.url, ','), f...); d.drop || unwritable(d.url) {
 		d.noURL()
 		return
 	}
-	d.url = append(append(d.url, ','), f...)
 	if d.Strict {
 		d.warn("the comma in the URL must be written %%2C")
 		d.escaped(f)
