@@ -5,7 +5,10 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"runtime"
+	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -26,10 +29,26 @@ func (w *Writer) Recover(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	// Each feed has its own lock, and most have nothing in tmp/: what takes time is
+	// to look.
+	parts := slices.Collect(slices.Chunk(feeds, len(feeds)/runtime.GOMAXPROCS(0)+1))
+	bad := make([]error, len(parts))
+	var wg sync.WaitGroup
+	for i, part := range parts {
+		wg.Go(func() { bad[i] = w.recoverFeeds(ctx, part) })
+	}
+	wg.Wait()
+	if ctx.Err() != nil {
+		bad = append(bad, context.Cause(ctx))
+	}
+	return errors.Join(bad...)
+}
+
+func (w *Writer) recoverFeeds(ctx context.Context, feeds []string) error {
 	var bad []error
 	for _, feed := range feeds {
-		if err := ctx.Err(); err != nil {
-			return errors.Join(append(bad, context.Cause(ctx))...)
+		if ctx.Err() != nil {
+			break
 		}
 		names, err := readNames(w.d.Join("tmp", feed))
 		if err != nil {
@@ -38,10 +57,9 @@ func (w *Writer) Recover(ctx context.Context) error {
 			}
 			continue
 		}
-		if len(names) == 0 {
-			continue
+		if len(names) > 0 {
+			bad = append(bad, w.recoverFeed(feed))
 		}
-		bad = append(bad, w.recoverFeed(feed))
 	}
 	return errors.Join(bad...)
 }

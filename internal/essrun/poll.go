@@ -296,6 +296,7 @@ func (p *poller) ask(ctx context.Context, t target) error {
 	if err != nil {
 		return err
 	}
+	defer state.Close()
 	now := p.now()
 	if state.Failures() > 0 && !state.Due(now) && !t.named {
 		p.mu.Lock()

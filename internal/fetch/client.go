@@ -550,6 +550,13 @@ func (x *exchange) roundTrip(req *http.Request, privateOK *bool) (*http.Response
 		}
 	}
 	req = req.WithContext(ctx)
+	// An address needs no try.
+	if addr, err := netip.ParseAddr(req.URL.Hostname()); err == nil && ctx == x.ctx && x.c.cfg.Dial == nil && private(addr, x.c.cfg.AllowPrivate) {
+		if !*privateOK {
+			return nil, &PrivateError{Addr: addr}
+		}
+		return x.c.open.RoundTrip(req)
+	}
 	resp, err := x.c.strict.RoundTrip(req)
 	if err == nil {
 		if ctx == x.ctx {

@@ -99,8 +99,11 @@ func (s *State) NotModified(now time.Time, resp *Response) {
 	if resp.LastModified != "" {
 		s.put(fileModified, resp.LastModified)
 	}
-	if n := s.Status(); n != http.StatusOK && n != http.StatusNonAuthoritativeInfo {
-		s.put(fileStatus, strconv.Itoa(resp.Status))
+	// Most often there is no need to read it.
+	if !s.names[fileStatus] || s.names[fileError] || s.names[fileFailures] {
+		if n := s.Status(); n != http.StatusOK && n != http.StatusNonAuthoritativeInfo {
+			s.put(fileStatus, strconv.Itoa(resp.Status))
+		}
 	}
 	if resp.Header.Get("Cache-Control") != "" || resp.Header.Get("Expires") != "" {
 		s.maxAge(resp.Header)

@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"strings"
 	"time"
@@ -50,10 +51,11 @@ const (
 // stateFiles is the order in which they are saved: what is lost by a kill
 // halfway costs a request, not an entry. What is learned from a document comes
 // before the digest, and that before the validators, since a document that is
-// known is not looked at again, nor one that is not modified sent.
+// known is not looked at again, nor one that is not modified sent. While status
+// is that of a failure, error or failures are there.
 var stateFiles = []string{
 	fileURL, fileFrom, fileMaxAge, fileTTL, fileUpdates, fileHours, fileDays, fileBody, fileETag, fileModified,
-	fileStatus, fileError, fileFailures, fileGone, fileMoved,
+	fileError, fileStatus, fileFailures, fileGone, fileMoved,
 }
 
 // userFiles are those that SetUser writes.
@@ -87,7 +89,7 @@ const permanentTimes = 3
 // directory are left alone.
 //
 // A State is not safe for concurrent use, and while one is between load and
-// save, its user holds the feed's lock.
+// save, its user holds the feed's lock. Close it.
 type State struct {
 	// DefaultInterval is the interval of feeds that have none of their own;
 	// [DefaultInterval] when it is 0.
@@ -100,6 +102,7 @@ type State struct {
 	Rand func() float64
 
 	dir      string
+	open     *os.File // dir, or nil
 	names    map[string]bool
 	stale    []string             // temporary files found
 	read     map[string]string    // values as they are on the disk; "" when absent
@@ -125,18 +128,19 @@ func LoadState(dir string) (*State, error) {
 			return nil, &fs.PathError{Op: "open", Path: p, Err: errors.New("it is a link, where a directory of the feed belongs")}
 		}
 	}
-	d, err := os.Open(dir)
-	if errors.Is(err, fs.ErrNotExist) {
+	fd, err := retry(func() (int, error) {
+		return unix.Open(dir, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	})
+	if err == unix.ENOENT {
 		return s, nil
 	}
 	if err != nil {
-		return nil, err
+		return nil, &fs.PathError{Op: "open", Path: dir, Err: err}
 	}
-	names, err := d.Readdirnames(-1)
-	if cerr := d.Close(); err == nil {
-		err = cerr
-	}
+	s.open = os.NewFile(uintptr(fd), dir)
+	names, err := s.open.Readdirnames(-1)
 	if err != nil {
+		s.Close()
 		return nil, err
 	}
 	for _, n := range names {
@@ -146,6 +150,24 @@ func LoadState(dir string) (*State, error) {
 		}
 	}
 	return s, nil
+}
+
+// Close lets go of the directory, which is kept open since its files are found
+// faster so. The state can be used as before.
+func (s *State) Close() {
+	if s.open != nil {
+		_ = s.open.Close()
+		s.open = nil
+	}
+}
+
+// at gives what a system call takes for a file of the directory. [runtime.KeepAlive]
+// must follow it.
+func (s *State) at(name string) (fd int, path string) {
+	if s.open == nil {
+		return unix.AT_FDCWD, filepath.Join(s.dir, name)
+	}
+	return int(s.open.Fd()), name
 }
 
 // isTemp tells whether name is a temporary file of one of ours.
@@ -161,6 +183,15 @@ func isTemp(name string) bool {
 		}
 	}
 	return userFiles[base] != nil
+}
+
+// URLOf gives where the feed with the state directory dir is fetched from,
+// without reading anything else. The error is fs.ErrNotExist when the feed is not
+// subscribed to.
+func URLOf(dir string) (string, error) {
+	b, err := readSmall(filepath.Join(dir, fileURL))
+	url, _, _ := strings.Cut(string(b), "\n")
+	return url, err
 }
 
 // IsDue tells without reading anything else whether the feed with the state
@@ -511,7 +542,12 @@ func (s *State) disk(name string) string {
 	}
 	v := ""
 	if s.names[name] {
-		b, err := readSmall(filepath.Join(s.dir, name))
+		fd, path := s.at(name)
+		b, err := readSmallAt(fd, path)
+		runtime.KeepAlive(s.open)
+		if pe := (*fs.PathError)(nil); errors.As(err, &pe) {
+			pe.Path = filepath.Join(s.dir, name)
+		}
 		switch {
 		case err == nil:
 			v = strings.TrimSuffix(string(b), "\n")
@@ -641,7 +677,9 @@ func (s *State) setTime(name string, t time.Time) error {
 		return fmt.Errorf("%s: %w", path, err)
 	}
 	set := func() error {
-		return unix.UtimesNanoAt(unix.AT_FDCWD, path, []unix.Timespec{ts, ts}, unix.AT_SYMLINK_NOFOLLOW)
+		fd, path := s.at(name)
+		defer runtime.KeepAlive(s.open)
+		return unix.UtimesNanoAt(fd, path, []unix.Timespec{ts, ts}, unix.AT_SYMLINK_NOFOLLOW)
 	}
 	err = set()
 	if errors.Is(err, fs.ErrNotExist) {
@@ -680,12 +718,15 @@ func remove(path string) error {
 // readSmall reads a small file with as few system calls as there can be, since
 // a run over many feeds consists of little else. What is no regular file
 // cannot make it wait.
-func readSmall(path string) ([]byte, error) {
+func readSmall(path string) ([]byte, error) { return readSmallAt(unix.AT_FDCWD, path) }
+
+// readSmallAt reads one in the directory that is open as at.
+func readSmallAt(at int, path string) ([]byte, error) {
 	fail := func(err error) ([]byte, error) {
 		return nil, &fs.PathError{Op: "read", Path: path, Err: err}
 	}
 	fd, err := retry(func() (int, error) {
-		return unix.Open(path, unix.O_RDONLY|unix.O_CLOEXEC|unix.O_NONBLOCK|unix.O_NOCTTY, 0)
+		return unix.Openat(at, path, unix.O_RDONLY|unix.O_CLOEXEC|unix.O_NONBLOCK|unix.O_NOCTTY, 0)
 	})
 	if err != nil {
 		return fail(err)

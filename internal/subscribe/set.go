@@ -144,5 +144,6 @@ func change(w *lektordir.Writer, d *lektordir.Dir, hash string, f func(*fetch.St
 	if err != nil {
 		return err
 	}
+	defer st.Close()
 	return f(st)
 }

@@ -343,6 +343,7 @@ func (r *Runner) into(ctx context.Context, id string, stage func(*lektordir.Txn,
 	if err != nil {
 		return sum, err
 	}
+	defer st.Close()
 	policy, err := delivery.ParsePolicy(st.OnUpdate())
 	if err != nil {
 		return sum, err

@@ -327,18 +327,18 @@ func (r *Runner) tasks(sel Selection) ([]task, error) {
 }
 
 func (r *Runner) task(hash string) task {
-	t := task{hash: hash}
-	if data, err := os.ReadFile(filepath.Join(r.Dir.SrcEtc(hash, "fetch"), "url")); err == nil {
-		t.url, _, _ = strings.Cut(string(data), "\n")
-	}
+	url, _ := fetch.URLOf(r.Dir.SrcEtc(hash, "fetch"))
+	return newTask(hash, url)
+}
+
+func newTask(hash, url string) task {
 	// Feeds that come from no host do not wait for each other.
-	t.host = cmp.Or(fetch.HostKey(t.url), hash)
-	return t
+	return task{hash: hash, url: url, host: cmp.Or(fetch.HostKey(url), hash)}
 }
 
 // due lists the feeds that are due, or all, and tells when the next of the
 // others is. It looks at modification times only: a timer may run it every
-// minute. Feeds for which skip is true are left out.
+// minute. Feeds for which skip is true are left out; calls of it overlap.
 func (r *Runner) due(all bool, skip func(hash string) bool) ([]task, time.Time, error) {
 	hashes, err := r.Dir.FeedHashes()
 	if err != nil {
@@ -346,28 +346,58 @@ func (r *Runner) due(all bool, skip func(hash string) bool) ([]task, time.Time, 
 	}
 	marked := r.markers()
 	now := r.now()
-	var tasks []task
-	var next time.Time
-	for _, h := range hashes {
-		if !subscribe.Subscribed(r.Dir, h) || skip != nil && skip(h) {
-			continue
-		}
-		dir := r.Dir.SrcEtc(h, "fetch")
-		if !all && !marked[h] {
-			r.reschedule(h, dir)
-			if !fetch.IsDue(dir, now) {
-				if fi, err := os.Lstat(filepath.Join(dir, "next")); err == nil && (next.IsZero() || fi.ModTime().Before(next)) {
-					next = fi.ModTime()
+	// Nothing else goes on while a run begins: all processors look.
+	parts := slices.Collect(slices.Chunk(hashes, len(hashes)/runtime.GOMAXPROCS(0)+1))
+	found := make([][]task, len(parts))
+	nexts := make([]time.Time, len(parts))
+	var wg sync.WaitGroup
+	for i, part := range parts {
+		wg.Go(func() {
+			for _, h := range part {
+				if skip != nil && skip(h) {
+					continue
 				}
-				continue
+				if t, next := r.inspect(h, all, marked[h], now); t.hash != "" {
+					found[i] = append(found[i], t)
+				} else if !next.IsZero() && (nexts[i].IsZero() || next.Before(nexts[i])) {
+					nexts[i] = next
+				}
 			}
-		}
-		t := r.task(h)
-		t.marked = marked[h]
-		t.force = all
-		tasks = append(tasks, t)
+		})
 	}
-	return tasks, next, nil
+	wg.Wait()
+	var next time.Time
+	for _, t := range nexts {
+		if next.IsZero() || !t.IsZero() && t.Before(next) {
+			next = t
+		}
+	}
+	return slices.Concat(found...), next, nil
+}
+
+// inspect gives the task for a feed that is due, or when it will be; neither for
+// one that is not subscribed to.
+func (r *Runner) inspect(hash string, all, marked bool, now time.Time) (t task, next time.Time) {
+	dir := r.Dir.SrcEtc(hash, "fetch")
+	if !all && !marked {
+		if !subscribe.Subscribed(r.Dir, hash) {
+			return task{}, time.Time{}
+		}
+		r.reschedule(hash, dir)
+		if !fetch.IsDue(dir, now) {
+			if fi, err := os.Lstat(filepath.Join(dir, "next")); err == nil {
+				next = fi.ModTime()
+			}
+			return task{}, next
+		}
+	}
+	url, err := fetch.URLOf(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return task{}, time.Time{}
+	}
+	t = newTask(hash, url)
+	t.marked, t.force = marked, all
+	return t, time.Time{}
 }
 
 // reschedule moves the time a feed is due when its interval was changed by
@@ -387,6 +417,7 @@ func (r *Runner) reschedule(hash, dir string) {
 	}
 	defer t.Close()
 	if st, err := r.state(hash); err == nil {
+		defer st.Close()
 		if err := st.Reschedule(); err != nil {
 			r.report.Warn("%s: %v", dir, err)
 		}
@@ -428,22 +459,22 @@ func (r *Runner) markers() map[string]bool {
 // one that was taken before.
 func (r *Runner) claim(hash string) bool {
 	due, taken := r.Dir.Join("etc/fetch/due", hash), r.Dir.Join("etc/fetch/taken", hash)
-	err := os.Rename(due, taken)
-	if errors.Is(err, fs.ErrNotExist) {
-		// Either there is no marker, or no directory to move it to.
-		if _, serr := os.Lstat(due); serr == nil {
+	if _, err := os.Lstat(due); err == nil {
+		err = os.Rename(due, taken)
+		if errors.Is(err, fs.ErrNotExist) {
+			// There was no directory to move it to.
 			if err = os.MkdirAll(filepath.Dir(taken), 0o777); err == nil {
 				err = os.Rename(due, taken)
 			}
 		}
+		if err == nil {
+			return true
+		}
+		if !errors.Is(err, fs.ErrNotExist) {
+			r.report.Warn("%v", err)
+		}
 	}
-	if err == nil {
-		return true
-	}
-	if !errors.Is(err, fs.ErrNotExist) {
-		r.report.Warn("%v", err)
-	}
-	_, err = os.Lstat(taken)
+	_, err := os.Lstat(taken)
 	return err == nil
 }
 
@@ -507,6 +538,11 @@ func (r *Runner) feed(ctx context.Context, t task, resp *fetch.Response, h hooks
 	if err != nil {
 		closing(result{kind: broken, err: err})
 		return
+	}
+	closing = func(res result) {
+		st.Close()
+		txn.Close()
+		end(res)
 	}
 	claimed := r.claim(t.hash)
 	if !t.force && !claimed && !st.Due(r.now()) {
@@ -638,6 +674,7 @@ func (r *Runner) feed(ctx context.Context, t task, resp *fetch.Response, h hooks
 	hints := fetch.Hints{TTL: feed.TTL, UpdateInterval: feed.UpdateInterval, SkipHours: feed.SkipHours, SkipDays: feed.SkipDays}
 	resp.Digest() // the last use of the body, which may be large
 	resp.Body = nil
+	st.Close() // many may wait for the commit
 	r.commit(txn, func(err error) {
 		if err != nil {
 			local(err)
@@ -834,6 +871,12 @@ func (b *budget) add(n int64) {
 
 // wait waits until there is room for another document.
 func (b *budget) wait(ctx context.Context) error {
+	b.mu.Lock()
+	room := b.held <= maxHeld
+	b.mu.Unlock()
+	if room {
+		return context.Cause(ctx)
+	}
 	stop := context.AfterFunc(ctx, func() {
 		b.mu.Lock()
 		defer b.mu.Unlock()

@@ -1,13 +1,15 @@
 package main
 
 import (
-	"bufio"
+	"bytes"
+	"context"
 	"fmt"
 	"html"
 	"math/rand/v2"
 	"net"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -18,6 +20,7 @@ import (
 type server struct {
 	urls []string
 
+	documents map[string]*document // by address and port
 	listeners []net.Listener
 	mu        sync.Mutex
 	responses map[int]int
@@ -34,28 +37,42 @@ type document struct {
 var modified = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 
 func serve(feeds, entries, size int) (*server, error) {
-	s := &server{responses: map[int]int{}}
-	for i := range feeds {
-		address := "127.0.0.1"
-		if manyAddresses {
-			address = fmt.Sprintf("127.7.%d.%d", i/250, i%250+1)
-		}
-		listener, err := net.Listen("tcp", address+":0")
+	s := &server{responses: map[int]int{}, documents: map[string]*document{}}
+	listen := func(config *net.ListenConfig, address string) (port int, err error) {
+		config.KeepAlive = -1
+		listener, err := config.Listen(context.Background(), "tcp", address)
 		if err != nil {
-			s.close()
-			return nil, err
+			return 0, err
 		}
-		host := listener.Addr().String()
-		doc := generate(i, entries, size)
-		s.urls = append(s.urls, "http://"+host+"/feed.xml")
 		s.listeners = append(s.listeners, listener)
+		return listener.Addr().(*net.TCPAddr).Port, nil
+	}
+	// One listener for all addresses costs the server least.
+	common, err := listen(&net.ListenConfig{Control: loopbackOnly}, "0.0.0.0:0")
+	for i := range feeds {
+		ip, port := "127.0.0.1", common
+		if manyAddresses {
+			ip = fmt.Sprintf("127.7.%d.%d", i/250, i%250+1)
+		}
+		if err != nil {
+			var err error
+			if port, err = listen(&net.ListenConfig{}, ip+":0"); err != nil {
+				s.close()
+				return nil, err
+			}
+		}
+		host := net.JoinHostPort(ip, strconv.Itoa(port))
+		s.documents[host] = generate(i, entries, size)
+		s.urls = append(s.urls, "http://"+host+"/feed.xml")
+	}
+	for _, l := range s.listeners {
 		go func() {
 			for {
-				c, err := listener.Accept()
+				c, err := l.Accept()
 				if err != nil {
 					return
 				}
-				go s.answer(c, &doc)
+				go s.answer(c)
 			}
 		}()
 	}
@@ -96,41 +113,45 @@ func (s *server) count(status int) {
 // common with those who are measured, so it does no more than is asked for:
 // net/http would take a quarter of the time in which lektor-fetch finds out that
 // nothing is new.
-func (s *server) answer(c net.Conn, doc *document) {
+func (s *server) answer(c net.Conn) {
 	defer c.Close()
-	in := bufio.NewReaderSize(c, 2048)
+	doc := s.documents[c.LocalAddr().String()]
+	in := make([]byte, 0, 2048)
 	for {
-		request, err := in.ReadString('\n')
-		if err != nil {
-			return
-		}
-		var noneMatch, since string
-		last := strings.HasSuffix(strings.TrimSpace(request), "HTTP/1.0")
-		for {
-			line, err := in.ReadString('\n')
+		end := bytes.Index(in, []byte("\r\n\r\n"))
+		if end < 0 {
+			if len(in) == cap(in) {
+				return
+			}
+			n, err := c.Read(in[len(in):cap(in)])
 			if err != nil {
 				return
 			}
-			line = strings.TrimSpace(line)
-			if line == "" {
-				break
-			}
+			in = in[:len(in)+n]
+			continue
+		}
+		request, fields, _ := strings.Cut(string(in[:end]), "\r\n")
+		in = in[:copy(in, in[end+4:])]
+		var noneMatch, since string
+		last := strings.HasSuffix(request, "HTTP/1.0")
+		for line := range strings.SplitSeq(fields, "\r\n") {
 			name, value, _ := strings.Cut(line, ":")
-			switch value = strings.TrimSpace(value); strings.ToLower(name) {
-			case "if-none-match":
+			value = strings.TrimSpace(value)
+			switch {
+			case strings.EqualFold(name, "If-None-Match"):
 				noneMatch = value
-			case "if-modified-since":
+			case strings.EqualFold(name, "If-Modified-Since"):
 				since = value
-			case "connection":
+			case strings.EqualFold(name, "Connection"):
 				last = last || strings.EqualFold(value, "close")
 			}
 		}
-		status, answer := http.StatusOK, doc.ok
 		unchanged := noneMatch == doc.etag
-		if noneMatch == "" {
+		if noneMatch == "" && since != "" {
 			t, err := http.ParseTime(since)
 			unchanged = err == nil && !modified.After(t)
 		}
+		status, answer := http.StatusOK, doc.ok
 		switch {
 		case !strings.HasPrefix(request, "GET /feed.xml "):
 			status, answer, last = http.StatusNotFound, []byte("HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"), true
@@ -145,10 +166,10 @@ func (s *server) answer(c net.Conn, doc *document) {
 }
 
 // generate makes feed number i: RSS 2.0 and Atom in turn, from a fixed seed.
-func generate(i, entries, size int) document {
+func generate(i, entries, size int) *document {
 	random := rand.New(rand.NewPCG(uint64(i), 1))
 	var b strings.Builder
-	doc := document{etag: fmt.Sprintf(`"bench-%d"`, i)}
+	doc := &document{etag: fmt.Sprintf(`"bench-%d"`, i)}
 	home := fmt.Sprintf("http://feed%d.example/", i)
 	atom := i%2 == 1
 	if atom {
