@@ -1,5 +1,6 @@
 // Package atomicfile replaces files whole: whoever opens the path sees the
-// old content or the new, never a part of either.
+// old content or the new, never a part of either. ([CreateUnsynced] alone lets
+// him see an empty file where there was none.)
 //
 // Three ways to do so differ in what they promise after a power cut. [Write]
 // is for what a user decided: once it returns, the new content is on the disk.
@@ -97,6 +98,28 @@ func WriteUnsynced(path string, data []byte) (err error) {
 		return err
 	}
 	return os.Rename(name, path)
+}
+
+// CreateUnsynced is [WriteUnsynced] for a file that is not there yet, at half the
+// cost, where an empty one means as much as none: others may find it empty until
+// CreateUnsynced returns, and a kill in the middle leaves it so. One that has come
+// meanwhile is replaced.
+func CreateUnsynced(path string, data []byte) error {
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, perm)
+	if errors.Is(err, fs.ErrExist) {
+		return WriteUnsynced(path, data)
+	}
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(data)
+	if cerr := f.Close(); err == nil {
+		err = cerr
+	}
+	if err != nil {
+		_ = os.Remove(path)
+	}
+	return err
 }
 
 // tempFile opens a new file beside path, with the permissions of the file at

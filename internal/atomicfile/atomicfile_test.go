@@ -14,8 +14,9 @@ import (
 
 // writers are the ways to replace a file, which share most promises.
 var writers = map[string]func(path string, data []byte) error{
-	"Write":         Write,
-	"WriteUnsynced": WriteUnsynced,
+	"Write":          Write,
+	"WriteUnsynced":  WriteUnsynced,
+	"CreateUnsynced": CreateUnsynced,
 	"Create": func(path string, data []byte) error {
 		p, err := Create(path)
 		if err != nil {

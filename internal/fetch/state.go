@@ -625,6 +625,8 @@ func (s *State) Save() error {
 			err = s.saveURL(path, value)
 		case value == "":
 			err = remove(path)
+		case !s.names[name]:
+			err = atomicfile.CreateUnsynced(path, []byte(value+"\n"))
 		default:
 			err = atomicfile.WriteUnsynced(path, []byte(value+"\n"))
 		}
