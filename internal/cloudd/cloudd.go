@@ -16,7 +16,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"io/fs"
 	mathrand "math/rand/v2"
 	"net/http"
 	"net/netip"
@@ -31,6 +30,7 @@ import (
 
 	"github.com/lektordir/lektor/internal/fetch"
 	"github.com/lektordir/lektor/internal/rsscloud"
+	"github.com/lektordir/lektor/internal/subscribe"
 	"github.com/lektordir/lektor/internal/watch"
 	"github.com/lektordir/lektor/internal/websub"
 	"github.com/lektordir/lektor/lektordir"
@@ -1029,7 +1029,7 @@ func (l *Listener) mark(f *feed) {
 	if !subscribed {
 		return
 	}
-	if err := Mark(l.dir, f.hash); err != nil {
+	if err := subscribe.Mark(l.dir, f.hash); err != nil {
 		l.warnOnce("mark"+err.Error(), "%v", err)
 		l.mu.Lock()
 		f.dueAt = now.Add(max(l.opts.Cooldown, markAgain))
@@ -1037,28 +1037,6 @@ func (l *Listener) mark(f *feed) {
 		l.poke()
 	}
 	l.save(f)
-}
-
-// Mark leaves a due marker for a feed: whoever fetches does so at once. One
-// that is there already will do.
-func Mark(d *lektordir.Dir, hash string) error {
-	path := d.Join("etc/fetch/due", hash)
-	// Exclusively: through no link, and waiting for no reader of a pipe.
-	const flags = os.O_WRONLY | os.O_CREATE | os.O_EXCL
-	f, err := os.OpenFile(path, flags, 0o666)
-	if errors.Is(err, fs.ErrNotExist) {
-		if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
-			return err
-		}
-		f, err = os.OpenFile(path, flags, 0o666)
-	}
-	if errors.Is(err, fs.ErrExist) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	return f.Close()
 }
 
 // subscription gives the URL by which the world knows a feed that is subscribed

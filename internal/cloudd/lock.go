@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 
 	"github.com/gofrs/flock"
+	"golang.org/x/sys/unix"
 
 	"github.com/lektordir/lektor/lektordir"
 )
@@ -18,11 +19,14 @@ var ErrBusy = errors.New("another lektor-cloudd listens for this lektor-dir alre
 // etc/cloudd/lock, which is never removed; it ends with unlock, or with the
 // process.
 func Lock(d *lektordir.Dir) (unlock func(), err error) {
+	if err := d.Inside("etc/cloudd"); err != nil {
+		return nil, err
+	}
 	path := d.Join("etc/cloudd/lock")
 	if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
 		return nil, err
 	}
-	l := flock.New(path)
+	l := flock.New(path, flock.SetFlag(os.O_RDONLY|os.O_CREATE|unix.O_NOFOLLOW))
 	ok, err := l.TryLock()
 	if err == nil && !ok {
 		err = ErrBusy

@@ -153,6 +153,9 @@ func ReadState(d *lektordir.Dir, hash string) State {
 // hold: it tells so, too, after a write that failed half-way. A feed whose
 // directory is gone is left gone.
 func write(d *lektordir.Dir, hash string, old, s *State) error {
+	if err := d.InsideSrc(hash, "cloudd"); err != nil {
+		return err
+	}
 	dir := d.SrcEtc(hash, "cloudd")
 	if old.Hub != s.Hub || old.Protocol != s.Protocol || old.Topic != s.Topic || old.Callback != s.Callback {
 		// Whoever reads half of the new state is not to think that there is

@@ -304,21 +304,6 @@ func isHTTP(s string) bool {
 	return ok && (strings.EqualFold(scheme, "http") || strings.EqualFold(scheme, "https"))
 }
 
-// mark leaves a due marker for a feed.
-func (st *store) mark(hash string) error {
-	path := st.dir.Join("etc/fetch/due", hash)
-	f, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY, 0o666)
-	if errors.Is(err, fs.ErrNotExist) {
-		if err = os.MkdirAll(filepath.Dir(path), 0o777); err == nil {
-			f, err = os.OpenFile(path, os.O_CREATE|os.O_WRONLY, 0o666)
-		}
-	}
-	if err != nil {
-		return err
-	}
-	return f.Close()
-}
-
 func exists(path string) bool {
 	_, err := os.Lstat(path)
 	return err == nil

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/xml"
+	"errors"
 	"fmt"
 	"net/http"
 	"os"
@@ -432,6 +433,35 @@ func TestPollDryRun(t *testing.T) {
 	names, _ := os.ReadDir(filepath.Join(b.dir, "src", hash, "etc/ess"))
 	if len(names) != 1 {
 		t.Errorf("%v", names)
+	}
+}
+
+// TestPollGoesThroughNoLink: of a feed whose directory was replaced by a link
+// nothing is written elsewhere, and the others count.
+func TestPollGoesThroughNoLink(t *testing.T) {
+	b := newBench(t)
+	_, bad := b.subscribed("f", "one")
+	_, good := b.subscribed("g", "one")
+	b.serve("f", -1, "new")
+	b.serve("g", -1, "new")
+	outside := t.TempDir()
+	dir := filepath.Join(b.dir, "src", bad, "etc/ess")
+	link, err := os.ReadFile(filepath.Join(dir, "link"))
+	if err == nil {
+		err = os.WriteFile(filepath.Join(outside, "link"), link, 0o666)
+	}
+	if err := errors.Join(err, os.RemoveAll(dir), os.Symlink(outside, dir)); err != nil {
+		t.Fatal(err)
+	}
+	s, _, msg := streams("")
+	if err := Poll(t.Context(), PollOptions{Common: b.common(), N: 100}, s); err == nil || !strings.Contains(msg.String(), "src/"+bad+"/etc/ess") {
+		t.Errorf("%v: %s", err, msg)
+	}
+	if !slices.Equal(b.markers(), []string{good}) {
+		t.Errorf("due: %v", b.markers())
+	}
+	if names, _ := os.ReadDir(outside); len(names) != 1 {
+		t.Errorf("written: %v", names)
 	}
 }
 

@@ -287,6 +287,9 @@ func (p *poller) ask(ctx context.Context, t target) error {
 	}
 	dir := p.dir.SrcEtc(t.hash, "ess")
 	if !p.o.DryRun {
+		if err := p.dir.InsideSrc(t.hash, "ess"); err != nil {
+			return err
+		}
 		// Validators of another URL are void by that.
 		if err := writeLine(filepath.Join(dir, "url"), t.link); err != nil {
 			return err
@@ -486,7 +489,7 @@ func (p *poller) found(d due) error {
 		p.s.Report.Print(command.Hint(fmt.Errorf("not subscribed to %s", d.url), "lektor-fetch add subscribes; -o url only prints it"))
 		return nil
 	}
-	return p.mark(d.hash)
+	return subscribe.Mark(p.dir, d.hash)
 }
 
 // foreign asks for a document that no subscription links to.

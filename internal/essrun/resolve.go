@@ -303,7 +303,7 @@ func (st *store) fetchMissing(ctx context.Context, o ResolveOptions, feeds map[s
 		if o.DryRun {
 			continue
 		}
-		if err := st.mark(r.hash); err != nil {
+		if err := subscribe.Mark(st.dir, r.hash); err != nil {
 			return err
 		}
 	}
