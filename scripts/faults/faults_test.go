@@ -58,6 +58,7 @@ func TestSelection(t *testing.T) {
 			faults = append(faults, selection(tr.kills(), tr.ops)...)
 			faults = append(faults, selection(tr.failures(), tr.ops)...)
 			faults = append(faults, selection(tr.readFailures(), tr.reads)...)
+			faults = append(faults, selection(tr.views(), tr.reads)...)
 			rand.Shuffle(len(faults), func(i, j int) { faults[i], faults[j] = faults[j], faults[i] })
 			r := tr.all(t.Context(), faults, runtime.NumCPU(), time.Now().Add(2*time.Second))
 			if len(r.kinds) == 0 {
@@ -74,9 +75,10 @@ func TestSelection(t *testing.T) {
 func selection(faults []fault, ops []op) []fault {
 	type kind struct {
 		call                       string
-		kill, short, full, deletes bool
+		kill, short, full, watched bool
+		viewer                     action
 	}
-	of := func(f fault) kind { return kind{ops[f.n-1].Kind, f.kill, f.short, f.full, f.deletes} }
+	of := func(f fault) kind { return kind{ops[f.n-1].Kind, f.kill, f.short, f.full, f.watched, f.viewer} }
 	var some []fault
 	seen := map[kind]bool{}
 	for _, i := range rand.Perm(len(faults)) {
@@ -104,6 +106,60 @@ func TestFinds(t *testing.T) {
 	}
 	if _, err := tr.try(t.Context(), fault{n: len(tr.ops) / 2, kill: true}); err == nil || errors.Is(err, errPassed) {
 		t.Errorf("found nothing: %v", err)
+	}
+}
+
+// So does what is looked at after a viewer came.
+func TestFindsWhatAViewerLost(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it takes seconds")
+	}
+	e := testEnv(t)
+	tr, err := newTrial(t.Context(), e, scenarios(e)[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		action action
+		spoil  string // with the path of an entry that was taken, from where to where
+		want   string
+	}{
+		{toMove, "", ""},
+		{toDelete, "", ""},
+		{toMove, `rm -r "$2"`, "it was moved to cur/"},
+		{toMove, `: >"$2/content"`, "it was moved to cur/"},
+		{toMove, `cp -R "$2" "$1"`, "some are there twice"},
+		{toMove, `mv "$2" "$1"`, "it was moved to cur/"},
+		{toDelete, `cp -R "$0" "$1"`, "it came back"},
+	} {
+		dir, copied := tr.dir(), tr.dir()
+		argv := tr.s.command(e, dir)
+		if err := copyTree(tr.template, dir); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := e.run(t.Context(), dir, "", argv...); err != nil {
+			t.Fatal(err)
+		}
+		if err := copyTree(dir, copied); err != nil {
+			t.Fatal(err)
+		}
+		taken, err := take(dir, c.action)
+		if err != nil || len(taken) == 0 {
+			t.Fatal(taken, err)
+		}
+		for _, x := range taken {
+			from, to := "new/"+x.feed+"/"+x.unique, "cur/"+x.feed+"/"+x.unique+";2,S"
+			cmd := exec.Command("sh", "-euc", c.spoil, copied+"/"+from, from, to)
+			cmd.Dir = dir
+			if out, err := cmd.CombinedOutput(); err != nil {
+				t.Fatalf("%v: %s", err, out)
+			}
+			break
+		}
+		err = tr.goOnWithout(t.Context(), dir, argv, taken, c.action)
+		if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v, not %q", c.spoil, err, c.want)
+		}
 	}
 }
 

@@ -23,7 +23,7 @@ import (
 func main() {
 	helper()
 	only := flag.String("only", "", "only scenarios whose name contains `TEXT`")
-	kinds := flag.String("faults", "kill,fail,read", "`KINDS` of faults: kill, fail, read; may be empty")
+	kinds := flag.String("faults", "kill,fail,read,view", "`KINDS` of faults: kill, fail, read, and a viewer in the middle, view; may be empty")
 	cuts := flag.Int("cuts", 0, "cut the power `N` times")
 	unsynced := flag.Bool("unsynced", false, "of power cuts and orders: syncs do nothing, to see that this is found")
 	states := flag.Int("orders", 0, "try `N` states that a disk may be in after a power cut, of each scenario")
@@ -78,6 +78,8 @@ func everything(ctx context.Context, only, kinds string, cuts int, unsynced bool
 				faults = t.failures()
 			case "read":
 				faults = t.readFailures()
+			case "view":
+				faults = t.views()
 			}
 			var some []fault
 			for i := 0; i < len(faults); i += step {

@@ -246,7 +246,8 @@ func (t *trial) afterCut(ctx context.Context, dir string, ended, deletes bool) e
 		bad = t.listed(dir, ended)
 	}
 	if deletes {
-		return errors.Join(bad, t.deleteAndGoOn(ctx, dir, argv))
+		taken, err := take(dir, toDelete)
+		return errors.Join(bad, err, t.goOnWithout(ctx, dir, argv, taken, toDelete))
 	}
 	return errors.Join(bad, t.goOn(ctx, dir, argv, true))
 }

@@ -9,6 +9,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -27,13 +28,28 @@ type fault struct {
 	short bool
 	full  bool // as errno, and from the n-th call on for all that take space
 	reads bool // n counts reading calls, too
-	// deletes: before the command is run again, a viewer deletes all that is new.
-	deletes bool
+	// viewer is what somebody does with all that is new: before the command is run
+	// again, or, of a fault that is watched, before the call.
+	viewer action
+	// watched: the viewer comes in the middle, and if the command is not killed it
+	// goes on then.
+	watched bool
 }
+
+// action is what a viewer does with an entry.
+type action int
+
+const (
+	toLeave action = iota
+	toMove         // to cur/, as read
+	toDelete
+)
 
 func (f fault) String() string {
 	what := "killed before"
 	switch {
+	case f.watched && !f.kill:
+		what = "held before"
 	case f.short:
 		what = "short write at"
 	case f.full:
@@ -45,7 +61,10 @@ func (f fault) String() string {
 	if f.reads {
 		s += " (reading calls too)"
 	}
-	if f.deletes {
+	switch f.viewer {
+	case toMove:
+		s += ", then all that is new marked as read"
+	case toDelete:
 		s += ", then all that is new deleted"
 	}
 	return s
@@ -137,6 +156,8 @@ func (t *trial) try(ctx context.Context, f fault) (hit op, err error) {
 	defer os.RemoveAll(dir)
 	struck := false
 	argv := t.s.command(t.e, dir)
+	var taken map[string]*entry
+	var bad []error
 	o, err := supervise(ctx, dir, f.reads, t.s.stdin, func(n int, o op) verdict {
 		if n < f.n || n > f.n && (!f.full || !takesSpace[o.Kind]) {
 			return syncsSkipped(o)
@@ -148,6 +169,15 @@ func (t *trial) try(ctx context.Context, f fault) (hit op, err error) {
 			}
 		}
 		struck = true
+		if f.watched {
+			var err error
+			if taken, err = take(dir, f.viewer); err != nil {
+				bad = append(bad, err)
+			}
+			if !f.kill {
+				return syncsSkipped(o)
+			}
+		}
 		return verdict{kill: f.kill, errno: f.errno, short: f.short}
 	}, argv...)
 	if err != nil {
@@ -156,7 +186,6 @@ func (t *trial) try(ctx context.Context, f fault) (hit op, err error) {
 	if !struck {
 		return hit, errPassed
 	}
-	var bad []error
 	fail := func(format string, args ...any) { bad = append(bad, fmt.Errorf(format, args...)) }
 	after, err := read(dir)
 	if err != nil {
@@ -167,8 +196,8 @@ func (t *trial) try(ctx context.Context, f fault) (hit op, err error) {
 		if o.status != -1 {
 			fail("it was not killed, but ended with %d", o.status)
 		}
-	case f.short:
-		// The rest is written by a further call.
+	case f.short, f.watched:
+		// The rest is written by a further call; what a viewer does is no error.
 		if o.status != 0 {
 			fail("status %d: %s", o.status, o.stderr)
 		}
@@ -180,8 +209,12 @@ func (t *trial) try(ctx context.Context, f fault) (hit op, err error) {
 	if strings.Contains(o.stderr, "goroutine ") {
 		fail("it panicked: %s", o.stderr)
 	}
-	if f.deletes {
-		bad = append(bad, t.deleteAndGoOn(ctx, dir, argv))
+	if f.viewer != toLeave && !f.watched {
+		taken, err = take(dir, f.viewer)
+		bad = append(bad, err)
+	}
+	if f.viewer != toLeave {
+		bad = append(bad, t.goOnWithout(ctx, dir, argv, taken, f.viewer))
 	} else {
 		bad = append(bad, t.goOn(ctx, dir, argv, false))
 	}
@@ -355,55 +388,97 @@ func keyed(all []*entry) map[string]*entry {
 	return m
 }
 
-// deleteAndGoOn deletes what is in new/ and runs the command again: nothing that
-// was deleted comes back, and all else comes.
-func (t *trial) deleteAndGoOn(ctx context.Context, dir string, argv []string) error {
+// take does as a viewer that is a shell script with all that is in new/, and gives
+// what that was.
+func take(dir string, a action) (map[string]*entry, error) {
 	all, err := read(dir)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	deleted := map[string]*entry{}
+	all = slices.DeleteFunc(all, func(x *entry) bool { return x.place != "new" })
 	for _, x := range all {
-		if x.place == "new" {
-			maps.Copy(deleted, keyed([]*entry{x}))
-			// As a viewer that is a shell script does it.
-			if err := os.RemoveAll(filepath.Join(dir, x.place, x.feed, x.unique)); err != nil {
-				return err
-			}
+		path := filepath.Join(dir, x.place, x.feed, x.unique)
+		if a == toDelete {
+			err = os.RemoveAll(path)
+		} else if err = os.MkdirAll(filepath.Join(dir, "cur", x.feed), 0o777); err == nil {
+			err = os.Rename(path, filepath.Join(dir, "cur", x.feed, x.unique+";2,S"))
+		}
+		if err != nil {
+			return nil, err
 		}
 	}
+	return keyed(all), nil
+}
+
+// goOnWithout runs the command again after a viewer has taken what was new:
+// nothing that was deleted comes back, what was moved is where it is and whole,
+// and all else comes.
+func (t *trial) goOnWithout(ctx context.Context, dir string, argv []string, taken map[string]*entry, a action) error {
 	for range 2 {
 		if err := t.again(ctx, dir, argv); err != nil {
 			return fmt.Errorf("again: %w", err)
 		}
 	}
-	if all, err = read(dir); err != nil {
+	all, err := read(dir)
+	if err != nil {
 		return err
 	}
 	now := keyed(all)
 	if len(now) != len(all) {
 		return fmt.Errorf("some are there twice: %v", all)
 	}
-	for id := range now {
-		if deleted[id] != nil {
+	for id, x := range taken {
+		there := now[id]
+		switch {
+		case a == toDelete && there != nil:
 			return fmt.Errorf("it came back after it was deleted: %s", id)
+		case a == toMove && (there == nil || there.place != "cur" || there.flags != "2,S" || !maps.Equal(there.files, x.files)):
+			return fmt.Errorf("it was moved to cur/, and there is %v: %s", there, id)
 		}
 	}
+	want := map[string]bool{}
 	for key := range t.entries {
+		want[placeless(key)] = true
 		found := false
 		for _, x := range now {
-			found = found || x.key() == key
+			found = found || placeless(x.key()) == placeless(key)
 		}
-		for _, x := range deleted {
-			// An older version of it was deleted, or it was.
-			found = found || x.key() == key || sameEntry(key, x)
+		for _, x := range taken {
+			// It was deleted, or an older version was taken before it could be
+			// replaced.
+			found = found || a == toDelete && x.key() == key || sameEntry(key, x) && !t.delivers(x.feed)
 		}
 		if !found {
 			return fmt.Errorf("missing, and was not deleted: %.300s", key)
 		}
 	}
+	for id, x := range now {
+		// A version that a newer one replaces stays once it was read.
+		if !want[placeless(x.key())] && taken[id] == nil {
+			return fmt.Errorf("it is there, and is not to be: %s", x)
+		}
+	}
 	return t.consistent(ctx, dir)
 }
+
+// delivers reports whether every version of an entry of the feed is delivered.
+func (t *trial) delivers(hash string) bool {
+	for i := range t.s.feeds {
+		if i%3 == 1 && feedHash(t.e.url(i)) == hash {
+			return true
+		}
+	}
+	return false
+}
+
+// placeless is a key of an entry that tells nothing of where it is, and of which
+// version it took the place.
+func placeless(key string) string {
+	head, files, _ := strings.Cut(key, " ")
+	return strings.Split(head, "/")[1] + " " + replaces.ReplaceAllString(files, "")
+}
+
+var replaces = regexp.MustCompile(` etc/replaces="[^"]*"`)
 
 // sameEntry reports whether an entry has the feed and the id of the one with a key.
 func sameEntry(key string, x *entry) bool {
@@ -466,7 +541,25 @@ func (t *trial) kills() []fault {
 	for i := range t.ops {
 		fs = append(fs, fault{n: i + 1, kill: true})
 		if !t.s.viewer {
-			fs = append(fs, fault{n: i + 1, kill: true, deletes: true})
+			fs = append(fs, fault{n: i + 1, kill: true, viewer: toDelete})
+		}
+	}
+	return fs
+}
+
+// views are all calls before which a viewer can come.
+func (t *trial) views() []fault {
+	var fs []fault
+	if t.s.viewer {
+		return nil
+	}
+	for i := range t.reads {
+		for _, a := range []action{toMove, toDelete} {
+			f := fault{n: i + 1, reads: true, viewer: a, watched: true}
+			fs = append(fs, f)
+			if f.kill = true; t.reads[i].Write {
+				fs = append(fs, f)
+			}
 		}
 	}
 	return fs
