@@ -32,7 +32,7 @@ bench: build ## the speed of everything, against sfeed, newsboat and mblaze wher
 	$(GO) run ./scripts/bench
 	$(GO) run ./scripts/bench/ess
 
-faults: ## a crowd; kills, failing calls and power cuts at every file-system operation; half an hour
+faults: ## a crowd; kills, failing calls and power cuts at every file-system operation; an hour
 	$(GO) run ./scripts/crowd
 	$(GO) run ./scripts/faults -cuts 200 -orders 300
 

@@ -1,6 +1,7 @@
 package feedconv
 
 import (
+	"html"
 	"net/url"
 	"strings"
 	"testing"
@@ -150,7 +151,8 @@ func FuzzResolveHTML(f *testing.F) {
 		if again := resolveHTML(got, base); again != got && base.Host != "" {
 			t.Fatalf("not stable: %q, %q, %q", s, got, again)
 		}
-		if strings.Count(got, "<") < strings.Count(s, "<")-strings.Count(s, `"`)-strings.Count(s, "'")-strings.Count(s, "=") {
+		// In a value, < may become a reference; with what stands before "..", it goes.
+		if strings.Count(got, "<")+strings.Count(got, "&lt;") < strings.Count(s, "<") && !strings.Contains(html.UnescapeString(s), "..") {
 			t.Fatalf("tags were lost: %q %q", s, got)
 		}
 	})
