@@ -1,6 +1,6 @@
 // Package atomicfile replaces files whole: whoever opens the path sees the
-// old content or the new, never a part of either. ([CreateUnsynced] alone lets
-// him see an empty file where there was none.)
+// old content or the new, never a part of either. ([CreateUnsynced] alone
+// lets him see the beginning of a file, where there was none.)
 //
 // Three ways to do so differ in what they promise after a power cut. [Write]
 // is for what a user decided: once it returns, the new content is on the disk.
@@ -15,8 +15,8 @@
 //
 // A symbolic link at the path is itself replaced by Write and WriteUnsynced,
 // never followed; a caller who must not write outside a directory checks the
-// directories on the way. All functions are safe for concurrent use: of
-// several writers to one path, one wins.
+// directories on the way. All functions but CreateUnsynced are safe for concurrent
+// use: of several writers to one path, one wins.
 package atomicfile
 
 import (
@@ -101,9 +101,10 @@ func WriteUnsynced(path string, data []byte) (err error) {
 }
 
 // CreateUnsynced is [WriteUnsynced] for a file that is not there yet, at half the
-// cost, where an empty one means as much as none: others may find it empty until
-// CreateUnsynced returns, and a kill in the middle leaves it so. One that has come
-// meanwhile is replaced.
+// cost, where an empty one, or for data longer than a page the beginning of one,
+// means as much as none: that is what others may find until CreateUnsynced
+// returns, and what a kill in the middle leaves. One that has come meanwhile is
+// replaced. Only one writer may be at work on the path.
 func CreateUnsynced(path string, data []byte) error {
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, perm)
 	if errors.Is(err, fs.ErrExist) {

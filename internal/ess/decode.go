@@ -97,6 +97,7 @@ type Decoder struct {
 
 	build  int64 // minute
 	url    []byte
+	size   int  // of the URL, as EscapeURL writes it; -1 while it is not counted
 	urls   int  // how many there were
 	pairs  int  // of this URL
 	commas bool // there was a raw comma in the URL
@@ -335,7 +336,11 @@ func (d *Decoder) plain(f []byte) {
 // begin takes a URL.
 func (d *Decoder) begin(f []byte) {
 	d.beginURL()
-	if unwritable(f) {
+	d.size = -1
+	if len(f) > MaxField/3 { // where each byte may become three
+		d.size = escapedLen(f)
+	}
+	if d.size > MaxField {
 		d.noURL()
 		return
 	}
@@ -383,10 +388,17 @@ func (d *Decoder) noURL() {
 	d.drop, d.url = true, d.url[:0]
 }
 
-// unwritable tells whether a URL is too long for a field once it is escaped,
-// where each byte may become three.
-func unwritable(url []byte) bool {
-	return len(url) > MaxField/3 && len(EscapeURL(string(url))) > MaxField
+// escapedLen is the length of EscapeURL(url).
+func escapedLen(url []byte) int {
+	size := len(url)
+	for len(url) > 0 {
+		r, n := utf8.DecodeRune(url)
+		if special(r) && (r != utf8.RuneError || n == 1) {
+			size += 2 * n
+		}
+		url = url[n:]
+	}
+	return size
 }
 
 // escaped tells of characters that a URL must not have.
@@ -403,14 +415,19 @@ func (d *Decoder) text(f []byte) {
 		return
 	}
 	// A URL with a raw comma in it.
+	if d.size < 0 {
+		d.size = escapedLen(d.url)
+	}
+	d.size += 3*(d.empties+1) + escapedLen(f) // each comma is %2C
 	for range d.empties {
 		d.url = append(d.url, ',')
 	}
 	d.empties, d.commas = 0, true
-	if d.url = append(append(d.url, ','), f...); d.drop || unwritable(d.url) {
+	if d.drop || d.size > MaxField {
 		d.noURL()
 		return
 	}
+	d.url = append(append(d.url, ','), f...)
 	if d.Strict {
 		d.warn("the comma in the URL must be written %%2C")
 		d.escaped(f)

@@ -434,3 +434,27 @@ func wantEntries(t testing.TB, doc *Document, want ...FeedEntry) {
 		t.Errorf("entries %v, want %v", doc.Entries, want)
 	}
 }
+
+// A URL of many commas is looked at once, however often it grows.
+func TestManyCommas(t *testing.T) {
+	var b strings.Builder
+	b.WriteString("1503674400,")
+	for range 200 {
+		b.WriteString("http://a/" + strings.Repeat("b", 2700) + strings.Repeat(",a", 1000) + ",1,2,\n")
+	}
+	doc := []byte(b.String())
+	entries := 0
+	run := func() {
+		d := Decoder{}
+		d.ResetBytes(doc)
+		if err := d.Begin(); err != nil {
+			t.Fatal(err)
+		}
+		for entries = 0; d.Next(); entries++ {
+			continue
+		}
+	}
+	if n := testing.AllocsPerRun(2, run); n > 20 || entries != 200 {
+		t.Errorf("%v allocations, %d entries", n, entries)
+	}
+}

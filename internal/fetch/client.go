@@ -553,7 +553,7 @@ func (x *exchange) roundTrip(req *http.Request, privateOK *bool) (*http.Response
 	// An address needs no try.
 	if addr, err := netip.ParseAddr(req.URL.Hostname()); err == nil && ctx == x.ctx && x.c.cfg.Dial == nil && private(addr, x.c.cfg.AllowPrivate) {
 		if !*privateOK {
-			return nil, &PrivateError{Addr: addr}
+			return nil, &PrivateError{Addr: addr.Unmap()}
 		}
 		return x.c.open.RoundTrip(req)
 	}

@@ -99,11 +99,8 @@ func (s *State) NotModified(now time.Time, resp *Response) {
 	if resp.LastModified != "" {
 		s.put(fileModified, resp.LastModified)
 	}
-	// Most often there is no need to read it.
-	if !s.names[fileStatus] || s.names[fileError] || s.names[fileFailures] {
-		if n := s.Status(); n != http.StatusOK && n != http.StatusNonAuthoritativeInfo {
-			s.put(fileStatus, strconv.Itoa(resp.Status))
-		}
+	if n := s.Status(); n != http.StatusOK && n != http.StatusNonAuthoritativeInfo {
+		s.put(fileStatus, strconv.Itoa(resp.Status))
 	}
 	if resp.Header.Get("Cache-Control") != "" || resp.Header.Get("Expires") != "" {
 		s.maxAge(resp.Header)

@@ -51,11 +51,10 @@ const (
 // stateFiles is the order in which they are saved: what is lost by a kill
 // halfway costs a request, not an entry. What is learned from a document comes
 // before the digest, and that before the validators, since a document that is
-// known is not looked at again, nor one that is not modified sent. While status
-// is that of a failure, error or failures are there.
+// known is not looked at again, nor one that is not modified sent.
 var stateFiles = []string{
 	fileURL, fileFrom, fileMaxAge, fileTTL, fileUpdates, fileHours, fileDays, fileBody, fileETag, fileModified,
-	fileError, fileStatus, fileFailures, fileGone, fileMoved,
+	fileStatus, fileError, fileFailures, fileGone, fileMoved,
 }
 
 // userFiles are those that SetUser writes.
@@ -685,6 +684,7 @@ func (s *State) setTime(name string, t time.Time) error {
 	}
 	err = set()
 	if errors.Is(err, fs.ErrNotExist) {
+		s.Close() // another directory may have taken its place
 		var f *os.File
 		if f, err = os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666); err != nil {
 			return err

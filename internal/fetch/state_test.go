@@ -629,3 +629,41 @@ func BenchmarkNotModified(b *testing.B) {
 		save(b, s)
 	}
 }
+
+// A directory that took the place of the one that was loaded is the one that is
+// written to.
+func TestStateReplaced(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "fetch")
+	s := load(t, dir)
+	if err := s.SetUser("url", "http://example.com/feed"); err != nil {
+		t.Fatal(err)
+	}
+	s = load(t, dir)
+	if err := errors.Join(os.RemoveAll(dir), os.Mkdir(dir, 0o777)); err != nil {
+		t.Fatal(err)
+	}
+	s.NotModified(noon, same())
+	save(t, s)
+	if s := load(t, dir); !s.Checked().Equal(noon) || s.Next().Before(noon) {
+		t.Errorf("checked %v, next %v", s.Checked(), s.Next())
+	}
+}
+
+// What a kill left of a status is mended by the next answer.
+func TestStatusMended(t *testing.T) {
+	for _, left := range []string{"", "2", "\x00\x00\x00\x00"} {
+		dir := filepath.Join(t.TempDir(), "fetch")
+		if err := load(t, dir).SetUser("url", "http://example.com/feed"); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, "status"), []byte(left), 0o666); err != nil {
+			t.Fatal(err)
+		}
+		s := load(t, dir)
+		s.NotModified(noon, same())
+		save(t, s)
+		if got := load(t, dir).Status(); got != 304 {
+			t.Errorf("%q became %d", left, got)
+		}
+	}
+}

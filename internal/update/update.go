@@ -392,7 +392,7 @@ func (r *Runner) inspect(hash string, all, marked bool, now time.Time) (t task, 
 		}
 	}
 	url, err := fetch.URLOf(dir)
-	if errors.Is(err, fs.ErrNotExist) {
+	if err != nil && !subscribe.Subscribed(r.Dir, hash) {
 		return task{}, time.Time{}
 	}
 	t = newTask(hash, url)
@@ -459,7 +459,7 @@ func (r *Runner) markers() map[string]bool {
 // one that was taken before.
 func (r *Runner) claim(hash string) bool {
 	due, taken := r.Dir.Join("etc/fetch/due", hash), r.Dir.Join("etc/fetch/taken", hash)
-	if _, err := os.Lstat(due); err == nil {
+	if _, err := os.Lstat(due); !errors.Is(err, fs.ErrNotExist) {
 		err = os.Rename(due, taken)
 		if errors.Is(err, fs.ErrNotExist) {
 			// There was no directory to move it to.

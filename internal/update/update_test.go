@@ -235,6 +235,29 @@ func TestStallsHoldUpNobody(t *testing.T) {
 	}
 }
 
+// TestForeignFeeds: a feed of somebody else's that has no url is left alone, due or
+// not, whatever lies where its url would be.
+func TestForeignFeeds(t *testing.T) {
+	r, s, l := setup(t, Options{})
+	s.Handle("/feed", feedserver.Doc("", feedserver.RSS("Feed", 0, 1)))
+	subscribeTo(t, r, s.URL("/feed"))
+	src := func(rel string) string { return r.Dir.Join("src", rel) }
+	if err := errors.Join(
+		os.MkdirAll(src("aaaa/etc"), 0o777), os.WriteFile(src("aaaa/etc/fetch"), nil, 0o666),
+		os.Mkdir(src("bbbb"), 0o777), os.WriteFile(src("bbbb/etc"), nil, 0o666),
+		os.Symlink("cccc", src("cccc")), os.Symlink("bbbb/etc", src("dddd")),
+		os.MkdirAll(r.Dir.Join("etc/fetch/due"), 0o777), os.WriteFile(r.Dir.Join("etc/fetch/due/aaaa"), nil, 0o666),
+	); err != nil {
+		t.Fatal(err)
+	}
+	for _, sel := range []Selection{{All: true}, {}} {
+		sum, err := r.Update(context.Background(), sel)
+		if err != nil || sum.Feeds > 1 || sum.Failed+sum.Broken > 0 || l.String() != "" {
+			t.Errorf("%+v: %+v, %v\n%s", sel, sum, err, l)
+		}
+	}
+}
+
 // TestValidatorsComeLast: what could not be delivered is asked for again, in
 // full and at once.
 func TestValidatorsComeLast(t *testing.T) {

@@ -116,6 +116,9 @@ func (s *server) count(status int) {
 func (s *server) answer(c net.Conn) {
 	defer c.Close()
 	doc := s.documents[c.LocalAddr().String()]
+	if doc == nil {
+		return // a guest
+	}
 	in := make([]byte, 0, 2048)
 	for {
 		end := bytes.Index(in, []byte("\r\n\r\n"))
