@@ -4,6 +4,7 @@ import (
 	"html"
 	"net/url"
 	"strings"
+	"unicode"
 )
 
 // maxBase is the longest base URL that is heeded. A base is repeated in front
@@ -333,14 +334,15 @@ func resolveSrcset(base *url.URL, v string) (string, bool) {
 			i++
 		}
 		u := v[start:i]
-		bare := strings.TrimRight(u, ",")
+		// What ends as white space for others is no part of it, either.
+		bare := strings.TrimRightFunc(u, func(r rune) bool { return r == ',' || unicode.IsSpace(r) })
 		if bare != "" {
 			abs := resolveURL(base, bare)
 			changed = changed || abs != bare
 			b.WriteString(abs)
 			b.WriteString(u[len(bare):])
 		}
-		if bare != u {
+		if strings.Contains(u[len(bare):], ",") {
 			continue
 		}
 		start = i

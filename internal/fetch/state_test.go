@@ -22,6 +22,7 @@ func load(t testing.TB, dir string) *State {
 	if err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(s.Close)
 	s.Rand = func() float64 { return 0 }
 	return s
 }

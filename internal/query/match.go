@@ -319,7 +319,19 @@ func Fold(s string) string {
 	}
 	// Once more the normal form: folding may take a character apart.
 	s = norm.NFC.String(cases.Fold().String(norm.NFC.String(s)))
-	return oneSpace(s)
+	return oneSpace(strings.Map(cherokee, s))
+}
+
+// cherokee gives the capital of a small letter of that script. Its capitals are
+// what Unicode folds to; [cases.Fold] changes each into the other.
+func cherokee(r rune) rune {
+	switch {
+	case r >= 0xAB70 && r <= 0xABBF:
+		return r - 0xAB70 + 0x13A0
+	case r >= 0x13F8 && r <= 0x13FD:
+		return r - 8
+	}
+	return r
 }
 
 // oneSpace replaces every run of white space by one space.

@@ -381,6 +381,7 @@ func FuzzParse(f *testing.F) {
 func FuzzFold(f *testing.F) {
 	f.Add("A  b\tC")
 	f.Add("Straße\u00a0 İ")
+	f.Add("Ꮐ\uab90\u13f8")
 	f.Fuzz(func(t *testing.T, s string) {
 		once := Fold(s)
 		if twice := Fold(once); twice != once {
