@@ -90,9 +90,9 @@ func selection(faults []fault, ops []op) []fault {
 	return some
 }
 
-// The harness finds a fault that is one: without its journal, a feed's entries
-// are delivered again.
-func TestFinds(t *testing.T) {
+// testTrial prepares a fetch of a few feeds.
+func testTrial(t *testing.T) (*env, *trial) {
+	t.Helper()
 	if testing.Short() {
 		t.Skip("it takes seconds")
 	}
@@ -101,6 +101,13 @@ func TestFinds(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return e, tr
+}
+
+// The harness finds a fault that is one: without its journal, a feed's entries
+// are delivered again.
+func TestFinds(t *testing.T) {
+	e, tr := testTrial(t)
 	if err := os.Remove(tr.template + "/src/" + feedHash(e.url(0)) + "/etc/fetch/seen"); err != nil {
 		t.Fatal(err)
 	}
@@ -111,14 +118,7 @@ func TestFinds(t *testing.T) {
 
 // So does what is looked at after a viewer came.
 func TestFindsWhatAViewerLost(t *testing.T) {
-	if testing.Short() {
-		t.Skip("it takes seconds")
-	}
-	e := testEnv(t)
-	tr, err := newTrial(t.Context(), e, scenarios(e)[0])
-	if err != nil {
-		t.Fatal(err)
-	}
+	e, tr := testTrial(t)
 	for _, c := range []struct {
 		action action
 		spoil  string // with the path of an entry that was taken, from where to where
