@@ -336,13 +336,11 @@ func resolveSrcset(base *url.URL, v string) (string, bool) {
 		u := v[start:i]
 		// What ends as white space for others is no part of it, either.
 		bare := strings.TrimRightFunc(u, func(r rune) bool { return r == ',' || unicode.IsSpace(r) })
-		if bare != "" {
-			abs := resolveURL(base, bare)
-			changed = changed || abs != bare
-			b.WriteString(abs)
-			b.WriteString(u[len(bare):])
-		}
-		if strings.Contains(u[len(bare):], ",") {
+		abs := resolveURL(base, bare)
+		changed = changed || abs != bare
+		b.WriteString(abs)
+		b.WriteString(u[len(bare):])
+		if bare == "" || strings.Contains(u[len(bare):], ",") {
 			continue
 		}
 		start = i

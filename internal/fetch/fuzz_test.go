@@ -21,19 +21,13 @@ func FuzzValidators(f *testing.F) {
 	f.Fuzz(func(t *testing.T, etag, modified string) {
 		dir := filepath.Join(t.TempDir(), "fetch")
 		write(t, dir, fileURL, "http://a.example/\n")
-		s, err := LoadState(dir)
-		if err != nil {
-			t.Fatal(err)
-		}
+		s := load(t, dir)
 		resp := &Response{Status: 200, Header: http.Header{}, ETag: validator(etag), LastModified: validator(modified), Body: []byte("x"), Received: noon}
 		s.Succeeded(noon, resp, Hints{})
 		if err := s.Save(); err != nil {
 			t.Fatal(err)
 		}
-		if s, err = LoadState(dir); err != nil {
-			t.Fatal(err)
-		}
-		r, err := s.Request()
+		r, err := load(t, dir).Request()
 		if err != nil {
 			t.Fatal(err)
 		}

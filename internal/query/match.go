@@ -317,6 +317,8 @@ func Fold(s string) string {
 		}
 		return foldASCII(s)
 	}
+	// What is no text keeps its neighbours from being normalised.
+	s = strings.ToValidUTF8(s, "\uFFFD")
 	// Once more the normal form: folding may take a character apart.
 	s = norm.NFC.String(cases.Fold().String(norm.NFC.String(s)))
 	return oneSpace(strings.Map(cherokee, s))
