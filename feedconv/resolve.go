@@ -68,7 +68,8 @@ func resolveURL(base *url.URL, ref string) string {
 	switch ref[0] {
 	case '#':
 		if base.RawQuery != "" || base.ForceQuery {
-			basePath += "?" + base.RawQuery
+			// No URL has spaces in it, and in a srcset they end one.
+			basePath += "?" + strings.ReplaceAll(base.RawQuery, " ", "%20")
 		}
 		return origin + basePath + ref
 	case '?':

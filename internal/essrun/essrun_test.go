@@ -440,7 +440,7 @@ func TestPollDryRun(t *testing.T) {
 // nothing is written elsewhere, and the others count.
 func TestPollGoesThroughNoLink(t *testing.T) {
 	b := newBench(t)
-	_, bad := b.subscribed("f", "one")
+	url, bad := b.subscribed("f", "one")
 	_, good := b.subscribed("g", "one")
 	b.serve("f", -1, "new")
 	b.serve("g", -1, "new")
@@ -459,6 +459,13 @@ func TestPollGoesThroughNoLink(t *testing.T) {
 	}
 	if !slices.Equal(b.markers(), []string{good}) {
 		t.Errorf("due: %v", b.markers())
+	}
+	// Nor by a document of several feeds.
+	nno := ess.AppendNNO(nil, b.now, []ess.FeedEntry{{Feed: url, Entry: ess.Entry{Minute: ess.Minute(begin) + 2, Sum: 9}}})
+	b.s.Handle("/all.nno", feedserver.Doc("application/nno", string(nno)))
+	s, _, msg = streams("")
+	if err := Poll(t.Context(), PollOptions{Common: b.common(), N: 100, Feeds: []string{b.s.URL("/all.nno")}}, s); err == nil || !strings.Contains(msg.String(), "src/"+bad+"/etc/ess") {
+		t.Errorf("%v: %s", err, msg)
 	}
 	if names, _ := os.ReadDir(outside); len(names) != 1 {
 		t.Errorf("written: %v", names)

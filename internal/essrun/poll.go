@@ -398,6 +398,9 @@ func (p *poller) decode(resp *fetch.Response, t target) (*ess.Document, error) {
 
 // compare looks whether a document of a feed has anything new, and sees to it.
 func (p *poller) compare(ctx context.Context, hash string, doc *ess.Document) error {
+	if err := p.dir.InsideSrc(hash, "ess"); err != nil && !p.o.DryRun {
+		return err
+	}
 	refs, err := p.list(ctx, lektordir.ListOptions{Feeds: []string{hash}, AllVersions: true})
 	if err != nil {
 		return err
@@ -516,11 +519,13 @@ func (p *poller) foreign(ctx context.Context, t target) error {
 	if err != nil {
 		return err
 	}
+	var bad error
 	for _, feed := range order {
+		if ctx.Err() != nil {
+			return errors.Join(bad, context.Cause(ctx))
+		}
 		if hash := p.feedAt(feed); hash != "" && subscribe.Subscribed(p.dir, hash) {
-			if err := p.compare(ctx, hash, byFeed[feed]); err != nil {
-				return err
-			}
+			bad = errors.Join(bad, p.compare(ctx, hash, byFeed[feed]))
 			continue
 		}
 		d := due{url: feed, title: feed, newest: math.MinInt64}
@@ -531,12 +536,10 @@ func (p *poller) foreign(ctx context.Context, t target) error {
 			}
 		}
 		if d.entries > 0 {
-			if err := p.found(d); err != nil {
-				return err
-			}
+			bad = errors.Join(bad, p.found(d))
 		}
 	}
-	return nil
+	return bad
 }
 
 // threshold gives the minute of the oldest of the N newest entries held; when

@@ -685,13 +685,14 @@ func (s *State) setTime(name string, t time.Time) error {
 	err = set()
 	if errors.Is(err, fs.ErrNotExist) {
 		s.Close() // another directory may have taken its place
-		var f *os.File
-		if f, err = os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666); err != nil {
-			return err
+		f, err2 := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
+		if err2 == nil {
+			err2 = f.Close()
 		}
-		if err = f.Close(); err == nil {
-			err = set()
+		if err2 != nil && !errors.Is(err2, fs.ErrExist) {
+			return err2
 		}
+		err = set()
 	}
 	if err != nil {
 		return &fs.PathError{Op: "utimes", Path: path, Err: err}

@@ -20,6 +20,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/lektordir/lektor/feedconv"
 	"github.com/lektordir/lektor/internal/delivery"
 	"github.com/lektordir/lektor/internal/fetch"
@@ -392,7 +394,9 @@ func (r *Runner) inspect(hash string, all, marked bool, now time.Time) (t task, 
 		}
 	}
 	url, err := fetch.URLOf(dir)
-	if err != nil && !subscribe.Subscribed(r.Dir, hash) {
+	// There is none, nor can there be; where one cannot be looked for, the fetch
+	// tells why.
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENOTDIR) || errors.Is(err, unix.ELOOP) {
 		return task{}, time.Time{}
 	}
 	t = newTask(hash, url)

@@ -121,16 +121,21 @@ func TestFindsWhatAViewerLost(t *testing.T) {
 	e, tr := testTrial(t)
 	for _, c := range []struct {
 		action action
-		spoil  string // with the path of an entry that was taken, from where to where
+		before string // what is done before the viewer comes
+		spoil  string // and after: with the path of an entry that was taken, in a copy, from where and to where
 		want   string
 	}{
-		{toMove, "", ""},
-		{toDelete, "", ""},
-		{toMove, `rm -r "$2"`, "it was moved to cur/"},
-		{toMove, `: >"$2/content"`, "it was moved to cur/"},
-		{toMove, `cp -R "$2" "$1"`, "some are there twice"},
-		{toMove, `mv "$2" "$1"`, "it was moved to cur/"},
-		{toDelete, `cp -R "$0" "$1"`, "it came back"},
+		{toMove, "", "", ""},
+		{toDelete, "", "", ""},
+		{toMove, "", `rm -r "$2"`, "it was moved to cur/"},
+		{toMove, "", `: >"$2/content"`, "it was moved to cur/"},
+		{toMove, "", `cp -R "$2" "$1"`, "some are there twice"},
+		{toMove, "", `mv "$2" "$1"`, "it was moved to cur/"},
+		{toDelete, "", `cp -R "$0" "$1"`, "it came back"},
+		{toDelete, "", `for x in cur/*/*; do y=${x%;*}; mv "$x" "new/${y#cur/}"; done`, "missing, and was not deleted: cur/"},
+		{toMove, `for x in new/*/*; do : >"$x/content"; done`, "", "is no version of an entry"},
+		{toDelete, `for x in new/*/*; do : >"$x/content"; done`, "", "is no version of an entry"},
+		{toDelete, `for x in new/*/*; do cp -R "$x" "${x%.*}.other"; done`, "", "some are in new/ twice"},
 	} {
 		dir, copied := tr.dir(), tr.dir()
 		argv := tr.s.command(e, dir)
@@ -143,23 +148,55 @@ func TestFindsWhatAViewerLost(t *testing.T) {
 		if err := copyTree(dir, copied); err != nil {
 			t.Fatal(err)
 		}
-		taken, err := take(dir, c.action)
-		if err != nil || len(taken) == 0 {
-			t.Fatal(taken, err)
-		}
-		for _, x := range taken {
-			from, to := "new/"+x.feed+"/"+x.unique, "cur/"+x.feed+"/"+x.unique+";2,S"
-			cmd := exec.Command("sh", "-euc", c.spoil, copied+"/"+from, from, to)
+		sh := func(script string, args ...string) {
+			t.Helper()
+			cmd := exec.Command("sh", append([]string{"-euc", script}, args...)...)
 			cmd.Dir = dir
 			if out, err := cmd.CombinedOutput(); err != nil {
 				t.Fatalf("%v: %s", err, out)
 			}
+		}
+		sh(c.before)
+		taken, err := take(dir, c.action)
+		for _, x := range taken {
+			from, to := "new/"+x.feed+"/"+x.unique, "cur/"+x.feed+"/"+x.unique+";2,S"
+			sh(c.spoil, copied+"/"+from, from, to)
 			break
 		}
-		err = tr.goOnWithout(t.Context(), dir, argv, taken, c.action)
-		if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
-			t.Errorf("%s: %v, not %q", c.spoil, err, c.want)
+		if err == nil {
+			err = tr.goOnWithout(t.Context(), dir, argv, taken, c.action)
 		}
+		if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s, %s: %v, not %q", c.before, c.spoil, err, c.want)
+		}
+	}
+	// The version of the template that is new is replaced, unless it was taken.
+	dir := tr.dir()
+	if err := copyTree(tr.template, dir); err != nil {
+		t.Fatal(err)
+	}
+	taken, err := take(dir, toDelete)
+	if err != nil || len(taken) != 1 {
+		t.Fatal(taken, err)
+	}
+	argv := tr.s.command(e, dir)
+	if err := tr.goOnWithout(t.Context(), dir, argv, taken, toDelete); err != nil {
+		t.Error(err)
+	}
+	whole := tr.dir()
+	if err := copyTree(tr.template, whole); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := e.run(t.Context(), whole, "", argv...); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command("sh", "-euc", `cp -R "$(dirname "$(grep -l '^Second, changed' "$0"/new/*/*/title)")" new/*/`, whole)
+	cmd.Dir = dir
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	if err := tr.goOnWithout(t.Context(), dir, argv, taken, toDelete); err == nil || !strings.Contains(err.Error(), "though an older version was taken") {
+		t.Errorf("a newer version came: %v", err)
 	}
 }
 

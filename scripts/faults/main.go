@@ -85,6 +85,9 @@ func everything(ctx context.Context, only, kinds string, cuts int, unsynced bool
 			for i := 0; i < len(faults); i += step {
 				some = append(some, faults[i])
 			}
+			if len(some) == 0 {
+				continue
+			}
 			start := time.Now()
 			r := t.all(ctx, some, jobs, time.Time{})
 			n := 0

@@ -80,7 +80,8 @@ type trial struct {
 	template string
 	ops      []op // without faults
 	reads    []op
-	entries  map[string]int // after it
+	before   map[string]bool // entries, by feed and files
+	entries  map[string]int  // after it
 	state    map[string]string
 	journal  map[string]int
 }
@@ -95,6 +96,14 @@ func newTrial(ctx context.Context, e *env, s scenario) (*trial, error) {
 	t := &trial{e: e, s: s, template: filepath.Join(e.work, "template "+s.name)}
 	if err := e.prepare(ctx, s, t.template); err != nil {
 		return nil, err
+	}
+	all, err := read(t.template)
+	if err != nil {
+		return nil, err
+	}
+	t.before = map[string]bool{}
+	for _, x := range all {
+		t.before[placeless(x.key())] = true
 	}
 	for _, reads := range []bool{true, false} {
 		dir := t.dir()
@@ -396,6 +405,10 @@ func take(dir string, a action) (map[string]*entry, error) {
 		return nil, err
 	}
 	all = slices.DeleteFunc(all, func(x *entry) bool { return x.place != "new" })
+	taken := keyed(all)
+	if len(taken) != len(all) {
+		return nil, fmt.Errorf("some are in new/ twice: %v", all)
+	}
 	for _, x := range all {
 		path := filepath.Join(dir, x.place, x.feed, x.unique)
 		if a == toDelete {
@@ -407,7 +420,7 @@ func take(dir string, a action) (map[string]*entry, error) {
 			return nil, err
 		}
 	}
-	return keyed(all), nil
+	return taken, nil
 }
 
 // goOnWithout runs the command again after a viewer has taken what was new:
@@ -427,35 +440,52 @@ func (t *trial) goOnWithout(ctx context.Context, dir string, argv []string, take
 	if len(now) != len(all) {
 		return fmt.Errorf("some are there twice: %v", all)
 	}
+	want := map[string]bool{} // by place
+	whole := maps.Clone(t.before)
+	for key := range t.entries {
+		want[versionless(key)] = true
+		whole[placeless(key)] = true
+	}
 	for id, x := range taken {
 		there := now[id]
 		switch {
+		case !whole[placeless(x.key())]:
+			return fmt.Errorf("it was new, and is no version of an entry: %s %q", x, x.files)
 		case a == toDelete && there != nil:
 			return fmt.Errorf("it came back after it was deleted: %s", id)
 		case a == toMove && (there == nil || there.place != "cur" || there.flags != "2,S" || !maps.Equal(there.files, x.files)):
 			return fmt.Errorf("it was moved to cur/, and there is %v: %s", there, id)
 		}
 	}
-	want := map[string]bool{}
+	// replaced tells that a viewer took another version of an entry, in whose place
+	// no newer one comes.
+	replaced := func(x *entry) bool {
+		for _, y := range taken {
+			if y.feed == x.feed && y.files["id"] == x.files["id"] && !t.delivers(x.feed) {
+				return true
+			}
+		}
+		return false
+	}
 	for key := range t.entries {
-		want[placeless(key)] = true
 		found := false
-		for _, x := range now {
-			found = found || placeless(x.key()) == placeless(key)
+		for id, x := range now {
+			found = found || versionless(x.key()) == versionless(key) || taken[id] != nil && placeless(x.key()) == placeless(key)
 		}
 		for _, x := range taken {
-			// It was deleted, or an older version was taken before it could be
-			// replaced.
-			found = found || a == toDelete && x.key() == key || sameEntry(key, x) && !t.delivers(x.feed)
+			found = found || a == toDelete && placeless(x.key()) == placeless(key) || sameEntry(key, x) && !t.delivers(x.feed)
 		}
 		if !found {
 			return fmt.Errorf("missing, and was not deleted: %.300s", key)
 		}
 	}
 	for id, x := range now {
-		// A version that a newer one replaces stays once it was read.
-		if !want[placeless(x.key())] && taken[id] == nil {
+		switch {
+		case taken[id] != nil:
+		case !want[versionless(x.key())]:
 			return fmt.Errorf("it is there, and is not to be: %s", x)
+		case replaced(x):
+			return fmt.Errorf("it came, though an older version was taken: %s", x)
 		}
 	}
 	return t.consistent(ctx, dir)
@@ -471,11 +501,13 @@ func (t *trial) delivers(hash string) bool {
 	return false
 }
 
-// placeless is a key of an entry that tells nothing of where it is, and of which
-// version it took the place.
+// versionless is a key of an entry without which version it took the place of.
+func versionless(key string) string { return replaces.ReplaceAllString(key, "") }
+
+// placeless is one that does not tell where the entry is, either.
 func placeless(key string) string {
-	head, files, _ := strings.Cut(key, " ")
-	return strings.Split(head, "/")[1] + " " + replaces.ReplaceAllString(files, "")
+	head, files, _ := strings.Cut(versionless(key), " ")
+	return strings.Split(head, "/")[1] + " " + files
 }
 
 var replaces = regexp.MustCompile(` etc/replaces="[^"]*"`)
