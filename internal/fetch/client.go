@@ -273,6 +273,9 @@ type Request struct {
 	Header http.Header
 	// AllowExec permits exec: URLs. Set it only after [Trusted] returned nil.
 	AllowExec bool
+	// Last tells that no further request to the URL's host is to be expected soon:
+	// the connection is closed after this one, as RFC 9112, section 9.6, asks for.
+	Last bool
 }
 
 // Hop is one redirect.
@@ -403,7 +406,7 @@ func (c *Client) Get(ctx context.Context, r *Request) (*Response, error) {
 	u.User = nil
 	for {
 		visited[u.String()] = true
-		req := &http.Request{Method: http.MethodGet, URL: u, Host: u.Host, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Header: http.Header{}}
+		req := &http.Request{Method: http.MethodGet, URL: u, Host: u.Host, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Header: http.Header{}, Close: r.Last}
 		h := req.Header
 		h.Set("User-Agent", c.cfg.UserAgent)
 		h.Set("Accept", accept)
@@ -538,6 +541,7 @@ func (x *exchange) roundTrip(req *http.Request, privateOK *bool) (*http.Response
 		}
 		if p != nil {
 			ctx = context.WithValue(ctx, viaProxy{}, true)
+			req.Close = false // the connection is one to the proxy
 			addr, err := netip.ParseAddr(req.URL.Hostname())
 			name := strings.TrimSuffix(strings.ToLower(req.URL.Hostname()), ".")
 			if err == nil && private(addr, x.c.cfg.AllowPrivate) || name == "localhost" || strings.HasSuffix(name, ".localhost") {

@@ -36,6 +36,7 @@ type task struct {
 	named           bool // by the user: a failure is his business
 	quiet           bool // the caller reports failures
 	marked          bool // somebody left a due marker
+	last            bool // of its host that is queued
 }
 
 func newQueue(perHost int) *queue {
@@ -101,6 +102,7 @@ func (q *queue) next(once bool) (task, bool) {
 			t := h.tasks[0]
 			h.tasks = h.tasks[1:]
 			h.active++
+			t.last = len(h.tasks) == 0
 			delete(q.queued, t.hash)
 			q.out[t.hash] = true
 			q.wake(h)

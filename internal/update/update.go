@@ -562,6 +562,7 @@ func (r *Runner) feed(ctx context.Context, t task, resp *fetch.Response, h hooks
 		closing(result{kind: broken, err: err})
 		return
 	}
+	req.Last = t.last
 	name = shown(req.URL)
 	unclaim := func() {
 		if claimed {

@@ -235,6 +235,27 @@ func TestStallsHoldUpNobody(t *testing.T) {
 	}
 }
 
+// TestConnections: one connection serves all feeds of a host, and is closed with
+// the last of them.
+func TestConnections(t *testing.T) {
+	r, s, _ := setup(t, Options{})
+	for i := range 3 {
+		path := fmt.Sprintf("/%d", i)
+		s.Handle(path, feedserver.Doc("", feedserver.RSS("Feed", i, 1)))
+		subscribeTo(t, r, s.URL(path))
+	}
+	if sum, err := r.Update(context.Background(), Selection{}); err != nil || sum.Fetched != 3 {
+		t.Fatalf("%+v, %v", sum, err)
+	}
+	var got []string
+	for _, q := range s.Requests("") {
+		got = append(got, q.Header.Get("Connection"))
+	}
+	if want := []string{"", "", "close"}; !slices.Equal(got, want) {
+		t.Errorf("Connection: %q, want %q", got, want)
+	}
+}
+
 // TestForeignFeeds: a feed of somebody else's that has no url is left alone, due or
 // not, whatever lies where its url would be.
 func TestForeignFeeds(t *testing.T) {
