@@ -69,15 +69,9 @@ func (s *State) Unchanged(now time.Time, resp *Response) {
 }
 
 func (s *State) document(now time.Time, resp *Response) {
-	etag, modified, body, from := resp.ETag, resp.LastModified, "", s.origin(s.URL())
-	switch {
-	case resp.Truncated:
-		etag, modified, from = "", "", ""
-	default:
-		body = resp.Digest()
-		if resp.Short {
-			from += "\t" + s.Limits
-		}
+	var etag, modified, body, from string
+	if !resp.Truncated {
+		etag, modified, body, from = resp.ETag, resp.LastModified, resp.Digest(), s.from(s.URL(), resp.Short)
 	}
 	s.put(fileETag, etag)
 	s.put(fileModified, modified)
@@ -268,11 +262,7 @@ func (s *State) moved(target string) {
 	}
 	// The validators come from where the redirects led: they stay good.
 	if s.current() {
-		from := s.origin(to.String())
-		if s.short() {
-			from += "\t" + s.Limits
-		}
-		s.put(fileFrom, from)
+		s.put(fileFrom, s.from(to.String(), s.short()))
 	}
 	s.put(fileURL, to.String())
 	s.put(fileMoved, "")

@@ -346,9 +346,18 @@ func (s *State) origin(url string) string {
 // read whole or under the present limits.
 func (s *State) current() bool { return s.get(fileFrom) == s.origin(s.URL()) || s.short() }
 
+// from is what they belong to when they come from url, of a document that was read
+// whole, or is left short by the present limits.
+func (s *State) from(url string, short bool) string {
+	if short {
+		return s.origin(url) + "\t" + s.Limits
+	}
+	return s.origin(url)
+}
+
 // short tells whether they are those of a document that was left short by the
 // present limits.
-func (s *State) short() bool { return s.get(fileFrom) == s.origin(s.URL())+"\t"+s.Limits }
+func (s *State) short() bool { return s.get(fileFrom) == s.from(s.URL(), true) }
 
 // SetUser stores one of the values that belong to the user: "url", "interval",
 // "on-update", "headers" (lines) or "filter". It is on the disk when SetUser

@@ -12,11 +12,9 @@ import (
 	"github.com/lektordir/lektor/lektordir"
 )
 
-// TestWatchRecoversOthers: what a fetcher left that was killed while another one
-// watches is delivered by that one, before long.
-func TestWatchRecoversOthers(t *testing.T) {
-	var shift atomic.Int64
-	r, s, _ := setup(t, Options{Fetch: fetch.Config{Now: func() time.Time { return time.Now().Add(time.Duration(shift.Load())) }}})
+// deliveredOne subscribes to a feed and gives the one entry that it delivers.
+func deliveredOne(t *testing.T, r *Runner, s *feedserver.Server) lektordir.Ref {
+	t.Helper()
 	s.Handle("/feed", feedserver.Doc("", feedserver.RSS("Feed", 0, 1)))
 	subscribeTo(t, r, s.URL("/feed"))
 	if sum, err := r.Update(t.Context(), Selection{}); err != nil || sum.New != 1 {
@@ -26,21 +24,36 @@ func TestWatchRecoversOthers(t *testing.T) {
 	if err != nil || len(refs) != 1 {
 		t.Fatal(refs, err)
 	}
+	return refs[0]
+}
+
+// unsettle puts an entry back where a fetcher leaves it that is killed after its
+// journal was written, and before the rename.
+func unsettle(t *testing.T, r *Runner, entry lektordir.Ref) {
+	t.Helper()
+	if err := os.Rename(r.Dir.Abs(entry), r.Dir.Join("tmp", entry.Feed, entry.Unique)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestWatchRecoversOthers: what a fetcher left that was killed while another one
+// watches is delivered by that one, before long.
+func TestWatchRecoversOthers(t *testing.T) {
+	var shift atomic.Int64
+	r, s, _ := setup(t, Options{Fetch: fetch.Config{Now: func() time.Time { return time.Now().Add(time.Duration(shift.Load())) }}})
+	entry := deliveredOne(t, r, s)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	ready, end := make(chan struct{}), make(chan error)
 	go func() { end <- r.Watch(ctx, func() { close(ready) }) }()
 	<-ready
-	// Killed after its journal was written, and before the rename.
-	if err := os.Rename(r.Dir.Abs(refs[0]), r.Dir.Join("tmp", refs[0].Feed, refs[0].Unique)); err != nil {
-		t.Fatal(err)
-	}
+	unsettle(t, r, entry)
 	shift.Store(int64(2 * rescan))
 	// Something that makes it look: a feed that is subscribed to.
 	s.Handle("/other", feedserver.Doc("", feedserver.RSS("Other", 0, 1)))
 	subscribeTo(t, r, s.URL("/other"))
 	eventually(t, "the entry", func() bool {
-		_, err := os.Stat(r.Dir.Abs(refs[0]))
+		_, err := os.Stat(r.Dir.Abs(entry))
 		return err == nil
 	})
 	cancel()

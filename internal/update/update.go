@@ -877,9 +877,8 @@ func (b *budget) add(n int64) {
 // wait waits until there is room for another document.
 func (b *budget) wait(ctx context.Context) error {
 	b.mu.Lock()
-	room := b.held <= maxHeld
-	b.mu.Unlock()
-	if room {
+	defer b.mu.Unlock()
+	if b.held <= maxHeld {
 		return context.Cause(ctx)
 	}
 	stop := context.AfterFunc(ctx, func() {
@@ -888,8 +887,6 @@ func (b *budget) wait(ctx context.Context) error {
 		b.cond.Broadcast()
 	})
 	defer stop()
-	b.mu.Lock()
-	defer b.mu.Unlock()
 	for b.held > maxHeld && ctx.Err() == nil {
 		b.cond.Wait()
 	}

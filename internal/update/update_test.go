@@ -391,25 +391,14 @@ func TestWatch(t *testing.T) {
 // TestWatchRecovers: what a failed commit left is delivered without a restart.
 func TestWatchRecovers(t *testing.T) {
 	r, s, _ := setup(t, Options{})
-	s.Handle("/feed", feedserver.Doc("", feedserver.RSS("Feed", 0, 1)))
-	subscribeTo(t, r, s.URL("/feed"))
-	if sum, err := r.Update(context.Background(), Selection{}); err != nil || sum.New != 1 {
-		t.Fatal(sum, err)
-	}
-	refs, err := r.Dir.List(context.Background(), lektordir.ListOptions{})
-	if err != nil || len(refs) != 1 {
-		t.Fatal(refs, err)
-	}
-	staged := r.Dir.Join("tmp", refs[0].Feed, refs[0].Unique)
-	if err := os.Rename(r.Dir.Abs(refs[0]), staged); err != nil {
-		t.Fatal(err)
-	}
+	entry := deliveredOne(t, r, s)
+	unsettle(t, r, entry)
 	r.unsettled.Store(true)
 	ctx, cancel := context.WithCancel(context.Background())
 	end := make(chan error)
 	go func() { end <- r.Watch(ctx, nil) }()
 	eventually(t, "the entry", func() bool {
-		_, err := os.Stat(r.Dir.Abs(refs[0]))
+		_, err := os.Stat(r.Dir.Abs(entry))
 		return err == nil
 	})
 	cancel()

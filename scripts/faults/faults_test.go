@@ -119,6 +119,23 @@ func TestFinds(t *testing.T) {
 // So does what is looked at after a viewer came.
 func TestFindsWhatAViewerLost(t *testing.T) {
 	e, tr := testTrial(t)
+	argv := tr.s.command(e, "")
+	copyOf := func(from string) string {
+		t.Helper()
+		dir := tr.dir()
+		if err := copyTree(from, dir); err != nil {
+			t.Fatal(err)
+		}
+		return dir
+	}
+	sh := func(dir, script string, args ...string) {
+		t.Helper()
+		cmd := exec.Command("sh", append([]string{"-euc", script}, args...)...)
+		cmd.Dir = dir
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Fatalf("%v: %s", err, out)
+		}
+	}
 	for _, c := range []struct {
 		action action
 		before string // what is done before the viewer comes
@@ -137,30 +154,16 @@ func TestFindsWhatAViewerLost(t *testing.T) {
 		{toDelete, `for x in new/*/*; do : >"$x/content"; done`, "", "is no version of an entry"},
 		{toDelete, `for x in new/*/*; do cp -R "$x" "${x%.*}.other"; done`, "", "some are in new/ twice"},
 	} {
-		dir, copied := tr.dir(), tr.dir()
-		argv := tr.s.command(e, dir)
-		if err := copyTree(tr.template, dir); err != nil {
-			t.Fatal(err)
-		}
+		dir := copyOf(tr.template)
 		if _, err := e.run(t.Context(), dir, "", argv...); err != nil {
 			t.Fatal(err)
 		}
-		if err := copyTree(dir, copied); err != nil {
-			t.Fatal(err)
-		}
-		sh := func(script string, args ...string) {
-			t.Helper()
-			cmd := exec.Command("sh", append([]string{"-euc", script}, args...)...)
-			cmd.Dir = dir
-			if out, err := cmd.CombinedOutput(); err != nil {
-				t.Fatalf("%v: %s", err, out)
-			}
-		}
-		sh(c.before)
+		before := copyOf(dir)
+		sh(dir, c.before)
 		taken, err := take(dir, c.action)
 		for _, x := range taken {
 			from, to := "new/"+x.feed+"/"+x.unique, "cur/"+x.feed+"/"+x.unique+";2,S"
-			sh(c.spoil, copied+"/"+from, from, to)
+			sh(dir, c.spoil, before+"/"+from, from, to)
 			break
 		}
 		if err == nil {
@@ -171,30 +174,19 @@ func TestFindsWhatAViewerLost(t *testing.T) {
 		}
 	}
 	// The version of the template that is new is replaced, unless it was taken.
-	dir := tr.dir()
-	if err := copyTree(tr.template, dir); err != nil {
-		t.Fatal(err)
-	}
+	dir := copyOf(tr.template)
 	taken, err := take(dir, toDelete)
 	if err != nil || len(taken) != 1 {
 		t.Fatal(taken, err)
 	}
-	argv := tr.s.command(e, dir)
 	if err := tr.goOnWithout(t.Context(), dir, argv, taken, toDelete); err != nil {
 		t.Error(err)
 	}
-	whole := tr.dir()
-	if err := copyTree(tr.template, whole); err != nil {
-		t.Fatal(err)
-	}
+	whole := copyOf(tr.template)
 	if _, err := e.run(t.Context(), whole, "", argv...); err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.Command("sh", "-euc", `cp -R "$(dirname "$(grep -l '^Second, changed' "$0"/new/*/*/title)")" new/*/`, whole)
-	cmd.Dir = dir
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
-	}
+	sh(dir, `cp -R "$(dirname "$(grep -l '^Second, changed' "$0"/new/*/*/title)")" new/*/`, whole)
 	if err := tr.goOnWithout(t.Context(), dir, argv, taken, toDelete); err == nil || !strings.Contains(err.Error(), "though an older version was taken") {
 		t.Errorf("a newer version came: %v", err)
 	}

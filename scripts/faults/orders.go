@@ -257,28 +257,17 @@ func (t *trial) afterCut(ctx context.Context, dir string, ended, deletes bool) e
 // deleted, not at all. Deleted again, it does not come back.
 func (t *trial) afterViewer(ctx context.Context, dir string, h history) error {
 	argv := t.s.command(t.e, t.template)
-	for range 2 {
-		if err := t.again(ctx, dir, argv); err != nil {
-			return fmt.Errorf("again: %w", err)
-		}
-	}
-	all, err := read(dir)
+	all, err := t.twice(ctx, dir, argv)
 	if err != nil {
 		return err
 	}
 	// What they are, wherever they are.
-	what := func(key string) string {
-		_, rest, _ := strings.Cut(key, "/")
-		feed, rest, _ := strings.Cut(rest, "/")
-		_, rest, _ = strings.Cut(rest, " ")
-		return feed + " " + rest
-	}
 	got, want := map[string]int{}, map[string]int{}
 	for key, n := range t.entries {
-		want[what(key)] += n
+		want[placeless(key)] += n
 	}
 	for _, x := range all {
-		got[what(x.key())]++
+		got[placeless(x.key())]++
 	}
 	if h == removed {
 		for key := range want {

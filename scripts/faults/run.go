@@ -103,7 +103,7 @@ func newTrial(ctx context.Context, e *env, s scenario) (*trial, error) {
 	}
 	t.before = map[string]bool{}
 	for _, x := range all {
-		t.before[placeless(x.key())] = true
+		t.before[content(x.key())] = true
 	}
 	for _, reads := range []bool{true, false} {
 		dir := t.dir()
@@ -388,6 +388,16 @@ func (t *trial) again(ctx context.Context, dir string, argv []string) error {
 	return err
 }
 
+// twice runs the command two times without faults, and gives the entries then.
+func (t *trial) twice(ctx context.Context, dir string, argv []string) ([]*entry, error) {
+	for range 2 {
+		if err := t.again(ctx, dir, argv); err != nil {
+			return nil, fmt.Errorf("again: %w", err)
+		}
+	}
+	return read(dir)
+}
+
 // keyed gives the versions of entries that there are: lineage and title.
 func keyed(all []*entry) map[string]*entry {
 	m := map[string]*entry{}
@@ -427,12 +437,7 @@ func take(dir string, a action) (map[string]*entry, error) {
 // nothing that was deleted comes back, what was moved is where it is and whole,
 // and all else comes.
 func (t *trial) goOnWithout(ctx context.Context, dir string, argv []string, taken map[string]*entry, a action) error {
-	for range 2 {
-		if err := t.again(ctx, dir, argv); err != nil {
-			return fmt.Errorf("again: %w", err)
-		}
-	}
-	all, err := read(dir)
+	all, err := t.twice(ctx, dir, argv)
 	if err != nil {
 		return err
 	}
@@ -444,12 +449,12 @@ func (t *trial) goOnWithout(ctx context.Context, dir string, argv []string, take
 	whole := maps.Clone(t.before)
 	for key := range t.entries {
 		want[versionless(key)] = true
-		whole[placeless(key)] = true
+		whole[content(key)] = true
 	}
 	for id, x := range taken {
 		there := now[id]
 		switch {
-		case !whole[placeless(x.key())]:
+		case !whole[content(x.key())]:
 			return fmt.Errorf("it was new, and is no version of an entry: %s %q", x, x.files)
 		case a == toDelete && there != nil:
 			return fmt.Errorf("it came back after it was deleted: %s", id)
@@ -470,10 +475,10 @@ func (t *trial) goOnWithout(ctx context.Context, dir string, argv []string, take
 	for key := range t.entries {
 		found := false
 		for id, x := range now {
-			found = found || versionless(x.key()) == versionless(key) || taken[id] != nil && placeless(x.key()) == placeless(key)
+			found = found || versionless(x.key()) == versionless(key) || taken[id] != nil && content(x.key()) == content(key)
 		}
 		for _, x := range taken {
-			found = found || a == toDelete && placeless(x.key()) == placeless(key) || sameEntry(key, x) && !t.delivers(x.feed)
+			found = found || a == toDelete && content(x.key()) == content(key) || sameEntry(key, x) && !t.delivers(x.feed)
 		}
 		if !found {
 			return fmt.Errorf("missing, and was not deleted: %.300s", key)
@@ -504,11 +509,14 @@ func (t *trial) delivers(hash string) bool {
 // versionless is a key of an entry without which version it took the place of.
 func versionless(key string) string { return replaces.ReplaceAllString(key, "") }
 
-// placeless is one that does not tell where the entry is, either.
+// placeless is a key of an entry without where it is.
 func placeless(key string) string {
-	head, files, _ := strings.Cut(versionless(key), " ")
+	head, files, _ := strings.Cut(key, " ")
 	return strings.Split(head, "/")[1] + " " + files
 }
+
+// content is a key of an entry without both.
+func content(key string) string { return placeless(versionless(key)) }
 
 var replaces = regexp.MustCompile(` etc/replaces="[^"]*"`)
 
