@@ -9,14 +9,14 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/lektordir/lektor/internal/feedserver"
+	"github.com/lektordir/lektor/internal/testkit/server"
 )
 
 // oddDir is a lektor-dir of two feeds with two entries each, of which the server
 // has a third; and the programs.
 type oddDir struct {
 	bin, dir string
-	server   *feedserver.Server
+	server   *server.Server
 }
 
 func newOddDir(t *testing.T, dir string) *oddDir {
@@ -25,7 +25,7 @@ func newOddDir(t *testing.T, dir string) *oddDir {
 	if out, err := exec.Command("go", "build", "-o", o.bin+"/", "../cmd/lektor-fetch", "../cmd/lektor-view").CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	s, err := feedserver.New("127.0.0.1")
+	s, err := server.New("127.0.0.1")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -33,7 +33,7 @@ func newOddDir(t *testing.T, dir string) *oddDir {
 	o.server = s
 	for _, n := range []int{2, 3} {
 		for _, name := range []string{"/a", "/b", "/c"} {
-			s.Handle(name, feedserver.Doc("application/rss+xml", feedserver.RSS(strings.Trim(name, "/"), 1, n)))
+			s.Handle(name, server.Doc("application/rss+xml", server.RSS(strings.Trim(name, "/"), 1, n)))
 		}
 		if n == 2 {
 			if status, out := o.run(t, nil, "", "lektor-fetch", "add", "--gap", "0", s.URL("/a"), s.URL("/b")); status != 0 {
@@ -125,7 +125,7 @@ func TestReadOnly(t *testing.T) {
 		{"lektor-view rm " + entry, 1, ""},
 	} {
 		args := strings.Fields(c.args)
-		status, out := o.run(t, before, feedserver.RSS("a", 3, 3), args[0], args[1:]...)
+		status, out := o.run(t, before, server.RSS("a", 3, 3), args[0], args[1:]...)
 		if c.status == 1 && !strings.Contains(out, "read-only file system") && !strings.Contains(out, "permission denied") {
 			t.Errorf("%s: it does not say why: %s", c.args, out)
 		}
@@ -178,7 +178,7 @@ func TestOtherDevice(t *testing.T) {
 			tree := o.tree(t)
 			o.server.Forget("/a")
 			for _, args := range [][]string{{"update", "-a"}, {"deliver", "--id", o.server.URL("/a")}, {"put", "--feed-id", "urn:x", "--id", "urn:x:1"}, {"watch"}} {
-				status, out := o.run(t, nil, feedserver.RSS("a", 3, 3), "lektor-fetch", args...)
+				status, out := o.run(t, nil, server.RSS("a", 3, 3), "lektor-fetch", args...)
 				if status != 1 || !strings.Contains(out, "must be on one file system") {
 					t.Errorf("%q: %d %s", args, status, out)
 				}

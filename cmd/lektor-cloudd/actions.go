@@ -16,7 +16,7 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/lektordir/lektor/internal/cloudd"
+	"github.com/lektordir/lektor/internal/app/listener"
 	"github.com/lektordir/lektor/internal/command"
 	"github.com/lektordir/lektor/internal/fetch"
 	"github.com/lektordir/lektor/internal/rsscloud"
@@ -32,18 +32,18 @@ func listen(ctx context.Context, o listenOptions, s *command.Streams) error {
 	if err != nil {
 		return err
 	}
-	unlock, err := cloudd.Lock(d)
+	unlock, err := listener.Lock(d)
 	if err != nil {
 		return err
 	}
 	defer unlock()
 	var conf *tls.Config
 	if o.cert != "" {
-		if conf, err = cloudd.Certificate(o.cert, o.key); err != nil {
+		if conf, err = listener.Certificate(o.cert, o.key); err != nil {
 			return err
 		}
 	}
-	listeners, err := cloudd.Activated()
+	listeners, err := listener.Activated()
 	if err != nil {
 		return err
 	}
@@ -58,10 +58,10 @@ func listen(ctx context.Context, o listenOptions, s *command.Streams) error {
 	}
 	public(&o, listeners[0].Addr(), conf != nil, s)
 
-	l := cloudd.New(d, s.Report, cloudd.Options{
+	l := listener.New(d, s.Report, listener.Options{
 		Public: o.public, Fetch: o.fetch, Cooldown: o.cooldown, TrustedProxies: o.proxies, Verbose: o.verbose,
 		Ready: func() {
-			if err := cloudd.Tell("READY=1"); err != nil {
+			if err := listener.Tell("READY=1"); err != nil {
 				s.Report.Warn("systemd: %v", err)
 			}
 		},
@@ -78,7 +78,7 @@ func listen(ctx context.Context, o listenOptions, s *command.Streams) error {
 		if o.verbose {
 			s.Report.Info("listening on %s", nl.Addr())
 		}
-		nl = cloudd.Limit(nl, o.maxConns)
+		nl = listener.Limit(nl, o.maxConns)
 		if conf != nil {
 			nl = tls.NewListener(nl, conf)
 		}
@@ -89,7 +89,7 @@ func listen(ctx context.Context, o listenOptions, s *command.Streams) error {
 		}()
 	}
 	err = l.Run(ctx)
-	_ = cloudd.Tell("STOPPING=1") // it is told by our end as well
+	_ = listener.Tell("STOPPING=1") // it is told by our end as well
 	stopping, stop := context.WithTimeout(context.Background(), stopWithin)
 	defer stop()
 	if server.Shutdown(stopping) != nil {
@@ -108,7 +108,7 @@ func listen(ctx context.Context, o listenOptions, s *command.Streams) error {
 func public(o *listenOptions, addr net.Addr, tls bool, s *command.Streams) {
 	if o.public == nil {
 		machine, _ := net.InterfaceAddrs()
-		o.public = cloudd.PublicURL(addr, tls, machine)
+		o.public = listener.PublicURL(addr, tls, machine)
 	}
 	const hint = "let a proxy or the router forward to %s, and give --public-url with the address that the world sees"
 	if o.public == nil {
@@ -136,8 +136,8 @@ type statusOptions struct {
 
 const statusFormat = `{{.state | default "new" | pad 13}} {{.protocol | pad 10}} {{.expires | date "2 Jan 15:04" | pad 12}} {{.notified | date "2 Jan 15:04" | pad 12}} {{.url}}{{if .hub}} at {{.hub}}{{end}}{{if .error}}: {{.error}}{{end}}`
 
-func statusColumns() []command.Column[cloudd.Status] {
-	type S = cloudd.Status
+func statusColumns() []command.Column[listener.Status] {
+	type S = listener.Status
 	return []command.Column[S]{
 		{Name: "hash", Verbatim: true, Get: func(s S) any { return s.Hash }},
 		{Name: "url", Get: func(s S) any { return s.URL }},
@@ -162,7 +162,7 @@ func status(ctx context.Context, o statusOptions, s *command.Streams) error {
 	if err != nil {
 		return err
 	}
-	list, err := cloudd.ReadStatus(d, o.now)
+	list, err := listener.ReadStatus(d, o.now)
 	if err != nil {
 		return err
 	}
@@ -185,9 +185,9 @@ type pingOptions struct {
 }
 
 func ping(ctx context.Context, o pingOptions, s *command.Streams) error {
-	var named *cloudd.Target
+	var named *listener.Target
 	if o.cloud != "" {
-		t, err := cloudd.CloudTarget(o.cloud)
+		t, err := listener.CloudTarget(o.cloud)
 		if err != nil {
 			return command.Usagef("--cloud: %w", err)
 		}
@@ -211,11 +211,11 @@ func ping(ctx context.Context, o pingOptions, s *command.Streams) error {
 		}
 		feed := u.String()
 		u.User = nil // a password is for the feed's server, not for messages
-		targets := []cloudd.Target{}
+		targets := []listener.Target{}
 		if named != nil {
 			targets = append(targets, *named)
-		} else if targets, err = cloudd.Targets(ctx, c, d, feed); err != nil {
-			var none *cloudd.NoCloudError
+		} else if targets, err = listener.Targets(ctx, c, d, feed); err != nil {
+			var none *listener.NoCloudError
 			if errors.As(err, &none) {
 				err = command.Hint(err, "name a cloud with --cloud")
 			}
@@ -284,7 +284,7 @@ func save(ctx context.Context, o saveOptions, s *command.Streams) error {
 	}
 	target := o.cloud
 	if target == "" {
-		if target = cloudd.SaveURL(doc); target == "" {
+		if target = listener.SaveURL(doc); target == "" {
 			return command.Hint(fmt.Errorf("%s names no cloud that speaks XML-RPC", o.file), "name one with --cloud")
 		}
 	} else if rest, ok := strings.CutPrefix(target, "xmlrpc://"); ok {

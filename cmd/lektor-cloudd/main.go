@@ -11,7 +11,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"github.com/lektordir/lektor/internal/cloudd"
+	"github.com/lektordir/lektor/internal/app/listener"
 	"github.com/lektordir/lektor/internal/command"
 	"github.com/lektordir/lektor/internal/fetch"
 )
@@ -50,8 +50,8 @@ func newApp() *cli.App {
 					&cli.StringFlag{Name: "cert", Usage: "speak TLS, with the certificate in `FILE`"},
 					&cli.StringFlag{Name: "key", Usage: "and the key in `FILE`"},
 					&cli.StringSliceFlag{Name: "trusted-proxy", Usage: "believe X-Forwarded-For of proxies in the network `PREFIX`; may be repeated"},
-					&cli.DurationFlag{Name: "cooldown", Value: cloudd.DefaultCooldown, Usage: "leave a marker for a feed every `TIME` at most"},
-					&cli.IntFlag{Name: "max-connections", Value: cloudd.DefaultMaxConns, Usage: "keep `N` connections open at once"},
+					&cli.DurationFlag{Name: "cooldown", Value: listener.DefaultCooldown, Usage: "leave a marker for a feed every `TIME` at most"},
+					&cli.IntFlag{Name: "max-connections", Value: listener.DefaultMaxConns, Usage: "keep `N` connections open at once"},
 					&cli.IntFlag{Name: "per-host", Value: 2, Usage: "make `N` requests at once to one hub"},
 					&cli.DurationFlag{Name: "gap", Value: fetch.DefaultGap, Usage: "wait for `TIME` between two requests to one hub"},
 					&cli.BoolFlag{Name: "verbose", Usage: "tell of every registration and notification"},

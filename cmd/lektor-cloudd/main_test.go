@@ -15,9 +15,9 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/lektordir/lektor/internal/command"
-	"github.com/lektordir/lektor/internal/command/commandtest"
-	"github.com/lektordir/lektor/internal/fakehub"
-	"github.com/lektordir/lektor/internal/lektortest"
+	"github.com/lektordir/lektor/internal/testkit/manual"
+	"github.com/lektordir/lektor/internal/testkit/hub"
+	"github.com/lektordir/lektor/internal/testkit/dir"
 )
 
 func TestMain(m *testing.M) {
@@ -27,7 +27,7 @@ func TestMain(m *testing.M) {
 func TestManual(t *testing.T) {
 	app := newApp()
 	command.Prepare(app)
-	commandtest.CheckManual(t, app, "../../man/lektor-cloudd.1")
+	manual.CheckManual(t, app, "../../man/lektor-cloudd.1")
 }
 
 // TestScripts runs testdata/*.txtar. Besides the commands of testscript there
@@ -44,13 +44,13 @@ func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir: "testdata",
 		Setup: func(env *testscript.Env) error {
-			lektortest.SetEnv(env, "feeds")
+			dir.SetEnv(env, "feeds")
 			return nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"status": lektortest.Status,
+			"status": dir.Status,
 			"hub": func(ts *testscript.TestScript, neg bool, args []string) {
-				h := &fakehub.Hub{}
+				h := &hub.Hub{}
 				s := httptest.NewServer(h)
 				ts.Defer(func() { s.Close(); h.Wait() })
 				u, err := url.Parse(s.URL)
@@ -80,7 +80,7 @@ func TestScripts(t *testing.T) {
 				ts.Setenv("URL", s.URL)
 			},
 			"feed": func(ts *testscript.TestScript, neg bool, args []string) {
-				d := &lektortest.Dir{Path: ts.Getenv("LEKTORDIR")}
+				d := &dir.Dir{Path: ts.Getenv("LEKTORDIR")}
 				files := []string{"etc/fetch/url=" + args[0]}
 				for _, f := range args[1:] {
 					files = append(files, strings.ReplaceAll(f, `\t`, "\t"))
@@ -97,7 +97,7 @@ func TestScripts(t *testing.T) {
 						}
 						return err == nil
 					}
-					b, _ := os.ReadFile(filepath.Join(ts.Getenv("LEKTORDIR"), "src", lektortest.Hash(args[1]), "etc/cloudd/state"))
+					b, _ := os.ReadFile(filepath.Join(ts.Getenv("LEKTORDIR"), "src", dir.Hash(args[1]), "etc/cloudd/state"))
 					return strings.TrimSpace(string(b)) == args[0]
 				}
 				for end := time.Now().Add(20 * time.Second); !ok(); {

@@ -16,9 +16,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lektordir/lektor/internal/fakehub"
-	"github.com/lektordir/lektor/internal/feedserver"
-	"github.com/lektordir/lektor/internal/lektortest"
+	"github.com/lektordir/lektor/internal/testkit/hub"
+	"github.com/lektordir/lektor/internal/testkit/server"
+	"github.com/lektordir/lektor/internal/testkit/dir"
 )
 
 // TestRealBinaries builds the programs and runs them against each other.
@@ -45,7 +45,7 @@ func TestRealBinaries(t *testing.T) {
 // lektor-fetch watch delivers; lektor-view follow prints. "All this happened in
 // less than a second! That's what they call Real-time."
 func realTime(t *testing.T, bin string) {
-	hub := &fakehub.Hub{}
+	hub := &hub.Hub{}
 	hs := httptest.NewServer(hub)
 	defer hs.Close()
 	hu, _ := url.Parse(hs.URL)
@@ -53,9 +53,9 @@ func realTime(t *testing.T, bin string) {
 	entries.Store(1)
 	fs := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		n := int(entries.Load())
-		doc := feedserver.RSS("News", 1, n)
+		doc := server.RSS("News", 1, n)
 		cloud := fmt.Sprintf(`<cloud domain="%s" port="%s" path="/rsscloud/pleaseNotify" registerProcedure="" protocol="http-post"/>`, hu.Hostname(), hu.Port())
-		feedserver.Doc("application/rss+xml", strings.Replace(doc, "<description>d", cloud+"<description>d", 1))(w, r)
+		server.Doc("application/rss+xml", strings.Replace(doc, "<description>d", cloud+"<description>d", 1))(w, r)
 	}))
 	defer fs.Close()
 
@@ -143,7 +143,7 @@ func pingAfterSaving(t *testing.T, bin string) {
 		fmt.Fprint(w, "<result success='true' msg=''/>")
 	}))
 	defer cloud.Close()
-	d := lektortest.New(t)
+	d := dir.New(t)
 	if _, err := d.Feed("http://a.example/", "A"); err != nil {
 		t.Fatal(err)
 	}
@@ -153,7 +153,7 @@ lektor-cloudd ping --cloud "$2" http://me.example/feed.xml
 `, "sh", file, cloud.URL+"/rsscloud/pleaseNotify")
 	env := append(os.Environ(), "LEKTORDIR="+d.Path, "PATH="+bin+":"+os.Getenv("PATH"))
 	for i := range 2 {
-		if _, err := d.Entry("http://a.example/", "new", lektortest.Unique(1700000000+int64(i), i)); err != nil {
+		if _, err := d.Entry("http://a.example/", "new", dir.Unique(1700000000+int64(i), i)); err != nil {
 			t.Fatal(err)
 		}
 		cmd := exec.Command(script.Path, script.Args[1:]...)
@@ -196,7 +196,7 @@ func systemd(t *testing.T, bin string) {
 		return string(b[:n])
 	}
 	cmd := exec.Command("/bin/sh", "-c", `LISTEN_PID=$$ LISTEN_FDS=1 exec "$0" listen --public-url http://me.example/`, filepath.Join(bin, "lektor-cloudd"))
-	cmd.Env = append(os.Environ(), "LEKTORDIR="+lektortest.New(t).Path, "NOTIFY_SOCKET="+name)
+	cmd.Env = append(os.Environ(), "LEKTORDIR="+dir.New(t).Path, "NOTIFY_SOCKET="+name)
 	cmd.ExtraFiles = []*os.File{socket}
 	var said strings.Builder
 	cmd.Stderr = &said

@@ -14,7 +14,7 @@ import (
 
 	"github.com/lektordir/lektor/internal/command"
 	"github.com/lektordir/lektor/internal/ess"
-	"github.com/lektordir/lektor/internal/essrun"
+	app "github.com/lektordir/lektor/internal/app/ess"
 	"github.com/lektordir/lektor/internal/fetch"
 )
 
@@ -45,7 +45,7 @@ const maxBytes = 1 << 20
 // streams gives the streams of the app; what waits for stdin ends with ^C.
 func streams(c *cli.Context) *command.Streams {
 	s := *command.StreamsOf(c)
-	s.In = essrun.Interruptible(c.Context, s.In)
+	s.In = app.Interruptible(c.Context, s.In)
 	return &s
 }
 
@@ -70,7 +70,7 @@ func atFlag() cli.Flag {
 }
 
 func entriesFlag() cli.Flag {
-	return &cli.IntFlag{Name: "entries", Aliases: []string{"n"}, Value: essrun.DefaultEntries, Usage: "at most `N` entries of a feed, 0 for all"}
+	return &cli.IntFlag{Name: "entries", Aliases: []string{"n"}, Value: app.DefaultEntries, Usage: "at most `N` entries of a feed, 0 for all"}
 }
 
 func newestFlag(usage string) cli.Flag {
@@ -90,10 +90,10 @@ func dryRunFlag() cli.Flag {
 }
 
 // common reads the flags that several commands have.
-func common(c *cli.Context) (essrun.Common, error) {
-	o := essrun.Common{Dir: command.Dir(c)}
+func common(c *cli.Context) (app.Common, error) {
+	o := app.Common{Dir: command.Dir(c)}
 	if at := c.String("at"); at != "" {
-		t, err := essrun.ParseTime(at, time.Local)
+		t, err := app.ParseTime(at, time.Local)
 		if err != nil {
 			return o, command.Usagef("--at: %v", err)
 		}
@@ -180,7 +180,7 @@ func since(c *cli.Context) (time.Time, error) {
 	if v == "" {
 		return time.Time{}, nil
 	}
-	t, err := essrun.ParseSince(v, time.Now())
+	t, err := app.ParseSince(v, time.Now())
 	if err != nil {
 		return t, command.Usagef("--since: %v", err)
 	}
@@ -223,14 +223,14 @@ FEED, each is one line.
 				if c.NArg() > 1 || c.NArg() == 1 && c.Args().First() != "-" {
 					return command.Usagef("--from-document reads standard input; FEED makes no sense with it")
 				}
-				return essrun.FromDocument(c.Context, essrun.FromDocumentOptions{
+				return app.FromDocument(c.Context, app.FromDocumentOptions{
 					Common: o, URL: c.String("url"), ContentType: c.String("content-type"), N: n, Since: from, Output: c.String("output"),
 				}, streams(c))
 			}
 			if c.IsSet("url") || c.IsSet("content-type") {
 				return command.Usagef("--url and --content-type are about --from-document")
 			}
-			return essrun.Build(c.Context, essrun.BuildOptions{
+			return app.Build(c.Context, app.BuildOptions{
 				Common: o, Feeds: c.Args().Slice(), Nul: command.Nul(c), N: n, Since: from, Output: c.String("output"),
 			}, streams(c))
 		},
@@ -261,13 +261,13 @@ lektor-query(7)); or with "-" of those whose paths are on standard input.
 			if err != nil {
 				return err
 			}
-			no := essrun.NNOOptions{Common: o, N: n, Nul: command.Nul(c), Output: c.String("output"), Print: printing(c)}
+			no := app.NNOOptions{Common: o, N: n, Nul: command.Nul(c), Output: c.String("output"), Print: printing(c)}
 			if c.NArg() == 1 && c.Args().First() == "-" {
 				no.Paths = true
 			} else {
 				no.Query = c.Args().Slice()
 			}
-			return essrun.MakeNNO(c.Context, no, streams(c))
+			return app.MakeNNO(c.Context, no, streams(c))
 		},
 	}
 }
@@ -298,7 +298,7 @@ of documents takes no more memory than N entries.
 			if err != nil {
 				return err
 			}
-			return essrun.Top(c.Context, essrun.TopOptions{
+			return app.Top(c.Context, app.TopOptions{
 				Common: o, Documents: c.Args().Slice(), Nul: command.Nul(c), N: n, Output: c.String("output"), Print: printing(c),
 			}, streams(c))
 		},
@@ -319,7 +319,7 @@ fetches it.
 		Flags: append([]cli.Flag{
 			newestFlag("an entry must be newer than the oldest of the `N` newest in the lektor-dir"),
 			command.OutputFlag("print the feeds that are due in `FORMAT`, and leave no marker: url, tsv, json, another field or a template"),
-			&cli.IntFlag{Name: "jobs", Aliases: []string{"j"}, Value: essrun.DefaultJobs, Usage: "fetch `N` documents at once"},
+			&cli.IntFlag{Name: "jobs", Aliases: []string{"j"}, Value: app.DefaultJobs, Usage: "fetch `N` documents at once"},
 			&cli.BoolFlag{Name: "quiet", Aliases: []string{"q"}, Usage: "no summary"},
 			dryRunFlag(), rawFlag(), command.NulFlag(),
 		}, fetchFlags()...),
@@ -336,7 +336,7 @@ fetches it.
 			if err != nil {
 				return err
 			}
-			return essrun.Poll(c.Context, essrun.PollOptions{
+			return app.Poll(c.Context, app.PollOptions{
 				Common: o, Feeds: c.Args().Slice(), Nul: command.Nul(c), N: n, Jobs: jobs,
 				DryRun: c.Bool("dry-run"), Quiet: c.Bool("quiet"), Print: printing(c),
 			}, streams(c))
@@ -367,7 +367,7 @@ something is missing gets a due marker.
 			if err != nil {
 				return err
 			}
-			return essrun.Resolve(c.Context, essrun.ResolveOptions{
+			return app.Resolve(c.Context, app.ResolveOptions{
 				Common: o, Documents: c.Args().Slice(), Subscribe: c.Bool("subscribe"), DryRun: c.Bool("dry-run"), Print: printing(c),
 			}, streams(c))
 		},
@@ -405,7 +405,7 @@ func publishCommand() *cli.Command {
 			if err != nil {
 				return err
 			}
-			return essrun.Publish(c.Context, essrun.PublishOptions{
+			return app.Publish(c.Context, app.PublishOptions{
 				Common: o, To: c.Args().First(), BaseURL: c.String("base-url"), N: n, Newest: newest, Title: c.String("title"), DryRun: c.Bool("dry-run"),
 			}, streams(c))
 		},
@@ -435,7 +435,7 @@ func discoverCommand() *cli.Command {
 				// A page or a feed is larger than the documents.
 				o.Fetch.MaxBytes, o.Fetch.MaxDecoded = fetch.DefaultMaxBytes, fetch.DefaultMaxDecoded
 			}
-			return essrun.Discover(c.Context, essrun.DiscoverOptions{
+			return app.Discover(c.Context, app.DiscoverOptions{
 				Common: o, URLs: c.Args().Slice(), Nul: command.Nul(c), Print: printing(c),
 			}, streams(c))
 		},
@@ -457,7 +457,7 @@ func checksumCommand() *cli.Command {
 			if err := command.NeedArgs(c, "a TITLE"); err != nil {
 				return err
 			}
-			return essrun.Checksums(c.Args().Slice(), command.Nul(c), printing(c), streams(c))
+			return app.Checksums(c.Args().Slice(), command.Nul(c), printing(c), streams(c))
 		},
 	}
 }
@@ -474,7 +474,7 @@ func decodeCommand() *cli.Command {
 			command.OutputFlag("print `FORMAT`: tsv (the default), json, url, another field or a template"),
 			rawFlag(),
 		}, fetchFlags()...),
-		Action: func(c *cli.Context) error { return documents(c, essrun.Decode) },
+		Action: func(c *cli.Context) error { return documents(c, app.Decode) },
 	}
 }
 
@@ -491,15 +491,15 @@ field. It ends with status 1 if there is anything.
 			command.OutputFlag("print `FORMAT`: tsv, json, the name of a field or a template"),
 			rawFlag(),
 		}, fetchFlags()...),
-		Action: func(c *cli.Context) error { return documents(c, essrun.Check) },
+		Action: func(c *cli.Context) error { return documents(c, app.Check) },
 	}
 }
 
 // documents runs a command on the documents that are its arguments.
-func documents(c *cli.Context, run func(ctx context.Context, o essrun.DocumentOptions, s *command.Streams) error) error {
+func documents(c *cli.Context, run func(ctx context.Context, o app.DocumentOptions, s *command.Streams) error) error {
 	o, err := common(c)
 	if err != nil {
 		return err
 	}
-	return run(c.Context, essrun.DocumentOptions{Common: o, Documents: c.Args().Slice(), Print: printing(c)}, streams(c))
+	return run(c.Context, app.DocumentOptions{Common: o, Documents: c.Args().Slice(), Print: printing(c)}, streams(c))
 }

@@ -7,9 +7,9 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/lektordir/lektor/internal/command"
-	"github.com/lektordir/lektor/internal/command/commandtest"
-	"github.com/lektordir/lektor/internal/feedserver"
-	"github.com/lektordir/lektor/internal/lektortest"
+	"github.com/lektordir/lektor/internal/testkit/manual"
+	"github.com/lektordir/lektor/internal/testkit/server"
+	"github.com/lektordir/lektor/internal/testkit/dir"
 )
 
 func TestMain(m *testing.M) {
@@ -19,7 +19,7 @@ func TestMain(m *testing.M) {
 func TestManual(t *testing.T) {
 	app := newApp()
 	command.Prepare(app)
-	commandtest.CheckManual(t, app, "../../man/lektor-ess.1")
+	manual.CheckManual(t, app, "../../man/lektor-ess.1")
 }
 
 // TestScripts runs testdata/*.txtar against the lektor-dir $LEKTORDIR, which
@@ -34,12 +34,12 @@ func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir: "testdata",
 		Setup: func(env *testscript.Env) error {
-			lektortest.SetEnv(env, "lektor")
-			d := &lektortest.Dir{Path: env.Getenv("LEKTORDIR")}
+			dir.SetEnv(env, "lektor")
+			d := &dir.Dir{Path: env.Getenv("LEKTORDIR")}
 			for _, name := range []string{"a", "b", "c"} {
-				env.Setenv(name, lektortest.Hash("http://"+name+".example/"))
+				env.Setenv(name, dir.Hash("http://"+name+".example/"))
 			}
-			s, err := feedserver.New("127.0.0.1")
+			s, err := server.New("127.0.0.1")
 			if err != nil {
 				return err
 			}
@@ -49,14 +49,14 @@ func TestScripts(t *testing.T) {
 			return d.Create()
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"status": lektortest.Status,
+			"status": dir.Status,
 			"feed": func(ts *testscript.TestScript, neg bool, args []string) {
-				d := &lektortest.Dir{Path: ts.Getenv("LEKTORDIR")}
+				d := &dir.Dir{Path: ts.Getenv("LEKTORDIR")}
 				_, err := d.Feed(args[0], unescape(args[1]), unescapes(args[2:])...)
 				ts.Check(err)
 			},
 			"entry": func(ts *testscript.TestScript, neg bool, args []string) {
-				d := &lektortest.Dir{Path: ts.Getenv("LEKTORDIR")}
+				d := &dir.Dir{Path: ts.Getenv("LEKTORDIR")}
 				_, err := d.Entry(args[0], args[1], args[2], unescapes(args[3:])...)
 				ts.Check(err)
 			},
@@ -66,8 +66,8 @@ func TestScripts(t *testing.T) {
 				}
 			},
 			"serve": func(ts *testscript.TestScript, neg bool, args []string) {
-				s := ts.Value("server").(*feedserver.Server)
-				s.Handle("/"+args[0], feedserver.Doc(append(args, "")[2], ts.ReadFile(args[1])))
+				s := ts.Value("server").(*server.Server)
+				s.Handle("/"+args[0], server.Doc(append(args, "")[2], ts.ReadFile(args[1])))
 			},
 		},
 	})

@@ -23,7 +23,7 @@ import (
 	"github.com/lektordir/lektor/internal/opml"
 	"github.com/lektordir/lektor/internal/subscribe"
 	"github.com/lektordir/lektor/internal/termsafe"
-	"github.com/lektordir/lektor/internal/update"
+	"github.com/lektordir/lektor/internal/app/fetcher"
 	"github.com/lektordir/lektor/lektordir"
 )
 
@@ -91,12 +91,12 @@ func partial(names []fs.DirEntry) bool {
 }
 
 // runner makes a runner on the lektor-dir.
-func (o options) runner(s *command.Streams, deliver func([]lektordir.Ref), d *lektordir.Dir) (*update.Runner, error) {
+func (o options) runner(s *command.Streams, deliver func([]lektordir.Ref), d *lektordir.Dir) (*fetcher.Runner, error) {
 	// Markers are moved and removed without a look at who left them.
 	if err := d.Inside("etc/fetch", "etc/fetch/due", "etc/fetch/taken"); err != nil {
 		return nil, err
 	}
-	return update.New(d, s.Report, update.Options{
+	return fetcher.New(d, s.Report, fetcher.Options{
 		Jobs: o.jobs, Fetch: o.fetch, MaxEntries: o.maxEntries, Interval: o.interval, Delivered: deliver,
 		Progress: func(total int) (func(), func()) {
 			p := s.Report.Progress(total, "fetching")
@@ -208,7 +208,7 @@ func runUpdate(ctx context.Context, o updateOptions, s *command.Streams) error {
 	if o.all && len(o.args) > 0 {
 		return command.Usagef("either feeds are named, or all of them are fetched with -a")
 	}
-	sel := update.Selection{All: o.all}
+	sel := fetcher.Selection{All: o.all}
 	missing := false
 	if len(o.args) > 0 {
 		if sel.Feeds, missing = feeds(d, o.args, o.nul, s); len(sel.Feeds) == 0 {
@@ -242,7 +242,7 @@ func runUpdate(ctx context.Context, o updateOptions, s *command.Streams) error {
 	return status(s, sum, len(sel.Feeds) > 0 || missing, missing)
 }
 
-func summary(s *command.Streams, sum update.Summary, quiet bool) {
+func summary(s *command.Streams, sum fetcher.Summary, quiet bool) {
 	switch {
 	case quiet:
 	case sum.Feeds > 0:
@@ -255,7 +255,7 @@ func summary(s *command.Streams, sum update.Summary, quiet bool) {
 
 // status is the error that gives a run its exit status; what failed was
 // reported when it did.
-func status(s *command.Streams, sum update.Summary, named, missing bool) error {
+func status(s *command.Streams, sum fetcher.Summary, named, missing bool) error {
 	switch {
 	case missing || sum.Broken > 0 || named && sum.Failed > 0 || s.Report.Errors() > 0:
 		return said
@@ -300,7 +300,7 @@ type addOptions struct {
 	options
 	args []string
 	nul  bool
-	add  update.AddOptions
+	add  fetcher.AddOptions
 }
 
 func add(ctx context.Context, o addOptions, s *command.Streams) error {
@@ -366,7 +366,7 @@ func add(ctx context.Context, o addOptions, s *command.Streams) error {
 			case o.add.NoFetch:
 				s.Report.Info("%s: subscribed (%s)", a.URL, a.Title)
 			default:
-				s.Report.Info("%s: subscribed (%s), %s", a.URL, a.Title, update.Count(a.Summary.New+a.Summary.Updated, "entry"))
+				s.Report.Info("%s: subscribed (%s), %s", a.URL, a.Title, fetcher.Count(a.Summary.New+a.Summary.Updated, "entry"))
 			}
 		})
 	}
@@ -407,8 +407,8 @@ func source(arg string) (string, error) {
 
 // addHint adds to an error of Add what can be done.
 func addHint(err error) error {
-	var several *update.SeveralError
-	var none *update.NoFeedsError
+	var several *fetcher.SeveralError
+	var none *fetcher.NoFeedsError
 	var network *fetch.NetError
 	switch {
 	case errors.As(err, &several):
@@ -698,7 +698,7 @@ func settingError(err error) error {
 
 type deliverOptions struct {
 	options
-	doc    update.Document
+	doc    fetcher.Document
 	format string
 }
 
@@ -918,11 +918,11 @@ func importList(ctx context.Context, o importOptions, s *command.Streams) error 
 			fmt.Fprintln(s.Out, termsafe.Line(sub.ID))
 		}
 	}
-	s.Report.Info("%s: %s %s, %d already", name, update.Count(len(imp.Added), "feed"), did, imp.Already)
+	s.Report.Info("%s: %s %s, %d already", name, fetcher.Count(len(imp.Added), "feed"), did, imp.Already)
 	if bad != nil || o.dryRun || o.noFetch || len(imp.Added) == 0 {
 		return bad
 	}
-	var sel update.Selection
+	var sel fetcher.Selection
 	for _, sub := range imp.Added {
 		sel.Feeds = append(sel.Feeds, sub.Hash)
 	}
@@ -986,7 +986,7 @@ func check(ctx context.Context, o checkOptions, s *command.Streams) error {
 		return err
 	}
 	if left > 0 {
-		err := errors.New(update.Count(left, "problem"))
+		err := errors.New(fetcher.Count(left, "problem"))
 		if !o.repair && slices.ContainsFunc(problems, func(p lektordir.Problem) bool { return p.Safe }) {
 			return command.Hint(err, "lektor-fetch check --repair mends what is safe to mend")
 		}

@@ -14,7 +14,7 @@ import (
 
 	"github.com/lektordir/lektor/internal/command"
 	"github.com/lektordir/lektor/internal/fetch"
-	"github.com/lektordir/lektor/internal/update"
+	"github.com/lektordir/lektor/internal/app/fetcher"
 )
 
 func main() {
@@ -69,7 +69,7 @@ Example:
 					}
 					return add(c.Context, addOptions{
 						options: o, args: c.Args().Slice(), nul: command.Nul(c),
-						add: update.AddOptions{
+						add: fetcher.AddOptions{
 							First: c.Bool("first"), NoFetch: c.Bool("no-fetch"), AsIs: c.Bool("as-is"), DryRun: c.Bool("dry-run"),
 							Alias: c.String("alias"), Interval: c.String("interval"), Categories: c.StringSlice("category"),
 						},
@@ -176,7 +176,7 @@ Example:
 					&cli.StringFlag{Name: "name", Usage: "call the feed `NAME` rather than what the document says"},
 					&cli.StringFlag{Name: "url", Usage: "the document is from `BASE`: relative references start there"},
 					&cli.StringFlag{Name: "content-type", Usage: "the document has the MIME `TYPE`, and perhaps a charset"},
-					&cli.IntFlag{Name: update.FlagMaxEntries, Usage: "take at most `N` entries"},
+					&cli.IntFlag{Name: fetcher.FlagMaxEntries, Usage: "take at most `N` entries"},
 					&cli.Int64Flag{Name: "max-decoded", Value: fetch.DefaultMaxDecoded, Usage: "read at most `N` bytes"},
 					command.OutputFlag("print the entries that are delivered in `FORMAT`: path"),
 					dryRunFlag(),
@@ -188,12 +188,12 @@ Example:
 					if err := positive(c, fetch.FlagMaxDecoded); err != nil {
 						return err
 					}
-					if n := c.Int(update.FlagMaxEntries); n < 0 {
+					if n := c.Int(fetcher.FlagMaxEntries); n < 0 {
 						return command.Usagef("--max-entries %d: it is not less than 0", n)
 					}
 					return deliver(c.Context, deliverOptions{
-						options: options{dir: command.Dir(c), maxEntries: c.Int(update.FlagMaxEntries), fetch: fetch.Config{MaxDecoded: c.Int64("max-decoded")}},
-						doc:     update.Document{ID: c.String("id"), Name: c.String("name"), URL: c.String("url"), ContentType: c.String("content-type"), DryRun: c.Bool("dry-run")},
+						options: options{dir: command.Dir(c), maxEntries: c.Int(fetcher.FlagMaxEntries), fetch: fetch.Config{MaxDecoded: c.Int64("max-decoded")}},
+						doc:     fetcher.Document{ID: c.String("id"), Name: c.String("name"), URL: c.String("url"), ContentType: c.String("content-type"), DryRun: c.Bool("dry-run")},
 						format:  command.OutputFormat(c),
 					}, command.StreamsOf(c))
 				},
@@ -311,7 +311,7 @@ func updateFlags() []cli.Flag {
 func fetchFlags() []cli.Flag {
 	d := fetch.DefaultConfig()
 	return []cli.Flag{
-		&cli.IntFlag{Name: "jobs", Aliases: []string{"j"}, Value: update.DefaultJobs, Usage: "fetch `N` feeds at once"},
+		&cli.IntFlag{Name: "jobs", Aliases: []string{"j"}, Value: fetcher.DefaultJobs, Usage: "fetch `N` feeds at once"},
 		&cli.IntFlag{Name: "per-host", Value: d.PerHost, Usage: "make `N` requests at once to one host"},
 		&cli.DurationFlag{Name: "gap", Value: d.Gap, Usage: "wait for `TIME` between two requests to one host"},
 		&cli.DurationFlag{Name: fetch.FlagTimeout, Value: d.Deadline, Usage: "give up an exchange after `TIME`"},
@@ -319,7 +319,7 @@ func fetchFlags() []cli.Flag {
 		&cli.Int64Flag{Name: fetch.FlagMaxDecoded, Value: d.MaxDecoded, Usage: "refuse documents of more than `N` bytes after decompression"},
 		&cli.IntFlag{Name: fetch.FlagMaxRedirects, Value: d.MaxRedirects, Usage: "follow `N` redirects"},
 		&cli.Int64Flag{Name: fetch.FlagMaxHeader, Value: d.MaxHeader, Usage: "refuse response headers of more than `N` bytes"},
-		&cli.IntFlag{Name: update.FlagMaxEntries, Usage: "take at most `N` entries of a document"},
+		&cli.IntFlag{Name: fetcher.FlagMaxEntries, Usage: "take at most `N` entries of a document"},
 		&cli.StringFlag{Name: "default-interval", Usage: "fetch feeds without an interval of their own every `TIME` at most, such as 30m, 2h or 1d"},
 		&cli.StringSliceFlag{Name: "allow-private", Usage: "let public servers redirect to the private network `PREFIX`; may be repeated"},
 		&cli.StringFlag{Name: "user-agent", Usage: "tell servers that we are `NAME`"},
@@ -352,7 +352,7 @@ func fetchOptions(c *cli.Context) (options, error) {
 	o := options{
 		dir:        command.Dir(c),
 		jobs:       integer("jobs"),
-		maxEntries: integer(update.FlagMaxEntries),
+		maxEntries: integer(fetcher.FlagMaxEntries),
 		fetch: fetch.Config{
 			UserAgent:    given(c, "user-agent").String("user-agent"),
 			PerHost:      integer("per-host"),

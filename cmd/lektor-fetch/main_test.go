@@ -12,9 +12,9 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/lektordir/lektor/internal/command"
-	"github.com/lektordir/lektor/internal/command/commandtest"
-	"github.com/lektordir/lektor/internal/feedserver"
-	"github.com/lektordir/lektor/internal/lektortest"
+	"github.com/lektordir/lektor/internal/testkit/manual"
+	"github.com/lektordir/lektor/internal/testkit/server"
+	"github.com/lektordir/lektor/internal/testkit/dir"
 	"github.com/lektordir/lektor/lektordir"
 )
 
@@ -33,7 +33,7 @@ var servers sync.Map
 func TestManual(t *testing.T) {
 	app := newApp()
 	command.Prepare(app)
-	commandtest.CheckManual(t, app, "../../man/lektor-fetch.1")
+	manual.CheckManual(t, app, "../../man/lektor-fetch.1")
 }
 
 // TestScripts runs testdata/*.txtar. Besides the commands of testscript there
@@ -52,13 +52,13 @@ func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir: "testdata",
 		Setup: func(env *testscript.Env) error {
-			lektortest.SetEnv(env, "feeds")
+			dir.SetEnv(env, "feeds")
 			return nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"status": lektortest.Status,
+			"status": dir.Status,
 			"serve": func(ts *testscript.TestScript, neg bool, args []string) {
-				s, err := feedserver.New("127.0.0.1")
+				s, err := server.New("127.0.0.1")
 				ts.Check(err)
 				ts.Defer(s.Close)
 				s.Serve(ts.MkAbs("www"))
@@ -67,7 +67,7 @@ func TestScripts(t *testing.T) {
 			},
 			"requests": func(ts *testscript.TestScript, neg bool, args []string) {
 				v, _ := servers.Load(ts.Getenv("WORK"))
-				s := v.(*feedserver.Server)
+				s := v.(*server.Server)
 				got := []string{}
 				for _, r := range s.Requests(args[0]) {
 					line := fmt.Sprint(r.Status)

@@ -15,8 +15,8 @@ import (
 	"time"
 
 	"github.com/lektordir/lektor/internal/command"
-	"github.com/lektordir/lektor/internal/feedserver"
-	"github.com/lektordir/lektor/internal/view"
+	"github.com/lektordir/lektor/internal/testkit/server"
+	"github.com/lektordir/lektor/internal/app/viewer"
 	"github.com/lektordir/lektor/lektordir"
 )
 
@@ -24,7 +24,7 @@ import (
 // and one in cur/, and all extras; something is odd about its files. The server
 // has another entry for either.
 type odd struct {
-	server   *feedserver.Server
+	server   *server.Server
 	dir      string
 	id, hash string
 	other    string // hash of the other feed
@@ -50,8 +50,8 @@ func newOdd(t *testing.T, dir string) *odd {
 			t.Fatalf("%q: %d\n%s", args, status, said)
 		}
 	}
-	if status, said := o.view(func(ctx context.Context, c view.Common, s *command.Streams) error {
-		return view.List(ctx, view.ListOptions{Common: c, Sort: view.DefaultSort}, s)
+	if status, said := o.view(func(ctx context.Context, c viewer.Common, s *command.Streams) error {
+		return viewer.List(ctx, viewer.ListOptions{Common: c, Sort: viewer.DefaultSort}, s)
 	}); status != 0 {
 		t.Fatal(said)
 	}
@@ -83,11 +83,11 @@ func newOdd(t *testing.T, dir string) *odd {
 // serve serves both feeds with so many entries, of which the last changes.
 func (o *odd) serve(n int) {
 	for _, name := range []string{"odd", "other"} {
-		doc := feedserver.RSS(name, 1, n)
+		doc := server.RSS(name, 1, n)
 		doc = strings.Replace(doc, "<link>http://example.com/</link>", `<link>http://example.com/</link><cloud domain="c.example" port="80" path="/p" registerProcedure="" protocol="http-post"/>`+
 			`<link xmlns="http://www.w3.org/2005/Atom" rel="alternate" type="application/ess" href="http://example.com/ess"/>`, 1)
 		doc = strings.Replace(doc, "text 3<", fmt.Sprintf("text 3, and %d<", n), 1)
-		o.server.Handle("/"+name, feedserver.Doc("application/rss+xml", doc))
+		o.server.Handle("/"+name, server.Doc("application/rss+xml", doc))
 	}
 }
 
@@ -101,10 +101,10 @@ func (o *odd) fetch(t *testing.T, stdin string, args ...string) (status int, sai
 }
 
 // view runs a command of lektor-view in this process.
-func (o *odd) view(f func(context.Context, view.Common, *command.Streams) error) (status int, said string) {
+func (o *odd) view(f func(context.Context, viewer.Common, *command.Streams) error) (status int, said string) {
 	var out bytes.Buffer
 	s := command.NewStreams("lektor-view", strings.NewReader(""), &out, &out)
-	err := f(context.Background(), view.Common{Dir: o.dir, Terminal: "none"}, s)
+	err := f(context.Background(), viewer.Common{Dir: o.dir, Terminal: "none"}, s)
 	s.Report.Print(err)
 	status = command.Status(err)
 	if status == 0 && s.Report.Errors() > 0 {
@@ -153,18 +153,18 @@ func (o *odd) entries() int {
 
 // commands are those that may write. Each reports its status and what it said.
 func (o *odd) commands(t *testing.T) map[string]func() (int, string) {
-	doc := feedserver.RSS("odd", 3, 3)
+	doc := server.RSS("odd", 3, 3)
 	fetch := func(stdin string, args ...string) func() (int, string) {
 		return func() (int, string) { return o.fetch(t, stdin, args...) }
 	}
-	viewer := func(f func(context.Context, view.Common, *command.Streams) error) func() (int, string) {
+	view := func(f func(context.Context, viewer.Common, *command.Streams) error) func() (int, string) {
 		return func() (int, string) { return o.view(f) }
 	}
-	names := view.Names{Args: append([]string{o.read}, o.unread...)}
+	names := viewer.Names{Args: append([]string{o.read}, o.unread...)}
 	return map[string]func() (int, string){
 		"update": fetch("", "update", "-a", "--gap", "0"),
 		"update, failed": func() (int, string) {
-			o.server.Handle("/odd", feedserver.Answer(500, ""))
+			o.server.Handle("/odd", server.Answer(500, ""))
 			return o.fetch(t, "", "update", "-a", "--gap", "0")
 		},
 		"update, same": func() (int, string) { o.serve(3); return o.fetch(t, "", "update", "-a", "--gap", "0") },
@@ -203,20 +203,20 @@ func (o *odd) commands(t *testing.T) map[string]func() (int, string) {
 			}
 			return o.watch(t, func(said string) bool { return o.entries() > n || o.wide && strings.Contains(said, "link") })
 		},
-		"mark": viewer(func(ctx context.Context, c view.Common, s *command.Streams) error {
-			return view.Mark(ctx, view.MarkOptions{Common: c, Names: names, Set: "F"}, s)
+		"mark": view(func(ctx context.Context, c viewer.Common, s *command.Streams) error {
+			return viewer.Mark(ctx, viewer.MarkOptions{Common: c, Names: names, Set: "F"}, s)
 		}),
-		"view rm": viewer(func(ctx context.Context, c view.Common, s *command.Streams) error {
-			return view.Remove(ctx, view.RemoveOptions{Common: c, Names: names}, s)
+		"view rm": view(func(ctx context.Context, c viewer.Common, s *command.Streams) error {
+			return viewer.Remove(ctx, viewer.RemoveOptions{Common: c, Names: names}, s)
 		}),
-		"ls": viewer(func(ctx context.Context, c view.Common, s *command.Streams) error {
-			return view.List(ctx, view.ListOptions{Common: c, Sort: view.DefaultSort, All: true}, s)
+		"ls": view(func(ctx context.Context, c viewer.Common, s *command.Streams) error {
+			return viewer.List(ctx, viewer.ListOptions{Common: c, Sort: viewer.DefaultSort, All: true}, s)
 		}),
-		"next": viewer(func(ctx context.Context, c view.Common, s *command.Streams) error {
-			return view.Next(ctx, view.ShowOptions{Common: c, Mark: true}, s)
+		"next": view(func(ctx context.Context, c viewer.Common, s *command.Streams) error {
+			return viewer.Next(ctx, viewer.ShowOptions{Common: c, Mark: true}, s)
 		}),
-		"digest": viewer(func(ctx context.Context, c view.Common, s *command.Streams) error {
-			return view.Digest(ctx, view.DigestOptions{Common: c, Lines: 1}, s)
+		"digest": view(func(ctx context.Context, c viewer.Common, s *command.Streams) error {
+			return viewer.Digest(ctx, viewer.DigestOptions{Common: c, Lines: 1}, s)
 		}),
 	}
 }
@@ -339,12 +339,12 @@ func TestVanishing(t *testing.T) {
 			t.Run(strings.ReplaceAll(gone, "/", ".")+", "+answer, func(t *testing.T) {
 				o := newOdd(t, filepath.Join(quickDir(t), "feeds"))
 				path := filepath.Join(o.dir, strings.ReplaceAll(gone, "$", o.hash))
-				doc := feedserver.Answer(http.StatusNotModified, "")
+				doc := server.Answer(http.StatusNotModified, "")
 				switch answer {
 				case "changed":
-					doc = feedserver.Doc("application/rss+xml", feedserver.RSS("odd", 1, 4))
+					doc = server.Doc("application/rss+xml", server.RSS("odd", 1, 4))
 				case "failed":
-					doc = feedserver.Answer(http.StatusInternalServerError, "")
+					doc = server.Answer(http.StatusInternalServerError, "")
 				}
 				hook := func(w http.ResponseWriter, r *http.Request) {
 					if err := os.RemoveAll(path); err != nil {

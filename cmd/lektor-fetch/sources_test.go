@@ -18,7 +18,7 @@ import (
 	"time"
 
 	"github.com/lektordir/lektor/internal/command"
-	"github.com/lektordir/lektor/internal/feedserver"
+	"github.com/lektordir/lektor/internal/testkit/server"
 	"github.com/lektordir/lektor/internal/fetch"
 	"github.com/lektordir/lektor/internal/subscribe"
 	"github.com/lektordir/lektor/lektordir"
@@ -224,9 +224,9 @@ func plain(s string) string {
 }
 
 // serve starts a server that ends with the test.
-func serve(t testing.TB, addr string) *feedserver.Server {
+func serve(t testing.TB, addr string) *server.Server {
 	t.Helper()
-	s, err := feedserver.New(addr)
+	s, err := server.New(addr)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -257,7 +257,7 @@ func TestBadSources(t *testing.T) {
 		s := serve(t, fmt.Sprintf("127.0.0.%d", i+2))
 		for j := range 5 {
 			path := fmt.Sprintf("/%d.xml", j)
-			s.Handle(path, feedserver.Doc("application/rss+xml", feedserver.RSS(fmt.Sprintf("Good %d-%d", i, j), 0, 20)))
+			s.Handle(path, server.Doc("application/rss+xml", server.RSS(fmt.Sprintf("Good %d-%d", i, j), 0, 20)))
 			good = append(good, s.URL(path))
 		}
 	}
@@ -275,15 +275,15 @@ func TestBadSources(t *testing.T) {
 	}
 	bomb = strings.Replace(bomb+"]><lolz>&lol9;</lolz>", "&lol0;", "&lol;", -1)
 	for path, h := range map[string]http.HandlerFunc{
-		"/404":     feedserver.Answer(404, "nothing here"),
-		"/500":     feedserver.Answer(500, "oh"),
-		"/html":    feedserver.Answer(200, "<html><head><title>A page</title></head></html>", "Content-Type: text/html"),
-		"/empty":   feedserver.Answer(200, ""),
-		"/bomb":    feedserver.Answer(200, bomb, "Content-Type: text/xml"),
-		"/nested":  feedserver.Answer(200, nested.String(), "Content-Type: text/xml"),
-		"/gzip":    feedserver.Answer(200, zeros.String(), "Content-Type: text/xml", "Content-Encoding: gzip"),
-		"/endless": feedserver.Endless("<rss><channel>", "<item><title>again</title></item>"),
-		"/stalls":  feedserver.Stall,
+		"/404":     server.Answer(404, "nothing here"),
+		"/500":     server.Answer(500, "oh"),
+		"/html":    server.Answer(200, "<html><head><title>A page</title></head></html>", "Content-Type: text/html"),
+		"/empty":   server.Answer(200, ""),
+		"/bomb":    server.Answer(200, bomb, "Content-Type: text/xml"),
+		"/nested":  server.Answer(200, nested.String(), "Content-Type: text/xml"),
+		"/gzip":    server.Answer(200, zeros.String(), "Content-Type: text/xml", "Content-Encoding: gzip"),
+		"/endless": server.Endless("<rss><channel>", "<item><title>again</title></item>"),
+		"/stalls":  server.Stall,
 	} {
 		// Each on a port of its own, as each is a host of its own.
 		s := serve(t, "127.0.0.1")
@@ -354,11 +354,11 @@ func (zero) Read(p []byte) (int, error) {
 func TestPolite(t *testing.T) {
 	start := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	now := start
-	rss := feedserver.RSS("Example", 0, 1)
+	rss := server.RSS("Example", 0, 1)
 	odd := "W/\"a\\\"b,c\xe9\""
-	answer := feedserver.Answer
+	answer := server.Answer
 	target := serve(t, "127.0.0.2")
-	target.Handle("/new", feedserver.Doc("", rss))
+	target.Handle("/new", server.Doc("", rss))
 	type visit struct {
 		minute int
 		etag   string

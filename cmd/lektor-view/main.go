@@ -8,7 +8,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/lektordir/lektor/internal/command"
-	"github.com/lektordir/lektor/internal/view"
+	"github.com/lektordir/lektor/internal/app/viewer"
 )
 
 func main() { os.Exit(command.Main(newApp(), os.Args)) }
@@ -32,8 +32,8 @@ QUERY is described in lektor-query(7).
 	}
 }
 
-func common(c *cli.Context) view.Common {
-	return view.Common{Dir: command.Dir(c), Terminal: view.Terminal()}
+func common(c *cli.Context) viewer.Common {
+	return viewer.Common{Dir: command.Dir(c), Terminal: viewer.Terminal()}
 }
 
 // lineWidth is what lines are fitted to: the terminal, and nothing elsewhere.
@@ -88,8 +88,8 @@ func nulPaths(p command.PrinterOptions) command.PrinterOptions {
 	return p
 }
 
-func names(c *cli.Context) view.Names {
-	return view.Names{Args: c.Args().Slice(), Nul: command.Nul(c)}
+func names(c *cli.Context) viewer.Names {
+	return viewer.Names{Args: c.Args().Slice(), Nul: command.Nul(c)}
 }
 
 func count(c *cli.Context, flag string) (int, error) {
@@ -110,7 +110,7 @@ func lsCommand() *cli.Command {
 		Flags: []cli.Flag{
 			allFlag(),
 			&cli.IntFlag{Name: "newest", Aliases: []string{"n"}, Usage: "only the newest `N`", DefaultText: "all"},
-			&cli.StringFlag{Name: "sort", Usage: "sort by `KEY`: date, delivered, feed, title or author; -KEY the other way round", Value: view.DefaultSort},
+			&cli.StringFlag{Name: "sort", Usage: "sort by `KEY`: date, delivered, feed, title or author; -KEY the other way round", Value: viewer.DefaultSort},
 			command.OutputFlag("print `FORMAT`: path, url, tsv, json, another field or a template"),
 			print0Flag(),
 			rawFlag(uncleaned),
@@ -124,7 +124,7 @@ func lsCommand() *cli.Command {
 			if c.IsSet("newest") && n == 0 {
 				return command.Usagef("--newest 0: at least one")
 			}
-			return view.List(c.Context, view.ListOptions{
+			return viewer.List(c.Context, viewer.ListOptions{
 				Common: common(c), Query: c.Args().Slice(), All: c.Bool("all"), Newest: n,
 				Sort: c.String("sort"), Print: nulPaths(printing(c)), Width: lineWidth(s),
 			}, s)
@@ -141,8 +141,8 @@ func showFlags(more ...cli.Flag) []cli.Flag {
 	)
 }
 
-func showOptions(c *cli.Context, s *command.Streams) (view.ShowOptions, error) {
-	o := view.ShowOptions{Common: common(c), Raw: c.Bool("raw")}
+func showOptions(c *cli.Context, s *command.Streams) (viewer.ShowOptions, error) {
+	o := viewer.ShowOptions{Common: common(c), Raw: c.Bool("raw")}
 	var err error
 	if o.Width, err = textWidth(c, s); err != nil {
 		return o, err
@@ -177,7 +177,7 @@ func showCommand() *cli.Command {
 				return err
 			}
 			o.Names, o.Mark = names(c), c.Bool("mark")
-			return view.Show(c.Context, o, s)
+			return viewer.Show(c.Context, o, s)
 		},
 	}
 }
@@ -199,7 +199,7 @@ with a QUERY, the oldest. Exits with 1 when there is none.
 				return err
 			}
 			o.Query, o.Mark = c.Args().Slice(), !c.Bool("keep")
-			return view.Next(c.Context, o, s)
+			return viewer.Next(c.Context, o, s)
 		},
 	}
 }
@@ -224,7 +224,7 @@ func markCommand() *cli.Command {
 			if err := command.NeedArgs(c, "ENTRY"); err != nil {
 				return err
 			}
-			return view.Mark(c.Context, view.MarkOptions{
+			return viewer.Mark(c.Context, viewer.MarkOptions{
 				Common: common(c), Names: names(c), Set: c.String("set"), Clear: c.String("clear"),
 				DryRun: c.Bool("dry-run"), Print: printing(c),
 			}, command.StreamsOf(c))
@@ -244,7 +244,7 @@ func rmCommand() *cli.Command {
 			if err := command.NeedArgs(c, "ENTRY"); err != nil {
 				return err
 			}
-			return view.Remove(c.Context, view.RemoveOptions{
+			return viewer.Remove(c.Context, viewer.RemoveOptions{
 				Common: common(c), Names: names(c), DryRun: c.Bool("dry-run"),
 			}, command.StreamsOf(c))
 		},
@@ -263,7 +263,7 @@ func countCommand() *cli.Command {
 			command.OutputFlag("print `FORMAT`: tsv, json, one of unread, all, flagged, feed, feedid, feedhash or a template"),
 		},
 		Action: func(c *cli.Context) error {
-			return view.Count(c.Context, view.CountOptions{
+			return viewer.Count(c.Context, viewer.CountOptions{
 				Common: common(c), Query: c.Args().Slice(), Feeds: c.Bool("feeds"), Print: printing(c),
 			}, command.StreamsOf(c))
 		},
@@ -293,7 +293,7 @@ func digestCommand() *cli.Command {
 			if err != nil {
 				return err
 			}
-			return view.Digest(c.Context, view.DigestOptions{
+			return viewer.Digest(c.Context, viewer.DigestOptions{
 				Common: common(c), Query: c.Args().Slice(), All: c.Bool("all"), Lines: lines, Keep: c.Bool("keep"), Width: width,
 			}, s)
 		},
@@ -323,7 +323,7 @@ $LEKTOR_TITLE, $LEKTOR_URL and $LEKTOR_FEED in its environment.
 			if err != nil {
 				return err
 			}
-			return view.Follow(c.Context, view.FollowOptions{
+			return viewer.Follow(c.Context, viewer.FollowOptions{
 				Common: common(c), Query: c.Args().Slice(), Past: past, Exec: c.String("exec"),
 				Print: nulPaths(printing(c)), Width: lineWidth(s),
 			}, s)
@@ -353,7 +353,7 @@ func publishCommand() *cli.Command {
 			if err != nil {
 				return err
 			}
-			return view.Publish(c.Context, view.PublishOptions{
+			return viewer.Publish(c.Context, viewer.PublishOptions{
 				Common: common(c), Query: c.Args().Slice(), Newest: n, Format: c.String("format"), Output: c.String("output"),
 				Title: c.String("title"), Self: c.String("self"), Link: c.String("link"),
 				Clouds: c.StringSlice("cloud"), Hubs: c.StringSlice("hub"),

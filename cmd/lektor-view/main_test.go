@@ -8,8 +8,8 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
-	"github.com/lektordir/lektor/internal/command/commandtest"
-	"github.com/lektordir/lektor/internal/lektortest"
+	"github.com/lektordir/lektor/internal/testkit/manual"
+	"github.com/lektordir/lektor/internal/testkit/dir"
 )
 
 func TestMain(m *testing.M) {
@@ -22,30 +22,30 @@ func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir: "testdata",
 		Setup: func(env *testscript.Env) error {
-			lektortest.SetEnv(env, "lektor")
-			d := &lektortest.Dir{Path: env.Getenv("LEKTORDIR")}
+			dir.SetEnv(env, "lektor")
+			d := &dir.Dir{Path: env.Getenv("LEKTORDIR")}
 			env.Setenv("PAGER", "false")
 			env.Setenv("LEKTOR_PAGER", "false")
 			// The hashes of the feeds that scripts use.
 			for _, name := range []string{"a", "b", "c"} {
-				env.Setenv(name, lektortest.Hash("http://"+name+".example/"))
+				env.Setenv(name, dir.Hash("http://"+name+".example/"))
 			}
 			return d.Create()
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			// feed ID NAME file=text… writes a feed.
 			"feed": func(ts *testscript.TestScript, neg bool, args []string) {
-				d := &lektortest.Dir{Path: ts.Getenv("LEKTORDIR")}
+				d := &dir.Dir{Path: ts.Getenv("LEKTORDIR")}
 				_, err := d.Feed(args[0], args[1], unescape(ts, args[2:])...)
 				ts.Check(err)
 			},
 			// entry FEEDID new|cur NAME file=text… writes an entry.
 			"entry": func(ts *testscript.TestScript, neg bool, args []string) {
-				d := &lektortest.Dir{Path: ts.Getenv("LEKTORDIR")}
+				d := &dir.Dir{Path: ts.Getenv("LEKTORDIR")}
 				_, err := d.Entry(args[0], args[1], args[2], unescape(ts, args[3:])...)
 				ts.Check(err)
 			},
-			"status": lektortest.Status,
+			"status": dir.Status,
 			// clean FILE… fails if a file has what a terminal acts on.
 			"clean": func(ts *testscript.TestScript, neg bool, args []string) {
 				for _, file := range args {
@@ -78,5 +78,5 @@ func TestManual(t *testing.T) {
 	if _, err := os.Stat(page); err != nil {
 		t.Fatal(err)
 	}
-	commandtest.CheckManual(t, newApp(), page)
+	manual.CheckManual(t, newApp(), page)
 }

@@ -258,7 +258,7 @@ func (o options) contest(contestants []*contestant, feeds, rounds int, twice boo
 
 // measure lets c fetch urls in a new directory, twice if so asked, and makes
 // sure that it has all of the entries after each.
-func measure(c *contestant, dir string, urls []string, entries int, twice bool, s *server) (first, second measurement, err error) {
+func measure(c *contestant, dir string, urls []string, entries int, twice bool, s *origin) (first, second measurement, err error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return first, second, err
 	}

@@ -15,9 +15,9 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/lektordir/lektor/internal/fakehub"
-	"github.com/lektordir/lektor/internal/feedserver"
-	"github.com/lektordir/lektor/internal/lektortest"
+	"github.com/lektordir/lektor/internal/testkit/hub"
+	"github.com/lektordir/lektor/internal/testkit/server"
+	"github.com/lektordir/lektor/internal/testkit/dir"
 )
 
 // push measures lektor-cloudd: how long it takes from a notification to the
@@ -72,7 +72,7 @@ func listener(bin, dir string, args ...string) (*program, error) {
 }
 
 // hubAt serves a hub on a loopback address of its own, where there are several.
-func hubAt(i int) (*fakehub.Hub, *net.TCPAddr, func(), error) {
+func hubAt(i int) (*hub.Hub, *net.TCPAddr, func(), error) {
 	l, err := net.Listen("tcp", fmt.Sprintf("127.0.1.%d:0", i+1))
 	if err != nil {
 		l, err = net.Listen("tcp", "127.0.0.1:0")
@@ -80,7 +80,7 @@ func hubAt(i int) (*fakehub.Hub, *net.TCPAddr, func(), error) {
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	h := &fakehub.Hub{}
+	h := &hub.Hub{}
 	s := &http.Server{Handler: h}
 	go s.Serve(l)
 	return h, l.Addr().(*net.TCPAddr), func() { s.Close(); h.Wait() }, nil
@@ -95,7 +95,7 @@ func wait(what string, within time.Duration, ok func() bool) error {
 	return nil
 }
 
-func latency(n int, bin, dir string, w io.Writer) error {
+func latency(n int, bin, where string, w io.Writer) error {
 	if n < 1 {
 		return nil
 	}
@@ -106,7 +106,7 @@ func latency(n int, bin, dir string, w io.Writer) error {
 	defer done()
 	var entries atomic.Int64
 	entries.Store(1)
-	s, err := feedserver.New("127.0.0.1")
+	s, err := server.New("127.0.0.1")
 	if err != nil {
 		return err
 	}
@@ -115,12 +115,12 @@ func latency(n int, bin, dir string, w io.Writer) error {
 		// The newest twenty, as feeds have.
 		last := int(entries.Load())
 		first := max(1, last-19)
-		doc := feedserver.RSS("News", first, last-first+1)
+		doc := server.RSS("News", first, last-first+1)
 		cloud := fmt.Sprintf(`<cloud domain="%s" port="%d" path="/rsscloud/pleaseNotify" registerProcedure="" protocol="http-post"/>`, at.IP, at.Port)
-		feedserver.Doc("application/rss+xml", strings.Replace(doc, "<item>", cloud+"<item>", 1))(rw, r)
+		server.Doc("application/rss+xml", strings.Replace(doc, "<item>", cloud+"<item>", 1))(rw, r)
 	})
 	feed := s.URL("/feed")
-	d := &lektortest.Dir{Path: filepath.Join(dir, "feeds")}
+	d := &dir.Dir{Path: filepath.Join(where, "feeds")}
 	if err := d.Create(); err != nil {
 		return err
 	}
@@ -129,14 +129,14 @@ func latency(n int, bin, dir string, w io.Writer) error {
 	if err != nil {
 		return err
 	}
-	listen, err := listener(bin, dir, "--cooldown", "0")
+	listen, err := listener(bin, where, "--cooldown", "0")
 	if err != nil {
 		return err
 	}
 	if err := wait("registration", 10*time.Second, func() bool { return len(hub.Registrations()) == 1 }); err != nil {
 		return fmt.Errorf("%w\n%s", err, listen.said.String())
 	}
-	watch, err := start(bin, dir, "lektor-fetch", "watch")
+	watch, err := start(bin, where, "lektor-fetch", "watch")
 	if err != nil {
 		return err
 	}
@@ -173,16 +173,16 @@ func latency(n int, bin, dir string, w io.Writer) error {
 
 func ms(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
 
-func registrations(n int, bin, dir string, w io.Writer) error {
+func registrations(n int, bin, where string, w io.Writer) error {
 	if n < 1 {
 		return nil
 	}
 	const hubs = 50
-	d := &lektortest.Dir{Path: filepath.Join(dir, "feeds")}
+	d := &dir.Dir{Path: filepath.Join(where, "feeds")}
 	if err := d.Create(); err != nil {
 		return err
 	}
-	var all []*fakehub.Hub
+	var all []*hub.Hub
 	var at []*net.TCPAddr
 	for i := range hubs {
 		h, a, done, err := hubAt(i)
@@ -204,7 +204,7 @@ func registrations(n int, bin, dir string, w io.Writer) error {
 		}
 	}
 	begin := time.Now()
-	listen, err := listener(bin, dir)
+	listen, err := listener(bin, where)
 	if err != nil {
 		return err
 	}

@@ -15,9 +15,9 @@ import (
 	"time"
 )
 
-// server serves generated feeds, each at an address of its own where the
+// origin serves generated feeds, each at an address of its own where the
 // system has enough of them, and counts the answers.
-type server struct {
+type origin struct {
 	urls []string
 
 	documents map[string]*document // by address and port
@@ -36,8 +36,8 @@ type document struct {
 // modified is the Last-Modified of every document.
 var modified = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 
-func serve(feeds, entries, size int) (*server, error) {
-	s := &server{responses: map[int]int{}, documents: map[string]*document{}}
+func serve(feeds, entries, size int) (*origin, error) {
+	s := &origin{responses: map[int]int{}, documents: map[string]*document{}}
 	listen := func(config *net.ListenConfig, address string) (port int, err error) {
 		config.KeepAlive = -1
 		listener, err := config.Listen(context.Background(), "tcp", address)
@@ -79,20 +79,20 @@ func serve(feeds, entries, size int) (*server, error) {
 	return s, nil
 }
 
-func (s *server) close() {
+func (s *origin) close() {
 	for _, l := range s.listeners {
 		l.Close()
 	}
 }
 
-func (s *server) reset() {
+func (s *origin) reset() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	clear(s.responses)
 }
 
 // requests lists the answers given since the last reset: "500 × 200".
-func (s *server) requests() string {
+func (s *origin) requests() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var out []string
@@ -103,7 +103,7 @@ func (s *server) requests() string {
 	return strings.Join(out, ", ")
 }
 
-func (s *server) count(status int) {
+func (s *origin) count(status int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.responses[status]++
@@ -113,7 +113,7 @@ func (s *server) count(status int) {
 // common with those who are measured, so it does no more than is asked for:
 // net/http would take a quarter of the time in which lektor-fetch finds out that
 // nothing is new.
-func (s *server) answer(c net.Conn) {
+func (s *origin) answer(c net.Conn) {
 	defer c.Close()
 	doc := s.documents[c.LocalAddr().String()]
 	if doc == nil {

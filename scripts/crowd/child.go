@@ -12,8 +12,8 @@ import (
 
 	"github.com/lektordir/lektor/internal/command"
 	"github.com/lektordir/lektor/internal/fetch"
-	"github.com/lektordir/lektor/internal/update"
-	"github.com/lektordir/lektor/internal/view"
+	"github.com/lektordir/lektor/internal/app/fetcher"
+	"github.com/lektordir/lektor/internal/app/viewer"
 	"github.com/lektordir/lektor/lektordir"
 )
 
@@ -75,18 +75,18 @@ func (s surroundings) now() time.Time { return time.Now().Add(s.shift) }
 
 func (s surroundings) do(ctx context.Context, does string, args []string, streams *command.Streams) error {
 	dir := os.Getenv("LEKTORDIR")
-	common := view.Common{Dir: dir, Now: s.now, Terminal: fmt.Sprintf("crowd%d", s.pid)}
+	common := viewer.Common{Dir: dir, Now: s.now, Terminal: fmt.Sprintf("crowd%d", s.pid)}
 	switch does {
 	case "update", "update -a":
 		return s.update(ctx, dir, does == "update -a", streams)
 	case "mark":
-		return view.Mark(ctx, view.MarkOptions{Common: common, Names: view.Names{Args: args}, Set: "S", Clear: "F"}, streams)
+		return viewer.Mark(ctx, viewer.MarkOptions{Common: common, Names: viewer.Names{Args: args}, Set: "S", Clear: "F"}, streams)
 	case "rm":
-		return view.Remove(ctx, view.RemoveOptions{Common: common, Names: view.Names{Args: args}}, streams)
+		return viewer.Remove(ctx, viewer.RemoveOptions{Common: common, Names: viewer.Names{Args: args}}, streams)
 	case "digest":
-		return view.Digest(ctx, view.DigestOptions{Common: common, Query: args, Lines: 2}, streams)
+		return viewer.Digest(ctx, viewer.DigestOptions{Common: common, Query: args, Lines: 2}, streams)
 	case "next":
-		return view.Next(ctx, view.ShowOptions{Common: common, Query: args, Mark: true}, streams)
+		return viewer.Next(ctx, viewer.ShowOptions{Common: common, Query: args, Mark: true}, streams)
 	}
 	return fmt.Errorf("%s=%s: there is no such command", childVariable, does)
 }
@@ -99,7 +99,7 @@ func (s surroundings) update(ctx context.Context, dir string, all bool, streams 
 	}
 	config := fetch.DefaultConfig()
 	config.Now, config.Gap, config.PerHost = s.now, 0, 8
-	r, err := update.New(d, streams.Report, update.Options{Fetch: config, Delivered: func(refs []lektordir.Ref) {
+	r, err := fetcher.New(d, streams.Report, fetcher.Options{Fetch: config, Delivered: func(refs []lektordir.Ref) {
 		for _, ref := range refs {
 			fmt.Fprintln(streams.Out, d.Abs(ref))
 		}
@@ -109,7 +109,7 @@ func (s surroundings) update(ctx context.Context, dir string, all bool, streams 
 	}
 	defer r.Close()
 	r.Recover(ctx)
-	sum, err := r.Update(ctx, update.Selection{All: all})
+	sum, err := r.Update(ctx, fetcher.Selection{All: all})
 	if err != nil {
 		return err
 	}

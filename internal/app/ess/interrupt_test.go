@@ -1,0 +1,61 @@
+package ess
+
+import (
+	"context"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/lektordir/lektor/internal/command"
+)
+
+// TestInterrupt: a command ends at once, even while it waits for a pipe.
+func TestInterrupt(t *testing.T) {
+	fifo := filepath.Join(t.TempDir(), "fifo")
+	if err := unix.Mkfifo(fifo, 0o600); err != nil {
+		t.Skip(err)
+	}
+	for name, run := range map[string]func(ctx context.Context, s *command.Streams) error{
+		"top, a pipe": func(ctx context.Context, s *command.Streams) error {
+			return Top(ctx, TopOptions{Documents: []string{fifo}, N: 1}, s)
+		},
+		"top, stdin": func(ctx context.Context, s *command.Streams) error {
+			return Top(ctx, TopOptions{Documents: []string{"-"}, N: 1}, s)
+		},
+		"decode, a pipe": func(ctx context.Context, s *command.Streams) error {
+			return Decode(ctx, DocumentOptions{Documents: []string{fifo}}, s)
+		},
+		"decode, stdin": func(ctx context.Context, s *command.Streams) error {
+			return Decode(ctx, DocumentOptions{}, s)
+		},
+		"checksum": func(ctx context.Context, s *command.Streams) error {
+			return Checksums([]string{"-"}, false, command.PrinterOptions{}, s)
+		},
+		"from a document": func(ctx context.Context, s *command.Streams) error {
+			return FromDocument(ctx, FromDocumentOptions{URL: "http://e.com/"}, s)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			in, w := io.Pipe()
+			defer w.Close()
+			ctx, cancel := context.WithCancelCause(t.Context())
+			stopped := errors.New("stopped")
+			s := command.NewStreams("lektor-ess", Interruptible(ctx, in), io.Discard, io.Discard)
+			done := make(chan error)
+			go func() { done <- run(ctx, s) }()
+			cancel(stopped)
+			if err := <-done; !errors.Is(err, stopped) {
+				t.Errorf("%v", err)
+			}
+		})
+	}
+	// Whoever still waits for the pipe goes.
+	if fd, err := unix.Open(fifo, unix.O_RDWR|unix.O_NONBLOCK, 0); err == nil {
+		t.Cleanup(func() { unix.Close(fd) })
+	}
+	_ = os.Remove(fifo)
+}

@@ -1,0 +1,610 @@
+package ess
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/lektordir/lektor/internal/command"
+	"github.com/lektordir/lektor/internal/ess"
+	"github.com/lektordir/lektor/internal/fetch"
+	"github.com/lektordir/lektor/internal/subscribe"
+	"github.com/lektordir/lektor/lektordir"
+)
+
+// The files in src/$feed/etc/ess/ beside those of fetch.State, which has the
+// validators of the ESS document there. lektor-fetch writes link, nno and size.
+const (
+	linkFile    = "link"    // the URL of the feed's ESS document
+	sizeFile    = "size"    // bytes of the feed as last transferred
+	handledFile = "handled" // an ESS document: entries that need no fetch any more
+)
+
+// DefaultJobs is how many documents are fetched at once.
+const DefaultJobs = 48
+
+// PollOptions are the options of [Poll].
+type PollOptions struct {
+	Common
+	Feeds []string // feeds, or URLs of ESS documents; "-" for those on stdin; none for all that offer ESS
+	Nul   bool
+	N     int // an entry among the N newest of the lektor-dir is worth a fetch
+	Jobs  int // documents fetched at once; 0 for DefaultJobs
+	// DryRun makes the requests and prints what is due, and records nothing.
+	DryRun bool
+	Quiet  bool // no summary
+	// Print, with a format, prints the feeds that are due instead of marking
+	// them.
+	Print command.PrinterOptions
+}
+
+// target is a feed whose ESS is polled.
+type target struct {
+	hash  string // of the subscription; "" for a document that belongs to none
+	link  string // URL of the document
+	named bool
+}
+
+// due is a feed that has something new.
+type due struct {
+	hash, url, title string
+	entries          int
+	newest           int64
+}
+
+var dueColumns = []command.Column[due]{
+	{Name: "url", Get: func(d due) any { return d.url }},
+	{Name: "feed", Get: func(d due) any { return d.title }},
+	{Name: "date", Get: func(d due) any { return ess.Time(d.newest) }},
+	{Name: "entries", Get: func(d due) any { return d.entries }},
+	{Name: "feedhash", Extra: true, Verbatim: true, Get: func(d due) any { return d.hash }},
+}
+
+// poller is a run of Poll.
+type poller struct {
+	*store
+	o       PollOptions
+	client  *fetch.Client
+	printer *command.Printer[due]
+
+	mu                         sync.Mutex
+	requests, same, due        int
+	failed, failedNamed, later int
+	bytes, size                int64
+	sized                      int
+
+	oldest func() (int64, error) // see [poller.threshold]
+}
+
+// Poll asks for the ESS documents of subscriptions, conditionally, and for
+// nothing else. A feed gets a due marker if its document shows an entry that is
+// not in the lektor-dir, is newer than the oldest of the N newest there, and
+// was not seen by an earlier run.
+func Poll(ctx context.Context, o PollOptions, s *command.Streams) error {
+	st, err := o.open(s)
+	if err != nil {
+		return err
+	}
+	p := &poller{store: st, o: o, client: fetch.NewClient(o.Fetch)}
+	defer p.client.Close()
+	if o.Print.Format != "" {
+		if p.printer, err = command.NewPrinter(s.Out, o.Print, dueColumns); err != nil {
+			return err
+		}
+	}
+	p.oldest = sync.OnceValues(func() (int64, error) { return p.threshold(ctx) })
+	targets, err := p.targets(ctx)
+	if err != nil {
+		return err
+	}
+	bar := s.Report.Progress(len(targets), "polling")
+	p.each(ctx, targets, func(t target) {
+		p.poll(ctx, t)
+		bar.Add(1)
+	})
+	bar.Done()
+	if p.printer != nil {
+		if err := p.printer.Flush(); err != nil {
+			return err
+		}
+	}
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	if !o.Quiet && (len(targets) > 0 || len(o.Feeds) == 0) {
+		p.summary(len(targets))
+	}
+	switch {
+	case p.failedNamed > 0:
+		return said
+	case p.failed > 0:
+		return &command.ExitError{Status: command.StatusRemote}
+	}
+	return nil
+}
+
+// targets lists what is to be polled.
+func (p *poller) targets(ctx context.Context) ([]target, error) {
+	var targets []target
+	seen := map[string]bool{}
+	add := func(t target) {
+		if !seen[t.link] {
+			seen[t.link] = true
+			targets = append(targets, t)
+		}
+	}
+	if len(p.o.Feeds) == 0 {
+		hashes, err := p.dir.FeedHashes()
+		if err != nil {
+			return nil, err
+		}
+		for _, h := range hashes {
+			if link := p.link(h); link != "" && subscribe.Subscribed(p.dir, h) {
+				add(target{hash: h, link: link})
+			}
+		}
+		return targets, nil
+	}
+	links := sync.OnceValue(p.links)
+	for name, err := range command.ReadArgs(p.o.Feeds, p.s.In, p.o.Nul) {
+		if ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
+		if err != nil {
+			p.s.Report.Print(err)
+			continue
+		}
+		hash, err := p.find(name)
+		switch link := p.link(hash); {
+		case err == nil && link == "":
+			p.s.Report.Print(command.Hint(fmt.Errorf("%s: the feed offers no ESS, as far as is known", name), "lektor-ess discover looks in its page; put the URL into %s", filepath.Join(p.dir.SrcEtc(hash, "ess"), linkFile)))
+		case err == nil && !subscribe.Subscribed(p.dir, hash):
+			p.s.Report.Print(command.Hint(fmt.Errorf("not subscribed to %s", name), "lektor-fetch add subscribes"))
+		case err == nil:
+			add(target{hash, link, true})
+		case isHTTP(name):
+			// The URL of a document, of a feed of ours or another.
+			add(target{links()[name], name, true})
+		default:
+			p.s.Report.Print(err)
+		}
+	}
+	return targets, nil
+}
+
+// link is the URL of a feed's ESS document.
+func (p *poller) link(hash string) string {
+	if hash == "" {
+		return ""
+	}
+	return firstLine(filepath.Join(p.dir.SrcEtc(hash, "ess"), linkFile))
+}
+
+// links gives the subscriptions by the URLs of their ESS documents.
+func (p *poller) links() map[string]string {
+	m := map[string]string{}
+	hashes, _ := p.dir.FeedHashes()
+	for _, h := range hashes {
+		if link := p.link(h); link != "" && subscribe.Subscribed(p.dir, h) {
+			m[link] = h
+		}
+	}
+	return m
+}
+
+// each calls f for all targets, Jobs at a time, and of one host no more than
+// PerHost, so that one slow host does not hold up the others.
+func (p *poller) each(ctx context.Context, targets []target, f func(target)) {
+	byHost := map[string][]target{}
+	for _, t := range targets {
+		host := fetch.HostKey(t.link)
+		byHost[host] = append(byHost[host], t)
+	}
+	perHost := cmp.Or(max(p.o.Fetch.PerHost, 0), fetch.DefaultPerHost)
+	type group struct {
+		list []target
+		next int
+		mu   sync.Mutex
+	}
+	var queue []*group // a group as often as it may be worked on at once
+	for _, list := range byHost {
+		g := &group{list: list}
+		for range min(perHost, len(list)) {
+			queue = append(queue, g)
+		}
+	}
+	// The longest first; they decide when all is done.
+	slices.SortFunc(queue, func(a, b *group) int {
+		return cmp.Or(cmp.Compare(len(b.list), len(a.list)), cmp.Compare(a.list[0].link, b.list[0].link))
+	})
+	work := make(chan *group)
+	var wg sync.WaitGroup
+	for range min(cmp.Or(max(p.o.Jobs, 0), DefaultJobs), len(queue)) {
+		wg.Go(func() {
+			for g := range work {
+				for ctx.Err() == nil {
+					g.mu.Lock()
+					i := g.next
+					g.next++
+					g.mu.Unlock()
+					if i >= len(g.list) {
+						break
+					}
+					f(g.list[i])
+				}
+			}
+		})
+	}
+	for _, g := range queue {
+		work <- g
+	}
+	close(work)
+	wg.Wait()
+}
+
+// poll asks for one document.
+func (p *poller) poll(ctx context.Context, t target) {
+	err := p.ask(ctx, t)
+	if err == nil || ctx.Err() != nil {
+		return
+	}
+	remote := fetch.Remote(err)
+	var notESS *documentError
+	remote = remote || errors.As(err, &notESS)
+	p.mu.Lock()
+	switch {
+	case !remote, t.named:
+		p.failedNamed++
+	default:
+		p.failed++
+	}
+	p.mu.Unlock()
+	err = inDocument(publicURL(t.link), err)
+	if remote && !t.named {
+		p.s.Report.Info("%v", err)
+	} else {
+		p.s.Report.Error("%v", err)
+	}
+}
+
+// documentError is a document that is no ESS.
+type documentError struct{ err error }
+
+func (e *documentError) Error() string { return "no ESS document: " + e.err.Error() }
+func (e *documentError) Unwrap() error { return e.err }
+
+func (p *poller) ask(ctx context.Context, t target) error {
+	if t.hash == "" {
+		return p.foreign(ctx, t)
+	}
+	dir := p.dir.SrcEtc(t.hash, "ess")
+	if !p.o.DryRun {
+		if err := p.dir.InsideSrc(t.hash, "ess"); err != nil {
+			return err
+		}
+		// Validators of another URL are void by that.
+		if err := writeLine(filepath.Join(dir, "url"), t.link); err != nil {
+			return err
+		}
+	}
+	state, err := fetch.LoadState(dir)
+	if err != nil {
+		return err
+	}
+	defer state.Close()
+	now := p.now()
+	if state.Failures() > 0 && !state.Due(now) && !t.named {
+		p.mu.Lock()
+		p.later++
+		p.mu.Unlock()
+		return nil
+	}
+	req, err := state.Request()
+	if err != nil || req.URL != t.link {
+		req = &fetch.Request{URL: t.link}
+	}
+	req.AllowExec = false
+	resp, err := p.client.Get(ctx, req)
+	if err != nil {
+		if ctx.Err() == nil && !p.o.DryRun {
+			p.request(t, nil)
+			state.Failed(p.now(), err)
+			err = errors.Join(err, state.Save())
+		}
+		return err
+	}
+	p.request(t, resp)
+	for _, w := range resp.Warnings {
+		p.warn("%s: %s", publicURL(t.link), w)
+	}
+	save := func() error {
+		if p.o.DryRun {
+			return nil
+		}
+		if to := state.MovedTo(); to != "" && isHTTP(to) {
+			if err := writeLine(filepath.Join(dir, linkFile), to); err != nil {
+				return err
+			}
+		}
+		return state.Save()
+	}
+	switch {
+	case resp.NotModified:
+		state.NotModified(p.now(), resp)
+		return save()
+	case state.SameBody(resp):
+		state.Unchanged(p.now(), resp)
+		return save()
+	}
+	doc, err := p.decode(resp, t)
+	if err != nil {
+		err = &documentError{err}
+		if !p.o.DryRun {
+			state.Failed(p.now(), err)
+			err = errors.Join(err, state.Save())
+		}
+		return err
+	}
+	// The validators come last: what they promise was handled then.
+	if err := p.compare(ctx, t.hash, doc); err != nil {
+		return err
+	}
+	state.Succeeded(p.now(), resp, fetch.Hints{})
+	return save()
+}
+
+// request counts a request.
+func (p *poller) request(t target, resp *fetch.Response) {
+	size := int64(0)
+	if t.hash != "" {
+		fmt.Sscan(firstLine(filepath.Join(p.dir.SrcEtc(t.hash, "ess"), sizeFile)), &size)
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.requests++
+	if size > 0 {
+		p.sized++
+		p.size += size
+	}
+	if resp != nil {
+		p.bytes += resp.WireBytes
+		if resp.NotModified {
+			p.same++
+		}
+	}
+}
+
+// decode reads a document. An ESS counts for the feed that links to it,
+// whatever URL it names; of an NNO only the feed's own entries do.
+func (p *poller) decode(resp *fetch.Response, t target) (*ess.Document, error) {
+	name := publicURL(t.link)
+	doc, err := ess.Decode(resp.Body, kindOf(pathOf(resp.FinalURL), resp.Header.Get("Content-Type")), func(w ess.Warning) { p.warn("%s: %v", name, w) })
+	if err != nil {
+		return nil, err
+	}
+	if doc.Kind == ess.NNO && t.hash != "" {
+		doc.Entries = slices.DeleteFunc(doc.Entries, func(e ess.FeedEntry) bool { return p.feedAt(e.Feed) != t.hash })
+	}
+	return doc, nil
+}
+
+// compare looks whether a document of a feed has anything new, and sees to it.
+func (p *poller) compare(ctx context.Context, hash string, doc *ess.Document) error {
+	if err := p.dir.InsideSrc(hash, "ess"); err != nil && !p.o.DryRun {
+		return err
+	}
+	refs, err := p.list(ctx, lektordir.ListOptions{Feeds: []string{hash}, AllVersions: true})
+	if err != nil {
+		return err
+	}
+	items, err := p.items(ctx, refs, itemFields)
+	if err != nil {
+		return err
+	}
+	held := map[int64][]*item{}
+	for _, it := range items {
+		held[it.minute] = append(held[it.minute], it)
+	}
+	handledPath := filepath.Join(p.dir.SrcEtc(hash, "ess"), handledFile)
+	handled := map[ess.Entry]int{} // how many there were of each
+	if b, err := os.ReadFile(handledPath); err == nil {
+		if old, err := ess.Decode(b, ess.ESS, nil); err == nil {
+			for _, e := range old.Entries {
+				handled[e.Entry]++
+			}
+		}
+	} else if !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	oldest, err := p.oldest()
+	if err != nil {
+		return err
+	}
+	now := ess.Minute(p.at)
+	d := due{hash: hash, newest: math.MinInt64}
+	var seen, all []ess.Entry
+	inDoc := map[ess.Entry]int{}
+	for _, e := range doc.Entries {
+		all = append(all, e.Entry)
+		inDoc[e.Entry]++
+		switch {
+		case inDoc[e.Entry] <= max(handled[e.Entry], matching(held[e.Minute], e.Sum)):
+			seen = append(seen, e.Entry)
+		case min(e.Minute, now) > oldest:
+			d.entries++
+			d.newest = max(d.newest, e.Minute)
+		}
+	}
+	if d.entries == 0 {
+		all = seen
+	}
+	f, _ := p.dir.ReadFeed(hash)
+	if f == nil {
+		f = &lektordir.Feed{Hash: hash}
+	}
+	if d.entries > 0 {
+		d.url, d.title = f.ID, f.Title()
+		if err := p.found(d); err != nil {
+			return err
+		}
+	}
+	if p.o.DryRun {
+		return nil
+	}
+	return writeFile(handledPath, ess.AppendESS(nil, doc.Build, cmp.Or(f.ID, "urn:lektor:"+hash), all))
+}
+
+// matching counts the entries with a checksum; versions of one are one.
+func matching(items []*item, sum uint8) int {
+	n := 0
+	ids := map[string]bool{}
+	for _, it := range items {
+		id := it.ref.Identity()
+		if !ess.Matches(it.entry.Title, int(sum)) || id != "" && ids[id] {
+			continue
+		}
+		ids[id] = true
+		n++
+	}
+	return n
+}
+
+// found sees to a feed that is due.
+func (p *poller) found(d due) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.due++
+	switch {
+	case p.printer != nil:
+		return p.printer.Print(d)
+	case p.o.DryRun:
+		p.s.Report.Info("%s would be due", d.url)
+		return nil
+	case d.hash == "":
+		p.s.Report.Print(command.Hint(fmt.Errorf("not subscribed to %s", d.url), "lektor-fetch add subscribes; -o url only prints it"))
+		return nil
+	}
+	return subscribe.Mark(p.dir, d.hash)
+}
+
+// foreign asks for a document that no subscription links to.
+func (p *poller) foreign(ctx context.Context, t target) error {
+	resp, err := p.client.Get(ctx, &fetch.Request{URL: t.link})
+	if err != nil {
+		return err
+	}
+	p.request(t, resp)
+	doc, err := p.decode(resp, t)
+	if err != nil {
+		return &documentError{err}
+	}
+	byFeed := map[string]*ess.Document{}
+	var order []string
+	for _, e := range doc.Entries {
+		if byFeed[e.Feed] == nil {
+			byFeed[e.Feed] = &ess.Document{Build: doc.Build, Kind: ess.ESS, URL: e.Feed}
+			order = append(order, e.Feed)
+		}
+		byFeed[e.Feed].Entries = append(byFeed[e.Feed].Entries, e)
+	}
+	oldest, err := p.oldest()
+	if err != nil {
+		return err
+	}
+	var bad error
+	for _, feed := range order {
+		if ctx.Err() != nil {
+			return errors.Join(bad, context.Cause(ctx))
+		}
+		if hash := p.feedAt(feed); hash != "" && subscribe.Subscribed(p.dir, hash) {
+			bad = errors.Join(bad, p.compare(ctx, hash, byFeed[feed]))
+			continue
+		}
+		d := due{url: feed, title: feed, newest: math.MinInt64}
+		for _, e := range byFeed[feed].Entries {
+			if e.Minute > oldest {
+				d.entries++
+				d.newest = max(d.newest, e.Minute)
+			}
+		}
+		if d.entries > 0 {
+			bad = errors.Join(bad, p.found(d))
+		}
+	}
+	return bad
+}
+
+// threshold gives the minute of the oldest of the N newest entries held; when
+// there are not so many, everything is newer.
+func (p *poller) threshold(ctx context.Context) (int64, error) {
+	refs, err := p.list(ctx, lektordir.ListOptions{})
+	if err != nil || len(refs) < p.o.N {
+		return math.MinInt64, err
+	}
+	items, err := p.items(ctx, refs, lektordir.FieldPubDate)
+	if err != nil || len(items) < p.o.N {
+		return math.MinInt64, err
+	}
+	minutes := make([]int64, len(items))
+	for i, it := range items {
+		minutes[i] = p.date(it)
+	}
+	slices.Sort(minutes)
+	return minutes[len(minutes)-p.o.N], nil
+}
+
+// summary tells what was spent, and what fetching the feeds would have cost.
+func (p *poller) summary(targets int) {
+	if targets == 0 {
+		p.s.Report.Info("no subscription offers ESS, as far as is known")
+		return
+	}
+	line := fmt.Sprintf("%s: %s, %s; %s due", count(targets, "feed", "feeds"), count(p.requests, "request", "requests"), size(p.bytes), group(int64(p.due)))
+	if p.same > 0 {
+		line += fmt.Sprintf(", %s not modified", group(int64(p.same)))
+	}
+	if n := p.failed + p.failedNamed; n > 0 {
+		line += fmt.Sprintf(", %s failed", group(int64(n)))
+	}
+	if p.later > 0 {
+		line += fmt.Sprintf(", %s put off after failures", group(int64(p.later)))
+	}
+	if p.sized > 0 {
+		// Where the size of a feed is not known, it is that of the others.
+		full := p.size / int64(p.sized) * int64(p.requests)
+		line += fmt.Sprintf(". Fetching the feeds in full: %s, %s", count(p.requests, "request", "requests"), size(full))
+		if p.bytes > 0 {
+			line += fmt.Sprintf(" (%d times as much)", full/p.bytes)
+		}
+	}
+	p.s.Report.Info("%s", line)
+}
+
+// size writes a number of bytes.
+func size(n int64) string {
+	switch {
+	case n < 10_000:
+		return count(int(n), "byte", "bytes")
+	case n < 10_000_000:
+		return fmt.Sprintf("%d kB", n/1000)
+	}
+	return fmt.Sprintf("%s MB", group(n/1_000_000))
+}
+
+// fetchedSince reports whether a feed was asked for after a moment.
+func (st *store) fetchedSince(hash string, t time.Time) bool {
+	fi, err := os.Stat(filepath.Join(st.dir.SrcEtc(hash, "fetch"), "checked"))
+	if err != nil {
+		return false
+	}
+	// In the future it means that the feed is due.
+	return fi.ModTime().After(t) && !fi.ModTime().After(st.at) && firstLine(filepath.Join(st.dir.SrcEtc(hash, "fetch"), "error")) == ""
+}

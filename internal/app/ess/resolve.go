@@ -1,0 +1,320 @@
+package ess
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync/atomic"
+
+	"github.com/lektordir/lektor/internal/command"
+	"github.com/lektordir/lektor/internal/ess"
+	"github.com/lektordir/lektor/internal/fetch"
+	"github.com/lektordir/lektor/internal/subscribe"
+	"github.com/lektordir/lektor/lektordir"
+)
+
+// ResolveOptions are the options of [Resolve].
+type ResolveOptions struct {
+	Common
+	Documents []string // paths and URLs; "-" is the document on stdin
+	// Subscribe subscribes to feeds that are missing.
+	Subscribe bool
+	DryRun    bool
+	Print     command.PrinterOptions
+}
+
+// States of an entry of an NNO.
+const (
+	stateHeld    = "held"
+	stateUpdated = "updated" // the same entry, with a new time or a new title
+	stateMissing = "missing"
+)
+
+// resolved is an entry of an NNO, with the entry of the lektor-dir it names.
+type resolved struct {
+	want  ess.FeedEntry
+	st    *store
+	item  *item // nil when it is missing
+	state string
+	copy  int // from 1: of several that cannot be told apart
+}
+
+// itemURLFields are what the columns of Resolve need.
+const itemURLFields = itemFields | lektordir.FieldLink | lektordir.FieldID
+
+var resolveColumns = []command.Column[resolved]{
+	{Name: "path", Verbatim: true, Get: func(r resolved) any {
+		if r.item == nil {
+			return ""
+		}
+		return r.st.dir.Abs(r.item.ref)
+	}},
+	{Name: "state", Get: func(r resolved) any { return r.state }},
+	{Name: "date", Get: func(r resolved) any { return ess.Time(r.want.Minute) }},
+	{Name: "feed", Get: func(r resolved) any {
+		if r.item == nil {
+			return r.want.Feed
+		}
+		return r.st.feed(r.item.ref).Title()
+	}},
+	{Name: "title", Get: func(r resolved) any {
+		if r.item == nil {
+			return ""
+		}
+		return r.item.entry.Title
+	}},
+	{Name: "url", Get: func(r resolved) any {
+		if r.item == nil {
+			return ""
+		}
+		url := r.item.entry.URL()
+		if r.copy > 1 && url != "" {
+			url += fmt.Sprintf("#%d", r.copy)
+		}
+		return url
+	}},
+	{Name: "updated", Extra: true, Get: func(r resolved) any { return r.state == stateUpdated }},
+	{Name: "feedurl", Extra: true, Get: func(r resolved) any { return r.want.Feed }},
+	{Name: "checksum", Extra: true, Get: func(r resolved) any { return int(r.want.Sum) }},
+}
+
+// Resolve prints the entries of NNO documents as they are in the lektor-dir
+// (section "NNO Specifications"), newest first. What is held is found without
+// any request; a feed of which something is missing gets a due marker.
+//
+// An entry is that of the feed with the same minute and checksum; all of them,
+// when there are several. Failing that, the one entry with the same checksum
+// and another time, or with the same time and another checksum, counts as
+// updated; and unless the feed was fetched since, it gets a due marker, too, as
+// a checksum can be equal by chance.
+func Resolve(ctx context.Context, o ResolveOptions, s *command.Streams) error {
+	missingToo := o.Print.Format != "" && o.Print.Format != "path" && o.Print.Format != "url"
+	if o.Print.Format == "" {
+		o.Print.Format = "path"
+	}
+	printer, err := command.NewPrinter(s.Out, o.Print, resolveColumns)
+	if err != nil {
+		return err
+	}
+	st, err := o.open(s)
+	if err != nil {
+		return err
+	}
+	client := fetch.NewClient(o.Fetch)
+	defer client.Close()
+	var want []ess.FeedEntry
+	for _, name := range o.Documents {
+		d, err := readDocument(ctx, client, name, s.In)
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		var doc *ess.Document
+		if err == nil {
+			var n atomic.Int64
+			doc, err = ess.Decode(d.body, d.kind, func(w ess.Warning) { warnSome(s, &n, "%s: %v", d.name, w) })
+		}
+		if err != nil {
+			s.Report.Print(inDocument(name, err))
+			continue
+		}
+		want = append(want, doc.Entries...)
+	}
+	slices.SortStableFunc(want, ess.FeedEntry.Compare)
+
+	feeds := map[string]*resolver{}
+	for _, w := range want {
+		if feeds[w.Feed] == nil {
+			if feeds[w.Feed], err = st.resolver(ctx, w.Feed); err != nil {
+				return err
+			}
+		}
+	}
+	// What is certain first: it cannot be what another was updated to.
+	out := make([][]resolved, len(want))
+	for i, w := range want {
+		out[i] = feeds[w.Feed].exact(w)
+	}
+	missing := 0
+	printed := map[lektordir.Ref]bool{}
+	for i, w := range want {
+		if out[i] == nil {
+			out[i] = feeds[w.Feed].updated(w)
+		}
+		for _, r := range out[i] {
+			if r.item == nil {
+				missing++
+				if !missingToo {
+					continue
+				}
+			} else if printed[r.item.ref] {
+				continue
+			} else {
+				printed[r.item.ref] = true
+			}
+			if err := printer.Print(r); err != nil {
+				return err
+			}
+		}
+	}
+	if err := printer.Flush(); err != nil {
+		return err
+	}
+	return st.fetchMissing(ctx, o, feeds, missing)
+}
+
+// resolver finds the entries of one feed.
+type resolver struct {
+	st    *store
+	url   string
+	hash  string // "" when there is no such feed
+	items []*item
+	// newest gives the version of an entry that viewers show.
+	newest map[string]*item
+	taken  map[*item]bool
+	due    bool // something is missing
+}
+
+func (st *store) resolver(ctx context.Context, url string) (*resolver, error) {
+	r := &resolver{st: st, url: url, hash: st.feedAt(url), newest: map[string]*item{}, taken: map[*item]bool{}}
+	if r.hash == "" {
+		r.due = true
+		return r, nil
+	}
+	refs, err := st.list(ctx, lektordir.ListOptions{Feeds: []string{r.hash}, AllVersions: true})
+	if err != nil {
+		return nil, err
+	}
+	if r.items, err = st.items(ctx, refs, itemURLFields); err != nil {
+		return nil, err
+	}
+	for _, it := range r.items {
+		if id := it.ref.Identity(); id != "" {
+			r.newest[id] = it // they are listed in order of delivery
+		}
+	}
+	return r, nil
+}
+
+// shown gives the version of an entry that viewers show.
+func (r *resolver) shown(it *item) *item {
+	if n := r.newest[it.ref.Identity()]; n != nil {
+		return n
+	}
+	return it
+}
+
+// exact finds the entries with the same minute and checksum; nil when there is
+// none.
+func (r *resolver) exact(w ess.FeedEntry) []resolved {
+	var out []resolved
+	for _, it := range r.items {
+		if it.minute != w.Minute || !ess.Matches(it.entry.Title, int(w.Sum)) {
+			continue
+		}
+		now := r.shown(it)
+		if slices.ContainsFunc(out, func(o resolved) bool { return o.item == now }) {
+			continue
+		}
+		r.taken[it], r.taken[now] = true, true
+		state := stateHeld
+		if now != it {
+			state = stateUpdated
+		}
+		out = append(out, resolved{want: w, st: r.st, item: now, state: state, copy: len(out) + 1})
+	}
+	return out
+}
+
+// updated finds the entry that got a new time or title, after all exact ones
+// were found; an entry that is missing when there is none.
+func (r *resolver) updated(w ess.FeedEntry) []resolved {
+	var sameTitle, sameMinute []*item
+	for _, it := range r.items {
+		switch {
+		case r.taken[it] || r.shown(it) != it:
+		case it.minute == w.Minute:
+			sameMinute = append(sameMinute, it)
+		case it.minute < w.Minute && ess.Matches(it.entry.Title, int(w.Sum)):
+			sameTitle = append(sameTitle, it)
+		}
+	}
+	fetched := r.hash != "" && r.st.fetchedSince(r.hash, ess.Time(w.Minute))
+	found := sameTitle
+	if len(found) == 0 && fetched {
+		// The feed had its chance: the entry is not missing, its title is new.
+		found = sameMinute
+	}
+	if len(found) != 1 {
+		r.due = true
+		return []resolved{{want: w, st: r.st, state: stateMissing}}
+	}
+	if !fetched {
+		r.due = true
+	}
+	r.taken[found[0]] = true
+	return []resolved{{want: w, st: r.st, item: found[0], state: stateUpdated, copy: 1}}
+}
+
+// fetchMissing sees to it that feeds of which something is missing are fetched.
+func (st *store) fetchMissing(ctx context.Context, o ResolveOptions, feeds map[string]*resolver, missing int) error {
+	var urls []string
+	for url, r := range feeds {
+		if r.due {
+			urls = append(urls, url)
+		}
+	}
+	slices.Sort(urls)
+	var w *lektordir.Writer
+	marked, strange := 0, 0
+	for _, url := range urls {
+		r := feeds[url]
+		switch {
+		case r.hash != "" && subscribe.Subscribed(st.dir, r.hash):
+		case !o.Subscribe:
+			strange++
+			continue
+		case !isHTTP(url):
+			st.s.Report.Error("%s: cannot subscribe to that, it is no http URL", url)
+			continue
+		case !o.DryRun:
+			if w == nil {
+				var err error
+				if w, err = st.dir.NewWriter(lektordir.WriterOptions{}); err != nil {
+					return err
+				}
+				defer w.Close()
+			}
+			sub := &subscribe.Subscription{ID: url}
+			if r.hash != "" {
+				f, err := st.dir.ReadFeed(r.hash)
+				if err != nil {
+					st.s.Report.Print(err)
+					continue
+				}
+				sub.ID = f.ID
+			}
+			if _, err := subscribe.Add(w, st.dir, sub, subscribe.Options{}); err != nil {
+				st.s.Report.Print(fmt.Errorf("%s: %w", url, err))
+				continue
+			}
+			r.hash = sub.Hash
+		}
+		marked++
+		if o.DryRun {
+			continue
+		}
+		if err := subscribe.Mark(st.dir, r.hash); err != nil {
+			return err
+		}
+	}
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	if missing > 0 || marked > 0 {
+		st.s.Report.Info("%s missing; %s due", count(missing, "entry is", "entries are"), count(marked, "feed is", "feeds are"))
+	}
+	if strange > 0 {
+		st.s.Report.Warn("%s not subscribed to; --subscribe adds them", count(strange, "feed is", "feeds are"))
+	}
+	return nil
+}

@@ -1,0 +1,97 @@
+package fetcher
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"github.com/lektordir/lektor/feedconv"
+	"github.com/lektordir/lektor/internal/discover"
+	"github.com/lektordir/lektor/lektordir"
+)
+
+// ess records, in src/$feed/etc/ess/, where a feed says that ESS and NNO
+// documents tell cheaply whether it has changed: link and nno, a URL each; and
+// size, the bytes that the feed itself took to transfer, for comparison.
+func (r *Runner) ess(hash string, feed *feedconv.Feed, size int64) error {
+	var ess, nno string
+	for _, l := range feed.Links {
+		typ, _, _ := strings.Cut(strings.ToLower(l.Type), ";")
+		switch strings.TrimSpace(typ) {
+		case "application/ess":
+			ess = first(ess, l.Href)
+		case "application/nno":
+			nno = first(nno, l.Href)
+		}
+	}
+	if err := r.recordESS(hash, ess, nno); err != nil {
+		return err
+	}
+	dir := r.Dir.SrcEtc(hash, "ess")
+	if _, err := os.Lstat(filepath.Join(dir, "link")); err != nil || size <= 0 {
+		return nil
+	}
+	return record(dir, "size", []string{strconv.FormatInt(size, 10)})
+}
+
+// essOfPage records the documents that a page links to beside a feed. Of
+// several a feed's is the one with its title, or in its place.
+func (r *Runner) essOfPage(hash string, page *discover.Result, feed discover.Link) error {
+	if page == nil {
+		return nil
+	}
+	var nno string
+	for _, l := range page.NNO {
+		nno = first(nno, l.URL)
+	}
+	return r.recordESS(hash, essFor(page, feed), nno)
+}
+
+func essFor(page *discover.Result, feed discover.Link) string {
+	var titled []string
+	place := -1
+	for i, f := range page.Feeds {
+		if f.URL == feed.URL {
+			place = i
+		}
+	}
+	for _, l := range page.ESS {
+		if l.Title != "" && l.Title == feed.Title {
+			titled = append(titled, l.URL)
+		}
+	}
+	switch {
+	case len(titled) == 1:
+		return titled[0]
+	case len(page.ESS) == len(page.Feeds) && place >= 0:
+		return page.ESS[place].URL
+	}
+	return ""
+}
+
+// recordESS writes what was found; what was found elsewhere before stays.
+func (r *Runner) recordESS(hash, ess, nno string) error {
+	if err := r.Dir.InsideSrc(hash, "ess"); err != nil {
+		return err
+	}
+	dir := r.Dir.SrcEtc(hash, "ess")
+	var bad error
+	for name, url := range map[string]string{"link": ess, "nno": nno} {
+		if url = first("", url); url != "" {
+			bad = errors.Join(bad, record(dir, name, []string{url}))
+		}
+	}
+	return bad
+}
+
+// first keeps the first URL of a list that may be fetched because a stranger
+// names it: an http one.
+func first(have, url string) string {
+	low := strings.ToLower(url)
+	if have != "" || !strings.HasPrefix(low, "http://") && !strings.HasPrefix(low, "https://") {
+		return have
+	}
+	return lektordir.NormalizeID(oneField(url))
+}

@@ -1,0 +1,63 @@
+package fetcher
+
+import (
+	"context"
+	"os"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/lektordir/lektor/internal/testkit/server"
+	"github.com/lektordir/lektor/internal/fetch"
+	"github.com/lektordir/lektor/lektordir"
+)
+
+// deliveredOne subscribes to a feed and gives the one entry that it delivers.
+func deliveredOne(t *testing.T, r *Runner, s *server.Server) lektordir.Ref {
+	t.Helper()
+	s.Handle("/feed", server.Doc("", server.RSS("Feed", 0, 1)))
+	subscribeTo(t, r, s.URL("/feed"))
+	if sum, err := r.Update(t.Context(), Selection{}); err != nil || sum.New != 1 {
+		t.Fatal(sum, err)
+	}
+	refs, err := r.Dir.List(t.Context(), lektordir.ListOptions{})
+	if err != nil || len(refs) != 1 {
+		t.Fatal(refs, err)
+	}
+	return refs[0]
+}
+
+// unsettle puts an entry back where a fetcher leaves it that is killed after its
+// journal was written, and before the rename.
+func unsettle(t *testing.T, r *Runner, entry lektordir.Ref) {
+	t.Helper()
+	if err := os.Rename(r.Dir.Abs(entry), r.Dir.Join("tmp", entry.Feed, entry.Unique)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestWatchRecoversOthers: what a fetcher left that was killed while another one
+// watches is delivered by that one, before long.
+func TestWatchRecoversOthers(t *testing.T) {
+	var shift atomic.Int64
+	r, s, _ := setup(t, Options{Fetch: fetch.Config{Now: func() time.Time { return time.Now().Add(time.Duration(shift.Load())) }}})
+	entry := deliveredOne(t, r, s)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	ready, end := make(chan struct{}), make(chan error)
+	go func() { end <- r.Watch(ctx, func() { close(ready) }) }()
+	<-ready
+	unsettle(t, r, entry)
+	shift.Store(int64(2 * rescan))
+	// Something that makes it look: a feed that is subscribed to.
+	s.Handle("/other", server.Doc("", server.RSS("Other", 0, 1)))
+	subscribeTo(t, r, s.URL("/other"))
+	eventually(t, "the entry", func() bool {
+		_, err := os.Stat(r.Dir.Abs(entry))
+		return err == nil
+	})
+	cancel()
+	if err := <-end; err != nil {
+		t.Error(err)
+	}
+}

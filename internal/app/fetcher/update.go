@@ -1,0 +1,894 @@
+// Package fetcher is the room of lektor-fetch: it fetches the feeds that are due,
+// many at a time, and delivers what is new in them. It joins fetch (exchanges
+// and schedule), feedconv (documents), delivery (what is new) and lektordir
+// (the directory).
+package fetcher
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/http"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/lektordir/lektor/feedconv"
+	"github.com/lektordir/lektor/internal/delivery"
+	"github.com/lektordir/lektor/internal/fetch"
+	"github.com/lektordir/lektor/internal/subscribe"
+	"github.com/lektordir/lektor/internal/websub"
+	"github.com/lektordir/lektor/lektordir"
+)
+
+// DefaultJobs is how many feeds are fetched at once. Most of the time is spent
+// waiting for servers, and a few that stall must not hold up the others.
+const DefaultJobs = 48
+
+// maxHeld is how many bytes of documents may wait to be parsed before no
+// further request is begun.
+const maxHeld = 32 << 20
+
+// delay is how long a feed's entries wait for those of others to be synced
+// with. It costs nothing where no others are to come, see [hooks].
+const delay = 250 * time.Millisecond
+
+// FlagMaxEntries is the command-line flag that raises [Options].MaxEntries,
+// without the dashes: warnings tell the user of it.
+const FlagMaxEntries = "max-entries"
+
+// Options say how a [Runner] works.
+type Options struct {
+	Jobs       int // feeds fetched at once; 0 means DefaultJobs
+	Fetch      fetch.Config
+	MaxEntries int           // taken of one document, see FlagMaxEntries; 0 means feedconv's default
+	Interval   time.Duration // of feeds without their own; 0 means fetch's default
+
+	// Delivered is told of entries once they are durable in new/. Calls do
+	// not overlap.
+	Delivered func([]lektordir.Ref)
+	// Progress begins a progress display of that many feeds; the functions it
+	// returns count one feed and end it. May be nil.
+	Progress func(total int) (step, end func())
+}
+
+// Reporter takes messages for the user, one line each.
+type Reporter interface {
+	Warn(format string, args ...any)
+	Error(format string, args ...any)
+	Info(format string, args ...any)
+}
+
+// Runner fetches and delivers into one lektor-dir. It is safe for concurrent
+// use.
+type Runner struct {
+	Dir    *lektordir.Dir
+	Writer *lektordir.Writer
+	Client *fetch.Client
+
+	opts    Options
+	now     func() time.Time
+	report  Reporter
+	parsing chan struct{} // slots for documents that are being parsed
+	held    budget
+	print   sync.Mutex
+	commits sync.WaitGroup
+	// unsettled tells that a commit failed, and may have left entries in tmp/
+	// that the journal names.
+	unsettled atomic.Bool
+	urls      sync.Once
+	byURL     map[string]string // see Add
+}
+
+// New prepares a runner. Close it.
+func New(d *lektordir.Dir, report Reporter, o Options) (*Runner, error) {
+	w, err := d.NewWriter(lektordir.WriterOptions{Delay: delay})
+	if err != nil {
+		return nil, err
+	}
+	o.Jobs = cmp.Or(max(o.Jobs, 0), DefaultJobs)
+	if o.Fetch.Now == nil {
+		o.Fetch.Now = time.Now
+	}
+	r := &Runner{
+		Dir: d, Writer: w, Client: fetch.NewClient(o.Fetch), opts: o, now: o.Fetch.Now, report: report,
+		// What a document grows to while it is parsed is the greater part of
+		// the memory; more at once than there are processors gain nothing.
+		parsing: make(chan struct{}, max(2, runtime.GOMAXPROCS(0))),
+	}
+	r.held.init()
+	return r, nil
+}
+
+// Close waits for what is being committed.
+func (r *Runner) Close() error {
+	r.commits.Wait()
+	err := r.Writer.Close()
+	r.Client.Close()
+	return err
+}
+
+// Recover finishes what earlier runs left half done. It comes before anything
+// else; errors are reported, and keep nobody from fetching other feeds.
+func (r *Runner) Recover(ctx context.Context) {
+	if err := r.Writer.Recover(ctx); err != nil && ctx.Err() == nil {
+		r.report.Error("recovery: %v", err)
+	}
+}
+
+// Selection says which feeds to fetch.
+type Selection struct {
+	Feeds []string // hashes; none means all that are due
+	All   bool     // all, due or not
+	// Unnamed tells that it was not the user who named Feeds.
+	Unnamed bool
+}
+
+// Summary counts what became of the feeds of a run.
+type Summary struct {
+	Feeds       int
+	Fetched     int // a document came
+	Unchanged   int // of these, the same as last time
+	NotModified int // 304
+	Failed      int // for which a server, the network or the document is to blame
+	Broken      int // for which this machine is: disk, permissions
+	Busy        int // another process fetches them
+	Skipped     int // not due any more
+	New         int // entries delivered
+	Updated     int // new versions delivered of entries known before
+}
+
+// String is the summary line.
+func (s Summary) String() string {
+	var parts []string
+	add := func(n int, one, many string) {
+		if n == 1 {
+			parts = append(parts, one)
+		} else if n > 1 {
+			parts = append(parts, group(n)+" "+many)
+		}
+	}
+	add(s.Fetched, "1 fetched", "fetched")
+	add(s.NotModified, "1 not modified", "not modified")
+	add(s.Failed+s.Broken, "1 failed", "failed")
+	add(s.Busy, "1 busy", "busy")
+	add(s.Skipped, "1 not due any more", "not due any more")
+	line := Count(s.Feeds, "feed") + ": " + strings.Join(parts, ", ")
+	if len(parts) == 0 {
+		line = Count(s.Feeds, "feed") + ": nothing done"
+	}
+	entries := Count(s.New, "new entry")
+	if s.Updated > 0 {
+		entries += ", " + group(s.Updated) + " updated"
+	}
+	return line + "; " + entries
+}
+
+// Count writes a number of things, such as "1 entry" or "2,000 feeds".
+func Count(n int, what string) string {
+	if n != 1 {
+		if y, ok := strings.CutSuffix(what, "y"); ok {
+			what = y + "ie"
+		}
+		what += "s"
+	}
+	return group(n) + " " + what
+}
+
+// group writes a number with its thousands apart.
+func group(n int) string {
+	s := fmt.Sprint(n)
+	for i := len(s) - 3; i > 0; i -= 3 {
+		s = s[:i] + "," + s[i:]
+	}
+	return s
+}
+
+func (s *Summary) add(res result) {
+	switch res.kind {
+	case fetched:
+		s.Fetched++
+	case unchanged:
+		s.Fetched++
+		s.Unchanged++
+	case notModified:
+		s.NotModified++
+	case failed:
+		s.Failed++
+	case broken:
+		s.Broken++
+	case busy:
+		s.Busy++
+	case skipped:
+		s.Skipped++
+	}
+	s.New += res.new
+	s.Updated += res.updated
+}
+
+// kind is what became of a feed.
+type kind int
+
+const (
+	fetched kind = iota
+	unchanged
+	notModified
+	failed  // not our fault
+	broken  // our fault
+	busy    // another process has it
+	skipped // not due any more, or stopped
+)
+
+// result is what became of a feed.
+type result struct {
+	hash         string
+	kind         kind
+	err          error // for failed and broken
+	new, updated int
+}
+
+// Update fetches the feeds selected. One that fails never keeps others from
+// being fetched; failures are reported as they happen, and counted. The error
+// is that of ctx, or of a lektor-dir that cannot be read.
+func (r *Runner) Update(ctx context.Context, sel Selection) (Summary, error) {
+	var sum Summary
+	tasks, err := r.tasks(sel)
+	if err != nil {
+		return sum, err
+	}
+	sum.Feeds = len(tasks)
+	step, end := func() {}, func() {}
+	if r.opts.Progress != nil {
+		step, end = r.opts.Progress(len(tasks))
+	}
+	defer end()
+	q := newQueue(r.opts.Fetch.PerHost)
+	for _, t := range tasks {
+		q.add(t)
+	}
+	defer q.closeAt(ctx)()
+	var mu sync.Mutex
+	r.work(ctx, q, min(r.opts.Jobs, len(tasks)), true, func(res result) {
+		mu.Lock()
+		defer mu.Unlock()
+		sum.add(res)
+		step()
+	})
+	r.commits.Wait()
+	if ctx.Err() != nil {
+		return sum, context.Cause(ctx)
+	}
+	return sum, nil
+}
+
+// Due lists the URLs of the feeds that [Runner.Update] would fetch.
+func (r *Runner) Due(sel Selection) ([]string, error) {
+	tasks, err := r.tasks(sel)
+	urls := make([]string, len(tasks))
+	for i, t := range tasks {
+		urls[i] = shown(t.url)
+	}
+	return urls, err
+}
+
+// work runs workers on a queue and returns when they have ended.
+func (r *Runner) work(ctx context.Context, q *queue, workers int, once bool, finished func(result)) {
+	var wg sync.WaitGroup
+	for range workers {
+		wg.Go(func() {
+			for {
+				t, ok := q.next(once)
+				if !ok {
+					return
+				}
+				h := hooks{
+					free: sync.OnceFunc(func() { q.freed(t) }),
+					submitted: sync.OnceFunc(func() {
+						if q.submitted() {
+							r.Writer.Flush()
+						}
+					}),
+				}
+				h.finished = func(res result) {
+					h.free()
+					h.submitted()
+					finished(res)
+					q.done(t)
+				}
+				r.feed(ctx, t, nil, h)
+			}
+		})
+	}
+	wg.Wait()
+}
+
+// tasks lists the feeds selected.
+func (r *Runner) tasks(sel Selection) ([]task, error) {
+	if len(sel.Feeds) > 0 {
+		var tasks []task
+		for _, h := range sel.Feeds {
+			if slices.ContainsFunc(tasks, func(t task) bool { return t.hash == h }) {
+				continue
+			}
+			tasks = append(tasks, r.task(h))
+			tasks[len(tasks)-1].named, tasks[len(tasks)-1].force = !sel.Unnamed, true
+		}
+		return tasks, nil
+	}
+	tasks, _, err := r.due(sel.All, nil)
+	return tasks, err
+}
+
+func (r *Runner) task(hash string) task {
+	url, _ := fetch.URLOf(r.Dir.SrcEtc(hash, "fetch"))
+	return newTask(hash, url)
+}
+
+func newTask(hash, url string) task {
+	// Feeds that come from no host do not wait for each other.
+	return task{hash: hash, url: url, host: cmp.Or(fetch.HostKey(url), hash)}
+}
+
+// due lists the feeds that are due, or all, and tells when the next of the
+// others is. It looks at modification times only: a timer may run it every
+// minute. Feeds for which skip is true are left out; calls of it overlap.
+func (r *Runner) due(all bool, skip func(hash string) bool) ([]task, time.Time, error) {
+	hashes, err := r.Dir.FeedHashes()
+	if err != nil {
+		return nil, time.Time{}, err
+	}
+	marked := r.markers()
+	now := r.now()
+	// Nothing else goes on while a run begins: all processors look.
+	parts := slices.Collect(slices.Chunk(hashes, len(hashes)/runtime.GOMAXPROCS(0)+1))
+	found := make([][]task, len(parts))
+	nexts := make([]time.Time, len(parts))
+	var wg sync.WaitGroup
+	for i, part := range parts {
+		wg.Go(func() {
+			for _, h := range part {
+				if skip != nil && skip(h) {
+					continue
+				}
+				if t, next := r.inspect(h, all, marked[h], now); t.hash != "" {
+					found[i] = append(found[i], t)
+				} else if !next.IsZero() && (nexts[i].IsZero() || next.Before(nexts[i])) {
+					nexts[i] = next
+				}
+			}
+		})
+	}
+	wg.Wait()
+	var next time.Time
+	for _, t := range nexts {
+		if next.IsZero() || !t.IsZero() && t.Before(next) {
+			next = t
+		}
+	}
+	return slices.Concat(found...), next, nil
+}
+
+// inspect gives the task for a feed that is due, or when it will be; neither for
+// one that is not subscribed to.
+func (r *Runner) inspect(hash string, all, marked bool, now time.Time) (t task, next time.Time) {
+	dir := r.Dir.SrcEtc(hash, "fetch")
+	if !all && !marked {
+		if !subscribe.Subscribed(r.Dir, hash) {
+			return task{}, time.Time{}
+		}
+		r.reschedule(hash, dir)
+		if !fetch.IsDue(dir, now) {
+			if fi, err := os.Lstat(filepath.Join(dir, "next")); err == nil {
+				next = fi.ModTime()
+			}
+			return task{}, next
+		}
+	}
+	url, err := fetch.URLOf(dir)
+	// There is none, nor can there be; where one cannot be looked for, the fetch
+	// tells why.
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENOTDIR) || errors.Is(err, unix.ELOOP) {
+		return task{}, time.Time{}
+	}
+	t = newTask(hash, url)
+	t.marked, t.force = marked, all
+	return t, time.Time{}
+}
+
+// reschedule moves the time a feed is due when its interval was changed by
+// hand since it was last asked for.
+func (r *Runner) reschedule(hash, dir string) {
+	interval, err := os.Lstat(filepath.Join(dir, "interval"))
+	if err != nil {
+		return
+	}
+	checked, err := os.Lstat(filepath.Join(dir, "checked"))
+	if err != nil || !interval.ModTime().After(checked.ModTime()) {
+		return
+	}
+	t, err := r.Writer.Begin(hash)
+	if err != nil {
+		return // whoever has it sets the time himself
+	}
+	defer t.Close()
+	if st, err := r.state(hash); err == nil {
+		defer st.Close()
+		if err := st.Reschedule(); err != nil {
+			r.report.Warn("%s: %v", dir, err)
+		}
+	}
+}
+
+// markers gives the feeds that somebody wants fetched at once: a due marker
+// lies there, or one that an earlier run had taken and did not live to finish.
+// Markers of feeds that are not there are removed.
+func (r *Runner) markers() map[string]bool {
+	marked := map[string]bool{}
+	for _, name := range []string{"due", "taken"} {
+		// Looked at each time, as a watch may run for months.
+		if err := r.Dir.Inside("etc/fetch", "etc/fetch/"+name); err != nil {
+			r.report.Warn("%v", err)
+			continue
+		}
+		ents, err := os.ReadDir(r.Dir.Join("etc/fetch", name))
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			r.report.Warn("%v", err)
+		}
+		for _, e := range ents {
+			h := e.Name()
+			if strings.HasPrefix(h, ".") {
+				continue
+			}
+			if _, err := os.Stat(r.Dir.Join("src", h)); errors.Is(err, fs.ErrNotExist) {
+				r.report.Warn("etc/fetch/%s/%s was removed: there is no such feed", name, h)
+				os.RemoveAll(r.Dir.Join("etc/fetch", name, h))
+				continue
+			}
+			marked[h] = true
+		}
+	}
+	return marked
+}
+
+// claim takes the due marker of a feed. It reports whether there is one, or
+// one that was taken before.
+func (r *Runner) claim(hash string) bool {
+	due, taken := r.Dir.Join("etc/fetch/due", hash), r.Dir.Join("etc/fetch/taken", hash)
+	if _, err := os.Lstat(due); !errors.Is(err, fs.ErrNotExist) {
+		err = os.Rename(due, taken)
+		if errors.Is(err, fs.ErrNotExist) {
+			// There was no directory to move it to.
+			if err = os.MkdirAll(filepath.Dir(taken), 0o777); err == nil {
+				err = os.Rename(due, taken)
+			}
+		}
+		if err == nil {
+			return true
+		}
+		if !errors.Is(err, fs.ErrNotExist) {
+			r.report.Warn("%v", err)
+		}
+	}
+	_, err := os.Lstat(taken)
+	return err == nil
+}
+
+// unclaim removes a marker after the request that it asked for.
+func (r *Runner) unclaim(hash string) {
+	if err := os.Remove(r.Dir.Join("etc/fetch/taken", hash)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		r.report.Warn("%v", err)
+	}
+}
+
+func (r *Runner) state(hash string) (*fetch.State, error) {
+	st, err := fetch.LoadState(r.Dir.SrcEtc(hash, "fetch"))
+	if err != nil {
+		return nil, err
+	}
+	st.DefaultInterval = r.opts.Interval
+	st.Limits = fmt.Sprintf("%s=%d", FlagMaxEntries, cmp.Or(r.opts.MaxEntries, feedconv.DefaultMaxEntries))
+	return st, nil
+}
+
+// hooks are called while a feed is fetched.
+type hooks struct {
+	free      func() // when the request is over
+	submitted func() // when its entries are being committed, if there are any
+	finished  func(result)
+}
+
+// feed fetches one feed and delivers what is new. When everything is done the
+// hook finished is called once, perhaps from another goroutine after feed has
+// returned. resp is a document that was fetched before, or nil.
+func (r *Runner) feed(ctx context.Context, t task, resp *fetch.Response, h hooks) {
+	name := shown(t.url)
+	end := func(res result) {
+		res.hash = t.hash
+		switch {
+		case t.quiet:
+		case res.kind == broken, res.kind == failed && t.named:
+			r.report.Error("%s", prefixed(name, res.err))
+		case res.kind == failed:
+			r.report.Info("%s", prefixed(name, res.err))
+		}
+		h.finished(res)
+	}
+	txn, err := r.Writer.Begin(t.hash)
+	var inUse *lektordir.BusyError
+	switch {
+	case errors.As(err, &inUse):
+		r.report.Info("%s: skipped, another process is fetching it", cmp.Or(name, t.hash))
+		end(result{kind: busy})
+		return
+	case err != nil:
+		end(result{kind: broken, err: err})
+		return
+	}
+	// From here on the transaction is closed before the end is told.
+	closing := func(res result) {
+		txn.Close()
+		end(res)
+	}
+	st, err := r.state(t.hash)
+	if err != nil {
+		closing(result{kind: broken, err: err})
+		return
+	}
+	closing = func(res result) {
+		st.Close()
+		txn.Close()
+		end(res)
+	}
+	claimed := r.claim(t.hash)
+	if !t.force && !claimed && !st.Due(r.now()) {
+		closing(result{kind: skipped})
+		return
+	}
+	req, err := st.Request()
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		closing(result{kind: skipped}) // unsubscribed meanwhile
+		return
+	case err != nil:
+		closing(result{kind: broken, err: err})
+		return
+	}
+	req.Last = t.last
+	name = shown(req.URL)
+	unclaim := func() {
+		if claimed {
+			r.unclaim(t.hash)
+		}
+	}
+	// fail ends a fetch that brought no document that could be read: the feed
+	// is asked less often from now on.
+	fail := func(k kind, err error) {
+		if ctx.Err() != nil {
+			// Stopped: the feed is as due as it was.
+			closing(result{kind: skipped})
+			return
+		}
+		res := result{kind: k, err: prefixed(name, err)}
+		st.Failed(r.now(), res.err)
+		if err := st.Save(); err != nil {
+			res = result{kind: broken, err: errors.Join(res.err, err)}
+		}
+		unclaim()
+		closing(res)
+	}
+	// local ends a fetch whose document could not be stored. Nothing is
+	// saved, so that the feed is as due as it was: what was in the document
+	// must come again, and be delivered as soon as this machine can.
+	local := func(err error) {
+		if ctx.Err() != nil {
+			closing(result{kind: skipped})
+			return
+		}
+		closing(result{kind: broken, err: fmt.Errorf("not delivered: %w", err)})
+	}
+	if resp == nil {
+		if strings.HasPrefix(strings.ToLower(req.URL), "exec:") {
+			if err := r.trusted(t.hash, "url"); err != nil {
+				fail(broken, err)
+				return
+			}
+			req.AllowExec = true
+		}
+		if st.Filter() != "" {
+			// Looked at before anything is asked for that could not be read.
+			if err := r.trusted(t.hash, "filter"); err != nil {
+				fail(broken, err)
+				return
+			}
+		}
+		if err := r.held.wait(ctx); err != nil {
+			local(err)
+			return
+		}
+		resp, err = r.Client.Get(ctx, req)
+		h.free()
+		if err != nil {
+			k := failed
+			if !fetch.Remote(err) {
+				k = broken
+			}
+			fail(k, err)
+			return
+		}
+	} else {
+		h.free()
+	}
+	for _, w := range st.Warnings() {
+		r.report.Warn("%s", w)
+	}
+	for _, w := range resp.Warnings {
+		r.report.Warn("%s: %s", name, w)
+	}
+	save := func(res result) {
+		if to := st.MovedTo(); to != "" {
+			r.report.Info("%s: moved for good, and is fetched from %s from now on", name, shown(to))
+		}
+		if err := st.Save(); err != nil {
+			res.kind, res.err = broken, err
+		}
+		unclaim()
+		closing(res)
+	}
+	switch {
+	case resp.NotModified:
+		st.NotModified(r.now(), resp)
+		save(result{kind: notModified})
+		return
+	case st.SameBody(resp):
+		st.Unchanged(r.now(), resp)
+		save(result{kind: unchanged})
+		return
+	}
+	// The documents that wait here are in memory; see budget.
+	size := int64(len(resp.Body))
+	r.held.add(size)
+	r.parsing <- struct{}{}
+	feed, err := r.parse(ctx, st, resp, name)
+	var out delivery.Result
+	unread := err != nil
+	if !unread {
+		out, err = r.stage(ctx, txn, st, feed)
+	}
+	if err == nil {
+		err = r.ess(t.hash, feed, resp.WireBytes)
+	}
+	<-r.parsing
+	r.held.add(-size)
+	switch {
+	case unread:
+		fail(failed, err)
+		return
+	case err != nil:
+		local(err)
+		return
+	}
+	hints := fetch.Hints{TTL: feed.TTL, UpdateInterval: feed.UpdateInterval, SkipHours: feed.SkipHours, SkipDays: feed.SkipDays}
+	resp.Digest() // the last use of the body, which may be large
+	resp.Body = nil
+	st.Close() // many may wait for the commit
+	r.commit(txn, func(err error) {
+		if err != nil {
+			local(err)
+			return
+		}
+		st.Succeeded(r.now(), resp, hints)
+		r.delivered(txn)
+		save(result{kind: fetched, new: len(out.New), updated: len(out.Updated)})
+	})
+	h.submitted()
+}
+
+// commit commits a transaction; done is called in a goroutine of its own, as
+// the committer has other feeds to go on with.
+func (r *Runner) commit(txn *lektordir.Txn, done func(error)) {
+	r.commits.Add(1)
+	txn.Commit(func(err error) {
+		go func() {
+			defer r.commits.Done()
+			done(err)
+		}()
+	})
+}
+
+// delivered tells of entries that are in new/ now.
+func (r *Runner) delivered(txn *lektordir.Txn) {
+	if r.opts.Delivered == nil {
+		return
+	}
+	refs := txn.Delivered()
+	r.print.Lock()
+	defer r.print.Unlock()
+	if len(refs) > 0 {
+		r.opts.Delivered(refs)
+	}
+}
+
+// stage stages what is new in a document.
+func (r *Runner) stage(ctx context.Context, txn *lektordir.Txn, st *fetch.State, feed *feedconv.Feed) (delivery.Result, error) {
+	policy, err := delivery.ParsePolicy(st.OnUpdate())
+	if err != nil {
+		return delivery.Result{}, err
+	}
+	if err := r.describe(txn, feed, "", ""); err != nil {
+		return delivery.Result{}, err
+	}
+	return delivery.Stage(ctx, txn, feed, delivery.Options{Policy: policy})
+}
+
+// parse reads a document, through the feed's filter if it has one.
+func (r *Runner) parse(ctx context.Context, st *fetch.State, resp *fetch.Response, name string) (*feedconv.Feed, error) {
+	doc := resp.Body
+	contentType := resp.Header.Get("Content-Type")
+	if filter := st.Filter(); filter != "" {
+		out, err := r.Client.Filter(ctx, filter, doc)
+		if err != nil {
+			return nil, err
+		}
+		doc, contentType = out, ""
+	}
+	feed, err := r.read(doc, resp.FinalURL, contentType, resp.Header)
+	if err != nil {
+		return nil, err
+	}
+	// The end of the document is missing. Where the server did not say how long
+	// it is, that may have happened on the way: what came is delivered, and
+	// the rest must come by the next request.
+	if feed.Truncated && resp.Header.Get("Content-Length") == "" {
+		resp.Truncated = true
+	}
+	resp.Short = limited(feed) >= 0
+	r.warn(name, feed)
+	return feed, nil
+}
+
+// read reads a document.
+func (r *Runner) read(doc []byte, url, contentType string, h http.Header) (*feedconv.Feed, error) {
+	feed, err := feedconv.ParseBytes(doc, feedconv.Options{
+		URL: url, ContentType: contentType,
+		ContentLocation: h.Get("Content-Location"), ContentLanguage: h.Get("Content-Language"),
+		MaxBytes: r.opts.Fetch.MaxDecoded, MaxEntries: r.opts.MaxEntries,
+	})
+	var limit *feedconv.LimitError
+	if errors.As(err, &limit) {
+		err = &fetch.LimitError{URL: shown(url), Limit: limit.Limit, Max: limit.Max, Flag: fetch.FlagMaxDecoded}
+	}
+	if feed != nil {
+		// Those who listen look for hubs in the header first.
+		feed.Links = websub.Links(h, url, feed.Links)
+	}
+	return feed, err
+}
+
+// limited gives the first warning that a limit left something out which can
+// be raised, -1 for none.
+func limited(feed *feedconv.Feed) int {
+	return slices.IndexFunc(feed.Warnings, func(w feedconv.Warning) bool { return w.Limit != "" })
+}
+
+// warn says what was wrong with a document, in one line. Of several defects it
+// names the one that the user can do something about.
+func (r *Runner) warn(name string, feed *feedconv.Feed) {
+	if len(feed.Warnings) == 0 {
+		return
+	}
+	i := limited(feed)
+	text := feed.Warnings[max(0, i)].String()
+	if i >= 0 {
+		text += "; --" + FlagMaxEntries + " raises the limit"
+	}
+	if n := len(feed.Warnings); n > 1 {
+		text += " (and " + Count(n-1, "more defect") + ")"
+	}
+	r.report.Warn("%s: %s", name, text)
+}
+
+// trusted is the error for a command that must not be run, as others may have
+// written it.
+func (r *Runner) trusted(hash, file string) error {
+	return fetch.Trusted(r.Dir.Path(), filepath.Join(r.Dir.SrcEtc(hash, "fetch"), file))
+}
+
+// describe writes what a document says of the feed into src/$feed. id is for a
+// feed that is not there yet.
+func (r *Runner) describe(txn *lektordir.Txn, feed *feedconv.Feed, id, name string) error {
+	old, _ := r.Dir.ReadFeed(txn.Feed())
+	if old == nil {
+		old = &lektordir.Feed{}
+	}
+	id = cmp.Or(old.ID, id)
+	if lektordir.FeedHash(id) != txn.Feed() {
+		// The file is lost; the URL is the id as long as the feed did not move.
+		url := r.task(txn.Feed()).url
+		if id = url; lektordir.FeedHash(id) != txn.Feed() {
+			return fmt.Errorf("src/%s: the id of the feed is lost", txn.Feed())
+		}
+	}
+	authors := make([]string, 0, len(feed.Authors))
+	for _, p := range feed.Authors {
+		authors = append(authors, p.String())
+	}
+	title := strings.Join(strings.Fields(feed.Title), " ")
+	if err := txn.PutFeed(&lektordir.Feed{
+		ID:          id,
+		Name:        cmp.Or(name, title, old.Name, subscribe.DefaultName(id)),
+		Description: feed.Description,
+		Language:    feed.Language,
+		Image:       feed.Image,
+		Copyright:   feed.Copyright,
+		Author:      strings.Join(authors, ", "),
+		Link:        feed.Link,
+	}); err != nil {
+		return err
+	}
+	return r.push(txn.Feed(), feed)
+}
+
+// shown gives a URL as it may be shown: without a password.
+func shown(url string) string {
+	u, err := fetch.ParseURL(url)
+	if err != nil || u.User == nil {
+		return url
+	}
+	u.User = nil
+	return u.String()
+}
+
+// prefixed puts the URL in front of an error that does not begin with it.
+func prefixed(name string, err error) error {
+	name = fetch.Brief(name)
+	if name == "" || strings.HasPrefix(err.Error(), name) {
+		return err
+	}
+	return fmt.Errorf("%s: %w", name, err)
+}
+
+// budget bounds the bytes of documents that wait to be parsed.
+type budget struct {
+	mu   sync.Mutex
+	cond *sync.Cond
+	held int64
+}
+
+func (b *budget) init() { b.cond = sync.NewCond(&b.mu) }
+
+func (b *budget) add(n int64) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.held += n
+	if n < 0 {
+		b.cond.Broadcast()
+	}
+}
+
+// wait waits until there is room for another document.
+func (b *budget) wait(ctx context.Context) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.held <= maxHeld {
+		return context.Cause(ctx)
+	}
+	stop := context.AfterFunc(ctx, func() {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		b.cond.Broadcast()
+	})
+	defer stop()
+	for b.held > maxHeld && ctx.Err() == nil {
+		b.cond.Wait()
+	}
+	return context.Cause(ctx)
+}

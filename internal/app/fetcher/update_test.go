@@ -1,0 +1,491 @@
+package fetcher
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/lektordir/lektor/internal/testkit/server"
+	"github.com/lektordir/lektor/internal/subscribe"
+	"github.com/lektordir/lektor/lektordir"
+)
+
+// log is a Reporter that remembers.
+type log struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (l *log) write(kind, format string, args []any) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	fmt.Fprintf(&l.b, kind+format+"\n", args...)
+}
+func (l *log) Warn(format string, args ...any)  { l.write("warning: ", format, args) }
+func (l *log) Error(format string, args ...any) { l.write("error: ", format, args) }
+func (l *log) Info(format string, args ...any)  { l.write("", format, args) }
+func (l *log) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
+}
+
+// setup makes a lektor-dir, a runner on it and a server.
+func setup(t *testing.T, o Options) (*Runner, *server.Server, *log) {
+	t.Helper()
+	s, err := server.New("127.0.0.1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.Close)
+	d, err := lektordir.Create(filepath.Join(t.TempDir(), "feeds"), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := &log{}
+	r, err := New(d, l, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { r.Close() })
+	return r, s, l
+}
+
+func subscribeTo(t *testing.T, r *Runner, urls ...string) (hashes []string) {
+	t.Helper()
+	for _, u := range urls {
+		sub := &subscribe.Subscription{ID: u}
+		if _, err := subscribe.Add(r.Writer, r.Dir, sub, subscribe.Options{}); err != nil {
+			t.Fatal(err)
+		}
+		hashes = append(hashes, sub.Hash)
+	}
+	return hashes
+}
+
+// eventually polls until f holds.
+func eventually(t *testing.T, what string, f func() bool) {
+	t.Helper()
+	deadline := time.Now().Add(20 * time.Second)
+	for !f() {
+		if time.Now().After(deadline) {
+			t.Fatalf("in vain waited for: %s", what)
+		}
+		time.Sleep(2 * time.Millisecond)
+	}
+}
+
+func TestSummary(t *testing.T) {
+	for want, s := range map[string]Summary{
+		"103 feeds: 100 fetched, 2 not modified, 1 failed; 2,000 new entries":   {Feeds: 103, Fetched: 100, NotModified: 2, Failed: 1, New: 2000},
+		"1 feed: 1 fetched; 1 new entry":                                        {Feeds: 1, Fetched: 1, New: 1},
+		"2 feeds: 1 failed, 1 busy; 0 new entries, 3 updated":                   {Feeds: 2, Broken: 1, Busy: 1, Updated: 3},
+		"1,234,567 feeds: 1 not due any more; 0 new entries":                    {Feeds: 1234567, Skipped: 1},
+		"0 feeds: nothing done; 0 new entries":                                  {},
+		"3 feeds: 1,000 fetched, 1,000 not modified, 2 failed; 999 new entries": {Feeds: 3, Fetched: 1000, NotModified: 1000, Failed: 1, Broken: 1, New: 999},
+	} {
+		if got := s.String(); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
+
+// TestQueue checks that hosts take turns and that none has more than its share.
+func TestQueue(t *testing.T) {
+	q := newQueue(2)
+	for i := range 10 {
+		q.add(task{hash: fmt.Sprint("a", i), host: "a"})
+	}
+	for i := range 3 {
+		q.add(task{hash: fmt.Sprint("b", i), host: "b"})
+	}
+	if q.add(task{hash: "a5", host: "a"}) {
+		t.Error("a feed was queued twice")
+	}
+	var got []string
+	var out []task
+	for range 4 {
+		task, ok := q.next(true)
+		if !ok {
+			t.Fatal("no task")
+		}
+		got = append(got, task.hash)
+		out = append(out, task)
+	}
+	if want := []string{"a0", "b0", "a1", "b1"}; !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+	// No host may have more: who asks waits until a request is over.
+	c := make(chan task)
+	go func() { t, _ := q.next(true); c <- t }()
+	select {
+	case task := <-c:
+		t.Fatalf("%s was handed out", task.hash)
+	default:
+	}
+	q.freed(out[1])
+	if next := <-c; next.hash != "b2" {
+		t.Errorf("%s, want b2", next.hash)
+	}
+	// A marker left while a feed is out makes it come again.
+	q.add(task{hash: "a0", host: "a"})
+	q.add(task{hash: "a1", host: "a", marked: true})
+	for _, task := range []task{out[0], out[2], out[3]} {
+		q.freed(task)
+		q.done(task)
+	}
+	q.done(out[1])
+	q.freed(task{hash: "b2", host: "b"})
+	q.done(task{hash: "b2"})
+	got = nil
+	for {
+		task, ok := q.next(true)
+		if !ok {
+			break
+		}
+		got = append(got, task.hash)
+		q.freed(task)
+		q.done(task)
+	}
+	if want := []string{"a2", "a3", "a4", "a5", "a6", "a7", "a8", "a9", "a1"}; !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+	q.close()
+	if _, ok := q.next(false); ok || q.add(task{hash: "x"}) {
+		t.Error("a closed queue works")
+	}
+}
+
+// TestQueueConcurrently runs many workers on few hosts.
+func TestQueueConcurrently(t *testing.T) {
+	q := newQueue(1)
+	const hosts, each = 7, 50
+	for i := range hosts * each {
+		q.add(task{hash: fmt.Sprint(i), host: fmt.Sprint(i % hosts)})
+	}
+	var active [hosts]atomic.Int32
+	var n atomic.Int32
+	var wg sync.WaitGroup
+	for range 20 {
+		wg.Go(func() {
+			for {
+				task, ok := q.next(true)
+				if !ok {
+					return
+				}
+				h := int(task.host[0] - '0')
+				if active[h].Add(1) > 1 {
+					t.Errorf("two requests to host %d", h)
+				}
+				active[h].Add(-1)
+				n.Add(1)
+				q.freed(task)
+				q.done(task)
+			}
+		})
+	}
+	wg.Wait()
+	if n.Load() != hosts*each || len(q.hosts) != 0 {
+		t.Errorf("%d tasks, %d hosts left", n.Load(), len(q.hosts))
+	}
+}
+
+// TestStallsHoldUpNobody has more feeds of one host that stalls than there are
+// workers.
+func TestStallsHoldUpNobody(t *testing.T) {
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	var delivered atomic.Int32
+	r, slow, _ := setup(t, Options{Jobs: 4, Delivered: func(refs []lektordir.Ref) { delivered.Add(int32(len(refs))) }})
+	fast, err := server.New("127.0.0.1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer fast.Close()
+	for i := range 10 {
+		path := fmt.Sprintf("/%d", i)
+		slow.Handle(path, server.Stall)
+		fast.Handle(path, server.Doc("", server.RSS("Fast", i, 1)))
+		subscribeTo(t, r, slow.URL(path), fast.URL(path))
+	}
+	end := make(chan error)
+	go func() { _, err := r.Update(ctx, Selection{}); end <- err }()
+	eventually(t, "the fast feeds", func() bool { return delivered.Load() == 10 })
+	if n := len(slow.Requests("")); n != 1 {
+		t.Errorf("%d requests to the slow host", n)
+	}
+	// Stopped, it ends at once, and the stalled feeds are as due as before.
+	cancel()
+	if err := <-end; !errors.Is(err, context.Canceled) {
+		t.Errorf("%v", err)
+	}
+	tasks, _, err := r.due(false, nil)
+	if err != nil || len(tasks) != 10 {
+		t.Errorf("%d feeds are due, %v", len(tasks), err)
+	}
+}
+
+// TestConnections: one connection serves all feeds of a host, and is closed with
+// the last of them.
+func TestConnections(t *testing.T) {
+	r, s, _ := setup(t, Options{})
+	for i := range 3 {
+		path := fmt.Sprintf("/%d", i)
+		s.Handle(path, server.Doc("", server.RSS("Feed", i, 1)))
+		subscribeTo(t, r, s.URL(path))
+	}
+	if sum, err := r.Update(context.Background(), Selection{}); err != nil || sum.Fetched != 3 {
+		t.Fatalf("%+v, %v", sum, err)
+	}
+	var got []string
+	for _, q := range s.Requests("") {
+		got = append(got, q.Header.Get("Connection"))
+	}
+	if want := []string{"", "", "close"}; !slices.Equal(got, want) {
+		t.Errorf("Connection: %q, want %q", got, want)
+	}
+}
+
+// TestForeignFeeds: a feed of somebody else's that has no url is left alone, due or
+// not, whatever lies where its url would be.
+func TestForeignFeeds(t *testing.T) {
+	r, s, l := setup(t, Options{})
+	s.Handle("/feed", server.Doc("", server.RSS("Feed", 0, 1)))
+	subscribeTo(t, r, s.URL("/feed"))
+	src := func(rel string) string { return r.Dir.Join("src", rel) }
+	if err := errors.Join(
+		os.MkdirAll(src("aaaa/etc"), 0o777), os.WriteFile(src("aaaa/etc/fetch"), nil, 0o666),
+		os.Mkdir(src("bbbb"), 0o777), os.WriteFile(src("bbbb/etc"), nil, 0o666),
+		os.Symlink("cccc", src("cccc")), os.Symlink("bbbb/etc", src("dddd")),
+		os.MkdirAll(r.Dir.Join("etc/fetch/due"), 0o777), os.WriteFile(r.Dir.Join("etc/fetch/due/aaaa"), nil, 0o666),
+	); err != nil {
+		t.Fatal(err)
+	}
+	for _, sel := range []Selection{{All: true}, {}} {
+		sum, err := r.Update(context.Background(), sel)
+		if err != nil || sum.Feeds > 1 || sum.Failed+sum.Broken > 0 || l.String() != "" {
+			t.Errorf("%+v: %+v, %v\n%s", sel, sum, err, l)
+		}
+	}
+}
+
+// TestValidatorsComeLast: what could not be delivered is asked for again, in
+// full and at once.
+func TestValidatorsComeLast(t *testing.T) {
+	r, s, l := setup(t, Options{})
+	s.Handle("/feed", server.Doc("", server.RSS("Feed", 0, 3)))
+	hash := subscribeTo(t, r, s.URL("/feed"))[0]
+	// A file in the place of new/$feed: staging fails.
+	block := r.Dir.Join("new", hash)
+	if err := os.WriteFile(block, nil, 0o666); err != nil {
+		t.Fatal(err)
+	}
+	sum, err := r.Update(context.Background(), Selection{})
+	if err != nil || sum.Broken != 1 || !strings.Contains(l.String(), "error: "+s.URL("/feed")+": not delivered: ") {
+		t.Errorf("%+v, %v\n%s", sum, err, l)
+	}
+	if err := os.Remove(block); err != nil {
+		t.Fatal(err)
+	}
+	// The next run finds them in the journal or in the document.
+	r.Recover(context.Background())
+	if sum, err = r.Update(context.Background(), Selection{}); err != nil || sum.Fetched != 1 {
+		t.Errorf("%+v, %v\n%s", sum, err, l)
+	}
+	if refs, err := r.Dir.List(context.Background(), lektordir.ListOptions{}); err != nil || len(refs) != 3 {
+		t.Errorf("%d entries, %v", len(refs), err)
+	}
+	for _, req := range s.Requests("/feed") {
+		if req.Header.Get("If-None-Match") != "" {
+			t.Error("validators were sent")
+		}
+	}
+	if sum, err = r.Update(context.Background(), Selection{All: true}); err != nil || sum.NotModified != 1 {
+		t.Errorf("%+v, %v\n%s", sum, err, l)
+	}
+}
+
+// TestSameBodyIsNotParsed: a server without validators.
+func TestSameBodyIsNotParsed(t *testing.T) {
+	r, s, l := setup(t, Options{})
+	doc := strings.Replace(server.RSS("Feed", 0, 3), "<item>", "<i a=1><item>", 1)
+	s.Handle("/feed", server.Answer(200, doc))
+	subscribeTo(t, r, s.URL("/feed"))
+	for range 3 {
+		if _, err := r.Update(context.Background(), Selection{All: true}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	sum, _ := r.Update(context.Background(), Selection{All: true})
+	if sum.Unchanged != 1 || sum.Fetched != 1 {
+		t.Errorf("%+v", sum)
+	}
+	if n := strings.Count(l.String(), "warning"); n > 1 {
+		t.Errorf("it was parsed again:\n%s", l)
+	}
+}
+
+// TestWatch stays: a feed that is due, one that somebody marks, one that is
+// subscribed to meanwhile, and one whose interval passes.
+func TestWatch(t *testing.T) {
+	r, s, l := setup(t, Options{})
+	for _, path := range []string{"/due", "/marked", "/later", "/often"} {
+		s.Handle(path, server.Doc("", server.RSS(path, 0, 1)))
+	}
+	seen := func(path string, n int) func() bool {
+		return func() bool { return len(s.Requests(path)) >= n }
+	}
+	marked := subscribeTo(t, r, s.URL("/marked"))[0]
+	if sum, err := r.Update(context.Background(), Selection{}); err != nil || sum.New != 1 {
+		t.Fatal(sum, err)
+	}
+	subscribeTo(t, r, s.URL("/due"))
+	often := subscribeTo(t, r, s.URL("/often"))[0]
+	if err := os.WriteFile(filepath.Join(r.Dir.SrcEtc(often, "fetch"), "interval"), []byte("1s\n"), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	ready, end := make(chan struct{}), make(chan error)
+	go func() { end <- r.Watch(ctx, func() { close(ready) }) }()
+	<-ready
+	eventually(t, "the feed that is due", seen("/due", 1))
+	mark := func() {
+		if err := os.WriteFile(r.Dir.Join("etc/fetch/due", marked), nil, 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+	mark()
+	eventually(t, "the marked feed", seen("/marked", 2))
+	eventually(t, "the end of the mark", func() bool {
+		_, err := os.Stat(r.Dir.Join("etc/fetch/taken", marked))
+		return errors.Is(err, os.ErrNotExist)
+	})
+	mark()
+	eventually(t, "the feed marked again", seen("/marked", 3))
+	subscribeTo(t, r, s.URL("/later"))
+	eventually(t, "the new subscription", seen("/later", 1))
+	eventually(t, "the short interval", seen("/often", 3))
+	cancel()
+	if err := <-end; err != nil {
+		t.Error(err)
+	}
+	if n := len(s.Requests("/due")); n != 1 {
+		t.Errorf("%d requests for a feed that was due once", n)
+	}
+	if strings.Contains(l.String(), "error") {
+		t.Error(l)
+	}
+}
+
+// TestWatchRecovers: what a failed commit left is delivered without a restart.
+func TestWatchRecovers(t *testing.T) {
+	r, s, _ := setup(t, Options{})
+	entry := deliveredOne(t, r, s)
+	unsettle(t, r, entry)
+	r.unsettled.Store(true)
+	ctx, cancel := context.WithCancel(context.Background())
+	end := make(chan error)
+	go func() { end <- r.Watch(ctx, nil) }()
+	eventually(t, "the entry", func() bool {
+		_, err := os.Stat(r.Dir.Abs(entry))
+		return err == nil
+	})
+	cancel()
+	if err := <-end; err != nil {
+		t.Error(err)
+	}
+}
+
+// TestMarkedMeanwhile: a marker that comes while the feed is being fetched is
+// another fetch.
+func TestMarkedMeanwhile(t *testing.T) {
+	r, s, _ := setup(t, Options{})
+	hold := make(chan struct{})
+	began := make(chan struct{}, 10)
+	s.Handle("/feed", func(w http.ResponseWriter, req *http.Request) {
+		began <- struct{}{}
+		<-hold
+		server.Doc("", server.RSS("x", 0, 1))(w, req)
+	})
+	hash := subscribeTo(t, r, s.URL("/feed"))[0]
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	ready, end := make(chan struct{}), make(chan error)
+	go func() { end <- r.Watch(ctx, func() { close(ready) }) }()
+	<-ready
+	<-began
+	if err := os.WriteFile(r.Dir.Join("etc/fetch/due", hash), nil, 0o666); err != nil {
+		t.Fatal(err)
+	}
+	close(hold)
+	<-began
+	cancel()
+	if err := <-end; err != nil {
+		t.Error(err)
+	}
+}
+
+// TestAddStaysOut: what is no feed leaves no subscription behind.
+func TestAddStaysOut(t *testing.T) {
+	r, s, _ := setup(t, Options{})
+	s.Handle("/page", server.Answer(200, "<html><title>x</title></html>"))
+	for _, url := range []string{s.URL("/page"), s.URL("/none")} {
+		if _, err := r.Add(context.Background(), url, AddOptions{}); err == nil {
+			t.Errorf("%s was added", url)
+		}
+	}
+	if subs, err := subscribe.List(r.Dir); err != nil || len(subs) != 0 {
+		t.Errorf("%v, %v", subs, err)
+	}
+}
+
+// TestPasswordsAreNotShown, neither in messages nor in files others read.
+func TestPasswordsAreNotShown(t *testing.T) {
+	r, s, l := setup(t, Options{})
+	url := strings.Replace(s.URL("/feed"), "http://", "http://ann:secret@", 1)
+	subscribeTo(t, r, url)
+	if _, err := r.Update(context.Background(), Selection{}); err != nil {
+		t.Fatal(err)
+	}
+	if strings.Contains(l.String(), "secret") || !strings.Contains(l.String(), s.URL("/feed")) {
+		t.Error(l)
+	}
+	if got := s.Requests("/feed")[0].Header.Get("Authorization"); got == "" {
+		t.Error("no authorization was sent")
+	}
+}
+
+func TestBudget(t *testing.T) {
+	var b budget
+	b.init()
+	b.add(maxHeld + 1)
+	done := make(chan error)
+	go func() { done <- b.wait(context.Background()) }()
+	select {
+	case <-done:
+		t.Fatal("it did not wait")
+	default:
+	}
+	b.add(-2)
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+	b.add(2)
+	ctx, cancel := context.WithCancel(context.Background())
+	go func() { done <- b.wait(ctx) }()
+	cancel()
+	if err := <-done; !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,313 @@
+package listener
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"net/url"
+	"runtime"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/lektordir/lektor/internal/testkit/hub"
+)
+
+// cloudAt is a line of etc/push/cloud.
+func cloudAt(t *testing.T, base, path string) string {
+	u, err := url.Parse(base)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return fmt.Sprintf("cloud=%s\t%s\t%s\t\thttp-post", u.Hostname(), u.Port(), path)
+}
+
+func TestAttackCloudAtPrivateAddress(t *testing.T) {
+	w := newWorld(t, &hub.Hub{}, nil)
+	var hashes []string
+	for i, host := range []string{"169.254.169.254", "10.0.0.1", "192.168.1.1", "172.16.0.1", "100.64.0.1", "0.0.0.0", "224.0.0.1", "255.255.255.255",
+		"fd00::1", "fe80::1", "ff02::1", "::1", "::ffff:10.0.0.1", "::ffff:169.254.169.254", "64:ff9b::a9fe:a9fe"} {
+		hashes = append(hashes, w.feed(fmt.Sprintf("http://c%d.example/", i), "cloud="+host+"\t80\t/latest/meta-data\t\thttp-post"))
+		h := host
+		if strings.Contains(h, ":") {
+			h = "[" + h + "]"
+		}
+		hashes = append(hashes, w.feed(fmt.Sprintf("http://h%d.example/", i), "hub=http://"+h+"/"))
+	}
+	w.step()
+	for _, h := range hashes {
+		if st := w.state(h); st.State != Failed || !strings.Contains(st.Error, "private address") {
+			t.Errorf("%s: %s %s", st.Hub, st.State, st.Error)
+		}
+	}
+}
+
+// A name that is public when it is looked up and private when it is connected
+// to: what counts is the address of the connection.
+func TestAttackNameThatBecomesPrivate(t *testing.T) {
+	var hits atomic.Int64
+	inside := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { hits.Add(1) }))
+	defer inside.Close()
+	lookups := 0
+	w := newWorld(t, &hub.Hub{}, func(o *Options) {
+		o.Fetch.AllowPrivate = nil
+		o.Fetch.Dial = func(ctx context.Context, network, addr string) (net.Conn, error) {
+			if lookups++; lookups == 1 {
+				return nil, &net.OpError{Op: "dial", Err: fmt.Errorf("the public address does not answer")}
+			}
+			return (&net.Dialer{}).DialContext(ctx, network, inside.Listener.Addr().String())
+		}
+	})
+	a := w.feed(feedA, "cloud=rebind.example\t80\t/\t\thttp-post")
+	for range 3 {
+		w.step()
+		w.clock.add(time.Hour)
+	}
+	if st := w.state(a); lookups < 2 || hits.Load() != 0 || !strings.Contains(st.Error, "private address 127.0.0.1") {
+		t.Errorf("%d look-ups, %d requests got in: %+v", lookups, hits.Load(), st)
+	}
+}
+
+func TestAttackRedirectToPrivateAddress(t *testing.T) {
+	for _, target := range []string{"http://169.254.169.254/", "http://127.0.0.2:1/", "http://[::ffff:127.0.0.2]:1/", "file:///etc/passwd"} {
+		s := newServer(t, http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+			rw.Header().Set("Location", target)
+			rw.WriteHeader(307)
+		}))
+		w := newWorld(t, &hub.Hub{}, func(o *Options) {
+			o.Fetch.AllowPrivate = []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")}
+		})
+		a := w.feed(feedA, cloudAt(t, s, "/x"))
+		w.step()
+		if st := w.state(a); st.State != Failed || !strings.Contains(st.Error, "private address") && !strings.Contains(st.Error, "only http") {
+			t.Errorf("%s: %+v", target, st)
+		}
+	}
+}
+
+func TestAttackHubThatTricklesRedirectsForEverOrAnswers100MB(t *testing.T) {
+	var wrote atomic.Int64
+	s := newServer(t, http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+		io.Copy(io.Discard, r.Body)
+		switch r.URL.Path {
+		case "/trickle":
+			rw.Header().Set("Content-Length", "1000000")
+			for r.Context().Err() == nil {
+				rw.Write([]byte(" "))
+				http.NewResponseController(rw).Flush()
+				tick := time.NewTimer(10 * time.Millisecond)
+				<-tick.C
+			}
+		case "/100mb":
+			chunk := make([]byte, 1<<20)
+			for range 100 {
+				n, err := rw.Write(chunk)
+				wrote.Add(int64(n))
+				if err != nil {
+					return
+				}
+			}
+		default:
+			n := 0
+			fmt.Sscanf(r.URL.Path, "/redirect%d", &n)
+			rw.Header().Set("Location", fmt.Sprintf("/redirect%d", n+1))
+			rw.WriteHeader(302)
+		}
+	}))
+	w := newWorld(t, &hub.Hub{}, func(o *Options) { o.Fetch.Deadline = 3 * time.Second; o.Fetch.MaxRedirects = 5 })
+	trickle := w.feed("http://t.example/", cloudAt(t, s, "/trickle"))
+	redirect := w.feed("http://r.example/", cloudAt(t, s, "/redirect"))
+	big := w.feed("http://b.example/", "hub="+s+"/100mb")
+	honest := w.feed(feedA, w.cloud("/rsscloud/pleaseNotify", "http-post"))
+	before := heap()
+	start := time.Now()
+	w.step()
+	if d := time.Since(start); d > 30*time.Second {
+		t.Errorf("it took %s", d)
+	}
+	if grown := heap() - before; grown > 16<<20 || wrote.Load() > 32<<20 {
+		t.Errorf("memory grew by %d bytes, %d were sent", grown, wrote.Load())
+	}
+	if st := w.state(trickle); st.State != Failed || !strings.Contains(st.Error, "within") {
+		t.Errorf("%+v", st)
+	}
+	if st := w.state(redirect); st.State != Failed || !strings.Contains(st.Error, "redirects") {
+		t.Errorf("%+v", st)
+	}
+	if st := w.state(big); st.State != Requested {
+		t.Errorf("%+v", st)
+	}
+	if st := w.state(honest); st.State != Registered {
+		t.Errorf("%+v", st)
+	}
+}
+
+func heap() int64 {
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return int64(m.HeapInuse)
+}
+
+// listen serves a listener as the command does, and gives the address.
+func listen(t *testing.T, w *world, conns int) string {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := w.l.Server()
+	go s.Serve(Limit(l, conns))
+	t.Cleanup(func() { s.Close() })
+	return l.Addr().String()
+}
+
+func TestAttackChallengeOf1MBWithHTML(t *testing.T) {
+	w := newWorld(t, &hub.Hub{}, nil)
+	a := w.feed(feedA, w.cloud("/rsscloud/pleaseNotify", "http-post"))
+	w.step()
+	addr := listen(t, w, 16)
+	st := w.state(a)
+	// Even while a registration is under way.
+	w.l.callbacks[st.token()].asking = []string{feedA}
+	for _, n := range []int{8000, 1 << 20} {
+		c, err := net.Dial("tcp", addr)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		go fmt.Fprintf(c, "GET /%s?challenge=%s HTTP/1.1\r\nHost: x\r\n\r\n", st.token(), strings.Repeat("%3Cscript%3E", n/11))
+		b, _ := io.ReadAll(io.LimitReader(c, 1<<20))
+		if answer := string(b); len(b) > 1000 || strings.Contains(answer, "script") || !strings.Contains(answer, " 4") {
+			t.Errorf("%d: %.300q", n, answer)
+		}
+	}
+}
+
+func TestAttack1000SlowConnections(t *testing.T) {
+	w := newWorld(t, &hub.Hub{}, func(o *Options) { o.Cooldown = 0 })
+	a := w.feed(feedA, w.cloud("/rsscloud/pleaseNotify", "http-post"))
+	w.step()
+	st := w.state(a)
+	const limit = 100
+	addr := listen(t, w, limit)
+	before := heap()
+	for i := range 1000 {
+		c, err := net.Dial("tcp", addr)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		switch i % 3 {
+		case 0: // nothing at all
+		case 1: // a header that does not end
+			fmt.Fprintf(c, "POST /%s HTTP/1.1\r\nHost: x\r\nX-A: ", st.token())
+		case 2: // a body that does not come
+			fmt.Fprintf(c, "POST /%s HTTP/1.1\r\nHost: x\r\nContent-Length: 60000\r\n\r\nurl=", st.token())
+		}
+		if i%50 != 49 {
+			continue
+		}
+		start := time.Now()
+		if got := post(t, "http://"+addr+"/"+st.token(), "", "url="+feedA); got.status != 200 || !w.marker(a) {
+			t.Fatalf("after %d connections: %+v", i+1, got)
+		}
+		if d := time.Since(start); d > 5*time.Second {
+			t.Errorf("after %d connections an honest peer waits %s", i+1, d)
+		}
+	}
+	if grown := heap() - before; grown > 32<<20 {
+		t.Errorf("memory grew by %d bytes", grown)
+	}
+}
+
+// Who has few connections open is not the one to be closed.
+func TestLimitSparesOtherPeers(t *testing.T) {
+	inner, err := net.Listen("tcp", "0.0.0.0:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer inner.Close()
+	l := Limit(inner, 10)
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go func() {
+				line, err := bufio.NewReader(c).ReadString('\n')
+				if err == nil {
+					io.WriteString(c, line)
+				}
+				c.Close()
+			}()
+		}
+	}()
+	_, port, _ := net.SplitHostPort(inner.Addr().String())
+	dial := func(from string) net.Conn {
+		d := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(from)}}
+		c, err := d.Dial("tcp", "127.0.0.1:"+port)
+		if err != nil {
+			t.Skip("this system has one loopback address only")
+		}
+		return c
+	}
+	honest := dial("127.0.0.9")
+	defer honest.Close()
+	for range 100 {
+		defer dial("127.0.0.1").Close()
+	}
+	io.WriteString(honest, "hello\n")
+	if line, err := bufio.NewReader(honest).ReadString('\n'); line != "hello\n" {
+		t.Errorf("%q, %v", line, err)
+	}
+}
+
+func TestPeerBehindProxies(t *testing.T) {
+	l := &Listener{opts: Options{TrustedProxies: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}}}
+	for _, tc := range []struct{ remote, forwarded, want string }{
+		{"10.0.0.1:5", "192.0.2.1, 10.0.0.2", "192.0.2.1"},
+		{"10.0.0.1:5", "6.6.6.6, 192.0.2.1", "192.0.2.1"},
+		{"192.0.2.7:5", "6.6.6.6", "192.0.2.7"},
+		{"10.0.0.1:5", "garbage", "10.0.0.1"},
+		{"10.0.0.1:5", "", "10.0.0.1"},
+		{"@", "6.6.6.6", "6.6.6.6"}, // a Unix socket: only a proxy on this machine has it
+	} {
+		r := httptest.NewRequest("GET", "/", nil)
+		r.RemoteAddr = tc.remote
+		if tc.forwarded != "" {
+			r.Header.Set("X-Forwarded-For", tc.forwarded)
+		}
+		if got := l.peer(r); got.String() != tc.want {
+			t.Errorf("%s, %q: %s", tc.remote, tc.forwarded, got)
+		}
+	}
+}
+
+func TestPublicURL(t *testing.T) {
+	ipnet := func(s string) net.Addr { return &net.IPNet{IP: net.ParseIP(s)} }
+	home := []net.Addr{ipnet("127.0.0.1"), ipnet("192.168.1.5"), ipnet("fe80::1")}
+	for _, tc := range []struct {
+		listen  string
+		tls     bool
+		machine []net.Addr
+		want    string
+	}{
+		{"0.0.0.0", false, home, ""},
+		{"::", false, append(home, ipnet("93.184.216.34")), "http://93.184.216.34:8080"},
+		{"0.0.0.0", true, append(home, ipnet("2606:2800::1"), ipnet("93.184.216.34")), "https://93.184.216.34:8080"},
+		{"2606:2800::1", false, home, "http://[2606:2800::1]:8080"},
+		{"127.0.0.1", false, append(home, ipnet("93.184.216.34")), ""},
+	} {
+		u := PublicURL(&net.TCPAddr{IP: net.ParseIP(tc.listen), Port: 8080}, tc.tls, tc.machine)
+		if got := fmt.Sprint(u); (u == nil) != (tc.want == "") || u != nil && got != tc.want {
+			t.Errorf("%s: %s", tc.listen, got)
+		}
+	}
+}

@@ -1,0 +1,261 @@
+package listener
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/lektordir/lektor/internal/testkit/hub"
+	"github.com/lektordir/lektor/internal/fetch"
+)
+
+// Nothing is written out of the lektor-dir through a link.
+func TestLinksAreNotFollowed(t *testing.T) {
+	w := newWorld(t, &hub.Hub{}, nil)
+	outside := t.TempDir()
+	link := func(rel string) {
+		t.Helper()
+		path := w.dir.Join(rel)
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o777), os.Symlink(outside, path)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	link("etc/cloudd")
+	if unlock, err := Lock(w.dir); err == nil {
+		unlock()
+		t.Error("the lock lies elsewhere")
+	}
+	a := w.feed(feedA, w.cloud("/rsscloud/pleaseNotify", "http-post"))
+	b := w.feed(feedB, w.cloud("/rsscloud/pleaseNotify", "http-post"))
+	link("src/" + a + "/etc/cloudd")
+	link("etc/fetch/due")
+	w.step()
+	post(t, w.state(b).Callback, "", "url="+feedB)
+	w.step()
+	if log := w.log.String(); !strings.Contains(log, "src/"+a+"/etc/cloudd") || !strings.Contains(log, "etc/fetch/due") {
+		t.Errorf("it does not say what is wrong: %s", log)
+	}
+	if names, _ := os.ReadDir(outside); len(names) > 0 {
+		t.Errorf("written: %v", names)
+	}
+}
+
+func TestMarkerThatCannotBeLeftIsLeftLater(t *testing.T) {
+	w := newWorld(t, &hub.Hub{}, nil)
+	a := w.feed(feedA, w.cloud("/rsscloud/pleaseNotify", "http-post"))
+	w.step()
+	due := w.dir.Join("etc/fetch/due")
+	if err := os.MkdirAll(filepath.Dir(due), 0o777); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(due, nil, 0o666); err != nil {
+		t.Fatal(err)
+	}
+	post(t, w.state(a).Callback, "", "url="+feedA)
+	w.step()
+	if err := os.Remove(due); err != nil {
+		t.Fatal(err)
+	}
+	w.clock.add(time.Minute)
+	w.step()
+	if !w.marker(a) {
+		t.Error("the news is lost")
+	}
+}
+
+// A hub that sends a large feed must be able to send all of it: one that is cut
+// off takes it for a failure, whatever the answer would have been.
+func TestDeliveriesAreReadToTheEnd(t *testing.T) {
+	w := newWorld(t, &hub.Hub{}, nil)
+	a := w.feed(feedA, "hub="+w.plain+"/websub")
+	b := w.feed(feedB, "hub="+w.server.URL+"/websub")
+	w.step()
+	gone := w.state(a)
+	gone.Callback = strings.TrimSuffix(gone.Callback, gone.token()) + strings.Repeat("0", tokenLen)
+	for name, c := range map[string]struct {
+		callback string
+		want     int
+	}{
+		"no secret":    {w.state(a).Callback, http.StatusOK},
+		"no signature": {w.state(b).Callback, http.StatusOK},
+		"unknown":      {gone.Callback, http.StatusGone},
+	} {
+		t.Run(name, func(t *testing.T) {
+			u, _ := url.Parse(c.callback)
+			conn, err := net.Dial("tcp", u.Host)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer conn.Close()
+			_ = conn.SetDeadline(time.Now().Add(20 * time.Second))
+			const size = 24 << 20
+			fmt.Fprintf(conn, "POST %s HTTP/1.1\r\nHost: x\r\nContent-Type: application/atom+xml\r\nContent-Length: %d\r\n\r\n", u.Path, size)
+			if _, err := io.CopyN(conn, zeros{}, size); err != nil {
+				t.Fatal("cut off: ", err)
+			}
+			resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			resp.Body.Close()
+			if resp.StatusCode != c.want {
+				t.Error(resp.Status)
+			}
+		})
+	}
+}
+
+type zeros struct{}
+
+func (zeros) Read(b []byte) (int, error) { clear(b); return len(b), nil }
+
+// What is on the disk after a write that failed half-way is not taken for a
+// registration that there is, and the next write makes it whole.
+func TestStateAfterAWriteThatFailed(t *testing.T) {
+	w := newWorld(t, &hub.Hub{}, nil)
+	hash := w.feed(feedA)
+	now := w.clock.now()
+	one := State{Hub: "http://one.example/", Protocol: "http-post", Topic: feedA, Callback: "http://me.example/" + strings.Repeat("a", tokenLen), State: Registered, Next: now.Add(CloudRenew), Expires: now.Add(CloudExpire)}
+	two := one
+	two.Hub, two.Topic, two.Callback = "http://two.example/", feedB, "http://me.example/"+strings.Repeat("b", tokenLen)
+	var saved State
+	if err := write(w.dir, hash, &saved, &one); err != nil {
+		t.Fatal(err)
+	}
+	saved = one
+	topic := filepath.Join(w.dir.SrcEtc(hash, "cloudd"), "topic")
+	if err := os.Remove(topic); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.MkdirAll(filepath.Join(topic, "x"), 0o777); err != nil {
+		t.Fatal(err)
+	}
+	if err := write(w.dir, hash, &saved, &two); err == nil {
+		t.Fatal("it should have failed")
+	}
+	if st := w.state(hash); st.Next.After(now) {
+		t.Errorf("half of it is believed: %+v", st)
+	}
+	if err := os.RemoveAll(topic); err != nil {
+		t.Fatal(err)
+	}
+	saved.Topic = "" // as we took it away
+	if err := write(w.dir, hash, &saved, &one); err != nil {
+		t.Fatal(err)
+	}
+	if st := w.state(hash); st != one {
+		t.Errorf("%+v, want %+v", st, one)
+	}
+}
+
+func TestClockThatWasAhead(t *testing.T) {
+	w := newWorld(t, &hub.Hub{}, nil)
+	a := w.feed(feedA, w.cloud("/rsscloud/pleaseNotify", "http-post"))
+	w.step()
+	w.clock.add(-7 * 24 * time.Hour)
+	w.restart()
+	w.step()
+	if n := len(w.hub.Registrations()); n != 2 {
+		t.Errorf("%d registrations: it would wait until %s, and the cloud forgets us after 25 hours", n, w.state(a).Next)
+	}
+	// A little does not matter.
+	w.clock.add(-time.Minute)
+	w.restart()
+	w.step()
+	if n := len(w.hub.Registrations()); n != 2 {
+		t.Errorf("%d registrations", n)
+	}
+}
+
+// Times of registrations are those of the world, which go on while the machine
+// sleeps.
+func TestTimesGoOnWhileTheMachineSleeps(t *testing.T) {
+	w := newWorld(t, &hub.Hub{}, func(o *Options) { o.Fetch.Now = time.Now })
+	a := w.feed(feedA, w.cloud("/rsscloud/pleaseNotify", "http-post"))
+	b := w.feed(feedB, "hub="+w.plain+"/websub")
+	w.step()
+	for _, h := range []string{a, b} {
+		w.l.mu.Lock()
+		st := w.l.feeds[h].st
+		w.l.mu.Unlock()
+		if st.Next.IsZero() || strings.Contains(st.Next.String()+st.Expires.String(), "m=") {
+			t.Errorf("%s %s", st.Next, st.Expires)
+		}
+	}
+}
+
+func TestNewHubIsAskedAtOnceThoughTheOldOneFailed(t *testing.T) {
+	w := newWorld(t, &hub.Hub{}, nil)
+	a := w.feed(feedA, "hub=http://127.0.0.1:1/dead")
+	for range 8 {
+		w.step()
+		w.clock.add(7 * time.Hour)
+	}
+	w.step()
+	if st := w.state(a); st.Failures < 8 {
+		t.Fatalf("%+v", st)
+	}
+	w.clock.add(10 * time.Minute)
+	w.feed(feedA, "hub="+w.plain+"/websub")
+	w.step()
+	if st := w.state(a); st.State != Registered {
+		t.Errorf("%+v", st)
+	}
+}
+
+// A cloud that is not there any more is not asked for each of a thousand feeds.
+func TestCloudThatIsGoneIsNotAskedForEveryFeed(t *testing.T) {
+	var n atomic.Int32
+	gone := newServer(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		n.Add(1)
+		http.NotFound(w, nil)
+	}))
+	w := newWorld(t, &hub.Hub{}, nil)
+	w.plain = gone
+	for i := range perBatch {
+		w.feed(fmt.Sprintf("http://f%d.example/", i), w.cloud("/rsscloud/pleaseNotify", "http-post"))
+	}
+	w.step()
+	if n.Load() > 60 {
+		t.Errorf("%d requests for %d feeds", n.Load(), perBatch)
+	}
+}
+
+// A password in the URL of a feed is for its server, not for the cloud.
+func TestPingTellsNoPassword(t *testing.T) {
+	var told []string
+	var feed string
+	base := newServer(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/feed" {
+			u, _ := url.Parse("http://" + r.Host)
+			fmt.Fprintf(w, `<rss version="2.0"><channel><title>t</title><cloud domain=%q port=%q path="/pleaseNotify" registerProcedure="" protocol="http-post"/></channel></rss>`, u.Hostname(), u.Port())
+			return
+		}
+		told = append(told, r.FormValue("url"))
+		fmt.Fprint(w, `<result success="true" msg="ok"/>`)
+	}))
+	c := fetch.NewClient(fetch.Config{AllowPrivate: loopback})
+	defer c.Close()
+	feed = strings.Replace(base, "http://", "http://me:hunter2@", 1) + "/feed"
+	targets, err := Targets(context.Background(), c, nil, feed)
+	if err != nil || len(targets) != 1 {
+		t.Fatal(targets, err)
+	}
+	if _, err := targets[0].Ping(context.Background(), c, feed); err != nil {
+		t.Fatal(err)
+	}
+	if len(told) != 1 || told[0] != base+"/feed" {
+		t.Errorf("it was told %q", told)
+	}
+}

@@ -1,0 +1,335 @@
+package listener
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"net/netip"
+	"strings"
+	"time"
+
+	"github.com/lektordir/lektor/internal/rsscloud"
+	"github.com/lektordir/lektor/internal/websub"
+)
+
+// Limits of what callers can make the callback do.
+const (
+	readHeader = 5 * time.Second
+	readAll    = 30 * time.Second
+	writeAll   = 40 * time.Second
+	maxHeader  = 16 << 10
+	// maxContent is the largest delivery whose signature is checked. It is
+	// not kept, so this bounds time, not memory.
+	maxContent = 32 << 20
+	// DefaultMaxConns is how many connections are open at once; see [Limit].
+	DefaultMaxConns = 512
+)
+
+// Server gives an HTTP server for the listener, in which everything has a
+// limit: header 16 KiB, 5 s to send it, 30 s for a whole request. Each
+// connection serves one request by HTTP/1.1.
+func (l *Listener) Server() *http.Server {
+	s := &http.Server{
+		Handler:           l,
+		ReadHeaderTimeout: readHeader,
+		ReadTimeout:       readAll,
+		WriteTimeout:      writeAll,
+		MaxHeaderBytes:    maxHeader,
+		ErrorLog:          log.New(panics{l.report}, "", 0),
+		Protocols:         new(http.Protocols),
+	}
+	s.Protocols.SetHTTP1(true)
+	// A connection that is open for long is one that is slow, then.
+	s.SetKeepAlivesEnabled(false)
+	return s
+}
+
+// panics takes what net/http has to say, and passes on what is our mistake:
+// the rest is about connections that strangers broke off.
+type panics struct{ report Reporter }
+
+func (p panics) Write(b []byte) (int, error) {
+	if bytes.Contains(b, []byte("panic")) {
+		p.report.Warn("%s", websub.OneLine(string(b)))
+	}
+	return len(b), nil
+}
+
+// ServeHTTP is the callback. The last part of the path is the token; what is in
+// front of it does not count, as a proxy may have taken it away, nor does its
+// case or a slash at the end.
+//
+//	GET without a query   200 for a callback that there is
+//	GET with a challenge  the challenge, while a registration is under way
+//	GET with hub.mode     the challenge, if it was our intent
+//	POST                  a notification, or WebSub's content: 200 whatever it says
+//
+// A token that there is not gets 404, and 410 for a POST, by which a WebSub hub
+// ends what it still delivers (section 7). Answers are text/plain, and do not
+// tell whether a feed is subscribed to.
+func (l *Listener) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	h := w.Header()
+	h.Set("Content-Type", "text/plain; charset=utf-8")
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("Content-Security-Policy", "default-src 'none'; sandbox")
+	h.Set("Cache-Control", "no-store")
+	l.mu.Lock()
+	cb := l.callbacks[tokenOf(r.URL.Path)]
+	l.mu.Unlock()
+	switch r.Method {
+	case http.MethodGet, http.MethodHead:
+		switch {
+		case cb == nil:
+			http.Error(w, "not found", http.StatusNotFound)
+		case cb.websub:
+			l.intent(w, r, cb)
+		default:
+			l.challenge(w, r, cb)
+		}
+	case http.MethodPost:
+		switch {
+		case cb == nil:
+			drain(w, r)
+			http.Error(w, "gone", http.StatusGone)
+		case cb.websub:
+			l.content(w, r, cb)
+		default:
+			l.notification(w, r, cb)
+		}
+	default:
+		h.Set("Allow", "GET, HEAD, POST")
+		http.Error(w, "only GET and POST", http.StatusMethodNotAllowed)
+	}
+}
+
+// challenge answers a cloud's verification of a registration.
+func (l *Listener) challenge(w http.ResponseWriter, r *http.Request, cb *callback) {
+	if !strings.Contains(r.URL.RawQuery, "challenge=") {
+		return // some look first whether anybody is there
+	}
+	l.mu.Lock()
+	asking := cb.asking
+	l.mu.Unlock()
+	text, ok := rsscloud.Challenge(r.URL.RawQuery, asking)
+	if !ok || len(asking) == 0 {
+		http.Error(w, "not found", http.StatusNotFound)
+		return
+	}
+	_, _ = io.WriteString(w, text) // and nothing else: some compare it
+}
+
+// notification takes an rssCloud notification.
+func (l *Listener) notification(w http.ResponseWriter, r *http.Request, cb *callback) {
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, rsscloud.MaxMessage))
+	if err != nil {
+		http.Error(w, "the request is too long, or was cut off", http.StatusRequestEntityTooLarge)
+		return
+	}
+	n, err := rsscloud.ReadNotification(r.Header.Get("Content-Type"), r.URL.RawQuery, body)
+	if n.XMLRPC {
+		w.Header().Set("Content-Type", "text/xml; charset=utf-8")
+	}
+	if err != nil {
+		l.say(r, "a notification that cannot be read: %s", websub.OneLine(err.Error()))
+		var soap *rsscloud.SOAPError
+		switch {
+		case errors.As(err, &soap):
+			http.Error(w, err.Error(), http.StatusUnsupportedMediaType)
+		case n.XMLRPC:
+			_, _ = w.Write(rsscloud.EncodeFault(400, "the call cannot be read"))
+		default:
+			http.Error(w, "no url in the request", http.StatusBadRequest)
+		}
+		return
+	}
+	var hit []*feed
+	l.mu.Lock()
+	for _, u := range n.URLs {
+		k := rsscloud.Key(u)
+		for f := range cb.feeds {
+			for _, key := range f.keys {
+				if key == k {
+					hit = append(hit, f)
+					break
+				}
+			}
+		}
+	}
+	l.mu.Unlock()
+	for _, f := range hit {
+		l.notify(f)
+	}
+	l.say(r, "notified of %s", websub.OneLine(strings.Join(n.URLs, " ")))
+	if n.XMLRPC {
+		_, _ = w.Write(rsscloud.EncodeResponse(true))
+	}
+}
+
+// one gives the feed of a WebSub callback.
+func (cb *callback) one() *feed {
+	for f := range cb.feeds {
+		return f
+	}
+	return nil
+}
+
+// intent answers a hub's verification (section 5.3) or denial (5.2).
+func (l *Listener) intent(w http.ResponseWriter, r *http.Request, cb *callback) {
+	in, err := websub.ParseIntent(r.URL.Query())
+	l.mu.Lock()
+	f := cb.one()
+	if f == nil {
+		l.mu.Unlock()
+		http.Error(w, "not found", http.StatusNotFound)
+		return
+	}
+	st := f.st
+	l.mu.Unlock()
+	pending := websub.Subscribe
+	if st.State == Unsubscribing || st.State == Unsubscribed {
+		pending = websub.Unsubscribe
+	}
+	switch {
+	case errors.Is(err, websub.ErrNoIntent) && r.URL.RawQuery == "":
+	case err == nil && in.Mode == websub.Denied && in.Topic == st.Topic:
+		if st.State != Unsubscribing && st.State != Unsubscribed {
+			l.denied(f, in.Reason)
+		}
+	case err != nil, in.Mode != pending, in.Topic != st.Topic, st.Asked.IsZero():
+		http.Error(w, "not found", http.StatusNotFound)
+	case pending == websub.Unsubscribe:
+		_, _ = io.WriteString(w, in.Challenge)
+		l.ended(f)
+	default:
+		_, _ = io.WriteString(w, in.Challenge)
+		l.verified(f, in.Lease)
+		l.say(r, "subscription to %s verified", st.Topic)
+	}
+}
+
+// denied takes down that a hub does not want to, or not any more.
+func (l *Listener) denied(f *feed, reason string) {
+	l.mu.Lock()
+	f.st.State, f.st.Asked, f.st.Expires = Denied, time.Time{}, time.Time{}
+	f.st.Failures++
+	f.st.Error = (&websub.RefusedError{URL: f.st.Hub, Message: reason}).Error()
+	f.st.Next = l.now().Add(denied)
+	if len(f.offers) > 1 && f.st.Failures < len(f.offers) {
+		f.turn++
+		f.st.Next = l.now()
+	}
+	l.mu.Unlock()
+	l.save(f)
+	l.poke()
+}
+
+// ignored begins the error of a feed with a delivery that was not believed.
+const ignored = "a delivery was ignored: "
+
+// content takes a delivery of WebSub (sections 7 and 8). What is delivered is
+// read only to check its signature: the feed itself is fetched.
+func (l *Listener) content(w http.ResponseWriter, r *http.Request, cb *callback) {
+	l.mu.Lock()
+	f := cb.one()
+	var st State
+	if f != nil {
+		st = f.st
+	}
+	gone := f == nil || f.url == "" || st.State == Unsubscribed || st.State == Unsubscribing
+	l.mu.Unlock()
+	defer drain(w, r)
+	if gone {
+		http.Error(w, "gone", http.StatusGone)
+		return
+	}
+	if st.Secret != "" {
+		method, err := checkSignature(r.Header.Get("X-Hub-Signature"), &st, http.MaxBytesReader(w, r.Body, maxContent))
+		if err != nil {
+			// Section 8: ignored, and acknowledged all the same, so that who
+			// tries learns nothing.
+			text := ignored + websub.OneLine(err.Error())
+			l.mu.Lock()
+			said := f.st.Error == text
+			f.st.Error = text
+			l.mu.Unlock()
+			if !said {
+				l.save(f)
+				l.say(r, "%s: %s", st.Topic, text)
+			}
+			return
+		}
+		l.mu.Lock()
+		if websub.Strength(method) > websub.Strength(f.st.Signature) {
+			f.st.Signature = method
+		}
+		if strings.HasPrefix(f.st.Error, ignored) {
+			f.st.Error = ""
+		}
+		l.mu.Unlock()
+	}
+	l.notify(f)
+	l.say(r, "content of %s delivered", st.Topic)
+}
+
+// drain reads what is left of a delivery: a hub that is cut off while it sends
+// does not see the answer.
+func drain(w http.ResponseWriter, r *http.Request) {
+	_, _ = io.Copy(io.Discard, http.MaxBytesReader(w, r.Body, maxContent))
+}
+
+// checkSignature reads content, and gives the method by which it is signed.
+func checkSignature(header string, st *State, content io.Reader) (string, error) {
+	sig, err := websub.ParseSignature(header)
+	if err != nil {
+		return "", err
+	}
+	if websub.Strength(sig.Method) < websub.Strength(st.Signature) {
+		return "", fmt.Errorf("it is signed with %s, and those before with %s", sig.Method, st.Signature)
+	}
+	h := sig.Hash(st.Secret)
+	if _, err := io.Copy(h, content); err != nil {
+		return "", fmt.Errorf("it broke off or is too long: %w", err)
+	}
+	if !sig.Matches(h) {
+		return "", errors.New("the signature is wrong")
+	}
+	return sig.Method, nil
+}
+
+// say reports a request, on request.
+func (l *Listener) say(r *http.Request, format string, args ...any) {
+	if l.opts.Verbose {
+		l.report.Info("%s: %s", l.peer(r), fmt.Sprintf(format, args...))
+	}
+}
+
+// peer is who made a request. What a proxy says of it counts where the proxy is
+// trusted, and only its own word: the last in X-Forwarded-For that is not a
+// trusted proxy itself.
+func (l *Listener) peer(r *http.Request) netip.Addr {
+	host, _, _ := net.SplitHostPort(r.RemoteAddr)
+	addr, err := netip.ParseAddr(host)
+	addr = addr.Unmap()
+	hops := strings.Split(strings.Join(r.Header.Values("X-Forwarded-For"), ","), ",")
+	for i := len(hops) - 1; i >= 0 && (err != nil || l.trusted(addr)); i-- {
+		next, perr := netip.ParseAddr(strings.TrimSpace(hops[i]))
+		if perr != nil {
+			break
+		}
+		addr, err = next.Unmap(), nil
+	}
+	return addr
+}
+
+func (l *Listener) trusted(a netip.Addr) bool {
+	for _, p := range l.opts.TrustedProxies {
+		if p.Contains(a) {
+			return true
+		}
+	}
+	return false
+}

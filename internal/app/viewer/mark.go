@@ -1,0 +1,199 @@
+package viewer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+
+	"github.com/lektordir/lektor/internal/command"
+	"github.com/lektordir/lektor/lektordir"
+)
+
+// MarkOptions are the options of [Mark].
+type MarkOptions struct {
+	Common
+	Names
+	Set, Clear string // flags
+	DryRun     bool
+	Print      command.PrinterOptions
+}
+
+// Mark sets and clears flags, by one rename for each entry, and prints the
+// entries where they are now.
+func Mark(ctx context.Context, o MarkOptions, s *command.Streams) error {
+	if o.Set == "" && o.Clear == "" {
+		return &command.UsageError{Message: "mark: no flag is given", Hint: "--set S marks entries as read, --clear S as unread"}
+	}
+	// Wrong letters are the fault of the command line, not of any entry.
+	if _, err := (lektordir.Ref{}).WithFlags(o.Set, o.Clear); err != nil {
+		return &command.UsageError{Message: err.Error(), Hint: "F flagged, S seen, T trashed, a to z your own"}
+	}
+	v, p, err := openWith(o.Common, o.Print, s)
+	if err != nil {
+		return err
+	}
+	stream := slices.Contains(o.Args, "-")
+	for ref, err := range v.named(o.Names) {
+		if ctx.Err() != nil {
+			return errors.Join(p.Flush(), context.Cause(ctx))
+		}
+		if err == nil {
+			if o.DryRun {
+				ref, err = ref.WithFlags(o.Set, o.Clear)
+			} else {
+				ref, err = v.setFlags(ref, o.Set, o.Clear)
+			}
+		}
+		if err != nil {
+			s.Report.Print(err)
+			continue
+		}
+		if err := p.Print(&record{v: v, ref: ref}); err != nil {
+			return err
+		}
+		// Names that come from a pipe may come slowly, and somebody waits for
+		// each.
+		if stream {
+			if err := p.Flush(); err != nil {
+				return err
+			}
+		}
+	}
+	return p.Flush()
+}
+
+// openWith opens the lektor-dir and a printer, of paths unless another format
+// is asked for.
+func openWith(c Common, po command.PrinterOptions, s *command.Streams) (*viewer, *command.Printer[*record], error) {
+	if po.Format == "" {
+		po.Format = "path"
+	}
+	p, err := command.NewPrinter(s.Out, po, columns())
+	if err != nil {
+		return nil, nil, err
+	}
+	v, err := c.open(s)
+	return v, p, err
+}
+
+// setFlags is [lektordir.Dir.SetFlags] for an entry that another viewer may
+// move in the same moment.
+func (v *viewer) setFlags(ref lektordir.Ref, set, clear string) (lektordir.Ref, error) {
+	for try := 0; ; try++ {
+		to, err := v.dir.SetFlags(ref, set, clear)
+		switch {
+		case err == nil:
+			return to, nil
+		case errors.Is(err, fs.ErrExist):
+			return ref, fmt.Errorf("%s: it is in cur/ already with these flags, a second time", ref.Path())
+		case !errors.Is(err, fs.ErrNotExist) || try >= 3:
+			return ref, err
+		}
+		now, err := v.resolve(ref.Path(), "")
+		if err != nil {
+			return ref, err
+		}
+		ref = now
+	}
+}
+
+// removed reports whether an entry could not be marked because somebody has
+// removed or replaced it. To one who has just read it that is no failure.
+func removed(err error) bool {
+	var none *lektordir.NoEntryError
+	return errors.As(err, &none)
+}
+
+// RemoveOptions are the options of [Remove].
+type RemoveOptions struct {
+	Common
+	Names
+	DryRun bool
+	Print  command.PrinterOptions // of a dry run
+}
+
+// Remove deletes entries, each with the older versions of it that it hides. A
+// dry run prints what would be deleted.
+func Remove(ctx context.Context, o RemoveOptions, s *command.Streams) error {
+	v, p, err := openWith(o.Common, o.Print, s)
+	if err != nil {
+		return err
+	}
+	versions := map[string]map[string][]lektordir.Ref{} // by feed and identity
+	for ref, err := range v.named(o.Names) {
+		if ctx.Err() != nil {
+			return errors.Join(p.Flush(), context.Cause(ctx))
+		}
+		if err != nil {
+			s.Report.Print(err)
+			continue
+		}
+		doomed := []lektordir.Ref{ref}
+		if id := ref.Identity(); id != "" {
+			if versions[ref.Feed] == nil {
+				if versions[ref.Feed], err = v.versions(ctx, ref.Feed); err != nil {
+					return err
+				}
+			}
+			for _, old := range versions[ref.Feed][id] {
+				if old.Unique == ref.Unique {
+					break // what follows is newer
+				}
+				doomed = append(doomed, old)
+			}
+		}
+		for i, r := range doomed {
+			if o.DryRun {
+				if err := p.Print(&record{v: v, ref: r}); err != nil {
+					return err
+				}
+				continue
+			}
+			if err := v.remove(r); err != nil && (i == 0 || !errors.Is(err, fs.ErrNotExist)) {
+				s.Report.Print(err)
+			}
+		}
+	}
+	return p.Flush()
+}
+
+// versions gives a feed's entries by identity, each version, oldest first.
+func (v *viewer) versions(ctx context.Context, feed string) (map[string][]lektordir.Ref, error) {
+	refs, err := v.dir.List(ctx, lektordir.ListOptions{Feeds: []string{feed}, AllVersions: true})
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
+	v.report(err)
+	m := map[string][]lektordir.Ref{}
+	for _, r := range refs {
+		if id := r.Identity(); id != "" {
+			m[id] = append(m[id], r)
+		}
+	}
+	return m, nil
+}
+
+// remove deletes one entry, also if another viewer moves it in the same moment.
+func (v *viewer) remove(ref lektordir.Ref) error {
+	for try := 0; ; try++ {
+		err := v.dir.Remove(ref)
+		if err == nil && ref.Place == lektordir.Cur {
+			// The same name may be in new/ as well, when a machine's failure
+			// undid half of a move. It is the same entry.
+			twin := lektordir.Ref{Feed: ref.Feed, Unique: ref.Unique, Place: lektordir.New}
+			if err := v.dir.Remove(twin); err != nil && !errors.Is(err, fs.ErrNotExist) {
+				return err
+			}
+		}
+		if err == nil || !errors.Is(err, fs.ErrNotExist) || try >= 3 {
+			return err
+		}
+		now, rerr := v.resolve(ref.Path(), "")
+		if rerr != nil {
+			return rerr
+		}
+		ref = now
+	}
+}

@@ -1,0 +1,274 @@
+package viewer
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"iter"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"github.com/lektordir/lektor/internal/atomicfile"
+	"github.com/lektordir/lektor/internal/command"
+	"github.com/lektordir/lektor/lektordir"
+)
+
+// The last list and the current entry are files in etc/view, each user's and
+// each terminal's own on each host:
+//
+//	etc/view/list.HOST.UID.TERMINAL      paths of entries, one a line
+//	etc/view/current.HOST.UID.TERMINAL   the path of the entry shown last
+//
+// Paths are relative to the lektor-dir, and those of the moment of listing.
+
+// stateFile gives the path of a file of this user and terminal.
+func (v *viewer) stateFile(name string) string {
+	return v.dir.Join("etc", "view", name+"."+owner()+"."+v.Terminal)
+}
+
+// owner names the user on this host.
+func owner() string {
+	host, _ := os.Hostname()
+	return lektordir.EscapeHost(host) + "." + strconv.Itoa(os.Getuid())
+}
+
+// save writes a state file.
+func (v *viewer) save(name string, data []byte) error {
+	if err := v.dir.Inside("etc/view"); err != nil {
+		return err
+	}
+	path := v.stateFile(name)
+	err := atomicfile.WriteUnsynced(path, data)
+	if errors.Is(err, fs.ErrNotExist) {
+		if err = os.MkdirAll(filepath.Dir(path), 0o777); err == nil {
+			err = atomicfile.WriteUnsynced(path, data)
+		}
+	}
+	return err
+}
+
+// load reads a state file of this terminal. A process without a terminal, and a
+// terminal that has none yet, take the one of this user that was written last:
+// an editor's or a window manager's command means the list on the screen.
+func (v *viewer) load(name string) ([]byte, error) {
+	data, err := os.ReadFile(v.stateFile(name))
+	if err == nil || !errors.Is(err, fs.ErrNotExist) {
+		return data, err
+	}
+	dir := v.dir.Join("etc", "view")
+	ents, derr := os.ReadDir(dir)
+	if derr != nil {
+		return nil, err
+	}
+	var newest os.FileInfo
+	for _, e := range ents {
+		if !strings.HasPrefix(e.Name(), name+"."+owner()+".") {
+			continue
+		}
+		if fi, err := e.Info(); err == nil && (newest == nil || fi.ModTime().After(newest.ModTime())) {
+			newest = fi
+		}
+	}
+	if newest == nil {
+		return nil, err
+	}
+	return os.ReadFile(filepath.Join(dir, newest.Name()))
+}
+
+// saveList numbers entries and remembers them as the last list.
+func (v *viewer) saveList(list []*record) error {
+	var b bytes.Buffer
+	for i, r := range list {
+		r.number = i + 1
+		b.WriteString(r.ref.Path())
+		b.WriteByte('\n')
+	}
+	return v.save("list", b.Bytes())
+}
+
+// list gives the paths of the last list, nil if there was none.
+func (v *viewer) list() ([]string, error) {
+	data, err := v.load("list")
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	text := strings.TrimSuffix(string(data), "\n")
+	if text == "" {
+		return []string{}, nil
+	}
+	return strings.Split(text, "\n"), nil
+}
+
+// setCurrent remembers the entry that "." means.
+func (v *viewer) setCurrent(r lektordir.Ref) error { return v.save("current", []byte(r.Path()+"\n")) }
+
+// current gives the path of the entry shown last, "" if there is none.
+func (v *viewer) current() string {
+	data, err := v.load("current")
+	if err != nil {
+		return ""
+	}
+	return strings.TrimSuffix(string(data), "\n")
+}
+
+// entryRange is a number or range of the last list as the user writes it; last
+// stands for "$" and for what is left out after "-".
+type entryRange struct{ from, to int }
+
+const last = -1
+
+// parseRange reads 3, 2-5, 3-, -5, $ and 3-$. What is none of these is a name.
+func parseRange(s string) (entryRange, bool) {
+	end := func(s string, empty int) (int, bool) {
+		switch {
+		case s == "":
+			return empty, true
+		case s == "$":
+			return last, true
+		case strings.Trim(s, "0123456789") != "":
+			return 0, false
+		}
+		n, err := strconv.Atoi(s)
+		if err != nil {
+			n = 1 << 30 // out of any range, which is what there is to say
+		}
+		return n, true
+	}
+	if s == "" || s == "-" {
+		return entryRange{}, false
+	}
+	a, b, dash := strings.Cut(s, "-")
+	from, ok := end(a, 1)
+	if !ok {
+		return entryRange{}, false
+	}
+	if !dash {
+		return entryRange{from, from}, true
+	}
+	to, ok := end(b, last)
+	return entryRange{from, to}, ok
+}
+
+// Names says which entries the user named.
+type Names struct {
+	Args []string // paths, unique names, numbers, ranges, "." and "-" for those on stdin
+	Nul  bool     // names on stdin are separated by NUL
+}
+
+// named yields the entries that the user named, in that order, each once for
+// every time it was named. An error stands for one that is not there, and does
+// not end it.
+func (v *viewer) named(n Names) iter.Seq2[lektordir.Ref, error] {
+	return func(yield func(lektordir.Ref, error) bool) {
+		var list []string
+		loaded := false
+		for name, err := range command.ReadArgs(n.Args, v.s.In, n.Nul) {
+			if err != nil {
+				if !yield(lektordir.Ref{}, err) {
+					return
+				}
+				continue
+			}
+			if name == "." {
+				cur := v.current()
+				if cur == "" {
+					err := command.Hint(errors.New("there is no current entry"), "\".\" is the entry that show or next showed last")
+					if !yield(lektordir.Ref{}, err) {
+						return
+					}
+					continue
+				}
+				if !yield(v.resolve(cur, "")) {
+					return
+				}
+				continue
+			}
+			rg, ok := parseRange(name)
+			if !ok {
+				if !yield(v.resolve(name, "")) {
+					return
+				}
+				continue
+			}
+			if !loaded {
+				loaded = true
+				if list, err = v.list(); err != nil {
+					yield(lektordir.Ref{}, err)
+					return
+				}
+			}
+			from, to, err := rg.in(name, list)
+			if err != nil {
+				if !yield(lektordir.Ref{}, err) {
+					return
+				}
+				continue
+			}
+			for i := from; i <= to; i++ {
+				if !yield(v.resolve(list[i-1], strconv.Itoa(i))) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// in gives the first and last number of a range in a list.
+func (rg entryRange) in(name string, list []string) (from, to int, err error) {
+	fail := func(hint, format string, args ...any) (int, int, error) {
+		return 0, 0, command.Hint(fmt.Errorf(format, args...), "%s", hint)
+	}
+	if list == nil {
+		return fail("make one with lektor-view ls", "there is no list that %s is a number of", name)
+	}
+	if len(list) == 0 {
+		return fail("list read entries too with lektor-view ls -a", "%s: the last list is empty", name)
+	}
+	from, to = rg.from, rg.to
+	if from == last {
+		from = len(list)
+	}
+	if to == last {
+		to = len(list)
+	}
+	switch {
+	case from < 1 || from > len(list) || to < 1 || to > len(list):
+		return fail("numbers are those of the last lektor-view ls", "%s: the last list goes from 1 to %d", name, len(list))
+	case from > to:
+		return fail(fmt.Sprintf("write %d-%d", to, from), "%s: the range is empty", name)
+	}
+	return from, to, nil
+}
+
+// resolve finds an entry. Number is what the user called it, if that was a
+// number.
+func (v *viewer) resolve(name, number string) (lektordir.Ref, error) {
+	r, err := v.dir.Resolve(name)
+	if err == nil {
+		return r, nil
+	}
+	var none *lektordir.NoEntryError
+	if !errors.As(err, &none) {
+		return r, err
+	}
+	if number != "" {
+		err = fmt.Errorf("number %s: %w", number, err)
+	}
+	switch {
+	case none.Newer != nil:
+		err = command.Hint(err, "work on that one, or list anew with lektor-view ls")
+	case number != "":
+		err = command.Hint(err, "it was removed since; list anew with lektor-view ls")
+	case strings.ContainsRune(name, filepath.Separator):
+		err = command.Hint(err, "it was removed, or never was there")
+	default:
+		err = command.Hint(err, "name an entry by its path, its unique name, or a number of the last lektor-view ls")
+	}
+	return r, err
+}

@@ -1,0 +1,280 @@
+package viewer
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"net/mail"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/lektordir/lektor/feedconv"
+	"github.com/lektordir/lektor/internal/atomicfile"
+	"github.com/lektordir/lektor/internal/command"
+	"github.com/lektordir/lektor/internal/fetch"
+	"github.com/lektordir/lektor/lektordir"
+)
+
+// PublishOptions are the options of [Publish].
+type PublishOptions struct {
+	Common
+	Query  []string
+	Newest int    // so many entries; 0 means all
+	Format string // atom, rss or json
+	Output string // a file; empty means standard output
+	Title  string
+	// Self is the URL at which the feed will be found, Link that of its page.
+	Self, Link string
+	Clouds     []string // URLs of rssCloud; xmlrpc://… or a path /RPC2 for XML-RPC
+	Hubs       []string // URLs of WebSub
+}
+
+// formats are those of [Publish].
+var formats = map[string]feedconv.Format{"atom": feedconv.Atom10, "rss": feedconv.RSS20, "json": feedconv.JSONFeed}
+
+// Publish writes the entries selected, read or not, as a feed, newest first. It
+// takes nothing from the clock: as long as the entries are the same, so is the
+// document, and its file is not touched.
+func Publish(ctx context.Context, o PublishOptions, s *command.Streams) error {
+	q, err := parseQuery(o.Query)
+	if err != nil {
+		return err
+	}
+	format, ok := formats[o.Format]
+	if !ok {
+		return command.Usagef("--format %s: it is atom, rss or json", o.Format)
+	}
+	feed := &feedconv.Feed{Link: o.Link}
+	if err := o.head(feed, format); err != nil {
+		return err
+	}
+	v, err := o.open(s)
+	if err != nil {
+		return err
+	}
+	found, err := v.find(ctx, selection{query: q, all: true, dated: true})
+	if err != nil {
+		return err
+	}
+	ids := map[string]bool{}
+	// Oldest first: of several that share an id the oldest keeps it.
+	entries := make([]*published, 0, len(found))
+	for _, r := range found {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		entries = append(entries, &published{r, publishedAt(r)})
+	}
+	slices.SortFunc(entries, func(a, b *published) int {
+		return cmp.Or(a.at.Compare(b.at), cmp.Compare(a.ref.Unique, b.ref.Unique), cmp.Compare(a.ref.Feed, b.ref.Feed))
+	})
+	if o.Newest > 0 && len(entries) > o.Newest {
+		entries = entries[len(entries)-o.Newest:]
+	}
+	for _, p := range entries {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		if !v.usable(p.check()) || !v.usable(p.read(lektordir.AllFields)) {
+			continue
+		}
+		e := p.entryOf(format)
+		for ids[e.ID] {
+			// The link tells entries of one feed apart that share a guid.
+			e.ID = digestID(p.feed().ID, e.ID+"\x00"+e.Link)
+			e.GUID = e.ID
+		}
+		ids[e.ID] = true
+		if e.Updated.After(feed.Updated) {
+			feed.Updated = e.Updated
+		}
+		feed.Entries = append(feed.Entries, e)
+		p.forget()
+	}
+	slices.Reverse(feed.Entries)
+	feed.Title = cmp.Or(strings.Join(strings.Fields(o.Title), " "), strings.Join(o.Query, " "), "lektor")
+	var doc bytes.Buffer
+	if err := feedconv.Encode(&doc, feed, format); err != nil {
+		return err
+	}
+	if o.Output == "" {
+		_, err := s.Out.Write(doc.Bytes())
+		return err
+	}
+	// A pipe in its place would be waited for.
+	if fi, err := os.Stat(o.Output); err == nil && fi.Mode().IsRegular() {
+		if old, err := os.ReadFile(o.Output); err == nil && bytes.Equal(old, doc.Bytes()) {
+			return nil
+		}
+	}
+	out, err := atomicfile.Create(o.Output)
+	if err != nil {
+		return err
+	}
+	defer out.Abort()
+	if _, err := out.Write(doc.Bytes()); err != nil {
+		return err
+	}
+	return out.Commit()
+}
+
+// published is an entry with the date that it has for everybody.
+type published struct {
+	*record
+	at time.Time
+}
+
+// publishedAt is an entry's date as it says it, else the time of delivery.
+func publishedAt(r *record) time.Time {
+	if t := r.get(lektordir.FieldPubDate).PubDate; !t.IsZero() {
+		return t
+	}
+	return r.ref.Delivered()
+}
+
+// head makes what the feed says of itself.
+func (o *PublishOptions) head(f *feedconv.Feed, format feedconv.Format) error {
+	if o.Self != "" {
+		u, err := fetch.ParseURL(o.Self)
+		if err != nil {
+			return command.Usagef("--self: %w", err)
+		}
+		u.User = nil // everybody reads it
+		f.ID = u.String()
+		f.Links = append(f.Links, feedconv.Link{Rel: "self", Href: f.ID})
+	}
+	if o.Link != "" {
+		if _, err := fetch.ParseURL(o.Link); err != nil {
+			return command.Usagef("--link: %w", err)
+		}
+	}
+	for _, h := range o.Hubs {
+		u, err := fetch.ParseURL(h)
+		if err != nil {
+			return command.Usagef("--hub: %w", err)
+		}
+		u.User = nil
+		if o.Self == "" {
+			return &command.UsageError{Message: "--hub needs --self", Hint: "a hub knows a feed by the URL that the feed gives itself"}
+		}
+		f.Links = append(f.Links, feedconv.Link{Rel: "hub", Href: u.String()})
+	}
+	for _, c := range o.Clouds {
+		cloud, err := cloudOf(c)
+		if err != nil {
+			return command.Usagef("--cloud: %w", err)
+		}
+		if format == feedconv.Atom10 {
+			return &command.UsageError{Message: "--cloud: Atom has no place for a cloud", Hint: "use --format rss, or a hub of WebSub with --hub"}
+		}
+		f.Clouds = append(f.Clouds, cloud)
+	}
+	return nil
+}
+
+// cloudOf makes a cloud element of the URL where registrations go.
+func cloudOf(s string) (feedconv.Cloud, error) {
+	protocol := "http-post"
+	if rest, ok := strings.CutPrefix(s, "xmlrpc://"); ok {
+		s, protocol = "http://"+rest, "xml-rpc"
+	}
+	u, err := fetch.ParseURL(s)
+	if err != nil {
+		return feedconv.Cloud{}, err
+	}
+	port := 80
+	if u.Scheme == "https" {
+		port = 443
+		if protocol == "http-post" {
+			protocol = "https-post"
+		}
+	}
+	if p := u.Port(); p != "" {
+		if port, err = strconv.Atoi(p); err != nil || port < 1 || port > 65535 {
+			return feedconv.Cloud{}, errors.New(u.String() + ": there is no such port")
+		}
+	}
+	c := feedconv.Cloud{Domain: u.Hostname(), Port: port, Path: u.EscapedPath(), Protocol: protocol}
+	if c.Path == "" || c.Path == "/" {
+		c.Path = "/rsscloud/pleaseNotify"
+		if protocol == "xml-rpc" {
+			c.Path = "/RPC2"
+		}
+	}
+	if u.RawQuery != "" {
+		c.Path += "?" + u.RawQuery
+	}
+	if strings.HasSuffix(strings.ToLower(strings.TrimSuffix(u.Path, "/")), "/rpc2") {
+		c.Protocol = "xml-rpc"
+	}
+	if c.Protocol == "xml-rpc" {
+		c.RegisterProcedure = "rssCloud.pleaseNotify"
+	}
+	return c, nil
+}
+
+// entryOf makes a feed's entry of an entry of the lektor-dir.
+func (p *published) entryOf(format feedconv.Format) feedconv.Entry {
+	e := p.entry
+	out := feedconv.Entry{
+		ID: e.ID, GUID: e.ID, Link: e.URL(), Title: e.Title,
+		Content: string(e.Content), ContentType: cmp.Or(e.Type, "text/plain"),
+		Summary: e.Summary, SummaryType: "text/plain",
+		Authors: authors(p.author()), Published: p.at, Updated: e.Updated,
+		Categories: e.Categories, Comments: e.Comments,
+	}
+	if out.Updated.IsZero() {
+		out.Updated = out.Published
+	}
+	if u, err := url.Parse(e.ID); format == feedconv.Atom10 && (err != nil || u.Scheme == "") {
+		// RFC 4287, section 4.2.6: it must be an IRI, which a guid need not be.
+		out.ID = digestID(p.feed().ID, e.ID)
+	}
+	for _, enc := range e.Enclosures {
+		out.Enclosures = append(out.Enclosures, feedconv.Enclosure(enc))
+	}
+	f := p.feed()
+	out.Source = &feedconv.Source{ID: f.ID, Title: f.Name, Link: f.Link}
+	// Where it is fetched from, but not with a password, nor a file's name.
+	src := f.ID
+	if line, err := os.ReadFile(filepath.Join(p.v.dir.SrcEtc(p.ref.Feed, "fetch"), "url")); err == nil {
+		src, _, _ = strings.Cut(string(line), "\n")
+	}
+	if u, err := fetch.ParseURL(src); err == nil {
+		u.User = nil
+		out.Source.URL = u.String()
+	}
+	return out
+}
+
+// digestID is the id of an entry whose own one will not do, the same on every
+// machine.
+func digestID(feedID, id string) string {
+	sum := sha256.Sum256([]byte(feedID + "\x00" + id))
+	return "urn:sha256:" + hex.EncodeToString(sum[:])
+}
+
+// authors reads names and addresses as the file author has them.
+func authors(s string) []feedconv.Person {
+	if s == "" {
+		return nil
+	}
+	if strings.Contains(s, "<") {
+		if list, err := mail.ParseAddressList(s); err == nil {
+			var out []feedconv.Person
+			for _, a := range list {
+				out = append(out, feedconv.Person{Name: a.Name, Email: a.Address})
+			}
+			return out
+		}
+	}
+	return []feedconv.Person{{Name: s}}
+}

@@ -1,0 +1,139 @@
+package viewer
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"encoding/xml"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+	"unicode/utf8"
+)
+
+func (f *fixture) publish(format string, change func(*PublishOptions)) string {
+	f.t.Helper()
+	o := PublishOptions{Common: f.common(), Format: format}
+	if change != nil {
+		change(&o)
+	}
+	if err := Publish(context.Background(), o, f.streams("")); err != nil {
+		f.t.Fatal(err)
+	}
+	return f.out.String()
+}
+
+// Entries of one feed may share a guid, as many as they are.
+func TestPublishedIDsAreUnique(t *testing.T) {
+	for _, id := range []string{"http://a.example/same", "same"} {
+		f := newFixture(t)
+		for i := range 5 {
+			f.entry("new", fmt.Sprintf("177350000%d.1.h", i), "id="+id, fmt.Sprintf("etc/link=http://a.example/%d", i))
+		}
+		for format, expr := range map[string]string{"atom": `<entry>\s*<id>([^<]*)`, "rss": `<guid[^>]*>([^<]*)`, "json": `"id": "([^"]*)`} {
+			ids := map[string]bool{}
+			doc := f.publish(format, nil)
+			for _, m := range regexp.MustCompile(expr).FindAllStringSubmatch(doc, -1) {
+				ids[m[1]] = true
+			}
+			if len(ids) != 5 {
+				t.Errorf("%s %s: %d ids of 5\n%s", id, format, len(ids), doc)
+			}
+			if f.publish(format, nil) != doc {
+				t.Errorf("%s: not the same again", format)
+			}
+		}
+	}
+}
+
+func TestPublishHostileEntries(t *testing.T) {
+	const bad = "\x01\x1b[31m\xff\xfe\u2028\ufffe]]>&<script>\"'\u202e</title>"
+	f := newFixture(t)
+	f.Feed(feedID, bad, "link=javascript:x"+bad)
+	f.entry("new", "1773500000.1.h", "title="+bad, "id="+bad, "content="+bad, "author="+bad, "type="+bad, "etc/link="+bad, "etc/categories="+bad, "etc/enclosures="+bad+"\t"+bad+"\t-7", "etc/summary="+bad, "etc/comments="+bad)
+	f.entry("new", "1773500001.1.h", "title=", "id=http://[::1", "content="+bad, "type=text/html", "author=<"+bad+">", "pubdate=9999-12-31T23:59:59Z", "etc/updated=0001-01-01T00:00:00Z", "etc/enclosures=http://a.example/x y\t\t99999999999999999999")
+	f.entry("new", "1773500002.1.h", "type=application/xhtml+xml", "content=<p>"+bad)
+	f.entry("new", "1773500003.1.h", "type=image/png", "content="+bad)
+	for _, format := range []string{"atom", "rss", "json"} {
+		doc := f.publish(format, func(o *PublishOptions) { o.Title = bad })
+		if !utf8.ValidString(doc) {
+			t.Errorf("%s: not UTF-8", format)
+		}
+		if format == "json" {
+			if !json.Valid([]byte(doc)) {
+				t.Errorf("not JSON:\n%s", doc)
+			}
+			continue
+		}
+		d := xml.NewDecoder(bytes.NewReader([]byte(doc)))
+		for {
+			if _, err := d.Token(); errors.Is(err, io.EOF) {
+				break
+			} else if err != nil {
+				t.Errorf("%s: %v\n%s", format, err, doc)
+				break
+			}
+		}
+	}
+}
+
+// A pipe is written to, and not read first to see whether it has changed.
+func TestPublishToAPipe(t *testing.T) {
+	f := newFixture(t)
+	pipe := filepath.Join(t.TempDir(), "pipe")
+	if err := syscall.Mkfifo(pipe, 0o666); err != nil {
+		t.Fatal(err)
+	}
+	o := PublishOptions{Common: f.common(), Format: "atom", Output: pipe}
+	s := f.streams("")
+	got := make(chan []byte, 1)
+	go func() { b, _ := os.ReadFile(pipe); got <- b }()
+	go func() { _ = Publish(context.Background(), o, s) }()
+	select {
+	case b := <-got:
+		if !bytes.Contains(b, []byte("<feed")) {
+			t.Errorf("%q", b)
+		}
+	case <-time.After(5 * time.Second):
+		t.Fatal("it waits")
+	}
+}
+
+// A cloud that is named by XML-RPC alone has the path that such clouds have.
+// What is published tells nobody a password.
+func TestPublishNoPassword(t *testing.T) {
+	f := newFixture(t)
+	f.entry("new", "1773500000.1.h", "title=One")
+	for _, format := range []string{"atom", "rss", "json"} {
+		out := f.publish(format, func(o *PublishOptions) {
+			o.Self, o.Hubs = "http://me:secret@example.com/feed", []string{"http://me:secret@hub.example/"}
+		})
+		if strings.Contains(out, "secret") || !strings.Contains(out, "http://example.com/feed") {
+			t.Errorf("%s: %s", format, out)
+		}
+	}
+}
+
+func TestPublishCloud(t *testing.T) {
+	for in, want := range map[string]string{
+		"xmlrpc://rpc.example:5337":           "http 5337 /RPC2 xml-rpc rssCloud.pleaseNotify",
+		"xmlrpc://rpc.example:5337/":          "http 5337 /RPC2 xml-rpc rssCloud.pleaseNotify",
+		"xmlrpc://rpc.example/x":              "http 80 /x xml-rpc rssCloud.pleaseNotify",
+		"https://rpc.example/rpc2":            "http 443 /rpc2 xml-rpc rssCloud.pleaseNotify",
+		"http://rpc.example":                  "http 80 /rsscloud/pleaseNotify http-post ",
+		"http://rpc.example/":                 "http 80 /rsscloud/pleaseNotify http-post ",
+		"https://rpc.example/pleaseNotify?a=": "http 443 /pleaseNotify?a= https-post ",
+	} {
+		c, err := cloudOf(in)
+		if got := fmt.Sprintf("http %d %s %s %s", c.Port, c.Path, c.Protocol, c.RegisterProcedure); err != nil || got != want || c.Domain != "rpc.example" {
+			t.Errorf("%s: %q, %v; want %q", in, got, err, want)
+		}
+	}
+}

@@ -1,0 +1,49 @@
+package viewer
+
+import (
+	"os"
+	"strings"
+	"testing"
+)
+
+// remover removes an entry as soon as it was shown.
+type remover struct {
+	text  strings.Builder
+	shows string
+	path  string
+	t     *testing.T
+}
+
+func (r *remover) Write(p []byte) (int, error) {
+	if strings.Contains(string(p), r.shows) {
+		if err := os.RemoveAll(r.path); err != nil {
+			r.t.Error(err)
+		}
+	}
+	return r.text.Write(p)
+}
+
+// An entry that another viewer removes while it is shown was shown, which is all
+// that was wanted: digest and next do not fail.
+func TestRemovedWhileShown(t *testing.T) {
+	for _, command := range []string{"digest", "next"} {
+		f := newFixture(t)
+		path := f.entry("new", "1700000001.1.h", "title=One")
+		other := f.entry("new", "1700000002.1.h", "title=Two")
+		s := f.streams("")
+		out := &remover{shows: "One", path: path, t: t}
+		s.Out = out
+		var err error
+		if command == "digest" {
+			err = Digest(t.Context(), DigestOptions{Common: f.common(), Lines: 1}, s)
+		} else {
+			err = Next(t.Context(), ShowOptions{Common: f.common(), Mark: true}, s)
+		}
+		if err != nil || s.Report.Errors() > 0 || !strings.Contains(out.text.String(), "One") {
+			t.Errorf("%s: %v, %d errors, %q, %s", command, err, s.Report.Errors(), out.text.String(), &f.err)
+		}
+		if _, err := os.Stat(other); (err == nil) != (command == "next") {
+			t.Errorf("%s: the other entry: %v", command, err)
+		}
+	}
+}

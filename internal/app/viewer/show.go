@@ -1,0 +1,330 @@
+package viewer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+
+	"github.com/lektordir/lektor/internal/command"
+	"github.com/lektordir/lektor/internal/query"
+	"github.com/lektordir/lektor/internal/termsafe"
+	"github.com/lektordir/lektor/lektordir"
+)
+
+// ShowOptions are the options of [Show] and [Next].
+type ShowOptions struct {
+	Common
+	Names
+	Query []string // of Next
+	Raw   bool     // the bytes of the content and nothing else
+	Mark  bool     // what was shown is marked as read
+	Width int      // columns to wrap to; 80 if 0
+	Pager string   // shell command that shows the text; "" for none
+}
+
+// Show prints entries as text. It marks nothing unless it is told to.
+func Show(ctx context.Context, o ShowOptions, s *command.Streams) error {
+	v, err := o.open(s)
+	if err != nil {
+		return err
+	}
+	var shown []*record
+	err = o.page(s, func(w io.Writer) error {
+		for ref, err := range v.named(o.Names) {
+			if ctx.Err() != nil {
+				return context.Cause(ctx)
+			}
+			if err != nil {
+				s.Report.Print(err)
+				continue
+			}
+			r := &record{v: v, ref: ref}
+			ok, err := v.showOne(w, r, o, len(shown) > 0)
+			if err != nil {
+				return err
+			}
+			if ok {
+				shown = append(shown, r)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	return v.wasShown(shown, o.Mark)
+}
+
+// Next shows the next unread entry: of a query the oldest; without one the next
+// of the last list after the entry shown last, and when that has none left the
+// oldest of all.
+func Next(ctx context.Context, o ShowOptions, s *command.Streams) error {
+	q, err := parseQuery(o.Query)
+	if err != nil {
+		return err
+	}
+	v, err := o.open(s)
+	if err != nil {
+		return err
+	}
+	var r *record
+	for try := 0; ; try++ {
+		if r, err = v.next(ctx, q); err != nil {
+			return err
+		}
+		// Another viewer may remove it in this moment. Then the one after it is
+		// the next.
+		if r == nil || !errors.Is(r.read(lektordir.AllFields), fs.ErrNotExist) || try == 3 {
+			break
+		}
+	}
+	if r == nil {
+		what := "there is no unread entry"
+		if !q.Empty() {
+			what += " that matches " + q.String()
+		}
+		return errors.New(what)
+	}
+	err = o.page(s, func(w io.Writer) error {
+		_, err := v.showOne(w, r, o, false)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	return v.wasShown([]*record{r}, o.Mark)
+}
+
+// next finds the entry for [Next], nil if there is none.
+func (v *viewer) next(ctx context.Context, q *query.Query) (*record, error) {
+	if q.Empty() {
+		refs, err := v.dir.List(ctx, lektordir.ListOptions{})
+		if ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
+		v.report(err)
+		list, err := v.list()
+		if err != nil {
+			return nil, err
+		}
+		// Entries are recognised by feed and unique name, wherever they are now.
+		unread := make(map[string]lektordir.Ref, len(refs))
+		for _, ref := range refs {
+			if ref.Unread() {
+				unread[key(ref.Path())] = ref
+			}
+		}
+		at := slices.IndexFunc(list, func(p string) bool { return key(p) == key(v.current()) })
+		for i := range list {
+			ref, ok := unread[key(list[(at+1+i)%len(list)])]
+			if !ok {
+				continue
+			}
+			if r := (&record{v: v, ref: ref}); v.usable(r.check()) {
+				return r, nil
+			}
+		}
+	}
+	found, err := v.find(ctx, selection{query: q, dated: true})
+	if err != nil {
+		return nil, err
+	}
+	slices.SortFunc(found, byDate)
+	for _, r := range found {
+		if r.ref.Unread() && v.usable(r.check()) {
+			return r, nil
+		}
+	}
+	return nil, nil
+}
+
+// key is the part of an entry's path that stays when it moves.
+func key(path string) string {
+	_, path, _ = strings.Cut(path, "/")
+	path, _, _ = strings.Cut(path, ";")
+	return path
+}
+
+// wasShown marks entries and remembers the last of them as the current one.
+func (v *viewer) wasShown(shown []*record, mark bool) error {
+	for i, r := range shown {
+		if mark && r.ref.Unread() {
+			ref, err := v.setFlags(r.ref, "S", "")
+			switch {
+			case err == nil:
+				r.ref = ref
+			case !removed(err):
+				v.s.Report.Print(err)
+			}
+		}
+		if i == len(shown)-1 {
+			if err := v.setCurrent(r.ref); err != nil {
+				v.s.Report.Warn("%q will not mean this entry: %v", ".", err)
+			}
+		}
+	}
+	return nil
+}
+
+// showOne prints one entry. It reports whether it could be read; the error is
+// that of w.
+func (v *viewer) showOne(w io.Writer, r *record, o ShowOptions, another bool) (bool, error) {
+	if o.Raw {
+		if err := r.read(lektordir.FieldContent); err != nil {
+			v.s.Report.Print(err)
+			return false, nil
+		}
+		_, err := w.Write(r.entry.Content)
+		return true, err
+	}
+	if err := r.read(lektordir.AllFields); err != nil {
+		v.s.Report.Print(err)
+		return false, nil
+	}
+	var b strings.Builder
+	width := o.Width
+	if width <= 0 {
+		width = 80
+	}
+	if another {
+		b.WriteString("\n" + strings.Repeat("=", min(width, 72)) + "\n\n")
+	}
+	v.header(&b, r)
+	b.WriteString("\n")
+	text := r.content(width)
+	if text == "" && r.entry.Summary != "" {
+		text = termsafe.Clean(r.entry.Summary) + "\n"
+	}
+	b.WriteString(text)
+	_, err := io.WriteString(w, b.String())
+	return true, err
+}
+
+// header writes what is known of an entry beside its content, a line for each.
+func (v *viewer) header(b *strings.Builder, r *record) {
+	e := &r.entry
+	line := func(name, value string) {
+		if value = strings.TrimSpace(termsafe.Line(value)); value != "" {
+			fmt.Fprintf(b, "%s: %s\n", name, value)
+		}
+	}
+	line("Title", e.Title)
+	line("Feed", r.feed().Title())
+	line("Author", r.author())
+	const layout = "Mon, 2 Jan 2006 15:04 -0700"
+	if !e.PubDate.IsZero() {
+		line("Date", e.PubDate.In(v.now.Location()).Format(layout))
+	} else {
+		line("Delivered", r.ref.Delivered().In(v.now.Location()).Format(layout))
+		line("Date", e.PubDateRaw)
+	}
+	if !e.Updated.IsZero() && !e.Updated.Equal(e.PubDate) {
+		line("Updated", e.Updated.In(v.now.Location()).Format(layout))
+	}
+	line("Link", e.URL())
+	if e.URL() == "" {
+		line("Id", e.ID)
+	}
+	line("Categories", strings.Join(e.Categories, ", "))
+	line("Comments", e.Comments)
+	for _, enc := range e.Enclosures {
+		about := enc.Type
+		if enc.Length > 0 {
+			if about != "" {
+				about += ", "
+			}
+			about += size(enc.Length)
+		}
+		if about != "" {
+			about = " (" + about + ")"
+		}
+		line("Enclosure", enc.URL+about)
+	}
+	line("Flags", r.ref.Flags())
+}
+
+// size writes a number of bytes as a person reads it.
+func size(n int64) string {
+	switch {
+	case n < 1000:
+		return fmt.Sprintf("%d bytes", n)
+	case n < 1000_000:
+		return fmt.Sprintf("%.1f kB", float64(n)/1e3)
+	case n < 1000_000_000:
+		return fmt.Sprintf("%.1f MB", float64(n)/1e6)
+	}
+	return fmt.Sprintf("%.1f GB", float64(n)/1e9)
+}
+
+// page gives write a writer: the pager's standard input, or stdout. The pager
+// is started with the first byte, so that an error does not flash by, and is
+// waited for. A reader who leaves it early has seen what he wanted.
+func (o ShowOptions) page(s *command.Streams, write func(io.Writer) error) error {
+	if o.Pager == "" {
+		return write(s.Out)
+	}
+	p := &pager{command: o.Pager, s: s}
+	err := write(p)
+	if cerr := p.close(); err == nil {
+		err = cerr
+	}
+	return err
+}
+
+// pager is a shell command that shows what is written to it.
+type pager struct {
+	command string
+	s       *command.Streams
+	cmd     *exec.Cmd
+	in      io.WriteCloser
+	left    bool // it reads no more
+}
+
+func (p *pager) Write(data []byte) (int, error) {
+	if p.cmd == nil {
+		p.cmd = exec.Command("/bin/sh", "-c", p.command)
+		p.cmd.Stdout, p.cmd.Stderr = p.s.Out, p.s.Err
+		if f := p.s.OutFile(); f != nil {
+			p.cmd.Stdout = f
+		}
+		if os.Getenv("LESS") == "" {
+			// As git sets it: less ends by itself when all fits the screen.
+			p.cmd.Env = append(os.Environ(), "LESS=FX")
+		}
+		var err error
+		if p.in, err = p.cmd.StdinPipe(); err == nil {
+			err = p.cmd.Start()
+		}
+		if err != nil {
+			p.cmd = nil
+			return 0, fmt.Errorf("pager: %w", err)
+		}
+	}
+	if p.left {
+		return len(data), nil
+	}
+	if _, err := p.in.Write(data); err != nil {
+		p.left = true
+	}
+	return len(data), nil
+}
+
+// close waits for the pager to end.
+func (p *pager) close() error {
+	if p.cmd == nil {
+		return nil
+	}
+	p.in.Close()
+	err := p.cmd.Wait()
+	var exit *exec.ExitError
+	if errors.As(err, &exit) && (exit.ExitCode() == 126 || exit.ExitCode() == 127) {
+		return command.Hint(fmt.Errorf("pager: %s: %w", p.command, err), "set $LEKTOR_PAGER or $PAGER, or use --no-pager")
+	}
+	return nil
+}

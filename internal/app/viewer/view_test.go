@@ -1,0 +1,517 @@
+package viewer
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/lektordir/lektor/internal/command"
+	"github.com/lektordir/lektor/internal/testkit/dir"
+	"github.com/lektordir/lektor/internal/termsafe"
+	"github.com/lektordir/lektor/lektordir"
+)
+
+const feedID = "http://a.example/"
+
+// now is the time of all tests, in a zone where it is the next day already.
+var now = time.Date(2026, 3, 15, 23, 0, 0, 0, time.UTC).In(time.FixedZone("", 2*3600))
+
+// fixture is a lektor-dir and a place for what commands print.
+type fixture struct {
+	*dir.Dir
+	t        testing.TB
+	out, err bytes.Buffer
+}
+
+func newFixture(t testing.TB) *fixture {
+	f := &fixture{Dir: dir.New(t), t: t}
+	if _, err := f.Feed(feedID, "Alpha"); err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+func (f *fixture) entry(where, name string, files ...string) string {
+	f.t.Helper()
+	path, err := f.Entry(feedID, where, name, files...)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	return path
+}
+
+func (f *fixture) common() Common {
+	return Common{Dir: f.Path, Now: func() time.Time { return now }, Terminal: "test"}
+}
+
+// streams are fresh ones with text to read.
+func (f *fixture) streams(in string) *command.Streams {
+	f.out.Reset()
+	f.err.Reset()
+	return command.NewStreams("lektor-view", strings.NewReader(in), &f.out, &f.err)
+}
+
+// want checks what was printed.
+func (f *fixture) want(err error, out string) {
+	f.t.Helper()
+	if err != nil || f.out.String() != out {
+		f.t.Errorf("error %v, printed\n%s\nwant\n%s\n%s", err, &f.out, out, &f.err)
+	}
+}
+
+// The order is by pubdate; where that is missing or in the future, by delivery.
+func TestOrder(t *testing.T) {
+	f := newFixture(t)
+	f.entry("new", "1773500000.1.h", "title=none")                                   // 14 March 14:53
+	f.entry("new", "1773500001.1.h", "title=future", "pubdate=2026-03-16T00:00:00Z") // 14 March 14:53
+	f.entry("new", "1773500002.1.h", "title=old", "pubdate=2020-01-01T00:00:00Z")
+	f.entry("new", "1773500003.1.h", "title=young", "pubdate=2026-03-15T22:00:00Z")
+	f.entry("new", "1773500004.1.h", "title=unreadable", "pubdate=soon")
+	ctx := context.Background()
+	s := f.streams("")
+	err := List(ctx, ListOptions{Common: f.common(), Sort: "date", Print: command.PrinterOptions{Format: "title"}}, s)
+	f.want(err, "old\nnone\nfuture\nunreadable\nyoung\n")
+	// Days are those of the clock's zone: young is of the 16th there.
+	for query, want := range map[string]string{
+		"on:today":      "young\n",
+		"on:yesterday":  "",
+		"on:2026-03-14": "unreadable\nfuture\nnone\n",
+		"since:2d":      "young\nunreadable\nfuture\nnone\n",
+		"before:1y":     "old\n",
+	} {
+		s := f.streams("")
+		err := List(ctx, ListOptions{Common: f.common(), Query: []string{query}, Print: command.PrinterOptions{Format: "title"}}, s)
+		f.want(err, want)
+	}
+	s = f.streams("")
+	err = List(ctx, ListOptions{Common: f.common(), Query: []string{"young"}}, s)
+	f.want(err, "1 N 2026-03-16 00:00  Alpha  young\n")
+}
+
+// Lines fit the terminal, whatever is in the columns.
+func TestLayout(t *testing.T) {
+	f := newFixture(t)
+	f.Feed(feedID, "日本語のとても長い名前のフィード feed")
+	f.entry("new", "1773500000.1.h", "title="+strings.Repeat("長い題 ", 40))
+	f.entry("new", "1773500001.1.h", "title=e\u0301"+strings.Repeat("👨‍👩‍👧 ", 40))
+	f.entry("cur", "1773500002.1.h;2,Fabc", "title=short\x1b[31m")
+	for _, width := range []int{20, 39, 40, 59, 60, 80, 200} {
+		s := f.streams("")
+		if err := List(context.Background(), ListOptions{Common: f.common(), Width: width}, s); err != nil {
+			t.Fatal(err)
+		}
+		n := 0
+		for line := range strings.Lines(f.out.String()) {
+			n++
+			line = strings.TrimSuffix(line, "\n")
+			if w := termsafe.Width(line); w > width {
+				t.Errorf("width %d: %d columns: %s", width, w, line)
+			}
+			if width >= 60 && !strings.Contains(line, "2026-03-14 16:5") {
+				t.Errorf("width %d: %s", width, line)
+			}
+		}
+		if n != 3 {
+			t.Errorf("%d lines", n)
+		}
+	}
+}
+
+func TestParseRange(t *testing.T) {
+	for s, want := range map[string]entryRange{
+		"3": {3, 3}, "2-5": {2, 5}, "3-": {3, last}, "-4": {1, 4}, "$": {last, last}, "2-$": {2, last}, "007": {7, 7},
+	} {
+		if got, ok := parseRange(s); !ok || got != want {
+			t.Errorf("%s: %v %v", s, got, ok)
+		}
+	}
+	for _, s := range []string{"", "-", "a", "1.2", "1700000000.1.h", "1-2-3", "--", "1-a", ".", "+1"} {
+		if got, ok := parseRange(s); ok {
+			t.Errorf("%q: %v", s, got)
+		}
+	}
+}
+
+// Each terminal has its list; a process without one takes the last.
+func TestTerminals(t *testing.T) {
+	f := newFixture(t)
+	f.entry("new", "1773500000.1.h", "title=one")
+	f.entry("new", "1773500001.1.h", "title=two")
+	ctx := context.Background()
+	list := func(terminal, query string) {
+		c := f.common()
+		c.Terminal = terminal
+		if err := List(ctx, ListOptions{Common: c, Query: []string{query}}, f.streams("")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	mark := func(terminal string) string {
+		c := f.common()
+		c.Terminal = terminal
+		s := f.streams("")
+		if err := Mark(ctx, MarkOptions{Common: c, Names: Names{Args: []string{"1"}}, Set: "a", Print: command.PrinterOptions{Format: "title"}}, s); err != nil {
+			t.Fatal(err)
+		}
+		return f.out.String() + f.err.String()
+	}
+	list("x", "one")
+	list("y", "two")
+	old := time.Now().Add(-time.Hour)
+	names, _ := filepath.Glob(filepath.Join(f.Path, "etc", "view", "list.*.y"))
+	if len(names) != 1 {
+		t.Fatal(names)
+	}
+	if err := os.Chtimes(names[0], old, old); err != nil {
+		t.Fatal(err)
+	}
+	for terminal, want := range map[string]string{"x": "one\n", "y": "two\n", "none": "one\n"} {
+		if got := mark(terminal); got != want {
+			t.Errorf("%s: %q", terminal, got)
+		}
+	}
+}
+
+// The pager gets the text, and not before there is some.
+func TestPager(t *testing.T) {
+	f := newFixture(t)
+	f.entry("new", "1773500000.1.h", "title=one", "content="+strings.Repeat("word ", 1<<18))
+	file := filepath.Join(t.TempDir(), "paged")
+	ctx := context.Background()
+	o := ShowOptions{Common: f.common(), Names: Names{Args: []string{"1773500000.1.h"}}, Pager: "cat >" + file}
+	if err := Show(ctx, o, f.streams("")); err != nil {
+		t.Fatal(err)
+	}
+	data, err := os.ReadFile(file)
+	if err != nil || !strings.HasPrefix(string(data), "Title: one\n") || f.out.Len() > 0 {
+		t.Errorf("%v, paged %.80q, printed %.80q", err, data, &f.out)
+	}
+	// A reader who leaves early has read it.
+	o.Pager, o.Mark = "head -n 1 >"+file, true
+	if err := Show(ctx, o, f.streams("")); err != nil {
+		t.Fatal(err)
+	}
+	if err := Count(ctx, CountOptions{Common: f.common(), Print: command.PrinterOptions{Format: "unread"}}, f.streams("")); err != nil || f.out.String() != "0\n" {
+		t.Errorf("%v %s", err, &f.out)
+	}
+	o.Pager = "/nonexistent/pager 2>/dev/null"
+	err = Show(ctx, o, f.streams(""))
+	var hint *command.HintError
+	if !errors.As(err, &hint) || !strings.Contains(hint.Hint, "LEKTOR_PAGER") {
+		t.Errorf("a pager that is not there: %v", err)
+	}
+	os.Remove(file)
+	o.Pager, o.Args = "cat >"+file, []string{"nothing"}
+	s := f.streams("")
+	if err := Show(ctx, o, s); err != nil || s.Report.Errors() != 1 {
+		t.Errorf("%v, %s", err, &f.err)
+	}
+	if _, err := os.Stat(file); err == nil {
+		t.Error("the pager was started for nothing")
+	}
+}
+
+// brokenPipe takes so many bytes.
+type brokenPipe struct{ left int }
+
+func (w *brokenPipe) Write(p []byte) (int, error) {
+	if w.left -= len(p); w.left < 0 {
+		return 0, syscall.EPIPE
+	}
+	return len(p), nil
+}
+
+// Only what was printed is moved.
+func TestDigestBrokenPipe(t *testing.T) {
+	f := newFixture(t)
+	for i := range 10 {
+		f.entry("new", fmt.Sprintf("177350000%d.1.h", i), "content="+strings.Repeat("x ", 30))
+	}
+	s := command.NewStreams("lektor-view", nil, &brokenPipe{left: 350}, io.Discard)
+	err := Digest(context.Background(), DigestOptions{Common: f.common(), Lines: 4}, s)
+	if !errors.Is(err, syscall.EPIPE) {
+		t.Errorf("%v", err)
+	}
+	read, _ := filepath.Glob(filepath.Join(f.Path, "cur", "*", "*;2,S"))
+	unread, _ := filepath.Glob(filepath.Join(f.Path, "new", "*", "*"))
+	if len(read) != 3 || len(unread) != 7 {
+		t.Errorf("%d read, %d unread", len(read), len(unread))
+	}
+}
+
+// Several viewers at once: each entry is marked by all, and none is lost.
+func TestConcurrentMarks(t *testing.T) {
+	f := newFixture(t)
+	const n = 50
+	var names []string
+	for i := range n {
+		name := fmt.Sprintf("17735000%02d.1.h", i)
+		names = append(names, name)
+		f.entry("new", name)
+	}
+	var wg sync.WaitGroup
+	for _, flag := range []string{"a", "b", "c"} {
+		wg.Go(func() {
+			var out, errs bytes.Buffer
+			s := command.NewStreams("x", nil, &out, &errs)
+			err := Mark(context.Background(), MarkOptions{Common: f.common(), Names: Names{Args: names}, Set: flag}, s)
+			if err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	refs, _ := filepath.Glob(filepath.Join(f.Path, "cur", "*", "*"))
+	if len(refs) != n {
+		t.Errorf("%d of %d entries", len(refs), n)
+	}
+}
+
+// lockedBuffer is written by one goroutine and read by another.
+type lockedBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (b *lockedBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.b.Write(p)
+}
+
+func (b *lockedBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.b.String()
+}
+
+// await polls until the text is there.
+func (b *lockedBuffer) await(t *testing.T, want string) {
+	t.Helper()
+	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(5 * time.Millisecond) {
+		if got := b.String(); got == want {
+			return
+		} else if time.Now().After(deadline) || !strings.HasPrefix(want, got) {
+			t.Fatalf("got\n%s\nwant\n%s", got, want)
+		}
+	}
+}
+
+// follow runs Follow beside the test and gives its output, once it watches.
+func (f *fixture) follow(t *testing.T, o FollowOptions) (out, errs *lockedBuffer, stop func() error) {
+	t.Helper()
+	out, errs = &lockedBuffer{}, &lockedBuffer{}
+	ready, done := make(chan bool), make(chan error, 1)
+	o.Common = f.common()
+	o.Poll = 20 * time.Millisecond
+	o.Ready = func() { close(ready) }
+	ctx, cancel := context.WithCancel(context.Background())
+	go func() { done <- Follow(ctx, o, command.NewStreams("lektor-view", nil, out, errs)) }()
+	select {
+	case <-ready:
+	case err := <-done:
+		t.Fatalf("it ended: %v", err)
+	}
+	stop = func() error {
+		cancel()
+		return <-done
+	}
+	t.Cleanup(cancel)
+	return out, errs, stop
+}
+
+// deliver writes an entry to tmp and moves it to new.
+func (f *fixture) deliver(name string, files ...string) {
+	f.t.Helper()
+	from := f.entry("tmp", name, files...)
+	to := filepath.Join(f.Path, "new", dir.Hash(feedID), name)
+	if err := os.MkdirAll(filepath.Dir(to), 0o777); err != nil {
+		f.t.Fatal(err)
+	}
+	if err := os.Rename(from, to); err != nil {
+		f.t.Fatal(err)
+	}
+}
+
+func TestFollow(t *testing.T) {
+	f := newFixture(t)
+	f.entry("new", "1773500000.1.h", "title=oldest")
+	f.entry("new", "1773500001.1.h", "title=older no")
+	f.entry("new", "1773500002.1.h", "title=old")
+	f.entry("cur", "1773500003.1.h;2,S", "title=read")
+	out, errs, stop := f.follow(t, FollowOptions{
+		Past: 2, Query: []string{"not:no"}, Print: command.PrinterOptions{Format: "title"},
+	})
+	out.await(t, "oldest\nold\n")
+	f.deliver("1773500004.1.h", "title=new")
+	out.await(t, "oldest\nold\nnew\n")
+	f.deliver("1773500005.1.h", "title=no")
+	f.deliver("1773500006.1.h", "title")
+	f.deliver("1773500007.1.h", "title=newer")
+	out.await(t, "oldest\nold\nnew\nnewer\n")
+	if err := stop(); err != nil {
+		t.Error(err)
+	}
+	if got := errs.String(); !strings.Contains(got, "1773500006.1.h: it has no file title; skipped\n") {
+		t.Errorf("no warning: %s", got)
+	}
+}
+
+func TestFollowLines(t *testing.T) {
+	f := newFixture(t)
+	out, _, stop := f.follow(t, FollowOptions{Width: 40})
+	f.deliver("1773500004.1.h", "title=one two three four five six seven")
+	out.await(t, "N 2026-03-14  Alpha     one two three f…\n")
+	if err := stop(); err != nil {
+		t.Error(err)
+	}
+}
+
+// The command gets text as data, never as a part of its own.
+func TestFollowExec(t *testing.T) {
+	f := newFixture(t)
+	out, errs, stop := f.follow(t, FollowOptions{
+		Exec: `case $LEKTOR_TITLE in bad) exit 3; esac; printf '%s|%s|%s\n' "${1##*/}" "$LEKTOR_TITLE" "$LEKTOR_FEED"; test "$1" = "$LEKTOR_ENTRY"`,
+	})
+	f.deliver("1773500004.1.h", "title=bad")
+	f.deliver("1773500005.1.h", "title=$(touch x)`touch y`'; touch z; \x1b[0m\nq")
+	out.await(t, "1773500005.1.h|$(touch x)`touch y`'; touch z; [0m q|Alpha\n")
+	if got := errs.String(); !strings.Contains(got, "--exec for new/") || !strings.Contains(got, "1773500004.1.h: exit status 3") {
+		t.Errorf("the failure is not told: %s", got)
+	}
+	if err := stop(); err != nil {
+		t.Error(err)
+	}
+}
+
+// ^C ends it while its command runs.
+func TestFollowExecStops(t *testing.T) {
+	f := newFixture(t)
+	out, _, stop := f.follow(t, FollowOptions{Exec: "echo started; exec sleep 600"})
+	f.deliver("1773500004.1.h")
+	out.await(t, "started\n")
+	done := make(chan error)
+	go func() { done <- stop() }()
+	select {
+	case err := <-done:
+		if err != nil {
+			t.Error(err)
+		}
+	case <-time.After(20 * time.Second):
+		t.Error("it does not stop")
+	}
+}
+
+// Any query that fails to read something tells so once, not for every entry.
+func TestManyMalformed(t *testing.T) {
+	f := newFixture(t)
+	for i := range 50 {
+		f.entry("new", fmt.Sprintf("17735000%02d.1.h", i), "title")
+	}
+	s := f.streams("")
+	err := List(context.Background(), ListOptions{Common: f.common()}, s)
+	f.want(err, "")
+	if n := s.Report.Warnings(); n != maxWarnings {
+		t.Errorf("%d warnings", n)
+	}
+	if !strings.Contains(f.err.String(), "and so are others like it") {
+		t.Error(&f.err)
+	}
+}
+
+// A command that is stopped says so, and does not print half a list as if it
+// were all.
+func TestCancelled(t *testing.T) {
+	f := newFixture(t)
+	f.entry("new", "1773500000.1.h")
+	ctx, cancel := context.WithCancelCause(context.Background())
+	why := errors.New("stopped")
+	cancel(why)
+	s := f.streams("")
+	for name, err := range map[string]error{
+		"ls":     List(ctx, ListOptions{Common: f.common()}, s),
+		"count":  Count(ctx, CountOptions{Common: f.common()}, s),
+		"digest": Digest(ctx, DigestOptions{Common: f.common()}, s),
+		"next":   Next(ctx, ShowOptions{Common: f.common()}, s),
+		"mark":   Mark(ctx, MarkOptions{Common: f.common(), Set: "S", Names: Names{Args: []string{"1773500000.1.h"}}}, s),
+	} {
+		if !errors.Is(err, why) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if f.out.Len() > 0 {
+		t.Error(&f.out)
+	}
+}
+
+// bigDir makes a lektor-dir of n entries in 100 feeds, a tenth of them unread.
+func bigDir(b *testing.B, n int) *fixture {
+	f := &fixture{Dir: dir.New(b), t: b}
+	const feeds = 100
+	for i := range feeds {
+		f.Feed(fmt.Sprintf("http://%d.example/", i), fmt.Sprintf("Feed %d", i))
+	}
+	for i := range n {
+		place, info := "cur", ";2,S"
+		if i%10 == 0 {
+			place, info = "new", ""
+		}
+		dir := filepath.Join(f.Path, place, dir.Hash(fmt.Sprintf("http://%d.example/", i%feeds)), dir.Unique(1700000000+int64(i), i)+info)
+		if err := os.MkdirAll(dir, 0o777); err != nil {
+			b.Fatal(err)
+		}
+		for name, text := range map[string]string{
+			"title": fmt.Sprintf("Title of entry %d", i), "id": fmt.Sprintf("urn:%d", i), "content": "Some content\n",
+			"pubdate": time.Unix(1600000000+int64(i*7919%1000000), 0).UTC().Format(time.RFC3339),
+		} {
+			if err := os.WriteFile(filepath.Join(dir, name), []byte(text+"\n"), 0o666); err != nil {
+				b.Fatal(err)
+			}
+		}
+		if err := os.Symlink("../../../src/x", filepath.Join(dir, "feed")); err != nil {
+			b.Fatal(err)
+		}
+	}
+	return f
+}
+
+func BenchmarkList100k(b *testing.B) {
+	f := bigDir(b, 100_000)
+	for _, bm := range []struct {
+		name string
+		o    ListOptions
+	}{
+		{"newest20", ListOptions{All: true, Newest: 20}},
+		{"unread", ListOptions{}},
+		{"all", ListOptions{All: true}},
+		{"paths", ListOptions{All: true, Sort: "delivered", Print: command.PrinterOptions{Format: "path"}}},
+		{"title", ListOptions{All: true, Query: []string{"title:99999"}}},
+		{"words", ListOptions{All: true, Query: []string{"nothing"}}},
+	} {
+		b.Run(bm.name, func(b *testing.B) {
+			for b.Loop() {
+				bm.o.Common = f.common()
+				if err := List(context.Background(), bm.o, command.NewStreams("x", nil, io.Discard, io.Discard)); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+	b.Run("count", func(b *testing.B) {
+		for b.Loop() {
+			if err := Count(context.Background(), CountOptions{Common: f.common()}, command.NewStreams("x", nil, io.Discard, io.Discard)); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+}
+
+var _ = lektordir.New

@@ -1,0 +1,411 @@
+// Package hub is a cloud and a WebSub hub for tests and measurements, which
+// keeps to the rssCloud walkthrough and to the recommendation of WebSub, or
+// departs from them in ways that real ones do.
+package hub
+
+import (
+	"bytes"
+	"crypto/rand"
+	"encoding/hex"
+	"encoding/xml"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/lektordir/lektor/internal/rsscloud"
+	"github.com/lektordir/lektor/internal/websub"
+)
+
+// Hub is the handler of a hub. It serves /rsscloud/pleaseNotify, /rsscloud/ping,
+// /RPC2 and /websub. The fields are set before it is used.
+type Hub struct {
+	Client *http.Client // for callbacks; nil means http.DefaultClient
+
+	// Departures of rssCloud hubs.
+	OneFeed       bool // refuses more than one feed a request
+	OnlyHTTPPost  bool // knows no https-post
+	WantsURL      bool // knows url, not url1
+	FiveParams    bool // of XML-RPC, no domain
+	RawChallenge  bool // url is not percent-encoded in the challenge
+	AppendsURL    bool // ?url= behind every callback
+	ShoutsPath    bool // makes paths of callbacks upper-case, with a slash
+	ProbesBare    bool // a bare GET of the callback must be 200 first
+	SingleQuotes  bool // in answers
+	RefusesAccept bool // 406 for an Accept of text/xml
+
+	// Departures of WebSub hubs.
+	Deny     string        // the reason, when it is to deny
+	Lease    time.Duration // that it gives; 0 means what is asked for
+	NoVerify bool          // accepts, and never verifies
+
+	mu       sync.Mutex
+	regs     []Registration
+	subs     map[string]*Subscription // by callback
+	requests int
+	active   map[string]int // requests under way
+	most     int
+	wg       sync.WaitGroup
+}
+
+// Registration is one of rssCloud's.
+type Registration struct {
+	Callback  string
+	Protocol  string
+	Procedure string
+	Feed      string
+	Together  int // feeds in its request
+}
+
+// Subscription is one of WebSub's.
+type Subscription struct {
+	Callback, Topic, Secret string
+	Lease                   time.Duration
+}
+
+func (h *Hub) client() *http.Client {
+	if h.Client != nil {
+		return h.Client
+	}
+	return http.DefaultClient
+}
+
+// Registrations lists those of rssCloud in order.
+func (h *Hub) Registrations() []Registration {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return append([]Registration(nil), h.regs...)
+}
+
+// Subscriptions lists those of WebSub, as they are now.
+func (h *Hub) Subscriptions() []Subscription {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	var out []Subscription
+	for _, s := range h.subs {
+		out = append(out, *s)
+	}
+	return out
+}
+
+// Requests counts requests for registration, and the most of them that were
+// under way at once.
+func (h *Hub) Requests() (n, atOnce int) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.requests, h.most
+}
+
+// Wait waits for verifications that are under way.
+func (h *Hub) Wait() { h.wg.Wait() }
+
+// ServeHTTP is the hub.
+func (h *Hub) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	h.mu.Lock()
+	h.requests++
+	if h.active == nil {
+		h.active = map[string]int{}
+	}
+	h.active[""]++
+	h.most = max(h.most, h.active[""])
+	h.mu.Unlock()
+	defer func() {
+		h.mu.Lock()
+		h.active[""]--
+		h.mu.Unlock()
+	}()
+	if h.RefusesAccept && strings.Contains(r.Header.Get("Accept"), "xml") {
+		http.Error(w, "not acceptable", http.StatusNotAcceptable)
+		return
+	}
+	body, _ := io.ReadAll(io.LimitReader(r.Body, 1<<20))
+	switch {
+	case r.Method != http.MethodPost:
+		http.Error(w, "POST", http.StatusMethodNotAllowed)
+	case r.URL.Path == "/rsscloud/pleaseNotify":
+		q, _ := url.ParseQuery(string(body))
+		h.result(w, "notifyResult", h.pleaseNotify(r, q))
+	case r.URL.Path == "/rsscloud/ping":
+		q, _ := url.ParseQuery(string(body))
+		h.result(w, "result", h.Notify(q.Get("url")))
+	case r.URL.Path == "/RPC2":
+		w.Header().Set("Content-Type", "text/xml")
+		w.Write(h.call(r, body))
+	case r.URL.Path == "/websub":
+		q, _ := url.ParseQuery(string(body))
+		h.websub(w, q)
+	default:
+		http.NotFound(w, r)
+	}
+}
+
+func (h *Hub) result(w http.ResponseWriter, name string, err error) {
+	msg, ok := "Thanks for the registration. It worked.", "true"
+	if err != nil {
+		msg, ok = err.Error(), "false"
+	}
+	var b bytes.Buffer
+	xml.EscapeText(&b, []byte(msg))
+	text := fmt.Sprintf(`<?xml version="1.0"?><%s success="%s" msg="%s"/>`, name, ok, b.String())
+	if h.SingleQuotes {
+		text = strings.ReplaceAll(text, `"`, "'")
+	}
+	w.Header().Set("Content-Type", "text/xml")
+	io.WriteString(w, text)
+}
+
+func (h *Hub) pleaseNotify(r *http.Request, q url.Values) error {
+	var feeds []string
+	for i := 1; q.Get(fmt.Sprintf("url%d", i)) != ""; i++ {
+		feeds = append(feeds, q.Get(fmt.Sprintf("url%d", i)))
+	}
+	if h.WantsURL {
+		feeds = q["url"]
+	}
+	if _, ok := q["notifyProcedure"]; !ok {
+		return fmt.Errorf("notifyProcedure is missing")
+	}
+	return h.register(r, q.Get("notifyProcedure"), q.Get("port"), q.Get("path"), q.Get("protocol"), feeds, q.Get("domain"))
+}
+
+func (h *Hub) register(r *http.Request, procedure, port, path, protocol string, feeds []string, domain string) error {
+	scheme := "http"
+	switch {
+	case protocol == rsscloud.HTTPSPost && h.OnlyHTTPPost:
+		return fmt.Errorf("only http-post notifications are supported")
+	case protocol == rsscloud.HTTPSPost, port == "443":
+		scheme = "https"
+	case protocol != rsscloud.HTTPPost && protocol != rsscloud.XMLRPC:
+		return fmt.Errorf("the protocol %q is unknown", protocol)
+	}
+	switch {
+	case len(feeds) == 0:
+		return fmt.Errorf("no feed for url1")
+	case len(feeds) > 1 && h.OneFeed:
+		return fmt.Errorf("you can only request updates for one feed")
+	case h.ShoutsPath:
+		path = strings.ToUpper(path) + "/"
+	}
+	host, verify := domain, true
+	if domain == "" {
+		host, _, _ = net.SplitHostPort(r.RemoteAddr)
+		verify = false
+	}
+	callback := fmt.Sprintf("%s://%s%s", scheme, net.JoinHostPort(host, port), path)
+	for _, feed := range feeds {
+		if h.ProbesBare {
+			if status, _, err := h.get(callback); err != nil || status != 200 {
+				return fmt.Errorf("the callback answers %d, %v", status, err)
+			}
+		}
+		if !verify {
+			if err := h.notify(Registration{callback, protocol, procedure, feed, 0}); err != nil {
+				return fmt.Errorf("the test call of the handler failed: %v", err)
+			}
+			continue
+		}
+		challenge := random()
+		u := callback + "?url=" + url.QueryEscape(feed) + "&challenge=" + challenge
+		if h.RawChallenge {
+			u = callback + "?url=" + feed + "&challenge=" + challenge
+		}
+		status, body, err := h.get(u)
+		if err != nil || status/100 != 2 || body != challenge {
+			return fmt.Errorf("the challenge failed: %d %q %v", status, body, err)
+		}
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, feed := range feeds {
+		h.regs = append(h.regs, Registration{callback, protocol, procedure, feed, len(feeds)})
+	}
+	return nil
+}
+
+func (h *Hub) get(u string) (int, string, error) {
+	resp, err := h.client().Get(u)
+	if err != nil {
+		return 0, "", err
+	}
+	defer resp.Body.Close()
+	b, err := io.ReadAll(io.LimitReader(resp.Body, 1<<20))
+	return resp.StatusCode, string(b), err
+}
+
+// Notify notifies all that are registered for a feed, each once.
+func (h *Hub) Notify(feed string) error {
+	sent := map[string]bool{}
+	for _, r := range h.Registrations() {
+		if r.Feed == feed && !sent[r.Callback] {
+			sent[r.Callback] = true
+			if err := h.notify(r); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (h *Hub) notify(r Registration) error {
+	target, contentType, body := r.Callback, "application/x-www-form-urlencoded", "url="+url.QueryEscape(r.Feed)
+	if h.AppendsURL {
+		target += "?url=" + url.QueryEscape(r.Feed)
+		body = ""
+	}
+	if r.Protocol == rsscloud.XMLRPC {
+		contentType, body = "text/xml", string(rsscloud.EncodeCall(r.Procedure, r.Feed))
+	}
+	resp, err := h.client().Post(target, contentType, strings.NewReader(body))
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	b, _ := io.ReadAll(resp.Body)
+	if resp.StatusCode/100 != 2 {
+		return fmt.Errorf("status %d: %s", resp.StatusCode, b)
+	}
+	if r.Protocol == rsscloud.XMLRPC {
+		m, err := rsscloud.Decode(b)
+		if err != nil || m.Fault != nil || len(m.Params) != 1 || !m.Params[0].True() {
+			return fmt.Errorf("the answer is not true: %s", b)
+		}
+	}
+	return nil
+}
+
+func (h *Hub) call(r *http.Request, body []byte) []byte {
+	m, err := rsscloud.Decode(body)
+	if err != nil {
+		return rsscloud.EncodeFault(1, err.Error())
+	}
+	text := func(i int) string {
+		if i < len(m.Params) {
+			return m.Params[i].Text
+		}
+		return ""
+	}
+	switch m.Method {
+	case "rssCloud.pleaseNotify":
+		if len(m.Params) < 5 || h.FiveParams && len(m.Params) > 5 {
+			return rsscloud.EncodeFault(4, fmt.Sprintf("Can't call \"pleaseNotify\" with %d parameters.", len(m.Params)))
+		}
+		err = h.register(r, text(0), text(1), text(2), text(3), m.Params[4].Strings(), text(5))
+	case "rssCloud.ping":
+		err = h.Notify(text(0))
+	case "rssCloud.saveRss":
+		if text(1) != "secret" {
+			return rsscloud.EncodeFault(4, "The password is wrong.")
+		}
+		return rsscloud.EncodeResponse("http://static.example.com/" + text(0) + "/rss.xml")
+	default:
+		err = fmt.Errorf("there is no procedure %s", m.Method)
+	}
+	if err != nil {
+		return rsscloud.EncodeFault(4, err.Error())
+	}
+	return rsscloud.EncodeResponse(true)
+}
+
+func (h *Hub) websub(w http.ResponseWriter, q url.Values) {
+	mode := q.Get("hub.mode")
+	if mode == "publish" {
+		if err := h.Deliver(q.Get("hub.url"), "sha256", []byte("content")); err != nil {
+			http.Error(w, err.Error(), http.StatusInternalServerError)
+		}
+		return
+	}
+	s := &Subscription{Callback: q.Get("hub.callback"), Topic: q.Get("hub.topic"), Secret: q.Get("hub.secret"), Lease: h.Lease}
+	if s.Lease == 0 {
+		s.Lease, _ = time.ParseDuration(q.Get("hub.lease_seconds") + "s")
+	}
+	if s.Callback == "" || s.Topic == "" || mode != websub.Subscribe && mode != websub.Unsubscribe {
+		http.Error(w, "hub.callback, hub.topic or hub.mode is missing", http.StatusBadRequest)
+		return
+	}
+	w.WriteHeader(http.StatusAccepted)
+	if h.NoVerify {
+		return
+	}
+	h.wg.Go(func() { h.Verify(s, mode) })
+}
+
+// Verify asks a callback whether the intent is its own, and does it then.
+func (h *Hub) Verify(s *Subscription, mode string) bool {
+	if h.Deny != "" {
+		h.get(s.Callback + "?" + url.Values{"hub.mode": {websub.Denied}, "hub.topic": {s.Topic}, "hub.reason": {h.Deny}}.Encode())
+		return false
+	}
+	challenge := random()
+	v := url.Values{"hub.mode": {mode}, "hub.topic": {s.Topic}, "hub.challenge": {challenge}}
+	if mode == websub.Subscribe {
+		v.Set("hub.lease_seconds", fmt.Sprint(int(s.Lease/time.Second)))
+	}
+	status, body, err := h.get(s.Callback + "?" + v.Encode())
+	if err != nil || status/100 != 2 || body != challenge {
+		return false
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.subs == nil {
+		h.subs = map[string]*Subscription{}
+	}
+	if mode == websub.Unsubscribe {
+		delete(h.subs, s.Callback)
+	} else {
+		h.subs[s.Callback] = s
+	}
+	return true
+}
+
+// Deliver delivers content of a topic, signed by a method where there is a
+// secret.
+func (h *Hub) Deliver(topic, method string, content []byte) error {
+	for _, s := range h.Subscriptions() {
+		if s.Topic != topic {
+			continue
+		}
+		signature := ""
+		if s.Secret != "" {
+			signature = websub.Sign(method, s.Secret, content)
+		}
+		status, err := h.Post(s.Callback, signature, content)
+		if err != nil {
+			return err
+		}
+		if status == http.StatusGone {
+			h.mu.Lock()
+			delete(h.subs, s.Callback)
+			h.mu.Unlock()
+		}
+	}
+	return nil
+}
+
+// Post posts content to a callback with a signature, if any, and gives the
+// status of the answer.
+func (h *Hub) Post(callback, signature string, content []byte) (int, error) {
+	req, err := http.NewRequest(http.MethodPost, callback, bytes.NewReader(content))
+	if err != nil {
+		return 0, err
+	}
+	req.Header.Set("Content-Type", "application/rss+xml")
+	if signature != "" {
+		req.Header.Set("X-Hub-Signature", signature)
+	}
+	resp, err := h.client().Do(req)
+	if err != nil {
+		return 0, err
+	}
+	resp.Body.Close()
+	return resp.StatusCode, nil
+}
+
+func random() string {
+	b := make([]byte, 10)
+	rand.Read(b)
+	return hex.EncodeToString(b)
+}

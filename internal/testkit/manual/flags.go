@@ -1,0 +1,219 @@
+// Package manual holds man pages against what they promise: that they are sound
+// mdoc, that their examples run and print what they should, and that they
+// document the flags that a command takes, no more and no fewer.
+package manual
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/lektordir/lektor/internal/command"
+)
+
+// CheckManual fails t for every flag that the app takes and its manual page (in
+// mdoc) does not document, and for every one that the page documents and the
+// app does not take.
+//
+// The page documents a flag by an item of a list, ".It Fl a , Fl -all" or
+// ".It Fl -gap Ns = Ns Ar duration"; all of a flag's names are wanted. Flags in
+// a subsection named after a subcommand (".Ss add", ".Ss lektor-fetch add") or
+// in a list below ".It Cm add" are that subcommand's; others hold for all that
+// take them. The page must also have an item or a subsection for every
+// subcommand. --help and --version go without saying.
+func CheckManual(t testing.TB, app *cli.App, path string) {
+	t.Helper()
+	page, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, problem := range compare(app, string(page)) {
+		t.Errorf("%s: %s", path, problem)
+	}
+}
+
+// manual is what a page documents: flags by subcommand, "" for those that are
+// not in the section of any.
+type manual map[string]map[string]bool
+
+func compare(app *cli.App, page string) []string {
+	command.Prepare(app)
+	var commands []string
+	for _, c := range app.Commands {
+		commands = append(commands, c.Name)
+	}
+	m := read(page, app.Name, commands)
+	var problems []string
+	documented := func(where, name string) bool { return m[where][name] || m[""][name] }
+	taken := manual{"": {}}
+	want := func(where string, flags []cli.Flag) {
+		taken[where] = map[string]bool{}
+		for _, f := range flags {
+			if v, ok := f.(cli.VisibleFlag); ok && !v.IsVisible() {
+				continue
+			}
+			for _, n := range f.Names() {
+				name := dashed(n)
+				taken[where][name], taken[""][name] = true, true
+				if !documented(where, name) && !obvious(name) {
+					problems = append(problems, fmt.Sprintf("%s is not documented", strings.TrimSpace(where+" "+name)))
+				}
+			}
+		}
+	}
+	for _, c := range app.Commands {
+		if c.Hidden {
+			continue
+		}
+		if _, ok := m[c.Name]; !ok {
+			problems = append(problems, fmt.Sprintf("the command %s is not documented", c.Name))
+		}
+		want(c.Name, c.Flags)
+	}
+	// The app's own flags may be documented with the subcommand that it
+	// stands for when none is given.
+	for _, f := range app.Flags {
+		for _, n := range f.Names() {
+			taken[""][dashed(n)] = true
+			found := obvious(dashed(n))
+			for where := range m {
+				found = found || m[where][dashed(n)]
+			}
+			if v, ok := f.(cli.VisibleFlag); ok && v.IsVisible() && !found {
+				problems = append(problems, fmt.Sprintf("%s is not documented", dashed(n)))
+			}
+		}
+	}
+	for where, flags := range m {
+		for name := range flags {
+			if !taken[where][name] && !obvious(name) {
+				problems = append(problems, fmt.Sprintf("%s is documented but not taken", strings.TrimSpace(where+" "+name)))
+			}
+		}
+	}
+	slices.Sort(problems)
+	return slices.Compact(problems)
+}
+
+func obvious(name string) bool {
+	switch name {
+	case "--help", "-h", "--version", "-v":
+		return true
+	}
+	return false
+}
+
+func dashed(name string) string {
+	if len(name) == 1 {
+		return "-" + name
+	}
+	return "--" + name
+}
+
+// read collects the flags of a page.
+func read(page, app string, commands []string) manual {
+	m := manual{"": {}}
+	current := ""             // the subcommand that flags belong to
+	depth, itemDepth := 0, -1 // of lists; of the one whose item is a subcommand
+	extended := false         // between Xo and Xc, an item of several lines
+	enter := func(words []string) bool {
+		for _, w := range words {
+			if w == app || macro(w) {
+				continue
+			}
+			if slices.Contains(commands, w) {
+				current = w
+				if m[w] == nil {
+					m[w] = map[string]bool{}
+				}
+				return true
+			}
+			break
+		}
+		return false
+	}
+	for line := range strings.Lines(page) {
+		words := tokens(line)
+		if len(words) == 0 {
+			continue
+		}
+		request, args := words[0], words[1:]
+		switch request {
+		case ".Sh", ".Ss":
+			current, itemDepth = "", -1
+			enter(args)
+		case ".Bl":
+			depth++
+		case ".El":
+			depth--
+			if depth < itemDepth {
+				current, itemDepth = "", -1
+			}
+		case ".It":
+			extended = slices.Contains(args, "Xo")
+			switch {
+			case len(args) > 0 && args[0] == "Fl" || extended:
+				addFlags(m, current, args)
+			case itemDepth < 0 || depth <= itemDepth:
+				// An item that names no flag may begin a subcommand, and ends
+				// the one before it.
+				before := current
+				if enter(args) {
+					itemDepth = depth
+				} else if itemDepth >= 0 {
+					current = ""
+				} else {
+					current = before
+				}
+			}
+		case ".Fl":
+			if extended {
+				addFlags(m, current, words)
+			}
+		case ".Xc":
+			extended = false
+		}
+	}
+	return m
+}
+
+// addFlags adds the flags in the words of an item.
+func addFlags(m manual, where string, words []string) {
+	for i := 0; i < len(words); i++ {
+		if strings.TrimPrefix(words[i], ".") != "Fl" {
+			continue
+		}
+		dashes := "-"
+		for i+1 < len(words) && words[i+1] == "Fl" { // "Fl Fl all" is --all
+			dashes += "-"
+			i++
+		}
+		if i+1 == len(words) || macro(words[i+1]) {
+			continue
+		}
+		name, _, _ := strings.Cut(dashes+words[i+1], "=")
+		if name = strings.TrimRight(name, ",|"); strings.Trim(name, "-") != "" {
+			m[where][name] = true
+		}
+	}
+}
+
+// macro reports whether a word is an mdoc macro, which has two or three
+// characters, the first a capital.
+func macro(w string) bool {
+	return (len(w) == 2 || len(w) == 3) && w[0] >= 'A' && w[0] <= 'Z' && w[1] >= 'a' && w[1] <= 'z'
+}
+
+// tokens splits a line of mdoc, without its escapes and quotes.
+func tokens(line string) []string {
+	line = strings.NewReplacer(`\-`, "-", `\&`, "", `\(hy`, "-", `"`, "").Replace(line)
+	words := strings.Fields(line)
+	if len(words) > 1 && words[0] == "." {
+		words = append([]string{"." + words[1]}, words[2:]...)
+	}
+	return words
+}

@@ -1,0 +1,264 @@
+// Package server is an HTTP server for tests, on a loopback address: what
+// it answers is programmed for each path and each request, and it remembers
+// what it was asked.
+package server
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+)
+
+// Request is a request that the server received.
+type Request struct {
+	Method, Path string // Path with the query
+	Header       http.Header
+	Status       int // of the answer
+}
+
+// Server serves until Close.
+type Server struct {
+	ts *httptest.Server
+
+	mu       sync.Mutex
+	root     string
+	handlers map[string][]http.HandlerFunc
+	counts   map[string]int
+	log      []*Request
+}
+
+// New starts a server on an address such as "127.0.0.2", on any free port, or on
+// 127.0.0.1 where the system has no other loopback address.
+func New(addr string) (*Server, error) {
+	l, err := net.Listen("tcp", net.JoinHostPort(addr, "0"))
+	if err != nil {
+		l, err = net.Listen("tcp", "127.0.0.1:0")
+	}
+	if err != nil {
+		return nil, err
+	}
+	s := &Server{handlers: map[string][]http.HandlerFunc{}, counts: map[string]int{}}
+	s.ts = httptest.NewUnstartedServer(http.HandlerFunc(s.serve))
+	s.ts.Listener.Close()
+	s.ts.Listener = l
+	s.ts.Start()
+	return s, nil
+}
+
+// URL is the server's URL followed by a path.
+func (s *Server) URL(path string) string { return s.ts.URL + path }
+
+// Close breaks what connections there are, and ends the server.
+func (s *Server) Close() {
+	s.ts.CloseClientConnections()
+	s.ts.Close()
+}
+
+// Serve serves a directory of documents, too. A file is served under its path,
+// with an ETag, to GET and conditional GET. A file NAME.http beside it (or
+// without it) is an answer in full: a status line without the protocol ("404
+// Not Found"), header lines, an empty line, the body; NAME.http.2 is the answer
+// to the second request and those after it, and so on. In these $URL stands
+// for the server's URL.
+func (s *Server) Serve(dir string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.root = dir
+}
+
+// Handle programs the answers to requests for a path: each handler answers
+// one, the last all others.
+func (s *Server) Handle(path string, handlers ...http.HandlerFunc) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.handlers[path] = handlers
+	delete(s.counts, path)
+}
+
+// Requests lists the requests for a path so far, or all for "".
+func (s *Server) Requests(path string) []Request {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var out []Request
+	for _, r := range s.log {
+		if path == "" || r.Path == path {
+			out = append(out, *r)
+		}
+	}
+	return out
+}
+
+// Forget forgets the requests for a path; its sequence of answers goes on.
+func (s *Server) Forget(path string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.log = slices.DeleteFunc(s.log, func(r *Request) bool { return r.Path == path })
+}
+
+func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
+	path := r.URL.RequestURI()
+	s.mu.Lock()
+	n := s.counts[path]
+	s.counts[path]++
+	entry := &Request{Method: r.Method, Path: path, Header: r.Header.Clone()}
+	s.log = append(s.log, entry)
+	handlers, root := s.handlers[path], s.root
+	s.mu.Unlock()
+	rec := &recorder{ResponseWriter: w, status: func(status int) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		entry.Status = status
+	}}
+	switch {
+	case len(handlers) > 0:
+		handlers[min(n, len(handlers)-1)](rec, r)
+	case root != "":
+		s.file(rec, r, root, n)
+	default:
+		http.NotFound(rec, r)
+	}
+}
+
+// file answers the request after n others from a directory.
+func (s *Server) file(w http.ResponseWriter, r *http.Request, root string, n int) {
+	path := filepath.Join(root, filepath.FromSlash(filepath.Clean("/"+r.URL.Path)))
+	for k := n + 1; k >= 1; k-- {
+		name := path + ".http"
+		if k > 1 {
+			name += "." + strconv.Itoa(k)
+		}
+		if data, err := os.ReadFile(name); err == nil {
+			s.raw(w, strings.ReplaceAll(string(data), "$URL", s.ts.URL))
+			return
+		}
+	}
+	data, err := os.ReadFile(path)
+	if err != nil {
+		http.NotFound(w, r)
+		return
+	}
+	Doc("", string(data))(w, r)
+}
+
+// raw writes an answer from its text.
+func (s *Server) raw(w http.ResponseWriter, text string) {
+	head, body, _ := strings.Cut(text, "\n\n")
+	lines := strings.Split(head, "\n")
+	code, _, _ := strings.Cut(lines[0], " ")
+	status, err := strconv.Atoi(code)
+	if err != nil {
+		status = http.StatusInternalServerError
+	}
+	for _, l := range lines[1:] {
+		k, v, _ := strings.Cut(l, ":")
+		w.Header().Add(k, strings.TrimSpace(v))
+	}
+	w.WriteHeader(status)
+	if status != http.StatusNotModified {
+		w.Write([]byte(body))
+	}
+}
+
+// Doc answers with a document, and with 304 to whom has it already. An empty
+// contentType is guessed.
+func Doc(contentType, body string) http.HandlerFunc {
+	etag := fmt.Sprintf(`"%x"`, sha256.Sum256([]byte(body)))
+	return func(w http.ResponseWriter, r *http.Request) {
+		if contentType != "" {
+			w.Header().Set("Content-Type", contentType)
+		}
+		w.Header().Set("ETag", etag)
+		http.ServeContent(w, r, r.URL.Path, time.Time{}, bytes.NewReader([]byte(body)))
+	}
+}
+
+// Answer answers with a status, header lines ("Retry-After: 10") and a body.
+func Answer(status int, body string, header ...string) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		for _, h := range header {
+			k, v, _ := strings.Cut(h, ":")
+			// Not Set, which would change the case of odd names.
+			w.Header()[k] = append(w.Header()[k], strings.TrimPrefix(v, " "))
+		}
+		w.WriteHeader(status)
+		if status != http.StatusNotModified && status != http.StatusNoContent {
+			w.Write([]byte(body))
+		}
+	}
+}
+
+// Stall answers with nothing until the client goes away.
+func Stall(w http.ResponseWriter, r *http.Request) { <-r.Context().Done() }
+
+// Endless answers with a body that has no end until the client goes away.
+func Endless(prefix, again string) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		chunk := []byte(strings.Repeat(again, 1+(64<<10)/len(again)))
+		if _, err := w.Write([]byte(prefix)); err != nil {
+			return
+		}
+		for r.Context().Err() == nil {
+			if _, err := w.Write(chunk); err != nil {
+				return
+			}
+		}
+	}
+}
+
+// Cut announces a body and breaks the connection after a part of it.
+func Cut(body string, after int) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Length", strconv.Itoa(len(body)))
+		w.Header().Set("ETag", `"cut"`)
+		w.Write([]byte(body[:after]))
+		if f, ok := w.(interface{ FlushError() error }); ok {
+			f.FlushError()
+		}
+		panic(http.ErrAbortHandler)
+	}
+}
+
+// RSS is an RSS document of n entries, numbered from first.
+func RSS(title string, first, n int) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, `<?xml version="1.0"?><rss version="2.0"><channel><title>%s</title><link>http://example.com/</link><description>d</description>`, title)
+	for i := range n {
+		fmt.Fprintf(&b, "<item><title>%s %d</title><link>http://example.com/%d</link><guid>%s-%d</guid><description>text %d</description></item>", title, first+i, first+i, title, first+i, first+i)
+	}
+	b.WriteString("</channel></rss>")
+	return b.String()
+}
+
+// recorder notes the status of an answer.
+type recorder struct {
+	http.ResponseWriter
+	status func(int)
+	wrote  bool
+}
+
+func (r *recorder) WriteHeader(status int) {
+	if !r.wrote {
+		r.wrote = true
+		r.status(status)
+	}
+	r.ResponseWriter.WriteHeader(status)
+}
+
+func (r *recorder) Write(b []byte) (int, error) {
+	if !r.wrote {
+		r.WriteHeader(http.StatusOK)
+	}
+	return r.ResponseWriter.Write(b)
+}
+
+func (r *recorder) FlushError() error { return http.NewResponseController(r.ResponseWriter).Flush() }
