@@ -16,9 +16,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lektordir/lektor/internal/testkit/dir"
 	"github.com/lektordir/lektor/internal/testkit/hub"
 	"github.com/lektordir/lektor/internal/testkit/server"
-	"github.com/lektordir/lektor/internal/testkit/dir"
 )
 
 // TestRealBinaries builds the programs and runs them against each other.

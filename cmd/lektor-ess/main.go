@@ -12,9 +12,9 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	app "github.com/lektordir/lektor/internal/app/ess"
 	"github.com/lektordir/lektor/internal/command"
 	"github.com/lektordir/lektor/internal/ess"
-	app "github.com/lektordir/lektor/internal/app/ess"
 	"github.com/lektordir/lektor/internal/fetch"
 )
 

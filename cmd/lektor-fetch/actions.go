@@ -17,13 +17,13 @@ import (
 	"time"
 
 	"github.com/lektordir/lektor/feedconv"
+	"github.com/lektordir/lektor/internal/app/fetcher"
 	"github.com/lektordir/lektor/internal/atomicfile"
 	"github.com/lektordir/lektor/internal/command"
+	"github.com/lektordir/lektor/internal/feeddir"
 	"github.com/lektordir/lektor/internal/fetch"
 	"github.com/lektordir/lektor/internal/opml"
-	"github.com/lektordir/lektor/internal/subscribe"
 	"github.com/lektordir/lektor/internal/termsafe"
-	"github.com/lektordir/lektor/internal/app/fetcher"
 	"github.com/lektordir/lektor/lektordir"
 )
 
@@ -155,7 +155,7 @@ func feeds(d *lektordir.Dir, args []string, nul bool, s *command.Streams) (hashe
 	for name, err := range command.ReadArgs(args, s.In, nul) {
 		var h string
 		if err == nil {
-			h, err = subscribe.Find(d, name)
+			h, err = feeddir.Find(d, name)
 		}
 		if err != nil {
 			failed = true
@@ -172,7 +172,7 @@ func feeds(d *lektordir.Dir, args []string, nul bool, s *command.Streams) (hashe
 // noFeed adds to an error about a feed what can be done.
 func noFeed(err error) error {
 	var none *lektordir.NoFeedError
-	var not *subscribe.NotSubscribedError
+	var not *feeddir.NotSubscribedError
 	var inUse *lektordir.BusyError
 	switch {
 	case errors.As(err, &none) && len(none.Matches) > 1:
@@ -305,7 +305,7 @@ type addOptions struct {
 
 func add(ctx context.Context, o addOptions, s *command.Streams) error {
 	if o.add.Interval != "" {
-		if err := subscribe.Check("interval", o.add.Interval); err != nil {
+		if err := feeddir.Check("interval", o.add.Interval); err != nil {
 			return command.Usagef("--interval: %w", err)
 		}
 	}
@@ -388,7 +388,7 @@ func source(arg string) (string, error) {
 	case arg == "":
 		return "", errors.New("an empty URL")
 	case ok && slices.Contains([]string{"http", "https", "file", "exec", "feed"}, scheme):
-		return subscribe.FeedURL(arg), nil
+		return fetcher.FeedURL(arg), nil
 	case strings.Contains(arg, "://"):
 		return "", command.Hint(fmt.Errorf("%s: feeds are not fetched by %s", arg, scheme), "http, https, file and exec are known; for others there is lektor-fetch deliver")
 	}
@@ -460,8 +460,8 @@ func rm(ctx context.Context, o rmOptions, s *command.Streams) error {
 		}
 		var hash, title string
 		if err == nil {
-			hash, err = subscribe.Find(d, name)
-			var not *subscribe.NotSubscribedError
+			hash, err = feeddir.Find(d, name)
+			var not *feeddir.NotSubscribedError
 			if o.purge && errors.As(err, &not) {
 				// Of a feed that is not subscribed to any more its entries
 				// may be purged.
@@ -476,9 +476,9 @@ func rm(ctx context.Context, o rmOptions, s *command.Streams) error {
 			switch {
 			case o.dryRun:
 			case o.purge:
-				err = subscribe.Purge(r.Writer, d, hash)
+				err = feeddir.Purge(r.Writer, d, hash)
 			default:
-				err = subscribe.Remove(r.Writer, d, hash)
+				err = feeddir.Remove(r.Writer, d, hash)
 			}
 		}
 		switch {
@@ -510,7 +510,7 @@ type lsOptions struct {
 
 // listed is a subscription in a list.
 type listed struct {
-	*subscribe.Subscription
+	*feeddir.Subscription
 	d      *lektordir.Dir
 	unread map[string]int
 }
@@ -552,12 +552,12 @@ func ls(ctx context.Context, o lsOptions, s *command.Streams) error {
 	if err != nil {
 		return err
 	}
-	subs, bad := subscribe.List(d)
+	subs, bad := feeddir.List(d)
 	missing := false
 	if len(o.args) > 0 {
 		var hashes []string
 		hashes, missing = feeds(d, o.args, o.nul, s)
-		subs = slices.DeleteFunc(subs, func(s *subscribe.Subscription) bool { return !slices.Contains(hashes, s.Hash) })
+		subs = slices.DeleteFunc(subs, func(s *feeddir.Subscription) bool { return !slices.Contains(hashes, s.Hash) })
 	}
 	for _, err := range split(bad) {
 		s.Report.Warn("%v", err)
@@ -575,7 +575,7 @@ func ls(ctx context.Context, o lsOptions, s *command.Streams) error {
 			unread[ref.Feed]++
 		}
 	}
-	slices.SortStableFunc(subs, func(a, b *subscribe.Subscription) int {
+	slices.SortStableFunc(subs, func(a, b *feeddir.Subscription) int {
 		return cmp.Or(strings.Compare(strings.ToLower(a.Title()), strings.ToLower(b.Title())), strings.Compare(a.URL, b.URL))
 	})
 	for _, sub := range subs {
@@ -595,7 +595,7 @@ func ls(ctx context.Context, o lsOptions, s *command.Streams) error {
 	return nil
 }
 
-func inCategory(s *subscribe.Subscription, category string) bool {
+func inCategory(s *feeddir.Subscription, category string) bool {
 	return category == "" || slices.ContainsFunc(s.Categories, func(c string) bool {
 		return strings.EqualFold(c, category) || len(c) > len(category) && c[len(category)] == '/' && strings.EqualFold(c[:len(category)], category)
 	})
@@ -628,7 +628,7 @@ func set(_ context.Context, o setOptions, s *command.Streams) error {
 	if err != nil {
 		return err
 	}
-	hash, err := subscribe.Find(d, o.feed)
+	hash, err := feeddir.Find(d, o.feed)
 	if err != nil {
 		return noFeed(err)
 	}
@@ -637,12 +637,12 @@ func set(_ context.Context, o setOptions, s *command.Streams) error {
 		return command.Usagef("--unset takes a feed and one setting")
 	case !o.unset && len(o.args) < 2:
 		// Shown rather than changed.
-		keys := subscribe.Settings
+		keys := feeddir.Settings
 		if len(o.args) == 1 {
 			keys = o.args
 		}
 		for _, key := range keys {
-			v, err := subscribe.Get(d, hash, key)
+			v, err := feeddir.Get(d, hash, key)
 			if err != nil {
 				return settingError(err)
 			}
@@ -667,7 +667,7 @@ func set(_ context.Context, o setOptions, s *command.Streams) error {
 				return err
 			}
 		}
-		if err := subscribe.Check(key, value); err != nil {
+		if err := feeddir.Check(key, value); err != nil {
 			return settingError(err)
 		}
 	}
@@ -680,16 +680,16 @@ func set(_ context.Context, o setOptions, s *command.Streams) error {
 	}
 	defer r.Close()
 	if o.unset {
-		err = subscribe.Unset(r.Writer, d, hash, key)
+		err = feeddir.Unset(r.Writer, d, hash, key)
 	} else {
-		err = subscribe.Set(r.Writer, d, hash, key, value)
+		err = feeddir.Set(r.Writer, d, hash, key, value)
 	}
 	return settingError(noFeed(err))
 }
 
 // settingError makes a mistyped setting a mistake in the command line.
 func settingError(err error) error {
-	var unknown *subscribe.UnknownSettingError
+	var unknown *feeddir.UnknownSettingError
 	if errors.As(err, &unknown) {
 		return &command.UsageError{Message: err.Error(), Hint: "see lektor-fetch set --help"}
 	}
@@ -907,7 +907,7 @@ func importList(ctx context.Context, o importOptions, s *command.Streams) error 
 	if !o.dryRun {
 		r.Recover(ctx)
 	}
-	imp, bad := subscribe.Import(r.Writer, r.Dir, doc, o.dryRun)
+	imp, bad := fetcher.Import(r.Writer, r.Dir, doc, o.dryRun)
 	for _, url := range imp.Refused {
 		s.Report.Warn("%s: skipped; only http and https are taken from a list", url)
 	}
@@ -945,7 +945,7 @@ func export(_ context.Context, o exportOptions, s *command.Streams) error {
 	if err != nil {
 		return err
 	}
-	doc, bad := subscribe.Export(d)
+	doc, bad := fetcher.Export(d)
 	for _, err := range split(bad) {
 		s.Report.Warn("%v", err)
 	}

@@ -27,10 +27,10 @@ import (
 	"github.com/andybalholm/brotli"
 	"github.com/klauspost/compress/zstd"
 
-	"github.com/lektordir/lektor/internal/command"
-	"github.com/lektordir/lektor/internal/testkit/server"
-	"github.com/lektordir/lektor/internal/subscribe"
 	"github.com/lektordir/lektor/internal/app/fetcher"
+	"github.com/lektordir/lektor/internal/command"
+	"github.com/lektordir/lektor/internal/feeddir"
+	"github.com/lektordir/lektor/internal/testkit/server"
 	"github.com/lektordir/lektor/lektordir"
 )
 
@@ -141,7 +141,7 @@ func subscribed(t *testing.T, dir, url string) {
 		t.Fatal(err)
 	}
 	defer w.Close()
-	if _, err := subscribe.Add(w, d, &subscribe.Subscription{ID: url}, subscribe.Options{}); err != nil {
+	if _, err := feeddir.Add(w, d, &feeddir.Subscription{ID: url}, feeddir.Options{}); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -14,9 +14,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lektordir/lektor/internal/app/viewer"
 	"github.com/lektordir/lektor/internal/command"
 	"github.com/lektordir/lektor/internal/testkit/server"
-	"github.com/lektordir/lektor/internal/app/viewer"
 	"github.com/lektordir/lektor/lektordir"
 )
 

@@ -18,9 +18,9 @@ import (
 	"time"
 
 	"github.com/lektordir/lektor/internal/command"
-	"github.com/lektordir/lektor/internal/testkit/server"
+	"github.com/lektordir/lektor/internal/feeddir"
 	"github.com/lektordir/lektor/internal/fetch"
-	"github.com/lektordir/lektor/internal/subscribe"
+	"github.com/lektordir/lektor/internal/testkit/server"
 	"github.com/lektordir/lektor/lektordir"
 )
 
@@ -114,7 +114,7 @@ func TestSampleFeeds(t *testing.T) {
 		t.Errorf("pages: status %d\n%s", status, stderr)
 	}
 	for _, url := range []string{"http://inessential.com/xml/rss.xml", "http://feedpress.me/sixcolors"} {
-		if !subscribe.Subscribed(d, lektordir.FeedHash(url)) {
+		if !feeddir.Subscribed(d, lektordir.FeedHash(url)) {
 			t.Errorf("not subscribed to %s", url)
 		}
 	}
@@ -127,7 +127,7 @@ func TestSampleFeeds(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, url := range outlines(t, data) {
-		if !subscribe.Subscribed(d, lektordir.FeedHash(lektordir.NormalizeID(url))) {
+		if !feeddir.Subscribed(d, lektordir.FeedHash(lektordir.NormalizeID(url))) {
 			t.Errorf("not subscribed to %s", url)
 		}
 	}
@@ -319,7 +319,7 @@ func TestBadSources(t *testing.T) {
 		if !strings.Contains(o.stderr, "lektor-fetch: "+u+": ") {
 			t.Errorf("%s is not named:\n%s", u, o.stderr)
 		}
-		sub, err := subscribe.Read(d, lektordir.FeedHash(u))
+		sub, err := feeddir.Read(d, lektordir.FeedHash(u))
 		if err != nil || !strings.Contains(sub.Error, u) {
 			t.Errorf("%s: the file error holds %q, %v", u, sub.Error, err)
 		}

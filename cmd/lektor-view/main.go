@@ -7,8 +7,8 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"github.com/lektordir/lektor/internal/command"
 	"github.com/lektordir/lektor/internal/app/viewer"
+	"github.com/lektordir/lektor/internal/command"
 )
 
 func main() { os.Exit(command.Main(newApp(), os.Args)) }

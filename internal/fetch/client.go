@@ -11,7 +11,9 @@ package fetch
 
 import (
 	"context"
+	"crypto/sha256"
 	"crypto/tls"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -411,7 +413,7 @@ func (c *Client) Get(ctx context.Context, r *Request) (*Response, error) {
 		h.Set("User-Agent", c.cfg.UserAgent)
 		h.Set("Accept", accept)
 		h.Set("Accept-Encoding", acceptEncoding)
-		if trusted = trusted && sameOrigin(&origin, u); trusted {
+		if trusted = trusted && SameOrigin(&origin, u); trusted {
 			if user != nil {
 				password, _ := user.Password()
 				req.SetBasicAuth(user.Username(), password)
@@ -694,12 +696,22 @@ func port(u *url.URL) string {
 	return "80"
 }
 
-// sameOrigin tells whether what may be sent to a may be sent to b. Moving to
+// SameOrigin tells whether what may be sent to a may be sent to b. Moving to
 // https on the same host is no loss.
-func sameOrigin(a, b *url.URL) bool {
+func SameOrigin(a, b *url.URL) bool {
 	if !strings.EqualFold(a.Hostname(), b.Hostname()) {
 		return false
 	}
 	return a.Scheme == b.Scheme && port(a) == port(b) ||
 		a.Scheme == "http" && port(a) == "80" && b.Scheme == "https" && port(b) == "443"
+}
+
+// Digest is the SHA-256 of the body, in hexadecimal. It is computed once, so
+// Body must not change afterwards.
+func (r *Response) Digest() string {
+	if r.digest == "" {
+		sum := sha256.Sum256(r.Body)
+		r.digest = hex.EncodeToString(sum[:])
+	}
+	return r.digest
 }

@@ -16,6 +16,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/lektordir/lektor/internal/testkit/server"
 )
 
 // Validators are opaque bytes, sent back as they came, and given with 200 and
@@ -314,7 +316,7 @@ func TestRetryAfterHoldsHost(t *testing.T) {
 		}
 		fmt.Fprint(w, rss)
 	})
-	clk := newClock()
+	clk := server.NewClock()
 	c := client(t, func(cfg *Config) { cfg.Now, cfg.Sleep = clk.Now, clk.Sleep })
 	get(t, c, s.URL+"/other")
 	getErr(t, c, s.URL+"/busy")
@@ -326,7 +328,7 @@ func TestRetryAfterHoldsHost(t *testing.T) {
 	if !strings.Contains(err.Error(), s.URL+"/other") || !strings.Contains(err.Error(), "10m") || !Remote(err) {
 		t.Errorf("%v", err)
 	}
-	clk.add(10 * time.Minute)
+	clk.Add(10 * time.Minute)
 	get(t, c, s.URL+"/other")
 }
 
@@ -352,7 +354,7 @@ func TestOneConnectionPerHost(t *testing.T) {
 	}
 	s.Start()
 	t.Cleanup(s.Close)
-	clk := newClock()
+	clk := server.NewClock()
 	start := clk.Now()
 	c := client(t, func(cfg *Config) { cfg.Gap, cfg.Now, cfg.Sleep = 250*time.Millisecond, clk.Now, clk.Sleep })
 	var wg sync.WaitGroup
@@ -525,7 +527,7 @@ func TestSameOrigin(t *testing.T) {
 	} {
 		a, _ := url.Parse(c.a)
 		b, _ := url.Parse(c.b)
-		if got := sameOrigin(a, b); got != c.want {
+		if got := SameOrigin(a, b); got != c.want {
 			t.Errorf("%s, %s: %v", c.a, c.b, got)
 		}
 	}

@@ -1,17 +1,15 @@
 package fetch
 
 import (
-	"net/http"
 	"net/url"
-	"path/filepath"
 	"strings"
 	"testing"
 	"unicode"
 	"unicode/utf8"
 )
 
-// FuzzValidators: what a server sends as ETag and Last-Modified is sent back
-// byte for byte after it was stored, or not at all, and can be sent.
+// FuzzValidators: what a server sends as ETag and Last-Modified is kept byte for
+// byte, or not at all, and can be sent.
 func FuzzValidators(f *testing.F) {
 	f.Add(`"plain"`, "Sun, 01 Mar 2026 12:00:00 GMT")
 	f.Add("W/\"a\\\"b,c\xe9\"", " spaces ")
@@ -19,21 +17,9 @@ func FuzzValidators(f *testing.F) {
 	f.Add("", "\t")
 	f.Add("a\n", "\n")
 	f.Fuzz(func(t *testing.T, etag, modified string) {
-		dir := filepath.Join(t.TempDir(), "fetch")
-		write(t, dir, fileURL, "http://a.example/\n")
-		s := load(t, dir)
-		resp := &Response{Status: 200, Header: http.Header{}, ETag: validator(etag), LastModified: validator(modified), Body: []byte("x"), Received: noon}
-		s.Succeeded(noon, resp, Hints{})
-		if err := s.Save(); err != nil {
-			t.Fatal(err)
-		}
-		r, err := load(t, dir).Request()
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, v := range [][3]string{{etag, resp.ETag, r.ETag}, {modified, resp.LastModified, r.LastModified}} {
-			if v[1] != "" && v[1] != v[0] || v[2] != v[1] || !sendable(v[2]) || len(v[2]) > maxValue {
-				t.Errorf("%q is kept as %q and sent as %q", v[0], v[1], v[2])
+		for _, v := range []string{etag, modified} {
+			if got := validator(v); got != "" && got != v || !sendable(got) || len(got) > maxValue {
+				t.Errorf("%q is kept as %q", v, got)
 			}
 		}
 	})

@@ -10,6 +10,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/lektordir/lektor/internal/testkit/server"
 )
 
 func newGates(perHost int, gap time.Duration) *gates {
@@ -149,7 +151,7 @@ func TestGateBlocked(t *testing.T) {
 
 // Thousands of hosts leave nothing behind.
 func TestGateForgets(t *testing.T) {
-	c := newClock()
+	c := server.NewClock()
 	gs := &gates{perHost: 1, gap: time.Second, now: c.Now, sleep: c.Sleep}
 	for i := range 20000 {
 		host := fmt.Sprint("host", i, ":80")
@@ -157,7 +159,7 @@ func TestGateForgets(t *testing.T) {
 			t.Fatal(err)
 		}
 		gs.leave(host)
-		c.add(time.Second / 10)
+		c.Add(time.Second / 10)
 	}
 	if len(gs.m) > 200 {
 		t.Errorf("%d hosts are remembered", len(gs.m))

@@ -28,9 +28,9 @@ func validator(v string) string {
 	return v
 }
 
-// seconds parses a count of seconds as HTTP has it. Counts that no
+// Seconds parses a count of seconds as HTTP has it. Counts that no
 // time.Duration could hold give the longest that one can.
-func seconds(s string) (time.Duration, bool) {
+func Seconds(s string) (time.Duration, bool) {
 	s = strings.TrimSpace(s)
 	if s == "" || strings.Trim(s, "0123456789") != "" {
 		return 0, false
@@ -57,7 +57,7 @@ func serverNow(h http.Header, now time.Time) time.Time {
 // The header is a number of seconds or an HTTP date.
 func RetryAfter(h http.Header, now time.Time) time.Duration {
 	v := h.Get("Retry-After")
-	if d, ok := seconds(v); ok {
+	if d, ok := Seconds(v); ok {
 		return min(d, MaxRetryAfter)
 	}
 	t, err := http.ParseTime(strings.TrimSpace(v))
@@ -85,7 +85,7 @@ func MaxAge(h http.Header) (time.Duration, bool) {
 			case "no-store":
 				return 0, true
 			case "max-age":
-				if n, ok := seconds(strings.Trim(strings.TrimSpace(value), `"`)); ok && !found {
+				if n, ok := Seconds(strings.Trim(strings.TrimSpace(value), `"`)); ok && !found {
 					age, found = n, true
 				}
 			}
@@ -94,9 +94,9 @@ func MaxAge(h http.Header) (time.Duration, bool) {
 	return age, found
 }
 
-// expiresIn gives the time between Date and Expires, 0 when there is none, or
+// ExpiresIn gives the time between Date and Expires, 0 when there is none, or
 // it is past or nonsense.
-func expiresIn(h http.Header, now time.Time) time.Duration {
+func ExpiresIn(h http.Header, now time.Time) time.Duration {
 	t, err := http.ParseTime(strings.TrimSpace(h.Get("Expires")))
 	if err != nil {
 		return 0
@@ -104,9 +104,9 @@ func expiresIn(h http.Header, now time.Time) time.Duration {
 	return max(t.Sub(serverNow(h, now)), 0)
 }
 
-// age gives the time that an answer has spent in caches.
-func age(h http.Header) time.Duration {
-	d, _ := seconds(h.Get("Age"))
+// Age gives the time that an answer has spent in caches.
+func Age(h http.Header) time.Duration {
+	d, _ := Seconds(h.Get("Age"))
 	return d
 }
 

@@ -3,7 +3,6 @@ package fetch
 import (
 	"bytes"
 	"compress/gzip"
-	"context"
 	"fmt"
 	"net"
 	"net/http"
@@ -11,7 +10,6 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
-	"sync"
 	"testing"
 	"time"
 
@@ -20,32 +18,6 @@ import (
 )
 
 const rss = `<?xml version="1.0"?><rss version="2.0"><channel><title>T</title></channel></rss>`
-
-// clock is a clock that only sleeping moves.
-type clock struct {
-	mu sync.Mutex
-	t  time.Time
-}
-
-// newClock starts on a Monday at noon.
-func newClock() *clock { return &clock{t: time.Date(2026, 3, 2, 12, 0, 0, 0, time.UTC)} }
-
-func (c *clock) Now() time.Time {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.t
-}
-
-func (c *clock) add(d time.Duration) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.t = c.t.Add(d)
-}
-
-func (c *clock) Sleep(ctx context.Context, d time.Duration) error {
-	c.add(d)
-	return ctx.Err()
-}
 
 // serveOn starts a server on an address of the loopback network; some systems
 // have the first only.

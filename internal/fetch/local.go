@@ -232,3 +232,21 @@ func trusted(path string) error {
 	}
 	return nil
 }
+
+// CheckURL is the error for a url that a user cannot subscribe to.
+func CheckURL(v string) error {
+	switch scheme, rest, _ := strings.Cut(v, ":"); strings.ToLower(scheme) {
+	case "file":
+		if _, err := filePath(rest); err != nil {
+			return &URLError{URL: v, Reason: err.Error()}
+		}
+		return nil
+	case "exec":
+		if strings.TrimSpace(rest) == "" {
+			return &URLError{URL: v, Reason: "there is no command after exec:"}
+		}
+		return nil
+	}
+	_, err := ParseURL(v)
+	return err
+}

@@ -15,9 +15,9 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/lektordir/lektor/internal/testkit/dir"
 	"github.com/lektordir/lektor/internal/testkit/hub"
 	"github.com/lektordir/lektor/internal/testkit/server"
-	"github.com/lektordir/lektor/internal/testkit/dir"
 )
 
 // push measures lektor-cloudd: how long it takes from a notification to the

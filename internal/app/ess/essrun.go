@@ -27,9 +27,9 @@ import (
 	"github.com/lektordir/lektor/internal/atomicfile"
 	"github.com/lektordir/lektor/internal/command"
 	"github.com/lektordir/lektor/internal/ess"
+	"github.com/lektordir/lektor/internal/feeddir"
 	"github.com/lektordir/lektor/internal/fetch"
 	"github.com/lektordir/lektor/internal/query"
-	"github.com/lektordir/lektor/internal/subscribe"
 	"github.com/lektordir/lektor/lektordir"
 )
 
@@ -264,7 +264,7 @@ func (st *store) feedAt(url string) string {
 	}
 	st.indexing.Do(func() {
 		st.index = map[string]string{}
-		for url, hash := range subscribe.ByURL(st.dir) {
+		for url, hash := range feeddir.ByURL(st.dir) {
 			st.index[key(url)] = hash
 		}
 		hashes, _ := st.dir.FeedHashes()

@@ -15,12 +15,12 @@ import (
 
 	"github.com/lektordir/lektor/internal/command"
 	"github.com/lektordir/lektor/internal/ess"
+	"github.com/lektordir/lektor/internal/feeddir"
 	"github.com/lektordir/lektor/internal/fetch"
-	"github.com/lektordir/lektor/internal/subscribe"
 	"github.com/lektordir/lektor/lektordir"
 )
 
-// The files in src/$feed/etc/ess/ beside those of fetch.State, which has the
+// The files in src/$feed/etc/ess/ beside those of feeddir.State, which has the
 // validators of the ESS document there. lektor-fetch writes link, nno and size.
 const (
 	linkFile    = "link"    // the URL of the feed's ESS document
@@ -147,7 +147,7 @@ func (p *poller) targets(ctx context.Context) ([]target, error) {
 			return nil, err
 		}
 		for _, h := range hashes {
-			if link := p.link(h); link != "" && subscribe.Subscribed(p.dir, h) {
+			if link := p.link(h); link != "" && feeddir.Subscribed(p.dir, h) {
 				add(target{hash: h, link: link})
 			}
 		}
@@ -166,7 +166,7 @@ func (p *poller) targets(ctx context.Context) ([]target, error) {
 		switch link := p.link(hash); {
 		case err == nil && link == "":
 			p.s.Report.Print(command.Hint(fmt.Errorf("%s: the feed offers no ESS, as far as is known", name), "lektor-ess discover looks in its page; put the URL into %s", filepath.Join(p.dir.SrcEtc(hash, "ess"), linkFile)))
-		case err == nil && !subscribe.Subscribed(p.dir, hash):
+		case err == nil && !feeddir.Subscribed(p.dir, hash):
 			p.s.Report.Print(command.Hint(fmt.Errorf("not subscribed to %s", name), "lektor-fetch add subscribes"))
 		case err == nil:
 			add(target{hash, link, true})
@@ -193,7 +193,7 @@ func (p *poller) links() map[string]string {
 	m := map[string]string{}
 	hashes, _ := p.dir.FeedHashes()
 	for _, h := range hashes {
-		if link := p.link(h); link != "" && subscribe.Subscribed(p.dir, h) {
+		if link := p.link(h); link != "" && feeddir.Subscribed(p.dir, h) {
 			m[link] = h
 		}
 	}
@@ -295,7 +295,7 @@ func (p *poller) ask(ctx context.Context, t target) error {
 			return err
 		}
 	}
-	state, err := fetch.LoadState(dir)
+	state, err := feeddir.LoadState(dir)
 	if err != nil {
 		return err
 	}
@@ -357,7 +357,7 @@ func (p *poller) ask(ctx context.Context, t target) error {
 	if err := p.compare(ctx, t.hash, doc); err != nil {
 		return err
 	}
-	state.Succeeded(p.now(), resp, fetch.Hints{})
+	state.Succeeded(p.now(), resp, feeddir.Hints{})
 	return save()
 }
 
@@ -492,7 +492,7 @@ func (p *poller) found(d due) error {
 		p.s.Report.Print(command.Hint(fmt.Errorf("not subscribed to %s", d.url), "lektor-fetch add subscribes; -o url only prints it"))
 		return nil
 	}
-	return subscribe.Mark(p.dir, d.hash)
+	return feeddir.Mark(p.dir, d.hash)
 }
 
 // foreign asks for a document that no subscription links to.
@@ -524,7 +524,7 @@ func (p *poller) foreign(ctx context.Context, t target) error {
 		if ctx.Err() != nil {
 			return errors.Join(bad, context.Cause(ctx))
 		}
-		if hash := p.feedAt(feed); hash != "" && subscribe.Subscribed(p.dir, hash) {
+		if hash := p.feedAt(feed); hash != "" && feeddir.Subscribed(p.dir, hash) {
 			bad = errors.Join(bad, p.compare(ctx, hash, byFeed[feed]))
 			continue
 		}

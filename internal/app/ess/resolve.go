@@ -8,8 +8,8 @@ import (
 
 	"github.com/lektordir/lektor/internal/command"
 	"github.com/lektordir/lektor/internal/ess"
+	"github.com/lektordir/lektor/internal/feeddir"
 	"github.com/lektordir/lektor/internal/fetch"
-	"github.com/lektordir/lektor/internal/subscribe"
 	"github.com/lektordir/lektor/lektordir"
 )
 
@@ -269,7 +269,7 @@ func (st *store) fetchMissing(ctx context.Context, o ResolveOptions, feeds map[s
 	for _, url := range urls {
 		r := feeds[url]
 		switch {
-		case r.hash != "" && subscribe.Subscribed(st.dir, r.hash):
+		case r.hash != "" && feeddir.Subscribed(st.dir, r.hash):
 		case !o.Subscribe:
 			strange++
 			continue
@@ -284,7 +284,7 @@ func (st *store) fetchMissing(ctx context.Context, o ResolveOptions, feeds map[s
 				}
 				defer w.Close()
 			}
-			sub := &subscribe.Subscription{ID: url}
+			sub := &feeddir.Subscription{ID: url}
 			if r.hash != "" {
 				f, err := st.dir.ReadFeed(r.hash)
 				if err != nil {
@@ -293,7 +293,7 @@ func (st *store) fetchMissing(ctx context.Context, o ResolveOptions, feeds map[s
 				}
 				sub.ID = f.ID
 			}
-			if _, err := subscribe.Add(w, st.dir, sub, subscribe.Options{}); err != nil {
+			if _, err := feeddir.Add(w, st.dir, sub, feeddir.Options{}); err != nil {
 				st.s.Report.Print(fmt.Errorf("%s: %w", url, err))
 				continue
 			}
@@ -303,7 +303,7 @@ func (st *store) fetchMissing(ctx context.Context, o ResolveOptions, feeds map[s
 		if o.DryRun {
 			continue
 		}
-		if err := subscribe.Mark(st.dir, r.hash); err != nil {
+		if err := feeddir.Mark(st.dir, r.hash); err != nil {
 			return err
 		}
 	}

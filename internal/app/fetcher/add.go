@@ -12,8 +12,8 @@ import (
 	"github.com/lektordir/lektor/feedconv"
 	"github.com/lektordir/lektor/internal/delivery"
 	"github.com/lektordir/lektor/internal/discover"
+	"github.com/lektordir/lektor/internal/feeddir"
 	"github.com/lektordir/lektor/internal/fetch"
-	"github.com/lektordir/lektor/internal/subscribe"
 	"github.com/lektordir/lektor/lektordir"
 )
 
@@ -109,7 +109,7 @@ func (r *Runner) Add(ctx context.Context, url string, o AddOptions) (Added, erro
 			return a, err
 		}
 	}
-	a.Title = cmp.Or(oneField(a.Title), subscribe.DefaultName(a.ID))
+	a.Title = cmp.Or(oneField(a.Title), feeddir.DefaultName(a.ID))
 	if o.DryRun {
 		return a, nil
 	}
@@ -119,9 +119,9 @@ func (r *Runner) Add(ctx context.Context, url string, o AddOptions) (Added, erro
 			return a, err
 		}
 	}
-	added, err := subscribe.Add(r.Writer, r.Dir, &subscribe.Subscription{
+	added, err := feeddir.Add(r.Writer, r.Dir, &feeddir.Subscription{
 		ID: a.ID, Name: a.Title, Alias: o.Alias, Interval: o.Interval, Categories: o.Categories,
-	}, subscribe.Options{})
+	}, feeddir.Options{})
 	if err != nil {
 		return a, err
 	}
@@ -160,14 +160,14 @@ func (r *Runner) Add(ctx context.Context, url string, o AddOptions) (Added, erro
 // subscribed finds a subscription by the id or URL.
 func (r *Runner) subscribed(id string) (Added, bool) {
 	hash := lektordir.FeedHash(id)
-	if !subscribe.Subscribed(r.Dir, hash) {
+	if !feeddir.Subscribed(r.Dir, hash) {
 		// Read once for all: feeds added meanwhile are found by their ids.
-		r.urls.Do(func() { r.byURL = subscribe.ByURL(r.Dir) })
+		r.urls.Do(func() { r.byURL = feeddir.ByURL(r.Dir) })
 		if hash = r.byURL[id]; hash == "" {
 			return Added{}, false
 		}
 	}
-	s, err := subscribe.Read(r.Dir, hash)
+	s, err := feeddir.Read(r.Dir, hash)
 	if err != nil {
 		return Added{}, false
 	}
@@ -273,7 +273,7 @@ func (r *Runner) Put(ctx context.Context, feedID, feedName string, e feedconv.En
 			old = &lektordir.Feed{}
 		}
 		old.ID = feedID
-		old.Name = cmp.Or(oneField(feedName), old.Name, subscribe.DefaultName(feedID))
+		old.Name = cmp.Or(oneField(feedName), old.Name, feeddir.DefaultName(feedID))
 		if err := t.PutFeed(old); err != nil {
 			return delivery.Result{}, err
 		}

@@ -24,8 +24,8 @@ import (
 
 	"github.com/lektordir/lektor/feedconv"
 	"github.com/lektordir/lektor/internal/delivery"
+	"github.com/lektordir/lektor/internal/feeddir"
 	"github.com/lektordir/lektor/internal/fetch"
-	"github.com/lektordir/lektor/internal/subscribe"
 	"github.com/lektordir/lektor/internal/websub"
 	"github.com/lektordir/lektor/lektordir"
 )
@@ -329,7 +329,7 @@ func (r *Runner) tasks(sel Selection) ([]task, error) {
 }
 
 func (r *Runner) task(hash string) task {
-	url, _ := fetch.URLOf(r.Dir.SrcEtc(hash, "fetch"))
+	url, _ := feeddir.URLOf(r.Dir.SrcEtc(hash, "fetch"))
 	return newTask(hash, url)
 }
 
@@ -382,18 +382,18 @@ func (r *Runner) due(all bool, skip func(hash string) bool) ([]task, time.Time, 
 func (r *Runner) inspect(hash string, all, marked bool, now time.Time) (t task, next time.Time) {
 	dir := r.Dir.SrcEtc(hash, "fetch")
 	if !all && !marked {
-		if !subscribe.Subscribed(r.Dir, hash) {
+		if !feeddir.Subscribed(r.Dir, hash) {
 			return task{}, time.Time{}
 		}
 		r.reschedule(hash, dir)
-		if !fetch.IsDue(dir, now) {
+		if !feeddir.IsDue(dir, now) {
 			if fi, err := os.Lstat(filepath.Join(dir, "next")); err == nil {
 				next = fi.ModTime()
 			}
 			return task{}, next
 		}
 	}
-	url, err := fetch.URLOf(dir)
+	url, err := feeddir.URLOf(dir)
 	// There is none, nor can there be; where one cannot be looked for, the fetch
 	// tells why.
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENOTDIR) || errors.Is(err, unix.ELOOP) {
@@ -489,8 +489,8 @@ func (r *Runner) unclaim(hash string) {
 	}
 }
 
-func (r *Runner) state(hash string) (*fetch.State, error) {
-	st, err := fetch.LoadState(r.Dir.SrcEtc(hash, "fetch"))
+func (r *Runner) state(hash string) (*feeddir.State, error) {
+	st, err := feeddir.LoadState(r.Dir.SrcEtc(hash, "fetch"))
 	if err != nil {
 		return nil, err
 	}
@@ -676,7 +676,7 @@ func (r *Runner) feed(ctx context.Context, t task, resp *fetch.Response, h hooks
 		local(err)
 		return
 	}
-	hints := fetch.Hints{TTL: feed.TTL, UpdateInterval: feed.UpdateInterval, SkipHours: feed.SkipHours, SkipDays: feed.SkipDays}
+	hints := feeddir.Hints{TTL: feed.TTL, UpdateInterval: feed.UpdateInterval, SkipHours: feed.SkipHours, SkipDays: feed.SkipDays}
 	resp.Digest() // the last use of the body, which may be large
 	resp.Body = nil
 	st.Close() // many may wait for the commit
@@ -718,7 +718,7 @@ func (r *Runner) delivered(txn *lektordir.Txn) {
 }
 
 // stage stages what is new in a document.
-func (r *Runner) stage(ctx context.Context, txn *lektordir.Txn, st *fetch.State, feed *feedconv.Feed) (delivery.Result, error) {
+func (r *Runner) stage(ctx context.Context, txn *lektordir.Txn, st *feeddir.State, feed *feedconv.Feed) (delivery.Result, error) {
 	policy, err := delivery.ParsePolicy(st.OnUpdate())
 	if err != nil {
 		return delivery.Result{}, err
@@ -730,7 +730,7 @@ func (r *Runner) stage(ctx context.Context, txn *lektordir.Txn, st *fetch.State,
 }
 
 // parse reads a document, through the feed's filter if it has one.
-func (r *Runner) parse(ctx context.Context, st *fetch.State, resp *fetch.Response, name string) (*feedconv.Feed, error) {
+func (r *Runner) parse(ctx context.Context, st *feeddir.State, resp *fetch.Response, name string) (*feedconv.Feed, error) {
 	doc := resp.Body
 	contentType := resp.Header.Get("Content-Type")
 	if filter := st.Filter(); filter != "" {
@@ -824,7 +824,7 @@ func (r *Runner) describe(txn *lektordir.Txn, feed *feedconv.Feed, id, name stri
 	title := strings.Join(strings.Fields(feed.Title), " ")
 	if err := txn.PutFeed(&lektordir.Feed{
 		ID:          id,
-		Name:        cmp.Or(name, title, old.Name, subscribe.DefaultName(id)),
+		Name:        cmp.Or(name, title, old.Name, feeddir.DefaultName(id)),
 		Description: feed.Description,
 		Language:    feed.Language,
 		Image:       feed.Image,

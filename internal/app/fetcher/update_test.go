@@ -15,8 +15,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lektordir/lektor/internal/feeddir"
 	"github.com/lektordir/lektor/internal/testkit/server"
-	"github.com/lektordir/lektor/internal/subscribe"
 	"github.com/lektordir/lektor/lektordir"
 )
 
@@ -64,8 +64,8 @@ func setup(t *testing.T, o Options) (*Runner, *server.Server, *log) {
 func subscribeTo(t *testing.T, r *Runner, urls ...string) (hashes []string) {
 	t.Helper()
 	for _, u := range urls {
-		sub := &subscribe.Subscription{ID: u}
-		if _, err := subscribe.Add(r.Writer, r.Dir, sub, subscribe.Options{}); err != nil {
+		sub := &feeddir.Subscription{ID: u}
+		if _, err := feeddir.Add(r.Writer, r.Dir, sub, feeddir.Options{}); err != nil {
 			t.Fatal(err)
 		}
 		hashes = append(hashes, sub.Hash)
@@ -445,7 +445,7 @@ func TestAddStaysOut(t *testing.T) {
 			t.Errorf("%s was added", url)
 		}
 	}
-	if subs, err := subscribe.List(r.Dir); err != nil || len(subs) != 0 {
+	if subs, err := feeddir.List(r.Dir); err != nil || len(subs) != 0 {
 		t.Errorf("%v, %v", subs, err)
 	}
 }

@@ -28,9 +28,9 @@ import (
 	"sync"
 	"time"
 
+	"github.com/lektordir/lektor/internal/feeddir"
 	"github.com/lektordir/lektor/internal/fetch"
 	"github.com/lektordir/lektor/internal/rsscloud"
-	"github.com/lektordir/lektor/internal/subscribe"
 	"github.com/lektordir/lektor/internal/watch"
 	"github.com/lektordir/lektor/internal/websub"
 	"github.com/lektordir/lektor/lektordir"
@@ -1029,7 +1029,7 @@ func (l *Listener) mark(f *feed) {
 	if !subscribed {
 		return
 	}
-	if err := subscribe.Mark(l.dir, f.hash); err != nil {
+	if err := feeddir.Mark(l.dir, f.hash); err != nil {
 		l.warnOnce("mark"+err.Error(), "%v", err)
 		l.mu.Lock()
 		f.dueAt = now.Add(max(l.opts.Cooldown, markAgain))

@@ -16,8 +16,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lektordir/lektor/internal/testkit/hub"
 	"github.com/lektordir/lektor/internal/fetch"
+	"github.com/lektordir/lektor/internal/testkit/hub"
 )
 
 // Nothing is written out of the lektor-dir through a link.

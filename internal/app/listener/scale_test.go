@@ -10,11 +10,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lektordir/lektor/internal/app/fetcher"
 	"github.com/lektordir/lektor/internal/command"
+	"github.com/lektordir/lektor/internal/fetch"
 	"github.com/lektordir/lektor/internal/testkit/hub"
 	"github.com/lektordir/lektor/internal/testkit/server"
-	"github.com/lektordir/lektor/internal/fetch"
-	"github.com/lektordir/lektor/internal/app/fetcher"
 )
 
 // A tenth of what a machine is to bear, with the gap between requests counted

@@ -15,8 +15,8 @@ import (
 	"time"
 
 	"github.com/lektordir/lektor/internal/command"
-	"github.com/lektordir/lektor/internal/testkit/dir"
 	"github.com/lektordir/lektor/internal/termsafe"
+	"github.com/lektordir/lektor/internal/testkit/dir"
 	"github.com/lektordir/lektor/lektordir"
 )
 

@@ -1,4 +1,4 @@
-package fetch
+package feeddir
 
 import (
 	"crypto/sha256"
@@ -13,12 +13,11 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"unicode"
-	"unicode/utf8"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/lektordir/lektor/internal/atomicfile"
+	"github.com/lektordir/lektor/internal/fetch"
 )
 
 // The files of a State. Values are one line, but for headers.
@@ -59,8 +58,8 @@ var stateFiles = []string{
 
 // userFiles are those that SetUser writes.
 var userFiles = map[string]func(value string) error{
-	fileURL:      checkURL,
-	fileInterval: func(v string) error { _, err := ParseInterval(v); return err },
+	fileURL:      fetch.CheckURL,
+	fileInterval: func(v string) error { _, err := fetch.ParseInterval(v); return err },
 	fileOnUpdate: func(v string) error {
 		switch v {
 		case "unread", "deliver", "ignore":
@@ -68,7 +67,7 @@ var userFiles = map[string]func(value string) error{
 		}
 		return fmt.Errorf("on-update is unread, deliver or ignore, not %q", v)
 	},
-	fileHeaders: func(v string) error { _, err := ParseHeaders(v); return err },
+	fileHeaders: func(v string) error { _, err := fetch.ParseHeaders(v); return err },
 	fileFilter:  func(string) error { return nil },
 }
 
@@ -94,7 +93,7 @@ type State struct {
 	// [DefaultInterval] when it is 0.
 	DefaultInterval time.Duration
 	// Limits says under which limits documents are read. Validators and digest
-	// of a document that was left short by them ([Response].Short) are good
+	// of a document that was left short by them ([fetch.Response].Short) are good
 	// only as long as they are the same: whoever raises a limit wants the rest.
 	Limits string
 	// Rand gives the jitter, a number in [0, 1); nil means random.
@@ -246,7 +245,7 @@ func (s *State) OnUpdate() string {
 // Interval is the least time between two fetches, the user's or the default.
 func (s *State) Interval() time.Duration {
 	if v := s.get(fileInterval); v != "" {
-		d, err := ParseInterval(v)
+		d, err := fetch.ParseInterval(v)
 		if err == nil {
 			return d
 		}
@@ -267,7 +266,7 @@ func (s *State) Failures() int { return s.number(fileFailures) }
 
 // LastError is the message of the last fetch, one line, empty when it
 // succeeded.
-func (s *State) LastError() string { return OneLine(s.get(fileError)) }
+func (s *State) LastError() string { return fetch.OneLine(s.get(fileError)) }
 
 // Gone tells whether the server said that the feed has ended (410).
 func (s *State) Gone() bool { return s.get(fileGone) != "" }
@@ -289,14 +288,14 @@ func (s *State) Warnings() []string {
 // if they belong to this url and filter. It is an error when the feed is not
 // subscribed to, or when a setting cannot be read that decides what becomes of
 // its entries. AllowExec is for the caller to set.
-func (s *State) Request() (*Request, error) {
+func (s *State) Request() (*fetch.Request, error) {
 	for _, name := range []string{fileURL, fileOnUpdate, fileHeaders, fileFilter} {
 		s.get(name)
 		if err := s.unread[name]; err != nil {
 			return nil, err
 		}
 	}
-	r := &Request{URL: s.URL()}
+	r := &fetch.Request{URL: s.URL()}
 	if r.URL == "" {
 		if s.names[fileURL] {
 			return nil, fmt.Errorf("%s is empty: write the feed's URL into it", filepath.Join(s.dir, fileURL))
@@ -307,7 +306,7 @@ func (s *State) Request() (*Request, error) {
 		r.ETag, r.LastModified = s.get(fileETag), s.get(fileModified)
 	}
 	if v := s.get(fileHeaders); v != "" {
-		h, err := ParseHeaders(v)
+		h, err := fetch.ParseHeaders(v)
 		if err != nil {
 			s.malformed(fileHeaders, strings.ReplaceAll(err.Error(), "\n", "; "))
 		}
@@ -318,18 +317,8 @@ func (s *State) Request() (*Request, error) {
 
 // SameBody tells whether the body of resp is the one last read, with the same
 // filter: then it need not be parsed, and [State.Unchanged] is the event.
-func (s *State) SameBody(resp *Response) bool {
+func (s *State) SameBody(resp *fetch.Response) bool {
 	return !resp.Truncated && s.get(fileBody) == resp.Digest() && s.current()
-}
-
-// Digest is the SHA-256 of the body, in hexadecimal. It is computed once, so
-// Body must not change afterwards.
-func (r *Response) Digest() string {
-	if r.digest == "" {
-		sum := sha256.Sum256(r.Body)
-		r.digest = hex.EncodeToString(sum[:])
-	}
-	return r.digest
 }
 
 // origin is what validators and digest belong to.
@@ -463,77 +452,10 @@ func (s *State) userChanged(name, old, value string) error {
 // been changed by an editor, and saves that.
 func (s *State) Reschedule() error {
 	if checked, ok := s.time(fileChecked); ok && s.names[fileNext] && s.Failures() == 0 {
-		age, _ := seconds(s.get(fileMaxAge))
+		age, _ := fetch.Seconds(s.get(fileMaxAge))
 		return s.setTime(fileNext, s.after(checked, age))
 	}
 	return nil
-}
-
-// checkURL is the error for a url that a user cannot subscribe to.
-func checkURL(v string) error {
-	switch scheme, rest, _ := strings.Cut(v, ":"); strings.ToLower(scheme) {
-	case "file":
-		if _, err := filePath(rest); err != nil {
-			return &URLError{URL: v, Reason: err.Error()}
-		}
-		return nil
-	case "exec":
-		if strings.TrimSpace(rest) == "" {
-			return &URLError{URL: v, Reason: "there is no command after exec:"}
-		}
-		return nil
-	}
-	_, err := ParseURL(v)
-	return err
-}
-
-// ParseInterval reads a time between fetches: a number of seconds, or numbers
-// with units (w, d, h, m, s), as in "1d12h" or "90m". It is at least a second
-// and at most ten years.
-func ParseInterval(v string) (time.Duration, error) {
-	bad := fmt.Errorf("%q is no interval such as 30m, 2h or 1d", OneLine(v))
-	rest := strings.TrimSpace(v)
-	const most = 10 * 365 * 24 * time.Hour
-	total := time.Duration(0)
-	for first := true; rest != "" || first; first = false {
-		n := len(rest) - len(strings.TrimLeft(rest, "0123456789"))
-		if n == 0 || n > 9 {
-			return 0, bad
-		}
-		count, _ := strconv.Atoi(rest[:n])
-		rest = rest[n:]
-		unit := time.Second
-		switch {
-		case rest == "" && first:
-		case rest == "":
-			return 0, bad
-		default:
-			switch rest[0] {
-			case 'w':
-				unit = 7 * 24 * time.Hour
-			case 'd':
-				unit = 24 * time.Hour
-			case 'h':
-				unit = time.Hour
-			case 'm':
-				unit = time.Minute
-			case 's':
-			default:
-				return 0, bad
-			}
-			rest = rest[1:]
-		}
-		if time.Duration(count) > most/unit {
-			return 0, bad
-		}
-		if total += time.Duration(count) * unit; total > most {
-			return 0, bad
-		}
-	}
-	if total < time.Second {
-		return 0, bad
-	}
-	return total, nil
 }
 
 // get gives the value of a file without its newline, "" when it is not there.
@@ -586,7 +508,7 @@ func (s *State) number(name string) int {
 	}
 	n, err := strconv.Atoi(v)
 	if err != nil || n < 0 {
-		s.malformed(name, fmt.Sprintf("%q is no number", OneLine(v)))
+		s.malformed(name, fmt.Sprintf("%q is no number", fetch.OneLine(v)))
 		return 0
 	}
 	return n
@@ -770,31 +692,6 @@ func retry(call func() (int, error)) (int, error) {
 			return n, err
 		}
 	}
-}
-
-// OneLine makes a line fit for a file or a terminal of untrusted text: control
-// characters, line and paragraph separators and marks that change the
-// direction of writing become spaces, and no more than 1000 bytes are kept.
-func OneLine(text string) string {
-	const most = 1000
-	var b strings.Builder
-	space := false
-	for _, r := range strings.ToValidUTF8(text, "\ufffd") {
-		switch {
-		case unicode.IsControl(r), r == ' ', r >= 0x2028 && r <= 0x202e, r >= 0x2066 && r <= 0x2069:
-			space = true
-			continue
-		}
-		if b.Len()+utf8.RuneLen(r)+1 > most {
-			break
-		}
-		if space && b.Len() > 0 {
-			b.WriteByte(' ')
-		}
-		space = false
-		b.WriteRune(r)
-	}
-	return b.String()
 }
 
 func (s *State) random() float64 {

@@ -1,4 +1,4 @@
-package subscribe
+package fetcher
 
 import (
 	"cmp"
@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/lektordir/lektor/internal/atomicfile"
+	"github.com/lektordir/lektor/internal/feeddir"
 	"github.com/lektordir/lektor/internal/opml"
 	"github.com/lektordir/lektor/lektordir"
 )
@@ -21,7 +22,7 @@ const opmlFile = "etc/fetch/opml"
 
 // Imported tells what became of a list.
 type Imported struct {
-	Added   []*Subscription
+	Added   []*feeddir.Subscription
 	Already int
 	// Refused are feeds that are not http or https: a list made by others
 	// must not name local files, let alone commands.
@@ -34,7 +35,7 @@ type Imported struct {
 func Import(w *lektordir.Writer, d *lektordir.Dir, doc *opml.Document, dryRun bool) (Imported, error) {
 	var out Imported
 	var bad error
-	byURL := ByURL(d)
+	byURL := feeddir.ByURL(d)
 	seen := map[string]bool{}
 	for _, f := range doc.Feeds() {
 		id := FeedURL(f.URL)
@@ -43,23 +44,23 @@ func Import(w *lektordir.Writer, d *lektordir.Dir, doc *opml.Document, dryRun bo
 			continue
 		}
 		hash := lektordir.FeedHash(id)
-		if !Subscribed(d, hash) {
+		if !feeddir.Subscribed(d, hash) {
 			hash = cmp.Or(byURL[id], hash)
 		}
 		if seen[hash] {
 			continue
 		}
 		seen[hash] = true
-		if Subscribed(d, hash) {
+		if feeddir.Subscribed(d, hash) {
 			out.Already++
 			if !dryRun {
 				bad = errors.Join(bad, addCategories(d, hash, f.Categories))
 			}
 			continue
 		}
-		s := &Subscription{ID: id, Hash: hash, Name: f.Title, Link: f.HTMLURL, About: f.Description, Categories: f.Categories}
+		s := &feeddir.Subscription{ID: id, Hash: hash, Name: f.Title, Link: f.HTMLURL, About: f.Description, Categories: f.Categories}
 		if !dryRun {
-			added, err := Add(w, d, s, Options{Unsynced: true})
+			added, err := feeddir.Add(w, d, s, feeddir.Options{Unsynced: true})
 			if err != nil {
 				bad = errors.Join(bad, err)
 				continue
@@ -74,8 +75,8 @@ func Import(w *lektordir.Writer, d *lektordir.Dir, doc *opml.Document, dryRun bo
 	if dryRun {
 		return out, bad
 	}
-	bad = errors.Join(bad, Finish(w, d, out.Added))
-	out.Added = slices.DeleteFunc(out.Added, func(s *Subscription) bool { return !Subscribed(d, s.Hash) })
+	bad = errors.Join(bad, feeddir.Finish(w, d, out.Added))
+	out.Added = slices.DeleteFunc(out.Added, func(s *feeddir.Subscription) bool { return !feeddir.Subscribed(d, s.Hash) })
 	all := doc
 	old, err := template(d)
 	if unread := (*fs.PathError)(nil); errors.As(err, &unread) {
@@ -98,7 +99,7 @@ func Import(w *lektordir.Writer, d *lektordir.Dir, doc *opml.Document, dryRun bo
 }
 
 func addCategories(d *lektordir.Dir, hash string, categories []string) error {
-	have := Categories(d, hash)
+	have := feeddir.Categories(d, hash)
 	all := slices.Clone(have)
 	for _, c := range categories {
 		if !slices.Contains(all, c) {
@@ -108,7 +109,7 @@ func addCategories(d *lektordir.Dir, hash string, categories []string) error {
 	if len(all) == len(have) {
 		return nil
 	}
-	return SetCategories(d, hash, all, atomicfile.WriteUnsynced)
+	return feeddir.SetCategories(d, hash, all, atomicfile.WriteUnsynced)
 }
 
 // template reads the lists imported before; nil when there is none.
@@ -125,7 +126,7 @@ func template(d *lektordir.Dir) (*opml.Document, error) {
 
 // Export makes a list of all subscriptions.
 func Export(d *lektordir.Dir) (*opml.Document, error) {
-	subs, bad := List(d)
+	subs, bad := feeddir.List(d)
 	doc, err := template(d)
 	if err != nil {
 		bad = errors.Join(bad, err)

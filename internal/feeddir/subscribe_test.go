@@ -1,4 +1,4 @@
-package subscribe
+package feeddir
 
 import (
 	"errors"
@@ -6,11 +6,9 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
-	"slices"
 	"strings"
 	"testing"
 
-	"github.com/lektordir/lektor/internal/opml"
 	"github.com/lektordir/lektor/lektordir"
 )
 
@@ -223,87 +221,6 @@ func TestSettings(t *testing.T) {
 		if err := Set(w, d, s.Hash, key, value); err == nil || !strings.Contains(err.Error(), "chmod") {
 			t.Errorf("%s: %v", key, err)
 		}
-	}
-}
-
-func TestImportKeepsIDs(t *testing.T) {
-	d, w := setup(t)
-	s := &Subscription{ID: "http://old.example/feed", URL: "http://new.example/feed"}
-	if _, err := Add(w, d, s, Options{}); err != nil {
-		t.Fatal(err)
-	}
-	doc, err := opml.Parse([]byte(`<opml><body><outline text="F"><outline xmlUrl="http://new.example/feed"/><outline xmlUrl="feed://x.example/f"/></outline>
-		<outline xmlUrl="http://old.example/feed"/><outline xmlUrl="file:///etc/passwd"/></body></opml>`))
-	if err != nil {
-		t.Fatal(err)
-	}
-	got, err := Import(w, d, doc, false)
-	if err != nil || len(got.Added) != 1 || got.Added[0].ID != "http://x.example/f" || got.Already != 1 || !slices.Equal(got.Refused, []string{"file:///etc/passwd"}) {
-		t.Errorf("%+v, %v", got, err)
-	}
-	if c := Categories(d, s.Hash); !slices.Equal(c, []string{"F"}) {
-		t.Errorf("categories %q", c)
-	}
-}
-
-func TestFeedURL(t *testing.T) {
-	for in, want := range map[string]string{
-		"feed://Example.com/f": "http://example.com/f", "feed:https://example.com/f": "https://example.com/f",
-		" http://example.com:80/ ": "http://example.com/", "urn:x": "urn:x", "feed:": "feed:",
-	} {
-		if got := FeedURL(in); got != want {
-			t.Errorf("%q: %q, want %q", in, got, want)
-		}
-	}
-}
-
-// Lists imported before that cannot be read just now are not written over.
-func TestImportUnreadableList(t *testing.T) {
-	d, w := setup(t)
-	path := d.Join(opmlFile)
-	if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Symlink("opml", path); err != nil {
-		t.Fatal(err)
-	}
-	doc, err := opml.Parse([]byte(`<opml><body><outline xmlUrl="http://new.example/feed"/></body></opml>`))
-	if err != nil {
-		t.Fatal(err)
-	}
-	got, err := Import(w, d, doc, false)
-	if err == nil || !strings.Contains(err.Error(), path) || len(got.Added) != 1 {
-		t.Errorf("%+v, %v", got, err)
-	}
-	if to, err := os.Readlink(path); err != nil || to != "opml" {
-		t.Errorf("it was written over: %q, %v", to, err)
-	}
-}
-
-// Lists that could not be read any more if they were kept in one leave what is
-// kept as it is.
-func TestImportKeepsWhatItCanRead(t *testing.T) {
-	d, w := setup(t)
-	list := func(name string) *opml.Document {
-		doc, err := opml.Parse([]byte("<opml><body><outline text='" + strings.Repeat(name, 9<<20) + "'/><outline xmlUrl='http://" + name + ".example/'/></body></opml>"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		return doc
-	}
-	if _, err := Import(w, d, list("a"), false); err != nil {
-		t.Fatal(err)
-	}
-	before, err := os.ReadFile(d.Join(opmlFile))
-	if err != nil {
-		t.Fatal(err)
-	}
-	imp, err := Import(w, d, list("b"), false)
-	if err == nil || !strings.Contains(err.Error(), "more than 16777216 bytes") || len(imp.Added) != 1 {
-		t.Errorf("%v, %v", imp, err)
-	}
-	if after, err := os.ReadFile(d.Join(opmlFile)); err != nil || string(after) != string(before) {
-		t.Errorf("%d bytes, %v", len(after), err)
 	}
 }
 

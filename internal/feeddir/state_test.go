@@ -1,4 +1,4 @@
-package fetch
+package feeddir
 
 import (
 	"context"
@@ -14,6 +14,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/lektordir/lektor/internal/fetch"
 )
 
 func load(t testing.TB, dir string) *State {
@@ -34,12 +36,12 @@ func save(t testing.TB, s *State) {
 	}
 }
 
-func doc(body string, pairs ...string) *Response {
+func doc(body string, pairs ...string) *fetch.Response {
 	h := header(pairs...)
-	return &Response{Status: 200, Header: h, Body: []byte(body), ETag: h.Get("Etag"), LastModified: h.Get("Last-Modified"), Received: noon}
+	return &fetch.Response{Status: 200, Header: h, Body: []byte(body), ETag: h.Get("Etag"), LastModified: h.Get("Last-Modified"), Received: noon}
 }
 
-func same(pairs ...string) *Response {
+func same(pairs ...string) *fetch.Response {
 	r := doc("", pairs...)
 	r.Status, r.NotModified = 304, true
 	return r
@@ -92,7 +94,7 @@ func TestStateFiles(t *testing.T) {
 		t.Errorf("checked %v, next %v", s.Checked(), s.Next())
 	}
 	r, err := s.Request()
-	if err != nil || !reflect.DeepEqual(r, &Request{URL: "http://example.com/feed", ETag: "W/\"\xff\"", LastModified: "x"}) {
+	if err != nil || !reflect.DeepEqual(r, &fetch.Request{URL: "http://example.com/feed", ETag: "W/\"\xff\"", LastModified: "x"}) {
 		t.Errorf("%+v, %v", r, err)
 	}
 	if !s.SameBody(doc(rss)) || s.SameBody(doc(rss+" ")) {
@@ -197,7 +199,7 @@ func TestFailures(t *testing.T) {
 	for n := 2; n < 100; n++ {
 		s = load(t, dir)
 		s.Rand = func() float64 { return 0.999 }
-		s.Failed(noon, &StatusError{URL: "u", Status: 404})
+		s.Failed(noon, &fetch.StatusError{URL: "u", Status: 404})
 		save(t, s)
 		got := s.Next().Sub(noon)
 		low := time.Hour << min(n-1, 10)
@@ -228,13 +230,13 @@ func TestNotItsFault(t *testing.T) {
 	}
 	// The network's own timeouts look like the end of ctx, and are not.
 	s = load(t, t.TempDir())
-	s.Failed(noon, &NetError{URL: "u", Kind: KindDNS, Err: context.DeadlineExceeded})
+	s.Failed(noon, &fetch.NetError{URL: "u", Kind: fetch.KindDNS, Err: context.DeadlineExceeded})
 	if s.Failures() != 1 || s.Next().IsZero() {
 		t.Error("a timeout of the network was not counted")
 	}
 	for range 5 {
 		s = load(t, dir)
-		s.Failed(noon, &NetError{URL: "u", Kind: KindDNS, Offline: true, Err: errors.New("x")})
+		s.Failed(noon, &fetch.NetError{URL: "u", Kind: fetch.KindDNS, Offline: true, Err: errors.New("x")})
 		save(t, s)
 	}
 	if value(t, dir, "failures") != "-" || value(t, dir, "error") == "-" || !s.Next().Equal(noon.Add(time.Hour)) {
@@ -242,12 +244,12 @@ func TestNotItsFault(t *testing.T) {
 	}
 	s = load(t, dir)
 	before := s.LastError()
-	s.Failed(noon.Add(time.Minute), &HostDelayError{URL: "u", Until: noon.Add(5 * time.Hour)})
+	s.Failed(noon.Add(time.Minute), &fetch.HostDelayError{URL: "u", Until: noon.Add(5 * time.Hour)})
 	save(t, s)
 	if s = load(t, dir); !s.Next().Equal(noon.Add(5*time.Hour)) || !s.Checked().Equal(noon) || s.Failures() != 0 || s.LastError() != before {
 		t.Errorf("host delayed: next %v, checked %v, failures %d", s.Next(), s.Checked(), s.Failures())
 	}
-	s.Failed(noon, &HostDelayError{URL: "u", Until: noon.Add(2 * time.Hour)})
+	s.Failed(noon, &fetch.HostDelayError{URL: "u", Until: noon.Add(2 * time.Hour)})
 	if !s.Next().Equal(noon.Add(5 * time.Hour)) {
 		t.Error("the time was moved forward")
 	}
@@ -257,12 +259,12 @@ func TestGone(t *testing.T) {
 	dir := t.TempDir()
 	write(t, dir, "url", "http://example.com/\n")
 	s := load(t, dir)
-	s.Failed(noon, &StatusError{Status: 410})
+	s.Failed(noon, &fetch.StatusError{Status: 410})
 	save(t, s)
 	if s = load(t, dir); !s.Gone() || value(t, dir, "gone") != "2026-03-02T12:00:00Z\n" || !s.Next().Equal(noon.Add(GoneDelay)) {
 		t.Errorf("gone %v, next %v", s.Gone(), s.Next())
 	}
-	s.Failed(noon.Add(GoneDelay), &StatusError{Status: 410})
+	s.Failed(noon.Add(GoneDelay), &fetch.StatusError{Status: 410})
 	save(t, s)
 	if value(t, dir, "gone") != "2026-03-02T12:00:00Z\n" {
 		t.Error("the time was overwritten")
@@ -307,7 +309,7 @@ func TestShortIsKeptUnderItsLimits(t *testing.T) {
 	s.Unchanged(noon, doc(rss, "Etag", "a"))
 	save(t, s)
 	s = under("entries=5")
-	s.NotModified(noon, &Response{Status: 304, Header: http.Header{}, ETag: "a", Received: noon})
+	s.NotModified(noon, &fetch.Response{Status: 304, Header: http.Header{}, ETag: "a", Received: noon})
 	save(t, s)
 	known("entries=5", true)
 	known("entries=9", false)
@@ -386,7 +388,7 @@ func TestMoved(t *testing.T) {
 		for _, target := range c.targets {
 			s := load(t, dir)
 			if target == "fail" {
-				s.Failed(noon, &StatusError{Status: 500})
+				s.Failed(noon, &fetch.StatusError{Status: 500})
 			} else {
 				res := doc(rss, "Etag", "a")
 				res.Permanent = target
@@ -601,12 +603,12 @@ func TestUnreadableSetting(t *testing.T) {
 }
 
 func TestRemote(t *testing.T) {
-	for _, err := range []error{errors.New("x"), &URLError{}, context.Canceled, fs.ErrPermission, nil} {
-		if Remote(err) {
+	for _, err := range []error{errors.New("x"), &fetch.URLError{}, context.Canceled, fs.ErrPermission, nil} {
+		if fetch.Remote(err) {
 			t.Errorf("%v is remote", err)
 		}
 	}
-	if !Remote(fmt.Errorf("x: %w", &StatusError{Status: http.StatusGone})) {
+	if !fetch.Remote(fmt.Errorf("x: %w", &fetch.StatusError{Status: http.StatusGone})) {
 		t.Error("a wrapped status is not remote")
 	}
 }
@@ -666,5 +668,45 @@ func TestStatusMended(t *testing.T) {
 		if got := load(t, dir).Status(); got != 304 {
 			t.Errorf("%q became %d", left, got)
 		}
+	}
+}
+
+// A document that a limit left short stays so when the feed moves for good.
+func TestShortAndMoved(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "etc", "fetch")
+	if err := os.MkdirAll(dir, 0o777); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "url"), []byte("https://a.example/f\n"), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	load := func(limits string) *State {
+		s, err := LoadState(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.Limits = limits
+		return s
+	}
+	now := time.Unix(1700000000, 0)
+	resp := &fetch.Response{Status: 200, Header: http.Header{}, Body: []byte("x"), ETag: `"e"`, Short: true, Permanent: "https://b.example/f", Received: now}
+	for i := range 3 {
+		s := load("max-entries=10")
+		if i == 0 {
+			s.Succeeded(now, resp, Hints{})
+		} else {
+			s.Unchanged(now, resp)
+		}
+		if err := s.Save(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	same, err := load("max-entries=10").Request()
+	if err != nil || same.URL != "https://b.example/f" || same.ETag == "" {
+		t.Errorf("under the same limit: %+v, %v", same, err)
+	}
+	raised := load("max-entries=20000")
+	if req, err := raised.Request(); err != nil || req.ETag != "" || raised.SameBody(resp) {
+		t.Errorf("under a higher limit it would not come whole: %+v, %v", req, err)
 	}
 }

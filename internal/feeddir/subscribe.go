@@ -1,7 +1,8 @@
-// Package subscribe keeps the subscriptions of a lektor-dir. A feed is
+// Package feeddir is a feed's drawer, src/$feed with its etc, and the markers that
+// concern a feed. It keeps the subscriptions of a lektor-dir. A feed is
 // subscribed to as long as src/$feed/etc/fetch/url exists; a feed without it
 // belongs to another fetcher and is left alone.
-package subscribe
+package feeddir
 
 import (
 	"cmp"
@@ -285,10 +286,10 @@ func Remove(w *lektordir.Writer, d *lektordir.Dir, hash string) error {
 		return err
 	}
 	defer t.Close()
-	return remove(d, hash)
+	return unsubscribe(d, hash)
 }
 
-func remove(d *lektordir.Dir, hash string) error {
+func unsubscribe(d *lektordir.Dir, hash string) error {
 	if err := errors.Join(d.InsideSrc(hash, "fetch"), d.Inside("etc/fetch", "etc/fetch/due", "etc/fetch/taken")); err != nil {
 		return err
 	}
@@ -326,7 +327,7 @@ func Purge(w *lektordir.Writer, d *lektordir.Dir, hash string) error {
 	defer t.Close()
 	// src/ goes last: as long as it is there the feed can be named, and an
 	// interrupted purge be done again.
-	bad := remove(d, hash)
+	bad := unsubscribe(d, hash)
 	for _, place := range []string{"new", "cur", "tmp", "src"} {
 		if bad != nil {
 			return bad

@@ -1,4 +1,4 @@
-package subscribe
+package feeddir
 
 import (
 	"errors"
@@ -94,7 +94,7 @@ func Set(w *lektordir.Writer, d *lektordir.Dir, hash, key, value string) error {
 			return err
 		}
 	}
-	return change(w, d, hash, func(st *fetch.State) error {
+	return change(w, d, hash, func(st *State) error {
 		switch key {
 		case "alias":
 			if err := d.InsideSrc(hash, "view"); err != nil {
@@ -121,7 +121,7 @@ func Unset(w *lektordir.Writer, d *lektordir.Dir, hash, key string) error {
 	if key == "url" {
 		return errors.New("the url cannot be unset; to unsubscribe there is rm")
 	}
-	return change(w, d, hash, func(st *fetch.State) error {
+	return change(w, d, hash, func(st *State) error {
 		switch key {
 		case "alias", "categories":
 			if err := d.InsideSrc(hash, "view"); err != nil {
@@ -134,13 +134,13 @@ func Unset(w *lektordir.Writer, d *lektordir.Dir, hash, key string) error {
 }
 
 // change changes the state of a feed under its lock.
-func change(w *lektordir.Writer, d *lektordir.Dir, hash string, f func(*fetch.State) error) error {
+func change(w *lektordir.Writer, d *lektordir.Dir, hash string, f func(*State) error) error {
 	t, err := w.Begin(hash)
 	if err != nil {
 		return err
 	}
 	defer t.Close()
-	st, err := fetch.LoadState(d.SrcEtc(hash, "fetch"))
+	st, err := LoadState(d.SrcEtc(hash, "fetch"))
 	if err != nil {
 		return err
 	}

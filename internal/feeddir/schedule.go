@@ -1,4 +1,4 @@
-package fetch
+package feeddir
 
 import (
 	"context"
@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/lektordir/lektor/internal/fetch"
 )
 
 const (
@@ -46,7 +48,7 @@ type Hints struct {
 // body must be that of the answer, before any filter. A document that could
 // not be read is a failure, not a success; what was known of the last good one
 // stays then.
-func (s *State) Succeeded(now time.Time, resp *Response, hints Hints) {
+func (s *State) Succeeded(now time.Time, resp *fetch.Response, hints Hints) {
 	s.put(fileTTL, duration(hints.TTL))
 	s.put(fileUpdates, duration(hints.UpdateInterval))
 	var hours, days []string
@@ -63,12 +65,12 @@ func (s *State) Succeeded(now time.Time, resp *Response, hints Hints) {
 
 // Unchanged records that a document came which is the same as the last one
 // ([State.SameBody]), and was not read. Its hints are those of last time.
-func (s *State) Unchanged(now time.Time, resp *Response) {
+func (s *State) Unchanged(now time.Time, resp *fetch.Response) {
 	resp.Short = s.short()
 	s.document(now, resp)
 }
 
-func (s *State) document(now time.Time, resp *Response) {
+func (s *State) document(now time.Time, resp *fetch.Response) {
 	var etag, modified, body, from string
 	if !resp.Truncated {
 		etag, modified, body, from = resp.ETag, resp.LastModified, resp.Digest(), s.from(s.URL(), resp.Short)
@@ -86,7 +88,7 @@ func (s *State) document(now time.Time, resp *Response) {
 // validator is taken over if the answer has one, and the schedule is that of
 // [State.Succeeded], with max-age and hints of last time where the answer has
 // none. Where nothing is new, saving touches `checked` and `next` only.
-func (s *State) NotModified(now time.Time, resp *Response) {
+func (s *State) NotModified(now time.Time, resp *fetch.Response) {
 	if resp.ETag != "" {
 		s.put(fileETag, resp.ETag)
 	}
@@ -104,7 +106,7 @@ func (s *State) NotModified(now time.Time, resp *Response) {
 
 // maxAge keeps the max-age of h.
 func (s *State) maxAge(h http.Header) {
-	d, _ := MaxAge(h)
+	d, _ := fetch.MaxAge(h)
 	if d == 0 {
 		s.put(fileMaxAge, "")
 	} else {
@@ -113,17 +115,17 @@ func (s *State) maxAge(h http.Header) {
 }
 
 // success is what all answers with a known document have in common.
-func (s *State) success(now time.Time, resp *Response) {
+func (s *State) success(now time.Time, resp *fetch.Response) {
 	s.put(fileError, "")
 	s.put(fileFailures, "")
 	s.put(fileGone, "")
-	fresh, ok := seconds(s.get(fileMaxAge))
-	if _, has := MaxAge(resp.Header); !ok && !has {
-		fresh = expiresIn(resp.Header, resp.Received)
+	fresh, ok := fetch.Seconds(s.get(fileMaxAge))
+	if _, has := fetch.MaxAge(resp.Header); !ok && !has {
+		fresh = fetch.ExpiresIn(resp.Header, resp.Received)
 	}
 	s.now = now
 	s.times[fileChecked] = now
-	s.times[fileNext] = s.after(now, max(fresh-age(resp.Header), 0))
+	s.times[fileNext] = s.after(now, max(fresh-fetch.Age(resp.Header), 0))
 	s.moved(resp.Permanent)
 }
 
@@ -142,16 +144,16 @@ func (s *State) after(t time.Time, fresh time.Duration) time.Time {
 //
 // Three errors are not the feed's fault. When this machine is offline, the
 // feed is tried again after the interval and the failure not counted. When
-// another feed's answer keeps us from the host ([HostDelayError]), only `next`
+// another feed's answer keeps us from the host ([fetch.HostDelayError]), only `next`
 // moves. When ctx was cancelled, nothing changes.
 //
 // An answer 410 marks the feed as gone, and it is then tried every
 // [GoneDelay] until an answer brings a document.
 func (s *State) Failed(now time.Time, err error) {
-	var delay *HostDelayError
+	var delay *fetch.HostDelayError
 	switch {
 	// Timeouts of the network pass for DeadlineExceeded, too.
-	case !Remote(err) && (errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)):
+	case !fetch.Remote(err) && (errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)):
 		return
 	case errors.As(err, &delay):
 		if next, ok := s.time(fileNext); !ok || next.Before(delay.Until) {
@@ -161,20 +163,20 @@ func (s *State) Failed(now time.Time, err error) {
 	}
 	s.now = now
 	s.times[fileChecked] = now
-	s.put(fileError, OneLine(err.Error()))
+	s.put(fileError, fetch.OneLine(err.Error()))
 
-	var network *NetError
+	var network *fetch.NetError
 	if errors.As(err, &network) && network.Offline {
 		s.times[fileNext] = s.skip(now.Add(s.Interval()))
 		return
 	}
 	n := s.Failures() + 1
 	s.put(fileFailures, strconv.Itoa(n))
-	var status *StatusError
+	var status *fetch.StatusError
 	wait := s.backoff(n)
 	if errors.As(err, &status) {
 		s.put(fileStatus, strconv.Itoa(status.Status))
-		wait = max(wait, min(status.RetryAfter, MaxRetryAfter))
+		wait = max(wait, min(status.RetryAfter, fetch.MaxRetryAfter))
 		if status.Status == http.StatusGone && !s.Gone() {
 			s.put(fileGone, now.UTC().Format(time.RFC3339))
 		}
@@ -237,11 +239,11 @@ func (s *State) moved(target string) {
 		s.put(fileMoved, "")
 		return
 	}
-	asked, err := ParseURL(s.URL())
+	asked, err := fetch.ParseURL(s.URL())
 	if err != nil {
 		return
 	}
-	to, err := ParseURL(target)
+	to, err := fetch.ParseURL(target)
 	if err != nil || asked.Scheme == "https" && to.Scheme != "https" {
 		s.put(fileMoved, "")
 		return
@@ -257,7 +259,7 @@ func (s *State) moved(target string) {
 	}
 	// A password that was sent there already is taken along; no other was.
 	to.User = nil
-	if sameOrigin(asked, to) {
+	if fetch.SameOrigin(asked, to) {
 		to.User = asked.User
 	}
 	// The validators come from where the redirects led: they stay good.
@@ -274,18 +276,18 @@ func (s *State) duration(name string) time.Duration {
 	if v == "" {
 		return 0
 	}
-	d, err := ParseInterval(v)
+	d, err := fetch.ParseInterval(v)
 	if err != nil {
 		s.malformed(name, err.Error())
 	}
 	return d
 }
 
-// duration formats d for a file, so that ParseInterval reads it.
+// duration formats d for a file, so that fetch.ParseInterval reads it.
 func duration(d time.Duration) string {
 	const most = 365 * 24 * time.Hour // beyond MaxDelay anyway
 	if d < time.Second {
 		return ""
 	}
-	return shortDuration(min(d, most))
+	return fetch.ShortDuration(min(d, most))
 }

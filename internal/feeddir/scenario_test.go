@@ -1,4 +1,4 @@
-package fetch
+package feeddir
 
 import (
 	"fmt"
@@ -8,14 +8,17 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/lektordir/lektor/internal/fetch"
+	"github.com/lektordir/lektor/internal/testkit/server"
 )
 
 // fetcher is what lektor-fetch does with a feed, as far as this package goes.
 type fetcher struct {
 	t     *testing.T
 	dir   string
-	c     *Client
-	clk   *clock
+	c     *fetch.Client
+	clk   *server.Clock
 	hints Hints
 	rand  float64
 }
@@ -220,7 +223,7 @@ func TestEveryMinute(t *testing.T) {
 		}, want: []string{"0 / ", "0 /b ", "0 /c ", "300 / ", "300 /b ", "300 /c ", "600 / ", "600 /b ", "600 /c ", "900 /b ", "900 /c ", "1200 /b ", "1200 /c "}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			clk := newClock()
+			clk := server.NewClock()
 			start := clk.Now()
 			n := 0
 			var got []string
@@ -230,14 +233,14 @@ func TestEveryMinute(t *testing.T) {
 				c.serve(n-1, w, r)
 			})
 			f := &fetcher{t: t, dir: filepath.Join(t.TempDir(), "fetch"), clk: clk, hints: c.hints,
-				c: client(t, func(cfg *Config) { cfg.Now, cfg.Sleep = clk.Now, clk.Sleep })}
+				c: client(t, func(cfg *fetch.Config) { cfg.Now, cfg.Sleep = clk.Now, clk.Sleep })}
 			write(t, f.dir, "url", s.URL+"/\n")
 			if c.interval != "" {
 				write(t, f.dir, "interval", c.interval+"\n")
 			}
 			for range c.days * 24 * 60 {
 				f.run()
-				clk.add(time.Minute)
+				clk.Add(time.Minute)
 			}
 			if !reflect.DeepEqual(got, c.want) {
 				t.Errorf("the server saw\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(c.want, "\n"))
