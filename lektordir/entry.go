@@ -9,6 +9,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/lektordir/lektor/internal/atomicfile"
 	"golang.org/x/sys/unix"
 )
 
@@ -295,52 +296,8 @@ func parseTime(s string) time.Time {
 // writes one that long; the bound is against what others may have put there.
 const maxFile = 256 << 20
 
-// readFile reads a regular file. It opens without blocking, as a FIFO or a
-// device among an entry's files must not hang the reader, and takes the system
-// calls directly: os.ReadFile costs twice as much, and a listing reads a file
-// or more for each of a hundred thousand entries.
-func readFile(path string) ([]byte, error) {
-	fd, err := openRetry(path, unix.O_RDONLY|unix.O_NONBLOCK|unix.O_CLOEXEC)
-	if err != nil {
-		return nil, &os.PathError{Op: "open", Path: path, Err: err}
-	}
-	defer unix.Close(fd)
-	var st unix.Stat_t
-	if err := unix.Fstat(fd, &st); err != nil {
-		return nil, &os.PathError{Op: "stat", Path: path, Err: err}
-	}
-	if st.Mode&unix.S_IFMT != unix.S_IFREG {
-		return nil, &os.PathError{Op: "read", Path: path, Err: errors.New("not a regular file")}
-	}
-	if st.Size > maxFile {
-		return nil, &os.PathError{Op: "read", Path: path, Err: errors.New("larger than 256 MiB")}
-	}
-	// One byte more than the size lets the read that fills the buffer also
-	// tell the end.
-	buf := make([]byte, 0, st.Size+1)
-	for {
-		if len(buf) == cap(buf) {
-			if len(buf) > maxFile {
-				return nil, &os.PathError{Op: "read", Path: path, Err: errors.New("larger than 256 MiB")}
-			}
-			buf = append(buf, 0)[:len(buf)]
-		}
-		n, err := unix.Read(fd, buf[len(buf):cap(buf)])
-		if err == unix.EINTR {
-			continue
-		}
-		if err != nil {
-			return nil, &os.PathError{Op: "read", Path: path, Err: err}
-		}
-		if n <= 0 {
-			return buf, nil
-		}
-		buf = buf[:len(buf)+n]
-		if int64(len(buf)) == st.Size {
-			return buf, nil
-		}
-	}
-}
+// readFile reads a file of an entry or a feed.
+func readFile(path string) ([]byte, error) { return atomicfile.Read(path, maxFile) }
 
 func openRetry(path string, flags int) (int, error) {
 	for {

@@ -51,7 +51,7 @@ func Get(d *lektordir.Dir, hash, key string) (string, error) {
 	if err := known(key); err != nil {
 		return "", err
 	}
-	data, err := os.ReadFile(filepath.Join(d.Join("src", hash), settingFile(key)))
+	data, err := atomicfile.Read(filepath.Join(d.Join("src", hash), settingFile(key)), maxFile)
 	if errors.Is(err, fs.ErrNotExist) {
 		return "", nil
 	}

@@ -72,7 +72,7 @@ var userFiles = map[string]func(value string) error{
 }
 
 // maxFile is the largest state file that is read, in bytes.
-const maxFile = 64 << 10
+const maxFile = atomicfile.MaxLine
 
 // permanentTimes is how often in a row the same permanent redirect must be
 // seen before it is believed.
@@ -187,9 +187,7 @@ func isTemp(name string) bool {
 // without reading anything else. The error is fs.ErrNotExist when the feed is not
 // subscribed to.
 func URLOf(dir string) (string, error) {
-	b, err := readSmall(filepath.Join(dir, fileURL))
-	url, _, _ := strings.Cut(string(b), "\n")
-	return url, err
+	return atomicfile.Line(filepath.Join(dir, fileURL))
 }
 
 // IsDue tells without reading anything else whether the feed with the state
@@ -473,7 +471,7 @@ func (s *State) disk(name string) string {
 	v := ""
 	if s.names[name] {
 		fd, path := s.at(name)
-		b, err := readSmallAt(fd, path)
+		b, err := atomicfile.ReadAt(fd, path, maxFile)
 		runtime.KeepAlive(s.open)
 		if pe := (*fs.PathError)(nil); errors.As(err, &pe) {
 			pe.Path = filepath.Join(s.dir, name)
@@ -589,7 +587,7 @@ func (s *State) Save() error {
 // saveURL follows a permanent redirect, unless the user gave another url while
 // we fetched.
 func (s *State) saveURL(path, value string) error {
-	b, err := readSmall(path)
+	b, err := atomicfile.Read(path, maxFile)
 	if err != nil {
 		return err
 	}
@@ -647,41 +645,6 @@ func remove(path string) error {
 		return nil
 	}
 	return err
-}
-
-// readSmall reads a small file with as few system calls as there can be, since
-// a run over many feeds consists of little else. What is no regular file
-// cannot make it wait.
-func readSmall(path string) ([]byte, error) { return readSmallAt(unix.AT_FDCWD, path) }
-
-// readSmallAt reads one in the directory that is open as at.
-func readSmallAt(at int, path string) ([]byte, error) {
-	fail := func(err error) ([]byte, error) {
-		return nil, &fs.PathError{Op: "read", Path: path, Err: err}
-	}
-	fd, err := retry(func() (int, error) {
-		return unix.Openat(at, path, unix.O_RDONLY|unix.O_CLOEXEC|unix.O_NONBLOCK|unix.O_NOCTTY, 0)
-	})
-	if err != nil {
-		return fail(err)
-	}
-	defer unix.Close(fd)
-	b := make([]byte, 0, 512)
-	for {
-		n, err := retry(func() (int, error) { return unix.Read(fd, b[len(b):cap(b)]) })
-		if err != nil {
-			return fail(err)
-		}
-		b = b[:len(b)+n]
-		// A short read of a regular file is its end.
-		if len(b) < cap(b) {
-			return b, nil
-		}
-		if len(b) > maxFile {
-			return fail(errors.New("longer than any value can be"))
-		}
-		b = append(b, make([]byte, len(b))...)[:len(b)]
-	}
 }
 
 // retry repeats a system call that a signal interrupted.

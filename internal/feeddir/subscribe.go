@@ -186,7 +186,7 @@ func Subscribed(d *lektordir.Dir, hash string) bool {
 // returned.
 func Read(d *lektordir.Dir, hash string) (*Subscription, error) {
 	base := d.Join("src", hash)
-	url, err := readLine(filepath.Join(base, urlFile))
+	url, err := atomicfile.Line(filepath.Join(base, urlFile))
 	if err != nil {
 		return nil, err
 	}
@@ -206,8 +206,8 @@ func Read(d *lektordir.Dir, hash string) (*Subscription, error) {
 		Hash: hash, ID: f.ID, URL: cmp.Or(strings.TrimSpace(url), f.ID), Name: cmp.Or(f.Name, DefaultName(f.ID)),
 		Alias: f.Alias, Link: f.Link, About: f.Description, Categories: Categories(d, hash),
 	}
-	s.Interval, _ = readLine(filepath.Join(base, intervalFile))
-	s.Error, _ = readLine(filepath.Join(base, errorFile))
+	s.Interval, _ = atomicfile.Line(filepath.Join(base, intervalFile))
+	s.Error, _ = atomicfile.Line(filepath.Join(base, errorFile))
 	return s, nil
 }
 
@@ -270,7 +270,7 @@ func ByURL(d *lektordir.Dir) map[string]string {
 	hashes, _ := d.FeedHashes()
 	byURL := make(map[string]string, len(hashes))
 	for _, h := range hashes {
-		if u, err := readLine(filepath.Join(d.Join("src", h), urlFile)); err == nil && u != "" {
+		if u, err := atomicfile.Line(filepath.Join(d.Join("src", h), urlFile)); err == nil && u != "" {
 			byURL[lektordir.NormalizeID(u)] = h
 		}
 	}
@@ -339,7 +339,7 @@ func Purge(w *lektordir.Writer, d *lektordir.Dir, hash string) error {
 
 // Categories reads the categories of a feed, src/$feed/etc/categories.
 func Categories(d *lektordir.Dir, hash string) []string {
-	data, err := os.ReadFile(filepath.Join(d.Join("src", hash), categoryFile))
+	data, err := atomicfile.Read(filepath.Join(d.Join("src", hash), categoryFile), maxFile)
 	if err != nil {
 		return nil
 	}
@@ -374,16 +374,6 @@ func SetCategories(d *lektordir.Dir, hash string, categories []string, write fun
 		return err
 	}
 	return write(path, []byte(b.String()))
-}
-
-// readLine reads a file of a single line.
-func readLine(path string) (string, error) {
-	data, err := os.ReadFile(path)
-	if err != nil {
-		return "", err
-	}
-	line, _, _ := strings.Cut(string(data), "\n")
-	return strings.TrimSuffix(line, "\r"), nil
 }
 
 // oneLine makes text fit for a file of a single line.

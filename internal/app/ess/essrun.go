@@ -311,11 +311,7 @@ func exists(path string) bool {
 
 // firstLine is the first line of a file, "" when there is none.
 func firstLine(path string) string {
-	b, err := os.ReadFile(path)
-	if err != nil || len(b) > 64<<10 {
-		return ""
-	}
-	line, _, _ := strings.Cut(string(b), "\n")
+	line, _ := atomicfile.Line(path)
 	return strings.TrimSpace(line)
 }
 

@@ -13,6 +13,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/lektordir/lektor/internal/atomicfile"
 	"github.com/lektordir/lektor/internal/command"
 	"github.com/lektordir/lektor/internal/ess"
 	"github.com/lektordir/lektor/internal/feeddir"
@@ -415,7 +416,7 @@ func (p *poller) compare(ctx context.Context, hash string, doc *ess.Document) er
 	}
 	handledPath := filepath.Join(p.dir.SrcEtc(hash, "ess"), handledFile)
 	handled := map[ess.Entry]int{} // how many there were of each
-	if b, err := os.ReadFile(handledPath); err == nil {
+	if b, err := atomicfile.Read(handledPath, maxDocument); err == nil {
 		if old, err := ess.Decode(b, ess.ESS, nil); err == nil {
 			for _, e := range old.Entries {
 				handled[e.Entry]++

@@ -114,7 +114,7 @@ func addCategories(d *lektordir.Dir, hash string, categories []string) error {
 
 // template reads the lists imported before; nil when there is none.
 func template(d *lektordir.Dir) (*opml.Document, error) {
-	data, err := os.ReadFile(d.Join(opmlFile))
+	data, err := atomicfile.Read(d.Join(opmlFile), opml.MaxBytes)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}

@@ -43,7 +43,7 @@ func (r *Runner) push(hash string, feed *feedconv.Feed) error {
 // record makes a file hold lines, and touches nothing when it does already.
 func record(dir, name string, lines []string) error {
 	path := filepath.Join(dir, name)
-	old, err := os.ReadFile(path)
+	old, err := atomicfile.Read(path, atomicfile.MaxLine)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}

@@ -106,25 +106,15 @@ func parseTime(s string) time.Time {
 // private files hold what others could pretend to be the hub with.
 func private(name string) bool { return name == "secret" || name == "callback" }
 
-// maxFile is how much of a file of one value is read.
-const maxFile = 16 << 10
-
 // firstLine reads a file of one value; what cannot be read is empty.
 func firstLine(path string) string {
-	line, _, _ := strings.Cut(text(path), "\n")
+	line, _ := atomicfile.Line(path)
 	return line
 }
 
 // text reads a file, as far as such a file goes.
 func text(path string) string {
-	fi, err := os.Stat(path)
-	if err != nil || !fi.Mode().IsRegular() || fi.Size() > maxFile {
-		return ""
-	}
-	b, err := os.ReadFile(path)
-	if err != nil {
-		return ""
-	}
+	b, _ := atomicfile.Read(path, atomicfile.MaxLine)
 	return string(b)
 }
 

@@ -50,11 +50,15 @@ func (v *viewer) save(name string, data []byte) error {
 	return err
 }
 
+// maxNumbers is the largest list that is read, in bytes: that of a million
+// entries.
+const maxNumbers = 256 << 20
+
 // load reads a state file of this terminal. A process without a terminal, and a
 // terminal that has none yet, take the one of this user that was written last:
 // an editor's or a window manager's command means the list on the screen.
 func (v *viewer) load(name string) ([]byte, error) {
-	data, err := os.ReadFile(v.stateFile(name))
+	data, err := atomicfile.Read(v.stateFile(name), maxNumbers)
 	if err == nil || !errors.Is(err, fs.ErrNotExist) {
 		return data, err
 	}
@@ -75,7 +79,7 @@ func (v *viewer) load(name string) ([]byte, error) {
 	if newest == nil {
 		return nil, err
 	}
-	return os.ReadFile(filepath.Join(dir, newest.Name()))
+	return atomicfile.Read(filepath.Join(dir, newest.Name()), maxNumbers)
 }
 
 // saveList numbers entries and remembers them as the last list.

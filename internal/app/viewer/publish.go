@@ -245,8 +245,8 @@ func (p *published) entryOf(format feedconv.Format) feedconv.Entry {
 	out.Source = &feedconv.Source{ID: f.ID, Title: f.Name, Link: f.Link}
 	// Where it is fetched from, but not with a password, nor a file's name.
 	src := f.ID
-	if line, err := os.ReadFile(filepath.Join(p.v.dir.SrcEtc(p.ref.Feed, "fetch"), "url")); err == nil {
-		src, _, _ = strings.Cut(string(line), "\n")
+	if line, err := atomicfile.Line(filepath.Join(p.v.dir.SrcEtc(p.ref.Feed, "fetch"), "url")); err == nil {
+		src = line
 	}
 	if u, err := fetch.ParseURL(src); err == nil {
 		u.User = nil
