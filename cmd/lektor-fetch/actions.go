@@ -22,8 +22,10 @@ import (
 	"github.com/lektordir/lektor/internal/command"
 	"github.com/lektordir/lektor/internal/feeddir"
 	"github.com/lektordir/lektor/internal/fetch"
+	"github.com/lektordir/lektor/internal/joined"
 	"github.com/lektordir/lektor/internal/opml"
 	"github.com/lektordir/lektor/internal/termsafe"
+	"github.com/lektordir/lektor/internal/units"
 	"github.com/lektordir/lektor/lektordir"
 )
 
@@ -366,7 +368,7 @@ func add(ctx context.Context, o addOptions, s *command.Streams) error {
 			case o.add.NoFetch:
 				s.Report.Info("%s: subscribed (%s)", a.URL, a.Title)
 			default:
-				s.Report.Info("%s: subscribed (%s), %s", a.URL, a.Title, fetcher.Count(a.Summary.New+a.Summary.Updated, "entry"))
+				s.Report.Info("%s: subscribed (%s), %s", a.URL, a.Title, units.Count(a.Summary.New+a.Summary.Updated, "entry"))
 			}
 		})
 	}
@@ -559,14 +561,14 @@ func ls(ctx context.Context, o lsOptions, s *command.Streams) error {
 		hashes, missing = feeds(d, o.args, o.nul, s)
 		subs = slices.DeleteFunc(subs, func(s *feeddir.Subscription) bool { return !slices.Contains(hashes, s.Hash) })
 	}
-	for _, err := range split(bad) {
+	for _, err := range joined.Errors(bad) {
 		s.Report.Warn("%v", err)
 	}
 	refs, err := d.List(ctx, lektordir.ListOptions{})
 	if err := ctx.Err(); err != nil {
 		return context.Cause(ctx)
 	}
-	for _, err := range split(err) {
+	for _, err := range joined.Errors(err) {
 		s.Report.Warn("%v", err)
 	}
 	unread := map[string]int{}
@@ -599,21 +601,6 @@ func inCategory(s *feeddir.Subscription, category string) bool {
 	return category == "" || slices.ContainsFunc(s.Categories, func(c string) bool {
 		return strings.EqualFold(c, category) || len(c) > len(category) && c[len(category)] == '/' && strings.EqualFold(c[:len(category)], category)
 	})
-}
-
-// split gives the errors that were joined.
-func split(err error) []error {
-	if j, ok := err.(interface{ Unwrap() []error }); ok {
-		var out []error
-		for _, e := range j.Unwrap() {
-			out = append(out, split(e)...)
-		}
-		return out
-	}
-	if err == nil {
-		return nil
-	}
-	return []error{err}
 }
 
 type setOptions struct {
@@ -918,7 +905,7 @@ func importList(ctx context.Context, o importOptions, s *command.Streams) error 
 			fmt.Fprintln(s.Out, termsafe.Line(sub.ID))
 		}
 	}
-	s.Report.Info("%s: %s %s, %d already", name, fetcher.Count(len(imp.Added), "feed"), did, imp.Already)
+	s.Report.Info("%s: %s %s, %d already", name, units.Count(len(imp.Added), "feed"), did, imp.Already)
 	if bad != nil || o.dryRun || o.noFetch || len(imp.Added) == 0 {
 		return bad
 	}
@@ -946,7 +933,7 @@ func export(_ context.Context, o exportOptions, s *command.Streams) error {
 		return err
 	}
 	doc, bad := fetcher.Export(d)
-	for _, err := range split(bad) {
+	for _, err := range joined.Errors(bad) {
 		s.Report.Warn("%v", err)
 	}
 	if o.output == "" || o.output == "-" {
@@ -986,7 +973,7 @@ func check(ctx context.Context, o checkOptions, s *command.Streams) error {
 		return err
 	}
 	if left > 0 {
-		err := errors.New(fetcher.Count(left, "problem"))
+		err := errors.New(units.Count(left, "problem"))
 		if !o.repair && slices.ContainsFunc(problems, func(p lektordir.Problem) bool { return p.Safe }) {
 			return command.Hint(err, "lektor-fetch check --repair mends what is safe to mend")
 		}

@@ -15,6 +15,7 @@ import (
 	"github.com/lektordir/lektor/internal/app/fetcher"
 	"github.com/lektordir/lektor/internal/command"
 	"github.com/lektordir/lektor/internal/fetch"
+	"github.com/lektordir/lektor/internal/units"
 )
 
 func main() {
@@ -385,7 +386,7 @@ func fetchOptions(c *cli.Context) (options, error) {
 		return o, command.Usagef("--gap and --max-entries are not less than 0, --%s not less than 1", fetch.FlagMaxRedirects)
 	}
 	if v := given(c, "default-interval").String("default-interval"); v != "" {
-		d, err := fetch.ParseInterval(v)
+		d, err := units.ParseInterval(v)
 		if err != nil {
 			return o, command.Usagef("--default-interval: %w", err)
 		}

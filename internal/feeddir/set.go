@@ -10,6 +10,7 @@ import (
 
 	"github.com/lektordir/lektor/internal/atomicfile"
 	"github.com/lektordir/lektor/internal/fetch"
+	"github.com/lektordir/lektor/internal/units"
 	"github.com/lektordir/lektor/lektordir"
 )
 
@@ -65,7 +66,7 @@ func Check(key, value string) error {
 	}
 	switch key {
 	case "interval":
-		_, err := fetch.ParseInterval(value)
+		_, err := units.ParseInterval(value)
 		return err
 	case "headers":
 		_, err := fetch.ParseHeaders(value)

@@ -18,6 +18,8 @@ import (
 
 	"github.com/lektordir/lektor/internal/atomicfile"
 	"github.com/lektordir/lektor/internal/fetch"
+	"github.com/lektordir/lektor/internal/termsafe"
+	"github.com/lektordir/lektor/internal/units"
 )
 
 // The files of a State. Values are one line, but for headers.
@@ -59,7 +61,7 @@ var stateFiles = []string{
 // userFiles are those that SetUser writes.
 var userFiles = map[string]func(value string) error{
 	fileURL:      fetch.CheckURL,
-	fileInterval: func(v string) error { _, err := fetch.ParseInterval(v); return err },
+	fileInterval: func(v string) error { _, err := units.ParseInterval(v); return err },
 	fileOnUpdate: func(v string) error {
 		switch v {
 		case "unread", "deliver", "ignore":
@@ -243,7 +245,7 @@ func (s *State) OnUpdate() string {
 // Interval is the least time between two fetches, the user's or the default.
 func (s *State) Interval() time.Duration {
 	if v := s.get(fileInterval); v != "" {
-		d, err := fetch.ParseInterval(v)
+		d, err := units.ParseInterval(v)
 		if err == nil {
 			return d
 		}
@@ -264,7 +266,7 @@ func (s *State) Failures() int { return s.number(fileFailures) }
 
 // LastError is the message of the last fetch, one line, empty when it
 // succeeded.
-func (s *State) LastError() string { return fetch.OneLine(s.get(fileError)) }
+func (s *State) LastError() string { return termsafe.Brief(s.get(fileError)) }
 
 // Gone tells whether the server said that the feed has ended (410).
 func (s *State) Gone() bool { return s.get(fileGone) != "" }
@@ -506,7 +508,7 @@ func (s *State) number(name string) int {
 	}
 	n, err := strconv.Atoi(v)
 	if err != nil || n < 0 {
-		s.malformed(name, fmt.Sprintf("%q is no number", fetch.OneLine(v)))
+		s.malformed(name, fmt.Sprintf("%q is no number", termsafe.Brief(v)))
 		return 0
 	}
 	return n

@@ -15,6 +15,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/lektordir/lektor/internal/termsafe"
 )
 
 // getFile reads a document from a file; rest is what follows "file:". The
@@ -151,7 +153,7 @@ func (c *Client) command(parent context.Context, what, command string, stdin []b
 	case err != nil && errors.Is(cause, errDeadline):
 		return nil, &NetError{URL: name, Kind: KindTimeout, Err: fmt.Errorf("the command did not end within %s", c.cfg.Deadline)}
 	case err != nil:
-		return nil, &CommandError{What: what, Command: command, Err: err, Stderr: OneLine(string(stderr.b))}
+		return nil, &CommandError{What: what, Command: command, Err: err, Stderr: termsafe.Brief(string(stderr.b))}
 	}
 	return out.b.Bytes(), nil
 }

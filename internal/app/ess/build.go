@@ -13,8 +13,10 @@ import (
 	"github.com/lektordir/lektor/internal/atomicfile"
 	"github.com/lektordir/lektor/internal/command"
 	"github.com/lektordir/lektor/internal/ess"
+	"github.com/lektordir/lektor/internal/fetch"
 	"github.com/lektordir/lektor/internal/htmltext"
 	"github.com/lektordir/lektor/internal/query"
+	"github.com/lektordir/lektor/internal/units"
 	"github.com/lektordir/lektor/lektordir"
 )
 
@@ -164,26 +166,26 @@ func FromDocument(_ context.Context, o FromDocumentOptions, s *command.Streams) 
 	}
 	url := o.URL
 	for _, l := range f.Links {
-		if url == "" && strings.EqualFold(l.Rel, "self") && isHTTP(l.Href) {
+		if url == "" && strings.EqualFold(l.Rel, "self") && fetch.IsHTTP(l.Href) {
 			url = l.Href
 		}
 	}
 	if url == "" {
 		return &command.UsageError{Message: "the document does not say what its URL is", Hint: "give it with --url"}
 	}
-	if !isHTTP(url) {
+	if !fetch.IsHTTP(url) {
 		return command.Usagef("--url %s: it is no http URL", url)
 	}
 	entries, undated := documentEntries(f)
 	if undated > 0 {
-		s.Report.Info("%s no date and left out", count(undated, "entry has", "entries have"))
+		s.Report.Info("%s without a date left out", units.Count(undated, "entry"))
 	}
 	w, err := openOutput(s, o.Output)
 	if err != nil {
 		return err
 	}
 	defer w.Abort()
-	if _, err := w.Write(ess.AppendESS(nil, o.build(), lektordir.NormalizeID(publicURL(url)), newest(entries, o.N, o.Since))); err != nil {
+	if _, err := w.Write(ess.AppendESS(nil, o.build(), lektordir.NormalizeID(fetch.Public(url)), newest(entries, o.N, o.Since))); err != nil {
 		return err
 	}
 	return w.Commit()

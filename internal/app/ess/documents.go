@@ -20,6 +20,7 @@ import (
 	"github.com/lektordir/lektor/internal/discover"
 	"github.com/lektordir/lektor/internal/ess"
 	"github.com/lektordir/lektor/internal/fetch"
+	"github.com/lektordir/lektor/internal/units"
 	"github.com/lektordir/lektor/lektordir"
 )
 
@@ -59,7 +60,7 @@ func readDocument(ctx context.Context, client *fetch.Client, name string, in io.
 	case name == "-":
 		d.name = "standard input"
 		d.body, err = interruptible(ctx, func() ([]byte, error) { return readAll(in) })
-	case isHTTP(name):
+	case fetch.IsHTTP(name):
 		var resp *fetch.Response
 		if resp, err = client.Get(ctx, &fetch.Request{URL: name}); err == nil {
 			d.body = resp.Body
@@ -124,7 +125,7 @@ func Top(ctx context.Context, o TopOptions, s *command.Streams) error {
 		return err
 	}
 	if top.Lost() {
-		s.Report.Warn("feeds that were given again took back newer entries: the list ends after %s, before what is not known any more", count(top.Len(), "entry", "entries"))
+		s.Report.Warn("feeds that were given again took back newer entries: the list ends after %s, before what is not known any more", units.Count(top.Len(), "entry"))
 	}
 	return writeNNO(s, top.Entries(), o.build(), o.Output, o.Print)
 }
@@ -225,7 +226,7 @@ func (w *topWorker) add(ctx context.Context, name string) {
 }
 
 func (w *topWorker) document(ctx context.Context, name string) error {
-	if isHTTP(name) {
+	if fetch.IsHTTP(name) {
 		d, err := readDocument(ctx, w.run.client(), name, nil)
 		if err != nil {
 			return err
@@ -467,7 +468,7 @@ func Discover(ctx context.Context, o DiscoverOptions, s *command.Streams) error 
 	for url, err := range command.ReadArgs(o.URLs, s.In, o.Nul) {
 		var links []found
 		if err == nil {
-			if !isHTTP(url) {
+			if !fetch.IsHTTP(url) {
 				url = "https://" + url
 			}
 			links, err = discoverAt(ctx, client, url)
@@ -504,7 +505,7 @@ func discoverAt(ctx context.Context, client *fetch.Client, url string) ([]found,
 	if f, err := feedconv.ParseBytes(resp.Body, feedconv.Options{URL: resp.FinalURL, ContentType: contentType}); err == nil {
 		page = discover.Result{}
 		for _, l := range f.Links {
-			if !isHTTP(l.Href) {
+			if !fetch.IsHTTP(l.Href) {
 				continue // as those of a page
 			}
 			switch link := (discover.Link{URL: l.Href, Title: l.Title}); kindOf("", l.Type) {

@@ -13,7 +13,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"net/url"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -29,7 +28,9 @@ import (
 	"github.com/lektordir/lektor/internal/ess"
 	"github.com/lektordir/lektor/internal/feeddir"
 	"github.com/lektordir/lektor/internal/fetch"
+	"github.com/lektordir/lektor/internal/joined"
 	"github.com/lektordir/lektor/internal/query"
+	"github.com/lektordir/lektor/internal/units"
 	"github.com/lektordir/lektor/lektordir"
 )
 
@@ -100,7 +101,7 @@ func warnSome(s *command.Streams, n *atomic.Int64, format string, args ...any) {
 // report sorts what a walk of the lektor-dir complained of: what is malformed
 // is a warning, the rest failures.
 func (st *store) report(err error) {
-	for _, e := range flatten(err) {
+	for _, e := range joined.Errors(err) {
 		var name *lektordir.NameError
 		var bad *lektordir.MalformedError
 		switch {
@@ -112,20 +113,6 @@ func (st *store) report(err error) {
 			st.s.Report.Print(e)
 		}
 	}
-}
-
-func flatten(err error) []error {
-	if j, ok := err.(interface{ Unwrap() []error }); ok {
-		var out []error
-		for _, e := range j.Unwrap() {
-			out = append(out, flatten(e)...)
-		}
-		return out
-	}
-	if err == nil {
-		return nil
-	}
-	return []error{err}
 }
 
 // feed gives a feed, reading each once.
@@ -278,30 +265,15 @@ func (st *store) feedAt(url string) string {
 }
 
 // key makes URLs comparable that were written into a document and read back.
-func key(url string) string { return ess.EscapeURL(lektordir.NormalizeID(publicURL(url))) }
-
-// publicURL is a URL as it may be shown to anybody: without user and password.
-func publicURL(raw string) string {
-	u, err := url.Parse(raw)
-	if err != nil || u.User == nil {
-		return raw
-	}
-	u.User = nil
-	return u.String()
-}
+func key(url string) string { return ess.EscapeURL(lektordir.NormalizeID(fetch.Public(url))) }
 
 // documentURL is the URL under which a feed stands in documents: its id. It is
 // "" for a feed that others cannot fetch.
 func documentURL(f *lektordir.Feed) string {
-	if isHTTP(f.ID) {
-		return publicURL(f.ID)
+	if fetch.IsHTTP(f.ID) {
+		return fetch.Public(f.ID)
 	}
 	return ""
-}
-
-func isHTTP(s string) bool {
-	scheme, _, ok := strings.Cut(s, "://")
-	return ok && (strings.EqualFold(scheme, "http") || strings.EqualFold(scheme, "https"))
 }
 
 func exists(path string) bool {
@@ -365,7 +337,7 @@ func ParseSince(v string, now time.Time) (time.Time, error) {
 	if t, err := ParseTime(v, now.Location()); err == nil {
 		return t, nil
 	}
-	if d, err := fetch.ParseInterval(v); err == nil {
+	if d, err := units.ParseInterval(v); err == nil {
 		return now.Add(-d), nil
 	}
 	return time.Time{}, fmt.Errorf("%q is no time; write it as 2d, 12h, 2026-01-31 or 2026-01-31T12:00:00Z", v)
@@ -373,20 +345,3 @@ func ParseSince(v string, now time.Time) (time.Time, error) {
 
 // said is the error of a command that has reported what failed.
 var said = &command.ExitError{Status: command.StatusFailed}
-
-// count writes a number and what there are so many of.
-func count(n int, one, many string) string {
-	if n == 1 {
-		return "1 " + one
-	}
-	return group(int64(n)) + " " + many
-}
-
-// group writes a number with its thousands apart.
-func group(n int64) string {
-	s := strconv.FormatInt(n, 10)
-	for i := len(s) - 3; i > 0; i -= 3 {
-		s = s[:i] + "," + s[i:]
-	}
-	return s
-}

@@ -18,6 +18,7 @@ import (
 	"github.com/lektordir/lektor/internal/ess"
 	"github.com/lektordir/lektor/internal/feeddir"
 	"github.com/lektordir/lektor/internal/fetch"
+	"github.com/lektordir/lektor/internal/units"
 	"github.com/lektordir/lektor/lektordir"
 )
 
@@ -171,7 +172,7 @@ func (p *poller) targets(ctx context.Context) ([]target, error) {
 			p.s.Report.Print(command.Hint(fmt.Errorf("not subscribed to %s", name), "lektor-fetch add subscribes"))
 		case err == nil:
 			add(target{hash, link, true})
-		case isHTTP(name):
+		case fetch.IsHTTP(name):
 			// The URL of a document, of a feed of ours or another.
 			add(target{links()[name], name, true})
 		default:
@@ -268,7 +269,7 @@ func (p *poller) poll(ctx context.Context, t target) {
 		p.failed++
 	}
 	p.mu.Unlock()
-	err = inDocument(publicURL(t.link), err)
+	err = inDocument(fetch.Public(t.link), err)
 	if remote && !t.named {
 		p.s.Report.Info("%v", err)
 	} else {
@@ -324,13 +325,13 @@ func (p *poller) ask(ctx context.Context, t target) error {
 	}
 	p.request(t, resp)
 	for _, w := range resp.Warnings {
-		p.warn("%s: %s", publicURL(t.link), w)
+		p.warn("%s: %s", fetch.Public(t.link), w)
 	}
 	save := func() error {
 		if p.o.DryRun {
 			return nil
 		}
-		if to := state.MovedTo(); to != "" && isHTTP(to) {
+		if to := state.MovedTo(); to != "" && fetch.IsHTTP(to) {
 			if err := writeLine(filepath.Join(dir, linkFile), to); err != nil {
 				return err
 			}
@@ -386,7 +387,7 @@ func (p *poller) request(t target, resp *fetch.Response) {
 // decode reads a document. An ESS counts for the feed that links to it,
 // whatever URL it names; of an NNO only the feed's own entries do.
 func (p *poller) decode(resp *fetch.Response, t target) (*ess.Document, error) {
-	name := publicURL(t.link)
+	name := fetch.Public(t.link)
 	doc, err := ess.Decode(resp.Body, kindOf(pathOf(resp.FinalURL), resp.Header.Get("Content-Type")), func(w ess.Warning) { p.warn("%s: %v", name, w) })
 	if err != nil {
 		return nil, err
@@ -568,36 +569,25 @@ func (p *poller) summary(targets int) {
 		p.s.Report.Info("no subscription offers ESS, as far as is known")
 		return
 	}
-	line := fmt.Sprintf("%s: %s, %s; %s due", count(targets, "feed", "feeds"), count(p.requests, "request", "requests"), size(p.bytes), group(int64(p.due)))
+	line := fmt.Sprintf("%s: %s, %s; %s due", units.Count(targets, "feed"), units.Count(p.requests, "request"), units.Bytes(p.bytes), units.Group(int64(p.due)))
 	if p.same > 0 {
-		line += fmt.Sprintf(", %s not modified", group(int64(p.same)))
+		line += fmt.Sprintf(", %s not modified", units.Group(int64(p.same)))
 	}
 	if n := p.failed + p.failedNamed; n > 0 {
-		line += fmt.Sprintf(", %s failed", group(int64(n)))
+		line += fmt.Sprintf(", %s failed", units.Group(int64(n)))
 	}
 	if p.later > 0 {
-		line += fmt.Sprintf(", %s put off after failures", group(int64(p.later)))
+		line += fmt.Sprintf(", %s put off after failures", units.Group(int64(p.later)))
 	}
 	if p.sized > 0 {
 		// Where the size of a feed is not known, it is that of the others.
 		full := p.size / int64(p.sized) * int64(p.requests)
-		line += fmt.Sprintf(". Fetching the feeds in full: %s, %s", count(p.requests, "request", "requests"), size(full))
+		line += fmt.Sprintf(". Fetching the feeds in full: %s, %s", units.Count(p.requests, "request"), units.Bytes(full))
 		if p.bytes > 0 {
 			line += fmt.Sprintf(" (%d times as much)", full/p.bytes)
 		}
 	}
 	p.s.Report.Info("%s", line)
-}
-
-// size writes a number of bytes.
-func size(n int64) string {
-	switch {
-	case n < 10_000:
-		return count(int(n), "byte", "bytes")
-	case n < 10_000_000:
-		return fmt.Sprintf("%d kB", n/1000)
-	}
-	return fmt.Sprintf("%s MB", group(n/1_000_000))
 }
 
 // fetchedSince reports whether a feed was asked for after a moment.

@@ -19,6 +19,8 @@ import (
 
 	"github.com/lektordir/lektor/internal/command"
 	"github.com/lektordir/lektor/internal/ess"
+	"github.com/lektordir/lektor/internal/fetch"
+	"github.com/lektordir/lektor/internal/units"
 	"github.com/lektordir/lektor/lektordir"
 )
 
@@ -69,7 +71,7 @@ func Publish(ctx context.Context, o PublishOptions, s *command.Streams) error {
 	var base *url.URL
 	if o.BaseURL != "" {
 		var err error
-		if base, err = url.Parse(o.BaseURL); err != nil || !isHTTP(o.BaseURL) || base.Host == "" {
+		if base, err = url.Parse(o.BaseURL); err != nil || !fetch.IsHTTP(o.BaseURL) || base.Host == "" {
 			return command.Usagef("--base-url %s: it is no http URL", o.BaseURL)
 		}
 		if !strings.HasSuffix(base.Path, "/") {
@@ -134,7 +136,7 @@ func Publish(ctx context.Context, o PublishOptions, s *command.Streams) error {
 	if err := p.remove(keep); err != nil {
 		return err
 	}
-	s.Report.Info("%s: %s written, %d unchanged, %d removed", count(len(page.Feeds), "feed", "feeds"), count(p.written, "file", "files"), p.same, p.removed)
+	s.Report.Info("%s: %s written, %d unchanged, %d removed", units.Count(len(page.Feeds), "feed"), units.Count(p.written, "file"), p.same, p.removed)
 	return nil
 }
 
@@ -197,7 +199,7 @@ func link(base *url.URL, name string) string {
 
 // safeLink passes on a stranger's link if a browser may follow it.
 func safeLink(s string) string {
-	if isHTTP(s) {
+	if fetch.IsHTTP(s) {
 		return s
 	}
 	return ""

@@ -10,6 +10,7 @@ import (
 	"github.com/lektordir/lektor/internal/ess"
 	"github.com/lektordir/lektor/internal/feeddir"
 	"github.com/lektordir/lektor/internal/fetch"
+	"github.com/lektordir/lektor/internal/units"
 	"github.com/lektordir/lektor/lektordir"
 )
 
@@ -273,7 +274,7 @@ func (st *store) fetchMissing(ctx context.Context, o ResolveOptions, feeds map[s
 		case !o.Subscribe:
 			strange++
 			continue
-		case !isHTTP(url):
+		case !fetch.IsHTTP(url):
 			st.s.Report.Error("%s: cannot subscribe to that, it is no http URL", url)
 			continue
 		case !o.DryRun:
@@ -311,10 +312,10 @@ func (st *store) fetchMissing(ctx context.Context, o ResolveOptions, feeds map[s
 		return context.Cause(ctx)
 	}
 	if missing > 0 || marked > 0 {
-		st.s.Report.Info("%s missing; %s due", count(missing, "entry is", "entries are"), count(marked, "feed is", "feeds are"))
+		st.s.Report.Info("%s missing, %s due", units.Count(missing, "entry"), units.Count(marked, "feed"))
 	}
 	if strange > 0 {
-		st.s.Report.Warn("%s not subscribed to; --subscribe adds them", count(strange, "feed is", "feeds are"))
+		st.s.Report.Warn("not subscribed to %s; --subscribe adds them", units.Count(strange, "feed"))
 	}
 	return nil
 }

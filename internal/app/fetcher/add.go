@@ -14,6 +14,7 @@ import (
 	"github.com/lektordir/lektor/internal/discover"
 	"github.com/lektordir/lektor/internal/feeddir"
 	"github.com/lektordir/lektor/internal/fetch"
+	"github.com/lektordir/lektor/internal/units"
 	"github.com/lektordir/lektor/lektordir"
 )
 
@@ -100,7 +101,7 @@ func (r *Runner) Add(ctx context.Context, url string, o AddOptions) (Added, erro
 			if !o.NoFetch {
 				if resp, a.Title, err = r.look(ctx, a.ID); err != nil {
 					if errors.As(err, &page) {
-						err = &NoFeedsError{URL: shown(a.ID), Err: page.err}
+						err = &NoFeedsError{URL: fetch.Public(a.ID), Err: page.err}
 					}
 					return a, err
 				}
@@ -145,7 +146,7 @@ func (r *Runner) Add(ctx context.Context, url string, o AddOptions) (Added, erro
 		finished: func(res result) {
 			a.Summary.add(res)
 			if res.err != nil {
-				first = prefixed(shown(a.URL), res.err)
+				first = prefixed(fetch.Public(a.URL), res.err)
 			}
 			close(done)
 		},
@@ -186,9 +187,9 @@ func (e *pageError) Error() string { return e.err.Error() }
 func (e *pageError) choose(first bool) (discover.Link, error) {
 	switch {
 	case len(e.Feeds) == 0:
-		return discover.Link{}, &NoFeedsError{URL: shown(e.url), Err: e.err, Page: true}
+		return discover.Link{}, &NoFeedsError{URL: fetch.Public(e.url), Err: e.err, Page: true}
 	case len(e.Feeds) > 1 && !first:
-		return discover.Link{}, &SeveralError{URL: shown(e.url), Feeds: e.Feeds}
+		return discover.Link{}, &SeveralError{URL: fetch.Public(e.url), Feeds: e.Feeds}
 	}
 	return e.Feeds[0], nil
 }
@@ -225,9 +226,9 @@ func (r *Runner) look(ctx context.Context, url string) (*fetch.Response, string,
 	case errors.As(err, &not) && not.HTML:
 		return nil, "", &pageError{discover.Page(resp.Body, resp.FinalURL, contentType), url, not}
 	case errors.As(err, &not):
-		return nil, "", &NoFeedsError{URL: shown(url), Err: not}
+		return nil, "", &NoFeedsError{URL: fetch.Public(url), Err: not}
 	case err != nil:
-		return nil, "", prefixed(shown(url), err)
+		return nil, "", prefixed(fetch.Public(url), err)
 	}
 	return resp, feed.Title, nil
 }
@@ -249,9 +250,9 @@ func (r *Runner) Deliver(ctx context.Context, doc Document) (Summary, error) {
 	if err != nil {
 		return Summary{Feeds: 1}, err
 	}
-	r.warn(shown(doc.ID), feed)
+	r.warn(fetch.Public(doc.ID), feed)
 	if doc.DryRun {
-		r.report.Info("%s: a feed of %s; nothing was delivered", doc.ID, Count(len(feed.Entries), "entry"))
+		r.report.Info("%s: a feed of %s; nothing was delivered", doc.ID, units.Count(len(feed.Entries), "entry"))
 		return Summary{Feeds: 1}, nil
 	}
 	return r.into(ctx, doc.ID, func(t *lektordir.Txn, o delivery.Options) (delivery.Result, error) {

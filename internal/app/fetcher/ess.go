@@ -9,6 +9,7 @@ import (
 
 	"github.com/lektordir/lektor/feedconv"
 	"github.com/lektordir/lektor/internal/discover"
+	"github.com/lektordir/lektor/internal/fetch"
 	"github.com/lektordir/lektor/lektordir"
 )
 
@@ -89,8 +90,7 @@ func (r *Runner) recordESS(hash, ess, nno string) error {
 // first keeps the first URL of a list that may be fetched because a stranger
 // names it: an http one.
 func first(have, url string) string {
-	low := strings.ToLower(url)
-	if have != "" || !strings.HasPrefix(low, "http://") && !strings.HasPrefix(low, "https://") {
+	if have != "" || !fetch.IsHTTP(url) {
 		return have
 	}
 	return lektordir.NormalizeID(oneField(url))

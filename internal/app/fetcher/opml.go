@@ -12,6 +12,7 @@ import (
 
 	"github.com/lektordir/lektor/internal/atomicfile"
 	"github.com/lektordir/lektor/internal/feeddir"
+	"github.com/lektordir/lektor/internal/fetch"
 	"github.com/lektordir/lektor/internal/opml"
 	"github.com/lektordir/lektor/lektordir"
 )
@@ -39,7 +40,7 @@ func Import(w *lektordir.Writer, d *lektordir.Dir, doc *opml.Document, dryRun bo
 	seen := map[string]bool{}
 	for _, f := range doc.Feeds() {
 		id := FeedURL(f.URL)
-		if lower := strings.ToLower(id); !strings.HasPrefix(lower, "http://") && !strings.HasPrefix(lower, "https://") {
+		if !fetch.IsHTTP(id) {
 			out.Refused = append(out.Refused, f.URL)
 			continue
 		}

@@ -26,6 +26,7 @@ import (
 	"github.com/lektordir/lektor/internal/delivery"
 	"github.com/lektordir/lektor/internal/feeddir"
 	"github.com/lektordir/lektor/internal/fetch"
+	"github.com/lektordir/lektor/internal/units"
 	"github.com/lektordir/lektor/internal/websub"
 	"github.com/lektordir/lektor/lektordir"
 )
@@ -154,7 +155,7 @@ func (s Summary) String() string {
 		if n == 1 {
 			parts = append(parts, one)
 		} else if n > 1 {
-			parts = append(parts, group(n)+" "+many)
+			parts = append(parts, units.Group(int64(n))+" "+many)
 		}
 	}
 	add(s.Fetched, "1 fetched", "fetched")
@@ -162,35 +163,15 @@ func (s Summary) String() string {
 	add(s.Failed+s.Broken, "1 failed", "failed")
 	add(s.Busy, "1 busy", "busy")
 	add(s.Skipped, "1 not due any more", "not due any more")
-	line := Count(s.Feeds, "feed") + ": " + strings.Join(parts, ", ")
+	line := units.Count(s.Feeds, "feed") + ": " + strings.Join(parts, ", ")
 	if len(parts) == 0 {
-		line = Count(s.Feeds, "feed") + ": nothing done"
+		line = units.Count(s.Feeds, "feed") + ": nothing done"
 	}
-	entries := Count(s.New, "new entry")
+	entries := units.Count(s.New, "new entry")
 	if s.Updated > 0 {
-		entries += ", " + group(s.Updated) + " updated"
+		entries += ", " + units.Group(int64(s.Updated)) + " updated"
 	}
 	return line + "; " + entries
-}
-
-// Count writes a number of things, such as "1 entry" or "2,000 feeds".
-func Count(n int, what string) string {
-	if n != 1 {
-		if y, ok := strings.CutSuffix(what, "y"); ok {
-			what = y + "ie"
-		}
-		what += "s"
-	}
-	return group(n) + " " + what
-}
-
-// group writes a number with its thousands apart.
-func group(n int) string {
-	s := fmt.Sprint(n)
-	for i := len(s) - 3; i > 0; i -= 3 {
-		s = s[:i] + "," + s[i:]
-	}
-	return s
 }
 
 func (s *Summary) add(res result) {
@@ -275,7 +256,7 @@ func (r *Runner) Due(sel Selection) ([]string, error) {
 	tasks, err := r.tasks(sel)
 	urls := make([]string, len(tasks))
 	for i, t := range tasks {
-		urls[i] = shown(t.url)
+		urls[i] = fetch.Public(t.url)
 	}
 	return urls, err
 }
@@ -510,7 +491,7 @@ type hooks struct {
 // hook finished is called once, perhaps from another goroutine after feed has
 // returned. resp is a document that was fetched before, or nil.
 func (r *Runner) feed(ctx context.Context, t task, resp *fetch.Response, h hooks) {
-	name := shown(t.url)
+	name := fetch.Public(t.url)
 	end := func(res result) {
 		res.hash = t.hash
 		switch {
@@ -563,7 +544,7 @@ func (r *Runner) feed(ctx context.Context, t task, resp *fetch.Response, h hooks
 		return
 	}
 	req.Last = t.last
-	name = shown(req.URL)
+	name = fetch.Public(req.URL)
 	unclaim := func() {
 		if claimed {
 			r.unclaim(t.hash)
@@ -635,7 +616,7 @@ func (r *Runner) feed(ctx context.Context, t task, resp *fetch.Response, h hooks
 	}
 	save := func(res result) {
 		if to := st.MovedTo(); to != "" {
-			r.report.Info("%s: moved for good, and is fetched from %s from now on", name, shown(to))
+			r.report.Info("%s: moved for good, and is fetched from %s from now on", name, fetch.Public(to))
 		}
 		if err := st.Save(); err != nil {
 			res.kind, res.err = broken, err
@@ -764,7 +745,7 @@ func (r *Runner) read(doc []byte, url, contentType string, h http.Header) (*feed
 	})
 	var limit *feedconv.LimitError
 	if errors.As(err, &limit) {
-		err = &fetch.LimitError{URL: shown(url), Limit: limit.Limit, Max: limit.Max, Flag: fetch.FlagMaxDecoded}
+		err = &fetch.LimitError{URL: fetch.Public(url), Limit: limit.Limit, Max: limit.Max, Flag: fetch.FlagMaxDecoded}
 	}
 	if feed != nil {
 		// Those who listen look for hubs in the header first.
@@ -791,7 +772,7 @@ func (r *Runner) warn(name string, feed *feedconv.Feed) {
 		text += "; --" + FlagMaxEntries + " raises the limit"
 	}
 	if n := len(feed.Warnings); n > 1 {
-		text += " (and " + Count(n-1, "more defect") + ")"
+		text += " (and " + units.Count(n-1, "more defect") + ")"
 	}
 	r.report.Warn("%s: %s", name, text)
 }
@@ -835,16 +816,6 @@ func (r *Runner) describe(txn *lektordir.Txn, feed *feedconv.Feed, id, name stri
 		return err
 	}
 	return r.push(txn.Feed(), feed)
-}
-
-// shown gives a URL as it may be shown: without a password.
-func shown(url string) string {
-	u, err := fetch.ParseURL(url)
-	if err != nil || u.User == nil {
-		return url
-	}
-	u.User = nil
-	return u.String()
 }
 
 // prefixed puts the URL in front of an error that does not begin with it.

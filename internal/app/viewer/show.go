@@ -14,6 +14,7 @@ import (
 	"github.com/lektordir/lektor/internal/command"
 	"github.com/lektordir/lektor/internal/query"
 	"github.com/lektordir/lektor/internal/termsafe"
+	"github.com/lektordir/lektor/internal/units"
 	"github.com/lektordir/lektor/lektordir"
 )
 
@@ -239,7 +240,7 @@ func (v *viewer) header(b *strings.Builder, r *record) {
 			if about != "" {
 				about += ", "
 			}
-			about += size(enc.Length)
+			about += units.Bytes(enc.Length)
 		}
 		if about != "" {
 			about = " (" + about + ")"
@@ -247,19 +248,6 @@ func (v *viewer) header(b *strings.Builder, r *record) {
 		line("Enclosure", enc.URL+about)
 	}
 	line("Flags", r.ref.Flags())
-}
-
-// size writes a number of bytes as a person reads it.
-func size(n int64) string {
-	switch {
-	case n < 1000:
-		return fmt.Sprintf("%d bytes", n)
-	case n < 1000_000:
-		return fmt.Sprintf("%.1f kB", float64(n)/1e3)
-	case n < 1000_000_000:
-		return fmt.Sprintf("%.1f MB", float64(n)/1e6)
-	}
-	return fmt.Sprintf("%.1f GB", float64(n)/1e9)
 }
 
 // page gives write a writer: the pager's standard input, or stdout. The pager

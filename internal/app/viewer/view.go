@@ -22,6 +22,7 @@ import (
 	"time"
 
 	"github.com/lektordir/lektor/internal/command"
+	"github.com/lektordir/lektor/internal/joined"
 	"github.com/lektordir/lektor/internal/query"
 	"github.com/lektordir/lektor/lektordir"
 )
@@ -64,7 +65,7 @@ const maxWarnings = 20
 
 // skip warns of an entry or feed that is left out because it is malformed.
 func (v *viewer) skip(err error) {
-	for _, e := range flatten(err) {
+	for _, e := range joined.Errors(err) {
 		switch n := v.warnings.Add(1); {
 		case n < maxWarnings:
 			v.s.Report.Warn("%v; skipped", e)
@@ -74,25 +75,10 @@ func (v *viewer) skip(err error) {
 	}
 }
 
-// flatten gives the errors that were joined.
-func flatten(err error) []error {
-	if j, ok := err.(interface{ Unwrap() []error }); ok {
-		var out []error
-		for _, e := range j.Unwrap() {
-			out = append(out, flatten(e)...)
-		}
-		return out
-	}
-	if err == nil {
-		return nil
-	}
-	return []error{err}
-}
-
 // report sorts what a walk of the lektor-dir complained of: what is malformed
 // is a warning, the rest failures.
 func (v *viewer) report(err error) {
-	for _, e := range flatten(err) {
+	for _, e := range joined.Errors(err) {
 		var name *lektordir.NameError
 		var bad *lektordir.MalformedError
 		switch {
@@ -214,7 +200,7 @@ func (v *viewer) usable(err error) bool {
 	if err == nil {
 		return true
 	}
-	for _, e := range flatten(err) {
+	for _, e := range joined.Errors(err) {
 		var errno syscall.Errno
 		if errors.As(e, &errno) {
 			v.report(e)
