@@ -270,7 +270,7 @@ func ByURL(d *lektordir.Dir) map[string]string {
 	hashes, _ := d.FeedHashes()
 	byURL := make(map[string]string, len(hashes))
 	for _, h := range hashes {
-		if u, err := atomicfile.Line(filepath.Join(d.Join("src", h), urlFile)); err == nil && u != "" {
+		if u, err := URL(d, h); err == nil && u != "" {
 			byURL[lektordir.NormalizeID(u)] = h
 		}
 	}
@@ -290,10 +290,10 @@ func Remove(w *lektordir.Writer, d *lektordir.Dir, hash string) error {
 }
 
 func unsubscribe(d *lektordir.Dir, hash string) error {
-	if err := errors.Join(d.InsideSrc(hash, "fetch"), d.Inside("etc/fetch", "etc/fetch/due", "etc/fetch/taken")); err != nil {
+	if err := errors.Join(d.InsideSrc(hash, "fetch"), CheckMarkers(d)); err != nil {
 		return err
 	}
-	dir := d.SrcEtc(hash, "fetch")
+	dir := stateDir(d, hash)
 	names, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -311,8 +311,8 @@ func unsubscribe(d *lektordir.Dir, hash string) error {
 			bad = errors.Join(bad, os.RemoveAll(filepath.Join(dir, n.Name())))
 		}
 	}
-	for _, marker := range []string{"due", "taken"} {
-		os.Remove(d.Join("etc/fetch", marker, hash))
+	for _, place := range []string{dueDir, takenDir} {
+		os.Remove(d.Join(place, hash))
 	}
 	return errors.Join(bad, syncDir(dir))
 }

@@ -7,27 +7,16 @@ import (
 	"fmt"
 	"io/fs"
 	"math"
-	"os"
-	"path/filepath"
 	"slices"
 	"sync"
 	"time"
 
-	"github.com/lektordir/lektor/internal/atomicfile"
 	"github.com/lektordir/lektor/internal/command"
 	"github.com/lektordir/lektor/internal/ess"
 	"github.com/lektordir/lektor/internal/feeddir"
 	"github.com/lektordir/lektor/internal/fetch"
 	"github.com/lektordir/lektor/internal/units"
 	"github.com/lektordir/lektor/lektordir"
-)
-
-// The files in src/$feed/etc/ess/ beside those of feeddir.State, which has the
-// validators of the ESS document there. lektor-fetch writes link, nno and size.
-const (
-	linkFile    = "link"    // the URL of the feed's ESS document
-	sizeFile    = "size"    // bytes of the feed as last transferred
-	handledFile = "handled" // an ESS document: entries that need no fetch any more
 )
 
 // DefaultJobs is how many documents are fetched at once.
@@ -167,7 +156,7 @@ func (p *poller) targets(ctx context.Context) ([]target, error) {
 		hash, err := p.find(name)
 		switch link := p.link(hash); {
 		case err == nil && link == "":
-			p.s.Report.Print(command.Hint(fmt.Errorf("%s: the feed offers no ESS, as far as is known", name), "lektor-ess discover looks in its page; put the URL into %s", filepath.Join(p.dir.SrcEtc(hash, "ess"), linkFile)))
+			p.s.Report.Print(command.Hint(fmt.Errorf("%s: the feed offers no ESS, as far as is known", name), "lektor-ess discover looks in its page; put the URL into %s/link", p.ess(hash).Path()))
 		case err == nil && !feeddir.Subscribed(p.dir, hash):
 			p.s.Report.Print(command.Hint(fmt.Errorf("not subscribed to %s", name), "lektor-fetch add subscribes"))
 		case err == nil:
@@ -187,8 +176,11 @@ func (p *poller) link(hash string) string {
 	if hash == "" {
 		return ""
 	}
-	return firstLine(filepath.Join(p.dir.SrcEtc(hash, "ess"), linkFile))
+	return p.ess(hash).Link()
 }
+
+// ess is what is kept of a feed's ESS document.
+func (st *store) ess(hash string) feeddir.ESS { return feeddir.ESS{Dir: st.dir, Hash: hash} }
 
 // links gives the subscriptions by the URLs of their ESS documents.
 func (p *poller) links() map[string]string {
@@ -287,17 +279,7 @@ func (p *poller) ask(ctx context.Context, t target) error {
 	if t.hash == "" {
 		return p.foreign(ctx, t)
 	}
-	dir := p.dir.SrcEtc(t.hash, "ess")
-	if !p.o.DryRun {
-		if err := p.dir.InsideSrc(t.hash, "ess"); err != nil {
-			return err
-		}
-		// Validators of another URL are void by that.
-		if err := writeLine(filepath.Join(dir, "url"), t.link); err != nil {
-			return err
-		}
-	}
-	state, err := feeddir.LoadState(dir)
+	state, err := p.ess(t.hash).State(t.link, p.o.DryRun)
 	if err != nil {
 		return err
 	}
@@ -332,7 +314,7 @@ func (p *poller) ask(ctx context.Context, t target) error {
 			return nil
 		}
 		if to := state.MovedTo(); to != "" && fetch.IsHTTP(to) {
-			if err := writeLine(filepath.Join(dir, linkFile), to); err != nil {
+			if err := p.ess(t.hash).Moved(to); err != nil {
 				return err
 			}
 		}
@@ -367,7 +349,7 @@ func (p *poller) ask(ctx context.Context, t target) error {
 func (p *poller) request(t target, resp *fetch.Response) {
 	size := int64(0)
 	if t.hash != "" {
-		fmt.Sscan(firstLine(filepath.Join(p.dir.SrcEtc(t.hash, "ess"), sizeFile)), &size)
+		size = p.ess(t.hash).Size()
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -415,9 +397,8 @@ func (p *poller) compare(ctx context.Context, hash string, doc *ess.Document) er
 	for _, it := range items {
 		held[it.minute] = append(held[it.minute], it)
 	}
-	handledPath := filepath.Join(p.dir.SrcEtc(hash, "ess"), handledFile)
 	handled := map[ess.Entry]int{} // how many there were of each
-	if b, err := atomicfile.Read(handledPath, maxDocument); err == nil {
+	if b, err := p.ess(hash).Handled(maxDocument); err == nil {
 		if old, err := ess.Decode(b, ess.ESS, nil); err == nil {
 			for _, e := range old.Entries {
 				handled[e.Entry]++
@@ -461,7 +442,7 @@ func (p *poller) compare(ctx context.Context, hash string, doc *ess.Document) er
 	if p.o.DryRun {
 		return nil
 	}
-	return writeFile(handledPath, ess.AppendESS(nil, doc.Build, cmp.Or(f.ID, "urn:lektor:"+hash), all))
+	return p.ess(hash).SetHandled(ess.AppendESS(nil, doc.Build, cmp.Or(f.ID, "urn:lektor:"+hash), all))
 }
 
 // matching counts the entries with a checksum; versions of one are one.
@@ -494,7 +475,7 @@ func (p *poller) found(d due) error {
 		p.s.Report.Print(command.Hint(fmt.Errorf("not subscribed to %s", d.url), "lektor-fetch add subscribes; -o url only prints it"))
 		return nil
 	}
-	return feeddir.Mark(p.dir, d.hash)
+	return feeddir.Leave(p.dir, d.hash)
 }
 
 // foreign asks for a document that no subscription links to.
@@ -592,10 +573,7 @@ func (p *poller) summary(targets int) {
 
 // fetchedSince reports whether a feed was asked for after a moment.
 func (st *store) fetchedSince(hash string, t time.Time) bool {
-	fi, err := os.Stat(filepath.Join(st.dir.SrcEtc(hash, "fetch"), "checked"))
-	if err != nil {
-		return false
-	}
+	checked := feeddir.Checked(st.dir, hash)
 	// In the future it means that the feed is due.
-	return fi.ModTime().After(t) && !fi.ModTime().After(st.at) && firstLine(filepath.Join(st.dir.SrcEtc(hash, "fetch"), "error")) == ""
+	return checked.After(t) && !checked.After(st.at) && feeddir.LastError(st.dir, hash) == ""
 }

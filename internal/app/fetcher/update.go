@@ -11,8 +11,6 @@ import (
 	"fmt"
 	"io/fs"
 	"net/http"
-	"os"
-	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
@@ -310,7 +308,7 @@ func (r *Runner) tasks(sel Selection) ([]task, error) {
 }
 
 func (r *Runner) task(hash string) task {
-	url, _ := feeddir.URLOf(r.Dir.SrcEtc(hash, "fetch"))
+	url, _ := feeddir.URL(r.Dir, hash)
 	return newTask(hash, url)
 }
 
@@ -327,7 +325,7 @@ func (r *Runner) due(all bool, skip func(hash string) bool) ([]task, time.Time, 
 	if err != nil {
 		return nil, time.Time{}, err
 	}
-	marked := r.markers()
+	marked := r.left()
 	now := r.now()
 	// Nothing else goes on while a run begins: all processors look.
 	parts := slices.Collect(slices.Chunk(hashes, len(hashes)/runtime.GOMAXPROCS(0)+1))
@@ -361,20 +359,18 @@ func (r *Runner) due(all bool, skip func(hash string) bool) ([]task, time.Time, 
 // inspect gives the task for a feed that is due, or when it will be; neither for
 // one that is not subscribed to.
 func (r *Runner) inspect(hash string, all, marked bool, now time.Time) (t task, next time.Time) {
-	dir := r.Dir.SrcEtc(hash, "fetch")
 	if !all && !marked {
 		if !feeddir.Subscribed(r.Dir, hash) {
 			return task{}, time.Time{}
 		}
-		r.reschedule(hash, dir)
-		if !feeddir.IsDue(dir, now) {
-			if fi, err := os.Lstat(filepath.Join(dir, "next")); err == nil {
-				next = fi.ModTime()
-			}
+		if feeddir.IntervalChanged(r.Dir, hash) {
+			r.reschedule(hash)
+		}
+		if due, next := feeddir.Due(r.Dir, hash, now); !due {
 			return task{}, next
 		}
 	}
-	url, err := feeddir.URLOf(dir)
+	url, err := feeddir.URL(r.Dir, hash)
 	// There is none, nor can there be; where one cannot be looked for, the fetch
 	// tells why.
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENOTDIR) || errors.Is(err, unix.ELOOP) {
@@ -385,17 +381,9 @@ func (r *Runner) inspect(hash string, all, marked bool, now time.Time) (t task, 
 	return t, time.Time{}
 }
 
-// reschedule moves the time a feed is due when its interval was changed by
-// hand since it was last asked for.
-func (r *Runner) reschedule(hash, dir string) {
-	interval, err := os.Lstat(filepath.Join(dir, "interval"))
-	if err != nil {
-		return
-	}
-	checked, err := os.Lstat(filepath.Join(dir, "checked"))
-	if err != nil || !interval.ModTime().After(checked.ModTime()) {
-		return
-	}
+// reschedule moves the time a feed is due to what its interval says, which was
+// changed by hand.
+func (r *Runner) reschedule(hash string) {
 	t, err := r.Writer.Begin(hash)
 	if err != nil {
 		return // whoever has it sets the time himself
@@ -404,74 +392,16 @@ func (r *Runner) reschedule(hash, dir string) {
 	if st, err := r.state(hash); err == nil {
 		defer st.Close()
 		if err := st.Reschedule(); err != nil {
-			r.report.Warn("%s: %v", dir, err)
+			r.report.Warn("src/%s: %v", hash, err)
 		}
 	}
 }
 
-// markers gives the feeds that somebody wants fetched at once: a due marker
-// lies there, or one that an earlier run had taken and did not live to finish.
-// Markers of feeds that are not there are removed.
-func (r *Runner) markers() map[string]bool {
-	marked := map[string]bool{}
-	for _, name := range []string{"due", "taken"} {
-		// Looked at each time, as a watch may run for months.
-		if err := r.Dir.Inside("etc/fetch", "etc/fetch/"+name); err != nil {
-			r.report.Warn("%v", err)
-			continue
-		}
-		ents, err := os.ReadDir(r.Dir.Join("etc/fetch", name))
-		if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			r.report.Warn("%v", err)
-		}
-		for _, e := range ents {
-			h := e.Name()
-			if strings.HasPrefix(h, ".") {
-				continue
-			}
-			if _, err := os.Stat(r.Dir.Join("src", h)); errors.Is(err, fs.ErrNotExist) {
-				r.report.Warn("etc/fetch/%s/%s was removed: there is no such feed", name, h)
-				os.RemoveAll(r.Dir.Join("etc/fetch", name, h))
-				continue
-			}
-			marked[h] = true
-		}
-	}
-	return marked
-}
-
-// claim takes the due marker of a feed. It reports whether there is one, or
-// one that was taken before.
-func (r *Runner) claim(hash string) bool {
-	due, taken := r.Dir.Join("etc/fetch/due", hash), r.Dir.Join("etc/fetch/taken", hash)
-	if _, err := os.Lstat(due); !errors.Is(err, fs.ErrNotExist) {
-		err = os.Rename(due, taken)
-		if errors.Is(err, fs.ErrNotExist) {
-			// There was no directory to move it to.
-			if err = os.MkdirAll(filepath.Dir(taken), 0o777); err == nil {
-				err = os.Rename(due, taken)
-			}
-		}
-		if err == nil {
-			return true
-		}
-		if !errors.Is(err, fs.ErrNotExist) {
-			r.report.Warn("%v", err)
-		}
-	}
-	_, err := os.Lstat(taken)
-	return err == nil
-}
-
-// unclaim removes a marker after the request that it asked for.
-func (r *Runner) unclaim(hash string) {
-	if err := os.Remove(r.Dir.Join("etc/fetch/taken", hash)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		r.report.Warn("%v", err)
-	}
-}
+// left gives the feeds that somebody wants fetched at once.
+func (r *Runner) left() map[string]bool { return feeddir.Left(r.Dir, r.report.Warn) }
 
 func (r *Runner) state(hash string) (*feeddir.State, error) {
-	st, err := feeddir.LoadState(r.Dir.SrcEtc(hash, "fetch"))
+	st, err := feeddir.Load(r.Dir, hash)
 	if err != nil {
 		return nil, err
 	}
@@ -529,7 +459,10 @@ func (r *Runner) feed(ctx context.Context, t task, resp *fetch.Response, h hooks
 		txn.Close()
 		end(res)
 	}
-	claimed := r.claim(t.hash)
+	claimed, err := feeddir.Take(r.Dir, t.hash)
+	if err != nil {
+		r.report.Warn("%v", err)
+	}
 	if !t.force && !claimed && !st.Due(r.now()) {
 		closing(result{kind: skipped})
 		return
@@ -547,7 +480,9 @@ func (r *Runner) feed(ctx context.Context, t task, resp *fetch.Response, h hooks
 	name = fetch.Public(req.URL)
 	unclaim := func() {
 		if claimed {
-			r.unclaim(t.hash)
+			if err := feeddir.Clear(r.Dir, t.hash); err != nil {
+				r.report.Warn("%v", err)
+			}
 		}
 	}
 	// fail ends a fetch that brought no document that could be read: the feed
@@ -578,7 +513,7 @@ func (r *Runner) feed(ctx context.Context, t task, resp *fetch.Response, h hooks
 	}
 	if resp == nil {
 		if strings.HasPrefix(strings.ToLower(req.URL), "exec:") {
-			if err := r.trusted(t.hash, "url"); err != nil {
+			if err := feeddir.Trusted(r.Dir, t.hash, "url"); err != nil {
 				fail(broken, err)
 				return
 			}
@@ -586,7 +521,7 @@ func (r *Runner) feed(ctx context.Context, t task, resp *fetch.Response, h hooks
 		}
 		if st.Filter() != "" {
 			// Looked at before anything is asked for that could not be read.
-			if err := r.trusted(t.hash, "filter"); err != nil {
+			if err := feeddir.Trusted(r.Dir, t.hash, "filter"); err != nil {
 				fail(broken, err)
 				return
 			}
@@ -775,12 +710,6 @@ func (r *Runner) warn(name string, feed *feedconv.Feed) {
 		text += " (and " + units.Count(n-1, "more defect") + ")"
 	}
 	r.report.Warn("%s: %s", name, text)
-}
-
-// trusted is the error for a command that must not be run, as others may have
-// written it.
-func (r *Runner) trusted(hash, file string) error {
-	return fetch.Trusted(r.Dir.Path(), filepath.Join(r.Dir.SrcEtc(hash, "fetch"), file))
 }
 
 // describe writes what a document says of the feed into src/$feed. id is for a
