@@ -18,6 +18,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/lektordir/lektor/internal/atomicfile"
+	"github.com/lektordir/lektor/internal/fetch"
+	"github.com/lektordir/lektor/internal/termsafe"
 	"github.com/lektordir/lektor/lektordir"
 )
 
@@ -62,10 +64,13 @@ type Options struct {
 func Add(w *lektordir.Writer, d *lektordir.Dir, s *Subscription, o Options) (bool, error) {
 	s.ID = lektordir.NormalizeID(s.ID)
 	if s.ID == "" || strings.ContainsAny(s.ID, "\n\x00") {
-		return false, fmt.Errorf("%q cannot be the id of a feed", s.ID)
+		return false, fmt.Errorf("%q cannot be the id of a feed", termsafe.Brief(s.ID))
+	}
+	s.URL = cmp.Or(s.URL, s.ID)
+	if max(len(s.ID), len(s.URL)) >= maxFile {
+		return false, fmt.Errorf("%s: the URL is longer than %d bytes, and no server takes such a one", fetch.Brief(fetch.Public(s.URL)), maxFile-1)
 	}
 	s.Hash = lektordir.FeedHash(s.ID)
-	s.URL = cmp.Or(s.URL, s.ID)
 	if Subscribed(d, s.Hash) {
 		return false, nil
 	}
