@@ -279,13 +279,13 @@ func (p *poller) ask(ctx context.Context, t target) error {
 	if t.hash == "" {
 		return p.foreign(ctx, t)
 	}
-	state, err := p.ess(t.hash).State(t.link, p.o.DryRun)
+	kept := p.ess(t.hash)
+	state, err := kept.State(t.link, p.o.DryRun)
 	if err != nil {
 		return err
 	}
 	defer state.Close()
-	now := p.now()
-	if state.Failures() > 0 && !state.Due(now) && !t.named {
+	if state.Failures() > 0 && !state.Due(p.now()) && !t.named {
 		p.mu.Lock()
 		p.later++
 		p.mu.Unlock()
@@ -295,54 +295,30 @@ func (p *poller) ask(ctx context.Context, t target) error {
 	if err != nil || req.URL != t.link {
 		req = &fetch.Request{URL: t.link}
 	}
-	req.AllowExec = false
-	resp, err := p.client.Get(ctx, req)
-	if err != nil {
-		if ctx.Err() == nil && !p.o.DryRun {
-			p.request(t, nil)
-			state.Failed(p.now(), err)
-			err = errors.Join(err, state.Save())
-		}
-		return err
+	v := feeddir.Visit{State: state, Client: p.client, Now: p.now, DryRun: p.o.DryRun, Moved: kept.Moved}
+	resp, err := v.Ask(ctx, req)
+	if resp != nil || ctx.Err() == nil {
+		p.request(t, resp)
 	}
-	p.request(t, resp)
+	if err != nil {
+		return errors.Join(err, v.Fail(ctx, err))
+	}
 	for _, w := range resp.Warnings {
 		p.warn("%s: %s", fetch.Public(t.link), w)
 	}
-	save := func() error {
-		if p.o.DryRun {
-			return nil
+	if !v.Known() {
+		doc, err := p.decode(resp, t)
+		if err != nil {
+			err = &documentError{err}
+			return errors.Join(err, v.Fail(ctx, err))
 		}
-		if to := state.MovedTo(); to != "" && fetch.IsHTTP(to) {
-			if err := p.ess(t.hash).Moved(to); err != nil {
-				return err
-			}
+		// The validators come last: what they promise was handled then.
+		if err := p.compare(ctx, t.hash, doc); err != nil {
+			return err
 		}
-		return state.Save()
+		v.Read(feeddir.Hints{})
 	}
-	switch {
-	case resp.NotModified:
-		state.NotModified(p.now(), resp)
-		return save()
-	case state.SameBody(resp):
-		state.Unchanged(p.now(), resp)
-		return save()
-	}
-	doc, err := p.decode(resp, t)
-	if err != nil {
-		err = &documentError{err}
-		if !p.o.DryRun {
-			state.Failed(p.now(), err)
-			err = errors.Join(err, state.Save())
-		}
-		return err
-	}
-	// The validators come last: what they promise was handled then.
-	if err := p.compare(ctx, t.hash, doc); err != nil {
-		return err
-	}
-	state.Succeeded(p.now(), resp, feeddir.Hints{})
-	return save()
+	return v.Save()
 }
 
 // request counts a request.

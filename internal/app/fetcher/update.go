@@ -18,6 +18,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"golang.org/x/sync/semaphore"
 	"golang.org/x/sys/unix"
 
 	"github.com/lektordir/lektor/feedconv"
@@ -77,8 +78,8 @@ type Runner struct {
 	opts    Options
 	now     func() time.Time
 	report  Reporter
-	parsing chan struct{} // slots for documents that are being parsed
-	held    budget
+	parsing chan struct{}       // slots for documents that are being parsed
+	held    *semaphore.Weighted // bytes of documents that are in memory, see room
 	print   sync.Mutex
 	commits sync.WaitGroup
 	// unsettled tells that a commit failed, and may have left entries in tmp/
@@ -103,8 +104,8 @@ func New(d *lektordir.Dir, report Reporter, o Options) (*Runner, error) {
 		// What a document grows to while it is parsed is the greater part of
 		// the memory; more at once than there are processors gain nothing.
 		parsing: make(chan struct{}, max(2, runtime.GOMAXPROCS(0))),
+		held:    semaphore.NewWeighted(maxHeld),
 	}
-	r.held.init()
 	return r, nil
 }
 
@@ -410,202 +411,15 @@ func (r *Runner) state(hash string) (*feeddir.State, error) {
 	return st, nil
 }
 
-// hooks are called while a feed is fetched.
-type hooks struct {
-	free      func() // when the request is over
-	submitted func() // when its entries are being committed, if there are any
-	finished  func(result)
-}
-
-// feed fetches one feed and delivers what is new. When everything is done the
-// hook finished is called once, perhaps from another goroutine after feed has
-// returned. resp is a document that was fetched before, or nil.
-func (r *Runner) feed(ctx context.Context, t task, resp *fetch.Response, h hooks) {
-	name := fetch.Public(t.url)
-	end := func(res result) {
-		res.hash = t.hash
-		switch {
-		case t.quiet:
-		case res.kind == broken, res.kind == failed && t.named:
-			r.report.Error("%s", prefixed(name, res.err))
-		case res.kind == failed:
-			r.report.Info("%s", prefixed(name, res.err))
-		}
-		h.finished(res)
+// room waits until the documents that wait to be parsed leave room for another.
+// How large that will be is not known, nor need it be: not more than one of each
+// worker comes in excess.
+func (r *Runner) room(ctx context.Context) error {
+	if err := r.held.Acquire(ctx, 1); err != nil {
+		return context.Cause(ctx)
 	}
-	txn, err := r.Writer.Begin(t.hash)
-	var inUse *lektordir.BusyError
-	switch {
-	case errors.As(err, &inUse):
-		r.report.Info("%s: skipped, another process is fetching it", cmp.Or(name, t.hash))
-		end(result{kind: busy})
-		return
-	case err != nil:
-		end(result{kind: broken, err: err})
-		return
-	}
-	// From here on the transaction is closed before the end is told.
-	closing := func(res result) {
-		txn.Close()
-		end(res)
-	}
-	st, err := r.state(t.hash)
-	if err != nil {
-		closing(result{kind: broken, err: err})
-		return
-	}
-	closing = func(res result) {
-		st.Close()
-		txn.Close()
-		end(res)
-	}
-	claimed, err := feeddir.Take(r.Dir, t.hash)
-	if err != nil {
-		r.report.Warn("%v", err)
-	}
-	if !t.force && !claimed && !st.Due(r.now()) {
-		closing(result{kind: skipped})
-		return
-	}
-	req, err := st.Request()
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		closing(result{kind: skipped}) // unsubscribed meanwhile
-		return
-	case err != nil:
-		closing(result{kind: broken, err: err})
-		return
-	}
-	req.Last = t.last
-	name = fetch.Public(req.URL)
-	unclaim := func() {
-		if claimed {
-			if err := feeddir.Clear(r.Dir, t.hash); err != nil {
-				r.report.Warn("%v", err)
-			}
-		}
-	}
-	// fail ends a fetch that brought no document that could be read: the feed
-	// is asked less often from now on.
-	fail := func(k kind, err error) {
-		if ctx.Err() != nil {
-			// Stopped: the feed is as due as it was.
-			closing(result{kind: skipped})
-			return
-		}
-		res := result{kind: k, err: prefixed(name, err)}
-		st.Failed(r.now(), res.err)
-		if err := st.Save(); err != nil {
-			res = result{kind: broken, err: errors.Join(res.err, err)}
-		}
-		unclaim()
-		closing(res)
-	}
-	// local ends a fetch whose document could not be stored. Nothing is
-	// saved, so that the feed is as due as it was: what was in the document
-	// must come again, and be delivered as soon as this machine can.
-	local := func(err error) {
-		if ctx.Err() != nil {
-			closing(result{kind: skipped})
-			return
-		}
-		closing(result{kind: broken, err: fmt.Errorf("not delivered: %w", err)})
-	}
-	if resp == nil {
-		if strings.HasPrefix(strings.ToLower(req.URL), "exec:") {
-			if err := feeddir.Trusted(r.Dir, t.hash, "url"); err != nil {
-				fail(broken, err)
-				return
-			}
-			req.AllowExec = true
-		}
-		if st.Filter() != "" {
-			// Looked at before anything is asked for that could not be read.
-			if err := feeddir.Trusted(r.Dir, t.hash, "filter"); err != nil {
-				fail(broken, err)
-				return
-			}
-		}
-		if err := r.held.wait(ctx); err != nil {
-			local(err)
-			return
-		}
-		resp, err = r.Client.Get(ctx, req)
-		h.free()
-		if err != nil {
-			k := failed
-			if !fetch.Remote(err) {
-				k = broken
-			}
-			fail(k, err)
-			return
-		}
-	} else {
-		h.free()
-	}
-	for _, w := range st.Warnings() {
-		r.report.Warn("%s", w)
-	}
-	for _, w := range resp.Warnings {
-		r.report.Warn("%s: %s", name, w)
-	}
-	save := func(res result) {
-		if to := st.MovedTo(); to != "" {
-			r.report.Info("%s: moved for good, and is fetched from %s from now on", name, fetch.Public(to))
-		}
-		if err := st.Save(); err != nil {
-			res.kind, res.err = broken, err
-		}
-		unclaim()
-		closing(res)
-	}
-	switch {
-	case resp.NotModified:
-		st.NotModified(r.now(), resp)
-		save(result{kind: notModified})
-		return
-	case st.SameBody(resp):
-		st.Unchanged(r.now(), resp)
-		save(result{kind: unchanged})
-		return
-	}
-	// The documents that wait here are in memory; see budget.
-	size := int64(len(resp.Body))
-	r.held.add(size)
-	r.parsing <- struct{}{}
-	feed, err := r.parse(ctx, st, resp, name)
-	var out delivery.Result
-	unread := err != nil
-	if !unread {
-		out, err = r.stage(ctx, txn, st, feed)
-	}
-	if err == nil {
-		err = r.ess(t.hash, feed, resp.WireBytes)
-	}
-	<-r.parsing
-	r.held.add(-size)
-	switch {
-	case unread:
-		fail(failed, err)
-		return
-	case err != nil:
-		local(err)
-		return
-	}
-	hints := feeddir.Hints{TTL: feed.TTL, UpdateInterval: feed.UpdateInterval, SkipHours: feed.SkipHours, SkipDays: feed.SkipDays}
-	resp.Digest() // the last use of the body, which may be large
-	resp.Body = nil
-	st.Close() // many may wait for the commit
-	r.commit(txn, func(err error) {
-		if err != nil {
-			local(err)
-			return
-		}
-		st.Succeeded(r.now(), resp, hints)
-		r.delivered(txn)
-		save(result{kind: fetched, new: len(out.New), updated: len(out.Updated)})
-	})
-	h.submitted()
+	r.held.Release(1)
+	return nil
 }
 
 // commit commits a transaction; done is called in a goroutine of its own, as
@@ -754,41 +568,4 @@ func prefixed(name string, err error) error {
 		return err
 	}
 	return fmt.Errorf("%s: %w", name, err)
-}
-
-// budget bounds the bytes of documents that wait to be parsed.
-type budget struct {
-	mu   sync.Mutex
-	cond *sync.Cond
-	held int64
-}
-
-func (b *budget) init() { b.cond = sync.NewCond(&b.mu) }
-
-func (b *budget) add(n int64) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.held += n
-	if n < 0 {
-		b.cond.Broadcast()
-	}
-}
-
-// wait waits until there is room for another document.
-func (b *budget) wait(ctx context.Context) error {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.held <= maxHeld {
-		return context.Cause(ctx)
-	}
-	stop := context.AfterFunc(ctx, func() {
-		b.mu.Lock()
-		defer b.mu.Unlock()
-		b.cond.Broadcast()
-	})
-	defer stop()
-	for b.held > maxHeld && ctx.Err() == nil {
-		b.cond.Wait()
-	}
-	return context.Cause(ctx)
 }
