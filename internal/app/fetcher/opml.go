@@ -90,7 +90,7 @@ func subscribe(w *lektordir.Writer, d *lektordir.Dir, doc *opml.Document, dryRun
 	byURL := feeddir.ByURL(d)
 	seen := map[string]bool{}
 	for _, f := range doc.Feeds() {
-		id := FeedURL(f.URL)
+		id := feeddir.FeedURL(f.URL)
 		if !fetch.IsHTTP(id) || len(id) >= atomicfile.MaxLine {
 			out.refused = append(out.refused, f.URL)
 			continue
@@ -226,19 +226,5 @@ func list(d *lektordir.Dir) (*opml.Document, error) {
 		}
 		feeds = append(feeds, f)
 	}
-	return doc.Update(feeds, FeedURL), bad
-}
-
-// FeedURL gives the id of the feed that a list or a page names by a URL:
-// normalised, and with the scheme that feed: stands for.
-func FeedURL(url string) string {
-	url = strings.TrimSpace(url)
-	if len(url) > 5 && strings.EqualFold(url[:5], "feed:") {
-		rest := url[5:]
-		if strings.HasPrefix(rest, "//") {
-			rest = "http:" + rest
-		}
-		url = rest
-	}
-	return lektordir.NormalizeID(url)
+	return doc.Update(feeds, feeddir.FeedURL), bad
 }
