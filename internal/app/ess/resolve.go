@@ -304,7 +304,7 @@ func (st *store) fetchMissing(ctx context.Context, o ResolveOptions, feeds map[s
 		if o.DryRun {
 			continue
 		}
-		if err := feeddir.Mark(st.dir, r.hash); err != nil {
+		if err := feeddir.Leave(st.dir, r.hash); err != nil {
 			return err
 		}
 	}

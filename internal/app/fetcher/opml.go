@@ -21,10 +21,6 @@ import (
 	"github.com/lektordir/lektor/lektordir"
 )
 
-// opmlFile is the union of the lists that were imported. An export begins with
-// it, so that it gives back what we do not understand of them.
-const opmlFile = "etc/fetch/opml"
-
 // ImportOptions are those of [Import].
 type ImportOptions struct {
 	Common
@@ -138,7 +134,7 @@ func subscribe(w *lektordir.Writer, d *lektordir.Dir, doc *opml.Document, dryRun
 		old.Merge(doc)
 		all = old
 	}
-	path := d.Join(opmlFile)
+	path := feeddir.ListFile(d)
 	data := all.Bytes()
 	if _, err := opml.Parse(data); err != nil {
 		// Written, it could not be read, and the next list would replace it.
@@ -166,7 +162,7 @@ func addCategories(d *lektordir.Dir, hash string, categories []string) error {
 
 // importedBefore reads the lists imported before; nil when there is none.
 func importedBefore(d *lektordir.Dir) (*opml.Document, error) {
-	data, err := atomicfile.Read(d.Join(opmlFile), opml.MaxBytes)
+	data, err := atomicfile.Read(feeddir.ListFile(d), opml.MaxBytes)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}

@@ -10,7 +10,6 @@ import (
 	"net/mail"
 	"net/url"
 	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -19,6 +18,7 @@ import (
 	"github.com/lektordir/lektor/feedconv"
 	"github.com/lektordir/lektor/internal/atomicfile"
 	"github.com/lektordir/lektor/internal/command"
+	"github.com/lektordir/lektor/internal/feeddir"
 	"github.com/lektordir/lektor/internal/fetch"
 	"github.com/lektordir/lektor/lektordir"
 )
@@ -245,7 +245,7 @@ func (p *published) entryOf(format feedconv.Format) feedconv.Entry {
 	out.Source = &feedconv.Source{ID: f.ID, Title: f.Name, Link: f.Link}
 	// Where it is fetched from, but not with a password, nor a file's name.
 	src := f.ID
-	if line, err := atomicfile.Line(filepath.Join(p.v.dir.SrcEtc(p.ref.Feed, "fetch"), "url")); err == nil {
+	if line, err := feeddir.URL(p.v.dir, p.ref.Feed); err == nil {
 		src = line
 	}
 	if u, err := fetch.ParseURL(src); err == nil {
