@@ -42,13 +42,6 @@ the formats are described in ess(5) and nno(5).
 // otherwise: an ESS is a kilobyte, and an NNO has as much for every 25 entries.
 const maxBytes = 1 << 20
 
-// streams gives the streams of the app; what waits for stdin ends with ^C.
-func streams(c *cli.Context) *command.Streams {
-	s := *command.StreamsOf(c)
-	s.In = app.Interruptible(c.Context, s.In)
-	return &s
-}
-
 // fetchFlags are those of all commands that make requests.
 func fetchFlags() []cli.Flag {
 	d := fetch.DefaultConfig()
@@ -225,14 +218,14 @@ FEED, each is one line.
 				}
 				return app.FromDocument(c.Context, app.FromDocumentOptions{
 					Common: o, URL: c.String("url"), ContentType: c.String("content-type"), N: n, Since: from, Output: c.String("output"),
-				}, streams(c))
+				}, command.StreamsOf(c))
 			}
 			if c.IsSet("url") || c.IsSet("content-type") {
 				return command.Usagef("--url and --content-type are about --from-document")
 			}
 			return app.Build(c.Context, app.BuildOptions{
 				Common: o, Feeds: c.Args().Slice(), Nul: command.Nul(c), N: n, Since: from, Output: c.String("output"),
-			}, streams(c))
+			}, command.StreamsOf(c))
 		},
 	}
 }
@@ -267,7 +260,7 @@ lektor-query(7)); or with "-" of those whose paths are on standard input.
 			} else {
 				no.Query = c.Args().Slice()
 			}
-			return app.MakeNNO(c.Context, no, streams(c))
+			return app.MakeNNO(c.Context, no, command.StreamsOf(c))
 		},
 	}
 }
@@ -300,7 +293,7 @@ of documents takes no more memory than N entries.
 			}
 			return app.Top(c.Context, app.TopOptions{
 				Common: o, Documents: c.Args().Slice(), Nul: command.Nul(c), N: n, Output: c.String("output"), Print: printing(c),
-			}, streams(c))
+			}, command.StreamsOf(c))
 		},
 	}
 }
@@ -339,7 +332,7 @@ fetches it.
 			return app.Poll(c.Context, app.PollOptions{
 				Common: o, Feeds: c.Args().Slice(), Nul: command.Nul(c), N: n, Jobs: jobs,
 				DryRun: c.Bool("dry-run"), Quiet: c.Bool("quiet"), Print: printing(c),
-			}, streams(c))
+			}, command.StreamsOf(c))
 		},
 	}
 }
@@ -369,7 +362,7 @@ something is missing gets a due marker.
 			}
 			return app.Resolve(c.Context, app.ResolveOptions{
 				Common: o, Documents: c.Args().Slice(), Subscribe: c.Bool("subscribe"), DryRun: c.Bool("dry-run"), Print: printing(c),
-			}, streams(c))
+			}, command.StreamsOf(c))
 		},
 	}
 }
@@ -407,7 +400,7 @@ func publishCommand() *cli.Command {
 			}
 			return app.Publish(c.Context, app.PublishOptions{
 				Common: o, To: c.Args().First(), BaseURL: c.String("base-url"), N: n, Newest: newest, Title: c.String("title"), DryRun: c.Bool("dry-run"),
-			}, streams(c))
+			}, command.StreamsOf(c))
 		},
 	}
 }
@@ -437,7 +430,7 @@ func discoverCommand() *cli.Command {
 			}
 			return app.Discover(c.Context, app.DiscoverOptions{
 				Common: o, URLs: c.Args().Slice(), Nul: command.Nul(c), Print: printing(c),
-			}, streams(c))
+			}, command.StreamsOf(c))
 		},
 	}
 }
@@ -457,7 +450,7 @@ func checksumCommand() *cli.Command {
 			if err := command.NeedArgs(c, "a TITLE"); err != nil {
 				return err
 			}
-			return app.Checksums(c.Args().Slice(), command.Nul(c), printing(c), streams(c))
+			return app.Checksums(c.Args().Slice(), command.Nul(c), printing(c), command.StreamsOf(c))
 		},
 	}
 }
@@ -501,5 +494,5 @@ func documents(c *cli.Context, run func(ctx context.Context, o app.DocumentOptio
 	if err != nil {
 		return err
 	}
-	return run(c.Context, app.DocumentOptions{Common: o, Documents: c.Args().Slice(), Print: printing(c)}, streams(c))
+	return run(c.Context, app.DocumentOptions{Common: o, Documents: c.Args().Slice(), Print: printing(c)}, command.StreamsOf(c))
 }

@@ -44,7 +44,7 @@ func TestInterrupt(t *testing.T) {
 			defer w.Close()
 			ctx, cancel := context.WithCancelCause(t.Context())
 			stopped := errors.New("stopped")
-			s := command.NewStreams("lektor-ess", Interruptible(ctx, in), io.Discard, io.Discard)
+			s := command.NewStreams("lektor-ess", command.NewReader(ctx, in), io.Discard, io.Discard)
 			done := make(chan error)
 			go func() { done <- run(ctx, s) }()
 			cancel(stopped)
