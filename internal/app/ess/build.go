@@ -30,6 +30,11 @@ type BuildOptions struct {
 	N      int      // entries in a document; 0 for all
 	Since  time.Time
 	Output string // file to write to; "" for stdout
+	// FromDocument makes one document of the feed document on stdin instead,
+	// and needs no lektor-dir.
+	FromDocument bool
+	URL          string // of that feed; "" for what the document says
+	ContentType  string
 }
 
 // Build writes an ESS document for each feed, made of the entries in the
@@ -37,6 +42,14 @@ type BuildOptions struct {
 // written as it is; of several, each is one line. A feed that has no http URL
 // is left out with a warning; if it was named, that is a failure.
 func Build(ctx context.Context, o BuildOptions, s *command.Streams) error {
+	switch {
+	case o.FromDocument && len(o.Feeds) > 0 && !slices.Equal(o.Feeds, []string{"-"}):
+		return command.Usagef("--from-document reads standard input; FEED makes no sense with it")
+	case o.FromDocument:
+		return fromDocument(o, s)
+	case o.URL != "" || o.ContentType != "":
+		return command.Usagef("--url and --content-type are about --from-document")
+	}
 	st, err := o.open(s)
 	if err != nil {
 		return err
@@ -138,19 +151,9 @@ func openOutput(s *command.Streams, file string) (output, error) {
 	return atomicfile.Create(file)
 }
 
-// FromDocumentOptions are the options of [FromDocument].
-type FromDocumentOptions struct {
-	Common
-	URL         string // of the feed; "" for what the document says
-	ContentType string
-	N           int
-	Since       time.Time
-	Output      string
-}
-
-// FromDocument writes the ESS document of the feed document on stdin. It needs
-// no lektor-dir. Entries without a date are left out, and counted in a message.
-func FromDocument(_ context.Context, o FromDocumentOptions, s *command.Streams) error {
+// fromDocument writes the ESS document of the feed document on stdin. Entries
+// without a date are left out, and counted in a message.
+func fromDocument(o BuildOptions, s *command.Streams) error {
 	f, err := feedconv.Parse(s.In, feedconv.Options{URL: o.URL, ContentType: o.ContentType})
 	if err != nil {
 		return err
@@ -204,9 +207,8 @@ func documentEntries(f *feedconv.Feed) (entries []ess.Entry, undated int) {
 type NNOOptions struct {
 	Common
 	N      int      // entries; 0 for all
-	Query  []string // which entries; none for all
-	Paths  bool     // entries are named on stdin instead
-	Nul    bool     // and separated by NUL
+	Query  []string // which entries; none for all, "-" for those named on stdin
+	Nul    bool     // which are separated by NUL
 	Output string
 	Print  command.PrinterOptions
 }
@@ -214,6 +216,10 @@ type NNOOptions struct {
 // MakeNNO writes the NNO of the newest entries across all feeds, those of a
 // query, or those named on stdin, read or not.
 func MakeNNO(ctx context.Context, o NNOOptions, s *command.Streams) error {
+	paths := slices.Equal(o.Query, []string{"-"})
+	if paths {
+		o.Query = nil
+	}
 	q, err := entries.ParseQuery(o.Query)
 	if err != nil {
 		return err
@@ -223,7 +229,7 @@ func MakeNNO(ctx context.Context, o NNOOptions, s *command.Streams) error {
 		return err
 	}
 	var found []*entries.Record
-	if o.Paths {
+	if paths {
 		found, err = st.named(ctx, o.Nul)
 	} else {
 		found, err = st.Select(ctx, entries.Selection{Query: q, All: true, Want: itemFields})

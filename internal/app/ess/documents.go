@@ -2,6 +2,7 @@ package ess
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -407,16 +408,21 @@ func Check(ctx context.Context, o DocumentOptions, s *command.Streams) error {
 	return nil
 }
 
-// Checksums prints the checksum of titles, "-" for those on stdin, one a line.
-func Checksums(titles []string, nul bool, print command.PrinterOptions, s *command.Streams) error {
-	if print.Format == "" {
-		print.Format = "checksum"
-	}
-	p, err := command.NewPrinter(s.Out, print, checksumColumns)
+// ChecksumOptions are the options of [Checksums].
+type ChecksumOptions struct {
+	Titles []string // "-" for those on stdin, one a line
+	Nul    bool     // or separated by NUL
+	Print  command.PrinterOptions
+}
+
+// Checksums prints the checksum of titles.
+func Checksums(_ context.Context, o ChecksumOptions, s *command.Streams) error {
+	o.Print.Format = cmp.Or(o.Print.Format, "checksum")
+	p, err := command.NewPrinter(s.Out, o.Print, checksumColumns)
 	if err != nil {
 		return err
 	}
-	for title, err := range command.ReadArgs(titles, s.In, nul) {
+	for title, err := range command.ReadArgs(o.Titles, s.In, o.Nul) {
 		if err != nil {
 			return err
 		}
