@@ -390,7 +390,7 @@ func source(arg string) (string, error) {
 	case arg == "":
 		return "", errors.New("an empty URL")
 	case ok && slices.Contains([]string{"http", "https", "file", "exec", "feed"}, scheme):
-		return fetcher.FeedURL(arg), nil
+		return feeddir.FeedURL(arg), nil
 	case strings.Contains(arg, "://"):
 		return "", command.Hint(fmt.Errorf("%s: feeds are not fetched by %s", arg, scheme), "http, https, file and exec are known; for others there is lektor-fetch deliver")
 	}

@@ -337,6 +337,20 @@ func Purge(w *lektordir.Writer, d *lektordir.Dir, hash string) error {
 	return errors.Join(bad, syncDir(d.Join("src")))
 }
 
+// FeedURL gives the id of the feed that a list or a page names by a URL:
+// normalised, and with the scheme that feed: stands for.
+func FeedURL(url string) string {
+	url = strings.TrimSpace(url)
+	if len(url) > 5 && strings.EqualFold(url[:5], "feed:") {
+		rest := url[5:]
+		if strings.HasPrefix(rest, "//") {
+			rest = "http:" + rest
+		}
+		url = rest
+	}
+	return lektordir.NormalizeID(url)
+}
+
 // Categories reads the categories of a feed, src/$feed/etc/categories.
 func Categories(d *lektordir.Dir, hash string) []string {
 	data, err := atomicfile.Read(filepath.Join(d.Join("src", hash), categoryFile), maxFile)

@@ -39,7 +39,7 @@ func Import(w *lektordir.Writer, d *lektordir.Dir, doc *opml.Document, dryRun bo
 	byURL := feeddir.ByURL(d)
 	seen := map[string]bool{}
 	for _, f := range doc.Feeds() {
-		id := FeedURL(f.URL)
+		id := feeddir.FeedURL(f.URL)
 		if !fetch.IsHTTP(id) {
 			out.Refused = append(out.Refused, f.URL)
 			continue
@@ -144,19 +144,5 @@ func Export(d *lektordir.Dir) (*opml.Document, error) {
 		}
 		feeds = append(feeds, f)
 	}
-	return doc.Update(feeds, FeedURL), bad
-}
-
-// FeedURL gives the id of the feed that a list or a page names by a URL:
-// normalised, and with the scheme that feed: stands for.
-func FeedURL(url string) string {
-	url = strings.TrimSpace(url)
-	if len(url) > 5 && strings.EqualFold(url[:5], "feed:") {
-		rest := url[5:]
-		if strings.HasPrefix(rest, "//") {
-			rest = "http:" + rest
-		}
-		url = rest
-	}
-	return lektordir.NormalizeID(url)
+	return doc.Update(feeds, feeddir.FeedURL), bad
 }

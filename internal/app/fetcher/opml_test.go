@@ -46,17 +46,6 @@ func TestImportKeepsIDs(t *testing.T) {
 	}
 }
 
-func TestFeedURL(t *testing.T) {
-	for in, want := range map[string]string{
-		"feed://Example.com/f": "http://example.com/f", "feed:https://example.com/f": "https://example.com/f",
-		" http://example.com:80/ ": "http://example.com/", "urn:x": "urn:x", "feed:": "feed:",
-	} {
-		if got := FeedURL(in); got != want {
-			t.Errorf("%q: %q, want %q", in, got, want)
-		}
-	}
-}
-
 // Lists imported before that cannot be read just now are not written over.
 func TestImportUnreadableList(t *testing.T) {
 	d, w := setupDir(t)
