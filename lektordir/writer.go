@@ -228,11 +228,11 @@ type Txn struct {
 	feed string
 	lock *flock.Flock
 
-	journal *Journal
+	journal *journal
 	tmp     *os.File // tmp/$feed, held so that nobody can put a link in its place
 	group   *group
-	staged  []Record // Unique is a directory in tmp/ unless alias
-	alias   []Record
+	staged  []record // Unique is a directory in tmp/
+	aliases []record // other identities of entries delivered before
 	src     []string // paths written in src/, to sync
 	failed  error    // an entry could not be staged whole
 	refs    []Ref
@@ -266,9 +266,9 @@ func (t *Txn) Now() time.Time { return t.d.opts.Now() }
 
 func (d *Dir) journalPath(feed string) string { return d.Join("src", feed, "etc/fetch/seen") }
 
-// Journal reads the feed's journal, once. A journal in which most lines say
+// readJournal reads the feed's journal, once. A journal in which most lines say
 // what later ones say again is compacted on the way.
-func (t *Txn) Journal() (*Journal, error) {
+func (t *Txn) readJournal() (*journal, error) {
 	if t.journal != nil {
 		return t.journal, nil
 	}
@@ -308,10 +308,10 @@ func (t *Txn) Journal() (*Journal, error) {
 
 // unsettled reports whether an entry that the journal names is in tmp/$feed still,
 // or may be.
-func (d *Dir) unsettled(feed string, j *Journal) bool {
+func (d *Dir) unsettled(feed string, j *journal) bool {
 	names, err := readNames(d.Join("tmp", feed))
 	return err != nil && !isNotExist(err) || slices.ContainsFunc(names, func(n string) bool {
-		_, ok := j.Named(n)
+		_, ok := j.named(n)
 		return ok
 	})
 }
@@ -422,13 +422,13 @@ func (d *Dir) inside(rels ...string) error {
 
 var errNotDir = errors.New("it is a link or a file, where a directory of the lektor-dir belongs")
 
-// Version is a version of an entry, ready for delivery.
-type Version struct {
+// version is a version of an entry, ready for delivery.
+type version struct {
 	Entry    Entry
-	Identity Digest
-	Key      Key
-	Content  Digest
-	// Lineage is the [Record.Lineage] of the versions delivered before, whose
+	Identity digest
+	Key      key
+	Content  digest
+	// Lineage is the record.lineage of the versions delivered before, whose
 	// unique names this one's shares 16 digits with; "" for the first.
 	Lineage string
 	// Replaces is the unique name of the version in new/ that this one takes
@@ -437,16 +437,16 @@ type Version struct {
 	Replaces string
 }
 
-// Add stages an entry under tmp/ and gives the place it will have in new/ after
+// add stages an entry under tmp/ and gives the place it will have in new/ after
 // the commit. Its unique name is checked and, should it be taken, tried anew
 // after two seconds, a limited number of times, as the specification says.
-func (t *Txn) Add(ctx context.Context, v Version) (_ Ref, err error) {
+func (t *Txn) add(ctx context.Context, v version) (_ Ref, err error) {
 	defer func() {
 		if err != nil {
 			t.failed = err
 		}
 	}()
-	if _, err := t.Journal(); err != nil {
+	if _, err := t.readJournal(); err != nil {
 		return Ref{}, err
 	}
 	if err := t.stage(); err != nil {
@@ -470,7 +470,7 @@ func (t *Txn) Add(ctx context.Context, v Version) (_ Ref, err error) {
 	}
 	v.Entry.Replaces = cmp.Or(v.Replaces, v.Entry.Replaces)
 	// Recorded before it is written, so that Close removes what of it exists.
-	t.staged = append(t.staged, Record{
+	t.staged = append(t.staged, record{
 		Identity: v.Identity, Key: v.Key, Content: v.Content,
 		Unique: unique, Replaces: v.Replaces, Time: t.d.opts.Now(),
 	})
@@ -548,15 +548,15 @@ func (t *Txn) write(fd int, unique string, e *Entry) error {
 	t.w.mu.Unlock()
 	path := func(name string) string { return t.d.Join("tmp", t.feed, unique, name) }
 	etc := false
-	for _, f := range e.files() {
-		if !etc && strings.HasPrefix(f.name, "etc/") {
+	for name, data := range e.stored() {
+		if !etc && strings.HasPrefix(name, "etc/") {
 			etc = true
 			if err := unix.Mkdirat(fd, unique+"/etc", 0o777); err != nil {
 				return &os.PathError{Op: "mkdir", Path: path("etc"), Err: err}
 			}
 		}
-		if err := writeAt(fd, unique+"/"+f.name, f.data); err != nil {
-			return &os.PathError{Op: "write", Path: path(f.name), Err: err}
+		if err := writeAt(fd, unique+"/"+name, data); err != nil {
+			return &os.PathError{Op: "write", Path: path(name), Err: err}
 		}
 	}
 	if err := unix.Symlinkat("../../../src/"+t.feed, fd, unique+"/feed"); err != nil {
@@ -593,16 +593,16 @@ func writeAt(dir int, name string, data []byte) error {
 	return unix.Close(fd)
 }
 
-// Alias records another identity of an entry that was delivered as old, so that
+// alias records another identity of an entry that was delivered as old, so that
 // it is recognised under either from now on.
-func (t *Txn) Alias(identity Digest, key Key, content Digest, old Record) error {
-	if _, err := t.Journal(); err != nil {
+func (t *Txn) alias(identity digest, k key, content digest, old record) error {
+	if _, err := t.readJournal(); err != nil {
 		return err
 	}
 	if err := t.join(); err != nil {
 		return err
 	}
-	t.alias = append(t.alias, Record{Identity: identity, Key: key, Content: content, Unique: old.Unique, Replaces: old.Replaces, Time: t.d.opts.Now()})
+	t.aliases = append(t.aliases, record{Identity: identity, Key: k, Content: content, Unique: old.Unique, Replaces: old.Replaces, Time: t.d.opts.Now()})
 	return nil
 }
 
@@ -641,7 +641,7 @@ func (t *Txn) Commit(done func(error)) {
 		t.tmp.Close()
 		t.tmp = nil
 	}
-	if t.group == nil || len(t.staged)+len(t.alias)+len(t.src) == 0 {
+	if t.group == nil || len(t.staged)+len(t.aliases)+len(t.src) == 0 {
 		t.leave()
 		go done(nil)
 		return
@@ -733,14 +733,14 @@ func (d *Dir) commit(g *group) {
 	}
 	// 2. The journals take note of it.
 	for t := range live {
-		if len(t.alias)+len(t.staged) == 0 {
+		if len(t.aliases)+len(t.staged) == 0 {
 			continue
 		}
 		t.before = t.journal.good
 		// Looked at again, as staging may have taken long.
 		err := t.stillInside()
 		if err == nil {
-			err = appendJournal(d.journalPath(t.feed), t.journal, slices.Concat(t.alias, t.staged))
+			err = appendJournal(d.journalPath(t.feed), t.journal, slices.Concat(t.aliases, t.staged))
 		}
 		if err != nil {
 			fail[t] = err
@@ -753,7 +753,7 @@ func (d *Dir) commit(g *group) {
 	}
 	var noted []*Txn
 	for t := range live {
-		if len(t.alias)+len(t.staged) > 0 {
+		if len(t.aliases)+len(t.staged) > 0 {
 			noted = append(noted, t)
 		}
 	}
@@ -879,7 +879,7 @@ func syncEntry(dir string) error {
 
 // syncJournal syncs the journal, and its directory when its name is new.
 func (t *Txn) syncJournal(shared func(string) error) error {
-	if len(t.alias)+len(t.staged) == 0 {
+	if len(t.aliases)+len(t.staged) == 0 {
 		return nil
 	}
 	path := t.d.journalPath(t.feed)
@@ -903,7 +903,7 @@ func syncPath(path string) error {
 // taking the version it replaces out of new/; should it fail, it can be done
 // again. dropped tells that it was not
 // delivered because a viewer had taken that version.
-func (d *Dir) settle(feed string, r Record) (dropped bool, err error) {
+func (d *Dir) settle(feed string, r record) (dropped bool, err error) {
 	staged := d.Join("tmp", feed, r.Unique)
 	if r.Replaces != "" {
 		old := d.Join("tmp", feed, r.Replaces+goneReplaced)

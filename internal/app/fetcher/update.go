@@ -658,7 +658,7 @@ func (r *Runner) feed(ctx context.Context, t task, resp *fetch.Response, h hooks
 	r.held.add(size)
 	r.parsing <- struct{}{}
 	feed, err := r.parse(ctx, st, resp, name)
-	var out delivery.Result
+	var out lektordir.Result
 	unread := err != nil
 	if !unread {
 		out, err = r.stage(ctx, txn, st, feed)
@@ -718,15 +718,15 @@ func (r *Runner) delivered(txn *lektordir.Txn) {
 }
 
 // stage stages what is new in a document.
-func (r *Runner) stage(ctx context.Context, txn *lektordir.Txn, st *feeddir.State, feed *feedconv.Feed) (delivery.Result, error) {
-	policy, err := delivery.ParsePolicy(st.OnUpdate())
+func (r *Runner) stage(ctx context.Context, txn *lektordir.Txn, st *feeddir.State, feed *feedconv.Feed) (lektordir.Result, error) {
+	policy, err := lektordir.ParsePolicy(st.OnUpdate())
 	if err != nil {
-		return delivery.Result{}, err
+		return lektordir.Result{}, err
 	}
 	if err := r.describe(txn, feed, "", ""); err != nil {
-		return delivery.Result{}, err
+		return lektordir.Result{}, err
 	}
-	return delivery.Stage(ctx, txn, feed, delivery.Options{Policy: policy})
+	return delivery.Stage(ctx, txn, feed, policy)
 }
 
 // parse reads a document, through the feed's filter if it has one.

@@ -50,27 +50,8 @@ func (r *record) read(want lektordir.Fields) error {
 		return err
 	}
 	r.have |= want
-	set(want&lektordir.FieldTitle, &r.entry.Title, e.Title)
-	set(want&lektordir.FieldID, &r.entry.ID, e.ID)
-	set(want&lektordir.FieldContent, &r.entry.Content, e.Content)
-	set(want&lektordir.FieldAuthor, &r.entry.Author, e.Author)
-	set(want&lektordir.FieldPubDate, &r.entry.PubDate, e.PubDate)
-	set(want&lektordir.FieldType, &r.entry.Type, e.Type)
-	set(want&lektordir.FieldLink, &r.entry.Link, e.Link)
-	set(want&lektordir.FieldUpdated, &r.entry.Updated, e.Updated)
-	set(want&lektordir.FieldSummary, &r.entry.Summary, e.Summary)
-	set(want&lektordir.FieldEnclosures, &r.entry.Enclosures, e.Enclosures)
-	set(want&lektordir.FieldCategories, &r.entry.Categories, e.Categories)
-	set(want&lektordir.FieldComments, &r.entry.Comments, e.Comments)
-	set(want&lektordir.FieldPubDateRaw, &r.entry.PubDateRaw, e.PubDateRaw)
-	set(want&lektordir.FieldReplaces, &r.entry.Replaces, e.Replaces)
+	r.entry.Merge(e, want)
 	return nil
-}
-
-func set[T any](wanted lektordir.Fields, to *T, from T) {
-	if wanted != 0 {
-		*to = from
-	}
 }
 
 // check makes sure that the entry has its obligatory files. Only the title is
