@@ -8,8 +8,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/lektordir/lektor/internal/atomicfile"
 	"golang.org/x/sys/unix"
+
+	"github.com/lektordir/lektor/internal/atomicfile"
 )
 
 // Entry is what an entry's directory holds (specification, "Entries").
