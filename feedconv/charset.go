@@ -41,15 +41,27 @@ func decodeBytes(raw []byte, opts Options) (text []byte, warnings []Warning, err
 		}
 		raw = plain
 	}
-	text, w := toUTF8(raw, opts.ContentType)
+	text, w := DecodeText(raw, opts.ContentType)
 	warnings = append(warnings, w...)
-	for bytes.HasPrefix(text, []byte("\uFEFF")) {
-		text = text[3:]
-	}
 	if blank(text) {
 		return nil, warnings, &NotFeedError{What: "an empty document"}
 	}
 	return text, warnings, nil
+}
+
+// DecodeText gives a text in UTF-8, without a byte order mark, whatever charset
+// it is in: what the bytes themselves prove goes before the charset of an HTTP
+// Content-Type (empty when there is none), and that before an XML declaration
+// in the text. Bytes that fit nowhere become U+FFFD or, in text that is not
+// UTF-8, characters of windows-1252; warnings tell. The result is valid UTF-8;
+// it may share memory with b. There is no limit: the result has at most three
+// times the size of b.
+func DecodeText(b []byte, contentType string) (text []byte, warnings []Warning) {
+	text, warnings = toUTF8(b, contentType)
+	for bytes.HasPrefix(text, []byte("\uFEFF")) {
+		text = text[3:]
+	}
+	return text, warnings
 }
 
 // blank reports whether nothing but white space and NULs is in b.
