@@ -10,7 +10,7 @@ import (
 // until its text is known.
 func (t *tidier) openTag(f *frame) {
 	c := f.class
-	if c.kind == kTransparent {
+	if c.kind == kTransparent || c.kind == kForeign {
 		return
 	}
 	parent := inRoot
@@ -75,6 +75,14 @@ func (t *tidier) attribute(f *frame, parent level, a attr) {
 			return
 		}
 		ns = t.resolve(t.prefixID(string(prefix)))
+	}
+	if k := f.class.kind; ns >= nsXHTML && !t.native(ns, -1) && (k == kEntry || k == kFeed) {
+		into := &t.kept.entry
+		if k == kFeed {
+			into = &t.kept.feed
+		}
+		t.keepAttribute(into, ns, local, a.val)
+		return
 	}
 	local = properAttr(local)
 	if ns == nsRDF && string(local) == "about" && (f.class.kind == kEntry || f.class.kind == kFeed) {

@@ -10,7 +10,8 @@ const (
 	kStruct                  // an element with children
 	kTransparent             // its tags go, its children stay
 	kEntry
-	kFeed // <channel>
+	kFeed    // <channel>
+	kForeign // an element of another vocabulary, kept as it is
 	kRoot
 )
 
@@ -40,9 +41,22 @@ const (
 	inRoot level = iota
 	inFeed
 	inEntry
-	inStruct // in a native element with children
-	inExt    // in an element of another vocabulary
+	inStruct  // in a native element with children
+	inExt     // in an element of another vocabulary that is read
+	inForeign // in one that is kept
 )
+
+// place tells of what the elements of a level are children: the feed, an
+// entry, or neither.
+func (l level) place() places {
+	switch l {
+	case inRoot, inFeed:
+		return ofFeed
+	case inEntry:
+		return ofEntry
+	}
+	return 0
+}
 
 type class struct {
 	kind kind
@@ -118,6 +132,9 @@ func (t *tidier) classify(info *nameInfo, lvl level) (class, bool) {
 }
 
 func (t *tidier) classifyIn(info *nameInfo, ns nsID, lvl level) (class, bool) {
+	if lvl == inForeign {
+		return class{kind: kForeign, ns: ns}, true
+	}
 	name := info.lower
 	out := info.local
 	if p, ok := properNames[name]; ok {
@@ -154,6 +171,9 @@ func (t *tidier) classifyIn(info *nameInfo, ns nsID, lvl level) (class, bool) {
 	if ns == nsRDF && lvl != inExt || ns == nsXML {
 		return class{kind: kTransparent}, true // xml: has attributes only
 	}
+	if place := lvl.place(); place != 0 && !hasField(ns, name, place, t.isAtom) {
+		return class{kind: kForeign, ns: ns}, true
+	}
 	c := class{kind: kStruct, ext: true, ns: ns}
 	switch ns {
 	case nsAtom10, nsAtom03:
@@ -188,11 +208,6 @@ func (t *tidier) classifyIn(info *nameInfo, ns nsID, lvl level) (class, bool) {
 		case "title", "description", "text", "copyright", "credit", "keywords", "rating":
 			out = name
 			c.kind, c.role = kText, roleAtomText
-		}
-	case nsWFW, nsFeedburner:
-		switch name {
-		case "comment", "commentrss", "origlink", "origenclosurelink":
-			c.kind, c.role = kText, roleURL
 		}
 	}
 	prefix, ok := t.prefixFor(ns)

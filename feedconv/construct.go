@@ -68,10 +68,21 @@ func (t *tidier) charData(raw []byte) {
 		x.buf = t.ents.decode(x.buf, raw)
 		return
 	}
-	if len(t.stack) == 0 || blank(raw) && t.top().class.kind != kStruct {
+	if len(t.stack) == 0 {
 		return
 	}
 	f := t.top()
+	if f.class.kind == kForeign {
+		if bytes.IndexByte(raw, '&') >= 0 {
+			t.scratch = t.ents.decode(t.scratch[:0], raw)
+			raw = t.scratch
+		}
+		t.foreignText(raw)
+		return
+	}
+	if blank(raw) && f.class.kind != kStruct {
+		return
+	}
 	if blank(raw) {
 		if f.runs > 0 && f.class.ext && t.out[len(t.out)-1] != '>' {
 			t.out = append(t.out, ' ')
@@ -121,7 +132,11 @@ func (t *tidier) structText(text []byte) {
 // addCDATA takes text as it is.
 func (t *tidier) addCDATA(text []byte) {
 	if !t.txt.active {
-		if len(t.stack) > 0 && !blank(text) {
+		switch {
+		case len(t.stack) == 0:
+		case t.top().class.kind == kForeign:
+			t.foreignText(text)
+		case !blank(text):
 			t.structText(text)
 		}
 		return

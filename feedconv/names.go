@@ -171,9 +171,6 @@ func (n *names) namespace(uri string) nsID {
 		return id
 	}
 	uri = strings.TrimSpace(uri)
-	if len(uri) > 200 {
-		uri = ""
-	}
 	id := nsID(len(n.ns))
 	n.byURI[norm] = id
 	n.ns = append(n.ns, namespace{uri: uri})
@@ -240,9 +237,6 @@ func (n *names) prefixFor(ns nsID) (string, bool) {
 		}
 		n.unknown++
 		space.prefix = fmt.Sprintf("n%d", n.unknown)
-		if space.uri == "" {
-			space.uri = "urn:lektor:" + space.prefix
-		}
 	}
 	space.used = true
 	return space.prefix, true

@@ -199,6 +199,9 @@ func (t *tidier) openRoot(tag []byte) {
 			}
 		}
 	}
+	if t.isAtom || t.root == "channel" {
+		t.rootAttributes()
+	}
 	if t.isAtom {
 		t.atom03 = t.rootNS == nsAtom03 || strings.HasPrefix(version, "0.") && t.rootNS != nsAtom10
 	}
@@ -213,6 +216,18 @@ func (t *tidier) openRoot(tag []byte) {
 	t.stack = append(t.stack, frame{
 		name: id, raw: tag, class: class{kind: kRoot}, level: lvl, base: t.rootBase, srcAt: t.pos,
 	})
+}
+
+// rootAttributes keeps the root's attributes of other vocabularies.
+func (t *tidier) rootAttributes() {
+	for _, a := range t.attrs {
+		prefix, local, ok := splitAttr(a.key)
+		if ok && len(prefix) > 0 && !strings.EqualFold(string(prefix), "xmlns") {
+			if ns := t.resolve(t.prefixID(string(prefix))); ns >= nsXHTML && !t.native(ns, -1) {
+				t.keepAttribute(&t.kept.feed, ns, local, a.val)
+			}
+		}
+	}
 }
 
 // rootElement is the name of the root in the output.

@@ -47,6 +47,7 @@ type tidied struct {
 	lost     string // the first warning of what a limit left out, or empty
 	warnings []Warning
 	aside    []string // long texts, which xml has a mark for
+	kept     keeper   // the extensions
 }
 
 // asideMark begins what stands in the document for a text that was set aside; the
@@ -131,6 +132,7 @@ type tidier struct {
 	scratch   []byte
 	entryMeta []metaAttr
 	feedMeta  []metaAttr
+	kept      keeper
 }
 
 // tidyXML makes a clean document of whatever text is. The error is a
@@ -179,7 +181,7 @@ func tidyXML(text []byte, opts Options) (*tidied, error) {
 	xml = append(append(append(xml, "</"...), t.rootElement()...), '>')
 	return &tidied{
 		xml: xml, root: t.root, atom03: t.atom03, entries: t.entries, cut: t.cut, lost: t.lost,
-		warnings: w.all(), aside: t.aside,
+		warnings: w.all(), aside: t.aside, kept: t.kept,
 	}, nil
 }
 
@@ -285,13 +287,17 @@ func (t *tidier) startTag(name []byte, i int, self bool) {
 			f.level = inExt
 		}
 		f.person = t.isAtomPerson(info, c)
-		if c.ns == nsSX && info.lower == "conflicts" {
+	case kForeign:
+		f.level = inForeign
+		if info.lower == "conflicts" && (c.ns == nsSSE || t.ns[c.ns].prefix == "feedsync") {
 			f.holds = true
 			t.holding++
 		}
 	}
 	t.spend(&f, c)
-	if c.ns != nsNone {
+	if c.kind == kForeign {
+		t.foreignTag(&f, c.ns, lvl)
+	} else if c.ns != nsNone {
 		t.ns[c.ns].used = true
 	}
 	t.top().hasKids = true
@@ -312,7 +318,7 @@ func (t *tidier) isAtomPerson(info *nameInfo, c class) bool {
 // out again when it closes.
 func (t *tidier) spend(f *frame, c class) {
 	cost := 1
-	if c.ext {
+	if c.ext || c.kind == kForeign {
 		cost = 2
 	}
 	cost += (len(t.attrs) + 3) / 4
@@ -444,6 +450,7 @@ func (t *tidier) pop() {
 		case kEntry:
 			t.writeMeta(t.entryMeta)
 			t.end(f.class.out)
+			t.kept.endEntry(t.entries, !f.drop)
 			if !f.drop {
 				t.entries++
 			}
@@ -453,6 +460,8 @@ func (t *tidier) pop() {
 			t.end(f.class.out)
 		case kStruct:
 			t.end(f.class.out)
+		case kForeign:
+			t.kept.pop()
 		}
 	}
 	if f.drop {

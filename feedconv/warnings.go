@@ -27,6 +27,8 @@ const (
 	warnCut
 	warnBase64
 	warnEntries
+	warnExtDepth
+	warnExtSize
 	numWarnings
 )
 
@@ -49,6 +51,8 @@ var warnTexts = [numWarnings]string{
 	warnCut:        "the document ends inside <%s>",
 	warnBase64:     "the base64 text of <%s> could not be decoded as text",
 	warnEntries:    "there are more than %s entries; the rest was left out",
+	warnExtDepth:   fmt.Sprintf("an extension is more than %d elements deep at <%%s>; it was left out", maxExtensionDepth),
+	warnExtSize:    fmt.Sprintf("the extensions of an entry or feed are more than %d elements or %d bytes at <%%s>; what passes that was left out", maxExtensions, maxExtensionBytes),
 }
 
 // once tells kinds that are not repeated.
@@ -66,7 +70,7 @@ func (k warnKind) limit() (option string, ok bool) {
 	switch k {
 	case warnEntries, warnNodes:
 		return "MaxEntries", true
-	case warnDepth, warnAttrs, warnDecls, warnNamespaces, warnNames:
+	case warnDepth, warnAttrs, warnDecls, warnNamespaces, warnNames, warnExtDepth, warnExtSize:
 		return "", true
 	}
 	return "", false
