@@ -35,8 +35,8 @@ type Top struct {
 	feeds map[string]*topFeed
 	nodes map[nodeKey]*node
 	heap  byAge
-	held  int     // entries, counting equal ones
-	doc   uint64  // serial number of the document
+	held  int    // entries, counting equal ones
+	doc   uint64 // serial number of the document
 	free  []*node
 	url   []byte // of the document
 
