@@ -5,39 +5,16 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 
 	"github.com/lektordir/lektor/feedconv"
 	"github.com/lektordir/lektor/internal/atomicfile"
+	"github.com/lektordir/lektor/internal/feeddir"
 )
 
-// push records how a feed tells of its updates, in src/$feed/etc/push/, for
-// those who listen: cloud (the attributes of each cloud element in a line,
-// separated by tabs: domain, port, path, registerProcedure, protocol), hub and
-// self (a URL a line).
+// push records how a feed tells of its updates, for those who listen.
 func (r *Runner) push(hash string, feed *feedconv.Feed) error {
-	var cloud, hub, self []string
-	for _, c := range feed.Clouds {
-		port := ""
-		if c.Port != 0 {
-			port = strconv.Itoa(c.Port)
-		}
-		cloud = append(cloud, strings.Join([]string{oneField(c.Domain), port, oneField(c.Path), oneField(c.RegisterProcedure), oneField(c.Protocol)}, "\t"))
-	}
-	for _, l := range feed.Links {
-		switch strings.ToLower(l.Rel) {
-		case "hub":
-			hub = append(hub, oneField(l.Href))
-		case "self":
-			self = append(self, oneField(l.Href))
-		}
-	}
-	if err := r.Dir.InsideSrc(hash, "push"); err != nil {
-		return err
-	}
-	dir := r.Dir.SrcEtc(hash, "push")
-	return errors.Join(record(dir, "cloud", cloud), record(dir, "hub", hub), record(dir, "self", self))
+	return feeddir.PushOf(feed.Clouds, feed.Links).Write(r.Dir, hash)
 }
 
 // record makes a file hold lines, and touches nothing when it does already.
