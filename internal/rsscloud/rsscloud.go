@@ -50,17 +50,6 @@ type Cloud struct {
 	Protocol          string
 }
 
-// ParseCloud reads a line of src/$feed/etc/push/cloud: domain, port, path,
-// registerProcedure and protocol, separated by tabs.
-func ParseCloud(line string) (Cloud, error) {
-	f := strings.Split(line, "\t")
-	if len(f) != 5 {
-		return Cloud{}, fmt.Errorf("a cloud has 5 fields, not %d", len(f))
-	}
-	port, _ := strconv.Atoi(f[1])
-	return Cloud{Domain: f[0], Port: port, Path: f[2], RegisterProcedure: f[3], Protocol: f[4]}, nil
-}
-
 // protocol is the protocol in the form of the constants.
 func (c Cloud) protocol() string {
 	p := strings.ToLower(strings.TrimSpace(c.Protocol))

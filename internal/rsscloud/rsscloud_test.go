@@ -508,13 +508,6 @@ func TestCloudURL(t *testing.T) {
 			t.Errorf("%+v: %q, %v", tc.cloud, got, err)
 		}
 	}
-	c, err := ParseCloud("a.example\t5337\t/p\t\thttp-post")
-	if err != nil || c != (Cloud{"a.example", 5337, "/p", "", "http-post"}) {
-		t.Errorf("%+v, %v", c, err)
-	}
-	if _, err := ParseCloud("x"); err == nil {
-		t.Error("no error")
-	}
 }
 
 func TestKey(t *testing.T) {
