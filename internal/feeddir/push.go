@@ -17,6 +17,12 @@ import (
 	"github.com/lektordir/lektor/lektordir"
 )
 
+// Areas of what is here in a feed's drawer.
+const (
+	areaPush   = "push"
+	areaCloudd = "cloudd"
+)
+
 // Push is how a feed offers to tell of its updates. Each field is a file in
 // src/$feed/etc/push/ that is there when the field is not empty: cloud has the
 // attributes of a cloud element in a line, separated by tabs (domain, port, path,
@@ -38,16 +44,16 @@ func PushOf(clouds []feedconv.Cloud, links []feedconv.Link) Push {
 	for _, l := range links {
 		switch strings.ToLower(l.Rel) {
 		case "hub":
-			p.Hubs = append(p.Hubs, pushField(l.Href))
+			p.Hubs = append(p.Hubs, OneField(l.Href))
 		case "self":
-			p.Self = append(p.Self, pushField(l.Href))
+			p.Self = append(p.Self, OneField(l.Href))
 		}
 	}
 	return p
 }
 
-// pushField makes text fit for a field between tabs.
-func pushField(s string) string {
+// OneField makes text fit for a field between tabs, and for a line.
+func OneField(s string) string {
 	return strings.Join(strings.Fields(strings.ReplaceAll(s, "\x00", "")), " ")
 }
 
@@ -55,7 +61,7 @@ func pushField(s string) string {
 // that cannot be read is left out, and in the error.
 func ReadPush(d *lektordir.Dir, hash string) (Push, error) {
 	lines := func(name string) (out []string) {
-		text, _ := atomicfile.Read(filepath.Join(d.SrcEtc(hash, "push"), name), atomicfile.MaxLine)
+		text, _ := atomicfile.Read(filepath.Join(d.SrcEtc(hash, areaPush), name), atomicfile.MaxLine)
 		for s := range strings.Lines(string(text)) {
 			if s = strings.TrimSuffix(s, "\n"); s != "" && len(out) < maxPush {
 				out = append(out, s)
@@ -79,39 +85,19 @@ func ReadPush(d *lektordir.Dir, hash string) (Push, error) {
 
 // Write makes the files hold p, and touches none that does already.
 func (p Push) Write(d *lektordir.Dir, hash string) error {
-	if err := d.InsideSrc(hash, "push"); err != nil {
-		return err
-	}
 	var clouds []string
 	for _, c := range p.Clouds {
 		port := ""
 		if c.Port != 0 {
 			port = strconv.Itoa(c.Port)
 		}
-		clouds = append(clouds, strings.Join([]string{pushField(c.Domain), port, pushField(c.Path), pushField(c.RegisterProcedure), pushField(c.Protocol)}, "\t"))
+		clouds = append(clouds, strings.Join([]string{OneField(c.Domain), port, OneField(c.Path), OneField(c.RegisterProcedure), OneField(c.Protocol)}, "\t"))
 	}
-	dir := d.SrcEtc(hash, "push")
-	return errors.Join(recordLines(dir, "cloud", clouds), recordLines(dir, "hub", p.Hubs), recordLines(dir, "self", p.Self))
-}
-
-// recordLines makes a file hold lines, and touches nothing when it does already.
-func recordLines(dir, name string, lines []string) error {
-	path := filepath.Join(dir, name)
-	old, err := atomicfile.Read(path, atomicfile.MaxLine)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	text := strings.Join(lines, "\n")
-	switch {
-	case text == "" && err != nil, err == nil && string(old) == text+"\n":
-		return nil
-	case text == "":
-		return os.Remove(path)
-	}
-	if err := os.MkdirAll(dir, 0o777); err != nil {
-		return err
-	}
-	return atomicfile.WriteUnsynced(path, []byte(text+"\n"))
+	return errors.Join(
+		record(d, hash, areaPush, "cloud", asLines(clouds...)),
+		record(d, hash, areaPush, "hub", asLines(p.Hubs...)),
+		record(d, hash, areaPush, "self", asLines(p.Self...)),
+	)
 }
 
 // PublicURL gives the URL by which the world knows a feed that is subscribed
@@ -122,7 +108,7 @@ func PublicURL(d *lektordir.Dir, hash string) string {
 	if u == "" || fetch.IsHTTP(u) {
 		return fetch.Public(u)
 	}
-	if self, _ := atomicfile.Line(filepath.Join(d.SrcEtc(hash, "push"), "self")); fetch.IsHTTP(self) {
+	if self, _ := atomicfile.Line(filepath.Join(d.SrcEtc(hash, areaPush), "self")); fetch.IsHTTP(self) {
 		return fetch.Public(self)
 	}
 	return u
@@ -141,13 +127,13 @@ func StampPush(d *lektordir.Dir, hash string) PushStamp {
 		}
 		return fi.ModTime()
 	}
-	return PushStamp{changed(d.Join("src", hash, urlFile)), changed(d.SrcEtc(hash, "push"))}
+	return PushStamp{changed(d.Join("src", hash, urlFile)), changed(d.SrcEtc(hash, areaPush))}
 }
 
 // PushDirs lists the directories where a change of what a feed offers can be
 // seen: push/ itself, and those in which it, in turn, will appear.
 func PushDirs(d *lektordir.Dir, hash string) []string {
-	return []string{d.SrcEtc(hash, "push"), d.Join("src", hash, "etc"), d.Join("src", hash)}
+	return []string{d.SrcEtc(hash, areaPush), d.Join("src", hash, "etc"), d.Join("src", hash)}
 }
 
 // Registration is a feed's registration with a cloud or hub. Each field is a file
@@ -241,7 +227,7 @@ func (f registrationFile) parse(s string) {
 // a disk that was full, is none.
 func ReadRegistration(d *lektordir.Dir, hash string) Registration {
 	var r Registration
-	dir := d.SrcEtc(hash, "cloudd")
+	dir := d.SrcEtc(hash, areaCloudd)
 	ents, err := os.ReadDir(dir)
 	if err != nil {
 		return r
@@ -263,10 +249,10 @@ func ReadRegistration(d *lektordir.Dir, hash string) Registration {
 // are for their owner alone to read (mode 0600). A feed whose directory is gone
 // is left gone, which is no error.
 func (r Registration) Write(d *lektordir.Dir, hash string, old *Registration) error {
-	if err := d.InsideSrc(hash, "cloudd"); err != nil {
+	if err := d.InsideSrc(hash, areaCloudd); err != nil {
 		return err
 	}
-	dir := d.SrcEtc(hash, "cloudd")
+	dir := d.SrcEtc(hash, areaCloudd)
 	if old.Hub != r.Hub || old.Protocol != r.Protocol || old.Topic != r.Topic || old.Callback != r.Callback {
 		// Whoever reads half of the new state is not to think that there is
 		// time until it must be renewed.
