@@ -282,10 +282,5 @@ func (l *Listener) peer(r *http.Request) netip.Addr {
 }
 
 func (l *Listener) trusted(a netip.Addr) bool {
-	for _, p := range l.opts.TrustedProxies {
-		if p.Contains(a) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(l.opts.TrustedProxies, func(p netip.Prefix) bool { return p.Contains(a) })
 }
