@@ -133,7 +133,7 @@ func pingCommand() *cli.Command {
    lektor-cloudd ping https://me.example/feed.xml`,
 		Flags: append([]cli.Flag{
 			&cli.StringFlag{Name: "cloud", Usage: "tell the cloud at `URL`, whatever the feed says; xmlrpc://… or a path /RPC2 for XML-RPC"},
-			command.NulFlag(),
+			dryRunFlag(), command.NulFlag(),
 		}, askFlags()...),
 		Action: func(c *cli.Context) error {
 			if err := command.NeedArgs(c, "the URL of a feed"); err != nil {
@@ -143,7 +143,7 @@ func pingCommand() *cli.Command {
 			if err != nil {
 				return err
 			}
-			o := listener.PingOptions{Common: common, Feeds: c.Args().Slice(), Nul: command.Nul(c), Cloud: c.String("cloud")}
+			o := listener.PingOptions{Common: common, Feeds: c.Args().Slice(), Nul: command.Nul(c), Cloud: c.String("cloud"), DryRun: c.Bool("dry-run")}
 			return listener.Ping(c.Context, o, command.StreamsOf(c))
 		},
 	}
@@ -162,6 +162,7 @@ Example:
 			&cli.StringFlag{Name: "cloud", Usage: "the `URL` of the cloud's XML-RPC, else what the document names"},
 			&cli.StringFlag{Name: "user", Required: true, EnvVars: []string{userVar}, Usage: "the `NAME` by which the cloud knows you"},
 			&cli.StringFlag{Name: "password-file", Usage: "the password is the first line of `FILE`"},
+			dryRunFlag(),
 		}, askFlags()...),
 		Action: func(c *cli.Context) error {
 			if c.NArg() != 1 {
@@ -173,7 +174,7 @@ Example:
 			}
 			o := listener.SaveOptions{
 				Common: common, File: c.Args().First(), Cloud: c.String("cloud"), User: c.String("user"),
-				PasswordFile: c.String("password-file"), Password: os.Getenv(listener.PasswordVar),
+				PasswordFile: c.String("password-file"), Password: os.Getenv(listener.PasswordVar), DryRun: c.Bool("dry-run"),
 			}
 			return listener.Save(c.Context, o, command.StreamsOf(c))
 		},
@@ -181,6 +182,10 @@ Example:
 }
 
 const defaultListen = ":5337"
+
+func dryRunFlag() cli.Flag {
+	return &cli.BoolFlag{Name: "dry-run", Usage: "only tell what would be done"}
+}
 
 // askFlags are those of all commands that make requests.
 func askFlags() []cli.Flag {

@@ -211,7 +211,7 @@ func registerXMLRPC(ctx context.Context, c *fetch.Client, cloud Cloud, target st
 	params := []any{NotifyProcedure, back.Port, back.Path, XMLRPC, feeds, back.Domain}
 	var first error
 	for _, n := range []int{6, 5} {
-		v, err := call(ctx, c, target, false, procedure, params[:n]...)
+		v, err := call(ctx, c, fetch.Post{URL: target}, procedure, params[:n]...)
 		if err == nil && !v.True() && (v.Text != "" || v.IsList) {
 			err = &RefusedError{URL: target, Message: termsafe.Brief(v.Text)}
 		}
@@ -394,7 +394,7 @@ func Ping(ctx context.Context, c *fetch.Client, t PingTarget, feed string) (stri
 		f.add("url", feed)
 		return tell(ctx, c, t.URLs, t.Chosen, f.String())
 	}
-	v, err := call(ctx, c, t.URLs[0], t.Chosen, "rssCloud.ping", feed)
+	v, err := call(ctx, c, fetch.Post{URL: t.URLs[0], Chosen: t.Chosen}, "rssCloud.ping", feed)
 	if err != nil {
 		return "", err
 	}
@@ -406,22 +406,24 @@ func Ping(ctx context.Context, c *fetch.Client, t PingTarget, feed string) (stri
 
 // call is [Call], with a RefusedError for a fault, and for the struct that some
 // return in the place of what the walkthrough leaves open.
-func call(ctx context.Context, c *fetch.Client, url string, chosen bool, method string, params ...any) (Value, error) {
-	v, err := Call(ctx, c, url, chosen, method, params...)
+func call(ctx context.Context, c *fetch.Client, server fetch.Post, method string, params ...any) (Value, error) {
+	v, err := Call(ctx, c, server, method, params...)
 	if f, ok := errors.AsType[*Fault](err); ok {
-		return v, &RefusedError{URL: url, Message: termsafe.Brief(f.Error())}
+		return v, &RefusedError{URL: server.URL, Message: termsafe.Brief(f.Error())}
 	}
 	if err == nil && v.Members["flError"].True() {
-		return v, &RefusedError{URL: url, Message: termsafe.Brief(v.Members["message"].Text)}
+		return v, &RefusedError{URL: server.URL, Message: termsafe.Brief(v.Members["message"].Text)}
 	}
 	return v, err
 }
 
 // Save stores a feed document in a cloud, which tells its subscribers ("Saving
 // the feed through the cloud"), and gives the feed's public URL as the cloud
-// says it, in one line. url is that of the cloud's XML-RPC.
-func Save(ctx context.Context, c *fetch.Client, url, user, password, document string) (string, error) {
-	v, err := call(ctx, c, url, true, "rssCloud.saveRss", user, password, document)
+// says it, in one line. url is that of the cloud's XML-RPC, chosen as in
+// [fetch.Post]. The password is sent to no other server: a redirect there is an
+// error.
+func Save(ctx context.Context, c *fetch.Client, url string, chosen bool, user, password, document string) (string, error) {
+	v, err := call(ctx, c, fetch.Post{URL: url, Chosen: chosen, Secret: true}, "rssCloud.saveRss", user, password, document)
 	if err != nil {
 		return "", err
 	}

@@ -196,11 +196,11 @@ func TestWalkthroughSaveRss(t *testing.T) {
 		}
 		w.Write(EncodeResponse("http://static.lifeliner.org/bull/rss.xml"))
 	})
-	got, err := Save(context.Background(), client(t), p.URL+"/RPC2", "bull", "secret", "<rss>&amp;</rss>")
+	got, err := Save(context.Background(), client(t), p.URL+"/RPC2", true, "bull", "secret", "<rss>&amp;</rss>")
 	if got != "http://static.lifeliner.org/bull/rss.xml" || err != nil {
 		t.Errorf("%q, %v", got, err)
 	}
-	if _, err = Save(context.Background(), client(t), p.URL+"/RPC2", "bull", "x", "<rss>&amp;</rss>"); err == nil || !strings.Contains(err.Error(), "Invalid password") {
+	if _, err = Save(context.Background(), client(t), p.URL+"/RPC2", true, "bull", "x", "<rss>&amp;</rss>"); err == nil || !strings.Contains(err.Error(), "Invalid password") {
 		t.Errorf("%v", err)
 	}
 }

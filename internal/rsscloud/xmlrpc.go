@@ -374,9 +374,10 @@ func escape(b *bytes.Buffer, s string) { _ = xml.EscapeText(b, []byte(s)) } // a
 
 // Call calls a procedure of an XML-RPC server and gives what it returns. The
 // error is a [Fault] when the server says so, one of package fetch's when there
-// was no answer. chosen is as in [fetch.Post].
-func Call(ctx context.Context, c *fetch.Client, url string, chosen bool, method string, params ...any) (Value, error) {
-	a, err := c.Post(ctx, &fetch.Post{URL: url, ContentType: "text/xml", Body: EncodeCall(method, params...), Chosen: chosen})
+// was no answer. server is where to, and how; its body is made here.
+func Call(ctx context.Context, c *fetch.Client, server fetch.Post, method string, params ...any) (Value, error) {
+	server.ContentType, server.Body = "text/xml", EncodeCall(method, params...)
+	a, err := c.Post(ctx, &server)
 	if err != nil {
 		return Value{}, err
 	}

@@ -16,6 +16,7 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/hex"
+	"maps"
 	mathrand "math/rand/v2"
 	"os"
 	"slices"
@@ -89,6 +90,7 @@ type feed struct {
 	keys     []string // of the URLs that hubs know it by, see rsscloud.Key
 	alias    string   // the URL that it gives itself, where that is another; or ""
 	asking   bool     // a request is under way
+	purged   bool     // it is not in the lektor-dir any more
 
 	saving sync.Mutex
 	saved  feeddir.Registration // as the files have it
@@ -227,14 +229,22 @@ func (l *Listener) scan() error {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for h := range l.seen {
-		if !there[h] {
-			delete(l.seen, h)
-			if f := l.feeds[h]; f != nil {
-				// Purged: whoever still calls is told that it is gone.
-				l.detach(f)
-				delete(l.feeds, h)
+	maps.DeleteFunc(l.seen, func(h string, _ feeddir.PushStamp) bool { return !there[h] })
+	for h, f := range l.feeds {
+		if there[h] {
+			continue
+		}
+		if !f.purged {
+			// Its hub is told, as of every feed that is not subscribed to any
+			// more, and whoever calls until then that it is gone.
+			f.purged = true
+			if l.advance(f, read{})&wake != 0 {
+				l.poke()
 			}
+		}
+		if f.Hub == "" || f.State == Unsubscribed {
+			l.detach(f)
+			delete(l.feeds, h)
 		}
 	}
 	return nil
@@ -253,6 +263,14 @@ func (l *Listener) load(hash string) {
 		e.base = l.base()
 	}
 	f := l.feeds[hash]
+	if f != nil && f.purged {
+		// It came again, with nothing of what was before.
+		l.mu.Lock()
+		l.detach(f)
+		delete(l.feeds, hash)
+		l.mu.Unlock()
+		f = nil
+	}
 	if f == nil {
 		if reg := feeddir.ReadRegistration(l.dir, hash); len(e.offers) > 0 || reg.Hub != "" {
 			f = &feed{hash: hash, registration: registration{Registration: reg}, saved: reg}
@@ -365,7 +383,7 @@ func (l *Listener) save(f *feed) {
 	defer f.saving.Unlock()
 	l.mu.Lock()
 	reg := f.Registration
-	gone := l.feeds[f.hash] != f
+	gone := f.purged || l.feeds[f.hash] != f
 	l.mu.Unlock()
 	if gone {
 		return

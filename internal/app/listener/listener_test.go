@@ -789,6 +789,40 @@ func TestAttackFeedThatChangesItsTopicAllTheTime(t *testing.T) {
 	}
 }
 
+// Section 5.1: who does not want content any more unsubscribes. A feed that comes
+// again afterwards, or before the hub has heard of it, is registered anew.
+func TestPurgedFeedEndsItsSubscription(t *testing.T) {
+	for _, soon := range []bool{false, true} {
+		w := newWorld(t, &hub.Hub{}, nil)
+		a := w.feed(feedA, "hub="+w.server.URL+"/websub")
+		w.step()
+		old := w.state(a)
+		if err := os.RemoveAll(w.dir.Join("src", a)); err != nil {
+			t.Fatal(err)
+		}
+		if soon {
+			if err := w.l.scan(); err != nil {
+				t.Fatal(err)
+			}
+		} else {
+			w.step()
+			if subs := w.hub.Subscriptions(); len(subs) != 0 {
+				t.Errorf("the hub goes on: %+v", subs)
+			}
+			w.step()
+			if len(w.l.feeds) != 0 || len(w.l.callbacks) != 0 {
+				t.Errorf("kept: %v, %v", w.l.feeds, w.l.callbacks)
+			}
+		}
+		w.feed(feedA, "hub="+w.server.URL+"/websub")
+		w.step()
+		st := w.state(a)
+		if st.State != Registered || st.Secret == "" || st.Token() == old.Token() {
+			t.Errorf("after it came again: %+v", st)
+		}
+	}
+}
+
 func TestPurgedFeedIsGone(t *testing.T) {
 	w := newWorld(t, &hub.Hub{}, nil)
 	a := w.feed(feedA, "hub="+w.plain+"/websub")

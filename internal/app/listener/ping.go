@@ -19,7 +19,9 @@ type PingOptions struct {
 	Common
 	Feeds []string // URLs; "-" for those on standard input
 	Nul   bool
-	Cloud string // tell this one, whatever the feeds say; see [rsscloud.ParsePingTarget]
+	// DryRun makes no request but for the feeds, and tells whom it would tell.
+	DryRun bool
+	Cloud  string // tell this one, whatever the feeds say; see [rsscloud.ParsePingTarget]
 }
 
 // Ping tells the clouds and hubs of feeds that these were updated.
@@ -65,6 +67,10 @@ func Ping(ctx context.Context, o PingOptions, s *command.Streams) error {
 			continue
 		}
 		for _, t := range targets {
+			if o.DryRun {
+				s.Report.Info("%s: would tell %s", u, t.Name)
+				continue
+			}
 			msg, err := t.Ping(ctx, c, feed)
 			switch {
 			case ctx.Err() != nil:
@@ -159,7 +165,7 @@ func (t Target) Ping(ctx context.Context, c *fetch.Client, feed string) (string,
 	} else {
 		msg, err = rsscloud.Ping(ctx, c, t.ping, fetch.Public(feed))
 	}
-	if refused[*fetch.PrivateError](err) {
+	if isA[*fetch.PrivateError](err) {
 		return "", errors.New(explain(err))
 	}
 	return msg, err

@@ -189,12 +189,12 @@ func failure(err error) failed {
 	} else if status, ok := errors.AsType[*fetch.StatusError](err); ok {
 		e.after = status.RetryAfter
 	}
-	e.refused = refused[*rsscloud.RefusedError](err) || refused[*websub.RefusedError](err)
+	e.refused = isA[*rsscloud.RefusedError](err) || isA[*websub.RefusedError](err)
 	return e
 }
 
-// refused reports whether an error is a hub's answer that it does not do it.
-func refused[E error](err error) bool {
+// isA reports whether an error is, or wraps, one of type E.
+func isA[E error](err error) bool {
 	_, ok := errors.AsType[E](err)
 	return ok
 }
@@ -225,7 +225,7 @@ func (x *exchange) each(ctx context.Context) {
 		if x.batch.end {
 			q.Mode, q.Lease, q.Secret = websub.Unsubscribe, 0, ""
 		}
-		if err := x.end(ctx, f, true, websub.Send(ctx, x.client, q)); err != nil && !refused[*websub.RefusedError](err) {
+		if err := x.end(ctx, f, true, websub.Send(ctx, x.client, q)); err != nil && !isA[*websub.RefusedError](err) {
 			fatal = err // no use to try it with the others
 		}
 	}
@@ -264,7 +264,7 @@ func (x *exchange) cloud(ctx context.Context) {
 	}
 	if !one && len(urls) > 1 {
 		err := register(urls...)
-		if !refused[*rsscloud.RefusedError](err) {
+		if !isA[*rsscloud.RefusedError](err) {
 			for _, f := range x.batch.feeds {
 				_ = x.end(ctx, f, true, err)
 			}

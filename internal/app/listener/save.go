@@ -3,6 +3,7 @@ package listener
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net/netip"
@@ -15,6 +16,7 @@ import (
 	"github.com/lektordir/lektor/internal/command"
 	"github.com/lektordir/lektor/internal/fetch"
 	"github.com/lektordir/lektor/internal/rsscloud"
+	"github.com/lektordir/lektor/internal/units"
 )
 
 // PasswordVar is the environment variable that users have the password of [Save]
@@ -29,12 +31,15 @@ type SaveOptions struct {
 	User         string
 	PasswordFile string // has the password in its first line
 	Password     string // where no file has it
+	DryRun       bool   // only tell where it would go
 }
 
 // maxSave is the largest document that is saved.
 const maxSave = fetch.DefaultMaxBytes
 
-// Save stores a feed document in a cloud, and prints the URL that it has there.
+// Save stores a feed document in a cloud, and prints the URL that it has there. A
+// cloud that the document names, and not the user, must be at a public address or
+// at one that Fetch.AllowPrivate has.
 func Save(ctx context.Context, o SaveOptions, s *command.Streams) error {
 	if o.PasswordFile != "" {
 		b, err := os.ReadFile(o.PasswordFile)
@@ -81,9 +86,16 @@ func Save(ctx context.Context, o SaveOptions, s *command.Streams) error {
 	if u.Scheme == "http" && !isLoopback(u) {
 		s.Report.Warn("%s: the password goes over the network as it is", u)
 	}
+	if o.DryRun {
+		s.Report.Info("%s: %s would be saved at %s as %s", o.File, units.Bytes(int64(len(doc))), fetch.Public(u.String()), o.User)
+		return nil
+	}
 	c := fetch.NewClient(o.Fetch)
 	defer c.Close()
-	where, err := rsscloud.Save(ctx, c, u.String(), o.User, o.Password, string(doc))
+	where, err := rsscloud.Save(ctx, c, u.String(), o.Cloud != "", o.User, o.Password, string(doc))
+	if isA[*fetch.PrivateError](err) {
+		return errors.New(explain(err))
+	}
 	if err != nil {
 		return err
 	}
