@@ -91,7 +91,7 @@ func Set(w *lektordir.Writer, d *lektordir.Dir, hash, key, value string) error {
 	}
 	if key == "filter" || key == "url" && strings.HasPrefix(strings.ToLower(value), "exec:") {
 		// Refused now rather than at every fetch.
-		if err := fetch.Trusted(d.Path(), d.SrcEtc(hash, "fetch")); err != nil {
+		if err := Trusted(d, hash, ""); err != nil {
 			return err
 		}
 	}
@@ -141,7 +141,7 @@ func change(w *lektordir.Writer, d *lektordir.Dir, hash string, f func(*State) e
 		return err
 	}
 	defer t.Close()
-	st, err := LoadState(d.SrcEtc(hash, "fetch"))
+	st, err := Load(d, hash)
 	if err != nil {
 		return err
 	}

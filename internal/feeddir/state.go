@@ -115,10 +115,8 @@ type State struct {
 	unread   map[string]error // files that are there, and could not be read
 }
 
-// LoadState lists dir, the directory etc/fetch of a feed. One that does not
-// exist is empty. One behind a link, in its own place or in that of etc or of the
-// feed, is an error: what is saved might be written out of the lektor-dir.
-func LoadState(dir string) (*State, error) {
+// loadState lists dir, the directory of a state; see [Load].
+func loadState(dir string) (*State, error) {
 	s := &State{
 		dir: dir, names: map[string]bool{}, read: map[string]string{}, changed: map[string]string{},
 		times: map[string]time.Time{}, warned: map[string]bool{}, unread: map[string]error{},
@@ -183,24 +181,6 @@ func isTemp(name string) bool {
 		}
 	}
 	return userFiles[base] != nil
-}
-
-// URLOf gives where the feed with the state directory dir is fetched from,
-// without reading anything else. The error is fs.ErrNotExist when the feed is not
-// subscribed to.
-func URLOf(dir string) (string, error) {
-	return atomicfile.Line(filepath.Join(dir, fileURL))
-}
-
-// IsDue tells without reading anything else whether the feed with the state
-// directory dir is due, as [State.Due] does.
-func IsDue(dir string, now time.Time) bool {
-	next, ok := mtime(filepath.Join(dir, fileNext))
-	if !ok || !next.After(now) {
-		return true
-	}
-	checked, ok := mtime(filepath.Join(dir, fileChecked))
-	return ok && checked.After(now)
 }
 
 // Due tells whether the feed should be fetched now: when `next` has passed or

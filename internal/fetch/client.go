@@ -273,7 +273,8 @@ type Request struct {
 	// port, or https on the default port where the URL has http on its own.
 	// Fields that belong to the protocol are left out, see [ParseHeaders].
 	Header http.Header
-	// AllowExec permits exec: URLs. Set it only after [Trusted] returned nil.
+	// AllowExec permits exec: URLs. Set it only for a command that nobody but the
+	// user can have written.
 	AllowExec bool
 	// Last tells that no further request to the URL's host is to be expected soon:
 	// the connection is closed after this one, as RFC 9112, section 9.6, asks for.

@@ -7,27 +7,16 @@ import (
 	"fmt"
 	"io/fs"
 	"math"
-	"os"
-	"path/filepath"
 	"slices"
 	"sync"
 	"time"
 
-	"github.com/lektordir/lektor/internal/atomicfile"
 	"github.com/lektordir/lektor/internal/command"
 	"github.com/lektordir/lektor/internal/ess"
 	"github.com/lektordir/lektor/internal/feeddir"
 	"github.com/lektordir/lektor/internal/fetch"
 	"github.com/lektordir/lektor/internal/units"
 	"github.com/lektordir/lektor/lektordir"
-)
-
-// The files in src/$feed/etc/ess/ beside those of feeddir.State, which has the
-// validators of the ESS document there. lektor-fetch writes link, nno and size.
-const (
-	linkFile    = "link"    // the URL of the feed's ESS document
-	sizeFile    = "size"    // bytes of the feed as last transferred
-	handledFile = "handled" // an ESS document: entries that need no fetch any more
 )
 
 // DefaultJobs is how many documents are fetched at once.
@@ -167,7 +156,7 @@ func (p *poller) targets(ctx context.Context) ([]target, error) {
 		hash, err := p.find(name)
 		switch link := p.link(hash); {
 		case err == nil && link == "":
-			p.S.Report.Print(command.Hint(fmt.Errorf("%s: the feed offers no ESS, as far as is known", name), "lektor-ess discover looks in its page; put the URL into %s", filepath.Join(p.Dir.SrcEtc(hash, "ess"), linkFile)))
+			p.S.Report.Print(command.Hint(fmt.Errorf("%s: the feed offers no ESS, as far as is known", name), "lektor-ess discover looks in its page; put the URL into %s/link", p.ess(hash).Path()))
 		case err == nil && !feeddir.Subscribed(p.Dir, hash):
 			p.S.Report.Print(command.Hint(fmt.Errorf("not subscribed to %s", name), "lektor-fetch add subscribes"))
 		case err == nil:
@@ -187,8 +176,11 @@ func (p *poller) link(hash string) string {
 	if hash == "" {
 		return ""
 	}
-	return firstLine(filepath.Join(p.Dir.SrcEtc(hash, "ess"), linkFile))
+	return p.ess(hash).Link()
 }
+
+// ess is what is kept of a feed's ESS document.
+func (st *store) ess(hash string) feeddir.ESS { return feeddir.ESS{Dir: st.Dir, Hash: hash} }
 
 // links gives the subscriptions by the URLs of their ESS documents.
 func (p *poller) links() map[string]string {
@@ -287,23 +279,13 @@ func (p *poller) ask(ctx context.Context, t target) error {
 	if t.hash == "" {
 		return p.foreign(ctx, t)
 	}
-	dir := p.Dir.SrcEtc(t.hash, "ess")
-	if !p.o.DryRun {
-		if err := p.Dir.InsideSrc(t.hash, "ess"); err != nil {
-			return err
-		}
-		// Validators of another URL are void by that.
-		if err := writeLine(filepath.Join(dir, "url"), t.link); err != nil {
-			return err
-		}
-	}
-	state, err := feeddir.LoadState(dir)
+	kept := p.ess(t.hash)
+	state, err := kept.State(t.link, p.o.DryRun)
 	if err != nil {
 		return err
 	}
 	defer state.Close()
-	now := p.common.now()
-	if state.Failures() > 0 && !state.Due(now) && !t.named {
+	if state.Failures() > 0 && !state.Due(p.common.now()) && !t.named {
 		p.mu.Lock()
 		p.later++
 		p.mu.Unlock()
@@ -313,61 +295,37 @@ func (p *poller) ask(ctx context.Context, t target) error {
 	if err != nil || req.URL != t.link {
 		req = &fetch.Request{URL: t.link}
 	}
-	req.AllowExec = false
-	resp, err := p.client.Get(ctx, req)
-	if err != nil {
-		if ctx.Err() == nil && !p.o.DryRun {
-			p.request(t, nil)
-			state.Failed(p.common.now(), err)
-			err = errors.Join(err, state.Save())
-		}
-		return err
+	v := feeddir.Visit{State: state, Client: p.client, Now: p.common.now, DryRun: p.o.DryRun, Moved: kept.Moved}
+	resp, err := v.Ask(ctx, req)
+	if resp != nil || ctx.Err() == nil {
+		p.request(t, resp)
 	}
-	p.request(t, resp)
+	if err != nil {
+		return errors.Join(err, v.Fail(ctx, err))
+	}
 	for _, w := range resp.Warnings {
 		p.warnings.Warn("%s: %s", fetch.Public(t.link), w)
 	}
-	save := func() error {
-		if p.o.DryRun {
-			return nil
+	if !v.Known() {
+		doc, err := p.decode(resp, t)
+		if err != nil {
+			err = &documentError{err}
+			return errors.Join(err, v.Fail(ctx, err))
 		}
-		if to := state.MovedTo(); to != "" && fetch.IsHTTP(to) {
-			if err := writeLine(filepath.Join(dir, linkFile), to); err != nil {
-				return err
-			}
+		// The validators come last: what they promise was handled then.
+		if err := p.compare(ctx, t.hash, doc); err != nil {
+			return err
 		}
-		return state.Save()
+		v.Read(feeddir.Hints{})
 	}
-	switch {
-	case resp.NotModified:
-		state.NotModified(p.common.now(), resp)
-		return save()
-	case state.SameBody(resp):
-		state.Unchanged(p.common.now(), resp)
-		return save()
-	}
-	doc, err := p.decode(resp, t)
-	if err != nil {
-		err = &documentError{err}
-		if !p.o.DryRun {
-			state.Failed(p.common.now(), err)
-			err = errors.Join(err, state.Save())
-		}
-		return err
-	}
-	// The validators come last: what they promise was handled then.
-	if err := p.compare(ctx, t.hash, doc); err != nil {
-		return err
-	}
-	state.Succeeded(p.common.now(), resp, feeddir.Hints{})
-	return save()
+	return v.Save()
 }
 
 // request counts a request.
 func (p *poller) request(t target, resp *fetch.Response) {
 	size := int64(0)
 	if t.hash != "" {
-		fmt.Sscan(firstLine(filepath.Join(p.Dir.SrcEtc(t.hash, "ess"), sizeFile)), &size)
+		size = p.ess(t.hash).Size()
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -411,9 +369,8 @@ func (p *poller) compare(ctx context.Context, hash string, doc *ess.Document) er
 	for _, it := range items {
 		held[it.minute] = append(held[it.minute], it)
 	}
-	handledPath := filepath.Join(p.Dir.SrcEtc(hash, "ess"), handledFile)
 	handled := map[ess.Entry]int{} // how many there were of each
-	if b, err := atomicfile.Read(handledPath, maxDocument); err == nil {
+	if b, err := p.ess(hash).Handled(maxDocument); err == nil {
 		if old, err := ess.Decode(b, ess.ESS, nil); err == nil {
 			for _, e := range old.Entries {
 				handled[e.Entry]++
@@ -457,7 +414,7 @@ func (p *poller) compare(ctx context.Context, hash string, doc *ess.Document) er
 	if p.o.DryRun {
 		return nil
 	}
-	return writeFile(handledPath, ess.AppendESS(nil, doc.Build, cmp.Or(f.ID, "urn:lektor:"+hash), all))
+	return p.ess(hash).SetHandled(ess.AppendESS(nil, doc.Build, cmp.Or(f.ID, "urn:lektor:"+hash), all))
 }
 
 // matching counts the entries with a checksum; versions of one are one.
@@ -490,7 +447,7 @@ func (p *poller) found(d due) error {
 		p.S.Report.Print(command.Hint(fmt.Errorf("not subscribed to %s", d.url), "lektor-fetch add subscribes; -o url only prints it"))
 		return nil
 	}
-	return feeddir.Mark(p.Dir, d.hash)
+	return feeddir.Leave(p.Dir, d.hash)
 }
 
 // foreign asks for a document that no subscription links to.
@@ -584,10 +541,7 @@ func (p *poller) summary(targets int) {
 
 // fetchedSince reports whether a feed was asked for after a moment.
 func (st *store) fetchedSince(hash string, t time.Time) bool {
-	fi, err := os.Stat(filepath.Join(st.Dir.SrcEtc(hash, "fetch"), "checked"))
-	if err != nil {
-		return false
-	}
+	checked := feeddir.Checked(st.Dir, hash)
 	// In the future it means that the feed is due.
-	return fi.ModTime().After(t) && !fi.ModTime().After(st.Now) && firstLine(filepath.Join(st.Dir.SrcEtc(hash, "fetch"), "error")) == ""
+	return checked.After(t) && !checked.After(st.Now) && feeddir.LastError(st.Dir, hash) == ""
 }

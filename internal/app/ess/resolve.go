@@ -299,7 +299,7 @@ func (st *store) fetchMissing(ctx context.Context, o ResolveOptions, feeds map[s
 		if o.DryRun {
 			continue
 		}
-		if err := feeddir.Mark(st.Dir, r.hash); err != nil {
+		if err := feeddir.Leave(st.Dir, r.hash); err != nil {
 			return err
 		}
 	}

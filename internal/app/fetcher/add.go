@@ -116,7 +116,7 @@ func (r *Runner) Add(ctx context.Context, url string, o AddOptions) (Added, erro
 	}
 	if strings.HasPrefix(strings.ToLower(a.ID), "exec:") {
 		// Refused now rather than at every fetch.
-		if err := fetch.Trusted(r.Dir.Path(), r.Dir.Join("src")); err != nil {
+		if err := feeddir.Trusted(r.Dir, "", ""); err != nil {
 			return a, err
 		}
 	}
@@ -208,7 +208,7 @@ func generic(title string) bool {
 func (r *Runner) look(ctx context.Context, url string) (*fetch.Response, string, error) {
 	req := &fetch.Request{URL: url}
 	if strings.HasPrefix(strings.ToLower(url), "exec:") {
-		if err := fetch.Trusted(r.Dir.Path(), r.Dir.Join("src")); err != nil {
+		if err := feeddir.Trusted(r.Dir, "", ""); err != nil {
 			return nil, "", err
 		}
 		req.AllowExec = true

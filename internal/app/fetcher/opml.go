@@ -17,10 +17,6 @@ import (
 	"github.com/lektordir/lektor/lektordir"
 )
 
-// opmlFile is the union of the lists that were imported. An export begins with
-// it, so that it gives back what we do not understand of them.
-const opmlFile = "etc/fetch/opml"
-
 // Imported tells what became of a list.
 type Imported struct {
 	Added   []*feeddir.Subscription
@@ -87,7 +83,7 @@ func Import(w *lektordir.Writer, d *lektordir.Dir, doc *opml.Document, dryRun bo
 		old.Merge(doc)
 		all = old
 	}
-	path := d.Join(opmlFile)
+	path := feeddir.ListFile(d)
 	data := all.Bytes()
 	if _, err := opml.Parse(data); err != nil {
 		// Written, it could not be read, and the next list would replace it.
@@ -115,7 +111,7 @@ func addCategories(d *lektordir.Dir, hash string, categories []string) error {
 
 // template reads the lists imported before; nil when there is none.
 func template(d *lektordir.Dir) (*opml.Document, error) {
-	data, err := atomicfile.Read(d.Join(opmlFile), opml.MaxBytes)
+	data, err := atomicfile.Read(feeddir.ListFile(d), opml.MaxBytes)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}

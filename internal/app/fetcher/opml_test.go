@@ -49,7 +49,7 @@ func TestImportKeepsIDs(t *testing.T) {
 // Lists imported before that cannot be read just now are not written over.
 func TestImportUnreadableList(t *testing.T) {
 	d, w := setupDir(t)
-	path := d.Join(opmlFile)
+	path := feeddir.ListFile(d)
 	if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
 		t.Fatal(err)
 	}
@@ -83,7 +83,7 @@ func TestImportKeepsWhatItCanRead(t *testing.T) {
 	if _, err := Import(w, d, list("a"), false); err != nil {
 		t.Fatal(err)
 	}
-	before, err := os.ReadFile(d.Join(opmlFile))
+	before, err := os.ReadFile(feeddir.ListFile(d))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -91,7 +91,7 @@ func TestImportKeepsWhatItCanRead(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "more than 16777216 bytes") || len(imp.Added) != 1 {
 		t.Errorf("%v, %v", imp, err)
 	}
-	if after, err := os.ReadFile(d.Join(opmlFile)); err != nil || string(after) != string(before) {
+	if after, err := os.ReadFile(feeddir.ListFile(d)); err != nil || string(after) != string(before) {
 		t.Errorf("%d bytes, %v", len(after), err)
 	}
 }

@@ -1024,7 +1024,7 @@ func (l *Listener) mark(f *feed) {
 	if !subscribed {
 		return
 	}
-	if err := feeddir.Mark(l.dir, f.hash); err != nil {
+	if err := feeddir.Leave(l.dir, f.hash); err != nil {
 		l.warnOnce("mark"+err.Error(), "%v", err)
 		l.mu.Lock()
 		f.dueAt = now.Add(max(l.opts.Cooldown, markAgain))

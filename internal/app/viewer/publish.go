@@ -10,7 +10,6 @@ import (
 	"net/mail"
 	"net/url"
 	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -19,6 +18,7 @@ import (
 	"github.com/lektordir/lektor/internal/atomicfile"
 	"github.com/lektordir/lektor/internal/command"
 	"github.com/lektordir/lektor/internal/entries"
+	"github.com/lektordir/lektor/internal/feeddir"
 	"github.com/lektordir/lektor/internal/fetch"
 	"github.com/lektordir/lektor/lektordir"
 )
@@ -220,7 +220,7 @@ func (v *viewer) entryOf(r *entries.Record, format feedconv.Format) feedconv.Ent
 	out.Source = &feedconv.Source{ID: f.ID, Title: f.Name, Link: f.Link}
 	// Where it is fetched from, but not with a password, nor a file's name.
 	src := f.ID
-	if line, err := atomicfile.Line(filepath.Join(v.Dir.SrcEtc(r.Ref.Feed, "fetch"), "url")); err == nil {
+	if line, err := feeddir.URL(v.Dir, r.Ref.Feed); err == nil {
 		src = line
 	}
 	if u, err := fetch.ParseURL(src); err == nil {
