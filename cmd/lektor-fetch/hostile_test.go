@@ -648,7 +648,7 @@ func testHostileLists(t *testing.T, h *hostile) {
 		{"not OPML", list("<rss>", "<a>", 50, ""), "no <opml> and no <outline>"},
 		{"attributes", list(head+"<outline xmlUrl='http://example.com/' ", "a='' ", part(1_000_000), "/>"+tail), ""},
 		{"a huge attribute", list(head+"<outline xmlUrl='http://example.com/' title='", "title ", part(1_200_000), "'/>"+tail), ""},
-		{"a huge URL", list(head+"<outline xmlUrl='http://example.com/", "a", 65_000, "'/>"+tail), ""},
+		{"a huge URL", list(head+"<outline xmlUrl='http://example.com/", "a", 65_000, "'/><outline xmlUrl='http://example.com/"+strings.Repeat("b", part(15_000_000))+"'/>"+tail), ""},
 		{"references", list(head+"<outline xmlUrl='http://example.com/' text='", "&amp;", part(3_000_000), "'/>"+tail), ""},
 		{"less-than signs", list(head, "<", 150_000, "<outline xmlUrl='http://example.com/'/>"+tail), ""},
 		{"a folder in a folder again and again", list(head, strings.Repeat("<outline text='a'>", 50)+"<outline xmlUrl='http://example.com/'/>"+strings.Repeat("</outline>", 50), part(1_000), tail), ""},

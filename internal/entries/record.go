@@ -5,7 +5,6 @@ import (
 	"errors"
 	"io/fs"
 	"os"
-	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -52,17 +51,7 @@ func (r *Record) Read(want lektordir.Fields) error {
 	if err != nil {
 		return err
 	}
-	if r.have == 0 {
-		r.entry = *e
-	} else {
-		// What was not asked for is empty.
-		from, to := reflect.ValueOf(e).Elem(), reflect.ValueOf(&r.entry).Elem()
-		for i := range from.NumField() {
-			if f := from.Field(i); !f.IsZero() {
-				to.Field(i).Set(f)
-			}
-		}
-	}
+	r.entry.Merge(e, want)
 	r.have |= want
 	return nil
 }

@@ -9,8 +9,6 @@ import (
 	"strings"
 
 	"github.com/lektordir/lektor/internal/atomicfile"
-	"github.com/lektordir/lektor/internal/fetch"
-	"github.com/lektordir/lektor/internal/units"
 	"github.com/lektordir/lektor/lektordir"
 )
 
@@ -64,21 +62,11 @@ func Check(key, value string) error {
 	if err := known(key); err != nil {
 		return err
 	}
-	switch key {
-	case "interval":
-		_, err := units.ParseInterval(value)
-		return err
-	case "headers":
-		_, err := fetch.ParseHeaders(value)
-		return err
-	case "on-update":
-		if value != "unread" && value != "deliver" && value != "ignore" {
-			return fmt.Errorf("on-update is unread, deliver or ignore, not %q", value)
-		}
-	case "alias":
-		if oneLine(value) == "" {
-			return errors.New("an alias cannot be empty")
-		}
+	if key == "alias" && oneLine(value) == "" {
+		return errors.New("an alias cannot be empty")
+	}
+	if check := userFiles[key]; check != nil {
+		return check(value)
 	}
 	return nil
 }

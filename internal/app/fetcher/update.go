@@ -448,15 +448,15 @@ func (r *Runner) delivered(txn *lektordir.Txn) {
 }
 
 // stage stages what is new in a document.
-func (r *Runner) stage(ctx context.Context, txn *lektordir.Txn, st *feeddir.State, feed *feedconv.Feed) (delivery.Result, error) {
-	policy, err := delivery.ParsePolicy(st.OnUpdate())
+func (r *Runner) stage(ctx context.Context, txn *lektordir.Txn, st *feeddir.State, feed *feedconv.Feed) (lektordir.Result, error) {
+	policy, err := lektordir.ParsePolicy(st.OnUpdate())
 	if err != nil {
-		return delivery.Result{}, err
+		return lektordir.Result{}, err
 	}
 	if err := r.describe(txn, feed, "", ""); err != nil {
-		return delivery.Result{}, err
+		return lektordir.Result{}, err
 	}
-	return delivery.Stage(ctx, txn, feed, delivery.Options{Policy: policy})
+	return delivery.Stage(ctx, txn, feed, policy)
 }
 
 // parse reads a document, through the feed's filter if it has one.
