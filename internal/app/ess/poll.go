@@ -346,7 +346,7 @@ func (p *poller) request(t target, resp *fetch.Response) {
 // whatever URL it names; of an NNO only the feed's own entries do.
 func (p *poller) decode(resp *fetch.Response, t target) (*ess.Document, error) {
 	name := fetch.Public(t.link)
-	doc, err := ess.Decode(resp.Body, kindOf(pathOf(resp.FinalURL), resp.Header.Get("Content-Type")), func(w ess.Warning) { p.warnings.Warn("%s: %v", name, w) })
+	doc, err := ess.Decode(resp.Body, func(w ess.Warning) { p.warnings.Warn("%s: %v", name, w) })
 	if err != nil {
 		return nil, err
 	}
@@ -371,7 +371,7 @@ func (p *poller) compare(ctx context.Context, hash string, doc *ess.Document) er
 	}
 	handled := map[ess.Entry]int{} // how many there were of each
 	if b, err := p.ess(hash).Handled(maxDocument); err == nil {
-		if old, err := ess.Decode(b, ess.ESS, nil); err == nil {
+		if old, err := ess.Decode(b, nil); err == nil {
 			for _, e := range old.Entries {
 				handled[e.Entry]++
 			}
