@@ -539,9 +539,11 @@ func (p *poller) summary(targets int) {
 	p.S.Report.Info("%s", line)
 }
 
-// fetchedSince reports whether a feed was asked for after a moment.
-func (st *store) fetchedSince(hash string, t time.Time) bool {
+// askedSince reports whether a feed was asked for after a moment, and whether that
+// went well.
+func (st *store) askedSince(hash string, t time.Time) (asked, well bool) {
 	checked := feeddir.Checked(st.Dir, hash)
 	// In the future it means that the feed is due.
-	return checked.After(t) && !checked.After(st.Now) && feeddir.LastError(st.Dir, hash) == ""
+	asked = checked.After(t) && !checked.After(st.Now)
+	return asked, asked && feeddir.LastError(st.Dir, hash) == ""
 }

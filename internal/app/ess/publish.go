@@ -240,6 +240,7 @@ var indexTemplate = template.Must(template.New("index").Parse(`<!DOCTYPE html>
 </head>
 <body>
 <h1>{{.Title}}</h1>
+<p>Each feed has an <abbr title="Even Shorter Syndication">ESS</abbr> document here: a kilobyte that tells when its entries were published and a checksum of each title, so that a reader can watch thousands of feeds, and fetch only those with something new. The <abbr title="No Nonsense Outline">NNO</abbr> document names the newest entries of all of them.</p>
 <p><a href="{{.NNO}}"><img src="{{.NNOIcon}}" alt="NNO" width="16" height="16"></a> <a href="{{.NNO}}">The newest entries of all feeds</a></p>
 <ul>
 {{- range .Feeds}}
