@@ -5,11 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/lektordir/lektor/internal/command"
 	"github.com/lektordir/lektor/internal/feeddir"
@@ -94,14 +91,6 @@ type listed struct {
 	unread map[string]int
 }
 
-func (l *listed) time(name string) any {
-	fi, err := os.Lstat(filepath.Join(l.d.SrcEtc(l.Hash, "fetch"), name))
-	if err != nil {
-		return time.Time{}
-	}
-	return fi.ModTime()
-}
-
 var listColumns = []command.Column[*listed]{
 	{Name: "path", Verbatim: true, Get: func(l *listed) any { return l.d.Join("src", l.Hash) }},
 	{Name: "title", Get: func(l *listed) any { return l.Title() }},
@@ -115,8 +104,8 @@ var listColumns = []command.Column[*listed]{
 	{Name: "alias", Extra: true, Get: func(l *listed) any { return l.Alias }},
 	{Name: "link", Extra: true, Get: func(l *listed) any { return l.Link }},
 	{Name: "interval", Extra: true, Get: func(l *listed) any { return l.Interval }},
-	{Name: "checked", Extra: true, Get: func(l *listed) any { return l.time("checked") }},
-	{Name: "next", Extra: true, Get: func(l *listed) any { return l.time("next") }},
+	{Name: "checked", Extra: true, Get: func(l *listed) any { return feeddir.Checked(l.d, l.Hash) }},
+	{Name: "next", Extra: true, Get: func(l *listed) any { return feeddir.Next(l.d, l.Hash) }},
 }
 
 // listFormat is what is printed unasked.

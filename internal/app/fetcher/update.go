@@ -80,6 +80,7 @@ type Runner struct {
 	report  Reporter
 	parsing chan struct{}       // slots for documents that are being parsed
 	held    *semaphore.Weighted // bytes of documents that are in memory, see room
+	big     *feedconv.Limiter
 	print   sync.Mutex
 	commits sync.WaitGroup
 	// unsettled tells that a commit failed, and may have left entries in tmp/
@@ -101,6 +102,7 @@ func New(d *lektordir.Dir, report Reporter, o Options) (*Runner, error) {
 	}
 	r := &Runner{
 		Dir: d, Writer: w, Client: fetch.NewClient(o.Fetch), opts: o, now: o.Fetch.Now, report: report,
+		big: feedconv.NewLimiter(1),
 		// What a document grows to while it is parsed is the greater part of
 		// the memory; more at once than there are processors gain nothing.
 		parsing: make(chan struct{}, max(2, runtime.GOMAXPROCS(0))),
@@ -491,6 +493,7 @@ func (r *Runner) read(doc []byte, url, contentType string, h http.Header) (*feed
 		URL: url, ContentType: contentType,
 		ContentLocation: h.Get("Content-Location"), ContentLanguage: h.Get("Content-Language"),
 		MaxBytes: r.opts.Fetch.MaxDecoded, MaxEntries: r.opts.MaxEntries,
+		Limiter: r.big,
 	})
 	var limit *feedconv.LimitError
 	if errors.As(err, &limit) {

@@ -7,6 +7,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
+	"io"
 	"net/mail"
 	"net/url"
 	"os"
@@ -39,6 +40,10 @@ type PublishOptions struct {
 
 // formats are those of [Publish].
 var formats = map[string]feedconv.Format{"atom": feedconv.Atom10, "rss": feedconv.RSS20, "json": feedconv.JSONFeed}
+
+var encoders = map[feedconv.Format]func(io.Writer, *feedconv.Feed) error{
+	feedconv.Atom10: feedconv.EncodeAtom, feedconv.RSS20: feedconv.EncodeRSS, feedconv.JSONFeed: feedconv.EncodeJSON,
+}
 
 // Publish writes the entries selected, read or not, as a feed, newest first. It
 // takes nothing from the clock: as long as the entries are the same, so is the
@@ -91,7 +96,7 @@ func Publish(ctx context.Context, o PublishOptions, s *command.Streams) error {
 	slices.Reverse(feed.Entries)
 	feed.Title = cmp.Or(strings.Join(strings.Fields(o.Title), " "), strings.Join(o.Query, " "), "lektor")
 	var doc bytes.Buffer
-	if err := feedconv.Encode(&doc, feed, format); err != nil {
+	if err := encoders[format](&doc, feed); err != nil {
 		return err
 	}
 	if o.Output == "" {
