@@ -453,6 +453,9 @@ func rm(ctx context.Context, o rmOptions, s *command.Streams) error {
 		return err
 	}
 	defer r.Close()
+	if o.purge && !o.dryRun {
+		r.Recover(ctx) // a purge that was interrupted
+	}
 	failed := false
 	for name, err := range command.ReadArgs(o.args, s.In, o.nul) {
 		if err := ctx.Err(); err != nil {
@@ -476,7 +479,7 @@ func rm(ctx context.Context, o rmOptions, s *command.Streams) error {
 			switch {
 			case o.dryRun:
 			case o.purge:
-				err = feeddir.Purge(r.Writer, d, hash)
+				err = feeddir.Purge(ctx, r.Writer, d, hash)
 			default:
 				err = feeddir.Remove(r.Writer, d, hash)
 			}
