@@ -18,7 +18,7 @@ func (t *tidier) openTag(f *frame) {
 		parent = t.stack[len(t.stack)-2].level
 	}
 	if c.kind == kText {
-		t.txt = construct{active: true, ext: c.ext, base: f.base, buf: t.txt.buf[:0]}
+		t.txt = construct{active: true, ext: c.ext, base: f.base, buf: t.txt.buf[:0], inner: t.txt.inner[:0]}
 		if c.role == roleDrop {
 			return
 		}

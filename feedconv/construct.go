@@ -17,11 +17,11 @@ type construct struct {
 	one      []byte // the text, while it is one piece of the source
 	buf      []byte // else here
 	multi    bool
-	any      bool // something was added
-	firstCD  bool // it begins with a CDATA section
-	keepEnd  int  // what of it came from CDATA and is not trimmed
-	markup   bool // a child tag was seen: buf is HTML
-	same     int  // open child elements of the same name
+	any      bool    // something was added
+	firstCD  bool    // it begins with a CDATA section
+	keepEnd  int     // what of it came from CDATA and is not trimmed
+	markup   bool    // a child tag was seen: buf is HTML
+	inner    []int32 // the names of open child elements that are closed, too
 	typ      string
 	mode     string
 	src      bool // has a src or href attribute
@@ -190,10 +190,7 @@ func (t *tidier) addText(text []byte) {
 // from now on, and what was text before must be escaped in it.
 func (t *tidier) innerTag(name []byte, id int32, self bool) {
 	x := &t.txt
-	if t.top().class.role == roleDrop || t.top().class.role == roleAttributes {
-		if !self && id == t.top().name {
-			x.same++
-		}
+	if r := t.top().class.role; r == roleDrop || r == roleAttributes {
 		return
 	}
 	if !x.markup {
@@ -208,9 +205,6 @@ func (t *tidier) innerTag(name []byte, id int32, self bool) {
 			x.buf = appendEscaped(make([]byte, 0, len(before)+len(before)/8), before, false)
 		}
 		x.markup, x.any = true, true
-	}
-	if id == t.top().name && !self {
-		x.same++
 	}
 	local := name
 	if j := bytes.IndexByte(name, ':'); j >= 0 {

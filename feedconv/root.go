@@ -81,7 +81,7 @@ func (t *tidier) findRoot() (name []byte, self bool, err error) {
 				if junk || first != "" {
 					t.warn(warnJunk, i, nil)
 				}
-				t.root = lower
+				t.root, t.rootAt = lower, i
 				return tag, isSelf, nil
 			}
 		}

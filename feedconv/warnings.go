@@ -29,6 +29,7 @@ const (
 	warnEntries
 	warnExtDepth
 	warnExtSize
+	warnNested
 	numWarnings
 )
 
@@ -53,6 +54,7 @@ var warnTexts = [numWarnings]string{
 	warnEntries:    "there are more than %s entries; the rest was left out",
 	warnExtDepth:   fmt.Sprintf("an extension is more than %d elements deep at <%%s>; it was left out", maxExtensionDepth),
 	warnExtSize:    fmt.Sprintf("the extensions of an entry or feed are more than %d elements or %d bytes at <%%s>; what passes that was left out", maxExtensions, maxExtensionBytes),
+	warnNested:     "a <%s> inside of another was not taken for one",
 }
 
 // once tells kinds that are not repeated.
@@ -83,11 +85,15 @@ type warnings struct {
 	list    []Warning
 	linePos int
 	line    int
+	mute    bool
 	lost    string // the first warning of what a limit left out
 }
 
 // warn notes what was mended at pos. Lines are counted only here.
 func (w *warnings) warn(k warnKind, pos int, name []byte) {
+	if w.mute {
+		return
+	}
 	w.warned[k]++
 	n := w.warned[k]
 	if n > maxSameWarning || n > 1 && k.once() {
