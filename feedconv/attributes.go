@@ -93,12 +93,15 @@ func (t *tidier) attribute(f *frame, parent level, a attr) {
 		addMeta(list, "about", t.attrValue(a.val))
 		return
 	}
+	if ns != nsNone && ns != f.class.ns && !t.native(ns, -1) {
+		return // gofeed would take it for one without a prefix
+	}
 	name := string(local)
 	val := t.ents.decodeAttr(a.val)
 	if f.class.kind == kText && ns == nsNone && t.txt.attribute(f.class.role, name, val) {
 		return
 	}
-	if isURLAttr(name) && ns != nsXML {
+	if isURLAttr(name) {
 		abs := t.resolved(f.base, string(val))
 		if parent != inExt && (name == "href" || name == "src" || name == "uri") {
 			abs = guardURL(abs)
@@ -107,14 +110,7 @@ func (t *tidier) attribute(f *frame, parent level, a attr) {
 	} else if name == "scheme" && parent != inExt {
 		val = []byte(guardURL(string(val)))
 	}
-	out := ""
-	if ns != nsNone && !t.native(ns, -1) {
-		if out, ok = t.prefixFor(ns); !ok {
-			return
-		}
-		out += ":"
-	}
-	t.attr(out, name, val)
+	t.attr(name, val)
 }
 
 // attribute takes an attribute of the construct's element, and tells whether it

@@ -126,21 +126,21 @@ func (t *tidier) entryName() string {
 }
 
 // classify says what an element is in the place where it stands.
-func (t *tidier) classify(info *nameInfo, lvl level) (class, bool) {
+func (t *tidier) classify(info *nameInfo, lvl level) class {
 	ns := t.resolve(info.prefix)
 	if info.cached && info.cacheNS == ns && info.cacheLvl == lvl {
-		return info.class, true
+		return info.class
 	}
-	c, ok := t.classifyIn(info, ns, lvl)
-	if ok && c.kind != kFeed { // the second channel is none
+	c := t.classifyIn(info, ns, lvl)
+	if c.kind != kFeed { // the second channel is none
 		info.cached, info.cacheNS, info.cacheLvl, info.class = true, ns, lvl, c
 	}
-	return c, ok
+	return c
 }
 
-func (t *tidier) classifyIn(info *nameInfo, ns nsID, lvl level) (class, bool) {
+func (t *tidier) classifyIn(info *nameInfo, ns nsID, lvl level) class {
 	if lvl == inForeign {
-		return class{kind: kForeign, ns: ns}, true
+		return class{kind: kForeign, ns: ns}
 	}
 	name := info.lower
 	out := info.local
@@ -149,7 +149,7 @@ func (t *tidier) classifyIn(info *nameInfo, ns nsID, lvl level) (class, bool) {
 	}
 	// An entry in a namespace that nobody knows is still one, and so is what
 	// is in it.
-	if lvl <= inList && info.prefix == t.rootPfx && ns >= nsID(len(knownNamespaces)) && !t.ns[ns].native &&
+	if lvl <= inList && info.prefix == t.rootPfx && ns >= nsID(len(knownNamespaces)) && ns != t.other && !t.ns[ns].native &&
 		(name == t.entryName() || name == "channel" && !t.isAtom) {
 		t.ns[ns].native = true
 	}
@@ -165,23 +165,23 @@ func (t *tidier) classifyIn(info *nameInfo, ns nsID, lvl level) (class, bool) {
 			case "link", "url":
 				c.role = roleURL
 			}
-			return c, true
+			return c
 		}
 		if t.isAtom {
-			return t.classifyAtom(name, out, lvl), true
+			return t.classifyAtom(name, out, lvl)
 		}
-		return t.classifyRSS(name, out, lvl), true
+		return t.classifyRSS(name, out, lvl)
 	}
 	switch {
 	case ns == nsRDF && lvl <= inList:
-		return class{kind: kTransparent, level: inList}, true
+		return class{kind: kTransparent, level: inList}
 	case ns == nsMeta, ns == nsXML: // ours to write; has attributes only
-		return dropped, true
+		return dropped
 	case lvl == inList, lvl == inCategories, lvl == inStruct:
-		return dropped, true
+		return dropped
 	}
 	if place := lvl.place(); place != 0 && !hasField(ns, name, place, t.isAtom) {
-		return class{kind: kForeign, ns: ns}, true
+		return class{kind: kForeign, ns: ns}
 	}
 	c := class{kind: kStruct, ext: true, ns: ns}
 	switch ns {
@@ -219,12 +219,8 @@ func (t *tidier) classifyIn(info *nameInfo, ns nsID, lvl level) (class, bool) {
 			c.kind, c.role = kText, roleAtomText
 		}
 	}
-	prefix, ok := t.prefixFor(ns)
-	if !ok {
-		return class{kind: kText, role: roleDrop}, false
-	}
-	c.out = prefix + ":" + out
-	return c, true
+	c.out = t.ns[ns].prefix + ":" + out
+	return c
 }
 
 // belongs tells whether an element inside of one of another vocabulary is of

@@ -382,7 +382,7 @@ func (t *tidier) closeText(f *frame) {
 	case roleAtomLink:
 		if !x.src {
 			if href := t.resolved(x.base, plainOf(s, x.markup)); href != "" {
-				t.attr("", "href", []byte(guardURL(href)))
+				t.attr("href", []byte(guardURL(href)))
 			}
 		}
 		t.endEmpty()
@@ -390,7 +390,7 @@ func (t *tidier) closeText(f *frame) {
 	case roleTerm:
 		if !x.src {
 			if term := strings.TrimSpace(plainOf(s, x.markup)); term != "" {
-				t.attr("", "term", []byte(term))
+				t.attr("term", []byte(term))
 			}
 		}
 		t.endEmpty()
@@ -398,7 +398,7 @@ func (t *tidier) closeText(f *frame) {
 	case roleEnclosure:
 		if !x.src {
 			if u := t.resolved(x.base, plainOf(s, x.markup)); u != "" {
-				t.attr("", "url", []byte(u))
+				t.attr("url", []byte(u))
 			}
 		}
 		t.endEmpty()
@@ -412,14 +412,13 @@ func (t *tidier) closeText(f *frame) {
 			href := t.resolved(x.base, x.href)
 			if x.rel {
 				// An Atom link that lost its namespace.
-				if prefix, ok := t.prefixFor(nsAtom10); ok {
-					rest := append([]byte(nil), t.out[f.outAt+len("<"+c.out):]...)
-					t.out = append(t.out[:f.outAt], "<"+prefix+":link"...)
-					t.out = append(t.out, rest...)
-					t.attr("", "href", []byte(guardURL(href)))
-					t.endEmpty()
-					return
-				}
+				rest := append([]byte(nil), t.out[f.outAt+len("<"+c.out):]...)
+				t.out = append(t.out[:f.outAt], "<atom:link"...)
+				t.out = append(t.out, rest...)
+				t.attr("href", []byte(guardURL(href)))
+				t.endEmpty()
+				t.ns[nsAtom10].used = true
+				return
 			}
 			s = []byte(href)
 		}
@@ -509,13 +508,13 @@ func (t *tidier) closeAtomText(f *frame, s []byte, lvl level) {
 		s = t.resolveMarkup(s, x.base)
 	}
 	if typ != "" {
-		t.attr("", "type", []byte(typ))
+		t.attr("type", []byte(typ))
 		if !f.class.ext {
 			t.noteType(f.class.out, typ, lvl)
 		}
 	}
 	if mode != "" {
-		t.attr("", "mode", []byte(mode))
+		t.attr("mode", []byte(mode))
 	}
 	t.endOpen()
 	t.text(s, f.class.ext, t.mayAside(f.class, lvl), typ != "" && lower != "text" || mode != "")

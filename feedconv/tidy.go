@@ -16,8 +16,9 @@ import (
 const (
 	maxDepth        = 256    // elements in each other
 	maxAttrs        = 256    // attributes of an element
-	maxDeclarations = 512    // namespace declarations of a document
-	maxNamespaces   = 32     // unknown namespaces in use
+	maxDeclarations = 512    // namespace declarations in scope at once
+	maxNamespaces   = 4096   // different namespaces that are not known
+	maxURILen       = 4096   // bytes of the name of one
 	maxNames        = 4096   // different element names
 	maxNameLen      = 128    // bytes of an element or attribute name
 	maxTextRuns     = 16     // pieces of text between the children of an element
@@ -311,10 +312,7 @@ func (t *tidier) classOf(id int32, lvl level, i int, name []byte) class {
 	case lvl == inExt && !t.belongs(t.top().class.ns, t.resolve(info.prefix), info.prefix):
 		return dropped
 	}
-	c, ok := t.classify(info, lvl)
-	if !ok {
-		t.warn(warnNamespaces, i, name)
-	}
+	c := t.classify(info, lvl)
 	if lvl == inEntry && c.role == roleDrop && info.lower == t.entryName() {
 		t.warn(warnNested, i, name)
 	}

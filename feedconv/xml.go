@@ -419,8 +419,8 @@ func skipDays(list []string) []time.Weekday {
 	return out
 }
 
-// maxListDepth bounds the nesting of rssCloud items; deeper ones are left out.
-const maxListDepth = 64
+// maxListDepth bounds the nesting of rssCloud items, as tidy does.
+const maxListDepth = maxDepth
 
 // cloudItems gives rssCloud:item children, which are items in items, as a
 // nested list.
