@@ -125,6 +125,8 @@ func (x *construct) attribute(r role, name string, val []byte) bool {
 		return r == roleAtomText
 	case "rel":
 		x.rel = true
+	case "isPermaLink":
+		x.permalink = strings.TrimSpace(string(val))
 	case "term":
 		x.src = x.src || r == roleTerm
 	case "url":

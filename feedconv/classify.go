@@ -279,6 +279,11 @@ func (t *tidier) classifyRSS(name, out string, lvl level) class {
 			// gofeed has no place for it, and looks here next.
 			return class{kind: kText, role: rolePerson, out: "dc:author", ns: nsDC, ext: true}
 		}
+	case inEntry:
+		if name == "author" {
+			// gofeed has room for one; see rssEntry.
+			return class{kind: kText, role: rolePerson, out: metaPrefix + ":author", ns: nsMeta, ext: true}
+		}
 	case inStruct:
 		if name == "url" || name == "link" {
 			return class{kind: kText, role: roleURL, out: name}

@@ -12,27 +12,28 @@ import (
 
 // construct is the text construct that is being read.
 type construct struct {
-	active   bool
-	ext      bool
-	one      []byte // the text, while it is one piece of the source
-	buf      []byte // else here
-	multi    bool
-	any      bool    // something was added
-	firstCD  bool    // it begins with a CDATA section
-	keepEnd  int     // what of it came from CDATA and is not trimmed
-	markup   bool    // a child tag was seen: buf is HTML
-	inner    []int32 // the names of open child elements that are closed, too
-	typ      string
-	mode     string
-	src      bool // has a src or href attribute
-	rel      bool
-	href     string // the href of a native RSS link
-	base     *url.URL
-	divs     int // open <div>
-	div      uint8
-	innerAt  int
-	innerEnd int
-	bases    []innerBase
+	active    bool
+	ext       bool
+	one       []byte // the text, while it is one piece of the source
+	buf       []byte // else here
+	multi     bool
+	any       bool    // something was added
+	firstCD   bool    // it begins with a CDATA section
+	keepEnd   int     // what of it came from CDATA and is not trimmed
+	markup    bool    // a child tag was seen: buf is HTML
+	inner     []int32 // the names of open child elements that are closed, too
+	typ       string
+	mode      string
+	src       bool // has a src or href attribute
+	rel       bool
+	href      string // the href of a native RSS link
+	permalink string // the isPermaLink of a guid
+	base      *url.URL
+	divs      int // open <div>
+	div       uint8
+	innerAt   int
+	innerEnd  int
+	bases     []innerBase
 }
 
 // innerBase is an xml:base on an element inside of a text construct: it holds
@@ -373,6 +374,8 @@ func (t *tidier) closeText(f *frame) {
 	case roleID:
 		if t.isAtom && !c.ext {
 			s = []byte(guardURL(string(s)))
+		} else if lvl == inEntry && !c.ext {
+			t.permalink(string(bytes.TrimSpace(s)))
 		}
 	case roleHTML:
 		s = t.resolveMarkup(s, x.base)
@@ -611,6 +614,17 @@ func imageURL(s string, markup bool) string {
 		}
 	}
 	return strings.TrimSpace(plainOf([]byte(s), markup))
+}
+
+// permalink keeps the URL that a guid stands for, when it is a relative
+// reference: one with a path, or one that says to be a permalink.
+func (t *tidier) permalink(guid string) {
+	explicit := strings.EqualFold(t.txt.permalink, "true") && strings.ContainsAny(guid, "/?")
+	if t.txt.base == nil || hasScheme(guid) || strings.ContainsAny(guid, " \t\n") || strings.EqualFold(t.txt.permalink, "false") ||
+		!explicit && !strings.HasPrefix(guid, "/") {
+		return
+	}
+	addMeta(&t.entryMeta, "permalink", t.resolved(t.txt.base, guid))
 }
 
 func (t *tidier) noteType(name, typ string, lvl level) {

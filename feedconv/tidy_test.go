@@ -629,7 +629,7 @@ func TestTidyRule12NothingLost(t *testing.T) {
 		<enclosure>http://e/f.mp3</enclosure><unknown>kept</unknown><pubdate>Mon</pubdate>
 		<rssCloud:item><title>sub</title><link>http://e/sub</link></rssCloud:item>`), Options{})
 	i := f.Items[0]
-	if i.Author != "N <m@e>" || i.Link != "http://e/h" || i.Extensions["atom"]["link"][0].Attrs["href"] != "http://e/s" ||
+	if value1(i.Extensions, metaPrefix, "author") != "N <m@e>" || i.Link != "http://e/h" || i.Extensions["atom"]["link"][0].Attrs["href"] != "http://e/s" ||
 		i.Custom["image"] != "http://e/i.png" || len(i.Categories) != 2 || i.Categories[1].Domain != "d" ||
 		i.Enclosures[0].URL != "http://e/f.mp3" || i.Custom["unknown"] != "kept" || i.PubDate != "Mon" ||
 		i.Extensions["rssCloud"]["item"][0].Children["title"][0].Value != "sub" {

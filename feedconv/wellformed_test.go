@@ -109,8 +109,8 @@ func placesFor(document []byte) []int {
 		switch token := token.(type) {
 		case xml.StartElement:
 			name := token.Name.Local
-			// An author of RSS is text.
-			if name == "author" && token.Name.Space != "http://www.w3.org/2005/Atom" && token.Name.Space != "http://purl.org/atom/ns#" || len(open) > 0 && !containers[open[len(open)-1]] {
+			// An author of RSS is text, and so is its source.
+			if (name == "author" || name == "source") && token.Name.Space != "http://www.w3.org/2005/Atom" && token.Name.Space != "http://purl.org/atom/ns#" || len(open) > 0 && !containers[open[len(open)-1]] {
 				name = "text"
 			}
 			open = append(open, name)
