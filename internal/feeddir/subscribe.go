@@ -6,6 +6,7 @@ package feeddir
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -14,8 +15,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-
-	"golang.org/x/sys/unix"
 
 	"github.com/lektordir/lektor/internal/atomicfile"
 	"github.com/lektordir/lektor/internal/fetch"
@@ -35,6 +34,7 @@ type Subscription struct {
 	Categories []string // paths of folders, "a/b"
 	Interval   string   // as the user wrote it
 	Error      string   // of the last fetch, empty when it went well
+	Private    bool     // not told of in what leaves the machine, see [Shareable]
 }
 
 // Title is what the subscription is shown as.
@@ -49,6 +49,7 @@ const (
 	intervalFile = "etc/fetch/interval"
 	errorFile    = "etc/fetch/error"
 	categoryFile = "etc/categories"
+	privateFile  = "etc/fetch/private"
 )
 
 // Options say how to subscribe.
@@ -108,7 +109,16 @@ func Add(w *lektordir.Writer, d *lektordir.Dir, s *Subscription, o Options) (boo
 		if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
 			return err
 		}
+		if (name == "id" || name == pendingURLFile) && hasPassword(value) {
+			if err := guard(path); err != nil {
+				return err
+			}
+		}
 		return write(path, []byte(value+"\n"))
+	}
+	private := ""
+	if s.Private {
+		private = "yes"
 	}
 	if err := errors.Join(
 		put("id", s.ID, true),
@@ -117,6 +127,7 @@ func Add(w *lektordir.Writer, d *lektordir.Dir, s *Subscription, o Options) (boo
 		put("etc/link", s.Link, true),
 		put(aliasFile, s.Alias, false),
 		put(intervalFile, s.Interval, false),
+		put(privateFile, private, false),
 		SetCategories(d, s.Hash, s.Categories, write),
 	); err != nil {
 		return false, err
@@ -132,7 +143,17 @@ func Add(w *lektordir.Writer, d *lektordir.Dir, s *Subscription, o Options) (boo
 	if o.Unsynced {
 		return true, put(pendingURLFile, s.URL, false)
 	}
-	return true, put(urlFile, s.URL, false)
+	if !hasPassword(s.URL) {
+		return true, put(urlFile, s.URL, false)
+	}
+	// Nobody else may read it at any time, nor find an empty one.
+	if err := put(pendingURLFile, s.URL, false); err != nil {
+		return false, err
+	}
+	if err := os.Rename(filepath.Join(base, pendingURLFile), filepath.Join(base, urlFile)); err != nil {
+		return false, err
+	}
+	return true, syncDir(filepath.Join(base, "etc/fetch"))
 }
 
 // pendingURLFile is the url of a feed that was added unsynced, under a name of
@@ -143,13 +164,14 @@ const pendingURLFile = "etc/fetch/.url0"
 // url on the disk before it has its name, as a power cut may leave an empty file
 // under it otherwise. Feeds that it could not subscribe to are in the error.
 func Finish(w *lektordir.Writer, d *lektordir.Dir, subs []*Subscription) error {
-	unix.Sync()
+	if err := d.Sync(); err != nil {
+		return err
+	}
 	var bad error
 	for _, s := range subs {
 		bad = errors.Join(bad, finish(w, d, s.Hash))
 	}
-	unix.Sync()
-	return bad
+	return errors.Join(bad, d.Sync())
 }
 
 // finish gives a pending url its name, unless somebody else has subscribed
@@ -210,6 +232,7 @@ func Read(d *lektordir.Dir, hash string) (*Subscription, error) {
 	s := &Subscription{
 		Hash: hash, ID: f.ID, URL: cmp.Or(strings.TrimSpace(url), f.ID), Name: cmp.Or(f.Name, DefaultName(f.ID)),
 		Alias: f.Alias, Link: f.Link, About: f.Description, Categories: Categories(d, hash),
+		Private: isPrivate(d, hash),
 	}
 	s.Interval, _ = atomicfile.Line(filepath.Join(base, intervalFile))
 	s.Error, _ = atomicfile.Line(filepath.Join(base, errorFile))
@@ -291,10 +314,6 @@ func Remove(w *lektordir.Writer, d *lektordir.Dir, hash string) error {
 		return err
 	}
 	defer t.Close()
-	return unsubscribe(d, hash)
-}
-
-func unsubscribe(d *lektordir.Dir, hash string) error {
 	if err := errors.Join(d.InsideSrc(hash, "fetch"), CheckMarkers(d)); err != nil {
 		return err
 	}
@@ -316,30 +335,24 @@ func unsubscribe(d *lektordir.Dir, hash string) error {
 			bad = errors.Join(bad, os.RemoveAll(filepath.Join(dir, n.Name())))
 		}
 	}
-	for _, place := range []string{dueDir, takenDir} {
-		os.Remove(d.Join(place, hash))
-	}
+	removeMarkers(d, hash)
 	return errors.Join(bad, syncDir(dir))
 }
 
 // Purge removes a feed with all its entries, read and unread, and forgets what
-// was delivered of it. The error may be a [*lektordir.BusyError].
-func Purge(w *lektordir.Writer, d *lektordir.Dir, hash string) error {
-	t, err := w.Begin(hash)
-	if err != nil {
+// was delivered of it, as [lektordir.Writer.Purge] does.
+func Purge(ctx context.Context, w *lektordir.Writer, d *lektordir.Dir, hash string) error {
+	if err := w.Purge(ctx, hash); err != nil {
 		return err
 	}
-	defer t.Close()
-	// src/ goes last: as long as it is there the feed can be named, and an
-	// interrupted purge be done again.
-	bad := unsubscribe(d, hash)
-	for _, place := range []string{"new", "cur", "tmp", "src"} {
-		if bad != nil {
-			return bad
-		}
-		bad = os.RemoveAll(d.Join(place, hash))
+	removeMarkers(d, hash)
+	return nil
+}
+
+func removeMarkers(d *lektordir.Dir, hash string) {
+	for _, place := range []string{dueDir, takenDir} {
+		os.Remove(d.Join(place, hash))
 	}
-	return errors.Join(bad, syncDir(d.Join("src")))
 }
 
 // FeedURL gives the id of the feed that a list or a page names by a URL:
