@@ -284,12 +284,12 @@ func (x *textScanner) tagEnd(i int) int {
 			if *missing {
 				continue
 			}
-			close := strings.IndexByte(x.s[j+1:], c)
-			if close < 0 {
+			end := strings.IndexByte(x.s[j+1:], c)
+			if end < 0 {
 				*missing = true
 				continue
 			}
-			j += 1 + close
+			j += 1 + end
 		}
 	}
 	// Nothing closes the tag when quotes are minded; without them, perhaps.

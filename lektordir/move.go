@@ -13,8 +13,8 @@ import (
 //
 // When the entry is gone, moved by another viewer or removed, the error is
 // fs.ErrNotExist; nothing is ever replaced.
-func (d *Dir) SetFlags(r Ref, set, clear string) (Ref, error) {
-	to, err := r.WithFlags(set, clear)
+func (d *Dir) SetFlags(r Ref, set, unset string) (Ref, error) {
+	to, err := r.WithFlags(set, unset)
 	if err != nil {
 		return r, err
 	}

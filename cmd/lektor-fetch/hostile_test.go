@@ -27,10 +27,10 @@ import (
 	"github.com/andybalholm/brotli"
 	"github.com/klauspost/compress/zstd"
 
-	"github.com/lektordir/lektor/internal/app/fetcher"
 	"github.com/lektordir/lektor/internal/command"
 	"github.com/lektordir/lektor/internal/feeddir"
 	"github.com/lektordir/lektor/internal/testkit/server"
+	"github.com/lektordir/lektor/internal/units"
 	"github.com/lektordir/lektor/lektordir"
 )
 
@@ -648,7 +648,7 @@ func testHostileLists(t *testing.T, h *hostile) {
 		{"not OPML", list("<rss>", "<a>", 50, ""), "no <opml> and no <outline>"},
 		{"attributes", list(head+"<outline xmlUrl='http://example.com/' ", "a='' ", part(1_000_000), "/>"+tail), ""},
 		{"a huge attribute", list(head+"<outline xmlUrl='http://example.com/' title='", "title ", part(1_200_000), "'/>"+tail), ""},
-		{"a huge URL", list(head+"<outline xmlUrl='http://example.com/", "a", part(15_000_000), "'/>"+tail), ""},
+		{"a huge URL", list(head+"<outline xmlUrl='http://example.com/", "a", 65_000, "'/><outline xmlUrl='http://example.com/"+strings.Repeat("b", part(15_000_000))+"'/>"+tail), ""},
 		{"references", list(head+"<outline xmlUrl='http://example.com/' text='", "&amp;", part(3_000_000), "'/>"+tail), ""},
 		{"less-than signs", list(head, "<", 150_000, "<outline xmlUrl='http://example.com/'/>"+tail), ""},
 		{"a folder in a folder again and again", list(head, strings.Repeat("<outline text='a'>", 50)+"<outline xmlUrl='http://example.com/'/>"+strings.Repeat("</outline>", 50), part(1_000), tail), ""},
@@ -675,7 +675,7 @@ func testHostileLists(t *testing.T, h *hostile) {
 				}
 				return
 			}
-			if n := strings.Count(c.list, "xmlUrl"); o.status != 0 || c.name == "large" && !strings.Contains(o.stderr, fetcher.Count(part(100_000), "feed")+" would be subscribed to") || n == 0 {
+			if n := strings.Count(c.list, "xmlUrl"); o.status != 0 || c.name == "large" && !strings.Contains(o.stderr, units.Count(part(100_000), "feed")+" would be subscribed to") || n == 0 {
 				t.Errorf("status %d:\n%.1000s", o.status, o.stderr)
 			}
 			if c.name == "large" {
@@ -769,7 +769,7 @@ func testLargeFeed(t *testing.T, h *hostile) {
 	if o := fetch(limit...); o.status != 0 || !strings.Contains(o.stderr, "1 not modified") || delivered(t, dir) != first {
 		t.Errorf("again: status %d, %d entries", o.status, delivered(t, dir))
 	}
-	for _, news := range []string{fmt.Sprintf("; %s\n", fetcher.Count(n-first, "new entry")), "1 not modified; 0 new entries\n"} {
+	for _, news := range []string{fmt.Sprintf("; %s\n", units.Count(n-first, "new entry")), "1 not modified; 0 new entries\n"} {
 		if o := fetch("--max-entries", "200000"); o.status != 0 || strings.Contains(o.stderr, "warning") || !strings.HasSuffix(o.stderr, news) || delivered(t, dir) != n {
 			t.Errorf("raised: status %d, %d entries, and it does not say %q", o.status, delivered(t, dir), news)
 		}

@@ -14,7 +14,9 @@ import (
 
 	"github.com/lektordir/lektor/internal/app/fetcher"
 	"github.com/lektordir/lektor/internal/command"
+	"github.com/lektordir/lektor/internal/feeddir"
 	"github.com/lektordir/lektor/internal/fetch"
+	"github.com/lektordir/lektor/internal/units"
 )
 
 func main() {
@@ -33,6 +35,7 @@ func main() {
 }
 
 func newApp() *cli.App {
+	update := updateCommand()
 	return &cli.App{
 		Name:  "lektor-fetch",
 		Usage: "fetch feeds into a lektor-dir",
@@ -42,254 +45,320 @@ Example:
    lektor-fetch add https://daringfireball.net/
    lektor-fetch && lektor-view ls`,
 		Flags:  append(append([]cli.Flag{command.DirFlag()}, updateFlags()...), fetchFlags()...),
-		Action: updateAction,
+		Action: update.Action,
 		Commands: []*cli.Command{
-			{
-				Name:      "add",
-				Usage:     "subscribe to feeds, by their URL or that of a page",
-				ArgsUsage: "URL…|-",
-				Description: `Example:
+			addCommand(), rmCommand(), lsCommand(), setCommand(), update, watchCommand(),
+			deliverCommand(), putCommand(), importCommand(), exportCommand(), checkCommand(),
+		},
+	}
+}
+
+// action is what a command does once its options are read.
+type action func(c *cli.Context, o fetcher.Common, s *command.Streams) error
+
+// local is the action of a command that makes no requests; args checks its
+// arguments.
+func local(args func(*cli.Context) error, do action) cli.ActionFunc {
+	return func(c *cli.Context) error {
+		if err := args(c); err != nil {
+			return err
+		}
+		return do(c, fetcher.Common{Dir: command.Dir(c)}, command.StreamsOf(c))
+	}
+}
+
+// network is the action of a command that takes the flags of fetchFlags.
+func network(args func(*cli.Context) error, do action) cli.ActionFunc {
+	return local(args, func(c *cli.Context, o fetcher.Common, s *command.Streams) error {
+		var err error
+		if o.Options, err = fetchOptions(c); err != nil {
+			return err
+		}
+		return do(c, o, s)
+	})
+}
+
+func anyArgs(*cli.Context) error { return nil }
+
+// need checks that there is an argument.
+func need(what string) func(*cli.Context) error {
+	return func(c *cli.Context) error { return command.NeedArgs(c, what) }
+}
+
+func addCommand() *cli.Command {
+	return &cli.Command{
+		Name:      "add",
+		Usage:     "subscribe to feeds, by their URL or that of a page",
+		ArgsUsage: "URL…|-",
+		Description: `Example:
    lektor-fetch add --category Tech https://daringfireball.net/`,
-				Flags: append([]cli.Flag{
-					&cli.BoolFlag{Name: "first", Usage: "of several feeds that a page links to, take the first"},
-					&cli.BoolFlag{Name: "no-fetch", Usage: "subscribe, and deliver nothing yet"},
-					&cli.BoolFlag{Name: "as-is", Usage: "the URL is that of a feed: do not look for one"},
-					&cli.StringFlag{Name: "alias", Aliases: []string{"title"}, Usage: "call the feed `NAME`"},
-					&cli.StringFlag{Name: "interval", Usage: "fetch it every `TIME` at most, such as 30m, 2h or 1d"},
-					&cli.StringSliceFlag{Name: "category", Usage: "put it into the category `NAME`, a/b for b in a; may be repeated"},
-					dryRunFlag(), command.NulFlag(),
-				}, fetchFlags()...),
-				Action: func(c *cli.Context) error {
-					if err := command.NeedArgs(c, "a URL"); err != nil {
-						return err
-					}
-					o, err := fetchOptions(c)
-					if err != nil {
-						return err
-					}
-					return add(c.Context, addOptions{
-						options: o, args: c.Args().Slice(), nul: command.Nul(c),
-						add: fetcher.AddOptions{
-							First: c.Bool("first"), NoFetch: c.Bool("no-fetch"), AsIs: c.Bool("as-is"), DryRun: c.Bool("dry-run"),
-							Alias: c.String("alias"), Interval: c.String("interval"), Categories: c.StringSlice("category"),
-						},
-					}, command.StreamsOf(c))
-				},
-			},
-			{
-				Name:      "rm",
-				Usage:     "unsubscribe; entries stay unless they are purged",
-				ArgsUsage: "FEED…|-",
-				Description: `Example:
+		Flags: append([]cli.Flag{
+			&cli.BoolFlag{Name: "first", Usage: "of several feeds that a page links to, take the first"},
+			&cli.BoolFlag{Name: "no-fetch", Usage: "subscribe, and deliver nothing yet"},
+			&cli.BoolFlag{Name: "as-is", Usage: "the URL is that of a feed: do not look for one"},
+			&cli.StringFlag{Name: "alias", Aliases: []string{"title"}, Usage: "call the feed `NAME`"},
+			&cli.StringFlag{Name: "interval", Usage: "fetch it every `TIME` at most, such as 30m, 2h or 1d"},
+			&cli.StringSliceFlag{Name: "category", Usage: "put it into the category `NAME`, a/b for b in a; may be repeated"},
+			dryRunFlag(), command.NulFlag(),
+		}, fetchFlags()...),
+		Action: network(need("a URL"), func(c *cli.Context, o fetcher.Common, s *command.Streams) error {
+			a := fetcher.AddOptions{
+				Common: o, Sources: c.Args().Slice(), Nul: command.Nul(c),
+				First: c.Bool("first"), NoFetch: c.Bool("no-fetch"), AsIs: c.Bool("as-is"), DryRun: c.Bool("dry-run"),
+				Alias: c.String("alias"), Interval: c.String("interval"), Categories: c.StringSlice("category"),
+			}
+			if a.Interval != "" {
+				if err := feeddir.Check("interval", a.Interval); err != nil {
+					return command.Usagef("--interval: %w", err)
+				}
+			}
+			if a.Alias != "" && len(a.Sources) > 1 {
+				return command.Usagef("--alias names one feed, and several URLs were given")
+			}
+			return fetcher.Add(c.Context, a, s)
+		}),
+	}
+}
+
+func rmCommand() *cli.Command {
+	return &cli.Command{
+		Name:      "rm",
+		Usage:     "unsubscribe; entries stay unless they are purged",
+		ArgsUsage: "FEED…|-",
+		Description: `Example:
    lektor-fetch ls -o tsv | awk -F'\t' '$6 ~ /410 Gone/ { print $1 }' | lektor-fetch rm -`,
-				Flags: []cli.Flag{
-					&cli.BoolFlag{Name: "purge", Usage: "remove the feed with all its entries, read and unread"},
-					dryRunFlag(), command.NulFlag(),
-				},
-				Action: func(c *cli.Context) error {
-					if err := command.NeedArgs(c, "a feed"); err != nil {
-						return err
-					}
-					return rm(c.Context, rmOptions{
-						options: options{dir: command.Dir(c)}, args: c.Args().Slice(), nul: command.Nul(c),
-						purge: c.Bool("purge"), dryRun: c.Bool("dry-run"),
-					}, command.StreamsOf(c))
-				},
-			},
-			{
-				Name:      "ls",
-				Usage:     "list subscriptions",
-				ArgsUsage: "[FEED…|-]",
-				Description: `Example:
+		Flags: []cli.Flag{
+			&cli.BoolFlag{Name: "purge", Usage: "remove the feed with all its entries, read and unread"},
+			dryRunFlag(), command.NulFlag(),
+		},
+		Action: local(need("a feed"), func(c *cli.Context, o fetcher.Common, s *command.Streams) error {
+			return fetcher.Remove(c.Context, fetcher.RemoveOptions{
+				Common: o, Feeds: c.Args().Slice(), Nul: command.Nul(c),
+				Purge: c.Bool("purge"), DryRun: c.Bool("dry-run"),
+			}, s)
+		}),
+	}
+}
+
+func lsCommand() *cli.Command {
+	return &cli.Command{
+		Name:      "ls",
+		Usage:     "list subscriptions",
+		ArgsUsage: "[FEED…|-]",
+		Description: `Example:
    lektor-fetch ls -o '{{.title}}: {{.error}}' --broken`,
-				Flags: []cli.Flag{
-					command.OutputFlag("print `FORMAT`: path, url, tsv, json, the name of a column, or a template"),
-					&cli.BoolFlag{Name: "broken", Usage: "only feeds whose last fetch failed"},
-					&cli.StringFlag{Name: "category", Usage: "only feeds in the category `NAME`, or in one below it"},
-					&cli.BoolFlag{Name: "raw", Usage: "do not clean the text of feeds for the terminal"},
-					command.NulFlag(),
-				},
-				Action: func(c *cli.Context) error {
-					return ls(c.Context, lsOptions{
-						options: options{dir: command.Dir(c)}, args: c.Args().Slice(), nul: command.Nul(c),
-						format: command.OutputFormat(c), raw: c.Bool("raw"), broken: c.Bool("broken"), category: c.String("category"),
-					}, command.StreamsOf(c))
-				},
-			},
-			{
-				Name:      "set",
-				Usage:     "show or change the settings of a feed",
-				ArgsUsage: "FEED [SETTING [VALUE…]]",
-				Description: `Settings are url, alias, interval, on-update, categories, headers and filter.
+		Flags: []cli.Flag{
+			command.OutputFlag("print `FORMAT`: path, url, tsv, json, the name of a column, or a template"),
+			&cli.BoolFlag{Name: "broken", Usage: "only feeds whose last fetch failed"},
+			&cli.StringFlag{Name: "category", Usage: "only feeds in the category `NAME`, or in one below it"},
+			&cli.BoolFlag{Name: "raw", Usage: "do not clean the text of feeds for the terminal"},
+			command.NulFlag(),
+		},
+		Action: local(anyArgs, func(c *cli.Context, o fetcher.Common, s *command.Streams) error {
+			return fetcher.List(c.Context, fetcher.ListOptions{
+				Common: o, Feeds: c.Args().Slice(), Broken: c.Bool("broken"), Category: c.String("category"),
+				Print: command.PrinterOptions{Format: command.OutputFormat(c), Nul: command.Nul(c), Raw: c.Bool("raw")},
+			}, s)
+		}),
+	}
+}
+
+func setCommand() *cli.Command {
+	return &cli.Command{
+		Name:      "set",
+		Usage:     "show or change the settings of a feed",
+		ArgsUsage: "FEED [SETTING [VALUE…]]",
+		Description: `Settings are url, alias, interval, on-update, categories, headers and filter.
 
 Example:
    lektor-fetch set https://daringfireball.net/feeds/main interval 4h`,
-				Flags: []cli.Flag{
-					&cli.BoolFlag{Name: "unset", Usage: "remove the setting, so that the default holds"},
-					dryRunFlag(),
-				},
-				Action: func(c *cli.Context) error {
-					if err := command.NeedArgs(c, "a feed"); err != nil {
-						return err
-					}
-					return set(c.Context, setOptions{
-						options: options{dir: command.Dir(c)}, feed: c.Args().First(), args: c.Args().Tail(),
-						unset: c.Bool("unset"), dryRun: c.Bool("dry-run"),
-					}, command.StreamsOf(c))
-				},
-			},
-			{
-				Name:      "update",
-				Usage:     "fetch the feeds that are due, or those named",
-				ArgsUsage: "[FEED…|-]",
-				Description: `Example:
+		Flags: []cli.Flag{
+			&cli.BoolFlag{Name: "unset", Usage: "remove the setting, so that the default holds"},
+			dryRunFlag(),
+		},
+		Action: local(need("a feed"), setAction),
+	}
+}
+
+// setAction shows a setting, or all; or changes one.
+func setAction(c *cli.Context, o fetcher.Common, s *command.Streams) error {
+	feed, args := c.Args().First(), c.Args().Tail()
+	unset := c.Bool("unset")
+	switch {
+	case unset && len(args) != 1:
+		return command.Usagef("--unset takes a feed and one setting")
+	case len(args) == 0:
+		return fetcher.Settings(c.Context, fetcher.SettingsOptions{Common: o, Feed: feed}, s)
+	case len(args) == 1 && !unset:
+		return fetcher.Settings(c.Context, fetcher.SettingsOptions{Common: o, Feed: feed, Key: args[0]}, s)
+	case len(args) > 2 && args[0] != "headers" && args[0] != "categories":
+		return command.Usagef("%s has one value; quote it if it has spaces", args[0])
+	}
+	return fetcher.Set(c.Context, fetcher.SetOptions{
+		Common: o, Feed: feed, Key: args[0], Values: args[1:], Unset: unset, DryRun: c.Bool("dry-run"),
+	}, s)
+}
+
+func updateCommand() *cli.Command {
+	return &cli.Command{
+		Name:      "update",
+		Usage:     "fetch the feeds that are due, or those named",
+		ArgsUsage: "[FEED…|-]",
+		Description: `Example:
    lektor-fetch update -a -o path | lektor-view show -`,
-				Flags:  append(append(updateFlags(), command.NulFlag()), fetchFlags()...),
-				Action: updateAction,
-			},
-			{
-				Name:  "watch",
-				Usage: "stay, and fetch each feed when it is due",
-				Description: `Example:
+		Flags: append(append(updateFlags(), command.NulFlag()), fetchFlags()...),
+		Action: network(anyArgs, func(c *cli.Context, o fetcher.Common, s *command.Streams) error {
+			u := fetcher.UpdateOptions{
+				Common: o, Feeds: c.Args().Slice(), Nul: c.Bool("null"),
+				All: given(c, "all").Bool("all"), Format: given(c, "format").String("format"),
+				Quiet: given(c, "quiet").Bool("quiet"), DryRun: given(c, "dry-run").Bool("dry-run"),
+			}
+			if u.All && len(u.Feeds) > 0 {
+				return command.Usagef("either feeds are named, or all of them are fetched with -a")
+			}
+			return fetcher.Update(c.Context, u, s)
+		}),
+	}
+}
+
+func watchCommand() *cli.Command {
+	return &cli.Command{
+		Name:  "watch",
+		Usage: "stay, and fetch each feed when it is due",
+		Description: `Example:
    lektor-fetch watch &`,
-				Flags: append([]cli.Flag{
-					command.OutputFlag("print the entries that are delivered in `FORMAT`: path"),
-				}, fetchFlags()...),
-				Action: func(c *cli.Context) error {
-					if err := command.NoArgs(c); err != nil {
-						return err
-					}
-					o, err := fetchOptions(c)
-					if err != nil {
-						return err
-					}
-					return watch(c.Context, watchOptions{options: o, format: command.OutputFormat(c)}, command.StreamsOf(c))
-				},
-			},
-			{
-				Name:  "deliver",
-				Usage: "deliver a feed document from standard input",
-				Description: `Example:
+		Flags: append([]cli.Flag{
+			command.OutputFlag("print the entries that are delivered in `FORMAT`: path"),
+		}, fetchFlags()...),
+		Action: network(command.NoArgs, func(c *cli.Context, o fetcher.Common, s *command.Streams) error {
+			return fetcher.Watch(c.Context, fetcher.WatchOptions{Common: o, Format: command.OutputFormat(c)}, s)
+		}),
+	}
+}
+
+func deliverCommand() *cli.Command {
+	return &cli.Command{
+		Name:  "deliver",
+		Usage: "deliver a feed document from standard input",
+		Description: `Example:
    curl -s https://example.com/feed | lektor-fetch deliver --id https://example.com/feed`,
-				Flags: []cli.Flag{
-					&cli.StringFlag{Name: "id", Required: true, Usage: "the id of the feed, a `URI`"},
-					&cli.StringFlag{Name: "name", Usage: "call the feed `NAME` rather than what the document says"},
-					&cli.StringFlag{Name: "url", Usage: "the document is from `BASE`: relative references start there"},
-					&cli.StringFlag{Name: "content-type", Usage: "the document has the MIME `TYPE`, and perhaps a charset"},
-					&cli.IntFlag{Name: fetcher.FlagMaxEntries, Usage: "take at most `N` entries"},
-					&cli.Int64Flag{Name: "max-decoded", Value: fetch.DefaultMaxDecoded, Usage: "read at most `N` bytes"},
-					command.OutputFlag("print the entries that are delivered in `FORMAT`: path"),
-					dryRunFlag(),
-				},
-				Action: func(c *cli.Context) error {
-					if err := command.NoArgs(c); err != nil {
-						return err
-					}
-					if err := positive(c, fetch.FlagMaxDecoded); err != nil {
-						return err
-					}
-					if n := c.Int(fetcher.FlagMaxEntries); n < 0 {
-						return command.Usagef("--max-entries %d: it is not less than 0", n)
-					}
-					return deliver(c.Context, deliverOptions{
-						options: options{dir: command.Dir(c), maxEntries: c.Int(fetcher.FlagMaxEntries), fetch: fetch.Config{MaxDecoded: c.Int64("max-decoded")}},
-						doc:     fetcher.Document{ID: c.String("id"), Name: c.String("name"), URL: c.String("url"), ContentType: c.String("content-type"), DryRun: c.Bool("dry-run")},
-						format:  command.OutputFormat(c),
-					}, command.StreamsOf(c))
-				},
-			},
-			{
-				Name:  "put",
-				Usage: "deliver one entry, its content from standard input",
-				Description: `It prints the path of the entry. The same entry put again changes nothing.
+		Flags: []cli.Flag{
+			&cli.StringFlag{Name: "id", Required: true, Usage: "the id of the feed, a `URI`"},
+			&cli.StringFlag{Name: "name", Usage: "call the feed `NAME` rather than what the document says"},
+			&cli.StringFlag{Name: "url", Usage: "the document is from `BASE`: relative references start there"},
+			&cli.StringFlag{Name: "content-type", Usage: "the document has the MIME `TYPE`, and perhaps a charset"},
+			&cli.IntFlag{Name: fetcher.FlagMaxEntries, Usage: "take at most `N` entries"},
+			&cli.Int64Flag{Name: "max-decoded", Value: fetch.DefaultMaxDecoded, Usage: "read at most `N` bytes"},
+			command.OutputFlag("print the entries that are delivered in `FORMAT`: path"),
+			dryRunFlag(),
+		},
+		Action: local(command.NoArgs, func(c *cli.Context, o fetcher.Common, s *command.Streams) error {
+			o.Fetch.MaxDecoded, o.MaxEntries = c.Int64(fetch.FlagMaxDecoded), c.Int(fetcher.FlagMaxEntries)
+			if err := positive(c, fetch.FlagMaxDecoded); err != nil {
+				return err
+			}
+			if o.MaxEntries < 0 {
+				return command.Usagef("--max-entries %d: it is not less than 0", o.MaxEntries)
+			}
+			return fetcher.Deliver(c.Context, fetcher.DeliverOptions{Common: o, Format: command.OutputFormat(c), Document: fetcher.Document{
+				ID: c.String("id"), Name: c.String("name"), URL: c.String("url"), ContentType: c.String("content-type"), DryRun: c.Bool("dry-run"),
+			}}, s)
+		}),
+	}
+}
+
+func putCommand() *cli.Command {
+	return &cli.Command{
+		Name:  "put",
+		Usage: "deliver one entry, its content from standard input",
+		Description: `It prints the path of the entry. The same entry put again changes nothing.
 
 Example:
    uptime | lektor-fetch put --feed-id urn:x:uptime --feed-name Uptime --id urn:x:uptime:1 --title "It is up"`,
-				Flags: []cli.Flag{
-					&cli.StringFlag{Name: "feed-id", Required: true, Usage: "the id of the feed, a `URI`"},
-					&cli.StringFlag{Name: "feed-name", Usage: "call the feed `NAME`"},
-					&cli.StringFlag{Name: "id", Required: true, Usage: "the id of the entry, a `URI`"},
-					&cli.StringFlag{Name: "title", Usage: "the entry's `TITLE`"},
-					&cli.StringFlag{Name: "link", Usage: "the `URL` of the entry's page"},
-					&cli.StringFlag{Name: "author", Usage: "who wrote it, as `NAME <MAIL>`"},
-					&cli.StringFlag{Name: "date", Usage: "`WHEN` it was published, such as 2026-01-31T12:00:00Z, or @ and seconds since 1970"},
-					&cli.StringFlag{Name: "type", Usage: "the MIME `TYPE` of the content, text/plain without it"},
-					&cli.StringFlag{Name: "summary", Usage: "a `TEXT` beside the content"},
-					&cli.StringSliceFlag{Name: "category", Usage: "a category's `NAME`; may be repeated"},
-					&cli.StringSliceFlag{Name: "enclosure", Usage: "a file that belongs to it: `URL`, and after spaces its type and length; may be repeated"},
-					dryRunFlag(),
-				},
-				Action: func(c *cli.Context) error {
-					if err := command.NoArgs(c); err != nil {
-						return err
-					}
-					return put(c.Context, putOptions{
-						options: options{dir: command.Dir(c)},
-						feedID:  c.String("feed-id"), feedName: c.String("feed-name"), id: c.String("id"), title: c.String("title"),
-						link: c.String("link"), author: c.String("author"), date: c.String("date"), mime: c.String("type"),
-						summary: c.String("summary"), categories: c.StringSlice("category"), enclosures: c.StringSlice("enclosure"),
-						dryRun: c.Bool("dry-run"),
-					}, command.StreamsOf(c))
-				},
-			},
-			{
-				Name:      "import",
-				Usage:     "subscribe to the feeds of an OPML list",
-				ArgsUsage: "FILE|-",
-				Description: `Folders become categories. What lektor does not understand of the list comes
+		Flags: []cli.Flag{
+			&cli.StringFlag{Name: "feed-id", Required: true, Usage: "the id of the feed, a `URI`"},
+			&cli.StringFlag{Name: "feed-name", Usage: "call the feed `NAME`"},
+			&cli.StringFlag{Name: "id", Required: true, Usage: "the id of the entry, a `URI`"},
+			&cli.StringFlag{Name: "title", Usage: "the entry's `TITLE`"},
+			&cli.StringFlag{Name: "link", Usage: "the `URL` of the entry's page"},
+			&cli.StringFlag{Name: "author", Usage: "who wrote it, as `NAME <MAIL>`"},
+			&cli.StringFlag{Name: "date", Usage: "`WHEN` it was published, such as 2026-01-31T12:00:00Z, or @ and seconds since 1970"},
+			&cli.StringFlag{Name: "type", Usage: "the MIME `TYPE` of the content, text/plain without it"},
+			&cli.StringFlag{Name: "summary", Usage: "a `TEXT` beside the content"},
+			&cli.StringSliceFlag{Name: "category", Usage: "a category's `NAME`; may be repeated"},
+			&cli.StringSliceFlag{Name: "enclosure", Usage: "a file that belongs to it: `URL`, and after spaces its type and length; may be repeated"},
+			dryRunFlag(),
+		},
+		Action: local(command.NoArgs, func(c *cli.Context, o fetcher.Common, s *command.Streams) error {
+			return fetcher.Put(c.Context, fetcher.PutOptions{
+				Common: o, FeedID: c.String("feed-id"), FeedName: c.String("feed-name"), ID: c.String("id"), Title: c.String("title"),
+				Link: c.String("link"), Author: c.String("author"), Date: c.String("date"), Type: c.String("type"),
+				Summary: c.String("summary"), Categories: c.StringSlice("category"), Enclosures: c.StringSlice("enclosure"),
+				DryRun: c.Bool("dry-run"),
+			}, s)
+		}),
+	}
+}
+
+func importCommand() *cli.Command {
+	return &cli.Command{
+		Name:      "import",
+		Usage:     "subscribe to the feeds of an OPML list",
+		ArgsUsage: "FILE|-",
+		Description: `Folders become categories. What lektor does not understand of the list comes
 back with export.
 
 Example:
    lektor-fetch import --no-fetch Subs.opml`,
-				Flags: append([]cli.Flag{
-					&cli.BoolFlag{Name: "no-fetch", Usage: "subscribe, and fetch nothing yet"},
-					dryRunFlag(),
-				}, fetchFlags()...),
-				Action: func(c *cli.Context) error {
-					if c.NArg() != 1 {
-						return command.Usagef("import takes one list, a file or - for standard input")
-					}
-					o, err := fetchOptions(c)
-					if err != nil {
-						return err
-					}
-					return importList(c.Context, importOptions{options: o, file: c.Args().First(), noFetch: c.Bool("no-fetch"), dryRun: c.Bool("dry-run")}, command.StreamsOf(c))
-				},
-			},
-			{
-				Name:  "export",
-				Usage: "write the subscriptions as an OPML list",
-				Description: `Example:
+		Flags: append([]cli.Flag{
+			&cli.BoolFlag{Name: "no-fetch", Usage: "subscribe, and fetch nothing yet"},
+			dryRunFlag(),
+		}, fetchFlags()...),
+		Action: network(oneList, func(c *cli.Context, o fetcher.Common, s *command.Streams) error {
+			return fetcher.Import(c.Context, fetcher.ImportOptions{
+				Common: o, File: c.Args().First(), NoFetch: c.Bool("no-fetch"), DryRun: c.Bool("dry-run"),
+			}, s)
+		}),
+	}
+}
+
+func oneList(c *cli.Context) error {
+	if c.NArg() != 1 {
+		return command.Usagef("import takes one list, a file or - for standard input")
+	}
+	return nil
+}
+
+func exportCommand() *cli.Command {
+	return &cli.Command{
+		Name:  "export",
+		Usage: "write the subscriptions as an OPML list",
+		Description: `Example:
    lektor-fetch export --output Subs.opml`,
-				Flags: []cli.Flag{
-					&cli.StringFlag{Name: "output", Usage: "write to `FILE`"},
-				},
-				Action: func(c *cli.Context) error {
-					if err := command.NoArgs(c); err != nil {
-						return err
-					}
-					return export(c.Context, exportOptions{options: options{dir: command.Dir(c)}, output: c.String("output")}, command.StreamsOf(c))
-				},
-			},
-			{
-				Name:  "check",
-				Usage: "verify the lektor-dir",
-				Description: `It prints what is wrong, a line each, and ends with status 1 if that is more than
+		Flags: []cli.Flag{
+			&cli.StringFlag{Name: "output", Usage: "write to `FILE`"},
+		},
+		Action: local(command.NoArgs, func(c *cli.Context, o fetcher.Common, s *command.Streams) error {
+			return fetcher.Export(c.Context, fetcher.ExportOptions{Common: o, Output: c.String("output")}, s)
+		}),
+	}
+}
+
+func checkCommand() *cli.Command {
+	return &cli.Command{
+		Name:  "check",
+		Usage: "verify the lektor-dir",
+		Description: `It prints what is wrong, a line each, and ends with status 1 if that is more than
 it repaired.
 
 Example:
    lektor-fetch check --repair`,
-				Flags: []cli.Flag{
-					&cli.BoolFlag{Name: "repair", Usage: "mend what can be mended without losing anything"},
-				},
-				Action: func(c *cli.Context) error {
-					if err := command.NoArgs(c); err != nil {
-						return err
-					}
-					return check(c.Context, checkOptions{options: options{dir: command.Dir(c)}, repair: c.Bool("repair")}, command.StreamsOf(c))
-				},
-			},
+		Flags: []cli.Flag{
+			&cli.BoolFlag{Name: "repair", Usage: "mend what can be mended without losing anything"},
 		},
+		Action: local(command.NoArgs, func(c *cli.Context, o fetcher.Common, s *command.Streams) error {
+			return fetcher.Check(c.Context, fetcher.CheckOptions{Common: o, Repair: c.Bool("repair")}, s)
+		}),
 	}
 }
 
@@ -346,14 +415,13 @@ func positive(c *cli.Context, name string) error {
 }
 
 // fetchOptions reads the flags of fetchFlags.
-func fetchOptions(c *cli.Context) (options, error) {
+func fetchOptions(c *cli.Context) (o fetcher.Options, err error) {
 	integer := func(name string) int { return given(c, name).Int(name) }
 	long := func(name string) int64 { return given(c, name).Int64(name) }
-	o := options{
-		dir:        command.Dir(c),
-		jobs:       integer("jobs"),
-		maxEntries: integer(fetcher.FlagMaxEntries),
-		fetch: fetch.Config{
+	o = fetcher.Options{
+		Jobs:       integer("jobs"),
+		MaxEntries: integer(fetcher.FlagMaxEntries),
+		Fetch: fetch.Config{
 			UserAgent:    given(c, "user-agent").String("user-agent"),
 			PerHost:      integer("per-host"),
 			Gap:          given(c, "gap").Duration("gap"),
@@ -365,8 +433,8 @@ func fetchOptions(c *cli.Context) (options, error) {
 			Proxy:        http.ProxyFromEnvironment,
 		},
 	}
-	if o.fetch.UserAgent == "" {
-		o.fetch.UserAgent = strings.Replace(fetch.DefaultUserAgent, "lektor-fetch ", "lektor-fetch/"+command.Version()+" ", 1)
+	if o.Fetch.UserAgent == "" {
+		o.Fetch.UserAgent = strings.Replace(fetch.DefaultUserAgent, "lektor-fetch ", "lektor-fetch/"+command.Version()+" ", 1)
 	}
 	for _, name := range []string{"jobs", "per-host"} {
 		if n := integer(name); n < 1 || n > 1000 {
@@ -378,41 +446,33 @@ func fetchOptions(c *cli.Context) (options, error) {
 			return o, err
 		}
 	}
-	if o.fetch.Deadline <= 0 || o.fetch.Deadline > time.Hour {
-		return o, command.Usagef("--%s %s: it is a time such as 30s, up to an hour", fetch.FlagTimeout, o.fetch.Deadline)
+	if o.Fetch.Deadline <= 0 || o.Fetch.Deadline > time.Hour {
+		return o, command.Usagef("--%s %s: it is a time such as 30s, up to an hour", fetch.FlagTimeout, o.Fetch.Deadline)
 	}
-	if o.fetch.Gap < 0 || o.fetch.MaxRedirects < 1 || o.maxEntries < 0 {
+	if o.Fetch.Gap < 0 || o.Fetch.MaxRedirects < 1 || o.MaxEntries < 0 {
 		return o, command.Usagef("--gap and --max-entries are not less than 0, --%s not less than 1", fetch.FlagMaxRedirects)
 	}
 	if v := given(c, "default-interval").String("default-interval"); v != "" {
-		d, err := fetch.ParseInterval(v)
-		if err != nil {
+		if o.Interval, err = units.ParseInterval(v); err != nil {
 			return o, command.Usagef("--default-interval: %w", err)
 		}
-		o.interval = d
 	}
-	for _, v := range given(c, "allow-private").StringSlice("allow-private") {
+	o.Fetch.AllowPrivate, err = prefixes(given(c, "allow-private").StringSlice("allow-private"))
+	return o, err
+}
+
+// prefixes reads networks and addresses.
+func prefixes(values []string) (out []netip.Prefix, err error) {
+	for _, v := range values {
 		p, err := netip.ParsePrefix(v)
 		if err != nil {
-			a, aerr := netip.ParseAddr(v)
-			if aerr != nil {
-				return o, command.Usagef("--allow-private %s: it is a network such as 10.0.0.0/8, or an address", v)
+			a, err := netip.ParseAddr(v)
+			if err != nil {
+				return nil, command.Usagef("--allow-private %s: it is a network such as 10.0.0.0/8, or an address", v)
 			}
 			p = netip.PrefixFrom(a, a.BitLen())
 		}
-		o.fetch.AllowPrivate = append(o.fetch.AllowPrivate, p)
+		out = append(out, p)
 	}
-	return o, nil
-}
-
-func updateAction(c *cli.Context) error {
-	o, err := fetchOptions(c)
-	if err != nil {
-		return err
-	}
-	return runUpdate(c.Context, updateOptions{
-		options: o, args: c.Args().Slice(), nul: c.Bool("null"),
-		all: given(c, "all").Bool("all"), format: given(c, "format").String("format"),
-		quiet: given(c, "quiet").Bool("quiet"), dryRun: given(c, "dry-run").Bool("dry-run"),
-	}, command.StreamsOf(c))
+	return out, nil
 }

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os"
 	"slices"
-	"strings"
 	"sync"
 	"testing"
 
@@ -138,53 +137,4 @@ func find(ts *testscript.TestScript, title string) (*lektordir.Dir, lektordir.Re
 	}
 	ts.Fatalf("no entry %q in new/", title)
 	return nil, lektordir.Ref{}
-}
-
-func TestSource(t *testing.T) {
-	t.Chdir(t.TempDir())
-	wd, err := os.Getwd()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile("a?b.xml", nil, 0o666); err != nil {
-		t.Fatal(err)
-	}
-	for in, want := range map[string]string{
-		"example.com":                 "https://example.com",
-		"example.com/feed?x=1":        "https://example.com/feed?x=1",
-		"localhost:8080/f":            "https://localhost:8080/f",
-		"HTTP://Example.com:80/A#b":   "http://example.com/A",
-		"feed://example.com/f":        "http://example.com/f",
-		"feed:https://example.com/f":  "https://example.com/f",
-		"./a?b.xml":                   "file://" + wd + "/a%3Fb.xml",
-		"a?b.xml":                     "file://" + wd + "/a%3Fb.xml",
-		"exec:date +%s":               "exec:date +%s",
-		" https://example.com/feed\t": "https://example.com/feed",
-		"file:///etc/motd":            "file:///etc/motd",
-	} {
-		if got, err := source(in); err != nil || got != want {
-			t.Errorf("%q: %q, %v; want %q", in, got, err, want)
-		}
-	}
-	for _, in := range []string{"", "ftp://example.com/f", "./none.xml"} {
-		if got, err := source(in); err == nil {
-			t.Errorf("%q: %q", in, got)
-		}
-	}
-}
-
-func TestParseDate(t *testing.T) {
-	for in, want := range map[string]string{
-		"2026-01-31T12:00:00Z":            "2026-01-31T12:00:00Z",
-		"2026-01-31T12:00:00+02:00":       "2026-01-31T10:00:00Z",
-		"@1700000000":                     "2023-11-14T22:13:20Z",
-		"Sat, 31 Jan 2026 12:00:00 +0000": "2026-01-31T12:00:00Z",
-	} {
-		if got, err := parseDate(in); err != nil || got.Format("2006-01-02T15:04:05Z07:00") != want {
-			t.Errorf("%q: %v, %v", in, got, err)
-		}
-	}
-	if _, err := parseDate("yesterday"); !command.IsUsage(err) || !strings.Contains(err.Error(), "yesterday") {
-		t.Errorf("%v", err)
-	}
 }

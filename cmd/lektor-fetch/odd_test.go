@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lektordir/lektor/internal/app/fetcher"
 	"github.com/lektordir/lektor/internal/app/viewer"
 	"github.com/lektordir/lektor/internal/command"
 	"github.com/lektordir/lektor/internal/testkit/server"
@@ -122,9 +123,9 @@ func (o *odd) watch(t *testing.T, until func(said string) bool) (status int, sai
 	s := command.NewStreams("lektor-fetch", strings.NewReader(""), &out, &out)
 	done := make(chan error)
 	go func() {
-		wo := watchOptions{options: options{dir: o.dir, jobs: 4}}
-		wo.fetch.PerHost = 4
-		done <- watch(ctx, wo, s)
+		wo := fetcher.WatchOptions{Common: fetcher.Common{Dir: o.dir, Options: fetcher.Options{Jobs: 4}}}
+		wo.Fetch.PerHost = 4
+		done <- fetcher.Watch(ctx, wo, s)
 	}()
 	deadline := time.Now().Add(20 * time.Second)
 	for !until(out.String()) {

@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lektordir/lektor/internal/app/fetcher"
 	"github.com/lektordir/lektor/internal/command"
 	"github.com/lektordir/lektor/internal/feeddir"
 	"github.com/lektordir/lektor/internal/fetch"
@@ -401,11 +402,11 @@ func TestPolite(t *testing.T) {
 		t.Helper()
 		var out bytes.Buffer
 		s := command.NewStreams("lektor-fetch", strings.NewReader(""), &out, &out)
-		err := runUpdate(context.Background(), updateOptions{options: options{dir: dir, fetch: fetch.Config{
+		err := fetcher.Update(context.Background(), fetcher.UpdateOptions{Common: fetcher.Common{Dir: dir, Options: fetcher.Options{Fetch: fetch.Config{
 			Now:   func() time.Time { return now },
 			Sleep: func(_ context.Context, d time.Duration) error { return nil },
-		}}}, s)
-		if status := command.Status(err); status == command.StatusFailed {
+		}}}}, s)
+		if status := command.Status(err); status == command.StatusFailed || s.Report.Errors() > 0 {
 			t.Fatalf("%v: %v\n%s", now, err, &out)
 		}
 	}

@@ -42,7 +42,7 @@ func ReadAt(at int, path string, limit int64) ([]byte, error) {
 	buf := *pooled
 	n, err := retry(func() (int, error) { return unix.Read(fd, buf) })
 	switch {
-	case err != nil && err != unix.EAGAIN:
+	case err != nil && err != unix.EAGAIN && err != unix.EISDIR:
 		return fail("read", err)
 	case err == nil && n > 0 && n < len(buf) && int64(n) <= limit:
 		// A short read of a regular file is its end.

@@ -3,7 +3,8 @@ package command
 import (
 	"errors"
 	"fmt"
-	"strings"
+
+	"github.com/lektordir/lektor/internal/joined"
 )
 
 // UsageError is a mistake in the command line. It ends the command with status
@@ -103,28 +104,16 @@ func rank(status int) int {
 	return 2
 }
 
-// split returns the errors that errors.Join joined, however deep. An error
-// that wraps several but has words of its own stays whole.
+// split returns the errors that errors.Join joined, however deep.
 func split(err error) []error {
-	if err == nil {
-		return nil
-	}
-	joined, ok := err.(interface{ Unwrap() []error })
-	if !ok {
+	var errs []error
+	for _, err := range joined.Errors(err) {
 		// A status around joined errors says nothing that is printed.
 		if e, ok := err.(*ExitError); ok {
-			return split(e.Err)
+			errs = append(errs, split(e.Err)...)
+		} else {
+			errs = append(errs, err)
 		}
-		return []error{err}
-	}
-	var texts []string
-	var errs []error
-	for _, e := range joined.Unwrap() {
-		texts = append(texts, e.Error())
-		errs = append(errs, split(e)...)
-	}
-	if err.Error() != strings.Join(texts, "\n") {
-		return []error{err}
 	}
 	return errs
 }

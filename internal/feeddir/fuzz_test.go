@@ -54,7 +54,7 @@ func FuzzSchedule(f *testing.F) {
 	f.Add("-1", "no-store, max-age=\"60\"", "Mon, 02 Mar 1926 13:00:00 GMT", "x", "99999999999")
 	f.Fuzz(func(t *testing.T, retry, cache, expires, date, age string) {
 		h := http.Header{"Retry-After": {retry}, "Cache-Control": {cache}, "Expires": {expires}, "Date": {date}, "Age": {age}}
-		s, err := LoadState(filepath.Join(t.TempDir(), "missing"))
+		s, err := loadState(filepath.Join(t.TempDir(), "missing"))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -53,6 +53,12 @@ func write(t testing.TB, dir, name, value string) {
 	}
 }
 
+// dueAt is Due for the state in a directory.
+func dueAt(dir string, now time.Time) bool {
+	due, _ := isDue(dir, now)
+	return due
+}
+
 // value reads a file, "-" when there is none.
 func value(t testing.TB, dir, name string) string {
 	t.Helper()

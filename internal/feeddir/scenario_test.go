@@ -26,16 +26,16 @@ type fetcher struct {
 // run fetches the feed if it is due, as a process of its own would.
 func (f *fetcher) run() {
 	f.t.Helper()
-	if !IsDue(f.dir, f.clk.Now()) {
+	if !dueAt(f.dir, f.clk.Now()) {
 		return
 	}
-	s, err := LoadState(f.dir)
+	s, err := loadState(f.dir)
 	if err != nil {
 		f.t.Fatal(err)
 	}
 	s.Rand = func() float64 { return f.rand }
 	if !s.Due(f.clk.Now()) {
-		f.t.Fatal("IsDue and Due disagree")
+		f.t.Fatal("the two ways to ask whether it is due disagree")
 	}
 	req, err := s.Request()
 	if err != nil {

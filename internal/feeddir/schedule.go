@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/lektordir/lektor/internal/fetch"
+	"github.com/lektordir/lektor/internal/termsafe"
+	"github.com/lektordir/lektor/internal/units"
 )
 
 const (
@@ -163,7 +165,7 @@ func (s *State) Failed(now time.Time, err error) {
 	}
 	s.now = now
 	s.times[fileChecked] = now
-	s.put(fileError, fetch.OneLine(err.Error()))
+	s.put(fileError, termsafe.Brief(err.Error()))
 
 	var network *fetch.NetError
 	if errors.As(err, &network) && network.Offline {
@@ -276,18 +278,18 @@ func (s *State) duration(name string) time.Duration {
 	if v == "" {
 		return 0
 	}
-	d, err := fetch.ParseInterval(v)
+	d, err := units.ParseInterval(v)
 	if err != nil {
 		s.malformed(name, err.Error())
 	}
 	return d
 }
 
-// duration formats d for a file, so that fetch.ParseInterval reads it.
+// duration formats d for a file, so that units.ParseInterval reads it.
 func duration(d time.Duration) string {
 	const most = 365 * 24 * time.Hour // beyond MaxDelay anyway
 	if d < time.Second {
 		return ""
 	}
-	return fetch.ShortDuration(min(d, most))
+	return units.ShortDuration(min(d, most))
 }

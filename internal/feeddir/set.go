@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	"github.com/lektordir/lektor/internal/atomicfile"
-	"github.com/lektordir/lektor/internal/fetch"
 	"github.com/lektordir/lektor/lektordir"
 )
 
@@ -63,21 +62,11 @@ func Check(key, value string) error {
 	if err := known(key); err != nil {
 		return err
 	}
-	switch key {
-	case "interval":
-		_, err := fetch.ParseInterval(value)
-		return err
-	case "headers":
-		_, err := fetch.ParseHeaders(value)
-		return err
-	case "on-update":
-		if value != "unread" && value != "deliver" && value != "ignore" {
-			return fmt.Errorf("on-update is unread, deliver or ignore, not %q", value)
-		}
-	case "alias":
-		if oneLine(value) == "" {
-			return errors.New("an alias cannot be empty")
-		}
+	if key == "alias" && oneLine(value) == "" {
+		return errors.New("an alias cannot be empty")
+	}
+	if check := userFiles[key]; check != nil {
+		return check(value)
 	}
 	return nil
 }
@@ -90,7 +79,7 @@ func Set(w *lektordir.Writer, d *lektordir.Dir, hash, key, value string) error {
 	}
 	if key == "filter" || key == "url" && strings.HasPrefix(strings.ToLower(value), "exec:") {
 		// Refused now rather than at every fetch.
-		if err := fetch.Trusted(d.Path(), d.SrcEtc(hash, "fetch")); err != nil {
+		if err := Trusted(d, hash, ""); err != nil {
 			return err
 		}
 	}
@@ -140,7 +129,7 @@ func change(w *lektordir.Writer, d *lektordir.Dir, hash string, f func(*State) e
 		return err
 	}
 	defer t.Close()
-	st, err := LoadState(d.SrcEtc(hash, "fetch"))
+	st, err := Load(d, hash)
 	if err != nil {
 		return err
 	}

@@ -18,6 +18,8 @@ import (
 
 	"github.com/lektordir/lektor/internal/atomicfile"
 	"github.com/lektordir/lektor/internal/fetch"
+	"github.com/lektordir/lektor/internal/termsafe"
+	"github.com/lektordir/lektor/internal/units"
 )
 
 // The files of a State. Values are one line, but for headers.
@@ -59,7 +61,7 @@ var stateFiles = []string{
 // userFiles are those that SetUser writes.
 var userFiles = map[string]func(value string) error{
 	fileURL:      fetch.CheckURL,
-	fileInterval: func(v string) error { _, err := fetch.ParseInterval(v); return err },
+	fileInterval: func(v string) error { _, err := units.ParseInterval(v); return err },
 	fileOnUpdate: func(v string) error {
 		switch v {
 		case "unread", "deliver", "ignore":
@@ -113,10 +115,8 @@ type State struct {
 	unread   map[string]error // files that are there, and could not be read
 }
 
-// LoadState lists dir, the directory etc/fetch of a feed. One that does not
-// exist is empty. One behind a link, in its own place or in that of etc or of the
-// feed, is an error: what is saved might be written out of the lektor-dir.
-func LoadState(dir string) (*State, error) {
+// loadState lists dir, the directory of a state; see [Load].
+func loadState(dir string) (*State, error) {
 	s := &State{
 		dir: dir, names: map[string]bool{}, read: map[string]string{}, changed: map[string]string{},
 		times: map[string]time.Time{}, warned: map[string]bool{}, unread: map[string]error{},
@@ -183,24 +183,6 @@ func isTemp(name string) bool {
 	return userFiles[base] != nil
 }
 
-// URLOf gives where the feed with the state directory dir is fetched from,
-// without reading anything else. The error is fs.ErrNotExist when the feed is not
-// subscribed to.
-func URLOf(dir string) (string, error) {
-	return atomicfile.Line(filepath.Join(dir, fileURL))
-}
-
-// IsDue tells without reading anything else whether the feed with the state
-// directory dir is due, as [State.Due] does.
-func IsDue(dir string, now time.Time) bool {
-	next, ok := mtime(filepath.Join(dir, fileNext))
-	if !ok || !next.After(now) {
-		return true
-	}
-	checked, ok := mtime(filepath.Join(dir, fileChecked))
-	return ok && checked.After(now)
-}
-
 // Due tells whether the feed should be fetched now: when `next` has passed or
 // is missing, or when `checked` lies in the future, since then the clock was
 // set back and `next` means nothing.
@@ -243,7 +225,7 @@ func (s *State) OnUpdate() string {
 // Interval is the least time between two fetches, the user's or the default.
 func (s *State) Interval() time.Duration {
 	if v := s.get(fileInterval); v != "" {
-		d, err := fetch.ParseInterval(v)
+		d, err := units.ParseInterval(v)
 		if err == nil {
 			return d
 		}
@@ -264,7 +246,7 @@ func (s *State) Failures() int { return s.number(fileFailures) }
 
 // LastError is the message of the last fetch, one line, empty when it
 // succeeded.
-func (s *State) LastError() string { return fetch.OneLine(s.get(fileError)) }
+func (s *State) LastError() string { return termsafe.Brief(s.get(fileError)) }
 
 // Gone tells whether the server said that the feed has ended (410).
 func (s *State) Gone() bool { return s.get(fileGone) != "" }
@@ -506,7 +488,7 @@ func (s *State) number(name string) int {
 	}
 	n, err := strconv.Atoi(v)
 	if err != nil || n < 0 {
-		s.malformed(name, fmt.Sprintf("%q is no number", fetch.OneLine(v)))
+		s.malformed(name, fmt.Sprintf("%q is no number", termsafe.Brief(v)))
 		return 0
 	}
 	return n

@@ -20,7 +20,7 @@ import (
 
 func load(t testing.TB, dir string) *State {
 	t.Helper()
-	s, err := LoadState(dir)
+	s, err := loadState(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -71,7 +71,7 @@ func TestStateFiles(t *testing.T) {
 	if _, err := s.Request(); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("a request without url: %v", err)
 	}
-	if !s.Due(noon) || !IsDue(dir, noon) || s.OnUpdate() != "unread" || s.Interval() != DefaultInterval {
+	if !s.Due(noon) || !dueAt(dir, noon) || s.OnUpdate() != "unread" || s.Interval() != DefaultInterval {
 		t.Error("an empty state is not the default")
 	}
 	if err := s.SetUser("url", "http://example.com/feed"); err != nil {
@@ -173,8 +173,8 @@ func TestDue(t *testing.T) {
 		if got := load(t, dir).Due(noon); got != c.want {
 			t.Errorf("%s: due %v", c.what, got)
 		}
-		if got := IsDue(dir, noon); got != c.want {
-			t.Errorf("%s: IsDue %v", c.what, got)
+		if got := dueAt(dir, noon); got != c.want {
+			t.Errorf("%s: Due %v", c.what, got)
 		}
 	}
 }
@@ -681,7 +681,7 @@ func TestShortAndMoved(t *testing.T) {
 		t.Fatal(err)
 	}
 	load := func(limits string) *State {
-		s, err := LoadState(dir)
+		s, err := loadState(dir)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -18,6 +18,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/lektordir/lektor/internal/atomicfile"
+	"github.com/lektordir/lektor/internal/fetch"
+	"github.com/lektordir/lektor/internal/termsafe"
 	"github.com/lektordir/lektor/lektordir"
 )
 
@@ -62,10 +64,13 @@ type Options struct {
 func Add(w *lektordir.Writer, d *lektordir.Dir, s *Subscription, o Options) (bool, error) {
 	s.ID = lektordir.NormalizeID(s.ID)
 	if s.ID == "" || strings.ContainsAny(s.ID, "\n\x00") {
-		return false, fmt.Errorf("%q cannot be the id of a feed", s.ID)
+		return false, fmt.Errorf("%q cannot be the id of a feed", termsafe.Brief(s.ID))
+	}
+	s.URL = cmp.Or(s.URL, s.ID)
+	if max(len(s.ID), len(s.URL)) >= maxFile {
+		return false, fmt.Errorf("%s: the URL is longer than %d bytes, and no server takes such a one", fetch.Brief(fetch.Public(s.URL)), maxFile-1)
 	}
 	s.Hash = lektordir.FeedHash(s.ID)
-	s.URL = cmp.Or(s.URL, s.ID)
 	if Subscribed(d, s.Hash) {
 		return false, nil
 	}
@@ -270,7 +275,7 @@ func ByURL(d *lektordir.Dir) map[string]string {
 	hashes, _ := d.FeedHashes()
 	byURL := make(map[string]string, len(hashes))
 	for _, h := range hashes {
-		if u, err := atomicfile.Line(filepath.Join(d.Join("src", h), urlFile)); err == nil && u != "" {
+		if u, err := URL(d, h); err == nil && u != "" {
 			byURL[lektordir.NormalizeID(u)] = h
 		}
 	}
@@ -290,10 +295,10 @@ func Remove(w *lektordir.Writer, d *lektordir.Dir, hash string) error {
 }
 
 func unsubscribe(d *lektordir.Dir, hash string) error {
-	if err := errors.Join(d.InsideSrc(hash, "fetch"), d.Inside("etc/fetch", "etc/fetch/due", "etc/fetch/taken")); err != nil {
+	if err := errors.Join(d.InsideSrc(hash, "fetch"), CheckMarkers(d)); err != nil {
 		return err
 	}
-	dir := d.SrcEtc(hash, "fetch")
+	dir := stateDir(d, hash)
 	names, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -311,8 +316,8 @@ func unsubscribe(d *lektordir.Dir, hash string) error {
 			bad = errors.Join(bad, os.RemoveAll(filepath.Join(dir, n.Name())))
 		}
 	}
-	for _, marker := range []string{"due", "taken"} {
-		os.Remove(d.Join("etc/fetch", marker, hash))
+	for _, place := range []string{dueDir, takenDir} {
+		os.Remove(d.Join(place, hash))
 	}
 	return errors.Join(bad, syncDir(dir))
 }
@@ -335,6 +340,20 @@ func Purge(w *lektordir.Writer, d *lektordir.Dir, hash string) error {
 		bad = os.RemoveAll(d.Join(place, hash))
 	}
 	return errors.Join(bad, syncDir(d.Join("src")))
+}
+
+// FeedURL gives the id of the feed that a list or a page names by a URL:
+// normalised, and with the scheme that feed: stands for.
+func FeedURL(url string) string {
+	url = strings.TrimSpace(url)
+	if len(url) > 5 && strings.EqualFold(url[:5], "feed:") {
+		rest := url[5:]
+		if strings.HasPrefix(rest, "//") {
+			rest = "http:" + rest
+		}
+		url = rest
+	}
+	return lektordir.NormalizeID(url)
 }
 
 // Categories reads the categories of a feed, src/$feed/etc/categories.

@@ -247,3 +247,35 @@ func TestAddDuringImport(t *testing.T) {
 		t.Errorf("left: %v", left)
 	}
 }
+
+// What could not be read again is not written.
+func TestAddTooLong(t *testing.T) {
+	d, w := setup(t)
+	for _, n := range []int{maxFile - 100, maxFile, 2 << 20} {
+		s := &Subscription{ID: "http://e.example/" + strings.Repeat("a", n)}
+		added, err := Add(w, d, s, Options{})
+		if n < maxFile {
+			if got, rerr := Read(d, s.Hash); !added || errors.Join(err, rerr) != nil || got.URL != s.ID {
+				t.Errorf("%d bytes: %v, %v, %v", n, added, err, rerr)
+			}
+			continue
+		}
+		if err == nil || len(err.Error()) > 1000 || added {
+			t.Errorf("%d bytes: %v, %v", n, added, err)
+		}
+	}
+	if hashes, err := d.FeedHashes(); len(hashes) != 1 || err != nil {
+		t.Error(hashes, err)
+	}
+}
+
+func TestFeedURL(t *testing.T) {
+	for in, want := range map[string]string{
+		"feed://Example.com/f": "http://example.com/f", "feed:https://example.com/f": "https://example.com/f",
+		" http://example.com:80/ ": "http://example.com/", "urn:x": "urn:x", "feed:": "feed:",
+	} {
+		if got := FeedURL(in); got != want {
+			t.Errorf("%q: %q, want %q", in, got, want)
+		}
+	}
+}

@@ -273,7 +273,8 @@ type Request struct {
 	// port, or https on the default port where the URL has http on its own.
 	// Fields that belong to the protocol are left out, see [ParseHeaders].
 	Header http.Header
-	// AllowExec permits exec: URLs. Set it only after [Trusted] returned nil.
+	// AllowExec permits exec: URLs. Set it only for a command that nobody but the
+	// user can have written.
 	AllowExec bool
 	// Last tells that no further request to the URL's host is to be expected soon:
 	// the connection is closed after this one, as RFC 9112, section 9.6, asks for.
@@ -606,70 +607,12 @@ func location(u *url.URL, loc string) (*url.URL, error) {
 	return next, nil
 }
 
-// redact removes what may be userinfo from a URL that could not be parsed.
-func redact(s string) string {
-	if i := strings.Index(s, "//"); i >= 0 {
-		end := len(s)
-		if j := strings.IndexAny(s[i+2:], "/?#"); j >= 0 {
-			end = i + 2 + j
-		}
-		if at := strings.LastIndexByte(s[:end], '@'); at > i {
-			return s[:i+2] + s[at+1:]
-		}
-	}
-	return s
-}
-
 // drain reads a body that nobody wants if it is short, so that the connection
 // can be used again.
 func drain(resp *http.Response) {
 	if resp.ContentLength <= drainBytes {
 		_, _ = io.CopyN(io.Discard, resp.Body, drainBytes)
 	}
-}
-
-// ParseURL parses an http or https URL as [Client.Get] takes it: surrounding
-// space and the fragment are removed, scheme and host lower-cased; userinfo
-// stays. The error is a [URLError] that shows no password.
-func ParseURL(raw string) (*url.URL, error) {
-	raw = strings.TrimSpace(raw)
-	u, err := url.Parse(raw)
-	if err != nil {
-		var ue *url.Error
-		if errors.As(err, &ue) {
-			err = ue.Err // the rest of its text is the URL with the password
-		}
-		return nil, &URLError{URL: redact(raw), Reason: "not a URL: " + redact(err.Error())}
-	}
-	switch {
-	case u.Scheme == "":
-		return nil, &URLError{URL: redact(raw), Reason: "not a URL: it has no scheme such as https://"}
-	case u.Scheme != "http" && u.Scheme != "https":
-		return nil, &URLError{URL: redact(raw), Reason: fmt.Sprintf("cannot fetch %s: URLs, only http:, https:, file: and exec:", u.Scheme)}
-	case u.Hostname() == "":
-		return nil, &URLError{URL: redact(raw), Reason: "the URL names no host"}
-	}
-	u.Host = strings.ToLower(u.Host)
-	u.Fragment, u.RawFragment = "", ""
-	u.RawQuery = escapeQuery(u.RawQuery)
-	return u, nil
-}
-
-// escapeQuery encodes what people write in a query and what no request line
-// may hold: spaces and characters beyond ASCII. All else stays as it is.
-func escapeQuery(q string) string {
-	if strings.IndexFunc(q, func(r rune) bool { return r <= ' ' || r > '~' }) < 0 {
-		return q
-	}
-	var b strings.Builder
-	for _, c := range []byte(q) {
-		if c <= ' ' || c > '~' {
-			fmt.Fprintf(&b, "%%%02X", c)
-			continue
-		}
-		b.WriteByte(c)
-	}
-	return b.String()
 }
 
 // HostKey is the host and port (like "example.com:443") that a request for
@@ -694,16 +637,6 @@ func port(u *url.URL) string {
 		return "443"
 	}
 	return "80"
-}
-
-// SameOrigin tells whether what may be sent to a may be sent to b. Moving to
-// https on the same host is no loss.
-func SameOrigin(a, b *url.URL) bool {
-	if !strings.EqualFold(a.Hostname(), b.Hostname()) {
-		return false
-	}
-	return a.Scheme == b.Scheme && port(a) == port(b) ||
-		a.Scheme == "http" && port(a) == "80" && b.Scheme == "https" && port(b) == "443"
 }
 
 // Digest is the SHA-256 of the body, in hexadecimal. It is computed once, so

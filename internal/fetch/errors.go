@@ -13,8 +13,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
-	"unicode"
-	"unicode/utf8"
+
+	"github.com/lektordir/lektor/internal/units"
 )
 
 // Names of the command-line flags that raise the limits of [Config], without
@@ -53,7 +53,7 @@ func (e *StatusError) Error() string {
 	case e.Detail != "":
 		return s + ": " + e.Detail
 	case e.RetryAfter > 0:
-		return s + " and wants to be left alone for " + ShortDuration(e.RetryAfter)
+		return s + " and wants to be left alone for " + units.ShortDuration(e.RetryAfter)
 	case e.Status == http.StatusNotFound:
 		return s + "; if it stays so, look for the new address on the feed's page"
 	case e.Status == http.StatusGone:
@@ -190,7 +190,7 @@ type HostDelayError struct {
 }
 
 func (e *HostDelayError) Error() string {
-	return fmt.Sprintf("%s: not asked: %s answered %d to another request and wants to be left alone for %s", Brief(e.URL), e.Host, e.Status, ShortDuration(e.Left))
+	return fmt.Sprintf("%s: not asked: %s answered %d to another request and wants to be left alone for %s", Brief(e.URL), e.Host, e.Status, units.ShortDuration(e.Left))
 }
 
 // CommandError is a command (an exec: source or a filter) that failed.
@@ -285,62 +285,4 @@ func (x *exchange) classify(u *url.URL, err error) error {
 		e.Offline = errors.Is(err, syscall.ENETUNREACH) || errors.Is(err, syscall.ENETDOWN)
 	}
 	return e
-}
-
-// Brief cuts a URL, or another word that a stranger chose, for a message: of
-// one as long as a header may be, nobody would find what comes after it.
-func Brief(s string) string {
-	const most = 400
-	if len(s) <= most {
-		return s
-	}
-	return strings.ToValidUTF8(s[:most], "") + "…"
-}
-
-// display gives u as it may be shown and logged: a password in it is nobody's
-// business, and the user name would be taken for one.
-func display(u *url.URL) string {
-	if u.User == nil {
-		return u.String()
-	}
-	v := *u
-	v.User = nil
-	return v.String()
-}
-
-// ShortDuration gives d without the zero parts that String appends ("1h0m0s").
-func ShortDuration(d time.Duration) string {
-	s := d.Round(time.Second).String()
-	if strings.HasSuffix(s, "m0s") {
-		s = strings.TrimSuffix(s, "0s")
-	}
-	if strings.HasSuffix(s, "h0m") {
-		s = strings.TrimSuffix(s, "0m")
-	}
-	return s
-}
-
-// OneLine makes a line fit for a file or a terminal of untrusted text: control
-// characters, line and paragraph separators and marks that change the
-// direction of writing become spaces, and no more than 1000 bytes are kept.
-func OneLine(text string) string {
-	const most = 1000
-	var b strings.Builder
-	space := false
-	for _, r := range strings.ToValidUTF8(text, "\ufffd") {
-		switch {
-		case unicode.IsControl(r), r == ' ', r >= 0x2028 && r <= 0x202e, r >= 0x2066 && r <= 0x2069:
-			space = true
-			continue
-		}
-		if b.Len()+utf8.RuneLen(r)+1 > most {
-			break
-		}
-		if space && b.Len() > 0 {
-			b.WriteByte(' ')
-		}
-		space = false
-		b.WriteRune(r)
-	}
-	return b.String()
 }

@@ -6,6 +6,8 @@ import (
 	"testing"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/lektordir/lektor/internal/termsafe"
 )
 
 // FuzzValidators: what a server sends as ETag and Last-Modified is kept byte for
@@ -69,14 +71,14 @@ func FuzzLocation(f *testing.F) {
 }
 
 // checkMessage: a message is of a length that a person reads, and one line as
-// soon as [OneLine] had it.
+// soon as [termsafe.Brief] had it.
 func checkMessage(t *testing.T, err error) {
 	t.Helper()
 	if len(err.Error()) > 8<<10 {
 		t.Errorf("%d bytes: %.200q", len(err.Error()), err)
 	}
-	line := OneLine(err.Error())
-	if !utf8.ValidString(line) || len(line) > 1000 || strings.IndexFunc(line, unicode.IsControl) >= 0 || OneLine(line) != line {
+	line := termsafe.Brief(err.Error())
+	if !utf8.ValidString(line) || len(line) > 1000 || strings.IndexFunc(line, unicode.IsControl) >= 0 || termsafe.Brief(line) != line {
 		t.Errorf("%q", line)
 	}
 }

@@ -119,42 +119,6 @@ func TestParseHeaders(t *testing.T) {
 	}
 }
 
-func TestParseInterval(t *testing.T) {
-	for v, want := range map[string]time.Duration{
-		"60": time.Minute, "30m": 30 * time.Minute, "2h": 2 * time.Hour, "1d": 24 * time.Hour, "1w": 7 * 24 * time.Hour,
-		"1d12h": 36 * time.Hour, "1h30m10s": time.Hour + 30*time.Minute + 10*time.Second, " 5s ": 5 * time.Second, "3650d": 3650 * 24 * time.Hour,
-	} {
-		if got, err := ParseInterval(v); got != want || err != nil {
-			t.Errorf("%q: %v, %v", v, got, err)
-		}
-	}
-	for _, v := range []string{"", " ", "0", "0s", "-5m", "5x", "1h5", "h", "1.5h", "999999999w", "9999999999999999999", "1 h", "m5", "3651d"} {
-		if got, err := ParseInterval(v); err == nil {
-			t.Errorf("%q: %v", v, got)
-		}
-	}
-	for _, d := range []time.Duration{time.Second, time.Minute, time.Hour, 24 * time.Hour, 90 * time.Minute, time.Hour + time.Second} {
-		if got, err := ParseInterval(ShortDuration(d)); got != d || err != nil {
-			t.Errorf("%v is written %q and read as %v, %v", d, ShortDuration(d), got, err)
-		}
-	}
-}
-
-func TestOneLine(t *testing.T) {
-	for in, want := range map[string]string{
-		"plain": "plain", "a\nb\tc\r\n": "a b c", "\x1b[31mred\x1b[m": "[31mred [m", "a\u009bb\u202ec\u2066d\u2028e\x7ff\x00": "a b c d e f",
-		"\xff\xfe": "\ufffd", "": "", " \n ": "", "ü — 日本": "ü — 日本",
-	} {
-		if got := OneLine(in); got != want {
-			t.Errorf("%q: %q, want %q", in, got, want)
-		}
-	}
-	if n := len(OneLine(strings.Repeat("日", 10000))); n > 1000 || n < 990 {
-		t.Errorf("%d bytes", n)
-	}
-}
-
-// Seeds are part of the tests: without them fuzzing starts from nothing.
 func TestFuzzSeeds(t *testing.T) {
 	for _, name := range []string{"FuzzHeaders", "FuzzHeaderLines"} {
 		seeds, _ := filepath.Glob(filepath.Join("testdata", "fuzz", name, "*"))

@@ -83,19 +83,6 @@ func write(t testing.TB, dir, name, value string) {
 	}
 }
 
-// value reads a state file, "-" when there is none.
-func value(t testing.TB, dir, name string) string {
-	t.Helper()
-	b, err := os.ReadFile(filepath.Join(dir, name))
-	if os.IsNotExist(err) {
-		return "-"
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(b)
-}
-
 func compress(t testing.TB, coding string, b []byte) []byte {
 	t.Helper()
 	var buf bytes.Buffer

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"net/http"
 	"net/url"
 	"os"
@@ -15,6 +14,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/lektordir/lektor/internal/termsafe"
 )
 
 // getFile reads a document from a file; rest is what follows "file:". The
@@ -101,8 +102,8 @@ func (c *Client) getExec(ctx context.Context, r *Request, command string) (*Resp
 // processes that it started in its process group are killed. The error is a
 // [CommandError], [LimitError], [NetError] with KindTimeout, or ctx's cause.
 //
-// A filter is the user's own program: call this only after [Trusted] returned
-// nil.
+// A filter is the user's own program: nobody else may have been able to write
+// it.
 func (c *Client) Filter(ctx context.Context, command string, doc []byte) ([]byte, error) {
 	return c.command(ctx, "filter", command, doc)
 }
@@ -151,7 +152,7 @@ func (c *Client) command(parent context.Context, what, command string, stdin []b
 	case err != nil && errors.Is(cause, errDeadline):
 		return nil, &NetError{URL: name, Kind: KindTimeout, Err: fmt.Errorf("the command did not end within %s", c.cfg.Deadline)}
 	case err != nil:
-		return nil, &CommandError{What: what, Command: command, Err: err, Stderr: OneLine(string(stderr.b))}
+		return nil, &CommandError{What: what, Command: command, Err: err, Stderr: termsafe.Brief(string(stderr.b))}
 	}
 	return out.b.Bytes(), nil
 }
@@ -182,55 +183,6 @@ func (t *tail) Write(p []byte) (int, error) {
 		t.b = append(t.b[:0], t.b[n:]...)
 	}
 	return len(p), nil
-}
-
-// Trusted tells whether commands that stand in files below dir may be run: dir
-// (the lektor-dir) and everything on the way from it to leaf, a file or
-// directory below it (the feed's etc/fetch, or a file in there), must belong
-// to the user who runs this process, and nobody else may have write
-// permission. Access control lists are not looked at. The error says what is
-// wrong and how to mend it.
-func Trusted(dir, leaf string) error {
-	rel, err := filepath.Rel(dir, leaf)
-	if err != nil || !filepath.IsLocal(rel) {
-		return fmt.Errorf("%s is not in %s", leaf, dir)
-	}
-	path := dir
-	if err := trusted(path); err != nil {
-		return err
-	}
-	if rel == "." {
-		return nil
-	}
-	for part := range strings.SplitSeq(rel, string(filepath.Separator)) {
-		path = filepath.Join(path, part)
-		if err := trusted(path); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func trusted(path string) error {
-	// Of a link both ends count: who owns the link chooses where it leads.
-	for _, stat := range []func(string) (fs.FileInfo, error){os.Lstat, os.Stat} {
-		fi, err := stat(path)
-		if err != nil {
-			return err
-		}
-		st, ok := fi.Sys().(*syscall.Stat_t)
-		if !ok {
-			return fmt.Errorf("%s: its owner is not known", path)
-		}
-		if int(st.Uid) != os.Geteuid() {
-			return fmt.Errorf("%s belongs to another user; commands from it are not run", path)
-		}
-		// Permissions of a link mean nothing.
-		if fi.Mode().Type() != fs.ModeSymlink && fi.Mode().Perm()&0o022 != 0 {
-			return fmt.Errorf("%s can be written by others; commands from it are not run (mend with: chmod go-w %s)", path, path)
-		}
-	}
-	return nil
 }
 
 // CheckURL is the error for a url that a user cannot subscribe to.

@@ -205,7 +205,7 @@ func post(ctx context.Context, c *fetch.Client, hub string, q url.Values, chosen
 	if err != nil {
 		return err
 	}
-	msg := OneLine(string(a.Body[:min(len(a.Body), 1000)]))
+	msg := termsafe.Brief(string(a.Body[:min(len(a.Body), 1000)]))
 	switch {
 	case a.Status >= 200 && a.Status <= 299:
 		return nil
@@ -236,7 +236,7 @@ var ErrNoIntent = errors.New("no hub.mode")
 // ParseIntent reads the query of such a request. The error is [ErrNoIntent] for
 // another request, and says else what is wrong with it.
 func ParseIntent(query url.Values) (Intent, error) {
-	in := Intent{Mode: query.Get("hub.mode"), Topic: query.Get("hub.topic"), Challenge: query.Get("hub.challenge"), Reason: OneLine(query.Get("hub.reason"))}
+	in := Intent{Mode: query.Get("hub.mode"), Topic: query.Get("hub.topic"), Challenge: query.Get("hub.challenge"), Reason: termsafe.Brief(query.Get("hub.reason"))}
 	switch in.Mode {
 	case "":
 		return in, ErrNoIntent
@@ -244,7 +244,7 @@ func ParseIntent(query url.Values) (Intent, error) {
 		return in, nil
 	case Subscribe, Unsubscribe:
 	default:
-		return in, fmt.Errorf("hub.mode %q is unknown", OneLine(in.Mode))
+		return in, fmt.Errorf("hub.mode %q is unknown", termsafe.Brief(in.Mode))
 	}
 	if in.Topic == "" || in.Challenge == "" || len(in.Challenge) > MaxChallenge {
 		return in, errors.New("hub.topic or hub.challenge is missing or too long")
@@ -288,7 +288,7 @@ func ParseSignature(s string) (*Signature, error) {
 	case !ok || err != nil:
 		return nil, errors.New("the signature cannot be read")
 	case Strength(method) == 0:
-		return nil, fmt.Errorf("the signature's method %q is unknown", OneLine(method))
+		return nil, fmt.Errorf("the signature's method %q is unknown", termsafe.Brief(method))
 	}
 	return &Signature{Method: method, mac: mac}, nil
 }
@@ -306,12 +306,4 @@ func Sign(method, secret string, content []byte) string {
 	h := hmac.New(methods[Strength(method)-1].hash, []byte(secret))
 	h.Write(content)
 	return method + "=" + hex.EncodeToString(h.Sum(nil))
-}
-
-// OneLine is what may be shown of a stranger's text.
-func OneLine(s string) string {
-	if len(s) > 1000 {
-		s = s[:1000]
-	}
-	return termsafe.Truncate(termsafe.Line(s), 300)
 }

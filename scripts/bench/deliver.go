@@ -4,12 +4,10 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
-	"strings"
 	"sync"
 	"time"
 
@@ -124,8 +122,8 @@ func parallel(n int, f func(i int) error) error {
 // throughLektordir delivers as a fetcher does.
 func throughLektordir(from *lektordir.Dir, to string) (func() error, error) {
 	type feed struct {
-		about    *lektordir.Feed
-		versions []lektordir.Version
+		about *lektordir.Feed
+		items []lektordir.Item
 	}
 	hashes, err := from.FeedHashes()
 	if err != nil {
@@ -151,18 +149,16 @@ func throughLektordir(from *lektordir.Dir, to string) (func() error, error) {
 			return nil, err
 		}
 		f := byHash[r.Feed]
-		f.versions = append(f.versions, lektordir.Version{
-			Entry: *e, Identity: lektordir.DigestOf("guid", e.ID), Content: lektordir.DigestOf("content", string(e.Content)),
-		})
+		f.items = append(f.items, lektordir.Item{Entry: *e, GUID: e.ID, Text: string(e.Content)})
 	}
 	return func() error {
-		return library(to, len(feeds), func(i int) (*lektordir.Feed, []lektordir.Version) { return feeds[i].about, feeds[i].versions })
+		return library(to, len(feeds), func(i int) (*lektordir.Feed, []lektordir.Item) { return feeds[i].about, feeds[i].items })
 	}, nil
 }
 
 // library makes a lektor-dir of n feeds, as a fetcher does that fetches them all
 // for the first time.
-func library(dir string, n int, feed func(i int) (*lektordir.Feed, []lektordir.Version)) error {
+func library(dir string, n int, feed func(i int) (*lektordir.Feed, []lektordir.Item)) error {
 	d, err := lektordir.Create(dir, nil)
 	if err != nil {
 		return err
@@ -174,7 +170,7 @@ func library(dir string, n int, feed func(i int) (*lektordir.Feed, []lektordir.V
 	var pending sync.WaitGroup
 	failed := make(chan error, n)
 	err = parallel(n, func(i int) error {
-		about, versions := feed(i)
+		about, items := feed(i)
 		t, err := w.Begin(lektordir.FeedHash(about.ID))
 		if err != nil {
 			return err
@@ -182,10 +178,8 @@ func library(dir string, n int, feed func(i int) (*lektordir.Feed, []lektordir.V
 		if err := t.PutFeed(about); err != nil {
 			return err
 		}
-		for _, v := range versions {
-			if _, err := t.Add(context.Background(), v); err != nil {
-				return err
-			}
+		if _, err := t.Stage(context.Background(), lektordir.Document{Items: items}); err != nil {
+			return err
 		}
 		pending.Add(1)
 		t.Commit(func(err error) {
@@ -207,148 +201,4 @@ func library(dir string, n int, feed func(i int) (*lektordir.Feed, []lektordir.V
 	}
 	close(failed)
 	return <-failed
-}
-
-// throughFloor makes the same files with nothing around it: no locks, no checks,
-// names known beforehand, one group for all of it, with the two syncs.
-func throughFloor(from *lektordir.Dir, to string) (func() error, error) {
-	type file struct {
-		name string
-		data []byte // of a link: where it leads
-		mode fs.FileMode
-	}
-	type feed struct {
-		hash    string
-		src     []file
-		journal []byte
-		entries []string
-		files   []file // of the entries, each after the directory that it is in
-	}
-	hashes, err := from.FeedHashes()
-	if err != nil {
-		return nil, err
-	}
-	feeds := make([]feed, len(hashes))
-	read := func(base string, skip string) ([]file, error) {
-		var files []file
-		err := filepath.WalkDir(base, func(path string, e fs.DirEntry, err error) error {
-			if err != nil {
-				return err
-			}
-			rel := strings.TrimPrefix(strings.TrimPrefix(path, base), "/")
-			if rel == "" {
-				return nil
-			}
-			if rel == skip {
-				return fs.SkipDir
-			}
-			f := file{name: rel, mode: e.Type()}
-			switch {
-			case e.Type() == fs.ModeSymlink:
-				link, lerr := os.Readlink(path)
-				f.data, err = []byte(link), lerr
-			case e.Type().IsRegular():
-				f.data, err = os.ReadFile(path)
-			}
-			files = append(files, f)
-			return err
-		})
-		return files, err
-	}
-	for i, h := range hashes {
-		f := &feeds[i]
-		f.hash = h
-		if f.src, err = read(from.Join("src", h), "etc"); err != nil {
-			return nil, err
-		}
-		if f.journal, err = os.ReadFile(from.Join("src", h, "etc/fetch/seen")); err != nil {
-			return nil, err
-		}
-		if f.files, err = read(from.Join("new", h), ""); err != nil {
-			return nil, err
-		}
-		for _, file := range f.files {
-			if file.mode.IsDir() && !strings.Contains(file.name, "/") {
-				f.entries = append(f.entries, file.name)
-			}
-		}
-	}
-	write := func(dir int, name string, data []byte) error {
-		fd, err := unix.Openat(dir, name, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL|unix.O_CLOEXEC, 0o666)
-		if err != nil {
-			return err
-		}
-		defer unix.Close(fd)
-		_, err = unix.Write(fd, data)
-		return err
-	}
-	// in calls f with a descriptor of a directory.
-	in := func(dir string, f func(fd int) error) error {
-		fd, err := unix.Open(dir, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
-		if err != nil {
-			return err
-		}
-		defer unix.Close(fd)
-		return f(fd)
-	}
-	put := func(fd int, files []file) error {
-		for _, f := range files {
-			var err error
-			switch f.mode.Type() {
-			case fs.ModeDir:
-				err = unix.Mkdirat(fd, f.name, 0o777)
-			case fs.ModeSymlink:
-				err = unix.Symlinkat(string(f.data), fd, f.name)
-			default:
-				err = write(fd, f.name, f.data)
-			}
-			if err != nil {
-				return fmt.Errorf("%s: %w", f.name, err)
-			}
-		}
-		return nil
-	}
-	return func() error {
-		for _, dir := range []string{"", "/tmp", "/new", "/cur", "/src"} {
-			if err := os.Mkdir(to+dir, 0o777); err != nil {
-				return err
-			}
-		}
-		err := parallel(len(feeds), func(i int) error {
-			f := feeds[i]
-			for _, dir := range []string{"/src/" + f.hash, "/src/" + f.hash + "/etc", "/src/" + f.hash + "/etc/fetch", "/tmp/" + f.hash, "/new/" + f.hash} {
-				if err := unix.Mkdir(to+dir, 0o777); err != nil {
-					return err
-				}
-			}
-			if err := in(to+"/src/"+f.hash, func(fd int) error { return put(fd, f.src) }); err != nil {
-				return err
-			}
-			return in(to+"/tmp/"+f.hash, func(fd int) error { return put(fd, f.files) })
-		})
-		if err != nil {
-			return err
-		}
-		if err := in(to, syncDisk); err != nil {
-			return err
-		}
-		err = parallel(len(feeds), func(i int) error {
-			return write(unix.AT_FDCWD, to+"/src/"+feeds[i].hash+"/etc/fetch/seen", feeds[i].journal)
-		})
-		if err != nil {
-			return err
-		}
-		if err := in(to, syncDisk); err != nil {
-			return err
-		}
-		return parallel(len(feeds), func(i int) error {
-			for _, name := range feeds[i].entries {
-				rel := "/" + feeds[i].hash + "/" + name
-				if err := unix.Rename(to+"/tmp"+rel, to+"/new"+rel); err != nil {
-					return err
-				}
-			}
-			return nil
-		})
-	}, nil
 }

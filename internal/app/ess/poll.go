@@ -7,26 +7,16 @@ import (
 	"fmt"
 	"io/fs"
 	"math"
-	"os"
-	"path/filepath"
 	"slices"
 	"sync"
 	"time"
 
-	"github.com/lektordir/lektor/internal/atomicfile"
 	"github.com/lektordir/lektor/internal/command"
 	"github.com/lektordir/lektor/internal/ess"
 	"github.com/lektordir/lektor/internal/feeddir"
 	"github.com/lektordir/lektor/internal/fetch"
+	"github.com/lektordir/lektor/internal/units"
 	"github.com/lektordir/lektor/lektordir"
-)
-
-// The files in src/$feed/etc/ess/ beside those of feeddir.State, which has the
-// validators of the ESS document there. lektor-fetch writes link, nno and size.
-const (
-	linkFile    = "link"    // the URL of the feed's ESS document
-	sizeFile    = "size"    // bytes of the feed as last transferred
-	handledFile = "handled" // an ESS document: entries that need no fetch any more
 )
 
 // DefaultJobs is how many documents are fetched at once.
@@ -143,39 +133,39 @@ func (p *poller) targets(ctx context.Context) ([]target, error) {
 		}
 	}
 	if len(p.o.Feeds) == 0 {
-		hashes, err := p.dir.FeedHashes()
+		hashes, err := p.Dir.FeedHashes()
 		if err != nil {
 			return nil, err
 		}
 		for _, h := range hashes {
-			if link := p.link(h); link != "" && feeddir.Subscribed(p.dir, h) {
+			if link := p.link(h); link != "" && feeddir.Subscribed(p.Dir, h) {
 				add(target{hash: h, link: link})
 			}
 		}
 		return targets, nil
 	}
 	links := sync.OnceValue(p.links)
-	for name, err := range command.ReadArgs(p.o.Feeds, p.s.In, p.o.Nul) {
+	for name, err := range command.ReadArgs(p.o.Feeds, p.S.In, p.o.Nul) {
 		if ctx.Err() != nil {
 			return nil, context.Cause(ctx)
 		}
 		if err != nil {
-			p.s.Report.Print(err)
+			p.S.Report.Print(err)
 			continue
 		}
 		hash, err := p.find(name)
 		switch link := p.link(hash); {
 		case err == nil && link == "":
-			p.s.Report.Print(command.Hint(fmt.Errorf("%s: the feed offers no ESS, as far as is known", name), "lektor-ess discover looks in its page; put the URL into %s", filepath.Join(p.dir.SrcEtc(hash, "ess"), linkFile)))
-		case err == nil && !feeddir.Subscribed(p.dir, hash):
-			p.s.Report.Print(command.Hint(fmt.Errorf("not subscribed to %s", name), "lektor-fetch add subscribes"))
+			p.S.Report.Print(command.Hint(fmt.Errorf("%s: the feed offers no ESS, as far as is known", name), "lektor-ess discover looks in its page; put the URL into %s/link", p.ess(hash).Path()))
+		case err == nil && !feeddir.Subscribed(p.Dir, hash):
+			p.S.Report.Print(command.Hint(fmt.Errorf("not subscribed to %s", name), "lektor-fetch add subscribes"))
 		case err == nil:
 			add(target{hash, link, true})
-		case isHTTP(name):
+		case fetch.IsHTTP(name):
 			// The URL of a document, of a feed of ours or another.
 			add(target{links()[name], name, true})
 		default:
-			p.s.Report.Print(err)
+			p.S.Report.Print(err)
 		}
 	}
 	return targets, nil
@@ -186,15 +176,18 @@ func (p *poller) link(hash string) string {
 	if hash == "" {
 		return ""
 	}
-	return firstLine(filepath.Join(p.dir.SrcEtc(hash, "ess"), linkFile))
+	return p.ess(hash).Link()
 }
+
+// ess is what is kept of a feed's ESS document.
+func (st *store) ess(hash string) feeddir.ESS { return feeddir.ESS{Dir: st.Dir, Hash: hash} }
 
 // links gives the subscriptions by the URLs of their ESS documents.
 func (p *poller) links() map[string]string {
 	m := map[string]string{}
-	hashes, _ := p.dir.FeedHashes()
+	hashes, _ := p.Dir.FeedHashes()
 	for _, h := range hashes {
-		if link := p.link(h); link != "" && feeddir.Subscribed(p.dir, h) {
+		if link := p.link(h); link != "" && feeddir.Subscribed(p.Dir, h) {
 			m[link] = h
 		}
 	}
@@ -268,11 +261,11 @@ func (p *poller) poll(ctx context.Context, t target) {
 		p.failed++
 	}
 	p.mu.Unlock()
-	err = inDocument(publicURL(t.link), err)
+	err = inDocument(fetch.Public(t.link), err)
 	if remote && !t.named {
-		p.s.Report.Info("%v", err)
+		p.S.Report.Info("%v", err)
 	} else {
-		p.s.Report.Error("%v", err)
+		p.S.Report.Error("%v", err)
 	}
 }
 
@@ -286,23 +279,13 @@ func (p *poller) ask(ctx context.Context, t target) error {
 	if t.hash == "" {
 		return p.foreign(ctx, t)
 	}
-	dir := p.dir.SrcEtc(t.hash, "ess")
-	if !p.o.DryRun {
-		if err := p.dir.InsideSrc(t.hash, "ess"); err != nil {
-			return err
-		}
-		// Validators of another URL are void by that.
-		if err := writeLine(filepath.Join(dir, "url"), t.link); err != nil {
-			return err
-		}
-	}
-	state, err := feeddir.LoadState(dir)
+	kept := p.ess(t.hash)
+	state, err := kept.State(t.link, p.o.DryRun)
 	if err != nil {
 		return err
 	}
 	defer state.Close()
-	now := p.now()
-	if state.Failures() > 0 && !state.Due(now) && !t.named {
+	if state.Failures() > 0 && !state.Due(p.common.now()) && !t.named {
 		p.mu.Lock()
 		p.later++
 		p.mu.Unlock()
@@ -312,61 +295,37 @@ func (p *poller) ask(ctx context.Context, t target) error {
 	if err != nil || req.URL != t.link {
 		req = &fetch.Request{URL: t.link}
 	}
-	req.AllowExec = false
-	resp, err := p.client.Get(ctx, req)
-	if err != nil {
-		if ctx.Err() == nil && !p.o.DryRun {
-			p.request(t, nil)
-			state.Failed(p.now(), err)
-			err = errors.Join(err, state.Save())
-		}
-		return err
+	v := feeddir.Visit{State: state, Client: p.client, Now: p.common.now, DryRun: p.o.DryRun, Moved: kept.Moved}
+	resp, err := v.Ask(ctx, req)
+	if resp != nil || ctx.Err() == nil {
+		p.request(t, resp)
 	}
-	p.request(t, resp)
+	if err != nil {
+		return errors.Join(err, v.Fail(ctx, err))
+	}
 	for _, w := range resp.Warnings {
-		p.warn("%s: %s", publicURL(t.link), w)
+		p.warnings.Warn("%s: %s", fetch.Public(t.link), w)
 	}
-	save := func() error {
-		if p.o.DryRun {
-			return nil
+	if !v.Known() {
+		doc, err := p.decode(resp, t)
+		if err != nil {
+			err = &documentError{err}
+			return errors.Join(err, v.Fail(ctx, err))
 		}
-		if to := state.MovedTo(); to != "" && isHTTP(to) {
-			if err := writeLine(filepath.Join(dir, linkFile), to); err != nil {
-				return err
-			}
+		// The validators come last: what they promise was handled then.
+		if err := p.compare(ctx, t.hash, doc); err != nil {
+			return err
 		}
-		return state.Save()
+		v.Read(feeddir.Hints{})
 	}
-	switch {
-	case resp.NotModified:
-		state.NotModified(p.now(), resp)
-		return save()
-	case state.SameBody(resp):
-		state.Unchanged(p.now(), resp)
-		return save()
-	}
-	doc, err := p.decode(resp, t)
-	if err != nil {
-		err = &documentError{err}
-		if !p.o.DryRun {
-			state.Failed(p.now(), err)
-			err = errors.Join(err, state.Save())
-		}
-		return err
-	}
-	// The validators come last: what they promise was handled then.
-	if err := p.compare(ctx, t.hash, doc); err != nil {
-		return err
-	}
-	state.Succeeded(p.now(), resp, feeddir.Hints{})
-	return save()
+	return v.Save()
 }
 
 // request counts a request.
 func (p *poller) request(t target, resp *fetch.Response) {
 	size := int64(0)
 	if t.hash != "" {
-		fmt.Sscan(firstLine(filepath.Join(p.dir.SrcEtc(t.hash, "ess"), sizeFile)), &size)
+		size = p.ess(t.hash).Size()
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -386,8 +345,8 @@ func (p *poller) request(t target, resp *fetch.Response) {
 // decode reads a document. An ESS counts for the feed that links to it,
 // whatever URL it names; of an NNO only the feed's own entries do.
 func (p *poller) decode(resp *fetch.Response, t target) (*ess.Document, error) {
-	name := publicURL(t.link)
-	doc, err := ess.Decode(resp.Body, kindOf(pathOf(resp.FinalURL), resp.Header.Get("Content-Type")), func(w ess.Warning) { p.warn("%s: %v", name, w) })
+	name := fetch.Public(t.link)
+	doc, err := ess.Decode(resp.Body, kindOf(pathOf(resp.FinalURL), resp.Header.Get("Content-Type")), func(w ess.Warning) { p.warnings.Warn("%s: %v", name, w) })
 	if err != nil {
 		return nil, err
 	}
@@ -399,14 +358,10 @@ func (p *poller) decode(resp *fetch.Response, t target) (*ess.Document, error) {
 
 // compare looks whether a document of a feed has anything new, and sees to it.
 func (p *poller) compare(ctx context.Context, hash string, doc *ess.Document) error {
-	if err := p.dir.InsideSrc(hash, "ess"); err != nil && !p.o.DryRun {
+	if err := p.Dir.InsideSrc(hash, "ess"); err != nil && !p.o.DryRun {
 		return err
 	}
-	refs, err := p.list(ctx, lektordir.ListOptions{Feeds: []string{hash}, AllVersions: true})
-	if err != nil {
-		return err
-	}
-	items, err := p.items(ctx, refs, itemFields)
+	items, err := p.list(ctx, lektordir.ListOptions{Feeds: []string{hash}, AllVersions: true}, itemFields)
 	if err != nil {
 		return err
 	}
@@ -414,9 +369,8 @@ func (p *poller) compare(ctx context.Context, hash string, doc *ess.Document) er
 	for _, it := range items {
 		held[it.minute] = append(held[it.minute], it)
 	}
-	handledPath := filepath.Join(p.dir.SrcEtc(hash, "ess"), handledFile)
 	handled := map[ess.Entry]int{} // how many there were of each
-	if b, err := atomicfile.Read(handledPath, maxDocument); err == nil {
+	if b, err := p.ess(hash).Handled(maxDocument); err == nil {
 		if old, err := ess.Decode(b, ess.ESS, nil); err == nil {
 			for _, e := range old.Entries {
 				handled[e.Entry]++
@@ -429,7 +383,7 @@ func (p *poller) compare(ctx context.Context, hash string, doc *ess.Document) er
 	if err != nil {
 		return err
 	}
-	now := ess.Minute(p.at)
+	now := ess.Minute(p.Now)
 	d := due{hash: hash, newest: math.MinInt64}
 	var seen, all []ess.Entry
 	inDoc := map[ess.Entry]int{}
@@ -447,7 +401,7 @@ func (p *poller) compare(ctx context.Context, hash string, doc *ess.Document) er
 	if d.entries == 0 {
 		all = seen
 	}
-	f, _ := p.dir.ReadFeed(hash)
+	f, _ := p.Dir.ReadFeed(hash)
 	if f == nil {
 		f = &lektordir.Feed{Hash: hash}
 	}
@@ -460,7 +414,7 @@ func (p *poller) compare(ctx context.Context, hash string, doc *ess.Document) er
 	if p.o.DryRun {
 		return nil
 	}
-	return writeFile(handledPath, ess.AppendESS(nil, doc.Build, cmp.Or(f.ID, "urn:lektor:"+hash), all))
+	return p.ess(hash).SetHandled(ess.AppendESS(nil, doc.Build, cmp.Or(f.ID, "urn:lektor:"+hash), all))
 }
 
 // matching counts the entries with a checksum; versions of one are one.
@@ -468,8 +422,8 @@ func matching(items []*item, sum uint8) int {
 	n := 0
 	ids := map[string]bool{}
 	for _, it := range items {
-		id := it.ref.Identity()
-		if !ess.Matches(it.entry.Title, int(sum)) || id != "" && ids[id] {
+		id := it.Ref.Identity()
+		if !ess.Matches(it.Get(lektordir.FieldTitle).Title, int(sum)) || id != "" && ids[id] {
 			continue
 		}
 		ids[id] = true
@@ -487,13 +441,13 @@ func (p *poller) found(d due) error {
 	case p.printer != nil:
 		return p.printer.Print(d)
 	case p.o.DryRun:
-		p.s.Report.Info("%s would be due", d.url)
+		p.S.Report.Info("%s would be due", d.url)
 		return nil
 	case d.hash == "":
-		p.s.Report.Print(command.Hint(fmt.Errorf("not subscribed to %s", d.url), "lektor-fetch add subscribes; -o url only prints it"))
+		p.S.Report.Print(command.Hint(fmt.Errorf("not subscribed to %s", d.url), "lektor-fetch add subscribes; -o url only prints it"))
 		return nil
 	}
-	return feeddir.Mark(p.dir, d.hash)
+	return feeddir.Leave(p.Dir, d.hash)
 }
 
 // foreign asks for a document that no subscription links to.
@@ -525,7 +479,7 @@ func (p *poller) foreign(ctx context.Context, t target) error {
 		if ctx.Err() != nil {
 			return errors.Join(bad, context.Cause(ctx))
 		}
-		if hash := p.feedAt(feed); hash != "" && feeddir.Subscribed(p.dir, hash) {
+		if hash := p.feedAt(feed); hash != "" && feeddir.Subscribed(p.Dir, hash) {
 			bad = errors.Join(bad, p.compare(ctx, hash, byFeed[feed]))
 			continue
 		}
@@ -546,17 +500,13 @@ func (p *poller) foreign(ctx context.Context, t target) error {
 // threshold gives the minute of the oldest of the N newest entries held; when
 // there are not so many, everything is newer.
 func (p *poller) threshold(ctx context.Context) (int64, error) {
-	refs, err := p.list(ctx, lektordir.ListOptions{})
-	if err != nil || len(refs) < p.o.N {
-		return math.MinInt64, err
-	}
-	items, err := p.items(ctx, refs, lektordir.FieldPubDate)
+	items, err := p.list(ctx, lektordir.ListOptions{}, lektordir.FieldPubDate)
 	if err != nil || len(items) < p.o.N {
 		return math.MinInt64, err
 	}
 	minutes := make([]int64, len(items))
 	for i, it := range items {
-		minutes[i] = p.date(it)
+		minutes[i] = ess.Minute(it.Date())
 	}
 	slices.Sort(minutes)
 	return minutes[len(minutes)-p.o.N], nil
@@ -565,47 +515,33 @@ func (p *poller) threshold(ctx context.Context) (int64, error) {
 // summary tells what was spent, and what fetching the feeds would have cost.
 func (p *poller) summary(targets int) {
 	if targets == 0 {
-		p.s.Report.Info("no subscription offers ESS, as far as is known")
+		p.S.Report.Info("no subscription offers ESS, as far as is known")
 		return
 	}
-	line := fmt.Sprintf("%s: %s, %s; %s due", count(targets, "feed", "feeds"), count(p.requests, "request", "requests"), size(p.bytes), group(int64(p.due)))
+	line := fmt.Sprintf("%s: %s, %s; %s due", units.Count(targets, "feed"), units.Count(p.requests, "request"), units.Bytes(p.bytes), units.Group(int64(p.due)))
 	if p.same > 0 {
-		line += fmt.Sprintf(", %s not modified", group(int64(p.same)))
+		line += fmt.Sprintf(", %s not modified", units.Group(int64(p.same)))
 	}
 	if n := p.failed + p.failedNamed; n > 0 {
-		line += fmt.Sprintf(", %s failed", group(int64(n)))
+		line += fmt.Sprintf(", %s failed", units.Group(int64(n)))
 	}
 	if p.later > 0 {
-		line += fmt.Sprintf(", %s put off after failures", group(int64(p.later)))
+		line += fmt.Sprintf(", %s put off after failures", units.Group(int64(p.later)))
 	}
 	if p.sized > 0 {
 		// Where the size of a feed is not known, it is that of the others.
 		full := p.size / int64(p.sized) * int64(p.requests)
-		line += fmt.Sprintf(". Fetching the feeds in full: %s, %s", count(p.requests, "request", "requests"), size(full))
+		line += fmt.Sprintf(". Fetching the feeds in full: %s, %s", units.Count(p.requests, "request"), units.Bytes(full))
 		if p.bytes > 0 {
 			line += fmt.Sprintf(" (%d times as much)", full/p.bytes)
 		}
 	}
-	p.s.Report.Info("%s", line)
-}
-
-// size writes a number of bytes.
-func size(n int64) string {
-	switch {
-	case n < 10_000:
-		return count(int(n), "byte", "bytes")
-	case n < 10_000_000:
-		return fmt.Sprintf("%d kB", n/1000)
-	}
-	return fmt.Sprintf("%s MB", group(n/1_000_000))
+	p.S.Report.Info("%s", line)
 }
 
 // fetchedSince reports whether a feed was asked for after a moment.
 func (st *store) fetchedSince(hash string, t time.Time) bool {
-	fi, err := os.Stat(filepath.Join(st.dir.SrcEtc(hash, "fetch"), "checked"))
-	if err != nil {
-		return false
-	}
+	checked := feeddir.Checked(st.Dir, hash)
 	// In the future it means that the feed is due.
-	return fi.ModTime().After(t) && !fi.ModTime().After(st.at) && firstLine(filepath.Join(st.dir.SrcEtc(hash, "fetch"), "error")) == ""
+	return checked.After(t) && !checked.After(st.Now) && feeddir.LastError(st.Dir, hash) == ""
 }

@@ -19,6 +19,8 @@ import (
 
 	"github.com/lektordir/lektor/internal/command"
 	"github.com/lektordir/lektor/internal/ess"
+	"github.com/lektordir/lektor/internal/fetch"
+	"github.com/lektordir/lektor/internal/units"
 	"github.com/lektordir/lektor/lektordir"
 )
 
@@ -69,7 +71,7 @@ func Publish(ctx context.Context, o PublishOptions, s *command.Streams) error {
 	var base *url.URL
 	if o.BaseURL != "" {
 		var err error
-		if base, err = url.Parse(o.BaseURL); err != nil || !isHTTP(o.BaseURL) || base.Host == "" {
+		if base, err = url.Parse(o.BaseURL); err != nil || !fetch.IsHTTP(o.BaseURL) || base.Host == "" {
 			return command.Usagef("--base-url %s: it is no http URL", o.BaseURL)
 		}
 		if !strings.HasSuffix(base.Path, "/") {
@@ -86,19 +88,15 @@ func Publish(ctx context.Context, o PublishOptions, s *command.Streams) error {
 			return err
 		}
 	}
-	feeds, err := st.dir.Feeds()
-	st.report(err)
-	refs, err := st.list(ctx, lektordir.ListOptions{})
-	if err != nil {
-		return err
-	}
-	items, err := st.items(ctx, refs, itemFields)
+	feeds, err := st.Dir.Feeds()
+	st.Report(err)
+	items, err := st.list(ctx, lektordir.ListOptions{}, itemFields)
 	if err != nil {
 		return err
 	}
 	byFeed := map[string][]ess.Entry{}
 	for _, it := range items {
-		byFeed[it.ref.Feed] = append(byFeed[it.ref.Feed], it.ess())
+		byFeed[it.Ref.Feed] = append(byFeed[it.Ref.Feed], it.ess())
 	}
 	page := indexPage{Title: cmp.Or(o.Title, "Feeds"), NNO: link(base, nnoFile), ESSIcon: link(base, essIconFile), NNOIcon: link(base, nnoIconFile)}
 	keep := map[string]bool{}
@@ -134,7 +132,7 @@ func Publish(ctx context.Context, o PublishOptions, s *command.Streams) error {
 	if err := p.remove(keep); err != nil {
 		return err
 	}
-	s.Report.Info("%s: %s written, %d unchanged, %d removed", count(len(page.Feeds), "feed", "feeds"), count(p.written, "file", "files"), p.same, p.removed)
+	s.Report.Info("%s: %s written, %d unchanged, %d removed", units.Count(len(page.Feeds), "feed"), units.Count(p.written, "file"), p.same, p.removed)
 	return nil
 }
 
@@ -161,7 +159,7 @@ func (p *publisher) file(name string, data []byte) error {
 	}
 	p.written++
 	if p.o.DryRun {
-		_, err := fmt.Fprintln(p.s.Out, path)
+		_, err := fmt.Fprintln(p.S.Out, path)
 		return err
 	}
 	return writeFile(path, data)
@@ -176,7 +174,7 @@ func (p *publisher) remove(keep map[string]bool) error {
 	for _, n := range names {
 		hash, _, _ := strings.Cut(n.Name(), ".")
 		// A feed that cannot be read now is not gone.
-		if !essFile.MatchString(n.Name()) || keep[n.Name()] || exists(p.dir.Join("src", hash)) {
+		if !essFile.MatchString(n.Name()) || keep[n.Name()] || exists(p.Dir.Join("src", hash)) {
 			continue
 		}
 		p.removed++
@@ -197,7 +195,7 @@ func link(base *url.URL, name string) string {
 
 // safeLink passes on a stranger's link if a browser may follow it.
 func safeLink(s string) string {
-	if isHTTP(s) {
+	if fetch.IsHTTP(s) {
 		return s
 	}
 	return ""

@@ -5,20 +5,28 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
 	"strings"
-	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/lektordir/lektor/feedconv"
-	"github.com/lektordir/lektor/internal/delivery"
+	"github.com/lektordir/lektor/internal/command"
 	"github.com/lektordir/lektor/internal/discover"
 	"github.com/lektordir/lektor/internal/feeddir"
 	"github.com/lektordir/lektor/internal/fetch"
+	"github.com/lektordir/lektor/internal/units"
 	"github.com/lektordir/lektor/lektordir"
 )
 
-// AddOptions say how to subscribe.
+// AddOptions are those of [Add].
 type AddOptions struct {
+	Common
+	Sources []string // what to subscribe to, see [source]; "-" reads them
+	Nul     bool     // what "-" reads ends with NUL
+
 	First   bool // of several feeds that a page links to, take the first
 	NoFetch bool // deliver nothing
 	AsIs    bool // the URL is a feed's: do not look for one
@@ -26,6 +34,109 @@ type AddOptions struct {
 
 	Alias, Interval string
 	Categories      []string
+}
+
+// maxAdding is how many feeds are added at once: fewer than an update fetches,
+// as each holds a document until it knows what it is.
+const maxAdding = 8
+
+// Add subscribes to feeds, and delivers their entries.
+func Add(ctx context.Context, o AddOptions, s *command.Streams) error {
+	r, end, err := o.begin(ctx, s, o.DryRun, nil)
+	if err != nil {
+		return err
+	}
+	defer end()
+	var adding errgroup.Group
+	adding.SetLimit(maxAdding)
+	for arg, err := range command.ReadArgs(o.Sources, s.In, o.Nul) {
+		if err == nil {
+			arg, err = source(arg)
+		}
+		if err != nil {
+			s.Report.Print(err)
+			continue
+		}
+		if ctx.Err() != nil {
+			break
+		}
+		adding.Go(func() error {
+			a, err := r.Add(ctx, arg, o)
+			switch {
+			case ctx.Err() != nil:
+			case err != nil:
+				s.Report.Print(addHint(err))
+			case a.Already:
+				s.Report.Info("%s: already subscribed (%s)", a.URL, a.Title)
+			case o.DryRun:
+				s.Report.Info("%s: would be subscribed to (%s)", a.URL, a.Title)
+			case o.NoFetch:
+				s.Report.Info("%s: subscribed (%s)", a.URL, a.Title)
+			default:
+				s.Report.Info("%s: subscribed (%s), %s", a.URL, a.Title, units.Count(a.Summary.New+a.Summary.Updated, "entry"))
+			}
+			return nil
+		})
+	}
+	adding.Wait()
+	return context.Cause(ctx)
+}
+
+// source makes a URL of what the user typed: a URL, a file, or a host.
+func source(arg string) (string, error) {
+	arg = strings.TrimSpace(arg)
+	scheme, _, ok := strings.Cut(arg, ":")
+	switch scheme = strings.ToLower(scheme); {
+	case arg == "":
+		return "", errors.New("an empty URL")
+	case ok && slices.Contains([]string{"http", "https", "file", "exec", "feed"}, scheme):
+		return feeddir.FeedURL(arg), nil
+	case strings.Contains(arg, "://"):
+		return "", command.Hint(fmt.Errorf("%s: feeds are not fetched by %s", arg, scheme), "http, https, file and exec are known; for others there is lektor-fetch deliver")
+	}
+	if _, err := os.Stat(arg); err == nil || strings.HasPrefix(arg, "/") || strings.HasPrefix(arg, "./") || strings.HasPrefix(arg, "../") {
+		if err != nil {
+			return "", err
+		}
+		abs, err := filepath.Abs(arg)
+		if err != nil {
+			return "", err
+		}
+		return "file://" + strings.NewReplacer("%", "%25", "?", "%3F", "#", "%23").Replace(abs), nil
+	}
+	return lektordir.NormalizeID("https://" + arg), nil
+}
+
+// addHint adds to an error of [Runner.Add] what can be done.
+func addHint(err error) error {
+	var several *SeveralError
+	var none *NoFeedsError
+	var network *fetch.NetError
+	switch {
+	case errors.As(err, &several):
+		errs := []error{fmt.Errorf("%w:", err)}
+		const most = 50 // lines of a message
+		for _, l := range several.Feeds[:min(len(several.Feeds), most)] {
+			line := l.URL
+			if l.Title != "" {
+				line += " (" + l.Title + ")"
+			}
+			errs = append(errs, errors.New(line))
+		}
+		if more := len(several.Feeds) - most; more > 0 {
+			errs = append(errs, fmt.Errorf("and %d more", more))
+		}
+		last := &errs[len(errs)-1]
+		*last = command.Hint(*last, "add the one you want, or take the first with --first")
+		return errors.Join(errs...)
+	case errors.As(err, &none) && none.Page:
+		return command.Hint(err, "if you know the address of its feed, add that")
+	case errors.As(err, &none):
+		return command.Hint(err, "give the address of a feed, or of a page that links to one")
+	case errors.As(err, &network):
+		return command.Hint(err, "add --no-fetch --as-is subscribes to a URL without looking at it")
+	}
+	return feedHint(err)
 }
 
 // Added tells what became of a subscription.
@@ -39,10 +150,15 @@ type Added struct {
 type SeveralError struct {
 	URL   string
 	Feeds []discover.Link
+	Limit string // as in [discover.Result]
 }
 
 func (e *SeveralError) Error() string {
-	return fmt.Sprintf("%s: it is a page that links to %d feeds", e.URL, len(e.Feeds))
+	s := fmt.Sprintf("%s: it is a page that links to %d feeds", e.URL, len(e.Feeds))
+	if e.Limit != "" {
+		s += ", and perhaps more: only " + e.Limit + " were looked at"
+	}
+	return s
 }
 
 // NoFeedsError is returned for a page that links to no feed, and for another
@@ -67,75 +183,65 @@ func (e *NoFeedsError) Unwrap() error { return e.Err }
 // one that is delivered; the server is not asked twice. When the document
 // cannot be had or is no feed, there is no subscription.
 func (r *Runner) Add(ctx context.Context, url string, o AddOptions) (Added, error) {
-	id := lektordir.NormalizeID(url)
-	if a, ok := r.subscribed(id); ok {
-		return a, nil
-	}
-	a := Added{ID: id, URL: id, Hash: lektordir.FeedHash(id)}
+	url = lektordir.NormalizeID(url)
+	var title string
 	var resp *fetch.Response
-	var linked *discover.Result
-	var chosen discover.Link
-	if !o.AsIs {
-		var err error
-		resp, a.Title, err = r.look(ctx, id)
-		var page *pageError
-		if errors.As(err, &page) {
-			link, err := page.choose(o.First)
-			if err != nil {
-				return a, err
+	var page *pageError // that links to the feed
+	for look := !o.AsIs; ; look = !o.NoFetch {
+		if before, ok := r.subscribed(url); ok {
+			if page == nil || o.DryRun {
+				return before, nil
 			}
-			linked, chosen = &page.Result, link
-			a.ID = lektordir.NormalizeID(link.URL)
-			a.URL, a.Hash = a.ID, lektordir.FeedHash(a.ID)
-			if before, ok := r.subscribed(a.ID); ok {
-				if o.DryRun {
-					return before, nil
-				}
-				return before, r.essOfPage(before.Hash, linked, chosen)
-			}
-			a.Title = link.Title
-			if len(page.Feeds) > 1 || a.Title == "" || generic(a.Title) {
-				a.Title = cmp.Or(page.Title, link.Title)
-			}
-			if !o.NoFetch {
-				if resp, a.Title, err = r.look(ctx, a.ID); err != nil {
-					if errors.As(err, &page) {
-						err = &NoFeedsError{URL: shown(a.ID), Err: page.err}
-					}
-					return a, err
-				}
-			}
-		} else if err != nil {
-			return a, err
+			return before, r.essOfPage(before.Hash, &page.Result, page.chosen)
 		}
+		if !look {
+			break
+		}
+		var err error
+		resp, title, err = r.look(ctx, url)
+		var html *pageError
+		switch {
+		case err == nil:
+		case !errors.As(err, &html):
+			return Added{}, err
+		case page != nil:
+			return Added{}, &NoFeedsError{URL: fetch.Public(url), Err: html.err}
+		default:
+			if page = html; page.choose(o.First) != nil {
+				return Added{}, page.choose(o.First)
+			}
+			url, title = lektordir.NormalizeID(page.chosen.URL), page.title()
+			continue
+		}
+		break
 	}
-	a.Title = cmp.Or(oneField(a.Title), feeddir.DefaultName(a.ID))
+	a := Added{ID: url, URL: url, Hash: lektordir.FeedHash(url), Title: cmp.Or(oneField(title), feeddir.DefaultName(url))}
 	if o.DryRun {
 		return a, nil
 	}
-	if strings.HasPrefix(strings.ToLower(a.ID), "exec:") {
+	if strings.HasPrefix(strings.ToLower(url), "exec:") {
 		// Refused now rather than at every fetch.
-		if err := fetch.Trusted(r.Dir.Path(), r.Dir.Join("src")); err != nil {
+		if err := feeddir.Trusted(r.Dir, "", ""); err != nil {
 			return a, err
 		}
 	}
 	added, err := feeddir.Add(r.Writer, r.Dir, &feeddir.Subscription{
-		ID: a.ID, Name: a.Title, Alias: o.Alias, Interval: o.Interval, Categories: o.Categories,
+		ID: url, Name: a.Title, Alias: o.Alias, Interval: o.Interval, Categories: o.Categories,
 	}, feeddir.Options{})
-	if err != nil {
+	if err == nil && page != nil {
+		err = r.essOfPage(a.Hash, &page.Result, page.chosen)
+	}
+	a.Already = err == nil && !added
+	if err != nil || !added || o.NoFetch {
 		return a, err
 	}
-	if err := r.essOfPage(a.Hash, linked, chosen); err != nil {
-		return a, err
-	}
-	if !added {
-		a.Already = true
-		return a, nil
-	}
-	if o.NoFetch {
-		return a, nil
-	}
-	var first error
+	return a, r.first(ctx, &a, resp)
+}
+
+// first fetches a feed for the first time, or delivers the document that was
+// fetched already.
+func (r *Runner) first(ctx context.Context, a *Added, resp *fetch.Response) error {
+	var bad error
 	a.Summary.Feeds = 1
 	t := r.task(a.Hash)
 	t.force, t.quiet = true, true
@@ -145,16 +251,13 @@ func (r *Runner) Add(ctx context.Context, url string, o AddOptions) (Added, erro
 		finished: func(res result) {
 			a.Summary.add(res)
 			if res.err != nil {
-				first = prefixed(shown(a.URL), res.err)
+				bad = prefixed(fetch.Public(a.URL), res.err)
 			}
 			close(done)
 		},
 	})
 	<-done
-	if first == nil && ctx.Err() != nil {
-		first = context.Cause(ctx)
-	}
-	return a, first
+	return cmp.Or(bad, context.Cause(ctx))
 }
 
 // subscribed finds a subscription by the id or URL.
@@ -177,20 +280,31 @@ func (r *Runner) subscribed(id string) (Added, bool) {
 // pageError is an HTML page where a feed was looked for.
 type pageError struct {
 	discover.Result
-	url string
-	err *feedconv.NotFeedError
+	url    string
+	err    *feedconv.NotFeedError
+	chosen discover.Link // of Feeds
 }
 
 func (e *pageError) Error() string { return e.err.Error() }
 
-func (e *pageError) choose(first bool) (discover.Link, error) {
+// choose chooses one of the feeds.
+func (e *pageError) choose(first bool) error {
 	switch {
 	case len(e.Feeds) == 0:
-		return discover.Link{}, &NoFeedsError{URL: shown(e.url), Err: e.err, Page: true}
+		return &NoFeedsError{URL: fetch.Public(e.url), Err: e.err, Page: true}
 	case len(e.Feeds) > 1 && !first:
-		return discover.Link{}, &SeveralError{URL: shown(e.url), Feeds: e.Feeds}
+		return &SeveralError{URL: fetch.Public(e.url), Feeds: e.Feeds, Limit: e.Limit}
 	}
-	return e.Feeds[0], nil
+	e.chosen = e.Feeds[0]
+	return nil
+}
+
+// title is what the feed is called that was chosen.
+func (e *pageError) title() string {
+	if t := e.chosen.Title; len(e.Feeds) == 1 && t != "" && !generic(t) {
+		return t
+	}
+	return cmp.Or(e.Title, e.chosen.Title)
 }
 
 // generic reports whether the title of a link says only that it is a feed.
@@ -207,7 +321,7 @@ func generic(title string) bool {
 func (r *Runner) look(ctx context.Context, url string) (*fetch.Response, string, error) {
 	req := &fetch.Request{URL: url}
 	if strings.HasPrefix(strings.ToLower(url), "exec:") {
-		if err := fetch.Trusted(r.Dir.Path(), r.Dir.Join("src")); err != nil {
+		if err := feeddir.Trusted(r.Dir, "", ""); err != nil {
 			return nil, "", err
 		}
 		req.AllowExec = true
@@ -223,142 +337,11 @@ func (r *Runner) look(ctx context.Context, url string) (*fetch.Response, string,
 	var not *feedconv.NotFeedError
 	switch {
 	case errors.As(err, &not) && not.HTML:
-		return nil, "", &pageError{discover.Page(resp.Body, resp.FinalURL, contentType), url, not}
+		return nil, "", &pageError{Result: discover.Page(resp.Body, resp.FinalURL, contentType), url: url, err: not}
 	case errors.As(err, &not):
-		return nil, "", &NoFeedsError{URL: shown(url), Err: not}
+		return nil, "", &NoFeedsError{URL: fetch.Public(url), Err: not}
 	case err != nil:
-		return nil, "", prefixed(shown(url), err)
+		return nil, "", prefixed(fetch.Public(url), err)
 	}
 	return resp, feed.Title, nil
-}
-
-// Document is a feed document that was not fetched by us.
-type Document struct {
-	ID          string // of the feed
-	Name        string // of the feed; empty: as the document says
-	URL         string // where it is from, for relative references
-	ContentType string
-	Body        []byte
-	DryRun      bool
-}
-
-// Deliver delivers what is new in a document. The feed need not be subscribed
-// to, and is not afterwards.
-func (r *Runner) Deliver(ctx context.Context, doc Document) (Summary, error) {
-	feed, err := r.read(doc.Body, cmp.Or(doc.URL, doc.ID), doc.ContentType, http.Header{})
-	if err != nil {
-		return Summary{Feeds: 1}, err
-	}
-	r.warn(shown(doc.ID), feed)
-	if doc.DryRun {
-		r.report.Info("%s: a feed of %s; nothing was delivered", doc.ID, Count(len(feed.Entries), "entry"))
-		return Summary{Feeds: 1}, nil
-	}
-	return r.into(ctx, doc.ID, func(t *lektordir.Txn, o delivery.Options) (delivery.Result, error) {
-		if err := r.describe(t, feed, doc.ID, doc.Name); err != nil {
-			return delivery.Result{}, err
-		}
-		return delivery.Stage(ctx, t, feed, o)
-	})
-}
-
-// Put delivers one entry, which is recognised by its id alone. It gives the
-// path of the entry, relative to the lektor-dir: of the version delivered, or
-// of the one that is there already; empty when that was removed.
-func (r *Runner) Put(ctx context.Context, feedID, feedName string, e feedconv.Entry) (string, Summary, error) {
-	path := ""
-	sum, err := r.into(ctx, feedID, func(t *lektordir.Txn, o delivery.Options) (delivery.Result, error) {
-		old, _ := r.Dir.ReadFeed(t.Feed())
-		if old == nil {
-			old = &lektordir.Feed{}
-		}
-		old.ID = feedID
-		old.Name = cmp.Or(oneField(feedName), old.Name, feeddir.DefaultName(feedID))
-		if err := t.PutFeed(old); err != nil {
-			return delivery.Result{}, err
-		}
-		out, err := delivery.Put(ctx, t, e, o)
-		if err != nil {
-			return out, err
-		}
-		for _, ref := range append(out.New, out.Updated...) {
-			path = ref.Path()
-		}
-		if path == "" {
-			path = r.present(ctx, t, e.GUID)
-		}
-		return out, nil
-	})
-	return path, sum, err
-}
-
-// present finds the newest version of an entry that was put, if it is there.
-func (r *Runner) present(ctx context.Context, t *lektordir.Txn, guid string) string {
-	j, err := t.Journal()
-	if err != nil {
-		return ""
-	}
-	path := ""
-	known := map[string]bool{}
-	// The identity of an entry with a guid of its own, as delivery has it.
-	for _, rec := range j.Versions(lektordir.DigestOf("guid", guid)) {
-		known[rec.Lineage()] = true
-	}
-	refs, _ := r.Dir.List(ctx, lektordir.ListOptions{Feeds: []string{t.Feed()}})
-	for _, ref := range refs {
-		if known[ref.Identity()] {
-			path = ref.Path()
-		}
-	}
-	return path
-}
-
-// lockTries is how long into waits for another fetcher, in tries.
-const lockTries = 100
-
-// into delivers to a feed, waiting a little for another fetcher: what comes on
-// standard input cannot be had again later.
-func (r *Runner) into(ctx context.Context, id string, stage func(*lektordir.Txn, delivery.Options) (delivery.Result, error)) (Summary, error) {
-	sum := Summary{Feeds: 1, Fetched: 1}
-	hash := lektordir.FeedHash(id)
-	var txn *lektordir.Txn
-	for try := 0; ; try++ {
-		var err error
-		txn, err = r.Writer.Begin(hash)
-		var inUse *lektordir.BusyError
-		if err == nil {
-			break
-		}
-		if !errors.As(err, &inUse) || try == lockTries {
-			return sum, err
-		}
-		select {
-		case <-time.After(100 * time.Millisecond):
-		case <-ctx.Done():
-			return sum, context.Cause(ctx)
-		}
-	}
-	defer txn.Close()
-	st, err := r.state(hash)
-	if err != nil {
-		return sum, err
-	}
-	defer st.Close()
-	policy, err := delivery.ParsePolicy(st.OnUpdate())
-	if err != nil {
-		return sum, err
-	}
-	out, err := stage(txn, delivery.Options{Policy: policy})
-	if err != nil {
-		return sum, err
-	}
-	sum.New, sum.Updated = len(out.New), len(out.Updated)
-	done := make(chan error, 1)
-	r.commit(txn, func(err error) { done <- err })
-	r.Writer.Flush()
-	if err := <-done; err != nil {
-		return sum, err
-	}
-	r.delivered(txn)
-	return sum, nil
 }

@@ -1,20 +1,17 @@
 package fetcher
 
 import (
-	"errors"
-	"os"
-	"path/filepath"
-	"strconv"
 	"strings"
 
 	"github.com/lektordir/lektor/feedconv"
 	"github.com/lektordir/lektor/internal/discover"
+	"github.com/lektordir/lektor/internal/feeddir"
+	"github.com/lektordir/lektor/internal/fetch"
 	"github.com/lektordir/lektor/lektordir"
 )
 
-// ess records, in src/$feed/etc/ess/, where a feed says that ESS and NNO
-// documents tell cheaply whether it has changed: link and nno, a URL each; and
-// size, the bytes that the feed itself took to transfer, for comparison.
+// ess records where a feed says that ESS and NNO documents tell cheaply whether it
+// has changed, and how many bytes the feed itself took to transfer.
 func (r *Runner) ess(hash string, feed *feedconv.Feed, size int64) error {
 	var ess, nno string
 	for _, l := range feed.Links {
@@ -26,14 +23,7 @@ func (r *Runner) ess(hash string, feed *feedconv.Feed, size int64) error {
 			nno = first(nno, l.Href)
 		}
 	}
-	if err := r.recordESS(hash, ess, nno); err != nil {
-		return err
-	}
-	dir := r.Dir.SrcEtc(hash, "ess")
-	if _, err := os.Lstat(filepath.Join(dir, "link")); err != nil || size <= 0 {
-		return nil
-	}
-	return record(dir, "size", []string{strconv.FormatInt(size, 10)})
+	return feeddir.ESS{Dir: r.Dir, Hash: hash}.Record(ess, nno, size)
 }
 
 // essOfPage records the documents that a page links to beside a feed. Of
@@ -46,7 +36,7 @@ func (r *Runner) essOfPage(hash string, page *discover.Result, feed discover.Lin
 	for _, l := range page.NNO {
 		nno = first(nno, l.URL)
 	}
-	return r.recordESS(hash, essFor(page, feed), nno)
+	return feeddir.ESS{Dir: r.Dir, Hash: hash}.Record(first("", essFor(page, feed)), nno, 0)
 }
 
 func essFor(page *discover.Result, feed discover.Link) string {
@@ -71,26 +61,10 @@ func essFor(page *discover.Result, feed discover.Link) string {
 	return ""
 }
 
-// recordESS writes what was found; what was found elsewhere before stays.
-func (r *Runner) recordESS(hash, ess, nno string) error {
-	if err := r.Dir.InsideSrc(hash, "ess"); err != nil {
-		return err
-	}
-	dir := r.Dir.SrcEtc(hash, "ess")
-	var bad error
-	for name, url := range map[string]string{"link": ess, "nno": nno} {
-		if url = first("", url); url != "" {
-			bad = errors.Join(bad, record(dir, name, []string{url}))
-		}
-	}
-	return bad
-}
-
 // first keeps the first URL of a list that may be fetched because a stranger
 // names it: an http one.
 func first(have, url string) string {
-	low := strings.ToLower(url)
-	if have != "" || !strings.HasPrefix(low, "http://") && !strings.HasPrefix(low, "https://") {
+	if have != "" || !fetch.IsHTTP(url) {
 		return have
 	}
 	return lektordir.NormalizeID(oneField(url))

@@ -2,6 +2,7 @@ package fetcher
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -11,36 +12,83 @@ import (
 	"strings"
 
 	"github.com/lektordir/lektor/internal/atomicfile"
+	"github.com/lektordir/lektor/internal/command"
 	"github.com/lektordir/lektor/internal/feeddir"
+	"github.com/lektordir/lektor/internal/fetch"
+	"github.com/lektordir/lektor/internal/joined"
 	"github.com/lektordir/lektor/internal/opml"
+	"github.com/lektordir/lektor/internal/units"
 	"github.com/lektordir/lektor/lektordir"
 )
 
-// opmlFile is the union of the lists that were imported. An export begins with
-// it, so that it gives back what we do not understand of them.
-const opmlFile = "etc/fetch/opml"
-
-// Imported tells what became of a list.
-type Imported struct {
-	Added   []*feeddir.Subscription
-	Already int
-	// Refused are feeds that are not http or https: a list made by others
-	// must not name local files, let alone commands.
-	Refused []string
+// ImportOptions are those of [Import].
+type ImportOptions struct {
+	Common
+	File            string // "-" for standard input
+	NoFetch, DryRun bool
 }
 
-// Import subscribes to the feeds of a list. Folders become categories, and feeds
+// Import subscribes to the feeds of a list, and fetches them.
+func Import(ctx context.Context, o ImportOptions, s *command.Streams) error {
+	data, err := input(s, o.File, opml.MaxBytes)
+	if err != nil {
+		return err
+	}
+	name := o.File
+	if name == "-" {
+		name = "standard input"
+	}
+	doc, err := opml.Parse(data)
+	if err != nil {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	r, end, err := o.begin(ctx, s, o.DryRun, nil)
+	if err != nil {
+		return err
+	}
+	defer end()
+	list, bad := subscribe(r.Writer, r.Dir, doc, o.DryRun)
+	for _, url := range list.refused {
+		s.Report.Warn("%s: skipped; only http and https are taken from a list, and no URL of more than %d bytes", fetch.Brief(url), atomicfile.MaxLine)
+	}
+	did := "subscribed"
+	sel := Selection{Unnamed: true}
+	for _, sub := range list.added {
+		sel.Feeds = append(sel.Feeds, sub.Hash)
+		if o.DryRun {
+			did = "would be subscribed to"
+			printLine(s, sub.ID)
+		}
+	}
+	s.Report.Info("%s: %s %s, %d already", name, units.Count(len(list.added), "feed"), did, list.already)
+	if bad != nil || o.DryRun || o.NoFetch || len(list.added) == 0 {
+		return bad
+	}
+	return r.run(ctx, sel, false, s)
+}
+
+// imported tells what became of a list.
+type imported struct {
+	added   []*feeddir.Subscription
+	already int
+	// refused are feeds that are not http or https: a list made by others
+	// must not name local files, let alone commands. Nor is what could not be
+	// read from the feed's url again.
+	refused []string
+}
+
+// subscribe subscribes to the feeds of a list. Folders become categories, and feeds
 // that are subscribed to already get those they lack. What cannot be
 // subscribed to is in the joined error, and the others are subscribed to.
-func Import(w *lektordir.Writer, d *lektordir.Dir, doc *opml.Document, dryRun bool) (Imported, error) {
-	var out Imported
+func subscribe(w *lektordir.Writer, d *lektordir.Dir, doc *opml.Document, dryRun bool) (imported, error) {
+	var out imported
 	var bad error
 	byURL := feeddir.ByURL(d)
 	seen := map[string]bool{}
 	for _, f := range doc.Feeds() {
-		id := FeedURL(f.URL)
-		if lower := strings.ToLower(id); !strings.HasPrefix(lower, "http://") && !strings.HasPrefix(lower, "https://") {
-			out.Refused = append(out.Refused, f.URL)
+		id := feeddir.FeedURL(f.URL)
+		if !fetch.IsHTTP(id) || len(id) >= atomicfile.MaxLine {
+			out.refused = append(out.refused, f.URL)
 			continue
 		}
 		hash := lektordir.FeedHash(id)
@@ -52,7 +100,7 @@ func Import(w *lektordir.Writer, d *lektordir.Dir, doc *opml.Document, dryRun bo
 		}
 		seen[hash] = true
 		if feeddir.Subscribed(d, hash) {
-			out.Already++
+			out.already++
 			if !dryRun {
 				bad = errors.Join(bad, addCategories(d, hash, f.Categories))
 			}
@@ -66,19 +114,19 @@ func Import(w *lektordir.Writer, d *lektordir.Dir, doc *opml.Document, dryRun bo
 				continue
 			}
 			if !added {
-				out.Already++
+				out.already++
 				continue
 			}
 		}
-		out.Added = append(out.Added, s)
+		out.added = append(out.added, s)
 	}
 	if dryRun {
 		return out, bad
 	}
-	bad = errors.Join(bad, feeddir.Finish(w, d, out.Added))
-	out.Added = slices.DeleteFunc(out.Added, func(s *feeddir.Subscription) bool { return !feeddir.Subscribed(d, s.Hash) })
+	bad = errors.Join(bad, feeddir.Finish(w, d, out.added))
+	out.added = slices.DeleteFunc(out.added, func(s *feeddir.Subscription) bool { return !feeddir.Subscribed(d, s.Hash) })
 	all := doc
-	old, err := template(d)
+	old, err := importedBefore(d)
 	if unread := (*fs.PathError)(nil); errors.As(err, &unread) {
 		return out, errors.Join(bad, err) // written over, it would be lost
 	}
@@ -86,7 +134,7 @@ func Import(w *lektordir.Writer, d *lektordir.Dir, doc *opml.Document, dryRun bo
 		old.Merge(doc)
 		all = old
 	}
-	path := d.Join(opmlFile)
+	path := feeddir.ListFile(d)
 	data := all.Bytes()
 	if _, err := opml.Parse(data); err != nil {
 		// Written, it could not be read, and the next list would replace it.
@@ -112,9 +160,9 @@ func addCategories(d *lektordir.Dir, hash string, categories []string) error {
 	return feeddir.SetCategories(d, hash, all, atomicfile.WriteUnsynced)
 }
 
-// template reads the lists imported before; nil when there is none.
-func template(d *lektordir.Dir) (*opml.Document, error) {
-	data, err := atomicfile.Read(d.Join(opmlFile), opml.MaxBytes)
+// importedBefore reads the lists imported before; nil when there is none.
+func importedBefore(d *lektordir.Dir) (*opml.Document, error) {
+	data, err := atomicfile.Read(feeddir.ListFile(d), opml.MaxBytes)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
@@ -124,10 +172,41 @@ func template(d *lektordir.Dir) (*opml.Document, error) {
 	return opml.Parse(data)
 }
 
-// Export makes a list of all subscriptions.
-func Export(d *lektordir.Dir) (*opml.Document, error) {
+// ExportOptions are those of [Export].
+type ExportOptions struct {
+	Common
+	Output string // a file; empty or "-" for standard output
+}
+
+// Export writes a list of all subscriptions.
+func Export(_ context.Context, o ExportOptions, s *command.Streams) error {
+	d, err := o.open()
+	if err != nil {
+		return err
+	}
+	doc, bad := list(d)
+	for _, err := range joined.Errors(bad) {
+		s.Report.Warn("%v", err)
+	}
+	if o.Output == "" || o.Output == "-" {
+		_, err := s.Out.Write(doc.Bytes())
+		return err
+	}
+	f, err := atomicfile.Create(o.Output)
+	if err != nil {
+		return err
+	}
+	defer f.Abort()
+	if _, err := f.Write(doc.Bytes()); err != nil {
+		return err
+	}
+	return f.Commit()
+}
+
+// list makes a list of all subscriptions.
+func list(d *lektordir.Dir) (*opml.Document, error) {
 	subs, bad := feeddir.List(d)
-	doc, err := template(d)
+	doc, err := importedBefore(d)
 	if err != nil {
 		bad = errors.Join(bad, err)
 	}
@@ -143,19 +222,5 @@ func Export(d *lektordir.Dir) (*opml.Document, error) {
 		}
 		feeds = append(feeds, f)
 	}
-	return doc.Update(feeds, FeedURL), bad
-}
-
-// FeedURL gives the id of the feed that a list or a page names by a URL:
-// normalised, and with the scheme that feed: stands for.
-func FeedURL(url string) string {
-	url = strings.TrimSpace(url)
-	if len(url) > 5 && strings.EqualFold(url[:5], "feed:") {
-		rest := url[5:]
-		if strings.HasPrefix(rest, "//") {
-			rest = "http:" + rest
-		}
-		url = rest
-	}
-	return lektordir.NormalizeID(url)
+	return doc.Update(feeds, feeddir.FeedURL), bad
 }

@@ -37,8 +37,8 @@ func TestImportKeepsIDs(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, err := Import(w, d, doc, false)
-	if err != nil || len(got.Added) != 1 || got.Added[0].ID != "http://x.example/f" || got.Already != 1 || !slices.Equal(got.Refused, []string{"file:///etc/passwd"}) {
+	got, err := subscribe(w, d, doc, false)
+	if err != nil || len(got.added) != 1 || got.added[0].ID != "http://x.example/f" || got.already != 1 || !slices.Equal(got.refused, []string{"file:///etc/passwd"}) {
 		t.Errorf("%+v, %v", got, err)
 	}
 	if c := feeddir.Categories(d, s.Hash); !slices.Equal(c, []string{"F"}) {
@@ -46,21 +46,10 @@ func TestImportKeepsIDs(t *testing.T) {
 	}
 }
 
-func TestFeedURL(t *testing.T) {
-	for in, want := range map[string]string{
-		"feed://Example.com/f": "http://example.com/f", "feed:https://example.com/f": "https://example.com/f",
-		" http://example.com:80/ ": "http://example.com/", "urn:x": "urn:x", "feed:": "feed:",
-	} {
-		if got := FeedURL(in); got != want {
-			t.Errorf("%q: %q, want %q", in, got, want)
-		}
-	}
-}
-
 // Lists imported before that cannot be read just now are not written over.
 func TestImportUnreadableList(t *testing.T) {
 	d, w := setupDir(t)
-	path := d.Join(opmlFile)
+	path := feeddir.ListFile(d)
 	if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
 		t.Fatal(err)
 	}
@@ -71,8 +60,8 @@ func TestImportUnreadableList(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, err := Import(w, d, doc, false)
-	if err == nil || !strings.Contains(err.Error(), path) || len(got.Added) != 1 {
+	got, err := subscribe(w, d, doc, false)
+	if err == nil || !strings.Contains(err.Error(), path) || len(got.added) != 1 {
 		t.Errorf("%+v, %v", got, err)
 	}
 	if to, err := os.Readlink(path); err != nil || to != "opml" {
@@ -91,18 +80,18 @@ func TestImportKeepsWhatItCanRead(t *testing.T) {
 		}
 		return doc
 	}
-	if _, err := Import(w, d, list("a"), false); err != nil {
+	if _, err := subscribe(w, d, list("a"), false); err != nil {
 		t.Fatal(err)
 	}
-	before, err := os.ReadFile(d.Join(opmlFile))
+	before, err := os.ReadFile(feeddir.ListFile(d))
 	if err != nil {
 		t.Fatal(err)
 	}
-	imp, err := Import(w, d, list("b"), false)
-	if err == nil || !strings.Contains(err.Error(), "more than 16777216 bytes") || len(imp.Added) != 1 {
+	imp, err := subscribe(w, d, list("b"), false)
+	if err == nil || !strings.Contains(err.Error(), "more than 16777216 bytes") || len(imp.added) != 1 {
 		t.Errorf("%v, %v", imp, err)
 	}
-	if after, err := os.ReadFile(d.Join(opmlFile)); err != nil || string(after) != string(before) {
+	if after, err := os.ReadFile(feeddir.ListFile(d)); err != nil || string(after) != string(before) {
 		t.Errorf("%d bytes, %v", len(after), err)
 	}
 }

@@ -11,8 +11,6 @@ import (
 	"fmt"
 	"io/fs"
 	"net/http"
-	"os"
-	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
@@ -20,12 +18,14 @@ import (
 	"sync/atomic"
 	"time"
 
+	"golang.org/x/sync/semaphore"
 	"golang.org/x/sys/unix"
 
 	"github.com/lektordir/lektor/feedconv"
 	"github.com/lektordir/lektor/internal/delivery"
 	"github.com/lektordir/lektor/internal/feeddir"
 	"github.com/lektordir/lektor/internal/fetch"
+	"github.com/lektordir/lektor/internal/units"
 	"github.com/lektordir/lektor/internal/websub"
 	"github.com/lektordir/lektor/lektordir"
 )
@@ -78,8 +78,9 @@ type Runner struct {
 	opts    Options
 	now     func() time.Time
 	report  Reporter
-	parsing chan struct{} // slots for documents that are being parsed
-	held    budget
+	parsing chan struct{}       // slots for documents that are being parsed
+	held    *semaphore.Weighted // bytes of documents that are in memory, see room
+	big     *feedconv.Limiter
 	print   sync.Mutex
 	commits sync.WaitGroup
 	// unsettled tells that a commit failed, and may have left entries in tmp/
@@ -101,11 +102,12 @@ func New(d *lektordir.Dir, report Reporter, o Options) (*Runner, error) {
 	}
 	r := &Runner{
 		Dir: d, Writer: w, Client: fetch.NewClient(o.Fetch), opts: o, now: o.Fetch.Now, report: report,
+		big: feedconv.NewLimiter(1),
 		// What a document grows to while it is parsed is the greater part of
 		// the memory; more at once than there are processors gain nothing.
 		parsing: make(chan struct{}, max(2, runtime.GOMAXPROCS(0))),
+		held:    semaphore.NewWeighted(maxHeld),
 	}
-	r.held.init()
 	return r, nil
 }
 
@@ -154,7 +156,7 @@ func (s Summary) String() string {
 		if n == 1 {
 			parts = append(parts, one)
 		} else if n > 1 {
-			parts = append(parts, group(n)+" "+many)
+			parts = append(parts, units.Group(int64(n))+" "+many)
 		}
 	}
 	add(s.Fetched, "1 fetched", "fetched")
@@ -162,35 +164,15 @@ func (s Summary) String() string {
 	add(s.Failed+s.Broken, "1 failed", "failed")
 	add(s.Busy, "1 busy", "busy")
 	add(s.Skipped, "1 not due any more", "not due any more")
-	line := Count(s.Feeds, "feed") + ": " + strings.Join(parts, ", ")
+	line := units.Count(s.Feeds, "feed") + ": " + strings.Join(parts, ", ")
 	if len(parts) == 0 {
-		line = Count(s.Feeds, "feed") + ": nothing done"
+		line = units.Count(s.Feeds, "feed") + ": nothing done"
 	}
-	entries := Count(s.New, "new entry")
+	entries := units.Count(s.New, "new entry")
 	if s.Updated > 0 {
-		entries += ", " + group(s.Updated) + " updated"
+		entries += ", " + units.Group(int64(s.Updated)) + " updated"
 	}
 	return line + "; " + entries
-}
-
-// Count writes a number of things, such as "1 entry" or "2,000 feeds".
-func Count(n int, what string) string {
-	if n != 1 {
-		if y, ok := strings.CutSuffix(what, "y"); ok {
-			what = y + "ie"
-		}
-		what += "s"
-	}
-	return group(n) + " " + what
-}
-
-// group writes a number with its thousands apart.
-func group(n int) string {
-	s := fmt.Sprint(n)
-	for i := len(s) - 3; i > 0; i -= 3 {
-		s = s[:i] + "," + s[i:]
-	}
-	return s
 }
 
 func (s *Summary) add(res result) {
@@ -275,7 +257,7 @@ func (r *Runner) Due(sel Selection) ([]string, error) {
 	tasks, err := r.tasks(sel)
 	urls := make([]string, len(tasks))
 	for i, t := range tasks {
-		urls[i] = shown(t.url)
+		urls[i] = fetch.Public(t.url)
 	}
 	return urls, err
 }
@@ -329,7 +311,7 @@ func (r *Runner) tasks(sel Selection) ([]task, error) {
 }
 
 func (r *Runner) task(hash string) task {
-	url, _ := feeddir.URLOf(r.Dir.SrcEtc(hash, "fetch"))
+	url, _ := feeddir.URL(r.Dir, hash)
 	return newTask(hash, url)
 }
 
@@ -346,7 +328,7 @@ func (r *Runner) due(all bool, skip func(hash string) bool) ([]task, time.Time, 
 	if err != nil {
 		return nil, time.Time{}, err
 	}
-	marked := r.markers()
+	marked := r.left()
 	now := r.now()
 	// Nothing else goes on while a run begins: all processors look.
 	parts := slices.Collect(slices.Chunk(hashes, len(hashes)/runtime.GOMAXPROCS(0)+1))
@@ -380,20 +362,18 @@ func (r *Runner) due(all bool, skip func(hash string) bool) ([]task, time.Time, 
 // inspect gives the task for a feed that is due, or when it will be; neither for
 // one that is not subscribed to.
 func (r *Runner) inspect(hash string, all, marked bool, now time.Time) (t task, next time.Time) {
-	dir := r.Dir.SrcEtc(hash, "fetch")
 	if !all && !marked {
 		if !feeddir.Subscribed(r.Dir, hash) {
 			return task{}, time.Time{}
 		}
-		r.reschedule(hash, dir)
-		if !feeddir.IsDue(dir, now) {
-			if fi, err := os.Lstat(filepath.Join(dir, "next")); err == nil {
-				next = fi.ModTime()
-			}
+		if feeddir.IntervalChanged(r.Dir, hash) {
+			r.reschedule(hash)
+		}
+		if due, next := feeddir.Due(r.Dir, hash, now); !due {
 			return task{}, next
 		}
 	}
-	url, err := feeddir.URLOf(dir)
+	url, err := feeddir.URL(r.Dir, hash)
 	// There is none, nor can there be; where one cannot be looked for, the fetch
 	// tells why.
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENOTDIR) || errors.Is(err, unix.ELOOP) {
@@ -404,17 +384,9 @@ func (r *Runner) inspect(hash string, all, marked bool, now time.Time) (t task, 
 	return t, time.Time{}
 }
 
-// reschedule moves the time a feed is due when its interval was changed by
-// hand since it was last asked for.
-func (r *Runner) reschedule(hash, dir string) {
-	interval, err := os.Lstat(filepath.Join(dir, "interval"))
-	if err != nil {
-		return
-	}
-	checked, err := os.Lstat(filepath.Join(dir, "checked"))
-	if err != nil || !interval.ModTime().After(checked.ModTime()) {
-		return
-	}
+// reschedule moves the time a feed is due to what its interval says, which was
+// changed by hand.
+func (r *Runner) reschedule(hash string) {
 	t, err := r.Writer.Begin(hash)
 	if err != nil {
 		return // whoever has it sets the time himself
@@ -423,74 +395,16 @@ func (r *Runner) reschedule(hash, dir string) {
 	if st, err := r.state(hash); err == nil {
 		defer st.Close()
 		if err := st.Reschedule(); err != nil {
-			r.report.Warn("%s: %v", dir, err)
+			r.report.Warn("src/%s: %v", hash, err)
 		}
 	}
 }
 
-// markers gives the feeds that somebody wants fetched at once: a due marker
-// lies there, or one that an earlier run had taken and did not live to finish.
-// Markers of feeds that are not there are removed.
-func (r *Runner) markers() map[string]bool {
-	marked := map[string]bool{}
-	for _, name := range []string{"due", "taken"} {
-		// Looked at each time, as a watch may run for months.
-		if err := r.Dir.Inside("etc/fetch", "etc/fetch/"+name); err != nil {
-			r.report.Warn("%v", err)
-			continue
-		}
-		ents, err := os.ReadDir(r.Dir.Join("etc/fetch", name))
-		if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			r.report.Warn("%v", err)
-		}
-		for _, e := range ents {
-			h := e.Name()
-			if strings.HasPrefix(h, ".") {
-				continue
-			}
-			if _, err := os.Stat(r.Dir.Join("src", h)); errors.Is(err, fs.ErrNotExist) {
-				r.report.Warn("etc/fetch/%s/%s was removed: there is no such feed", name, h)
-				os.RemoveAll(r.Dir.Join("etc/fetch", name, h))
-				continue
-			}
-			marked[h] = true
-		}
-	}
-	return marked
-}
-
-// claim takes the due marker of a feed. It reports whether there is one, or
-// one that was taken before.
-func (r *Runner) claim(hash string) bool {
-	due, taken := r.Dir.Join("etc/fetch/due", hash), r.Dir.Join("etc/fetch/taken", hash)
-	if _, err := os.Lstat(due); !errors.Is(err, fs.ErrNotExist) {
-		err = os.Rename(due, taken)
-		if errors.Is(err, fs.ErrNotExist) {
-			// There was no directory to move it to.
-			if err = os.MkdirAll(filepath.Dir(taken), 0o777); err == nil {
-				err = os.Rename(due, taken)
-			}
-		}
-		if err == nil {
-			return true
-		}
-		if !errors.Is(err, fs.ErrNotExist) {
-			r.report.Warn("%v", err)
-		}
-	}
-	_, err := os.Lstat(taken)
-	return err == nil
-}
-
-// unclaim removes a marker after the request that it asked for.
-func (r *Runner) unclaim(hash string) {
-	if err := os.Remove(r.Dir.Join("etc/fetch/taken", hash)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		r.report.Warn("%v", err)
-	}
-}
+// left gives the feeds that somebody wants fetched at once.
+func (r *Runner) left() map[string]bool { return feeddir.Left(r.Dir, r.report.Warn) }
 
 func (r *Runner) state(hash string) (*feeddir.State, error) {
-	st, err := feeddir.LoadState(r.Dir.SrcEtc(hash, "fetch"))
+	st, err := feeddir.Load(r.Dir, hash)
 	if err != nil {
 		return nil, err
 	}
@@ -499,197 +413,15 @@ func (r *Runner) state(hash string) (*feeddir.State, error) {
 	return st, nil
 }
 
-// hooks are called while a feed is fetched.
-type hooks struct {
-	free      func() // when the request is over
-	submitted func() // when its entries are being committed, if there are any
-	finished  func(result)
-}
-
-// feed fetches one feed and delivers what is new. When everything is done the
-// hook finished is called once, perhaps from another goroutine after feed has
-// returned. resp is a document that was fetched before, or nil.
-func (r *Runner) feed(ctx context.Context, t task, resp *fetch.Response, h hooks) {
-	name := shown(t.url)
-	end := func(res result) {
-		res.hash = t.hash
-		switch {
-		case t.quiet:
-		case res.kind == broken, res.kind == failed && t.named:
-			r.report.Error("%s", prefixed(name, res.err))
-		case res.kind == failed:
-			r.report.Info("%s", prefixed(name, res.err))
-		}
-		h.finished(res)
+// room waits until the documents that wait to be parsed leave room for another.
+// How large that will be is not known, nor need it be: not more than one of each
+// worker comes in excess.
+func (r *Runner) room(ctx context.Context) error {
+	if err := r.held.Acquire(ctx, 1); err != nil {
+		return context.Cause(ctx)
 	}
-	txn, err := r.Writer.Begin(t.hash)
-	var inUse *lektordir.BusyError
-	switch {
-	case errors.As(err, &inUse):
-		r.report.Info("%s: skipped, another process is fetching it", cmp.Or(name, t.hash))
-		end(result{kind: busy})
-		return
-	case err != nil:
-		end(result{kind: broken, err: err})
-		return
-	}
-	// From here on the transaction is closed before the end is told.
-	closing := func(res result) {
-		txn.Close()
-		end(res)
-	}
-	st, err := r.state(t.hash)
-	if err != nil {
-		closing(result{kind: broken, err: err})
-		return
-	}
-	closing = func(res result) {
-		st.Close()
-		txn.Close()
-		end(res)
-	}
-	claimed := r.claim(t.hash)
-	if !t.force && !claimed && !st.Due(r.now()) {
-		closing(result{kind: skipped})
-		return
-	}
-	req, err := st.Request()
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		closing(result{kind: skipped}) // unsubscribed meanwhile
-		return
-	case err != nil:
-		closing(result{kind: broken, err: err})
-		return
-	}
-	req.Last = t.last
-	name = shown(req.URL)
-	unclaim := func() {
-		if claimed {
-			r.unclaim(t.hash)
-		}
-	}
-	// fail ends a fetch that brought no document that could be read: the feed
-	// is asked less often from now on.
-	fail := func(k kind, err error) {
-		if ctx.Err() != nil {
-			// Stopped: the feed is as due as it was.
-			closing(result{kind: skipped})
-			return
-		}
-		res := result{kind: k, err: prefixed(name, err)}
-		st.Failed(r.now(), res.err)
-		if err := st.Save(); err != nil {
-			res = result{kind: broken, err: errors.Join(res.err, err)}
-		}
-		unclaim()
-		closing(res)
-	}
-	// local ends a fetch whose document could not be stored. Nothing is
-	// saved, so that the feed is as due as it was: what was in the document
-	// must come again, and be delivered as soon as this machine can.
-	local := func(err error) {
-		if ctx.Err() != nil {
-			closing(result{kind: skipped})
-			return
-		}
-		closing(result{kind: broken, err: fmt.Errorf("not delivered: %w", err)})
-	}
-	if resp == nil {
-		if strings.HasPrefix(strings.ToLower(req.URL), "exec:") {
-			if err := r.trusted(t.hash, "url"); err != nil {
-				fail(broken, err)
-				return
-			}
-			req.AllowExec = true
-		}
-		if st.Filter() != "" {
-			// Looked at before anything is asked for that could not be read.
-			if err := r.trusted(t.hash, "filter"); err != nil {
-				fail(broken, err)
-				return
-			}
-		}
-		if err := r.held.wait(ctx); err != nil {
-			local(err)
-			return
-		}
-		resp, err = r.Client.Get(ctx, req)
-		h.free()
-		if err != nil {
-			k := failed
-			if !fetch.Remote(err) {
-				k = broken
-			}
-			fail(k, err)
-			return
-		}
-	} else {
-		h.free()
-	}
-	for _, w := range st.Warnings() {
-		r.report.Warn("%s", w)
-	}
-	for _, w := range resp.Warnings {
-		r.report.Warn("%s: %s", name, w)
-	}
-	save := func(res result) {
-		if to := st.MovedTo(); to != "" {
-			r.report.Info("%s: moved for good, and is fetched from %s from now on", name, shown(to))
-		}
-		if err := st.Save(); err != nil {
-			res.kind, res.err = broken, err
-		}
-		unclaim()
-		closing(res)
-	}
-	switch {
-	case resp.NotModified:
-		st.NotModified(r.now(), resp)
-		save(result{kind: notModified})
-		return
-	case st.SameBody(resp):
-		st.Unchanged(r.now(), resp)
-		save(result{kind: unchanged})
-		return
-	}
-	// The documents that wait here are in memory; see budget.
-	size := int64(len(resp.Body))
-	r.held.add(size)
-	r.parsing <- struct{}{}
-	feed, err := r.parse(ctx, st, resp, name)
-	var out delivery.Result
-	unread := err != nil
-	if !unread {
-		out, err = r.stage(ctx, txn, st, feed)
-	}
-	if err == nil {
-		err = r.ess(t.hash, feed, resp.WireBytes)
-	}
-	<-r.parsing
-	r.held.add(-size)
-	switch {
-	case unread:
-		fail(failed, err)
-		return
-	case err != nil:
-		local(err)
-		return
-	}
-	hints := feeddir.Hints{TTL: feed.TTL, UpdateInterval: feed.UpdateInterval, SkipHours: feed.SkipHours, SkipDays: feed.SkipDays}
-	resp.Digest() // the last use of the body, which may be large
-	resp.Body = nil
-	st.Close() // many may wait for the commit
-	r.commit(txn, func(err error) {
-		if err != nil {
-			local(err)
-			return
-		}
-		st.Succeeded(r.now(), resp, hints)
-		r.delivered(txn)
-		save(result{kind: fetched, new: len(out.New), updated: len(out.Updated)})
-	})
-	h.submitted()
+	r.held.Release(1)
+	return nil
 }
 
 // commit commits a transaction; done is called in a goroutine of its own, as
@@ -718,15 +450,15 @@ func (r *Runner) delivered(txn *lektordir.Txn) {
 }
 
 // stage stages what is new in a document.
-func (r *Runner) stage(ctx context.Context, txn *lektordir.Txn, st *feeddir.State, feed *feedconv.Feed) (delivery.Result, error) {
-	policy, err := delivery.ParsePolicy(st.OnUpdate())
+func (r *Runner) stage(ctx context.Context, txn *lektordir.Txn, st *feeddir.State, feed *feedconv.Feed) (lektordir.Result, error) {
+	policy, err := lektordir.ParsePolicy(st.OnUpdate())
 	if err != nil {
-		return delivery.Result{}, err
+		return lektordir.Result{}, err
 	}
 	if err := r.describe(txn, feed, "", ""); err != nil {
-		return delivery.Result{}, err
+		return lektordir.Result{}, err
 	}
-	return delivery.Stage(ctx, txn, feed, delivery.Options{Policy: policy})
+	return delivery.Stage(ctx, txn, feed, policy)
 }
 
 // parse reads a document, through the feed's filter if it has one.
@@ -761,10 +493,11 @@ func (r *Runner) read(doc []byte, url, contentType string, h http.Header) (*feed
 		URL: url, ContentType: contentType,
 		ContentLocation: h.Get("Content-Location"), ContentLanguage: h.Get("Content-Language"),
 		MaxBytes: r.opts.Fetch.MaxDecoded, MaxEntries: r.opts.MaxEntries,
+		Limiter: r.big,
 	})
 	var limit *feedconv.LimitError
 	if errors.As(err, &limit) {
-		err = &fetch.LimitError{URL: shown(url), Limit: limit.Limit, Max: limit.Max, Flag: fetch.FlagMaxDecoded}
+		err = &fetch.LimitError{URL: fetch.Public(url), Limit: limit.Limit, Max: limit.Max, Flag: fetch.FlagMaxDecoded}
 	}
 	if feed != nil {
 		// Those who listen look for hubs in the header first.
@@ -791,15 +524,9 @@ func (r *Runner) warn(name string, feed *feedconv.Feed) {
 		text += "; --" + FlagMaxEntries + " raises the limit"
 	}
 	if n := len(feed.Warnings); n > 1 {
-		text += " (and " + Count(n-1, "more defect") + ")"
+		text += " (and " + units.Count(n-1, "more defect") + ")"
 	}
 	r.report.Warn("%s: %s", name, text)
-}
-
-// trusted is the error for a command that must not be run, as others may have
-// written it.
-func (r *Runner) trusted(hash, file string) error {
-	return fetch.Trusted(r.Dir.Path(), filepath.Join(r.Dir.SrcEtc(hash, "fetch"), file))
 }
 
 // describe writes what a document says of the feed into src/$feed. id is for a
@@ -837,16 +564,6 @@ func (r *Runner) describe(txn *lektordir.Txn, feed *feedconv.Feed, id, name stri
 	return r.push(txn.Feed(), feed)
 }
 
-// shown gives a URL as it may be shown: without a password.
-func shown(url string) string {
-	u, err := fetch.ParseURL(url)
-	if err != nil || u.User == nil {
-		return url
-	}
-	u.User = nil
-	return u.String()
-}
-
 // prefixed puts the URL in front of an error that does not begin with it.
 func prefixed(name string, err error) error {
 	name = fetch.Brief(name)
@@ -854,41 +571,4 @@ func prefixed(name string, err error) error {
 		return err
 	}
 	return fmt.Errorf("%s: %w", name, err)
-}
-
-// budget bounds the bytes of documents that wait to be parsed.
-type budget struct {
-	mu   sync.Mutex
-	cond *sync.Cond
-	held int64
-}
-
-func (b *budget) init() { b.cond = sync.NewCond(&b.mu) }
-
-func (b *budget) add(n int64) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.held += n
-	if n < 0 {
-		b.cond.Broadcast()
-	}
-}
-
-// wait waits until there is room for another document.
-func (b *budget) wait(ctx context.Context) error {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.held <= maxHeld {
-		return context.Cause(ctx)
-	}
-	stop := context.AfterFunc(ctx, func() {
-		b.mu.Lock()
-		defer b.mu.Unlock()
-		b.cond.Broadcast()
-	})
-	defer stop()
-	for b.held > maxHeld && ctx.Err() == nil {
-		b.cond.Wait()
-	}
-	return context.Cause(ctx)
 }

@@ -466,24 +466,28 @@ func TestPasswordsAreNotShown(t *testing.T) {
 	}
 }
 
-func TestBudget(t *testing.T) {
-	var b budget
-	b.init()
-	b.add(maxHeld + 1)
+// TestRoom: no request is begun while documents enough wait to be parsed.
+func TestRoom(t *testing.T) {
+	r, _, _ := setup(t, Options{})
+	if err := r.held.Acquire(t.Context(), maxHeld); err != nil {
+		t.Fatal(err)
+	}
 	done := make(chan error)
-	go func() { done <- b.wait(context.Background()) }()
+	go func() { done <- r.room(context.Background()) }()
 	select {
 	case <-done:
 		t.Fatal("it did not wait")
 	default:
 	}
-	b.add(-2)
+	r.held.Release(1)
 	if err := <-done; err != nil {
 		t.Error(err)
 	}
-	b.add(2)
+	if err := r.held.Acquire(t.Context(), 1); err != nil {
+		t.Fatal(err)
+	}
 	ctx, cancel := context.WithCancel(context.Background())
-	go func() { done <- b.wait(ctx) }()
+	go func() { done <- r.room(ctx) }()
 	cancel()
 	if err := <-done; !errors.Is(err, context.Canceled) {
 		t.Error(err)

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/lektordir/lektor/internal/feeddir"
 	"github.com/lektordir/lektor/internal/watch"
 )
 
@@ -28,7 +29,7 @@ const (
 func (r *Runner) Watch(ctx context.Context, ready func()) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	due := r.Dir.Join("etc/fetch/due")
+	due := feeddir.DueDir(r.Dir)
 	if err := os.MkdirAll(due, 0o777); err != nil {
 		return err
 	}
@@ -99,7 +100,7 @@ func (r *Runner) pause(ctx context.Context, q *queue, w *watch.Watcher, next tim
 	}
 	timer := time.NewTimer(wait)
 	defer timer.Stop()
-	due := r.Dir.Join("etc/fetch/due")
+	due := feeddir.DueDir(r.Dir)
 	soon := false
 	for {
 		select {
@@ -109,7 +110,7 @@ func (r *Runner) pause(ctx context.Context, q *queue, w *watch.Watcher, next tim
 			return true
 		case dir := <-w.Changed:
 			if dir == due {
-				for h := range r.markers() {
+				for h := range r.left() {
 					t := r.task(h)
 					t.marked = true
 					if t.url != "" {

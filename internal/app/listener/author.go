@@ -49,14 +49,14 @@ func Targets(ctx context.Context, c *fetch.Client, d *lektordir.Dir, feed string
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", feed, err)
 		}
-		list, err = offersOf(doc, websub.Links(resp.Header, resp.FinalURL, doc.Links), shown(feed))
+		list, err = offersOf(doc, websub.Links(resp.Header, resp.FinalURL, doc.Links), fetch.Public(feed))
 		if err != nil && len(list) == 0 {
 			return nil, fmt.Errorf("%s: %w", feed, err)
 		}
 	}
 	var out []Target
 	for _, o := range list {
-		t := Target{Name: o.hub, topic: shown(feed)}
+		t := Target{Name: o.hub, topic: fetch.Public(feed)}
 		if o.protocol == WebSub {
 			t.hub, t.topic = o.hub, o.topic
 		} else {
@@ -78,13 +78,13 @@ func Targets(ctx context.Context, c *fetch.Client, d *lektordir.Dir, feed string
 func offersOf(doc *feedconv.Feed, links []feedconv.Link, feedURL string) (out []offer, err error) {
 	topic := feedURL
 	for _, l := range links {
-		if l.Rel == "self" && isHTTP(l.Href) {
+		if l.Rel == "self" && fetch.IsHTTP(l.Href) {
 			topic = l.Href
 			break
 		}
 	}
 	for _, l := range links {
-		if l.Rel == "hub" && isHTTP(l.Href) {
+		if l.Rel == "hub" && fetch.IsHTTP(l.Href) {
 			out = append(out, offer{protocol: WebSub, hub: l.Href, topic: topic})
 		}
 	}
@@ -117,7 +117,7 @@ func (t Target) Ping(ctx context.Context, c *fetch.Client, feed string) (string,
 	if t.hub != "" {
 		err = websub.Publish(ctx, c, t.hub, false, t.topic)
 	} else {
-		msg, err = rsscloud.Ping(ctx, c, t.ping, shown(feed))
+		msg, err = rsscloud.Ping(ctx, c, t.ping, fetch.Public(feed))
 	}
 	var private *fetch.PrivateError
 	if errors.As(err, &private) {

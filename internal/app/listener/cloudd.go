@@ -31,6 +31,8 @@ import (
 	"github.com/lektordir/lektor/internal/feeddir"
 	"github.com/lektordir/lektor/internal/fetch"
 	"github.com/lektordir/lektor/internal/rsscloud"
+	"github.com/lektordir/lektor/internal/termsafe"
+	"github.com/lektordir/lektor/internal/units"
 	"github.com/lektordir/lektor/internal/watch"
 	"github.com/lektordir/lektor/internal/websub"
 	"github.com/lektordir/lektor/lektordir"
@@ -669,14 +671,14 @@ func (l *Listener) ask(ctx context.Context, b *batch) {
 		l.askCloud(ctx, b, end)
 	}
 	for _, text := range slices.Sorted(mapKeys(fails)) {
-		l.report.Info("%s: %s", count(fails[text]), text)
+		l.report.Info("%s: %s", units.Count(fails[text], "feed"), text)
 	}
 	if l.opts.Verbose && done > 0 {
 		what := "asked for"
 		if b.end {
 			what = "ended"
 		}
-		l.report.Info("%s %s at %s", what, count(done), b.offer.hub)
+		l.report.Info("%s %s at %s", what, units.Count(done, "feed"), b.offer.hub)
 	}
 }
 
@@ -688,13 +690,6 @@ func mapKeys(m map[string]int) func(func(string) bool) {
 			}
 		}
 	}
-}
-
-func count(n int) string {
-	if n == 1 {
-		return "1 feed"
-	}
-	return strconv.Itoa(n) + " feeds"
 }
 
 // adopt gives a feed the callback for an offer. All feeds of a cloud have one;
@@ -819,7 +814,7 @@ func (l *Listener) askCloud(ctx context.Context, b *batch, end func(*feed, error
 // may know no other. The caller holds mu.
 func (l *Listener) alias(f *feed) string {
 	self := firstLine(filepath.Join(l.dir.SrcEtc(f.hash, "push"), "self"))
-	if self == f.url || !isHTTP(self) {
+	if self == f.url || !fetch.IsHTTP(self) {
 		return ""
 	}
 	return self
@@ -993,9 +988,9 @@ func explain(err error) string {
 		if private.Addr.IsValid() {
 			what = "the private address " + private.Addr.String()
 		}
-		return websub.OneLine(fmt.Sprintf("%s: not asked: the feed names a hub at %s; if it is yours, --allow it", private.URL, what))
+		return termsafe.Brief(fmt.Sprintf("%s: not asked: the feed names a hub at %s; if it is yours, --allow it", private.URL, what))
 	}
-	return websub.OneLine(err.Error())
+	return termsafe.Brief(err.Error())
 }
 
 // notify is told that a feed was updated.
@@ -1029,7 +1024,7 @@ func (l *Listener) mark(f *feed) {
 	if !subscribed {
 		return
 	}
-	if err := feeddir.Mark(l.dir, f.hash); err != nil {
+	if err := feeddir.Leave(l.dir, f.hash); err != nil {
 		l.warnOnce("mark"+err.Error(), "%v", err)
 		l.mu.Lock()
 		f.dueAt = now.Add(max(l.opts.Cooldown, markAgain))
@@ -1044,21 +1039,11 @@ func (l *Listener) mark(f *feed) {
 // URL that it gives itself. It is "" when the feed is not subscribed to.
 func subscription(d *lektordir.Dir, hash string) string {
 	u := firstLine(filepath.Join(d.SrcEtc(hash, "fetch"), "url"))
-	if u == "" || isHTTP(u) {
-		return shown(u)
+	if u == "" || fetch.IsHTTP(u) {
+		return fetch.Public(u)
 	}
-	if self := firstLine(filepath.Join(d.SrcEtc(hash, "push"), "self")); isHTTP(self) {
-		return shown(self)
+	if self := firstLine(filepath.Join(d.SrcEtc(hash, "push"), "self")); fetch.IsHTTP(self) {
+		return fetch.Public(self)
 	}
 	return u
-}
-
-// shown gives a URL without a password.
-func shown(raw string) string {
-	u, err := url.Parse(raw)
-	if err != nil || u.User == nil {
-		return raw
-	}
-	u.User = nil
-	return u.String()
 }

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/lektordir/lektor/internal/rsscloud"
+	"github.com/lektordir/lektor/internal/termsafe"
 	"github.com/lektordir/lektor/internal/websub"
 )
 
@@ -54,7 +55,7 @@ type panics struct{ report Reporter }
 
 func (p panics) Write(b []byte) (int, error) {
 	if bytes.Contains(b, []byte("panic")) {
-		p.report.Warn("%s", websub.OneLine(string(b)))
+		p.report.Warn("%s", termsafe.Brief(string(b)))
 	}
 	return len(b), nil
 }
@@ -134,7 +135,7 @@ func (l *Listener) notification(w http.ResponseWriter, r *http.Request, cb *call
 		w.Header().Set("Content-Type", "text/xml; charset=utf-8")
 	}
 	if err != nil {
-		l.say(r, "a notification that cannot be read: %s", websub.OneLine(err.Error()))
+		l.say(r, "a notification that cannot be read: %s", termsafe.Brief(err.Error()))
 		var soap *rsscloud.SOAPError
 		switch {
 		case errors.As(err, &soap):
@@ -163,7 +164,7 @@ func (l *Listener) notification(w http.ResponseWriter, r *http.Request, cb *call
 	for _, f := range hit {
 		l.notify(f)
 	}
-	l.say(r, "notified of %s", websub.OneLine(strings.Join(n.URLs, " ")))
+	l.say(r, "notified of %s", termsafe.Brief(strings.Join(n.URLs, " ")))
 	if n.XMLRPC {
 		_, _ = w.Write(rsscloud.EncodeResponse(true))
 	}
@@ -251,7 +252,7 @@ func (l *Listener) content(w http.ResponseWriter, r *http.Request, cb *callback)
 		if err != nil {
 			// Section 8: ignored, and acknowledged all the same, so that who
 			// tries learns nothing.
-			text := ignored + websub.OneLine(err.Error())
+			text := ignored + termsafe.Brief(err.Error())
 			l.mu.Lock()
 			said := f.st.Error == text
 			f.st.Error = text

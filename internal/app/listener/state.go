@@ -3,7 +3,6 @@ package listener
 import (
 	"errors"
 	"io/fs"
-	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
@@ -12,8 +11,9 @@ import (
 	"time"
 
 	"github.com/lektordir/lektor/internal/atomicfile"
+	"github.com/lektordir/lektor/internal/fetch"
 	"github.com/lektordir/lektor/internal/rsscloud"
-	"github.com/lektordir/lektor/internal/websub"
+	"github.com/lektordir/lektor/internal/termsafe"
 	"github.com/lektordir/lektor/lektordir"
 )
 
@@ -219,15 +219,15 @@ func offers(d *lektordir.Dir, hash, feedURL string) (out []offer, err error) {
 		}
 		return l
 	}
-	if !isHTTP(feedURL) {
+	if !fetch.IsHTTP(feedURL) {
 		return nil, nil
 	}
 	topic := feedURL
-	if self := lines("self"); len(self) > 0 && isHTTP(self[0]) {
+	if self := lines("self"); len(self) > 0 && fetch.IsHTTP(self[0]) {
 		topic = self[0]
 	}
 	for _, h := range lines("hub") {
-		if isHTTP(h) {
+		if fetch.IsHTTP(h) {
 			out = append(out, offer{protocol: WebSub, hub: h, topic: topic})
 		}
 	}
@@ -258,11 +258,6 @@ func offers(d *lektordir.Dir, hash, feedURL string) (out []offer, err error) {
 
 const maxOffers = 8
 
-func isHTTP(s string) bool {
-	u, err := url.Parse(s)
-	return err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Host != ""
-}
-
 // Status is a line of lektor-cloudd status.
 type Status struct {
 	Hash string
@@ -291,7 +286,7 @@ func ReadStatus(d *lektordir.Dir, now time.Time) ([]Status, error) {
 			case len(list) > 0:
 				s.Hub, s.Protocol = list[0].hub, list[0].protocol
 			case bad != nil:
-				s.State.State, s.Error = Failed, websub.OneLine(bad.Error())
+				s.State.State, s.Error = Failed, termsafe.Brief(bad.Error())
 			default:
 				continue
 			}

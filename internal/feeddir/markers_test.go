@@ -11,7 +11,7 @@ import (
 	"github.com/lektordir/lektor/lektordir"
 )
 
-func TestMarkGoesThroughNoLink(t *testing.T) {
+func TestLeaveGoesThroughNoLink(t *testing.T) {
 	d, err := lektordir.Create(t.TempDir(), nil)
 	if err != nil {
 		t.Fatal(err)
@@ -24,7 +24,7 @@ func TestMarkGoesThroughNoLink(t *testing.T) {
 	if err := os.Symlink(target, filepath.Join(due, "aaaa")); err != nil {
 		t.Fatal(err)
 	}
-	if err := Mark(d, "aaaa"); err != nil {
+	if err := Leave(d, "aaaa"); err != nil {
 		t.Error(err)
 	}
 	if _, err := os.Lstat(target); err == nil {
@@ -35,7 +35,7 @@ func TestMarkGoesThroughNoLink(t *testing.T) {
 		t.Fatal(err)
 	}
 	done := make(chan error, 1)
-	go func() { done <- Mark(d, "bbbb") }()
+	go func() { done <- Leave(d, "bbbb") }()
 	select {
 	case <-done:
 	case <-time.After(5 * time.Second):
@@ -46,7 +46,7 @@ func TestMarkGoesThroughNoLink(t *testing.T) {
 	if err := errors.Join(os.RemoveAll(due), os.Symlink(outside, due)); err != nil {
 		t.Fatal(err)
 	}
-	if err := Mark(d, "cccc"); err == nil {
+	if err := Leave(d, "cccc"); err == nil {
 		t.Error("no error")
 	}
 	if names, _ := os.ReadDir(outside); len(names) > 0 {

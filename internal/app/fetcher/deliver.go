@@ -1,0 +1,264 @@
+package fetcher
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/mail"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/lektordir/lektor/feedconv"
+	"github.com/lektordir/lektor/internal/command"
+	"github.com/lektordir/lektor/internal/delivery"
+	"github.com/lektordir/lektor/internal/feeddir"
+	"github.com/lektordir/lektor/internal/fetch"
+	"github.com/lektordir/lektor/internal/units"
+	"github.com/lektordir/lektor/lektordir"
+)
+
+// DeliverOptions are those of [Deliver].
+type DeliverOptions struct {
+	Common
+	Document        // but for its body
+	Format   string // of what is printed of entries delivered
+}
+
+// Deliver delivers the feed document on standard input.
+func Deliver(ctx context.Context, o DeliverOptions, s *command.Streams) error {
+	doc := o.Document
+	var err error
+	if doc.ID, err = identifier("--id", lektordir.NormalizeID(doc.ID)); err != nil {
+		return err
+	}
+	p, err := newPrinter(s, o.Format)
+	if err != nil {
+		return err
+	}
+	if doc.Body, err = input(s, "-", o.Fetch.MaxDecoded); err != nil {
+		return err
+	}
+	if n := o.Fetch.MaxDecoded; int64(len(doc.Body)) > n {
+		return command.Hint(fmt.Errorf("standard input: more than %d bytes", n), "--%s raises the limit", fetch.FlagMaxDecoded)
+	}
+	r, end, err := o.begin(ctx, s, doc.DryRun, p)
+	if err != nil {
+		return err
+	}
+	defer end()
+	_, err = r.Deliver(ctx, doc)
+	var not *feedconv.NotFeedError
+	if errors.As(err, &not) {
+		return fmt.Errorf("standard input: %w", err)
+	}
+	return feedHint(err)
+}
+
+// identifier checks the id of a feed or an entry.
+func identifier(flag, id string) (string, error) {
+	id = strings.TrimSpace(id)
+	if id == "" || strings.ContainsAny(id, "\n\r\x00") {
+		return "", command.Usagef("%s is a URI, and not %q", flag, id)
+	}
+	return id, nil
+}
+
+// PutOptions are those of [Put].
+type PutOptions struct {
+	Common
+	FeedID, FeedName        string
+	ID, Title, Link, Author string
+	Date                    string // see [parseDate]; empty for none
+	Type                    string // of the content; empty for text/plain
+	Summary                 string
+	Categories              []string
+	Enclosures              []string // a URL, and after spaces its type and length
+	DryRun                  bool
+}
+
+// maxPut is the largest content that Put takes, as feedconv of a document.
+const maxPut = feedconv.DefaultMaxBytes
+
+// Put delivers one entry, its content from standard input, and prints its path.
+func Put(ctx context.Context, o PutOptions, s *command.Streams) error {
+	feed, err := identifier("--feed-id", lektordir.NormalizeID(o.FeedID))
+	if err != nil {
+		return err
+	}
+	e, err := o.entry()
+	if err != nil {
+		return err
+	}
+	body, err := input(s, "-", maxPut)
+	if err == nil && len(body) > maxPut {
+		err = fmt.Errorf("standard input: more than %d bytes", maxPut)
+	}
+	if err != nil || o.DryRun {
+		return err
+	}
+	e.Content = string(body)
+	r, end, err := o.begin(ctx, s, false, nil)
+	if err != nil {
+		return err
+	}
+	defer end()
+	path, _, err := r.Put(ctx, feed, o.FeedName, e)
+	if path != "" && err == nil {
+		fmt.Fprintln(s.Out, r.Dir.Join(path))
+	}
+	return feedHint(err)
+}
+
+// entry is the entry without its content.
+func (o PutOptions) entry() (e feedconv.Entry, err error) {
+	e = feedconv.Entry{
+		Link: strings.TrimSpace(o.Link), Title: strings.Join(strings.Fields(o.Title), " "),
+		ContentType: cmp.Or(strings.TrimSpace(o.Type), "text/plain"), Summary: o.Summary, Categories: o.Categories,
+	}
+	if e.ID, err = identifier("--id", o.ID); err != nil {
+		return e, err
+	}
+	e.GUID = e.ID
+	if o.Date != "" {
+		if e.Published, err = parseDate(o.Date); err != nil {
+			return e, err
+		}
+	}
+	if o.Author != "" {
+		e.Authors = []feedconv.Person{{Name: o.Author}}
+		if a, err := mail.ParseAddress(o.Author); err == nil {
+			e.Authors = []feedconv.Person{{Name: a.Name, Email: a.Address}}
+		}
+	}
+	for _, v := range o.Enclosures {
+		f := strings.Fields(v)
+		if len(f) == 0 || len(f) > 3 {
+			return e, command.Usagef("--enclosure %q: it is a URL, a type and a length", v)
+		}
+		enc := feedconv.Enclosure{URL: f[0], Length: -1}
+		if len(f) > 1 {
+			enc.Type = f[1]
+		}
+		if len(f) > 2 {
+			if enc.Length, err = strconv.ParseInt(f[2], 10, 64); err != nil || enc.Length < 0 {
+				return e, command.Usagef("--enclosure %q: %q is no length", v, f[2])
+			}
+		}
+		e.Enclosures = append(e.Enclosures, enc)
+	}
+	return e, nil
+}
+
+// parseDate reads a date on the command line.
+func parseDate(v string) (time.Time, error) {
+	if secs, ok := strings.CutPrefix(v, "@"); ok {
+		if n, err := strconv.ParseInt(secs, 10, 64); err == nil {
+			return time.Unix(n, 0).UTC(), nil
+		}
+	}
+	for _, layout := range []string{time.RFC3339, "2006-01-02T15:04:05", "2006-01-02 15:04:05", "2006-01-02 15:04", "2006-01-02", time.RFC1123Z, time.RFC1123} {
+		if t, err := time.ParseInLocation(layout, v, time.Local); err == nil {
+			return t.UTC(), nil
+		}
+	}
+	return time.Time{}, command.Usagef("--date %q: it is a date such as 2026-01-31T12:00:00Z", v)
+}
+
+// Document is a feed document that was not fetched by us.
+type Document struct {
+	ID          string // of the feed
+	Name        string // of the feed; empty: as the document says
+	URL         string // where it is from, for relative references
+	ContentType string
+	Body        []byte
+	DryRun      bool
+}
+
+// Deliver delivers what is new in a document. The feed need not be subscribed
+// to, and is not afterwards.
+func (r *Runner) Deliver(ctx context.Context, doc Document) (Summary, error) {
+	feed, err := r.read(doc.Body, cmp.Or(doc.URL, doc.ID), doc.ContentType, http.Header{})
+	if err != nil {
+		return Summary{Feeds: 1}, err
+	}
+	r.warn(fetch.Public(doc.ID), feed)
+	if doc.DryRun {
+		r.report.Info("%s: a feed of %s; nothing was delivered", doc.ID, units.Count(len(feed.Entries), "entry"))
+		return Summary{Feeds: 1}, nil
+	}
+	return r.into(ctx, doc.ID, func(t *lektordir.Txn, p lektordir.Policy) (lektordir.Result, error) {
+		if err := r.describe(t, feed, doc.ID, doc.Name); err != nil {
+			return lektordir.Result{}, err
+		}
+		return delivery.Stage(ctx, t, feed, p)
+	})
+}
+
+// Put delivers one entry, which is recognised by its id alone. It gives the
+// path of the entry, relative to the lektor-dir: of the version delivered, or
+// of the one that is there already; empty when that was removed.
+func (r *Runner) Put(ctx context.Context, feedID, feedName string, e feedconv.Entry) (string, Summary, error) {
+	path := ""
+	sum, err := r.into(ctx, feedID, func(t *lektordir.Txn, p lektordir.Policy) (lektordir.Result, error) {
+		old, _ := r.Dir.ReadFeed(t.Feed())
+		if old == nil {
+			old = &lektordir.Feed{}
+		}
+		old.ID = feedID
+		old.Name = cmp.Or(oneField(feedName), old.Name, feeddir.DefaultName(feedID))
+		if err := t.PutFeed(old); err != nil {
+			return lektordir.Result{}, err
+		}
+		out, err := delivery.Put(ctx, t, e, p)
+		if err != nil {
+			return out, err
+		}
+		for _, ref := range append(out.New, out.Updated...) {
+			path = ref.Path()
+		}
+		if path == "" {
+			if ref, ok := t.Find(ctx, e.GUID); ok {
+				path = ref.Path()
+			}
+		}
+		return out, nil
+	})
+	return path, sum, err
+}
+
+// into delivers to a feed, waiting a little for another fetcher: what comes on
+// standard input cannot be had again later.
+func (r *Runner) into(ctx context.Context, id string, stage func(*lektordir.Txn, lektordir.Policy) (lektordir.Result, error)) (Summary, error) {
+	sum := Summary{Feeds: 1, Fetched: 1}
+	hash := lektordir.FeedHash(id)
+	txn, err := r.Writer.BeginWait(ctx, hash)
+	if err != nil {
+		return sum, err
+	}
+	defer txn.Close()
+	st, err := r.state(hash)
+	if err != nil {
+		return sum, err
+	}
+	defer st.Close()
+	policy, err := lektordir.ParsePolicy(st.OnUpdate())
+	if err != nil {
+		return sum, err
+	}
+	out, err := stage(txn, policy)
+	if err != nil {
+		return sum, err
+	}
+	sum.New, sum.Updated = len(out.New), len(out.Updated)
+	done := make(chan error, 1)
+	r.commit(txn, func(err error) { done <- err })
+	r.Writer.Flush()
+	if err := <-done; err != nil {
+		return sum, err
+	}
+	r.delivered(txn)
+	return sum, nil
+}

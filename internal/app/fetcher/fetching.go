@@ -1,0 +1,93 @@
+package fetcher
+
+import (
+	"context"
+	"errors"
+
+	"github.com/lektordir/lektor/internal/command"
+)
+
+// UpdateOptions are those of [Update].
+type UpdateOptions struct {
+	Common
+	Feeds              []string // none for those that are due; "-" reads them
+	Nul                bool     // what "-" reads ends with NUL
+	All, Quiet, DryRun bool
+	Format             string // of what is printed of entries delivered
+}
+
+// Update fetches feeds and delivers what is new.
+func Update(ctx context.Context, o UpdateOptions, s *command.Streams) error {
+	d, err := o.open()
+	if err != nil {
+		return err
+	}
+	p, err := newPrinter(s, o.Format)
+	if err != nil {
+		return err
+	}
+	sel := Selection{All: o.All}
+	if len(o.Feeds) > 0 {
+		if sel.Feeds = feeds(d, o.Feeds, o.Nul, s); len(sel.Feeds) == 0 {
+			return nil // none is there, or a list on standard input has nothing on it
+		}
+	}
+	r, err := o.runner(s, d, p)
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	if o.DryRun {
+		urls, err := r.Due(sel)
+		for _, u := range urls {
+			printLine(s, u)
+		}
+		return err
+	}
+	r.Recover(ctx)
+	return r.run(ctx, sel, o.Quiet, s)
+}
+
+// run fetches feeds and says what became of them.
+func (r *Runner) run(ctx context.Context, sel Selection, quiet bool, s *command.Streams) error {
+	sum, err := r.Update(ctx, sel)
+	if err == nil {
+		err = r.Close()
+	}
+	switch {
+	case err != nil:
+		return err
+	case quiet:
+	case sum.Feeds > 0:
+		s.Report.Info("%s", sum)
+	case s.ErrIsTerminal():
+		// A timer that runs every minute does not want to read this.
+		s.Report.Info("nothing is due; -a fetches all feeds")
+	}
+	if sum.Failed > 0 && s.Report.Errors() == 0 {
+		return command.Remote(&command.ExitError{Status: command.StatusRemote})
+	}
+	return nil
+}
+
+// WatchOptions are those of [Watch].
+type WatchOptions struct {
+	Common
+	Format string // of what is printed of entries delivered
+}
+
+// Watch stays, and fetches each feed when it is due.
+func Watch(ctx context.Context, o WatchOptions, s *command.Streams) error {
+	p, err := newPrinter(s, o.Format)
+	if err != nil {
+		return err
+	}
+	r, end, err := o.begin(ctx, s, false, p)
+	if err != nil {
+		return err
+	}
+	defer end()
+	// Failures while watching were somebody else's or are mended by now;
+	// being stopped is the normal end.
+	return errors.Join(r.Watch(ctx, nil), r.Close())
+}

@@ -1,0 +1,287 @@
+package fetcher
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/lektordir/lektor/internal/command"
+	"github.com/lektordir/lektor/internal/feeddir"
+	"github.com/lektordir/lektor/internal/joined"
+	"github.com/lektordir/lektor/internal/units"
+	"github.com/lektordir/lektor/lektordir"
+)
+
+// RemoveOptions are those of [Remove].
+type RemoveOptions struct {
+	Common
+	Feeds         []string
+	Nul           bool // what "-" reads ends with NUL
+	Purge, DryRun bool
+}
+
+// Remove unsubscribes, and removes the entries of the feeds too with Purge.
+func Remove(ctx context.Context, o RemoveOptions, s *command.Streams) error {
+	d, err := o.open()
+	if err != nil {
+		return err
+	}
+	r, err := o.runner(s, d, nil)
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	done, remove := "unsubscribed", feeddir.Remove
+	switch {
+	case o.Purge && o.DryRun:
+		done = "would be removed with its entries"
+	case o.DryRun:
+		done = "would be unsubscribed from"
+	case o.Purge:
+		done, remove = "removed with its entries", feeddir.Purge
+	}
+	for name, err := range command.ReadArgs(o.Feeds, s.In, o.Nul) {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		var hash, title string
+		if err == nil {
+			hash, err = feeddir.Find(d, name)
+			var not *feeddir.NotSubscribedError
+			if o.Purge && errors.As(err, &not) {
+				// Of a feed that is not subscribed to any more its entries
+				// may be purged.
+				hash, err = d.FindFeed(name)
+			}
+		}
+		if err == nil {
+			title = hash
+			if f, _ := d.ReadFeed(hash); f != nil {
+				title = f.Title()
+			}
+			if !o.DryRun {
+				err = remove(r.Writer, d, hash)
+			}
+		}
+		if err != nil {
+			s.Report.Print(feedHint(err))
+			continue
+		}
+		s.Report.Info("%s: %s (%s)", name, done, title)
+	}
+	return nil
+}
+
+// ListOptions are those of [List].
+type ListOptions struct {
+	Common
+	Feeds    []string // none for all; "-" reads them
+	Print    command.PrinterOptions
+	Broken   bool   // only those whose last fetch failed
+	Category string // only those in it or below; empty for all
+}
+
+// listed is a subscription in a list.
+type listed struct {
+	*feeddir.Subscription
+	d      *lektordir.Dir
+	unread map[string]int
+}
+
+var listColumns = []command.Column[*listed]{
+	{Name: "path", Verbatim: true, Get: func(l *listed) any { return l.d.Join("src", l.Hash) }},
+	{Name: "title", Get: func(l *listed) any { return l.Title() }},
+	{Name: "url", Get: func(l *listed) any { return l.URL }},
+	{Name: "unread", Get: func(l *listed) any { return l.unread[l.Hash] }},
+	{Name: "categories", Get: func(l *listed) any { return l.Categories }},
+	{Name: "error", Get: func(l *listed) any { return l.Error }},
+	{Name: "hash", Extra: true, Get: func(l *listed) any { return l.Hash }},
+	{Name: "id", Extra: true, Get: func(l *listed) any { return l.ID }},
+	{Name: "name", Extra: true, Get: func(l *listed) any { return l.Name }},
+	{Name: "alias", Extra: true, Get: func(l *listed) any { return l.Alias }},
+	{Name: "link", Extra: true, Get: func(l *listed) any { return l.Link }},
+	{Name: "interval", Extra: true, Get: func(l *listed) any { return l.Interval }},
+	{Name: "checked", Extra: true, Get: func(l *listed) any { return feeddir.Checked(l.d, l.Hash) }},
+	{Name: "next", Extra: true, Get: func(l *listed) any { return feeddir.Next(l.d, l.Hash) }},
+}
+
+// listFormat is what is printed unasked.
+const listFormat = `{{.unread | printf "%5d"}}  {{.title | pad 30}}  {{.url}}{{if .error}}  ! {{.error}}{{end}}`
+
+// List prints subscriptions by title.
+func List(ctx context.Context, o ListOptions, s *command.Streams) error {
+	d, err := o.open()
+	if err != nil {
+		return err
+	}
+	o.Print.Format = cmp.Or(o.Print.Format, listFormat)
+	p, err := command.NewPrinter(s.Out, o.Print, listColumns)
+	if err != nil {
+		return err
+	}
+	subs, bad := feeddir.List(d)
+	if len(o.Feeds) > 0 {
+		named := feeds(d, o.Feeds, o.Print.Nul, s)
+		subs = slices.DeleteFunc(subs, func(s *feeddir.Subscription) bool { return !slices.Contains(named, s.Hash) })
+	}
+	refs, err := d.List(ctx, lektordir.ListOptions{})
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	for _, err := range joined.Errors(errors.Join(bad, err)) {
+		s.Report.Warn("%v", err)
+	}
+	unread := map[string]int{}
+	for _, ref := range refs {
+		if ref.Unread() {
+			unread[ref.Feed]++
+		}
+	}
+	slices.SortStableFunc(subs, func(a, b *feeddir.Subscription) int {
+		return cmp.Or(strings.Compare(strings.ToLower(a.Title()), strings.ToLower(b.Title())), strings.Compare(a.URL, b.URL))
+	})
+	for _, sub := range subs {
+		if o.Broken && sub.Error == "" || !inCategory(sub, o.Category) {
+			continue
+		}
+		if err := p.Print(&listed{sub, d, unread}); err != nil {
+			return err
+		}
+	}
+	return p.Flush()
+}
+
+func inCategory(s *feeddir.Subscription, category string) bool {
+	return category == "" || slices.ContainsFunc(s.Categories, func(c string) bool {
+		return strings.EqualFold(c, category) || len(c) > len(category) && c[len(category)] == '/' && strings.EqualFold(c[:len(category)], category)
+	})
+}
+
+// SettingsOptions are those of [Settings].
+type SettingsOptions struct {
+	Common
+	Feed string
+	Key  string // of one setting, which is printed without its name; empty for all
+}
+
+// Settings prints the settings of a feed.
+func Settings(_ context.Context, o SettingsOptions, s *command.Streams) error {
+	d, hash, err := o.find(o.Feed)
+	if err != nil {
+		return err
+	}
+	keys := feeddir.Settings
+	if o.Key != "" {
+		keys = []string{o.Key}
+	}
+	for _, key := range keys {
+		v, err := feeddir.Get(d, hash, key)
+		if err != nil {
+			return settingHint(err)
+		}
+		for line := range strings.SplitSeq(v, "\n") {
+			switch {
+			case line == "":
+			case o.Key != "":
+				printLine(s, line)
+			default:
+				fmt.Fprint(s.Out, key, "\t")
+				printLine(s, line)
+			}
+		}
+	}
+	return nil
+}
+
+// SetOptions are those of [Set].
+type SetOptions struct {
+	Common
+	Feed, Key     string
+	Values        []string // lines
+	Unset, DryRun bool
+}
+
+// Set changes or removes a setting of a feed.
+func Set(_ context.Context, o SetOptions, s *command.Streams) error {
+	d, hash, err := o.find(o.Feed)
+	if err != nil {
+		return err
+	}
+	value := strings.Join(o.Values, "\n")
+	if !o.Unset {
+		if o.Key == "url" {
+			if value, err = source(value); err != nil {
+				return err
+			}
+		}
+		if err := feeddir.Check(o.Key, value); err != nil {
+			return settingHint(err)
+		}
+	}
+	if o.DryRun {
+		return nil
+	}
+	r, err := o.runner(s, d, nil)
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	if o.Unset {
+		err = feeddir.Unset(r.Writer, d, hash, o.Key)
+	} else {
+		err = feeddir.Set(r.Writer, d, hash, o.Key, value)
+	}
+	return settingHint(feedHint(err))
+}
+
+// find opens the lektor-dir and finds a feed in it.
+func (c Common) find(name string) (d *lektordir.Dir, hash string, err error) {
+	if d, err = c.open(); err == nil {
+		hash, err = feeddir.Find(d, name)
+	}
+	return d, hash, feedHint(err)
+}
+
+// settingHint makes a mistyped setting a mistake in the command line.
+func settingHint(err error) error {
+	var unknown *feeddir.UnknownSettingError
+	if errors.As(err, &unknown) {
+		return &command.UsageError{Message: err.Error(), Hint: "see lektor-fetch set --help"}
+	}
+	return err
+}
+
+// CheckOptions are those of [Check].
+type CheckOptions struct {
+	Common
+	Repair bool
+}
+
+// Check prints what is wrong with the lektor-dir, a line each. It is an error
+// if that is more than it repaired.
+func Check(ctx context.Context, o CheckOptions, s *command.Streams) error {
+	d, err := o.open()
+	if err != nil {
+		return err
+	}
+	problems, err := d.Check(ctx, o.Repair)
+	left, safe := 0, false
+	for _, p := range problems {
+		printLine(s, p.String())
+		if !p.Repaired {
+			left++
+		}
+		safe = safe || p.Safe
+	}
+	if err != nil || left == 0 {
+		return err
+	}
+	err = errors.New(units.Count(left, "problem"))
+	if safe && !o.Repair {
+		return command.Hint(err, "lektor-fetch check --repair mends what is safe to mend")
+	}
+	return err
+}

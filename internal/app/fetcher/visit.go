@@ -1,0 +1,246 @@
+package fetcher
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"strings"
+
+	"github.com/lektordir/lektor/feedconv"
+	"github.com/lektordir/lektor/internal/feeddir"
+	"github.com/lektordir/lektor/internal/fetch"
+	"github.com/lektordir/lektor/lektordir"
+)
+
+// hooks are called while a feed is fetched.
+type hooks struct {
+	free      func() // when the request is over
+	submitted func() // when its entries are being committed, if there are any
+	finished  func(result)
+}
+
+// visit is the fetch of one feed. Each of its steps reports whether another one
+// follows; one that does not has ended the visit.
+type visit struct {
+	r       *Runner
+	ctx     context.Context
+	t       task
+	h       hooks
+	name    string         // of the feed, in messages
+	txn     *lektordir.Txn // nil until the feed was locked
+	st      *feeddir.Visit // nil until the state was loaded
+	claimed bool           // there was a marker, to be cleared after the request
+	req     *fetch.Request
+	resp    *fetch.Response
+	feed    *feedconv.Feed
+	out     lektordir.Result
+}
+
+// feed fetches one feed and delivers what is new. When everything is done the
+// hook finished is called once, perhaps from another goroutine after feed has
+// returned. resp is a document that was fetched before, or nil.
+func (r *Runner) feed(ctx context.Context, t task, resp *fetch.Response, h hooks) {
+	v := &visit{r: r, ctx: ctx, t: t, h: h, name: fetch.Public(t.url), resp: resp}
+	if v.begin() && v.ask() && v.read() {
+		v.deliver()
+	}
+}
+
+// end ends the visit. It returns false, for those steps that end with it.
+func (v *visit) end(res result) bool {
+	// Whoever is told that it is over may find the feed locked no more.
+	if v.st != nil {
+		v.st.Close()
+	}
+	if v.txn != nil {
+		v.txn.Close()
+	}
+	res.hash = v.t.hash
+	switch {
+	case v.t.quiet:
+	case res.kind == broken, res.kind == failed && v.t.named:
+		v.r.report.Error("%s", prefixed(v.name, res.err))
+	case res.kind == failed:
+		v.r.report.Info("%s", prefixed(v.name, res.err))
+	}
+	v.h.finished(res)
+	return false
+}
+
+// fail ends a visit that brought no document that could be read: the feed is
+// asked less often from now on.
+func (v *visit) fail(k kind, err error) bool {
+	if v.ctx.Err() != nil {
+		return v.end(result{kind: skipped}) // the feed is as due as it was
+	}
+	err = prefixed(v.name, err)
+	if bad := v.st.Fail(v.ctx, err); bad != nil {
+		k, err = broken, errors.Join(err, bad)
+	}
+	v.clear()
+	return v.end(result{kind: k, err: err})
+}
+
+// local ends a visit whose document could not be stored, see [feeddir.Visit].
+func (v *visit) local(err error) bool {
+	if v.ctx.Err() != nil {
+		return v.end(result{kind: skipped})
+	}
+	return v.end(result{kind: broken, err: fmt.Errorf("not delivered: %w", err)})
+}
+
+// save ends a visit that brought something.
+func (v *visit) save(res result) bool {
+	if err := v.st.Save(); err != nil {
+		res.kind, res.err = broken, err
+	}
+	v.clear()
+	return v.end(res)
+}
+
+func (v *visit) clear() {
+	if !v.claimed {
+		return
+	}
+	if err := feeddir.Clear(v.r.Dir, v.t.hash); err != nil {
+		v.r.report.Warn("%v", err)
+	}
+}
+
+// begin locks the feed and looks whether it is to be fetched.
+func (v *visit) begin() bool {
+	var err error
+	if v.txn, err = v.r.Writer.Begin(v.t.hash); err != nil {
+		if inUse := (*lektordir.BusyError)(nil); errors.As(err, &inUse) {
+			v.r.report.Info("%s: skipped, another process is fetching it", cmp.Or(v.name, v.t.hash))
+			return v.end(result{kind: busy})
+		}
+		return v.end(result{kind: broken, err: err})
+	}
+	st, err := v.r.state(v.t.hash)
+	if err != nil {
+		return v.end(result{kind: broken, err: err})
+	}
+	v.st = &feeddir.Visit{State: st, Client: v.r.Client, Now: v.r.now, Moved: func(to string) error {
+		v.r.report.Info("%s: moved for good, and is fetched from %s from now on", v.name, fetch.Public(to))
+		return nil
+	}}
+	if v.claimed, err = feeddir.Take(v.r.Dir, v.t.hash); err != nil {
+		v.r.report.Warn("%v", err)
+	}
+	if !v.t.force && !v.claimed && !st.Due(v.r.now()) {
+		return v.end(result{kind: skipped})
+	}
+	if v.req, err = st.Request(); errors.Is(err, fs.ErrNotExist) {
+		return v.end(result{kind: skipped}) // unsubscribed meanwhile
+	} else if err != nil {
+		return v.end(result{kind: broken, err: err})
+	}
+	v.req.Last = v.t.last
+	v.name = fetch.Public(v.req.URL)
+	return true
+}
+
+// ask makes the request, if that was not done before. It ends the visit when
+// nothing new came.
+func (v *visit) ask() bool {
+	if v.resp == nil {
+		if err := v.trusted(); err != nil {
+			return v.fail(broken, err)
+		}
+		if err := v.r.room(v.ctx); err != nil {
+			return v.local(err)
+		}
+		resp, err := v.st.Ask(v.ctx, v.req)
+		v.h.free()
+		if err != nil {
+			k := failed
+			if !fetch.Remote(err) {
+				k = broken
+			}
+			return v.fail(k, err)
+		}
+		v.resp = resp
+	} else {
+		v.st.Answered(v.resp)
+		v.h.free()
+	}
+	for _, w := range v.st.Warnings() {
+		v.r.report.Warn("%s", w)
+	}
+	for _, w := range v.resp.Warnings {
+		v.r.report.Warn("%s: %s", v.name, w)
+	}
+	if !v.st.Known() {
+		return true
+	}
+	if v.resp.NotModified {
+		return v.save(result{kind: notModified})
+	}
+	return v.save(result{kind: unchanged})
+}
+
+// trusted looks at the commands of the feed, before anything is asked for that
+// could not be read.
+func (v *visit) trusted() error {
+	if strings.HasPrefix(strings.ToLower(v.req.URL), "exec:") {
+		if err := feeddir.Trusted(v.r.Dir, v.t.hash, "url"); err != nil {
+			return err
+		}
+		v.req.AllowExec = true
+	}
+	if v.st.Filter() != "" {
+		return feeddir.Trusted(v.r.Dir, v.t.hash, "filter")
+	}
+	return nil
+}
+
+// read reads the document and stages what is new in it.
+func (v *visit) read() bool {
+	// The documents that wait here are in memory, see [Runner.room].
+	size := min(int64(len(v.resp.Body)), maxHeld)
+	if err := v.r.held.Acquire(v.ctx, size); err != nil {
+		return v.local(err)
+	}
+	v.r.parsing <- struct{}{}
+	var err error
+	v.feed, err = v.r.parse(v.ctx, v.st.State, v.resp, v.name)
+	unread := err != nil
+	if !unread {
+		v.out, err = v.r.stage(v.ctx, v.txn, v.st.State, v.feed)
+	}
+	if err == nil {
+		err = v.r.ess(v.t.hash, v.feed, v.resp.WireBytes)
+	}
+	<-v.r.parsing
+	v.r.held.Release(size)
+	switch {
+	case unread:
+		return v.fail(failed, err)
+	case err != nil:
+		return v.local(err)
+	}
+	return true
+}
+
+// deliver commits what was staged. The visit ends when that is durable.
+func (v *visit) deliver() {
+	f := v.feed
+	hints := feeddir.Hints{TTL: f.TTL, UpdateInterval: f.UpdateInterval, SkipHours: f.SkipHours, SkipDays: f.SkipDays}
+	// Many may wait for the commit: what they hold is let go of.
+	v.resp.Digest() // the last use of the body, which may be large
+	v.resp.Body, v.feed = nil, nil
+	v.st.Close()
+	v.r.commit(v.txn, func(err error) {
+		if err != nil {
+			v.local(err)
+			return
+		}
+		v.st.Read(hints)
+		v.r.delivered(v.txn)
+		v.save(result{kind: fetched, new: len(v.out.New), updated: len(v.out.Updated)})
+	})
+	v.h.submitted()
+}

@@ -1,0 +1,157 @@
+package feeddir
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/lektordir/lektor/internal/atomicfile"
+	"github.com/lektordir/lektor/internal/termsafe"
+	"github.com/lektordir/lektor/lektordir"
+)
+
+// ListFile is the path of the union of the subscription lists (OPML) that were
+// imported. An export begins with it, so that it gives back what we do not
+// understand of them.
+func ListFile(d *lektordir.Dir) string { return d.Join("etc/fetch/opml") }
+
+// stateDir is the directory of the feed's [State].
+func stateDir(d *lektordir.Dir, hash string) string { return d.SrcEtc(hash, "fetch") }
+
+// Load opens the state of a feed. One without any is empty. One behind a link, in
+// its own place or in that of etc or of the feed, is an error: what is saved
+// might be written out of the lektor-dir. Close the state.
+func Load(d *lektordir.Dir, hash string) (*State, error) { return loadState(stateDir(d, hash)) }
+
+// URL gives where a feed is fetched from, and reads nothing else. It may contain a
+// password. The error is fs.ErrNotExist when the feed is not subscribed to.
+func URL(d *lektordir.Dir, hash string) (string, error) {
+	return atomicfile.Line(filepath.Join(stateDir(d, hash), fileURL))
+}
+
+// Checked gives when a feed was last asked for, the zero time for never.
+func Checked(d *lektordir.Dir, hash string) time.Time {
+	t, _ := mtime(filepath.Join(stateDir(d, hash), fileChecked))
+	return t
+}
+
+// Next gives when a feed is due, the zero time for at once.
+func Next(d *lektordir.Dir, hash string) time.Time {
+	t, _ := mtime(filepath.Join(stateDir(d, hash), fileNext))
+	return t
+}
+
+// LastError gives the message of a feed's last fetch, one line, "" when it went
+// well.
+func LastError(d *lektordir.Dir, hash string) string {
+	line, _ := atomicfile.Line(filepath.Join(stateDir(d, hash), fileError))
+	return termsafe.Brief(line)
+}
+
+// Due tells, by modification times alone, whether a feed is due, as [State.Due]
+// does, and when else.
+func Due(d *lektordir.Dir, hash string, now time.Time) (due bool, next time.Time) {
+	return isDue(stateDir(d, hash), now)
+}
+
+func isDue(dir string, now time.Time) (due bool, next time.Time) {
+	next, ok := mtime(filepath.Join(dir, fileNext))
+	if !ok || !next.After(now) {
+		return true, next
+	}
+	checked, ok := mtime(filepath.Join(dir, fileChecked))
+	return ok && checked.After(now), next
+}
+
+// IntervalChanged tells whether the interval of a feed was written since it was
+// last asked for, perhaps by an editor: then [State.Reschedule] sets when the
+// feed is due.
+func IntervalChanged(d *lektordir.Dir, hash string) bool {
+	interval, ok := mtime(filepath.Join(stateDir(d, hash), fileInterval))
+	if !ok {
+		return false
+	}
+	checked, ok := mtime(filepath.Join(stateDir(d, hash), fileChecked))
+	return ok && interval.After(checked)
+}
+
+// Trusted is the error for a command of a feed (an exec: URL, a filter) that must
+// not be run, as others may have written it: the lektor-dir and everything on
+// the way to the setting that holds the command must belong to the user who runs
+// this process, and nobody else may have write permission. Access control lists
+// are not looked at. With "" for the setting it is about the directory where
+// settings are, with "" for the hash about feeds that are to come. The error
+// says what is wrong and how to mend it.
+func Trusted(d *lektordir.Dir, hash, setting string) error {
+	parts := []string{"src"}
+	if hash != "" {
+		parts = slices.DeleteFunc([]string{"src", hash, "etc", "fetch", setting}, func(s string) bool { return s == "" })
+	}
+	path := d.Path()
+	if err := trusted(path); err != nil {
+		return err
+	}
+	for _, part := range parts {
+		path = filepath.Join(path, part)
+		if err := trusted(path); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func trusted(path string) error {
+	// Of a link both ends count: who owns the link chooses where it leads.
+	for _, stat := range []func(string) (fs.FileInfo, error){os.Lstat, os.Stat} {
+		fi, err := stat(path)
+		if err != nil {
+			return err
+		}
+		st, ok := fi.Sys().(*syscall.Stat_t)
+		if !ok {
+			return fmt.Errorf("%s: its owner is not known", path)
+		}
+		if int(st.Uid) != os.Geteuid() {
+			return fmt.Errorf("%s belongs to another user; commands from it are not run", path)
+		}
+		// Permissions of a link mean nothing.
+		if fi.Mode().Type() != fs.ModeSymlink && fi.Mode().Perm()&0o022 != 0 {
+			return fmt.Errorf("%s can be written by others; commands from it are not run (mend with: chmod go-w %s)", path, path)
+		}
+	}
+	return nil
+}
+
+// record makes a file below src/$feed/etc/area hold text, and touches nothing when
+// it does already. Without text there is no file.
+func record(d *lektordir.Dir, hash, area, name, text string) error {
+	if err := d.InsideSrc(hash, area); err != nil {
+		return err
+	}
+	path := filepath.Join(d.SrcEtc(hash, area), name)
+	old, err := atomicfile.Read(path, max(maxFile, int64(len(text))))
+	switch {
+	case text == "" && errors.Is(err, fs.ErrNotExist), text != "" && err == nil && string(old) == text:
+		return nil
+	case text == "":
+		return os.Remove(path)
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
+		return err
+	}
+	return atomicfile.WriteUnsynced(path, []byte(text))
+}
+
+// asLines gives the text of a file of lines.
+func asLines(lines ...string) string {
+	if len(lines) == 0 || len(lines) == 1 && lines[0] == "" {
+		return ""
+	}
+	return strings.Join(lines, "\n") + "\n"
+}

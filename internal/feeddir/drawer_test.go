@@ -1,0 +1,59 @@
+package feeddir
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/lektordir/lektor/lektordir"
+)
+
+func TestTrusted(t *testing.T) {
+	d, err := lektordir.Create(t.TempDir(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := d.Path()
+	leaf := filepath.Join(dir, "src", "f", "etc", "fetch", "filter")
+	write(t, filepath.Dir(leaf), "filter", "cat\n")
+	if err := os.Chmod(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	check := func(ok bool, what string) {
+		t.Helper()
+		if err := Trusted(d, "f", "filter"); (err == nil) != ok {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	check(true, "all mine")
+	for p := leaf; len(p) >= len(dir); p = filepath.Dir(p) {
+		fi, err := os.Stat(p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, bit := range []os.FileMode{0o020, 0o002} {
+			if err := os.Chmod(p, fi.Mode().Perm()|bit); err != nil {
+				t.Fatal(err)
+			}
+			check(false, fmt.Sprintf("%s with %o", p, bit))
+		}
+		if err := os.Chmod(p, fi.Mode().Perm()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	check(true, "all mine again")
+	if err := errors.Join(Trusted(d, "", ""), Trusted(d, "f", "")); err != nil {
+		t.Error(err)
+	}
+	if Trusted(d, "f", "missing") == nil || Trusted(d, "g", "") == nil {
+		t.Error("what is not there is trusted")
+	}
+	if os.Geteuid() == 0 {
+		if err := os.Lchown(filepath.Dir(leaf), 12345, -1); err != nil {
+			t.Fatal(err)
+		}
+		check(false, "another user's")
+	}
+}

@@ -1,0 +1,247 @@
+// Rules tells whether the packages of this module keep to the plan in
+// docs/design.md: who may import what, and who names which files. It prints a
+// line for each breach, and then ends with status 1.
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"go/types"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+const module = "github.com/lektordir/lektor/"
+
+// pkg is a package as "go list -json" tells of it.
+type pkg struct {
+	ImportPath                         string
+	Dir                                string
+	GoFiles, TestGoFiles, XTestGoFiles []string
+	Imports, TestImports, XTestImports []string
+}
+
+func (p pkg) name() string { return strings.TrimPrefix(p.ImportPath, module) }
+
+// doors are the only packages that know a dependency, with those below them:
+// whoever wants to replace it finds all of it in one place.
+var doors = map[string][]string{
+	"github.com/mmcdole/gofeed":          {"feedconv"},
+	"github.com/wlynxg/chardet":          {"feedconv"},
+	"github.com/rivo/uniseg":             {"internal/htmltext"},
+	"github.com/mattn/go-runewidth":      {"internal/termsafe"},
+	"github.com/google/renameio":         {"internal/atomicfile"},
+	"github.com/fsnotify/fsnotify":       {"internal/watch"},
+	"github.com/urfave/cli":              {"cmd", "internal/command", "internal/testkit/manual"},
+	"github.com/schollz/progressbar":     {"internal/command"},
+	"github.com/rogpeppe/go-internal":    {"cmd", "scripts", "internal/testkit", "internal/command"},
+	"github.com/microcosm-cc/bluemonday": {"internal/htmltext"},
+}
+
+// strangers are what a public package must not be made of, tests apart: the
+// directory knows no formats and no network, the formats no disk and no network.
+var strangers = map[string]*regexp.Regexp{
+	"lektordir": regexp.MustCompile(`^(net|net/(http|rpc|smtp|textproto|netip).*|encoding/(xml|json)|` + module + `feedconv)$`),
+	"feedconv":  regexp.MustCompile(`^(net|net/(http|rpc|smtp|textproto|netip).*|os|os/.*|` + module + `lektordir)$`),
+}
+
+// below reports whether a package is one of places, or below one of them.
+func below(name string, places ...string) bool {
+	return slices.ContainsFunc(places, func(p string) bool { return name == p || strings.HasPrefix(name, p+"/") })
+}
+
+// imports checks what a package imports; test is for what its tests do.
+func imports(p pkg, path string, test bool) string {
+	name := p.name()
+	for dependency, places := range doors {
+		if below(path, dependency) && !below(name, places...) {
+			return "only " + strings.Join(places, ", ") + " may"
+		}
+	}
+	to, ours := strings.CutPrefix(path, module)
+	switch {
+	case !test && strangers[name] != nil && strangers[name].MatchString(path):
+		return "a public package keeps to its matter"
+	case !ours:
+	case name == "lektordir" && to == "feedconv", name == "feedconv" && to == "lektordir":
+		return "the public packages do not know each other"
+	case below(to, "cmd"):
+		return "commands are the outermost layer"
+	case !test && below(to, "internal/app") && below(name, "internal/app") && room(to) != room(name):
+		return "no app imports another; what both need is a package of its own"
+	case below(to, "internal/app") && !below(name, "internal/app", "cmd", "scripts"):
+		return "apps are for commands and scripts"
+	case below(to, "internal/testkit") && !test && !below(name, "internal/testkit", "scripts"):
+		return "it is for tests and scripts"
+	}
+	return ""
+}
+
+// room is the app that a package below internal/app belongs to.
+func room(name string) string {
+	room, _, _ := strings.Cut(strings.TrimPrefix(name, "internal/app/"), "/")
+	return room
+}
+
+// drawer are the files below src/*/etc, and the markers; own are those of a
+// program for itself, below etc.
+var (
+	drawer = regexp.MustCompile(`^(src/[^ ]*/)?/?etc/((fetch|push|cloudd|ess|history)(/|$)|categories$|view/alias$|link$)[^ ]*$`)
+	own    = regexp.MustCompile(`^etc/(fetch|fetch/opml|cloudd|cloudd/lock)$`)
+)
+
+// names gives the place of each string in a file that only internal/feeddir may
+// hold. The lektor-dir itself is lektordir's.
+func names(fset *token.FileSet, f *ast.File) []string {
+	var found []string
+	add := func(pos token.Pos, what string) {
+		found = append(found, fmt.Sprintf("%s: %s: only internal/feeddir knows a feed's drawer", fset.Position(pos), what))
+	}
+	ast.Inspect(f, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.BasicLit:
+			if text, err := strconv.Unquote(n.Value); n.Kind == token.STRING && err == nil && drawer.MatchString(text) && !own.MatchString(text) {
+				add(n.Pos(), n.Value)
+			}
+		case *ast.SelectorExpr:
+			if n.Sel.Name == "SrcEtc" {
+				add(n.Pos(), "SrcEtc")
+			}
+		}
+		return true
+	})
+	return found
+}
+
+// shadows gives the place of each name in a file that hides one of the language.
+// Methods hide nothing.
+func shadows(fset *token.FileSet, f *ast.File) []string {
+	var found []string
+	declared := func(exprs ...ast.Expr) {
+		for _, e := range exprs {
+			if id, ok := e.(*ast.Ident); ok && types.Universe.Lookup(id.Name) != nil {
+				found = append(found, fmt.Sprintf("%s: %s is a name of the language; take another", fset.Position(id.Pos()), id.Name))
+			}
+		}
+	}
+	ast.Inspect(f, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.AssignStmt:
+			if n.Tok == token.DEFINE {
+				declared(n.Lhs...)
+			}
+		case *ast.RangeStmt:
+			if n.Tok == token.DEFINE {
+				declared(n.Key, n.Value)
+			}
+		case *ast.ValueSpec:
+			for _, id := range n.Names {
+				declared(id)
+			}
+		case *ast.TypeSpec:
+			declared(n.Name)
+		case *ast.FuncDecl:
+			if n.Recv == nil {
+				declared(n.Name)
+			}
+		case *ast.FuncType:
+			for _, list := range []*ast.FieldList{n.Params, n.Results} {
+				if list == nil {
+					continue
+				}
+				for _, field := range list.List {
+					for _, id := range field.Names {
+						declared(id)
+					}
+				}
+			}
+		}
+		return true
+	})
+	return found
+}
+
+// texts checks the files of a package.
+func texts(p pkg, parse func(file string) (*token.FileSet, *ast.File, error)) ([]string, error) {
+	var found []string
+	for i, list := range [][]string{p.GoFiles, p.TestGoFiles, p.XTestGoFiles} {
+		for _, file := range list {
+			fset, f, err := parse(filepath.Join(p.Dir, file))
+			if err != nil {
+				return nil, err
+			}
+			found = append(found, shadows(fset, f)...)
+			if i == 0 && !below(p.name(), "internal/feeddir", "lektordir", "internal/testkit", "scripts") {
+				found = append(found, names(fset, f)...)
+			}
+		}
+	}
+	return found, nil
+}
+
+// breaches gives a line for each rule that a package breaks.
+func breaches(p pkg) ([]string, error) {
+	found, err := texts(p, func(file string) (*token.FileSet, *ast.File, error) {
+		fset := token.NewFileSet()
+		f, err := parser.ParseFile(fset, file, nil, parser.SkipObjectResolution)
+		return fset, f, err
+	})
+	for i, list := range [][]string{p.Imports, p.TestImports, p.XTestImports} {
+		for _, path := range list {
+			if why := imports(p, path, i > 0); why != "" {
+				found = append(found, fmt.Sprintf("%s must not import %s: %s", p.name(), strings.TrimPrefix(path, module), why))
+			}
+		}
+	}
+	return found, err
+}
+
+func run() ([]string, error) {
+	var all []string
+	for _, system := range []string{"linux", "freebsd", "darwin"} {
+		cmd := exec.Command("go", "list", "-json=ImportPath,Dir,GoFiles,TestGoFiles,XTestGoFiles,Imports,TestImports,XTestImports", module+"...")
+		cmd.Env = append(os.Environ(), "GOOS="+system, "CGO_ENABLED=0")
+		cmd.Stderr = os.Stderr
+		out, err := cmd.Output()
+		if err != nil {
+			return nil, fmt.Errorf("go list for %s: %w", system, err)
+		}
+		for dec := json.NewDecoder(strings.NewReader(string(out))); ; {
+			var p pkg
+			if err := dec.Decode(&p); err == io.EOF {
+				break
+			} else if err != nil {
+				return nil, err
+			}
+			found, err := breaches(p)
+			if err != nil {
+				return nil, err
+			}
+			all = append(all, found...)
+		}
+	}
+	slices.Sort(all)
+	return slices.Compact(all), nil
+}
+
+func main() {
+	found, err := run()
+	for _, line := range found {
+		fmt.Println(line)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "rules:", err)
+	}
+	if err != nil || len(found) > 0 {
+		os.Exit(1)
+	}
+}

@@ -1,0 +1,113 @@
+package main
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"strings"
+	"testing"
+)
+
+// Each rule, kept and broken.
+func TestImports(t *testing.T) {
+	for _, test := range []struct {
+		from, to string
+		test     bool
+		good     bool
+	}{
+		{"feedconv", "github.com/mmcdole/gofeed/extensions", false, true},
+		{"internal/opml", "github.com/mmcdole/gofeed", false, false},
+		{"internal/opml", "github.com/mmcdole/gofeed", true, false},
+		{"internal/atomicfile", "github.com/google/renameio/v2", false, true},
+		{"lektordir", "github.com/google/renameio/v2", false, false},
+		{"internal/watch", "github.com/fsnotify/fsnotify", false, true},
+		{"internal/watcher", "github.com/fsnotify/fsnotify", false, false},
+		{"cmd/lektor-view", "github.com/urfave/cli/v2", false, true},
+		{"internal/app/viewer", "github.com/urfave/cli/v2", false, false},
+		{"internal/app/viewer", "github.com/schollz/progressbar/v3", false, false},
+		{"internal/app/viewer", "github.com/rogpeppe/go-internal/testscript", true, false},
+		{"lektordir", "net/url", false, true},
+		{"lektordir", "net", false, false},
+		{"lektordir", "net/http", false, false},
+		{"lektordir", "encoding/xml", false, false},
+		{"lektordir", "encoding/xml", true, true},
+		{"feedconv", "os", false, false},
+		{"feedconv", "os", true, true},
+		{"feedconv", "net/mail", false, true},
+		{"lektordir", module + "feedconv", true, false},
+		{"feedconv", module + "lektordir", true, false},
+		{"internal/delivery", module + "lektordir", false, true},
+		{"internal/delivery", module + "cmd/lektor-fetch", true, false},
+		{"internal/app/viewer", module + "internal/app/ess", false, false},
+		{"internal/app/viewer", module + "internal/app/ess", true, true}, // two are tried together
+		{"internal/app/ess", module + "internal/app/ess", true, true},
+		{"internal/app/viewer", module + "internal/ess", false, true},
+		{"internal/feeddir", module + "internal/app/fetcher", false, false},
+		{"cmd/lektor-view", module + "internal/app/ess", false, true},
+		{"scripts/crowd", module + "internal/app/viewer", false, true},
+		{"internal/fetch", module + "internal/testkit/server", false, false},
+		{"internal/fetch", module + "internal/testkit/server", true, true},
+		{"cmd/lektor-fetch", module + "internal/testkit/dir", false, false},
+		{"scripts/bench", module + "internal/testkit/hub", false, true},
+		{"internal/testkit/hub", module + "internal/testkit/server", false, true},
+	} {
+		why := imports(pkg{ImportPath: module + test.from}, test.to, test.test)
+		if (why == "") != test.good {
+			t.Errorf("%s imports %s (test %v): %q", test.from, test.to, test.test, why)
+		}
+	}
+}
+
+func TestNames(t *testing.T) {
+	const sound = `package x; func f() { Join("src", h, "etc"); g("etc/view"); h("the file etc/fetch/headers of the feed"); d.Src() }`
+	for source, good := range map[string]bool{
+		sound:                                   true,
+		`package x; const f = "etc/fetch/opml"`: true,
+		`package x; const f = "etc/fetch/url"`:  false,
+		`package x; func f() { d.Join("etc/fetch/due", h) }`: false,
+		`package x; const f = "src/" + h + "/etc/push"`:      false,
+		`package x; const f = "etc/view/alias"`:              false,
+		`package x; const f = "etc/categories"`:              false,
+		`package x; var p = d.SrcEtc(h, "fetch")`:            false,
+		"package x; const f = `etc/history/archives`":        false,
+	} {
+		for name, exempt := range map[string]bool{"internal/app/viewer": false, "cmd/lektor-ess": false, "internal/feeddir": true, "lektordir": true} {
+			if found := look(t, name, source); (len(found) == 0) != (good || exempt) {
+				t.Errorf("%s in %s: %s", source, name, strings.Join(found, "; "))
+			}
+		}
+	}
+}
+
+// look gives what is wrong with a package of one file.
+func look(t *testing.T, name, source string) []string {
+	t.Helper()
+	found, err := texts(pkg{ImportPath: module + name, GoFiles: []string{"x.go"}}, func(string) (*token.FileSet, *ast.File, error) {
+		fset := token.NewFileSet()
+		f, err := parser.ParseFile(fset, "x.go", source, 0)
+		return fset, f, err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return found
+}
+
+func TestShadows(t *testing.T) {
+	for body, good := range map[string]bool{
+		"func (q *queue) close() {}":              true,
+		"func f() { q.close(); x.make = any(1) }": true,
+		"func close() {}":                         false,
+		"func f(max int) {}":                      false,
+		"func f() (len int) { return 0 }":         false,
+		"func f() { any, x := 1, 2 }":             false,
+		"func f() { for copy := range x {} }":     false,
+		"func f() { g(func(new int) {}) }":        false,
+		"var print = 1":                           false,
+		"type error struct{}":                     false,
+	} {
+		if found := look(t, "scripts/x", "package x\n"+body); (len(found) == 0) != good {
+			t.Errorf("%s: %q", body, found)
+		}
+	}
+}
