@@ -17,6 +17,7 @@ import (
 
 	"github.com/lektordir/lektor/feedconv"
 	"github.com/lektordir/lektor/internal/app/fetcher"
+	"github.com/lektordir/lektor/internal/atomicfile"
 	"github.com/lektordir/lektor/internal/command"
 	"github.com/lektordir/lektor/internal/ess"
 	"github.com/lektordir/lektor/internal/fetch"
@@ -351,7 +352,7 @@ func TestPollDeletedEntry(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if d, err := ess.Decode(doc, ess.ESS, nil); err != nil || len(d.Entries) != 2 {
+	if d, err := ess.Decode(doc, nil); err != nil || len(d.Entries) != 2 {
 		t.Errorf("%s, %v", doc, err)
 	}
 }
@@ -601,7 +602,7 @@ func TestPublishedIndex(t *testing.T) {
 			t.Errorf("%+v", added)
 		}
 		for name, want := range map[string]string{"link": added.Hash + ".ess", "nno": "feeds.nno"} {
-			got := firstLine(filepath.Join(other.dir, "src", added.Hash, "etc/ess", name))
+			got, _ := atomicfile.Line(filepath.Join(other.dir, "src", added.Hash, "etc/ess", name))
 			if got != b.s.URL("/www/"+want) {
 				t.Errorf("etc/ess/%s: %q", name, got)
 			}
@@ -702,7 +703,7 @@ func TestScriptingNews(t *testing.T) {
 	}
 	newest := f.Entries[0].Published
 	got := essOf(t, "http://scripting.com/rss.xml", string(doc), newest.Add(10*time.Minute))
-	d, err := ess.Decode([]byte(got), ess.ESS, func(w ess.Warning) { t.Error(w) })
+	d, err := ess.Decode([]byte(got), func(w ess.Warning) { t.Error(w) })
 	if err != nil || len(d.Entries) != 50 {
 		t.Fatalf("%d entries, %v", len(d.Entries), err)
 	}

@@ -17,6 +17,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/lektordir/lektor/internal/atomicfile"
 	"github.com/lektordir/lektor/internal/command"
 	"github.com/lektordir/lektor/internal/ess"
 	"github.com/lektordir/lektor/internal/fetch"
@@ -108,7 +109,7 @@ func Publish(ctx context.Context, o PublishOptions, s *command.Streams) error {
 		name := f.Hash + ".ess"
 		keep[name] = true
 		entries := newest(byFeed[f.Hash], o.N, time.Time{})
-		if err := p.document(name, ess.ESS, ess.AppendESS(nil, o.build(), feedURL, entries)); err != nil {
+		if err := p.document(name, ess.AppendESS(nil, o.build(), feedURL, entries)); err != nil {
 			return err
 		}
 		page.Feeds = append(page.Feeds, indexFeed{
@@ -118,7 +119,7 @@ func Publish(ctx context.Context, o PublishOptions, s *command.Streams) error {
 	slices.SortStableFunc(page.Feeds, func(a, b indexFeed) int {
 		return cmp.Or(strings.Compare(strings.ToLower(a.Title), strings.ToLower(b.Title)), strings.Compare(a.URL, b.URL))
 	})
-	if err := p.document(nnoFile, ess.NNO, ess.AppendNNO(nil, o.build(), st.top(items, o.Newest))); err != nil {
+	if err := p.document(nnoFile, ess.AppendNNO(nil, o.build(), st.top(items, o.Newest))); err != nil {
 		return err
 	}
 	var html bytes.Buffer
@@ -137,11 +138,11 @@ func Publish(ctx context.Context, o PublishOptions, s *command.Streams) error {
 }
 
 // document writes a document unless the one there has the same entries.
-func (p *publisher) document(name string, kind ess.Kind, data []byte) error {
-	old, err := os.ReadFile(filepath.Join(p.o.To, name))
+func (p *publisher) document(name string, data []byte) error {
+	old, err := atomicfile.Read(filepath.Join(p.o.To, name), maxDocument)
 	if err == nil {
-		a, aerr := ess.Decode(old, kind, nil)
-		b, berr := ess.Decode(data, kind, nil)
+		a, aerr := ess.Decode(old, nil)
+		b, berr := ess.Decode(data, nil)
 		if aerr == nil && berr == nil && a.URL == b.URL && slices.Equal(a.Entries, b.Entries) && !a.Build.After(b.Build) {
 			p.same++
 			return nil
@@ -153,7 +154,7 @@ func (p *publisher) document(name string, kind ess.Kind, data []byte) error {
 // file writes a file unless it is there already.
 func (p *publisher) file(name string, data []byte) error {
 	path := filepath.Join(p.o.To, name)
-	if old, err := os.ReadFile(path); err == nil && bytes.Equal(old, data) {
+	if old, err := atomicfile.Read(path, maxDocument); err == nil && bytes.Equal(old, data) {
 		p.same++
 		return nil
 	}
@@ -162,7 +163,7 @@ func (p *publisher) file(name string, data []byte) error {
 		_, err := fmt.Fprintln(p.S.Out, path)
 		return err
 	}
-	return writeFile(path, data)
+	return atomicfile.WriteUnsynced(path, data)
 }
 
 // remove removes the documents of feeds that are gone.
@@ -239,6 +240,7 @@ var indexTemplate = template.Must(template.New("index").Parse(`<!DOCTYPE html>
 </head>
 <body>
 <h1>{{.Title}}</h1>
+<p>Each feed has an <abbr title="Even Shorter Syndication">ESS</abbr> document here: a kilobyte that tells when its entries were published and a checksum of each title, so that a reader can watch thousands of feeds, and fetch only those with something new. The <abbr title="No Nonsense Outline">NNO</abbr> document names the newest entries of all of them.</p>
 <p><a href="{{.NNO}}"><img src="{{.NNOIcon}}" alt="NNO" width="16" height="16"></a> <a href="{{.NNO}}">The newest entries of all feeds</a></p>
 <ul>
 {{- range .Feeds}}
