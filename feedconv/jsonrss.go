@@ -148,9 +148,9 @@ func (d *jsonDoc) rssItem(item jsonValue) bool {
 			e.GUID = elementText(v)
 			permalink = !strings.EqualFold(firstElement(v).get("isPermaLink").text(), "false")
 		case "description":
-			description = d.html(elementText(v))
+			description = d.html(elementText(v)).lines()
 		case "content:encoded":
-			encoded = d.html(elementText(v))
+			encoded = d.html(elementText(v)).lines()
 		case "pubDate", "dcterms:issued":
 			x.published = append(x.published, elementText(v))
 		case "dcterms:modified", "dc:date":

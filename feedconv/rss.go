@@ -99,10 +99,10 @@ func rssEntry(r *rss.Item, doc *tidied, number int) Entry {
 		e.Image = ""
 	}
 	for _, s := range []string{doc.text(r.Content), r.Custom["fullitem"], r.Custom["body"], value(x["xhtml"], "body"), value(x["content"], "encoded")} {
-		d.contents = append(d.contents, text{s, typeHTML})
+		d.contents = append(d.contents, text{s, typeHTML}.lines())
 	}
 	for _, s := range []string{doc.text(r.Description), r.Custom["summary"]} {
-		d.summaries = append(d.summaries, text{s, typeHTML})
+		d.summaries = append(d.summaries, text{s, typeHTML}.lines())
 	}
 	d.modules(x)
 	if e.Link == "" && r.GUID != nil && !strings.EqualFold(strings.TrimSpace(r.GUID.IsPermalink), "false") && isWebURL(r.GUID.Value) {

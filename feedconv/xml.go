@@ -168,7 +168,7 @@ func (d *draft) modules(x ext.Extensions) {
 	e.Image = firstNonEmpty(firstOf(attrs(itunes, "image", "href", "url")), value(itunes, "image"), e.Image)
 	d.media(x["media"])
 	for _, s := range []string{value(itunes, "summary"), value(itunes, "subtitle"), value(dc, "description")} {
-		d.summaries = append(d.summaries, text{s, typeHTML})
+		d.summaries = append(d.summaries, text{s, typeHTML}.lines())
 	}
 	d.atom(x)
 }

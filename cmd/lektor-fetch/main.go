@@ -168,7 +168,7 @@ func setCommand() *cli.Command {
 		Name:      "set",
 		Usage:     "show or change the settings of a feed",
 		ArgsUsage: "FEED [SETTING [VALUE…]]",
-		Description: `Settings are url, alias, interval, on-update, categories, headers and filter.
+		Description: `Settings are url, alias, interval, on-update, categories, headers, filter and private.
 
 Example:
    lektor-fetch set https://daringfireball.net/feeds/main interval 4h`,

@@ -35,6 +35,7 @@ type Subscription struct {
 	Categories []string // paths of folders, "a/b"
 	Interval   string   // as the user wrote it
 	Error      string   // of the last fetch, empty when it went well
+	Private    bool     // not told of in what leaves the machine, see [Shareable]
 }
 
 // Title is what the subscription is shown as.
@@ -49,6 +50,7 @@ const (
 	intervalFile = "etc/fetch/interval"
 	errorFile    = "etc/fetch/error"
 	categoryFile = "etc/categories"
+	privateFile  = "etc/fetch/private"
 )
 
 // Options say how to subscribe.
@@ -108,7 +110,16 @@ func Add(w *lektordir.Writer, d *lektordir.Dir, s *Subscription, o Options) (boo
 		if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
 			return err
 		}
+		if (name == "id" || name == pendingURLFile) && hasPassword(value) {
+			if err := guard(path); err != nil {
+				return err
+			}
+		}
 		return write(path, []byte(value+"\n"))
+	}
+	private := ""
+	if s.Private {
+		private = "yes"
 	}
 	if err := errors.Join(
 		put("id", s.ID, true),
@@ -117,6 +128,7 @@ func Add(w *lektordir.Writer, d *lektordir.Dir, s *Subscription, o Options) (boo
 		put("etc/link", s.Link, true),
 		put(aliasFile, s.Alias, false),
 		put(intervalFile, s.Interval, false),
+		put(privateFile, private, false),
 		SetCategories(d, s.Hash, s.Categories, write),
 	); err != nil {
 		return false, err
@@ -132,7 +144,17 @@ func Add(w *lektordir.Writer, d *lektordir.Dir, s *Subscription, o Options) (boo
 	if o.Unsynced {
 		return true, put(pendingURLFile, s.URL, false)
 	}
-	return true, put(urlFile, s.URL, false)
+	if !hasPassword(s.URL) {
+		return true, put(urlFile, s.URL, false)
+	}
+	// Nobody else may read it at any time, nor find an empty one.
+	if err := put(pendingURLFile, s.URL, false); err != nil {
+		return false, err
+	}
+	if err := os.Rename(filepath.Join(base, pendingURLFile), filepath.Join(base, urlFile)); err != nil {
+		return false, err
+	}
+	return true, syncDir(filepath.Join(base, "etc/fetch"))
 }
 
 // pendingURLFile is the url of a feed that was added unsynced, under a name of
@@ -210,6 +232,7 @@ func Read(d *lektordir.Dir, hash string) (*Subscription, error) {
 	s := &Subscription{
 		Hash: hash, ID: f.ID, URL: cmp.Or(strings.TrimSpace(url), f.ID), Name: cmp.Or(f.Name, DefaultName(f.ID)),
 		Alias: f.Alias, Link: f.Link, About: f.Description, Categories: Categories(d, hash),
+		Private: isPrivate(d, hash),
 	}
 	s.Interval, _ = atomicfile.Line(filepath.Join(base, intervalFile))
 	s.Error, _ = atomicfile.Line(filepath.Join(base, errorFile))

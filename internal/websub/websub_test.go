@@ -169,15 +169,6 @@ func TestSignatures(t *testing.T) {
 	}
 }
 
-func FuzzLinks(f *testing.F) {
-	f.Add(`<http://a.example/hub>; rel="hub"`, "http://a.example/")
-	f.Fuzz(func(t *testing.T, header, base string) {
-		if got := headerLinks(http.Header{"Link": {header, header}}, base); len(got) > 2*maxLinks+len(header) {
-			t.Fatal(len(got))
-		}
-	})
-}
-
 func FuzzParseIntent(f *testing.F) {
 	f.Add("hub.mode=subscribe&hub.topic=t&hub.challenge=c&hub.lease_seconds=1")
 	f.Fuzz(func(t *testing.T, query string) {
@@ -190,12 +181,46 @@ func FuzzParseIntent(f *testing.F) {
 }
 
 func TestFuzzSeedsAreThere(t *testing.T) {
-	for _, target := range []string{"FuzzLinks", "FuzzParseIntent"} {
+	for _, target := range []string{"FuzzParseIntent"} {
 		if seeds, _ := filepath.Glob(filepath.Join("testdata", "fuzz", target, "*")); len(seeds) < 2 {
 			t.Errorf("%s has %d seeds", target, len(seeds))
 		}
 	}
 	if _, err := os.Stat("testdata"); err != nil {
+		t.Error(err)
+	}
+}
+
+// Section 5.1: "Hubs MAY choose to respect this value or not, depending on their own
+// policies". Those that refuse the request for it are asked without.
+func TestLeaseThatIsRefused(t *testing.T) {
+	var leases []string
+	status := http.StatusBadRequest
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		leases = append(leases, r.FormValue("hub.lease_seconds"))
+		if r.FormValue("hub.lease_seconds") != "" {
+			http.Error(w, "lease_seconds is out of range", status)
+			return
+		}
+		w.WriteHeader(http.StatusAccepted)
+	}))
+	defer s.Close()
+	r := Request{Mode: Subscribe, Hub: s.URL, Callback: "http://me.example/t", Topic: "http://a.example/feed", Lease: time.Hour}
+	for _, tc := range []struct {
+		status, requests int
+		ok               bool
+	}{{http.StatusBadRequest, 2, true}, {http.StatusUnprocessableEntity, 2, true}, {http.StatusForbidden, 1, false}, {http.StatusNotFound, 1, false}} {
+		leases, status = nil, tc.status
+		if err := Send(context.Background(), client(t), r); (err == nil) != tc.ok || len(leases) != tc.requests || leases[0] != "3600" {
+			t.Errorf("%d: %v, %q", tc.status, err, leases)
+		}
+	}
+	// Whoever refuses for another reason is quoted with the first answer.
+	r.Topic = ""
+	s.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		http.Error(w, "no topic, lease "+r.FormValue("hub.lease_seconds"), http.StatusBadRequest)
+	})
+	if err := Send(context.Background(), client(t), r); err == nil || !strings.Contains(err.Error(), "lease 3600") {
 		t.Error(err)
 	}
 }

@@ -21,6 +21,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	feedserver "github.com/lektordir/lektor/internal/testkit/server"
 	"github.com/lektordir/lektor/lektordir"
 )
 
@@ -34,14 +35,7 @@ func serve() *server {
 	s := &server{}
 	s.version.Store(1)
 	s.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		v := int(s.version.Load())
-		tag := fmt.Sprintf(`"version-%d-of-%s"`, v, strings.TrimPrefix(r.URL.Path, "/"))
-		w.Header().Set("ETag", tag)
-		if r.Header.Get("If-None-Match") == tag {
-			w.WriteHeader(http.StatusNotModified)
-			return
-		}
-		w.Write([]byte(document(r.URL.Path, v)))
+		feedserver.Doc("", document(r.URL.Path, int(s.version.Load())))(w, r)
 	}))
 	return s
 }
