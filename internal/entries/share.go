@@ -33,17 +33,13 @@ func (h *Sharing) May(hash string) bool {
 	if known {
 		return may
 	}
-	reason, err := feeddir.Shareable(h.s.Dir, hash)
-	if err != nil {
-		h.s.S.Report.Print(err)
-	}
-	h.may[hash] = reason == ""
-	if reason != "" {
+	why, may := feeddir.Shareable(h.s.Dir, hash)
+	if h.may[hash] = may; !may {
 		if h.left++; h.left == 1 {
-			h.first = fetch.PublicText(h.s.Dir.FeedOf(lektordir.Ref{Feed: hash}).Title()) + ": " + reason
+			h.first = fetch.PublicText(h.s.Dir.FeedOf(lektordir.Ref{Feed: hash}).Title()) + " " + why
 		}
 	}
-	return reason == ""
+	return may
 }
 
 // Tell warns of the feeds that were left out; how says how to have them all the
