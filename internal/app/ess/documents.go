@@ -267,7 +267,10 @@ func Discover(ctx context.Context, o DiscoverOptions, s *command.Streams) error 
 			if !fetch.IsHTTP(url) {
 				url = "https://" + url
 			}
-			links, err = discoverAt(ctx, client, url)
+			var limit string
+			if links, limit, err = discoverAt(ctx, client, url); limit != "" {
+				s.Report.Warn("%s: there is more than the first %s", url, limit)
+			}
 		}
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
@@ -288,14 +291,14 @@ func Discover(ctx context.Context, o DiscoverOptions, s *command.Streams) error 
 	return p.Flush()
 }
 
-func discoverAt(ctx context.Context, client *fetch.Client, url string) ([]found, error) {
+func discoverAt(ctx context.Context, client *fetch.Client, url string) (links []found, limit string, err error) {
 	resp, err := client.Get(ctx, &fetch.Request{URL: url})
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
 	contentType := resp.Header.Get("Content-Type")
 	if doc, err := ess.Decode(resp.Body, nil); err == nil && (doc.URL != "" || len(doc.Entries) > 0) {
-		return []found{{strings.ToLower(doc.Kind.String()), discover.Link{URL: lektordir.NormalizeID(url)}}}, nil
+		return []found{{strings.ToLower(doc.Kind.String()), discover.Link{URL: lektordir.NormalizeID(url)}}}, "", nil
 	}
 	page := discover.Page(resp.Body, resp.FinalURL, contentType)
 	if f, err := feedconv.ParseBytes(resp.Body, feedconv.Options{URL: resp.FinalURL, ContentType: contentType}); err == nil {
@@ -312,12 +315,11 @@ func discoverAt(ctx context.Context, client *fetch.Client, url string) ([]found,
 			}
 		}
 	}
-	var links []found
 	for _, l := range page.ESS {
 		links = append(links, found{"ess", l})
 	}
 	for _, l := range page.NNO {
 		links = append(links, found{"nno", l})
 	}
-	return links, nil
+	return links, page.Limit, nil
 }
