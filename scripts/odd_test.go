@@ -21,10 +21,7 @@ type oddDir struct {
 
 func newOddDir(t *testing.T, dir string) *oddDir {
 	t.Helper()
-	o := &oddDir{bin: t.TempDir(), dir: dir}
-	if out, err := exec.Command("go", "build", "-o", o.bin+"/", "../cmd/lektor-fetch", "../cmd/lektor-view").CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
+	o := &oddDir{bin: build(t), dir: dir}
 	s, err := server.New("127.0.0.1")
 	if err != nil {
 		t.Fatal(err)
