@@ -253,8 +253,7 @@ func (d *jsonDoc) jsonFeedItem(item jsonValue) bool {
 			e.Duration = duration(v.get("duration").scalar())
 		case "_source":
 			e.Source = &Source{
-				ID: v.get("id").scalar(), Title: v.get("title").scalar(), Link: d.url(v.get("home_page_url").scalar()),
-				URL: d.url(v.get("feed_url").scalar()),
+				Title: v.get("title").scalar(), Link: d.url(v.get("home_page_url").scalar()), URL: d.url(v.get("feed_url").scalar()),
 			}
 		case "_extensions":
 			e.Extensions = d.extensions(v)

@@ -165,7 +165,7 @@ func tidyXML(text []byte, opts Options) (*tidied, error) {
 	if err != nil {
 		return nil, err
 	}
-	t.out = make([]byte, 0, len(clean)+len(clean)/8+512)
+	t.out = make([]byte, 0, len(clean)/3+512) // long texts are set aside
 	t.openRoot(name)
 	if t.rootOver = self; !self {
 		t.defects = t.findDefects(name, t.rootAt)
