@@ -14,6 +14,8 @@ type jsonDoc struct {
 	base  *url.URL
 	limit int // entries that may still come
 	max   int
+	// nothing counts items that say nothing.
+	nothing int
 	// growth bounds what resolving URLs may add to the document.
 	growth int
 }
@@ -103,10 +105,10 @@ func lineAt(b []byte, offset int) int {
 func (d *jsonDoc) add(e *draft) bool {
 	if d.feed.add(e) {
 		d.limit--
+	} else if d.nothing++; d.nothing > 4*d.max { // hostile
+		d.limit = -1
 	}
-	if d.limit < 0 {
-		d.feed.Entries = d.feed.Entries[:d.max]
-	}
+	d.feed.Entries = d.feed.Entries[:min(len(d.feed.Entries), d.max)]
 	return d.limit >= 0
 }
 
