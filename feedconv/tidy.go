@@ -456,9 +456,6 @@ func (t *tidier) pop() {
 	} else {
 		switch f.class.kind {
 		case kEntry:
-			if !f.hasKids && len(t.entryMeta) == 0 && len(t.kept.entry.attributes) == 0 {
-				f.drop = true // there is nothing in it
-			}
 			t.writeMeta(t.entryMeta)
 			t.end(f.class.out)
 			t.kept.endEntry(t.entries, !f.drop)
