@@ -126,6 +126,9 @@ func TestReadOnly(t *testing.T) {
 		if c.status == 1 && !strings.Contains(out, "read-only file system") && !strings.Contains(out, "permission denied") {
 			t.Errorf("%s: it does not say why: %s", c.args, out)
 		}
+		if n := strings.Count(out, "read-only file system"); strings.HasPrefix(c.args, "lektor-fetch update") && n > 1 {
+			t.Errorf("%s: one cause is told %d times: %s", c.args, n, out)
+		}
 		if c.says == "cannot" {
 			c.says = args[0] + ": "
 		}
