@@ -102,9 +102,11 @@ func (c *checker) tmp(ctx context.Context) error {
 	}
 	for _, p := range before {
 		still := !c.repair || slices.Contains(after, p)
-		c.found = append(c.found, Problem{
-			Path: p, What: "being written, or left by an interrupted run", Safe: true, Repaired: !still,
-		})
+		what := "being written, or left by an interrupted run"
+		if filepath.Base(p) == purging {
+			what = "the feed is being removed, or its removal was interrupted"
+		}
+		c.found = append(c.found, Problem{Path: p, What: what, Safe: true, Repaired: !still})
 	}
 	return bad
 }
@@ -132,13 +134,12 @@ func (c *checker) feeds(context.Context) error {
 func (c *checker) journal(hash string) error {
 	path := c.d.journalPath(hash)
 	j, err := readJournal(path)
-	if err != nil || j.bad == 0 {
+	if err != nil {
 		return err
 	}
 	rel := "src/" + hash + "/etc/fetch/seen"
-	inside := j.bad
+	inside := j.bad()
 	if j.size > j.good {
-		inside--
 		mend := func() error {
 			l, err := c.d.lockFeed(hash)
 			if err != nil {

@@ -1,6 +1,7 @@
 package feeddir
 
 import (
+	"context"
 	"errors"
 	"io/fs"
 	"os"
@@ -8,13 +9,16 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/lektordir/lektor/lektordir"
 )
 
 func setup(t *testing.T) (*lektordir.Dir, *lektordir.Writer) {
 	t.Helper()
-	d, err := lektordir.Create(filepath.Join(t.TempDir(), "feeds"), nil)
+	d, err := lektordir.Create(filepath.Join(t.TempDir(), "feeds"), &lektordir.Options{
+		Sleep: func(context.Context, time.Duration) error { return nil }, // for a feed that is busy
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -85,7 +89,7 @@ func TestAddReadRemove(t *testing.T) {
 	if f, err := d.ReadFeed(s.Hash); err != nil || f.Name != "example.com" || f.Alias != "a b" {
 		t.Error(f, err)
 	}
-	if err := Purge(w, d, s.Hash); err != nil {
+	if err := Purge(t.Context(), w, d, s.Hash); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := os.Stat(d.Join("src", s.Hash)); !errors.Is(err, fs.ErrNotExist) {
@@ -107,7 +111,7 @@ func TestBusy(t *testing.T) {
 	var busy *lektordir.BusyError
 	for name, f := range map[string]func() error{
 		"Remove": func() error { return Remove(w, d, s.Hash) },
-		"Purge":  func() error { return Purge(w, d, s.Hash) },
+		"Purge":  func() error { return Purge(t.Context(), w, d, s.Hash) },
 		"Set":    func() error { return Set(w, d, s.Hash, "interval", "1h") },
 		"Unset":  func() error { return Unset(w, d, s.Hash, "interval") },
 	} {
@@ -278,4 +282,33 @@ func TestFeedURL(t *testing.T) {
 			t.Errorf("%q: %q, want %q", in, got, want)
 		}
 	}
+}
+
+// Who named the URL of a feed is remembered until the user names one.
+func TestOriginIsKept(t *testing.T) {
+	d, w := setup(t)
+	s := &Subscription{ID: "http://10.0.0.1/feed", Origin: "http://public.example/"}
+	if _, err := Add(w, d, s, Options{}); err != nil {
+		t.Fatal(err)
+	}
+	origin := func(want string) {
+		t.Helper()
+		st, err := Load(d, s.Hash)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer st.Close()
+		if r, err := st.Request(); err != nil || r.Origin != want {
+			t.Errorf("%+v, %v", r, err)
+		}
+	}
+	origin(s.Origin)
+	if err := Set(w, d, s.Hash, "interval", "2h"); err != nil {
+		t.Fatal(err)
+	}
+	origin(s.Origin)
+	if err := Set(w, d, s.Hash, "url", s.ID); err != nil {
+		t.Fatal(err)
+	}
+	origin("")
 }

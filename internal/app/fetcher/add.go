@@ -115,12 +115,16 @@ func addHint(err error) error {
 	switch {
 	case errors.As(err, &several):
 		errs := []error{fmt.Errorf("%w:", err)}
-		for _, l := range several.Feeds {
+		const most = 50 // lines of a message
+		for _, l := range several.Feeds[:min(len(several.Feeds), most)] {
 			line := l.URL
 			if l.Title != "" {
 				line += " (" + l.Title + ")"
 			}
 			errs = append(errs, errors.New(line))
+		}
+		if more := len(several.Feeds) - most; more > 0 {
+			errs = append(errs, fmt.Errorf("and %d more", more))
 		}
 		last := &errs[len(errs)-1]
 		*last = command.Hint(*last, "add the one you want, or take the first with --first")
@@ -146,10 +150,15 @@ type Added struct {
 type SeveralError struct {
 	URL   string
 	Feeds []discover.Link
+	Limit string // as in [discover.Result]
 }
 
 func (e *SeveralError) Error() string {
-	return fmt.Sprintf("%s: it is a page that links to %d feeds", e.URL, len(e.Feeds))
+	s := fmt.Sprintf("%s: it is a page that links to %d feeds", e.URL, len(e.Feeds))
+	if e.Limit != "" {
+		s += ", and perhaps more: only " + e.Limit + " were looked at"
+	}
+	return s
 }
 
 // NoFeedsError is returned for a page that links to no feed, and for another
@@ -284,7 +293,7 @@ func (e *pageError) choose(first bool) error {
 	case len(e.Feeds) == 0:
 		return &NoFeedsError{URL: fetch.Public(e.url), Err: e.err, Page: true}
 	case len(e.Feeds) > 1 && !first:
-		return &SeveralError{URL: fetch.Public(e.url), Feeds: e.Feeds}
+		return &SeveralError{URL: fetch.Public(e.url), Feeds: e.Feeds, Limit: e.Limit}
 	}
 	e.chosen = e.Feeds[0]
 	return nil
