@@ -3,6 +3,7 @@ package ess
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"io"
 	"slices"
 	"strings"
@@ -78,7 +79,7 @@ func Build(ctx context.Context, o BuildOptions, s *command.Streams) error {
 	case o.FromDocument && len(o.Feeds) > 0 && !slices.Equal(o.Feeds, []string{"-"}):
 		return command.Usagef("--from-document reads standard input; FEED makes no sense with it")
 	case o.FromDocument:
-		return fromDocument(o, s)
+		return fromDocument(ctx, o, s)
 	case o.URL != "" || o.ContentType != "":
 		return command.Usagef("--url and --content-type are about --from-document")
 	}
@@ -175,13 +176,18 @@ func openOutput(s *command.Streams, file string) (output, error) {
 	if file == "" || file == "-" {
 		return stdout{s.Out}, nil
 	}
+	atomicfile.Sweep(file)
 	return atomicfile.Create(file)
 }
 
 // fromDocument writes the ESS document of the feed document on stdin. Entries
 // without a date are left out, and counted in a message.
-func fromDocument(o BuildOptions, s *command.Streams) error {
-	f, err := feedconv.Parse(s.In, feedconv.Options{URL: o.URL, ContentType: o.ContentType})
+func fromDocument(ctx context.Context, o BuildOptions, s *command.Streams) error {
+	doc, err := readAll(ctx, s.In)
+	if err != nil {
+		return fmt.Errorf("standard input: %w", err)
+	}
+	f, err := feedconv.ParseBytes(doc, feedconv.Options{URL: o.URL, ContentType: o.ContentType})
 	if err != nil {
 		return err
 	}

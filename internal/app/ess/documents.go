@@ -33,7 +33,7 @@ func readDocument(ctx context.Context, client *fetch.Client, name string, in io.
 	switch {
 	case name == "-":
 		d.name = "standard input"
-		d.body, err = readAll(in)
+		d.body, err = readAll(ctx, in)
 	case fetch.IsHTTP(name):
 		var resp *fetch.Response
 		if resp, err = client.Get(ctx, &fetch.Request{URL: name}); err == nil {
@@ -46,7 +46,7 @@ func readDocument(ctx context.Context, client *fetch.Client, name string, in io.
 				return nil, err
 			}
 			defer f.Close()
-			return readAll(f)
+			return readAll(ctx, f)
 		})
 	}
 	return d, err
@@ -57,8 +57,8 @@ func pathOf(url string) string {
 	return url
 }
 
-func readAll(r io.Reader) ([]byte, error) {
-	b, err := command.ReadAll(r, maxDocument)
+func readAll(ctx context.Context, r io.Reader) ([]byte, error) {
+	b, err := command.ReadAll(ctx, r, maxDocument)
 	var size *command.SizeError
 	if errors.As(err, &size) {
 		return nil, fmt.Errorf("it is larger than %d MiB", maxDocument>>20)

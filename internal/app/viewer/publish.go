@@ -118,6 +118,7 @@ func Publish(ctx context.Context, o PublishOptions, s *command.Streams) error {
 		_, err := s.Out.Write(data)
 		return err
 	}
+	atomicfile.Sweep(o.Output)
 	// A pipe in its place would be waited for.
 	if fi, err := os.Stat(o.Output); err == nil && fi.Mode().IsRegular() {
 		if old, err := os.ReadFile(o.Output); err == nil && bytes.Equal(old, data) {
