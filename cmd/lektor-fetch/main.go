@@ -98,6 +98,7 @@ func addCommand() *cli.Command {
 			&cli.BoolFlag{Name: "as-is", Usage: "the URL is that of a feed: do not look for one"},
 			&cli.StringFlag{Name: "alias", Aliases: []string{"title"}, Usage: "call the feed `NAME`"},
 			&cli.StringFlag{Name: "interval", Usage: "fetch it every `TIME` at most, such as 30m, 2h or 1d"},
+			&cli.BoolFlag{Name: "force", Usage: "let the interval be less than a minute"},
 			&cli.StringSliceFlag{Name: "category", Usage: "put it into the category `NAME`, a/b for b in a; may be repeated"},
 			dryRunFlag(), command.NulFlag(),
 		}, fetchFlags()...),
@@ -108,7 +109,7 @@ func addCommand() *cli.Command {
 				Alias: c.String("alias"), Interval: c.String("interval"), Categories: c.StringSlice("category"),
 			}
 			if a.Interval != "" {
-				if err := feeddir.Check("interval", a.Interval); err != nil {
+				if err := feeddir.Check("interval", a.Interval, c.Bool("force")); err != nil {
 					return command.Usagef("--interval: %w", err)
 				}
 			}
@@ -174,6 +175,7 @@ Example:
    lektor-fetch set https://daringfireball.net/feeds/main interval 4h`,
 		Flags: []cli.Flag{
 			&cli.BoolFlag{Name: "unset", Usage: "remove the setting, so that the default holds"},
+			&cli.BoolFlag{Name: "force", Usage: "let an interval be less than a minute"},
 			dryRunFlag(),
 		},
 		Action: local(need("a feed"), setAction),
@@ -195,7 +197,7 @@ func setAction(c *cli.Context, o fetcher.Common, s *command.Streams) error {
 		return command.Usagef("%s has one value; quote it if it has spaces", args[0])
 	}
 	return fetcher.Set(c.Context, fetcher.SetOptions{
-		Common: o, Feed: feed, Key: args[0], Values: args[1:], Unset: unset, DryRun: c.Bool("dry-run"),
+		Common: o, Feed: feed, Key: args[0], Values: args[1:], Unset: unset, DryRun: c.Bool("dry-run"), Force: c.Bool("force"),
 	}, s)
 }
 

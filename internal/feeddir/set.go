@@ -7,8 +7,10 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/lektordir/lektor/internal/atomicfile"
+	"github.com/lektordir/lektor/internal/units"
 	"github.com/lektordir/lektor/lektordir"
 )
 
@@ -57,16 +59,35 @@ func Get(d *lektordir.Dir, hash, key string) (string, error) {
 	return strings.TrimRight(string(data), "\n"), err
 }
 
-// Check tells whether a value can be set.
-func Check(key, value string) error {
+// LeastInterval is the least time between two fetches that is set without
+// force: more often nobody is asked by somebody who means well.
+const LeastInterval = time.Minute
+
+// Check tells whether a user can set a value. It asks for more than [Set]: an
+// interval has a unit, as nobody who says 3 means seconds, and is not less than
+// [LeastInterval] unless force is set.
+func Check(key, value string, force bool) error {
+	if err := check(key, value); err != nil || key != "interval" {
+		return err
+	}
+	switch d, _ := units.ParseInterval(value); {
+	case strings.Trim(strings.TrimSpace(value), "0123456789") == "":
+		return fmt.Errorf("%q has no unit: is it %[1]sm, %[1]sh or %[1]sd?", strings.TrimSpace(value))
+	case d < LeastInterval && !force:
+		return fmt.Errorf("%q: an interval is at least a minute; --force allows less", value)
+	}
+	return nil
+}
+
+func check(key, value string) error {
 	if err := known(key); err != nil {
 		return err
 	}
 	if key == "alias" && oneLine(value) == "" {
 		return errors.New("an alias cannot be empty")
 	}
-	if check := userFiles[key]; check != nil {
-		return check(value)
+	if f := userFiles[key]; f != nil {
+		return f(value)
 	}
 	return nil
 }
@@ -74,7 +95,7 @@ func Check(key, value string) error {
 // Set sets a setting of a subscription; it is on the disk when Set returns. The
 // error may be a [*lektordir.BusyError].
 func Set(w *lektordir.Writer, d *lektordir.Dir, hash, key, value string) error {
-	if err := Check(key, value); err != nil {
+	if err := check(key, value); err != nil {
 		return err
 	}
 	if key == "filter" || key == "url" && strings.HasPrefix(strings.ToLower(value), "exec:") {
@@ -120,6 +141,25 @@ func Unset(w *lektordir.Writer, d *lektordir.Dir, hash, key string) error {
 		}
 		return st.Unset(key)
 	})
+}
+
+// SameAlias removes the alias of a feed that calls itself so. That need not
+// survive a power cut, and a feed that another process has at the moment keeps
+// its alias.
+func SameAlias(w *lektordir.Writer, d *lektordir.Dir, hash string) error {
+	if f, _ := d.ReadFeed(hash); f == nil || f.Alias == "" || oneLine(f.Name) != oneLine(f.Alias) {
+		return nil
+	}
+	err := change(w, d, hash, func(*State) error {
+		if f, _ := d.ReadFeed(hash); f == nil || oneLine(f.Name) != oneLine(f.Alias) {
+			return nil
+		}
+		return remove(filepath.Join(d.Join("src", hash), aliasFile))
+	})
+	if inUse := (*lektordir.BusyError)(nil); errors.As(err, &inUse) {
+		return nil
+	}
+	return err
 }
 
 // change changes the state of a feed under its lock.

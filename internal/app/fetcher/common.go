@@ -159,10 +159,11 @@ func (p *printer) entries(d *lektordir.Dir, refs []lektordir.Ref) {
 // feeds gives the hashes of the feeds that the user names, each once. Those
 // that are not there are reported.
 func feeds(d *lektordir.Dir, args []string, nul bool, s *command.Streams) (hashes []string) {
+	find := &feeddir.Finder{Dir: d}
 	for name, err := range command.ReadArgs(args, s.In, nul) {
 		var h string
 		if err == nil {
-			h, err = feeddir.Find(d, name)
+			h, err = find.Find(name)
 		}
 		if err != nil {
 			s.Report.Print(feedHint(err))
@@ -177,8 +178,11 @@ func feeds(d *lektordir.Dir, args []string, nul bool, s *command.Streams) (hashe
 func feedHint(err error) error {
 	var none *lektordir.NoFeedError
 	var not *feeddir.NotSubscribedError
+	var several *feeddir.SeveralError
 	var inUse *lektordir.BusyError
 	switch {
+	case errors.As(err, &several):
+		return command.Hint(err, "give the feed's hash or URL")
 	case errors.As(err, &none) && len(none.Matches) > 1:
 		return command.Hint(err, "give more of the hash, or the feed's URL")
 	case errors.As(err, &none), errors.As(err, &not):

@@ -45,15 +45,12 @@ func Update(ctx context.Context, o UpdateOptions, s *command.Streams) error {
 		return err
 	}
 	r.Recover(ctx)
-	return r.run(ctx, sel, o.Quiet, s)
+	return errors.Join(r.fetch(ctx, sel, o.Quiet, s), r.Close())
 }
 
-// run fetches feeds and says what became of them.
-func (r *Runner) run(ctx context.Context, sel Selection, quiet bool, s *command.Streams) error {
+// fetch fetches feeds and says what became of them.
+func (r *Runner) fetch(ctx context.Context, sel Selection, quiet bool, s *command.Streams) error {
 	sum, err := r.Update(ctx, sel)
-	if err == nil {
-		err = r.Close()
-	}
 	switch {
 	case err != nil:
 		return err

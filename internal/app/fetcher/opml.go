@@ -64,7 +64,14 @@ func Import(ctx context.Context, o ImportOptions, s *command.Streams) error {
 	if bad != nil || o.DryRun || o.NoFetch || len(list.added) == 0 {
 		return bad
 	}
-	return r.run(ctx, sel, false, s)
+	if err = r.fetch(ctx, sel, false, s); ctx.Err() == nil {
+		// What the user called a feed stays. Where the feed calls itself so, it
+		// may rename itself.
+		for _, sub := range list.added {
+			err = errors.Join(err, feeddir.SameAlias(r.Writer, r.Dir, sub.Hash))
+		}
+	}
+	return errors.Join(err, r.Close())
 }
 
 // imported tells what became of a list.
@@ -106,7 +113,10 @@ func subscribe(w *lektordir.Writer, d *lektordir.Dir, doc *opml.Document, dryRun
 			}
 			continue
 		}
-		s := &feeddir.Subscription{ID: id, Hash: hash, Name: f.Title, Link: f.HTMLURL, About: f.Description, Categories: f.Categories}
+		s := &feeddir.Subscription{ID: id, Hash: hash, Alias: f.Title, Link: f.HTMLURL, About: f.Description, Categories: f.Categories}
+		if s.Alias == f.URL {
+			s.Alias = "" // what export writes for a feed without a name
+		}
 		if !dryRun {
 			added, err := feeddir.Add(w, d, s, feeddir.Options{Unsynced: true})
 			if err != nil {

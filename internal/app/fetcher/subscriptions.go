@@ -46,19 +46,15 @@ func Remove(ctx context.Context, o RemoveOptions, s *command.Streams) error {
 	case o.Purge:
 		done, remove = "removed with its entries", feeddir.Purge
 	}
+	// Of a feed that is not subscribed to any more its entries may be purged.
+	find := &feeddir.Finder{Dir: d, All: o.Purge}
 	for name, err := range command.ReadArgs(o.Feeds, s.In, o.Nul) {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
 		var hash, title string
 		if err == nil {
-			hash, err = feeddir.Find(d, name)
-			var not *feeddir.NotSubscribedError
-			if o.Purge && errors.As(err, &not) {
-				// Of a feed that is not subscribed to any more its entries
-				// may be purged.
-				hash, err = d.FindFeed(name)
-			}
+			hash, err = find.Find(name)
 		}
 		if err == nil {
 			title = hash
@@ -213,6 +209,7 @@ type SetOptions struct {
 	Feed, Key     string
 	Values        []string // lines
 	Unset, DryRun bool
+	Force         bool // an interval of less than [feeddir.LeastInterval] too
 }
 
 // Set changes or removes a setting of a feed.
@@ -224,12 +221,16 @@ func Set(_ context.Context, o SetOptions, s *command.Streams) error {
 	value := strings.Join(o.Values, "\n")
 	if !o.Unset {
 		if o.Key == "url" {
-			if value, err = source(value); err != nil {
-				return err
-			}
+			value, err = source(value)
 		}
-		if err := feeddir.Check(o.Key, value); err != nil {
-			return settingHint(err)
+		if err == nil {
+			err = feeddir.Check(o.Key, value, o.Force)
+		}
+		var usage *command.UsageError
+		if err = settingHint(err); err != nil && !errors.As(err, &usage) {
+			return command.Usagef("%w", err)
+		} else if err != nil {
+			return err
 		}
 	}
 	if o.DryRun {
@@ -260,7 +261,7 @@ func (c Common) find(name string) (d *lektordir.Dir, hash string, err error) {
 func settingHint(err error) error {
 	var unknown *feeddir.UnknownSettingError
 	if errors.As(err, &unknown) {
-		return &command.UsageError{Message: err.Error(), Hint: "see lektor-fetch set --help"}
+		return &command.UsageError{Message: err.Error(), Hint: "lektor-fetch set FEED lists those of a feed"}
 	}
 	return err
 }
