@@ -38,13 +38,13 @@ func atomFeed(a *atom.Feed, doc *tidied, opts Options) *Feed {
 	}
 	f.Entries = make([]Entry, 0, len(entries))
 	for i, entry := range entries {
-		f.Entries = append(f.Entries, atomEntry(entry, doc))
+		f.Entries = append(f.Entries, atomEntry(entry, doc, i))
 		a.Entries[i] = nil // big documents: gofeed's copy may go
 	}
 	return f
 }
 
-func atomEntry(a *atom.Entry, doc *tidied) Entry {
+func atomEntry(a *atom.Entry, doc *tidied, number int) Entry {
 	x := a.Extensions
 	d := draft{
 		titles:    []text{{a.Title, textType(x, "title")}},
@@ -77,6 +77,7 @@ func atomEntry(a *atom.Entry, doc *tidied) Entry {
 		d.outOfLine(c)
 	}
 	d.modules(x)
+	doc.extend(e, number)
 	return d.finish()
 }
 

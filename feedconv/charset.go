@@ -5,7 +5,7 @@ import (
 	"compress/gzip"
 	"fmt"
 	"io"
-	"mime"
+	"regexp"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -41,15 +41,27 @@ func decodeBytes(raw []byte, opts Options) (text []byte, warnings []Warning, err
 		}
 		raw = plain
 	}
-	text, w := toUTF8(raw, opts.ContentType)
+	text, w := DecodeText(raw, opts.ContentType)
 	warnings = append(warnings, w...)
-	for bytes.HasPrefix(text, []byte("\uFEFF")) {
-		text = text[3:]
-	}
 	if blank(text) {
 		return nil, warnings, &NotFeedError{What: "an empty document"}
 	}
 	return text, warnings, nil
+}
+
+// DecodeText gives a text in UTF-8, without a byte order mark, whatever charset
+// it is in: what the bytes themselves prove goes before the charset of an HTTP
+// Content-Type (empty when there is none), and that before an XML declaration
+// in the text. Bytes that fit nowhere become U+FFFD or, in text that is not
+// UTF-8, characters of windows-1252; warnings tell. The result is valid UTF-8;
+// it may share memory with b. There is no limit: the result has at most three
+// times the size of b.
+func DecodeText(b []byte, contentType string) (text []byte, warnings []Warning) {
+	text, warnings = toUTF8(b, contentType)
+	for bytes.HasPrefix(text, []byte("\uFEFF")) {
+		text = text[3:]
+	}
+	return text, warnings
 }
 
 // blank reports whether nothing but white space and NULs is in b.
@@ -193,65 +205,25 @@ func decodeWith(enc encoding.Encoding, b []byte) (out []byte, bad int) {
 	return out, bytes.Count(out, []byte("\uFFFD"))
 }
 
-// contentTypeCharset is lenient where mime.ParseMediaType is not.
+// charsetParam is more lenient than mime.ParseMediaType is.
+var charsetParam = regexp.MustCompile(`(?i)charset=["' ]*([^"'; ,]*)`)
+
 func contentTypeCharset(ct string) string {
-	if ct == "" {
-		return ""
+	if m := charsetParam.FindStringSubmatch(ct); m != nil {
+		return m[1]
 	}
-	if _, params, err := mime.ParseMediaType(ct); err == nil {
-		return params["charset"]
-	}
-	_, rest, ok := cutFold(ct, "charset=")
-	if !ok {
-		return ""
-	}
-	rest = strings.TrimLeft(rest, `"' `)
-	if i := strings.IndexAny(rest, `"'; ,`); i >= 0 {
-		rest = rest[:i]
-	}
-	return rest
+	return ""
 }
 
-// cutFold is strings.Cut without regard to the case of ASCII letters; sep is
-// in lower case.
-func cutFold(s, sep string) (before, after string, ok bool) {
-	for i := 0; i+len(sep) <= len(s); i++ {
-		if strings.EqualFold(s[i:i+len(sep)], sep) {
-			return s[:i], s[i+len(sep):], true
-		}
-	}
-	return s, "", false
-}
-
-// declaredCharset reads the encoding of an XML declaration, also one behind
+// xmlEncoding matches the encoding of an XML declaration, also of one behind
 // white space or junk, which XML does not allow.
+var xmlEncoding = regexp.MustCompile(`<\?(?:xml|XML)[^>]*?(?i:encoding)\s*=[\s"']*([^\s"'?>]*)`)
+
 func declaredCharset(b []byte) string {
-	head := b[:min(len(b), 1024)]
-	i := bytes.Index(head, []byte("<?xml"))
-	if i < 0 {
-		i = bytes.Index(head, []byte("<?XML"))
+	if m := xmlEncoding.FindSubmatch(b[:min(len(b), 1024)]); m != nil {
+		return string(m[1])
 	}
-	if i < 0 {
-		return ""
-	}
-	head = head[i:]
-	if j := bytes.IndexByte(head, '>'); j >= 0 {
-		head = head[:j]
-	}
-	_, rest, ok := cutFold(string(head), "encoding")
-	if !ok {
-		return ""
-	}
-	rest = strings.TrimLeft(rest, " \t\r\n")
-	rest, ok = strings.CutPrefix(rest, "=")
-	if !ok {
-		return ""
-	}
-	rest = strings.TrimLeft(rest, " \t\r\n\"'")
-	if j := strings.IndexAny(rest, " \t\r\n\"'?"); j >= 0 {
-		rest = rest[:j]
-	}
-	return rest
+	return ""
 }
 
 // charsetAliases are labels seen in feeds that no register has.

@@ -1,28 +1,37 @@
 package feedconv
 
 import (
+	"slices"
 	"strings"
 	"time"
+	"unicode"
+
+	"golang.org/x/text/unicode/norm"
 )
 
 // maxDateLen bounds what is looked at: the longest sensible dates have full
 // names of weekday and month, a fraction and a zone with a comment.
-const maxDateLen = 100
+const maxDateLen = 150
 
 // parseDate reads a date as feeds write them: ISO 8601 and RFC 3339 with
-// parts left out, RFC 822 and its relatives in any order of their parts,
-// asctime, numbers with slashes or dots, seconds since 1970. The result is in
-// UTC; a date without a zone is taken to be. Dates that no calendar has
-// (30 February, 25 o'clock) are refused, and so is the year 1, which programs
-// write that have no date.
+// parts left out, RFC 822 and its relatives in any order of their parts and
+// with the names of many languages, asctime, numbers with slashes or dots,
+// seconds since 1970. The result is in UTC; a date without a zone is taken to
+// be. Dates that no calendar has (30 February, 25 o'clock) are refused, and so
+// is the year 1, which programs write that have no date.
 func parseDate(s string) (time.Time, bool) {
 	s = strings.TrimSpace(s)
 	if s == "" || len(s) > maxDateLen {
 		return time.Time{}, false
 	}
-	s = dropComments(s)
+	s = dropComments(foldDate(s))
+	iso := s
+	// A day of the week may stand before any form.
+	if i := strings.IndexAny(s, "0123456789"); i > 0 && digits(s[i:]) >= 4 && len(s[i:]) >= len("2022-1-1") && isLetters(strings.Trim(s[:i], " ,.")) {
+		iso = s[i:]
+	}
 	d := newDateParts()
-	if !d.iso(s) {
+	if !d.iso(iso) {
 		d = newDateParts()
 		if !d.tokens(s) {
 			return time.Time{}, false
@@ -31,6 +40,27 @@ func parseDate(s string) (time.Time, bool) {
 	t, ok := d.time()
 	return t, ok && t.Year() > 1 && t.Year() < 10000
 }
+
+// foldDate gives a date in lower case and without accents, which are left out as
+// often as not, and with the marks of year and month of eastern Asia as hyphens.
+func foldDate(s string) string {
+	s = strings.ToLower(s)
+	if !strings.ContainsFunc(s, func(r rune) bool { return r >= 0x80 }) {
+		return s
+	}
+	return strings.Map(func(r rune) rune {
+		switch {
+		case unicode.Is(unicode.Mn, r):
+			return -1
+		case unicode.IsSpace(r):
+			return ' '
+		}
+		return r
+	}, norm.NFD.String(dateMarks.Replace(s)))
+}
+
+var dateMarks = strings.NewReplacer("年", "-", "月", "-", "日", " ", "년 ", "-", "년", "-", "월 ", "-", "월", "-", "일", " ",
+	"ı", "i", "’", "'", "\u2212", "-")
 
 // dropComments removes the comments of RFC 822: "(PST)".
 func dropComments(s string) string {
@@ -51,9 +81,11 @@ func dropComments(s string) string {
 type dateParts struct {
 	year, month, day     int
 	hour, min, sec, nano int
-	pm                   int // 0 for am, 1 for pm
-	zoneKnown            bool
-	offset               int // seconds east of Greenwich
+	pm                   int  // 0 for am, 1 for pm
+	begun                bool // a number was seen
+	perhapsDay           bool // what gave the month may be a day of the week
+	offset               int  // seconds east of Greenwich
+	zone                 zoneKind
 	unix                 bool
 	at                   time.Time
 }
@@ -136,14 +168,14 @@ func (d *dateParts) isoCalendar(s string) (string, bool) {
 		return "", true
 	}
 	sep := s[0]
-	if sep == 'W' || sep == 'w' {
+	if sep == 'w' {
 		return d.isoWeek(s[1:])
 	}
 	if sep != '-' && sep != '/' && sep != '.' {
 		return "", false
 	}
 	s = s[1:]
-	if s != "" && (s[0] == 'W' || s[0] == 'w') {
+	if strings.HasPrefix(s, "w") {
 		return d.isoWeek(s[1:])
 	}
 	n := digits(s)
@@ -216,9 +248,7 @@ func (d *dateParts) ordinal(n int) bool {
 
 // isoTime reads an optional time and zone after a date.
 func (d *dateParts) isoTime(s string) bool {
-	if s != "" && (s[0] == 'T' || s[0] == 't') {
-		s = s[1:]
-	}
+	s = strings.TrimPrefix(s, "t")
 	s = strings.TrimLeft(s, " \t\n,")
 	if s == "" {
 		return true
@@ -297,17 +327,20 @@ func endOfToken(s string) int {
 }
 
 func (d *dateParts) token(t string) bool {
-	if strings.IndexByte(t, ':') > 0 && isDigit(t[0]) {
-		return d.colons(t)
-	}
 	if !isDigit(t[0]) {
 		return d.word(t)
 	}
+	d.begun = true
 	n := digits(t)
-	rest := t[n:]
-	switch {
+	switch rest := t[n:]; {
 	case rest == "" || rest == ".":
 		return d.number(t[:n])
+	case rest[0] == ':':
+		return d.colons(t)
+	case rest[0] == 'h': // 10h14
+		return d.colons(t[:n] + ":" + strings.TrimRight(rest[1:]+"00", "h")[:2])
+	case rest[0] == '.' && d.day > 0 && d.hour < 0: // 10.14 and 10.14.55
+		return d.colons(strings.ReplaceAll(t, ".", ":"))
 	case rest[0] == '/' || rest[0] == '.':
 		return d.numeric(t, rest[0])
 	case rest[0] == '-' && d.hour < 0 && len(rest) > 1: // 10-Jan-2004
@@ -317,16 +350,17 @@ func (d *dateParts) token(t string) bool {
 			}
 		}
 		return true
-	}
-	switch strings.ToLower(rest) {
-	case "st", "nd", "rd", "th":
-		return d.number(t[:n])
-	case "am", "pm", "a.m.", "p.m.":
-		if d.hour >= 0 || n > 2 {
-			return false
+	default:
+		switch rest {
+		case "st", "nd", "rd", "th", "er", "re", "º", "ª":
+			return d.number(t[:n])
+		case "am", "pm", "a.m.", "p.m.":
+			if d.hour >= 0 || n > 2 {
+				return false
+			}
+			d.hour = atoi(t[:n])
+			return d.word(rest)
 		}
-		d.hour = atoi(t[:n])
-		return d.word(rest)
 	}
 	return false
 }
@@ -396,7 +430,7 @@ func (d *dateParts) numeric(t string, sep byte) bool {
 			t = t[1:]
 		}
 	}
-	if t != "" && t != "." || d.year >= 0 || d.month >= 0 || d.day >= 0 || len(last) != 2 && len(last) != 4 {
+	if t != "" && t != "." || d.year >= 0 || d.month >= 0 && !d.perhapsDay || d.day >= 0 || len(last) != 2 && len(last) != 4 {
 		return false
 	}
 	d.month, d.day, d.year = v[0], v[1], v[2]
@@ -417,104 +451,143 @@ func pivot(year int) int {
 	return 1900 + year
 }
 
-// word reads the names: weekdays, months, am and pm, zones.
+// word reads the names of months and zones, am and pm. Others count for nothing:
+// days of the week, in any language and spelling (a wrong one is more often wrong
+// than the date); what stands between the parts; zones that nobody knows, which
+// RFC 2822 (section 4.3) tells readers to take for UTC.
 func (d *dateParts) word(t string) bool {
-	lower := strings.ToLower(strings.TrimRight(t, "."))
-	if m := nameIndex(lower, months[:]); m >= 0 {
-		if d.month >= 0 {
-			return false
-		}
-		d.month = m + 1
-		return true
-	}
-	if nameIndex(lower, weekdays[:]) >= 0 {
-		return true // a wrong weekday is more often wrong than the date
-	}
-	switch lower {
-	case "am", "a.m", "pm", "p.m":
+	t = strings.TrimPrefix(strings.TrimRight(t, "."), "d'") // d'abril
+	if half, ok := dayHalves[t]; ok {
 		if d.pm >= 0 {
 			return false
 		}
-		d.pm = 0
-		if lower[0] == 'p' {
-			d.pm = 1
-		}
-		return true
-	case "at", "on", "of", "the", "t":
+		d.pm = half
 		return true
 	}
-	for _, suffix := range []string{"am", "pm"} { // "10:14 PMEST" is not, "pm-0500" is
-		if rest, ok := strings.CutPrefix(lower, suffix); ok && rest != "" && (rest[0] == '+' || rest[0] == '-' || rest[0] == ' ') {
-			return d.word(suffix) && d.word(strings.TrimSpace(rest))
+	if len(t) > 2 && (t[2] == '+' || t[2] == '-' || t[2] == ' ') { // "pm-0500"
+		if _, ok := dayHalves[t[:2]]; ok {
+			return d.word(t[:2]) && d.word(strings.TrimSpace(t[2:]))
 		}
 	}
-	return d.zone(lower)
-}
-
-// nameIndex finds a full name or an abbreviation of three or more letters.
-func nameIndex(s string, names []string) int {
-	if len(s) < 3 {
-		return -1
-	}
-	for i, name := range names {
-		if strings.HasPrefix(name, s) {
-			return i
+	// Of names only zones of three letters may stand before the time: "at", "pt"
+	// and "ct" are words, too.
+	if offset, kind := zoneOffset(t); kind == numericZone || kind == namedZone && d.begun && (d.hour >= 0 || len(t) > 2) {
+		// A number says more than a name beside it: "+0100 CET", "GMT +0100".
+		if kind > d.zone {
+			d.offset, d.zone = offset, kind
 		}
+		return true
 	}
-	return -1
-}
-
-var months = [...]string{"january", "february", "march", "april", "may", "june",
-	"july", "august", "september", "october", "november", "december"}
-
-var weekdays = [...]string{"sunday", "monday", "tuesday", "wednesday", "thursday", "friday", "saturday"}
-
-// zone reads "+0100", "-5:30", "gmt+2", and names. After one zone a second is
-// read but does not count: "+0100 CET".
-func (d *dateParts) zone(s string) bool {
-	offset, ok := zoneOffset(s)
-	if !ok {
+	if !isLetters(t) {
 		return false
 	}
-	if !d.zoneKnown {
-		d.offset, d.zoneKnown = offset, true
+	m := monthOf(t)
+	switch {
+	case m == 0:
+	case d.month < 0 || d.perhapsDay:
+		// Where a date begins "mar" is March or mardi, martes, martedì; "paz" is
+		// październik or pazar. It is the day if a month follows.
+		d.month, d.perhapsDay = m, d.day < 0 && d.year < 0 && (t == "mar" || t == "paz")
+	case d.hour < 0:
+		return false
 	}
 	return true
 }
 
-func zoneOffset(s string) (seconds int, ok bool) {
-	if s == "" {
-		return 0, false
-	}
-	if minus, ok := strings.CutPrefix(s, "\u2212"); ok { // a typographer's minus
-		s = "-" + minus
-	}
-	if s[0] == '+' || s[0] == '-' {
-		return numericZone(s)
-	}
-	if hours, ok := zones[s]; ok {
-		return int(hours * 3600), true
-	}
-	for _, utc := range []string{"gmt", "utc"} {
-		if rest, ok := strings.CutPrefix(s, utc); ok && rest != "" && (rest[0] == '+' || rest[0] == '-') {
-			return numericZone(rest)
+// dayHalves are am (0) and pm (1).
+var dayHalves = map[string]int{"am": 0, "a.m": 0, "pm": 1, "p.m": 1, "πμ": 0, "π.μ": 0, "μμ": 1, "μ.μ": 1}
+
+// isLetters reports whether t is a word, with the marks that abbreviations have.
+func isLetters(t string) bool {
+	found := false
+	for _, r := range t {
+		switch {
+		case r|0x20 >= 'a' && r|0x20 <= 'z', r >= 0x80 && unicode.IsLetter(r):
+			found = true
+		case r != '.' && r != '\'' && r != '-':
+			return false
 		}
 	}
-	// RFC 2822 tells readers to take the military letters, which were
-	// specified with the wrong sign, and unknown names for UTC.
-	if len(s) == 1 || len(s) >= 3 && len(s) <= 5 {
-		for i := 0; i < len(s); i++ {
-			if s[i] < 'a' || s[i] > 'z' {
-				return 0, false
-			}
-		}
-		return 0, true
-	}
-	return 0, false
+	return found
 }
 
-// numericZone reads a sign and "1", "01", "0100", "01:00", "1:00" or "100".
-func numericZone(s string) (seconds int, ok bool) {
+// monthOf gives the month that a word begins with the name of, else 0.
+func monthOf(word string) int {
+	switch {
+	case word == "mardi", word == "martes", word == "martedi", word == "marti", strings.HasPrefix(word, "pazar"):
+		return 0 // Tuesday in the languages of Rome; Sunday and Monday in Turkish
+	}
+	for n := min(len(word), maxMonthStem); n > 1; n-- {
+		if m, ok := monthStems[word[:n]]; ok && (n > 2 || n == len(word)) {
+			return m
+		}
+	}
+	return 0
+}
+
+// maxMonthStem is the length of the longest of monthStems.
+const maxMonthStem = 12
+
+// monthStems are beginnings of the names of months, without accents, after the
+// Unicode CLDR: of English, French, German, Spanish, Italian, Portuguese, Catalan,
+// Romanian, Dutch, Swedish, Danish, Norwegian, Finnish, Estonian, Polish, Czech,
+// Slovak, Hungarian, Turkish, Indonesian, Russian, Ukrainian, Bulgarian and
+// Greek. The longest that fits counts.
+var monthStems = func() map[string]int {
+	stems := map[string]int{}
+	for i, month := range []string{
+		"jan ian ene gen tammi jaan sty led oca янв яну січ ιαν",
+		"feb fev fév helmi veeb lut uno sub фев лют φεβ",
+		"mar mrz mae mrt maart maalis bre мар бер μαρ",
+		"apr avr abr huhti kwi dub nis апр кві квi απρ",
+		"may mai maj mei mag touko kve маи мая тра μαι μαϊ",
+		"jun juin giu iun kesa juun cze cerven cervn cvn haz июн юни чер ιουν",
+		"jul juil lug iul heina juul lip cervenec cervenc cvc tem июл юли лип ιουλ",
+		"aug aou ago ag elo sie srp agu авг серп αυγ",
+		"sep set syys szep wrz zar eyl сен сеп вер σεπ",
+		"oct okt ott out loka paz rij eki окт жов οκτ",
+		"nov noi marras lis kas ноя ное лис νοε",
+		"dec dez dic des jou det gru pro ara дек гру δεκ",
+	} {
+		for stem := range strings.FieldsSeq(month) {
+			stems[norm.NFD.String(stem)] = i + 1
+		}
+	}
+	return stems
+}()
+
+var weekdays = [...]string{"sunday", "monday", "tuesday", "wednesday", "thursday", "friday", "saturday"}
+
+// nameIndex finds a full name or an abbreviation of three or more letters.
+func nameIndex(s string, names []string) int {
+	return slices.IndexFunc(names, func(name string) bool { return len(s) >= 3 && strings.HasPrefix(name, s) })
+}
+
+// zoneKind is how a zone was written, from what says least to what says most.
+type zoneKind uint8
+
+const (
+	noZone zoneKind = iota
+	namedZone
+	numericZone
+)
+
+// zoneOffset reads "+0100", "-5:30", "gmt+2", and names.
+func zoneOffset(s string) (seconds int, kind zoneKind) {
+	number := strings.TrimPrefix(strings.TrimPrefix(s, "gmt"), "utc")
+	if number != "" && (number[0] == '+' || number[0] == '-') {
+		if seconds, ok := readOffset(number); ok {
+			return seconds, numericZone
+		}
+	}
+	if hours, ok := zones[s]; ok {
+		return int(hours * 3600), namedZone
+	}
+	return 0, noZone
+}
+
+// readOffset reads a sign and "1", "01", "0100", "01:00", "1:00" or "100".
+func readOffset(s string) (seconds int, ok bool) {
 	sign, t := 1, s[1:]
 	if s[0] == '-' {
 		sign = -1

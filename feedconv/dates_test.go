@@ -148,3 +148,13 @@ func FuzzDate(f *testing.F) {
 		}
 	})
 }
+
+func BenchmarkDate(b *testing.B) {
+	for _, s := range []string{"2003-12-31T10:14:55+01:00", "Thu, 01 Jan 2004 19:48:21 GMT", "mer, 16 août 2022 00:38:15 +0100"} {
+		b.Run(s, func(b *testing.B) {
+			for b.Loop() {
+				parseDate(s)
+			}
+		})
+	}
+}

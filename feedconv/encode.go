@@ -3,10 +3,8 @@ package feedconv
 import (
 	"bufio"
 	"encoding/base64"
-	"encoding/json"
 	"encoding/xml"
 	"errors"
-	"fmt"
 	"html"
 	"io"
 	"strconv"
@@ -15,48 +13,85 @@ import (
 	"unicode/utf8"
 )
 
-// Encode writes a feed as a document of a format: [Atom10], [RSS20] or
-// [JSONFeed]; any other is an error. Reading the document back with [Parse]
-// gives the same entries, as far as the format has a place for what they hold:
-// RSS and JSON Feed know HTML and text only, RSS dates are in whole seconds.
+// EncodeAtom writes a feed as an Atom document (RFC 4287). Reading the document
+// back with [Parse] gives the same entries.
 //
 // The caller sees to Links: a published feed should have one of Rel "self".
 // Where Atom demands what the feed does not have, it is filled in: the time
 // of the newest entry, or 1970, for dates; the title for the author; the
 // link or a digest for the id. Nothing is taken from the clock, so equal feeds
 // give equal documents.
-func Encode(w io.Writer, f *Feed, format Format) error {
-	b := bufio.NewWriter(w)
-	var err error
-	switch format {
-	case Atom10:
-		err = encodeAtom(&xmlWriter{w: b}, f)
-	case RSS20:
-		err = encodeRSS(&xmlWriter{w: b}, f)
-	case JSONFeed:
-		err = encodeJSON(b, f)
-	default:
-		return fmt.Errorf("feeds cannot be written as %q: only as %s, %s and %s", format, Atom10, RSS20, JSONFeed)
-	}
-	return errors.Join(err, b.Flush())
+//
+// Extensions are written as they are, but those that Parse would take for the
+// format's own or read into a field. The error is that of w, or tells of an
+// extension or attribute that XML cannot hold: one whose name is none, or one of
+// the feed or an entry without a namespace.
+func EncodeAtom(w io.Writer, f *Feed) error {
+	x := newXMLWriter(w, true)
+	x.feed(f)
+	return x.flush()
 }
 
-// xmlWriter writes elements. Its errors are those of the bufio.Writer, which
-// keeps the first until Flush.
+// EncodeRSS writes a feed as an RSS 2.0 document. It is as [EncodeAtom], but
+// RSS has no place for all that entries hold: content and summary are HTML, and
+// dates in whole seconds.
+func EncodeRSS(w io.Writer, f *Feed) error {
+	x := newXMLWriter(w, false)
+	x.rss(f)
+	return x.flush()
+}
+
+// EncodeJSON writes a feed as a JSON Feed 1.1. It is as [EncodeAtom], but
+// content is HTML or text, a summary text, and what the format has no member for
+// goes into extensions of it, "_source" and "_extensions" among them, which
+// Parse reads. The error is that of w.
+func EncodeJSON(w io.Writer, f *Feed) error {
+	b := bufio.NewWriter(w)
+	return errors.Join(encodeJSON(b, f), b.Flush())
+}
+
+// xmlWriter writes elements. Errors in writing are those of the bufio.Writer,
+// which keeps the first until Flush.
 type xmlWriter struct {
 	w     *bufio.Writer
 	depth int
+	atom  bool  // the format
+	err   error // the first that is none of w's
+
+	// Namespaces by name, and what the root declares, names and values in turn.
+	prefixes map[string]string
+	taken    map[string]bool
+	declared []string
 }
+
+func newXMLWriter(w io.Writer, atom bool) *xmlWriter {
+	x := &xmlWriter{w: bufio.NewWriter(w), atom: atom, prefixes: map[string]string{}, taken: map[string]bool{}}
+	if !atom {
+		x.use("atom", "http://www.w3.org/2005/Atom")
+		x.use("content", "http://purl.org/rss/1.0/modules/content/")
+		x.use("dc", "http://purl.org/dc/elements/1.1/")
+		x.use("dcterms", "http://purl.org/dc/terms/")
+	}
+	x.use("media", "http://search.yahoo.com/mrss/")
+	x.use("fh", historyNamespace)
+	return x
+}
+
+func (x *xmlWriter) fail(err error) {
+	if x.err == nil {
+		x.err = err
+	}
+}
+
+func (x *xmlWriter) flush() error { return errors.Join(x.err, x.w.Flush()) }
 
 // open writes a start tag; attributes are names and values in turn, and those
 // with an empty value are left out.
 func (x *xmlWriter) open(name string, attributes ...string) {
-	x.start(name, attributes)
-	x.w.WriteString(">\n")
-	x.depth++
+	x.openWith(name, nil, attributes...)
 }
 
-func (x *xmlWriter) close(name string) {
+func (x *xmlWriter) end(name string) {
 	x.depth--
 	x.indent()
 	x.w.WriteString("</" + name + ">\n")
@@ -96,11 +131,15 @@ func (x *xmlWriter) start(name string, attributes []string) {
 	x.w.WriteString("<" + name)
 	for i := 0; i+1 < len(attributes); i += 2 {
 		if attributes[i+1] != "" {
-			x.w.WriteString(" " + attributes[i] + `="`)
-			x.escape(attributes[i+1])
-			x.w.WriteByte('"')
+			x.attribute(attributes[i], attributes[i+1])
 		}
 	}
+}
+
+func (x *xmlWriter) attribute(name, value string) {
+	x.w.WriteString(" " + name + `="`)
+	x.escapeIn(value, true)
+	x.w.WriteByte('"')
 }
 
 func (x *xmlWriter) indent() {
@@ -111,7 +150,11 @@ func (x *xmlWriter) indent() {
 
 // escape writes text. Characters that XML does not have are left out, and
 // carriage returns with them, since a parser would not give them back.
-func (x *xmlWriter) escape(s string) {
+func (x *xmlWriter) escape(s string) { x.escapeIn(s, false) }
+
+// escapeIn is escape for an attribute, too, in which a parser makes spaces of
+// tabs and newlines.
+func (x *xmlWriter) escapeIn(s string, attribute bool) {
 	for i := 0; i < len(s); {
 		r, n := utf8.DecodeRuneInString(s[i:])
 		switch {
@@ -123,6 +166,8 @@ func (x *xmlWriter) escape(s string) {
 			x.w.WriteString("&gt;")
 		case r == '"':
 			x.w.WriteString("&quot;")
+		case attribute && (r == '\n' || r == '\t'):
+			x.w.WriteString("&#" + strconv.Itoa(int(r)) + ";")
 		case r == utf8.RuneError && n == 1, r == 0xFFFE, r == 0xFFFF:
 			x.w.WriteRune(utf8.RuneError)
 		case r >= 0x20 || r == '\n' || r == '\t':
@@ -161,10 +206,10 @@ func linkOf(f *Feed, rel string) string {
 	return ""
 }
 
-func encodeAtom(x *xmlWriter, f *Feed) error {
+func (x *xmlWriter) feed(f *Feed) {
+	x.namespacesOf(f)
 	x.w.WriteString(xml.Header)
-	x.open("feed", "xmlns", "http://www.w3.org/2005/Atom", "xmlns:media", "http://search.yahoo.com/mrss/",
-		"xmlns:fh", historyNamespace, "xml:lang", f.Language)
+	x.openWith("feed", f.Attributes, append([]string{"xmlns", "http://www.w3.org/2005/Atom", "xml:lang", f.Language}, x.declared...)...)
 	id := firstNonEmpty(f.ID, linkOf(f, "self"), f.Link)
 	if id == "" {
 		id = (&draft{entry: Entry{Title: f.Title}}).digest()
@@ -193,11 +238,11 @@ func encodeAtom(x *xmlWriter, f *Feed) error {
 	x.text("logo", f.Image)
 	x.text("rights", f.Copyright, "type", "text")
 	x.history(f)
+	x.extensions(f.Extensions, ofFeed)
 	for i := range f.Entries {
 		x.atomEntry(&f.Entries[i], updated)
 	}
-	x.close("feed")
-	return nil
+	x.end("feed")
 }
 
 const historyNamespace = "http://purl.org/syndication/history/1.0"
@@ -227,11 +272,11 @@ func (x *xmlWriter) person(p Person) {
 	x.must("name", firstNonEmpty(p.Name, p.Email, p.URL))
 	x.text("email", p.Email)
 	x.text("uri", p.URL)
-	x.close("author")
+	x.end("author")
 }
 
 func (x *xmlWriter) atomEntry(e *Entry, feedUpdated time.Time) {
-	x.open("entry", "xml:lang", e.Language)
+	x.openWith("entry", e.Attributes, "xml:lang", e.Language)
 	x.must("id", e.ID)
 	x.must("title", e.Title, "type", "text")
 	updated := e.Updated
@@ -283,9 +328,10 @@ func (x *xmlWriter) atomEntry(e *Entry, feedUpdated time.Time) {
 		if src.URL != "" {
 			x.empty("link", "rel", "self", "href", src.URL)
 		}
-		x.close("source")
+		x.end("source")
 	}
-	x.close("entry")
+	x.extensions(e.Extensions, ofEntry)
+	x.end("entry")
 }
 
 // size writes a length, or what stands for one that is not known.
@@ -356,13 +402,11 @@ func isWellFormed(s string) bool {
 	}
 }
 
-func encodeRSS(x *xmlWriter, f *Feed) error {
+func (x *xmlWriter) rss(f *Feed) {
+	x.namespacesOf(f)
 	x.w.WriteString(xml.Header)
-	x.open("rss", "version", "2.0", "xmlns:atom", "http://www.w3.org/2005/Atom",
-		"xmlns:content", "http://purl.org/rss/1.0/modules/content/", "xmlns:dc", "http://purl.org/dc/elements/1.1/",
-		"xmlns:dcterms", "http://purl.org/dc/terms/", "xmlns:media", "http://search.yahoo.com/mrss/",
-		"xmlns:fh", historyNamespace)
-	x.open("channel")
+	x.open("rss", append([]string{"version", "2.0"}, x.declared...)...)
+	x.openWith("channel", f.Attributes)
 	x.must("title", html.EscapeString(f.Title))
 	x.must("link", firstNonEmpty(f.Link, linkOf(f, "self")))
 	x.must("description", html.EscapeString(f.Description))
@@ -382,12 +426,12 @@ func encodeRSS(x *xmlWriter, f *Feed) error {
 	}
 	x.channelExtras(f)
 	x.history(f)
+	x.extensions(f.Extensions, ofFeed)
 	for i := range f.Entries {
 		x.rssItem(&f.Entries[i])
 	}
-	x.close("channel")
-	x.close("rss")
-	return nil
+	x.end("channel")
+	x.end("rss")
 }
 
 // channelExtras writes what tells a reader when to come back, and the image.
@@ -400,7 +444,7 @@ func (x *xmlWriter) channelExtras(f *Feed) {
 		x.must("url", f.Image)
 		x.must("title", html.EscapeString(f.Title))
 		x.must("link", firstNonEmpty(f.Link, linkOf(f, "self")))
-		x.close("image")
+		x.end("image")
 	}
 	for _, c := range f.Clouds {
 		x.start("cloud", []string{"domain", c.Domain, "port", strconv.Itoa(c.Port), "path", c.Path})
@@ -416,14 +460,14 @@ func (x *xmlWriter) channelExtras(f *Feed) {
 		for _, h := range f.SkipHours {
 			x.must("hour", strconv.Itoa(h))
 		}
-		x.close("skipHours")
+		x.end("skipHours")
 	}
 	if len(f.SkipDays) > 0 {
 		x.open("skipDays")
 		for _, d := range f.SkipDays {
 			x.must("day", d.String())
 		}
-		x.close("skipDays")
+		x.end("skipDays")
 	}
 }
 
@@ -435,7 +479,7 @@ func (x *xmlWriter) rssDate(name string, t time.Time) {
 }
 
 func (x *xmlWriter) rssItem(e *Entry) {
-	x.open("item")
+	x.openWith("item", e.Attributes)
 	// Readers take a title for HTML, so text is escaped for HTML first.
 	x.text("title", html.EscapeString(e.Title))
 	x.text("link", e.Link)
@@ -472,7 +516,8 @@ func (x *xmlWriter) rssItem(e *Entry) {
 	if e.Source != nil && e.Source.URL != "" {
 		x.must("source", html.EscapeString(e.Source.Title), "url", e.Source.URL)
 	}
-	x.close("item")
+	x.extensions(e.Extensions, ofEntry)
+	x.end("item")
 }
 
 // typeUnknown is written where a format demands a type and none is known.
@@ -484,126 +529,4 @@ func asHTML(s, contentType string) string {
 		return s
 	}
 	return strings.ReplaceAll(html.EscapeString(s), "\n", "<br>\n")
-}
-
-// The JSON Feed 1.1 objects that are written.
-type (
-	jsonFeedOut struct {
-		Version     string           `json:"version"`
-		Title       string           `json:"title"`
-		HomePageURL string           `json:"home_page_url,omitempty"`
-		FeedURL     string           `json:"feed_url,omitempty"`
-		Description string           `json:"description,omitempty"`
-		NextURL     string           `json:"next_url,omitempty"`
-		Icon        string           `json:"icon,omitempty"`
-		Authors     []jsonAuthorOut  `json:"authors,omitempty"`
-		Language    string           `json:"language,omitempty"`
-		Expired     bool             `json:"expired,omitempty"`
-		Hubs        []jsonHubOut     `json:"hubs,omitempty"`
-		Items       []*jsonFeedEntry `json:"items"`
-	}
-	jsonAuthorOut struct {
-		Name string `json:"name,omitempty"`
-		URL  string `json:"url,omitempty"`
-	}
-	jsonHubOut struct {
-		Type string `json:"type"`
-		URL  string `json:"url"`
-	}
-	jsonFeedEntry struct {
-		ID            string              `json:"id"`
-		URL           string              `json:"url,omitempty"`
-		Title         string              `json:"title,omitempty"`
-		ContentHTML   *string             `json:"content_html,omitempty"`
-		ContentText   *string             `json:"content_text,omitempty"`
-		Summary       string              `json:"summary,omitempty"`
-		Image         string              `json:"image,omitempty"`
-		DatePublished string              `json:"date_published,omitempty"`
-		DateModified  string              `json:"date_modified,omitempty"`
-		Authors       []jsonAuthorOut     `json:"authors,omitempty"`
-		Tags          []string            `json:"tags,omitempty"`
-		Language      string              `json:"language,omitempty"`
-		Attachments   []jsonAttachmentOut `json:"attachments,omitempty"`
-		// An extension: the format has nothing for it (JSON Feed 1.1,
-		// "Extensions").
-		Source *jsonSourceOut `json:"_source,omitempty"`
-	}
-	jsonSourceOut struct {
-		Title       string `json:"title,omitempty"`
-		HomePageURL string `json:"home_page_url,omitempty"`
-		FeedURL     string `json:"feed_url,omitempty"`
-	}
-	jsonAttachmentOut struct {
-		URL  string `json:"url"`
-		Type string `json:"mime_type"`
-		Size int64  `json:"size_in_bytes,omitempty"`
-	}
-)
-
-func encodeJSON(w io.Writer, f *Feed) error {
-	out := jsonFeedOut{
-		Version: "https://jsonfeed.org/version/1.1", Title: f.Title, HomePageURL: f.Link,
-		FeedURL: linkOf(f, "self"), NextURL: linkOf(f, "next"), Description: f.Description,
-		Icon: f.Image, Authors: jsonAuthors(f.Authors), Language: f.Language, Expired: f.Expired,
-		Items: []*jsonFeedEntry{},
-	}
-	for _, l := range f.Links {
-		if l.Rel == "hub" {
-			out.Hubs = append(out.Hubs, jsonHubOut{Type: "WebSub", URL: l.Href})
-		}
-	}
-	for _, c := range f.Clouds {
-		if c.Protocol == "http-post" || c.Protocol == "https-post" {
-			scheme := strings.TrimSuffix(c.Protocol, "-post")
-			out.Hubs = append(out.Hubs, jsonHubOut{Type: "rssCloud", URL: scheme + "://" + c.Domain + ":" + strconv.Itoa(c.Port) + c.Path})
-		}
-	}
-	for i := range f.Entries {
-		out.Items = append(out.Items, jsonEntry(&f.Entries[i]))
-	}
-	e := json.NewEncoder(w)
-	e.SetEscapeHTML(false)
-	e.SetIndent("", "  ")
-	return e.Encode(out)
-}
-
-// jsonAuthors gives authors the fields that JSON Feed has: an address goes
-// into the URL.
-func jsonAuthors(list []Person) []jsonAuthorOut {
-	var out []jsonAuthorOut
-	for _, p := range list {
-		a := jsonAuthorOut{Name: p.Name, URL: p.URL}
-		if a.URL == "" && p.Email != "" {
-			a.URL = "mailto:" + p.Email
-		}
-		out = append(out, a)
-	}
-	return out
-}
-
-func jsonEntry(e *Entry) *jsonFeedEntry {
-	out := &jsonFeedEntry{
-		ID: e.ID, URL: e.Link, Title: e.Title, Summary: PlainText(e.Summary, e.SummaryType),
-		Image: e.Image, Authors: jsonAuthors(e.Authors), Tags: e.Categories, Language: e.Language,
-	}
-	if isMarkup(e.ContentType) {
-		out.ContentHTML = &e.Content
-	} else {
-		out.ContentText = &e.Content
-	}
-	if !e.Published.IsZero() {
-		out.DatePublished = e.Published.UTC().Format(time.RFC3339Nano)
-	}
-	if !e.Updated.IsZero() && !e.Updated.Equal(e.Published) {
-		out.DateModified = e.Updated.UTC().Format(time.RFC3339Nano)
-	}
-	if src := e.Source; src != nil {
-		out.Source = &jsonSourceOut{Title: src.Title, HomePageURL: src.Link, FeedURL: src.URL}
-	}
-	for _, enc := range e.Enclosures {
-		out.Attachments = append(out.Attachments, jsonAttachmentOut{
-			URL: enc.URL, Type: firstNonEmpty(enc.Type, typeUnknown), Size: max(enc.Length, 0),
-		})
-	}
-	return out
 }

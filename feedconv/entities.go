@@ -2,23 +2,21 @@ package feedconv
 
 import (
 	"bytes"
+	"errors"
 	"html"
+	"strconv"
 	"unicode/utf8"
+
+	"golang.org/x/text/encoding/charmap"
 )
 
-// cp1252 is the upper control block as windows-1252 has it, which is what
-// U+0080 to U+009F in a feed were meant to be.
-var cp1252 = [32]rune{
-	'€', 0xFFFD, '‚', 'ƒ', '„', '…', '†', '‡', 'ˆ', '‰', 'Š', '‹', 'Œ', 0xFFFD, 'Ž', 0xFFFD,
-	0xFFFD, '‘', '’', '“', '”', '•', '–', '—', '˜', '™', 'š', '›', 'œ', 0xFFFD, 'ž', 'Ÿ',
-}
-
-// windows1252 maps C1 controls to what windows-1252 has in their place.
+// windows1252 maps U+0080 to U+009F, which in a feed were meant to be what
+// windows-1252 has in their place.
 func windows1252(r rune) rune {
-	if r >= 0x80 && r < 0xA0 {
-		return cp1252[r-0x80]
+	if r < 0x80 || r >= 0xA0 {
+		return r
 	}
-	return r
+	return charmap.Windows1252.DecodeByte(byte(r))
 }
 
 // suspect marks bytes that may start a character that must not stay: C0
@@ -36,22 +34,9 @@ var suspect = func() (t [256]bool) {
 // returned as it is. It says how many characters were mended, line ends not
 // counted, and where the first of them stood.
 func cleanChars(text []byte) (clean []byte, mended, first int) {
-	i := 0
-	for {
-		for i < len(text) && !suspect[text[i]] {
-			i++
-		}
-		if i >= len(text) {
-			return text, 0, 0
-		}
-		if _, n, _ := mendChar(text[i:]); n > 0 {
-			break
-		}
-		i++
-	}
-	out := make([]byte, 0, len(text)+len(text)/16)
+	var out []byte
 	start := 0
-	for i < len(text) {
+	for i := 0; i < len(text); {
 		if !suspect[text[i]] {
 			i++
 			continue
@@ -60,6 +45,9 @@ func cleanChars(text []byte) (clean []byte, mended, first int) {
 		if n == 0 {
 			i++
 			continue
+		}
+		if out == nil {
+			out = make([]byte, 0, len(text)+len(text)/16)
 		}
 		out = append(out, text[start:i]...)
 		if counts {
@@ -73,6 +61,9 @@ func cleanChars(text []byte) (clean []byte, mended, first int) {
 		}
 		i += n
 		start = i
+	}
+	if start == 0 {
+		return text, 0, 0
 	}
 	return append(out, text[start:]...), mended, first
 }
@@ -89,7 +80,7 @@ func mendChar(b []byte) (r rune, n int, counts bool) {
 	case c < 0x20:
 		return -1, 1, true
 	case c == 0xC2 && len(b) > 1 && b[1] < 0xA0:
-		return cp1252[b[1]-0x80], 2, true
+		return windows1252(rune(b[1])), 2, true
 	case c == 0xEF && len(b) > 2 && b[1] == 0xBF && b[2] >= 0xBE:
 		return utf8.RuneError, 3, true
 	}
@@ -227,30 +218,15 @@ func (e *entitySet) reference(dst, s []byte) ([]byte, int) {
 // charReference reads the digits of a character reference. The rune is -1 for
 // a C0 control, which is dropped.
 func charReference(digits []byte) (r rune, ok bool) {
-	base := rune(10)
-	if len(digits) > 0 && (digits[0] == 'x' || digits[0] == 'X') {
-		base = 16
-		digits = digits[1:]
+	base := 10
+	if len(digits) > 0 && digits[0]|0x20 == 'x' {
+		base, digits = 16, digits[1:]
 	}
-	if len(digits) == 0 {
+	n, err := strconv.ParseUint(string(digits), base, 31)
+	if err != nil && !errors.Is(err, strconv.ErrRange) {
 		return 0, false
 	}
-	for _, c := range digits {
-		var d rune
-		switch {
-		case c >= '0' && c <= '9':
-			d = rune(c - '0')
-		case base == 16 && c >= 'a' && c <= 'f':
-			d = rune(c-'a') + 10
-		case base == 16 && c >= 'A' && c <= 'F':
-			d = rune(c-'A') + 10
-		default:
-			return 0, false
-		}
-		if r = r*base + d; r > utf8.MaxRune {
-			r = utf8.MaxRune + 1
-		}
-	}
+	r = rune(n) // out of range, the largest there is
 	switch {
 	case r == '\t' || r == '\n' || r == '\r':
 		return r, true

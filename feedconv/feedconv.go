@@ -6,12 +6,13 @@
 // bytes received; gofeed maps it; finish gives each field its value by rules
 // that are the same for every format. A document that had to be mended is
 // read as far as it can be and says so in [Feed.Warnings]. See [Parse] for
-// reading, [Encode] for writing, and [PlainText] for what entries say without
+// reading, [EncodeAtom], [EncodeRSS] and [EncodeJSON] for writing, [Extension]
+// for what other vocabularies say, and [PlainText] for what entries say without
 // their markup.
 //
 // All functions are safe for concurrent use. Nothing in a document makes them
-// panic, hang, or take more than a small multiple of [Options.MaxBytes];
-// documents larger than a megabyte are parsed one at a time in a process.
+// panic, hang, or take more than a small multiple of [Options.MaxBytes]; a
+// [Limiter] bounds that of all documents that a program reads at once.
 package feedconv
 
 import (
@@ -41,6 +42,9 @@ type Options struct {
 	// MaxEntries limits the entries taken; those beyond it are left out with
 	// a warning.
 	MaxEntries int
+	// Limiter, if it is not nil, bounds how many big documents are parsed at a
+	// time.
+	Limiter *Limiter
 
 	asideFrom int // for tests; 0 means the constant of that name
 }
@@ -104,6 +108,11 @@ type Feed struct {
 	// such a document does not get the rest.
 	Truncated bool
 
+	// Attributes are those of other vocabularies on the element of the feed,
+	// and Extensions the elements, in their order; see [Extension].
+	Attributes []Attribute
+	Extensions []Extension
+
 	Entries []Entry
 
 	// Warnings says what was mended or left out, in the order of the document.
@@ -141,8 +150,11 @@ type Entry struct {
 	Image        string // URL
 	Language     string
 	// Source is the feed that the entry was taken from, in a feed made of
-	// others. [Encode] writes it; [Parse] leaves it out.
+	// others. The encoders write it; [Parse] leaves it out.
 	Source *Source
+	// Attributes and Extensions are as in [Feed].
+	Attributes []Attribute
+	Extensions []Extension
 }
 
 // Source is the feed that an entry comes from (RFC 4287, section 4.2.11, and

@@ -160,6 +160,8 @@ func dumpResult(f *Feed, err error) string {
 	d.flag("archive", f.Archive)
 	d.flag("expired", f.Expired)
 	d.flag("truncated", f.Truncated)
+	dumpList(&d, "attribute", f.Attributes)
+	dumpList(&d, "extension", f.Extensions)
 	dumpList(&d, "warning", f.Warnings)
 	for i := range f.Entries {
 		d.entry(&f.Entries[i])
@@ -191,5 +193,7 @@ func (d *dumper) entry(e *Entry) {
 	d.field("summary", e.Summary)
 	d.field("type", e.ContentType)
 	d.field("content", e.Content)
+	dumpList(d, "attribute", e.Attributes)
+	dumpList(d, "extension", e.Extensions)
 	d.indent = ""
 }

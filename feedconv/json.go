@@ -148,6 +148,10 @@ func (d *jsonDoc) jsonFeed(top jsonValue) {
 			f.Authors = append(f.Authors, d.persons(v)...)
 		case "hubs":
 			v.list(d.hub)
+		case "_extensions":
+			f.Extensions = d.extensions(v)
+		case "_attributes":
+			f.Attributes = jsonAttributes(v)
 		case "items":
 			items = v
 		}
@@ -240,6 +244,10 @@ func (d *jsonDoc) jsonFeedItem(item jsonValue) bool {
 			e.Categories = append(e.Categories, jsonStrings(v)...)
 		case "language":
 			e.Language = v.scalar()
+		case "_extensions":
+			e.Extensions = d.extensions(v)
+		case "_attributes":
+			e.Attributes = jsonAttributes(v)
 		case "attachments":
 			v.list(func(a jsonValue) {
 				e.Enclosures = append(e.Enclosures, enclosure(d.url(a.get("url").scalar()),
@@ -255,4 +263,65 @@ func (d *jsonDoc) jsonFeedItem(item jsonValue) bool {
 		e.Link = e.GUID // the specification wants the id to be the permalink
 	}
 	return d.add(&x)
+}
+
+// extensions reads what [EncodeJSON] writes of them. What an element of a
+// document cannot be is left out.
+func (d *jsonDoc) extensions(v jsonValue) []Extension {
+	left := maxExtensions
+	list := extensionList(v, 0, &left)
+	if left < 0 {
+		d.feed.warn("the extensions of an entry or feed are more than %d elements, or %d in each other; what passes that was left out", maxExtensions, maxExtensionDepth)
+	}
+	kept := list[:0]
+	for _, e := range list {
+		if e.Namespace != "" && e.Name != "" {
+			kept = append(kept, e)
+		}
+	}
+	return kept
+}
+
+func extensionList(v jsonValue, depth int, left *int) []Extension {
+	if depth == maxExtensionDepth && len(v) > 0 {
+		*left = -1
+		return nil
+	}
+	var out []Extension
+	v.each(func(element jsonValue) bool {
+		if *left--; *left < 0 {
+			return false
+		}
+		var e Extension
+		element.fields(func(name string, v jsonValue) bool {
+			switch name {
+			case "namespace":
+				e.Namespace = v.scalar()
+			case "name":
+				e.Name = v.scalar()
+			case "text":
+				e.Text = v.scalar()
+			case "attributes":
+				e.Attributes = jsonAttributes(v)
+			case "children":
+				e.Children = extensionList(v, depth+1, left)
+			}
+			return true
+		})
+		if e.Name == "" && e.Text != "" || validName(e.Name) {
+			out = append(out, e)
+		}
+		return true
+	})
+	return out
+}
+
+func jsonAttributes(v jsonValue) []Attribute {
+	var out []Attribute
+	v.list(func(a jsonValue) {
+		if name := a.get("name").scalar(); validName(name) {
+			out = addAttribute(out, Attribute{Namespace: a.get("namespace").scalar(), Name: name, Value: a.get("value").scalar()})
+		}
+	})
+	return out
 }

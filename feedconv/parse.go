@@ -7,12 +7,28 @@ import (
 	"strings"
 )
 
-// bigDocument is the size from which documents are parsed one at a time, so
-// that a fetcher with many connections needs the memory of one big document,
-// not of all of them.
+// bigDocument is the size in bytes from which on a document waits for a
+// [Limiter].
 const bigDocument = 1 << 20
 
-var bigDocuments = make(chan struct{}, 1)
+// Limiter bounds how many documents of more than a megabyte are parsed at the
+// same time by all calls that share it, so that a program with many connections
+// needs the memory of a few big documents, not of all that come at once. Smaller
+// documents do not wait. [Options] without one
+// wait for nothing. A Limiter is safe for concurrent use.
+type Limiter struct{ big chan struct{} }
+
+// NewLimiter gives a limiter for n big documents at a time, at least one.
+func NewLimiter(n int) *Limiter { return &Limiter{make(chan struct{}, max(n, 1))} }
+
+// wait waits until a big document may be parsed, and gives what ends it.
+func (l *Limiter) wait() (done func()) {
+	if l == nil {
+		return func() {}
+	}
+	l.big <- struct{}{}
+	return func() { <-l.big }
+}
 
 // Parse reads a feed document to its end and gives the feed and its entries,
 // in the order of the document.
@@ -46,16 +62,14 @@ func ParseBytes(b []byte, opts Options) (f *Feed, err error) {
 
 	alone := len(b) > bigDocument || isGzip(b)
 	if alone {
-		bigDocuments <- struct{}{}
-		defer func() { <-bigDocuments }()
+		defer opts.Limiter.wait()()
 	}
 	text, warnings, err := decodeBytes(b, opts)
 	if err != nil {
 		return nil, err
 	}
 	if !alone && len(text) > bigDocument {
-		bigDocuments <- struct{}{}
-		defer func() { <-bigDocuments }()
+		defer opts.Limiter.wait()()
 	}
 
 	f, err = parseText(text, opts)

@@ -11,6 +11,7 @@ import (
 	"runtime"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/iotest"
 )
@@ -228,17 +229,38 @@ func TestConcurrentUse(t *testing.T) {
 	all.Wait()
 }
 
-// A document after which the lock on big documents stays taken would stop all
-// that come later.
-func TestBigDocumentsFailAndNextParses(t *testing.T) {
+// A big document waits for another, a small one does not; and one that fails
+// lets the next one in.
+func TestLimiter(t *testing.T) {
+	opts := Options{Limiter: NewLimiter(1)}
 	big := bytes.Repeat([]byte("no feed "), bigDocument/4)
 	for range 3 {
-		if _, err := ParseBytes(big, Options{}); err == nil {
+		if _, err := ParseBytes(big, opts); err == nil {
 			t.Fatal("no error")
 		}
-		if _, err := ParseBytes(zipped(t, big), Options{}); err == nil {
+		if _, err := ParseBytes(zipped(t, big), opts); err == nil {
 			t.Fatal("no error")
 		}
+	}
+	release := opts.Limiter.wait()
+	var over atomic.Bool
+	ended := make(chan struct{})
+	go func() {
+		ParseBytes(big, opts)
+		over.Store(true)
+		close(ended)
+	}()
+	mustParse(t, item("<title>small</title>"), opts)
+	if _, err := ParseBytes(big, Options{}); err == nil {
+		t.Error("no error")
+	}
+	if over.Load() {
+		t.Error("a big document did not wait")
+	}
+	release()
+	<-ended
+	if n := len(opts.Limiter.big); n != 0 {
+		t.Errorf("%d are still parsed", n)
 	}
 }
 
@@ -328,7 +350,7 @@ func fuzzParse(t *testing.T, b []byte) {
 	invariants(t, feed, opts)
 	for _, format := range encodings {
 		var out bytes.Buffer
-		if err := Encode(&out, feed, format); err != nil {
+		if err := encodeAs(&out, feed, format); err != nil {
 			t.Fatal(err)
 		}
 		again, err := ParseBytes(out.Bytes(), Options{MaxEntries: 50})

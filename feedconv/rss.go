@@ -53,7 +53,7 @@ func rssFeed(r *rss.Feed, doc *tidied, opts Options) *Feed {
 	}
 	f.Entries = make([]Entry, 0, len(items))
 	for i, item := range items {
-		f.Entries = append(f.Entries, rssEntry(item, doc))
+		f.Entries = append(f.Entries, rssEntry(item, doc, i))
 		r.Items[i] = nil // big documents: gofeed's copy may go
 	}
 	return f
@@ -70,7 +70,7 @@ func rssFormat(version, root string) Format {
 	return RSS09
 }
 
-func rssEntry(r *rss.Item, doc *tidied) Entry {
+func rssEntry(r *rss.Item, doc *tidied, number int) Entry {
 	x := r.Extensions
 	d := draft{
 		titles:    []text{{r.Title, typeHTML}},
@@ -109,5 +109,6 @@ func rssEntry(r *rss.Item, doc *tidied) Entry {
 		e.Link = r.GUID.Value
 	}
 	d.tail = cloudItems(x)
+	doc.extend(e, number)
 	return d.finish()
 }

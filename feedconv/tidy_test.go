@@ -140,6 +140,16 @@ func value1(x ext.Extensions, prefix, name string) string {
 	return ""
 }
 
+// kept gives the first extension of a name in an entry.
+func kept(d *tidied, entry int, namespace, name string) Extension {
+	for _, e := range d.kept.of(entry).list {
+		if e.Namespace == namespace && e.Name == name {
+			return e
+		}
+	}
+	return Extension{}
+}
+
 func TestTidyRule4Root(t *testing.T) {
 	feed := item("<title>x</title>")
 	for name, doc := range map[string]string{
@@ -308,7 +318,7 @@ func TestTidyRule6Characters(t *testing.T) {
 		fmt.Fprintf(&many, " a%d=''", i)
 	}
 	f, d := tidyRSS(t, item("<x:y"+many.String()+"/><title>x</title>"), Options{})
-	if n := len(f.Items[0].Extensions["n1"]["y"][0].Attrs); n != maxAttrs || f.Items[0].Title != "x" {
+	if n := len(kept(d, 0, "undeclared:x", "y").Attributes); n != maxAttrs || f.Items[0].Title != "x" {
 		t.Errorf("%d attributes of 1000, title %q", n, f.Items[0].Title)
 	}
 	wantWarning(t, d, "too many attributes")
@@ -405,8 +415,7 @@ func TestTidyRule8Namespaces(t *testing.T) {
 		</item></channel></rss>`, Options{})
 	x := f.Items[0].Extensions
 	for _, c := range []struct{ prefix, name, want string }{
-		{"itunes", "author", "I"}, {"n1", "thing", "X"}, {"n2", "creator", "other"}, {"media", "title", "M"},
-		{"n3", "bar", "F"}, {"dc", "subject", "S"}, {"dc", "creator", "D"},
+		{"itunes", "author", "I"}, {"media", "title", "M"}, {"dc", "subject", "S"}, {"dc", "creator", "D"},
 	} {
 		if got := value1(x, c.prefix, c.name); got != c.want {
 			t.Errorf("%s:%s = %q, want %q\n%s", c.prefix, c.name, got, c.want, d.xml)
@@ -415,11 +424,18 @@ func TestTidyRule8Namespaces(t *testing.T) {
 	if f.Items[0].Content != "C" {
 		t.Errorf("content %q", f.Items[0].Content)
 	}
-	if x["n1"]["thing"][0].Attrs["attr"] != "v" || x["atom"]["link"][0].Attrs["href"] != "http://e/" {
-		t.Errorf("attributes: %v", x)
+	for _, c := range []struct{ namespace, name, want string }{
+		{"http://unknown.example/ns", "thing", "X"}, {"urn:not-dublin", "creator", "other"}, {"undeclared:foo", "bar", "F"},
+	} {
+		if got := kept(d, 0, c.namespace, c.name).Text; got != c.want {
+			t.Errorf("%s %s = %q, want %q", c.namespace, c.name, got, c.want)
+		}
 	}
-	if len(x["sx"]["sync"][0].Children["history"]) != 1 {
-		t.Errorf("nested extension: %v", x["sx"])
+	if a := kept(d, 0, "http://unknown.example/ns", "thing").Attributes; len(a) != 1 || a[0] != (Attribute{"http://unknown.example/ns", "attr", "v"}) || x["atom"]["link"][0].Attrs["href"] != "http://e/" {
+		t.Errorf("attributes: %v %v", a, x)
+	}
+	if c := kept(d, 0, "http://www.microsoft.com/schemas/rss/sse", "sync").Children; len(c) != 1 || c[0].Name != "history" {
+		t.Errorf("nested extension: %v", c)
 	}
 
 	for name, doc := range map[string]string{
@@ -460,9 +476,9 @@ func TestTidyRule8Namespaces(t *testing.T) {
 		t.Errorf("Atom 0.3 is not recognised: %s", d.xml)
 	}
 	// The rest of a document does not see what an element declares.
-	f, _ = tidyRSS(t, item(`<a:x xmlns:a="urn:1"><b/></a:x><a:x xmlns:a="urn:2"/><a:x/>`), Options{})
-	if x := f.Items[0].Extensions; len(x["n1"]["x"]) != 1 || len(x["n2"]["x"]) != 1 || len(x["n3"]["x"]) != 1 {
-		t.Errorf("scopes: %v", x)
+	_, d = tidyRSS(t, item(`<a:x xmlns:a="urn:1"><b/></a:x><a:x xmlns:a="urn:2"/><a:x/>`), Options{})
+	if kept(d, 0, "urn:1", "x").Name == "" || kept(d, 0, "urn:2", "x").Name == "" || kept(d, 0, "undeclared:a", "x").Name == "" {
+		t.Errorf("scopes: %v", d.kept.of(0).list)
 	}
 	// FeedSync keeps copies of an item in it, which are no items of the feed.
 	f, d = tidyRSS(t, `<rss xmlns:sx="http://www.microsoft.com/schemas/rss/sse"><channel><item><sx:sync id="1"><sx:conflicts><item><title>old</title></item>
@@ -536,12 +552,12 @@ func TestTidyRule9TextConstructs(t *testing.T) {
 		tidyMeta(e.Extensions, "type-title") != "html" || tidyMeta(e.Extensions, "type-summary") != "xhtml" || tidyMeta(e.Extensions, "type-rights") != "" {
 		t.Errorf("types: %+v", e)
 	}
-	r, _ := tidyRSS(t, item(`<dc:description>a <b>c</b></dc:description><xhtml:body><p>x</p></xhtml:body><itunes:summary>i <b/></itunes:summary>
+	r, rd := tidyRSS(t, item(`<dc:description>a <b>c</b></dc:description><xhtml:body><p>x</p></xhtml:body><itunes:summary>i <b/></itunes:summary>
 		<itunes:owner><itunes:name>N</itunes:name></itunes:owner><media:group><media:title>M <i>i</i></media:title></media:group>
 		<atom:author><atom:name>A</atom:name></atom:author><atom:content type="xhtml"><div>c</div></atom:content>`), Options{})
 	x := r.Items[0].Extensions
 	if value1(x, "dc", "description") != "a <b>c</b>" || value1(x, "xhtml", "body") != "<p>x</p>" || value1(x, "itunes", "summary") != "i <b></b>" ||
-		x["itunes"]["owner"][0].Children["name"][0].Value != "N" || x["media"]["group"][0].Children["title"][0].Value != "M <i>i</i>" ||
+		kept(rd, 0, "http://www.itunes.com/dtds/podcast-1.0.dtd", "owner").Children[0].Text != "N" || x["media"]["group"][0].Children["title"][0].Value != "M <i>i</i>" ||
 		x["atom"]["author"][0].Children["name"][0].Value != "A" || value1(x, "atom", "content") != "c" {
 		t.Errorf("modules: %+v", x)
 	}

@@ -31,8 +31,15 @@ func parseXML(doc *tidied, opts Options) (*Feed, error) {
 		}
 		f = rssFeed(parsed, doc, opts)
 	}
+	f.Attributes, f.Extensions = doc.kept.feed.attributes, doc.kept.feed.list
 	finishFeed(f, opts)
 	return f, nil
+}
+
+// extend gives the entry of a number what was kept beside gofeed.
+func (doc *tidied) extend(e *Entry, number int) {
+	kept := doc.kept.of(number)
+	e.Attributes, e.Extensions = kept.attributes, kept.list
 }
 
 // elements of one namespace by name.

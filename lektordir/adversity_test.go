@@ -62,7 +62,7 @@ func TestAliasOfInterruptedReplacement(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := tx.Alias(DigestOf("another"), rec.Key, rec.Content, rec); err != nil {
+	if err := tx.alias(digestOf("another"), rec.Key, rec.Content, rec); err != nil {
 		t.Fatal(err)
 	}
 	if err := commit(tx); err != nil {
@@ -98,7 +98,7 @@ func TestPlantedLinks(t *testing.T) {
 		for _, full := range []bool{false, true} {
 			t.Run(fmt.Sprint(at, " ", full), func(t *testing.T) {
 				d, _ := newDir(t)
-				a := deliver(t, d, version("1", "A"), version("2", "B"))
+				a := deliver(t, d, sample("1", "A"), sample("2", "B"))
 				if _, err := d.SetFlags(a[1], "S", ""); err != nil {
 					t.Fatal(err)
 				}
@@ -130,7 +130,7 @@ func TestPlantedLinks(t *testing.T) {
 				if tx, err := w.Begin(feedHash); err == nil {
 					err := tx.PutFeed(&Feed{ID: feedID, Name: "Other", Link: "x", Description: "d"})
 					if err == nil {
-						_, err = tx.Add(ctx, version("3", "C"))
+						_, err = tx.add(ctx, sample("3", "C"))
 					}
 					if err == nil {
 						commit(tx)
@@ -186,7 +186,7 @@ func snapshot(t *testing.T, root string) []string {
 // An entry that is itself a link to elsewhere is not mended there.
 func TestCheckLinkedEntry(t *testing.T) {
 	d, _ := newDir(t)
-	deliver(t, d, version("1", "A"))
+	deliver(t, d, sample("1", "A"))
 	outside := t.TempDir()
 	write(t, filepath.Join(outside, "title"), "t\n")
 	if err := os.Symlink(outside, d.Join("new", feedHash, "1500000000.1.h")); err != nil {
@@ -205,7 +205,7 @@ func TestCheckLinkedEntry(t *testing.T) {
 func TestCheckKeepsTheWholeEntry(t *testing.T) {
 	for _, lacking := range []string{"content", "etc/summary", "mine"} {
 		d, _ := newDir(t)
-		v := version("1", "A")
+		v := sample("1", "A")
 		v.Entry.Summary = "short"
 		r := deliver(t, d, v)[0]
 		write(t, d.Abs(r)+"/mine", "a note")
@@ -224,7 +224,7 @@ func TestCheckKeepsTheWholeEntry(t *testing.T) {
 // A URL is never taken for the beginning of a hash.
 func TestFindFeedByURL(t *testing.T) {
 	d, _ := newDir(t)
-	deliver(t, d, version("1", "A"))
+	deliver(t, d, sample("1", "A"))
 	for _, name := range []string{
 		"http://example.org/src/" + feedHash[:2], "http://example.org/src/" + feedHash,
 		"/nowhere/src/" + feedHash, "src/" + feedHash[:2],
@@ -319,7 +319,7 @@ func TestAfterClose(t *testing.T) {
 	if err := tx.PutFeed(&Feed{ID: feedID, Name: "Example"}); err == nil {
 		t.Error("PutFeed after Close")
 	}
-	if _, err := tx.Add(ctx, version("1", "A")); err == nil {
+	if _, err := tx.add(ctx, sample("1", "A")); err == nil {
 		t.Error("Add after Close")
 	}
 }
@@ -357,7 +357,7 @@ func TestCommitFromDone(t *testing.T) {
 			err = tx.PutFeed(&Feed{ID: id, Name: id})
 		}
 		if err == nil {
-			_, err = tx.Add(ctx, version("1", "A"))
+			_, err = tx.add(ctx, sample("1", "A"))
 		}
 		if err != nil {
 			end <- err
@@ -393,7 +393,7 @@ func TestShortDelays(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := tx.Alias(DigestOf("x"), Key{}, DigestOf("c"), Record{Unique: "1.M1P1Q1I0123456789abcdef.h"}); err != nil {
+		if err := tx.alias(digestOf("x"), key{}, digestOf("c"), record{Unique: "1.M1P1Q1I0123456789abcdef.h"}); err != nil {
 			t.Fatal(err)
 		}
 		os.MkdirAll(filepath.Dir(d.journalPath(feedHash)), 0o777)
@@ -456,13 +456,13 @@ func TestPutFeedKeepsObligatory(t *testing.T) {
 // A journal that somebody changed without the lock is not written to.
 func TestJournalChanged(t *testing.T) {
 	d, _ := newDir(t)
-	deliver(t, d, version("1", "A"))
+	deliver(t, d, sample("1", "A"))
 	w := writer(t, d)
 	tx, err := w.Begin(feedHash)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := tx.Add(ctx, version("2", "B")); err != nil {
+	if _, err := tx.add(ctx, sample("2", "B")); err != nil {
 		t.Fatal(err)
 	}
 	if err := os.Remove(d.journalPath(feedHash)); err != nil {
@@ -471,7 +471,7 @@ func TestJournalChanged(t *testing.T) {
 	if err := commit(tx); err == nil {
 		t.Error("no error")
 	}
-	deliver(t, d, version("2", "B"))
+	deliver(t, d, sample("2", "B"))
 	j, err := readJournal(d.journalPath(feedHash))
 	if err != nil || j.bad != 0 || j.Len() != 1 {
 		t.Errorf("%d lines, %d bad, %v", j.Len(), j.bad, err)
@@ -481,7 +481,7 @@ func TestJournalChanged(t *testing.T) {
 // new/$feed removed and made again while somebody watches.
 func TestArrivalsInNewDirectory(t *testing.T) {
 	d, _ := newDir(t)
-	deliver(t, d, version("0", "before"))
+	deliver(t, d, sample("0", "before"))
 	wctx, cancel := contextFor(t)
 	defer cancel()
 	ready := make(chan struct{})
@@ -500,7 +500,7 @@ func TestArrivalsInNewDirectory(t *testing.T) {
 		if err := os.RemoveAll(d.Join("new", feedHash)); err != nil {
 			t.Fatal(err)
 		}
-		want := deliver(t, d, version(fmt.Sprint(1, i), "A"))[0]
+		want := deliver(t, d, sample(fmt.Sprint(1, i), "A"))[0]
 		if r := <-got; r != want {
 			t.Fatalf("%v, want %v", r, want)
 		}
@@ -520,7 +520,7 @@ func TestNewRemovedBeforeCommit(t *testing.T) {
 		t.Fatal(err)
 	}
 	tx.PutFeed(&Feed{ID: feedID, Name: "Example"})
-	r, err := tx.Add(ctx, version("1", "A"))
+	r, err := tx.add(ctx, sample("1", "A"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -561,7 +561,7 @@ func TestSrcVanishes(t *testing.T) {
 		t.Fatal(err)
 	}
 	tx.PutFeed(&Feed{ID: feedID, Name: "Example"})
-	if _, err := tx.Add(ctx, version("1", "A")); err != nil {
+	if _, err := tx.add(ctx, sample("1", "A")); err != nil {
 		t.Fatal(err)
 	}
 	if err := os.RemoveAll(d.Join("src", feedHash)); err != nil {
@@ -576,7 +576,7 @@ func TestSrcVanishes(t *testing.T) {
 	if got := tree(t, d, "tmp/"+feedHash); len(got) != 0 {
 		t.Errorf("left in tmp: %v", got)
 	}
-	if got := deliver(t, d, version("1", "A")); len(got) != 1 {
+	if got := deliver(t, d, sample("1", "A")); len(got) != 1 {
 		t.Error(got)
 	}
 }
@@ -594,7 +594,7 @@ func TestKilledBetweenRenames(t *testing.T) {
 			}
 			tx.PutFeed(&Feed{ID: feedID, Name: "Example"})
 			for i := range 3 {
-				if _, err := tx.Add(ctx, version(fmt.Sprint(i), "A")); err != nil {
+				if _, err := tx.add(ctx, sample(fmt.Sprint(i), "A")); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -633,7 +633,7 @@ func TestCommitAfterFailedFirstAdd(t *testing.T) {
 		t.Fatal(err)
 	}
 	tx.PutFeed(&Feed{ID: feedID, Name: "Example"})
-	if _, err := tx.Add(ctx, version("1", "A")); err == nil {
+	if _, err := tx.add(ctx, sample("1", "A")); err == nil {
 		t.Fatal("no error")
 	}
 	if err := commit(tx); err == nil {
@@ -654,7 +654,7 @@ func TestFlagsThatAreNoText(t *testing.T) {
 func TestForgedRecord(t *testing.T) {
 	for _, name := range []string{"..", ".", ".x", "a/b", "a;gone"} {
 		for _, replaces := range []bool{false, true} {
-			r := record(1)
+			r := recordOf(1)
 			if replaces {
 				r.Replaces = name
 			} else {
@@ -672,7 +672,7 @@ func TestForgedRecord(t *testing.T) {
 // nobody is told that it is not.
 func TestResolveUnreadable(t *testing.T) {
 	d, _ := newDir(t)
-	a := deliver(t, d, version("1", "A"))
+	a := deliver(t, d, sample("1", "A"))
 	if err := os.Symlink(feedHash, d.Join("cur", feedHash)); err != nil {
 		t.Fatal(err)
 	}

@@ -10,9 +10,9 @@ import (
 // another fetcher's is behind.
 func TestVersionByClockBehind(t *testing.T) {
 	d, c := newDir(t)
-	first := deliver(t, d, version("1", "first"))[0]
+	first := deliver(t, d, sample("1", "first"))[0]
 	c.now = c.now.Add(-time.Hour)
-	v := version("1", "second")
+	v := sample("1", "second")
 	v.Lineage = first.Identity()
 	second := deliver(t, d, v)[0]
 	if !second.Delivered().After(first.Delivered()) {
@@ -22,7 +22,7 @@ func TestVersionByClockBehind(t *testing.T) {
 		t.Errorf("listed are %v", got)
 	}
 	// The clock is right for entries that have nothing before them.
-	if other := deliver(t, d, version("2", "other"))[0]; other.Delivered().After(c.Now()) {
+	if other := deliver(t, d, sample("2", "other"))[0]; other.Delivered().After(c.Now()) {
 		t.Errorf("%s is in the future", other.Unique)
 	}
 }
@@ -31,7 +31,7 @@ func TestVersionByClockBehind(t *testing.T) {
 // transaction compares with the journal, though no recovery ran since.
 func TestJournalAfterKill(t *testing.T) {
 	d, _ := newDir(t)
-	r := deliver(t, d, version("1", "A"))[0]
+	r := deliver(t, d, sample("1", "A"))[0]
 	if err := renameNoReplace(d.Abs(r), d.Join("tmp", r.Feed, r.Unique)); err != nil {
 		t.Fatal(err)
 	}
@@ -40,7 +40,7 @@ func TestJournalAfterKill(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer tx.Close()
-	if _, err := tx.Journal(); err != nil {
+	if _, err := tx.readJournal(); err != nil {
 		t.Fatal(err)
 	}
 	if got := list(t, d, ListOptions{}); len(got) != 1 || got[0] != r {
@@ -52,7 +52,7 @@ func TestJournalAfterKill(t *testing.T) {
 // delivered.
 func TestJournalBesideForeign(t *testing.T) {
 	d, _ := newDir(t)
-	first := deliver(t, d, version("1", "A"))[0]
+	first := deliver(t, d, sample("1", "A"))[0]
 	// A name that the journal does not have, in which a walk fails even for root.
 	if err := os.Symlink("nowhere", d.Join("tmp", first.Feed, "1234567890.777.otherhost")); err != nil {
 		t.Fatal(err)
@@ -64,7 +64,7 @@ func TestJournalBesideForeign(t *testing.T) {
 		t.Fatal(err)
 	}
 	write(t, d.Join("cur", first.Feed), "no directory")
-	deliver(t, d, version("2", "B"))
+	deliver(t, d, sample("2", "B"))
 	if _, err := os.Lstat(d.Join("tmp", first.Feed, "1234567890.777.otherhost")); err != nil {
 		t.Error(err)
 	}

@@ -41,14 +41,14 @@ func BenchmarkDeliver(b *testing.B) {
 					}
 					tx.PutFeed(&Feed{ID: id, Name: id})
 					for k := range 20 {
-						v := Version{
+						v := version{
 							Entry: Entry{
 								Title: "An entry", ID: fmt.Sprintf("%s/%d", id, k), Content: content, Author: "A",
 								PubDate: time.Unix(1700000000, 0), Type: "text/html", Link: id, Categories: []string{"one"},
 							},
-							Identity: DigestOf(id, fmt.Sprint(k)), Content: DigestOf("x"),
+							Identity: digestOf(id, fmt.Sprint(k)), Content: digestOf("x"),
 						}
-						if _, err := tx.Add(context.Background(), v); err != nil {
+						if _, err := tx.add(context.Background(), v); err != nil {
 							b.Error(err)
 						}
 					}

@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/lektordir/lektor/internal/joined"
 )
 
 // Problem is something that [Dir.Check] found.
@@ -244,25 +246,12 @@ func holdsAll(entry, other string) bool {
 // names reports the malformed names in an error of readPlace, and returns what
 // else is in it.
 func (c *checker) names(err error) error {
-	if err == nil {
-		return nil
-	}
-	errs := []error{err}
-	if joined, ok := err.(interface{ Unwrap() []error }); ok {
-		errs = joined.Unwrap()
-	}
-	var rest error
-	for _, e := range errs {
-		var ne *NameError
-		if joined, ok := e.(interface{ Unwrap() []error }); ok && len(joined.Unwrap()) > 0 {
-			rest = errors.Join(rest, c.names(e))
-		} else if errors.As(e, &ne) {
-			rest = errors.Join(rest, c.report(ne.Path, "not an entry: "+ne.Reason, nil))
-		} else {
-			rest = errors.Join(rest, e)
+	for _, e := range joined.Errors(err) {
+		if bad := (*NameError)(nil); errors.As(e, &bad) {
+			c.report(bad.Path, "not an entry: "+bad.Reason, nil)
 		}
 	}
-	return rest
+	return unlessNames(err)
 }
 
 // entry looks at one entry.

@@ -32,7 +32,7 @@ type Dir struct {
 	host string
 	seq  atomic.Int64
 
-	feeds sync.Map // hash -> *Feed, of feeds read by FeedOf
+	feeds sync.Map // hash -> *knownFeed, of feeds read by FeedOf
 }
 
 // dirs are the obligatory subdirectories.

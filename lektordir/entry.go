@@ -1,16 +1,16 @@
 package lektordir
 
 import (
-	"bytes"
 	"errors"
+	"iter"
 	"os"
 	"strconv"
 	"strings"
 	"time"
-	"unicode/utf8"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/lektordir/lektor/internal/atomicfile"
-	"golang.org/x/sys/unix"
 )
 
 // Entry is what an entry's directory holds (specification, "Entries").
@@ -25,8 +25,8 @@ type Entry struct {
 	Type    string    // MIME type of Content; "" means text/plain
 
 	// Extras, in etc/. Those that are not known are empty.
-	Link       string // when it is not the id
-	Updated    time.Time
+	Link       string    // when it is not the id
+	Updated    time.Time // when that is not PubDate
 	Summary    string
 	Enclosures []Enclosure
 	Categories []string
@@ -78,8 +78,135 @@ const (
 	// Obligatory are the fields without which an entry is malformed.
 	Obligatory = FieldTitle | FieldID | FieldContent | FieldFeed
 	AllFields  = FieldReplaces<<1 - 1
-	extras     = AllFields &^ (Obligatory | FieldAuthor | FieldPubDate | FieldType)
 )
+
+// file is a file of an entry, and the value of the [Entry] that it holds.
+type file struct {
+	field Fields
+	name  string              // relative to the entry
+	value func(e *Entry) any  // a pointer to it, nil for none
+	line  func(string) string // makes text fit for the file
+}
+
+// files are all that there can be, those in etc/ last: the one list of the fields
+// of an entry.
+var files = []file{
+	{FieldTitle, "title", func(e *Entry) any { return &e.Title }, oneLine},
+	{FieldID, "id", func(e *Entry) any { return &e.ID }, oneLine},
+	{FieldContent, "content", func(e *Entry) any { return &e.Content }, nil},
+	{FieldFeed, "feed", nil, nil},
+	{FieldAuthor, "author", func(e *Entry) any { return &e.Author }, oneLine},
+	{FieldPubDate, "pubdate", func(e *Entry) any { return &e.PubDate }, nil},
+	{FieldType, "type", func(e *Entry) any { return &e.Type }, oneLine},
+	{FieldLink, "etc/link", func(e *Entry) any { return &e.Link }, oneLine},
+	{FieldUpdated, "etc/updated", func(e *Entry) any { return &e.Updated }, nil},
+	{FieldSummary, "etc/summary", func(e *Entry) any { return &e.Summary }, clean},
+	{FieldEnclosures, "etc/enclosures", func(e *Entry) any { return &e.Enclosures }, oneField},
+	{FieldCategories, "etc/categories", func(e *Entry) any { return &e.Categories }, oneLine},
+	{FieldComments, "etc/comments", func(e *Entry) any { return &e.Comments }, oneLine},
+	{FieldPubDateRaw, "etc/pubdate-raw", func(e *Entry) any { return &e.PubDateRaw }, oneLine},
+	{FieldReplaces, "etc/replaces", func(e *Entry) any { return &e.Replaces }, oneLine},
+}
+
+// Merge takes the fields that are selected over from another.
+func (e *Entry) Merge(from *Entry, fields Fields) {
+	for _, f := range files {
+		if fields&f.field == 0 || f.value == nil {
+			continue
+		}
+		switch to := f.value(e).(type) {
+		case *string:
+			*to = *f.value(from).(*string)
+		case *[]byte:
+			*to = *f.value(from).(*[]byte)
+		case *time.Time:
+			*to = *f.value(from).(*time.Time)
+		case *[]string:
+			*to = *f.value(from).(*[]string)
+		case *[]Enclosure:
+			*to = *f.value(from).(*[]Enclosure)
+		}
+	}
+}
+
+// parse takes a value from the data of the file.
+func (f *file) parse(e *Entry, data []byte) {
+	switch to := f.value(e).(type) {
+	case *string:
+		*to = line(data)
+	case *[]byte:
+		*to = data
+	case *time.Time:
+		*to = parseTime(line(data))
+	case *[]string:
+		*to = lines(line(data))
+	case *[]Enclosure:
+		*to = parseEnclosures(line(data))
+	}
+}
+
+// format gives the data of the file; nil where there is none to be.
+func (f *file) format(e *Entry) []byte {
+	text := ""
+	switch v := f.value(e).(type) {
+	case *[]byte:
+		return content(*v, e.Type)
+	case *string:
+		text = f.line(*v)
+	case *time.Time:
+		if !v.IsZero() {
+			text = v.UTC().Format(time.RFC3339)
+		}
+	case *[]string:
+		all := make([]string, 0, len(*v))
+		for _, s := range *v {
+			if s = f.line(s); s != "" {
+				all = append(all, s)
+			}
+		}
+		text = strings.Join(all, "\n")
+	case *[]Enclosure:
+		all := make([]string, len(*v))
+		for i, enc := range *v {
+			length := ""
+			if enc.Length >= 0 {
+				length = strconv.FormatInt(enc.Length, 10)
+			}
+			all[i] = f.line(enc.URL) + "\t" + f.line(enc.Type) + "\t" + length
+		}
+		text = strings.Join(all, "\n")
+	}
+	if text == "" && f.field&Obligatory == 0 {
+		return nil
+	}
+	return append([]byte(text), '\n')
+}
+
+// stored yields the files that delivery makes of an entry, but for the link feed:
+// names and data. What another file says already is left out.
+func (e *Entry) stored() iter.Seq2[string, []byte] {
+	want := AllFields &^ FieldFeed
+	if oneLine(e.Type) == "text/plain" {
+		want &^= FieldType
+	}
+	if e.Link == e.ID {
+		want &^= FieldLink
+	}
+	if e.Updated.Equal(e.PubDate) {
+		want &^= FieldUpdated
+	}
+	return func(yield func(string, []byte) bool) {
+		for i := range files {
+			f := &files[i]
+			if want&f.field == 0 {
+				continue
+			}
+			if data := f.format(e); (data != nil || f.field&Obligatory != 0) && !yield(f.name, data) {
+				return
+			}
+		}
+	}
+}
 
 // ReadEntry reads fields of an entry. When the entry is gone, moved by a viewer
 // or removed, the error is fs.ErrNotExist; when an obligatory file that was
@@ -89,53 +216,28 @@ func (d *Dir) ReadEntry(r Ref, want Fields) (*Entry, error) {
 	e := &Entry{}
 	base := d.Abs(r)
 	var bad error
-	get := func(f Fields, name string, set func(string)) {
-		if want&f == 0 {
-			return
+	for i := range files {
+		f := &files[i]
+		if want&f.field == 0 {
+			continue
 		}
-		data, err := readFile(base + "/" + name)
+		var data []byte
+		var err error
+		if f.value != nil {
+			data, err = readFile(base + "/" + f.name)
+		} else {
+			// A link that leads nowhere still says which feed it is, by its name.
+			_, err = os.Lstat(base + "/" + f.name)
+		}
 		switch {
+		case err == nil && f.value != nil:
+			f.parse(e, data)
 		case err == nil:
-			set(line(data))
 		case !isNotExist(err):
 			bad = errors.Join(bad, err)
-		case f&Obligatory != 0:
-			bad = errors.Join(bad, &MalformedError{Path: r.Path(), Reason: "it has no file " + name})
+		case f.field&Obligatory != 0:
+			bad = errors.Join(bad, missing(r, f.name))
 		}
-	}
-	str := func(p *string) func(string) { return func(s string) { *p = s } }
-	when := func(p *time.Time) func(string) { return func(s string) { *p = parseTime(s) } }
-	get(FieldTitle, "title", str(&e.Title))
-	get(FieldID, "id", str(&e.ID))
-	get(FieldAuthor, "author", str(&e.Author))
-	get(FieldPubDate, "pubdate", when(&e.PubDate))
-	get(FieldType, "type", str(&e.Type))
-	if want&FieldContent != 0 {
-		data, err := readFile(base + "/content")
-		switch {
-		case err == nil:
-			e.Content = data
-		case !isNotExist(err):
-			bad = errors.Join(bad, err)
-		default:
-			bad = errors.Join(bad, &MalformedError{Path: r.Path(), Reason: "it has no file content"})
-		}
-	}
-	if want&FieldFeed != 0 {
-		// A link that leads nowhere still says which feed it is, by its name.
-		if _, err := os.Lstat(base + "/feed"); err != nil {
-			bad = errors.Join(bad, &MalformedError{Path: r.Path(), Reason: "it has no feed"})
-		}
-	}
-	if want&extras != 0 {
-		get(FieldLink, "etc/link", str(&e.Link))
-		get(FieldUpdated, "etc/updated", when(&e.Updated))
-		get(FieldSummary, "etc/summary", str(&e.Summary))
-		get(FieldEnclosures, "etc/enclosures", func(s string) { e.Enclosures = parseEnclosures(s) })
-		get(FieldCategories, "etc/categories", func(s string) { e.Categories = lines(s) })
-		get(FieldComments, "etc/comments", str(&e.Comments))
-		get(FieldPubDateRaw, "etc/pubdate-raw", str(&e.PubDateRaw))
-		get(FieldReplaces, "etc/replaces", str(&e.Replaces))
 	}
 	if bad != nil {
 		if _, err := os.Lstat(base); err != nil {
@@ -145,118 +247,13 @@ func (d *Dir) ReadEntry(r Ref, want Fields) (*Entry, error) {
 	return e, bad
 }
 
-// entryFile is a file of an entry and what it holds.
-type entryFile struct {
-	name string // relative to the entry
-	data []byte
-}
-
-// files gives the files of the entry as delivery writes them, without the link
-// feed; the names in etc/ come last.
-func (e *Entry) files() []entryFile {
-	fs := make([]entryFile, 0, 12)
-	add := func(name, value string) {
-		if value != "" {
-			fs = append(fs, entryFile{name, append([]byte(value), '\n')})
-		}
+// missing tells that an entry lacks an obligatory file.
+func missing(r Ref, name string) *MalformedError {
+	what := "it has no file " + name
+	if name == "feed" {
+		what = "it has no feed"
 	}
-	when := func(name string, t time.Time) {
-		if !t.IsZero() {
-			add(name, t.UTC().Format(time.RFC3339))
-		}
-	}
-	fs = append(fs,
-		entryFile{"title", []byte(oneLine(e.Title) + "\n")},
-		entryFile{"id", []byte(oneLine(e.ID) + "\n")},
-		entryFile{"content", content(e.Content, e.Type)})
-	add("author", oneLine(e.Author))
-	when("pubdate", e.PubDate)
-	if t := oneLine(e.Type); t != "text/plain" {
-		add("type", t)
-	}
-	if e.Link != e.ID {
-		add("etc/link", oneLine(e.Link))
-	}
-	when("etc/updated", e.Updated)
-	add("etc/summary", clean(e.Summary))
-	if len(e.Enclosures) > 0 {
-		var b strings.Builder
-		for _, enc := range e.Enclosures {
-			if b.Len() > 0 {
-				b.WriteByte('\n')
-			}
-			b.WriteString(oneField(enc.URL) + "\t" + oneField(enc.Type) + "\t")
-			if enc.Length >= 0 {
-				b.WriteString(strconv.FormatInt(enc.Length, 10))
-			}
-		}
-		add("etc/enclosures", b.String())
-	}
-	if len(e.Categories) > 0 {
-		cats := make([]string, 0, len(e.Categories))
-		for _, c := range e.Categories {
-			if c = oneLine(c); c != "" {
-				cats = append(cats, c)
-			}
-		}
-		add("etc/categories", strings.Join(cats, "\n"))
-	}
-	add("etc/comments", oneLine(e.Comments))
-	add("etc/pubdate-raw", oneLine(e.PubDateRaw))
-	add("etc/replaces", oneLine(e.Replaces))
-	return fs
-}
-
-// clean makes text fit for a file: valid UTF-8 without NUL.
-func clean(s string) string {
-	s = strings.ToValidUTF8(s, "\uFFFD")
-	if strings.IndexByte(s, 0) >= 0 {
-		s = strings.ReplaceAll(s, "\x00", "")
-	}
-	return s
-}
-
-// content is clean for content that is text, and the same bytes when they are
-// fit or no text.
-func content(b []byte, mimeType string) []byte {
-	if !IsText(mimeType) || utf8.Valid(b) && bytes.IndexByte(b, 0) < 0 {
-		return b
-	}
-	return []byte(clean(string(b)))
-}
-
-// IsText reports whether content of a MIME type is text, as it is without a
-// type. Of other types, such as images, each byte counts.
-func IsText(mimeType string) bool {
-	t, _, _ := strings.Cut(strings.ToLower(mimeType), ";")
-	t = strings.TrimSpace(t)
-	group, name, ok := strings.Cut(t, "/")
-	return !ok || group == "text" || group == "message" ||
-		name == "xml" || name == "json" || strings.HasSuffix(name, "+xml") || strings.HasSuffix(name, "+json")
-}
-
-// oneLine is clean for a file of a single line.
-func oneLine(s string) string {
-	s = clean(s)
-	if strings.ContainsAny(s, "\r\n") {
-		s = strings.Join(strings.FieldsFunc(s, func(r rune) bool { return r == '\r' || r == '\n' }), " ")
-	}
-	return s
-}
-
-// oneField is oneLine for a field between tabs.
-func oneField(s string) string { return strings.ReplaceAll(oneLine(s), "\t", " ") }
-
-// line is the text of a file: without the one newline that ends it, and valid
-// UTF-8 whatever wrote it.
-func line(data []byte) string {
-	s := strings.TrimSuffix(string(data), "\n")
-	return strings.ToValidUTF8(s, "\uFFFD")
-}
-
-// lines splits text into its lines, leaving out empty ones.
-func lines(s string) []string {
-	return strings.FieldsFunc(s, func(r rune) bool { return r == '\n' })
+	return &MalformedError{Path: r.Path(), Reason: what}
 }
 
 func parseEnclosures(s string) []Enclosure {

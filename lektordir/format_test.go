@@ -35,7 +35,7 @@ func TestOpenMissing(t *testing.T) {
 
 func TestEntryRoundTrip(t *testing.T) {
 	d, _ := newDir(t)
-	v := version("http://example.com/1", "two\nlines, no newline at the end")
+	v := sample("http://example.com/1", "two\nlines, no newline at the end")
 	v.Entry = Entry{
 		Title: "Title", ID: "http://example.com/1", Content: []byte("<p>two\nlines</p>\n\n"),
 		Author: "A <a@example.com>, B", PubDate: time.Date(2015, 6, 23, 13, 6, 22, 0, time.UTC), Type: "text/html",
@@ -74,13 +74,13 @@ func TestEntryRoundTrip(t *testing.T) {
 // Only what exists is written: no author, pubdate, type or etc/ without need.
 func TestMinimalEntry(t *testing.T) {
 	d, _ := newDir(t)
-	v := version("tag:x", "text")
+	v := sample("tag:x", "text")
 	v.Entry.Type, v.Entry.Link = "text/plain", "tag:x"
 	r := deliver(t, d, v)[0]
 	if got, want := tree(t, d, r.Path()), []string{"content", "feed", "id", "title"}; !slices.Equal(got, want) {
 		t.Errorf("%v, want %v", got, want)
 	}
-	empty := version("tag:y", "")
+	empty := sample("tag:y", "")
 	empty.Entry.Title = ""
 	r = deliver(t, d, empty)[0]
 	if got := read(t, d.Abs(r)+"/title"); got != "\n" {
@@ -93,7 +93,7 @@ func TestMinimalEntry(t *testing.T) {
 
 func TestTextIsCleaned(t *testing.T) {
 	d, _ := newDir(t)
-	v := version("a\nb", "x\x00y\xff")
+	v := sample("a\nb", "x\x00y\xff")
 	v.Entry.Title = "one\r\ntwo\x00\xff"
 	v.Entry.Enclosures = []Enclosure{{"http://x/\t\n", "a\tb", 1}}
 	r := deliver(t, d, v)[0]
@@ -239,9 +239,9 @@ func TestOneEntryInTwoPlaces(t *testing.T) {
 
 func TestNewestVersionStandsForAll(t *testing.T) {
 	d, c := newDir(t)
-	a := deliver(t, d, version("1", "A"))[0]
+	a := deliver(t, d, sample("1", "A"))[0]
 	c.Sleep(context.Background(), time.Minute)
-	v := version("1", "B")
+	v := sample("1", "B")
 	b := deliver(t, d, v)[0]
 	if got := list(t, d, ListOptions{}); len(got) != 1 || got[0] != b {
 		t.Errorf("%v", paths(got))
@@ -261,7 +261,7 @@ func TestNewestVersionStandsForAll(t *testing.T) {
 
 func TestSetFlags(t *testing.T) {
 	d, _ := newDir(t)
-	r := deliver(t, d, version("1", "A"))[0]
+	r := deliver(t, d, sample("1", "A"))[0]
 	stale := r
 	for _, c := range []struct{ set, clear, info string }{
 		{"S", "", "2,S"}, {"Fa", "", "2,FSa"}, {"S", "", "2,FSa"}, {"", "S", "2,Fa"}, {"T", "T", "2,Fa"}, {"SS", "Fa", "2,S"},
@@ -302,7 +302,7 @@ func TestRenameNeverReplaces(t *testing.T) {
 
 func TestRemove(t *testing.T) {
 	d, _ := newDir(t)
-	r := deliver(t, d, version("1", "A"))[0]
+	r := deliver(t, d, sample("1", "A"))[0]
 	// A removal that was interrupted left this behind.
 	write(t, d.Join("tmp", feedHash, r.Unique+";gone", "title"), "old")
 	if err := d.Remove(r); err != nil {
@@ -321,7 +321,7 @@ func TestRemove(t *testing.T) {
 
 func TestResolve(t *testing.T) {
 	d, c := newDir(t)
-	r := deliver(t, d, version("1", "A"))[0]
+	r := deliver(t, d, sample("1", "A"))[0]
 	cur, err := d.SetFlags(r, "S", "")
 	if err != nil {
 		t.Fatal(err)
@@ -338,7 +338,7 @@ func TestResolve(t *testing.T) {
 		}
 	}
 	c.Sleep(context.Background(), time.Minute)
-	newer := deliver(t, d, version("1", "B"))[0]
+	newer := deliver(t, d, sample("1", "B"))[0]
 	if err := d.Remove(cur); err != nil {
 		t.Fatal(err)
 	}
@@ -378,7 +378,7 @@ func TestSampleViewer(t *testing.T) {
 		t.Skip("no sh")
 	}
 	d, _ := newDir(t)
-	r := deliver(t, d, version("1", "A"))[0]
+	r := deliver(t, d, sample("1", "A"))[0]
 	shell(t, d, `for FEED in $(ls new); do mkdir -p cur/$FEED; for ENTRY in $(ls new/$FEED); do mv new/$FEED/$ENTRY cur/$FEED/$ENTRY; done; done`)
 	got := list(t, d, ListOptions{})
 	if len(got) != 1 || !got[0].Bare || got[0].Unread() || got[0].Unique != r.Unique {

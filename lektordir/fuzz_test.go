@@ -15,7 +15,7 @@ import (
 // those that a fetcher wrote whole; appending keeps them all, adds the new
 // one, and leaves a file that ends in a good line.
 func FuzzJournal(f *testing.F) {
-	one, two := record(1).appendTo(nil), record(2).appendTo(nil)
+	one, two := recordOf(1).appendTo(nil), recordOf(2).appendTo(nil)
 	wrong := bytes.Clone(two)
 	wrong[3] ^= 1
 	for _, lines := range [][][]byte{
@@ -51,8 +51,8 @@ func FuzzJournal(f *testing.F) {
 		if j.Len() != len(good) {
 			t.Fatalf("%d lines count, not %d", j.Len(), len(good))
 		}
-		next := record(99)
-		if err := appendJournal(path, j, []Record{next}); err != nil {
+		next := recordOf(99)
+		if err := appendJournal(path, j, []record{next}); err != nil {
 			t.Fatal(err)
 		}
 		again, err := readJournal(path)
@@ -62,7 +62,7 @@ func FuzzJournal(f *testing.F) {
 		if again.Len() != len(good)+1 || again.good != again.size {
 			t.Fatalf("%d lines count, not %d; good up to %d of %d", again.Len(), len(good)+1, again.good, again.size)
 		}
-		if got, ok := again.Named(next.Unique); !ok || got != next {
+		if got, ok := again.named(next.Unique); !ok || got != next {
 			t.Fatalf("%+v, %v", got, ok)
 		}
 		for _, line := range good {
@@ -70,7 +70,7 @@ func FuzzJournal(f *testing.F) {
 			if r.Unique == next.Unique {
 				continue
 			}
-			if _, ok := again.Named(r.Unique); !ok {
+			if _, ok := again.named(r.Unique); !ok {
 				t.Fatalf("%s is forgotten", r.Unique)
 			}
 		}
@@ -120,28 +120,27 @@ func FuzzReadEntry(f *testing.F) {
 			}
 			return e
 		}
-		write := func(e *Entry) (all []byte) {
+		put := func(e *Entry) (all []byte) {
 			if err := os.RemoveAll(base); err != nil {
 				t.Fatal(err)
 			}
 			if err := os.MkdirAll(base+"/etc", 0o777); err != nil {
 				t.Fatal(err)
 			}
-			for _, f := range append(e.files(), entryFile{name: "feed"}) {
-				if err := os.WriteFile(base+"/"+f.name, f.data, 0o666); err != nil {
-					t.Fatal(err)
-				}
-				all = append(append(all, f.name...), f.data...)
+			for name, data := range e.stored() {
+				write(t, base+"/"+name, string(data))
+				all = append(append(all, name...), data...)
 			}
+			write(t, base+"/feed", "")
 			return all
 		}
 		first := read()
 		if !bytes.Equal(first.Content, content) {
 			t.Errorf("the content %q is read as %q", content, first.Content)
 		}
-		files := write(first)
+		files := put(first)
 		second := read()
-		if again := write(second); !bytes.Equal(again, files) {
+		if again := put(second); !bytes.Equal(again, files) {
 			t.Fatalf("written %q, then %q", files, again)
 		}
 		if third := read(); !reflect.DeepEqual(second, third) {

@@ -63,13 +63,13 @@ func writer(t *testing.T, d *Dir) *Writer {
 }
 
 // version is a version of the entry with an id.
-func version(id, content string) Version {
-	rest := DigestOf(id, content)
-	return Version{
+func sample(id, content string) version {
+	rest := digestOf(id, content)
+	return version{
 		Entry:    Entry{Title: "Title of " + id, ID: id, Content: []byte(content)},
-		Identity: DigestOf("guid", id),
-		Key:      Key{Link: [8]byte{1}, Rest: [8]byte(rest[:8])},
-		Content:  DigestOf("content", content),
+		Identity: digestOf("guid", id),
+		Key:      key{Link: [8]byte{1}, Rest: [8]byte(rest[:8])},
+		Content:  digestOf("content", content),
 	}
 }
 
@@ -83,7 +83,7 @@ func commit(t *Txn) error {
 }
 
 // deliver delivers versions in one transaction.
-func deliver(t *testing.T, d *Dir, vs ...Version) []Ref {
+func deliver(t *testing.T, d *Dir, vs ...version) []Ref {
 	t.Helper()
 	w := writer(t, d)
 	tx, err := w.Begin(feedHash)
@@ -94,7 +94,7 @@ func deliver(t *testing.T, d *Dir, vs ...Version) []Ref {
 		t.Fatal(err)
 	}
 	for _, v := range vs {
-		if _, err := tx.Add(context.Background(), v); err != nil {
+		if _, err := tx.add(context.Background(), v); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -38,24 +38,24 @@ func interleave(t *testing.T, seed uint64) {
 		if err != nil {
 			return err
 		}
-		j, err := tx.Journal()
+		j, err := tx.readJournal()
 		if err != nil {
 			return err
 		}
 		for i := range entries {
-			v := version(fmt.Sprint(i), fmt.Sprint("text ", rnd.IntN(3)))
-			recs := j.Versions(v.Identity)
+			v := sample(fmt.Sprint(i), fmt.Sprint("text ", rnd.IntN(3)))
+			recs := j.versions(v.Identity)
 			if n := len(recs); n > 0 {
 				last := recs[n-1]
 				if _, err := os.Lstat(d.Join("new", feedHash, last.Unique)); err != nil || last.Content == v.Content {
 					continue
 				}
-				v.Replaces, v.Lineage = last.Unique, last.Lineage()
+				v.Replaces, v.Lineage = last.Unique, last.lineage()
 			}
 			if rnd.IntN(3) > 0 {
 				continue
 			}
-			if _, err := tx.Add(ctx, v); err != nil {
+			if _, err := tx.add(ctx, v); err != nil {
 				return err
 			}
 		}
@@ -150,8 +150,8 @@ func interleave(t *testing.T, seed uint64) {
 		}
 	}
 	for i := range entries {
-		id := version(fmt.Sprint(i), "").Identity
-		if len(j.Versions(id)) == 0 {
+		id := sample(fmt.Sprint(i), "").Identity
+		if len(j.versions(id)) == 0 {
 			continue
 		}
 		if n := there[id.String()[:16]] + removed[id.String()[:16]]; n != 1 {

@@ -19,13 +19,18 @@ import (
 	"github.com/lektordir/lektor/internal/atomicfile"
 )
 
-// Digest is the first half of a SHA-256, enough to tell the entries of a feed
+// digest is the first half of a SHA-256, enough to tell the entries of a feed
 // and their versions apart. The zero value stands for "none".
-type Digest [16]byte
+type digest [16]byte
 
-// DigestOf digests a list of strings, so that different lists differ even
+// digestOf digests a list of strings, so that different lists differ even
 // where their concatenations do not.
-func DigestOf(parts ...string) Digest {
+func digestOf(parts ...string) digest {
+	sum := hashOf(parts...)
+	return digest(sum[:16])
+}
+
+func hashOf(parts ...string) (sum [sha256.Size]byte) {
 	h := sha256.New()
 	var n [8]byte
 	for _, p := range parts {
@@ -33,28 +38,27 @@ func DigestOf(parts ...string) Digest {
 		h.Write(n[:])
 		io.WriteString(h, p)
 	}
-	var d Digest
-	copy(d[:], h.Sum(nil))
-	return d
+	h.Sum(sum[:0])
+	return sum
 }
 
 // String gives 32 hexadecimal digits.
-func (d Digest) String() string { return hex.EncodeToString(d[:]) }
+func (d digest) String() string { return hex.EncodeToString(d[:]) }
 
 // IsZero reports whether there is none.
-func (d Digest) IsZero() bool { return d == Digest{} }
+func (d digest) IsZero() bool { return d == digest{} }
 
 // Key is the second key of an entry, which recognises it when its identifier
 // alone changed. Link digests the link by itself, zero when the entry has none;
 // Rest digests title, content and date.
-type Key struct{ Link, Rest [8]byte }
+type key struct{ Link, Rest [8]byte }
 
-// Record is a line of a journal: one delivered version of an entry, or another
+// record is a line of a journal: one delivered version of an entry, or another
 // identity of one (Unique then names a version that an earlier line names too).
-type Record struct {
-	Identity Digest
-	Key      Key
-	Content  Digest // what makes a version: the entry is unchanged when it is equal
+type record struct {
+	Identity digest
+	Key      key
+	Content  digest // what makes a version: the entry is unchanged when it is equal
 	Unique   string
 	Replaces string // unique name of the version taken out of new/ for this one, or ""
 	Time     time.Time
@@ -62,7 +66,7 @@ type Record struct {
 
 // Lineage gives the 16 digits by which versions of an entry delivered as r are
 // recognised.
-func (r Record) Lineage() string {
+func (r record) lineage() string {
 	if id := (Ref{Unique: r.Unique}).Identity(); id != "" {
 		return id
 	}
@@ -73,7 +77,7 @@ var crcTable = crc32.MakeTable(crc32.Castagnoli)
 
 // appendTo adds the record's line: seven fields with single spaces between
 // them, the last the CRC-32C of what is before it, in hexadecimal.
-func (r Record) appendTo(b []byte) []byte {
+func (r record) appendTo(b []byte) []byte {
 	start := len(b)
 	b = hex.AppendEncode(b, r.Identity[:])
 	b = append(b, ' ')
@@ -97,8 +101,8 @@ func (r Record) appendTo(b []byte) []byte {
 }
 
 // parseRecord reads a line without its newline.
-func parseRecord(l []byte) (Record, bool) {
-	var r Record
+func parseRecord(l []byte) (record, bool) {
+	var r record
 	if len(l) < 9 || l[len(l)-9] != ' ' {
 		return r, false
 	}
@@ -132,12 +136,12 @@ func parseRecord(l []byte) (Record, bool) {
 	return r, true
 }
 
-// Journal is what a feed's journal says was delivered. It is a view as of when
+// journal is what a feed's journal says was delivered. It is a view as of when
 // it was read, and safe for concurrent reading.
-type Journal struct {
-	records  []Record
-	byID     map[Digest][]int
-	byKey    map[Key][]int
+type journal struct {
+	records  []record
+	byID     map[digest][]int
+	byKey    map[key][]int
 	byUnique map[string]int
 	lineage  map[string][]int
 
@@ -148,8 +152,8 @@ type Journal struct {
 
 // readJournal reads a journal; a missing one is empty. A line that is not
 // terminated or has a wrong checksum does not count.
-func readJournal(path string) (*Journal, error) {
-	j := &Journal{byID: map[Digest][]int{}, byKey: map[Key][]int{}, byUnique: map[string]int{}, lineage: map[string][]int{}}
+func readJournal(path string) (*journal, error) {
+	j := &journal{byID: map[digest][]int{}, byKey: map[key][]int{}, byUnique: map[string]int{}, lineage: map[string][]int{}}
 	data, err := readFile(path)
 	if err != nil {
 		if isNotExist(err) {
@@ -175,39 +179,39 @@ func readJournal(path string) (*Journal, error) {
 	return j, nil
 }
 
-func (j *Journal) add(r Record) {
+func (j *journal) add(r record) {
 	i := len(j.records)
 	j.records = append(j.records, r)
 	j.byID[r.Identity] = append(j.byID[r.Identity], i)
 	j.byKey[r.Key] = append(j.byKey[r.Key], i)
 	j.byUnique[r.Unique] = i
-	j.lineage[r.Lineage()] = append(j.lineage[r.Lineage()], i)
+	j.lineage[r.lineage()] = append(j.lineage[r.lineage()], i)
 }
 
 // Len is the number of lines that count.
-func (j *Journal) Len() int { return len(j.records) }
+func (j *journal) Len() int { return len(j.records) }
 
 // Versions gives the records of an identity, oldest first.
-func (j *Journal) Versions(identity Digest) []Record { return j.pick(j.byID[identity]) }
+func (j *journal) versions(identity digest) []record { return j.pick(j.byID[identity]) }
 
 // Lineage gives the records of all versions of the entry that a record is of,
 // under whichever identity, oldest first.
-func (j *Journal) Lineage(r Record) []Record { return j.pick(j.lineage[r.Lineage()]) }
+func (j *journal) lineageOf(r record) []record { return j.pick(j.lineage[r.lineage()]) }
 
 // WithKey gives the records with a second key, oldest first.
-func (j *Journal) WithKey(k Key) []Record { return j.pick(j.byKey[k]) }
+func (j *journal) withKey(k key) []record { return j.pick(j.byKey[k]) }
 
 // Named gives the last record of a unique name.
-func (j *Journal) Named(unique string) (Record, bool) {
+func (j *journal) named(unique string) (record, bool) {
 	i, ok := j.byUnique[unique]
 	if !ok {
-		return Record{}, false
+		return record{}, false
 	}
 	return j.records[i], true
 }
 
-func (j *Journal) pick(idx []int) []Record {
-	rs := make([]Record, len(idx))
+func (j *journal) pick(idx []int) []record {
+	rs := make([]record, len(idx))
 	for i, n := range idx {
 		rs[i] = j.records[n]
 	}
@@ -219,7 +223,7 @@ func (j *Journal) pick(idx []int) []Record {
 // and what could not be written whole is cut off again, so that the file ends
 // in a good line; the error is an [*uncutError] when that failed. It does not
 // sync.
-func appendJournal(path string, j *Journal, recs []Record) error {
+func appendJournal(path string, j *journal, recs []record) error {
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|unix.O_NOFOLLOW, 0o666)
 	if err != nil {
 		return err
@@ -283,7 +287,7 @@ const compactFrom = 512
 
 // worthCompacting reports whether more than half of the lines say what a later
 // line says again.
-func (j *Journal) worthCompacting() bool {
+func (j *journal) worthCompacting() bool {
 	half := len(j.records) / 2
 	// Of each identity one line lives at least, and those are counted already.
 	return len(j.records) >= compactFrom && len(j.byID) < half && len(j.live()) < half
@@ -291,13 +295,13 @@ func (j *Journal) worthCompacting() bool {
 
 // live gives the records that compaction keeps, in order: of every identity and
 // content the last one. No identity and no delivered digest is forgotten.
-func (j *Journal) live() []Record {
-	type version struct{ identity, content Digest }
+func (j *journal) live() []record {
+	type version struct{ identity, content digest }
 	last := make(map[version]int, len(j.records))
 	for i, r := range j.records {
 		last[version{r.Identity, r.Content}] = i
 	}
-	live := make([]Record, 0, len(last))
+	live := make([]record, 0, len(last))
 	for i, r := range j.records {
 		if last[version{r.Identity, r.Content}] == i {
 			live = append(live, r)
@@ -309,7 +313,7 @@ func (j *Journal) live() []Record {
 // compactJournal rewrites the journal with its live records: written aside,
 // synced, renamed, and the directory synced. The caller holds the feed's lock,
 // and has made sure that nothing in tmp/ needs a name which is forgotten.
-func compactJournal(path string, j *Journal) (*Journal, error) {
+func compactJournal(path string, j *journal) (*journal, error) {
 	var b []byte
 	for _, r := range j.live() {
 		b = r.appendTo(b)

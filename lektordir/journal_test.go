@@ -11,18 +11,18 @@ import (
 	"time"
 )
 
-func record(i int) Record {
-	return Record{
-		Identity: DigestOf("id", fmt.Sprint(i)),
-		Key:      Key{Link: [8]byte{byte(i)}, Rest: [8]byte{2}},
-		Content:  DigestOf("content", fmt.Sprint(i)),
-		Unique:   uniqueName(time.Unix(int64(i), 0), 1, int64(i), DigestOf("id", fmt.Sprint(i)).String()[:16], "host"),
+func recordOf(i int) record {
+	return record{
+		Identity: digestOf("id", fmt.Sprint(i)),
+		Key:      key{Link: [8]byte{byte(i)}, Rest: [8]byte{2}},
+		Content:  digestOf("content", fmt.Sprint(i)),
+		Unique:   uniqueName(time.Unix(int64(i), 0), 1, int64(i), digestOf("id", fmt.Sprint(i)).String()[:16], "host"),
 		Time:     time.Unix(int64(i), 0).UTC(),
 	}
 }
 
 func TestRecordRoundTrip(t *testing.T) {
-	r := record(7)
+	r := recordOf(7)
 	for _, replaces := range []string{"", "1.M1P1Q1I0123456789abcdef.h"} {
 		r.Replaces = replaces
 		b := r.appendTo(nil)
@@ -39,7 +39,7 @@ func TestJournalDamage(t *testing.T) {
 	var whole []byte
 	ends := []int{0}
 	for i := range 5 {
-		whole = record(i).appendTo(whole)
+		whole = recordOf(i).appendTo(whole)
 		ends = append(ends, len(whole))
 	}
 	for n := range len(whole) + 1 {
@@ -55,7 +55,7 @@ func TestJournalDamage(t *testing.T) {
 		if j.Len() != want || j.good != int64(ends[want]) {
 			t.Fatalf("cut at %d: %d lines up to %d, want %d up to %d", n, j.Len(), j.good, want, ends[want])
 		}
-		if err := appendJournal(path, j, []Record{record(9)}); err != nil {
+		if err := appendJournal(path, j, []record{recordOf(9)}); err != nil {
 			t.Fatal(err)
 		}
 		j, _ = readJournal(path)
@@ -78,7 +78,7 @@ func TestJournalDamage(t *testing.T) {
 			hit++
 		}
 		for i := range 5 {
-			_, ok := j.Named(record(i).Unique)
+			_, ok := j.named(recordOf(i).Unique)
 			// A newline lost makes one bad line of two.
 			damaged := i == hit || at == ends[hit+1]-1 && i == hit+1
 			if ok == damaged {
@@ -89,24 +89,24 @@ func TestJournalDamage(t *testing.T) {
 }
 
 func TestJournalLookups(t *testing.T) {
-	j := &Journal{byID: map[Digest][]int{}, byKey: map[Key][]int{}, byUnique: map[string]int{}, lineage: map[string][]int{}}
-	a, b := record(1), record(1)
-	b.Content, b.Unique = DigestOf("other"), uniqueName(time.Unix(9, 0), 1, 9, a.Lineage(), "host")
-	alias := record(2)
+	j := &journal{byID: map[digest][]int{}, byKey: map[key][]int{}, byUnique: map[string]int{}, lineage: map[string][]int{}}
+	a, b := recordOf(1), recordOf(1)
+	b.Content, b.Unique = digestOf("other"), uniqueName(time.Unix(9, 0), 1, 9, a.lineage(), "host")
+	alias := recordOf(2)
 	alias.Unique = b.Unique
-	for _, r := range []Record{a, b, alias} {
+	for _, r := range []record{a, b, alias} {
 		j.add(r)
 	}
-	if got := j.Versions(a.Identity); len(got) != 2 || got[1] != b {
+	if got := j.versions(a.Identity); len(got) != 2 || got[1] != b {
 		t.Errorf("versions: %v", got)
 	}
-	if got := j.Lineage(alias); len(got) != 3 {
+	if got := j.lineageOf(alias); len(got) != 3 {
 		t.Errorf("lineage of the alias: %v", got)
 	}
-	if got := j.WithKey(a.Key); len(got) != 2 {
+	if got := j.withKey(a.Key); len(got) != 2 {
 		t.Errorf("with key: %v", got)
 	}
-	if _, ok := j.Named("nobody"); ok {
+	if _, ok := j.named("nobody"); ok {
 		t.Error("named nobody")
 	}
 }
@@ -117,11 +117,11 @@ func TestCompaction(t *testing.T) {
 	path := d.journalPath(feedHash)
 	os.MkdirAll(filepath.Dir(path), 0o777)
 	j, _ := readJournal(path)
-	var recs []Record
+	var recs []record
 	for i := range 2 * compactFrom {
-		r := record(i % 3)
-		r.Content = DigestOf(fmt.Sprint(i % 2))
-		r.Unique = uniqueName(time.Unix(int64(i), 0), 1, int64(i), r.Lineage(), "host")
+		r := recordOf(i % 3)
+		r.Content = digestOf(fmt.Sprint(i % 2))
+		r.Unique = uniqueName(time.Unix(int64(i), 0), 1, int64(i), r.lineage(), "host")
 		recs = append(recs, r)
 	}
 	if err := appendJournal(path, j, recs); err != nil {
@@ -133,14 +133,14 @@ func TestCompaction(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer tx.Close()
-	after, err := tx.Journal()
+	after, err := tx.readJournal()
 	if err != nil {
 		t.Fatal(err)
 	}
 	if after.Len() != 6 {
 		t.Errorf("%d lines after compaction, want 6", after.Len())
 	}
-	type version struct{ id, content Digest }
+	type version struct{ id, content digest }
 	has := map[version]string{}
 	for _, r := range after.records {
 		has[version{r.Identity, r.Content}] = r.Unique
@@ -151,8 +151,8 @@ func TestCompaction(t *testing.T) {
 		}
 	}
 	for i := range 3 {
-		want := j.Versions(record(i).Identity)
-		got := after.Versions(record(i).Identity)
+		want := j.versions(recordOf(i).Identity)
+		got := after.versions(recordOf(i).Identity)
 		if got[len(got)-1].Unique != want[len(want)-1].Unique {
 			t.Errorf("identity %d: newest %s, want %s", i, got[len(got)-1].Unique, want[len(want)-1].Unique)
 		}
@@ -160,7 +160,7 @@ func TestCompaction(t *testing.T) {
 }
 
 func FuzzParseRecord(f *testing.F) {
-	f.Add(record(1).appendTo(nil))
+	f.Add(recordOf(1).appendTo(nil))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		r, ok := parseRecord(bytes.TrimSuffix(b, []byte("\n")))
 		if !ok {

@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/lektordir/lektor/internal/joined"
 )
 
 // ListOptions narrow what [Dir.List] lists. The zero value lists every entry.
@@ -201,17 +203,10 @@ func (d *Dir) readPlace(place Place, feed string, refs []Ref) ([]Ref, error) {
 // unlessNames leaves out of an error of readPlace what is only about names that
 // are no entries'.
 func unlessNames(err error) error {
-	var rest []error
-	if joined, ok := err.(interface{ Unwrap() []error }); ok {
-		for _, e := range joined.Unwrap() {
-			rest = append(rest, unlessNames(e))
-		}
-		return errors.Join(rest...)
-	}
-	if ne := (*NameError)(nil); errors.As(err, &ne) {
-		return nil
-	}
-	return err
+	return errors.Join(slices.DeleteFunc(joined.Errors(err), func(err error) bool {
+		var bad *NameError
+		return errors.As(err, &bad)
+	})...)
 }
 
 // NoEntryError is returned by [Dir.Resolve] for a name that is no entry's.

@@ -114,7 +114,7 @@ func (d *Dir) recoverLocked(feed string) error {
 		if strings.Contains(name, ";") {
 			continue
 		}
-		if rec, ok := j.Named(name); ok {
+		if rec, ok := j.named(name); ok {
 			if inCur[name] {
 				bad = errors.Join(bad, d.drop(feed, name))
 				continue

@@ -19,9 +19,9 @@ func TestDeliver(t *testing.T) {
 	for _, slow := range []bool{false, true} {
 		d, _ := newDir(t)
 		d.opts.SlowSync = slow
-		var vs []Version
+		var vs []version
 		for i := range 20 {
-			vs = append(vs, version(fmt.Sprint("urn:", i), "text"))
+			vs = append(vs, sample(fmt.Sprint("urn:", i), "text"))
 		}
 		refs := deliver(t, d, vs...)
 		if len(refs) != 20 {
@@ -59,7 +59,7 @@ func TestNothingBeforeCommit(t *testing.T) {
 	if got := tree(t, d, "new"); len(got) != 0 {
 		t.Error(got)
 	}
-	if _, err := tx.Add(ctx, version("1", "A")); err != nil {
+	if _, err := tx.add(ctx, sample("1", "A")); err != nil {
 		t.Fatal(err)
 	}
 	if got := list(t, d, ListOptions{}); len(got) != 0 {
@@ -79,7 +79,7 @@ func TestNothingBeforeCommit(t *testing.T) {
 func TestUniqueNameTaken(t *testing.T) {
 	d, c := newDir(t)
 	w := writer(t, d)
-	v := version("1", "A")
+	v := sample("1", "A")
 	taken := func(at time.Time, seq int64) string {
 		return d.Join("tmp", feedHash, uniqueName(at, 42, seq, v.Identity.String()[:16], "host"))
 	}
@@ -87,12 +87,12 @@ func TestUniqueNameTaken(t *testing.T) {
 	tx, _ := w.Begin(feedHash)
 	tx.PutFeed(&Feed{ID: feedID, Name: "Example"})
 	// Before it the transaction recovers, and what a fetcher of this host left goes.
-	if _, err := tx.Journal(); err != nil {
+	if _, err := tx.readJournal(); err != nil {
 		t.Fatal(err)
 	}
 	write(t, filepath.Join(taken(start, 1), "title"), "another's")
 	write(t, taken(start.Add(2*time.Second), 2), "a file")
-	r, err := tx.Add(ctx, v)
+	r, err := tx.add(ctx, v)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -116,7 +116,7 @@ func TestUniqueNameTaken(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer tx.Close()
-	if _, err := tx.Journal(); err != nil {
+	if _, err := tx.readJournal(); err != nil {
 		t.Fatal(err)
 	}
 	for i := range int64(20) {
@@ -124,7 +124,7 @@ func TestUniqueNameTaken(t *testing.T) {
 			write(t, taken(start.Add(time.Duration(s)*time.Second), 4+i), "")
 		}
 	}
-	if _, err := tx.Add(ctx, v); err == nil || !strings.Contains(err.Error(), "unique") {
+	if _, err := tx.add(ctx, v); err == nil || !strings.Contains(err.Error(), "unique") {
 		t.Error(err)
 	}
 	if len(c.slept) != maxNameTries-1 {
@@ -139,7 +139,7 @@ func TestHosts(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		r := deliver(t, d, version("1", "A"))[0]
+		r := deliver(t, d, sample("1", "A"))[0]
 		if got := list(t, d, ListOptions{}); len(got) != 1 || got[0] != r {
 			t.Errorf("host %q: %v", host, got)
 		}
@@ -199,7 +199,7 @@ func TestRecoverStagedOnly(t *testing.T) {
 	w := writer(t, d)
 	tx, _ := w.Begin(feedHash)
 	tx.PutFeed(&Feed{ID: feedID, Name: "Example"})
-	tx.Add(ctx, version("1", "A"))
+	tx.add(ctx, sample("1", "A"))
 	die(tx)
 	if err := w.Recover(ctx); err != nil {
 		t.Fatal(err)
@@ -217,8 +217,8 @@ func TestRecoverJournaled(t *testing.T) {
 	w := writer(t, d)
 	tx, _ := w.Begin(feedHash)
 	tx.PutFeed(&Feed{ID: feedID, Name: "Example"})
-	a, _ := tx.Add(ctx, version("1", "A"))
-	b, _ := tx.Add(ctx, version("2", "B"))
+	a, _ := tx.add(ctx, sample("1", "A"))
+	b, _ := tx.add(ctx, sample("2", "B"))
 	if err := appendJournal(d.journalPath(feedHash), tx.journal, tx.staged); err != nil {
 		t.Fatal(err)
 	}
@@ -286,14 +286,14 @@ func TestRecoverLeavesOthers(t *testing.T) {
 // replacement delivers A and stages B in its place, and gives both.
 func replacement(t *testing.T, d *Dir, w *Writer) (a Ref, tx *Txn, b Ref) {
 	t.Helper()
-	a = deliver(t, d, version("1", "A"))[0]
+	a = deliver(t, d, sample("1", "A"))[0]
 	tx, err := w.Begin(feedHash)
 	if err != nil {
 		t.Fatal(err)
 	}
-	v := version("1", "B")
+	v := sample("1", "B")
 	v.Replaces, v.Lineage = a.Unique, a.Identity()
-	if b, err = tx.Add(ctx, v); err != nil {
+	if b, err = tx.add(ctx, v); err != nil {
 		t.Fatal(err)
 	}
 	return a, tx, b
@@ -385,11 +385,11 @@ func TestFailedWrite(t *testing.T) {
 	w := writer(t, d)
 	tx, _ := w.Begin(feedHash)
 	tx.PutFeed(&Feed{ID: feedID, Name: "Example"})
-	if _, err := tx.Add(ctx, version("1", "A")); err != nil {
+	if _, err := tx.add(ctx, sample("1", "A")); err != nil {
 		t.Fatal(err)
 	}
 	tx.tmp.Close() // every call on the directory fails now
-	if _, err := tx.Add(ctx, version("2", "B")); err == nil {
+	if _, err := tx.add(ctx, sample("2", "B")); err == nil {
 		t.Fatal("no error")
 	}
 	if err := commit(tx); err == nil {
@@ -416,7 +416,7 @@ func TestFailedJournal(t *testing.T) {
 		}
 		tx.PutFeed(&Feed{ID: id, Name: "Example"})
 		for i := range 4 {
-			if _, err := tx.Add(ctx, version(fmt.Sprint(i), "A")); err != nil {
+			if _, err := tx.add(ctx, sample(fmt.Sprint(i), "A")); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -455,7 +455,7 @@ func TestFailedSync(t *testing.T) {
 	w := writer(t, d)
 	tx, _ := w.Begin(feedHash)
 	tx.PutFeed(&Feed{ID: feedID, Name: "Example"})
-	if _, err := tx.Add(ctx, version("1", "A")); err != nil {
+	if _, err := tx.add(ctx, sample("1", "A")); err != nil {
 		t.Fatal(err)
 	}
 	tx.src = append(tx.src, d.Join("no such file"))
@@ -472,7 +472,7 @@ func TestFailedSync(t *testing.T) {
 		t.Error(j, err)
 	}
 	// With the fault gone a rerun delivers what was missed.
-	if got := deliver(t, d, version("1", "A")); len(got) != 1 {
+	if got := deliver(t, d, sample("1", "A")); len(got) != 1 {
 		t.Error(got)
 	}
 }
@@ -498,7 +498,7 @@ func TestGroupCommit(t *testing.T) {
 				errs <- err
 			}
 			for k := range entries {
-				if _, err := tx.Add(ctx, version(fmt.Sprint(k), id)); err != nil {
+				if _, err := tx.add(ctx, sample(fmt.Sprint(k), id)); err != nil {
 					errs <- err
 				}
 			}
@@ -589,7 +589,7 @@ func TestPlantedLink(t *testing.T) {
 	tx, _ := w.Begin(feedHash)
 	defer tx.Close()
 	tx.PutFeed(&Feed{ID: feedID, Name: "Example"})
-	if _, err := tx.Add(ctx, version("1", "A")); err == nil {
+	if _, err := tx.add(ctx, sample("1", "A")); err == nil {
 		t.Error("no error")
 	}
 	if names, _ := os.ReadDir(outside); len(names) != 0 {
@@ -599,7 +599,7 @@ func TestPlantedLink(t *testing.T) {
 
 func TestCheck(t *testing.T) {
 	d, _ := newDir(t)
-	deliver(t, d, version("1", "A"))
+	deliver(t, d, sample("1", "A"))
 	if ps, err := d.Check(ctx, false); err != nil || len(ps) != 0 {
 		t.Fatalf("a sound lektor-dir: %v %v", ps, err)
 	}
@@ -658,7 +658,7 @@ mkdir -p "tmp/$HASH/1700000000.M1P2Q4I0123456789abcdef.host;gone"
 
 func TestArrivals(t *testing.T) {
 	d, _ := newDir(t)
-	deliver(t, d, version("0", "before"))
+	deliver(t, d, sample("0", "before"))
 	wctx, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
 	ready := make(chan struct{})
@@ -673,7 +673,7 @@ func TestArrivals(t *testing.T) {
 		}
 	}()
 	<-ready
-	first := deliver(t, d, version("1", "A"))[0]
+	first := deliver(t, d, sample("1", "A"))[0]
 	if r := <-got; r != first {
 		t.Errorf("%v, want %v", r, first)
 	}

@@ -3,11 +3,7 @@
 package main
 
 import (
-	"context"
-	"net/http"
-	"net/netip"
 	"os"
-	"strings"
 	"time"
 
 	"github.com/urfave/cli/v2"
@@ -42,28 +38,8 @@ the formats are described in ess(5) and nno(5).
 // otherwise: an ESS is a kilobyte, and an NNO has as much for every 25 entries.
 const maxBytes = 1 << 20
 
-// streams gives the streams of the app; what waits for stdin ends with ^C.
-func streams(c *cli.Context) *command.Streams {
-	s := *command.StreamsOf(c)
-	s.In = app.Interruptible(c.Context, s.In)
-	return &s
-}
-
 // fetchFlags are those of all commands that make requests.
-func fetchFlags() []cli.Flag {
-	d := fetch.DefaultConfig()
-	return []cli.Flag{
-		&cli.IntFlag{Name: "per-host", Value: d.PerHost, Usage: "make `N` requests at once to one host"},
-		&cli.DurationFlag{Name: "gap", Value: d.Gap, Usage: "wait for `TIME` between two requests to one host"},
-		&cli.DurationFlag{Name: fetch.FlagTimeout, Value: d.Deadline, Usage: "give up an exchange after `TIME`"},
-		&cli.Int64Flag{Name: fetch.FlagMaxBytes, Value: maxBytes, Usage: "refuse documents of more than `N` bytes as transferred"},
-		&cli.Int64Flag{Name: fetch.FlagMaxDecoded, Value: maxBytes, Usage: "refuse documents of more than `N` bytes after decompression"},
-		&cli.IntFlag{Name: fetch.FlagMaxRedirects, Value: d.MaxRedirects, Usage: "follow `N` redirects"},
-		&cli.Int64Flag{Name: fetch.FlagMaxHeader, Value: d.MaxHeader, Usage: "refuse response headers of more than `N` bytes"},
-		&cli.StringSliceFlag{Name: "allow-private", Usage: "let public servers redirect to the private network `PREFIX`; may be repeated"},
-		&cli.StringFlag{Name: "user-agent", Usage: "tell servers that we are `NAME`"},
-	}
-}
+func fetchFlags() []cli.Flag { return command.FetchFlags(maxBytes) }
 
 func atFlag() cli.Flag {
 	return &cli.StringFlag{Name: "at", Usage: "build as of `TIME`, such as 2026-01-31T12:00:00Z, or @ and seconds since 1970", DefaultText: "now"}
@@ -90,101 +66,40 @@ func dryRunFlag() cli.Flag {
 }
 
 // common reads the flags that several commands have.
-func common(c *cli.Context) (app.Common, error) {
-	o := app.Common{Dir: command.Dir(c)}
-	if at := c.String("at"); at != "" {
+func common(f *command.Flags) app.Common {
+	o := app.Common{Dir: command.Dir(f.Context)}
+	if at := f.String("at"); at != "" {
 		t, err := app.ParseTime(at, time.Local)
-		if err != nil {
-			return o, command.Usagef("--at: %v", err)
-		}
-		if t.Unix() < 60 {
-			return o, command.Usagef("--at %s: a build time lies after 1970", at)
-		}
-		if t.Unix() >= ess.Milliseconds {
-			return o, command.Usagef("--at %s: a build time has seconds, and lies before the year 5138", at)
+		switch {
+		case err != nil:
+			f.Fail(command.Usagef("--at: %v", err))
+		case t.Unix() < 60:
+			f.Fail(command.Usagef("--at %s: a build time lies after 1970", at))
+		case t.Unix() >= ess.Milliseconds:
+			f.Fail(command.Usagef("--at %s: a build time has seconds, and lies before the year 5138", at))
 		}
 		o.At = t
 	}
-	o.Fetch = fetch.Config{UserAgent: userAgent(), MaxBytes: maxBytes, MaxDecoded: maxBytes}
-	if !has(c, "gap") {
-		return o, nil
-	}
-	o.Fetch = fetch.Config{
-		UserAgent:    c.String("user-agent"),
-		PerHost:      c.Int("per-host"),
-		Gap:          c.Duration("gap"),
-		Deadline:     c.Duration(fetch.FlagTimeout),
-		MaxBytes:     c.Int64(fetch.FlagMaxBytes),
-		MaxDecoded:   c.Int64(fetch.FlagMaxDecoded),
-		MaxRedirects: c.Int(fetch.FlagMaxRedirects),
-		MaxHeader:    c.Int64(fetch.FlagMaxHeader),
-		Proxy:        http.ProxyFromEnvironment,
-	}
-	if o.Fetch.UserAgent == "" {
-		o.Fetch.UserAgent = userAgent()
-	}
-	if n := o.Fetch.PerHost; n < 1 || n > 1000 {
-		return o, command.Usagef("--per-host %d: it is a number from 1 to 1000", n)
-	}
-	for _, name := range []string{fetch.FlagMaxBytes, fetch.FlagMaxDecoded, fetch.FlagMaxHeader} {
-		if n := c.Int64(name); n < 1 {
-			return o, command.Usagef("--%s %d: it is a number of bytes", name, n)
-		}
-	}
-	for name, d := range map[string]time.Duration{"gap": o.Fetch.Gap, fetch.FlagTimeout: o.Fetch.Deadline} {
-		if d < 0 || d == 0 && name != "gap" {
-			return o, command.Usagef("--%s %v: it is a time such as 30s", name, d)
-		}
-	}
-	for _, p := range c.StringSlice("allow-private") {
-		prefix, err := netip.ParsePrefix(p)
-		if err != nil {
-			return o, command.Usagef("--allow-private %s: it is a prefix such as 10.0.0.0/8", p)
-		}
-		o.Fetch.AllowPrivate = append(o.Fetch.AllowPrivate, prefix)
-	}
-	return o, nil
+	return o
 }
 
-// has reports whether the command takes a flag.
-func has(c *cli.Context, name string) bool {
-	for _, f := range c.Command.Flags {
-		for _, n := range f.Names() {
-			if n == name {
-				return true
-			}
-		}
-	}
-	return false
+// fetching is common for commands that make requests.
+func fetching(f *command.Flags) app.Common {
+	o := common(f)
+	o.Fetch = f.Fetch()
+	return o
 }
 
-func userAgent() string {
-	return strings.Replace(fetch.DefaultUserAgent, "lektor-fetch ", "lektor-ess/"+command.Version()+" ", 1)
-}
-
-func printing(c *cli.Context) command.PrinterOptions {
-	return command.PrinterOptions{Format: command.OutputFormat(c), Raw: c.Bool("raw")}
-}
-
-// number reads a flag that is a number of at least least.
-func number(c *cli.Context, name string, least int) (int, error) {
-	n := c.Int(name)
-	if n < least {
-		return 0, command.Usagef("--%s %d: it is a number of at least %d", name, n, least)
-	}
-	return n, nil
-}
-
-func since(c *cli.Context) (time.Time, error) {
-	v := c.String("since")
+func since(f *command.Flags) time.Time {
+	v := f.String("since")
 	if v == "" {
-		return time.Time{}, nil
+		return time.Time{}
 	}
 	t, err := app.ParseSince(v, time.Now())
 	if err != nil {
-		return t, command.Usagef("--since: %v", err)
+		f.Fail(command.Usagef("--since: %v", err))
 	}
-	return t, nil
+	return t
 }
 
 func buildCommand() *cli.Command {
@@ -206,34 +121,12 @@ FEED, each is one line.
 			&cli.StringFlag{Name: "content-type", Usage: "that document has the MIME `TYPE`, and perhaps a charset"},
 			outputFileFlag(), command.NulFlag(),
 		},
-		Action: func(c *cli.Context) error {
-			o, err := common(c)
-			if err != nil {
-				return err
+		Action: command.Run(app.Build, "", func(f *command.Flags) app.BuildOptions {
+			return app.BuildOptions{
+				Common: common(f), Feeds: f.Words(), Nul: command.Nul(f.Context), N: f.Number("entries", 0, 0), Since: since(f), Output: f.String("output"),
+				FromDocument: f.Bool("from-document"), URL: f.String("url"), ContentType: f.String("content-type"),
 			}
-			n, err := number(c, "entries", 0)
-			if err != nil {
-				return err
-			}
-			from, err := since(c)
-			if err != nil {
-				return err
-			}
-			if c.Bool("from-document") {
-				if c.NArg() > 1 || c.NArg() == 1 && c.Args().First() != "-" {
-					return command.Usagef("--from-document reads standard input; FEED makes no sense with it")
-				}
-				return app.FromDocument(c.Context, app.FromDocumentOptions{
-					Common: o, URL: c.String("url"), ContentType: c.String("content-type"), N: n, Since: from, Output: c.String("output"),
-				}, streams(c))
-			}
-			if c.IsSet("url") || c.IsSet("content-type") {
-				return command.Usagef("--url and --content-type are about --from-document")
-			}
-			return app.Build(c.Context, app.BuildOptions{
-				Common: o, Feeds: c.Args().Slice(), Nul: command.Nul(c), N: n, Since: from, Output: c.String("output"),
-			}, streams(c))
-		},
+		}),
 	}
 }
 
@@ -252,23 +145,12 @@ lektor-query(7)); or with "-" of those whose paths are on standard input.
 			command.OutputFlag("print `FORMAT` instead of an NNO: url, tsv, json, another field or a template"),
 			outputFileFlag(), rawFlag(), command.NulFlag(),
 		},
-		Action: func(c *cli.Context) error {
-			o, err := common(c)
-			if err != nil {
-				return err
+		Action: command.Run(app.MakeNNO, "", func(f *command.Flags) app.NNOOptions {
+			return app.NNOOptions{
+				Common: common(f), Query: f.Words(), Nul: command.Nul(f.Context), N: f.Number("newest", 0, 0),
+				Output: f.String("output"), Print: f.Printing(),
 			}
-			n, err := number(c, "newest", 0)
-			if err != nil {
-				return err
-			}
-			no := app.NNOOptions{Common: o, N: n, Nul: command.Nul(c), Output: c.String("output"), Print: printing(c)}
-			if c.NArg() == 1 && c.Args().First() == "-" {
-				no.Paths = true
-			} else {
-				no.Query = c.Args().Slice()
-			}
-			return app.MakeNNO(c.Context, no, streams(c))
-		},
+		}),
 	}
 }
 
@@ -286,22 +168,12 @@ of documents takes no more memory than N entries.
 			command.OutputFlag("print `FORMAT` instead of an NNO: url, tsv, json, another field or a template"),
 			outputFileFlag(), rawFlag(), command.NulFlag(),
 		}, fetchFlags()...),
-		Action: func(c *cli.Context) error {
-			if err := command.NeedArgs(c, "a DOCUMENT"); err != nil {
-				return err
+		Action: command.Run(app.Top, "a DOCUMENT", func(f *command.Flags) app.TopOptions {
+			return app.TopOptions{
+				Common: fetching(f), Documents: f.Words(), Nul: command.Nul(f.Context), N: f.Number("newest", 1, 0),
+				Output: f.String("output"), Print: f.Printing(),
 			}
-			o, err := common(c)
-			if err != nil {
-				return err
-			}
-			n, err := number(c, "newest", 1)
-			if err != nil {
-				return err
-			}
-			return app.Top(c.Context, app.TopOptions{
-				Common: o, Documents: c.Args().Slice(), Nul: command.Nul(c), N: n, Output: c.String("output"), Print: printing(c),
-			}, streams(c))
-		},
+		}),
 	}
 }
 
@@ -323,24 +195,12 @@ fetches it.
 			&cli.BoolFlag{Name: "quiet", Aliases: []string{"q"}, Usage: "no summary"},
 			dryRunFlag(), rawFlag(), command.NulFlag(),
 		}, fetchFlags()...),
-		Action: func(c *cli.Context) error {
-			o, err := common(c)
-			if err != nil {
-				return err
+		Action: command.Run(app.Poll, "", func(f *command.Flags) app.PollOptions {
+			return app.PollOptions{
+				Common: fetching(f), Feeds: f.Words(), Nul: command.Nul(f.Context), N: f.Number("newest", 1, 0), Jobs: f.Number("jobs", 1, 0),
+				DryRun: f.Bool("dry-run"), Quiet: f.Bool("quiet"), Print: f.Printing(),
 			}
-			n, err := number(c, "newest", 1)
-			if err != nil {
-				return err
-			}
-			jobs, err := number(c, "jobs", 1)
-			if err != nil {
-				return err
-			}
-			return app.Poll(c.Context, app.PollOptions{
-				Common: o, Feeds: c.Args().Slice(), Nul: command.Nul(c), N: n, Jobs: jobs,
-				DryRun: c.Bool("dry-run"), Quiet: c.Bool("quiet"), Print: printing(c),
-			}, streams(c))
-		},
+		}),
 	}
 }
 
@@ -359,18 +219,11 @@ something is missing gets a due marker.
 			command.OutputFlag("print `FORMAT`: path (the default), url, tsv, json, another field or a template"),
 			dryRunFlag(), rawFlag(),
 		}, fetchFlags()...),
-		Action: func(c *cli.Context) error {
-			if err := command.NeedArgs(c, "an NNO"); err != nil {
-				return err
+		Action: command.Run(app.Resolve, "an NNO", func(f *command.Flags) app.ResolveOptions {
+			return app.ResolveOptions{
+				Common: fetching(f), Documents: f.Words(), Subscribe: f.Bool("subscribe"), DryRun: f.Bool("dry-run"), Print: f.Printing(),
 			}
-			o, err := common(c)
-			if err != nil {
-				return err
-			}
-			return app.Resolve(c.Context, app.ResolveOptions{
-				Common: o, Documents: c.Args().Slice(), Subscribe: c.Bool("subscribe"), DryRun: c.Bool("dry-run"), Print: printing(c),
-			}, streams(c))
-		},
+		}),
 	}
 }
 
@@ -389,26 +242,15 @@ func publishCommand() *cli.Command {
 			&cli.StringFlag{Name: "title", Usage: "call the page `TITLE`"},
 			atFlag(), dryRunFlag(),
 		},
-		Action: func(c *cli.Context) error {
-			if c.NArg() != 1 {
-				return command.Usagef("publish takes one directory")
+		Action: command.Run(app.Publish, "DIR", func(f *command.Flags) app.PublishOptions {
+			if f.NArg() != 1 {
+				f.Fail(command.Usagef("publish takes one directory"))
 			}
-			o, err := common(c)
-			if err != nil {
-				return err
+			return app.PublishOptions{
+				Common: common(f), To: f.Args().First(), BaseURL: f.String("base-url"), N: f.Number("entries", 0, 0), Newest: f.Number("newest", 0, 0),
+				Title: f.String("title"), DryRun: f.Bool("dry-run"),
 			}
-			n, err := number(c, "entries", 0)
-			if err != nil {
-				return err
-			}
-			newest, err := number(c, "newest", 0)
-			if err != nil {
-				return err
-			}
-			return app.Publish(c.Context, app.PublishOptions{
-				Common: o, To: c.Args().First(), BaseURL: c.String("base-url"), N: n, Newest: newest, Title: c.String("title"), DryRun: c.Bool("dry-run"),
-			}, streams(c))
-		},
+		}),
 	}
 }
 
@@ -423,22 +265,14 @@ func discoverCommand() *cli.Command {
 			command.OutputFlag("print `FORMAT`: tsv (the default), url, json, another field or a template"),
 			rawFlag(), command.NulFlag(),
 		}, fetchFlags()...),
-		Action: func(c *cli.Context) error {
-			if err := command.NeedArgs(c, "a URL"); err != nil {
-				return err
-			}
-			o, err := common(c)
-			if err != nil {
-				return err
-			}
-			if !c.IsSet(fetch.FlagMaxBytes) && !c.IsSet(fetch.FlagMaxDecoded) {
+		Action: command.Run(app.Discover, "a URL", func(f *command.Flags) app.DiscoverOptions {
+			o := app.DiscoverOptions{Common: fetching(f), URLs: f.Words(), Nul: command.Nul(f.Context), Print: f.Printing()}
+			if !f.IsSet(fetch.FlagMaxBytes) && !f.IsSet(fetch.FlagMaxDecoded) {
 				// A page or a feed is larger than the documents.
 				o.Fetch.MaxBytes, o.Fetch.MaxDecoded = fetch.DefaultMaxBytes, fetch.DefaultMaxDecoded
 			}
-			return app.Discover(c.Context, app.DiscoverOptions{
-				Common: o, URLs: c.Args().Slice(), Nul: command.Nul(c), Print: printing(c),
-			}, streams(c))
-		},
+			return o
+		}),
 	}
 }
 
@@ -453,12 +287,9 @@ func checksumCommand() *cli.Command {
 			command.OutputFlag("print `FORMAT`: checksum (the default), loop, title, tsv, json or a template"),
 			rawFlag(), command.NulFlag(), command.NumericArgs(),
 		},
-		Action: func(c *cli.Context) error {
-			if err := command.NeedArgs(c, "a TITLE"); err != nil {
-				return err
-			}
-			return app.Checksums(c.Args().Slice(), command.Nul(c), printing(c), streams(c))
-		},
+		Action: command.Run(app.Checksums, "a TITLE", func(f *command.Flags) app.ChecksumOptions {
+			return app.ChecksumOptions{Titles: f.Words(), Nul: command.Nul(f.Context), Print: f.Printing()}
+		}),
 	}
 }
 
@@ -474,7 +305,7 @@ func decodeCommand() *cli.Command {
 			command.OutputFlag("print `FORMAT`: tsv (the default), json, url, another field or a template"),
 			rawFlag(),
 		}, fetchFlags()...),
-		Action: func(c *cli.Context) error { return documents(c, app.Decode) },
+		Action: command.Run(app.Decode, "", documents),
 	}
 }
 
@@ -491,15 +322,12 @@ field. It ends with status 1 if there is anything.
 			command.OutputFlag("print `FORMAT`: tsv, json, the name of a field or a template"),
 			rawFlag(),
 		}, fetchFlags()...),
-		Action: func(c *cli.Context) error { return documents(c, app.Check) },
+		Action: command.Run(app.Check, "", documents),
 	}
 }
 
-// documents runs a command on the documents that are its arguments.
-func documents(c *cli.Context, run func(ctx context.Context, o app.DocumentOptions, s *command.Streams) error) error {
-	o, err := common(c)
-	if err != nil {
-		return err
-	}
-	return run(c.Context, app.DocumentOptions{Common: o, Documents: c.Args().Slice(), Print: printing(c)}, streams(c))
+// documents are the options of commands on the documents that are their
+// arguments.
+func documents(f *command.Flags) app.DocumentOptions {
+	return app.DocumentOptions{Common: fetching(f), Documents: f.Words(), Print: f.Printing()}
 }

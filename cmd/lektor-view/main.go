@@ -32,27 +32,23 @@ QUERY is described in lektor-query(7).
 	}
 }
 
-func common(c *cli.Context) viewer.Common {
-	return viewer.Common{Dir: command.Dir(c), Terminal: viewer.Terminal()}
+func common(f *command.Flags) viewer.Common {
+	return viewer.Common{Dir: command.Dir(f.Context), Terminal: viewer.Terminal()}
 }
 
 // lineWidth is what lines are fitted to: the terminal, and nothing elsewhere.
-func lineWidth(s *command.Streams) int {
-	if s.OutIsTerminal() {
+func lineWidth(f *command.Flags) int {
+	if s := f.Streams(); s.OutIsTerminal() {
 		return s.Width()
 	}
 	return 0
 }
 
-func textWidth(c *cli.Context, s *command.Streams) (int, error) {
-	if c.IsSet("width") {
-		n := c.Int("width")
-		if n < 20 {
-			return 0, command.Usagef("--width %d: at least 20 columns are needed", n)
-		}
-		return n, nil
+func textWidth(f *command.Flags) int {
+	if f.IsSet("width") {
+		return f.Number("width", 20, 0)
 	}
-	return s.Width(), nil
+	return f.Streams().Width()
 }
 
 func widthFlag() cli.Flag {
@@ -71,33 +67,21 @@ func dryRunFlag() cli.Flag {
 
 const uncleaned = "do not clean text of what might harm a terminal"
 
-// printing reads -o, and -0 where it is about what is written.
-func printing(c *cli.Context) command.PrinterOptions {
-	return command.PrinterOptions{Format: command.OutputFormat(c), Nul: c.Bool("print0"), Raw: c.Bool("raw")}
-}
-
 func print0Flag() cli.Flag {
 	return &cli.BoolFlag{Name: "print0", Aliases: []string{"0"}, Usage: "end records with NUL instead of a newline; without -o prints paths"}
 }
 
 // nulPaths gives -0 without -o a meaning.
-func nulPaths(p command.PrinterOptions) command.PrinterOptions {
+func nulPaths(f *command.Flags) command.PrinterOptions {
+	p := f.Printing()
 	if p.Nul && p.Format == "" {
 		p.Format = "path"
 	}
 	return p
 }
 
-func names(c *cli.Context) viewer.Names {
-	return viewer.Names{Args: c.Args().Slice(), Nul: command.Nul(c)}
-}
-
-func count(c *cli.Context, flag string) (int, error) {
-	n := c.Int(flag)
-	if n < 0 {
-		return 0, command.Usagef("--%s %d: a number below zero makes no sense", flag, n)
-	}
-	return n, nil
+func names(f *command.Flags) viewer.Names {
+	return viewer.Names{Args: f.Words(), Nul: command.Nul(f.Context)}
 }
 
 func lsCommand() *cli.Command {
@@ -115,20 +99,15 @@ func lsCommand() *cli.Command {
 			print0Flag(),
 			rawFlag(uncleaned),
 		},
-		Action: func(c *cli.Context) error {
-			s := command.StreamsOf(c)
-			n, err := count(c, "newest")
-			if err != nil {
-				return err
+		Action: command.Run(viewer.List, "", func(f *command.Flags) viewer.ListOptions {
+			o := viewer.ListOptions{
+				Common: common(f), Query: f.Words(), All: f.Bool("all"), Sort: f.String("sort"), Print: nulPaths(f), Width: lineWidth(f),
 			}
-			if c.IsSet("newest") && n == 0 {
-				return command.Usagef("--newest 0: at least one")
+			if f.IsSet("newest") {
+				o.Newest = f.Number("newest", 1, 0)
 			}
-			return viewer.List(c.Context, viewer.ListOptions{
-				Common: common(c), Query: c.Args().Slice(), All: c.Bool("all"), Newest: n,
-				Sort: c.String("sort"), Print: nulPaths(printing(c)), Width: lineWidth(s),
-			}, s)
-		},
+			return o
+		}),
 	}
 }
 
@@ -141,20 +120,16 @@ func showFlags(more ...cli.Flag) []cli.Flag {
 	)
 }
 
-func showOptions(c *cli.Context, s *command.Streams) (viewer.ShowOptions, error) {
-	o := viewer.ShowOptions{Common: common(c), Raw: c.Bool("raw")}
-	var err error
-	if o.Width, err = textWidth(c, s); err != nil {
-		return o, err
-	}
-	if s.OutIsTerminal() && !c.Bool("no-pager") && !o.Raw {
+func showOptions(f *command.Flags) viewer.ShowOptions {
+	o := viewer.ShowOptions{Common: common(f), Raw: f.Bool("raw"), Width: textWidth(f)}
+	if f.Streams().OutIsTerminal() && !f.Bool("no-pager") && !o.Raw {
 		pager, ok := os.LookupEnv("LEKTOR_PAGER")
 		if !ok {
 			pager = os.Getenv("PAGER")
 		}
 		o.Pager = pager
 	}
-	return o, nil
+	return o
 }
 
 func showCommand() *cli.Command {
@@ -167,18 +142,11 @@ func showCommand() *cli.Command {
 		Flags: append(showFlags(
 			&cli.BoolFlag{Name: "mark", Aliases: []string{"m"}, Usage: "mark what was shown as read"},
 		), command.NulFlag(), command.NumericArgs()),
-		Action: func(c *cli.Context) error {
-			if err := command.NeedArgs(c, "ENTRY"); err != nil {
-				return err
-			}
-			s := command.StreamsOf(c)
-			o, err := showOptions(c, s)
-			if err != nil {
-				return err
-			}
-			o.Names, o.Mark = names(c), c.Bool("mark")
-			return viewer.Show(c.Context, o, s)
-		},
+		Action: command.Run(viewer.Show, "ENTRY", func(f *command.Flags) viewer.ShowOptions {
+			o := showOptions(f)
+			o.Names, o.Mark = names(f), f.Bool("mark")
+			return o
+		}),
 	}
 }
 
@@ -192,15 +160,11 @@ with a QUERY, the oldest. Exits with 1 when there is none.
 
    lektor-view ls feed:lwn; lektor-view next`,
 		Flags: showFlags(&cli.BoolFlag{Name: "keep", Aliases: []string{"k"}, Usage: "leave it unread"}),
-		Action: func(c *cli.Context) error {
-			s := command.StreamsOf(c)
-			o, err := showOptions(c, s)
-			if err != nil {
-				return err
-			}
-			o.Query, o.Mark = c.Args().Slice(), !c.Bool("keep")
-			return viewer.Next(c.Context, o, s)
-		},
+		Action: command.Run(viewer.Next, "", func(f *command.Flags) viewer.ShowOptions {
+			o := showOptions(f)
+			o.Query, o.Mark = f.Words(), !f.Bool("keep")
+			return o
+		}),
 	}
 }
 
@@ -220,15 +184,11 @@ func markCommand() *cli.Command {
 			command.OutputFlag("print `FORMAT`: path (the default), url, tsv, json, another field or a template"),
 			command.NulFlag(), command.NumericArgs(),
 		},
-		Action: func(c *cli.Context) error {
-			if err := command.NeedArgs(c, "ENTRY"); err != nil {
-				return err
+		Action: command.Run(viewer.Mark, "ENTRY", func(f *command.Flags) viewer.MarkOptions {
+			return viewer.MarkOptions{
+				Common: common(f), Names: names(f), Set: f.String("set"), Clear: f.String("clear"), DryRun: f.Bool("dry-run"), Print: f.Printing(),
 			}
-			return viewer.Mark(c.Context, viewer.MarkOptions{
-				Common: common(c), Names: names(c), Set: c.String("set"), Clear: c.String("clear"),
-				DryRun: c.Bool("dry-run"), Print: printing(c),
-			}, command.StreamsOf(c))
-		},
+		}),
 	}
 }
 
@@ -240,14 +200,9 @@ func rmCommand() *cli.Command {
 		Description: `   lektor-view rm 7
    lektor-view ls -a -o path is:read before:1y | lektor-view rm --dry-run -`,
 		Flags: []cli.Flag{dryRunFlag(), command.NulFlag(), command.NumericArgs()},
-		Action: func(c *cli.Context) error {
-			if err := command.NeedArgs(c, "ENTRY"); err != nil {
-				return err
-			}
-			return viewer.Remove(c.Context, viewer.RemoveOptions{
-				Common: common(c), Names: names(c), DryRun: c.Bool("dry-run"),
-			}, command.StreamsOf(c))
-		},
+		Action: command.Run(viewer.Remove, "ENTRY", func(f *command.Flags) viewer.RemoveOptions {
+			return viewer.RemoveOptions{Common: common(f), Names: names(f), DryRun: f.Bool("dry-run")}
+		}),
 	}
 }
 
@@ -262,11 +217,9 @@ func countCommand() *cli.Command {
 			&cli.BoolFlag{Name: "feeds", Aliases: []string{"f"}, Usage: "a line for every feed"},
 			command.OutputFlag("print `FORMAT`: tsv, json, one of unread, all, flagged, feed, feedid, feedhash or a template"),
 		},
-		Action: func(c *cli.Context) error {
-			return viewer.Count(c.Context, viewer.CountOptions{
-				Common: common(c), Query: c.Args().Slice(), Feeds: c.Bool("feeds"), Print: printing(c),
-			}, command.StreamsOf(c))
-		},
+		Action: command.Run(viewer.Count, "", func(f *command.Flags) viewer.CountOptions {
+			return viewer.CountOptions{Common: common(f), Query: f.Words(), Feeds: f.Bool("feeds"), Print: f.Printing()}
+		}),
 	}
 }
 
@@ -283,20 +236,11 @@ func digestCommand() *cli.Command {
 			&cli.BoolFlag{Name: "keep", Aliases: []string{"k"}, Usage: "leave them unread"},
 			widthFlag(),
 		},
-		Action: func(c *cli.Context) error {
-			s := command.StreamsOf(c)
-			lines, err := count(c, "lines")
-			if err != nil {
-				return err
+		Action: command.Run(viewer.Digest, "", func(f *command.Flags) viewer.DigestOptions {
+			return viewer.DigestOptions{
+				Common: common(f), Query: f.Words(), All: f.Bool("all"), Lines: f.Number("lines", 0, 0), Keep: f.Bool("keep"), Width: textWidth(f),
 			}
-			width, err := textWidth(c, s)
-			if err != nil {
-				return err
-			}
-			return viewer.Digest(c.Context, viewer.DigestOptions{
-				Common: common(c), Query: c.Args().Slice(), All: c.Bool("all"), Lines: lines, Keep: c.Bool("keep"), Width: width,
-			}, s)
-		},
+		}),
 	}
 }
 
@@ -317,17 +261,11 @@ $LEKTOR_TITLE, $LEKTOR_URL and $LEKTOR_FEED in its environment.
 			print0Flag(),
 			rawFlag(uncleaned),
 		},
-		Action: func(c *cli.Context) error {
-			s := command.StreamsOf(c)
-			past, err := count(c, "past")
-			if err != nil {
-				return err
+		Action: command.Run(viewer.Follow, "", func(f *command.Flags) viewer.FollowOptions {
+			return viewer.FollowOptions{
+				Common: common(f), Query: f.Words(), Past: f.Number("past", 0, 0), Exec: f.String("exec"), Print: nulPaths(f), Width: lineWidth(f),
 			}
-			return viewer.Follow(c.Context, viewer.FollowOptions{
-				Common: common(c), Query: c.Args().Slice(), Past: past, Exec: c.String("exec"),
-				Print: nulPaths(printing(c)), Width: lineWidth(s),
-			}, s)
-		},
+		}),
 	}
 }
 
@@ -348,16 +286,12 @@ func publishCommand() *cli.Command {
 			&cli.StringSliceFlag{Name: "hub", Usage: "the WebSub hub at `URL` tells of updates; may be repeated"},
 			&cli.IntFlag{Name: "newest", Aliases: []string{"n"}, Usage: "only the newest `N`", DefaultText: "all"},
 		},
-		Action: func(c *cli.Context) error {
-			n, err := count(c, "newest")
-			if err != nil {
-				return err
+		Action: command.Run(viewer.Publish, "", func(f *command.Flags) viewer.PublishOptions {
+			return viewer.PublishOptions{
+				Common: common(f), Query: f.Words(), Newest: f.Number("newest", 0, 0), Format: f.String("format"), Output: f.String("output"),
+				Title: f.String("title"), Self: f.String("self"), Link: f.String("link"),
+				Clouds: f.StringSlice("cloud"), Hubs: f.StringSlice("hub"),
 			}
-			return viewer.Publish(c.Context, viewer.PublishOptions{
-				Common: common(c), Query: c.Args().Slice(), Newest: n, Format: c.String("format"), Output: c.String("output"),
-				Title: c.String("title"), Self: c.String("self"), Link: c.String("link"),
-				Clouds: c.StringSlice("cloud"), Hubs: c.StringSlice("hub"),
-			}, command.StreamsOf(c))
-		},
+		}),
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/urfave/cli/v2"
+	"github.com/xrash/smetrics"
 )
 
 // ReadArgs yields the entries or feeds that a command is to work on: its
@@ -186,134 +187,171 @@ func arrange(app *cli.App, args []string) ([]string, error) {
 	if len(args) == 0 {
 		args = []string{app.Name}
 	}
-	out := args[:1:1]
-	args = args[1:]
-	path := app.Name
-	commands := app.Commands
-	action := app.Action != nil
-	flags := append([]cli.Flag{cli.VersionFlag, cli.HelpFlag}, app.Flags...)
-	given := map[cli.Flag]bool{}
-
-	fail := func(hint, format string, a ...any) error {
-		if hint == "" {
-			hint = "see " + path + " --help"
-		}
-		return &UsageError{Message: fmt.Sprintf(format, a...), Hint: hint}
+	l := &line{
+		app: app, out: args[:1:1], args: args[1:], path: app.Name, commands: app.Commands, action: app.Action != nil,
+		flags: append([]cli.Flag{cli.VersionFlag, cli.HelpFlag}, app.Flags...), given: map[cli.Flag]bool{},
 	}
-	help := func() bool { return given[cli.HelpFlag] || given[cli.VersionFlag] }
-	required := func() error {
-		for _, f := range flags {
-			if r, ok := f.(cli.RequiredFlag); ok && r.IsRequired() && !given[f] && !help() && !fromEnv(f) {
-				return fail("", "%s is needed", dashed(f.Names()[0]))
-			}
-		}
-		return nil
-	}
-
-	for len(args) > 0 {
-		arg := args[0]
+	for len(l.args) > 0 {
+		arg := l.args[0]
+		l.args = l.args[1:]
+		var err error
 		switch {
 		case arg == "--":
-			if err := required(); err != nil {
-				return nil, err
+			if err = l.unknownCommand(l.args); err == nil {
+				err = l.arguments(l.args...)
 			}
-			return append(out, args...), unknownCommand(app, commands, args[1:], fail)
-
-		case arg == "-" || !strings.HasPrefix(arg, "-") || numeric(flags, arg):
-			// "program help x" is what many try first.
-			if arg == "help" && commandNamed(commands, "help") == nil && len(commands) > 0 {
-				return helpFor(out, commands, args[1:]), nil
-			}
-			if c := commandNamed(commands, arg); c != nil {
-				if err := required(); err != nil {
-					return nil, err
-				}
-				out = append(out, arg)
-				path += " " + c.Name
-				commands, flags = c.Subcommands, append([]cli.Flag{cli.HelpFlag}, c.Flags...)
-				action = c.Action != nil
-				args = args[1:]
-				continue
-			}
-			if err := unknownCommand(app, commands, args, fail); err != nil {
-				return nil, err
-			}
-			if err := required(); err != nil {
-				return nil, err
-			}
-			out = append(out, "--")
-			for i, arg := range args {
-				if arg == "--" {
-					return append(out, args[i+1:]...), nil
-				}
-				if strings.HasPrefix(arg, "-") && arg != "-" && !numeric(flags, arg) {
-					return nil, fail(fmt.Sprintf("flags come before arguments; if %s is none, put -- before it", arg),
-						"%s after the argument %s", arg, args[i-1])
-				}
-				out = append(out, arg)
-			}
-			return out, nil
-
+			l.args = nil
+		case arg == "-" || !strings.HasPrefix(arg, "-") || numeric(l.flags, arg):
+			err = l.word(arg)
+		case len(l.words) > 0:
+			err = l.fail(fmt.Sprintf("flags come before arguments; if %s is none, put -- before it", arg),
+				"%s after the argument %s", arg, l.words[len(l.words)-1])
 		case strings.HasPrefix(arg, "--"):
-			name, value, joined := strings.Cut(arg[2:], "=")
-			f := find(flags, name)
-			if f == nil {
-				hint := ""
-				if s := nearest(longNames(flags), name); s != "" {
-					hint = "did you mean --" + s + "? see " + path + " --help"
-				}
-				return nil, fail(hint, "unknown flag --%s", name)
-			}
-			args = args[1:]
-			if takesValue(f) && !joined {
-				if len(args) == 0 {
-					return nil, fail("", "--%s needs a value", name)
-				}
-				value, args, joined = args[0], args[1:], true
-			}
-			given[f] = true
-			out = append(out, written(f, value, joined))
-
-		default: // -a, -abc, -n5, -n 5, -o=path
-			args = args[1:]
-			for rest := arg[1:]; rest != ""; {
-				name := string([]rune(rest)[:1])
-				rest = rest[len(name):]
-				f := find(flags, name)
-				if f == nil {
-					hint := ""
-					if find(flags, strings.TrimLeft(arg, "-")) != nil {
-						hint = "did you mean -" + arg + "?"
-					}
-					if arg == "-"+name {
-						return nil, fail(hint, "unknown flag -%s", name)
-					}
-					return nil, fail(hint, "unknown flag -%s in %s", name, arg)
-				}
-				given[f] = true
-				if !takesValue(f) {
-					out = append(out, written(f, "", false))
-					continue
-				}
-				value := strings.TrimPrefix(rest, "=")
-				if rest == "" {
-					if len(args) == 0 {
-						return nil, fail("", "-%s needs a value", name)
-					}
-					value, args = args[0], args[1:]
-				}
-				out = append(out, written(f, value, true))
-				rest = ""
-			}
+			err = l.long(arg[2:])
+		default:
+			err = l.short(arg)
+		}
+		if err != nil {
+			return nil, err
 		}
 	}
-	if err := required(); err != nil {
+	if err := l.required(); err != nil {
 		return nil, err
 	}
-	if !action && len(commands) > 0 && !help() {
-		return nil, fail("", "a command is missing")
+	if !l.action && len(l.commands) > 0 && !l.helps() {
+		return nil, l.fail("", "a command is missing")
 	}
-	return out, nil
+	if l.words != nil {
+		l.out = append(append(l.out, "--"), l.words...)
+	}
+	return l.out, nil
+}
+
+// line is a command line that is being read.
+type line struct {
+	app  *cli.App
+	args []string // what is left of it
+	out  []string // what was read, but for the arguments
+	// words are the arguments; nil until the first of them, or "--".
+	words []string
+
+	// Of the command that was named so far:
+	path     string
+	commands []*cli.Command // its subcommands
+	flags    []cli.Flag
+	action   bool // it does something itself
+	given    map[cli.Flag]bool
+}
+
+// fail gives the error for a mistake.
+func (l *line) fail(hint, format string, a ...any) error {
+	if hint == "" {
+		hint = "see " + l.path + " --help"
+	}
+	return &UsageError{Message: fmt.Sprintf(format, a...), Hint: hint}
+}
+
+// helps reports whether help or the version was asked for.
+func (l *line) helps() bool { return l.given[cli.HelpFlag] || l.given[cli.VersionFlag] }
+
+// required complains of a flag of the command that must be given.
+func (l *line) required() error {
+	for _, f := range l.flags {
+		if r, ok := f.(cli.RequiredFlag); ok && r.IsRequired() && !l.given[f] && !l.helps() && !fromEnv(f) {
+			return l.fail("", "%s is needed", dashed(f.Names()[0]))
+		}
+	}
+	return nil
+}
+
+// arguments takes arguments, or that there will be nothing else.
+func (l *line) arguments(words ...string) error {
+	if l.words == nil {
+		l.words = []string{}
+	}
+	l.words = append(l.words, words...)
+	return nil
+}
+
+// word takes what is no flag: a command's name or an argument.
+func (l *line) word(arg string) error {
+	if l.words != nil {
+		return l.arguments(arg)
+	}
+	// "program help x" is what many try first.
+	if arg == "help" && commandNamed(l.commands, "help") == nil && len(l.commands) > 0 {
+		l.out, l.args = helpFor(l.out, l.commands, l.args), nil
+		l.given[cli.HelpFlag] = true
+		return nil
+	}
+	if c := commandNamed(l.commands, arg); c != nil {
+		if err := l.required(); err != nil {
+			return err
+		}
+		l.out = append(l.out, arg)
+		l.path += " " + c.Name
+		l.commands, l.flags, l.action = c.Subcommands, append([]cli.Flag{cli.HelpFlag}, c.Flags...), c.Action != nil
+		return nil
+	}
+	if err := l.unknownCommand([]string{arg}); err != nil {
+		return err
+	}
+	return l.arguments(arg)
+}
+
+// flag takes a flag that was written as name, with the value that was joined to
+// it, if any.
+func (l *line) flag(f cli.Flag, name, value string, joined bool) error {
+	if takesValue(f) && !joined {
+		if len(l.args) == 0 {
+			return l.fail("", "%s needs a value", name)
+		}
+		value, l.args, joined = l.args[0], l.args[1:], true
+	}
+	l.given[f] = true
+	l.out = append(l.out, written(f, value, joined))
+	return nil
+}
+
+// long takes --name or --name=value, without the dashes.
+func (l *line) long(arg string) error {
+	name, value, joined := strings.Cut(arg, "=")
+	f := find(l.flags, name)
+	if f == nil {
+		hint := ""
+		if s := nearest(longNames(l.flags), name); s != "" {
+			hint = "did you mean --" + s + "? see " + l.path + " --help"
+		}
+		return l.fail(hint, "unknown flag --%s", name)
+	}
+	return l.flag(f, "--"+name, value, joined)
+}
+
+// short takes -a, -abc, -n5 or -o=path.
+func (l *line) short(arg string) error {
+	for rest := arg[1:]; rest != ""; {
+		name := string([]rune(rest)[:1])
+		rest = rest[len(name):]
+		f := find(l.flags, name)
+		if f == nil {
+			hint := ""
+			if find(l.flags, strings.TrimLeft(arg, "-")) != nil {
+				hint = "did you mean -" + arg + "?"
+			}
+			if arg == "-"+name {
+				return l.fail(hint, "unknown flag -%s", name)
+			}
+			return l.fail(hint, "unknown flag -%s in %s", name, arg)
+		}
+		value, joined := "", rest != "" && takesValue(f)
+		if joined {
+			value, rest = strings.TrimPrefix(rest, "="), ""
+		}
+		if err := l.flag(f, "-"+name, value, joined); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // written writes a flag by its first name, so that "-o tsv --format json" is
@@ -328,53 +366,33 @@ func written(f cli.Flag, value string, joined bool) string {
 
 // unknownCommand returns an error if args begin with the name of a command
 // that does not exist. What has subcommands takes no other arguments.
-func unknownCommand(app *cli.App, commands []*cli.Command, args []string, fail func(hint, format string, a ...any) error) error {
-	if len(commands) == 0 || len(args) == 0 || commandNamed(commands, args[0]) != nil {
+func (l *line) unknownCommand(args []string) error {
+	if len(l.commands) == 0 || len(args) == 0 || commandNamed(l.commands, args[0]) != nil {
 		return nil
 	}
 	var names []string
-	for _, c := range commands {
+	for _, c := range l.commands {
 		if !c.Hidden {
 			names = append(names, c.Names()...)
 		}
 	}
 	hint := ""
 	if s := nearest(names, args[0]); s != "" {
-		hint = "did you mean " + s + "? see " + app.Name + " --help"
+		hint = "did you mean " + s + "? see " + l.app.Name + " --help"
 	}
-	return fail(hint, "unknown command %s", args[0])
+	return l.fail(hint, "unknown command %s", args[0])
 }
 
-// nearest returns the name that was probably meant: the one at the smallest
-// edit distance, if that is small for its length.
+// nearest returns the name that was probably meant, if one is near enough.
 func nearest(names []string, typed string) string {
-	best, distance := "", 1+(len(typed)+1)/3
+	// The least likeness is that of "remove" and "rm".
+	best, likeness := "", 0.799
 	for _, name := range names {
-		if d := editDistance(name, typed); d < distance {
-			best, distance = name, d
+		if l := smetrics.JaroWinkler(name, typed, 0.7, 4); l > likeness {
+			best, likeness = name, l
 		}
 	}
 	return best
-}
-
-// editDistance counts the bytes to insert, delete or replace between a and b.
-func editDistance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			cost := 1
-			if a[i] == b[j] {
-				cost = 0
-			}
-			diagonal, row[j+1] = row[j+1], min(diagonal+cost, row[j]+1, row[j+1]+1)
-		}
-	}
-	return row[len(b)]
 }
 
 // longNames returns the names of flags that take two dashes.

@@ -76,7 +76,7 @@ func Main(app *cli.App, args []string) int {
 
 	out := &output{Writer: app.Writer, broken: func() { cancel(errPipe) }}
 	app.Writer = out
-	streams := NewStreams(app.Name, app.Reader, out, app.ErrWriter)
+	streams := NewStreams(app.Name, NewReader(ctx, app.Reader), out, app.ErrWriter)
 	if app.Metadata == nil {
 		app.Metadata = map[string]any{}
 	}

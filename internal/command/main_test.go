@@ -12,6 +12,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/lektordir/lektor/internal/testkit/dir"
 	"github.com/rogpeppe/go-internal/testscript"
 	"github.com/urfave/cli/v2"
 )
@@ -31,23 +32,7 @@ func TestScripts(t *testing.T) {
 			env.Setenv("XDG_DATA_HOME", "")
 			return nil
 		},
-		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			// status N COMMAND… runs a command that must end with status N.
-			"status": func(ts *testscript.TestScript, neg bool, args []string) {
-				err := ts.Exec(args[1], args[2:]...)
-				got := 0
-				if err != nil {
-					var exit interface{ ExitCode() int }
-					if !errors.As(err, &exit) {
-						ts.Fatalf("%v", err)
-					}
-					got = exit.ExitCode()
-				}
-				if fmt.Sprint(got) != args[0] {
-					ts.Fatalf("%q: status %d, not %s", args[1:], got, args[0])
-				}
-			},
-		},
+		Cmds: dir.Commands(nil),
 	})
 }
 

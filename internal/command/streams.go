@@ -1,11 +1,13 @@
 package command
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"os"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/schollz/progressbar/v3"
 	"github.com/urfave/cli/v2"
@@ -47,7 +49,11 @@ func StreamsOf(c *cli.Context) *Streams {
 
 // InIsTerminal reports whether a person types what is read.
 func (s *Streams) InIsTerminal() bool {
-	f, ok := s.In.(*os.File)
+	in := s.In
+	if r, ok := in.(*reader); ok {
+		in = r.Reader
+	}
+	f, ok := in.(*os.File)
 	return ok && term.IsTerminal(int(f.Fd()))
 }
 
@@ -123,6 +129,29 @@ func (r *Reporter) Error(format string, args ...any) {
 	defer r.mu.Unlock()
 	r.errors++
 	r.line(fmt.Sprintf(format, args...))
+}
+
+// Warnings warns of something of which there may be many: the first twenty are
+// told, the last of them with a word that there are more. It is safe for
+// concurrent use.
+type Warnings struct {
+	Report *Reporter
+	More   string // that word; default " (there are more like this)"
+
+	n atomic.Int64
+}
+
+// maxWarnings is how many are told.
+const maxWarnings = 20
+
+// Warn is [Reporter.Warn], so many times.
+func (w *Warnings) Warn(format string, args ...any) {
+	switch n := w.n.Add(1); {
+	case n < maxWarnings:
+		w.Report.Warn(format, args...)
+	case n == maxWarnings:
+		w.Report.Warn("%s", fmt.Sprintf(format, args...)+cmp.Or(w.More, " (there are more like this)"))
+	}
 }
 
 // Info reports what was done, such as a summary.

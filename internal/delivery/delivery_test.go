@@ -25,12 +25,12 @@ type world struct {
 	d   *lektordir.Dir
 	w   *lektordir.Writer
 	now time.Time
-	o   Options
+	p   lektordir.Policy
 }
 
-func newWorld(t *testing.T, p Policy) *world {
+func newWorld(t *testing.T, p lektordir.Policy) *world {
 	t.Helper()
-	wo := &world{t: t, now: time.Unix(1700000000, 0), o: Options{Policy: p}}
+	wo := &world{t: t, now: time.Unix(1700000000, 0), p: p}
 	d, err := lektordir.Create(filepath.Join(t.TempDir(), "d"), &lektordir.Options{Now: func() time.Time { return wo.now }, Host: "h", PID: 1})
 	if err != nil {
 		t.Fatal(err)
@@ -44,7 +44,7 @@ func newWorld(t *testing.T, p Policy) *world {
 }
 
 // transact runs one transaction.
-func (wo *world) transact(f func(*lektordir.Txn) (Result, error)) Result {
+func (wo *world) transact(f func(*lektordir.Txn) (lektordir.Result, error)) lektordir.Result {
 	wo.t.Helper()
 	wo.now = wo.now.Add(time.Minute)
 	tx, err := wo.w.Begin(hash)
@@ -68,10 +68,10 @@ func (wo *world) transact(f func(*lektordir.Txn) (Result, error)) Result {
 }
 
 // fetch delivers a document.
-func (wo *world) fetch(entries ...feedconv.Entry) Result {
+func (wo *world) fetch(entries ...feedconv.Entry) lektordir.Result {
 	wo.t.Helper()
-	return wo.transact(func(tx *lektordir.Txn) (Result, error) {
-		return Stage(context.Background(), tx, &feedconv.Feed{Format: feedconv.RSS20, Entries: entries}, wo.o)
+	return wo.transact(func(tx *lektordir.Txn) (lektordir.Result, error) {
+		return Stage(context.Background(), tx, &feedconv.Feed{Format: feedconv.RSS20, Entries: entries}, wo.p)
 	})
 }
 
@@ -136,7 +136,7 @@ func entry(guid, content string) feedconv.Entry {
 }
 
 func TestDeliveredOnce(t *testing.T) {
-	wo := newWorld(t, Unread)
+	wo := newWorld(t, lektordir.Unread)
 	a, b := entry("a", "A"), entry("b", "B")
 	if res := wo.fetch(b, a); len(res.New) != 2 {
 		t.Errorf("%+v", res)
@@ -155,7 +155,7 @@ func TestDeliveredOnce(t *testing.T) {
 
 // The oldest of a document is delivered first.
 func TestOrder(t *testing.T) {
-	wo := newWorld(t, Unread)
+	wo := newWorld(t, lektordir.Unread)
 	wo.fetch(entry("newest", "1"), entry("middle", "2"), entry("oldest", "3"))
 	refs, _ := wo.d.List(context.Background(), lektordir.ListOptions{})
 	var got []string
@@ -170,13 +170,13 @@ func TestOrder(t *testing.T) {
 
 func TestPolicies(t *testing.T) {
 	for _, c := range []struct {
-		policy       Policy
+		policy       lektordir.Policy
 		unread, read []string // after a change of an unread, of a read entry
 	}{
 		{"", []string{"a=B"}, []string{"a=A*"}},
-		{Unread, []string{"a=B"}, []string{"a=A*"}},
-		{Deliver, []string{"a=A", "a=B"}, []string{"a=A*", "a=B"}},
-		{Ignore, []string{"a=A"}, []string{"a=A*"}},
+		{lektordir.Unread, []string{"a=B"}, []string{"a=A*"}},
+		{lektordir.Deliver, []string{"a=A", "a=B"}, []string{"a=A*", "a=B"}},
+		{lektordir.Ignore, []string{"a=A"}, []string{"a=A*"}},
 	} {
 		wo := newWorld(t, c.policy)
 		wo.fetch(entry("a", "A"))
@@ -195,7 +195,7 @@ func TestPolicies(t *testing.T) {
 		wo.fetch(entry("a", "A"))
 		wo.want(string(c.policy) + " deleted")
 	}
-	if _, err := ParsePolicy("sometimes"); err == nil || !strings.Contains(err.Error(), "unread, deliver, ignore") {
+	if _, err := lektordir.ParsePolicy("sometimes"); err == nil || !strings.Contains(err.Error(), "unread, deliver, ignore") {
 		t.Error(err)
 	}
 }
@@ -203,7 +203,7 @@ func TestPolicies(t *testing.T) {
 // A feed that wavers between two versions: one entry, as the feed has it now,
 // while it is unread; each version once with deliver.
 func TestBackAndForth(t *testing.T) {
-	for policy, want := range map[Policy][]string{Unread: {"a=A"}, Deliver: {"a=A", "a=B"}, Ignore: {"a=A"}} {
+	for policy, want := range map[lektordir.Policy][]string{lektordir.Unread: {"a=A"}, lektordir.Deliver: {"a=A", "a=B"}, lektordir.Ignore: {"a=A"}} {
 		wo := newWorld(t, policy)
 		for _, c := range []string{"A", "B", "A", "B", "A"} {
 			wo.fetch(entry("a", c))
@@ -226,7 +226,7 @@ func TestWhatCountsAsChanged(t *testing.T) {
 		"title":       {func(e *feedconv.Entry) { e.Title = "other" }, true},
 		"link":        {func(e *feedconv.Entry) { e.Link += "?" }, true},
 	} {
-		wo := newWorld(t, Unread)
+		wo := newWorld(t, lektordir.Unread)
 		wo.fetch(base)
 		e := base
 		c.change(&e)
@@ -238,7 +238,7 @@ func TestWhatCountsAsChanged(t *testing.T) {
 }
 
 func TestVersionsShareTheirName(t *testing.T) {
-	wo := newWorld(t, Deliver)
+	wo := newWorld(t, lektordir.Deliver)
 	a := wo.fetch(entry("a", "A")).New[0]
 	b := wo.fetch(entry("a", "B")).Updated[0]
 	if a.Identity() == "" || a.Identity() != b.Identity() {
@@ -256,7 +256,7 @@ func TestVersionsShareTheirName(t *testing.T) {
 
 // An entry whose guid alone changed is the same entry, and stays so.
 func TestGuidsRenumbered(t *testing.T) {
-	wo := newWorld(t, Deliver)
+	wo := newWorld(t, lektordir.Deliver)
 	doc := func(prefix string) []feedconv.Entry {
 		var es []feedconv.Entry
 		for i := range 3 {
@@ -292,7 +292,7 @@ func TestNotRenumbered(t *testing.T) {
 		"date":    func(e *feedconv.Entry) { e.Published = e.Published.Add(1e9) },
 		"link":    func(e *feedconv.Entry) { e.Link = "x" },
 	} {
-		wo := newWorld(t, Unread)
+		wo := newWorld(t, lektordir.Unread)
 		wo.fetch(base)
 		e := base
 		e.GUID = "b"
@@ -304,13 +304,13 @@ func TestNotRenumbered(t *testing.T) {
 	b := base
 	b.GUID = "b"
 	// The old guid is still in the document: two entries that look the same.
-	wo := newWorld(t, Unread)
+	wo := newWorld(t, lektordir.Unread)
 	wo.fetch(base)
 	if res := wo.fetch(base, b); len(res.New) != 1 {
 		t.Errorf("both in the document: %+v", res)
 	}
 	// Without a link there is too little to go by.
-	wo = newWorld(t, Unread)
+	wo = newWorld(t, lektordir.Unread)
 	base.Link, b.Link = "", ""
 	wo.fetch(base)
 	if res := wo.fetch(b); len(res.New) != 1 {
@@ -320,7 +320,7 @@ func TestNotRenumbered(t *testing.T) {
 
 // A guid that several entries share tells nothing without the link.
 func TestSharedGuid(t *testing.T) {
-	wo := newWorld(t, Deliver)
+	wo := newWorld(t, lektordir.Deliver)
 	doc := make([]feedconv.Entry, 3)
 	for i := range doc {
 		doc[i] = entry(fmt.Sprint(i), fmt.Sprint("text ", i))
@@ -346,7 +346,7 @@ func TestSharedGuid(t *testing.T) {
 
 // Guid and link shared: they are told apart by what they say.
 func TestSharedGuidAndLink(t *testing.T) {
-	wo := newWorld(t, Unread)
+	wo := newWorld(t, lektordir.Unread)
 	doc := make([]feedconv.Entry, 3)
 	for i := range doc {
 		doc[i] = entry(fmt.Sprint(i), fmt.Sprint("text ", i))
@@ -357,7 +357,7 @@ func TestSharedGuidAndLink(t *testing.T) {
 	}
 	wo.want("all", "0=text 0", "1=text 1", "2=text 2")
 	// The same entry twice in a document is one.
-	wo = newWorld(t, Unread)
+	wo = newWorld(t, lektordir.Unread)
 	if res := wo.fetch(doc[0], doc[0]); len(res.New) != 1 || res.Repeated != 1 {
 		t.Errorf("%+v", res)
 	}
@@ -365,17 +365,17 @@ func TestSharedGuidAndLink(t *testing.T) {
 
 // In Atom, entries with one id are versions of one entry; the newest counts.
 func TestAtomVersionsInOneDocument(t *testing.T) {
-	wo := newWorld(t, Unread)
+	wo := newWorld(t, lektordir.Unread)
 	a, b := entry("a", "A"), entry("a", "B")
 	a.Updated, b.Updated = time.Unix(1, 0), time.Unix(2, 0)
-	wo.transact(func(tx *lektordir.Txn) (Result, error) {
-		return Stage(context.Background(), tx, &feedconv.Feed{Format: feedconv.Atom10, Entries: []feedconv.Entry{a, b}}, wo.o)
+	wo.transact(func(tx *lektordir.Txn) (lektordir.Result, error) {
+		return Stage(context.Background(), tx, &feedconv.Feed{Format: feedconv.Atom10, Entries: []feedconv.Entry{a, b}}, wo.p)
 	})
 	wo.want("atom", "a=B")
 }
 
 func TestNoGuid(t *testing.T) {
-	wo := newWorld(t, Unread)
+	wo := newWorld(t, lektordir.Unread)
 	doc := []feedconv.Entry{entry("a", "A"), entry("b", "B"), entry("c", "C"), entry("d", "D"), entry("e", "E")}
 	for i := range doc {
 		doc[i].GUID = ""
@@ -395,7 +395,7 @@ func TestNoGuid(t *testing.T) {
 	// One was there alone first and is read; the one that joins it under the
 	// same link is no change of it.
 	for _, first := range []int{1, 2} {
-		wo = newWorld(t, Unread)
+		wo = newWorld(t, lektordir.Unread)
 		wo.fetch(doc[first])
 		wo.readAll()
 		for range 2 {
@@ -408,9 +408,9 @@ func TestNoGuid(t *testing.T) {
 }
 
 func TestPut(t *testing.T) {
-	wo := newWorld(t, Unread)
-	put := func(e feedconv.Entry) Result {
-		return wo.transact(func(tx *lektordir.Txn) (Result, error) { return Put(context.Background(), tx, e, wo.o) })
+	wo := newWorld(t, lektordir.Unread)
+	put := func(e feedconv.Entry) lektordir.Result {
+		return wo.transact(func(tx *lektordir.Txn) (lektordir.Result, error) { return Put(context.Background(), tx, e, wo.p) })
 	}
 	a := entry("a", "A")
 	put(a)
@@ -433,7 +433,7 @@ func TestPut(t *testing.T) {
 func TestExactlyOnce(t *testing.T) {
 	for seed := range uint64(40) {
 		rnd := rand.New(rand.NewPCG(seed, 1))
-		wo := newWorld(t, []Policy{Unread, Deliver, Ignore}[rnd.IntN(3)])
+		wo := newWorld(t, []lektordir.Policy{lektordir.Unread, lektordir.Deliver, lektordir.Ignore}[rnd.IntN(3)])
 		all := make([]feedconv.Entry, 8)
 		for i := range all {
 			all[i] = entry(fmt.Sprint(i), fmt.Sprint("text ", i))
@@ -480,17 +480,20 @@ func TestExactlyOnce(t *testing.T) {
 }
 
 func TestEntry(t *testing.T) {
+	wo := newWorld(t, lektordir.Unread)
 	e := entry("a", "<p>A</p>")
 	e.Authors = []feedconv.Person{{Name: "A", Email: "a@b"}, {Name: "B"}}
 	e.Summary, e.SummaryType = "<b>short</b> &amp; sweet", "text/html"
 	e.Updated = e.Published
 	e.Enclosures = []feedconv.Enclosure{{URL: "u", Type: "t", Length: -1}}
-	got := Entry(&e)
-	if got.Author != "A <a@b>, B" || got.Summary != "short & sweet" || !got.Updated.IsZero() || got.Enclosures[0].Length != -1 || got.Type != "text/html" {
-		t.Errorf("%+v", got)
+	later := e
+	later.GUID, later.Updated = "b", e.Published.Add(time.Second)
+	res := wo.fetch(later, e)
+	got, err := wo.d.ReadEntry(res.New[0], lektordir.AllFields)
+	if err != nil || got.Author != "A <a@b>, B" || got.Summary != "short & sweet" || !got.Updated.IsZero() || got.Enclosures[0].Length != -1 || got.Type != "text/html" {
+		t.Errorf("%+v, %v", got, err)
 	}
-	e.Updated = e.Published.Add(time.Second)
-	if got := Entry(&e); !got.Updated.Equal(e.Updated) {
-		t.Errorf("%+v", got)
+	if got, err = wo.d.ReadEntry(res.New[1], lektordir.AllFields); err != nil || !got.Updated.Equal(later.Updated) {
+		t.Errorf("%+v, %v", got, err)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"mime"
 	"net/url"
 	"path"
+	"slices"
 	"strings"
 
 	"golang.org/x/net/html"
@@ -74,105 +75,114 @@ func Page(body []byte, pageURL, contentType string) Result {
 	if err != nil {
 		text = body
 	}
-	base, err := url.Parse(strings.TrimSpace(pageURL))
-	if err != nil {
-		base = nil
+	s := scanner{z: html.NewTokenizer(bytes.NewReader(text)), seen: map[string]bool{}}
+	s.z.SetMaxBuf(1 << 20)
+	if base, err := url.Parse(strings.TrimSpace(pageURL)); err == nil {
+		s.base = base
 	}
-	var r Result
-	var guesses []Link
-	seen := map[string]bool{}
-	add := func(list *[]Link, l Link) {
-		if l.URL = resolve(base, l.URL); l.URL == "" || len(l.URL) > maxURL || seen[l.URL] || len(*list) >= MaxLinks {
-			return
+	for s.token() {
+	}
+	if len(s.Feeds) == 0 {
+		for _, a := range s.anchors {
+			a.Title = fold(a.Title)
+			s.add(&s.Feeds, a)
 		}
-		seen[l.URL] = true
-		*list = append(*list, l)
+		s.Guessed = len(s.Feeds) > 0
 	}
-	type guess struct{ href, text string }
-	var anchor *guess // the <a> that is open
-	var anchors []guess
-	inTitle, haveBase := false, false
-	z := html.NewTokenizer(bytes.NewReader(text))
-	z.SetMaxBuf(1 << 20)
-loop:
-	for {
-		switch z.Next() {
-		case html.ErrorToken:
-			break loop
-		case html.TextToken:
-			if inTitle && r.Title == "" {
-				r.Title = fold(string(z.Text()))
-			} else if anchor != nil && len(anchor.text) < 200 {
-				anchor.text += string(z.Text())
-			}
-		case html.EndTagToken:
-			name, _ := z.TagName()
-			switch atom.Lookup(name) {
-			case atom.Title:
-				inTitle = false
-			case atom.A:
-				anchor = nil
-			}
-		case html.StartTagToken, html.SelfClosingTagToken:
-			name, more := z.TagName()
-			tag := atom.Lookup(name)
-			switch tag {
-			case atom.Title:
-				inTitle = true
-				continue
-			case atom.Base, atom.Link, atom.A:
-			default:
-				continue
-			}
+	return s.Result
+}
+
+// scanner reads a page.
+type scanner struct {
+	Result
+	z        *html.Tokenizer
+	base     *url.URL // nil when the page's is none
+	haveBase bool     // the page has said one
+	seen     map[string]bool
+	inTitle  bool
+	anchors  []Link // plain links that look like feeds, URLs and titles as found
+	open     *Link  // the one whose text is being read, or nil
+}
+
+// add adds a link that is not listed yet.
+func (s *scanner) add(list *[]Link, l Link) {
+	if l.URL = resolve(s.base, l.URL); l.URL == "" || len(l.URL) > maxURL || s.seen[l.URL] || len(*list) >= MaxLinks {
+		return
+	}
+	s.seen[l.URL] = true
+	*list = append(*list, l)
+}
+
+// token reads on, until the end.
+func (s *scanner) token() bool {
+	switch s.z.Next() {
+	case html.ErrorToken:
+		return false
+	case html.TextToken:
+		if s.inTitle && s.Title == "" {
+			s.Title = fold(string(s.z.Text()))
+		} else if s.open != nil && len(s.open.Title) < 200 {
+			s.open.Title += string(s.z.Text())
+		}
+	case html.EndTagToken:
+		name, _ := s.z.TagName()
+		switch atom.Lookup(name) {
+		case atom.Title:
+			s.inTitle = false
+		case atom.A:
+			s.open = nil
+		}
+	case html.StartTagToken, html.SelfClosingTagToken:
+		name, more := s.z.TagName()
+		switch tag := atom.Lookup(name); tag {
+		case atom.Title:
+			s.inTitle = true
+		case atom.Base, atom.Link, atom.A:
 			attrs := map[string]string{}
 			for more {
 				var k, v []byte
-				k, v, more = z.TagAttr()
+				k, v, more = s.z.TagAttr()
 				if _, ok := attrs[string(k)]; !ok && len(attrs) < 64 {
 					attrs[string(k)] = string(v)
 				}
 			}
-			href := cleanURL(attrs["href"])
-			switch {
-			case tag == atom.Base:
-				// Only the first counts (HTML, "The base element").
-				if href != "" && !haveBase {
-					haveBase = true
-					if u := resolve(base, href); u != "" {
-						if b, err := url.Parse(u); err == nil && b.IsAbs() {
-							base = b
-						}
-					}
-				}
-			case href == "":
-			case tag == atom.Link:
-				l := Link{URL: href, Type: mediaType(attrs["type"]), Title: fold(attrs["title"])}
-				switch kind(attrs["rel"], l.Type) {
-				case feedLink:
-					add(&r.Feeds, l)
-				case essLink:
-					add(&r.ESS, l)
-				case nnoLink:
-					add(&r.NNO, l)
-				}
-			case tag == atom.A:
-				anchor = nil
-				if looksLikeFeed(href) || types[mediaType(attrs["type"])] {
-					if len(anchors) < MaxLinks {
-						anchors = append(anchors, guess{href: href, text: attrs["title"]})
-						anchor = &anchors[len(anchors)-1]
-					}
-				}
+			if href := cleanURL(attrs["href"]); href != "" {
+				s.link(tag, href, attrs)
+			} else if tag == atom.A {
+				s.open = nil
 			}
 		}
 	}
-	if len(r.Feeds) == 0 {
-		for _, a := range anchors {
-			add(&guesses, Link{URL: a.href, Title: fold(a.text)})
+	return true
+}
+
+// link reads an element that links to href.
+func (s *scanner) link(tag atom.Atom, href string, attrs map[string]string) {
+	l := Link{URL: href, Type: mediaType(attrs["type"]), Title: fold(attrs["title"])}
+	switch tag {
+	case atom.Base:
+		// Only the first counts (HTML, "The base element").
+		if b, err := url.Parse(resolve(s.base, href)); err == nil && b.IsAbs() && !s.haveBase {
+			s.base = b
 		}
-		r.Feeds, r.Guessed = guesses, len(guesses) > 0
+		s.haveBase = true
+	case atom.Link:
+		switch kind(attrs["rel"], l.Type) {
+		case feedLink:
+			s.add(&s.Feeds, l)
+		case essLink:
+			s.add(&s.ESS, l)
+		case nnoLink:
+			s.add(&s.NNO, l)
+		}
+	case atom.A:
+		s.open = nil
+		if (looksLikeFeed(href) || types[l.Type]) && len(s.anchors) < MaxLinks {
+			l.Type = ""
+			s.anchors = append(s.anchors, l)
+			s.open = &s.anchors[len(s.anchors)-1]
+		}
 	}
-	return r
 }
 
 type linkKind int
@@ -186,14 +196,8 @@ const (
 
 // kind tells what a <link> with this rel and type is.
 func kind(rel, typ string) linkKind {
-	has := func(want string) bool {
-		for r := range strings.FieldsSeq(rel) {
-			if strings.EqualFold(r, want) {
-				return true
-			}
-		}
-		return false
-	}
+	words := strings.Fields(strings.ToLower(rel))
+	has := func(want string) bool { return slices.Contains(words, want) }
 	switch {
 	case strings.HasPrefix(typ, "application/ess"), has("ess"):
 		return essLink

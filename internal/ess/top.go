@@ -2,6 +2,7 @@ package ess
 
 import (
 	"bytes"
+	"container/heap"
 	"slices"
 	"strings"
 )
@@ -33,9 +34,9 @@ type Top struct {
 	dec   Decoder
 	feeds map[string]*topFeed
 	nodes map[nodeKey]*node
-	heap  []*node // the oldest first
-	held  int     // entries, counting equal ones
-	doc   uint64  // serial number of the document
+	heap  byAge
+	held  int    // entries, counting equal ones
+	doc   uint64 // serial number of the document
 	free  []*node
 	url   []byte // of the document
 
@@ -381,23 +382,13 @@ func (t *Top) add(k nodeKey) *node {
 	t.nodes[k] = n
 	n.place = len(k.feed.nodes)
 	k.feed.nodes = append(k.feed.nodes, n)
-	n.index = len(t.heap)
-	t.heap = append(t.heap, n)
-	t.up(n.index)
+	heap.Push(&t.heap, n)
 	return n
 }
 
 // remove takes a node out of the heap.
 func (t *Top) remove(n *node) {
-	i, last := n.index, len(t.heap)-1
-	t.heap[i] = t.heap[last]
-	t.heap[i].index = i
-	t.heap[last] = nil
-	t.heap = t.heap[:last]
-	if i < last {
-		t.up(i)
-		t.down(i)
-	}
+	heap.Remove(&t.heap, n.index)
 	delete(t.nodes, n.nodeKey)
 	list := n.feed.nodes
 	list[n.place] = list[len(list)-1]
@@ -423,36 +414,27 @@ func older(a, b *node) bool {
 	return a.sum > b.sum
 }
 
-func (t *Top) swap(i, j int) {
-	h := t.heap
+// byAge is a heap of nodes, the oldest first.
+type byAge []*node
+
+func (h byAge) Len() int           { return len(h) }
+func (h byAge) Less(i, j int) bool { return older(h[i], h[j]) }
+
+func (h byAge) Swap(i, j int) {
 	h[i], h[j] = h[j], h[i]
 	h[i].index, h[j].index = i, j
 }
 
-func (t *Top) up(i int) {
-	for i > 0 {
-		p := (i - 1) / 2
-		if !older(t.heap[i], t.heap[p]) {
-			return
-		}
-		t.swap(i, p)
-		i = p
-	}
+func (h *byAge) Push(x any) {
+	n := x.(*node)
+	n.index = len(*h)
+	*h = append(*h, n)
 }
 
-func (t *Top) down(i int) {
-	for {
-		c := 2*i + 1
-		if c >= len(t.heap) {
-			return
-		}
-		if c+1 < len(t.heap) && older(t.heap[c+1], t.heap[c]) {
-			c++
-		}
-		if !older(t.heap[c], t.heap[i]) {
-			return
-		}
-		t.swap(i, c)
-		i = c
-	}
+func (h *byAge) Pop() any {
+	last := len(*h) - 1
+	n := (*h)[last]
+	(*h)[last] = nil
+	*h = (*h)[:last]
+	return n
 }

@@ -6,6 +6,7 @@ package opml
 import (
 	"bytes"
 	"cmp"
+	"regexp"
 	"slices"
 	"strings"
 )
@@ -190,37 +191,28 @@ var escapePath = strings.NewReplacer(`\`, `\\`, `/`, `\/`)
 // JoinPath joins the names of nested folders with '/'; one in a name is
 // written '\/'.
 func JoinPath(names []string) string {
-	escaped := make([]string, 0, len(names))
+	elements := make([]string, 0, len(names))
 	for _, n := range names {
 		if n = fold(n); n != "" {
-			escaped = append(escaped, escapePath.Replace(n))
+			elements = append(elements, escapePath.Replace(n))
 		}
 	}
-	return strings.Join(escaped, "/")
+	return strings.Join(elements, "/")
 }
 
-// SplitPath undoes [JoinPath].
-func SplitPath(path string) []string {
+var (
+	pathElement = regexp.MustCompile(`(?s)(?:\\.|[^/])+`) // a name in a path, escaped
+	escaped     = regexp.MustCompile(`(?s)\\(.)`)
+)
+
+// splitPath undoes [JoinPath].
+func splitPath(path string) []string {
 	var names []string
-	var b strings.Builder
-	flush := func() {
-		if n := fold(b.String()); n != "" {
+	for _, element := range pathElement.FindAllString(path, -1) {
+		if n := fold(escaped.ReplaceAllString(element, "$1")); n != "" {
 			names = append(names, n)
 		}
-		b.Reset()
 	}
-	for i := 0; i < len(path); i++ {
-		switch {
-		case path[i] == '\\' && i+1 < len(path):
-			i++
-			b.WriteByte(path[i])
-		case path[i] == '/':
-			flush()
-		default:
-			b.WriteByte(path[i])
-		}
-	}
-	flush()
 	return names
 }
 
@@ -316,118 +308,135 @@ func mergeOutlines(to, from *Node) {
 // outline's replaces it. Folders that become empty by this go too. URLs are
 // compared as key gives them.
 func (d *Document) Update(feeds []Feed, key func(string) string) *Document {
-	want := make(map[string]*Feed, len(feeds))
+	u := &update{key: key, want: make(map[string]*listed, 2*len(feeds)), body: d.body()}
+	all := make([]listed, len(feeds))
 	for i := range feeds {
+		all[i] = listed{Feed: &feeds[i], places: map[string]bool{}}
 		if id := feeds[i].ID; id != "" {
-			want[key(id)] = &feeds[i]
+			u.want[key(id)] = &all[i]
 		}
 	}
 	for i := range feeds {
-		want[key(feeds[i].URL)] = &feeds[i]
-	}
-	feedOf := func(n *Node) *Feed {
-		if url := n.feedURL(); url != "" {
-			return want[key(url)]
-		}
-		return nil
-	}
-	places := map[*Feed]map[string]bool{} // paths that stay
-	like := map[*Feed]*Node{}             // an outline of it
-	for i := range feeds {
-		places[&feeds[i]] = map[string]bool{}
+		u.want[key(feeds[i].URL)] = &all[i]
 	}
 	d.walk(func(n *Node, path string) {
-		f := feedOf(n)
-		if f == nil {
-			return
-		}
-		if like[f] == nil {
-			like[f] = n
-		}
-		if path != "" && slices.Contains(f.Categories, path) {
-			places[f][path] = true
+		if f := u.feed(n); f != nil {
+			f.like = cmp.Or(f.like, n)
+			if path != "" && slices.Contains(f.Categories, path) {
+				f.places[path] = true
+			}
 		}
 	})
-	var prune func(n *Node, here string)
-	prune = func(n *Node, here string) {
-		var kept []*Node
-		for _, c := range n.Children {
-			if !c.is("outline") {
-				kept = append(kept, c)
-				continue
-			}
-			if c.feedURL() == "" {
-				had := c.child("outline") != nil
-				prune(c, c.within(here))
-				if !had || c.child("outline") != nil {
-					kept = append(kept, c)
-				}
-				continue
-			}
-			prune(c, here)
-			f := feedOf(c)
-			if f != nil && (slices.Contains(f.Categories, here) ||
-				here == "" && (len(f.Categories) == 0 || len(places[f]) > 0)) {
-				places[f][here] = true
-				f.fill(c, key)
-				kept = append(kept, c)
-				continue
-			}
-			// What is below a feed that goes stays.
-			for _, cc := range c.Children {
-				if cc.is("outline") {
-					kept = append(kept, cc)
-				}
-			}
-		}
-		n.Children = kept
-	}
-	prune(d.body(), "")
-	folders := map[string]*Node{}
+	u.prune(u.body, "")
+	u.folders = map[string]*Node{"": u.body}
 	d.walk(func(n *Node, path string) {
 		if n.feedURL() == "" {
-			p := n.within(path)
-			if folders[p] == nil {
-				folders[p] = n
-			}
+			path = n.within(path)
+			u.folders[path] = cmp.Or(u.folders[path], n)
 		}
 	})
-	folder := func(path string) *Node {
-		names := SplitPath(path)
-		parent := d.body()
-		for i := range names {
-			p := JoinPath(names[:i+1])
-			n := folders[p]
-			if n == nil {
-				n = &Node{Name: "outline", Attrs: []Attr{{"text", names[i]}}}
-				parent.Children = append(parent.Children, n)
-				folders[p] = n
-			}
-			parent = n
-		}
-		return parent
-	}
-	for i := range feeds {
-		f := &feeds[i]
-		categories := f.Categories
-		if len(categories) == 0 {
-			categories = []string{""}
-		}
-		for _, c := range categories {
-			if places[f][c] {
-				continue
-			}
-			n := &Node{Name: "outline"}
-			if l := like[f]; l != nil {
-				n.Attrs = slices.Clone(l.Attrs)
-				n.Children = slices.DeleteFunc(slices.Clone(l.Children), func(c *Node) bool { return c.is("outline") })
-			}
-			f.fill(n, key)
-			parent := folder(c)
-			parent.Children = append(parent.Children, n)
-		}
+	for i := range all {
+		u.add(&all[i])
 	}
 	return d
+}
+
+// update is an [Document.Update] at work.
+type update struct {
+	key     func(string) string
+	want    map[string]*listed // by key of URL and ID
+	body    *Node
+	folders map[string]*Node // by path, after what goes has gone
+}
+
+// listed is a feed that the document is to list.
+type listed struct {
+	*Feed
+	places map[string]bool // paths of the folders in which it stays
+	like   *Node           // an outline of it, or nil
+}
+
+// feed gives the feed of an outline, nil when it is to go, or is a folder.
+func (u *update) feed(n *Node) *listed {
+	if url := n.feedURL(); url != "" {
+		return u.want[u.key(url)]
+	}
+	return nil
+}
+
+// prune removes the outlines below n, at path here, that are to go.
+func (u *update) prune(n *Node, here string) {
+	var kept []*Node
+	for _, c := range n.Children {
+		switch f := u.feed(c); {
+		case !c.is("outline"):
+			kept = append(kept, c)
+		case c.feedURL() == "":
+			had := c.child("outline") != nil
+			u.prune(c, c.within(here))
+			if !had || c.child("outline") != nil {
+				kept = append(kept, c)
+			}
+		case f != nil && f.belongs(here):
+			u.prune(c, here)
+			f.places[here] = true
+			f.fill(c, u.key)
+			kept = append(kept, c)
+		default:
+			// What is below a feed that goes stays.
+			u.prune(c, here)
+			for _, below := range c.Children {
+				if below.is("outline") {
+					kept = append(kept, below)
+				}
+			}
+		}
+	}
+	n.Children = kept
+}
+
+// belongs reports whether an outline of the feed may stay in a folder. At the top
+// one may stay beside those in folders.
+func (f *listed) belongs(path string) bool {
+	return slices.Contains(f.Categories, path) || path == "" && (len(f.Categories) == 0 || len(f.places) > 0)
+}
+
+// add makes the outlines that a feed lacks.
+func (u *update) add(f *listed) {
+	categories := f.Categories
+	if len(categories) == 0 {
+		categories = []string{""}
+	}
+	for _, c := range categories {
+		if f.places[c] {
+			continue
+		}
+		n := &Node{Name: "outline"}
+		if f.like != nil {
+			n.Attrs = slices.Clone(f.like.Attrs)
+			n.Children = slices.DeleteFunc(slices.Clone(f.like.Children), func(c *Node) bool { return c.is("outline") })
+		}
+		f.fill(n, u.key)
+		parent := u.folder(c)
+		parent.Children = append(parent.Children, n)
+	}
+}
+
+// folder gives the folder at a path, which it makes where it is missing.
+func (u *update) folder(path string) *Node {
+	names := splitPath(path)
+	parent := u.body
+	for i, name := range names {
+		p := JoinPath(names[:i+1])
+		n := u.folders[p]
+		if n == nil {
+			n = &Node{Name: "outline", Attrs: []Attr{{"text", name}}}
+			parent.Children = append(parent.Children, n)
+			u.folders[p] = n
+		}
+		parent = n
+	}
+	return parent
 }
 
 // fill puts into an outline what the feed says and it lacks.
@@ -465,9 +474,9 @@ func (d *Document) Bytes() []byte {
 	return bytes.Map(writable, b.Bytes())
 }
 
-// writable drops what no XML document may hold (Char of XML 1.0).
+// writable drops what no XML document may hold (Char of XML 1.0), and DEL.
 func writable(r rune) rune {
-	if r < ' ' && r != '\t' && r != '\n' && r != '\r' || r == 0xFFFE || r == 0xFFFF {
+	if r < ' ' && r != '\t' && r != '\n' && r != '\r' || r == 0x7F || r == 0xFFFE || r == 0xFFFF {
 		return -1
 	}
 	return r

@@ -6,11 +6,8 @@ import (
 	"html"
 	"regexp"
 	"strings"
-	"unicode/utf8"
 
-	"golang.org/x/net/html/charset"
-	"golang.org/x/text/encoding/charmap"
-	"golang.org/x/text/encoding/unicode"
+	"github.com/lektordir/lektor/feedconv"
 )
 
 // The limits of [Parse]. A list of subscriptions that passes them is no list
@@ -67,44 +64,10 @@ func Parse(data []byte) (*Document, error) {
 	return d, nil
 }
 
-// toUTF8 gives the document as valid UTF-8 without control characters. What is
-// valid UTF-8 is taken for that whatever it declares: lists are transcoded by
-// tools that leave the declaration alone.
+// toUTF8 gives the document as valid UTF-8 without control characters.
 func toUTF8(data []byte) string {
-	switch {
-	case bytes.HasPrefix(data, []byte("\xef\xbb\xbf")):
-		data = data[3:]
-	case bytes.HasPrefix(data, []byte("\xff\xfe")), bytes.HasPrefix(data, []byte("\xfe\xff")):
-		data, _ = unicode.UTF16(unicode.BigEndian, unicode.UseBOM).NewDecoder().Bytes(data)
-	case bytes.HasPrefix(data, []byte("<\x00")):
-		data, _ = unicode.UTF16(unicode.LittleEndian, unicode.IgnoreBOM).NewDecoder().Bytes(data)
-	case bytes.HasPrefix(data, []byte("\x00<")):
-		data, _ = unicode.UTF16(unicode.BigEndian, unicode.IgnoreBOM).NewDecoder().Bytes(data)
-	}
-	if !utf8.Valid(data) {
-		data = decode(data)
-	}
-	s := strings.ToValidUTF8(string(data), "\uFFFD")
-	return strings.Map(func(r rune) rune {
-		if r < ' ' && r != '\t' && r != '\n' && r != '\r' || r == 0x7f || r == 0xFFFE || r == 0xFFFF {
-			return -1
-		}
-		return r
-	}, s)
-}
-
-var declared = regexp.MustCompile(`^\s*<\?xml[^>]*?encoding\s*=\s*["']?([-\w.:]+)`)
-
-func decode(data []byte) []byte {
-	if m := declared.FindSubmatch(data[:min(len(data), 1024)]); m != nil {
-		if enc, _ := charset.Lookup(string(m[1])); enc != nil {
-			if out, err := enc.NewDecoder().Bytes(data); err == nil && bytes.Count(out, []byte("\uFFFD")) == 0 {
-				return out
-			}
-		}
-	}
-	out, _ := charmap.Windows1252.NewDecoder().Bytes(data)
-	return out
+	text, _ := feedconv.DecodeText(data, "")
+	return string(bytes.Map(writable, text))
 }
 
 // parser reads one document into a tree.
@@ -113,6 +76,8 @@ type parser struct {
 	pos   int
 	count int
 }
+
+func (p *parser) rest() string { return p.s[p.pos:] }
 
 func (p *parser) parse(top *Node) error {
 	stack := []*Node{top}
@@ -134,7 +99,7 @@ func (p *parser) parse(top *Node) error {
 	}
 	text := func(s string) { pieces = append(pieces, s...) }
 	for p.pos < len(p.s) {
-		rest := p.s[p.pos:]
+		rest := p.rest()
 		lt := strings.IndexByte(rest, '<')
 		if lt < 0 {
 			text(unescape(rest))
@@ -204,8 +169,7 @@ func (p *parser) parse(top *Node) error {
 // until gives what stands between an offset from here and the end mark, and
 // goes behind that; without one, behind everything.
 func (p *parser) until(skip int, end string) (string, bool) {
-	rest := p.s[p.pos+skip:]
-	body, _, ok := strings.Cut(rest, end)
+	body, _, ok := strings.Cut(p.rest()[skip:], end)
 	p.pos += skip + len(body)
 	if ok {
 		p.pos += len(end)
@@ -231,75 +195,78 @@ func (p *parser) doctype() {
 	}
 }
 
+// take gives what stands here up to a byte of stop, and goes behind it.
+func (p *parser) take(stop string) string {
+	n := strings.IndexAny(p.s[p.pos:], stop)
+	if n < 0 {
+		n = len(p.s) - p.pos
+	}
+	p.pos += n
+	return p.s[p.pos-n : p.pos]
+}
+
+// skip goes behind white space.
+func (p *parser) skip() { p.pos += len(p.rest()) - len(strings.TrimLeft(p.rest(), space)) }
+
+const space = " \t\r\n"
+
 // tag reads a start tag; nil when what is here is none.
 func (p *parser) tag() (n *Node, closed bool) {
-	s := p.s
-	i := p.pos + 1
-	for i < len(s) && !strings.ContainsRune(" \t\r\n/>=<\"'", rune(s[i])) {
-		i++
-	}
-	name := s[p.pos+1 : i]
-	if !validName(name) {
+	begin := p.pos
+	p.pos++
+	n = &Node{Name: p.take(space + "/>=<\"'")}
+	if !validName(n.Name) {
+		p.pos = begin
 		return nil, false
 	}
-	n = &Node{Name: name}
 	for {
-		for i < len(s) && (isSpace(s[i]) || s[i] == '/' && !strings.HasPrefix(s[i:], "/>")) {
-			i++
-		}
-		switch {
-		case i >= len(s):
-			p.pos = i
+		p.skip()
+		switch rest := p.rest(); {
+		case rest == "", rest[0] == '<': // the tag's end is missing
 			return n, false
-		case s[i] == '>':
-			p.pos = i + 1
+		case rest[0] == '>':
+			p.pos++
 			return n, false
-		case strings.HasPrefix(s[i:], "/>"):
-			p.pos = i + 2
+		case strings.HasPrefix(rest, "/>"):
+			p.pos += 2
 			return n, true
-		case s[i] == '<':
-			// The tag's end is missing.
-			p.pos = i
-			return n, false
+		case rest[0] == '/':
+			p.pos++
+			continue
 		}
-		start := i
-		for i < len(s) && !isSpace(s[i]) && s[i] != '=' && s[i] != '>' && s[i] != '<' && !strings.HasPrefix(s[i:], "/>") {
-			i++
-		}
-		attr := s[start:i]
-		for i < len(s) && isSpace(s[i]) {
-			i++
-		}
+		name := p.unquoted("=<")
+		p.skip()
 		value := ""
-		if i < len(s) && s[i] == '=' {
-			i++
-			for i < len(s) && isSpace(s[i]) {
-				i++
-			}
-			if i < len(s) && (s[i] == '"' || s[i] == '\'') {
-				quote := s[i]
-				i++
-				end := strings.IndexByte(s[i:], quote)
-				if end < 0 {
-					end = len(s) - i
-				}
-				value = s[i : i+end]
-				i = min(i+end+1, len(s))
-			} else {
-				start = i
-				for i < len(s) && !isSpace(s[i]) && s[i] != '>' && !strings.HasPrefix(s[i:], "/>") {
-					i++
-				}
-				value = s[start:i]
-			}
+		if strings.HasPrefix(p.rest(), "=") {
+			p.pos++
+			p.skip()
+			value = p.value()
 		}
-		if len(n.Attrs) < maxAttrs && validName(attr) && n.attr(attr) == nil {
-			n.Attrs = append(n.Attrs, Attr{attr, unescape(value)})
+		if len(n.Attrs) < maxAttrs && validName(name) && n.attr(name) == nil {
+			n.Attrs = append(n.Attrs, Attr{name, unescape(value)})
 		}
 	}
 }
 
-func isSpace(c byte) bool { return c == ' ' || c == '\t' || c == '\n' || c == '\r' }
+// value reads the value of an attribute, with quotes or without.
+func (p *parser) value() string {
+	if quote := p.rest(); quote != "" && (quote[0] == '"' || quote[0] == '\'') {
+		value, _ := p.until(1, quote[:1])
+		return value
+	}
+	return p.unquoted("")
+}
+
+// unquoted gives what stands here up to white space, the end of the tag, or a
+// byte of stop.
+func (p *parser) unquoted(stop string) string {
+	begin := p.pos
+	p.take(space + ">" + stop)
+	if p.pos > begin && p.s[p.pos-1] == '/' && strings.HasPrefix(p.rest(), ">") {
+		p.pos--
+	}
+	return p.s[begin:p.pos]
+}
 
 // validName reports whether a name may stand in XML. Of the letters beyond ASCII
 // it knows those that all parsers agree on, and people use.
@@ -319,36 +286,16 @@ func validName(name string) bool {
 	return !strings.HasSuffix(name, ":") && strings.Count(name, ":") <= 1
 }
 
-// unescape replaces references that end in a semicolon. Others are text: in a
-// URL, "&copy=1" is a parameter.
+// reference is a reference that ends in a semicolon. Others are text: in a URL,
+// "&copy=1" is a parameter.
+var reference = regexp.MustCompile(`&#?[0-9A-Za-z]{1,38};`)
+
 func unescape(s string) string {
-	if !strings.Contains(s, "&") {
-		return s
-	}
-	var b strings.Builder
-	for {
-		amp := strings.IndexByte(s, '&')
-		if amp < 0 {
-			b.WriteString(s)
-			return b.String()
+	return reference.ReplaceAllStringFunc(s, func(ref string) string {
+		text := html.UnescapeString(ref)
+		if len(text) > 1 && strings.HasSuffix(text, ";") {
+			return ref // unknown, but for its beginning perhaps
 		}
-		b.WriteString(s[:amp])
-		s = s[amp:]
-		end := strings.IndexByte(s[:min(len(s), 40)], ';')
-		if end < 2 || strings.ContainsAny(s[1:end], "& \t\n<") {
-			b.WriteByte('&')
-			s = s[1:]
-			continue
-		}
-		ref := html.UnescapeString(s[:end+1])
-		if strings.HasPrefix(ref, "&") && strings.HasSuffix(ref, ";") && len(ref) > 1 {
-			ref = s[:end+1] // unknown
-		}
-		for _, r := range ref {
-			if r >= ' ' && r != 0x7f && r != 0xFFFE && r != 0xFFFF || r == '\t' || r == '\n' || r == '\r' {
-				b.WriteRune(r)
-			}
-		}
-		s = s[end+1:]
-	}
+		return strings.Map(writable, text)
+	})
 }

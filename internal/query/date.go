@@ -27,6 +27,13 @@ const (
 // units are those of a duration, in the order of date.parts.
 const units = "hdwmy"
 
+// layouts are the forms of a date with a time.
+var layouts = map[string]dateKind{
+	time.RFC3339: moment, "2006-01-02T15:04Z07:00": moment, "2006-01-02 15:04:05Z07:00": moment,
+	"2006-01-02T15:04:05": wallclock, "2006-01-02T15:04": wallclock,
+	"2006-01-02 15:04:05": wallclock, "2006-01-02 15:04": wallclock,
+}
+
 // parseDate reads a duration (2d, 1w3d), a day (today, yesterday, 2026-01-31),
 // a month or year, or a moment (RFC 3339, with or without seconds and zone).
 func parseDate(s string) (date, bool) {
@@ -40,22 +47,14 @@ func parseDate(s string) (date, bool) {
 	}
 	for i, layout := range []string{"2006", "2006-01", "2006-01-02"} {
 		if t, err := time.Parse(layout, s); err == nil {
-			d := date{kind: calendar}
-			d.parts = [5]int{t.Year(), int(t.Month()), t.Day()}
-			for j := i + 1; j < 3; j++ {
-				d.parts[j] = 0
-			}
+			d := date{kind: calendar, parts: [5]int{t.Year(), int(t.Month()), t.Day()}}
+			clear(d.parts[i+1:])
 			return d, true
 		}
 	}
-	for _, layout := range []string{time.RFC3339, "2006-01-02T15:04Z07:00", "2006-01-02 15:04:05Z07:00"} {
+	for layout, kind := range layouts {
 		if t, err := time.Parse(layout, s); err == nil {
-			return date{kind: moment, t: t}, true
-		}
-	}
-	for _, layout := range []string{"2006-01-02T15:04:05", "2006-01-02T15:04", "2006-01-02 15:04:05", "2006-01-02 15:04"} {
-		if t, err := time.Parse(layout, s); err == nil {
-			return date{kind: wallclock, t: t}, true
+			return date{kind: kind, t: t}, true
 		}
 	}
 	return parseAgo(s)
@@ -97,42 +96,43 @@ func (d date) days() bool {
 	return false
 }
 
-// span gives the time a date means when it is now, in the zone of now: from its
-// first moment to the first one after it. For what is no span of days the two
-// are equal.
-func (d date) span(now time.Time) (from, to time.Time) {
-	loc := now.Location()
-	y, m, day := now.Date()
-	switch d.kind {
+// span is a time from its first moment to the first one after it.
+type span struct{ from, to time.Time }
+
+// span gives the time a date means when it is now, in the zone of now. For what
+// is no span of days both ends are equal.
+func (d date) span(now time.Time) span {
+	at := func(y, m, day int) time.Time { return time.Date(y, time.Month(m), day, 0, 0, 0, 0, now.Location()) }
+	switch p := d.parts; d.kind {
 	case today:
-		return time.Date(y, m, day-d.parts[1], 0, 0, 0, 0, loc), time.Date(y, m, day-d.parts[1]+1, 0, 0, 0, 0, loc)
+		y, m, day := now.Date()
+		return span{at(y, int(m), day-p[1]), at(y, int(m), day-p[1]+1)}
 	case calendar:
-		y, m, day := d.parts[0], d.parts[1], d.parts[2]
-		switch {
+		switch y, m, day := p[0], p[1], p[2]; {
 		case m == 0:
-			return time.Date(y, 1, 1, 0, 0, 0, 0, loc), time.Date(y+1, 1, 1, 0, 0, 0, 0, loc)
+			return span{at(y, 1, 1), at(y+1, 1, 1)}
 		case day == 0:
-			return time.Date(y, time.Month(m), 1, 0, 0, 0, 0, loc), time.Date(y, time.Month(m)+1, 1, 0, 0, 0, 0, loc)
+			return span{at(y, m, 1), at(y, m+1, 1)}
+		default:
+			return span{at(y, m, day), at(y, m, day+1)}
 		}
-		return time.Date(y, time.Month(m), day, 0, 0, 0, 0, loc), time.Date(y, time.Month(m), day+1, 0, 0, 0, 0, loc)
 	case wallclock:
-		ty, tm, td := d.t.Date()
-		t := time.Date(ty, tm, td, d.t.Hour(), d.t.Minute(), d.t.Second(), 0, loc)
-		return t, t
+		y, m, day := d.t.Date()
+		t := time.Date(y, m, day, d.t.Hour(), d.t.Minute(), d.t.Second(), 0, now.Location())
+		return span{t, t}
 	case moment:
-		return d.t, d.t
+		return span{d.t, d.t}
 	}
 	t := now.AddDate(-d.parts[4], -d.parts[3], -d.parts[1]-7*d.parts[2]).Add(-time.Duration(d.parts[0]) * time.Hour)
-	return t, t
+	return span{t, t}
 }
 
 // on gives the whole days a date means: for so many days ago, that day.
-func (d date) on(now time.Time) (from, to time.Time) {
-	from, to = d.span(now)
+func (d date) on(now time.Time) span {
+	s := d.span(now)
 	if d.kind == ago {
-		y, m, day := from.Date()
-		from = time.Date(y, m, day, 0, 0, 0, 0, now.Location())
-		to = time.Date(y, m, day+1, 0, 0, 0, 0, now.Location())
+		y, m, day := s.from.Date()
+		return date{kind: calendar, parts: [5]int{y, int(m), day}}.span(now)
 	}
-	return from, to
+	return s
 }

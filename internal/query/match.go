@@ -1,6 +1,8 @@
 package query
 
 import (
+	"cmp"
+	"slices"
 	"strings"
 	"time"
 	"unicode"
@@ -40,13 +42,13 @@ const (
 type Matcher struct {
 	root  node
 	now   time.Time
-	dates map[*term][2]time.Time
+	dates map[*term]span
 }
 
 // Bind fixes the moment from which since:2d is counted, and by its location the
 // time zone in which days begin.
 func (q *Query) Bind(now time.Time) *Matcher {
-	m := &Matcher{now: now, dates: map[*term][2]time.Time{}}
+	m := &Matcher{now: now, dates: map[*term]span{}}
 	if q.Empty() {
 		return m
 	}
@@ -54,11 +56,9 @@ func (q *Query) Bind(now time.Time) *Matcher {
 	q.walk(func(t *term) {
 		switch t.key {
 		case keySince, keyBefore:
-			from, to := t.date.span(now)
-			m.dates[t] = [2]time.Time{from, to}
+			m.dates[t] = t.date.span(now)
 		case keyOn:
-			from, to := t.date.on(now)
-			m.dates[t] = [2]time.Time{from, to}
+			m.dates[t] = t.date.on(now)
 		}
 	})
 	return m
@@ -75,7 +75,7 @@ func (m *Matcher) Match(s *Subject, have lektordir.Fields) Verdict {
 
 func (m *Matcher) ask(n node, s *Subject, have lektordir.Fields) Verdict {
 	switch n := n.(type) {
-	case all:
+	case allOf:
 		v := Yes
 		for _, c := range n {
 			if v = min(v, m.ask(c, s, have)); v == No {
@@ -83,7 +83,7 @@ func (m *Matcher) ask(n node, s *Subject, have lektordir.Fields) Verdict {
 			}
 		}
 		return v
-	case any:
+	case anyOf:
 		v := No
 		for _, c := range n {
 			if v = max(v, m.ask(c, s, have)); v == Yes {
@@ -91,7 +91,7 @@ func (m *Matcher) ask(n node, s *Subject, have lektordir.Fields) Verdict {
 			}
 		}
 		return v
-	case not:
+	case negation:
 		return -m.ask(n.of, s, have)
 	case *term:
 		return m.term(n, s, have)
@@ -107,69 +107,36 @@ func (m *Matcher) term(t *term, s *Subject, have lektordir.Fields) Verdict {
 	if e == nil {
 		e, have = &lektordir.Entry{}, 0
 	}
+	complete := needs&^have == 0
 	found := false
-	switch t.key {
-	case keyIs, keyFlag, keyFeed:
-		if needs&^have != 0 {
-			return Maybe
-		}
-		found = m.name(t, s, e)
-	case keyAny:
+	switch {
+	case t.key == keyAny:
 		// From cheap to dear.
 		found = s.Feed != nil && (t.in(s.Feed.Name) || t.in(s.Feed.Alias)) ||
 			have&lektordir.FieldTitle != 0 && t.in(e.Title) ||
 			have&lektordir.FieldAuthor != 0 && t.in(e.Author) ||
-			needs&^have == 0 && s.inText(t)
-	default:
-		if needs&^have != 0 {
-			return Maybe
-		}
-		found = m.files(t, s, e)
+			complete && s.inText(t)
+	case complete:
+		found = m.holds(t, s, e)
 	}
 	switch {
 	case found:
 		return Yes
-	case needs&^have != 0:
-		return Maybe
+	case complete:
+		return No
 	}
-	return No
+	return Maybe
 }
 
-// name decides the terms that need a name alone; and is:updated.
-func (m *Matcher) name(t *term, s *Subject, e *lektordir.Entry) bool {
+// holds decides a term of a key, all of whose fields are known.
+func (m *Matcher) holds(t *term, s *Subject, e *lektordir.Entry) bool {
 	switch t.key {
 	case keyFeed:
 		return t.feed(s)
 	case keyFlag:
-		for i := 0; i < len(t.value); i++ {
-			if !s.Ref.HasFlag(t.value[i]) {
-				return false
-			}
-		}
-		return true
-	}
-	switch t.needle {
-	case "unread":
-		return s.Ref.Unread()
-	case "read", "seen":
-		return !s.Ref.Unread()
-	case "flagged":
-		return s.Ref.HasFlag('F')
-	case "trashed":
-		return s.Ref.HasFlag('T')
-	case "new":
-		return s.Ref.Place == lektordir.New
-	case "cur":
-		return s.Ref.Place == lektordir.Cur
-	case "updated":
-		return e.Replaces != ""
-	}
-	return false
-}
-
-// files decides the terms that need files of the entry.
-func (m *Matcher) files(t *term, s *Subject, e *lektordir.Entry) bool {
-	switch t.key {
+		return !strings.ContainsFunc(t.value, func(flag rune) bool { return !s.Ref.HasFlag(byte(flag)) })
+	case keyIs:
+		return is(t.needle, s.Ref, e)
 	case keyTitle:
 		return t.in(e.Title)
 	case keyAuthor:
@@ -178,16 +145,9 @@ func (m *Matcher) files(t *term, s *Subject, e *lektordir.Entry) bool {
 		}
 		return t.in(e.Author)
 	case keyCategory:
-		for _, c := range e.Categories {
-			if t.in(c) {
-				return true
-			}
-		}
+		return slices.ContainsFunc(e.Categories, t.in)
 	case keyType:
-		if e.Type == "" {
-			return t.in("text/plain")
-		}
-		return t.in(e.Type)
+		return t.in(cmp.Or(e.Type, "text/plain"))
 	case keyText:
 		return s.inText(t)
 	case keyID:
@@ -197,12 +157,32 @@ func (m *Matcher) files(t *term, s *Subject, e *lektordir.Entry) bool {
 	case keyHas:
 		return has(t.needle, e)
 	case keySince:
-		return !Date(s.Ref, e, m.now).Before(m.dates[t][0])
+		return !Date(s.Ref, e, m.now).Before(m.dates[t].from)
 	case keyBefore:
-		return Date(s.Ref, e, m.now).Before(m.dates[t][0])
+		return Date(s.Ref, e, m.now).Before(m.dates[t].from)
 	case keyOn:
 		when := Date(s.Ref, e, m.now)
-		return !when.Before(m.dates[t][0]) && when.Before(m.dates[t][1])
+		return !when.Before(m.dates[t].from) && when.Before(m.dates[t].to)
+	}
+	return false
+}
+
+func is(state string, r lektordir.Ref, e *lektordir.Entry) bool {
+	switch state {
+	case "unread":
+		return r.Unread()
+	case "read", "seen":
+		return !r.Unread()
+	case "flagged":
+		return r.HasFlag('F')
+	case "trashed":
+		return r.HasFlag('T')
+	case "new":
+		return r.Place == lektordir.New
+	case "cur":
+		return r.Place == lektordir.Cur
+	case "updated":
+		return e.Replaces != ""
 	}
 	return false
 }
@@ -212,11 +192,9 @@ func has(what string, e *lektordir.Entry) bool {
 	case "enclosure":
 		return len(e.Enclosures) > 0
 	case "audio", "video", "image":
-		for _, enc := range e.Enclosures {
-			if strings.HasPrefix(strings.ToLower(enc.Type), what+"/") {
-				return true
-			}
-		}
+		return slices.ContainsFunc(e.Enclosures, func(enc lektordir.Enclosure) bool {
+			return strings.HasPrefix(strings.ToLower(enc.Type), what+"/")
+		})
 	case "title":
 		return strings.TrimSpace(e.Title) != ""
 	case "author":
@@ -339,15 +317,6 @@ func cherokee(r rune) rune {
 // oneSpace replaces every run of white space by one space.
 func oneSpace(s string) string {
 	gap := false
-	run := func(r rune) bool {
-		was := gap
-		gap = unicode.IsSpace(r)
-		return gap && (was || r != ' ')
-	}
-	if strings.IndexFunc(s, run) < 0 {
-		return s
-	}
-	gap = false
 	return strings.Map(func(r rune) rune {
 		was := gap
 		gap = unicode.IsSpace(r)

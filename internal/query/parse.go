@@ -1,6 +1,7 @@
 package query
 
 import (
+	"cmp"
 	"fmt"
 	"regexp"
 	"strings"
@@ -29,14 +30,14 @@ func Parse(text string) (*Query, error) {
 	if p.eof() {
 		return &Query{}, nil
 	}
-	root, err := p.any(0)
+	root, err := p.anyOf(0)
 	if err != nil {
 		return nil, err
 	}
 	if !p.eof() {
 		return nil, p.fail(p.pos, "this ) closes nothing", `to search for a parenthesis put it in quotes: ")"`)
 	}
-	return &Query{root: root}, nil
+	return &Query{root: root, text: strings.TrimSpace(text)}, nil
 }
 
 // parser reads a query from left to right; between its methods pos is at the
@@ -78,20 +79,17 @@ func (p *parser) word() string {
 	return rest
 }
 
-// operator reports whether the next token is the operator: a whole word.
+// operator reports whether the next token is the operator: a whole word. In or"x"
+// and or(x) it is one too, as a quote or parenthesis begins a token.
 func (p *parser) operator(op string) bool {
 	w := p.word()
-	if w != op && w != strings.ToUpper(op) {
-		return false
-	}
-	// or"x" and or(x) are operators too, as a quote or parenthesis begins a token.
-	return true
+	return w == op || w == strings.ToUpper(op)
 }
 
-func (p *parser) any(depth int) (node, error) {
-	var parts any
+func (p *parser) anyOf(depth int) (node, error) {
+	var parts anyOf
 	for {
-		n, err := p.all(depth)
+		n, err := p.allOf(depth)
 		if err != nil {
 			return nil, err
 		}
@@ -108,8 +106,8 @@ func (p *parser) any(depth int) (node, error) {
 	return parts, nil
 }
 
-func (p *parser) all(depth int) (node, error) {
-	var parts all
+func (p *parser) allOf(depth int) (node, error) {
+	var parts allOf
 	for {
 		n, err := p.term(depth)
 		if err != nil {
@@ -147,7 +145,7 @@ func (p *parser) term(depth int) (node, error) {
 		if !p.eof() && p.text[p.pos] == ')' {
 			return nil, p.fail(start, "there is nothing between these parentheses", `to search for them put them in quotes: "()"`)
 		}
-		n, err := p.any(depth + 1)
+		n, err := p.anyOf(depth + 1)
 		if err != nil {
 			return nil, err
 		}
@@ -162,7 +160,7 @@ func (p *parser) term(depth int) (node, error) {
 		return p.value(keyAny, start)
 	case c == '-':
 		return nil, p.fail(start, fmt.Sprintf("a term does not begin with -: %s", p.word()),
-			fmt.Sprintf("flags come before the query; to leave entries out write not:%s; to search for it put it in quotes", orX(strings.TrimLeft(p.word(), "-"))))
+			fmt.Sprintf("flags come before the query; to leave entries out write not:%s; to search for it put it in quotes", cmp.Or(strings.TrimLeft(p.word(), "-"), "TERM")))
 	}
 	w := p.word()
 	switch strings.ToLower(w) {
@@ -185,7 +183,7 @@ func (p *parser) term(depth int) (node, error) {
 		if err != nil {
 			return nil, err
 		}
-		return not{n}, nil
+		return negation{n}, nil
 	}
 	for _, k := range keys {
 		if string(k) == lower {
@@ -195,13 +193,6 @@ func (p *parser) term(depth int) (node, error) {
 	}
 	hint := fmt.Sprintf("the keys are %s; to search for the text put it in quotes: \"%s:%s\"", list(keys), name, value)
 	return nil, p.fail(start, fmt.Sprintf("there is no key %s:", name), hint)
-}
-
-func orX(s string) string {
-	if s == "" {
-		return "TERM"
-	}
-	return s
 }
 
 func first(s string) rune {
@@ -310,16 +301,13 @@ func (p *parser) regexp(t *term) error {
 			if t.value == "" {
 				return p.fail(start, "the regular expression is empty", "")
 			}
+			expr := t.value
 			if flags := p.word(); flags == "i" {
-				t.fold = true
+				expr = "(?i)" + expr
 				p.pos++
 			} else if flags != "" {
 				return p.fail(p.pos, fmt.Sprintf("after a regular expression may stand i, not %s", flags),
 					`to search for a text that begins with / put it in quotes`)
-			}
-			expr := t.value
-			if t.fold {
-				expr = "(?i)" + expr
 			}
 			re, err := regexp.Compile(expr)
 			if err != nil {
@@ -341,25 +329,21 @@ func (p *parser) check(t *term, at int) error {
 	t.needle = Fold(t.value)
 	switch t.key {
 	case keyIs:
+		var names []string
 		for _, s := range states {
 			if s.name == t.needle {
 				return nil
 			}
-		}
-		var names []string
-		for _, s := range states {
 			names = append(names, s.name)
 		}
 		return p.fail(at, fmt.Sprintf("there is no is:%s", t.value), "after is: may stand "+list(names))
 	case keyHas:
+		var names []string
 		for _, s := range things {
 			if s.name == t.needle || s.name+"s" == t.needle {
 				t.needle = s.name
 				return nil
 			}
-		}
-		var names []string
-		for _, s := range things {
 			names = append(names, s.name)
 		}
 		return p.fail(at, fmt.Sprintf("there is no has:%s", t.value), "after has: may stand "+list(names))

@@ -15,8 +15,6 @@ package query
 import (
 	"fmt"
 	"regexp"
-	"strings"
-	"unicode/utf8"
 
 	"github.com/lektordir/lektor/lektordir"
 )
@@ -25,7 +23,11 @@ import (
 // every entry.
 type Query struct {
 	root node // nil when empty
+	text string
 }
+
+// String gives the query as it was written.
+func (q *Query) String() string { return q.text }
 
 // Error says where and why a text is no query.
 type Error struct {
@@ -39,13 +41,16 @@ func (e *Error) Error() string {
 	return fmt.Sprintf("query, column %d: %s", e.Column, e.Reason)
 }
 
-// node is a part of a query: all, any, not or *term.
-type node interface{ print(b *strings.Builder) }
+// node is a part of a query: allOf, anyOf, negation or *term.
+type node interface {
+	// walk visits every term.
+	walk(visit func(*term))
+}
 
 type (
-	all []node // of at least two
-	any []node // of at least two
-	not struct{ of node }
+	allOf    []node // at least two
+	anyOf    []node // at least two
+	negation struct{ of node }
 )
 
 // term is a key and a value. Exactly one of date, re and needle is used beside
@@ -54,7 +59,6 @@ type term struct {
 	key   key
 	form  form
 	value string // as written, without quotes, slashes and flags
-	fold  bool   // of a regexp: flag i
 
 	needle string         // value, folded
 	re     *regexp.Regexp // of a regexp
@@ -135,9 +139,6 @@ func (q *Query) Fields() lektordir.Fields {
 	return f
 }
 
-// NamesOnly reports whether the query can be decided without opening any entry.
-func (q *Query) NamesOnly() bool { return q.Fields() == 0 }
-
 // MentionsState reports whether the query itself says something of what a
 // viewer records of an entry: that it was taken or read, or its flags. Where it
 // does not, a viewer that is asked for nothing else shows what is unread.
@@ -156,30 +157,21 @@ func (q *Query) MentionsState() bool {
 	return found
 }
 
-// walk visits every term.
 func (q *Query) walk(visit func(*term)) {
-	if q.Empty() {
-		return
+	if !q.Empty() {
+		q.root.walk(visit)
 	}
-	var step func(node)
-	step = func(n node) {
-		switch n := n.(type) {
-		case all:
-			for _, c := range n {
-				step(c)
-			}
-		case any:
-			for _, c := range n {
-				step(c)
-			}
-		case not:
-			step(n.of)
-		case *term:
-			visit(n)
-		}
-	}
-	step(q.root)
 }
+
+func (n allOf) walk(visit func(*term)) {
+	for _, c := range n {
+		c.walk(visit)
+	}
+}
+
+func (n anyOf) walk(visit func(*term))    { allOf(n).walk(visit) }
+func (n negation) walk(visit func(*term)) { n.of.walk(visit) }
+func (t *term) walk(visit func(*term))    { visit(t) }
 
 // fields are the files the term needs.
 func (t *term) fields() lektordir.Fields {
@@ -214,95 +206,4 @@ func (t *term) fields() lektordir.Fields {
 		}
 	}
 	return 0
-}
-
-// String writes the query in its plainest form; parsed again it is the same.
-func (q *Query) String() string {
-	if q.Empty() {
-		return ""
-	}
-	var b strings.Builder
-	q.root.print(&b)
-	return b.String()
-}
-
-func (n all) print(b *strings.Builder) {
-	for i, c := range n {
-		if i > 0 {
-			b.WriteByte(' ')
-		}
-		group(b, c)
-	}
-}
-
-func (n any) print(b *strings.Builder) {
-	for i, c := range n {
-		if i > 0 {
-			b.WriteString(" or ")
-		}
-		if c, ok := c.(all); ok {
-			c.print(b) // binds more tightly
-			continue
-		}
-		group(b, c)
-	}
-}
-
-func (n not) print(b *strings.Builder) {
-	b.WriteString("not:")
-	group(b, n.of)
-}
-
-// group prints a node, in parentheses when it has several parts.
-func group(b *strings.Builder, n node) {
-	switch n.(type) {
-	case all, any:
-		b.WriteByte('(')
-		n.print(b)
-		b.WriteByte(')')
-	default:
-		n.print(b)
-	}
-}
-
-func (t *term) print(b *strings.Builder) {
-	if t.key != keyAny {
-		b.WriteString(string(t.key) + ":")
-	}
-	switch {
-	case t.form == pattern:
-		b.WriteString("/" + strings.ReplaceAll(t.value, "/", `\/`) + "/")
-		if t.fold {
-			b.WriteByte('i')
-		}
-	case plain(t.key, t.value):
-		b.WriteString(t.value)
-	default:
-		b.WriteByte('"')
-		for _, r := range t.value {
-			if r == '"' || r == '\\' {
-				b.WriteByte('\\')
-			}
-			b.WriteRune(r)
-		}
-		b.WriteByte('"')
-	}
-}
-
-// plain reports whether a value can stand without quotes.
-func plain(k key, v string) bool {
-	if v == "" || !utf8.ValidString(v) || strings.IndexFunc(v, ends) >= 0 || v[0] == '/' {
-		return false
-	}
-	if k != keyAny {
-		return true
-	}
-	if _, _, ok := cutKey(v); ok || v[0] == '-' {
-		return false
-	}
-	switch strings.ToLower(v) {
-	case "or", "and", "not":
-		return false
-	}
-	return true
 }

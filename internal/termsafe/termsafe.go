@@ -161,7 +161,14 @@ var widths = &runewidth.Condition{EastAsianWidth: false, StrictEmojiNeutral: tru
 
 // Width returns the number of terminal columns that s takes. It counts the
 // characters of one line; clean the text first.
-func Width(s string) int { return widths.StringWidth(s) }
+func Width(s string) int {
+	for i := range len(s) {
+		if s[i] < ' ' || s[i] >= 0x7f {
+			return widths.StringWidth(s)
+		}
+	}
+	return len(s)
+}
 
 // Truncate shortens s to at most width columns, the last one an ellipsis when
 // something was cut off. It never splits a character from its accents.

@@ -122,8 +122,8 @@ func parallel(n int, f func(i int) error) error {
 // throughLektordir delivers as a fetcher does.
 func throughLektordir(from *lektordir.Dir, to string) (func() error, error) {
 	type feed struct {
-		about    *lektordir.Feed
-		versions []lektordir.Version
+		about *lektordir.Feed
+		items []lektordir.Item
 	}
 	hashes, err := from.FeedHashes()
 	if err != nil {
@@ -149,18 +149,16 @@ func throughLektordir(from *lektordir.Dir, to string) (func() error, error) {
 			return nil, err
 		}
 		f := byHash[r.Feed]
-		f.versions = append(f.versions, lektordir.Version{
-			Entry: *e, Identity: lektordir.DigestOf("guid", e.ID), Content: lektordir.DigestOf("content", string(e.Content)),
-		})
+		f.items = append(f.items, lektordir.Item{Entry: *e, GUID: e.ID, Text: string(e.Content)})
 	}
 	return func() error {
-		return library(to, len(feeds), func(i int) (*lektordir.Feed, []lektordir.Version) { return feeds[i].about, feeds[i].versions })
+		return library(to, len(feeds), func(i int) (*lektordir.Feed, []lektordir.Item) { return feeds[i].about, feeds[i].items })
 	}, nil
 }
 
 // library makes a lektor-dir of n feeds, as a fetcher does that fetches them all
 // for the first time.
-func library(dir string, n int, feed func(i int) (*lektordir.Feed, []lektordir.Version)) error {
+func library(dir string, n int, feed func(i int) (*lektordir.Feed, []lektordir.Item)) error {
 	d, err := lektordir.Create(dir, nil)
 	if err != nil {
 		return err
@@ -172,7 +170,7 @@ func library(dir string, n int, feed func(i int) (*lektordir.Feed, []lektordir.V
 	var pending sync.WaitGroup
 	failed := make(chan error, n)
 	err = parallel(n, func(i int) error {
-		about, versions := feed(i)
+		about, items := feed(i)
 		t, err := w.Begin(lektordir.FeedHash(about.ID))
 		if err != nil {
 			return err
@@ -180,10 +178,8 @@ func library(dir string, n int, feed func(i int) (*lektordir.Feed, []lektordir.V
 		if err := t.PutFeed(about); err != nil {
 			return err
 		}
-		for _, v := range versions {
-			if _, err := t.Add(context.Background(), v); err != nil {
-				return err
-			}
+		if _, err := t.Stage(context.Background(), lektordir.Document{Items: items}); err != nil {
+			return err
 		}
 		pending.Add(1)
 		t.Commit(func(err error) {

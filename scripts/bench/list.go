@@ -76,18 +76,18 @@ func (o options) listing(dir string, t *table) error {
 func (o options) unread(dir string) error {
 	const each = 100
 	feeds := (o.listed + each - 1) / each
-	return library(dir, feeds, func(i int) (*lektordir.Feed, []lektordir.Version) {
+	return library(dir, feeds, func(i int) (*lektordir.Feed, []lektordir.Item) {
 		id := fmt.Sprintf("http://feed%d.example/", i)
-		var versions []lektordir.Version
+		var items []lektordir.Item
 		for k := range min(each, o.listed-i*each) {
 			e := lektordir.Entry{
 				ID: fmt.Sprintf("%s%d", id, k), Title: fmt.Sprintf("Entry %d of feed %d", k, i), Author: "A. Writer",
 				Content: []byte("<p>" + strings.Repeat("text of an entry ", 10) + "</p>\n"), Type: "text/html",
 				PubDate: modified.Add(-time.Duration(k*feeds+i) * time.Minute),
 			}
-			versions = append(versions, lektordir.Version{Entry: e, Identity: lektordir.DigestOf(e.ID), Content: lektordir.DigestOf(e.Title)})
+			items = append(items, lektordir.Item{Entry: e, GUID: e.ID, Text: string(e.Content)})
 		}
-		return &lektordir.Feed{ID: id, Name: fmt.Sprintf("Feed %d", i)}, versions
+		return &lektordir.Feed{ID: id, Name: fmt.Sprintf("Feed %d", i)}, items
 	})
 }
 

@@ -179,110 +179,37 @@ func (e *evidence) check() []error {
 	return bad
 }
 
+// accounts are what is known of a feed.
+type accounts struct {
+	*evidence
+	f        *feed
+	there    map[string][]*entry
+	lines    []line
+	byUnique map[string]line
+	versions map[line]version // by identity and content alone
+	bad      []error
+}
+
+func (a *accounts) fail(format string, args ...any) {
+	a.bad = append(a.bad, fmt.Errorf("feed %s (%s): %w", a.f.name, a.f.hash, fmt.Errorf(format, args...)))
+}
+
 func (e *evidence) checkFeed(f *feed, entries []*entry, there map[string][]*entry) []error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	var bad []error
-	fail := func(format string, args ...any) {
-		bad = append(bad, fmt.Errorf("feed %s (%s): %w", f.name, f.hash, fmt.Errorf(format, args...)))
-	}
-	lines := e.journals[f.hash]
-	byUnique := map[string]line{}
-	for _, l := range lines {
-		if _, ok := byUnique[l.unique]; ok {
-			fail("the journal has %s twice", l.unique)
+	a := &accounts{evidence: e, f: f, there: there, lines: e.journals[f.hash], byUnique: map[string]line{}, versions: map[line]version{}}
+	for _, l := range a.lines {
+		if _, ok := a.byUnique[l.unique]; ok {
+			a.fail("the journal has %s twice", l.unique)
 		}
-		byUnique[l.unique] = l
+		a.byUnique[l.unique] = l
 	}
-	versions := map[line]version{} // by identity and content alone
-	identities := map[string]int{} // of entries
 	for v := range f.may {
 		id, content := f.digests(v)
-		versions[line{identity: id, content: content}] = v
-		identities[id] = v.entry
+		a.versions[line{identity: id, content: content}] = v
 	}
-
-	// What is there is whole, once, and in the journal.
-	seen := map[version]string{}
-	for _, x := range entries {
-		v, err := f.versionOf(x)
-		if err != nil {
-			fail("%s: %w", x.path(), err)
-			continue
-		}
-		if other, ok := seen[v]; ok {
-			fail("%s is what %s is", x.path(), other)
-		}
-		seen[v] = x.path()
-		l, ok := byUnique[x.unique]
-		if !ok {
-			fail("%s is in no journal", x.path())
-		} else if versions[line{identity: l.identity, content: l.content}] != v {
-			fail("%s: the journal has another version under its name", x.path())
-		}
-		if f.policy == unread && x.place == "new" && v.number != f.latest[v.entry] {
-			fail("%s is unread, and there is version %d of it", x.path(), f.latest[v.entry])
-		}
-	}
-
-	// What the journal says was delivered is there, or was removed.
-	gone := func(l line) bool {
-		if e.removed[f.hash+"/"+l.unique] > 0 {
-			return true
-		}
-		for _, other := range lines {
-			if f.policy == deliver && other.identity == l.identity && e.hidden[f.hash+"/"+other.unique] &&
-				!(lektordir.Ref{Unique: l.unique}).Delivered().After((lektordir.Ref{Unique: other.unique}).Delivered()) {
-				return true
-			}
-		}
-		return false
-	}
-	count := map[version]int{}
-	lineages := map[int]int{}
-	for _, l := range lines {
-		v, ok := versions[line{identity: l.identity, content: l.content}]
-		if !ok {
-			fail("the journal has %s, which no fetcher was given", l.unique)
-			continue
-		}
-		if count[v]++; count[v] == 2 {
-			fail("%s was delivered twice, the second time as %s", f.title(v), l.unique)
-		}
-		key := f.hash + "/" + l.unique
-		here, removed := len(there[key]) > 0, e.removed[key]
-		if here && removed > 0 {
-			fail("%s came back after it was removed", there[key][0].path())
-		}
-		if removed > 1 {
-			fail("%s was removed %d times, as viewers say", key, removed)
-		}
-		if l.replaces != "" && byUnique[l.replaces].identity != l.identity {
-			fail("%s replaces %s, which is another entry", l.unique, l.replaces)
-		}
-		if here || gone(l) {
-			lineages[v.entry]++
-		} else if f.policy == deliver {
-			fail("%s, %s, is lost", key, f.title(v))
-		}
-	}
-	if f.policy != deliver {
-		for id, entry := range identities {
-			n := 0
-			for _, l := range lines {
-				if l.identity == id {
-					n++
-				}
-			}
-			if n > 0 && lineages[entry] != 1 {
-				fail("entry %d, of which %d versions were delivered, is there or removed %d times", entry, n, lineages[entry])
-			}
-			if n > 1 && f.policy == ignore {
-				fail("%d versions of entry %d were delivered", n, entry)
-			}
-		}
-	}
-
+	a.whole(entries)
+	count := a.journaled()
 	// What a fetcher said to have delivered is in the journal.
 	first := map[int]bool{}
 	for v := range count {
@@ -290,10 +217,98 @@ func (e *evidence) checkFeed(f *feed, entries []*entry, there map[string][]*entr
 	}
 	for v := range f.must {
 		if f.policy == deliver && count[v] == 0 || !first[v.entry] {
-			fail("%s was never delivered", f.title(v))
+			a.fail("%s was never delivered", f.title(v))
 		}
 	}
-	return bad
+	return a.bad
+}
+
+// version is what a line of the journal delivered.
+func (a *accounts) version(l line) (version, bool) {
+	v, ok := a.versions[line{identity: l.identity, content: l.content}]
+	return v, ok
+}
+
+// whole looks whether what is there is whole, once, and in the journal.
+func (a *accounts) whole(entries []*entry) {
+	f := a.f
+	seen := map[version]string{}
+	for _, x := range entries {
+		v, err := f.versionOf(x)
+		if err != nil {
+			a.fail("%s: %w", x.path(), err)
+			continue
+		}
+		if other, ok := seen[v]; ok {
+			a.fail("%s is what %s is", x.path(), other)
+		}
+		seen[v] = x.path()
+		l, ok := a.byUnique[x.unique]
+		if !ok {
+			a.fail("%s is in no journal", x.path())
+		} else if noted, _ := a.version(l); noted != v {
+			a.fail("%s: the journal has another version under its name", x.path())
+		}
+		if f.policy == unread && x.place == "new" && v.number != f.latest[v.entry] {
+			a.fail("%s is unread, and there is version %d of it", x.path(), f.latest[v.entry])
+		}
+	}
+}
+
+// gone reports whether what a line delivered was removed, as somebody says.
+func (a *accounts) gone(l line) bool {
+	if a.removed[a.f.hash+"/"+l.unique] > 0 {
+		return true
+	}
+	delivered := func(l line) time.Time { return lektordir.Ref{Unique: l.unique}.Delivered() }
+	return a.f.policy == deliver && slices.ContainsFunc(a.lines, func(other line) bool {
+		return other.identity == l.identity && a.hidden[a.f.hash+"/"+other.unique] && !delivered(l).After(delivered(other))
+	})
+}
+
+// journaled looks whether what the journal says was delivered is there, or was
+// removed, and counts how often each version was delivered.
+func (a *accounts) journaled() map[version]int {
+	f := a.f
+	count := map[version]int{}
+	left := map[int]int{}      // versions of an entry that are there, or were removed
+	delivered := map[int]int{} // versions of it in the journal
+	for _, l := range a.lines {
+		v, ok := a.version(l)
+		if !ok {
+			a.fail("the journal has %s, which no fetcher was given", l.unique)
+			continue
+		}
+		delivered[v.entry]++
+		if count[v]++; count[v] == 2 {
+			a.fail("%s was delivered twice, the second time as %s", f.title(v), l.unique)
+		}
+		key := f.hash + "/" + l.unique
+		here, removed := len(a.there[key]) > 0, a.removed[key]
+		if here && removed > 0 {
+			a.fail("%s came back after it was removed", a.there[key][0].path())
+		}
+		if removed > 1 {
+			a.fail("%s was removed %d times, as viewers say", key, removed)
+		}
+		if l.replaces != "" && a.byUnique[l.replaces].identity != l.identity {
+			a.fail("%s replaces %s, which is another entry", l.unique, l.replaces)
+		}
+		if here || a.gone(l) {
+			left[v.entry]++
+		} else if f.policy == deliver {
+			a.fail("%s, %s, is lost", key, f.title(v))
+		}
+	}
+	for entry, n := range delivered {
+		if f.policy != deliver && left[entry] != 1 {
+			a.fail("entry %d, of which %d versions were delivered, is there or removed %d times", entry, n, left[entry])
+		}
+		if n > 1 && f.policy == ignore {
+			a.fail("%d versions of entry %d were delivered", n, entry)
+		}
+	}
+	return count
 }
 
 var titleForm = regexp.MustCompile(`^Entry (\d+) of (\S+), version (\d+)\n$`)

@@ -526,24 +526,10 @@ func (c *change) fate(n int) fate {
 // others at random, until n or until it finds no more. It returns whether all
 // ways were tried.
 func (r *recording) orders(n int, m model, rng *rand.Rand, yield func(*diskState) bool) (all bool) {
-	seen := map[[sha256.Size]byte]bool{}
-	put := func(k int, fates map[int]fate) bool {
-		s := r.build(k, fates)
-		sum := s.volume.sum()
-		if k == r.calls {
-			sum[0]++ // what a command has ended with is another matter
-		}
-		if seen[sum] {
-			return true
-		}
-		seen[sum] = true
-		return len(seen) <= n && yield(s)
-	}
-	type cut struct{ names, others []int }
-	cuts := make([]cut, r.calls+1)
+	o := &orderer{recording: r, n: n, seen: map[[sha256.Size]byte]bool{}, yield: yield, cuts: make([]cut, r.calls+1)}
 	total := 0
-	for k := range cuts {
-		c := &cuts[k]
+	for k := range o.cuts {
+		c := &o.cuts[k]
 		c.names, c.others = r.loose(k, m)
 		ways := len(c.names) + 1
 		for _, i := range c.others {
@@ -553,88 +539,136 @@ func (r *recording) orders(n int, m model, rng *rand.Rand, yield func(*diskState
 		}
 		total = min(total+ways, n+1)
 	}
-	// fates are those where so many names survive.
-	fates := func(c *cut, survive int, other func(i int) fate) map[int]fate {
-		m := map[int]fate{}
-		for j, i := range c.names {
-			m[i] = fate{lost: j >= survive}
-		}
-		for _, i := range c.others {
-			m[i] = other(i)
-		}
-		return m
-	}
 	if total <= n && !m.perDirectory {
-		for k := range cuts {
-			c := &cuts[k]
-			digits := make([]int, len(c.others))
-			for more := true; more; {
-				for survive := range len(c.names) + 1 {
-					next := 0
-					if !put(k, fates(c, survive, func(i int) fate { next++; return r.changes[i].fate(digits[next-1]) })) {
-						return false
-					}
-				}
-				more = false
-				for j, i := range c.others {
-					if digits[j]++; digits[j] < r.changes[i].ways() {
-						more = true
-						break
-					}
-					digits[j] = 0
-				}
-			}
-		}
+		return o.every()
+	}
+	if o.forgotten() && (m.perDirectory || o.plain(rng)) {
+		o.chosen(m, rng)
+	}
+	return false
+}
+
+// cut is a moment at which the power may be cut: the changes that may be lost then,
+// those of names, which survive in order, and others.
+type cut struct{ names, others []int }
+
+// orderer yields states of a recording, each once and n at most.
+type orderer struct {
+	*recording
+	n     int
+	seen  map[[sha256.Size]byte]bool
+	yield func(*diskState) bool
+	cuts  []cut // before each call, and after the last
+}
+
+// put yields the state after a cut before call k; false tells to stop.
+func (o *orderer) put(k int, fates map[int]fate) bool {
+	s := o.build(k, fates)
+	sum := s.volume.sum()
+	if k == o.calls {
+		sum[0]++ // what a command has ended with is another matter
+	}
+	if o.seen[sum] {
 		return true
 	}
-	// What was forgotten to be synced is missing alone.
-	end := &cuts[r.calls]
+	o.seen[sum] = true
+	return len(o.seen) <= o.n && o.yield(s)
+}
+
+// fates are those where so many names survive.
+func (c *cut) fates(survive int, other func(i int) fate) map[int]fate {
+	m := map[int]fate{}
+	for j, i := range c.names {
+		m[i] = fate{lost: j >= survive}
+	}
+	for _, i := range c.others {
+		m[i] = other(i)
+	}
+	return m
+}
+
+// every yields all states that there are.
+func (o *orderer) every() bool {
+	for k := range o.cuts {
+		c := &o.cuts[k]
+		digits := make([]int, len(c.others))
+		for more := true; more; {
+			for survive := range len(c.names) + 1 {
+				next := 0
+				if !o.put(k, c.fates(survive, func(i int) fate { next++; return o.changes[i].fate(digits[next-1]) })) {
+					return false
+				}
+			}
+			more = false
+			for j, i := range c.others {
+				if digits[j]++; digits[j] < o.changes[i].ways() {
+					more = true
+					break
+				}
+				digits[j] = 0
+			}
+		}
+	}
+	return true
+}
+
+// forgotten yields states at the end where what was forgotten to be synced is
+// missing alone.
+func (o *orderer) forgotten() bool {
+	end := &o.cuts[o.calls]
 	for _, lost := range end.others {
-		if len(seen) > n/2 {
+		if len(o.seen) > o.n/2 {
 			break
 		}
-		if !put(r.calls, fates(end, len(end.names), func(i int) fate { return fate{lost: i == lost} })) {
+		if !o.put(o.calls, end.fates(len(end.names), func(i int) fate { return fate{lost: i == lost} })) {
 			return false
 		}
 	}
-	if !m.perDirectory {
-		type plain struct{ k, survive, way int }
-		var plains []plain
-		for k := range cuts {
-			for survive := range len(cuts[k].names) + 1 {
-				plains = append(plains, plain{k, survive, 0}, plain{k, survive, 1})
-			}
-		}
-		rng.Shuffle(len(plains), func(i, j int) { plains[i], plains[j] = plains[j], plains[i] })
-		// Half of the states at most: others are to be seen, too.
-		for _, p := range plains {
-			if len(seen) > n/2 {
-				break
-			}
-			if !put(p.k, fates(&cuts[p.k], p.survive, func(i int) fate { return r.changes[i].fate(p.way) })) {
-				return false
-			}
+	return true
+}
+
+// plain yields states where all data has the same fate. Half of the states at
+// most: others are to be seen, too.
+func (o *orderer) plain(rng *rand.Rand) bool {
+	type state struct{ k, survive, way int }
+	var states []state
+	for k := range o.cuts {
+		for survive := range len(o.cuts[k].names) + 1 {
+			states = append(states, state{k, survive, 0}, state{k, survive, 1})
 		}
 	}
-	for range 20 * n {
-		if len(seen) >= n {
+	rng.Shuffle(len(states), func(i, j int) { states[i], states[j] = states[j], states[i] })
+	for _, p := range states {
+		if len(o.seen) > o.n/2 {
 			break
 		}
-		k := rng.IntN(len(cuts))
-		c := &cuts[k]
+		if !o.put(p.k, o.cuts[p.k].fates(p.survive, func(i int) fate { return o.changes[i].fate(p.way) })) {
+			return false
+		}
+	}
+	return true
+}
+
+// chosen yields states by chance.
+func (o *orderer) chosen(m model, rng *rand.Rand) {
+	for range 20 * o.n {
+		if len(o.seen) >= o.n {
+			return
+		}
+		k := rng.IntN(len(o.cuts))
+		c := &o.cuts[k]
 		survive := rng.IntN(len(c.names) + 1)
 		if rng.IntN(4) == 0 {
 			survive = len(c.names)
 		}
-		f := fates(c, survive, r.random(rng))
+		f := c.fates(survive, o.random(rng))
 		if m.perDirectory {
-			r.directories(rng, c.names, f)
+			o.directories(rng, c.names, f)
 		}
-		if !put(k, f) {
-			return false
+		if !o.put(k, f) {
+			return
 		}
 	}
-	return false
 }
 
 // random gives random fates to changes of data.

@@ -276,45 +276,7 @@ func (t *trial) reported(dir string, f fault, hit op, o *outcome, after []*entry
 // torn tells that files which are not synced may be torn.
 func (t *trial) goOn(ctx context.Context, dir string, argv []string, torn bool) error {
 	if t.s.viewer {
-		// What is done needs not be done again.
-		left := slices.Clone(argv)
-		all, err := read(dir)
-		if err != nil {
-			return err
-		}
-		there := map[string]int{}
-		for _, x := range all {
-			if there[x.unique]++; there[x.unique] > 1 {
-				return fmt.Errorf("in two places: %s", x)
-			}
-		}
-		left = slices.DeleteFunc(left, func(a string) bool { return strings.Contains(a, ".M") && there[a] == 0 })
-		if slices.ContainsFunc(left, func(a string) bool { return strings.Contains(a, ".M") }) {
-			if _, err := t.e.run(ctx, dir, t.s.stdin, left...); err != nil {
-				return fmt.Errorf("again: %w", err)
-			}
-		}
-		if all, err = read(dir); err != nil {
-			return err
-		}
-		if err := differ(counted(all), t.entries); err != nil {
-			return fmt.Errorf("after the command was run again: %w", err)
-		}
-		// A viewer leaves the rest to the fetcher; nothing comes back.
-		before := keyed(all)
-		if _, err := t.e.run(ctx, dir, "", t.e.update(t.e, dir)...); err != nil {
-			return err
-		}
-		if all, err = read(dir); err != nil {
-			return err
-		}
-		now := keyed(all)
-		for id := range now {
-			if _, ok := before[id]; !ok && argv[1] == "rm" && strings.Contains(id, "Third") {
-				return fmt.Errorf("it came back: %s", id)
-			}
-		}
-		return t.consistent(ctx, dir)
+		return t.goOnViewing(ctx, dir, argv)
 	}
 	for _, nth := range []string{"again", "a third time"} {
 		if err := t.again(ctx, dir, argv); err != nil {
@@ -372,6 +334,49 @@ func (t *trial) goOn(ctx context.Context, dir string, argv []string, torn bool) 
 	}
 	if err != nil {
 		return err
+	}
+	return t.consistent(ctx, dir)
+}
+
+// goOnViewing is goOn for a viewer.
+func (t *trial) goOnViewing(ctx context.Context, dir string, argv []string) error {
+	// What is done needs not be done again.
+	left := slices.Clone(argv)
+	all, err := read(dir)
+	if err != nil {
+		return err
+	}
+	there := map[string]int{}
+	for _, x := range all {
+		if there[x.unique]++; there[x.unique] > 1 {
+			return fmt.Errorf("in two places: %s", x)
+		}
+	}
+	left = slices.DeleteFunc(left, func(a string) bool { return strings.Contains(a, ".M") && there[a] == 0 })
+	if slices.ContainsFunc(left, func(a string) bool { return strings.Contains(a, ".M") }) {
+		if _, err := t.e.run(ctx, dir, t.s.stdin, left...); err != nil {
+			return fmt.Errorf("again: %w", err)
+		}
+	}
+	if all, err = read(dir); err != nil {
+		return err
+	}
+	if err := differ(counted(all), t.entries); err != nil {
+		return fmt.Errorf("after the command was run again: %w", err)
+	}
+	// A viewer leaves the rest to the fetcher; nothing comes back.
+	before := keyed(all)
+	if _, err := t.e.run(ctx, dir, "", t.e.update(t.e, dir)...); err != nil {
+		return err
+	}
+	if all, err = read(dir); err != nil {
+		return err
+	}
+	now := keyed(all)
+	for id := range now {
+		if _, ok := before[id]; !ok && argv[1] == "rm" && strings.Contains(id, "Third") {
+			return fmt.Errorf("it came back: %s", id)
+		}
 	}
 	return t.consistent(ctx, dir)
 }

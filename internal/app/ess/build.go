@@ -3,7 +3,6 @@ package ess
 import (
 	"cmp"
 	"context"
-	"errors"
 	"io"
 	"slices"
 	"strings"
@@ -12,10 +11,9 @@ import (
 	"github.com/lektordir/lektor/feedconv"
 	"github.com/lektordir/lektor/internal/atomicfile"
 	"github.com/lektordir/lektor/internal/command"
+	"github.com/lektordir/lektor/internal/entries"
 	"github.com/lektordir/lektor/internal/ess"
 	"github.com/lektordir/lektor/internal/fetch"
-	"github.com/lektordir/lektor/internal/htmltext"
-	"github.com/lektordir/lektor/internal/query"
 	"github.com/lektordir/lektor/internal/units"
 	"github.com/lektordir/lektor/lektordir"
 )
@@ -32,6 +30,11 @@ type BuildOptions struct {
 	N      int      // entries in a document; 0 for all
 	Since  time.Time
 	Output string // file to write to; "" for stdout
+	// FromDocument makes one document of the feed document on stdin instead,
+	// and needs no lektor-dir.
+	FromDocument bool
+	URL          string // of that feed; "" for what the document says
+	ContentType  string
 }
 
 // Build writes an ESS document for each feed, made of the entries in the
@@ -39,17 +42,25 @@ type BuildOptions struct {
 // written as it is; of several, each is one line. A feed that has no http URL
 // is left out with a warning; if it was named, that is a failure.
 func Build(ctx context.Context, o BuildOptions, s *command.Streams) error {
+	switch {
+	case o.FromDocument && len(o.Feeds) > 0 && !slices.Equal(o.Feeds, []string{"-"}):
+		return command.Usagef("--from-document reads standard input; FEED makes no sense with it")
+	case o.FromDocument:
+		return fromDocument(o, s)
+	case o.URL != "" || o.ContentType != "":
+		return command.Usagef("--url and --content-type are about --from-document")
+	}
 	st, err := o.open(s)
 	if err != nil {
 		return err
 	}
 	one := len(o.Feeds) == 1 && o.Feeds[0] != "-"
-	hashes, err := st.named(ctx, o.Feeds, o.Nul)
+	hashes, _, err := entries.Feeds(ctx, o.Feeds, o.Nul, s, st.find)
 	if err != nil {
 		return err
 	}
 	if len(o.Feeds) == 0 {
-		if hashes, err = st.dir.FeedHashes(); err != nil {
+		if hashes, err = st.Dir.FeedHashes(); err != nil {
 			return err
 		}
 	}
@@ -60,9 +71,9 @@ func Build(ctx context.Context, o BuildOptions, s *command.Streams) error {
 	defer w.Abort()
 	written := 0
 	for _, hash := range hashes {
-		f, err := st.dir.ReadFeed(hash)
+		f, err := st.Dir.ReadFeed(hash)
 		if err != nil {
-			st.report(err)
+			st.Report(err)
 			continue
 		}
 		url := documentURL(f)
@@ -71,7 +82,7 @@ func Build(ctx context.Context, o BuildOptions, s *command.Streams) error {
 			if len(o.Feeds) > 0 {
 				s.Report.Error(text, f.ID)
 			} else {
-				st.warn(text, f.ID)
+				st.warnings.Warn(text, f.ID)
 			}
 			continue
 		}
@@ -98,11 +109,7 @@ func Build(ctx context.Context, o BuildOptions, s *command.Streams) error {
 
 // entries gives the newest entries of a feed in the lektor-dir.
 func (st *store) entries(ctx context.Context, hash string, n int, since time.Time) ([]ess.Entry, error) {
-	refs, err := st.list(ctx, lektordir.ListOptions{Feeds: []string{hash}})
-	if err != nil {
-		return nil, err
-	}
-	items, err := st.items(ctx, refs, itemFields)
+	items, err := st.list(ctx, lektordir.ListOptions{Feeds: []string{hash}}, itemFields)
 	if err != nil {
 		return nil, err
 	}
@@ -144,19 +151,9 @@ func openOutput(s *command.Streams, file string) (output, error) {
 	return atomicfile.Create(file)
 }
 
-// FromDocumentOptions are the options of [FromDocument].
-type FromDocumentOptions struct {
-	Common
-	URL         string // of the feed; "" for what the document says
-	ContentType string
-	N           int
-	Since       time.Time
-	Output      string
-}
-
-// FromDocument writes the ESS document of the feed document on stdin. It needs
-// no lektor-dir. Entries without a date are left out, and counted in a message.
-func FromDocument(_ context.Context, o FromDocumentOptions, s *command.Streams) error {
+// fromDocument writes the ESS document of the feed document on stdin. Entries
+// without a date are left out, and counted in a message.
+func fromDocument(o BuildOptions, s *command.Streams) error {
 	f, err := feedconv.Parse(s.In, feedconv.Options{URL: o.URL, ContentType: o.ContentType})
 	if err != nil {
 		return err
@@ -210,9 +207,8 @@ func documentEntries(f *feedconv.Feed) (entries []ess.Entry, undated int) {
 type NNOOptions struct {
 	Common
 	N      int      // entries; 0 for all
-	Query  []string // which entries; none for all
-	Paths  bool     // entries are named on stdin instead
-	Nul    bool     // and separated by NUL
+	Query  []string // which entries; none for all, "-" for those named on stdin
+	Nul    bool     // which are separated by NUL
 	Output string
 	Print  command.PrinterOptions
 }
@@ -220,41 +216,44 @@ type NNOOptions struct {
 // MakeNNO writes the NNO of the newest entries across all feeds, those of a
 // query, or those named on stdin, read or not.
 func MakeNNO(ctx context.Context, o NNOOptions, s *command.Streams) error {
-	q, err := query.Parse(strings.Join(o.Query, " "))
-	var bad *query.Error
-	if errors.As(err, &bad) {
-		return &command.UsageError{Message: err.Error(), Hint: cmp.Or(bad.Hint, "see lektor-query(7)")}
+	paths := slices.Equal(o.Query, []string{"-"})
+	if paths {
+		o.Query = nil
+	}
+	q, err := entries.ParseQuery(o.Query)
+	if err != nil {
+		return err
 	}
 	st, err := o.open(s)
 	if err != nil {
 		return err
 	}
-	var items []*item
-	if o.Paths {
-		items, err = st.namedItems(ctx, o.Nul)
+	var found []*entries.Record
+	if paths {
+		found, err = st.named(ctx, o.Nul)
 	} else {
-		items, err = st.selected(ctx, q)
+		found, err = st.Select(ctx, entries.Selection{Query: q, All: true, Want: itemFields})
 	}
 	if err != nil {
 		return err
 	}
-	return st.writeTop(items, o.N, o.Output, o.Print)
+	return writeNNO(s, st.top(items(found), o.N), o.build(), o.Output, o.Print)
 }
 
-// namedItems reads the entries named on stdin, each once.
-func (st *store) namedItems(ctx context.Context, nul bool) ([]*item, error) {
+// named reads the entries named on stdin, each once.
+func (st *store) named(ctx context.Context, nul bool) ([]*entries.Record, error) {
 	var refs []lektordir.Ref
 	seen := map[lektordir.Ref]bool{}
-	for name, err := range command.ReadArgs([]string{"-"}, st.s.In, nul) {
+	for name, err := range command.ReadArgs([]string{"-"}, st.S.In, nul) {
 		if ctx.Err() != nil {
 			return nil, context.Cause(ctx)
 		}
 		var ref lektordir.Ref
 		if err == nil {
-			ref, err = st.dir.Resolve(name)
+			ref, err = st.Resolve(name, 0)
 		}
 		if err != nil {
-			st.s.Report.Print(err)
+			st.S.Report.Print(err)
 			continue
 		}
 		if !seen[ref] {
@@ -262,56 +261,7 @@ func (st *store) namedItems(ctx context.Context, nul bool) ([]*item, error) {
 			refs = append(refs, ref)
 		}
 	}
-	return st.items(ctx, refs, itemFields)
-}
-
-// selected reads the entries of a query.
-func (st *store) selected(ctx context.Context, q *query.Query) ([]*item, error) {
-	refs, err := st.list(ctx, lektordir.ListOptions{})
-	if err != nil || q.Empty() {
-		if err != nil {
-			return nil, err
-		}
-		return st.items(ctx, refs, itemFields)
-	}
-	m := q.Bind(st.at)
-	all := make([]*item, len(refs))
-	parallel(ctx, len(refs), func(i int) {
-		subject := &query.Subject{Ref: refs[i], Feed: st.feed(refs[i])}
-		verdict := m.Match(subject, 0)
-		if verdict == query.No {
-			return
-		}
-		have := itemFields
-		if verdict == query.Maybe {
-			have |= q.Fields()
-			if have&lektordir.FieldContent != 0 {
-				have |= lektordir.FieldType
-			}
-		}
-		it := st.item(refs[i], have)
-		if it == nil {
-			return
-		}
-		if verdict == query.Maybe {
-			subject.Ref, subject.Entry = it.ref, it.entry
-			subject.Text = func() string { return htmltext.Text(it.entry.Content, it.entry.Type) }
-			if m.Match(subject, have) != query.Yes {
-				return
-			}
-			it.entry.Content = nil
-		}
-		all[i] = it
-	})
-	if ctx.Err() != nil {
-		return nil, context.Cause(ctx)
-	}
-	return slices.DeleteFunc(all, func(i *item) bool { return i == nil }), nil
-}
-
-// writeTop writes the n newest of entries.
-func (st *store) writeTop(items []*item, n int, output string, p command.PrinterOptions) error {
-	return writeNNO(st.s, st.top(items, n), st.build(), output, p)
+	return st.Records(ctx, refs, itemFields)
 }
 
 // top gives the n newest of entries as documents have them, all for 0.
@@ -319,12 +269,12 @@ func (st *store) top(items []*item, n int) []ess.FeedEntry {
 	all := make([]ess.FeedEntry, 0, len(items))
 	told := map[string]bool{}
 	for _, it := range items {
-		f := st.feed(it.ref)
+		f := it.Feed()
 		url := documentURL(f)
 		if url == "" {
-			if !told[it.ref.Feed] {
-				told[it.ref.Feed] = true
-				st.warn("%s: it has no http URL, and its entries are left out", cmp.Or(f.ID, it.ref.Feed))
+			if !told[it.Ref.Feed] {
+				told[it.Ref.Feed] = true
+				st.warnings.Warn("%s: it has no http URL, and its entries are left out", cmp.Or(f.ID, it.Ref.Feed))
 			}
 			continue
 		}

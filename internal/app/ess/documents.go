@@ -2,6 +2,7 @@ package ess
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,7 +12,6 @@ import (
 	"runtime"
 	"strings"
 	"sync"
-	"sync/atomic"
 
 	"golang.org/x/sys/unix"
 
@@ -59,7 +59,7 @@ func readDocument(ctx context.Context, client *fetch.Client, name string, in io.
 	switch {
 	case name == "-":
 		d.name = "standard input"
-		d.body, err = interruptible(ctx, func() ([]byte, error) { return readAll(in) })
+		d.body, err = readAll(in)
 	case fetch.IsHTTP(name):
 		var resp *fetch.Response
 		if resp, err = client.Get(ctx, &fetch.Request{URL: name}); err == nil {
@@ -67,7 +67,7 @@ func readDocument(ctx context.Context, client *fetch.Client, name string, in io.
 			d.kind = kindOf(pathOf(resp.FinalURL), resp.Header.Get("Content-Type"))
 		}
 	default:
-		d.body, err = interruptible(ctx, func() ([]byte, error) {
+		d.body, err = command.Interruptible(ctx, func() ([]byte, error) {
 			f, err := os.Open(name)
 			if err != nil {
 				return nil, err
@@ -85,8 +85,9 @@ func pathOf(url string) string {
 }
 
 func readAll(r io.Reader) ([]byte, error) {
-	b, err := io.ReadAll(io.LimitReader(r, maxDocument+1))
-	if len(b) > maxDocument {
+	b, err := command.ReadAll(r, maxDocument)
+	var size *command.SizeError
+	if errors.As(err, &size) {
 		return nil, fmt.Errorf("it is larger than %d MiB", maxDocument>>20)
 	}
 	return b, err
@@ -120,7 +121,7 @@ func Top(ctx context.Context, o TopOptions, s *command.Streams) error {
 			return err
 		}
 	}
-	top, err := interruptible(ctx, func() (*ess.Top, error) { return gather(ctx, o, s) })
+	top, err := command.Interruptible(ctx, func() (*ess.Top, error) { return gather(ctx, o, s) })
 	if err != nil {
 		return err
 	}
@@ -136,7 +137,7 @@ func gather(ctx context.Context, o TopOptions, s *command.Streams) (*ess.Top, er
 	if workers == 0 {
 		workers = runtime.GOMAXPROCS(0)
 	}
-	run := &topRun{s: s, client: sync.OnceValue(func() *fetch.Client { return fetch.NewClient(o.Fetch) })}
+	run := &topRun{s: s, warnings: command.Warnings{Report: s.Report}, client: sync.OnceValue(func() *fetch.Client { return fetch.NewClient(o.Fetch) })}
 	tops := make([]*ess.Top, workers)
 	queues := make([]chan []string, workers)
 	var wg sync.WaitGroup
@@ -193,7 +194,7 @@ func gather(ctx context.Context, o TopOptions, s *command.Streams) (*ess.Top, er
 type topRun struct {
 	s        *command.Streams
 	client   func() *fetch.Client
-	warnings atomic.Int64
+	warnings command.Warnings
 }
 
 // topWorker aggregates a part of the documents.
@@ -214,7 +215,7 @@ func (w *topWorker) add(ctx context.Context, name string) {
 		// Once, not for every document.
 		w.warn = func(warning ess.Warning) {
 			if w.n++; w.n == 1 {
-				warnSome(w.run.s, &w.run.warnings, "%s: %v", w.name, warning)
+				w.run.warnings.Warn("%s: %v", w.name, warning)
 			}
 		}
 	}
@@ -345,8 +346,8 @@ func Decode(ctx context.Context, o DocumentOptions, s *command.Streams) error {
 
 // decode reads a document and passes on its warnings.
 func decode(d *document, s *command.Streams) (*ess.Document, error) {
-	var n atomic.Int64
-	return ess.Decode(d.body, d.kind, func(w ess.Warning) { warnSome(s, &n, "%s: %v", d.name, w) })
+	warnings := command.Warnings{Report: s.Report}
+	return ess.Decode(d.body, d.kind, func(w ess.Warning) { warnings.Warn("%s: %v", d.name, w) })
 }
 
 // problem is a defect of a document.
@@ -407,16 +408,21 @@ func Check(ctx context.Context, o DocumentOptions, s *command.Streams) error {
 	return nil
 }
 
-// Checksums prints the checksum of titles, "-" for those on stdin, one a line.
-func Checksums(titles []string, nul bool, print command.PrinterOptions, s *command.Streams) error {
-	if print.Format == "" {
-		print.Format = "checksum"
-	}
-	p, err := command.NewPrinter(s.Out, print, checksumColumns)
+// ChecksumOptions are the options of [Checksums].
+type ChecksumOptions struct {
+	Titles []string // "-" for those on stdin, one a line
+	Nul    bool     // or separated by NUL
+	Print  command.PrinterOptions
+}
+
+// Checksums prints the checksum of titles.
+func Checksums(_ context.Context, o ChecksumOptions, s *command.Streams) error {
+	o.Print.Format = cmp.Or(o.Print.Format, "checksum")
+	p, err := command.NewPrinter(s.Out, o.Print, checksumColumns)
 	if err != nil {
 		return err
 	}
-	for title, err := range command.ReadArgs(titles, s.In, nul) {
+	for title, err := range command.ReadArgs(o.Titles, s.In, o.Nul) {
 		if err != nil {
 			return err
 		}

@@ -8,28 +8,23 @@
 package ess
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
-	"runtime"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/lektordir/lektor/internal/atomicfile"
 	"github.com/lektordir/lektor/internal/command"
+	"github.com/lektordir/lektor/internal/entries"
 	"github.com/lektordir/lektor/internal/ess"
 	"github.com/lektordir/lektor/internal/feeddir"
 	"github.com/lektordir/lektor/internal/fetch"
-	"github.com/lektordir/lektor/internal/joined"
-	"github.com/lektordir/lektor/internal/query"
 	"github.com/lektordir/lektor/internal/units"
 	"github.com/lektordir/lektor/lektordir"
 )
@@ -63,147 +58,60 @@ func (c Common) build() time.Time {
 
 // store is a lektor-dir in the course of a command.
 type store struct {
-	Common
-	dir *lektordir.Dir
-	s   *command.Streams
-	at  time.Time // when the command began
+	common Common
+	*entries.Store
 
-	feeds    sync.Map // hash -> *lektordir.Feed
-	warnings atomic.Int64
-	index    map[string]string // see [store.feedAt]
-	indexing sync.Once
+	warnings command.Warnings
+	byURL    func() map[string]string // see [store.feedAt]
 }
 
 // open opens the lektor-dir.
 func (c Common) open(s *command.Streams) (*store, error) {
-	dir, err := command.OpenDir(c.Dir, &lektordir.Options{Now: c.Now})
+	es, err := entries.Open(c.Dir, c.now, s)
 	if err != nil {
 		return nil, err
 	}
-	return &store{Common: c, dir: dir, s: s, at: c.now()}, nil
-}
-
-// maxWarnings is how many defects are named one by one.
-const maxWarnings = 20
-
-// warn warns of something of which there may be many.
-func (st *store) warn(format string, args ...any) { warnSome(st.s, &st.warnings, format, args...) }
-
-func warnSome(s *command.Streams, n *atomic.Int64, format string, args ...any) {
-	switch k := n.Add(1); {
-	case k < maxWarnings:
-		s.Report.Warn(format, args...)
-	case k == maxWarnings:
-		s.Report.Warn(format+" (there are more like this)", args...)
-	}
-}
-
-// report sorts what a walk of the lektor-dir complained of: what is malformed
-// is a warning, the rest failures.
-func (st *store) report(err error) {
-	for _, e := range joined.Errors(err) {
-		var name *lektordir.NameError
-		var bad *lektordir.MalformedError
-		switch {
-		case errors.As(e, &name), errors.As(e, &bad):
-			st.warn("%v; skipped", e)
-		case errors.Is(e, fs.ErrNotExist):
-			// Went while we looked.
-		default:
-			st.s.Report.Print(e)
-		}
-	}
-}
-
-// feed gives a feed, reading each once.
-func (st *store) feed(r lektordir.Ref) *lektordir.Feed {
-	if f, ok := st.feeds.Load(r.Feed); ok {
-		return f.(*lektordir.Feed)
-	}
-	f, _ := st.feeds.LoadOrStore(r.Feed, st.dir.FeedOf(r))
-	return f.(*lektordir.Feed)
+	st := &store{common: c, Store: es, warnings: command.Warnings{Report: s.Report}}
+	st.byURL = sync.OnceValue(st.index)
+	return st, nil
 }
 
 // item is an entry of the lektor-dir as ESS sees it.
 type item struct {
-	ref   lektordir.Ref
-	entry *lektordir.Entry
+	*entries.Record
 	// minute is that of the pubdate, of the delivery where there is none.
 	minute int64
 }
 
-func (i *item) ess() ess.Entry { return ess.Entry{Minute: i.minute, Sum: ess.Checksum(i.entry.Title)} }
+func (i *item) ess() ess.Entry {
+	return ess.Entry{Minute: i.minute, Sum: ess.Checksum(i.Get(lektordir.FieldTitle).Title)}
+}
 
 // itemFields are what an item needs.
 const itemFields = lektordir.FieldTitle | lektordir.FieldPubDate
 
-// item reads an entry; nil when it is gone or malformed.
-func (st *store) item(ref lektordir.Ref, want lektordir.Fields) *item {
-	e, err := st.dir.ReadEntry(ref, want)
-	if errors.Is(err, fs.ErrNotExist) {
-		// A viewer may have moved it meanwhile.
-		if now, rerr := st.dir.Resolve(ref.Path()); rerr == nil && now != ref {
-			ref = now
-			e, err = st.dir.ReadEntry(ref, want)
-		}
+// items makes items of records.
+func items(records []*entries.Record) []*item {
+	out := make([]*item, len(records))
+	for i, r := range records {
+		out[i] = &item{r, ess.Minute(r.Published())}
 	}
+	return out
+}
+
+// list lists entries, and reads fields of them.
+func (st *store) list(ctx context.Context, o lektordir.ListOptions, want lektordir.Fields) ([]*item, error) {
+	refs, err := st.List(ctx, o)
 	if err != nil {
-		st.report(err)
-		return nil
+		return nil, err
 	}
-	return newItem(ref, e)
-}
-
-func newItem(ref lektordir.Ref, e *lektordir.Entry) *item {
-	return &item{ref: ref, entry: e, minute: ess.Minute(cmp.Or(e.PubDate, ref.Delivered()))}
-}
-
-// items reads entries, on all cores.
-func (st *store) items(ctx context.Context, refs []lektordir.Ref, want lektordir.Fields) ([]*item, error) {
-	all := make([]*item, len(refs))
-	parallel(ctx, len(refs), func(i int) { all[i] = st.item(refs[i], want) })
-	if ctx.Err() != nil {
-		return nil, context.Cause(ctx)
-	}
-	return slices.DeleteFunc(all, func(i *item) bool { return i == nil }), nil
-}
-
-// list lists entries.
-func (st *store) list(ctx context.Context, o lektordir.ListOptions) ([]lektordir.Ref, error) {
-	refs, err := st.dir.List(ctx, o)
-	if ctx.Err() != nil {
-		return nil, context.Cause(ctx)
-	}
-	st.report(err)
-	return refs, nil
-}
-
-// date is the time by which entries are ordered.
-func (st *store) date(i *item) int64 { return ess.Minute(query.Date(i.ref, i.entry, st.at)) }
-
-// parallel calls f for 0 to n-1 on all cores. It stops early when ctx ends.
-func parallel(ctx context.Context, n int, f func(int)) {
-	var next atomic.Int64
-	var wg sync.WaitGroup
-	for range min(runtime.GOMAXPROCS(0), (n+15)/16) {
-		wg.Go(func() {
-			for ctx.Err() == nil {
-				end := int(next.Add(16))
-				for i := end - 16; i < min(end, n); i++ {
-					f(i)
-				}
-				if end >= n {
-					return
-				}
-			}
-		})
-	}
-	wg.Wait()
+	records, err := st.Records(ctx, refs, want)
+	return items(records), err
 }
 
 // find gives the hash of the feed that the user names, subscribed to or not.
 func (st *store) find(name string) (string, error) {
-	hash, err := st.dir.FindFeed(name)
+	hash, err := st.Dir.FindFeed(name)
 	var none *lektordir.NoFeedError
 	switch {
 	case err == nil:
@@ -221,47 +129,29 @@ func (st *store) find(name string) (string, error) {
 	return "", command.Hint(err, "lektor-fetch ls lists the subscriptions")
 }
 
-// named gives the feeds that the user names, each once; failures are reported.
-func (st *store) named(ctx context.Context, args []string, nul bool) ([]string, error) {
-	var hashes []string
-	for name, err := range command.ReadArgs(args, st.s.In, nul) {
-		if ctx.Err() != nil {
-			return nil, context.Cause(ctx)
-		}
-		hash := ""
-		if err == nil {
-			hash, err = st.find(name)
-		}
-		if err != nil {
-			st.s.Report.Print(err)
-			continue
-		}
-		if !slices.Contains(hashes, hash) {
-			hashes = append(hashes, hash)
-		}
-	}
-	return hashes, nil
-}
-
 // feedAt gives the hash of the feed with an id, or that is fetched from, a URL
 // as it stands in a document; "" when there is none.
 func (st *store) feedAt(url string) string {
-	if hash := lektordir.FeedHash(lektordir.NormalizeID(url)); exists(st.dir.Join("src", hash, "id")) {
+	if hash := lektordir.FeedHash(lektordir.NormalizeID(url)); exists(st.Dir.Join("src", hash, "id")) {
 		return hash
 	}
-	st.indexing.Do(func() {
-		st.index = map[string]string{}
-		for url, hash := range feeddir.ByURL(st.dir) {
-			st.index[key(url)] = hash
+	return st.byURL()[key(url)]
+}
+
+// index gives the hashes of all feeds by id, and by the URL that they are
+// fetched from.
+func (st *store) index() map[string]string {
+	index := map[string]string{}
+	for url, hash := range feeddir.ByURL(st.Dir) {
+		index[key(url)] = hash
+	}
+	hashes, _ := st.Dir.FeedHashes()
+	for _, hash := range hashes {
+		if id := firstLine(st.Dir.Join("src", hash, "id")); id != "" {
+			index[key(id)] = hash
 		}
-		hashes, _ := st.dir.FeedHashes()
-		for _, hash := range hashes {
-			if id := firstLine(st.dir.Join("src", hash, "id")); id != "" {
-				st.index[key(id)] = hash
-			}
-		}
-	})
-	return st.index[key(url)]
+	}
+	return index
 }
 
 // key makes URLs comparable that were written into a document and read back.

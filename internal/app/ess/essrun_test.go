@@ -131,7 +131,7 @@ func feed(self, essURL string, n int, newest time.Time, title string) string {
 // essOf makes the ESS document of a feed document.
 func essOf(t testing.TB, url, doc string, at time.Time) string {
 	s, out, _ := streams(doc)
-	if err := FromDocument(t.Context(), FromDocumentOptions{Common: Common{At: at}, URL: url, N: 100}, s); err != nil {
+	if err := Build(t.Context(), BuildOptions{Common: Common{At: at}, FromDocument: true, URL: url, N: 100}, s); err != nil {
 		t.Fatal(err)
 	}
 	return out.String()

@@ -33,10 +33,10 @@ func TestInterrupt(t *testing.T) {
 			return Decode(ctx, DocumentOptions{}, s)
 		},
 		"checksum": func(ctx context.Context, s *command.Streams) error {
-			return Checksums([]string{"-"}, false, command.PrinterOptions{}, s)
+			return Checksums(ctx, ChecksumOptions{Titles: []string{"-"}}, s)
 		},
 		"from a document": func(ctx context.Context, s *command.Streams) error {
-			return FromDocument(ctx, FromDocumentOptions{URL: "http://e.com/"}, s)
+			return Build(ctx, BuildOptions{FromDocument: true, URL: "http://e.com/"}, s)
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -44,7 +44,7 @@ func TestInterrupt(t *testing.T) {
 			defer w.Close()
 			ctx, cancel := context.WithCancelCause(t.Context())
 			stopped := errors.New("stopped")
-			s := command.NewStreams("lektor-ess", Interruptible(ctx, in), io.Discard, io.Discard)
+			s := command.NewStreams("lektor-ess", command.NewReader(ctx, in), io.Discard, io.Discard)
 			done := make(chan error)
 			go func() { done <- run(ctx, s) }()
 			cancel(stopped)

@@ -133,39 +133,39 @@ func (p *poller) targets(ctx context.Context) ([]target, error) {
 		}
 	}
 	if len(p.o.Feeds) == 0 {
-		hashes, err := p.dir.FeedHashes()
+		hashes, err := p.Dir.FeedHashes()
 		if err != nil {
 			return nil, err
 		}
 		for _, h := range hashes {
-			if link := p.link(h); link != "" && feeddir.Subscribed(p.dir, h) {
+			if link := p.link(h); link != "" && feeddir.Subscribed(p.Dir, h) {
 				add(target{hash: h, link: link})
 			}
 		}
 		return targets, nil
 	}
 	links := sync.OnceValue(p.links)
-	for name, err := range command.ReadArgs(p.o.Feeds, p.s.In, p.o.Nul) {
+	for name, err := range command.ReadArgs(p.o.Feeds, p.S.In, p.o.Nul) {
 		if ctx.Err() != nil {
 			return nil, context.Cause(ctx)
 		}
 		if err != nil {
-			p.s.Report.Print(err)
+			p.S.Report.Print(err)
 			continue
 		}
 		hash, err := p.find(name)
 		switch link := p.link(hash); {
 		case err == nil && link == "":
-			p.s.Report.Print(command.Hint(fmt.Errorf("%s: the feed offers no ESS, as far as is known", name), "lektor-ess discover looks in its page; put the URL into %s/link", p.ess(hash).Path()))
-		case err == nil && !feeddir.Subscribed(p.dir, hash):
-			p.s.Report.Print(command.Hint(fmt.Errorf("not subscribed to %s", name), "lektor-fetch add subscribes"))
+			p.S.Report.Print(command.Hint(fmt.Errorf("%s: the feed offers no ESS, as far as is known", name), "lektor-ess discover looks in its page; put the URL into %s/link", p.ess(hash).Path()))
+		case err == nil && !feeddir.Subscribed(p.Dir, hash):
+			p.S.Report.Print(command.Hint(fmt.Errorf("not subscribed to %s", name), "lektor-fetch add subscribes"))
 		case err == nil:
 			add(target{hash, link, true})
 		case fetch.IsHTTP(name):
 			// The URL of a document, of a feed of ours or another.
 			add(target{links()[name], name, true})
 		default:
-			p.s.Report.Print(err)
+			p.S.Report.Print(err)
 		}
 	}
 	return targets, nil
@@ -180,14 +180,14 @@ func (p *poller) link(hash string) string {
 }
 
 // ess is what is kept of a feed's ESS document.
-func (st *store) ess(hash string) feeddir.ESS { return feeddir.ESS{Dir: st.dir, Hash: hash} }
+func (st *store) ess(hash string) feeddir.ESS { return feeddir.ESS{Dir: st.Dir, Hash: hash} }
 
 // links gives the subscriptions by the URLs of their ESS documents.
 func (p *poller) links() map[string]string {
 	m := map[string]string{}
-	hashes, _ := p.dir.FeedHashes()
+	hashes, _ := p.Dir.FeedHashes()
 	for _, h := range hashes {
-		if link := p.link(h); link != "" && feeddir.Subscribed(p.dir, h) {
+		if link := p.link(h); link != "" && feeddir.Subscribed(p.Dir, h) {
 			m[link] = h
 		}
 	}
@@ -263,9 +263,9 @@ func (p *poller) poll(ctx context.Context, t target) {
 	p.mu.Unlock()
 	err = inDocument(fetch.Public(t.link), err)
 	if remote && !t.named {
-		p.s.Report.Info("%v", err)
+		p.S.Report.Info("%v", err)
 	} else {
-		p.s.Report.Error("%v", err)
+		p.S.Report.Error("%v", err)
 	}
 }
 
@@ -285,7 +285,7 @@ func (p *poller) ask(ctx context.Context, t target) error {
 		return err
 	}
 	defer state.Close()
-	if state.Failures() > 0 && !state.Due(p.now()) && !t.named {
+	if state.Failures() > 0 && !state.Due(p.common.now()) && !t.named {
 		p.mu.Lock()
 		p.later++
 		p.mu.Unlock()
@@ -295,7 +295,7 @@ func (p *poller) ask(ctx context.Context, t target) error {
 	if err != nil || req.URL != t.link {
 		req = &fetch.Request{URL: t.link}
 	}
-	v := feeddir.Visit{State: state, Client: p.client, Now: p.now, DryRun: p.o.DryRun, Moved: kept.Moved}
+	v := feeddir.Visit{State: state, Client: p.client, Now: p.common.now, DryRun: p.o.DryRun, Moved: kept.Moved}
 	resp, err := v.Ask(ctx, req)
 	if resp != nil || ctx.Err() == nil {
 		p.request(t, resp)
@@ -304,7 +304,7 @@ func (p *poller) ask(ctx context.Context, t target) error {
 		return errors.Join(err, v.Fail(ctx, err))
 	}
 	for _, w := range resp.Warnings {
-		p.warn("%s: %s", fetch.Public(t.link), w)
+		p.warnings.Warn("%s: %s", fetch.Public(t.link), w)
 	}
 	if !v.Known() {
 		doc, err := p.decode(resp, t)
@@ -346,7 +346,7 @@ func (p *poller) request(t target, resp *fetch.Response) {
 // whatever URL it names; of an NNO only the feed's own entries do.
 func (p *poller) decode(resp *fetch.Response, t target) (*ess.Document, error) {
 	name := fetch.Public(t.link)
-	doc, err := ess.Decode(resp.Body, kindOf(pathOf(resp.FinalURL), resp.Header.Get("Content-Type")), func(w ess.Warning) { p.warn("%s: %v", name, w) })
+	doc, err := ess.Decode(resp.Body, kindOf(pathOf(resp.FinalURL), resp.Header.Get("Content-Type")), func(w ess.Warning) { p.warnings.Warn("%s: %v", name, w) })
 	if err != nil {
 		return nil, err
 	}
@@ -358,14 +358,10 @@ func (p *poller) decode(resp *fetch.Response, t target) (*ess.Document, error) {
 
 // compare looks whether a document of a feed has anything new, and sees to it.
 func (p *poller) compare(ctx context.Context, hash string, doc *ess.Document) error {
-	if err := p.dir.InsideSrc(hash, "ess"); err != nil && !p.o.DryRun {
+	if err := p.Dir.InsideSrc(hash, "ess"); err != nil && !p.o.DryRun {
 		return err
 	}
-	refs, err := p.list(ctx, lektordir.ListOptions{Feeds: []string{hash}, AllVersions: true})
-	if err != nil {
-		return err
-	}
-	items, err := p.items(ctx, refs, itemFields)
+	items, err := p.list(ctx, lektordir.ListOptions{Feeds: []string{hash}, AllVersions: true}, itemFields)
 	if err != nil {
 		return err
 	}
@@ -387,7 +383,7 @@ func (p *poller) compare(ctx context.Context, hash string, doc *ess.Document) er
 	if err != nil {
 		return err
 	}
-	now := ess.Minute(p.at)
+	now := ess.Minute(p.Now)
 	d := due{hash: hash, newest: math.MinInt64}
 	var seen, all []ess.Entry
 	inDoc := map[ess.Entry]int{}
@@ -405,7 +401,7 @@ func (p *poller) compare(ctx context.Context, hash string, doc *ess.Document) er
 	if d.entries == 0 {
 		all = seen
 	}
-	f, _ := p.dir.ReadFeed(hash)
+	f, _ := p.Dir.ReadFeed(hash)
 	if f == nil {
 		f = &lektordir.Feed{Hash: hash}
 	}
@@ -426,8 +422,8 @@ func matching(items []*item, sum uint8) int {
 	n := 0
 	ids := map[string]bool{}
 	for _, it := range items {
-		id := it.ref.Identity()
-		if !ess.Matches(it.entry.Title, int(sum)) || id != "" && ids[id] {
+		id := it.Ref.Identity()
+		if !ess.Matches(it.Get(lektordir.FieldTitle).Title, int(sum)) || id != "" && ids[id] {
 			continue
 		}
 		ids[id] = true
@@ -445,13 +441,13 @@ func (p *poller) found(d due) error {
 	case p.printer != nil:
 		return p.printer.Print(d)
 	case p.o.DryRun:
-		p.s.Report.Info("%s would be due", d.url)
+		p.S.Report.Info("%s would be due", d.url)
 		return nil
 	case d.hash == "":
-		p.s.Report.Print(command.Hint(fmt.Errorf("not subscribed to %s", d.url), "lektor-fetch add subscribes; -o url only prints it"))
+		p.S.Report.Print(command.Hint(fmt.Errorf("not subscribed to %s", d.url), "lektor-fetch add subscribes; -o url only prints it"))
 		return nil
 	}
-	return feeddir.Leave(p.dir, d.hash)
+	return feeddir.Leave(p.Dir, d.hash)
 }
 
 // foreign asks for a document that no subscription links to.
@@ -483,7 +479,7 @@ func (p *poller) foreign(ctx context.Context, t target) error {
 		if ctx.Err() != nil {
 			return errors.Join(bad, context.Cause(ctx))
 		}
-		if hash := p.feedAt(feed); hash != "" && feeddir.Subscribed(p.dir, hash) {
+		if hash := p.feedAt(feed); hash != "" && feeddir.Subscribed(p.Dir, hash) {
 			bad = errors.Join(bad, p.compare(ctx, hash, byFeed[feed]))
 			continue
 		}
@@ -504,17 +500,13 @@ func (p *poller) foreign(ctx context.Context, t target) error {
 // threshold gives the minute of the oldest of the N newest entries held; when
 // there are not so many, everything is newer.
 func (p *poller) threshold(ctx context.Context) (int64, error) {
-	refs, err := p.list(ctx, lektordir.ListOptions{})
-	if err != nil || len(refs) < p.o.N {
-		return math.MinInt64, err
-	}
-	items, err := p.items(ctx, refs, lektordir.FieldPubDate)
+	items, err := p.list(ctx, lektordir.ListOptions{}, lektordir.FieldPubDate)
 	if err != nil || len(items) < p.o.N {
 		return math.MinInt64, err
 	}
 	minutes := make([]int64, len(items))
 	for i, it := range items {
-		minutes[i] = p.date(it)
+		minutes[i] = ess.Minute(it.Date())
 	}
 	slices.Sort(minutes)
 	return minutes[len(minutes)-p.o.N], nil
@@ -523,7 +515,7 @@ func (p *poller) threshold(ctx context.Context) (int64, error) {
 // summary tells what was spent, and what fetching the feeds would have cost.
 func (p *poller) summary(targets int) {
 	if targets == 0 {
-		p.s.Report.Info("no subscription offers ESS, as far as is known")
+		p.S.Report.Info("no subscription offers ESS, as far as is known")
 		return
 	}
 	line := fmt.Sprintf("%s: %s, %s; %s due", units.Count(targets, "feed"), units.Count(p.requests, "request"), units.Bytes(p.bytes), units.Group(int64(p.due)))
@@ -544,12 +536,12 @@ func (p *poller) summary(targets int) {
 			line += fmt.Sprintf(" (%d times as much)", full/p.bytes)
 		}
 	}
-	p.s.Report.Info("%s", line)
+	p.S.Report.Info("%s", line)
 }
 
 // fetchedSince reports whether a feed was asked for after a moment.
 func (st *store) fetchedSince(hash string, t time.Time) bool {
-	checked := feeddir.Checked(st.dir, hash)
+	checked := feeddir.Checked(st.Dir, hash)
 	// In the future it means that the feed is due.
-	return checked.After(t) && !checked.After(st.at) && feeddir.LastError(st.dir, hash) == ""
+	return checked.After(t) && !checked.After(st.Now) && feeddir.LastError(st.Dir, hash) == ""
 }

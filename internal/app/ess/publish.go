@@ -88,19 +88,15 @@ func Publish(ctx context.Context, o PublishOptions, s *command.Streams) error {
 			return err
 		}
 	}
-	feeds, err := st.dir.Feeds()
-	st.report(err)
-	refs, err := st.list(ctx, lektordir.ListOptions{})
-	if err != nil {
-		return err
-	}
-	items, err := st.items(ctx, refs, itemFields)
+	feeds, err := st.Dir.Feeds()
+	st.Report(err)
+	items, err := st.list(ctx, lektordir.ListOptions{}, itemFields)
 	if err != nil {
 		return err
 	}
 	byFeed := map[string][]ess.Entry{}
 	for _, it := range items {
-		byFeed[it.ref.Feed] = append(byFeed[it.ref.Feed], it.ess())
+		byFeed[it.Ref.Feed] = append(byFeed[it.Ref.Feed], it.ess())
 	}
 	page := indexPage{Title: cmp.Or(o.Title, "Feeds"), NNO: link(base, nnoFile), ESSIcon: link(base, essIconFile), NNOIcon: link(base, nnoIconFile)}
 	keep := map[string]bool{}
@@ -163,7 +159,7 @@ func (p *publisher) file(name string, data []byte) error {
 	}
 	p.written++
 	if p.o.DryRun {
-		_, err := fmt.Fprintln(p.s.Out, path)
+		_, err := fmt.Fprintln(p.S.Out, path)
 		return err
 	}
 	return writeFile(path, data)
@@ -178,7 +174,7 @@ func (p *publisher) remove(keep map[string]bool) error {
 	for _, n := range names {
 		hash, _, _ := strings.Cut(n.Name(), ".")
 		// A feed that cannot be read now is not gone.
-		if !essFile.MatchString(n.Name()) || keep[n.Name()] || exists(p.dir.Join("src", hash)) {
+		if !essFile.MatchString(n.Name()) || keep[n.Name()] || exists(p.Dir.Join("src", hash)) {
 			continue
 		}
 		p.removed++

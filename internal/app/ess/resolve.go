@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"sync/atomic"
 
 	"github.com/lektordir/lektor/internal/command"
 	"github.com/lektordir/lektor/internal/ess"
@@ -48,7 +47,7 @@ var resolveColumns = []command.Column[resolved]{
 		if r.item == nil {
 			return ""
 		}
-		return r.st.dir.Abs(r.item.ref)
+		return r.item.Path()
 	}},
 	{Name: "state", Get: func(r resolved) any { return r.state }},
 	{Name: "date", Get: func(r resolved) any { return ess.Time(r.want.Minute) }},
@@ -56,19 +55,19 @@ var resolveColumns = []command.Column[resolved]{
 		if r.item == nil {
 			return r.want.Feed
 		}
-		return r.st.feed(r.item.ref).Title()
+		return r.item.Feed().Title()
 	}},
 	{Name: "title", Get: func(r resolved) any {
 		if r.item == nil {
 			return ""
 		}
-		return r.item.entry.Title
+		return r.item.Get(lektordir.FieldTitle).Title
 	}},
 	{Name: "url", Get: func(r resolved) any {
 		if r.item == nil {
 			return ""
 		}
-		url := r.item.entry.URL()
+		url := r.item.URL()
 		if r.copy > 1 && url != "" {
 			url += fmt.Sprintf("#%d", r.copy)
 		}
@@ -111,8 +110,7 @@ func Resolve(ctx context.Context, o ResolveOptions, s *command.Streams) error {
 		}
 		var doc *ess.Document
 		if err == nil {
-			var n atomic.Int64
-			doc, err = ess.Decode(d.body, d.kind, func(w ess.Warning) { warnSome(s, &n, "%s: %v", d.name, w) })
+			doc, err = decode(d, s)
 		}
 		if err != nil {
 			s.Report.Print(inDocument(name, err))
@@ -147,10 +145,10 @@ func Resolve(ctx context.Context, o ResolveOptions, s *command.Streams) error {
 				if !missingToo {
 					continue
 				}
-			} else if printed[r.item.ref] {
+			} else if printed[r.item.Ref] {
 				continue
 			} else {
-				printed[r.item.ref] = true
+				printed[r.item.Ref] = true
 			}
 			if err := printer.Print(r); err != nil {
 				return err
@@ -181,15 +179,12 @@ func (st *store) resolver(ctx context.Context, url string) (*resolver, error) {
 		r.due = true
 		return r, nil
 	}
-	refs, err := st.list(ctx, lektordir.ListOptions{Feeds: []string{r.hash}, AllVersions: true})
-	if err != nil {
-		return nil, err
-	}
-	if r.items, err = st.items(ctx, refs, itemURLFields); err != nil {
+	var err error
+	if r.items, err = st.list(ctx, lektordir.ListOptions{Feeds: []string{r.hash}, AllVersions: true}, itemURLFields); err != nil {
 		return nil, err
 	}
 	for _, it := range r.items {
-		if id := it.ref.Identity(); id != "" {
+		if id := it.Ref.Identity(); id != "" {
 			r.newest[id] = it // they are listed in order of delivery
 		}
 	}
@@ -198,7 +193,7 @@ func (st *store) resolver(ctx context.Context, url string) (*resolver, error) {
 
 // shown gives the version of an entry that viewers show.
 func (r *resolver) shown(it *item) *item {
-	if n := r.newest[it.ref.Identity()]; n != nil {
+	if n := r.newest[it.Ref.Identity()]; n != nil {
 		return n
 	}
 	return it
@@ -209,7 +204,7 @@ func (r *resolver) shown(it *item) *item {
 func (r *resolver) exact(w ess.FeedEntry) []resolved {
 	var out []resolved
 	for _, it := range r.items {
-		if it.minute != w.Minute || !ess.Matches(it.entry.Title, int(w.Sum)) {
+		if it.minute != w.Minute || !ess.Matches(it.Get(lektordir.FieldTitle).Title, int(w.Sum)) {
 			continue
 		}
 		now := r.shown(it)
@@ -235,7 +230,7 @@ func (r *resolver) updated(w ess.FeedEntry) []resolved {
 		case r.taken[it] || r.shown(it) != it:
 		case it.minute == w.Minute:
 			sameMinute = append(sameMinute, it)
-		case it.minute < w.Minute && ess.Matches(it.entry.Title, int(w.Sum)):
+		case it.minute < w.Minute && ess.Matches(it.Get(lektordir.FieldTitle).Title, int(w.Sum)):
 			sameTitle = append(sameTitle, it)
 		}
 	}
@@ -270,32 +265,32 @@ func (st *store) fetchMissing(ctx context.Context, o ResolveOptions, feeds map[s
 	for _, url := range urls {
 		r := feeds[url]
 		switch {
-		case r.hash != "" && feeddir.Subscribed(st.dir, r.hash):
+		case r.hash != "" && feeddir.Subscribed(st.Dir, r.hash):
 		case !o.Subscribe:
 			strange++
 			continue
 		case !fetch.IsHTTP(url):
-			st.s.Report.Error("%s: cannot subscribe to that, it is no http URL", url)
+			st.S.Report.Error("%s: cannot subscribe to that, it is no http URL", url)
 			continue
 		case !o.DryRun:
 			if w == nil {
 				var err error
-				if w, err = st.dir.NewWriter(lektordir.WriterOptions{}); err != nil {
+				if w, err = st.Dir.NewWriter(lektordir.WriterOptions{}); err != nil {
 					return err
 				}
 				defer w.Close()
 			}
 			sub := &feeddir.Subscription{ID: url}
 			if r.hash != "" {
-				f, err := st.dir.ReadFeed(r.hash)
+				f, err := st.Dir.ReadFeed(r.hash)
 				if err != nil {
-					st.s.Report.Print(err)
+					st.S.Report.Print(err)
 					continue
 				}
 				sub.ID = f.ID
 			}
-			if _, err := feeddir.Add(w, st.dir, sub, feeddir.Options{}); err != nil {
-				st.s.Report.Print(fmt.Errorf("%s: %w", url, err))
+			if _, err := feeddir.Add(w, st.Dir, sub, feeddir.Options{}); err != nil {
+				st.S.Report.Print(fmt.Errorf("%s: %w", url, err))
 				continue
 			}
 			r.hash = sub.Hash
@@ -304,7 +299,7 @@ func (st *store) fetchMissing(ctx context.Context, o ResolveOptions, feeds map[s
 		if o.DryRun {
 			continue
 		}
-		if err := feeddir.Leave(st.dir, r.hash); err != nil {
+		if err := feeddir.Leave(st.Dir, r.hash); err != nil {
 			return err
 		}
 	}
@@ -312,10 +307,10 @@ func (st *store) fetchMissing(ctx context.Context, o ResolveOptions, feeds map[s
 		return context.Cause(ctx)
 	}
 	if missing > 0 || marked > 0 {
-		st.s.Report.Info("%s missing, %s due", units.Count(missing, "entry"), units.Count(marked, "feed"))
+		st.S.Report.Info("%s missing, %s due", units.Count(missing, "entry"), units.Count(marked, "feed"))
 	}
 	if strange > 0 {
-		st.s.Report.Warn("not subscribed to %s; --subscribe adds them", units.Count(strange, "feed"))
+		st.S.Report.Warn("not subscribed to %s; --subscribe adds them", units.Count(strange, "feed"))
 	}
 	return nil
 }

@@ -189,11 +189,11 @@ func (r *Runner) Deliver(ctx context.Context, doc Document) (Summary, error) {
 		r.report.Info("%s: a feed of %s; nothing was delivered", doc.ID, units.Count(len(feed.Entries), "entry"))
 		return Summary{Feeds: 1}, nil
 	}
-	return r.into(ctx, doc.ID, func(t *lektordir.Txn, o delivery.Options) (delivery.Result, error) {
+	return r.into(ctx, doc.ID, func(t *lektordir.Txn, p lektordir.Policy) (lektordir.Result, error) {
 		if err := r.describe(t, feed, doc.ID, doc.Name); err != nil {
-			return delivery.Result{}, err
+			return lektordir.Result{}, err
 		}
-		return delivery.Stage(ctx, t, feed, o)
+		return delivery.Stage(ctx, t, feed, p)
 	})
 }
 
@@ -202,7 +202,7 @@ func (r *Runner) Deliver(ctx context.Context, doc Document) (Summary, error) {
 // of the one that is there already; empty when that was removed.
 func (r *Runner) Put(ctx context.Context, feedID, feedName string, e feedconv.Entry) (string, Summary, error) {
 	path := ""
-	sum, err := r.into(ctx, feedID, func(t *lektordir.Txn, o delivery.Options) (delivery.Result, error) {
+	sum, err := r.into(ctx, feedID, func(t *lektordir.Txn, p lektordir.Policy) (lektordir.Result, error) {
 		old, _ := r.Dir.ReadFeed(t.Feed())
 		if old == nil {
 			old = &lektordir.Feed{}
@@ -210,9 +210,9 @@ func (r *Runner) Put(ctx context.Context, feedID, feedName string, e feedconv.En
 		old.ID = feedID
 		old.Name = cmp.Or(oneField(feedName), old.Name, feeddir.DefaultName(feedID))
 		if err := t.PutFeed(old); err != nil {
-			return delivery.Result{}, err
+			return lektordir.Result{}, err
 		}
-		out, err := delivery.Put(ctx, t, e, o)
+		out, err := delivery.Put(ctx, t, e, p)
 		if err != nil {
 			return out, err
 		}
@@ -220,58 +220,23 @@ func (r *Runner) Put(ctx context.Context, feedID, feedName string, e feedconv.En
 			path = ref.Path()
 		}
 		if path == "" {
-			path = r.present(ctx, t, e.GUID)
+			if ref, ok := t.Find(ctx, e.GUID); ok {
+				path = ref.Path()
+			}
 		}
 		return out, nil
 	})
 	return path, sum, err
 }
 
-// present finds the newest version of an entry that was put, if it is there.
-func (r *Runner) present(ctx context.Context, t *lektordir.Txn, guid string) string {
-	j, err := t.Journal()
-	if err != nil {
-		return ""
-	}
-	path := ""
-	known := map[string]bool{}
-	// The identity of an entry with a guid of its own, as delivery has it.
-	for _, rec := range j.Versions(lektordir.DigestOf("guid", guid)) {
-		known[rec.Lineage()] = true
-	}
-	refs, _ := r.Dir.List(ctx, lektordir.ListOptions{Feeds: []string{t.Feed()}})
-	for _, ref := range refs {
-		if known[ref.Identity()] {
-			path = ref.Path()
-		}
-	}
-	return path
-}
-
-// lockTries is how long into waits for another fetcher, in tries.
-const lockTries = 100
-
 // into delivers to a feed, waiting a little for another fetcher: what comes on
 // standard input cannot be had again later.
-func (r *Runner) into(ctx context.Context, id string, stage func(*lektordir.Txn, delivery.Options) (delivery.Result, error)) (Summary, error) {
+func (r *Runner) into(ctx context.Context, id string, stage func(*lektordir.Txn, lektordir.Policy) (lektordir.Result, error)) (Summary, error) {
 	sum := Summary{Feeds: 1, Fetched: 1}
 	hash := lektordir.FeedHash(id)
-	var txn *lektordir.Txn
-	for try := 0; ; try++ {
-		var err error
-		txn, err = r.Writer.Begin(hash)
-		var inUse *lektordir.BusyError
-		if err == nil {
-			break
-		}
-		if !errors.As(err, &inUse) || try == lockTries {
-			return sum, err
-		}
-		select {
-		case <-time.After(100 * time.Millisecond):
-		case <-ctx.Done():
-			return sum, context.Cause(ctx)
-		}
+	txn, err := r.Writer.BeginWait(ctx, hash)
+	if err != nil {
+		return sum, err
 	}
 	defer txn.Close()
 	st, err := r.state(hash)
@@ -279,11 +244,11 @@ func (r *Runner) into(ctx context.Context, id string, stage func(*lektordir.Txn,
 		return sum, err
 	}
 	defer st.Close()
-	policy, err := delivery.ParsePolicy(st.OnUpdate())
+	policy, err := lektordir.ParsePolicy(st.OnUpdate())
 	if err != nil {
 		return sum, err
 	}
-	out, err := stage(txn, delivery.Options{Policy: policy})
+	out, err := stage(txn, policy)
 	if err != nil {
 		return sum, err
 	}

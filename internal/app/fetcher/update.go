@@ -80,6 +80,7 @@ type Runner struct {
 	report  Reporter
 	parsing chan struct{}       // slots for documents that are being parsed
 	held    *semaphore.Weighted // bytes of documents that are in memory, see room
+	big     *feedconv.Limiter
 	print   sync.Mutex
 	commits sync.WaitGroup
 	// unsettled tells that a commit failed, and may have left entries in tmp/
@@ -101,6 +102,7 @@ func New(d *lektordir.Dir, report Reporter, o Options) (*Runner, error) {
 	}
 	r := &Runner{
 		Dir: d, Writer: w, Client: fetch.NewClient(o.Fetch), opts: o, now: o.Fetch.Now, report: report,
+		big: feedconv.NewLimiter(1),
 		// What a document grows to while it is parsed is the greater part of
 		// the memory; more at once than there are processors gain nothing.
 		parsing: make(chan struct{}, max(2, runtime.GOMAXPROCS(0))),
@@ -448,15 +450,15 @@ func (r *Runner) delivered(txn *lektordir.Txn) {
 }
 
 // stage stages what is new in a document.
-func (r *Runner) stage(ctx context.Context, txn *lektordir.Txn, st *feeddir.State, feed *feedconv.Feed) (delivery.Result, error) {
-	policy, err := delivery.ParsePolicy(st.OnUpdate())
+func (r *Runner) stage(ctx context.Context, txn *lektordir.Txn, st *feeddir.State, feed *feedconv.Feed) (lektordir.Result, error) {
+	policy, err := lektordir.ParsePolicy(st.OnUpdate())
 	if err != nil {
-		return delivery.Result{}, err
+		return lektordir.Result{}, err
 	}
 	if err := r.describe(txn, feed, "", ""); err != nil {
-		return delivery.Result{}, err
+		return lektordir.Result{}, err
 	}
-	return delivery.Stage(ctx, txn, feed, delivery.Options{Policy: policy})
+	return delivery.Stage(ctx, txn, feed, policy)
 }
 
 // parse reads a document, through the feed's filter if it has one.
@@ -491,6 +493,7 @@ func (r *Runner) read(doc []byte, url, contentType string, h http.Header) (*feed
 		URL: url, ContentType: contentType,
 		ContentLocation: h.Get("Content-Location"), ContentLanguage: h.Get("Content-Language"),
 		MaxBytes: r.opts.Fetch.MaxDecoded, MaxEntries: r.opts.MaxEntries,
+		Limiter: r.big,
 	})
 	var limit *feedconv.LimitError
 	if errors.As(err, &limit) {

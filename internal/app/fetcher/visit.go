@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	"github.com/lektordir/lektor/feedconv"
-	"github.com/lektordir/lektor/internal/delivery"
 	"github.com/lektordir/lektor/internal/feeddir"
 	"github.com/lektordir/lektor/internal/fetch"
 	"github.com/lektordir/lektor/lektordir"
@@ -36,7 +35,7 @@ type visit struct {
 	req     *fetch.Request
 	resp    *fetch.Response
 	feed    *feedconv.Feed
-	out     delivery.Result
+	out     lektordir.Result
 }
 
 // feed fetches one feed and delivers what is new. When everything is done the

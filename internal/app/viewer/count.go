@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/lektordir/lektor/internal/command"
+	"github.com/lektordir/lektor/internal/entries"
 	"github.com/lektordir/lektor/internal/query"
 	"github.com/lektordir/lektor/internal/termsafe"
 	"github.com/lektordir/lektor/lektordir"
@@ -29,21 +30,18 @@ type counted struct {
 
 // Count prints how many entries of a query are unread, and how many there are.
 func Count(ctx context.Context, o CountOptions, s *command.Streams) error {
-	q, err := parseQuery(o.Query)
-	if err != nil {
-		return err
-	}
 	var p *command.Printer[*counted]
+	var err error
 	if o.Print.Format != "" {
 		if p, err = command.NewPrinter(s.Out, o.Print, countColumns()); err != nil {
 			return err
 		}
 	}
-	v, err := o.open(s)
+	v, err := o.open(o.Query, command.PrinterOptions{}, s)
 	if err != nil {
 		return err
 	}
-	found, err := v.find(ctx, selection{query: q, all: true})
+	found, err := v.Select(ctx, entries.Selection{Query: v.query, All: true})
 	if err != nil {
 		return err
 	}
@@ -52,20 +50,20 @@ func Count(ctx context.Context, o CountOptions, s *command.Streams) error {
 	if o.Feeds {
 		of := map[string]*counted{}
 		// A feed without entries counts, too, unless only some are asked for.
-		if q.Empty() {
-			feeds, err := v.dir.Feeds()
-			v.report(err)
+		if v.query.Empty() {
+			feeds, err := v.Dir.Feeds()
+			v.Report(err)
 			for _, f := range feeds {
 				of[f.Hash] = &counted{feed: f}
 			}
 		}
 		for _, r := range found {
-			c := of[r.ref.Feed]
+			c := of[r.Ref.Feed]
 			if c == nil {
-				c = &counted{feed: r.feed()}
-				of[r.ref.Feed] = c
+				c = &counted{feed: r.Feed()}
+				of[r.Ref.Feed] = c
 			}
-			c.add(r.ref)
+			c.add(r.Ref)
 		}
 		for _, c := range of {
 			counts = append(counts, c)
@@ -75,7 +73,7 @@ func Count(ctx context.Context, o CountOptions, s *command.Streams) error {
 		})
 	} else {
 		for _, r := range found {
-			total.add(r.ref)
+			total.add(r.Ref)
 		}
 		counts = append(counts, total)
 	}

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/lektordir/lektor/internal/command"
+	"github.com/lektordir/lektor/internal/entries"
 	"github.com/lektordir/lektor/internal/query"
 	"github.com/lektordir/lektor/internal/termsafe"
 	"github.com/lektordir/lektor/lektordir"
@@ -28,26 +29,22 @@ type DigestOptions struct {
 // seen. An entry is moved only after it was written; if stdout has no reader
 // any more, what is left stays unread.
 func Digest(ctx context.Context, o DigestOptions, s *command.Streams) error {
-	q, err := parseQuery(o.Query)
+	v, err := o.open(o.Query, command.PrinterOptions{}, s)
 	if err != nil {
 		return err
 	}
-	v, err := o.open(s)
-	if err != nil {
-		return err
-	}
-	found, err := v.find(ctx, selection{query: q, all: o.All, dated: true})
+	found, err := v.Select(ctx, entries.Selection{Query: v.query, All: o.All, Want: lektordir.FieldPubDate})
 	if err != nil {
 		return err
 	}
 	titles := map[string]string{}
 	for _, r := range found {
-		if _, ok := titles[r.ref.Feed]; !ok {
-			titles[r.ref.Feed] = query.Fold(r.feed().Title())
+		if _, ok := titles[r.Ref.Feed]; !ok {
+			titles[r.Ref.Feed] = query.Fold(r.Feed().Title())
 		}
 	}
-	slices.SortFunc(found, func(a, b *record) int {
-		return cmp.Or(cmp.Compare(titles[a.ref.Feed], titles[b.ref.Feed]), cmp.Compare(a.ref.Feed, b.ref.Feed), byDate(a, b))
+	slices.SortFunc(found, func(a, b *entries.Record) int {
+		return cmp.Or(cmp.Compare(titles[a.Ref.Feed], titles[b.Ref.Feed]), cmp.Compare(a.Ref.Feed, b.Ref.Feed), entries.ByDate(a, b))
 	})
 	width := o.Width
 	if width <= 0 {
@@ -58,40 +55,40 @@ func Digest(ctx context.Context, o DigestOptions, s *command.Streams) error {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		if !v.usable(r.read(lektordir.Obligatory | lektordir.FieldType | lektordir.FieldLink)) {
+		if !v.Usable(r.Read(lektordir.Obligatory | lektordir.FieldType | lektordir.FieldLink)) {
 			continue
 		}
 		var b strings.Builder
-		if r.ref.Feed != feed {
+		if r.Ref.Feed != feed {
 			if feed != "" {
 				b.WriteByte('\n')
 			}
-			feed = r.ref.Feed
-			b.WriteString("In feed " + termsafe.Line(r.feed().Title()) + ":\n")
+			feed = r.Ref.Feed
+			b.WriteString("In feed " + termsafe.Line(r.Feed().Title()) + ":\n")
 		}
 		b.WriteByte('\n')
-		if title := strings.TrimSpace(termsafe.Line(r.entry.Title)); title != "" {
+		if title := strings.TrimSpace(termsafe.Line(r.Get(0).Title)); title != "" {
 			b.WriteString(title + "\n")
 		}
 		b.WriteString(head(r, width-4, o.Lines))
 		if _, err := io.WriteString(s.Out, b.String()); err != nil {
 			return err
 		}
-		if !o.Keep && r.ref.Unread() {
-			if _, err := v.setFlags(r.ref, "S", ""); err != nil && !removed(err) {
+		if !o.Keep && r.Ref.Unread() {
+			if _, err := v.setFlags(r.Ref, "S", ""); err != nil && !removed(err) {
 				s.Report.Print(err)
 			}
 		}
-		r.forget()
+		r.Forget()
 	}
 	return nil
 }
 
 // head gives the first lines of the content that have something on them,
 // indented.
-func head(r *record, width, lines int) string {
+func head(r *entries.Record, width, lines int) string {
 	var b strings.Builder
-	for line := range strings.Lines(r.lines(max(width, 20))) {
+	for line := range strings.Lines(r.Lines(max(width, 20))) {
 		if lines <= 0 {
 			break
 		}

@@ -2,6 +2,7 @@ package viewer
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -13,6 +14,7 @@ import (
 	"time"
 
 	"github.com/lektordir/lektor/internal/command"
+	"github.com/lektordir/lektor/internal/entries"
 	"github.com/lektordir/lektor/internal/query"
 	"github.com/lektordir/lektor/internal/termsafe"
 	"github.com/lektordir/lektor/lektordir"
@@ -32,20 +34,11 @@ type FollowOptions struct {
 
 // Follow prints entries as they arrive, until ctx ends, which is no error.
 func Follow(ctx context.Context, o FollowOptions, s *command.Streams) error {
-	q, err := parseQuery(o.Query)
+	v, err := o.open(o.Query, o.Print, s)
 	if err != nil {
 		return err
 	}
-	v, err := o.open(s)
-	if err != nil {
-		return err
-	}
-	f := &follower{viewer: v, o: o, query: q, seen: map[string]bool{}}
-	if o.Print.Format != "" {
-		if f.printer, err = command.NewPrinter(s.Out, o.Print, columns()); err != nil {
-			return err
-		}
-	}
+	f := &follower{viewer: v, o: o, seen: map[string]bool{}}
 	watching, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var stop error // why it cannot go on
@@ -62,16 +55,16 @@ func Follow(ctx context.Context, o FollowOptions, s *command.Streams) error {
 		}
 	}
 	w := lektordir.WatchOptions{Poll: o.Poll, Ready: ready, Notice: func(text string) { s.Report.Warn("%s", text) }}
-	for ref, err := range v.dir.Arrivals(watching, w) {
+	for ref, err := range v.Dir.Arrivals(watching, w) {
 		if watching.Err() != nil {
 			break
 		}
 		if err != nil {
-			if _, gone := os.Stat(v.dir.Join("new")); gone != nil {
+			if _, gone := os.Stat(v.Dir.Join("new")); gone != nil {
 				stop = gone
 				break
 			}
-			v.report(err)
+			v.Report(err)
 			continue
 		}
 		if stop = f.arrived(ctx, ref); stop != nil {
@@ -90,24 +83,22 @@ func Follow(ctx context.Context, o FollowOptions, s *command.Streams) error {
 // follower prints arrivals.
 type follower struct {
 	*viewer
-	o       FollowOptions
-	query   *query.Query
-	printer *command.Printer[*record]
-	seen    map[string]bool // printed as past
+	o    FollowOptions
+	seen map[string]bool // printed as past
 }
 
 // past prints the newest entries that are there already, oldest first.
 func (f *follower) past(ctx context.Context) error {
-	found, err := f.find(ctx, selection{query: f.query, newest: f.o.Past, dated: true})
+	found, err := f.Select(ctx, entries.Selection{Query: f.query, Newest: f.o.Past, Want: lektordir.FieldPubDate})
 	if err != nil {
 		return err
 	}
-	slices.SortFunc(found, byDate)
+	slices.SortFunc(found, entries.ByDate)
 	for _, r := range found {
-		if !f.usable(r.check()) {
+		if !f.Usable(r.Check()) {
 			continue
 		}
-		f.seen[key(r.ref.Path())] = true
+		f.seen[r.Key()] = true
 		if err := f.emit(ctx, r); err != nil {
 			return err
 		}
@@ -117,41 +108,36 @@ func (f *follower) past(ctx context.Context) error {
 
 // arrived prints an entry that arrived, if it is wanted.
 func (f *follower) arrived(ctx context.Context, ref lektordir.Ref) error {
-	if f.seen[key(ref.Path())] {
-		delete(f.seen, key(ref.Path()))
+	if f.seen[entries.Key(ref.Path())] {
+		delete(f.seen, entries.Key(ref.Path()))
 		return nil
 	}
-	f.now = f.Now()
-	// Its feed's name may have come or changed since.
-	f.feeds.Delete(ref.Feed)
-	r := &record{v: f.viewer, ref: ref}
-	m := f.query.Bind(f.now)
-	verdict := r.match(m)
+	f.Now = f.clock()
+	r := f.Record(ref)
+	m := f.query.Bind(f.Now)
+	verdict := r.Match(m)
 	if verdict == query.No {
 		return nil
 	}
-	err := r.check()
+	err := r.Check()
 	if err == nil && verdict == query.Maybe {
-		if err = r.read(f.query.Fields()); err == nil && r.match(m) != query.Yes {
+		if err = r.Read(f.query.Fields()); err == nil && r.Match(m) != query.Yes {
 			return nil
 		}
 	}
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil // another viewer was faster
 	}
-	if !f.usable(err) {
+	if !f.Usable(err) {
 		return nil
 	}
 	return f.emit(ctx, r)
 }
 
 // emit prints an entry, or runs the command for it.
-func (f *follower) emit(ctx context.Context, r *record) error {
+func (f *follower) emit(ctx context.Context, r *entries.Record) error {
 	if f.printer != nil {
-		if err := f.printer.Print(r); err != nil {
-			return err
-		}
-		if err := f.printer.Flush(); err != nil {
+		if err := cmp.Or(f.printer.Print(r), f.printer.Flush()); err != nil {
 			return err
 		}
 	}
@@ -162,33 +148,30 @@ func (f *follower) emit(ctx context.Context, r *record) error {
 	if f.printer != nil {
 		return nil
 	}
-	l := layout{width: f.o.Width, zone: f.now.Location(), raw: f.o.Print.Raw, flags: 1, feed: maxFeed}
+	l := layout{width: f.o.Width, zone: f.Now.Location(), raw: f.o.Print.Raw, flags: 1, feed: maxFeed}
 	var b bytes.Buffer
-	l.row(&b, r, r.title())
-	_, err := f.s.Out.Write(b.Bytes())
+	l.row(&b, r, r.Title())
+	_, err := f.S.Out.Write(b.Bytes())
 	return err
 }
 
 // exec runs the user's command. What strangers wrote reaches it only as an
 // argument and in the environment, never as a part of the command's text.
-func (f *follower) exec(ctx context.Context, r *record) {
-	cmd := exec.CommandContext(ctx, "/bin/sh", "-c", f.o.Exec, "sh", r.path())
+func (f *follower) exec(ctx context.Context, r *entries.Record) {
+	cmd := exec.CommandContext(ctx, "/bin/sh", "-c", f.o.Exec, "sh", r.Path())
 	cmd.Env = append(os.Environ(),
-		"LEKTORDIR="+f.dir.Path(),
-		"LEKTOR_ENTRY="+r.path(),
-		"LEKTOR_TITLE="+env(r.title()),
-		"LEKTOR_URL="+env(r.get(lektordir.FieldLink|lektordir.FieldID).URL()),
-		"LEKTOR_FEED="+env(r.feed().Title()))
-	cmd.Stdout, cmd.Stderr = f.s.Out, f.s.Err
-	if out := f.s.OutFile(); out != nil {
+		"LEKTORDIR="+f.Dir.Path(),
+		"LEKTOR_ENTRY="+r.Path(),
+		"LEKTOR_TITLE="+termsafe.Line(r.Title()),
+		"LEKTOR_URL="+termsafe.Line(r.URL()),
+		"LEKTOR_FEED="+termsafe.Line(r.Feed().Title()))
+	cmd.Stdout, cmd.Stderr = f.S.Out, f.S.Err
+	if out := f.S.OutFile(); out != nil {
 		cmd.Stdout = out
 	}
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
 	cmd.WaitDelay = 2 * time.Second
 	if err := cmd.Run(); err != nil && ctx.Err() == nil {
-		f.s.Report.Error("%v", fmt.Errorf("--exec for %s: %w", r.ref.Path(), err))
+		f.S.Report.Error("%v", fmt.Errorf("--exec for %s: %w", r.Ref.Path(), err))
 	}
 }
-
-// env makes text fit for an environment variable: clean, on one line.
-func env(s string) string { return termsafe.Line(s) }

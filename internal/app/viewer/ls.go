@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/lektordir/lektor/internal/command"
+	"github.com/lektordir/lektor/internal/entries"
 	"github.com/lektordir/lektor/internal/query"
 	"github.com/lektordir/lektor/internal/termsafe"
 	"github.com/lektordir/lektor/lektordir"
@@ -37,40 +38,32 @@ const DefaultSort = "-date"
 // List prints the entries of a query, and remembers them as the list whose
 // numbers other commands take.
 func List(ctx context.Context, o ListOptions, s *command.Streams) error {
-	q, err := parseQuery(o.Query)
-	if err != nil {
-		return err
-	}
 	order, err := sortOrder(cmp.Or(o.Sort, DefaultSort))
 	if err != nil {
 		return err
 	}
-	var printer *command.Printer[*record]
-	if o.Print.Format != "" {
-		if printer, err = command.NewPrinter(s.Out, o.Print, columns()); err != nil {
-			return err
-		}
-	}
-	v, err := o.open(s)
+	v, err := o.open(o.Query, o.Print, s)
 	if err != nil {
 		return err
 	}
-	sel := selection{query: q, all: o.All, newest: o.Newest, dated: order.fields&lektordir.FieldPubDate != 0}
-	list, err := v.find(ctx, sel)
+	list, err := v.Select(ctx, entries.Selection{Query: v.query, All: o.All, Newest: o.Newest, Want: order.fields & lektordir.FieldPubDate})
 	if err != nil {
 		return err
 	}
 	if f := order.fields &^ lektordir.FieldPubDate; f != 0 {
-		parallel(ctx, len(list), func(i int) { list[i].read(f) })
+		// Select has read the dates; what else cannot be read sorts as empty.
+		if err := entries.Parallel(ctx, len(list), func(i int) { list[i].Get(f) }); err != nil {
+			return err
+		}
 	}
 	slices.SortStableFunc(list, order.compare)
 	// What is shown is checked before it is numbered: no number is skipped.
-	if list, err = v.checked(ctx, list); err != nil {
+	if list, err = entries.Filter(ctx, list, func(r *entries.Record) bool { return v.Usable(r.Check()) }); err != nil {
 		return err
 	}
 	saveErr := v.saveList(list)
-	if printer != nil {
-		err = v.print(ctx, printer, o.Print.Format, list)
+	if v.printer != nil {
+		err = v.records(ctx, o.Print.Format, list)
 	} else {
 		err = v.printList(ctx, list, o)
 	}
@@ -80,42 +73,29 @@ func List(ctx context.Context, o ListOptions, s *command.Streams) error {
 	return err
 }
 
-// checked leaves out what is malformed or gone.
-func (v *viewer) checked(ctx context.Context, list []*record) ([]*record, error) {
-	bad := make([]error, len(list))
-	parallel(ctx, len(list), func(i int) { bad[i] = list[i].check() })
-	if ctx.Err() != nil {
-		return nil, context.Cause(ctx)
-	}
-	i := 0
-	return slices.DeleteFunc(list, func(*record) bool {
-		err := bad[i]
-		i++
-		return !v.usable(err)
-	}), nil
-}
-
 // chunk is how many entries are read ahead of printing.
 const chunk = 1024
 
-// print prints records with a printer, reading ahead on all cores.
-func (v *viewer) print(ctx context.Context, p *command.Printer[*record], format string, list []*record) error {
-	need := formatFields(format)
+// records prints records in a format, reading ahead on all cores.
+func (v *viewer) records(ctx context.Context, format string, list []*entries.Record) error {
+	need := entries.FormatFields(format)
 	for part := range slices.Chunk(list, chunk) {
 		if need != 0 {
-			parallel(ctx, len(part), func(i int) { part[i].read(need) })
+			if err := entries.Parallel(ctx, len(part), func(i int) { part[i].Get(need) }); err != nil {
+				return err
+			}
 		}
 		for _, r := range part {
 			if ctx.Err() != nil {
 				return context.Cause(ctx)
 			}
-			if err := p.Print(r); err != nil {
+			if err := v.printer.Print(r); err != nil {
 				return err
 			}
-			r.forget()
+			r.Forget()
 		}
 	}
-	return p.Flush()
+	return v.printer.Flush()
 }
 
 // sortOrder gives a key's meaning.
@@ -124,20 +104,20 @@ func sortOrder(by string) (order, error) {
 	o := order{down: down}
 	switch key {
 	case "date":
-		o.fields, o.by = lektordir.FieldPubDate, func(a, b *record) int { return 0 }
+		o.fields, o.by = lektordir.FieldPubDate, func(a, b *entries.Record) int { return 0 }
 	case "delivered":
-		o.by = func(a, b *record) int {
-			return cmp.Or(a.ref.Delivered().Compare(b.ref.Delivered()), cmp.Compare(a.ref.Unique, b.ref.Unique))
+		o.by = func(a, b *entries.Record) int {
+			return cmp.Or(a.Ref.Delivered().Compare(b.Ref.Delivered()), cmp.Compare(a.Ref.Unique, b.Ref.Unique))
 		}
 	case "feed":
 		o.fields, o.newest = lektordir.FieldPubDate, true
-		o.by = textual(func(r *record) string { return r.feed().Title() })
+		o.by = textual(func(r *entries.Record) string { return r.Feed().Title() })
 	case "title":
 		o.fields, o.newest = lektordir.FieldPubDate|lektordir.FieldTitle, true
-		o.by = textual(func(r *record) string { return strings.TrimSpace(r.get(lektordir.FieldTitle).Title) })
+		o.by = textual(func(r *entries.Record) string { return strings.TrimSpace(r.Get(lektordir.FieldTitle).Title) })
 	case "author":
 		o.fields, o.newest = lektordir.FieldPubDate|lektordir.FieldAuthor, true
-		o.by = textual((*record).author)
+		o.by = textual((*entries.Record).Author)
 	default:
 		return o, &command.UsageError{
 			Message: fmt.Sprintf("--sort %s: no such key", by),
@@ -149,13 +129,13 @@ func sortOrder(by string) (order, error) {
 
 // order is a key to sort by.
 type order struct {
-	by     func(a, b *record) int
+	by     func(a, b *entries.Record) int
 	fields lektordir.Fields
 	down   bool
 	newest bool // what is equal stands newest first
 }
 
-func (o order) compare(a, b *record) int {
+func (o order) compare(a, b *entries.Record) int {
 	c := o.by(a, b)
 	if o.down {
 		c = -c
@@ -166,16 +146,16 @@ func (o order) compare(a, b *record) int {
 	if o.fields&lektordir.FieldPubDate == 0 {
 		return 0
 	}
-	if c = byDate(a, b); o.newest || o.down {
+	if c = entries.ByDate(a, b); o.newest || o.down {
 		c = -c
 	}
 	return c
 }
 
 // textual compares texts as a reader would: without case.
-func textual(text func(*record) string) func(a, b *record) int {
-	folded := map[*record]string{}
-	fold := func(r *record) string {
+func textual(text func(*entries.Record) string) func(a, b *entries.Record) int {
+	folded := map[*entries.Record]string{}
+	fold := func(r *entries.Record) string {
 		s, ok := folded[r]
 		if !ok {
 			s = query.Fold(text(r))
@@ -183,32 +163,31 @@ func textual(text func(*record) string) func(a, b *record) int {
 		}
 		return s
 	}
-	return func(a, b *record) int { return cmp.Compare(fold(a), fold(b)) }
+	return func(a, b *entries.Record) int { return cmp.Compare(fold(a), fold(b)) }
 }
 
 // printList prints the list for a person.
-func (v *viewer) printList(ctx context.Context, list []*record, o ListOptions) error {
-	l := layout{number: len(strconv.Itoa(len(list))), width: o.Width, zone: v.now.Location(), raw: o.Print.Raw}
+func (v *viewer) printList(ctx context.Context, list []*entries.Record, o ListOptions) error {
+	l := layout{number: len(strconv.Itoa(len(list))), width: o.Width, zone: v.Now.Location(), raw: o.Print.Raw}
 	for _, r := range list {
-		l.flags = max(l.flags, len(status(r.ref)))
-		l.feed = max(l.feed, termsafe.Width(l.clean(r.feed().Title())))
+		l.flags = max(l.flags, len(status(r.Ref)))
+		l.feed = max(l.feed, termsafe.Width(l.clean(r.Feed().Title())))
 	}
 	return v.printRows(ctx, list, l)
 }
 
 // printRows prints records in rows, reading ahead on all cores.
-func (v *viewer) printRows(ctx context.Context, list []*record, l layout) error {
+func (v *viewer) printRows(ctx context.Context, list []*entries.Record, l layout) error {
 	var b bytes.Buffer
 	for part := range slices.Chunk(list, chunk) {
 		titles := make([]string, len(part))
-		parallel(ctx, len(part), func(i int) { titles[i] = part[i].title() })
-		if ctx.Err() != nil {
-			return context.Cause(ctx)
+		if err := entries.Parallel(ctx, len(part), func(i int) { titles[i] = part[i].Title() }); err != nil {
+			return err
 		}
 		for i, r := range part {
 			l.row(&b, r, titles[i])
 		}
-		if _, err := v.s.Out.Write(b.Bytes()); err != nil {
+		if _, err := v.S.Out.Write(b.Bytes()); err != nil {
 			return err
 		}
 		b.Reset()
@@ -237,18 +216,18 @@ func (l layout) clean(s string) string {
 
 // row writes an entry as one line: number, flags, date, feed, title. A narrow
 // terminal loses the time, then the feed.
-func (l layout) row(b *bytes.Buffer, r *record, title string) {
+func (l layout) row(b *bytes.Buffer, r *entries.Record, title string) {
 	var line strings.Builder
 	if l.number > 0 {
-		fmt.Fprintf(&line, "%*d ", l.number, r.number)
+		fmt.Fprintf(&line, "%*d ", l.number, r.Number)
 	}
-	fmt.Fprintf(&line, "%-*s ", l.flags, status(r.ref))
+	fmt.Fprintf(&line, "%-*s ", l.flags, status(r.Ref))
 	date := "2006-01-02 15:04"
 	if l.width > 0 && l.width < 60 {
 		date = "2006-01-02"
 	}
-	line.WriteString(r.date().In(l.zone).Format(date))
-	feed, width := l.clean(r.feed().Title()), l.feed
+	line.WriteString(r.Date().In(l.zone).Format(date))
+	feed, width := l.clean(r.Feed().Title()), l.feed
 	switch {
 	case l.width == 0:
 		line.WriteString("  " + termsafe.Pad(feed, width) + "  ")

@@ -1,6 +1,7 @@
 package viewer
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -30,14 +31,15 @@ func Mark(ctx context.Context, o MarkOptions, s *command.Streams) error {
 	if _, err := (lektordir.Ref{}).WithFlags(o.Set, o.Clear); err != nil {
 		return &command.UsageError{Message: err.Error(), Hint: "F flagged, S seen, T trashed, a to z your own"}
 	}
-	v, p, err := openWith(o.Common, o.Print, s)
+	o.Print.Format = cmp.Or(o.Print.Format, "path")
+	v, err := o.open(nil, o.Print, s)
 	if err != nil {
 		return err
 	}
 	stream := slices.Contains(o.Args, "-")
 	for ref, err := range v.named(o.Names) {
 		if ctx.Err() != nil {
-			return errors.Join(p.Flush(), context.Cause(ctx))
+			return errors.Join(v.printer.Flush(), context.Cause(ctx))
 		}
 		if err == nil {
 			if o.DryRun {
@@ -50,39 +52,25 @@ func Mark(ctx context.Context, o MarkOptions, s *command.Streams) error {
 			s.Report.Print(err)
 			continue
 		}
-		if err := p.Print(&record{v: v, ref: ref}); err != nil {
+		if err := v.printer.Print(v.Record(ref)); err != nil {
 			return err
 		}
 		// Names that come from a pipe may come slowly, and somebody waits for
 		// each.
 		if stream {
-			if err := p.Flush(); err != nil {
+			if err := v.printer.Flush(); err != nil {
 				return err
 			}
 		}
 	}
-	return p.Flush()
-}
-
-// openWith opens the lektor-dir and a printer, of paths unless another format
-// is asked for.
-func openWith(c Common, po command.PrinterOptions, s *command.Streams) (*viewer, *command.Printer[*record], error) {
-	if po.Format == "" {
-		po.Format = "path"
-	}
-	p, err := command.NewPrinter(s.Out, po, columns())
-	if err != nil {
-		return nil, nil, err
-	}
-	v, err := c.open(s)
-	return v, p, err
+	return v.printer.Flush()
 }
 
 // setFlags is [lektordir.Dir.SetFlags] for an entry that another viewer may
 // move in the same moment.
 func (v *viewer) setFlags(ref lektordir.Ref, set, clear string) (lektordir.Ref, error) {
 	for try := 0; ; try++ {
-		to, err := v.dir.SetFlags(ref, set, clear)
+		to, err := v.Dir.SetFlags(ref, set, clear)
 		switch {
 		case err == nil:
 			return to, nil
@@ -91,7 +79,7 @@ func (v *viewer) setFlags(ref lektordir.Ref, set, clear string) (lektordir.Ref, 
 		case !errors.Is(err, fs.ErrNotExist) || try >= 3:
 			return ref, err
 		}
-		now, err := v.resolve(ref.Path(), "")
+		now, err := v.Resolve(ref.Path(), 0)
 		if err != nil {
 			return ref, err
 		}
@@ -117,14 +105,15 @@ type RemoveOptions struct {
 // Remove deletes entries, each with the older versions of it that it hides. A
 // dry run prints what would be deleted.
 func Remove(ctx context.Context, o RemoveOptions, s *command.Streams) error {
-	v, p, err := openWith(o.Common, o.Print, s)
+	o.Print.Format = cmp.Or(o.Print.Format, "path")
+	v, err := o.open(nil, o.Print, s)
 	if err != nil {
 		return err
 	}
 	versions := map[string]map[string][]lektordir.Ref{} // by feed and identity
 	for ref, err := range v.named(o.Names) {
 		if ctx.Err() != nil {
-			return errors.Join(p.Flush(), context.Cause(ctx))
+			return errors.Join(v.printer.Flush(), context.Cause(ctx))
 		}
 		if err != nil {
 			s.Report.Print(err)
@@ -146,7 +135,7 @@ func Remove(ctx context.Context, o RemoveOptions, s *command.Streams) error {
 		}
 		for i, r := range doomed {
 			if o.DryRun {
-				if err := p.Print(&record{v: v, ref: r}); err != nil {
+				if err := v.printer.Print(v.Record(r)); err != nil {
 					return err
 				}
 				continue
@@ -156,16 +145,15 @@ func Remove(ctx context.Context, o RemoveOptions, s *command.Streams) error {
 			}
 		}
 	}
-	return p.Flush()
+	return v.printer.Flush()
 }
 
 // versions gives a feed's entries by identity, each version, oldest first.
 func (v *viewer) versions(ctx context.Context, feed string) (map[string][]lektordir.Ref, error) {
-	refs, err := v.dir.List(ctx, lektordir.ListOptions{Feeds: []string{feed}, AllVersions: true})
-	if ctx.Err() != nil {
-		return nil, context.Cause(ctx)
+	refs, err := v.List(ctx, lektordir.ListOptions{Feeds: []string{feed}, AllVersions: true})
+	if err != nil {
+		return nil, err
 	}
-	v.report(err)
 	m := map[string][]lektordir.Ref{}
 	for _, r := range refs {
 		if id := r.Identity(); id != "" {
@@ -178,19 +166,19 @@ func (v *viewer) versions(ctx context.Context, feed string) (map[string][]lektor
 // remove deletes one entry, also if another viewer moves it in the same moment.
 func (v *viewer) remove(ref lektordir.Ref) error {
 	for try := 0; ; try++ {
-		err := v.dir.Remove(ref)
+		err := v.Dir.Remove(ref)
 		if err == nil && ref.Place == lektordir.Cur {
 			// The same name may be in new/ as well, when a machine's failure
 			// undid half of a move. It is the same entry.
 			twin := lektordir.Ref{Feed: ref.Feed, Unique: ref.Unique, Place: lektordir.New}
-			if err := v.dir.Remove(twin); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			if err := v.Dir.Remove(twin); err != nil && !errors.Is(err, fs.ErrNotExist) {
 				return err
 			}
 		}
 		if err == nil || !errors.Is(err, fs.ErrNotExist) || try >= 3 {
 			return err
 		}
-		now, rerr := v.resolve(ref.Path(), "")
+		now, rerr := v.Resolve(ref.Path(), 0)
 		if rerr != nil {
 			return rerr
 		}

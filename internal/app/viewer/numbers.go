@@ -10,9 +10,11 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/lektordir/lektor/internal/atomicfile"
 	"github.com/lektordir/lektor/internal/command"
+	"github.com/lektordir/lektor/internal/entries"
 	"github.com/lektordir/lektor/lektordir"
 )
 
@@ -26,7 +28,7 @@ import (
 
 // stateFile gives the path of a file of this user and terminal.
 func (v *viewer) stateFile(name string) string {
-	return v.dir.Join("etc", "view", name+"."+owner()+"."+v.Terminal)
+	return v.Dir.Join("etc", "view", name+"."+owner()+"."+v.terminal)
 }
 
 // owner names the user on this host.
@@ -37,7 +39,7 @@ func owner() string {
 
 // save writes a state file.
 func (v *viewer) save(name string, data []byte) error {
-	if err := v.dir.Inside("etc/view"); err != nil {
+	if err := v.Dir.Inside("etc/view"); err != nil {
 		return err
 	}
 	path := v.stateFile(name)
@@ -62,7 +64,7 @@ func (v *viewer) load(name string) ([]byte, error) {
 	if err == nil || !errors.Is(err, fs.ErrNotExist) {
 		return data, err
 	}
-	dir := v.dir.Join("etc", "view")
+	dir := v.Dir.Join("etc", "view")
 	ents, derr := os.ReadDir(dir)
 	if derr != nil {
 		return nil, err
@@ -83,11 +85,11 @@ func (v *viewer) load(name string) ([]byte, error) {
 }
 
 // saveList numbers entries and remembers them as the last list.
-func (v *viewer) saveList(list []*record) error {
+func (v *viewer) saveList(list []*entries.Record) error {
 	var b bytes.Buffer
 	for i, r := range list {
-		r.number = i + 1
-		b.WriteString(r.ref.Path())
+		r.Number = i + 1
+		b.WriteString(r.Ref.Path())
 		b.WriteByte('\n')
 	}
 	return v.save("list", b.Bytes())
@@ -170,109 +172,58 @@ type Names struct {
 // not end it.
 func (v *viewer) named(n Names) iter.Seq2[lektordir.Ref, error] {
 	return func(yield func(lektordir.Ref, error) bool) {
-		var list []string
-		loaded := false
-		for name, err := range command.ReadArgs(n.Args, v.s.In, n.Nul) {
-			if err != nil {
-				if !yield(lektordir.Ref{}, err) {
-					return
+		list := sync.OnceValues(v.list)
+		for name, err := range command.ReadArgs(n.Args, v.S.In, n.Nul) {
+			rg, isNumber := parseRange(name)
+			switch {
+			case err != nil:
+			case name == ".":
+				if name = v.current(); name == "" {
+					err = command.Hint(errors.New("there is no current entry"), "\".\" is the entry that show or next showed last")
 				}
-				continue
-			}
-			if name == "." {
-				cur := v.current()
-				if cur == "" {
-					err := command.Hint(errors.New("there is no current entry"), "\".\" is the entry that show or next showed last")
-					if !yield(lektordir.Ref{}, err) {
+			case isNumber:
+				var all []string
+				if all, err = list(); err == nil {
+					rg, err = rg.in(name, all)
+				}
+				for i := rg.from; err == nil && i <= rg.to; i++ {
+					if !yield(v.Resolve(all[i-1], i)) {
 						return
 					}
+				}
+				if err == nil {
 					continue
 				}
-				if !yield(v.resolve(cur, "")) {
-					return
-				}
-				continue
 			}
-			rg, ok := parseRange(name)
-			if !ok {
-				if !yield(v.resolve(name, "")) {
-					return
-				}
-				continue
+			var ref lektordir.Ref
+			if err == nil {
+				ref, err = v.Resolve(name, 0)
 			}
-			if !loaded {
-				loaded = true
-				if list, err = v.list(); err != nil {
-					yield(lektordir.Ref{}, err)
-					return
-				}
-			}
-			from, to, err := rg.in(name, list)
-			if err != nil {
-				if !yield(lektordir.Ref{}, err) {
-					return
-				}
-				continue
-			}
-			for i := from; i <= to; i++ {
-				if !yield(v.resolve(list[i-1], strconv.Itoa(i))) {
-					return
-				}
+			if !yield(ref, err) {
+				return
 			}
 		}
 	}
 }
 
-// in gives the first and last number of a range in a list.
-func (rg entryRange) in(name string, list []string) (from, to int, err error) {
-	fail := func(hint, format string, args ...any) (int, int, error) {
-		return 0, 0, command.Hint(fmt.Errorf(format, args...), "%s", hint)
-	}
+// in gives a range with the numbers that it has in a list.
+func (rg entryRange) in(name string, list []string) (entryRange, error) {
 	if list == nil {
-		return fail("make one with lektor-view ls", "there is no list that %s is a number of", name)
+		return rg, command.Hint(fmt.Errorf("there is no list that %s is a number of", name), "make one with lektor-view ls")
 	}
 	if len(list) == 0 {
-		return fail("list read entries too with lektor-view ls -a", "%s: the last list is empty", name)
+		return rg, command.Hint(fmt.Errorf("%s: the last list is empty", name), "list read entries too with lektor-view ls -a")
 	}
-	from, to = rg.from, rg.to
-	if from == last {
-		from = len(list)
+	for _, end := range []*int{&rg.from, &rg.to} {
+		if *end == last {
+			*end = len(list)
+		}
+		if *end < 1 || *end > len(list) {
+			return rg, command.Hint(fmt.Errorf("%s: the last list goes from 1 to %d", name, len(list)), "numbers are those of the last lektor-view ls")
+		}
 	}
-	if to == last {
-		to = len(list)
+	if rg.from > rg.to {
+		return rg, command.Hint(fmt.Errorf("%s: the range is empty", name), "write %d-%d", rg.to, rg.from)
 	}
-	switch {
-	case from < 1 || from > len(list) || to < 1 || to > len(list):
-		return fail("numbers are those of the last lektor-view ls", "%s: the last list goes from 1 to %d", name, len(list))
-	case from > to:
-		return fail(fmt.Sprintf("write %d-%d", to, from), "%s: the range is empty", name)
-	}
-	return from, to, nil
-}
-
-// resolve finds an entry. Number is what the user called it, if that was a
-// number.
-func (v *viewer) resolve(name, number string) (lektordir.Ref, error) {
-	r, err := v.dir.Resolve(name)
-	if err == nil {
-		return r, nil
-	}
-	var none *lektordir.NoEntryError
-	if !errors.As(err, &none) {
-		return r, err
-	}
-	if number != "" {
-		err = fmt.Errorf("number %s: %w", number, err)
-	}
-	switch {
-	case none.Newer != nil:
-		err = command.Hint(err, "work on that one, or list anew with lektor-view ls")
-	case number != "":
-		err = command.Hint(err, "it was removed since; list anew with lektor-view ls")
-	case strings.ContainsRune(name, filepath.Separator):
-		err = command.Hint(err, "it was removed, or never was there")
-	default:
-		err = command.Hint(err, "name an entry by its path, its unique name, or a number of the last lektor-view ls")
-	}
-	return r, err
+	return rg, nil
 }

@@ -7,17 +7,18 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
+	"io"
 	"net/mail"
 	"net/url"
 	"os"
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/lektordir/lektor/feedconv"
 	"github.com/lektordir/lektor/internal/atomicfile"
 	"github.com/lektordir/lektor/internal/command"
+	"github.com/lektordir/lektor/internal/entries"
 	"github.com/lektordir/lektor/internal/feeddir"
 	"github.com/lektordir/lektor/internal/fetch"
 	"github.com/lektordir/lektor/lektordir"
@@ -40,14 +41,14 @@ type PublishOptions struct {
 // formats are those of [Publish].
 var formats = map[string]feedconv.Format{"atom": feedconv.Atom10, "rss": feedconv.RSS20, "json": feedconv.JSONFeed}
 
+var encoders = map[feedconv.Format]func(io.Writer, *feedconv.Feed) error{
+	feedconv.Atom10: feedconv.EncodeAtom, feedconv.RSS20: feedconv.EncodeRSS, feedconv.JSONFeed: feedconv.EncodeJSON,
+}
+
 // Publish writes the entries selected, read or not, as a feed, newest first. It
 // takes nothing from the clock: as long as the entries are the same, so is the
 // document, and its file is not touched.
 func Publish(ctx context.Context, o PublishOptions, s *command.Streams) error {
-	q, err := parseQuery(o.Query)
-	if err != nil {
-		return err
-	}
 	format, ok := formats[o.Format]
 	if !ok {
 		return command.Usagef("--format %s: it is atom, rss or json", o.Format)
@@ -56,40 +57,33 @@ func Publish(ctx context.Context, o PublishOptions, s *command.Streams) error {
 	if err := o.head(feed, format); err != nil {
 		return err
 	}
-	v, err := o.open(s)
+	v, err := o.open(o.Query, command.PrinterOptions{}, s)
 	if err != nil {
 		return err
 	}
-	found, err := v.find(ctx, selection{query: q, all: true, dated: true})
+	found, err := v.Select(ctx, entries.Selection{Query: v.query, All: true, Want: lektordir.FieldPubDate})
 	if err != nil {
 		return err
 	}
 	ids := map[string]bool{}
 	// Oldest first: of several that share an id the oldest keeps it.
-	entries := make([]*published, 0, len(found))
+	slices.SortFunc(found, func(a, b *entries.Record) int {
+		return cmp.Or(a.Published().Compare(b.Published()), cmp.Compare(a.Ref.Unique, b.Ref.Unique), cmp.Compare(a.Ref.Feed, b.Ref.Feed))
+	})
+	if o.Newest > 0 && len(found) > o.Newest {
+		found = found[len(found)-o.Newest:]
+	}
 	for _, r := range found {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		entries = append(entries, &published{r, publishedAt(r)})
-	}
-	slices.SortFunc(entries, func(a, b *published) int {
-		return cmp.Or(a.at.Compare(b.at), cmp.Compare(a.ref.Unique, b.ref.Unique), cmp.Compare(a.ref.Feed, b.ref.Feed))
-	})
-	if o.Newest > 0 && len(entries) > o.Newest {
-		entries = entries[len(entries)-o.Newest:]
-	}
-	for _, p := range entries {
-		if ctx.Err() != nil {
-			return context.Cause(ctx)
-		}
-		if !v.usable(p.check()) || !v.usable(p.read(lektordir.AllFields)) {
+		if !v.Usable(r.Check()) || !v.Usable(r.Read(lektordir.AllFields)) {
 			continue
 		}
-		e := p.entryOf(format)
+		e := v.entryOf(r, format)
 		for ids[e.ID] {
 			// The link tells entries of one feed apart that share a guid.
-			e.ID = digestID(p.feed().ID, e.ID+"\x00"+e.Link)
+			e.ID = digestID(r.Feed().ID, e.ID+"\x00"+e.Link)
 			e.GUID = e.ID
 		}
 		ids[e.ID] = true
@@ -97,12 +91,12 @@ func Publish(ctx context.Context, o PublishOptions, s *command.Streams) error {
 			feed.Updated = e.Updated
 		}
 		feed.Entries = append(feed.Entries, e)
-		p.forget()
+		r.Forget()
 	}
 	slices.Reverse(feed.Entries)
 	feed.Title = cmp.Or(strings.Join(strings.Fields(o.Title), " "), strings.Join(o.Query, " "), "lektor")
 	var doc bytes.Buffer
-	if err := feedconv.Encode(&doc, feed, format); err != nil {
+	if err := encoders[format](&doc, feed); err != nil {
 		return err
 	}
 	if o.Output == "" {
@@ -124,20 +118,6 @@ func Publish(ctx context.Context, o PublishOptions, s *command.Streams) error {
 		return err
 	}
 	return out.Commit()
-}
-
-// published is an entry with the date that it has for everybody.
-type published struct {
-	*record
-	at time.Time
-}
-
-// publishedAt is an entry's date as it says it, else the time of delivery.
-func publishedAt(r *record) time.Time {
-	if t := r.get(lektordir.FieldPubDate).PubDate; !t.IsZero() {
-		return t
-	}
-	return r.ref.Delivered()
 }
 
 // head makes what the feed says of itself.
@@ -222,13 +202,13 @@ func cloudOf(s string) (feedconv.Cloud, error) {
 }
 
 // entryOf makes a feed's entry of an entry of the lektor-dir.
-func (p *published) entryOf(format feedconv.Format) feedconv.Entry {
-	e := p.entry
+func (v *viewer) entryOf(r *entries.Record, format feedconv.Format) feedconv.Entry {
+	e := r.Get(0)
 	out := feedconv.Entry{
 		ID: e.ID, GUID: e.ID, Link: e.URL(), Title: e.Title,
 		Content: string(e.Content), ContentType: cmp.Or(e.Type, "text/plain"),
 		Summary: e.Summary, SummaryType: "text/plain",
-		Authors: authors(p.author()), Published: p.at, Updated: e.Updated,
+		Authors: authors(r.Author()), Published: r.Published(), Updated: e.Updated,
 		Categories: e.Categories, Comments: e.Comments,
 	}
 	if out.Updated.IsZero() {
@@ -236,16 +216,16 @@ func (p *published) entryOf(format feedconv.Format) feedconv.Entry {
 	}
 	if u, err := url.Parse(e.ID); format == feedconv.Atom10 && (err != nil || u.Scheme == "") {
 		// RFC 4287, section 4.2.6: it must be an IRI, which a guid need not be.
-		out.ID = digestID(p.feed().ID, e.ID)
+		out.ID = digestID(r.Feed().ID, e.ID)
 	}
 	for _, enc := range e.Enclosures {
 		out.Enclosures = append(out.Enclosures, feedconv.Enclosure(enc))
 	}
-	f := p.feed()
+	f := r.Feed()
 	out.Source = &feedconv.Source{ID: f.ID, Title: f.Name, Link: f.Link}
 	// Where it is fetched from, but not with a password, nor a file's name.
 	src := f.ID
-	if line, err := feeddir.URL(p.v.dir, p.ref.Feed); err == nil {
+	if line, err := feeddir.URL(v.Dir, r.Ref.Feed); err == nil {
 		src = line
 	}
 	if u, err := fetch.ParseURL(src); err == nil {

@@ -12,7 +12,7 @@ import (
 	"strings"
 
 	"github.com/lektordir/lektor/internal/command"
-	"github.com/lektordir/lektor/internal/query"
+	"github.com/lektordir/lektor/internal/entries"
 	"github.com/lektordir/lektor/internal/termsafe"
 	"github.com/lektordir/lektor/internal/units"
 	"github.com/lektordir/lektor/lektordir"
@@ -31,11 +31,11 @@ type ShowOptions struct {
 
 // Show prints entries as text. It marks nothing unless it is told to.
 func Show(ctx context.Context, o ShowOptions, s *command.Streams) error {
-	v, err := o.open(s)
+	v, err := o.open(nil, command.PrinterOptions{}, s)
 	if err != nil {
 		return err
 	}
-	var shown []*record
+	var shown []*entries.Record
 	err = o.page(s, func(w io.Writer) error {
 		for ref, err := range v.named(o.Names) {
 			if ctx.Err() != nil {
@@ -45,7 +45,7 @@ func Show(ctx context.Context, o ShowOptions, s *command.Streams) error {
 				s.Report.Print(err)
 				continue
 			}
-			r := &record{v: v, ref: ref}
+			r := v.Record(ref)
 			ok, err := v.showOne(w, r, o, len(shown) > 0)
 			if err != nil {
 				return err
@@ -66,29 +66,25 @@ func Show(ctx context.Context, o ShowOptions, s *command.Streams) error {
 // of the last list after the entry shown last, and when that has none left the
 // oldest of all.
 func Next(ctx context.Context, o ShowOptions, s *command.Streams) error {
-	q, err := parseQuery(o.Query)
+	v, err := o.open(o.Query, command.PrinterOptions{}, s)
 	if err != nil {
 		return err
 	}
-	v, err := o.open(s)
-	if err != nil {
-		return err
-	}
-	var r *record
+	var r *entries.Record
 	for try := 0; ; try++ {
-		if r, err = v.next(ctx, q); err != nil {
+		if r, err = v.next(ctx); err != nil {
 			return err
 		}
 		// Another viewer may remove it in this moment. Then the one after it is
 		// the next.
-		if r == nil || !errors.Is(r.read(lektordir.AllFields), fs.ErrNotExist) || try == 3 {
+		if r == nil || !errors.Is(r.Read(lektordir.AllFields), fs.ErrNotExist) || try == 3 {
 			break
 		}
 	}
 	if r == nil {
 		what := "there is no unread entry"
-		if !q.Empty() {
-			what += " that matches " + q.String()
+		if !v.query.Empty() {
+			what += " that matches " + v.query.String()
 		}
 		return errors.New(what)
 	}
@@ -99,17 +95,16 @@ func Next(ctx context.Context, o ShowOptions, s *command.Streams) error {
 	if err != nil {
 		return err
 	}
-	return v.wasShown([]*record{r}, o.Mark)
+	return v.wasShown([]*entries.Record{r}, o.Mark)
 }
 
 // next finds the entry for [Next], nil if there is none.
-func (v *viewer) next(ctx context.Context, q *query.Query) (*record, error) {
-	if q.Empty() {
-		refs, err := v.dir.List(ctx, lektordir.ListOptions{})
-		if ctx.Err() != nil {
-			return nil, context.Cause(ctx)
+func (v *viewer) next(ctx context.Context) (*entries.Record, error) {
+	if v.query.Empty() {
+		refs, err := v.List(ctx, lektordir.ListOptions{})
+		if err != nil {
+			return nil, err
 		}
-		v.report(err)
 		list, err := v.list()
 		if err != nil {
 			return nil, err
@@ -118,55 +113,48 @@ func (v *viewer) next(ctx context.Context, q *query.Query) (*record, error) {
 		unread := make(map[string]lektordir.Ref, len(refs))
 		for _, ref := range refs {
 			if ref.Unread() {
-				unread[key(ref.Path())] = ref
+				unread[entries.Key(ref.Path())] = ref
 			}
 		}
-		at := slices.IndexFunc(list, func(p string) bool { return key(p) == key(v.current()) })
+		at := slices.IndexFunc(list, func(p string) bool { return entries.Key(p) == entries.Key(v.current()) })
 		for i := range list {
-			ref, ok := unread[key(list[(at+1+i)%len(list)])]
+			ref, ok := unread[entries.Key(list[(at+1+i)%len(list)])]
 			if !ok {
 				continue
 			}
-			if r := (&record{v: v, ref: ref}); v.usable(r.check()) {
+			if r := v.Record(ref); v.Usable(r.Check()) {
 				return r, nil
 			}
 		}
 	}
-	found, err := v.find(ctx, selection{query: q, dated: true})
+	found, err := v.Select(ctx, entries.Selection{Query: v.query, Want: lektordir.FieldPubDate})
 	if err != nil {
 		return nil, err
 	}
-	slices.SortFunc(found, byDate)
+	slices.SortFunc(found, entries.ByDate)
 	for _, r := range found {
-		if r.ref.Unread() && v.usable(r.check()) {
+		if r.Ref.Unread() && v.Usable(r.Check()) {
 			return r, nil
 		}
 	}
 	return nil, nil
 }
 
-// key is the part of an entry's path that stays when it moves.
-func key(path string) string {
-	_, path, _ = strings.Cut(path, "/")
-	path, _, _ = strings.Cut(path, ";")
-	return path
-}
-
 // wasShown marks entries and remembers the last of them as the current one.
-func (v *viewer) wasShown(shown []*record, mark bool) error {
+func (v *viewer) wasShown(shown []*entries.Record, mark bool) error {
 	for i, r := range shown {
-		if mark && r.ref.Unread() {
-			ref, err := v.setFlags(r.ref, "S", "")
+		if mark && r.Ref.Unread() {
+			ref, err := v.setFlags(r.Ref, "S", "")
 			switch {
 			case err == nil:
-				r.ref = ref
+				r.Ref = ref
 			case !removed(err):
-				v.s.Report.Print(err)
+				v.S.Report.Print(err)
 			}
 		}
 		if i == len(shown)-1 {
-			if err := v.setCurrent(r.ref); err != nil {
-				v.s.Report.Warn("%q will not mean this entry: %v", ".", err)
+			if err := v.setCurrent(r.Ref); err != nil {
+				v.S.Report.Warn("%q will not mean this entry: %v", ".", err)
 			}
 		}
 	}
@@ -175,17 +163,17 @@ func (v *viewer) wasShown(shown []*record, mark bool) error {
 
 // showOne prints one entry. It reports whether it could be read; the error is
 // that of w.
-func (v *viewer) showOne(w io.Writer, r *record, o ShowOptions, another bool) (bool, error) {
+func (v *viewer) showOne(w io.Writer, r *entries.Record, o ShowOptions, another bool) (bool, error) {
 	if o.Raw {
-		if err := r.read(lektordir.FieldContent); err != nil {
-			v.s.Report.Print(err)
+		if err := r.Read(lektordir.FieldContent); err != nil {
+			v.S.Report.Print(err)
 			return false, nil
 		}
-		_, err := w.Write(r.entry.Content)
+		_, err := w.Write(r.Get(0).Content)
 		return true, err
 	}
-	if err := r.read(lektordir.AllFields); err != nil {
-		v.s.Report.Print(err)
+	if err := r.Read(lektordir.AllFields); err != nil {
+		v.S.Report.Print(err)
 		return false, nil
 	}
 	var b strings.Builder
@@ -198,9 +186,9 @@ func (v *viewer) showOne(w io.Writer, r *record, o ShowOptions, another bool) (b
 	}
 	v.header(&b, r)
 	b.WriteString("\n")
-	text := r.content(width)
-	if text == "" && r.entry.Summary != "" {
-		text = termsafe.Clean(r.entry.Summary) + "\n"
+	text := r.Content(width)
+	if text == "" && r.Get(0).Summary != "" {
+		text = termsafe.Clean(r.Get(0).Summary) + "\n"
 	}
 	b.WriteString(text)
 	_, err := io.WriteString(w, b.String())
@@ -208,25 +196,25 @@ func (v *viewer) showOne(w io.Writer, r *record, o ShowOptions, another bool) (b
 }
 
 // header writes what is known of an entry beside its content, a line for each.
-func (v *viewer) header(b *strings.Builder, r *record) {
-	e := &r.entry
+func (v *viewer) header(b *strings.Builder, r *entries.Record) {
+	e := r.Get(0)
 	line := func(name, value string) {
 		if value = strings.TrimSpace(termsafe.Line(value)); value != "" {
 			fmt.Fprintf(b, "%s: %s\n", name, value)
 		}
 	}
 	line("Title", e.Title)
-	line("Feed", r.feed().Title())
-	line("Author", r.author())
+	line("Feed", r.Feed().Title())
+	line("Author", r.Author())
 	const layout = "Mon, 2 Jan 2006 15:04 -0700"
 	if !e.PubDate.IsZero() {
-		line("Date", e.PubDate.In(v.now.Location()).Format(layout))
+		line("Date", e.PubDate.In(v.Now.Location()).Format(layout))
 	} else {
-		line("Delivered", r.ref.Delivered().In(v.now.Location()).Format(layout))
+		line("Delivered", r.Ref.Delivered().In(v.Now.Location()).Format(layout))
 		line("Date", e.PubDateRaw)
 	}
 	if !e.Updated.IsZero() && !e.Updated.Equal(e.PubDate) {
-		line("Updated", e.Updated.In(v.now.Location()).Format(layout))
+		line("Updated", e.Updated.In(v.Now.Location()).Format(layout))
 	}
 	line("Link", e.URL())
 	if e.URL() == "" {
@@ -247,7 +235,7 @@ func (v *viewer) header(b *strings.Builder, r *record) {
 		}
 		line("Enclosure", enc.URL+about)
 	}
-	line("Flags", r.ref.Flags())
+	line("Flags", r.Ref.Flags())
 }
 
 // page gives write a writer: the pager's standard input, or stdout. The pager
@@ -259,7 +247,7 @@ func (o ShowOptions) page(s *command.Streams, write func(io.Writer) error) error
 	}
 	p := &pager{command: o.Pager, s: s}
 	err := write(p)
-	if cerr := p.close(); err == nil {
+	if cerr := p.end(); err == nil {
 		err = cerr
 	}
 	return err
@@ -303,8 +291,8 @@ func (p *pager) Write(data []byte) (int, error) {
 	return len(data), nil
 }
 
-// close waits for the pager to end.
-func (p *pager) close() error {
+// end waits for the pager to end.
+func (p *pager) end() error {
 	if p.cmd == nil {
 		return nil
 	}

@@ -1,0 +1,300 @@
+package feedconv
+
+import "strings"
+
+// kind says how an element is treated.
+type kind uint8
+
+const (
+	kText        kind = iota // a text construct: one string, child tags are markup in it
+	kStruct                  // an element with children
+	kTransparent             // its tags go, its children stay
+	kEntry
+	kFeed    // <channel>
+	kForeign // an element of another vocabulary, kept as it is
+	kRoot
+)
+
+// role says what the string of a text construct is.
+type role uint8
+
+const (
+	rolePlain role = iota
+	roleURL
+	roleID         // an identifier, kept byte for byte
+	roleHTML       // HTML, in which URLs are resolved
+	roleAtomText   // by its type attribute
+	roleAtomLink   // <link href>
+	roleTerm       // <category term>
+	roleRSSLink    // <link>, or an Atom link without its namespace
+	roleEnclosure  // <enclosure url>
+	roleItemImage  // an <image> in an item: its URL
+	rolePerson     // an author, as text or with children
+	roleAttributes // attributes only
+	roleDrop       // nothing
+)
+
+// level is where an element stands, as far as that makes a difference.
+type level uint8
+
+const (
+	inRoot level = iota
+	inFeed
+	inEntry
+	inStruct  // in a native element with children
+	inExt     // in an element of another vocabulary that is read
+	inForeign // in one that is kept
+)
+
+// place tells of what the elements of a level are children: the feed, an
+// entry, or neither.
+func (l level) place() places {
+	switch l {
+	case inRoot, inFeed:
+		return ofFeed
+	case inEntry:
+		return ofEntry
+	}
+	return 0
+}
+
+type class struct {
+	kind kind
+	role role
+	out  string // name in the output
+	ext  bool   // another vocabulary, read by gofeed as an extension
+	ns   nsID   // to be declared; nsNone for native elements
+}
+
+// properNames are names with capitals, by their form in lower case.
+var properNames = func() map[string]string {
+	m := map[string]string{}
+	for _, n := range strings.Fields(`pubDate lastBuildDate managingEditor webMaster skipHours skipDays textInput
+		updatePeriod updateFrequency updateBase commentRss origLink localTime newFeedUrl feedUrl
+		isPermaLink registerProcedure fileSize samplingrate xmlUrl htmlUrl`) {
+		m[strings.ToLower(n)] = n
+	}
+	return m
+}()
+
+// nativeText are the roles of the native elements that are not plain text.
+var (
+	rssFeedRoles = map[string]role{
+		"link": roleRSSLink, "docs": roleURL, "cloud": roleAttributes,
+		"managingeditor": rolePerson, "webmaster": rolePerson, "author": rolePerson,
+	}
+	rssEntryRoles = map[string]role{
+		"link": roleRSSLink, "comments": roleURL, "guid": roleID, "enclosure": roleEnclosure,
+		"image": roleItemImage, "author": rolePerson, "description": roleHTML, "fullitem": roleHTML,
+		"body": roleHTML, "content": roleHTML, "summary": roleHTML, "encoded": roleHTML,
+	}
+	atomRoles = map[string]role{
+		"link": roleAtomLink, "category": roleTerm, "id": roleID, "icon": roleURL, "logo": roleURL,
+		"uri": roleURL, "url": roleURL, "homepage": roleURL,
+		"title": roleAtomText, "subtitle": roleAtomText, "tagline": roleAtomText, "summary": roleAtomText,
+		"content": roleAtomText, "rights": roleAtomText, "copyright": roleAtomText, "info": roleAtomText,
+	}
+	atomStructs = map[string]bool{"author": true, "contributor": true, "source": true}
+	rssStructs  = map[string]bool{"image": true, "textinput": true, "skiphours": true, "skipdays": true}
+	// siblings are elements that cannot be inside of a title, a link or a
+	// date: one of these that is not closed ends where they begin.
+	rssSiblings = map[string]bool{
+		"title": true, "link": true, "description": true, "guid": true, "pubdate": true, "author": true,
+		"category": true, "comments": true, "enclosure": true, "item": true, "language": true,
+		"generator": true, "lastbuilddate": true, "managingeditor": true, "webmaster": true, "image": true,
+		"encoded": true, "creator": true, "docs": true, "copyright": true, "ttl": true,
+	}
+	atomSiblings = map[string]bool{
+		"title": true, "link": true, "id": true, "updated": true, "published": true, "modified": true,
+		"issued": true, "summary": true, "content": true, "author": true, "category": true, "entry": true,
+		"subtitle": true, "generator": true, "rights": true,
+	}
+)
+
+func (t *tidier) entryName() string {
+	if t.isAtom {
+		return "entry"
+	}
+	return "item"
+}
+
+// classify says what an element is in the place where it stands.
+func (t *tidier) classify(info *nameInfo, lvl level) (class, bool) {
+	ns := t.resolve(info.prefix)
+	if info.cached && info.cacheNS == ns && info.cacheLvl == lvl {
+		return info.class, true
+	}
+	c, ok := t.classifyIn(info, ns, lvl)
+	if ok && c.kind != kFeed { // the second channel is none
+		info.cached, info.cacheNS, info.cacheLvl, info.class = true, ns, lvl, c
+	}
+	return c, ok
+}
+
+func (t *tidier) classifyIn(info *nameInfo, ns nsID, lvl level) (class, bool) {
+	if lvl == inForeign {
+		return class{kind: kForeign, ns: ns}, true
+	}
+	name := info.lower
+	out := info.local
+	if p, ok := properNames[name]; ok {
+		out = p
+	}
+	// An entry in a namespace that nobody knows is still one, and so is what
+	// is in it.
+	if lvl <= inFeed && info.prefix == t.rootPfx && ns >= nsID(len(knownNamespaces)) && !t.ns[ns].native &&
+		(name == t.entryName() || name == "channel" && !t.isAtom) {
+		t.ns[ns].native = true
+	}
+	if t.native(ns, info.prefix) {
+		if ns == nsRSS09 || ns == nsRSS10 {
+			t.ns[ns].native = true
+		}
+		if lvl == inExt {
+			c := class{kind: kText, out: out, ext: true}
+			switch name {
+			case "description", "body", "fullitem":
+				c.role = roleHTML
+			case "link", "url":
+				c.role = roleURL
+			}
+			return c, true
+		}
+		if t.isAtom {
+			return t.classifyAtom(name, out, lvl), true
+		}
+		return t.classifyRSS(name, out, lvl), true
+	}
+	if ns == nsMeta {
+		return class{kind: kText, role: roleDrop}, true // ours to write
+	}
+	if ns == nsRDF && lvl != inExt || ns == nsXML {
+		return class{kind: kTransparent}, true // xml: has attributes only
+	}
+	if place := lvl.place(); place != 0 && !hasField(ns, name, place, t.isAtom) {
+		return class{kind: kForeign, ns: ns}, true
+	}
+	c := class{kind: kStruct, ext: true, ns: ns}
+	switch ns {
+	case nsAtom10, nsAtom03:
+		out = name
+		if !atomStructs[name] && name != "entry" && name != "feed" {
+			c.kind, c.role = kText, atomRoles[name]
+		}
+	case nsDC, nsDCTerms:
+		out = name
+		c.kind = kText
+		if name == "creator" || name == "author" || name == "contributor" || name == "publisher" {
+			c.role = rolePerson
+		}
+	case nsContent:
+		if name == "encoded" {
+			out = name
+			c.kind, c.role = kText, roleHTML
+			c.ext = t.isAtom || lvl != inEntry // gofeed reads it as content in RSS entries
+		}
+	case nsXHTML:
+		c.kind, c.role = kText, roleHTML
+		out = name
+	case nsITunes:
+		switch name {
+		case "owner", "category", "image":
+			out = name
+		default:
+			c.kind = kText
+		}
+	case nsMedia:
+		switch name {
+		case "title", "description", "text", "copyright", "credit", "keywords", "rating":
+			out = name
+			c.kind, c.role = kText, roleAtomText
+		}
+	}
+	prefix, ok := t.prefixFor(ns)
+	if !ok {
+		return class{kind: kText, role: roleDrop}, false
+	}
+	c.out = prefix + ":" + out
+	return c, true
+}
+
+func (t *tidier) classifyAtom(name, out string, lvl level) class {
+	switch {
+	case name == "entry" && lvl <= inFeed:
+		return class{kind: kEntry, out: "entry"}
+	case atomStructs[name] && (name != "source" || lvl == inEntry):
+		return class{kind: kStruct, out: name}
+	case name == "feed":
+		return class{kind: kTransparent}
+	}
+	r, known := atomRoles[name]
+	if known {
+		out = name
+	}
+	return class{kind: kText, role: r, out: out}
+}
+
+func (t *tidier) classifyRSS(name, out string, lvl level) class {
+	switch {
+	case name == "item" && lvl <= inFeed:
+		return class{kind: kEntry, out: "item"}
+	case name == "channel":
+		if lvl == inRoot && t.channels == 0 && t.root != "channel" {
+			return class{kind: kFeed, out: "channel"}
+		}
+		return class{kind: kTransparent}
+	case name == "rss", name == "rdf", name == "items", name == "categories" && lvl <= inEntry:
+		return class{kind: kTransparent}
+	case rssStructs[name] && lvl <= inFeed:
+		return class{kind: kStruct, out: out}
+	}
+	roles := rssEntryRoles
+	switch lvl {
+	case inFeed:
+		roles = rssFeedRoles
+		if name == "author" {
+			// gofeed has no place for it, and looks here next.
+			return class{kind: kText, role: rolePerson, out: "dc:author", ns: nsDC, ext: true}
+		}
+	case inStruct:
+		if name == "url" || name == "link" {
+			return class{kind: kText, role: roleURL, out: name}
+		}
+		return class{kind: kText, out: out}
+	}
+	r, known := roles[name]
+	if known && properNames[name] == "" {
+		out = name
+	}
+	return class{kind: kText, role: r, out: out}
+}
+
+// properAttr gives an attribute name the spelling that gofeed looks for.
+func properAttr(name []byte) []byte {
+	for _, c := range name {
+		if c >= 'A' && c <= 'Z' {
+			lower := asciiLower(string(name))
+			if p, ok := properNames[lower]; ok {
+				return []byte(p)
+			}
+			switch lower {
+			case "href", "rel", "type", "url", "length", "src", "title", "term", "label", "scheme", "domain",
+				"port", "path", "protocol", "version", "text", "about", "resource", "medium", "mode":
+				return []byte(lower)
+			}
+			return name
+		}
+	}
+	if string(name) == "ispermalink" || string(name) == "registerprocedure" || string(name) == "filesize" {
+		return []byte(properNames[string(name)])
+	}
+	return name
+}
+
+func isURLAttr(name string) bool {
+	switch name {
+	case "href", "src", "url", "uri", "resource", "xmlUrl", "htmlUrl":
+		return true
+	}
+	return false
+}

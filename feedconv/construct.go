@@ -1,0 +1,632 @@
+package feedconv
+
+import (
+	"bytes"
+	"encoding/base64"
+	"html"
+	"net/url"
+	"regexp"
+	"strings"
+	"unicode/utf8"
+)
+
+// construct is the text construct that is being read.
+type construct struct {
+	active   bool
+	ext      bool
+	one      []byte // the text, while it is one piece of the source
+	buf      []byte // else here
+	multi    bool
+	any      bool // something was added
+	firstCD  bool // it begins with a CDATA section
+	keepEnd  int  // what of it came from CDATA and is not trimmed
+	markup   bool // a child tag was seen: buf is HTML
+	same     int  // open child elements of the same name
+	typ      string
+	mode     string
+	src      bool // has a src or href attribute
+	rel      bool
+	href     string // the href of a native RSS link
+	base     *url.URL
+	divs     int // open <div>
+	div      uint8
+	innerAt  int
+	innerEnd int
+	bases    []innerBase
+}
+
+// innerBase is an xml:base on an element inside of a text construct: it holds
+// until the element ends.
+type innerBase struct {
+	name int32
+	open int // elements of that name in it, itself included
+	base *url.URL
+}
+
+const (
+	divNone  uint8 = iota // nothing yet
+	divOpen               // inside of the first <div>
+	divDone               // behind it
+	divOther              // something else is at the top
+)
+
+// charData takes text with references in it.
+func (t *tidier) charData(raw []byte) {
+	if t.txt.active {
+		x := &t.txt
+		if bytes.IndexByte(raw, '&') < 0 {
+			t.addText(raw)
+			return
+		}
+		if x.markup {
+			t.scratch = t.ents.decode(t.scratch[:0], raw)
+			t.addText(t.scratch)
+			return
+		}
+		x.own()
+		x.any = true
+		x.buf = t.ents.decode(x.buf, raw)
+		return
+	}
+	if len(t.stack) == 0 {
+		return
+	}
+	f := t.top()
+	if f.class.kind == kForeign {
+		if bytes.IndexByte(raw, '&') >= 0 {
+			t.scratch = t.ents.decode(t.scratch[:0], raw)
+			raw = t.scratch
+		}
+		t.foreignText(raw)
+		return
+	}
+	if blank(raw) && f.class.kind != kStruct {
+		return
+	}
+	if blank(raw) {
+		if f.runs > 0 && f.class.ext && t.out[len(t.out)-1] != '>' {
+			t.out = append(t.out, ' ')
+		}
+		return
+	}
+	if bytes.IndexByte(raw, '&') >= 0 {
+		t.scratch = t.ents.decode(t.scratch[:0], raw)
+		raw = t.scratch
+	}
+	t.structText(raw)
+}
+
+// structText takes text that stands between the children of an element. Only
+// extensions have a use for it; gofeed joins it piece by piece, so the pieces
+// are limited.
+func (t *tidier) structText(text []byte) {
+	f := t.top()
+	if f.class.kind != kStruct {
+		return
+	}
+	if f.person {
+		if !f.hasKids && f.runs == 0 {
+			f.runs++
+			open, end := "<name>", "</name>"
+			if f.class.ext {
+				open, end = "<atom:name>", "</atom:name>"
+			}
+			t.out = append(t.out, open...)
+			t.out = appendEscaped(t.out, bytes.TrimSpace(text), false)
+			t.out = append(t.out, end...)
+		}
+		return
+	}
+	if !f.class.ext {
+		return
+	}
+	if f.runs == 0 || t.out[len(t.out)-1] == '>' {
+		if f.runs++; f.runs > maxTextRuns {
+			t.warn(warnRuns, t.pos, f.raw)
+			return
+		}
+	}
+	t.out = appendEscaped(t.out, text, false)
+}
+
+// addCDATA takes text as it is.
+func (t *tidier) addCDATA(text []byte) {
+	if !t.txt.active {
+		switch {
+		case len(t.stack) == 0:
+		case t.top().class.kind == kForeign:
+			t.foreignText(text)
+		case !blank(text):
+			t.structText(text)
+		}
+		return
+	}
+	x := &t.txt
+	if !x.any {
+		x.firstCD = true
+	}
+	t.addText(text)
+	x.keepEnd = x.size()
+}
+
+func (x *construct) size() int {
+	if x.multi {
+		return len(x.buf)
+	}
+	return len(x.one)
+}
+
+// own moves the text into a buffer.
+func (x *construct) own() {
+	if !x.multi {
+		x.multi = true
+		x.buf = append(x.buf[:0], x.one...)
+		x.one = nil
+	}
+}
+
+func (t *tidier) addText(text []byte) {
+	x := &t.txt
+	if len(text) == 0 {
+		return
+	}
+	if !x.any && !x.markup && !x.multi {
+		x.one, x.any = text, true
+		return
+	}
+	x.any = true
+	x.own()
+	if x.markup {
+		if x.div == divDone && !blank(text) {
+			x.div = divOther
+		}
+		x.buf = appendEscaped(x.buf, text, false)
+		return
+	}
+	x.buf = append(x.buf, text...)
+}
+
+// innerTag takes a start tag inside a text construct: the construct is markup
+// from now on, and what was text before must be escaped in it.
+func (t *tidier) innerTag(name []byte, id int32, self bool) {
+	x := &t.txt
+	if t.top().class.role == roleDrop || t.top().class.role == roleAttributes {
+		if !self && id == t.top().name {
+			x.same++
+		}
+		return
+	}
+	if !x.markup {
+		x.own()
+		before := x.buf
+		if blank(before) {
+			x.div = divNone
+		} else {
+			x.div = divOther
+		}
+		if bytes.ContainsAny(before, "&<>") {
+			x.buf = appendEscaped(make([]byte, 0, len(before)+len(before)/8), before, false)
+		}
+		x.markup, x.any = true, true
+	}
+	if id == t.top().name && !self {
+		x.same++
+	}
+	local := name
+	if j := bytes.IndexByte(name, ':'); j >= 0 {
+		local = name[j+1:]
+	}
+	isDiv := len(local) == 3 && strings.EqualFold(string(local), "div")
+	switch {
+	case x.div == divNone && isDiv && !self:
+		x.div = divOpen
+	case x.div == divNone, x.div == divDone:
+		x.div = divOther
+	}
+	x.buf = append(x.buf, '<')
+	x.buf = append(x.buf, local...)
+	if n := len(x.bases); n > 0 && !self && x.bases[n-1].name == id {
+		x.bases[n-1].open++
+	}
+	bases := len(x.bases)
+	for _, a := range t.attrs {
+		if string(a.key) == "xml:base" && bases < maxDepth {
+			x.bases = append(x.bases, innerBase{id, 1, childBase(x.innermost(), t.attrValue(a.val))})
+		}
+	}
+	if len(t.attrs) > 0 {
+		t.innerAttrs()
+	}
+	if self {
+		x.bases = x.bases[:bases]
+	}
+	switch {
+	case !self:
+		x.buf = append(x.buf, '>')
+	case isVoid(local):
+		x.buf = append(x.buf, " />"...)
+	default: // HTML knows no <a/>
+		x.buf = append(x.buf, "></"...)
+		x.buf = append(x.buf, local...)
+		x.buf = append(x.buf, '>')
+	}
+	if isDiv && !self {
+		if x.divs++; x.divs == 1 && x.div == divOpen {
+			x.innerAt = len(x.buf)
+		}
+	}
+}
+
+// innermost is the base inside of a text construct.
+func (x *construct) innermost() *url.URL {
+	if n := len(x.bases); n > 0 {
+		return x.bases[n-1].base
+	}
+	return x.base
+}
+
+// innerAttrs writes the attributes of a tag in a text construct.
+func (t *tidier) innerAttrs() {
+	x := &t.txt
+	for _, a := range t.attrs {
+		key := a.key
+		if len(key) > maxNameLen || bytes.ContainsAny(key, "\"'<>&=/") {
+			continue
+		}
+		if j := bytes.IndexByte(key, ':'); j >= 0 {
+			prefix := asciiLower(string(key[:j]))
+			if prefix == "xmlns" || prefix == "xml" && string(key[j+1:]) != "lang" {
+				continue
+			}
+			key = key[j+1:]
+		} else if string(key) == "xmlns" {
+			continue
+		}
+		if len(key) == 0 {
+			continue
+		}
+		val := t.ents.decodeAttr(a.val)
+		if len(x.bases) > 0 && urlAttrs[asciiLower(string(key))] {
+			if abs, changed := resolveAttr(x.innermost(), asciiLower(string(key)), html.EscapeString(string(val))); changed && t.grow > 0 {
+				t.grow -= max(len(abs)-len(val), 0)
+				val = []byte(abs)
+			}
+		}
+		x.buf = append(x.buf, ' ')
+		x.buf = append(x.buf, key...)
+		x.buf = append(x.buf, '=', '"')
+		x.buf = appendAttr(x.buf, val)
+		x.buf = append(x.buf, '"')
+	}
+}
+
+// appendAttr escapes the value of an HTML attribute.
+func appendAttr(dst, s []byte) []byte {
+	for _, c := range s {
+		switch c {
+		case '&':
+			dst = append(dst, "&amp;"...)
+		case '"':
+			dst = append(dst, "&quot;"...)
+		case '<':
+			dst = append(dst, "&lt;"...)
+		default:
+			dst = append(dst, c)
+		}
+	}
+	return dst
+}
+
+// innerEnd takes an end tag inside a text construct.
+func (t *tidier) innerEnd(id int32) {
+	x := &t.txt
+	if !x.markup {
+		return
+	}
+	local := t.infos[id].local
+	if id == otherName || isVoid([]byte(local)) {
+		return
+	}
+	if n := len(x.bases); n > 0 && x.bases[n-1].name == id {
+		if x.bases[n-1].open--; x.bases[n-1].open == 0 {
+			x.bases = x.bases[:n-1]
+		}
+	}
+	if local == "div" || strings.EqualFold(local, "div") {
+		if x.divs--; x.divs == 0 && x.div == divOpen {
+			x.div = divDone
+			x.innerEnd = len(x.buf)
+		}
+	}
+	x.buf = append(x.buf, '<', '/')
+	x.buf = append(x.buf, local...)
+	x.buf = append(x.buf, '>')
+}
+
+func isVoid(name []byte) bool {
+	switch strings.ToLower(string(name)) {
+	case "area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "param", "source", "track", "wbr":
+		return true
+	}
+	return false
+}
+
+// closeText writes the text construct that ends.
+func (t *tidier) closeText(f *frame) {
+	x := &t.txt
+	x.active = false
+	c := f.class
+	if c.role == roleDrop {
+		return
+	}
+	s := x.one
+	if x.multi {
+		s = x.buf
+	}
+	if !x.markup {
+		s = x.trim(s)
+	}
+	lvl := inRoot
+	if len(t.stack) > 1 {
+		lvl = t.stack[len(t.stack)-2].level
+	}
+	switch c.role {
+	case roleURL:
+		s = []byte(t.resolved(x.base, plainOf(s, x.markup)))
+		if t.isAtom && !c.ext {
+			s = []byte(guardURL(string(s)))
+		}
+	case roleID:
+		if t.isAtom && !c.ext {
+			s = []byte(guardURL(string(s)))
+		}
+	case roleHTML:
+		s = t.resolveMarkup(s, x.base)
+	case roleAtomText:
+		t.closeAtomText(f, s, lvl)
+		return
+	case roleAtomLink:
+		if !x.src {
+			if href := t.resolved(x.base, plainOf(s, x.markup)); href != "" {
+				t.attr("", "href", []byte(guardURL(href)))
+			}
+		}
+		t.endEmpty()
+		return
+	case roleTerm:
+		if !x.src {
+			if term := strings.TrimSpace(plainOf(s, x.markup)); term != "" {
+				t.attr("", "term", []byte(term))
+			}
+		}
+		t.endEmpty()
+		return
+	case roleEnclosure:
+		if !x.src {
+			if u := t.resolved(x.base, plainOf(s, x.markup)); u != "" {
+				t.attr("", "url", []byte(u))
+			}
+		}
+		t.endEmpty()
+		return
+	case roleAttributes:
+		t.endEmpty()
+		return
+	case roleRSSLink:
+		s = []byte(t.resolved(x.base, plainOf(s, x.markup)))
+		if len(s) == 0 && x.href != "" {
+			href := t.resolved(x.base, x.href)
+			if x.rel {
+				// An Atom link that lost its namespace.
+				if prefix, ok := t.prefixFor(nsAtom10); ok {
+					rest := append([]byte(nil), t.out[f.outAt+len("<"+c.out):]...)
+					t.out = append(t.out[:f.outAt], "<"+prefix+":link"...)
+					t.out = append(t.out, rest...)
+					t.attr("", "href", []byte(guardURL(href)))
+					t.endEmpty()
+					return
+				}
+			}
+			s = []byte(href)
+		}
+	case roleItemImage:
+		u := x.href
+		if u == "" {
+			u = imageURL(string(s), x.markup)
+		}
+		s = []byte(t.resolved(x.base, u))
+	case rolePerson:
+		if x.markup {
+			s = []byte(personText(string(s)))
+		}
+	}
+	if x.typ != "" && !c.ext {
+		t.noteType(c.out, x.typ, lvl)
+	}
+	t.endOpen()
+	t.text(s, c.ext, t.mayAside(c, lvl), false)
+	t.end(c.out)
+}
+
+// trim drops white space at the ends, except what was in a CDATA section.
+func (x *construct) trim(s []byte) []byte {
+	end := len(s)
+	for end > x.keepEnd && end > 0 && isSpace(s[end-1]) {
+		end--
+	}
+	s = s[:end]
+	if !x.firstCD {
+		for len(s) > 0 && isSpace(s[0]) {
+			s = s[1:]
+		}
+	}
+	return s
+}
+
+// resolveMarkup resolves the URLs in HTML.
+func (t *tidier) resolveMarkup(s []byte, base *url.URL) []byte {
+	if base == nil || bytes.IndexByte(s, '<') < 0 {
+		return s
+	}
+	before := t.grow
+	str := string(s)
+	res := resolveHTMLBudget(str, base, &t.grow)
+	if before > 0 && t.grow <= 0 {
+		t.warn(warnGrow, t.pos, nil)
+	}
+	if res == str {
+		return s
+	}
+	return []byte(res)
+}
+
+// closeAtomText writes a text construct with a type.
+func (t *tidier) closeAtomText(f *frame, s []byte, lvl level) {
+	x := &t.txt
+	typ, mode := x.typ, x.mode
+	lower := strings.ToLower(typ)
+	if x.markup {
+		mode = ""
+		inline := strings.Contains(lower, "xml") && !strings.Contains(lower, "xhtml") || strings.HasPrefix(lower, "image/")
+		if !inline {
+			typ = "xhtml"
+			if t.atom03 || strings.Contains(lower, "/") {
+				typ = "application/xhtml+xml"
+			}
+		}
+		if !t.atom03 && (x.div == divDone || x.div == divOpen) {
+			if x.div == divOpen {
+				x.innerEnd = len(s)
+			}
+			s = s[x.innerAt:x.innerEnd]
+		}
+	} else if len(s) > 0 && (mode == "base64" || !t.atom03 && isBinaryType(lower) && !x.src) {
+		if dec, ok := decodeBase64(s); ok {
+			s = dec
+			mode = ""
+		} else if mode == "base64" {
+			t.warn(warnBase64, f.srcAt, f.raw)
+		}
+	} else if mode == "escaped" && lower == "" {
+		typ = "text/html" // nobody escapes plain text and says so
+	}
+	lower = strings.ToLower(typ)
+	if x.markup || strings.Contains(lower, "html") {
+		s = t.resolveMarkup(s, x.base)
+	}
+	if typ != "" {
+		t.attr("", "type", []byte(typ))
+		if !f.class.ext {
+			t.noteType(f.class.out, typ, lvl)
+		}
+	}
+	if mode != "" {
+		t.attr("", "mode", []byte(mode))
+	}
+	t.endOpen()
+	t.text(s, f.class.ext, t.mayAside(f.class, lvl), typ != "" && lower != "text" || mode != "")
+	t.end(f.class.out)
+}
+
+// isBinaryType tells the types whose content is base64 (RFC 4287, section
+// 4.1.3.3).
+func isBinaryType(typ string) bool {
+	typ, _, _ = strings.Cut(typ, ";")
+	typ = strings.TrimSpace(typ)
+	return strings.Contains(typ, "/") && !strings.HasPrefix(typ, "text/") && !strings.HasSuffix(typ, "xml") &&
+		!strings.HasPrefix(typ, "multipart/") && !strings.HasPrefix(typ, "message/")
+}
+
+// decodeBase64 decodes what is text.
+func decodeBase64(s []byte) ([]byte, bool) {
+	compact := make([]byte, 0, len(s))
+	for _, c := range s {
+		if !isSpace(c) {
+			compact = append(compact, c)
+		}
+	}
+	compact = bytes.TrimRight(compact, "=")
+	dec := make([]byte, base64.RawStdEncoding.DecodedLen(len(compact)))
+	n, err := base64.RawStdEncoding.Decode(dec, compact)
+	if err != nil || !utf8.Valid(dec[:n]) {
+		return nil, false
+	}
+	clean, mended, _ := cleanChars(dec[:n])
+	if mended > len(clean)/16 {
+		return nil, false // not text
+	}
+	return clean, true
+}
+
+// plainOf gives the text of a construct that has no business with markup.
+func plainOf(s []byte, markup bool) string {
+	if !markup {
+		return string(s)
+	}
+	return html.UnescapeString(withoutTags(string(s)))
+}
+
+// withoutTags puts a space in the place of every tag.
+func withoutTags(s string) string {
+	var b strings.Builder
+	for {
+		start := strings.IndexByte(s, '<')
+		if start < 0 {
+			break
+		}
+		end := strings.IndexByte(s[start:], '>')
+		if end < 0 {
+			break
+		}
+		b.WriteString(s[:start])
+		b.WriteByte(' ')
+		s = s[start+end+1:]
+	}
+	b.WriteString(s)
+	return b.String()
+}
+
+var (
+	namePattern  = regexp.MustCompile(`(?is)<name\b[^>]*>([^<]*)<`)
+	emailPattern = regexp.MustCompile(`(?is)<(?:email|mbox)\b[^>]*>([^<]*)<`)
+	urlPattern   = regexp.MustCompile(`(?is)<url\b[^>]*>([^<]*)<`)
+)
+
+// personText makes one line of an author with children, as Atom has them.
+func personText(s string) string {
+	find := func(re *regexp.Regexp) string {
+		if m := re.FindStringSubmatch(s); m != nil {
+			return strings.TrimSpace(html.UnescapeString(m[1]))
+		}
+		return ""
+	}
+	name, email := find(namePattern), find(emailPattern)
+	switch {
+	case name != "" && email != "":
+		return name + " <" + email + ">"
+	case name != "" || email != "":
+		return name + email
+	}
+	return strings.Join(strings.Fields(plainOf([]byte(s), true)), " ")
+}
+
+// imageURL finds the URL of an item's image.
+func imageURL(s string, markup bool) string {
+	if markup {
+		if m := urlPattern.FindStringSubmatch(s); m != nil {
+			return html.UnescapeString(m[1])
+		}
+	}
+	return strings.TrimSpace(plainOf([]byte(s), markup))
+}
+
+func (t *tidier) noteType(name, typ string, lvl level) {
+	if list := t.metaFor(lvl); list != nil && len(typ) <= 100 {
+		addMeta(list, "type-"+name, typ)
+	}
+}
+
+// mayAside tells texts that gofeed need not see.
+func (t *tidier) mayAside(c class, lvl level) bool {
+	return lvl == inEntry && !c.ext && asideElements[t.isAtom][c.out]
+}

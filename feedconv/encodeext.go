@@ -1,0 +1,172 @@
+package feedconv
+
+import (
+	"fmt"
+	"strconv"
+	"unicode"
+)
+
+// maxRootNamespaces is how many namespaces of extensions are declared at the
+// root; what there is beyond them is declared where it is used.
+const maxRootNamespaces = 64
+
+const xmlNamespace = "http://www.w3.org/XML/1998/namespace"
+
+// namespacesOf declares what the extensions of a feed use, in the order of
+// their appearance.
+func (x *xmlWriter) namespacesOf(f *Feed) {
+	x.declareAll(f.Attributes, f.Extensions)
+	for i := range f.Entries {
+		x.declareAll(f.Entries[i].Attributes, f.Entries[i].Extensions)
+	}
+}
+
+func (x *xmlWriter) declareAll(attributes []Attribute, list []Extension) {
+	for _, a := range attributes {
+		x.declare(a.Namespace)
+	}
+	for i := range list {
+		x.declare(list[i].Namespace)
+		x.declareAll(list[i].Attributes, list[i].Children)
+	}
+}
+
+// declare gives a namespace a prefix: the usual one, if it is free.
+func (x *xmlWriter) declare(uri string) {
+	if _, ok := x.prefixes[uri]; ok || uri == "" || uri == xmlNamespace || len(x.declared) >= 2*maxRootNamespaces {
+		return
+	}
+	prefix := ""
+	if id, ok := knownURIs[normalURI(uri)]; ok && id != nsXML {
+		prefix = knownNamespaces[id].prefix
+	}
+	if prefix == "" || x.taken[prefix] {
+		prefix = "n" + strconv.Itoa(len(x.taken)+1)
+	}
+	x.use(prefix, uri)
+}
+
+// use declares a namespace with a prefix.
+func (x *xmlWriter) use(prefix, uri string) {
+	x.prefixes[uri] = prefix
+	x.taken[prefix] = true
+	x.declared = append(x.declared, "xmlns:"+prefix, uri)
+}
+
+// qualified gives a name with its prefix. A namespace that has none at the root
+// is declared on the element, in declarations.
+func (x *xmlWriter) qualified(uri, name string, declarations []string) (string, []string) {
+	if !validName(name) {
+		x.fail(fmt.Errorf("no element or attribute of XML can be named %q", name))
+		name = "_"
+	}
+	switch prefix, ok := x.prefixes[uri]; {
+	case uri == "":
+		return name, declarations
+	case uri == xmlNamespace:
+		return "xml:" + name, declarations
+	case ok:
+		return prefix + ":" + name, declarations
+	}
+	for i := 1; i < len(declarations); i += 2 {
+		if declarations[i] == uri {
+			return declarations[i-1][len("xmlns:"):] + ":" + name, declarations
+		}
+	}
+	prefix := "x" + strconv.Itoa(len(declarations)/2+1)
+	return prefix + ":" + name, append(declarations, "xmlns:"+prefix, uri)
+}
+
+// validName tells names without a prefix.
+func validName(s string) bool {
+	for i, r := range s {
+		if r != '_' && !unicode.IsLetter(r) && (i == 0 || r != '-' && r != '.' && !unicode.IsDigit(r)) {
+			return false
+		}
+	}
+	return s != ""
+}
+
+// attributes writes those of an element, and the declarations it needs. An
+// empty value is written; of a name, only the first.
+func (x *xmlWriter) attributes(list []Attribute, declarations []string) {
+	written := make(map[string]bool, len(list))
+	for _, a := range list {
+		var name string
+		if name, declarations = x.qualified(a.Namespace, a.Name, declarations); !written[name] {
+			written[name] = true
+			x.attribute(name, a.Value)
+		}
+	}
+	for i := 0; i+1 < len(declarations); i += 2 {
+		x.attribute(declarations[i], declarations[i+1])
+	}
+}
+
+// openWith is open for the element of a feed or an entry, with the attributes
+// of other vocabularies.
+func (x *xmlWriter) openWith(name string, list []Attribute, attributes ...string) {
+	x.start(name, attributes)
+	for _, a := range list {
+		if a.Namespace == "" {
+			x.fail(fmt.Errorf("the attribute %q of a feed or an entry has no namespace", a.Name))
+			list = nil
+			break
+		}
+	}
+	if len(list) > 0 {
+		x.attributes(list, nil)
+	}
+	x.w.WriteString(">\n")
+	x.depth++
+}
+
+// extensions writes those of a feed or an entry. Those that the format would
+// take for its own are left out, and those that have a field.
+func (x *xmlWriter) extensions(list []Extension, place places) {
+	for i := range list {
+		e := &list[i]
+		id, known := knownURIs[normalURI(e.Namespace)]
+		family := famExt
+		if known {
+			family = knownNamespaces[id].family
+		}
+		switch {
+		case e.Namespace == "":
+			x.fail(fmt.Errorf("the extension %q of a feed or an entry has no namespace", e.Name))
+		case known && (id <= nsMeta || id == nsRDF || x.atom && family == famAtom || !x.atom && family == famRSS),
+			known && hasField(id, asciiLower(e.Name), place, x.atom):
+		default:
+			x.indent()
+			x.extension(e, "")
+			x.w.WriteByte('\n')
+		}
+	}
+}
+
+// extension writes an element without white space that is not its own. parent
+// is the namespace of the element around it.
+func (x *xmlWriter) extension(e *Extension, parent string) {
+	if e.Name == "" {
+		x.escape(e.Text)
+		return
+	}
+	name, declarations := x.qualified(e.Namespace, e.Name, nil)
+	x.w.WriteString("<" + name)
+	if e.Namespace == "" && parent != "" && x.atom {
+		x.w.WriteString(` xmlns=""`)
+	}
+	if len(e.Attributes) > 0 || len(declarations) > 0 {
+		x.attributes(e.Attributes, declarations)
+	}
+	if e.Text == "" && len(e.Children) == 0 {
+		x.w.WriteString("/>")
+		return
+	}
+	x.w.WriteByte('>')
+	x.escape(e.Text)
+	for i := range e.Children {
+		x.extension(&e.Children[i], e.Namespace)
+	}
+	x.w.WriteString("</" + name + ">")
+}

@@ -1,0 +1,136 @@
+package feedconv
+
+import (
+	"encoding/json"
+	"io"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// The JSON Feed 1.1 objects that are written.
+type (
+	jsonFeedOut struct {
+		Version     string           `json:"version"`
+		Title       string           `json:"title"`
+		HomePageURL string           `json:"home_page_url,omitempty"`
+		FeedURL     string           `json:"feed_url,omitempty"`
+		Description string           `json:"description,omitempty"`
+		NextURL     string           `json:"next_url,omitempty"`
+		Icon        string           `json:"icon,omitempty"`
+		Authors     []jsonAuthorOut  `json:"authors,omitempty"`
+		Language    string           `json:"language,omitempty"`
+		Expired     bool             `json:"expired,omitempty"`
+		Hubs        []jsonHubOut     `json:"hubs,omitempty"`
+		Extensions  []Extension      `json:"_extensions,omitempty"`
+		Attributes  []Attribute      `json:"_attributes,omitempty"`
+		Items       []*jsonFeedEntry `json:"items"`
+	}
+	jsonAuthorOut struct {
+		Name string `json:"name,omitempty"`
+		URL  string `json:"url,omitempty"`
+	}
+	jsonHubOut struct {
+		Type string `json:"type"`
+		URL  string `json:"url"`
+	}
+	jsonFeedEntry struct {
+		ID            string              `json:"id"`
+		URL           string              `json:"url,omitempty"`
+		Title         string              `json:"title,omitempty"`
+		ContentHTML   *string             `json:"content_html,omitempty"`
+		ContentText   *string             `json:"content_text,omitempty"`
+		Summary       string              `json:"summary,omitempty"`
+		Image         string              `json:"image,omitempty"`
+		DatePublished string              `json:"date_published,omitempty"`
+		DateModified  string              `json:"date_modified,omitempty"`
+		Authors       []jsonAuthorOut     `json:"authors,omitempty"`
+		Tags          []string            `json:"tags,omitempty"`
+		Language      string              `json:"language,omitempty"`
+		Attachments   []jsonAttachmentOut `json:"attachments,omitempty"`
+		// The format has nothing for these (JSON Feed 1.1, "Extensions").
+		Source     *jsonSourceOut `json:"_source,omitempty"`
+		Extensions []Extension    `json:"_extensions,omitempty"`
+		Attributes []Attribute    `json:"_attributes,omitempty"`
+	}
+	jsonSourceOut struct {
+		Title       string `json:"title,omitempty"`
+		HomePageURL string `json:"home_page_url,omitempty"`
+		FeedURL     string `json:"feed_url,omitempty"`
+	}
+	jsonAttachmentOut struct {
+		URL  string `json:"url"`
+		Type string `json:"mime_type"`
+		Size int64  `json:"size_in_bytes,omitempty"`
+	}
+)
+
+func encodeJSON(w io.Writer, f *Feed) error {
+	out := jsonFeedOut{
+		Version: "https://jsonfeed.org/version/1.1", Title: f.Title, HomePageURL: f.Link,
+		FeedURL: linkOf(f, "self"), NextURL: linkOf(f, "next"), Description: f.Description,
+		Icon: f.Image, Authors: jsonAuthors(f.Authors), Language: f.Language, Expired: f.Expired,
+		Extensions: f.Extensions, Attributes: f.Attributes,
+		Items: []*jsonFeedEntry{},
+	}
+	for _, l := range f.Links {
+		if l.Rel == "hub" {
+			out.Hubs = append(out.Hubs, jsonHubOut{Type: "WebSub", URL: l.Href})
+		}
+	}
+	for _, c := range f.Clouds {
+		if c.Protocol == "http-post" || c.Protocol == "https-post" {
+			scheme := strings.TrimSuffix(c.Protocol, "-post")
+			out.Hubs = append(out.Hubs, jsonHubOut{Type: "rssCloud", URL: scheme + "://" + c.Domain + ":" + strconv.Itoa(c.Port) + c.Path})
+		}
+	}
+	for i := range f.Entries {
+		out.Items = append(out.Items, jsonEntry(&f.Entries[i]))
+	}
+	e := json.NewEncoder(w)
+	e.SetEscapeHTML(false)
+	e.SetIndent("", "  ")
+	return e.Encode(out)
+}
+
+// jsonAuthors gives authors the fields that JSON Feed has: an address goes
+// into the URL.
+func jsonAuthors(list []Person) []jsonAuthorOut {
+	var out []jsonAuthorOut
+	for _, p := range list {
+		a := jsonAuthorOut{Name: p.Name, URL: p.URL}
+		if a.URL == "" && p.Email != "" {
+			a.URL = "mailto:" + p.Email
+		}
+		out = append(out, a)
+	}
+	return out
+}
+
+func jsonEntry(e *Entry) *jsonFeedEntry {
+	out := &jsonFeedEntry{
+		ID: e.ID, URL: e.Link, Title: e.Title, Summary: PlainText(e.Summary, e.SummaryType),
+		Image: e.Image, Authors: jsonAuthors(e.Authors), Tags: e.Categories, Language: e.Language,
+		Extensions: e.Extensions, Attributes: e.Attributes,
+	}
+	if isMarkup(e.ContentType) {
+		out.ContentHTML = &e.Content
+	} else {
+		out.ContentText = &e.Content
+	}
+	if !e.Published.IsZero() {
+		out.DatePublished = e.Published.UTC().Format(time.RFC3339Nano)
+	}
+	if !e.Updated.IsZero() && !e.Updated.Equal(e.Published) {
+		out.DateModified = e.Updated.UTC().Format(time.RFC3339Nano)
+	}
+	if src := e.Source; src != nil {
+		out.Source = &jsonSourceOut{Title: src.Title, HomePageURL: src.Link, FeedURL: src.URL}
+	}
+	for _, enc := range e.Enclosures {
+		out.Attachments = append(out.Attachments, jsonAttachmentOut{
+			URL: enc.URL, Type: firstNonEmpty(enc.Type, typeUnknown), Size: max(enc.Length, 0),
+		})
+	}
+	return out
+}

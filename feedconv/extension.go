@@ -1,0 +1,329 @@
+package feedconv
+
+import "strings"
+
+// Extension is an element of another vocabulary: it stands in a feed or an
+// entry, and this package has no field for it. All elements are extensions but
+// those of the format itself, elements without a namespace among them, and
+// those below, which are read into fields:
+//
+//   - Atom in RSS: author, id, link, published, updated; of an entry category,
+//     content, issued, modified, summary, title, too; of a feed logo
+//   - Dublin Core: author, creator, date, description, language, subject, title;
+//     of a feed rights; dcterms issued and modified; of an entry dcterms created
+//   - iTunes: author, category, image, keywords, subtitle, summary, title
+//   - Media RSS: category, keywords, title; of an entry content, description,
+//     group, thumbnail; of a feed copyright
+//   - content:encoded and xhtml:body of an entry, and rssCloud:item in RSS
+//   - of a feed sy:updateFrequency and updatePeriod (syndication module),
+//     fh:archive and complete (RFC 5005), source:cloud
+//
+// What stands inside of any of these is read with it or not at all.
+//
+// An extension is kept whole or, beyond the limits below, left out with a
+// warning. Relative references in attributes that are named like references
+// (href, src, url, uri, resource) are resolved; everything else is as found,
+// but white space at the ends of Text.
+type Extension struct {
+	// Namespace is the name of the namespace. One that feedconv knows has the
+	// spelling of its specification, whatever the document writes; one whose
+	// prefix is never declared is "undeclared:" and the prefix. It is empty for
+	// elements of no namespace inside of others.
+	Namespace string `json:"namespace,omitempty"`
+	// Name is the name without a prefix. It is empty for a piece of text
+	// between the children of another element.
+	Name       string      `json:"name,omitempty"`
+	Attributes []Attribute `json:"attributes,omitempty"`
+	// Text is the text of an element without children.
+	Text string `json:"text,omitempty"`
+	// Children are the elements inside, in their order. Where text stands
+	// beside them, each piece of it is one of the list, without a name.
+	Children []Extension `json:"children,omitempty"`
+}
+
+// Attribute is an attribute of an [Extension], or one of another vocabulary on
+// the element of a feed or an entry. Namespace is empty for one without a
+// prefix.
+type Attribute struct {
+	Namespace string `json:"namespace,omitempty"`
+	Name      string `json:"name"`
+	Value     string `json:"value"`
+}
+
+// What is kept of the extensions of an entry, and of a feed.
+const (
+	maxExtensions     = 10000   // elements, pieces of text and attributes of the feed's or entry's element
+	maxExtensionBytes = 1 << 20 // of names, attributes and text
+	maxExtensionDepth = 64      // elements in each other
+)
+
+// places says where an element has a field.
+type places uint8
+
+const (
+	ofFeed places = 1 << iota
+	ofEntry
+	anywhere = ofFeed | ofEntry
+)
+
+// mapped are the elements of other vocabularies that have a field. Whoever
+// changes it changes the documentation of Extension.
+var mapped = map[nsID]map[string]places{
+	nsAtom10: {
+		"author": anywhere, "id": anywhere, "link": anywhere, "published": anywhere, "updated": anywhere,
+		"category": ofEntry, "content": ofEntry, "issued": ofEntry, "modified": ofEntry, "summary": ofEntry, "title": ofEntry,
+		"logo": ofFeed,
+	},
+	nsDC: {
+		"author": anywhere, "creator": anywhere, "date": anywhere, "description": anywhere, "language": anywhere,
+		"subject": anywhere, "title": anywhere, "rights": ofFeed,
+	},
+	nsDCTerms: {"issued": anywhere, "modified": anywhere, "created": ofEntry},
+	nsITunes: {
+		"author": anywhere, "category": anywhere, "image": anywhere, "keywords": anywhere, "subtitle": anywhere,
+		"summary": anywhere, "title": anywhere,
+	},
+	nsMedia: {
+		"category": anywhere, "keywords": anywhere, "title": anywhere,
+		"content": ofEntry, "description": ofEntry, "group": ofEntry, "thumbnail": ofEntry, "copyright": ofFeed,
+	},
+	nsContent:  {"encoded": ofEntry},
+	nsXHTML:    {"body": ofEntry},
+	nsRSSCloud: {"item": ofEntry},
+	nsSY:       {"updateperiod": ofFeed, "updatefrequency": ofFeed},
+	nsFH:       {"archive": ofFeed, "complete": ofFeed},
+	nsSource:   {"cloud": ofFeed},
+}
+
+// hasField tells whether an element, its name in lower case, is read into a
+// field where it stands.
+func hasField(ns nsID, name string, place places, atom bool) bool {
+	switch {
+	case ns == nsAtom03:
+		ns = nsAtom10
+	case ns == nsRSSCloud && atom:
+		return false
+	}
+	return mapped[ns][name]&place != 0
+}
+
+// extensions are those of an entry or of the feed, while they are read.
+type extensions struct {
+	list       []Extension
+	attributes []Attribute
+	count      int
+	bytes      int
+}
+
+// room takes a number of bytes for one more element, and tells whether there
+// was room.
+func (x *extensions) room(bytes int) bool {
+	x.count++
+	x.bytes += bytes
+	return x.count <= maxExtensions && x.bytes <= maxExtensionBytes
+}
+
+// openExtension is an extension whose end has not been read.
+type openExtension struct {
+	Extension
+	text  []byte // since the last child
+	mixed bool   // text stands between the children
+}
+
+// keeper builds extensions from what is read of them.
+type keeper struct {
+	entry, feed extensions
+	entries     []extensions // by entry; shorter where the last have none
+	into        *extensions  // where the one goes that is open
+	open        []openExtension
+	depth       int  // of what is open, left out or not
+	full        bool // the one that is open passes a limit
+	names       map[string]string
+}
+
+// name gives a string for bytes that come again and again.
+func (k *keeper) name(b []byte) string {
+	if s, ok := k.names[string(b)]; ok {
+		return s
+	}
+	s := string(b)
+	if k.names == nil {
+		k.names = map[string]string{}
+	}
+	if len(k.names) < maxNames {
+		k.names[s] = s
+	}
+	return s
+}
+
+// push begins an element, inside of the one that is open.
+func (k *keeper) push(e Extension) {
+	if n := len(k.open); n > 0 {
+		k.flush(&k.open[n-1])
+	}
+	if n := len(k.open); n < cap(k.open) {
+		k.open = k.open[:n+1]
+		k.open[n] = openExtension{Extension: e, text: k.open[n].text[:0]}
+		return
+	}
+	k.open = append(k.open, openExtension{Extension: e})
+}
+
+// flush makes a child of the text that was read.
+func (k *keeper) flush(o *openExtension) {
+	if len(o.text) > 0 {
+		o.mixed = o.mixed || !blank(o.text)
+		o.Children = append(o.Children, Extension{Text: string(o.text)})
+		o.text = o.text[:0]
+	}
+}
+
+// pop ends the innermost element.
+func (k *keeper) pop() {
+	if k.depth--; k.full {
+		if k.depth == 0 {
+			k.full = false
+			k.open = k.open[:0]
+		}
+		return
+	}
+	n := len(k.open) - 1
+	o := &k.open[n]
+	if len(o.Children) == 0 {
+		o.Text = strings.TrimSpace(string(o.text))
+	} else if k.flush(o); !o.mixed {
+		elements := o.Children[:0]
+		for _, c := range o.Children {
+			if c.Name != "" {
+				elements = append(elements, c)
+			}
+		}
+		o.Children = elements
+	}
+	list := &k.into.list
+	if n > 0 {
+		list = &k.open[n-1].Children
+	}
+	*list = append(*list, o.Extension)
+	k.open = k.open[:n]
+}
+
+// endEntry takes what was read since the last entry as that of the entry of a
+// number, or drops it.
+func (k *keeper) endEntry(number int, keep bool) {
+	if keep && (len(k.entry.list) > 0 || len(k.entry.attributes) > 0) {
+		for len(k.entries) < number {
+			k.entries = append(k.entries, extensions{})
+		}
+		k.entries = append(k.entries, k.entry)
+	}
+	k.entry = extensions{}
+}
+
+// of gives what was kept of an entry.
+func (k *keeper) of(entry int) extensions {
+	if entry < len(k.entries) {
+		return k.entries[entry]
+	}
+	return extensions{}
+}
+
+// foreignTag takes the start tag of an element that has no field.
+func (t *tidier) foreignTag(f *frame, ns nsID, parent level) {
+	k := &t.kept
+	if k.depth++; k.full {
+		return
+	}
+	what := warnKind(numWarnings)
+	if k.depth == 1 {
+		k.into = &k.feed
+		if parent == inEntry {
+			k.into = &k.entry
+		}
+	}
+	local := f.raw
+	if i := strings.IndexByte(string(local), ':'); i >= 0 {
+		local = local[i+1:]
+	}
+	e := Extension{Namespace: t.uriOf(ns), Name: cleanName(k.name(local)), Attributes: t.foreignAttributes(f)}
+	size := len(e.Namespace) + len(e.Name)
+	for _, a := range e.Attributes {
+		size += len(a.Namespace) + len(a.Name) + len(a.Value)
+	}
+	switch {
+	case f.drop: // said already
+	case k.depth > maxExtensionDepth:
+		what = warnExtDepth
+	case !k.into.room(size):
+		what = warnExtSize
+	default:
+		k.push(e)
+		return
+	}
+	if what != numWarnings {
+		t.warn(what, f.srcAt, f.raw)
+	}
+	k.full = true
+}
+
+// foreignText takes text in such an element.
+func (t *tidier) foreignText(text []byte) {
+	k := &t.kept
+	if k.full || len(k.open) == 0 || len(text) == 0 {
+		return
+	}
+	o := &k.open[len(k.open)-1]
+	if len(o.text) == 0 {
+		k.into.count++
+	}
+	o.text = append(o.text, text...)
+	if k.into.bytes += len(text); k.into.bytes > maxExtensionBytes || k.into.count > maxExtensions {
+		t.warn(warnExtSize, t.pos, t.top().raw)
+		k.full = true
+	}
+}
+
+// foreignAttributes gives the attributes of such an element.
+func (t *tidier) foreignAttributes(f *frame) []Attribute {
+	var out []Attribute
+	for _, a := range t.attrs {
+		prefix, local, ok := splitAttr(a.key)
+		if !ok || strings.EqualFold(string(prefix), "xmlns") || string(a.key) == "xml:base" {
+			continue
+		}
+		at := Attribute{Name: t.kept.name(local)}
+		if len(prefix) > 0 {
+			at.Namespace = t.uriOf(t.resolve(t.prefixID(string(prefix))))
+		}
+		if at.Value = t.attrValue(a.val); isURLAttr(at.Name) {
+			at.Value = t.resolved(f.base, at.Value)
+		}
+		out = addAttribute(out, at)
+	}
+	return out
+}
+
+// addAttribute adds an attribute unless there is one of the name: prefixes that
+// differ may stand for one namespace.
+func addAttribute(list []Attribute, a Attribute) []Attribute {
+	for i := range list {
+		if list[i].Name == a.Name && list[i].Namespace == a.Namespace {
+			return list
+		}
+	}
+	if list == nil {
+		list = make([]Attribute, 0, 4)
+	}
+	return append(list, a)
+}
+
+// keepAttribute keeps an attribute of another vocabulary on the element of the
+// feed or of an entry.
+func (t *tidier) keepAttribute(into *extensions, ns nsID, local, val []byte) {
+	a := Attribute{Namespace: t.uriOf(ns), Name: t.kept.name(local), Value: t.attrValue(val)}
+	if !into.room(len(a.Namespace) + len(a.Name) + len(a.Value)) {
+		t.warn(warnExtSize, t.pos, local)
+		return
+	}
+	into.attributes = addAttribute(into.attributes, a)
+}

@@ -1,0 +1,243 @@
+package feedconv
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+)
+
+// nameInfo is an element name, interned: elements are compared by its index.
+type nameInfo struct {
+	prefix int32 // index into names.bound
+	local  string
+	lower  string
+	open   int // how many are open now
+	// The class is remembered for the place where the name was seen last.
+	cached   bool
+	cacheNS  nsID
+	cacheLvl level
+	class    class
+}
+
+// names knows the names of elements and prefixes of a document, and what each
+// prefix is bound to in the place that is being read.
+type names struct {
+	warns    *warnings
+	byName   map[string]int32 // element names, as written and in lower case
+	infos    []nameInfo
+	prefixes map[string]int32
+	bound    []nsID   // by prefix; -1 where none is
+	pfxNames []string // by prefix
+	undo     []binding
+	ns       []namespace
+	byURI    map[string]nsID
+	decls    int
+	unknown  int
+
+	// The root's, which say what is native.
+	isAtom  bool
+	rootNS  nsID
+	rootPfx int32
+}
+
+func newNames(w *warnings) *names {
+	n := &names{
+		warns:    w,
+		byName:   make(map[string]int32, 64),
+		infos:    make([]nameInfo, 1, 64),
+		prefixes: map[string]int32{"": 0},
+		bound:    []nsID{nsNone, -1},
+		pfxNames: []string{"", "?"},
+		ns:       make([]namespace, len(knownNamespaces), len(knownNamespaces)+8),
+		byURI:    map[string]nsID{},
+	}
+	n.infos[otherName] = nameInfo{local: "_", lower: "_"}
+	for i, k := range knownNamespaces {
+		n.ns[i] = namespace{prefix: k.prefix, uri: k.uri, family: k.family}
+	}
+	return n
+}
+
+// otherName stands for all names that are too long or too many.
+const otherName = 0
+
+// otherPrefix stands for all prefixes beyond maxNames.
+const otherPrefix = 1
+
+type binding struct {
+	prefix int32
+	old    nsID
+}
+
+// lookup finds a name that was seen before.
+func (n *names) lookup(name []byte) (int32, bool) {
+	id, ok := n.byName[string(name)]
+	return id, ok
+}
+
+// intern gives a name its number. Names that differ only in case are one, so
+// that <Title> … </title> is an element.
+func (n *names) intern(name []byte) int32 {
+	if id, ok := n.byName[string(name)]; ok {
+		return id
+	}
+	if len(name) > maxNameLen || len(n.byName) >= maxNames || len(name) == 0 {
+		return otherName
+	}
+	raw := string(name)
+	lower := asciiLower(raw)
+	if id, ok := n.byName[lower]; ok {
+		n.byName[raw] = id
+		return id
+	}
+	info := nameInfo{local: raw}
+	prefix := ""
+	if i := strings.IndexByte(raw, ':'); i >= 0 {
+		prefix, info.local = raw[:i], raw[i+1:]
+	}
+	info.prefix = n.prefixID(prefix)
+	info.local = cleanName(info.local)
+	info.lower = asciiLower(info.local)
+	n.infos = append(n.infos, info)
+	id := int32(len(n.infos) - 1)
+	n.byName[raw] = id
+	n.byName[lower] = id
+	return id
+}
+
+// cleanName makes a local name of ASCII that is one.
+func cleanName(s string) string {
+	ok := s != "" && (s[0] == '_' || s[0]|0x20 >= 'a' && s[0]|0x20 <= 'z')
+	for i := 0; ok && i < len(s); i++ {
+		ok = isNameByte(s[i]) && s[i] < 0x80 && s[i] != ':'
+	}
+	if ok {
+		return s
+	}
+	b := []byte("_" + s)
+	for i, c := range b {
+		if !isNameByte(c) || c >= 0x80 || c == ':' {
+			b[i] = '_'
+		}
+	}
+	return string(b)
+}
+
+// prefixID gives a prefix its number. A prefix that was never declared and is
+// well known means what it usually does.
+func (n *names) prefixID(prefix string) int32 {
+	prefix = asciiLower(prefix)
+	if id, ok := n.prefixes[prefix]; ok {
+		return id
+	}
+	if len(n.bound) >= maxNames {
+		return otherPrefix
+	}
+	id := int32(len(n.bound))
+	n.prefixes[prefix] = id
+	n.pfxNames = append(n.pfxNames, prefix)
+	ns, ok := knownPrefixes[prefix]
+	switch {
+	case ok:
+	case prefix == "xml":
+		ns = nsXML
+	default:
+		ns = -1 // not bound
+	}
+	n.bound = append(n.bound, ns)
+	return id
+}
+
+// resolve gives the namespace that a prefix is bound to here.
+func (n *names) resolve(prefix int32) nsID {
+	if ns := n.bound[prefix]; ns >= 0 {
+		return ns
+	}
+	ns := n.namespace("undeclared:" + n.pfxNames[prefix])
+	n.bound[prefix] = ns
+	return ns
+}
+
+// namespace finds a namespace by its name.
+func (n *names) namespace(uri string) nsID {
+	norm := normalURI(uri)
+	if norm == "" {
+		return nsNone
+	}
+	if id, ok := knownURIs[norm]; ok {
+		return id
+	}
+	if id, ok := n.byURI[norm]; ok {
+		return id
+	}
+	uri = strings.TrimSpace(uri)
+	id := nsID(len(n.ns))
+	n.byURI[norm] = id
+	n.ns = append(n.ns, namespace{uri: uri})
+	return id
+}
+
+// declare takes the namespace declarations among the attributes of the element
+// at pos.
+func (n *names) declare(attrs []attr, ents *entitySet, pos int) {
+	for _, a := range attrs {
+		if len(a.key) < 5 || a.key[0]|0x20 != 'x' || !bytes.EqualFold(a.key[:5], []byte("xmlns")) {
+			continue
+		}
+		prefix := ""
+		if len(a.key) > 5 {
+			if a.key[5] != ':' || len(a.key) == 6 {
+				continue
+			}
+			prefix = string(a.key[6:])
+		}
+		if n.decls++; n.decls > maxDeclarations || len(prefix) > maxNameLen || len(a.val) > 4096 {
+			n.warns.warn(warnDecls, pos, nil)
+			continue
+		}
+		p := n.prefixID(prefix)
+		if prefix == "xml" {
+			continue
+		}
+		n.undo = append(n.undo, binding{p, n.bound[p]})
+		n.bound[p] = n.namespace(string(ents.decode(nil, a.val)))
+	}
+}
+
+// unwind takes back the declarations beyond the first keep.
+func (n *names) unwind(keep int) {
+	for len(n.undo) > keep {
+		b := n.undo[len(n.undo)-1]
+		n.undo = n.undo[:len(n.undo)-1]
+		n.bound[b.prefix] = b.old
+	}
+}
+
+// native reports whether an element belongs to the format itself.
+func (n *names) native(ns nsID, prefix int32) bool {
+	if ns == nsNone || n.ns[ns].native {
+		return true
+	}
+	if ns == n.rootNS && prefix == n.rootPfx && ns != nsRDF {
+		return true
+	}
+	if n.isAtom {
+		return n.ns[ns].family == famAtom
+	}
+	return n.ns[ns].family == famRSS
+}
+
+// prefixFor gives the prefix of a namespace in the output, false when too many
+// unknown ones are in use.
+func (n *names) prefixFor(ns nsID) (string, bool) {
+	space := &n.ns[ns]
+	if space.prefix == "" {
+		if n.unknown >= maxNamespaces {
+			return "", false
+		}
+		n.unknown++
+		space.prefix = fmt.Sprintf("n%d", n.unknown)
+	}
+	space.used = true
+	return space.prefix, true
+}

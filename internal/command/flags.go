@@ -1,0 +1,149 @@
+package command
+
+import (
+	"context"
+	"net/http"
+	"net/netip"
+	"strings"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/lektordir/lektor/internal/fetch"
+)
+
+// Flags are a command line as the options of a command are made of it. Of what
+// makes no sense the first is kept, and [Run] ends the command with it.
+type Flags struct {
+	*cli.Context
+	err error
+}
+
+// Run makes the action of a command: options are made of the flags, and do is
+// called with them. args names the arguments that there must be, "" for none.
+func Run[O any](do func(context.Context, O, *Streams) error, args string, options func(*Flags) O) cli.ActionFunc {
+	return func(c *cli.Context) error {
+		if args != "" {
+			if err := NeedArgs(c, args); err != nil {
+				return err
+			}
+		}
+		f := &Flags{Context: c}
+		o := options(f)
+		if f.err != nil {
+			return f.err
+		}
+		return do(c.Context, o, StreamsOf(c))
+	}
+}
+
+// Fail notes an error; nil is none.
+func (f *Flags) Fail(err error) {
+	if f.err == nil {
+		f.err = err
+	}
+}
+
+// Words are the arguments.
+func (f *Flags) Words() []string { return f.Args().Slice() }
+
+// Streams are those of the app.
+func (f *Flags) Streams() *Streams { return StreamsOf(f.Context) }
+
+// Given is the context in which a flag was given: the command's own, else the
+// program's, for "lektor-fetch --gap 0 update".
+func (f *Flags) Given(name string) *cli.Context {
+	for _, c := range f.Lineage() {
+		if c.Command != nil && c.IsSet(name) {
+			return c
+		}
+	}
+	return f.Context
+}
+
+// Number is the value of a flag that is a whole number from least to most; most
+// 0 stands for no limit.
+func (f *Flags) Number(name string, least, most int) int {
+	n := f.Given(name).Int(name)
+	switch {
+	case most > 0 && (n < least || n > most):
+		f.Fail(Usagef("--%s %d: it is a number from %d to %d", name, n, least, most))
+	case n < least:
+		f.Fail(Usagef("--%s %d: it is a number of at least %d", name, n, least))
+	}
+	return n
+}
+
+// bytes is the value of a flag that is a limit in bytes.
+func (f *Flags) bytes(name string) int64 {
+	n := f.Given(name).Int64(name)
+	if n < 1 {
+		f.Fail(Usagef("--%s %d: it is a number of bytes, at least 1", name, n))
+	}
+	return n
+}
+
+// Printing are the flags -o, --raw, and where it is about what is written -0.
+func (f *Flags) Printing() PrinterOptions {
+	return PrinterOptions{Format: OutputFormat(f.Context), Nul: f.Bool("print0"), Raw: f.Bool("raw")}
+}
+
+// FetchFlags are those of commands that make requests. maxBytes is the largest
+// document unless they say otherwise, 0 for that of [fetch.DefaultConfig].
+func FetchFlags(maxBytes int64) []cli.Flag {
+	d := fetch.DefaultConfig()
+	if maxBytes > 0 {
+		d.MaxBytes, d.MaxDecoded = maxBytes, maxBytes
+	}
+	return []cli.Flag{
+		&cli.IntFlag{Name: "per-host", Value: d.PerHost, Usage: "make `N` requests at once to one host"},
+		&cli.DurationFlag{Name: "gap", Value: d.Gap, Usage: "wait for `TIME` between two requests to one host"},
+		&cli.DurationFlag{Name: fetch.FlagTimeout, Value: d.Deadline, Usage: "give up an exchange after `TIME`"},
+		&cli.Int64Flag{Name: fetch.FlagMaxBytes, Value: d.MaxBytes, Usage: "refuse documents of more than `N` bytes as transferred"},
+		&cli.Int64Flag{Name: fetch.FlagMaxDecoded, Value: d.MaxDecoded, Usage: "refuse documents of more than `N` bytes after decompression"},
+		&cli.IntFlag{Name: fetch.FlagMaxRedirects, Value: d.MaxRedirects, Usage: "follow `N` redirects"},
+		&cli.Int64Flag{Name: fetch.FlagMaxHeader, Value: d.MaxHeader, Usage: "refuse response headers of more than `N` bytes"},
+		&cli.StringSliceFlag{Name: "allow-private", Usage: "let public servers redirect to the private network `PREFIX`; may be repeated"},
+		&cli.StringFlag{Name: "user-agent", Usage: "tell servers that we are `NAME`"},
+	}
+}
+
+// Fetch is what the flags of [FetchFlags] say.
+func (f *Flags) Fetch() fetch.Config {
+	config := fetch.Config{
+		UserAgent:    f.Given("user-agent").String("user-agent"),
+		PerHost:      f.Number("per-host", 1, 1000),
+		Gap:          f.Given("gap").Duration("gap"),
+		Deadline:     f.Given(fetch.FlagTimeout).Duration(fetch.FlagTimeout),
+		MaxBytes:     f.bytes(fetch.FlagMaxBytes),
+		MaxDecoded:   f.bytes(fetch.FlagMaxDecoded),
+		MaxRedirects: f.Number(fetch.FlagMaxRedirects, 1, 0),
+		MaxHeader:    f.bytes(fetch.FlagMaxHeader),
+		Proxy:        http.ProxyFromEnvironment,
+	}
+	if config.UserAgent == "" {
+		config.UserAgent = UserAgent(f.App.Name)
+	}
+	if config.Deadline <= 0 || config.Deadline > time.Hour {
+		f.Fail(Usagef("--%s %v: it is a time such as 30s, up to an hour", fetch.FlagTimeout, config.Deadline))
+	}
+	if config.Gap < 0 {
+		f.Fail(Usagef("--gap %v: it is a time such as 30s", config.Gap))
+	}
+	for _, v := range f.Given("allow-private").StringSlice("allow-private") {
+		p, err := netip.ParsePrefix(v)
+		if a, aerr := netip.ParseAddr(v); aerr == nil {
+			p, err = netip.PrefixFrom(a, a.BitLen()), nil
+		}
+		if err != nil {
+			f.Fail(Usagef("--allow-private %s: it is a network such as 10.0.0.0/8, or an address", v))
+		}
+		config.AllowPrivate = append(config.AllowPrivate, p)
+	}
+	return config
+}
+
+// UserAgent is what a program calls itself to servers.
+func UserAgent(name string) string {
+	return strings.Replace(fetch.DefaultUserAgent, "lektor-fetch ", name+"/"+Version()+" ", 1)
+}

@@ -1,0 +1,78 @@
+package command
+
+import (
+	"context"
+	"fmt"
+	"io"
+)
+
+// Interruptible calls f, and waits for it no longer than ctx lives: f may be
+// waiting for a pipe or a terminal, or reading a file without end. The error is
+// f's, or the cause of the context's end; f may then still be running, and
+// nothing may be shared with it.
+func Interruptible[T any](ctx context.Context, f func() (T, error)) (T, error) {
+	type result struct {
+		v   T
+		err error
+	}
+	done := make(chan result, 1)
+	go func() {
+		v, err := f()
+		done <- result{v, err}
+	}()
+	select {
+	case r := <-done:
+		return r.v, r.err
+	case <-ctx.Done():
+		var none T
+		return none, context.Cause(ctx)
+	}
+}
+
+// NewReader gives a reader of r whose Read fails with the cause when ctx ends,
+// even while r waits. Standard input is read so in every command.
+func NewReader(ctx context.Context, r io.Reader) io.Reader { return &reader{ctx: ctx, Reader: r} }
+
+type reader struct {
+	io.Reader
+	ctx context.Context
+	buf []byte // of the read that may still be going on when nobody waits for it
+	got []byte
+	err error
+}
+
+func (r *reader) Read(p []byte) (int, error) {
+	if r.ctx.Err() != nil {
+		return 0, context.Cause(r.ctx)
+	}
+	if len(r.got) == 0 && r.err == nil {
+		if r.buf == nil {
+			r.buf = make([]byte, 32<<10)
+		}
+		n, err := Interruptible(r.ctx, func() (int, error) { return r.Reader.Read(r.buf) })
+		r.got, r.err = r.buf[:n], err
+	}
+	if len(r.got) == 0 {
+		return 0, r.err
+	}
+	n := copy(p, r.got)
+	r.got = r.got[n:]
+	return n, nil
+}
+
+// SizeError is what [ReadAll] returns for more than the limit.
+type SizeError struct{ Limit int64 } // bytes
+
+func (e *SizeError) Error() string { return fmt.Sprintf("more than %d bytes", e.Limit) }
+
+// ReadAll reads input to its end: more than limit bytes are a [*SizeError].
+func ReadAll(in io.Reader, limit int64) ([]byte, error) {
+	b, err := io.ReadAll(io.LimitReader(in, limit+1))
+	switch {
+	case err != nil:
+		return nil, err
+	case int64(len(b)) > limit:
+		return nil, &SizeError{limit}
+	}
+	return b, nil
+}

@@ -1,0 +1,273 @@
+package entries
+
+import (
+	"cmp"
+	"errors"
+	"io/fs"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/lektordir/lektor/internal/command"
+	"github.com/lektordir/lektor/internal/htmltext"
+	"github.com/lektordir/lektor/internal/query"
+	"github.com/lektordir/lektor/lektordir"
+)
+
+// Record is an entry and what was read of it so far. It is used by one
+// goroutine at a time.
+type Record struct {
+	Ref    lektordir.Ref // where it was seen last
+	Number int           // in the list, from 1; 0 without one
+
+	s     *Store
+	maybe bool // only its files tell whether a query wants it
+	entry lektordir.Entry
+	have  lektordir.Fields
+	when  time.Time // what Date gave; sorting asks often
+	text  string    // the content as text, once it was asked for
+	texts bool
+}
+
+// Record gives the record of an entry, of which nothing is read yet.
+func (s *Store) Record(ref lektordir.Ref) *Record { return &Record{s: s, Ref: ref} }
+
+// Read makes sure that fields are known. An entry that a viewer has moved
+// meanwhile is followed. The error is that of [lektordir.Dir.ReadEntry].
+func (r *Record) Read(want lektordir.Fields) error {
+	if want &^= r.have; want == 0 {
+		return nil
+	}
+	e, err := r.s.Dir.ReadEntry(r.Ref, want)
+	if errors.Is(err, fs.ErrNotExist) {
+		ref, rerr := r.s.Dir.Resolve(r.Ref.Path())
+		if rerr != nil || ref == r.Ref {
+			return err
+		}
+		r.Ref = ref
+		e, err = r.s.Dir.ReadEntry(ref, want)
+	}
+	if err != nil {
+		return err
+	}
+	r.entry.Merge(e, want)
+	r.have |= want
+	return nil
+}
+
+// Check makes sure that the entry has its obligatory files. Only the title is
+// read, as that is what most will be shown of.
+func (r *Record) Check() error {
+	if err := r.Read(lektordir.FieldTitle); err != nil {
+		return err
+	}
+	path := r.Path()
+	for _, f := range []struct {
+		name  string
+		field lektordir.Fields
+	}{
+		{"/id", lektordir.FieldID}, {"/content", lektordir.FieldContent}, {"/feed", lektordir.FieldFeed},
+	} {
+		if r.have&f.field != 0 {
+			continue
+		}
+		if _, err := os.Lstat(path + f.name); err != nil {
+			// To read it says what is wrong; or finds the entry moved.
+			return r.Read(f.field)
+		}
+	}
+	return nil
+}
+
+// Get is [Record.Read] where an error was reported before: what cannot be read
+// is empty. What it gives is the record's own, and of the fields only those are
+// right that were asked for now or before.
+func (r *Record) Get(want lektordir.Fields) *lektordir.Entry {
+	_ = r.Read(want)
+	return &r.entry
+}
+
+// Forget drops what is large and can be read again.
+func (r *Record) Forget() {
+	r.entry.Content, r.text, r.texts = nil, "", false
+	r.have &^= lektordir.FieldContent
+}
+
+// Match asks a query, with what is known.
+func (r *Record) Match(m *query.Matcher) query.Verdict {
+	return m.Match(&query.Subject{Ref: r.Ref, Feed: r.Feed(), Entry: &r.entry, Text: r.Text}, r.have)
+}
+
+// Feed is the entry's feed, never nil.
+func (r *Record) Feed() *lektordir.Feed { return r.s.Dir.FeedOf(r.Ref) }
+
+// Path is absolute.
+func (r *Record) Path() string { return r.s.Dir.Abs(r.Ref) }
+
+// Key is what stays of an entry's place when it moves, see [Key].
+func (r *Record) Key() string { return Key(r.Ref.Path()) }
+
+// Key is the part of an entry's path, relative to the lektor-dir, that stays
+// when it moves: feed and unique name.
+func Key(path string) string {
+	_, path, _ = strings.Cut(path, "/")
+	path, _, _ = strings.Cut(path, ";")
+	return path
+}
+
+// Date is the time by which entries are ordered: the pubdate, or where that is
+// missing or in the future that of the delivery.
+func (r *Record) Date() time.Time {
+	if r.when.IsZero() {
+		r.when = query.Date(r.Ref, r.Get(lektordir.FieldPubDate), r.s.Now)
+	}
+	return r.when
+}
+
+// Published is the date that the entry has for everybody, whatever the clock
+// says: the pubdate, or where that is missing the time of delivery.
+func (r *Record) Published() time.Time {
+	if t := r.Get(lektordir.FieldPubDate).PubDate; !t.IsZero() {
+		return t
+	}
+	return r.Ref.Delivered()
+}
+
+// Text is the content as bare text.
+func (r *Record) Text() string {
+	if !r.texts {
+		e := r.Get(lektordir.FieldContent | lektordir.FieldType)
+		r.text, r.texts = htmltext.Text(e.Content, e.Type), true
+	}
+	return r.text
+}
+
+// excerptWidth is how much of its content stands for the title of an entry.
+const excerptWidth = 200
+
+// Title is what is shown as the title: without one the beginning of the
+// content, else where the entry is found. It is never read more than needed.
+func (r *Record) Title() string {
+	if t := r.Get(lektordir.FieldTitle).Title; strings.TrimSpace(t) != "" {
+		return t
+	}
+	had := r.have&lektordir.FieldContent != 0
+	e := r.Get(lektordir.FieldContent | lektordir.FieldType)
+	text := htmltext.Excerpt(e.Content, e.Type, excerptWidth)
+	if !had {
+		r.Forget()
+	}
+	return cmp.Or(text, r.URL(), r.Get(lektordir.FieldID).ID)
+}
+
+// URL is where the entry can be read, "" if nobody says.
+func (r *Record) URL() string { return r.Get(lektordir.FieldLink | lektordir.FieldID).URL() }
+
+// Author is the entry's, or the feed's where it has none.
+func (r *Record) Author() string {
+	return cmp.Or(r.Get(lektordir.FieldAuthor).Author, r.Feed().Author)
+}
+
+// Content is the content as text with footnotes, wrapped to width columns.
+func (r *Record) Content(width int) string {
+	e := r.Get(lektordir.FieldContent | lektordir.FieldType)
+	return htmltext.Render(e.Content, e.Type, htmltext.Options{Width: width, Base: cmp.Or(r.URL(), r.Feed().ID)})
+}
+
+// Lines is the content as bare text, wrapped to width columns.
+func (r *Record) Lines(width int) string {
+	e := r.Get(lektordir.FieldContent | lektordir.FieldType)
+	return htmltext.Render(e.Content, e.Type, htmltext.Options{Width: width, Bare: true})
+}
+
+// ByDate orders from old to new; entries of one moment by delivery, then name.
+func ByDate(a, b *Record) int {
+	if c := a.Date().Compare(b.Date()); c != 0 {
+		return c
+	}
+	return cmp.Or(a.Ref.Delivered().Compare(b.Ref.Delivered()),
+		cmp.Compare(a.Ref.Feed, b.Ref.Feed), cmp.Compare(a.Ref.Unique, b.Ref.Unique))
+}
+
+// column is a column and the files it is made of, for reading ahead. Were one
+// missing, the column would be right all the same, and slower.
+type column struct {
+	need lektordir.Fields
+	command.Column[*Record]
+}
+
+// columns are what -o can print of an entry; lektor-view(1) lists them.
+var columns = []column{
+	{0, command.Column[*Record]{Name: "path", Verbatim: true, Get: func(r *Record) any { return r.Path() }}},
+	col("date", lektordir.FieldPubDate, func(r *Record) any { return r.Date() }),
+	col("unread", 0, func(r *Record) any { return r.Ref.Unread() }),
+	col("flags", 0, func(r *Record) any { return r.Ref.Flags() }),
+	col("feed", 0, func(r *Record) any { return r.Feed().Title() }),
+	col("title", lektordir.FieldTitle, func(r *Record) any { return r.Title() }),
+	col("url", lektordir.FieldLink|lektordir.FieldID, func(r *Record) any { return r.URL() }),
+	col("author", lektordir.FieldAuthor, func(r *Record) any { return r.Author() }),
+	col("id", lektordir.FieldID, func(r *Record) any { return r.Get(lektordir.FieldID).ID }),
+	col("type", lektordir.FieldType, func(r *Record) any { return cmp.Or(r.Get(lektordir.FieldType).Type, "text/plain") }),
+	col("categories", lektordir.FieldCategories, func(r *Record) any { return r.Get(lektordir.FieldCategories).Categories }),
+	col("enclosures", lektordir.FieldEnclosures, func(r *Record) any {
+		var urls []string
+		for _, e := range r.Get(lektordir.FieldEnclosures).Enclosures {
+			urls = append(urls, e.URL)
+		}
+		return urls
+	}),
+	extra("number", 0, func(r *Record) any { return r.Number }),
+	{0, command.Column[*Record]{Name: "name", Extra: true, Verbatim: true, Get: func(r *Record) any { return r.Ref.Unique }}},
+	extra("feedid", 0, func(r *Record) any { return r.Feed().ID }),
+	{0, command.Column[*Record]{Name: "feedhash", Extra: true, Verbatim: true, Get: func(r *Record) any { return r.Ref.Feed }}},
+	extra("delivered", 0, func(r *Record) any { return r.Ref.Delivered() }),
+	extra("updated", lektordir.FieldUpdated, func(r *Record) any { return r.Get(lektordir.FieldUpdated).Updated }),
+	extra("comments", lektordir.FieldComments, func(r *Record) any { return r.Get(lektordir.FieldComments).Comments }),
+	{lektordir.FieldSummary, command.Column[*Record]{Name: "summary", Extra: true, Text: true, Get: func(r *Record) any { return r.Get(lektordir.FieldSummary).Summary }}},
+	{lektordir.FieldContent | lektordir.FieldType | lektordir.FieldLink | lektordir.FieldID,
+		command.Column[*Record]{Name: "content", Extra: true, Text: true, Get: func(r *Record) any { return strings.TrimSuffix(r.Content(0), "\n") }}},
+}
+
+func col(name string, need lektordir.Fields, get func(*Record) any) column {
+	return column{need, command.Column[*Record]{Name: name, Get: get}}
+}
+
+func extra(name string, need lektordir.Fields, get func(*Record) any) column {
+	return column{need, command.Column[*Record]{Name: name, Extra: true, Get: get}}
+}
+
+// Columns gives the columns of records: those of these names, which are printed
+// unasked in this order, or without names all there are.
+func Columns(names ...string) []command.Column[*Record] {
+	var out []command.Column[*Record]
+	for _, c := range columns {
+		if len(names) == 0 {
+			out = append(out, c.Column)
+		} else if slices.Contains(names, c.Name) {
+			c.Extra = false
+			out = append(out, c.Column)
+		}
+	}
+	if len(names) > 0 {
+		slices.SortFunc(out, func(a, b command.Column[*Record]) int {
+			return cmp.Compare(slices.Index(names, a.Name), slices.Index(names, b.Name))
+		})
+	}
+	return out
+}
+
+// FormatFields are the files that an output format will want, for reading them
+// in parallel before they are printed.
+func FormatFields(format string) lektordir.Fields {
+	var f lektordir.Fields
+	for _, c := range columns {
+		switch {
+		case format == c.Name,
+			!c.Extra && (format == "tsv" || format == "json"),
+			strings.Contains(format, "{{") && strings.Contains(format, c.Name):
+			f |= c.need
+		}
+	}
+	return f
+}

@@ -1,0 +1,285 @@
+// Package entries is the entries of a lektor-dir as commands use them: to open
+// the lektor-dir, list and select entries, read of each what is asked for when
+// it is asked for, and print them by columns. What is malformed is a warning,
+// what the system refuses a failure, what goes while one looks is neither.
+//
+// A command opens a [Store]. [Store.Select] gives the records of a query,
+// [Store.Records] those of entries that are known already, as after a delivery:
+//
+//	columns := entries.Columns("path", "date", "title")
+//	p, err := command.NewPrinter(s.Out, print, columns)
+//	…
+//	for _, ref := range delivered {
+//		err = p.Print(store.Record(ref))
+//	}
+//
+// Nothing here takes a lock, moves an entry or writes.
+package entries
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/lektordir/lektor/internal/command"
+	"github.com/lektordir/lektor/internal/joined"
+	"github.com/lektordir/lektor/internal/query"
+	"github.com/lektordir/lektor/lektordir"
+)
+
+// Store is a lektor-dir in the course of one command. It is safe for concurrent
+// use but for Now, which belongs to whoever runs the command.
+type Store struct {
+	Dir *lektordir.Dir
+	S   *command.Streams
+	// Now is when the command began, and what ages and dates in the future are
+	// reckoned from. Its location is the time zone of days.
+	Now time.Time
+
+	malformed command.Warnings
+}
+
+// Open opens the lektor-dir at path for a command that makes none. now is the
+// clock; nil stands for time.Now.
+func Open(path string, now func() time.Time, s *command.Streams) (*Store, error) {
+	if now == nil {
+		now = time.Now
+	}
+	dir, err := command.OpenDir(path, &lektordir.Options{Now: now})
+	if err != nil {
+		return nil, err
+	}
+	return New(dir, now(), s), nil
+}
+
+// New gives the store of a lektor-dir that is open, as of a moment.
+func New(dir *lektordir.Dir, now time.Time, s *command.Streams) *Store {
+	return &Store{Dir: dir, S: s, Now: now, malformed: command.Warnings{
+		Report: s.Report, More: ", and so are others like it (see lektor-fetch check)",
+	}}
+}
+
+// Report sorts what a walk of the lektor-dir complained of: what is malformed
+// is a warning, and skipped; the rest are failures.
+func (s *Store) Report(err error) {
+	for _, e := range joined.Errors(err) {
+		var name *lektordir.NameError
+		var bad *lektordir.MalformedError
+		switch {
+		case errors.As(e, &name), errors.As(e, &bad):
+			s.malformed.Warn("%v; skipped", e)
+		case errors.Is(e, fs.ErrNotExist):
+			// Went while we looked.
+		default:
+			s.S.Report.Print(e)
+		}
+	}
+}
+
+// Usable reports whether an entry could be read, and says why not. Something
+// else in the place of its files is the entry's fault, and no failure of ours;
+// what the system refuses is.
+func (s *Store) Usable(err error) bool {
+	for _, e := range joined.Errors(err) {
+		var errno syscall.Errno
+		if errors.As(e, &errno) {
+			s.Report(e)
+		} else {
+			s.malformed.Warn("%v; skipped", e)
+		}
+	}
+	return err == nil
+}
+
+// List lists entries, see [lektordir.Dir.List]; the error is the context's.
+func (s *Store) List(ctx context.Context, o lektordir.ListOptions) ([]lektordir.Ref, error) {
+	refs, err := s.Dir.List(ctx, o)
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
+	s.Report(err)
+	return refs, nil
+}
+
+// ParseQuery reads the query on a command line. The error is a
+// [*command.UsageError].
+func ParseQuery(words []string) (*query.Query, error) {
+	q, err := query.Parse(strings.Join(words, " "))
+	var e *query.Error
+	if errors.As(err, &e) {
+		return nil, &command.UsageError{Message: err.Error(), Hint: cmp.Or(e.Hint, "see lektor-query(7)")}
+	}
+	return q, err
+}
+
+// Selection says which entries are wanted.
+type Selection struct {
+	Query *query.Query
+	All   bool // read ones too, whatever the query says
+	// Newest limits to so many of the newest; 0 does not.
+	Newest int
+	// Want is what is read of each, in parallel; what lacks it is left out.
+	Want lektordir.Fields
+}
+
+// Select gives the entries of a selection, in no order that means anything
+// unless Newest is set. Malformed ones among those that had to be opened are
+// left out with a warning. The error is the context's.
+func (s *Store) Select(ctx context.Context, sel Selection) ([]*Record, error) {
+	refs, err := s.List(ctx, lektordir.ListOptions{})
+	if err != nil {
+		return nil, err
+	}
+	if sel.Newest > 0 {
+		sel.Want |= lektordir.FieldPubDate
+	}
+	m := sel.Query.Bind(s.Now)
+	onlyUnread := !sel.All && !sel.Query.MentionsState()
+	found := make([]*Record, 0, len(refs))
+	open := sel.Want != 0
+	for _, ref := range refs {
+		if onlyUnread && !ref.Unread() {
+			continue
+		}
+		r := s.Record(ref)
+		if !sel.Query.Empty() {
+			switch r.Match(m) {
+			case query.No:
+				continue
+			case query.Maybe:
+				r.maybe, open = true, true
+			}
+		}
+		found = append(found, r)
+	}
+	if open {
+		first := sel.Query.Fields() &^ lektordir.FieldContent
+		if found, err = Filter(ctx, found, func(r *Record) bool { return r.wanted(m, first, sel.Want) }); err != nil {
+			return nil, err
+		}
+	}
+	if sel.Newest > 0 && len(found) > sel.Newest {
+		slices.SortFunc(found, ByDate)
+		found = slices.Clone(found[len(found)-sel.Newest:])
+	}
+	return found, nil
+}
+
+// wanted reads what is needed to tell whether the entry is: cheap files first,
+// the content only if those do not tell.
+func (r *Record) wanted(m *query.Matcher, first, want lektordir.Fields) bool {
+	if !r.maybe {
+		return want == 0 || r.s.Usable(r.Read(want))
+	}
+	if !r.s.Usable(r.Read(want | first)) {
+		return false
+	}
+	verdict := r.Match(m)
+	if verdict == query.Maybe {
+		if !r.s.Usable(r.Read(first | lektordir.FieldContent | lektordir.FieldType)) {
+			return false
+		}
+		verdict = r.Match(m)
+		r.Forget()
+	}
+	return verdict == query.Yes
+}
+
+// Records reads fields of entries, in parallel; those that cannot be read are
+// left out. The error is the context's.
+func (s *Store) Records(ctx context.Context, refs []lektordir.Ref, want lektordir.Fields) ([]*Record, error) {
+	list := make([]*Record, len(refs))
+	for i, ref := range refs {
+		list[i] = s.Record(ref)
+	}
+	return Filter(ctx, list, func(r *Record) bool { return s.Usable(r.Read(want)) })
+}
+
+// Filter keeps the records for which keep, which is called on all cores, says
+// so; it may change the list. The error is the context's.
+func Filter(ctx context.Context, list []*Record, keep func(*Record) bool) ([]*Record, error) {
+	err := Parallel(ctx, len(list), func(i int) {
+		if !keep(list[i]) {
+			list[i] = nil
+		}
+	})
+	return slices.DeleteFunc(list, func(r *Record) bool { return r == nil }), err
+}
+
+// Parallel calls f for 0 to n-1 on all cores. It stops early when ctx ends, and
+// returns the cause.
+func Parallel(ctx context.Context, n int, f func(int)) error {
+	// A handful at a time: to start a goroutine for each costs more than what
+	// some of them do.
+	const batch = 32
+	var g errgroup.Group
+	g.SetLimit(runtime.GOMAXPROCS(0))
+	for from := 0; from < n && ctx.Err() == nil; from += batch {
+		g.Go(func() error {
+			for i := from; i < min(from+batch, n) && ctx.Err() == nil; i++ {
+				f(i)
+			}
+			return nil
+		})
+	}
+	_ = g.Wait() // f has no errors
+	return context.Cause(ctx)
+}
+
+// Resolve finds the entry that the user names by a path or a unique name, see
+// [lektordir.Dir.Resolve], and adds to an error what can be done. number is what
+// the user called it, if he did: then name is that of the list; else 0.
+func (s *Store) Resolve(name string, number int) (lektordir.Ref, error) {
+	r, err := s.Dir.Resolve(name)
+	var none *lektordir.NoEntryError
+	if !errors.As(err, &none) {
+		return r, err
+	}
+	if number > 0 {
+		err = fmt.Errorf("number %d: %w", number, err)
+	}
+	hint := "name an entry by its path, its unique name, or a number of the last lektor-view ls"
+	switch {
+	case none.Newer != nil:
+		hint = "work on that one, or list anew with lektor-view ls"
+	case number > 0:
+		hint = "it was removed since; list anew with lektor-view ls"
+	case strings.ContainsRune(name, filepath.Separator):
+		hint = "it was removed, or never was there"
+	}
+	return r, command.Hint(err, "%s", hint)
+}
+
+// Feeds gives the hashes of the feeds that the user names, each once, as find
+// finds them; "-" stands for names on standard input. Failures are reported, and
+// told by failed; the error is the context's.
+func Feeds(ctx context.Context, args []string, nul bool, s *command.Streams, find func(string) (string, error)) (hashes []string, failed bool, err error) {
+	seen := map[string]bool{}
+	for name, err := range command.ReadArgs(args, s.In, nul) {
+		if ctx.Err() != nil {
+			return nil, failed, context.Cause(ctx)
+		}
+		hash := ""
+		if err == nil {
+			hash, err = find(name)
+		}
+		if err != nil {
+			failed = true
+			s.Report.Print(err)
+		} else if !seen[hash] {
+			seen[hash] = true
+			hashes = append(hashes, hash)
+		}
+	}
+	return hashes, failed, nil
+}

@@ -1,0 +1,262 @@
+package lektordir
+
+import (
+	"cmp"
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+)
+
+// commit does the group commit.
+func (d *Dir) commit(g *group) {
+	fail := make(map[*Txn]error)
+	live := func(yield func(*Txn) bool) {
+		for _, t := range g.txns {
+			if fail[t] == nil && !yield(t) {
+				return
+			}
+		}
+	}
+	// 1. What is staged becomes durable.
+	d.sync(g, g.many(), fail, (*Txn).syncStaged)
+	for t, err := range fail {
+		if err != nil {
+			t.discard()
+		}
+	}
+	// 2. The journals take note of it.
+	for t := range live {
+		if len(t.aliases)+len(t.staged) == 0 {
+			continue
+		}
+		t.before = t.journal.good
+		// Looked at again, as staging may have taken long.
+		err := t.stillInside()
+		if err == nil {
+			err = appendJournal(d.journalPath(t.feed), t.journal, slices.Concat(t.aliases, t.staged))
+		}
+		if err != nil {
+			fail[t] = err
+			// Lines that could not be cut off again count, and so do their
+			// entries: recovery delivers them.
+			if uncut := (*uncutError)(nil); !errors.As(err, &uncut) {
+				t.discard()
+			}
+		}
+	}
+	var noted []*Txn
+	for t := range live {
+		if len(t.aliases)+len(t.staged) > 0 {
+			noted = append(noted, t)
+		}
+	}
+	d.sync(g, g.syncs != nil && len(noted) > fewJournals, fail, (*Txn).syncJournal)
+	for _, t := range noted {
+		if fail[t] == nil {
+			continue
+		}
+		// Lines that stay in the journal while their entries are gone would
+		// be entries lost; so the lines go first, and the entries stay if
+		// that cannot be made sure.
+		if err := truncateJournal(d.journalPath(t.feed), t.before); err != nil {
+			fail[t] = errors.Join(fail[t], err)
+			continue
+		}
+		t.discard()
+	}
+	// 3. The entries are delivered.
+	for t := range live {
+		for _, r := range t.staged {
+			dropped, err := d.settle(t.feed, r)
+			if err != nil {
+				fail[t] = errors.Join(fail[t], err)
+				break
+			}
+			if dropped {
+				if t.dropped == nil {
+					t.dropped = map[string]bool{}
+				}
+				t.dropped[r.Unique] = true
+			}
+		}
+	}
+	for _, t := range g.txns {
+		t.end(fail[t])
+	}
+}
+
+// sync makes what the transactions that have not failed wrote durable: whole
+// file systems, or path by path. An error of the former is everybody's, of the
+// latter only that of whose path it was. each syncs what a transaction wrote: of
+// its own at once, and through a function what others may have in common with it.
+func (d *Dir) sync(g *group, whole bool, fail map[*Txn]error, each func(t *Txn, shared func(string) error) error) {
+	if whole {
+		for _, s := range g.syncs {
+			if err := s.sync(); err != nil {
+				for _, t := range g.txns {
+					fail[t] = cmp.Or(fail[t], err)
+				}
+				return
+			}
+		}
+		return
+	}
+	seen := make(map[string]error)
+	shared := func(p string) error {
+		err, ok := seen[p]
+		if !ok {
+			err = syncPath(p)
+			seen[p] = err
+		}
+		return err
+	}
+	for _, t := range g.txns {
+		if fail[t] != nil {
+			continue
+		}
+		if err := each(t, shared); err != nil {
+			fail[t] = err
+		}
+	}
+}
+
+// syncStaged syncs what is staged, files before the directories they are in,
+// and what was written in src/.
+func (t *Txn) syncStaged(shared func(string) error) error {
+	for _, r := range t.staged {
+		if err := syncEntry(t.d.Join("tmp", t.feed, r.Unique)); err != nil {
+			return err
+		}
+	}
+	for _, p := range t.src {
+		if err := shared(p); err != nil {
+			return err
+		}
+	}
+	if len(t.staged) == 0 {
+		return nil
+	}
+	if t.journal.good == 0 {
+		// With the feed's first entries comes what an earlier run may have made
+		// and not synced.
+		src := t.d.Join("src", t.feed)
+		for _, p := range []string{src + "/id", src + "/name", src + "/etc", src, t.d.Join("src"), t.d.Join("new"), t.d.Join("tmp"), t.d.path} {
+			if err := shared(p); err != nil && !isNotExist(err) {
+				return err
+			}
+		}
+	}
+	return syncPath(t.d.Join("tmp", t.feed))
+}
+
+// syncEntry syncs a directory of an entry and the files in it.
+func syncEntry(dir string) error {
+	ents, err := os.ReadDir(dir)
+	if err != nil {
+		return err
+	}
+	for _, e := range ents {
+		path := dir + "/" + e.Name()
+		switch {
+		case e.IsDir():
+			err = syncEntry(path)
+		case e.Type().IsRegular():
+			err = syncPath(path)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return syncPath(dir)
+}
+
+// syncJournal syncs the journal, and its directory when its name is new.
+func (t *Txn) syncJournal(shared func(string) error) error {
+	if len(t.aliases)+len(t.staged) == 0 {
+		return nil
+	}
+	path := t.d.journalPath(t.feed)
+	if err := syncPath(path); err != nil || t.before > 0 {
+		return err
+	}
+	return syncPath(filepath.Dir(path))
+}
+
+// syncPath syncs a file or directory.
+func syncPath(path string) error {
+	f, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	return f.Sync()
+}
+
+// settle renames a staged entry that the journal names from tmp/ to new/, after
+// taking the version it replaces out of new/; should it fail, it can be done
+// again. dropped tells that it was not
+// delivered because a viewer had taken that version.
+func (d *Dir) settle(feed string, r record) (dropped bool, err error) {
+	staged := d.Join("tmp", feed, r.Unique)
+	if r.Replaces != "" {
+		old := d.Join("tmp", feed, r.Replaces+goneReplaced)
+		err = renameNoReplace(d.Join("new", feed, r.Replaces), old)
+		if errors.Is(err, os.ErrExist) {
+			// A power cut undid the rename but not the directory it left.
+			if err := os.RemoveAll(old); err != nil {
+				return false, err
+			}
+			err = renameNoReplace(d.Join("new", feed, r.Replaces), old)
+		}
+		if isNotExist(err) {
+			if _, serr := os.Lstat(old); serr != nil {
+				return true, d.drop(feed, r.Unique)
+			}
+			err = nil
+		}
+		if err != nil {
+			return false, err
+		}
+		// While the new version is not in place, the old one put aside is what
+		// tells recovery to put it there.
+		defer func() {
+			if err == nil {
+				os.RemoveAll(old)
+			}
+		}()
+	}
+	to := d.Join("new", feed, r.Unique)
+	err = renameNoReplace(staged, to)
+	if isNotExist(err) {
+		if _, serr := os.Lstat(staged); serr != nil {
+			return false, nil // somebody finished it
+		}
+		if err := os.Mkdir(d.Join("new", feed), 0o777); err != nil && !errors.Is(err, os.ErrExist) {
+			return false, err
+		}
+		err = renameNoReplace(staged, to)
+	}
+	if errors.Is(err, os.ErrExist) {
+		return false, d.drop(feed, r.Unique)
+	}
+	return false, err
+}
+
+// drop deletes a staged entry.
+func (d *Dir) drop(feed, unique string) error {
+	staged := d.Join("tmp", feed, unique)
+	// Renamed first, as half an entry under a name that the journal has could
+	// be taken for a whole one.
+	err := renameNoReplace(staged, staged+gone)
+	if errors.Is(err, os.ErrExist) {
+		if err := os.RemoveAll(staged + gone); err != nil {
+			return err
+		}
+		err = renameNoReplace(staged, staged+gone)
+	}
+	if err != nil && !isNotExist(err) {
+		return err
+	}
+	return os.RemoveAll(staged + gone)
+}

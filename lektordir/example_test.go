@@ -1,0 +1,151 @@
+package lektordir_test
+
+import (
+	"context"
+	"fmt"
+	"log"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/lektordir/lektor/lektordir"
+)
+
+// clock is the feed of the examples.
+var clock = &lektordir.Feed{ID: "urn:example:clock", Name: "Clock"}
+
+// temporary gives a new lektor-dir; a program opens that of its user instead.
+func temporary() (d *lektordir.Dir, remove func()) {
+	tmp, err := os.MkdirTemp("", "lektor-")
+	if err != nil {
+		log.Fatal(err)
+	}
+	d, err = lektordir.Create(filepath.Join(tmp, "feeds"), nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	return d, func() { os.RemoveAll(tmp) }
+}
+
+// put delivers an entry to the feed of the examples.
+func put(d *lektordir.Dir, id, title string) {
+	w, err := d.NewWriter(lektordir.WriterOptions{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer w.Close()
+	entry := lektordir.Entry{ID: id, Title: title, Content: []byte("It is time.\n")}
+	if _, err := w.Put(context.Background(), clock, lektordir.Unread, entry); err != nil {
+		log.Fatal(err)
+	}
+}
+
+// A fetcher delivers what it found; what it found before, it does not deliver
+// again, though it was deleted meanwhile.
+func ExampleWriter_Put() {
+	dir, remove := temporary()
+	defer remove()
+	ctx := context.Background()
+	w, err := dir.NewWriter(lektordir.WriterOptions{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer w.Close()
+	// What an earlier run was interrupted in.
+	if err := w.Recover(ctx); err != nil {
+		log.Print(err)
+	}
+	for range 2 {
+		res, err := w.Put(ctx, clock, lektordir.Unread,
+			lektordir.Entry{ID: "urn:example:clock:12", Title: "Noon", Content: []byte("<b>Noon</b>"), Type: "text/html"},
+			lektordir.Entry{ID: "urn:example:clock:18", Title: "Six", PubDate: time.Unix(1700000000, 0)},
+		)
+		if err != nil {
+			log.Fatal(err)
+		}
+		fmt.Println(len(res.New), "new,", res.Unchanged, "known")
+		for _, ref := range res.New {
+			dir.Remove(ref)
+		}
+	}
+	// Output:
+	// 2 new, 0 known
+	// 0 new, 2 known
+}
+
+// A viewer lists entries by their names alone, and reads of each what it shows.
+func ExampleDir_List() {
+	dir, remove := temporary()
+	defer remove()
+	put(dir, "urn:example:clock:12", "Noon")
+	put(dir, "urn:example:clock:18", "Six")
+
+	dir, err := lektordir.Open(dir.Path(), nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	refs, err := dir.List(context.Background(), lektordir.ListOptions{})
+	if err != nil {
+		log.Print(err) // the entries are good all the same
+	}
+	for _, ref := range refs {
+		e, err := dir.ReadEntry(ref, lektordir.FieldTitle)
+		if err != nil {
+			log.Print(err)
+			continue
+		}
+		fmt.Println(dir.FeedOf(ref).Title(), "-", e.Title, "- unread:", ref.Unread())
+	}
+	// Output:
+	// Clock - Noon - unread: true
+	// Clock - Six - unread: true
+}
+
+// To mark an entry is to move it.
+func ExampleDir_SetFlags() {
+	dir, remove := temporary()
+	defer remove()
+	put(dir, "urn:example:clock:12", "Noon")
+
+	refs, err := dir.List(context.Background(), lektordir.ListOptions{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	read, err := dir.SetFlags(refs[0], "SF", "")
+	if err != nil {
+		log.Fatal(err) // fs.ErrNotExist: another viewer was faster
+	}
+	fmt.Println(refs[0].Place, "to", read.Place, read.Flags(), read.Unread())
+	// Output: new to cur FS false
+}
+
+// Entries are seen as they arrive.
+func ExampleDir_Arrivals() {
+	dir, remove := temporary()
+	defer remove()
+	ready := func() {
+		go func() {
+			put(dir, "urn:example:clock:12", "Noon")
+			put(dir, "urn:example:clock:18", "Six")
+		}()
+	}
+	seen := 0
+	for ref, err := range dir.Arrivals(context.Background(), lektordir.WatchOptions{Ready: ready}) {
+		if err != nil {
+			log.Print(err)
+			continue
+		}
+		e, err := dir.ReadEntry(ref, lektordir.FieldTitle)
+		if err != nil {
+			log.Print(err) // moved by another viewer
+			continue
+		}
+		fmt.Println(e.Title)
+		if seen++; seen == 2 {
+			break
+		}
+	}
+	// Output:
+	// Noon
+	// Six
+}

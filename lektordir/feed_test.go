@@ -1,0 +1,76 @@
+package lektordir
+
+import (
+	"os"
+	"testing"
+	"time"
+
+	"github.com/lektordir/lektor/internal/atomicfile"
+)
+
+// Whatever changes a feed's title, it is seen a second later, and until then the
+// feed is not looked at.
+func TestFeedOfChanges(t *testing.T) {
+	d, _ := newDir(t)
+	r := deliver(t, d, sample("a", "A"))[0]
+	now := time.Unix(1700000000, 0)
+	d.opts.Now = func() time.Time { return now }
+	base := d.Join("src", feedHash)
+	title := func(want string) {
+		t.Helper()
+		if got := d.FeedOf(r).Title(); got != want {
+			t.Errorf("%q, not %q", got, want)
+		}
+	}
+	replace := func(name, text string) {
+		t.Helper()
+		if err := atomicfile.WriteUnsynced(base+"/"+name, []byte(text)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	title("Example")
+	first := d.FeedOf(r)
+	replace("name", "Second\n")
+	title("Example")
+	now = now.Add(feedAge)
+	title("Second")
+	write(t, base+"/name", "Third\n")
+	now = now.Add(feedAge)
+	title("Third")
+	write(t, base+"/etc/view/alias", "Mine\n")
+	now = now.Add(feedAge)
+	title("Mine")
+	replace("etc/view/alias", "Other\n")
+	now = now.Add(feedAge)
+	title("Other")
+	if err := os.Remove(base + "/etc/view/alias"); err != nil {
+		t.Fatal(err)
+	}
+	now = now.Add(feedAge)
+	title("Third")
+	same := d.FeedOf(r)
+	now = now.Add(feedAge)
+	if d.FeedOf(r) != same || first == same {
+		t.Error("a feed that did not change is read again")
+	}
+
+}
+
+func BenchmarkFeedOf(b *testing.B) {
+	d, err := Create(b.TempDir()+"/d", nil)
+	if err != nil {
+		b.Fatal(err)
+	}
+	if err := os.MkdirAll(d.Join("src", feedHash), 0o777); err != nil {
+		b.Fatal(err)
+	}
+	for _, name := range []string{"id", "name"} {
+		if err := os.WriteFile(d.Join("src", feedHash, name), []byte(feedID+"\n"), 0o666); err != nil {
+			b.Fatal(err)
+		}
+	}
+	r := Ref{Feed: feedHash}
+	for b.Loop() {
+		d.FeedOf(r)
+	}
+}

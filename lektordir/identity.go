@@ -1,0 +1,261 @@
+package lektordir
+
+import (
+	"slices"
+	"strings"
+	"time"
+)
+
+// Item is an entry as a document has it, on its way into a lektor-dir.
+type Item struct {
+	// Entry is what will be delivered. Its Title, Link, PubDate and PubDateRaw
+	// tell with GUID and Text which entry it is, and whether it changed; Updated
+	// which of two versions in one document is the newer one. An ID of "" becomes
+	// the link, or where there is none "urn:sha256:" and a digest.
+	Entry Entry
+	// GUID is the identifier that the document gives to the entry, byte for byte
+	// (Atom id, RSS guid, JSON Feed id), "" for none.
+	GUID string
+	// Text is the text of the content, by which a change is told from one of the
+	// markup; white space does not count. It must depend on the content and its
+	// type alone. "" takes it from Entry.Content.
+	Text string
+	// Fill, if not nil, completes Entry when it is known that it will be
+	// delivered, which most entries of most documents will not.
+	Fill func(*Entry)
+}
+
+// item is an entry and what it is recognised by (DESIGN: identity and change).
+type item struct {
+	*Item
+	identity digest
+	// others are identities under which the entry may have been recorded when
+	// the document was another: alone with its guid, or sharing it.
+	others []digest
+	bare   digest // of the guid, or without one of the link, alone
+	// ambiguous tells that others of the document share guid and link.
+	ambiguous bool
+	key       key
+	content   digest
+}
+
+// updated is the time by which the newer of two versions is known.
+func (it *item) updated() time.Time {
+	if it.Entry.Updated.IsZero() {
+		return it.Entry.PubDate
+	}
+	return it.Entry.Updated
+}
+
+// digests fills in what an entry's own fields give.
+func (it *item) digests() {
+	e := &it.Entry
+	text := it.Text
+	if text == "" {
+		text = plainText(e.Content, e.Type)
+	}
+	if IsText(e.Type) {
+		text = fold(text)
+	}
+	date := e.PubDateRaw
+	if !e.PubDate.IsZero() {
+		date = e.PubDate.UTC().Format(time.RFC3339)
+	}
+	it.content = digestOf("content", e.Title, e.Link, text)
+	rest := digestOf("rest", e.Title, text, date)
+	copy(it.key.Rest[:], rest[:])
+	if e.Link != "" {
+		link := digestOf("link", e.Link)
+		copy(it.key.Link[:], link[:])
+	}
+}
+
+// shared tells of each value that stands beside another in a document whether
+// several different ones do.
+type shared[K, V comparable] map[K]struct {
+	first   V
+	several bool
+}
+
+func (s shared[K, V]) add(k K, v V) {
+	x, ok := s[k]
+	if !ok {
+		x.first = v
+	}
+	x.several = x.several || x.first != v
+	s[k] = x
+}
+
+// identify gives each entry of a document its identity, and leaves out repeated
+// ones, which it counts.
+func identify(doc Document) (out []*item, repeated int) {
+	items := doc.Items
+	type pair struct{ guid, link string }
+	guids := make(shared[string, string], len(items))
+	pairs := make(shared[pair, [8]byte], len(items))
+	all := make([]item, len(items))
+	for i := range items {
+		it := &all[i]
+		it.Item = &items[i]
+		it.digests()
+		guids.add(it.GUID, it.Entry.Link)
+		pairs.add(pair{it.GUID, it.Entry.Link}, it.key.Rest)
+	}
+	seen := make(map[digest]int, len(items)) // -> index in out
+	out = make([]*item, 0, len(items))
+	for i := range all {
+		it := &all[i]
+		guid, link, rest := it.GUID, it.Entry.Link, string(it.key.Rest[:])
+		// Of Atom entries with one id, those with one link are versions.
+		it.ambiguous = pairs[pair{guid, link}].several && !(doc.OneID && guid != "")
+		// From what says least to what says most.
+		var ids []digest
+		at := 0
+		switch {
+		case guid != "":
+			ids = []digest{digestOf("guid", guid), digestOf("guid link", guid, link), digestOf("guid link digest", guid, link, rest)}
+			switch {
+			case doc.Own:
+			case it.ambiguous:
+				at = 2
+			case guids[guid].several:
+				at = 1
+			}
+		case link != "":
+			ids = []digest{digestOf("link", link), digestOf("link digest", link, rest)}
+			if it.ambiguous {
+				at = 1
+			}
+		default:
+			ids = []digest{digestOf("digest", rest)}
+		}
+		it.identity, it.bare = ids[at], ids[0]
+		if it.others = ids[1:]; at > 0 {
+			it.others = ids[:at]
+			slices.Reverse(it.others)
+		}
+		if n, ok := seen[it.identity]; ok {
+			repeated++
+			if it.updated().After(out[n].updated()) {
+				out[n] = it
+			}
+			continue
+		}
+		seen[it.identity] = len(out)
+		out = append(out, it)
+	}
+	return out, repeated
+}
+
+// find gives the last record of an entry that was delivered before, or nil. Under
+// a bare guid, any of those that shared it in some document may be recorded, so
+// records with the entry's own link come first; and while it is shared, the
+// bare guid with another link says nothing. Where the link is shared too, only
+// the content tells.
+func (it *item) find(j *journal) *record {
+	own := j.versions(it.identity)
+	if slices.ContainsFunc(own, func(r record) bool { return r.Key.Link == it.key.Link }) {
+		return last(own)
+	}
+	others := make([][]record, len(it.others))
+	for i, id := range it.others {
+		others[i] = j.versions(id)
+		for _, r := range others[i] {
+			if r.Key.Link == it.key.Link && (!it.ambiguous || r.Content == it.content) {
+				return last(others[i])
+			}
+		}
+	}
+	if len(own) > 0 || it.identity != it.bare {
+		return last(own)
+	}
+	for _, recs := range others {
+		if len(recs) > 0 {
+			return last(recs)
+		}
+	}
+	return nil
+}
+
+// last gives the last of the records, or nil.
+func last(recs []record) *record {
+	if len(recs) == 0 {
+		return nil
+	}
+	return &recs[len(recs)-1]
+}
+
+// origins gives for each entry the last record of the one delivered before that
+// it is, or nil. Two entries of a document cannot both be the same one delivered
+// before, where a guid was renumbered and the old one came back, say: it is the
+// one that it was delivered as, else the one that was recognised as it, else the
+// one that might be it. split tells of the others, which are new.
+func origins(j *journal, items []*item) (known []*record, split []bool) {
+	known = make([]*record, len(items))
+	split = make([]bool, len(items))
+	if j.Len() == 0 {
+		return known, split
+	}
+	rank := func(i int) int {
+		switch r := known[i]; {
+		case r.Identity != items[i].identity:
+			return 2
+		case !strings.HasPrefix(items[i].identity.String(), r.lineage()):
+			return 1
+		}
+		return 0
+	}
+	claims := make(map[string]int, len(items)) // lineage -> entry
+	for i, it := range slices.Backward(items) {
+		if known[i] = it.find(j); known[i] == nil {
+			continue
+		}
+		lineage := known[i].lineage()
+		other, ok := claims[lineage]
+		if ok && rank(other) <= rank(i) {
+			known[i], split[i] = nil, true
+			continue
+		}
+		if ok {
+			known[other], split[other] = nil, true
+		}
+		claims[lineage] = i
+	}
+	return known, split
+}
+
+// renumberings finds entries delivered before whose guid alone changed.
+type renumberings struct {
+	j       *journal
+	present map[digest]bool // identities that the document has
+	found   map[key]*record // the same for all entries with a key; nil once it is taken
+}
+
+func newRenumberings(j *journal, items []*item) *renumberings {
+	present := make(map[digest]bool, len(items))
+	for _, it := range items {
+		present[it.identity] = true
+		for _, id := range it.others {
+			present[id] = true
+		}
+	}
+	return &renumberings{j, present, map[key]*record{}}
+}
+
+// take gives the entry delivered before that an entry is, when all but its guid
+// is equal, it has a link, and its old guid is not in the document any more; to
+// one entry only.
+func (n *renumberings) take(it *item) *record {
+	if it.Entry.Link == "" {
+		return nil
+	}
+	old, ok := n.found[it.key]
+	if !ok {
+		recs := n.j.withKey(it.key)
+		if !slices.ContainsFunc(recs, func(r record) bool { return n.present[r.Identity] }) {
+			old = last(recs)
+		}
+	}
+	n.found[it.key] = nil
+	return old
+}

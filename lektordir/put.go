@@ -1,0 +1,249 @@
+package lektordir
+
+import (
+	"cmp"
+	"context"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Policy says what becomes of an entry that changed after it was delivered. It
+// has changed when its title, its link or the text of its content differs.
+type Policy string
+
+// The policies, as src/$feed/etc/fetch/on-update has them. Any other is taken for
+// Unread.
+const (
+	// Unread replaces a version that is still in new/, and ignores the change
+	// otherwise.
+	Unread Policy = "unread"
+	// Deliver delivers the new version beside the old one. A version that was
+	// delivered before is not delivered again, so that a feed which wavers
+	// between two does not go on for ever.
+	Deliver Policy = "deliver"
+	// Ignore ignores the change.
+	Ignore Policy = "ignore"
+)
+
+// ParsePolicy reads a policy; "" is the default, Unread.
+func ParsePolicy(s string) (Policy, error) {
+	switch p := Policy(strings.TrimSpace(s)); p {
+	case "":
+		return Unread, nil
+	case Unread, Deliver, Ignore:
+		return p, nil
+	}
+	return "", fmt.Errorf("%q is no policy for changed entries: it is one of unread, deliver, ignore", s)
+}
+
+// Document is what a feed says at one time.
+type Document struct {
+	Items  []Item // the newest first, as feeds have them; the last is delivered first
+	Policy Policy
+	// OneID tells that entries with one GUID are versions of one entry, as in Atom
+	// (RFC 4287, section 4.1.1). RSS does not say so of guids.
+	OneID bool
+	// Own tells that the GUIDs are the caller's own: entries are known by them
+	// alone, and none is taken for one whose GUID was changed.
+	Own bool
+}
+
+// Result says what became of a document's entries. New and Updated will be in
+// new/ once the transaction is committed.
+type Result struct {
+	New, Updated []Ref
+	// Unchanged counts entries delivered before as they are now, Ignored those
+	// whose change the policy passes over, and Repeated those that stand in
+	// the document more than once.
+	Unchanged, Ignored, Repeated int
+}
+
+// Put delivers entries of a feed, in this order, and returns when they are in
+// new/ and on the disk. An entry is known by its ID: what was put before is not
+// delivered again, whatever became of it, and a changed one as the policy says.
+// After an error, or when the program is killed, call it again with the same
+// entries. It waits some seconds for another fetcher that has the feed, and
+// returns a [*BusyError] then.
+//
+// It waits for the disk several times; many feeds are delivered faster by
+// transactions of [Writer.Begin], committed at the same time.
+func (w *Writer) Put(ctx context.Context, f *Feed, p Policy, entries ...Entry) (Result, error) {
+	t, err := w.BeginWait(ctx, FeedHash(f.ID))
+	if err != nil {
+		return Result{}, err
+	}
+	defer t.Close()
+	if err := t.PutFeed(f); err != nil {
+		return Result{}, err
+	}
+	res, err := t.Put(ctx, p, entries...)
+	if err != nil {
+		return Result{}, err
+	}
+	done := make(chan error, 1)
+	t.Commit(func(err error) { done <- err })
+	w.Flush()
+	if err := <-done; err != nil {
+		return Result{}, err
+	}
+	dropped := func(r Ref) bool { return t.dropped[r.Unique] }
+	res.Updated = slices.DeleteFunc(res.Updated, dropped)
+	return res, nil
+}
+
+// Put stages those of the entries that are new or changed, in this order. Each is
+// known by its ID alone. An error leaves the transaction to be closed, not
+// committed.
+func (t *Txn) Put(ctx context.Context, p Policy, entries ...Entry) (Result, error) {
+	items := make([]Item, len(entries))
+	for i, e := range entries {
+		items[len(items)-1-i] = Item{Entry: e, GUID: e.ID}
+	}
+	return t.Stage(ctx, Document{Items: items, Policy: p, OneID: true, Own: true})
+}
+
+// Stage stages what is new or changed in a document. An error leaves the
+// transaction to be closed, not committed. The time is linear in the size of the
+// document.
+func (t *Txn) Stage(ctx context.Context, doc Document) (Result, error) {
+	var res Result
+	j, err := t.readJournal()
+	if err != nil {
+		return res, err
+	}
+	var items []*item
+	items, res.Repeated = identify(doc)
+	known, split := origins(j, items)
+	renumbered := newRenumberings(j, items)
+	for i, it := range slices.Backward(items) {
+		if ctx.Err() != nil {
+			return res, context.Cause(ctx)
+		}
+		if known[i] != nil {
+			err = t.again(ctx, it, j.lineageOf(*known[i]), doc.Policy, &res)
+		} else {
+			var old *record
+			if !doc.Own && !split[i] {
+				old = renumbered.take(it)
+			}
+			err = t.first(ctx, it, old, &res)
+		}
+		if err != nil {
+			return res, err
+		}
+	}
+	return res, nil
+}
+
+// first stages an entry that was not delivered yet, unless it is an old one under
+// another identity.
+func (t *Txn) first(ctx context.Context, it *item, old *record, res *Result) error {
+	if old != nil {
+		res.Unchanged++
+		return t.alias(it.identity, it.key, it.content, *old)
+	}
+	ref, err := t.add(ctx, it.version(""))
+	if err != nil {
+		return err
+	}
+	res.New = append(res.New, ref)
+	return nil
+}
+
+// again stages an entry that was delivered before, in the versions of lineage,
+// if it changed and the policy wants it.
+func (t *Txn) again(ctx context.Context, it *item, lineage []record, p Policy, res *Result) error {
+	newest := lineage[len(lineage)-1]
+	if newest.Content == it.content {
+		res.Unchanged++
+		return nil
+	}
+	before := func(r record) bool { return r.Content == it.content }
+	replaces, wanted := "", false
+	switch p {
+	case Ignore:
+	case Deliver:
+		wanted = !slices.ContainsFunc(lineage, before)
+	default:
+		_, err := os.Lstat(t.d.Join("new", t.feed, newest.Unique))
+		replaces, wanted = newest.Unique, err == nil
+	}
+	if !wanted {
+		res.Ignored++
+		return nil
+	}
+	v := it.version(newest.lineage())
+	v.Replaces, v.Entry.Replaces = replaces, newest.Unique
+	ref, err := t.add(ctx, v)
+	if err != nil {
+		return err
+	}
+	res.Updated = append(res.Updated, ref)
+	return nil
+}
+
+// version is the entry, ready for delivery.
+func (it *item) version(lineage string) version {
+	v := version{Entry: it.Entry, Identity: it.identity, Key: it.key, Content: it.content, Lineage: lineage}
+	e := &v.Entry
+	e.Replaces = ""
+	if it.Fill != nil {
+		it.Fill(e)
+	}
+	if e.ID = cmp.Or(e.ID, it.GUID, e.Link); e.ID == "" {
+		date := e.PubDateRaw
+		if !e.PubDate.IsZero() {
+			date = e.PubDate.UTC().Format(time.RFC3339Nano)
+		}
+		sum := hashOf(e.Title, date, string(e.Content))
+		e.ID = "urn:sha256:" + hex.EncodeToString(sum[:])
+	}
+	return v
+}
+
+// Find gives the newest version of an entry that was put with an ID, if it is in
+// new/ or cur/.
+func (t *Txn) Find(ctx context.Context, id string) (Ref, bool) {
+	var found Ref
+	j, err := t.readJournal()
+	if err != nil {
+		return found, false
+	}
+	known := map[string]bool{}
+	for _, r := range j.versions(digestOf("guid", id)) {
+		known[r.lineage()] = true
+	}
+	// What cannot be listed is not found.
+	refs, _ := t.d.List(ctx, ListOptions{Feeds: []string{t.feed}})
+	for _, r := range refs {
+		if known[r.Identity()] {
+			found = r
+		}
+	}
+	return found, found.Unique != ""
+}
+
+// A busy feed is waited for as long as this, in all.
+const (
+	busyPause = 100 * time.Millisecond
+	busyTries = 100
+)
+
+// BeginWait is [Writer.Begin] for what cannot be done later: it waits up to ten
+// seconds for another fetcher that has the feed.
+func (w *Writer) BeginWait(ctx context.Context, feed string) (*Txn, error) {
+	for try := 0; ; try++ {
+		t, err := w.Begin(feed)
+		if busy := (*BusyError)(nil); !errors.As(err, &busy) || try == busyTries {
+			return t, err
+		}
+		if err := w.d.opts.Sleep(ctx, busyPause); err != nil {
+			return nil, err
+		}
+	}
+}
