@@ -11,9 +11,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
@@ -147,7 +145,7 @@ func (st *store) index() map[string]string {
 	}
 	hashes, _ := st.Dir.FeedHashes()
 	for _, hash := range hashes {
-		if id := firstLine(st.Dir.Join("src", hash, "id")); id != "" {
+		if id, err := atomicfile.Line(st.Dir.Join("src", hash, "id")); err == nil {
 			index[key(id)] = hash
 		}
 	}
@@ -169,39 +167,6 @@ func documentURL(f *lektordir.Feed) string {
 func exists(path string) bool {
 	_, err := os.Lstat(path)
 	return err == nil
-}
-
-// firstLine is the first line of a file, "" when there is none.
-func firstLine(path string) string {
-	line, _ := atomicfile.Line(path)
-	return strings.TrimSpace(line)
-}
-
-// writeLine makes a file hold one line, "" for none. The directory is made if
-// need be.
-func writeLine(path, line string) error {
-	if line == "" {
-		if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return err
-		}
-		return nil
-	}
-	return writeFile(path, []byte(line+"\n"))
-}
-
-// writeFile replaces a file by what can be learned or made again, and leaves
-// one alone that holds it already.
-func writeFile(path string, data []byte) error {
-	if old, err := os.ReadFile(path); err == nil && string(old) == string(data) {
-		return nil
-	}
-	err := atomicfile.WriteUnsynced(path, data)
-	if errors.Is(err, fs.ErrNotExist) {
-		if err = os.MkdirAll(filepath.Dir(path), 0o777); err == nil {
-			err = atomicfile.WriteUnsynced(path, data)
-		}
-	}
-	return err
 }
 
 // ParseTime reads a moment: RFC 3339 with or without seconds, the date of a

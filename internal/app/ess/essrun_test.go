@@ -17,6 +17,7 @@ import (
 
 	"github.com/lektordir/lektor/feedconv"
 	"github.com/lektordir/lektor/internal/app/fetcher"
+	"github.com/lektordir/lektor/internal/atomicfile"
 	"github.com/lektordir/lektor/internal/command"
 	"github.com/lektordir/lektor/internal/ess"
 	"github.com/lektordir/lektor/internal/fetch"
@@ -601,7 +602,7 @@ func TestPublishedIndex(t *testing.T) {
 			t.Errorf("%+v", added)
 		}
 		for name, want := range map[string]string{"link": added.Hash + ".ess", "nno": "feeds.nno"} {
-			got := firstLine(filepath.Join(other.dir, "src", added.Hash, "etc/ess", name))
+			got, _ := atomicfile.Line(filepath.Join(other.dir, "src", added.Hash, "etc/ess", name))
 			if got != b.s.URL("/www/"+want) {
 				t.Errorf("etc/ess/%s: %q", name, got)
 			}

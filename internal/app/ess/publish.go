@@ -17,6 +17,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/lektordir/lektor/internal/atomicfile"
 	"github.com/lektordir/lektor/internal/command"
 	"github.com/lektordir/lektor/internal/ess"
 	"github.com/lektordir/lektor/internal/fetch"
@@ -138,7 +139,7 @@ func Publish(ctx context.Context, o PublishOptions, s *command.Streams) error {
 
 // document writes a document unless the one there has the same entries.
 func (p *publisher) document(name string, kind ess.Kind, data []byte) error {
-	old, err := os.ReadFile(filepath.Join(p.o.To, name))
+	old, err := atomicfile.Read(filepath.Join(p.o.To, name), maxDocument)
 	if err == nil {
 		a, aerr := ess.Decode(old, kind, nil)
 		b, berr := ess.Decode(data, kind, nil)
@@ -153,7 +154,7 @@ func (p *publisher) document(name string, kind ess.Kind, data []byte) error {
 // file writes a file unless it is there already.
 func (p *publisher) file(name string, data []byte) error {
 	path := filepath.Join(p.o.To, name)
-	if old, err := os.ReadFile(path); err == nil && bytes.Equal(old, data) {
+	if old, err := atomicfile.Read(path, maxDocument); err == nil && bytes.Equal(old, data) {
 		p.same++
 		return nil
 	}
@@ -162,7 +163,7 @@ func (p *publisher) file(name string, data []byte) error {
 		_, err := fmt.Fprintln(p.S.Out, path)
 		return err
 	}
-	return writeFile(path, data)
+	return atomicfile.WriteUnsynced(path, data)
 }
 
 // remove removes the documents of feeds that are gone.
