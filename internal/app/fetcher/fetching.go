@@ -28,8 +28,9 @@ func Update(ctx context.Context, o UpdateOptions, s *command.Streams) error {
 	}
 	sel := Selection{All: o.All}
 	if len(o.Feeds) > 0 {
-		if sel.Feeds = feeds(d, o.Feeds, o.Nul, s); len(sel.Feeds) == 0 {
-			return nil // none is there, or a list on standard input has nothing on it
+		sel.Feeds, err = feeds(ctx, d, o.Feeds, o.Nul, s)
+		if err != nil || len(sel.Feeds) == 0 {
+			return err // or none is there, or a list on standard input has nothing on it
 		}
 	}
 	r, err := o.runner(s, d, p)

@@ -14,6 +14,7 @@ import (
 	"github.com/lektordir/lektor/internal/command"
 	"github.com/lektordir/lektor/internal/feeddir"
 	"github.com/lektordir/lektor/internal/joined"
+	"github.com/lektordir/lektor/internal/termsafe"
 	"github.com/lektordir/lektor/internal/units"
 	"github.com/lektordir/lektor/lektordir"
 )
@@ -131,7 +132,10 @@ func List(ctx context.Context, o ListOptions, s *command.Streams) error {
 	}
 	subs, bad := feeddir.List(d)
 	if len(o.Feeds) > 0 {
-		named := feeds(d, o.Feeds, o.Print.Nul, s)
+		named, err := feeds(ctx, d, o.Feeds, o.Print.Nul, s)
+		if err != nil {
+			return err
+		}
 		subs = slices.DeleteFunc(subs, func(s *feeddir.Subscription) bool { return !slices.Contains(named, s.Hash) })
 	}
 	refs, err := d.List(ctx, lektordir.ListOptions{})
@@ -167,56 +171,33 @@ func inCategory(s *feeddir.Subscription, category string) bool {
 	})
 }
 
-// SettingsOptions are those of [Settings].
-type SettingsOptions struct {
-	Common
-	Feed string
-	Key  string // of one setting, which is printed without its name; empty for all
-}
-
-// Settings prints the settings of a feed.
-func Settings(_ context.Context, o SettingsOptions, s *command.Streams) error {
-	d, hash, err := o.find(o.Feed)
-	if err != nil {
-		return err
-	}
-	keys := feeddir.Settings
-	if o.Key != "" {
-		keys = []string{o.Key}
-	}
-	for _, key := range keys {
-		v, err := feeddir.Get(d, hash, key)
-		if err != nil {
-			return settingHint(err)
-		}
-		for line := range strings.SplitSeq(v, "\n") {
-			switch {
-			case line == "":
-			case o.Key != "":
-				printLine(s, line)
-			default:
-				fmt.Fprint(s.Out, key, "\t")
-				printLine(s, line)
-			}
-		}
-	}
-	return nil
-}
-
 // SetOptions are those of [Set].
 type SetOptions struct {
 	Common
-	Feed, Key     string
-	Values        []string // lines
+	Feed          string
+	Key           string   // empty for all settings
+	Values        []string // lines; none to show what is set
 	Unset, DryRun bool
 	Force         bool // an interval of less than [feeddir.LeastInterval] too
 }
 
-// Set changes or removes a setting of a feed.
+// Set changes or removes a setting of a feed; or shows it, or all of them.
 func Set(_ context.Context, o SetOptions, s *command.Streams) error {
-	d, hash, err := o.find(o.Feed)
+	d, err := o.open()
 	if err != nil {
 		return err
+	}
+	hash, err := feeddir.Find(d, o.Feed)
+	switch {
+	case err != nil:
+		return feedHint(err)
+	case o.Key == "":
+		for _, key := range feeddir.Settings {
+			err = errors.Join(err, printSetting(s, d, hash, key, key+"\t"))
+		}
+		return err
+	case !o.Unset && len(o.Values) == 0:
+		return settingHint(printSetting(s, d, hash, o.Key, ""))
 	}
 	value := strings.Join(o.Values, "\n")
 	if !o.Unset {
@@ -249,12 +230,15 @@ func Set(_ context.Context, o SetOptions, s *command.Streams) error {
 	return settingHint(feedHint(err))
 }
 
-// find opens the lektor-dir and finds a feed in it.
-func (c Common) find(name string) (d *lektordir.Dir, hash string, err error) {
-	if d, err = c.open(); err == nil {
-		hash, err = feeddir.Find(d, name)
+// printSetting prints the lines of a setting, each after a prefix.
+func printSetting(s *command.Streams, d *lektordir.Dir, hash, key, prefix string) error {
+	v, err := feeddir.Get(d, hash, key)
+	for line := range strings.SplitSeq(v, "\n") {
+		if line != "" {
+			fmt.Fprintf(s.Out, "%s%s\n", prefix, termsafe.Line(line))
+		}
 	}
-	return d, hash, feedHint(err)
+	return err
 }
 
 // settingHint makes a mistyped setting a mistake in the command line.
