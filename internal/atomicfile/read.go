@@ -55,6 +55,9 @@ func ReadAt(at int, path string, limit int64) ([]byte, error) {
 	if st.Mode&unix.S_IFMT != unix.S_IFREG {
 		return fail("read", errors.New("not a regular file"))
 	}
+	if st.Size > limit {
+		return fail("read", fmt.Errorf("larger than %s", size(limit))) // before room is made for it
+	}
 	out := make([]byte, n, max(st.Size, int64(n))+1)
 	copy(out, buf)
 	for n > 0 {

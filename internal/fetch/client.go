@@ -339,6 +339,18 @@ type exchange struct {
 	answered bool
 }
 
+// begin begins an exchange, for which end must be called.
+func (c *Client) begin(ctx context.Context) *exchange {
+	x := &exchange{c: c, parent: ctx, left: c.cfg.Deadline}
+	x.ctx, x.cancel = context.WithCancelCause(ctx)
+	return x
+}
+
+func (x *exchange) end() {
+	x.pause()
+	x.cancel(nil)
+}
+
 // run and pause start and stop the clock of the deadline. It is the real one:
 // it limits what the network can do to us.
 func (x *exchange) run() {
@@ -392,10 +404,8 @@ func (c *Client) Get(ctx context.Context, r *Request) (*Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	x := &exchange{c: c, parent: ctx, left: c.cfg.Deadline}
-	x.ctx, x.cancel = context.WithCancelCause(ctx)
-	defer x.cancel(nil)
-	defer x.pause()
+	x := c.begin(ctx)
+	defer x.end()
 
 	var (
 		origin    = *u
@@ -436,10 +446,6 @@ func (c *Client) Get(ctx context.Context, r *Request) (*Response, error) {
 		}
 		next, err := x.hop(u, req, &privateOK, res, conditional)
 		if err != nil {
-			var delay *HostDelayError
-			if errors.As(err, &delay) {
-				delay.URL = display(u)
-			}
 			return nil, err
 		}
 		if next == nil {
@@ -460,41 +466,51 @@ func (c *Client) Get(ctx context.Context, r *Request) (*Response, error) {
 	}
 }
 
-// hop makes one request while it holds a slot of the host. It returns where
-// the answer redirects to, or fills res.
-func (x *exchange) hop(u *url.URL, req *http.Request, privateOK *bool, res *Response, conditional bool) (*url.URL, error) {
-	c := x.c
-	host := hostKey(u)
+// send makes one request in a slot of the host, which is kept until done is
+// called, and the body of the answer closed by that.
+func (x *exchange) send(req *http.Request, privateOK *bool) (resp *http.Response, done func(), err error) {
+	gates, host := &x.c.gates, hostKey(req.URL)
 	x.pause()
-	if err := c.gates.enter(x.ctx, host); err != nil {
+	if err := gates.enter(x.ctx, host); err != nil {
 		var delay *HostDelayError
 		if errors.As(err, &delay) {
-			return nil, err
+			delay.URL = display(req.URL)
+			return nil, nil, delay
 		}
-		return nil, x.classify(u, err)
+		return nil, nil, x.classify(req.URL, err)
 	}
-	defer c.gates.leave(host)
 	x.run()
 	x.received, x.answered = 0, false
-
-	resp, err := x.roundTrip(req, privateOK)
-	if err != nil {
-		return nil, x.classify(u, err)
+	if resp, err = x.roundTrip(req, privateOK); err != nil {
+		gates.leave(host)
+		return nil, nil, x.classify(req.URL, err)
 	}
-	defer resp.Body.Close()
 	x.answered = true
-	res.Received = c.cfg.Now()
+	return resp, func() { resp.Body.Close(); gates.leave(host) }, nil
+}
 
-	fail := func(detail string) error {
-		e := &StatusError{URL: display(u), Status: resp.StatusCode, Detail: detail}
-		if e.Status == http.StatusTooManyRequests || e.Status == http.StatusServiceUnavailable {
-			e.RetryAfter = RetryAfter(resp.Header, res.Received)
-			if e.RetryAfter > 0 {
-				c.gates.block(host, e.Status, e.RetryAfter)
-			}
+// retryAfter gives how long an answer 429 or 503 wants the host to be left alone
+// from when it came, and keeps other requests from it for so long.
+func (x *exchange) retryAfter(resp *http.Response, received time.Time) (wait time.Duration) {
+	if resp.StatusCode == http.StatusTooManyRequests || resp.StatusCode == http.StatusServiceUnavailable {
+		if wait = RetryAfter(resp.Header, received); wait > 0 {
+			x.c.gates.block(hostKey(resp.Request.URL), resp.StatusCode, wait)
 		}
+	}
+	return wait
+}
+
+// hop makes one request. It returns where the answer redirects to, or fills res.
+func (x *exchange) hop(u *url.URL, req *http.Request, privateOK *bool, res *Response, conditional bool) (*url.URL, error) {
+	resp, done, err := x.send(req, privateOK)
+	if err != nil {
+		return nil, err
+	}
+	defer done()
+	res.Received = x.c.cfg.Now()
+	fail := func(detail string) error {
 		drain(resp)
-		return e
+		return &StatusError{URL: display(u), Status: resp.StatusCode, RetryAfter: x.retryAfter(resp, res.Received), Detail: detail}
 	}
 	switch resp.StatusCode {
 	case http.StatusOK, http.StatusNonAuthoritativeInfo:

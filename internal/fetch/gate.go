@@ -4,6 +4,8 @@ import (
 	"context"
 	"sync"
 	"time"
+
+	"golang.org/x/sync/semaphore"
 )
 
 // maxHostWait is the longest Retry-After of a host that another request to it
@@ -26,8 +28,8 @@ type gates struct {
 }
 
 type gate struct {
-	active  int             // slots taken
-	waiting []chan struct{} // closed when a slot is handed over
+	slots *semaphore.Weighted // handed over in the order in which requests came
+	users int                 // that have a slot or wait for one
 	// ready is when the gap after the last request is over; blocked is when
 	// Retry-After lets us ask again, and status what it came with.
 	ready, blocked time.Time
@@ -35,47 +37,46 @@ type gate struct {
 }
 
 func (g *gate) idle(now time.Time) bool {
-	return g.active == 0 && len(g.waiting) == 0 && !g.ready.After(now) && !g.blocked.After(now)
+	return g.users == 0 && !g.ready.After(now) && !g.blocked.After(now)
 }
 
 // enter waits for a slot of host and for the gap to be over. Every call that
 // returns nil must be followed by leave.
 func (gs *gates) enter(ctx context.Context, host string) error {
 	gs.mu.Lock()
-	if err := gs.delayed(host); err != nil {
-		gs.mu.Unlock()
-		return err
-	}
 	g := gs.m[host]
 	if g == nil {
 		gs.sweep()
-		g = &gate{}
+		g = &gate{slots: semaphore.NewWeighted(int64(gs.perHost))}
 		gs.m[host] = g
 	}
-	if g.active < gs.perHost && len(g.waiting) == 0 {
-		g.active++
-		gs.mu.Unlock()
-	} else {
-		turn := make(chan struct{})
-		g.waiting = append(g.waiting, turn)
-		gs.mu.Unlock()
-		select {
-		case <-turn:
-		case <-ctx.Done():
-			gs.mu.Lock()
-			defer gs.mu.Unlock()
-			for i, w := range g.waiting {
-				if w == turn {
-					g.waiting = append(g.waiting[:i], g.waiting[i+1:]...)
-					return context.Cause(ctx)
-				}
-			}
-			gs.pass(g) // the slot came at the same moment
-			return context.Cause(ctx)
-		}
+	err := gs.delayed(host)
+	if err == nil {
+		g.users++
 	}
-	// The slot is ours. Other requests that run beside it (perHost > 1) may
-	// move the time while we sleep, but only those that run already.
+	gs.mu.Unlock()
+	if err != nil {
+		return err
+	}
+	if err := g.slots.Acquire(ctx, 1); err != nil {
+		gs.mu.Lock()
+		g.users--
+		gs.mu.Unlock()
+		return context.Cause(ctx)
+	}
+	if err := gs.rest(ctx, host, g); err != nil {
+		gs.mu.Lock()
+		defer gs.mu.Unlock()
+		gs.pass(g)
+		return err
+	}
+	return nil
+}
+
+// rest waits, in a slot, until the host may be asked. Other requests that run
+// beside it (perHost > 1) may move the time while we sleep, but only those that
+// run already.
+func (gs *gates) rest(ctx context.Context, host string, g *gate) error {
 	var slept time.Time
 	for {
 		gs.mu.Lock()
@@ -85,24 +86,16 @@ func (gs *gates) enter(ctx context.Context, host string) error {
 			until = g.blocked
 		}
 		wait := until.Sub(gs.now())
+		gs.mu.Unlock()
 		if err == nil && ctx.Err() != nil {
 			err = context.Cause(ctx)
 		}
-		if err != nil {
-			gs.pass(g)
-			gs.mu.Unlock()
-			return err
-		}
-		gs.mu.Unlock()
 		// A clock that stands still or runs backwards must not keep us here.
-		if wait <= 0 || !until.After(slept) {
-			return nil
+		if err != nil || wait <= 0 || !until.After(slept) {
+			return err
 		}
 		slept = until
 		if err := gs.sleep(ctx, min(wait, max(gs.gap, maxHostWait))); err != nil {
-			gs.mu.Lock()
-			gs.pass(g)
-			gs.mu.Unlock()
 			return err
 		}
 	}
@@ -142,12 +135,8 @@ func (gs *gates) delayed(host string) error {
 
 // pass gives a slot to whoever has waited longest. The caller holds mu.
 func (gs *gates) pass(g *gate) {
-	if len(g.waiting) == 0 {
-		g.active--
-		return
-	}
-	close(g.waiting[0])
-	g.waiting = g.waiting[1:]
+	g.users--
+	g.slots.Release(1)
 }
 
 // sweep forgets idle hosts whenever their number may have doubled, so that

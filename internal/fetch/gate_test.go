@@ -107,7 +107,7 @@ func TestGateHeedsContext(t *testing.T) {
 		if err := <-errs; !errors.Is(err, context.Canceled) {
 			t.Errorf("waiting for the gap ended with %v", err)
 		}
-		if g := gs.m["a:80"]; g.active != 0 || len(g.waiting) != 0 {
+		if g := gs.m["a:80"]; g.users != 0 {
 			t.Errorf("the slot was not given back: %+v", g)
 		}
 		time.Sleep(time.Hour)

@@ -2,7 +2,6 @@ package fetch
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -59,10 +58,8 @@ func (c *Client) Post(ctx context.Context, p *Post) (*Answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	x := &exchange{c: c, parent: ctx, left: c.cfg.Deadline}
-	x.ctx, x.cancel = context.WithCancelCause(ctx)
-	defer x.cancel(nil)
-	defer x.pause()
+	x := c.begin(ctx)
+	defer x.end()
 	u.User = nil
 	origin := u
 	privateOK := p.Chosen
@@ -72,48 +69,29 @@ func (c *Client) Post(ctx context.Context, p *Post) (*Answer, error) {
 		}
 		next, answer, err := x.post(u, p, &privateOK)
 		if err != nil || answer != nil {
-			var delay *HostDelayError
-			if errors.As(err, &delay) {
-				delay.URL = display(u)
-			}
 			return answer, err
 		}
 		u = next
 	}
 }
 
-// post is one request of Post, made while it holds a slot of the host.
+// post is one request of Post.
 func (x *exchange) post(u *url.URL, p *Post, privateOK *bool) (*url.URL, *Answer, error) {
-	c := x.c
-	host := hostKey(u)
-	x.pause()
-	if err := c.gates.enter(x.ctx, host); err != nil {
-		var delay *HostDelayError
-		if errors.As(err, &delay) {
-			return nil, nil, err
-		}
-		return nil, nil, x.classify(u, err)
-	}
-	defer c.gates.leave(host)
-	x.run()
-	x.received, x.answered = 0, false
-
 	req, err := http.NewRequestWithContext(x.ctx, http.MethodPost, u.String(), strings.NewReader(string(p.Body)))
 	if err != nil {
 		return nil, nil, &URLError{URL: display(u), Reason: "not a URL"}
 	}
-	req.Header.Set("User-Agent", c.cfg.UserAgent)
+	req.Header.Set("User-Agent", x.c.cfg.UserAgent)
 	req.Header.Set("Content-Type", p.ContentType)
 	req.Header.Set("Accept", "*/*")
 	if p.Accept != "" {
 		req.Header.Set("Accept", p.Accept)
 	}
-	resp, err := x.roundTrip(req, privateOK)
+	resp, done, err := x.send(req, privateOK)
 	if err != nil {
-		return nil, nil, x.classify(u, err)
+		return nil, nil, err
 	}
-	defer resp.Body.Close()
-	x.answered = true
+	defer done()
 	switch resp.StatusCode {
 	case http.StatusMovedPermanently, http.StatusFound, http.StatusTemporaryRedirect, http.StatusPermanentRedirect, http.StatusSeeOther:
 		next, err := location(u, resp.Header.Get("Location"))
@@ -135,11 +113,7 @@ func (x *exchange) post(u *url.URL, p *Post, privateOK *bool) (*url.URL, *Answer
 		return next, nil, nil
 	}
 	a := &Answer{Status: resp.StatusCode, Header: resp.Header, FinalURL: display(u)}
-	if a.Status == http.StatusTooManyRequests || a.Status == http.StatusServiceUnavailable {
-		if a.RetryAfter = RetryAfter(resp.Header, c.cfg.Now()); a.RetryAfter > 0 {
-			c.gates.block(host, a.Status, a.RetryAfter)
-		}
-	}
+	a.RetryAfter = x.retryAfter(resp, x.c.cfg.Now())
 	a.Body, err = io.ReadAll(io.LimitReader(resp.Body, MaxAnswer))
 	x.received = int64(len(a.Body))
 	if err != nil && x.ctx.Err() != nil {

@@ -37,8 +37,6 @@ const (
 	Denied      = "denied"
 )
 
-const maxLinks = 32
-
 // Links gives the links of a feed as they count for discovery (section 4): hub
 // and self in the header fields of the answer come before those in the
 // document, and where the header has a hub those in the document do not count.
@@ -47,9 +45,9 @@ const maxLinks = 32
 func Links(h http.Header, base string, links []feedconv.Link) []feedconv.Link {
 	var found []feedconv.Link
 	has := map[string]bool{}
-	for _, l := range headerLinks(h, base) {
+	for _, l := range fetch.Links(h, base) {
 		if l.Rel == "hub" || l.Rel == "self" {
-			found = append(found, l)
+			found = append(found, feedconv.Link{Rel: l.Rel, Href: l.URL})
 			has[l.Rel] = true
 		}
 	}
@@ -62,81 +60,6 @@ func Links(h http.Header, base string, links []feedconv.Link) []feedconv.Link {
 		}
 	}
 	return found
-}
-
-// headerLinks reads Link header fields (RFC 8288), one link for each relation.
-func headerLinks(h http.Header, base string) []feedconv.Link {
-	root, err := url.Parse(base)
-	if err != nil {
-		root = &url.URL{}
-	}
-	var out []feedconv.Link
-	for _, s := range h.Values("Link") {
-		for len(out) < maxLinks {
-			open := strings.IndexByte(s, '<')
-			if open < 0 {
-				break
-			}
-			end := strings.IndexByte(s[open:], '>')
-			if end < 0 {
-				break
-			}
-			target := strings.TrimSpace(s[open+1 : open+end])
-			var rel string
-			rel, s = linkRel(s[open+end+1:])
-			u, err := root.Parse(target)
-			if err != nil {
-				continue
-			}
-			for _, r := range strings.Fields(strings.ToLower(rel)) {
-				out = append(out, feedconv.Link{Rel: r, Href: u.String()})
-			}
-		}
-	}
-	return out
-}
-
-// linkRel reads the parameters of one link up to the comma after it, and gives
-// the first rel among them.
-func linkRel(s string) (rel, rest string) {
-	found := false
-	for {
-		s = strings.TrimLeft(s, " \t;")
-		if s == "" || s[0] == ',' {
-			return rel, strings.TrimPrefix(s, ",")
-		}
-		i := strings.IndexAny(s, "=;,")
-		if i < 0 {
-			return rel, ""
-		}
-		name := strings.TrimSpace(s[:i])
-		if s[i] != '=' {
-			s = s[i:]
-			continue
-		}
-		s = strings.TrimLeft(s[i+1:], " \t")
-		var value string
-		if strings.HasPrefix(s, `"`) {
-			var b strings.Builder
-			j := 1
-			for ; j < len(s) && s[j] != '"'; j++ {
-				if s[j] == '\\' && j+1 < len(s) {
-					j++
-				}
-				b.WriteByte(s[j])
-			}
-			value, s = b.String(), s[min(j+1, len(s)):]
-		} else {
-			j := strings.IndexAny(s, ";,")
-			if j < 0 {
-				j = len(s)
-			}
-			value, s = strings.TrimSpace(s[:j]), s[j:]
-		}
-		if strings.EqualFold(name, "rel") && !found {
-			rel, found = value, true
-		}
-	}
 }
 
 // Request asks a hub for a subscription, or to end one (section 5.1).
