@@ -5,6 +5,7 @@ package main
 import (
 	"os"
 	"runtime/debug"
+	"strings"
 
 	"github.com/urfave/cli/v2"
 
@@ -85,6 +86,9 @@ func addCommand() *cli.Command {
 			&cli.StringFlag{Name: "alias", Aliases: []string{"title"}, Usage: "call the feed `NAME`"},
 			&cli.StringFlag{Name: "interval", Usage: "fetch it every `TIME` at most, such as 30m, 2h or 1d"},
 			&cli.BoolFlag{Name: "force", Usage: "let the interval be less than a minute"},
+			&cli.BoolFlag{Name: "guess", Value: true, Usage: "of a page that links to no feed, look where feeds usually are"},
+			&cli.StringSliceFlag{Name: "header", Usage: "send `FIELD` to the feed's server, such as 'Authorization: Bearer secret'; may be repeated"},
+			&cli.BoolFlag{Name: "private", Usage: "leave the feed out of what is published"},
 			&cli.StringSliceFlag{Name: "category", Usage: "put it into the category `NAME`, a/b for b in a; may be repeated"},
 			dryRunFlag(), command.NulFlag(),
 		}, fetchFlags()...),
@@ -93,6 +97,10 @@ func addCommand() *cli.Command {
 				Common: fetching(f), Sources: f.Words(), Nul: command.Nul(f.Context),
 				First: f.Bool("first"), NoFetch: f.Bool("no-fetch"), AsIs: f.Bool("as-is"), DryRun: f.Bool("dry-run"),
 				Alias: f.String("alias"), Interval: f.String("interval"), Categories: f.StringSlice("category"),
+				Guess: f.Bool("guess"), Headers: f.StringSlice("header"), Private: f.Bool("private"),
+			}
+			if err := feeddir.Check("headers", strings.Join(o.Headers, "\n"), false); err != nil && len(o.Headers) > 0 {
+				f.Fail(command.Usagef("--header: %w", err))
 			}
 			if o.Interval != "" {
 				if err := feeddir.Check("interval", o.Interval, f.Bool("force")); err != nil {

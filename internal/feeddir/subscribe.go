@@ -55,6 +55,9 @@ const (
 type Options struct {
 	// Unsynced leaves it to the caller to call [Finish] once, after many feeds.
 	Unsynced bool
+	// Settings are settings of a feed's state that it begins with, see
+	// [Settings]: what the first request needs.
+	Settings map[string]string
 }
 
 // Add subscribes to a feed; Hash is made from ID, URL defaults to ID and Name
@@ -120,6 +123,18 @@ func Add(w *lektordir.Writer, d *lektordir.Dir, s *Subscription, o Options) (boo
 		SetCategories(d, s.Hash, s.Categories, write),
 	); err != nil {
 		return false, err
+	}
+	if len(o.Settings) > 0 {
+		st, err := Load(d, s.Hash)
+		if err != nil {
+			return false, err
+		}
+		defer st.Close()
+		for key, value := range o.Settings {
+			if err := st.SetUser(key, value); err != nil {
+				return false, err
+			}
+		}
 	}
 	if !o.Unsynced {
 		for _, dir := range []string{d.Join("src"), base, filepath.Join(base, "etc")} {

@@ -1,14 +1,20 @@
 package fetcher
 
 import (
+	"bufio"
 	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"net/http"
+	neturl "net/url"
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
+	"sync"
 
 	"golang.org/x/sync/errgroup"
 
@@ -30,10 +36,15 @@ type AddOptions struct {
 	First   bool // of several feeds that a page links to, take the first
 	NoFetch bool // deliver nothing
 	AsIs    bool // the URL is a feed's: do not look for one
+	Guess   bool // where feeds usually are, of a page that links to none
 	DryRun  bool // change nothing
 
 	Alias, Interval string
 	Categories      []string
+	Headers         []string // lines, see [fetch.ParseHeaders]
+	Private         bool     // see the setting
+
+	choose func([]discover.Link) (int, error) // of several feeds; nil for an error
 }
 
 // maxAdding is how many feeds are added at once: fewer than an update fetches,
@@ -47,6 +58,9 @@ func Add(ctx context.Context, o AddOptions, s *command.Streams) error {
 		return err
 	}
 	defer end()
+	if s.InIsTerminal() && s.ErrIsTerminal() && !slices.Contains(o.Sources, "-") {
+		o.choose = chooser(s)
+	}
 	var adding errgroup.Group
 	adding.SetLimit(maxAdding)
 	for arg, err := range command.ReadArgs(o.Sources, s.In, o.Nul) {
@@ -67,19 +81,50 @@ func Add(ctx context.Context, o AddOptions, s *command.Streams) error {
 			case err != nil:
 				s.Report.Print(addHint(err))
 			case a.Already:
-				s.Report.Info("%s: already subscribed (%s)", a.URL, a.Title)
+				s.Report.Info("%s: already subscribed (%s)", fetch.Public(a.URL), a.Title)
 			case o.DryRun:
-				s.Report.Info("%s: would be subscribed to (%s)", a.URL, a.Title)
+				s.Report.Info("%s: would be subscribed to (%s)", fetch.Public(a.URL), a.Title)
 			case o.NoFetch:
-				s.Report.Info("%s: subscribed (%s)", a.URL, a.Title)
+				s.Report.Info("%s: subscribed (%s)", fetch.Public(a.URL), a.Title)
 			default:
-				s.Report.Info("%s: subscribed (%s), %s", a.URL, a.Title, units.Count(a.Summary.New+a.Summary.Updated, "entry"))
+				s.Report.Info("%s: subscribed (%s), %s", fetch.Public(a.URL), a.Title, units.Count(a.Summary.New+a.Summary.Updated, "entry"))
 			}
 			return nil
 		})
 	}
 	adding.Wait()
 	return context.Cause(ctx)
+}
+
+// chooser lets the user choose of several feeds, one page at a time.
+func chooser(s *command.Streams) func([]discover.Link) (int, error) {
+	var mu sync.Mutex
+	in := bufio.NewReader(s.In)
+	return func(links []discover.Link) (int, error) {
+		mu.Lock()
+		defer mu.Unlock()
+		for i, l := range links {
+			s.Report.Info("%d  %s", i+1, named(l))
+		}
+		s.Report.Info("which one? 1-%d, or nothing for none", len(links))
+		line, err := in.ReadString('\n')
+		if line = strings.TrimSpace(line); line == "" && err != nil && err != io.EOF {
+			return 0, err
+		}
+		n, err := strconv.Atoi(line)
+		if err != nil || n < 1 || n > len(links) {
+			return 0, errors.New("none of them was chosen")
+		}
+		return n - 1, nil
+	}
+}
+
+// named is a link as a user chooses it.
+func named(l discover.Link) string {
+	if l.Title == "" {
+		return l.URL
+	}
+	return l.URL + " (" + l.Title + ")"
 }
 
 // source makes a URL of what the user typed: a URL, a file, or a host.
@@ -116,11 +161,7 @@ func addHint(err error) error {
 	case errors.As(err, &several):
 		errs := []error{fmt.Errorf("%w:", err)}
 		for _, l := range several.Feeds {
-			line := l.URL
-			if l.Title != "" {
-				line += " (" + l.Title + ")"
-			}
-			errs = append(errs, errors.New(line))
+			errs = append(errs, errors.New(named(l)))
 		}
 		last := &errs[len(errs)-1]
 		*last = command.Hint(*last, "add the one you want, or take the first with --first")
@@ -175,6 +216,10 @@ func (e *NoFeedsError) Unwrap() error { return e.Err }
 // cannot be had or is no feed, there is no subscription.
 func (r *Runner) Add(ctx context.Context, url string, o AddOptions) (Added, error) {
 	url = lektordir.NormalizeID(url)
+	header, err := fetch.ParseHeaders(strings.Join(o.Headers, "\n"))
+	if err != nil {
+		return Added{}, err
+	}
 	var title string
 	var resp *fetch.Response
 	var page *pageError // that links to the feed
@@ -188,8 +233,7 @@ func (r *Runner) Add(ctx context.Context, url string, o AddOptions) (Added, erro
 		if !look {
 			break
 		}
-		var err error
-		resp, title, err = r.look(ctx, url)
+		resp, title, err = r.look(ctx, url, header)
 		var html *pageError
 		switch {
 		case err == nil:
@@ -197,11 +241,23 @@ func (r *Runner) Add(ctx context.Context, url string, o AddOptions) (Added, erro
 			return Added{}, err
 		case page != nil:
 			return Added{}, &NoFeedsError{URL: fetch.Public(url), Err: html.err}
-		default:
-			if page = html; page.choose(o.First) != nil {
-				return Added{}, page.choose(o.First)
+		case len(html.Feeds) == 0 && o.Guess:
+			if url, resp, title, err = r.guess(ctx, html, header); err != nil {
+				return Added{}, err
 			}
-			url, title = lektordir.NormalizeID(page.chosen.URL), page.title()
+			if before, ok := r.subscribed(url); ok {
+				return before, nil
+			}
+		default:
+			page = html
+			if err := page.choose(o); err != nil {
+				return Added{}, err
+			}
+			link := lektordir.NormalizeID(page.chosen.URL)
+			if len(header) > 0 && !sameOrigin(url, link) {
+				return Added{}, command.Hint(fmt.Errorf("%s: it links to a feed of another server, %s, and headers are meant for one", fetch.Public(url), fetch.Public(link)), "add that one, with --header if it is meant to have them")
+			}
+			url, title = link, page.title()
 			continue
 		}
 		break
@@ -218,7 +274,7 @@ func (r *Runner) Add(ctx context.Context, url string, o AddOptions) (Added, erro
 	}
 	added, err := feeddir.Add(r.Writer, r.Dir, &feeddir.Subscription{
 		ID: url, Name: a.Title, Alias: o.Alias, Interval: o.Interval, Categories: o.Categories,
-	}, feeddir.Options{})
+	}, feeddir.Options{Settings: o.settings()})
 	if err == nil && page != nil {
 		err = r.essOfPage(a.Hash, &page.Result, page.chosen)
 	}
@@ -227,6 +283,41 @@ func (r *Runner) Add(ctx context.Context, url string, o AddOptions) (Added, erro
 		return a, err
 	}
 	return a, r.first(ctx, &a, resp)
+}
+
+// settings are those that a subscription begins with.
+func (o AddOptions) settings() map[string]string {
+	m := map[string]string{}
+	if len(o.Headers) > 0 {
+		m["headers"] = strings.Join(o.Headers, "\n")
+	}
+	if o.Private {
+		m["private"] = "yes"
+	}
+	return m
+}
+
+// guess looks for the feed of a page that links to none where feeds usually
+// are. The document is nil for one that is subscribed to.
+func (r *Runner) guess(ctx context.Context, page *pageError, header http.Header) (string, *fetch.Response, string, error) {
+	for _, url := range discover.Guesses(page.url) {
+		url = lektordir.NormalizeID(url)
+		if _, ok := r.subscribed(url); ok {
+			return url, nil, "", nil
+		}
+		r.report.Info("%s links to no feed; looking for one at %s", fetch.Public(page.url), fetch.Public(url))
+		resp, title, err := r.look(ctx, url, header)
+		if err == nil || ctx.Err() != nil {
+			return url, resp, title, err
+		}
+	}
+	return "", nil, "", &NoFeedsError{URL: fetch.Public(page.url), Err: page.err, Page: true}
+}
+
+func sameOrigin(a, b string) bool {
+	u, aerr := neturl.Parse(a)
+	v, berr := neturl.Parse(b)
+	return aerr == nil && berr == nil && fetch.SameOrigin(u, v)
 }
 
 // first fetches a feed for the first time, or delivers the document that was
@@ -279,14 +370,22 @@ type pageError struct {
 func (e *pageError) Error() string { return e.err.Error() }
 
 // choose chooses one of the feeds.
-func (e *pageError) choose(first bool) error {
+func (e *pageError) choose(o AddOptions) error {
+	n := 0
 	switch {
 	case len(e.Feeds) == 0:
 		return &NoFeedsError{URL: fetch.Public(e.url), Err: e.err, Page: true}
-	case len(e.Feeds) > 1 && !first:
-		return &SeveralError{URL: fetch.Public(e.url), Feeds: e.Feeds}
+	case len(e.Feeds) > 1 && !o.First:
+		several := &SeveralError{URL: fetch.Public(e.url), Feeds: e.Feeds}
+		if o.choose == nil {
+			return several
+		}
+		var err error
+		if n, err = o.choose(e.Feeds); err != nil {
+			return fmt.Errorf("%v, and %w", several, err) // not wrapped: they were listed
+		}
 	}
-	e.chosen = e.Feeds[0]
+	e.chosen = e.Feeds[n]
 	return nil
 }
 
@@ -309,8 +408,8 @@ func generic(title string) bool {
 
 // look fetches a document and tells whether it is a feed; the error is a
 // *pageError for an HTML page.
-func (r *Runner) look(ctx context.Context, url string) (*fetch.Response, string, error) {
-	req := &fetch.Request{URL: url}
+func (r *Runner) look(ctx context.Context, url string, header http.Header) (*fetch.Response, string, error) {
+	req := &fetch.Request{URL: url, Header: header}
 	if strings.HasPrefix(strings.ToLower(url), "exec:") {
 		if err := feeddir.Trusted(r.Dir, "", ""); err != nil {
 			return nil, "", err

@@ -66,7 +66,7 @@ func begun(names []fs.DirEntry) bool {
 // delivers; p may be nil.
 func (c Common) runner(s *command.Streams, d *lektordir.Dir, p *printer) (*Runner, error) {
 	// Markers are moved and removed without a look at who left them.
-	if err := d.Inside("etc/fetch", "etc/fetch/due", "etc/fetch/taken"); err != nil {
+	if err := feeddir.CheckMarkers(d); err != nil {
 		return nil, err
 	}
 	if p != nil {
