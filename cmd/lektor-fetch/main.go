@@ -5,13 +5,11 @@ package main
 import (
 	"os"
 	"runtime/debug"
-	"strings"
 
 	"github.com/urfave/cli/v2"
 
 	"github.com/lektordir/lektor/internal/app/fetcher"
 	"github.com/lektordir/lektor/internal/command"
-	"github.com/lektordir/lektor/internal/feeddir"
 	"github.com/lektordir/lektor/internal/fetch"
 	"github.com/lektordir/lektor/internal/units"
 )
@@ -93,24 +91,12 @@ func addCommand() *cli.Command {
 			dryRunFlag(), command.NulFlag(),
 		}, fetchFlags()...),
 		Action: command.Run(fetcher.Add, "a URL", func(f *command.Flags) fetcher.AddOptions {
-			o := fetcher.AddOptions{
+			return fetcher.AddOptions{
 				Common: fetching(f), Sources: f.Words(), Nul: command.Nul(f.Context),
 				First: f.Bool("first"), NoFetch: f.Bool("no-fetch"), AsIs: f.Bool("as-is"), DryRun: f.Bool("dry-run"),
 				Alias: f.String("alias"), Interval: f.String("interval"), Categories: f.StringSlice("category"),
-				Guess: f.Bool("guess"), Headers: f.StringSlice("header"), Private: f.Bool("private"),
+				Guess: f.Bool("guess"), Headers: f.StringSlice("header"), Private: f.Bool("private"), Force: f.Bool("force"),
 			}
-			if err := feeddir.Check("headers", strings.Join(o.Headers, "\n"), false); err != nil && len(o.Headers) > 0 {
-				f.Fail(command.Usagef("--header: %w", err))
-			}
-			if o.Interval != "" {
-				if err := feeddir.Check("interval", o.Interval, f.Bool("force")); err != nil {
-					f.Fail(command.Usagef("--interval: %w", err))
-				}
-			}
-			if o.Alias != "" && len(o.Sources) > 1 {
-				f.Fail(command.Usagef("--alias names one feed, and several URLs were given"))
-			}
-			return o
 		}),
 	}
 }
@@ -163,7 +149,7 @@ func setCommand() *cli.Command {
 		Name:      "set",
 		Usage:     "show or change the settings of a feed",
 		ArgsUsage: "FEED [SETTING [VALUE…]]",
-		Description: `Settings are url, alias, interval, on-update, categories, headers and filter.
+		Description: `Settings are url, alias, interval, on-update, categories, headers, filter and private.
 
 Example:
    lektor-fetch set https://daringfireball.net/feeds/main interval 4h`,

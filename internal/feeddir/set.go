@@ -7,27 +7,67 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"time"
 
 	"github.com/lektordir/lektor/internal/atomicfile"
-	"github.com/lektordir/lektor/internal/units"
+	"github.com/lektordir/lektor/internal/fetch"
 	"github.com/lektordir/lektor/lektordir"
 )
 
-// Settings are what a user can set of a subscription, in the order in which
-// they are shown. The values are files; whoever likes it better writes them
-// with an editor.
-var Settings = []string{"url", "alias", "interval", "on-update", "categories", "headers", "filter"}
+// setting is what a user can set of a subscription. The values are files; whoever
+// likes it better writes them with an editor.
+type setting struct {
+	name  string
+	path  string // of the file, relative to src/$feed
+	lines bool   // it may have several
+	// check is the error for a value that a user may not set. What it refuses is
+	// not necessarily ignored in a file.
+	check func(value string) error
+}
 
-// settingFile is where a setting is kept, relative to src/$feed.
-func settingFile(key string) string {
-	switch key {
-	case "alias":
-		return aliasFile
-	case "categories":
-		return categoryFile
+// settings are listed in the order in which they are shown.
+var settings = []setting{
+	{fileURL, urlFile, false, fetch.CheckURL},
+	{"alias", aliasFile, false, checkAlias},
+	{fileInterval, intervalFile, false, checkInterval},
+	{fileOnUpdate, "etc/fetch/on-update", false, checkOnUpdate},
+	{"categories", categoryFile, true, checkNothing},
+	{fileHeaders, "etc/fetch/headers", true, func(v string) error { _, err := fetch.ParseHeaders(v); return err }},
+	{fileFilter, "etc/fetch/filter", false, checkNothing},
+	{filePrivate, privateFile, false, checkPrivate},
+}
+
+// Settings are their names.
+var Settings = func() (names []string) {
+	for _, s := range settings {
+		names = append(names, s.name)
 	}
-	return "etc/fetch/" + key
+	return names
+}()
+
+// inState tells whether the file is one of the [State].
+func (s *setting) inState() bool { return filepath.Dir(s.path) == "etc/fetch" }
+
+func checkNothing(string) error { return nil }
+
+func checkAlias(v string) error {
+	if oneLine(v) == "" {
+		return errors.New("an alias cannot be empty")
+	}
+	return nil
+}
+
+func checkOnUpdate(v string) error {
+	if v != "unread" && v != "deliver" && v != "ignore" {
+		return fmt.Errorf("on-update is unread, deliver or ignore, not %q", v)
+	}
+	return nil
+}
+
+func checkPrivate(v string) error {
+	if v != "yes" && v != "no" {
+		return fmt.Errorf("private is yes or no, not %q", v)
+	}
+	return nil
 }
 
 // UnknownSettingError is returned for a setting that there is not.
@@ -37,68 +77,60 @@ func (e *UnknownSettingError) Error() string {
 	return fmt.Sprintf("there is no setting %q; they are %s", e.Key, strings.Join(Settings, ", "))
 }
 
-func known(key string) error {
-	for _, s := range Settings {
-		if s == key {
-			return nil
+func known(key string) (*setting, error) {
+	for i := range settings {
+		if settings[i].name == key {
+			return &settings[i], nil
 		}
 	}
-	return &UnknownSettingError{Key: key}
+	return nil, &UnknownSettingError{Key: key}
 }
 
 // Get gives a setting, "" when it is not set. Categories and headers may have
 // several lines.
 func Get(d *lektordir.Dir, hash, key string) (string, error) {
-	if err := known(key); err != nil {
+	s, err := known(key)
+	if err != nil {
 		return "", err
 	}
-	data, err := atomicfile.Read(filepath.Join(d.Join("src", hash), settingFile(key)), maxFile)
+	if key == filePrivate && isPrivate(d, hash) {
+		return "yes", nil
+	}
+	data, err := atomicfile.Read(filepath.Join(d.Join("src", hash), s.path), maxFile)
 	if errors.Is(err, fs.ErrNotExist) {
 		return "", nil
 	}
 	return strings.TrimRight(string(data), "\n"), err
 }
 
-// LeastInterval is the least time between two fetches that is set without
-// force: more often nobody is asked by somebody who means well.
-const LeastInterval = time.Minute
-
-// Check tells whether a user can set a value. It asks for more than [Set]: an
-// interval has a unit, as nobody who says 3 means seconds, and is not less than
-// [LeastInterval] unless force is set.
-func Check(key, value string, force bool) error {
-	if err := check(key, value); err != nil || key != "interval" {
+// Check tells whether a value can be set. The error of an interval that is too
+// short to be polite is a [*ShortIntervalError], and does not keep [SetForced] from
+// setting it.
+func Check(key, value string) error {
+	s, err := known(key)
+	if err != nil {
 		return err
 	}
-	switch d, _ := units.ParseInterval(value); {
-	case strings.Trim(strings.TrimSpace(value), "0123456789") == "":
-		return fmt.Errorf("%q has no unit: is it %[1]sm, %[1]sh or %[1]sd?", strings.TrimSpace(value))
-	case d < LeastInterval && !force:
-		return fmt.Errorf("%q: an interval is at least a minute; --force allows less", value)
-	}
-	return nil
-}
-
-func check(key, value string) error {
-	if err := known(key); err != nil {
-		return err
-	}
-	if key == "alias" && oneLine(value) == "" {
-		return errors.New("an alias cannot be empty")
-	}
-	if f := userFiles[key]; f != nil {
-		return f(value)
-	}
-	return nil
+	return s.check(value)
 }
 
 // Set sets a setting of a subscription; it is on the disk when Set returns. The
 // error may be a [*lektordir.BusyError].
 func Set(w *lektordir.Writer, d *lektordir.Dir, hash, key, value string) error {
-	if err := check(key, value); err != nil {
+	if err := Check(key, value); err != nil {
 		return err
 	}
-	if key == "filter" || key == "url" && strings.HasPrefix(strings.ToLower(value), "exec:") {
+	return SetForced(w, d, hash, key, value)
+}
+
+// SetForced is [Set] for an interval of less than [MinInterval], too.
+func SetForced(w *lektordir.Writer, d *lektordir.Dir, hash, key, value string) error {
+	if short := (*ShortIntervalError)(nil); !errors.As(Check(key, value), &short) {
+		if err := Check(key, value); err != nil {
+			return err
+		}
+	}
+	if key == fileFilter || key == fileURL && strings.HasPrefix(strings.ToLower(value), "exec:") {
 		// Refused now rather than at every fetch.
 		if err := Trusted(d, hash, ""); err != nil {
 			return err
@@ -125,21 +157,21 @@ func Set(w *lektordir.Writer, d *lektordir.Dir, hash, key, value string) error {
 // Unset removes a setting, so that the default holds. The url cannot be
 // removed: the feed would not be subscribed to.
 func Unset(w *lektordir.Writer, d *lektordir.Dir, hash, key string) error {
-	if err := known(key); err != nil {
+	s, err := known(key)
+	if err != nil {
 		return err
 	}
-	if key == "url" {
+	if key == fileURL {
 		return errors.New("the url cannot be unset; to unsubscribe there is rm")
 	}
 	return change(w, d, hash, func(st *State) error {
-		switch key {
-		case "alias", "categories":
-			if err := d.InsideSrc(hash, "view"); err != nil {
-				return err
-			}
-			return atomicfile.Remove(filepath.Join(d.Join("src", hash), settingFile(key)))
+		if s.inState() {
+			return st.Unset(key)
 		}
-		return st.Unset(key)
+		if err := d.InsideSrc(hash, "view"); err != nil {
+			return err
+		}
+		return atomicfile.Remove(filepath.Join(d.Join("src", hash), s.path))
 	})
 }
 

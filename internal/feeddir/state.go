@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -19,7 +20,6 @@ import (
 	"github.com/lektordir/lektor/internal/atomicfile"
 	"github.com/lektordir/lektor/internal/fetch"
 	"github.com/lektordir/lektor/internal/termsafe"
-	"github.com/lektordir/lektor/internal/units"
 )
 
 // The files of a State. Values are one line, but for headers.
@@ -29,6 +29,7 @@ const (
 	fileOnUpdate = "on-update" // user's: unread, deliver or ignore
 	fileHeaders  = "headers"   // user's: lines "Name: value"
 	fileFilter   = "filter"    // user's: a command for /bin/sh
+	filePrivate  = "private"   // user's: yes or no; one without either means yes
 
 	fileETag     = "etag"     // validators, opaque bytes
 	fileModified = "modified" //
@@ -56,21 +57,6 @@ const (
 var stateFiles = []string{
 	fileURL, fileFrom, fileMaxAge, fileTTL, fileUpdates, fileHours, fileDays, fileBody, fileETag, fileModified,
 	fileStatus, fileError, fileFailures, fileGone, fileMoved,
-}
-
-// userFiles are those that SetUser writes.
-var userFiles = map[string]func(value string) error{
-	fileURL:      fetch.CheckURL,
-	fileInterval: func(v string) error { _, err := units.ParseInterval(v); return err },
-	fileOnUpdate: func(v string) error {
-		switch v {
-		case "unread", "deliver", "ignore":
-			return nil
-		}
-		return fmt.Errorf("on-update is unread, deliver or ignore, not %q", v)
-	},
-	fileHeaders: func(v string) error { _, err := fetch.ParseHeaders(v); return err },
-	fileFilter:  func(string) error { return nil },
 }
 
 // maxFile is the largest state file that is read, in bytes.
@@ -175,12 +161,8 @@ func isTemp(name string) bool {
 	if !atomicfile.IsTemp(name, base) {
 		return false
 	}
-	for _, f := range stateFiles {
-		if base == f {
-			return true
-		}
-	}
-	return userFiles[base] != nil
+	s, err := known(base)
+	return slices.Contains(stateFiles, base) || err == nil && s.inState()
 }
 
 // Due tells whether the feed should be fetched now: when `next` has passed or
@@ -215,7 +197,7 @@ func (s *State) OnUpdate() string {
 	if v == "" {
 		return "unread"
 	}
-	if err := userFiles[fileOnUpdate](v); err != nil {
+	if err := checkOnUpdate(v); err != nil {
 		s.malformed(fileOnUpdate, err.Error())
 		return "unread"
 	}
@@ -225,7 +207,7 @@ func (s *State) OnUpdate() string {
 // Interval is the least time between two fetches, the user's or the default.
 func (s *State) Interval() time.Duration {
 	if v := s.get(fileInterval); v != "" {
-		d, err := units.ParseInterval(v)
+		d, err := readInterval(v)
 		if err == nil {
 			return d
 		}
@@ -328,24 +310,35 @@ func (s *State) from(url string, short bool) string {
 // present limits.
 func (s *State) short() bool { return s.get(fileFrom) == s.from(s.URL(), true) }
 
-// SetUser stores one of the values that belong to the user: "url", "interval",
-// "on-update", "headers" (lines) or "filter". It is on the disk when SetUser
-// returns; other changes to s wait for [State.Save]. A value that makes no
-// sense is an error. The directory is created if need be.
+// stateSetting is a setting whose file belongs to a State.
+func stateSetting(name string) (*setting, error) {
+	s, err := known(name)
+	if err == nil && !s.inState() {
+		err = &UnknownSettingError{Key: name}
+	}
+	return s, err
+}
+
+// SetUser stores one of the settings that lie in etc/fetch. It is on the disk when
+// SetUser returns; other changes to s wait for [State.Save]. A value that makes no
+// sense is an error; an interval may be as short as a second. The directory is
+// created if need be.
 //
 // A new url, filter or headers make what is known of the last document void,
 // and the feed due; a new interval moves `next`.
 func (s *State) SetUser(name, value string) error {
-	check := userFiles[name]
-	if check == nil {
-		return fmt.Errorf("there is no setting %q; they are url, interval, on-update, headers and filter", name)
+	set, err := stateSetting(name)
+	if err != nil {
+		return err
 	}
 	value = strings.TrimSuffix(value, "\n")
-	if name != fileHeaders && strings.ContainsAny(value, "\n\x00") || value == "" {
+	if !set.lines && strings.ContainsAny(value, "\n\x00") || value == "" {
 		return fmt.Errorf("%s must be one line, and not empty", name)
 	}
-	if err := check(value); err != nil {
-		return err
+	if short := (*ShortIntervalError)(nil); !errors.As(set.check(value), &short) {
+		if err := set.check(value); err != nil {
+			return err
+		}
 	}
 	if err := os.MkdirAll(s.dir, 0o777); err != nil {
 		return err
@@ -355,19 +348,8 @@ func (s *State) SetUser(name, value string) error {
 		return err
 	}
 	path := filepath.Join(s.dir, name)
-	if name == fileHeaders {
-		// Headers are where tokens are. The file that is there gives its mode
-		// to the one that replaces it; a link is replaced itself.
-		if fi, err := os.Lstat(path); err == nil && fi.Mode()&fs.ModeSymlink != 0 {
-			if err := os.Remove(path); err != nil {
-				return err
-			}
-		}
-		f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|unix.O_NOFOLLOW, 0o600)
-		if err != nil {
-			return err
-		}
-		if err := f.Close(); err != nil {
+	if secret(name, value) {
+		if err := guard(path); err != nil {
 			return err
 		}
 	}
@@ -380,8 +362,8 @@ func (s *State) SetUser(name, value string) error {
 // Unset removes a value that [State.SetUser] stores. That it is not there is
 // no error. Without url, the feed is not subscribed to.
 func (s *State) Unset(name string) error {
-	if userFiles[name] == nil {
-		return fmt.Errorf("there is no setting %q; they are url, interval, on-update, headers and filter", name)
+	if _, err := stateSetting(name); err != nil {
+		return err
 	}
 	old := s.get(name)
 	if err := s.forget(name, old, ""); err != nil {
@@ -530,7 +512,12 @@ func (s *State) Save() error {
 		}
 		path := filepath.Join(s.dir, name)
 		var err error
+		if secret(name, value) {
+			err = guard(path)
+			s.names[name] = true
+		}
 		switch {
+		case err != nil:
 		case name == fileURL:
 			err = s.saveURL(path, value)
 		case value == "":

@@ -35,6 +35,7 @@ type Subscription struct {
 	Categories []string // paths of folders, "a/b"
 	Interval   string   // as the user wrote it
 	Error      string   // of the last fetch, empty when it went well
+	Private    bool     // not told of in what leaves the machine, see [Shareable]
 }
 
 // Title is what the subscription is shown as.
@@ -49,15 +50,15 @@ const (
 	intervalFile = "etc/fetch/interval"
 	errorFile    = "etc/fetch/error"
 	categoryFile = "etc/categories"
+	privateFile  = "etc/fetch/private"
 )
 
 // Options say how to subscribe.
 type Options struct {
 	// Unsynced leaves it to the caller to call [Finish] once, after many feeds.
 	Unsynced bool
-	// Settings are settings of a feed's state that it begins with, see
-	// [Settings]: what the first request needs.
-	Settings map[string]string
+	// Headers are the setting with which the first request is made, or empty.
+	Headers string
 }
 
 // Add subscribes to a feed; Hash is made from ID, URL defaults to ID and Name
@@ -111,7 +112,16 @@ func Add(w *lektordir.Writer, d *lektordir.Dir, s *Subscription, o Options) (boo
 		if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
 			return err
 		}
+		if (name == "id" || name == pendingURLFile) && hasPassword(value) {
+			if err := guard(path); err != nil {
+				return err
+			}
+		}
 		return write(path, []byte(value+"\n"))
+	}
+	private := ""
+	if s.Private {
+		private = "yes"
 	}
 	if err := errors.Join(
 		put("id", s.ID, true),
@@ -120,20 +130,19 @@ func Add(w *lektordir.Writer, d *lektordir.Dir, s *Subscription, o Options) (boo
 		put("etc/link", s.Link, true),
 		put(aliasFile, s.Alias, false),
 		put(intervalFile, s.Interval, false),
+		put(privateFile, private, false),
 		SetCategories(d, s.Hash, s.Categories, write),
 	); err != nil {
 		return false, err
 	}
-	if len(o.Settings) > 0 {
+	if o.Headers != "" {
 		st, err := Load(d, s.Hash)
 		if err != nil {
 			return false, err
 		}
 		defer st.Close()
-		for key, value := range o.Settings {
-			if err := st.SetUser(key, value); err != nil {
-				return false, err
-			}
+		if err := st.SetUser(fileHeaders, o.Headers); err != nil {
+			return false, err
 		}
 	}
 	if !o.Unsynced {
@@ -147,7 +156,17 @@ func Add(w *lektordir.Writer, d *lektordir.Dir, s *Subscription, o Options) (boo
 	if o.Unsynced {
 		return true, put(pendingURLFile, s.URL, false)
 	}
-	return true, put(urlFile, s.URL, false)
+	if !hasPassword(s.URL) {
+		return true, put(urlFile, s.URL, false)
+	}
+	// Nobody else may read it at any time, nor find an empty one.
+	if err := put(pendingURLFile, s.URL, false); err != nil {
+		return false, err
+	}
+	if err := os.Rename(filepath.Join(base, pendingURLFile), filepath.Join(base, urlFile)); err != nil {
+		return false, err
+	}
+	return true, syncDir(filepath.Join(base, "etc/fetch"))
 }
 
 // pendingURLFile is the url of a feed that was added unsynced, under a name of
@@ -225,6 +244,7 @@ func Read(d *lektordir.Dir, hash string) (*Subscription, error) {
 	s := &Subscription{
 		Hash: hash, ID: f.ID, URL: cmp.Or(strings.TrimSpace(url), f.ID), Name: cmp.Or(f.Name, DefaultName(f.ID)),
 		Alias: f.Alias, Link: f.Link, About: f.Description, Categories: Categories(d, hash),
+		Private: isPrivate(d, hash),
 	}
 	s.Interval, _ = atomicfile.Line(filepath.Join(base, intervalFile))
 	s.Error, _ = atomicfile.Line(filepath.Join(base, errorFile))

@@ -97,8 +97,10 @@ func (c *crowd) subscribe() error {
 			continue
 		}
 		if err := errors.Join(
-			run("add", "--no-fetch", "--as-is", "--interval", "1s", f.id),
+			run("add", "--no-fetch", "--as-is", f.id),
 			run("set", f.id, "on-update", f.policy),
+			// Shorter than the command takes one.
+			os.WriteFile(filepath.Join(c.dir, "src", f.hash, "etc/fetch/interval"), []byte("1s\n"), 0o666),
 		); err != nil {
 			return err
 		}

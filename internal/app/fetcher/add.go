@@ -40,6 +40,7 @@ type AddOptions struct {
 	DryRun  bool // change nothing
 
 	Alias, Interval string
+	Force           bool // an interval of less than [feeddir.MinInterval] too
 	Categories      []string
 	Headers         []string // lines, see [fetch.ParseHeaders]
 	Private         bool     // see the setting
@@ -53,6 +54,9 @@ const maxAdding = 8
 
 // Add subscribes to feeds, and delivers their entries.
 func Add(ctx context.Context, o AddOptions, s *command.Streams) error {
+	if err := o.check(); err != nil {
+		return err
+	}
 	r, end, err := o.begin(ctx, s, o.DryRun, nil)
 	if err != nil {
 		return err
@@ -95,6 +99,24 @@ func Add(ctx context.Context, o AddOptions, s *command.Streams) error {
 	adding.Wait()
 	return context.Cause(ctx)
 }
+
+// check checks what can be known before anything is asked for.
+func (o AddOptions) check() error {
+	if o.Alias != "" && len(o.Sources) > 1 {
+		return command.Usagef("--alias names one feed, and several URLs were given")
+	}
+	if o.Interval != "" {
+		if err := checkSetting("interval", o.Interval, o.Force); err != nil {
+			return usage(fmt.Errorf("--interval: %w", err))
+		}
+	}
+	if err := checkSetting("headers", o.headers(), false); err != nil {
+		return usage(fmt.Errorf("--header: %w", err))
+	}
+	return nil
+}
+
+func (o AddOptions) headers() string { return strings.Join(o.Headers, "\n") }
 
 // chooser lets the user choose of several feeds, one page at a time.
 func chooser(s *command.Streams) func([]discover.Link) (int, error) {
@@ -216,7 +238,7 @@ func (e *NoFeedsError) Unwrap() error { return e.Err }
 // cannot be had or is no feed, there is no subscription.
 func (r *Runner) Add(ctx context.Context, url string, o AddOptions) (Added, error) {
 	url = lektordir.NormalizeID(url)
-	header, err := fetch.ParseHeaders(strings.Join(o.Headers, "\n"))
+	header, err := fetch.ParseHeaders(o.headers())
 	if err != nil {
 		return Added{}, err
 	}
@@ -273,8 +295,8 @@ func (r *Runner) Add(ctx context.Context, url string, o AddOptions) (Added, erro
 		}
 	}
 	added, err := feeddir.Add(r.Writer, r.Dir, &feeddir.Subscription{
-		ID: url, Name: a.Title, Alias: o.Alias, Interval: o.Interval, Categories: o.Categories,
-	}, feeddir.Options{Settings: o.settings()})
+		ID: url, Name: a.Title, Alias: o.Alias, Interval: o.Interval, Categories: o.Categories, Private: o.Private,
+	}, feeddir.Options{Headers: o.headers()})
 	if err == nil && page != nil {
 		err = r.essOfPage(a.Hash, &page.Result, page.chosen)
 	}
@@ -283,18 +305,6 @@ func (r *Runner) Add(ctx context.Context, url string, o AddOptions) (Added, erro
 		return a, err
 	}
 	return a, r.first(ctx, &a, resp)
-}
-
-// settings are those that a subscription begins with.
-func (o AddOptions) settings() map[string]string {
-	m := map[string]string{}
-	if len(o.Headers) > 0 {
-		m["headers"] = strings.Join(o.Headers, "\n")
-	}
-	if o.Private {
-		m["private"] = "yes"
-	}
-	return m
 }
 
 // guess looks for the feed of a page that links to none where feeds usually

@@ -5,11 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/lektordir/lektor/internal/command"
 	"github.com/lektordir/lektor/internal/feeddir"
@@ -91,14 +88,6 @@ type listed struct {
 	unread map[string]int
 }
 
-func (l *listed) time(name string) any {
-	fi, err := os.Lstat(filepath.Join(l.d.SrcEtc(l.Hash, "fetch"), name))
-	if err != nil {
-		return time.Time{}
-	}
-	return fi.ModTime()
-}
-
 var listColumns = []command.Column[*listed]{
 	{Name: "path", Verbatim: true, Get: func(l *listed) any { return l.d.Join("src", l.Hash) }},
 	{Name: "title", Get: func(l *listed) any { return l.Title() }},
@@ -112,8 +101,8 @@ var listColumns = []command.Column[*listed]{
 	{Name: "alias", Extra: true, Get: func(l *listed) any { return l.Alias }},
 	{Name: "link", Extra: true, Get: func(l *listed) any { return l.Link }},
 	{Name: "interval", Extra: true, Get: func(l *listed) any { return l.Interval }},
-	{Name: "checked", Extra: true, Get: func(l *listed) any { return l.time("checked") }},
-	{Name: "next", Extra: true, Get: func(l *listed) any { return l.time("next") }},
+	{Name: "checked", Extra: true, Get: func(l *listed) any { return feeddir.Checked(l.d, l.Hash) }},
+	{Name: "next", Extra: true, Get: func(l *listed) any { return feeddir.Next(l.d, l.Hash) }},
 }
 
 // listFormat is what is printed unasked.
@@ -178,7 +167,7 @@ type SetOptions struct {
 	Key           string   // empty for all settings
 	Values        []string // lines; none to show what is set
 	Unset, DryRun bool
-	Force         bool // an interval of less than [feeddir.LeastInterval] too
+	Force         bool // an interval of less than [feeddir.MinInterval] too
 }
 
 // Set changes or removes a setting of a feed; or shows it, or all of them.
@@ -197,7 +186,7 @@ func Set(_ context.Context, o SetOptions, s *command.Streams) error {
 		}
 		return err
 	case !o.Unset && len(o.Values) == 0:
-		return settingHint(printSetting(s, d, hash, o.Key, ""))
+		return settingError(printSetting(s, d, hash, o.Key, ""))
 	}
 	value := strings.Join(o.Values, "\n")
 	if !o.Unset {
@@ -205,13 +194,10 @@ func Set(_ context.Context, o SetOptions, s *command.Streams) error {
 			value, err = source(value)
 		}
 		if err == nil {
-			err = feeddir.Check(o.Key, value, o.Force)
+			err = checkSetting(o.Key, value, o.Force)
 		}
-		var usage *command.UsageError
-		if err = settingHint(err); err != nil && !errors.As(err, &usage) {
-			return command.Usagef("%w", err)
-		} else if err != nil {
-			return err
+		if err != nil {
+			return usage(err)
 		}
 	}
 	if o.DryRun {
@@ -225,9 +211,9 @@ func Set(_ context.Context, o SetOptions, s *command.Streams) error {
 	if o.Unset {
 		err = feeddir.Unset(r.Writer, d, hash, o.Key)
 	} else {
-		err = feeddir.Set(r.Writer, d, hash, o.Key, value)
+		err = feeddir.SetForced(r.Writer, d, hash, o.Key, value)
 	}
-	return settingHint(feedHint(err))
+	return settingError(feedHint(err))
 }
 
 // printSetting prints the lines of a setting, each after a prefix.
@@ -241,13 +227,39 @@ func printSetting(s *command.Streams, d *lektordir.Dir, hash, key, prefix string
 	return err
 }
 
-// settingHint makes a mistyped setting a mistake in the command line.
-func settingHint(err error) error {
-	var unknown *feeddir.UnknownSettingError
-	if errors.As(err, &unknown) {
-		return &command.UsageError{Message: err.Error(), Hint: "lektor-fetch set FEED lists those of a feed"}
+// checkSetting tells whether a value can be set, and an interval that is too
+// short be forced.
+func checkSetting(key, value string, force bool) error {
+	err := feeddir.Check(key, value)
+	if short := (*feeddir.ShortIntervalError)(nil); errors.As(err, &short) {
+		if force {
+			return nil
+		}
+		return command.Hint(err, "--force sets it all the same")
 	}
 	return err
+}
+
+// settingError makes a mistyped setting a mistake in the command line.
+func settingError(err error) error {
+	if unknown := (*feeddir.UnknownSettingError)(nil); errors.As(err, &unknown) {
+		return usage(err)
+	}
+	return err
+}
+
+// usage makes what is wrong with a setting a mistake in the command line.
+func usage(err error) error {
+	u := &command.UsageError{Message: err.Error()}
+	var hint *command.HintError
+	var unknown *feeddir.UnknownSettingError
+	switch {
+	case errors.As(err, &hint):
+		u.Hint = hint.Hint
+	case errors.As(err, &unknown):
+		u.Hint = "lektor-fetch set FEED lists those of a feed"
+	}
+	return u
 }
 
 // CheckOptions are those of [Check].

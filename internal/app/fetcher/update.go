@@ -561,6 +561,9 @@ func (r *Runner) describe(txn *lektordir.Txn, feed *feedconv.Feed, id, name stri
 	}); err != nil {
 		return err
 	}
+	if err := feeddir.GuardID(r.Dir, txn.Feed(), id); err != nil {
+		return err
+	}
 	return r.push(txn.Feed(), feed)
 }
 
