@@ -308,9 +308,11 @@ func exportCommand() *cli.Command {
    lektor-fetch export --output Subs.opml`,
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "output", Usage: "write to `FILE`"},
+			&cli.BoolFlag{Name: "public", Usage: "for others: of private feeds no more than the title"},
+			&cli.BoolFlag{Name: "passwords", Usage: "leave those in URLs there"},
 		},
 		Action: command.Run(fetcher.Export, "", func(f *command.Flags) fetcher.ExportOptions {
-			return fetcher.ExportOptions{Common: common(noArgs(f)), Output: f.String("output")}
+			return fetcher.ExportOptions{Common: common(noArgs(f)), Output: f.String("output"), Public: f.Bool("public"), Passwords: f.Bool("passwords")}
 		}),
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/lektordir/lektor/internal/atomicfile"
+	"github.com/lektordir/lektor/internal/fetch"
 	"github.com/lektordir/lektor/lektordir"
 )
 
@@ -72,7 +73,7 @@ func (f *Finder) Find(name string) (string, error) {
 	}
 	if strings.Contains(name, ":") {
 		if f.urls == nil {
-			f.urls = ByURL(f.Dir)
+			f.urls = f.byURL()
 		}
 		if hash := f.urls[lektordir.NormalizeID(name)]; hash != "" {
 			return hash, nil
@@ -88,6 +89,33 @@ func (f *Finder) Find(name string) (string, error) {
 		return aliases[0], nil
 	}
 	return "", &SeveralError{Name: name, Hashes: aliases}
+}
+
+// byURL is [ByURL], and as what is printed has no passwords, without them. Where
+// several feeds differ in nothing else, none of them is found so.
+func (f *Finder) byURL() map[string]string {
+	urls := ByURL(f.Dir)
+	public := map[string]string{}
+	add := func(url, hash string) {
+		bare := lektordir.NormalizeID(fetch.Public(url))
+		if have, ok := public[bare]; bare != url && ok && have != hash {
+			public[bare] = ""
+		} else if bare != url {
+			public[bare] = hash
+		}
+	}
+	for url, hash := range urls {
+		add(url, hash)
+		if id, _ := atomicfile.Line(f.Dir.Join("src", hash, "id")); id != "" {
+			add(id, hash)
+		}
+	}
+	for url, hash := range public {
+		if _, ok := urls[url]; !ok {
+			urls[url] = hash
+		}
+	}
+	return urls
 }
 
 // counts reports whether a feed is one that is looked for.

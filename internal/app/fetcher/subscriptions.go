@@ -10,6 +10,7 @@ import (
 
 	"github.com/lektordir/lektor/internal/command"
 	"github.com/lektordir/lektor/internal/feeddir"
+	"github.com/lektordir/lektor/internal/fetch"
 	"github.com/lektordir/lektor/internal/joined"
 	"github.com/lektordir/lektor/internal/termsafe"
 	"github.com/lektordir/lektor/internal/units"
@@ -91,16 +92,17 @@ type listed struct {
 var listColumns = []command.Column[*listed]{
 	{Name: "path", Verbatim: true, Get: func(l *listed) any { return l.d.Join("src", l.Hash) }},
 	{Name: "title", Get: func(l *listed) any { return l.Title() }},
-	{Name: "url", Get: func(l *listed) any { return l.URL }},
+	{Name: "url", Get: func(l *listed) any { return fetch.Public(l.URL) }},
 	{Name: "unread", Get: func(l *listed) any { return l.unread[l.Hash] }},
 	{Name: "categories", Get: func(l *listed) any { return l.Categories }},
 	{Name: "error", Get: func(l *listed) any { return l.Error }},
 	{Name: "hash", Extra: true, Get: func(l *listed) any { return l.Hash }},
-	{Name: "id", Extra: true, Get: func(l *listed) any { return l.ID }},
+	{Name: "id", Extra: true, Get: func(l *listed) any { return fetch.Public(l.ID) }},
 	{Name: "name", Extra: true, Get: func(l *listed) any { return l.Name }},
 	{Name: "alias", Extra: true, Get: func(l *listed) any { return l.Alias }},
 	{Name: "link", Extra: true, Get: func(l *listed) any { return l.Link }},
 	{Name: "interval", Extra: true, Get: func(l *listed) any { return l.Interval }},
+	{Name: "private", Extra: true, Get: func(l *listed) any { return l.Private }},
 	{Name: "checked", Extra: true, Get: func(l *listed) any { return feeddir.Checked(l.d, l.Hash) }},
 	{Name: "next", Extra: true, Get: func(l *listed) any { return feeddir.Next(l.d, l.Hash) }},
 }
