@@ -70,8 +70,11 @@ func (c Common) runner(s *command.Streams, d *lektordir.Dir, p *printer) (*Runne
 		return nil, err
 	}
 	if p != nil {
+		store := entries.New(d, time.Now(), s)
+		if err := p.Check(store.Record(lektordir.Ref{})); err != nil {
+			return nil, err
+		}
 		c.Delivered = func(refs []lektordir.Ref) {
-			store := entries.New(d, time.Now(), s)
 			for _, ref := range refs {
 				if err := p.Print(store.Record(ref)); err != nil {
 					s.Report.Error("%v", err)
