@@ -38,15 +38,15 @@ func atomFeed(a *atom.Feed, doc *tidied, opts Options) *Feed {
 	}
 	f.Entries = make([]Entry, 0, len(entries))
 	for i, entry := range entries {
-		f.Entries = append(f.Entries, atomEntry(entry, doc, i))
+		f.add(atomEntry(entry, doc, i))
 		a.Entries[i] = nil // big documents: gofeed's copy may go
 	}
 	return f
 }
 
-func atomEntry(a *atom.Entry, doc *tidied, number int) Entry {
+func atomEntry(a *atom.Entry, doc *tidied, number int) *draft {
 	x := a.Extensions
-	d := draft{
+	d := &draft{
 		titles:    []text{{a.Title, textType(x, "title")}},
 		summaries: []text{{doc.text(a.Summary), textType(x, "summary")}},
 		published: []string{a.Published},
@@ -60,6 +60,17 @@ func atomEntry(a *atom.Entry, doc *tidied, number int) Entry {
 	e.Authors = atomPersons(a.Authors)
 	if len(e.Authors) == 0 && a.Source != nil {
 		e.Authors = atomPersons(a.Source.Authors) // RFC 4287, section 4.2.1
+	}
+	e.Contributors = atomPersons(a.Contributors)
+	if src := a.Source; src != nil {
+		links := plainLinks(src.Links)
+		e.Source = &Source{ID: src.ID, Title: src.Title, Link: alternate(links)}
+		for _, l := range links {
+			if l.Rel == "self" && e.Source.URL == "" {
+				e.Source.URL = l.Href
+			}
+		}
+		e.Source.Updated, _ = firstDate([]string{src.Updated})
 	}
 	e.Categories = atomCategories(a.Categories)
 	for i, l := range links {
@@ -78,7 +89,7 @@ func atomEntry(a *atom.Entry, doc *tidied, number int) Entry {
 	}
 	d.modules(x)
 	doc.extend(e, number)
-	return d.finish()
+	return d
 }
 
 // outOfLine reads content that is elsewhere (RFC 4287, section 4.1.3.2).

@@ -18,7 +18,7 @@ func (t *tidier) openTag(f *frame) {
 		parent = t.stack[len(t.stack)-2].level
 	}
 	if c.kind == kText {
-		t.txt = construct{active: true, ext: c.ext, base: f.base, buf: t.txt.buf[:0]}
+		t.txt = construct{active: true, ext: c.ext, base: f.base, buf: t.txt.buf[:0], inner: t.txt.inner[:0]}
 		if c.role == roleDrop {
 			return
 		}
@@ -93,12 +93,15 @@ func (t *tidier) attribute(f *frame, parent level, a attr) {
 		addMeta(list, "about", t.attrValue(a.val))
 		return
 	}
+	if ns != nsNone && ns != f.class.ns && !t.native(ns, -1) {
+		return // gofeed would take it for one without a prefix
+	}
 	name := string(local)
 	val := t.ents.decodeAttr(a.val)
 	if f.class.kind == kText && ns == nsNone && t.txt.attribute(f.class.role, name, val) {
 		return
 	}
-	if isURLAttr(name) && ns != nsXML {
+	if isURLAttr(name) {
 		abs := t.resolved(f.base, string(val))
 		if parent != inExt && (name == "href" || name == "src" || name == "uri") {
 			abs = guardURL(abs)
@@ -107,14 +110,7 @@ func (t *tidier) attribute(f *frame, parent level, a attr) {
 	} else if name == "scheme" && parent != inExt {
 		val = []byte(guardURL(string(val)))
 	}
-	out := ""
-	if ns != nsNone && !t.native(ns, -1) {
-		if out, ok = t.prefixFor(ns); !ok {
-			return
-		}
-		out += ":"
-	}
-	t.attr(out, name, val)
+	t.attr(name, val)
 }
 
 // attribute takes an attribute of the construct's element, and tells whether it
@@ -129,6 +125,8 @@ func (x *construct) attribute(r role, name string, val []byte) bool {
 		return r == roleAtomText
 	case "rel":
 		x.rel = true
+	case "isPermaLink":
+		x.permalink = strings.TrimSpace(string(val))
 	case "term":
 		x.src = x.src || r == roleTerm
 	case "url":

@@ -10,7 +10,9 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/wlynxg/chardet"
 	"golang.org/x/text/encoding"
+	"golang.org/x/text/encoding/charmap"
 	"golang.org/x/text/encoding/htmlindex"
 	"golang.org/x/text/encoding/ianaindex"
 	"golang.org/x/text/encoding/simplifiedchinese"
@@ -105,7 +107,7 @@ func toUTF8(b []byte, contentType string) ([]byte, []Warning) {
 	if enc, skip := byteOrder(b); enc != nil {
 		out, bad := decodeWith(enc, b[skip:])
 		if bad > 0 {
-			return out, []Warning{{Text: fmt.Sprintf("%d damaged characters were replaced", bad)}}
+			return out, []Warning{damaged(bad)}
 		}
 		return out, nil
 	}
@@ -120,6 +122,7 @@ func toUTF8(b []byte, contentType string) ([]byte, []Warning) {
 	if valid && ascii && bytes.IndexByte(b, 0x1b) < 0 && !bytes.Contains(b, []byte("~{")) {
 		return b, nil // the same in every charset that is left
 	}
+	u := countUTF8(b)
 	var warnings []Warning
 	for _, label := range []string{contentTypeCharset(contentType), declaredCharset(b)} {
 		if label == "" {
@@ -135,20 +138,86 @@ func toUTF8(b []byte, contentType string) ([]byte, []Warning) {
 		case name == "utf-8", strings.HasPrefix(name, "utf-16"), strings.HasPrefix(name, "utf-32"):
 			// UTF-8 is judged below; the others would have shown above.
 			continue
-		case valid && !multibyte(name):
+		case u.mostly() && !multibyte(name):
 			continue
 		case valid && ascii && !escapes(name):
 			continue
 		}
-		if out, bad := decodeWith(enc, b); bad == 0 {
+		out, bad := decodeWith(enc, b)
+		if bad == 0 {
 			return out, warnings
+		}
+		if !u.mostly() && fits(out, bad) {
+			return out, append(warnings, damaged(bad))
 		}
 	}
 	if valid {
 		return b, nil
 	}
-	out, w := mixed(b)
+	if u.good > u.bad || u.bad == 0 {
+		out, w := u.read(b)
+		return out, append(warnings, w...)
+	}
+	if enc, name := detect(b); enc != nil {
+		if out, bad := decodeWith(enc, b); fits(out, bad) {
+			return out, append(warnings, Warning{Text: fmt.Sprintf("the document says no charset that fits; by its looks it was read as %s", name)})
+		}
+	}
+	out, w := u.read(b)
 	return out, append(warnings, w...)
+}
+
+// damaged is the warning for characters that could not be decoded.
+func damaged(n int) Warning {
+	return Warning{Text: fmt.Sprintf("%d damaged characters were replaced", n)}
+}
+
+// fits reports whether so many characters of a decoded text are bad that it is
+// in another charset: more than one in twenty beyond ASCII.
+func fits(text []byte, bad int) bool {
+	if bad == 0 {
+		return true
+	}
+	foreign := 0
+	for _, c := range text {
+		if c >= 0xC0 { // begins a character
+			foreign++
+		}
+	}
+	return bad*20 <= foreign
+}
+
+// detectable are the charsets that are worth detecting, by the names of the
+// library, and what stands for them here: those of feeds that say none, as a
+// superset. In the alphabets of the West it is nothing that could be told from
+// windows-1252. Nobody writes feeds in MacCyrillic; it is what Ukrainian in
+// windows-1251 is taken for.
+var detectable = map[string]struct {
+	name       string
+	confidence float64 // the least; Western texts reach none for the first, and 0.73 at all
+}{
+	"SHIFT_JIS": {"shift_jis", 0.5}, "CP932": {"shift_jis", 0.5}, "EUC-JP": {"euc-jp", 0.5},
+	"GB2312": {"gb18030", 0.5}, "Big5": {"big5", 0.5}, "EUC-KR": {"euc-kr", 0.5}, "CP949": {"euc-kr", 0.5},
+	"KOI8-R": {"koi8-u", 0.85}, "Windows-1251": {"windows-1251", 0.85}, "MacCyrillic": {"windows-1251", 0.85},
+	"ISO-8859-5": {"iso-8859-5", 0.85}, "ISO-8859-7": {"iso-8859-7", 0.85}, "Windows-1253": {"windows-1253", 0.85},
+}
+
+// maxDetect is how many bytes are looked at to find a charset.
+const maxDetect = 16 << 10
+
+// detect finds the charset of a text that says none by what its bytes look like,
+// nil where nothing is likely enough.
+func detect(b []byte) (enc encoding.Encoding, name string) {
+	// In every charset that is looked for a character begins with a byte beyond
+	// ASCII, and the first one is a beginning.
+	i := bytes.IndexFunc(b, func(r rune) bool { return r >= utf8.RuneSelf })
+	b = b[max(i, 0):]
+	for _, r := range chardet.DetectAll(b[:min(len(b), maxDetect)]) {
+		if d, ok := detectable[r.Encoding]; ok && r.Confidence >= d.confidence {
+			return lookupCharset(d.name)
+		}
+	}
+	return nil, ""
 }
 
 func isASCII(b []byte) bool {
@@ -284,56 +353,65 @@ func multibyte(name string) bool {
 // escapes tells the charsets that are all ASCII bytes.
 func escapes(name string) bool { return name == "iso-2022-jp" || name == "hz-gb-2312" }
 
-// mixed reads bytes that are not valid UTF-8 and that no label explains: UTF-8
-// with stray windows-1252 in it where most sequences are good, else
-// windows-1252 altogether.
-func mixed(b []byte) ([]byte, []Warning) {
-	good, bad, first := 0, 0, -1
+// utf8Count tells how much of a text is UTF-8.
+type utf8Count struct {
+	good, bad int // sequences beyond ASCII, and bytes of none
+	first     int // the place of the first bad one
+	end       int // of the text without a character that its end cuts off
+}
+
+func countUTF8(b []byte) utf8Count {
+	u := utf8Count{end: len(b)}
 	for i := 0; i < len(b); {
 		if b[i] < utf8.RuneSelf {
 			i++
 			continue
 		}
 		r, n := utf8.DecodeRune(b[i:])
-		if r == utf8.RuneError && n == 1 {
-			if len(b)-i < utf8.UTFMax && !utf8.FullRune(b[i:]) {
-				b = b[:i] // a character cut off by the end
-				break
+		switch {
+		case r != utf8.RuneError || n > 1:
+			u.good++
+		case !utf8.FullRune(b[i:]):
+			u.end = i
+			return u
+		default:
+			if u.bad == 0 {
+				u.first = i
 			}
-			if first < 0 {
-				first = i
-			}
-			bad++
-		} else {
-			good++
+			u.bad++
 		}
 		i += n
 	}
-	if bad == 0 {
+	return u
+}
+
+// mostly reports whether a text is UTF-8 but for stray bytes. By chance a text of
+// another charset has few sequences of UTF-8.
+func (u utf8Count) mostly() bool { return u.good > 4*u.bad }
+
+// mixed reads bytes that are not valid UTF-8 and that no charset explains: UTF-8
+// with stray windows-1252 in it where most sequences are good, else windows-1252
+// altogether.
+func mixed(b []byte) ([]byte, []Warning) { return countUTF8(b).read(b) }
+
+func (u utf8Count) read(b []byte) ([]byte, []Warning) {
+	b = b[:u.end]
+	if u.bad == 0 {
 		return b, nil
 	}
-	asUTF8 := good > bad
-	out := make([]byte, 0, len(b)+2*bad+len(b)/8)
+	asUTF8 := u.good > u.bad
+	out := make([]byte, 0, len(b)+2*u.bad+len(b)/8)
 	for i := 0; i < len(b); {
-		c := b[i]
-		if c < utf8.RuneSelf {
-			out = append(out, c)
-			i++
-			continue
+		r, n := utf8.DecodeRune(b[i:])
+		if r == utf8.RuneError && n == 1 || !asUTF8 {
+			r, n = charmap.Windows1252.DecodeByte(b[i]), 1
 		}
-		if asUTF8 {
-			if r, n := utf8.DecodeRune(b[i:]); r != utf8.RuneError || n > 1 {
-				out = append(out, b[i:i+n]...)
-				i += n
-				continue
-			}
-		}
-		out = utf8.AppendRune(out, windows1252(rune(c)))
-		i++
+		out = utf8.AppendRune(out, r)
+		i += n
 	}
-	w := Warning{Line: 1 + bytes.Count(b[:first], []byte("\n"))}
+	w := Warning{Line: 1 + bytes.Count(b[:u.first], []byte("\n"))}
 	if asUTF8 {
-		w.Text = fmt.Sprintf("%d bytes that are not UTF-8 were read as windows-1252", bad)
+		w.Text = fmt.Sprintf("%d bytes that are not UTF-8 were read as windows-1252", u.bad)
 	} else {
 		w.Text = "the document says no charset that fits; it was read as windows-1252"
 	}

@@ -40,7 +40,9 @@ type level uint8
 const (
 	inRoot level = iota
 	inFeed
+	inList // in what only holds entries
 	inEntry
+	inCategories
 	inStruct  // in a native element with children
 	inExt     // in an element of another vocabulary that is read
 	inForeign // in one that is kept
@@ -64,7 +66,12 @@ type class struct {
 	out  string // name in the output
 	ext  bool   // another vocabulary, read by gofeed as an extension
 	ns   nsID   // to be declared; nsNone for native elements
+
+	level level // of the children of what is transparent
 }
+
+// dropped is what is left out with all that is in it.
+var dropped = class{kind: kText, role: roleDrop}
 
 // properNames are names with capitals, by their form in lower case.
 var properNames = func() map[string]string {
@@ -119,21 +126,21 @@ func (t *tidier) entryName() string {
 }
 
 // classify says what an element is in the place where it stands.
-func (t *tidier) classify(info *nameInfo, lvl level) (class, bool) {
+func (t *tidier) classify(info *nameInfo, lvl level) class {
 	ns := t.resolve(info.prefix)
 	if info.cached && info.cacheNS == ns && info.cacheLvl == lvl {
-		return info.class, true
+		return info.class
 	}
-	c, ok := t.classifyIn(info, ns, lvl)
-	if ok && c.kind != kFeed { // the second channel is none
+	c := t.classifyIn(info, ns, lvl)
+	if c.kind != kFeed { // the second channel is none
 		info.cached, info.cacheNS, info.cacheLvl, info.class = true, ns, lvl, c
 	}
-	return c, ok
+	return c
 }
 
-func (t *tidier) classifyIn(info *nameInfo, ns nsID, lvl level) (class, bool) {
+func (t *tidier) classifyIn(info *nameInfo, ns nsID, lvl level) class {
 	if lvl == inForeign {
-		return class{kind: kForeign, ns: ns}, true
+		return class{kind: kForeign, ns: ns}
 	}
 	name := info.lower
 	out := info.local
@@ -142,7 +149,7 @@ func (t *tidier) classifyIn(info *nameInfo, ns nsID, lvl level) (class, bool) {
 	}
 	// An entry in a namespace that nobody knows is still one, and so is what
 	// is in it.
-	if lvl <= inFeed && info.prefix == t.rootPfx && ns >= nsID(len(knownNamespaces)) && !t.ns[ns].native &&
+	if lvl <= inList && info.prefix == t.rootPfx && ns >= nsID(len(knownNamespaces)) && ns != t.other && !t.ns[ns].native &&
 		(name == t.entryName() || name == "channel" && !t.isAtom) {
 		t.ns[ns].native = true
 	}
@@ -158,21 +165,23 @@ func (t *tidier) classifyIn(info *nameInfo, ns nsID, lvl level) (class, bool) {
 			case "link", "url":
 				c.role = roleURL
 			}
-			return c, true
+			return c
 		}
 		if t.isAtom {
-			return t.classifyAtom(name, out, lvl), true
+			return t.classifyAtom(name, out, lvl)
 		}
-		return t.classifyRSS(name, out, lvl), true
+		return t.classifyRSS(name, out, lvl)
 	}
-	if ns == nsMeta {
-		return class{kind: kText, role: roleDrop}, true // ours to write
-	}
-	if ns == nsRDF && lvl != inExt || ns == nsXML {
-		return class{kind: kTransparent}, true // xml: has attributes only
+	switch {
+	case ns == nsRDF && lvl <= inList:
+		return class{kind: kTransparent, level: inList}
+	case ns == nsMeta, ns == nsXML: // ours to write; has attributes only
+		return dropped
+	case lvl == inList, lvl == inCategories, lvl == inStruct:
+		return dropped
 	}
 	if place := lvl.place(); place != 0 && !hasField(ns, name, place, t.isAtom) {
-		return class{kind: kForeign, ns: ns}, true
+		return class{kind: kForeign, ns: ns}
 	}
 	c := class{kind: kStruct, ext: true, ns: ns}
 	switch ns {
@@ -210,22 +219,29 @@ func (t *tidier) classifyIn(info *nameInfo, ns nsID, lvl level) (class, bool) {
 			c.kind, c.role = kText, roleAtomText
 		}
 	}
-	prefix, ok := t.prefixFor(ns)
-	if !ok {
-		return class{kind: kText, role: roleDrop}, false
+	c.out = t.ns[ns].prefix + ":" + out
+	return c
+}
+
+// belongs tells whether an element inside of one of another vocabulary is of
+// that, or may stand for it: rssCloud:item has the children of an item.
+func (t *tidier) belongs(outer, ns nsID, prefix int32) bool {
+	if ns == outer || t.ns[ns].family == famAtom && t.ns[outer].family == famAtom {
+		return true
 	}
-	c.out = prefix + ":" + out
-	return c, true
+	return outer != nsMedia && t.native(ns, prefix)
 }
 
 func (t *tidier) classifyAtom(name, out string, lvl level) class {
 	switch {
-	case name == "entry" && lvl <= inFeed:
+	case name == "entry" && lvl <= inList:
 		return class{kind: kEntry, out: "entry"}
+	case name == "feed" && lvl <= inList:
+		return class{kind: kTransparent, level: inList}
+	case name == "entry", name == "feed", lvl == inList:
+		return dropped
 	case atomStructs[name] && (name != "source" || lvl == inEntry):
 		return class{kind: kStruct, out: name}
-	case name == "feed":
-		return class{kind: kTransparent}
 	}
 	r, known := atomRoles[name]
 	if known {
@@ -236,15 +252,22 @@ func (t *tidier) classifyAtom(name, out string, lvl level) class {
 
 func (t *tidier) classifyRSS(name, out string, lvl level) class {
 	switch {
-	case name == "item" && lvl <= inFeed:
+	case name == "item" && lvl <= inList:
 		return class{kind: kEntry, out: "item"}
 	case name == "channel":
 		if lvl == inRoot && t.channels == 0 && t.root != "channel" {
 			return class{kind: kFeed, out: "channel"}
 		}
-		return class{kind: kTransparent}
-	case name == "rss", name == "rdf", name == "items", name == "categories" && lvl <= inEntry:
-		return class{kind: kTransparent}
+		fallthrough
+	case name == "rss", name == "rdf", name == "items":
+		if lvl > inList {
+			return dropped
+		}
+		return class{kind: kTransparent, level: inList}
+	case name == "item", lvl == inList, lvl == inCategories && name != "category":
+		return dropped
+	case name == "categories" && lvl <= inEntry:
+		return class{kind: kTransparent, level: inCategories}
 	case rssStructs[name] && lvl <= inFeed:
 		return class{kind: kStruct, out: out}
 	}
@@ -255,6 +278,11 @@ func (t *tidier) classifyRSS(name, out string, lvl level) class {
 		if name == "author" {
 			// gofeed has no place for it, and looks here next.
 			return class{kind: kText, role: rolePerson, out: "dc:author", ns: nsDC, ext: true}
+		}
+	case inEntry:
+		if name == "author" {
+			// gofeed has room for one; see rssEntry.
+			return class{kind: kText, role: rolePerson, out: metaPrefix + ":author", ns: nsMeta, ext: true}
 		}
 	case inStruct:
 		if name == "url" || name == "link" {

@@ -12,27 +12,28 @@ import (
 
 // construct is the text construct that is being read.
 type construct struct {
-	active   bool
-	ext      bool
-	one      []byte // the text, while it is one piece of the source
-	buf      []byte // else here
-	multi    bool
-	any      bool // something was added
-	firstCD  bool // it begins with a CDATA section
-	keepEnd  int  // what of it came from CDATA and is not trimmed
-	markup   bool // a child tag was seen: buf is HTML
-	same     int  // open child elements of the same name
-	typ      string
-	mode     string
-	src      bool // has a src or href attribute
-	rel      bool
-	href     string // the href of a native RSS link
-	base     *url.URL
-	divs     int // open <div>
-	div      uint8
-	innerAt  int
-	innerEnd int
-	bases    []innerBase
+	active    bool
+	ext       bool
+	one       []byte // the text, while it is one piece of the source
+	buf       []byte // else here
+	multi     bool
+	any       bool    // something was added
+	firstCD   bool    // it begins with a CDATA section
+	keepEnd   int     // what of it came from CDATA and is not trimmed
+	markup    bool    // a child tag was seen: buf is HTML
+	inner     []int32 // the names of open child elements that are closed, too
+	typ       string
+	mode      string
+	src       bool // has a src or href attribute
+	rel       bool
+	href      string // the href of a native RSS link
+	permalink string // the isPermaLink of a guid
+	base      *url.URL
+	divs      int // open <div>
+	div       uint8
+	innerAt   int
+	innerEnd  int
+	bases     []innerBase
 }
 
 // innerBase is an xml:base on an element inside of a text construct: it holds
@@ -190,10 +191,7 @@ func (t *tidier) addText(text []byte) {
 // from now on, and what was text before must be escaped in it.
 func (t *tidier) innerTag(name []byte, id int32, self bool) {
 	x := &t.txt
-	if t.top().class.role == roleDrop || t.top().class.role == roleAttributes {
-		if !self && id == t.top().name {
-			x.same++
-		}
+	if r := t.top().class.role; r == roleDrop || r == roleAttributes {
 		return
 	}
 	if !x.markup {
@@ -208,9 +206,6 @@ func (t *tidier) innerTag(name []byte, id int32, self bool) {
 			x.buf = appendEscaped(make([]byte, 0, len(before)+len(before)/8), before, false)
 		}
 		x.markup, x.any = true, true
-	}
-	if id == t.top().name && !self {
-		x.same++
 	}
 	local := name
 	if j := bytes.IndexByte(name, ':'); j >= 0 {
@@ -379,6 +374,8 @@ func (t *tidier) closeText(f *frame) {
 	case roleID:
 		if t.isAtom && !c.ext {
 			s = []byte(guardURL(string(s)))
+		} else if lvl == inEntry && !c.ext {
+			t.permalink(string(bytes.TrimSpace(s)))
 		}
 	case roleHTML:
 		s = t.resolveMarkup(s, x.base)
@@ -388,7 +385,7 @@ func (t *tidier) closeText(f *frame) {
 	case roleAtomLink:
 		if !x.src {
 			if href := t.resolved(x.base, plainOf(s, x.markup)); href != "" {
-				t.attr("", "href", []byte(guardURL(href)))
+				t.attr("href", []byte(guardURL(href)))
 			}
 		}
 		t.endEmpty()
@@ -396,7 +393,7 @@ func (t *tidier) closeText(f *frame) {
 	case roleTerm:
 		if !x.src {
 			if term := strings.TrimSpace(plainOf(s, x.markup)); term != "" {
-				t.attr("", "term", []byte(term))
+				t.attr("term", []byte(term))
 			}
 		}
 		t.endEmpty()
@@ -404,7 +401,7 @@ func (t *tidier) closeText(f *frame) {
 	case roleEnclosure:
 		if !x.src {
 			if u := t.resolved(x.base, plainOf(s, x.markup)); u != "" {
-				t.attr("", "url", []byte(u))
+				t.attr("url", []byte(u))
 			}
 		}
 		t.endEmpty()
@@ -418,14 +415,13 @@ func (t *tidier) closeText(f *frame) {
 			href := t.resolved(x.base, x.href)
 			if x.rel {
 				// An Atom link that lost its namespace.
-				if prefix, ok := t.prefixFor(nsAtom10); ok {
-					rest := append([]byte(nil), t.out[f.outAt+len("<"+c.out):]...)
-					t.out = append(t.out[:f.outAt], "<"+prefix+":link"...)
-					t.out = append(t.out, rest...)
-					t.attr("", "href", []byte(guardURL(href)))
-					t.endEmpty()
-					return
-				}
+				rest := append([]byte(nil), t.out[f.outAt+len("<"+c.out):]...)
+				t.out = append(t.out[:f.outAt], "<atom:link"...)
+				t.out = append(t.out, rest...)
+				t.attr("href", []byte(guardURL(href)))
+				t.endEmpty()
+				t.ns[nsAtom10].used = true
+				return
 			}
 			s = []byte(href)
 		}
@@ -515,13 +511,13 @@ func (t *tidier) closeAtomText(f *frame, s []byte, lvl level) {
 		s = t.resolveMarkup(s, x.base)
 	}
 	if typ != "" {
-		t.attr("", "type", []byte(typ))
+		t.attr("type", []byte(typ))
 		if !f.class.ext {
 			t.noteType(f.class.out, typ, lvl)
 		}
 	}
 	if mode != "" {
-		t.attr("", "mode", []byte(mode))
+		t.attr("mode", []byte(mode))
 	}
 	t.endOpen()
 	t.text(s, f.class.ext, t.mayAside(f.class, lvl), typ != "" && lower != "text" || mode != "")
@@ -618,6 +614,17 @@ func imageURL(s string, markup bool) string {
 		}
 	}
 	return strings.TrimSpace(plainOf([]byte(s), markup))
+}
+
+// permalink keeps the URL that a guid stands for, when it is a relative
+// reference: one with a path, or one that says to be a permalink.
+func (t *tidier) permalink(guid string) {
+	explicit := strings.EqualFold(t.txt.permalink, "true") && strings.ContainsAny(guid, "/?")
+	if t.txt.base == nil || hasScheme(guid) || strings.ContainsAny(guid, " \t\n") || strings.EqualFold(t.txt.permalink, "false") ||
+		!explicit && !strings.HasPrefix(guid, "/") {
+		return
+	}
+	addMeta(&t.entryMeta, "permalink", t.resolved(t.txt.base, guid))
 }
 
 func (t *tidier) noteType(name, typ string, lvl level) {

@@ -220,10 +220,10 @@ func (x *xmlWriter) feed(f *Feed) {
 	updated := newest(f)
 	x.must("updated", updated.Format(time.RFC3339Nano))
 	for _, p := range f.Authors {
-		x.person(p)
+		x.person("author", p)
 	}
 	if len(f.Authors) == 0 && lacksAuthor(f) {
-		x.person(Person{Name: firstNonEmpty(f.Title, "unknown")})
+		x.person("author", Person{Name: firstNonEmpty(f.Title, "unknown")})
 	}
 	if f.Link != "" && linkOf(f, "alternate") == "" {
 		x.empty("link", "rel", "alternate", "href", f.Link)
@@ -267,12 +267,12 @@ func lacksAuthor(f *Feed) bool {
 	return len(f.Entries) == 0
 }
 
-func (x *xmlWriter) person(p Person) {
-	x.open("author")
+func (x *xmlWriter) person(name string, p Person) {
+	x.open(name)
 	x.must("name", firstNonEmpty(p.Name, p.Email, p.URL))
 	x.text("email", p.Email)
 	x.text("uri", p.URL)
-	x.end("author")
+	x.end(name)
 }
 
 func (x *xmlWriter) atomEntry(e *Entry, feedUpdated time.Time) {
@@ -300,7 +300,10 @@ func (x *xmlWriter) atomEntry(e *Entry, feedUpdated time.Time) {
 		x.empty("link", "rel", "replies", "href", e.Comments, "type", typeHTML)
 	}
 	for _, p := range e.Authors {
-		x.person(p)
+		x.person("author", p)
+	}
+	for _, p := range e.Contributors {
+		x.person("contributor", p)
 	}
 	for _, c := range e.Categories {
 		x.empty("category", "term", c)
@@ -330,8 +333,26 @@ func (x *xmlWriter) atomEntry(e *Entry, feedUpdated time.Time) {
 		}
 		x.end("source")
 	}
+	x.podcast(e)
 	x.extensions(e.Extensions, ofEntry)
 	x.end("entry")
+}
+
+const itunesNamespace = "http://www.itunes.com/dtds/podcast-1.0.dtd"
+
+// isPodcast tells whether there is something to write in the iTunes module.
+func (e *Entry) isPodcast() bool { return e.Duration > 0 || e.Episode > 0 || e.Season > 0 }
+
+// podcast writes what the iTunes module has of an entry.
+func (x *xmlWriter) podcast(e *Entry) {
+	for _, v := range []struct {
+		name string
+		n    int
+	}{{"duration", int(e.Duration / time.Second)}, {"episode", e.Episode}, {"season", e.Season}} {
+		if v.n > 0 {
+			x.must(x.prefixes[itunesNamespace]+":"+v.name, strconv.Itoa(v.n))
+		}
+	}
 }
 
 // size writes a length, or what stands for one that is not known.
@@ -516,6 +537,10 @@ func (x *xmlWriter) rssItem(e *Entry) {
 	if e.Source != nil && e.Source.URL != "" {
 		x.must("source", html.EscapeString(e.Source.Title), "url", e.Source.URL)
 	}
+	for _, p := range e.Contributors {
+		x.text("dc:contributor", html.EscapeString(p.String()))
+	}
+	x.podcast(e)
 	x.extensions(e.Extensions, ofEntry)
 	x.end("item")
 }

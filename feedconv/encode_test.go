@@ -61,6 +61,18 @@ func canonical(e Entry, format Format, feedUpdated time.Time) Entry {
 	if e.Image == "" {
 		e.Image = "none"
 	}
+	if src := e.Source; src != nil {
+		switch format {
+		case Atom10: // which wants a date
+			e.Source = &Source{ID: src.ID, Title: src.Title, URL: src.URL, Link: src.Link}
+		case RSS20:
+			if e.Source = nil; src.URL != "" {
+				e.Source = &Source{Title: src.Title, URL: src.URL}
+			}
+		case JSONFeed:
+			e.Source = &Source{ID: src.ID, Title: src.Title, URL: src.URL, Link: src.Link}
+		}
+	}
 	switch format {
 	case Atom10:
 		if e.Updated.IsZero() {
@@ -85,12 +97,13 @@ func canonical(e Entry, format Format, feedUpdated time.Time) Entry {
 			e.Updated = e.Updated.Truncate(time.Second)
 		}
 		e.Published = e.Published.Truncate(time.Second)
-		e.Authors = canonicalAuthors(e.Authors, func(p Person) Person {
+		short := func(p Person) Person {
 			if p.Name != "" || p.Email != "" {
 				p.URL = ""
 			}
 			return p
-		})
+		}
+		e.Authors, e.Contributors = canonicalAuthors(e.Authors, short), canonicalAuthors(e.Contributors, short)
 	case JSONFeed:
 		e.Comments = ""
 		e.ContentType = map[bool]string{true: typeHTML, false: typePlain}[isMarkup(e.ContentType)]
@@ -98,12 +111,13 @@ func canonical(e Entry, format Format, feedUpdated time.Time) Entry {
 		if e.Link == "" && isWebURL(e.ID) {
 			e.Link = e.ID
 		}
-		e.Authors = canonicalAuthors(e.Authors, func(p Person) Person {
+		short := func(p Person) Person {
 			if p.URL != "" {
 				p.Email = ""
 			}
 			return p
-		})
+		}
+		e.Authors, e.Contributors = canonicalAuthors(e.Authors, short), canonicalAuthors(e.Contributors, short)
 	}
 	e.Content, e.Summary = strings.TrimSpace(e.Content), strings.TrimSpace(e.Summary)
 	if e.Content == "" {
@@ -214,6 +228,12 @@ func generated(r *rand.Rand) *Feed {
 		}
 		if r.IntN(3) == 0 {
 			e.Comments, e.Image = "http://example.com/c?a&b", "http://example.com/i.png?a&b"
+			e.Contributors = uniquePersons(append(e.Contributors, randomPerson(r), randomPerson(r)))
+			e.Duration, e.Episode, e.Season = time.Duration(r.IntN(1e5))*time.Second, r.IntN(9), r.IntN(3)
+			e.Source = &Source{ID: "http://example.com/?a&b", Title: randomLine(r, true), URL: "http://example.com/f?a&b", Link: "http://example.com/"}
+			if e.Language = "de-AT"; r.IntN(2) == 0 {
+				e.Source.URL, e.Language = "", ""
+			}
 		}
 		f.Entries = append(f.Entries, e)
 	}

@@ -2,6 +2,7 @@ package feedconv
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"unicode"
 )
@@ -15,6 +16,9 @@ const xmlNamespace = "http://www.w3.org/XML/1998/namespace"
 // namespacesOf declares what the extensions of a feed use, in the order of
 // their appearance.
 func (x *xmlWriter) namespacesOf(f *Feed) {
+	if slices.ContainsFunc(f.Entries, func(e Entry) bool { return e.isPodcast() }) {
+		x.declare(itunesNamespace)
+	}
 	x.declareAll(f.Attributes, f.Extensions)
 	for i := range f.Entries {
 		x.declareAll(f.Entries[i].Attributes, f.Entries[i].Extensions)

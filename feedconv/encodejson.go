@@ -49,11 +49,19 @@ type (
 		Language      string              `json:"language,omitempty"`
 		Attachments   []jsonAttachmentOut `json:"attachments,omitempty"`
 		// The format has nothing for these (JSON Feed 1.1, "Extensions").
-		Source     *jsonSourceOut `json:"_source,omitempty"`
-		Extensions []Extension    `json:"_extensions,omitempty"`
-		Attributes []Attribute    `json:"_attributes,omitempty"`
+		Source       *jsonSourceOut  `json:"_source,omitempty"`
+		Contributors []jsonAuthorOut `json:"_contributors,omitempty"`
+		Podcast      *jsonPodcastOut `json:"_podcast,omitempty"`
+		Extensions   []Extension     `json:"_extensions,omitempty"`
+		Attributes   []Attribute     `json:"_attributes,omitempty"`
+	}
+	jsonPodcastOut struct {
+		Duration int `json:"duration,omitempty"` // in seconds
+		Episode  int `json:"episode,omitempty"`
+		Season   int `json:"season,omitempty"`
 	}
 	jsonSourceOut struct {
+		ID          string `json:"id,omitempty"`
 		Title       string `json:"title,omitempty"`
 		HomePageURL string `json:"home_page_url,omitempty"`
 		FeedURL     string `json:"feed_url,omitempty"`
@@ -111,7 +119,7 @@ func jsonEntry(e *Entry) *jsonFeedEntry {
 	out := &jsonFeedEntry{
 		ID: e.ID, URL: e.Link, Title: e.Title, Summary: PlainText(e.Summary, e.SummaryType),
 		Image: e.Image, Authors: jsonAuthors(e.Authors), Tags: e.Categories, Language: e.Language,
-		Extensions: e.Extensions, Attributes: e.Attributes,
+		Extensions: e.Extensions, Attributes: e.Attributes, Contributors: jsonAuthors(e.Contributors),
 	}
 	if isMarkup(e.ContentType) {
 		out.ContentHTML = &e.Content
@@ -124,8 +132,11 @@ func jsonEntry(e *Entry) *jsonFeedEntry {
 	if !e.Updated.IsZero() && !e.Updated.Equal(e.Published) {
 		out.DateModified = e.Updated.UTC().Format(time.RFC3339Nano)
 	}
+	if e.isPodcast() {
+		out.Podcast = &jsonPodcastOut{int(e.Duration / time.Second), e.Episode, e.Season}
+	}
 	if src := e.Source; src != nil {
-		out.Source = &jsonSourceOut{Title: src.Title, HomePageURL: src.Link, FeedURL: src.URL}
+		out.Source = &jsonSourceOut{ID: src.ID, Title: src.Title, HomePageURL: src.Link, FeedURL: src.URL}
 	}
 	for _, enc := range e.Enclosures {
 		out.Attachments = append(out.Attachments, jsonAttachmentOut{

@@ -8,10 +8,12 @@ import "strings"
 // those below, which are read into fields:
 //
 //   - Atom in RSS: author, id, link, published, updated; of an entry category,
-//     content, issued, modified, summary, title, too; of a feed logo
+//     content, contributor, issued, modified, summary, title, too; of a feed logo
 //   - Dublin Core: author, creator, date, description, language, subject, title;
-//     of a feed rights; dcterms issued and modified; of an entry dcterms created
-//   - iTunes: author, category, image, keywords, subtitle, summary, title
+//     of a feed rights; dcterms issued and modified; of an entry contributor and
+//     dcterms created
+//   - iTunes: author, category, image, keywords, link, subtitle, summary, title;
+//     of an entry duration, episode, season
 //   - Media RSS: category, keywords, title; of an entry content, description,
 //     group, thumbnail; of a feed copyright
 //   - content:encoded and xhtml:body of an entry, and rssCloud:item in RSS
@@ -71,17 +73,17 @@ const (
 var mapped = map[nsID]map[string]places{
 	nsAtom10: {
 		"author": anywhere, "id": anywhere, "link": anywhere, "published": anywhere, "updated": anywhere,
-		"category": ofEntry, "content": ofEntry, "issued": ofEntry, "modified": ofEntry, "summary": ofEntry, "title": ofEntry,
+		"category": ofEntry, "content": ofEntry, "contributor": ofEntry, "issued": ofEntry, "modified": ofEntry, "summary": ofEntry, "title": ofEntry,
 		"logo": ofFeed,
 	},
 	nsDC: {
 		"author": anywhere, "creator": anywhere, "date": anywhere, "description": anywhere, "language": anywhere,
-		"subject": anywhere, "title": anywhere, "rights": ofFeed,
+		"subject": anywhere, "title": anywhere, "rights": ofFeed, "contributor": ofEntry,
 	},
 	nsDCTerms: {"issued": anywhere, "modified": anywhere, "created": ofEntry},
 	nsITunes: {
-		"author": anywhere, "category": anywhere, "image": anywhere, "keywords": anywhere, "subtitle": anywhere,
-		"summary": anywhere, "title": anywhere,
+		"author": anywhere, "category": anywhere, "image": anywhere, "keywords": anywhere, "link": anywhere, "subtitle": anywhere,
+		"summary": anywhere, "title": anywhere, "duration": ofEntry, "episode": ofEntry, "season": ofEntry,
 	},
 	nsMedia: {
 		"category": anywhere, "keywords": anywhere, "title": anywhere,

@@ -139,6 +139,9 @@ type Entry struct {
 	// type SummaryType.
 	Summary, SummaryType string
 	Authors              []Person
+	// Contributors are persons who took part but are no authors (RFC 4287,
+	// section 4.2.3; dc:contributor).
+	Contributors []Person
 	// Published and Updated are in UTC; each stands in for the other where
 	// one is missing, and both are zero where neither could be read.
 	Published, Updated time.Time
@@ -149,8 +152,13 @@ type Entry struct {
 	Comments     string // URL of the page of comments
 	Image        string // URL
 	Language     string
+	// Duration, Episode and Season are those of the iTunes module, for podcasts;
+	// 0 when unknown. Durations are in whole seconds.
+	Duration        time.Duration
+	Episode, Season int
 	// Source is the feed that the entry was taken from, in a feed made of
-	// others. The encoders write it; [Parse] leaves it out.
+	// others; nil when the entry does not say so. What is unknown of it is
+	// empty.
 	Source *Source
 	// Attributes and Extensions are as in [Feed].
 	Attributes []Attribute

@@ -4,8 +4,10 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
+	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 )
 
 // text is a text construct as a format gives it.
@@ -35,8 +37,45 @@ type draft struct {
 	tail      string // HTML that follows the content
 }
 
+// maxTitle is how many characters of a title are kept.
+const maxTitle = 10000
+
+// add finishes an entry. One that says nothing is none.
+func (f *Feed) add(d *draft) bool {
+	e := &d.entry
+	lists := max(len(e.Authors), len(e.Contributors), len(e.Categories), len(e.Enclosures)) > maxList
+	d.finish()
+	if e.GUID == "" && e.Link == "" && e.Title == "" && e.Content == "" && e.PublishedRaw == "" && e.Published.IsZero() &&
+		e.Comments == "" && e.Image == "" && e.Source == nil &&
+		len(e.Authors)+len(e.Contributors)+len(e.Categories)+len(e.Enclosures)+len(e.Extensions)+len(e.Attributes) == 0 {
+		return false
+	}
+	if lists {
+		f.warnOnce("an entry has more than %d authors, contributors, categories or enclosures; the rest was left out", maxList)
+	}
+	e.Title = f.cutTitle(e.Title)
+	f.Entries = append(f.Entries, *e)
+	return true
+}
+
+// cutTitle shortens a title that is too long, and says so.
+func (f *Feed) cutTitle(s string) string {
+	if len(s) <= maxTitle || utf8.RuneCountInString(s) <= maxTitle {
+		return s
+	}
+	f.warnOnce("a title has more than %d characters; the rest was left out", maxTitle)
+	n := 0
+	for i := range s {
+		if n == maxTitle {
+			return strings.TrimSpace(s[:i])
+		}
+		n++
+	}
+	return s
+}
+
 // finish turns a draft into an entry.
-func (d *draft) finish() Entry {
+func (d *draft) finish() {
 	e := &d.entry
 	for _, t := range d.titles {
 		if e.Title = t.plain(); e.Title != "" {
@@ -46,11 +85,9 @@ func (d *draft) finish() Entry {
 	d.finishContent()
 	d.finishDates()
 	e.GUID = cleanLine(e.GUID)
-	e.Link = cleanLine(e.Link)
-	e.Comments = cleanLine(e.Comments)
-	e.Image = cleanLine(e.Image)
+	e.Link, e.Comments, e.Image = link(e.Link), link(e.Comments), link(e.Image)
 	e.Language = language(e.Language)
-	e.Authors = uniquePersons(e.Authors)
+	e.Authors, e.Contributors = persons(e.Authors), persons(e.Contributors)
 	e.Categories = uniqueStrings(e.Categories)
 	e.Enclosures = uniqueEnclosures(e.Enclosures)
 	switch {
@@ -61,7 +98,20 @@ func (d *draft) finish() Entry {
 	default:
 		e.ID = d.digest()
 	}
-	return *e
+	if src := e.Source; src != nil {
+		src.ID, src.Title = cleanLine(src.ID), titleText(src.Title, false)
+		if src.URL, src.Link = link(src.URL), link(src.Link); *src == (Source{}) {
+			e.Source = nil
+		}
+	}
+}
+
+// persons takes each of a list once, without what is no link.
+func persons(list []Person) []Person {
+	for i := range list {
+		list[i].URL = link(list[i].URL)
+	}
+	return uniquePersons(list)
 }
 
 // finishContent takes the first content, and as summary the first that says
@@ -144,8 +194,13 @@ func firstDate(candidates []string) (t time.Time, raw string) {
 
 // finishFeed applies to the feed what is the same for all formats.
 func finishFeed(f *Feed, opts Options) {
-	f.ID, f.Link, f.Image = cleanLine(f.ID), cleanLine(f.Link), cleanLine(f.Image)
-	f.Authors = uniquePersons(f.Authors)
+	f.ID, f.Link, f.Image = cleanLine(f.ID), link(f.Link), link(f.Image)
+	f.Title = f.cutTitle(f.Title)
+	f.Links = slices.DeleteFunc(f.Links, func(l Link) bool { return link(l.Href) == "" })
+	if max(len(f.Authors), len(f.Categories)) > maxList {
+		f.warnOnce("the feed has more than %d authors or categories; the rest was left out", maxList)
+	}
+	f.Authors = persons(f.Authors)
 	f.Categories = uniqueStrings(f.Categories)
 	if f.Language == "" {
 		first, _, _ := strings.Cut(opts.ContentLanguage, ",")
@@ -226,7 +281,7 @@ func uniqueEnclosures(list []Enclosure) []Enclosure {
 	var out []Enclosure
 	at := make(map[string]int, len(list))
 	for _, e := range list {
-		e.URL, e.Type = cleanLine(e.URL), cleanLine(e.Type)
+		e.URL, e.Type = link(e.URL), cleanLine(e.Type)
 		if e.URL == "" || len(out) == maxList {
 			continue
 		}

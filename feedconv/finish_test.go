@@ -120,7 +120,7 @@ func TestRule14Id(t *testing.T) {
 		seen := map[string]string{}
 		for _, s := range []string{
 			"<title>a</title>", "<title>b</title>", "<description>a</description>", "<title>a</title><description>b</description>",
-			"<title>ab</title>", "<title>a</title><pubDate>1 Jan 2004</pubDate>", "<title>a</title><pubDate>never</pubDate>", "",
+			"<title>ab</title>", "<title>a</title><pubDate>1 Jan 2004</pubDate>", "<title>a</title><pubDate>never</pubDate>", "<comments>http://a/</comments>",
 		} {
 			e := rssItem(t, s)
 			if e.GUID != "" || len(e.ID) != len("urn:sha256:")+64 || !strings.HasPrefix(e.ID, "urn:sha256:") {
@@ -152,7 +152,7 @@ func TestRule15WhichDate(t *testing.T) {
 	}, func(e Entry) any { return e.Published.Format(time.DateOnly) + " " + e.Updated.Format(time.DateOnly) })
 
 	runItems(t, []itemTest{
-		{"none", rssItem, ``, ""},
+		{"none", rssItem, `<title>x</title>`, ""},
 		{"unreadable", rssItem, `<pubDate> 30 Feb 2004 </pubDate>`, "30 Feb 2004"},
 		{"readable", rssItem, `<pubDate>1 Feb 2004</pubDate>`, ""},
 		{"unreadable, but another", rssItem, `<pubDate>30 Feb 2004</pubDate><dc:date>2004</dc:date>`, ""},
@@ -183,7 +183,7 @@ func TestRule16Authors(t *testing.T) {
 		{"every dc:creator", rssItem, `<dc:creator>A</dc:creator><dc:creator>B</dc:creator><dc:creator>A</dc:creator><itunes:author>C</itunes:author>`, []Person{{Name: "A"}, {Name: "B"}}},
 		{"itunes", rssItem, `<itunes:author>C &amp;amp; D</itunes:author>`, []Person{{Name: "C & D"}}},
 		{"atom in RSS", rssItem, `<atom:author><atom:name>A</atom:name><atom:email>a@example.com</atom:email></atom:author>`, []Person{{Name: "A", Email: "a@example.com"}}},
-		{"none", rssItem, ``, []Person(nil)},
+		{"none", rssItem, `<title>x</title>`, []Person(nil)},
 		{"atom", atomItem, `<id>1</id><author><name> A </name><email>a@example.com</email><uri>/a</uri></author><author><name>B</name></author>`,
 			[]Person{{Name: "A", Email: "a@example.com", URL: "http://example.com/a"}, {Name: "B"}}},
 		{"atom: mail in the name", atomItem, `<id>1</id><author><name>a@example.com (A)</name></author>`, []Person{{Name: "A", Email: "a@example.com"}}},

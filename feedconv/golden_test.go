@@ -179,6 +179,9 @@ func (d *dumper) entry(e *Entry) {
 	d.field("link", e.Link)
 	d.field("title", e.Title)
 	dumpPersons(d, e.Authors)
+	for _, p := range e.Contributors {
+		d.field("contributor", p.String())
+	}
 	d.time("published", e.Published)
 	if !e.Updated.Equal(e.Published) {
 		d.time("updated", e.Updated)
@@ -189,6 +192,15 @@ func (d *dumper) entry(e *Entry) {
 	d.field("comments", e.Comments)
 	d.field("image", e.Image)
 	d.field("language", e.Language)
+	if e.Duration != 0 {
+		d.field("duration", e.Duration.String())
+	}
+	if e.Episode != 0 || e.Season != 0 {
+		d.field("episode", fmt.Sprintf("%d of season %d", e.Episode, e.Season))
+	}
+	if e.Source != nil {
+		d.field("source", fmt.Sprintf("%+v", *e.Source))
+	}
 	d.field("summary-type", e.SummaryType)
 	d.field("summary", e.Summary)
 	d.field("type", e.ContentType)

@@ -101,11 +101,13 @@ func lineAt(b []byte, offset int) int {
 
 // add finishes an entry; false means that no more are taken.
 func (d *jsonDoc) add(e *draft) bool {
-	if d.limit--; d.limit < 0 {
-		return false
+	if d.feed.add(e) {
+		d.limit--
 	}
-	d.feed.Entries = append(d.feed.Entries, e.finish())
-	return true
+	if d.limit < 0 {
+		d.feed.Entries = d.feed.Entries[:d.max]
+	}
+	return d.limit >= 0
 }
 
 func (d *jsonDoc) url(s string) string {
@@ -244,6 +246,16 @@ func (d *jsonDoc) jsonFeedItem(item jsonValue) bool {
 			e.Categories = append(e.Categories, jsonStrings(v)...)
 		case "language":
 			e.Language = v.scalar()
+		case "_contributors":
+			e.Contributors = d.persons(v)
+		case "_podcast":
+			e.Episode, e.Season = number(v.get("episode").scalar()), number(v.get("season").scalar())
+			e.Duration = duration(v.get("duration").scalar())
+		case "_source":
+			e.Source = &Source{
+				ID: v.get("id").scalar(), Title: v.get("title").scalar(), Link: d.url(v.get("home_page_url").scalar()),
+				URL: d.url(v.get("feed_url").scalar()),
+			}
 		case "_extensions":
 			e.Extensions = d.extensions(v)
 		case "_attributes":
@@ -252,12 +264,15 @@ func (d *jsonDoc) jsonFeedItem(item jsonValue) bool {
 			v.list(func(a jsonValue) {
 				e.Enclosures = append(e.Enclosures, enclosure(d.url(a.get("url").scalar()),
 					a.get("mime_type").scalar(), a.get("size_in_bytes").scalar()))
+				if e.Duration == 0 {
+					e.Duration = duration(a.get("duration_in_seconds").scalar())
+				}
 			})
 		}
 		return true
 	})
 	x.contents = []text{markup, plain}
-	e.Link = firstNonEmpty(e.Link, external)
+	e.Link = firstLink(e.Link, external)
 	e.Image = firstNonEmpty(image, banner)
 	if e.Link == "" && isWebURL(e.GUID) {
 		e.Link = e.GUID // the specification wants the id to be the permalink

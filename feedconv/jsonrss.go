@@ -148,9 +148,9 @@ func (d *jsonDoc) rssItem(item jsonValue) bool {
 			e.GUID = elementText(v)
 			permalink = !strings.EqualFold(firstElement(v).get("isPermaLink").text(), "false")
 		case "description":
-			description = d.html(elementText(v))
+			description = d.html(elementText(v)).lines()
 		case "content:encoded":
-			encoded = d.html(elementText(v))
+			encoded = d.html(elementText(v)).lines()
 		case "pubDate", "dcterms:issued":
 			x.published = append(x.published, elementText(v))
 		case "dcterms:modified", "dc:date":
@@ -159,6 +159,16 @@ func (d *jsonDoc) rssItem(item jsonValue) bool {
 			if len(e.Authors) == 0 || name == "dc:creator" {
 				e.Authors = append(e.Authors, parsePersons(v)...)
 			}
+		case "dc:contributor":
+			e.Contributors = append(e.Contributors, parsePersons(v)...)
+		case "itunes:duration":
+			e.Duration = duration(elementText(v))
+		case "itunes:episode":
+			e.Episode = number(elementText(v))
+		case "itunes:season":
+			e.Season = number(elementText(v))
+		case "source":
+			e.Source = &Source{Title: titleText(elementText(v), true), URL: d.url(firstElement(v).get("url").scalar())}
 		case "category", "dc:subject":
 			e.Categories = append(e.Categories, markupTexts(v)...)
 		case "comments":
@@ -176,8 +186,8 @@ func (d *jsonDoc) rssItem(item jsonValue) bool {
 	})
 	x.contents = []text{encoded}
 	x.summaries = []text{description}
-	if e.Link == "" && permalink && isWebURL(e.GUID) {
-		e.Link = e.GUID
+	if u := d.url(e.GUID); e.Link == "" && permalink && (isWebURL(e.GUID) || strings.HasPrefix(e.GUID, "/") && isWebURL(u)) {
+		e.Link = u
 	}
 	return d.add(&x)
 }

@@ -165,14 +165,14 @@ func (v jsonValue) each(f func(element jsonValue) bool) {
 	}
 }
 
-// list calls f for the first elements of an array, as many as are taken of any
-// list in an entry.
+// list calls f for the first elements of an array, one more than are taken of
+// any list in an entry, so that it shows when there are more.
 func (v jsonValue) list(f func(element jsonValue)) {
 	n := 0
 	v.each(func(element jsonValue) bool {
 		f(element)
 		n++
-		return n < maxList
+		return n <= maxList
 	})
 }
 

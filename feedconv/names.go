@@ -2,7 +2,6 @@ package feedconv
 
 import (
 	"bytes"
-	"fmt"
 	"strings"
 )
 
@@ -31,8 +30,7 @@ type names struct {
 	undo     []binding
 	ns       []namespace
 	byURI    map[string]nsID
-	decls    int
-	unknown  int
+	other    nsID // stands for those beyond the limits
 
 	// The root's, which say what is native.
 	isAtom  bool
@@ -52,6 +50,7 @@ func newNames(w *warnings) *names {
 		byURI:    map[string]nsID{},
 	}
 	n.infos[otherName] = nameInfo{local: "_", lower: "_"}
+	n.other = n.namespace("urn:lektor:other")
 	for i, k := range knownNamespaces {
 		n.ns[i] = namespace{prefix: k.prefix, uri: k.uri, family: k.family}
 	}
@@ -172,6 +171,9 @@ func (n *names) namespace(uri string) nsID {
 	}
 	uri = strings.TrimSpace(uri)
 	id := nsID(len(n.ns))
+	if int(id) > len(knownNamespaces)+maxNamespaces {
+		return n.other
+	}
 	n.byURI[norm] = id
 	n.ns = append(n.ns, namespace{uri: uri})
 	return id
@@ -191,16 +193,23 @@ func (n *names) declare(attrs []attr, ents *entitySet, pos int) {
 			}
 			prefix = string(a.key[6:])
 		}
-		if n.decls++; n.decls > maxDeclarations || len(prefix) > maxNameLen || len(a.val) > 4096 {
-			n.warns.warn(warnDecls, pos, nil)
+		if len(prefix) > maxNameLen {
+			n.warns.warn(warnNames, pos, nil)
 			continue
 		}
 		p := n.prefixID(prefix)
 		if prefix == "xml" {
 			continue
 		}
+		ns := n.other // which has no meaning, so that no element is taken for another
+		if len(n.undo) < maxDeclarations && len(a.val) <= maxURILen {
+			ns = n.namespace(string(ents.decode(nil, a.val)))
+		}
+		if ns == n.other {
+			n.warns.warn(warnDecls, pos, nil)
+		}
 		n.undo = append(n.undo, binding{p, n.bound[p]})
-		n.bound[p] = n.namespace(string(ents.decode(nil, a.val)))
+		n.bound[p] = ns
 	}
 }
 
@@ -225,19 +234,4 @@ func (n *names) native(ns nsID, prefix int32) bool {
 		return n.ns[ns].family == famAtom
 	}
 	return n.ns[ns].family == famRSS
-}
-
-// prefixFor gives the prefix of a namespace in the output, false when too many
-// unknown ones are in use.
-func (n *names) prefixFor(ns nsID) (string, bool) {
-	space := &n.ns[ns]
-	if space.prefix == "" {
-		if n.unknown >= maxNamespaces {
-			return "", false
-		}
-		n.unknown++
-		space.prefix = fmt.Sprintf("n%d", n.unknown)
-	}
-	space.used = true
-	return space.prefix, true
 }

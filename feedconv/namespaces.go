@@ -159,7 +159,7 @@ func init() {
 // uriOf gives the name of a namespace as its specification spells it.
 func (n *names) uriOf(ns nsID) string {
 	if ns == nsITunes {
-		return "http://www.itunes.com/dtds/podcast-1.0.dtd" // gofeed's spelling is another
+		return itunesNamespace // gofeed's spelling is another
 	}
 	return n.ns[ns].uri
 }

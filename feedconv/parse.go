@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 )
 
@@ -114,7 +115,9 @@ func checkEmpty(f *Feed, doc *tidied) error {
 	case doc.cut:
 		return errCutOff(doc.lost)
 	case doc.root == "feed":
-		if f.Title == "" && f.ID == "" && len(f.Links) == 0 && f.Updated.IsZero() {
+		// An element of the head, be it empty, makes it a feed to come.
+		if !slices.ContainsFunc([]string{"title", "id", "updated", "modified", "link", "subtitle", "tagline", "author", "generator", "icon", "logo", "rights"},
+			func(name string) bool { return bytes.Contains(doc.xml, []byte("<"+name)) }) {
 			return &NotFeedError{What: "a <feed> element with nothing in it"}
 		}
 	case !bytes.Contains(doc.xml, []byte("<channel")):
@@ -155,6 +158,14 @@ func leftOut(f *Feed, limit int) {
 
 func (f *Feed) warn(format string, args ...any) {
 	f.Warnings = append(f.Warnings, Warning{Text: fmt.Sprintf(format, args...)})
+}
+
+// warnOnce is warn for what is said once of a document.
+func (f *Feed) warnOnce(format string, args ...any) {
+	text := fmt.Sprintf(format, args...)
+	if !slices.ContainsFunc(f.Warnings, func(w Warning) bool { return w.Text == text }) {
+		f.warn("%s", text)
+	}
 }
 
 // mimeType gives a media type without parameters, in lower case.

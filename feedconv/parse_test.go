@@ -44,7 +44,7 @@ func TestParseDoesNotChangeItsInput(t *testing.T) {
 
 func TestLimits(t *testing.T) {
 	var limit *LimitError
-	document := []byte(`<rss version="2.0"><channel><title>t</title><item/><item/><item/></channel></rss>`)
+	document := []byte(`<rss version="2.0"><channel><title>t</title><item><guid>1</guid></item><item><guid>2</guid></item><item><guid>3</guid></item></channel></rss>`)
 	for name, b := range map[string][]byte{"plain": document, "gzip": zipped(t, document), "json": []byte(`{"items": [` + strings.Repeat(" ", 100) + `]}`)} {
 		if _, err := ParseBytes(b, Options{MaxBytes: 50}); !errors.As(err, &limit) || limit.Max != 50 {
 			t.Errorf("%s: got %v", name, err)
@@ -55,9 +55,9 @@ func TestLimits(t *testing.T) {
 	}
 	for name, in := range map[string]string{
 		"rss":         string(document),
-		"atom":        `<feed xmlns="http://www.w3.org/2005/Atom"><title>t</title><entry/><entry/><entry/></feed>`,
-		"json":        `{"items": [{}, {}, {}]}`,
-		"rss in json": `{"rss": {"channel": {"item": [{}, {}, {}]}}}`,
+		"atom":        `<feed xmlns="http://www.w3.org/2005/Atom"><title>t</title><entry><id>1</id></entry><entry><id>2</id></entry><entry><id>3</id></entry></feed>`,
+		"json":        `{"items": [{"id": 1}, {"id": 2}, {"id": 3}]}`,
+		"rss in json": `{"rss": {"channel": {"item": [{"guid": 1}, {"guid": 2}, {"guid": 3}]}}}`,
 	} {
 		f := mustParse(t, in, Options{MaxEntries: 2})
 		if len(f.Entries) != 2 || len(f.Warnings) != 1 || !strings.Contains(f.Warnings[0].Text, "2 entries") || f.Warnings[0].Limit != "MaxEntries" {

@@ -50,6 +50,40 @@ func TestPlainText(t *testing.T) {
 	}
 }
 
+// Text of several lines that has no markup is plain text, and keeps them.
+func TestPlainTextKeepsItsLines(t *testing.T) {
+	for _, test := range []struct{ in, mime, want string }{
+		{"Tracks:\n1. Foo\n2. Bar &amp;amp; co <3", "text/plain", "Tracks:\n1. Foo\n2. Bar &amp; co <3"},
+		{"\n\t\tShow notes  \r\n\t\t- one\n\t\t  - deep &#8217;\n\n\t\t- two\n\t", "text/plain", "Show notes\n- one\n  - deep ’\n\n- two"},
+		{"See <https://example.org/>\nor <me@example.org>", "text/plain", "See <https://example.org/>\nor <me@example.org>"},
+		{"one line &amp;amp; no more\n", "text/html", "one line &amp;amp; no more\n"},
+		{"a<br>\nb", "text/html", "a<br>\nb"},
+		{"a\n</P>\nb", "text/html", "a\n</P>\nb"},
+		{"a\n<!-- x -->b", "text/html", "a\n<!-- x -->b"},
+	} {
+		escaped := strings.NewReplacer("&", "&amp;", "<", "&lt;").Replace(strings.ReplaceAll(test.in, "&amp;amp;", "&amp;"))
+		if test.mime == "text/html" {
+			test.want = strings.ReplaceAll(test.want, "&amp;amp;", "&amp;")
+		} else {
+			test.want = strings.ReplaceAll(test.want, "&amp;", "&")
+		}
+		for _, element := range []string{"description", "itunes:summary"} {
+			f, err := ParseBytes([]byte(`<rss version="2.0" xmlns:itunes="http://www.itunes.com/dtds/podcast-1.0.dtd"><channel><title>t</title><item><guid>1</guid><`+
+				element+`>`+escaped+`</`+element+`></item></channel></rss>`), Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := f.Entries[0]
+			if strings.TrimSpace(got.Content) != strings.TrimSpace(test.want) || got.ContentType != test.mime {
+				t.Errorf("%s %q: got %q, %s; want %q", element, test.in, got.Content, got.ContentType, test.want)
+			}
+			if is := PlainText(got.Content, got.ContentType); !strings.Contains(test.in, "<") && is != PlainText(strings.ReplaceAll(test.in, "&amp;amp;", "&amp;"), typeHTML) {
+				t.Errorf("%q says something else: %q", test.in, is)
+			}
+		}
+	}
+}
+
 // Scanning is linear: with a search repeated from every tag these would take
 // longer than a test may.
 func TestPlainTextIsLinear(t *testing.T) {

@@ -395,3 +395,33 @@ func indexFold[T string | []byte](s T, sep string) int {
 		i++
 	}
 }
+
+// linkSchemes are those of URLs that a reader may follow. What a browser runs
+// (javascript, data) or finds on the reader's own disk (file) is no link.
+var linkSchemes = map[string]bool{
+	"http": true, "https": true, "mailto": true, "ftp": true, "ftps": true, "sftp": true, "gemini": true, "gopher": true,
+	"spartan": true, "finger": true, "news": true, "nntp": true, "irc": true, "ircs": true, "xmpp": true, "sip": true,
+	"sips": true, "tel": true, "sms": true, "geo": true, "magnet": true, "feed": true, "ipfs": true, "ipns": true,
+	"rtsp": true, "rtmp": true, "mms": true, "webcal": true, "nostr": true, "acct": true,
+}
+
+// link gives a URL as it is stored, empty for one that is no link. A relative
+// reference, for which no base was known, stays.
+func link(s string) string {
+	if s = cleanLine(s); hasScheme(s) {
+		if scheme, _, _ := strings.Cut(s, ":"); !linkSchemes[asciiLower(scheme)] {
+			return ""
+		}
+	}
+	return s
+}
+
+// firstLink gives the first of a list that is a link.
+func firstLink(list ...string) string {
+	for _, s := range list {
+		if s = link(s); s != "" {
+			return s
+		}
+	}
+	return ""
+}

@@ -14,6 +14,7 @@ var errCDF = &NotFeedError{What: "a CDF channel, a format that is not supported"
 func (t *tidier) findRoot() (name []byte, self bool, err error) {
 	src := t.src
 	page, first, junk := false, "", false
+	doctype := false // of HTML; feeds are found behind one
 	endless := map[string]bool{}
 	if blank(src) {
 		return nil, false, &NotFeedError{What: "an empty document"}
@@ -34,7 +35,7 @@ func (t *tidier) findRoot() (name []byte, self bool, err error) {
 			continue
 		case rest[1] == '!' && len(rest) > 9 && bytes.EqualFold(rest[:9], []byte("<!DOCTYPE")):
 			if kind, ok := bytes.CutPrefix(bytes.ToLower(rest[9:min(len(rest), 64)]), []byte(" html")); ok && len(kind) > 0 && !isNameByte(kind[0]) {
-				page = true
+				doctype = true
 			}
 			t.pos = i + t.ents.doctype(rest)
 			continue
@@ -60,9 +61,9 @@ func (t *tidier) findRoot() (name []byte, self bool, err error) {
 			local = tag[j+1:]
 		}
 		lower := string(bytes.ToLower(local[:min(len(local), 20)]))
+		root := lower == "rss" || lower == "rdf" || lower == "feed" || lower == "channel"
+		page = page || lower == "html" || doctype && !root
 		switch lower {
-		case "html":
-			page = true
 		case "script", "style", "textarea", "title", "template":
 			// What is in these is no markup. One that is not closed is looked
 			// for once.
@@ -81,7 +82,7 @@ func (t *tidier) findRoot() (name []byte, self bool, err error) {
 				if junk || first != "" {
 					t.warn(warnJunk, i, nil)
 				}
-				t.root = lower
+				t.root, t.rootAt = lower, i
 				return tag, isSelf, nil
 			}
 		}
@@ -89,7 +90,7 @@ func (t *tidier) findRoot() (name []byte, self bool, err error) {
 			first = string(tag[:min(len(tag), 40)])
 		}
 	}
-	return nil, false, t.notFeed(page, first)
+	return nil, false, t.notFeed(page || doctype, first)
 }
 
 func (s *scanner) hasAttr(name string) bool {

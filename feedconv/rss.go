@@ -21,7 +21,7 @@ func rssFeed(r *rss.Feed, doc *tidied, opts Options) *Feed {
 		SkipDays:    skipDays(r.SkipDays),
 	}
 	f.ID = firstNonEmpty(tidyMeta(r.Extensions, "about"), value(atomModule(r.Extensions), "id"))
-	f.Link = firstNonEmpty(append(r.Links, alternate(f.Links))...)
+	f.Link = firstLink(append(r.Links, alternate(f.Links))...)
 	if r.Image != nil {
 		f.Image = r.Image.URL
 	}
@@ -53,7 +53,7 @@ func rssFeed(r *rss.Feed, doc *tidied, opts Options) *Feed {
 	}
 	f.Entries = make([]Entry, 0, len(items))
 	for i, item := range items {
-		f.Entries = append(f.Entries, rssEntry(item, doc, i))
+		f.add(rssEntry(item, doc, i))
 		r.Items[i] = nil // big documents: gofeed's copy may go
 	}
 	return f
@@ -70,22 +70,25 @@ func rssFormat(version, root string) Format {
 	return RSS09
 }
 
-func rssEntry(r *rss.Item, doc *tidied, number int) Entry {
+func rssEntry(r *rss.Item, doc *tidied, number int) *draft {
 	x := r.Extensions
-	d := draft{
+	d := &draft{
 		titles:    []text{{r.Title, typeHTML}},
 		published: []string{r.PubDate, r.Custom["published"], r.Custom["date"]},
 		updated:   []string{r.Custom["updated"]},
 	}
 	e := &d.entry
-	e.Link = firstNonEmpty(append(r.Links, r.Custom["url"])...)
+	e.Link = firstLink(append(r.Links, r.Custom["url"])...)
 	e.Comments = r.Comments
 	if r.GUID != nil {
 		e.GUID = r.GUID.Value
 	}
 	e.GUID = firstNonEmpty(e.GUID, tidyMeta(x, "about"))
-	if r.Author != "" {
-		e.Authors = []Person{parsePerson(r.Author, true)}
+	for _, s := range values(x[metaPrefix], "author") {
+		e.Authors = append(e.Authors, parsePerson(s, true))
+	}
+	if r.Source != nil {
+		e.Source = &Source{Title: titleText(r.Source.Title, true), URL: r.Source.URL}
 	}
 	e.Language = tidyMeta(x, "lang")
 	for _, c := range r.Categories {
@@ -99,16 +102,18 @@ func rssEntry(r *rss.Item, doc *tidied, number int) Entry {
 		e.Image = ""
 	}
 	for _, s := range []string{doc.text(r.Content), r.Custom["fullitem"], r.Custom["body"], value(x["xhtml"], "body"), value(x["content"], "encoded")} {
-		d.contents = append(d.contents, text{s, typeHTML})
+		d.contents = append(d.contents, text{s, typeHTML}.lines())
 	}
 	for _, s := range []string{doc.text(r.Description), r.Custom["summary"]} {
-		d.summaries = append(d.summaries, text{s, typeHTML})
+		d.summaries = append(d.summaries, text{s, typeHTML}.lines())
 	}
 	d.modules(x)
-	if e.Link == "" && r.GUID != nil && !strings.EqualFold(strings.TrimSpace(r.GUID.IsPermalink), "false") && isWebURL(r.GUID.Value) {
-		e.Link = r.GUID.Value
+	if e.Link == "" && r.GUID != nil && !strings.EqualFold(strings.TrimSpace(r.GUID.IsPermalink), "false") {
+		if u := firstNonEmpty(tidyMeta(x, "permalink"), r.GUID.Value); isWebURL(u) {
+			e.Link = u
+		}
 	}
 	d.tail = cloudItems(x)
 	doc.extend(e, number)
-	return d.finish()
+	return d
 }

@@ -98,9 +98,15 @@ func isNameStart(c byte) bool {
 	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c == '_' || c >= 0x80
 }
 
-func isNameByte(c byte) bool {
-	return isNameStart(c) || c >= '0' && c <= '9' || c == '-' || c == '.' || c == ':'
-}
+func isNameByte(c byte) bool { return nameBytes[c] }
+
+var nameBytes = func() (t [256]bool) {
+	for i := range t {
+		c := byte(i)
+		t[i] = isNameStart(c) || c >= '0' && c <= '9' || c == '-' || c == '.' || c == ':'
+	}
+	return
+}()
 
 // parseTag reads the start tag at i into s.attrs. It never looks at a byte
 // more often than a few times, whatever is missing: a tag that meets another

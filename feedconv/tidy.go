@@ -16,8 +16,9 @@ import (
 const (
 	maxDepth        = 256    // elements in each other
 	maxAttrs        = 256    // attributes of an element
-	maxDeclarations = 512    // namespace declarations of a document
-	maxNamespaces   = 32     // unknown namespaces in use
+	maxDeclarations = 512    // namespace declarations in scope at once
+	maxNamespaces   = 4096   // different namespaces that are not known
+	maxURILen       = 4096   // bytes of the name of one
 	maxNames        = 4096   // different element names
 	maxNameLen      = 128    // bytes of an element or attribute name
 	maxTextRuns     = 16     // pieces of text between the children of an element
@@ -102,7 +103,7 @@ type frame struct {
 	undo    int // len(names.undo) before its declarations
 	base    *url.URL
 	person  bool // an Atom person, whose bare text is a name
-	holds   bool // items in it are none of the feed's (FeedSync conflicts)
+	gap     gap
 	hasKids bool
 }
 
@@ -121,8 +122,9 @@ type tidier struct {
 	grow     int // how much resolving may still add
 	rootBase *url.URL
 	rootOver bool // the root has been closed
-	holding  int  // open elements that hold items
+	rootAt   int
 	channels int
+	defects  defects
 	cut      bool
 
 	stack []frame
@@ -166,6 +168,7 @@ func tidyXML(text []byte, opts Options) (*tidied, error) {
 	t.out = make([]byte, 0, len(clean)+len(clean)/8+512)
 	t.openRoot(name)
 	if t.rootOver = self; !self {
+		t.defects = t.findDefects(name, t.rootAt)
 		t.run()
 	}
 	t.finish()
@@ -218,15 +221,19 @@ func (t *tidier) run() {
 func (t *tidier) startTag(name []byte, i int, self bool) {
 	id := t.intern(name)
 	info := &t.infos[id]
+	gap := t.defects.at(i)
 	if t.txt.active {
-		if !t.leavesText(id, info) {
+		if t.top().gap == closed || !t.leavesText(id, info) {
+			if !self && gap == closed {
+				t.txt.inner = append(t.txt.inner, id)
+			}
 			t.innerTag(name, id, self)
 			return
 		}
 		t.warn(warnUnclosed, i, t.top().raw)
 		t.pop()
 	}
-	if info.lower == t.entryName() && t.holding == 0 && len(t.over) == 0 && t.native(t.resolve(info.prefix), info.prefix) {
+	if info.lower == t.entryName() && len(t.over) == 0 && t.native(t.resolve(info.prefix), info.prefix) {
 		t.popToFeed(i)
 	}
 	// Two are kept for what tidy itself puts around and into elements.
@@ -252,25 +259,13 @@ func (t *tidier) startTag(name []byte, i int, self bool) {
 		t.declare(t.attrs, &t.ents, t.pos)
 	}
 	lvl := t.top().level
-	var c class
-	switch {
-	case id == otherName:
-		t.warn(warnNames, i, nil)
-		c = class{kind: kTransparent}
-	case t.rootOver && !t.entryAfterEnd(info):
-		c = class{kind: kTransparent}
-	default:
-		var ok bool
-		if c, ok = t.classify(info, lvl); !ok {
-			t.warn(warnNamespaces, i, name)
-		}
-	}
+	c := t.classOf(id, lvl, i, name)
 	f := frame{
-		name: id, raw: name, class: c, outAt: len(t.out), srcAt: i, undo: undo, base: base,
+		name: id, raw: name, class: c, outAt: len(t.out), srcAt: i, undo: undo, base: base, gap: gap,
 	}
 	switch c.kind {
 	case kTransparent:
-		f.level = lvl
+		f.level = c.level
 	case kFeed:
 		f.level = inFeed
 		t.channels++
@@ -289,10 +284,6 @@ func (t *tidier) startTag(name []byte, i int, self bool) {
 		f.person = t.isAtomPerson(info, c)
 	case kForeign:
 		f.level = inForeign
-		if info.lower == "conflicts" && (c.ns == nsSSE || t.ns[c.ns].prefix == "feedsync") {
-			f.holds = true
-			t.holding++
-		}
 	}
 	t.spend(&f, c)
 	if c.kind == kForeign {
@@ -307,6 +298,25 @@ func (t *tidier) startTag(name []byte, i int, self bool) {
 	if self {
 		t.pop()
 	}
+}
+
+// classOf is classify with what stands around the element.
+func (t *tidier) classOf(id int32, lvl level, i int, name []byte) class {
+	info := &t.infos[id]
+	switch {
+	case id == otherName:
+		t.warn(warnNames, i, nil)
+		return dropped
+	case t.rootOver && !t.entryAfterEnd(info):
+		return class{kind: kTransparent, level: inList}
+	case lvl == inExt && !t.belongs(t.top().class.ns, t.resolve(info.prefix), info.prefix):
+		return dropped
+	}
+	c := t.classify(info, lvl)
+	if lvl == inEntry && c.role == roleDrop && info.lower == t.entryName() {
+		t.warn(warnNested, i, name)
+	}
+	return c
 }
 
 // isAtomPerson tells elements whose bare text is taken for a name.
@@ -344,12 +354,9 @@ func (t *tidier) entryAfterEnd(info *nameInfo) bool {
 }
 
 // leavesText reports whether a start tag inside a text construct is none of
-// it: an entry always, and the elements that follow a title or a date that
-// was not closed.
+// it when the construct is not closed: an entry always, and the elements that
+// follow a title or a date.
 func (t *tidier) leavesText(id int32, info *nameInfo) bool {
-	if t.holding > 0 {
-		return false
-	}
 	if info.lower == t.entryName() {
 		return t.native(t.resolve(info.prefix), info.prefix)
 	}
@@ -379,16 +386,15 @@ func (t *tidier) leavesText(id int32, info *nameInfo) bool {
 	return rssSiblings[info.lower] && (t.native(ns, info.prefix) || ns == nsContent || ns == nsDC)
 }
 
-// popToFeed closes what is open down to where an entry may stand.
+// popToFeed closes what is open and has no end tag, down to where an entry may
+// stand. What has one holds the entry, and so does an element of another
+// vocabulary that the end of the document cuts off.
 func (t *tidier) popToFeed(i int) {
-	keep := 1
-	for j := len(t.stack) - 1; j > 0; j-- {
-		if k := t.stack[j].class.kind; k == kFeed || k == kTransparent && t.stack[j].level <= inFeed {
-			keep = j + 1
-			break
+	for len(t.stack) > 1 {
+		switch f := t.top(); {
+		case f.gap == closed, f.level <= inList, f.gap == cutOff && f.class.kind == kForeign:
+			return
 		}
-	}
-	for len(t.stack) > keep {
 		t.warn(warnUnclosed, i, t.top().raw)
 		t.pop()
 	}
@@ -396,14 +402,16 @@ func (t *tidier) popToFeed(i int) {
 
 // endTag closes down to the element of that name.
 func (t *tidier) endTag(id int32, name []byte, i int) {
-	if t.txt.active && id == t.top().name {
-		if t.txt.same > 0 {
-			t.txt.same--
+	if t.txt.active {
+		if n := len(t.txt.inner); n > 0 && t.txt.inner[n-1] == id {
+			t.txt.inner = t.txt.inner[:n-1]
 			t.innerEnd(id)
 			return
 		}
-		t.pop()
-		return
+		if id == t.top().name {
+			t.pop()
+			return
+		}
 	}
 	if t.infos[id].open == 0 {
 		if t.txt.active && t.txt.markup {
@@ -448,6 +456,9 @@ func (t *tidier) pop() {
 	} else {
 		switch f.class.kind {
 		case kEntry:
+			if !f.hasKids && len(t.entryMeta) == 0 && len(t.kept.entry.attributes) == 0 {
+				f.drop = true // there is nothing in it
+			}
 			t.writeMeta(t.entryMeta)
 			t.end(f.class.out)
 			t.kept.endEntry(t.entries, !f.drop)
@@ -466,9 +477,6 @@ func (t *tidier) pop() {
 	}
 	if f.drop {
 		t.out = t.out[:f.outAt]
-	}
-	if f.holds {
-		t.holding--
 	}
 	t.unwind(f.undo)
 	t.infos[f.name].open--

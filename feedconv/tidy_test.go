@@ -321,7 +321,7 @@ func TestTidyRule6Characters(t *testing.T) {
 	if n := len(kept(d, 0, "undeclared:x", "y").Attributes); n != maxAttrs || f.Items[0].Title != "x" {
 		t.Errorf("%d attributes of 1000, title %q", n, f.Items[0].Title)
 	}
-	wantWarning(t, d, "too many attributes")
+	wantWarning(t, d, "more than 256 attributes")
 }
 
 func TestTidyRule7Balance(t *testing.T) {
@@ -629,7 +629,7 @@ func TestTidyRule12NothingLost(t *testing.T) {
 		<enclosure>http://e/f.mp3</enclosure><unknown>kept</unknown><pubdate>Mon</pubdate>
 		<rssCloud:item><title>sub</title><link>http://e/sub</link></rssCloud:item>`), Options{})
 	i := f.Items[0]
-	if i.Author != "N <m@e>" || i.Link != "http://e/h" || i.Extensions["atom"]["link"][0].Attrs["href"] != "http://e/s" ||
+	if value1(i.Extensions, metaPrefix, "author") != "N <m@e>" || i.Link != "http://e/h" || i.Extensions["atom"]["link"][0].Attrs["href"] != "http://e/s" ||
 		i.Custom["image"] != "http://e/i.png" || len(i.Categories) != 2 || i.Categories[1].Domain != "d" ||
 		i.Enclosures[0].URL != "http://e/f.mp3" || i.Custom["unknown"] != "kept" || i.PubDate != "Mon" ||
 		i.Extensions["rssCloud"]["item"][0].Children["title"][0].Value != "sub" {
@@ -769,7 +769,7 @@ func TestTidyLimits(t *testing.T) {
 	if len(f.Items) != 2 || f.Items[0].Title != "1" {
 		t.Errorf("after deep elements: %s", d.xml)
 	}
-	wantWarning(t, d, "nested too deep")
+	wantWarning(t, d, "more than 254 deep")
 }
 
 // TestTidyRealFeeds: documents that are fine are not mended.
@@ -967,5 +967,34 @@ func TestAside(t *testing.T) {
 			t.Errorf("%q: %v, %+v", space, err, feed)
 		}
 		asideAlike(t, []byte(`<rss version="2.0"><channel><item><description>`+strings.Repeat("x", 40)+space+`</description></item></channel></rss>`), Options{})
+	}
+}
+
+// Real feeds declare the same namespaces again and again.
+func TestManyDeclarations(t *testing.T) {
+	var rss strings.Builder
+	rss.WriteString(`<rss version="2.0"><channel><title>t</title>`)
+	for i := range 2200 {
+		fmt.Fprintf(&rss, `<item><guid>%d</guid><encoded xmlns="http://purl.org/rss/1.0/modules/content/">c%[1]d</encoded><m:title xmlns:m="http://search.yahoo.com/mrss/">m</m:title></item>`, i)
+	}
+	f := mustParse(t, rss.String()+"</channel></rss>", Options{})
+	if len(f.Entries) != 2200 || len(f.Warnings) != 0 {
+		t.Fatalf("%d entries, %v", len(f.Entries), f.Warnings)
+	}
+	for i, e := range f.Entries {
+		if e.Content != fmt.Sprintf("c%d", i) || e.Title != "m" {
+			t.Fatalf("entry %d: %q %q", i, e.Content, e.Title)
+		}
+	}
+	// What passes the limit means nothing, and is told of.
+	var decls strings.Builder
+	for i := range maxNamespaces + 200 {
+		fmt.Fprintf(&decls, `<a%d:x xmlns:a%[1]d="urn:%[1]d"/>`, i%2000+i/4000)
+		fmt.Fprintf(&decls, `<b:x xmlns:b="urn:b%d"/>`, i)
+	}
+	f = mustParse(t, item(decls.String()+`<d:creator xmlns:d="urn:d">evil</d:creator><dc:creator xmlns:dc="http://purl.org/dc/elements/1.1/">A</dc:creator><title xmlns="urn:z">evil</title>`), Options{})
+	if len(f.Warnings) != 1 || !strings.Contains(f.Warnings[0].Text, fmt.Sprint(maxNamespaces)) || f.Entries[0].Title != "" ||
+		len(f.Entries[0].Authors) != 1 || f.Entries[0].Authors[0].Name != "A" {
+		t.Errorf("%+v %v", f.Entries[0].Authors, f.Warnings)
 	}
 }

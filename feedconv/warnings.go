@@ -17,7 +17,6 @@ const (
 	warnDepth
 	warnAttrs
 	warnDecls
-	warnNamespaces
 	warnNames
 	warnNodes
 	warnRuns
@@ -29,30 +28,31 @@ const (
 	warnEntries
 	warnExtDepth
 	warnExtSize
+	warnNested
 	numWarnings
 )
 
 var warnTexts = [numWarnings]string{
-	warnJunk:       "what stands before the feed was skipped",
-	warnUnclosed:   "<%s> is not closed",
-	warnStray:      "an end tag </%s> of nothing open was dropped",
-	warnCDATA:      "a CDATA section in <%s> is not closed",
-	warnComment:    "a comment is not closed",
-	warnDepth:      "elements nested too deep were dropped, <%s> the first",
-	warnAttrs:      "<%s> has too many attributes; the rest was dropped",
-	warnDecls:      "too many namespace declarations; the rest was ignored",
-	warnNamespaces: "too many unknown namespaces; <%s> was dropped",
-	warnNames:      "too many different element names, or one too long; the rest was dropped",
-	warnNodes:      "too many elements; the rest was dropped",
-	warnRuns:       "text between the children of <%s> was dropped",
-	warnGrow:       "too many relative references under a long base; the rest was left relative",
-	warnAfter:      "the document goes on after its end",
-	warnText:       "a < that starts no tag was read as text",
-	warnCut:        "the document ends inside <%s>",
-	warnBase64:     "the base64 text of <%s> could not be decoded as text",
-	warnEntries:    "there are more than %s entries; the rest was left out",
-	warnExtDepth:   fmt.Sprintf("an extension is more than %d elements deep at <%%s>; it was left out", maxExtensionDepth),
-	warnExtSize:    fmt.Sprintf("the extensions of an entry or feed are more than %d elements or %d bytes at <%%s>; what passes that was left out", maxExtensions, maxExtensionBytes),
+	warnJunk:     "what stands before the feed was skipped",
+	warnUnclosed: "<%s> is not closed",
+	warnStray:    "an end tag </%s> of nothing open was dropped",
+	warnCDATA:    "a CDATA section in <%s> is not closed",
+	warnComment:  "a comment is not closed",
+	warnDepth:    fmt.Sprintf("elements that are more than %d deep were dropped, <%%s> the first", maxDepth-2),
+	warnAttrs:    fmt.Sprintf("<%%s> has more than %d attributes; the rest was dropped", maxAttrs),
+	warnDecls:    fmt.Sprintf("more than %d namespace declarations are in scope, or the document has more than %d namespaces, or one whose name is longer than %d bytes; what is in these was not read", maxDeclarations, maxNamespaces, maxURILen),
+	warnNames:    fmt.Sprintf("there are more than %d different element names, or one is longer than %d bytes; the rest was dropped", maxNames, maxNameLen),
+	warnNodes:    fmt.Sprintf("there are more than %d elements and attributes; the rest was dropped", maxNodes),
+	warnRuns:     fmt.Sprintf("of the text between the children of <%%s> more than %d pieces were dropped", maxTextRuns),
+	warnGrow:     "too many relative references under a long base; the rest was left relative",
+	warnAfter:    "the document goes on after its end",
+	warnText:     "a < that starts no tag was read as text",
+	warnCut:      "the document ends inside <%s>",
+	warnBase64:   "the base64 text of <%s> could not be decoded as text",
+	warnEntries:  "there are more than %s entries; the rest was left out",
+	warnExtDepth: fmt.Sprintf("an extension is more than %d elements deep at <%%s>; it was left out", maxExtensionDepth),
+	warnExtSize:  fmt.Sprintf("the extensions of an entry or feed are more than %d elements or %d bytes at <%%s>; what passes that was left out", maxExtensions, maxExtensionBytes),
+	warnNested:   "a <%s> inside of another was not taken for one",
 }
 
 // once tells kinds that are not repeated.
@@ -70,7 +70,7 @@ func (k warnKind) limit() (option string, ok bool) {
 	switch k {
 	case warnEntries, warnNodes:
 		return "MaxEntries", true
-	case warnDepth, warnAttrs, warnDecls, warnNamespaces, warnNames, warnExtDepth, warnExtSize:
+	case warnDepth, warnAttrs, warnDecls, warnNames, warnRuns, warnExtDepth, warnExtSize:
 		return "", true
 	}
 	return "", false
@@ -83,11 +83,15 @@ type warnings struct {
 	list    []Warning
 	linePos int
 	line    int
+	mute    bool
 	lost    string // the first warning of what a limit left out
 }
 
 // warn notes what was mended at pos. Lines are counted only here.
 func (w *warnings) warn(k warnKind, pos int, name []byte) {
+	if w.mute {
+		return
+	}
 	w.warned[k]++
 	n := w.warned[k]
 	if n > maxSameWarning || n > 1 && k.once() {

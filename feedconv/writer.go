@@ -17,10 +17,8 @@ func (w *writer) open(name string) {
 	w.out = append(w.out, name...)
 }
 
-// attr writes an attribute; prefix ends with a colon, or is empty.
-func (w *writer) attr(prefix, name string, value []byte) {
+func (w *writer) attr(name string, value []byte) {
 	w.out = append(w.out, ' ')
-	w.out = append(w.out, prefix...)
 	w.out = append(w.out, name...)
 	w.out = append(w.out, '=', '"')
 	w.out = appendEscaped(w.out, value, true)
@@ -44,7 +42,7 @@ func (w *writer) meta(list []metaAttr) bool {
 	for _, m := range list {
 		if m.name != "version" {
 			found = true
-			w.attr("", m.name, []byte(m.value))
+			w.attr(m.name, []byte(m.value))
 		}
 	}
 	if !found {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"html"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -129,7 +130,7 @@ func linkRel(rel string) string {
 func alternate(links []Link) string {
 	var first string
 	for _, l := range links {
-		if l.Rel != "alternate" || l.Href == "" {
+		if l.Rel != "alternate" || link(l.Href) == "" {
 			continue
 		}
 		if t := mimeType(l.Type); t == "" || isMarkup(t) && !strings.Contains(t, "atom") && !strings.Contains(t, "rss") {
@@ -154,23 +155,77 @@ func (d *draft) modules(x ext.Extensions) {
 	}
 	d.published = append(d.published, value(terms, "issued"), value(terms, "created"))
 	d.updated = append(d.updated, value(terms, "modified"), value(dc, "date"))
+	d.creators(persons(parseAll(append(values(dc, "author"), values(dc, "creator")...))))
 	if len(e.Authors) == 0 {
-		for _, s := range append(values(dc, "author"), values(dc, "creator")...) {
-			e.Authors = append(e.Authors, parsePerson(s, true))
-		}
+		e.Authors = parseAll(values(itunes, "author"))
 	}
-	if s := value(itunes, "author"); s != "" && len(e.Authors) == 0 {
-		e.Authors = append(e.Authors, parsePerson(s, true))
-	}
+	e.Contributors = append(e.Contributors, parseAll(values(dc, "contributor"))...)
+	e.Duration = duration(value(itunes, "duration"))
+	e.Episode, e.Season = number(value(itunes, "episode")), number(value(itunes, "season"))
 	e.Categories = append(e.Categories, moduleCategories(x)...)
 	e.Categories = append(e.Categories, values(dc, "subject")...)
 	e.Language = firstNonEmpty(e.Language, value(dc, "language"))
-	e.Image = firstNonEmpty(firstOf(attrs(itunes, "image", "href", "url")), value(itunes, "image"), e.Image)
+	e.Image = firstNonEmpty(moduleImage(itunes), e.Image)
 	d.media(x["media"])
 	for _, s := range []string{value(itunes, "summary"), value(itunes, "subtitle"), value(dc, "description")} {
-		d.summaries = append(d.summaries, text{s, typeHTML})
+		d.summaries = append(d.summaries, text{s, typeHTML}.lines())
 	}
 	d.atom(x)
+}
+
+func parseAll(list []string) []Person {
+	var out []Person
+	for _, s := range list {
+		out = append(out, parsePerson(s, true))
+	}
+	return out
+}
+
+// creators adds those whom Dublin Core names, when it names more than the
+// format does: co-authors, of whom RSS has room for one.
+func (d *draft) creators(list []Person) {
+	e := &d.entry
+	if len(list) <= len(e.Authors) {
+		return
+	}
+	native := e.Authors
+	for _, p := range list {
+		if !slices.ContainsFunc(native, func(a Person) bool {
+			return p.Name != "" && p.Name == a.Name || p.Email != "" && p.Email == a.Email
+		}) {
+			e.Authors = append(e.Authors, p)
+		}
+	}
+}
+
+// duration reads an iTunes duration: seconds, M:S or H:M:S.
+func duration(s string) time.Duration {
+	var d time.Duration
+	parts := strings.Split(strings.TrimSpace(s), ":")
+	if len(parts) > 3 {
+		return 0
+	}
+	for i, part := range parts {
+		if i == len(parts)-1 {
+			part, _, _ = strings.Cut(part, ".")
+		}
+		n, err := strconv.Atoi(strings.TrimSpace(part))
+		if err != nil || n < 0 || n > 1<<24 {
+			return 0
+		}
+		d = d*60 + time.Duration(n)*time.Second
+	}
+	return d
+}
+
+// moduleImage gives the image that the iTunes module names.
+func moduleImage(itunes module) string {
+	for _, l := range itunes["link"] {
+		if strings.EqualFold(l.Attrs["rel"], "image") {
+			return firstLink(append(attrs(itunes, "image", "href", "url"), value(itunes, "image"), l.Attrs["href"])...)
+		}
+	}
+	return firstLink(append(attrs(itunes, "image", "href", "url"), value(itunes, "image"))...)
 }
 
 // moduleCategories gives the categories of the iTunes and Media modules.
@@ -280,6 +335,7 @@ func (d *draft) atom(x ext.Extensions) {
 	if len(e.Authors) == 0 {
 		e.Authors = extensionPersons(m["author"])
 	}
+	e.Contributors = append(e.Contributors, extensionPersons(m["contributor"])...)
 	e.Categories = append(e.Categories, attrs(m, "category", "term", "label")...)
 	e.GUID = firstNonEmpty(e.GUID, value(m, "id"))
 }
@@ -325,14 +381,12 @@ func feedModules(f *Feed, x ext.Extensions) {
 	f.Copyright = firstNonEmpty(f.Copyright, PlainText(value(dc, "rights"), typeHTML),
 		PlainText(value(x["media"], "copyright"), typeHTML))
 	f.Language = firstNonEmpty(f.Language, value(dc, "language"))
-	f.Image = firstNonEmpty(firstOf(attrs(itunes, "image", "href", "url")), value(itunes, "image"), f.Image)
+	f.Image = firstNonEmpty(moduleImage(itunes), f.Image)
 	if len(f.Authors) == 0 {
-		for _, s := range append(values(dc, "author"), values(dc, "creator")...) {
-			f.Authors = append(f.Authors, parsePerson(s, true))
-		}
+		f.Authors = parseAll(append(values(dc, "author"), values(dc, "creator")...))
 	}
-	if s := value(itunes, "author"); s != "" && len(f.Authors) == 0 {
-		f.Authors = append(f.Authors, parsePerson(s, true))
+	if len(f.Authors) == 0 {
+		f.Authors = parseAll(values(itunes, "author"))
 	}
 	f.Categories = append(f.Categories, moduleCategories(x)...)
 	f.Categories = append(f.Categories, values(dc, "subject")...)
@@ -419,8 +473,8 @@ func skipDays(list []string) []time.Weekday {
 	return out
 }
 
-// maxListDepth bounds the nesting of rssCloud items; deeper ones are left out.
-const maxListDepth = 64
+// maxListDepth bounds the nesting of rssCloud items, as tidy does.
+const maxListDepth = maxDepth
 
 // cloudItems gives rssCloud:item children, which are items in items, as a
 // nested list.
@@ -453,13 +507,13 @@ func writeCloudItems(b *strings.Builder, items []ext.Extension, depth int) {
 
 // writeCloudItem writes one item of the list: the title links where the item
 // does, or all of a description without a title.
-func writeCloudItem(b *strings.Builder, title, link, description string) {
+func writeCloudItem(b *strings.Builder, title, target, description string) {
 	label := html.EscapeString(titleText(title, true))
 	if label == "" {
 		label, description = description, ""
 	}
-	if link != "" && !strings.Contains(label, "<a ") {
-		b.WriteString(`<a href="` + html.EscapeString(cleanLine(link)) + `">` + label + `</a>`)
+	if href := link(target); href != "" && !strings.Contains(label, "<a ") {
+		b.WriteString(`<a href="` + html.EscapeString(href) + `">` + label + `</a>`)
 	} else {
 		b.WriteString(label)
 	}

@@ -102,9 +102,11 @@ func (c *checker) tmp(ctx context.Context) error {
 	}
 	for _, p := range before {
 		still := !c.repair || slices.Contains(after, p)
-		c.found = append(c.found, Problem{
-			Path: p, What: "being written, or left by an interrupted run", Safe: true, Repaired: !still,
-		})
+		what := "being written, or left by an interrupted run"
+		if filepath.Base(p) == purging {
+			what = "the feed is being removed, or its removal was interrupted"
+		}
+		c.found = append(c.found, Problem{Path: p, What: what, Safe: true, Repaired: !still})
 	}
 	return bad
 }

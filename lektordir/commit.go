@@ -51,7 +51,7 @@ func (d *Dir) commit(g *group) {
 			noted = append(noted, t)
 		}
 	}
-	d.sync(g, g.syncs != nil && len(noted) > fewJournals, fail, (*Txn).syncJournal)
+	d.sync(g, g.whole != nil && len(noted) > fewJournals, fail, (*Txn).syncJournal)
 	for _, t := range noted {
 		if fail[t] == nil {
 			continue
@@ -92,12 +92,9 @@ func (d *Dir) commit(g *group) {
 // its own at once, and through a function what others may have in common with it.
 func (d *Dir) sync(g *group, whole bool, fail map[*Txn]error, each func(t *Txn, shared func(string) error) error) {
 	if whole {
-		for _, s := range g.syncs {
-			if err := s.sync(); err != nil {
-				for _, t := range g.txns {
-					fail[t] = cmp.Or(fail[t], err)
-				}
-				return
+		if err := g.syncer.sync(); err != nil {
+			for _, t := range g.txns {
+				fail[t] = cmp.Or(fail[t], err)
 			}
 		}
 		return
@@ -201,14 +198,7 @@ func (d *Dir) settle(feed string, r record) (dropped bool, err error) {
 	staged := d.Join("tmp", feed, r.Unique)
 	if r.Replaces != "" {
 		old := d.Join("tmp", feed, r.Replaces+goneReplaced)
-		err = renameNoReplace(d.Join("new", feed, r.Replaces), old)
-		if errors.Is(err, os.ErrExist) {
-			// A power cut undid the rename but not the directory it left.
-			if err := os.RemoveAll(old); err != nil {
-				return false, err
-			}
-			err = renameNoReplace(d.Join("new", feed, r.Replaces), old)
-		}
+		err = d.putAside(d.Join("new", feed, r.Replaces), old)
 		if isNotExist(err) {
 			if _, serr := os.Lstat(old); serr != nil {
 				return true, d.drop(feed, r.Unique)
@@ -248,14 +238,7 @@ func (d *Dir) drop(feed, unique string) error {
 	staged := d.Join("tmp", feed, unique)
 	// Renamed first, as half an entry under a name that the journal has could
 	// be taken for a whole one.
-	err := renameNoReplace(staged, staged+gone)
-	if errors.Is(err, os.ErrExist) {
-		if err := os.RemoveAll(staged + gone); err != nil {
-			return err
-		}
-		err = renameNoReplace(staged, staged+gone)
-	}
-	if err != nil && !isNotExist(err) {
+	if err := d.putAside(staged, staged+gone); err != nil && !isNotExist(err) {
 		return err
 	}
 	return os.RemoveAll(staged + gone)

@@ -204,7 +204,7 @@ func FuzzFlags(f *testing.F) {
 	f.Add("", "", "")
 	f.Add("1,x;2,S", "T", "")
 	f.Add("2,SSaa\xff;", "ab", "b")
-	f.Fuzz(func(t *testing.T, info, set, clear string) {
+	f.Fuzz(func(t *testing.T, info, set, unset string) {
 		if strings.ContainsAny(info, "/\x00") {
 			return // no file name
 		}
@@ -212,7 +212,7 @@ func FuzzFlags(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		to, err := r.WithFlags(set, clear)
+		to, err := r.WithFlags(set, unset)
 		if err != nil {
 			if to != r {
 				t.Errorf("%v, and yet %+v", err, to)
@@ -220,19 +220,19 @@ func FuzzFlags(f *testing.F) {
 			return
 		}
 		for i := range len(set) {
-			if got, want := to.HasFlag(set[i]), strings.IndexByte(clear, set[i]) < 0; got != want {
-				t.Errorf("%q, set %q, clear %q: %q", info, set, clear, to.Flags())
+			if got, want := to.HasFlag(set[i]), strings.IndexByte(unset, set[i]) < 0; got != want {
+				t.Errorf("%q, set %q, unset %q: %q", info, set, unset, to.Flags())
 			}
 		}
-		for i := range len(clear) {
-			if to.HasFlag(clear[i]) {
-				t.Errorf("%q, set %q, clear %q: %q", info, set, clear, to.Flags())
+		for i := range len(unset) {
+			if to.HasFlag(unset[i]) {
+				t.Errorf("%q, set %q, unset %q: %q", info, set, unset, to.Flags())
 			}
 		}
 		if read, err := parseRef(Cur, "feed", to.Name()); err != nil || read != to {
 			t.Errorf("%+v is read as %+v, %v", to, read, err)
 		}
-		if again, err := to.WithFlags(set, clear); err != nil || again != to {
+		if again, err := to.WithFlags(set, unset); err != nil || again != to {
 			t.Errorf("%+v, again %+v, %v", to, again, err)
 		}
 	})

@@ -5,16 +5,16 @@ import (
 	"os"
 )
 
-// SetFlags sets and clears flags of an entry by one rename, and gives its new
+// SetFlags sets and unsets flags of an entry by one rename, and gives its new
 // place: an entry in new/ is taken to cur/. Flags are ASCII letters; what is
-// both set and cleared is cleared. An entry in cur/ that has those flags
+// both set and unset is unset. An entry in cur/ that has those flags
 // already is not touched. Flags of a bare name or of an info of a form we do
 // not know count as S, and the info is replaced.
 //
 // When the entry is gone, moved by another viewer or removed, the error is
 // fs.ErrNotExist; nothing is ever replaced.
-func (d *Dir) SetFlags(r Ref, set, clear string) (Ref, error) {
-	to, err := r.WithFlags(set, clear)
+func (d *Dir) SetFlags(r Ref, set, unset string) (Ref, error) {
+	to, err := r.WithFlags(set, unset)
 	if err != nil {
 		return r, err
 	}
@@ -65,16 +65,7 @@ func (d *Dir) Remove(r Ref) error {
 	if err := d.inside(r.Place.String()+"/"+r.Feed, "tmp/"+r.Feed); err != nil {
 		return err
 	}
-	err := renameNoReplace(d.Abs(r), to)
-	if errors.Is(err, os.ErrExist) {
-		// Left by a removal that was interrupted and whose entry came back
-		// after a power cut.
-		if err := os.RemoveAll(to); err != nil {
-			return err
-		}
-		err = renameNoReplace(d.Abs(r), to)
-	}
-	if err != nil {
+	if err := d.putAside(d.Abs(r), to); err != nil {
 		return err
 	}
 	return os.RemoveAll(to)

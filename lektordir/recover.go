@@ -83,6 +83,9 @@ func (w *Writer) recoverFeed(feed string) error {
 func (d *Dir) recoverLocked(feed string) error {
 	// Read again under the lock: another fetcher may just have finished.
 	names, err := readNames(d.Join("tmp", feed))
+	if isNotExist(err) {
+		return nil
+	}
 	if err != nil || len(names) == 0 {
 		return err
 	}

@@ -52,6 +52,17 @@ func (s *fsSync) sync() error {
 
 func (s *fsSync) close() { s.f.Close() }
 
+// syncFS syncs the file system that holds path.
+func syncFS(path string) error {
+	f, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	s := fsSync{f}
+	defer s.close()
+	return s.sync()
+}
+
 var kernelSyncsErrors = sync.OnceValue(func() bool {
 	var u unix.Utsname
 	if unix.Uname(&u) != nil {

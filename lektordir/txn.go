@@ -40,13 +40,18 @@ type Txn struct {
 
 // Begin takes the lock of a feed, which it holds until [Txn.Close]. The error is
 // a [*BusyError] when another fetcher has it; a fetcher skips the feed then.
-// feed is the hash.
+// feed is the hash. A [Writer.Purge] of the feed that was interrupted is finished
+// first.
 func (w *Writer) Begin(feed string) (*Txn, error) {
 	if feed == "" || strings.HasPrefix(feed, ".") || strings.ContainsAny(feed, "/\x00") {
 		return nil, fmt.Errorf("%q is no name of a feed's directory", feed)
 	}
 	l, err := w.d.lockFeed(feed)
 	if err != nil {
+		return nil, err
+	}
+	if err := w.d.finishPurge(feed); err != nil {
+		l.Unlock()
 		return nil, err
 	}
 	return &Txn{w: w, d: w.d, feed: feed, lock: l}, nil

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"slices"
 	"sync"
 	"time"
 
@@ -109,9 +108,9 @@ func (w *Writer) Flush() {
 
 // group is a set of transactions that share their syncs.
 type group struct {
-	syncs   []*fsSync // of the file systems written to; none: sync each path
-	members int       // transactions that stage, and have not submitted yet
-	txns    []*Txn    // submitted
+	*syncer
+	members int    // transactions that stage, and have not submitted yet
+	txns    []*Txn // submitted
 	entries int
 	born    time.Time // when the first transaction was submitted
 }
@@ -126,43 +125,14 @@ func (w *Writer) join() (*group, error) {
 		return nil, errClosed
 	}
 	if w.open == nil {
-		g := &group{}
-		if !w.d.opts.SlowSync {
-			var devs []uint64
-			for _, name := range []string{"tmp", "src"} {
-				var st unix.Stat_t
-				path := w.d.Join(name)
-				if err := unix.Stat(path, &st); err != nil {
-					g.close()
-					return nil, &os.PathError{Op: "stat", Path: path, Err: err}
-				}
-				if slices.Contains(devs, uint64(st.Dev)) {
-					continue
-				}
-				s, ok, err := openFSSync(path)
-				if err != nil {
-					g.close()
-					return nil, err
-				}
-				if !ok {
-					g.close()
-					break
-				}
-				devs = append(devs, uint64(st.Dev))
-				g.syncs = append(g.syncs, s)
-			}
+		s, err := w.d.newSyncer()
+		if err != nil {
+			return nil, err
 		}
-		w.open = g
+		w.open = &group{syncer: s}
 	}
 	w.open.members++
 	return w.open, nil
-}
-
-func (g *group) close() {
-	for _, s := range g.syncs {
-		s.close()
-	}
-	g.syncs = nil
 }
 
 // run is the committer.
@@ -215,4 +185,4 @@ func (w *Writer) run() {
 
 // many reports whether the group's entries are synced by syncing the file
 // systems. Once true it stays so.
-func (g *group) many() bool { return g.syncs != nil && g.entries > fewEntries }
+func (g *group) many() bool { return g.whole != nil && g.entries > fewEntries }

@@ -21,8 +21,8 @@ import (
 // whatever is found in them: they are tried together.
 var drawerFiles = []string{
 	"src/$/id", "src/$/name src/$/etc/link src/$/etc/categories src/$/etc/view/alias",
-	"src/$/etc/fetch/url", "src/$/etc/fetch/interval", "src/$/etc/fetch/on-update", "src/$/etc/fetch/headers", "src/$/etc/fetch/filter",
-	"src/$/etc/fetch/etag src/$/etc/fetch/modified", "src/$/etc/fetch/from src/$/etc/fetch/gone src/$/etc/fetch/moved", "src/$/etc/fetch/body",
+	"src/$/etc/fetch/url", "src/$/etc/fetch/interval", "src/$/etc/fetch/on-update", "src/$/etc/fetch/headers", "src/$/etc/fetch/filter src/$/etc/fetch/private",
+	"src/$/etc/fetch/etag src/$/etc/fetch/modified src/$/etc/fetch/final", "src/$/etc/fetch/from src/$/etc/fetch/gone src/$/etc/fetch/moved", "src/$/etc/fetch/body",
 	"src/$/etc/fetch/status src/$/etc/fetch/error src/$/etc/fetch/failures src/$/etc/fetch/max-age src/$/etc/fetch/ttl src/$/etc/fetch/update-interval " +
 		"src/$/etc/fetch/skip-hours src/$/etc/fetch/skip-days",
 	"src/$/etc/fetch/checked src/$/etc/fetch/next", "src/$/etc/fetch/seen",

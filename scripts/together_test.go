@@ -1,15 +1,14 @@
 package scripts
 
 import (
-	"fmt"
-	"net/http"
-	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/lektordir/lektor/internal/testkit/server"
 )
 
 // The sample fetcher, the sample viewer and our two programs in one directory:
@@ -48,20 +47,17 @@ func TestAllFourTogether(t *testing.T) {
 		return paths
 	}
 
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		w.Header().Set("ETag", `"1"`)
-		if r.Header.Get("If-None-Match") == `"1"` {
-			w.WriteHeader(http.StatusNotModified)
-			return
-		}
-		fmt.Fprint(w, `<rss version="2.0"><channel><title>Ours</title><link>http://x.example/</link><description>d</description>
+	feeds, err := server.New("127.0.0.1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer feeds.Close()
+	feeds.Handle("/", server.Doc("", `<rss version="2.0"><channel><title>Ours</title><link>http://x.example/</link><description>d</description>
 <item><title>First</title><guid isPermaLink="false">1</guid><description>one</description></item>
-<item><title>Second</title><guid isPermaLink="false">2</guid><description>two</description></item></channel></rss>`)
-	}))
-	defer server.Close()
+<item><title>Second</title><guid isPermaLink="false">2</guid><description>two</description></item></channel></rss>`))
 
 	run(t, "sh", dir, "lektor-clock", "-1")
-	command("", "lektor-fetch", "add", server.URL)
+	command("", "lektor-fetch", "add", feeds.URL("/"))
 	if paths := list(); len(paths) != 3 {
 		t.Fatalf("unread after two fetchers: %q", paths)
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/lektordir/lektor/internal/testkit/dir"
 	"github.com/lektordir/lektor/internal/testkit/hub"
 	"github.com/lektordir/lektor/internal/testkit/manual"
+	"github.com/lektordir/lektor/internal/testkit/server"
 )
 
 func TestMain(m *testing.M) {
@@ -64,20 +65,13 @@ func TestScripts(t *testing.T) {
 				ts.Check(l.Close())
 			},
 			"serve": func(ts *testscript.TestScript, neg bool, args []string) {
-				docs := map[string]string{}
-				for _, name := range args {
-					docs["/"+name] = strings.ReplaceAll(ts.ReadFile(name), "$HUBPORT", ts.Getenv("HUBPORT"))
-				}
-				s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-					doc, ok := docs[r.URL.Path]
-					if !ok {
-						http.NotFound(w, r)
-						return
-					}
-					fmt.Fprint(w, doc)
-				}))
+				s, err := server.New("127.0.0.1")
+				ts.Check(err)
 				ts.Defer(s.Close)
-				ts.Setenv("URL", s.URL)
+				for _, name := range args {
+					s.Handle("/"+name, server.Doc("", strings.ReplaceAll(ts.ReadFile(name), "$HUBPORT", ts.Getenv("HUBPORT"))))
+				}
+				ts.Setenv("URL", s.URL(""))
 			},
 			"feed": func(ts *testscript.TestScript, neg bool, args []string) {
 				d := &dir.Dir{Path: ts.Getenv("LEKTORDIR")}

@@ -45,6 +45,8 @@ func atFlag() cli.Flag {
 	return &cli.StringFlag{Name: "at", Usage: "build as of `TIME`, such as 2026-01-31T12:00:00Z, or @ and seconds since 1970", DefaultText: "now"}
 }
 
+func linesFlag(usage string) cli.Flag { return &cli.BoolFlag{Name: "lines", Usage: usage} }
+
 func entriesFlag() cli.Flag {
 	return &cli.IntFlag{Name: "entries", Aliases: []string{"n"}, Value: app.DefaultEntries, Usage: "at most `N` entries of a feed, 0 for all"}
 }
@@ -113,7 +115,7 @@ FEED, each is one line.
    lektor-ess build https://example.com/feed > feed.ess
    curl -s https://example.com/feed | lektor-ess build --from-document --url https://example.com/feed`,
 		Flags: []cli.Flag{
-			entriesFlag(),
+			entriesFlag(), linesFlag("write each document as a line, that of one feed, too"),
 			&cli.StringFlag{Name: "since", Usage: "only entries since `TIME`, such as 2d, 12h or 2026-01-31"},
 			atFlag(),
 			&cli.BoolFlag{Name: "from-document", Usage: "of the feed document on standard input, without a lektor-dir"},
@@ -123,7 +125,7 @@ FEED, each is one line.
 		},
 		Action: command.Run(app.Build, "", func(f *command.Flags) app.BuildOptions {
 			return app.BuildOptions{
-				Common: common(f), Feeds: f.Words(), Nul: command.Nul(f.Context), N: f.Number("entries", 0, 0), Since: since(f), Output: f.String("output"),
+				Common: common(f), Feeds: f.Words(), Nul: command.Nul(f.Context), Lines: f.Bool("lines"), N: f.Number("entries", 0, 0), Since: since(f), Output: f.String("output"),
 				FromDocument: f.Bool("from-document"), URL: f.String("url"), ContentType: f.String("content-type"),
 			}
 		}),
@@ -158,19 +160,20 @@ func topCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "top",
 		Usage:     "aggregate ESS and NNO documents to the NNO of the newest entries",
-		ArgsUsage: "DOCUMENT…|-",
+		ArgsUsage: "[DOCUMENT…|-]",
 		Description: `DOCUMENT is a file or URL; "-" reads their names from standard input. Any number
-of documents takes no more memory than N entries.
+of documents takes no more memory than N entries and 40 bytes a feed.
 
-   find ess -name '*.ess' -print0 | lektor-ess top -n 1000 -0 -`,
+   find ess -name '*.ess' -print0 | lektor-ess top -n 1000 -0 -
+   lektor-ess build | lektor-ess top -n 20 --lines`,
 		Flags: append([]cli.Flag{
-			newestFlag("the `N` newest entries"), atFlag(),
+			newestFlag("the `N` newest entries"), atFlag(), linesFlag("read documents one a line, from the files or standard input, and write the NNO as a line"),
 			command.OutputFlag("print `FORMAT` instead of an NNO: url, tsv, json, another field or a template"),
 			outputFileFlag(), rawFlag(), command.NulFlag(),
 		}, fetchFlags()...),
-		Action: command.Run(app.Top, "a DOCUMENT", func(f *command.Flags) app.TopOptions {
+		Action: command.Run(app.Top, "", func(f *command.Flags) app.TopOptions {
 			return app.TopOptions{
-				Common: fetching(f), Documents: f.Words(), Nul: command.Nul(f.Context), N: f.Number("newest", 1, 0),
+				Common: fetching(f), Documents: f.Words(), Nul: command.Nul(f.Context), Lines: f.Bool("lines"), N: f.Number("newest", 1, 0),
 				Output: f.String("output"), Print: f.Printing(),
 			}
 		}),

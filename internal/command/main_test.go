@@ -88,6 +88,8 @@ func tinyApp() *cli.App {
 						switch arg {
 						case "local":
 							errs = append(errs, Hint(errors.New("disk\nfull\x1b[2J"), "buy a disk"))
+						case "local2":
+							errs = append(errs, Hint(errors.New("another disk"), "buy a disk"))
 						case "remote":
 							errs = append(errs, Remote(errors.New("server gone")))
 						case "usage":

@@ -111,6 +111,7 @@ type Reporter struct {
 	bar      *progressbar.ProgressBar
 	warnings int
 	errors   int
+	hinted   map[string]bool // hints that were given
 }
 
 // Warn reports something that the user should know and that is not a failure.
@@ -162,7 +163,7 @@ func (r *Reporter) Info(format string, args ...any) {
 }
 
 // Print reports err as [Main] does: joined errors one a line, each followed by
-// its hint. It counts them as errors. An error without words of its own
+// its hint, each of which is said once. It counts them as errors. An error without words of its own
 // ([ExitError] without Err) prints nothing.
 func (r *Reporter) Print(err error) {
 	r.mu.Lock()
@@ -170,7 +171,11 @@ func (r *Reporter) Print(err error) {
 	for _, err := range split(err) {
 		r.errors++
 		r.line(err.Error())
-		if hint := hintOf(err); hint != "" {
+		if hint := hintOf(err); hint != "" && !r.hinted[hint] {
+			if r.hinted == nil {
+				r.hinted = map[string]bool{}
+			}
+			r.hinted[hint] = true
 			r.line("hint: " + hint)
 		}
 	}

@@ -3,6 +3,8 @@ package discover
 
 import (
 	"bytes"
+	"cmp"
+	"fmt"
 	"mime"
 	"net/url"
 	"path"
@@ -17,7 +19,7 @@ import (
 // The limits of [Page].
 const (
 	MaxBytes = 4 << 20 // of a page that are looked at
-	MaxLinks = 64      // of each kind that are returned
+	MaxLinks = 1000    // of each kind that are returned
 	maxURL   = 8000    // bytes of a link; servers need not take more (RFC 9110, section 4.1)
 )
 
@@ -39,6 +41,10 @@ type Result struct {
 	// ESS and NNO are links to documents that tell cheaply whether the
 	// page's feeds have changed.
 	ESS, NNO []Link
+	// Limit is the limit at which there was more than was looked at or is
+	// returned: "4 MB" of the page, or "1000 links" of a kind. It is empty where
+	// nothing was left out.
+	Limit string
 }
 
 // types are the MIME types of feeds. The generic ones count on
@@ -67,15 +73,16 @@ var types = map[string]bool{
 // contentType is the HTTP header field, for its charset. The page may be
 // anything; nothing in it makes Page fail.
 func Page(body []byte, pageURL, contentType string) Result {
+	limit := ""
 	if len(body) > MaxBytes {
-		body = body[:MaxBytes]
+		body, limit = body[:MaxBytes], fmt.Sprintf("%d MB", MaxBytes>>20)
 	}
 	enc, _, _ := charset.DetermineEncoding(body[:min(len(body), 1024)], contentType)
 	text, err := enc.NewDecoder().Bytes(body)
 	if err != nil {
 		text = body
 	}
-	s := scanner{z: html.NewTokenizer(bytes.NewReader(text)), seen: map[string]bool{}}
+	s := scanner{Result: Result{Limit: limit}, z: html.NewTokenizer(bytes.NewReader(text)), seen: map[string]bool{}, hrefs: map[string]bool{}}
 	s.z.SetMaxBuf(1 << 20)
 	if base, err := url.Parse(strings.TrimSpace(pageURL)); err == nil {
 		s.base = base
@@ -92,6 +99,25 @@ func Page(body []byte, pageURL, contentType string) Result {
 	return s.Result
 }
 
+// Guesses gives the URLs at which the feed of a page that links to none may be, the
+// likeliest first: the names that are usual, at the root of the site or of a user's
+// part of it ("/~ann/"). Of a page that is not on the web there are none.
+func Guesses(pageURL string) []string {
+	u, err := url.Parse(strings.TrimSpace(pageURL))
+	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
+		return nil
+	}
+	root := &url.URL{Scheme: u.Scheme, User: u.User, Host: u.Host, Path: "/"}
+	if user, _, _ := strings.Cut(strings.TrimPrefix(u.Path, "/"), "/"); strings.HasPrefix(user, "~") {
+		root.Path = "/" + user + "/"
+	}
+	var guesses []string
+	for _, name := range []string{"feed", "rss.xml", "atom.xml", "feed.json", "index.xml"} {
+		guesses = append(guesses, root.JoinPath(name).String())
+	}
+	return guesses
+}
+
 // scanner reads a page.
 type scanner struct {
 	Result
@@ -100,16 +126,21 @@ type scanner struct {
 	haveBase bool     // the page has said one
 	seen     map[string]bool
 	inTitle  bool
-	anchors  []Link // plain links that look like feeds, URLs and titles as found
-	open     *Link  // the one whose text is being read, or nil
+	anchors  []Link          // plain links that look like feeds, URLs and titles as found
+	hrefs    map[string]bool // of the anchors
+	open     *Link           // the one whose text is being read, or nil
 }
 
 // add adds a link that is not listed yet.
 func (s *scanner) add(list *[]Link, l Link) {
-	if l.URL = resolve(s.base, l.URL); l.URL == "" || len(l.URL) > maxURL || s.seen[l.URL] || len(*list) >= MaxLinks {
+	if l.URL = resolve(s.base, l.URL); l.URL == "" || len(l.URL) > maxURL || s.seen[l.URL] {
 		return
 	}
 	s.seen[l.URL] = true
+	if len(*list) >= MaxLinks {
+		s.Limit = cmp.Or(s.Limit, fmt.Sprintf("%d links", MaxLinks))
+		return
+	}
 	*list = append(*list, l)
 }
 
@@ -167,7 +198,7 @@ func (s *scanner) link(tag atom.Atom, href string, attrs map[string]string) {
 		}
 		s.haveBase = true
 	case atom.Link:
-		switch kind(attrs["rel"], l.Type) {
+		switch kind(attrs["rel"], l.Type, href) {
 		case feedLink:
 			s.add(&s.Feeds, l)
 		case essLink:
@@ -177,7 +208,9 @@ func (s *scanner) link(tag atom.Atom, href string, attrs map[string]string) {
 		}
 	case atom.A:
 		s.open = nil
-		if (looksLikeFeed(href) || types[l.Type]) && len(s.anchors) < MaxLinks {
+		// One more than is returned tells that there are more.
+		if (looksLikeFeed(href) || types[l.Type]) && len(s.anchors) <= MaxLinks && !s.hrefs[href] {
+			s.hrefs[href] = true
 			l.Type = ""
 			s.anchors = append(s.anchors, l)
 			s.open = &s.anchors[len(s.anchors)-1]
@@ -194,8 +227,8 @@ const (
 	nnoLink
 )
 
-// kind tells what a <link> with this rel and type is.
-func kind(rel, typ string) linkKind {
+// kind tells what a <link> with this rel, type and href is.
+func kind(rel, typ, href string) linkKind {
 	words := strings.Fields(strings.ToLower(rel))
 	has := func(want string) bool { return slices.Contains(words, want) }
 	switch {
@@ -209,9 +242,8 @@ func kind(rel, typ string) linkKind {
 		// The rel of HTML drafts: the type is only advice then.
 		return feedLink
 	case has("alternate") && types[typ]:
-		if typ == "application/json" && !has("feed") {
-			// WordPress names its REST API so.
-			return otherLink
+		if typ == "application/json" && !has("feed") && strings.Contains(href, "wp-json") {
+			return otherLink // WordPress names its REST API so
 		}
 		return feedLink
 	}

@@ -1,6 +1,7 @@
 package discover
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -15,6 +16,8 @@ func TestPage(t *testing.T) {
 		{"rss", `<link rel="alternate" type="application/rss+xml" title="R &amp; S" href="/rss">`, "https://www.example.com/rss|R & S"},
 		{"atom, relative", `<link rel=alternate type=application/atom+xml href=feed.atom>`, "https://www.example.com/blog/feed.atom|"},
 		{"json", `<LINK REL="Alternate" TYPE="Application/Feed+JSON" HREF="//cdn.example/f.json?a=1&amp;b=2">`, "https://cdn.example/f.json?a=1&b=2|"},
+		{"json without a type of its own", `<link rel=alternate type=application/json href=/feed.json title=J><link rel=alternate type=application/json href=/wp-json/wp/v2/posts/1><link rel="feed alternate" type=application/json href=/f>`,
+			"https://www.example.com/feed.json|J https://www.example.com/f|"},
 		{"text/xml with a charset", `<link rel='alternate nofollow' type='text/xml; charset=utf-8' href='a'>`, "https://www.example.com/blog/a|"},
 		{"rel feed", `<link rel="feed" href="f">`, "https://www.example.com/blog/f|"},
 		{"base", `<base href="http://other.example/d/"><base href="http://no/"><link rel=alternate type=application/rss+xml href=x>`, "http://other.example/d/x|"},
@@ -78,9 +81,40 @@ func TestESS(t *testing.T) {
 }
 
 func TestBounded(t *testing.T) {
-	r := Page([]byte(strings.Repeat("<a href=/feed>x<link rel=feed href=a?"+strings.Repeat("x", 99)+">", 10000)), page, "")
-	if len(r.Feeds) > MaxLinks {
-		t.Errorf("%d links", len(r.Feeds))
+	for _, tc := range []struct {
+		link, limit string
+		n, want     int
+	}{
+		{"<link rel=feed href=a%d>", "", MaxLinks, MaxLinks},
+		{"<link rel=feed href=a%d>", "1000 links", MaxLinks + 1, MaxLinks},
+		{"<a href=%d.xml>x</a>", "", MaxLinks, MaxLinks},
+		{"<a href=%d.xml>x</a>", "1000 links", MaxLinks + 1, MaxLinks},
+		{"<a href=%d.xml>x</a><!--" + strings.Repeat("x", 1<<16) + "-->", "4 MB", 100, 64},
+	} {
+		var body strings.Builder
+		for i := range tc.n {
+			fmt.Fprintf(&body, tc.link, i)
+			fmt.Fprintf(&body, tc.link, i/2) // again is no more
+		}
+		body.WriteString(strings.Repeat("<link rel=ess href=e>", 2*MaxLinks))
+		if r := Page([]byte(body.String()), page, ""); len(r.Feeds) > tc.want || tc.n >= MaxLinks && len(r.Feeds) != tc.want || r.Limit != tc.limit {
+			t.Errorf("%.30s, %d: %d links, limit %q", tc.link, tc.n, len(r.Feeds), r.Limit)
+		}
+	}
+}
+
+func TestGuesses(t *testing.T) {
+	for page, want := range map[string]string{
+		"https://example.org/2024/01/a-title/?x=1#y": "https://example.org/feed https://example.org/rss.xml https://example.org/atom.xml https://example.org/feed.json https://example.org/index.xml",
+		"http://example.org:8080":                    "http://example.org:8080/feed http://example.org:8080/rss.xml http://example.org:8080/atom.xml http://example.org:8080/feed.json http://example.org:8080/index.xml",
+		"https://tilde.example/~ann/blog/":           "https://tilde.example/~ann/feed https://tilde.example/~ann/rss.xml https://tilde.example/~ann/atom.xml https://tilde.example/~ann/feed.json https://tilde.example/~ann/index.xml",
+		"file:///home/ann/page.html":                 "",
+		"example.org":                                "",
+		"::":                                         "",
+	} {
+		if got := strings.Join(Guesses(page), " "); got != want {
+			t.Errorf("%s: %s", page, got)
+		}
 	}
 }
 

@@ -24,19 +24,18 @@ const (
 	Milliseconds = 100_000_000_000
 )
 
-// Kind is what a document is.
+// Kind is what a document is, which it says itself: several URLs make an NNO,
+// several pairs after its one URL an ESS; else it is an NNO where the comma after
+// the build time ends the line, or another follows it, and an ESS where the URL
+// does.
 type Kind uint8
 
 const (
-	// Unknown leaves it to the document. Several URLs make an NNO, whatever
-	// the caller says; a document with one URL and one pair is both, and read
-	// as ESS unless the caller says NNO.
-	Unknown Kind = iota
-	ESS
+	ESS Kind = iota
 	NNO
 )
 
-func (k Kind) String() string { return [...]string{"unknown", "ESS", "NNO"}[k] }
+func (k Kind) String() string { return [...]string{"ESS", "NNO"}[k] }
 
 // Warning tells what is wrong in a document, and where.
 type Warning struct {
@@ -96,10 +95,12 @@ type Decoder struct {
 	fields int
 
 	build  int64 // minute
+	mark   bool  // the comma after the build time is that of an NNO
 	url    []byte
 	size   int  // of the URL, as EscapeURL writes it; -1 while it is not counted
 	urls   int  // how many there were
 	pairs  int  // of this URL
+	total  int  // pairs of all
 	commas bool // there was a raw comma in the URL
 	drop   bool // the URL is too long, and its entries are dropped
 	first  struct{ line, field int }
@@ -193,7 +194,30 @@ func (d *Decoder) Begin() error {
 		d.warn("the build time is no multiple of 60")
 	}
 	d.build = n / 60
-	return nil
+	d.mark = d.pos > 0 && d.buf[d.pos-1] == ',' && d.marked()
+	return d.err
+}
+
+// marked passes what follows the comma after the build time, and reports whether
+// it is what makes an NNO.
+func (d *Decoder) marked() bool {
+	line := d.line
+	if !d.skip() {
+		return true
+	}
+	if d.buf[d.pos] == ',' {
+		d.pos++
+		return true
+	}
+	return d.line > line
+}
+
+// Kind is what the document is, after Next has returned false.
+func (d *Decoder) Kind() Kind {
+	if d.urls > 1 || d.mark && (d.urls == 0 || d.total < 2) {
+		return NNO
+	}
+	return ESS
 }
 
 // Build gives the build time, a whole minute, in UTC.
@@ -275,6 +299,7 @@ func (d *Decoder) quick() bool {
 	d.pos, d.line = p+1, line
 	d.fields += 2
 	d.pairs++
+	d.total++
 	d.minute, d.sum = d.build-int64(n), uint8(sum)
 	return true
 }
@@ -305,6 +330,7 @@ func (d *Decoder) value(f []byte, n int64, huge bool) bool {
 		d.warn("the checksum 256 must be written 0")
 	}
 	d.pairs++
+	d.total++
 	if d.drop {
 		return false
 	}
@@ -462,7 +488,7 @@ func (d *Decoder) end() {
 		d.warnEmpty()
 	}
 	d.dangling()
-	if d.urls > 1 && d.pairs == 0 {
+	if (d.urls > 1 || d.urls == 1 && d.mark) && d.pairs == 0 {
 		d.warnAt(d.first.line, d.first.field, "no entry follows the URL")
 		d.pairs = 1 // say it once
 	}
@@ -654,39 +680,29 @@ type Document struct {
 	Entries []FeedEntry
 }
 
-// Decode reads a document that is in memory, whole. kind is what the caller
-// knows of it; warn may be nil. The error is a [*BuildError].
-func Decode(b []byte, kind Kind, warn func(Warning)) (*Document, error) {
+// Decode reads a document that is in memory, whole; warn may be nil. The error is
+// a [*BuildError].
+func Decode(b []byte, warn func(Warning)) (*Document, error) {
 	d := Decoder{Warn: warn}
 	d.ResetBytes(b)
-	return d.Decode(kind)
+	return d.Decode()
 }
 
-// Decode reads the document that the decoder was reset to, whole. kind is what
-// the caller knows of it. The error is a [*BuildError], or that of the reader;
+// Decode reads the document that the decoder was reset to, whole. The error is a [*BuildError], or that of the reader;
 // what was read until then is returned with it.
-func (d *Decoder) Decode(kind Kind) (*Document, error) {
+func (d *Decoder) Decode() (*Document, error) {
 	if err := d.Begin(); err != nil {
 		return nil, err
 	}
-	doc := &Document{Build: d.Build(), Kind: kind}
+	doc := &Document{Build: d.Build()}
 	url := ""
 	for d.Next() {
 		if url != string(d.url) {
 			url = string(d.url)
 		}
 		doc.Entries = append(doc.Entries, FeedEntry{url, Entry{d.minute, d.sum}})
-		if d.Strict && kind == NNO && d.urls == 1 && d.pairs > 1 {
-			d.warn("the entry has no URL of its own, as those of an NNO have")
-		}
 	}
-	switch {
-	case d.urls > 1:
-		doc.Kind = NNO // whatever the caller believes
-	case kind == Unknown:
-		doc.Kind = ESS
-	}
-	if doc.Kind == ESS {
+	if doc.Kind = d.Kind(); doc.Kind == ESS {
 		doc.URL = string(d.url)
 	}
 	return doc, d.err

@@ -161,7 +161,8 @@ func appendPair(b []byte, build int64, e Entry) []byte {
 }
 
 // AppendNNO appends the NNO document of entries to b (section "NNO
-// structure"), an entry a line:
+// structure"), an entry a line; the comma that ends the first line tells it from
+// an ESS:
 //
 //	1503411300,
 //	http://example.com/rss.xml,223432,27,
@@ -170,6 +171,16 @@ func appendPair(b []byte, build int64, e Entry) []byte {
 // with no newline at the end. Otherwise it is as [AppendESS]: entries are
 // written newest first, those of a minute in the order of their URLs as written.
 func AppendNNO(b []byte, build time.Time, entries []FeedEntry) []byte {
+	return appendNNO(b, build, entries, "\n")
+}
+
+// AppendNNOLine is [AppendNNO] without line breaks: the comma after the build
+// time is followed by another.
+func AppendNNOLine(b []byte, build time.Time, entries []FeedEntry) []byte {
+	return appendNNO(b, build, entries, "")
+}
+
+func appendNNO(b []byte, build time.Time, entries []FeedEntry, end string) []byte {
 	own := false
 	for i, e := range entries {
 		if url := EscapeURL(e.Feed); url != e.Feed {
@@ -181,10 +192,12 @@ func AppendNNO(b []byte, build time.Time, entries []FeedEntry) []byte {
 	}
 	slices.SortStableFunc(entries, FeedEntry.Compare)
 	minute := Minute(build)
-	b = strconv.AppendInt(b, minute*60, 10)
-	for _, e := range entries {
-		b = append(b, ",\n"...)
-		b = append(b, e.Feed...)
+	b = append(strconv.AppendInt(b, minute*60, 10), ',')
+	for i, e := range entries {
+		if i > 0 || end == "" {
+			b = append(b, ',')
+		}
+		b = append(append(b, end...), e.Feed...)
 		b = append(b, ',')
 		b = appendPair(b, minute, e.Entry)
 	}

@@ -127,7 +127,7 @@ func TestCommaInURL(t *testing.T) {
 	wantEntries(t, decode(t, "1503674400,"+raw+",0,7"), fe(raw, Minute(build), 7))
 	top := NewTop(5)
 	for _, doc := range []string{got, "1503674400," + raw + ",0,7"} {
-		if err := top.AddBytes([]byte(doc), Unknown, nil); err != nil {
+		if err := top.AddBytes([]byte(doc), nil); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -184,7 +184,7 @@ func TestTolerantReader(t *testing.T) {
 				var warned []string
 				d := &Decoder{Warn: func(w Warning) { warned = append(warned, w.String()) }}
 				reset(d)
-				doc, err := d.Decode(Unknown)
+				doc, err := d.Decode()
 				if err != nil {
 					t.Fatalf("%s: %v", how, err)
 				}
@@ -224,7 +224,7 @@ func TestNoBuildTime(t *testing.T) {
 		"99999999999999999999,http://e.com/a":                               "begins with \"9999",
 		"999999999999999,http://e.com/a":                                    "begins with \"9999",
 	} {
-		_, err := Decode([]byte(in), Unknown, nil)
+		_, err := Decode([]byte(in), nil)
 		var build *BuildError
 		if !errors.As(err, &build) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v", in, err)
@@ -237,7 +237,7 @@ func TestReaderError(t *testing.T) {
 	for _, in := range []string{"", "1503674400,", "1503674400,http://e.com/a,1,92,3"} {
 		d := &Decoder{}
 		d.Reset(iotest.DataErrReader(&failing{[]byte(in), broken}))
-		if doc, err := d.Decode(Unknown); !errors.Is(err, broken) {
+		if doc, err := d.Decode(); !errors.Is(err, broken) {
 			t.Errorf("%q: %v, %v", in, doc, err)
 		}
 	}
@@ -273,7 +273,7 @@ func TestStrict(t *testing.T) {
 		var got []string
 		d := &Decoder{Strict: true, Warn: func(w Warning) { got = append(got, w.String()) }}
 		d.ResetBytes([]byte(in))
-		if _, err := d.Decode(Unknown); err != nil {
+		if _, err := d.Decode(); err != nil {
 			t.Fatal(err)
 		}
 		for i := range max(len(got), len(want)) {
@@ -289,17 +289,37 @@ func TestKinds(t *testing.T) {
 	for in, want := range map[string]Kind{
 		generated:                              ESS,
 		pageNNO:                                NNO,
-		"1503674400,http://e.com/a,1,2":        ESS, // and NNO: the caller may say
-		"1503674400":                           ESS,
 		"1503674400,http://e.com/a,http://b/c": NNO,
+		// With one URL and one pair the comma after the build time tells.
+		"1503674400,http://e.com/a,1,2":            ESS,
+		"1503674400 , http://e.com/a,\n1,2":        ESS,
+		"1503674400\nhttp://e.com/a,1,2":           ESS,
+		"1503674400,\nhttp://e.com/a,1,2":          NNO,
+		"1503674400, \r\n http://e.com/a,1,2":      NNO,
+		"1503674400,,http://e.com/a,1,2":           NNO,
+		"1503674400,\nhttp://e.com/a,\n1,2,\n3,4":  ESS,
+		"1503674400,,http://e.com/a,1,2,\nx:y,1,2": NNO,
+		"1503674400":                ESS,
+		"1503674400,":               NNO,
+		"1503674400,http://e.com/a": ESS,
 	} {
-		if doc, err := Decode([]byte(in), Unknown, nil); err != nil || doc.Kind != want {
+		if doc, err := Decode([]byte(in), nil); err != nil || doc.Kind != want {
 			t.Errorf("%q: %+v, %v", in, doc, err)
 		}
 	}
-	doc, err := Decode([]byte("1503674400,http://e.com/a,1,2"), NNO, nil)
-	if err != nil || doc.Kind != NNO || doc.URL != "" {
-		t.Errorf("%+v, %v", doc, err)
+}
+
+// TestNNOLine: on one line an NNO is still one, however few its entries.
+func TestNNOLine(t *testing.T) {
+	for n := range 4 {
+		entries := list(fe("http://e.com/a", 9, 1), fe("http://e.com/a", 9, 1), fe("http://e.com/b", 8, 3))[:min(n, 3)]
+		line := AppendNNOLine(nil, Time(10), entries)
+		d := &Decoder{Strict: true, Warn: func(w Warning) { t.Errorf("%s: %v", line, w) }}
+		d.ResetBytes(line)
+		doc, err := d.Decode()
+		if err != nil || doc.Kind != NNO || !slices.Equal(doc.Entries, entries) || bytes.ContainsAny(line, "\r\n") {
+			t.Errorf("%s: %+v, %v", line, doc, err)
+		}
 	}
 }
 
@@ -405,7 +425,7 @@ func TestNoAllocations(t *testing.T) {
 		if n != 100 {
 			t.Fatal(n)
 		}
-		if err := top.AddBytes(doc, Unknown, nil); err != nil {
+		if err := top.AddBytes(doc, nil); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -421,7 +441,7 @@ func list(e ...FeedEntry) []FeedEntry { return e }
 
 func decode(t testing.TB, in string) *Document {
 	t.Helper()
-	doc, err := Decode([]byte(in), Unknown, func(w Warning) { t.Errorf("%.100q: %v", in, w) })
+	doc, err := Decode([]byte(in), func(w Warning) { t.Errorf("%.100q: %v", in, w) })
 	if err != nil {
 		t.Fatalf("%.100q: %v", in, err)
 	}

@@ -13,11 +13,11 @@ import (
 func FuzzDecode(f *testing.F) {
 	f.Fuzz(func(t *testing.T, in []byte) {
 		var warned []Warning
-		doc, err := Decode(in, Unknown, func(w Warning) { warned = append(warned, w) })
+		doc, err := Decode(in, func(w Warning) { warned = append(warned, w) })
 		var warnedPieces []Warning
 		d := &Decoder{Warn: func(w Warning) { warnedPieces = append(warnedPieces, w) }}
 		d.Reset(iotest.OneByteReader(bytes.NewReader(in)))
-		pieces, perr := d.Decode(Unknown)
+		pieces, perr := d.Decode()
 		if (err == nil) != (perr == nil) {
 			t.Fatalf("%v, in pieces %v", err, perr)
 		}
@@ -29,7 +29,7 @@ func FuzzDecode(f *testing.F) {
 		}
 		d = &Decoder{Strict: true}
 		d.ResetBytes(in)
-		strict, err := d.Decode(Unknown)
+		strict, err := d.Decode()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -43,7 +43,7 @@ func FuzzDecode(f *testing.F) {
 			want[i].Feed = EscapeURL(want[i].Feed)
 		}
 		slices.SortStableFunc(want, FeedEntry.Compare)
-		again, err := Decode(AppendNNO(nil, doc.Build, doc.Entries), NNO, func(w Warning) { t.Fatal(w) })
+		again, err := Decode(AppendNNO(nil, doc.Build, doc.Entries), func(w Warning) { t.Fatal(w) })
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -66,7 +66,7 @@ func FuzzTop(f *testing.F) {
 		top, other := NewTop(size), NewTop(size)
 		var samples []sample
 		for i, in := range docs {
-			doc, err := Decode(in, NNO, nil)
+			doc, err := Decode(in, nil)
 			if err != nil {
 				continue
 			}
@@ -74,7 +74,7 @@ func FuzzTop(f *testing.F) {
 				doc.Entries[j].Feed = string(bytes.ReplaceAll([]byte(doc.Entries[j].Feed), []byte(","), []byte("%2C")))
 			}
 			samples = append(samples, sample{kind: NNO, entries: doc.Entries})
-			if err := []*Top{top, other}[i].AddBytes(in, NNO, nil); err != nil {
+			if err := []*Top{top, other}[i].AddBytes(in, nil); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -3,6 +3,8 @@ package ess
 import (
 	"bytes"
 	"container/heap"
+	"hash/maphash"
+	"maps"
 	"slices"
 	"strings"
 )
@@ -21,11 +23,11 @@ const DefaultTop = 100
 // that a document has several times counts that often.
 //
 // An ESS document replaces what an ESS document of the same feed with an earlier
-// build time has brought, and one that is earlier than what is held is passed
-// over. As only N entries are held, that has a limit: what the entries that are
-// replaced had pushed out is lost, and [Top.Entries] then ends early, before the
-// newest of what was lost; see [Top.Lost]. And of a feed of which nothing is
-// held nobody remembers the build time.
+// build time has brought, and one that is earlier than what came before is passed
+// over: of each feed the build time is remembered, in some 30 bytes, for a million
+// feeds. As only N entries are held, replacing has a limit: what the entries that
+// are replaced had pushed out is lost, and [Top.Entries] then ends early, before
+// the newest of what was lost; see [Top.Lost] and [Top.Again].
 //
 // A Top is not safe for concurrent use: give each worker its own, and
 // [Top.Merge] them, which gives what one Top would hold.
@@ -39,6 +41,8 @@ type Top struct {
 	doc   uint64 // serial number of the document
 	free  []*node
 	url   []byte // of the document
+	// builds are the minutes of the latest ESS documents of feeds, by [hash].
+	builds map[uint64]uint32
 
 	floor struct { // the first entry, in order, that was turned away or pushed out
 		set    bool
@@ -76,7 +80,31 @@ func (n *node) count() int { return int(max(n.ess, n.nno)) }
 
 // NewTop prepares to hold n entries, at least 1.
 func NewTop(n int) *Top {
-	return &Top{max: max(n, 1), feeds: map[string]*topFeed{}, nodes: map[nodeKey]*node{}}
+	return &Top{max: max(n, 1), feeds: map[string]*topFeed{}, nodes: map[nodeKey]*node{}, builds: map[uint64]uint32{}}
+}
+
+// Again gives an empty Top of the same size that knows the build times which t
+// has learned. Given the same documents, from this one or from several made by
+// Again, it takes back nothing, and so loses nothing.
+func (t *Top) Again() *Top {
+	again := NewTop(t.max)
+	again.builds = maps.Clone(t.builds)
+	return again
+}
+
+// maxBuilds is of how many feeds the build time is remembered.
+const maxBuilds = 1 << 20
+
+// seed makes what hashes alike unknown to whoever writes documents.
+var seed = maphash.MakeSeed()
+
+func hash(url []byte) uint64 { return maphash.Bytes(seed, url) }
+
+// learn notes a build time of a feed.
+func (t *Top) learn(h uint64, build uint32) {
+	if old, ok := t.builds[h]; build > old && (ok || len(t.builds) < maxBuilds) {
+		t.builds[h] = build
+	}
 }
 
 // Len is the number of entries that are held.
@@ -100,22 +128,21 @@ func (t *Top) Entries() []FeedEntry {
 
 // AddBytes takes a document that is in memory, see [Top.Add]. warn, which may
 // be nil, is told of what is wrong in it.
-func (t *Top) AddBytes(b []byte, kind Kind, warn func(Warning)) error {
+func (t *Top) AddBytes(b []byte, warn func(Warning)) error {
 	t.dec.Warn = warn
 	t.dec.ResetBytes(b)
-	return t.Add(&t.dec, kind)
+	return t.Add(&t.dec)
 }
 
-// Add takes the document that the decoder was reset to. kind is what the caller
-// knows of it. The error is that of the decoder, a [*BuildError] or the
+// Add takes the document that the decoder was reset to. The error is that of the decoder, a [*BuildError] or the
 // reader's; entries that were read before it count.
-func (t *Top) Add(d *Decoder, kind Kind) error {
+func (t *Top) Add(d *Decoder) error {
 	if err := d.Begin(); err != nil {
 		return err
 	}
 	t.doc++
 	if !d.Next() {
-		if d.err == nil && d.urls == 1 && !d.drop && kind != NNO {
+		if d.err == nil && d.urls == 1 && !d.drop && !d.mark {
 			// The feed has no entries any more.
 			t.begin(canonical(d), d.build)
 		}
@@ -126,13 +153,7 @@ func (t *Top) Add(d *Decoder, kind Kind) error {
 	t.url = append(t.url[:0], canonical(d)...)
 	minute, sum, urls := d.minute, d.sum, d.urls
 	more := d.Next()
-	switch {
-	case d.urls > 1:
-		kind = NNO // whatever the caller believes
-	case kind == Unknown:
-		kind = ESS
-	}
-	if kind == NNO {
+	if d.Kind() == NNO {
 		t.single(t.url, minute, sum)
 		for ; more; more = d.Next() {
 			t.single(canonical(d), d.minute, d.sum)
@@ -178,6 +199,11 @@ var stale = &topFeed{}
 // begin gives the feed of an ESS document, nil when nothing is held of it. What
 // is held from earlier ones goes.
 func (t *Top) begin(url []byte, build int64) *topFeed {
+	h := hash(url)
+	if build < int64(t.builds[h]) {
+		return stale
+	}
+	t.learn(h, uint32(build))
 	feed := t.feeds[string(url)]
 	switch {
 	case feed == nil || feed.build == 0 || feed.build == build:
@@ -284,6 +310,14 @@ func (t *Top) Merge(o *Top) {
 	}
 	// What goes, goes first: else the order of feeds would decide what is
 	// pushed out meanwhile.
+	for h, build := range o.builds {
+		t.learn(h, build)
+	}
+	for url, feed := range t.feeds {
+		if feed.build != 0 && feed.build < int64(t.builds[hash([]byte(url))]) {
+			t.replace(feed)
+		}
+	}
 	for _, from := range o.feeds {
 		if from.build != 0 {
 			t.begin([]byte(from.url), from.build)

@@ -89,11 +89,7 @@ func TestTopEqualsBruteForce(t *testing.T) {
 			if len(d.entries) == 0 {
 				continue
 			}
-			kind := d.kind
-			if kind == ESS && rng.IntN(2) == 0 || len(d.entries) > 1 && slices.ContainsFunc(d.entries, func(e FeedEntry) bool { return e.Feed != d.entries[0].Feed }) {
-				kind = Unknown
-			}
-			if err := tops[i%workers].AddBytes(d.bytes(), kind, nil); err != nil {
+			if err := tops[i%workers].AddBytes(d.bytes(), nil); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -178,7 +174,7 @@ func TestTopManyEqual(t *testing.T) {
 	}
 	top := NewTop(1000)
 	start := time.Now()
-	if err := top.AddBytes(doc, Unknown, nil); err != nil {
+	if err := top.AddBytes(doc, nil); err != nil {
 		t.Fatal(err)
 	}
 	if d := time.Since(start); d > 5*time.Second {
@@ -190,7 +186,7 @@ func TestTopManyEqual(t *testing.T) {
 	}
 }
 
-// TestTopMemory: memory is bounded by N, whatever comes.
+// TestTopMemory: memory is bounded by N, and by a little for each feed.
 func TestTopMemory(t *testing.T) {
 	rng := rand.New(rand.NewPCG(7, 8))
 	top := NewTop(1000)
@@ -208,11 +204,11 @@ func TestTopMemory(t *testing.T) {
 			e = append(e, Entry{int64(i) + rng.Int64N(100), uint8(rng.IntN(256))}) // ever newer
 		}
 		doc = AppendESS(doc[:0], Time(int64(i)+200), fmt.Sprintf("http://e%d.example.com/feed.xml", i), e)
-		if err := top.AddBytes(doc, Unknown, nil); err != nil {
+		if err := top.AddBytes(doc, nil); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if after := heap(); after > before+4<<20 {
+	if after := heap(); after > before+8<<20 {
 		t.Errorf("%d bytes", after-before)
 	}
 	runtime.KeepAlive(top)
@@ -221,7 +217,7 @@ func TestTopMemory(t *testing.T) {
 func add(t testing.TB, top *Top, docs ...string) {
 	t.Helper()
 	for _, d := range docs {
-		if err := top.AddBytes([]byte(d), Unknown, func(w Warning) { t.Errorf("%q: %v", d, w) }); err != nil {
+		if err := top.AddBytes([]byte(d), func(w Warning) { t.Errorf("%q: %v", d, w) }); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -244,7 +240,7 @@ func BenchmarkTop(b *testing.B) {
 	top := NewTop(1000)
 	for b.Loop() {
 		for _, d := range docs {
-			top.AddBytes(d, Unknown, nil)
+			top.AddBytes(d, nil)
 		}
 	}
 }

@@ -190,7 +190,7 @@ func TestEveryMinute(t *testing.T) {
 				return
 			}
 			ok(w, r, etag)
-		}, want: append([]string{"0 / ", "0 /new ", "120 / " + etag, "120 /new " + etag, "240 / " + etag, "240 /new " + etag},
+		}, want: append([]string{"0 / ", "0 /new ", "120 / ", "120 /new " + etag, "240 / ", "240 /new " + etag},
 			onPath("/new", every(360, 120, 9, etag, etag))...)},
 		"308 to changing targets": {days: 1, interval: "4h", serve: func(n int, w http.ResponseWriter, r *http.Request) {
 			if r.URL.Path == "/" {
@@ -198,8 +198,8 @@ func TestEveryMinute(t *testing.T) {
 				return
 			}
 			ok(w, r, etag)
-		}, want: []string{"0 / ", "0 /new0 ", "240 / " + etag, "240 /new0 " + etag, "480 / " + etag, "480 /new1 " + etag,
-			"720 / " + etag, "720 /new1 " + etag, "960 / " + etag, "960 /new2 " + etag, "1200 / " + etag, "1200 /new2 " + etag}},
+		}, want: []string{"0 / ", "0 /new0 ", "240 / ", "240 /new0 " + etag, "480 / ", "480 /new1 ",
+			"720 / ", "720 /new1 " + etag, "960 / ", "960 /new2 ", "1200 / ", "1200 /new2 " + etag}},
 		"302 is never saved, nor what follows it": {days: 1, interval: "6h", serve: func(n int, w http.ResponseWriter, r *http.Request) {
 			switch r.URL.Path {
 			case "/":
@@ -209,8 +209,16 @@ func TestEveryMinute(t *testing.T) {
 			default:
 				ok(w, r, etag)
 			}
-		}, want: []string{"0 / ", "0 /b ", "0 /c ", "360 / " + etag, "360 /b " + etag, "360 /c " + etag,
-			"720 / " + etag, "720 /b " + etag, "720 /c " + etag, "1080 / " + etag, "1080 /b " + etag, "1080 /c " + etag}},
+		}, want: []string{"0 / ", "0 /b ", "0 /c ", "360 / ", "360 /b ", "360 /c " + etag,
+			"720 / ", "720 /b ", "720 /c " + etag, "1080 / ", "1080 /b ", "1080 /c " + etag}},
+		"a redirect that begins and ends": {days: 1, interval: "4h", serve: func(n int, w http.ResponseWriter, r *http.Request) {
+			if r.URL.Path == "/" && n > 1 && n < 6 {
+				http.Redirect(w, r, "/b", 302)
+				return
+			}
+			ok(w, r, etag)
+			// Those of / are sent to it until there are others, and never to /b.
+		}, want: []string{"0 / ", "240 / " + etag, "480 / " + etag, "480 /b ", "720 / ", "720 /b " + etag, "960 / ", "1200 / " + etag}},
 		"a 301 before a 302 is": {days: 1, interval: "5h", serve: func(n int, w http.ResponseWriter, r *http.Request) {
 			switch r.URL.Path {
 			case "/":

@@ -73,17 +73,30 @@ func (s *State) Unchanged(now time.Time, resp *fetch.Response) {
 }
 
 func (s *State) document(now time.Time, resp *fetch.Response) {
-	var etag, modified, body, from string
+	var etag, modified, final, body, from string
 	if !resp.Truncated {
 		etag, modified, body, from = resp.ETag, resp.LastModified, resp.Digest(), s.from(s.URL(), resp.Short)
+		final = finalURL(resp.FinalURL, s.URL())
 	}
 	s.put(fileETag, etag)
 	s.put(fileModified, modified)
+	s.put(fileFinal, final)
 	s.put(fileBody, body)
 	s.put(fileFrom, from)
 	s.put(fileStatus, strconv.Itoa(resp.Status))
 	s.maxAge(resp.Header)
 	s.success(now, resp)
+}
+
+// finalURL is what is kept of the URL that gave an answer: nothing when it is the
+// one that was asked.
+func finalURL(final, asked string) string {
+	if u, err := fetch.ParseURL(asked); err == nil && fetch.IsHTTP(final) {
+		if u.User = nil; u.String() != final {
+			return final
+		}
+	}
+	return ""
 }
 
 // NotModified records an answer 304: the document is the one we have. A
@@ -264,8 +277,15 @@ func (s *State) moved(target string) {
 	if fetch.SameOrigin(asked, to) {
 		to.User = asked.User
 	}
-	// The validators come from where the redirects led: they stay good.
+	// The document stays known, and the validators those of the URL that gave
+	// them, which is mostly this one.
 	if s.current() {
+		final := s.get(fileFinal)
+		if final == "" {
+			asked.User = nil
+			final = asked.String()
+		}
+		s.put(fileFinal, finalURL(final, to.String()))
 		s.put(fileFrom, s.from(to.String(), s.short()))
 	}
 	s.put(fileURL, to.String())

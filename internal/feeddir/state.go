@@ -33,6 +33,7 @@ const (
 
 	fileETag     = "etag"     // validators, opaque bytes
 	fileModified = "modified" //
+	fileFinal    = "final"    // the URL that gave them, after redirects from url; none when there were none
 	fileFrom     = "from"     // the url, a digest of the filter, and Limits, that validators and body belong to
 	fileBody     = "body"     // SHA-256 of the last body, hexadecimal
 	fileStatus   = "status"   // of the last answer
@@ -55,9 +56,12 @@ const (
 // before the digest, and that before the validators, since a document that is
 // known is not looked at again, nor one that is not modified sent.
 var stateFiles = []string{
-	fileURL, fileFrom, fileMaxAge, fileTTL, fileUpdates, fileHours, fileDays, fileBody, fileETag, fileModified,
+	fileURL, fileFrom, fileFinal, fileMaxAge, fileTTL, fileUpdates, fileHours, fileDays, fileBody, fileETag, fileModified,
 	fileStatus, fileError, fileFailures, fileGone, fileMoved,
 }
+
+// documentFiles are what is known of the last document, and what that belongs to.
+var documentFiles = []string{fileETag, fileModified, fileBody, fileFrom, fileFinal}
 
 // maxFile is the largest state file that is read, in bytes.
 const maxFile = atomicfile.MaxLine
@@ -265,7 +269,7 @@ func (s *State) Request() (*fetch.Request, error) {
 		return nil, fmt.Errorf("%s: %w", filepath.Join(s.dir, fileURL), fs.ErrNotExist)
 	}
 	if s.current() {
-		r.ETag, r.LastModified = s.get(fileETag), s.get(fileModified)
+		r.ETag, r.LastModified, r.Validated = s.get(fileETag), s.get(fileModified), s.get(fileFinal)
 	}
 	if v := s.get(fileHeaders); v != "" {
 		h, err := fetch.ParseHeaders(v)
@@ -383,7 +387,7 @@ func (s *State) forget(name, old, value string) error {
 		return nil
 	}
 	var errs []error
-	drop := []string{fileETag, fileModified, fileBody, fileFrom, fileNext}
+	drop := append([]string{fileNext}, documentFiles...)
 	if name == fileURL {
 		drop = append(drop, fileMoved, fileGone, fileError, fileFailures, fileStatus, fileMaxAge)
 	}
@@ -502,9 +506,13 @@ func (s *State) Save() error {
 			errs = append(errs, os.MkdirAll(s.dir, 0o777))
 		}
 	}
+	owned := true
+	if err := s.disown(); err != nil {
+		errs, owned = append(errs, err), false
+	}
 	for _, name := range stateFiles {
 		value, ok := s.changed[name]
-		if !ok {
+		if !ok || !owned && slices.Contains(documentFiles, name) {
 			continue
 		}
 		if (name == fileETag || name == fileModified) && value != "" && len(errs) > 0 {
@@ -551,6 +559,28 @@ func (s *State) Save() error {
 	}
 	s.stale = nil
 	return errors.Join(errs...)
+}
+
+// disown removes what is known of the last document when what it belongs to is
+// about to change: after a kill in the middle, the validators of one URL must not
+// be found as those of another.
+func (s *State) disown() error {
+	_, from := s.changed[fileFrom]
+	_, final := s.changed[fileFinal]
+	if !from && !final {
+		return nil
+	}
+	for _, name := range documentFiles[:3] {
+		if !s.names[name] {
+			continue
+		}
+		s.changed[name] = s.get(name)
+		if err := remove(filepath.Join(s.dir, name)); err != nil {
+			return err
+		}
+		s.read[name], s.names[name] = "", false
+	}
+	return nil
 }
 
 // saveURL follows a permanent redirect, unless the user gave another url while

@@ -710,3 +710,38 @@ func TestShortAndMoved(t *testing.T) {
 		t.Errorf("under a higher limit it would not come whole: %+v, %v", req, err)
 	}
 }
+
+// After a kill in the middle of Save the validators of one URL are not those of
+// another: before what they belong to is written they are gone.
+func TestValidatorsAreDisowned(t *testing.T) {
+	dir := t.TempDir()
+	write(t, dir, "url", "http://a.example/\n")
+	answer := func(final string) *fetch.Response {
+		resp := doc(rss, "Etag", `"1"`)
+		resp.FinalURL = final
+		return resp
+	}
+	s := load(t, dir)
+	s.Succeeded(noon, answer("http://a.example/"), Hints{})
+	save(t, s)
+	if value(t, dir, "etag") != "\"1\"\n" || value(t, dir, "final") != "-" {
+		t.Fatal("not kept")
+	}
+	// The disk fails where it becomes the other one's.
+	if err := os.MkdirAll(filepath.Join(dir, "final", "x"), 0o777); err != nil {
+		t.Fatal(err)
+	}
+	s = load(t, dir)
+	s.Succeeded(noon, answer("http://b.example/"), Hints{})
+	if err := s.Save(); err == nil || value(t, dir, "etag") != "-" || value(t, dir, "body") == "-" {
+		t.Errorf("%v: etag %q", err, value(t, dir, "etag"))
+	}
+	if err := os.RemoveAll(filepath.Join(dir, "final")); err != nil {
+		t.Fatal(err)
+	}
+	save(t, s)
+	r, err := load(t, dir).Request()
+	if err != nil || r.ETag != `"1"` || r.Validated != "http://b.example/" || r.URL != "http://a.example/" {
+		t.Errorf("%+v, %v", r, err)
+	}
+}

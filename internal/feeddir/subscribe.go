@@ -6,6 +6,7 @@ package feeddir
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -14,8 +15,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-
-	"golang.org/x/sys/unix"
 
 	"github.com/lektordir/lektor/internal/atomicfile"
 	"github.com/lektordir/lektor/internal/fetch"
@@ -177,13 +176,14 @@ const pendingURLFile = "etc/fetch/.url0"
 // url on the disk before it has its name, as a power cut may leave an empty file
 // under it otherwise. Feeds that it could not subscribe to are in the error.
 func Finish(w *lektordir.Writer, d *lektordir.Dir, subs []*Subscription) error {
-	unix.Sync()
+	if err := d.Sync(); err != nil {
+		return err
+	}
 	var bad error
 	for _, s := range subs {
 		bad = errors.Join(bad, finish(w, d, s.Hash))
 	}
-	unix.Sync()
-	return bad
+	return errors.Join(bad, d.Sync())
 }
 
 // finish gives a pending url its name, unless somebody else has subscribed
@@ -281,10 +281,6 @@ func Remove(w *lektordir.Writer, d *lektordir.Dir, hash string) error {
 		return err
 	}
 	defer t.Close()
-	return unsubscribe(d, hash)
-}
-
-func unsubscribe(d *lektordir.Dir, hash string) error {
 	if err := errors.Join(d.InsideSrc(hash, "fetch"), CheckMarkers(d)); err != nil {
 		return err
 	}
@@ -306,30 +302,24 @@ func unsubscribe(d *lektordir.Dir, hash string) error {
 			bad = errors.Join(bad, os.RemoveAll(filepath.Join(dir, n.Name())))
 		}
 	}
-	for _, place := range []string{dueDir, takenDir} {
-		os.Remove(d.Join(place, hash))
-	}
+	removeMarkers(d, hash)
 	return errors.Join(bad, syncDir(dir))
 }
 
 // Purge removes a feed with all its entries, read and unread, and forgets what
-// was delivered of it. The error may be a [*lektordir.BusyError].
-func Purge(w *lektordir.Writer, d *lektordir.Dir, hash string) error {
-	t, err := w.Begin(hash)
-	if err != nil {
+// was delivered of it, as [lektordir.Writer.Purge] does.
+func Purge(ctx context.Context, w *lektordir.Writer, d *lektordir.Dir, hash string) error {
+	if err := w.Purge(ctx, hash); err != nil {
 		return err
 	}
-	defer t.Close()
-	// src/ goes last: as long as it is there the feed can be named, and an
-	// interrupted purge be done again.
-	bad := unsubscribe(d, hash)
-	for _, place := range []string{"new", "cur", "tmp", "src"} {
-		if bad != nil {
-			return bad
-		}
-		bad = os.RemoveAll(d.Join(place, hash))
+	removeMarkers(d, hash)
+	return nil
+}
+
+func removeMarkers(d *lektordir.Dir, hash string) {
+	for _, place := range []string{dueDir, takenDir} {
+		os.Remove(d.Join(place, hash))
 	}
-	return errors.Join(bad, syncDir(d.Join("src")))
 }
 
 // FeedURL gives the id of the feed that a list or a page names by a URL:

@@ -1,6 +1,7 @@
 package feeddir
 
 import (
+	"context"
 	"errors"
 	"io/fs"
 	"os"
@@ -8,13 +9,16 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/lektordir/lektor/lektordir"
 )
 
 func setup(t *testing.T) (*lektordir.Dir, *lektordir.Writer) {
 	t.Helper()
-	d, err := lektordir.Create(filepath.Join(t.TempDir(), "feeds"), nil)
+	d, err := lektordir.Create(filepath.Join(t.TempDir(), "feeds"), &lektordir.Options{
+		Sleep: func(context.Context, time.Duration) error { return nil }, // for a feed that is busy
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -85,7 +89,7 @@ func TestAddReadRemove(t *testing.T) {
 	if f, err := d.ReadFeed(s.Hash); err != nil || f.Name != "example.com" || f.Alias != "a b" {
 		t.Error(f, err)
 	}
-	if err := Purge(w, d, s.Hash); err != nil {
+	if err := Purge(t.Context(), w, d, s.Hash); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := os.Stat(d.Join("src", s.Hash)); !errors.Is(err, fs.ErrNotExist) {
@@ -107,7 +111,7 @@ func TestBusy(t *testing.T) {
 	var busy *lektordir.BusyError
 	for name, f := range map[string]func() error{
 		"Remove": func() error { return Remove(w, d, s.Hash) },
-		"Purge":  func() error { return Purge(w, d, s.Hash) },
+		"Purge":  func() error { return Purge(t.Context(), w, d, s.Hash) },
 		"Set":    func() error { return Set(w, d, s.Hash, "interval", "1h") },
 		"Unset":  func() error { return Unset(w, d, s.Hash, "interval") },
 	} {

@@ -10,6 +10,7 @@
 package fetch
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"crypto/tls"
@@ -267,8 +268,11 @@ type Request struct {
 	// as basic authorization to its own origin only.
 	URL string
 	// ETag and LastModified are the validators of the document that the
-	// caller has, exactly as a [Response] gave them, or empty.
-	ETag, LastModified string
+	// caller has, exactly as a [Response] gave them, or empty. Validated is
+	// the FinalURL of that response, or "" when it was URL. They mean nothing
+	// to any other, and are sent when the exchange comes to that one, be it
+	// after redirects.
+	ETag, LastModified, Validated string
 	// Header is sent to the URL's own origin only: the same scheme, host and
 	// port, or https on the default port where the URL has http on its own.
 	// Fields that belong to the protocol are left out, see [ParseHeaders].
@@ -417,6 +421,7 @@ func (c *Client) Get(ctx context.Context, r *Request) (*Response, error) {
 		res       = &Response{}
 	)
 	u.User = nil
+	validated := cmp.Or(r.Validated, u.String())
 	for {
 		visited[u.String()] = true
 		req := &http.Request{Method: http.MethodGet, URL: u, Host: u.Host, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Header: http.Header{}, Close: r.Last}
@@ -436,13 +441,13 @@ func (c *Client) Get(ctx context.Context, r *Request) (*Response, error) {
 			}
 		}
 		conditional := false
-		if r.ETag != "" && sendable(r.ETag) {
-			h["If-None-Match"] = []string{r.ETag}
-			conditional = true
-		}
-		if r.LastModified != "" && sendable(r.LastModified) {
-			h["If-Modified-Since"] = []string{r.LastModified}
-			conditional = true
+		if u.String() == validated {
+			for name, v := range map[string]string{"If-None-Match": r.ETag, "If-Modified-Since": r.LastModified} {
+				if v != "" && sendable(v) {
+					h[name] = []string{v}
+					conditional = true
+				}
+			}
 		}
 		next, err := x.hop(u, req, &privateOK, res, conditional)
 		if err != nil {

@@ -11,6 +11,7 @@ import (
 	"net/http/httptest"
 	"net/url"
 	"reflect"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -677,5 +678,44 @@ func TestProxy(t *testing.T) {
 	}
 	if len(asked) != 3 {
 		t.Errorf("the proxy was asked for %q", asked)
+	}
+}
+
+// Validators are opaque to all but the URL that gave them: they are sent to that
+// one, and to no other on the way.
+func TestValidatorsBelongToTheirURL(t *testing.T) {
+	var got []string
+	s := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		got = append(got, r.URL.Path+" "+r.Header.Get("If-None-Match")+r.Header.Get("If-Modified-Since"))
+		switch {
+		case r.URL.Path == "/a":
+			http.Redirect(w, r, "/b", http.StatusFound)
+		case r.Header.Get("If-None-Match") != "":
+			w.WriteHeader(http.StatusNotModified)
+		default:
+			fmt.Fprint(w, rss)
+		}
+	})
+	for _, c := range []struct {
+		url, validated string
+		want           []string
+		notModified    bool
+	}{
+		{"/a", "", []string{"/a 12", "/b "}, false},
+		{"/a", "/a", []string{"/a 12", "/b "}, false},
+		{"/a", "/b", []string{"/a ", "/b 12"}, true},
+		{"/a", "/c", []string{"/a ", "/b "}, false},
+		{"/b", "", []string{"/b 12"}, true},
+		{"/b", "/a", []string{"/b "}, false},
+	} {
+		got = nil
+		r := &Request{URL: s.URL + c.url, ETag: "1", LastModified: "2"}
+		if c.validated != "" {
+			r.Validated = s.URL + c.validated
+		}
+		resp, err := client(t).Get(t.Context(), r)
+		if err != nil || resp.NotModified != c.notModified || !slices.Equal(got, c.want) {
+			t.Errorf("%+v: %q, %+v, %v", c, got, resp, err)
+		}
 	}
 }

@@ -168,8 +168,8 @@ type body struct {
 // but sets cut.
 func (x *exchange) readBody(u *url.URL, resp *http.Response) (*body, error) {
 	cfg := &x.c.cfg
-	over := func(limit string, max int64, flag string) error {
-		return &LimitError{URL: display(u), Limit: limit, Max: max, Flag: flag}
+	over := func(limit string, most int64, flag string) error {
+		return &LimitError{URL: display(u), Limit: limit, Max: most, Flag: flag}
 	}
 	tooLong := over("bytes transferred", cfg.MaxBytes, FlagMaxBytes)
 	if resp.ContentLength > cfg.MaxBytes {

@@ -28,6 +28,9 @@ type Post struct {
 	// address, as with [Client.Get]. Without it private addresses are refused
 	// from the beginning.
 	Chosen bool
+	// Secret tells that the body is for this server alone, such as a password:
+	// a redirect to another one is a [RedirectError].
+	Secret bool
 }
 
 // Answer is what a server said to a [Post], whatever the status is.
@@ -109,6 +112,8 @@ func (x *exchange) post(u *url.URL, p *Post, privateOK *bool) (*url.URL, *Answer
 			return nil, nil, refuse("the answer is elsewhere (303), and what was sent would be lost")
 		case u.Scheme == "https" && next.Scheme == "http":
 			return nil, nil, refuse("it leads from https to http")
+		case p.Secret && !SameOrigin(u, next):
+			return nil, nil, refuse("it leads to another server, which is not to have the password")
 		}
 		return next, nil, nil
 	}

@@ -2,6 +2,7 @@ package htmltext
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"net/url"
 	"path"
@@ -28,6 +29,8 @@ type frame struct {
 	first  string // what begins its first line, until that is written
 	prefix string // what begins its lines
 	count  int    // of a list: the number of the next item
+	step   int    // to the one after it
+	style  string // of the numbers: a, A, i, I, else digits
 }
 
 // renderer lays out one document. Text collects in para, which a block's end
@@ -47,12 +50,17 @@ type renderer struct {
 	wrote   bool   // something was written
 	last    string // what begins a blank line after the last line
 	cells   int    // table cells begun in this row
+	table   *table // that may be aligned, or nil
 
 	link     string // target of the a element that is open, or ""
 	linkFrom int    // its beginning in para
 	linkText strings.Builder
 	media    string // video or audio element that has no source yet
 	sup      bool   // a superscript has just begun
+	deleted  int    // how many elements for what was deleted are open
+	struck   bool   // the mark of it is open in para
+	ruby     string // rt or rp when one of these is open
+	reversed int    // lists that were counted
 
 	base     *url.URL
 	haveBase bool
@@ -77,8 +85,10 @@ func (r *renderer) html(content []byte, depth int) {
 	z := html.NewTokenizer(bytes.NewReader(content))
 	z.AllowCDATA(true) // what a publisher escaped twice is text all the same
 	skip := ""         // the raw text element whose text is dropped
-	for {
-		switch z.Next() {
+	for rest := content; ; {
+		token := z.Next()
+		rest = rest[min(len(z.Raw()), len(rest)):]
+		switch token {
 		case html.ErrorToken:
 			return
 		case html.TextToken:
@@ -103,13 +113,13 @@ func (r *renderer) html(content []byte, depth int) {
 					z.NextIsNotRawText() // one within another adds no depth
 				}
 			}
-			r.start(tag, attributes(z, hasAttr))
+			r.start(tag, attributes(z, hasAttr), rest)
 		case html.SelfClosingTagToken:
 			name, hasAttr := z.TagName()
 			tag := string(name)
 			attrs := attributes(z, hasAttr)
 			z.NextIsNotRawText()
-			r.start(tag, attrs)
+			r.start(tag, attrs, rest)
 			switch tag {
 			case "p", "div", "li", "br", "td", "th", "tr":
 				// In HTML the slash means nothing; <p/> is often written to
@@ -135,7 +145,7 @@ func attributes(z *html.Tokenizer, more bool) map[string]string {
 		var k, v []byte
 		k, v, more = z.TagAttr()
 		switch string(k) {
-		case "href", "src", "alt", "title", "width", "height", "start", "value", "data-src", "data-lazy-src", "data":
+		case "href", "src", "alt", "title", "width", "height", "start", "value", "type", "reversed", "data-src", "data-lazy-src", "data":
 			if attrs == nil {
 				attrs = map[string]string{}
 			}
@@ -147,7 +157,11 @@ func attributes(z *html.Tokenizer, more bool) map[string]string {
 	return attrs
 }
 
-func (r *renderer) start(tag string, attrs map[string]string) {
+// start does what a start tag means; rest is the markup behind it.
+func (r *renderer) start(tag string, attrs map[string]string, rest []byte) {
+	if r.table != nil && r.tableTag(tag, false) {
+		return
+	}
 	if gap, ok := blocks[tag]; ok {
 		if tag == "tr" {
 			r.cells = 0
@@ -155,6 +169,9 @@ func (r *renderer) start(tag string, attrs map[string]string) {
 		r.block(gap)
 		if len(tag) == 2 && tag[0] == 'h' && tag[1] >= '1' && tag[1] <= '6' {
 			r.heading = int(tag[1] - '0')
+		}
+		if tag == "table" && !r.o.Bare && r.pre == 0 {
+			r.table = &table{}
 		}
 		return
 	}
@@ -199,11 +216,7 @@ func (r *renderer) start(tag string, attrs map[string]string) {
 			gap = 1
 		}
 		r.block(gap)
-		n := 1
-		if v, err := strconv.Atoi(attrs["start"]); err == nil && abs(v) < 1e6 {
-			n = v
-		}
-		r.push(frame{tag: tag, count: n})
+		r.push(r.listFrame(tag, attrs, rest))
 	case "li":
 		r.block(1)
 		r.pop("li", "ul", "ol")
@@ -233,14 +246,22 @@ func (r *renderer) start(tag string, attrs map[string]string) {
 		r.cells++
 	case "q":
 		r.inline("“")
-	case "rt":
-		r.inline("(")
+	case "rt", "rp":
+		r.endRuby()
+		if r.ruby = tag; tag == "rt" {
+			r.inline("(")
+		}
 	case "sup":
 		r.sup = true
+	case "del", "s", "strike":
+		r.deleted++
 	}
 }
 
 func (r *renderer) end(tag string) {
+	if r.table != nil && r.tableTag(tag, true) {
+		return
+	}
 	if gap, ok := blocks[tag]; ok {
 		r.block(gap)
 		return
@@ -284,11 +305,37 @@ func (r *renderer) end(tag string) {
 		}
 	case "q":
 		r.inline("”")
-	case "rt":
-		r.inline(")")
+	case "rt", "rp", "ruby":
+		r.endRuby()
 	case "sup":
 		r.sup = false
+	case "del", "s", "strike":
+		if r.deleted = max(r.deleted-1, 0); r.deleted == 0 {
+			r.endStruck()
+		}
 	}
+}
+
+// endRuby closes an annotation; one without text leaves nothing.
+func (r *renderer) endRuby() {
+	if r.ruby == "rt" {
+		if text, empty := bytes.CutSuffix(r.para, []byte("(")); empty {
+			r.para = text
+		} else {
+			r.inline(")")
+		}
+	}
+	r.ruby = ""
+}
+
+// endStruck closes the mark of what was deleted.
+func (r *renderer) endStruck() {
+	if r.struck {
+		text := bytes.TrimRight(r.para, " \n")
+		tail := string(r.para[len(text):])
+		r.para = append(append(text, "~~"...), tail...)
+	}
+	r.struck = false
 }
 
 // push opens a frame. Beyond the bound it is only counted.
@@ -352,11 +399,9 @@ func (r *renderer) item(attrs map[string]string) {
 			break
 		}
 		if f.tag == "ol" {
-			if v, err := strconv.Atoi(attrs["value"]); err == nil && abs(v) < 1e6 {
-				f.count = v
-			}
-			marker = strconv.Itoa(f.count) + ". "
-			f.count++
+			f.count = listNumber(attrs["value"], f.count)
+			marker = ordinal(f.count, cmp.Or(attrs["type"], f.style)) + ". "
+			f.count += f.step
 			break
 		}
 	}
@@ -435,8 +480,16 @@ func (r *renderer) quotes() string {
 
 // text adds text of the document.
 func (r *renderer) text(s string) {
-	if s == "" {
+	if s == "" || r.ruby == "rp" { // parentheses for those who know no ruby
 		return
+	}
+	if body := strings.TrimLeft(s, " \t\r\n\f"); r.deleted > 0 && !r.struck && !r.o.Bare && body != "" {
+		if len(body) < len(s) {
+			r.inline(" ")
+		}
+		r.para = append(r.para, "~~"...)
+		r.struck = true
+		s = body
 	}
 	if r.pre > 0 {
 		if r.preHead {
@@ -501,6 +554,7 @@ func (r *renderer) newline() {
 
 // block ends the paragraph, and owes gap newlines before the next one.
 func (r *renderer) block(gap int) {
+	r.spill()
 	r.flush()
 	r.heading = 0
 	if n := len(r.frames); n > 0 && r.frames[n-1].tag == "li" && r.frames[n-1].first != "" {
@@ -511,6 +565,8 @@ func (r *renderer) block(gap int) {
 
 // flush writes the paragraph.
 func (r *renderer) flush() {
+	r.endStruck()
+	r.endRuby()
 	if r.link != "" {
 		// A link around blocks gets its number where its text ends.
 		r.number()
@@ -681,6 +737,9 @@ func (r *renderer) image(attrs map[string]string) {
 	}
 	target := r.target(src)
 	alt := oneLine(attrs["alt"])
+	if _, said := attrs["alt"]; said && alt == "" && attrs["title"] == "" && (r.link == "" || strings.TrimSpace(r.linkText.String()) != "") {
+		return // adds nothing, says its author; but a link needs something to show
+	}
 	if title := oneLine(attrs["title"]); title != "" && title != alt {
 		if alt != "" {
 			alt += " — "
@@ -727,7 +786,7 @@ func (r *renderer) endMedia() {
 // finish ends the document and lists the links.
 func (r *renderer) finish() string {
 	r.endLink()
-	r.flush()
+	r.block(1)
 	r.frames, r.overflow = nil, 0
 	for i, target := range r.notes {
 		if i == 0 && r.wrote {

@@ -50,17 +50,6 @@ type Cloud struct {
 	Protocol          string
 }
 
-// ParseCloud reads a line of src/$feed/etc/push/cloud: domain, port, path,
-// registerProcedure and protocol, separated by tabs.
-func ParseCloud(line string) (Cloud, error) {
-	f := strings.Split(line, "\t")
-	if len(f) != 5 {
-		return Cloud{}, fmt.Errorf("a cloud has 5 fields, not %d", len(f))
-	}
-	port, _ := strconv.Atoi(f[1])
-	return Cloud{Domain: f[0], Port: port, Path: f[2], RegisterProcedure: f[3], Protocol: f[4]}, nil
-}
-
 // protocol is the protocol in the form of the constants.
 func (c Cloud) protocol() string {
 	p := strings.ToLower(strings.TrimSpace(c.Protocol))
@@ -87,7 +76,7 @@ func (c Cloud) URL() (string, error) {
 	case p == "soap":
 		return "", &SOAPError{}
 	case p != HTTPPost && p != HTTPSPost && p != XMLRPC:
-		return "", fmt.Errorf("the cloud's protocol %q is not supported, only http-post, https-post and xml-rpc", oneLine(c.Protocol))
+		return "", fmt.Errorf("the cloud's protocol %q is not supported, only http-post, https-post and xml-rpc", termsafe.Brief(c.Protocol))
 	case p == HTTPSPost, c.Port == 443:
 		scheme = "https"
 	}
@@ -101,7 +90,7 @@ func (c Cloud) URL() (string, error) {
 		return "", errors.New("the cloud has no domain")
 	}
 	if c.Port < 0 || c.Port > 65535 || strings.ContainsAny(domain, "/@?#% \\") {
-		return "", fmt.Errorf("the cloud's address %q, port %d, is none", oneLine(c.Domain), c.Port)
+		return "", fmt.Errorf("the cloud's address %q, port %d, is none", termsafe.Brief(c.Domain), c.Port)
 	}
 	host := domain
 	if strings.Contains(host, ":") {
@@ -222,18 +211,11 @@ func registerXMLRPC(ctx context.Context, c *fetch.Client, cloud Cloud, target st
 	params := []any{NotifyProcedure, back.Port, back.Path, XMLRPC, feeds, back.Domain}
 	var first error
 	for _, n := range []int{6, 5} {
-		v, err := Call(ctx, c, target, false, procedure, params[:n]...)
-		var fault *Fault
-		switch {
-		case err == nil && v.Members["flError"].True():
-			err = &RefusedError{URL: target, Message: oneLine(v.Members["message"].Text)}
-		case err == nil && (v.True() || v.Text == "" && !v.IsList):
-			return nil
-		case err == nil:
-			err = &RefusedError{URL: target, Message: oneLine(v.Text)}
-		case errors.As(err, &fault):
-			err = &RefusedError{URL: target, Message: oneLine(fault.Error())}
-		default:
+		v, err := call(ctx, c, fetch.Post{URL: target}, procedure, params[:n]...)
+		if err == nil && !v.True() && (v.Text != "" || v.IsList) {
+			err = &RefusedError{URL: target, Message: termsafe.Brief(v.Text)}
+		}
+		if _, refused := errors.AsType[*RefusedError](err); !refused {
 			return err
 		}
 		if first == nil {
@@ -319,7 +301,7 @@ var (
 func verdict(a *fetch.Answer) (string, error) {
 	msg := ""
 	if m := msgWord.FindSubmatch(a.Body); m != nil {
-		msg = oneLine(html.UnescapeString(string(m[1]) + string(m[2])))
+		msg = termsafe.Brief(html.UnescapeString(string(m[1]) + string(m[2])))
 	}
 	ok := success(a.Status)
 	if m := successWord.FindSubmatch(a.Body); m != nil {
@@ -412,50 +394,43 @@ func Ping(ctx context.Context, c *fetch.Client, t PingTarget, feed string) (stri
 		f.add("url", feed)
 		return tell(ctx, c, t.URLs, t.Chosen, f.String())
 	}
-	v, err := Call(ctx, c, t.URLs[0], t.Chosen, "rssCloud.ping", feed)
+	v, err := call(ctx, c, fetch.Post{URL: t.URLs[0], Chosen: t.Chosen}, "rssCloud.ping", feed)
 	if err != nil {
-		return "", fault(t.URLs[0], err)
-	}
-	// Some return a struct in the place of what the walkthrough leaves open.
-	if s, ok := v.Members["flError"]; ok && s.True() {
-		return "", &RefusedError{URL: t.URLs[0], Message: oneLine(v.Members["message"].Text)}
+		return "", err
 	}
 	if v.Text == "0" || strings.EqualFold(v.Text, "false") {
 		return "", &RefusedError{URL: t.URLs[0]}
 	}
-	return oneLine(v.Members["message"].Text), nil
+	return termsafe.Brief(v.Members["message"].Text), nil
 }
 
-// fault makes a RefusedError of a fault.
-func fault(url string, err error) error {
-	var f *Fault
-	if errors.As(err, &f) {
-		return &RefusedError{URL: url, Message: oneLine(f.Error())}
+// call is [Call], with a RefusedError for a fault, and for the struct that some
+// return in the place of what the walkthrough leaves open.
+func call(ctx context.Context, c *fetch.Client, server fetch.Post, method string, params ...any) (Value, error) {
+	v, err := Call(ctx, c, server, method, params...)
+	if f, ok := errors.AsType[*Fault](err); ok {
+		return v, &RefusedError{URL: server.URL, Message: termsafe.Brief(f.Error())}
 	}
-	return err
+	if err == nil && v.Members["flError"].True() {
+		return v, &RefusedError{URL: server.URL, Message: termsafe.Brief(v.Members["message"].Text)}
+	}
+	return v, err
 }
 
 // Save stores a feed document in a cloud, which tells its subscribers ("Saving
 // the feed through the cloud"), and gives the feed's public URL as the cloud
-// says it, in one line. url is that of the cloud's XML-RPC.
-func Save(ctx context.Context, c *fetch.Client, url, user, password, document string) (string, error) {
-	v, err := Call(ctx, c, url, true, "rssCloud.saveRss", user, password, document)
+// says it, in one line. url is that of the cloud's XML-RPC, chosen as in
+// [fetch.Post]. The password is sent to no other server: a redirect there is an
+// error.
+func Save(ctx context.Context, c *fetch.Client, url string, chosen bool, user, password, document string) (string, error) {
+	v, err := call(ctx, c, fetch.Post{URL: url, Chosen: chosen, Secret: true}, "rssCloud.saveRss", user, password, document)
 	if err != nil {
-		return "", fault(url, err)
+		return "", err
 	}
 	if v.Text == "" {
 		if v.Text = v.Members["url"].Text; v.Text == "" {
 			return "", &RefusedError{URL: url, Message: "it did not say where the feed is now"}
 		}
 	}
-	return oneLine(v.Text), nil
-}
-
-// oneLine is what may be shown of a stranger's text.
-func oneLine(s string) string {
-	const most = 300
-	if len(s) > 4*most {
-		s = s[:4*most]
-	}
-	return termsafe.Truncate(termsafe.Line(s), most)
+	return termsafe.Brief(v.Text), nil
 }

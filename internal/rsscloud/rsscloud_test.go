@@ -196,11 +196,11 @@ func TestWalkthroughSaveRss(t *testing.T) {
 		}
 		w.Write(EncodeResponse("http://static.lifeliner.org/bull/rss.xml"))
 	})
-	got, err := Save(context.Background(), client(t), p.URL+"/RPC2", "bull", "secret", "<rss>&amp;</rss>")
+	got, err := Save(context.Background(), client(t), p.URL+"/RPC2", true, "bull", "secret", "<rss>&amp;</rss>")
 	if got != "http://static.lifeliner.org/bull/rss.xml" || err != nil {
 		t.Errorf("%q, %v", got, err)
 	}
-	if _, err = Save(context.Background(), client(t), p.URL+"/RPC2", "bull", "x", "<rss>&amp;</rss>"); err == nil || !strings.Contains(err.Error(), "Invalid password") {
+	if _, err = Save(context.Background(), client(t), p.URL+"/RPC2", true, "bull", "x", "<rss>&amp;</rss>"); err == nil || !strings.Contains(err.Error(), "Invalid password") {
 		t.Errorf("%v", err)
 	}
 }
@@ -507,13 +507,6 @@ func TestCloudURL(t *testing.T) {
 		if got != tc.want || (err != nil) != (tc.want == "") {
 			t.Errorf("%+v: %q, %v", tc.cloud, got, err)
 		}
-	}
-	c, err := ParseCloud("a.example\t5337\t/p\t\thttp-post")
-	if err != nil || c != (Cloud{"a.example", 5337, "/p", "", "http-post"}) {
-		t.Errorf("%+v, %v", c, err)
-	}
-	if _, err := ParseCloud("x"); err == nil {
-		t.Error("no error")
 	}
 }
 

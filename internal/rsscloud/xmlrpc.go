@@ -10,7 +10,10 @@ import (
 	"strconv"
 	"strings"
 
+	"golang.org/x/text/encoding/charmap"
+
 	"github.com/lektordir/lektor/internal/fetch"
+	"github.com/lektordir/lektor/internal/termsafe"
 )
 
 // The limits of what is read as XML-RPC.
@@ -69,7 +72,7 @@ type Fault struct {
 	Text string // the server's own words, not cleaned
 }
 
-func (f *Fault) Error() string { return fmt.Sprintf("fault %d: %s", f.Code, oneLine(f.Text)) }
+func (f *Fault) Error() string { return fmt.Sprintf("fault %d: %s", f.Code, termsafe.Brief(f.Text)) }
 
 // SOAPError tells that a peer speaks SOAP, or wants to be spoken to in it. No
 // rssCloud peer that is alive does, so neither does lektor.
@@ -113,7 +116,7 @@ func Decode(data []byte) (*Message, error) {
 		case "envelope":
 			return nil, &SOAPError{}
 		}
-		return nil, fmt.Errorf("not XML-RPC: the element is <%s>", oneLine(start.Name.Local))
+		return nil, fmt.Errorf("not XML-RPC: the element is <%s>", termsafe.Brief(start.Name.Local))
 	}
 }
 
@@ -127,15 +130,7 @@ func badXML(err error) error {
 // latin1 reads all charsets but UTF-8 byte by byte: XML-RPC is ASCII in
 // practice, whatever its header says, and URLs are.
 func latin1(_ string, in io.Reader) (io.Reader, error) {
-	b, err := io.ReadAll(io.LimitReader(in, MaxMessage))
-	if err != nil {
-		return nil, err
-	}
-	out := make([]rune, len(b))
-	for i, c := range b {
-		out[i] = rune(c)
-	}
-	return strings.NewReader(string(out)), nil
+	return charmap.ISO8859_1.NewDecoder().Reader(in), nil
 }
 
 type reader struct {
@@ -379,9 +374,10 @@ func escape(b *bytes.Buffer, s string) { _ = xml.EscapeText(b, []byte(s)) } // a
 
 // Call calls a procedure of an XML-RPC server and gives what it returns. The
 // error is a [Fault] when the server says so, one of package fetch's when there
-// was no answer. chosen is as in [fetch.Post].
-func Call(ctx context.Context, c *fetch.Client, url string, chosen bool, method string, params ...any) (Value, error) {
-	a, err := c.Post(ctx, &fetch.Post{URL: url, ContentType: "text/xml", Body: EncodeCall(method, params...), Chosen: chosen})
+// was no answer. server is where to, and how; its body is made here.
+func Call(ctx context.Context, c *fetch.Client, server fetch.Post, method string, params ...any) (Value, error) {
+	server.ContentType, server.Body = "text/xml", EncodeCall(method, params...)
+	a, err := c.Post(ctx, &server)
 	if err != nil {
 		return Value{}, err
 	}

@@ -101,8 +101,21 @@ func (e *RefusedError) Error() string {
 // Send makes the request. It returns nil when the hub accepted it (202), and
 // with any other status of success, which older hubs answer; either way the
 // subscription changes when the hub has verified the intent. The error is a
-// [RefusedError] for 4xx, else one of package fetch's.
+// [RefusedError] for 4xx, else one of package fetch's. A hub that finds fault with
+// a request for a lease (400 or 422) is asked once more without: the parameter is
+// optional, and there are hubs that know none, or not so long a one.
 func Send(ctx context.Context, c *fetch.Client, r Request) error {
+	err := send(ctx, c, r)
+	if no, ok := errors.AsType[*RefusedError](err); ok && r.Lease > 0 && (no.Status == http.StatusBadRequest || no.Status == http.StatusUnprocessableEntity) {
+		r.Lease = 0
+		if send(ctx, c, r) == nil {
+			return nil
+		}
+	}
+	return err
+}
+
+func send(ctx context.Context, c *fetch.Client, r Request) error {
 	q := url.Values{"hub.mode": {r.Mode}, "hub.callback": {r.Callback}, "hub.topic": {r.Topic}}
 	// Before the recommendation hubs insisted on hub.verify, and others
 	// ignore it.

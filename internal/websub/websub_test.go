@@ -190,3 +190,37 @@ func TestFuzzSeedsAreThere(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// Section 5.1: "Hubs MAY choose to respect this value or not, depending on their own
+// policies". Those that refuse the request for it are asked without.
+func TestLeaseThatIsRefused(t *testing.T) {
+	var leases []string
+	status := http.StatusBadRequest
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		leases = append(leases, r.FormValue("hub.lease_seconds"))
+		if r.FormValue("hub.lease_seconds") != "" {
+			http.Error(w, "lease_seconds is out of range", status)
+			return
+		}
+		w.WriteHeader(http.StatusAccepted)
+	}))
+	defer s.Close()
+	r := Request{Mode: Subscribe, Hub: s.URL, Callback: "http://me.example/t", Topic: "http://a.example/feed", Lease: time.Hour}
+	for _, tc := range []struct {
+		status, requests int
+		ok               bool
+	}{{http.StatusBadRequest, 2, true}, {http.StatusUnprocessableEntity, 2, true}, {http.StatusForbidden, 1, false}, {http.StatusNotFound, 1, false}} {
+		leases, status = nil, tc.status
+		if err := Send(context.Background(), client(t), r); (err == nil) != tc.ok || len(leases) != tc.requests || leases[0] != "3600" {
+			t.Errorf("%d: %v, %q", tc.status, err, leases)
+		}
+	}
+	// Whoever refuses for another reason is quoted with the first answer.
+	r.Topic = ""
+	s.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		http.Error(w, "no topic, lease "+r.FormValue("hub.lease_seconds"), http.StatusBadRequest)
+	})
+	if err := Send(context.Background(), client(t), r); err == nil || !strings.Contains(err.Error(), "lease 3600") {
+		t.Error(err)
+	}
+}

@@ -9,10 +9,11 @@ import (
 	"io"
 	"io/fs"
 	"log"
-	"net"
-	"net/http"
 	"os"
 	"path"
+	"strings"
+
+	"github.com/lektordir/lektor/internal/testkit/server"
 )
 
 //go:embed feeds
@@ -30,29 +31,23 @@ var types = map[string]string{
 func main() {
 	log.SetFlags(0)
 	log.SetPrefix("demoserver: ")
-	root, err := fs.Sub(feeds, "feeds")
+	s, err := server.New("127.0.0.1")
 	if err != nil {
 		log.Fatal(err)
 	}
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		log.Fatal(err)
-	}
-	files := http.FileServerFS(root)
-	server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if t := types[path.Ext(r.URL.Path)]; t != "" {
-			w.Header().Set("Content-Type", t)
+	err = fs.WalkDir(feeds, "feeds", func(name string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
 		}
-		// Embedded files have no time; something must make a refetch cheap.
-		w.Header().Set("ETag", `"demo-1"`)
-		files.ServeHTTP(w, r)
-	})}
-	fmt.Printf("http://%s\n", listener.Addr())
-	go func() {
-		io.Copy(io.Discard, os.Stdin)
-		server.Close()
-	}()
-	if err := server.Serve(listener); err != http.ErrServerClosed {
+		doc, err := feeds.ReadFile(name)
+		name = strings.TrimSuffix(strings.TrimPrefix(name, "feeds"), "index.html")
+		s.Handle(name, server.Doc(types[path.Ext(name)], string(doc)))
+		return err
+	})
+	if err != nil {
 		log.Fatal(err)
 	}
+	fmt.Println(s.URL(""))
+	io.Copy(io.Discard, os.Stdin)
+	s.Close()
 }

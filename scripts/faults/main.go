@@ -24,7 +24,8 @@ func main() {
 	helper()
 	only := flag.String("only", "", "only scenarios whose name contains `TEXT`")
 	kinds := flag.String("faults", "kill,fail,read,view", "`KINDS` of faults: kill, fail, read, and a viewer in the middle, view; may be empty")
-	cuts := flag.Int("cuts", 0, "cut the power `N` times")
+	cuts := flag.Int("cuts", 0, "cut the power of each disk `N` times")
+	on := flag.String("disks", "ext4,xfs,btrfs", "`FILESYSTEMS` whose power is cut")
 	unsynced := flag.Bool("unsynced", false, "of power cuts and orders: syncs do nothing, to see that this is found")
 	states := flag.Int("orders", 0, "try `N` states that a disk may be in after a power cut, of each scenario")
 	seed := flag.Uint64("seed", rand.Uint64(), "begin the random choices of -orders with `N`")
@@ -36,7 +37,7 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	o := orderOptions{states: *states, model: model{perDirectory: *perDirectory, unsynced: *unsynced}, seed: *seed, jobs: *jobs}
-	bad, err := everything(ctx, *only, *kinds, *cuts, *unsynced, *step, *show, *jobs, o)
+	bad, err := everything(ctx, *only, *kinds, *on, *cuts, *unsynced, *step, *show, *jobs, o)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "faults:", err)
 	}
@@ -45,7 +46,7 @@ func main() {
 	}
 }
 
-func everything(ctx context.Context, only, kinds string, cuts int, unsynced bool, step, show, jobs int, o orderOptions) (bad int, err error) {
+func everything(ctx context.Context, only, kinds, disks string, cuts int, unsynced bool, step, show, jobs int, o orderOptions) (bad int, err error) {
 	if err := supported(ctx); err != nil {
 		fmt.Println("skipped:", err)
 		return 0, nil
@@ -116,14 +117,18 @@ func everything(ctx context.Context, only, kinds string, cuts int, unsynced bool
 			return bad, err
 		}
 	}
-	if cuts > 0 {
-		tried, findings, err := e.cuts(ctx, only, cuts, unsynced)
-		if errors.Is(err, errNoDisk) {
-			fmt.Println("skipped:", err)
-		} else if err != nil {
+	for _, fs := range strings.Split(disks, ",") {
+		if cuts == 0 {
+			break
+		}
+		tried, findings, err := e.cuts(ctx, fs, only, cuts, unsynced)
+		switch {
+		case errors.Is(err, errNoDisk):
+			fmt.Printf("skipped: %s: %v\n", fs, err)
+		case err != nil:
 			return bad + len(findings), err
-		} else {
-			fmt.Printf("%d power cuts: %d well, %d badly\n", tried, tried-len(findings), len(findings))
+		default:
+			fmt.Printf("%d power cuts on %s: %d well, %d badly\n", tried, fs, tried-len(findings), len(findings))
 			total += tried - len(findings)
 		}
 		for i, err := range findings {

@@ -35,7 +35,7 @@ const (
 // histories are those that a scenario is tried with.
 func (s *scenario) histories() []history {
 	switch {
-	case s.viewer || s.once:
+	case s.viewer || s.once || s.purge:
 		return []history{alone}
 	case s.list:
 		return []history{alone, killed, cutOff}
@@ -117,7 +117,7 @@ func (t *trial) orders(ctx context.Context, h history, ram string, o orderOption
 				if ctx.Err() != nil || !o.until.IsZero() && time.Now().After(o.until) {
 					return false
 				}
-				jobs <- job{r, s, !t.s.viewer && !t.s.list && rng.IntN(2) == 0}
+				jobs <- job{r, s, !t.s.viewer && !t.s.list && !t.s.purge && rng.IntN(2) == 0}
 				return true
 			})
 			res.all = all && recordings == 1
@@ -244,6 +244,11 @@ func (t *trial) afterCut(ctx context.Context, dir string, ended, deletes bool) e
 		bad = t.viewed(dir)
 	case t.s.list:
 		bad = t.listed(dir, ended)
+	case t.s.purge && ended:
+		all, err := read(dir)
+		if bad = err; len(all) > 0 {
+			bad = fmt.Errorf("it was removed, and there is %v", all)
+		}
 	}
 	if deletes {
 		taken, err := take(dir, toDelete)

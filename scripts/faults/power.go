@@ -16,21 +16,32 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// From the kernel's ext4.h: the file system stops at once, and what its journal
-// has not yet written is lost, as when the power fails.
+// From the kernel's ext4.h and xfs_fs.h: the file system stops at once, and what
+// its journal has not yet written is lost, as when the power fails.
 const (
-	ext4Shutdown   = 0x8004587d
-	ext4NoLogFlush = 2
+	shutdownCall = 0x8004587d
+	noLogFlush   = 2
 )
 
-// disk is an ext4 file system in a file.
+// disk is a file system in a file.
 type disk struct {
-	loop, dir string
-	mounted   bool
+	fs                string // ext4, xfs or btrfs
+	image, loop, dir  string
+	attached, mounted bool
+}
+
+// disks are the file systems that can be made, the smallest there can be.
+var disks = map[string]struct {
+	size int64
+	mkfs []string
+}{
+	"ext4":  {64 << 20, []string{"mkfs.ext4", "-q", "-F"}},
+	"xfs":   {320 << 20, []string{"mkfs.xfs", "-q", "-f"}},
+	"btrfs": {256 << 20, []string{"mkfs.btrfs", "-q", "-f"}},
 }
 
 // errNoDisk tells why there is none.
-var errNoDisk = errors.New("power cuts need root, loop devices and ext4")
+var errNoDisk = errors.New("power cuts need root, loop devices and the file system's mkfs")
 
 func tool(ctx context.Context, argv ...string) (string, error) {
 	out, err := exec.CommandContext(ctx, argv[0], argv[1:]...).CombinedOutput()
@@ -40,28 +51,27 @@ func tool(ctx context.Context, argv ...string) (string, error) {
 	return strings.TrimSpace(string(out)), err
 }
 
-func newDisk(ctx context.Context, work string) (*disk, error) {
+func newDisk(ctx context.Context, work, fs string) (*disk, error) {
 	if os.Geteuid() != 0 {
 		return nil, fmt.Errorf("%w: not root", errNoDisk)
 	}
-	image, dir := filepath.Join(work, "disk"), filepath.Join(work, "mnt")
-	if err := os.WriteFile(image, nil, 0o600); err != nil {
+	kind, ok := disks[fs]
+	if !ok {
+		return nil, fmt.Errorf("power is cut on ext4, xfs and btrfs, not on %q", fs)
+	}
+	k := &disk{fs: fs, image: filepath.Join(work, "disk-"+fs), dir: filepath.Join(work, "mnt-"+fs)}
+	if err := os.WriteFile(k.image, nil, 0o600); err != nil {
 		return nil, err
 	}
-	if err := os.Truncate(image, 64<<20); err != nil {
+	if err := os.Truncate(k.image, kind.size); err != nil {
 		return nil, err
 	}
-	if err := os.Mkdir(dir, 0o777); err != nil {
+	if err := os.Mkdir(k.dir, 0o777); err != nil {
 		return nil, err
 	}
-	if _, err := tool(ctx, "mkfs.ext4", "-q", "-F", image); err != nil {
+	if _, err := tool(ctx, append(kind.mkfs, k.image)...); err != nil {
 		return nil, fmt.Errorf("%w: %w", errNoDisk, err)
 	}
-	loop, err := tool(ctx, "losetup", "--find", "--show", image)
-	if err != nil {
-		return nil, fmt.Errorf("%w: %w", errNoDisk, err)
-	}
-	k := &disk{loop: loop, dir: dir}
 	if err := k.mount(ctx); err != nil {
 		k.close()
 		return nil, fmt.Errorf("%w: %w", errNoDisk, err)
@@ -69,26 +79,61 @@ func newDisk(ctx context.Context, work string) (*disk, error) {
 	return k, nil
 }
 
-func (k *disk) mount(ctx context.Context) error {
-	_, err := tool(ctx, "mount", "-t", "ext4", k.loop, k.dir)
+func (k *disk) mount(ctx context.Context) (err error) {
+	if !k.attached {
+		if k.loop, err = tool(ctx, "losetup", "--find", "--show", k.image); err != nil {
+			return err
+		}
+		k.attached = true
+	}
+	_, err = tool(ctx, "mount", "-t", k.fs, k.loop, k.dir)
 	k.mounted = err == nil
 	return err
 }
 
-func (k *disk) unmount(ctx context.Context) error {
-	_, err := tool(ctx, "umount", k.dir)
-	k.mounted = k.mounted && err != nil
+// close unmounts it, even after an interrupt.
+func (k *disk) close() error {
+	ctx := context.Background()
+	var err error
+	if k.mounted {
+		_, err = tool(ctx, "umount", k.dir)
+		k.mounted = err != nil
+	}
+	if k.attached && err == nil {
+		_, err = tool(ctx, "losetup", "--detach", k.loop)
+		k.attached = err != nil
+	}
 	return err
 }
 
-func (k *disk) close() error {
-	ctx := context.Background() // even after an interrupt
-	var err error
-	if k.mounted {
-		err = k.unmount(ctx)
+// cut cuts the power: what the disk has not been given by now is lost.
+func (k *disk) cut(ctx context.Context) error {
+	if k.fs != "btrfs" {
+		return k.on(func(fd int) error {
+			how := uint32(noLogFlush)
+			return ioctl(fd, shutdownCall, unsafe.Pointer(&how))
+		})
 	}
-	_, lerr := tool(ctx, "losetup", "--detach", k.loop)
-	return errors.Join(err, lerr)
+	// It knows no such call; what is in the file is what the disk was given.
+	_, err := tool(ctx, "cp", "--sparse=always", k.image, k.image+".cut")
+	return err
+}
+
+// restart mounts what a cut has left.
+func (k *disk) restart(ctx context.Context) error {
+	if k.fs != "btrfs" {
+		if _, err := tool(ctx, "umount", k.dir); err != nil {
+			return err
+		}
+		return k.mount(ctx)
+	}
+	if err := k.close(); err != nil {
+		return err
+	}
+	if err := os.Rename(k.image+".cut", k.image); err != nil {
+		return err
+	}
+	return k.mount(ctx)
 }
 
 // on calls f with a descriptor of the file system.
@@ -115,13 +160,6 @@ func (k *disk) commit() error {
 		return err
 	}
 	return f.Sync()
-}
-
-func (k *disk) shutdown() error {
-	return k.on(func(fd int) error {
-		how := uint32(ext4NoLogFlush)
-		return ioctl(fd, ext4Shutdown, unsafe.Pointer(&how))
-	})
 }
 
 // cut cuts the power before a call of the command, and looks at what the disk
@@ -154,7 +192,7 @@ func (t *trial) cut(ctx context.Context, k *disk, unsynced bool) (err error) {
 		}
 		if i == n {
 			hit = o
-			bad = errors.Join(bad, k.shutdown())
+			bad = errors.Join(bad, k.cut(ctx))
 			return verdict{kill: true}
 		}
 		if unsynced {
@@ -166,17 +204,14 @@ func (t *trial) cut(ctx context.Context, k *disk, unsynced bool) (err error) {
 		return err
 	}
 	if hit.Kind == "" { // this time it made fewer calls
-		if err := k.shutdown(); err != nil {
+		if err := k.cut(ctx); err != nil {
 			return err
 		}
 	}
-	if err := k.unmount(ctx); err != nil {
+	if err := k.restart(ctx); err != nil {
 		return err
 	}
-	if err := k.mount(ctx); err != nil {
-		return err
-	}
-	deletes := !t.s.viewer && !t.s.list && rand.IntN(2) == 0
+	deletes := !t.s.viewer && !t.s.list && !t.s.purge && rand.IntN(2) == 0
 	err = t.afterCut(ctx, dir, hit.Kind == "", deletes)
 	if err != nil {
 		err = fmt.Errorf("%s: power cut before call %d, %s (synced before call %d: %s):\n%w", t.s.name, n, hit, at, what, err)
@@ -184,10 +219,10 @@ func (t *trial) cut(ctx context.Context, k *disk, unsynced bool) (err error) {
 	return err
 }
 
-// cuts cuts the power n times, in scenarios whose name contains only, and gives
+// cuts cuts the power of a file system n times, in scenarios whose name contains only, and gives
 // what went wrong.
-func (e *env) cuts(ctx context.Context, only string, n int, unsynced bool) (tried int, findings []error, err error) {
-	k, err := newDisk(ctx, e.work)
+func (e *env) cuts(ctx context.Context, fs, only string, n int, unsynced bool) (tried int, findings []error, err error) {
+	k, err := newDisk(ctx, e.work, fs)
 	if err != nil {
 		return 0, nil, err
 	}
@@ -197,7 +232,7 @@ func (e *env) cuts(ctx context.Context, only string, n int, unsynced bool) (trie
 		if s.repeated || !strings.Contains(s.name, only) {
 			continue
 		}
-		s.name += " (on a disk)"
+		s.name += " (on " + fs + ")"
 		t, err := newTrial(ctx, e, s)
 		if err != nil {
 			return 0, nil, fmt.Errorf("%s: %w", s.name, err)

@@ -81,7 +81,8 @@ type trial struct {
 	ops      []op // without faults
 	reads    []op
 	before   map[string]bool // entries, by feed and files
-	entries  map[string]int  // after it
+	entries  map[string]int  // after it, and what is always done then
+	done     map[string]int  // after it alone
 	state    map[string]string
 	journal  map[string]int
 }
@@ -121,6 +122,15 @@ func newTrial(ctx context.Context, e *env, s scenario) (*trial, error) {
 		if err != nil {
 			return nil, err
 		}
+		t.done = counted(all)
+		if s.purge {
+			if _, err := e.run(ctx, dir, "", e.add(e, dir)...); err != nil {
+				return nil, err
+			}
+			if all, err = read(dir); err != nil {
+				return nil, err
+			}
+		}
 		if !reads {
 			t.ops = o.ops
 		} else {
@@ -133,7 +143,7 @@ func newTrial(ctx context.Context, e *env, s scenario) (*trial, error) {
 		}
 		t.entries = counted(all)
 		// What is known after the next run, which asks conditionally.
-		if !s.viewer && !s.once {
+		if !s.viewer && !s.once && !s.purge {
 			if _, err := e.run(ctx, dir, s.stdin, s.command(e, dir)...); err != nil {
 				return nil, err
 			}
@@ -238,10 +248,10 @@ func (t *trial) reported(dir string, f fault, hit op, o *outcome, after []*entry
 	switch o.status {
 	case 0:
 		// It could do without. Then nothing may be missing.
-		if err := differ(counted(after), t.entries); err != nil {
+		if err := differ(counted(after), t.done); err != nil {
 			return fmt.Errorf("it ended with 0, but: %w", err)
 		}
-		if t.s.viewer {
+		if t.s.viewer || t.s.purge {
 			return nil
 		}
 		got, err := state(dir)
@@ -275,8 +285,11 @@ func (t *trial) reported(dir string, f fault, hit op, o *outcome, after []*entry
 // goOn runs the command again, and then everything must be as without a fault.
 // torn tells that files which are not synced may be torn.
 func (t *trial) goOn(ctx context.Context, dir string, argv []string, torn bool) error {
-	if t.s.viewer {
+	switch {
+	case t.s.viewer:
 		return t.goOnViewing(ctx, dir, argv)
+	case t.s.purge:
+		return t.goOnAdding(ctx, dir, argv)
 	}
 	for _, nth := range []string{"again", "a third time"} {
 		if err := t.again(ctx, dir, argv); err != nil {
@@ -379,6 +392,47 @@ func (t *trial) goOnViewing(ctx context.Context, dir string, argv []string) erro
 		}
 	}
 	return t.consistent(ctx, dir)
+}
+
+// goOnAdding is goOn for the removal of a feed: added again, the feed is as it was
+// before, if it was not removed, else as one that is new; removed and added once
+// more, it is new in any case.
+func (t *trial) goOnAdding(ctx context.Context, dir string, argv []string) error {
+	var bad error
+	for _, removed := range []bool{false, true} {
+		if removed {
+			if _, err := t.e.run(ctx, dir, "", argv...); err != nil {
+				return err
+			}
+		}
+		if _, err := t.e.run(ctx, dir, "", t.e.add(t.e, dir)...); err != nil {
+			return err
+		}
+		all, err := read(dir)
+		if err != nil {
+			return err
+		}
+		if bad = differ(counted(all), t.entries); bad != nil && !removed {
+			old, err := read(t.template)
+			if err != nil {
+				return err
+			}
+			if differ(counted(all), counted(old)) == nil {
+				bad = nil
+			}
+		}
+		if bad != nil {
+			return fmt.Errorf("added again (removed first: %v): %w", removed, bad)
+		}
+		if err := t.consistent(ctx, dir); err != nil {
+			return err
+		}
+	}
+	got, err := state(dir)
+	if err == nil {
+		err = differState(got, t.state)
+	}
+	return err
 }
 
 // again runs the command without faults.
@@ -585,7 +639,7 @@ func (t *trial) kills() []fault {
 	var fs []fault
 	for i := range t.ops {
 		fs = append(fs, fault{n: i + 1, kill: true})
-		if !t.s.viewer {
+		if !t.s.viewer && !t.s.purge {
 			fs = append(fs, fault{n: i + 1, kill: true, viewer: toDelete})
 		}
 	}
@@ -595,7 +649,7 @@ func (t *trial) kills() []fault {
 // views are all calls before which a viewer can come.
 func (t *trial) views() []fault {
 	var fs []fault
-	if t.s.viewer {
+	if t.s.viewer || t.s.purge {
 		return nil
 	}
 	for i := range t.reads {

@@ -21,6 +21,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	feedserver "github.com/lektordir/lektor/internal/testkit/server"
 	"github.com/lektordir/lektor/lektordir"
 )
 
@@ -34,14 +35,7 @@ func serve() *server {
 	s := &server{}
 	s.version.Store(1)
 	s.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		v := int(s.version.Load())
-		tag := fmt.Sprintf(`"version-%d-of-%s"`, v, strings.TrimPrefix(r.URL.Path, "/"))
-		w.Header().Set("ETag", tag)
-		if r.Header.Get("If-None-Match") == tag {
-			w.WriteHeader(http.StatusNotModified)
-			return
-		}
-		w.Write([]byte(document(r.URL.Path, v)))
+		feedserver.Doc("", document(r.URL.Path, int(s.version.Load())))(w, r)
 	}))
 	return s
 }
@@ -90,6 +84,9 @@ type scenario struct {
 	// once tells that the command, which ends the subscription to the first
 	// feed, is refused when that is done.
 	once bool
+	// purge tells that it removes the first feed with all its entries; whatever
+	// becomes of that, the feed is added again afterwards.
+	purge bool
 }
 
 // env is what all scenarios share.
@@ -125,6 +122,10 @@ func (e *env) list(feeds ...int) string {
 func (e *env) update(*env, string) []string {
 	return []string{e.fetch, "update", "-a", "--gap", "1ms", "--per-host", "4"}
 }
+
+// purge removes the first feed, and add subscribes to it.
+func (e *env) purge(*env, string) []string { return []string{e.fetch, "rm", "--purge", e.url(0)} }
+func (e *env) add(*env, string) []string   { return []string{e.fetch, "add", e.url(0)} }
 
 func feedHash(id string) string {
 	sum := sha1.Sum([]byte(id))
@@ -169,15 +170,19 @@ func scenarios(e *env) []scenario {
 			}
 			return os.WriteFile(path, []byte(strings.Repeat(string(b), 300)), 0o666)
 		}},
-		{name: "recovery", feeds: 1, command: e.update, more: interrupt(func(o op, _ int) bool {
+		{name: "recovery", feeds: 1, command: e.update, more: interrupt(e.update, func(o op, _ int) bool {
 			return o.Kind == "rename" && (strings.HasPrefix(o.From, "tmp/") || strings.HasPrefix(o.From, "new/"))
 		})},
-		{name: "recovery of a replacement", feeds: 1, command: e.update, more: interrupt(func(_ op, put int) bool {
+		{name: "recovery of a replacement", feeds: 1, command: e.update, more: interrupt(e.update, func(_ op, put int) bool {
 			return put > 0
 		})},
 		{name: "add", feeds: 1, list: true, due: []int{2}, command: func(e *env, _ string) []string {
 			return []string{e.fetch, "add", e.url(2)}
 		}},
+		{name: "purge, then add", feeds: 1, purge: true, command: e.purge},
+		{name: "add after a killed purge", feeds: 1, due: []int{0}, command: e.add, more: interrupt(e.purge, func(o op, _ int) bool {
+			return o.Kind == "unlink" && strings.HasPrefix(o.Path, "src/")
+		})},
 		{name: "set", feeds: 1, list: true, command: func(e *env, _ string) []string {
 			return []string{e.fetch, "set", e.url(0), "interval", "4h"}
 		}},
@@ -223,9 +228,9 @@ func listScenarios(e *env) []scenario {
 	}
 }
 
-// interrupt prepares a lektor-dir by a fetch that is killed before the first call
+// interrupt prepares a lektor-dir by a command that is killed before the first call
 // for which when holds; put is how many renames put an old version aside before.
-func interrupt(when func(o op, put int) bool) func(e *env, dir string) error {
+func interrupt(command func(*env, string) []string, when func(o op, put int) bool) func(e *env, dir string) error {
 	return func(e *env, dir string) error {
 		e.server.version.Store(2)
 		put := 0
@@ -235,7 +240,7 @@ func interrupt(when func(o op, put int) bool) func(e *env, dir string) error {
 				put++
 			}
 			return v
-		}, e.update(e, dir)...)
+		}, command(e, dir)...)
 		if err == nil && o.status != -1 {
 			err = errors.New("there was nothing to interrupt")
 		}

@@ -9,6 +9,7 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"go/types"
 	"io"
 	"os"
 	"os/exec"
@@ -25,7 +26,7 @@ const module = "github.com/lektordir/lektor/"
 type pkg struct {
 	ImportPath                         string
 	Dir                                string
-	GoFiles                            []string
+	GoFiles, TestGoFiles, XTestGoFiles []string
 	Imports, TestImports, XTestImports []string
 }
 
@@ -95,42 +96,98 @@ var (
 	own    = regexp.MustCompile(`^etc/(fetch|fetch/opml|cloudd|cloudd/lock)$`)
 )
 
-// names checks what files the sources of a package name, and gives the place and
-// the text of each string that only internal/feeddir may hold. The lektor-dir
-// itself is lektordir's.
-func names(p pkg, parse func(file string) (*token.FileSet, *ast.File, error)) ([]string, error) {
-	if below(p.name(), "internal/feeddir", "lektordir", "internal/testkit", "scripts") {
-		return nil, nil
-	}
+// names gives the place of each string in a file that only internal/feeddir may
+// hold. The lektor-dir itself is lektordir's.
+func names(fset *token.FileSet, f *ast.File) []string {
 	var found []string
-	for _, file := range p.GoFiles {
-		fset, f, err := parse(filepath.Join(p.Dir, file))
-		if err != nil {
-			return nil, err
+	add := func(pos token.Pos, what string) {
+		found = append(found, fmt.Sprintf("%s: %s: only internal/feeddir knows a feed's drawer", fset.Position(pos), what))
+	}
+	ast.Inspect(f, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.BasicLit:
+			if text, err := strconv.Unquote(n.Value); n.Kind == token.STRING && err == nil && drawer.MatchString(text) && !own.MatchString(text) {
+				add(n.Pos(), n.Value)
+			}
+		case *ast.SelectorExpr:
+			if n.Sel.Name == "SrcEtc" {
+				add(n.Pos(), "SrcEtc")
+			}
 		}
-		add := func(pos token.Pos, what string) {
-			found = append(found, fmt.Sprintf("%s/%s:%d: %s: only internal/feeddir knows a feed's drawer", p.name(), file, fset.Position(pos).Line, what))
+		return true
+	})
+	return found
+}
+
+// shadows gives the place of each name in a file that hides one of the language.
+// Methods hide nothing.
+func shadows(fset *token.FileSet, f *ast.File) []string {
+	var found []string
+	declared := func(exprs ...ast.Expr) {
+		for _, e := range exprs {
+			if id, ok := e.(*ast.Ident); ok && types.Universe.Lookup(id.Name) != nil {
+				found = append(found, fmt.Sprintf("%s: %s is a name of the language; take another", fset.Position(id.Pos()), id.Name))
+			}
 		}
-		ast.Inspect(f, func(n ast.Node) bool {
-			switch n := n.(type) {
-			case *ast.BasicLit:
-				if text, err := strconv.Unquote(n.Value); n.Kind == token.STRING && err == nil && drawer.MatchString(text) && !own.MatchString(text) {
-					add(n.Pos(), n.Value)
+	}
+	ast.Inspect(f, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.AssignStmt:
+			if n.Tok == token.DEFINE {
+				declared(n.Lhs...)
+			}
+		case *ast.RangeStmt:
+			if n.Tok == token.DEFINE {
+				declared(n.Key, n.Value)
+			}
+		case *ast.ValueSpec:
+			for _, id := range n.Names {
+				declared(id)
+			}
+		case *ast.TypeSpec:
+			declared(n.Name)
+		case *ast.FuncDecl:
+			if n.Recv == nil {
+				declared(n.Name)
+			}
+		case *ast.FuncType:
+			for _, list := range []*ast.FieldList{n.Params, n.Results} {
+				if list == nil {
+					continue
 				}
-			case *ast.SelectorExpr:
-				if n.Sel.Name == "SrcEtc" {
-					add(n.Pos(), "SrcEtc")
+				for _, field := range list.List {
+					for _, id := range field.Names {
+						declared(id)
+					}
 				}
 			}
-			return true
-		})
+		}
+		return true
+	})
+	return found
+}
+
+// texts checks the files of a package.
+func texts(p pkg, parse func(file string) (*token.FileSet, *ast.File, error)) ([]string, error) {
+	var found []string
+	for i, list := range [][]string{p.GoFiles, p.TestGoFiles, p.XTestGoFiles} {
+		for _, file := range list {
+			fset, f, err := parse(filepath.Join(p.Dir, file))
+			if err != nil {
+				return nil, err
+			}
+			found = append(found, shadows(fset, f)...)
+			if i == 0 && !below(p.name(), "internal/feeddir", "lektordir", "internal/testkit", "scripts") {
+				found = append(found, names(fset, f)...)
+			}
+		}
 	}
 	return found, nil
 }
 
 // breaches gives a line for each rule that a package breaks.
 func breaches(p pkg) ([]string, error) {
-	found, err := names(p, func(file string) (*token.FileSet, *ast.File, error) {
+	found, err := texts(p, func(file string) (*token.FileSet, *ast.File, error) {
 		fset := token.NewFileSet()
 		f, err := parser.ParseFile(fset, file, nil, parser.SkipObjectResolution)
 		return fset, f, err
@@ -148,7 +205,7 @@ func breaches(p pkg) ([]string, error) {
 func run() ([]string, error) {
 	var all []string
 	for _, system := range []string{"linux", "freebsd", "darwin"} {
-		cmd := exec.Command("go", "list", "-json=ImportPath,Dir,GoFiles,Imports,TestImports,XTestImports", module+"...")
+		cmd := exec.Command("go", "list", "-json=ImportPath,Dir,GoFiles,TestGoFiles,XTestGoFiles,Imports,TestImports,XTestImports", module+"...")
 		cmd.Env = append(os.Environ(), "GOOS="+system, "CGO_ENABLED=0")
 		cmd.Stderr = os.Stderr
 		out, err := cmd.Output()

@@ -71,19 +71,43 @@ func TestNames(t *testing.T) {
 		`package x; var p = d.SrcEtc(h, "fetch")`:            false,
 		"package x; const f = `etc/history/archives`":        false,
 	} {
-		parse := func(string) (*token.FileSet, *ast.File, error) {
-			fset := token.NewFileSet()
-			f, err := parser.ParseFile(fset, "x.go", source, 0)
-			return fset, f, err
-		}
 		for name, exempt := range map[string]bool{"internal/app/viewer": false, "cmd/lektor-ess": false, "internal/feeddir": true, "lektordir": true} {
-			found, err := names(pkg{ImportPath: module + name, GoFiles: []string{"x.go"}}, parse)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if (len(found) == 0) != (good || exempt) {
+			if found := look(t, name, source); (len(found) == 0) != (good || exempt) {
 				t.Errorf("%s in %s: %s", source, name, strings.Join(found, "; "))
 			}
+		}
+	}
+}
+
+// look gives what is wrong with a package of one file.
+func look(t *testing.T, name, source string) []string {
+	t.Helper()
+	found, err := texts(pkg{ImportPath: module + name, GoFiles: []string{"x.go"}}, func(string) (*token.FileSet, *ast.File, error) {
+		fset := token.NewFileSet()
+		f, err := parser.ParseFile(fset, "x.go", source, 0)
+		return fset, f, err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return found
+}
+
+func TestShadows(t *testing.T) {
+	for body, good := range map[string]bool{
+		"func (q *queue) close() {}":              true,
+		"func f() { q.close(); x.make = any(1) }": true,
+		"func close() {}":                         false,
+		"func f(max int) {}":                      false,
+		"func f() (len int) { return 0 }":         false,
+		"func f() { any, x := 1, 2 }":             false,
+		"func f() { for copy := range x {} }":     false,
+		"func f() { g(func(new int) {}) }":        false,
+		"var print = 1":                           false,
+		"type error struct{}":                     false,
+	} {
+		if found := look(t, "scripts/x", "package x\n"+body); (len(found) == 0) != good {
+			t.Errorf("%s: %q", body, found)
 		}
 	}
 }

@@ -27,6 +27,7 @@ type BuildOptions struct {
 	Common
 	Feeds  []string // as the user names them; "-" for those on stdin; none for all
 	Nul    bool     // names on stdin are separated by NUL
+	Lines  bool     // each document is a line, also that of one feed
 	N      int      // entries in a document; 0 for all
 	Since  time.Time
 	Output string // file to write to; "" for stdout
@@ -54,7 +55,7 @@ func Build(ctx context.Context, o BuildOptions, s *command.Streams) error {
 	if err != nil {
 		return err
 	}
-	one := len(o.Feeds) == 1 && o.Feeds[0] != "-"
+	one := len(o.Feeds) == 1 && o.Feeds[0] != "-" && !o.Lines
 	hashes, _, err := entries.Feeds(ctx, o.Feeds, o.Nul, s, st.find)
 	if err != nil {
 		return err
@@ -237,7 +238,7 @@ func MakeNNO(ctx context.Context, o NNOOptions, s *command.Streams) error {
 	if err != nil {
 		return err
 	}
-	return writeNNO(s, st.top(items(found), o.N), o.build(), o.Output, o.Print)
+	return writeNNO(s, st.top(items(found), o.N), o.build(), nnoOutput{Output: o.Output, Print: o.Print})
 }
 
 // named reads the entries named on stdin, each once.
@@ -287,20 +288,31 @@ func (st *store) top(items []*item, n int) []ess.FeedEntry {
 	return all
 }
 
+// nnoOutput says where entries go, and how.
+type nnoOutput struct {
+	Output string // a file; "" for stdout
+	Lines  bool   // the NNO is one line
+	Print  command.PrinterOptions
+}
+
 // writeNNO writes entries as an NNO, or as records.
-func writeNNO(s *command.Streams, entries []ess.FeedEntry, build time.Time, output string, p command.PrinterOptions) error {
-	w, err := openOutput(s, output)
+func writeNNO(s *command.Streams, entries []ess.FeedEntry, build time.Time, o nnoOutput) error {
+	w, err := openOutput(s, o.Output)
 	if err != nil {
 		return err
 	}
 	defer w.Abort()
-	if p.Format == "" {
-		if _, err := w.Write(ess.AppendNNO(nil, build, entries)); err != nil {
+	if o.Print.Format == "" {
+		doc := ess.AppendNNO(nil, build, entries)
+		if o.Lines {
+			doc = append(ess.AppendNNOLine(nil, build, entries), '\n')
+		}
+		if _, err := w.Write(doc); err != nil {
 			return err
 		}
 		return w.Commit()
 	}
-	printer, err := command.NewPrinter(w, p, documentColumns)
+	printer, err := command.NewPrinter(w, o.Print, documentColumns)
 	if err != nil {
 		return err
 	}

@@ -1,51 +1,25 @@
 package ess
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
-	"runtime"
 	"strings"
-	"sync"
-
-	"golang.org/x/sys/unix"
 
 	"github.com/lektordir/lektor/feedconv"
 	"github.com/lektordir/lektor/internal/command"
 	"github.com/lektordir/lektor/internal/discover"
 	"github.com/lektordir/lektor/internal/ess"
 	"github.com/lektordir/lektor/internal/fetch"
-	"github.com/lektordir/lektor/internal/units"
 	"github.com/lektordir/lektor/lektordir"
 )
-
-// kindOf tells what is known of a document by its name and MIME type.
-func kindOf(name, contentType string) ess.Kind {
-	contentType, _, _ = strings.Cut(contentType, ";")
-	switch strings.ToLower(strings.TrimSpace(contentType)) {
-	case "application/ess":
-		return ess.ESS
-	case "application/nno":
-		return ess.NNO
-	}
-	switch strings.ToLower(filepath.Ext(name)) {
-	case ".ess":
-		return ess.ESS
-	case ".nno":
-		return ess.NNO
-	}
-	return ess.Unknown
-}
 
 // document is a document that was read whole.
 type document struct {
 	name string
-	kind ess.Kind
 	body []byte
 }
 
@@ -54,7 +28,7 @@ const maxDocument = 64 << 20
 
 // readDocument reads a document that is named by a path or URL, "-" for stdin.
 func readDocument(ctx context.Context, client *fetch.Client, name string, in io.Reader) (*document, error) {
-	d := &document{name: name, kind: kindOf(name, "")}
+	d := &document{name: name}
 	var err error
 	switch {
 	case name == "-":
@@ -64,7 +38,6 @@ func readDocument(ctx context.Context, client *fetch.Client, name string, in io.
 		var resp *fetch.Response
 		if resp, err = client.Get(ctx, &fetch.Request{URL: name}); err == nil {
 			d.body = resp.Body
-			d.kind = kindOf(pathOf(resp.FinalURL), resp.Header.Get("Content-Type"))
 		}
 	default:
 		d.body, err = command.Interruptible(ctx, func() ([]byte, error) {
@@ -99,194 +72,6 @@ func inDocument(name string, err error) error {
 		return err
 	}
 	return fmt.Errorf("%s: %w", name, err)
-}
-
-// TopOptions are the options of [Top].
-type TopOptions struct {
-	Common
-	Documents []string // paths and URLs; "-" for those on stdin
-	Nul       bool
-	N         int
-	Output    string
-	Print     command.PrinterOptions
-	Workers   int // 0 for one a core
-}
-
-// Top writes the NNO of the newest N entries of any number of documents, in
-// memory bounded by N. A document that cannot be read is reported, and the
-// others count.
-func Top(ctx context.Context, o TopOptions, s *command.Streams) error {
-	if o.Print.Format != "" {
-		if _, err := command.NewPrinter(io.Discard, o.Print, documentColumns); err != nil {
-			return err
-		}
-	}
-	top, err := command.Interruptible(ctx, func() (*ess.Top, error) { return gather(ctx, o, s) })
-	if err != nil {
-		return err
-	}
-	if top.Lost() {
-		s.Report.Warn("feeds that were given again took back newer entries: the list ends after %s, before what is not known any more", units.Count(top.Len(), "entry"))
-	}
-	return writeNNO(s, top.Entries(), o.build(), o.Output, o.Print)
-}
-
-// gather aggregates the documents.
-func gather(ctx context.Context, o TopOptions, s *command.Streams) (*ess.Top, error) {
-	workers := o.Workers
-	if workers == 0 {
-		workers = runtime.GOMAXPROCS(0)
-	}
-	run := &topRun{s: s, warnings: command.Warnings{Report: s.Report}, client: sync.OnceValue(func() *fetch.Client { return fetch.NewClient(o.Fetch) })}
-	tops := make([]*ess.Top, workers)
-	queues := make([]chan []string, workers)
-	var wg sync.WaitGroup
-	for i := range workers {
-		queues[i] = make(chan []string, 4)
-		tops[i] = ess.NewTop(o.N)
-		w := &topWorker{run: run, top: tops[i]}
-		wg.Go(func() {
-			for batch := range queues[i] {
-				for _, name := range batch {
-					if ctx.Err() == nil {
-						w.add(ctx, name)
-					}
-				}
-			}
-		})
-	}
-	// Documents go to the workers in turn, not to whoever is free: what feeds
-	// that are given again leave behind must not depend on who was faster.
-	turn := 0
-	var batch []string
-	flush := func() {
-		queues[turn%workers] <- batch
-		turn++
-		batch = nil
-	}
-	for name, err := range command.ReadArgs(o.Documents, s.In, o.Nul) {
-		if ctx.Err() != nil {
-			break
-		}
-		if err != nil {
-			s.Report.Print(err)
-			continue
-		}
-		if batch = append(batch, name); len(batch) == 64 {
-			flush()
-		}
-	}
-	flush()
-	for _, q := range queues {
-		close(q)
-	}
-	wg.Wait()
-	if ctx.Err() != nil {
-		return nil, context.Cause(ctx)
-	}
-	for _, other := range tops[1:] {
-		tops[0].Merge(other)
-	}
-	return tops[0], nil
-}
-
-// topRun is what the workers of Top share.
-type topRun struct {
-	s        *command.Streams
-	client   func() *fetch.Client
-	warnings command.Warnings
-}
-
-// topWorker aggregates a part of the documents.
-type topWorker struct {
-	run  *topRun
-	top  *ess.Top
-	dec  ess.Decoder
-	buf  []byte
-	warn func(ess.Warning)
-	name string // of the document
-	n    int    // warnings about it
-}
-
-// add takes one document.
-func (w *topWorker) add(ctx context.Context, name string) {
-	if w.buf == nil {
-		w.buf = make([]byte, 64<<10)
-		// Once, not for every document.
-		w.warn = func(warning ess.Warning) {
-			if w.n++; w.n == 1 {
-				w.run.warnings.Warn("%s: %v", w.name, warning)
-			}
-		}
-	}
-	w.name, w.n = name, 0
-	w.dec.Warn = w.warn
-	if err := w.document(ctx, name); err != nil && ctx.Err() == nil {
-		w.run.s.Report.Error("%v", inDocument(name, err))
-	}
-}
-
-func (w *topWorker) document(ctx context.Context, name string) error {
-	if fetch.IsHTTP(name) {
-		d, err := readDocument(ctx, w.run.client(), name, nil)
-		if err != nil {
-			return err
-		}
-		w.dec.ResetBytes(d.body)
-		return w.top.Add(&w.dec, d.kind)
-	}
-	// Not os.Open: for a million documents of a kilobyte what that does beyond
-	// the system call is most of the time.
-	fd, err := openFile(name)
-	if err != nil {
-		return err
-	}
-	r := fdReader(fd)
-	defer unix.Close(fd)
-	n := 0
-	for n < len(w.buf) {
-		m, err := r.Read(w.buf[n:])
-		if err == io.EOF {
-			w.dec.ResetBytes(w.buf[:n])
-			return w.top.Add(&w.dec, kindOf(name, ""))
-		}
-		if err != nil {
-			return err
-		}
-		n += m
-	}
-	w.dec.Reset(io.MultiReader(bytes.NewReader(w.buf), r))
-	return w.top.Add(&w.dec, kindOf(name, ""))
-}
-
-func openFile(name string) (int, error) {
-	for {
-		fd, err := unix.Open(name, unix.O_RDONLY|unix.O_CLOEXEC, 0)
-		if err == nil {
-			return fd, nil
-		}
-		if err != unix.EINTR {
-			return 0, &os.PathError{Op: "open", Path: name, Err: err}
-		}
-	}
-}
-
-// fdReader reads a file descriptor.
-type fdReader int
-
-func (fd fdReader) Read(p []byte) (int, error) {
-	for {
-		n, err := unix.Read(int(fd), p)
-		switch {
-		case err == unix.EINTR:
-			continue
-		case err != nil:
-			return 0, err
-		case n == 0 && len(p) > 0:
-			return 0, io.EOF
-		}
-		return n, nil
-	}
 }
 
 // DocumentOptions are the options of [Decode] and [Check].
@@ -347,7 +132,7 @@ func Decode(ctx context.Context, o DocumentOptions, s *command.Streams) error {
 // decode reads a document and passes on its warnings.
 func decode(d *document, s *command.Streams) (*ess.Document, error) {
 	warnings := command.Warnings{Report: s.Report}
-	return ess.Decode(d.body, d.kind, func(w ess.Warning) { warnings.Warn("%s: %v", d.name, w) })
+	return ess.Decode(d.body, func(w ess.Warning) { warnings.Warn("%s: %v", d.name, w) })
 }
 
 // problem is a defect of a document.
@@ -385,7 +170,7 @@ func Check(ctx context.Context, o DocumentOptions, s *command.Streams) error {
 		}
 		dec := &ess.Decoder{Strict: true, Warn: report}
 		dec.ResetBytes(d.body)
-		_, err := dec.Decode(d.kind)
+		doc, err := dec.Decode()
 		var build *ess.BuildError
 		switch {
 		case errors.As(err, &build):
@@ -394,8 +179,13 @@ func Check(ctx context.Context, o DocumentOptions, s *command.Streams) error {
 				text = "it is empty, and has no build time"
 			}
 			report(ess.Warning{Line: build.Line, Field: 1, Text: text})
-		case err == nil && dec.URLs() == 0 && d.kind != ess.NNO:
+		case err != nil:
+			return err
+		case dec.URLs() == 0 && doc.Kind == ess.ESS:
 			report(ess.Warning{Line: 1, Field: 2, Text: "there is no URL"})
+		case len(doc.Entries) == 0 && doc.Kind == ess.ESS:
+			// It is one all the same: of a feed that has no entries.
+			s.Report.Warn("%s: no entry follows the URL", d.name)
 		}
 		return failed
 	})
@@ -504,7 +294,7 @@ func discoverAt(ctx context.Context, client *fetch.Client, url string) ([]found,
 		return nil, err
 	}
 	contentType := resp.Header.Get("Content-Type")
-	if doc, err := ess.Decode(resp.Body, kindOf(pathOf(resp.FinalURL), contentType), nil); err == nil && (doc.URL != "" || len(doc.Entries) > 0) {
+	if doc, err := ess.Decode(resp.Body, nil); err == nil && (doc.URL != "" || len(doc.Entries) > 0) {
 		return []found{{strings.ToLower(doc.Kind.String()), discover.Link{URL: lektordir.NormalizeID(url)}}}, nil
 	}
 	page := discover.Page(resp.Body, resp.FinalURL, contentType)
@@ -514,10 +304,10 @@ func discoverAt(ctx context.Context, client *fetch.Client, url string) ([]found,
 			if !fetch.IsHTTP(l.Href) {
 				continue // as those of a page
 			}
-			switch link := (discover.Link{URL: l.Href, Title: l.Title}); kindOf("", l.Type) {
-			case ess.ESS:
+			switch link := (discover.Link{URL: l.Href, Title: l.Title}); strings.ToLower(l.Type) {
+			case "application/ess":
 				page.ESS = append(page.ESS, link)
-			case ess.NNO:
+			case "application/nno":
 				page.NNO = append(page.NNO, link)
 			}
 		}

@@ -352,7 +352,7 @@ func TestPollDeletedEntry(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if d, err := ess.Decode(doc, ess.ESS, nil); err != nil || len(d.Entries) != 2 {
+	if d, err := ess.Decode(doc, nil); err != nil || len(d.Entries) != 2 {
 		t.Errorf("%s, %v", doc, err)
 	}
 }
@@ -703,7 +703,7 @@ func TestScriptingNews(t *testing.T) {
 	}
 	newest := f.Entries[0].Published
 	got := essOf(t, "http://scripting.com/rss.xml", string(doc), newest.Add(10*time.Minute))
-	d, err := ess.Decode([]byte(got), ess.ESS, func(w ess.Warning) { t.Error(w) })
+	d, err := ess.Decode([]byte(got), func(w ess.Warning) { t.Error(w) })
 	if err != nil || len(d.Entries) != 50 {
 		t.Fatalf("%d entries, %v", len(d.Entries), err)
 	}

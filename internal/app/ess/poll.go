@@ -346,7 +346,7 @@ func (p *poller) request(t target, resp *fetch.Response) {
 // whatever URL it names; of an NNO only the feed's own entries do.
 func (p *poller) decode(resp *fetch.Response, t target) (*ess.Document, error) {
 	name := fetch.Public(t.link)
-	doc, err := ess.Decode(resp.Body, kindOf(pathOf(resp.FinalURL), resp.Header.Get("Content-Type")), func(w ess.Warning) { p.warnings.Warn("%s: %v", name, w) })
+	doc, err := ess.Decode(resp.Body, func(w ess.Warning) { p.warnings.Warn("%s: %v", name, w) })
 	if err != nil {
 		return nil, err
 	}
@@ -371,7 +371,7 @@ func (p *poller) compare(ctx context.Context, hash string, doc *ess.Document) er
 	}
 	handled := map[ess.Entry]int{} // how many there were of each
 	if b, err := p.ess(hash).Handled(maxDocument); err == nil {
-		if old, err := ess.Decode(b, ess.ESS, nil); err == nil {
+		if old, err := ess.Decode(b, nil); err == nil {
 			for _, e := range old.Entries {
 				handled[e.Entry]++
 			}
@@ -539,9 +539,11 @@ func (p *poller) summary(targets int) {
 	p.S.Report.Info("%s", line)
 }
 
-// fetchedSince reports whether a feed was asked for after a moment.
-func (st *store) fetchedSince(hash string, t time.Time) bool {
+// askedSince reports whether a feed was asked for after a moment, and whether that
+// went well.
+func (st *store) askedSince(hash string, t time.Time) (asked, well bool) {
 	checked := feeddir.Checked(st.Dir, hash)
 	// In the future it means that the feed is due.
-	return checked.After(t) && !checked.After(st.Now) && feeddir.LastError(st.Dir, hash) == ""
+	asked = checked.After(t) && !checked.After(st.Now)
+	return asked, asked && feeddir.LastError(st.Dir, hash) == ""
 }

@@ -109,7 +109,7 @@ func Publish(ctx context.Context, o PublishOptions, s *command.Streams) error {
 		name := f.Hash + ".ess"
 		keep[name] = true
 		entries := newest(byFeed[f.Hash], o.N, time.Time{})
-		if err := p.document(name, ess.ESS, ess.AppendESS(nil, o.build(), feedURL, entries)); err != nil {
+		if err := p.document(name, ess.AppendESS(nil, o.build(), feedURL, entries)); err != nil {
 			return err
 		}
 		page.Feeds = append(page.Feeds, indexFeed{
@@ -119,7 +119,7 @@ func Publish(ctx context.Context, o PublishOptions, s *command.Streams) error {
 	slices.SortStableFunc(page.Feeds, func(a, b indexFeed) int {
 		return cmp.Or(strings.Compare(strings.ToLower(a.Title), strings.ToLower(b.Title)), strings.Compare(a.URL, b.URL))
 	})
-	if err := p.document(nnoFile, ess.NNO, ess.AppendNNO(nil, o.build(), st.top(items, o.Newest))); err != nil {
+	if err := p.document(nnoFile, ess.AppendNNO(nil, o.build(), st.top(items, o.Newest))); err != nil {
 		return err
 	}
 	var html bytes.Buffer
@@ -138,11 +138,11 @@ func Publish(ctx context.Context, o PublishOptions, s *command.Streams) error {
 }
 
 // document writes a document unless the one there has the same entries.
-func (p *publisher) document(name string, kind ess.Kind, data []byte) error {
+func (p *publisher) document(name string, data []byte) error {
 	old, err := atomicfile.Read(filepath.Join(p.o.To, name), maxDocument)
 	if err == nil {
-		a, aerr := ess.Decode(old, kind, nil)
-		b, berr := ess.Decode(data, kind, nil)
+		a, aerr := ess.Decode(old, nil)
+		b, berr := ess.Decode(data, nil)
 		if aerr == nil && berr == nil && a.URL == b.URL && slices.Equal(a.Entries, b.Entries) && !a.Build.After(b.Build) {
 			p.same++
 			return nil
@@ -240,6 +240,7 @@ var indexTemplate = template.Must(template.New("index").Parse(`<!DOCTYPE html>
 </head>
 <body>
 <h1>{{.Title}}</h1>
+<p>Each feed has an <abbr title="Even Shorter Syndication">ESS</abbr> document here: a kilobyte that tells when its entries were published and a checksum of each title, so that a reader can watch thousands of feeds, and fetch only those with something new. The <abbr title="No Nonsense Outline">NNO</abbr> document names the newest entries of all of them.</p>
 <p><a href="{{.NNO}}"><img src="{{.NNOIcon}}" alt="NNO" width="16" height="16"></a> <a href="{{.NNO}}">The newest entries of all feeds</a></p>
 <ul>
 {{- range .Feeds}}

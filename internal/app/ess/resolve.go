@@ -86,7 +86,8 @@ var resolveColumns = []command.Column[resolved]{
 // when there are several. Failing that, the one entry with the same checksum
 // and another time, or with the same time and another checksum, counts as
 // updated; and unless the feed was fetched since, it gets a due marker, too, as
-// a checksum can be equal by chance.
+// a checksum can be equal by chance. What was missing already when the feed was
+// asked for since leaves none: it is fetched again when it is due by itself.
 func Resolve(ctx context.Context, o ResolveOptions, s *command.Streams) error {
 	missingToo := o.Print.Format != "" && o.Print.Format != "path" && o.Print.Format != "url"
 	if o.Print.Format == "" {
@@ -230,18 +231,23 @@ func (r *resolver) updated(w ess.FeedEntry) []resolved {
 		case r.taken[it] || r.shown(it) != it:
 		case it.minute == w.Minute:
 			sameMinute = append(sameMinute, it)
-		case it.minute < w.Minute && ess.Matches(it.Get(lektordir.FieldTitle).Title, int(w.Sum)):
+		case ess.Matches(it.Get(lektordir.FieldTitle).Title, int(w.Sum)):
 			sameTitle = append(sameTitle, it)
 		}
 	}
-	fetched := r.hash != "" && r.st.fetchedSince(r.hash, ess.Time(w.Minute))
+	asked, fetched := false, false
+	if r.hash != "" {
+		asked, fetched = r.st.askedSince(r.hash, ess.Time(w.Minute))
+	}
 	found := sameTitle
 	if len(found) == 0 && fetched {
 		// The feed had its chance: the entry is not missing, its title is new.
 		found = sameMinute
 	}
 	if len(found) != 1 {
-		r.due = true
+		// What was not there when the feed was last asked for is gone, or comes
+		// when the feed is due by itself: its interval and its failures count.
+		r.due = r.due || !asked
 		return []resolved{{want: w, st: r.st, state: stateMissing}}
 	}
 	if !fetched {

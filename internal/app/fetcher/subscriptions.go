@@ -43,7 +43,9 @@ func Remove(ctx context.Context, o RemoveOptions, s *command.Streams) error {
 	case o.DryRun:
 		done = "would be unsubscribed from"
 	case o.Purge:
-		done, remove = "removed with its entries", feeddir.Purge
+		r.Recover(ctx) // a purge that was interrupted
+		done = "removed with its entries"
+		remove = func(w *lektordir.Writer, d *lektordir.Dir, hash string) error { return feeddir.Purge(ctx, w, d, hash) }
 	}
 	// Of a feed that is not subscribed to any more its entries may be purged.
 	find := &feeddir.Finder{Dir: d, All: o.Purge}

@@ -55,7 +55,7 @@ func TestAttackNameThatBecomesPrivate(t *testing.T) {
 	inside := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { hits.Add(1) }))
 	defer inside.Close()
 	lookups := 0
-	w := newWorld(t, &hub.Hub{}, func(o *Options) {
+	w := newWorld(t, &hub.Hub{}, func(o *ListenOptions) {
 		o.Fetch.AllowPrivate = nil
 		o.Fetch.Dial = func(ctx context.Context, network, addr string) (net.Conn, error) {
 			if lookups++; lookups == 1 {
@@ -80,7 +80,7 @@ func TestAttackRedirectToPrivateAddress(t *testing.T) {
 			rw.Header().Set("Location", target)
 			rw.WriteHeader(307)
 		}))
-		w := newWorld(t, &hub.Hub{}, func(o *Options) {
+		w := newWorld(t, &hub.Hub{}, func(o *ListenOptions) {
 			o.Fetch.AllowPrivate = []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")}
 		})
 		a := w.feed(feedA, cloudAt(t, s, "/x"))
@@ -120,7 +120,7 @@ func TestAttackHubThatTricklesRedirectsForEverOrAnswers100MB(t *testing.T) {
 			rw.WriteHeader(302)
 		}
 	}))
-	w := newWorld(t, &hub.Hub{}, func(o *Options) { o.Fetch.Deadline = 3 * time.Second; o.Fetch.MaxRedirects = 5 })
+	w := newWorld(t, &hub.Hub{}, func(o *ListenOptions) { o.Fetch.Deadline = 3 * time.Second; o.Fetch.MaxRedirects = 5 })
 	trickle := w.feed("http://t.example/", cloudAt(t, s, "/trickle"))
 	redirect := w.feed("http://r.example/", cloudAt(t, s, "/redirect"))
 	big := w.feed("http://b.example/", "hub="+s+"/100mb")
@@ -174,14 +174,14 @@ func TestAttackChallengeOf1MBWithHTML(t *testing.T) {
 	addr := listen(t, w, 16)
 	st := w.state(a)
 	// Even while a registration is under way.
-	w.l.callbacks[st.token()].asking = []string{feedA}
+	w.l.callbacks[st.Token()].asking = []string{feedA}
 	for _, n := range []int{8000, 1 << 20} {
 		c, err := net.Dial("tcp", addr)
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer c.Close()
-		go fmt.Fprintf(c, "GET /%s?challenge=%s HTTP/1.1\r\nHost: x\r\n\r\n", st.token(), strings.Repeat("%3Cscript%3E", n/11))
+		go fmt.Fprintf(c, "GET /%s?challenge=%s HTTP/1.1\r\nHost: x\r\n\r\n", st.Token(), strings.Repeat("%3Cscript%3E", n/11))
 		b, _ := io.ReadAll(io.LimitReader(c, 1<<20))
 		if answer := string(b); len(b) > 1000 || strings.Contains(answer, "script") || !strings.Contains(answer, " 4") {
 			t.Errorf("%d: %.300q", n, answer)
@@ -190,7 +190,7 @@ func TestAttackChallengeOf1MBWithHTML(t *testing.T) {
 }
 
 func TestAttack1000SlowConnections(t *testing.T) {
-	w := newWorld(t, &hub.Hub{}, func(o *Options) { o.Cooldown = 0 })
+	w := newWorld(t, &hub.Hub{}, func(o *ListenOptions) { o.Cooldown = 0 })
 	a := w.feed(feedA, w.cloud("/rsscloud/pleaseNotify", "http-post"))
 	w.step()
 	st := w.state(a)
@@ -206,15 +206,15 @@ func TestAttack1000SlowConnections(t *testing.T) {
 		switch i % 3 {
 		case 0: // nothing at all
 		case 1: // a header that does not end
-			fmt.Fprintf(c, "POST /%s HTTP/1.1\r\nHost: x\r\nX-A: ", st.token())
+			fmt.Fprintf(c, "POST /%s HTTP/1.1\r\nHost: x\r\nX-A: ", st.Token())
 		case 2: // a body that does not come
-			fmt.Fprintf(c, "POST /%s HTTP/1.1\r\nHost: x\r\nContent-Length: 60000\r\n\r\nurl=", st.token())
+			fmt.Fprintf(c, "POST /%s HTTP/1.1\r\nHost: x\r\nContent-Length: 60000\r\n\r\nurl=", st.Token())
 		}
 		if i%50 != 49 {
 			continue
 		}
 		start := time.Now()
-		if got := post(t, "http://"+addr+"/"+st.token(), "", "url="+feedA); got.status != 200 || !w.marker(a) {
+		if got := post(t, "http://"+addr+"/"+st.Token(), "", "url="+feedA); got.status != 200 || !w.marker(a) {
 			t.Fatalf("after %d connections: %+v", i+1, got)
 		}
 		if d := time.Since(start); d > 5*time.Second {
@@ -270,7 +270,7 @@ func TestLimitSparesOtherPeers(t *testing.T) {
 }
 
 func TestPeerBehindProxies(t *testing.T) {
-	l := &Listener{opts: Options{TrustedProxies: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}}}
+	l := &Listener{opts: ListenOptions{TrustedProxies: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}}}
 	for _, tc := range []struct{ remote, forwarded, want string }{
 		{"10.0.0.1:5", "192.0.2.1, 10.0.0.2", "192.0.2.1"},
 		{"10.0.0.1:5", "6.6.6.6, 192.0.2.1", "192.0.2.1"},
@@ -305,7 +305,7 @@ func TestPublicURL(t *testing.T) {
 		{"2606:2800::1", false, home, "http://[2606:2800::1]:8080"},
 		{"127.0.0.1", false, append(home, ipnet("93.184.216.34")), ""},
 	} {
-		u := PublicURL(&net.TCPAddr{IP: net.ParseIP(tc.listen), Port: 8080}, tc.tls, tc.machine)
+		u := publicURL(&net.TCPAddr{IP: net.ParseIP(tc.listen), Port: 8080}, tc.tls, tc.machine)
 		if got := fmt.Sprint(u); (u == nil) != (tc.want == "") || u != nil && got != tc.want {
 			t.Errorf("%s: %s", tc.listen, got)
 		}

@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lektordir/lektor/internal/feeddir"
 	"github.com/lektordir/lektor/internal/fetch"
 	"github.com/lektordir/lektor/internal/testkit/dir"
 	"github.com/lektordir/lektor/internal/testkit/hub"
@@ -72,12 +73,12 @@ type world struct {
 	clock    *clock
 	log      *logger
 	plain    string // URL of the hub by http
-	opts     Options
+	opts     ListenOptions
 }
 
 // newWorld starts a hub and a listener that is not running: step does a part of
 // its work at a time.
-func newWorld(t testing.TB, hub *hub.Hub, change func(*Options)) *world {
+func newWorld(t testing.TB, hub *hub.Hub, change func(*ListenOptions)) *world {
 	w := &world{t: t, test: dir.New(t), hub: hub, clock: &clock{t: time.Unix(1_800_000_000, 0).UTC()}, log: &logger{}}
 	var err error
 	if w.dir, err = lektordir.Open(w.test.Path, nil); err != nil {
@@ -93,9 +94,9 @@ func newWorld(t testing.TB, hub *hub.Hub, change func(*Options)) *world {
 	pool := x509.NewCertPool()
 	pool.AddCert(w.server.Certificate())
 	public, _ := url.Parse(w.callback.URL + "/lektor")
-	w.opts = Options{
+	w.opts = ListenOptions{
 		Public: public, Cooldown: 10 * time.Second, Rand: func() float64 { return 0 },
-		Fetch: fetch.Config{AllowPrivate: loopback, Now: w.clock.now, TLS: &tls.Config{RootCAs: pool}, Deadline: 20 * time.Second, PerHost: 2},
+		Common: Common{Fetch: fetch.Config{AllowPrivate: loopback, Now: w.clock.now, TLS: &tls.Config{RootCAs: pool}, Deadline: 20 * time.Second, PerHost: 2}},
 	}
 	if change != nil {
 		change(&w.opts)
@@ -158,7 +159,7 @@ func (w *world) cloud(path, protocol string) string {
 	return fmt.Sprintf("cloud=%s\t%s\t%s\t\t%s", u.Hostname(), u.Port(), path, protocol)
 }
 
-func (w *world) state(hash string) State { return ReadState(w.dir, hash) }
+func (w *world) state(hash string) feeddir.Registration { return feeddir.ReadRegistration(w.dir, hash) }
 
 // marker reports whether there is a due marker, and takes it.
 func (w *world) marker(hash string) bool {

@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lektordir/lektor/internal/feeddir"
 	"github.com/lektordir/lektor/internal/fetch"
 	"github.com/lektordir/lektor/internal/testkit/hub"
 )
@@ -82,7 +83,7 @@ func TestDeliveriesAreReadToTheEnd(t *testing.T) {
 	b := w.feed(feedB, "hub="+w.server.URL+"/websub")
 	w.step()
 	gone := w.state(a)
-	gone.Callback = strings.TrimSuffix(gone.Callback, gone.token()) + strings.Repeat("0", tokenLen)
+	gone.Callback = strings.TrimSuffix(gone.Callback, gone.Token()) + strings.Repeat("0", feeddir.TokenLen)
 	for name, c := range map[string]struct {
 		callback string
 		want     int
@@ -120,45 +121,6 @@ type zeros struct{}
 
 func (zeros) Read(b []byte) (int, error) { clear(b); return len(b), nil }
 
-// What is on the disk after a write that failed half-way is not taken for a
-// registration that there is, and the next write makes it whole.
-func TestStateAfterAWriteThatFailed(t *testing.T) {
-	w := newWorld(t, &hub.Hub{}, nil)
-	hash := w.feed(feedA)
-	now := w.clock.now()
-	one := State{Hub: "http://one.example/", Protocol: "http-post", Topic: feedA, Callback: "http://me.example/" + strings.Repeat("a", tokenLen), State: Registered, Next: now.Add(CloudRenew), Expires: now.Add(CloudExpire)}
-	two := one
-	two.Hub, two.Topic, two.Callback = "http://two.example/", feedB, "http://me.example/"+strings.Repeat("b", tokenLen)
-	var saved State
-	if err := write(w.dir, hash, &saved, &one); err != nil {
-		t.Fatal(err)
-	}
-	saved = one
-	topic := filepath.Join(w.dir.SrcEtc(hash, "cloudd"), "topic")
-	if err := os.Remove(topic); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.MkdirAll(filepath.Join(topic, "x"), 0o777); err != nil {
-		t.Fatal(err)
-	}
-	if err := write(w.dir, hash, &saved, &two); err == nil {
-		t.Fatal("it should have failed")
-	}
-	if st := w.state(hash); st.Next.After(now) {
-		t.Errorf("half of it is believed: %+v", st)
-	}
-	if err := os.RemoveAll(topic); err != nil {
-		t.Fatal(err)
-	}
-	saved.Topic = "" // as we took it away
-	if err := write(w.dir, hash, &saved, &one); err != nil {
-		t.Fatal(err)
-	}
-	if st := w.state(hash); st != one {
-		t.Errorf("%+v, want %+v", st, one)
-	}
-}
-
 func TestClockThatWasAhead(t *testing.T) {
 	w := newWorld(t, &hub.Hub{}, nil)
 	a := w.feed(feedA, w.cloud("/rsscloud/pleaseNotify", "http-post"))
@@ -181,13 +143,13 @@ func TestClockThatWasAhead(t *testing.T) {
 // Times of registrations are those of the world, which go on while the machine
 // sleeps.
 func TestTimesGoOnWhileTheMachineSleeps(t *testing.T) {
-	w := newWorld(t, &hub.Hub{}, func(o *Options) { o.Fetch.Now = time.Now })
+	w := newWorld(t, &hub.Hub{}, func(o *ListenOptions) { o.Fetch.Now = time.Now })
 	a := w.feed(feedA, w.cloud("/rsscloud/pleaseNotify", "http-post"))
 	b := w.feed(feedB, "hub="+w.plain+"/websub")
 	w.step()
 	for _, h := range []string{a, b} {
 		w.l.mu.Lock()
-		st := w.l.feeds[h].st
+		st := w.l.feeds[h].registration
 		w.l.mu.Unlock()
 		if st.Next.IsZero() || strings.Contains(st.Next.String()+st.Expires.String(), "m=") {
 			t.Errorf("%s %s", st.Next, st.Expires)

@@ -71,7 +71,7 @@ func TestManyFeedsAtSeveralHubsArePolite(t *testing.T) {
 // A notification during the fetch of the same feed causes one more fetch, and a
 // hundred do as well.
 func TestNotificationDuringTheFetchCausesOneMore(t *testing.T) {
-	w := newWorld(t, &hub.Hub{}, func(o *Options) { o.Cooldown = 0 })
+	w := newWorld(t, &hub.Hub{}, func(o *ListenOptions) { o.Cooldown = 0 })
 	s, err := server.New("127.0.0.1")
 	if err != nil {
 		t.Fatal(err)

@@ -50,7 +50,7 @@ func TestTLSWithCertificateFilesThatAreRenewed(t *testing.T) {
 	w := newWorld(t, &hub.Hub{}, nil)
 	dir := t.TempDir()
 	cert, key := pair(t, dir, 1)
-	conf, err := Certificate(cert, key)
+	conf, err := certificate(cert, key)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -73,7 +73,7 @@ func TestTLSWithCertificateFilesThatAreRenewed(t *testing.T) {
 		}
 		pair(t, dir, serial+1)
 	}
-	if _, err := Certificate(filepath.Join(dir, "none"), key); err == nil {
+	if _, err := certificate(filepath.Join(dir, "none"), key); err == nil {
 		t.Error("no error")
 	}
 }

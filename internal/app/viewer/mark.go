@@ -68,9 +68,9 @@ func Mark(ctx context.Context, o MarkOptions, s *command.Streams) error {
 
 // setFlags is [lektordir.Dir.SetFlags] for an entry that another viewer may
 // move in the same moment.
-func (v *viewer) setFlags(ref lektordir.Ref, set, clear string) (lektordir.Ref, error) {
+func (v *viewer) setFlags(ref lektordir.Ref, set, unset string) (lektordir.Ref, error) {
 	for try := 0; ; try++ {
-		to, err := v.Dir.SetFlags(ref, set, clear)
+		to, err := v.Dir.SetFlags(ref, set, unset)
 		switch {
 		case err == nil:
 			return to, nil

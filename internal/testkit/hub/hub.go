@@ -6,13 +6,13 @@ package hub
 import (
 	"bytes"
 	"crypto/rand"
-	"encoding/hex"
 	"encoding/xml"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -24,8 +24,6 @@ import (
 // Hub is the handler of a hub. It serves /rsscloud/pleaseNotify, /rsscloud/ping,
 // /RPC2 and /websub. The fields are set before it is used.
 type Hub struct {
-	Client *http.Client // for callbacks; nil means http.DefaultClient
-
 	// Departures of rssCloud hubs.
 	OneFeed       bool // refuses more than one feed a request
 	OnlyHTTPPost  bool // knows no https-post
@@ -47,7 +45,7 @@ type Hub struct {
 	regs     []Registration
 	subs     map[string]*Subscription // by callback
 	requests int
-	active   map[string]int // requests under way
+	active   int // requests under way
 	most     int
 	wg       sync.WaitGroup
 }
@@ -67,18 +65,11 @@ type Subscription struct {
 	Lease                   time.Duration
 }
 
-func (h *Hub) client() *http.Client {
-	if h.Client != nil {
-		return h.Client
-	}
-	return http.DefaultClient
-}
-
 // Registrations lists those of rssCloud in order.
 func (h *Hub) Registrations() []Registration {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return append([]Registration(nil), h.regs...)
+	return slices.Clone(h.regs)
 }
 
 // Subscriptions lists those of WebSub, as they are now.
@@ -107,15 +98,12 @@ func (h *Hub) Wait() { h.wg.Wait() }
 func (h *Hub) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.mu.Lock()
 	h.requests++
-	if h.active == nil {
-		h.active = map[string]int{}
-	}
-	h.active[""]++
-	h.most = max(h.most, h.active[""])
+	h.active++
+	h.most = max(h.most, h.active)
 	h.mu.Unlock()
 	defer func() {
 		h.mu.Lock()
-		h.active[""]--
+		h.active--
 		h.mu.Unlock()
 	}()
 	if h.RefusesAccept && strings.Contains(r.Header.Get("Accept"), "xml") {
@@ -123,20 +111,18 @@ func (h *Hub) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	body, _ := io.ReadAll(io.LimitReader(r.Body, 1<<20))
+	q, _ := url.ParseQuery(string(body))
 	switch {
 	case r.Method != http.MethodPost:
 		http.Error(w, "POST", http.StatusMethodNotAllowed)
 	case r.URL.Path == "/rsscloud/pleaseNotify":
-		q, _ := url.ParseQuery(string(body))
 		h.result(w, "notifyResult", h.pleaseNotify(r, q))
 	case r.URL.Path == "/rsscloud/ping":
-		q, _ := url.ParseQuery(string(body))
 		h.result(w, "result", h.Notify(q.Get("url")))
 	case r.URL.Path == "/RPC2":
 		w.Header().Set("Content-Type", "text/xml")
 		w.Write(h.call(r, body))
 	case r.URL.Path == "/websub":
-		q, _ := url.ParseQuery(string(body))
 		h.websub(w, q)
 	default:
 		http.NotFound(w, r)
@@ -208,7 +194,7 @@ func (h *Hub) register(r *http.Request, procedure, port, path, protocol string, 
 			}
 			continue
 		}
-		challenge := random()
+		challenge := rand.Text()
 		u := callback + "?url=" + url.QueryEscape(feed) + "&challenge=" + challenge
 		if h.RawChallenge {
 			u = callback + "?url=" + feed + "&challenge=" + challenge
@@ -227,7 +213,7 @@ func (h *Hub) register(r *http.Request, procedure, port, path, protocol string, 
 }
 
 func (h *Hub) get(u string) (int, string, error) {
-	resp, err := h.client().Get(u)
+	resp, err := http.Get(u)
 	if err != nil {
 		return 0, "", err
 	}
@@ -259,7 +245,7 @@ func (h *Hub) notify(r Registration) error {
 	if r.Protocol == rsscloud.XMLRPC {
 		contentType, body = "text/xml", string(rsscloud.EncodeCall(r.Procedure, r.Feed))
 	}
-	resp, err := h.client().Post(target, contentType, strings.NewReader(body))
+	resp, err := http.Post(target, contentType, strings.NewReader(body))
 	if err != nil {
 		return err
 	}
@@ -339,7 +325,7 @@ func (h *Hub) Verify(s *Subscription, mode string) bool {
 		h.get(s.Callback + "?" + url.Values{"hub.mode": {websub.Denied}, "hub.topic": {s.Topic}, "hub.reason": {h.Deny}}.Encode())
 		return false
 	}
-	challenge := random()
+	challenge := rand.Text()
 	v := url.Values{"hub.mode": {mode}, "hub.topic": {s.Topic}, "hub.challenge": {challenge}}
 	if mode == websub.Subscribe {
 		v.Set("hub.lease_seconds", fmt.Sprint(int(s.Lease/time.Second)))
@@ -396,16 +382,10 @@ func (h *Hub) Post(callback, signature string, content []byte) (int, error) {
 	if signature != "" {
 		req.Header.Set("X-Hub-Signature", signature)
 	}
-	resp, err := h.client().Do(req)
+	resp, err := http.DefaultClient.Do(req)
 	if err != nil {
 		return 0, err
 	}
 	resp.Body.Close()
 	return resp.StatusCode, nil
-}
-
-func random() string {
-	b := make([]byte, 10)
-	rand.Read(b)
-	return hex.EncodeToString(b)
 }

@@ -193,7 +193,7 @@ func top(program, dir string, documents, n int) (u usage, err error) {
 	if err != nil || said.Len() > 0 {
 		return u, errors.Join(err, errors.New(said.String()))
 	}
-	doc, err := ess.Decode(out.Bytes(), ess.NNO, nil)
+	doc, err := ess.Decode(out.Bytes(), nil)
 	if err != nil {
 		return u, err
 	}

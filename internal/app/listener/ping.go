@@ -1,17 +1,91 @@
 package listener
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
 
 	"github.com/lektordir/lektor/feedconv"
+	"github.com/lektordir/lektor/internal/command"
+	"github.com/lektordir/lektor/internal/feeddir"
 	"github.com/lektordir/lektor/internal/fetch"
 	"github.com/lektordir/lektor/internal/rsscloud"
 	"github.com/lektordir/lektor/internal/websub"
 	"github.com/lektordir/lektor/lektordir"
 )
+
+// PingOptions are the options of [Ping].
+type PingOptions struct {
+	Common
+	Feeds []string // URLs; "-" for those on standard input
+	Nul   bool
+	// DryRun makes no request but for the feeds, and tells whom it would tell.
+	DryRun bool
+	Cloud  string // tell this one, whatever the feeds say; see [rsscloud.ParsePingTarget]
+}
+
+// Ping tells the clouds and hubs of feeds that these were updated.
+func Ping(ctx context.Context, o PingOptions, s *command.Streams) error {
+	var named *Target
+	if o.Cloud != "" {
+		t, err := CloudTarget(o.Cloud)
+		if err != nil {
+			return command.Usagef("--cloud: %w", err)
+		}
+		named = &t
+	}
+	// An author need not have a lektor-dir.
+	d, err := lektordir.Open(o.Dir, nil)
+	if err != nil {
+		d = nil
+	}
+	c := fetch.NewClient(o.Fetch)
+	defer c.Close()
+	for arg, err := range command.ReadArgs(o.Feeds, s.In, o.Nul) {
+		if err != nil {
+			return err
+		}
+		u, err := fetch.ParseURL(arg)
+		if err != nil {
+			s.Report.Print(command.Hint(err, "ping takes the URL of a feed, as the cloud knows it"))
+			continue
+		}
+		feed := u.String()
+		u.User = nil // a password is for the feed's server, not for messages
+		targets := []Target{}
+		if named != nil {
+			targets = append(targets, *named)
+		} else if targets, err = Targets(ctx, c, d, feed); err != nil {
+			var none *NoCloudError
+			if errors.As(err, &none) {
+				err = command.Hint(err, "name a cloud with --cloud")
+			}
+			if ctx.Err() != nil {
+				return context.Cause(ctx)
+			}
+			s.Report.Print(err)
+			continue
+		}
+		for _, t := range targets {
+			if o.DryRun {
+				s.Report.Info("%s: would tell %s", u, t.Name)
+				continue
+			}
+			msg, err := t.Ping(ctx, c, feed)
+			switch {
+			case ctx.Err() != nil:
+				return context.Cause(ctx)
+			case err != nil:
+				s.Report.Print(err)
+			case msg == "":
+				s.Report.Info("%s: told %s", u, t.Name)
+			default:
+				s.Report.Info("%s: told %s: %s", u, t.Name, msg)
+			}
+		}
+	}
+	return nil
+}
 
 // Target is a cloud or hub that an author tells of an update.
 type Target struct {
@@ -35,9 +109,7 @@ func Targets(ctx context.Context, c *fetch.Client, d *lektordir.Dir, feed string
 	var list []offer
 	if d != nil {
 		if hash, err := d.FindFeed(lektordir.NormalizeID(feed)); err == nil {
-			if u := subscription(d, hash); u != "" {
-				list, _ = offers(d, hash, u)
-			}
+			_, list, _ = readOffers(d, hash, feeddir.PublicURL(d, hash))
 		}
 	}
 	if len(list) == 0 {
@@ -49,7 +121,7 @@ func Targets(ctx context.Context, c *fetch.Client, d *lektordir.Dir, feed string
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", feed, err)
 		}
-		list, err = offersOf(doc, websub.Links(resp.Header, resp.FinalURL, doc.Links), fetch.Public(feed))
+		list, err = offers(feeddir.PushOf(doc.Clouds, websub.Links(resp.Header, resp.FinalURL, doc.Links)), fetch.Public(feed))
 		if err != nil && len(list) == 0 {
 			return nil, fmt.Errorf("%s: %w", feed, err)
 		}
@@ -74,32 +146,6 @@ func Targets(ctx context.Context, c *fetch.Client, d *lektordir.Dir, feed string
 	return out, nil
 }
 
-// offersOf gives the offers of a document.
-func offersOf(doc *feedconv.Feed, links []feedconv.Link, feedURL string) (out []offer, err error) {
-	topic := feedURL
-	for _, l := range links {
-		if l.Rel == "self" && fetch.IsHTTP(l.Href) {
-			topic = l.Href
-			break
-		}
-	}
-	for _, l := range links {
-		if l.Rel == "hub" && fetch.IsHTTP(l.Href) {
-			out = append(out, offer{protocol: WebSub, hub: l.Href, topic: topic})
-		}
-	}
-	for _, fc := range doc.Clouds {
-		c := rsscloud.Cloud(fc)
-		u, cerr := c.URL()
-		if cerr != nil {
-			err = errors.Join(err, cerr)
-			continue
-		}
-		out = append(out, offer{protocol: rsscloud.HTTPPost, hub: u, cloud: c})
-	}
-	return out, err
-}
-
 // CloudTarget is the cloud that a user names; see [rsscloud.ParsePingTarget].
 func CloudTarget(cloud string) (Target, error) {
 	p, err := rsscloud.ParsePingTarget(cloud)
@@ -119,26 +165,8 @@ func (t Target) Ping(ctx context.Context, c *fetch.Client, feed string) (string,
 	} else {
 		msg, err = rsscloud.Ping(ctx, c, t.ping, fetch.Public(feed))
 	}
-	var private *fetch.PrivateError
-	if errors.As(err, &private) {
+	if isA[*fetch.PrivateError](err) {
 		return "", errors.New(explain(err))
 	}
 	return msg, err
-}
-
-// SaveURL is where a document asks to be saved: the XML-RPC cloud that it
-// names, or "".
-func SaveURL(document []byte) string {
-	doc, err := feedconv.Parse(bytes.NewReader(document), feedconv.Options{})
-	if err != nil {
-		return ""
-	}
-	for _, fc := range doc.Clouds {
-		if c := rsscloud.Cloud(fc); c.IsXMLRPC() {
-			if u, err := c.URL(); err == nil {
-				return u
-			}
-		}
-	}
-	return ""
 }

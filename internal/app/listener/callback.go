@@ -9,9 +9,11 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"slices"
 	"strings"
 	"time"
 
+	"github.com/lektordir/lektor/internal/feeddir"
 	"github.com/lektordir/lektor/internal/rsscloud"
 	"github.com/lektordir/lektor/internal/termsafe"
 	"github.com/lektordir/lektor/internal/websub"
@@ -79,7 +81,7 @@ func (l *Listener) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.Set("Content-Security-Policy", "default-src 'none'; sandbox")
 	h.Set("Cache-Control", "no-store")
 	l.mu.Lock()
-	cb := l.callbacks[tokenOf(r.URL.Path)]
+	cb := l.callbacks[feeddir.TokenOf(r.URL.Path)]
 	l.mu.Unlock()
 	switch r.Method {
 	case http.MethodGet, http.MethodHead:
@@ -135,7 +137,7 @@ func (l *Listener) notification(w http.ResponseWriter, r *http.Request, cb *call
 		w.Header().Set("Content-Type", "text/xml; charset=utf-8")
 	}
 	if err != nil {
-		l.say(r, "a notification that cannot be read: %s", termsafe.Brief(err.Error()))
+		l.trace(r, "a notification that cannot be read: %s", termsafe.Brief(err.Error()))
 		var soap *rsscloud.SOAPError
 		switch {
 		case errors.As(err, &soap):
@@ -152,128 +154,81 @@ func (l *Listener) notification(w http.ResponseWriter, r *http.Request, cb *call
 	for _, u := range n.URLs {
 		k := rsscloud.Key(u)
 		for f := range cb.feeds {
-			for _, key := range f.keys {
-				if key == k {
-					hit = append(hit, f)
-					break
-				}
+			if slices.Contains(f.keys, k) {
+				hit = append(hit, f)
 			}
 		}
 	}
 	l.mu.Unlock()
 	for _, f := range hit {
-		l.notify(f)
+		l.notified(f)
 	}
-	l.say(r, "notified of %s", termsafe.Brief(strings.Join(n.URLs, " ")))
+	l.trace(r, "notified of %s", termsafe.Brief(strings.Join(n.URLs, " ")))
 	if n.XMLRPC {
 		_, _ = w.Write(rsscloud.EncodeResponse(true))
 	}
 }
 
-// one gives the feed of a WebSub callback.
-func (cb *callback) one() *feed {
+// subscription gives the feed of a WebSub callback, and its registration; nil when
+// it was purged.
+func (l *Listener) subscription(cb *callback) (*feed, registration) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	for f := range cb.feeds {
-		return f
+		return f, f.registration
 	}
-	return nil
+	return nil, registration{}
 }
 
 // intent answers a hub's verification (section 5.3) or denial (5.2).
 func (l *Listener) intent(w http.ResponseWriter, r *http.Request, cb *callback) {
 	in, err := websub.ParseIntent(r.URL.Query())
-	l.mu.Lock()
-	f := cb.one()
-	if f == nil {
-		l.mu.Unlock()
-		http.Error(w, "not found", http.StatusNotFound)
-		return
-	}
-	st := f.st
-	l.mu.Unlock()
-	pending := websub.Subscribe
-	if st.State == Unsubscribing || st.State == Unsubscribed {
-		pending = websub.Unsubscribe
-	}
+	f, _ := l.subscription(cb)
 	switch {
-	case errors.Is(err, websub.ErrNoIntent) && r.URL.RawQuery == "":
-	case err == nil && in.Mode == websub.Denied && in.Topic == st.Topic:
-		if st.State != Unsubscribing && st.State != Unsubscribed {
-			l.denied(f, in.Reason)
+	case f != nil && errors.Is(err, websub.ErrNoIntent) && r.URL.RawQuery == "":
+		return // some look first whether anybody is there
+	case f != nil && err == nil:
+		_, is, do := l.apply(f, intent(in))
+		switch {
+		case do&confirm == 0:
+		case in.Mode == websub.Denied:
+			return
+		default:
+			_, _ = io.WriteString(w, in.Challenge)
+			if in.Mode == websub.Subscribe {
+				l.trace(r, "subscription to %s verified", is.Topic)
+			}
+			return
 		}
-	case err != nil, in.Mode != pending, in.Topic != st.Topic, st.Asked.IsZero():
-		http.Error(w, "not found", http.StatusNotFound)
-	case pending == websub.Unsubscribe:
-		_, _ = io.WriteString(w, in.Challenge)
-		l.ended(f)
-	default:
-		_, _ = io.WriteString(w, in.Challenge)
-		l.verified(f, in.Lease)
-		l.say(r, "subscription to %s verified", st.Topic)
 	}
+	http.Error(w, "not found", http.StatusNotFound)
 }
-
-// denied takes down that a hub does not want to, or not any more.
-func (l *Listener) denied(f *feed, reason string) {
-	l.mu.Lock()
-	f.st.State, f.st.Asked, f.st.Expires = Denied, time.Time{}, time.Time{}
-	f.st.Failures++
-	f.st.Error = (&websub.RefusedError{URL: f.st.Hub, Message: reason}).Error()
-	f.st.Next = l.now().Add(denied)
-	if len(f.offers) > 1 && f.st.Failures < len(f.offers) {
-		f.turn++
-		f.st.Next = l.now()
-	}
-	l.mu.Unlock()
-	l.save(f)
-	l.poke()
-}
-
-// ignored begins the error of a feed with a delivery that was not believed.
-const ignored = "a delivery was ignored: "
 
 // content takes a delivery of WebSub (sections 7 and 8). What is delivered is
 // read only to check its signature: the feed itself is fetched.
 func (l *Listener) content(w http.ResponseWriter, r *http.Request, cb *callback) {
-	l.mu.Lock()
-	f := cb.one()
-	var st State
-	if f != nil {
-		st = f.st
-	}
-	gone := f == nil || f.url == "" || st.State == Unsubscribed || st.State == Unsubscribing
-	l.mu.Unlock()
 	defer drain(w, r)
-	if gone {
+	f, reg := l.subscription(cb)
+	if f == nil || reg.url == "" || reg.over() {
 		http.Error(w, "gone", http.StatusGone)
 		return
 	}
-	if st.Secret != "" {
-		method, err := checkSignature(r.Header.Get("X-Hub-Signature"), &st, http.MaxBytesReader(w, r.Body, maxContent))
-		if err != nil {
-			// Section 8: ignored, and acknowledged all the same, so that who
-			// tries learns nothing.
-			text := ignored + termsafe.Brief(err.Error())
-			l.mu.Lock()
-			said := f.st.Error == text
-			f.st.Error = text
-			l.mu.Unlock()
-			if !said {
-				l.save(f)
-				l.say(r, "%s: %s", st.Topic, text)
-			}
-			return
+	var e delivered
+	if reg.Secret != "" {
+		method, err := checkSignature(r.Header.Get("X-Hub-Signature"), &reg.Registration, http.MaxBytesReader(w, r.Body, maxContent))
+		if e.method = method; err != nil {
+			e.wrong = termsafe.Brief(err.Error())
 		}
-		l.mu.Lock()
-		if websub.Strength(method) > websub.Strength(f.st.Signature) {
-			f.st.Signature = method
-		}
-		if strings.HasPrefix(f.st.Error, ignored) {
-			f.st.Error = ""
-		}
-		l.mu.Unlock()
 	}
-	l.notify(f)
-	l.say(r, "content of %s delivered", st.Topic)
+	_, _, do := l.apply(f, e)
+	switch {
+	case do&believe != 0:
+		l.notified(f)
+		l.trace(r, "content of %s delivered", reg.Topic)
+	case do&save != 0:
+		// It is acknowledged all the same, so that who tries learns nothing.
+		l.trace(r, "%s: %s%s", reg.Topic, ignored, e.wrong)
+	}
 }
 
 // drain reads what is left of a delivery: a hub that is cut off while it sends
@@ -283,7 +238,7 @@ func drain(w http.ResponseWriter, r *http.Request) {
 }
 
 // checkSignature reads content, and gives the method by which it is signed.
-func checkSignature(header string, st *State, content io.Reader) (string, error) {
+func checkSignature(header string, st *feeddir.Registration, content io.Reader) (string, error) {
 	sig, err := websub.ParseSignature(header)
 	if err != nil {
 		return "", err
@@ -301,8 +256,8 @@ func checkSignature(header string, st *State, content io.Reader) (string, error)
 	return sig.Method, nil
 }
 
-// say reports a request, on request.
-func (l *Listener) say(r *http.Request, format string, args ...any) {
+// trace reports a request, on request.
+func (l *Listener) trace(r *http.Request, format string, args ...any) {
 	if l.opts.Verbose {
 		l.report.Info("%s: %s", l.peer(r), fmt.Sprintf(format, args...))
 	}
@@ -327,10 +282,5 @@ func (l *Listener) peer(r *http.Request) netip.Addr {
 }
 
 func (l *Listener) trusted(a netip.Addr) bool {
-	for _, p := range l.opts.TrustedProxies {
-		if p.Contains(a) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(l.opts.TrustedProxies, func(p netip.Prefix) bool { return p.Contains(a) })
 }

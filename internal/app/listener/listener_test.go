@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lektordir/lektor/internal/feeddir"
 	"github.com/lektordir/lektor/internal/fetch"
 	"github.com/lektordir/lektor/internal/rsscloud"
 	"github.com/lektordir/lektor/internal/testkit/hub"
@@ -84,7 +85,7 @@ func TestWalkthroughRenewEvery24HoursExpireAfter25(t *testing.T) {
 		t.Errorf("%+v", st)
 	}
 	list, err := ReadStatus(w.dir, w.clock.now())
-	if err != nil || len(list) != 1 || list[0].State.State != Failed || list[0].URL != feedA {
+	if err != nil || len(list) != 1 || list[0].State != Failed || list[0].URL != feedA {
 		t.Errorf("%+v %v", list, err)
 	}
 }
@@ -245,8 +246,8 @@ func TestNotificationOfUnknownFeedsIsAnsweredTheSame(t *testing.T) {
 	}
 	// Without the token nothing happens at all.
 	w.clock.add(time.Hour)
-	base := strings.TrimSuffix(cb, w.state(a).token())
-	for _, u := range []string{base, base + strings.Repeat("0", tokenLen), w.callback.URL + "/"} {
+	base := strings.TrimSuffix(cb, w.state(a).Token())
+	for _, u := range []string{base, base + strings.Repeat("0", feeddir.TokenLen), w.callback.URL + "/"} {
 		if got := post(t, u, form, "url="+feedA); got.status != 410 {
 			t.Errorf("%s: %+v", u, got)
 		}
@@ -326,7 +327,7 @@ func TestThousandNotificationsLeaveOneMarkerACooldown(t *testing.T) {
 }
 
 func TestBackoff(t *testing.T) {
-	w := newWorld(t, &hub.Hub{}, func(o *Options) { o.Rand = func() float64 { return 0.5 } })
+	w := newWorld(t, &hub.Hub{}, func(o *ListenOptions) { o.Rand = func() float64 { return 0.5 } })
 	a := w.feed(feedA, "cloud=127.0.0.1\t1\t/\t\thttp-post") // nobody there
 	var waits []time.Duration
 	for range 12 {
@@ -402,7 +403,7 @@ func TestAnotherPublicURLRegistersAgain(t *testing.T) {
 	w.restart()
 	w.step()
 	regs := w.hub.Registrations()
-	if len(regs) != 2 || !strings.HasPrefix(regs[1].Callback, w.callback.URL+"/elsewhere/") || w.state(a).token() != old.token() {
+	if len(regs) != 2 || !strings.HasPrefix(regs[1].Callback, w.callback.URL+"/elsewhere/") || w.state(a).Token() != old.Token() {
 		t.Errorf("%+v %+v", regs, w.state(a))
 	}
 }
@@ -411,17 +412,21 @@ func TestHalfAStateIsNone(t *testing.T) {
 	w := newWorld(t, &hub.Hub{}, nil)
 	a := w.feed(feedA, w.cloud("/rsscloud/pleaseNotify", "http-post"))
 	w.step()
-	for _, f := range fields {
-		dir := w.dir.SrcEtc(a, "cloudd")
+	dir := w.dir.SrcEtc(a, "cloudd")
+	files, err := os.ReadDir(dir)
+	if err != nil || len(files) < 6 {
+		t.Fatal(files, err)
+	}
+	for _, f := range files {
 		for _, damage := range []string{"", "\x00\xff"} {
-			if err := os.WriteFile(filepath.Join(dir, f.name), []byte(damage), 0o600); err != nil {
+			if err := os.WriteFile(filepath.Join(dir, f.Name()), []byte(damage), 0o600); err != nil {
 				t.Fatal(err)
 			}
 			w.restart()
 			w.clock.add(25 * time.Hour)
 			w.step()
-			if st := w.state(a); st.State != Registered || st.token() == "" {
-				t.Errorf("%s %q: %+v", f.name, damage, st)
+			if st := w.state(a); st.State != Registered || st.Token() == "" {
+				t.Errorf("%s %q: %+v", f.Name(), damage, st)
 			}
 		}
 	}
@@ -688,12 +693,12 @@ func TestStatus(t *testing.T) {
 	w := newWorld(t, &hub.Hub{}, nil)
 	w.feed(feedA, w.cloud("/rsscloud/pleaseNotify", "http-post"))
 	list, err := ReadStatus(w.dir, w.clock.now())
-	if err != nil || len(list) != 1 || list[0].State.State != "" || list[0].Protocol != "http-post" {
+	if err != nil || len(list) != 1 || list[0].State != "" || list[0].Protocol != "http-post" {
 		t.Errorf("%+v, %v", list, err)
 	}
 	w.step()
 	list, _ = ReadStatus(w.dir, w.clock.now().Add(26*time.Hour))
-	if list[0].State.State != "expired" {
+	if list[0].State != "expired" {
 		t.Errorf("%+v", list)
 	}
 }
@@ -701,7 +706,7 @@ func TestStatus(t *testing.T) {
 // The listener as it runs: a feed that comes or changes is noticed without a
 // restart.
 func TestRunNoticesNewFeedsAndChangedHubs(t *testing.T) {
-	w := newWorld(t, &hub.Hub{}, func(o *Options) { o.Fetch.Now = nil; o.Cooldown = 0 })
+	w := newWorld(t, &hub.Hub{}, func(o *ListenOptions) { o.Fetch.Now = nil; o.Cooldown = 0 })
 	ready := make(chan struct{})
 	w.opts.Ready = func() { close(ready) }
 	w.restart()
@@ -753,7 +758,7 @@ func TestStoppedInTheMiddleOfARequest(t *testing.T) {
 	if err := w.l.Run(ctx); err != nil {
 		t.Error(err)
 	}
-	if st := w.state(a); st != (State{}) {
+	if st := w.state(a); st != (feeddir.Registration{}) {
 		t.Errorf("%+v", st)
 	}
 }
@@ -781,6 +786,40 @@ func TestAttackFeedThatChangesItsTopicAllTheTime(t *testing.T) {
 	// is left is told.
 	if n, _ := w.hub.Requests(); n > 7 {
 		t.Errorf("%d requests", n)
+	}
+}
+
+// Section 5.1: who does not want content any more unsubscribes. A feed that comes
+// again afterwards, or before the hub has heard of it, is registered anew.
+func TestPurgedFeedEndsItsSubscription(t *testing.T) {
+	for _, soon := range []bool{false, true} {
+		w := newWorld(t, &hub.Hub{}, nil)
+		a := w.feed(feedA, "hub="+w.server.URL+"/websub")
+		w.step()
+		old := w.state(a)
+		if err := os.RemoveAll(w.dir.Join("src", a)); err != nil {
+			t.Fatal(err)
+		}
+		if soon {
+			if err := w.l.scan(); err != nil {
+				t.Fatal(err)
+			}
+		} else {
+			w.step()
+			if subs := w.hub.Subscriptions(); len(subs) != 0 {
+				t.Errorf("the hub goes on: %+v", subs)
+			}
+			w.step()
+			if len(w.l.feeds) != 0 || len(w.l.callbacks) != 0 {
+				t.Errorf("kept: %v, %v", w.l.feeds, w.l.callbacks)
+			}
+		}
+		w.feed(feedA, "hub="+w.server.URL+"/websub")
+		w.step()
+		st := w.state(a)
+		if st.State != Registered || st.Secret == "" || st.Token() == old.Token() {
+			t.Errorf("after it came again: %+v", st)
+		}
 	}
 }
 

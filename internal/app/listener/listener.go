@@ -1,0 +1,485 @@
+// Package listener is the room of lektor-cloudd. It listens for news of feeds: it
+// asks the clouds (rssCloud) and hubs (WebSub) that feeds name to be told of
+// updates, keeps these registrations alive, and answers at their callbacks. A
+// notification leaves a due marker, the empty file etc/fetch/due/$feed, and
+// nothing else: whoever fetches reads the feed itself. [Ping] and [Save] are for
+// those who publish a feed.
+//
+// What becomes of a registration is decided by a pure type, registration. Around
+// it are an event loop, [Listener.Run], which makes requests when they are due,
+// and the callback, [Listener.ServeHTTP]. What is kept is in files,
+// [feeddir.Registration], and in them alone: a listener can be killed at any
+// moment and started again.
+package listener
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"maps"
+	mathrand "math/rand/v2"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/lektordir/lektor/internal/atomicfile"
+	"github.com/lektordir/lektor/internal/feeddir"
+	"github.com/lektordir/lektor/internal/fetch"
+	"github.com/lektordir/lektor/internal/rsscloud"
+	"github.com/lektordir/lektor/internal/watch"
+	"github.com/lektordir/lektor/lektordir"
+)
+
+const (
+	// DefaultCooldown is the least time between two due markers of a feed.
+	DefaultCooldown = 10 * time.Second
+
+	perBatch  = 64 // feeds in a request
+	workers   = 64 // hubs that are asked at once
+	rescan    = time.Minute
+	settle    = 300 * time.Millisecond
+	pollEvery = 5 * time.Second
+	// leaveAgain is when a marker is tried again that could not be left, as on
+	// a disk that is full; a longer cooldown counts.
+	leaveAgain = 5 * time.Second
+	// strikes is how many feeds in a row a cloud may not know the request for
+	// until it is taken for none.
+	strikes = 3
+)
+
+// Reporter takes messages for the user, one line each.
+type Reporter interface {
+	Warn(format string, args ...any)
+	Info(format string, args ...any)
+}
+
+// Listener is the listener for one lektor-dir. [Listener.Run] asks the hubs,
+// and [Listener.ServeHTTP] is the callback; they run at the same time.
+type Listener struct {
+	dir    *lektordir.Dir
+	opts   ListenOptions
+	report Reporter
+	client *fetch.Client
+	now    func() time.Time
+
+	wake    chan struct{}
+	slots   chan struct{}
+	batches sync.WaitGroup
+	watched *watches // nil until it runs
+
+	mu sync.Mutex
+	// feeds are those that have offers, or a registration, and seen what was
+	// last read of every feed. Run alone changes the two, and reads them
+	// without a lock.
+	feeds     map[string]*feed
+	seen      map[string]feeddir.PushStamp
+	callbacks map[string]*callback // by token
+	tokens    map[string]string    // of clouds, by offer.key
+	busy      map[string]bool      // hubs that are being asked
+	single    map[string]bool      // clouds that take one feed a request
+	warned    map[string]bool
+}
+
+// feed is one feed. What is in it belongs to Listener.mu, but hash and saved.
+type feed struct {
+	hash string
+	registration
+	cooldown cooldown
+	keys     []string // of the URLs that hubs know it by, see rsscloud.Key
+	alias    string   // the URL that it gives itself, where that is another; or ""
+	asking   bool     // a request is under way
+	purged   bool     // it is not in the lektor-dir any more
+
+	saving sync.Mutex
+	saved  feeddir.Registration // as the files have it
+}
+
+// callback is what a token stands for: a subscription of WebSub, or all feeds
+// of a cloud.
+type callback struct {
+	websub bool
+	feeds  map[*feed]bool
+	asking []string // URLs of feeds that a cloud is asked for just now
+}
+
+// New prepares a listener; close the client's connections with Close.
+func New(d *lektordir.Dir, report Reporter, o ListenOptions) *Listener {
+	if o.Fetch.Now == nil {
+		o.Fetch.Now = time.Now
+	}
+	if o.Rand == nil {
+		o.Rand = mathrand.Float64
+	}
+	return &Listener{
+		dir: d, opts: o, report: report, client: fetch.NewClient(o.Fetch),
+		// Without the monotonic clock, which stops while the machine sleeps:
+		// a cloud's 25 hours do not.
+		now:  func() time.Time { return o.Fetch.Now().Round(0) },
+		wake: make(chan struct{}, 1), slots: make(chan struct{}, workers),
+		feeds: map[string]*feed{}, seen: map[string]feeddir.PushStamp{}, callbacks: map[string]*callback{}, tokens: map[string]string{},
+		busy: map[string]bool{}, single: map[string]bool{}, warned: map[string]bool{},
+	}
+}
+
+// Close closes idle connections. Call it after Run has returned.
+func (l *Listener) Close() { l.client.Close() }
+
+// Load reads the state of all feeds, so that callbacks are known. [Listener.Run]
+// does so, too; to call it before serving is for who must not miss a request.
+func (l *Listener) Load() error { return l.scan() }
+
+// Run keeps the registrations alive until ctx ends, which is no error. A feed
+// that is added, removed or changes its hubs meanwhile is noticed. Requests
+// that are under way when ctx ends are given up, and made again by the next
+// run.
+func (l *Listener) Run(ctx context.Context) error {
+	defer l.batches.Wait()
+	w := watch.New(ctx, pollEvery, func(s string) { l.report.Warn("%s", s) })
+	if err := w.Add(l.dir.Join("src")); err != nil {
+		return err
+	}
+	l.watched = &watches{l.dir, w, map[string]bool{}}
+	if err := l.scan(); err != nil {
+		return err
+	}
+	if l.opts.Ready != nil {
+		l.opts.Ready()
+	}
+	scanAt := l.now().Add(rescan)
+	late := func() bool { left := scanAt.Sub(l.now()); return left <= 0 || left > rescan }
+	dirty := map[string]bool{}
+	var settled <-chan time.Time
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		next := l.step(ctx)
+		wait := min(scanAt.Sub(l.now()), rescan)
+		if !next.IsZero() {
+			wait = min(wait, next.Sub(l.now()))
+		}
+		timer.Reset(max(wait, 0))
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-l.wake:
+		case dir := <-w.Changed:
+			dirty[l.hashOf(dir)] = true
+			if settled == nil {
+				settled = time.After(settle)
+			}
+		case <-settled:
+			settled = nil
+			if dirty[""] {
+				l.rescan()
+			}
+			for h := range dirty {
+				if h != "" {
+					l.load(h)
+				}
+			}
+			clear(dirty)
+		case <-timer.C:
+			if late() {
+				scanAt = l.now().Add(rescan)
+				l.rescan()
+			}
+		}
+	}
+}
+
+// hashOf gives the feed that a directory below src/ belongs to, "" for src/.
+func (l *Listener) hashOf(dir string) string {
+	rel, ok := strings.CutPrefix(dir, l.dir.Join("src")+"/")
+	if !ok {
+		return ""
+	}
+	h, _, _ := strings.Cut(rel, "/")
+	return h
+}
+
+// poke makes Run look at what is due.
+func (l *Listener) poke() {
+	select {
+	case l.wake <- struct{}{}:
+	default:
+	}
+}
+
+func (l *Listener) rescan() {
+	if err := l.scan(); err != nil {
+		l.report.Warn("%v", err)
+	}
+}
+
+// scan looks at all feeds, and reads those that have changed.
+func (l *Listener) scan() error {
+	hashes, err := l.dir.FeedHashes()
+	if err != nil {
+		return err
+	}
+	there := make(map[string]bool, len(hashes))
+	for _, h := range hashes {
+		there[h] = true
+		l.watched.add(h)
+		if old, known := l.seen[h]; !known || old != feeddir.StampPush(l.dir, h) {
+			l.load(h)
+		}
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	maps.DeleteFunc(l.seen, func(h string, _ feeddir.PushStamp) bool { return !there[h] })
+	for h, f := range l.feeds {
+		if there[h] {
+			continue
+		}
+		if !f.purged {
+			// Its hub is told, as of every feed that is not subscribed to any
+			// more, and whoever calls until then that it is gone.
+			f.purged = true
+			if l.advance(f, read{})&wake != 0 {
+				l.poke()
+			}
+		}
+		if f.Hub == "" || f.State == Unsubscribed {
+			l.detach(f)
+			delete(l.feeds, h)
+		}
+	}
+	return nil
+}
+
+// load reads one feed again.
+func (l *Listener) load(hash string) {
+	l.watched.add(hash)
+	stamp := feeddir.StampPush(l.dir, hash)
+	e := read{url: feeddir.PublicURL(l.dir, hash)}
+	push, list, bad := readOffers(l.dir, hash, e.url)
+	if e.offers = list; bad != nil {
+		l.warnOnce(hash+bad.Error(), "%s: %v", e.url, bad)
+	}
+	if l.opts.Public != nil {
+		e.base = l.base()
+	}
+	f := l.feeds[hash]
+	if f != nil && f.purged {
+		// It came again, with nothing of what was before.
+		l.mu.Lock()
+		l.detach(f)
+		delete(l.feeds, hash)
+		l.mu.Unlock()
+		f = nil
+	}
+	if f == nil {
+		if reg := feeddir.ReadRegistration(l.dir, hash); len(e.offers) > 0 || reg.Hub != "" {
+			f = &feed{hash: hash, registration: registration{Registration: reg}, saved: reg}
+		}
+	}
+	if f == nil {
+		l.mu.Lock()
+		l.seen[hash] = stamp
+		l.mu.Unlock()
+		return
+	}
+	known := slices.Concat([]string{e.url, f.Topic}, push.Self[:min(len(push.Self), 1)])
+	if id, err := atomicfile.Line(l.dir.Join("src", hash, "id")); err == nil {
+		known = append(known, id)
+	}
+	for _, o := range e.offers {
+		known = append(known, o.topic)
+	}
+	var keys []string
+	for _, u := range known {
+		if k := rsscloud.Key(u); u != "" && !slices.Contains(keys, k) {
+			keys = append(keys, k)
+		}
+	}
+	alias := ""
+	if len(push.Self) > 0 && push.Self[0] != e.url && fetch.IsHTTP(push.Self[0]) {
+		alias = push.Self[0]
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.seen[hash], l.feeds[hash] = stamp, f
+	f.keys, f.alias = keys, alias
+	l.attach(f)
+	if l.advance(f, e)&wake != 0 {
+		l.poke()
+	}
+}
+
+// apply lets the registration of a feed take an event, and does what follows but
+// for requests and answers, which the caller makes; it gets the registration
+// before and after, too.
+func (l *Listener) apply(f *feed, event any) (was, is registration, do action) {
+	l.mu.Lock()
+	was = f.registration
+	do = l.advance(f, event)
+	is = f.registration
+	l.mu.Unlock()
+	if do&save != 0 {
+		l.save(f)
+	}
+	if do&wake != 0 {
+		l.poke()
+	}
+	return was, is, do
+}
+
+// advance is the part of apply for which the caller holds mu.
+func (l *Listener) advance(f *feed, event any) action {
+	is, do := f.on(event, l.now(), l.opts.Rand())
+	if is.Callback != f.Callback {
+		l.detach(f)
+		f.registration = is
+		l.attach(f)
+	}
+	f.registration = is
+	return do
+}
+
+// attach makes the callback of a feed known. The caller holds mu.
+func (l *Listener) attach(f *feed) {
+	token := f.Token()
+	if token == "" || l.feeds[f.hash] != f {
+		return // it has none, or was purged meanwhile
+	}
+	cb := l.callbacks[token]
+	if cb == nil {
+		cb = &callback{websub: f.Protocol == WebSub, feeds: map[*feed]bool{}}
+		l.callbacks[token] = cb
+	}
+	cb.feeds[f] = true
+	if key := f.key(); !cb.websub && l.tokens[key] == "" {
+		l.tokens[key] = token
+	}
+}
+
+// detach forgets it. The caller holds mu.
+func (l *Listener) detach(f *feed) {
+	token := f.Token()
+	if cb := l.callbacks[token]; cb != nil {
+		delete(cb.feeds, f)
+		if len(cb.feeds) == 0 {
+			delete(l.callbacks, token)
+			if key := f.key(); l.tokens[key] == token {
+				delete(l.tokens, key)
+			}
+		}
+	}
+}
+
+// key is that of the offer that the registration is for.
+func (f *feed) key() string { return offer{protocol: f.Protocol, hub: f.Hub}.key() }
+
+func (l *Listener) base() string {
+	return strings.TrimSuffix(l.opts.Public.String(), "/") + "/"
+}
+
+// save writes what has changed of a feed's registration.
+func (l *Listener) save(f *feed) {
+	f.saving.Lock()
+	defer f.saving.Unlock()
+	l.mu.Lock()
+	reg := f.Registration
+	gone := f.purged || l.feeds[f.hash] != f
+	l.mu.Unlock()
+	if gone {
+		return
+	}
+	if err := reg.Write(l.dir, f.hash, &f.saved); err != nil {
+		l.warnOnce("save"+err.Error(), "%v", err)
+		return
+	}
+	f.saved = reg
+}
+
+func (l *Listener) warnOnce(key, format string, args ...any) {
+	l.mu.Lock()
+	said := l.warned[key]
+	if len(l.warned) < 10000 {
+		l.warned[key] = true
+	}
+	l.mu.Unlock()
+	if !said {
+		l.report.Warn(format, args...)
+	}
+}
+
+// notified is told that a feed was updated.
+func (l *Listener) notified(f *feed) {
+	l.mu.Lock()
+	was, now := f.cooldown, false
+	if f.url != "" {
+		f.cooldown, now = was.notified(l.now(), l.opts.Cooldown)
+	}
+	wait := f.cooldown != was
+	l.mu.Unlock()
+	switch {
+	case now:
+		l.leave(f)
+	case wait:
+		l.poke()
+	}
+}
+
+// leave leaves the due marker of a feed.
+func (l *Listener) leave(f *feed) {
+	now := l.now()
+	l.mu.Lock()
+	f.cooldown = cooldown{last: now}
+	subscribed := f.url != ""
+	l.mu.Unlock()
+	if !subscribed {
+		return
+	}
+	if err := feeddir.Leave(l.dir, f.hash); err != nil {
+		l.warnOnce("mark"+err.Error(), "%v", err)
+		l.mu.Lock()
+		f.cooldown.due = now.Add(max(l.opts.Cooldown, leaveAgain))
+		l.mu.Unlock()
+		l.poke()
+	}
+	l.apply(f, left{})
+}
+
+// watches are the directories in which the next change of a feed's hubs will be
+// seen. Run alone uses them.
+type watches struct {
+	dir     *lektordir.Dir
+	watcher *watch.Watcher
+	known   map[string]bool
+}
+
+// add watches push/ of a feed, or where it will appear.
+func (w *watches) add(hash string) {
+	if w == nil {
+		return
+	}
+	dirs := feeddir.PushDirs(w.dir, hash)
+	for i, dir := range dirs {
+		if w.known[dir] {
+			if _, err := os.Stat(dir); err == nil {
+				return
+			}
+		} else if w.watcher.Add(dir) == nil {
+			w.known[dir] = true
+			// What came into it just before is seen by nobody else.
+			for _, deeper := range slices.Backward(dirs[:i]) {
+				if w.watcher.Add(deeper) == nil {
+					w.known[deeper] = true
+				}
+			}
+			return
+		}
+		delete(w.known, dir)
+	}
+}
+
+// token gives as many bytes at random, as hexadecimal digits.
+func token(bytes int) string {
+	b := make([]byte, bytes)
+	_, _ = rand.Read(b) // never fails
+	return hex.EncodeToString(b)
+}

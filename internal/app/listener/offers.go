@@ -1,0 +1,57 @@
+package listener
+
+import (
+	"errors"
+	"slices"
+	"strings"
+
+	"github.com/lektordir/lektor/internal/feeddir"
+	"github.com/lektordir/lektor/internal/fetch"
+	"github.com/lektordir/lektor/internal/rsscloud"
+	"github.com/lektordir/lektor/lektordir"
+)
+
+// offers gives the ways in which a feed at a URL offers to tell of its updates.
+// WebSub comes first: a hub signs what it delivers, and says itself how long it
+// will. What cannot be used comes as an error.
+func offers(p feeddir.Push, feedURL string) (out []offer, bad error) {
+	topic := feedURL
+	if len(p.Self) > 0 && fetch.IsHTTP(p.Self[0]) {
+		topic = p.Self[0]
+	}
+	for _, h := range p.Hubs {
+		if fetch.IsHTTP(h) {
+			out = append(out, offer{protocol: WebSub, hub: h, topic: topic})
+		}
+	}
+	for _, fc := range p.Clouds {
+		c := rsscloud.Cloud(fc)
+		u, err := c.URL()
+		if err != nil {
+			bad = errors.Join(bad, err)
+			continue
+		}
+		o := offer{protocol: rsscloud.HTTPPost, hub: u, cloud: c, topic: feedURL}
+		switch {
+		case c.IsXMLRPC():
+			o.protocol = rsscloud.XMLRPC
+		case strings.HasPrefix(u, "https:"):
+			o.protocol = rsscloud.HTTPSPost
+		}
+		if !slices.ContainsFunc(out, func(p offer) bool { return p.key() == o.key() }) {
+			out = append(out, o)
+		}
+	}
+	return out, bad
+}
+
+// readOffers gives the offers of a feed at a URL, and all that its drawer has of
+// them. Only what has an address in the web can be asked for.
+func readOffers(d *lektordir.Dir, hash, feedURL string) (p feeddir.Push, out []offer, bad error) {
+	p, bad = feeddir.ReadPush(d, hash)
+	if !fetch.IsHTTP(feedURL) {
+		return p, nil, nil
+	}
+	out, err := offers(p, feedURL)
+	return p, out, errors.Join(bad, err)
+}

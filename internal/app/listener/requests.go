@@ -1,0 +1,327 @@
+package listener
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/lektordir/lektor/internal/feeddir"
+	"github.com/lektordir/lektor/internal/fetch"
+	"github.com/lektordir/lektor/internal/rsscloud"
+	"github.com/lektordir/lektor/internal/termsafe"
+	"github.com/lektordir/lektor/internal/units"
+	"github.com/lektordir/lektor/internal/websub"
+)
+
+// batch is what a hub is asked at a time.
+type batch struct {
+	offer offer
+	end   bool // to end subscriptions, not to make them
+	feeds []*feed
+}
+
+// add takes a feed along, where there is room.
+func (b *batch) add(f *feed) {
+	if len(b.feeds) < perBatch {
+		b.feeds = append(b.feeds, f)
+		f.asking = true
+	}
+}
+
+// step leaves the markers and starts the requests that are due, and gives the
+// time when the next will be; zero when there is none.
+func (l *Listener) step(ctx context.Context) time.Time {
+	ripe, batches, next := l.plan(l.now())
+	for _, f := range ripe {
+		l.leave(f)
+	}
+	for _, b := range batches {
+		l.batches.Go(func() {
+			select {
+			case l.slots <- struct{}{}:
+				l.ask(ctx, b)
+				<-l.slots
+			case <-ctx.Done():
+			}
+			l.mu.Lock()
+			delete(l.busy, b.offer.hub)
+			for _, f := range b.feeds {
+				f.asking = false
+			}
+			l.mu.Unlock()
+			l.poke()
+		})
+	}
+	return next
+}
+
+// plan gives the feeds whose marker is due, the requests that are, marked as
+// being made, and the time when the next will be; zero when there is none.
+func (l *Listener) plan(now time.Time) (ripe []*feed, due map[string]*batch, next time.Time) {
+	soonest := func(t time.Time) {
+		if next.IsZero() || t.Before(next) {
+			next = t
+		}
+	}
+	due = map[string]*batch{}
+	early := map[*feed]string{} // could be renewed with others
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, f := range l.feeds {
+		if f.cooldown.ripe(now, max(l.opts.Cooldown, leaveAgain)) {
+			ripe = append(ripe, f)
+		} else if !f.cooldown.due.IsZero() {
+			soonest(f.cooldown.due)
+		}
+		if f.asking || l.opts.Public == nil {
+			continue
+		}
+		want, ok := f.due(now)
+		key := want.offer.key()
+		switch {
+		case !ok:
+		case want.at.After(now):
+			soonest(want.at)
+			if want.early {
+				early[f] = key
+			}
+		case l.busy[want.offer.hub]: // its end wakes us
+		case due[key] == nil:
+			due[key] = &batch{offer: want.offer, end: want.end}
+			due[key].add(f)
+		case due[key].end == want.end:
+			due[key].add(f)
+		}
+	}
+	for f, key := range early {
+		if b := due[key]; b != nil && !b.end {
+			b.add(f)
+		}
+	}
+	for key, b := range due {
+		if l.busy[b.offer.hub] {
+			// The same hub by another protocol, in this very round.
+			for _, f := range b.feeds {
+				f.asking = false
+			}
+			delete(due, key)
+		}
+		l.busy[b.offer.hub] = true
+	}
+	return ripe, due, next
+}
+
+// exchange is one round with a hub: what became of the feeds of a batch.
+type exchange struct {
+	*Listener
+	batch *batch
+	done  int
+	fails map[string]int // by what was wrong
+}
+
+// ask asks a hub for the feeds of a batch, and takes down what it says.
+func (l *Listener) ask(ctx context.Context, b *batch) {
+	slices.SortFunc(b.feeds, func(x, y *feed) int { return cmp.Compare(x.hash, y.hash) })
+	x := &exchange{l, b, 0, map[string]int{}}
+	if b.offer.protocol == WebSub || b.end {
+		x.each(ctx)
+	} else {
+		x.cloud(ctx)
+	}
+	for _, text := range slices.Sorted(maps.Keys(x.fails)) {
+		l.report.Info("%s: %s", units.Count(x.fails[text], "feed"), text)
+	}
+	if l.opts.Verbose && x.done > 0 {
+		what := "asked for"
+		if b.end {
+			what = "ended"
+		}
+		l.report.Info("%s %s at %s", what, units.Count(x.done, "feed"), b.offer.hub)
+	}
+}
+
+// begin is the event of a feed's request.
+func (x *exchange) begin(f *feed) (was, is registration, do action) {
+	x.mu.Lock()
+	shared := x.tokens[x.batch.offer.key()]
+	x.mu.Unlock()
+	return x.apply(f, asked{
+		offer: x.batch.offer, end: x.batch.end,
+		callback: x.base() + cmp.Or(shared, token(feeddir.TokenLen/2)), secret: token(32),
+	})
+}
+
+// end takes down what became of a feed's request, which was sent, or would have
+// failed as another did. It gives the error that counts: none when the hub has
+// verified a request that seemed to fail.
+func (x *exchange) end(ctx context.Context, f *feed, sent bool, err error) error {
+	if ctx.Err() != nil {
+		return err
+	}
+	if err == nil {
+		x.apply(f, accepted{})
+		x.done++
+		return nil
+	}
+	e := failure(err)
+	e.sent = sent
+	if _, is, _ := x.apply(f, e); is.Error != e.text {
+		x.done++
+		return nil
+	}
+	x.fails[e.text]++
+	return err
+}
+
+// failure is the event of an error.
+func failure(err error) failed {
+	e := failed{text: explain(err)}
+	if delay, ok := errors.AsType[*fetch.HostDelayError](err); ok {
+		e.delayed, e.after = true, delay.Left
+	} else if status, ok := errors.AsType[*fetch.StatusError](err); ok {
+		e.after = status.RetryAfter
+	}
+	e.refused = isA[*rsscloud.RefusedError](err) || isA[*websub.RefusedError](err)
+	return e
+}
+
+// isA reports whether an error is, or wraps, one of type E.
+func isA[E error](err error) bool {
+	_, ok := errors.AsType[E](err)
+	return ok
+}
+
+// each makes a request for each feed: for a subscription of WebSub, or to end one
+// (section 5.1).
+func (x *exchange) each(ctx context.Context) {
+	var fatal error
+	for _, f := range x.batch.feeds {
+		if ctx.Err() != nil {
+			return
+		}
+		if fatal != nil {
+			_ = x.end(ctx, f, false, fatal)
+			continue
+		}
+		was, r, do := x.begin(f)
+		if do&leave != 0 {
+			// The hub that it leaves is told once, and not waited for: what it
+			// delivers to the old callback is answered with 410.
+			_ = websub.Send(ctx, x.client, websub.Request{Mode: websub.Unsubscribe, Hub: was.Hub, Callback: was.Callback, Topic: was.Topic})
+		}
+		if do&send == 0 {
+			x.done++
+			continue
+		}
+		q := websub.Request{Mode: websub.Subscribe, Hub: r.Hub, Callback: r.Callback, Topic: r.Topic, Lease: DefaultLease, Secret: r.Secret}
+		if x.batch.end {
+			q.Mode, q.Lease, q.Secret = websub.Unsubscribe, 0, ""
+		}
+		if err := x.end(ctx, f, true, websub.Send(ctx, x.client, q)); err != nil && !isA[*websub.RefusedError](err) {
+			fatal = err // no use to try it with the others
+		}
+	}
+}
+
+// cloud registers feeds with a cloud: all of them by one request, and where it
+// will not have that, one by one.
+func (x *exchange) cloud(ctx context.Context) {
+	var urls, more []string // more: that single feeds are also known by
+	var callback string
+	for _, f := range x.batch.feeds {
+		_, is, _ := x.begin(f)
+		callback = is.Callback
+		urls = append(urls, is.Topic)
+	}
+	token := feeddir.TokenOf(callback)
+	x.mu.Lock()
+	one := x.single[x.batch.offer.hub]
+	for _, f := range x.batch.feeds {
+		more = append(more, f.alias)
+	}
+	if cb := x.callbacks[token]; cb != nil { // else all of them were purged meanwhile
+		cb.asking = slices.Concat(urls, more)
+		defer func() {
+			x.mu.Lock()
+			cb.asking = nil
+			x.mu.Unlock()
+		}()
+	}
+	x.mu.Unlock()
+	public := x.opts.Public
+	back := rsscloud.Callback{HTTPS: public.Scheme == "https", Domain: public.Hostname(), Path: strings.TrimSuffix(public.Path, "/") + "/" + token}
+	back.Port, _ = strconv.Atoi(portOf(public))
+	register := func(urls ...string) error {
+		return rsscloud.Register(ctx, x.client, x.batch.offer.cloud, back, urls)
+	}
+	if !one && len(urls) > 1 {
+		err := register(urls...)
+		if !isA[*rsscloud.RefusedError](err) {
+			for _, f := range x.batch.feeds {
+				_ = x.end(ctx, f, true, err)
+			}
+			return
+		}
+		x.mu.Lock()
+		x.single[x.batch.offer.hub] = true
+		x.mu.Unlock()
+	}
+	var fatal error
+	missed := 0
+	for i, f := range x.batch.feeds {
+		if ctx.Err() != nil {
+			return
+		}
+		err := fatal
+		if err == nil {
+			err = register(urls[i])
+			no, is := errors.AsType[*rsscloud.RefusedError](err)
+			if is && more[i] != "" && register(more[i]) == nil {
+				err = nil
+			}
+			switch {
+			case err == nil:
+				missed = -len(urls) // there is a cloud
+			case !is:
+				fatal = err // no use to try it with the others
+			case no.Status == http.StatusNotFound || no.Status == http.StatusMethodNotAllowed || no.Status == http.StatusGone:
+				if missed++; missed == strikes {
+					fatal = err
+				}
+			default:
+				missed = -len(urls)
+			}
+		}
+		_ = x.end(ctx, f, true, err)
+	}
+}
+
+func portOf(u *url.URL) string {
+	if p := u.Port(); p != "" {
+		return p
+	}
+	if u.Scheme == "https" {
+		return "443"
+	}
+	return "80"
+}
+
+// explain gives an error in words for a log and the file error, cleaned.
+func explain(err error) string {
+	if private, ok := errors.AsType[*fetch.PrivateError](err); ok {
+		what := "a private address"
+		if private.Addr.IsValid() {
+			what = "the private address " + private.Addr.String()
+		}
+		return termsafe.Brief(fmt.Sprintf("%s: not asked: the feed names a hub at %s; if it is yours, --allow it", private.URL, what))
+	}
+	return termsafe.Brief(err.Error())
+}

@@ -1,0 +1,126 @@
+package listener
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/netip"
+	"net/url"
+	"os"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/lektordir/lektor/feedconv"
+	"github.com/lektordir/lektor/internal/command"
+	"github.com/lektordir/lektor/internal/fetch"
+	"github.com/lektordir/lektor/internal/rsscloud"
+	"github.com/lektordir/lektor/internal/units"
+)
+
+// PasswordVar is the environment variable that users have the password of [Save]
+// in; it is for the command line to read.
+const PasswordVar = "LEKTOR_CLOUD_PASSWORD"
+
+// SaveOptions are the options of [Save].
+type SaveOptions struct {
+	Common
+	File         string // "-" for standard input
+	Cloud        string // URL of its XML-RPC; "" for the one that the document names
+	User         string
+	PasswordFile string // has the password in its first line
+	Password     string // where no file has it
+	DryRun       bool   // only tell where it would go
+}
+
+// maxSave is the largest document that is saved.
+const maxSave = fetch.DefaultMaxBytes
+
+// Save stores a feed document in a cloud, and prints the URL that it has there. A
+// cloud that the document names, and not the user, must be at a public address or
+// at one that Fetch.AllowPrivate has.
+func Save(ctx context.Context, o SaveOptions, s *command.Streams) error {
+	if o.PasswordFile != "" {
+		b, err := os.ReadFile(o.PasswordFile)
+		if err != nil {
+			return err
+		}
+		line, _, _ := strings.Cut(string(b), "\n")
+		o.Password = strings.TrimSuffix(line, "\r")
+	}
+	if o.Password == "" {
+		return &command.UsageError{Message: "the password is missing", Hint: "put it into $" + PasswordVar + " or a file, --password-file"}
+	}
+	in := s.In
+	if o.File != "-" {
+		f, err := os.Open(o.File)
+		if err != nil {
+			return err
+		}
+		defer f.Close()
+		in = f
+	}
+	doc, err := io.ReadAll(io.LimitReader(in, maxSave+1))
+	if err != nil {
+		return err
+	}
+	if len(doc) > maxSave {
+		return fmt.Errorf("%s: more than %d bytes", o.File, maxSave)
+	}
+	if !utf8.Valid(doc) {
+		return command.Hint(fmt.Errorf("%s: it is not UTF-8, and XML-RPC would change it", o.File), "convert it, with iconv, and what it says of its encoding")
+	}
+	target := o.Cloud
+	if target == "" {
+		if target = saveURL(doc); target == "" {
+			return command.Hint(fmt.Errorf("%s names no cloud that speaks XML-RPC", o.File), "name one with --cloud")
+		}
+	} else if rest, ok := strings.CutPrefix(target, "xmlrpc://"); ok {
+		target = "http://" + rest
+	}
+	u, err := fetch.ParseURL(target)
+	if err != nil {
+		return command.Usagef("--cloud: %w", err)
+	}
+	if u.Scheme == "http" && !isLoopback(u) {
+		s.Report.Warn("%s: the password goes over the network as it is", u)
+	}
+	if o.DryRun {
+		s.Report.Info("%s: %s would be saved at %s as %s", o.File, units.Bytes(int64(len(doc))), fetch.Public(u.String()), o.User)
+		return nil
+	}
+	c := fetch.NewClient(o.Fetch)
+	defer c.Close()
+	where, err := rsscloud.Save(ctx, c, u.String(), o.Cloud != "", o.User, o.Password, string(doc))
+	if isA[*fetch.PrivateError](err) {
+		return errors.New(explain(err))
+	}
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintln(s.Out, where)
+	return err
+}
+
+func isLoopback(u *url.URL) bool {
+	ip, err := netip.ParseAddr(u.Hostname())
+	return err == nil && ip.IsLoopback() || u.Hostname() == "localhost"
+}
+
+// saveURL is where a document asks to be saved: the XML-RPC cloud that it
+// names, or "".
+func saveURL(document []byte) string {
+	doc, err := feedconv.Parse(bytes.NewReader(document), feedconv.Options{})
+	if err != nil {
+		return ""
+	}
+	for _, fc := range doc.Clouds {
+		if c := rsscloud.Cloud(fc); c.IsXMLRPC() {
+			if u, err := c.URL(); err == nil {
+				return u
+			}
+		}
+	}
+	return ""
+}

@@ -1,0 +1,111 @@
+package listener
+
+import (
+	"cmp"
+	"context"
+	"time"
+
+	"github.com/lektordir/lektor/internal/command"
+	"github.com/lektordir/lektor/internal/feeddir"
+	"github.com/lektordir/lektor/internal/termsafe"
+	"github.com/lektordir/lektor/lektordir"
+)
+
+// FeedStatus is what is known of a feed and its registration.
+type FeedStatus struct {
+	Hash string
+	URL  string // of the feed
+	Name string
+	feeddir.Registration
+}
+
+// ReadStatus lists the feeds that offer to tell of their updates, or are
+// registered. The state of one that was not asked for yet is empty, and
+// "expired" when it was registered and the time is over.
+func ReadStatus(d *lektordir.Dir, now time.Time) ([]FeedStatus, error) {
+	hashes, err := d.FeedHashes()
+	if err != nil {
+		return nil, err
+	}
+	var out []FeedStatus
+	for _, h := range hashes {
+		s := FeedStatus{Hash: h, Registration: feeddir.ReadRegistration(d, h), URL: feeddir.PublicURL(d, h)}
+		if s.Hub == "" {
+			if s.URL == "" {
+				continue
+			}
+			_, list, bad := readOffers(d, h, s.URL)
+			switch {
+			case len(list) > 0:
+				s.Hub, s.Protocol = list[0].hub, list[0].protocol
+			case bad != nil:
+				s.State, s.Error = Failed, termsafe.Brief(bad.Error())
+			default:
+				continue
+			}
+		}
+		if s.State == Registered && !s.Expires.IsZero() && now.After(s.Expires) {
+			s.State = "expired"
+		}
+		if f, err := d.ReadFeed(h); err == nil {
+			s.Name = f.Title()
+			if s.URL == "" {
+				s.URL = f.ID
+			}
+		}
+		out = append(out, s)
+	}
+	return out, nil
+}
+
+// StatusOptions are the options of [Status].
+type StatusOptions struct {
+	Common
+	Format string // as [command.PrinterOptions] has it; "" for one line a feed
+	Raw    bool   // the text of feeds and hubs is not cleaned for the terminal
+}
+
+const statusFormat = `{{.state | default "new" | pad 13}} {{.protocol | pad 10}} {{.expires | date "2 Jan 15:04" | pad 12}} {{.notified | date "2 Jan 15:04" | pad 12}} {{.url}}{{if .hub}} at {{.hub}}{{end}}{{if .error}}: {{.error}}{{end}}`
+
+var statusColumns = []command.Column[FeedStatus]{
+	{Name: "hash", Verbatim: true, Get: func(s FeedStatus) any { return s.Hash }},
+	{Name: "url", Get: func(s FeedStatus) any { return s.URL }},
+	{Name: "title", Get: func(s FeedStatus) any { return s.Name }},
+	{Name: "hub", Get: func(s FeedStatus) any { return s.Hub }},
+	{Name: "protocol", Get: func(s FeedStatus) any { return s.Protocol }},
+	{Name: "state", Get: func(s FeedStatus) any { return cmp.Or(s.State, "new") }},
+	{Name: "expires", Get: func(s FeedStatus) any { return s.Expires }},
+	{Name: "next", Get: func(s FeedStatus) any { return s.Next }},
+	{Name: "notified", Get: func(s FeedStatus) any { return s.Notified }},
+	{Name: "failures", Get: func(s FeedStatus) any { return s.Failures }},
+	{Name: "error", Get: func(s FeedStatus) any { return s.Error }},
+}
+
+// Status lists the feeds with their hub, and what became of the registration.
+func Status(ctx context.Context, o StatusOptions, s *command.Streams) error {
+	d, err := command.OpenDir(o.Dir, nil)
+	if err != nil {
+		return err
+	}
+	p, err := command.NewPrinter(s.Out, command.PrinterOptions{Format: cmp.Or(o.Format, statusFormat), Raw: o.Raw}, statusColumns)
+	if err != nil {
+		return err
+	}
+	now := time.Now
+	if o.Now != nil {
+		now = o.Now
+	}
+	list, err := ReadStatus(d, now())
+	if err != nil {
+		return err
+	}
+	for _, st := range list {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		if err := p.Print(st); err != nil {
+			return err
+		}
+	}
+	return p.Flush()
+}

@@ -1,0 +1,145 @@
+package htmltext
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/lektordir/lektor/internal/termsafe"
+)
+
+// table is an open table of which nothing is written yet, for its columns are
+// aligned when all of it is known. One with blocks in its cells lays out a page:
+// what was collected of it is spilled, and the rest comes as it stands.
+type table struct {
+	rows [][]string // those that have ended
+	row  []string   // cells of the open row that have ended
+	cell bool       // one is open; its text is the paragraph
+}
+
+// tableTag does what a tag means within a table, and reports whether the tag is
+// one of tables.
+func (r *renderer) tableTag(tag string, end bool) bool {
+	t := r.table
+	switch tag {
+	case "td", "th":
+		r.endCell()
+		t.cell = !end
+	case "tr", "thead", "tbody", "tfoot":
+		r.endRow()
+	case "caption":
+		if len(t.rows)+len(t.row) > 0 || t.cell {
+			return false
+		}
+		r.flush()
+	case "table":
+		if !end {
+			return false
+		}
+		r.endTable()
+	default:
+		return false
+	}
+	return true
+}
+
+func (r *renderer) endCell() {
+	if r.link != "" {
+		r.number()
+	}
+	text := strings.Trim(string(r.para), " \n")
+	if r.table.cell || text != "" {
+		r.table.row = append(r.table.row, text)
+	}
+	r.table.cell = false
+	r.para, r.linkFrom = r.para[:0], 0
+}
+
+func (r *renderer) endRow() {
+	r.endCell()
+	if t := r.table; slices.ContainsFunc(t.row, func(cell string) bool { return cell != "" }) {
+		t.rows = append(t.rows, t.row)
+	}
+	r.table.row = nil
+}
+
+// endTable writes the table, its columns aligned where it has several rows and
+// fits the width.
+func (r *renderer) endTable() {
+	r.endRow()
+	rows := r.table.rows
+	r.table = nil
+	var widths []int
+	simple := len(rows) > 1
+	for _, row := range rows {
+		for i, cell := range row {
+			if i == len(widths) {
+				widths = append(widths, 0)
+			}
+			if len(row) > 1 { // one by itself is a heading over all columns
+				widths[i] = max(widths[i], termsafe.Width(cell))
+			}
+			simple = simple && !strings.Contains(cell, "\n")
+		}
+	}
+	total := -len(between)
+	for _, w := range widths {
+		total += w + len(between)
+	}
+	if !simple || len(widths) < 2 || total > r.room() {
+		r.writeRows(rows)
+	} else {
+		for _, row := range rows {
+			for i, cell := range row[:len(row)-1] {
+				row[i] = termsafe.Pad(cell, widths[i])
+			}
+			r.line(strings.Join(row, between))
+		}
+	}
+	r.block(2)
+}
+
+// between stands between the cells of a row.
+const between = " | "
+
+// writeRows writes rows as they come.
+func (r *renderer) writeRows(rows [][]string) {
+	for _, row := range rows {
+		r.para = r.para[:0]
+		r.joinCells(row)
+		r.flush()
+		r.gap = max(r.gap, 1)
+	}
+}
+
+func (r *renderer) joinCells(row []string) {
+	i := slices.IndexFunc(row, func(cell string) bool { return cell != "" })
+	if i >= 0 {
+		r.para = append(r.para, row[i]...)
+		for _, cell := range row[i+1:] {
+			r.collapse(between)
+			r.para = append(r.para, cell...)
+		}
+	}
+}
+
+// spill gives up the table that is open.
+func (r *renderer) spill() {
+	t := r.table
+	if t == nil {
+		return
+	}
+	r.table = nil
+	text, link, from := slices.Clone(r.para), r.link, r.linkFrom
+	r.link = ""
+	r.writeRows(t.rows)
+	r.para = r.para[:0]
+	r.joinCells(t.row)
+	r.cells = len(t.row)
+	if t.cell {
+		if r.cells++; len(r.para) > 0 {
+			r.collapse(between)
+		}
+	}
+	r.link, r.linkFrom = link, from+len(r.para)
+	r.para = append(r.para, text...)
+}

@@ -1,0 +1,135 @@
+package lektordir
+
+import (
+	"context"
+	"errors"
+	"os"
+	"strings"
+)
+
+// purging is the file in tmp/$feed that tells that all of the feed is being
+// removed. Recovery restores no name with a ';'.
+const purging = ";purge"
+
+// Purge removes a feed with all its entries, and forgets what was delivered of
+// it. Once begun, it will be finished: after an interruption by the next run of a
+// fetcher that recovers, delivers to the feed or checks with repair. When it
+// returns without an error, it is done and on the disk. It waits some seconds for
+// another fetcher that has the feed; the error is a [*BusyError] then.
+func (w *Writer) Purge(ctx context.Context, feed string) error {
+	t, err := w.BeginWait(ctx, feed)
+	if err != nil {
+		return err
+	}
+	defer t.Close()
+	if err := w.d.mkTmp(feed); err != nil {
+		return err
+	}
+	if err := w.d.inside("tmp/" + feed); err != nil {
+		return err
+	}
+	f, err := os.OpenFile(w.d.Join("tmp", feed, purging), os.O_WRONLY|os.O_CREATE, 0o666)
+	if err != nil {
+		return err
+	}
+	if err := f.Close(); err != nil {
+		return err
+	}
+	return w.d.finishPurge(feed)
+}
+
+// finishPurge removes a feed of which it was recorded that it is to be removed.
+// The caller has its lock. The order is such that whatever a power cut leaves,
+// the record is there until nothing else is.
+func (d *Dir) finishPurge(feed string) error {
+	tmp, src := d.Join("tmp", feed), d.Join("src", feed)
+	record := tmp + "/" + purging
+	if _, err := os.Lstat(record); err != nil {
+		if isNotExist(err) {
+			return nil
+		}
+		return err
+	}
+	if err := d.inside("tmp/" + feed); err != nil {
+		return err
+	}
+	s, err := d.newSyncer()
+	if err != nil {
+		return err
+	}
+	defer s.close()
+	for _, path := range []string{record, tmp, d.Join("tmp")} {
+		if err := syncPath(path); err != nil {
+			return err
+		}
+	}
+	for _, place := range []string{"new", "cur"} {
+		if err := d.emptyPlace(place, feed); err != nil {
+			return err
+		}
+	}
+	// Entries that came back after the journal was gone would be delivered twice.
+	if err := s.sync(d.Join("new"), d.Join("cur"), tmp); err != nil {
+		return err
+	}
+	if err := os.RemoveAll(src); err != nil {
+		return err
+	}
+	left, err := os.ReadDir(tmp)
+	if err != nil {
+		return err
+	}
+	for _, e := range left {
+		if e.Name() != purging {
+			if err := os.RemoveAll(tmp + "/" + e.Name()); err != nil {
+				return err
+			}
+		}
+	}
+	if err := s.sync(d.Join("src")); err != nil {
+		return err
+	}
+	// A record that came back would remove what was delivered since.
+	if err := os.Remove(record); err != nil {
+		return err
+	}
+	if err := syncPath(tmp); err != nil {
+		return err
+	}
+	os.Remove(tmp) // unless somebody put an entry there
+	return nil
+}
+
+// emptyPlace removes new/$feed or cur/$feed, each entry by a rename to tmp/ first.
+func (d *Dir) emptyPlace(place, feed string) error {
+	rel := place + "/" + feed
+	if d.inside(rel) == nil {
+		names, err := readNames(d.Join(rel))
+		if err != nil && !isNotExist(err) {
+			return err
+		}
+		for _, name := range names {
+			unique, _, _ := strings.Cut(name, ";")
+			// A viewer may be faster; he moves it to where it is found later.
+			if err := d.putAside(d.Join(rel, name), d.Join("tmp", feed, unique+gone)); err != nil && !isNotExist(err) {
+				return err
+			}
+		}
+	}
+	// What is left are a link's or others' files, and what a viewer puts there now.
+	return os.RemoveAll(d.Join(rel))
+}
+
+// putAside renames a directory to one in tmp/ that is to be removed, in the place
+// of what an earlier removal of it left there.
+func (d *Dir) putAside(from, to string) error {
+	err := renameNoReplace(from, to)
+	if errors.Is(err, os.ErrExist) {
+		// A power cut undid the rename but not the directory it left.
+		if err := os.RemoveAll(to); err != nil {
+			return err
+		}
+		err = renameNoReplace(from, to)
+	}
+	return err
+}

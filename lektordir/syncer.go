@@ -1,0 +1,78 @@
+package lektordir
+
+import (
+	"os"
+	"slices"
+
+	"golang.org/x/sys/unix"
+)
+
+// Sync writes what is not on the disk yet, of the file systems of the lektor-dir,
+// as sync(2) does of all there are. That is for many files; that a disk failed
+// before it does not tell.
+func (d *Dir) Sync() error {
+	for _, name := range []string{"src", "tmp"} {
+		if err := syncFS(d.Join(name)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// syncer makes what is written to a lektor-dir durable: by one call for a whole
+// file system where that can be relied on.
+type syncer struct{ whole []*fsSync }
+
+// newSyncer prepares to sync what is written from now on.
+func (d *Dir) newSyncer() (*syncer, error) {
+	s := &syncer{}
+	if d.opts.SlowSync {
+		return s, nil
+	}
+	var devs []uint64
+	for _, name := range []string{"tmp", "src"} {
+		var st unix.Stat_t
+		path := d.Join(name)
+		if err := unix.Stat(path, &st); err != nil {
+			s.close()
+			return nil, &os.PathError{Op: "stat", Path: path, Err: err}
+		}
+		if slices.Contains(devs, uint64(st.Dev)) {
+			continue
+		}
+		one, ok, err := openFSSync(path)
+		if err != nil || !ok {
+			s.close()
+			return s, err
+		}
+		devs = append(devs, uint64(st.Dev))
+		s.whole = append(s.whole, one)
+	}
+	return s, nil
+}
+
+// sync makes what was written since newSyncer durable. Where whole file
+// systems cannot be synced, it syncs the paths alone.
+func (s *syncer) sync(paths ...string) error {
+	if s.whole == nil {
+		for _, p := range paths {
+			if err := syncPath(p); err != nil {
+				return err
+			}
+		}
+	}
+	for _, one := range s.whole {
+		if err := one.sync(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// close ends it; what was not synced is not.
+func (s *syncer) close() {
+	for _, one := range s.whole {
+		one.close()
+	}
+	s.whole = nil
+}
