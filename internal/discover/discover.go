@@ -337,20 +337,3 @@ func fold(s string) string {
 	}
 	return s
 }
-
-// usual are the paths where feeds are found most often.
-var usual = []string{"/feed", "/rss.xml", "/atom.xml", "/feed.json", "/index.xml"}
-
-// Guesses gives the URLs where the feed of a page may be that links to none, most
-// likely first: on its own server, with its user and password.
-func Guesses(page string) []string {
-	base, err := url.Parse(page)
-	if err != nil || base.Host == "" {
-		return nil
-	}
-	var urls []string
-	for _, path := range usual {
-		urls = append(urls, base.ResolveReference(&url.URL{Path: path}).String())
-	}
-	return urls
-}

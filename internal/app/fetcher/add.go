@@ -245,7 +245,8 @@ func (r *Runner) Add(ctx context.Context, url string, o AddOptions) (Added, erro
 	var title string
 	var resp *fetch.Response
 	var page *pageError // that links to the feed
-	for look := !o.AsIs; ; look = !o.NoFetch {
+	elsewhere := false  // the feed is on another server than the page
+	for look := !o.AsIs; ; look = !o.NoFetch || elsewhere {
 		if before, ok := r.subscribed(url); ok {
 			if page == nil || o.DryRun {
 				return before, nil
@@ -279,6 +280,9 @@ func (r *Runner) Add(ctx context.Context, url string, o AddOptions) (Added, erro
 			if len(header) > 0 && !sameOrigin(url, link) {
 				return Added{}, command.Hint(fmt.Errorf("%s: it links to a feed of another server, %s, and headers are meant for one", fetch.Public(url), fetch.Public(link)), "add that one, with --header if it is meant to have them")
 			}
+			// Without a fetch it is still looked at on another server: it may be
+			// at a private address, and would be asked unattended from then on.
+			elsewhere = !sameOrigin(url, link)
 			url, title = link, page.title()
 			continue
 		}

@@ -36,7 +36,7 @@ func Remove(ctx context.Context, o RemoveOptions, s *command.Streams) error {
 		return err
 	}
 	defer r.Close()
-	done, remove := "unsubscribed", feeddir.Remove
+	done, remove := "unsubscribed", func(hash, _ string) error { return feeddir.Remove(r.Writer, d, hash) }
 	switch {
 	case o.Purge && o.DryRun:
 		done = "would be removed with its entries"
@@ -45,7 +45,7 @@ func Remove(ctx context.Context, o RemoveOptions, s *command.Streams) error {
 	case o.Purge:
 		r.Recover(ctx) // a purge that was interrupted
 		done = "removed with its entries"
-		remove = func(w *lektordir.Writer, d *lektordir.Dir, hash string) error { return feeddir.Purge(ctx, w, d, hash) }
+		remove = func(hash, title string) error { return r.purge(ctx, hash, title) }
 	}
 	// Of a feed that is not subscribed to any more its entries may be purged.
 	find := &feeddir.Finder{Dir: d, All: o.Purge}
@@ -63,7 +63,7 @@ func Remove(ctx context.Context, o RemoveOptions, s *command.Streams) error {
 				title = f.Title()
 			}
 			if !o.DryRun {
-				err = remove(r.Writer, d, hash)
+				err = remove(hash, title)
 			}
 		}
 		if err != nil {
@@ -73,6 +73,18 @@ func Remove(ctx context.Context, o RemoveOptions, s *command.Streams) error {
 		s.Report.Info("%s: %s (%s)", name, done, title)
 	}
 	return nil
+}
+
+// purge removes a feed with its entries. One that another process has is waited
+// for, which is told.
+func (r *Runner) purge(ctx context.Context, hash, title string) error {
+	t, err := r.Writer.Begin(hash)
+	if inUse := (*lektordir.BusyError)(nil); errors.As(err, &inUse) {
+		r.report.Info("%s: another process has the feed; waiting for it", title)
+	} else if err == nil {
+		t.Close()
+	}
+	return feeddir.Purge(ctx, r.Writer, r.Dir, hash)
 }
 
 // ListOptions are those of [List].
