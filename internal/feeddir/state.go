@@ -31,6 +31,8 @@ const (
 	fileFilter   = "filter"    // user's: a command for /bin/sh
 	filePrivate  = "private"   // user's: yes or no; one without either means yes
 
+	fileOrigin = "origin" // of a url that a document named: that document's
+
 	fileETag     = "etag"     // validators, opaque bytes
 	fileModified = "modified" //
 	fileFinal    = "final"    // the URL that gave them, after redirects from url; none when there were none
@@ -56,7 +58,7 @@ const (
 // before the digest, and that before the validators, since a document that is
 // known is not looked at again, nor one that is not modified sent.
 var stateFiles = []string{
-	fileURL, fileFrom, fileFinal, fileMaxAge, fileTTL, fileUpdates, fileHours, fileDays, fileBody, fileETag, fileModified,
+	fileURL, fileOrigin, fileFrom, fileFinal, fileMaxAge, fileTTL, fileUpdates, fileHours, fileDays, fileBody, fileETag, fileModified,
 	fileStatus, fileError, fileFailures, fileGone, fileMoved,
 }
 
@@ -255,13 +257,13 @@ func (s *State) Warnings() []string {
 // subscribed to, or when a setting cannot be read that decides what becomes of
 // its entries. AllowExec is for the caller to set.
 func (s *State) Request() (*fetch.Request, error) {
-	for _, name := range []string{fileURL, fileOnUpdate, fileHeaders, fileFilter} {
+	for _, name := range []string{fileURL, fileOrigin, fileOnUpdate, fileHeaders, fileFilter} {
 		s.get(name)
 		if err := s.unread[name]; err != nil {
 			return nil, err
 		}
 	}
-	r := &fetch.Request{URL: s.URL()}
+	r := &fetch.Request{URL: s.URL(), Origin: s.get(fileOrigin)}
 	if r.URL == "" {
 		if s.names[fileURL] {
 			return nil, fmt.Errorf("%s is empty: write the feed's URL into it", filepath.Join(s.dir, fileURL))
@@ -328,7 +330,7 @@ func stateSetting(name string) (*setting, error) {
 // sense is an error; an interval may be as short as a second. The directory is
 // created if need be.
 //
-// A new url, filter or headers make what is known of the last document void,
+// A url is the user's own from then on, whoever named the one before. A new url, filter or headers make what is known of the last document void,
 // and the feed due; a new interval moves `next`.
 func (s *State) SetUser(name, value string) error {
 	set, err := stateSetting(name)
@@ -383,12 +385,15 @@ func (s *State) Unset(name string) error {
 // written: interrupted after that, it would not be done when the same value is
 // set again.
 func (s *State) forget(name, old, value string) error {
-	if old == value || name != fileURL && name != fileHeaders && name != fileFilter {
-		return nil
-	}
 	var errs []error
-	drop := append([]string{fileNext}, documentFiles...)
+	var drop []string
 	if name == fileURL {
+		drop = append(drop, fileOrigin)
+	}
+	if old != value && (name == fileURL || name == fileHeaders || name == fileFilter) {
+		drop = append(append(drop, fileNext), documentFiles...)
+	}
+	if old != value && name == fileURL {
 		drop = append(drop, fileMoved, fileGone, fileError, fileFailures, fileStatus, fileMaxAge)
 	}
 	for _, f := range drop {

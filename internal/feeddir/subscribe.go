@@ -34,6 +34,7 @@ type Subscription struct {
 	Categories []string // paths of folders, "a/b"
 	Interval   string   // as the user wrote it
 	Error      string   // of the last fetch, empty when it went well
+	Origin     string   // of the document that named URL, "" when the user did; see [fetch.Request]
 	Private    bool     // not told of in what leaves the machine, see [Shareable]
 }
 
@@ -130,6 +131,7 @@ func Add(w *lektordir.Writer, d *lektordir.Dir, s *Subscription, o Options) (boo
 		put(aliasFile, s.Alias, false),
 		put(intervalFile, s.Interval, false),
 		put(privateFile, private, false),
+		put("etc/fetch/"+fileOrigin, s.Origin, false),
 		SetCategories(d, s.Hash, s.Categories, write),
 	); err != nil {
 		return false, err

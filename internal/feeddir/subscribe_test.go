@@ -283,3 +283,32 @@ func TestFeedURL(t *testing.T) {
 		}
 	}
 }
+
+// Who named the URL of a feed is remembered until the user names one.
+func TestOriginIsKept(t *testing.T) {
+	d, w := setup(t)
+	s := &Subscription{ID: "http://10.0.0.1/feed", Origin: "http://public.example/"}
+	if _, err := Add(w, d, s, Options{}); err != nil {
+		t.Fatal(err)
+	}
+	origin := func(want string) {
+		t.Helper()
+		st, err := Load(d, s.Hash)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer st.Close()
+		if r, err := st.Request(); err != nil || r.Origin != want {
+			t.Errorf("%+v, %v", r, err)
+		}
+	}
+	origin(s.Origin)
+	if err := Set(w, d, s.Hash, "interval", "2h"); err != nil {
+		t.Fatal(err)
+	}
+	origin(s.Origin)
+	if err := Set(w, d, s.Hash, "url", s.ID); err != nil {
+		t.Fatal(err)
+	}
+	origin("")
+}

@@ -79,7 +79,9 @@ type Config struct {
 	// MaxHeader limits the header of a response, in bytes.
 	MaxHeader int64
 	// AllowPrivate are prefixes of private addresses to be treated as public
-	// ones: a redirect from a public host may lead there.
+	// ones: a redirect from a public host may lead there, and a document name
+	// them. Link-local, unspecified and multicast addresses, and those of the
+	// metadata services of clouds, are asked only when they are in here.
 	AllowPrivate []netip.Prefix
 
 	// Now and Sleep stand in for the clock. Sleep returns early with an error
@@ -151,7 +153,7 @@ func sleep(ctx context.Context, d time.Duration) error {
 type Client struct {
 	cfg   Config
 	gates gates
-	// strict connects to public addresses only, open to all. Separate pools,
+	// strict connects to public addresses only, open to private ones, too. Separate pools,
 	// so that no redirect finds a connection that it could not have made.
 	strict, open *http.Transport
 	big          chan struct{}
@@ -202,7 +204,7 @@ type viaProxy struct{}
 
 func (c *Client) dialer(strict bool) func(ctx context.Context, network, addr string) (net.Conn, error) {
 	return func(ctx context.Context, network, addr string) (net.Conn, error) {
-		if !strict || ctx.Value(viaProxy{}) != nil {
+		if ctx.Value(viaProxy{}) != nil {
 			if c.cfg.Dial != nil {
 				return c.cfg.Dial(ctx, network, addr)
 			}
@@ -213,7 +215,7 @@ func (c *Client) dialer(strict bool) func(ctx context.Context, network, addr str
 			if err != nil {
 				return nil, err
 			}
-			if err := c.check(conn.RemoteAddr().String()); err != nil {
+			if err := c.check(conn.RemoteAddr().String(), strict); err != nil {
 				_ = conn.Close()
 				return nil, err
 			}
@@ -227,7 +229,7 @@ func (c *Client) dialer(strict bool) func(ctx context.Context, network, addr str
 			Resolver:  c.cfg.Resolver,
 			KeepAlive: noProbes,
 			ControlContext: func(_ context.Context, _, address string, _ syscall.RawConn) error {
-				err := c.check(address)
+				err := c.check(address, strict)
 				if err != nil {
 					select {
 					case refused <- err:
@@ -249,13 +251,17 @@ func (c *Client) dialer(strict bool) func(ctx context.Context, network, addr str
 	}
 }
 
-// check is the error for an address (with port) that is not public.
-func (c *Client) check(address string) error {
+// check is the error for an address (with port) that is not public, or that not
+// even the user may have asked.
+func (c *Client) check(address string, strict bool) error {
 	ap, err := netip.ParseAddrPort(address)
 	if err != nil {
 		return err
 	}
-	if private(ap.Addr(), c.cfg.AllowPrivate) {
+	switch s := standingOf(ap.Addr(), c.cfg.AllowPrivate); {
+	case s == never:
+		return &PrivateError{Addr: ap.Addr(), Never: true}
+	case s == private && strict:
 		return &PrivateError{Addr: ap.Addr()}
 	}
 	return nil
@@ -277,6 +283,10 @@ type Request struct {
 	// port, or https on the default port where the URL has http on its own.
 	// Fields that belong to the protocol are left out, see [ParseHeaders].
 	Header http.Header
+	// Origin is the URL of the document that named URL, be it a link, an offer
+	// or a list; "" when the user did. A document at a public host cannot have
+	// private addresses asked, except for its own host's.
+	Origin string
 	// AllowExec permits exec: URLs. Set it only for a command that nobody but the
 	// user can have written.
 	AllowExec bool
@@ -414,9 +424,9 @@ func (c *Client) Get(ctx context.Context, r *Request) (*Response, error) {
 	var (
 		origin    = *u
 		user      = u.User
-		trusted   = true // still at the feed's own origin: credentials may be sent
-		privateOK = true // nothing public yet: private addresses are the user's choice
-		lasting   = true // only permanent redirects yet
+		trusted   = true                                   // still at the feed's own origin: credentials may be sent
+		privateOK = r.Origin == "" || vouched(r.Origin, u) // nothing public yet: private addresses are the user's choice
+		lasting   = true                                   // only permanent redirects yet
 		visited   = map[string]bool{}
 		res       = &Response{}
 	)
@@ -450,6 +460,9 @@ func (c *Client) Get(ctx context.Context, r *Request) (*Response, error) {
 			}
 		}
 		next, err := x.hop(u, req, &privateOK, res, conditional)
+		if refused := (*PrivateError)(nil); errors.As(err, &refused) && len(res.Hops) == 0 {
+			refused.Origin = Public(r.Origin)
+		}
 		if err != nil {
 			return nil, err
 		}
@@ -568,20 +581,23 @@ func (x *exchange) roundTrip(req *http.Request, privateOK *bool) (*http.Response
 			req.Close = false // the connection is one to the proxy
 			addr, err := netip.ParseAddr(req.URL.Hostname())
 			name := strings.TrimSuffix(strings.ToLower(req.URL.Hostname()), ".")
-			if err == nil && private(addr, x.c.cfg.AllowPrivate) || name == "localhost" || strings.HasSuffix(name, ".localhost") {
-				if !*privateOK {
-					return nil, &PrivateError{Addr: addr}
-				}
-			} else {
-				*privateOK = false
+			s := public
+			if err == nil {
+				s = standingOf(addr, x.c.cfg.AllowPrivate)
+			} else if name == "localhost" || strings.HasSuffix(name, ".localhost") {
+				s = private
 			}
+			if s == never || s == private && !*privateOK {
+				return nil, &PrivateError{Addr: addr, Never: s == never}
+			}
+			*privateOK = *privateOK && s == private
 		}
 	}
 	req = req.WithContext(ctx)
 	// An address needs no try.
-	if addr, err := netip.ParseAddr(req.URL.Hostname()); err == nil && ctx == x.ctx && x.c.cfg.Dial == nil && private(addr, x.c.cfg.AllowPrivate) {
+	if addr, err := netip.ParseAddr(req.URL.Hostname()); err == nil && ctx == x.ctx && x.c.cfg.Dial == nil && standingOf(addr, x.c.cfg.AllowPrivate) != public {
 		if !*privateOK {
-			return nil, &PrivateError{Addr: addr.Unmap()}
+			return nil, &PrivateError{Addr: addr.Unmap(), Never: standingOf(addr, x.c.cfg.AllowPrivate) == never}
 		}
 		return x.c.open.RoundTrip(req)
 	}

@@ -150,11 +150,17 @@ func (e *RedirectError) Error() string {
 	return fmt.Sprintf("%s: the redirect to %q was not followed: %s", Brief(e.URL), Brief(e.Target), e.Reason)
 }
 
-// PrivateError is a connection that was refused because a public server sent
-// us to a private address.
+// FlagAllowPrivate is the flag that adds to [Config].AllowPrivate.
+const FlagAllowPrivate = "allow-private"
+
+// PrivateError is a connection to a private address that was refused because it
+// was a public server or document that named it, or (Never) because no document
+// is to be had at such an address.
 type PrivateError struct {
-	URL  string
-	Addr netip.Addr // zero when only the name was known (behind a proxy)
+	URL    string
+	Addr   netip.Addr // zero when only the name was known (behind a proxy)
+	Origin string     // the document that named URL; "" for a redirect
+	Never  bool
 }
 
 func (e *PrivateError) Error() string {
@@ -162,7 +168,17 @@ func (e *PrivateError) Error() string {
 	if e.Addr.IsValid() {
 		what = "the private address " + e.Addr.String()
 	}
-	return fmt.Sprintf("%s: a public server redirects to %s, which was not asked; if that is right, subscribe to the new address itself", Brief(e.URL), what)
+	allow := "--" + FlagAllowPrivate + " PREFIX"
+	if e.Addr.IsValid() {
+		allow = "--" + FlagAllowPrivate + " " + e.Addr.WithZone("").String()
+	}
+	switch {
+	case e.Never:
+		return fmt.Sprintf("%s: it is at %s, where there are secrets of this machine or nothing, and was not asked; if that is right, give %s", Brief(e.URL), e.Addr, allow)
+	case e.Origin != "":
+		return fmt.Sprintf("%s: it is at %s, named by the public document %s, and was not asked; if that is right, name it yourself, or give %s", Brief(e.URL), what, Brief(e.Origin), allow)
+	}
+	return fmt.Sprintf("%s: a public server redirects to %s, which was not asked; if that is right, subscribe to the new address itself, or give %s", Brief(e.URL), what, allow)
 }
 
 // DecodeError is a body whose Content-Encoding is not known, or is not what
@@ -245,7 +261,7 @@ func (x *exchange) classify(u *url.URL, err error) error {
 	name := display(u)
 	var private *PrivateError
 	if errors.As(err, &private) {
-		return &PrivateError{URL: name, Addr: private.Addr}
+		return &PrivateError{URL: name, Addr: private.Addr, Never: private.Never}
 	}
 	if x.parent.Err() != nil {
 		return fmt.Errorf("%s: %w", name, context.Cause(x.parent))

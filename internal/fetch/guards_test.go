@@ -313,19 +313,124 @@ func TestDeadlineIsOfTheExchange(t *testing.T) {
 
 func TestPrivateAddresses(t *testing.T) {
 	allow := []netip.Prefix{netip.MustParsePrefix("127.1.0.0/16"), netip.MustParsePrefix("203.0.113.7/32")}
-	for addr, want := range map[string]bool{
-		"8.8.8.8": false, "1.1.1.1": false, "172.15.0.1": false, "172.32.0.1": false, "100.63.0.1": false, "100.128.0.1": false,
-		"2606:4700::1111": false, "2a00::1": false, "64:ff9b::808:808": false, "::ffff:8.8.8.8": false, "2002:808:808::1": false,
-		"0.0.0.0": true, "0.1.2.3": true, "10.0.0.1": true, "127.0.0.1": true, "127.255.0.1": true, "169.254.169.254": true,
-		"172.16.0.1": true, "172.31.255.255": true, "192.168.1.1": true, "100.64.0.1": true, "100.127.255.255": true,
-		"224.0.0.1": true, "239.1.1.1": true, "255.255.255.255": true, "240.0.0.1": true, "198.18.0.1": true, "192.0.0.1": true,
-		"::": true, "::1": true, "fe80::1": true, "fe80::1%eth0": true, "fc00::1": true, "fd12::1": true, "ff02::1": true, "fec0::1": true,
-		"::ffff:127.0.0.1": true, "::ffff:10.0.0.1": true, "::127.0.0.1": true,
-		"64:ff9b::7f00:1": true, "64:ff9b::a00:1": true, "64:ff9b:1::1": true, "2002:7f00:1::": true, "2002:a00:1::1": true,
-		"127.1.2.3": false, "::ffff:127.1.2.3": false, "64:ff9b::7f01:203": false, "203.0.113.7": false, "203.0.113.8": true,
+	allow = append(allow, netip.MustParsePrefix("169.254.7.0/24"))
+	for want, addrs := range map[standing]string{
+		public: "8.8.8.8 1.1.1.1 172.15.0.1 172.32.0.1 100.63.0.1 100.128.0.1 " +
+			"2606:4700::1111 2a00::1 64:ff9b::808:808 ::ffff:8.8.8.8 2002:808:808::1 ::ffff:0:808:808 " +
+			"127.1.2.3 ::ffff:127.1.2.3 64:ff9b::7f01:203 203.0.113.7 169.254.7.1 2002:a9fe:701::1",
+		private: "10.0.0.1 127.0.0.1 127.255.0.1 172.16.0.1 172.31.255.255 192.168.1.1 100.64.0.1 100.127.255.255 " +
+			"255.255.255.255 240.0.0.1 198.18.0.1 192.0.0.1 ::1 fc00::1 fd12::1 fec0::1 " +
+			"::ffff:127.0.0.1 ::ffff:10.0.0.1 ::127.0.0.1 64:ff9b::7f00:1 64:ff9b::a00:1 64:ff9b:1::808:808 2002:7f00:1:: 2002:a00:1::1 " +
+			"::ffff:0:a00:1 203.0.113.8",
+		never: "0.0.0.0 0.1.2.3 169.254.169.254 169.254.0.1 224.0.0.1 239.1.1.1 :: fe80::1 fe80::1%eth0 ff02::1 " +
+			"100.100.100.200 168.63.129.16 192.0.0.192 fd00:ec2::254 fd20:ce::254 " +
+			"::ffff:169.254.169.254 ::ffff:0.0.0.0 64:ff9b::a9fe:a9fe 64:ff9b:1::a9fe:a9fe 2002:a9fe:a9fe::1 ::a9fe:a9fe ::ffff:0:a9fe:a9fe 2002:6464:64c8::1",
 	} {
-		if got := private(netip.MustParseAddr(addr), allow); got != want {
-			t.Errorf("%s: private %v, want %v", addr, got, want)
+		for addr := range strings.FieldsSeq(addrs) {
+			if got := standingOf(netip.MustParseAddr(addr), allow); got != want || got != public && !Private(netip.MustParseAddr(addr)) {
+				t.Errorf("%s: standing %v, want %v", addr, got, want)
+			}
+		}
+	}
+}
+
+// What nobody has documents at is asked by nobody, not even by name, unless the
+// user allows it; nor does a proxy ask for us.
+func TestNeverAsked(t *testing.T) {
+	for _, host := range []string{"169.254.169.254", "[fe80::1]", "0.0.0.0", "[::]", "[::ffff:169.254.169.254]", "[fd00:ec2::254]", "224.0.0.1", "metadata.example"} {
+		dialed := 0
+		refuse := func(allow ...netip.Prefix) error {
+			c := client(t, func(cfg *Config) {
+				cfg.AllowPrivate = allow
+				cfg.Dial = func(context.Context, string, string) (net.Conn, error) {
+					dialed++
+					ours, theirs := net.Pipe()
+					theirs.Close()
+					addr, _ := netip.ParseAddr(strings.Trim(host, "[]"))
+					if host == "metadata.example" {
+						addr = netip.MustParseAddr("169.254.169.254")
+					}
+					return &pipe{ours, net.TCPAddrFromAddrPort(netip.AddrPortFrom(addr, 80))}, nil
+				}
+			})
+			_, err := c.Get(t.Context(), &Request{URL: "http://" + host + "/latest"})
+			return err
+		}
+		var e *PrivateError
+		if err := refuse(); !errors.As(err, &e) || !e.Never || !Remote(err) || !strings.Contains(err.Error(), "--"+FlagAllowPrivate) {
+			t.Errorf("%s: %v", host, err)
+		}
+		if err := refuse(netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("fc00::/16")); !errors.As(err, &e) {
+			t.Errorf("%s: %v", host, err)
+		}
+		dialed = 0
+		if err := refuse(netip.MustParsePrefix("0.0.0.0/0"), netip.MustParsePrefix("::/0")); errors.As(err, &e) || dialed == 0 {
+			t.Errorf("%s, allowed: %v", host, err)
+		}
+	}
+	proxied := 0
+	proxy := serve(t, func(http.ResponseWriter, *http.Request) { proxied++ })
+	to, _ := url.Parse(proxy.URL)
+	c := NewClient(Config{Proxy: http.ProxyURL(to)})
+	defer c.Close()
+	var e *PrivateError
+	if _, err := c.Get(t.Context(), &Request{URL: "http://169.254.169.254/"}); !errors.As(err, &e) || !e.Never || proxied > 0 {
+		t.Errorf("by a proxy: %v", err)
+	}
+}
+
+// pipe is a connection to an address of our choice.
+type pipe struct {
+	net.Conn
+	to net.Addr
+}
+
+func (p *pipe) RemoteAddr() net.Addr { return p.to }
+
+// A public document cannot have private addresses asked, whatever the kind of
+// its reference; one at the same host, or at a private one, can.
+func TestOrigin(t *testing.T) {
+	asked := 0
+	s := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		asked++
+		fmt.Fprint(w, rss)
+	})
+	c := NewClient(Config{})
+	defer c.Close()
+	open := NewClient(Config{AllowPrivate: []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")}})
+	defer open.Close()
+	byName := strings.Replace(s.URL, "127.0.0.1", "localhost", 1)
+	for _, o := range []struct {
+		origin, url string
+		ok          bool
+	}{
+		{"", s.URL, true},
+		{"http://public.example/feed", s.URL, false},
+		{"http://public.example/feed", byName, false},
+		{"https://93.184.216.34/feed", s.URL, false},
+		{"http://169.254.169.254/", s.URL, false},
+		{"http://127.0.0.1:1/other", s.URL, true},
+		{"http://10.1.2.3/feed", s.URL, true},
+		{"http://nas.local/feed", s.URL, true},
+		{"http://nas/feed", s.URL, true},
+		{"http://LOCALHOST./feed", s.URL, true},
+		{"http://134744072/feed", s.URL, false},
+		{"http://0x08080808/feed", s.URL, false},
+		{"http://localhost.example/feed", s.URL, false},
+		{"http://local/../feed", s.URL, true},
+		{"http://127.0.0.1.example/feed", s.URL, false},
+		{"file:///tmp/feed", s.URL, false},
+		{"exec:curl http://public.example/", s.URL, false},
+		{"a list", s.URL, false},
+	} {
+		asked = 0
+		_, err := c.Get(t.Context(), &Request{URL: o.url, Origin: o.origin})
+		var e *PrivateError
+		if o.ok != (err == nil) || o.ok != (asked == 1) || !o.ok && (!errors.As(err, &e) || !strings.Contains(err.Error(), "named by the public document") || !strings.Contains(err.Error(), o.origin)) {
+			t.Errorf("%+v: %d requests, %v", o, asked, err)
+		}
+		if _, err := open.Get(t.Context(), &Request{URL: o.url, Origin: o.origin}); err != nil && o.url == s.URL {
+			t.Errorf("%+v, allowed: %v", o, err)
 		}
 	}
 }

@@ -142,10 +142,3 @@ func ParsePrefix(s string) (netip.Prefix, error) {
 	}
 	return netip.PrefixFrom(a, a.BitLen()), nil
 }
-
-// Private tells whether addr belongs to this machine, its network or nobody,
-// rather than to a public host: loopback, private (RFC 1918, RFC 4193),
-// link-local, carrier-grade NAT, multicast, reserved, and IPv6 addresses that
-// carry such an IPv4 one. It is what a [Client] refuses to connect to where a
-// stranger gave the address.
-func Private(addr netip.Addr) bool { return private(addr, nil) }

@@ -1,16 +1,19 @@
 package fetch
 
-import "net/netip"
+import (
+	"net/netip"
+	"net/url"
+	"slices"
+	"strings"
+)
 
 // special holds the prefixes that are no public hosts and that netip has no
 // predicate for.
 var special = []netip.Prefix{
-	netip.MustParsePrefix("0.0.0.0/8"),       // this network; Linux takes 0.x for itself
 	netip.MustParsePrefix("100.64.0.0/10"),   // behind carrier-grade NAT
 	netip.MustParsePrefix("192.0.0.0/24"),    // IETF protocol assignments
 	netip.MustParsePrefix("198.18.0.0/15"),   // benchmarks
 	netip.MustParsePrefix("240.0.0.0/4"),     // reserved, and broadcast
-	netip.MustParsePrefix("64:ff9b:1::/48"),  // NAT64 of a local network (RFC 8215)
 	netip.MustParsePrefix("fec0::/10"),       // site-local, before unique local addresses
 	netip.MustParsePrefix("100::/64"),        // discard
 	netip.MustParsePrefix("2001::/32"),       // Teredo: the address inside is obfuscated
@@ -24,39 +27,99 @@ var special = []netip.Prefix{
 }
 
 // carriers are IPv6 prefixes with an IPv4 address at the byte offset, to which
-// a gateway takes the packets.
+// a gateway takes the packets. least is what they are at the least themselves.
 var carriers = []struct {
 	prefix netip.Prefix
 	offset int
+	least  standing
 }{
-	{netip.MustParsePrefix("64:ff9b::/96"), 12}, // NAT64
-	{netip.MustParsePrefix("2002::/16"), 2},     // 6to4
-	{netip.MustParsePrefix("::/96"), 12},        // IPv4-compatible
+	{netip.MustParsePrefix("64:ff9b::/96"), 12, public},    // NAT64
+	{netip.MustParsePrefix("64:ff9b:1::/48"), 12, private}, // NAT64 of a local network (RFC 8215)
+	{netip.MustParsePrefix("2002::/16"), 2, public},        // 6to4
+	{netip.MustParsePrefix("::/96"), 12, public},           // IPv4-compatible
+	{netip.MustParsePrefix("::ffff:0:0:0/96"), 12, public}, // translated (RFC 2765)
 }
 
-// private tells whether addr belongs to this machine, its network or nobody,
-// rather than to a public host. Addresses in allow are public.
-func private(addr netip.Addr, allow []netip.Prefix) bool {
+// metadata are addresses of the services from which a machine in a cloud learns its
+// own secrets, as far as they are not link-local.
+var metadata = []netip.Addr{
+	netip.MustParseAddr("fd00:ec2::254"),   // Amazon
+	netip.MustParseAddr("fd20:ce::254"),    // Google
+	netip.MustParseAddr("100.100.100.200"), // Alibaba
+	netip.MustParseAddr("168.63.129.16"),   // Azure
+	netip.MustParseAddr("192.0.0.192"),     // Oracle
+}
+
+// thisNetwork is what Linux takes for itself, or sends to nobody.
+var thisNetwork = netip.MustParsePrefix("0.0.0.0/8")
+
+// standing is who may have an address asked.
+type standing int
+
+const (
+	public  standing = iota // anybody
+	private                 // the user: it belongs to this machine, its network or nobody
+	never                   // nobody, unless the user allows the very address
+)
+
+// standingOf gives the standing of an address. Those in allow are public. An IPv6
+// address that carries an IPv4 one stands as that does.
+func standingOf(addr netip.Addr, allow []netip.Prefix) standing {
 	addr = addr.Unmap().WithZone("")
-	for _, p := range allow {
-		if p.Contains(addr) {
-			return false
-		}
+	contains := func(p netip.Prefix) bool { return p.Contains(addr) }
+	if slices.ContainsFunc(allow, contains) {
+		return public
 	}
-	if !addr.IsValid() || addr.IsUnspecified() || addr.IsLoopback() || addr.IsPrivate() ||
-		addr.IsLinkLocalUnicast() || addr.IsMulticast() {
-		return true
-	}
-	for _, p := range special {
-		if p.Contains(addr) {
-			return true
-		}
+	if !addr.IsValid() || addr.IsUnspecified() || addr.IsLinkLocalUnicast() || addr.IsMulticast() ||
+		thisNetwork.Contains(addr) || slices.Contains(metadata, addr) {
+		return never
 	}
 	for _, c := range carriers {
-		if c.prefix.Contains(addr) {
+		if c.prefix.Contains(addr) && addr != netip.IPv6Loopback() {
 			b := addr.As16()
-			return private(netip.AddrFrom4([4]byte(b[c.offset:c.offset+4])), allow)
+			inside := standingOf(netip.AddrFrom4([4]byte(b[c.offset:c.offset+4])), allow)
+			return max(inside, c.least)
 		}
 	}
-	return false
+	if addr.IsLoopback() || addr.IsPrivate() || slices.ContainsFunc(special, contains) {
+		return private
+	}
+	return public
 }
+
+// Private tells whether addr belongs to this machine, its network or nobody,
+// rather than to a public host: loopback, private (RFC 1918, RFC 4193),
+// link-local, carrier-grade NAT, multicast, reserved, and IPv6 addresses that
+// carry such an IPv4 one. It is what a [Client] refuses to connect to where a
+// stranger gave the address.
+func Private(addr netip.Addr) bool { return standingOf(addr, nil) != public }
+
+// vouched tells whether the document at origin may name u wherever that is: where
+// u is at the document's own host, which is as good as what the user chose, or
+// where the document is itself at a host of this machine or its network. Of that
+// only what nobody else can have made up counts, an address or a name that no
+// public name server has: asked again, a stranger's name may have got a private
+// address meanwhile.
+func vouched(origin string, u *url.URL) bool {
+	o, err := ParseURL(origin)
+	if err != nil {
+		return false
+	}
+	host := strings.TrimSuffix(o.Hostname(), ".")
+	if strings.EqualFold(host, strings.TrimSuffix(u.Hostname(), ".")) {
+		return true
+	}
+	if addr, err := netip.ParseAddr(host); err == nil {
+		return standingOf(addr, nil) == private
+	}
+	if !strings.Contains(host, ".") {
+		// Of this network: no public name is without a dot. A number is an
+		// address, for some resolvers.
+		return host[0] > '9'
+	}
+	return slices.ContainsFunc(localDomains, func(d string) bool { return strings.HasSuffix(host, d) })
+}
+
+// localDomains are reserved for names that only this machine or its network knows
+// (RFC 6761, RFC 6762, RFC 8375, and ICANN for internal).
+var localDomains = []string{".localhost", ".local", ".home.arpa", ".internal"}

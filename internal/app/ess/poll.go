@@ -42,6 +42,7 @@ type target struct {
 	hash  string // of the subscription; "" for a document that belongs to none
 	link  string // URL of the document
 	named bool
+	typed bool // it is the link itself that the user named
 }
 
 // due is a feed that has something new.
@@ -160,10 +161,10 @@ func (p *poller) targets(ctx context.Context) ([]target, error) {
 		case err == nil && !feeddir.Subscribed(p.Dir, hash):
 			p.S.Report.Print(command.Hint(fmt.Errorf("not subscribed to %s", name), "lektor-fetch add subscribes"))
 		case err == nil:
-			add(target{hash, link, true})
+			add(target{hash: hash, link: link, named: true})
 		case fetch.IsHTTP(name):
 			// The URL of a document, of a feed of ours or another.
-			add(target{links()[name], name, true})
+			add(target{hash: links()[name], link: name, named: true, typed: true})
 		default:
 			p.S.Report.Print(err)
 		}
@@ -294,6 +295,12 @@ func (p *poller) ask(ctx context.Context, t target) error {
 	req, err := state.Request()
 	if err != nil || req.URL != t.link {
 		req = &fetch.Request{URL: t.link}
+	}
+	if !t.typed {
+		// It is the feed, or its page, that says where the document is.
+		if req.Origin, err = feeddir.URL(p.Dir, t.hash); err != nil {
+			return err
+		}
 	}
 	v := feeddir.Visit{State: state, Client: p.client, Now: p.common.now, DryRun: p.o.DryRun, Moved: kept.Moved}
 	resp, err := v.Ask(ctx, req)

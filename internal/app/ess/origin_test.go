@@ -1,0 +1,47 @@
+package ess
+
+import (
+	"net/netip"
+	"strings"
+	"testing"
+
+	"github.com/lektordir/lektor/internal/testkit/dir"
+)
+
+// A public feed cannot have this machine asked by offering an ESS there; the user
+// can, who names the document or allows the address.
+func TestPollOnTheWordOfAFeed(t *testing.T) {
+	b := newBench(t)
+	const feed = "http://public.example/feed"
+	link := b.s.URL("/inner.ess")
+	b.serve("inner")
+	d := &dir.Dir{Path: b.dir}
+	if _, err := d.Feed(feed, "Public", "etc/fetch/url="+feed, "etc/ess/link="+link); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		feeds []string
+		allow bool
+		asks  bool
+	}{
+		{nil, false, false},
+		{[]string{feed}, false, false},
+		{[]string{link}, false, true},
+		{nil, true, true},
+	} {
+		b.s.Forget("/inner.ess")
+		o := PollOptions{Common: b.common(), N: 1, Feeds: c.feeds}
+		// Failures put the next request off.
+		if c.allow {
+			b.now = b.now.AddDate(1, 0, 0)
+			o.Common = b.common()
+			o.Fetch.AllowPrivate = []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")}
+		}
+		s, _, said := streams("")
+		err := Poll(t.Context(), o, s)
+		asked := len(b.s.Requests("/inner.ess")) > 0
+		if asked != c.asks || (err == nil) != c.asks || !c.asks && !strings.Contains(said.String(), "named by the public document "+feed) && c.feeds != nil {
+			t.Errorf("%+v: asked %v, %v\n%s", c, asked, err, said)
+		}
+	}
+}
