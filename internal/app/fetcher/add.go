@@ -245,8 +245,8 @@ func (r *Runner) Add(ctx context.Context, url string, o AddOptions) (Added, erro
 	var title string
 	var resp *fetch.Response
 	var page *pageError // that links to the feed
-	elsewhere := false  // the feed is on another server than the page
-	for look := !o.AsIs; ; look = !o.NoFetch || elsewhere {
+	origin := ""        // its URL
+	for look := !o.AsIs; ; look = !o.NoFetch {
 		if before, ok := r.subscribed(url); ok {
 			if page == nil || o.DryRun {
 				return before, nil
@@ -256,7 +256,7 @@ func (r *Runner) Add(ctx context.Context, url string, o AddOptions) (Added, erro
 		if !look {
 			break
 		}
-		resp, title, err = r.look(ctx, url, header)
+		resp, title, err = r.look(ctx, &fetch.Request{URL: url, Origin: origin, Header: header})
 		var html *pageError
 		switch {
 		case err == nil:
@@ -280,10 +280,7 @@ func (r *Runner) Add(ctx context.Context, url string, o AddOptions) (Added, erro
 			if len(header) > 0 && !sameOrigin(url, link) {
 				return Added{}, command.Hint(fmt.Errorf("%s: it links to a feed of another server, %s, and headers are meant for one", fetch.Public(url), fetch.Public(link)), "add that one, with --header if it is meant to have them")
 			}
-			// Without a fetch it is still looked at on another server: it may be
-			// at a private address, and would be asked unattended from then on.
-			elsewhere = !sameOrigin(url, link)
-			url, title = link, page.title()
+			url, title, origin = link, page.title(), page.final
 			continue
 		}
 		break
@@ -299,7 +296,7 @@ func (r *Runner) Add(ctx context.Context, url string, o AddOptions) (Added, erro
 		}
 	}
 	added, err := feeddir.Add(r.Writer, r.Dir, &feeddir.Subscription{
-		ID: url, Name: a.Title, Alias: o.Alias, Interval: o.Interval, Categories: o.Categories, Private: o.Private,
+		ID: url, Name: a.Title, Alias: o.Alias, Interval: o.Interval, Categories: o.Categories, Private: o.Private, Origin: origin,
 	}, feeddir.Options{Headers: o.headers()})
 	if err == nil && page != nil {
 		err = r.essOfPage(a.Hash, &page.Result, page.chosen)
@@ -320,7 +317,7 @@ func (r *Runner) guess(ctx context.Context, page *pageError, header http.Header)
 			return url, nil, "", nil
 		}
 		r.report.Info("%s links to no feed; looking for one at %s", fetch.Public(page.url), fetch.Public(url))
-		resp, title, err := r.look(ctx, url, header)
+		resp, title, err := r.look(ctx, &fetch.Request{URL: url, Header: header})
 		if err == nil || ctx.Err() != nil {
 			return url, resp, title, err
 		}
@@ -376,7 +373,8 @@ func (r *Runner) subscribed(id string) (Added, bool) {
 // pageError is an HTML page where a feed was looked for.
 type pageError struct {
 	discover.Result
-	url    string
+	url    string // as it was asked for
+	final  string // where it came from
 	err    *feedconv.NotFeedError
 	chosen discover.Link // of Feeds
 }
@@ -422,8 +420,8 @@ func generic(title string) bool {
 
 // look fetches a document and tells whether it is a feed; the error is a
 // *pageError for an HTML page.
-func (r *Runner) look(ctx context.Context, url string, header http.Header) (*fetch.Response, string, error) {
-	req := &fetch.Request{URL: url, Header: header}
+func (r *Runner) look(ctx context.Context, req *fetch.Request) (*fetch.Response, string, error) {
+	url := req.URL
 	if strings.HasPrefix(strings.ToLower(url), "exec:") {
 		if err := feeddir.Trusted(r.Dir, "", ""); err != nil {
 			return nil, "", err
@@ -441,7 +439,7 @@ func (r *Runner) look(ctx context.Context, url string, header http.Header) (*fet
 	var not *feedconv.NotFeedError
 	switch {
 	case errors.As(err, &not) && not.HTML:
-		return nil, "", &pageError{Result: discover.Page(resp.Body, resp.FinalURL, contentType), url: url, err: not}
+		return nil, "", &pageError{Result: discover.Page(resp.Body, resp.FinalURL, contentType), url: url, final: resp.FinalURL, err: not}
 	case errors.As(err, &not):
 		return nil, "", &NoFeedsError{URL: fetch.Public(url), Err: not}
 	case err != nil:
