@@ -68,15 +68,15 @@ func Add(ctx context.Context, o AddOptions, s *command.Streams) error {
 	var adding errgroup.Group
 	adding.SetLimit(maxAdding)
 	for arg, err := range command.ReadArgs(o.Sources, s.In, o.Nul) {
+		if ctx.Err() != nil {
+			break
+		}
 		if err == nil {
 			arg, err = source(arg)
 		}
 		if err != nil {
 			s.Report.Print(err)
 			continue
-		}
-		if ctx.Err() != nil {
-			break
 		}
 		adding.Go(func() error {
 			a, err := r.Add(ctx, arg, o)

@@ -162,7 +162,7 @@ func feedHint(err error) error {
 
 // input reads a file, or standard input for "-". More than limit bytes are a
 // [*command.SizeError]: a file may be a device without an end.
-func input(s *command.Streams, file string, limit int64) ([]byte, error) {
+func input(ctx context.Context, s *command.Streams, file string, limit int64) ([]byte, error) {
 	in, name := s.In, "standard input"
 	if file != "-" {
 		f, err := os.Open(file)
@@ -174,7 +174,7 @@ func input(s *command.Streams, file string, limit int64) ([]byte, error) {
 	} else if s.InIsTerminal() {
 		s.Report.Info("reading standard input; end it with ^D")
 	}
-	data, err := command.ReadAll(in, limit)
+	data, err := command.ReadAll(command.NewReader(ctx, in), limit)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}

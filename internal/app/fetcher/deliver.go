@@ -38,7 +38,7 @@ func Deliver(ctx context.Context, o DeliverOptions, s *command.Streams) error {
 	if err != nil {
 		return err
 	}
-	if doc.Body, err = input(s, "-", o.Fetch.MaxDecoded); err != nil {
+	if doc.Body, err = input(ctx, s, "-", o.Fetch.MaxDecoded); err != nil {
 		if large := (*command.SizeError)(nil); errors.As(err, &large) {
 			return command.Hint(err, "--%s raises the limit", fetch.FlagMaxDecoded)
 		}
@@ -92,7 +92,7 @@ func Put(ctx context.Context, o PutOptions, s *command.Streams) error {
 	if err != nil {
 		return err
 	}
-	body, err := input(s, "-", maxPut)
+	body, err := input(ctx, s, "-", maxPut)
 	if err != nil || o.DryRun {
 		return err
 	}

@@ -28,7 +28,7 @@ type ImportOptions struct {
 
 // Import subscribes to the feeds of a list, and fetches them.
 func Import(ctx context.Context, o ImportOptions, s *command.Streams) error {
-	data, err := input(s, o.File, opml.MaxBytes)
+	data, err := input(ctx, s, o.File, opml.MaxBytes)
 	if err != nil {
 		return err
 	}
