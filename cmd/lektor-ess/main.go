@@ -92,6 +92,15 @@ func fetching(f *command.Flags) app.Common {
 	return o
 }
 
+// selection are the feeds that are named, and --category.
+func selection(f *command.Flags, feeds []string) app.Selection {
+	return app.Selection{Feeds: feeds, Nul: command.Nul(f.Context), Category: f.String("category")}
+}
+
+func categoryFlag() cli.Flag {
+	return &cli.StringFlag{Name: "category", Usage: "only feeds in the category `NAME`, or in one below it"}
+}
+
 func since(f *command.Flags) time.Time {
 	v := f.String("since")
 	if v == "" {
@@ -116,6 +125,7 @@ FEED, each is one line.
    curl -s https://example.com/feed | lektor-ess build --from-document --url https://example.com/feed`,
 		Flags: []cli.Flag{
 			entriesFlag(), linesFlag("write each document as a line, that of one feed, too"),
+			categoryFlag(),
 			&cli.StringFlag{Name: "since", Usage: "only entries since `TIME`, such as 2d, 12h or 2026-01-31"},
 			atFlag(),
 			&cli.BoolFlag{Name: "from-document", Usage: "of the feed document on standard input, without a lektor-dir"},
@@ -125,7 +135,7 @@ FEED, each is one line.
 		},
 		Action: command.Run(app.Build, "", func(f *command.Flags) app.BuildOptions {
 			return app.BuildOptions{
-				Common: common(f), Feeds: f.Words(), Nul: command.Nul(f.Context), Lines: f.Bool("lines"), N: f.Number("entries", 0, 0), Since: since(f), Output: f.String("output"),
+				Common: common(f), Selection: selection(f, f.Words()), Lines: f.Bool("lines"), N: f.Number("entries", 0, 0), Since: since(f), Output: f.String("output"),
 				FromDocument: f.Bool("from-document"), URL: f.String("url"), ContentType: f.String("content-type"),
 			}
 		}),
@@ -145,12 +155,13 @@ lektor-query(7)); or with "-" of those whose paths are on standard input.
 		Flags: []cli.Flag{
 			newestFlag("at most `N` entries, 0 for all"), atFlag(),
 			command.OutputFlag("print `FORMAT` instead of an NNO: url, tsv, json, another field or a template"),
+			&cli.StringSliceFlag{Name: "include", Usage: "count entries of `FEED`, although it is not for others; may be repeated"},
 			outputFileFlag(), rawFlag(), command.NulFlag(),
 		},
 		Action: command.Run(app.MakeNNO, "", func(f *command.Flags) app.NNOOptions {
 			return app.NNOOptions{
 				Common: common(f), Query: f.Words(), Nul: command.Nul(f.Context), N: f.Number("newest", 0, 0),
-				Output: f.String("output"), Print: f.Printing(),
+				Output: f.String("output"), Print: f.Printing(), Include: f.StringSlice("include"),
 			}
 		}),
 	}
@@ -234,8 +245,10 @@ func publishCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "publish",
 		Usage:     "write ESS, NNO and an index page for a web server",
-		ArgsUsage: "DIR",
-		Description: `Files that have not changed are left alone.
+		ArgsUsage: "DIR [FEED…|-]",
+		Description: `Files that have not changed are left alone. Without FEED it is of all feeds that
+are for others: those that are private, or fetched with a password, headers, a
+filter, from a file or a command are left out unless they are named.
 
    lektor-ess publish --base-url https://example.com/ess/ /srv/www/ess`,
 		Flags: []cli.Flag{
@@ -243,14 +256,11 @@ func publishCommand() *cli.Command {
 			entriesFlag(),
 			&cli.IntFlag{Name: "newest", Value: ess.DefaultTop, Usage: "at most `N` entries in the NNO, 0 for all"},
 			&cli.StringFlag{Name: "title", Usage: "call the page `TITLE`"},
-			atFlag(), dryRunFlag(),
+			categoryFlag(), atFlag(), dryRunFlag(), command.NulFlag(),
 		},
 		Action: command.Run(app.Publish, "DIR", func(f *command.Flags) app.PublishOptions {
-			if f.NArg() != 1 {
-				f.Fail(command.Usagef("publish takes one directory"))
-			}
 			return app.PublishOptions{
-				Common: common(f), To: f.Args().First(), BaseURL: f.String("base-url"), N: f.Number("entries", 0, 0), Newest: f.Number("newest", 0, 0),
+				Common: common(f), To: f.Args().First(), Selection: selection(f, f.Args().Tail()), BaseURL: f.String("base-url"), N: f.Number("entries", 0, 0), Newest: f.Number("newest", 0, 0),
 				Title: f.String("title"), DryRun: f.Bool("dry-run"),
 			}
 		}),

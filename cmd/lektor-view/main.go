@@ -285,12 +285,13 @@ func publishCommand() *cli.Command {
 			&cli.StringSliceFlag{Name: "cloud", Usage: "the rssCloud at `URL` tells of updates; xmlrpc://… or a path /RPC2 for XML-RPC; may be repeated"},
 			&cli.StringSliceFlag{Name: "hub", Usage: "the WebSub hub at `URL` tells of updates; may be repeated"},
 			&cli.IntFlag{Name: "newest", Aliases: []string{"n"}, Usage: "only the newest `N`", DefaultText: "all"},
+			&cli.StringSliceFlag{Name: "include", Usage: "publish entries of `FEED`, although it is not for others; may be repeated"},
 		},
 		Action: command.Run(viewer.Publish, "", func(f *command.Flags) viewer.PublishOptions {
 			return viewer.PublishOptions{
 				Common: common(f), Query: f.Words(), Newest: f.Number("newest", 0, 0), Format: f.String("format"), Output: f.String("output"),
 				Title: f.String("title"), Self: f.String("self"), Link: f.String("link"),
-				Clouds: f.StringSlice("cloud"), Hubs: f.StringSlice("hub"),
+				Clouds: f.StringSlice("cloud"), Hubs: f.StringSlice("hub"), Include: f.StringSlice("include"),
 			}
 		}),
 	}

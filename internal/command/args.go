@@ -44,6 +44,10 @@ func readList(in io.Reader, nul bool, yield func(string, error) bool) bool {
 	r := bufio.NewReader(in)
 	for {
 		item, err := r.ReadString(end)
+		if err != nil && err != io.EOF {
+			// What was read of an item is none.
+			return yield("", fmt.Errorf("standard input: %w", err))
+		}
 		item = strings.TrimSuffix(item, string(end))
 		if !nul {
 			item = strings.TrimSuffix(item, "\r")
@@ -51,11 +55,8 @@ func readList(in io.Reader, nul bool, yield func(string, error) bool) bool {
 		if item != "" && !yield(item, nil) {
 			return false
 		}
-		if err == io.EOF {
-			return true
-		}
 		if err != nil {
-			return yield("", fmt.Errorf("standard input: %w", err))
+			return true
 		}
 	}
 }

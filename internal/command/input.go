@@ -30,8 +30,15 @@ func Interruptible[T any](ctx context.Context, f func() (T, error)) (T, error) {
 }
 
 // NewReader gives a reader of r whose Read fails with the cause when ctx ends,
-// even while r waits. Standard input is read so in every command.
-func NewReader(ctx context.Context, r io.Reader) io.Reader { return &reader{ctx: ctx, Reader: r} }
+// even while r waits. Standard input is read so in every command. There the end of
+// the input is none when a signal that is on its way has ended whoever wrote it, as
+// ^C does to all of a pipeline: then Read fails, too.
+func NewReader(ctx context.Context, r io.Reader) io.Reader {
+	if same, ok := r.(*reader); ok && same.ctx == ctx {
+		return r
+	}
+	return &reader{ctx: ctx, Reader: r}
+}
 
 type reader struct {
 	io.Reader
@@ -51,6 +58,12 @@ func (r *reader) Read(p []byte) (int, error) {
 		}
 		n, err := Interruptible(r.ctx, func() (int, error) { return r.Reader.Read(r.buf) })
 		r.got, r.err = r.buf[:n], err
+		if settle, ok := r.ctx.Value(settleKey{}).(func()); ok && err == io.EOF {
+			// Perhaps whoever wrote it was stopped, and so are we.
+			if settle(); r.ctx.Err() != nil {
+				r.got, r.err = nil, context.Cause(r.ctx)
+			}
+		}
 	}
 	if len(r.got) == 0 {
 		return 0, r.err
@@ -65,10 +78,14 @@ type SizeError struct{ Limit int64 } // bytes
 
 func (e *SizeError) Error() string { return fmt.Sprintf("more than %d bytes", e.Limit) }
 
-// ReadAll reads input to its end: more than limit bytes are a [*SizeError].
-func ReadAll(in io.Reader, limit int64) ([]byte, error) {
-	b, err := io.ReadAll(io.LimitReader(in, limit+1))
+// ReadAll reads input to its end, for what means something only as a whole: more
+// than limit bytes are a [*SizeError]. When ctx ends before the input does, nothing
+// is read and the error is the cause.
+func ReadAll(ctx context.Context, in io.Reader, limit int64) ([]byte, error) {
+	b, err := io.ReadAll(io.LimitReader(NewReader(ctx, in), limit+1))
 	switch {
+	case ctx.Err() != nil:
+		return nil, context.Cause(ctx)
 	case err != nil:
 		return nil, err
 	case int64(len(b)) > limit:

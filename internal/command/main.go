@@ -28,6 +28,7 @@ import (
 	"path/filepath"
 	"runtime/debug"
 	"syscall"
+	"time"
 
 	"github.com/urfave/cli/v2"
 )
@@ -51,8 +52,9 @@ const (
 // short flags may be joined (-as, -n5), long ones take two dashes. A mistake
 // is a [UsageError]: a line on stderr with a hint, and status 2.
 //
-// The context of the action ends at SIGINT, SIGTERM, or when stdout has no
-// reader any more; a second signal kills. An action that returns nil after a
+// The context of the action ends at SIGINT, SIGTERM, SIGHUP, or when stdout has no
+// reader any more; a second signal kills. Reading standard input fails from then
+// on, also a read that is going on. An action that returns nil after a
 // signal was stopped the way it is meant to be, and the status is 0.
 //
 // An error returned by the action is printed, joined errors one a line, and
@@ -72,7 +74,9 @@ func Main(app *cli.App, args []string) int {
 	}
 	ctx, cancel := context.WithCancelCause(context.Background())
 	defer cancel(nil)
-	defer watchSignals(cancel)()
+	settle, stop := watchSignals(cancel)
+	defer stop()
+	ctx = context.WithValue(ctx, settleKey{}, settle)
 
 	out := &output{Writer: app.Writer, broken: func() { cancel(errPipe) }}
 	app.Writer = out
@@ -117,25 +121,58 @@ func (e signalError) Error() string { return "stopped by signal: " + e.Signal.St
 // errPipe is the cause of a context that ended because nobody reads stdout.
 var errPipe = errors.New("nobody reads the output any more")
 
-// watchSignals ends the context at the first SIGINT or SIGTERM and then gives
-// the signals back, so that a second one kills. SIGPIPE is caught and dropped,
-// not ignored: an ignored signal would be inherited by a pager or a filter
-// command, a caught one is not.
-func watchSignals(cancel context.CancelCauseFunc) (stop func()) {
-	c := make(chan os.Signal, 1)
+// settleKey is where the context holds what waits for signals on their way.
+type settleKey struct{}
+
+// watchSignals ends the context at the first SIGINT, SIGTERM or SIGHUP and then
+// gives the signals back, so that a second one kills. SIGHUP stays ignored where
+// it was (nohup). SIGPIPE is caught and dropped, not ignored: an ignored signal
+// would be inherited by a pager or a filter command, a caught one is not.
+//
+// settle returns when signals that were sent before have ended the context: it
+// sends one of no meaning after them. Of those that wait, the one with the least
+// number is delivered first, by the kernel and by the runtime, and SIGWINCH has a
+// greater one than the others.
+func watchSignals(cancel context.CancelCauseFunc) (settle, stop func()) {
+	c := make(chan os.Signal, 8)
 	signal.Notify(c, os.Interrupt, syscall.SIGTERM)
+	if !signal.Ignored(syscall.SIGHUP) {
+		signal.Notify(c, syscall.SIGHUP)
+	}
 	pipe := make(chan os.Signal, 1)
 	signal.Notify(pipe, syscall.SIGPIPE)
-	done := make(chan struct{})
+	done, ended, settled := make(chan struct{}), make(chan struct{}), make(chan struct{}, 1)
 	go func() {
-		select {
-		case s := <-c:
-			signal.Stop(c)
-			cancel(signalError{s.(syscall.Signal)})
-		case <-done:
+		defer close(ended)
+		for {
+			select {
+			case s := <-c:
+				if s != syscall.SIGWINCH {
+					signal.Stop(c)
+					cancel(signalError{s.(syscall.Signal)})
+					return
+				}
+				select {
+				case settled <- struct{}{}:
+				default:
+				}
+			case <-done:
+				return
+			}
 		}
 	}()
-	return func() {
+	settle = func() {
+		signal.Notify(c, syscall.SIGWINCH)
+		if err := syscall.Kill(os.Getpid(), syscall.SIGWINCH); err != nil {
+			return
+		}
+		select {
+		case <-settled:
+		case <-ended:
+		case <-time.After(time.Second): // somebody blocks it
+		}
+	}
+	return settle, func() {
 		signal.Stop(c)
 		signal.Stop(pipe)
 		close(done)

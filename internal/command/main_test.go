@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -18,6 +19,9 @@ import (
 )
 
 func TestMain(m *testing.M) {
+	if os.Getenv("TINY") != "" {
+		os.Exit(Main(tinyApp(), append([]string{"tiny"}, os.Args[1:]...)))
+	}
 	testscript.Main(m, map[string]func(){
 		"tiny": func() { os.Exit(Main(tinyApp(), append([]string{"tiny"}, os.Args[1:]...))) },
 	})
@@ -112,6 +116,9 @@ func tinyApp() *cli.App {
 					if err := NeedArgs(c, "a thing"); err != nil {
 						return err
 					}
+					if slices.Contains(c.Args().Slice(), "-") {
+						fmt.Fprintln(c.App.ErrWriter, "reads")
+					}
 					for item, err := range ReadArgs(c.Args().Slice(), StreamsOf(c).In, Nul(c)) {
 						if err != nil {
 							return err
@@ -132,6 +139,17 @@ func tinyApp() *cli.App {
 						return nil
 					}
 					return fmt.Errorf("fetching: %w", c.Context.Err())
+				},
+			},
+			{
+				Name: "whole",
+				Action: func(c *cli.Context) error {
+					fmt.Fprintln(c.App.ErrWriter, "reads")
+					b, err := ReadAll(c.Context, StreamsOf(c).In, 1000)
+					if err == nil {
+						fmt.Fprintf(c.App.Writer, "%q\n", b)
+					}
+					return err
 				},
 			},
 			{

@@ -3,6 +3,7 @@ package ess
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"io"
 	"slices"
 	"strings"
@@ -13,6 +14,7 @@ import (
 	"github.com/lektordir/lektor/internal/command"
 	"github.com/lektordir/lektor/internal/entries"
 	"github.com/lektordir/lektor/internal/ess"
+	"github.com/lektordir/lektor/internal/feeddir"
 	"github.com/lektordir/lektor/internal/fetch"
 	"github.com/lektordir/lektor/internal/units"
 	"github.com/lektordir/lektor/lektordir"
@@ -25,10 +27,9 @@ const DefaultEntries = 100
 // BuildOptions are the options of [Build].
 type BuildOptions struct {
 	Common
-	Feeds  []string // as the user names them; "-" for those on stdin; none for all
-	Nul    bool     // names on stdin are separated by NUL
-	Lines  bool     // each document is a line, also that of one feed
-	N      int      // entries in a document; 0 for all
+	Selection
+	Lines  bool // each document is a line, also that of one feed
+	N      int  // entries in a document; 0 for all
 	Since  time.Time
 	Output string // file to write to; "" for stdout
 	// FromDocument makes one document of the feed document on stdin instead,
@@ -36,6 +37,37 @@ type BuildOptions struct {
 	FromDocument bool
 	URL          string // of that feed; "" for what the document says
 	ContentType  string
+}
+
+// Selection says which feeds are meant: those that the user names, whatever they
+// are, else all that are for others (see [feeddir.Shareable]), or of these those in
+// a category.
+type Selection struct {
+	Feeds    []string // ids, URLs, hashes; "-" for those on stdin
+	Nul      bool     // which are separated by NUL
+	Category string   // a path of folders; with those below it
+}
+
+// feeds gives the hashes of a selection, and reports whether one that was named
+// is not there.
+func (st *store) feeds(ctx context.Context, sel Selection) (hashes []string, failed bool, err error) {
+	named := len(sel.Feeds) > 0
+	if named {
+		hashes, failed, err = entries.Feeds(ctx, sel.Feeds, sel.Nul, st.S, st.find)
+	} else {
+		hashes, err = st.Dir.FeedHashes()
+	}
+	if sel.Category != "" {
+		hashes = slices.DeleteFunc(hashes, func(hash string) bool {
+			return !feeddir.InCategory(feeddir.Categories(st.Dir, hash), sel.Category)
+		})
+	}
+	if !named {
+		sharing := st.Sharing(nil)
+		hashes = slices.DeleteFunc(hashes, func(hash string) bool { return !sharing.May(hash) })
+		sharing.Tell("name a feed to have it all the same")
+	}
+	return hashes, failed, err
 }
 
 // Build writes an ESS document for each feed, made of the entries in the
@@ -47,7 +79,7 @@ func Build(ctx context.Context, o BuildOptions, s *command.Streams) error {
 	case o.FromDocument && len(o.Feeds) > 0 && !slices.Equal(o.Feeds, []string{"-"}):
 		return command.Usagef("--from-document reads standard input; FEED makes no sense with it")
 	case o.FromDocument:
-		return fromDocument(o, s)
+		return fromDocument(ctx, o, s)
 	case o.URL != "" || o.ContentType != "":
 		return command.Usagef("--url and --content-type are about --from-document")
 	}
@@ -56,14 +88,9 @@ func Build(ctx context.Context, o BuildOptions, s *command.Streams) error {
 		return err
 	}
 	one := len(o.Feeds) == 1 && o.Feeds[0] != "-" && !o.Lines
-	hashes, _, err := entries.Feeds(ctx, o.Feeds, o.Nul, s, st.find)
+	hashes, _, err := st.feeds(ctx, o.Selection)
 	if err != nil {
 		return err
-	}
-	if len(o.Feeds) == 0 {
-		if hashes, err = st.Dir.FeedHashes(); err != nil {
-			return err
-		}
 	}
 	w, err := openOutput(s, o.Output)
 	if err != nil {
@@ -81,9 +108,9 @@ func Build(ctx context.Context, o BuildOptions, s *command.Streams) error {
 		if url == "" {
 			text := "%s: it has no http URL, and no document is made of it"
 			if len(o.Feeds) > 0 {
-				s.Report.Error(text, f.ID)
+				s.Report.Error(text, fetch.Public(f.ID))
 			} else {
-				st.warnings.Warn(text, f.ID)
+				st.warnings.Warn(text, fetch.Public(f.ID))
 			}
 			continue
 		}
@@ -154,8 +181,12 @@ func openOutput(s *command.Streams, file string) (output, error) {
 
 // fromDocument writes the ESS document of the feed document on stdin. Entries
 // without a date are left out, and counted in a message.
-func fromDocument(o BuildOptions, s *command.Streams) error {
-	f, err := feedconv.Parse(s.In, feedconv.Options{URL: o.URL, ContentType: o.ContentType})
+func fromDocument(ctx context.Context, o BuildOptions, s *command.Streams) error {
+	doc, err := readAll(ctx, s.In)
+	if err != nil {
+		return fmt.Errorf("standard input: %w", err)
+	}
+	f, err := feedconv.ParseBytes(doc, feedconv.Options{URL: o.URL, ContentType: o.ContentType})
 	if err != nil {
 		return err
 	}
@@ -207,11 +238,13 @@ func documentEntries(f *feedconv.Feed) (entries []ess.Entry, undated int) {
 // NNOOptions are the options of [MakeNNO].
 type NNOOptions struct {
 	Common
-	N      int      // entries; 0 for all
-	Query  []string // which entries; none for all, "-" for those named on stdin
-	Nul    bool     // which are separated by NUL
-	Output string
-	Print  command.PrinterOptions
+	N     int      // entries; 0 for all
+	Query []string // which entries; none for all, "-" for those named on stdin
+	Nul   bool     // which are separated by NUL
+	// Include are feeds whose entries count although they are not for others.
+	Include []string
+	Output  string
+	Print   command.PrinterOptions
 }
 
 // MakeNNO writes the NNO of the newest entries across all feeds, those of a
@@ -229,6 +262,11 @@ func MakeNNO(ctx context.Context, o NNOOptions, s *command.Streams) error {
 	if err != nil {
 		return err
 	}
+	named, failed, err := entries.Feeds(ctx, o.Include, false, s, st.find)
+	if failed || err != nil {
+		return cmp.Or[error](err, said)
+	}
+	sharing := st.Sharing(named)
 	var found []*entries.Record
 	if paths {
 		found, err = st.named(ctx, o.Nul)
@@ -238,6 +276,8 @@ func MakeNNO(ctx context.Context, o NNOOptions, s *command.Streams) error {
 	if err != nil {
 		return err
 	}
+	found = slices.DeleteFunc(found, func(r *entries.Record) bool { return !sharing.May(r.Ref.Feed) })
+	sharing.Tell("--include FEED has it all the same")
 	return writeNNO(s, st.top(items(found), o.N), o.build(), nnoOutput{Output: o.Output, Print: o.Print})
 }
 
@@ -275,7 +315,7 @@ func (st *store) top(items []*item, n int) []ess.FeedEntry {
 		if url == "" {
 			if !told[it.Ref.Feed] {
 				told[it.Ref.Feed] = true
-				st.warnings.Warn("%s: it has no http URL, and its entries are left out", cmp.Or(f.ID, it.Ref.Feed))
+				st.warnings.Warn("%s: it has no http URL, and its entries are left out", cmp.Or(fetch.Public(f.ID), it.Ref.Feed))
 			}
 			continue
 		}

@@ -33,7 +33,7 @@ func readDocument(ctx context.Context, client *fetch.Client, name string, in io.
 	switch {
 	case name == "-":
 		d.name = "standard input"
-		d.body, err = readAll(in)
+		d.body, err = readAll(ctx, in)
 	case fetch.IsHTTP(name):
 		var resp *fetch.Response
 		if resp, err = client.Get(ctx, &fetch.Request{URL: name}); err == nil {
@@ -46,7 +46,7 @@ func readDocument(ctx context.Context, client *fetch.Client, name string, in io.
 				return nil, err
 			}
 			defer f.Close()
-			return readAll(f)
+			return readAll(ctx, f)
 		})
 	}
 	return d, err
@@ -57,8 +57,8 @@ func pathOf(url string) string {
 	return url
 }
 
-func readAll(r io.Reader) ([]byte, error) {
-	b, err := command.ReadAll(r, maxDocument)
+func readAll(ctx context.Context, r io.Reader) ([]byte, error) {
+	b, err := command.ReadAll(ctx, r, maxDocument)
 	var size *command.SizeError
 	if errors.As(err, &size) {
 		return nil, fmt.Errorf("it is larger than %d MiB", maxDocument>>20)
@@ -267,7 +267,10 @@ func Discover(ctx context.Context, o DiscoverOptions, s *command.Streams) error 
 			if !fetch.IsHTTP(url) {
 				url = "https://" + url
 			}
-			links, err = discoverAt(ctx, client, url)
+			var limit string
+			if links, limit, err = discoverAt(ctx, client, url); limit != "" {
+				s.Report.Warn("%s: there is more than the first %s", url, limit)
+			}
 		}
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
@@ -288,14 +291,14 @@ func Discover(ctx context.Context, o DiscoverOptions, s *command.Streams) error 
 	return p.Flush()
 }
 
-func discoverAt(ctx context.Context, client *fetch.Client, url string) ([]found, error) {
+func discoverAt(ctx context.Context, client *fetch.Client, url string) (links []found, limit string, err error) {
 	resp, err := client.Get(ctx, &fetch.Request{URL: url})
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
 	contentType := resp.Header.Get("Content-Type")
 	if doc, err := ess.Decode(resp.Body, nil); err == nil && (doc.URL != "" || len(doc.Entries) > 0) {
-		return []found{{strings.ToLower(doc.Kind.String()), discover.Link{URL: lektordir.NormalizeID(url)}}}, nil
+		return []found{{strings.ToLower(doc.Kind.String()), discover.Link{URL: lektordir.NormalizeID(url)}}}, "", nil
 	}
 	page := discover.Page(resp.Body, resp.FinalURL, contentType)
 	if f, err := feedconv.ParseBytes(resp.Body, feedconv.Options{URL: resp.FinalURL, ContentType: contentType}); err == nil {
@@ -312,12 +315,11 @@ func discoverAt(ctx context.Context, client *fetch.Client, url string) ([]found,
 			}
 		}
 	}
-	var links []found
 	for _, l := range page.ESS {
 		links = append(links, found{"ess", l})
 	}
 	for _, l := range page.NNO {
 		links = append(links, found{"nno", l})
 	}
-	return links, nil
+	return links, page.Limit, nil
 }

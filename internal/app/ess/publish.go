@@ -21,6 +21,7 @@ import (
 	"github.com/lektordir/lektor/internal/command"
 	"github.com/lektordir/lektor/internal/ess"
 	"github.com/lektordir/lektor/internal/fetch"
+	"github.com/lektordir/lektor/internal/termsafe"
 	"github.com/lektordir/lektor/internal/units"
 	"github.com/lektordir/lektor/lektordir"
 )
@@ -45,6 +46,7 @@ const (
 // PublishOptions are the options of [Publish].
 type PublishOptions struct {
 	Common
+	Selection
 	To      string // directory to write to; made if need be
 	BaseURL string // its URL, for absolute links; "" for relative ones
 	N       int    // entries in an ESS; 0 for all
@@ -89,11 +91,15 @@ func Publish(ctx context.Context, o PublishOptions, s *command.Streams) error {
 			return err
 		}
 	}
-	feeds, err := st.Dir.Feeds()
-	st.Report(err)
-	items, err := st.list(ctx, lektordir.ListOptions{}, itemFields)
-	if err != nil {
-		return err
+	selected, failed, err := st.feeds(ctx, o.Selection)
+	if failed || err != nil {
+		return cmp.Or[error](err, said)
+	}
+	var items []*item
+	if len(selected) > 0 { // of none, list would list all
+		if items, err = st.list(ctx, lektordir.ListOptions{Feeds: selected}, itemFields); err != nil {
+			return err
+		}
 	}
 	byFeed := map[string][]ess.Entry{}
 	for _, it := range items {
@@ -101,19 +107,26 @@ func Publish(ctx context.Context, o PublishOptions, s *command.Streams) error {
 	}
 	page := indexPage{Title: cmp.Or(o.Title, "Feeds"), NNO: link(base, nnoFile), ESSIcon: link(base, essIconFile), NNOIcon: link(base, nnoIconFile)}
 	keep := map[string]bool{}
-	for _, f := range feeds {
+	for _, hash := range selected {
+		name := hash + ".ess"
+		f, err := st.Dir.ReadFeed(hash)
+		if err != nil {
+			// A feed that cannot be read now is not gone.
+			st.Report(err)
+			keep[name] = !errors.Is(err, fs.ErrNotExist)
+			continue
+		}
 		feedURL := documentURL(f)
 		if feedURL == "" {
 			continue
 		}
-		name := f.Hash + ".ess"
 		keep[name] = true
 		entries := newest(byFeed[f.Hash], o.N, time.Time{})
 		if err := p.document(name, ess.AppendESS(nil, o.build(), feedURL, entries)); err != nil {
 			return err
 		}
 		page.Feeds = append(page.Feeds, indexFeed{
-			Title: cmp.Or(strings.TrimSpace(f.Name), feedURL), URL: feedURL, Link: safeLink(f.Link), ESS: link(base, name), Type: feedType(feedURL),
+			Title: cmp.Or(strings.TrimSpace(termsafe.Line(fetch.PublicText(f.Name))), feedURL), URL: feedURL, Link: safeLink(fetch.Public(f.Link)), ESS: link(base, name), Type: feedType(feedURL),
 		})
 	}
 	slices.SortStableFunc(page.Feeds, func(a, b indexFeed) int {
@@ -166,16 +179,14 @@ func (p *publisher) file(name string, data []byte) error {
 	return atomicfile.WriteUnsynced(path, data)
 }
 
-// remove removes the documents of feeds that are gone.
+// remove removes the documents of feeds that are gone, or not published any more.
 func (p *publisher) remove(keep map[string]bool) error {
 	names, err := os.ReadDir(p.o.To)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
 	for _, n := range names {
-		hash, _, _ := strings.Cut(n.Name(), ".")
-		// A feed that cannot be read now is not gone.
-		if !essFile.MatchString(n.Name()) || keep[n.Name()] || exists(p.Dir.Join("src", hash)) {
+		if !essFile.MatchString(n.Name()) || keep[n.Name()] {
 			continue
 		}
 		p.removed++

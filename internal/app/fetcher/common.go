@@ -174,7 +174,7 @@ func input(ctx context.Context, s *command.Streams, file string, limit int64) ([
 	} else if s.InIsTerminal() {
 		s.Report.Info("reading standard input; end it with ^D")
 	}
-	data, err := command.ReadAll(command.NewReader(ctx, in), limit)
+	data, err := command.ReadAll(ctx, in, limit)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}

@@ -160,7 +160,7 @@ func List(ctx context.Context, o ListOptions, s *command.Streams) error {
 		return cmp.Or(strings.Compare(strings.ToLower(a.Title()), strings.ToLower(b.Title())), strings.Compare(a.URL, b.URL))
 	})
 	for _, sub := range subs {
-		if o.Broken && sub.Error == "" || !inCategory(sub, o.Category) {
+		if o.Broken && sub.Error == "" || !feeddir.InCategory(sub.Categories, o.Category) {
 			continue
 		}
 		if err := p.Print(&listed{sub, d, unread}); err != nil {
@@ -168,12 +168,6 @@ func List(ctx context.Context, o ListOptions, s *command.Streams) error {
 		}
 	}
 	return p.Flush()
-}
-
-func inCategory(s *feeddir.Subscription, category string) bool {
-	return category == "" || slices.ContainsFunc(s.Categories, func(c string) bool {
-		return strings.EqualFold(c, category) || len(c) > len(category) && c[len(category)] == '/' && strings.EqualFold(c[:len(category)], category)
-	})
 }
 
 // SetOptions are those of [Set].

@@ -21,6 +21,7 @@ import (
 	"github.com/lektordir/lektor/internal/entries"
 	"github.com/lektordir/lektor/internal/feeddir"
 	"github.com/lektordir/lektor/internal/fetch"
+	"github.com/lektordir/lektor/internal/termsafe"
 	"github.com/lektordir/lektor/lektordir"
 )
 
@@ -34,8 +35,11 @@ type PublishOptions struct {
 	Title  string
 	// Self is the URL at which the feed will be found, Link that of its page.
 	Self, Link string
-	Clouds     []string // URLs of rssCloud; xmlrpc://… or a path /RPC2 for XML-RPC
-	Hubs       []string // URLs of WebSub
+	// Include are feeds that are published although they are not for others, see
+	// [feeddir.Shareable].
+	Include []string
+	Clouds  []string // URLs of rssCloud; xmlrpc://… or a path /RPC2 for XML-RPC
+	Hubs    []string // URLs of WebSub
 }
 
 // formats are those of [Publish].
@@ -61,10 +65,17 @@ func Publish(ctx context.Context, o PublishOptions, s *command.Streams) error {
 	if err != nil {
 		return err
 	}
+	named, failed, err := entries.Feeds(ctx, o.Include, false, s, v.findFeed)
+	if failed || err != nil {
+		return cmp.Or[error](err, &command.ExitError{Status: command.StatusFailed})
+	}
+	sharing := v.Sharing(named)
 	found, err := v.Select(ctx, entries.Selection{Query: v.query, All: true, Want: lektordir.FieldPubDate})
 	if err != nil {
 		return err
 	}
+	found = slices.DeleteFunc(found, func(r *entries.Record) bool { return !sharing.May(r.Ref.Feed) })
+	sharing.Tell("--include FEED publishes it all the same")
 	ids := map[string]bool{}
 	// Oldest first: of several that share an id the oldest keeps it.
 	slices.SortFunc(found, func(a, b *entries.Record) int {
@@ -99,13 +110,17 @@ func Publish(ctx context.Context, o PublishOptions, s *command.Streams) error {
 	if err := encoders[format](&doc, feed); err != nil {
 		return err
 	}
+	data := termsafe.XML(doc.Bytes())
+	if format == feedconv.JSONFeed {
+		data = termsafe.JSON(doc.Bytes())
+	}
 	if o.Output == "" {
-		_, err := s.Out.Write(doc.Bytes())
+		_, err := s.Out.Write(data)
 		return err
 	}
 	// A pipe in its place would be waited for.
 	if fi, err := os.Stat(o.Output); err == nil && fi.Mode().IsRegular() {
-		if old, err := os.ReadFile(o.Output); err == nil && bytes.Equal(old, doc.Bytes()) {
+		if old, err := os.ReadFile(o.Output); err == nil && bytes.Equal(old, data) {
 			return nil
 		}
 	}
@@ -114,7 +129,7 @@ func Publish(ctx context.Context, o PublishOptions, s *command.Streams) error {
 		return err
 	}
 	defer out.Abort()
-	if _, err := out.Write(doc.Bytes()); err != nil {
+	if _, err := out.Write(data); err != nil {
 		return err
 	}
 	return out.Commit()
@@ -203,12 +218,12 @@ func cloudOf(s string) (feedconv.Cloud, error) {
 
 // entryOf makes a feed's entry of an entry of the lektor-dir.
 func (v *viewer) entryOf(r *entries.Record, format feedconv.Format) feedconv.Entry {
-	e := r.Get(0)
+	e := public(r.Get(0))
 	out := feedconv.Entry{
 		ID: e.ID, GUID: e.ID, Link: e.URL(), Title: e.Title,
 		Content: string(e.Content), ContentType: cmp.Or(e.Type, "text/plain"),
 		Summary: e.Summary, SummaryType: "text/plain",
-		Authors: authors(r.Author()), Published: r.Published(), Updated: e.Updated,
+		Authors: authors(fetch.PublicText(r.Author())), Published: r.Published(), Updated: e.Updated,
 		Categories: e.Categories, Comments: e.Comments,
 	}
 	if out.Updated.IsZero() {
@@ -222,7 +237,7 @@ func (v *viewer) entryOf(r *entries.Record, format feedconv.Format) feedconv.Ent
 		out.Enclosures = append(out.Enclosures, feedconv.Enclosure(enc))
 	}
 	f := r.Feed()
-	out.Source = &feedconv.Source{ID: f.ID, Title: f.Name, Link: f.Link}
+	out.Source = &feedconv.Source{ID: fetch.Public(f.ID), Title: fetch.PublicText(f.Name), Link: fetch.Public(f.Link)}
 	// Where it is fetched from, but not with a password, nor a file's name.
 	src := f.ID
 	if line, err := feeddir.URL(v.Dir, r.Ref.Feed); err == nil {
@@ -233,6 +248,39 @@ func (v *viewer) entryOf(r *entries.Record, format feedconv.Format) feedconv.Ent
 		out.Source.URL = u.String()
 	}
 	return out
+}
+
+// public gives an entry as anybody may see it: without what stands before the
+// host of a URL.
+func public(e *lektordir.Entry) *lektordir.Entry {
+	p := *e
+	for _, s := range []*string{&p.Title, &p.ID, &p.Author, &p.Link, &p.Summary, &p.Comments} {
+		*s = fetch.PublicText(*s)
+	}
+	if lektordir.IsText(p.Type) {
+		p.Content = []byte(fetch.PublicText(string(p.Content)))
+	}
+	p.Categories = slices.Clone(p.Categories)
+	for i, c := range p.Categories {
+		p.Categories[i] = fetch.PublicText(c)
+	}
+	p.Enclosures = slices.Clone(p.Enclosures)
+	for i := range p.Enclosures {
+		p.Enclosures[i].URL = fetch.PublicText(p.Enclosures[i].URL)
+	}
+	return &p
+}
+
+// findFeed finds the feed that the user names.
+func (v *viewer) findFeed(name string) (string, error) {
+	hash, err := v.Dir.FindFeed(name)
+	if err != nil {
+		var ferr error
+		if hash, ferr = feeddir.Find(v.Dir, name); ferr != nil {
+			return "", command.Hint(err, "lektor-fetch ls lists the subscriptions")
+		}
+	}
+	return hash, nil
 }
 
 // digestID is the id of an entry whose own one will not do, the same on every

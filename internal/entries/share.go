@@ -1,0 +1,54 @@
+package entries
+
+import (
+	"github.com/lektordir/lektor/internal/feeddir"
+	"github.com/lektordir/lektor/internal/fetch"
+	"github.com/lektordir/lektor/internal/units"
+	"github.com/lektordir/lektor/lektordir"
+)
+
+// Sharing decides which feeds may stand in what leaves the machine, see
+// [feeddir.Shareable], and tells once which may not. It is used by one goroutine
+// at a time.
+type Sharing struct {
+	s     *Store
+	may   map[string]bool // by hash
+	left  int             // feeds that were left out
+	first string          // one of them, and why
+}
+
+// Sharing begins a decision. The feeds whose hashes are named may, whatever they
+// are.
+func (s *Store) Sharing(named []string) *Sharing {
+	h := &Sharing{s: s, may: map[string]bool{}}
+	for _, hash := range named {
+		h.may[hash] = true
+	}
+	return h
+}
+
+// May reports whether a feed may be shared.
+func (h *Sharing) May(hash string) bool {
+	may, known := h.may[hash]
+	if known {
+		return may
+	}
+	why, may := feeddir.Shareable(h.s.Dir, hash)
+	if h.may[hash] = may; !may {
+		if h.left++; h.left == 1 {
+			h.first = fetch.PublicText(h.s.Dir.FeedOf(lektordir.Ref{Feed: hash}).Title()) + " " + why
+		}
+	}
+	return may
+}
+
+// Tell warns of the feeds that were left out; how says how to have them all the
+// same.
+func (h *Sharing) Tell(how string) {
+	switch {
+	case h.left == 1:
+		h.s.S.Report.Warn("%s, and is left out; %s", h.first, how)
+	case h.left > 1:
+		h.s.S.Report.Warn("%s are not for others and left out (%s); %s", units.Count(h.left, "feed"), h.first, how)
+	}
+}
