@@ -52,12 +52,13 @@ func decodeBytes(raw []byte, opts Options) (text []byte, warnings []Warning, err
 }
 
 // DecodeText gives a text in UTF-8, without a byte order mark, whatever charset
-// it is in: what the bytes themselves prove goes before the charset of an HTTP
-// Content-Type (empty when there is none), and that before an XML declaration
-// in the text. Bytes that fit nowhere become U+FFFD or, in text that is not
-// UTF-8, characters of windows-1252; warnings tell. The result is valid UTF-8;
-// it may share memory with b. There is no limit: the result has at most three
-// times the size of b.
+// it is in. What the bytes themselves prove goes before the charset of an HTTP
+// Content-Type (empty when there is none), that before an XML declaration in the
+// text, and that before what the bytes look like: UTF-8 but for stray bytes, a
+// charset of eastern Asia, Cyrillic or Greek, else windows-1252. Bytes that fit
+// nowhere become U+FFFD; warnings tell what was not certain. The result is valid
+// UTF-8; it may share memory with b. There is no limit: the result has at most
+// three times the size of b.
 func DecodeText(b []byte, contentType string) (text []byte, warnings []Warning) {
 	text, warnings = toUTF8(b, contentType)
 	for bytes.HasPrefix(text, []byte("\uFEFF")) {

@@ -1,6 +1,7 @@
 package feedconv
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 	"time"
@@ -337,8 +338,8 @@ func (d *dateParts) token(t string) bool {
 		return d.number(t[:n])
 	case rest[0] == ':':
 		return d.colons(t)
-	case rest[0] == 'h': // 10h14
-		return d.colons(t[:n] + ":" + strings.TrimRight(rest[1:]+"00", "h")[:2])
+	case rest[0] == 'h': // 10h14 and 10h
+		return d.colons(t[:n] + ":" + cmp.Or(rest[1:], "00"))
 	case rest[0] == '.' && d.day > 0 && d.hour < 0: // 10.14 and 10.14.55
 		return d.colons(strings.ReplaceAll(t, ".", ":"))
 	case rest[0] == '/' || rest[0] == '.':

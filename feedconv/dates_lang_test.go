@@ -140,6 +140,7 @@ func TestAmbiguousDates(t *testing.T) {
 		{"Wendesday, 16 Nov 2022 10:00:00 EST", "2022-11-16T15:00:00Z"},
 		{"Thrusday, 17 November 2022 10:00 -0500", "2022-11-17T15:00:00Z"},
 		{"mercredi 16 novembre 2022 à 10h14", "2022-11-16T10:14:00Z"},
+		{"16 novembre 2022 à 10h", "2022-11-16T10:00:00Z"},
 		{"miércoles, 16 de noviembre de 2022 a las 10:14 p.m.", "2022-11-16T22:14:00Z"},
 		{"onsdag den 16. november 2022 kl. 10.14", "2022-11-16T10:14:00Z"},
 		{"2022年11月16日 10:14:55", "2022-11-16T10:14:55Z"},
@@ -153,7 +154,7 @@ func TestAmbiguousDates(t *testing.T) {
 	}
 	for _, s := range []string{
 		"mar", "mar 2022", "mardi 2022", "mar, 31 feb 2022", "mer, 31 nov 2022", "mar, 16 nov 2022 25:00:00", "nov mar 16 2022",
-		"16 nov mar 2022", "mercredi", "mer, 32 nov 2022", "mar, 2022-13-15", "mer, 16 foo 2022", "nov, 31/11/2022",
+		"16 nov mar 2022", "mercredi", "mer, 32 nov 2022", "16 nov 2022 10hours", "16 nov 2022 25h00", "mar, 2022-13-15", "mer, 16 foo 2022", "nov, 31/11/2022",
 	} {
 		if got, ok := parseDate(s); ok {
 			t.Errorf("%q: got %s, want it refused", s, got)

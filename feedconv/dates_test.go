@@ -134,6 +134,9 @@ func TestRule15ImpossibleDates(t *testing.T) {
 }
 
 func FuzzDate(f *testing.F) {
+	for _, s := range []string{"mar., 16 août 2022 00:38:15 +0100", "2022年11月16日 10:14", "onsdag den 16. november 2022 kl. 10.14 p.m. GMT -0300", "Paz, 2022-11-16T10h14 pt"} {
+		f.Add(s)
+	}
 	f.Fuzz(func(t *testing.T, s string) {
 		got, ok := parseDate(s)
 		if !ok {

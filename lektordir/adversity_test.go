@@ -473,8 +473,8 @@ func TestJournalChanged(t *testing.T) {
 	}
 	deliver(t, d, sample("2", "B"))
 	j, err := readJournal(d.journalPath(feedHash))
-	if err != nil || j.bad != 0 || j.Len() != 1 {
-		t.Errorf("%d lines, %d bad, %v", j.Len(), j.bad, err)
+	if err != nil || j.bad() != 0 || j.Len() != 1 {
+		t.Errorf("%d lines, %d bad, %v", j.Len(), j.bad(), err)
 	}
 }
 

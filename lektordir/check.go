@@ -134,13 +134,12 @@ func (c *checker) feeds(context.Context) error {
 func (c *checker) journal(hash string) error {
 	path := c.d.journalPath(hash)
 	j, err := readJournal(path)
-	if err != nil || j.bad == 0 {
+	if err != nil {
 		return err
 	}
 	rel := "src/" + hash + "/etc/fetch/seen"
-	inside := j.bad
+	inside := j.bad()
 	if j.size > j.good {
-		inside--
 		mend := func() error {
 			l, err := c.d.lockFeed(hash)
 			if err != nil {

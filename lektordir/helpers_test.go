@@ -68,7 +68,7 @@ func sample(id, content string) version {
 	return version{
 		Entry:    Entry{Title: "Title of " + id, ID: id, Content: []byte(content)},
 		Identity: digestOf("guid", id),
-		Key:      key{Link: [8]byte{1}, Rest: [8]byte(rest[:8])},
+		Key:      key{Link: [4]byte{1}, Rest: [4]byte(rest[:4])},
 		Content:  digestOf("content", content),
 	}
 }
@@ -177,3 +177,6 @@ func shell(t *testing.T, d *Dir, script string) string {
 	}
 	return string(out)
 }
+
+// Len counts the lines that count.
+func (j *journal) Len() int { return len(j.ends) - j.bad() }

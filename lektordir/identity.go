@@ -2,7 +2,6 @@ package lektordir
 
 import (
 	"slices"
-	"strings"
 	"time"
 )
 
@@ -36,6 +35,7 @@ type item struct {
 	// ambiguous tells that others of the document share guid and link.
 	ambiguous bool
 	key       key
+	rest      digest // of all that has no identifier
 	content   digest
 }
 
@@ -62,8 +62,8 @@ func (it *item) digests() {
 		date = e.PubDate.UTC().Format(time.RFC3339)
 	}
 	it.content = digestOf("content", e.Title, e.Link, text)
-	rest := digestOf("rest", e.Title, text, date)
-	copy(it.key.Rest[:], rest[:])
+	it.rest = digestOf("rest", e.Title, text, date)
+	copy(it.key.Rest[:], it.rest[:])
 	if e.Link != "" {
 		link := digestOf("link", e.Link)
 		copy(it.key.Link[:], link[:])
@@ -92,20 +92,20 @@ func identify(doc Document) (out []*item, repeated int) {
 	items := doc.Items
 	type pair struct{ guid, link string }
 	guids := make(shared[string, string], len(items))
-	pairs := make(shared[pair, [8]byte], len(items))
+	pairs := make(shared[pair, digest], len(items))
 	all := make([]item, len(items))
 	for i := range items {
 		it := &all[i]
 		it.Item = &items[i]
 		it.digests()
 		guids.add(it.GUID, it.Entry.Link)
-		pairs.add(pair{it.GUID, it.Entry.Link}, it.key.Rest)
+		pairs.add(pair{it.GUID, it.Entry.Link}, it.rest)
 	}
 	seen := make(map[digest]int, len(items)) // -> index in out
 	out = make([]*item, 0, len(items))
 	for i := range all {
 		it := &all[i]
-		guid, link, rest := it.GUID, it.Entry.Link, string(it.key.Rest[:])
+		guid, link, rest := it.GUID, it.Entry.Link, string(it.rest[:])
 		// Of Atom entries with one id, those with one link are versions.
 		it.ambiguous = pairs[pair{guid, link}].several && !(doc.OneID && guid != "")
 		// From what says least to what says most.
@@ -193,14 +193,14 @@ func last(recs []record) *record {
 func origins(j *journal, items []*item) (known []*record, split []bool) {
 	known = make([]*record, len(items))
 	split = make([]bool, len(items))
-	if j.Len() == 0 {
+	if j.good == 0 {
 		return known, split
 	}
 	rank := func(i int) int {
 		switch r := known[i]; {
 		case r.Identity != items[i].identity:
 			return 2
-		case !strings.HasPrefix(items[i].identity.String(), r.lineage()):
+		case items[i].identity.String() != r.lineage():
 			return 1
 		}
 		return 0

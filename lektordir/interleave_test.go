@@ -139,8 +139,8 @@ func interleave(t *testing.T, seed uint64) {
 		t.Errorf("left in tmp: %v", got)
 	}
 	j, err := readJournal(d.journalPath(feedHash))
-	if err != nil || j.bad != 0 {
-		t.Fatalf("%d bad lines, %v", j.bad, err)
+	if err != nil || j.bad() != 0 {
+		t.Fatalf("%d bad lines, %v", j.bad(), err)
 	}
 	there := map[string]int{}
 	for _, r := range list(t, d, ListOptions{AllVersions: true}) {

@@ -2,6 +2,7 @@ package lektordir
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
@@ -10,24 +11,23 @@ import (
 	"hash/crc32"
 	"io"
 	"os"
-	"strconv"
+	"slices"
 	"strings"
-	"time"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/lektordir/lektor/internal/atomicfile"
 )
 
-// digest is the first half of a SHA-256, enough to tell the entries of a feed
-// and their versions apart. The zero value stands for "none".
-type digest [16]byte
+// digest is the beginning of a SHA-256, as much of it as tells the entries of a
+// feed and their versions apart: 64 bits, as many as a unique name has of them.
+type digest [8]byte
 
 // digestOf digests a list of strings, so that different lists differ even
 // where their concatenations do not.
 func digestOf(parts ...string) digest {
 	sum := hashOf(parts...)
-	return digest(sum[:16])
+	return digest(sum[:8])
 }
 
 func hashOf(parts ...string) (sum [sha256.Size]byte) {
@@ -42,16 +42,13 @@ func hashOf(parts ...string) (sum [sha256.Size]byte) {
 	return sum
 }
 
-// String gives 32 hexadecimal digits.
+// String gives 16 hexadecimal digits.
 func (d digest) String() string { return hex.EncodeToString(d[:]) }
 
-// IsZero reports whether there is none.
-func (d digest) IsZero() bool { return d == digest{} }
-
-// Key is the second key of an entry, which recognises it when its identifier
+// key is the second key of an entry, which recognises it when its identifier
 // alone changed. Link digests the link by itself, zero when the entry has none;
 // Rest digests title, content and date.
-type key struct{ Link, Rest [8]byte }
+type key struct{ Link, Rest [4]byte }
 
 // record is a line of a journal: one delivered version of an entry, or another
 // identity of one (Unique then names a version that an earlier line names too).
@@ -61,46 +58,49 @@ type record struct {
 	Content  digest // what makes a version: the entry is unchanged when it is equal
 	Unique   string
 	Replaces string // unique name of the version taken out of new/ for this one, or ""
-	Time     time.Time
 }
 
-// Lineage gives the 16 digits by which versions of an entry delivered as r are
+// lineage gives the 16 digits by which versions of an entry delivered as r are
 // recognised.
 func (r record) lineage() string {
 	if id := (Ref{Unique: r.Unique}).Identity(); id != "" {
 		return id
 	}
-	return r.Identity.String()[:16]
+	return r.Identity.String()
 }
 
 var crcTable = crc32.MakeTable(crc32.Castagnoli)
 
-// appendTo adds the record's line: seven fields with single spaces between
-// them, the last the CRC-32C of what is before it, in hexadecimal.
+// appendTo adds the record's line: six fields with single spaces between them, the
+// last the CRC-32C of what is before it, in hexadecimal. In the unique name the
+// identity is left out where it is that of the line.
 func (r record) appendTo(b []byte) []byte {
 	start := len(b)
 	b = hex.AppendEncode(b, r.Identity[:])
+	id := string(b[start:])
 	b = append(b, ' ')
 	b = hex.AppendEncode(b, r.Key.Link[:])
 	b = hex.AppendEncode(b, r.Key.Rest[:])
 	b = append(b, ' ')
 	b = hex.AppendEncode(b, r.Content[:])
 	b = append(b, ' ')
-	b = append(b, r.Unique...)
-	b = append(b, ' ')
-	if r.Replaces == "" {
-		b = append(b, '-')
+	if u, ok := parseUniq(r.Unique); ok && u.identity == id {
+		head, tail, _ := strings.Cut(r.Unique, "I"+id)
+		b = append(b, head...)
+		b = append(b, 'I')
+		b = append(b, tail...)
 	} else {
-		b = append(b, r.Replaces...)
+		b = append(b, r.Unique...)
 	}
 	b = append(b, ' ')
-	b = strconv.AppendInt(b, r.Time.Unix(), 10)
+	b = append(b, cmp.Or(r.Replaces, "-")...)
 	b = append(b, ' ')
 	sum := crc32.Checksum(b[start:], crcTable)
 	return append(fmt.Appendf(b, "%08x", sum), '\n')
 }
 
-// parseRecord reads a line without its newline.
+// parseRecord reads a line without its newline. Lines had seven fields before:
+// more of each digest, and the time before the checksum.
 func parseRecord(l []byte) (record, bool) {
 	var r record
 	if len(l) < 9 || l[len(l)-9] != ' ' {
@@ -112,110 +112,232 @@ func parseRecord(l []byte) (record, bool) {
 		return r, false
 	}
 	f := bytes.Split(body[:len(body)-1], []byte{' '})
-	if len(f) != 6 || len(f[0]) != 32 || len(f[1]) != 32 || len(f[2]) != 32 {
+	wide, link, rest := 16, 0, 8 // digits of a digest, and where the parts of the key are
+	if len(f) == 6 {
+		wide, rest = 32, 16
+	}
+	if len(f) < 5 || len(f) > 6 || len(f[0]) != wide || len(f[1]) != wide || len(f[2]) != wide {
 		return r, false
 	}
-	var key [16]byte
-	for i, dst := range [][]byte{r.Identity[:], key[:], r.Content[:]} {
-		if _, err := hex.Decode(dst, f[i]); err != nil {
+	for _, x := range []struct{ to, from []byte }{
+		{r.Identity[:], f[0][:16]}, {r.Key.Link[:], f[1][link : link+8]}, {r.Key.Rest[:], f[1][rest : rest+8]}, {r.Content[:], f[2][:16]},
+	} {
+		if _, err := hex.Decode(x.to, x.from); err != nil {
 			return r, false
 		}
 	}
-	copy(r.Key.Link[:], key[:8])
-	copy(r.Key.Rest[:], key[8:])
 	r.Unique = string(f[3])
+	if head, tail, ok := strings.Cut(r.Unique, "I."); ok && (Ref{Unique: r.Unique}).Identity() == "" {
+		if full := head + "I" + r.Identity.String() + "." + tail; (Ref{Unique: full}).Identity() != "" {
+			r.Unique = full
+		}
+	}
 	if s := string(f[4]); s != "-" {
 		r.Replaces = s
 	}
-	secs, err := strconv.ParseInt(string(f[5]), 10, 64)
-	if err != nil || r.Unique == "" || strings.ContainsAny(r.Unique+r.Replaces, "/;") ||
-		r.Unique[0] == '.' || strings.HasPrefix(r.Replaces, ".") {
+	if r.Unique == "" || strings.ContainsAny(r.Unique+r.Replaces, "/;") || r.Unique[0] == '.' || strings.HasPrefix(r.Replaces, ".") {
 		return r, false
 	}
-	r.Time = time.Unix(secs, 0).UTC()
 	return r, true
 }
 
 // journal is what a feed's journal says was delivered. It is a view as of when
-// it was read, and safe for concurrent reading.
+// it was read, and belongs to one goroutine. A feed may have delivered a hundred
+// thousand entries, and its document has a few: so lines are read when they are
+// asked for.
 type journal struct {
-	records  []record
-	byID     map[digest][]int
-	byKey    map[key][]int
-	byUnique map[string]int
-	lineage  map[string][]int
+	data []byte // up to the end of the last good line
+	ends []int  // of lines, with the newline
+	good int64  // bytes up to the end of the last good line
+	size int64  // bytes of the file
 
-	good int64 // bytes up to the end of the last good line
-	size int64 // bytes of the file
-	bad  int   // lines that do not count
+	byID, byKey, byLineage, byName index
+
+	parsed int // how many lines were read, for tests
+}
+
+// index finds lines by a hash.
+type index struct {
+	heads  []int32 // by hash: the number of the last line, and 1
+	before []int32 // by line: the one before it with the same hash, and 1
 }
 
 // readJournal reads a journal; a missing one is empty. A line that is not
 // terminated or has a wrong checksum does not count.
 func readJournal(path string) (*journal, error) {
-	j := &journal{byID: map[digest][]int{}, byKey: map[key][]int{}, byUnique: map[string]int{}, lineage: map[string][]int{}}
 	data, err := readFile(path)
-	if err != nil {
-		if isNotExist(err) {
-			return j, nil
-		}
+	if err != nil && !isNotExist(err) {
 		return nil, err
 	}
-	j.size = int64(len(data))
-	for off := 0; off < len(data); {
-		end := bytes.IndexByte(data[off:], '\n')
-		if end < 0 {
-			j.bad++
+	j := &journal{data: data, size: int64(len(data))}
+	j.ends = make([]int, 0, len(data)/100+1)
+	for off := 0; ; {
+		n := bytes.IndexByte(data[off:], '\n')
+		if n < 0 {
 			break
 		}
-		if r, ok := parseRecord(data[off : off+end]); ok {
-			j.add(r)
-			j.good = int64(off + end + 1)
-		} else {
-			j.bad++
-		}
-		off += end + 1
+		off += n + 1
+		j.ends = append(j.ends, off)
 	}
+	for len(j.ends) > 0 {
+		if _, ok := j.record(len(j.ends) - 1); ok {
+			j.good = int64(j.ends[len(j.ends)-1])
+			break
+		}
+		j.ends = j.ends[:len(j.ends)-1]
+	}
+	j.data = data[:j.good]
 	return j, nil
 }
 
-func (j *journal) add(r record) {
-	i := len(j.records)
-	j.records = append(j.records, r)
-	j.byID[r.Identity] = append(j.byID[r.Identity], i)
-	j.byKey[r.Key] = append(j.byKey[r.Key], i)
-	j.byUnique[r.Unique] = i
-	j.lineage[r.lineage()] = append(j.lineage[r.lineage()], i)
+// line gives a line without its newline.
+func (j *journal) line(i int) []byte {
+	begin := 0
+	if i > 0 {
+		begin = j.ends[i-1]
+	}
+	return j.data[begin : j.ends[i]-1]
 }
 
-// Len is the number of lines that count.
-func (j *journal) Len() int { return len(j.records) }
+func (j *journal) record(i int) (record, bool) {
+	j.parsed++
+	return parseRecord(j.line(i))
+}
 
-// Versions gives the records of an identity, oldest first.
-func (j *journal) versions(identity digest) []record { return j.pick(j.byID[identity]) }
+// all yields the lines that count.
+func (j *journal) all(yield func(int, record) bool) {
+	for i := range j.ends {
+		if r, ok := j.record(i); ok && !yield(i, r) {
+			return
+		}
+	}
+}
 
-// Lineage gives the records of all versions of the entry that a record is of,
+// bad counts the lines before the last good one that do not count.
+func (j *journal) bad() int {
+	n := len(j.ends)
+	for range j.all {
+		n--
+	}
+	return n
+}
+
+// fields gives the beginnings of identity, link, rest and content of a line, eight
+// digits of each, and the unique name.
+func fields(l []byte) (id, link, rest, content, unique []byte) {
+	wide := 16
+	if len(l) > 32 && l[16] != ' ' {
+		wide = 32
+	}
+	if len(l) < 3*(wide+1)+1 {
+		return nil, nil, nil, nil, nil // of no line that counts
+	}
+	k := l[wide+1:]
+	unique, _, _ = bytes.Cut(l[3*(wide+1):], []byte{' '})
+	return l[:8], k[:8], k[wide/2 : wide/2+8], k[wide+1 : wide+9], unique
+}
+
+// hash mixes what has eight digits.
+func hash(parts ...[]byte) uint64 {
+	h := uint64(0)
+	for _, p := range parts {
+		if len(p) == 8 {
+			h = (h ^ binary.LittleEndian.Uint64(p)) * 0x9e3779b97f4a7c15
+		}
+	}
+	return h ^ h>>32
+}
+
+// stem is what of a unique name is the same whether the identity is left out or not.
+func stem(unique []byte) []byte {
+	s, _, _ := bytes.Cut(unique, []byte{'I'})
+	return s
+}
+
+// identityOf gives the beginning of the lineage of a line. Names of another form
+// than ours have none of their own.
+func identityOf(id, unique []byte) []byte {
+	n := len(stem(unique)) + 1
+	if n+17 > len(unique) || unique[n+16] != '.' || len(bytes.Trim(unique[:n-1], "0123456789.MPQ")) > 0 {
+		return id
+	}
+	return unique[n : n+8]
+}
+
+// find gives the records with a hash for which is holds, oldest first. of tells
+// the hash of a line.
+func (j *journal) find(x *index, of func(l []byte) uint64, h uint64, is func(record) bool) []record {
+	if x.heads == nil {
+		size := 1
+		for size < len(j.ends) {
+			size *= 2
+		}
+		x.heads, x.before = make([]int32, size), make([]int32, len(j.ends))
+		for i := range j.ends {
+			at := of(j.line(i)) & uint64(size-1)
+			x.before[i] = x.heads[at]
+			x.heads[at] = int32(i + 1)
+		}
+	}
+	var found []record
+	for i := x.heads[h&uint64(len(x.heads)-1)]; i > 0; i = x.before[i-1] {
+		if r, ok := j.record(int(i - 1)); ok && is(r) {
+			found = append(found, r)
+		}
+	}
+	slices.Reverse(found)
+	return found
+}
+
+func digits(b []byte) []byte { return hex.AppendEncode(make([]byte, 0, 16), b)[:8] }
+
+// versions gives the records of an identity, oldest first.
+func (j *journal) versions(identity digest) []record {
+	of := func(l []byte) uint64 {
+		id, _, _, _, _ := fields(l)
+		return hash(id)
+	}
+	return j.find(&j.byID, of, hash(digits(identity[:])), func(r record) bool { return r.Identity == identity })
+}
+
+// withKey gives the records with a second key, oldest first.
+func (j *journal) withKey(k key) []record {
+	of := func(l []byte) uint64 {
+		_, link, rest, _, _ := fields(l)
+		return hash(link, rest)
+	}
+	return j.find(&j.byKey, of, hash(digits(k.Link[:]), digits(k.Rest[:])), func(r record) bool { return r.Key == k })
+}
+
+// lineageOf gives the records of all versions of the entry that a record is of,
 // under whichever identity, oldest first.
-func (j *journal) lineageOf(r record) []record { return j.pick(j.lineage[r.lineage()]) }
+func (j *journal) lineageOf(r record) []record {
+	if found := j.lineage(r.lineage()); len(found) > 0 {
+		return found
+	}
+	return []record{r} // under a name that no fetcher of ours gives
+}
 
-// WithKey gives the records with a second key, oldest first.
-func (j *journal) withKey(k key) []record { return j.pick(j.byKey[k]) }
+func (j *journal) lineage(want string) []record {
+	of := func(l []byte) uint64 {
+		id, _, _, _, unique := fields(l)
+		return hash(identityOf(id, unique))
+	}
+	return j.find(&j.byLineage, of, hash([]byte(want[:8])), func(r record) bool { return r.lineage() == want })
+}
 
-// Named gives the last record of a unique name.
+// named gives the last record of a unique name.
 func (j *journal) named(unique string) (record, bool) {
-	i, ok := j.byUnique[unique]
-	if !ok {
+	of := func(unique []byte) uint64 { return uint64(crc32.Checksum(stem(unique), crcTable)) }
+	ofLine := func(l []byte) uint64 {
+		_, _, _, _, unique := fields(l)
+		return of(unique)
+	}
+	rs := j.find(&j.byName, ofLine, of([]byte(unique)), func(r record) bool { return r.Unique == unique })
+	if len(rs) == 0 {
 		return record{}, false
 	}
-	return j.records[i], true
-}
-
-func (j *journal) pick(idx []int) []record {
-	rs := make([]record, len(idx))
-	for i, n := range idx {
-		rs[i] = j.records[n]
-	}
-	return rs
+	return rs[len(rs)-1], true
 }
 
 // appendJournal appends records to the journal at path, which was read as j
@@ -256,9 +378,6 @@ func appendJournal(path string, j *journal, recs []record) error {
 		}
 		return err
 	}
-	for _, r := range recs {
-		j.add(r)
-	}
 	j.good += int64(len(b))
 	j.size = j.good
 	return nil
@@ -286,24 +405,46 @@ func truncateJournal(path string, size int64) error {
 const compactFrom = 512
 
 // worthCompacting reports whether more than half of the lines say what a later
-// line says again.
+// line says again, or are longer than they need be.
 func (j *journal) worthCompacting() bool {
-	half := len(j.records) / 2
-	// Of each identity one line lives at least, and those are counted already.
-	return len(j.records) >= compactFrom && len(j.byID) < half && len(j.live()) < half
+	n := len(j.ends)
+	if n < compactFrom {
+		return false
+	}
+	// Counted in bits, of which two lines seldom share one: this is for every run.
+	size := uint64(64)
+	for size < 8*uint64(n) {
+		size *= 2
+	}
+	seen := make([]uint64, size/64)
+	versions, long := 0, 0
+	for i := range j.ends {
+		l := j.line(i)
+		id, _, _, content, _ := fields(l)
+		at := hash(id, content) & (size - 1)
+		if seen[at/64]&(1<<(at%64)) == 0 {
+			seen[at/64] |= 1 << (at % 64)
+			versions++
+		}
+		if len(l) > 16 && l[16] != ' ' {
+			long++
+		}
+	}
+	return versions < n/2 || long > n/2
 }
 
 // live gives the records that compaction keeps, in order: of every identity and
 // content the last one. No identity and no delivered digest is forgotten.
 func (j *journal) live() []record {
 	type version struct{ identity, content digest }
-	last := make(map[version]int, len(j.records))
-	for i, r := range j.records {
+	last := make(map[version]int, len(j.ends))
+	for i, r := range j.all {
 		last[version{r.Identity, r.Content}] = i
 	}
 	live := make([]record, 0, len(last))
-	for i, r := range j.records {
+	for i, r := range j.all {
 		if last[version{r.Identity, r.Content}] == i {
+			r.Replaces = "" // long since taken out
 			live = append(live, r)
 		}
 	}

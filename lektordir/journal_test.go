@@ -2,11 +2,14 @@ package lektordir
 
 import (
 	"bytes"
+	"encoding/hex"
 	"fmt"
+	"hash/crc32"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 )
@@ -14,10 +17,9 @@ import (
 func recordOf(i int) record {
 	return record{
 		Identity: digestOf("id", fmt.Sprint(i)),
-		Key:      key{Link: [8]byte{byte(i)}, Rest: [8]byte{2}},
+		Key:      key{Link: [4]byte{byte(i)}, Rest: [4]byte{2}},
 		Content:  digestOf("content", fmt.Sprint(i)),
-		Unique:   uniqueName(time.Unix(int64(i), 0), 1, int64(i), digestOf("id", fmt.Sprint(i)).String()[:16], "host"),
-		Time:     time.Unix(int64(i), 0).UTC(),
+		Unique:   uniqueName(time.Unix(int64(i), 0), 1, int64(i), digestOf("id", fmt.Sprint(i)).String(), "host"),
 	}
 }
 
@@ -59,8 +61,8 @@ func TestJournalDamage(t *testing.T) {
 			t.Fatal(err)
 		}
 		j, _ = readJournal(path)
-		if j.Len() != want+1 || j.bad != 0 {
-			t.Fatalf("cut at %d, then appended: %d lines, %d bad", n, j.Len(), j.bad)
+		if j.Len() != want+1 || j.bad() != 0 {
+			t.Fatalf("cut at %d, then appended: %d lines, %d bad", n, j.Len(), j.bad())
 		}
 	}
 	rnd := rand.New(rand.NewPCG(1, 2))
@@ -89,13 +91,15 @@ func TestJournalDamage(t *testing.T) {
 }
 
 func TestJournalLookups(t *testing.T) {
-	j := &journal{byID: map[digest][]int{}, byKey: map[key][]int{}, byUnique: map[string]int{}, lineage: map[string][]int{}}
 	a, b := recordOf(1), recordOf(1)
 	b.Content, b.Unique = digestOf("other"), uniqueName(time.Unix(9, 0), 1, 9, a.lineage(), "host")
 	alias := recordOf(2)
 	alias.Unique = b.Unique
-	for _, r := range []record{a, b, alias} {
-		j.add(r)
+	path := filepath.Join(t.TempDir(), "seen")
+	os.WriteFile(path, alias.appendTo(b.appendTo(a.appendTo(nil))), 0o666)
+	j, err := readJournal(path)
+	if err != nil {
+		t.Fatal(err)
 	}
 	if got := j.versions(a.Identity); len(got) != 2 || got[1] != b {
 		t.Errorf("versions: %v", got)
@@ -127,6 +131,7 @@ func TestCompaction(t *testing.T) {
 	if err := appendJournal(path, j, recs); err != nil {
 		t.Fatal(err)
 	}
+	j, _ = readJournal(path)
 	w := writer(t, d)
 	tx, err := w.Begin(feedHash)
 	if err != nil {
@@ -142,7 +147,7 @@ func TestCompaction(t *testing.T) {
 	}
 	type version struct{ id, content digest }
 	has := map[version]string{}
-	for _, r := range after.records {
+	for _, r := range after.all {
 		has[version{r.Identity, r.Content}] = r.Unique
 	}
 	for _, r := range recs {
@@ -171,4 +176,110 @@ func FuzzParseRecord(f *testing.F) {
 			t.Errorf("%q reads as %+v, and that as %+v", b, r, again)
 		}
 	})
+}
+
+// A fetch reads of the journal the lines of what the document has, however long
+// the feed's past is, and a line is as short as the promise allows.
+func TestWorkOfAPast(t *testing.T) {
+	work := func(n int) (parsed, bytes int) {
+		d, _ := newDir(t)
+		past(t, d, n)
+		tx, err := writer(t, d).Begin(feedHash)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer tx.Close()
+		items := pastItems(n+1, 30) // one is new
+		res, err := tx.Stage(t.Context(), Document{Items: items})
+		if err != nil || len(res.New) != 1 || res.Unchanged != 29 {
+			t.Fatal(res, err)
+		}
+		return tx.journal.parsed, len(tx.journal.data)
+	}
+	few, _ := work(50)
+	many, size := work(5000)
+	// Beside those that are meant, a few that share a hash with them.
+	if few < 29*2 || many > 2*few {
+		t.Errorf("%d lines are read of a past of 50, %d of one of 5000", few, many)
+	}
+	if size > 5000*110 {
+		t.Errorf("%d bytes a line", size/5000)
+	}
+}
+
+// The time that a document takes grows as it does, whatever its entries share.
+func TestWorkOfADocument(t *testing.T) {
+	for name, change := range map[string]func(*Item){
+		"nothing":               func(*Item) {},
+		"guid":                  func(it *Item) { it.GUID = "same" },
+		"link":                  func(it *Item) { it.GUID, it.Entry.Link = "", "same" },
+		"guid and link":         func(it *Item) { it.GUID, it.Entry.Link = "same", "same" },
+		"all but the guid":      func(it *Item) { it.Entry = Entry{ID: it.Entry.ID, Title: "same", Link: "same"} },
+		"neither guid nor link": func(it *Item) { it.GUID, it.Entry.Link = "", "" },
+	} {
+		work := func(n int) int {
+			d, _ := newDir(t)
+			items := pastItems(n, n)
+			for i := range items {
+				change(&items[i])
+			}
+			w := writer(t, d)
+			parsed := 0
+			for range 2 {
+				tx, err := w.Begin(feedHash)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if err := tx.PutFeed(&Feed{ID: feedID, Name: "x"}); err != nil {
+					t.Fatal(err)
+				}
+				if _, err := tx.Stage(t.Context(), Document{Items: items}); err != nil {
+					t.Fatal(err)
+				}
+				parsed = tx.journal.parsed
+				if err := commit(tx); err != nil {
+					t.Fatal(err)
+				}
+			}
+			return parsed
+		}
+		if few, many := work(20), work(120); many > 10*few {
+			t.Errorf("%s shared: %d lines are read for 20 entries, %d for 120", name, few, many)
+		}
+	}
+}
+
+// Lines of before are read, and written anew in half the bytes.
+func TestCompactionOfLongLines(t *testing.T) {
+	d, _ := newDir(t)
+	path := d.journalPath(feedHash)
+	var b strings.Builder
+	var want []record
+	for i := range compactFrom {
+		r := recordOf(i)
+		want = append(want, r)
+		line := fmt.Sprintf("%s%016x %s%08x%s%08x %s%016x %s - %d ", r.Identity, i, hex.EncodeToString(r.Key.Link[:]), i, hex.EncodeToString(r.Key.Rest[:]), i, r.Content, i, r.Unique, i)
+		fmt.Fprintf(&b, "%s%08x\n", line, crc32.Checksum([]byte(line), crcTable))
+	}
+	write(t, path, b.String())
+	w := writer(t, d)
+	tx, err := w.Begin(feedHash)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tx.Close()
+	j, err := tx.readJournal()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []record
+	for _, r := range j.all {
+		got = append(got, r)
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("%d lines, not %d", len(got), len(want))
+	}
+	if n := len(read(t, path)); n > b.Len()*6/10 {
+		t.Errorf("%d bytes of %d", n, b.Len())
+	}
 }

@@ -256,14 +256,16 @@ func (t *Txn) add(ctx context.Context, v version) (_ Ref, err error) {
 	}
 	id := v.Lineage
 	if id == "" {
-		id = v.Identity.String()[:16]
+		id = v.Identity.String()
 	}
 	fd := int(t.tmp.Fd())
 	// A version is newer than those before it, whatever the clock says.
 	var after time.Time
-	for _, r := range t.journal.pick(t.journal.lineage[v.Lineage]) {
-		if d := (Ref{Unique: r.Unique}).Delivered(); d.After(after) {
-			after = d
+	if v.Lineage != "" {
+		for _, r := range t.journal.lineage(v.Lineage) {
+			if d := (Ref{Unique: r.Unique}).Delivered(); d.After(after) {
+				after = d
+			}
 		}
 	}
 	unique, err := t.claim(ctx, fd, id, after)
@@ -274,7 +276,7 @@ func (t *Txn) add(ctx context.Context, v version) (_ Ref, err error) {
 	// Recorded before it is written, so that Close removes what of it exists.
 	t.staged = append(t.staged, record{
 		Identity: v.Identity, Key: v.Key, Content: v.Content,
-		Unique: unique, Replaces: v.Replaces, Time: t.d.opts.Now(),
+		Unique: unique, Replaces: v.Replaces,
 	})
 	if err := t.write(fd, unique, &v.Entry); err != nil {
 		return Ref{}, err
@@ -400,7 +402,7 @@ func (t *Txn) alias(identity digest, k key, content digest, old record) error {
 	if err := t.join(); err != nil {
 		return err
 	}
-	t.aliases = append(t.aliases, record{Identity: identity, Key: k, Content: content, Unique: old.Unique, Replaces: old.Replaces, Time: t.d.opts.Now()})
+	t.aliases = append(t.aliases, record{Identity: identity, Key: k, Content: content, Unique: old.Unique, Replaces: old.Replaces})
 	return nil
 }
 

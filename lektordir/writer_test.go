@@ -34,7 +34,7 @@ func TestDeliver(t *testing.T) {
 			}
 		}
 		j, err := readJournal(d.journalPath(feedHash))
-		if err != nil || j.Len() != 20 || j.bad != 0 {
+		if err != nil || j.Len() != 20 || j.bad() != 0 {
 			t.Errorf("%+v %v", j, err)
 		}
 		if got := tree(t, d, "tmp"); !slices.Equal(got, []string{feedHash}) {

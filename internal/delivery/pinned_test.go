@@ -60,7 +60,9 @@ func TestPinned(t *testing.T) {
 		t.Fatalf("%d lines, not %d", len(got), len(want))
 	}
 	for i := range got {
-		if g, w := strings.Fields(got[i]), strings.Fields(want[i]); !slices.Equal(g[:3], w[:3]) {
+		// The beginnings of those digests, now; of the second key, of its two parts.
+		g, w := strings.Fields(got[i]), strings.Fields(want[i])
+		if g[0] != w[0][:16] || g[1] != w[1][:8]+w[1][16:24] || g[2] != w[2][:16] {
 			t.Errorf("line %d: %q, not %q", i, g, w)
 		}
 	}

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/lektordir/lektor/internal/command"
 	"github.com/lektordir/lektor/internal/htmltext"
 	"github.com/lektordir/lektor/internal/query"
@@ -96,7 +98,18 @@ func (r *Record) Forget() {
 
 // Match asks a query, with what is known.
 func (r *Record) Match(m *query.Matcher) query.Verdict {
-	return m.Match(&query.Subject{Ref: r.Ref, Feed: r.Feed(), Entry: &r.entry, Text: r.Text}, r.have)
+	return m.Match(&query.Subject{Ref: r.Ref, Feed: r.Feed(), Entry: &r.entry, Text: r.Text, Folders: r.folders, Moved: r.moved}, r.have)
+}
+
+func (r *Record) folders() []string { return r.s.folders(r.Ref.Feed) }
+
+// moved is when the entry was moved last, zero when that cannot be told.
+func (r *Record) moved() time.Time {
+	var st unix.Stat_t
+	if err := unix.Stat(r.Path(), &st); err != nil {
+		return time.Time{}
+	}
+	return time.Unix(st.Ctim.Unix())
 }
 
 // Feed is the entry's feed, never nil.

@@ -26,12 +26,14 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 
 	"github.com/lektordir/lektor/internal/command"
+	"github.com/lektordir/lektor/internal/feeddir"
 	"github.com/lektordir/lektor/internal/joined"
 	"github.com/lektordir/lektor/internal/query"
 	"github.com/lektordir/lektor/lektordir"
@@ -47,6 +49,7 @@ type Store struct {
 	Now time.Time
 
 	malformed command.Warnings
+	inFolders sync.Map // of hashes of feeds, what folders gave
 }
 
 // Open opens the lektor-dir at path for a command that makes none. now is the
@@ -67,6 +70,16 @@ func New(dir *lektordir.Dir, now time.Time, s *command.Streams) *Store {
 	return &Store{Dir: dir, S: s, Now: now, malformed: command.Warnings{
 		Report: s.Report, More: ", and so are others like it (see lektor-fetch check)",
 	}}
+}
+
+// folders gives the folders that a feed is in, as they were when it was first
+// asked about.
+func (s *Store) folders(hash string) []string {
+	list, ok := s.inFolders.Load(hash)
+	if !ok {
+		list, _ = s.inFolders.LoadOrStore(hash, feeddir.Categories(s.Dir, hash))
+	}
+	return list.([]string)
 }
 
 // Report sorts what a walk of the lektor-dir complained of: what is malformed

@@ -290,6 +290,8 @@ type Request struct {
 	// AllowExec permits exec: URLs. Set it only for a command that nobody but the
 	// user can have written.
 	AllowExec bool
+	// Env is added to the environment of a command, "NAME=value" each.
+	Env []string
 	// Last tells that no further request to the URL's host is to be expected soon:
 	// the connection is closed after this one, as RFC 9112, section 9.6, asks for.
 	Last bool

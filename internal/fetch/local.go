@@ -86,7 +86,7 @@ func (c *Client) getExec(ctx context.Context, r *Request, command string) (*Resp
 		return nil, &URLError{URL: r.URL, Reason: "there is no command after exec:"}
 	}
 	now := c.cfg.Now()
-	out, err := c.command(ctx, "exec", command, nil)
+	out, err := c.command(ctx, "exec", command, nil, r.Env)
 	if err != nil {
 		return nil, err
 	}
@@ -97,21 +97,21 @@ func (c *Client) getExec(ctx context.Context, r *Request, command string) (*Resp
 }
 
 // Filter runs command with /bin/sh, gives it doc on standard input and returns
-// what it writes to standard output. The limits of an exchange hold: at
+// what it writes to standard output. env is added to its environment. The limits of an exchange hold: at
 // [Config].Deadline, or when it writes more than MaxBytes, the command and all
 // processes that it started in its process group are killed. The error is a
 // [CommandError], [LimitError], [NetError] with KindTimeout, or ctx's cause.
 //
 // A filter is the user's own program: nobody else may have been able to write
 // it.
-func (c *Client) Filter(ctx context.Context, command string, doc []byte) ([]byte, error) {
-	return c.command(ctx, "filter", command, doc)
+func (c *Client) Filter(ctx context.Context, command string, doc []byte, env ...string) ([]byte, error) {
+	return c.command(ctx, "filter", command, doc, env)
 }
 
 // stderrBytes is how much of the end of a command's standard error is kept.
 const stderrBytes = 2 << 10
 
-func (c *Client) command(parent context.Context, what, command string, stdin []byte) ([]byte, error) {
+func (c *Client) command(parent context.Context, what, command string, stdin []byte, env []string) ([]byte, error) {
 	name := what + ":" + command
 	ctx, cancel := context.WithCancelCause(parent)
 	defer cancel(nil)
@@ -119,6 +119,7 @@ func (c *Client) command(parent context.Context, what, command string, stdin []b
 	defer deadline.Stop()
 
 	cmd := exec.CommandContext(ctx, "/bin/sh", "-c", command)
+	cmd.Env = append(os.Environ(), env...)
 	// A group of its own, so that the shell's children end with it.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	kill := func() error {

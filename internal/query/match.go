@@ -2,6 +2,8 @@ package query
 
 import (
 	"cmp"
+	"net/url"
+	"path"
 	"slices"
 	"strings"
 	"time"
@@ -21,6 +23,12 @@ type Subject struct {
 	Entry *lektordir.Entry // with the fields that Match is told of; may be nil for none
 	// Text gives the content as text; it is called only if the query needs it.
 	Text func() string
+	// Folders gives the folders that the feed is in, each a path of names with '/'
+	// between them; Moved when the entry was moved last, the ctime of its
+	// directory, zero when that is not known. Both are called only if the query
+	// needs them, and may be nil where nothing is known.
+	Folders func() []string
+	Moved   func() time.Time
 
 	text   string // what Text gave
 	folded string // Fold of it
@@ -55,7 +63,7 @@ func (q *Query) Bind(now time.Time) *Matcher {
 	m.root = q.root
 	q.walk(func(t *term) {
 		switch t.key {
-		case keySince, keyBefore:
+		case keySince, keyBefore, keyDelivery, keyRead:
 			m.dates[t] = t.date.span(now)
 		case keyOn:
 			m.dates[t] = t.date.on(now)
@@ -145,7 +153,9 @@ func (m *Matcher) holds(t *term, s *Subject, e *lektordir.Entry) bool {
 		}
 		return t.in(e.Author)
 	case keyCategory:
-		return slices.ContainsFunc(e.Categories, t.in)
+		return slices.ContainsFunc(e.Categories, t.in) || slices.ContainsFunc(s.folders(), t.in)
+	case keyFolder:
+		return slices.ContainsFunc(s.folders(), t.inFolder)
 	case keyType:
 		return t.in(cmp.Or(e.Type, "text/plain"))
 	case keyText:
@@ -160,6 +170,14 @@ func (m *Matcher) holds(t *term, s *Subject, e *lektordir.Entry) bool {
 		return !Date(s.Ref, e, m.now).Before(m.dates[t].from)
 	case keyBefore:
 		return Date(s.Ref, e, m.now).Before(m.dates[t].from)
+	case keyDelivery:
+		return s.Ref.Delivered().Before(m.dates[t].from)
+	case keyRead:
+		if s.Ref.Unread() || s.Moved == nil {
+			return false
+		}
+		moved := s.Moved()
+		return !moved.IsZero() && moved.Before(m.dates[t].from)
 	case keyOn:
 		when := Date(s.Ref, e, m.now)
 		return !when.Before(m.dates[t].from) && when.Before(m.dates[t].to)
@@ -193,7 +211,7 @@ func has(what string, e *lektordir.Entry) bool {
 		return len(e.Enclosures) > 0
 	case "audio", "video", "image":
 		return slices.ContainsFunc(e.Enclosures, func(enc lektordir.Enclosure) bool {
-			return strings.HasPrefix(strings.ToLower(enc.Type), what+"/")
+			return strings.HasPrefix(enclosureType(enc), what)
 		})
 	case "title":
 		return strings.TrimSpace(e.Title) != ""
@@ -213,6 +231,51 @@ func has(what string, e *lektordir.Entry) bool {
 		return len(strings.TrimSpace(string(e.Content))) > 0
 	}
 	return false
+}
+
+// enclosureType is the type of an enclosure, which its name tells where nothing
+// else does.
+func enclosureType(e lektordir.Enclosure) string {
+	typ := strings.ToLower(e.Type)
+	if typ != "" && typ != "application/octet-stream" {
+		return typ
+	}
+	name := e.URL
+	if u, err := url.Parse(name); err == nil {
+		name = u.Path
+	}
+	return extensions[strings.ToLower(path.Ext(name))]
+}
+
+// extensions are those of files that are listened to, watched or looked at.
+var extensions = func() map[string]string {
+	m := map[string]string{}
+	for kind, names := range map[string]string{
+		"audio": ".mp3 .m4a .m4b .aac .ogg .oga .opus .flac .wav .wma .aiff .mka",
+		"video": ".mp4 .m4v .mov .webm .mkv .avi .ogv .mpg .mpeg .wmv .3gp",
+		"image": ".jpg .jpeg .png .gif .webp .svg .avif .bmp .tif .tiff .heic .jxl",
+	} {
+		for name := range strings.FieldsSeq(names) {
+			m[name] = kind
+		}
+	}
+	return m
+}()
+
+func (s *Subject) folders() []string {
+	if s.Folders == nil {
+		return nil
+	}
+	return s.Folders()
+}
+
+// inFolder reports whether a folder is the term's or below it. A name by itself is
+// that of a folder in any other.
+func (t *term) inFolder(folder string) bool {
+	if t.re != nil {
+		return t.re.MatchString(folder)
+	}
+	return strings.Contains("/"+Fold(folder)+"/", "/"+strings.Trim(t.needle, "/")+"/")
 }
 
 // Date is the time by which entries are ordered and selected: the pubdate, or

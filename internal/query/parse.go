@@ -257,7 +257,7 @@ func (p *parser) value(k key, start int) (node, error) {
 // text reports whether a key's value is looked for in text.
 func (k key) text() bool {
 	switch k {
-	case keyIs, keyFlag, keyHas, keySince, keyBefore, keyOn:
+	case keyIs, keyFlag, keyHas, keySince, keyBefore, keyOn, keyDelivery, keyRead:
 		return false
 	}
 	return true
@@ -353,7 +353,7 @@ func (p *parser) check(t *term, at int) error {
 				return p.fail(at, fmt.Sprintf("%q is no flag", c), "flags are ASCII letters: F flagged, S seen, T trashed, a to z your own")
 			}
 		}
-	case keySince, keyBefore, keyOn:
+	case keySince, keyBefore, keyOn, keyDelivery, keyRead:
 		d, ok := parseDate(t.value)
 		if !ok {
 			return p.fail(at, fmt.Sprintf("%s is no date", t.value),

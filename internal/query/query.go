@@ -62,7 +62,7 @@ type term struct {
 
 	needle string         // value, folded
 	re     *regexp.Regexp // of a regexp
-	date   date           // of since, before, on
+	date   date           // of since, before, on, delivered, read
 }
 
 // form is how a value was written; a phrase and a word mean the same.
@@ -92,12 +92,15 @@ const (
 	keySince    key = "since"
 	keyBefore   key = "before"
 	keyOn       key = "on"
+	keyFolder   key = "folder"
+	keyDelivery key = "delivered"
+	keyRead     key = "read"
 )
 
 // keys are all the keys, in the order in which messages list them.
 var keys = []key{
 	keyFeed, keyAuthor, keyTitle, keyCategory, keyType, keyText, keyID, keyLink,
-	keyIs, keyFlag, keyHas, keySince, keyBefore, keyOn,
+	keyFolder, keyIs, keyFlag, keyHas, keySince, keyBefore, keyOn, keyDelivery, keyRead,
 }
 
 // states are the values of is:, and whether naming one says what entries are
@@ -146,7 +149,7 @@ func (q *Query) MentionsState() bool {
 	found := false
 	q.walk(func(t *term) {
 		switch t.key {
-		case keyFlag:
+		case keyFlag, keyRead:
 			found = true
 		case keyIs:
 			for _, s := range states {

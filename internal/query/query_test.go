@@ -31,7 +31,9 @@ func subject() *Subject {
 			Categories: []string{"Kernel", "memory management"},
 			Enclosures: []lektordir.Enclosure{{URL: "http://example.com/1.mp3", Type: "audio/mpeg"}},
 		},
-		Text: func() string { return "The quick\nbrown fox, C++ and /etc/passwd" },
+		Folders: func() []string { return []string{"Tech/Größe/Kernel news", "Daily"} },
+		Moved:   func() time.Time { return now.AddDate(0, 0, -3) },
+		Text:    func() string { return "The quick\nbrown fox, C++ and /etc/passwd" },
 	}
 }
 
@@ -144,6 +146,23 @@ func TestMatch(t *testing.T) {
 		{"since:2026-03-14T00:30", true},
 		{"since:2026-03-14T00:31", false},
 		{`since:"2026-03-14 00:30"`, true},
+		{"folder:tech", true},
+		{"folder:TECH/GRÖSSE", true},
+		{"folder:größe", true},
+		{`folder:"kernel news"`, true},
+		{"folder:/kernel/", false},
+		{"folder:/Kernel/", true},
+		{"folder:tec", false},
+		{"folder:kernel", false},
+		{"folder:tech/daily", false},
+		{"category:daily", true},
+		{"category:kernel", true},
+		{"category:x", false},
+		{"delivered:2h", true}, // 2026-03-14 14:53 UTC, 20 hours ago
+		{"delivered:1d", false},
+		{"delivered:2026-03-14T10:00:00Z", false},
+		{"delivered:2026-03-15T10:00:00Z", true},
+		{"read:2d", false},            // it is unread
 		{"http://example.com", false}, // a word, not a key; and not in the text
 		{"is:unread feed:lwn not:title:strasse", false},
 	} {
@@ -179,6 +198,69 @@ func TestAuthorOfFeed(t *testing.T) {
 	}
 }
 
+// read: counts from the last move of what was read.
+func TestRead(t *testing.T) {
+	for text, want := range map[string]Verdict{
+		"read:2d": Yes, "read:4d": No, "not:read:4d": Yes, "read:yesterday": Yes, "read:3w": No, "read:2026-03-12": No, "read:2026-03-13": Yes,
+	} {
+		s := subject()
+		s.Ref.Info = "2,S"
+		q, err := Parse(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := q.Bind(now).Match(s, 0); got != want {
+			t.Errorf("%s: %v", text, got)
+		}
+	}
+}
+
+// What is unread, or of which no time is known, was not read so long ago; and no
+// folder is known where nothing tells.
+func TestUnknown(t *testing.T) {
+	for _, change := range []func(*Subject){
+		func(s *Subject) { s.Ref.Info = "2," },
+		func(s *Subject) { s.Ref.Place, s.Ref.Info = lektordir.New, "" },
+		func(s *Subject) { s.Moved = nil },
+		func(s *Subject) { s.Moved = func() time.Time { return time.Time{} } },
+	} {
+		s := subject()
+		s.Folders = nil
+		change(s)
+		for _, text := range []string{"read:1d", "folder:tech"} {
+			q, err := Parse(text)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if q.Bind(now).Match(s, 0) != No {
+				t.Errorf("%s: %+v", text, s.Ref)
+			}
+		}
+	}
+}
+
+// The name of an enclosure tells what it is where its type does not.
+func TestEnclosureNames(t *testing.T) {
+	for _, tc := range []struct{ typ, url, is string }{
+		{"", "http://a/b.MP3?x=1.jpg", "audio"},
+		{"application/octet-stream", "http://a/b.m4v", "video"},
+		{"", "http://a/b.webp#x", "image"},
+		{"image/png", "http://a/b.mp3", "image"},
+		{"", "http://a/b.torrent", ""},
+		{"", "http://a/audio", ""},
+		{"", "%zz.mp3", "audio"},
+	} {
+		for _, what := range []string{"audio", "video", "image"} {
+			s := subject()
+			s.Entry.Enclosures = []lektordir.Enclosure{{URL: tc.url, Type: tc.typ}}
+			q, _ := Parse("has:" + what)
+			if got := q.Bind(now).Match(s, q.Fields()) == Yes; got != (what == tc.is) {
+				t.Errorf("%s %s: has:%s is %v", tc.typ, tc.url, what, got)
+			}
+		}
+	}
+}
+
 // A pubdate that is missing or in the future counts as the time of delivery.
 func TestDate(t *testing.T) {
 	s := subject() // delivered 2026-03-14 14:53:20 UTC
@@ -203,6 +285,8 @@ func TestNames(t *testing.T) {
 		{"word or flag:x", false, true},
 		{"is:updated", false, false},
 		{"is:flagged", true, true},
+		{"read:2d", true, true},
+		{"folder:x delivered:2d", true, false},
 		{"has:enclosure", false, false},
 		{`"is:read"`, false, false},
 	} {
@@ -344,7 +428,7 @@ func FuzzParse(f *testing.F) {
 	for _, s := range []string{
 		"", "a b", `title:"x y" or not:(is:read feed:lwn)`, `/a\/(b)/i`, "since:2d before:2026-01-01 on:today",
 		`"\\\""`, "has:enclosures flag:Fa", "a(b", "not:not:x", `\ "or" and "and"`, "since:1w2d3h4m5y", "ſtraße İ", "feed:http://a/",
-		"or\"x\"", "(a or b c) (d or (e f))", "a-b c/d", "1:2 x://y", "\u2028", "is:UNREAD",
+		"folder:a/b delivered:1d", "read:/x/ read:2w", "or\"x\"", "(a or b c) (d or (e f))", "a-b c/d", "1:2 x://y", "\u2028", "is:UNREAD",
 	} {
 		f.Add(s)
 	}

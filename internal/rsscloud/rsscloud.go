@@ -106,26 +106,6 @@ func (c Cloud) URL() (string, error) {
 	return u.String(), nil
 }
 
-// RefusedError is a cloud's answer that it does not do what it was asked for.
-type RefusedError struct {
-	URL string
-	// Message is what the cloud said, cleaned, in one line; it may be empty.
-	Message string
-	// Status is the HTTP status when it was no success, else 0.
-	Status int
-}
-
-func (e *RefusedError) Error() string {
-	s := e.URL + ": the cloud refused"
-	if e.Status != 0 {
-		s += fmt.Sprintf(" with status %d", e.Status)
-	}
-	if e.Message != "" {
-		s += ": " + e.Message
-	}
-	return s
-}
-
 // Callback is where a cloud shall send notifications.
 type Callback struct {
 	HTTPS  bool
@@ -138,7 +118,7 @@ type Callback struct {
 // notification"). It makes up for what peers are known to lack: a request that
 // is refused is made again with http-post for https-post, with url for url1,
 // without the parameter domain, or at the path that the same software has
-// elsewhere. The error of a refusal is a [RefusedError], the first one; every
+// elsewhere. The error of a refusal is a [fetch.RefusedError], the first one; every
 // other ends the attempts.
 func Register(ctx context.Context, c *fetch.Client, cloud Cloud, back Callback, feeds []string) error {
 	target, err := cloud.URL()
@@ -160,7 +140,7 @@ func Register(ctx context.Context, c *fetch.Client, cloud Cloud, back Callback, 
 	for _, bare := range names {
 		for _, protocol := range protocols {
 			_, err := tell(ctx, c, elsewhere(target), false, registration(back, protocol, feeds, bare))
-			var refused *RefusedError
+			var refused *fetch.RefusedError
 			if err == nil || !errors.As(err, &refused) {
 				return err
 			}
@@ -213,9 +193,9 @@ func registerXMLRPC(ctx context.Context, c *fetch.Client, cloud Cloud, target st
 	for _, n := range []int{6, 5} {
 		v, err := call(ctx, c, fetch.Post{URL: target}, procedure, params[:n]...)
 		if err == nil && !v.True() && (v.Text != "" || v.IsList) {
-			err = &RefusedError{URL: target, Message: termsafe.Brief(v.Text)}
+			err = &fetch.RefusedError{URL: target, Message: termsafe.Brief(v.Text)}
 		}
-		if _, refused := errors.AsType[*RefusedError](err); !refused {
+		if _, refused := errors.AsType[*fetch.RefusedError](err); !refused {
 			return err
 		}
 		if first == nil {
@@ -303,28 +283,19 @@ func verdict(a *fetch.Answer) (string, error) {
 	if m := msgWord.FindSubmatch(a.Body); m != nil {
 		msg = termsafe.Brief(html.UnescapeString(string(m[1]) + string(m[2])))
 	}
-	ok := success(a.Status)
 	if m := successWord.FindSubmatch(a.Body); m != nil {
 		switch strings.ToLower(string(m[1])) {
 		case "false", "0", "no":
-			e := &RefusedError{URL: a.FinalURL, Message: msg}
-			if !ok {
+			e := &fetch.RefusedError{URL: a.FinalURL, Message: msg}
+			if !a.Success() {
 				e.Status = a.Status
 			}
 			return msg, e
 		}
-	} else if ok && htmlPage.Match(a.Body) {
-		return "", &RefusedError{URL: a.FinalURL, Message: "it answered with a web page, so it is no cloud"}
+	} else if a.Success() && htmlPage.Match(a.Body) {
+		return "", &fetch.RefusedError{URL: a.FinalURL, Message: "it answered with a web page, so it is no cloud"}
 	}
-	switch {
-	case ok:
-		return msg, nil
-	case a.Status >= 400 && a.Status <= 499 && a.Status != http.StatusTooManyRequests:
-		return msg, &RefusedError{URL: a.FinalURL, Message: msg, Status: a.Status}
-	case msg == "":
-		msg = "and registered nothing"
-	}
-	return msg, a.Error(msg)
+	return msg, a.Verdict(msg, "and registered nothing")
 }
 
 // PingTarget is where to ping.
@@ -399,7 +370,7 @@ func Ping(ctx context.Context, c *fetch.Client, t PingTarget, feed string) (stri
 		return "", err
 	}
 	if v.Text == "0" || strings.EqualFold(v.Text, "false") {
-		return "", &RefusedError{URL: t.URLs[0]}
+		return "", &fetch.RefusedError{URL: t.URLs[0]}
 	}
 	return termsafe.Brief(v.Members["message"].Text), nil
 }
@@ -409,10 +380,10 @@ func Ping(ctx context.Context, c *fetch.Client, t PingTarget, feed string) (stri
 func call(ctx context.Context, c *fetch.Client, server fetch.Post, method string, params ...any) (Value, error) {
 	v, err := Call(ctx, c, server, method, params...)
 	if f, ok := errors.AsType[*Fault](err); ok {
-		return v, &RefusedError{URL: server.URL, Message: termsafe.Brief(f.Error())}
+		return v, &fetch.RefusedError{URL: server.URL, Message: termsafe.Brief(f.Error())}
 	}
 	if err == nil && v.Members["flError"].True() {
-		return v, &RefusedError{URL: server.URL, Message: termsafe.Brief(v.Members["message"].Text)}
+		return v, &fetch.RefusedError{URL: server.URL, Message: termsafe.Brief(v.Members["message"].Text)}
 	}
 	return v, err
 }
@@ -429,7 +400,7 @@ func Save(ctx context.Context, c *fetch.Client, url string, chosen bool, user, p
 	}
 	if v.Text == "" {
 		if v.Text = v.Members["url"].Text; v.Text == "" {
-			return "", &RefusedError{URL: url, Message: "it did not say where the feed is now"}
+			return "", &fetch.RefusedError{URL: url, Message: "it did not say where the feed is now"}
 		}
 	}
 	return termsafe.Brief(v.Text), nil

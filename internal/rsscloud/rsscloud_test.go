@@ -100,7 +100,7 @@ func TestWalkthroughParametersOfPleaseNotify(t *testing.T) {
 func TestWalkthroughNotifyResult(t *testing.T) {
 	p := serve(t, func(w http.ResponseWriter, r request) { no(w, "Too &lt;many&gt; \x1b[31m subscriptions") })
 	err := register(t, p.cloud("/x", "", "http-post"), back, feedURL)
-	var refused *RefusedError
+	var refused *fetch.RefusedError
 	if !errors.As(err, &refused) || refused.Message != "Too <many> [31m subscriptions" {
 		t.Errorf("%v", err)
 	}
@@ -134,7 +134,7 @@ func TestWalkthroughPleaseNotifyByXMLRPC(t *testing.T) {
 		t.Errorf("%+v", m)
 	}
 	fail = true
-	var refused *RefusedError
+	var refused *fetch.RefusedError
 	if err := register(t, c, back, feedURL); !errors.As(err, &refused) || !strings.Contains(err.Error(), "no such feed") {
 		t.Errorf("%v", err)
 	}
@@ -175,7 +175,7 @@ func TestWalkthroughPingByREST(t *testing.T) {
 		t.Errorf("%+v", g)
 	}
 	answer = `<result success='false' msg='The ping was cancelled because the feed has not changed.'/>`
-	var refused *RefusedError
+	var refused *fetch.RefusedError
 	if _, err := Ping(context.Background(), client(t), target, feedURL); !errors.As(err, &refused) || !strings.Contains(refused.Message, "has not changed") {
 		t.Errorf("%v", err)
 	}
@@ -583,7 +583,7 @@ func TestQuirkXMLRPCStructThatRefuses(t *testing.T) {
 		fmt.Fprint(w, `<?xml version="1.0"?><methodResponse><params><param><value><struct><member><name>flError</name><value><boolean>1</boolean></value></member><member><name>message</name><value>no such feed</value></member></struct></value></param></params></methodResponse>`)
 	})
 	err := register(t, p.cloud("/RPC2", "rssCloud.pleaseNotify", "xml-rpc"), Callback{Domain: "me.example", Port: 80, Path: "/x"}, "http://a.example/")
-	var refused *RefusedError
+	var refused *fetch.RefusedError
 	if !errors.As(err, &refused) || refused.Message != "no such feed" {
 		t.Errorf("%v", err)
 	}

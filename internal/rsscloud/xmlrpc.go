@@ -383,18 +383,16 @@ func Call(ctx context.Context, c *fetch.Client, server fetch.Post, method string
 	}
 	m, err := Decode(a.Body)
 	switch {
-	case err != nil && !success(a.Status):
+	case err != nil && !a.Success():
 		return Value{}, a.Error("and that is no answer to " + method)
 	case err != nil:
 		return Value{}, fmt.Errorf("%s: the answer to %s: %w", a.FinalURL, method, err)
 	case m.Fault != nil:
 		return Value{}, m.Fault
-	case !success(a.Status):
+	case !a.Success():
 		return Value{}, a.Error("and that is no answer to " + method)
 	case len(m.Params) == 0:
 		return Value{}, nil
 	}
 	return m.Params[0], nil
 }
-
-func success(status int) bool { return status >= 200 && status <= 299 }

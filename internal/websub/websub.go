@@ -79,34 +79,15 @@ type Request struct {
 // Secure reports whether a secret may be told to a hub.
 func Secure(hub string) bool { return strings.HasPrefix(strings.ToLower(hub), "https://") }
 
-// RefusedError is a hub's answer that it does not do what it was asked for.
-type RefusedError struct {
-	URL    string
-	Status int // 0 when the hub did so later, by hub.mode=denied
-	// Message is what the hub said, cleaned, in one line; it may be empty.
-	Message string
-}
-
-func (e *RefusedError) Error() string {
-	s := e.URL + ": the hub refused"
-	if e.Status != 0 {
-		s += fmt.Sprintf(" with status %d", e.Status)
-	}
-	if e.Message != "" {
-		s += ": " + e.Message
-	}
-	return s
-}
-
 // Send makes the request. It returns nil when the hub accepted it (202), and
 // with any other status of success, which older hubs answer; either way the
 // subscription changes when the hub has verified the intent. The error is a
-// [RefusedError] for 4xx, else one of package fetch's. A hub that finds fault with
+// [fetch.RefusedError] for 4xx, else one of package fetch's. A hub that finds fault with
 // a request for a lease (400 or 422) is asked once more without: the parameter is
 // optional, and there are hubs that know none, or not so long a one.
 func Send(ctx context.Context, c *fetch.Client, r Request) error {
 	err := send(ctx, c, r)
-	if no, ok := errors.AsType[*RefusedError](err); ok && r.Lease > 0 && (no.Status == http.StatusBadRequest || no.Status == http.StatusUnprocessableEntity) {
+	if no, ok := errors.AsType[*fetch.RefusedError](err); ok && r.Lease > 0 && (no.Status == http.StatusBadRequest || no.Status == http.StatusUnprocessableEntity) {
 		r.Lease = 0
 		if send(ctx, c, r) == nil {
 			return nil
@@ -141,16 +122,7 @@ func post(ctx context.Context, c *fetch.Client, hub string, q url.Values, chosen
 	if err != nil {
 		return err
 	}
-	msg := termsafe.Brief(string(a.Body[:min(len(a.Body), 1000)]))
-	switch {
-	case a.Status >= 200 && a.Status <= 299:
-		return nil
-	case a.Status >= 400 && a.Status <= 499 && a.Status != http.StatusTooManyRequests:
-		return &RefusedError{URL: a.FinalURL, Status: a.Status, Message: msg}
-	case msg == "":
-		msg = "and did nothing"
-	}
-	return a.Error(msg)
+	return a.Verdict(termsafe.Brief(string(a.Body[:min(len(a.Body), 1000)])), "and did nothing")
 }
 
 // Intent is a GET of the hub to the callback: to verify that a request was

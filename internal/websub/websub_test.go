@@ -89,7 +89,7 @@ func TestSubscriptionRequest(t *testing.T) {
 		}
 	}
 	status, answer = 404, "no such \x1b[2Jtopic"
-	var refused *RefusedError
+	var refused *fetch.RefusedError
 	if err := send("/hub"); !errors.As(err, &refused) || refused.Message != "no such [2Jtopic" {
 		t.Error(err)
 	}

@@ -112,14 +112,15 @@ func readFiles(dir string) (map[string]string, error) {
 func parseLine(text string) (line, error) {
 	body, ended := strings.CutSuffix(text, "\n")
 	f := strings.Split(body, " ")
-	if !ended || len(f) != 7 {
+	if !ended || len(f) != 6 {
 		return line{}, fmt.Errorf("line %q is no line of a journal", text)
 	}
 	sum := crc32.Checksum([]byte(body[:len(body)-8]), crc32.MakeTable(crc32.Castagnoli))
-	if f[6] != fmt.Sprintf("%08x", sum) {
+	if f[5] != fmt.Sprintf("%08x", sum) {
 		return line{}, fmt.Errorf("line %q: its checksum is %08x", text, sum)
 	}
-	l := line{identity: f[0], content: f[2], unique: f[3], replaces: f[4]}
+	// The identity in the name is left out where it is that of the line.
+	l := line{identity: f[0], content: f[2], unique: strings.Replace(f[3], "I.", "I"+f[0]+".", 1), replaces: f[4]}
 	if l.replaces == "-" {
 		l.replaces = ""
 	}

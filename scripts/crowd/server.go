@@ -193,13 +193,13 @@ func (f *feed) digests(v version) (identity, content string) {
 	return digest("guid", f.guid(v)), digest("content", f.title(v), f.link(v), text)
 }
 
-// digest is half of the SHA-256 of texts, each after its length.
+// digest is the first 64 bits of the SHA-256 of texts, each after its length.
 func digest(texts ...string) string {
 	var b []byte
 	for _, t := range texts {
 		b = append(binary.BigEndian.AppendUint64(b, uint64(len(t))), t...)
 	}
-	return fmt.Sprintf("%.16x", sha256.Sum256(b))
+	return fmt.Sprintf("%.8x", sha256.Sum256(b))
 }
 
 // feeds are all feeds of a run; those that are pulled are served.

@@ -442,7 +442,7 @@ func journals(dir string) (map[string]int, error) {
 		rel := strings.TrimPrefix(path, dir+"/")
 		for line := range strings.Lines(string(b)) {
 			f := strings.Fields(line)
-			if len(f) != 7 || !strings.HasSuffix(line, "\n") {
+			if len(f) != 6 || !strings.HasSuffix(line, "\n") {
 				return nil, fmt.Errorf("%s: line %q", rel, line)
 			}
 			n[rel+" "+f[0]+" "+f[2]]++

@@ -36,6 +36,9 @@ func (p pkg) name() string { return strings.TrimPrefix(p.ImportPath, module) }
 // whoever wants to replace it finds all of it in one place.
 var doors = map[string][]string{
 	"github.com/mmcdole/gofeed":          {"feedconv"},
+	"github.com/wlynxg/chardet":          {"feedconv"},
+	"github.com/rivo/uniseg":             {"internal/htmltext"},
+	"github.com/mattn/go-runewidth":      {"internal/termsafe"},
 	"github.com/google/renameio":         {"internal/atomicfile"},
 	"github.com/fsnotify/fsnotify":       {"internal/watch"},
 	"github.com/urfave/cli":              {"cmd", "internal/command", "internal/testkit/manual"},

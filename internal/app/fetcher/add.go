@@ -174,6 +174,9 @@ func source(arg string) (string, error) {
 	return lektordir.NormalizeID("https://" + arg), nil
 }
 
+// mostListed is how many feeds of a page are listed for the user to choose.
+const mostListed = 50
+
 // addHint adds to an error of [Runner.Add] what can be done.
 func addHint(err error) error {
 	var several *SeveralError
@@ -182,8 +185,11 @@ func addHint(err error) error {
 	switch {
 	case errors.As(err, &several):
 		errs := []error{fmt.Errorf("%w:", err)}
-		for _, l := range several.Feeds {
+		for _, l := range several.Feeds[:min(len(several.Feeds), mostListed)] {
 			errs = append(errs, errors.New(named(l)))
+		}
+		if more := len(several.Feeds) - mostListed; more > 0 {
+			errs = append(errs, fmt.Errorf("and %d more", more))
 		}
 		last := &errs[len(errs)-1]
 		*last = command.Hint(*last, "add the one you want, or take the first with --first")
@@ -209,10 +215,15 @@ type Added struct {
 type SeveralError struct {
 	URL   string
 	Feeds []discover.Link
+	Limit string // as in [discover.Result]
 }
 
 func (e *SeveralError) Error() string {
-	return fmt.Sprintf("%s: it is a page that links to %d feeds", e.URL, len(e.Feeds))
+	s := fmt.Sprintf("%s: it is a page that links to %d feeds", e.URL, len(e.Feeds))
+	if e.Limit != "" {
+		s += ", and perhaps more: only " + e.Limit + " were looked at"
+	}
+	return s
 }
 
 // NoFeedsError is returned for a page that links to no feed, and for another
@@ -388,8 +399,8 @@ func (e *pageError) choose(o AddOptions) error {
 	case len(e.Feeds) == 0:
 		return &NoFeedsError{URL: fetch.Public(e.url), Err: e.err, Page: true}
 	case len(e.Feeds) > 1 && !o.First:
-		several := &SeveralError{URL: fetch.Public(e.url), Feeds: e.Feeds}
-		if o.choose == nil {
+		several := &SeveralError{URL: fetch.Public(e.url), Feeds: e.Feeds, Limit: e.Limit}
+		if o.choose == nil || len(e.Feeds) > mostListed {
 			return several
 		}
 		var err error

@@ -462,11 +462,11 @@ func (r *Runner) stage(ctx context.Context, txn *lektordir.Txn, st *feeddir.Stat
 }
 
 // parse reads a document, through the feed's filter if it has one.
-func (r *Runner) parse(ctx context.Context, st *feeddir.State, resp *fetch.Response, name string) (*feedconv.Feed, error) {
+func (r *Runner) parse(ctx context.Context, st *feeddir.State, resp *fetch.Response, name string, env []string) (*feedconv.Feed, error) {
 	doc := resp.Body
 	contentType := resp.Header.Get("Content-Type")
 	if filter := st.Filter(); filter != "" {
-		out, err := r.Client.Filter(ctx, filter, doc)
+		out, err := r.Client.Filter(ctx, filter, doc, env...)
 		if err != nil {
 			return nil, err
 		}
@@ -485,6 +485,12 @@ func (r *Runner) parse(ctx context.Context, st *feeddir.State, resp *fetch.Respo
 	resp.Short = limited(feed) >= 0
 	r.warn(name, feed)
 	return feed, nil
+}
+
+// env is what the commands of a feed find in their environment: its URL, without a
+// password, its name below src/, and the lektor-dir.
+func (r *Runner) env(hash, url string) []string {
+	return []string{"LEKTOR_URL=" + fetch.Public(url), "LEKTOR_FEED=" + hash, "LEKTOR_DIR=" + r.Dir.Path()}
 }
 
 // read reads a document.

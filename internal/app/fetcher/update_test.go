@@ -527,3 +527,28 @@ func TestMoveLosesNothing(t *testing.T) {
 		}
 	}
 }
+
+// TestCommandsKnowTheirFeed: filters and commands find what they work for in their
+// environment, and no password.
+func TestCommandsKnowTheirFeed(t *testing.T) {
+	r, s, l := setup(t, Options{})
+	s.Handle("/feed", server.Doc("", server.RSS("Feed", 0, 1)))
+	out := filepath.Join(t.TempDir(), "env")
+	url := strings.Replace(s.URL("/feed"), "http://", "http://ann:secret@", 1)
+	tell := fmt.Sprintf(`printf '%%s\n' "$LEKTOR_URL" "$LEKTOR_FEED" "$LEKTOR_DIR" >>'%s'; `, out)
+	command := "exec:" + tell + "printf '<rss><channel><title>x</title></channel></rss>'"
+	hashes := subscribeTo(t, r, url, command)
+	if err := feeddir.Set(r.Writer, r.Dir, hashes[0], "filter", tell+"cat"); err != nil {
+		t.Fatal(err)
+	}
+	for i, shown := range []string{s.URL("/feed"), command} {
+		if sum, err := r.Update(t.Context(), Selection{Feeds: hashes[i : i+1]}); err != nil || sum.Fetched != 1 {
+			t.Fatal(sum, err, l)
+		}
+		got, err := os.ReadFile(out)
+		if want := shown + "\n" + hashes[i] + "\n" + r.Dir.Path() + "\n"; err != nil || string(got) != want {
+			t.Errorf("%q, want %q, %v", got, want, err)
+		}
+		os.Remove(out)
+	}
+}

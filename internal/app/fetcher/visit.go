@@ -189,7 +189,7 @@ func (v *visit) trusted() error {
 		if err := feeddir.Trusted(v.r.Dir, v.t.hash, "url"); err != nil {
 			return err
 		}
-		v.req.AllowExec = true
+		v.req.AllowExec, v.req.Env = true, v.r.env(v.t.hash, v.req.URL)
 	}
 	if v.st.Filter() != "" {
 		return feeddir.Trusted(v.r.Dir, v.t.hash, "filter")
@@ -206,7 +206,7 @@ func (v *visit) read() bool {
 	}
 	v.r.parsing <- struct{}{}
 	var err error
-	v.feed, err = v.r.parse(v.ctx, v.st.State, v.resp, v.name)
+	v.feed, err = v.r.parse(v.ctx, v.st.State, v.resp, v.name, v.r.env(v.t.hash, v.req.URL))
 	unread := err != nil
 	if !unread {
 		v.out, err = v.r.stage(v.ctx, v.txn, v.st.State, v.feed)

@@ -282,27 +282,27 @@ func (l *Listener) load(hash string) {
 		l.mu.Unlock()
 		return
 	}
-	known := slices.Concat([]string{e.url, f.Topic}, push.Self[:min(len(push.Self), 1)])
-	if id, err := atomicfile.Line(l.dir.Join("src", hash, "id")); err == nil {
-		known = append(known, id)
-	}
+	id, _ := atomicfile.Line(l.dir.Join("src", hash, "id"))
+	known := []string{e.url, id}
 	for _, o := range e.offers {
 		known = append(known, o.topic)
 	}
-	var keys []string
-	for _, u := range known {
-		if k := rsscloud.Key(u); u != "" && !slices.Contains(keys, k) {
-			keys = append(keys, k)
-		}
-	}
 	alias := ""
-	if len(push.Self) > 0 && push.Self[0] != e.url && fetch.IsHTTP(push.Self[0]) {
-		alias = push.Self[0]
+	if len(push.Self) > 0 {
+		known = append(known, push.Self[0])
+		if push.Self[0] != e.url && fetch.IsHTTP(push.Self[0]) {
+			alias = push.Self[0]
+		}
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.seen[hash], l.feeds[hash] = stamp, f
-	f.keys, f.alias = keys, alias
+	f.keys, f.alias = nil, alias
+	for _, u := range append(known, f.Topic) {
+		if k := rsscloud.Key(u); u != "" && !slices.Contains(f.keys, k) {
+			f.keys = append(f.keys, k)
+		}
+	}
 	l.attach(f)
 	if l.advance(f, e)&wake != 0 {
 		l.poke()

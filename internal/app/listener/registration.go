@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/lektordir/lektor/internal/feeddir"
+	"github.com/lektordir/lektor/internal/fetch"
 	"github.com/lektordir/lektor/internal/rsscloud"
 	"github.com/lektordir/lektor/internal/websub"
 )
@@ -286,7 +287,7 @@ func (r registration) onIntent(e intent, now time.Time) (registration, action) {
 	case e.Mode == websub.Denied:
 		r.State, r.Asked, r.Expires = Denied, time.Time{}, time.Time{}
 		r.Failures++
-		r.Error = (&websub.RefusedError{URL: r.Hub, Message: e.Reason}).Error()
+		r.Error = (&fetch.RefusedError{URL: r.Hub, Message: e.Reason}).Error()
 		r.Next = now.Add(deniedFor)
 		if len(r.offers) > 1 && r.Failures < len(r.offers) {
 			r.turn++

@@ -197,10 +197,10 @@ func TestEveryTransition(t *testing.T) {
 		// It denies it.
 		{"denied", at(hubX, Requested, 1, hubX), intent{Mode: websub.Denied, Topic: feedA, Reason: "because"}, func(r *registration) {
 			r.State, r.Asked, r.Failures, r.Next = Denied, never, 2, later.Add(deniedFor)
-			r.Error = hubX.hub + ": the hub refused: because"
+			r.Error = hubX.hub + ": refused: because"
 		}, confirm | save | wake},
 		{"denied later", at(hubX, Registered, 0, hubX, cloudX), intent{Mode: websub.Denied, Topic: feedA}, func(r *registration) {
-			r.State, r.Expires, r.Failures, r.Next, r.turn, r.Error = Denied, never, 1, later, 1, hubX.hub+": the hub refused"
+			r.State, r.Expires, r.Failures, r.Next, r.turn, r.Error = Denied, never, 1, later, 1, hubX.hub+": refused"
 		}, confirm | save | wake},
 		{"denied, another topic", at(hubX, Requested, 1, hubX), intent{Mode: websub.Denied, Topic: feedB}, same, 0},
 		{"denied, at the end", at(hubX, Unsubscribing, 1), intent{Mode: websub.Denied, Topic: feedA}, same, confirm},

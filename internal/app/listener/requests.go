@@ -183,13 +183,12 @@ func (x *exchange) end(ctx context.Context, f *feed, sent bool, err error) error
 
 // failure is the event of an error.
 func failure(err error) failed {
-	e := failed{text: explain(err)}
+	e := failed{text: explain(err), refused: isA[*fetch.RefusedError](err)}
 	if delay, ok := errors.AsType[*fetch.HostDelayError](err); ok {
 		e.delayed, e.after = true, delay.Left
 	} else if status, ok := errors.AsType[*fetch.StatusError](err); ok {
 		e.after = status.RetryAfter
 	}
-	e.refused = isA[*rsscloud.RefusedError](err) || isA[*websub.RefusedError](err)
 	return e
 }
 
@@ -225,7 +224,7 @@ func (x *exchange) each(ctx context.Context) {
 		if x.batch.end {
 			q.Mode, q.Lease, q.Secret = websub.Unsubscribe, 0, ""
 		}
-		if err := x.end(ctx, f, true, websub.Send(ctx, x.client, q)); err != nil && !isA[*websub.RefusedError](err) {
+		if err := x.end(ctx, f, true, websub.Send(ctx, x.client, q)); err != nil && !isA[*fetch.RefusedError](err) {
 			fatal = err // no use to try it with the others
 		}
 	}
@@ -264,7 +263,7 @@ func (x *exchange) cloud(ctx context.Context) {
 	}
 	if !one && len(urls) > 1 {
 		err := register(urls...)
-		if !isA[*rsscloud.RefusedError](err) {
+		if !isA[*fetch.RefusedError](err) {
 			for _, f := range x.batch.feeds {
 				_ = x.end(ctx, f, true, err)
 			}
@@ -283,7 +282,7 @@ func (x *exchange) cloud(ctx context.Context) {
 		err := fatal
 		if err == nil {
 			err = register(urls[i])
-			no, is := errors.AsType[*rsscloud.RefusedError](err)
+			no, is := errors.AsType[*fetch.RefusedError](err)
 			if is && more[i] != "" && register(more[i]) == nil {
 				err = nil
 			}

@@ -37,7 +37,7 @@ func TestPublishedIDsAreUnique(t *testing.T) {
 		for i := range 5 {
 			f.entry("new", fmt.Sprintf("177350000%d.1.h", i), "id="+id, fmt.Sprintf("etc/link=http://a.example/%d", i))
 		}
-		for format, expr := range map[string]string{"atom": `<entry>\s*<id>([^<]*)`, "rss": `<guid[^>]*>([^<]*)`, "json": `"id": "([^"]*)`} {
+		for format, expr := range map[string]string{"atom": `<entry>\s*<id>([^<]*)`, "rss": `<guid[^>]*>([^<]*)`, "json": `(?m)^      "id": "([^"]*)`} {
 			ids := map[string]bool{}
 			doc := f.publish(format, nil)
 			for _, m := range regexp.MustCompile(expr).FindAllStringSubmatch(doc, -1) {
