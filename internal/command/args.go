@@ -184,6 +184,8 @@ func takesValue(f cli.Flag) bool {
 // and "--" before the arguments. cli itself would take -first for --first,
 // treat a mistyped subcommand as an argument, and quietly hand flags that come
 // after an argument to the action as arguments.
+//
+// A flag may stand after arguments, unless $POSIXLY_CORRECT is set.
 func arrange(app *cli.App, args []string) ([]string, error) {
 	if len(args) == 0 {
 		args = []string{app.Name}
@@ -192,19 +194,22 @@ func arrange(app *cli.App, args []string) ([]string, error) {
 		app: app, out: args[:1:1], args: args[1:], path: app.Name, commands: app.Commands, action: app.Action != nil,
 		flags: append([]cli.Flag{cli.VersionFlag, cli.HelpFlag}, app.Flags...), given: map[cli.Flag]bool{},
 	}
+	// As with the tools of GNU.
+	_, strict := os.LookupEnv("POSIXLY_CORRECT")
 	for len(l.args) > 0 {
 		arg := l.args[0]
 		l.args = l.args[1:]
 		var err error
 		switch {
 		case arg == "--":
-			if err = l.unknownCommand(l.args); err == nil {
-				err = l.arguments(l.args...)
+			if l.words == nil {
+				err = l.unknownCommand(l.args)
 			}
+			l.arguments(l.args...)
 			l.args = nil
 		case arg == "-" || !strings.HasPrefix(arg, "-") || numeric(l.flags, arg):
 			err = l.word(arg)
-		case len(l.words) > 0:
+		case strict && len(l.words) > 0:
 			err = l.fail(fmt.Sprintf("flags come before arguments; if %s is none, put -- before it", arg),
 				"%s after the argument %s", arg, l.words[len(l.words)-1])
 		case strings.HasPrefix(arg, "--"):
@@ -222,7 +227,7 @@ func arrange(app *cli.App, args []string) ([]string, error) {
 	if !l.action && len(l.commands) > 0 && !l.helps() {
 		return nil, l.fail("", "a command is missing")
 	}
-	if l.words != nil {
+	if l.words != nil && !l.helps() { // cli takes arguments for topics of help
 		l.out = append(append(l.out, "--"), l.words...)
 	}
 	return l.out, nil
@@ -266,18 +271,18 @@ func (l *line) required() error {
 }
 
 // arguments takes arguments, or that there will be nothing else.
-func (l *line) arguments(words ...string) error {
+func (l *line) arguments(words ...string) {
 	if l.words == nil {
 		l.words = []string{}
 	}
 	l.words = append(l.words, words...)
-	return nil
 }
 
 // word takes what is no flag: a command's name or an argument.
 func (l *line) word(arg string) error {
 	if l.words != nil {
-		return l.arguments(arg)
+		l.arguments(arg)
+		return nil
 	}
 	// "program help x" is what many try first.
 	if arg == "help" && commandNamed(l.commands, "help") == nil && len(l.commands) > 0 {
@@ -297,7 +302,8 @@ func (l *line) word(arg string) error {
 	if err := l.unknownCommand([]string{arg}); err != nil {
 		return err
 	}
-	return l.arguments(arg)
+	l.arguments(arg)
+	return nil
 }
 
 // flag takes a flag that was written as name, with the value that was joined to

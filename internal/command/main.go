@@ -48,7 +48,8 @@ const (
 // It prepares the app first: slice flags do not split at commas, there is
 // --help (-h) everywhere and --version (-v) at the top, and where the app has
 // [DirFlag] every subcommand takes it too. Then it reads the command line
-// strictly: flags before arguments, "--" ends the flags, "-" is an argument,
+// strictly: "--" ends the flags, which may stand after arguments (before them
+// alone where $POSIXLY_CORRECT is set), "-" is an argument,
 // short flags may be joined (-as, -n5), long ones take two dashes. A mistake
 // is a [UsageError]: a line on stderr with a hint, and status 2.
 //

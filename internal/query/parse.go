@@ -160,7 +160,7 @@ func (p *parser) term(depth int) (node, error) {
 		return p.value(keyAny, start)
 	case c == '-':
 		return nil, p.fail(start, fmt.Sprintf("a term does not begin with -: %s", p.word()),
-			fmt.Sprintf("flags come before the query; to leave entries out write not:%s; to search for it put it in quotes", cmp.Or(strings.TrimLeft(p.word(), "-"), "TERM")))
+			fmt.Sprintf("to leave entries out write not:%s; to search for it put it in quotes", cmp.Or(strings.TrimLeft(p.word(), "-"), "TERM")))
 	}
 	w := p.word()
 	switch strings.ToLower(w) {

@@ -176,6 +176,7 @@ func openOutput(s *command.Streams, file string) (output, error) {
 	if file == "" || file == "-" {
 		return stdout{s.Out}, nil
 	}
+	atomicfile.Sweep(file)
 	return atomicfile.Create(file)
 }
 

@@ -105,6 +105,9 @@ func Publish(ctx context.Context, o PublishOptions, s *command.Streams) error {
 	for _, it := range items {
 		byFeed[it.Ref.Feed] = append(byFeed[it.Ref.Feed], it.ess())
 	}
+	if !o.DryRun {
+		p.sweep(selected)
+	}
 	page := indexPage{Title: cmp.Or(o.Title, "Feeds"), NNO: link(base, nnoFile), ESSIcon: link(base, essIconFile), NNOIcon: link(base, nnoIconFile)}
 	keep := map[string]bool{}
 	for _, hash := range selected {
@@ -177,6 +180,18 @@ func (p *publisher) file(name string, data []byte) error {
 		return err
 	}
 	return atomicfile.WriteUnsynced(path, data)
+}
+
+// sweep removes what kills have left of the files that are written.
+func (p *publisher) sweep(selected []string) {
+	var paths []string
+	for _, name := range []string{indexFile, nnoFile, essIconFile, nnoIconFile} {
+		paths = append(paths, filepath.Join(p.o.To, name))
+	}
+	for _, hash := range selected {
+		paths = append(paths, filepath.Join(p.o.To, hash+".ess"))
+	}
+	atomicfile.Sweep(paths...)
 }
 
 // remove removes the documents of feeds that are gone, or not published any more.
