@@ -126,7 +126,12 @@ func (x *construct) attribute(r role, name string, val []byte) bool {
 	case "rel":
 		x.rel = true
 	case "isPermaLink":
-		x.permalink = strings.TrimSpace(string(val))
+		switch val = bytes.TrimSpace(val); {
+		case bytes.EqualFold(val, []byte("true")):
+			x.permalink = permalinkYes
+		case bytes.EqualFold(val, []byte("false")):
+			x.permalink = permalinkNo
+		}
 	case "term":
 		x.src = x.src || r == roleTerm
 	case "url":

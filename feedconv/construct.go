@@ -27,7 +27,7 @@ type construct struct {
 	src       bool // has a src or href attribute
 	rel       bool
 	href      string // the href of a native RSS link
-	permalink string // the isPermaLink of a guid
+	permalink uint8  // what the isPermaLink of a guid says
 	base      *url.URL
 	divs      int // open <div>
 	div       uint8
@@ -43,6 +43,11 @@ type innerBase struct {
 	open int // elements of that name in it, itself included
 	base *url.URL
 }
+
+const (
+	permalinkYes uint8 = 1 + iota
+	permalinkNo
+)
 
 const (
 	divNone  uint8 = iota // nothing yet
@@ -365,6 +370,7 @@ func (t *tidier) closeText(f *frame) {
 	if len(t.stack) > 1 {
 		lvl = t.stack[len(t.stack)-2].level
 	}
+	made := ""
 	switch c.role {
 	case roleURL:
 		s = []byte(t.resolved(x.base, plainOf(s, x.markup)))
@@ -375,10 +381,10 @@ func (t *tidier) closeText(f *frame) {
 		if t.isAtom && !c.ext {
 			s = []byte(guardURL(string(s)))
 		} else if lvl == inEntry && !c.ext {
-			t.permalink(string(bytes.TrimSpace(s)))
+			t.permalink(bytes.TrimSpace(s))
 		}
 	case roleHTML:
-		s = t.resolveMarkup(s, x.base)
+		s, made = t.resolveMarkup(s, x.base)
 	case roleAtomText:
 		t.closeAtomText(f, s, lvl)
 		return
@@ -440,7 +446,7 @@ func (t *tidier) closeText(f *frame) {
 		t.noteType(c.out, x.typ, lvl)
 	}
 	t.endOpen()
-	t.text(s, c.ext, t.mayAside(c, lvl), false)
+	t.text(s, made, c.ext, t.mayAside(c, lvl), false)
 	t.end(c.out)
 }
 
@@ -459,10 +465,11 @@ func (x *construct) trim(s []byte) []byte {
 	return s
 }
 
-// resolveMarkup resolves the URLs in HTML.
-func (t *tidier) resolveMarkup(s []byte, base *url.URL) []byte {
+// resolveMarkup resolves the URLs in HTML. It gives the string that it had to
+// make of it, too.
+func (t *tidier) resolveMarkup(s []byte, base *url.URL) ([]byte, string) {
 	if base == nil || bytes.IndexByte(s, '<') < 0 {
-		return s
+		return s, ""
 	}
 	before := t.grow
 	str := string(s)
@@ -470,15 +477,16 @@ func (t *tidier) resolveMarkup(s []byte, base *url.URL) []byte {
 	if before > 0 && t.grow <= 0 {
 		t.warn(warnGrow, t.pos, nil)
 	}
-	if res == str {
-		return s
+	if len(res) != len(str) || res != str {
+		s = []byte(res)
 	}
-	return []byte(res)
+	return s, res
 }
 
 // closeAtomText writes a text construct with a type.
 func (t *tidier) closeAtomText(f *frame, s []byte, lvl level) {
 	x := &t.txt
+	made := ""
 	typ, mode := x.typ, x.mode
 	lower := strings.ToLower(typ)
 	if x.markup {
@@ -508,7 +516,7 @@ func (t *tidier) closeAtomText(f *frame, s []byte, lvl level) {
 	}
 	lower = strings.ToLower(typ)
 	if x.markup || strings.Contains(lower, "html") {
-		s = t.resolveMarkup(s, x.base)
+		s, made = t.resolveMarkup(s, x.base)
 	}
 	if typ != "" {
 		t.attr("type", []byte(typ))
@@ -520,7 +528,7 @@ func (t *tidier) closeAtomText(f *frame, s []byte, lvl level) {
 		t.attr("mode", []byte(mode))
 	}
 	t.endOpen()
-	t.text(s, f.class.ext, t.mayAside(f.class, lvl), typ != "" && lower != "text" || mode != "")
+	t.text(s, made, f.class.ext, t.mayAside(f.class, lvl), typ != "" && lower != "text" || mode != "")
 	t.end(f.class.out)
 }
 
@@ -618,13 +626,14 @@ func imageURL(s string, markup bool) string {
 
 // permalink keeps the URL that a guid stands for, when it is a relative
 // reference: one with a path, or one that says to be a permalink.
-func (t *tidier) permalink(guid string) {
-	explicit := strings.EqualFold(t.txt.permalink, "true") && strings.ContainsAny(guid, "/?")
-	if t.txt.base == nil || hasScheme(guid) || strings.ContainsAny(guid, " \t\n") || strings.EqualFold(t.txt.permalink, "false") ||
-		!explicit && !strings.HasPrefix(guid, "/") {
+func (t *tidier) permalink(guid []byte) {
+	rooted := len(guid) > 0 && guid[0] == '/'
+	if t.txt.base == nil || t.txt.permalink == permalinkNo || !rooted && t.txt.permalink != permalinkYes {
 		return
 	}
-	addMeta(&t.entryMeta, "permalink", t.resolved(t.txt.base, guid))
+	if s := string(guid); !hasScheme(s) && !strings.ContainsAny(s, " \t\n") && strings.ContainsAny(s, "/?") {
+		addMeta(&t.entryMeta, "permalink", t.resolved(t.txt.base, s))
+	}
 }
 
 func (t *tidier) noteType(name, typ string, lvl level) {

@@ -70,7 +70,7 @@ func canonical(e Entry, format Format, feedUpdated time.Time) Entry {
 				e.Source = &Source{Title: src.Title, URL: src.URL}
 			}
 		case JSONFeed:
-			e.Source = &Source{ID: src.ID, Title: src.Title, URL: src.URL, Link: src.Link}
+			e.Source = &Source{Title: src.Title, URL: src.URL, Link: src.Link}
 		}
 	}
 	switch format {

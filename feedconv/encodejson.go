@@ -61,7 +61,6 @@ type (
 		Season   int `json:"season,omitempty"`
 	}
 	jsonSourceOut struct {
-		ID          string `json:"id,omitempty"`
 		Title       string `json:"title,omitempty"`
 		HomePageURL string `json:"home_page_url,omitempty"`
 		FeedURL     string `json:"feed_url,omitempty"`
@@ -136,7 +135,7 @@ func jsonEntry(e *Entry) *jsonFeedEntry {
 		out.Podcast = &jsonPodcastOut{int(e.Duration / time.Second), e.Episode, e.Season}
 	}
 	if src := e.Source; src != nil {
-		out.Source = &jsonSourceOut{ID: src.ID, Title: src.Title, HomePageURL: src.Link, FeedURL: src.URL}
+		out.Source = &jsonSourceOut{Title: src.Title, HomePageURL: src.Link, FeedURL: src.URL}
 	}
 	for _, enc := range e.Enclosures {
 		out.Attachments = append(out.Attachments, jsonAttachmentOut{

@@ -53,6 +53,9 @@ func (f *Feed) add(d *draft) bool {
 	if lists {
 		f.warnOnce("an entry has more than %d authors, contributors, categories or enclosures; the rest was left out", maxList)
 	}
+	if e.ID == "" {
+		e.ID = d.digest()
+	}
 	e.Title = f.cutTitle(e.Title)
 	f.Entries = append(f.Entries, *e)
 	return true
@@ -74,7 +77,7 @@ func (f *Feed) cutTitle(s string) string {
 	return s
 }
 
-// finish turns a draft into an entry.
+// finish turns a draft into an entry, but for an ID that is a digest.
 func (d *draft) finish() {
 	e := &d.entry
 	for _, t := range d.titles {
@@ -95,8 +98,6 @@ func (d *draft) finish() {
 		e.ID = e.GUID
 	case e.Link != "":
 		e.ID = e.Link
-	default:
-		e.ID = d.digest()
 	}
 	if src := e.Source; src != nil {
 		src.ID, src.Title = cleanLine(src.ID), titleText(src.Title, false)

@@ -14,6 +14,8 @@ type jsonDoc struct {
 	base  *url.URL
 	limit int // entries that may still come
 	max   int
+	// nothing counts items that say nothing.
+	nothing int
 	// growth bounds what resolving URLs may add to the document.
 	growth int
 }
@@ -103,10 +105,10 @@ func lineAt(b []byte, offset int) int {
 func (d *jsonDoc) add(e *draft) bool {
 	if d.feed.add(e) {
 		d.limit--
+	} else if d.nothing++; d.nothing > 4*d.max { // hostile
+		d.limit = -1
 	}
-	if d.limit < 0 {
-		d.feed.Entries = d.feed.Entries[:d.max]
-	}
+	d.feed.Entries = d.feed.Entries[:min(len(d.feed.Entries), d.max)]
 	return d.limit >= 0
 }
 
@@ -253,8 +255,7 @@ func (d *jsonDoc) jsonFeedItem(item jsonValue) bool {
 			e.Duration = duration(v.get("duration").scalar())
 		case "_source":
 			e.Source = &Source{
-				ID: v.get("id").scalar(), Title: v.get("title").scalar(), Link: d.url(v.get("home_page_url").scalar()),
-				URL: d.url(v.get("feed_url").scalar()),
+				Title: v.get("title").scalar(), Link: d.url(v.get("home_page_url").scalar()), URL: d.url(v.get("feed_url").scalar()),
 			}
 		case "_extensions":
 			e.Extensions = d.extensions(v)

@@ -165,7 +165,7 @@ func tidyXML(text []byte, opts Options) (*tidied, error) {
 	if err != nil {
 		return nil, err
 	}
-	t.out = make([]byte, 0, len(clean)+len(clean)/8+512)
+	t.out = make([]byte, 0, len(clean)/3+512) // long texts are set aside
 	t.openRoot(name)
 	if t.rootOver = self; !self {
 		t.defects = t.findDefects(name, t.rootAt)
@@ -456,9 +456,6 @@ func (t *tidier) pop() {
 	} else {
 		switch f.class.kind {
 		case kEntry:
-			if !f.hasKids && len(t.entryMeta) == 0 && len(t.kept.entry.attributes) == 0 {
-				f.drop = true // there is nothing in it
-			}
 			t.writeMeta(t.entryMeta)
 			t.end(f.class.out)
 			t.kept.endEntry(t.entries, !f.drop)

@@ -129,14 +129,18 @@ func appendEscaped(dst, s []byte, attribute bool) []byte {
 // text writes a string as what gofeed will read unchanged. Extensions are read
 // by encoding/xml, piece by piece, so theirs is one escaped piece; everything
 // else by gofeed, which takes CDATA verbatim and decodes other text by rules
-// that depend on the element. Long ones are set aside where they may be.
-func (w *writer) text(s []byte, extension, mayAside, verbatim bool) {
+// that depend on the element. Long ones are set aside where they may be. made is
+// s as a string, or empty.
+func (w *writer) text(s []byte, made string, extension, mayAside, verbatim bool) {
 	if !extension && !verbatim && len(s) > 0 && !bytes.ContainsAny(s, "<>&") && !isSpace(s[0]) && !isSpace(s[len(s)-1]) {
 		// gofeed trims what is not CDATA, and more than isSpace knows.
 		s = bytes.TrimSpace(s)
 	}
 	if mayAside && (len(s) >= w.asideFrom || bytes.HasPrefix(s, []byte(asideMark))) {
-		w.aside = append(w.aside, string(s))
+		if len(made) != len(s) {
+			made = string(s)
+		}
+		w.aside = append(w.aside, made)
 		s = strconv.AppendInt([]byte(asideMark), int64(len(w.aside)-1), 10)
 	}
 	switch {

@@ -33,6 +33,22 @@ type Entry struct {
 	Comments   string // URL
 	PubDateRaw string // the date as found, when it could not be read
 	Replaces   string // unique name of the older version this one replaced
+
+	Image        string   // URL
+	Language     string   // a tag of BCP 47
+	Contributors []string // each as Author has it
+	Source       Source   // the feed that the entry was taken from
+	Duration     time.Duration
+	Episode      int // from 1, as Season; 0 when there is none
+	Season       int
+}
+
+// Source is the feed that an entry was taken from by the one that it came with. What
+// is unknown is empty.
+type Source struct {
+	ID, Title string
+	Link      string // URL of its page
+	URL       string // of the feed document
 }
 
 // Enclosure is a file that belongs to an entry; Length is in bytes, -1 when
@@ -74,10 +90,17 @@ const (
 	FieldComments
 	FieldPubDateRaw
 	FieldReplaces
+	FieldImage
+	FieldLanguage
+	FieldContributors
+	FieldSource
+	FieldDuration
+	FieldEpisode
+	FieldSeason
 
 	// Obligatory are the fields without which an entry is malformed.
 	Obligatory = FieldTitle | FieldID | FieldContent | FieldFeed
-	AllFields  = FieldReplaces<<1 - 1
+	AllFields  = FieldSeason<<1 - 1
 )
 
 // file is a file of an entry, and the value of the [Entry] that it holds.
@@ -106,6 +129,13 @@ var files = []file{
 	{FieldComments, "etc/comments", func(e *Entry) any { return &e.Comments }, oneLine},
 	{FieldPubDateRaw, "etc/pubdate-raw", func(e *Entry) any { return &e.PubDateRaw }, oneLine},
 	{FieldReplaces, "etc/replaces", func(e *Entry) any { return &e.Replaces }, oneLine},
+	{FieldImage, "etc/image", func(e *Entry) any { return &e.Image }, oneLine},
+	{FieldLanguage, "etc/language", func(e *Entry) any { return &e.Language }, oneLine},
+	{FieldContributors, "etc/contributors", func(e *Entry) any { return &e.Contributors }, oneLine},
+	{FieldSource, "etc/source", func(e *Entry) any { return &e.Source }, oneField},
+	{FieldDuration, "etc/duration", func(e *Entry) any { return &e.Duration }, nil},
+	{FieldEpisode, "etc/episode", func(e *Entry) any { return &e.Episode }, nil},
+	{FieldSeason, "etc/season", func(e *Entry) any { return &e.Season }, nil},
 }
 
 // Merge takes the fields that are selected over from another.
@@ -125,6 +155,12 @@ func (e *Entry) Merge(from *Entry, fields Fields) {
 			*to = *f.value(from).(*[]string)
 		case *[]Enclosure:
 			*to = *f.value(from).(*[]Enclosure)
+		case *Source:
+			*to = *f.value(from).(*Source)
+		case *time.Duration:
+			*to = *f.value(from).(*time.Duration)
+		case *int:
+			*to = *f.value(from).(*int)
 		}
 	}
 }
@@ -142,6 +178,13 @@ func (f *file) parse(e *Entry, data []byte) {
 		*to = lines(line(data))
 	case *[]Enclosure:
 		*to = parseEnclosures(line(data))
+	case *Source:
+		parts := append(strings.Split(line(data), "\t"), "", "", "")
+		*to = Source{ID: parts[0], Title: parts[1], Link: parts[2], URL: parts[3]}
+	case *time.Duration:
+		*to = time.Duration(number(data)) * time.Second
+	case *int:
+		*to = number(data)
 	}
 }
 
@@ -175,11 +218,36 @@ func (f *file) format(e *Entry) []byte {
 			all[i] = f.line(enc.URL) + "\t" + f.line(enc.Type) + "\t" + length
 		}
 		text = strings.Join(all, "\n")
+	case *Source:
+		if *v != (Source{}) {
+			text = strings.Join([]string{f.line(v.ID), f.line(v.Title), f.line(v.Link), f.line(v.URL)}, "\t")
+		}
+	case *time.Duration:
+		text = positive(int(*v / time.Second))
+	case *int:
+		text = positive(*v)
 	}
 	if text == "" && f.field&Obligatory == 0 {
 		return nil
 	}
 	return append([]byte(text), '\n')
+}
+
+// number reads a number that is not negative; what makes no sense is 0.
+func number(data []byte) int {
+	n, err := strconv.ParseUint(strings.TrimSpace(line(data)), 10, 31)
+	if err != nil {
+		return 0
+	}
+	return int(n)
+}
+
+// positive writes a number, "" for 0 and less.
+func positive(n int) string {
+	if n <= 0 {
+		return ""
+	}
+	return strconv.Itoa(n)
 }
 
 // stored yields the files that delivery makes of an entry, but for the link feed:

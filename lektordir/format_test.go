@@ -42,6 +42,8 @@ func TestEntryRoundTrip(t *testing.T) {
 		Link: "http://example.com/page", Updated: time.Date(2016, 1, 1, 0, 0, 0, 0, time.UTC), Summary: "short\n",
 		Enclosures: []Enclosure{{"http://example.com/a.mp3", "audio/mpeg", 12}, {"http://example.com/b", "", -1}},
 		Categories: []string{"one", "two words"}, Comments: "http://example.com/c", PubDateRaw: "yesterday",
+		Image: "http://example.com/i", Language: "de-AT", Contributors: []string{"C <c@example.com>", "D"}, Duration: 90 * time.Second, Episode: 3, Season: 1,
+		Source: Source{ID: "urn:s", Title: "S", URL: "http://example.com/s"},
 	}
 	refs := deliver(t, d, v)
 	got, err := d.ReadEntry(refs[0], AllFields)
@@ -51,13 +53,16 @@ func TestEntryRoundTrip(t *testing.T) {
 	if want := v.Entry; got.Title != want.Title || got.ID != want.ID || string(got.Content) != string(want.Content) ||
 		got.Author != want.Author || !got.PubDate.Equal(want.PubDate) || got.Type != want.Type || got.Link != want.Link ||
 		!got.Updated.Equal(want.Updated) || got.Summary != want.Summary || !slices.Equal(got.Enclosures, want.Enclosures) ||
-		!slices.Equal(got.Categories, want.Categories) || got.Comments != want.Comments || got.PubDateRaw != want.PubDateRaw {
+		!slices.Equal(got.Categories, want.Categories) || got.Comments != want.Comments || got.PubDateRaw != want.PubDateRaw ||
+		got.Image != want.Image || got.Language != want.Language || !slices.Equal(got.Contributors, want.Contributors) ||
+		got.Duration != want.Duration || got.Episode != want.Episode || got.Season != want.Season || got.Source != want.Source {
 		t.Errorf("%+v\nwant %+v", got, want)
 	}
 	base := d.Abs(refs[0])
 	for name, want := range map[string]string{
 		"title": "Title\n", "pubdate": "2015-06-23T13:06:22Z\n", "type": "text/html\n", "content": "<p>two\nlines</p>\n\n",
 		"etc/enclosures": "http://example.com/a.mp3\taudio/mpeg\t12\nhttp://example.com/b\t\t\n", "etc/categories": "one\ntwo words\n",
+		"etc/duration": "90\n", "etc/source": "urn:s\tS\t\thttp://example.com/s\n",
 	} {
 		if got := read(t, filepath.Join(base, name)); got != want {
 			t.Errorf("%s is %q, want %q", name, got, want)

@@ -95,6 +95,7 @@ func FuzzReadEntry(f *testing.F) {
 			"title": title, "id": id, "content": content, "type": typ, "pubdate": date, "author": title, "feed": nil,
 			"etc/link": id, "etc/updated": date, "etc/summary": content, "etc/enclosures": list, "etc/categories": list,
 			"etc/comments": id, "etc/pubdate-raw": date, "etc/replaces": title,
+			"etc/image": id, "etc/language": title, "etc/contributors": list, "etc/source": list, "etc/duration": date, "etc/episode": list, "etc/season": title,
 		} {
 			if err := os.WriteFile(base+"/"+name, data, 0o666); err != nil {
 				t.Fatal(err)

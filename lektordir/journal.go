@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"hash/crc32"
 	"io"
+	"iter"
 	"os"
 	"slices"
 	"strings"
@@ -151,7 +152,11 @@ type journal struct {
 	good int64  // bytes up to the end of the last good line
 	size int64  // bytes of the file
 
-	byID, byKey, byLineage, byName index
+	byID, byKey, byName index
+	// others are the lines whose entry has the identity of another line in its
+	// name, by the beginning of that.
+	others  map[uint64][]int32
+	repeats int // lines that say what an earlier one says, but for a few
 
 	parsed int // how many lines were read, for tests
 }
@@ -223,7 +228,7 @@ func (j *journal) bad() int {
 }
 
 // fields gives the beginnings of identity, link, rest and content of a line, eight
-// digits of each, and the unique name.
+// digits of each, and all from the unique name on.
 func fields(l []byte) (id, link, rest, content, unique []byte) {
 	wide := 16
 	if len(l) > 32 && l[16] != ' ' {
@@ -233,8 +238,7 @@ func fields(l []byte) (id, link, rest, content, unique []byte) {
 		return nil, nil, nil, nil, nil // of no line that counts
 	}
 	k := l[wide+1:]
-	unique, _, _ = bytes.Cut(l[3*(wide+1):], []byte{' '})
-	return l[:8], k[:8], k[wide/2 : wide/2+8], k[wide+1 : wide+9], unique
+	return l[:8], k[:8], k[wide/2 : wide/2+8], k[wide+1 : wide+9], l[3*(wide+1):]
 }
 
 // hash mixes what has eight digits.
@@ -258,30 +262,74 @@ func stem(unique []byte) []byte {
 // than ours have none of their own.
 func identityOf(id, unique []byte) []byte {
 	n := len(stem(unique)) + 1
-	if n+17 > len(unique) || unique[n+16] != '.' || len(bytes.Trim(unique[:n-1], "0123456789.MPQ")) > 0 {
+	if n+17 > len(unique) || unique[n] == '.' || unique[n+16] != '.' || len(bytes.Trim(unique[:n-1], "0123456789.MPQ")) > 0 {
 		return id
 	}
 	return unique[n : n+8]
 }
 
-// find gives the records with a hash for which is holds, oldest first. of tells
-// the hash of a line.
-func (j *journal) find(x *index, of func(l []byte) uint64, h uint64, is func(record) bool) []record {
-	if x.heads == nil {
-		size := 1
-		for size < len(j.ends) {
-			size *= 2
+// newIndex makes room for n lines.
+func newIndex(n int) index {
+	size := 1
+	for size < 2*n {
+		size *= 2
+	}
+	return index{heads: make([]int32, size), before: make([]int32, n)}
+}
+
+func (x *index) add(i int, h uint64) {
+	at := &x.heads[h&uint64(len(x.heads)-1)]
+	x.before[i], *at = *at, int32(i+1)
+}
+
+// lines yields the lines with a hash, and some with others, the last first.
+func (x *index) lines(h uint64) iter.Seq[int] {
+	return func(yield func(int) bool) {
+		if x.heads == nil {
+			return
 		}
-		x.heads, x.before = make([]int32, size), make([]int32, len(j.ends))
-		for i := range j.ends {
-			at := of(j.line(i)) & uint64(size-1)
-			x.before[i] = x.heads[at]
-			x.heads[at] = int32(i + 1)
+		for i := x.heads[h&uint64(len(x.heads)-1)]; i > 0 && yield(int(i-1)); i = x.before[i-1] {
 		}
 	}
+}
+
+// build makes what is asked for in every fetch, in one pass.
+func (j *journal) build() {
+	if j.byID.heads != nil {
+		return
+	}
+	j.byID = newIndex(len(j.ends))
+	for i := range j.ends {
+		l := j.line(i)
+		id, _, _, content, unique := fields(l)
+		h := hash(id)
+		looked := 0
+		for k := range j.byID.lines(h) {
+			if other := j.line(k); len(other) > 8 && string(other[:8]) == string(id) {
+				if _, _, _, c, _ := fields(other); string(c) == string(content) {
+					j.repeats++
+					break
+				}
+			}
+			if looked++; looked == 4 {
+				break
+			}
+		}
+		j.byID.add(i, h)
+		if in := identityOf(id, unique); string(in) != string(id) {
+			if j.others == nil {
+				j.others = map[uint64][]int32{}
+			}
+			j.others[hash(in)] = append(j.others[hash(in)], int32(i))
+		}
+	}
+}
+
+// pick gives those records of lines for which is holds, oldest first.
+func (j *journal) pick(lines iter.Seq[int], is func(record) bool) []record {
 	var found []record
-	for i := x.heads[h&uint64(len(x.heads)-1)]; i > 0; i = x.before[i-1] {
-		if r, ok := j.record(int(i - 1)); ok && is(r) {
+	for i := range lines {
+		if r, ok := j.record(i); ok && is(r) {
 			found = append(found, r)
 		}
 	}
@@ -289,15 +337,24 @@ func (j *journal) find(x *index, of func(l []byte) uint64, h uint64, is func(rec
 	return found
 }
 
+// find is pick for an index that is made when it is first used; of tells the hash
+// of a line.
+func (j *journal) find(x *index, of func(l []byte) uint64, h uint64, is func(record) bool) []record {
+	if x.heads == nil {
+		*x = newIndex(len(j.ends))
+		for i := range j.ends {
+			x.add(i, of(j.line(i)))
+		}
+	}
+	return j.pick(x.lines(h), is)
+}
+
 func digits(b []byte) []byte { return hex.AppendEncode(make([]byte, 0, 16), b)[:8] }
 
 // versions gives the records of an identity, oldest first.
 func (j *journal) versions(identity digest) []record {
-	of := func(l []byte) uint64 {
-		id, _, _, _, _ := fields(l)
-		return hash(id)
-	}
-	return j.find(&j.byID, of, hash(digits(identity[:])), func(r record) bool { return r.Identity == identity })
+	j.build()
+	return j.pick(j.byID.lines(hash(digits(identity[:]))), func(r record) bool { return r.Identity == identity })
 }
 
 // withKey gives the records with a second key, oldest first.
@@ -319,11 +376,18 @@ func (j *journal) lineageOf(r record) []record {
 }
 
 func (j *journal) lineage(want string) []record {
-	of := func(l []byte) uint64 {
-		id, _, _, _, unique := fields(l)
-		return hash(identityOf(id, unique))
+	j.build()
+	h := hash([]byte(want[:8]))
+	lines := slices.Collect(j.byID.lines(h))
+	if others := j.others[h]; len(others) > 0 {
+		for _, i := range others {
+			lines = append(lines, int(i))
+		}
+		slices.Sort(lines)
+		lines = slices.Compact(lines)
+		slices.Reverse(lines)
 	}
-	return j.find(&j.byLineage, of, hash([]byte(want[:8])), func(r record) bool { return r.lineage() == want })
+	return j.pick(slices.Values(lines), func(r record) bool { return r.lineage() == want })
 }
 
 // named gives the last record of a unique name.
@@ -331,6 +395,7 @@ func (j *journal) named(unique string) (record, bool) {
 	of := func(unique []byte) uint64 { return uint64(crc32.Checksum(stem(unique), crcTable)) }
 	ofLine := func(l []byte) uint64 {
 		_, _, _, _, unique := fields(l)
+		unique, _, _ = bytes.Cut(unique, []byte{' '})
 		return of(unique)
 	}
 	rs := j.find(&j.byName, ofLine, of([]byte(unique)), func(r record) bool { return r.Unique == unique })
@@ -411,26 +476,9 @@ func (j *journal) worthCompacting() bool {
 	if n < compactFrom {
 		return false
 	}
-	// Counted in bits, of which two lines seldom share one: this is for every run.
-	size := uint64(64)
-	for size < 8*uint64(n) {
-		size *= 2
-	}
-	seen := make([]uint64, size/64)
-	versions, long := 0, 0
-	for i := range j.ends {
-		l := j.line(i)
-		id, _, _, content, _ := fields(l)
-		at := hash(id, content) & (size - 1)
-		if seen[at/64]&(1<<(at%64)) == 0 {
-			seen[at/64] |= 1 << (at % 64)
-			versions++
-		}
-		if len(l) > 16 && l[16] != ' ' {
-			long++
-		}
-	}
-	return versions < n/2 || long > n/2
+	j.build()
+	middle := j.line(n / 2) // those before it are no shorter
+	return j.repeats > n/2 || len(middle) > 16 && middle[16] != ' '
 }
 
 // live gives the records that compaction keeps, in order: of every identity and

@@ -49,10 +49,7 @@ var plants = map[string]func(path string) error{
 // or reads it all, and none crashes. What becomes of the feed is for the tests of
 // the commands.
 func TestDrawerHangsNothing(t *testing.T) {
-	bin := t.TempDir()
-	if out, err := exec.Command("go", "build", "-o", bin+"/", "../cmd/...").CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
+	bin := build(t)
 	s, err := server.New("127.0.0.1")
 	if err != nil {
 		t.Fatal(err)

@@ -14,11 +14,7 @@ import (
 // The sample fetcher, the sample viewer and our two programs in one directory:
 // each sees what the others did, and no entry is shown twice or lost.
 func TestAllFourTogether(t *testing.T) {
-	bin := t.TempDir()
-	build := exec.Command("go", "build", "-o", bin+string(filepath.Separator), "../cmd/lektor-fetch", "../cmd/lektor-view")
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
+	bin := build(t)
 	dir := filepath.Join(t.TempDir(), "the feeds")
 	command := func(stdin, name string, args ...string) string {
 		t.Helper()

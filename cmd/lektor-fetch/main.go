@@ -3,18 +3,13 @@
 package main
 
 import (
-	"net/http"
-	"net/netip"
 	"os"
 	"runtime/debug"
-	"strings"
-	"time"
 
 	"github.com/urfave/cli/v2"
 
 	"github.com/lektordir/lektor/internal/app/fetcher"
 	"github.com/lektordir/lektor/internal/command"
-	"github.com/lektordir/lektor/internal/feeddir"
 	"github.com/lektordir/lektor/internal/fetch"
 	"github.com/lektordir/lektor/internal/units"
 )
@@ -53,36 +48,26 @@ Example:
 	}
 }
 
-// action is what a command does once its options are read.
-type action func(c *cli.Context, o fetcher.Common, s *command.Streams) error
+// common are the options of commands that make no requests.
+func common(f *command.Flags) fetcher.Common { return fetcher.Common{Dir: command.Dir(f.Context)} }
 
-// local is the action of a command that makes no requests; args checks its
-// arguments.
-func local(args func(*cli.Context) error, do action) cli.ActionFunc {
-	return func(c *cli.Context) error {
-		if err := args(c); err != nil {
-			return err
-		}
-		return do(c, fetcher.Common{Dir: command.Dir(c)}, command.StreamsOf(c))
-	}
-}
-
-// network is the action of a command that takes the flags of fetchFlags.
-func network(args func(*cli.Context) error, do action) cli.ActionFunc {
-	return local(args, func(c *cli.Context, o fetcher.Common, s *command.Streams) error {
+// fetching are those of commands that take the flags of fetchFlags.
+func fetching(f *command.Flags) fetcher.Common {
+	o := common(f)
+	o.Fetch, o.Jobs, o.MaxEntries = f.Fetch(), f.Number("jobs", 1, 1000), f.Number(fetcher.FlagMaxEntries, 0, 0)
+	if v := f.Given("default-interval").String("default-interval"); v != "" {
 		var err error
-		if o.Options, err = fetchOptions(c); err != nil {
-			return err
+		if o.Interval, err = units.ParseInterval(v); err != nil {
+			f.Fail(command.Usagef("--default-interval: %w", err))
 		}
-		return do(c, o, s)
-	})
+	}
+	return o
 }
 
-func anyArgs(*cli.Context) error { return nil }
-
-// need checks that there is an argument.
-func need(what string) func(*cli.Context) error {
-	return func(c *cli.Context) error { return command.NeedArgs(c, what) }
+// noArgs notes that a command takes none.
+func noArgs(f *command.Flags) *command.Flags {
+	f.Fail(command.NoArgs(f.Context))
+	return f
 }
 
 func addCommand() *cli.Command {
@@ -98,24 +83,20 @@ func addCommand() *cli.Command {
 			&cli.BoolFlag{Name: "as-is", Usage: "the URL is that of a feed: do not look for one"},
 			&cli.StringFlag{Name: "alias", Aliases: []string{"title"}, Usage: "call the feed `NAME`"},
 			&cli.StringFlag{Name: "interval", Usage: "fetch it every `TIME` at most, such as 30m, 2h or 1d"},
+			&cli.BoolFlag{Name: "force", Usage: "let the interval be less than a minute"},
+			&cli.BoolFlag{Name: "guess", Value: true, Usage: "of a page that links to no feed, look where feeds usually are"},
+			&cli.StringSliceFlag{Name: "header", Usage: "send `FIELD` to the feed's server, such as 'Authorization: Bearer secret'; may be repeated"},
+			&cli.BoolFlag{Name: "private", Usage: "leave the feed out of what is published"},
 			&cli.StringSliceFlag{Name: "category", Usage: "put it into the category `NAME`, a/b for b in a; may be repeated"},
 			dryRunFlag(), command.NulFlag(),
 		}, fetchFlags()...),
-		Action: network(need("a URL"), func(c *cli.Context, o fetcher.Common, s *command.Streams) error {
-			a := fetcher.AddOptions{
-				Common: o, Sources: c.Args().Slice(), Nul: command.Nul(c),
-				First: c.Bool("first"), NoFetch: c.Bool("no-fetch"), AsIs: c.Bool("as-is"), DryRun: c.Bool("dry-run"),
-				Alias: c.String("alias"), Interval: c.String("interval"), Categories: c.StringSlice("category"),
+		Action: command.Run(fetcher.Add, "a URL", func(f *command.Flags) fetcher.AddOptions {
+			return fetcher.AddOptions{
+				Common: fetching(f), Sources: f.Words(), Nul: command.Nul(f.Context),
+				First: f.Bool("first"), NoFetch: f.Bool("no-fetch"), AsIs: f.Bool("as-is"), DryRun: f.Bool("dry-run"),
+				Alias: f.String("alias"), Interval: f.String("interval"), Categories: f.StringSlice("category"),
+				Guess: f.Bool("guess"), Headers: f.StringSlice("header"), Private: f.Bool("private"), Force: f.Bool("force"),
 			}
-			if a.Interval != "" {
-				if err := feeddir.Check("interval", a.Interval); err != nil {
-					return command.Usagef("--interval: %w", err)
-				}
-			}
-			if a.Alias != "" && len(a.Sources) > 1 {
-				return command.Usagef("--alias names one feed, and several URLs were given")
-			}
-			return fetcher.Add(c.Context, a, s)
 		}),
 	}
 }
@@ -131,11 +112,11 @@ func rmCommand() *cli.Command {
 			&cli.BoolFlag{Name: "purge", Usage: "remove the feed with all its entries, read and unread"},
 			dryRunFlag(), command.NulFlag(),
 		},
-		Action: local(need("a feed"), func(c *cli.Context, o fetcher.Common, s *command.Streams) error {
-			return fetcher.Remove(c.Context, fetcher.RemoveOptions{
-				Common: o, Feeds: c.Args().Slice(), Nul: command.Nul(c),
-				Purge: c.Bool("purge"), DryRun: c.Bool("dry-run"),
-			}, s)
+		Action: command.Run(fetcher.Remove, "a feed", func(f *command.Flags) fetcher.RemoveOptions {
+			return fetcher.RemoveOptions{
+				Common: common(f), Feeds: f.Words(), Nul: command.Nul(f.Context),
+				Purge: f.Bool("purge"), DryRun: f.Bool("dry-run"),
+			}
 		}),
 	}
 }
@@ -154,11 +135,11 @@ func lsCommand() *cli.Command {
 			&cli.BoolFlag{Name: "raw", Usage: "do not clean the text of feeds for the terminal"},
 			command.NulFlag(),
 		},
-		Action: local(anyArgs, func(c *cli.Context, o fetcher.Common, s *command.Streams) error {
-			return fetcher.List(c.Context, fetcher.ListOptions{
-				Common: o, Feeds: c.Args().Slice(), Broken: c.Bool("broken"), Category: c.String("category"),
-				Print: command.PrinterOptions{Format: command.OutputFormat(c), Nul: command.Nul(c), Raw: c.Bool("raw")},
-			}, s)
+		Action: command.Run(fetcher.List, "", func(f *command.Flags) fetcher.ListOptions {
+			return fetcher.ListOptions{
+				Common: common(f), Feeds: f.Words(), Broken: f.Bool("broken"), Category: f.String("category"),
+				Print: command.PrinterOptions{Format: command.OutputFormat(f.Context), Nul: command.Nul(f.Context), Raw: f.Bool("raw")},
+			}
 		}),
 	}
 }
@@ -174,29 +155,27 @@ Example:
    lektor-fetch set https://daringfireball.net/feeds/main interval 4h`,
 		Flags: []cli.Flag{
 			&cli.BoolFlag{Name: "unset", Usage: "remove the setting, so that the default holds"},
+			&cli.BoolFlag{Name: "force", Usage: "let an interval be less than a minute"},
 			dryRunFlag(),
 		},
-		Action: local(need("a feed"), setAction),
+		Action: command.Run(fetcher.Set, "a feed", func(f *command.Flags) fetcher.SetOptions {
+			args := f.Args().Tail()
+			o := fetcher.SetOptions{
+				Common: common(f), Feed: f.Args().First(),
+				Unset: f.Bool("unset"), DryRun: f.Bool("dry-run"), Force: f.Bool("force"),
+			}
+			if len(args) > 0 {
+				o.Key, o.Values = args[0], args[1:]
+			}
+			switch {
+			case o.Unset && len(args) != 1:
+				f.Fail(command.Usagef("--unset takes a feed and one setting"))
+			case len(o.Values) > 1 && o.Key != "headers" && o.Key != "categories":
+				f.Fail(command.Usagef("%s has one value; quote it if it has spaces", o.Key))
+			}
+			return o
+		}),
 	}
-}
-
-// setAction shows a setting, or all; or changes one.
-func setAction(c *cli.Context, o fetcher.Common, s *command.Streams) error {
-	feed, args := c.Args().First(), c.Args().Tail()
-	unset := c.Bool("unset")
-	switch {
-	case unset && len(args) != 1:
-		return command.Usagef("--unset takes a feed and one setting")
-	case len(args) == 0:
-		return fetcher.Settings(c.Context, fetcher.SettingsOptions{Common: o, Feed: feed}, s)
-	case len(args) == 1 && !unset:
-		return fetcher.Settings(c.Context, fetcher.SettingsOptions{Common: o, Feed: feed, Key: args[0]}, s)
-	case len(args) > 2 && args[0] != "headers" && args[0] != "categories":
-		return command.Usagef("%s has one value; quote it if it has spaces", args[0])
-	}
-	return fetcher.Set(c.Context, fetcher.SetOptions{
-		Common: o, Feed: feed, Key: args[0], Values: args[1:], Unset: unset, DryRun: c.Bool("dry-run"),
-	}, s)
 }
 
 func updateCommand() *cli.Command {
@@ -207,16 +186,16 @@ func updateCommand() *cli.Command {
 		Description: `Example:
    lektor-fetch update -a -o path | lektor-view show -`,
 		Flags: append(append(updateFlags(), command.NulFlag()), fetchFlags()...),
-		Action: network(anyArgs, func(c *cli.Context, o fetcher.Common, s *command.Streams) error {
-			u := fetcher.UpdateOptions{
-				Common: o, Feeds: c.Args().Slice(), Nul: c.Bool("null"),
-				All: given(c, "all").Bool("all"), Format: given(c, "format").String("format"),
-				Quiet: given(c, "quiet").Bool("quiet"), DryRun: given(c, "dry-run").Bool("dry-run"),
+		Action: command.Run(fetcher.Update, "", func(f *command.Flags) fetcher.UpdateOptions {
+			o := fetcher.UpdateOptions{
+				Common: fetching(f), Feeds: f.Words(), Nul: f.Bool("null"),
+				All: f.Given("all").Bool("all"), Format: f.Given("format").String("format"),
+				Quiet: f.Given("quiet").Bool("quiet"), DryRun: f.Given("dry-run").Bool("dry-run"),
 			}
-			if u.All && len(u.Feeds) > 0 {
-				return command.Usagef("either feeds are named, or all of them are fetched with -a")
+			if o.All && len(o.Feeds) > 0 {
+				f.Fail(command.Usagef("either feeds are named, or all of them are fetched with -a"))
 			}
-			return fetcher.Update(c.Context, u, s)
+			return o
 		}),
 	}
 }
@@ -230,8 +209,8 @@ func watchCommand() *cli.Command {
 		Flags: append([]cli.Flag{
 			command.OutputFlag("print the entries that are delivered in `FORMAT`: path"),
 		}, fetchFlags()...),
-		Action: network(command.NoArgs, func(c *cli.Context, o fetcher.Common, s *command.Streams) error {
-			return fetcher.Watch(c.Context, fetcher.WatchOptions{Common: o, Format: command.OutputFormat(c)}, s)
+		Action: command.Run(fetcher.Watch, "", func(f *command.Flags) fetcher.WatchOptions {
+			return fetcher.WatchOptions{Common: fetching(noArgs(f)), Format: command.OutputFormat(f.Context)}
 		}),
 	}
 }
@@ -252,17 +231,15 @@ func deliverCommand() *cli.Command {
 			command.OutputFlag("print the entries that are delivered in `FORMAT`: path"),
 			dryRunFlag(),
 		},
-		Action: local(command.NoArgs, func(c *cli.Context, o fetcher.Common, s *command.Streams) error {
-			o.Fetch.MaxDecoded, o.MaxEntries = c.Int64(fetch.FlagMaxDecoded), c.Int(fetcher.FlagMaxEntries)
-			if err := positive(c, fetch.FlagMaxDecoded); err != nil {
-				return err
+		Action: command.Run(fetcher.Deliver, "", func(f *command.Flags) fetcher.DeliverOptions {
+			o := fetcher.DeliverOptions{
+				Common: common(noArgs(f)), Format: command.OutputFormat(f.Context),
+				Document: fetcher.Document{
+					ID: f.String("id"), Name: f.String("name"), URL: f.String("url"), ContentType: f.String("content-type"), DryRun: f.Bool("dry-run"),
+				},
 			}
-			if o.MaxEntries < 0 {
-				return command.Usagef("--max-entries %d: it is not less than 0", o.MaxEntries)
-			}
-			return fetcher.Deliver(c.Context, fetcher.DeliverOptions{Common: o, Format: command.OutputFormat(c), Document: fetcher.Document{
-				ID: c.String("id"), Name: c.String("name"), URL: c.String("url"), ContentType: c.String("content-type"), DryRun: c.Bool("dry-run"),
-			}}, s)
+			o.Fetch.MaxDecoded, o.MaxEntries = f.Bytes(fetch.FlagMaxDecoded), f.Number(fetcher.FlagMaxEntries, 0, 0)
+			return o
 		}),
 	}
 }
@@ -289,13 +266,13 @@ Example:
 			&cli.StringSliceFlag{Name: "enclosure", Usage: "a file that belongs to it: `URL`, and after spaces its type and length; may be repeated"},
 			dryRunFlag(),
 		},
-		Action: local(command.NoArgs, func(c *cli.Context, o fetcher.Common, s *command.Streams) error {
-			return fetcher.Put(c.Context, fetcher.PutOptions{
-				Common: o, FeedID: c.String("feed-id"), FeedName: c.String("feed-name"), ID: c.String("id"), Title: c.String("title"),
-				Link: c.String("link"), Author: c.String("author"), Date: c.String("date"), Type: c.String("type"),
-				Summary: c.String("summary"), Categories: c.StringSlice("category"), Enclosures: c.StringSlice("enclosure"),
-				DryRun: c.Bool("dry-run"),
-			}, s)
+		Action: command.Run(fetcher.Put, "", func(f *command.Flags) fetcher.PutOptions {
+			return fetcher.PutOptions{
+				Common: common(noArgs(f)), FeedID: f.String("feed-id"), FeedName: f.String("feed-name"), ID: f.String("id"), Title: f.String("title"),
+				Link: f.String("link"), Author: f.String("author"), Date: f.String("date"), Type: f.String("type"),
+				Summary: f.String("summary"), Categories: f.StringSlice("category"), Enclosures: f.StringSlice("enclosure"),
+				DryRun: f.Bool("dry-run"),
+			}
 		}),
 	}
 }
@@ -314,19 +291,13 @@ Example:
 			&cli.BoolFlag{Name: "no-fetch", Usage: "subscribe, and fetch nothing yet"},
 			dryRunFlag(),
 		}, fetchFlags()...),
-		Action: network(oneList, func(c *cli.Context, o fetcher.Common, s *command.Streams) error {
-			return fetcher.Import(c.Context, fetcher.ImportOptions{
-				Common: o, File: c.Args().First(), NoFetch: c.Bool("no-fetch"), DryRun: c.Bool("dry-run"),
-			}, s)
+		Action: command.Run(fetcher.Import, "", func(f *command.Flags) fetcher.ImportOptions {
+			if f.NArg() != 1 {
+				f.Fail(command.Usagef("import takes one list, a file or - for standard input"))
+			}
+			return fetcher.ImportOptions{Common: fetching(f), File: f.Args().First(), NoFetch: f.Bool("no-fetch"), DryRun: f.Bool("dry-run")}
 		}),
 	}
-}
-
-func oneList(c *cli.Context) error {
-	if c.NArg() != 1 {
-		return command.Usagef("import takes one list, a file or - for standard input")
-	}
-	return nil
 }
 
 func exportCommand() *cli.Command {
@@ -337,9 +308,11 @@ func exportCommand() *cli.Command {
    lektor-fetch export --output Subs.opml`,
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "output", Usage: "write to `FILE`"},
+			&cli.BoolFlag{Name: "public", Usage: "for others: of private feeds no more than the title"},
+			&cli.BoolFlag{Name: "passwords", Usage: "leave those in URLs there"},
 		},
-		Action: local(command.NoArgs, func(c *cli.Context, o fetcher.Common, s *command.Streams) error {
-			return fetcher.Export(c.Context, fetcher.ExportOptions{Common: o, Output: c.String("output")}, s)
+		Action: command.Run(fetcher.Export, "", func(f *command.Flags) fetcher.ExportOptions {
+			return fetcher.ExportOptions{Common: common(noArgs(f)), Output: f.String("output"), Public: f.Bool("public"), Passwords: f.Bool("passwords")}
 		}),
 	}
 }
@@ -356,8 +329,8 @@ Example:
 		Flags: []cli.Flag{
 			&cli.BoolFlag{Name: "repair", Usage: "mend what can be mended without losing anything"},
 		},
-		Action: local(command.NoArgs, func(c *cli.Context, o fetcher.Common, s *command.Streams) error {
-			return fetcher.Check(c.Context, fetcher.CheckOptions{Common: o, Repair: c.Bool("repair")}, s)
+		Action: command.Run(fetcher.Check, "", func(f *command.Flags) fetcher.CheckOptions {
+			return fetcher.CheckOptions{Common: common(noArgs(f)), Repair: f.Bool("repair")}
 		}),
 	}
 }
@@ -378,101 +351,9 @@ func updateFlags() []cli.Flag {
 
 // fetchFlags are those of all commands that make requests.
 func fetchFlags() []cli.Flag {
-	d := fetch.DefaultConfig()
-	return []cli.Flag{
+	return append(command.FetchFlags(0),
 		&cli.IntFlag{Name: "jobs", Aliases: []string{"j"}, Value: fetcher.DefaultJobs, Usage: "fetch `N` feeds at once"},
-		&cli.IntFlag{Name: "per-host", Value: d.PerHost, Usage: "make `N` requests at once to one host"},
-		&cli.DurationFlag{Name: "gap", Value: d.Gap, Usage: "wait for `TIME` between two requests to one host"},
-		&cli.DurationFlag{Name: fetch.FlagTimeout, Value: d.Deadline, Usage: "give up an exchange after `TIME`"},
-		&cli.Int64Flag{Name: fetch.FlagMaxBytes, Value: d.MaxBytes, Usage: "refuse documents of more than `N` bytes as transferred"},
-		&cli.Int64Flag{Name: fetch.FlagMaxDecoded, Value: d.MaxDecoded, Usage: "refuse documents of more than `N` bytes after decompression"},
-		&cli.IntFlag{Name: fetch.FlagMaxRedirects, Value: d.MaxRedirects, Usage: "follow `N` redirects"},
-		&cli.Int64Flag{Name: fetch.FlagMaxHeader, Value: d.MaxHeader, Usage: "refuse response headers of more than `N` bytes"},
 		&cli.IntFlag{Name: fetcher.FlagMaxEntries, Usage: "take at most `N` entries of a document"},
 		&cli.StringFlag{Name: "default-interval", Usage: "fetch feeds without an interval of their own every `TIME` at most, such as 30m, 2h or 1d"},
-		&cli.StringSliceFlag{Name: "allow-private", Usage: "let public servers redirect to the private network `PREFIX`; may be repeated"},
-		&cli.StringFlag{Name: "user-agent", Usage: "tell servers that we are `NAME`"},
-	}
-}
-
-// given is the context in which a flag was given: the command's own, else the
-// program's, for "lektor-fetch --gap 0 update".
-func given(c *cli.Context, name string) *cli.Context {
-	for _, ctx := range c.Lineage() {
-		if ctx.Command != nil && ctx.IsSet(name) {
-			return ctx
-		}
-	}
-	return c
-}
-
-// positive checks a limit in bytes.
-func positive(c *cli.Context, name string) error {
-	if n := given(c, name).Int64(name); n < 1 {
-		return command.Usagef("--%s %d: it is a number of bytes, at least 1", name, n)
-	}
-	return nil
-}
-
-// fetchOptions reads the flags of fetchFlags.
-func fetchOptions(c *cli.Context) (o fetcher.Options, err error) {
-	integer := func(name string) int { return given(c, name).Int(name) }
-	long := func(name string) int64 { return given(c, name).Int64(name) }
-	o = fetcher.Options{
-		Jobs:       integer("jobs"),
-		MaxEntries: integer(fetcher.FlagMaxEntries),
-		Fetch: fetch.Config{
-			UserAgent:    given(c, "user-agent").String("user-agent"),
-			PerHost:      integer("per-host"),
-			Gap:          given(c, "gap").Duration("gap"),
-			Deadline:     given(c, fetch.FlagTimeout).Duration(fetch.FlagTimeout),
-			MaxBytes:     long(fetch.FlagMaxBytes),
-			MaxDecoded:   long(fetch.FlagMaxDecoded),
-			MaxRedirects: integer(fetch.FlagMaxRedirects),
-			MaxHeader:    long(fetch.FlagMaxHeader),
-			Proxy:        http.ProxyFromEnvironment,
-		},
-	}
-	if o.Fetch.UserAgent == "" {
-		o.Fetch.UserAgent = strings.Replace(fetch.DefaultUserAgent, "lektor-fetch ", "lektor-fetch/"+command.Version()+" ", 1)
-	}
-	for _, name := range []string{"jobs", "per-host"} {
-		if n := integer(name); n < 1 || n > 1000 {
-			return o, command.Usagef("--%s %d: it is a number from 1 to 1000", name, n)
-		}
-	}
-	for _, name := range []string{fetch.FlagMaxBytes, fetch.FlagMaxDecoded, fetch.FlagMaxHeader} {
-		if err := positive(c, name); err != nil {
-			return o, err
-		}
-	}
-	if o.Fetch.Deadline <= 0 || o.Fetch.Deadline > time.Hour {
-		return o, command.Usagef("--%s %s: it is a time such as 30s, up to an hour", fetch.FlagTimeout, o.Fetch.Deadline)
-	}
-	if o.Fetch.Gap < 0 || o.Fetch.MaxRedirects < 1 || o.MaxEntries < 0 {
-		return o, command.Usagef("--gap and --max-entries are not less than 0, --%s not less than 1", fetch.FlagMaxRedirects)
-	}
-	if v := given(c, "default-interval").String("default-interval"); v != "" {
-		if o.Interval, err = units.ParseInterval(v); err != nil {
-			return o, command.Usagef("--default-interval: %w", err)
-		}
-	}
-	o.Fetch.AllowPrivate, err = prefixes(given(c, "allow-private").StringSlice("allow-private"))
-	return o, err
-}
-
-// prefixes reads networks and addresses.
-func prefixes(values []string) (out []netip.Prefix, err error) {
-	for _, v := range values {
-		p, err := netip.ParsePrefix(v)
-		if err != nil {
-			a, err := netip.ParseAddr(v)
-			if err != nil {
-				return nil, command.Usagef("--allow-private %s: it is a network such as 10.0.0.0/8, or an address", v)
-			}
-			p = netip.PrefixFrom(a, a.BitLen())
-		}
-		out = append(out, p)
-	}
-	return out, nil
+	)
 }

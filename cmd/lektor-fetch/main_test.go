@@ -3,9 +3,14 @@ package main
 import (
 	"context"
 	"fmt"
+	"io"
 	"os"
+	"os/exec"
+	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
+	"syscall"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
@@ -43,6 +48,9 @@ func TestManual(t *testing.T) {
 //	requests PATH LINE… the requests for PATH since the last time must be LINE…,
 //	                    each a status and, after it, the If-None-Match if any,
 //	                    for which * stands, too
+//	interrupt SIGNAL WORD…  lektor-fetch WORD… reads a list or a document whose
+//	                    beginning is $WORK/half when SIGNAL comes; its status
+//	                    must be that of a command that was stopped
 //	new TITLE…          new/ must hold entries with these titles, in any order
 //	cur TITLE…          and so cur/
 //	take TITLE          do as a viewer does: take the entry to cur/, as read
@@ -83,8 +91,9 @@ func TestScripts(t *testing.T) {
 					ts.Fatalf("requests for %s: %q, not %q", args[0], got, args[1:])
 				}
 			},
-			"new": func(ts *testscript.TestScript, neg bool, args []string) { titles(ts, lektordir.New, args) },
-			"cur": func(ts *testscript.TestScript, neg bool, args []string) { titles(ts, lektordir.Cur, args) },
+			"interrupt": interrupt,
+			"new":       func(ts *testscript.TestScript, neg bool, args []string) { titles(ts, lektordir.New, args) },
+			"cur":       func(ts *testscript.TestScript, neg bool, args []string) { titles(ts, lektordir.Cur, args) },
 			"take": func(ts *testscript.TestScript, neg bool, args []string) {
 				d, ref := find(ts, args[0])
 				_, err := d.SetFlags(ref, "S", "")
@@ -137,4 +146,28 @@ func find(ts *testscript.TestScript, title string) (*lektordir.Dir, lektordir.Re
 	}
 	ts.Fatalf("no entry %q in new/", title)
 	return nil, lektordir.Ref{}
+}
+
+// interrupt is the command of the scripts.
+func interrupt(ts *testscript.TestScript, _ bool, args []string) {
+	sig := map[string]syscall.Signal{"INT": syscall.SIGINT, "TERM": syscall.SIGTERM, "HUP": syscall.SIGHUP}[args[0]]
+	dirs := filepath.SplitList(ts.Getenv("PATH"))
+	cmd := exec.Command(filepath.Join(dirs[0], "lektor-fetch"), args[1:]...)
+	cmd.Dir = ts.MkAbs(".")
+	for _, name := range []string{"PATH", "HOME", "LEKTORDIR", "no_proxy"} {
+		cmd.Env = append(cmd.Env, name+"="+ts.Getenv(name))
+	}
+	in, err := cmd.StdinPipe()
+	ts.Check(err)
+	ts.Check(cmd.Start())
+	defer cmd.Process.Kill()
+	// More than a pipe holds: it is read when all of it is written.
+	_, err = io.WriteString(in, ts.ReadFile("half")+strings.Repeat("\n", 200_000))
+	ts.Check(err)
+	ts.Check(cmd.Process.Signal(sig))
+	cmd.Wait()
+	in.Close()
+	if got := cmd.ProcessState.ExitCode(); got != 128+int(sig) {
+		ts.Fatalf("status %d after %v", got, sig)
+	}
 }

@@ -74,8 +74,8 @@ func (f *Flags) Number(name string, least, most int) int {
 	return n
 }
 
-// bytes is the value of a flag that is a limit in bytes.
-func (f *Flags) bytes(name string) int64 {
+// Bytes is the value of a flag that is a limit in bytes.
+func (f *Flags) Bytes(name string) int64 {
 	n := f.Given(name).Int64(name)
 	if n < 1 {
 		f.Fail(Usagef("--%s %d: it is a number of bytes, at least 1", name, n))
@@ -115,10 +115,10 @@ func (f *Flags) Fetch() fetch.Config {
 		PerHost:      f.Number("per-host", 1, 1000),
 		Gap:          f.Given("gap").Duration("gap"),
 		Deadline:     f.Given(fetch.FlagTimeout).Duration(fetch.FlagTimeout),
-		MaxBytes:     f.bytes(fetch.FlagMaxBytes),
-		MaxDecoded:   f.bytes(fetch.FlagMaxDecoded),
+		MaxBytes:     f.Bytes(fetch.FlagMaxBytes),
+		MaxDecoded:   f.Bytes(fetch.FlagMaxDecoded),
 		MaxRedirects: f.Number(fetch.FlagMaxRedirects, 1, 0),
-		MaxHeader:    f.bytes(fetch.FlagMaxHeader),
+		MaxHeader:    f.Bytes(fetch.FlagMaxHeader),
 		Proxy:        http.ProxyFromEnvironment,
 	}
 	if config.UserAgent == "" {

@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 	"text/template"
+	"text/template/parse"
 	"time"
 
 	"github.com/urfave/cli/v2"
@@ -139,6 +140,19 @@ func (p *Printer[R]) Print(record R) error {
 		p.buf.WriteByte('\n')
 	}
 	_, err := p.w.Write(p.buf.Bytes())
+	return err
+}
+
+// Check prints a record to nowhere, for commands that print after they have
+// worked: a template that cannot be executed is an error before. What fails in a
+// function may be due to this record, and is none.
+func (p *Printer[R]) Check(record R) error {
+	p.buf.Reset()
+	err := p.print(record)
+	p.buf.Reset()
+	if err != nil && strings.Contains(err.Error(), "error calling ") {
+		return nil
+	}
 	return err
 }
 
@@ -304,13 +318,17 @@ func (p *Printer[R]) template(format string) error {
 			Hint:    "a template looks like '{{.title}}'; see Go's text/template",
 		}
 	}
+	// Not every branch is executed when it is tried.
+	if name := unknownField(t.Root, func(name string) bool {
+		return slices.ContainsFunc(p.columns, func(c Column[R]) bool { return c.Name == name })
+	}, true); name != "" {
+		return p.noField(fmt.Sprintf("-o: there is no field %q", name))
+	}
 	// Only what the template may want is looked up. The test errs on the side
 	// of more; a template that uses the whole record gets the usual columns.
 	whole := wholeRecord.MatchString(format)
 	var used []Column[R]
-	var names []string
 	for _, c := range p.columns {
-		names = append(names, c.Name)
 		if strings.Contains(format, c.Name) || whole && !c.Extra {
 			used = append(used, c)
 		}
@@ -328,12 +346,64 @@ func (p *Printer[R]) template(format string) error {
 			data[c.Name] = v
 		}
 		if err := t.Execute(&p.buf, data); err != nil {
-			return Hint(&UsageError{Message: strings.TrimPrefix(err.Error(), "template: ")},
-				"fields are %s", strings.Join(names, ", "))
+			return p.noField(strings.TrimPrefix(err.Error(), "template: "))
 		}
 		return nil
 	}
 	return nil
+}
+
+// noField is a mistake in a template.
+func (p *Printer[R]) noField(message string) error {
+	var names []string
+	for _, c := range p.columns {
+		names = append(names, c.Name)
+	}
+	return &UsageError{Message: message, Hint: "fields are " + strings.Join(names, ", ")}
+}
+
+// unknownField gives the first field of the record that a template wants and that
+// is not known, "" for none. dot tells whether the record is what fields without a
+// variable are of.
+func unknownField(n parse.Node, known func(string) bool, dot bool) string {
+	name := ""
+	visit := func(dot bool, nodes ...parse.Node) string {
+		for _, n := range nodes {
+			if name == "" && n != nil && !reflect.ValueOf(n).IsNil() {
+				name = unknownField(n, known, dot)
+			}
+		}
+		return name
+	}
+	switch n := n.(type) {
+	case *parse.ListNode:
+		return visit(dot, n.Nodes...)
+	case *parse.ActionNode:
+		return visit(dot, n.Pipe)
+	case *parse.PipeNode:
+		for _, c := range n.Cmds {
+			visit(dot, c)
+		}
+	case *parse.CommandNode:
+		return visit(dot, n.Args...)
+	case *parse.IfNode:
+		return visit(dot, n.Pipe, n.List, n.ElseList)
+	case *parse.RangeNode:
+		visit(dot, n.Pipe, n.ElseList)
+		return visit(false, n.List)
+	case *parse.WithNode:
+		visit(dot, n.Pipe, n.ElseList)
+		return visit(false, n.List)
+	case *parse.FieldNode:
+		if dot && !known(n.Ident[0]) {
+			return n.Ident[0]
+		}
+	case *parse.VariableNode:
+		if n.Ident[0] == "$" && len(n.Ident) > 1 && !known(n.Ident[1]) {
+			return n.Ident[1]
+		}
+	}
+	return name
 }
 
 // templateFuncs are what templates can call; the value comes last, so that it

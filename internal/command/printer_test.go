@@ -105,13 +105,23 @@ func TestPrinterMistakes(t *testing.T) {
 			t.Errorf("%s: %v", format, err)
 		}
 	}
-	p, err := NewPrinter(&bytes.Buffer{}, PrinterOptions{Format: "{{.titel}}"}, recordColumns)
-	if err != nil {
-		t.Fatal(err)
+	for _, format := range []string{
+		"{{.titel}}", "{{if .title}}{{else}}{{.titel}}{{end}}", "{{range .title}}{{$.titel}}{{end}}", "{{with .title}}{{else}}{{.titel | pad 3}}{{end}}",
+	} {
+		_, err := NewPrinter(&bytes.Buffer{}, PrinterOptions{Format: format}, recordColumns)
+		if !IsUsage(err) || !strings.Contains(hintOf(err), "title, published") || !strings.Contains(err.Error(), `"titel"`) {
+			t.Errorf("%s: %v, hint %q", format, err, hintOf(err))
+		}
 	}
-	err = p.Print(record{})
-	if !IsUsage(err) || !strings.Contains(hintOf(err), "title, published") {
-		t.Errorf("%v, hint %q", err, hintOf(err))
+	// Others are found by a trial; what depends on the record is none.
+	for format, want := range map[string]bool{"{{.title | trunc}}": false, "{{slice .title 3}}": true, "{{with .title}}{{.x}}{{end}}": true} {
+		p, err := NewPrinter(&bytes.Buffer{}, PrinterOptions{Format: format}, recordColumns)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := p.Check(record{}); (err == nil) != want || err != nil && !IsUsage(err) {
+			t.Errorf("%s: %v", format, err)
+		}
 	}
 }
 

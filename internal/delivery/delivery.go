@@ -53,16 +53,27 @@ func item(e *feedconv.Entry) lektordir.Item {
 			to.Content = []byte(e.Content)
 			// The file summary has no type beside it, so it is text.
 			to.Summary = feedconv.PlainText(e.Summary, e.SummaryType)
-			authors := make([]string, 0, len(e.Authors))
-			for _, p := range e.Authors {
-				if s := p.String(); s != "" {
-					authors = append(authors, s)
-				}
+			to.Author = strings.Join(persons(e.Authors), ", ")
+			to.Contributors = persons(e.Contributors)
+			to.Image, to.Language = e.Image, e.Language
+			to.Duration, to.Episode, to.Season = e.Duration, e.Episode, e.Season
+			if e.Source != nil {
+				to.Source = lektordir.Source{ID: e.Source.ID, Title: e.Source.Title, Link: e.Source.Link, URL: e.Source.URL}
 			}
-			to.Author = strings.Join(authors, ", ")
 			for _, enc := range e.Enclosures {
 				to.Enclosures = append(to.Enclosures, lektordir.Enclosure{URL: enc.URL, Type: enc.Type, Length: enc.Length})
 			}
 		},
 	}
+}
+
+// persons are those of whom anything is known.
+func persons(list []feedconv.Person) []string {
+	var out []string
+	for _, p := range list {
+		if s := p.String(); s != "" {
+			out = append(out, s)
+		}
+	}
+	return out
 }

@@ -21,6 +21,19 @@ import (
 // understand of them.
 func ListFile(d *lektordir.Dir) string { return d.Join("etc/fetch/opml") }
 
+// WriteList replaces them durably. URLs with passwords may stand in them: they
+// are for the user alone.
+func WriteList(d *lektordir.Dir, data []byte) error {
+	path := ListFile(d)
+	if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
+		return err
+	}
+	if err := guard(path); err != nil {
+		return err
+	}
+	return atomicfile.Write(path, data)
+}
+
 // stateDir is the directory of the feed's [State].
 func stateDir(d *lektordir.Dir, hash string) string { return d.SrcEtc(hash, "fetch") }
 

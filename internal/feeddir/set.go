@@ -175,6 +175,25 @@ func Unset(w *lektordir.Writer, d *lektordir.Dir, hash, key string) error {
 	})
 }
 
+// SameAlias removes the alias of a feed that calls itself so. That need not
+// survive a power cut, and a feed that another process has at the moment keeps
+// its alias.
+func SameAlias(w *lektordir.Writer, d *lektordir.Dir, hash string) error {
+	if f, _ := d.ReadFeed(hash); f == nil || f.Alias == "" || oneLine(f.Name) != oneLine(f.Alias) {
+		return nil
+	}
+	err := change(w, d, hash, func(*State) error {
+		if f, _ := d.ReadFeed(hash); f == nil || oneLine(f.Name) != oneLine(f.Alias) {
+			return nil
+		}
+		return remove(filepath.Join(d.Join("src", hash), aliasFile))
+	})
+	if inUse := (*lektordir.BusyError)(nil); errors.As(err, &inUse) {
+		return nil
+	}
+	return err
+}
+
 // change changes the state of a feed under its lock.
 func change(w *lektordir.Writer, d *lektordir.Dir, hash string, f func(*State) error) error {
 	t, err := w.Begin(hash)

@@ -270,6 +270,9 @@ func (s *State) Request() (*fetch.Request, error) {
 		}
 		return nil, fmt.Errorf("%s: %w", filepath.Join(s.dir, fileURL), fs.ErrNotExist)
 	}
+	if r.Origin == "" && s.names[fileOrigin] {
+		r.Origin = filepath.Join(s.dir, fileOrigin) // it was not the user, whoever it was
+	}
 	if s.current() {
 		r.ETag, r.LastModified, r.Validated = s.get(fileETag), s.get(fileModified), s.get(fileFinal)
 	}

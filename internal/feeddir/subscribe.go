@@ -57,6 +57,8 @@ const (
 type Options struct {
 	// Unsynced leaves it to the caller to call [Finish] once, after many feeds.
 	Unsynced bool
+	// Headers are the setting with which the first request is made, or empty.
+	Headers string
 }
 
 // Add subscribes to a feed; Hash is made from ID, URL defaults to ID and Name
@@ -133,6 +135,16 @@ func Add(w *lektordir.Writer, d *lektordir.Dir, s *Subscription, o Options) (boo
 		SetCategories(d, s.Hash, s.Categories, write),
 	); err != nil {
 		return false, err
+	}
+	if o.Headers != "" {
+		st, err := Load(d, s.Hash)
+		if err != nil {
+			return false, err
+		}
+		defer st.Close()
+		if err := st.SetUser(fileHeaders, o.Headers); err != nil {
+			return false, err
+		}
 	}
 	if !o.Unsynced {
 		for _, dir := range []string{d.Join("src"), base, filepath.Join(base, "etc")} {
@@ -260,51 +272,6 @@ func List(d *lektordir.Dir) ([]*Subscription, error) {
 		}
 	}
 	return subs, bad
-}
-
-// NotSubscribedError is the error for a feed that is there and not subscribed
-// to.
-type NotSubscribedError struct{ Name string }
-
-func (e *NotSubscribedError) Error() string { return "not subscribed to " + e.Name }
-
-// Find gives the hash of the subscription that the user names, as
-// [lektordir.Dir.FindFeed] does, or by the URL it is fetched from now. The
-// error is a [*lektordir.NoFeedError] or a [*NotSubscribedError].
-func Find(d *lektordir.Dir, name string) (string, error) {
-	hash, err := d.FindFeed(name)
-	var none *lektordir.NoFeedError
-	switch {
-	case err == nil && Subscribed(d, hash):
-		return hash, nil
-	case err == nil:
-		err = &NotSubscribedError{Name: name}
-	case errors.As(err, &none) && len(none.Matches) > 1:
-		// Of feeds with the same beginning one may be ours.
-		ours := slices.DeleteFunc(slices.Clone(none.Matches), func(h string) bool { return !Subscribed(d, h) })
-		if len(ours) == 1 {
-			return ours[0], nil
-		}
-	}
-	if strings.Contains(name, ":") {
-		if hash := ByURL(d)[lektordir.NormalizeID(name)]; hash != "" {
-			return hash, nil
-		}
-	}
-	return "", err
-}
-
-// ByURL gives the hashes of the subscriptions by the URLs they are fetched from
-// now.
-func ByURL(d *lektordir.Dir) map[string]string {
-	hashes, _ := d.FeedHashes()
-	byURL := make(map[string]string, len(hashes))
-	for _, h := range hashes {
-		if u, err := URL(d, h); err == nil && u != "" {
-			byURL[lektordir.NormalizeID(u)] = h
-		}
-	}
-	return byURL
 }
 
 // Remove ends a subscription. The feed and its entries stay, and so does the

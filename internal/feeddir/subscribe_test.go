@@ -307,6 +307,13 @@ func TestOriginIsKept(t *testing.T) {
 		t.Fatal(err)
 	}
 	origin(s.Origin)
+	path := filepath.Join(stateDir(d, s.Hash), fileOrigin)
+	write(t, stateDir(d, s.Hash), fileOrigin, "")
+	origin(path)
+	if err := errors.Join(os.Remove(path), os.Mkdir(path, 0o777)); err != nil {
+		t.Fatal(err)
+	}
+	origin(path)
 	if err := Set(w, d, s.Hash, "url", s.ID); err != nil {
 		t.Fatal(err)
 	}

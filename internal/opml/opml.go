@@ -148,6 +148,20 @@ func (d *Document) walk(f func(n *Node, path string)) {
 	down(d.body(), "")
 }
 
+// Rewrite replaces the value of every attribute.
+func (d *Document) Rewrite(f func(value string) string) {
+	var down func(n *Node)
+	down = func(n *Node) {
+		for i := range n.Attrs {
+			n.Attrs[i].Value = f(n.Attrs[i].Value)
+		}
+		for _, c := range n.Children {
+			down(c)
+		}
+	}
+	down(d.root)
+}
+
 // feedURL is the feed that an outline names, or "".
 func (n *Node) feedURL() string {
 	if u := strings.TrimSpace(n.get("xmlUrl")); u != "" {

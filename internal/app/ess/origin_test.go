@@ -1,11 +1,15 @@
 package ess
 
 import (
+	"fmt"
 	"net/netip"
 	"strings"
 	"testing"
 
+	"github.com/lektordir/lektor/internal/feeddir"
 	"github.com/lektordir/lektor/internal/testkit/dir"
+	"github.com/lektordir/lektor/internal/testkit/server"
+	"github.com/lektordir/lektor/lektordir"
 )
 
 // A public feed cannot have this machine asked by offering an ESS there; the user
@@ -43,5 +47,28 @@ func TestPollOnTheWordOfAFeed(t *testing.T) {
 		if asked != c.asks || (err == nil) != c.asks || !c.asks && !strings.Contains(said.String(), "named by the public document "+feed) && c.feeds != nil {
 			t.Errorf("%+v: asked %v, %v\n%s", c, asked, err, said)
 		}
+	}
+}
+
+// Nor can an NNO, by the subscriptions that are made of it.
+func TestResolveSubscribesOnTheWordOfADocument(t *testing.T) {
+	b := newBench(t)
+	nno, feed := b.s.URL("/all.nno"), "http://10.0.0.1/feed"
+	b.s.Handle("/all.nno", server.Doc("application/nno", fmt.Sprintf("%d,\n%s,5,27,", begin.Unix()/60*60, feed)))
+	s, _, said := streams("")
+	if err := Resolve(t.Context(), ResolveOptions{Common: b.common(), Documents: []string{nno}, Subscribe: true}, s); err != nil {
+		t.Log(err) // the entry is missing yet
+	}
+	d, err := lektordir.Open(b.dir, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	st, err := feeddir.Load(d, lektordir.FeedHash(feed))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer st.Close()
+	if r, err := st.Request(); err != nil || r.URL != feed || r.Origin != nno {
+		t.Errorf("%+v, %v\n%s", r, err, said)
 	}
 }

@@ -266,6 +266,11 @@ func (st *store) fetchMissing(ctx context.Context, o ResolveOptions, feeds map[s
 		}
 	}
 	slices.Sort(urls)
+	// What a public document names is asked for on its word only.
+	origin := ""
+	if i := slices.IndexFunc(o.Documents, fetch.IsHTTP); i >= 0 {
+		origin = o.Documents[i]
+	}
 	var w *lektordir.Writer
 	marked, strange := 0, 0
 	for _, url := range urls {
@@ -286,7 +291,7 @@ func (st *store) fetchMissing(ctx context.Context, o ResolveOptions, feeds map[s
 				}
 				defer w.Close()
 			}
-			sub := &feeddir.Subscription{ID: url}
+			sub := &feeddir.Subscription{ID: url, Origin: origin}
 			if r.hash != "" {
 				f, err := st.Dir.ReadFeed(r.hash)
 				if err != nil {

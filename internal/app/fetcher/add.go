@@ -1,14 +1,20 @@
 package fetcher
 
 import (
+	"bufio"
 	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"net/http"
+	neturl "net/url"
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
+	"sync"
 
 	"golang.org/x/sync/errgroup"
 
@@ -30,10 +36,16 @@ type AddOptions struct {
 	First   bool // of several feeds that a page links to, take the first
 	NoFetch bool // deliver nothing
 	AsIs    bool // the URL is a feed's: do not look for one
+	Guess   bool // where feeds usually are, of a page that links to none
 	DryRun  bool // change nothing
 
 	Alias, Interval string
+	Force           bool // an interval of less than [feeddir.MinInterval] too
 	Categories      []string
+	Headers         []string // lines, see [fetch.ParseHeaders]
+	Private         bool     // see the setting
+
+	choose func([]discover.Link) (int, error) // of several feeds; nil for an error
 }
 
 // maxAdding is how many feeds are added at once: fewer than an update fetches,
@@ -42,23 +54,29 @@ const maxAdding = 8
 
 // Add subscribes to feeds, and delivers their entries.
 func Add(ctx context.Context, o AddOptions, s *command.Streams) error {
+	if err := o.check(); err != nil {
+		return err
+	}
 	r, end, err := o.begin(ctx, s, o.DryRun, nil)
 	if err != nil {
 		return err
 	}
 	defer end()
+	if s.InIsTerminal() && s.ErrIsTerminal() && !slices.Contains(o.Sources, "-") {
+		o.choose = chooser(s)
+	}
 	var adding errgroup.Group
 	adding.SetLimit(maxAdding)
 	for arg, err := range command.ReadArgs(o.Sources, s.In, o.Nul) {
+		if ctx.Err() != nil {
+			break
+		}
 		if err == nil {
 			arg, err = source(arg)
 		}
 		if err != nil {
 			s.Report.Print(err)
 			continue
-		}
-		if ctx.Err() != nil {
-			break
 		}
 		adding.Go(func() error {
 			a, err := r.Add(ctx, arg, o)
@@ -67,19 +85,68 @@ func Add(ctx context.Context, o AddOptions, s *command.Streams) error {
 			case err != nil:
 				s.Report.Print(addHint(err))
 			case a.Already:
-				s.Report.Info("%s: already subscribed (%s)", a.URL, a.Title)
+				s.Report.Info("%s: already subscribed (%s)", fetch.Public(a.URL), a.Title)
 			case o.DryRun:
-				s.Report.Info("%s: would be subscribed to (%s)", a.URL, a.Title)
+				s.Report.Info("%s: would be subscribed to (%s)", fetch.Public(a.URL), a.Title)
 			case o.NoFetch:
-				s.Report.Info("%s: subscribed (%s)", a.URL, a.Title)
+				s.Report.Info("%s: subscribed (%s)", fetch.Public(a.URL), a.Title)
 			default:
-				s.Report.Info("%s: subscribed (%s), %s", a.URL, a.Title, units.Count(a.Summary.New+a.Summary.Updated, "entry"))
+				s.Report.Info("%s: subscribed (%s), %s", fetch.Public(a.URL), a.Title, units.Count(a.Summary.New+a.Summary.Updated, "entry"))
 			}
 			return nil
 		})
 	}
 	adding.Wait()
 	return context.Cause(ctx)
+}
+
+// check checks what can be known before anything is asked for.
+func (o AddOptions) check() error {
+	if o.Alias != "" && len(o.Sources) > 1 {
+		return command.Usagef("--alias names one feed, and several URLs were given")
+	}
+	if o.Interval != "" {
+		if err := checkSetting("interval", o.Interval, o.Force); err != nil {
+			return usage(fmt.Errorf("--interval: %w", err))
+		}
+	}
+	if err := checkSetting("headers", o.headers(), false); err != nil {
+		return usage(fmt.Errorf("--header: %w", err))
+	}
+	return nil
+}
+
+func (o AddOptions) headers() string { return strings.Join(o.Headers, "\n") }
+
+// chooser lets the user choose of several feeds, one page at a time.
+func chooser(s *command.Streams) func([]discover.Link) (int, error) {
+	var mu sync.Mutex
+	in := bufio.NewReader(s.In)
+	return func(links []discover.Link) (int, error) {
+		mu.Lock()
+		defer mu.Unlock()
+		for i, l := range links {
+			s.Report.Info("%d  %s", i+1, named(l))
+		}
+		s.Report.Info("which one? 1-%d, or nothing for none", len(links))
+		line, err := in.ReadString('\n')
+		if line = strings.TrimSpace(line); line == "" && err != nil && err != io.EOF {
+			return 0, err
+		}
+		n, err := strconv.Atoi(line)
+		if err != nil || n < 1 || n > len(links) {
+			return 0, errors.New("none of them was chosen")
+		}
+		return n - 1, nil
+	}
+}
+
+// named is a link as a user chooses it.
+func named(l discover.Link) string {
+	if l.Title == "" {
+		return l.URL
+	}
+	return l.URL + " (" + l.Title + ")"
 }
 
 // source makes a URL of what the user typed: a URL, a file, or a host.
@@ -107,6 +174,9 @@ func source(arg string) (string, error) {
 	return lektordir.NormalizeID("https://" + arg), nil
 }
 
+// mostListed is how many feeds of a page are listed for the user to choose.
+const mostListed = 50
+
 // addHint adds to an error of [Runner.Add] what can be done.
 func addHint(err error) error {
 	var several *SeveralError
@@ -115,15 +185,10 @@ func addHint(err error) error {
 	switch {
 	case errors.As(err, &several):
 		errs := []error{fmt.Errorf("%w:", err)}
-		const most = 50 // lines of a message
-		for _, l := range several.Feeds[:min(len(several.Feeds), most)] {
-			line := l.URL
-			if l.Title != "" {
-				line += " (" + l.Title + ")"
-			}
-			errs = append(errs, errors.New(line))
+		for _, l := range several.Feeds[:min(len(several.Feeds), mostListed)] {
+			errs = append(errs, errors.New(named(l)))
 		}
-		if more := len(several.Feeds) - most; more > 0 {
+		if more := len(several.Feeds) - mostListed; more > 0 {
 			errs = append(errs, fmt.Errorf("and %d more", more))
 		}
 		last := &errs[len(errs)-1]
@@ -184,9 +249,14 @@ func (e *NoFeedsError) Unwrap() error { return e.Err }
 // cannot be had or is no feed, there is no subscription.
 func (r *Runner) Add(ctx context.Context, url string, o AddOptions) (Added, error) {
 	url = lektordir.NormalizeID(url)
+	header, err := fetch.ParseHeaders(o.headers())
+	if err != nil {
+		return Added{}, err
+	}
 	var title string
 	var resp *fetch.Response
 	var page *pageError // that links to the feed
+	origin := ""        // its URL
 	for look := !o.AsIs; ; look = !o.NoFetch {
 		if before, ok := r.subscribed(url); ok {
 			if page == nil || o.DryRun {
@@ -197,8 +267,7 @@ func (r *Runner) Add(ctx context.Context, url string, o AddOptions) (Added, erro
 		if !look {
 			break
 		}
-		var err error
-		resp, title, err = r.look(ctx, url)
+		resp, title, err = r.look(ctx, &fetch.Request{URL: url, Origin: origin, Header: header})
 		var html *pageError
 		switch {
 		case err == nil:
@@ -206,11 +275,23 @@ func (r *Runner) Add(ctx context.Context, url string, o AddOptions) (Added, erro
 			return Added{}, err
 		case page != nil:
 			return Added{}, &NoFeedsError{URL: fetch.Public(url), Err: html.err}
-		default:
-			if page = html; page.choose(o.First) != nil {
-				return Added{}, page.choose(o.First)
+		case len(html.Feeds) == 0 && o.Guess:
+			if url, resp, title, err = r.guess(ctx, html, header); err != nil {
+				return Added{}, err
 			}
-			url, title = lektordir.NormalizeID(page.chosen.URL), page.title()
+			if before, ok := r.subscribed(url); ok {
+				return before, nil
+			}
+		default:
+			page = html
+			if err := page.choose(o); err != nil {
+				return Added{}, err
+			}
+			link := lektordir.NormalizeID(page.chosen.URL)
+			if len(header) > 0 && !sameOrigin(url, link) {
+				return Added{}, command.Hint(fmt.Errorf("%s: it links to a feed of another server, %s, and headers are meant for one", fetch.Public(url), fetch.Public(link)), "add that one, with --header if it is meant to have them")
+			}
+			url, title, origin = link, page.title(), page.final
 			continue
 		}
 		break
@@ -226,8 +307,8 @@ func (r *Runner) Add(ctx context.Context, url string, o AddOptions) (Added, erro
 		}
 	}
 	added, err := feeddir.Add(r.Writer, r.Dir, &feeddir.Subscription{
-		ID: url, Name: a.Title, Alias: o.Alias, Interval: o.Interval, Categories: o.Categories,
-	}, feeddir.Options{})
+		ID: url, Name: a.Title, Alias: o.Alias, Interval: o.Interval, Categories: o.Categories, Private: o.Private, Origin: origin,
+	}, feeddir.Options{Headers: o.headers()})
 	if err == nil && page != nil {
 		err = r.essOfPage(a.Hash, &page.Result, page.chosen)
 	}
@@ -236,6 +317,29 @@ func (r *Runner) Add(ctx context.Context, url string, o AddOptions) (Added, erro
 		return a, err
 	}
 	return a, r.first(ctx, &a, resp)
+}
+
+// guess looks for the feed of a page that links to none where feeds usually
+// are. The document is nil for one that is subscribed to.
+func (r *Runner) guess(ctx context.Context, page *pageError, header http.Header) (string, *fetch.Response, string, error) {
+	for _, url := range discover.Guesses(page.url) {
+		url = lektordir.NormalizeID(url)
+		if _, ok := r.subscribed(url); ok {
+			return url, nil, "", nil
+		}
+		r.report.Info("%s links to no feed; looking for one at %s", fetch.Public(page.url), fetch.Public(url))
+		resp, title, err := r.look(ctx, &fetch.Request{URL: url, Header: header})
+		if err == nil || ctx.Err() != nil {
+			return url, resp, title, err
+		}
+	}
+	return "", nil, "", &NoFeedsError{URL: fetch.Public(page.url), Err: page.err, Page: true}
+}
+
+func sameOrigin(a, b string) bool {
+	u, aerr := neturl.Parse(a)
+	v, berr := neturl.Parse(b)
+	return aerr == nil && berr == nil && fetch.SameOrigin(u, v)
 }
 
 // first fetches a feed for the first time, or delivers the document that was
@@ -280,7 +384,8 @@ func (r *Runner) subscribed(id string) (Added, bool) {
 // pageError is an HTML page where a feed was looked for.
 type pageError struct {
 	discover.Result
-	url    string
+	url    string // as it was asked for
+	final  string // where it came from
 	err    *feedconv.NotFeedError
 	chosen discover.Link // of Feeds
 }
@@ -288,14 +393,22 @@ type pageError struct {
 func (e *pageError) Error() string { return e.err.Error() }
 
 // choose chooses one of the feeds.
-func (e *pageError) choose(first bool) error {
+func (e *pageError) choose(o AddOptions) error {
+	n := 0
 	switch {
 	case len(e.Feeds) == 0:
 		return &NoFeedsError{URL: fetch.Public(e.url), Err: e.err, Page: true}
-	case len(e.Feeds) > 1 && !first:
-		return &SeveralError{URL: fetch.Public(e.url), Feeds: e.Feeds, Limit: e.Limit}
+	case len(e.Feeds) > 1 && !o.First:
+		several := &SeveralError{URL: fetch.Public(e.url), Feeds: e.Feeds, Limit: e.Limit}
+		if o.choose == nil || len(e.Feeds) > mostListed {
+			return several
+		}
+		var err error
+		if n, err = o.choose(e.Feeds); err != nil {
+			return fmt.Errorf("%v, and %w", several, err) // not wrapped: they were listed
+		}
 	}
-	e.chosen = e.Feeds[0]
+	e.chosen = e.Feeds[n]
 	return nil
 }
 
@@ -318,8 +431,8 @@ func generic(title string) bool {
 
 // look fetches a document and tells whether it is a feed; the error is a
 // *pageError for an HTML page.
-func (r *Runner) look(ctx context.Context, url string) (*fetch.Response, string, error) {
-	req := &fetch.Request{URL: url}
+func (r *Runner) look(ctx context.Context, req *fetch.Request) (*fetch.Response, string, error) {
+	url := req.URL
 	if strings.HasPrefix(strings.ToLower(url), "exec:") {
 		if err := feeddir.Trusted(r.Dir, "", ""); err != nil {
 			return nil, "", err
@@ -337,7 +450,7 @@ func (r *Runner) look(ctx context.Context, url string) (*fetch.Response, string,
 	var not *feedconv.NotFeedError
 	switch {
 	case errors.As(err, &not) && not.HTML:
-		return nil, "", &pageError{Result: discover.Page(resp.Body, resp.FinalURL, contentType), url: url, err: not}
+		return nil, "", &pageError{Result: discover.Page(resp.Body, resp.FinalURL, contentType), url: url, final: resp.FinalURL, err: not}
 	case errors.As(err, &not):
 		return nil, "", &NoFeedsError{URL: fetch.Public(url), Err: not}
 	case err != nil:

@@ -1,8 +1,10 @@
 package fetcher
 
 import (
+	"bytes"
 	"os"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/lektordir/lektor/internal/command"
@@ -55,4 +57,50 @@ func TestParseDate(t *testing.T) {
 	if _, err := parseDate("yesterday"); !command.IsUsage(err) || !strings.Contains(err.Error(), "yesterday") {
 		t.Errorf("%v", err)
 	}
+}
+
+// A purge waits for another process that has the feed, and tells.
+func TestPurgeWaits(t *testing.T) {
+	r, s, _ := setup(t, Options{})
+	entry := deliveredOne(t, r, s)
+	txn, err := r.Writer.Begin(entry.Feed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var said lockedBuffer
+	streams := command.NewStreams("lektor-fetch", strings.NewReader(""), &said, &said)
+	end := make(chan error)
+	go func() {
+		end <- Remove(t.Context(), RemoveOptions{Common: Common{Dir: r.Dir.Path()}, Feeds: []string{entry.Feed}, Purge: true}, streams)
+	}()
+	eventually(t, "the message", func() bool {
+		return strings.Contains(said.String(), "Feed: another process has the feed; waiting for it")
+	})
+	txn.Close()
+	if err := <-end; err != nil || streams.Report.Errors() > 0 {
+		t.Errorf("%v: %s", err, said.String())
+	}
+	for _, path := range []string{r.Dir.Abs(entry), r.Dir.Join("src", entry.Feed)} {
+		if _, err := os.Lstat(path); err == nil {
+			t.Errorf("%s is still there", path)
+		}
+	}
+}
+
+// lockedBuffer is a buffer for several goroutines.
+type lockedBuffer struct {
+	mu sync.Mutex
+	bytes.Buffer
+}
+
+func (b *lockedBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.Buffer.Write(p)
+}
+
+func (b *lockedBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.Buffer.String()
 }

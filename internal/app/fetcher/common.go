@@ -1,17 +1,17 @@
 package fetcher
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/lektordir/lektor/internal/command"
+	"github.com/lektordir/lektor/internal/entries"
 	"github.com/lektordir/lektor/internal/feeddir"
 	"github.com/lektordir/lektor/internal/termsafe"
 	"github.com/lektordir/lektor/lektordir"
@@ -70,7 +70,20 @@ func (c Common) runner(s *command.Streams, d *lektordir.Dir, p *printer) (*Runne
 		return nil, err
 	}
 	if p != nil {
-		c.Delivered = func(refs []lektordir.Ref) { p.entries(d, refs) }
+		store := entries.New(d, time.Now(), s)
+		if err := p.Check(store.Record(lektordir.Ref{})); err != nil {
+			return nil, err
+		}
+		c.Delivered = func(refs []lektordir.Ref) {
+			for _, ref := range refs {
+				if err := p.Print(store.Record(ref)); err != nil {
+					s.Report.Error("%v", err)
+					return
+				}
+			}
+			// What cannot be written is noticed, and reported, by command.Main.
+			_ = p.Flush()
+		}
 	}
 	c.Progress = func(total int) (func(), func()) {
 		bar := s.Report.Progress(total, "fetching")
@@ -107,78 +120,36 @@ func (c Common) begin(ctx context.Context, s *command.Streams, dryRun bool, p *p
 }
 
 // printer prints entries that were delivered.
-type printer struct {
-	*command.Printer[*delivered]
-	s      *command.Streams
-	format string
-}
-
-// delivered is an entry that was delivered.
-type delivered struct {
-	d   *lektordir.Dir
-	ref lektordir.Ref
-	e   lektordir.Entry
-}
-
-var columns = []command.Column[*delivered]{
-	{Name: "path", Verbatim: true, Get: func(r *delivered) any { return r.d.Abs(r.ref) }},
-	{Name: "date", Get: func(r *delivered) any { return cmp.Or(r.e.PubDate, r.ref.Delivered()) }},
-	{Name: "feed", Get: func(r *delivered) any { return r.d.FeedOf(r.ref).Title() }},
-	{Name: "title", Get: func(r *delivered) any { return r.e.Title }},
-	{Name: "url", Get: func(r *delivered) any { return r.e.URL() }},
-	{Name: "id", Get: func(r *delivered) any { return r.e.ID }},
-	{Name: "author", Get: func(r *delivered) any { return r.e.Author }},
-}
+type printer = command.Printer[*entries.Record]
 
 // newPrinter prints in a format; nil for none.
 func newPrinter(s *command.Streams, format string) (*printer, error) {
 	if format == "" {
 		return nil, nil
 	}
-	p, err := command.NewPrinter(s.Out, command.PrinterOptions{Format: format}, columns)
-	return &printer{p, s, format}, err
-}
-
-func (p *printer) entries(d *lektordir.Dir, refs []lektordir.Ref) {
-	for _, ref := range refs {
-		r := &delivered{d: d, ref: ref}
-		if p.format != "path" {
-			if e, _ := d.ReadEntry(ref, lektordir.AllFields&^lektordir.FieldContent); e != nil {
-				r.e = *e
-			}
-		}
-		if err := p.Print(r); err != nil {
-			p.s.Report.Error("%v", err)
-			return
-		}
-	}
-	// What cannot be written is noticed, and reported, by command.Main.
-	_ = p.Flush()
+	return command.NewPrinter(s.Out, command.PrinterOptions{Format: format}, entries.Columns("path", "date", "feed", "title", "url", "id", "author"))
 }
 
 // feeds gives the hashes of the feeds that the user names, each once. Those
-// that are not there are reported.
-func feeds(d *lektordir.Dir, args []string, nul bool, s *command.Streams) (hashes []string) {
-	for name, err := range command.ReadArgs(args, s.In, nul) {
-		var h string
-		if err == nil {
-			h, err = feeddir.Find(d, name)
-		}
-		if err != nil {
-			s.Report.Print(feedHint(err))
-		} else if !slices.Contains(hashes, h) {
-			hashes = append(hashes, h)
-		}
-	}
-	return hashes
+// that are not there are reported; the error is the context's.
+func feeds(ctx context.Context, d *lektordir.Dir, args []string, nul bool, s *command.Streams) ([]string, error) {
+	find := &feeddir.Finder{Dir: d}
+	hashes, _, err := entries.Feeds(ctx, args, nul, s, func(name string) (string, error) {
+		hash, err := find.Find(name)
+		return hash, feedHint(err)
+	})
+	return hashes, err
 }
 
 // feedHint adds to an error about a feed what can be done.
 func feedHint(err error) error {
 	var none *lektordir.NoFeedError
 	var not *feeddir.NotSubscribedError
+	var several *feeddir.SeveralError
 	var inUse *lektordir.BusyError
 	switch {
+	case errors.As(err, &several):
+		return command.Hint(err, "give the feed's hash or URL")
 	case errors.As(err, &none) && len(none.Matches) > 1:
 		return command.Hint(err, "give more of the hash, or the feed's URL")
 	case errors.As(err, &none), errors.As(err, &not):
@@ -189,9 +160,9 @@ func feedHint(err error) error {
 	return err
 }
 
-// input reads a file, or standard input for "-", as far as one byte beyond a
-// limit: a file may be a device without an end.
-func input(s *command.Streams, file string, limit int64) ([]byte, error) {
+// input reads a file, or standard input for "-". More than limit bytes are a
+// [*command.SizeError]: a file may be a device without an end.
+func input(ctx context.Context, s *command.Streams, file string, limit int64) ([]byte, error) {
 	in, name := s.In, "standard input"
 	if file != "-" {
 		f, err := os.Open(file)
@@ -203,7 +174,7 @@ func input(s *command.Streams, file string, limit int64) ([]byte, error) {
 	} else if s.InIsTerminal() {
 		s.Report.Info("reading standard input; end it with ^D")
 	}
-	data, err := io.ReadAll(io.LimitReader(in, limit+1))
+	data, err := command.ReadAll(ctx, in, limit)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}

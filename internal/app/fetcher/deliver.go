@@ -38,11 +38,11 @@ func Deliver(ctx context.Context, o DeliverOptions, s *command.Streams) error {
 	if err != nil {
 		return err
 	}
-	if doc.Body, err = input(s, "-", o.Fetch.MaxDecoded); err != nil {
+	if doc.Body, err = input(ctx, s, "-", o.Fetch.MaxDecoded); err != nil {
+		if large := (*command.SizeError)(nil); errors.As(err, &large) {
+			return command.Hint(err, "--%s raises the limit", fetch.FlagMaxDecoded)
+		}
 		return err
-	}
-	if n := o.Fetch.MaxDecoded; int64(len(doc.Body)) > n {
-		return command.Hint(fmt.Errorf("standard input: more than %d bytes", n), "--%s raises the limit", fetch.FlagMaxDecoded)
 	}
 	r, end, err := o.begin(ctx, s, doc.DryRun, p)
 	if err != nil {
@@ -92,10 +92,7 @@ func Put(ctx context.Context, o PutOptions, s *command.Streams) error {
 	if err != nil {
 		return err
 	}
-	body, err := input(s, "-", maxPut)
-	if err == nil && len(body) > maxPut {
-		err = fmt.Errorf("standard input: more than %d bytes", maxPut)
-	}
+	body, err := input(ctx, s, "-", maxPut)
 	if err != nil || o.DryRun {
 		return err
 	}

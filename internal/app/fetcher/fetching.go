@@ -28,8 +28,9 @@ func Update(ctx context.Context, o UpdateOptions, s *command.Streams) error {
 	}
 	sel := Selection{All: o.All}
 	if len(o.Feeds) > 0 {
-		if sel.Feeds = feeds(d, o.Feeds, o.Nul, s); len(sel.Feeds) == 0 {
-			return nil // none is there, or a list on standard input has nothing on it
+		sel.Feeds, err = feeds(ctx, d, o.Feeds, o.Nul, s)
+		if err != nil || len(sel.Feeds) == 0 {
+			return err // or none is there, or a list on standard input has nothing on it
 		}
 	}
 	r, err := o.runner(s, d, p)
@@ -45,15 +46,12 @@ func Update(ctx context.Context, o UpdateOptions, s *command.Streams) error {
 		return err
 	}
 	r.Recover(ctx)
-	return r.run(ctx, sel, o.Quiet, s)
+	return errors.Join(r.fetch(ctx, sel, o.Quiet, s), r.Close())
 }
 
-// run fetches feeds and says what became of them.
-func (r *Runner) run(ctx context.Context, sel Selection, quiet bool, s *command.Streams) error {
+// fetch fetches feeds and says what became of them.
+func (r *Runner) fetch(ctx context.Context, sel Selection, quiet bool, s *command.Streams) error {
 	sum, err := r.Update(ctx, sel)
-	if err == nil {
-		err = r.Close()
-	}
 	switch {
 	case err != nil:
 		return err

@@ -6,8 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -30,7 +28,7 @@ type ImportOptions struct {
 
 // Import subscribes to the feeds of a list, and fetches them.
 func Import(ctx context.Context, o ImportOptions, s *command.Streams) error {
-	data, err := input(s, o.File, opml.MaxBytes)
+	data, err := input(ctx, s, o.File, opml.MaxBytes)
 	if err != nil {
 		return err
 	}
@@ -64,7 +62,14 @@ func Import(ctx context.Context, o ImportOptions, s *command.Streams) error {
 	if bad != nil || o.DryRun || o.NoFetch || len(list.added) == 0 {
 		return bad
 	}
-	return r.run(ctx, sel, false, s)
+	if err = r.fetch(ctx, sel, false, s); ctx.Err() == nil {
+		// What the user called a feed stays. Where the feed calls itself so, it
+		// may rename itself.
+		for _, sub := range list.added {
+			err = errors.Join(err, feeddir.SameAlias(r.Writer, r.Dir, sub.Hash))
+		}
+	}
+	return errors.Join(err, r.Close())
 }
 
 // imported tells what became of a list.
@@ -106,7 +111,10 @@ func subscribe(w *lektordir.Writer, d *lektordir.Dir, doc *opml.Document, dryRun
 			}
 			continue
 		}
-		s := &feeddir.Subscription{ID: id, Hash: hash, Name: f.Title, Link: f.HTMLURL, About: f.Description, Categories: f.Categories}
+		s := &feeddir.Subscription{ID: id, Hash: hash, Alias: f.Title, Link: f.HTMLURL, About: f.Description, Categories: f.Categories}
+		if s.Alias == f.URL {
+			s.Alias = "" // what export writes for a feed without a name
+		}
 		if !dryRun {
 			added, err := feeddir.Add(w, d, s, feeddir.Options{Unsynced: true})
 			if err != nil {
@@ -140,10 +148,7 @@ func subscribe(w *lektordir.Writer, d *lektordir.Dir, doc *opml.Document, dryRun
 		// Written, it could not be read, and the next list would replace it.
 		return out, errors.Join(bad, fmt.Errorf("%s stays as it was, and export will not give back all of this list: with it, %w", path, err))
 	}
-	if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
-		return out, errors.Join(bad, err)
-	}
-	return out, errors.Join(bad, atomicfile.Write(path, data))
+	return out, errors.Join(bad, feeddir.WriteList(d, data))
 }
 
 func addCategories(d *lektordir.Dir, hash string, categories []string) error {
@@ -175,7 +180,9 @@ func importedBefore(d *lektordir.Dir) (*opml.Document, error) {
 // ExportOptions are those of [Export].
 type ExportOptions struct {
 	Common
-	Output string // a file; empty or "-" for standard output
+	Output    string // a file; empty or "-" for standard output
+	Public    bool   // for others: nothing but what they may know
+	Passwords bool   // those in URLs, too
 }
 
 // Export writes a list of all subscriptions.
@@ -184,7 +191,7 @@ func Export(_ context.Context, o ExportOptions, s *command.Streams) error {
 	if err != nil {
 		return err
 	}
-	doc, bad := list(d)
+	doc, bad := o.list(d)
 	for _, err := range joined.Errors(bad) {
 		s.Report.Warn("%v", err)
 	}
@@ -204,10 +211,13 @@ func Export(_ context.Context, o ExportOptions, s *command.Streams) error {
 }
 
 // list makes a list of all subscriptions.
-func list(d *lektordir.Dir) (*opml.Document, error) {
+func (o ExportOptions) list(d *lektordir.Dir) (*opml.Document, error) {
 	subs, bad := feeddir.List(d)
-	doc, err := importedBefore(d)
-	if err != nil {
+	var doc *opml.Document
+	if !o.Public {
+		// What else stood in the lists that were imported is the user's own.
+		var err error
+		doc, err = importedBefore(d)
 		bad = errors.Join(bad, err)
 	}
 	if doc == nil {
@@ -216,11 +226,19 @@ func list(d *lektordir.Dir) (*opml.Document, error) {
 	feeds := make([]opml.Feed, 0, len(subs))
 	for _, s := range subs {
 		f := opml.Feed{URL: s.URL, ID: s.ID, Title: s.Alias, Name: s.Name, HTMLURL: s.Link, Description: s.About, Categories: s.Categories}
-		if local := strings.ToLower(s.URL); strings.HasPrefix(local, "exec:") || strings.HasPrefix(local, "file:") {
+		_, shareable := feeddir.Shareable(d, s.Hash)
+		switch local := strings.ToLower(s.URL); {
+		case strings.HasPrefix(local, "exec:") || strings.HasPrefix(local, "file:"):
 			// Of use on this machine only, and perhaps nobody's business.
 			continue
+		case o.Public && !shareable:
+			f = opml.Feed{Title: s.Title(), Categories: s.Categories}
 		}
 		feeds = append(feeds, f)
 	}
-	return doc.Update(feeds, feeddir.FeedURL), bad
+	doc = doc.Update(feeds, feeddir.FeedURL)
+	if o.Public || !o.Passwords {
+		doc.Rewrite(fetch.Public)
+	}
+	return doc, bad
 }

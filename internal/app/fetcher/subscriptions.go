@@ -10,7 +10,9 @@ import (
 
 	"github.com/lektordir/lektor/internal/command"
 	"github.com/lektordir/lektor/internal/feeddir"
+	"github.com/lektordir/lektor/internal/fetch"
 	"github.com/lektordir/lektor/internal/joined"
+	"github.com/lektordir/lektor/internal/termsafe"
 	"github.com/lektordir/lektor/internal/units"
 	"github.com/lektordir/lektor/lektordir"
 )
@@ -34,7 +36,7 @@ func Remove(ctx context.Context, o RemoveOptions, s *command.Streams) error {
 		return err
 	}
 	defer r.Close()
-	done, remove := "unsubscribed", feeddir.Remove
+	done, remove := "unsubscribed", func(hash, _ string) error { return feeddir.Remove(r.Writer, d, hash) }
 	switch {
 	case o.Purge && o.DryRun:
 		done = "would be removed with its entries"
@@ -43,21 +45,17 @@ func Remove(ctx context.Context, o RemoveOptions, s *command.Streams) error {
 	case o.Purge:
 		r.Recover(ctx) // a purge that was interrupted
 		done = "removed with its entries"
-		remove = func(w *lektordir.Writer, d *lektordir.Dir, hash string) error { return feeddir.Purge(ctx, w, d, hash) }
+		remove = func(hash, title string) error { return r.purge(ctx, hash, title) }
 	}
+	// Of a feed that is not subscribed to any more its entries may be purged.
+	find := &feeddir.Finder{Dir: d, All: o.Purge}
 	for name, err := range command.ReadArgs(o.Feeds, s.In, o.Nul) {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
 		var hash, title string
 		if err == nil {
-			hash, err = feeddir.Find(d, name)
-			var not *feeddir.NotSubscribedError
-			if o.Purge && errors.As(err, &not) {
-				// Of a feed that is not subscribed to any more its entries
-				// may be purged.
-				hash, err = d.FindFeed(name)
-			}
+			hash, err = find.Find(name)
 		}
 		if err == nil {
 			title = hash
@@ -65,7 +63,7 @@ func Remove(ctx context.Context, o RemoveOptions, s *command.Streams) error {
 				title = f.Title()
 			}
 			if !o.DryRun {
-				err = remove(r.Writer, d, hash)
+				err = remove(hash, title)
 			}
 		}
 		if err != nil {
@@ -75,6 +73,18 @@ func Remove(ctx context.Context, o RemoveOptions, s *command.Streams) error {
 		s.Report.Info("%s: %s (%s)", name, done, title)
 	}
 	return nil
+}
+
+// purge removes a feed with its entries. One that another process has is waited
+// for, which is told.
+func (r *Runner) purge(ctx context.Context, hash, title string) error {
+	t, err := r.Writer.Begin(hash)
+	if inUse := (*lektordir.BusyError)(nil); errors.As(err, &inUse) {
+		r.report.Info("%s: another process has the feed; waiting for it", title)
+	} else if err == nil {
+		t.Close()
+	}
+	return feeddir.Purge(ctx, r.Writer, r.Dir, hash)
 }
 
 // ListOptions are those of [List].
@@ -96,16 +106,17 @@ type listed struct {
 var listColumns = []command.Column[*listed]{
 	{Name: "path", Verbatim: true, Get: func(l *listed) any { return l.d.Join("src", l.Hash) }},
 	{Name: "title", Get: func(l *listed) any { return l.Title() }},
-	{Name: "url", Get: func(l *listed) any { return l.URL }},
+	{Name: "url", Get: func(l *listed) any { return fetch.Public(l.URL) }},
 	{Name: "unread", Get: func(l *listed) any { return l.unread[l.Hash] }},
 	{Name: "categories", Get: func(l *listed) any { return l.Categories }},
 	{Name: "error", Get: func(l *listed) any { return l.Error }},
 	{Name: "hash", Extra: true, Get: func(l *listed) any { return l.Hash }},
-	{Name: "id", Extra: true, Get: func(l *listed) any { return l.ID }},
+	{Name: "id", Extra: true, Get: func(l *listed) any { return fetch.Public(l.ID) }},
 	{Name: "name", Extra: true, Get: func(l *listed) any { return l.Name }},
 	{Name: "alias", Extra: true, Get: func(l *listed) any { return l.Alias }},
 	{Name: "link", Extra: true, Get: func(l *listed) any { return l.Link }},
 	{Name: "interval", Extra: true, Get: func(l *listed) any { return l.Interval }},
+	{Name: "private", Extra: true, Get: func(l *listed) any { return l.Private }},
 	{Name: "checked", Extra: true, Get: func(l *listed) any { return feeddir.Checked(l.d, l.Hash) }},
 	{Name: "next", Extra: true, Get: func(l *listed) any { return feeddir.Next(l.d, l.Hash) }},
 }
@@ -126,7 +137,10 @@ func List(ctx context.Context, o ListOptions, s *command.Streams) error {
 	}
 	subs, bad := feeddir.List(d)
 	if len(o.Feeds) > 0 {
-		named := feeds(d, o.Feeds, o.Print.Nul, s)
+		named, err := feeds(ctx, d, o.Feeds, o.Print.Nul, s)
+		if err != nil {
+			return err
+		}
 		subs = slices.DeleteFunc(subs, func(s *feeddir.Subscription) bool { return !slices.Contains(named, s.Hash) })
 	}
 	refs, err := d.List(ctx, lektordir.ListOptions{})
@@ -156,65 +170,44 @@ func List(ctx context.Context, o ListOptions, s *command.Streams) error {
 	return p.Flush()
 }
 
-// SettingsOptions are those of [Settings].
-type SettingsOptions struct {
-	Common
-	Feed string
-	Key  string // of one setting, which is printed without its name; empty for all
-}
-
-// Settings prints the settings of a feed.
-func Settings(_ context.Context, o SettingsOptions, s *command.Streams) error {
-	d, hash, err := o.find(o.Feed)
-	if err != nil {
-		return err
-	}
-	keys := feeddir.Settings
-	if o.Key != "" {
-		keys = []string{o.Key}
-	}
-	for _, key := range keys {
-		v, err := feeddir.Get(d, hash, key)
-		if err != nil {
-			return settingHint(err)
-		}
-		for line := range strings.SplitSeq(v, "\n") {
-			switch {
-			case line == "":
-			case o.Key != "":
-				printLine(s, line)
-			default:
-				fmt.Fprint(s.Out, key, "\t")
-				printLine(s, line)
-			}
-		}
-	}
-	return nil
-}
-
 // SetOptions are those of [Set].
 type SetOptions struct {
 	Common
-	Feed, Key     string
-	Values        []string // lines
+	Feed          string
+	Key           string   // empty for all settings
+	Values        []string // lines; none to show what is set
 	Unset, DryRun bool
+	Force         bool // an interval of less than [feeddir.MinInterval] too
 }
 
-// Set changes or removes a setting of a feed.
+// Set changes or removes a setting of a feed; or shows it, or all of them.
 func Set(_ context.Context, o SetOptions, s *command.Streams) error {
-	d, hash, err := o.find(o.Feed)
+	d, err := o.open()
 	if err != nil {
 		return err
+	}
+	hash, err := feeddir.Find(d, o.Feed)
+	switch {
+	case err != nil:
+		return feedHint(err)
+	case o.Key == "":
+		for _, key := range feeddir.Settings {
+			err = errors.Join(err, printSetting(s, d, hash, key, key+"\t"))
+		}
+		return err
+	case !o.Unset && len(o.Values) == 0:
+		return settingError(printSetting(s, d, hash, o.Key, ""))
 	}
 	value := strings.Join(o.Values, "\n")
 	if !o.Unset {
 		if o.Key == "url" {
-			if value, err = source(value); err != nil {
-				return err
-			}
+			value, err = source(value)
 		}
-		if err := feeddir.Check(o.Key, value); err != nil {
-			return settingHint(err)
+		if err == nil {
+			err = checkSetting(o.Key, value, o.Force)
+		}
+		if err != nil {
+			return usage(err)
 		}
 	}
 	if o.DryRun {
@@ -228,26 +221,55 @@ func Set(_ context.Context, o SetOptions, s *command.Streams) error {
 	if o.Unset {
 		err = feeddir.Unset(r.Writer, d, hash, o.Key)
 	} else {
-		err = feeddir.Set(r.Writer, d, hash, o.Key, value)
+		err = feeddir.SetForced(r.Writer, d, hash, o.Key, value)
 	}
-	return settingHint(feedHint(err))
+	return settingError(feedHint(err))
 }
 
-// find opens the lektor-dir and finds a feed in it.
-func (c Common) find(name string) (d *lektordir.Dir, hash string, err error) {
-	if d, err = c.open(); err == nil {
-		hash, err = feeddir.Find(d, name)
-	}
-	return d, hash, feedHint(err)
-}
-
-// settingHint makes a mistyped setting a mistake in the command line.
-func settingHint(err error) error {
-	var unknown *feeddir.UnknownSettingError
-	if errors.As(err, &unknown) {
-		return &command.UsageError{Message: err.Error(), Hint: "see lektor-fetch set --help"}
+// printSetting prints the lines of a setting, each after a prefix.
+func printSetting(s *command.Streams, d *lektordir.Dir, hash, key, prefix string) error {
+	v, err := feeddir.Get(d, hash, key)
+	for line := range strings.SplitSeq(v, "\n") {
+		if line != "" {
+			fmt.Fprintf(s.Out, "%s%s\n", prefix, termsafe.Line(line))
+		}
 	}
 	return err
+}
+
+// checkSetting tells whether a value can be set, and an interval that is too
+// short be forced.
+func checkSetting(key, value string, force bool) error {
+	err := feeddir.Check(key, value)
+	if short := (*feeddir.ShortIntervalError)(nil); errors.As(err, &short) {
+		if force {
+			return nil
+		}
+		return command.Hint(err, "--force sets it all the same")
+	}
+	return err
+}
+
+// settingError makes a mistyped setting a mistake in the command line.
+func settingError(err error) error {
+	if unknown := (*feeddir.UnknownSettingError)(nil); errors.As(err, &unknown) {
+		return usage(err)
+	}
+	return err
+}
+
+// usage makes what is wrong with a setting a mistake in the command line.
+func usage(err error) error {
+	u := &command.UsageError{Message: err.Error()}
+	var hint *command.HintError
+	var unknown *feeddir.UnknownSettingError
+	switch {
+	case errors.As(err, &hint):
+		u.Hint = hint.Hint
+	case errors.As(err, &unknown):
+		u.Hint = "lektor-fetch set FEED lists those of a feed"
+	}
+	return u
 }
 
 // CheckOptions are those of [Check].

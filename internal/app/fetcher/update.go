@@ -82,6 +82,7 @@ type Runner struct {
 	held    *semaphore.Weighted // bytes of documents that are in memory, see room
 	big     *feedconv.Limiter
 	print   sync.Mutex
+	disk    disk
 	commits sync.WaitGroup
 	// unsettled tells that a commit failed, and may have left entries in tmp/
 	// that the journal names.
@@ -246,6 +247,7 @@ func (r *Runner) Update(ctx context.Context, sel Selection) (Summary, error) {
 		step()
 	})
 	r.commits.Wait()
+	r.disk.tell(r.Dir.Path(), r.report)
 	if ctx.Err() != nil {
 		return sum, context.Cause(ctx)
 	}

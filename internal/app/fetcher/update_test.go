@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -550,5 +551,38 @@ func TestCommandsKnowTheirFeed(t *testing.T) {
 			t.Errorf("%q, want %q, %v", got, want, err)
 		}
 		os.Remove(out)
+	}
+}
+
+// TestOneCauseOneMessage: a full disk is told once, with the number of feeds; other
+// failures of this machine are told for each.
+func TestOneCauseOneMessage(t *testing.T) {
+	var d disk
+	full := func(name string) error {
+		return fmt.Errorf("%s: not delivered: %w", name, errors.Join(errors.New("x"), &os.PathError{Op: "write", Path: "/p", Err: syscall.ENOSPC}))
+	}
+	if d.add(errors.New("other")) || d.add(os.ErrPermission) {
+		t.Error("it takes all errors")
+	}
+	var l log
+	d.tell("/feeds", &l)
+	if l.String() != "" {
+		t.Error(l.String())
+	}
+	d.add(full("http://a.example/"))
+	d.tell("/feeds", &l)
+	if want := "error: http://a.example/: not delivered: x\nwrite /p: no space left on device\n"; l.String() != want {
+		t.Errorf("%q, want %q", l.String(), want)
+	}
+	l = log{}
+	for range 12 {
+		if !d.add(full("http://a.example/")) {
+			t.Error("not taken")
+		}
+	}
+	d.add(syscall.EROFS)
+	d.tell("/feeds", &l)
+	if got := l.String(); !strings.HasPrefix(got, "error: /feeds: no space left on device: of 12 feeds ") || strings.Count(got, "\n") != 2 {
+		t.Errorf("%q", got)
 	}
 }

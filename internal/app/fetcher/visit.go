@@ -60,6 +60,7 @@ func (v *visit) end(res result) bool {
 	res.hash = v.t.hash
 	switch {
 	case v.t.quiet:
+	case res.kind == broken && v.r.disk.add(prefixed(v.name, res.err)):
 	case res.kind == broken, res.kind == failed && v.t.named:
 		v.r.report.Error("%s", prefixed(v.name, res.err))
 	case res.kind == failed:

@@ -52,7 +52,7 @@ func (r *Runner) Watch(ctx context.Context, ready func()) error {
 		return q.busy(hash) || r.now().Before(later[hash])
 	}
 	var workers sync.WaitGroup
-	defer workers.Wait()
+	defer func() { workers.Wait(); r.disk.tell(r.Dir.Path(), r.report) }()
 	defer cancel()
 	workers.Go(func() {
 		r.work(ctx, q, r.opts.Jobs, false, func(res result) {
@@ -78,6 +78,7 @@ func (r *Runner) Watch(ctx context.Context, ready func()) error {
 			r.Recover(ctx)
 			recovered = r.now()
 		}
+		r.disk.tell(r.Dir.Path(), r.report)
 		tasks, next, err := r.due(false, skip)
 		if err != nil {
 			return err

@@ -225,7 +225,11 @@ func (v *viewer) entryOf(r *entries.Record, format feedconv.Format) feedconv.Ent
 		Content: string(e.Content), ContentType: cmp.Or(e.Type, "text/plain"),
 		Summary: e.Summary, SummaryType: "text/plain",
 		Authors: authors(fetch.PublicText(r.Author())), Published: r.Published(), Updated: e.Updated,
-		Categories: e.Categories, Comments: e.Comments,
+		Categories: e.Categories, Comments: e.Comments, Image: e.Image, Language: e.Language,
+		Duration: e.Duration, Episode: e.Episode, Season: e.Season,
+	}
+	for _, c := range e.Contributors {
+		out.Contributors = append(out.Contributors, authors(c)...)
 	}
 	if out.Updated.IsZero() {
 		out.Updated = out.Published
@@ -236,6 +240,11 @@ func (v *viewer) entryOf(r *entries.Record, format feedconv.Format) feedconv.Ent
 	}
 	for _, enc := range e.Enclosures {
 		out.Enclosures = append(out.Enclosures, feedconv.Enclosure(enc))
+	}
+	if e.Source != (lektordir.Source{}) {
+		// One that is there already stays (RFC 4287, section 4.2.11).
+		out.Source = &feedconv.Source{ID: e.Source.ID, Title: e.Source.Title, Link: e.Source.Link, URL: e.Source.URL}
+		return out
 	}
 	f := r.Feed()
 	out.Source = &feedconv.Source{ID: fetch.Public(f.ID), Title: fetch.PublicText(f.Name), Link: fetch.Public(f.Link)}
@@ -255,7 +264,7 @@ func (v *viewer) entryOf(r *entries.Record, format feedconv.Format) feedconv.Ent
 // host of a URL.
 func public(e *lektordir.Entry) *lektordir.Entry {
 	p := *e
-	for _, s := range []*string{&p.Title, &p.ID, &p.Author, &p.Link, &p.Summary, &p.Comments} {
+	for _, s := range []*string{&p.Title, &p.ID, &p.Author, &p.Link, &p.Summary, &p.Comments, &p.Image, &p.Source.ID, &p.Source.Title, &p.Source.Link, &p.Source.URL} {
 		*s = fetch.PublicText(*s)
 	}
 	if lektordir.IsText(p.Type) {
@@ -264,6 +273,10 @@ func public(e *lektordir.Entry) *lektordir.Entry {
 	p.Categories = slices.Clone(p.Categories)
 	for i, c := range p.Categories {
 		p.Categories[i] = fetch.PublicText(c)
+	}
+	p.Contributors = slices.Clone(p.Contributors)
+	for i, c := range p.Contributors {
+		p.Contributors[i] = fetch.PublicText(c)
 	}
 	p.Enclosures = slices.Clone(p.Enclosures)
 	for i := range p.Enclosures {

@@ -1,0 +1,82 @@
+package scripts
+
+import (
+	"encoding/xml"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// What a document says of an entry reaches the directory, and leaves it again by
+// publish.
+func TestFieldsReachTheDirectoryAndPublish(t *testing.T) {
+	const doc = `<?xml version="1.0"?>
+<feed xmlns="http://www.w3.org/2005/Atom" xmlns:itunes="http://www.itunes.com/dtds/podcast-1.0.dtd" xmlns:media="http://search.yahoo.com/mrss/" xml:lang="de">
+<id>urn:f</id><title>F</title><updated>2026-01-01T00:00:00Z</updated>
+<entry xml:lang="fr-CA"><id>urn:e</id><title>E</title><updated>2026-01-01T00:00:00Z</updated><content>text</content>
+<author><name>Ann</name></author><author><name>Bob</name><email>bob@a.example</email></author>
+<contributor><name>Cy</name><email>cy@a.example</email></contributor><contributor><name>Di</name></contributor>
+<source><id>urn:other</id><title>Other</title><link href="https://other.example/"/><link rel="self" href="https://other.example/feed"/></source>
+<itunes:duration>1:02:03</itunes:duration><itunes:episode>7</itunes:episode><itunes:season>2</itunes:season>
+<itunes:image href="https://a.example/i.png"/></entry></feed>`
+	dir := filepath.Join(t.TempDir(), "feeds")
+	run := func(stdin, name string, args ...string) string {
+		t.Helper()
+		cmd := exec.Command(name, args...)
+		cmd.Stdin = strings.NewReader(stdin)
+		cmd.Env = append(os.Environ(), "LEKTORDIR="+dir)
+		var errs strings.Builder
+		cmd.Stderr = &errs
+		out, err := cmd.Output()
+		if err != nil {
+			t.Fatalf("%s %q: %v: %s", name, args, err, errs.String())
+		}
+		return string(out)
+	}
+	bin := build(t)
+	run(doc, filepath.Join(bin, "lektor-fetch"), "deliver", "--id", "urn:f")
+	found, _ := filepath.Glob(filepath.Join(dir, "new", "*", "*"))
+	if len(found) != 1 {
+		t.Fatalf("entries: %q", found)
+	}
+	for name, want := range map[string]string{
+		"author": "Ann, Bob <bob@a.example>\n", "etc/contributors": "Cy <cy@a.example>\nDi\n", "etc/image": "https://a.example/i.png\n",
+		"etc/language": "fr-CA\n", "etc/duration": "3723\n", "etc/episode": "7\n", "etc/season": "2\n",
+		"etc/source": "urn:other\tOther\thttps://other.example/\thttps://other.example/feed\n",
+	} {
+		if got, err := os.ReadFile(filepath.Join(found[0], name)); err != nil || string(got) != want {
+			t.Errorf("%s: %q, %v; want %q", name, got, err, want)
+		}
+	}
+	view := filepath.Join(bin, "lektor-view")
+	if got := run("", view, "ls", "-o", "{{.image}} {{.language}} {{.contributors}} {{.source}} {{.duration}} {{.episode}} {{.season}}"); got != "https://a.example/i.png fr-CA [Cy <cy@a.example> Di] Other 3723 7 2\n" {
+		t.Errorf("ls: %q", got)
+	}
+	// Read by encoding/xml, which knows nothing of ours.
+	var published struct {
+		Entries []struct {
+			Lang         string   `xml:"http://www.w3.org/XML/1998/namespace lang,attr"`
+			Contributors []string `xml:"contributor>name"`
+			Source       struct {
+				ID    string `xml:"id"`
+				Title string `xml:"title"`
+			} `xml:"source"`
+			Duration string `xml:"http://www.itunes.com/dtds/podcast-1.0.dtd duration"`
+			Episode  string `xml:"http://www.itunes.com/dtds/podcast-1.0.dtd episode"`
+			Season   string `xml:"http://www.itunes.com/dtds/podcast-1.0.dtd season"`
+		} `xml:"entry"`
+	}
+	out := run("", view, "publish", "--format", "atom")
+	if err := xml.Unmarshal([]byte(out), &published); err != nil || len(published.Entries) != 1 {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	e := published.Entries[0]
+	if e.Lang != "fr-CA" || strings.Join(e.Contributors, "+") != "Cy+Di" || e.Source.ID != "urn:other" || e.Source.Title != "Other" || e.Duration != "3723" && e.Duration != "1:02:03" || e.Episode != "7" || e.Season != "2" {
+		t.Errorf("published: %+v\n%s", e, out)
+	}
+	if !strings.Contains(out, "https://a.example/i.png") {
+		t.Errorf("no image in\n%s", out)
+	}
+}
