@@ -44,6 +44,11 @@ func lineWidth(f *command.Flags) int {
 	return 0
 }
 
+// numbered reports whether a person sees the list, whose numbers are the last then.
+func numbered(f *command.Flags) bool { return f.Bool("number") || f.Streams().OutIsTerminal() }
+
+func numberFlag(usage string) cli.Flag { return &cli.BoolFlag{Name: "number", Usage: usage} }
+
 func textWidth(f *command.Flags) int {
 	if f.IsSet("width") {
 		return f.Number("width", 20, 0)
@@ -95,13 +100,14 @@ func lsCommand() *cli.Command {
 			allFlag(),
 			&cli.IntFlag{Name: "newest", Aliases: []string{"n"}, Usage: "only the newest `N`", DefaultText: "all"},
 			&cli.StringFlag{Name: "sort", Usage: "sort by `KEY`: date, delivered, feed, title or author; -KEY the other way round", Value: viewer.DefaultSort},
+			numberFlag("other commands take the numbers of this list, also of one into a pipe or a file"),
 			command.OutputFlag("print `FORMAT`: path, url, tsv, json, another field or a template"),
 			print0Flag(),
 			rawFlag(uncleaned),
 		},
 		Action: command.Run(viewer.List, "", func(f *command.Flags) viewer.ListOptions {
 			o := viewer.ListOptions{
-				Common: common(f), Query: f.Words(), All: f.Bool("all"), Sort: f.String("sort"), Print: nulPaths(f), Width: lineWidth(f),
+				Common: common(f), Query: f.Words(), All: f.Bool("all"), Sort: f.String("sort"), Print: nulPaths(f), Width: lineWidth(f), Number: numbered(f),
 			}
 			if f.IsSet("newest") {
 				o.Newest = f.Number("newest", 1, 0)
@@ -234,11 +240,12 @@ func digestCommand() *cli.Command {
 			allFlag(),
 			&cli.IntFlag{Name: "lines", Aliases: []string{"n"}, Usage: "print `N` lines of each content", Value: 4},
 			&cli.BoolFlag{Name: "keep", Aliases: []string{"k"}, Usage: "leave them unread"},
+			numberFlag("print numbers for other commands to take, as on a terminal"),
 			widthFlag(),
 		},
 		Action: command.Run(viewer.Digest, "", func(f *command.Flags) viewer.DigestOptions {
 			return viewer.DigestOptions{
-				Common: common(f), Query: f.Words(), All: f.Bool("all"), Lines: f.Number("lines", 0, 0), Keep: f.Bool("keep"), Width: textWidth(f),
+				Common: common(f), Query: f.Words(), All: f.Bool("all"), Lines: f.Number("lines", 0, 0), Keep: f.Bool("keep"), Width: textWidth(f), Number: numbered(f),
 			}
 		}),
 	}
@@ -257,13 +264,14 @@ $LEKTOR_TITLE, $LEKTOR_URL and $LEKTOR_FEED in its environment.
 		Flags: []cli.Flag{
 			&cli.IntFlag{Name: "past", Aliases: []string{"n"}, Usage: "first the newest `N` unread entries that are there already"},
 			&cli.StringFlag{Name: "exec", Usage: "run `COMMAND` by /bin/sh for each entry instead of printing it"},
+			numberFlag("print numbers for other commands to take, as on a terminal"),
 			command.OutputFlag("print `FORMAT`: path, url, tsv, json, another field or a template"),
 			print0Flag(),
 			rawFlag(uncleaned),
 		},
 		Action: command.Run(viewer.Follow, "", func(f *command.Flags) viewer.FollowOptions {
 			return viewer.FollowOptions{
-				Common: common(f), Query: f.Words(), Past: f.Number("past", 0, 0), Exec: f.String("exec"), Print: nulPaths(f), Width: lineWidth(f),
+				Common: common(f), Query: f.Words(), Past: f.Number("past", 0, 0), Exec: f.String("exec"), Print: nulPaths(f), Width: lineWidth(f), Number: numbered(f),
 			}
 		}),
 	}

@@ -40,9 +40,11 @@ type Column[R any] struct {
 
 // PrinterOptions say how records are printed.
 type PrinterOptions struct {
-	Format string // path, url, tsv, json, the name of another column, or a template with {{
-	Nul    bool   // records end in NUL instead of a newline
-	Raw    bool   // strangers' text is not cleaned
+	// Format is tsv, json, the name of a column, names of columns with commas
+	// between, for TSV of these, or a template with {{.
+	Format string
+	Nul    bool // records end in NUL instead of a newline
+	Raw    bool // strangers' text is not cleaned
 }
 
 // Printer prints records, one a line, in the format that -o asked for. It is
@@ -89,9 +91,13 @@ func NewPrinter[R any](w io.Writer, opts PrinterOptions, columns []Column[R]) (*
 			}
 			names = append(names, c.Name)
 		}
+		if list := p.named(strings.Split(format, ",")); list != nil {
+			p.columns, p.print = list, p.tsv
+			return p, nil
+		}
 		return nil, &UsageError{
 			Message: fmt.Sprintf("-o %s: no such format", format),
-			Hint:    "formats are tsv, json, a template such as '{{." + names[0] + "}}', or one of " + strings.Join(names, ", "),
+			Hint:    "formats are tsv, json, names with commas between, a template such as '{{." + names[0] + "}}', or one of " + strings.Join(names, ", "),
 		}
 	}
 	return p, nil
@@ -104,6 +110,19 @@ func (p *Printer[R]) usual() []Column[R] {
 		if !c.Extra {
 			out = append(out, c)
 		}
+	}
+	return out
+}
+
+// named returns the columns of these names, nil unless there are all of them.
+func (p *Printer[R]) named(names []string) []Column[R] {
+	var out []Column[R]
+	for _, name := range names {
+		i := slices.IndexFunc(p.columns, func(c Column[R]) bool { return c.Name == name })
+		if i < 0 {
+			return nil
+		}
+		out = append(out, p.columns[i])
 	}
 	return out
 }
@@ -268,9 +287,31 @@ func marshal(v any) ([]byte, error) {
 	return escaped.Bytes(), nil
 }
 
+// escapes gives a template whose text has a tab for \t and a newline for \n, as
+// shells do not; what stands in {{ }} is Go's.
+func escapes(format string) string {
+	var b strings.Builder
+	for i, part := range strings.Split(format, "{{") {
+		action, plain, closed := strings.Cut(part, "}}")
+		switch {
+		case i == 0: // what stands before the first action
+			action, plain, closed = "", part, false
+		default:
+			b.WriteString("{{" + action)
+		}
+		if closed {
+			b.WriteString("}}")
+		}
+		b.WriteString(escaper.Replace(plain))
+	}
+	return b.String()
+}
+
+var escaper = strings.NewReplacer(`\\`, `\`, `\t`, "\t", `\n`, "\n")
+
 // template prepares a Go template over a map of the columns.
 func (p *Printer[R]) template(format string) error {
-	t, err := template.New("-o").Option("missingkey=error").Funcs(templateFuncs).Parse(format)
+	t, err := template.New("-o").Option("missingkey=error").Funcs(templateFuncs).Parse(escapes(format))
 	if err != nil {
 		return &UsageError{
 			Message: strings.TrimPrefix(err.Error(), "template: "),
@@ -296,8 +337,11 @@ func (p *Printer[R]) template(format string) error {
 		data := make(map[string]any, len(used))
 		for _, c := range used {
 			v := p.value(c, record)
-			if v == nil {
+			switch t := v.(type) {
+			case nil:
 				v = ""
+			case time.Time: // as the other formats have it, "" without one
+				v = text(t)
 			}
 			data[c.Name] = v
 		}

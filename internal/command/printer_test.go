@@ -54,6 +54,9 @@ func TestPrinter(t *testing.T) {
 		{PrinterOptions{Format: `{{.published | date "2 Jan 2006"}} {{.tags | join "+"}}{{"\n"}}`}, "2 Jan 2026 x+y z\n"},
 		{PrinterOptions{Format: `{{.content | line}} {{.content | tsv}} {{.tags | json}} {{.tags | text}} {{"" | default "none"}}`}, "one two one\\ntwo [\"x\",\"y z\"] x, y z none\n"},
 		{PrinterOptions{Format: `{{if .unread}}N{{end}}`}, "N\n"},
+		{PrinterOptions{Format: `{{.published}}\t{{.unread}}\n`}, "2026-01-02T02:04:05Z\ttrue\n"},
+		{PrinterOptions{Format: `a\\n{{"\t"}}\tb`}, "a\\n\t\tb\n"},
+		{PrinterOptions{Format: "title,content,path"}, "a[2J\\tb\\nc\\\\d<&>\tone\\ntwo\tnew/a b\n"},
 	} {
 		var b bytes.Buffer
 		p, err := NewPrinter(&b, tc.opts, recordColumns)
@@ -79,6 +82,9 @@ func TestPrinterOfNothing(t *testing.T) {
 		"json":                         `{"path":"","title":"","tags":[],"unread":false}` + "\n",
 		"title":                        "\n",
 		"{{.published | date `2006`}}": "\n",
+		"{{.published}}":               "\n",
+		"{{if .published}}x{{end}}":    "\n",
+		"title,published":              "\t\n",
 	} {
 		var b bytes.Buffer
 		p, err := NewPrinter(&b, PrinterOptions{Format: format}, recordColumns)
@@ -94,7 +100,7 @@ func TestPrinterOfNothing(t *testing.T) {
 }
 
 func TestPrinterMistakes(t *testing.T) {
-	for _, format := range []string{"", "xml", "{{.title", "{{nonsense .title}}"} {
+	for _, format := range []string{"", "xml", "title,", "title,xml", "{{.title", "{{nonsense .title}}"} {
 		if _, err := NewPrinter(&bytes.Buffer{}, PrinterOptions{Format: format}, recordColumns); !IsUsage(err) {
 			t.Errorf("%s: %v", format, err)
 		}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io/fs"
 	"os"
+	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -42,6 +43,10 @@ func (r *Record) Read(want lektordir.Fields) error {
 		return nil
 	}
 	e, err := r.s.Dir.ReadEntry(r.Ref, want)
+	if err == nil && reflect.ValueOf(e).Elem().IsZero() {
+		// Files that need not be there are not missed in an entry that is gone.
+		_, err = os.Lstat(r.Path())
+	}
 	if errors.Is(err, fs.ErrNotExist) {
 		ref, rerr := r.s.Dir.Resolve(r.Ref.Path())
 		if rerr != nil || ref == r.Ref {
@@ -283,7 +288,7 @@ func FormatFields(format string) lektordir.Fields {
 	var f lektordir.Fields
 	for _, c := range columns {
 		switch {
-		case format == c.Name,
+		case slices.Contains(strings.Split(format, ","), c.Name),
 			!c.Extra && (format == "tsv" || format == "json"),
 			strings.Contains(format, "{{") && strings.Contains(format, c.Name):
 			f |= c.need

@@ -3,6 +3,7 @@ package viewer
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"io"
 	"slices"
 	"strings"
@@ -22,6 +23,8 @@ type DigestOptions struct {
 	Lines int  // of the content
 	Keep  bool // move nothing
 	Width int  // columns to wrap to; 80 if 0
+	// Number prints numbers, which other commands take.
+	Number bool
 }
 
 // Digest is the specification's sample viewer: it prints the title and the
@@ -51,6 +54,10 @@ func Digest(ctx context.Context, o DigestOptions, s *command.Streams) error {
 		width = 80
 	}
 	feed := ""
+	var shown []*entries.Record
+	if o.Number {
+		defer func() { v.saveList(shown) }()
+	}
 	for _, r := range found {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
@@ -67,7 +74,10 @@ func Digest(ctx context.Context, o DigestOptions, s *command.Streams) error {
 			b.WriteString("In feed " + termsafe.Line(r.Feed().Title()) + ":\n")
 		}
 		b.WriteByte('\n')
-		if title := strings.TrimSpace(termsafe.Line(r.Get(0).Title)); title != "" {
+		if shown = append(shown, r); o.Number {
+			fmt.Fprintf(&b, "%d ", len(shown))
+		}
+		if title := strings.TrimSpace(termsafe.Line(r.Get(0).Title)); title != "" || o.Number {
 			b.WriteString(title + "\n")
 		}
 		b.WriteString(head(r, width-4, o.Lines))

@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"slices"
+	"strconv"
 	"syscall"
 	"time"
 
@@ -28,8 +29,10 @@ type FollowOptions struct {
 	Exec  string // shell command for each entry; then nothing is printed unless Print says how
 	Print command.PrinterOptions
 	Width int // columns to fit lines to; 0 does not fit them
-	Poll  time.Duration
-	Ready func() // called when arrivals from now on will be seen; for tests
+	// Number prints numbers, which other commands take.
+	Number bool
+	Poll   time.Duration
+	Ready  func() // called when arrivals from now on will be seen; for tests
 }
 
 // Follow prints entries as they arrive, until ctx ends, which is no error.
@@ -83,8 +86,9 @@ func Follow(ctx context.Context, o FollowOptions, s *command.Streams) error {
 // follower prints arrivals.
 type follower struct {
 	*viewer
-	o    FollowOptions
-	seen map[string]bool // printed as past
+	o     FollowOptions
+	shown []*entries.Record // with Number
+	seen  map[string]bool   // printed as past
 }
 
 // past prints the newest entries that are there already, oldest first.
@@ -149,6 +153,12 @@ func (f *follower) emit(ctx context.Context, r *entries.Record) error {
 		return nil
 	}
 	l := layout{width: f.o.Width, zone: f.Now.Location(), raw: f.o.Print.Raw, flags: 1, feed: maxFeed}
+	if f.o.Number {
+		f.shown = append(f.shown, r)
+		r.Number = len(f.shown)
+		l.number = max(3, len(strconv.Itoa(r.Number)))
+		f.saveList(f.shown)
+	}
 	var b bytes.Buffer
 	l.row(&b, r, r.Title())
 	_, err := f.S.Out.Write(b.Bytes())

@@ -27,6 +27,9 @@ type ListOptions struct {
 	Print  command.PrinterOptions
 	// Width is the number of columns to fit lines to; 0 does not fit them.
 	Width int
+	// Number makes it the list whose numbers other commands take: that which a
+	// person saw last.
+	Number bool
 }
 
 // Sorts are the keys to sort by.
@@ -35,8 +38,7 @@ var Sorts = []string{"date", "delivered", "feed", "title", "author"}
 // DefaultSort lists what is new first, as one reads news.
 const DefaultSort = "-date"
 
-// List prints the entries of a query, and remembers them as the list whose
-// numbers other commands take.
+// List prints the entries of a query, with numbers.
 func List(ctx context.Context, o ListOptions, s *command.Streams) error {
 	order, err := sortOrder(cmp.Or(o.Sort, DefaultSort))
 	if err != nil {
@@ -61,14 +63,16 @@ func List(ctx context.Context, o ListOptions, s *command.Streams) error {
 	if list, err = entries.Filter(ctx, list, func(r *entries.Record) bool { return v.Usable(r.Check()) }); err != nil {
 		return err
 	}
-	saveErr := v.saveList(list)
+	for i, r := range list {
+		r.Number = i + 1
+	}
+	if o.Number {
+		v.saveList(list)
+	}
 	if v.printer != nil {
 		err = v.records(ctx, o.Print.Format, list)
 	} else {
 		err = v.printList(ctx, list, o)
-	}
-	if err == nil && saveErr != nil {
-		s.Report.Warn("the numbers cannot be used, they were not saved: %v", saveErr)
 	}
 	return err
 }

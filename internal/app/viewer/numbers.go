@@ -84,15 +84,16 @@ func (v *viewer) load(name string) ([]byte, error) {
 	return atomicfile.Read(filepath.Join(dir, newest.Name()), maxNumbers)
 }
 
-// saveList numbers entries and remembers them as the last list.
-func (v *viewer) saveList(list []*entries.Record) error {
+// saveList remembers entries as the last list; a failure is a warning.
+func (v *viewer) saveList(list []*entries.Record) {
 	var b bytes.Buffer
-	for i, r := range list {
-		r.Number = i + 1
+	for _, r := range list {
 		b.WriteString(r.Ref.Path())
 		b.WriteByte('\n')
 	}
-	return v.save("list", b.Bytes())
+	if err := v.save("list", b.Bytes()); err != nil {
+		v.S.Report.Warn("the numbers cannot be used, they were not saved: %v", err)
+	}
 }
 
 // list gives the paths of the last list, nil if there was none.

@@ -150,7 +150,7 @@ func TestTerminals(t *testing.T) {
 	list := func(terminal, query string) {
 		c := f.common()
 		c.Terminal = terminal
-		if err := List(ctx, ListOptions{Common: c, Query: []string{query}}, f.streams("")); err != nil {
+		if err := List(ctx, ListOptions{Common: c, Query: []string{query}, Number: true}, f.streams("")); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -363,6 +363,22 @@ func TestFollow(t *testing.T) {
 	if got := errs.String(); !strings.Contains(got, "1773500006.1.h: it has no file title; skipped\n") {
 		t.Errorf("no warning: %s", got)
 	}
+}
+
+// The numbers of what follow printed are those that other commands take.
+func TestFollowNumbers(t *testing.T) {
+	f := newFixture(t)
+	out, _, stop := f.follow(t, FollowOptions{Number: true})
+	f.deliver("1773500004.1.h", "title=one")
+	out.await(t, "  1 N 2026-03-14 16:53  "+"Alpha                     one\n")
+	f.deliver("1773500005.1.h", "title=two")
+	out.await(t, "  1 N 2026-03-14 16:53  "+"Alpha                     one\n  2 N 2026-03-14 16:53  "+"Alpha                     two\n")
+	if err := stop(); err != nil {
+		t.Error(err)
+	}
+	s := f.streams("")
+	err := Mark(t.Context(), MarkOptions{Common: f.common(), Names: Names{Args: []string{"2"}}, Set: "F", Print: command.PrinterOptions{Format: "title"}}, s)
+	f.want(err, "two\n")
 }
 
 func TestFollowLines(t *testing.T) {

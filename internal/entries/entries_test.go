@@ -1,0 +1,187 @@
+package entries
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/lektordir/lektor/internal/command"
+	"github.com/lektordir/lektor/internal/testkit/dir"
+	"github.com/lektordir/lektor/lektordir"
+)
+
+const feedID = "http://a.example/"
+
+func open(t *testing.T) (*dir.Dir, *Store, *bytes.Buffer) {
+	t.Helper()
+	d := dir.New(t)
+	if _, err := d.Feed(feedID, "Alpha"); err != nil {
+		t.Fatal(err)
+	}
+	var msg bytes.Buffer
+	now := func() time.Time { return time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC) }
+	s, err := Open(d.Path, now, command.NewStreams("test", nil, &bytes.Buffer{}, &msg))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d, s, &msg
+}
+
+// TestSelect: the cheap files tell first, the content only where they do not; what
+// is malformed is left out with a warning.
+func TestSelect(t *testing.T) {
+	d, s, msg := open(t)
+	for i := range 100 {
+		files := []string{fmt.Sprintf("title=Title %d", i), fmt.Sprintf("content=text %d.", i)}
+		if i%10 == 3 {
+			files = append(files, "title")
+		}
+		if _, err := d.Entry(feedID, "new", dir.Unique(1700000000+int64(i), i+1), files...); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for words, want := range map[string]int{"": 100, "title:7": 18, "text:17.": 1, "feed:alpha": 100, "feed:beta": 0} {
+		q, err := ParseQuery([]string{words})
+		if err != nil {
+			t.Fatal(err)
+		}
+		found, err := s.Select(t.Context(), Selection{Query: q})
+		if err != nil || len(found) != want {
+			t.Errorf("%q: %d, %v", words, len(found), err)
+		}
+	}
+	q, _ := ParseQuery(nil)
+	found, err := s.Select(t.Context(), Selection{Query: q, Newest: 3, Want: lektordir.FieldTitle})
+	if err != nil || len(found) != 3 || found[2].Title() != "Title 99" {
+		t.Errorf("%d, %v", len(found), err)
+	}
+	if !strings.Contains(msg.String(), "has no file title; skipped") || s.S.Report.Errors() > 0 {
+		t.Errorf("%s", msg)
+	}
+	if _, err := ParseQuery([]string{"(("}); !command.IsUsage(err) {
+		t.Errorf("%v", err)
+	}
+}
+
+// TestRecordFollows: an entry that a viewer moves is read where it is now, and what
+// was read before stays.
+func TestRecordFollows(t *testing.T) {
+	d, s, _ := open(t)
+	if _, err := d.Entry(feedID, "new", "1700000000.1.h", "title=One", "author=Ann", "content=text"); err != nil {
+		t.Fatal(err)
+	}
+	ref, err := s.Resolve("1700000000.1.h", 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := s.Record(ref)
+	if err := r.Read(lektordir.FieldTitle); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Dir.SetFlags(ref, "S", ""); err != nil {
+		t.Fatal(err)
+	}
+	if r.Author() != "Ann" || r.Title() != "One" || strings.TrimSpace(r.Text()) != "text" || !r.Ref.HasFlag('S') {
+		t.Errorf("%q by %q: %q, %+v", r.Title(), r.Author(), r.Text(), r.Ref)
+	}
+	if err := os.RemoveAll(r.Path()); err != nil {
+		t.Fatal(err)
+	}
+	var hint *command.HintError
+	if _, err := s.Resolve(ref.Path(), 3); !errors.As(err, &hint) || !strings.HasPrefix(err.Error(), "number 3: ") {
+		t.Errorf("%v", err)
+	}
+}
+
+// TestColumns: those that are asked for, in that order and unasked.
+func TestColumns(t *testing.T) {
+	d, s, _ := open(t)
+	if _, err := d.Entry(feedID, "new", "1700000000.1.h", "title=One", "etc/summary=Sum", "etc/updated=2026-01-01T00:00:00Z"); err != nil {
+		t.Fatal(err)
+	}
+	ref, _ := s.Resolve("1700000000.1.h", 0)
+	for _, c := range Columns() {
+		var b bytes.Buffer
+		p, err := command.NewPrinter(&b, command.PrinterOptions{Format: c.Name}, Columns())
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, ahead := s.Record(ref), s.Record(ref)
+		if err := errors.Join(p.Print(r), ahead.Read(FormatFields(c.Name))); err != nil {
+			t.Fatal(err)
+		}
+		// What is read ahead is what the column then needs, but for stand-ins.
+		if missing := r.have &^ ahead.have; missing != 0 {
+			t.Errorf("%s: not read ahead: %b", c.Name, missing)
+		}
+	}
+	var names []string
+	for _, c := range Columns("title", "summary", "path") {
+		if c.Extra {
+			t.Errorf("%s is extra", c.Name)
+		}
+		names = append(names, c.Name)
+	}
+	if !slices.Equal(names, []string{"title", "summary", "path"}) {
+		t.Errorf("%q", names)
+	}
+}
+
+func TestParallel(t *testing.T) {
+	for _, n := range []int{0, 1, 31, 32, 33, 1000} {
+		var seen [1000]atomic.Int32
+		if err := Parallel(t.Context(), n, func(i int) { seen[i].Add(1) }); err != nil {
+			t.Fatal(err)
+		}
+		for i := range seen {
+			if got := seen[i].Load(); (got == 1) != (i < n) {
+				t.Fatalf("%d of %d: %d times", i, n, got)
+			}
+		}
+	}
+	ctx, cancel := context.WithCancelCause(t.Context())
+	why := errors.New("stopped")
+	var calls atomic.Int32
+	err := Parallel(ctx, 1_000_000, func(i int) {
+		if calls.Add(1) == 100 {
+			cancel(why)
+		}
+	})
+	if !errors.Is(err, why) || calls.Load() > 10_000 {
+		t.Errorf("%v after %d calls", err, calls.Load())
+	}
+}
+
+// TestSharing: a feed that is not for others is left out, told of once, and there
+// when it is named.
+func TestSharing(t *testing.T) {
+	d, s, msg := open(t)
+	hash, err := d.Feed("http://b.example/", "Beta", "etc/fetch/url=http://ann:s3cret@b.example/")
+	if err != nil {
+		t.Fatal(err)
+	}
+	sharing := s.Sharing(nil)
+	for range 2 {
+		if sharing.May(hash) || !sharing.May(dir.Hash(feedID)) {
+			t.Error("the wrong feed")
+		}
+	}
+	sharing.Tell("name it")
+	if got := msg.String(); strings.Count(got, "\n") != 1 || !strings.Contains(got, "Beta has a password") || strings.Contains(got, "s3cret") {
+		t.Errorf("%s", got)
+	}
+	named := s.Sharing([]string{hash})
+	if named.Tell("x"); !named.May(hash) {
+		t.Error("named, and left out")
+	}
+	if strings.Count(msg.String(), "\n") != 1 {
+		t.Errorf("%s", msg)
+	}
+}
