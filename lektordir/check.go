@@ -162,20 +162,33 @@ func (c *checker) rename(f *Feed) func() error {
 	})
 }
 
-// temporary looks for files that a fetcher was killed in writing.
+// temporary looks for files that a program was killed in writing.
 func (c *checker) temporary(hash string) error {
-	ents, err := os.ReadDir(c.d.Join("src", hash))
-	if err != nil {
-		return nil // was told already
-	}
 	var bad error
-	for _, e := range ents {
-		for _, f := range new(Feed).fields() {
-			if atomicfile.IsTemp(e.Name(), f.name) && e.Type().IsRegular() {
-				rel := "src/" + hash + "/" + e.Name()
-				bad = errors.Join(bad, c.report(rel, "being written, or left by an interrupted run",
-					c.locked(hash, func() error { return os.Remove(c.d.Join(rel)) })))
+	base := "src/" + hash
+	for _, way := range [][]string{{base}, {base, base + "/etc"}, {base, base + "/etc", base + "/etc/fetch"}, {base, base + "/etc", base + "/etc/view"}} {
+		rel := way[len(way)-1]
+		if c.d.inside(way...) != nil {
+			continue // not there, or told already
+		}
+		ents, err := os.ReadDir(c.d.Join(rel))
+		if err != nil {
+			continue
+		}
+		for _, e := range ents {
+			if !e.Type().IsRegular() || !temporary(e.Name()) && !slices.ContainsFunc(new(Feed).fields(), func(f field) bool {
+				return atomicfile.IsTemp(e.Name(), filepath.Base(f.name))
+			}) {
+				continue
 			}
+			file := rel + "/" + e.Name()
+			bad = errors.Join(bad, c.report(file, "being written, or left by an interrupted run",
+				c.locked(hash, func() error {
+					if err := c.d.inside(way...); err != nil {
+						return err
+					}
+					return os.Remove(c.d.Join(file))
+				})))
 		}
 	}
 	return bad

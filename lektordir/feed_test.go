@@ -2,6 +2,7 @@ package lektordir
 
 import (
 	"os"
+	"slices"
 	"testing"
 	"time"
 
@@ -92,5 +93,68 @@ func TestCheckKilledFeed(t *testing.T) {
 	}
 	if got := tree(t, d, "src/"+feedHash); len(got) != 3 || read(t, base+"/name") != feedID+"\n" {
 		t.Error(got)
+	}
+}
+
+// Temporary files are found wherever files are written, and kept where they might
+// be anybody's.
+func TestCheckTemporary(t *testing.T) {
+	d, _ := newDir(t)
+	deliver(t, d, sample("a", "A"))
+	base := d.Join("src", feedHash)
+	for _, name := range []string{"/etc/.link12", "/etc/.interval1234567890123456", "/etc/fetch/.seen1234567890123456789", "/etc/view/.alias1234567890123456"} {
+		write(t, base+name, "half")
+	}
+	write(t, base+"/etc/.mine12", "kept\n")
+	if problems, err := d.Check(t.Context(), true); err != nil || len(problems) != 4 {
+		t.Error(problems, err)
+	}
+	if problems, err := d.Check(t.Context(), true); err != nil || len(problems) != 0 {
+		t.Error(problems, err)
+	}
+	if got := tree(t, d, "src/"+feedHash); len(got) != 7 || !slices.Contains(got, "etc/.mine12") {
+		t.Error(got)
+	}
+}
+
+// What a kill left of a feed's files is removed when the feed is written again,
+// unless it may be somebody's work.
+func TestPutFeedAfterKill(t *testing.T) {
+	d, c := newDir(t)
+	base := d.Join("src", feedHash)
+	write(t, base+"/id", feedID+"\n")
+	old := c.Now().Add(-leftAge - time.Second)
+	for _, name := range []string{".id1234567890123456", ".name1234567890123456789", "etc/.link1234567890123456", ".mine", "name.1234567890123456"} {
+		write(t, base+"/"+name, "half")
+		os.Chtimes(base+"/"+name, old, old)
+	}
+	os.Symlink("nowhere", base+"/.name1234567890123457")
+	young := c.Now().Add(-leftAge)
+	write(t, base+"/.name1234567890123458", "half")
+	os.Chtimes(base+"/.name1234567890123458", young, young)
+	putFeed := func() []string {
+		tx, err := writer(t, d).Begin(feedHash)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := tx.PutFeed(&Feed{ID: feedID, Name: "Example"}); err != nil {
+			t.Fatal(err)
+		}
+		if err := commit(tx); err != nil {
+			t.Fatal(err)
+		}
+		return tree(t, d, "src/"+feedHash)
+	}
+	want := []string{".mine", ".name1234567890123457", ".name1234567890123458", "etc", "etc/fetch", "id", "name", "name.1234567890123456"}
+	if got := putFeed(); !slices.Equal(got, want) {
+		t.Errorf("%q", got)
+	}
+	c.Sleep(ctx, time.Second)
+	want = slices.Delete(want, 2, 3)
+	if got := putFeed(); !slices.Equal(got, want) {
+		t.Errorf("%q", got)
+	}
+	if got := read(t, base+"/name"); got != "Example\n" {
+		t.Errorf("%q", got)
 	}
 }

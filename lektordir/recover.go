@@ -179,6 +179,46 @@ func (d *Dir) removeOld(feed, name string) error {
 	return os.RemoveAll(path)
 }
 
+// leftAge is how old a temporary file is that is nobody's work any more.
+const leftAge = time.Hour
+
+// sweep removes what a kill long ago left in a directory, relative to the
+// lektor-dir, of files that were being written. The caller has made sure that it
+// is one.
+func (d *Dir) sweep(rel string) error {
+	f, err := os.Open(d.Join(rel))
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	names, err := f.Readdirnames(-1)
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		if !temporary(name) {
+			continue
+		}
+		path := d.Join(rel, name)
+		fi, err := os.Lstat(path)
+		if err == nil && fi.Mode().IsRegular() && d.opts.Now().Sub(fi.ModTime()) > leftAge {
+			err = os.Remove(path)
+		}
+		if err != nil && !isNotExist(err) {
+			return err
+		}
+	}
+	return nil
+}
+
+// temporary tells whether a name is one that package atomicfile gives to temporary
+// files, of whatever they become: a dot, the name, and a random number, of which
+// fewer than fifteen digits are as good as impossible.
+func temporary(name string) bool {
+	base := strings.TrimRight(name, "0123456789")
+	return len(base) > 1 && base[0] == '.' && len(name)-len(base) >= 15
+}
+
 // readNames lists a directory, which must be none behind a link, without dot
 // files.
 func readNames(dir string) ([]string, error) {

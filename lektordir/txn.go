@@ -126,7 +126,8 @@ func (d *Dir) nothingStaged(feed string) bool {
 
 // PutFeed writes the feed's files in src/$feed: id and name, and those of the
 // optional ones that are not empty; an optional file whose value is now empty
-// is removed. Each is replaced whole, and only where it changed. The caller has
+// is removed. Each is replaced whole, and only where it changed; temporary files of
+// fetchers that were killed in that are removed after an hour. The caller has
 // made sure that FeedHash(f.ID) is the feed of this transaction. From here on
 // other deliveries may wait for the transaction's [Txn.Commit] or [Txn.Close],
 // so what takes long comes before.
@@ -147,6 +148,11 @@ func (t *Txn) PutFeed(f *Feed) error {
 	base := t.d.Join("src", t.feed)
 	if err := t.mkdirs(t.srcDirs()...); err != nil {
 		return err
+	}
+	for _, rel := range t.srcDirs()[:2] {
+		if err := t.d.sweep(rel); err != nil {
+			return err
+		}
 	}
 	for _, fd := range f.fields() {
 		path := filepath.Join(base, fd.name)
