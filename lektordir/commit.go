@@ -198,7 +198,7 @@ func (d *Dir) settle(feed string, r record) (dropped bool, err error) {
 	staged := d.Join("tmp", feed, r.Unique)
 	if r.Replaces != "" {
 		old := d.Join("tmp", feed, r.Replaces+goneReplaced)
-		err = d.putAside(d.Join("new", feed, r.Replaces), old)
+		err = d.putAside(feed, d.Join("new", feed, r.Replaces), old)
 		if isNotExist(err) {
 			if _, serr := os.Lstat(old); serr != nil {
 				return true, d.drop(feed, r.Unique)
@@ -217,7 +217,7 @@ func (d *Dir) settle(feed string, r record) (dropped bool, err error) {
 		}()
 	}
 	to := d.Join("new", feed, r.Unique)
-	err = renameNoReplace(staged, to)
+	err = d.move(feed, staged, to)
 	if isNotExist(err) {
 		if _, serr := os.Lstat(staged); serr != nil {
 			return false, nil // somebody finished it
@@ -225,7 +225,7 @@ func (d *Dir) settle(feed string, r record) (dropped bool, err error) {
 		if err := os.Mkdir(d.Join("new", feed), 0o777); err != nil && !errors.Is(err, os.ErrExist) {
 			return false, err
 		}
-		err = renameNoReplace(staged, to)
+		err = d.move(feed, staged, to)
 	}
 	if errors.Is(err, os.ErrExist) {
 		return false, d.drop(feed, r.Unique)
@@ -238,7 +238,7 @@ func (d *Dir) drop(feed, unique string) error {
 	staged := d.Join("tmp", feed, unique)
 	// Renamed first, as half an entry under a name that the journal has could
 	// be taken for a whole one.
-	if err := d.putAside(staged, staged+gone); err != nil && !isNotExist(err) {
+	if err := d.putAside(feed, staged, staged+gone); err != nil && !isNotExist(err) {
 		return err
 	}
 	return os.RemoveAll(staged + gone)

@@ -32,6 +32,8 @@ type Dir struct {
 	host string
 	seq  atomic.Int64
 
+	rename func(from, to string) error // renameNoReplace, but in tests
+
 	feeds sync.Map // hash -> *knownFeed, of feeds read by FeedOf
 }
 
@@ -66,7 +68,7 @@ func Open(path string, opts *Options) (*Dir, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &Dir{path: abs}
+	d := &Dir{path: abs, rename: renameNoReplace}
 	if opts != nil {
 		d.opts = *opts
 	}

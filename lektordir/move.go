@@ -12,7 +12,8 @@ import (
 // not know count as S, and the info is replaced.
 //
 // When the entry is gone, moved by another viewer or removed, the error is
-// fs.ErrNotExist; nothing is ever replaced.
+// fs.ErrNotExist; nothing is ever replaced. An entry that cannot be renamed, in the
+// lower layer of an overlay, is copied.
 func (d *Dir) SetFlags(r Ref, set, unset string) (Ref, error) {
 	to, err := r.WithFlags(set, unset)
 	if err != nil {
@@ -29,14 +30,14 @@ func (d *Dir) SetFlags(r Ref, set, unset string) (Ref, error) {
 			return r, err
 		}
 	}
-	err = renameNoReplace(d.Abs(r), d.Abs(to))
+	err = d.move(r.Feed, d.Abs(r), d.Abs(to))
 	if isNotExist(err) && r.Place == New {
 		// cur/$feed appears with its first entry.
 		if _, lerr := os.Lstat(d.Abs(r)); lerr == nil {
 			if err := os.Mkdir(d.Join("cur", r.Feed), 0o777); err != nil && !errors.Is(err, os.ErrExist) {
 				return r, err
 			}
-			err = renameNoReplace(d.Abs(r), d.Abs(to))
+			err = d.move(r.Feed, d.Abs(r), d.Abs(to))
 		}
 	}
 	if err != nil {
@@ -65,7 +66,7 @@ func (d *Dir) Remove(r Ref) error {
 	if err := d.inside(r.Place.String()+"/"+r.Feed, "tmp/"+r.Feed); err != nil {
 		return err
 	}
-	if err := d.putAside(d.Abs(r), to); err != nil {
+	if err := d.putAside(r.Feed, d.Abs(r), to); err != nil {
 		return err
 	}
 	return os.RemoveAll(to)

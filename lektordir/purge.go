@@ -111,7 +111,7 @@ func (d *Dir) emptyPlace(place, feed string) error {
 		for _, name := range names {
 			unique, _, _ := strings.Cut(name, ";")
 			// A viewer may be faster; he moves it to where it is found later.
-			if err := d.putAside(d.Join(rel, name), d.Join("tmp", feed, unique+gone)); err != nil && !isNotExist(err) {
+			if err := d.putAside(feed, d.Join(rel, name), d.Join("tmp", feed, unique+gone)); err != nil && !isNotExist(err) {
 				return err
 			}
 		}
@@ -122,14 +122,14 @@ func (d *Dir) emptyPlace(place, feed string) error {
 
 // putAside renames a directory to one in tmp/ that is to be removed, in the place
 // of what an earlier removal of it left there.
-func (d *Dir) putAside(from, to string) error {
-	err := renameNoReplace(from, to)
+func (d *Dir) putAside(feed, from, to string) error {
+	err := d.move(feed, from, to)
 	if errors.Is(err, os.ErrExist) {
 		// A power cut undid the rename but not the directory it left.
 		if err := os.RemoveAll(to); err != nil {
 			return err
 		}
-		err = renameNoReplace(from, to)
+		err = d.move(feed, from, to)
 	}
 	return err
 }

@@ -110,9 +110,14 @@ func (d *Dir) recoverLocked(feed string) error {
 	for _, r := range taken {
 		inCur[r.Unique] = true
 	}
+	var bad error
+	for _, name := range names {
+		if strings.Contains(name, moving) {
+			bad = errors.Join(bad, d.finishMove(feed, name))
+		}
+	}
 	// Entries before removals: an interrupted replacement is known by the old
 	// version's having been put aside.
-	var bad error
 	for _, name := range names {
 		if strings.Contains(name, ";") {
 			continue
@@ -135,7 +140,11 @@ func (d *Dir) recoverLocked(feed string) error {
 	for _, name := range names {
 		unique, info, ok := strings.Cut(name, ";")
 		switch {
-		case !ok:
+		case !ok, strings.HasPrefix(name, unique+moving):
+		case strings.HasPrefix(name, unique+copying):
+			if _, err := os.Lstat(d.Join("tmp", feed, strings.Replace(name, copying, moving, 1))); isNotExist(err) {
+				bad = errors.Join(bad, d.removeOld(feed, name))
+			}
 		case info == gone[1:] || info == goneReplaced[1:]:
 			// An entry put aside for a version that could not be renamed just
 			// now must stay.
