@@ -153,7 +153,7 @@ func record(d *lektordir.Dir, hash, area, name, text string) error {
 	case text == "" && errors.Is(err, fs.ErrNotExist), text != "" && err == nil && string(old) == text:
 		return nil
 	case text == "":
-		return os.Remove(path)
+		return remove(path)
 	}
 	if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
 		return err
