@@ -11,6 +11,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/lektordir/lektor/internal/atomicfile"
 	"github.com/lektordir/lektor/internal/joined"
 )
 
@@ -119,16 +120,65 @@ func (c *checker) feeds(context.Context) error {
 		var malformed *MalformedError
 		switch {
 		case errors.As(ferr, &malformed):
-			err = errors.Join(err, c.report(malformed.Path, malformed.Reason, nil))
+			err = errors.Join(err, c.report(malformed.Path, malformed.Reason, c.rename(f)))
 		case ferr != nil && !isNotExist(ferr):
 			err = errors.Join(err, ferr)
 		}
 		if f != nil && f.ID != "" && FeedHash(f.ID) != hash {
 			err = errors.Join(err, c.report("src/"+hash, fmt.Sprintf("its id %q belongs in src/%s", f.ID, FeedHash(f.ID)), nil))
 		}
-		err = errors.Join(err, c.journal(hash))
+		err = errors.Join(err, c.temporary(hash), c.journal(hash))
 	}
 	return err
+}
+
+// locked gives what does something under the lock of a feed.
+func (c *checker) locked(hash string, mend func() error) func() error {
+	return func() error {
+		l, err := c.d.lockFeed(hash)
+		if err != nil {
+			return err
+		}
+		defer l.Unlock()
+		if err := c.d.inside("src/" + hash); err != nil {
+			return err
+		}
+		return mend()
+	}
+}
+
+// rename gives what calls a feed by its id that a fetcher was killed before it
+// gave it a name; nil where it lacks more.
+func (c *checker) rename(f *Feed) func() error {
+	if f == nil || f.ID == "" || f.Name != "" || FeedHash(f.ID) != f.Hash {
+		return nil
+	}
+	return c.locked(f.Hash, func() error {
+		path := c.d.Join("src", f.Hash, "name")
+		if _, err := os.Lstat(path); !isNotExist(err) {
+			return err // somebody gave it one
+		}
+		return atomicfile.Write(path, []byte(f.ID+"\n"))
+	})
+}
+
+// temporary looks for files that a fetcher was killed in writing.
+func (c *checker) temporary(hash string) error {
+	ents, err := os.ReadDir(c.d.Join("src", hash))
+	if err != nil {
+		return nil // was told already
+	}
+	var bad error
+	for _, e := range ents {
+		for _, f := range new(Feed).fields() {
+			if atomicfile.IsTemp(e.Name(), f.name) && e.Type().IsRegular() {
+				rel := "src/" + hash + "/" + e.Name()
+				bad = errors.Join(bad, c.report(rel, "being written, or left by an interrupted run",
+					c.locked(hash, func() error { return os.Remove(c.d.Join(rel)) })))
+			}
+		}
+	}
+	return bad
 }
 
 func (c *checker) journal(hash string) error {
@@ -140,21 +190,15 @@ func (c *checker) journal(hash string) error {
 	rel := "src/" + hash + "/etc/fetch/seen"
 	inside := j.bad()
 	if j.size > j.good {
-		mend := func() error {
-			l, err := c.d.lockFeed(hash)
-			if err != nil {
-				return err
-			}
-			defer l.Unlock()
-			src := "src/" + hash
-			if err := c.d.inside(src, src+"/etc", src+"/etc/fetch"); err != nil {
+		mend := c.locked(hash, func() error {
+			if err := c.d.inside("src/"+hash+"/etc", "src/"+hash+"/etc/fetch"); err != nil {
 				return err
 			}
 			if j, err = readJournal(path); err != nil {
 				return err
 			}
 			return truncateJournal(path, j.good)
-		}
+		})
 		if err := c.report(rel, fmt.Sprintf("%d bytes after its last good line do not count", j.size-j.good), mend); err != nil {
 			return err
 		}

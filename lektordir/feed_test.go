@@ -74,3 +74,23 @@ func BenchmarkFeedOf(b *testing.B) {
 		d.FeedOf(r)
 	}
 }
+
+// What a fetcher leaves that is killed while it makes a feed is mended.
+func TestCheckKilledFeed(t *testing.T) {
+	d, _ := newDir(t)
+	base := d.Join("src", feedHash)
+	write(t, base+"/id", feedID+"\n")
+	write(t, base+"/.name1234567890123456", "half")
+	write(t, base+"/.id12", "")
+	write(t, base+"/.mine", "kept\n")
+	problems, err := d.Check(t.Context(), true)
+	if err != nil || len(problems) != 3 {
+		t.Error(problems, err)
+	}
+	if problems, err = d.Check(t.Context(), true); err != nil || len(problems) != 0 {
+		t.Error(problems, err)
+	}
+	if got := tree(t, d, "src/"+feedHash); len(got) != 3 || read(t, base+"/name") != feedID+"\n" {
+		t.Error(got)
+	}
+}

@@ -109,6 +109,7 @@ func TestIdentityByModel(t *testing.T) {
 			}
 			res, err := tx.Stage(t.Context(), Document{Items: doc, Policy: policy})
 			if err != nil || res.Repeated != 1 {
+				tx.Close() // the writer waits for it
 				t.Fatal(res, err)
 			}
 			if err := commit(tx); err != nil {

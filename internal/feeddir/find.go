@@ -84,6 +84,9 @@ func (f *Finder) Find(name string) (string, error) {
 	}
 	switch len(aliases) {
 	case 0:
+		if len(f.names[aliasFile+"\n"+fold(name)])+len(f.names["name\n"+fold(name)]) > 0 {
+			return "", &NotSubscribedError{Name: name}
+		}
 		return "", err
 	case 1:
 		return aliases[0], nil

@@ -50,7 +50,8 @@ func New(ctx context.Context, poll time.Duration, notice func(string)) *Watcher 
 	return w
 }
 
-// Add watches a directory as well. One that is missing is an error; one that
+// Add watches a directory as well. One that is missing is an error, unless the
+// context has ended; one that
 // the kernel will not watch is polled. One that goes and comes again stays
 // watched as long as the directory that holds it is watched too.
 func (w *Watcher) Add(dir string) error {
@@ -63,7 +64,7 @@ func (w *Watcher) Add(dir string) error {
 			w.mu.Unlock()
 			return nil
 		case errors.Is(err, fsnotify.ErrClosed):
-			return err // the context has ended
+			return nil // the context has ended, and nobody listens
 		case errors.Is(err, os.ErrNotExist) || errors.Is(err, syscall.ENOTDIR):
 			return err
 		}

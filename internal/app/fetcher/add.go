@@ -184,7 +184,7 @@ func addHint(err error) error {
 	var network *fetch.NetError
 	switch {
 	case errors.As(err, &several):
-		errs := []error{fmt.Errorf("%w:", err)}
+		errs := []error{errors.New(err.Error() + ":")}
 		for _, l := range several.Feeds[:min(len(several.Feeds), mostListed)] {
 			errs = append(errs, errors.New(named(l)))
 		}
