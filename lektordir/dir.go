@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -62,7 +63,9 @@ func (e *NotLektorDirError) Error() string {
 func (e *NotLektorDirError) Unwrap() error { return e.Err }
 
 // Open opens the lektor-dir at path. It returns a [*NotLektorDirError] unless
-// the directories tmp, new, cur and src are there. opts may be nil.
+// the directories new, cur and src are there. tmp is made where nothing has its
+// name, as in a copy that left it out; one that cannot be written to can be read
+// without. opts may be nil.
 func Open(path string, opts *Options) (*Dir, error) {
 	abs, err := filepath.Abs(path)
 	if err != nil {
@@ -97,6 +100,9 @@ func Open(path string, opts *Options) (*Dir, error) {
 		case !fi.IsDir():
 			bad.Missing = append(bad.Missing, name)
 		}
+	}
+	if slices.Equal(bad.Missing, []string{"tmp"}) && bad.Err == nil && !errors.Is(os.Mkdir(filepath.Join(abs, "tmp"), 0o777), fs.ErrExist) {
+		bad.Missing = nil
 	}
 	if bad.Missing != nil || bad.Err != nil {
 		return nil, bad

@@ -24,6 +24,18 @@ func TestOpenMissing(t *testing.T) {
 	if _, err := Open(dir, nil); !errors.As(err, &e) || len(e.Missing) != 1 || !strings.Contains(err.Error(), "cur") {
 		t.Error(err)
 	}
+	// A tmp that is missing is made; a link that leads nowhere is not replaced.
+	os.Rename(filepath.Join(dir, "tmp"), filepath.Join(dir, "cur"))
+	os.Symlink("gone", filepath.Join(dir, "tmp"))
+	if _, err := Open(dir, nil); !errors.As(err, &e) || len(e.Missing) != 1 || e.Missing[0] != "tmp" {
+		t.Error(err)
+	}
+	os.Remove(filepath.Join(dir, "tmp"))
+	d, err := Open(dir, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	deliver(t, d, sample("urn:x:1", "text"))
 	write(t, filepath.Join(dir, "notes"), "mine")
 	if _, err := Create(dir, nil); err != nil {
 		t.Error(err)

@@ -204,7 +204,7 @@ func rmCommand() *cli.Command {
 		Usage:     "delete entries; a fetcher does not deliver them again",
 		ArgsUsage: "ENTRY…",
 		Description: `   lektor-view rm 7
-   lektor-view ls -a -o path is:read before:1y | lektor-view rm --dry-run -`,
+   lektor-view ls -o path read:1y | lektor-view rm --dry-run -`,
 		Flags: []cli.Flag{dryRunFlag(), command.NulFlag(), command.NumericArgs()},
 		Action: command.Run(viewer.Remove, "ENTRY", func(f *command.Flags) viewer.RemoveOptions {
 			return viewer.RemoveOptions{Common: common(f), Names: names(f), DryRun: f.Bool("dry-run")}

@@ -103,7 +103,7 @@ func FetchFlags(maxBytes int64) []cli.Flag {
 		&cli.Int64Flag{Name: fetch.FlagMaxDecoded, Value: d.MaxDecoded, Usage: "refuse documents of more than `N` bytes after decompression"},
 		&cli.IntFlag{Name: fetch.FlagMaxRedirects, Value: d.MaxRedirects, Usage: "follow `N` redirects"},
 		&cli.Int64Flag{Name: fetch.FlagMaxHeader, Value: d.MaxHeader, Usage: "refuse response headers of more than `N` bytes"},
-		&cli.StringSliceFlag{Name: "allow-private", Usage: "let public servers redirect to the private network `PREFIX`; may be repeated"},
+		&cli.StringSliceFlag{Name: "allow", Usage: "let public servers redirect to the private network `PREFIX`; may be repeated"},
 		&cli.StringFlag{Name: "user-agent", Usage: "tell servers that we are `NAME`"},
 	}
 }
@@ -130,13 +130,13 @@ func (f *Flags) Fetch() fetch.Config {
 	if config.Gap < 0 {
 		f.Fail(Usagef("--gap %v: it is a time such as 30s", config.Gap))
 	}
-	for _, v := range f.Given("allow-private").StringSlice("allow-private") {
+	for _, v := range f.Given("allow").StringSlice("allow") {
 		p, err := netip.ParsePrefix(v)
 		if a, aerr := netip.ParseAddr(v); aerr == nil {
 			p, err = netip.PrefixFrom(a, a.BitLen()), nil
 		}
 		if err != nil {
-			f.Fail(Usagef("--allow-private %s: it is a network such as 10.0.0.0/8, or an address", v))
+			f.Fail(Usagef("--allow %s: it is a network such as 10.0.0.0/8, or an address", v))
 		}
 		config.AllowPrivate = append(config.AllowPrivate, p)
 	}

@@ -34,7 +34,7 @@ func TestTopModel(t *testing.T) {
 	const begin = 1_000_000
 	rng := rand.New(rand.NewPCG(11, 12))
 	lost := 0
-	for round := range 3000 {
+	for round := range 1000 {
 		var docs []sample
 		feeds := 1 + rng.IntN(6)
 		span := []int64{2, 20, 2000}[rng.IntN(3)]

@@ -89,85 +89,101 @@ func Add(w *lektordir.Writer, d *lektordir.Dir, s *Subscription, o Options) (boo
 	if err := errors.Join(d.InsideSrc(s.Hash, "fetch"), d.InsideSrc(s.Hash, "view")); err != nil {
 		return false, err
 	}
-	base := d.Join("src", s.Hash)
-	if err := os.MkdirAll(filepath.Join(base, "etc/fetch"), 0o777); err != nil {
-		return false, err
-	}
-	write := atomicfile.Write
+	n := newcomer{d: d, s: s, base: d.Join("src", s.Hash), write: atomicfile.Write}
 	if o.Unsynced {
-		write = atomicfile.WriteUnsynced
+		n.write = atomicfile.WriteUnsynced
 	}
-	put := func(name, value string, missing bool) error {
-		value = oneLine(value)
-		path := filepath.Join(base, name)
-		if value == "" {
-			return nil
-		}
-		if missing {
-			// An empty one is what a power cut leaves of one not synced.
-			if fi, err := os.Lstat(path); err == nil && fi.Size() > 0 {
-				return nil
-			}
-		}
-		if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
-			return err
-		}
-		if (name == "id" || name == pendingURLFile) && hasPassword(value) {
-			if err := guard(path); err != nil {
-				return err
-			}
-		}
-		return write(path, []byte(value+"\n"))
-	}
-	private := ""
-	if s.Private {
-		private = "yes"
-	}
-	if err := errors.Join(
-		put("id", s.ID, true),
-		put("name", cmp.Or(oneLine(s.Name), DefaultName(s.ID)), true),
-		put("description", s.About, true),
-		put("etc/link", s.Link, true),
-		put(aliasFile, s.Alias, false),
-		put(intervalFile, s.Interval, false),
-		put(privateFile, private, false),
-		put("etc/fetch/"+fileOrigin, s.Origin, false),
-		SetCategories(d, s.Hash, s.Categories, write),
-	); err != nil {
+	if err := n.describe(o.Headers); err != nil {
 		return false, err
-	}
-	if o.Headers != "" {
-		st, err := Load(d, s.Hash)
-		if err != nil {
-			return false, err
-		}
-		defer st.Close()
-		if err := st.SetUser(fileHeaders, o.Headers); err != nil {
-			return false, err
-		}
-	}
-	if !o.Unsynced {
-		for _, dir := range []string{d.Join("src"), base, filepath.Join(base, "etc")} {
-			if err := syncDir(dir); err != nil {
-				return false, err
-			}
-		}
 	}
 	// The one file that makes it a subscription comes last.
 	if o.Unsynced {
-		return true, put(pendingURLFile, s.URL, false)
+		return true, n.put(pendingURLFile, s.URL, false)
 	}
-	if !hasPassword(s.URL) {
-		return true, put(urlFile, s.URL, false)
+	for _, dir := range []string{d.Join("src"), n.base, filepath.Join(n.base, "etc")} {
+		if err := syncDir(dir); err != nil {
+			return false, err
+		}
+	}
+	return true, n.subscribe()
+}
+
+// newcomer is a feed that is being subscribed to.
+type newcomer struct {
+	d     *lektordir.Dir
+	s     *Subscription
+	base  string
+	write func(path string, data []byte) error
+}
+
+// put writes a file of one line, unless there is nothing to write, or (missing)
+// one is there.
+func (n *newcomer) put(name, value string, missing bool) error {
+	value = oneLine(value)
+	path := filepath.Join(n.base, name)
+	if value == "" {
+		return nil
+	}
+	if missing {
+		// An empty one is what a power cut leaves of one not synced.
+		if fi, err := os.Lstat(path); err == nil && fi.Size() > 0 {
+			return nil
+		}
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
+		return err
+	}
+	if (name == "id" || name == pendingURLFile) && hasPassword(value) {
+		if err := guard(path); err != nil {
+			return err
+		}
+	}
+	return n.write(path, []byte(value+"\n"))
+}
+
+// describe writes everything but the url.
+func (n *newcomer) describe(headers string) error {
+	if err := os.MkdirAll(filepath.Join(n.base, "etc/fetch"), 0o777); err != nil {
+		return err
+	}
+	private := ""
+	if n.s.Private {
+		private = "yes"
+	}
+	if err := errors.Join(
+		n.put("id", n.s.ID, true),
+		n.put("name", cmp.Or(oneLine(n.s.Name), DefaultName(n.s.ID)), true),
+		n.put("description", n.s.About, true),
+		n.put("etc/link", n.s.Link, true),
+		n.put(aliasFile, n.s.Alias, false),
+		n.put(intervalFile, n.s.Interval, false),
+		n.put(privateFile, private, false),
+		n.put("etc/fetch/"+fileOrigin, n.s.Origin, false),
+		SetCategories(n.d, n.s.Hash, n.s.Categories, n.write),
+	); err != nil || headers == "" {
+		return err
+	}
+	st, err := Load(n.d, n.s.Hash)
+	if err != nil {
+		return err
+	}
+	defer st.Close()
+	return st.SetUser(fileHeaders, headers)
+}
+
+// subscribe writes the url.
+func (n *newcomer) subscribe() error {
+	if !hasPassword(n.s.URL) {
+		return n.put(urlFile, n.s.URL, false)
 	}
 	// Nobody else may read it at any time, nor find an empty one.
-	if err := put(pendingURLFile, s.URL, false); err != nil {
-		return false, err
+	if err := n.put(pendingURLFile, n.s.URL, false); err != nil {
+		return err
 	}
-	if err := os.Rename(filepath.Join(base, pendingURLFile), filepath.Join(base, urlFile)); err != nil {
-		return false, err
+	if err := os.Rename(filepath.Join(n.base, pendingURLFile), filepath.Join(n.base, urlFile)); err != nil {
+		return err
 	}
-	return true, syncDir(filepath.Join(base, "etc/fetch"))
+	return syncDir(filepath.Join(n.base, "etc/fetch"))
 }
 
 // pendingURLFile is the url of a feed that was added unsynced, under a name of

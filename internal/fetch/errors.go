@@ -150,8 +150,8 @@ func (e *RedirectError) Error() string {
 	return fmt.Sprintf("%s: the redirect to %q was not followed: %s", Brief(e.URL), Brief(e.Target), e.Reason)
 }
 
-// FlagAllowPrivate is the flag that adds to [Config].AllowPrivate.
-const FlagAllowPrivate = "allow-private"
+// FlagAllow is the flag that adds to [Config].AllowPrivate.
+const FlagAllow = "allow"
 
 // PrivateError is a connection to a private address that was refused because it
 // was a public server or document that named it, or (Never) because no document
@@ -168,9 +168,9 @@ func (e *PrivateError) Error() string {
 	if e.Addr.IsValid() {
 		what = "the private address " + e.Addr.String()
 	}
-	allow := "--" + FlagAllowPrivate + " PREFIX"
+	allow := "--" + FlagAllow + " PREFIX"
 	if e.Addr.IsValid() {
-		allow = "--" + FlagAllowPrivate + " " + e.Addr.WithZone("").String()
+		allow = "--" + FlagAllow + " " + e.Addr.WithZone("").String()
 	}
 	switch {
 	case e.Never:

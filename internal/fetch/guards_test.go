@@ -357,7 +357,7 @@ func TestNeverAsked(t *testing.T) {
 			return err
 		}
 		var e *PrivateError
-		if err := refuse(); !errors.As(err, &e) || !e.Never || !Remote(err) || !strings.Contains(err.Error(), "--"+FlagAllowPrivate) {
+		if err := refuse(); !errors.As(err, &e) || !e.Never || !Remote(err) || !strings.Contains(err.Error(), "--"+FlagAllow) {
 			t.Errorf("%s: %v", host, err)
 		}
 		if err := refuse(netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("fc00::/16")); !errors.As(err, &e) {

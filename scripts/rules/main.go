@@ -35,16 +35,16 @@ func (p pkg) name() string { return strings.TrimPrefix(p.ImportPath, module) }
 // doors are the only packages that know a dependency, with those below them:
 // whoever wants to replace it finds all of it in one place.
 var doors = map[string][]string{
-	"github.com/mmcdole/gofeed":          {"feedconv"},
-	"github.com/wlynxg/chardet":          {"feedconv"},
-	"github.com/rivo/uniseg":             {"internal/htmltext"},
-	"github.com/mattn/go-runewidth":      {"internal/termsafe"},
-	"github.com/google/renameio":         {"internal/atomicfile"},
-	"github.com/fsnotify/fsnotify":       {"internal/watch"},
-	"github.com/urfave/cli":              {"cmd", "internal/command", "internal/testkit/manual"},
-	"github.com/schollz/progressbar":     {"internal/command"},
-	"github.com/rogpeppe/go-internal":    {"cmd", "scripts", "internal/testkit", "internal/command"},
-	"github.com/microcosm-cc/bluemonday": {"internal/htmltext"},
+	"github.com/mmcdole/gofeed":       {"feedconv"},
+	"github.com/coreos/go-systemd":    {"internal/app/listener"},
+	"github.com/wlynxg/chardet":       {"feedconv"},
+	"github.com/rivo/uniseg":          {"internal/htmltext"},
+	"github.com/mattn/go-runewidth":   {"internal/termsafe"},
+	"github.com/google/renameio":      {"internal/atomicfile"},
+	"github.com/fsnotify/fsnotify":    {"internal/watch"},
+	"github.com/urfave/cli":           {"cmd", "internal/command", "internal/testkit/manual"},
+	"github.com/schollz/progressbar":  {"internal/command"},
+	"github.com/rogpeppe/go-internal": {"cmd", "scripts", "internal/testkit", "internal/command"},
 }
 
 // strangers are what a public package must not be made of, tests apart: the

@@ -15,6 +15,7 @@ import (
 	"github.com/lektordir/lektor/internal/fetch"
 	"github.com/lektordir/lektor/internal/joined"
 	"github.com/lektordir/lektor/internal/opml"
+	"github.com/lektordir/lektor/internal/termsafe"
 	"github.com/lektordir/lektor/internal/units"
 	"github.com/lektordir/lektor/lektordir"
 )
@@ -195,16 +196,20 @@ func Export(_ context.Context, o ExportOptions, s *command.Streams) error {
 	for _, err := range joined.Errors(bad) {
 		s.Report.Warn("%v", err)
 	}
+	// In a comment or CDATA of an imported list a reference is not what it was,
+	// and no name of a feed stands there.
+	data := termsafe.XML(doc.Bytes())
 	if o.Output == "" || o.Output == "-" {
-		_, err := s.Out.Write(doc.Bytes())
+		_, err := s.Out.Write(data)
 		return err
 	}
+	atomicfile.Sweep(o.Output)
 	f, err := atomicfile.Create(o.Output)
 	if err != nil {
 		return err
 	}
 	defer f.Abort()
-	if _, err := f.Write(doc.Bytes()); err != nil {
+	if _, err := f.Write(data); err != nil {
 		return err
 	}
 	return f.Commit()

@@ -1,0 +1,390 @@
+package manual
+
+// Reasons why the text of an example is not run.
+const (
+	picture = "shows what a directory holds"
+	grammar = "a grammar; feeds of ESS and NNO are tested against it where they are read"
+	sample  = "a document, which is read by the shell beside it"
+)
+
+// allSteps say of every example of every page, in order, what becomes of it. In
+// their shell $D is the lektor-dir, $example a file with the text, and $root the
+// directory of the project.
+var allSteps = map[string][]step{
+	"README.md":       readme,
+	"lektor.7":        introduction,
+	"lektor-dir.5":    directory,
+	"lektor-fetch.1":  fetcher,
+	"lektor-view.1":   viewer,
+	"lektor-query.7":  queries,
+	"lektor-cloudd.1": cloud,
+	"lektor-ess.1":    notices,
+	"ess.5":           essFormat,
+	"nno.5":           nnoFormat,
+}
+
+// targets makes sure that every line of an example names a target of make.
+const targets = `
+grep '^make' "$example" | sed 's/#.*//; s,/usr/local,'"$HOME"',' | while read -r line; do
+	(cd "$root" && eval "$line -n") >"$HOME/made"
+	test -s "$HOME/made"
+done`
+
+var readme = []step{
+	{
+		starts: "lektor-fetch add https://example.org/blog     # subscribe, and fetch",
+		out:    `(?m)^Title: Fifth$`, // the oldest
+		then:   `test "$(lektor-fetch ls -o url)" = https://example.org/feed; test "$(lektor-view count)" = "4 unread of 5"`,
+	},
+	{starts: "make demo     # build, make a lektor-dir, fetch feeds over HTTP, show them", except: "takes minutes; the targets are looked at", needs: "make", then: targets},
+	{
+		starts: "lektor-fetch add https://example.org/",
+		before: `echo '<opml version="2.0"><head/><body><outline text="More"><outline text="Com" xmlUrl="https://example.com/feed"/></outline></body></opml>' >subscriptions.opml`,
+		then:   `test "$(lektor-fetch ls -o url | sort | tr '\n' ' ')" = "https://example.com/feed https://example.org/feed "; test "$(lektor-view count folder:more)" = "5 unread of 5"`,
+	},
+	{starts: "lektor-fetch", before: due, then: notDue},
+	{starts: "lektor-fetch watch", until: watched},
+	{
+		starts: "lektor-view ls", terminal: true,
+		// What was shown is what the list has first, of which three are marked.
+		out:  `(?s)\A1 N .*A frost\n.*\n9 N .*Title: A frost\n.*;2,S\n1 .*A frost\n2 .*A frost\n\z`,
+		then: `test "$(lektor-view count is:read)" = "0 unread of 4"; test "$(lektor-view ls -a -o title author:wren since:2w frost | sort -u)" = "A frost"`,
+	},
+	{starts: `cd "${LEKTORDIR:-$HOME/.local/share/lektor}"`, then: `test -d src`},
+	{
+		starts: "# mark the three oldest as read",
+		before: `lektor-view ls -o title,date --sort date | head -n 3 >"$HOME/oldest"`,
+		out:    `\A(.*/cur/.*;2,S\n){3}\z`,
+		then:   `test "$(lektor-view count is:unread)" = "3 unread of 3"; sort "$HOME/oldest" >"$HOME/a"; lektor-view ls -a -o title,date is:read | sort >"$HOME/b"; test -z "$(comm -23 "$HOME/a" "$HOME/b")"`,
+	},
+	{starts: "# unread entries by feed", out: `(?s)\A *[12] Com\n|Blog.*\n\z`, then: `test "$(sh "$example" | awk '{ n += $1 } END { print n }')" = 3`},
+	{
+		starts: "# flag what has tea in its title",
+		out:    `(?m)^.*/cur/.*;2,FS?$`,
+		then:   `test "$(lektor-view ls -a -o title is:flagged | sort -u)" = "Tea at noon"; test "$(lektor-view count -o all title:tea)" = "$(lektor-view count -o flagged)"`,
+	},
+	{
+		starts: "# delete what was read a year ago or earlier, and is not flagged",
+		before: `lektor-view count -o all >"$HOME/a"`,
+		then: `test "$(lektor-view count -o all)" = "$(cat "$HOME/a")"
+sed s/1y/now/ "$example" | sh
+test "$(lektor-view count -o all is:read)" = "$(lektor-view count -o all is:read is:flagged)"`,
+	},
+	{starts: "# what is broken, and why", before: broken, out: `\Ahttps://example.org/broken: .*410 Gone.*\n\z`},
+	{starts: "# as JSON, for jq", needs: "jq", out: `\A(Tea at noon\n)+\z`},
+	{
+		starts: "# a document from elsewhere is a feed, too", needs: "curl",
+		before: `lektor-fetch rm --purge https://example.org/feed`,
+		then:   `test "$(lektor-view count feed:https://example.org/feed)" = "5 unread of 5"`,
+	},
+	{starts: "tmp/$feed/$unique/           an entry being written", except: picture, then: layout},
+	{starts: "make              # the programs, into bin/", except: "takes minutes; the targets are looked at", needs: "make", then: targets},
+}
+
+const (
+	// due makes the feeds due, and notDue holds when they were fetched.
+	due    = `mkdir -p "$D/etc/fetch/due"; for h in $(lektor-fetch ls -o hash); do : >"$D/etc/fetch/due/$h"; done`
+	notDue = `test -z "$(ls "$D/etc/fetch/due")"; test -z "$(lektor-fetch update --dry-run)"`
+	// watched leaves due markers, and holds when all were taken.
+	watched = `test -e "$HOME/left" || { ` + due + `; : >"$HOME/left"; }; test -z "$(ls "$D/etc/fetch/due")"`
+
+	// broken leaves a feed that has ended.
+	broken = `lektor-fetch add --as-is --no-fetch https://example.org/broken; lektor-fetch update https://example.org/broken || true`
+
+	// layout makes sure of what a lektor-dir has, and of the mark of one that was read.
+	layout = `
+for d in tmp new cur src etc; do grep -q "^$d/" "$example"; test -d "$D/$d"; done
+lektor-view ls -o path -a -n 1 | lektor-view mark -s S - | grep "^$D/cur/[0-9a-f]*/[^/;]*;2,F*S\$"`
+
+	// old are two old entries of a feed that were read a moment ago, one flagged.
+	old = `
+for n in 1 2; do
+	echo | lektor-fetch put --feed-id urn:x:old --id "urn:x:$n" --title "Old $n" --date 2001-01-01T00:00:00Z | lektor-view mark -s S -
+done | head -n 1 | lektor-view mark -s F -`
+)
+
+// introduction is lektor(7).
+var introduction = []step{
+	{
+		starts: "lektor-fetch add https://example.com/blog/", terminal: true,
+		out:  `(?s)5 N .*Fifth\n.*Title: A frost\n.*Title: Tea at noon\n`,
+		then: `test "$(lektor-view ls -o title -a is:read)" = "Tea at noon"`,
+	},
+	{starts: "lektor-fetch", before: due, then: notDue},
+	{
+		starts: "lektor-view ls -o path | head -n 3 | lektor-view mark --set S -", library: true,
+		before: `lektor-view ls -o title | head -n 3 | sort >"$HOME/a"; lektor-view ls -o title -a is:read | sort >"$HOME/b"`,
+		out:    `\A(.*/cur/.*;2,S\n){3}\z`,
+		then:   `lektor-view ls -o title -a is:read | sort >"$HOME/c"; sort "$HOME/a" "$HOME/b" | cmp - "$HOME/c"`,
+	},
+	{
+		starts: "lektor-view ls -o path --sort date feed:planet |", library: true,
+		out:  `(?s)Title: A Kernel story\n.*Title: Second\n.*Title: Third\n.*Third text\n`,
+		then: `test "$(lektor-view count feed:planet)" = "0 unread of 5"`,
+	},
+	{
+		starts: `cd "${LEKTORDIR:-$HOME/.local/share/lektor}"`, library: true,
+		out:  `(?m)\A(.*/cur/.*;2,S?k\n){2}\z`,
+		then: `test "$(lektor-view ls -o title flag:k | sort | tr '\n' ,)" = 'A Kernel story,Old kernel,'`,
+	},
+	{starts: "lektor-view ls -a -o feed | sort | uniq -c | sort -rn | head -n 5", library: true, out: `(?s)\A *5 Planet\n *1 Podcast\n\z`},
+	{starts: "lektor-view count --feeds -o '{{.unread}} {{.feed}}' | sort -rn", library: true, out: `\A3 Planet\n1 Podcast\n\z`},
+	{starts: "lektor-view ls -o '{{range .enclosures}}{{.}} {{end}}' has:audio |", library: true, out: `\Acurl -O http://cast.example/4.mp3\n\z`},
+	{
+		starts: "lektor-view digest --keep --lines 2 | cat -s >digest.txt", library: true,
+		out:  `\A *[1-9][0-9]+\n\z`,
+		then: `grep -q 'A Kernel story' digest.txt; test "$(lektor-view count)" = "4 unread of 6"`,
+	},
+	{
+		starts: "cat feed.xml | lektor-fetch deliver --id http://example.org/feed.xml", library: true,
+		before: `echo '` + delivered + `' >feed.xml`,
+		out:    `(?m)^1 N .*  Delivered +From a document$`,
+	},
+	{
+		starts: `df -P / | lektor-fetch put --feed-id urn:example:disk \`, library: true,
+		out: `(?s)Title: Disk space at .*Feed: Disk space\n.*\n\n.*/\n`,
+	},
+	{
+		starts: "lektor-view ls -o path read:1y not:is:flagged >old", library: true,
+		before: `lektor-view count -o all >"$HOME/a"`, // what was read just now, however old it is
+		out:    `\A *0\n\z`,
+		then: `test "$(lektor-view count -o all)" = "$(cat "$HOME/a")"
+test "$(sed s/1y/now/ "$example" | sh)" -eq 1
+test "$(lektor-view ls -o title is:read)" = 'Old and good'`,
+	},
+}
+
+const delivered = `<?xml version="1.0"?>
+<rss version="2.0"><channel><title>Delivered</title><link>http://example.org/</link><description>d</description>
+<item><title>From a document</title><link>http://example.org/1</link><guid>http://example.org/1</guid><description>text</description></item>
+</channel></rss>`
+
+// directory is lektor-dir(5).
+var directory = []step{
+	{starts: "tmp/$feed/$unique/            an entry being written", except: picture, before: `lektor-fetch add https://example.org/feed`, then: layout},
+	{starts: "$ printf http://example.com/rss.xml | sha1sum", then: `command -v sha1sum`},
+	{
+		starts: "id=urn:example:clock",
+		before: `lektor-fetch rm --purge https://example.org/feed`,
+		then: `test "$(lektor-view ls -o '{{.feed}}: {{.title}}')" = 'Clock: Current time'
+lektor-fetch check`,
+	},
+	{
+		starts: `mkdir -p "cur/$feed" && mv "new/$feed/$unique" "cur/$feed/$unique;2,S"`,
+		given:  `cd "$D"; feed=$(ls new); unique=$(ls "new/$feed")`,
+		then:   `test "$(lektor-view count)" = '0 unread of 1'; lektor-fetch check`,
+	},
+	{
+		starts: `cd "${LEKTORDIR:-$HOME/.local/share/lektor}"`, needs: "rsync",
+		before: `lektor-fetch add https://example.org/feed`,
+		then: `for d in new cur src; do diff -r "$d" ~/lektor-copy/"$d"; done
+test ! -e ~/lektor-copy/tmp
+test "$(lektor-view count --dir ~/lektor-copy)" = "5 unread of 6"
+test "$(lektor-fetch ls --dir ~/lektor-copy -o url)" = https://example.org/feed`,
+	},
+}
+
+// fetcher is lektor-fetch(1).
+var fetcher = []step{
+	{starts: "grep . src/*/etc/fetch/error", before: broken, given: `cd "$D"`, out: `\Ahttps://example.org/broken: .*410 Gone.*\n\z`},
+	{
+		starts: "lektor-fetch add https://daringfireball.net/",
+		before: `lektor-fetch rm --purge https://example.org/broken`,
+		out:    `(?s)A frost\n.*Fifth\n`,
+		then:   `test "$(lektor-fetch ls -o url)" = https://daringfireball.net/feed; test "$(lektor-view count)" = "5 unread of 5"`,
+	},
+	{
+		starts: "lektor-fetch import --no-fetch Subs.opml",
+		before: `echo '<opml version="2.0"><head/><body><outline text="Com" xmlUrl="https://example.com/feed"/><outline text="Org" xmlUrl="https://example.org/feed"/></body></opml>' >Subs.opml`,
+		then:   `test "$(lektor-fetch ls -o url | wc -l)" -eq 3; test "$(lektor-view count)" = "15 unread of 15"`,
+	},
+	{
+		starts: "*/15 * * * * lektor-fetch -q", except: "a line of crontab(5)", before: due,
+		then: `test -z "$(sh -c "$(cut -d ' ' -f 6- "$example")" 2>&1)"; ` + notDue,
+	},
+	{
+		starts: "lektor-fetch watch -o '{{.feed}}: {{.title}}'",
+		before: `lektor-fetch add --as-is --no-fetch https://example.com/feeds/main`,
+		until:  `test "$(grep -c '^Blog of example.com: [ATF]' "$HOME/out")" -eq 5`,
+	},
+	{
+		starts: `df -h | lektor-fetch put --feed-id urn:x:disk --feed-name Disk \`,
+		out:    `\A/.*/new/[0-9a-f]{40}/[^/]*\n\z`,
+		then:   `lektor-view ls -o '{{.feed}}: {{.title}}' feed:urn:x:disk | grep "^Disk: Disk on 20[0-9-]*\$"; lektor-view show "$(lektor-view ls -o path feed:urn:x:disk)" | grep /`,
+	},
+	{
+		starts: `cd "${LEKTORDIR:-$HOME/.local/share/lektor}"`,
+		then:   `test "$(lektor-fetch update --dry-run)" = https://daringfireball.net/feed; lektor-fetch; ` + notDue,
+	},
+}
+
+// viewer is lektor-view(1).
+var viewer = []step{
+	{
+		starts: "lektor-view ls", terminal: true,
+		before: `lektor-fetch add https://example.org/feed`,
+		out:    `(?s)5 N .*Fifth\n.*Title: Third\n.*Title: Fourth\n`,
+		then:   `test "$(lektor-view ls -o title -a is:read)" = Fourth`,
+	},
+	{
+		starts: "lektor-view ls -o path before:2w | lektor-view mark -s S -",
+		before: `echo | lektor-fetch put --feed-id urn:x:old --id urn:x:0 --title Older --date "$(date -d '15 days ago' +@%s 2>/dev/null || date -v-15d +@%s)"
+echo | lektor-fetch put --feed-id urn:x:old --id urn:x:9 --title Newer --date "$(date -d '13 days ago' +@%s 2>/dev/null || date -v-13d +@%s)"`,
+		out:  `\A/.*/cur/.*;2,S\n\z`,
+		then: `test "$(lektor-view ls -o title -a is:read feed:urn:x:old)" = Older`,
+	},
+	{
+		starts: "lektor-view ls -o path read:1y not:is:flagged |",
+		before: old + `; lektor-view count -o all >"$HOME/a"`,
+		then: `test "$(lektor-view count -o all)" = "$(cat "$HOME/a")"
+sed s/1y/now/ "$example" | sh
+test "$(lektor-view ls -o title is:read)" = "Old 1"`,
+	},
+	{starts: "feed=$(lektor-fetch ls -o path https://example.org/feed)", then: `test "$(lektor-view ls -o feed -n 1)" = "The good one"`},
+	{
+		starts: `lektor-view follow --exec 'notify-send "$LEKTOR_FEED" "$LEKTOR_TITLE"'`,
+		// It sees what arrives after it began.
+		until: `n=$(($(cat "$HOME/n" 2>/dev/null || echo 0) + 1)); echo $n >"$HOME/n"
+echo | lektor-fetch put --feed-id urn:x:bell --feed-name Bell --id "urn:x:$n" --title "Ding $n"
+grep -q '^Bell|Ding [0-9]*$' "$HOME/notified"`,
+	},
+}
+
+// podium are the entries of which queries select some.
+const podium = `
+put() {
+	feed=$1 title=$2
+	shift 2
+	echo "Text, for example" | lektor-fetch put --feed-id "urn:x:$feed" --feed-name "$feed" \
+		--id "urn:x:$(printf %s "$title" | tr -d ' ')" --title "$title" "$@"
+}
+put lwn 'A kernel'
+put lwn 'A kernel release'
+put lwn 'An old kernel' --date 2001-01-01T00:00:00Z
+put phoronix 'go1.26 is out'
+put phoronix 'Ago 1.2'
+put other 'A match' --category sport
+put cast 'Heard' --enclosure 'http://cast.example/1.mp3 audio/mpeg 1' | lektor-view mark -s S -
+put cast 'Not heard' --enclosure 'http://cast.example/1.mp3 audio/mpeg 1'
+put other 'Quoted' | lektor-view mark -s q -`
+
+const (
+	argument = "a query, which is given to lektor-view"
+	ask      = `ask() { eval "lektor-view ls -o title $1" | sort | tr '\n' ,; }; `
+)
+
+// queries is lektor-query(7).
+var queries = []step{
+	{
+		starts: "kernel feed:lwn since:2d not:title:release", except: argument, before: podium,
+		then: ask + `test "$(ask "$(cat "$example")")" = 'A kernel,'`,
+	},
+	{starts: "feed:lwn or feed:phoronix", except: argument, then: ask + `test "$(ask "$(cat "$example")")" = 'A kernel,A kernel release,Ago 1.2,An old kernel,go1.26 is out,'`},
+	{
+		starts: "has:audio read:4w", except: argument,
+		then: ask + `test -z "$(ask "$(cat "$example")")"; test "$(ask "$(sed s/4w/now/ "$example")")" = Heard,`,
+	},
+	{starts: `'title:/\bgo ?1\.[0-9]+\b/i'`, except: argument, then: ask + `test "$(ask "$(cat "$example")")" = 'go1.26 is out,'`},
+	{
+		starts: "'not:(category:sport or category:politics) on:today'", except: argument,
+		then: ask + `test "$(ask "$(cat "$example")")" = 'A kernel,A kernel release,Ago 1.2,Not heard,Quoted,go1.26 is out,'`,
+	},
+	{starts: `'"for example" flag:q'`, except: argument, then: ask + `test "$(ask "$(cat "$example")")" = Quoted,`},
+}
+
+// cloud is lektor-cloudd(1).
+var cloud = []step{
+	{
+		starts: `lektor-cloudd listen --listen 127.0.0.1:5337 \`,
+		before: `lektor-fetch add https://example.org/feed`,
+		edit:   "s/:5337/:0/", // a port that is free
+		until:  `test -e "$D/etc/cloudd/lock"`,
+	},
+	{
+		starts: "lektor-cloudd status -o '{{.state}} {{.url}} {{.error}}' | grep -v ^registered",
+		before: `
+for s in registered failed; do
+	lektor-fetch add --as-is --no-fetch "https://example.com/$s"
+	cd "$(lektor-fetch ls -o path "https://example.com/$s")/etc"
+	mkdir -p push cloudd
+	echo "http://hub.example/" >push/hub
+	echo "http://hub.example/" >cloudd/hub
+	echo websub >cloudd/protocol
+	echo "https://me.example/0123456789abcdef0123456789abcdef" >cloudd/callback
+	echo "https://example.com/$s" >cloudd/topic
+	echo "$s" >cloudd/state
+	cd -
+done`,
+		out: `\Afailed https://example.com/failed .*\n\z`,
+	},
+	{
+		starts: `lektor-view publish --format rss --output good.xml \`,
+		before: `lektor-view ls -o path title:tea | lektor-view mark -s F -`,
+		edit:   `s,https://me.example,$http_proxy,; s,http://rpc.rsscloud.io:5337,$http_proxy,; s,cloudd ping,& --allow 127.0.0.1,`, // it uses no proxy
+		then:   `grep '<title>Tea at noon</title>' good.xml; grep '<cloud .*registerProcedure' good.xml || grep '<cloud ' good.xml; ! grep frost good.xml`,
+	},
+}
+
+// notices is lektor-ess(1).
+var notices = []step{
+	{
+		starts: "lektor-ess poll -q; lektor-fetch -q",
+		before: `lektor-fetch add https://example.com/feed
+lektor-ess build https://example.com/feed >feed.ess
+f=$(lektor-fetch ls -o path)
+mkdir -p "$f/etc/ess" && echo https://me.example/feed.ess >"$f/etc/ess/link"
+lektor-fetch rm --purge https://example.com/feed
+lektor-fetch add --no-fetch --as-is https://example.com/feed
+lektor-fetch set https://example.com/feed interval 1d
+mkdir -p "$f/etc/ess" && echo https://me.example/feed.ess >"$f/etc/ess/link"`,
+		then: `test "$(lektor-view count)" = "5 unread of 5"; ` + notDue,
+	},
+	{
+		starts: "find ess -name '*.ess' -print0 | lektor-ess top -n 1000 -0 -",
+		before: `mkdir -p ess/1; lektor-ess build --output ess/1/a.ess https://example.com/feed`,
+		out:    `(?s)\A[0-9]+,\n(https://example.com/feed,[0-9]+,[0-9]+,?\n?){5}\z`,
+	},
+	{
+		starts: "parallel --pipe -j 4 lektor-ess top -n 1000 --lines < all.ess | lektor-ess top -n 1000 --lines", needs: "parallel",
+		before: `lektor-ess build >all.ess`,
+		out:    `\A[0-9]+,,(https://example.com/feed,[0-9]+,[0-9]+,?){5}\n\z`,
+	},
+	{
+		starts: "lektor-view ls -o path is:flagged | lektor-ess nno - > flagged.nno",
+		before: `lektor-view ls -o path title:third | lektor-view mark -s F -
+lektor-fetch rm --purge https://example.com/feed >"$HOME/out"`,
+		out:  `(?s)Title: A frost\n.*Title: Tea at noon\n`,
+		then: `test -s flagged.nno`,
+	},
+	{
+		starts: "lektor-ess build --from-document --url https://example.com/feed < feed.xml > feed.ess", needs: "curl",
+		before: `curl -s https://example.com/feed >feed.xml`,
+		then:   `lektor-ess check feed.ess; test "$(lektor-ess decode feed.ess | wc -l)" -eq 5`,
+	},
+}
+
+// essFormat is ess(5).
+var essFormat = []step{
+	{starts: `document = build "," url *( sep minutes "," sum )`, except: grammar},
+	{
+		starts: "1503674400,http://example.com/rss.xml,", except: sample,
+		then: `lektor-ess check - <"$example"; test "$(lektor-ess decode -o checksum - <"$example" | tr '\n' ' ')" = "92 68 53 "; test "$(lektor-ess decode -o date - <"$example" | head -n 1)" = 2017-08-25T15:19:00Z`,
+	},
+	{
+		starts: "[...title].reduce((a,b)=>a+b.charCodeAt(0)&255,0)", except: "JavaScript",
+		then: `test "$(lektor-ess checksum 'hello world')" = 92`,
+	},
+	{
+		starts: `<link rel="alternate" type="application/ess"`, except: sample,
+		then: `cp "$example" page.html; test "$(lektor-ess discover -o kind,url https://me.example/page.html)" = "$(printf 'ess\thttps://me.example/ess/')"`,
+	},
+}
+
+// nnoFormat is nno(5).
+var nnoFormat = []step{
+	{starts: `document = build "," [ entry *( "," entry ) ]`, except: grammar},
+	{
+		starts: "1503411300,", except: sample,
+		then: `lektor-ess check - <"$example"; test "$(lektor-ess decode -o url - <"$example" | tr '\n' ' ')" = "http://example.com/rss.xml http://example2.com/rss.xml "`,
+	},
+}

@@ -1,0 +1,150 @@
+package manual
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"fmt"
+	"io"
+	"log"
+	"math/big"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/lektordir/lektor/internal/testkit/server"
+)
+
+// web is the Internet of the examples: a proxy on a loopback address, that
+// answers for every host that they name.
+type web struct {
+	proxy *httptest.Server
+	certs string // a file with the certificate that its hosts are trusted by
+}
+
+// hosts are those that examples name.
+var hosts = []string{"example.org", "example.com", "daringfireball.net", "me.example"}
+
+// newWeb starts a web. Files of me.example are those of a directory.
+func newWeb(t *testing.T, files string) *web {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "the hosts of the examples"}, DNSNames: hosts,
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+		KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+		IsCA: true, BasicConstraintsValid: true,
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &web{certs: filepath.Join(t.TempDir(), "certs.pem")}
+	if err := os.WriteFile(w.certs, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	site := sites(files)
+	secure := httptest.NewUnstartedServer(site)
+	secure.TLS = &tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key}}}
+	secure.Config.ErrorLog = log.New(io.Discard, "", 0) // of clients that have gone away
+	secure.StartTLS()
+	t.Cleanup(secure.Close)
+	w.proxy = httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodConnect {
+			tunnel(rw, secure.Listener.Addr().String())
+			return
+		}
+		site.ServeHTTP(rw, r)
+	}))
+	t.Cleanup(w.proxy.Close)
+	return w
+}
+
+// tunnel connects the client of a CONNECT with an address.
+func tunnel(w http.ResponseWriter, addr string) {
+	to, err := net.Dial("tcp", addr)
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusBadGateway)
+		return
+	}
+	defer to.Close()
+	from, buffered, err := http.NewResponseController(w).Hijack()
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+		return
+	}
+	defer from.Close()
+	if _, err := io.WriteString(from, "HTTP/1.1 200 Connected\r\n\r\n"); err != nil {
+		return
+	}
+	go func() {
+		_, _ = io.Copy(to, buffered)
+		_ = to.(*net.TCPConn).CloseWrite()
+	}()
+	_, _ = io.Copy(from, to)
+}
+
+// sites are what the hosts serve.
+func sites(files string) http.Handler {
+	mux := http.NewServeMux()
+	page := server.Doc("text/html", `<!DOCTYPE html><title>A page</title>
+<link rel="alternate" type="application/rss+xml" href="/feed">`)
+	for _, host := range []string{"example.org", "example.com", "daringfireball.net"} {
+		mux.HandleFunc(host+"/{$}", page)
+		mux.HandleFunc(host+"/blog", page)
+		mux.HandleFunc(host+"/blog/", page)
+		mux.HandleFunc(host+"/feed", server.Doc("application/rss+xml", blog(host)))
+		mux.HandleFunc(host+"/feeds/main", server.Doc("application/rss+xml", blog(host)))
+	}
+	mux.HandleFunc("example.org/broken", server.Answer(http.StatusGone, "gone"))
+	mux.HandleFunc("example.com/flagged.nno", server.Doc("application/nno", flagged(time.Now())))
+	// Of me.example, and of the address of the proxy, too.
+	mux.Handle("/", http.FileServer(http.Dir(files)))
+	mux.HandleFunc("/ping", server.Doc("text/xml", `<?xml version="1.0"?><result success="true" msg="Thanks for the ping."/>`))
+	return mux
+}
+
+// blog is a feed of five entries, of the last five hours.
+func blog(host string) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, `<?xml version="1.0"?><rss version="2.0"><channel><title>Blog of %s</title><link>https://%[1]s/</link><description>d</description>`, host)
+	for i, title := range []string{"A frost", "Tea at noon", "Third", "Fourth", "Fifth"} {
+		fmt.Fprintf(&b, "<item><title>%s</title><author>wren@%s (wren)</author><link>https://%[2]s/%[3]d</link><guid>https://%[2]s/%[3]d</guid><pubDate>%s</pubDate><description>Text of number %[3]d.</description></item>",
+			title, host, i+1, published(i).Format(time.RFC1123Z))
+	}
+	b.WriteString("</channel></rss>")
+	return b.String()
+}
+
+// started is when the test began: the hosts say the same all the time.
+var started = time.Now().UTC().Truncate(time.Minute)
+
+// published is the date of an entry of a blog.
+func published(i int) time.Time { return started.Add(-time.Duration(i+1) * time.Hour) }
+
+// flagged is an NNO of two entries of the blog at example.com.
+func flagged(now time.Time) string {
+	build := now.Unix() / 60
+	var b strings.Builder
+	fmt.Fprintf(&b, "%d,", build*60)
+	for i, title := range []string{"A frost", "Tea at noon"} {
+		sum := 0
+		for _, c := range title {
+			sum += int(c)
+		}
+		fmt.Fprintf(&b, "\nhttps://example.com/feed,%d,%d,", build-published(i).Unix()/60, sum%256)
+	}
+	return strings.TrimSuffix(b.String(), ",")
+}
