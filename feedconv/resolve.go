@@ -416,6 +416,11 @@ func link(s string) string {
 	return s
 }
 
+// IsLink tells whether a reader may follow a URL, or a relative reference: its
+// scheme is one of the web or of what is like it (mailto, ftp, gemini and others).
+// Parse keeps no other as a link.
+func IsLink(s string) bool { return link(s) != "" }
+
 // firstLink gives the first of a list that is a link.
 func firstLink(list ...string) string {
 	for _, s := range list {

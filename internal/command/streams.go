@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"regexp"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -195,9 +196,17 @@ func (r *Reporter) Errors() int {
 	return r.errors
 }
 
+// userinfo is the user and password of a URL. They are left out of messages, which
+// land in mails of cron and in logs, whoever wrote the URL: an argument that is said
+// again, a list, a page.
+var userinfo = regexp.MustCompile(`(://)[^\s/?#]*@`)
+
 // line writes one line, between two drawings of the bar.
 func (r *Reporter) line(message string) {
 	message = strings.ReplaceAll(strings.TrimSpace(message), "\n", "; ")
+	if strings.Contains(message, "@") {
+		message = userinfo.ReplaceAllString(message, "$1")
+	}
 	text := r.name + ": " + termsafe.Line(message) + "\n"
 	if r.bar == nil {
 		io.WriteString(r.w, text)

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/lektordir/lektor/internal/command"
+	"github.com/lektordir/lektor/internal/fetch"
 	"github.com/lektordir/lektor/internal/htmltext"
 	"github.com/lektordir/lektor/internal/query"
 	"github.com/lektordir/lektor/lektordir"
@@ -237,7 +238,7 @@ var columns = []column{
 	}),
 	extra("number", 0, func(r *Record) any { return r.Number }),
 	{0, command.Column[*Record]{Name: "name", Extra: true, Verbatim: true, Get: func(r *Record) any { return r.Ref.Unique }}},
-	extra("feedid", 0, func(r *Record) any { return r.Feed().ID }),
+	extra("feedid", 0, func(r *Record) any { return fetch.Public(r.Feed().ID) }),
 	{0, command.Column[*Record]{Name: "feedhash", Extra: true, Verbatim: true, Get: func(r *Record) any { return r.Ref.Feed }}},
 	extra("delivered", 0, func(r *Record) any { return r.Ref.Delivered() }),
 	extra("updated", lektordir.FieldUpdated, func(r *Record) any { return r.Get(lektordir.FieldUpdated).Updated }),

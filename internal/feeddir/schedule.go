@@ -259,7 +259,10 @@ func (s *State) moved(target string) {
 		return
 	}
 	to, err := fetch.ParseURL(target)
-	if err != nil || asked.Scheme == "https" && to.Scheme != "https" {
+	// Headers are for the server that the user named: another, which the redirect
+	// names, would be sent them as soon as it is the feed's own.
+	if err != nil || asked.Scheme == "https" && to.Scheme != "https" ||
+		s.get(fileHeaders) != "" && !fetch.SameOrigin(asked, to) {
 		s.put(fileMoved, "")
 		return
 	}

@@ -409,6 +409,32 @@ func TestMoved(t *testing.T) {
 	}
 }
 
+// Headers are sent to the feed's own server only: no redirect makes another its own.
+func TestMovedWithHeaders(t *testing.T) {
+	for target, want := range map[string]string{
+		"http://b/":    "http://a/",
+		"http://a:81/": "http://a/",
+		"http://a/x":   "http://a/x",
+		"https://a/":   "https://a/",
+	} {
+		dir := t.TempDir()
+		write(t, dir, "url", "http://a/\n")
+		write(t, dir, "headers", "Authorization: Bearer secret\n")
+		for range 4 {
+			s := load(t, dir)
+			res := doc(rss)
+			if s.URL() != target {
+				res.Permanent = target
+			}
+			s.Succeeded(noon, res, Hints{})
+			save(t, s)
+		}
+		if got := value(t, dir, "url"); got != want+"\n" {
+			t.Errorf("moved to %s: url is %q", target, got)
+		}
+	}
+}
+
 // A url that the user gives while we fetch is not overwritten.
 func TestMovedMeanwhile(t *testing.T) {
 	dir := t.TempDir()

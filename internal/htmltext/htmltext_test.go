@@ -30,6 +30,8 @@ func TestRender(t *testing.T) {
 		{name: "a link that shows its URL has no footnote", in: `<a href="https://b.example/">b.example</a> <a href="mailto:x@y.example">x@y.example</a>`,
 			want: "b.example x@y.example\n"},
 		{name: "links that lead nowhere", in: `<a href="#top">up</a> <a href="javascript:alert(1)">run</a> <a name=x></a><a href="http://e.example"></a>end`, want: "up run end\n"},
+		{name: "links that are none", in: `<a href="file:///etc/passwd">disk</a> <a href="&#1;JavaScript:alert(1)">run</a> <a href="view-source:http://e.example/">view</a> <img src="file:///x.png" alt=pic> <iframe src="ms-help:x"></iframe>end`,
+			want: "disk run view [image: pic] end\n"},
 		{name: "link around a block", in: `<a href="http://e.example/x"><h3>Title</h3><p>More</p></a>`, want: "Title[1]\n\nMore[1]\n\n[1] http://e.example/x\n"},
 		{name: "link that is never closed", in: `<p><a href="http://e.example/x">one<p>two <a href="http://e.example/y">three`,
 			want: "one[1]\n\ntwo[1] three[2]\n\n[1] http://e.example/x\n[2] http://e.example/y\n"},

@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/net/html"
 
+	"github.com/lektordir/lektor/feedconv"
 	"github.com/lektordir/lektor/internal/termsafe"
 )
 
@@ -629,17 +630,14 @@ func (r *renderer) target(href string) string {
 		}
 		return c
 	}, strings.TrimSpace(href))
-	if href == "" || href[0] == '#' {
+	if href == "" || href[0] == '#' || !feedconv.IsLink(href) {
 		return ""
 	}
 	u, err := url.Parse(href)
 	if err != nil {
 		return termsafe.Line(href)
 	}
-	switch strings.ToLower(u.Scheme) {
-	case "javascript", "data", "vbscript", "about", "blob":
-		return ""
-	case "":
+	if u.Scheme == "" {
 		if !r.haveBase {
 			r.haveBase = true
 			// A long base would multiply what a document of many short

@@ -8,6 +8,7 @@ import (
 
 	"github.com/lektordir/lektor/internal/command"
 	"github.com/lektordir/lektor/internal/entries"
+	"github.com/lektordir/lektor/internal/fetch"
 	"github.com/lektordir/lektor/internal/query"
 	"github.com/lektordir/lektor/internal/termsafe"
 	"github.com/lektordir/lektor/lektordir"
@@ -122,7 +123,7 @@ func countColumns() []command.Column[*counted] {
 		{Name: "all", Get: func(c C) any { return c.all }},
 		{Name: "flagged", Get: func(c C) any { return c.flagged }},
 		{Name: "feed", Get: feed((*lektordir.Feed).Title)},
-		{Name: "feedid", Get: feed(func(f *lektordir.Feed) string { return f.ID })},
+		{Name: "feedid", Get: feed(func(f *lektordir.Feed) string { return fetch.Public(f.ID) })},
 		{Name: "feedhash", Verbatim: true, Get: feed(func(f *lektordir.Feed) string { return f.Hash })},
 	}
 }
