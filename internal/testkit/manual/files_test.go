@@ -2,8 +2,10 @@ package manual
 
 import (
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -94,5 +96,69 @@ func TestLinks(t *testing.T) {
 		if _, err := os.Stat(filepath.Join(root, m[1]+m[2])); err != nil {
 			t.Error(err)
 		}
+	}
+}
+
+// TestHelp makes sure that the commands and flags in the examples of --help are
+// there.
+func TestHelp(t *testing.T) {
+	bin := build(t)
+	help := func(args ...string) string {
+		t.Helper()
+		out, err := exec.Command(filepath.Join(bin, args[0]), append(args[1:], "--help")...).Output()
+		if err != nil {
+			t.Fatalf("%v of %q", err, args)
+		}
+		return string(out)
+	}
+	call := regexp.MustCompile(`(lektor-[a-z]+)((?: +(?:'[^']*'|"[^"]*"|[^|;&><)'"\s]+))*)`)
+	command := regexp.MustCompile(`(?m)^   ([a-z]+)  `)
+	option := regexp.MustCompile(`(?m)(?:^   |, )(--?[a-z0-9-]+)`)
+	// known are the flags of a program or of one of its commands.
+	known := map[string][]string{}
+	flagsOf := func(words ...string) []string {
+		key := strings.Join(words, " ")
+		if known[key] == nil {
+			for _, m := range option.FindAllStringSubmatch(help(words...), -1) {
+				known[key] = append(known[key], m[1])
+			}
+		}
+		return known[key]
+	}
+	examples := 0
+	check := func(where, text string) {
+		_, text, _ = strings.Cut(text, "\nDESCRIPTION:\n")
+		text, _, _ = strings.Cut(text, "OPTIONS:\n")
+		text, _, _ = strings.Cut(text, "\nCOMMANDS:\n")
+		for line := range strings.Lines(text) {
+			if !strings.HasPrefix(line, "      ") {
+				continue // prose
+			}
+			for _, m := range call.FindAllStringSubmatch(line, -1) {
+				words := []string{m[1]}
+				examples++
+				for i, word := range strings.Fields(m[2]) {
+					if i == 0 && !strings.HasPrefix(word, "-") {
+						words = append(words, word)
+					}
+					if flag, _, _ := strings.Cut(word, "="); len(flag) > 1 && flag[0] == '-' && !slices.Contains(flagsOf(words...), flag) {
+						t.Errorf("%s: %q takes no %s", where, strings.Join(words, " "), flag)
+					}
+				}
+				flagsOf(words...) // the command is there
+			}
+		}
+	}
+	for _, program := range []string{"lektor-fetch", "lektor-view", "lektor-ess", "lektor-cloudd"} {
+		text := help(program)
+		check(program, text)
+		_, list, _ := strings.Cut(text, "\nCOMMANDS:\n")
+		list, _, _ = strings.Cut(list, "OPTIONS:\n")
+		for _, m := range command.FindAllStringSubmatch(list, -1) {
+			check(program+" "+m[1], help(program, m[1]))
+		}
+	}
+	if examples < 30 {
+		t.Errorf("%d examples", examples)
 	}
 }
