@@ -12,6 +12,7 @@ import (
 	"github.com/lektordir/lektor/internal/command"
 	"github.com/lektordir/lektor/internal/ess"
 	"github.com/lektordir/lektor/internal/fetch"
+	"github.com/lektordir/lektor/internal/units"
 )
 
 func main() { os.Exit(command.Main(newApp(), os.Args)) }
@@ -71,7 +72,7 @@ func dryRunFlag() cli.Flag {
 func common(f *command.Flags) app.Common {
 	o := app.Common{Dir: command.Dir(f.Context)}
 	if at := f.String("at"); at != "" {
-		t, err := app.ParseTime(at, time.Local)
+		t, err := units.ParseTime(at, time.Local)
 		switch {
 		case err != nil:
 			f.Fail(command.Usagef("--at: %v", err))

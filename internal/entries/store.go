@@ -296,3 +296,23 @@ func Feeds(ctx context.Context, args []string, nul bool, s *command.Streams, fin
 	}
 	return hashes, failed, nil
 }
+
+// FeedHint adds to an error about a feed that was named what can be done; nil stays
+// nil.
+func FeedHint(err error) error {
+	var none *lektordir.NoFeedError
+	var not *feeddir.NotSubscribedError
+	var several *feeddir.SeveralError
+	var inUse *lektordir.BusyError
+	switch {
+	case errors.As(err, &several):
+		return command.Hint(err, "give the feed's hash or URL")
+	case errors.As(err, &none) && len(none.Matches) > 1:
+		return command.Hint(err, "give more of the hash, or the feed's URL")
+	case errors.As(err, &none), errors.As(err, &not):
+		return command.Hint(err, "lektor-fetch ls lists the feeds there are")
+	case errors.As(err, &inUse):
+		return command.Hint(err, "try again in a moment")
+	}
+	return err
+}

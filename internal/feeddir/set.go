@@ -201,6 +201,13 @@ func change(w *lektordir.Writer, d *lektordir.Dir, hash string, f func(*State) e
 		return err
 	}
 	defer t.Close()
+	// A purge that was interrupted may have been finished just now; a setting would
+	// make half a feed again.
+	if _, err := os.Stat(d.Join("src", hash)); errors.Is(err, fs.ErrNotExist) {
+		return &lektordir.NoFeedError{Name: hash}
+	} else if err != nil {
+		return err
+	}
 	st, err := Load(d, hash)
 	if err != nil {
 		return err

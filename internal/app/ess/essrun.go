@@ -9,11 +9,8 @@ package ess
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
-	"strconv"
-	"strings"
 	"sync"
 	"time"
 
@@ -109,22 +106,13 @@ func (st *store) list(ctx context.Context, o lektordir.ListOptions, want lektord
 
 // find gives the hash of the feed that the user names, subscribed to or not.
 func (st *store) find(name string) (string, error) {
-	hash, err := st.Dir.FindFeed(name)
-	var none *lektordir.NoFeedError
-	switch {
-	case err == nil:
-		return hash, nil
-	case errors.As(err, &none) && len(none.Matches) > 1:
-		return "", command.Hint(err, "give more of the hash, or the feed's URL")
-	case !errors.As(err, &none):
-		return "", err
-	}
-	if ess.HasScheme(name) {
+	hash, err := (&feeddir.Finder{Dir: st.Dir, All: true}).Find(name)
+	if err != nil && ess.HasScheme(name) {
 		if hash := st.feedAt(name); hash != "" {
 			return hash, nil
 		}
 	}
-	return "", command.Hint(err, "lektor-fetch ls lists the subscriptions")
+	return hash, entries.FeedHint(err)
 }
 
 // feedAt gives the hash of the feed with an id, or that is fetched from, a URL
@@ -169,27 +157,9 @@ func exists(path string) bool {
 	return err == nil
 }
 
-// ParseTime reads a moment: RFC 3339 with or without seconds, the date of a
-// mail, or seconds since 1970 with or without @ in front. loc is the time zone
-// where none is given.
-func ParseTime(v string, loc *time.Location) (time.Time, error) {
-	if n, err := strconv.ParseInt(strings.TrimPrefix(v, "@"), 10, 64); err == nil && len(v) > 4 {
-		return time.Unix(n, 0), nil
-	}
-	for _, layout := range []string{
-		time.RFC3339, "2006-01-02T15:04Z07:00", time.RFC1123Z, time.RFC1123,
-		"2006-01-02T15:04:05", "2006-01-02T15:04", "2006-01-02 15:04:05", "2006-01-02 15:04", "2006-01-02",
-	} {
-		if t, err := time.ParseInLocation(layout, v, loc); err == nil {
-			return t, nil
-		}
-	}
-	return time.Time{}, fmt.Errorf("%q is no time; write it as 2026-01-31T12:00:00Z, or as @ and seconds since 1970", v)
-}
-
 // ParseSince reads a moment, or a time before now such as 2d or 12h.
 func ParseSince(v string, now time.Time) (time.Time, error) {
-	if t, err := ParseTime(v, now.Location()); err == nil {
+	if t, err := units.ParseTime(v, now.Location()); err == nil {
 		return t, nil
 	}
 	if d, err := units.ParseInterval(v); err == nil {

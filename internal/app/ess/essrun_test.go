@@ -23,6 +23,7 @@ import (
 	"github.com/lektordir/lektor/internal/fetch"
 	"github.com/lektordir/lektor/internal/testkit/dir"
 	"github.com/lektordir/lektor/internal/testkit/server"
+	"github.com/lektordir/lektor/internal/units"
 	"github.com/lektordir/lektor/lektordir"
 )
 
@@ -742,7 +743,7 @@ func TestParseTime(t *testing.T) {
 		"2026-01-31T12:00:00Z": "2026-01-31T12:00:00Z", "2026-01-31T12:00+02:00": "2026-01-31T10:00:00Z", "@1700000000": "2023-11-14T22:13:20Z",
 		"1700000000": "2023-11-14T22:13:20Z", "Sat, 31 Jan 2026 12:00:00 +0000": "2026-01-31T12:00:00Z", "2026-01-31": "2026-01-31T00:00:00Z",
 	} {
-		if got, err := ParseTime(in, time.UTC); err != nil || got.UTC().Format(time.RFC3339) != want {
+		if got, err := units.ParseTime(in, time.UTC); err != nil || got.UTC().Format(time.RFC3339) != want {
 			t.Errorf("%q: %v, %v", in, got, err)
 		}
 	}

@@ -21,6 +21,7 @@ import (
 	"github.com/lektordir/lektor/feedconv"
 	"github.com/lektordir/lektor/internal/command"
 	"github.com/lektordir/lektor/internal/discover"
+	"github.com/lektordir/lektor/internal/entries"
 	"github.com/lektordir/lektor/internal/feeddir"
 	"github.com/lektordir/lektor/internal/fetch"
 	"github.com/lektordir/lektor/internal/units"
@@ -201,7 +202,7 @@ func addHint(err error) error {
 	case errors.As(err, &network):
 		return command.Hint(err, "add --no-fetch --as-is subscribes to a URL without looking at it")
 	}
-	return feedHint(err)
+	return entries.FeedHint(err)
 }
 
 // Added tells what became of a subscription.

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/lektordir/lektor/internal/command"
 )
@@ -43,18 +44,12 @@ func TestSource(t *testing.T) {
 	}
 }
 
-func TestParseDate(t *testing.T) {
-	for in, want := range map[string]string{
-		"2026-01-31T12:00:00Z":            "2026-01-31T12:00:00Z",
-		"2026-01-31T12:00:00+02:00":       "2026-01-31T10:00:00Z",
-		"@1700000000":                     "2023-11-14T22:13:20Z",
-		"Sat, 31 Jan 2026 12:00:00 +0000": "2026-01-31T12:00:00Z",
-	} {
-		if got, err := parseDate(in); err != nil || got.Format("2006-01-02T15:04:05Z07:00") != want {
-			t.Errorf("%q: %v, %v", in, got, err)
-		}
+func TestPutDate(t *testing.T) {
+	e, err := PutOptions{ID: "urn:x", Date: "2026-01-31T12:00:00+02:00"}.entry()
+	if err != nil || e.Published.Format(time.RFC3339) != "2026-01-31T10:00:00Z" {
+		t.Error(e.Published, err)
 	}
-	if _, err := parseDate("yesterday"); !command.IsUsage(err) || !strings.Contains(err.Error(), "yesterday") {
+	if _, err := (PutOptions{ID: "urn:x", Date: "yesterday"}).entry(); !command.IsUsage(err) || !strings.Contains(err.Error(), "yesterday") {
 		t.Errorf("%v", err)
 	}
 }

@@ -136,28 +136,9 @@ func feeds(ctx context.Context, d *lektordir.Dir, args []string, nul bool, s *co
 	find := &feeddir.Finder{Dir: d}
 	hashes, _, err := entries.Feeds(ctx, args, nul, s, func(name string) (string, error) {
 		hash, err := find.Find(name)
-		return hash, feedHint(err)
+		return hash, entries.FeedHint(err)
 	})
 	return hashes, err
-}
-
-// feedHint adds to an error about a feed what can be done.
-func feedHint(err error) error {
-	var none *lektordir.NoFeedError
-	var not *feeddir.NotSubscribedError
-	var several *feeddir.SeveralError
-	var inUse *lektordir.BusyError
-	switch {
-	case errors.As(err, &several):
-		return command.Hint(err, "give the feed's hash or URL")
-	case errors.As(err, &none) && len(none.Matches) > 1:
-		return command.Hint(err, "give more of the hash, or the feed's URL")
-	case errors.As(err, &none), errors.As(err, &not):
-		return command.Hint(err, "lektor-fetch ls lists the feeds there are")
-	case errors.As(err, &inUse):
-		return command.Hint(err, "try again in a moment")
-	}
-	return err
 }
 
 // input reads a file, or standard input for "-". More than limit bytes are a

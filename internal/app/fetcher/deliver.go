@@ -14,6 +14,7 @@ import (
 	"github.com/lektordir/lektor/feedconv"
 	"github.com/lektordir/lektor/internal/command"
 	"github.com/lektordir/lektor/internal/delivery"
+	"github.com/lektordir/lektor/internal/entries"
 	"github.com/lektordir/lektor/internal/feeddir"
 	"github.com/lektordir/lektor/internal/fetch"
 	"github.com/lektordir/lektor/internal/units"
@@ -54,7 +55,7 @@ func Deliver(ctx context.Context, o DeliverOptions, s *command.Streams) error {
 	if errors.As(err, &not) {
 		return fmt.Errorf("standard input: %w", err)
 	}
-	return feedHint(err)
+	return entries.FeedHint(err)
 }
 
 // identifier checks the id of a feed or an entry.
@@ -71,7 +72,7 @@ type PutOptions struct {
 	Common
 	FeedID, FeedName        string
 	ID, Title, Link, Author string
-	Date                    string // see [parseDate]; empty for none
+	Date                    string // see [units.ParseTime]; empty for none
 	Type                    string // of the content; empty for text/plain
 	Summary                 string
 	Categories              []string
@@ -106,7 +107,7 @@ func Put(ctx context.Context, o PutOptions, s *command.Streams) error {
 	if path != "" && err == nil {
 		fmt.Fprintln(s.Out, r.Dir.Join(path))
 	}
-	return feedHint(err)
+	return entries.FeedHint(err)
 }
 
 // entry is the entry without its content.
@@ -120,9 +121,11 @@ func (o PutOptions) entry() (e feedconv.Entry, err error) {
 	}
 	e.GUID = e.ID
 	if o.Date != "" {
-		if e.Published, err = parseDate(o.Date); err != nil {
-			return e, err
+		date, err := units.ParseTime(o.Date, time.Local)
+		if err != nil {
+			return e, command.Usagef("--date: %w", err)
 		}
+		e.Published = date.UTC()
 	}
 	if o.Author != "" {
 		e.Authors = []feedconv.Person{{Name: o.Author}}
@@ -147,21 +150,6 @@ func (o PutOptions) entry() (e feedconv.Entry, err error) {
 		e.Enclosures = append(e.Enclosures, enc)
 	}
 	return e, nil
-}
-
-// parseDate reads a date on the command line.
-func parseDate(v string) (time.Time, error) {
-	if secs, ok := strings.CutPrefix(v, "@"); ok {
-		if n, err := strconv.ParseInt(secs, 10, 64); err == nil {
-			return time.Unix(n, 0).UTC(), nil
-		}
-	}
-	for _, layout := range []string{time.RFC3339, "2006-01-02T15:04:05", "2006-01-02 15:04:05", "2006-01-02 15:04", "2006-01-02", time.RFC1123Z, time.RFC1123} {
-		if t, err := time.ParseInLocation(layout, v, time.Local); err == nil {
-			return t.UTC(), nil
-		}
-	}
-	return time.Time{}, command.Usagef("--date %q: it is a date such as 2026-01-31T12:00:00Z", v)
 }
 
 // Document is a feed document that was not fetched by us.

@@ -2,11 +2,13 @@ package fetcher
 
 import (
 	"context"
+	"errors"
 	"os"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/lektordir/lektor/internal/feeddir"
 	"github.com/lektordir/lektor/internal/fetch"
 	"github.com/lektordir/lektor/internal/testkit/server"
 	"github.com/lektordir/lektor/lektordir"
@@ -59,5 +61,61 @@ func TestWatchRecoversOthers(t *testing.T) {
 	cancel()
 	if err := <-end; err != nil {
 		t.Error(err)
+	}
+}
+
+// A purge that another process began, and was killed in, is finished when its feed
+// is locked to be fetched. The feed is not made again then.
+func TestPurgedMeanwhile(t *testing.T) {
+	r, s, l := setup(t, Options{})
+	entry := deliveredOne(t, r, s)
+	asked := len(s.Requests("/feed"))
+	gone := func(what string) {
+		t.Helper()
+		for _, path := range []string{r.Dir.Join("src", entry.Feed), r.Dir.Join("new", entry.Feed)} {
+			if _, err := os.Lstat(path); err == nil {
+				t.Errorf("%s: %s is there", what, path)
+			}
+		}
+		if n := len(s.Requests("/feed")); n != asked {
+			t.Errorf("%s: %d requests for a feed that nobody is subscribed to", what, n-asked)
+		}
+		if l.String() != "" {
+			t.Errorf("%s: %s", what, l)
+		}
+	}
+	begun := func() {
+		t.Helper()
+		if err := os.WriteFile(r.Dir.Join("tmp", entry.Feed, ";purge"), nil, 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+	begun()
+	sum, err := r.Update(t.Context(), Selection{Feeds: []string{entry.Feed}, Unnamed: true})
+	if err != nil || sum.Skipped != 1 || sum.New != 0 {
+		t.Error(sum, err)
+	}
+	gone("update")
+
+	// Its interval was changed by hand before.
+	if deliveredOne(t, r, s).Feed != entry.Feed {
+		t.Fatal("another feed")
+	}
+	asked = len(s.Requests("/feed"))
+	begun()
+	r.reschedule(entry.Feed)
+	gone("a new interval")
+
+	for _, key := range []string{"alias", "categories", "interval"} {
+		if deliveredOne(t, r, s).Feed != entry.Feed {
+			t.Fatal("another feed")
+		}
+		asked = len(s.Requests("/feed"))
+		begun()
+		var none *lektordir.NoFeedError
+		if err := feeddir.Set(r.Writer, r.Dir, entry.Feed, key, "3h"); !errors.As(err, &none) {
+			t.Errorf("%s: %v", key, err)
+		}
+		gone(key)
 	}
 }

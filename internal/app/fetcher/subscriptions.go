@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/lektordir/lektor/internal/command"
+	"github.com/lektordir/lektor/internal/entries"
 	"github.com/lektordir/lektor/internal/feeddir"
 	"github.com/lektordir/lektor/internal/fetch"
 	"github.com/lektordir/lektor/internal/joined"
@@ -67,7 +68,7 @@ func Remove(ctx context.Context, o RemoveOptions, s *command.Streams) error {
 			}
 		}
 		if err != nil {
-			s.Report.Print(feedHint(err))
+			s.Report.Print(entries.FeedHint(err))
 			continue
 		}
 		s.Report.Info("%s: %s (%s)", name, done, title)
@@ -189,7 +190,7 @@ func Set(_ context.Context, o SetOptions, s *command.Streams) error {
 	hash, err := feeddir.Find(d, o.Feed)
 	switch {
 	case err != nil:
-		return feedHint(err)
+		return entries.FeedHint(err)
 	case o.Key == "":
 		for _, key := range feeddir.Settings {
 			err = errors.Join(err, printSetting(s, d, hash, key, key+"\t"))
@@ -223,7 +224,7 @@ func Set(_ context.Context, o SetOptions, s *command.Streams) error {
 	} else {
 		err = feeddir.SetForced(r.Writer, d, hash, o.Key, value)
 	}
-	return settingError(feedHint(err))
+	return settingError(entries.FeedHint(err))
 }
 
 // printSetting prints the lines of a setting, each after a prefix.

@@ -287,14 +287,8 @@ func public(e *lektordir.Entry) *lektordir.Entry {
 
 // findFeed finds the feed that the user names.
 func (v *viewer) findFeed(name string) (string, error) {
-	hash, err := v.Dir.FindFeed(name)
-	if err != nil {
-		var ferr error
-		if hash, ferr = feeddir.Find(v.Dir, name); ferr != nil {
-			return "", command.Hint(err, "lektor-fetch ls lists the subscriptions")
-		}
-	}
-	return hash, nil
+	hash, err := (&feeddir.Finder{Dir: v.Dir, All: true}).Find(name)
+	return hash, entries.FeedHint(err)
 }
 
 // digestID is the id of an entry whose own one will not do, the same on every
