@@ -111,7 +111,7 @@ func (p *place) sh(t *testing.T, flags, script string) string {
 	if err != nil {
 		t.Errorf("%v of\n%s\n%s%s", err, script, out, &errs)
 	}
-	if s := errs.String(); flags == "-euc" && (strings.Contains(s, "warning") || strings.Contains(s, "hint")) {
+	if s := errs.String(); flags == "-euc" && complaint.MatchString(s) {
 		t.Errorf("complaints of\n%s\n%s", script, s)
 	}
 	return string(out)
@@ -126,6 +126,9 @@ func (p *place) getenv(name string) string {
 	}
 	return ""
 }
+
+// complaint is what an example that is right makes no program say.
+var complaint = regexp.MustCompile("warning|hint|No such file|not found|usage")
 
 // stay runs a script until a condition holds, and interrupts it.
 func (p *place) stay(t *testing.T, script, until string) string {

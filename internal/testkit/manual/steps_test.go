@@ -186,7 +186,7 @@ test "$(lektor-fetch ls --dir ~/lektor-copy -o url)" = https://example.org/feed`
 
 // fetcher is lektor-fetch(1).
 var fetcher = []step{
-	{starts: "grep . src/*/etc/fetch/error", before: broken, given: `cd "$D"`, out: `\Ahttps://example.org/broken: .*410 Gone.*\n\z`},
+	{starts: "grep -s . src/*/etc/fetch/error", before: broken, given: `cd "$D"`, out: `\Ahttps://example.org/broken: .*410 Gone.*\n\z`},
 	{
 		starts: "lektor-fetch add https://daringfireball.net/",
 		before: `lektor-fetch rm --purge https://example.org/broken`,

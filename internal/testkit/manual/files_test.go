@@ -1,0 +1,164 @@
+package manual
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// richRSS and richAtom have something for every file of a feed and an entry.
+const (
+	richRSS = `<?xml version="1.0"?><rss version="2.0" xmlns:itunes="http://www.itunes.com/dtds/podcast-1.0.dtd"><channel>
+<title>Cast</title><link>http://example.org/</link><description>d</description><language>de</language><copyright>c</copyright>
+<managingEditor>m@example.org (M)</managingEditor><image><url>http://example.org/i.png</url><title>x</title><link>http://example.org/</link></image>
+<item><title>One</title><link>http://example.org/1</link><guid>urn:x:1</guid><author>a@example.org (A)</author><category>c</category>
+<comments>http://example.org/c</comments><pubDate>yesterday</pubDate><source url="http://s.example/">S</source>
+<enclosure url="http://e.example/1.mp3" type="audio/mpeg" length="5"/><itunes:duration>1:00</itunes:duration><itunes:episode>3</itunes:episode>
+<itunes:season>1</itunes:season><itunes:image href="http://example.org/1.png"/><description>text</description></item>
+</channel></rss>`
+	richAtom = `<feed xmlns="http://www.w3.org/2005/Atom" xml:lang="de"><title>Atom</title><id>urn:x:f</id><updated>2026-01-02T00:00:00Z</updated>
+<entry xml:lang="en"><title>Two</title><id>urn:x:2</id><link href="http://example.org/2"/><published>2026-01-01T00:00:00Z</published>
+<updated>2026-01-02T00:00:00Z</updated><author><name>A</name></author><contributor><name>C</name></contributor>
+<summary>short</summary><content type="html">VERSION</content></entry></feed>`
+)
+
+// TestFiles makes sure that the files of feeds and entries which lektor-dir(5)
+// lists are those that our programs write.
+func TestFiles(t *testing.T) {
+	page, err := os.ReadFile(filepath.Join(manDir, "lektor-dir.5"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := newPlace(t, build(t), true)
+	for name, text := range map[string]string{
+		"rss.xml":   richRSS,
+		"atom1.xml": strings.Replace(richAtom, "VERSION", "one", 1),
+		"atom2.xml": strings.Replace(richAtom, "VERSION", "two", 1),
+	} {
+		if err := os.WriteFile(filepath.Join(p.home, "work", name), []byte(text), 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+	p.sh(t, "-euxc", `
+lektor-fetch add --category Tech/Go --alias Cast https://me.example/rss.xml
+lektor-fetch deliver --id http://example.org/atom <atom1.xml
+lektor-fetch deliver --id http://example.org/atom <atom2.xml`)
+	for section, where := range map[string]string{"Feeds": "src/*", "Entries": "new/*/*"} {
+		_, text, _ := strings.Cut(string(page), ".Ss "+section+"\n")
+		text, _, _ = strings.Cut(text, "\n.Ss ")
+		named := map[string]bool{}
+		for _, line := range regexp.MustCompile(`(?m)^\.It Pa .*`).FindAllString(text, -1) {
+			for name := range strings.FieldsSeq(strings.ReplaceAll(line[len(".It Pa "):], ",", " ")) {
+				named[strings.TrimSuffix(name, "/")] = true
+				// What belongs to other programs has pages of its own.
+				if other, ok := strings.CutSuffix(name, "/"); ok && other != "etc/fetch" {
+					continue
+				}
+				if found, err := filepath.Glob(filepath.Join(p.dir, where, name)); err != nil || len(found) == 0 {
+					t.Errorf("%s: %s is nowhere (%v)", section, name, err)
+				}
+			}
+		}
+		for _, glob := range []string{"*", "etc/*"} {
+			found, err := filepath.Glob(filepath.Join(p.dir, where, glob))
+			if err != nil || len(found) == 0 {
+				t.Error(found, err)
+			}
+			for _, path := range found {
+				parent, name := filepath.Split(path)
+				if glob == "etc/*" {
+					name = "etc/" + filepath.Base(path)
+				}
+				if name != "etc" && !named[name] && name != "etc/view" {
+					t.Errorf("%s: the page does not name %s of %s", section, name, parent)
+				}
+			}
+		}
+	}
+}
+
+// TestLinks makes sure that the files to which README points are there.
+func TestLinks(t *testing.T) {
+	root := filepath.Join(manDir, "..")
+	readme, err := os.ReadFile(filepath.Join(root, "README.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := regexp.MustCompile("\\]\\(([^):]+)\\)|`((?:docs|scripts|internal|man|cmd)/[^`*]*)`").FindAllStringSubmatch(string(readme), -1)
+	if len(found) < 10 {
+		t.Fatalf("%d links", len(found))
+	}
+	for _, m := range found {
+		if _, err := os.Stat(filepath.Join(root, m[1]+m[2])); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// TestHelp makes sure that the commands and flags in the examples of --help are
+// there.
+func TestHelp(t *testing.T) {
+	bin := build(t)
+	help := func(args ...string) string {
+		t.Helper()
+		out, err := exec.Command(filepath.Join(bin, args[0]), append(args[1:], "--help")...).Output()
+		if err != nil {
+			t.Fatalf("%v of %q", err, args)
+		}
+		return string(out)
+	}
+	call := regexp.MustCompile(`(lektor-[a-z]+)((?: +(?:'[^']*'|"[^"]*"|[^|;&><)'"\s]+))*)`)
+	command := regexp.MustCompile(`(?m)^   ([a-z]+)  `)
+	option := regexp.MustCompile(`(?m)(?:^   |, )(--?[a-z0-9-]+)`)
+	// known are the flags of a program or of one of its commands.
+	known := map[string][]string{}
+	flagsOf := func(words ...string) []string {
+		key := strings.Join(words, " ")
+		if known[key] == nil {
+			for _, m := range option.FindAllStringSubmatch(help(words...), -1) {
+				known[key] = append(known[key], m[1])
+			}
+		}
+		return known[key]
+	}
+	examples := 0
+	check := func(where, text string) {
+		_, text, _ = strings.Cut(text, "\nDESCRIPTION:\n")
+		text, _, _ = strings.Cut(text, "OPTIONS:\n")
+		text, _, _ = strings.Cut(text, "\nCOMMANDS:\n")
+		for line := range strings.Lines(text) {
+			if !strings.HasPrefix(line, "      ") {
+				continue // prose
+			}
+			for _, m := range call.FindAllStringSubmatch(line, -1) {
+				words := []string{m[1]}
+				examples++
+				for i, word := range strings.Fields(m[2]) {
+					if i == 0 && !strings.HasPrefix(word, "-") {
+						words = append(words, word)
+					}
+					if flag, _, _ := strings.Cut(word, "="); len(flag) > 1 && flag[0] == '-' && !slices.Contains(flagsOf(words...), flag) {
+						t.Errorf("%s: %q takes no %s", where, strings.Join(words, " "), flag)
+					}
+				}
+				flagsOf(words...) // the command is there
+			}
+		}
+	}
+	for _, program := range []string{"lektor-fetch", "lektor-view", "lektor-ess", "lektor-cloudd"} {
+		text := help(program)
+		check(program, text)
+		_, list, _ := strings.Cut(text, "\nCOMMANDS:\n")
+		list, _, _ = strings.Cut(list, "OPTIONS:\n")
+		for _, m := range command.FindAllStringSubmatch(list, -1) {
+			check(program+" "+m[1], help(program, m[1]))
+		}
+	}
+	if examples < 30 {
+		t.Errorf("%d examples", examples)
+	}
+}
