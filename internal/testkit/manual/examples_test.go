@@ -280,6 +280,7 @@ func TestExamples(t *testing.T) {
 		}
 		for _, variable := range []string{"", "LEKTORDIR", "XDG_DATA_HOME"} {
 			t.Run(page+" "+variable, func(t *testing.T) {
+				t.Parallel()
 				p := newPlace(t, bin, variable)
 				for i, e := range found {
 					t.Run(strconv.Itoa(e.line), func(t *testing.T) { p.run(t, steps[i], e.text) })
