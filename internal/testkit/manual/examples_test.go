@@ -45,9 +45,9 @@ type place struct {
 	env  []string
 }
 
-// newPlace makes a fresh home, with LEKTORDIR set or not. The lektor-dir is not
-// there yet.
-func newPlace(t *testing.T, bin string, set bool) *place {
+// newPlace makes a fresh home, with the variable set that says where the
+// lektor-dir is, or none. The lektor-dir is not there yet.
+func newPlace(t *testing.T, bin, variable string) *place {
 	p := &place{t: t, home: t.TempDir()}
 	work := filepath.Join(p.home, "work")
 	stand := filepath.Join(p.home, "bin")
@@ -73,9 +73,13 @@ func newPlace(t *testing.T, bin string, set bool) *place {
 		// For the shell of the test only.
 		"example=" + filepath.Join(p.home, "example"), "root=" + root,
 	}
-	if set {
+	switch variable {
+	case "LEKTORDIR":
 		p.dir = filepath.Join(p.home, "feeds")
 		p.env = append(p.env, "LEKTORDIR="+p.dir)
+	case "XDG_DATA_HOME":
+		p.dir = filepath.Join(p.home, "data/lektor")
+		p.env = append(p.env, "XDG_DATA_HOME="+filepath.Dir(p.dir))
 	}
 	p.env = append(p.env, "D="+p.dir)
 	return p
@@ -251,7 +255,7 @@ func transcript(text string) (script, out string) {
 }
 
 // TestExamples runs the examples of all pages as they are printed, in order,
-// each page in a fresh directory, with LEKTORDIR set and without.
+// each page in a fresh directory, with LEKTORDIR or XDG_DATA_HOME set and without.
 func TestExamples(t *testing.T) {
 	bin := build(t)
 	pages, err := filepath.Glob(filepath.Join(manDir, "*.[1-9]"))
@@ -274,13 +278,10 @@ func TestExamples(t *testing.T) {
 		if len(steps) != len(found) {
 			t.Fatalf("%s has %d examples, not %d: there is none that begins with %q", page, len(found), len(steps), steps[len(found)].starts)
 		}
-		for _, set := range []bool{false, true} {
-			name := page
-			if set {
-				name += " with LEKTORDIR"
-			}
-			t.Run(name, func(t *testing.T) {
-				p := newPlace(t, bin, set)
+		for _, variable := range []string{"", "LEKTORDIR", "XDG_DATA_HOME"} {
+			t.Run(page+" "+variable, func(t *testing.T) {
+				t.Parallel()
+				p := newPlace(t, bin, variable)
 				for i, e := range found {
 					t.Run(strconv.Itoa(e.line), func(t *testing.T) { p.run(t, steps[i], e.text) })
 				}
@@ -386,7 +387,7 @@ func TestPrinted(t *testing.T) {
 // TestReplica takes a copy without tmp/ and etc/fetch/, as lektor-dir(5) advises:
 // every command does with it what it does with the original.
 func TestReplica(t *testing.T) {
-	p := newPlace(t, build(t), true)
+	p := newPlace(t, build(t), "LEKTORDIR")
 	p.sh(t, "-euxc", `lektor-fetch add https://example.org/feed
 cp -R "$D" "$HOME/copy"
 rm -r "$HOME/copy/etc/fetch"`)

@@ -33,7 +33,7 @@ func TestFiles(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := newPlace(t, build(t), true)
+	p := newPlace(t, build(t), "LEKTORDIR")
 	for name, text := range map[string]string{
 		"rss.xml":   richRSS,
 		"atom1.xml": strings.Replace(richAtom, "VERSION", "one", 1),

@@ -50,7 +50,7 @@ var readme = []step{
 		out:  `(?s)\A1 N .*A frost\n.*\n9 N .*Title: A frost\n.*;2,S\n1 .*A frost\n2 .*A frost\n\z`,
 		then: `test "$(lektor-view count is:read)" = "0 unread of 4"; test "$(lektor-view ls -a -o title author:wren since:2w frost | sort -u)" = "A frost"`,
 	},
-	{starts: `cd "${LEKTORDIR:-$HOME/.local/share/lektor}"`, then: `test -d src`},
+	{starts: `cd "${LEKTORDIR:-${XDG_DATA_HOME:-$HOME/.local/share}/lektor}"`, then: `test -d src`},
 	{
 		starts: "# mark the three oldest as read",
 		before: `lektor-view ls -o title,date --sort date | head -n 3 >"$HOME/oldest"`,
@@ -123,7 +123,7 @@ var introduction = []step{
 		then: `test "$(lektor-view count feed:planet)" = "0 unread of 5"`,
 	},
 	{
-		starts: `cd "${LEKTORDIR:-$HOME/.local/share/lektor}"`, library: true,
+		starts: `cd "${LEKTORDIR:-${XDG_DATA_HOME:-$HOME/.local/share}/lektor}"`, library: true,
 		out:  `(?m)\A(.*/cur/.*;2,S?k\n){2}\z`,
 		then: `test "$(lektor-view ls -o title flag:k | sort | tr '\n' ,)" = 'A Kernel story,Old kernel,'`,
 	},
@@ -175,7 +175,7 @@ lektor-fetch check`,
 		then:   `test "$(lektor-view count)" = '0 unread of 1'; lektor-fetch check`,
 	},
 	{
-		starts: `cd "${LEKTORDIR:-$HOME/.local/share/lektor}"`, needs: "rsync",
+		starts: `cd "${LEKTORDIR:-${XDG_DATA_HOME:-$HOME/.local/share}/lektor}"`, needs: "rsync",
 		before: `lektor-fetch add https://example.org/feed`,
 		then: `for d in new cur src; do diff -r "$d" ~/lektor-copy/"$d"; done
 test ! -e ~/lektor-copy/tmp
@@ -213,7 +213,7 @@ var fetcher = []step{
 		then:   `lektor-view ls -o '{{.feed}}: {{.title}}' feed:urn:x:disk | grep "^Disk: Disk on 20[0-9-]*\$"; lektor-view show "$(lektor-view ls -o path feed:urn:x:disk)" | grep /`,
 	},
 	{
-		starts: `cd "${LEKTORDIR:-$HOME/.local/share/lektor}"`,
+		starts: `cd "${LEKTORDIR:-${XDG_DATA_HOME:-$HOME/.local/share}/lektor}"`,
 		then:   `test "$(lektor-fetch update --dry-run)" = https://daringfireball.net/feed; lektor-fetch; ` + notDue,
 	},
 }
