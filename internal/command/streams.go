@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"regexp"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -14,6 +13,7 @@ import (
 	"github.com/urfave/cli/v2"
 	"golang.org/x/term"
 
+	"github.com/lektordir/lektor/internal/fetch"
 	"github.com/lektordir/lektor/internal/termsafe"
 )
 
@@ -196,16 +196,12 @@ func (r *Reporter) Errors() int {
 	return r.errors
 }
 
-// userinfo is the user and password of a URL. They are left out of messages, which
-// land in mails of cron and in logs, whoever wrote the URL: an argument that is said
-// again, a list, a page.
-var userinfo = regexp.MustCompile(`(://)[^\s/?#]*@`)
-
-// line writes one line, between two drawings of the bar.
+// line writes one line, between two drawings of the bar. Users and passwords are
+// left out of URLs: messages land in logs and mails, whoever wrote the URL.
 func (r *Reporter) line(message string) {
 	message = strings.ReplaceAll(strings.TrimSpace(message), "\n", "; ")
 	if strings.Contains(message, "@") {
-		message = userinfo.ReplaceAllString(message, "$1")
+		message = fetch.PublicText(message)
 	}
 	text := r.name + ": " + termsafe.Line(message) + "\n"
 	if r.bar == nil {

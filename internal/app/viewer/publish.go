@@ -247,7 +247,7 @@ func (v *viewer) entryOf(r *entries.Record, format feedconv.Format) feedconv.Ent
 		return out
 	}
 	f := r.Feed()
-	out.Source = &feedconv.Source{ID: fetch.Public(f.ID), Title: fetch.PublicText(f.Name), Link: fetch.Public(f.Link)}
+	out.Source = &feedconv.Source{ID: fetch.Public(f.ID), Title: fetch.PublicText(f.Name), Link: followable(fetch.Public(f.Link))}
 	// Where it is fetched from, but not with a password, nor a file's name.
 	src := f.ID
 	if line, err := feeddir.URL(v.Dir, r.Ref.Feed); err == nil {
@@ -261,11 +261,15 @@ func (v *viewer) entryOf(r *entries.Record, format feedconv.Format) feedconv.Ent
 }
 
 // public gives an entry as anybody may see it: without what stands before the
-// host of a URL.
+// host of a URL, and without links that are none, see [feedconv.IsLink]. Other
+// programs may have stored those, and earlier versions of ours.
 func public(e *lektordir.Entry) *lektordir.Entry {
 	p := *e
 	for _, s := range []*string{&p.Title, &p.ID, &p.Author, &p.Link, &p.Summary, &p.Comments, &p.Image, &p.Source.ID, &p.Source.Title, &p.Source.Link, &p.Source.URL} {
 		*s = fetch.PublicText(*s)
+	}
+	for _, s := range []*string{&p.Link, &p.Comments, &p.Image, &p.Source.Link, &p.Source.URL} {
+		*s = followable(*s)
 	}
 	if lektordir.IsText(p.Type) {
 		p.Content = []byte(fetch.PublicText(string(p.Content)))
@@ -278,11 +282,19 @@ func public(e *lektordir.Entry) *lektordir.Entry {
 	for i, c := range p.Contributors {
 		p.Contributors[i] = fetch.PublicText(c)
 	}
-	p.Enclosures = slices.Clone(p.Enclosures)
+	p.Enclosures = slices.DeleteFunc(slices.Clone(p.Enclosures), func(e lektordir.Enclosure) bool { return !feedconv.IsLink(e.URL) })
 	for i := range p.Enclosures {
 		p.Enclosures[i].URL = fetch.PublicText(p.Enclosures[i].URL)
 	}
 	return &p
+}
+
+// followable is url if that is a link, else empty.
+func followable(url string) string {
+	if !feedconv.IsLink(url) {
+		return ""
+	}
+	return url
 }
 
 // findFeed finds the feed that the user names.
