@@ -181,6 +181,10 @@ func (c *checker) temporary(hash string) error {
 			}) {
 				continue
 			}
+			// A young one is likely to be somebody's work, and of no harm in any case.
+			if fi, err := e.Info(); err != nil || !c.repair && c.d.opts.Now().Sub(fi.ModTime()) <= leftAge {
+				continue
+			}
 			file := rel + "/" + e.Name()
 			bad = errors.Join(bad, c.report(file, "being written, or left by an interrupted run",
 				c.locked(hash, func() error {

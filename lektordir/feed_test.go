@@ -99,13 +99,21 @@ func TestCheckKilledFeed(t *testing.T) {
 // Temporary files are found wherever files are written, and kept where they might
 // be anybody's.
 func TestCheckTemporary(t *testing.T) {
-	d, _ := newDir(t)
+	d, c := newDir(t)
 	deliver(t, d, sample("a", "A"))
 	base := d.Join("src", feedHash)
 	for _, name := range []string{"/etc/.link12", "/etc/.interval1234567890123456", "/etc/fetch/.seen1234567890123456789", "/etc/view/.alias1234567890123456"} {
 		write(t, base+name, "half")
 	}
 	write(t, base+"/etc/.mine12", "kept\n")
+	young, old := c.Now(), c.Now().Add(-leftAge-time.Second)
+	for _, name := range []string{"/etc/.link12", "/etc/.interval1234567890123456", "/etc/fetch/.seen1234567890123456789", "/etc/view/.alias1234567890123456"} {
+		os.Chtimes(base+name, young, young)
+	}
+	os.Chtimes(base+"/etc/.link12", old, old)
+	if problems, err := d.Check(t.Context(), false); err != nil || len(problems) != 1 {
+		t.Error("of those that are old:", problems, err)
+	}
 	if problems, err := d.Check(t.Context(), true); err != nil || len(problems) != 4 {
 		t.Error(problems, err)
 	}
