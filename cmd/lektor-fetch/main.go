@@ -10,6 +10,7 @@ import (
 
 	"github.com/lektordir/lektor/internal/app/fetcher"
 	"github.com/lektordir/lektor/internal/command"
+	"github.com/lektordir/lektor/internal/feeddir"
 	"github.com/lektordir/lektor/internal/fetch"
 	"github.com/lektordir/lektor/internal/units"
 )
@@ -56,10 +57,10 @@ func fetching(f *command.Flags) fetcher.Common {
 	o := common(f)
 	o.Fetch, o.Jobs, o.MaxEntries = f.Fetch(), f.Number("jobs", 1, 1000), f.Number(fetcher.FlagMaxEntries, 0, 0)
 	if v := f.Given("default-interval").String("default-interval"); v != "" {
-		var err error
-		if o.Interval, err = units.ParseInterval(v); err != nil {
+		if err := feeddir.Check("interval", v); err != nil {
 			f.Fail(command.Usagef("--default-interval: %w", err))
 		}
+		o.Interval, _ = units.ParseInterval(v)
 	}
 	return o
 }
