@@ -484,7 +484,8 @@ func (s *supervisor) text(n *notification, addr uint64) string {
 
 func (s *supervisor) memory(n *notification, b []byte, addr uint64) (int, error) {
 	local := []unix.Iovec{{Base: &b[0], Len: uint64(len(b))}}
-	return unix.ProcessVMReadv(int(n.pid), local, []unix.RemoteIovec{{Base: uintptr(addr), Len: len(b)}}, 0)
+	got, err := unix.ProcessVMReadv(int(n.pid), local, []unix.RemoteIovec{{Base: uintptr(addr), Len: len(b)}}, 0)
+	return max(got, 0), err // -1 of a process that was killed meanwhile
 }
 
 // half does the first half of a write in the program's place.
