@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"time"
 )
 
 // Interruptible calls f, and waits for it no longer than ctx lives: f may be
@@ -78,11 +79,22 @@ type SizeError struct{ Limit int64 } // bytes
 
 func (e *SizeError) Error() string { return fmt.Sprintf("more than %d bytes", e.Limit) }
 
+// grace is how long the end of an input must last to be believed.
+const grace = 10 * time.Millisecond
+
 // ReadAll reads input to its end, for what means something only as a whole: more
 // than limit bytes are a [*SizeError]. When ctx ends before the input does, nothing
 // is read and the error is the cause.
 func ReadAll(ctx context.Context, in io.Reader, limit int64) ([]byte, error) {
 	b, err := io.ReadAll(io.LimitReader(NewReader(ctx, in), limit+1))
+	if err == nil && ctx.Value(settleKey{}) != nil {
+		// A signal may have been taken by a thread that did not get round to
+		// telling of it; half an entry would be delivered.
+		select {
+		case <-ctx.Done():
+		case <-time.After(grace):
+		}
+	}
 	switch {
 	case ctx.Err() != nil:
 		return nil, context.Cause(ctx)
