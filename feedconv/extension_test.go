@@ -91,7 +91,7 @@ func TestExtensionLimits(t *testing.T) {
 // were, or refused.
 func TestEncodeMadeExtensions(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
-	for range 300 {
+	for range 300 / bombScale {
 		f := &Feed{Title: "t", Link: "http://e/", Extensions: madeExtensions(r, 0), Entries: []Entry{{ID: "1", Title: "x", Extensions: madeExtensions(r, 0)}}}
 		if r.IntN(2) == 0 {
 			f.Entries[0].Attributes = []Attribute{{"urn:a", "a", "\n<&>\"'\t]]>"}}
