@@ -17,6 +17,7 @@ import (
 	"github.com/lektordir/lektor/internal/entries"
 	"github.com/lektordir/lektor/internal/feeddir"
 	"github.com/lektordir/lektor/internal/fetch"
+	"github.com/lektordir/lektor/internal/termsafe"
 	"github.com/lektordir/lektor/internal/units"
 	"github.com/lektordir/lektor/lektordir"
 )
@@ -120,6 +121,9 @@ func (o PutOptions) entry() (e feedconv.Entry, err error) {
 		return e, err
 	}
 	e.GUID = e.ID
+	if e.Link != "" && !feedconv.IsLink(e.Link) {
+		return e, command.Usagef("--link %s: no viewer follows such a link; it is a URL such as https://example.org/", termsafe.Brief(e.Link))
+	}
 	if o.Date != "" {
 		date, err := units.ParseTime(o.Date, time.Local)
 		if err != nil {
