@@ -70,7 +70,7 @@ func everything(ctx context.Context, only, kinds, disks string, cuts int, unsync
 		if err != nil {
 			return bad, fmt.Errorf("%s: %w", s.name, err)
 		}
-		for _, kind := range strings.Split(kinds, ",") {
+		for kind := range strings.SplitSeq(kinds, ",") {
 			var faults []fault
 			switch kind {
 			case "kill":
@@ -117,7 +117,7 @@ func everything(ctx context.Context, only, kinds, disks string, cuts int, unsync
 			return bad, err
 		}
 	}
-	for _, fs := range strings.Split(disks, ",") {
+	for fs := range strings.SplitSeq(disks, ",") {
 		if cuts == 0 {
 			break
 		}

@@ -270,7 +270,7 @@ func (t *trial) reported(dir string, f fault, hit op, o *outcome, after []*entry
 		return fmt.Errorf("the message does not tell of %q", f.errno.Error())
 	}
 	named := hit.Path != "." && strings.Contains(o.stderr, hit.Path) || hit.From != "" && strings.Contains(o.stderr, hit.From)
-	for _, part := range strings.Split(hit.Path, "/") {
+	for part := range strings.SplitSeq(hit.Path, "/") {
 		named = named || len(part) == 40 && strings.Contains(o.stderr, part)
 	}
 	for i := range t.s.feeds {
