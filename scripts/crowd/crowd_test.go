@@ -216,7 +216,7 @@ func TestAccounting(t *testing.T) {
 		}, "2 versions of entry 1"},
 		"two versions where one replaces": {func(e *evidence) {
 			f := e.feeds[0]
-			x := twin(e.at(unread, version{1, 2}), e.journals[f.hash][0].Unique)
+			x := twin(e.at(unread, version{1, 2}), e.journals[f.hash][0].unique)
 			x.Files = f.files(version{1, 1})
 			e.entries = append(e.entries, x)
 		}, "is there or removed 2 times"},
@@ -238,7 +238,7 @@ func TestAccounting(t *testing.T) {
 			f := e.feeds[1]
 			e.journals[f.hash] = append(e.journals[f.hash], e.journals[f.hash][0])
 		}, "twice"},
-		"replaces another":     {func(e *evidence) { f := e.feeds[0]; e.journals[f.hash][4].replaces = e.journals[f.hash][1].Unique }, "which is another entry"},
+		"replaces another":     {func(e *evidence) { f := e.feeds[0]; e.journals[f.hash][4].replaces = e.journals[f.hash][1].unique }, "which is another entry"},
 		"printed twice":        {func(e *evidence) { e.printed[e.at(ignore, version{4, 1}).key()] = 2 }, "2 times, as the fetchers say"},
 		"printed and unknown":  {func(e *evidence) { e.printed[e.feeds[0].hash+"/x"] = 1 }, "is in no journal"},
 		"there, though denied": {func(e *evidence) { e.denied[e.at(unread, version{4, 1}).key()] = true }, "said that it was not"},
