@@ -26,7 +26,7 @@ QUERY is described in lektor-query(7).
    lektor-view ls -o path is:unread before:4w | lektor-view mark --set S -`,
 		Flags: []cli.Flag{command.DirFlag()},
 		Commands: []*cli.Command{
-			lsCommand(), showCommand(), nextCommand(), markCommand(), rmCommand(),
+			lsCommand(), showCommand(), nextCommand(), markCommand(), rmCommand(), undoCommand(),
 			countCommand(), digestCommand(), followCommand(), publishCommand(),
 		},
 	}
@@ -201,13 +201,39 @@ func markCommand() *cli.Command {
 func rmCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "rm",
-		Usage:     "delete entries; a fetcher does not deliver them again",
+		Usage:     "mark entries as trashed: they are listed no more; --now deletes them",
 		ArgsUsage: "ENTRY…",
-		Description: `   lektor-view rm 7
-   lektor-view ls -o path read:1y | lektor-view rm --dry-run -`,
-		Flags: []cli.Flag{dryRunFlag(), command.NulFlag(), command.NumericArgs()},
+		Description: `Undo brings them back, and so does mark --clear T. A fetcher delivers neither
+what is trashed nor what is deleted again.
+
+   lektor-view rm 7; lektor-view undo
+   lektor-view ls -o path read:1y | lektor-view rm --dry-run -
+   lektor-view ls -o path is:trashed | lektor-view rm --now -`,
+		Flags: []cli.Flag{
+			&cli.BoolFlag{Name: "now", Usage: "delete them, which nothing takes back"},
+			dryRunFlag(), command.NulFlag(), command.NumericArgs(),
+		},
 		Action: command.Run(viewer.Remove, "ENTRY", func(f *command.Flags) viewer.RemoveOptions {
-			return viewer.RemoveOptions{Common: common(f), Names: names(f), DryRun: f.Bool("dry-run")}
+			return viewer.RemoveOptions{Common: common(f), Names: names(f), Now: f.Bool("now"), DryRun: f.Bool("dry-run")}
+		}),
+	}
+}
+
+func undoCommand() *cli.Command {
+	return &cli.Command{
+		Name:  "undo",
+		Usage: "take back the last mark, rm, digest, next or show --mark; prints where entries are now",
+		Description: `Again, it takes back the command before that, up to the last 20. What somebody
+has marked since is left alone, and what rm --now deleted is gone.
+
+   lektor-view digest; lektor-view undo`,
+		Flags: []cli.Flag{
+			dryRunFlag(),
+			command.OutputFlag("print `FORMAT`: path (the default), url, tsv, json, another field or a template"),
+		},
+		Action: command.Run(viewer.Undo, "", func(f *command.Flags) viewer.UndoOptions {
+			f.Fail(command.NoArgs(f.Context))
+			return viewer.UndoOptions{Common: common(f), DryRun: f.Bool("dry-run"), Print: f.Printing()}
 		}),
 	}
 }

@@ -137,6 +137,7 @@ func ParseQuery(words []string) (*query.Query, error) {
 
 // Selection says which entries are wanted.
 type Selection struct {
+	// Query says it; what has the flag T is wanted only if the query asks about it.
 	Query *query.Query
 	All   bool // read ones too, whatever the query says
 	// Newest limits to so many of the newest; 0 does not.
@@ -149,7 +150,7 @@ type Selection struct {
 // unless Newest is set. Malformed ones among those that had to be opened are
 // left out with a warning. The error is the context's.
 func (s *Store) Select(ctx context.Context, sel Selection) ([]*Record, error) {
-	refs, err := s.List(ctx, lektordir.ListOptions{})
+	refs, err := s.List(ctx, lektordir.ListOptions{SkipTrashed: !sel.Query.MentionsTrash()})
 	if err != nil {
 		return nil, err
 	}

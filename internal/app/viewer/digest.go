@@ -53,6 +53,7 @@ func Digest(ctx context.Context, o DigestOptions, s *command.Streams) error {
 	if width <= 0 {
 		width = 80
 	}
+	defer v.moves("digest").close()
 	feed := ""
 	var shown []*entries.Record
 	if o.Number {
