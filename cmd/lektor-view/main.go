@@ -4,6 +4,7 @@ package main
 
 import (
 	"os"
+	"strings"
 
 	"github.com/urfave/cli/v2"
 
@@ -244,13 +245,23 @@ func countCommand() *cli.Command {
 		Usage:     "print how many entries are unread, and how many there are",
 		ArgsUsage: "[QUERY]",
 		Description: `   lektor-view count -o unread
-   lektor-view count --feeds since:1w`,
+   lektor-view count --by day since:1w`,
 		Flags: []cli.Flag{
-			&cli.BoolFlag{Name: "feeds", Aliases: []string{"f"}, Usage: "a line for every feed"},
-			command.OutputFlag("print `FORMAT`: tsv, json, one of unread, all, flagged, feed, feedid, feedhash or a template"),
+			&cli.StringFlag{Name: "by", Usage: "a line for every `GROUP`: folder, feed, author or day", DefaultText: "one line for all"},
+			&cli.BoolFlag{Name: "feeds", Aliases: []string{"f"}, Usage: "as --by feed"},
+			command.OutputFlag("print `FORMAT`: tsv, json, one of unread, all, flagged, the group, of feeds feedid and feedhash, or a template"),
 		},
 		Action: command.Run(viewer.Count, "", func(f *command.Flags) viewer.CountOptions {
-			return viewer.CountOptions{Common: common(f), Query: f.Words(), Feeds: f.Bool("feeds"), Print: f.Printing()}
+			o := viewer.CountOptions{Common: common(f), Query: f.Words(), By: f.String("by"), Print: f.Printing(), Total: f.Streams().OutIsTerminal()}
+			switch {
+			case f.IsSet("by") && o.By == "":
+				f.Fail(command.Usagef("--by needs one of %s", strings.Join(viewer.Groups, ", ")))
+			case f.Bool("feeds") && o.By != "" && o.By != "feed":
+				f.Fail(command.Usagef("--feeds is --by feed, not --by %s", o.By))
+			case f.Bool("feeds"):
+				o.By = "feed"
+			}
+			return o
 		}),
 	}
 }

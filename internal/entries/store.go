@@ -72,6 +72,10 @@ func New(dir *lektordir.Dir, now time.Time, s *command.Streams) *Store {
 	}}
 }
 
+// Folders gives the folders that a feed is in, each a path of names with '/' between
+// them, as they were when it was first asked about.
+func (s *Store) Folders(hash string) []string { return s.folders(hash) }
+
 // folders gives the folders that a feed is in, as they were when it was first
 // asked about.
 func (s *Store) folders(hash string) []string {
