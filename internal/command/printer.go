@@ -105,13 +105,7 @@ func NewPrinter[R any](w io.Writer, opts PrinterOptions, columns []Column[R]) (*
 
 // usual returns the columns that are printed unasked.
 func (p *Printer[R]) usual() []Column[R] {
-	var out []Column[R]
-	for _, c := range p.columns {
-		if !c.Extra {
-			out = append(out, c)
-		}
-	}
-	return out
+	return slices.DeleteFunc(slices.Clone(p.columns), func(c Column[R]) bool { return c.Extra })
 }
 
 // named returns the columns of these names, nil unless there are all of them.
@@ -327,12 +321,9 @@ func (p *Printer[R]) template(format string) error {
 	// Only what the template may want is looked up. The test errs on the side
 	// of more; a template that uses the whole record gets the usual columns.
 	whole := wholeRecord().MatchString(format)
-	var used []Column[R]
-	for _, c := range p.columns {
-		if strings.Contains(format, c.Name) || whole && !c.Extra {
-			used = append(used, c)
-		}
-	}
+	used := slices.DeleteFunc(slices.Clone(p.columns), func(c Column[R]) bool {
+		return !strings.Contains(format, c.Name) && (!whole || c.Extra)
+	})
 	p.print = func(record R) error {
 		data := make(map[string]any, len(used))
 		for _, c := range used {

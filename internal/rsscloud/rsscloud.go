@@ -13,6 +13,7 @@
 package rsscloud
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -144,9 +145,7 @@ func Register(ctx context.Context, c *fetch.Client, cloud Cloud, back Callback, 
 			if err == nil || !errors.As(err, &refused) {
 				return err
 			}
-			if first == nil {
-				first = err
-			}
+			first = cmp.Or(first, err)
 		}
 	}
 	return first
@@ -184,10 +183,7 @@ func (f *form) add(name, value string) {
 // walkthrough has five parameters; clouds that know the later one, domain, take
 // it as the sixth, and others may refuse so many.
 func registerXMLRPC(ctx context.Context, c *fetch.Client, cloud Cloud, target string, back Callback, feeds []string) error {
-	procedure := strings.TrimSpace(cloud.RegisterProcedure)
-	if procedure == "" {
-		procedure = "rssCloud.pleaseNotify"
-	}
+	procedure := cmp.Or(strings.TrimSpace(cloud.RegisterProcedure), "rssCloud.pleaseNotify")
 	params := []any{NotifyProcedure, back.Port, back.Path, XMLRPC, feeds, back.Domain}
 	var first error
 	for _, n := range []int{6, 5} {
@@ -198,9 +194,7 @@ func registerXMLRPC(ctx context.Context, c *fetch.Client, cloud Cloud, target st
 		if _, refused := errors.AsType[*fetch.RefusedError](err); !refused {
 			return err
 		}
-		if first == nil {
-			first = err
-		}
+		first = cmp.Or(first, err)
 	}
 	return first
 }
@@ -258,9 +252,7 @@ func tell(ctx context.Context, c *fetch.Client, targets []string, chosen bool, f
 			return "", err
 		}
 		msg, err := verdict(a)
-		if first == nil {
-			first = err
-		}
+		first = cmp.Or(first, err)
 		if err == nil || a.Status != http.StatusNotFound && a.Status != http.StatusMethodNotAllowed {
 			return msg, err
 		}
