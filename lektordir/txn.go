@@ -357,16 +357,9 @@ func (t *Txn) write(fd int, unique string, e *Entry) error {
 	t.group.entries++
 	t.w.mu.Unlock()
 	path := func(name string) string { return t.d.Join("tmp", t.feed, unique, name) }
-	etc := false
-	for name, data := range e.stored() {
-		if !etc && strings.HasPrefix(name, "etc/") {
-			etc = true
-			if err := unix.Mkdirat(fd, unique+"/etc", 0o777); err != nil {
-				return &os.PathError{Op: "mkdir", Path: path("etc"), Err: err}
-			}
-		}
-		if err := writeAt(fd, unique+"/"+name, data); err != nil {
-			return &os.PathError{Op: "write", Path: path(name), Err: err}
+	for v, data := range e.stored() {
+		if err := writeAt(fd, unique+"/"+v.name, data); err != nil {
+			return &os.PathError{Op: "write", Path: path(v.name), Err: err}
 		}
 	}
 	if err := unix.Symlinkat("../../../src/"+t.feed, fd, unique+"/feed"); err != nil {

@@ -21,6 +21,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	testdir "github.com/lektordir/lektor/internal/testkit/dir"
 	feedserver "github.com/lektordir/lektor/internal/testkit/server"
 	"github.com/lektordir/lektor/lektordir"
 )
@@ -309,8 +310,14 @@ func (x *entry) key() string {
 	fmt.Fprintf(&b, "%s/%s/%s", x.place, x.feed, x.flags)
 	for _, name := range slices.Sorted(maps.Keys(x.files)) {
 		data := x.files[name]
-		if name == "etc/replaces" {
-			data = lektordir.Ref{Unique: strings.TrimSuffix(data, "\n")}.Identity()
+		if name == "extras" {
+			var replaces string
+			if data, replaces = testdir.TakeReplaces(data); replaces != "" {
+				fmt.Fprintf(&b, " replaces=%q", lektordir.Ref{Unique: replaces}.Identity())
+			}
+			if data == "" {
+				continue
+			}
 		}
 		fmt.Fprintf(&b, " %s=%q", name, data)
 	}
