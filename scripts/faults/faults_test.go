@@ -310,6 +310,11 @@ func TestModel(t *testing.T) {
 			ops:  []op{create("t"), write("t", "a"), {Kind: "fsync", Path: "t"}, rename("t", "f")},
 			want: []string{"", `f="a"`, `t=""`, `t="\x00"`, `t="a"`},
 		},
+		"two names are of one file": {
+			ops: []op{create("t"), {Kind: "fsync", Path: "t"}, {Kind: "link", From: "t", Path: "u"}, {Kind: "sync", Path: "."}, write("u", "a"),
+				{Kind: "unlink", Path: "t"}},
+			want: []string{"", `t=""`, `t="" u=""`, `t="\x00" u="\x00"`, `t="a" u="a"`, `u=""`, `u="\x00"`, `u="a"`},
+		},
 		"names survive in order": {
 			ops:  []op{{Kind: "mkdir", Path: "a"}, {Kind: "mkdir", Path: "b"}},
 			want: []string{"", `a=""`, `a="" b=""`},

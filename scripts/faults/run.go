@@ -592,7 +592,7 @@ func placeless(key string) string {
 // content is a key of an entry without both.
 func content(key string) string { return placeless(versionless(key)) }
 
-var replaces = regexp.MustCompile(` etc/replaces="[^"]*"`)
+var replaces = regexp.MustCompile(` replaces="[^"]*"`)
 
 // sameEntry reports whether an entry has the feed and the id of the one with a key.
 func sameEntry(key string, x *entry) bool {

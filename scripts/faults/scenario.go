@@ -312,8 +312,14 @@ func (x *entry) key() string {
 	fmt.Fprintf(&b, "%s/%s/%s", x.Place, x.Feed, x.Flags)
 	for _, name := range slices.Sorted(maps.Keys(x.Files)) {
 		data := x.Files[name]
-		if name == "etc/replaces" {
-			data = lektordir.Ref{Unique: strings.TrimSuffix(data, "\n")}.Identity()
+		if name == "extras" {
+			var replaces string
+			if data, replaces = dir.TakeReplaces(data); replaces != "" {
+				fmt.Fprintf(&b, " replaces=%q", lektordir.Ref{Unique: replaces}.Identity())
+			}
+			if data == "" {
+				continue
+			}
 		}
 		fmt.Fprintf(&b, " %s=%q", name, data)
 	}

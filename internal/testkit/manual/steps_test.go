@@ -170,8 +170,23 @@ var directory = []step{
 	{starts: "tmp/$feed/$unique/            an entry being written", except: picture, before: `lektor-fetch add https://example.org/feed`, then: layout},
 	{starts: "$ printf http://example.com/rss.xml | sha1sum", then: `command -v sha1sum`},
 	{
+		starts: `awk -F '\t' '$1 == "link" { print $2; exit }' extras`,
+		before: `printf 'Content' | lektor-fetch put --feed-id urn:x:extras --id urn:x:1 --title One --link http://example.org/one \
+    --category tea --category 'long walks' --enclosure 'http://example.org/1.mp3 audio/mpeg 12' --enclosure http://example.org/2.mp3
+printf 'summary\ttwo\\nlines \\\\ here\n' >>"$(lektor-view ls -o path feed:urn:x:extras)/extras"
+test "$(lektor-view ls -o '{{.summary}}' feed:urn:x:extras)" = 'two
+lines \ here'`,
+		given: `cd "$(lektor-view ls -o path feed:urn:x:extras)"`,
+		out:   `\Ahttp://example.org/one\ntwo\nlines \\ here\nhttp://example.org/1.mp3\taudio/mpeg\t12\nhttp://example.org/2.mp3\t\t\n\z`,
+	},
+	{
+		starts: `cd "${LEKTORDIR:-${XDG_DATA_HOME:-$HOME/.local/share}/lektor}"`,
+		before: `echo | lektor-fetch put --feed-id urn:x:extras --id urn:x:2 --title Two --category tea | lektor-view mark -s S -`,
+		out:    `\A *2 tea\n *1 long walks\n\z`,
+	},
+	{
 		starts: "id=urn:example:clock",
-		before: `lektor-fetch rm --purge https://example.org/feed`,
+		before: `lektor-fetch rm --purge https://example.org/feed urn:x:extras`,
 		then: `test "$(lektor-view ls -o '{{.feed}}: {{.title}}')" = 'Clock: Current time'
 lektor-fetch check`,
 	},
