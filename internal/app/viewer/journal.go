@@ -234,22 +234,32 @@ type done struct {
 	odd     int // lines that are no renames of entries
 }
 
-// read reads a file of the journal. What stands in it is not believed: no line moves
-// anything but an entry, and that from cur/ to cur/ only.
+// read reads a file of the journal.
 func (r record) read() (*done, error) {
 	data, err := atomicfile.Read(r.path, maxJournal)
 	if err != nil {
 		return nil, err
 	}
-	if len(data) == 0 {
-		return &done{}, nil // killed before it wrote anything
+	d := parseDone(string(data))
+	if d == nil {
+		return nil, fmt.Errorf("%s: it is not what a command writes", r.path)
 	}
-	text := string(data)
+	return d, nil
+}
+
+// parseDone reads the text of a file of the journal; nil is none. What stands in it
+// is not believed: no line moves anything but an entry, and that from cur/ to cur/
+// only.
+func parseDone(text string) *done {
+	if text == "" {
+		return &done{} // killed before it wrote anything
+	}
 	head, text, _ := strings.Cut(text, "\n")
 	command, began, _ := strings.Cut(head, "\t")
 	d := &done{command: command}
+	var err error
 	if d.began, err = time.Parse(time.RFC3339, began); err != nil || command == "" {
-		return nil, fmt.Errorf("%s: it is not what a command writes", r.path)
+		return nil
 	}
 	for line := range strings.Lines(text) {
 		line, whole := strings.CutSuffix(line, "\n")
@@ -263,7 +273,7 @@ func (r record) read() (*done, error) {
 		}
 		d.moves = append(d.moves, m)
 	}
-	return d, nil
+	return d
 }
 
 // parseRenamed reads a line of the journal.
