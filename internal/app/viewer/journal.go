@@ -48,7 +48,8 @@ type journal struct {
 	last    int64 // of the last line
 	moves   int
 	max     int64
-	failed  bool // no more is written; it was told
+	failed  error // no more is written
+	told    bool
 }
 
 // moves begins the journal of a command; [journal.close] ends it. Nothing is written
@@ -58,10 +59,10 @@ func (v *viewer) moves(command string) *journal {
 	return v.journal
 }
 
-// note writes down a rename that is about to be made. A failure is a warning, told
-// once: what the user asked for is done all the same.
+// note writes down a rename that is about to be made, which [journal.made] or
+// [journal.cancel] follows. What the user asked for is done even if it fails.
 func (j *journal) note(from, to string) {
-	if j == nil || j.failed {
+	if j == nil || j.failed != nil {
 		return
 	}
 	line := from + "\t" + to + "\n"
@@ -79,13 +80,7 @@ func (j *journal) note(from, to string) {
 			j.cut() // of a part of it
 		}
 	}
-	if err != nil {
-		j.failed = true
-		if j.moves > 0 {
-			j.v.S.Report.Warn("undo will take back only the first %d of these: %v", j.moves, err)
-		} else {
-			j.v.S.Report.Warn("undo will not take this back: %v", err)
-		}
+	if j.failed = err; err != nil {
 		return
 	}
 	j.last = int64(len(line))
@@ -93,9 +88,23 @@ func (j *journal) note(from, to string) {
 	j.moves++
 }
 
+// made is told of a rename that was made. If it was not written down it warns, once;
+// where it was not made either, as on a disk that is read-only, one message is enough.
+func (j *journal) made() {
+	switch {
+	case j == nil || j.failed == nil || j.told:
+		return
+	case j.moves > 0:
+		j.v.S.Report.Warn("undo will take back only the first %d of these: %v", j.moves, j.failed)
+	default:
+		j.v.S.Report.Warn("undo will not take this back: %v", j.failed)
+	}
+	j.told = true
+}
+
 // cancel strikes out the last line, whose rename was not made.
 func (j *journal) cancel() {
-	if j == nil || j.f == nil || j.failed || j.last == 0 {
+	if j == nil || j.f == nil || j.failed != nil || j.last == 0 {
 		return
 	}
 	j.size -= j.last

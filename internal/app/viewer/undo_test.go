@@ -289,6 +289,33 @@ func TestJournalFails(t *testing.T) {
 	}
 }
 
+// Where the rename itself is refused, that is the one message.
+func TestJournalOfNothing(t *testing.T) {
+	f := newFixture(t)
+	f.entry("new", "1700000001.1.h")
+	for _, name := range []string{"etc", "cur"} { // neither a journal nor a place to move to
+		if err := os.RemoveAll(filepath.Join(f.Path, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.WriteFile(filepath.Join(f.Path, "etc"), nil, 0o666); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.MkdirAll(filepath.Join(f.Path, "cur"), 0o777); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(f.Path, "cur", dir.Hash(feedID)), nil, 0o666); err != nil {
+		t.Fatal(err)
+	}
+	s := f.streams("")
+	if err := Mark(t.Context(), MarkOptions{Common: f.common(), Names: Names{Args: []string{f.Path + "/new/" + dir.Hash(feedID) + "/1700000001.1.h"}}, Set: "S"}, s); err != nil {
+		t.Error(err)
+	}
+	if s.Report.Errors() != 1 || s.Report.Warnings() != 0 {
+		t.Errorf("it said: %s", &f.err)
+	}
+}
+
 // A rename that another viewer was faster with is not ours to take back.
 func TestUndoOfOthers(t *testing.T) {
 	f := newFixture(t)
@@ -364,6 +391,68 @@ func TestUndoAtOnce(t *testing.T) {
 		if place != "2," {
 			t.Errorf("%s: %s", unique, place)
 		}
+	}
+}
+
+// Whoever marks, throws away and takes back at the same time: no entry is lost or
+// twice there, and the journal stays small and comes to an end.
+func TestUndoCrowd(t *testing.T) {
+	f := newFixture(t)
+	var names []string
+	for i := range 12 {
+		names = append(names, fmt.Sprintf("17000000%02d.1.h", i))
+		f.entry([]string{"new", "cur"}[i%2], names[i]+[]string{"", ";2,F"}[i%2])
+	}
+	var wg sync.WaitGroup
+	for range 6 {
+		rnd := rand.New(rand.NewPCG(rand.Uint64(), 0))
+		wg.Go(func() {
+			var out strings.Builder
+			c := f.common()
+			for range 25 {
+				s := command.NewStreams("lektor-view", strings.NewReader(""), io.Discard, &out)
+				from := rnd.IntN(len(names) - 3)
+				some := Names{Args: slices.Clone(names[from : from+3])}
+				var err error
+				switch rnd.IntN(5) {
+				case 0:
+					err = Mark(t.Context(), MarkOptions{Common: c, Names: some, Set: "Sa", Clear: "F"}, s)
+				case 1:
+					err = Mark(t.Context(), MarkOptions{Common: c, Names: some, Set: "F", Clear: "aS"}, s)
+				case 2:
+					err = Remove(t.Context(), RemoveOptions{Common: c, Names: some}, s)
+				case 3:
+					err = Digest(t.Context(), DigestOptions{Common: c, Query: []string{"is:unread"}}, s)
+				default:
+					if err = Undo(t.Context(), UndoOptions{Common: c}, s); err != nil && strings.Contains(err.Error(), "nothing to take back") {
+						err = nil
+					}
+				}
+				if err != nil {
+					t.Error(err)
+				}
+			}
+			for line := range strings.Lines(out.String()) {
+				if !strings.Contains(line, "left alone") && !strings.Contains(line, " taken back") && !strings.Contains(line, "left as") && !strings.Contains(line, "nothing of it is left") {
+					t.Error(line)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	if places := f.places(); len(places) != len(names) {
+		t.Errorf("%d entries: %v", len(places), places)
+	}
+	for n := 0; f.undo(UndoOptions{}) == nil; n++ {
+		if n > maxCommands {
+			t.Fatal("there is no end of it")
+		}
+	}
+	if places := f.places(); len(places) != len(names) {
+		t.Errorf("%d entries: %v", len(places), places)
+	}
+	if left, err := os.ReadDir(filepath.Join(f.Path, undoDir)); len(left) > 0 || err != nil {
+		t.Error(left, err)
 	}
 }
 
