@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"reflect"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -17,6 +16,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/lektordir/lektor/internal/lazy"
 	"github.com/lektordir/lektor/internal/termsafe"
 	"github.com/lektordir/lektor/internal/tsv"
 )
@@ -106,13 +106,7 @@ func NewPrinter[R any](w io.Writer, opts PrinterOptions, columns []Column[R]) (*
 
 // usual returns the columns that are printed unasked.
 func (p *Printer[R]) usual() []Column[R] {
-	var out []Column[R]
-	for _, c := range p.columns {
-		if !c.Extra {
-			out = append(out, c)
-		}
-	}
-	return out
+	return slices.DeleteFunc(slices.Clone(p.columns), func(c Column[R]) bool { return c.Extra })
 }
 
 // named returns the columns of these names, nil unless there are all of them.
@@ -325,13 +319,10 @@ func (p *Printer[R]) template(format string) error {
 	}
 	// Only what the template may want is looked up. The test errs on the side
 	// of more; a template that uses the whole record gets the usual columns.
-	whole := wholeRecord.MatchString(format)
-	var used []Column[R]
-	for _, c := range p.columns {
-		if strings.Contains(format, c.Name) || whole && !c.Extra {
-			used = append(used, c)
-		}
-	}
+	whole := wholeRecord().MatchString(format)
+	used := slices.DeleteFunc(slices.Clone(p.columns), func(c Column[R]) bool {
+		return !strings.Contains(format, c.Name) && (!whole || c.Extra)
+	})
 	p.print = func(record R) error {
 		data := make(map[string]any, len(used))
 		for _, c := range used {
@@ -452,4 +443,4 @@ var templateFuncs = template.FuncMap{
 }
 
 // wholeRecord recognises a template that uses its data as a whole: {{json .}}.
-var wholeRecord = regexp.MustCompile(`[\s({]\.[\s)}|]|\$[\s)}|]`)
+var wholeRecord = lazy.Regexp(`[\s({]\.[\s)}|]|\$[\s)}|]`)

@@ -10,6 +10,7 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -87,8 +88,8 @@ func (f *feed) document() (text string, change int) {
 	var b strings.Builder
 	fmt.Fprintf(&b, `<?xml version="1.0"?><rss version="2.0"><channel><title>Feed %s</title><link>http://feed.example/%s</link><description>A crowded feed</description>`, f.name, f.name)
 	vs := make([]version, 0, len(f.doc))
-	for i := len(f.doc) - 1; i >= 0; i-- {
-		v := f.doc[i].version
+	for _, it := range slices.Backward(f.doc) {
+		v := it.version
 		vs = append(vs, v)
 		f.may[v] = true
 		fmt.Fprintf(&b, "\n<item><title>%s</title><guid isPermaLink=\"false\">%s</guid><link>%s</link><pubDate>%s</pubDate><author>ann@example.com (Ann)</author>"+

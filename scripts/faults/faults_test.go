@@ -162,7 +162,7 @@ func TestFindsWhatAViewerLost(t *testing.T) {
 		sh(dir, c.before)
 		taken, err := take(dir, c.action)
 		for _, x := range taken {
-			from, to := "new/"+x.feed+"/"+x.unique, "cur/"+x.feed+"/"+x.unique+";2,S"
+			from, to := "new/"+x.Feed+"/"+x.Unique, "cur/"+x.Feed+"/"+x.Unique+";2,S"
 			sh(dir, c.spoil, before+"/"+from, from, to)
 			break
 		}
@@ -207,6 +207,9 @@ func TestOrders(t *testing.T) {
 	for _, s := range all {
 		if time.Now().After(end) {
 			break
+		}
+		if len(s.histories()) == 0 {
+			continue
 		}
 		t.Run(s.name, func(t *testing.T) {
 			tr, err := newTrial(t.Context(), e, s)

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -64,10 +65,8 @@ func (d *Dir) Entry(feedID, where, name string, files ...string) (path string, e
 	if err := write(path, files); err != nil {
 		return "", err
 	}
-	for _, f := range files {
-		if f == "feed" {
-			return path, nil
-		}
+	if slices.Contains(files, "feed") {
+		return path, nil
 	}
 	return path, os.Symlink("../../../src/"+Hash(feedID), filepath.Join(path, "feed"))
 }
