@@ -199,6 +199,7 @@ lektor-fetch check`,
 		starts: `cd "${LEKTORDIR:-${XDG_DATA_HOME:-$HOME/.local/share}/lektor}"`, needs: "rsync",
 		before: `lektor-fetch add https://example.org/feed`,
 		then: `for d in new cur src; do diff -r "$d" ~/lektor-copy/"$d"; done
+find ~/lektor-copy/new -name type -links +1 | grep .
 test ! -e ~/lektor-copy/tmp
 test "$(lektor-view count --dir ~/lektor-copy)" = "5 unread of 6"
 test "$(lektor-fetch ls --dir ~/lektor-copy -o url)" = https://example.org/feed`,
