@@ -14,6 +14,7 @@ import (
 	"github.com/lektordir/lektor/internal/app/listener"
 	"github.com/lektordir/lektor/internal/command"
 	"github.com/lektordir/lektor/internal/fetch"
+	"github.com/lektordir/lektor/internal/serve"
 )
 
 func main() {
@@ -52,7 +53,7 @@ func listenCommand() *cli.Command {
 			&cli.StringFlag{Name: "key", Usage: "and the key in `FILE`"},
 			&cli.StringSliceFlag{Name: "trusted-proxy", Usage: "believe X-Forwarded-For of proxies in the network `PREFIX`; may be repeated"},
 			&cli.DurationFlag{Name: "cooldown", Value: listener.DefaultCooldown, Usage: "leave a marker for a feed every `TIME` at most"},
-			&cli.IntFlag{Name: "max-connections", Value: listener.DefaultMaxConns, Usage: "keep `N` connections open at once"},
+			&cli.IntFlag{Name: "max-connections", Value: serve.DefaultMaxConns, Usage: "keep `N` connections open at once"},
 			&cli.IntFlag{Name: "per-host", Value: 2, Usage: "make `N` requests at once to one hub"},
 			&cli.DurationFlag{Name: "gap", Value: fetch.DefaultGap, Usage: "wait for `TIME` between two requests to one hub"},
 			&cli.BoolFlag{Name: "verbose", Usage: "tell of every registration and notification"},
@@ -67,8 +68,11 @@ func listenCommand() *cli.Command {
 			}
 			common.Fetch.PerHost, common.Fetch.Gap = c.Int("per-host"), c.Duration("gap")
 			o := listener.ListenOptions{
-				Common: common, Address: c.String("listen"), Given: c.IsSet("listen"), Cert: c.String("cert"), Key: c.String("key"),
-				MaxConns: c.Int("max-connections"), Cooldown: c.Duration("cooldown"), Verbose: c.Bool("verbose"),
+				Common: common, Options: serve.Options{
+					Address: c.String("listen"), Given: c.IsSet("listen"), Cert: c.String("cert"), Key: c.String("key"),
+					MaxConns: c.Int("max-connections"),
+				},
+				Cooldown: c.Duration("cooldown"), Verbose: c.Bool("verbose"),
 			}
 			switch {
 			case o.Fetch.PerHost < 1 || o.Fetch.PerHost > 1000 || o.MaxConns < 1:

@@ -1,66 +1,23 @@
 package listener
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"io"
-	"log"
-	"net"
 	"net/http"
-	"net/netip"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/lektordir/lektor/internal/feeddir"
 	"github.com/lektordir/lektor/internal/rsscloud"
+	"github.com/lektordir/lektor/internal/serve"
 	"github.com/lektordir/lektor/internal/termsafe"
 	"github.com/lektordir/lektor/internal/websub"
 )
 
-// Limits of what callers can make the callback do.
-const (
-	readHeader = 5 * time.Second
-	readAll    = 30 * time.Second
-	writeAll   = 40 * time.Second
-	maxHeader  = 16 << 10
-	// maxContent is the largest delivery whose signature is checked. It is
-	// not kept, so this bounds time, not memory.
-	maxContent = 32 << 20
-	// DefaultMaxConns is how many connections are open at once; see [Limit].
-	DefaultMaxConns = 512
-)
-
-// Server gives an HTTP server for the listener, in which everything has a
-// limit: header 16 KiB, 5 s to send it, 30 s for a whole request. Each
-// connection serves one request by HTTP/1.1.
-func (l *Listener) Server() *http.Server {
-	s := &http.Server{
-		Handler:           l,
-		ReadHeaderTimeout: readHeader,
-		ReadTimeout:       readAll,
-		WriteTimeout:      writeAll,
-		MaxHeaderBytes:    maxHeader,
-		ErrorLog:          log.New(panics{l.report}, "", 0),
-		Protocols:         new(http.Protocols),
-	}
-	s.Protocols.SetHTTP1(true)
-	// A connection that is open for long is one that is slow, then.
-	s.SetKeepAlivesEnabled(false)
-	return s
-}
-
-// panics takes what net/http has to say, and passes on what is our mistake:
-// the rest is about connections that strangers broke off.
-type panics struct{ report Reporter }
-
-func (p panics) Write(b []byte) (int, error) {
-	if bytes.Contains(b, []byte("panic")) {
-		p.report.Warn("%s", termsafe.Brief(string(b)))
-	}
-	return len(b), nil
-}
+// maxContent is the largest delivery whose signature is checked. It is not kept,
+// so this bounds time, not memory.
+const maxContent = 32 << 20
 
 // ServeHTTP is the callback. The last part of the path is the token; what is in
 // front of it does not count, as a proxy may have taken it away, nor does its
@@ -259,28 +216,6 @@ func checkSignature(header string, st *feeddir.Registration, content io.Reader) 
 // trace reports a request, on request.
 func (l *Listener) trace(r *http.Request, format string, args ...any) {
 	if l.opts.Verbose {
-		l.report.Info("%s: %s", l.peer(r), fmt.Sprintf(format, args...))
+		l.report.Info("%s: %s", serve.Peer(r, l.opts.TrustedProxies), fmt.Sprintf(format, args...))
 	}
-}
-
-// peer is who made a request. What a proxy says of it counts where the proxy is
-// trusted, and only its own word: the last in X-Forwarded-For that is not a
-// trusted proxy itself.
-func (l *Listener) peer(r *http.Request) netip.Addr {
-	host, _, _ := net.SplitHostPort(r.RemoteAddr)
-	addr, err := netip.ParseAddr(host)
-	addr = addr.Unmap()
-	hops := strings.Split(strings.Join(r.Header.Values("X-Forwarded-For"), ","), ",")
-	for i := len(hops) - 1; i >= 0 && (err != nil || l.trusted(addr)); i-- {
-		next, perr := netip.ParseAddr(strings.TrimSpace(hops[i]))
-		if perr != nil {
-			break
-		}
-		addr, err = next.Unmap(), nil
-	}
-	return addr
-}
-
-func (l *Listener) trusted(a netip.Addr) bool {
-	return slices.ContainsFunc(l.opts.TrustedProxies, func(p netip.Prefix) bool { return p.Contains(a) })
 }
