@@ -96,7 +96,7 @@ func room(name string) string {
 // program for itself, below etc.
 var (
 	drawer = regexp.MustCompile(`^(src/[^ ]*/)?/?etc/((fetch|push|cloudd|ess|history)(/|$)|categories$|view/alias$|link$)[^ ]*$`)
-	own    = regexp.MustCompile(`^etc/(fetch|fetch/opml|cloudd|cloudd/lock)$`)
+	own    = regexp.MustCompile(`^etc/(fetch|fetch/opml|cloudd|cloudd/(lock|heard))$`)
 )
 
 // names gives the place of each string in a file that only internal/feeddir may

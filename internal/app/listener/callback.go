@@ -71,15 +71,48 @@ func (l *Listener) challenge(w http.ResponseWriter, r *http.Request, cb *callbac
 	if !strings.Contains(r.URL.RawQuery, "challenge=") {
 		return // some look first whether anybody is there
 	}
+	var wanted []string
 	l.mu.Lock()
-	asking := cb.asking
+	if cb.asking != nil {
+		wanted = slices.Clone(cb.asking.urls)
+	}
+	for f := range cb.feeds {
+		if f.State == Suspect { // some verify it after they have answered
+			wanted = append(wanted, f.Topic, f.alias)
+		}
+	}
 	l.mu.Unlock()
-	text, ok := rsscloud.Challenge(r.URL.RawQuery, asking)
-	if !ok || len(asking) == 0 {
+	text, topic, ok := rsscloud.Challenge(r.URL.RawQuery, wanted)
+	if !ok || len(wanted) == 0 {
 		http.Error(w, "not found", http.StatusNotFound)
 		return
 	}
+	l.challenged(cb, topic)
 	_, _ = io.WriteString(w, text) // and nothing else: some compare it
+}
+
+// challenged takes down that a cloud verifies a registration for a feed; with "" it
+// did not say for which.
+func (l *Listener) challenged(cb *callback, topic string) {
+	var suspects []*feed
+	k := rsscloud.Key(topic)
+	l.mu.Lock()
+	if a := cb.asking; a != nil {
+		for _, u := range a.urls {
+			if u != "" && (topic == "" || rsscloud.Key(u) == k) {
+				a.called(rsscloud.Key(u)).challenged = true
+			}
+		}
+	}
+	for f := range cb.feeds {
+		if f.State == Suspect && (topic == "" && len(cb.feeds) == 1 || slices.Contains(f.keys, k)) {
+			suspects = append(suspects, f)
+		}
+	}
+	l.mu.Unlock()
+	for _, f := range suspects {
+		l.apply(f, called{})
+	}
 }
 
 // notification takes an rssCloud notification.
@@ -110,6 +143,9 @@ func (l *Listener) notification(w http.ResponseWriter, r *http.Request, cb *call
 	l.mu.Lock()
 	for _, u := range n.URLs {
 		k := rsscloud.Key(u)
+		if a := cb.asking; a != nil && a.asks(k) && a.called(k).post() {
+			continue // to see whether somebody is there
+		}
 		for f := range cb.feeds {
 			if slices.Contains(f.keys, k) {
 				hit = append(hit, f)
@@ -200,7 +236,8 @@ func checkSignature(header string, st *feeddir.Registration, content io.Reader) 
 	if err != nil {
 		return "", err
 	}
-	if websub.Strength(sig.Method) < websub.Strength(st.Signature) {
+	// A hub may go from one to another, but not to one that others can forge one day.
+	if weakest := 1; websub.Strength(sig.Method) == weakest && websub.Strength(st.Signature) > weakest {
 		return "", fmt.Errorf("it is signed with %s, and those before with %s", sig.Method, st.Signature)
 	}
 	h := sig.Hash(st.Secret)
