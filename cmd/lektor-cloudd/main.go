@@ -56,6 +56,7 @@ func listenCommand() *cli.Command {
 			&cli.IntFlag{Name: "max-connections", Value: serve.DefaultMaxConns, Usage: "keep `N` connections open at once"},
 			&cli.IntFlag{Name: "per-host", Value: 2, Usage: "make `N` requests at once to one hub"},
 			&cli.DurationFlag{Name: "gap", Value: fetch.DefaultGap, Usage: "wait for `TIME` between two requests to one hub"},
+			&cli.BoolFlag{Name: "self-test", Usage: "only try whether we are reached at the public URL"},
 			&cli.BoolFlag{Name: "verbose", Usage: "tell of every registration and notification"},
 		}, askFlags()...),
 		Action: func(c *cli.Context) error {
@@ -72,7 +73,7 @@ func listenCommand() *cli.Command {
 					Address: c.String("listen"), Given: c.IsSet("listen"), Cert: c.String("cert"), Key: c.String("key"),
 					MaxConns: c.Int("max-connections"),
 				},
-				Cooldown: c.Duration("cooldown"), Verbose: c.Bool("verbose"),
+				Cooldown: c.Duration("cooldown"), Verbose: c.Bool("verbose"), SelfTest: c.Bool("self-test"),
 			}
 			switch {
 			case o.Fetch.PerHost < 1 || o.Fetch.PerHost > 1000 || o.MaxConns < 1:
@@ -136,7 +137,8 @@ func pingCommand() *cli.Command {
 		Description: `Example:
    lektor-cloudd ping https://me.example/feed.xml`,
 		Flags: append([]cli.Flag{
-			&cli.StringFlag{Name: "cloud", Usage: "tell the cloud at `URL`, whatever the feed says; xmlrpc://… or a path /RPC2 for XML-RPC"},
+			cloudFlag("tell the cloud at `URL`, whatever the feed says; xmlrpc://… or a path /RPC2 for XML-RPC"),
+			&cli.StringFlag{Name: "hub", Usage: "tell the WebSub hub at `URL`, whatever the feed says"},
 			dryRunFlag(), command.NulFlag(),
 		}, askFlags()...),
 		Action: func(c *cli.Context) error {
@@ -147,7 +149,10 @@ func pingCommand() *cli.Command {
 			if err != nil {
 				return err
 			}
-			o := listener.PingOptions{Common: common, Feeds: c.Args().Slice(), Nul: command.Nul(c), Cloud: c.String("cloud"), DryRun: c.Bool("dry-run")}
+			o := listener.PingOptions{Common: common, Feeds: c.Args().Slice(), Nul: command.Nul(c), Hub: c.String("hub"), DryRun: c.Bool("dry-run")}
+			if o.Cloud, err = oneCloud(c); err != nil {
+				return err
+			}
 			return listener.Ping(c.Context, o, command.StreamsOf(c))
 		},
 	}
@@ -163,7 +168,7 @@ func saveCommand() *cli.Command {
 Example:
    lektor-cloudd save --cloud http://rpc.example.org:5337/RPC2 --user bull feed.xml`,
 		Flags: append([]cli.Flag{
-			&cli.StringFlag{Name: "cloud", Usage: "the `URL` of the cloud's XML-RPC, else what the document names"},
+			cloudFlag("the `URL` of the cloud's XML-RPC, else what the document names"),
 			&cli.StringFlag{Name: "user", Required: true, EnvVars: []string{userVar}, Usage: "the `NAME` by which the cloud knows you"},
 			&cli.StringFlag{Name: "password-file", Usage: "the password is the first line of `FILE`"},
 			dryRunFlag(),
@@ -177,8 +182,11 @@ Example:
 				return err
 			}
 			o := listener.SaveOptions{
-				Common: common, File: c.Args().First(), Cloud: c.String("cloud"), User: c.String("user"),
+				Common: common, File: c.Args().First(), User: c.String("user"),
 				PasswordFile: c.String("password-file"), Password: os.Getenv(listener.PasswordVar), DryRun: c.Bool("dry-run"),
+			}
+			if o.Cloud, err = oneCloud(c); err != nil {
+				return err
 			}
 			return listener.Save(c.Context, o, command.StreamsOf(c))
 		},
@@ -186,6 +194,20 @@ Example:
 }
 
 const defaultListen = ":5337"
+
+// cloudFlag names a cloud. It is a slice so that a second one is noticed.
+func cloudFlag(usage string) cli.Flag { return &cli.StringSliceFlag{Name: "cloud", Usage: usage} }
+
+// oneCloud gives the cloud that the flag names, "" for none.
+func oneCloud(c *cli.Context) (string, error) {
+	switch list := c.StringSlice("cloud"); len(list) {
+	case 0:
+		return "", nil
+	case 1:
+		return list[0], nil
+	}
+	return "", command.Usagef("--cloud can be given once: there is one cloud to a feed")
+}
 
 func dryRunFlag() cli.Flag {
 	return &cli.BoolFlag{Name: "dry-run", Usage: "only tell what would be done"}

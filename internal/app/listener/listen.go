@@ -2,13 +2,20 @@ package listener
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"io"
 	"net"
+	"net/http"
 	"net/netip"
 	"net/url"
 	"strconv"
+	"strings"
+	"syscall"
 	"time"
 
 	"github.com/lektordir/lektor/internal/command"
+	"github.com/lektordir/lektor/internal/feeddir"
 	"github.com/lektordir/lektor/internal/fetch"
 	"github.com/lektordir/lektor/internal/serve"
 )
@@ -40,6 +47,8 @@ type ListenOptions struct {
 	TrustedProxies []netip.Prefix
 	// Verbose reports every notification.
 	Verbose bool
+	// SelfTest only tries whether the listener is reached at Public.
+	SelfTest bool
 
 	// Rand gives numbers from 0 to 1 for jitter; nil means at random.
 	Rand func() float64
@@ -52,6 +61,9 @@ type ListenOptions struct {
 // is updated, until ctx ends, which is no error. systemd is told when it is
 // ready, and when it ends.
 func Listen(ctx context.Context, o ListenOptions, s *command.Streams) error {
+	if o.SelfTest {
+		return selfTest(ctx, o, s)
+	}
 	d, err := command.OpenDir(o.Dir, nil)
 	if err != nil {
 		return err
@@ -80,6 +92,45 @@ func Listen(ctx context.Context, o ListenOptions, s *command.Streams) error {
 		}
 	}
 	return door.Serve(ctx, serve.NewServer(l, s.Report), l.Run)
+}
+
+// selfTest tries whether who asks for the public URL reaches us, by an answer that
+// nobody else has.
+func selfTest(ctx context.Context, o ListenOptions, s *command.Streams) error {
+	door, err := serve.Open(o.Options, s.Report)
+	if errors.Is(err, syscall.EADDRINUSE) {
+		return command.Hint(err, "stop the listener for the test, as that takes its place")
+	}
+	if err != nil {
+		return err
+	}
+	defer door.Close()
+	o.findPublic(door.Addr(), door.TLS(), s)
+	if o.Public == nil {
+		return errors.New("there is no public URL to be tried; give it with --public-url")
+	}
+	where, answer := token(feeddir.TokenLen/2), token(32)
+	server := serve.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if feeddir.TokenOf(r.URL.Path) != where {
+			http.NotFound(w, r)
+			return
+		}
+		_, _ = io.WriteString(w, answer)
+	}), s.Report)
+	return door.Serve(ctx, server, func(ctx context.Context) error {
+		c := fetch.NewClient(o.Fetch)
+		defer c.Close()
+		public := strings.TrimSuffix(o.Public.String(), "/")
+		resp, err := c.Get(ctx, &fetch.Request{URL: public + "/" + where})
+		switch {
+		case err != nil:
+			return command.Hint(fmt.Errorf("not reached: %w", err), "let a proxy or the router forward %s to %s; some routers do so only for those outside, who are then to try it", public, door.Addr())
+		case string(resp.Body) != answer:
+			return command.Hint(fmt.Errorf("%s: somebody else answers there", public), "let what answers forward to %s, with the path", door.Addr())
+		}
+		s.Report.Info("%s: reached, at %s", public, door.Addr())
+		return nil
+	})
 }
 
 // findPublic finds out where hubs reach us, and says what to do when they do not.
