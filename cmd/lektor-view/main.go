@@ -327,7 +327,7 @@ func publishCommand() *cli.Command {
 			&cli.StringFlag{Name: "title", Usage: "call the feed `TITLE`", DefaultText: "the query"},
 			&cli.StringFlag{Name: "self", Usage: "the feed will be found at `URL`"},
 			&cli.StringFlag{Name: "link", Usage: "`URL` of the page that the feed belongs to"},
-			&cli.StringSliceFlag{Name: "cloud", Usage: "the rssCloud at `URL` tells of updates; xmlrpc://… or a path /RPC2 for XML-RPC; may be repeated"},
+			&cli.StringSliceFlag{Name: "cloud", Usage: "the rssCloud at `URL` tells of updates; xmlrpc://… or a path /RPC2 for XML-RPC"},
 			&cli.StringSliceFlag{Name: "hub", Usage: "the WebSub hub at `URL` tells of updates; may be repeated"},
 			&cli.IntFlag{Name: "newest", Aliases: []string{"n"}, Usage: "only the newest `N`", DefaultText: "all"},
 			&cli.StringSliceFlag{Name: "include", Usage: "publish entries of `FEED`, although it is not for others; may be repeated"},

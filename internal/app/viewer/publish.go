@@ -57,6 +57,9 @@ func Publish(ctx context.Context, o PublishOptions, s *command.Streams) error {
 	if !ok {
 		return command.Usagef("--format %s: it is atom, rss or json", o.Format)
 	}
+	if len(o.Clouds) > 1 {
+		return &command.UsageError{Message: "--cloud can be given once: RSS has one cloud to a feed", Hint: "a cloud tells all who read the feed; --hub can be repeated"}
+	}
 	feed := &feedconv.Feed{Link: o.Link}
 	if err := o.head(feed, format); err != nil {
 		return err
