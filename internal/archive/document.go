@@ -134,30 +134,37 @@ func readEntry(d *xml.Decoder) (*Entry, error) {
 // printed begins a digest that was made of an element.
 const printed = "~"
 
-// digest tells versions of an entry apart by their element. Neither the id counts
-// nor the feed that it comes from, which may be renamed.
+// digest tells versions of an entry apart by their element. What does not count is
+// the id, the time of the update, which follows from there being another version,
+// and the feed that it comes from, which may be renamed.
 func digest(element []byte) string {
 	h := sha256.New()
-	rest := element
-	for _, tag := range [][3]string{{"<entry", "<id>", "</id>"}, {"<item", "<guid", "</guid>"}} {
-		if !bytes.HasPrefix(element, []byte(tag[0])) {
-			continue
-		}
-		// Before these there is only text, which is escaped.
-		if i := bytes.Index(rest, []byte(tag[1])); i >= 0 {
-			if n := bytes.Index(rest[i:], []byte(tag[2])); n >= 0 {
-				h.Write(rest[:i])
-				rest = rest[i+n:]
-			}
-		}
+	id, update := "id", "updated"
+	if bytes.HasPrefix(element, []byte("<item")) {
+		id, update = "guid", "dcterms:modified"
 	}
+	// Before these there is only text, which is escaped.
+	rest := cut(h, element, id, bytes.Index)
+	rest = cut(h, rest, update, bytes.Index)
 	// It comes last, after a content that may have elements of that name.
-	if i, n := bytes.LastIndex(rest, []byte("<source")), bytes.LastIndex(rest, []byte("</source>")); i >= 0 && n > i {
-		h.Write(rest[:i])
-		rest = rest[n:]
-	}
+	rest = cut(h, rest, "source", bytes.LastIndex)
 	h.Write(rest)
 	return printed + hex.EncodeToString(h.Sum(nil)[:16])
+}
+
+// cut writes what stands before an element, without the white space, and gives what
+// stands after it; all of it, if there is none.
+func cut(to io.Writer, b []byte, name string, index func(s, sep []byte) int) []byte {
+	i, end := index(b, []byte("<"+name)), []byte("</"+name+">")
+	if i < 0 {
+		return b
+	}
+	n := index(b[i:], end)
+	if n < 0 {
+		return b
+	}
+	_, _ = to.Write(bytes.TrimRight(b[:i], " \n"))
+	return b[i+n+len(end):]
 }
 
 // Printed gives [Entry.Printed] of the only entry in a document as feedconv writes

@@ -45,16 +45,16 @@ type Origin struct{ Feed, Entry string }
 
 func (o Origin) known() bool { return o != Origin{} }
 
-// same tells whether an entry is in the version that was published.
-func (n *line) same(e Entry) bool {
-	return n.Digest == e.Digest || e.Printed != "" && n.Digest == e.Printed
+// is tells whether a digest is that of an entry.
+func (e Entry) is(digest string) bool {
+	return digest == e.Digest || e.Printed != "" && digest == e.Printed
 }
 
 // Anew tells whether some of what is known was read from documents, so that
 // [Entry.Printed] is wanted.
 func (l *Ledger) Anew() bool {
 	for _, n := range l.lines {
-		if strings.HasPrefix(n.Digest, printed) {
+		if strings.HasPrefix(n.Digest, printed) || strings.HasPrefix(n.digest, printed) {
 			return true
 		}
 	}
@@ -69,8 +69,18 @@ type line struct {
 	// id is nobody else's all the same.
 	gone bool
 	// revised is set once another version than that of the archive was in the
-	// subscription document.
+	// subscription document: the one of this digest, updated at that time.
 	revised bool
+	digest  string
+	updated time.Time
+}
+
+// last is the version that was published last.
+func (n *line) last() (digest string, updated time.Time) {
+	if n.revised {
+		return n.digest, n.updated
+	}
+	return n.Digest, n.Updated
 }
 
 // Ledger is what was published. The zero value is that of a feed of which nothing
@@ -121,7 +131,7 @@ func parseLine(s string) (*line, error) {
 	if len(f) != 5 {
 		return nil, errors.New("too few fields")
 	}
-	n := &line{Entry: Entry{Digest: f[1]}}
+	n := &line{}
 	if n.gone = f[0] == "x"; !n.gone && f[0] != "-" {
 		var number string
 		number, n.revised = strings.CutSuffix(f[0], "+")
@@ -130,13 +140,18 @@ func parseLine(s string) (*line, error) {
 			return nil, errors.New("no number of an archive")
 		}
 	}
+	n.Digest, n.digest, _ = strings.Cut(f[1], ",")
 	if f[2] != "-" {
 		n.Origin.Feed, n.Origin.Entry, _ = strings.Cut(f[2], ".")
 	}
-	var err1, err2 error
-	n.Updated, err1 = time.Parse(time.RFC3339, f[3])
-	n.ID, err2 = strconv.Unquote(f[4])
-	return n, errors.Join(err1, err2)
+	first, second, _ := strings.Cut(f[3], ",")
+	var errs [3]error
+	n.Updated, errs[0] = time.Parse(time.RFC3339, first)
+	if n.revised {
+		n.updated, errs[1] = time.Parse(time.RFC3339, second)
+	}
+	n.ID, errs[2] = strconv.Unquote(f[4])
+	return n, errors.Join(errs[:]...)
 }
 
 // Bytes gives the ledger as text: a line for the feed (format, URL of the
@@ -144,7 +159,8 @@ func parseLine(s string) (*line, error) {
 // with tabs between fields. The fields of an entry are the number of its archive
 // (with "+" when it was revised since; "-" when it is in none yet, "x" when it was
 // withdrawn before that), the digest, the origin or "-", the time of its update,
-// and its id in quotes. Equal ledgers give equal texts.
+// and its id in quotes. Digest and time of a revised one are followed, after a
+// comma, by those of the version that was published last. Equal ledgers give equal texts.
 func (l *Ledger) Bytes() []byte {
 	all := make([]*line, 0, len(l.lines))
 	for _, n := range l.lines {
@@ -169,7 +185,12 @@ func (l *Ledger) Bytes() []byte {
 		if n.Origin.known() {
 			origin = n.Origin.Feed + "." + n.Origin.Entry
 		}
-		b = fmt.Appendf(b, "%s\t%s\t%s\t%s\t%s\n", where, n.Digest, origin, n.Updated.UTC().Format(time.RFC3339), strconv.Quote(n.ID))
+		digest, updated := n.Digest, n.Updated.UTC().Format(time.RFC3339)
+		if n.revised {
+			digest += "," + n.digest
+			updated += "," + n.updated.UTC().Format(time.RFC3339)
+		}
+		b = fmt.Appendf(b, "%s\t%s\t%s\t%s\t%s\n", where, digest, origin, updated, strconv.Quote(n.ID))
 	}
 	return fmt.Appendf(b, "sum\t%s\n", checksum(b))
 }
@@ -187,7 +208,7 @@ func (l *Ledger) put(n *line) {
 	n.Printed = ""
 	// A fraction of a second is lost in RSS, and must not tell a ledger that was
 	// made anew from the one it replaces.
-	n.Updated = n.Updated.Truncate(time.Second)
+	n.Updated, n.updated = n.Updated.Truncate(time.Second), n.updated.Truncate(time.Second)
 	l.drop(l.lines[n.ID])
 	l.lines[n.ID] = n
 	if n.Origin.known() {
@@ -242,17 +263,18 @@ func (l *Ledger) Subscribe(list []Entry, plan []int) {
 	for _, e := range list {
 		n := l.lines[e.ID]
 		switch {
-		case n == nil || n.archive == 0:
-			if there[e.ID] {
-				l.put(&line{Entry: e})
-			}
-		default:
+		case n != nil && n.archive > 0:
 			as := *n
-			as.Origin, as.revised = e.Origin, n.revised || there[e.ID]
-			if n.same(e) {
+			as.Origin = e.Origin
+			if e.is(n.Digest) {
 				as.Digest = e.Digest
 			}
+			if there[e.ID] {
+				as.revised, as.digest, as.updated = true, e.Digest, e.Updated
+			}
 			l.put(&as)
+		case there[e.ID]:
+			l.put(&line{Entry: e})
 		}
 	}
 }
@@ -267,19 +289,31 @@ func (l *Ledger) RecoverSubscription(newest int, list []Entry) {
 		case n == nil:
 			l.put(&line{Entry: e})
 		case n.archive > 0 && n.archive <= newest:
-			n.revised = true
+			n.revised, n.digest, n.updated = true, e.Digest, e.Updated.Truncate(time.Second)
 		}
 	}
 }
 
-// Archived tells when the archived version of an entry was updated, and false for
-// one that is in no archive.
-func (l *Ledger) Archived(id string) (updated time.Time, ok bool) {
-	n := l.lines[id]
-	if n == nil || n.archive == 0 {
-		return time.Time{}, false
+// latest is the last moment that a date of RFC 3339 can tell.
+var latest = time.Date(9999, 12, 31, 23, 59, 59, 0, time.UTC)
+
+// Updated is when an entry was updated as readers are told. Of two versions they take
+// the one that was updated last (section 4.2), wherever they stand, so another
+// version than the one published before is always a later one: by a second, where
+// its own time says otherwise.
+func (l *Ledger) Updated(e Entry) time.Time {
+	n := l.lines[e.ID]
+	if n == nil {
+		return e.Updated
 	}
-	return n.Updated, true
+	digest, least := n.last()
+	if !e.is(digest) && least.Before(latest) {
+		least = least.Add(time.Second)
+	}
+	if e.Updated.Before(least) {
+		return least
+	}
+	return e.Updated
 }
 
 // Newest is when the newest of all archived entries was updated, zero without any.

@@ -37,7 +37,7 @@ func (l *Ledger) IDs(list []Candidate) []string {
 		for i, c := range list {
 			for _, id := range []string{c.Else(c.ID), c.ID} {
 				n := l.lines[id]
-				if ids[i] == "" && n != nil && !n.Origin.known() && !taken[id] && (!exact || n.same(c.Entry)) {
+				if ids[i] == "" && n != nil && !n.Origin.known() && !taken[id] && (!exact || c.is(n.Digest)) {
 					take(i, id)
 				}
 			}
@@ -89,12 +89,12 @@ func (l *Ledger) Plan(list []Entry, perPage int) Plan {
 	in := make([]bool, len(list))
 	for i, e := range list {
 		switch n := l.lines[e.ID]; {
-		case n == nil || n.gone:
+		case n != nil && n.archive > 0:
+			in[i] = n.revised || !e.is(n.Digest)
+		case n == nil || n.gone || !e.is(n.Digest):
 			fresh = append(fresh, i)
-		case n.archive == 0:
-			before = append(before, i)
 		default:
-			in[i] = n.revised || !n.same(e)
+			before = append(before, i)
 		}
 	}
 	pending := append(before, fresh...)

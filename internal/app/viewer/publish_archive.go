@@ -275,6 +275,7 @@ func (a *archiver) candidates(ctx context.Context) error {
 	}
 	for i, id := range a.ledger.IDs(want) {
 		a.list[i].ID = id
+		a.list[i].Updated = a.ledger.Updated(a.list[i].Entry)
 	}
 	return nil
 }
@@ -377,7 +378,7 @@ func (a *archiver) gather(ctx context.Context, of []int) ([]feedconv.Entry, erro
 			return nil, errMoved
 		}
 		c.record.Forget()
-		e.ID, e.GUID = c.ID, c.ID
+		e.ID, e.GUID, e.Updated = c.ID, c.ID, c.Updated
 		list = append(list, *e)
 	}
 	return list, nil
@@ -417,37 +418,17 @@ func (a *archiver) linkPrevious(feed *feedconv.Feed, number int) {
 	}
 }
 
-// latest is the last moment that a date of RFC 3339 can tell.
-var latest = time.Date(9999, 12, 31, 23, 59, 59, 0, time.UTC)
-
-// subscription makes the subscription document. Of two versions of an entry readers
-// take the one that was updated last, then that in the newer document (RFC 5005,
-// section 4.2). So a revised entry is never older here than in its archive, and
-// the document is newer than all archives.
+// subscription makes the subscription document.
 func (a *archiver) subscription(ctx context.Context, of []int) (*feedconv.Feed, error) {
 	list, err := a.gather(ctx, of)
 	if err != nil {
 		return nil, err
 	}
-	revised := false
-	for i := range list {
-		if was, ok := a.ledger.Archived(list[i].ID); ok {
-			revised = true
-			if list[i].Updated.Before(was) {
-				list[i].Updated = was
-			}
-		}
-	}
 	feed := a.feed
 	feed.Links = slices.Clone(feed.Links)
 	feed.Entries, feed.Updated = list, newestOf(list)
-	switch newest := a.ledger.Newest(); {
-	case len(list) == 0:
-		feed.Updated = newest
-	case revised && !feed.Updated.Truncate(time.Second).After(newest):
-		if feed.Updated = newest.Add(time.Second); feed.Updated.After(latest) {
-			feed.Updated = latest
-		}
+	if len(list) == 0 {
+		feed.Updated = a.ledger.Newest()
 	}
 	a.linkPrevious(&feed, a.ledger.Count)
 	return &feed, nil
