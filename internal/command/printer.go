@@ -18,6 +18,7 @@ import (
 
 	"github.com/lektordir/lektor/internal/lazy"
 	"github.com/lektordir/lektor/internal/termsafe"
+	"github.com/lektordir/lektor/internal/tsv"
 )
 
 // Column is one named value of the records that a command prints, for all of
@@ -205,8 +206,6 @@ func (p *Printer[R]) column(record R) error {
 	return nil
 }
 
-var tsvEscaper = strings.NewReplacer("\\", `\\`, "\t", `\t`, "\n", `\n`, "\r", `\r`)
-
 func (p *Printer[R]) tsv(record R) error {
 	for i, c := range p.columns {
 		if i > 0 {
@@ -218,7 +217,7 @@ func (p *Printer[R]) tsv(record R) error {
 		if !p.opts.Raw && !c.Verbatim {
 			s = termsafe.Clean(s)
 		}
-		p.buf.WriteString(tsvEscaper.Replace(s))
+		p.buf.WriteString(tsv.Escape(s))
 	}
 	return nil
 }
@@ -433,7 +432,7 @@ var templateFuncs = template.FuncMap{
 	// line puts text on one line.
 	"line": func(v any) string { return termsafe.Line(text(v)) },
 	// tsv escapes a value as -o tsv does.
-	"tsv": func(v any) string { return tsvEscaper.Replace(text(v)) },
+	"tsv": func(v any) string { return tsv.Escape(text(v)) },
 	// default replaces what is empty.
 	"default": func(def string, v any) any {
 		if v == nil || reflect.ValueOf(v).IsZero() {

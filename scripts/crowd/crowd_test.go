@@ -223,7 +223,7 @@ func TestAccounting(t *testing.T) {
 		"an old version is unread": {func(e *evidence) { e.feeds[0].latest[4] = 2 }, "and there is version 2"},
 		"half content":             {func(e *evidence) { e.at(deliver, version{4, 1}).Files["content"] = "<p>Entry" }, "content is"},
 		"no content":               {func(e *evidence) { delete(e.at(deliver, version{4, 1}).Files, "content") }, "it has no file content"},
-		"no extra":                 {func(e *evidence) { delete(e.at(deliver, version{4, 1}).Files, "etc/link") }, "it has no file etc/link"},
+		"no extra":                 {func(e *evidence) { delete(e.at(deliver, version{4, 1}).Files, "extras") }, "it has no file extras"},
 		"another file":             {func(e *evidence) { e.at(deliver, version{4, 1}).Files["title.1"] = "" }, "title.1 is"},
 		"feed leads elsewhere":     {func(e *evidence) { e.at(deliver, version{4, 1}).Files["feed"] = "../x" }, "feed is"},
 		"half of the clock's":      {func(e *evidence) { delete(e.entries[len(e.entries)-1].Files, "id") }, "no whole entry of lektor-clock"},

@@ -175,16 +175,15 @@ func date(v version) time.Time {
 // files are those of an entry as it must lie in the lektor-dir.
 func (f *feed) files(v version) map[string]string {
 	return map[string]string{
-		"title":          f.title(v) + "\n",
-		"id":             f.guid(v) + "\n",
-		"content":        f.content(v),
-		"author":         "Ann <ann@example.com>\n",
-		"pubdate":        date(v).Format(time.RFC3339) + "\n",
-		"type":           "text/html\n",
-		"feed":           "../../../src/" + f.hash,
-		"etc/link":       f.link(v) + "\n",
-		"etc/categories": "crowd\nnaïve\n",
-		"etc/enclosures": fmt.Sprintf("%s\taudio/mpeg\t%d\n", f.enclosure(v), v.number),
+		"title":   f.title(v) + "\n",
+		"id":      f.guid(v) + "\n",
+		"content": f.content(v),
+		"author":  "Ann <ann@example.com>\n",
+		"pubdate": date(v).Format(time.RFC3339) + "\n",
+		"type":    "text/html\n",
+		"feed":    "../../../src/" + f.hash,
+		"extras": fmt.Sprintf("link\t%s\ncategory\tcrowd\ncategory\tnaïve\nenclosure\t%s\taudio/mpeg\t%d\n",
+			f.link(v), f.enclosure(v), v.number),
 	}
 }
 

@@ -362,6 +362,19 @@ func (t *trial) goOnViewing(ctx context.Context, dir string, argv []string) erro
 			return fmt.Errorf("in two places: %s", x)
 		}
 	}
+	if t.s.undo {
+		// Where the journal of the command is still there it was not done.
+		was, errWas := filepath.Glob(filepath.Join(t.template, "etc/view/undo/*"))
+		is, errIs := filepath.Glob(filepath.Join(dir, "etc/view/undo/*"))
+		if err := errors.Join(errWas, errIs); err != nil {
+			return err
+		}
+		if len(was) == len(is) {
+			if _, err := t.e.run(ctx, dir, t.s.stdin, argv...); err != nil {
+				return fmt.Errorf("again: %w", err)
+			}
+		}
+	}
 	left = slices.DeleteFunc(left, func(a string) bool { return strings.Contains(a, ".M") && there[a] == 0 })
 	if slices.ContainsFunc(left, func(a string) bool { return strings.Contains(a, ".M") }) {
 		if _, err := t.e.run(ctx, dir, t.s.stdin, left...); err != nil {
@@ -579,7 +592,7 @@ func placeless(key string) string {
 // content is a key of an entry without both.
 func content(key string) string { return placeless(versionless(key)) }
 
-var replaces = regexp.MustCompile(` etc/replaces="[^"]*"`)
+var replaces = regexp.MustCompile(` replaces="[^"]*"`)
 
 // sameEntry reports whether an entry has the feed and the id of the one with a key.
 func sameEntry(key string, x *entry) bool {

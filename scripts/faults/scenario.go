@@ -84,6 +84,9 @@ type scenario struct {
 	// once tells that the command, which ends the subscription to the first
 	// feed, is refused when that is done.
 	once bool
+	// undo tells that it takes back what the last command did. A power cut may leave
+	// less of its journal than of its renames, so that it cannot go on.
+	undo bool
 	// purge tells that it removes the first feed with all its entries; whatever
 	// becomes of that, the feed is added again afterwards.
 	purge bool
@@ -192,8 +195,12 @@ func scenarios(e *env) []scenario {
 			return append([]string{e.view, "mark", "--set", "S"}, entries(dir)...)
 		}},
 		{name: "rm", feeds: 3, viewer: true, command: func(e *env, dir string) []string {
-			return append([]string{e.view, "rm"}, entries(dir)...)
+			return append([]string{e.view, "rm", "--now"}, entries(dir)...)
 		}},
+		{name: "undo", feeds: 1, viewer: true, undo: true, more: func(e *env, dir string) error {
+			_, err := e.run(context.Background(), dir, "", append([]string{e.view, "rm"}, entries(dir)...)...)
+			return err
+		}, command: func(e *env, _ string) []string { return []string{e.view, "undo"} }},
 	}
 }
 
@@ -284,7 +291,7 @@ func (e *env) prepare(ctx context.Context, s scenario, dir string) error {
 		case x.Files["title"] == "Third\n", x.Files["title"] == "Second\n" && x.Feed == feedHash(e.url(1)):
 			_, err = e.run(ctx, dir, "", e.view, "mark", "--set", "S", x.Unique)
 		case x.Files["title"] == "First\n":
-			_, err = e.run(ctx, dir, "", e.view, "rm", x.Unique)
+			_, err = e.run(ctx, dir, "", e.view, "rm", "--now", x.Unique)
 		}
 		if err != nil {
 			return err
@@ -305,8 +312,14 @@ func (x *entry) key() string {
 	fmt.Fprintf(&b, "%s/%s/%s", x.Place, x.Feed, x.Flags)
 	for _, name := range slices.Sorted(maps.Keys(x.Files)) {
 		data := x.Files[name]
-		if name == "etc/replaces" {
-			data = lektordir.Ref{Unique: strings.TrimSuffix(data, "\n")}.Identity()
+		if name == "extras" {
+			var replaces string
+			if data, replaces = dir.TakeReplaces(data); replaces != "" {
+				fmt.Fprintf(&b, " replaces=%q", lektordir.Ref{Unique: replaces}.Identity())
+			}
+			if data == "" {
+				continue
+			}
 		}
 		fmt.Fprintf(&b, " %s=%q", name, data)
 	}
