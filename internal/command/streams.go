@@ -67,18 +67,34 @@ func (s *Streams) ErrIsTerminal() bool { return isTerminal(s.Err) }
 // Width returns the number of columns of the terminal that Out is, and 80
 // where it is none or will not say.
 func (s *Streams) Width() int {
-	if f := fileOf(s.Out); f != nil {
-		if w, _, err := term.GetSize(int(f.Fd())); err == nil && w > 0 {
-			return w
-		}
+	if w, _ := s.Size(); w > 0 {
+		return w
 	}
 	return 80
 }
 
+// Size returns the columns and lines of the terminal that Out is, each 0 where it
+// is none or will not say.
+func (s *Streams) Size() (columns, lines int) { return size(s.Out) }
+
+// size returns the columns and lines of the terminal that w is.
+func size(w io.Writer) (columns, lines int) {
+	f := fileOf(w)
+	if f == nil {
+		return 0, 0
+	}
+	columns, lines, err := term.GetSize(int(f.Fd()))
+	if err != nil {
+		return 0, 0
+	}
+	return columns, lines
+}
+
 // Color reports whether Out may be coloured: it is a terminal that is not dumb
-// and $NO_COLOR is unset or empty.
+// and has a name, and $NO_COLOR is unset or empty.
 func (s *Streams) Color() bool {
-	return s.OutIsTerminal() && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
+	name := os.Getenv("TERM")
+	return s.OutIsTerminal() && os.Getenv("NO_COLOR") == "" && name != "" && name != "dumb"
 }
 
 // OutFile returns the file that Out is, for a child process to write to
