@@ -101,7 +101,7 @@ func lsCommand() *cli.Command {
 		Action: command.Run(viewer.List, "", func(f *command.Flags) viewer.ListOptions {
 			o := viewer.ListOptions{
 				Common: common(f), Query: f.Words(), All: f.Bool("all"), Sort: f.String("sort"), Print: nulPaths(f), Number: numbered(f),
-				Screen: viewer.ScreenOf(f.Streams()), Pager: pager(f),
+				Screen: f.Streams().Screen(), Pager: pager(f),
 			}
 			if f.IsSet("newest") {
 				o.Newest = f.Number("newest", 1, 0)
@@ -136,7 +136,7 @@ func pager(f *command.Flags) viewer.Pager {
 	if f.Bool("no-pager") {
 		return viewer.Pager{}
 	}
-	return viewer.PagerOf(viewer.ScreenOf(f.Streams()))
+	return viewer.PagerOf(f.Streams().Screen())
 }
 
 func showCommand() *cli.Command {
@@ -273,7 +273,7 @@ $LEKTOR_TITLE, $LEKTOR_URL and $LEKTOR_FEED in its environment.
 		Action: command.Run(viewer.Follow, "", func(f *command.Flags) viewer.FollowOptions {
 			return viewer.FollowOptions{
 				Common: common(f), Query: f.Words(), Past: f.Number("past", 0, 0), Exec: f.String("exec"), Print: nulPaths(f), Number: numbered(f),
-				Screen: viewer.ScreenOf(f.Streams()),
+				Screen: f.Streams().Screen(),
 			}
 		}),
 	}

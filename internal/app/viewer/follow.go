@@ -29,7 +29,7 @@ type FollowOptions struct {
 	Exec  string // shell command for each entry; then nothing is printed unless Print says how
 	Print command.PrinterOptions
 	// Screen is the terminal that lines are for, see [ListOptions].
-	Screen Screen
+	Screen command.Screen
 	// Number prints numbers, which other commands take.
 	Number bool
 	Poll   time.Duration

@@ -27,7 +27,7 @@ type ListOptions struct {
 	Print  command.PrinterOptions
 	// Screen is the terminal that the list is for; without one lines are as long
 	// as they are, and dates are for programs.
-	Screen Screen
+	Screen command.Screen
 	Pager  Pager // shows a list that the screen does not hold, unless Raw
 	// Number makes it the list whose numbers other commands take: that which a
 	// person saw last.

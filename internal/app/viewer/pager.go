@@ -19,7 +19,7 @@ import (
 type Pager struct {
 	Command string // run by /bin/sh
 	// Screen holds text that needs no pager; the zero value holds none.
-	Screen Screen
+	Screen command.Screen
 }
 
 // less ends by itself when all fits the screen, leaves the text there, and passes
@@ -29,7 +29,7 @@ const less = "less -FRX"
 // PagerOf is the pager for a screen: that of $LEKTOR_PAGER or $PAGER, none if the
 // first of them that is set is empty, and where neither is, less for what does not
 // fit.
-func PagerOf(screen Screen) Pager {
+func PagerOf(screen command.Screen) Pager {
 	if screen.Width == 0 {
 		return Pager{}
 	}

@@ -14,23 +14,6 @@ import (
 	"github.com/lektordir/lektor/lektordir"
 )
 
-// Screen is the terminal that output is for. The zero value is none: output for
-// programs, which is neither fitted nor coloured.
-type Screen struct {
-	Width  int  // columns
-	Height int  // lines; 0 if the terminal does not say
-	Color  bool // escape sequences for colours and bold letters
-}
-
-// ScreenOf is the terminal that s.Out is.
-func ScreenOf(s *command.Streams) Screen {
-	if !s.OutIsTerminal() {
-		return Screen{}
-	}
-	_, height := s.Size()
-	return Screen{Width: s.Width(), Height: height, Color: s.Color()}
-}
-
 // Text is wrapped to no more columns than these, and to no fewer than least.
 const defaultText, leastText = 80, 20
 
@@ -55,7 +38,7 @@ func TextWidth(s *command.Streams) int {
 // layout says how wide the columns of a list are.
 type layout struct {
 	number, flags, feed int // widths; number 0 prints none
-	screen              Screen
+	screen              command.Screen
 	now                 time.Time // with the time zone
 	current             string    // the key of the entry shown last
 	raw                 bool
@@ -73,17 +56,6 @@ func (l layout) clean(s string) string {
 	return strings.TrimSpace(termsafe.Line(s))
 }
 
-// The styles of what stands on a terminal, as parameters of SGR (ECMA-48, 8.3.117).
-const (
-	plain    = ""
-	bold     = "1"
-	cyan     = "36"
-	boldBlue = "1;34"
-)
-
-// piece is a part of a line in one style.
-type piece struct{ text, style string }
-
 // row writes an entry as one line: number, flags, date, feed, title. On a
 // terminal the entry shown last has a mark in front, and what is unread a bold
 // title.
@@ -95,52 +67,31 @@ func (l layout) row(b *bytes.Buffer, r *entries.Record, title string) {
 	feed := l.clean(r.Feed().Title())
 	title = l.clean(title)
 	if l.screen.Width == 0 {
-		l.write(b, []piece{{text: number + flags + r.Date().In(l.now.Location()).Format("2006-01-02 15:04") + "  " + termsafe.Pad(feed, l.feed) + "  " + title}})
+		date := r.Date().In(l.now.Location()).Format("2006-01-02 15:04")
+		l.screen.Line(b, command.Piece{Text: number + flags + date + "  " + termsafe.Pad(feed, l.feed) + "  " + title})
 		return
 	}
-	mark := piece{" ", plain}
+	mark := command.Piece{Text: " "}
 	if l.current != "" && r.Key() == l.current {
-		mark = piece{">", boldBlue}
+		mark = command.Piece{Text: ">", Style: command.Current}
 	}
-	line := append(make([]piece, 0, 6), mark, piece{number + flags + fmt.Sprintf("%*s  ", dateWidth, readable(r.Date(), l.now)), plain})
+	date := fmt.Sprintf("%*s  ", dateWidth, readable(r.Date(), l.now))
+	line := append(make([]command.Piece, 0, 6), mark, command.Piece{Text: number + flags + date})
 	if l.screen.Width >= withFeed {
 		width := min(l.feed, max(minFeed, min(l.screen.Width/5, maxFeed)))
 		feed = termsafe.Truncate(feed, width)
-		line = append(line, piece{feed, cyan}, piece{strings.Repeat(" ", max(0, width-termsafe.Width(feed))+2), plain})
+		blank := strings.Repeat(" ", max(0, width-termsafe.Width(feed))+2)
+		line = append(line, command.Piece{Text: feed, Style: command.Feed}, command.Piece{Text: blank})
 	}
-	style := plain
+	style := command.Plain
 	if r.Ref.Unread() {
-		style = bold
+		style = command.Bold
 	}
-	l.write(b, append(line, piece{title, style}))
-}
-
-// write writes a line, which is fitted to the screen, if there is one, unless it
-// is raw. Blanks at its end are left out.
-func (l layout) write(b *bytes.Buffer, line []piece) {
-	for len(line) > 0 {
-		end := &line[len(line)-1]
-		if end.text = strings.TrimRight(end.text, " "); end.text != "" {
-			break
-		}
-		line = line[:len(line)-1]
+	screen := l.screen
+	if l.raw {
+		screen = command.Screen{}
 	}
-	left := l.screen.Width
-	for _, p := range line {
-		if l.screen.Width > 0 && !l.raw {
-			cut := termsafe.Width(p.text) > left
-			p.text = termsafe.Truncate(p.text, left)
-			if left -= termsafe.Width(p.text); cut {
-				left = 0
-			}
-		}
-		if p.text == "" || p.style == plain || !l.screen.Color || l.raw {
-			b.WriteString(p.text)
-		} else {
-			b.WriteString("\x1b[" + p.style + "m" + p.text + "\x1b[m")
-		}
-	}
-	b.WriteByte('\n')
+	screen.Line(b, append(line, command.Piece{Text: title, Style: style})...)
 }
 
 // dateWidth is that of the longest date that readable gives.

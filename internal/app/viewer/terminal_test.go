@@ -19,7 +19,7 @@ func (f *fixture) on(columns, lines int, o ListOptions) string {
 	f.t.Helper()
 	tty := terminal.Open(f.t, columns, lines)
 	s := command.NewStreams("lektor-view", strings.NewReader(""), tty.TTY, &f.err)
-	o.Common, o.Screen = f.common(), ScreenOf(s)
+	o.Common, o.Screen = f.common(), s.Screen()
 	o.Pager = PagerOf(o.Screen)
 	if err := List(context.Background(), o, s); err != nil {
 		f.t.Fatal(err)
@@ -362,12 +362,12 @@ func TestShowFits(t *testing.T) {
 	lines := strings.Count(text, "\n")
 	o.Pager.Command = "printf 'paged\n'; cat"
 	for _, tc := range []struct {
-		screen Screen
+		screen command.Screen
 		paged  bool
 	}{
-		{Screen{}, true}, {Screen{Width: 200, Height: lines + 1}, false}, {Screen{Width: 200, Height: lines}, true},
-		{Screen{Width: 50, Height: lines + 1}, true}, // a line of 100 columns takes two
-		{Screen{Width: 50, Height: lines + 2}, false},
+		{command.Screen{}, true}, {command.Screen{Width: 200, Height: lines + 1}, false}, {command.Screen{Width: 200, Height: lines}, true},
+		{command.Screen{Width: 50, Height: lines + 1}, true}, // a line of 100 columns takes two
+		{command.Screen{Width: 50, Height: lines + 2}, false},
 	} {
 		o.Pager.Screen = tc.screen
 		want := text

@@ -347,7 +347,7 @@ func TestFollowNumbers(t *testing.T) {
 
 func TestFollowLines(t *testing.T) {
 	f := newFixture(t)
-	out, _, stop := f.follow(t, FollowOptions{Screen: Screen{Width: 40}})
+	out, _, stop := f.follow(t, FollowOptions{Screen: command.Screen{Width: 40}})
 	f.deliver("1773500004.1.h", "title=one two three four five six seven")
 	out.await(t, " N Sat 16:53  one two three four five s…\n")
 	if err := stop(); err != nil {
