@@ -8,6 +8,8 @@ import (
 	"regexp"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/lektordir/lektor/internal/lazy"
 )
 
 // construct is the text construct that is being read.
@@ -591,9 +593,9 @@ func withoutTags(s string) string {
 }
 
 var (
-	namePattern  = regexp.MustCompile(`(?is)<name\b[^>]*>([^<]*)<`)
-	emailPattern = regexp.MustCompile(`(?is)<(?:email|mbox)\b[^>]*>([^<]*)<`)
-	urlPattern   = regexp.MustCompile(`(?is)<url\b[^>]*>([^<]*)<`)
+	namePattern  = lazy.Regexp(`(?is)<name\b[^>]*>([^<]*)<`)
+	emailPattern = lazy.Regexp(`(?is)<(?:email|mbox)\b[^>]*>([^<]*)<`)
+	urlPattern   = lazy.Regexp(`(?is)<url\b[^>]*>([^<]*)<`)
 )
 
 // personText makes one line of an author with children, as Atom has them.
@@ -604,7 +606,7 @@ func personText(s string) string {
 		}
 		return ""
 	}
-	name, email := find(namePattern), find(emailPattern)
+	name, email := find(namePattern()), find(emailPattern())
 	switch {
 	case name != "" && email != "":
 		return name + " <" + email + ">"
@@ -617,7 +619,7 @@ func personText(s string) string {
 // imageURL finds the URL of an item's image.
 func imageURL(s string, markup bool) string {
 	if markup {
-		if m := urlPattern.FindStringSubmatch(s); m != nil {
+		if m := urlPattern().FindStringSubmatch(s); m != nil {
 			return html.UnescapeString(m[1])
 		}
 	}

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"reflect"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -17,6 +16,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/lektordir/lektor/internal/lazy"
 	"github.com/lektordir/lektor/internal/termsafe"
 )
 
@@ -326,7 +326,7 @@ func (p *Printer[R]) template(format string) error {
 	}
 	// Only what the template may want is looked up. The test errs on the side
 	// of more; a template that uses the whole record gets the usual columns.
-	whole := wholeRecord.MatchString(format)
+	whole := wholeRecord().MatchString(format)
 	var used []Column[R]
 	for _, c := range p.columns {
 		if strings.Contains(format, c.Name) || whole && !c.Extra {
@@ -453,4 +453,4 @@ var templateFuncs = template.FuncMap{
 }
 
 // wholeRecord recognises a template that uses its data as a whole: {{json .}}.
-var wholeRecord = regexp.MustCompile(`[\s({]\.[\s)}|]|\$[\s)}|]`)
+var wholeRecord = lazy.Regexp(`[\s({]\.[\s)}|]|\$[\s)}|]`)

@@ -6,9 +6,10 @@ package opml
 import (
 	"bytes"
 	"cmp"
-	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/lektordir/lektor/internal/lazy"
 )
 
 // Document is an OPML document.
@@ -215,15 +216,15 @@ func JoinPath(names []string) string {
 }
 
 var (
-	pathElement = regexp.MustCompile(`(?s)(?:\\.|[^/])+`) // a name in a path, escaped
-	escaped     = regexp.MustCompile(`(?s)\\(.)`)
+	pathElement = lazy.Regexp(`(?s)(?:\\.|[^/])+`) // a name in a path, escaped
+	escaped     = lazy.Regexp(`(?s)\\(.)`)
 )
 
 // splitPath undoes [JoinPath].
 func splitPath(path string) []string {
 	var names []string
-	for _, element := range pathElement.FindAllString(path, -1) {
-		if n := fold(escaped.ReplaceAllString(element, "$1")); n != "" {
+	for _, element := range pathElement().FindAllString(path, -1) {
+		if n := fold(escaped().ReplaceAllString(element, "$1")); n != "" {
 			names = append(names, n)
 		}
 	}

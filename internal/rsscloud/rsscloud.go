@@ -20,12 +20,12 @@ import (
 	"net"
 	"net/http"
 	"net/url"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/lektordir/lektor/internal/fetch"
+	"github.com/lektordir/lektor/internal/lazy"
 	"github.com/lektordir/lektor/internal/termsafe"
 )
 
@@ -272,18 +272,18 @@ func tell(ctx context.Context, c *fetch.Client, targets []string, chosen bool, f
 // single ones or none, in documents that are not always well-formed, or in
 // JSON. It is looked for as text.
 var (
-	successWord = regexp.MustCompile(`(?i)\bsuccess["']?\s*[=:]\s*["']?\s*(true|false|1|0|yes|no)\b`)
-	msgWord     = regexp.MustCompile(`(?is)\bmsg["']?\s*[=:]\s*(?:"([^"]*)"|'([^']*)')`)
-	htmlPage    = regexp.MustCompile(`(?i)^\s*(?:<!doctype\s+html|<html)`)
+	successWord = lazy.Regexp(`(?i)\bsuccess["']?\s*[=:]\s*["']?\s*(true|false|1|0|yes|no)\b`)
+	msgWord     = lazy.Regexp(`(?is)\bmsg["']?\s*[=:]\s*(?:"([^"]*)"|'([^']*)')`)
+	htmlPage    = lazy.Regexp(`(?i)^\s*(?:<!doctype\s+html|<html)`)
 )
 
 // verdict reads the answer to a registration or ping.
 func verdict(a *fetch.Answer) (string, error) {
 	msg := ""
-	if m := msgWord.FindSubmatch(a.Body); m != nil {
+	if m := msgWord().FindSubmatch(a.Body); m != nil {
 		msg = termsafe.Brief(html.UnescapeString(string(m[1]) + string(m[2])))
 	}
-	if m := successWord.FindSubmatch(a.Body); m != nil {
+	if m := successWord().FindSubmatch(a.Body); m != nil {
 		switch strings.ToLower(string(m[1])) {
 		case "false", "0", "no":
 			e := &fetch.RefusedError{URL: a.FinalURL, Message: msg}
@@ -292,7 +292,7 @@ func verdict(a *fetch.Answer) (string, error) {
 			}
 			return msg, e
 		}
-	} else if a.Success() && htmlPage.Match(a.Body) {
+	} else if a.Success() && htmlPage().Match(a.Body) {
 		return "", &fetch.RefusedError{URL: a.FinalURL, Message: "it answered with a web page, so it is no cloud"}
 	}
 	return msg, a.Verdict(msg, "and registered nothing")

@@ -35,6 +35,8 @@ const (
 // histories are those that a scenario is tried with.
 func (s *scenario) histories() []history {
 	switch {
+	case s.undo:
+		return nil
 	case s.viewer || s.once || s.purge:
 		return []history{alone}
 	case s.list:
@@ -199,7 +201,7 @@ func (t *trial) record(ctx context.Context, h history, ram string, m model, rng 
 	if err := run(0, argv); err != nil || h != marked && h != removed {
 		return r, err
 	}
-	argv = []string{t.e.view, "rm"}
+	argv = []string{t.e.view, "rm", "--now"}
 	if h == marked {
 		argv = []string{t.e.view, "mark", "--set", "S"}
 	}

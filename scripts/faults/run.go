@@ -365,6 +365,19 @@ func (t *trial) goOnViewing(ctx context.Context, dir string, argv []string) erro
 			return fmt.Errorf("in two places: %s", x)
 		}
 	}
+	if t.s.undo {
+		// Where the journal of the command is still there it was not done.
+		was, errWas := filepath.Glob(filepath.Join(t.template, "etc/view/undo/*"))
+		is, errIs := filepath.Glob(filepath.Join(dir, "etc/view/undo/*"))
+		if err := errors.Join(errWas, errIs); err != nil {
+			return err
+		}
+		if len(was) == len(is) {
+			if _, err := t.e.run(ctx, dir, t.s.stdin, argv...); err != nil {
+				return fmt.Errorf("again: %w", err)
+			}
+		}
+	}
 	left = slices.DeleteFunc(left, func(a string) bool { return strings.Contains(a, ".M") && there[a] == 0 })
 	if slices.ContainsFunc(left, func(a string) bool { return strings.Contains(a, ".M") }) {
 		if _, err := t.e.run(ctx, dir, t.s.stdin, left...); err != nil {

@@ -84,6 +84,9 @@ type scenario struct {
 	// once tells that the command, which ends the subscription to the first
 	// feed, is refused when that is done.
 	once bool
+	// undo tells that it takes back what the last command did. A power cut may leave
+	// less of its journal than of its renames, so that it cannot go on.
+	undo bool
 	// purge tells that it removes the first feed with all its entries; whatever
 	// becomes of that, the feed is added again afterwards.
 	purge bool
@@ -193,8 +196,12 @@ func scenarios(e *env) []scenario {
 			return append([]string{e.view, "mark", "--set", "S"}, entries(dir)...)
 		}},
 		{name: "rm", feeds: 3, viewer: true, command: func(e *env, dir string) []string {
-			return append([]string{e.view, "rm"}, entries(dir)...)
+			return append([]string{e.view, "rm", "--now"}, entries(dir)...)
 		}},
+		{name: "undo", feeds: 1, viewer: true, undo: true, more: func(e *env, dir string) error {
+			_, err := e.run(context.Background(), dir, "", append([]string{e.view, "rm"}, entries(dir)...)...)
+			return err
+		}, command: func(e *env, _ string) []string { return []string{e.view, "undo"} }},
 	}
 }
 
@@ -285,7 +292,7 @@ func (e *env) prepare(ctx context.Context, s scenario, dir string) error {
 		case x.files["title"] == "Third\n", x.files["title"] == "Second\n" && x.feed == feedHash(e.url(1)):
 			_, err = e.run(ctx, dir, "", e.view, "mark", "--set", "S", x.unique)
 		case x.files["title"] == "First\n":
-			_, err = e.run(ctx, dir, "", e.view, "rm", x.unique)
+			_, err = e.run(ctx, dir, "", e.view, "rm", "--now", x.unique)
 		}
 		if err != nil {
 			return err

@@ -146,8 +146,8 @@ func Resolve(ctx context.Context, o ResolveOptions, s *command.Streams) error {
 				if !missingToo {
 					continue
 				}
-			} else if printed[r.item.Ref] {
-				continue
+			} else if printed[r.item.Ref] || r.item.Ref.Trashed() {
+				continue // trashed, it is held, and not shown
 			} else {
 				printed[r.item.Ref] = true
 			}

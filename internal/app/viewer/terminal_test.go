@@ -19,7 +19,7 @@ func (f *fixture) on(columns, lines int, o ListOptions) string {
 	f.t.Helper()
 	tty := terminal.Open(f.t, columns, lines)
 	s := command.NewStreams("lektor-view", strings.NewReader(""), tty.TTY, &f.err)
-	o.Common, o.Screen = f.common(), s.Screen()
+	o.Common, o.Screen, o.Number = f.common(), s.Screen(), true
 	o.Pager = PagerOf(o.Screen)
 	if err := List(context.Background(), o, s); err != nil {
 		f.t.Fatal(err)
@@ -127,7 +127,7 @@ func TestScreens(t *testing.T) {
 	if err := List(t.Context(), ListOptions{Common: f.common(), Query: []string{"read"}, All: true}, f.streams("")); err != nil {
 		t.Fatal(err)
 	}
-	f.want(nil, "1   2026-01-03 12:05  Alpha  read\n")
+	f.want(nil, "  2026-01-03 12:05  Alpha  read\n")
 	if got := f.on(40, 24, ListOptions{Query: []string{"title:read", "is:read"}, Print: command.PrinterOptions{Format: "title,date"}}); got != "read\t2026-01-03T10:05:00Z\n" {
 		t.Errorf("-o on a terminal: %q", got)
 	}
