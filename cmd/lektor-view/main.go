@@ -118,11 +118,12 @@ func showFlags(more ...cli.Flag) []cli.Flag {
 		rawFlag("write the content byte for byte, and nothing else"),
 		widthFlag(),
 		noPagerFlag(),
+		command.OutputFlag("print `FORMAT` instead: path, url, tsv, json, another field or a template"),
 	)
 }
 
 func showOptions(f *command.Flags) viewer.ShowOptions {
-	o := viewer.ShowOptions{Common: common(f), Raw: f.Bool("raw"), Width: textWidth(f)}
+	o := viewer.ShowOptions{Common: common(f), Raw: f.Bool("raw"), Width: textWidth(f), Print: f.Printing()}
 	if !o.Raw {
 		o.Pager = pager(f)
 	}

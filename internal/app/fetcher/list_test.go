@@ -2,12 +2,15 @@ package fetcher
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/lektordir/lektor/internal/command"
 	"github.com/lektordir/lektor/internal/testkit/dir"
+	"github.com/lektordir/lektor/internal/testkit/schema"
 	"github.com/lektordir/lektor/internal/testkit/terminal"
 )
 
@@ -106,3 +109,65 @@ func TestListWidths(t *testing.T) {
 		t.Errorf("%v: %q", err, &out)
 	}
 }
+
+// The schema in docs/ says what -o json prints: no more, no less.
+func TestListSchema(t *testing.T) {
+	d := dir.New(t)
+	for _, err := range []error{
+		second(d.Feed("http://a.example/", "Alpha\x1b[1m", "etc/fetch/url=http://me:secret@a.example/feed", "etc/fetch/error=410 Gone", "etc/categories=Tech/Go\nNews")),
+		second(d.Feed("urn:x:b", "", "etc/fetch/url=http://b.example/")),
+		second(d.Entry("urn:x:b", "new", "1700000001.1.h")),
+	} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	want := schema.Open(t, "lektor-fetch.schema.json")
+	var names []string
+	for _, c := range listColumns {
+		if !c.Extra {
+			names = append(names, c.Name)
+		}
+	}
+	slices.Sort(names)
+	if !slices.Equal(want.Properties(), names) || !slices.Equal(want.Required(), names) {
+		t.Errorf("the schema has %q, of which %q must be there, and -o json %q", want.Properties(), want.Required(), names)
+	}
+	var out bytes.Buffer
+	s := command.NewStreams("lektor-fetch", nil, &out, &bytes.Buffer{})
+	if err := List(t.Context(), ListOptions{Common: Common{Dir: d.Path}, Print: command.PrinterOptions{Format: "json"}}, s); err != nil {
+		t.Fatal(err)
+	}
+	if n := strings.Count(out.String(), "\n"); n != 2 {
+		t.Errorf("%d lines", n)
+	}
+	for line := range strings.Lines(out.String()) {
+		if err := want.Check([]byte(line)); err != nil {
+			t.Errorf("%s%v", line, err)
+		}
+		var record map[string]any
+		if err := json.Unmarshal([]byte(line), &record); err != nil {
+			t.Fatal(err)
+		}
+		fails := func(what string) {
+			if data, err := json.Marshal(record); err != nil || want.Check(data) == nil {
+				t.Errorf("%s is not wrong: %s %v", what, data, err)
+			}
+		}
+		record["unheard"] = 1
+		fails("a field that is not documented")
+		delete(record, "unheard")
+		for _, name := range names {
+			v := record[name]
+			record[name] = map[string]any{}
+			fails(name + " of another type")
+			delete(record, name)
+			fails("a record without " + name)
+			record[name] = v
+		}
+		record["unread"] = -1
+		fails("less than nothing")
+	}
+}
+
+func second[T any](_ T, err error) error { return err }

@@ -84,12 +84,10 @@ const chunk = 1024
 
 // records prints records in a format, reading ahead on all cores.
 func (v *viewer) records(ctx context.Context, format string, list []*entries.Record) error {
-	need := entries.FormatFields(format)
-	for part := range slices.Chunk(list, chunk) {
-		if need != 0 {
-			if err := entries.Parallel(ctx, len(part), func(i int) { part[i].Get(need) }); err != nil {
-				return err
-			}
+	n, prepare := entries.Ahead(format)
+	for part := range slices.Chunk(list, n) {
+		if err := entries.Parallel(ctx, len(part), func(i int) { prepare(part[i]) }); err != nil {
+			return err
 		}
 		for _, r := range part {
 			if ctx.Err() != nil {

@@ -1,6 +1,7 @@
 package viewer
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -21,20 +22,25 @@ type ShowOptions struct {
 	Common
 	Names
 	Query []string // of Next
-	Raw   bool     // the bytes of the content and nothing else
-	Mark  bool     // what was shown is marked as read
-	Width int      // columns to wrap to; 80 if 0
-	Pager Pager    // shows the text, unless it is Raw
+	// Print has a format to print entries in instead of text.
+	Print command.PrinterOptions
+	Raw   bool  // the bytes of the content and nothing else, unless Print has a format
+	Mark  bool  // what was shown is marked as read
+	Width int   // columns to wrap to; 80 if 0
+	Pager Pager // shows the text, unless it is Raw
 }
 
 // Show prints entries as text. It marks nothing unless it is told to.
 func Show(ctx context.Context, o ShowOptions, s *command.Streams) error {
-	v, err := o.open(nil, command.PrinterOptions{}, s)
+	v, err := o.open(nil, o.Print, s)
 	if err != nil {
 		return err
 	}
 	defer v.moves("show --mark").close()
 	var shown []*entries.Record
+	if v.printer != nil {
+		o.Pager = Pager{}
+	}
 	err = o.Pager.show(s, func(w io.Writer) error {
 		for ref, err := range v.named(o.Names) {
 			if ctx.Err() != nil {
@@ -65,7 +71,7 @@ func Show(ctx context.Context, o ShowOptions, s *command.Streams) error {
 // of the last list after the entry shown last, and when that has none left the
 // oldest of all.
 func Next(ctx context.Context, o ShowOptions, s *command.Streams) error {
-	v, err := o.open(o.Query, command.PrinterOptions{}, s)
+	v, err := o.open(o.Query, o.Print, s)
 	if err != nil {
 		return err
 	}
@@ -87,6 +93,9 @@ func Next(ctx context.Context, o ShowOptions, s *command.Streams) error {
 			what += " that matches " + v.query.String()
 		}
 		return errors.New(what)
+	}
+	if v.printer != nil {
+		o.Pager = Pager{}
 	}
 	err = o.Pager.show(s, func(w io.Writer) error {
 		_, err := v.showOne(w, r, o, false)
@@ -164,6 +173,15 @@ func (v *viewer) wasShown(shown []*entries.Record, mark bool) error {
 // showOne prints one entry. It reports whether it could be read; the error is
 // that of w.
 func (v *viewer) showOne(w io.Writer, r *entries.Record, o ShowOptions, another bool) (bool, error) {
+	if v.printer != nil {
+		if err := r.Read(lektordir.Obligatory); err != nil {
+			v.S.Report.Print(err)
+			return false, nil
+		}
+		err := cmp.Or(v.printer.Print(r), v.printer.Flush())
+		r.Forget()
+		return true, err
+	}
 	if o.Raw {
 		if err := r.Read(lektordir.FieldContent); err != nil {
 			v.S.Report.Print(err)
