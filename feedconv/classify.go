@@ -79,7 +79,7 @@ var dropped = class{kind: kText, role: roleDrop}
 // properNames are names with capitals, by their form in lower case.
 var properNames = sync.OnceValue(func() map[string]string {
 	m := map[string]string{}
-	for _, n := range strings.Fields(`pubDate lastBuildDate managingEditor webMaster skipHours skipDays textInput
+	for n := range strings.FieldsSeq(`pubDate lastBuildDate managingEditor webMaster skipHours skipDays textInput
 		updatePeriod updateFrequency updateBase commentRss origLink localTime newFeedUrl feedUrl
 		isPermaLink registerProcedure fileSize samplingrate xmlUrl htmlUrl`) {
 		m[strings.ToLower(n)] = n

@@ -1,6 +1,7 @@
 package feedconv
 
 import (
+	"slices"
 	"strings"
 	"sync"
 )
@@ -199,13 +200,7 @@ func (k *keeper) pop() {
 	if len(o.Children) == 0 {
 		o.Text = strings.TrimSpace(string(o.text))
 	} else if k.flush(o); !o.mixed {
-		elements := o.Children[:0]
-		for _, c := range o.Children {
-			if c.Name != "" {
-				elements = append(elements, c)
-			}
-		}
-		o.Children = elements
+		o.Children = slices.DeleteFunc(o.Children, func(c Extension) bool { return c.Name == "" })
 	}
 	list := &k.into.list
 	if n > 0 {

@@ -91,8 +91,8 @@ func (n *names) intern(name []byte) int32 {
 	}
 	info := nameInfo{local: raw}
 	prefix := ""
-	if i := strings.IndexByte(raw, ':'); i >= 0 {
-		prefix, info.local = raw[:i], raw[i+1:]
+	if before, after, ok := strings.Cut(raw, ":"); ok {
+		prefix, info.local = before, after
 	}
 	info.prefix = n.prefixID(prefix)
 	info.local = cleanName(info.local)

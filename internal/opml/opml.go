@@ -93,14 +93,6 @@ func (d *Document) normalize() {
 func (d *Document) head() *Node { return d.root.child("head") }
 func (d *Document) body() *Node { return d.root.child("body") }
 
-// Title is the title in the head, or "".
-func (d *Document) Title() string {
-	if t := d.head().child("title"); t != nil {
-		return strings.TrimSpace(t.text())
-	}
-	return ""
-}
-
 // Feeds lists the feeds in the order of their first outlines; a feed that
 // stands in several folders is listed once, with all of them.
 func (d *Document) Feeds() []Feed {
@@ -601,15 +593,6 @@ func (n *Node) set(name, value string) {
 		return
 	}
 	n.Attrs = append(n.Attrs, Attr{name, value})
-}
-
-func (n *Node) text() string {
-	var b strings.Builder
-	for _, c := range n.Children {
-		b.WriteString(c.Text)
-		b.WriteString(c.text())
-	}
-	return b.String()
 }
 
 // signature is equal for nodes that are written equally.
