@@ -320,24 +320,36 @@ func publishCommand() *cli.Command {
 		Usage:     "write entries as a feed; nothing is rewritten while nothing has changed",
 		ArgsUsage: "[QUERY]",
 		Description: `   lektor-view publish --output good.xml --self https://me.example/good.xml is:flagged
-   lektor-view publish --format json author:kim >kim.json`,
+   lektor-view publish --format json author:kim >kim.json
+   lektor-view publish --archive www --per-page 50 --self https://me.example/all.atom`,
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "format", Usage: "write a feed in `FORMAT`: atom, rss or json", Value: "atom"},
 			&cli.StringFlag{Name: "output", Usage: "write to `FILE`, atomically", DefaultText: "standard output"},
 			&cli.StringFlag{Name: "title", Usage: "call the feed `TITLE`", DefaultText: "the query"},
 			&cli.StringFlag{Name: "self", Usage: "the feed will be found at `URL`"},
 			&cli.StringFlag{Name: "link", Usage: "`URL` of the page that the feed belongs to"},
-			&cli.StringSliceFlag{Name: "cloud", Usage: "the rssCloud at `URL` tells of updates; xmlrpc://… or a path /RPC2 for XML-RPC; may be repeated"},
+			&cli.StringSliceFlag{Name: "cloud", Usage: "the rssCloud at `URL` tells of updates; xmlrpc://… or a path /RPC2 for XML-RPC"},
 			&cli.StringSliceFlag{Name: "hub", Usage: "the WebSub hub at `URL` tells of updates; may be repeated"},
+			&cli.StringFlag{Name: "ess", Usage: "the ESS document at `URL` tells cheaply what is new"},
+			&cli.StringFlag{Name: "nno", Usage: "so does the NNO document at `URL`"},
+			&cli.BoolFlag{Name: "complete", Usage: "tell readers that what is not in the document is no longer part of the feed"},
+			&cli.StringFlag{Name: "archive", Usage: "write to `DIR` a feed whose older entries are in archives that never change"},
+			&cli.StringFlag{Name: "paged", Usage: "write to `DIR` a feed in pages"},
+			&cli.IntFlag{Name: "per-page", Usage: "put `N` entries into each archive or page", DefaultText: "none"},
 			&cli.IntFlag{Name: "newest", Aliases: []string{"n"}, Usage: "only the newest `N`", DefaultText: "all"},
 			&cli.StringSliceFlag{Name: "include", Usage: "publish entries of `FEED`, although it is not for others; may be repeated"},
 		},
 		Action: command.Run(viewer.Publish, "", func(f *command.Flags) viewer.PublishOptions {
-			return viewer.PublishOptions{
+			o := viewer.PublishOptions{
 				Common: common(f), Query: f.Words(), Newest: f.Number("newest", 0, 0), Format: f.String("format"), Output: f.String("output"),
 				Title: f.String("title"), Self: f.String("self"), Link: f.String("link"),
 				Clouds: f.StringSlice("cloud"), Hubs: f.StringSlice("hub"), Include: f.StringSlice("include"),
+				ESS: f.String("ess"), NNO: f.String("nno"), Complete: f.Bool("complete"), Archive: f.String("archive"), Paged: f.String("paged"),
 			}
+			if f.IsSet("per-page") {
+				o.PerPage = f.Number("per-page", 1, 0)
+			}
+			return o
 		}),
 	}
 }

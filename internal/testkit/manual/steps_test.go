@@ -276,6 +276,18 @@ test "$(lektor-view ls -o title is:read)" = "Old 1"`,
 echo | lektor-fetch put --feed-id urn:x:bell --feed-name Bell --id "urn:x:$n" --title "Ding $n"
 grep -q '^Bell|Ding [0-9]*$' "$HOME/notified"`,
 	},
+	{
+		starts: `lektor-view publish --archive good --per-page 50 \`,
+		before: `lektor-view ls -a -o path feed:urn:x:bell | lektor-view mark -s F - >"$HOME/flagged"
+for n in 1 2; do echo | lektor-fetch put --feed-id urn:x:good --id "urn:x:$n" --title "Good $n" | lektor-view mark -s F -; done`,
+		// Nobody flags a hundred entries here: with fewer to a document the same
+		// makes archives.
+		then: `grep '<title type="text">Good reads</title>' good/index.atom; grep '<title type="text">Good 2</title>' good/index.atom; ! ls good | grep archive-
+test "$(grep -c '<entry>' good/index.atom)" = "$(lektor-view count -o flagged)"
+sed 's/50/1/; s/archive good/archive one/' "$example" | sh
+grep 'rel="prev-archive" href="https://me.example/good/archive-0' one/index.atom
+test "$(cat one/index.atom one/archive-* | grep -c '<entry>')" = "$(lektor-view count -o flagged)"`,
+	},
 }
 
 // podium are the entries of which queries select some.
