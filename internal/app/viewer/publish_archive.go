@@ -20,7 +20,6 @@ import (
 	"github.com/lektordir/lektor/internal/atomicfile"
 	"github.com/lektordir/lektor/internal/command"
 	"github.com/lektordir/lektor/internal/entries"
-	"github.com/lektordir/lektor/internal/units"
 	"github.com/lektordir/lektor/lektordir"
 )
 
@@ -107,16 +106,13 @@ func (a *archiver) open() (err error) {
 		}
 	}
 	if len(lost) > 0 {
-		a.S.Report.Warn("%s: of the archives %s missing (%s): new subscribers get neither the entries in there nor those before them; put back what was removed", a.dir, missing(len(lost)), brief(lost))
+		gone := "archive is"
+		if len(lost) > 1 {
+			gone = "archives are"
+		}
+		a.S.Report.Warn("%s: %d %s gone (%s): new subscribers get neither the entries in there nor those before them; put back what was removed", a.dir, len(lost), gone, brief(lost))
 	}
 	return nil
-}
-
-func missing(n int) string {
-	if n == 1 {
-		return "one is"
-	}
-	return units.Count(n, "document") + " are"
 }
 
 // brief names the first of a list.
