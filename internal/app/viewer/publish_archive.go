@@ -14,6 +14,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/lektordir/lektor/feedconv"
 	"github.com/lektordir/lektor/internal/archive"
@@ -285,6 +287,10 @@ func (a *archiver) entry(r *entries.Record) (*feedconv.Entry, error) {
 	if e.Updated.IsZero() {
 		// It would take the date of its document, and be another in each.
 		e.Updated = time.Unix(0, 0)
+	}
+	if !utf8.ValidString(e.ID) || strings.TrimSpace(e.ID) != e.ID || strings.ContainsFunc(e.ID, func(r rune) bool { return !unicode.IsPrint(r) }) {
+		// A document would not hold it as it is.
+		e.ID = digestID(r.Feed().ID, e.ID)
 	}
 	return &e, nil
 }
