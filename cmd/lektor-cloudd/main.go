@@ -1,5 +1,5 @@
-// Lektor-cloudd hears of updates of feeds by rssCloud and WebSub, and tells
-// clouds of the user's own. See lektor-cloudd(1).
+// Lektor-cloudd hears of updates of feeds by rssCloud and WebSub, tells clouds of
+// the user's own, and is a cloud and hub itself. See lektor-cloudd(1).
 package main
 
 import (
@@ -14,7 +14,6 @@ import (
 	"github.com/lektordir/lektor/internal/app/listener"
 	"github.com/lektordir/lektor/internal/command"
 	"github.com/lektordir/lektor/internal/fetch"
-	"github.com/lektordir/lektor/internal/serve"
 )
 
 func main() {
@@ -36,7 +35,7 @@ func newApp() *cli.App {
    lektor-cloudd listen --public-url https://me.example/lektor &
    lektor-fetch watch`,
 		Flags:    []cli.Flag{command.DirFlag()},
-		Commands: []*cli.Command{listenCommand(), statusCommand(), pingCommand(), saveCommand()},
+		Commands: []*cli.Command{listenCommand(), statusCommand(), pingCommand(), saveCommand(), hubCommand()},
 	}
 }
 
@@ -46,19 +45,14 @@ func listenCommand() *cli.Command {
 		Usage: "register with the hubs of all feeds, and leave a due marker when one is updated",
 		Description: `Example:
    lektor-cloudd listen --public-url http://me.example:5337/`,
-		Flags: append([]cli.Flag{
-			&cli.StringFlag{Name: "listen", Value: defaultListen, Usage: "listen on `ADDRESS`, a host and port"},
+		Flags: append(append(serverFlags(), []cli.Flag{
 			&cli.StringFlag{Name: "public-url", Usage: "hubs reach us at `URL`"},
-			&cli.StringFlag{Name: "cert", Usage: "speak TLS, with the certificate in `FILE`"},
-			&cli.StringFlag{Name: "key", Usage: "and the key in `FILE`"},
-			&cli.StringSliceFlag{Name: "trusted-proxy", Usage: "believe X-Forwarded-For of proxies in the network `PREFIX`; may be repeated"},
 			&cli.DurationFlag{Name: "cooldown", Value: listener.DefaultCooldown, Usage: "leave a marker for a feed every `TIME` at most"},
-			&cli.IntFlag{Name: "max-connections", Value: serve.DefaultMaxConns, Usage: "keep `N` connections open at once"},
 			&cli.IntFlag{Name: "per-host", Value: 2, Usage: "make `N` requests at once to one hub"},
 			&cli.DurationFlag{Name: "gap", Value: fetch.DefaultGap, Usage: "wait for `TIME` between two requests to one hub"},
 			&cli.BoolFlag{Name: "self-test", Usage: "only try whether we are reached at the public URL"},
 			&cli.BoolFlag{Name: "verbose", Usage: "tell of every registration and notification"},
-		}, askFlags()...),
+		}...), askFlags()...),
 		Action: func(c *cli.Context) error {
 			if err := command.NoArgs(c); err != nil {
 				return err
@@ -68,22 +62,14 @@ func listenCommand() *cli.Command {
 				return err
 			}
 			common.Fetch.PerHost, common.Fetch.Gap = c.Int("per-host"), c.Duration("gap")
-			o := listener.ListenOptions{
-				Common: common, Options: serve.Options{
-					Address: c.String("listen"), Given: c.IsSet("listen"), Cert: c.String("cert"), Key: c.String("key"),
-					MaxConns: c.Int("max-connections"),
-				},
-				Cooldown: c.Duration("cooldown"), Verbose: c.Bool("verbose"), SelfTest: c.Bool("self-test"),
-			}
+			o := listener.ListenOptions{Common: common, Cooldown: c.Duration("cooldown"), Verbose: c.Bool("verbose"), SelfTest: c.Bool("self-test")}
 			switch {
-			case o.Fetch.PerHost < 1 || o.Fetch.PerHost > 1000 || o.MaxConns < 1:
-				return command.Usagef("--per-host and --max-connections are numbers from 1 on")
+			case o.Fetch.PerHost < 1 || o.Fetch.PerHost > 1000:
+				return command.Usagef("--per-host is a number from 1 to 1000")
 			case o.Fetch.Gap < 0 || o.Cooldown < 0:
 				return command.Usagef("--gap and --cooldown are not less than 0")
-			case (o.Cert == "") != (o.Key == ""):
-				return command.Usagef("--cert and --key go together")
 			}
-			if o.TrustedProxies, err = prefixes(c, "trusted-proxy"); err != nil {
+			if o.Options, o.TrustedProxies, err = serverOptions(c); err != nil {
 				return err
 			}
 			if o.Public, err = publicURL(c.String("public-url")); err != nil {

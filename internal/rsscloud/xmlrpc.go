@@ -27,7 +27,9 @@ const (
 // leave out types and write numbers as strings, so what a text means is for
 // who needs it to say.
 type Value struct {
-	Text string // of a scalar
+	Text string // of a scalar, without white space around it
+	// Exact is the same with it, as a password may have it.
+	Exact string
 	// List holds the elements of an array; IsList tells an empty one from a
 	// scalar.
 	List   []Value
@@ -86,16 +88,18 @@ func (*SOAPError) Error() string {
 var (
 	errTooDeep = fmt.Errorf("XML-RPC nested more than %d deep", maxDepth)
 	errTooMany = fmt.Errorf("XML-RPC of more than %d values", maxValues)
-	errTooLong = fmt.Errorf("XML-RPC of more than %d bytes", MaxMessage)
 )
 
 // Decode reads an XML-RPC message of at most [MaxMessage] bytes. It is tolerant
 // of what peers do (values without a type, numbers as strings, params without
 // value), and bounded in time and memory whatever the bytes are. A SOAP envelope
 // is a [SOAPError].
-func Decode(data []byte) (*Message, error) {
-	if len(data) > MaxMessage {
-		return nil, errTooLong
+func Decode(data []byte) (*Message, error) { return DecodeLong(data, MaxMessage) }
+
+// DecodeLong is Decode with another limit, in bytes.
+func DecodeLong(data []byte, most int) (*Message, error) {
+	if len(data) > most {
+		return nil, fmt.Errorf("XML-RPC of more than %d bytes", most)
 	}
 	d := xml.NewDecoder(bytes.NewReader(bytes.TrimPrefix(bytes.TrimSpace(data), []byte("\ufeff"))))
 	d.Strict = false
@@ -298,13 +302,13 @@ func (r *reader) value() (Value, error) {
 				return err
 			})
 		default:
-			v.Text, err = r.text()
-			v.Text = strings.TrimSpace(v.Text)
+			v.Exact, err = r.text()
+			v.Text = strings.TrimSpace(v.Exact)
 		}
 		return err
 	})
 	if !typed {
-		v.Text = strings.TrimSpace(text)
+		v.Text, v.Exact = strings.TrimSpace(text), text
 	}
 	return v, err
 }
