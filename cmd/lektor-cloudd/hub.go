@@ -1,14 +1,13 @@
 package main
 
 import (
-	"net/netip"
+	"cmp"
+	"os"
 	"runtime/debug"
-	"time"
 
 	"github.com/urfave/cli/v2"
 
 	"github.com/lektordir/lektor/internal/app/hub"
-	"github.com/lektordir/lektor/internal/app/listener"
 	"github.com/lektordir/lektor/internal/command"
 	"github.com/lektordir/lektor/internal/fetch"
 	"github.com/lektordir/lektor/internal/serve"
@@ -41,18 +40,14 @@ func hubCommand() *cli.Command {
 			&cli.BoolFlag{Name: "expire-now", Usage: "only remove the subscriptions that have ended"},
 			&cli.BoolFlag{Name: "verbose", Usage: "tell of all that the log has"},
 		}...),
-		Action: func(c *cli.Context) error {
-			if err := command.NoArgs(c); err != nil {
-				return err
-			}
-			o, err := hubOptions(c)
-			if err != nil {
-				return err
-			}
+		Action: command.Run(hub.Serve, "", func(f *command.Flags) hub.ServeOptions {
+			f.Fail(command.NoArgs(f.Context))
 			// A round of notifications to thousands needs more than a listener.
-			debug.SetMemoryLimit(max(debug.SetMemoryLimit(-1), 192<<20))
-			return hub.Serve(c.Context, o, command.StreamsOf(c))
-		},
+			if os.Getenv("GOMEMLIMIT") == "" {
+				debug.SetMemoryLimit(192 << 20)
+			}
+			return hubOptions(f)
+		}),
 	}
 }
 
@@ -67,60 +62,33 @@ func serverFlags() []cli.Flag {
 	}
 }
 
-// serverOptions reads the flags of serverFlags.
-func serverOptions(c *cli.Context) (o serve.Options, proxies []netip.Prefix, err error) {
-	o = serve.Options{
-		Address: c.String("listen"), Given: c.IsSet("listen"), Cert: c.String("cert"), Key: c.String("key"),
-		MaxConns: c.Int("max-connections"),
+// serverOptions reads the flags of serverFlags but --trusted-proxy.
+func serverOptions(f *command.Flags) serve.Options {
+	o := serve.Options{
+		Address: f.String("listen"), Given: f.IsSet("listen"), Cert: f.String("cert"), Key: f.String("key"),
+		MaxConns: f.Number("max-connections", 1, 0),
 	}
-	switch {
-	case o.MaxConns < 1:
-		return o, nil, command.Usagef("--max-connections is a number from 1 on")
-	case (o.Cert == "") != (o.Key == ""):
-		return o, nil, command.Usagef("--cert and --key go together")
+	if (o.Cert == "") != (o.Key == "") {
+		f.Fail(command.Usagef("--cert and --key go together"))
 	}
-	proxies, err = prefixes(c, "trusted-proxy")
-	return o, proxies, err
+	return o
 }
 
-func hubOptions(c *cli.Context) (hub.ServeOptions, error) {
-	var common listener.Common
-	var o hub.ServeOptions
-	var err error
-	if o.Options.Options, o.TrustedProxies, err = serverOptions(c); err != nil {
-		return o, err
+func hubOptions(f *command.Flags) hub.ServeOptions {
+	config := f.Asking()
+	config.PerHost = f.Number("per-host", 4, 1000) // many subscribers share a host
+	config.MaxBytes = int64(f.Number("max-feed", 1, 0))
+	config.MaxDecoded = config.MaxBytes
+	if config.Deadline >= hub.MaxTimeout {
+		f.Fail(command.Usagef("--%s is less than %s: callers wait for what comes of it", fetch.FlagTimeout, hub.MaxTimeout))
 	}
-	if common, err = commonOptions(c); err != nil {
-		return o, err
-	}
-	if o.Public, err = publicURL(c.String("public-url")); err != nil {
-		return o, err
-	}
-	o.State, o.Users, o.ExpireNow, o.Verbose = c.String("state"), c.String("htpasswd"), c.Bool("expire-now"), c.Bool("verbose")
-	if o.State == "" {
-		o.State = hub.DefaultState()
-	}
-	o.MaxURLs, o.PerCaller, o.Most, o.AtOnce = c.Int("max-urls"), c.Int("max-per-caller"), c.Int("max-subscriptions"), c.Int("at-once")
-	o.MaxSave, o.PingGap, o.Allowed = c.Int("max-save"), c.Duration("ping-gap"), c.StringSlice("feed")
-	o.Feeds = common.Fetch
-	o.Feeds.PerHost, o.Feeds.MaxBytes, o.Feeds.MaxDecoded = c.Int("per-host"), int64(c.Int("max-feed")), int64(c.Int("max-feed"))
-	o.Callbacks = o.Feeds
-	for _, n := range []string{"max-urls", "max-per-caller", "max-subscriptions", "max-feed", "max-save", "at-once"} {
-		if c.Int(n) < 1 {
-			return o, command.Usagef("--%s is a number from 1 on", n)
-		}
-	}
-	switch {
-	case o.Feeds.PerHost < 4 || o.Feeds.PerHost > 1000:
-		return o, command.Usagef("--per-host is a number from 4 to 1000: many subscribers share a host")
-	case o.PingGap < 0 || o.PingGap > time.Hour:
-		return o, command.Usagef("--ping-gap is a time up to an hour")
-	case o.Feeds.Deadline >= hub.MaxTimeout:
-		return o, command.Usagef("--%s is less than %s: callers wait for what comes of it", fetch.FlagTimeout, hub.MaxTimeout)
-	}
-	if o.Feeds.AllowPrivate, err = prefixes(c, "allow-feeds"); err != nil {
-		return o, err
-	}
-	o.Callbacks.AllowPrivate, err = prefixes(c, "allow-callbacks")
-	return o, err
+	o := hub.ServeOptions{ExpireNow: f.Bool("expire-now"), Options: hub.Options{
+		Options: serverOptions(f), State: cmp.Or(f.String("state"), hub.DefaultState()),
+		Public: publicURL(f), TrustedProxies: f.Prefixes("trusted-proxy"), Feeds: config, Callbacks: config,
+		Allowed: f.StringSlice("feed"), Users: f.String("htpasswd"),
+		MaxURLs: f.Number("max-urls", 1, 0), PerCaller: f.Number("max-per-caller", 1, 0), Most: f.Number("max-subscriptions", 1, 0),
+		AtOnce: f.Number("at-once", 1, 0), PingGap: f.Time("ping-gap"), MaxSave: f.Number("max-save", 1, 0), Verbose: f.Bool("verbose"),
+	}}
+	o.Feeds.AllowPrivate, o.Callbacks.AllowPrivate = f.Prefixes("allow-feeds"), f.Prefixes("allow-callbacks")
+	return o
 }

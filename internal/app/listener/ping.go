@@ -68,8 +68,7 @@ func Ping(ctx context.Context, o PingOptions, s *command.Streams) error {
 				targets[i].topic = fetch.Public(feed)
 			}
 		} else if targets, err = Targets(ctx, c, d, feed); err != nil {
-			var none *NoCloudError
-			if errors.As(err, &none) {
+			if _, ok := errors.AsType[*NoCloudError](err); ok {
 				err = command.Hint(err, "name a cloud with --cloud, or a hub with --hub")
 			}
 			if ctx.Err() != nil {
