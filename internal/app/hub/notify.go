@@ -67,15 +67,16 @@ func (p *place) leave() {
 // publish has the subscribers of a feed notified that its document is another one now.
 func (h *Hub) publish(hash string, f feedState, doc *document) (told, error) {
 	t := told{changed: true}
-	list, err := h.notifiable(hash, nil)
+	keys, err := h.keys(hash)
 	if err != nil {
 		return t, err
 	}
+	list := h.notifiable(hash, keys)
 	var p *pending
 	if len(list) > 0 {
-		keys := make([]string, len(list))
-		for i, s := range list {
-			keys[i] = s.key()
+		keys = keys[:0]
+		for _, s := range list {
+			keys = append(keys, s.key())
 		}
 		if p, err = h.begun(hash, f.URL, keys); err != nil {
 			return t, err
@@ -100,14 +101,8 @@ func (h *Hub) publish(hash string, f feedState, doc *document) (told, error) {
 	return t, nil
 }
 
-// notifiable reads the subscriptions to a feed that want to be notified; keys nil means
-// all of them.
-func (h *Hub) notifiable(hash string, keys []string) (list []subscription, err error) {
-	if keys == nil {
-		if keys, err = h.keys(hash); err != nil {
-			return nil, err
-		}
-	}
+// notifiable reads those of some subscriptions to a feed that want to be notified.
+func (h *Hub) notifiable(hash string, keys []string) (list []subscription) {
 	now := h.now()
 	for _, key := range keys {
 		s, err := h.read(hash, key)
@@ -115,7 +110,7 @@ func (h *Hub) notifiable(hash string, keys []string) (list []subscription, err e
 			list = append(list, s)
 		}
 	}
-	return list, nil
+	return list
 }
 
 // fan notifies everybody in a round: all hosts side by side, several at a host, and
@@ -215,7 +210,7 @@ func (h *Hub) resume() {
 			continue
 		}
 		h.working.Go(func() {
-			list, _ := h.notifiable(p.hash, p.keys)
+			list := h.notifiable(p.hash, p.keys)
 			h.log.add("resumed", p.feed, "%s", units.Count(len(list), "subscriber"))
 			var content websub.Content
 			var ready []subscription

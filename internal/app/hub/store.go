@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -92,6 +93,9 @@ func lines(pairs ...string) []byte {
 	return b.Bytes()
 }
 
+// unescaped is a secret, which is written percent-encoded as any bytes can be in it.
+func unescaped(s string) string { v, _ := url.QueryUnescape(s); return v }
+
 func stamp(t time.Time) string {
 	if t.IsZero() {
 		return ""
@@ -127,7 +131,7 @@ func (st states) read(hash, key string) (subscription, error) {
 	}
 	n, _ := strconv.Atoi(m["errors"])
 	s := subscription{
-		Callback: m["callback"], Protocol: m["protocol"], Procedure: m["procedure"], Secret: m["secret"], Feed: m["feed"], Caller: m["caller"],
+		Callback: m["callback"], Protocol: m["protocol"], Procedure: m["procedure"], Secret: unescaped(m["secret"]), Feed: m["feed"], Caller: m["caller"],
 		Since: when(m["since"]), Expires: when(m["expires"]), Errors: n, Failed: when(m["failed"]), Error: m["error"],
 	}
 	if s.Callback == "" || s.Protocol == "" || s.Feed == "" {
@@ -160,12 +164,17 @@ func (st states) write(hash, key string, s subscription, do change, sync bool) e
 	case remove:
 		return atomicfile.Remove(path)
 	}
-	data := lines("callback", s.Callback, "protocol", s.Protocol, "procedure", s.Procedure, "secret", s.Secret, "feed", s.Feed, "caller", s.Caller,
-		"since", stamp(s.Since), "expires", stamp(s.Expires), "errors", strconv.Itoa(s.Errors), "failed", stamp(s.Failed), "error", s.Error)
+	data := s.encode()
 	if sync {
 		return atomicfile.Write(path, data)
 	}
 	return atomicfile.WriteUnsynced(path, data)
+}
+
+// encode writes a subscription as a file of values.
+func (s *subscription) encode() []byte {
+	return lines("callback", s.Callback, "protocol", s.Protocol, "procedure", s.Procedure, "secret", url.QueryEscape(s.Secret), "feed", s.Feed, "caller", s.Caller,
+		"since", stamp(s.Since), "expires", stamp(s.Expires), "errors", strconv.Itoa(s.Errors), "failed", stamp(s.Failed), "error", s.Error)
 }
 
 // locked does something with a feed while nobody else does, be it in another

@@ -91,11 +91,14 @@ func TestWebSubFailedVerificationChangesNothing(t *testing.T) {
 	w.subscribe("subscribe", w.site.URL+"/cb", feed, "hub.secret", "old")
 	before := w.tree()
 	for name, f := range map[string]http.HandlerFunc{
-		"404":    func(rw http.ResponseWriter, r *http.Request) { http.NotFound(rw, r) },
-		"500":    func(rw http.ResponseWriter, r *http.Request) { rw.WriteHeader(500) },
-		"more":   func(rw http.ResponseWriter, r *http.Request) { fmt.Fprint(rw, r.FormValue("hub.challenge")+"\n") },
-		"less":   func(rw http.ResponseWriter, r *http.Request) {},
-		"status": func(rw http.ResponseWriter, r *http.Request) { rw.WriteHeader(404); fmt.Fprint(rw, r.FormValue("hub.challenge")) },
+		"404":  func(rw http.ResponseWriter, r *http.Request) { http.NotFound(rw, r) },
+		"500":  func(rw http.ResponseWriter, r *http.Request) { rw.WriteHeader(500) },
+		"more": func(rw http.ResponseWriter, r *http.Request) { fmt.Fprint(rw, r.FormValue("hub.challenge")+"\n") },
+		"less": func(rw http.ResponseWriter, r *http.Request) {},
+		"status": func(rw http.ResponseWriter, r *http.Request) {
+			rw.WriteHeader(404)
+			fmt.Fprint(rw, r.FormValue("hub.challenge"))
+		},
 	} {
 		w.answer("/cb", f)
 		w.clock.add(time.Second)
@@ -186,10 +189,10 @@ func TestWebSubContentDistribution(t *testing.T) {
 func TestWebSubSignedDelivery(t *testing.T) {
 	w := newWorld(t, nil)
 	feed := w.feed("/feed", "one")
-	w.subscribe("subscribe", w.site.URL+"/cb", feed, "hub.secret", " s e\tcret")
+	w.subscribe("subscribe", w.site.URL+"/cb", feed, "hub.secret", " s e\tc\r\nret%")
 	w.feed("/feed", "two")
 	w.ping(feed)
-	mac := hmac.New(sha256.New, []byte(" s e\tcret"))
+	mac := hmac.New(sha256.New, []byte(" s e\tc\r\nret%"))
 	mac.Write([]byte("two"))
 	got := w.got("POST", "/cb")
 	if len(got) != 1 || got[0].header.Get("X-Hub-Signature") != "sha256="+hex.EncodeToString(mac.Sum(nil)) {
