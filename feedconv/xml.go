@@ -131,10 +131,11 @@ func linkRel(rel string) string {
 func alternate(links []Link) string {
 	var first string
 	for _, l := range links {
-		if l.Rel != "alternate" || link(l.Href) == "" {
-			continue
+		t := mimeType(l.Type)
+		if l.Rel != "alternate" || link(l.Href) == "" || t == "application/ess" || t == "application/nno" {
+			continue // those two tell when entries were published, and are no page
 		}
-		if t := mimeType(l.Type); t == "" || isMarkup(t) && !strings.Contains(t, "atom") && !strings.Contains(t, "rss") {
+		if t == "" || isMarkup(t) && !strings.Contains(t, "atom") && !strings.Contains(t, "rss") {
 			return l.Href
 		}
 		if first == "" {

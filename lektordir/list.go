@@ -23,8 +23,8 @@ type ListOptions struct {
 	// AllVersions lists every version of an entry. Otherwise only the newest
 	// stands for all, whether it is read or not.
 	AllVersions bool
-	// SkipTrashed leaves out what has the flag T, and with it the older versions
-	// that it stands for.
+	// SkipTrashed leaves out what has the flag T, and without AllVersions the older
+	// versions that it stands for.
 	SkipTrashed bool
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/lektordir/lektor/internal/app/listener"
 	"github.com/lektordir/lektor/internal/command"
 	"github.com/lektordir/lektor/internal/fetch"
+	"github.com/lektordir/lektor/internal/serve"
 )
 
 func main() {
@@ -50,17 +51,21 @@ func listenCommand() *cli.Command {
 			&cli.StringFlag{Name: "key", Usage: "and the key in `FILE`"},
 			&cli.StringSliceFlag{Name: "trusted-proxy", Usage: "believe X-Forwarded-For of proxies in the network `PREFIX`; may be repeated"},
 			&cli.DurationFlag{Name: "cooldown", Value: listener.DefaultCooldown, Usage: "leave a marker for a feed every `TIME` at most"},
-			&cli.IntFlag{Name: "max-connections", Value: listener.DefaultMaxConns, Usage: "keep `N` connections open at once"},
+			&cli.IntFlag{Name: "max-connections", Value: serve.DefaultMaxConns, Usage: "keep `N` connections open at once"},
 			&cli.IntFlag{Name: "per-host", Value: 2, Usage: "make `N` requests at once to one hub"},
 			&cli.DurationFlag{Name: "gap", Value: fetch.DefaultGap, Usage: "wait for `TIME` between two requests to one hub"},
+			&cli.BoolFlag{Name: "self-test", Usage: "only try whether we are reached at the public URL"},
 			&cli.BoolFlag{Name: "verbose", Usage: "tell of every registration and notification"},
 		}, askFlags()...),
 		Action: command.Run(listener.Listen, "", func(f *command.Flags) listener.ListenOptions {
 			f.Fail(command.NoArgs(f.Context))
 			o := listener.ListenOptions{
-				Common: common(f), Address: f.String("listen"), Given: f.IsSet("listen"), Public: publicURL(f), TrustedProxies: f.Prefixes("trusted-proxy"),
-				Cert: f.String("cert"), Key: f.String("key"),
-				MaxConns: f.Number("max-connections", 1, 0), Cooldown: f.Time("cooldown"), Verbose: f.Bool("verbose"),
+				Common: common(f), Options: serve.Options{
+					Address: f.String("listen"), Given: f.IsSet("listen"), Cert: f.String("cert"), Key: f.String("key"),
+					MaxConns: f.Number("max-connections", 1, 0),
+				},
+				Public: publicURL(f), TrustedProxies: f.Prefixes("trusted-proxy"),
+				Cooldown: f.Time("cooldown"), Verbose: f.Bool("verbose"), SelfTest: f.Bool("self-test"),
 			}
 			o.Fetch.PerHost, o.Fetch.Gap = f.Number("per-host", 1, 1000), f.Time("gap")
 			if (o.Cert == "") != (o.Key == "") {
@@ -112,11 +117,15 @@ func pingCommand() *cli.Command {
 		Description: `Example:
    lektor-cloudd ping https://me.example/feed.xml`,
 		Flags: append([]cli.Flag{
-			&cli.StringFlag{Name: "cloud", Usage: "tell the cloud at `URL`, whatever the feed says; xmlrpc://… or a path /RPC2 for XML-RPC"},
+			cloudFlag("tell the cloud at `URL`, whatever the feed says; xmlrpc://… or a path /RPC2 for XML-RPC"),
+			&cli.StringFlag{Name: "hub", Usage: "tell the WebSub hub at `URL`, whatever the feed says"},
 			dryRunFlag(), command.NulFlag(),
 		}, askFlags()...),
 		Action: command.Run(listener.Ping, "the URL of a feed", func(f *command.Flags) listener.PingOptions {
-			return listener.PingOptions{Common: common(f), Feeds: f.Words(), Nul: command.Nul(f.Context), Cloud: f.String("cloud"), DryRun: f.Bool("dry-run")}
+			return listener.PingOptions{
+				Common: common(f), Feeds: f.Words(), Nul: command.Nul(f.Context),
+				Cloud: oneCloud(f), Hub: f.String("hub"), DryRun: f.Bool("dry-run"),
+			}
 		}),
 	}
 }
@@ -131,7 +140,7 @@ func saveCommand() *cli.Command {
 Example:
    lektor-cloudd save --cloud http://rpc.example.org:5337/RPC2 --user bull feed.xml`,
 		Flags: append([]cli.Flag{
-			&cli.StringFlag{Name: "cloud", Usage: "the `URL` of the cloud's XML-RPC, else what the document names"},
+			cloudFlag("the `URL` of the cloud's XML-RPC, else what the document names"),
 			&cli.StringFlag{Name: "user", Required: true, EnvVars: []string{userVar}, Usage: "the `NAME` by which the cloud knows you"},
 			&cli.StringFlag{Name: "password-file", Usage: "the password is the first line of `FILE`"},
 			dryRunFlag(),
@@ -141,7 +150,7 @@ Example:
 				f.Fail(command.Usagef("save takes one document, a file or - for standard input"))
 			}
 			return listener.SaveOptions{
-				Common: common(f), File: f.Args().First(), Cloud: f.String("cloud"), User: f.String("user"),
+				Common: common(f), File: f.Args().First(), Cloud: oneCloud(f), User: f.String("user"),
 				PasswordFile: f.String("password-file"), Password: os.Getenv(listener.PasswordVar), DryRun: f.Bool("dry-run"),
 			}
 		}),
@@ -149,6 +158,21 @@ Example:
 }
 
 const defaultListen = ":5337"
+
+// cloudFlag names a cloud. It is a slice so that a second one is noticed.
+func cloudFlag(usage string) cli.Flag { return &cli.StringSliceFlag{Name: "cloud", Usage: usage} }
+
+// oneCloud gives the cloud that the flag names, "" for none.
+func oneCloud(f *command.Flags) string {
+	switch list := f.StringSlice("cloud"); len(list) {
+	case 0:
+		return ""
+	case 1:
+		return list[0]
+	}
+	f.Fail(command.Usagef("--cloud can be given once: there is one cloud to a feed"))
+	return ""
+}
 
 func dryRunFlag() cli.Flag {
 	return &cli.BoolFlag{Name: "dry-run", Usage: "only tell what would be done"}
