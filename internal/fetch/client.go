@@ -83,6 +83,9 @@ type Config struct {
 	// them. Link-local, unspecified and multicast addresses, and those of the
 	// metadata services of clouds, are asked only when they are in here.
 	AllowPrivate []netip.Prefix
+	// Undeterred asks a host again that sent Retry-After, as those do who share it
+	// with others that they do not know.
+	Undeterred bool
 
 	// Now and Sleep stand in for the clock. Sleep returns early with an error
 	// when ctx ends. Deadlines on the network always run in real time.
@@ -287,6 +290,9 @@ type Request struct {
 	// or a list; "" when the user did. A document at a public host cannot have
 	// private addresses asked, except for its own host's.
 	Origin string
+	// Stranger tells that nobody here chose the URL: private addresses are refused
+	// from the beginning.
+	Stranger bool
 	// AllowExec permits exec: URLs. Set it only for a command that nobody but the
 	// user can have written.
 	AllowExec bool
@@ -426,9 +432,9 @@ func (c *Client) Get(ctx context.Context, r *Request) (*Response, error) {
 	var (
 		origin    = *u
 		user      = u.User
-		trusted   = true                                   // still at the feed's own origin: credentials may be sent
-		privateOK = r.Origin == "" || vouched(r.Origin, u) // nothing public yet: private addresses are the user's choice
-		lasting   = true                                   // only permanent redirects yet
+		trusted   = true                                                    // still at the feed's own origin: credentials may be sent
+		privateOK = !r.Stranger && (r.Origin == "" || vouched(r.Origin, u)) // nothing public yet: private addresses are the user's choice
+		lasting   = true                                                    // only permanent redirects yet
 		visited   = map[string]bool{}
 		res       = &Response{}
 	)
@@ -512,7 +518,7 @@ func (x *exchange) send(req *http.Request, privateOK *bool) (resp *http.Response
 // from when it came, and keeps other requests from it for so long.
 func (x *exchange) retryAfter(resp *http.Response, received time.Time) (wait time.Duration) {
 	if resp.StatusCode == http.StatusTooManyRequests || resp.StatusCode == http.StatusServiceUnavailable {
-		if wait = RetryAfter(resp.Header, received); wait > 0 {
+		if wait = RetryAfter(resp.Header, received); wait > 0 && !x.c.cfg.Undeterred {
 			x.c.gates.block(hostKey(resp.Request.URL), resp.StatusCode, wait)
 		}
 	}
@@ -666,6 +672,9 @@ func HostKey(rawURL string) string {
 }
 
 func hostKey(u *url.URL) string { return net.JoinHostPort(u.Hostname(), port(u)) }
+
+// Port is the port of an http or https URL, its scheme's own where it has none.
+func Port(u *url.URL) string { return port(u) }
 
 func port(u *url.URL) string {
 	if p := u.Port(); p != "" {
