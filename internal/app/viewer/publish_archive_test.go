@@ -86,7 +86,7 @@ func (w *world) deliver(s *story) {
 	rfc := func(t int64) string { return time.Unix(t, 0).UTC().Format(time.RFC3339) }
 	files := []string{"id=" + s.id, "title=" + s.title, "content=of " + s.title, "pubdate=" + rfc(s.date)}
 	if s.updated != s.date {
-		files = append(files, "etc/updated="+rfc(s.updated))
+		files = append(files, "+updated="+rfc(s.updated))
 	}
 	s.at = w.entry("new", dir.Unique(w.clock, s.identity), files...)
 }
