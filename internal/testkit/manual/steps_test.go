@@ -47,7 +47,7 @@ var readme = []step{
 	{
 		starts: "lektor-view ls", terminal: true,
 		// What was shown is what the list has first, of which three are marked.
-		out:  `(?s)\A1 N .*A frost\n.*\n9 N .*Title: A frost\n.*;2,S\n1 .*A frost\n2 .*A frost\n\z`,
+		out:  `(?s)\A ?1 N .*A frost\n.*\n ?9 N .*Title: A frost\n.*;2,S\n.1 .*A frost\n.2 .*A frost\n\z`,
 		then: `test "$(lektor-view count is:read)" = "0 unread of 4"; test "$(lektor-view ls -a -o title author:wren since:2w frost | sort -u)" = "A frost"`,
 	},
 	{starts: `cd "${LEKTORDIR:-${XDG_DATA_HOME:-$HOME/.local/share}/lektor}"`, then: `test -d src`},
