@@ -403,6 +403,11 @@ func (a *archiver) writeArchive(ctx context.Context, of []int) error {
 	if err != nil {
 		return err
 	}
+	// It is there for ever, and must be known again.
+	doc, err := archive.Read(data)
+	if err != nil || !slices.EqualFunc(doc.Entries, list, func(a archive.Entry, b feedconv.Entry) bool { return a.ID == b.ID }) {
+		return errors.Join(fmt.Errorf("%s: it would not hold the entries that it is for", a.documents.path(name)), err)
+	}
 	return a.disk.write(a.documents.path(name), data)
 }
 
