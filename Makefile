@@ -49,6 +49,7 @@ install: build ## into PREFIX (/usr/local), below DESTDIR
 		[ -e "$$f" ] || continue; \
 		mkdir -p "$(MAN)/man$${f##*.}" && install -m 644 "$$f" "$(MAN)/man$${f##*.}/" || exit 1; \
 	done
+	install -m 644 docs/*.schema.json "$(SHARE)/"
 	install -m 755 scripts/lektor-clock scripts/lektor-digest "$(SHARE)/scripts/"
 	for f in scripts/systemd/*.*; do \
 		sed 's|^ExecStart=lektor|ExecStart=$(PREFIX)/bin/lektor|' "$$f" >"$(SHARE)/systemd/$${f##*/}" || exit 1; \

@@ -41,11 +41,14 @@ func TestLedgerText(t *testing.T) {
 	for _, want := range []string{
 		"lektor archives 1\tatom\thttps://e/i.atom\t3\n",
 		"1+\tda,other\tfeed.ea\t2020-09-13T12:26:40Z,2020-09-13T12:26:40Z\t\"a\"\n",
-		"x\tdd\tfeed.ed\t2020-09-13T12:26:43Z\t\"d\"\n", "-\tde\t", "3\t~1\t-\t2020-09-13T12:26:47Z\t\"x\"\n",
+		"x\tdd\tfeed.ed\t2020-09-13T12:26:43Z\t\"sha256:", "-\tde\t", "3\t~1\t-\t2020-09-13T12:26:47Z\t\"x\"\n",
 	} {
 		if !strings.Contains(string(text), want) {
 			t.Errorf("%q is not in\n%s", want, text)
 		}
+	}
+	if strings.Contains(string(text), `"d"`) {
+		t.Errorf("what was taken back is told of:\n%s", text)
 	}
 	back, err := Parse(text)
 	if err != nil {

@@ -14,13 +14,14 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/lektordir/lektor/feedconv"
 	"github.com/lektordir/lektor/internal/archive"
 	"github.com/lektordir/lektor/internal/atomicfile"
 	"github.com/lektordir/lektor/internal/command"
 	"github.com/lektordir/lektor/internal/entries"
-	"github.com/lektordir/lektor/internal/units"
 	"github.com/lektordir/lektor/lektordir"
 )
 
@@ -107,16 +108,13 @@ func (a *archiver) open() (err error) {
 		}
 	}
 	if len(lost) > 0 {
-		a.S.Report.Warn("%s: of the archives %s missing (%s): new subscribers get neither the entries in there nor those before them; put back what was removed", a.dir, missing(len(lost)), brief(lost))
+		gone := "archive is"
+		if len(lost) > 1 {
+			gone = "archives are"
+		}
+		a.S.Report.Warn("%s: %d %s gone (%s): new subscribers get neither the entries in there nor those before them; put back what was removed", a.dir, len(lost), gone, brief(lost))
 	}
 	return nil
-}
-
-func missing(n int) string {
-	if n == 1 {
-		return "one is"
-	}
-	return units.Count(n, "document") + " are"
 }
 
 // brief names the first of a list.
@@ -289,6 +287,10 @@ func (a *archiver) entry(r *entries.Record) (*feedconv.Entry, error) {
 	if e.Updated.IsZero() {
 		// It would take the date of its document, and be another in each.
 		e.Updated = time.Unix(0, 0)
+	}
+	if !utf8.ValidString(e.ID) || strings.TrimSpace(e.ID) != e.ID || strings.ContainsFunc(e.ID, func(r rune) bool { return !unicode.IsPrint(r) }) {
+		// A document would not hold it as it is.
+		e.ID = digestID(r.Feed().ID, e.ID)
 	}
 	return &e, nil
 }
