@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/xml"
-	"errors"
 	"fmt"
 	"net"
 	"net/netip"
@@ -31,6 +30,15 @@ type Request struct {
 	Domain string
 	URLs   []string // of feeds, as they were written; none twice
 }
+
+// A Sentence is an error in the words with which a cloud answers. It is read by the
+// caller, and begins and ends as a sentence does.
+type Sentence string
+
+func (s Sentence) Error() string { return string(s) }
+
+// Sayf makes a [Sentence].
+func Sayf(format string, args ...any) error { return Sentence(fmt.Sprintf(format, args...)) }
 
 // A MissingError names the parameters that a request lacks, in the order in which
 // clouds have always named them.
@@ -95,9 +103,9 @@ func RequestOf(params []Value, most int) (Request, error) {
 	var r Request
 	switch {
 	case len(params) < 5:
-		return r, errors.New(`Can't call "pleaseNotify" because there aren't enough parameters.`)
+		return r, Sayf(`Can't call "pleaseNotify" because there aren't enough parameters.`)
 	case len(params) > 6:
-		return r, errors.New(`Can't call "pleaseNotify" because there are too many parameters.`)
+		return r, Sayf(`Can't call "pleaseNotify" because there are too many parameters.`)
 	case len(params) == 6:
 		r.Domain = params[5].Text
 	}
@@ -107,7 +115,7 @@ func RequestOf(params []Value, most int) (Request, error) {
 		}
 	}
 	if len(r.URLs) == 0 {
-		return r, errors.New("The list of feeds is empty.")
+		return r, Sayf("The list of feeds is empty.")
 	}
 	// false is what some send for none.
 	if p := params[0].Text; p != "0" && !strings.EqualFold(p, "false") {
@@ -126,7 +134,7 @@ func (r *Request) add(u string, most int) error {
 		}
 	}
 	if len(r.URLs) == most {
-		return fmt.Errorf("One request can name %d feeds at most; divide it.", most)
+		return Sayf("One request can name %d feeds at most; divide it.", most)
 	}
 	r.URLs = append(r.URLs, u)
 	return nil
@@ -142,7 +150,7 @@ var (
 func (r *Request) set(port, path, protocol string) error {
 	n, err := strconv.Atoi(port)
 	if err != nil || n < 1 || n > 65535 || strings.Trim(port, "0123456789") != "" {
-		return fmt.Errorf("The port %q is none: it is a number from 1 to 65535.", termsafe.Brief(port))
+		return Sayf("The port %q is none: it is a number from 1 to 65535.", termsafe.Brief(port))
 	}
 	r.Port = n
 	r.Protocol = Cloud{Protocol: protocol}.protocol()
@@ -150,25 +158,25 @@ func (r *Request) set(port, path, protocol string) error {
 	case HTTPPost, HTTPSPost:
 	case XMLRPC:
 		if r.Procedure == "" {
-			return errors.New("With the protocol xml-rpc, notifyProcedure says what to call.")
+			return Sayf("With the protocol xml-rpc, notifyProcedure says what to call.")
 		}
 		if !procedure().MatchString(r.Procedure) {
-			return errors.New("notifyProcedure is not the name of a procedure.")
+			return Sayf("The name of notifyProcedure is none.")
 		}
 	default:
-		return fmt.Errorf("Can't accept the subscription because the protocol, %q, is unsupported.", termsafe.Brief(protocol))
+		return Sayf("Can't accept the subscription because the protocol, %q, is unsupported.", termsafe.Brief(protocol))
 	}
 	if !strings.HasPrefix(path, "/") {
 		path = "/" + path
 	}
 	u, err := url.Parse("http://x" + path)
 	if err != nil || len(path) > MaxURL || u.Host != "x" || u.User != nil || u.Fragment != "" || strings.ContainsFunc(path, func(c rune) bool { return c <= ' ' || c == 0x7f }) {
-		return errors.New("The path is none.")
+		return Sayf("The path is none.")
 	}
 	r.Path = path
 	if r.Domain = strings.Trim(r.Domain, "[]"); r.Domain != "" {
 		if _, err := netip.ParseAddr(r.Domain); err != nil && (len(r.Domain) > 253 || !domainName().MatchString(r.Domain)) {
-			return errors.New("The domain is neither a name nor an address.")
+			return Sayf("The domain is neither a name nor an address.")
 		}
 	}
 	return nil

@@ -23,9 +23,9 @@ import (
 // What callers are told. Where the walkthrough's cloud and its successors have said it
 // in certain words for years, these are theirs in sense.
 var (
-	errFull    = errors.New("This hub has as many subscriptions as it can.")
-	errTooMany = errors.New("There are too many subscriptions from your address.")
-	errHandler = errors.New("The subscription was cancelled because the call failed when we tested the handler.")
+	errFull    = rsscloud.Sayf("This hub has as many subscriptions as it can.")
+	errTooMany = rsscloud.Sayf("There are too many subscriptions from your address.")
+	errHandler = rsscloud.Sayf("The subscription was cancelled because the call failed when we tested the handler.")
 	errReading = errors.New("there was an error reading the resource at URL")
 )
 
@@ -35,7 +35,7 @@ const thanks = "Thanks for the registration. It worked. When the feed updates we
 func (h *Hub) bodyOf(w http.ResponseWriter, r *http.Request) (string, error) {
 	b, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxForm))
 	if err != nil {
-		return "", fmt.Errorf("The request is longer than %s, or was cut off.", units.Bytes(maxForm))
+		return "", rsscloud.Sayf("The request is longer than %s, or was cut off.", units.Bytes(maxForm))
 	}
 	return string(b), nil
 }
@@ -90,7 +90,7 @@ func (h *Hub) pleaseNotify(w http.ResponseWriter, r *http.Request) {
 func (h *Hub) register(r *http.Request, q rsscloud.Request) (string, error) {
 	addr, caller := h.caller(r)
 	if !addr.IsValid() && q.Domain == "" {
-		return "", errors.New("Your address is unknown; give a domain.")
+		return "", rsscloud.Sayf("Your address is unknown; give a domain.")
 	}
 	callback := q.Callback(addr)
 	foreign := q.Domain != "" && !h.isCaller(r.Context(), q.Domain, addr)
@@ -150,7 +150,7 @@ func (h *Hub) subscribe(ctx context.Context, s subscription, domain, foreign boo
 	}
 	doc, err := h.look(ctx, s.Feed)
 	if err != nil {
-		return fmt.Errorf("The subscription was cancelled because %w %s.", errReading, s.Feed)
+		return rsscloud.Sayf("The subscription was cancelled because %v %s.", errReading, s.Feed)
 	}
 	select {
 	case h.verifying <- struct{}{}:
@@ -160,7 +160,7 @@ func (h *Hub) subscribe(ctx context.Context, s subscription, domain, foreign boo
 	}
 	if err := h.try(ctx, s, domain, foreign); err != nil {
 		if private := (*fetch.PrivateError)(nil); errors.As(err, &private) {
-			return fmt.Errorf("%w It is at a private address.", errHandler)
+			return rsscloud.Sayf("%v It is at a private address.", errHandler)
 		}
 		return errHandler
 	}
@@ -189,7 +189,7 @@ func (h *Hub) keepSubscription(hash string, s subscription, doc *document, lease
 // that.
 func (h *Hub) failing(err error) error {
 	h.report.Warn("%v", err)
-	return errors.New("This hub cannot store it now; try again later.")
+	return rsscloud.Sayf("This hub cannot store it now; try again later.")
 }
 
 // try calls the handler of a subscriber: with a challenge where he named a domain, by a
@@ -215,7 +215,7 @@ func (h *Hub) try(ctx context.Context, s subscription, domain, foreign bool) err
 func checkFeed(feedURL string) error {
 	u, err := fetch.ParseURL(feedURL)
 	if err != nil || len(feedURL) > rsscloud.MaxURL || !fetch.IsHTTP(feedURL) || u.User != nil {
-		return fmt.Errorf("%q is no URL of a feed.", oneField(feedURL))
+		return rsscloud.Sayf("%q is no URL of a feed.", oneField(feedURL))
 	}
 	return nil
 }
@@ -247,7 +247,7 @@ func (h *Hub) pinged(r *http.Request, feedURL string) (string, error) {
 	t, err := h.ping(r.Context(), feedURL)
 	if err != nil {
 		h.log.add("unread", feedURL, "%s", hide(err.Error()))
-		return "", fmt.Errorf("The ping was cancelled because %w %s.", errReading, feedURL)
+		return "", rsscloud.Sayf("The ping was cancelled because %v %s.", errReading, feedURL)
 	}
 	if !t.changed {
 		h.log.add("pinged", feedURL, "it has not changed, or nobody subscribes to it")
@@ -285,7 +285,7 @@ func (h *Hub) call(w http.ResponseWriter, r *http.Request) (any, error) {
 		// A feed, perhaps; of these few at a time are in memory.
 		most = h.opts.MaxSave*2 + rsscloud.MaxMessage // for what is written with references
 		if r.ContentLength > int64(most) {
-			return nil, fmt.Errorf("The call is longer than %s.", units.Bytes(int64(most)))
+			return nil, rsscloud.Sayf("The call is longer than %s.", units.Bytes(int64(most)))
 		}
 		if err := h.saving.Acquire(r.Context(), 1); err != nil {
 			return nil, context.Cause(r.Context())
@@ -309,9 +309,9 @@ func (h *Hub) call(w http.ResponseWriter, r *http.Request) (any, error) {
 	case "rsscloud.ping":
 		switch {
 		case len(m.Params) < 1 || m.Params[0].Text == "":
-			return nil, errors.New(`Can't call "ping" because there aren't enough parameters.`)
+			return nil, rsscloud.Sayf(`Can't call "ping" because there aren't enough parameters.`)
 		case len(m.Params) > 1:
-			return nil, errors.New(`Can't call "ping" because there are too many parameters.`)
+			return nil, rsscloud.Sayf(`Can't call "ping" because there are too many parameters.`)
 		}
 		// True whatever comes of it, as clouds have always answered.
 		_, _ = h.pinged(r, m.Params[0].Text)
@@ -319,18 +319,18 @@ func (h *Hub) call(w http.ResponseWriter, r *http.Request) (any, error) {
 	case "rsscloud.saverss":
 		return h.save(r, m.Params)
 	}
-	return nil, fmt.Errorf("Can't make the call because %q is not defined.", oneField(m.Method))
+	return nil, rsscloud.Sayf("Can't make the call because %q is not defined.", oneField(m.Method))
 }
 
 // message reads a call of so many bytes at most.
 func message(w http.ResponseWriter, r *http.Request, most int) (*rsscloud.Message, error) {
 	b, err := io.ReadAll(http.MaxBytesReader(w, r.Body, int64(most)))
 	if err != nil {
-		return nil, fmt.Errorf("The call is longer than %s, or was cut off.", units.Bytes(int64(most)))
+		return nil, rsscloud.Sayf("The call is longer than %s, or was cut off.", units.Bytes(int64(most)))
 	}
 	m, err := rsscloud.DecodeLong(b, most)
 	if err != nil {
-		return nil, fmt.Errorf("Can't read the call: %w.", err)
+		return nil, rsscloud.Sayf("Can't read the call: %v.", err)
 	}
 	return m, nil
 }

@@ -99,7 +99,7 @@ func (u *users) load() error {
 	return lines.Err()
 }
 
-var errPassword = errors.New("The user or the password is wrong.")
+var errPassword = rsscloud.Sayf("The user or the password is wrong.")
 
 // check is the error for a wrong password. Who has tried some has to wait between
 // tries, and who goes on, for longer.
@@ -113,7 +113,7 @@ func (u *users) check(name, password, caller string) error {
 		return err
 	}
 	if wait > 0 {
-		return fmt.Errorf("There were too many wrong passwords. Try again in %s.", wait.Round(time.Second)+time.Second)
+		return rsscloud.Sayf("There were too many wrong passwords. Try again in %s.", wait.Round(time.Second)+time.Second)
 	}
 	if !known {
 		hash = nobody()
@@ -166,10 +166,10 @@ func (u *users) failed(who string) {
 // the URL of the feed, whose subscribers are notified.
 func (h *Hub) save(r *http.Request, params []rsscloud.Value) (string, error) {
 	if h.users == nil {
-		return "", errors.New("This hub stores no feeds.")
+		return "", rsscloud.Sayf("This hub stores no feeds.")
 	}
 	if len(params) != 3 {
-		return "", errors.New(`Can't call "saveRss" because it takes a user, a password and the text of a feed.`)
+		return "", rsscloud.Sayf(`Can't call "saveRss" because it takes a user, a password and the text of a feed.`)
 	}
 	name, document := params[0].Text, []byte(strings.TrimSpace(params[2].Exact))
 	_, caller := h.caller(r)
@@ -181,7 +181,7 @@ func (h *Hub) save(r *http.Request, params []rsscloud.Value) (string, error) {
 		return "", err
 	}
 	if len(document) > h.opts.MaxSave {
-		return "", fmt.Errorf("The feed has more than %s.", units.Bytes(int64(h.opts.MaxSave)))
+		return "", rsscloud.Sayf("The feed has more than %s.", units.Bytes(int64(h.opts.MaxSave)))
 	}
 	if err := wellFormed(document); err != nil {
 		return "", err
@@ -206,7 +206,7 @@ func wellFormed(document []byte) error {
 	root, ended := "", false
 	bad := func(reason string) error {
 		line, column := d.InputPos()
-		return fmt.Errorf("The feed is no XML: line %d, column %d: %s.", line, column, oneField(reason))
+		return rsscloud.Sayf("The feed is no XML: line %d, column %d: %s.", line, column, oneField(reason))
 	}
 	for depth := 0; ; {
 		t, err := d.Token()
@@ -236,7 +236,7 @@ func wellFormed(document []byte) error {
 	case "rss", "rdf", "feed":
 		return nil
 	}
-	return fmt.Errorf("The document is no feed: its root element is %s.", oneField(root))
+	return rsscloud.Sayf("The document is no feed: its root element is %s.", oneField(root))
 }
 
 // kindOf is the Content-Type of a feed that is stored here.

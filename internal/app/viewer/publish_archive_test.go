@@ -307,7 +307,7 @@ func (w *world) checkCurrent(prev string, full bool) {
 // has all that is published, in the version that is published. (What is withdrawn
 // between two of its looks, and was in no archive, it cannot have.)
 func TestArchiveHistories(t *testing.T) {
-	histories := 20
+	histories := 8
 	if n := os.Getenv("LEKTOR_HISTORIES"); n != "" {
 		if _, err := fmt.Sscan(n, &histories); err != nil {
 			t.Fatal(err)

@@ -146,6 +146,21 @@ func (d *documents) found(kind string) (map[int]bool, error) {
 	return there, nil
 }
 
+// temporary is the name of what a kill has left of an archive or a page.
+var temporary = lazy.Regexp(`^\.((?:archive|page)-[0-9]{4,}\.(?:atom|rss|json))[0-9]+$`)
+
+// sweep removes what kills have left.
+func (d *documents) sweep() {
+	paths := []string{d.path(d.name), d.path(ledgerName)}
+	names, _ := os.ReadDir(d.dir) // a nuisance, and no failure
+	for _, n := range names {
+		if m := temporary().FindStringSubmatch(n.Name()); m != nil {
+			paths = append(paths, d.path(m[1]))
+		}
+	}
+	atomicfile.Sweep(paths...)
+}
+
 // read reads a file of the directory. A link in its place is none of ours.
 func (d *documents) read(name string) ([]byte, error) {
 	path := d.path(name)

@@ -349,6 +349,28 @@ var cloud = []step{
 		until:  `test -e "$D/etc/cloudd/lock"`,
 	},
 	{
+		starts: "location /lektor/ {", except: "the configuration of a proxy",
+		then: `grep 'proxy_pass http://127.0.0.1:5337;' "$example"
+if command -v nginx; then
+	mkdir nginx
+	printf 'error_log stderr; pid %s/nginx/pid; events {}\nhttp { server { listen 127.0.0.1:8080;\n%s\n} }\n' "$PWD" "$(cat "$example")" >nginx/conf
+	nginx -t -c "$PWD/nginx/conf"
+fi`,
+	},
+	{
+		starts: `lektor-cloudd hub --listen 127.0.0.1:5337 \`,
+		edit:   "s/:5337/:0/", // a port that is free
+		until:  `test -e "$HOME/.local/state/lektor-hub/log"`,
+	},
+	{
+		starts: "hub.example {", except: "the configuration of a proxy",
+		then: `grep 'reverse_proxy 127.0.0.1:5337' "$example"; ! command -v caddy || caddy validate --adapter caddyfile --config "$example"`,
+	},
+	{
+		starts: "tail -F ~/.local/state/lektor-hub/log | grep updated", except: "it goes on until it is stopped",
+		then: `printf '2026-01-01T00:00:00Z\tupdated\thttp://a.example/\t1 subscriber\n' >>"$HOME/.local/state/lektor-hub/log"; sed 's/-F/-n 1/' "$example" | sh | grep http://a.example/`,
+	},
+	{
 		starts: "lektor-cloudd status -o '{{.state}} {{.url}} {{.error}}' | grep -v ^registered",
 		before: `
 for s in registered failed; do
