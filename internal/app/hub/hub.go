@@ -113,8 +113,8 @@ type Hub struct {
 	serial  uint64
 }
 
-// glance is what was seen of a feed that nobody subscribes to: it is not read again
-// for everybody who asks.
+// glance is what was seen of a feed not long ago: it is not read again for everybody
+// who asks for it.
 type glance struct {
 	doc *document
 	err error
@@ -237,8 +237,10 @@ func (h *Hub) count(caller string, n int) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.counts.all += n
-	h.counts.callers[caller] += n
 	h.counts.made[caller] += n
+	if h.counts.callers[caller] += n; h.counts.callers[caller] <= 0 {
+		delete(h.counts.callers, caller)
+	}
 }
 
 // caller names who made a request: an address, or a network of 64 bits by IPv6, in

@@ -455,7 +455,7 @@ func (w *world) put(feed string, n int, callback func(int) string) {
 
 // Ten thousand subscribers of one feed, on a hundred hosts, in a few seconds.
 func TestManySubscribersOfOneFeed(t *testing.T) {
-	n := scaled(1000, 10_000)
+	n := scaled(300, 10_000)
 	w := newWorld(t, nil)
 	var got atomic.Int64
 	s := &http.Server{Handler: http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) { got.Add(1) })}
@@ -478,7 +478,7 @@ func TestManySubscribersOfOneFeed(t *testing.T) {
 // However many subscriptions there are, a feed with ten of them costs the same: nothing
 // but its own files is read.
 func TestManySubscriptionsInTheState(t *testing.T) {
-	feeds, each := scaled(100, 50_000), 20
+	feeds, each := scaled(40, 50_000), 20
 	w := newWorld(t, nil)
 	for i := range feeds {
 		w.put(fmt.Sprintf("http://f%d.example/", i), each, func(k int) string { return fmt.Sprintf("http://s%d.example/%d", k, i) })
@@ -499,10 +499,17 @@ func TestManySubscriptionsInTheState(t *testing.T) {
 	again := time.Now()
 	w.ping(feed)
 	ping := time.Since(again)
-	until(t, "the count", func() bool {
-		w.h.mu.Lock()
-		defer w.h.mu.Unlock()
-		return w.h.counts.all == feeds*each+10
-	})
-	t.Logf("%d subscriptions: first ping answered after %s, the next in %s, counted after %s", feeds*each, took, ping, time.Since(begin))
+	t.Logf("%d subscriptions: first ping answered after %s, the next in %s", feeds*each, took, ping)
+	// They are counted meanwhile, which takes as long as it does to read them all.
+	for range scaled(1, 20) {
+		if within(20*time.Second, func() bool {
+			w.h.mu.Lock()
+			defer w.h.mu.Unlock()
+			return w.h.counts.all == feeds*each+10
+		}) {
+			t.Logf("counted after %s", time.Since(begin))
+			return
+		}
+	}
+	t.Error("they are not counted")
 }
