@@ -1,9 +1,11 @@
 package fetch
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/netip"
 	"net/url"
@@ -19,6 +21,11 @@ const MaxAnswer = 64 << 10
 type Post struct {
 	// URL is an http or https URL; userinfo in it is not sent.
 	URL string
+	// Method is POST unless it is said, as for a PUT.
+	Method string
+	// Header is sent to the URL's own origin only, as that of a [Request]. A body
+	// that goes with it is Secret.
+	Header http.Header
 	// ContentType and Body are sent, again after each redirect.
 	ContentType string
 	Body        []byte
@@ -80,9 +87,12 @@ func (c *Client) Post(ctx context.Context, p *Post) (*Answer, error) {
 
 // post is one request of Post.
 func (x *exchange) post(u *url.URL, p *Post, privateOK *bool) (*url.URL, *Answer, error) {
-	req, err := http.NewRequestWithContext(x.ctx, http.MethodPost, u.String(), strings.NewReader(string(p.Body)))
+	req, err := http.NewRequestWithContext(x.ctx, cmp.Or(p.Method, http.MethodPost), u.String(), strings.NewReader(string(p.Body)))
 	if err != nil {
 		return nil, nil, &URLError{URL: display(u), Reason: "not a URL"}
+	}
+	if origin, err := ParseURL(p.URL); err == nil && SameOrigin(origin, u) {
+		maps.Copy(req.Header, p.Header)
 	}
 	req.Header.Set("User-Agent", x.c.cfg.UserAgent)
 	req.Header.Set("Content-Type", p.ContentType)
@@ -112,7 +122,7 @@ func (x *exchange) post(u *url.URL, p *Post, privateOK *bool) (*url.URL, *Answer
 			return nil, nil, refuse("the answer is elsewhere (303), and what was sent would be lost")
 		case u.Scheme == "https" && next.Scheme == "http":
 			return nil, nil, refuse("it leads from https to http")
-		case p.Secret && !SameOrigin(u, next):
+		case (p.Secret || len(p.Header) > 0) && !SameOrigin(u, next):
 			return nil, nil, refuse("it leads to another server, which is not to have the password")
 		}
 		return next, nil, nil

@@ -219,8 +219,8 @@ var (
 	escaped     = regexp.MustCompile(`(?s)\\(.)`)
 )
 
-// splitPath undoes [JoinPath].
-func splitPath(path string) []string {
+// SplitPath undoes [JoinPath].
+func SplitPath(path string) []string {
 	var names []string
 	for _, element := range pathElement.FindAllString(path, -1) {
 		if n := fold(escaped.ReplaceAllString(element, "$1")); n != "" {
@@ -438,7 +438,7 @@ func (u *update) add(f *listed) {
 
 // folder gives the folder at a path, which it makes where it is missing.
 func (u *update) folder(path string) *Node {
-	names := splitPath(path)
+	names := SplitPath(path)
 	parent := u.body
 	for i, name := range names {
 		p := JoinPath(names[:i+1])
