@@ -23,6 +23,9 @@ type ListOptions struct {
 	// AllVersions lists every version of an entry. Otherwise only the newest
 	// stands for all, whether it is read or not.
 	AllVersions bool
+	// SkipTrashed leaves out what has the flag T, and without AllVersions the older
+	// versions that it stands for.
+	SkipTrashed bool
 }
 
 // List lists entries by reading directories alone: no entry is opened. They
@@ -55,7 +58,7 @@ func (d *Dir) List(ctx context.Context, o ListOptions) ([]Ref, error) {
 			found = newestVersions(found)
 		}
 		for _, r := range found {
-			if r.Place == New && o.SkipNew || r.Place == Cur && o.SkipCur {
+			if r.Place == New && o.SkipNew || r.Place == Cur && o.SkipCur || o.SkipTrashed && r.Trashed() {
 				continue
 			}
 			refs = append(refs, r)

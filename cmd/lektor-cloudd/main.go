@@ -3,17 +3,16 @@
 package main
 
 import (
-	"net/netip"
 	"net/url"
 	"os"
 	"runtime/debug"
-	"time"
 
 	"github.com/urfave/cli/v2"
 
 	"github.com/lektordir/lektor/internal/app/listener"
 	"github.com/lektordir/lektor/internal/command"
 	"github.com/lektordir/lektor/internal/fetch"
+	"github.com/lektordir/lektor/internal/serve"
 )
 
 func main() {
@@ -52,56 +51,45 @@ func listenCommand() *cli.Command {
 			&cli.StringFlag{Name: "key", Usage: "and the key in `FILE`"},
 			&cli.StringSliceFlag{Name: "trusted-proxy", Usage: "believe X-Forwarded-For of proxies in the network `PREFIX`; may be repeated"},
 			&cli.DurationFlag{Name: "cooldown", Value: listener.DefaultCooldown, Usage: "leave a marker for a feed every `TIME` at most"},
-			&cli.IntFlag{Name: "max-connections", Value: listener.DefaultMaxConns, Usage: "keep `N` connections open at once"},
+			&cli.IntFlag{Name: "max-connections", Value: serve.DefaultMaxConns, Usage: "keep `N` connections open at once"},
 			&cli.IntFlag{Name: "per-host", Value: 2, Usage: "make `N` requests at once to one hub"},
 			&cli.DurationFlag{Name: "gap", Value: fetch.DefaultGap, Usage: "wait for `TIME` between two requests to one hub"},
+			&cli.BoolFlag{Name: "self-test", Usage: "only try whether we are reached at the public URL"},
 			&cli.BoolFlag{Name: "verbose", Usage: "tell of every registration and notification"},
 		}, askFlags()...),
-		Action: func(c *cli.Context) error {
-			if err := command.NoArgs(c); err != nil {
-				return err
-			}
-			common, err := commonOptions(c)
-			if err != nil {
-				return err
-			}
-			common.Fetch.PerHost, common.Fetch.Gap = c.Int("per-host"), c.Duration("gap")
+		Action: command.Run(listener.Listen, "", func(f *command.Flags) listener.ListenOptions {
+			f.Fail(command.NoArgs(f.Context))
 			o := listener.ListenOptions{
-				Common: common, Address: c.String("listen"), Given: c.IsSet("listen"), Cert: c.String("cert"), Key: c.String("key"),
-				MaxConns: c.Int("max-connections"), Cooldown: c.Duration("cooldown"), Verbose: c.Bool("verbose"),
+				Common: common(f), Options: serve.Options{
+					Address: f.String("listen"), Given: f.IsSet("listen"), Cert: f.String("cert"), Key: f.String("key"),
+					MaxConns: f.Number("max-connections", 1, 0),
+				},
+				Public: publicURL(f), TrustedProxies: f.Prefixes("trusted-proxy"),
+				Cooldown: f.Time("cooldown"), Verbose: f.Bool("verbose"), SelfTest: f.Bool("self-test"),
 			}
-			switch {
-			case o.Fetch.PerHost < 1 || o.Fetch.PerHost > 1000 || o.MaxConns < 1:
-				return command.Usagef("--per-host and --max-connections are numbers from 1 on")
-			case o.Fetch.Gap < 0 || o.Cooldown < 0:
-				return command.Usagef("--gap and --cooldown are not less than 0")
-			case (o.Cert == "") != (o.Key == ""):
-				return command.Usagef("--cert and --key go together")
+			o.Fetch.PerHost, o.Fetch.Gap = f.Number("per-host", 1, 1000), f.Time("gap")
+			if (o.Cert == "") != (o.Key == "") {
+				f.Fail(command.Usagef("--cert and --key go together"))
 			}
-			if o.TrustedProxies, err = prefixes(c, "trusted-proxy"); err != nil {
-				return err
-			}
-			if o.Public, err = publicURL(c.String("public-url")); err != nil {
-				return err
-			}
-			return listener.Listen(c.Context, o, command.StreamsOf(c))
-		},
+			return o
+		}),
 	}
 }
 
-// publicURL reads the flag of that name, nil for "".
-func publicURL(v string) (*url.URL, error) {
+// publicURL reads the flag of that name, nil for none.
+func publicURL(f *command.Flags) *url.URL {
+	v := f.String("public-url")
 	if v == "" {
-		return nil, nil
+		return nil
 	}
 	u, err := fetch.ParseURL(v)
-	if err != nil {
-		return nil, command.Usagef("--public-url: %w", err)
+	switch {
+	case err != nil:
+		f.Fail(command.Usagef("--public-url: %w", err))
+	case u.RawQuery != "" || u.User != nil:
+		f.Fail(command.Usagef("--public-url %s: it can have a path, but no query and no password", v))
 	}
-	if u.RawQuery != "" || u.User != nil {
-		return nil, command.Usagef("--public-url %s: it can have a path, but no query and no password", v)
-	}
-	return u, nil
+	return u
 }
 
 func statusCommand() *cli.Command {
@@ -114,13 +102,10 @@ func statusCommand() *cli.Command {
 			command.OutputFlag("print `FORMAT`: tsv, json, the name of a column, or a template"),
 			&cli.BoolFlag{Name: "raw", Usage: "do not clean the text of feeds and hubs for the terminal"},
 		},
-		Action: func(c *cli.Context) error {
-			if err := command.NoArgs(c); err != nil {
-				return err
-			}
-			o := listener.StatusOptions{Common: listener.Common{Dir: command.Dir(c)}, Format: command.OutputFormat(c), Raw: c.Bool("raw")}
-			return listener.Status(c.Context, o, command.StreamsOf(c))
-		},
+		Action: command.Run(listener.Status, "", func(f *command.Flags) listener.StatusOptions {
+			f.Fail(command.NoArgs(f.Context))
+			return listener.StatusOptions{Common: listener.Common{Dir: command.Dir(f.Context)}, Format: command.OutputFormat(f.Context), Raw: f.Bool("raw")}
+		}),
 	}
 }
 
@@ -132,20 +117,16 @@ func pingCommand() *cli.Command {
 		Description: `Example:
    lektor-cloudd ping https://me.example/feed.xml`,
 		Flags: append([]cli.Flag{
-			&cli.StringFlag{Name: "cloud", Usage: "tell the cloud at `URL`, whatever the feed says; xmlrpc://… or a path /RPC2 for XML-RPC"},
+			cloudFlag("tell the cloud at `URL`, whatever the feed says; xmlrpc://… or a path /RPC2 for XML-RPC"),
+			&cli.StringFlag{Name: "hub", Usage: "tell the WebSub hub at `URL`, whatever the feed says"},
 			dryRunFlag(), command.NulFlag(),
 		}, askFlags()...),
-		Action: func(c *cli.Context) error {
-			if err := command.NeedArgs(c, "the URL of a feed"); err != nil {
-				return err
+		Action: command.Run(listener.Ping, "the URL of a feed", func(f *command.Flags) listener.PingOptions {
+			return listener.PingOptions{
+				Common: common(f), Feeds: f.Words(), Nul: command.Nul(f.Context),
+				Cloud: oneCloud(f), Hub: f.String("hub"), DryRun: f.Bool("dry-run"),
 			}
-			common, err := commonOptions(c)
-			if err != nil {
-				return err
-			}
-			o := listener.PingOptions{Common: common, Feeds: c.Args().Slice(), Nul: command.Nul(c), Cloud: c.String("cloud"), DryRun: c.Bool("dry-run")}
-			return listener.Ping(c.Context, o, command.StreamsOf(c))
-		},
+		}),
 	}
 }
 
@@ -159,29 +140,39 @@ func saveCommand() *cli.Command {
 Example:
    lektor-cloudd save --cloud http://rpc.example.org:5337/RPC2 --user bull feed.xml`,
 		Flags: append([]cli.Flag{
-			&cli.StringFlag{Name: "cloud", Usage: "the `URL` of the cloud's XML-RPC, else what the document names"},
+			cloudFlag("the `URL` of the cloud's XML-RPC, else what the document names"),
 			&cli.StringFlag{Name: "user", Required: true, EnvVars: []string{userVar}, Usage: "the `NAME` by which the cloud knows you"},
 			&cli.StringFlag{Name: "password-file", Usage: "the password is the first line of `FILE`"},
 			dryRunFlag(),
 		}, askFlags()...),
-		Action: func(c *cli.Context) error {
-			if c.NArg() != 1 {
-				return command.Usagef("save takes one document, a file or - for standard input")
+		Action: command.Run(listener.Save, "", func(f *command.Flags) listener.SaveOptions {
+			if f.NArg() != 1 {
+				f.Fail(command.Usagef("save takes one document, a file or - for standard input"))
 			}
-			common, err := commonOptions(c)
-			if err != nil {
-				return err
+			return listener.SaveOptions{
+				Common: common(f), File: f.Args().First(), Cloud: oneCloud(f), User: f.String("user"),
+				PasswordFile: f.String("password-file"), Password: os.Getenv(listener.PasswordVar), DryRun: f.Bool("dry-run"),
 			}
-			o := listener.SaveOptions{
-				Common: common, File: c.Args().First(), Cloud: c.String("cloud"), User: c.String("user"),
-				PasswordFile: c.String("password-file"), Password: os.Getenv(listener.PasswordVar), DryRun: c.Bool("dry-run"),
-			}
-			return listener.Save(c.Context, o, command.StreamsOf(c))
-		},
+		}),
 	}
 }
 
 const defaultListen = ":5337"
+
+// cloudFlag names a cloud. It is a slice so that a second one is noticed.
+func cloudFlag(usage string) cli.Flag { return &cli.StringSliceFlag{Name: "cloud", Usage: usage} }
+
+// oneCloud gives the cloud that the flag names, "" for none.
+func oneCloud(f *command.Flags) string {
+	switch list := f.StringSlice("cloud"); len(list) {
+	case 0:
+		return ""
+	case 1:
+		return list[0]
+	}
+	f.Fail(command.Usagef("--cloud can be given once: there is one cloud to a feed"))
+	return ""
+}
 
 func dryRunFlag() cli.Flag {
 	return &cli.BoolFlag{Name: "dry-run", Usage: "only tell what would be done"}
@@ -197,33 +188,7 @@ func askFlags() []cli.Flag {
 	}
 }
 
-// commonOptions reads the flags of askFlags, and the lektor-dir.
-func commonOptions(c *cli.Context) (listener.Common, error) {
-	o := listener.Common{Dir: command.Dir(c)}
-	f := &o.Fetch
-	f.UserAgent, f.Deadline, f.MaxRedirects = c.String("user-agent"), c.Duration(fetch.FlagTimeout), c.Int(fetch.FlagMaxRedirects)
-	if f.UserAgent == "" {
-		f.UserAgent = "lektor-cloudd/" + command.Version() + " (+https://github.com/lektordir/lektor)"
-	}
-	if f.Deadline <= 0 || f.Deadline > time.Hour {
-		return o, command.Usagef("--%s %s: it is a time such as 30s, up to an hour", fetch.FlagTimeout, f.Deadline)
-	}
-	if f.MaxRedirects < 1 {
-		return o, command.Usagef("--%s is not less than 1", fetch.FlagMaxRedirects)
-	}
-	var err error
-	f.AllowPrivate, err = prefixes(c, "allow")
-	return o, err
-}
-
-func prefixes(c *cli.Context, flag string) ([]netip.Prefix, error) {
-	var out []netip.Prefix
-	for _, v := range c.StringSlice(flag) {
-		p, err := fetch.ParsePrefix(v)
-		if err != nil {
-			return nil, command.Usagef("--%s %w", flag, err)
-		}
-		out = append(out, p)
-	}
-	return out, nil
+// common reads the flags of askFlags, and the lektor-dir.
+func common(f *command.Flags) listener.Common {
+	return listener.Common{Dir: command.Dir(f.Context), Fetch: f.Asking()}
 }

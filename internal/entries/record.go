@@ -43,6 +43,11 @@ func (r *Record) Read(want lektordir.Fields) error {
 	if want &^= r.have; want == 0 {
 		return nil
 	}
+	if want&lektordir.Extras != 0 {
+		// They are in one file, which is not to be read for each of them; but a
+		// summary may be long, and there may be many records.
+		want |= lektordir.Extras &^ lektordir.FieldSummary &^ r.have
+	}
 	e, err := r.s.Dir.ReadEntry(r.Ref, want)
 	if err == nil && reflect.ValueOf(e).Elem().IsZero() {
 		// Files that need not be there are not missed in an entry that is gone.

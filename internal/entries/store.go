@@ -72,6 +72,10 @@ func New(dir *lektordir.Dir, now time.Time, s *command.Streams) *Store {
 	}}
 }
 
+// Folders gives the folders that a feed is in, each a path of names with '/' between
+// them, as they were when it was first asked about.
+func (s *Store) Folders(hash string) []string { return s.folders(hash) }
+
 // folders gives the folders that a feed is in, as they were when it was first
 // asked about.
 func (s *Store) folders(hash string) []string {
@@ -137,6 +141,7 @@ func ParseQuery(words []string) (*query.Query, error) {
 
 // Selection says which entries are wanted.
 type Selection struct {
+	// Query says it; what has the flag T is wanted only if the query asks about it.
 	Query *query.Query
 	All   bool // read ones too, whatever the query says
 	// Newest limits to so many of the newest; 0 does not.
@@ -149,7 +154,7 @@ type Selection struct {
 // unless Newest is set. Malformed ones among those that had to be opened are
 // left out with a warning. The error is the context's.
 func (s *Store) Select(ctx context.Context, sel Selection) ([]*Record, error) {
-	refs, err := s.List(ctx, lektordir.ListOptions{})
+	refs, err := s.List(ctx, lektordir.ListOptions{SkipTrashed: !sel.Query.MentionsTrash()})
 	if err != nil {
 		return nil, err
 	}

@@ -15,6 +15,7 @@ package query
 import (
 	"fmt"
 	"regexp"
+	"strings"
 
 	"github.com/lektordir/lektor/lektordir"
 )
@@ -156,6 +157,16 @@ func (q *Query) MentionsState() bool {
 				found = found || s.state && s.name == t.needle
 			}
 		}
+	})
+	return found
+}
+
+// MentionsTrash reports whether the query itself asks about the flag T. Where it
+// does not, a viewer lists nothing that has it.
+func (q *Query) MentionsTrash() bool {
+	found := false
+	q.walk(func(t *term) {
+		found = found || t.key == keyIs && t.needle == "trashed" || t.key == keyFlag && strings.Contains(t.value, "T")
 	})
 	return found
 }

@@ -13,6 +13,7 @@
 package rsscloud
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -20,12 +21,12 @@ import (
 	"net"
 	"net/http"
 	"net/url"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/lektordir/lektor/internal/fetch"
+	"github.com/lektordir/lektor/internal/lazy"
 	"github.com/lektordir/lektor/internal/termsafe"
 )
 
@@ -139,14 +140,12 @@ func Register(ctx context.Context, c *fetch.Client, cloud Cloud, back Callback, 
 	var first error
 	for _, bare := range names {
 		for _, protocol := range protocols {
-			_, err := tell(ctx, c, elsewhere(target), false, registration(back, protocol, feeds, bare))
+			_, err := tell(ctx, c, elsewhere(target), telling{strict: true}, registration(back, protocol, feeds, bare))
 			var refused *fetch.RefusedError
 			if err == nil || !errors.As(err, &refused) {
 				return err
 			}
-			if first == nil {
-				first = err
-			}
+			first = cmp.Or(first, err)
 		}
 	}
 	return first
@@ -184,23 +183,18 @@ func (f *form) add(name, value string) {
 // walkthrough has five parameters; clouds that know the later one, domain, take
 // it as the sixth, and others may refuse so many.
 func registerXMLRPC(ctx context.Context, c *fetch.Client, cloud Cloud, target string, back Callback, feeds []string) error {
-	procedure := strings.TrimSpace(cloud.RegisterProcedure)
-	if procedure == "" {
-		procedure = "rssCloud.pleaseNotify"
-	}
+	procedure := cmp.Or(strings.TrimSpace(cloud.RegisterProcedure), "rssCloud.pleaseNotify")
 	params := []any{NotifyProcedure, back.Port, back.Path, XMLRPC, feeds, back.Domain}
 	var first error
 	for _, n := range []int{6, 5} {
 		v, err := call(ctx, c, fetch.Post{URL: target}, procedure, params[:n]...)
-		if err == nil && !v.True() && (v.Text != "" || v.IsList) {
-			err = &fetch.RefusedError{URL: target, Message: termsafe.Brief(v.Text)}
+		if err == nil && !v.True() && v.Members == nil {
+			err = &fetch.RefusedError{URL: target, Message: cmp.Or(termsafe.Brief(v.Text), "it answered, but not that it worked")}
 		}
 		if _, refused := errors.AsType[*fetch.RefusedError](err); !refused {
 			return err
 		}
-		if first == nil {
-			first = err
-		}
+		first = cmp.Or(first, err)
 	}
 	return first
 }
@@ -246,21 +240,26 @@ func elsewhere(target string) []string {
 	return out
 }
 
+// telling is how a cloud is told something.
+type telling struct {
+	chosen bool // as in [fetch.Post]
+	// strict takes no answer for success that does not say so.
+	strict bool
+}
+
 // tell posts a form to the first of some URLs that is there, and gives the
 // message of its verdict.
-func tell(ctx context.Context, c *fetch.Client, targets []string, chosen bool, form string) (string, error) {
+func tell(ctx context.Context, c *fetch.Client, targets []string, how telling, form string) (string, error) {
 	var first error
 	for _, target := range targets {
 		// Any type is accepted: servers that are asked for text/xml answer
 		// 406, and what it is can be seen.
-		a, err := c.Post(ctx, &fetch.Post{URL: target, ContentType: "application/x-www-form-urlencoded", Body: []byte(form), Chosen: chosen})
+		a, err := c.Post(ctx, &fetch.Post{URL: target, ContentType: "application/x-www-form-urlencoded", Body: []byte(form), Chosen: how.chosen})
 		if err != nil {
 			return "", err
 		}
-		msg, err := verdict(a)
-		if first == nil {
-			first = err
-		}
+		msg, err := verdict(a, how.strict)
+		first = cmp.Or(first, err)
 		if err == nil || a.Status != http.StatusNotFound && a.Status != http.StatusMethodNotAllowed {
 			return msg, err
 		}
@@ -272,18 +271,18 @@ func tell(ctx context.Context, c *fetch.Client, targets []string, chosen bool, f
 // single ones or none, in documents that are not always well-formed, or in
 // JSON. It is looked for as text.
 var (
-	successWord = regexp.MustCompile(`(?i)\bsuccess["']?\s*[=:]\s*["']?\s*(true|false|1|0|yes|no)\b`)
-	msgWord     = regexp.MustCompile(`(?is)\bmsg["']?\s*[=:]\s*(?:"([^"]*)"|'([^']*)')`)
-	htmlPage    = regexp.MustCompile(`(?i)^\s*(?:<!doctype\s+html|<html)`)
+	successWord = lazy.Regexp(`(?i)\bsuccess["']?\s*[=:]\s*["']?\s*(true|false|1|0|yes|no)\b`)
+	msgWord     = lazy.Regexp(`(?is)\bmsg["']?\s*[=:]\s*(?:"([^"]*)"|'([^']*)')`)
+	htmlPage    = lazy.Regexp(`(?i)^\s*(?:<!doctype\s+html|<html)`)
 )
 
 // verdict reads the answer to a registration or ping.
-func verdict(a *fetch.Answer) (string, error) {
+func verdict(a *fetch.Answer, strict bool) (string, error) {
 	msg := ""
-	if m := msgWord.FindSubmatch(a.Body); m != nil {
+	if m := msgWord().FindSubmatch(a.Body); m != nil {
 		msg = termsafe.Brief(html.UnescapeString(string(m[1]) + string(m[2])))
 	}
-	if m := successWord.FindSubmatch(a.Body); m != nil {
+	if m := successWord().FindSubmatch(a.Body); m != nil {
 		switch strings.ToLower(string(m[1])) {
 		case "false", "0", "no":
 			e := &fetch.RefusedError{URL: a.FinalURL, Message: msg}
@@ -292,8 +291,10 @@ func verdict(a *fetch.Answer) (string, error) {
 			}
 			return msg, e
 		}
-	} else if a.Success() && htmlPage.Match(a.Body) {
+	} else if a.Success() && htmlPage().Match(a.Body) {
 		return "", &fetch.RefusedError{URL: a.FinalURL, Message: "it answered with a web page, so it is no cloud"}
+	} else if a.Success() && strict {
+		return "", &fetch.RefusedError{URL: a.FinalURL, Message: "it answered, but not with a result, so it is no cloud"}
 	}
 	return msg, a.Verdict(msg, "and registered nothing")
 }
@@ -363,7 +364,7 @@ func Ping(ctx context.Context, c *fetch.Client, t PingTarget, feed string) (stri
 	if !t.XMLRPC {
 		f := &form{}
 		f.add("url", feed)
-		return tell(ctx, c, t.URLs, t.Chosen, f.String())
+		return tell(ctx, c, t.URLs, telling{chosen: t.Chosen}, f.String())
 	}
 	v, err := call(ctx, c, fetch.Post{URL: t.URLs[0], Chosen: t.Chosen}, "rssCloud.ping", feed)
 	if err != nil {

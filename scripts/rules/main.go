@@ -36,7 +36,7 @@ func (p pkg) name() string { return strings.TrimPrefix(p.ImportPath, module) }
 // whoever wants to replace it finds all of it in one place.
 var doors = map[string][]string{
 	"github.com/mmcdole/gofeed":       {"feedconv"},
-	"github.com/coreos/go-systemd":    {"internal/app/listener"},
+	"github.com/coreos/go-systemd":    {"internal/serve"},
 	"github.com/wlynxg/chardet":       {"feedconv"},
 	"github.com/rivo/uniseg":          {"internal/htmltext"},
 	"github.com/mattn/go-runewidth":   {"internal/termsafe"},
@@ -96,7 +96,7 @@ func room(name string) string {
 // program for itself, below etc.
 var (
 	drawer = regexp.MustCompile(`^(src/[^ ]*/)?/?etc/((fetch|push|cloudd|ess|history|share/never)(/|$)|categories$|view/alias$|link$)[^ ]*$`)
-	own    = regexp.MustCompile(`^etc/(fetch|fetch/opml|cloudd|cloudd/lock)$`)
+	own    = regexp.MustCompile(`^etc/(fetch|fetch/opml|cloudd|cloudd/(lock|heard))$`)
 )
 
 // names gives the place of each string in a file that only internal/feeddir may

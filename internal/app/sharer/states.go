@@ -38,7 +38,9 @@ func shared(r lektordir.Ref) string {
 }
 
 // stateID is the id of the item for a flag of an entry.
-func stateID(feed, lineage string, flag byte) string { return feed + ":" + lineage + ":" + string(flag) }
+func stateID(feed, lineage string, flag byte) string {
+	return feed + ":" + lineage + ":" + string(flag)
+}
 
 // splitState undoes [stateID].
 func splitState(id string) (feed, lineage string, flag byte, ok bool) {

@@ -96,9 +96,9 @@ func Peers(_ context.Context, o PeerOptions, s *command.Streams) error {
 	return h.printPeers(o.Print)
 }
 
-func (h *share) printPeers(print command.PrinterOptions) error {
-	print.Format = cmp.Or(print.Format, "tsv")
-	p, err := command.NewPrinter(h.s.Out, print, peerColumns)
+func (h *share) printPeers(o command.PrinterOptions) error {
+	o.Format = cmp.Or(o.Format, "tsv")
+	p, err := command.NewPrinter(h.s.Out, o, peerColumns)
 	if err != nil {
 		return err
 	}

@@ -38,7 +38,7 @@ var Sorts = []string{"date", "delivered", "feed", "title", "author"}
 // DefaultSort lists what is new first, as one reads news.
 const DefaultSort = "-date"
 
-// List prints the entries of a query, with numbers.
+// List prints the entries of a query, with numbers if other commands take them.
 func List(ctx context.Context, o ListOptions, s *command.Streams) error {
 	order, err := sortOrder(cmp.Or(o.Sort, DefaultSort))
 	if err != nil {
@@ -172,7 +172,11 @@ func textual(text func(*entries.Record) string) func(a, b *entries.Record) int {
 
 // printList prints the list for a person.
 func (v *viewer) printList(ctx context.Context, list []*entries.Record, o ListOptions) error {
-	l := layout{number: len(strconv.Itoa(len(list))), width: o.Width, zone: v.Now.Location(), raw: o.Print.Raw}
+	l := layout{width: o.Width, zone: v.Now.Location(), raw: o.Print.Raw}
+	if o.Number {
+		// Those of a list that nobody saw would be taken for those of another.
+		l.number = len(strconv.Itoa(len(list)))
+	}
 	for _, r := range list {
 		l.flags = max(l.flags, len(status(r.Ref)))
 		l.feed = max(l.feed, termsafe.Width(l.clean(r.Feed().Title())))
