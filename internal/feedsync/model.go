@@ -184,9 +184,13 @@ func (it *Item) clone() *Item {
 	return &c
 }
 
-// own gives what stands in the element but for other items.
+// own gives what stands in the element but for other items, and the white space
+// between those.
 func (it *Item) own() []kid {
-	return slices.DeleteFunc(slices.Clone(it.kids), kid.isItem)
+	between := it.Children() > 0
+	return slices.DeleteFunc(slices.Clone(it.kids), func(k kid) bool {
+		return k.isItem() || between && k.item == nil && len(bytes.Trim(k.raw, space)) == 0
+	})
 }
 
 // SetContent gives an item its content: a well-formed element, item or outline, with
@@ -219,7 +223,7 @@ func (it *Item) Content() []byte {
 		uses := func(k kid) bool { return k.item == nil && bytes.Contains(k.raw, prefix) }
 		return b.prefix != "" && !bytes.Contains(it.open, prefix) && !slices.ContainsFunc(it.kids, uses)
 	}))
-	for _, k := range it.kids {
+	for _, k := range it.own() {
 		if k.item == nil {
 			w.b = append(w.b, k.raw...)
 		}
