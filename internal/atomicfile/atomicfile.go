@@ -53,14 +53,23 @@ func WritePrivate(path string, data []byte) error {
 	return write(path, data, renameio.WithStaticPermissions(0o600))
 }
 
+// WritePrivateFrom is [WritePrivate] for data that is written piece by piece.
+func WritePrivateFrom(path string, from func(io.Writer) error) error {
+	return writeFrom(path, from, renameio.WithStaticPermissions(0o600))
+}
+
 func write(path string, data []byte, permissions ...renameio.Option) error {
+	return writeFrom(path, func(w io.Writer) error { _, err := w.Write(data); return err }, permissions...)
+}
+
+func writeFrom(path string, from func(io.Writer) error, permissions ...renameio.Option) error {
 	dir := filepath.Dir(path)
 	f, err := renameio.NewPendingFile(path, append(permissions, renameio.WithTempDir(dir))...)
 	if err != nil {
 		return named(err, path)
 	}
 	defer f.Cleanup() //nolint:errcheck // nothing to do about it, and after success it does nothing
-	if _, err := f.Write(data); err != nil {
+	if err := from(f); err != nil {
 		return named(err, path)
 	}
 	if err := f.CloseAtomicallyReplace(); err != nil {

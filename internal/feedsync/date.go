@@ -30,6 +30,12 @@ var months = []string{"jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "s
 // is in two examples of the specification, or missing. The result is in UTC, and of
 // whole seconds.
 func ParseDate(s string) (time.Time, bool) {
+	if len(s) == len(dateLayout) {
+		// As nearly all are; a date that it does not take may still be one.
+		if t, err := time.Parse(dateLayout, s); err == nil {
+			return t, t.Year() > 0
+		}
+	}
 	f := strings.Fields(s)
 	if len(f) > 0 {
 		if day, ok := strings.CutSuffix(f[0], ","); ok {

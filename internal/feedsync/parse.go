@@ -261,6 +261,17 @@ func (p *parser) use(t token) error {
 	return nil
 }
 
+// pushUsage begins the usage of an item or a conflict, in the room of one that ended.
+func (p *parser) pushUsage(depth int) {
+	n := len(p.used)
+	if n == cap(p.used) {
+		p.used = append(p.used, usage{})
+	} else {
+		p.used = p.used[:n+1]
+	}
+	p.used[n].depth, p.used[n].list = depth, p.used[n].list[:0]
+}
+
 // note notes a binding for what is at hand, if it is bound outside of it.
 func (p *parser) note(b bound) {
 	if u := &p.used[len(p.used)-1]; b.depth < u.depth && !slices.Contains(u.list, b) {
@@ -437,8 +448,9 @@ func (p *parser) startItem(t token, next frame) {
 		open = p.data[t.begin : t.end-2]
 	}
 	next.item = &Item{open: open[:len(open):len(open)], line: p.line.at(p.data, t.begin)}
+	next.item.kids = make([]kid, 0, 3)
 	p.frames = append(p.frames, next)
-	p.used = append(p.used, usage{depth: next.depth})
+	p.pushUsage(next.depth)
 	for _, a := range t.attrs {
 		if prefix, declares := declared(a.name); declares {
 			next.item.more().declares = append(next.item.more().declares, binding{string(prefix), unescape(a.value, true)})

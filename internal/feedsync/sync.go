@@ -75,7 +75,7 @@ func (p *parser) startSync(t token, name string, next frame) error {
 			p.blame("an sx:conflict has the version %q; versions are whole numbers from 1 to 2^53", brief(version))
 		}
 		p.frames = append(p.frames, next)
-		p.used = append(p.used, usage{depth: next.depth})
+		p.pushUsage(next.depth)
 		p.conflict = c
 		return p.use(t)
 	case f.role == roleSync || f.role == roleHistory:

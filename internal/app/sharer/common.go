@@ -329,43 +329,48 @@ func (h *share) save() error {
 // grown out of proportion to it.
 func (h *share) saveStates() error {
 	until := h.next(h.states.Sharing)
-	partial := h.empty(feedsync.RSS)
-	if len(h.recent) > 0 {
-		for _, it := range h.states.Items() {
-			if h.recent[it.ID] {
-				partial.Append(it)
-			}
-		}
-	}
-	sharing := &feedsync.Sharing{Since: h.since, Until: until, Version: feedsync.SpecVersion}
-	data := func() []byte {
-		if !sharing.Since.IsZero() {
-			sharing.Window = int(sharing.Until.Sub(sharing.Since)/(24*time.Hour)) + 1
-		}
-		sharing.Related = append([]feedsync.Related{{Link: completeFile, Type: "complete", Until: h.since}}, h.aggregated(partialFile)...)
-		partial.SetSharing(sharing)
-		return partial.Bytes()
-	}
 	size := int64(0)
 	if fi, err := os.Stat(h.path(completeFile)); err == nil {
 		size = fi.Size()
 	}
-	text := data()
-	if int64(len(text)) > size/4 && int64(len(text)) > minPartial || size == 0 {
-		complete := h.empty(feedsync.RSS)
-		complete.Append(h.states.Items()...)
-		complete.SetSharing(&feedsync.Sharing{Until: until, Version: feedsync.SpecVersion, Related: h.aggregated(partialFile)})
-		if _, err := private(h.path(completeFile), complete.Bytes()); err != nil {
+	var text []byte
+	if size > 0 {
+		text = h.partial(until)
+	}
+	if size == 0 || int64(len(text)) > max(size/4, minPartial) {
+		h.states.SetSharing(&feedsync.Sharing{Until: until, Version: feedsync.SpecVersion, Related: h.aggregated(partialFile)})
+		err := atomicfile.WritePrivateFrom(h.path(completeFile), func(w io.Writer) error {
+			_, err := h.states.WriteTo(w)
+			return err
+		})
+		if err != nil {
 			return err
 		}
 		h.since, h.recent = until, map[string]bool{}
-		sharing.Since = until
-		partial = h.empty(feedsync.RSS)
-		text = data()
+		text = h.partial(until)
 	}
-	h.states.Sharing = sharing
+	h.states.Sharing = &feedsync.Sharing{Since: h.since, Until: until}
 	_, err := private(h.path(partialFile), text)
 	return err
+}
+
+// partial gives the document of what is newer than the complete one.
+func (h *share) partial(until time.Time) []byte {
+	doc := h.empty(feedsync.RSS)
+	if len(h.recent) > 0 {
+		for _, it := range h.states.Items() {
+			if h.recent[it.ID] {
+				doc.Append(it)
+			}
+		}
+	}
+	s := &feedsync.Sharing{Since: h.since, Until: until, Version: feedsync.SpecVersion}
+	if !s.Since.IsZero() {
+		s.Window = int(until.Sub(s.Since)/(24*time.Hour)) + 1
+	}
+	s.Related = append([]feedsync.Related{{Link: completeFile, Type: "complete", Until: h.since}}, h.aggregated(partialFile)...)
+	doc.SetSharing(s)
+	return doc.Bytes()
 }
 
 // minPartial is how large a partial document may be whatever the complete one is, in

@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"net/http"
 	"net/url"
@@ -105,18 +106,12 @@ var errMissing = errors.New("there is no such document")
 func (h *share) get(ctx context.Context, client *fetch.Client, p peer, name string, r record) ([]byte, error) {
 	if !isURL(p.place) {
 		path := filepath.Join(p.place, name)
-		fi, err := os.Stat(path)
-		if errors.Is(err, fs.ErrNotExist) {
+		if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
 			return nil, errMissing
-		}
-		if err != nil {
+		} else if err != nil {
 			return nil, err
 		}
-		// Whoever replaces a file by another makes an inode.
-		is := fmt.Sprintf("%d %d", fi.Size(), fi.ModTime().UnixNano())
-		if st, ok := fi.Sys().(*syscall.Stat_t); ok {
-			is += fmt.Sprintf(" %d", st.Ino)
-		}
+		is := identity(path)
 		if r[name] == is {
 			return nil, nil
 		}
@@ -344,31 +339,102 @@ func (h *share) publish(ctx context.Context) error {
 	return h.copyTo(filepath.Join(h.target, h.me))
 }
 
-// copyTo writes the documents into a directory. The complete one comes before the
-// partial one that names it.
+// copyTo writes the documents into a directory, as far as they are not those that it
+// was given last. The complete one comes before the partial one that names it.
 func (h *share) copyTo(dir string) error {
+	if err := os.MkdirAll(dir, 0o777); err != nil {
+		return err
+	}
+	put := h.record("../" + publishedFile)
 	for _, name := range documents {
-		data, err := atomicfile.Read(h.path(name), maxDocument)
-		if errors.Is(err, fs.ErrNotExist) {
+		from, to := h.path(name), filepath.Join(dir, name)
+		if !exists(from) || put[name] == identity(from)+" "+identity(to) && exists(to) {
 			continue
 		}
+		if err := copyFile(from, to); err != nil {
+			return err
+		}
+		put[name] = identity(from) + " " + identity(to)
+	}
+	return h.writeRecord("../"+publishedFile, put)
+}
+
+// identity is what changes when a file does.
+func identity(path string) string {
+	fi, err := os.Stat(path)
+	if err != nil {
+		return "none"
+	}
+	// Whoever replaces a file by another makes an inode.
+	is := fmt.Sprintf("%d %d", fi.Size(), fi.ModTime().UnixNano())
+	if st, ok := fi.Sys().(*syscall.Stat_t); ok {
+		is += fmt.Sprintf(" %d", st.Ino)
+	}
+	return is
+}
+
+// copyFile copies a file, unless the copy is there.
+func copyFile(from, to string) error {
+	source := func(w io.Writer) error {
+		f, err := os.Open(from)
 		if err != nil {
 			return err
 		}
-		path := filepath.Join(dir, name)
-		if old, err := atomicfile.Read(path, int64(len(data))+1); err == nil && bytes.Equal(old, data) {
-			continue
-		}
-		_, err = private(path, data)
-		if errors.Is(err, fs.ErrPermission) || errors.Is(err, errors.ErrUnsupported) {
-			// A stick, or a server that is mounted, may know no permissions.
-			err = atomicfile.Write(path, data)
-		}
-		if err != nil {
-			return err
+		defer f.Close()
+		_, err = io.Copy(w, f)
+		return err
+	}
+	if same := (&comparer{}); same.open(to) {
+		err := source(same)
+		if same.end() && err == nil {
+			return nil
 		}
 	}
-	return nil
+	err := atomicfile.WritePrivateFrom(to, source)
+	if errors.Is(err, fs.ErrPermission) || errors.Is(err, errors.ErrUnsupported) {
+		// A stick, or a server that is mounted, may know no permissions.
+		var data []byte
+		if data, err = atomicfile.Read(from, maxDocument); err == nil {
+			err = atomicfile.Write(to, data)
+		}
+	}
+	return err
+}
+
+// comparer compares what is written to it with a file.
+type comparer struct {
+	f    *os.File
+	buf  []byte
+	diff bool
+}
+
+var errDiffers = errors.New("it differs")
+
+func (c *comparer) open(path string) bool {
+	if fi, err := os.Lstat(path); err != nil || !fi.Mode().IsRegular() {
+		return false
+	}
+	var err error
+	c.f, err = os.Open(path)
+	return err == nil
+}
+
+func (c *comparer) Write(b []byte) (int, error) {
+	if len(c.buf) < len(b) {
+		c.buf = make([]byte, len(b))
+	}
+	if n, err := io.ReadFull(c.f, c.buf[:len(b)]); err != nil || !bytes.Equal(c.buf[:n], b) {
+		c.diff = true
+		return 0, errDiffers
+	}
+	return len(b), nil
+}
+
+// end tells whether the file was all of it.
+func (c *comparer) end() bool {
+	n, err := c.f.Read(make([]byte, 1))
+	c.f.Close()
+	return !c.diff && n == 0 && err == io.EOF
 }
 
 // upload puts the documents on a server.

@@ -280,7 +280,7 @@ func Publish(ctx context.Context, o PublishOptions, s *command.Streams) error {
 		return err
 	}
 	if o.To != "-" {
-		return h.copyTo(filepath.Join(o.To, h.me))
+		return h.copyOut(filepath.Join(o.To, h.me))
 	}
 	doc := h.subs
 	if name == completeFile {
@@ -295,4 +295,20 @@ func Publish(ctx context.Context, o PublishOptions, s *command.Streams) error {
 func exists(path string) bool {
 	_, err := os.Lstat(path)
 	return err == nil
+}
+
+// copyOut writes the documents into a directory that is not the target.
+func (h *share) copyOut(dir string) error {
+	if err := os.MkdirAll(dir, 0o777); err != nil {
+		return err
+	}
+	for _, name := range documents {
+		if !exists(h.path(name)) {
+			continue
+		}
+		if err := copyFile(h.path(name), filepath.Join(dir, name)); err != nil {
+			return err
+		}
+	}
+	return nil
 }
