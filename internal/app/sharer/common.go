@@ -39,6 +39,8 @@ type Common struct {
 	Fetch fetch.Config
 	Now   func() time.Time // default time.Now
 	Rand  io.Reader        // default crypto/rand
+
+	step func() // called before each change of a file, by tests that end the run there
 }
 
 // The files of etc/share.
@@ -159,6 +161,19 @@ func (h *share) end() {
 // isURL tells whether the target, or a peer, is on a server.
 func isURL(place string) bool { return fetch.IsHTTP(place) }
 
+// change tells that a file is about to be changed.
+func (h *share) change() {
+	if h.c.step != nil {
+		h.c.step()
+	}
+}
+
+// private is [private] in the lektor-dir.
+func (h *share) private(path string, data []byte) (bool, error) {
+	h.change()
+	return private(path, data)
+}
+
 // private writes a file that is for the user alone, unless it holds that already. It
 // reports whether it wrote.
 func private(path string, data []byte) (bool, error) {
@@ -176,7 +191,7 @@ func private(path string, data []byte) (bool, error) {
 
 // line writes a file of one line.
 func (h *share) line(text string, elem ...string) error {
-	_, err := private(h.path(elem...), []byte(text+"\n"))
+	_, err := h.private(h.path(elem...), []byte(text+"\n"))
 	return err
 }
 
@@ -312,7 +327,7 @@ func (h *share) save() error {
 	if h.changed.subs {
 		h.subs.Arrange()
 		h.subs.SetSharing(&feedsync.Sharing{Until: h.next(h.subs.Sharing), Version: feedsync.SpecVersion, Related: h.aggregated(subsFile)})
-		if _, err := private(h.path(subsFile), h.subs.Bytes()); err != nil {
+		if _, err := h.private(h.path(subsFile), h.subs.Bytes()); err != nil {
 			return err
 		}
 	}
@@ -339,6 +354,7 @@ func (h *share) saveStates() error {
 	}
 	if size == 0 || int64(len(text)) > max(size/4, minPartial) {
 		h.states.SetSharing(&feedsync.Sharing{Until: until, Version: feedsync.SpecVersion, Related: h.aggregated(partialFile)})
+		h.change()
 		err := atomicfile.WritePrivateFrom(h.path(completeFile), func(w io.Writer) error {
 			_, err := h.states.WriteTo(w)
 			return err
@@ -350,7 +366,7 @@ func (h *share) saveStates() error {
 		text = h.partial(until)
 	}
 	h.states.Sharing = &feedsync.Sharing{Since: h.since, Until: until}
-	_, err := private(h.path(partialFile), text)
+	_, err := h.private(h.path(partialFile), text)
 	return err
 }
 

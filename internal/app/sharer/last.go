@@ -153,6 +153,6 @@ func (h *share) writeLast(l *seen) error {
 		return nil
 	}
 	l.data = b.Bytes()
-	_, err := private(h.path(lastFile), l.data)
+	_, err := h.private(h.path(lastFile), l.data)
 	return err
 }

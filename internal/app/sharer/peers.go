@@ -95,7 +95,7 @@ func (h *share) writeRecord(name string, r record) error {
 			b.WriteString(k + " " + strings.ReplaceAll(r[k], "\n", " ") + "\n")
 		}
 	}
-	_, err := private(h.path(readDir, name), []byte(b.String()))
+	_, err := h.private(h.path(readDir, name), []byte(b.String()))
 	return err
 }
 
@@ -250,7 +250,7 @@ func (h *share) fetchPeer(ctx context.Context, client *fetch.Client, p peer) (*n
 // last.
 func (h *share) needsComplete(partial *feedsync.Document, r record) bool {
 	s := partial.Sharing
-	if s == nil || s.Since.IsZero() {
+	if s == nil || s.Since.IsZero() && !slices.ContainsFunc(s.Related, func(r feedsync.Related) bool { return r.Type == "complete" }) {
 		return false // it is complete itself
 	}
 	before, ok := feedsync.ParseDate(r["until"])
@@ -351,6 +351,7 @@ func (h *share) copyTo(dir string) error {
 		if !exists(from) || put[name] == identity(from)+" "+identity(to) && exists(to) {
 			continue
 		}
+		h.change()
 		if err := copyFile(from, to); err != nil {
 			return err
 		}

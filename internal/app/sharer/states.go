@@ -269,6 +269,7 @@ func (h *share) applyStates(ctx context.Context, changed map[string]bool, dryRun
 		if count++; dryRun {
 			continue
 		}
+		h.change()
 		switch err := h.setFlags(e.ref, w); {
 		case err == nil:
 			// Not what it is now, if the user was quicker: his is an edit.

@@ -376,6 +376,7 @@ func (h *share) applySubs(ctx context.Context, yes, dryRun bool) error {
 		if err := cause(ctx); err != nil {
 			return err
 		}
+		h.change()
 		err := h.applyChange(w, c)
 		var busy *lektordir.BusyError
 		switch {
@@ -401,6 +402,7 @@ func (h *share) applySubs(ctx context.Context, yes, dryRun bool) error {
 		}
 	}
 	if len(added) > 0 {
+		h.change()
 		err := feeddir.Finish(w, h.d, added)
 		for _, e := range joined.Errors(err) {
 			if busy := (*lektordir.BusyError)(nil); errors.As(e, &busy) {

@@ -435,11 +435,18 @@ var sharing = []step{
 	{
 		starts: "lektor-share init ~/Sync/lektor",
 		before: "lektor-fetch add https://example.com/feed",
+		then:   `test -s etc/share/endpoint || test -s "$D/etc/share/endpoint"; test -d "$HOME/Sync/lektor"`,
+	},
+	{
+		starts: "lektor-fetch; lektor-share sync -q",
 		then:   `test "$(ls "$HOME/Sync/lektor" | wc -l)" -eq 1; lektor-share check "$HOME"/Sync/lektor/*/*; grep 'xmlUrl="https://example.com/feed"' "$HOME"/Sync/lektor/*/subscriptions.opml`,
 	},
 	{
+		starts: "lektor-share init ~/Sync/lektor",
+		then:   `test "$(ls "$HOME/Sync/lektor" | wc -l)" -eq 1`,
+	},
+	{
 		starts: "lektor-share status",
-		before: `lektor-share init ~/Sync/lektor; lektor-share sync`,
 		then:   `test -z "$(lektor-share status)"; test -z "$(lektor-share conflicts -o item)"`,
 	},
 	{
