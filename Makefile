@@ -34,6 +34,7 @@ check: ## formatting, vet, staticcheck, go.mod, import rules, scripts, man pages
 bench: build ## the speed of everything, against sfeed, newsboat and mblaze where installed
 	$(GO) run ./scripts/bench
 	$(GO) run ./scripts/bench/ess
+	$(GO) run ./scripts/bench/share
 
 faults: ## a crowd; kills, failing calls and power cuts at every file-system operation; an hour
 	$(GO) run ./scripts/crowd
