@@ -1,5 +1,5 @@
-// Lektor-cloudd hears of updates of feeds by rssCloud and WebSub, and tells
-// clouds of the user's own. See lektor-cloudd(1).
+// Lektor-cloudd hears of updates of feeds by rssCloud and WebSub, tells clouds of
+// the user's own, and is a cloud and hub itself. See lektor-cloudd(1).
 package main
 
 import (
@@ -12,7 +12,6 @@ import (
 	"github.com/lektordir/lektor/internal/app/listener"
 	"github.com/lektordir/lektor/internal/command"
 	"github.com/lektordir/lektor/internal/fetch"
-	"github.com/lektordir/lektor/internal/serve"
 )
 
 func main() {
@@ -34,7 +33,7 @@ func newApp() *cli.App {
    lektor-cloudd listen --public-url https://me.example/lektor &
    lektor-fetch watch`,
 		Flags:    []cli.Flag{command.DirFlag()},
-		Commands: []*cli.Command{listenCommand(), statusCommand(), pingCommand(), saveCommand()},
+		Commands: []*cli.Command{listenCommand(), statusCommand(), pingCommand(), saveCommand(), hubCommand()},
 	}
 }
 
@@ -44,33 +43,22 @@ func listenCommand() *cli.Command {
 		Usage: "register with the hubs of all feeds, and leave a due marker when one is updated",
 		Description: `Example:
    lektor-cloudd listen --public-url http://me.example:5337/`,
-		Flags: append([]cli.Flag{
-			&cli.StringFlag{Name: "listen", Value: defaultListen, Usage: "listen on `ADDRESS`, a host and port"},
+		Flags: append(append(serverFlags(), []cli.Flag{
 			&cli.StringFlag{Name: "public-url", Usage: "hubs reach us at `URL`"},
-			&cli.StringFlag{Name: "cert", Usage: "speak TLS, with the certificate in `FILE`"},
-			&cli.StringFlag{Name: "key", Usage: "and the key in `FILE`"},
-			&cli.StringSliceFlag{Name: "trusted-proxy", Usage: "believe X-Forwarded-For of proxies in the network `PREFIX`; may be repeated"},
 			&cli.DurationFlag{Name: "cooldown", Value: listener.DefaultCooldown, Usage: "leave a marker for a feed every `TIME` at most"},
-			&cli.IntFlag{Name: "max-connections", Value: serve.DefaultMaxConns, Usage: "keep `N` connections open at once"},
 			&cli.IntFlag{Name: "per-host", Value: 2, Usage: "make `N` requests at once to one hub"},
 			&cli.DurationFlag{Name: "gap", Value: fetch.DefaultGap, Usage: "wait for `TIME` between two requests to one hub"},
 			&cli.BoolFlag{Name: "self-test", Usage: "only try whether we are reached at the public URL"},
 			&cli.BoolFlag{Name: "verbose", Usage: "tell of every registration and notification"},
-		}, askFlags()...),
+		}...), askFlags()...),
 		Action: command.Run(listener.Listen, "", func(f *command.Flags) listener.ListenOptions {
 			f.Fail(command.NoArgs(f.Context))
 			o := listener.ListenOptions{
-				Common: common(f), Options: serve.Options{
-					Address: f.String("listen"), Given: f.IsSet("listen"), Cert: f.String("cert"), Key: f.String("key"),
-					MaxConns: f.Number("max-connections", 1, 0),
-				},
+				Common: common(f), Options: serverOptions(f),
 				Public: publicURL(f), TrustedProxies: f.Prefixes("trusted-proxy"),
 				Cooldown: f.Time("cooldown"), Verbose: f.Bool("verbose"), SelfTest: f.Bool("self-test"),
 			}
 			o.Fetch.PerHost, o.Fetch.Gap = f.Number("per-host", 1, 1000), f.Time("gap")
-			if (o.Cert == "") != (o.Key == "") {
-				f.Fail(command.Usagef("--cert and --key go together"))
-			}
 			return o
 		}),
 	}

@@ -37,14 +37,6 @@ func common(f *command.Flags) viewer.Common {
 	return viewer.Common{Dir: command.Dir(f.Context), Terminal: viewer.Terminal()}
 }
 
-// lineWidth is what lines are fitted to: the terminal, and nothing elsewhere.
-func lineWidth(f *command.Flags) int {
-	if s := f.Streams(); s.OutIsTerminal() {
-		return s.Width()
-	}
-	return 0
-}
-
 // numbered reports whether a person sees the list, whose numbers are the last then.
 func numbered(f *command.Flags) bool { return f.Bool("number") || f.Streams().OutIsTerminal() }
 
@@ -54,11 +46,11 @@ func textWidth(f *command.Flags) int {
 	if f.IsSet("width") {
 		return f.Number("width", 20, 0)
 	}
-	return f.Streams().Width()
+	return viewer.TextWidth(f.Streams())
 }
 
 func widthFlag() cli.Flag {
-	return &cli.IntFlag{Name: "width", Aliases: []string{"w"}, Usage: "wrap text to `COLUMNS`", DefaultText: "the terminal's, else 80"}
+	return &cli.IntFlag{Name: "width", Aliases: []string{"w"}, Usage: "wrap text to `COLUMNS`", DefaultText: "$LEKTOR_WIDTH, else 80, as far as the terminal has them"}
 }
 
 func allFlag() cli.Flag {
@@ -105,10 +97,12 @@ func lsCommand() *cli.Command {
 			command.OutputFlag("print `FORMAT`: path, url, tsv, json, another field or a template"),
 			print0Flag(),
 			rawFlag(uncleaned),
+			noPagerFlag(),
 		},
 		Action: command.Run(viewer.List, "", func(f *command.Flags) viewer.ListOptions {
 			o := viewer.ListOptions{
-				Common: common(f), Query: f.Words(), All: f.Bool("all"), Sort: f.String("sort"), Print: nulPaths(f), Width: lineWidth(f), Number: numbered(f),
+				Common: common(f), Query: f.Words(), All: f.Bool("all"), Sort: f.String("sort"), Print: nulPaths(f), Number: numbered(f),
+				Screen: f.Streams().Screen(), Pager: pager(f),
 			}
 			if f.IsSet("newest") {
 				o.Newest = f.Number("newest", 1, 0)
@@ -123,20 +117,28 @@ func showFlags(more ...cli.Flag) []cli.Flag {
 	return append(more,
 		rawFlag("write the content byte for byte, and nothing else"),
 		widthFlag(),
-		&cli.BoolFlag{Name: "no-pager", Usage: "do not start $LEKTOR_PAGER or $PAGER"},
+		noPagerFlag(),
+		command.OutputFlag("print `FORMAT` instead: path, url, tsv, json, another field or a template"),
 	)
 }
 
 func showOptions(f *command.Flags) viewer.ShowOptions {
-	o := viewer.ShowOptions{Common: common(f), Raw: f.Bool("raw"), Width: textWidth(f)}
-	if f.Streams().OutIsTerminal() && !f.Bool("no-pager") && !o.Raw {
-		pager, ok := os.LookupEnv("LEKTOR_PAGER")
-		if !ok {
-			pager = os.Getenv("PAGER")
-		}
-		o.Pager = pager
+	o := viewer.ShowOptions{Common: common(f), Raw: f.Bool("raw"), Width: textWidth(f), Print: f.Printing()}
+	if !o.Raw {
+		o.Pager = pager(f)
 	}
 	return o
+}
+
+func noPagerFlag() cli.Flag {
+	return &cli.BoolFlag{Name: "no-pager", Usage: "do not start $LEKTOR_PAGER, $PAGER or less"}
+}
+
+func pager(f *command.Flags) viewer.Pager {
+	if f.Bool("no-pager") {
+		return viewer.Pager{}
+	}
+	return viewer.PagerOf(f.Streams().Screen())
 }
 
 func showCommand() *cli.Command {
@@ -308,7 +310,8 @@ $LEKTOR_TITLE, $LEKTOR_URL and $LEKTOR_FEED in its environment.
 		},
 		Action: command.Run(viewer.Follow, "", func(f *command.Flags) viewer.FollowOptions {
 			return viewer.FollowOptions{
-				Common: common(f), Query: f.Words(), Past: f.Number("past", 0, 0), Exec: f.String("exec"), Print: nulPaths(f), Width: lineWidth(f), Number: numbered(f),
+				Common: common(f), Query: f.Words(), Past: f.Number("past", 0, 0), Exec: f.String("exec"), Print: nulPaths(f), Number: numbered(f),
+				Screen: f.Streams().Screen(),
 			}
 		}),
 	}

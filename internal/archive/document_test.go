@@ -57,10 +57,10 @@ func TestRead(t *testing.T) {
 			if e.ID != was.ID || !e.Updated.Truncate(time.Second).Equal(was.Updated.Truncate(time.Second)) {
 				t.Errorf("%s: %+v of %+v", format, e, was)
 			}
-			print := func(change func(*feedconv.Entry)) string {
-				alone := was
-				change(&alone)
-				return Printed(encode(t, format, &feedconv.Feed{Title: "Another feed", Entries: []feedconv.Entry{alone}}))
+			alone := func(change func(*feedconv.Entry)) string {
+				one := was
+				change(&one)
+				return Printed(encode(t, format, &feedconv.Feed{Title: "Another feed", Entries: []feedconv.Entry{one}}))
 			}
 			for name, change := range map[string]func(*feedconv.Entry){
 				"nothing": func(*feedconv.Entry) {},
@@ -68,7 +68,7 @@ func TestRead(t *testing.T) {
 				"link":    func(e *feedconv.Entry) { e.Source = &feedconv.Source{ID: "urn:t", Title: "T", URL: "https://t/"} },
 				"updated": func(e *feedconv.Entry) { e.Updated = e.Updated.Add(time.Second) },
 			} {
-				if print(change) != e.Digest {
+				if alone(change) != e.Digest {
 					t.Errorf("%s: entry %d is another version when %s changes", format, i, name)
 				}
 			}
@@ -77,7 +77,7 @@ func TestRead(t *testing.T) {
 				"content": func(e *feedconv.Entry) { e.Content = strings.ReplaceAll(e.Content, "a", "b") },
 				"date":    func(e *feedconv.Entry) { e.Published = e.Published.Add(time.Second) },
 			} {
-				if print(change) == e.Digest {
+				if alone(change) == e.Digest {
 					t.Errorf("%s: entry %d is the same version when %s changes", format, i, name)
 				}
 			}

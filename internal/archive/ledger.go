@@ -66,13 +66,28 @@ type line struct {
 	Entry       // as it stands in its archive; else as it was published last
 	archive int // 0 for one that is in no archive
 	// gone is set for one that was withdrawn before it came into an archive. Its
-	// id is nobody else's all the same.
+	// id is nobody else's all the same, and is kept by its digest alone: the file
+	// lies where the documents are served, and what is taken back is not told of.
 	gone bool
 	// revised is set once another version than that of the archive was in the
 	// subscription document: the one of this digest, updated at that time.
 	revised bool
 	digest  string
 	updated time.Time
+}
+
+// hidden is the id of an entry that was withdrawn.
+func hidden(id string) string { return "sha256:" + checksum([]byte("withdrawn "+id)) }
+
+// of gives the line of an entry, nil for one that was not published.
+func (l *Ledger) of(id string) *line {
+	if n := l.lines[id]; n != nil {
+		return n
+	}
+	if n := l.lines[hidden(id)]; n != nil && n.gone {
+		return n
+	}
+	return nil
 }
 
 // last is the version that was published last.
@@ -160,7 +175,8 @@ func parseLine(s string) (*line, error) {
 // (with "+" when it was revised since; "-" when it is in none yet, "x" when it was
 // withdrawn before that), the digest, the origin or "-", the time of its update,
 // and its id in quotes. Digest and time of a revised one are followed, after a
-// comma, by those of the version that was published last. Equal ledgers give equal texts.
+// comma, by those of the version that was published last; the id of a withdrawn one
+// is a digest of it. Equal ledgers give equal texts.
 func (l *Ledger) Bytes() []byte {
 	all := make([]*line, 0, len(l.lines))
 	for _, n := range l.lines {
@@ -209,7 +225,7 @@ func (l *Ledger) put(n *line) {
 	// A fraction of a second is lost in RSS, and must not tell a ledger that was
 	// made anew from the one it replaces.
 	n.Updated, n.updated = n.Updated.Truncate(time.Second), n.updated.Truncate(time.Second)
-	l.drop(l.lines[n.ID])
+	l.drop(l.of(n.ID))
 	l.lines[n.ID] = n
 	if n.Origin.known() {
 		l.byOrigin[n.Origin] = n
@@ -239,7 +255,7 @@ func (l *Ledger) Archive(list []Entry) int {
 func (l *Ledger) Recover(number int, list []Entry) {
 	l.Count = max(l.Count, number)
 	for _, e := range list {
-		n := l.lines[e.ID]
+		n := l.of(e.ID)
 		if n != nil && n.archive > number {
 			continue
 		}
@@ -257,11 +273,20 @@ func (l *Ledger) Subscribe(list []Entry, plan []int) {
 	for _, i := range plan {
 		there[list[i].ID] = true
 	}
+	var gone []*line
 	for _, n := range l.lines {
-		n.gone = n.archive == 0 && !there[n.ID]
+		if n.archive == 0 && !n.gone && !there[n.ID] {
+			gone = append(gone, n)
+		}
+	}
+	for _, n := range gone {
+		l.drop(n)
+		as := *n
+		as.ID, as.gone = hidden(n.ID), true
+		l.put(&as)
 	}
 	for _, e := range list {
-		n := l.lines[e.ID]
+		n := l.of(e.ID)
 		switch {
 		case n != nil && n.archive > 0:
 			as := *n
@@ -285,7 +310,7 @@ func (l *Ledger) Subscribe(list []Entry, plan []int) {
 func (l *Ledger) RecoverSubscription(newest int, list []Entry) {
 	l.Count = max(l.Count, newest)
 	for _, e := range list {
-		switch n := l.lines[e.ID]; {
+		switch n := l.of(e.ID); {
 		case n == nil:
 			l.put(&line{Entry: e})
 		case n.archive > 0 && n.archive <= newest:
@@ -302,7 +327,7 @@ var latest = time.Date(9999, 12, 31, 23, 59, 59, 0, time.UTC)
 // version than the one published before is always a later one: by a second, where
 // its own time says otherwise.
 func (l *Ledger) Updated(e Entry) time.Time {
-	n := l.lines[e.ID]
+	n := l.of(e.ID)
 	if n == nil {
 		return e.Updated
 	}

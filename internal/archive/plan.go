@@ -11,6 +11,21 @@ type Candidate struct {
 	Else func(id string) string
 }
 
+// had gives the id that the entry of a line has, "" if that cannot be told.
+func (c *Candidate) had(n *line) string {
+	if !n.gone {
+		return n.ID
+	}
+	id := c.ID
+	for range 10 {
+		if hidden(id) == n.ID {
+			return id
+		}
+		id = c.Else(id)
+	}
+	return ""
+}
+
 // IDs gives each entry the id that it is published under, oldest first. Readers
 // know an entry by its id alone, so an entry that was published keeps its id, and
 // none gets that of another, whatever others come and go beside it. A new entry
@@ -27,8 +42,10 @@ func (l *Ledger) IDs(list []Candidate) []string {
 	}
 	for i, c := range list {
 		present[c.Origin] = true
-		if n := l.byOrigin[c.Origin]; n != nil && !taken[n.ID] {
-			take(i, n.ID)
+		if n := l.byOrigin[c.Origin]; n != nil {
+			if id := c.had(n); id != "" && !taken[id] {
+				take(i, id)
+			}
 		}
 	}
 	// A ledger that was made anew knows no origins: the same words tell an entry,
@@ -36,7 +53,7 @@ func (l *Ledger) IDs(list []Candidate) []string {
 	for _, exact := range []bool{true, false} {
 		for i, c := range list {
 			for _, id := range []string{c.Else(c.ID), c.ID} {
-				n := l.lines[id]
+				n := l.of(id)
 				if ids[i] == "" && n != nil && !n.Origin.known() && !taken[id] && (!exact || c.is(n.Digest)) {
 					take(i, id)
 				}
@@ -49,7 +66,7 @@ func (l *Ledger) IDs(list []Candidate) []string {
 		}
 		id := c.ID
 		for {
-			n := l.lines[id]
+			n := l.of(id)
 			moved := n != nil && id == c.ID && c.Global && n.Origin.Feed != c.Origin.Feed && !present[n.Origin]
 			if !taken[id] && (n == nil || moved) {
 				break
@@ -88,7 +105,7 @@ func (l *Ledger) Plan(list []Entry, perPage int) Plan {
 	var before, fresh []int
 	in := make([]bool, len(list))
 	for i, e := range list {
-		switch n := l.lines[e.ID]; {
+		switch n := l.of(e.ID); {
 		case n != nil && n.archive > 0:
 			in[i] = n.revised || !e.is(n.Digest)
 		case n == nil || n.gone || !e.is(n.Digest):

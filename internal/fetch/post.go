@@ -1,15 +1,13 @@
 package fetch
 
 import (
-	"cmp"
+	"bytes"
 	"context"
 	"fmt"
 	"io"
-	"maps"
 	"net/http"
 	"net/netip"
 	"net/url"
-	"strings"
 	"time"
 )
 
@@ -21,21 +19,23 @@ const MaxAnswer = 64 << 10
 type Post struct {
 	// URL is an http or https URL; userinfo in it is not sent.
 	URL string
-	// Method is POST unless it is said, as for a PUT.
-	Method string
-	// Header is sent to the URL's own origin only, as that of a [Request]. A body
-	// that goes with it is Secret.
-	Header http.Header
 	// ContentType and Body are sent, again after each redirect.
 	ContentType string
 	Body        []byte
 	// Accept is the header field of that name; "" means */*.
 	Accept string
+	// Header is sent as well.
+	Header http.Header
+	// Get has a GET made, without a body, whose answer is given whatever its status
+	// is, too.
+	Get bool
+	// Put has a PUT made, of a document to where it is to be.
+	Put bool
 	// Chosen tells that the user named the URL: it may then be at a private
 	// address, as with [Client.Get]. Without it private addresses are refused
 	// from the beginning.
 	Chosen bool
-	// Secret tells that the body is for this server alone, such as a password:
+	// Secret tells that body or header are for this server alone, such as a password:
 	// a redirect to another one is a [RedirectError].
 	Secret bool
 }
@@ -87,15 +87,24 @@ func (c *Client) Post(ctx context.Context, p *Post) (*Answer, error) {
 
 // post is one request of Post.
 func (x *exchange) post(u *url.URL, p *Post, privateOK *bool) (*url.URL, *Answer, error) {
-	req, err := http.NewRequestWithContext(x.ctx, cmp.Or(p.Method, http.MethodPost), u.String(), strings.NewReader(string(p.Body)))
+	method, body := http.MethodPost, io.Reader(bytes.NewReader(p.Body))
+	switch {
+	case p.Get:
+		method, body = http.MethodGet, nil
+	case p.Put:
+		method = http.MethodPut
+	}
+	req, err := http.NewRequestWithContext(x.ctx, method, u.String(), body)
 	if err != nil {
 		return nil, nil, &URLError{URL: display(u), Reason: "not a URL"}
 	}
-	if origin, err := ParseURL(p.URL); err == nil && SameOrigin(origin, u) {
-		maps.Copy(req.Header, p.Header)
+	for name, values := range p.Header {
+		req.Header[name] = values
 	}
 	req.Header.Set("User-Agent", x.c.cfg.UserAgent)
-	req.Header.Set("Content-Type", p.ContentType)
+	if !p.Get {
+		req.Header.Set("Content-Type", p.ContentType)
+	}
 	req.Header.Set("Accept", "*/*")
 	if p.Accept != "" {
 		req.Header.Set("Accept", p.Accept)
@@ -118,11 +127,11 @@ func (x *exchange) post(u *url.URL, p *Post, privateOK *bool) (*url.URL, *Answer
 		switch {
 		case next == nil:
 			return nil, nil, &StatusError{URL: display(u), Status: resp.StatusCode, Detail: "a redirect that does not say where to"}
-		case resp.StatusCode == http.StatusSeeOther:
+		case resp.StatusCode == http.StatusSeeOther && !p.Get:
 			return nil, nil, refuse("the answer is elsewhere (303), and what was sent would be lost")
 		case u.Scheme == "https" && next.Scheme == "http":
 			return nil, nil, refuse("it leads from https to http")
-		case (p.Secret || len(p.Header) > 0) && !SameOrigin(u, next):
+		case p.Secret && !SameOrigin(u, next):
 			return nil, nil, refuse("it leads to another server, which is not to have the password")
 		}
 		return next, nil, nil

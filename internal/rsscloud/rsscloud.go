@@ -1,5 +1,5 @@
 // Package rsscloud speaks rssCloud as an aggregator, which asks to be told of a
-// feed's updates, and as an author, who tells a cloud of his own.
+// feed's updates, as an author, who tells a cloud of his own, and as a cloud.
 //
 // The specification is the walkthrough of rsscloud.co ("Implementor's guide to
 // rssCloud"); section names in comments are its. Peers depart from it in many
@@ -8,7 +8,9 @@
 // A cloud (or hub) is named by an element of the feed, [Cloud]. [Register] asks
 // it for notification; it calls the callback once with a challenge, which
 // [Challenge] reads, and from then on with notifications, which
-// [ReadNotification] reads. [Ping] and [Save] are the author's. Nothing here
+// [ReadNotification] reads. [Ping] and [Save] are the author's. What is a cloud's is
+// the inverse of these: [ReadRequest] and [RequestOf], [Verify], [Notify], and the
+// answers, [EncodeResult] and [EncodeFault]. Nothing here
 // keeps state, and all of it is safe for concurrent use.
 package rsscloud
 

@@ -44,6 +44,8 @@ var doors = map[string][]string{
 	"github.com/fsnotify/fsnotify":    {"internal/watch"},
 	"github.com/urfave/cli":           {"cmd", "internal/command", "internal/testkit/manual"},
 	"github.com/schollz/progressbar":  {"internal/command"},
+	"github.com/creack/pty":           {"internal/testkit/terminal"},
+	"github.com/santhosh-tekuri":      {"internal/testkit/schema"},
 	"github.com/rogpeppe/go-internal": {"cmd", "scripts", "internal/testkit", "internal/command"},
 }
 

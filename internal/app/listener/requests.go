@@ -6,7 +6,6 @@ import (
 	"errors"
 	"maps"
 	"net/http"
-	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -255,7 +254,7 @@ func (x *exchange) cloud(ctx context.Context) {
 	x.mu.Unlock()
 	public := x.opts.Public
 	back := rsscloud.Callback{HTTPS: public.Scheme == "https", Domain: public.Hostname(), Path: strings.TrimSuffix(public.Path, "/") + "/" + token}
-	back.Port, _ = strconv.Atoi(portOf(public))
+	back.Port, _ = strconv.Atoi(fetch.Port(public))
 	register := func(urls ...string) error {
 		return rsscloud.Register(ctx, x.client, x.batch.offer.cloud, back, urls)
 	}
@@ -334,16 +333,6 @@ func (x *exchange) asked(cb *callback, a *asking) {
 	for _, f := range told {
 		x.notified(f)
 	}
-}
-
-func portOf(u *url.URL) string {
-	if p := u.Port(); p != "" {
-		return p
-	}
-	if u.Scheme == "https" {
-		return "443"
-	}
-	return "80"
 }
 
 // notAsked is in the error of a feed whose hub is not asked for what its address is.

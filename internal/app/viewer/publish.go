@@ -69,9 +69,6 @@ func Publish(ctx context.Context, o PublishOptions, s *command.Streams) error {
 	if p.format, ok = formats[o.Format]; !ok {
 		return command.Usagef("--format %s: it is atom, rss or json", o.Format)
 	}
-	if len(o.Clouds) > 1 {
-		return &command.UsageError{Message: "--cloud can be given once: RSS has one cloud to a feed", Hint: "a cloud tells all who read the feed; --hub can be repeated"}
-	}
 	err := p.checkKind()
 	if err == nil {
 		err = p.head()
@@ -224,6 +221,8 @@ func (p *publisher) checkKind() error {
 	inDir := o.Paged != "" || o.Archive != ""
 	isJSON := p.format == feedconv.JSONFeed
 	switch {
+	case len(o.Clouds) > 1:
+		return &command.UsageError{Message: "--cloud can be given once: RSS has one cloud to a feed", Hint: "a cloud tells all who read the feed; --hub can be repeated"}
 	case o.Complete && inDir, o.Paged != "" && o.Archive != "":
 		return command.Usagef("a feed is of one kind: there may be one of --complete, --paged and --archive")
 	case inDir && o.Output != "":

@@ -14,13 +14,13 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/lektordir/lektor/feedconv"
 	"github.com/lektordir/lektor/internal/archive"
-	"github.com/lektordir/lektor/internal/atomicfile"
 	"github.com/lektordir/lektor/internal/command"
 	"github.com/lektordir/lektor/internal/entries"
-	"github.com/lektordir/lektor/internal/units"
 	"github.com/lektordir/lektor/lektordir"
 )
 
@@ -107,16 +107,13 @@ func (a *archiver) open() (err error) {
 		}
 	}
 	if len(lost) > 0 {
-		a.S.Report.Warn("%s: of the archives %s missing (%s): new subscribers get neither the entries in there nor those before them; put back what was removed", a.dir, missing(len(lost)), brief(lost))
+		gone := "archive is"
+		if len(lost) > 1 {
+			gone = "archives are"
+		}
+		a.S.Report.Warn("%s: %d %s gone (%s): new subscribers get neither the entries in there nor those before them; put back what was removed", a.dir, len(lost), gone, brief(lost))
 	}
 	return nil
-}
-
-func missing(n int) string {
-	if n == 1 {
-		return "one is"
-	}
-	return units.Count(n, "document") + " are"
 }
 
 // brief names the first of a list.
@@ -195,11 +192,7 @@ func (a *archiver) publish(ctx context.Context) error {
 		list[i] = c.Entry
 	}
 	plan := a.ledger.Plan(list, a.o.PerPage)
-	paths := []string{a.documents.path(a.name), a.documents.path(ledgerName)}
-	for n := range a.ledger.Count + len(plan.Archives) {
-		paths = append(paths, a.documents.path(a.numbered(archives, n+1)))
-	}
-	atomicfile.Sweep(paths...)
+	a.sweep()
 	for _, of := range plan.Archives {
 		if err := a.writeArchive(ctx, of); err != nil {
 			return err
@@ -289,6 +282,10 @@ func (a *archiver) entry(r *entries.Record) (*feedconv.Entry, error) {
 	if e.Updated.IsZero() {
 		// It would take the date of its document, and be another in each.
 		e.Updated = time.Unix(0, 0)
+	}
+	if !utf8.ValidString(e.ID) || strings.TrimSpace(e.ID) != e.ID || strings.ContainsFunc(e.ID, func(r rune) bool { return !unicode.IsPrint(r) }) {
+		// A document would not hold it as it is.
+		e.ID = digestID(r.Feed().ID, e.ID)
 	}
 	return &e, nil
 }
@@ -400,6 +397,11 @@ func (a *archiver) writeArchive(ctx context.Context, of []int) error {
 	data, err := a.encode(feed)
 	if err != nil {
 		return err
+	}
+	// It is there for ever, and must be known again.
+	doc, err := archive.Read(data)
+	if err != nil || !slices.EqualFunc(doc.Entries, list, func(a archive.Entry, b feedconv.Entry) bool { return a.ID == b.ID }) {
+		return errors.Join(fmt.Errorf("%s: it would not hold the entries that it is for", a.documents.path(name)), err)
 	}
 	return a.disk.write(a.documents.path(name), data)
 }

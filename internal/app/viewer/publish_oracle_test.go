@@ -84,11 +84,11 @@ func readPage(data []byte) (*page, error) {
 		fh   = "http://purl.org/syndication/history/1.0"
 	)
 	p := &page{links: map[string][]string{}, marks: map[string]int{}}
-	take := func(links []link, any []xml.Name) {
+	take := func(links []link, marks []xml.Name) {
 		for _, l := range links {
 			p.links[l.Rel] = append(p.links[l.Rel], l.Href)
 		}
-		for _, n := range any {
+		for _, n := range marks {
 			if n.Space == fh {
 				p.marks[n.Local]++
 			}
