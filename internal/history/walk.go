@@ -77,23 +77,27 @@ type Stop struct {
 	Limit bool
 }
 
-func (s *Stop) Error() string { return fmt.Sprintf("%s: %s", fetch.Brief(fetch.Public(s.URL)), s.Reason) }
+func (s *Stop) Error() string {
+	return fmt.Sprintf("%s: %s", fetch.Brief(fetch.Public(s.URL)), s.Reason)
+}
 
 // Walk is a walk from a subscription document through its archives, to older and
 // older ones. [Walk.Next] says which to get, and is told of it by [Walk.Got]
 // before it is asked again. It is not safe for concurrent use.
 type Walk struct {
-	// Limits and Baseline may be set before the first call. Baseline is the archive
-	// at which the walk ends as if it were the first, "" for none.
-	Limits   Limits
-	Baseline string
+	// These may be set before the first call. Baseline is the archive at which the
+	// walk ends as if it were the first, "" for none; Waiting the one that is not to be
+	// asked for yet, since it could not be had before.
+	Limits            Limits
+	Baseline, Waiting string
 
 	record  *Record
 	next    string // "" at the end
 	from    string // the document that named it
 	visited map[string]bool
 	stop    *Stop
-	below   bool // the baseline was met
+	waits   bool // it ended at Waiting
+	known   int
 
 	documents, entries int
 	bytes              int64
@@ -119,7 +123,7 @@ func NewWalk(record *Record, first string, own ...string) *Walk {
 func (w *Walk) Next() (url, from string, ok bool) {
 	for w.stop == nil && w.next != "" {
 		if w.Baseline != "" && w.next == w.Baseline {
-			w.below, w.next = true, ""
+			w.next = ""
 			break
 		}
 		if w.visited[w.next] {
@@ -127,8 +131,13 @@ func (w *Walk) Next() (url, from string, ok bool) {
 			break
 		}
 		if s, ok := w.record.Find(w.next); ok {
+			w.known++
 			w.pass(s)
 			continue
+		}
+		if w.Waiting != "" && w.next == w.Waiting {
+			w.waits, w.next = true, ""
+			break
 		}
 		if err := Check(w.from, w.next); err != nil {
 			w.Fail(err.(*LinkError).Reason, false)
@@ -196,11 +205,16 @@ func (w *Walk) Got(d Document) Stored {
 }
 
 // Fail ends the walk at the archive that Next gave last.
-func (w *Walk) Fail(reason string, limit bool) { w.stop = &Stop{URL: w.next, Reason: reason, Limit: limit} }
+func (w *Walk) Fail(reason string, limit bool) {
+	w.stop = &Stop{URL: w.next, Reason: reason, Limit: limit}
+}
 
 // Stopped tells why the walk ended before the first archive; nil when it has got
 // there, or to the baseline.
 func (w *Walk) Stopped() *Stop { return w.stop }
 
-// AtBaseline tells that the walk ended at the baseline: there is more behind it.
-func (w *Walk) AtBaseline() bool { return w.below }
+// Waits tells that the walk ended at an archive that is not to be asked for yet.
+func (w *Walk) Waits() bool { return w.waits }
+
+// Known counts the archives that were passed since they are stored.
+func (w *Walk) Known() int { return w.known }
