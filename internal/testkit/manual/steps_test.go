@@ -203,13 +203,13 @@ test "$(lektor-fetch ls --dir ~/lektor-copy -o url)" = https://example.org/feed`
 
 // fetcher is lektor-fetch(1).
 var fetcher = []step{
+	{starts: "grep -s . src/*/etc/fetch/error", before: broken, given: `cd "$D"`, out: `\Ahttps://example.org/broken: .*410 Gone.*\n\z`},
 	{
 		starts: "grep -s . src/*/etc/history/incomplete",
 		before: `lektor-fetch add --history https://example.com/feed && exit 1; test "$(lektor-view count)" = "5 unread of 5"`,
 		given:  `cd "$D"`, out: `\Ahttps://example.com/2001\t.*404 Not Found\t20.*Z\n\z`,
 		then:   `lektor-fetch rm --purge https://example.com/feed`,
 	},
-	{starts: "grep -s . src/*/etc/fetch/error", before: broken, given: `cd "$D"`, out: `\Ahttps://example.org/broken: .*410 Gone.*\n\z`},
 	{
 		starts: "lektor-fetch add https://daringfireball.net/",
 		before: `lektor-fetch rm --purge https://example.org/broken`,
