@@ -10,6 +10,9 @@ FEED     =
 VERSION  != git describe --tags --dirty 2>/dev/null || true
 LDFLAGS  = -X github.com/lektordir/lektor/internal/command.version=$(VERSION)
 
+# Without the generator of manuals in urfave/cli, whose tables each start would fill.
+TAGS = urfave_cli_no_docs
+
 BIN   = $(DESTDIR)$(PREFIX)/bin
 MAN   = $(DESTDIR)$(PREFIX)/share/man
 SHARE = $(DESTDIR)$(PREFIX)/share/lektor
@@ -17,7 +20,7 @@ SHARE = $(DESTDIR)$(PREFIX)/share/lektor
 .PHONY: build demo test check bench fuzz faults install uninstall clean help
 
 build: ## build the programs into bin/ (this is what plain make does)
-	$(GO) build -trimpath -ldflags "$(LDFLAGS)" -o bin/ ./cmd/...
+	$(GO) build -trimpath -tags "$(TAGS)" -ldflags "$(LDFLAGS)" -o bin/ ./cmd/...
 
 demo: build ## a lektor-dir from nothing to reading; FEED=https://… takes a real feed
 	@GO="$(GO)" sh scripts/demo $(FEED)

@@ -47,8 +47,8 @@ func TestNoSecrets(t *testing.T) {
 		if _, err := d.Entry(id, "new", dir.Unique(1700000000, len(id)+len(name)),
 			"title=Of "+name+" \u202e\u009b "+pw+"t.example/", "id="+pw+"i.example/"+name, "type=text/html",
 			"content=<p>"+name+"\u2066 <a href=\""+pw+"c.example/\">x</a></p>", "author=Ann <"+pw+"a.example/>",
-			"etc/link="+pw+"l.example/", "etc/comments="+pw+"m.example/", "etc/summary="+pw+"s.example/", "etc/categories="+pw+"k.example/",
-			"etc/enclosures="+pw+"e.example/x.mp3\taudio/mpeg\t7"); err != nil {
+			"+link="+pw+"l.example/", "+comments="+pw+"m.example/", "+summary="+pw+"s.example/", "+category="+pw+"k.example/",
+			"+enclosure="+pw+"e.example/x.mp3\taudio/mpeg\t7"); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -1,6 +1,8 @@
 package feedconv
 
 import (
+	"cmp"
+
 	"github.com/mmcdole/gofeed/atom"
 )
 
@@ -12,9 +14,9 @@ func atomFeed(a *atom.Feed, doc *tidied, opts Options) *Feed {
 		ID:          a.ID,
 		Title:       text{a.Title, textType(x, "title")}.plain(),
 		Description: text{a.Subtitle, textType(x, "subtitle", "tagline")}.plain(),
-		Language:    firstNonEmpty(a.Language, tidyMeta(x, "lang")),
+		Language:    cmp.Or(a.Language, tidyMeta(x, "lang")),
 		Copyright:   text{a.Rights, textType(x, "rights", "copyright")}.plain(),
-		Image:       firstNonEmpty(a.Logo, a.Icon),
+		Image:       cmp.Or(a.Logo, a.Icon),
 		Authors:     atomPersons(a.Authors),
 		Categories:  atomCategories(a.Categories),
 		Links:       plainLinks(a.Links),

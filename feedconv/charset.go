@@ -5,7 +5,6 @@ import (
 	"compress/gzip"
 	"fmt"
 	"io"
-	"regexp"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -18,6 +17,8 @@ import (
 	"golang.org/x/text/encoding/simplifiedchinese"
 	xunicode "golang.org/x/text/encoding/unicode"
 	"golang.org/x/text/encoding/unicode/utf32"
+
+	"github.com/lektordir/lektor/internal/lazy"
 )
 
 // decodeBytes caps, gunzips and converts the document to UTF-8 without BOM.
@@ -276,10 +277,10 @@ func decodeWith(enc encoding.Encoding, b []byte) (out []byte, bad int) {
 }
 
 // charsetParam is more lenient than mime.ParseMediaType is.
-var charsetParam = regexp.MustCompile(`(?i)charset=["' ]*([^"'; ,]*)`)
+var charsetParam = lazy.Regexp(`(?i)charset=["' ]*([^"'; ,]*)`)
 
 func contentTypeCharset(ct string) string {
-	if m := charsetParam.FindStringSubmatch(ct); m != nil {
+	if m := charsetParam().FindStringSubmatch(ct); m != nil {
 		return m[1]
 	}
 	return ""
@@ -287,10 +288,10 @@ func contentTypeCharset(ct string) string {
 
 // xmlEncoding matches the encoding of an XML declaration, also of one behind
 // white space or junk, which XML does not allow.
-var xmlEncoding = regexp.MustCompile(`<\?(?:xml|XML)[^>]*?(?i:encoding)\s*=[\s"']*([^\s"'?>]*)`)
+var xmlEncoding = lazy.Regexp(`<\?(?:xml|XML)[^>]*?(?i:encoding)\s*=[\s"']*([^\s"'?>]*)`)
 
 func declaredCharset(b []byte) string {
-	if m := xmlEncoding.FindSubmatch(b[:min(len(b), 1024)]); m != nil {
+	if m := xmlEncoding().FindSubmatch(b[:min(len(b), 1024)]); m != nil {
 		return string(m[1])
 	}
 	return ""

@@ -1,6 +1,9 @@
 package feedconv
 
-import "strings"
+import (
+	"strings"
+	"sync"
+)
 
 // kind says how an element is treated.
 type kind uint8
@@ -74,15 +77,15 @@ type class struct {
 var dropped = class{kind: kText, role: roleDrop}
 
 // properNames are names with capitals, by their form in lower case.
-var properNames = func() map[string]string {
+var properNames = sync.OnceValue(func() map[string]string {
 	m := map[string]string{}
-	for _, n := range strings.Fields(`pubDate lastBuildDate managingEditor webMaster skipHours skipDays textInput
+	for n := range strings.FieldsSeq(`pubDate lastBuildDate managingEditor webMaster skipHours skipDays textInput
 		updatePeriod updateFrequency updateBase commentRss origLink localTime newFeedUrl feedUrl
 		isPermaLink registerProcedure fileSize samplingrate xmlUrl htmlUrl`) {
 		m[strings.ToLower(n)] = n
 	}
 	return m
-}()
+})
 
 // nativeText are the roles of the native elements that are not plain text.
 var (
@@ -144,7 +147,7 @@ func (t *tidier) classifyIn(info *nameInfo, ns nsID, lvl level) class {
 	}
 	name := info.lower
 	out := info.local
-	if p, ok := properNames[name]; ok {
+	if p, ok := properNames()[name]; ok {
 		out = p
 	}
 	// An entry in a namespace that nobody knows is still one, and so is what
@@ -291,7 +294,7 @@ func (t *tidier) classifyRSS(name, out string, lvl level) class {
 		return class{kind: kText, out: out}
 	}
 	r, known := roles[name]
-	if known && properNames[name] == "" {
+	if known && properNames()[name] == "" {
 		out = name
 	}
 	return class{kind: kText, role: r, out: out}
@@ -302,7 +305,7 @@ func properAttr(name []byte) []byte {
 	for _, c := range name {
 		if c >= 'A' && c <= 'Z' {
 			lower := asciiLower(string(name))
-			if p, ok := properNames[lower]; ok {
+			if p, ok := properNames()[lower]; ok {
 				return []byte(p)
 			}
 			switch lower {
@@ -314,7 +317,7 @@ func properAttr(name []byte) []byte {
 		}
 	}
 	if string(name) == "ispermalink" || string(name) == "registerprocedure" || string(name) == "filesize" {
-		return []byte(properNames[string(name)])
+		return []byte(properNames()[string(name)])
 	}
 	return name
 }

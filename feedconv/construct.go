@@ -2,12 +2,16 @@ package feedconv
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/base64"
 	"html"
 	"net/url"
 	"regexp"
+	"slices"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/lektordir/lektor/internal/lazy"
 )
 
 // construct is the text construct that is being read.
@@ -213,8 +217,8 @@ func (t *tidier) innerTag(name []byte, id int32, self bool) {
 		x.markup, x.any = true, true
 	}
 	local := name
-	if j := bytes.IndexByte(name, ':'); j >= 0 {
-		local = name[j+1:]
+	if _, after, ok := bytes.Cut(name, []byte{':'}); ok {
+		local = after
 	}
 	isDiv := len(local) == 3 && strings.EqualFold(string(local), "div")
 	switch {
@@ -432,11 +436,7 @@ func (t *tidier) closeText(f *frame) {
 			s = []byte(href)
 		}
 	case roleItemImage:
-		u := x.href
-		if u == "" {
-			u = imageURL(string(s), x.markup)
-		}
-		s = []byte(t.resolved(x.base, u))
+		s = []byte(t.resolved(x.base, cmp.Or(x.href, imageURL(string(s), x.markup))))
 	case rolePerson:
 		if x.markup {
 			s = []byte(personText(string(s)))
@@ -473,7 +473,7 @@ func (t *tidier) resolveMarkup(s []byte, base *url.URL) ([]byte, string) {
 	}
 	before := t.grow
 	str := string(s)
-	res := resolveHTMLBudget(str, base, &t.grow)
+	res := resolveHTML(str, base, &t.grow)
 	if before > 0 && t.grow <= 0 {
 		t.warn(warnGrow, t.pos, nil)
 	}
@@ -543,13 +543,7 @@ func isBinaryType(typ string) bool {
 
 // decodeBase64 decodes what is text.
 func decodeBase64(s []byte) ([]byte, bool) {
-	compact := make([]byte, 0, len(s))
-	for _, c := range s {
-		if !isSpace(c) {
-			compact = append(compact, c)
-		}
-	}
-	compact = bytes.TrimRight(compact, "=")
+	compact := bytes.TrimRight(slices.DeleteFunc(slices.Clone(s), isSpace), "=")
 	dec := make([]byte, base64.RawStdEncoding.DecodedLen(len(compact)))
 	n, err := base64.RawStdEncoding.Decode(dec, compact)
 	if err != nil || !utf8.Valid(dec[:n]) {
@@ -591,9 +585,9 @@ func withoutTags(s string) string {
 }
 
 var (
-	namePattern  = regexp.MustCompile(`(?is)<name\b[^>]*>([^<]*)<`)
-	emailPattern = regexp.MustCompile(`(?is)<(?:email|mbox)\b[^>]*>([^<]*)<`)
-	urlPattern   = regexp.MustCompile(`(?is)<url\b[^>]*>([^<]*)<`)
+	namePattern  = lazy.Regexp(`(?is)<name\b[^>]*>([^<]*)<`)
+	emailPattern = lazy.Regexp(`(?is)<(?:email|mbox)\b[^>]*>([^<]*)<`)
+	urlPattern   = lazy.Regexp(`(?is)<url\b[^>]*>([^<]*)<`)
 )
 
 // personText makes one line of an author with children, as Atom has them.
@@ -604,7 +598,7 @@ func personText(s string) string {
 		}
 		return ""
 	}
-	name, email := find(namePattern), find(emailPattern)
+	name, email := find(namePattern()), find(emailPattern())
 	switch {
 	case name != "" && email != "":
 		return name + " <" + email + ">"
@@ -617,7 +611,7 @@ func personText(s string) string {
 // imageURL finds the URL of an item's image.
 func imageURL(s string, markup bool) string {
 	if markup {
-		if m := urlPattern.FindStringSubmatch(s); m != nil {
+		if m := urlPattern().FindStringSubmatch(s); m != nil {
 			return html.UnescapeString(m[1])
 		}
 	}

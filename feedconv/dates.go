@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 	"unicode"
 
@@ -519,7 +520,7 @@ func monthOf(word string) int {
 		return 0 // Tuesday in the languages of Rome; Sunday and Monday in Turkish
 	}
 	for n := min(len(word), maxMonthStem); n > 1; n-- {
-		if m, ok := monthStems[word[:n]]; ok && (n > 2 || n == len(word)) {
+		if m, ok := monthStems()[word[:n]]; ok && (n > 2 || n == len(word)) {
 			return m
 		}
 	}
@@ -534,7 +535,7 @@ const maxMonthStem = 12
 // Romanian, Dutch, Swedish, Danish, Norwegian, Finnish, Estonian, Polish, Czech,
 // Slovak, Hungarian, Turkish, Indonesian, Russian, Ukrainian, Bulgarian and
 // Greek. The longest that fits counts.
-var monthStems = func() map[string]int {
+var monthStems = sync.OnceValue(func() map[string]int {
 	stems := map[string]int{}
 	for i, month := range []string{
 		"jan ian ene gen tammi jaan sty led oca янв яну січ ιαν",
@@ -555,7 +556,7 @@ var monthStems = func() map[string]int {
 		}
 	}
 	return stems
-}()
+})
 
 var weekdays = [...]string{"sunday", "monday", "tuesday", "wednesday", "thursday", "friday", "saturday"}
 
@@ -581,7 +582,7 @@ func zoneOffset(s string) (seconds int, kind zoneKind) {
 			return seconds, numericZone
 		}
 	}
-	if hours, ok := zones[s]; ok {
+	if hours, ok := zones()[s]; ok {
 		return int(hours * 3600), namedZone
 	}
 	return 0, noZone
@@ -616,22 +617,24 @@ func readOffset(s string) (seconds int, ok bool) {
 
 // zones are hours east of Greenwich. The American names without S or D mean
 // standard time.
-var zones = map[string]float64{
-	"z": 0, "ut": 0, "utc": 0, "gmt": 0, "wet": 0,
-	"west": 1, "bst": 1, "cet": 1, "met": 1, "mez": 1, "wat": 1,
-	"cest": 2, "mest": 2, "mesz": 2, "eet": 2, "sast": 2, "cat": 2,
-	"eest": 3, "msk": 3, "eat": 3, "trt": 3,
-	"msd": 4, "gst": 4, "pkt": 5, "ist": 5.5, "ict": 7, "wib": 7,
-	"sgt": 8, "hkt": 8, "awst": 8, "pht": 8, "jst": 9, "kst": 9,
-	"acst": 9.5, "acdt": 10.5, "aest": 10, "aedt": 11, "nzst": 12, "nzdt": 13,
-	"nst": -3.5, "ndt": -2.5, "brt": -3, "art": -3, "clt": -4,
-	"at": -4, "ast": -4, "adt": -3,
-	"et": -5, "est": -5, "edt": -4,
-	"ct": -6, "cst": -6, "cdt": -5,
-	"mt": -7, "mst": -7, "mdt": -6,
-	"pt": -8, "pst": -8, "pdt": -7,
-	"akst": -9, "akdt": -8, "hst": -10, "hast": -10, "hadt": -9,
-}
+var zones = sync.OnceValue(func() map[string]float64 {
+	return map[string]float64{
+		"z": 0, "ut": 0, "utc": 0, "gmt": 0, "wet": 0,
+		"west": 1, "bst": 1, "cet": 1, "met": 1, "mez": 1, "wat": 1,
+		"cest": 2, "mest": 2, "mesz": 2, "eet": 2, "sast": 2, "cat": 2,
+		"eest": 3, "msk": 3, "eat": 3, "trt": 3,
+		"msd": 4, "gst": 4, "pkt": 5, "ist": 5.5, "ict": 7, "wib": 7,
+		"sgt": 8, "hkt": 8, "awst": 8, "pht": 8, "jst": 9, "kst": 9,
+		"acst": 9.5, "acdt": 10.5, "aest": 10, "aedt": 11, "nzst": 12, "nzdt": 13,
+		"nst": -3.5, "ndt": -2.5, "brt": -3, "art": -3, "clt": -4,
+		"at": -4, "ast": -4, "adt": -3,
+		"et": -5, "est": -5, "edt": -4,
+		"ct": -6, "cst": -6, "cdt": -5,
+		"mt": -7, "mst": -7, "mdt": -6,
+		"pt": -8, "pst": -8, "pdt": -7,
+		"akst": -9, "akdt": -8, "hst": -10, "hast": -10, "hadt": -9,
+	}
+})
 
 // digits counts the digits that s begins with.
 func digits(s string) int {

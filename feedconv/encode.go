@@ -2,6 +2,7 @@ package feedconv
 
 import (
 	"bufio"
+	"cmp"
 	"encoding/base64"
 	"encoding/xml"
 	"errors"
@@ -210,7 +211,7 @@ func (x *xmlWriter) feed(f *Feed) {
 	x.namespacesOf(f)
 	x.w.WriteString(xml.Header)
 	x.openWith("feed", f.Attributes, append([]string{"xmlns", "http://www.w3.org/2005/Atom", "xml:lang", f.Language}, x.declared...)...)
-	id := firstNonEmpty(f.ID, linkOf(f, "self"), f.Link)
+	id := cmp.Or(f.ID, linkOf(f, "self"), f.Link)
 	if id == "" {
 		id = (&draft{entry: Entry{Title: f.Title}}).digest()
 	}
@@ -223,7 +224,7 @@ func (x *xmlWriter) feed(f *Feed) {
 		x.person("author", p)
 	}
 	if len(f.Authors) == 0 && lacksAuthor(f) {
-		x.person("author", Person{Name: firstNonEmpty(f.Title, "unknown")})
+		x.person("author", Person{Name: cmp.Or(f.Title, "unknown")})
 	}
 	if f.Link != "" && linkOf(f, "alternate") == "" {
 		x.empty("link", "rel", "alternate", "href", f.Link)
@@ -269,7 +270,7 @@ func lacksAuthor(f *Feed) bool {
 
 func (x *xmlWriter) person(name string, p Person) {
 	x.open(name)
-	x.must("name", firstNonEmpty(p.Name, p.Email, p.URL))
+	x.must("name", cmp.Or(p.Name, p.Email, p.URL))
 	x.text("email", p.Email)
 	x.text("uri", p.URL)
 	x.end(name)
@@ -429,7 +430,7 @@ func (x *xmlWriter) rss(f *Feed) {
 	x.open("rss", append([]string{"version", "2.0"}, x.declared...)...)
 	x.openWith("channel", f.Attributes)
 	x.must("title", html.EscapeString(f.Title))
-	x.must("link", firstNonEmpty(f.Link, linkOf(f, "self")))
+	x.must("link", cmp.Or(f.Link, linkOf(f, "self")))
 	x.must("description", html.EscapeString(f.Description))
 	for _, l := range f.Links {
 		x.empty("atom:link", "rel", l.Rel, "href", l.Href, "type", l.Type, "title", l.Title)
@@ -464,7 +465,7 @@ func (x *xmlWriter) channelExtras(f *Feed) {
 		x.open("image")
 		x.must("url", f.Image)
 		x.must("title", html.EscapeString(f.Title))
-		x.must("link", firstNonEmpty(f.Link, linkOf(f, "self")))
+		x.must("link", cmp.Or(f.Link, linkOf(f, "self")))
 		x.end("image")
 	}
 	for _, c := range f.Clouds {
@@ -527,7 +528,7 @@ func (x *xmlWriter) rssItem(e *Entry) {
 		x.must("content:encoded", content)
 	}
 	for _, enc := range e.Enclosures {
-		x.empty("enclosure", "url", enc.URL, "length", size(enc, "0"), "type", firstNonEmpty(enc.Type, typeUnknown))
+		x.empty("enclosure", "url", enc.URL, "length", size(enc, "0"), "type", cmp.Or(enc.Type, typeUnknown))
 	}
 	x.text("comments", e.Comments)
 	if e.Image != "" {

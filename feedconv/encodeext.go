@@ -41,7 +41,7 @@ func (x *xmlWriter) declare(uri string) {
 		return
 	}
 	prefix := ""
-	if id, ok := knownURIs[normalURI(uri)]; ok && id != nsXML {
+	if id, ok := knownURIs()[normalURI(uri)]; ok && id != nsXML {
 		prefix = knownNamespaces[id].prefix
 	}
 	if prefix == "" || x.taken[prefix] {
@@ -130,7 +130,7 @@ func (x *xmlWriter) openWith(name string, list []Attribute, attributes ...string
 func (x *xmlWriter) extensions(list []Extension, place places) {
 	for i := range list {
 		e := &list[i]
-		id, known := knownURIs[normalURI(e.Namespace)]
+		id, known := knownURIs()[normalURI(e.Namespace)]
 		family := famExt
 		if known {
 			family = knownNamespaces[id].family

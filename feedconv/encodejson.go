@@ -1,6 +1,7 @@
 package feedconv
 
 import (
+	"cmp"
 	"encoding/json"
 	"io"
 	"strconv"
@@ -139,7 +140,7 @@ func jsonEntry(e *Entry) *jsonFeedEntry {
 	}
 	for _, enc := range e.Enclosures {
 		out.Attachments = append(out.Attachments, jsonAttachmentOut{
-			URL: enc.URL, Type: firstNonEmpty(enc.Type, typeUnknown), Size: max(enc.Length, 0),
+			URL: enc.URL, Type: cmp.Or(enc.Type, typeUnknown), Size: max(enc.Length, 0),
 		})
 	}
 	return out

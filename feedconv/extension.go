@@ -1,6 +1,10 @@
 package feedconv
 
-import "strings"
+import (
+	"slices"
+	"strings"
+	"sync"
+)
 
 // Extension is an element of another vocabulary: it stands in a feed or an
 // entry, and this package has no field for it. All elements are extensions but
@@ -70,32 +74,34 @@ const (
 
 // mapped are the elements of other vocabularies that have a field. Whoever
 // changes it changes the documentation of Extension.
-var mapped = map[nsID]map[string]places{
-	nsAtom10: {
-		"author": anywhere, "id": anywhere, "link": anywhere, "published": anywhere, "updated": anywhere,
-		"category": ofEntry, "content": ofEntry, "contributor": ofEntry, "issued": ofEntry, "modified": ofEntry, "summary": ofEntry, "title": ofEntry,
-		"logo": ofFeed,
-	},
-	nsDC: {
-		"author": anywhere, "creator": anywhere, "date": anywhere, "description": anywhere, "language": anywhere,
-		"subject": anywhere, "title": anywhere, "rights": ofFeed, "contributor": ofEntry,
-	},
-	nsDCTerms: {"issued": anywhere, "modified": anywhere, "created": ofEntry},
-	nsITunes: {
-		"author": anywhere, "category": anywhere, "image": anywhere, "keywords": anywhere, "link": anywhere, "subtitle": anywhere,
-		"summary": anywhere, "title": anywhere, "duration": ofEntry, "episode": ofEntry, "season": ofEntry,
-	},
-	nsMedia: {
-		"category": anywhere, "keywords": anywhere, "title": anywhere,
-		"content": ofEntry, "description": ofEntry, "group": ofEntry, "thumbnail": ofEntry, "copyright": ofFeed,
-	},
-	nsContent:  {"encoded": ofEntry},
-	nsXHTML:    {"body": ofEntry},
-	nsRSSCloud: {"item": ofEntry},
-	nsSY:       {"updateperiod": ofFeed, "updatefrequency": ofFeed},
-	nsFH:       {"archive": ofFeed, "complete": ofFeed},
-	nsSource:   {"cloud": ofFeed},
-}
+var mapped = sync.OnceValue(func() map[nsID]map[string]places {
+	return map[nsID]map[string]places{
+		nsAtom10: {
+			"author": anywhere, "id": anywhere, "link": anywhere, "published": anywhere, "updated": anywhere,
+			"category": ofEntry, "content": ofEntry, "contributor": ofEntry, "issued": ofEntry, "modified": ofEntry, "summary": ofEntry, "title": ofEntry,
+			"logo": ofFeed,
+		},
+		nsDC: {
+			"author": anywhere, "creator": anywhere, "date": anywhere, "description": anywhere, "language": anywhere,
+			"subject": anywhere, "title": anywhere, "rights": ofFeed, "contributor": ofEntry,
+		},
+		nsDCTerms: {"issued": anywhere, "modified": anywhere, "created": ofEntry},
+		nsITunes: {
+			"author": anywhere, "category": anywhere, "image": anywhere, "keywords": anywhere, "link": anywhere, "subtitle": anywhere,
+			"summary": anywhere, "title": anywhere, "duration": ofEntry, "episode": ofEntry, "season": ofEntry,
+		},
+		nsMedia: {
+			"category": anywhere, "keywords": anywhere, "title": anywhere,
+			"content": ofEntry, "description": ofEntry, "group": ofEntry, "thumbnail": ofEntry, "copyright": ofFeed,
+		},
+		nsContent:  {"encoded": ofEntry},
+		nsXHTML:    {"body": ofEntry},
+		nsRSSCloud: {"item": ofEntry},
+		nsSY:       {"updateperiod": ofFeed, "updatefrequency": ofFeed},
+		nsFH:       {"archive": ofFeed, "complete": ofFeed},
+		nsSource:   {"cloud": ofFeed},
+	}
+})
 
 // hasField tells whether an element, its name in lower case, is read into a
 // field where it stands.
@@ -106,7 +112,7 @@ func hasField(ns nsID, name string, place places, atom bool) bool {
 	case ns == nsRSSCloud && atom:
 		return false
 	}
-	return mapped[ns][name]&place != 0
+	return mapped()[ns][name]&place != 0
 }
 
 // extensions are those of an entry or of the feed, while they are read.
@@ -194,13 +200,7 @@ func (k *keeper) pop() {
 	if len(o.Children) == 0 {
 		o.Text = strings.TrimSpace(string(o.text))
 	} else if k.flush(o); !o.mixed {
-		elements := o.Children[:0]
-		for _, c := range o.Children {
-			if c.Name != "" {
-				elements = append(elements, c)
-			}
-		}
-		o.Children = elements
+		o.Children = slices.DeleteFunc(o.Children, func(c Extension) bool { return c.Name == "" })
 	}
 	list := &k.into.list
 	if n > 0 {

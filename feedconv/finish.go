@@ -1,6 +1,7 @@
 package feedconv
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
@@ -132,10 +133,7 @@ func (d *draft) finishContent() {
 			break
 		}
 	}
-	e.Content, e.ContentType = clean(content.value), cleanLine(content.mime)
-	if e.ContentType == "" {
-		e.ContentType = typePlain
-	}
+	e.Content, e.ContentType = clean(content.value), cmp.Or(cleanLine(content.mime), typePlain)
 	if d.tail != "" {
 		e.Content, e.ContentType = asHTML(e.Content, e.ContentType)+d.tail, typeHTML
 	}
@@ -149,12 +147,9 @@ func (d *draft) finishDates() {
 	var raw, rawUpdated string
 	e.Published, raw = firstDate(d.published)
 	e.Updated, rawUpdated = firstDate(d.updated)
-	if raw == "" {
-		raw = rawUpdated
-	}
 	switch {
 	case e.Published.IsZero() && e.Updated.IsZero():
-		e.PublishedRaw = raw
+		e.PublishedRaw = cmp.Or(raw, rawUpdated)
 	case e.Published.IsZero():
 		e.Published = e.Updated
 	case e.Updated.IsZero():
@@ -186,9 +181,7 @@ func firstDate(candidates []string) (t time.Time, raw string) {
 		if t, ok := parseDate(s); ok {
 			return t, ""
 		}
-		if raw == "" {
-			raw = s
-		}
+		raw = cmp.Or(raw, s)
 	}
 	return time.Time{}, raw
 }
@@ -300,9 +293,7 @@ func uniqueEnclosures(list []Enclosure) []Enclosure {
 			out = append(out, e)
 			continue
 		}
-		if out[i].Type == "" {
-			out[i].Type = e.Type
-		}
+		out[i].Type = cmp.Or(out[i].Type, e.Type)
 		if out[i].Length < 0 {
 			out[i].Length = e.Length
 		}
@@ -328,14 +319,4 @@ func isWebURL(s string) bool {
 	scheme, rest, ok := strings.Cut(s, "://")
 	return ok && rest != "" && (strings.EqualFold(scheme, "http") || strings.EqualFold(scheme, "https")) &&
 		!strings.ContainsAny(s, " \t\n")
-}
-
-// firstNonEmpty gives the first string that is not empty.
-func firstNonEmpty(list ...string) string {
-	for _, s := range list {
-		if s != "" {
-			return s
-		}
-	}
-	return ""
 }

@@ -1,6 +1,7 @@
 package feedconv
 
 import (
+	"cmp"
 	"flag"
 	"fmt"
 	"math"
@@ -174,7 +175,7 @@ func (d *dumper) entry(e *Entry) {
 	d.indent = "\t"
 	d.field("id", e.ID)
 	if e.GUID != e.ID {
-		d.field("guid", firstNonEmpty(e.GUID, "none"))
+		d.field("guid", cmp.Or(e.GUID, "none"))
 	}
 	d.field("link", e.Link)
 	d.field("title", e.Title)

@@ -2,9 +2,11 @@ package feedconv
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"net/url"
+	"slices"
 	"strings"
 )
 
@@ -89,8 +91,7 @@ func jsonFault(b []byte) (offset int, bad bool) {
 		return 0, false
 	}
 	var none struct{}
-	var syntax *json.SyntaxError
-	if errors.As(json.Unmarshal(b, &none), &syntax) {
+	if syntax, ok := errors.AsType[*json.SyntaxError](json.Unmarshal(b, &none)); ok {
 		return int(syntax.Offset), true
 	}
 	return 0, true
@@ -120,7 +121,7 @@ func (d *jsonDoc) url(s string) string {
 }
 
 // html gives HTML with its URLs resolved.
-func (d *jsonDoc) html(s string) text { return text{resolveHTMLBudget(s, d.base, &d.growth), typeHTML} }
+func (d *jsonDoc) html(s string) text { return text{resolveHTML(s, d.base, &d.growth), typeHTML} }
 
 // jsonFeed maps JSON Feed 1.0 and 1.1.
 func (d *jsonDoc) jsonFeed(top jsonValue) {
@@ -161,22 +162,11 @@ func (d *jsonDoc) jsonFeed(top jsonValue) {
 		}
 		return true
 	})
-	f.Image = firstNonEmpty(icon, logo)
-	dropEmptyLinks(f)
+	f.Image = cmp.Or(icon, logo)
+	f.Links = slices.DeleteFunc(f.Links, func(l Link) bool { return l.Href == "" }) // whose URL was no string
 	items.each(func(item jsonValue) bool {
 		return !item.isObject() || d.jsonFeedItem(item)
 	})
-}
-
-// dropEmptyLinks removes links whose URL was no string.
-func dropEmptyLinks(f *Feed) {
-	kept := f.Links[:0]
-	for _, l := range f.Links {
-		if l.Href != "" {
-			kept = append(kept, l)
-		}
-	}
-	f.Links = kept
 }
 
 // hub reads one of a JSON Feed's hubs.
@@ -274,7 +264,7 @@ func (d *jsonDoc) jsonFeedItem(item jsonValue) bool {
 	})
 	x.contents = []text{markup, plain}
 	e.Link = firstLink(e.Link, external)
-	e.Image = firstNonEmpty(image, banner)
+	e.Image = cmp.Or(image, banner)
 	if e.Link == "" && isWebURL(e.GUID) {
 		e.Link = e.GUID // the specification wants the id to be the permalink
 	}
@@ -289,13 +279,7 @@ func (d *jsonDoc) extensions(v jsonValue) []Extension {
 	if left < 0 {
 		d.feed.warn("the extensions of an entry or feed are more than %d elements, or %d in each other; what passes that was left out", maxExtensions, maxExtensionDepth)
 	}
-	kept := list[:0]
-	for _, e := range list {
-		if e.Namespace != "" && e.Name != "" {
-			kept = append(kept, e)
-		}
-	}
-	return kept
+	return slices.DeleteFunc(list, func(e Extension) bool { return e.Namespace == "" || e.Name == "" })
 }
 
 func extensionList(v jsonValue, depth int, left *int) []Extension {

@@ -1,6 +1,9 @@
 package feedconv
 
-import "strings"
+import (
+	"cmp"
+	"strings"
+)
 
 // isCollection tells the types of the collections of ActivityStreams 2.0.
 func isCollection(types jsonValue) bool {
@@ -117,8 +120,8 @@ func (d *jsonDoc) activity(a jsonValue) bool {
 // note") and link are of use only where its object has none.
 func (d *jsonDoc) object(x *draft, v jsonValue, isActivity bool) {
 	e := &x.entry
-	e.GUID = firstNonEmpty(e.GUID, v.get("id", "@id").scalar())
-	e.Link = firstNonEmpty(e.Link, d.pageURL(v.get("url")))
+	e.GUID = cmp.Or(e.GUID, v.get("id", "@id").scalar())
+	e.Link = cmp.Or(e.Link, d.pageURL(v.get("url")))
 	if s := natural(v, "name", "displayName", "title"); s != "" {
 		x.titles = append(x.titles, text{s, typeHTML})
 	}
@@ -143,13 +146,13 @@ func (d *jsonDoc) object(x *draft, v jsonValue, isActivity bool) {
 		}
 	})
 	v.get("attachment", "attachments").list(func(at jsonValue) { d.attachment(e, at) })
-	e.Image = firstNonEmpty(e.Image, d.linkURL(v.get("image", "icon")))
-	e.Comments = firstNonEmpty(e.Comments, d.pageURL(v.get("replies")))
+	e.Image = cmp.Or(e.Image, d.linkURL(v.get("image", "icon")))
+	e.Comments = cmp.Or(e.Comments, d.pageURL(v.get("replies")))
 }
 
 func (d *jsonDoc) attachment(e *Entry, at jsonValue) {
 	link := firstElement(at.get("url", "href"))
-	kind := firstNonEmpty(at.get("mediaType").scalar(), link.get("mediaType", "type").scalar())
+	kind := cmp.Or(at.get("mediaType").scalar(), link.get("mediaType", "type").scalar())
 	href := d.linkURL(at)
 	if href == "" {
 		return
@@ -185,7 +188,7 @@ func (d *jsonDoc) pageURL(v jsonValue) string {
 	if best == "" && firstElement(v).isObject() && len(firstElement(v).get("href", "url")) == 0 {
 		return d.url(firstElement(v).get("id", "@id").scalar())
 	}
-	return firstNonEmpty(best, d.linkURL(v))
+	return cmp.Or(best, d.linkURL(v))
 }
 
 // actors reads who did it: an object, a URL, or several.
@@ -196,8 +199,8 @@ func (d *jsonDoc) actors(v jsonValue) []Person {
 			out = append(out, parsePerson(a.scalar(), false))
 			return
 		}
-		p := Person{Name: firstNonEmpty(natural(a, "name", "displayName"), a.get("preferredUsername").scalar())}
-		p.URL = firstNonEmpty(d.pageURL(a.get("url")), d.url(a.get("id", "@id").scalar()))
+		p := Person{Name: cmp.Or(natural(a, "name", "displayName"), a.get("preferredUsername").scalar())}
+		p.URL = cmp.Or(d.pageURL(a.get("url")), d.url(a.get("id", "@id").scalar()))
 		out = append(out, tidyPerson(p, false))
 	})
 	return out

@@ -1,6 +1,9 @@
 package feedconv
 
-import "strings"
+import (
+	"cmp"
+	"strings"
+)
 
 // rssInJSON maps RSS 2.0 written in JSON: elements and attributes are members,
 // an element that repeats is an array, and text beside attributes is the
@@ -115,7 +118,7 @@ func (d *jsonDoc) cloud(v jsonValue) {
 		Protocol:          v.get("protocol").scalar(),
 	}
 	if c.Domain == "" {
-		c = cloudOfURL(firstNonEmpty(elementText(v), v.get("url", "href").scalar()))
+		c = cloudOfURL(cmp.Or(elementText(v), v.get("url", "href").scalar()))
 	}
 	if c.Domain != "" {
 		d.feed.Clouds = append(d.feed.Clouds, c)
@@ -180,7 +183,7 @@ func (d *jsonDoc) rssItem(item jsonValue) bool {
 			})
 		case "itunes:image", "media:thumbnail":
 			v = firstElement(v)
-			e.Image = d.url(firstNonEmpty(v.get("href", "url").scalar(), v.scalar()))
+			e.Image = d.url(cmp.Or(v.get("href", "url").scalar(), v.scalar()))
 		}
 		return true
 	})

@@ -91,8 +91,8 @@ func (n *names) intern(name []byte) int32 {
 	}
 	info := nameInfo{local: raw}
 	prefix := ""
-	if i := strings.IndexByte(raw, ':'); i >= 0 {
-		prefix, info.local = raw[:i], raw[i+1:]
+	if before, after, ok := strings.Cut(raw, ":"); ok {
+		prefix, info.local = before, after
 	}
 	info.prefix = n.prefixID(prefix)
 	info.local = cleanName(info.local)
@@ -135,7 +135,7 @@ func (n *names) prefixID(prefix string) int32 {
 	id := int32(len(n.bound))
 	n.prefixes[prefix] = id
 	n.pfxNames = append(n.pfxNames, prefix)
-	ns, ok := knownPrefixes[prefix]
+	ns, ok := knownPrefixes()[prefix]
 	switch {
 	case ok:
 	case prefix == "xml":
@@ -163,7 +163,7 @@ func (n *names) namespace(uri string) nsID {
 	if norm == "" {
 		return nsNone
 	}
-	if id, ok := knownURIs[norm]; ok {
+	if id, ok := knownURIs()[norm]; ok {
 		return id
 	}
 	if id, ok := n.byURI[norm]; ok {

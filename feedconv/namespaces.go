@@ -1,6 +1,9 @@
 package feedconv
 
-import "strings"
+import (
+	"strings"
+	"sync"
+)
 
 // nsID is an index into names.ns; those of known namespaces are the same in
 // every document.
@@ -131,30 +134,33 @@ var knownNamespaces = []struct {
 	{"mathml", "http://www.w3.org/1998/Math/MathML", famExt, nil},
 }
 
-var (
-	knownURIs     = map[string]nsID{}
-	knownPrefixes = map[string]nsID{
-		"a10": nsAtom10, "atom10": nsAtom10, "atom03": nsAtom03, "html": nsXHTML, "h": nsXHTML,
-		"syn": nsSY, "dct": nsDCTerms, "dcterm": nsDCTerms, "rss1": nsRSS10,
-	}
-)
-
-func init() {
+// knownURIs finds the known namespaces by their URIs, as normalURI has them.
+var knownURIs = sync.OnceValue(func() map[string]nsID {
+	uris := map[string]nsID{}
 	for id, k := range knownNamespaces {
-		if k.prefix == "" {
-			continue
-		}
-		knownURIs[normalURI(k.uri)] = nsID(id)
-		for _, a := range k.aliases {
-			knownURIs[normalURI(a)] = nsID(id)
-		}
-		if p := strings.ToLower(k.prefix); k.prefix != metaPrefix && p != "xml" {
-			if _, ok := knownPrefixes[p]; !ok {
-				knownPrefixes[p] = nsID(id)
+		if k.prefix != "" {
+			for _, uri := range append(k.aliases, k.uri) {
+				uris[normalURI(uri)] = nsID(id)
 			}
 		}
 	}
-}
+	return uris
+})
+
+// knownPrefixes are what a prefix stands for that was never declared.
+var knownPrefixes = sync.OnceValue(func() map[string]nsID {
+	prefixes := map[string]nsID{
+		"a10": nsAtom10, "atom10": nsAtom10, "atom03": nsAtom03, "html": nsXHTML, "h": nsXHTML,
+		"syn": nsSY, "dct": nsDCTerms, "dcterm": nsDCTerms, "rss1": nsRSS10,
+	}
+	for id, k := range knownNamespaces {
+		p := strings.ToLower(k.prefix)
+		if _, taken := prefixes[p]; !taken && p != "" && p != "xml" && k.prefix != metaPrefix {
+			prefixes[p] = nsID(id)
+		}
+	}
+	return prefixes
+})
 
 // uriOf gives the name of a namespace as its specification spells it.
 func (n *names) uriOf(ns nsID) string {

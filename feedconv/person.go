@@ -1,6 +1,9 @@
 package feedconv
 
-import "strings"
+import (
+	"cmp"
+	"strings"
+)
 
 // parsePerson reads an author as RSS has them: "mail (Name)", "Name (mail)",
 // "Name <mail>", "mailto:mail", either alone. Markup says whether entities
@@ -79,7 +82,7 @@ func tidyPerson(p Person, markup bool) Person {
 	p.URL = cleanLine(p.URL)
 	if mail, ok := cutPrefixFold(p.URL, "mailto:"); ok {
 		p.URL = ""
-		p.Email = firstNonEmpty(p.Email, mail)
+		p.Email = cmp.Or(p.Email, mail)
 	}
 	if p.Name == p.Email || p.Name == p.URL { // a name that a format demanded
 		p.Name = ""

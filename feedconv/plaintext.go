@@ -1,10 +1,12 @@
 package feedconv
 
 import (
-	"regexp"
 	"strings"
+	"sync"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/lektordir/lektor/internal/lazy"
 )
 
 // PlainText gives the text of a document of a MIME type: markup removed (the
@@ -31,7 +33,7 @@ func titleText(s string, markup bool) string {
 // songs, and HTML would fold them. The indentation that all lines have goes.
 func (t text) lines() text {
 	value := strings.TrimSpace(t.value)
-	if mimeType(t.mime) != typeHTML || !strings.ContainsAny(value, "\n\r") || tagLike.MatchString(value) {
+	if mimeType(t.mime) != typeHTML || !strings.ContainsAny(value, "\n\r") || tagLike().MatchString(value) {
 		return t
 	}
 	var none entitySet
@@ -53,7 +55,7 @@ func (t text) lines() text {
 
 // tagLike matches what HTML takes for a tag, a comment or a CDATA section, but for
 // addresses between angle brackets, which people write in text.
-var tagLike = regexp.MustCompile(`</?[A-Za-z](?:[0-9A-Za-z:_-]*[0-9A-Za-z_-])?(?:[\s/][^<]*)?>|<!--|<!\[CDATA\[`)
+var tagLike = lazy.Regexp(`</?[A-Za-z](?:[0-9A-Za-z:_-]*[0-9A-Za-z_-])?(?:[\s/][^<]*)?>|<!--|<!\[CDATA\[`)
 
 func isMarkup(contentType string) bool {
 	t := mimeType(contentType)
@@ -249,7 +251,7 @@ func (x *textScanner) element(i, nameAt int) int {
 	for nameEnd < end && !isSpace(x.s[nameEnd]) && x.s[nameEnd] != '/' && x.s[nameEnd] != '>' {
 		nameEnd++
 	}
-	kind, known := elements[asciiLower(x.s[nameAt:nameEnd])]
+	kind, known := elements()[asciiLower(x.s[nameAt:nameEnd])]
 	if !known && x.title {
 		return x.literal(i)
 	}
@@ -331,7 +333,7 @@ const (
 )
 
 // elements are those of HTML, including what was once part of it.
-var elements = func() map[string]elementKind {
+var elements = sync.OnceValue(func() map[string]elementKind {
 	m := map[string]elementKind{}
 	for kind, names := range map[elementKind]string{
 		inline: `a abbr acronym area audio b base basefont bdi bdo big button canvas cite code col
@@ -350,4 +352,4 @@ var elements = func() map[string]elementKind {
 		}
 	}
 	return m
-}()
+})

@@ -1,6 +1,7 @@
 package feedconv
 
 import (
+	"cmp"
 	"html"
 	"net/url"
 	"strings"
@@ -62,9 +63,7 @@ func resolveURL(base *url.URL, ref string) string {
 	}
 	origin += base.Host
 	basePath := base.EscapedPath()
-	if basePath == "" {
-		basePath = "/"
-	}
+	basePath = cmp.Or(basePath, "/")
 	switch ref[0] {
 	case '#':
 		if base.RawQuery != "" || base.ForceQuery {
@@ -157,15 +156,10 @@ var urlAttrs = map[string]bool{
 // rewritten; everything else stays byte for byte, and HTML in which nothing
 // changes is returned as it is. References to a place in the same text (#name)
 // are left: the entry is not shown where the feed was found.
-func resolveHTML(html string, base *url.URL) string {
-	budget := len(html) + 64<<10
-	return resolveHTMLBudget(html, base, &budget)
-}
-
-// resolveHTMLBudget is resolveHTML that stops when the text has grown by
-// *budget, so that a short reference repeated often under a long base cannot
-// fill the memory.
-func resolveHTMLBudget(s string, base *url.URL, budget *int) string {
+//
+// It stops when the text has grown by *budget, so that a short reference repeated
+// often under a long base cannot fill the memory.
+func resolveHTML(s string, base *url.URL, budget *int) string {
 	if base == nil || *budget <= 0 {
 		return s
 	}

@@ -99,7 +99,7 @@ func TestTidyRule11HTML(t *testing.T) {
 		`<textarea><a href="x"></textarea>`, `<script><a href=x>`, `<!-- <a href=x>`,
 	}
 	for _, s := range same {
-		if got := resolveHTML(s, base); got != s {
+		if got := resolvedHTML(s, base); got != s {
 			t.Errorf("%q became %q", s, got)
 		}
 	}
@@ -117,19 +117,19 @@ func TestTidyRule11HTML(t *testing.T) {
 		{`<a href='a"b'>`, `<a href='http://e/d/a&quot;b'>`},
 		{`<<a href=x>`, `<<a href="http://e/d/x">`},
 	} {
-		if got := resolveHTML(c[0], base); got != c[1] {
+		if got := resolvedHTML(c[0], base); got != c[1] {
 			t.Errorf("%q: %q, want %q", c[0], got, c[1])
 		}
-		if again := resolveHTML(c[1], base); again != c[1] {
+		if again := resolvedHTML(c[1], base); again != c[1] {
 			t.Errorf("%q, resolved again: %q", c[1], again)
 		}
 	}
-	if got := resolveHTML(`<a href=x>`, nil); got != `<a href=x>` {
+	if got := resolvedHTML(`<a href=x>`, nil); got != `<a href=x>` {
 		t.Errorf("no base: %q", got)
 	}
 	long := mustURL(t, "http://e/"+strings.Repeat("x", 2000)+"/")
 	s := strings.Repeat("<a href=y>", 10000)
-	if got := resolveHTML(s, long); len(got) > 3*len(s)+128<<10 {
+	if got := resolvedHTML(s, long); len(got) > 3*len(s)+128<<10 {
 		t.Errorf("%d bytes became %d", len(s), len(got))
 	}
 }
@@ -141,14 +141,14 @@ func FuzzResolveHTML(f *testing.F) {
 		if err != nil || len(b) > maxBase || base.Scheme != "http" && base.Scheme != "https" {
 			return
 		}
-		got := resolveHTML(s, base)
+		got := resolvedHTML(s, base)
 		if len(got) > 8*len(s)+64<<10+8*64<<10 {
 			t.Fatalf("%d bytes became %d", len(s), len(got))
 		}
 		if got == s {
 			return
 		}
-		if again := resolveHTML(got, base); again != got && base.Host != "" {
+		if again := resolvedHTML(got, base); again != got && base.Host != "" {
 			t.Fatalf("not stable: %q, %q, %q", s, got, again)
 		}
 		// In a value, < may become a reference; with what stands before "..", it goes.
@@ -156,4 +156,10 @@ func FuzzResolveHTML(f *testing.F) {
 			t.Fatalf("tags were lost: %q %q", s, got)
 		}
 	})
+}
+
+// resolvedHTML resolves with the budget of a document that is no longer than s.
+func resolvedHTML(s string, base *url.URL) string {
+	budget := len(s) + 64<<10
+	return resolveHTML(s, base, &budget)
 }

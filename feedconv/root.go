@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"html"
+	"slices"
 	"strings"
 )
 
@@ -57,8 +58,8 @@ func (t *tidier) findRoot() (name []byte, self bool, err error) {
 			continue
 		}
 		local := tag
-		if j := bytes.IndexByte(tag, ':'); j >= 0 {
-			local = tag[j+1:]
+		if _, after, ok := bytes.Cut(tag, []byte{':'}); ok {
+			local = after
 		}
 		lower := string(bytes.ToLower(local[:min(len(local), 20)]))
 		root := lower == "rss" || lower == "rdf" || lower == "feed" || lower == "channel"
@@ -94,12 +95,7 @@ func (t *tidier) findRoot() (name []byte, self bool, err error) {
 }
 
 func (s *scanner) hasAttr(name string) bool {
-	for _, a := range s.attrs {
-		if len(a.key) == len(name) && strings.EqualFold(string(a.key), name) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(s.attrs, func(a attr) bool { return len(a.key) == len(name) && strings.EqualFold(string(a.key), name) })
 }
 
 // magics are the beginnings of files that turn up where a feed should be, after

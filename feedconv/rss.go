@@ -1,6 +1,7 @@
 package feedconv
 
 import (
+	"cmp"
 	"strings"
 
 	"github.com/mmcdole/gofeed/rss"
@@ -12,7 +13,7 @@ func rssFeed(r *rss.Feed, doc *tidied, opts Options) *Feed {
 		Format:      rssFormat(r.Version, doc.root),
 		Title:       titleText(r.Title, true),
 		Description: PlainText(r.Description, typeHTML),
-		Language:    firstNonEmpty(r.Language, tidyMeta(r.Extensions, "lang")),
+		Language:    cmp.Or(r.Language, tidyMeta(r.Extensions, "lang")),
 		Copyright:   PlainText(r.Copyright, typeHTML),
 		Generator:   titleText(r.Generator, true),
 		Links:       atomLinks(r.Extensions),
@@ -20,12 +21,12 @@ func rssFeed(r *rss.Feed, doc *tidied, opts Options) *Feed {
 		SkipHours:   skipHours(r.SkipHours),
 		SkipDays:    skipDays(r.SkipDays),
 	}
-	f.ID = firstNonEmpty(tidyMeta(r.Extensions, "about"), value(atomModule(r.Extensions), "id"))
+	f.ID = cmp.Or(tidyMeta(r.Extensions, "about"), value(atomModule(r.Extensions), "id"))
 	f.Link = firstLink(append(r.Links, alternate(f.Links))...)
 	if r.Image != nil {
 		f.Image = r.Image.URL
 	}
-	if s := firstNonEmpty(r.ManagingEditor, r.WebMaster); s != "" {
+	if s := cmp.Or(r.ManagingEditor, r.WebMaster); s != "" {
 		f.Authors = append(f.Authors, parsePerson(s, true))
 	}
 	for _, c := range r.Categories {
@@ -38,7 +39,7 @@ func rssFeed(r *rss.Feed, doc *tidied, opts Options) *Feed {
 		})
 	}
 	feedModules(f, r.Extensions)
-	f.Image = firstNonEmpty(f.Image, value(atomModule(r.Extensions), "logo"))
+	f.Image = cmp.Or(f.Image, value(atomModule(r.Extensions), "logo"))
 	if len(f.Authors) == 0 {
 		f.Authors = extensionPersons(atomModule(r.Extensions)["author"])
 	}
@@ -83,7 +84,7 @@ func rssEntry(r *rss.Item, doc *tidied, number int) *draft {
 	if r.GUID != nil {
 		e.GUID = r.GUID.Value
 	}
-	e.GUID = firstNonEmpty(e.GUID, tidyMeta(x, "about"))
+	e.GUID = cmp.Or(e.GUID, tidyMeta(x, "about"))
 	for _, s := range values(x[metaPrefix], "author") {
 		e.Authors = append(e.Authors, parsePerson(s, true))
 	}
@@ -109,7 +110,7 @@ func rssEntry(r *rss.Item, doc *tidied, number int) *draft {
 	}
 	d.modules(x)
 	if e.Link == "" && r.GUID != nil && !strings.EqualFold(strings.TrimSpace(r.GUID.IsPermalink), "false") {
-		if u := firstNonEmpty(tidyMeta(x, "permalink"), r.GUID.Value); isWebURL(u) {
+		if u := cmp.Or(tidyMeta(x, "permalink"), r.GUID.Value); isWebURL(u) {
 			e.Link = u
 		}
 	}

@@ -1,6 +1,9 @@
 package feedconv
 
-import "bytes"
+import (
+	"bytes"
+	"slices"
+)
 
 type attr struct{ key, val []byte }
 
@@ -234,12 +237,7 @@ func (s *scanner) attrText(k int) (val []byte, next int, ok bool) {
 // duplicate reports whether an attribute of this name is there already.
 func (s *scanner) duplicate(key []byte) bool {
 	if len(s.attrs) < 16 {
-		for _, a := range s.attrs {
-			if bytes.Equal(a.key, key) {
-				return true
-			}
-		}
-		return false
+		return slices.ContainsFunc(s.attrs, func(a attr) bool { return bytes.Equal(a.key, key) })
 	}
 	if len(s.attrs) == 16 || s.seen == nil {
 		if s.seen == nil {

@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"fmt"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -345,12 +346,7 @@ func (t *tidier) spend(f *frame, c class) {
 // entryAfterEnd reports whether an element behind the end of the document is
 // worth having: an entry, or in one.
 func (t *tidier) entryAfterEnd(info *nameInfo) bool {
-	for i := range t.stack {
-		if t.stack[i].class.kind == kEntry {
-			return true
-		}
-	}
-	return info.lower == t.entryName()
+	return info.lower == t.entryName() || slices.ContainsFunc(t.stack, func(f frame) bool { return f.class.kind == kEntry })
 }
 
 // leavesText reports whether a start tag inside a text construct is none of

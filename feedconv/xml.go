@@ -2,6 +2,7 @@ package feedconv
 
 import (
 	"bytes"
+	"cmp"
 	"html"
 	"net/url"
 	"slices"
@@ -100,7 +101,7 @@ func atomModule(x ext.Extensions) module {
 func atomLinks(x ext.Extensions) []Link {
 	var out []Link
 	for _, e := range atomModule(x)["link"] {
-		href := firstNonEmpty(e.Attrs["href"], e.Value)
+		href := cmp.Or(e.Attrs["href"], e.Value)
 		if href == "" {
 			continue
 		}
@@ -164,8 +165,8 @@ func (d *draft) modules(x ext.Extensions) {
 	e.Episode, e.Season = number(value(itunes, "episode")), number(value(itunes, "season"))
 	e.Categories = append(e.Categories, moduleCategories(x)...)
 	e.Categories = append(e.Categories, values(dc, "subject")...)
-	e.Language = firstNonEmpty(e.Language, value(dc, "language"))
-	e.Image = firstNonEmpty(moduleImage(itunes), e.Image)
+	e.Language = cmp.Or(e.Language, value(dc, "language"))
+	e.Image = cmp.Or(moduleImage(itunes), e.Image)
 	d.media(x["media"])
 	for _, s := range []string{value(itunes, "summary"), value(itunes, "subtitle"), value(dc, "description")} {
 		d.summaries = append(d.summaries, text{s, typeHTML}.lines())
@@ -234,7 +235,7 @@ func moduleCategories(x ext.Extensions) []string {
 	var nested func(list []ext.Extension, depth int)
 	nested = func(list []ext.Extension, depth int) {
 		for _, c := range list {
-			out = append(out, firstNonEmpty(c.Attrs["text"], c.Value))
+			out = append(out, cmp.Or(c.Attrs["text"], c.Value))
 			if depth < 8 {
 				nested(c.Children["category"], depth+1)
 			}
@@ -245,7 +246,7 @@ func moduleCategories(x ext.Extensions) []string {
 		out = append(out, strings.Split(list, ",")...)
 	}
 	for _, c := range x["media"]["category"] {
-		out = append(out, firstNonEmpty(c.Attrs["label"], c.Value))
+		out = append(out, cmp.Or(c.Attrs["label"], c.Value))
 	}
 	return out
 }
@@ -315,7 +316,7 @@ func (d *draft) atom(x ext.Extensions) {
 		return
 	}
 	links := atomLinks(x)
-	e.Link = firstNonEmpty(e.Link, alternate(links))
+	e.Link = cmp.Or(e.Link, alternate(links))
 	for _, l := range m["link"] {
 		if linkRel(l.Attrs["rel"]) == "enclosure" {
 			e.Enclosures = append(e.Enclosures, enclosure(l.Attrs["href"], l.Attrs["type"], l.Attrs["length"]))
@@ -337,7 +338,7 @@ func (d *draft) atom(x ext.Extensions) {
 	}
 	e.Contributors = append(e.Contributors, extensionPersons(m["contributor"])...)
 	e.Categories = append(e.Categories, attrs(m, "category", "term", "label")...)
-	e.GUID = firstNonEmpty(e.GUID, value(m, "id"))
+	e.GUID = cmp.Or(e.GUID, value(m, "id"))
 }
 
 func extensionText(e ext.Extension) text {
@@ -348,9 +349,9 @@ func extensionPersons(list []ext.Extension) []Person {
 	var out []Person
 	for _, a := range list {
 		p := Person{
-			Name:  firstNonEmpty(value(a.Children, "name"), a.Value),
+			Name:  cmp.Or(value(a.Children, "name"), a.Value),
 			Email: value(a.Children, "email"),
-			URL:   firstNonEmpty(value(a.Children, "uri"), value(a.Children, "url")),
+			URL:   cmp.Or(value(a.Children, "uri"), value(a.Children, "url")),
 		}
 		out = append(out, tidyPerson(p, false))
 	}
@@ -374,14 +375,14 @@ func atomType(s string) string {
 // feedModules reads what the modules say of a feed.
 func feedModules(f *Feed, x ext.Extensions) {
 	dc, itunes, sy := x["dc"], x["itunes"], x["sy"]
-	f.Title = firstNonEmpty(f.Title, titleText(value(dc, "title"), true), titleText(value(itunes, "title"), true),
+	f.Title = cmp.Or(f.Title, titleText(value(dc, "title"), true), titleText(value(itunes, "title"), true),
 		titleText(value(x["media"], "title"), true))
-	f.Description = firstNonEmpty(f.Description, PlainText(value(dc, "description"), typeHTML),
+	f.Description = cmp.Or(f.Description, PlainText(value(dc, "description"), typeHTML),
 		PlainText(value(itunes, "summary"), typeHTML), PlainText(value(itunes, "subtitle"), typeHTML))
-	f.Copyright = firstNonEmpty(f.Copyright, PlainText(value(dc, "rights"), typeHTML),
+	f.Copyright = cmp.Or(f.Copyright, PlainText(value(dc, "rights"), typeHTML),
 		PlainText(value(x["media"], "copyright"), typeHTML))
-	f.Language = firstNonEmpty(f.Language, value(dc, "language"))
-	f.Image = firstNonEmpty(moduleImage(itunes), f.Image)
+	f.Language = cmp.Or(f.Language, value(dc, "language"))
+	f.Image = cmp.Or(moduleImage(itunes), f.Image)
 	if len(f.Authors) == 0 {
 		f.Authors = parseAll(append(values(dc, "author"), values(dc, "creator")...))
 	}
@@ -408,7 +409,7 @@ func sourceCloud(e ext.Extension) Cloud {
 			RegisterProcedure: e.Attrs["registerProcedure"], Protocol: e.Attrs["protocol"],
 		}
 	}
-	return cloudOfURL(firstNonEmpty(e.Value, e.Attrs["url"], e.Attrs["href"]))
+	return cloudOfURL(cmp.Or(e.Value, e.Attrs["url"], e.Attrs["href"]))
 }
 
 // updateInterval reads the syndication module.
@@ -498,7 +499,7 @@ func writeCloudItems(b *strings.Builder, items []ext.Extension, depth int) {
 	for _, it := range items {
 		b.WriteString("<li>")
 		c := it.Children
-		writeCloudItem(b, value(c, "title"), value(c, "link"), firstNonEmpty(value(c, "description"), it.Value))
+		writeCloudItem(b, value(c, "title"), value(c, "link"), cmp.Or(value(c, "description"), it.Value))
 		writeCloudItems(b, c["item"], depth+1)
 		b.WriteString("</li>")
 	}

@@ -203,7 +203,7 @@ func TestCheckLinkedEntry(t *testing.T) {
 // An entry in two places is not taken out of new/ when the other is not the
 // whole of it.
 func TestCheckKeepsTheWholeEntry(t *testing.T) {
-	for _, lacking := range []string{"content", "etc/summary", "mine"} {
+	for _, lacking := range []string{"content", "extras", "mine"} {
 		d, _ := newDir(t)
 		v := sample("1", "A")
 		v.Entry.Summary = "short"

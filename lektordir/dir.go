@@ -33,7 +33,8 @@ type Dir struct {
 	host string
 	seq  atomic.Int64
 
-	rename func(from, to string) error // renameNoReplace, but in tests
+	rename func(from, to string) error                                // renameNoReplace, but in tests
+	link   func(fromDir int, from string, toDir int, to string) error // linkat, but in tests
 
 	feeds sync.Map // hash -> *knownFeed, of feeds read by FeedOf
 }
@@ -71,7 +72,7 @@ func Open(path string, opts *Options) (*Dir, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &Dir{path: abs, rename: renameNoReplace}
+	d := &Dir{path: abs, rename: renameNoReplace, link: linkat}
 	if opts != nil {
 		d.opts = *opts
 	}

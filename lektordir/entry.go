@@ -4,7 +4,6 @@ import (
 	"errors"
 	"iter"
 	"os"
-	"strconv"
 	"strings"
 	"time"
 
@@ -24,7 +23,7 @@ type Entry struct {
 	PubDate time.Time // UTC; zero when there is none or it could not be read
 	Type    string    // MIME type of Content; "" means text/plain
 
-	// Extras, in etc/. Those that are not known are empty.
+	// Extras, in the file of that name. Those that are not known are empty.
 	Link       string    // when it is not the id
 	Updated    time.Time // when that is not PubDate
 	Summary    string
@@ -70,7 +69,8 @@ func (e *Entry) URL() string {
 	return ""
 }
 
-// Fields selects what [Dir.ReadEntry] reads; each costs a file.
+// Fields selects what [Dir.ReadEntry] reads. Each costs a file, but for the extras,
+// which are in one.
 type Fields uint32
 
 // The fields of an entry.
@@ -101,158 +101,97 @@ const (
 	// Obligatory are the fields without which an entry is malformed.
 	Obligatory = FieldTitle | FieldID | FieldContent | FieldFeed
 	AllFields  = FieldSeason<<1 - 1
+	// Extras are the fields that are in the file extras.
+	Extras = AllFields &^ (FieldType<<1 - 1)
 )
 
-// file is a file of an entry, and the value of the [Entry] that it holds.
-type file struct {
+// value is a value of an [Entry], and how it is stored.
+type value struct {
 	field Fields
-	name  string              // relative to the entry
-	value func(e *Entry) any  // a pointer to it, nil for none
+	name  string              // of the file, or of the extra
+	of    func(e *Entry) any  // a pointer to it, nil for none
 	line  func(string) string // makes text fit for the file
+	// repeats tells that entries of one feed often have the same file.
+	repeats bool
 }
 
-// files are all that there can be, those in etc/ last: the one list of the fields
-// of an entry.
-var files = []file{
-	{FieldTitle, "title", func(e *Entry) any { return &e.Title }, oneLine},
-	{FieldID, "id", func(e *Entry) any { return &e.ID }, oneLine},
-	{FieldContent, "content", func(e *Entry) any { return &e.Content }, nil},
-	{FieldFeed, "feed", nil, nil},
-	{FieldAuthor, "author", func(e *Entry) any { return &e.Author }, oneLine},
-	{FieldPubDate, "pubdate", func(e *Entry) any { return &e.PubDate }, nil},
-	{FieldType, "type", func(e *Entry) any { return &e.Type }, oneLine},
-	{FieldLink, "etc/link", func(e *Entry) any { return &e.Link }, oneLine},
-	{FieldUpdated, "etc/updated", func(e *Entry) any { return &e.Updated }, nil},
-	{FieldSummary, "etc/summary", func(e *Entry) any { return &e.Summary }, clean},
-	{FieldEnclosures, "etc/enclosures", func(e *Entry) any { return &e.Enclosures }, oneField},
-	{FieldCategories, "etc/categories", func(e *Entry) any { return &e.Categories }, oneLine},
-	{FieldComments, "etc/comments", func(e *Entry) any { return &e.Comments }, oneLine},
-	{FieldPubDateRaw, "etc/pubdate-raw", func(e *Entry) any { return &e.PubDateRaw }, oneLine},
-	{FieldReplaces, "etc/replaces", func(e *Entry) any { return &e.Replaces }, oneLine},
-	{FieldImage, "etc/image", func(e *Entry) any { return &e.Image }, oneLine},
-	{FieldLanguage, "etc/language", func(e *Entry) any { return &e.Language }, oneLine},
-	{FieldContributors, "etc/contributors", func(e *Entry) any { return &e.Contributors }, oneLine},
-	{FieldSource, "etc/source", func(e *Entry) any { return &e.Source }, oneField},
-	{FieldDuration, "etc/duration", func(e *Entry) any { return &e.Duration }, nil},
-	{FieldEpisode, "etc/episode", func(e *Entry) any { return &e.Episode }, nil},
-	{FieldSeason, "etc/season", func(e *Entry) any { return &e.Season }, nil},
+// files are the files of an entry that the specification knows; with extras the one
+// list of the fields of an entry.
+var files = []value{
+	{field: FieldTitle, name: "title", of: func(e *Entry) any { return &e.Title }, line: oneLine},
+	{field: FieldID, name: "id", of: func(e *Entry) any { return &e.ID }, line: oneLine},
+	{field: FieldContent, name: "content", of: func(e *Entry) any { return &e.Content }},
+	{field: FieldFeed, name: "feed"},
+	{field: FieldAuthor, name: "author", of: func(e *Entry) any { return &e.Author }, line: oneLine, repeats: true},
+	{field: FieldPubDate, name: "pubdate", of: func(e *Entry) any { return &e.PubDate }},
+	{field: FieldType, name: "type", of: func(e *Entry) any { return &e.Type }, line: oneLine, repeats: true},
 }
 
 // Merge takes the fields that are selected over from another.
 func (e *Entry) Merge(from *Entry, fields Fields) {
-	for _, f := range files {
-		if fields&f.field == 0 || f.value == nil {
-			continue
-		}
-		switch to := f.value(e).(type) {
-		case *string:
-			*to = *f.value(from).(*string)
-		case *[]byte:
-			*to = *f.value(from).(*[]byte)
-		case *time.Time:
-			*to = *f.value(from).(*time.Time)
-		case *[]string:
-			*to = *f.value(from).(*[]string)
-		case *[]Enclosure:
-			*to = *f.value(from).(*[]Enclosure)
-		case *Source:
-			*to = *f.value(from).(*Source)
-		case *time.Duration:
-			*to = *f.value(from).(*time.Duration)
-		case *int:
-			*to = *f.value(from).(*int)
+	for _, table := range [][]value{files, extras} {
+		for i := range table {
+			if v := &table[i]; fields&v.field != 0 && v.of != nil {
+				v.copy(e, from)
+			}
 		}
 	}
 }
 
-// parse takes a value from the data of the file.
-func (f *file) parse(e *Entry, data []byte) {
-	switch to := f.value(e).(type) {
+// copy takes the value over from another entry.
+func (v *value) copy(e, from *Entry) {
+	switch to := v.of(e).(type) {
+	case *string:
+		*to = *v.of(from).(*string)
+	case *[]byte:
+		*to = *v.of(from).(*[]byte)
+	case *time.Time:
+		*to = *v.of(from).(*time.Time)
+	case *[]string:
+		*to = *v.of(from).(*[]string)
+	case *[]Enclosure:
+		*to = *v.of(from).(*[]Enclosure)
+	case *Source:
+		*to = *v.of(from).(*Source)
+	case *time.Duration:
+		*to = *v.of(from).(*time.Duration)
+	case *int:
+		*to = *v.of(from).(*int)
+	}
+}
+
+// parse takes a value from the data of its file.
+func (v *value) parse(e *Entry, data []byte) {
+	switch to := v.of(e).(type) {
 	case *string:
 		*to = line(data)
 	case *[]byte:
 		*to = data
 	case *time.Time:
 		*to = parseTime(line(data))
-	case *[]string:
-		*to = lines(line(data))
-	case *[]Enclosure:
-		*to = parseEnclosures(line(data))
-	case *Source:
-		parts := append(strings.Split(line(data), "\t"), "", "", "")
-		*to = Source{ID: parts[0], Title: parts[1], Link: parts[2], URL: parts[3]}
-	case *time.Duration:
-		*to = time.Duration(number(data)) * time.Second
-	case *int:
-		*to = number(data)
 	}
 }
 
 // format gives the data of the file; nil where there is none to be.
-func (f *file) format(e *Entry) []byte {
+func (v *value) format(e *Entry) []byte {
 	text := ""
-	switch v := f.value(e).(type) {
+	switch of := v.of(e).(type) {
 	case *[]byte:
-		return content(*v, e.Type)
+		return content(*of, e.Type)
 	case *string:
-		text = f.line(*v)
+		text = v.line(*of)
 	case *time.Time:
-		if !v.IsZero() {
-			text = v.UTC().Format(time.RFC3339)
-		}
-	case *[]string:
-		all := make([]string, 0, len(*v))
-		for _, s := range *v {
-			if s = f.line(s); s != "" {
-				all = append(all, s)
-			}
-		}
-		text = strings.Join(all, "\n")
-	case *[]Enclosure:
-		all := make([]string, len(*v))
-		for i, enc := range *v {
-			length := ""
-			if enc.Length >= 0 {
-				length = strconv.FormatInt(enc.Length, 10)
-			}
-			all[i] = f.line(enc.URL) + "\t" + f.line(enc.Type) + "\t" + length
-		}
-		text = strings.Join(all, "\n")
-	case *Source:
-		if *v != (Source{}) {
-			text = strings.Join([]string{f.line(v.ID), f.line(v.Title), f.line(v.Link), f.line(v.URL)}, "\t")
-		}
-	case *time.Duration:
-		text = positive(int(*v / time.Second))
-	case *int:
-		text = positive(*v)
+		text = formatTime(*of)
 	}
-	if text == "" && f.field&Obligatory == 0 {
+	if text == "" && v.field&Obligatory == 0 {
 		return nil
 	}
 	return append([]byte(text), '\n')
 }
 
-// number reads a number that is not negative; what makes no sense is 0.
-func number(data []byte) int {
-	n, err := strconv.ParseUint(strings.TrimSpace(line(data)), 10, 31)
-	if err != nil {
-		return 0
-	}
-	return int(n)
-}
-
-// positive writes a number, "" for 0 and less.
-func positive(n int) string {
-	if n <= 0 {
-		return ""
-	}
-	return strconv.Itoa(n)
-}
-
 // stored yields the files that delivery makes of an entry, but for the link feed:
-// names and data. What another file says already is left out.
-func (e *Entry) stored() iter.Seq2[string, []byte] {
+// what they hold, and the data. What another file says already is left out.
+func (e *Entry) stored() iter.Seq2[*value, []byte] {
 	want := AllFields &^ FieldFeed
 	if oneLine(e.Type) == "text/plain" {
 		want &^= FieldType
@@ -263,15 +202,18 @@ func (e *Entry) stored() iter.Seq2[string, []byte] {
 	if e.Updated.Equal(e.PubDate) {
 		want &^= FieldUpdated
 	}
-	return func(yield func(string, []byte) bool) {
+	return func(yield func(*value, []byte) bool) {
 		for i := range files {
-			f := &files[i]
-			if want&f.field == 0 {
+			v := &files[i]
+			if want&v.field == 0 {
 				continue
 			}
-			if data := f.format(e); (data != nil || f.field&Obligatory != 0) && !yield(f.name, data) {
+			if data := v.format(e); (data != nil || v.field&Obligatory != 0) && !yield(v, data) {
 				return
 			}
+		}
+		if data := e.formatExtras(want); data != nil {
+			yield(&extrasFile, data)
 		}
 	}
 }
@@ -285,26 +227,34 @@ func (d *Dir) ReadEntry(r Ref, want Fields) (*Entry, error) {
 	base := d.Abs(r)
 	var bad error
 	for i := range files {
-		f := &files[i]
-		if want&f.field == 0 {
+		v := &files[i]
+		if want&v.field == 0 {
 			continue
 		}
 		var data []byte
 		var err error
-		if f.value != nil {
-			data, err = readFile(base + "/" + f.name)
+		if v.of != nil {
+			data, err = readFile(base + "/" + v.name)
 		} else {
 			// A link that leads nowhere still says which feed it is, by its name.
-			_, err = os.Lstat(base + "/" + f.name)
+			_, err = os.Lstat(base + "/" + v.name)
 		}
 		switch {
-		case err == nil && f.value != nil:
-			f.parse(e, data)
+		case err == nil && v.of != nil:
+			v.parse(e, data)
 		case err == nil:
 		case !isNotExist(err):
 			bad = errors.Join(bad, err)
-		case f.field&Obligatory != 0:
-			bad = errors.Join(bad, missing(r, f.name))
+		case v.field&Obligatory != 0:
+			bad = errors.Join(bad, missing(r, v.name))
+		}
+	}
+	if want&Extras != 0 {
+		switch data, err := readFile(base + "/" + extrasFile.name); {
+		case err == nil:
+			e.parseExtras(data, want)
+		case !isNotExist(err):
+			bad = errors.Join(bad, err)
 		}
 	}
 	if bad != nil {
@@ -324,24 +274,6 @@ func missing(r Ref, name string) *MalformedError {
 	return &MalformedError{Path: r.Path(), Reason: what}
 }
 
-func parseEnclosures(s string) []Enclosure {
-	var encs []Enclosure
-	for _, l := range lines(s) {
-		f := strings.Split(l, "\t")
-		enc := Enclosure{URL: f[0], Length: -1}
-		if len(f) > 1 {
-			enc.Type = f[1]
-		}
-		if len(f) > 2 {
-			if n, err := strconv.ParseInt(f[2], 10, 64); err == nil && n >= 0 {
-				enc.Length = n
-			}
-		}
-		encs = append(encs, enc)
-	}
-	return encs
-}
-
 // parseTime reads RFC 3339, and the forms of it that a shell script writes with
 // date(1): a space for the T, no zone.
 func parseTime(s string) time.Time {
@@ -355,6 +287,14 @@ func parseTime(s string) time.Time {
 		}
 	}
 	return time.Time{}
+}
+
+// formatTime writes RFC 3339 in UTC, "" for no time.
+func formatTime(t time.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	return t.UTC().Format(time.RFC3339)
 }
 
 // maxFile is the largest file that is read into memory. No fetcher of ours

@@ -73,8 +73,10 @@ func TestEntryRoundTrip(t *testing.T) {
 	base := d.Abs(refs[0])
 	for name, want := range map[string]string{
 		"title": "Title\n", "pubdate": "2015-06-23T13:06:22Z\n", "type": "text/html\n", "content": "<p>two\nlines</p>\n\n",
-		"etc/enclosures": "http://example.com/a.mp3\taudio/mpeg\t12\nhttp://example.com/b\t\t\n", "etc/categories": "one\ntwo words\n",
-		"etc/duration": "90\n", "etc/source": "urn:s\tS\t\thttp://example.com/s\n",
+		"extras": "link\thttp://example.com/page\nupdated\t2016-01-01T00:00:00Z\ncategory\tone\ncategory\ttwo words\n" +
+			"enclosure\thttp://example.com/a.mp3\taudio/mpeg\t12\nenclosure\thttp://example.com/b\t\t\ncomments\thttp://example.com/c\n" +
+			"pubdate-raw\tyesterday\nimage\thttp://example.com/i\nlanguage\tde-AT\ncontributor\tC <c@example.com>\ncontributor\tD\n" +
+			"source\turn:s\tS\t\thttp://example.com/s\nduration\t90\nepisode\t3\nseason\t1\nsummary\tshort\\n\n",
 	} {
 		if got := read(t, filepath.Join(base, name)); got != want {
 			t.Errorf("%s is %q, want %q", name, got, want)
@@ -88,7 +90,7 @@ func TestEntryRoundTrip(t *testing.T) {
 	}
 }
 
-// Only what exists is written: no author, pubdate, type or etc/ without need.
+// Only what exists is written: no author, pubdate, type or extras without need.
 func TestMinimalEntry(t *testing.T) {
 	d, _ := newDir(t)
 	v := sample("tag:x", "text")

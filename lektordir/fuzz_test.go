@@ -80,22 +80,19 @@ func FuzzJournal(f *testing.F) {
 // FuzzReadEntry reads an entry whose files hold anything. What is read is text
 // fit to be written, and written and read it is the same.
 func FuzzReadEntry(f *testing.F) {
-	f.Add([]byte("Title\n"), []byte("urn:x\n"), []byte("<p>text</p>"), []byte("text/html\n"), []byte("2026-01-31T12:00:00Z\n"), []byte("http://a.example/\ttext/plain\t12\n"))
-	f.Add([]byte("two\nlines\n\n"), []byte("\n"), []byte("\xff\x00"), []byte("image/png"), []byte("yesterday"), []byte("\t\t-1\n\n\r\nx\ty\tz\tw"))
-	f.Add([]byte("\xff\xfe\x00"), []byte("a\r\nb"), []byte(""), []byte("text/plain; charset=\"x\"\n"), []byte("0000-00-00T00:00:00Z"), []byte("99999999999999999999"))
-	f.Add([]byte("\u2028\u202e\x1b[31m"), []byte(""), []byte("\r"), []byte("/"), []byte("9999-12-31T23:59:59+23:59"), []byte("\x00\t\x00\t0x1\n"))
-	f.Fuzz(func(t *testing.T, title, id, content, typ, date, list []byte) {
+	f.Add([]byte("Title\n"), []byte("urn:x\n"), []byte("<p>text</p>"), []byte("text/html\n"), []byte("2026-01-31T12:00:00Z\n"), []byte("link\thttp://a.example/\nenclosure\thttp://a.example/\ttext/plain\t12\ncategory\ta\\tb\n"))
+	f.Add([]byte("two\nlines\n\n"), []byte("\n"), []byte("\xff\x00"), []byte("image/png"), []byte("yesterday"), []byte("\t\t-1\n\n\r\nx\ty\tz\tw\nenclosure\t\nlink\nlink\t\nlink\ta\nlink\tb\nsummary\tone\\ntwo\\"))
+	f.Add([]byte("\xff\xfe\x00"), []byte("a\r\nb"), []byte(""), []byte("text/plain; charset=\"x\"\n"), []byte("0000-00-00T00:00:00Z"), []byte("episode\t99999999999999999999\nseason\t-1\nduration\t12.5\nupdated\tnow\nupdated\t2026-01-01"))
+	f.Add([]byte("\u2028\u202e\x1b[31m"), []byte(""), []byte("\r"), []byte("/"), []byte("9999-12-31T23:59:59+23:59"), []byte("source\t\x00\t\x00\t0x1\nsource\turn:x\nlink\t\xff\n\xff\tlink\n"))
+	f.Fuzz(func(t *testing.T, title, id, content, typ, date, extras []byte) {
 		d := &Dir{path: t.TempDir()}
 		ref := Ref{Feed: "feed", Unique: "1.a.b"}
 		base := d.Abs(ref)
-		if err := os.MkdirAll(base+"/etc", 0o777); err != nil {
+		if err := os.MkdirAll(base, 0o777); err != nil {
 			t.Fatal(err)
 		}
 		for name, data := range map[string][]byte{
-			"title": title, "id": id, "content": content, "type": typ, "pubdate": date, "author": title, "feed": nil,
-			"etc/link": id, "etc/updated": date, "etc/summary": content, "etc/enclosures": list, "etc/categories": list,
-			"etc/comments": id, "etc/pubdate-raw": date, "etc/replaces": title,
-			"etc/image": id, "etc/language": title, "etc/contributors": list, "etc/source": list, "etc/duration": date, "etc/episode": list, "etc/season": title,
+			"title": title, "id": id, "content": content, "type": typ, "pubdate": date, "author": title, "feed": nil, "extras": extras,
 		} {
 			if err := os.WriteFile(base+"/"+name, data, 0o666); err != nil {
 				t.Fatal(err)
@@ -125,12 +122,12 @@ func FuzzReadEntry(f *testing.F) {
 			if err := os.RemoveAll(base); err != nil {
 				t.Fatal(err)
 			}
-			if err := os.MkdirAll(base+"/etc", 0o777); err != nil {
+			if err := os.MkdirAll(base, 0o777); err != nil {
 				t.Fatal(err)
 			}
-			for name, data := range e.stored() {
-				write(t, base+"/"+name, string(data))
-				all = append(append(all, name...), data...)
+			for v, data := range e.stored() {
+				write(t, base+"/"+v.name, string(data))
+				all = append(append(all, v.name...), data...)
 			}
 			write(t, base+"/feed", "")
 			return all

@@ -26,6 +26,9 @@ type ListOptions struct {
 	// Withdrawn lists those entries too that a feed no longer has whose document
 	// is complete, see [Dir.Complete].
 	Withdrawn bool
+	// SkipTrashed leaves out what has the flag T, and with it the older versions
+	// that it stands for.
+	SkipTrashed bool
 }
 
 // List lists entries by reading directories alone: no entry is opened. They
@@ -63,7 +66,7 @@ func (d *Dir) List(ctx context.Context, o ListOptions) ([]Ref, error) {
 			bad = append(bad, err)
 		}
 		for _, r := range found {
-			if r.Place == New && o.SkipNew || r.Place == Cur && o.SkipCur {
+			if r.Place == New && o.SkipNew || r.Place == Cur && o.SkipCur || o.SkipTrashed && r.Trashed() {
 				continue
 			}
 			refs = append(refs, r)

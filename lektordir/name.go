@@ -145,6 +145,10 @@ func (r Ref) Unread() bool {
 	return r.Place == New || !r.HasFlag('S')
 }
 
+// Trashed reports whether the entry has the flag T: viewers list it no more,
+// until T is cleared, or it is removed.
+func (r Ref) Trashed() bool { return r.HasFlag('T') }
+
 // Delivered is the time in the unique name, in UTC: seconds, and microseconds
 // where the name has them.
 func (r Ref) Delivered() time.Time {
@@ -233,6 +237,21 @@ func parseRef(place Place, feed, name string) (Ref, error) {
 		return r, &NameError{Path: path.Join(place.String(), feed, name), Reason: "it is not SECONDS.UNIQUE.HOST"}
 	}
 	return r, nil
+}
+
+// ParsePath reads the path of an entry in new/ or cur/, relative to the lektor-dir,
+// as [Ref.Path] gives it. It touches nothing: whether the entry is there is another
+// question, see [Dir.Resolve]. The error is a [*NameError].
+func ParsePath(rel string) (Ref, error) {
+	parts := strings.Split(rel, "/")
+	if len(parts) != 3 || parts[0] != New.String() && parts[0] != Cur.String() || parts[1] == "" || parts[1][0] == '.' {
+		return Ref{}, &NameError{Path: rel, Reason: "it is not new/FEED/NAME or cur/FEED/NAME"}
+	}
+	place := New
+	if parts[0] == Cur.String() {
+		place = Cur
+	}
+	return parseRef(place, parts[1], parts[2])
 }
 
 // NameError is the error for a name in new/ or cur/ that is no entry's.

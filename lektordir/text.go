@@ -50,7 +50,7 @@ func oneLine(s string) string {
 	return s
 }
 
-// oneField is oneLine for a field between tabs.
+// oneField is oneLine for what has no business with tabs, as addresses and types.
 func oneField(s string) string { return strings.ReplaceAll(oneLine(s), "\t", " ") }
 
 // line is the text of a file: without the one newline that ends it, and valid
@@ -58,11 +58,6 @@ func oneField(s string) string { return strings.ReplaceAll(oneLine(s), "\t", " "
 func line(data []byte) string {
 	s := strings.TrimSuffix(string(data), "\n")
 	return strings.ToValidUTF8(s, "\uFFFD")
-}
-
-// lines splits text into its lines, leaving out empty ones.
-func lines(s string) []string {
-	return strings.FieldsFunc(s, func(r rune) bool { return r == '\n' })
 }
 
 // plainText is the text of content: without markup, where its type has any.

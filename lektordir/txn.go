@@ -28,6 +28,7 @@ type Txn struct {
 	journal *journal
 	tmp     *os.File // tmp/$feed, held so that nobody can put a link in its place
 	group   *group
+	twins   twins
 	staged  []record // Unique is a directory in tmp/
 	aliases []record // other identities of entries delivered before
 	src     []string // paths written in src/, to sync
@@ -358,16 +359,15 @@ func (t *Txn) write(fd int, unique string, e *Entry) error {
 	t.group.entries++
 	t.w.mu.Unlock()
 	path := func(name string) string { return t.d.Join("tmp", t.feed, unique, name) }
-	etc := false
-	for name, data := range e.stored() {
-		if !etc && strings.HasPrefix(name, "etc/") {
-			etc = true
-			if err := unix.Mkdirat(fd, unique+"/etc", 0o777); err != nil {
-				return &os.PathError{Op: "mkdir", Path: path("etc"), Err: err}
-			}
+	for v, data := range e.stored() {
+		if v.repeats && t.share(fd, unique, v.name, data) {
+			continue
 		}
-		if err := writeAt(fd, unique+"/"+name, data); err != nil {
-			return &os.PathError{Op: "write", Path: path(name), Err: err}
+		if err := writeAt(fd, unique+"/"+v.name, data); err != nil {
+			return &os.PathError{Op: "write", Path: path(v.name), Err: err}
+		}
+		if v.repeats {
+			t.written(fd, unique, v.name, data)
 		}
 	}
 	if err := unix.Symlinkat("../../../src/"+t.feed, fd, unique+"/feed"); err != nil {
@@ -444,6 +444,7 @@ func (t *Txn) Commit(done func(error)) {
 		return
 	}
 	t.end = done
+	t.forgetTwins()
 	if t.tmp != nil {
 		t.tmp.Close()
 		t.tmp = nil
@@ -521,6 +522,7 @@ func (t *Txn) Close() {
 		t.discard()
 		t.leave()
 	}
+	t.forgetTwins()
 	if t.tmp != nil {
 		t.tmp.Close()
 	}

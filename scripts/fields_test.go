@@ -42,9 +42,9 @@ func TestFieldsReachTheDirectoryAndPublish(t *testing.T) {
 		t.Fatalf("entries: %q", found)
 	}
 	for name, want := range map[string]string{
-		"author": "Ann, Bob <bob@a.example>\n", "etc/contributors": "Cy <cy@a.example>\nDi\n", "etc/image": "https://a.example/i.png\n",
-		"etc/language": "fr-CA\n", "etc/duration": "3723\n", "etc/episode": "7\n", "etc/season": "2\n",
-		"etc/source": "urn:other\tOther\thttps://other.example/\thttps://other.example/feed\n",
+		"author": "Ann, Bob <bob@a.example>\n",
+		"extras": "image\thttps://a.example/i.png\nlanguage\tfr-CA\ncontributor\tCy <cy@a.example>\ncontributor\tDi\n" +
+			"source\turn:other\tOther\thttps://other.example/\thttps://other.example/feed\nduration\t3723\nepisode\t7\nseason\t2\n",
 	} {
 		if got, err := os.ReadFile(filepath.Join(found[0], name)); err != nil || string(got) != want {
 			t.Errorf("%s: %q, %v; want %q", name, got, err, want)

@@ -3,11 +3,9 @@
 package main
 
 import (
-	"net/netip"
 	"net/url"
 	"os"
 	"runtime/debug"
-	"time"
 
 	"github.com/urfave/cli/v2"
 
@@ -57,51 +55,36 @@ func listenCommand() *cli.Command {
 			&cli.DurationFlag{Name: "gap", Value: fetch.DefaultGap, Usage: "wait for `TIME` between two requests to one hub"},
 			&cli.BoolFlag{Name: "verbose", Usage: "tell of every registration and notification"},
 		}, askFlags()...),
-		Action: func(c *cli.Context) error {
-			if err := command.NoArgs(c); err != nil {
-				return err
-			}
-			common, err := commonOptions(c)
-			if err != nil {
-				return err
-			}
-			common.Fetch.PerHost, common.Fetch.Gap = c.Int("per-host"), c.Duration("gap")
+		Action: command.Run(listener.Listen, "", func(f *command.Flags) listener.ListenOptions {
+			f.Fail(command.NoArgs(f.Context))
 			o := listener.ListenOptions{
-				Common: common, Address: c.String("listen"), Given: c.IsSet("listen"), Cert: c.String("cert"), Key: c.String("key"),
-				MaxConns: c.Int("max-connections"), Cooldown: c.Duration("cooldown"), Verbose: c.Bool("verbose"),
+				Common: common(f), Address: f.String("listen"), Given: f.IsSet("listen"), Public: publicURL(f), TrustedProxies: f.Prefixes("trusted-proxy"),
+				Cert: f.String("cert"), Key: f.String("key"),
+				MaxConns: f.Number("max-connections", 1, 0), Cooldown: f.Time("cooldown"), Verbose: f.Bool("verbose"),
 			}
-			switch {
-			case o.Fetch.PerHost < 1 || o.Fetch.PerHost > 1000 || o.MaxConns < 1:
-				return command.Usagef("--per-host and --max-connections are numbers from 1 on")
-			case o.Fetch.Gap < 0 || o.Cooldown < 0:
-				return command.Usagef("--gap and --cooldown are not less than 0")
-			case (o.Cert == "") != (o.Key == ""):
-				return command.Usagef("--cert and --key go together")
+			o.Fetch.PerHost, o.Fetch.Gap = f.Number("per-host", 1, 1000), f.Time("gap")
+			if (o.Cert == "") != (o.Key == "") {
+				f.Fail(command.Usagef("--cert and --key go together"))
 			}
-			if o.TrustedProxies, err = prefixes(c, "trusted-proxy"); err != nil {
-				return err
-			}
-			if o.Public, err = publicURL(c.String("public-url")); err != nil {
-				return err
-			}
-			return listener.Listen(c.Context, o, command.StreamsOf(c))
-		},
+			return o
+		}),
 	}
 }
 
-// publicURL reads the flag of that name, nil for "".
-func publicURL(v string) (*url.URL, error) {
+// publicURL reads the flag of that name, nil for none.
+func publicURL(f *command.Flags) *url.URL {
+	v := f.String("public-url")
 	if v == "" {
-		return nil, nil
+		return nil
 	}
 	u, err := fetch.ParseURL(v)
-	if err != nil {
-		return nil, command.Usagef("--public-url: %w", err)
+	switch {
+	case err != nil:
+		f.Fail(command.Usagef("--public-url: %w", err))
+	case u.RawQuery != "" || u.User != nil:
+		f.Fail(command.Usagef("--public-url %s: it can have a path, but no query and no password", v))
 	}
-	if u.RawQuery != "" || u.User != nil {
-		return nil, command.Usagef("--public-url %s: it can have a path, but no query and no password", v)
-	}
-	return u, nil
+	return u
 }
 
 func statusCommand() *cli.Command {
@@ -114,13 +97,10 @@ func statusCommand() *cli.Command {
 			command.OutputFlag("print `FORMAT`: tsv, json, the name of a column, or a template"),
 			&cli.BoolFlag{Name: "raw", Usage: "do not clean the text of feeds and hubs for the terminal"},
 		},
-		Action: func(c *cli.Context) error {
-			if err := command.NoArgs(c); err != nil {
-				return err
-			}
-			o := listener.StatusOptions{Common: listener.Common{Dir: command.Dir(c)}, Format: command.OutputFormat(c), Raw: c.Bool("raw")}
-			return listener.Status(c.Context, o, command.StreamsOf(c))
-		},
+		Action: command.Run(listener.Status, "", func(f *command.Flags) listener.StatusOptions {
+			f.Fail(command.NoArgs(f.Context))
+			return listener.StatusOptions{Common: listener.Common{Dir: command.Dir(f.Context)}, Format: command.OutputFormat(f.Context), Raw: f.Bool("raw")}
+		}),
 	}
 }
 
@@ -135,17 +115,9 @@ func pingCommand() *cli.Command {
 			&cli.StringFlag{Name: "cloud", Usage: "tell the cloud at `URL`, whatever the feed says; xmlrpc://… or a path /RPC2 for XML-RPC"},
 			dryRunFlag(), command.NulFlag(),
 		}, askFlags()...),
-		Action: func(c *cli.Context) error {
-			if err := command.NeedArgs(c, "the URL of a feed"); err != nil {
-				return err
-			}
-			common, err := commonOptions(c)
-			if err != nil {
-				return err
-			}
-			o := listener.PingOptions{Common: common, Feeds: c.Args().Slice(), Nul: command.Nul(c), Cloud: c.String("cloud"), DryRun: c.Bool("dry-run")}
-			return listener.Ping(c.Context, o, command.StreamsOf(c))
-		},
+		Action: command.Run(listener.Ping, "the URL of a feed", func(f *command.Flags) listener.PingOptions {
+			return listener.PingOptions{Common: common(f), Feeds: f.Words(), Nul: command.Nul(f.Context), Cloud: f.String("cloud"), DryRun: f.Bool("dry-run")}
+		}),
 	}
 }
 
@@ -164,20 +136,15 @@ Example:
 			&cli.StringFlag{Name: "password-file", Usage: "the password is the first line of `FILE`"},
 			dryRunFlag(),
 		}, askFlags()...),
-		Action: func(c *cli.Context) error {
-			if c.NArg() != 1 {
-				return command.Usagef("save takes one document, a file or - for standard input")
+		Action: command.Run(listener.Save, "", func(f *command.Flags) listener.SaveOptions {
+			if f.NArg() != 1 {
+				f.Fail(command.Usagef("save takes one document, a file or - for standard input"))
 			}
-			common, err := commonOptions(c)
-			if err != nil {
-				return err
+			return listener.SaveOptions{
+				Common: common(f), File: f.Args().First(), Cloud: f.String("cloud"), User: f.String("user"),
+				PasswordFile: f.String("password-file"), Password: os.Getenv(listener.PasswordVar), DryRun: f.Bool("dry-run"),
 			}
-			o := listener.SaveOptions{
-				Common: common, File: c.Args().First(), Cloud: c.String("cloud"), User: c.String("user"),
-				PasswordFile: c.String("password-file"), Password: os.Getenv(listener.PasswordVar), DryRun: c.Bool("dry-run"),
-			}
-			return listener.Save(c.Context, o, command.StreamsOf(c))
-		},
+		}),
 	}
 }
 
@@ -197,33 +164,7 @@ func askFlags() []cli.Flag {
 	}
 }
 
-// commonOptions reads the flags of askFlags, and the lektor-dir.
-func commonOptions(c *cli.Context) (listener.Common, error) {
-	o := listener.Common{Dir: command.Dir(c)}
-	f := &o.Fetch
-	f.UserAgent, f.Deadline, f.MaxRedirects = c.String("user-agent"), c.Duration(fetch.FlagTimeout), c.Int(fetch.FlagMaxRedirects)
-	if f.UserAgent == "" {
-		f.UserAgent = "lektor-cloudd/" + command.Version() + " (+https://github.com/lektordir/lektor)"
-	}
-	if f.Deadline <= 0 || f.Deadline > time.Hour {
-		return o, command.Usagef("--%s %s: it is a time such as 30s, up to an hour", fetch.FlagTimeout, f.Deadline)
-	}
-	if f.MaxRedirects < 1 {
-		return o, command.Usagef("--%s is not less than 1", fetch.FlagMaxRedirects)
-	}
-	var err error
-	f.AllowPrivate, err = prefixes(c, "allow")
-	return o, err
-}
-
-func prefixes(c *cli.Context, flag string) ([]netip.Prefix, error) {
-	var out []netip.Prefix
-	for _, v := range c.StringSlice(flag) {
-		p, err := fetch.ParsePrefix(v)
-		if err != nil {
-			return nil, command.Usagef("--%s %w", flag, err)
-		}
-		out = append(out, p)
-	}
-	return out, nil
+// common reads the flags of askFlags, and the lektor-dir.
+func common(f *command.Flags) listener.Common {
+	return listener.Common{Dir: command.Dir(f.Context), Fetch: f.Asking()}
 }

@@ -4,6 +4,7 @@ package main
 
 import (
 	"os"
+	"strings"
 
 	"github.com/urfave/cli/v2"
 
@@ -26,7 +27,7 @@ QUERY is described in lektor-query(7).
    lektor-view ls -o path is:unread before:4w | lektor-view mark --set S -`,
 		Flags: []cli.Flag{command.DirFlag()},
 		Commands: []*cli.Command{
-			lsCommand(), showCommand(), nextCommand(), markCommand(), rmCommand(),
+			lsCommand(), showCommand(), nextCommand(), markCommand(), rmCommand(), undoCommand(),
 			countCommand(), digestCommand(), followCommand(), publishCommand(),
 		},
 	}
@@ -201,13 +202,39 @@ func markCommand() *cli.Command {
 func rmCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "rm",
-		Usage:     "delete entries; a fetcher does not deliver them again",
+		Usage:     "mark entries as trashed: they are listed no more; --now deletes them",
 		ArgsUsage: "ENTRY…",
-		Description: `   lektor-view rm 7
-   lektor-view ls -o path read:1y | lektor-view rm --dry-run -`,
-		Flags: []cli.Flag{dryRunFlag(), command.NulFlag(), command.NumericArgs()},
+		Description: `Undo brings them back, and so does mark --clear T. A fetcher delivers neither
+what is trashed nor what is deleted again.
+
+   lektor-view rm 7; lektor-view undo
+   lektor-view ls -o path read:1y | lektor-view rm --dry-run -
+   lektor-view ls -o path is:trashed | lektor-view rm --now -`,
+		Flags: []cli.Flag{
+			&cli.BoolFlag{Name: "now", Usage: "delete them, which nothing takes back"},
+			dryRunFlag(), command.NulFlag(), command.NumericArgs(),
+		},
 		Action: command.Run(viewer.Remove, "ENTRY", func(f *command.Flags) viewer.RemoveOptions {
-			return viewer.RemoveOptions{Common: common(f), Names: names(f), DryRun: f.Bool("dry-run")}
+			return viewer.RemoveOptions{Common: common(f), Names: names(f), Now: f.Bool("now"), DryRun: f.Bool("dry-run")}
+		}),
+	}
+}
+
+func undoCommand() *cli.Command {
+	return &cli.Command{
+		Name:  "undo",
+		Usage: "take back the last mark, rm, digest, next or show --mark; prints where entries are now",
+		Description: `Again, it takes back the command before that, up to the last 20. What somebody
+has marked since is left alone, and what rm --now deleted is gone.
+
+   lektor-view digest; lektor-view undo`,
+		Flags: []cli.Flag{
+			dryRunFlag(),
+			command.OutputFlag("print `FORMAT`: path (the default), url, tsv, json, another field or a template"),
+		},
+		Action: command.Run(viewer.Undo, "", func(f *command.Flags) viewer.UndoOptions {
+			f.Fail(command.NoArgs(f.Context))
+			return viewer.UndoOptions{Common: common(f), DryRun: f.Bool("dry-run"), Print: f.Printing()}
 		}),
 	}
 }
@@ -218,13 +245,23 @@ func countCommand() *cli.Command {
 		Usage:     "print how many entries are unread, and how many there are",
 		ArgsUsage: "[QUERY]",
 		Description: `   lektor-view count -o unread
-   lektor-view count --feeds since:1w`,
+   lektor-view count --by day since:1w`,
 		Flags: []cli.Flag{
-			&cli.BoolFlag{Name: "feeds", Aliases: []string{"f"}, Usage: "a line for every feed"},
-			command.OutputFlag("print `FORMAT`: tsv, json, one of unread, all, flagged, feed, feedid, feedhash or a template"),
+			&cli.StringFlag{Name: "by", Usage: "a line for every `GROUP`: folder, feed, author or day", DefaultText: "one line for all"},
+			&cli.BoolFlag{Name: "feeds", Aliases: []string{"f"}, Usage: "as --by feed"},
+			command.OutputFlag("print `FORMAT`: tsv, json, one of unread, all, flagged, the group, of feeds feedid and feedhash, or a template"),
 		},
 		Action: command.Run(viewer.Count, "", func(f *command.Flags) viewer.CountOptions {
-			return viewer.CountOptions{Common: common(f), Query: f.Words(), Feeds: f.Bool("feeds"), Print: f.Printing()}
+			o := viewer.CountOptions{Common: common(f), Query: f.Words(), By: f.String("by"), Print: f.Printing(), Total: f.Streams().OutIsTerminal()}
+			switch {
+			case f.IsSet("by") && o.By == "":
+				f.Fail(command.Usagef("--by needs one of %s", strings.Join(viewer.Groups, ", ")))
+			case f.Bool("feeds") && o.By != "" && o.By != "feed":
+				f.Fail(command.Usagef("--feeds is --by feed, not --by %s", o.By))
+			case f.Bool("feeds"):
+				o.By = "feed"
+			}
+			return o
 		}),
 	}
 }

@@ -2,6 +2,7 @@ package command
 
 import (
 	"bufio"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -130,10 +131,7 @@ func flagHelp(f cli.Flag) string {
 	slices.SortStableFunc(names, func(a, b string) int { return min(len(a), 3) - min(len(b), 3) })
 	text := strings.Join(names, ", ")
 	if d.TakesValue() {
-		if placeholder == "" {
-			placeholder = "VALUE"
-		}
-		text += " " + placeholder
+		text += " " + cmp.Or(placeholder, "VALUE")
 	}
 	text += "\t" + usage
 	switch def := d.GetDefaultText(); {
@@ -157,10 +155,8 @@ func usageError(c *cli.Context, err error, _ bool) error {
 // find returns the flag of that name or alias.
 func find(flags []cli.Flag, name string) cli.Flag {
 	for _, f := range flags {
-		for _, n := range f.Names() {
-			if n == name {
-				return f
-			}
+		if slices.Contains(f.Names(), name) {
+			return f
 		}
 	}
 	return nil
@@ -251,10 +247,7 @@ type line struct {
 
 // fail gives the error for a mistake.
 func (l *line) fail(hint, format string, a ...any) error {
-	if hint == "" {
-		hint = "see " + l.path + " --help"
-	}
-	return &UsageError{Message: fmt.Sprintf(format, a...), Hint: hint}
+	return &UsageError{Message: fmt.Sprintf(format, a...), Hint: cmp.Or(hint, "see "+l.path+" --help")}
 }
 
 // helps reports whether help or the version was asked for.

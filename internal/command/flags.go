@@ -1,6 +1,7 @@
 package command
 
 import (
+	"cmp"
 	"context"
 	"net/http"
 	"net/netip"
@@ -121,37 +122,48 @@ func FetchFlags(maxBytes int64) []cli.Flag {
 
 // Fetch is what the flags of [FetchFlags] say.
 func (f *Flags) Fetch() fetch.Config {
+	config := f.Asking()
+	config.PerHost, config.Gap = f.Number("per-host", 1, 1000), f.Time("gap")
+	config.MaxBytes, config.MaxDecoded, config.MaxHeader = f.Bytes(fetch.FlagMaxBytes), f.Bytes(fetch.FlagMaxDecoded), f.Bytes(fetch.FlagMaxHeader)
+	config.Proxy = http.ProxyFromEnvironment
+	return config
+}
+
+// Asking is what the flags say that every program has which makes requests:
+// --allow, --timeout, --max-redirects and --user-agent.
+func (f *Flags) Asking() fetch.Config {
 	config := fetch.Config{
-		UserAgent:    f.Given("user-agent").String("user-agent"),
-		PerHost:      f.Number("per-host", 1, 1000),
-		Gap:          f.Given("gap").Duration("gap"),
+		UserAgent:    cmp.Or(f.Given("user-agent").String("user-agent"), UserAgent(f.App.Name)),
 		Deadline:     f.Given(fetch.FlagTimeout).Duration(fetch.FlagTimeout),
-		MaxBytes:     f.Bytes(fetch.FlagMaxBytes),
-		MaxDecoded:   f.Bytes(fetch.FlagMaxDecoded),
 		MaxRedirects: f.Number(fetch.FlagMaxRedirects, 1, 0),
-		MaxHeader:    f.Bytes(fetch.FlagMaxHeader),
-		Proxy:        http.ProxyFromEnvironment,
-	}
-	if config.UserAgent == "" {
-		config.UserAgent = UserAgent(f.App.Name)
+		AllowPrivate: f.Prefixes("allow"),
 	}
 	if config.Deadline <= 0 || config.Deadline > time.Hour {
 		f.Fail(Usagef("--%s %v: it is a time such as 30s, up to an hour", fetch.FlagTimeout, config.Deadline))
 	}
-	if config.Gap < 0 {
-		f.Fail(Usagef("--gap %v: it is a time such as 30s", config.Gap))
-	}
-	for _, v := range f.Given("allow").StringSlice("allow") {
-		p, err := netip.ParsePrefix(v)
-		if a, aerr := netip.ParseAddr(v); aerr == nil {
-			p, err = netip.PrefixFrom(a, a.BitLen()), nil
-		}
-		if err != nil {
-			f.Fail(Usagef("--allow %s: it is a network such as 10.0.0.0/8, or an address", v))
-		}
-		config.AllowPrivate = append(config.AllowPrivate, p)
-	}
 	return config
+}
+
+// Time is the value of a flag that is a time to wait.
+func (f *Flags) Time(name string) time.Duration {
+	d := f.Given(name).Duration(name)
+	if d < 0 {
+		f.Fail(Usagef("--%s %v: it is a time such as 30s", name, d))
+	}
+	return d
+}
+
+// Prefixes is the value of a flag that names networks.
+func (f *Flags) Prefixes(name string) []netip.Prefix {
+	var out []netip.Prefix
+	for _, v := range f.Given(name).StringSlice(name) {
+		p, err := fetch.ParsePrefix(v)
+		if err != nil {
+			f.Fail(Usagef("--%s %w", name, err))
+		}
+		out = append(out, p)
+	}
+	return out
 }
 
 // UserAgent is what a program calls itself to servers.

@@ -18,6 +18,7 @@
 package command
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -64,15 +65,9 @@ const (
 // whose output could not be written. Panics are not caught.
 func Main(app *cli.App, args []string) int {
 	Prepare(app)
-	if app.Reader == nil {
-		app.Reader = os.Stdin
-	}
-	if app.Writer == nil {
-		app.Writer = os.Stdout
-	}
-	if app.ErrWriter == nil {
-		app.ErrWriter = os.Stderr
-	}
+	app.Reader = cmp.Or[io.Reader](app.Reader, os.Stdin)
+	app.Writer = cmp.Or[io.Writer](app.Writer, os.Stdout)
+	app.ErrWriter = cmp.Or[io.Writer](app.ErrWriter, os.Stderr)
 	ctx, cancel := context.WithCancelCause(context.Background())
 	defer cancel(nil)
 	settle, stop := watchSignals(cancel)

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"reflect"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -17,7 +16,9 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/lektordir/lektor/internal/lazy"
 	"github.com/lektordir/lektor/internal/termsafe"
+	"github.com/lektordir/lektor/internal/tsv"
 )
 
 // Column is one named value of the records that a command prints, for all of
@@ -105,13 +106,7 @@ func NewPrinter[R any](w io.Writer, opts PrinterOptions, columns []Column[R]) (*
 
 // usual returns the columns that are printed unasked.
 func (p *Printer[R]) usual() []Column[R] {
-	var out []Column[R]
-	for _, c := range p.columns {
-		if !c.Extra {
-			out = append(out, c)
-		}
-	}
-	return out
+	return slices.DeleteFunc(slices.Clone(p.columns), func(c Column[R]) bool { return c.Extra })
 }
 
 // named returns the columns of these names, nil unless there are all of them.
@@ -211,8 +206,6 @@ func (p *Printer[R]) column(record R) error {
 	return nil
 }
 
-var tsvEscaper = strings.NewReplacer("\\", `\\`, "\t", `\t`, "\n", `\n`, "\r", `\r`)
-
 func (p *Printer[R]) tsv(record R) error {
 	for i, c := range p.columns {
 		if i > 0 {
@@ -224,7 +217,7 @@ func (p *Printer[R]) tsv(record R) error {
 		if !p.opts.Raw && !c.Verbatim {
 			s = termsafe.Clean(s)
 		}
-		p.buf.WriteString(tsvEscaper.Replace(s))
+		p.buf.WriteString(tsv.Escape(s))
 	}
 	return nil
 }
@@ -326,13 +319,10 @@ func (p *Printer[R]) template(format string) error {
 	}
 	// Only what the template may want is looked up. The test errs on the side
 	// of more; a template that uses the whole record gets the usual columns.
-	whole := wholeRecord.MatchString(format)
-	var used []Column[R]
-	for _, c := range p.columns {
-		if strings.Contains(format, c.Name) || whole && !c.Extra {
-			used = append(used, c)
-		}
-	}
+	whole := wholeRecord().MatchString(format)
+	used := slices.DeleteFunc(slices.Clone(p.columns), func(c Column[R]) bool {
+		return !strings.Contains(format, c.Name) && (!whole || c.Extra)
+	})
 	p.print = func(record R) error {
 		data := make(map[string]any, len(used))
 		for _, c := range used {
@@ -442,7 +432,7 @@ var templateFuncs = template.FuncMap{
 	// line puts text on one line.
 	"line": func(v any) string { return termsafe.Line(text(v)) },
 	// tsv escapes a value as -o tsv does.
-	"tsv": func(v any) string { return tsvEscaper.Replace(text(v)) },
+	"tsv": func(v any) string { return tsv.Escape(text(v)) },
 	// default replaces what is empty.
 	"default": func(def string, v any) any {
 		if v == nil || reflect.ValueOf(v).IsZero() {
@@ -453,4 +443,4 @@ var templateFuncs = template.FuncMap{
 }
 
 // wholeRecord recognises a template that uses its data as a whole: {{json .}}.
-var wholeRecord = regexp.MustCompile(`[\s({]\.[\s)}|]|\$[\s)}|]`)
+var wholeRecord = lazy.Regexp(`[\s({]\.[\s)}|]|\$[\s)}|]`)

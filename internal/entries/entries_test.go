@@ -103,7 +103,7 @@ func TestRecordFollows(t *testing.T) {
 // TestColumns: those that are asked for, in that order and unasked.
 func TestColumns(t *testing.T) {
 	d, s, _ := open(t)
-	if _, err := d.Entry(feedID, "new", "1700000000.1.h", "title=One", "etc/summary=Sum", "etc/updated=2026-01-01T00:00:00Z"); err != nil {
+	if _, err := d.Entry(feedID, "new", "1700000000.1.h", "title=One", "+summary=Sum", "+updated=2026-01-01T00:00:00Z"); err != nil {
 		t.Fatal(err)
 	}
 	ref, _ := s.Resolve("1700000000.1.h", 0)

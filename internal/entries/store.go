@@ -50,6 +50,8 @@ type Store struct {
 
 	malformed command.Warnings
 	inFolders sync.Map // of hashes of feeds, what folders gave
+	gaps      sync.Map // of hashes of feeds, what Incomplete gave
+	complete  sync.Map // of hashes of feeds, what ranks gave
 }
 
 // Open opens the lektor-dir at path for a command that makes none. now is the
@@ -72,6 +74,10 @@ func New(dir *lektordir.Dir, now time.Time, s *command.Streams) *Store {
 	}}
 }
 
+// Folders gives the folders that a feed is in, each a path of names with '/' between
+// them, as they were when it was first asked about.
+func (s *Store) Folders(hash string) []string { return s.folders(hash) }
+
 // folders gives the folders that a feed is in, as they were when it was first
 // asked about.
 func (s *Store) folders(hash string) []string {
@@ -80,6 +86,41 @@ func (s *Store) folders(hash string) []string {
 		list, _ = s.inFolders.LoadOrStore(hash, feeddir.Categories(s.Dir, hash))
 	}
 	return list.([]string)
+}
+
+// Incomplete tells of a feed what of its history is known to be missing, and why, in a
+// line; "" for nothing.
+func (s *Store) Incomplete(hash string) string {
+	text, ok := s.gaps.Load(hash)
+	if !ok {
+		gap := ""
+		if g := feeddir.HistoryOf(s.Dir, hash).Gap(); g != nil {
+			gap = g.String()
+		}
+		text, _ = s.gaps.LoadOrStore(hash, gap)
+	}
+	return text.(string)
+}
+
+// ranks gives the places, from 1, of the entries in the document of a feed that is
+// complete, by identity; nil for other feeds. They are as they were when they were
+// first asked for.
+func (s *Store) ranks(hash string) map[string]int {
+	if m, ok := s.complete.Load(hash); ok {
+		return m.(map[string]int)
+	}
+	var m map[string]int
+	// What is wrong with it was told by List.
+	if list, ok, err := s.Dir.Complete(hash); ok && err == nil {
+		m = make(map[string]int, len(list))
+		for i, id := range list {
+			if m[id] == 0 {
+				m[id] = i + 1
+			}
+		}
+	}
+	first, _ := s.complete.LoadOrStore(hash, m)
+	return first.(map[string]int)
 }
 
 // Report sorts what a walk of the lektor-dir complained of: what is malformed
@@ -137,6 +178,7 @@ func ParseQuery(words []string) (*query.Query, error) {
 
 // Selection says which entries are wanted.
 type Selection struct {
+	// Query says it; what has the flag T is wanted only if the query asks about it.
 	Query *query.Query
 	All   bool // read ones too, whatever the query says
 	// Newest limits to so many of the newest; 0 does not.
@@ -149,7 +191,7 @@ type Selection struct {
 // unless Newest is set. Malformed ones among those that had to be opened are
 // left out with a warning. The error is the context's.
 func (s *Store) Select(ctx context.Context, sel Selection) ([]*Record, error) {
-	refs, err := s.List(ctx, lektordir.ListOptions{})
+	refs, err := s.List(ctx, lektordir.ListOptions{SkipTrashed: !sel.Query.MentionsTrash(), Withdrawn: sel.Query.MentionsWithdrawn()})
 	if err != nil {
 		return nil, err
 	}

@@ -66,13 +66,6 @@ func (e *BuildError) Error() string {
 // reader accepts", says how. It allocates nothing for an entry, and nothing for
 // a document once it was used for one.
 //
-//	d.ResetBytes(document)
-//	if err := d.Begin(); err != nil { … }
-//	for d.Next() {
-//		use(d.URL(), d.Minute(), d.Sum())
-//	}
-//	if err := d.Err(); err != nil { … }
-//
 // The zero value is ready for Reset or ResetBytes. A Decoder is not safe for
 // concurrent use.
 type Decoder struct {
@@ -223,21 +216,8 @@ func (d *Decoder) Kind() Kind {
 // Build gives the build time, a whole minute, in UTC.
 func (d *Decoder) Build() time.Time { return Time(d.build) }
 
-// URL gives the feed's URL of the entry that Next found, or the last URL when
-// Next found none. It is valid until the next call of Next.
-func (d *Decoder) URL() []byte { return d.url }
-
 // URLs counts the URLs so far, those without an entry included.
 func (d *Decoder) URLs() int { return d.urls }
-
-// Minute gives the minute in which the entry was published.
-func (d *Decoder) Minute() int64 { return d.minute }
-
-// Sum gives the checksum of the entry's title.
-func (d *Decoder) Sum() uint8 { return d.sum }
-
-// Err gives the error of the reader, if any, after Next has returned false.
-func (d *Decoder) Err() error { return d.err }
 
 // Next finds the next entry, and reports false at the end of the document.
 func (d *Decoder) Next() bool {

@@ -425,7 +425,8 @@ func TestNoAllocations(t *testing.T) {
 		if n != 100 {
 			t.Fatal(n)
 		}
-		if err := top.AddBytes(doc, nil); err != nil {
+		d.ResetBytes(doc)
+		if err := top.Add(d); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -477,4 +478,12 @@ func TestManyCommas(t *testing.T) {
 	if n := testing.AllocsPerRun(2, run); n > 20 || entries != 200 {
 		t.Errorf("%v allocations, %d entries", n, entries)
 	}
+}
+
+// AddBytes takes a document that is in memory, see [Top.Add]. warn, which may
+// be nil, is told of what is wrong in it.
+func (t *Top) AddBytes(b []byte, warn func(Warning)) error {
+	d := Decoder{Warn: warn}
+	d.ResetBytes(b)
+	return t.Add(&d)
 }

@@ -33,7 +33,6 @@ const DefaultTop = 100
 // [Top.Merge] them, which gives what one Top would hold.
 type Top struct {
 	max   int
-	dec   Decoder
 	feeds map[string]*topFeed
 	nodes map[nodeKey]*node
 	heap  byAge
@@ -126,14 +125,6 @@ func (t *Top) Entries() []FeedEntry {
 	return out
 }
 
-// AddBytes takes a document that is in memory, see [Top.Add]. warn, which may
-// be nil, is told of what is wrong in it.
-func (t *Top) AddBytes(b []byte, warn func(Warning)) error {
-	t.dec.Warn = warn
-	t.dec.ResetBytes(b)
-	return t.Add(&t.dec)
-}
-
 // Add takes the document that the decoder was reset to. The error is that of the decoder, a [*BuildError] or the
 // reader's; entries that were read before it count.
 func (t *Top) Add(d *Decoder) error {
@@ -220,8 +211,7 @@ func (t *Top) begin(url []byte, build int64) *topFeed {
 
 // replace removes what only ESS documents of a feed have brought.
 func (t *Top) replace(feed *topFeed) {
-	for i := len(feed.nodes) - 1; i >= 0; i-- {
-		n := feed.nodes[i]
+	for _, n := range slices.Backward(feed.nodes) {
 		t.held -= n.count()
 		n.ess, n.doc, n.seen = 0, 0, 0
 		t.held += n.count()

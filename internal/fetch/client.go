@@ -492,8 +492,7 @@ func (x *exchange) send(req *http.Request, privateOK *bool) (resp *http.Response
 	gates, host := &x.c.gates, hostKey(req.URL)
 	x.pause()
 	if err := gates.enter(x.ctx, host); err != nil {
-		var delay *HostDelayError
-		if errors.As(err, &delay) {
+		if delay, ok := errors.AsType[*HostDelayError](err); ok {
 			delay.URL = display(req.URL)
 			return nil, nil, delay
 		}

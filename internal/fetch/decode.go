@@ -9,6 +9,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 
 	"github.com/andybalholm/brotli"
@@ -185,8 +186,7 @@ func (x *exchange) readBody(u *url.URL, resp *http.Response) (*body, error) {
 	if len(cs) > maxCodings {
 		return nil, &DecodeError{URL: display(u), Encoding: strings.Join(cs, ", "), Err: errors.New("too many codings")}
 	}
-	for i := len(cs) - 1; i >= 0; i-- {
-		c := cs[i]
+	for _, c := range slices.Backward(cs) {
 		br := bufio.NewReader(r)
 		if head, _ := br.Peek(64); plausible(c, head) {
 			b.warnings = append(b.warnings, fmt.Sprintf("the server says that the document is compressed (%q), which it is not", c))
@@ -223,8 +223,7 @@ func (x *exchange) readBody(u *url.URL, resp *http.Response) (*body, error) {
 	}
 	// What the decoders say of a limit inside them is of no use.
 	for _, s := range append(stages, wire) {
-		var l *LimitError
-		if errors.As(s.err, &l) {
+		if l, ok := errors.AsType[*LimitError](s.err); ok {
 			return nil, l
 		}
 	}
@@ -292,8 +291,7 @@ func (x *exchange) collect(r io.Reader, hint int64) ([]byte, error) {
 	if err == io.EOF {
 		err = nil
 	}
-	var l *LimitError
-	if errors.As(err, &l) {
+	if _, ok := errors.AsType[*LimitError](err); ok {
 		return nil, err
 	}
 	if len(chunks) == 0 {

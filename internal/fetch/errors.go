@@ -1,6 +1,7 @@
 package fetch
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -44,10 +45,7 @@ type StatusError struct {
 }
 
 func (e *StatusError) Error() string {
-	text := http.StatusText(e.Status)
-	if text == "" {
-		text = "an unknown status"
-	}
+	text := cmp.Or(http.StatusText(e.Status), "an unknown status")
 	s := fmt.Sprintf("%s: the server answered %d %s", Brief(e.URL), e.Status, text)
 	switch {
 	case e.Detail != "":
@@ -259,8 +257,7 @@ var errDeadline = errors.New("the deadline passed")
 // classify makes one of this package's errors of what net/http returned for u.
 func (x *exchange) classify(u *url.URL, err error) error {
 	name := display(u)
-	var private *PrivateError
-	if errors.As(err, &private) {
+	if private, ok := errors.AsType[*PrivateError](err); ok {
 		return &PrivateError{URL: name, Addr: private.Addr, Never: private.Never}
 	}
 	if x.parent.Err() != nil {

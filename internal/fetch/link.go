@@ -39,7 +39,7 @@ func Links(h http.Header, base string) []Link {
 			if err != nil || !aboutDocument(root, params) {
 				continue
 			}
-			for _, rel := range strings.Fields(strings.ToLower(params["rel"])) {
+			for rel := range strings.FieldsSeq(strings.ToLower(params["rel"])) {
 				out = append(out, Link{Rel: rel, URL: u.String()})
 			}
 		}

@@ -1,10 +1,10 @@
 package fetch
 
-import "regexp"
+import "github.com/lektordir/lektor/internal/lazy"
 
 // userinfo is what stands before the host of a URL, within any text.
-var userinfo = regexp.MustCompile(`(?i)\b([a-z][a-z0-9+.-]*://)[^/?#\s"'<>\\]*@`)
+var userinfo = lazy.Regexp(`(?i)\b([a-z][a-z0-9+.-]*://)[^/?#\s"'<>\\]*@`)
 
 // PublicText is [Public] for the URLs within a text, such as the content of an
 // entry: user and password are taken out of each.
-func PublicText(text string) string { return userinfo.ReplaceAllString(text, "$1") }
+func PublicText(text string) string { return userinfo().ReplaceAllString(text, "$1") }

@@ -33,8 +33,7 @@ func ParseURL(raw string) (*url.URL, error) {
 	raw = strings.TrimSpace(raw)
 	u, err := url.Parse(raw)
 	if err != nil {
-		var ue *url.Error
-		if errors.As(err, &ue) {
+		if ue, ok := errors.AsType[*url.Error](err); ok {
 			err = ue.Err // the rest of its text is the URL with the password
 		}
 		return nil, &URLError{URL: redact(raw), Reason: "not a URL: " + redact(err.Error())}

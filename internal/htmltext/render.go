@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/url"
 	"path"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode"
@@ -363,8 +364,8 @@ func (r *renderer) pop(tag string, barriers ...string) {
 	if r.overflow > 0 {
 		return
 	}
-	for i := len(r.frames) - 1; i >= 0; i-- {
-		t := r.frames[i].tag
+	for i, f := range slices.Backward(r.frames) {
+		t := f.tag
 		if t == tag {
 			for _, f := range r.frames[i:] {
 				if f.tag == "pre" && tag != "pre" && r.pre > 0 {
@@ -374,21 +375,14 @@ func (r *renderer) pop(tag string, barriers ...string) {
 			r.frames = r.frames[:i]
 			return
 		}
-		for _, b := range barriers {
-			if t == b {
-				return
-			}
+		if slices.Contains(barriers, t) {
+			return
 		}
 	}
 }
 
 func (r *renderer) within(tag string) bool {
-	for _, f := range r.frames {
-		if f.tag == tag {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(r.frames, func(f frame) bool { return f.tag == tag })
 }
 
 // item opens an item of the innermost list.

@@ -6,9 +6,10 @@ package opml
 import (
 	"bytes"
 	"cmp"
-	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/lektordir/lektor/internal/lazy"
 )
 
 // Document is an OPML document.
@@ -91,14 +92,6 @@ func (d *Document) normalize() {
 
 func (d *Document) head() *Node { return d.root.child("head") }
 func (d *Document) body() *Node { return d.root.child("body") }
-
-// Title is the title in the head, or "".
-func (d *Document) Title() string {
-	if t := d.head().child("title"); t != nil {
-		return strings.TrimSpace(t.text())
-	}
-	return ""
-}
 
 // Feeds lists the feeds in the order of their first outlines; a feed that
 // stands in several folders is listed once, with all of them.
@@ -215,15 +208,15 @@ func JoinPath(names []string) string {
 }
 
 var (
-	pathElement = regexp.MustCompile(`(?s)(?:\\.|[^/])+`) // a name in a path, escaped
-	escaped     = regexp.MustCompile(`(?s)\\(.)`)
+	pathElement = lazy.Regexp(`(?s)(?:\\.|[^/])+`) // a name in a path, escaped
+	escaped     = lazy.Regexp(`(?s)\\(.)`)
 )
 
 // splitPath undoes [JoinPath].
 func splitPath(path string) []string {
 	var names []string
-	for _, element := range pathElement.FindAllString(path, -1) {
-		if n := fold(escaped.ReplaceAllString(element, "$1")); n != "" {
+	for _, element := range pathElement().FindAllString(path, -1) {
+		if n := fold(escaped().ReplaceAllString(element, "$1")); n != "" {
 			names = append(names, n)
 		}
 	}
@@ -600,15 +593,6 @@ func (n *Node) set(name, value string) {
 		return
 	}
 	n.Attrs = append(n.Attrs, Attr{name, value})
-}
-
-func (n *Node) text() string {
-	var b strings.Builder
-	for _, c := range n.Children {
-		b.WriteString(c.Text)
-		b.WriteString(c.text())
-	}
-	return b.String()
 }
 
 // signature is equal for nodes that are written equally.

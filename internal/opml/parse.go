@@ -4,10 +4,10 @@ import (
 	"bytes"
 	"fmt"
 	"html"
-	"regexp"
 	"strings"
 
 	"github.com/lektordir/lektor/feedconv"
+	"github.com/lektordir/lektor/internal/lazy"
 )
 
 // The limits of [Parse]. A list of subscriptions that passes them is no list
@@ -288,10 +288,10 @@ func validName(name string) bool {
 
 // reference is a reference that ends in a semicolon. Others are text: in a URL,
 // "&copy=1" is a parameter.
-var reference = regexp.MustCompile(`&#?[0-9A-Za-z]{1,38};`)
+var reference = lazy.Regexp(`&#?[0-9A-Za-z]{1,38};`)
 
 func unescape(s string) string {
-	return reference.ReplaceAllStringFunc(s, func(ref string) string {
+	return reference().ReplaceAllStringFunc(s, func(ref string) string {
 		text := html.UnescapeString(ref)
 		if len(text) > 1 && strings.HasSuffix(text, ";") {
 			return ref // unknown, but for its beginning perhaps

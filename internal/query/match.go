@@ -29,6 +29,9 @@ type Subject struct {
 	// needs them, and may be nil where nothing is known.
 	Folders func() []string
 	Moved   func() time.Time
+	// Withdrawn tells whether the feed says of its document that it is complete, and
+	// has the entry no more. It is as the others.
+	Withdrawn func() bool
 
 	text   string // what Text gave
 	folded string // Fold of it
@@ -144,6 +147,9 @@ func (m *Matcher) holds(t *term, s *Subject, e *lektordir.Entry) bool {
 	case keyFlag:
 		return !strings.ContainsFunc(t.value, func(flag rune) bool { return !s.Ref.HasFlag(byte(flag)) })
 	case keyIs:
+		if t.needle == "withdrawn" {
+			return s.Withdrawn != nil && s.Withdrawn()
+		}
 		return is(t.needle, s.Ref, e)
 	case keyTitle:
 		return t.in(e.Title)

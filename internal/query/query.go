@@ -15,6 +15,7 @@ package query
 import (
 	"fmt"
 	"regexp"
+	"strings"
 
 	"github.com/lektordir/lektor/lektordir"
 )
@@ -110,7 +111,7 @@ var states = []struct {
 	state bool
 }{
 	{"unread", true}, {"read", true}, {"seen", true}, {"flagged", true}, {"trashed", true},
-	{"new", true}, {"cur", true}, {"updated", false},
+	{"new", true}, {"cur", true}, {"updated", false}, {"withdrawn", true},
 }
 
 // things are the values of has:, with the fields they need.
@@ -157,6 +158,24 @@ func (q *Query) MentionsState() bool {
 			}
 		}
 	})
+	return found
+}
+
+// MentionsTrash reports whether the query itself asks about the flag T. Where it
+// does not, a viewer lists nothing that has it.
+func (q *Query) MentionsTrash() bool {
+	found := false
+	q.walk(func(t *term) {
+		found = found || t.key == keyIs && t.needle == "trashed" || t.key == keyFlag && strings.Contains(t.value, "T")
+	})
+	return found
+}
+
+// MentionsWithdrawn reports whether the query itself asks about what feeds have
+// withdrawn. Where it does not, a viewer lists none of that.
+func (q *Query) MentionsWithdrawn() bool {
+	found := false
+	q.walk(func(t *term) { found = found || t.key == keyIs && t.needle == "withdrawn" })
 	return found
 }
 

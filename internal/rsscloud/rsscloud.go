@@ -13,6 +13,7 @@
 package rsscloud
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -20,12 +21,12 @@ import (
 	"net"
 	"net/http"
 	"net/url"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/lektordir/lektor/internal/fetch"
+	"github.com/lektordir/lektor/internal/lazy"
 	"github.com/lektordir/lektor/internal/termsafe"
 )
 
@@ -144,9 +145,7 @@ func Register(ctx context.Context, c *fetch.Client, cloud Cloud, back Callback, 
 			if err == nil || !errors.As(err, &refused) {
 				return err
 			}
-			if first == nil {
-				first = err
-			}
+			first = cmp.Or(first, err)
 		}
 	}
 	return first
@@ -184,10 +183,7 @@ func (f *form) add(name, value string) {
 // walkthrough has five parameters; clouds that know the later one, domain, take
 // it as the sixth, and others may refuse so many.
 func registerXMLRPC(ctx context.Context, c *fetch.Client, cloud Cloud, target string, back Callback, feeds []string) error {
-	procedure := strings.TrimSpace(cloud.RegisterProcedure)
-	if procedure == "" {
-		procedure = "rssCloud.pleaseNotify"
-	}
+	procedure := cmp.Or(strings.TrimSpace(cloud.RegisterProcedure), "rssCloud.pleaseNotify")
 	params := []any{NotifyProcedure, back.Port, back.Path, XMLRPC, feeds, back.Domain}
 	var first error
 	for _, n := range []int{6, 5} {
@@ -198,9 +194,7 @@ func registerXMLRPC(ctx context.Context, c *fetch.Client, cloud Cloud, target st
 		if _, refused := errors.AsType[*fetch.RefusedError](err); !refused {
 			return err
 		}
-		if first == nil {
-			first = err
-		}
+		first = cmp.Or(first, err)
 	}
 	return first
 }
@@ -258,9 +252,7 @@ func tell(ctx context.Context, c *fetch.Client, targets []string, chosen bool, f
 			return "", err
 		}
 		msg, err := verdict(a)
-		if first == nil {
-			first = err
-		}
+		first = cmp.Or(first, err)
 		if err == nil || a.Status != http.StatusNotFound && a.Status != http.StatusMethodNotAllowed {
 			return msg, err
 		}
@@ -272,18 +264,18 @@ func tell(ctx context.Context, c *fetch.Client, targets []string, chosen bool, f
 // single ones or none, in documents that are not always well-formed, or in
 // JSON. It is looked for as text.
 var (
-	successWord = regexp.MustCompile(`(?i)\bsuccess["']?\s*[=:]\s*["']?\s*(true|false|1|0|yes|no)\b`)
-	msgWord     = regexp.MustCompile(`(?is)\bmsg["']?\s*[=:]\s*(?:"([^"]*)"|'([^']*)')`)
-	htmlPage    = regexp.MustCompile(`(?i)^\s*(?:<!doctype\s+html|<html)`)
+	successWord = lazy.Regexp(`(?i)\bsuccess["']?\s*[=:]\s*["']?\s*(true|false|1|0|yes|no)\b`)
+	msgWord     = lazy.Regexp(`(?is)\bmsg["']?\s*[=:]\s*(?:"([^"]*)"|'([^']*)')`)
+	htmlPage    = lazy.Regexp(`(?i)^\s*(?:<!doctype\s+html|<html)`)
 )
 
 // verdict reads the answer to a registration or ping.
 func verdict(a *fetch.Answer) (string, error) {
 	msg := ""
-	if m := msgWord.FindSubmatch(a.Body); m != nil {
+	if m := msgWord().FindSubmatch(a.Body); m != nil {
 		msg = termsafe.Brief(html.UnescapeString(string(m[1]) + string(m[2])))
 	}
-	if m := successWord.FindSubmatch(a.Body); m != nil {
+	if m := successWord().FindSubmatch(a.Body); m != nil {
 		switch strings.ToLower(string(m[1])) {
 		case "false", "0", "no":
 			e := &fetch.RefusedError{URL: a.FinalURL, Message: msg}
@@ -292,7 +284,7 @@ func verdict(a *fetch.Answer) (string, error) {
 			}
 			return msg, e
 		}
-	} else if a.Success() && htmlPage.Match(a.Body) {
+	} else if a.Success() && htmlPage().Match(a.Body) {
 		return "", &fetch.RefusedError{URL: a.FinalURL, Message: "it answered with a web page, so it is no cloud"}
 	}
 	return msg, a.Verdict(msg, "and registered nothing")

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"strconv"
 	"strings"
 
@@ -97,12 +98,13 @@ func Decode(data []byte) (*Message, error) {
 	if len(data) > MaxMessage {
 		return nil, errTooLong
 	}
-	d := xml.NewDecoder(bytes.NewReader(bytes.TrimPrefix(bytes.TrimSpace(data), []byte("\ufeff"))))
+	in := xml.NewDecoder(bytes.NewReader(bytes.TrimPrefix(bytes.TrimSpace(data), []byte("\ufeff"))))
+	in.Strict = false
+	in.CharsetReader = latin1
+	d := xml.NewTokenDecoder(&bounded{in: in})
 	d.Strict = false
-	d.CharsetReader = latin1
-	r := &reader{d: d}
 	for {
-		t, err := r.token()
+		t, err := d.Token()
 		if err != nil {
 			return nil, badXML(err)
 		}
@@ -112,7 +114,11 @@ func Decode(data []byte) (*Message, error) {
 		}
 		switch strings.ToLower(start.Name.Local) {
 		case "methodcall", "methodresponse":
-			return r.message()
+			var root element
+			if err := d.DecodeElement(&root, &start); err != nil {
+				return nil, err
+			}
+			return root.message(), nil
 		case "envelope":
 			return nil, &SOAPError{}
 		}
@@ -133,180 +139,110 @@ func latin1(_ string, in io.Reader) (io.Reader, error) {
 	return charmap.ISO8859_1.NewDecoder().Reader(in), nil
 }
 
-type reader struct {
-	d      *xml.Decoder
-	depth  int
-	values int
+// bounded passes on the tokens of a message that is within the limits.
+type bounded struct {
+	in            *xml.Decoder
+	depth, values int
 }
 
-// token is the next token, with the depth kept within bounds.
-func (r *reader) token() (xml.Token, error) {
-	t, err := r.d.Token()
-	if err != nil {
-		return nil, err
-	}
-	switch t.(type) {
+func (b *bounded) Token() (xml.Token, error) {
+	t, err := b.in.Token()
+	switch t := t.(type) {
 	case xml.StartElement:
-		if r.depth++; r.depth > maxDepth {
-			return nil, errTooDeep
+		if strings.EqualFold(t.Name.Local, "value") {
+			b.values++
 		}
+		b.depth++
 	case xml.EndElement:
-		r.depth--
+		b.depth--
 	}
-	return t, nil
+	switch {
+	case b.depth > maxDepth:
+		return nil, errTooDeep
+	case b.values > maxValues:
+		return nil, errTooMany
+	}
+	return t, err
 }
 
-// children calls f for each element in the one that was just opened, with its
-// name in lower case, and returns the text between them. f reads its element
-// to the end.
-func (r *reader) children(f func(name string) error) (string, error) {
-	var text strings.Builder
-	for {
-		t, err := r.token()
-		if err != nil {
-			if errors.Is(err, io.EOF) {
-				err = io.ErrUnexpectedEOF
-			}
-			return "", err
-		}
-		switch t := t.(type) {
-		case xml.CharData:
-			text.Write(t)
-		case xml.EndElement:
-			return text.String(), nil
-		case xml.StartElement:
-			if err := f(strings.ToLower(t.Name.Local)); err != nil {
-				return "", err
+// element is an element of a message, with the text that is directly in it.
+type element struct {
+	XMLName  xml.Name
+	Text     string    `xml:",chardata"`
+	Children []element `xml:",any"`
+}
+
+func (e *element) name() string { return strings.ToLower(e.XMLName.Local) }
+
+// all yields the children of a name.
+func (e *element) all(name string) iter.Seq[*element] {
+	return func(yield func(*element) bool) {
+		for i := range e.Children {
+			if c := &e.Children[i]; c.name() == name && !yield(c) {
+				return
 			}
 		}
 	}
 }
 
-func (r *reader) skip() error {
-	_, err := r.children(func(string) error { return r.skip() })
-	return err
-}
+func (e *element) text() string { return strings.TrimSpace(e.Text) }
 
-func (r *reader) text() (string, error) {
-	return r.children(func(string) error { return r.skip() })
-}
-
-func (r *reader) message() (*Message, error) {
+func (e *element) message() *Message {
 	m := &Message{}
-	param := func(name string) error {
-		if name != "param" {
-			return r.skip()
-		}
-		found := false
-		var v Value
-		text, err := r.children(func(name string) (err error) {
-			if name != "value" || found {
-				return r.skip()
-			}
-			found = true
-			v, err = r.value()
-			return err
-		})
-		if err != nil {
-			return err
-		}
-		if !found {
-			v.Text = strings.TrimSpace(text)
-		}
-		m.Params = append(m.Params, v)
-		return nil
+	for method := range e.all("methodname") {
+		m.Method = method.text()
 	}
-	_, err := r.children(func(name string) error {
-		switch name {
-		case "methodname":
-			text, err := r.text()
-			m.Method = strings.TrimSpace(text)
-			return err
-		case "params":
-			_, err := r.children(param)
-			return err
-		case "fault":
-			var v Value
-			_, err := r.children(func(name string) (err error) {
-				if name == "value" {
-					v, err = r.value()
-					return err
-				}
-				return r.skip()
-			})
+	for params := range e.all("params") {
+		for param := range params.all("param") {
+			v := Value{Text: param.text()}
+			for value := range param.all("value") {
+				v = value.value()
+				break
+			}
+			m.Params = append(m.Params, v)
+		}
+	}
+	for fault := range e.all("fault") {
+		m.Fault = &Fault{}
+		for value := range fault.all("value") {
+			v := value.value()
 			code, _ := strconv.Atoi(v.Members["faultCode"].Text)
 			m.Fault = &Fault{Code: code, Text: v.Members["faultString"].Text}
-			return err
 		}
-		return r.skip()
-	})
-	if err != nil {
-		return nil, err
 	}
-	return m, nil
+	return m
 }
 
-// value reads what is in a <value>, which was just opened.
-func (r *reader) value() (Value, error) {
-	var v Value
-	if r.values++; r.values > maxValues {
-		return v, errTooMany
+// value reads what is in a <value>.
+func (e *element) value() Value {
+	if len(e.Children) == 0 {
+		return Value{Text: e.text()}
 	}
-	typed := false
-	text, err := r.children(func(name string) (err error) {
-		if typed {
-			return r.skip()
+	switch typed := &e.Children[0]; typed.name() {
+	case "array":
+		v := Value{IsList: true}
+		for data := range typed.all("data") {
+			for value := range data.all("value") {
+				v.List = append(v.List, value.value())
+			}
 		}
-		typed = true
-		switch name {
-		case "array":
-			v.IsList = true
-			_, err = r.children(func(name string) error {
-				if name != "data" {
-					return r.skip()
-				}
-				_, err := r.children(func(name string) error {
-					if name != "value" {
-						return r.skip()
-					}
-					e, err := r.value()
-					v.List = append(v.List, e)
-					return err
-				})
-				return err
-			})
-		case "struct":
-			v.Members = map[string]Value{}
-			_, err = r.children(func(name string) error {
-				if name != "member" {
-					return r.skip()
-				}
-				var key string
-				var member Value
-				_, err := r.children(func(name string) (err error) {
-					switch name {
-					case "name":
-						key, err = r.text()
-					case "value":
-						member, err = r.value()
-					default:
-						err = r.skip()
-					}
-					return err
-				})
-				v.Members[strings.TrimSpace(key)] = member
-				return err
-			})
-		default:
-			v.Text, err = r.text()
-			v.Text = strings.TrimSpace(v.Text)
+		return v
+	case "struct":
+		v := Value{Members: map[string]Value{}}
+		for member := range typed.all("member") {
+			key, content := "", Value{}
+			for name := range member.all("name") {
+				key = name.text()
+			}
+			for value := range member.all("value") {
+				content = value.value()
+			}
+			v.Members[key] = content
 		}
-		return err
-	})
-	if !typed {
-		v.Text = strings.TrimSpace(text)
+		return v
+	default:
+		return Value{Text: typed.text()}
 	}
-	return v, err
 }
 
 // EncodeCall writes a methodCall. Parameters are strings, ints, bools and

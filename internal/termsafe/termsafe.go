@@ -14,7 +14,6 @@
 package termsafe
 
 import (
-	"io"
 	"strings"
 	"unicode/utf8"
 
@@ -107,52 +106,6 @@ func breaks(r rune) bool {
 		return true
 	}
 	return false
-}
-
-// Writer cleans what is written through it, as [Clean] does. A character split
-// over two writes is put together again; [Writer.Close] writes what is left.
-type Writer struct {
-	w    io.Writer
-	part []byte // the beginning of a character, at most three bytes
-}
-
-// NewWriter returns a [Writer] in front of w.
-func NewWriter(w io.Writer) *Writer { return &Writer{w: w} }
-
-// Write cleans p and passes it on. It returns len(p) unless the writer behind
-// it fails.
-func (w *Writer) Write(p []byte) (int, error) {
-	s := string(w.part) + string(p)
-	w.part = w.part[:0]
-	// Hold back an unfinished character: at most three bytes that begin one.
-	for i := len(s) - 1; i >= 0 && i > len(s)-utf8.UTFMax; i-- {
-		if utf8.RuneStart(s[i]) {
-			if s[i] >= utf8.RuneSelf && !utf8.FullRuneInString(s[i:]) {
-				w.part = append(w.part, s[i:]...)
-				s = s[:i]
-			}
-			break
-		}
-	}
-	if s = Clean(s); s == "" {
-		return len(p), nil
-	}
-	if _, err := io.WriteString(w.w, s); err != nil {
-		return 0, err
-	}
-	return len(p), nil
-}
-
-// Close writes an unfinished character at the end as U+FFFD. It does not close
-// the writer behind it.
-func (w *Writer) Close() error {
-	if len(w.part) == 0 {
-		return nil
-	}
-	s := Clean(string(w.part))
-	w.part = w.part[:0]
-	_, err := io.WriteString(w.w, s)
-	return err
 }
 
 // widths counts as most terminals do, whatever the locale of the moment: what

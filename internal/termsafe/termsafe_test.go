@@ -1,7 +1,6 @@
 package termsafe
 
 import (
-	"bytes"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -49,26 +48,6 @@ func TestCleanAllocatesNothing(t *testing.T) {
 	}
 }
 
-// However the text is cut into writes, the result is the same.
-func TestWriter(t *testing.T) {
-	const s = "a\x1bé€👩\u202e\u009b\xff\xe2\x82x\xf0\x9f"
-	for size := 1; size <= len(s); size++ {
-		var b bytes.Buffer
-		w := NewWriter(&b)
-		for i := 0; i < len(s); i += size {
-			p := s[i:min(i+size, len(s))]
-			if n, err := w.Write([]byte(p)); n != len(p) || err != nil {
-				t.Fatal(n, err)
-			}
-		}
-		w.Close()
-		w.Close()
-		if got := b.String(); got != Clean(s) {
-			t.Errorf("size %d: got %q, want %q", size, got, Clean(s))
-		}
-	}
-}
-
 func TestWidth(t *testing.T) {
 	for _, tc := range []struct {
 		s         string
@@ -113,15 +92,6 @@ func FuzzClean(f *testing.F) {
 		width %= 100
 		if w := Width(Truncate(l, width)); w > max(width, 0) {
 			t.Errorf("%q truncated to %d is %d wide", l, width, w)
-		}
-		var b bytes.Buffer
-		w := NewWriter(&b)
-		i := len(s) / 2
-		w.Write([]byte(s[:i]))
-		w.Write([]byte(s[i:]))
-		w.Close()
-		if b.String() != c {
-			t.Errorf("Writer: %q, Clean: %q", &b, c)
 		}
 	})
 }

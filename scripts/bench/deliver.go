@@ -2,15 +2,16 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"strings"
 	"sync"
 	"time"
 
+	"golang.org/x/sync/errgroup"
 	"golang.org/x/sys/unix"
 
 	"github.com/lektordir/lektor/lektordir"
@@ -29,11 +30,6 @@ const deliverArg = "-deliver"
 var deliveries = map[string]func(from *lektordir.Dir, to string) (func() error, error){
 	"lektordir": throughLektordir,
 	"floor":     throughFloor,
-}
-
-// delivered is what such a run prints.
-type delivered struct {
-	Nanoseconds int64
 }
 
 // deliverChild is main of such a run.
@@ -55,7 +51,8 @@ func deliverChild(args []string) error {
 	if err := run(); err != nil {
 		return err
 	}
-	return json.NewEncoder(os.Stdout).Encode(delivered{time.Since(start).Nanoseconds()})
+	_, err = fmt.Println(time.Since(start))
+	return err
 }
 
 // deliver runs one of the ways in a process of its own.
@@ -70,11 +67,7 @@ func deliver(way, from, to string) (time.Duration, error) {
 	if err != nil {
 		return 0, fmt.Errorf("delivery by %s: %w", way, err)
 	}
-	var d delivered
-	if err := json.Unmarshal(out, &d); err != nil {
-		return 0, err
-	}
-	return time.Duration(d.Nanoseconds), nil
+	return time.ParseDuration(strings.TrimSpace(string(out)))
 }
 
 // deliveries measures both ways, by turns, with what is in from, and gives the
@@ -97,26 +90,12 @@ func (o options) deliveries(from, tmp string) (map[string]time.Duration, error) 
 
 // parallel calls f for each of n things, on all processors.
 func parallel(n int, f func(i int) error) error {
-	work := make(chan int, n)
+	var g errgroup.Group
+	g.SetLimit(runtime.GOMAXPROCS(0))
 	for i := range n {
-		work <- i
+		g.Go(func() error { return f(i) })
 	}
-	close(work)
-	var wg sync.WaitGroup
-	errs := make(chan error, runtime.GOMAXPROCS(0))
-	for range cap(errs) {
-		wg.Go(func() {
-			for i := range work {
-				if err := f(i); err != nil {
-					errs <- err
-					return
-				}
-			}
-		})
-	}
-	wg.Wait()
-	close(errs)
-	return <-errs
+	return g.Wait()
 }
 
 // throughLektordir delivers as a fetcher does.

@@ -15,8 +15,9 @@ import (
 // floorFile is a file as the floor makes it.
 type floorFile struct {
 	name string
-	data []byte // of a link: where it leads
+	data []byte // of a symbolic link: where it leads
 	mode fs.FileMode
+	twin string // another name of the same file, which is there already
 }
 
 // floorFeed is a feed with all its files.
@@ -85,6 +86,7 @@ func loadFloor(from *lektordir.Dir, hash string) (f floorFeed, err error) {
 // readFloor reads all files below base, but for the directory skip.
 func readFloor(base, skip string) ([]floorFile, error) {
 	var files []floorFile
+	seen := map[uint64]string{}
 	err := filepath.WalkDir(base, func(path string, e fs.DirEntry, err error) error {
 		if err != nil {
 			return err
@@ -102,7 +104,14 @@ func readFloor(base, skip string) ([]floorFile, error) {
 			link, lerr := os.Readlink(path)
 			f.data, err = []byte(link), lerr
 		case e.Type().IsRegular():
-			f.data, err = os.ReadFile(path)
+			var st unix.Stat_t
+			if err := unix.Lstat(path, &st); err != nil {
+				return err
+			}
+			if f.twin = seen[st.Ino]; f.twin == "" {
+				seen[st.Ino] = rel
+				f.data, err = os.ReadFile(path)
+			}
 		}
 		files = append(files, f)
 		return err
@@ -142,10 +151,12 @@ func (f *floorFeed) deliver(to string) error {
 func putFloor(fd int, files []floorFile) error {
 	for _, f := range files {
 		var err error
-		switch f.mode.Type() {
-		case fs.ModeDir:
+		switch {
+		case f.twin != "":
+			err = unix.Linkat(fd, f.twin, fd, f.name, 0)
+		case f.mode.IsDir():
 			err = unix.Mkdirat(fd, f.name, 0o777)
-		case fs.ModeSymlink:
+		case f.mode&fs.ModeSymlink != 0:
 			err = unix.Symlinkat(string(f.data), fd, f.name)
 		default:
 			err = writeFloor(fd, f.name, f.data)

@@ -39,14 +39,8 @@ func (o options) listing(dir string, t *table) error {
 			cmd.Env = environment(dir)
 			var out, said bytes.Buffer
 			cmd.Stdout, cmd.Stderr = &out, &said
-			begin := time.Now()
-			if err := cmd.Start(); err != nil {
-				return err
-			}
-			memory := watchMemory(cmd.Process.Pid)
-			err := cmd.Wait()
-			m := measurement{time: time.Since(begin), memory: memory()}
-			if err != nil {
+			var m measurement
+			if err := m.take(cmd); err != nil {
 				return fmt.Errorf("%s: %w\n%s", name, err, said.String())
 			}
 			if n := bytes.Count(out.Bytes(), []byte("\n")); n != lines {

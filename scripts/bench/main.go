@@ -173,7 +173,7 @@ func (o options) fetches(tmp string, t *table) error {
 	o.fetched(t, o.feeds, contestants, first)
 	nothing := t.group(fmt.Sprintf("nothing new, %d feeds", o.feeds), "feeds")
 	for _, c := range contestants {
-		nothing.add(c, float64(o.feeds), second[c])
+		nothing.add(c, float64(o.feeds), *second[c])
 	}
 	if o.large > 0 {
 		dir := filepath.Join(tmp, "many")
@@ -203,22 +203,22 @@ func (o options) fetches(tmp string, t *table) error {
 		g := t.group(fmt.Sprintf("nothing new, %d feeds (others %d)", o.unchanged, o.feeds), "feeds")
 		g.add(contestants[0], float64(o.unchanged), m)
 		for _, c := range contestants[1:] {
-			g.add(c, float64(o.feeds), second[c])
+			g.add(c, float64(o.feeds), *second[c])
 		}
 	}
 	return nil
 }
 
-func (o options) fetched(t *table, feeds int, contestants []*contestant, first map[*contestant]measurement) *group {
+func (o options) fetched(t *table, feeds int, contestants []*contestant, first map[*contestant]*measurement) *group {
 	g := t.group(fmt.Sprintf("first fetch, %d × %d × %.1f kB", feeds, o.entries, float64(o.size)/1000), "entries")
 	for _, c := range contestants {
-		g.add(c, float64(feeds*o.entries), first[c])
+		g.add(c, float64(feeds*o.entries), *first[c])
 	}
 	return g
 }
 
 // contest lets the contestants fetch feeds, and once more when nothing is new.
-func (o options) contest(contestants []*contestant, feeds, rounds int, twice bool, tmp string) (first, second map[*contestant]measurement, err error) {
+func (o options) contest(contestants []*contestant, feeds, rounds int, twice bool, tmp string) (first, second map[*contestant]*measurement, err error) {
 	s, err := serve(feeds, o.entries, o.size)
 	if err != nil {
 		return nil, nil, err
@@ -232,7 +232,10 @@ func (o options) contest(contestants []*contestant, feeds, rounds int, twice boo
 			return nil, nil, err
 		}
 	}
-	first, second = map[*contestant]measurement{}, map[*contestant]measurement{}
+	first, second = map[*contestant]*measurement{}, map[*contestant]*measurement{}
+	for _, c := range contestants {
+		first[c], second[c] = new(measurement), new(measurement)
+	}
 	for round := range rounds {
 		// Another program begins each round, so that none always runs on the
 		// heels of the same other.
@@ -242,12 +245,8 @@ func (o options) contest(contestants []*contestant, feeds, rounds int, twice boo
 			if err != nil {
 				return nil, nil, err
 			}
-			best := first[c]
-			best.keep(a)
-			first[c] = best
-			best = second[c]
-			best.keep(b)
-			second[c] = best
+			first[c].keep(a)
+			second[c].keep(b)
 			// Nothing is removed before the end: ext4 gives no inode that was
 			// freed in the last minutes away again, and looks at each of them
 			// whenever it makes a file.
@@ -305,15 +304,21 @@ func (m *measurement) run(cmd *exec.Cmd) (said string, err error) {
 	exec.Command("sync").Run()
 	var b strings.Builder
 	cmd.Stdout, cmd.Stderr = &b, &b
+	err = m.take(cmd)
+	return b.String(), err
+}
+
+// take measures a command.
+func (m *measurement) take(cmd *exec.Cmd) error {
 	begin := time.Now()
 	if err := cmd.Start(); err != nil {
-		return "", err
+		return err
 	}
 	memory := watchMemory(cmd.Process.Pid)
-	err = cmd.Wait()
+	err := cmd.Wait()
 	m.time = time.Since(begin)
 	m.memory = memory()
-	return b.String(), err
+	return err
 }
 
 // watchMemory looks at the most memory that a process has had, in bytes, until the

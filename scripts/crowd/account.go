@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"hash/crc32"
-	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
@@ -14,17 +13,15 @@ import (
 	"strings"
 	"time"
 
+	"github.com/lektordir/lektor/internal/testkit/dir"
 	"github.com/lektordir/lektor/lektordir"
 )
 
 // entry is an entry as it lies in a lektor-dir.
-type entry struct {
-	place, feed, unique, name string
-	files                     map[string]string
-}
+type entry struct{ dir.Entry }
 
-func (x *entry) path() string { return x.place + "/" + x.feed + "/" + x.name }
-func (x *entry) key() string  { return x.feed + "/" + x.unique }
+func (x *entry) path() string { return x.Place + "/" + x.Feed + "/" + x.Name }
+func (x *entry) key() string  { return x.Feed + "/" + x.Unique }
 
 // line is a line of a journal.
 type line struct{ identity, content, unique, replaces string }
@@ -48,64 +45,33 @@ type evidence struct {
 
 // gather reads a lektor-dir without its help. What cannot be an entry or a
 // journal is an error.
-func (e *evidence) gather(dir string) error {
-	var bad []error
-	for _, place := range []string{"new", "cur"} {
-		paths, err := filepath.Glob(filepath.Join(dir, place, "*", "*"))
-		if err != nil {
-			return err
-		}
-		for _, path := range paths {
-			x := &entry{place: place, feed: filepath.Base(filepath.Dir(path)), name: filepath.Base(path)}
-			x.unique, _, _ = strings.Cut(x.name, ";")
-			if x.files, err = readFiles(path); err != nil {
-				bad = append(bad, err)
-			}
-			e.entries = append(e.entries, x)
-		}
+func (e *evidence) gather(path string) error {
+	found, err := dir.Entries(path)
+	bad := []error{err}
+	for _, x := range found {
+		e.entries = append(e.entries, &entry{*x})
 	}
 	e.journals = map[string][]line{}
-	paths, err := filepath.Glob(filepath.Join(dir, "src/*/etc/fetch/seen"))
+	paths, err := filepath.Glob(filepath.Join(path, "src/*/etc/fetch/seen"))
 	if err != nil {
 		return err
 	}
-	for _, path := range paths {
-		b, err := os.ReadFile(path)
+	for _, seen := range paths {
+		b, err := os.ReadFile(seen)
 		if err != nil {
 			return err
 		}
-		hash := strings.Split(strings.TrimPrefix(path, dir+"/"), "/")[1]
+		hash := strings.Split(strings.TrimPrefix(seen, path+"/"), "/")[1]
 		for text := range strings.Lines(string(b)) {
 			l, err := parseLine(text)
 			if err != nil {
-				bad = append(bad, fmt.Errorf("%s: %w", path, err))
+				bad = append(bad, fmt.Errorf("%s: %w", seen, err))
 				continue
 			}
 			e.journals[hash] = append(e.journals[hash], l)
 		}
 	}
 	return errors.Join(bad...)
-}
-
-// readFiles reads the files below a directory; of a link, where it leads.
-func readFiles(dir string) (map[string]string, error) {
-	files := map[string]string{}
-	err := filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
-		if err != nil || e.IsDir() {
-			return err
-		}
-		var b []byte
-		if e.Type()&fs.ModeSymlink != 0 {
-			var to string
-			to, err = os.Readlink(path)
-			b = []byte(to)
-		} else {
-			b, err = os.ReadFile(path)
-		}
-		files[strings.TrimPrefix(path, dir+"/")] = string(b)
-		return err
-	})
-	return files, err
 }
 
 // parseLine reads a line of a journal, with its newline.
@@ -136,7 +102,7 @@ func (e *evidence) check() []error {
 	byFeed := map[string][]*entry{}
 	for _, x := range e.entries {
 		there[x.key()] = append(there[x.key()], x)
-		byFeed[x.feed] = append(byFeed[x.feed], x)
+		byFeed[x.Feed] = append(byFeed[x.Feed], x)
 	}
 	for _, xs := range there {
 		if len(xs) > 1 {
@@ -153,7 +119,7 @@ func (e *evidence) check() []error {
 		bad = append(bad, e.checkClock(byFeed[e.clock])...)
 	}
 	for _, x := range e.entries {
-		if !known[x.feed] {
+		if !known[x.Feed] {
 			fail("%s is of a feed that nobody fetched", x.path())
 		}
 	}
@@ -244,13 +210,13 @@ func (a *accounts) whole(entries []*entry) {
 			a.fail("%s is what %s is", x.path(), other)
 		}
 		seen[v] = x.path()
-		l, ok := a.byUnique[x.unique]
+		l, ok := a.byUnique[x.Unique]
 		if !ok {
 			a.fail("%s is in no journal", x.path())
 		} else if noted, _ := a.version(l); noted != v {
 			a.fail("%s: the journal has another version under its name", x.path())
 		}
-		if f.policy == unread && x.place == "new" && v.number != f.latest[v.entry] {
+		if f.policy == unread && x.Place == "new" && v.number != f.latest[v.entry] {
 			a.fail("%s is unread, and there is version %d of it", x.path(), f.latest[v.entry])
 		}
 	}
@@ -317,9 +283,9 @@ var titleForm = regexp.MustCompile(`^Entry (\d+) of (\S+), version (\d+)\n$`)
 // versionOf tells which version an entry is; the error is for one that is not
 // what the server served.
 func (f *feed) versionOf(x *entry) (version, error) {
-	m := titleForm.FindStringSubmatch(x.files["title"])
+	m := titleForm.FindStringSubmatch(x.Files["title"])
 	if m == nil || m[2] != f.name {
-		return version{}, fmt.Errorf("its title is %q", x.files["title"])
+		return version{}, fmt.Errorf("its title is %q", x.Files["title"])
 	}
 	var v version
 	v.entry, _ = strconv.Atoi(m[1])
@@ -328,16 +294,17 @@ func (f *feed) versionOf(x *entry) (version, error) {
 		return v, errors.New("no fetcher was given it")
 	}
 	want := f.files(v)
-	for _, name := range slices.Sorted(maps.Keys(x.files)) {
-		if name == "etc/replaces" {
-			continue // a unique name, which the journal tells of
+	for _, name := range slices.Sorted(maps.Keys(x.Files)) {
+		got := x.Files[name]
+		if name == "extras" {
+			got, _ = dir.TakeReplaces(got) // a unique name, which the journal tells of
 		}
-		if data, ok := want[name]; !ok || data != x.files[name] {
-			return v, fmt.Errorf("%s is %.80q, not %.80q", name, x.files[name], data)
+		if data, ok := want[name]; !ok || data != got {
+			return v, fmt.Errorf("%s is %.80q, not %.80q", name, got, data)
 		}
 	}
 	for name := range want {
-		if _, ok := x.files[name]; !ok {
+		if _, ok := x.Files[name]; !ok {
 			return v, fmt.Errorf("it has no file %s", name)
 		}
 	}
@@ -358,12 +325,12 @@ func (e *evidence) checkClock(entries []*entry) []error {
 		bad = append(bad, fmt.Errorf("lektor-clock delivered %d entries, and %d are there or removed", e.clockRuns, n))
 	}
 	for _, x := range entries {
-		secs, _, _ := strings.Cut(x.unique, ".")
-		date, err := time.Parse(time.RFC3339, strings.TrimSuffix(x.files["pubdate"], "\n"))
-		if err != nil || x.files["title"] != "Current Time\n" || x.files["content"] != secs+"\n" ||
-			!strings.Contains(x.files["id"], ":"+secs+".") || x.files["feed"] != "../../../src/"+e.clock || len(x.files) != 5 ||
+		secs, _, _ := strings.Cut(x.Unique, ".")
+		date, err := time.Parse(time.RFC3339, strings.TrimSuffix(x.Files["pubdate"], "\n"))
+		if err != nil || x.Files["title"] != "Current Time\n" || x.Files["content"] != secs+"\n" ||
+			!strings.Contains(x.Files["id"], ":"+secs+".") || x.Files["feed"] != "../../../src/"+e.clock || len(x.Files) != 5 ||
 			date.IsZero() {
-			bad = append(bad, fmt.Errorf("%s is no whole entry of lektor-clock: %q", x.path(), x.files))
+			bad = append(bad, fmt.Errorf("%s is no whole entry of lektor-clock: %q", x.path(), x.Files))
 		}
 	}
 	return bad

@@ -82,7 +82,7 @@ func (s surroundings) do(ctx context.Context, does string, args []string, stream
 	case "mark":
 		return viewer.Mark(ctx, viewer.MarkOptions{Common: common, Names: viewer.Names{Args: args}, Set: "S", Clear: "F"}, streams)
 	case "rm":
-		return viewer.Remove(ctx, viewer.RemoveOptions{Common: common, Names: viewer.Names{Args: args}}, streams)
+		return viewer.Remove(ctx, viewer.RemoveOptions{Common: common, Names: viewer.Names{Args: args}, Now: true}, streams)
 	case "digest":
 		return viewer.Digest(ctx, viewer.DigestOptions{Common: common, Query: args, Lines: 2}, streams)
 	case "next":

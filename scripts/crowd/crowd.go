@@ -16,6 +16,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"github.com/lektordir/lektor/internal/testkit/dir"
 )
 
 // hang is when a process is taken for one that will never end.
@@ -63,9 +65,8 @@ func open(work string) (*crowd, error) {
 			clock: newFeed("", "tag:example.org,2026:lektor-clock", "", false).hash,
 		},
 	}
-	build := exec.Command("go", "build", "-o", work+"/", "github.com/lektordir/lektor/cmd/lektor-fetch", "github.com/lektordir/lektor/cmd/lektor-view")
-	if out, err := build.CombinedOutput(); err != nil {
-		return nil, fmt.Errorf("go build: %w\n%s", err, out)
+	if err := dir.Programs(work, "lektor-fetch", "lektor-view"); err != nil {
+		return nil, err
 	}
 	c.alone = namespaces()
 	c.feeds = serve()
@@ -173,13 +174,7 @@ type outcome struct {
 // lines are the lines of what a process printed, without an unfinished one.
 func (o outcome) lines() []string {
 	whole := o.stdout[:strings.LastIndexByte(o.stdout, '\n')+1]
-	return slices.Collect(func(yield func(string) bool) {
-		for l := range strings.Lines(whole) {
-			if !yield(strings.TrimSuffix(l, "\n")) {
-				return
-			}
-		}
-	})
+	return strings.FieldsFunc(whole, func(r rune) bool { return r == '\n' })
 }
 
 // run runs a process, and judges its status and messages.

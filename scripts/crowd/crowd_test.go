@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/lektordir/lektor/internal/testkit/dir"
 )
 
 func TestMain(m *testing.M) {
@@ -77,7 +79,7 @@ func world() *evidence {
 			e.journals[f.hash] = append(e.journals[f.hash], line{id, content, name(v), replaces})
 		}
 		place := func(place string, v version, flags string) {
-			e.entries = append(e.entries, &entry{place: place, feed: f.hash, unique: name(v), name: name(v) + flags, files: f.files(v)})
+			e.entries = append(e.entries, &entry{dir.Entry{Place: place, Feed: f.hash, Unique: name(v), Name: name(v) + flags, Files: f.files(v)}})
 		}
 		for _, v := range []version{{1, 1}, {1, 2}, {2, 1}, {2, 2}, {3, 1}, {4, 1}} {
 			f.offer(v)
@@ -107,9 +109,9 @@ func world() *evidence {
 		e.removed[f.hash+"/"+name(version{3, 1})] = 1
 		e.printed[f.hash+"/"+name(version{4, 1})] = 1
 	}
-	e.entries = append(e.entries, &entry{place: "new", feed: "clock", unique: "1700000000.P1Q1.host", name: "1700000000.P1Q1.host", files: map[string]string{
+	e.entries = append(e.entries, &entry{dir.Entry{Place: "new", Feed: "clock", Unique: "1700000000.P1Q1.host", Name: "1700000000.P1Q1.host", Files: map[string]string{
 		"title": "Current Time\n", "content": "1700000000\n", "id": "tag:clock:1700000000.1.1\n", "pubdate": "2023-11-14T22:13:20Z\n", "feed": "../../../src/clock",
-	}})
+	}}})
 	e.removed["clock/1700000001.P1Q1.host"] = 1
 	return e
 }
@@ -118,7 +120,7 @@ func world() *evidence {
 func (e *evidence) at(policy string, v version) *entry {
 	for _, f := range e.feeds {
 		for _, x := range e.entries {
-			if f.policy == policy && x.feed == f.hash && x.files["title"] == f.title(v)+"\n" {
+			if f.policy == policy && x.Feed == f.hash && x.Files["title"] == f.title(v)+"\n" {
 				return x
 			}
 		}
@@ -137,16 +139,16 @@ func TestAccounting(t *testing.T) {
 	}
 	twin := func(x *entry, unique string) *entry {
 		y := *x
-		y.unique, y.name = unique, unique
-		y.files = maps.Clone(x.files)
+		y.Unique, y.Name = unique, unique
+		y.Files = maps.Clone(x.Files)
 		return &y
 	}
 	// note adds a line like that of an entry.
 	note := func(e *evidence, x *entry, unique string) {
-		for _, l := range e.journals[x.feed] {
-			if l.unique == x.unique {
+		for _, l := range e.journals[x.Feed] {
+			if l.unique == x.Unique {
 				l.unique = unique
-				e.journals[x.feed] = append(e.journals[x.feed], l)
+				e.journals[x.Feed] = append(e.journals[x.Feed], l)
 				return
 			}
 		}
@@ -165,26 +167,26 @@ func TestAccounting(t *testing.T) {
 		"never delivered": {func(e *evidence) {
 			x := e.at(ignore, version{4, 1})
 			e.drop(x)
-			e.journals[x.feed] = slices.DeleteFunc(e.journals[x.feed], func(l line) bool { return l.unique == x.unique })
+			e.journals[x.Feed] = slices.DeleteFunc(e.journals[x.Feed], func(l line) bool { return l.unique == x.Unique })
 		}, "was never delivered"},
 		"version never delivered": {func(e *evidence) {
 			x := e.at(deliver, version{2, 2})
 			e.drop(x)
-			e.journals[x.feed] = slices.DeleteFunc(e.journals[x.feed], func(l line) bool { return l.unique == x.unique })
+			e.journals[x.Feed] = slices.DeleteFunc(e.journals[x.Feed], func(l line) bool { return l.unique == x.Unique })
 		}, "was never delivered"},
 		"in new and in cur": {func(e *evidence) {
 			x := *e.at(ignore, version{4, 1})
-			x.place, x.name = "cur", x.name+";2,S"
+			x.Place, x.Name = "cur", x.Name+";2,S"
 			e.entries = append(e.entries, &x)
 		}, "is the same entry as"},
 		"twice in cur": {func(e *evidence) {
 			x := *e.at(deliver, version{2, 1})
-			x.name = x.unique
+			x.Name = x.Unique
 			e.entries = append(e.entries, &x)
 		}, "is the same entry as"},
 		"delivered twice": {func(e *evidence) {
 			x := twin(e.at(deliver, version{4, 1}), "1700000009.M1P1Q1I0000000000000000.host")
-			note(e, e.at(deliver, version{4, 1}), x.unique)
+			note(e, e.at(deliver, version{4, 1}), x.Unique)
 			e.entries = append(e.entries, x)
 		}, "was delivered twice"},
 		"there twice, noted once": {func(e *evidence) {
@@ -193,10 +195,10 @@ func TestAccounting(t *testing.T) {
 		"delivered again after it was removed": {func(e *evidence) {
 			f := e.feeds[2]
 			id, content := f.digests(version{3, 1})
-			x := &entry{place: "new", feed: f.hash, unique: "1700000009.M1P1Q1I" + id[:16] + ".host", files: f.files(version{3, 1})}
-			x.name = x.unique
+			x := &entry{dir.Entry{Place: "new", Feed: f.hash, Unique: "1700000009.M1P1Q1I" + id[:16] + ".host", Files: f.files(version{3, 1})}}
+			x.Name = x.Unique
 			e.entries = append(e.entries, x)
-			e.journals[f.hash] = append(e.journals[f.hash], line{id, content, x.unique, ""})
+			e.journals[f.hash] = append(e.journals[f.hash], line{id, content, x.Unique, ""})
 		}, "was delivered twice"},
 		"back after it was removed": {func(e *evidence) {
 			x := e.at(unread, version{4, 1})
@@ -215,22 +217,22 @@ func TestAccounting(t *testing.T) {
 		"two versions where one replaces": {func(e *evidence) {
 			f := e.feeds[0]
 			x := twin(e.at(unread, version{1, 2}), e.journals[f.hash][0].unique)
-			x.files = f.files(version{1, 1})
+			x.Files = f.files(version{1, 1})
 			e.entries = append(e.entries, x)
 		}, "is there or removed 2 times"},
 		"an old version is unread": {func(e *evidence) { e.feeds[0].latest[4] = 2 }, "and there is version 2"},
-		"half content":             {func(e *evidence) { e.at(deliver, version{4, 1}).files["content"] = "<p>Entry" }, "content is"},
-		"no content":               {func(e *evidence) { delete(e.at(deliver, version{4, 1}).files, "content") }, "it has no file content"},
-		"no extra":                 {func(e *evidence) { delete(e.at(deliver, version{4, 1}).files, "etc/link") }, "it has no file etc/link"},
-		"another file":             {func(e *evidence) { e.at(deliver, version{4, 1}).files["title.1"] = "" }, "title.1 is"},
-		"feed leads elsewhere":     {func(e *evidence) { e.at(deliver, version{4, 1}).files["feed"] = "../x" }, "feed is"},
-		"half of the clock's":      {func(e *evidence) { delete(e.entries[len(e.entries)-1].files, "id") }, "no whole entry of lektor-clock"},
+		"half content":             {func(e *evidence) { e.at(deliver, version{4, 1}).Files["content"] = "<p>Entry" }, "content is"},
+		"no content":               {func(e *evidence) { delete(e.at(deliver, version{4, 1}).Files, "content") }, "it has no file content"},
+		"no extra":                 {func(e *evidence) { delete(e.at(deliver, version{4, 1}).Files, "extras") }, "it has no file extras"},
+		"another file":             {func(e *evidence) { e.at(deliver, version{4, 1}).Files["title.1"] = "" }, "title.1 is"},
+		"feed leads elsewhere":     {func(e *evidence) { e.at(deliver, version{4, 1}).Files["feed"] = "../x" }, "feed is"},
+		"half of the clock's":      {func(e *evidence) { delete(e.entries[len(e.entries)-1].Files, "id") }, "no whole entry of lektor-clock"},
 		"never served": {func(e *evidence) {
 			f := e.feeds[1]
-			e.at(deliver, version{4, 1}).files = f.files(version{7, 1})
+			e.at(deliver, version{4, 1}).Files = f.files(version{7, 1})
 		}, "no fetcher was given it"},
 		"the journal has another version": {func(e *evidence) {
-			e.at(deliver, version{1, 1}).unique = e.at(deliver, version{1, 2}).unique
+			e.at(deliver, version{1, 1}).Unique = e.at(deliver, version{1, 2}).Unique
 		}, "another version under its name"},
 		"a name twice in the journal": {func(e *evidence) {
 			f := e.feeds[1]
@@ -241,7 +243,7 @@ func TestAccounting(t *testing.T) {
 		"printed and unknown":  {func(e *evidence) { e.printed[e.feeds[0].hash+"/x"] = 1 }, "is in no journal"},
 		"there, though denied": {func(e *evidence) { e.denied[e.at(unread, version{4, 1}).key()] = true }, "said that it was not"},
 		"whole, though broken": {func(e *evidence) { e.broken[e.at(unread, version{4, 1}).key()] = true }, "was not whole"},
-		"of an unknown feed":   {func(e *evidence) { e.at(ignore, version{4, 1}).feed = "other" }, "nobody fetched"},
+		"of an unknown feed":   {func(e *evidence) { e.at(ignore, version{4, 1}).Feed = "other" }, "nobody fetched"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			e := world()

@@ -243,7 +243,7 @@ func (c *crowd) list(args ...string) []string {
 func (c *crowd) removes(ctx context.Context, rnd *rand.Rand) {
 	at(ctx, rnd, 300*time.Millisecond, func() {
 		if paths := some(rnd, c.list("-a"), 3); len(paths) > 0 {
-			c.remove(process{kind: "rm", argv: append([]string{c.view, "rm"}, paths...)}, paths)
+			c.remove(process{kind: "rm", argv: append([]string{c.view, "rm", "--now"}, paths...)}, paths)
 		}
 	})
 }

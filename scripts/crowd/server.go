@@ -10,6 +10,7 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -87,8 +88,8 @@ func (f *feed) document() (text string, change int) {
 	var b strings.Builder
 	fmt.Fprintf(&b, `<?xml version="1.0"?><rss version="2.0"><channel><title>Feed %s</title><link>http://feed.example/%s</link><description>A crowded feed</description>`, f.name, f.name)
 	vs := make([]version, 0, len(f.doc))
-	for i := len(f.doc) - 1; i >= 0; i-- {
-		v := f.doc[i].version
+	for _, it := range slices.Backward(f.doc) {
+		v := it.version
 		vs = append(vs, v)
 		f.may[v] = true
 		fmt.Fprintf(&b, "\n<item><title>%s</title><guid isPermaLink=\"false\">%s</guid><link>%s</link><pubDate>%s</pubDate><author>ann@example.com (Ann)</author>"+
@@ -174,16 +175,15 @@ func date(v version) time.Time {
 // files are those of an entry as it must lie in the lektor-dir.
 func (f *feed) files(v version) map[string]string {
 	return map[string]string{
-		"title":          f.title(v) + "\n",
-		"id":             f.guid(v) + "\n",
-		"content":        f.content(v),
-		"author":         "Ann <ann@example.com>\n",
-		"pubdate":        date(v).Format(time.RFC3339) + "\n",
-		"type":           "text/html\n",
-		"feed":           "../../../src/" + f.hash,
-		"etc/link":       f.link(v) + "\n",
-		"etc/categories": "crowd\nnaïve\n",
-		"etc/enclosures": fmt.Sprintf("%s\taudio/mpeg\t%d\n", f.enclosure(v), v.number),
+		"title":   f.title(v) + "\n",
+		"id":      f.guid(v) + "\n",
+		"content": f.content(v),
+		"author":  "Ann <ann@example.com>\n",
+		"pubdate": date(v).Format(time.RFC3339) + "\n",
+		"type":    "text/html\n",
+		"feed":    "../../../src/" + f.hash,
+		"extras": fmt.Sprintf("link\t%s\ncategory\tcrowd\ncategory\tnaïve\nenclosure\t%s\taudio/mpeg\t%d\n",
+			f.link(v), f.enclosure(v), v.number),
 	}
 }
 

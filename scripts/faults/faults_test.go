@@ -162,7 +162,7 @@ func TestFindsWhatAViewerLost(t *testing.T) {
 		sh(dir, c.before)
 		taken, err := take(dir, c.action)
 		for _, x := range taken {
-			from, to := "new/"+x.feed+"/"+x.unique, "cur/"+x.feed+"/"+x.unique+";2,S"
+			from, to := "new/"+x.Feed+"/"+x.Unique, "cur/"+x.Feed+"/"+x.Unique+";2,S"
 			sh(dir, c.spoil, before+"/"+from, from, to)
 			break
 		}
@@ -207,6 +207,9 @@ func TestOrders(t *testing.T) {
 	for _, s := range all {
 		if time.Now().After(end) {
 			break
+		}
+		if len(s.histories()) == 0 {
+			continue
 		}
 		t.Run(s.name, func(t *testing.T) {
 			tr, err := newTrial(t.Context(), e, s)
@@ -306,6 +309,11 @@ func TestModel(t *testing.T) {
 		"synced, it is whole, and has one name or the other": {
 			ops:  []op{create("t"), write("t", "a"), {Kind: "fsync", Path: "t"}, rename("t", "f")},
 			want: []string{"", `f="a"`, `t=""`, `t="\x00"`, `t="a"`},
+		},
+		"two names are of one file": {
+			ops: []op{create("t"), {Kind: "fsync", Path: "t"}, {Kind: "link", From: "t", Path: "u"}, {Kind: "sync", Path: "."}, write("u", "a"),
+				{Kind: "unlink", Path: "t"}},
+			want: []string{"", `t=""`, `t="" u=""`, `t="\x00" u="\x00"`, `t="a" u="a"`, `u=""`, `u="\x00"`, `u="a"`},
 		},
 		"names survive in order": {
 			ops:  []op{{Kind: "mkdir", Path: "a"}, {Kind: "mkdir", Path: "b"}},

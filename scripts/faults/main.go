@@ -70,7 +70,7 @@ func everything(ctx context.Context, only, kinds, disks string, cuts int, unsync
 		if err != nil {
 			return bad, fmt.Errorf("%s: %w", s.name, err)
 		}
-		for _, kind := range strings.Split(kinds, ",") {
+		for kind := range strings.SplitSeq(kinds, ",") {
 			var faults []fault
 			switch kind {
 			case "kill":
@@ -99,11 +99,7 @@ func everything(ctx context.Context, only, kinds, disks string, cuts int, unsync
 			}
 			total += n
 			fmt.Printf("%-14s %-5s %5d well, %d badly, %.0f s: %s\n", s.name, kind, n, len(r.errors), time.Since(start).Seconds(), strings.Join(by, ", "))
-			for i, err := range r.errors {
-				if i < show {
-					fmt.Printf("\n%v\n", err)
-				}
-			}
+			tell(r.errors, show)
 			bad += len(r.errors)
 			if err := ctx.Err(); err != nil {
 				return bad, err
@@ -117,7 +113,7 @@ func everything(ctx context.Context, only, kinds, disks string, cuts int, unsync
 			return bad, err
 		}
 	}
-	for _, fs := range strings.Split(disks, ",") {
+	for fs := range strings.SplitSeq(disks, ",") {
 		if cuts == 0 {
 			break
 		}
@@ -131,13 +127,16 @@ func everything(ctx context.Context, only, kinds, disks string, cuts int, unsync
 			fmt.Printf("%d power cuts on %s: %d well, %d badly\n", tried, fs, tried-len(findings), len(findings))
 			total += tried - len(findings)
 		}
-		for i, err := range findings {
-			if i < show {
-				fmt.Printf("\n%v\n", err)
-			}
-		}
+		tell(findings, show)
 		bad += len(findings)
 	}
 	fmt.Printf("%d faults that went well, %d that did not\n", total, bad)
 	return bad, nil
+}
+
+// tell prints the first findings.
+func tell(findings []error, most int) {
+	for _, err := range findings[:min(most, len(findings))] {
+		fmt.Printf("\n%v\n", err)
+	}
 }

@@ -14,6 +14,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -39,6 +40,7 @@ type volume []node
 func readVolume(dir string) (volume, error) {
 	v := volume{{mode: fs.ModeDir, names: map[string]int{}}}
 	numbers := map[string]int{dir: 0}
+	files := map[uint64]int{} // by inode, as a file may have several names
 	err := filepath.WalkDir(dir, func(p string, e fs.DirEntry, err error) error {
 		if err != nil || p == dir {
 			return err
@@ -48,6 +50,11 @@ func readVolume(dir string) (volume, error) {
 			return err
 		}
 		x := node{mode: e.Type(), mtime: fi.ModTime()}
+		inode := fi.Sys().(*syscall.Stat_t).Ino
+		if y, ok := files[inode]; ok {
+			v[numbers[filepath.Dir(p)]].names[e.Name()] = y
+			return nil
+		}
 		switch x.mode {
 		case fs.ModeDir:
 			x.names = map[string]int{}
@@ -57,6 +64,7 @@ func readVolume(dir string) (volume, error) {
 			x.data = []byte(text)
 		case 0:
 			x.data, err = os.ReadFile(p)
+			files[inode] = len(v)
 		default:
 			err = fmt.Errorf("%s: the model has no %v", p, x.mode)
 		}
@@ -147,6 +155,7 @@ func (v volume) write(dir string) error {
 	if err := os.Mkdir(dir, 0o777); err != nil {
 		return err
 	}
+	made := map[*node]string{}
 	return v.walk(func(p string, x *node) error {
 		p = filepath.Join(dir, p)
 		switch x.mode {
@@ -155,6 +164,10 @@ func (v volume) write(dir string) error {
 		case fs.ModeSymlink:
 			return os.Symlink(string(x.data), p)
 		}
+		if twin, ok := made[x]; ok {
+			return os.Link(twin, p)
+		}
+		made[x] = p
 		err := os.WriteFile(p, x.data, 0o666)
 		if err == nil && !x.mtime.IsZero() {
 			err = os.Chtimes(p, x.mtime, x.mtime)
@@ -195,7 +208,10 @@ func (c *change) isName() bool { return c.kind <= nameGone }
 
 // touches reports whether a change of names is one that a sync of a node makes
 // durable: of the node's own name, or of a name in it.
-func (c *change) touches(x int) bool { return c.node == x || c.dir == x || c.to == x }
+// To sync a file says nothing of the further names that it was given.
+func (c *change) touches(x int) bool {
+	return c.node == x && c.op.Kind != "link" || c.dir == x || c.to == x
+}
 
 // do makes a change. It does nothing where a change before it is missing that
 // it needs.
@@ -284,6 +300,12 @@ func (r *recording) add(o op) error {
 			made(0, "")
 		case there && o.Flags&unix.O_EXCL == 0 && o.Flags&unix.O_TRUNC != 0 && r.now[x].mode == 0 && len(r.now[x].data) > 0:
 			c.kind, c.op.Off = sized, 0
+			r.put(c)
+		}
+	case "link":
+		from, _, found := r.now.find(o.From)
+		if found && ok && !there && r.now[from].mode != fs.ModeDir {
+			c.kind, c.node = nameMade, from
 			r.put(c)
 		}
 	case "write", "pwrite":

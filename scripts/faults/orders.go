@@ -17,6 +17,7 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sync/errgroup"
 	"golang.org/x/sys/unix"
 )
 
@@ -35,6 +36,8 @@ const (
 // histories are those that a scenario is tried with.
 func (s *scenario) histories() []history {
 	switch {
+	case s.undo:
+		return nil
 	case s.viewer || s.once || s.purge:
 		return []history{alone}
 	case s.list:
@@ -86,50 +89,38 @@ func (t *trial) orders(ctx context.Context, h history, ram string, o orderOption
 	if h != alone || t.s.feeds > 1 {
 		recordings = max(1, o.states/perRecording)
 	}
-	type job struct {
-		r       *recording
-		s       *diskState
-		deletes bool
-	}
-	jobs := make(chan job)
 	var mu sync.Mutex
-	var wg sync.WaitGroup
-	for range o.jobs {
-		wg.Go(func() {
-			for j := range jobs {
-				err := t.recovers(ctx, h, ram, j.r, j.s, j.deletes)
+	var jobs errgroup.Group
+	jobs.SetLimit(o.jobs)
+	defer jobs.Wait()
+	for i := range recordings {
+		r, err := t.recorded(ctx, h, ram, o.model, rng)
+		if err != nil {
+			return res, err
+		}
+		n := (o.states*(i+1))/recordings - (o.states*i)/recordings
+		all := r.orders(n, o.model, rng, func(s *diskState) bool {
+			if ctx.Err() != nil || !o.until.IsZero() && time.Now().After(o.until) {
+				return false
+			}
+			deletes := !t.s.viewer && !t.s.list && !t.s.purge && rng.IntN(2) == 0
+			jobs.Go(func() error {
+				err := t.recovers(ctx, h, ram, r, s, deletes)
 				mu.Lock()
+				defer mu.Unlock()
 				if res.tried++; err != nil && ctx.Err() == nil {
 					res.findings = append(res.findings, err)
 				}
-				mu.Unlock()
-			}
-		})
-	}
-	err := func() error {
-		for i := range recordings {
-			r, err := t.recorded(ctx, h, ram, o.model, rng)
-			if err != nil {
-				return err
-			}
-			n := (o.states*(i+1))/recordings - (o.states*i)/recordings
-			all := r.orders(n, o.model, rng, func(s *diskState) bool {
-				if ctx.Err() != nil || !o.until.IsZero() && time.Now().After(o.until) {
-					return false
-				}
-				jobs <- job{r, s, !t.s.viewer && !t.s.list && !t.s.purge && rng.IntN(2) == 0}
-				return true
+				return nil
 			})
-			res.all = all && recordings == 1
-			if err := ctx.Err(); err != nil {
-				return err
-			}
+			return true
+		})
+		res.all = all && recordings == 1
+		if err := ctx.Err(); err != nil {
+			return res, err
 		}
-		return nil
-	}()
-	close(jobs)
-	wg.Wait()
-	return res, err
+	}
+	return res, nil
 }
 
 // recorded records the scenario's command.
@@ -199,7 +190,7 @@ func (t *trial) record(ctx context.Context, h history, ram string, m model, rng 
 	if err := run(0, argv); err != nil || h != marked && h != removed {
 		return r, err
 	}
-	argv = []string{t.e.view, "rm"}
+	argv = []string{t.e.view, "rm", "--now"}
 	if h == marked {
 		argv = []string{t.e.view, "mark", "--set", "S"}
 	}
@@ -208,8 +199,8 @@ func (t *trial) record(ctx context.Context, h history, ram string, m model, rng 
 		return nil, err
 	}
 	for _, x := range all {
-		if x.place == "new" {
-			argv = append(argv, x.unique)
+		if x.Place == "new" {
+			argv = append(argv, x.Unique)
 		}
 	}
 	return r, run(0, argv)
@@ -285,7 +276,7 @@ func (t *trial) afterViewer(ctx context.Context, dir string, h history) error {
 		return fmt.Errorf("after the command was run again: %w", err)
 	}
 	for _, x := range all {
-		if err := os.RemoveAll(filepath.Join(dir, x.place, x.feed)); err != nil {
+		if err := os.RemoveAll(filepath.Join(dir, x.Place, x.Feed)); err != nil {
 			return err
 		}
 	}
@@ -313,7 +304,7 @@ func (t *trial) viewed(dir string) error {
 	for _, x := range before {
 		var found []*entry
 		for _, y := range all {
-			if y.feed == x.feed && y.unique == x.unique {
+			if y.Feed == x.Feed && y.Unique == x.Unique {
 				found = append(found, y)
 			}
 		}
@@ -323,8 +314,8 @@ func (t *trial) viewed(dir string) error {
 		case len(found) > 1:
 			bad = append(bad, fmt.Errorf("in two places: %s and %s", found[0], found[1]))
 		case len(found) == 1:
-			if !maps.Equal(found[0].files, x.files) {
-				bad = append(bad, fmt.Errorf("not whole: %s has %q", found[0], found[0].files))
+			if !maps.Equal(found[0].Files, x.Files) {
+				bad = append(bad, fmt.Errorf("not whole: %s has %q", found[0], found[0].Files))
 			}
 			if y := found[0]; y.key() != x.key() && t.entries[y.key()] == 0 {
 				bad = append(bad, fmt.Errorf("neither where it was nor where it was to be: %s, before %s", y, x))
@@ -414,11 +405,7 @@ func (e *env) orders(ctx context.Context, only string, o orderOptions, show int)
 				some = ", all there are"
 			}
 			fmt.Printf("%-48s %5d well, %d badly%s, %.0f s\n", name+string(h), res.tried-len(res.findings), len(res.findings), some, time.Since(start).Seconds())
-			for i, err := range res.findings {
-				if i < show {
-					fmt.Printf("\n%v\n", err)
-				}
-			}
+			tell(res.findings, show)
 			well, bad = well+res.tried-len(res.findings), bad+len(res.findings)
 		}
 	}

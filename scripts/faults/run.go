@@ -15,6 +15,7 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sync/errgroup"
 	"golang.org/x/sys/unix"
 
 	"github.com/lektordir/lektor/lektordir"
@@ -254,11 +255,7 @@ func (t *trial) reported(dir string, f fault, hit op, o *outcome, after []*entry
 		if t.s.viewer || t.s.purge {
 			return nil
 		}
-		got, err := state(dir)
-		if err == nil {
-			err = differState(got, t.state)
-		}
-		if err != nil {
+		if err := t.sameState(dir); err != nil {
 			return fmt.Errorf("it ended with 0, but: %w", err)
 		}
 		return nil
@@ -270,7 +267,7 @@ func (t *trial) reported(dir string, f fault, hit op, o *outcome, after []*entry
 		return fmt.Errorf("the message does not tell of %q", f.errno.Error())
 	}
 	named := hit.Path != "." && strings.Contains(o.stderr, hit.Path) || hit.From != "" && strings.Contains(o.stderr, hit.From)
-	for _, part := range strings.Split(hit.Path, "/") {
+	for part := range strings.SplitSeq(hit.Path, "/") {
 		named = named || len(part) == 40 && strings.Contains(o.stderr, part)
 	}
 	for i := range t.s.feeds {
@@ -361,8 +358,21 @@ func (t *trial) goOnViewing(ctx context.Context, dir string, argv []string) erro
 	}
 	there := map[string]int{}
 	for _, x := range all {
-		if there[x.unique]++; there[x.unique] > 1 {
+		if there[x.Unique]++; there[x.Unique] > 1 {
 			return fmt.Errorf("in two places: %s", x)
+		}
+	}
+	if t.s.undo {
+		// Where the journal of the command is still there it was not done.
+		was, errWas := filepath.Glob(filepath.Join(t.template, "etc/view/undo/*"))
+		is, errIs := filepath.Glob(filepath.Join(dir, "etc/view/undo/*"))
+		if err := errors.Join(errWas, errIs); err != nil {
+			return err
+		}
+		if len(was) == len(is) {
+			if _, err := t.e.run(ctx, dir, t.s.stdin, argv...); err != nil {
+				return fmt.Errorf("again: %w", err)
+			}
 		}
 	}
 	left = slices.DeleteFunc(left, func(a string) bool { return strings.Contains(a, ".M") && there[a] == 0 })
@@ -428,11 +438,16 @@ func (t *trial) goOnAdding(ctx context.Context, dir string, argv []string) error
 			return err
 		}
 	}
+	return t.sameState(dir)
+}
+
+// sameState tells how the state differs from that after a run without faults.
+func (t *trial) sameState(dir string) error {
 	got, err := state(dir)
-	if err == nil {
-		err = differState(got, t.state)
+	if err != nil {
+		return err
 	}
-	return err
+	return differState(got, t.state)
 }
 
 // again runs the command without faults.
@@ -461,7 +476,7 @@ func (t *trial) twice(ctx context.Context, dir string, argv []string) ([]*entry,
 func keyed(all []*entry) map[string]*entry {
 	m := map[string]*entry{}
 	for _, x := range all {
-		m[x.feed+" "+lektordir.Ref{Unique: x.unique}.Identity()+" "+x.files["title"]] = x
+		m[x.Feed+" "+lektordir.Ref{Unique: x.Unique}.Identity()+" "+x.Files["title"]] = x
 	}
 	return m
 }
@@ -473,17 +488,17 @@ func take(dir string, a action) (map[string]*entry, error) {
 	if err != nil {
 		return nil, err
 	}
-	all = slices.DeleteFunc(all, func(x *entry) bool { return x.place != "new" })
+	all = slices.DeleteFunc(all, func(x *entry) bool { return x.Place != "new" })
 	taken := keyed(all)
 	if len(taken) != len(all) {
 		return nil, fmt.Errorf("some are in new/ twice: %v", all)
 	}
 	for _, x := range all {
-		path := filepath.Join(dir, x.place, x.feed, x.unique)
+		path := filepath.Join(dir, x.Place, x.Feed, x.Unique)
 		if a == toDelete {
 			err = os.RemoveAll(path)
-		} else if err = os.MkdirAll(filepath.Join(dir, "cur", x.feed), 0o777); err == nil {
-			err = os.Rename(path, filepath.Join(dir, "cur", x.feed, x.unique+";2,S"))
+		} else if err = os.MkdirAll(filepath.Join(dir, "cur", x.Feed), 0o777); err == nil {
+			err = os.Rename(path, filepath.Join(dir, "cur", x.Feed, x.Unique+";2,S"))
 		}
 		if err != nil {
 			return nil, err
@@ -514,10 +529,10 @@ func (t *trial) goOnWithout(ctx context.Context, dir string, argv []string, take
 		there := now[id]
 		switch {
 		case !whole[content(x.key())]:
-			return fmt.Errorf("it was new, and is no version of an entry: %s %q", x, x.files)
+			return fmt.Errorf("it was new, and is no version of an entry: %s %q", x, x.Files)
 		case a == toDelete && there != nil:
 			return fmt.Errorf("it came back after it was deleted: %s", id)
-		case a == toMove && (there == nil || there.place != "cur" || there.flags != "2,S" || !maps.Equal(there.files, x.files)):
+		case a == toMove && (there == nil || there.Place != "cur" || there.Flags != "2,S" || !maps.Equal(there.Files, x.Files)):
 			return fmt.Errorf("it was moved to cur/, and there is %v: %s", there, id)
 		}
 	}
@@ -525,7 +540,7 @@ func (t *trial) goOnWithout(ctx context.Context, dir string, argv []string, take
 	// no newer one comes.
 	replaced := func(x *entry) bool {
 		for _, y := range taken {
-			if y.feed == x.feed && y.files["id"] == x.files["id"] && !t.delivers(x.feed) {
+			if y.Feed == x.Feed && y.Files["id"] == x.Files["id"] && !t.delivers(x.Feed) {
 				return true
 			}
 		}
@@ -537,7 +552,7 @@ func (t *trial) goOnWithout(ctx context.Context, dir string, argv []string, take
 			found = found || versionless(x.key()) == versionless(key) || taken[id] != nil && content(x.key()) == content(key)
 		}
 		for _, x := range taken {
-			found = found || a == toDelete && content(x.key()) == content(key) || sameEntry(key, x) && !t.delivers(x.feed)
+			found = found || a == toDelete && content(x.key()) == content(key) || sameEntry(key, x) && !t.delivers(x.Feed)
 		}
 		if !found {
 			return fmt.Errorf("missing, and was not deleted: %.300s", key)
@@ -577,11 +592,11 @@ func placeless(key string) string {
 // content is a key of an entry without both.
 func content(key string) string { return placeless(versionless(key)) }
 
-var replaces = regexp.MustCompile(` etc/replaces="[^"]*"`)
+var replaces = regexp.MustCompile(` replaces="[^"]*"`)
 
 // sameEntry reports whether an entry has the feed and the id of the one with a key.
 func sameEntry(key string, x *entry) bool {
-	return strings.Contains(key, "/"+x.feed+"/") && strings.Contains(key, fmt.Sprintf(" id=%q", x.files["id"]))
+	return strings.Contains(key, "/"+x.Feed+"/") && strings.Contains(key, fmt.Sprintf(" id=%q", x.Files["id"]))
 }
 
 // consistent checks the lektor-dir.
@@ -607,30 +622,25 @@ type tally struct {
 // not zero.
 func (t *trial) all(ctx context.Context, faults []fault, workers int, until time.Time) *tally {
 	r := &tally{kinds: map[string]int{}}
-	queue := make(chan fault)
-	var wg sync.WaitGroup
-	for range workers {
-		wg.Go(func() {
-			for f := range queue {
-				hit, err := t.try(ctx, f)
-				r.mu.Lock()
-				if err == nil {
-					r.kinds[hit.Kind]++
-				} else if !errors.Is(err, errPassed) {
-					r.errors = append(r.errors, err)
-				}
-				r.mu.Unlock()
-			}
-		})
-	}
+	var jobs errgroup.Group
+	jobs.SetLimit(workers)
 	for _, f := range faults {
 		if ctx.Err() != nil || !until.IsZero() && time.Now().After(until) {
 			break
 		}
-		queue <- f
+		jobs.Go(func() error {
+			hit, err := t.try(ctx, f)
+			r.mu.Lock()
+			defer r.mu.Unlock()
+			if err == nil {
+				r.kinds[hit.Kind]++
+			} else if !errors.Is(err, errPassed) {
+				r.errors = append(r.errors, err)
+			}
+			return nil
+		})
 	}
-	close(queue)
-	wg.Wait()
+	jobs.Wait()
 	return r
 }
 

@@ -8,7 +8,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"io/fs"
 	"maps"
 	"net/http"
 	"net/http/httptest"
@@ -21,6 +20,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/lektordir/lektor/internal/testkit/dir"
 	feedserver "github.com/lektordir/lektor/internal/testkit/server"
 	"github.com/lektordir/lektor/lektordir"
 )
@@ -84,6 +84,9 @@ type scenario struct {
 	// once tells that the command, which ends the subscription to the first
 	// feed, is refused when that is done.
 	once bool
+	// undo tells that it takes back what the last command did. A power cut may leave
+	// less of its journal than of its renames, so that it cannot go on.
+	undo bool
 	// purge tells that it removes the first feed with all its entries; whatever
 	// becomes of that, the feed is added again afterwards.
 	purge bool
@@ -99,9 +102,8 @@ type env struct {
 
 func newEnv(work string) (*env, error) {
 	e := &env{fetch: filepath.Join(work, "lektor-fetch"), view: filepath.Join(work, "lektor-view"), work: work, server: serve()}
-	cmd := exec.Command("go", "build", "-o", work+"/", "github.com/lektordir/lektor/cmd/lektor-fetch", "github.com/lektordir/lektor/cmd/lektor-view")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return nil, fmt.Errorf("go build: %w\n%s", err, out)
+	if err := dir.Programs(work, "lektor-fetch", "lektor-view"); err != nil {
+		return nil, err
 	}
 	return e, nil
 }
@@ -151,7 +153,7 @@ func scenarios(e *env) []scenario {
 		var paths []string
 		all, _ := read(dir)
 		for _, x := range all {
-			paths = append(paths, x.unique)
+			paths = append(paths, x.Unique)
 		}
 		slices.Sort(paths)
 		return paths
@@ -193,8 +195,12 @@ func scenarios(e *env) []scenario {
 			return append([]string{e.view, "mark", "--set", "S"}, entries(dir)...)
 		}},
 		{name: "rm", feeds: 3, viewer: true, command: func(e *env, dir string) []string {
-			return append([]string{e.view, "rm"}, entries(dir)...)
+			return append([]string{e.view, "rm", "--now"}, entries(dir)...)
 		}},
+		{name: "undo", feeds: 1, viewer: true, undo: true, more: func(e *env, dir string) error {
+			_, err := e.run(context.Background(), dir, "", append([]string{e.view, "rm"}, entries(dir)...)...)
+			return err
+		}, command: func(e *env, _ string) []string { return []string{e.view, "undo"} }},
 	}
 }
 
@@ -282,10 +288,10 @@ func (e *env) prepare(ctx context.Context, s scenario, dir string) error {
 	}
 	for _, x := range all {
 		switch {
-		case x.files["title"] == "Third\n", x.files["title"] == "Second\n" && x.feed == feedHash(e.url(1)):
-			_, err = e.run(ctx, dir, "", e.view, "mark", "--set", "S", x.unique)
-		case x.files["title"] == "First\n":
-			_, err = e.run(ctx, dir, "", e.view, "rm", x.unique)
+		case x.Files["title"] == "Third\n", x.Files["title"] == "Second\n" && x.Feed == feedHash(e.url(1)):
+			_, err = e.run(ctx, dir, "", e.view, "mark", "--set", "S", x.Unique)
+		case x.Files["title"] == "First\n":
+			_, err = e.run(ctx, dir, "", e.view, "rm", "--now", x.Unique)
 		}
 		if err != nil {
 			return err
@@ -298,19 +304,22 @@ func (e *env) prepare(ctx context.Context, s scenario, dir string) error {
 }
 
 // entry is an entry as it lies in a lektor-dir.
-type entry struct {
-	place, feed, unique, flags string
-	files                      map[string]string
-}
+type entry struct{ dir.Entry }
 
 // key tells entries apart by everything but their names.
 func (x *entry) key() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s/%s/%s", x.place, x.feed, x.flags)
-	for _, name := range slices.Sorted(maps.Keys(x.files)) {
-		data := x.files[name]
-		if name == "etc/replaces" {
-			data = lektordir.Ref{Unique: strings.TrimSuffix(data, "\n")}.Identity()
+	fmt.Fprintf(&b, "%s/%s/%s", x.Place, x.Feed, x.Flags)
+	for _, name := range slices.Sorted(maps.Keys(x.Files)) {
+		data := x.Files[name]
+		if name == "extras" {
+			var replaces string
+			if data, replaces = dir.TakeReplaces(data); replaces != "" {
+				fmt.Fprintf(&b, " replaces=%q", lektordir.Ref{Unique: replaces}.Identity())
+			}
+			if data == "" {
+				continue
+			}
 		}
 		fmt.Fprintf(&b, " %s=%q", name, data)
 	}
@@ -318,42 +327,17 @@ func (x *entry) key() string {
 }
 
 func (x *entry) String() string {
-	return fmt.Sprintf("%s/%s/%s%s %q", x.place, x.feed, x.unique, x.flags, x.files["title"])
+	return fmt.Sprintf("%s/%s/%s%s %q", x.Place, x.Feed, x.Unique, x.Flags, x.Files["title"])
 }
 
 // read reads all entries of a lektor-dir without its help.
-func read(dir string) ([]*entry, error) {
+func read(path string) ([]*entry, error) {
 	var all []*entry
-	for _, place := range []string{"new", "cur"} {
-		dirs, err := filepath.Glob(filepath.Join(dir, place, "*", "*"))
-		if err != nil {
-			return nil, err
-		}
-		for _, path := range dirs {
-			x := &entry{place: place, feed: filepath.Base(filepath.Dir(path)), files: map[string]string{}}
-			x.unique, x.flags, _ = strings.Cut(filepath.Base(path), ";")
-			err := filepath.WalkDir(path, func(file string, e fs.DirEntry, err error) error {
-				if err != nil || e.IsDir() {
-					return err
-				}
-				var data string
-				if e.Type()&fs.ModeSymlink != 0 {
-					data, err = os.Readlink(file)
-				} else {
-					var b []byte
-					b, err = os.ReadFile(file)
-					data = string(b)
-				}
-				x.files[strings.TrimPrefix(file, path+"/")] = data
-				return err
-			})
-			if err != nil {
-				return nil, err
-			}
-			all = append(all, x)
-		}
+	found, err := dir.Entries(path)
+	for _, e := range found {
+		all = append(all, &entry{*e})
 	}
-	return all, nil
+	return all, err
 }
 
 func counted(all []*entry) map[string]int {
@@ -381,30 +365,24 @@ func differ(got, want map[string]int) error {
 }
 
 // state reads what else is in src/ and etc/, without the journals and times.
-func state(dir string) (map[string]string, error) {
-	files := map[string]string{}
+func state(path string) (map[string]string, error) {
+	all := map[string]string{}
 	for _, top := range []string{"src", "etc"} {
-		err := filepath.WalkDir(filepath.Join(dir, top), func(path string, e fs.DirEntry, err error) error {
-			if err != nil || e.IsDir() {
-				return err
-			}
-			switch rel := strings.TrimPrefix(path, dir+"/"); {
-			case e.Name() == "seen", strings.HasPrefix(rel, "etc/view/"):
-			default:
-				b, err := os.ReadFile(path)
-				files[rel] = string(b)
-				if e.Name() == "status" && string(b) == "304\n" {
-					files[rel] = "200\n" // as good
-				}
-				return err
-			}
-			return nil
-		})
+		files, err := dir.Files(filepath.Join(path, top))
 		if err != nil {
 			return nil, err
 		}
+		for name, data := range files {
+			switch name = top + "/" + name; {
+			case filepath.Base(name) == "seen", strings.HasPrefix(name, "etc/view/"):
+			case filepath.Base(name) == "status" && data == "304\n":
+				all[name] = "200\n" // as good
+			default:
+				all[name] = data
+			}
+		}
 	}
-	return files, nil
+	return all, nil
 }
 
 func differState(got, want map[string]string) error {
@@ -453,34 +431,11 @@ func journals(dir string) (map[string]int, error) {
 
 // copyTree copies a lektor-dir with its times.
 func copyTree(from, to string) error {
-	return filepath.WalkDir(from, func(path string, e fs.DirEntry, err error) error {
-		if err != nil {
-			return err
-		}
-		dest := to + strings.TrimPrefix(path, from)
-		switch {
-		case e.IsDir():
-			return os.Mkdir(dest, 0o777)
-		case e.Type()&fs.ModeSymlink != 0:
-			target, err := os.Readlink(path)
-			if err != nil {
-				return err
-			}
-			return os.Symlink(target, dest)
-		}
-		b, err := os.ReadFile(path)
-		if err != nil {
-			return err
-		}
-		if err := os.WriteFile(dest, b, 0o666); err != nil {
-			return err
-		}
-		fi, err := e.Info()
-		if err != nil {
-			return err
-		}
-		return os.Chtimes(dest, fi.ModTime(), fi.ModTime())
-	})
+	v, err := readVolume(from)
+	if err != nil {
+		return err
+	}
+	return v.write(to)
 }
 
 // errnos are the failures that calls are given.

@@ -137,7 +137,7 @@ func Build(ctx context.Context, o BuildOptions, s *command.Streams) error {
 
 // entries gives the newest entries of a feed in the lektor-dir.
 func (st *store) entries(ctx context.Context, hash string, n int, since time.Time) ([]ess.Entry, error) {
-	items, err := st.list(ctx, lektordir.ListOptions{Feeds: []string{hash}}, itemFields)
+	items, err := st.list(ctx, lektordir.ListOptions{Feeds: []string{hash}, SkipTrashed: true}, itemFields)
 	if err != nil {
 		return nil, err
 	}

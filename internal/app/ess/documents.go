@@ -59,8 +59,7 @@ func pathOf(url string) string {
 
 func readAll(ctx context.Context, r io.Reader) ([]byte, error) {
 	b, err := command.ReadAll(ctx, r, maxDocument)
-	var size *command.SizeError
-	if errors.As(err, &size) {
+	if _, ok := errors.AsType[*command.SizeError](err); ok {
 		return nil, fmt.Errorf("it is larger than %d MiB", maxDocument>>20)
 	}
 	return b, err
@@ -106,9 +105,7 @@ func (o DocumentOptions) each(ctx context.Context, s *command.Streams, f func(*d
 
 // Decode prints the entries of documents with absolute times.
 func Decode(ctx context.Context, o DocumentOptions, s *command.Streams) error {
-	if o.Print.Format == "" {
-		o.Print.Format = "tsv"
-	}
+	o.Print.Format = cmp.Or(o.Print.Format, "tsv")
 	p, err := command.NewPrinter(s.Out, o.Print, documentColumns)
 	if err != nil {
 		return err
@@ -152,9 +149,7 @@ var problemColumns = []command.Column[problem]{
 // that a strict writer would not have written. If there is anything it ends
 // with status 1.
 func Check(ctx context.Context, o DocumentOptions, s *command.Streams) error {
-	if o.Print.Format == "" {
-		o.Print.Format = "{{.document}}: line {{.line}}, field {{.field}}: {{.problem}}"
-	}
+	o.Print.Format = cmp.Or(o.Print.Format, "{{.document}}: line {{.line}}, field {{.field}}: {{.problem}}")
 	p, err := command.NewPrinter(s.Out, o.Print, problemColumns)
 	if err != nil {
 		return err
@@ -252,9 +247,7 @@ var discoverColumns = []command.Column[found]{
 // Discover prints the ESS and NNO documents that a page or a feed links to
 // (section "ESS and NNO autodiscovery"). A URL with none is a failure.
 func Discover(ctx context.Context, o DiscoverOptions, s *command.Streams) error {
-	if o.Print.Format == "" {
-		o.Print.Format = "tsv"
-	}
+	o.Print.Format = cmp.Or(o.Print.Format, "tsv")
 	p, err := command.NewPrinter(s.Out, o.Print, discoverColumns)
 	if err != nil {
 		return err

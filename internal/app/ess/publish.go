@@ -12,15 +12,16 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/lektordir/lektor/internal/atomicfile"
 	"github.com/lektordir/lektor/internal/command"
 	"github.com/lektordir/lektor/internal/ess"
 	"github.com/lektordir/lektor/internal/fetch"
+	"github.com/lektordir/lektor/internal/lazy"
 	"github.com/lektordir/lektor/internal/termsafe"
 	"github.com/lektordir/lektor/internal/units"
 	"github.com/lektordir/lektor/lektordir"
@@ -56,7 +57,7 @@ type PublishOptions struct {
 }
 
 // essFile is the name of a feed's document.
-var essFile = regexp.MustCompile(`^[0-9a-f]{40}\.ess$`)
+var essFile = lazy.Regexp(`^[0-9a-f]{40}\.ess$`)
 
 // publisher is a run of Publish.
 type publisher struct {
@@ -97,7 +98,7 @@ func Publish(ctx context.Context, o PublishOptions, s *command.Streams) error {
 	}
 	var items []*item
 	if len(selected) > 0 { // of none, list would list all
-		if items, err = st.list(ctx, lektordir.ListOptions{Feeds: selected}, itemFields); err != nil {
+		if items, err = st.list(ctx, lektordir.ListOptions{Feeds: selected, SkipTrashed: true}, itemFields); err != nil {
 			return err
 		}
 	}
@@ -139,7 +140,7 @@ func Publish(ctx context.Context, o PublishOptions, s *command.Streams) error {
 		return err
 	}
 	var html bytes.Buffer
-	if err := indexTemplate.Execute(&html, page); err != nil {
+	if err := indexTemplate().Execute(&html, page); err != nil {
 		return err
 	}
 	// The index goes last: all that it links to is there.
@@ -201,7 +202,7 @@ func (p *publisher) remove(keep map[string]bool) error {
 		return nil
 	}
 	for _, n := range names {
-		if !essFile.MatchString(n.Name()) || keep[n.Name()] {
+		if !essFile().MatchString(n.Name()) || keep[n.Name()] {
 			continue
 		}
 		p.removed++
@@ -250,29 +251,9 @@ type indexFeed struct {
 	Title, URL, Link, ESS, Type string
 }
 
-var indexTemplate = template.Must(template.New("index").Parse(`<!DOCTYPE html>
-<html>
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width">
-<title>{{.Title}}</title>
-<link rel="icon" type="image/svg+xml" href="{{.ESSIcon}}">
-<link rel="alternate" type="application/nno" title="{{.Title}}" href="{{.NNO}}">
-{{- range .Feeds}}
-<link rel="alternate" type="{{.Type}}" title="{{.Title}}" href="{{.URL}}">
-<link rel="alternate" type="application/ess" title="{{.Title}}" href="{{.ESS}}">
-{{- end}}
-<style>body{font:1em/1.5 sans-serif;max-width:40em;margin:2em auto;padding:0 1em}li{margin:.3em 0}img{vertical-align:-2px}</style>
-</head>
-<body>
-<h1>{{.Title}}</h1>
-<p>Each feed has an <abbr title="Even Shorter Syndication">ESS</abbr> document here: a kilobyte that tells when its entries were published and a checksum of each title, so that a reader can watch thousands of feeds, and fetch only those with something new. The <abbr title="No Nonsense Outline">NNO</abbr> document names the newest entries of all of them.</p>
-<p><a href="{{.NNO}}"><img src="{{.NNOIcon}}" alt="NNO" width="16" height="16"></a> <a href="{{.NNO}}">The newest entries of all feeds</a></p>
-<ul>
-{{- range .Feeds}}
-<li><a href="{{.ESS}}"><img src="{{$.ESSIcon}}" alt="ESS" width="16" height="16"></a> {{if .Link}}<a href="{{.Link}}">{{.Title}}</a>{{else}}{{.Title}}{{end}} (<a href="{{.URL}}">feed</a>)</li>
-{{- end}}
-</ul>
-</body>
-</html>
-`))
+//go:embed index.html.tmpl
+var indexSource string
+
+var indexTemplate = sync.OnceValue(func() *template.Template {
+	return template.Must(template.New("index").Parse(indexSource))
+})

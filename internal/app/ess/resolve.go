@@ -1,6 +1,7 @@
 package ess
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -90,9 +91,7 @@ var resolveColumns = []command.Column[resolved]{
 // asked for since leaves none: it is fetched again when it is due by itself.
 func Resolve(ctx context.Context, o ResolveOptions, s *command.Streams) error {
 	missingToo := o.Print.Format != "" && o.Print.Format != "path" && o.Print.Format != "url"
-	if o.Print.Format == "" {
-		o.Print.Format = "path"
-	}
+	o.Print.Format = cmp.Or(o.Print.Format, "path")
 	printer, err := command.NewPrinter(s.Out, o.Print, resolveColumns)
 	if err != nil {
 		return err
@@ -146,8 +145,8 @@ func Resolve(ctx context.Context, o ResolveOptions, s *command.Streams) error {
 				if !missingToo {
 					continue
 				}
-			} else if printed[r.item.Ref] {
-				continue
+			} else if printed[r.item.Ref] || r.item.Ref.Trashed() {
+				continue // trashed, it is held, and not shown
 			} else {
 				printed[r.item.Ref] = true
 			}

@@ -3,6 +3,7 @@ package ess
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -11,11 +12,12 @@ import (
 	"runtime"
 	"sync"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/lektordir/lektor/internal/command"
 	"github.com/lektordir/lektor/internal/ess"
 	"github.com/lektordir/lektor/internal/fetch"
 	"github.com/lektordir/lektor/internal/units"
-	"golang.org/x/sys/unix"
 )
 
 // TopOptions are the options of [Top].
@@ -111,10 +113,7 @@ func (run *topRun) note(name string) {
 
 // documents aggregates documents that are named, on all cores.
 func (run *topRun) documents(ctx context.Context, top *ess.Top) (*ess.Top, error) {
-	workers := run.o.Workers
-	if workers == 0 {
-		workers = runtime.GOMAXPROCS(0)
-	}
+	workers := cmp.Or(run.o.Workers, runtime.GOMAXPROCS(0))
 	tops := make([]*ess.Top, workers)
 	queues := make([]chan []string, workers)
 	var wg sync.WaitGroup

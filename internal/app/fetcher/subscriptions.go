@@ -145,7 +145,7 @@ func List(ctx context.Context, o ListOptions, s *command.Streams) error {
 		}
 		subs = slices.DeleteFunc(subs, func(s *feeddir.Subscription) bool { return !slices.Contains(named, s.Hash) })
 	}
-	refs, err := d.List(ctx, lektordir.ListOptions{})
+	refs, err := d.List(ctx, lektordir.ListOptions{SkipTrashed: true})
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}

@@ -56,8 +56,7 @@ func Ping(ctx context.Context, o PingOptions, s *command.Streams) error {
 		if named != nil {
 			targets = append(targets, *named)
 		} else if targets, err = Targets(ctx, c, d, feed); err != nil {
-			var none *NoCloudError
-			if errors.As(err, &none) {
+			if _, ok := errors.AsType[*NoCloudError](err); ok {
 				err = command.Hint(err, "name a cloud with --cloud")
 			}
 			if ctx.Err() != nil {

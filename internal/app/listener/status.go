@@ -49,9 +49,7 @@ func ReadStatus(d *lektordir.Dir, now time.Time) ([]FeedStatus, error) {
 		}
 		if f, err := d.ReadFeed(h); err == nil {
 			s.Name = f.Title()
-			if s.URL == "" {
-				s.URL = f.ID
-			}
+			s.URL = cmp.Or(s.URL, f.ID)
 		}
 		out = append(out, s)
 	}

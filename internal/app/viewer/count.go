@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/lektordir/lektor/internal/command"
 	"github.com/lektordir/lektor/internal/entries"
@@ -18,23 +19,36 @@ import (
 type CountOptions struct {
 	Common
 	Query []string
-	Feeds bool // a line for every feed
+	By    string // one of [Groups], for a line of each; "" for one of all
 	Print command.PrinterOptions
+	// Total adds a line of all to those of several, for a person.
+	Total bool
 }
 
-// counted is the number of entries of a feed, or of all.
+// Groups are what entries can be counted by.
+var Groups = []string{"folder", "feed", "author", "day"}
+
+// counted is the number of entries of a feed, of another group, or of all.
 type counted struct {
-	feed        *lektordir.Feed // nil for all
+	feed        *lektordir.Feed // of a group by feed
+	key         string          // what orders groups
+	name        string          // of a group, "" for those that have none
 	unread, all int
 	flagged     int
 }
 
 // Count prints how many entries of a query are unread, and how many there are.
 func Count(ctx context.Context, o CountOptions, s *command.Streams) error {
+	if o.By != "" && !slices.Contains(Groups, o.By) {
+		return &command.UsageError{
+			Message: fmt.Sprintf("--by %s: entries are not counted by that", o.By),
+			Hint:    "count by one of " + strings.Join(Groups, ", "),
+		}
+	}
 	var p *command.Printer[*counted]
 	var err error
 	if o.Print.Format != "" {
-		if p, err = command.NewPrinter(s.Out, o.Print, countColumns()); err != nil {
+		if p, err = command.NewPrinter(s.Out, o.Print, countColumns(o.By)); err != nil {
 			return err
 		}
 	}
@@ -42,59 +56,151 @@ func Count(ctx context.Context, o CountOptions, s *command.Streams) error {
 	if err != nil {
 		return err
 	}
-	found, err := v.Select(ctx, entries.Selection{Query: v.query, All: true})
+	var want lektordir.Fields
+	switch o.By {
+	case "author":
+		want = lektordir.FieldAuthor
+	case "day":
+		want = lektordir.FieldPubDate
+	}
+	found, err := v.Select(ctx, entries.Selection{Query: v.query, All: true, Want: want})
 	if err != nil {
 		return err
 	}
-	total := &counted{}
-	var counts []*counted
-	if o.Feeds {
-		of := map[string]*counted{}
-		// A feed without entries counts, too, unless only some are asked for.
-		if v.query.Empty() {
-			feeds, err := v.Dir.Feeds()
-			v.Report(err)
-			for _, f := range feeds {
-				of[f.Hash] = &counted{feed: f}
+	counts := v.counts(o.By, found)
+	if p != nil {
+		for _, c := range counts {
+			if err := p.Print(c); err != nil {
+				return err
 			}
 		}
-		for _, r := range found {
-			c := of[r.Ref.Feed]
-			if c == nil {
-				c = &counted{feed: r.Feed()}
-				of[r.Ref.Feed] = c
-			}
-			c.add(r.Ref)
-		}
-		for _, c := range of {
-			counts = append(counts, c)
-		}
-		slices.SortFunc(counts, func(a, b *counted) int {
-			return cmp.Or(cmp.Compare(query.Fold(a.feed.Title()), query.Fold(b.feed.Title())), cmp.Compare(a.feed.Hash, b.feed.Hash))
-		})
-	} else {
+		return p.Flush()
+	}
+	if o.By == "" {
+		_, err := fmt.Fprintf(s.Out, "%d unread of %d\n", counts[0].unread, counts[0].all)
+		return err
+	}
+	if o.Total && len(counts) > 1 {
+		total := &counted{name: "in all"}
 		for _, r := range found {
 			total.add(r.Ref)
 		}
 		counts = append(counts, total)
 	}
 	for _, c := range counts {
-		switch {
-		case p != nil:
-			err = p.Print(c)
-		case c.feed == nil:
-			_, err = fmt.Fprintf(s.Out, "%d unread of %d\n", c.unread, c.all)
-		default:
-			_, err = fmt.Fprintf(s.Out, "%6d %6d  %s\n", c.unread, c.all, termsafe.Line(c.feed.Title()))
-		}
-		if err != nil {
+		name := cmp.Or(strings.TrimSpace(termsafe.Line(c.name)), "(no "+o.By+")")
+		if _, err := fmt.Fprintf(s.Out, "%6d %6d  %s\n", c.unread, c.all, name); err != nil {
 			return err
 		}
 	}
-	if p != nil {
-		return p.Flush()
-	}
 	return nil
+}
+
+// counts counts entries, in the order in which the groups are printed: by name, days
+// the newest first, and what has none last.
+func (v *viewer) counts(by string, found []*entries.Record) []*counted {
+	groups := map[string]*counted{}
+	group := func(id, key, name string) *counted {
+		c := groups[id]
+		if c == nil {
+			c = &counted{key: key, name: name}
+			groups[id] = c
+		}
+		c.name = min(c.name, name) // of several spellings always the same
+		return c
+	}
+	feed := func(f *lektordir.Feed) *counted {
+		c := group(f.Hash, query.Fold(f.Title()), f.Title())
+		c.feed = f
+		return c
+	}
+	// What has no entries counts, too, unless only some are asked for.
+	if v.query.Empty() && (by == "feed" || by == "folder") {
+		feeds, err := v.Dir.Feeds()
+		v.Report(err)
+		for _, f := range feeds {
+			if by == "feed" {
+				feed(f)
+				continue
+			}
+			for key, name := range foldersAbove(v.Folders(f.Hash)) {
+				group(key, key, name)
+			}
+		}
+	}
+	in := map[string]map[string]string{} // folders of feeds
+	for _, r := range found {
+		switch by {
+		case "":
+			group("", "", "").add(r.Ref)
+		case "feed":
+			feed(r.Feed()).add(r.Ref)
+		case "author":
+			name := strings.TrimSpace(r.Author())
+			group(name, query.Fold(name), name).add(r.Ref)
+		case "day":
+			day := r.Date().In(v.Now.Location()).Format("2006-01-02")
+			group(day, day, day).add(r.Ref)
+		case "folder":
+			folders, known := in[r.Ref.Feed]
+			if !known {
+				if folders = foldersAbove(v.Folders(r.Ref.Feed)); len(folders) == 0 {
+					folders = map[string]string{"": ""}
+				}
+				in[r.Ref.Feed] = folders
+			}
+			for key, name := range folders {
+				group(key, key, name).add(r.Ref)
+			}
+		}
+	}
+	if by == "" {
+		return []*counted{group("", "", "")}
+	}
+	counts := make([]*counted, 0, len(groups))
+	for _, c := range groups {
+		counts = append(counts, c)
+	}
+	slices.SortFunc(counts, func(a, b *counted) int {
+		if (a.name == "") != (b.name == "") {
+			if a.name == "" {
+				return 1
+			}
+			return -1
+		}
+		c := cmp.Compare(a.key, b.key)
+		if by == "day" {
+			return -c
+		}
+		if a.feed != nil && b.feed != nil {
+			return cmp.Or(c, cmp.Compare(a.feed.Hash, b.feed.Hash))
+		}
+		return cmp.Or(c, cmp.Compare(a.name, b.name))
+	})
+	return counts
+}
+
+// foldersAbove gives folders with those that they are in, by what makes spellings of
+// one equal. A folder in which a feed is twice is there once.
+func foldersAbove(folders []string) map[string]string {
+	all := map[string]string{}
+	for _, folder := range folders {
+		name := ""
+		for part := range strings.SplitSeq(folder, "/") {
+			if part == "" {
+				continue
+			}
+			if name != "" {
+				name += "/"
+			}
+			name += part
+			key := query.Fold(name)
+			if old, ok := all[key]; !ok || name < old {
+				all[key] = name
+			}
+		}
+	}
+	return all
 }
 
 func (c *counted) add(r lektordir.Ref) {
@@ -107,9 +213,17 @@ func (c *counted) add(r lektordir.Ref) {
 	}
 }
 
-// countColumns are what -o can print of a count.
-func countColumns() []command.Column[*counted] {
+// countColumns are what -o can print of a count: the numbers, and what they are of.
+func countColumns(by string) []command.Column[*counted] {
 	type C = *counted
+	columns := []command.Column[C]{
+		{Name: "unread", Get: func(c C) any { return c.unread }},
+		{Name: "all", Get: func(c C) any { return c.all }},
+		{Name: "flagged", Get: func(c C) any { return c.flagged }},
+	}
+	if by != "" && by != "feed" {
+		return append(columns, command.Column[C]{Name: by, Get: func(c C) any { return c.name }})
+	}
 	feed := func(get func(*lektordir.Feed) string) func(C) any {
 		return func(c C) any {
 			if c.feed == nil {
@@ -118,12 +232,9 @@ func countColumns() []command.Column[*counted] {
 			return get(c.feed)
 		}
 	}
-	return []command.Column[C]{
-		{Name: "unread", Get: func(c C) any { return c.unread }},
-		{Name: "all", Get: func(c C) any { return c.all }},
-		{Name: "flagged", Get: func(c C) any { return c.flagged }},
-		{Name: "feed", Get: feed((*lektordir.Feed).Title)},
-		{Name: "feedid", Get: feed(func(f *lektordir.Feed) string { return fetch.Public(f.ID) })},
-		{Name: "feedhash", Verbatim: true, Get: feed(func(f *lektordir.Feed) string { return f.Hash })},
-	}
+	return append(columns,
+		command.Column[C]{Name: "feed", Get: feed((*lektordir.Feed).Title)},
+		command.Column[C]{Name: "feedid", Get: feed(func(f *lektordir.Feed) string { return fetch.Public(f.ID) })},
+		command.Column[C]{Name: "feedhash", Verbatim: true, Get: feed(func(f *lektordir.Feed) string { return f.Hash })},
+	)
 }

@@ -10,8 +10,10 @@ import (
 
 	"github.com/lektordir/lektor/internal/command"
 	"github.com/lektordir/lektor/internal/entries"
+	"github.com/lektordir/lektor/internal/fetch"
 	"github.com/lektordir/lektor/internal/query"
 	"github.com/lektordir/lektor/internal/termsafe"
+	"github.com/lektordir/lektor/internal/units"
 	"github.com/lektordir/lektor/lektordir"
 )
 
@@ -27,9 +29,8 @@ type DigestOptions struct {
 	Number bool
 }
 
-// Digest is the specification's sample viewer: it prints the title and the
-// first lines of every unread entry, feed by feed, and moves it to cur/ as
-// seen. An entry is moved only after it was written; if stdout has no reader
+// Digest is the specification's sample viewer: it prints the title, the first lines
+// and the link of every unread entry, feed by feed, and moves it to cur/ as seen. An entry is moved only after it was written; if stdout has no reader
 // any more, what is left stays unread.
 func Digest(ctx context.Context, o DigestOptions, s *command.Streams) error {
 	v, err := o.open(o.Query, command.PrinterOptions{}, s)
@@ -40,8 +41,16 @@ func Digest(ctx context.Context, o DigestOptions, s *command.Streams) error {
 	if err != nil {
 		return err
 	}
-	titles := map[string]string{}
+	// What is counted is printed.
+	if found, err = entries.Filter(ctx, found, func(r *entries.Record) bool { return v.Usable(r.Check()) }); err != nil {
+		return err
+	}
+	titles, counts := map[string]string{}, map[string]*counted{}
 	for _, r := range found {
+		if counts[r.Ref.Feed] == nil {
+			counts[r.Ref.Feed] = &counted{}
+		}
+		counts[r.Ref.Feed].add(r.Ref)
 		if _, ok := titles[r.Ref.Feed]; !ok {
 			titles[r.Ref.Feed] = query.Fold(r.Feed().Title())
 		}
@@ -53,6 +62,7 @@ func Digest(ctx context.Context, o DigestOptions, s *command.Streams) error {
 	if width <= 0 {
 		width = 80
 	}
+	defer v.moves("digest").close()
 	feed := ""
 	var shown []*entries.Record
 	if o.Number {
@@ -71,7 +81,7 @@ func Digest(ctx context.Context, o DigestOptions, s *command.Streams) error {
 				b.WriteByte('\n')
 			}
 			feed = r.Ref.Feed
-			b.WriteString("In feed " + termsafe.Line(r.Feed().Title()) + ":\n")
+			b.WriteString("In feed " + termsafe.Line(r.Feed().Title()) + ": " + counts[feed].String() + "\n")
 		}
 		b.WriteByte('\n')
 		if shown = append(shown, r); o.Number {
@@ -81,6 +91,9 @@ func Digest(ctx context.Context, o DigestOptions, s *command.Streams) error {
 			b.WriteString(title + "\n")
 		}
 		b.WriteString(head(r, width-4, o.Lines))
+		if url := termsafe.Line(fetch.Public(r.URL())); url != "" {
+			b.WriteString("    " + url + "\n")
+		}
 		if _, err := io.WriteString(s.Out, b.String()); err != nil {
 			return err
 		}
@@ -92,6 +105,14 @@ func Digest(ctx context.Context, o DigestOptions, s *command.Streams) error {
 		r.Forget()
 	}
 	return nil
+}
+
+// String tells how many entries a digest has of a feed.
+func (c *counted) String() string {
+	if c.unread == c.all {
+		return units.Count(c.all, "entry")
+	}
+	return fmt.Sprintf("%s, %d unread", units.Count(c.all, "entry"), c.unread)
 }
 
 // head gives the first lines of the content that have something on them,

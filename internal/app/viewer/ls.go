@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -33,12 +34,12 @@ type ListOptions struct {
 }
 
 // Sorts are the keys to sort by.
-var Sorts = []string{"date", "delivered", "feed", "title", "author"}
+var Sorts = []string{"date", "delivered", "feed", "title", "author", "rank"}
 
 // DefaultSort lists what is new first, as one reads news.
 const DefaultSort = "-date"
 
-// List prints the entries of a query, with numbers.
+// List prints the entries of a query, with numbers if other commands take them.
 func List(ctx context.Context, o ListOptions, s *command.Streams) error {
 	order, err := sortOrder(cmp.Or(o.Sort, DefaultSort))
 	if err != nil {
@@ -73,6 +74,9 @@ func List(ctx context.Context, o ListOptions, s *command.Streams) error {
 		err = v.records(ctx, o.Print.Format, list)
 	} else {
 		err = v.printList(ctx, list, o)
+	}
+	if err == nil {
+		v.tellIncomplete(list)
 	}
 	return err
 }
@@ -122,6 +126,8 @@ func sortOrder(by string) (order, error) {
 	case "author":
 		o.fields, o.newest = lektordir.FieldPubDate|lektordir.FieldAuthor, true
 		o.by = textual((*entries.Record).Author)
+	case "rank":
+		o.fields, o.newest, o.by = lektordir.FieldPubDate, true, byRank
 	default:
 		return o, &command.UsageError{
 			Message: fmt.Sprintf("--sort %s: no such key", by),
@@ -129,6 +135,29 @@ func sortOrder(by string) (order, error) {
 		}
 	}
 	return o, nil
+}
+
+// byRank orders entries as the documents of their feeds do that are complete; others
+// stand behind them.
+func byRank(a, b *entries.Record) int {
+	place := func(r *entries.Record) int { return cmp.Or(r.Rank(), math.MaxInt) }
+	return cmp.Compare(place(a), place(b))
+}
+
+// tellIncomplete tells of a list of one feed that older entries are missing (RFC 5005,
+// section 4.2).
+func (v *viewer) tellIncomplete(list []*entries.Record) {
+	for _, r := range list {
+		if r.Ref.Feed != list[0].Ref.Feed {
+			return
+		}
+	}
+	if len(list) == 0 {
+		return
+	}
+	if gap := list[0].Incomplete(); gap != "" {
+		v.S.Report.Info("%s is incomplete: %s", termsafe.Brief(list[0].Feed().Title()), gap)
+	}
 }
 
 // order is a key to sort by.
@@ -172,7 +201,11 @@ func textual(text func(*entries.Record) string) func(a, b *entries.Record) int {
 
 // printList prints the list for a person.
 func (v *viewer) printList(ctx context.Context, list []*entries.Record, o ListOptions) error {
-	l := layout{number: len(strconv.Itoa(len(list))), width: o.Width, zone: v.Now.Location(), raw: o.Print.Raw}
+	l := layout{width: o.Width, zone: v.Now.Location(), raw: o.Print.Raw}
+	if o.Number {
+		// Those of a list that nobody saw would be taken for those of another.
+		l.number = len(strconv.Itoa(len(list)))
+	}
 	for _, r := range list {
 		l.flags = max(l.flags, len(status(r.Ref)))
 		l.feed = max(l.feed, termsafe.Width(l.clean(r.Feed().Title())))

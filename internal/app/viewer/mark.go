@@ -36,6 +36,7 @@ func Mark(ctx context.Context, o MarkOptions, s *command.Streams) error {
 	if err != nil {
 		return err
 	}
+	defer v.moves("mark").close()
 	stream := slices.Contains(o.Args, "-")
 	for ref, err := range v.named(o.Names) {
 		if ctx.Err() != nil {
@@ -70,7 +71,18 @@ func Mark(ctx context.Context, o MarkOptions, s *command.Streams) error {
 // move in the same moment.
 func (v *viewer) setFlags(ref lektordir.Ref, set, unset string) (lektordir.Ref, error) {
 	for try := 0; ; try++ {
-		to, err := v.Dir.SetFlags(ref, set, unset)
+		to, err := ref.WithFlags(set, unset)
+		if err != nil {
+			return ref, err
+		}
+		moves := to != ref
+		if moves {
+			v.journal.note(ref.Path(), to.Path())
+		}
+		to, err = v.Dir.SetFlags(ref, set, unset)
+		if err != nil && moves {
+			v.journal.cancel()
+		}
 		switch {
 		case err == nil:
 			return to, nil
@@ -98,18 +110,28 @@ func removed(err error) bool {
 type RemoveOptions struct {
 	Common
 	Names
+	Now    bool // delete rather than mark as trashed
 	DryRun bool
 	Print  command.PrinterOptions // of a dry run
 }
 
-// Remove deletes entries, each with the older versions of it that it hides. A
-// dry run prints what would be deleted.
+// Remove marks entries as trashed, which no listing shows any more, or deletes
+// them: each with the older versions of it that it hides. A dry run prints of which
+// entries that would be done.
 func Remove(ctx context.Context, o RemoveOptions, s *command.Streams) error {
 	o.Print.Format = cmp.Or(o.Print.Format, "path")
 	v, err := o.open(nil, o.Print, s)
 	if err != nil {
 		return err
 	}
+	name, remove := "rm", func(ref lektordir.Ref) error {
+		_, err := v.setFlags(ref, "T", "")
+		return err
+	}
+	if o.Now {
+		name, remove = "rm --now", v.remove
+	}
+	defer v.moves(name).close()
 	versions := map[string]map[string][]lektordir.Ref{} // by feed and identity
 	for ref, err := range v.named(o.Names) {
 		if ctx.Err() != nil {
@@ -140,7 +162,8 @@ func Remove(ctx context.Context, o RemoveOptions, s *command.Streams) error {
 				}
 				continue
 			}
-			if err := v.remove(r); err != nil && (i == 0 || !errors.Is(err, fs.ErrNotExist)) {
+			// An older version that another viewer removed needs no removing.
+			if err := remove(r); err != nil && (i == 0 || !errors.Is(err, fs.ErrNotExist) && !removed(err)) {
 				s.Report.Print(err)
 			}
 		}
@@ -166,7 +189,11 @@ func (v *viewer) versions(ctx context.Context, feed string) (map[string][]lektor
 // remove deletes one entry, also if another viewer moves it in the same moment.
 func (v *viewer) remove(ref lektordir.Ref) error {
 	for try := 0; ; try++ {
+		v.journal.note(ref.Path(), removedPath(ref))
 		err := v.Dir.Remove(ref)
+		if err != nil {
+			v.journal.cancel()
+		}
 		if err == nil && ref.Place == lektordir.Cur {
 			// The same name may be in new/ as well, when a machine's failure
 			// undid half of a move. It is the same entry.

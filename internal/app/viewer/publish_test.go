@@ -35,7 +35,7 @@ func TestPublishedIDsAreUnique(t *testing.T) {
 	for _, id := range []string{"http://a.example/same", "same"} {
 		f := newFixture(t)
 		for i := range 5 {
-			f.entry("new", fmt.Sprintf("177350000%d.1.h", i), "id="+id, fmt.Sprintf("etc/link=http://a.example/%d", i))
+			f.entry("new", fmt.Sprintf("177350000%d.1.h", i), "id="+id, fmt.Sprintf("+link=http://a.example/%d", i))
 		}
 		for format, expr := range map[string]string{"atom": `<entry>\s*<id>([^<]*)`, "rss": `<guid[^>]*>([^<]*)`, "json": `(?m)^      "id": "([^"]*)`} {
 			ids := map[string]bool{}
@@ -57,8 +57,8 @@ func TestPublishHostileEntries(t *testing.T) {
 	const bad = "\x01\x1b[31m\xff\xfe\u2028\ufffe]]>&<script>\"'\u202e</title>"
 	f := newFixture(t)
 	f.Feed(feedID, bad, "link=javascript:x"+bad)
-	f.entry("new", "1773500000.1.h", "title="+bad, "id="+bad, "content="+bad, "author="+bad, "type="+bad, "etc/link="+bad, "etc/categories="+bad, "etc/enclosures="+bad+"\t"+bad+"\t-7", "etc/summary="+bad, "etc/comments="+bad)
-	f.entry("new", "1773500001.1.h", "title=", "id=http://[::1", "content="+bad, "type=text/html", "author=<"+bad+">", "pubdate=9999-12-31T23:59:59Z", "etc/updated=0001-01-01T00:00:00Z", "etc/enclosures=http://a.example/x y\t\t99999999999999999999")
+	f.entry("new", "1773500000.1.h", "title="+bad, "id="+bad, "content="+bad, "author="+bad, "type="+bad, "+link="+bad, "+category="+bad, "+enclosure="+bad+"\t"+bad+"\t-7", "+summary="+bad, "+comments="+bad)
+	f.entry("new", "1773500001.1.h", "title=", "id=http://[::1", "content="+bad, "type=text/html", "author=<"+bad+">", "pubdate=9999-12-31T23:59:59Z", "+updated=0001-01-01T00:00:00Z", "+enclosure=http://a.example/x y\t\t99999999999999999999")
 	f.entry("new", "1773500002.1.h", "type=application/xhtml+xml", "content=<p>"+bad)
 	f.entry("new", "1773500003.1.h", "type=image/png", "content="+bad)
 	for _, format := range []string{"atom", "rss", "json"} {

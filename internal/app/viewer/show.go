@@ -35,6 +35,7 @@ func Show(ctx context.Context, o ShowOptions, s *command.Streams) error {
 	if err != nil {
 		return err
 	}
+	defer v.moves("show --mark").close()
 	var shown []*entries.Record
 	err = o.page(s, func(w io.Writer) error {
 		for ref, err := range v.named(o.Names) {
@@ -70,6 +71,7 @@ func Next(ctx context.Context, o ShowOptions, s *command.Streams) error {
 	if err != nil {
 		return err
 	}
+	defer v.moves("next").close()
 	var r *entries.Record
 	for try := 0; ; try++ {
 		if r, err = v.next(ctx); err != nil {
@@ -101,7 +103,7 @@ func Next(ctx context.Context, o ShowOptions, s *command.Streams) error {
 // next finds the entry for [Next], nil if there is none.
 func (v *viewer) next(ctx context.Context) (*entries.Record, error) {
 	if v.query.Empty() {
-		refs, err := v.List(ctx, lektordir.ListOptions{})
+		refs, err := v.List(ctx, lektordir.ListOptions{SkipTrashed: true})
 		if err != nil {
 			return nil, err
 		}
@@ -236,6 +238,7 @@ func (v *viewer) header(b *strings.Builder, r *entries.Record) {
 		line("Enclosure", enc.URL+about)
 	}
 	line("Flags", r.Ref.Flags())
+	line("Incomplete", r.Incomplete())
 }
 
 // page gives write a writer: the pager's standard input, or stdout. The pager

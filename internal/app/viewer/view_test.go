@@ -93,7 +93,7 @@ func TestOrder(t *testing.T) {
 		f.want(err, want)
 	}
 	s = f.streams("")
-	err = List(ctx, ListOptions{Common: f.common(), Query: []string{"young"}}, s)
+	err = List(ctx, ListOptions{Common: f.common(), Query: []string{"young"}, Number: true}, s)
 	f.want(err, "1 N 2026-03-16 00:00  Alpha  young\n")
 }
 

@@ -5,9 +5,11 @@ package dir
 import (
 	"crypto/sha1"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -54,7 +56,8 @@ func (d *Dir) Feed(id, name string, files ...string) (hash string, err error) {
 // Entry writes an entry of the feed with an id: where is "new" or "cur", and
 // name the name of its directory there. Files are given as name=text, and get a
 // newline at the end; content is empty unless it is given, title and id are
-// made of the name. A name alone leaves that file out. It gives the entry's path.
+// made of the name. A name alone leaves that file out, and +name=fields is a line of
+// the file extras. It gives the entry's path.
 func (d *Dir) Entry(feedID, where, name string, files ...string) (path string, err error) {
 	path = filepath.Join(d.Path, where, Hash(feedID), name)
 	unique, _, _ := strings.Cut(name, ";")
@@ -62,10 +65,8 @@ func (d *Dir) Entry(feedID, where, name string, files ...string) (path string, e
 	if err := write(path, files); err != nil {
 		return "", err
 	}
-	for _, f := range files {
-		if f == "feed" {
-			return path, nil
-		}
+	if slices.Contains(files, "feed") {
+		return path, nil
 	}
 	return path, os.Symlink("../../../src/"+Hash(feedID), filepath.Join(path, "feed"))
 }
@@ -78,6 +79,12 @@ func write(dir string, files []string) error {
 	for _, f := range files {
 		name, text, ok := strings.Cut(f, "=")
 		path := filepath.Join(dir, name)
+		if extra, is := strings.CutPrefix(name, "+"); is {
+			if err := add(filepath.Join(dir, "extras"), extra+"\t"+text+"\n"); err != nil {
+				return err
+			}
+			continue
+		}
 		if !ok {
 			if err := os.Remove(path); err != nil && !os.IsNotExist(err) {
 				return err
@@ -92,6 +99,29 @@ func write(dir string, files []string) error {
 		}
 	}
 	return nil
+}
+
+// add adds to the end of a file.
+func add(path, text string) error {
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o666)
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteString(text)
+	return errors.Join(err, f.Close())
+}
+
+// TakeReplaces takes the line "replaces" out of the file extras, where two runs that
+// deliver the same do not agree, and gives its field.
+func TakeReplaces(extras string) (rest, replaces string) {
+	for l := range strings.Lines(extras) {
+		if r, ok := strings.CutPrefix(l, "replaces\t"); ok {
+			replaces = strings.TrimSuffix(r, "\n")
+			continue
+		}
+		rest += l
+	}
+	return rest, replaces
 }
 
 // Unique is a unique name in the form of lektor-fetch, of an entry delivered at

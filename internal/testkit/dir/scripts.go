@@ -3,6 +3,7 @@ package dir
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"path/filepath"
 	"strconv"
 
@@ -72,9 +73,7 @@ func Commands(more map[string]Command) map[string]Command {
 			}
 		},
 	}
-	for name, c := range more {
-		all[name] = c
-	}
+	maps.Copy(all, more)
 	return all
 }
 

@@ -65,7 +65,7 @@ lektor-fetch deliver --id http://example.org/atom <atom2.xml`)
 		}
 		for _, glob := range []string{"*", "etc/*"} {
 			found, err := filepath.Glob(filepath.Join(p.dir, where, glob))
-			if err != nil || len(found) == 0 {
+			if err != nil || len(found) == 0 && (glob == "*" || section == "Feeds") {
 				t.Error(found, err)
 			}
 			for _, path := range found {
@@ -77,6 +77,66 @@ lektor-fetch deliver --id http://example.org/atom <atom2.xml`)
 					t.Errorf("%s: the page does not name %s of %s", section, name, parent)
 				}
 			}
+		}
+	}
+}
+
+// TestExtras makes sure that the extras which lektor-dir(5) lists are those that are
+// in the file, with as many fields.
+func TestExtras(t *testing.T) {
+	page, err := os.ReadFile(filepath.Join(manDir, "lektor-dir.5"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, text, _ := strings.Cut(string(page), ".Ss Extras\n")
+	text, _, _ = strings.Cut(text, "\n.Ss ")
+	named := map[string]bool{}
+	for _, line := range regexp.MustCompile(`(?m)^\.It Cm .*`).FindAllString(text, -1) {
+		for name := range strings.FieldsSeq(strings.ReplaceAll(line[len(".It Cm "):], ",", " ")) {
+			named[name] = true
+		}
+	}
+	p := newPlace(t, build(t), "LEKTORDIR")
+	for name, text := range map[string]string{
+		"rss.xml":   richRSS,
+		"atom1.xml": strings.Replace(richAtom, "VERSION", "one", 1),
+		"atom2.xml": strings.Replace(richAtom, "VERSION", "two", 1),
+	} {
+		if err := os.WriteFile(filepath.Join(p.home, "work", name), []byte(text), 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+	p.sh(t, "-euxc", `
+lektor-fetch deliver --id http://example.org/rss <rss.xml
+lektor-fetch deliver --id http://example.org/atom <atom1.xml
+lektor-fetch deliver --id http://example.org/atom <atom2.xml`)
+	fields := map[string]int{"enclosure": 3, "source": 4}
+	found, err := filepath.Glob(filepath.Join(p.dir, "new/*/*/extras"))
+	if err != nil || len(found) != 2 {
+		t.Fatal(found, err)
+	}
+	written := map[string]bool{}
+	for _, file := range found {
+		data, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for l := range strings.Lines(string(data)) {
+			name, rest, _ := strings.Cut(strings.TrimSuffix(l, "\n"), "\t")
+			written[name] = true
+			if got := strings.Count(rest, "\t") + 1; got != max(fields[name], 1) {
+				t.Errorf("%d fields in %q", got, l)
+			}
+		}
+	}
+	for name := range named {
+		if !written[name] {
+			t.Errorf("%s is in no extras", name)
+		}
+	}
+	for name := range written {
+		if !named[name] {
+			t.Errorf("the page does not name %s", name)
 		}
 	}
 }

@@ -66,7 +66,7 @@ func library(t *testing.T, d *dir.Dir) {
 	must(d.Entry(planet, "new", dir.Unique(1700000001, 1), "title=A Kernel story", "content=Kernel text", "pubdate=2023-11-01T10:00:00Z"))
 	must(d.Entry(planet, "new", dir.Unique(1700000002, 2), "title=Second", "content=one\ntwo\nthree", "pubdate=2023-11-02T10:00:00Z"))
 	must(d.Entry(planet, "new", dir.Unique(1700000003, 3), "title=Third", "content=<p>Third text</p>", "type=text/html"))
-	must(d.Entry(cast, "new", dir.Unique(1700000004, 4), "title=Episode", "etc/enclosures=http://cast.example/4.mp3\taudio/mpeg\t1000"))
+	must(d.Entry(cast, "new", dir.Unique(1700000004, 4), "title=Episode", "+enclosure=http://cast.example/4.mp3\taudio/mpeg\t1000"))
 	must(d.Entry(planet, "cur", dir.Unique(1600000005, 5)+";2,S", "title=Old kernel"))
 	must(d.Entry(planet, "cur", dir.Unique(1600000006, 6)+";2,FS", "title=Old and good"))
 }

@@ -64,11 +64,17 @@ var readme = []step{
 		then:   `test "$(lektor-view ls -a -o title is:flagged | sort -u)" = "Tea at noon"; test "$(lektor-view count -o all title:tea)" = "$(lektor-view count -o flagged)"`,
 	},
 	{
-		starts: "# delete what was read a year ago or earlier, and is not flagged",
+		starts: "# throw away what was read a year ago or earlier, and is not flagged",
 		before: `lektor-view count -o all >"$HOME/a"`,
 		then: `test "$(lektor-view count -o all)" = "$(cat "$HOME/a")"
 sed s/1y/now/ "$example" | sh
 test "$(lektor-view count -o all is:read)" = "$(lektor-view count -o all is:read is:flagged)"`,
+	},
+	{
+		starts: "# and delete what was thrown away; until then lektor-view undo brings it back",
+		before: `lektor-view ls -o path is:trashed | grep .; lektor-view undo; test -z "$(lektor-view ls is:trashed)"
+lektor-view ls -a -n 1 -o path | lektor-view rm -; lektor-view ls is:trashed | grep .`,
+		then: `test -z "$(lektor-view ls is:trashed)"; test "$(($(lektor-view count -o all) + 1))" -eq "$(cat "$HOME/a")"`,
 	},
 	{starts: "# what is broken, and why", before: broken, out: `\Ahttps://example.org/broken: .*410 Gone.*\n\z`},
 	{starts: "# as JSON, for jq", needs: "jq", out: `\A(Tea at noon\n)+\z`},
@@ -138,7 +144,7 @@ var introduction = []step{
 	{
 		starts: "cat feed.xml | lektor-fetch deliver --id http://example.org/feed.xml", library: true,
 		before: `echo '` + delivered + `' >feed.xml`,
-		out:    `(?m)^1 N .*  Delivered +From a document$`,
+		out:    `(?m)^N .*  Delivered +From a document$`,
 	},
 	{
 		starts: `df -P / | lektor-fetch put --feed-id urn:example:disk \`, library: true,
@@ -178,11 +184,27 @@ chart three two`,
 		out:   `\A(new/[0-9a-f]{40}/\S+\n){2}\z`,
 		then: `cd "$D"
 test "$(feed=$(printf urn:x:chart | sha1sum | cut -d ' ' -f 1); export feed; sh "$example" | while read -r entry; do cat "$entry/title"; done | tr '\n' ' ')" = "three two "
-test "$(ls new/*/*/title | wc -l)" -eq 7; test "$(lektor-view count feed:urn:x:chart)" = "2 unread of 2"`,
+test "$(ls new/*/*/title | wc -l)" -eq 7; test "$(lektor-view count feed:urn:x:chart)" = "2 unread of 2"
+test "$(lektor-view ls -o title --sort rank feed:urn:x:chart | tr '\n' ' ')" = "three two "; test "$(lektor-view ls -o title is:withdrawn)" = one`,
+	},
+	{
+		starts: `awk -F '\t' '$1 == "link" { print $2; exit }' extras`,
+		before: `printf 'Content' | lektor-fetch put --feed-id urn:x:extras --id urn:x:1 --title One --link http://example.org/one \
+    --category tea --category 'long walks' --enclosure 'http://example.org/1.mp3 audio/mpeg 12' --enclosure http://example.org/2.mp3
+printf 'summary\ttwo\\nlines \\\\ here\n' >>"$(lektor-view ls -o path feed:urn:x:extras)/extras"
+test "$(lektor-view ls -o '{{.summary}}' feed:urn:x:extras)" = 'two
+lines \ here'`,
+		given: `cd "$(lektor-view ls -o path feed:urn:x:extras)"`,
+		out:   `\Ahttp://example.org/one\ntwo\nlines \\ here\nhttp://example.org/1.mp3\taudio/mpeg\t12\nhttp://example.org/2.mp3\t\t\n\z`,
+	},
+	{
+		starts: `cd "${LEKTORDIR:-${XDG_DATA_HOME:-$HOME/.local/share}/lektor}"`,
+		before: `echo | lektor-fetch put --feed-id urn:x:extras --id urn:x:2 --title Two --category tea | lektor-view mark -s S -`,
+		out:    `\A *2 tea\n *1 long walks\n\z`,
 	},
 	{
 		starts: "id=urn:example:clock",
-		before: `lektor-fetch rm --purge https://example.org/feed; lektor-fetch rm --purge urn:x:chart`,
+		before: `lektor-fetch rm --purge https://example.org/feed urn:x:extras urn:x:chart`,
 		then: `test "$(lektor-view ls -o '{{.feed}}: {{.title}}')" = 'Clock: Current time'
 lektor-fetch check`,
 	},
@@ -208,7 +230,7 @@ var fetcher = []step{
 		starts: "grep -s . src/*/etc/history/incomplete",
 		before: `lektor-fetch add --history https://example.com/feed && exit 1; test "$(lektor-view count)" = "5 unread of 5"`,
 		given:  `cd "$D"`, out: `\Ahttps://example.com/2001\t.*404 Not Found\t20.*Z\n\z`,
-		then:   `lektor-fetch rm --purge https://example.com/feed`,
+		then: `lektor-fetch rm --purge https://example.com/feed`,
 	},
 	{
 		starts: "lektor-fetch add https://daringfireball.net/",
@@ -267,6 +289,12 @@ echo | lektor-fetch put --feed-id urn:x:old --id urn:x:9 --title Newer --date "$
 		then: `test "$(lektor-view count -o all)" = "$(cat "$HOME/a")"
 sed s/1y/now/ "$example" | sh
 test "$(lektor-view ls -o title is:read)" = "Old 1"`,
+	},
+	{starts: "lektor-view undo", out: `(?m)\A(.*/cur/.*;2,F?S\n)+\z`, then: `test "$(lektor-view count -o all)" = "$(cat "$HOME/a")"`},
+	{
+		starts: "lektor-view ls -o path is:trashed | lektor-view rm --now -",
+		before: `lektor-view ls -a -n 1 -o path | lektor-view rm -; lektor-view ls is:trashed | grep .`,
+		then:   `test -z "$(lektor-view ls is:trashed)"; test "$(($(lektor-view count -o all) + 1))" -eq "$(cat "$HOME/a")"`,
 	},
 	{starts: "feed=$(lektor-fetch ls -o path https://example.org/feed)", then: `test "$(lektor-view ls -o feed -n 1)" = "The good one"`},
 	{

@@ -1,0 +1,171 @@
+package lektordir
+
+import (
+	"bytes"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/lektordir/lektor/internal/tsv"
+)
+
+// What the specification has no file for is in one file of lines, "extras": the name
+// of the extra, a tab, and its fields with tabs between them, each in the form of
+// package tsv. What an entry has several of has several lines. docs/weight.md tells
+// why it is one file.
+var extrasFile = value{field: Extras, name: "extras"}
+
+// extras are all that we know, in the order in which they are written: short ones
+// first. Others are kept and ignored, as are fields beyond those that we know.
+var extras = []value{
+	{field: FieldLink, name: "link", of: func(e *Entry) any { return &e.Link }, line: oneLine},
+	{field: FieldUpdated, name: "updated", of: func(e *Entry) any { return &e.Updated }},
+	{field: FieldCategories, name: "category", of: func(e *Entry) any { return &e.Categories }, line: oneLine},
+	{field: FieldEnclosures, name: "enclosure", of: func(e *Entry) any { return &e.Enclosures }, line: oneField},
+	{field: FieldComments, name: "comments", of: func(e *Entry) any { return &e.Comments }, line: oneLine},
+	{field: FieldPubDateRaw, name: "pubdate-raw", of: func(e *Entry) any { return &e.PubDateRaw }, line: oneLine},
+	{field: FieldReplaces, name: "replaces", of: func(e *Entry) any { return &e.Replaces }, line: oneLine},
+	{field: FieldImage, name: "image", of: func(e *Entry) any { return &e.Image }, line: oneLine},
+	{field: FieldLanguage, name: "language", of: func(e *Entry) any { return &e.Language }, line: oneLine},
+	{field: FieldContributors, name: "contributor", of: func(e *Entry) any { return &e.Contributors }, line: oneLine},
+	{field: FieldSource, name: "source", of: func(e *Entry) any { return &e.Source }, line: oneField},
+	{field: FieldDuration, name: "duration", of: func(e *Entry) any { return &e.Duration }},
+	{field: FieldEpisode, name: "episode", of: func(e *Entry) any { return &e.Episode }},
+	{field: FieldSeason, name: "season", of: func(e *Entry) any { return &e.Season }},
+	{field: FieldSummary, name: "summary", of: func(e *Entry) any { return &e.Summary }, line: clean},
+}
+
+// formatExtras gives the data of the file; nil where there is none to be.
+func (e *Entry) formatExtras(want Fields) []byte {
+	var b []byte
+	for i := range extras {
+		if v := &extras[i]; want&v.field != 0 {
+			b = v.appendLines(b, e)
+		}
+	}
+	return b
+}
+
+// appendLines adds the lines of a value.
+func (v *value) appendLines(b []byte, e *Entry) []byte {
+	switch of := v.of(e).(type) {
+	case *string:
+		b = v.appendText(b, v.line(*of))
+	case *time.Time:
+		b = v.appendText(b, formatTime(*of))
+	case *[]string:
+		for _, s := range *of {
+			b = v.appendText(b, v.line(s))
+		}
+	case *[]Enclosure:
+		for _, enc := range *of {
+			length := ""
+			if enc.Length >= 0 {
+				length = strconv.FormatInt(enc.Length, 10)
+			}
+			b = v.appendLine(b, v.line(enc.URL), v.line(enc.Type), length)
+		}
+	case *Source:
+		if *of != (Source{}) {
+			b = v.appendLine(b, v.line(of.ID), v.line(of.Title), v.line(of.Link), v.line(of.URL))
+		}
+	case *time.Duration:
+		b = v.appendText(b, positive(int(*of/time.Second)))
+	case *int:
+		b = v.appendText(b, positive(*of))
+	}
+	return b
+}
+
+// appendText adds a line with one field, unless there is nothing to say.
+func (v *value) appendText(b []byte, text string) []byte {
+	if text == "" {
+		return b
+	}
+	return v.appendLine(b, text)
+}
+
+func (v *value) appendLine(b []byte, fields ...string) []byte {
+	b = append(b, v.name...)
+	for _, f := range fields {
+		b = tsv.Append(append(b, '\t'), f)
+	}
+	return append(b, '\n')
+}
+
+// parseExtras takes those that are wanted from the data of the file.
+func (e *Entry) parseExtras(data []byte, want Fields) {
+	for l := range bytes.Lines(data) {
+		name, rest, ok := bytes.Cut(bytes.TrimSuffix(l, []byte{'\n'}), []byte{'\t'})
+		if !ok {
+			continue // no field, and nothing said
+		}
+		for i := range extras {
+			if v := &extras[i]; v.name == string(name) {
+				if want&v.field != 0 {
+					v.take(e, rest)
+				}
+				break
+			}
+		}
+	}
+}
+
+// take takes a value from the fields of a line. Where there can be one only, the
+// first line that says something counts, as it is the one that grep -m 1 finds.
+func (v *value) take(e *Entry, rest []byte) {
+	next := func() string {
+		var f []byte
+		f, rest, _ = bytes.Cut(rest, []byte{'\t'})
+		return tsv.Unescape(f)
+	}
+	switch to := v.of(e).(type) {
+	case *string:
+		if *to == "" {
+			*to = next()
+		}
+	case *time.Time:
+		if to.IsZero() {
+			*to = parseTime(next())
+		}
+	case *[]string:
+		if s := next(); s != "" {
+			*to = append(*to, s)
+		}
+	case *[]Enclosure:
+		enc := Enclosure{URL: next(), Type: next(), Length: -1}
+		if n, err := strconv.ParseInt(next(), 10, 64); err == nil && n >= 0 {
+			enc.Length = n
+		}
+		*to = append(*to, enc)
+	case *Source:
+		if *to == (Source{}) {
+			*to = Source{ID: next(), Title: next(), Link: next(), URL: next()}
+		}
+	case *time.Duration:
+		if *to == 0 {
+			*to = time.Duration(number(next())) * time.Second
+		}
+	case *int:
+		if *to == 0 {
+			*to = number(next())
+		}
+	}
+}
+
+// number reads a number that is not negative; what makes no sense is 0.
+func number(s string) int {
+	n, err := strconv.ParseUint(strings.TrimSpace(s), 10, 31)
+	if err != nil {
+		return 0
+	}
+	return int(n)
+}
+
+// positive writes a number, "" for 0 and less.
+func positive(n int) string {
+	if n <= 0 {
+		return ""
+	}
+	return strconv.Itoa(n)
+}

@@ -1,0 +1,220 @@
+package lektordir
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"syscall"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// inode tells which file is at a path, and how many names it has.
+func inode(t *testing.T, path string) (ino, names uint64) {
+	t.Helper()
+	fi, err := os.Lstat(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	st := fi.Sys().(*syscall.Stat_t)
+	return st.Ino, uint64(st.Nlink)
+}
+
+// by is an entry of an author.
+func by(id, author string) version {
+	v := sample(id, "content of "+id)
+	v.Entry.Author, v.Entry.Type = author, "text/html"
+	return v
+}
+
+// wantAuthor makes sure of what an entry says of its author and type.
+func wantAuthor(t *testing.T, d *Dir, r Ref, author string) {
+	t.Helper()
+	if got := read(t, d.Abs(r)+"/author") + read(t, d.Abs(r)+"/type"); got != author+"\ntext/html\n" {
+		t.Errorf("%s: %q", r.Path(), got)
+	}
+}
+
+// Author and type that repeat are one file, in a transaction and from one to the
+// next, wherever a viewer has moved the entry before; other files are not.
+func TestTwins(t *testing.T) {
+	d, _ := newDir(t)
+	refs := deliver(t, d, by("1", "Ann"), by("2", "Ann"), by("3", "Bob"), by("4", "Ann"))
+	first, _ := inode(t, d.Abs(refs[0])+"/author")
+	for i, same := range []bool{true, true, false, true} {
+		got, names := inode(t, d.Abs(refs[i])+"/author")
+		if (got == first) != same || same && names != 3 {
+			t.Errorf("entry %d: author is file %d with %d names", i, got, names)
+		}
+		if _, names := inode(t, d.Abs(refs[i])+"/type"); names != 4 {
+			t.Errorf("entry %d: type has %d names", i, names)
+		}
+		for _, other := range []string{"title", "id", "content"} {
+			if _, names := inode(t, d.Abs(refs[i])+"/"+other); names != 1 {
+				t.Errorf("entry %d: %s has %d names", i, other, names)
+			}
+		}
+	}
+	wantAuthor(t, d, refs[2], "Bob")
+	moved, err := d.SetFlags(refs[3], "S", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	last := deliver(t, d, by("5", "Ann"))[0]
+	if got, names := inode(t, d.Abs(last)+"/author"); got != first || names != 4 {
+		t.Errorf("the next delivery: author is file %d with %d names", got, names)
+	}
+	// Of the last ones some are gone; the one before them will do.
+	for _, r := range []Ref{last, moved} {
+		if err := d.Remove(r); err != nil {
+			t.Fatal(err)
+		}
+	}
+	last = deliver(t, d, by("6", "Bob"))[0]
+	bob, _ := inode(t, d.Abs(refs[2])+"/author")
+	if got, _ := inode(t, d.Abs(last)+"/author"); got != bob {
+		t.Error("the entry before the removed ones was not found")
+	}
+	for _, r := range refs[:2] {
+		wantAuthor(t, d, r, "Ann")
+	}
+	if ps, err := d.Check(ctx, false); err != nil || len(ps) > 0 {
+		t.Error(ps, err)
+	}
+}
+
+// What cannot be linked is written, whatever the reason, and where there are no links
+// nobody asks for one again and again.
+func TestTwinsWithoutLinks(t *testing.T) {
+	for _, errno := range []error{unix.EPERM, unix.EOPNOTSUPP, unix.ENOSYS, unix.EXDEV, unix.EACCES, unix.EMLINK, unix.ENOENT, unix.ENOSPC} {
+		d, _ := newDir(t)
+		calls := 0
+		d.link = func(int, string, int, string) error { calls++; return errno }
+		refs := deliver(t, d, by("1", "Ann"), by("2", "Ann"), by("3", "Ann"))
+		for _, r := range refs {
+			wantAuthor(t, d, r, "Ann")
+			if _, names := inode(t, d.Abs(r)+"/author"); names != 1 {
+				t.Errorf("%v: %d names", errno, names)
+			}
+		}
+		again := errors.Is(errno, unix.EMLINK) || errors.Is(errno, unix.ENOENT) || errors.Is(errno, unix.ENOSPC)
+		if calls == 0 || !again && calls != 1 {
+			t.Errorf("%v: asked %d times", errno, calls)
+		}
+	}
+}
+
+// Of what is not a plain file of ours with the same data in it no further name is made.
+func TestTwinsOfOthers(t *testing.T) {
+	for what, plant := range map[string]func(t *testing.T, d *Dir, entry string){
+		"a link": func(t *testing.T, d *Dir, entry string) {
+			write(t, d.Join("outside"), "Ann\n")
+			os.Remove(entry + "/author")
+			if err := os.Symlink(d.Join("outside"), entry+"/author"); err != nil {
+				t.Fatal(err)
+			}
+		},
+		"a pipe": func(t *testing.T, d *Dir, entry string) {
+			os.Remove(entry + "/author")
+			if err := unix.Mkfifo(entry+"/author", 0o666); err != nil {
+				t.Fatal(err)
+			}
+		},
+		"a directory": func(t *testing.T, d *Dir, entry string) {
+			os.Remove(entry + "/author")
+			write(t, entry+"/author/x", "Ann\n")
+		},
+		"a private file": func(t *testing.T, d *Dir, entry string) {
+			if err := os.Chmod(entry+"/author", 0o600); err != nil {
+				t.Fatal(err)
+			}
+		},
+		"another author": func(t *testing.T, d *Dir, entry string) { write(t, entry+"/author", "Bob\n") },
+		"half of it":     func(t *testing.T, d *Dir, entry string) { write(t, entry+"/author", "Ann") },
+		"nothing":        func(t *testing.T, d *Dir, entry string) { os.Truncate(entry+"/author", 0) },
+		"a link to an entry": func(t *testing.T, d *Dir, entry string) {
+			if err := os.Rename(entry, d.Join("outside")); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.Symlink(d.Join("outside"), entry); err != nil {
+				t.Fatal(err)
+			}
+		},
+	} {
+		d, _ := newDir(t)
+		plant(t, d, d.Abs(deliver(t, d, by("1", "Ann"))[0]))
+		r := deliver(t, d, by("2", "Ann"))[0]
+		wantAuthor(t, d, r, "Ann")
+		if fi, err := os.Lstat(d.Abs(r) + "/author"); err != nil || !fi.Mode().IsRegular() {
+			t.Errorf("%s: %v, %v", what, fi, err)
+		}
+		if _, names := inode(t, d.Abs(r)+"/author"); names != 1 {
+			t.Errorf("%s: it has %d names", what, names)
+		}
+	}
+}
+
+// What is changed or exchanged between the look at it and the link is written anew.
+func TestTwinsExchanged(t *testing.T) {
+	for what, exchange := range map[string]func(path string) error{
+		"written to": func(path string) error { return os.WriteFile(path, []byte("Bob and more\n"), 0o666) },
+		"replaced": func(path string) error {
+			if err := os.WriteFile(path+"2", []byte("Bob\n"), 0o666); err != nil {
+				return err
+			}
+			return os.Rename(path+"2", path)
+		},
+		"a link": func(path string) error { os.Remove(path); return os.Symlink("/etc/passwd", path) },
+		"gone":   os.Remove,
+	} {
+		d, _ := newDir(t)
+		first := deliver(t, d, by("1", "Ann"))[0]
+		d.link = func(fromDir int, from string, toDir int, to string) error {
+			if from == "author" {
+				if err := exchange(d.Abs(first) + "/author"); err != nil {
+					return err
+				}
+			}
+			return linkat(fromDir, from, toDir, to)
+		}
+		r := deliver(t, d, by("2", "Ann"))[0]
+		wantAuthor(t, d, r, "Ann")
+		if fi, err := os.Lstat(d.Abs(r) + "/author"); err != nil || !fi.Mode().IsRegular() {
+			t.Errorf("%s: %v, %v", what, fi, err)
+		}
+	}
+}
+
+// A file has as many names as its file system allows (65,000 on ext4); the next entry
+// has a file of its own, and shares that with those after it.
+func TestTwinsMany(t *testing.T) {
+	d, _ := newDir(t)
+	first := deliver(t, d, by("1", "Ann"))[0]
+	author := d.Abs(first) + "/author"
+	aside := filepath.Join(t.TempDir(), "names")
+	if err := os.Mkdir(aside, 0o777); err != nil {
+		t.Fatal(err)
+	}
+	for i := 0; ; i++ {
+		err := os.Link(author, fmt.Sprintf("%s/%d", aside, i))
+		if errors.Is(err, unix.EMLINK) {
+			break
+		}
+		if err != nil || i > 70000 {
+			t.Skip("no limit is near here:", err)
+		}
+	}
+	refs := deliver(t, d, by("2", "Ann"), by("3", "Ann"))
+	second, names := inode(t, d.Abs(refs[0])+"/author")
+	if old, _ := inode(t, author); second == old || names != 2 {
+		t.Errorf("author is file %d with %d names", second, names)
+	}
+	if third, _ := inode(t, d.Abs(refs[1])+"/author"); third != second {
+		t.Error("the third does not share what the second has")
+	}
+	for _, r := range refs {
+		wantAuthor(t, d, r, "Ann")
+	}
+}
