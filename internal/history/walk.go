@@ -159,11 +159,11 @@ func (w *Walk) pass(s Stored) {
 func (w *Walk) May() *Stop {
 	switch l := w.Limits; {
 	case l.Documents > 0 && w.documents >= l.Documents:
-		w.Fail(fmt.Sprintf("the walk ended here after %s; --%s raises the limit", units.Count(w.documents, "document"), FlagDocuments), true)
+		w.Fail(fmt.Sprintf("the walk ended here after %s; the next one goes on from here, and --%s raises the limit", units.Count(w.documents, "document"), FlagDocuments), true)
 	case l.Entries > 0 && w.entries >= l.Entries:
-		w.Fail(fmt.Sprintf("the walk ended here after %s; --%s raises the limit", units.Count(w.entries, "entry"), FlagEntries), true)
+		w.Fail(fmt.Sprintf("the walk ended here after %s; the next one goes on from here, and --%s raises the limit", units.Count(w.entries, "entry"), FlagEntries), true)
 	case l.Bytes > 0 && w.bytes >= l.Bytes:
-		w.Fail(fmt.Sprintf("the walk ended here after %s; --%s raises the limit", units.Bytes(w.bytes), FlagBytes), true)
+		w.Fail(fmt.Sprintf("the walk ended here after %s; the next one goes on from here, and --%s raises the limit", units.Bytes(w.bytes), FlagBytes), true)
 	}
 	return w.stop
 }

@@ -446,7 +446,7 @@ func TestEndless(t *testing.T) {
 	for run := range 2 {
 		sum := update(t, r, Selection{Feeds: []string{hash}, Unnamed: true, History: true})
 		gap := h.Gap()
-		if sum.Requested != 100 || sum.Reused != 100*run || gap == nil || gap.URL != s.URL(fmt.Sprint("/e/", 100*(run+1))) || !strings.Contains(gap.Reason, "100 documents; --limit-documents") {
+		if sum.Requested != 100 || sum.Reused != 100*run || gap == nil || gap.URL != s.URL(fmt.Sprint("/e/", 100*(run+1))) || !strings.Contains(gap.Reason, "100 documents; the next one goes on") {
 			t.Errorf("%+v, %+v", sum, gap)
 		}
 	}

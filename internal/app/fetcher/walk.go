@@ -16,7 +16,6 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/lektordir/lektor/feedconv"
-	"github.com/lektordir/lektor/internal/command"
 	"github.com/lektordir/lektor/internal/delivery"
 	"github.com/lektordir/lektor/internal/feeddir"
 	"github.com/lektordir/lektor/internal/fetch"
@@ -375,8 +374,6 @@ func (w *walking) tell(stop *history.Stop) error {
 func (w *walking) report(news bool, stop *history.Stop) {
 	err := fmt.Errorf("older entries are missing: %w", stop)
 	switch {
-	case w.t.named && stop.Limit:
-		w.r.report.Error("%v", prefixed(w.name, command.Hint(err, "the same command goes on from there")))
 	case w.t.named:
 		w.r.report.Error("%v", prefixed(w.name, err))
 	case news:
