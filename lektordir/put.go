@@ -58,6 +58,39 @@ type Document struct {
 	Keep func(identity string) bool
 	// Rank asks for [Result].Ranked.
 	Rank bool
+	// Apart is for several documents in one transaction: an entry of this one may be
+	// none that another staged, as it would not be known. [Txn.Stage] stages nothing
+	// and returns [ErrOverlap] otherwise.
+	Apart bool
+}
+
+// ErrOverlap is the error for a document that must wait for the commit of those
+// staged before, see [Document].Apart.
+var ErrOverlap = errors.New("an entry of the document may be one that is staged already")
+
+// shadow is what tells the entries that were staged apart from others.
+type shadow struct {
+	identities map[digest]bool // those under which one may be recorded
+	keys       map[key]bool
+}
+
+// covers tells whether an entry may be one of them.
+func (s *shadow) covers(it *item) bool {
+	return s.identities[it.identity] || it.Entry.Link != "" && s.keys[it.key] ||
+		slices.ContainsFunc(it.others, func(d digest) bool { return s.identities[d] })
+}
+
+func (s *shadow) add(items []*item) {
+	if s.identities == nil {
+		s.identities, s.keys = map[digest]bool{}, map[key]bool{}
+	}
+	for _, it := range items {
+		s.identities[it.identity] = true
+		for _, d := range it.others {
+			s.identities[d] = true
+		}
+		s.keys[it.key] = true
+	}
 }
 
 // Dates says what the date of a version (Updated, or where there is none PubDate)
@@ -147,6 +180,12 @@ func (t *Txn) Stage(ctx context.Context, doc Document) (Result, error) {
 	}
 	var items []*item
 	items, res.Repeated = identify(doc)
+	if doc.Apart {
+		if slices.ContainsFunc(items, t.shadow.covers) {
+			return Result{}, ErrOverlap
+		}
+		t.shadow.add(items)
+	}
 	known, split := origins(j, items)
 	renumbered := newRenumberings(j, items)
 	if doc.Rank {

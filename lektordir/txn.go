@@ -37,6 +37,7 @@ type Txn struct {
 	dropped map[string]bool
 	before  int64          // length of the journal before our lines
 	onDisk  map[string]Ref // by unique name, once it was asked for
+	shadow  shadow
 	end     func(error)
 }
 

@@ -1,6 +1,7 @@
 package delivery
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -163,5 +164,52 @@ func TestKeep(t *testing.T) {
 	}
 	if res := stage(nil); len(res.New) != 1 || res.Unchanged != 1 || first != skipped {
 		t.Errorf("%+v", res)
+	}
+}
+
+// TestApart: documents of one transaction have nothing in common, under whichever
+// identity; one that might is told of, and staged by the next transaction.
+func TestApart(t *testing.T) {
+	base := feedconv.Entry{ID: "g", GUID: "g", Link: "http://x.example/1", Title: "T", Content: "c", ContentType: "text/plain"}
+	with := func(change func(*feedconv.Entry)) feedconv.Entry {
+		e := base
+		change(&e)
+		return e
+	}
+	second := with(func(e *feedconv.Entry) { e.Link, e.Title = "http://x.example/2", "U" })
+	for name, c := range map[string]struct {
+		doc  []feedconv.Entry
+		want int // entries in all
+	}{
+		"the same":                     {[]feedconv.Entry{base}, 1},
+		"another version":              {[]feedconv.Entry{with(func(e *feedconv.Entry) { e.Title = "V" })}, 1},
+		"its guid is shared now":       {[]feedconv.Entry{base, second}, 2},
+		"its guid alone is another":    {[]feedconv.Entry{with(func(e *feedconv.Entry) { e.ID, e.GUID = "h", "h" })}, 1},
+		"another":                      {[]feedconv.Entry{with(func(e *feedconv.Entry) { e.ID, e.GUID, e.Link = "h", "h", "http://x.example/h" })}, 2},
+		"two that share a guid, apart": {[]feedconv.Entry{with(func(e *feedconv.Entry) { e.GUID, e.Link = "s", "http://x.example/3" }), with(func(e *feedconv.Entry) { e.GUID, e.Link = "s", "http://x.example/4" })}, 3},
+	} {
+		wo := newWorld(t, lektordir.Unread)
+		feeds := []*feedconv.Feed{{Format: feedconv.RSS20, Entries: []feedconv.Entry{base}}, {Format: feedconv.RSS20, Entries: c.doc}}
+		var overlap error
+		wo.transact(func(tx *lektordir.Txn) (lektordir.Result, error) {
+			for _, f := range feeds {
+				if _, err := StageWith(t.Context(), tx, f, wo.p, Options{Apart: true}); err != nil {
+					overlap = err
+				}
+			}
+			return lektordir.Result{}, nil
+		})
+		apart := name == "another" || name == "two that share a guid, apart"
+		if errors.Is(overlap, lektordir.ErrOverlap) == apart {
+			t.Errorf("%s: %v", name, overlap)
+		}
+		if overlap != nil {
+			wo.transact(func(tx *lektordir.Txn) (lektordir.Result, error) {
+				return StageWith(t.Context(), tx, feeds[1], wo.p, Options{Apart: true})
+			})
+		}
+		if refs, err := wo.d.List(t.Context(), lektordir.ListOptions{}); err != nil || len(refs) != c.want {
+			t.Errorf("%s: %d entries, not %d; %v", name, len(refs), c.want, err)
+		}
 	}
 }

@@ -22,12 +22,13 @@ type Options struct {
 	Dates lektordir.Dates
 	Keep  func(identity string) bool
 	Rank  bool
+	Apart bool
 }
 
 // StageWith is [Stage] for documents that are not just the newest of their feed.
 func StageWith(ctx context.Context, t *lektordir.Txn, f *feedconv.Feed, p lektordir.Policy, o Options) (lektordir.Result, error) {
 	doc := document(f, p)
-	doc.Dates, doc.Keep, doc.Rank = o.Dates, o.Keep, o.Rank
+	doc.Dates, doc.Keep, doc.Rank, doc.Apart = o.Dates, o.Keep, o.Rank, o.Apart
 	return t.Stage(ctx, doc)
 }
 

@@ -91,6 +91,7 @@ type Runner struct {
 	unsettled atomic.Bool
 	urls      sync.Once
 	byURL     map[string]string  // see Add
+	together  int                // see the constant
 	reached   func(where string) // for tests: told where a walk is
 }
 
@@ -109,7 +110,7 @@ func New(d *lektordir.Dir, report Reporter, o Options) (*Runner, error) {
 	}
 	r := &Runner{
 		Dir: d, Writer: w, Client: fetch.NewClient(o.Fetch), opts: o, now: o.Fetch.Now, report: report,
-		big: feedconv.NewLimiter(1),
+		big: feedconv.NewLimiter(1), together: together,
 		// What a document grows to while it is parsed is the greater part of
 		// the memory; more at once than there are processors gain nothing.
 		parsing: make(chan struct{}, max(2, runtime.GOMAXPROCS(0))),

@@ -33,6 +33,9 @@ const (
 	DefaultLimitBytes     = 256 << 20
 )
 
+// together is how many entries of archives wait for each other to be synced.
+const together = 1000
+
 // AllPages stands for as many pages as there are.
 const AllPages = -1
 
@@ -55,8 +58,12 @@ type walking struct {
 	way    []passed // newest first
 	choice history.Choice
 	last   *feedconv.Feed // of the last of way
-	sum    Summary
-	after  time.Duration // what a server that failed wants to be left alone for
+
+	staged  []passed // not committed yet
+	entries int      // in those
+
+	sum   Summary
+	after time.Duration // what a server that failed wants to be left alone for
 }
 
 // passed is a document that is to be delivered.
@@ -413,20 +420,45 @@ func (w *walking) deliver(ctx context.Context) error {
 			}
 		}
 		nearness := -(i + 1)
-		out, err := delivery.StageWith(ctx, w.txn, feed, w.policy, delivery.Options{
-			Dates: lektordir.OnlyNewer,
-			Keep:  func(id string) bool { return w.choice.From(id, nearness) },
-		})
+		stage := func() (lektordir.Result, error) {
+			return delivery.StageWith(ctx, w.txn, feed, w.policy, delivery.Options{
+				Dates: lektordir.OnlyNewer, Apart: true,
+				Keep: func(id string) bool { return w.choice.From(id, nearness) },
+			})
+		}
+		out, err := stage()
+		if errors.Is(err, lektordir.ErrOverlap) {
+			if err := w.commit(); err != nil {
+				return err
+			}
+			out, err = stage()
+		}
 		if err != nil {
 			return err
 		}
 		w.r.at("staged")
-		if err := w.r.commitNow(w.txn); err != nil {
-			return err
-		}
-		w.r.at("delivered")
 		w.sum.New += len(out.New)
 		w.sum.Updated += len(out.Updated)
+		w.staged = append(w.staged, p)
+		if w.entries += len(out.New) + len(out.Updated); w.entries >= w.r.together {
+			if err := w.commit(); err != nil {
+				return err
+			}
+		}
+	}
+	return w.commit()
+}
+
+// commit commits what is staged, and records the archives.
+func (w *walking) commit() error {
+	if len(w.staged) == 0 {
+		return nil
+	}
+	if err := w.r.commitNow(w.txn); err != nil {
+		return err
+	}
+	w.r.at("delivered")
+	for _, p := range w.staged {
 		if w.t.pages == 0 {
 			p.stored.Time = w.r.now()
 			if err := w.h.Store(p.stored); err != nil {
@@ -437,8 +469,9 @@ func (w *walking) deliver(ctx context.Context) error {
 		if err := w.spool.Remove(p.url); err != nil {
 			return err
 		}
-		w.txn = w.txn.Next()
 	}
+	w.staged, w.entries = nil, 0
+	w.txn = w.txn.Next()
 	return nil
 }
 
