@@ -73,8 +73,6 @@ const (
 type Stop struct {
 	URL    string // of the archive that is missing
 	Reason string // one line
-	// Limit tells that it was one of the [Limits]; the walk can go on.
-	Limit bool
 }
 
 func (s *Stop) Error() string {
@@ -127,7 +125,7 @@ func (w *Walk) Next() (url, from string, ok bool) {
 			break
 		}
 		if w.visited[w.next] {
-			w.Fail("the archives go round in a circle: this one was passed before", false)
+			w.Fail("the archives go round in a circle: this one was passed before")
 			break
 		}
 		if s, ok := w.record.Find(w.next); ok {
@@ -140,7 +138,7 @@ func (w *Walk) Next() (url, from string, ok bool) {
 			break
 		}
 		if err := Check(w.from, w.next); err != nil {
-			w.Fail(err.(*LinkError).Reason, false)
+			w.Fail(err.(*LinkError).Reason)
 			break
 		}
 		return w.next, w.from, true
@@ -159,11 +157,11 @@ func (w *Walk) pass(s Stored) {
 func (w *Walk) May() *Stop {
 	switch l := w.Limits; {
 	case l.Documents > 0 && w.documents >= l.Documents:
-		w.Fail(fmt.Sprintf("the walk ended here after %s; the next one goes on from here, and --%s raises the limit", units.Count(w.documents, "document"), FlagDocuments), true)
+		w.Fail(fmt.Sprintf("the walk ended here after %s; the next one goes on from here, and --%s raises the limit", units.Count(w.documents, "document"), FlagDocuments))
 	case l.Entries > 0 && w.entries >= l.Entries:
-		w.Fail(fmt.Sprintf("the walk ended here after %s; the next one goes on from here, and --%s raises the limit", units.Count(w.entries, "entry"), FlagEntries), true)
+		w.Fail(fmt.Sprintf("the walk ended here after %s; the next one goes on from here, and --%s raises the limit", units.Count(w.entries, "entry"), FlagEntries))
 	case l.Bytes > 0 && w.bytes >= l.Bytes:
-		w.Fail(fmt.Sprintf("the walk ended here after %s; the next one goes on from here, and --%s raises the limit", units.Bytes(w.bytes), FlagBytes), true)
+		w.Fail(fmt.Sprintf("the walk ended here after %s; the next one goes on from here, and --%s raises the limit", units.Bytes(w.bytes), FlagBytes))
 	}
 	return w.stop
 }
@@ -181,11 +179,11 @@ func (w *Walk) Count(entries int, bytes int64) {
 func (w *Walk) Arrived(final string) (known *Stored, err error) {
 	final = Normal(final)
 	if err := Check(w.next, final); err != nil {
-		w.Fail("it redirects to "+fetch.Brief(fetch.Public(final))+": "+err.(*LinkError).Reason, false)
+		w.Fail("it redirects to " + fetch.Brief(fetch.Public(final)) + ": " + err.(*LinkError).Reason)
 		return nil, w.stop
 	}
 	if final != w.next && w.visited[final] {
-		w.Fail("the archives go round in a circle: it redirects to "+fetch.Brief(final)+", which was passed before", false)
+		w.Fail("the archives go round in a circle: it redirects to " + fetch.Brief(final) + ", which was passed before")
 		return nil, w.stop
 	}
 	if s, ok := w.record.Find(final); ok {
@@ -205,9 +203,7 @@ func (w *Walk) Got(d Document) Stored {
 }
 
 // Fail ends the walk at the archive that Next gave last.
-func (w *Walk) Fail(reason string, limit bool) {
-	w.stop = &Stop{URL: w.next, Reason: reason, Limit: limit}
-}
+func (w *Walk) Fail(reason string) { w.stop = &Stop{URL: w.next, Reason: reason} }
 
 // Stopped tells why the walk ended before the first archive; nil when it has got
 // there, or to the baseline.

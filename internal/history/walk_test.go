@@ -30,7 +30,7 @@ func walk(t *testing.T, s site, w *Walk, redirects map[string]string) (asked []s
 			prev, there = s[to]
 		}
 		if !there {
-			w.Fail("404", false)
+			w.Fail("404")
 			return asked, stored, w.Stopped()
 		}
 		w.Count(10, 100)

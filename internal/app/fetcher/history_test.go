@@ -595,6 +595,10 @@ func TestCompleteFeed(t *testing.T) {
 			t.Errorf("%q", got)
 		}
 	}
+	// What came of a document that was cut off is shown, and withdraws nothing.
+	if got := titles(t, r, lektordir.ListOptions{}); !slices.Contains(got, "x") {
+		t.Errorf("%q", got)
+	}
 	serve(doc())
 	shows("")
 	serve(doc("c", "a", "b"))
@@ -784,5 +788,56 @@ func TestSizes(t *testing.T) {
 	}
 	if names, err := os.ReadDir(r.Dir.Join("etc/fetch/spool", hash)); len(names) > 0 {
 		t.Error(names, err)
+	}
+}
+
+// TestWithoutGuid: in RSS, entries without a guid are known by their link, in archives
+// as elsewhere, and those of which nobody knows a date stay as they are.
+func TestWithoutGuid(t *testing.T) {
+	for _, policy := range []string{"unread", "deliver", "ignore"} {
+		r, s, _ := setup(t, Options{})
+		doc := func(prev string, items ...string) http.HandlerFunc {
+			return server.Doc("", `<?xml version="1.0"?><rss version="2.0" xmlns:atom="http://www.w3.org/2005/Atom"><channel><title>T</title>`+
+				strings.Replace(prev, "<link", "<atom:link", 1)+strings.Join(items, "")+"</channel></rss>")
+		}
+		item := func(n int, title string) string {
+			return fmt.Sprintf("<item><title>%s</title><link>http://x.example/%d</link></item>", title, n)
+		}
+		s.Handle("/feed", doc(link("prev-archive", "/2"), item(3, "Three"), item(2, "Two")))
+		s.Handle("/2", doc(link("prev-archive", "/1"), item(2, "Two, older"), item(1, "One")))
+		s.Handle("/1", doc("", item(1, "One, older"), item(0, "Zero"), item(0, "Zero")))
+		hash := subscribeTo(t, r, s.URL("/feed"))[0]
+		if err := feeddir.Set(r.Writer, r.Dir, hash, "on-update", policy); err != nil {
+			t.Fatal(err)
+		}
+		update(t, r, Selection{Feeds: []string{hash}, History: true})
+		got := titles(t, r, lektordir.ListOptions{AllVersions: true})
+		if slices.Sort(got); fmt.Sprint(got) != "[One Three Two Zero]" {
+			t.Errorf("%s: %q", policy, got)
+		}
+	}
+}
+
+// TestSpoolDamaged: a document that is lost between its being fetched and its being
+// delivered is fetched again, and nothing is recorded of it.
+func TestSpoolDamaged(t *testing.T) {
+	r, s, l := setup(t, Options{})
+	chain(s, 3)
+	hash := subscribeTo(t, r, s.URL("/feed"))[0]
+	r.reached = func(where string) {
+		if where == "staged" {
+			os.RemoveAll(r.Dir.Join("etc/fetch/spool", hash))
+		}
+	}
+	update(t, r, Selection{Feeds: []string{hash}, History: true})
+	if !strings.Contains(l.String(), "is not in etc/fetch/spool any more") {
+		t.Error(l)
+	}
+	r.reached = nil
+	asked(s)
+	update(t, r, Selection{Feeds: []string{hash}})
+	got := titles(t, r, lektordir.ListOptions{AllVersions: true})
+	if slices.Sort(got); len(slices.Compact(got)) != 8 || asked(s) == "/feed" {
+		t.Errorf("%q", got)
 	}
 }

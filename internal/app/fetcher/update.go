@@ -497,7 +497,7 @@ func (r *Runner) stage(ctx context.Context, txn *lektordir.Txn, p lektordir.Poli
 	h := feeddir.HistoryOf(r.Dir, txn.Feed())
 	// Of a document that was left short nobody knows what else is in it.
 	whole := !feed.Truncated && limited(feed) < 0
-	o := delivery.Options{Rank: feed.Complete && whole}
+	o := delivery.Options{Rank: feed.Complete}
 	if h.Stored() {
 		// An archive may have a later version (RFC 5005, section 4.1).
 		o.Dates = lektordir.NotOlder
@@ -507,7 +507,15 @@ func (r *Runner) stage(ctx context.Context, txn *lektordir.Txn, p lektordir.Poli
 	case err != nil:
 	case o.Rank:
 		// Before what is new is there: nobody is to see it come and not find it.
-		err = h.Present(out.Ranked)
+		ids := out.Ranked
+		if !whole {
+			old, complete, bad := r.Dir.Complete(txn.Feed())
+			if !complete || bad != nil {
+				return out, nil // everything is shown
+			}
+			ids = append(ids, slices.DeleteFunc(old, func(id string) bool { return slices.Contains(ids, id) })...)
+		}
+		err = h.Present(ids)
 	case !feed.Complete:
 		err = h.NotComplete()
 	}

@@ -237,7 +237,7 @@ func (w *walking) archive(ctx context.Context, walk *history.Walk, url, from str
 			if ctx.Err() != nil {
 				return err
 			}
-			walk.Fail(w.reason(url, err), false)
+			walk.Fail(w.reason(url, err))
 			return nil
 		}
 	}
@@ -254,7 +254,7 @@ func (w *walking) archive(ctx context.Context, walk *history.Walk, url, from str
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
 	case err != nil:
-		walk.Fail(w.reason(url, err), false)
+		walk.Fail(w.reason(url, err))
 		return w.spool.Remove(url)
 	}
 	if spooled {
@@ -329,7 +329,7 @@ func as(owner, raw string) string {
 func (w *walking) parse(ctx context.Context, doc *feeddir.Spooled) (feed *feedconv.Feed, err error) {
 	body, contentType := doc.Body, doc.ContentType
 	if filter := w.st.Filter(); filter != "" {
-		if body, err = w.r.Client.Filter(ctx, filter, body, w.r.env(w.t.hash, doc.Final)...); err != nil {
+		if body, err = w.r.Client.Filter(ctx, filter, body, w.r.env(w.t.hash, w.req.URL)...); err != nil {
 			return nil, err
 		}
 		contentType = ""
@@ -410,7 +410,8 @@ func (w *walking) deliver(ctx context.Context) error {
 		if w.last = nil; feed == nil {
 			doc, err := w.spool.Get(p.url)
 			if err == nil && doc == nil {
-				continue // it is asked for again
+				// Not recorded, it is asked for again.
+				err = fmt.Errorf("%s was fetched, and is not in etc/fetch/spool any more", fetch.Brief(p.url))
 			}
 			if err == nil {
 				feed, err = w.parse(ctx, doc)
@@ -533,7 +534,6 @@ func (w *walking) pages(ctx context.Context) error {
 			continue
 		case limits.Documents > 0 && w.sum.Requested >= limits.Documents, limits.Entries > 0 && entries >= limits.Entries, limits.Bytes > 0 && size >= limits.Bytes:
 			fail(fmt.Sprintf("the walk ended here; --%s, --%s and --%s raise the limits", history.FlagDocuments, history.FlagEntries, history.FlagBytes))
-			stop.Limit = true
 			continue
 		}
 		visited[url] = true
