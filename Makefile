@@ -38,6 +38,7 @@ bench: build ## the speed of everything, against sfeed, newsboat and mblaze wher
 faults: ## a crowd; kills, failing calls and power cuts at every file-system operation; an hour
 	$(GO) run ./scripts/crowd
 	$(GO) run ./scripts/faults -cuts 200 -orders 300
+	LEKTOR_TEST_FEEDS=1000 $(GO) test -count=1 -run "^Test(Walk|Sizes)" ./internal/app/fetcher
 
 fuzz: ## every fuzz target for FUZZTIME (30s)
 	@GO="$(GO)" sh scripts/fuzz "$(FUZZTIME)"

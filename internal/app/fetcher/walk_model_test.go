@@ -77,11 +77,15 @@ func logical(archives []told, sub told) []string {
 	return all
 }
 
+// walkFeeds is how many feeds are made up; it also asks for everything in
+// TestWalkKilled.
+const walkFeeds = "LEKTOR_TEST_FEEDS"
+
 // TestWalkModel: whichever documents come first, the directory has the logical feed.
 func TestWalkModel(t *testing.T) {
-	feeds := 120
-	if n, err := strconv.Atoi(os.Getenv("LEKTOR_TEST_FEEDS")); err == nil {
-		feeds = n // 1000 take a minute
+	feeds := 60
+	if n, err := strconv.Atoi(os.Getenv(walkFeeds)); err == nil {
+		feeds = n
 	}
 	seed := rand.Uint64()
 	if v, err := strconv.ParseUint(os.Getenv("LEKTOR_TEST_SEED"), 10, 64); err == nil {
