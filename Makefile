@@ -35,10 +35,11 @@ bench: build ## the speed of everything, against sfeed, newsboat and mblaze wher
 	$(GO) run ./scripts/bench
 	$(GO) run ./scripts/bench/ess
 
-faults: ## a crowd; kills, failing calls and power cuts at every file-system operation; an hour
+faults: ## a crowd; kills, failing calls and power cuts at every file-system operation; histories of feeds; an hour
 	$(GO) run ./scripts/crowd
 	$(GO) run ./scripts/faults -cuts 200 -orders 300
 	LEKTOR_TEST_FEEDS=1000 $(GO) test -count=1 -run "^Test(Walk|Sizes)" ./internal/app/fetcher
+	LEKTOR_HISTORIES=300 $(GO) test -run TestArchiveHistories ./internal/app/viewer
 
 fuzz: ## every fuzz target for FUZZTIME (30s)
 	@GO="$(GO)" sh scripts/fuzz "$(FUZZTIME)"
@@ -50,6 +51,7 @@ install: build ## into PREFIX (/usr/local), below DESTDIR
 		[ -e "$$f" ] || continue; \
 		mkdir -p "$(MAN)/man$${f##*.}" && install -m 644 "$$f" "$(MAN)/man$${f##*.}/" || exit 1; \
 	done
+	install -m 644 docs/*.schema.json "$(SHARE)/"
 	install -m 755 scripts/lektor-clock scripts/lektor-digest "$(SHARE)/scripts/"
 	for f in scripts/systemd/*.*; do \
 		sed 's|^ExecStart=lektor|ExecStart=$(PREFIX)/bin/lektor|' "$$f" >"$(SHARE)/systemd/$${f##*/}" || exit 1; \

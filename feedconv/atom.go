@@ -33,17 +33,21 @@ func atomFeed(a *atom.Feed, doc *tidied, opts Options) *Feed {
 	f.Updated, _ = firstDate([]string{a.Updated, value(terms, "modified"), value(dc, "date")})
 	f.Published, _ = firstDate([]string{value(terms, "issued")})
 
-	entries := a.Entries
+	addAll(f, a.Entries, opts, func(e *atom.Entry, number int) *draft { return atomEntry(e, doc, number) })
+	return f
+}
+
+// addAll adds the entries of a document, as many as there may be.
+func addAll[E any](f *Feed, entries []*E, opts Options, read func(e *E, number int) *draft) {
 	if limit := opts.maxEntries(); len(entries) > limit {
 		entries = entries[:limit]
 		leftOut(f, limit)
 	}
 	f.Entries = make([]Entry, 0, len(entries))
-	for i, entry := range entries {
-		f.add(atomEntry(entry, doc, i))
-		a.Entries[i] = nil // big documents: gofeed's copy may go
+	for i, e := range entries {
+		f.add(read(e, i))
+		entries[i] = nil // big documents: gofeed's copy may go
 	}
-	return f
 }
 
 func atomEntry(a *atom.Entry, doc *tidied, number int) *draft {
@@ -121,7 +125,7 @@ func plainLinks(list []*atom.Link) []Link {
 func atomPersons(list []*atom.Person) []Person {
 	var out []Person
 	for _, p := range list {
-		out = append(out, tidyPerson(Person{Name: p.Name, Email: p.Email, URL: p.URI}, false))
+		out = append(out, tidyPerson(Person{Name: p.Name, Email: p.Email, URL: p.URI}))
 	}
 	return out
 }

@@ -217,8 +217,8 @@ func (t *tidier) innerTag(name []byte, id int32, self bool) {
 		x.markup, x.any = true, true
 	}
 	local := name
-	if _, after, ok := bytes.Cut(name, []byte{':'}); ok {
-		local = after
+	if i := bytes.IndexByte(name, ':'); i >= 0 {
+		local = name[i+1:]
 	}
 	isDiv := len(local) == 3 && strings.EqualFold(string(local), "div")
 	switch {

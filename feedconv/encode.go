@@ -8,6 +8,7 @@ import (
 	"errors"
 	"html"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -220,21 +221,17 @@ func (x *xmlWriter) feed(f *Feed) {
 	x.text("subtitle", f.Description, "type", "text")
 	updated := newest(f)
 	x.must("updated", updated.Format(time.RFC3339Nano))
-	for _, p := range f.Authors {
-		x.person("author", p)
-	}
+	x.persons("author", f.Authors...)
 	if len(f.Authors) == 0 && lacksAuthor(f) {
-		x.person("author", Person{Name: cmp.Or(f.Title, "unknown")})
+		x.persons("author", Person{Name: cmp.Or(f.Title, "unknown")})
 	}
-	if f.Link != "" && linkOf(f, "alternate") == "" {
-		x.empty("link", "rel", "alternate", "href", f.Link)
+	if linkOf(f, "alternate") == "" {
+		x.link("alternate", f.Link)
 	}
 	for _, l := range f.Links {
 		x.empty("link", "rel", l.Rel, "href", l.Href, "type", l.Type, "title", l.Title)
 	}
-	for _, c := range f.Categories {
-		x.empty("category", "term", c)
-	}
+	x.terms(f.Categories)
 	x.text("generator", f.Generator)
 	x.text("logo", f.Image)
 	x.text("rights", f.Copyright, "type", "text")
@@ -260,20 +257,45 @@ func (x *xmlWriter) history(f *Feed) {
 
 // lacksAuthor tells whether Atom demands an author of the feed.
 func lacksAuthor(f *Feed) bool {
-	for i := range f.Entries {
-		if len(f.Entries[i].Authors) == 0 {
-			return true
-		}
-	}
-	return len(f.Entries) == 0
+	return len(f.Entries) == 0 || slices.ContainsFunc(f.Entries, func(e Entry) bool { return len(e.Authors) == 0 })
 }
 
-func (x *xmlWriter) person(name string, p Person) {
-	x.open(name)
-	x.must("name", cmp.Or(p.Name, p.Email, p.URL))
-	x.text("email", p.Email)
-	x.text("uri", p.URL)
-	x.end(name)
+func (x *xmlWriter) persons(name string, list ...Person) {
+	for _, p := range list {
+		x.open(name)
+		x.must("name", cmp.Or(p.Name, p.Email, p.URL))
+		x.text("email", p.Email)
+		x.text("uri", p.URL)
+		x.end(name)
+	}
+}
+
+// terms writes the categories of Atom.
+func (x *xmlWriter) terms(categories []string) {
+	for _, c := range categories {
+		x.empty("category", "term", c)
+	}
+}
+
+// link writes a link of Atom, if there is one.
+func (x *xmlWriter) link(rel, href string, attributes ...string) {
+	if href != "" {
+		x.empty("link", append([]string{"rel", rel, "href", href}, attributes...)...)
+	}
+}
+
+// htmlTexts writes an element of RSS for each text, which is escaped for HTML first.
+func (x *xmlWriter) htmlTexts(name string, list []string) {
+	for _, s := range list {
+		x.text(name, html.EscapeString(s))
+	}
+}
+
+// creators writes persons as RSS has them.
+func (x *xmlWriter) creators(name string, list []Person) {
+	for _, p := range list {
+		x.text(name, html.EscapeString(p.String()))
+	}
 }
 
 func (x *xmlWriter) atomEntry(e *Entry, feedUpdated time.Time) {
@@ -291,24 +313,14 @@ func (x *xmlWriter) atomEntry(e *Entry, feedUpdated time.Time) {
 	if !e.Published.IsZero() {
 		x.must("published", e.Published.UTC().Format(time.RFC3339Nano))
 	}
-	if e.Link != "" {
-		x.empty("link", "rel", "alternate", "href", e.Link)
-	}
+	x.link("alternate", e.Link)
 	for _, enc := range e.Enclosures {
 		x.empty("link", "rel", "enclosure", "href", enc.URL, "type", enc.Type, "length", size(enc, ""))
 	}
-	if e.Comments != "" {
-		x.empty("link", "rel", "replies", "href", e.Comments, "type", typeHTML)
-	}
-	for _, p := range e.Authors {
-		x.person("author", p)
-	}
-	for _, p := range e.Contributors {
-		x.person("contributor", p)
-	}
-	for _, c := range e.Categories {
-		x.empty("category", "term", c)
-	}
+	x.link("replies", e.Comments, "type", typeHTML)
+	x.persons("author", e.Authors...)
+	x.persons("contributor", e.Contributors...)
+	x.terms(e.Categories)
 	if e.Image != "" {
 		x.empty("media:thumbnail", "url", e.Image)
 	}
@@ -326,12 +338,8 @@ func (x *xmlWriter) atomEntry(e *Entry, feedUpdated time.Time) {
 			src = &Source{ID: src.ID, Title: src.Title, URL: src.URL, Link: src.Link, Updated: updated}
 		}
 		x.must("updated", src.Updated.UTC().Format(time.RFC3339Nano))
-		if src.Link != "" {
-			x.empty("link", "rel", "alternate", "href", src.Link)
-		}
-		if src.URL != "" {
-			x.empty("link", "rel", "self", "href", src.URL)
-		}
+		x.link("alternate", src.Link)
+		x.link("self", src.URL)
 		x.end("source")
 	}
 	x.podcast(e)
@@ -440,12 +448,8 @@ func (x *xmlWriter) rss(f *Feed) {
 	x.text("generator", html.EscapeString(f.Generator))
 	x.rssDate("pubDate", f.Published)
 	x.rssDate("lastBuildDate", f.Updated)
-	for _, p := range f.Authors {
-		x.text("dc:creator", html.EscapeString(p.String()))
-	}
-	for _, c := range f.Categories {
-		x.text("category", html.EscapeString(c))
-	}
+	x.creators("dc:creator", f.Authors)
+	x.htmlTexts("category", f.Categories)
 	x.channelExtras(f)
 	x.history(f)
 	x.extensions(f.Extensions, ofFeed)
@@ -514,12 +518,8 @@ func (x *xmlWriter) rssItem(e *Entry) {
 	if !e.Updated.IsZero() && !e.Updated.Equal(e.Published) {
 		x.must("dcterms:modified", e.Updated.UTC().Format(time.RFC3339Nano))
 	}
-	for _, p := range e.Authors {
-		x.text("dc:creator", html.EscapeString(p.String()))
-	}
-	for _, c := range e.Categories {
-		x.text("category", html.EscapeString(c))
-	}
+	x.creators("dc:creator", e.Authors)
+	x.htmlTexts("category", e.Categories)
 	content := asHTML(e.Content, e.ContentType)
 	if e.Summary == "" {
 		x.must("description", content)
@@ -538,9 +538,7 @@ func (x *xmlWriter) rssItem(e *Entry) {
 	if e.Source != nil && e.Source.URL != "" {
 		x.must("source", html.EscapeString(e.Source.Title), "url", e.Source.URL)
 	}
-	for _, p := range e.Contributors {
-		x.text("dc:contributor", html.EscapeString(p.String()))
-	}
+	x.creators("dc:contributor", e.Contributors)
 	x.podcast(e)
 	x.extensions(e.Extensions, ofEntry)
 	x.end("item")

@@ -183,15 +183,20 @@ func (d *jsonDoc) hub(v jsonValue) {
 
 // persons reads one author or several: objects, or names.
 func (d *jsonDoc) persons(v jsonValue) []Person {
+	return people(v, func(a jsonValue) Person {
+		return Person{Name: a.get("name", "displayName", "preferredUsername").scalar(), Email: a.get("email").scalar(), URL: d.url(a.get("url", "uri").scalar())}
+	})
+}
+
+// people reads one person or several: names, or objects by read.
+func people(v jsonValue, read func(object jsonValue) Person) []Person {
 	var out []Person
 	v.list(func(a jsonValue) {
-		if !a.isObject() {
+		if a.isObject() {
+			out = append(out, tidyPerson(read(a)))
+		} else {
 			out = append(out, parsePerson(a.scalar(), false))
-			return
 		}
-		p := Person{Email: a.get("email").scalar(), URL: d.url(a.get("url", "uri").scalar())}
-		p.Name = a.get("name", "displayName", "preferredUsername").scalar()
-		out = append(out, tidyPerson(p, false))
 	})
 	return out
 }

@@ -8,27 +8,17 @@ import (
 // isCollection tells the types of the collections of ActivityStreams 2.0.
 func isCollection(types jsonValue) bool {
 	found := false
-	firstTypes(types, func(t string) {
-		switch t {
+	n := 0
+	types.each(func(t jsonValue) bool {
+		s := t.scalar()
+		switch s[strings.LastIndexAny(s, "#/:")+1:] { // without its namespace
 		case "Collection", "OrderedCollection", "CollectionPage", "OrderedCollectionPage":
 			found = true
 		}
+		n++
+		return !found && n < 8
 	})
 	return found
-}
-
-// firstTypes calls f with each type of an object, without its namespace.
-func firstTypes(v jsonValue, f func(string)) {
-	n := 0
-	v.each(func(t jsonValue) bool {
-		s := t.scalar()
-		if i := strings.LastIndexAny(s, "#/:"); i >= 0 {
-			s = s[i+1:]
-		}
-		f(s)
-		n++
-		return n < 8
-	})
 }
 
 // isActivity tells the items of ActivityStreams 1.0, which have verbs.
@@ -193,15 +183,10 @@ func (d *jsonDoc) pageURL(v jsonValue) string {
 
 // actors reads who did it: an object, a URL, or several.
 func (d *jsonDoc) actors(v jsonValue) []Person {
-	var out []Person
-	v.list(func(a jsonValue) {
-		if !a.isObject() {
-			out = append(out, parsePerson(a.scalar(), false))
-			return
+	return people(v, func(a jsonValue) Person {
+		return Person{
+			Name: cmp.Or(natural(a, "name", "displayName"), a.get("preferredUsername").scalar()),
+			URL:  cmp.Or(d.pageURL(a.get("url")), d.url(a.get("id", "@id").scalar())),
 		}
-		p := Person{Name: cmp.Or(natural(a, "name", "displayName"), a.get("preferredUsername").scalar())}
-		p.URL = cmp.Or(d.pageURL(a.get("url")), d.url(a.get("id", "@id").scalar()))
-		out = append(out, tidyPerson(p, false))
 	})
-	return out
 }

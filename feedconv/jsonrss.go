@@ -41,7 +41,7 @@ func (d *jsonDoc) rssInJSON(rss jsonValue) {
 		case "skipDays":
 			f.SkipDays = skipDays(elementTexts(v.get("day")))
 		case "managingEditor", "author", "dc:creator", "itunes:author":
-			f.Authors = append(f.Authors, parsePersons(v)...)
+			f.Authors = append(f.Authors, parseAll(elementTexts(v))...)
 		case "category":
 			f.Categories = append(f.Categories, markupTexts(v)...)
 		case "image":
@@ -100,27 +100,9 @@ func markupTexts(v jsonValue) []string {
 	return out
 }
 
-func parsePersons(v jsonValue) []Person {
-	var out []Person
-	for _, s := range elementTexts(v) {
-		out = append(out, parsePerson(s, true))
-	}
-	return out
-}
-
 // cloud reads a cloud with attributes, or the URL of one.
 func (d *jsonDoc) cloud(v jsonValue) {
-	c := Cloud{
-		Domain:            v.get("domain").scalar(),
-		Port:              number(v.get("port").scalar()),
-		Path:              v.get("path").scalar(),
-		RegisterProcedure: v.get("registerProcedure").scalar(),
-		Protocol:          v.get("protocol").scalar(),
-	}
-	if c.Domain == "" {
-		c = cloudOfURL(cmp.Or(elementText(v), v.get("url", "href").scalar()))
-	}
-	if c.Domain != "" {
+	if c := cloudOf(func(name string) string { return v.get(name).scalar() }, elementText(v)); c.Domain != "" {
 		d.feed.Clouds = append(d.feed.Clouds, c)
 	}
 }
@@ -160,10 +142,10 @@ func (d *jsonDoc) rssItem(item jsonValue) bool {
 			x.updated = append(x.updated, elementText(v))
 		case "author", "dc:creator", "itunes:author":
 			if len(e.Authors) == 0 || name == "dc:creator" {
-				e.Authors = append(e.Authors, parsePersons(v)...)
+				e.Authors = append(e.Authors, parseAll(elementTexts(v))...)
 			}
 		case "dc:contributor":
-			e.Contributors = append(e.Contributors, parsePersons(v)...)
+			e.Contributors = append(e.Contributors, parseAll(elementTexts(v))...)
 		case "itunes:duration":
 			e.Duration = duration(elementText(v))
 		case "itunes:episode":

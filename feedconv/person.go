@@ -13,7 +13,7 @@ func parsePerson(s string, markup bool) Person {
 	if markup { // once, and before addresses are looked for: "Name &lt;mail&gt;"
 		s = titleText(s, true)
 	}
-	s, _ = cutPrefixFold(s, "mailto:")
+	s, _ = cutMailto(s)
 	name, inside := s, ""
 	for _, brackets := range []string{"()", "<>"} {
 		open := strings.IndexByte(s, brackets[0])
@@ -23,7 +23,7 @@ func parsePerson(s string, markup bool) Person {
 		}
 	}
 	p := Person{}
-	inside, _ = cutPrefixFold(strings.TrimSpace(inside), "mailto:")
+	inside, _ = cutMailto(strings.TrimSpace(inside))
 	switch name = strings.TrimSpace(name); {
 	case isMail(name):
 		p.Email, p.Name = name, inside
@@ -61,7 +61,8 @@ func isMail(s string) bool {
 		!strings.ContainsAny(s, " \t\r\n<>()[],;:\"/")
 }
 
-func cutPrefixFold(s, prefix string) (string, bool) {
+func cutMailto(s string) (string, bool) {
+	const prefix = "mailto:"
 	if len(s) >= len(prefix) && strings.EqualFold(s[:len(prefix)], prefix) {
 		return s[len(prefix):], true
 	}
@@ -70,17 +71,17 @@ func cutPrefixFold(s, prefix string) (string, bool) {
 
 // tidyPerson cleans a person whose parts a format gives apart, and takes an
 // address out of the name where it is all there is.
-func tidyPerson(p Person, markup bool) Person {
+func tidyPerson(p Person) Person {
 	p.Name = strings.TrimSpace(p.Name)
 	if p.Email == "" && strings.Contains(p.Name, "@") {
-		found := parsePerson(p.Name, markup)
+		found := parsePerson(p.Name, false)
 		p.Name, p.Email = found.Name, found.Email
 	} else {
-		p.Name = titleText(p.Name, markup)
+		p.Name = titleText(p.Name, false)
 	}
-	p.Email, _ = cutPrefixFold(cleanLine(p.Email), "mailto:")
+	p.Email, _ = cutMailto(cleanLine(p.Email))
 	p.URL = cleanLine(p.URL)
-	if mail, ok := cutPrefixFold(p.URL, "mailto:"); ok {
+	if mail, ok := cutMailto(p.URL); ok {
 		p.URL = ""
 		p.Email = cmp.Or(p.Email, mail)
 	}

@@ -58,8 +58,8 @@ func (t *tidier) findRoot() (name []byte, self bool, err error) {
 			continue
 		}
 		local := tag
-		if _, after, ok := bytes.Cut(tag, []byte{':'}); ok {
-			local = after
+		if i := bytes.IndexByte(tag, ':'); i >= 0 {
+			local = tag[i+1:]
 		}
 		lower := string(bytes.ToLower(local[:min(len(local), 20)]))
 		root := lower == "rss" || lower == "rdf" || lower == "feed" || lower == "channel"

@@ -47,16 +47,7 @@ func rssFeed(r *rss.Feed, doc *tidied, opts Options) *Feed {
 	f.Updated, _ = firstDate([]string{r.LastBuildDate, value(terms, "modified"), value(dc, "date"), value(at, "updated")})
 	f.Published, _ = firstDate([]string{r.PubDate, value(terms, "issued"), value(at, "published")})
 
-	items := r.Items
-	if limit := opts.maxEntries(); len(items) > limit {
-		items = items[:limit]
-		leftOut(f, limit)
-	}
-	f.Entries = make([]Entry, 0, len(items))
-	for i, item := range items {
-		f.add(rssEntry(item, doc, i))
-		r.Items[i] = nil // big documents: gofeed's copy may go
-	}
+	addAll(f, r.Items, opts, func(item *rss.Item, number int) *draft { return rssEntry(item, doc, number) })
 	return f
 }
 

@@ -2,7 +2,6 @@ package feedconv
 
 import (
 	"bytes"
-	"slices"
 )
 
 type attr struct{ key, val []byte }
@@ -237,7 +236,12 @@ func (s *scanner) attrText(k int) (val []byte, next int, ok bool) {
 // duplicate reports whether an attribute of this name is there already.
 func (s *scanner) duplicate(key []byte) bool {
 	if len(s.attrs) < 16 {
-		return slices.ContainsFunc(s.attrs, func(a attr) bool { return bytes.Equal(a.key, key) })
+		for _, a := range s.attrs {
+			if bytes.Equal(a.key, key) {
+				return true
+			}
+		}
+		return false
 	}
 	if len(s.attrs) == 16 || s.seen == nil {
 		if s.seen == nil {
@@ -302,7 +306,7 @@ func (s *scanner) markupDecl(i int, inside []byte) token {
 			s.noComment = true
 		}
 		s.warns.warn(warnComment, i, nil)
-		s.pos = skipPast(src, i, ">")
+		s.pos = pastTag(src, i)
 	case bytes.HasPrefix(rest, []byte("<![CDATA[")):
 		return s.cdata(i, inside)
 	case rest[1] == '?':
@@ -313,7 +317,7 @@ func (s *scanner) markupDecl(i int, inside []byte) token {
 			}
 			s.noPI = true
 		}
-		s.pos = skipPast(src, i, ">")
+		s.pos = pastTag(src, i)
 	case len(rest) > 9 && bytes.EqualFold(rest[:9], []byte("<!DOCTYPE")):
 		var ignored entitySet
 		s.pos = i + ignored.doctype(rest)

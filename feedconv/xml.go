@@ -82,13 +82,6 @@ func attrs(m module, name string, attributes ...string) []string {
 	return out
 }
 
-func firstOf(list []string) string {
-	if len(list) == 0 {
-		return ""
-	}
-	return list[0]
-}
-
 // atomModule gives the Atom elements of a document in another format.
 func atomModule(x ext.Extensions) module {
 	if m := x["atom"]; m != nil {
@@ -131,15 +124,14 @@ func linkRel(rel string) string {
 func alternate(links []Link) string {
 	var first string
 	for _, l := range links {
-		if l.Rel != "alternate" || link(l.Href) == "" {
-			continue
+		t := mimeType(l.Type)
+		if l.Rel != "alternate" || link(l.Href) == "" || t == "application/ess" || t == "application/nno" {
+			continue // those two tell when entries were published, and are no page
 		}
-		if t := mimeType(l.Type); t == "" || isMarkup(t) && !strings.Contains(t, "atom") && !strings.Contains(t, "rss") {
+		if t == "" || isMarkup(t) && !strings.Contains(t, "atom") && !strings.Contains(t, "rss") {
 			return l.Href
 		}
-		if first == "" {
-			first = l.Href
-		}
+		first = cmp.Or(first, l.Href)
 	}
 	return first
 }
@@ -167,7 +159,7 @@ func (d *draft) modules(x ext.Extensions) {
 	e.Categories = append(e.Categories, values(dc, "subject")...)
 	e.Language = cmp.Or(e.Language, value(dc, "language"))
 	e.Image = cmp.Or(moduleImage(itunes), e.Image)
-	d.media(x["media"])
+	d.media(x["media"], 0)
 	for _, s := range []string{value(itunes, "summary"), value(itunes, "subtitle"), value(dc, "description")} {
 		d.summaries = append(d.summaries, text{s, typeHTML}.lines())
 	}
@@ -221,12 +213,14 @@ func duration(s string) time.Duration {
 
 // moduleImage gives the image that the iTunes module names.
 func moduleImage(itunes module) string {
+	images := append(attrs(itunes, "image", "href", "url"), value(itunes, "image"))
 	for _, l := range itunes["link"] {
 		if strings.EqualFold(l.Attrs["rel"], "image") {
-			return firstLink(append(attrs(itunes, "image", "href", "url"), value(itunes, "image"), l.Attrs["href"])...)
+			images = append(images, l.Attrs["href"])
+			break
 		}
 	}
-	return firstLink(append(attrs(itunes, "image", "href", "url"), value(itunes, "image"))...)
+	return firstLink(images...)
 }
 
 // moduleCategories gives the categories of the iTunes and Media modules.
@@ -253,11 +247,7 @@ func moduleCategories(x ext.Extensions) []string {
 
 // media reads Media RSS, whose elements may stand in the entry, in a group,
 // and in a content element.
-func (d *draft) media(m module) {
-	d.mediaLevel(m, 0)
-}
-
-func (d *draft) mediaLevel(m module, depth int) {
+func (d *draft) media(m module, depth int) {
 	if len(m) == 0 || depth > 4 {
 		return
 	}
@@ -282,9 +272,7 @@ func (d *draft) mediaLevel(m module, depth int) {
 			}
 		}
 	}
-	if s := firstOf(attrs(m, "thumbnail", "url")); s != "" && e.Image == "" {
-		e.Image = s
-	}
+	e.Image = cmp.Or(append([]string{e.Image}, attrs(m, "thumbnail", "url")...)...)
 	for _, t := range m["description"] {
 		d.summaries = append(d.summaries, text{t.Value, mediaType(t.Attrs["type"])})
 	}
@@ -292,10 +280,10 @@ func (d *draft) mediaLevel(m module, depth int) {
 		e.Categories = append(e.Categories, moduleCategories(ext.Extensions{"media": m})...)
 	}
 	for _, g := range m["group"] {
-		d.mediaLevel(g.Children, depth+1)
+		d.media(g.Children, depth+1)
 	}
 	for _, c := range m["content"] {
-		d.mediaLevel(c.Children, depth+1)
+		d.media(c.Children, depth+1)
 	}
 }
 
@@ -353,7 +341,7 @@ func extensionPersons(list []ext.Extension) []Person {
 			Email: value(a.Children, "email"),
 			URL:   cmp.Or(value(a.Children, "uri"), value(a.Children, "url")),
 		}
-		out = append(out, tidyPerson(p, false))
+		out = append(out, tidyPerson(p))
 	}
 	return out
 }
@@ -403,13 +391,18 @@ func feedModules(f *Feed, x ext.Extensions) {
 // sourceCloud reads <source:cloud>, which has the attributes of <cloud>, or
 // the URL of a cloud as its text.
 func sourceCloud(e ext.Extension) Cloud {
-	if e.Attrs["domain"] != "" {
-		return Cloud{
-			Domain: e.Attrs["domain"], Port: number(e.Attrs["port"]), Path: e.Attrs["path"],
-			RegisterProcedure: e.Attrs["registerProcedure"], Protocol: e.Attrs["protocol"],
-		}
+	return cloudOf(func(name string) string { return e.Attrs[name] }, e.Value)
+}
+
+// cloudOf makes a cloud of attributes, or of its URL, which may be the text.
+func cloudOf(attribute func(name string) string, text string) Cloud {
+	if attribute("domain") == "" {
+		return cloudOfURL(cmp.Or(text, attribute("url"), attribute("href")))
 	}
-	return cloudOfURL(cmp.Or(e.Value, e.Attrs["url"], e.Attrs["href"]))
+	return Cloud{
+		Domain: attribute("domain"), Port: number(attribute("port")), Path: attribute("path"),
+		RegisterProcedure: attribute("registerProcedure"), Protocol: attribute("protocol"),
+	}
 }
 
 // updateInterval reads the syndication module.

@@ -334,6 +334,7 @@ func (c *checker) entry(r Ref) error {
 			bad = errors.Join(bad, c.report(r.Path()+"/"+name, "it is not UTF-8 without NUL", nil))
 		}
 	}
+	bad = errors.Join(bad, c.extras(r))
 	link := base + "/feed"
 	if _, err := os.Lstat(link); err != nil {
 		return errors.Join(bad, c.report(r.Path(), "it has no feed", c.relink(r)))
@@ -342,6 +343,31 @@ func (c *checker) entry(r Ref) error {
 		return errors.Join(bad, c.report(r.Path()+"/feed", "it leads to no feed", c.relink(r)))
 	}
 	return bad
+}
+
+// extras looks at the extras of an entry. Those that nobody knows are no problem.
+func (c *checker) extras(r Ref) error {
+	rel := r.Path() + "/" + extrasFile.name
+	data, err := readFile(c.d.Join(rel))
+	if err != nil {
+		if isNotExist(err) {
+			return nil
+		}
+		return err
+	}
+	if !utf8.Valid(data) || bytes.IndexByte(data, 0) >= 0 {
+		return c.report(rel, "it is not UTF-8 without NUL", nil)
+	}
+	empty := 0
+	for l := range bytes.Lines(data) {
+		if name, _, ok := bytes.Cut(l, []byte{'\t'}); !ok || len(name) == 0 {
+			empty++
+		}
+	}
+	if empty > 0 {
+		return c.report(rel, fmt.Sprintf("%d of its lines say nothing: a name, a tab and a value belong there", empty), nil)
+	}
+	return nil
 }
 
 // relink gives what makes an entry's feed link anew, or nil where its feed is

@@ -276,6 +276,23 @@ func TestNewestVersionStandsForAll(t *testing.T) {
 	if got := list(t, d, ListOptions{SkipCur: true}); len(got) != 0 {
 		t.Errorf("%v", paths(got))
 	}
+	// Nor does one come forward when the newest is trashed.
+	r, err := d.Resolve(b.Path())
+	if err == nil {
+		_, err = d.SetFlags(r, "T", "")
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := list(t, d, ListOptions{}); len(got) != 1 || !got[0].Trashed() {
+		t.Errorf("%v", paths(got))
+	}
+	if got := list(t, d, ListOptions{SkipTrashed: true}); len(got) != 0 {
+		t.Errorf("%v", paths(got))
+	}
+	if got := list(t, d, ListOptions{SkipTrashed: true, AllVersions: true}); len(got) != 1 || got[0] != a {
+		t.Errorf("%v", paths(got))
+	}
 }
 
 func TestSetFlags(t *testing.T) {

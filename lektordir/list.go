@@ -26,8 +26,8 @@ type ListOptions struct {
 	// Withdrawn lists those entries too that a feed no longer has whose document
 	// is complete, see [Dir.Complete].
 	Withdrawn bool
-	// SkipTrashed leaves out what has the flag T, and with it the older versions
-	// that it stands for.
+	// SkipTrashed leaves out what has the flag T, and without AllVersions the older
+	// versions that it stands for.
 	SkipTrashed bool
 }
 

@@ -1,6 +1,7 @@
 package lektordir
 
 import (
+	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -92,6 +93,21 @@ func TestParseRef(t *testing.T) {
 	}
 }
 
+func TestParsePath(t *testing.T) {
+	if r, err := ParsePath("cur/f/1700000000.1.h;2,FT"); err != nil || r != (Ref{Feed: "f", Unique: "1700000000.1.h", Info: "2,FT", Place: Cur}) || !r.Trashed() {
+		t.Error(r, err)
+	}
+	for _, rel := range []string{
+		"", "new", "new/f", "new/f/", "new//1700000000.1.h", "new/f/1700000000.1.h/", "tmp/f/1700000000.1.h", "/new/f/1700000000.1.h",
+		"new/../1700000000.1.h", "new/./1700000000.1.h", "cur/f/..", "cur/f/../1700000000.1.h", "src/f/1700000000.1.h", "new/f/1700000000.1.h;2,",
+	} {
+		var bad *NameError
+		if r, err := ParsePath(rel); !errors.As(err, &bad) {
+			t.Errorf("%q is %v, %v", rel, r, err)
+		}
+	}
+}
+
 func TestUniqueName(t *testing.T) {
 	name := uniqueName(time.Unix(1700000000, 123456789), 42, 7, "0123456789abcdef", `a\057b.c`)
 	if want := `1700000000.M123456P42Q7I0123456789abcdef.a\057b.c`; name != want {
@@ -142,6 +158,9 @@ func FuzzParseRef(f *testing.F) {
 			}
 			if r.Name() != name {
 				t.Errorf("%q is written %q", name, r.Name())
+			}
+			if again, err := ParsePath(r.Path()); !strings.Contains(name, "/") && (err != nil || again != r) {
+				t.Errorf("%q is read as %v, %v", r.Path(), again, err)
 			}
 			r.Delivered()
 			r.Unread()

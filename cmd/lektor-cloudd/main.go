@@ -1,5 +1,5 @@
-// Lektor-cloudd hears of updates of feeds by rssCloud and WebSub, and tells
-// clouds of the user's own. See lektor-cloudd(1).
+// Lektor-cloudd hears of updates of feeds by rssCloud and WebSub, tells clouds of
+// the user's own, and is a cloud and hub itself. See lektor-cloudd(1).
 package main
 
 import (
@@ -33,7 +33,7 @@ func newApp() *cli.App {
    lektor-cloudd listen --public-url https://me.example/lektor &
    lektor-fetch watch`,
 		Flags:    []cli.Flag{command.DirFlag()},
-		Commands: []*cli.Command{listenCommand(), statusCommand(), pingCommand(), saveCommand()},
+		Commands: []*cli.Command{listenCommand(), statusCommand(), pingCommand(), saveCommand(), hubCommand()},
 	}
 }
 
@@ -43,29 +43,22 @@ func listenCommand() *cli.Command {
 		Usage: "register with the hubs of all feeds, and leave a due marker when one is updated",
 		Description: `Example:
    lektor-cloudd listen --public-url http://me.example:5337/`,
-		Flags: append([]cli.Flag{
-			&cli.StringFlag{Name: "listen", Value: defaultListen, Usage: "listen on `ADDRESS`, a host and port"},
+		Flags: append(append(serverFlags(), []cli.Flag{
 			&cli.StringFlag{Name: "public-url", Usage: "hubs reach us at `URL`"},
-			&cli.StringFlag{Name: "cert", Usage: "speak TLS, with the certificate in `FILE`"},
-			&cli.StringFlag{Name: "key", Usage: "and the key in `FILE`"},
-			&cli.StringSliceFlag{Name: "trusted-proxy", Usage: "believe X-Forwarded-For of proxies in the network `PREFIX`; may be repeated"},
 			&cli.DurationFlag{Name: "cooldown", Value: listener.DefaultCooldown, Usage: "leave a marker for a feed every `TIME` at most"},
-			&cli.IntFlag{Name: "max-connections", Value: listener.DefaultMaxConns, Usage: "keep `N` connections open at once"},
 			&cli.IntFlag{Name: "per-host", Value: 2, Usage: "make `N` requests at once to one hub"},
 			&cli.DurationFlag{Name: "gap", Value: fetch.DefaultGap, Usage: "wait for `TIME` between two requests to one hub"},
+			&cli.BoolFlag{Name: "self-test", Usage: "only try whether we are reached at the public URL"},
 			&cli.BoolFlag{Name: "verbose", Usage: "tell of every registration and notification"},
-		}, askFlags()...),
+		}...), askFlags()...),
 		Action: command.Run(listener.Listen, "", func(f *command.Flags) listener.ListenOptions {
 			f.Fail(command.NoArgs(f.Context))
 			o := listener.ListenOptions{
-				Common: common(f), Address: f.String("listen"), Given: f.IsSet("listen"), Public: publicURL(f), TrustedProxies: f.Prefixes("trusted-proxy"),
-				Cert: f.String("cert"), Key: f.String("key"),
-				MaxConns: f.Number("max-connections", 1, 0), Cooldown: f.Time("cooldown"), Verbose: f.Bool("verbose"),
+				Common: common(f), Options: serverOptions(f),
+				Public: publicURL(f), TrustedProxies: f.Prefixes("trusted-proxy"),
+				Cooldown: f.Time("cooldown"), Verbose: f.Bool("verbose"), SelfTest: f.Bool("self-test"),
 			}
 			o.Fetch.PerHost, o.Fetch.Gap = f.Number("per-host", 1, 1000), f.Time("gap")
-			if (o.Cert == "") != (o.Key == "") {
-				f.Fail(command.Usagef("--cert and --key go together"))
-			}
 			return o
 		}),
 	}
@@ -112,11 +105,15 @@ func pingCommand() *cli.Command {
 		Description: `Example:
    lektor-cloudd ping https://me.example/feed.xml`,
 		Flags: append([]cli.Flag{
-			&cli.StringFlag{Name: "cloud", Usage: "tell the cloud at `URL`, whatever the feed says; xmlrpc://… or a path /RPC2 for XML-RPC"},
+			cloudFlag("tell the cloud at `URL`, whatever the feed says; xmlrpc://… or a path /RPC2 for XML-RPC"),
+			&cli.StringFlag{Name: "hub", Usage: "tell the WebSub hub at `URL`, whatever the feed says"},
 			dryRunFlag(), command.NulFlag(),
 		}, askFlags()...),
 		Action: command.Run(listener.Ping, "the URL of a feed", func(f *command.Flags) listener.PingOptions {
-			return listener.PingOptions{Common: common(f), Feeds: f.Words(), Nul: command.Nul(f.Context), Cloud: f.String("cloud"), DryRun: f.Bool("dry-run")}
+			return listener.PingOptions{
+				Common: common(f), Feeds: f.Words(), Nul: command.Nul(f.Context),
+				Cloud: oneCloud(f), Hub: f.String("hub"), DryRun: f.Bool("dry-run"),
+			}
 		}),
 	}
 }
@@ -131,7 +128,7 @@ func saveCommand() *cli.Command {
 Example:
    lektor-cloudd save --cloud http://rpc.example.org:5337/RPC2 --user bull feed.xml`,
 		Flags: append([]cli.Flag{
-			&cli.StringFlag{Name: "cloud", Usage: "the `URL` of the cloud's XML-RPC, else what the document names"},
+			cloudFlag("the `URL` of the cloud's XML-RPC, else what the document names"),
 			&cli.StringFlag{Name: "user", Required: true, EnvVars: []string{userVar}, Usage: "the `NAME` by which the cloud knows you"},
 			&cli.StringFlag{Name: "password-file", Usage: "the password is the first line of `FILE`"},
 			dryRunFlag(),
@@ -141,7 +138,7 @@ Example:
 				f.Fail(command.Usagef("save takes one document, a file or - for standard input"))
 			}
 			return listener.SaveOptions{
-				Common: common(f), File: f.Args().First(), Cloud: f.String("cloud"), User: f.String("user"),
+				Common: common(f), File: f.Args().First(), Cloud: oneCloud(f), User: f.String("user"),
 				PasswordFile: f.String("password-file"), Password: os.Getenv(listener.PasswordVar), DryRun: f.Bool("dry-run"),
 			}
 		}),
@@ -149,6 +146,21 @@ Example:
 }
 
 const defaultListen = ":5337"
+
+// cloudFlag names a cloud. It is a slice so that a second one is noticed.
+func cloudFlag(usage string) cli.Flag { return &cli.StringSliceFlag{Name: "cloud", Usage: usage} }
+
+// oneCloud gives the cloud that the flag names, "" for none.
+func oneCloud(f *command.Flags) string {
+	switch list := f.StringSlice("cloud"); len(list) {
+	case 0:
+		return ""
+	case 1:
+		return list[0]
+	}
+	f.Fail(command.Usagef("--cloud can be given once: there is one cloud to a feed"))
+	return ""
+}
 
 func dryRunFlag() cli.Flag {
 	return &cli.BoolFlag{Name: "dry-run", Usage: "only tell what would be done"}

@@ -11,13 +11,14 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
 
 	"github.com/lektordir/lektor/internal/testkit/dir"
-	"github.com/lektordir/lektor/internal/testkit/hub"
+	testdir "github.com/lektordir/lektor/internal/testkit/dir"
 	"github.com/lektordir/lektor/internal/testkit/server"
 )
 
@@ -34,27 +35,25 @@ func TestRealBinaries(t *testing.T) {
 	for name, test := range map[string]func(*testing.T, string){
 		"WalkthroughRealTime":                 realTime,
 		"WalkthroughPingAfterTheFileIsSaved":  pingAfterSaving,
+		"HubThatIsKilled":                     hubKilled,
 		"SystemdSocketActivationAndReadiness": systemd,
 	} {
 		t.Run(name, func(t *testing.T) { test(t, bin) })
 	}
 }
 
-// The real programs on loopback, and a hub that keeps to the walkthrough: the
-// listener registers, is challenged, is notified; the marker appears;
-// lektor-fetch watch delivers; lektor-view follow prints. "All this happened in
+// The real programs on loopback, all three sides of the cloud: the author saves and
+// pings, the hub notifies the listener, which is registered and was challenged; the
+// marker appears; lektor-fetch watch delivers; lektor-view follow prints. "All this happened in
 // less than a second! That's what they call Real-time."
 func realTime(t *testing.T, bin string) {
-	hub := &hub.Hub{}
-	hs := httptest.NewServer(hub)
-	defer hs.Close()
-	hu, _ := url.Parse(hs.URL)
+	hubPort := freePort(t)
 	var entries atomic.Int64
 	entries.Store(1)
 	fs := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		n := int(entries.Load())
 		doc := server.RSS("News", 1, n)
-		cloud := fmt.Sprintf(`<cloud domain="%s" port="%s" path="/rsscloud/pleaseNotify" registerProcedure="" protocol="http-post"/>`, hu.Hostname(), hu.Port())
+		cloud := fmt.Sprintf(`<cloud domain="127.0.0.1" port="%d" path="/rsscloud/pleaseNotify" registerProcedure="" protocol="http-post"/>`, hubPort)
 		server.Doc("application/rss+xml", strings.Replace(doc, "<description>d", cloud+"<description>d", 1))(w, r)
 	}))
 	defer fs.Close()
@@ -71,12 +70,7 @@ func realTime(t *testing.T, bin string) {
 	if err := command("lektor-fetch", "add", "--as-is", feed).Run(); err != nil {
 		t.Fatal(err)
 	}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	port := l.Addr().(*net.TCPAddr).Port
-	l.Close()
+	port := freePort(t)
 	start := func(name string, args ...string) *bufio.Scanner {
 		cmd := command(name, args...)
 		out, err := cmd.StdoutPipe()
@@ -94,6 +88,15 @@ func realTime(t *testing.T, bin string) {
 		})
 		return bufio.NewScanner(out)
 	}
+	start("lektor-cloudd", "hub", "--listen", fmt.Sprintf("127.0.0.1:%d", hubPort), "--public-url", fmt.Sprintf("http://127.0.0.1:%d", hubPort),
+		"--state", filepath.Join(t.TempDir(), "hub"), "--allow-feeds", "127.0.0.0/8", "--allow-callbacks", "127.0.0.0/8")
+	await(t, "the hub", func() bool {
+		c, err := net.Dial("tcp", fmt.Sprintf("127.0.0.1:%d", hubPort))
+		if err == nil {
+			c.Close()
+		}
+		return err == nil
+	})
 	follow := start("lektor-view", "follow", "-o", "{{.title}}")
 	start("lektor-fetch", "watch", "--gap", "0")
 	start("lektor-cloudd", "listen", "--listen", fmt.Sprintf("127.0.0.1:%d", port), "--public-url", fmt.Sprintf("http://127.0.0.1:%d", port),
@@ -105,18 +108,15 @@ func realTime(t *testing.T, bin string) {
 			lines <- follow.Text()
 		}
 	}()
-	for end := time.Now().Add(20 * time.Second); len(hub.Registrations()) == 0; {
-		if time.Now().After(end) {
-			t.Fatal("it was not registered")
-		}
-		poll := time.NewTimer(5 * time.Millisecond)
-		<-poll.C
-	}
+	await(t, "its registration", func() bool {
+		b, _ := os.ReadFile(filepath.Join(dir, "src", testdir.Hash(feed), "etc/cloudd/state"))
+		return string(b) == "registered\n"
+	})
 	for i := 2; i <= 6; i++ {
 		entries.Store(int64(i))
 		begin := time.Now()
-		if err := hub.Notify(feed); err != nil {
-			t.Fatal(err)
+		if out, err := exec.Command(filepath.Join(bin, "lektor-cloudd"), "ping", "--cloud", fmt.Sprintf("http://127.0.0.1:%d", hubPort), feed).CombinedOutput(); err != nil {
+			t.Fatalf("%v\n%s", err, out)
 		}
 		want := fmt.Sprintf("News %d", i)
 		deadline := time.After(20 * time.Second)
@@ -128,6 +128,27 @@ func realTime(t *testing.T, bin string) {
 			}
 		}
 		t.Logf("%s after %s", want, time.Since(begin))
+	}
+}
+
+func freePort(t *testing.T) int {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().(*net.TCPAddr).Port
+}
+
+func await(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	for end := time.Now().Add(20 * time.Second); !ok(); {
+		if time.Now().After(end) {
+			t.Fatalf("%s: in vain", what)
+		}
+		poll := time.NewTimer(5 * time.Millisecond)
+		<-poll.C
 	}
 }
 
@@ -143,7 +164,7 @@ func pingAfterSaving(t *testing.T, bin string) {
 		fmt.Fprint(w, "<result success='true' msg=''/>")
 	}))
 	defer cloud.Close()
-	d := dir.New(t)
+	d := testdir.New(t)
 	if _, err := d.Feed("http://a.example/", "A"); err != nil {
 		t.Fatal(err)
 	}
@@ -153,7 +174,7 @@ lektor-cloudd ping --cloud "$2" http://me.example/feed.xml
 `, "sh", file, cloud.URL+"/rsscloud/pleaseNotify")
 	env := append(os.Environ(), "LEKTORDIR="+d.Path, "PATH="+bin+":"+os.Getenv("PATH"))
 	for i := range 2 {
-		if _, err := d.Entry("http://a.example/", "new", dir.Unique(1700000000+int64(i), i)); err != nil {
+		if _, err := d.Entry("http://a.example/", "new", testdir.Unique(1700000000+int64(i), i)); err != nil {
 			t.Fatal(err)
 		}
 		cmd := exec.Command(script.Path, script.Args[1:]...)
@@ -214,7 +235,93 @@ func systemd(t *testing.T, bin string) {
 	if got := told(); got != "STOPPING=1" {
 		t.Errorf("%q", got)
 	}
-	if err := cmd.Wait(); err != nil || said.String() != "" {
+	err = cmd.Wait()
+	if lines := strings.Count(said.String(), "\n"); err != nil || (os.Geteuid() == 0) != strings.Contains(said.String(), "runs as root") || lines > 1 {
 		t.Errorf("%v\n%s", err, said.String())
+	}
+}
+
+// A hub that is killed in the middle of a round of notifications: started again, it
+// finishes the round. Nobody is left out, and nobody is notified twice but those who
+// were being notified at that moment.
+func hubKilled(t *testing.T, bin string) {
+	const subscribers, atOnce = 60, 4
+	var mu sync.Mutex
+	told, total := map[string]int{}, 0
+	version, hold := "one", make(chan struct{})
+	site := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		mu.Lock()
+		defer mu.Unlock()
+		switch {
+		case r.URL.Path == "/feed":
+			fmt.Fprint(w, version)
+		case r.FormValue("challenge") != "":
+			fmt.Fprint(w, r.FormValue("challenge"))
+		default:
+			told[r.URL.Path]++
+			if total++; total > subscribers/2 {
+				mu.Unlock()
+				select {
+				case <-hold:
+				case <-r.Context().Done():
+				}
+				mu.Lock()
+			}
+		}
+	}))
+	defer site.Close()
+	u, _ := url.Parse(site.URL)
+	state, port := filepath.Join(t.TempDir(), "hub"), freePort(t)
+	base := fmt.Sprintf("http://127.0.0.1:%d", port)
+	start := func() *exec.Cmd {
+		cmd := exec.Command(filepath.Join(bin, "lektor-cloudd"), "hub", "--listen", strings.TrimPrefix(base, "http://"), "--public-url", base, "--state", state,
+			"--allow-feeds", "127.0.0.0/8", "--allow-callbacks", "127.0.0.0/8", "--per-host", fmt.Sprint(atOnce))
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		await(t, "the hub", func() bool {
+			resp, err := http.Get(base)
+			if err == nil {
+				resp.Body.Close()
+			}
+			return err == nil
+		})
+		return cmd
+	}
+	post := func(path string, form url.Values) {
+		if resp, err := http.PostForm(base+path, form); err == nil {
+			resp.Body.Close()
+		}
+	}
+	first := start()
+	for i := range subscribers {
+		post("/pleaseNotify", url.Values{"port": {u.Port()}, "path": {fmt.Sprintf("/%d", i)}, "protocol": {"http-post"}, "domain": {"127.0.0.1"}, "url1": {site.URL + "/feed"}})
+	}
+	mu.Lock()
+	version = "two"
+	mu.Unlock()
+	go post("/ping", url.Values{"url": {site.URL + "/feed"}})
+	count := func() int { mu.Lock(); defer mu.Unlock(); return total }
+	await(t, "half of them", func() bool { return count() >= subscribers/2+atOnce })
+	first.Process.Kill()
+	first.Wait()
+	close(hold)
+	before := count()
+	second := start()
+	pending := func() int { list, _ := os.ReadDir(filepath.Join(state, "pending")); return len(list) }
+	await(t, "the end of the round", func() bool { return pending() == 0 })
+	second.Process.Signal(syscall.SIGTERM)
+	if err := second.Wait(); err != nil {
+		t.Error(err)
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	if len(told) != subscribers || total > subscribers+2*atOnce || before >= subscribers {
+		t.Errorf("%d of %d were told, %d times; %d before the kill", len(told), subscribers, total, before)
+	}
+	for who, n := range told {
+		if n > 2 {
+			t.Errorf("%s: %d times", who, n)
+		}
 	}
 }

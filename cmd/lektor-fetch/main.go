@@ -145,7 +145,8 @@ func lsCommand() *cli.Command {
 		Action: command.Run(fetcher.List, "", func(f *command.Flags) fetcher.ListOptions {
 			return fetcher.ListOptions{
 				Common: common(f), Feeds: f.Words(), Broken: f.Bool("broken"), Category: f.String("category"),
-				Print: command.PrinterOptions{Format: command.OutputFormat(f.Context), Nul: command.Nul(f.Context), Raw: f.Bool("raw")},
+				Print:  command.PrinterOptions{Format: command.OutputFormat(f.Context), Nul: command.Nul(f.Context), Raw: f.Bool("raw")},
+				Screen: f.Streams().Screen(),
 			}
 		}),
 	}

@@ -37,14 +37,6 @@ func common(f *command.Flags) viewer.Common {
 	return viewer.Common{Dir: command.Dir(f.Context), Terminal: viewer.Terminal()}
 }
 
-// lineWidth is what lines are fitted to: the terminal, and nothing elsewhere.
-func lineWidth(f *command.Flags) int {
-	if s := f.Streams(); s.OutIsTerminal() {
-		return s.Width()
-	}
-	return 0
-}
-
 // numbered reports whether a person sees the list, whose numbers are the last then.
 func numbered(f *command.Flags) bool { return f.Bool("number") || f.Streams().OutIsTerminal() }
 
@@ -54,11 +46,11 @@ func textWidth(f *command.Flags) int {
 	if f.IsSet("width") {
 		return f.Number("width", 20, 0)
 	}
-	return f.Streams().Width()
+	return viewer.TextWidth(f.Streams())
 }
 
 func widthFlag() cli.Flag {
-	return &cli.IntFlag{Name: "width", Aliases: []string{"w"}, Usage: "wrap text to `COLUMNS`", DefaultText: "the terminal's, else 80"}
+	return &cli.IntFlag{Name: "width", Aliases: []string{"w"}, Usage: "wrap text to `COLUMNS`", DefaultText: "$LEKTOR_WIDTH, else 80, as far as the terminal has them"}
 }
 
 func allFlag() cli.Flag {
@@ -105,10 +97,12 @@ func lsCommand() *cli.Command {
 			command.OutputFlag("print `FORMAT`: path, url, tsv, json, another field or a template"),
 			print0Flag(),
 			rawFlag(uncleaned),
+			noPagerFlag(),
 		},
 		Action: command.Run(viewer.List, "", func(f *command.Flags) viewer.ListOptions {
 			o := viewer.ListOptions{
-				Common: common(f), Query: f.Words(), All: f.Bool("all"), Sort: f.String("sort"), Print: nulPaths(f), Width: lineWidth(f), Number: numbered(f),
+				Common: common(f), Query: f.Words(), All: f.Bool("all"), Sort: f.String("sort"), Print: nulPaths(f), Number: numbered(f),
+				Screen: f.Streams().Screen(), Pager: pager(f),
 			}
 			if f.IsSet("newest") {
 				o.Newest = f.Number("newest", 1, 0)
@@ -123,20 +117,28 @@ func showFlags(more ...cli.Flag) []cli.Flag {
 	return append(more,
 		rawFlag("write the content byte for byte, and nothing else"),
 		widthFlag(),
-		&cli.BoolFlag{Name: "no-pager", Usage: "do not start $LEKTOR_PAGER or $PAGER"},
+		noPagerFlag(),
+		command.OutputFlag("print `FORMAT` instead: path, url, tsv, json, another field or a template"),
 	)
 }
 
 func showOptions(f *command.Flags) viewer.ShowOptions {
-	o := viewer.ShowOptions{Common: common(f), Raw: f.Bool("raw"), Width: textWidth(f)}
-	if f.Streams().OutIsTerminal() && !f.Bool("no-pager") && !o.Raw {
-		pager, ok := os.LookupEnv("LEKTOR_PAGER")
-		if !ok {
-			pager = os.Getenv("PAGER")
-		}
-		o.Pager = pager
+	o := viewer.ShowOptions{Common: common(f), Raw: f.Bool("raw"), Width: textWidth(f), Print: f.Printing()}
+	if !o.Raw {
+		o.Pager = pager(f)
 	}
 	return o
+}
+
+func noPagerFlag() cli.Flag {
+	return &cli.BoolFlag{Name: "no-pager", Usage: "do not start $LEKTOR_PAGER, $PAGER or less"}
+}
+
+func pager(f *command.Flags) viewer.Pager {
+	if f.Bool("no-pager") {
+		return viewer.Pager{}
+	}
+	return viewer.PagerOf(f.Streams().Screen())
 }
 
 func showCommand() *cli.Command {
@@ -308,7 +310,8 @@ $LEKTOR_TITLE, $LEKTOR_URL and $LEKTOR_FEED in its environment.
 		},
 		Action: command.Run(viewer.Follow, "", func(f *command.Flags) viewer.FollowOptions {
 			return viewer.FollowOptions{
-				Common: common(f), Query: f.Words(), Past: f.Number("past", 0, 0), Exec: f.String("exec"), Print: nulPaths(f), Width: lineWidth(f), Number: numbered(f),
+				Common: common(f), Query: f.Words(), Past: f.Number("past", 0, 0), Exec: f.String("exec"), Print: nulPaths(f), Number: numbered(f),
+				Screen: f.Streams().Screen(),
 			}
 		}),
 	}
@@ -320,24 +323,36 @@ func publishCommand() *cli.Command {
 		Usage:     "write entries as a feed; nothing is rewritten while nothing has changed",
 		ArgsUsage: "[QUERY]",
 		Description: `   lektor-view publish --output good.xml --self https://me.example/good.xml is:flagged
-   lektor-view publish --format json author:kim >kim.json`,
+   lektor-view publish --format json author:kim >kim.json
+   lektor-view publish --archive www --per-page 50 --self https://me.example/all.atom`,
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "format", Usage: "write a feed in `FORMAT`: atom, rss or json", Value: "atom"},
 			&cli.StringFlag{Name: "output", Usage: "write to `FILE`, atomically", DefaultText: "standard output"},
 			&cli.StringFlag{Name: "title", Usage: "call the feed `TITLE`", DefaultText: "the query"},
 			&cli.StringFlag{Name: "self", Usage: "the feed will be found at `URL`"},
 			&cli.StringFlag{Name: "link", Usage: "`URL` of the page that the feed belongs to"},
-			&cli.StringSliceFlag{Name: "cloud", Usage: "the rssCloud at `URL` tells of updates; xmlrpc://… or a path /RPC2 for XML-RPC; may be repeated"},
+			&cli.StringSliceFlag{Name: "cloud", Usage: "the rssCloud at `URL` tells of updates; xmlrpc://… or a path /RPC2 for XML-RPC"},
 			&cli.StringSliceFlag{Name: "hub", Usage: "the WebSub hub at `URL` tells of updates; may be repeated"},
+			&cli.StringFlag{Name: "ess", Usage: "the ESS document at `URL` tells cheaply what is new"},
+			&cli.StringFlag{Name: "nno", Usage: "so does the NNO document at `URL`"},
+			&cli.BoolFlag{Name: "complete", Usage: "tell readers that what is not in the document is no longer part of the feed"},
+			&cli.StringFlag{Name: "archive", Usage: "write to `DIR` a feed whose older entries are in archives that never change"},
+			&cli.StringFlag{Name: "paged", Usage: "write to `DIR` a feed in pages"},
+			&cli.IntFlag{Name: "per-page", Usage: "put `N` entries into each archive or page", DefaultText: "none"},
 			&cli.IntFlag{Name: "newest", Aliases: []string{"n"}, Usage: "only the newest `N`", DefaultText: "all"},
 			&cli.StringSliceFlag{Name: "include", Usage: "publish entries of `FEED`, although it is not for others; may be repeated"},
 		},
 		Action: command.Run(viewer.Publish, "", func(f *command.Flags) viewer.PublishOptions {
-			return viewer.PublishOptions{
+			o := viewer.PublishOptions{
 				Common: common(f), Query: f.Words(), Newest: f.Number("newest", 0, 0), Format: f.String("format"), Output: f.String("output"),
 				Title: f.String("title"), Self: f.String("self"), Link: f.String("link"),
 				Clouds: f.StringSlice("cloud"), Hubs: f.StringSlice("hub"), Include: f.StringSlice("include"),
+				ESS: f.String("ess"), NNO: f.String("nno"), Complete: f.Bool("complete"), Archive: f.String("archive"), Paged: f.String("paged"),
 			}
+			if f.IsSet("per-page") {
+				o.PerPage = f.Number("per-page", 1, 0)
+			}
+			return o
 		}),
 	}
 }

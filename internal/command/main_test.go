@@ -13,9 +13,11 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/lektordir/lektor/internal/testkit/dir"
 	"github.com/rogpeppe/go-internal/testscript"
 	"github.com/urfave/cli/v2"
+
+	"github.com/lektordir/lektor/internal/testkit/dir"
+	"github.com/lektordir/lektor/internal/testkit/terminal"
 )
 
 func TestMain(m *testing.M) {
@@ -343,8 +345,6 @@ func TestProgress(t *testing.T) {
 			t.Errorf("a line on top of the bar: %q", line)
 		}
 	}
-	p.AddTotal(1)
-	p.Describe("more")
 	p.Done()
 	s.Report.closeBar()
 	b.Reset()
@@ -352,6 +352,43 @@ func TestProgress(t *testing.T) {
 	s.Report.Info("after")
 	if b.String() != "x: after\n" {
 		t.Errorf("the bar came back: %q", &b)
+	}
+}
+
+// A line that does not fit would be drawn below itself again and again.
+func TestProgressFits(t *testing.T) {
+	for _, plain := range []string{"", "1"} {
+		t.Setenv("NO_COLOR", plain)
+		t.Setenv("TERM", "xterm")
+		for _, columns := range []int{10, 20, 30, 34, 40, 50, 80, 200} {
+			for _, total := range []int{1, 20, 2000, 1000000} {
+				tty := terminal.Open(t, columns, 24)
+				s := NewStreams("x", nil, nil, tty.TTY)
+				s.Report.pace = 0
+				p := s.Report.Progress(total, "fetching")
+				p.Add(total - 1)
+				s.Report.Info("a line") // it makes way, and is drawn again
+				p.Done()
+				s.Report.Info("done")
+				drawn, last, _ := strings.Cut(strings.Replace(tty.Output(), "x: a line\n", "", 1), "x: done")
+				if last != "\n" || strings.Contains(drawn, "\n") {
+					t.Errorf("%q and %q", drawn, last)
+				}
+				widest := ""
+				for line := range strings.SplitSeq(drawn, "\r") {
+					if terminal.Columns(line) > terminal.Columns(widest) {
+						widest = line
+					}
+				}
+				if n := terminal.Columns(widest); n == 0 || n >= columns {
+					t.Errorf("%d of %d columns: %q", n, columns, widest)
+				}
+				// At 40 columns thousands of feeds have all of it.
+				if columns >= 40 && total <= 2000 && (!strings.Contains(drawn, "fetching") || !strings.Contains(drawn, fmt.Sprintf("(%d/%d)", total-1, total)) || !strings.ContainsAny(drawn, "█=░[")) {
+					t.Errorf("something is missing at %d columns: %q", columns, drawn)
+				}
+			}
+		}
 	}
 }
 

@@ -26,12 +26,18 @@ import (
 type Column[R any] struct {
 	// Name is lower-case letters and digits, as in {{.name}}.
 	Name string
-	// Get returns the value: a string, []string, number, bool or time.Time.
+	// Get returns the value: a string, []string, []Object, number, bool or
+	// time.Time.
 	// It is called only if the format prints the column.
 	Get func(R) any
 	// Extra columns are printed only on request: by name or in a template.
 	// They are for what is costly or long.
 	Extra bool
+	// Full columns are extra ones that JSON has unasked: it is the record as a
+	// whole.
+	Full bool
+	// Sparse columns are left out of JSON where they are empty.
+	Sparse bool
 	// Text may have several lines; all other columns are put on one.
 	Text bool
 	// Verbatim values are the user's own, such as paths: they are tokens for
@@ -78,7 +84,7 @@ func NewPrinter[R any](w io.Writer, opts PrinterOptions, columns []Column[R]) (*
 		p.columns = p.usual()
 		p.print = p.tsv
 	case format == "json":
-		p.columns = p.usual()
+		p.columns = p.full()
 		p.print = p.json
 	case strings.Contains(format, "{{"):
 		return p, p.template(format)
@@ -107,6 +113,11 @@ func NewPrinter[R any](w io.Writer, opts PrinterOptions, columns []Column[R]) (*
 // usual returns the columns that are printed unasked.
 func (p *Printer[R]) usual() []Column[R] {
 	return slices.DeleteFunc(slices.Clone(p.columns), func(c Column[R]) bool { return c.Extra })
+}
+
+// full returns the columns of a whole record.
+func (p *Printer[R]) full() []Column[R] {
+	return slices.DeleteFunc(slices.Clone(p.columns), func(c Column[R]) bool { return c.Extra && !c.Full })
 }
 
 // named returns the columns of these names, nil unless there are all of them.
@@ -177,6 +188,17 @@ func (p *Printer[R]) value(c Column[R], record R) any {
 			out[i] = p.safe(c, v[i])
 		}
 		return out
+	case []Object:
+		out := make([]Object, len(v))
+		for i := range v {
+			out[i] = slices.Clone(v[i])
+			for j, m := range v[i] {
+				if text, ok := m.Value.(string); ok {
+					out[i][j].Value = p.safe(c, text)
+				}
+			}
+		}
+		return out
 	default:
 		return v
 	}
@@ -191,6 +213,10 @@ func text(v any) string {
 		return v
 	case []string:
 		return strings.Join(v, ", ")
+	case []Object:
+		return joinText(v, ", ")
+	case []object:
+		return joinText(v, ", ")
 	case time.Time:
 		if v.IsZero() {
 			return ""
@@ -199,6 +225,15 @@ func text(v any) string {
 	default:
 		return fmt.Sprint(v)
 	}
+}
+
+// joinText puts the texts of a list together.
+func joinText[E fmt.Stringer](list []E, sep string) string {
+	texts := make([]string, len(list))
+	for i, e := range list {
+		texts[i] = e.String()
+	}
+	return strings.Join(texts, sep)
 }
 
 func (p *Printer[R]) column(record R) error {
@@ -240,6 +275,9 @@ func (p *Printer[R]) json(record R) error {
 				v = []string{}
 			}
 		}
+		if c.Sparse && empty(v) {
+			continue
+		}
 		if !first {
 			p.buf.WriteByte(',')
 		}
@@ -254,6 +292,12 @@ func (p *Printer[R]) json(record R) error {
 	}
 	p.buf.WriteByte('}')
 	return nil
+}
+
+// empty reports whether there is nothing in a value.
+func empty(v any) bool {
+	r := reflect.ValueOf(v)
+	return !r.IsValid() || r.IsZero() || r.Kind() == reflect.Slice && r.Len() == 0
 }
 
 // marshal is json.Marshal without the escapes that only HTML needs, but with
@@ -332,6 +376,8 @@ func (p *Printer[R]) template(format string) error {
 				v = ""
 			case time.Time: // as the other formats have it, "" without one
 				v = text(t)
+			case []Object:
+				v = objects(t)
 			}
 			data[c.Name] = v
 		}
@@ -417,8 +463,11 @@ var templateFuncs = template.FuncMap{
 	"pad": func(width int, v any) string { return termsafe.Pad(text(v), width) },
 	// join puts a list together.
 	"join": func(sep string, v any) string {
-		if list, ok := v.([]string); ok {
+		switch list := v.(type) {
+		case []string:
 			return strings.Join(list, sep)
+		case []object:
+			return joinText(list, sep)
 		}
 		return text(v)
 	},

@@ -5,9 +5,11 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/schollz/progressbar/v3"
 	"github.com/urfave/cli/v2"
@@ -31,7 +33,7 @@ const streamsKey = "github.com/lektordir/lektor/internal/command.Streams"
 // NewStreams returns streams for a command of that name; a test passes buffers.
 func NewStreams(name string, in io.Reader, out, err io.Writer) *Streams {
 	s := &Streams{In: in, Out: out, Err: err}
-	s.Report = &Reporter{name: name, w: err}
+	s.Report = &Reporter{name: name, w: err, pace: 100 * time.Millisecond}
 	s.Report.terminal = isTerminal(err) && os.Getenv("TERM") != "dumb"
 	return s
 }
@@ -67,18 +69,34 @@ func (s *Streams) ErrIsTerminal() bool { return isTerminal(s.Err) }
 // Width returns the number of columns of the terminal that Out is, and 80
 // where it is none or will not say.
 func (s *Streams) Width() int {
-	if f := fileOf(s.Out); f != nil {
-		if w, _, err := term.GetSize(int(f.Fd())); err == nil && w > 0 {
-			return w
-		}
+	if w, _ := s.Size(); w > 0 {
+		return w
 	}
 	return 80
 }
 
+// Size returns the columns and lines of the terminal that Out is, each 0 where it
+// is none or will not say.
+func (s *Streams) Size() (columns, lines int) { return size(s.Out) }
+
+// size returns the columns and lines of the terminal that w is.
+func size(w io.Writer) (columns, lines int) {
+	f := fileOf(w)
+	if f == nil {
+		return 0, 0
+	}
+	columns, lines, err := term.GetSize(int(f.Fd()))
+	if err != nil {
+		return 0, 0
+	}
+	return columns, lines
+}
+
 // Color reports whether Out may be coloured: it is a terminal that is not dumb
-// and $NO_COLOR is unset or empty.
+// and has a name, and $NO_COLOR is unset or empty.
 func (s *Streams) Color() bool {
-	return s.OutIsTerminal() && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
+	name := os.Getenv("TERM")
+	return s.OutIsTerminal() && os.Getenv("NO_COLOR") == "" && name != "" && name != "dumb"
 }
 
 // OutFile returns the file that Out is, for a child process to write to
@@ -107,6 +125,7 @@ type Reporter struct {
 	name     string
 	w        io.Writer
 	terminal bool
+	pace     time.Duration // between two drawings of the bar
 
 	mu       sync.Mutex
 	bar      *progressbar.ProgressBar
@@ -246,20 +265,47 @@ func (r *Reporter) Progress(total int, description string) *Progress {
 	if os.Getenv("NO_COLOR") != "" {
 		theme = progressbar.Theme{Saucer: "=", SaucerHead: ">", SaucerPadding: " ", BarStart: "[", BarEnd: "]"}
 	}
-	r.bar = progressbar.NewOptions(total,
+	columns, _ := size(r.w)
+	description, bar, count := fitBar(cmp.Or(columns, 80), termsafe.Line(description), total)
+	if bar == 0 {
+		theme.BarStart, theme.BarEnd = "", ""
+	}
+	options := []progressbar.Option{
 		// Not the file itself: the bar would fsync it at every drawing.
 		progressbar.OptionSetWriter(struct{ io.Writer }{r.w}),
-		progressbar.OptionSetDescription(termsafe.Line(description)),
+		progressbar.OptionSetDescription(description),
 		progressbar.OptionSetTheme(theme),
-		progressbar.OptionSetWidth(24),
-		progressbar.OptionShowCount(),
+		progressbar.OptionSetWidth(bar),
 		progressbar.OptionSetElapsedTime(false),
 		progressbar.OptionSetPredictTime(false),
-		progressbar.OptionThrottle(100e6),
+		progressbar.OptionThrottle(r.pace),
 		progressbar.OptionClearOnFinish(),
-	)
+	}
+	if count {
+		options = append(options, progressbar.OptionShowCount())
+	}
+	r.bar = progressbar.NewOptions(total, options...)
 	r.bar.RenderBlank()
 	return &Progress{r: r, bar: r.bar}
+}
+
+// fitBar says what there is room for on a terminal of so many columns, beside the
+// percentage: the description, columns of the bar itself, the count. One line too
+// long would be drawn anew below itself for ever.
+func fitBar(columns int, description string, total int) (text string, bar int, count bool) {
+	const most, least = 24, 4
+	// "fetching 100% [====] (2000/2000) ", and the last column, which is left free.
+	counts := 2*len(strconv.Itoa(total)) + len("(/)")
+	left := columns - len(" 100% [] ") - len(" ") - 1
+	switch {
+	case left >= termsafe.Width(description)+least+counts:
+		return description, min(most, left-termsafe.Width(description)-counts), true
+	case left >= termsafe.Width(description)+counts:
+		return description, 0, true
+	case left >= counts:
+		return "", 0, true
+	}
+	return "", 0, false
 }
 
 // do calls f while the bar is still the one that is shown.
@@ -276,14 +322,6 @@ func (p *Progress) do(f func()) {
 
 // Add counts n steps as done.
 func (p *Progress) Add(n int) { p.do(func() { p.bar.Add(n) }) }
-
-// AddTotal makes the work n steps longer.
-func (p *Progress) AddTotal(n int) { p.do(func() { p.bar.AddMax(n) }) }
-
-// Describe changes the text in front of the bar.
-func (p *Progress) Describe(description string) {
-	p.do(func() { p.bar.Describe(termsafe.Line(description)) })
-}
 
 // Done takes the bar off the screen.
 func (p *Progress) Done() {

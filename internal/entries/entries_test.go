@@ -185,3 +185,29 @@ func TestSharing(t *testing.T) {
 		t.Errorf("%s", msg)
 	}
 }
+
+// Contents are read when they are printed, and then few at once.
+func TestAhead(t *testing.T) {
+	d, s, _ := open(t)
+	if _, err := d.Entry(feedID, "new", "1700000000.1.h", "title=One", "content=text"); err != nil {
+		t.Fatal(err)
+	}
+	ref, _ := s.Resolve("1700000000.1.h", 0)
+	for format, content := range map[string]bool{
+		"json": true, "content": true, "title,content": true, "{{.content}}": true,
+		"tsv": false, "title,url": false, "path": false, "summary": false, "{{.title}}": false,
+	} {
+		r := s.Record(ref)
+		n, prepare := Ahead(format)
+		prepare(r)
+		if read := r.have&lektordir.FieldContent != 0; read != content || (n == fewAhead) != content {
+			t.Errorf("%s: read is %v, of %d at once", format, read, n)
+		}
+		if content && (r.shown == nil || *r.shown != "text") {
+			t.Errorf("%s: nothing is prepared", format)
+		}
+		if r.Forget(); r.shown != nil || r.have&lektordir.FieldContent != 0 {
+			t.Errorf("%s: the content is kept", format)
+		}
+	}
+}

@@ -32,6 +32,7 @@ type Record struct {
 	when  time.Time // what Date gave; sorting asks often
 	text  string    // the content as text, once it was asked for
 	texts bool
+	shown *string // the content as the column has it, once it was asked for
 }
 
 // Record gives the record of an entry, of which nothing is read yet.
@@ -103,7 +104,7 @@ func (r *Record) Get(want lektordir.Fields) *lektordir.Entry {
 
 // Forget drops what is large and can be read again.
 func (r *Record) Forget() {
-	r.entry.Content, r.text, r.texts = nil, "", false
+	r.entry.Content, r.text, r.texts, r.shown = nil, "", false, nil
 	r.have &^= lektordir.FieldContent
 }
 
@@ -213,6 +214,15 @@ func (r *Record) Content(width int) string {
 	return htmltext.Render(e.Content, e.Type, htmltext.Options{Width: width, Base: cmp.Or(r.URL(), r.Feed().ID)})
 }
 
+// rendered is the content for the column of that name.
+func (r *Record) rendered() string {
+	if r.shown == nil {
+		text := strings.TrimSuffix(r.Content(0), "\n")
+		r.shown = &text
+	}
+	return *r.shown
+}
+
 // Lines is the content as bare text, wrapped to width columns.
 func (r *Record) Lines(width int) string {
 	e := r.Get(lektordir.FieldContent | lektordir.FieldType)
@@ -249,32 +259,42 @@ var columns = []column{
 	col("type", lektordir.FieldType, func(r *Record) any { return cmp.Or(r.Get(lektordir.FieldType).Type, "text/plain") }),
 	col("categories", lektordir.FieldCategories, func(r *Record) any { return r.Get(lektordir.FieldCategories).Categories }),
 	col("enclosures", lektordir.FieldEnclosures, func(r *Record) any {
-		var urls []string
+		list := make([]command.Object, 0)
 		for _, e := range r.Get(lektordir.FieldEnclosures).Enclosures {
-			urls = append(urls, e.URL)
+			o := command.Object{{Name: "url", Value: e.URL}, {Name: "type"}, {Name: "length"}}
+			if e.Type != "" {
+				o[1].Value = e.Type
+			}
+			if e.Length >= 0 {
+				o[2].Value = e.Length
+			}
+			list = append(list, o)
 		}
-		return urls
+		return list
 	}),
 	extra("rank", 0, func(r *Record) any { return r.Rank() }),
 	extra("incomplete", 0, func(r *Record) any { return r.Incomplete() }),
 	extra("number", 0, func(r *Record) any { return r.Number }),
-	{0, command.Column[*Record]{Name: "name", Extra: true, Verbatim: true, Get: func(r *Record) any { return r.Ref.Unique }}},
-	extra("feedid", 0, func(r *Record) any { return fetch.Public(r.Feed().ID) }),
-	{0, command.Column[*Record]{Name: "feedhash", Extra: true, Verbatim: true, Get: func(r *Record) any { return r.Ref.Feed }}},
-	extra("delivered", 0, func(r *Record) any { return r.Ref.Delivered() }),
-	extra("updated", lektordir.FieldUpdated, func(r *Record) any { return r.Get(lektordir.FieldUpdated).Updated }),
-	extra("comments", lektordir.FieldComments, func(r *Record) any { return r.Get(lektordir.FieldComments).Comments }),
-	extra("image", lektordir.FieldImage, func(r *Record) any { return r.Get(lektordir.FieldImage).Image }),
-	extra("language", lektordir.FieldLanguage, func(r *Record) any { return r.Get(lektordir.FieldLanguage).Language }),
-	extra("contributors", lektordir.FieldContributors, func(r *Record) any { return r.Get(lektordir.FieldContributors).Contributors }),
-	extra("source", lektordir.FieldSource, func(r *Record) any { return r.Get(lektordir.FieldSource).Source.Title }),
-	extra("duration", lektordir.FieldDuration, func(r *Record) any { return int(r.Get(lektordir.FieldDuration).Duration.Seconds()) }),
-	extra("episode", lektordir.FieldEpisode, func(r *Record) any { return r.Get(lektordir.FieldEpisode).Episode }),
-	extra("season", lektordir.FieldSeason, func(r *Record) any { return r.Get(lektordir.FieldSeason).Season }),
-	{lektordir.FieldSummary, command.Column[*Record]{Name: "summary", Extra: true, Text: true, Get: func(r *Record) any { return r.Get(lektordir.FieldSummary).Summary }}},
-	{lektordir.FieldContent | lektordir.FieldType | lektordir.FieldLink | lektordir.FieldID,
-		command.Column[*Record]{Name: "content", Extra: true, Text: true, Get: func(r *Record) any { return strings.TrimSuffix(r.Content(0), "\n") }}},
+	{0, command.Column[*Record]{Name: "name", Extra: true, Full: true, Verbatim: true, Get: func(r *Record) any { return r.Ref.Unique }}},
+	full("feedid", 0, func(r *Record) any { return fetch.Public(r.Feed().ID) }),
+	{0, command.Column[*Record]{Name: "feedhash", Extra: true, Full: true, Verbatim: true, Get: func(r *Record) any { return r.Ref.Feed }}},
+	full("folder", 0, func(r *Record) any { return r.folders() }),
+	full("delivered", 0, func(r *Record) any { return r.Ref.Delivered() }),
+	sparse("updated", lektordir.FieldUpdated, func(r *Record) any { return r.Get(lektordir.FieldUpdated).Updated }),
+	sparse("comments", lektordir.FieldComments, func(r *Record) any { return r.Get(lektordir.FieldComments).Comments }),
+	sparse("image", lektordir.FieldImage, func(r *Record) any { return r.Get(lektordir.FieldImage).Image }),
+	sparse("language", lektordir.FieldLanguage, func(r *Record) any { return r.Get(lektordir.FieldLanguage).Language }),
+	sparse("contributors", lektordir.FieldContributors, func(r *Record) any { return r.Get(lektordir.FieldContributors).Contributors }),
+	sparse("source", lektordir.FieldSource, func(r *Record) any { return r.Get(lektordir.FieldSource).Source.Title }),
+	sparse("duration", lektordir.FieldDuration, func(r *Record) any { return int(r.Get(lektordir.FieldDuration).Duration.Seconds()) }),
+	sparse("episode", lektordir.FieldEpisode, func(r *Record) any { return r.Get(lektordir.FieldEpisode).Episode }),
+	sparse("season", lektordir.FieldSeason, func(r *Record) any { return r.Get(lektordir.FieldSeason).Season }),
+	{lektordir.FieldSummary, command.Column[*Record]{Name: "summary", Extra: true, Full: true, Text: true, Get: func(r *Record) any { return r.Get(lektordir.FieldSummary).Summary }}},
+	{contentFields, command.Column[*Record]{Name: "content", Extra: true, Full: true, Text: true, Get: func(r *Record) any { return r.rendered() }}},
 }
+
+// contentFields are the files that the column content is made of.
+const contentFields = lektordir.FieldContent | lektordir.FieldType | lektordir.FieldLink | lektordir.FieldID
 
 func col(name string, need lektordir.Fields, get func(*Record) any) column {
 	return column{need, command.Column[*Record]{Name: name, Get: get}}
@@ -282,6 +302,20 @@ func col(name string, need lektordir.Fields, get func(*Record) any) column {
 
 func extra(name string, need lektordir.Fields, get func(*Record) any) column {
 	return column{need, command.Column[*Record]{Name: name, Extra: true, Get: get}}
+}
+
+// full is an extra column that JSON has unasked, and sparse one that it has where
+// there is something in it.
+func full(name string, need lektordir.Fields, get func(*Record) any) column {
+	c := extra(name, need, get)
+	c.Full = true
+	return c
+}
+
+func sparse(name string, need lektordir.Fields, get func(*Record) any) column {
+	c := full(name, need, get)
+	c.Sparse = true
+	return c
 }
 
 // Columns gives the columns of records: those of these names, which are printed
@@ -304,17 +338,36 @@ func Columns(names ...string) []command.Column[*Record] {
 	return out
 }
 
-// FormatFields are the files that an output format will want, for reading them
-// in parallel before they are printed.
+// FormatFields are the files that an output format will want.
 func FormatFields(format string) lektordir.Fields {
 	var f lektordir.Fields
 	for _, c := range columns {
 		switch {
 		case slices.Contains(strings.Split(format, ","), c.Name),
 			!c.Extra && (format == "tsv" || format == "json"),
+			c.Full && format == "json",
 			strings.Contains(format, "{{") && strings.Contains(format, c.Name):
 			f |= c.need
 		}
 	}
 	return f
+}
+
+// A piece of a list is read ahead before it is printed: of large files less, as
+// all of it is in memory at once.
+const manyAhead, fewAhead = 1024, 32
+
+// Ahead tells how to read ahead of printing in an output format: of how many
+// records at once, and what is done with each, in parallel with others.
+func Ahead(format string) (n int, prepare func(*Record)) {
+	switch need := FormatFields(format); {
+	case need&lektordir.FieldContent != 0:
+		return fewAhead, func(r *Record) {
+			r.Get(need)
+			r.rendered()
+		}
+	case need != 0:
+		return manyAhead, func(r *Record) { r.Get(need) }
+	}
+	return manyAhead, func(*Record) {}
 }

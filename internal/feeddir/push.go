@@ -130,6 +130,39 @@ func StampPush(d *lektordir.Dir, hash string) PushStamp {
 	return PushStamp{changed(d.Join("src", hash, urlFile)), changed(d.SrcEtc(hash, areaPush))}
 }
 
+// missedFile, in push/, is when a feed that offers to tell of its updates was last
+// found changed without having been told so.
+const missedFile = "missed"
+
+// LeaveMissed takes note that a feed which offers to tell of its updates was found
+// changed at a time, and nobody had told of it. Of other feeds nothing is noted.
+func LeaveMissed(d *lektordir.Dir, hash string, at time.Time) error {
+	dir := d.SrcEtc(hash, areaPush)
+	for _, offer := range []string{"hub", "cloud"} {
+		if _, err := os.Lstat(filepath.Join(dir, offer)); err == nil {
+			return record(d, hash, areaPush, missedFile, asLines(at.UTC().Format(time.RFC3339)))
+		}
+	}
+	return nil
+}
+
+// Missed gives the time of the last [LeaveMissed], zero for never.
+func Missed(d *lektordir.Dir, hash string) time.Time {
+	line, _ := atomicfile.Line(filepath.Join(d.SrcEtc(hash, areaPush), missedFile))
+	t, _ := time.Parse(time.RFC3339, line)
+	return t
+}
+
+// Changed gives the time when another document of a feed was last read than the
+// one before, zero for never.
+func Changed(d *lektordir.Dir, hash string) time.Time {
+	fi, err := os.Stat(filepath.Join(d.SrcEtc(hash, "fetch"), fileBody))
+	if err != nil {
+		return time.Time{}
+	}
+	return fi.ModTime()
+}
+
 // PushDirs lists the directories where a change of what a feed offers can be
 // seen: push/ itself, and those in which it, in turn, will appear.
 func PushDirs(d *lektordir.Dir, hash string) []string {
@@ -153,6 +186,7 @@ type Registration struct {
 	// the secret was agreed on; weaker ones are not believed.
 	Signature string
 	State     string
+	Since     time.Time // when the hub last took it
 	// Asked is when a request was made that the hub has not verified yet
 	// (WebSub); zero when there is none.
 	Asked    time.Time
@@ -190,7 +224,7 @@ func (r *Registration) files() []registrationFile {
 	return []registrationFile{
 		{"hub", false, &r.Hub}, {"protocol", false, &r.Protocol}, {"topic", false, &r.Topic},
 		{"callback", true, &r.Callback}, {"secret", true, &r.Secret}, {"signature", false, &r.Signature},
-		{"asked", false, &r.Asked}, {"expires", false, &r.Expires}, {"next", false, &r.Next}, {"notified", false, &r.Notified},
+		{"since", false, &r.Since}, {"asked", false, &r.Asked}, {"expires", false, &r.Expires}, {"next", false, &r.Next}, {"notified", false, &r.Notified},
 		{"failures", false, &r.Failures}, {"error", false, &r.Error}, {"state", false, &r.State},
 	}
 }

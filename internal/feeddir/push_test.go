@@ -130,7 +130,7 @@ func aRegistration(token string) Registration {
 	now := time.Unix(1_800_000_000, 0).UTC()
 	return Registration{
 		Hub: "http://one.example/", Protocol: "http-post", Topic: "http://a.example/", Callback: "http://me.example/" + strings.Repeat(token, TokenLen),
-		Secret: "s", Signature: "sha256", State: "registered", Asked: now, Expires: now.Add(25 * time.Hour), Next: now.Add(24 * time.Hour), Notified: now, Failures: 3, Error: "e",
+		Secret: "s", Signature: "sha256", State: "registered", Since: now, Asked: now, Expires: now.Add(25 * time.Hour), Next: now.Add(24 * time.Hour), Notified: now, Failures: 3, Error: "e",
 	}
 }
 

@@ -83,6 +83,9 @@ type Config struct {
 	// them. Link-local, unspecified and multicast addresses, and those of the
 	// metadata services of clouds, are asked only when they are in here.
 	AllowPrivate []netip.Prefix
+	// Undeterred asks a host again that sent Retry-After, as those do who share it
+	// with others that they do not know.
+	Undeterred bool
 
 	// Now and Sleep stand in for the clock. Sleep returns early with an error
 	// when ctx ends. Deadlines on the network always run in real time.
@@ -106,13 +109,13 @@ func DefaultConfig() Config {
 }
 
 func (cfg Config) withDefaults() Config {
-	set(&cfg.UserAgent, DefaultUserAgent)
-	set(&cfg.PerHost, DefaultPerHost)
-	set(&cfg.Deadline, DefaultDeadline)
-	set(&cfg.MaxBytes, DefaultMaxBytes)
-	set(&cfg.MaxDecoded, DefaultMaxDecoded)
-	set(&cfg.MaxRedirects, DefaultMaxRedirects)
-	set(&cfg.MaxHeader, DefaultMaxHeader)
+	cfg.UserAgent = cmp.Or(cfg.UserAgent, DefaultUserAgent)
+	cfg.PerHost = cmp.Or(cfg.PerHost, DefaultPerHost)
+	cfg.Deadline = cmp.Or(cfg.Deadline, DefaultDeadline)
+	cfg.MaxBytes = cmp.Or(cfg.MaxBytes, DefaultMaxBytes)
+	cfg.MaxDecoded = cmp.Or(cfg.MaxDecoded, DefaultMaxDecoded)
+	cfg.MaxRedirects = cmp.Or(cfg.MaxRedirects, DefaultMaxRedirects)
+	cfg.MaxHeader = cmp.Or(cfg.MaxHeader, DefaultMaxHeader)
 	cfg.Gap = max(cfg.Gap, 0)
 	if cfg.Now == nil {
 		cfg.Now = time.Now
@@ -121,13 +124,6 @@ func (cfg Config) withDefaults() Config {
 		cfg.Sleep = sleep
 	}
 	return cfg
-}
-
-func set[T comparable](p *T, v T) {
-	var zero T
-	if *p == zero {
-		*p = v
-	}
 }
 
 func sleep(ctx context.Context, d time.Duration) error {
@@ -287,6 +283,9 @@ type Request struct {
 	// or a list; "" when the user did. A document at a public host cannot have
 	// private addresses asked, except for its own host's.
 	Origin string
+	// Stranger tells that nobody here chose the URL: private addresses are refused
+	// from the beginning.
+	Stranger bool
 	// AllowExec permits exec: URLs. Set it only for a command that nobody but the
 	// user can have written.
 	AllowExec bool
@@ -426,9 +425,9 @@ func (c *Client) Get(ctx context.Context, r *Request) (*Response, error) {
 	var (
 		origin    = *u
 		user      = u.User
-		trusted   = true                                   // still at the feed's own origin: credentials may be sent
-		privateOK = r.Origin == "" || vouched(r.Origin, u) // nothing public yet: private addresses are the user's choice
-		lasting   = true                                   // only permanent redirects yet
+		trusted   = true                                                    // still at the feed's own origin: credentials may be sent
+		privateOK = !r.Stranger && (r.Origin == "" || vouched(r.Origin, u)) // nothing public yet: private addresses are the user's choice
+		lasting   = true                                                    // only permanent redirects yet
 		visited   = map[string]bool{}
 		res       = &Response{}
 	)
@@ -512,7 +511,7 @@ func (x *exchange) send(req *http.Request, privateOK *bool) (resp *http.Response
 // from when it came, and keeps other requests from it for so long.
 func (x *exchange) retryAfter(resp *http.Response, received time.Time) (wait time.Duration) {
 	if resp.StatusCode == http.StatusTooManyRequests || resp.StatusCode == http.StatusServiceUnavailable {
-		if wait = RetryAfter(resp.Header, received); wait > 0 {
+		if wait = RetryAfter(resp.Header, received); wait > 0 && !x.c.cfg.Undeterred {
 			x.c.gates.block(hostKey(resp.Request.URL), resp.StatusCode, wait)
 		}
 	}
@@ -666,6 +665,9 @@ func HostKey(rawURL string) string {
 }
 
 func hostKey(u *url.URL) string { return net.JoinHostPort(u.Hostname(), port(u)) }
+
+// Port is the port of an http or https URL, its scheme's own where it has none.
+func Port(u *url.URL) string { return port(u) }
 
 func port(u *url.URL) string {
 	if p := u.Port(); p != "" {

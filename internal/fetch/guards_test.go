@@ -18,8 +18,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lektordir/lektor/internal/termsafe"
 	"golang.org/x/net/dns/dnsmessage"
+
+	"github.com/lektordir/lektor/internal/termsafe"
 )
 
 // short is a deadline for servers that never end.

@@ -1,13 +1,13 @@
 package fetch
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"io"
 	"net/http"
 	"net/netip"
 	"net/url"
-	"strings"
 	"time"
 )
 
@@ -24,6 +24,11 @@ type Post struct {
 	Body        []byte
 	// Accept is the header field of that name; "" means */*.
 	Accept string
+	// Header is sent as well.
+	Header http.Header
+	// Get has a GET made, without a body, whose answer is given whatever its status
+	// is, too.
+	Get bool
 	// Chosen tells that the user named the URL: it may then be at a private
 	// address, as with [Client.Get]. Without it private addresses are refused
 	// from the beginning.
@@ -80,12 +85,21 @@ func (c *Client) Post(ctx context.Context, p *Post) (*Answer, error) {
 
 // post is one request of Post.
 func (x *exchange) post(u *url.URL, p *Post, privateOK *bool) (*url.URL, *Answer, error) {
-	req, err := http.NewRequestWithContext(x.ctx, http.MethodPost, u.String(), strings.NewReader(string(p.Body)))
+	method, body := http.MethodPost, io.Reader(bytes.NewReader(p.Body))
+	if p.Get {
+		method, body = http.MethodGet, nil
+	}
+	req, err := http.NewRequestWithContext(x.ctx, method, u.String(), body)
 	if err != nil {
 		return nil, nil, &URLError{URL: display(u), Reason: "not a URL"}
 	}
+	for name, values := range p.Header {
+		req.Header[name] = values
+	}
 	req.Header.Set("User-Agent", x.c.cfg.UserAgent)
-	req.Header.Set("Content-Type", p.ContentType)
+	if !p.Get {
+		req.Header.Set("Content-Type", p.ContentType)
+	}
 	req.Header.Set("Accept", "*/*")
 	if p.Accept != "" {
 		req.Header.Set("Accept", p.Accept)
@@ -108,7 +122,7 @@ func (x *exchange) post(u *url.URL, p *Post, privateOK *bool) (*url.URL, *Answer
 		switch {
 		case next == nil:
 			return nil, nil, &StatusError{URL: display(u), Status: resp.StatusCode, Detail: "a redirect that does not say where to"}
-		case resp.StatusCode == http.StatusSeeOther:
+		case resp.StatusCode == http.StatusSeeOther && !p.Get:
 			return nil, nil, refuse("the answer is elsewhere (303), and what was sent would be lost")
 		case u.Scheme == "https" && next.Scheme == "http":
 			return nil, nil, refuse("it leads from https to http")

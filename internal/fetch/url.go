@@ -38,13 +38,14 @@ func ParseURL(raw string) (*url.URL, error) {
 		}
 		return nil, &URLError{URL: redact(raw), Reason: "not a URL: " + redact(err.Error())}
 	}
+	refuse := func(reason string) (*url.URL, error) { return nil, &URLError{URL: redact(raw), Reason: reason} }
 	switch {
 	case u.Scheme == "":
-		return nil, &URLError{URL: redact(raw), Reason: "not a URL: it has no scheme such as https://"}
+		return refuse("not a URL: it has no scheme such as https://")
 	case u.Scheme != "http" && u.Scheme != "https":
-		return nil, &URLError{URL: redact(raw), Reason: fmt.Sprintf("cannot fetch %s: URLs, only http:, https:, file: and exec:", u.Scheme)}
+		return refuse(fmt.Sprintf("cannot fetch %s: URLs, only http:, https:, file: and exec:", u.Scheme))
 	case u.Hostname() == "":
-		return nil, &URLError{URL: redact(raw), Reason: "the URL names no host"}
+		return refuse("the URL names no host")
 	}
 	u.Host = strings.ToLower(u.Host)
 	u.Fragment, u.RawFragment = "", ""

@@ -1,10 +1,6 @@
 package query
 
 import (
-	"cmp"
-	"net/url"
-	"path"
-	"slices"
 	"strings"
 	"time"
 	"unicode"
@@ -127,8 +123,10 @@ func (m *Matcher) term(t *term, s *Subject, have lektordir.Fields) Verdict {
 			have&lektordir.FieldTitle != 0 && t.in(e.Title) ||
 			have&lektordir.FieldAuthor != 0 && t.in(e.Author) ||
 			complete && s.inText(t)
+	case complete && t.choice != nil:
+		found = t.choice.holds(s, e)
 	case complete:
-		found = m.holds(t, s, e)
+		found = t.rule.holds(m, t, s, e)
 	}
 	switch {
 	case found:
@@ -138,135 +136,6 @@ func (m *Matcher) term(t *term, s *Subject, have lektordir.Fields) Verdict {
 	}
 	return Maybe
 }
-
-// holds decides a term of a key, all of whose fields are known.
-func (m *Matcher) holds(t *term, s *Subject, e *lektordir.Entry) bool {
-	switch t.key {
-	case keyFeed:
-		return t.feed(s)
-	case keyFlag:
-		return !strings.ContainsFunc(t.value, func(flag rune) bool { return !s.Ref.HasFlag(byte(flag)) })
-	case keyIs:
-		if t.needle == "withdrawn" {
-			return s.Withdrawn != nil && s.Withdrawn()
-		}
-		return is(t.needle, s.Ref, e)
-	case keyTitle:
-		return t.in(e.Title)
-	case keyAuthor:
-		if e.Author == "" && s.Feed != nil {
-			return t.in(s.Feed.Author)
-		}
-		return t.in(e.Author)
-	case keyCategory:
-		return slices.ContainsFunc(e.Categories, t.in) || slices.ContainsFunc(s.folders(), t.in)
-	case keyFolder:
-		return slices.ContainsFunc(s.folders(), t.inFolder)
-	case keyType:
-		return t.in(cmp.Or(e.Type, "text/plain"))
-	case keyText:
-		return s.inText(t)
-	case keyID:
-		return t.in(e.ID)
-	case keyLink:
-		return t.in(e.URL())
-	case keyHas:
-		return has(t.needle, e)
-	case keySince:
-		return !Date(s.Ref, e, m.now).Before(m.dates[t].from)
-	case keyBefore:
-		return Date(s.Ref, e, m.now).Before(m.dates[t].from)
-	case keyDelivery:
-		return s.Ref.Delivered().Before(m.dates[t].from)
-	case keyRead:
-		if s.Ref.Unread() || s.Moved == nil {
-			return false
-		}
-		moved := s.Moved()
-		return !moved.IsZero() && moved.Before(m.dates[t].from)
-	case keyOn:
-		when := Date(s.Ref, e, m.now)
-		return !when.Before(m.dates[t].from) && when.Before(m.dates[t].to)
-	}
-	return false
-}
-
-func is(state string, r lektordir.Ref, e *lektordir.Entry) bool {
-	switch state {
-	case "unread":
-		return r.Unread()
-	case "read", "seen":
-		return !r.Unread()
-	case "flagged":
-		return r.HasFlag('F')
-	case "trashed":
-		return r.HasFlag('T')
-	case "new":
-		return r.Place == lektordir.New
-	case "cur":
-		return r.Place == lektordir.Cur
-	case "updated":
-		return e.Replaces != ""
-	}
-	return false
-}
-
-func has(what string, e *lektordir.Entry) bool {
-	switch what {
-	case "enclosure":
-		return len(e.Enclosures) > 0
-	case "audio", "video", "image":
-		return slices.ContainsFunc(e.Enclosures, func(enc lektordir.Enclosure) bool {
-			return strings.HasPrefix(enclosureType(enc), what)
-		})
-	case "title":
-		return strings.TrimSpace(e.Title) != ""
-	case "author":
-		return strings.TrimSpace(e.Author) != ""
-	case "date":
-		return !e.PubDate.IsZero()
-	case "link":
-		return e.URL() != ""
-	case "category":
-		return len(e.Categories) > 0
-	case "summary":
-		return strings.TrimSpace(e.Summary) != ""
-	case "comments":
-		return e.Comments != ""
-	case "content":
-		return len(strings.TrimSpace(string(e.Content))) > 0
-	}
-	return false
-}
-
-// enclosureType is the type of an enclosure, which its name tells where nothing
-// else does.
-func enclosureType(e lektordir.Enclosure) string {
-	typ := strings.ToLower(e.Type)
-	if typ != "" && typ != "application/octet-stream" {
-		return typ
-	}
-	name := e.URL
-	if u, err := url.Parse(name); err == nil {
-		name = u.Path
-	}
-	return extensions[strings.ToLower(path.Ext(name))]
-}
-
-// extensions are those of files that are listened to, watched or looked at.
-var extensions = func() map[string]string {
-	m := map[string]string{}
-	for kind, names := range map[string]string{
-		"audio": ".mp3 .m4a .m4b .aac .ogg .oga .opus .flac .wav .wma .aiff .mka",
-		"video": ".mp4 .m4v .mov .webm .mkv .avi .ogv .mpg .mpeg .wmv .3gp",
-		"image": ".jpg .jpeg .png .gif .webp .svg .avif .bmp .tif .tiff .heic .jxl",
-	} {
-		for name := range strings.FieldsSeq(names) {
-			m[name] = kind
-		}
-	}
-	return m
-}()
 
 func (s *Subject) folders() []string {
 	if s.Folders == nil {

@@ -157,7 +157,7 @@ func (p *parser) term(depth int) (node, error) {
 	case c == ')':
 		return nil, p.fail(start, "a term is missing before this )", "")
 	case c == '"' || c == '/':
-		return p.value(keyAny, start)
+		return p.value(&anyRule)
 	case c == '-':
 		return nil, p.fail(start, fmt.Sprintf("a term does not begin with -: %s", p.word()),
 			fmt.Sprintf("to leave entries out write not:%s; to search for it put it in quotes", cmp.Or(strings.TrimLeft(p.word(), "-"), "TERM")))
@@ -171,7 +171,7 @@ func (p *parser) term(depth int) (node, error) {
 	}
 	name, value, ok := cutKey(w)
 	if !ok {
-		return p.value(keyAny, start)
+		return p.value(&anyRule)
 	}
 	lower := strings.ToLower(name)
 	if lower == "not" {
@@ -185,11 +185,13 @@ func (p *parser) term(depth int) (node, error) {
 		}
 		return negation{n}, nil
 	}
-	for _, k := range keys {
-		if string(k) == lower {
+	var keys []key
+	for i := range rules {
+		if string(rules[i].key) == lower {
 			p.pos += len(name) + 1
-			return p.value(k, start)
+			return p.value(&rules[i])
 		}
+		keys = append(keys, rules[i].key)
 	}
 	hint := fmt.Sprintf("the keys are %s; to search for the text put it in quotes: \"%s:%s\"", list(keys), name, value)
 	return nil, p.fail(start, fmt.Sprintf("there is no key %s:", name), hint)
@@ -215,10 +217,10 @@ func cutKey(w string) (name, value string, ok bool) {
 	return name, value, true
 }
 
-// value reads the value of a key, at pos; start is where the term began.
-func (p *parser) value(k key, start int) (node, error) {
-	t := &term{key: k}
-	at := p.pos
+// value reads the value of a key, at pos.
+func (p *parser) value(r *rule) (node, error) {
+	k, at := r.key, p.pos
+	t := &term{key: k, rule: r}
 	switch {
 	case p.eof() || unicode.IsSpace(first(p.text[at:])) || strings.ContainsRune("()", rune(p.text[at])):
 		hint := "write it without a space between"
@@ -232,7 +234,7 @@ func (p *parser) value(k key, start int) (node, error) {
 			return nil, err
 		}
 		t.value = s
-	case p.text[at] == '/' && k.text():
+	case p.text[at] == '/' && r.text:
 		if err := p.regexp(t); err != nil {
 			return nil, err
 		}
@@ -252,15 +254,6 @@ func (p *parser) value(k key, start int) (node, error) {
 		}
 	}
 	return t, nil
-}
-
-// text reports whether a key's value is looked for in text.
-func (k key) text() bool {
-	switch k {
-	case keyIs, keyFlag, keyHas, keySince, keyBefore, keyOn, keyDelivery, keyRead:
-		return false
-	}
-	return true
 }
 
 // quoted reads "…" with \" and \\ in it.
@@ -328,25 +321,17 @@ func (p *parser) regexp(t *term) error {
 func (p *parser) check(t *term, at int) error {
 	t.needle = Fold(t.value)
 	switch t.key {
-	case keyIs:
+	case keyIs, keyHas:
 		var names []string
-		for _, s := range states {
-			if s.name == t.needle {
+		for i := range t.rule.choices {
+			c := &t.rule.choices[i]
+			if c.name == t.needle || t.key == keyHas && c.name+"s" == t.needle {
+				t.choice = c
 				return nil
 			}
-			names = append(names, s.name)
+			names = append(names, c.name)
 		}
-		return p.fail(at, fmt.Sprintf("there is no is:%s", t.value), "after is: may stand "+list(names))
-	case keyHas:
-		var names []string
-		for _, s := range things {
-			if s.name == t.needle || s.name+"s" == t.needle {
-				t.needle = s.name
-				return nil
-			}
-			names = append(names, s.name)
-		}
-		return p.fail(at, fmt.Sprintf("there is no has:%s", t.value), "after has: may stand "+list(names))
+		return p.fail(at, fmt.Sprintf("there is no %s:%s", t.key, t.value), fmt.Sprintf("after %s: may stand %s", t.key, list(names)))
 	case keyFlag:
 		for _, c := range t.value {
 			if (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') {

@@ -54,16 +54,18 @@ type (
 	negation struct{ of node }
 )
 
-// term is a key and a value. Exactly one of date, re and needle is used beside
+// term is a key and a value. Exactly one of date, re, choice and needle is used beside
 // value, as the key and form say.
 type term struct {
 	key   key
+	rule  *rule
 	form  form
 	value string // as written, without quotes, slashes and flags
 
 	needle string         // value, folded
 	re     *regexp.Regexp // of a regexp
 	date   date           // of since, before, on, delivered, read
+	choice *choice        // of is and has
 }
 
 // form is how a value was written; a phrase and a word mean the same.
@@ -98,41 +100,6 @@ const (
 	keyRead     key = "read"
 )
 
-// keys are all the keys, in the order in which messages list them.
-var keys = []key{
-	keyFeed, keyAuthor, keyTitle, keyCategory, keyType, keyText, keyID, keyLink,
-	keyFolder, keyIs, keyFlag, keyHas, keySince, keyBefore, keyOn, keyDelivery, keyRead,
-}
-
-// states are the values of is:, and whether naming one says what entries are
-// wanted with respect to having been read.
-var states = []struct {
-	name  string
-	state bool
-}{
-	{"unread", true}, {"read", true}, {"seen", true}, {"flagged", true}, {"trashed", true},
-	{"new", true}, {"cur", true}, {"updated", false}, {"withdrawn", true},
-}
-
-// things are the values of has:, with the fields they need.
-var things = []struct {
-	name   string
-	fields lektordir.Fields
-}{
-	{"enclosure", lektordir.FieldEnclosures},
-	{"audio", lektordir.FieldEnclosures},
-	{"video", lektordir.FieldEnclosures},
-	{"image", lektordir.FieldEnclosures},
-	{"title", lektordir.FieldTitle},
-	{"author", lektordir.FieldAuthor},
-	{"date", lektordir.FieldPubDate},
-	{"link", lektordir.FieldLink | lektordir.FieldID},
-	{"category", lektordir.FieldCategories},
-	{"summary", lektordir.FieldSummary},
-	{"comments", lektordir.FieldComments},
-	{"content", lektordir.FieldContent},
-}
-
 // Empty reports whether the query selects everything because it says nothing.
 func (q *Query) Empty() bool { return q == nil || q.root == nil }
 
@@ -149,14 +116,7 @@ func (q *Query) Fields() lektordir.Fields {
 func (q *Query) MentionsState() bool {
 	found := false
 	q.walk(func(t *term) {
-		switch t.key {
-		case keyFlag, keyRead:
-			found = true
-		case keyIs:
-			for _, s := range states {
-				found = found || s.state && s.name == t.needle
-			}
-		}
+		found = found || t.key == keyFlag || t.key == keyRead || t.choice != nil && t.choice.state
 	})
 	return found
 }
@@ -175,7 +135,7 @@ func (q *Query) MentionsTrash() bool {
 // withdrawn. Where it does not, a viewer lists none of that.
 func (q *Query) MentionsWithdrawn() bool {
 	found := false
-	q.walk(func(t *term) { found = found || t.key == keyIs && t.needle == "withdrawn" })
+	q.walk(func(t *term) { found = found || t.choice != nil && t.choice.name == withdrawn })
 	return found
 }
 
@@ -197,35 +157,8 @@ func (t *term) walk(visit func(*term))    { visit(t) }
 
 // fields are the files the term needs.
 func (t *term) fields() lektordir.Fields {
-	switch t.key {
-	case keyAny:
-		return lektordir.FieldTitle | lektordir.FieldAuthor | lektordir.FieldType | lektordir.FieldContent
-	case keyAuthor:
-		return lektordir.FieldAuthor
-	case keyTitle:
-		return lektordir.FieldTitle
-	case keyCategory:
-		return lektordir.FieldCategories
-	case keyType:
-		return lektordir.FieldType
-	case keyText:
-		return lektordir.FieldType | lektordir.FieldContent
-	case keyID:
-		return lektordir.FieldID
-	case keyLink:
-		return lektordir.FieldLink | lektordir.FieldID
-	case keySince, keyBefore, keyOn:
-		return lektordir.FieldPubDate
-	case keyIs:
-		if t.needle == "updated" {
-			return lektordir.FieldReplaces
-		}
-	case keyHas:
-		for _, th := range things {
-			if th.name == t.needle {
-				return th.fields
-			}
-		}
+	if t.choice != nil {
+		return t.choice.fields
 	}
-	return 0
+	return t.rule.fields
 }

@@ -86,30 +86,31 @@ func loose(query string) url.Values {
 
 // Challenge reads the request by which a cloud verifies a registration: a GET
 // with the parameters url and challenge ("Errors", update of 10/16/09). wanted
-// are the feeds that we asked for just now. It gives the text to answer with,
-// and false when there is no challenge, one too long, or one for another feed.
+// are the feeds that we asked for just now. It gives the text to answer with and
+// which of wanted it is for, "" when it does not say so; and false when there is no
+// challenge, one too long, or one for another feed.
 //
 // Clouds write the url with and without percent-encoding; in the latter case a
 // query of the feed's own runs into that of the request.
-func Challenge(rawQuery string, wanted []string) (string, bool) {
+func Challenge(rawQuery string, wanted []string) (text, feed string, ok bool) {
 	q := loose(rawQuery)
 	known := q.Get("url") == ""
 	for _, w := range wanted {
-		if Key(q.Get("url")) == Key(w) {
-			known = true
+		if w != "" && Key(q.Get("url")) == Key(w) {
+			feed, known = w, true
 		} else if at := strings.Index("&"+rawQuery, "&url="+w); at >= 0 && strings.ContainsAny(w, "?&=+%") {
 			end := at + len("url="+w)
 			if end == len(rawQuery) || rawQuery[end] == '&' {
 				q = loose(rawQuery[:at] + rawQuery[end:])
-				known = true
+				feed, known = w, true
 			}
 		}
 	}
 	challenge := q.Get("challenge")
 	if !known || challenge == "" || len(challenge) > MaxChallenge {
-		return "", false
+		return "", "", false
 	}
-	return challenge, true
+	return challenge, feed, true
 }
 
 // Key gives URLs that are written differently by peers and mean one feed the

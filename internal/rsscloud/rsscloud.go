@@ -1,5 +1,5 @@
 // Package rsscloud speaks rssCloud as an aggregator, which asks to be told of a
-// feed's updates, and as an author, who tells a cloud of his own.
+// feed's updates, as an author, who tells a cloud of his own, and as a cloud.
 //
 // The specification is the walkthrough of rsscloud.co ("Implementor's guide to
 // rssCloud"); section names in comments are its. Peers depart from it in many
@@ -8,7 +8,9 @@
 // A cloud (or hub) is named by an element of the feed, [Cloud]. [Register] asks
 // it for notification; it calls the callback once with a challenge, which
 // [Challenge] reads, and from then on with notifications, which
-// [ReadNotification] reads. [Ping] and [Save] are the author's. Nothing here
+// [ReadNotification] reads. [Ping] and [Save] are the author's. What is a cloud's is
+// the inverse of these: [ReadRequest] and [RequestOf], [Verify], [Notify], and the
+// answers, [EncodeResult] and [EncodeFault]. Nothing here
 // keeps state, and all of it is safe for concurrent use.
 package rsscloud
 
@@ -140,7 +142,7 @@ func Register(ctx context.Context, c *fetch.Client, cloud Cloud, back Callback, 
 	var first error
 	for _, bare := range names {
 		for _, protocol := range protocols {
-			_, err := tell(ctx, c, elsewhere(target), false, registration(back, protocol, feeds, bare))
+			_, err := tell(ctx, c, elsewhere(target), telling{strict: true}, registration(back, protocol, feeds, bare))
 			var refused *fetch.RefusedError
 			if err == nil || !errors.As(err, &refused) {
 				return err
@@ -188,8 +190,8 @@ func registerXMLRPC(ctx context.Context, c *fetch.Client, cloud Cloud, target st
 	var first error
 	for _, n := range []int{6, 5} {
 		v, err := call(ctx, c, fetch.Post{URL: target}, procedure, params[:n]...)
-		if err == nil && !v.True() && (v.Text != "" || v.IsList) {
-			err = &fetch.RefusedError{URL: target, Message: termsafe.Brief(v.Text)}
+		if err == nil && !v.True() && v.Members == nil {
+			err = &fetch.RefusedError{URL: target, Message: cmp.Or(termsafe.Brief(v.Text), "it answered, but not that it worked")}
 		}
 		if _, refused := errors.AsType[*fetch.RefusedError](err); !refused {
 			return err
@@ -240,18 +242,25 @@ func elsewhere(target string) []string {
 	return out
 }
 
+// telling is how a cloud is told something.
+type telling struct {
+	chosen bool // as in [fetch.Post]
+	// strict takes no answer for success that does not say so.
+	strict bool
+}
+
 // tell posts a form to the first of some URLs that is there, and gives the
 // message of its verdict.
-func tell(ctx context.Context, c *fetch.Client, targets []string, chosen bool, form string) (string, error) {
+func tell(ctx context.Context, c *fetch.Client, targets []string, how telling, form string) (string, error) {
 	var first error
 	for _, target := range targets {
 		// Any type is accepted: servers that are asked for text/xml answer
 		// 406, and what it is can be seen.
-		a, err := c.Post(ctx, &fetch.Post{URL: target, ContentType: "application/x-www-form-urlencoded", Body: []byte(form), Chosen: chosen})
+		a, err := c.Post(ctx, &fetch.Post{URL: target, ContentType: "application/x-www-form-urlencoded", Body: []byte(form), Chosen: how.chosen})
 		if err != nil {
 			return "", err
 		}
-		msg, err := verdict(a)
+		msg, err := verdict(a, how.strict)
 		first = cmp.Or(first, err)
 		if err == nil || a.Status != http.StatusNotFound && a.Status != http.StatusMethodNotAllowed {
 			return msg, err
@@ -270,7 +279,7 @@ var (
 )
 
 // verdict reads the answer to a registration or ping.
-func verdict(a *fetch.Answer) (string, error) {
+func verdict(a *fetch.Answer, strict bool) (string, error) {
 	msg := ""
 	if m := msgWord().FindSubmatch(a.Body); m != nil {
 		msg = termsafe.Brief(html.UnescapeString(string(m[1]) + string(m[2])))
@@ -286,6 +295,8 @@ func verdict(a *fetch.Answer) (string, error) {
 		}
 	} else if a.Success() && htmlPage().Match(a.Body) {
 		return "", &fetch.RefusedError{URL: a.FinalURL, Message: "it answered with a web page, so it is no cloud"}
+	} else if a.Success() && strict {
+		return "", &fetch.RefusedError{URL: a.FinalURL, Message: "it answered, but not with a result, so it is no cloud"}
 	}
 	return msg, a.Verdict(msg, "and registered nothing")
 }
@@ -355,7 +366,7 @@ func Ping(ctx context.Context, c *fetch.Client, t PingTarget, feed string) (stri
 	if !t.XMLRPC {
 		f := &form{}
 		f.add("url", feed)
-		return tell(ctx, c, t.URLs, t.Chosen, f.String())
+		return tell(ctx, c, t.URLs, telling{chosen: t.Chosen}, f.String())
 	}
 	v, err := call(ctx, c, fetch.Post{URL: t.URLs[0], Chosen: t.Chosen}, "rssCloud.ping", feed)
 	if err != nil {

@@ -28,7 +28,9 @@ const (
 // leave out types and write numbers as strings, so what a text means is for
 // who needs it to say.
 type Value struct {
-	Text string // of a scalar
+	Text string // of a scalar, without white space around it
+	// Exact is the same with it, as a password may have it.
+	Exact string
 	// List holds the elements of an array; IsList tells an empty one from a
 	// scalar.
 	List   []Value
@@ -87,16 +89,18 @@ func (*SOAPError) Error() string {
 var (
 	errTooDeep = fmt.Errorf("XML-RPC nested more than %d deep", maxDepth)
 	errTooMany = fmt.Errorf("XML-RPC of more than %d values", maxValues)
-	errTooLong = fmt.Errorf("XML-RPC of more than %d bytes", MaxMessage)
 )
 
 // Decode reads an XML-RPC message of at most [MaxMessage] bytes. It is tolerant
 // of what peers do (values without a type, numbers as strings, params without
 // value), and bounded in time and memory whatever the bytes are. A SOAP envelope
 // is a [SOAPError].
-func Decode(data []byte) (*Message, error) {
-	if len(data) > MaxMessage {
-		return nil, errTooLong
+func Decode(data []byte) (*Message, error) { return DecodeLong(data, MaxMessage) }
+
+// DecodeLong is Decode with another limit, in bytes.
+func DecodeLong(data []byte, most int) (*Message, error) {
+	if len(data) > most {
+		return nil, fmt.Errorf("XML-RPC of more than %d bytes", most)
 	}
 	in := xml.NewDecoder(bytes.NewReader(bytes.TrimPrefix(bytes.TrimSpace(data), []byte("\ufeff"))))
 	in.Strict = false
@@ -141,8 +145,8 @@ func latin1(_ string, in io.Reader) (io.Reader, error) {
 
 // bounded passes on the tokens of a message that is within the limits.
 type bounded struct {
-	in            *xml.Decoder
-	depth, values int
+	in                      *xml.Decoder
+	depth, values, elements int
 }
 
 func (b *bounded) Token() (xml.Token, error) {
@@ -153,13 +157,14 @@ func (b *bounded) Token() (xml.Token, error) {
 			b.values++
 		}
 		b.depth++
+		b.elements++
 	case xml.EndElement:
 		b.depth--
 	}
 	switch {
 	case b.depth > maxDepth:
 		return nil, errTooDeep
-	case b.values > maxValues:
+	case b.values > maxValues, b.elements > 8*maxValues:
 		return nil, errTooMany
 	}
 	return t, err
@@ -216,7 +221,7 @@ func (e *element) message() *Message {
 // value reads what is in a <value>.
 func (e *element) value() Value {
 	if len(e.Children) == 0 {
-		return Value{Text: e.text()}
+		return Value{Text: e.text(), Exact: e.Text}
 	}
 	switch typed := &e.Children[0]; typed.name() {
 	case "array":
@@ -241,7 +246,7 @@ func (e *element) value() Value {
 		}
 		return v
 	default:
-		return Value{Text: typed.text()}
+		return Value{Text: typed.text(), Exact: typed.Text}
 	}
 }
 

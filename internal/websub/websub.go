@@ -1,11 +1,12 @@
-// Package websub speaks WebSub as a subscriber, and tells a hub of an update as
-// a publisher does.
+// Package websub speaks WebSub as a subscriber and as a hub, and tells a hub of an
+// update as a publisher does.
 //
 // The specification is the W3C Recommendation of 23 January 2018; section
 // numbers in comments are its. [Links] discovers hubs (section 4), [Send]
 // requests and ends subscriptions (5.1), [ParseIntent] reads the requests by
 // which a hub verifies or denies them (5.2, 5.3), and [ParseSignature] what
-// proves that content is from the hub (8). Nothing here keeps state, and all of
+// proves that content is from the hub (8). A hub's are the inverses: [ParseRequest],
+// [Verify], [Deny] and [Deliver]. Nothing here keeps state, and all of
 // it is safe for concurrent use.
 package websub
 

@@ -42,7 +42,8 @@ func main() {
 	flag.StringVar(&o.bin, "bin", "bin", "`directory` of lektor's programs")
 	flag.StringVar(&o.dir, "dir", "", "measure in a temporary directory in this `directory`, not in $TMPDIR")
 	flag.StringVar(&o.only, "only", "", "measure only the `program` of that name")
-	flag.IntVar(&o.notifications, "notifications", 100, "`notifications` to lektor-cloudd; 0 leaves this out")
+	flag.IntVar(&o.notifications, "notifications", 100, "`updates` that go all the way by way of lektor-cloudd; 0 leaves this out")
+	flag.IntVar(&o.subscribers, "subscribers", 10000, "`subscribers` of one feed that a hub notifies; 0 leaves this out")
 	flag.IntVar(&o.registrations, "registrations", 5000, "`feeds` that lektor-cloudd registers; 0 leaves this out")
 	flag.Parse()
 	if flag.NArg() > 0 || o.feeds < 1 || o.entries < 1 || o.rounds < 1 {
@@ -59,6 +60,7 @@ type options struct {
 	entries, size, rounds, jobs             int
 	bin, dir, only                          string
 	notifications, registrations, archives  int
+	subscribers                             int
 }
 
 // contestant is a program that fetches feeds.

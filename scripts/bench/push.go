@@ -1,11 +1,14 @@
 package main
 
 import (
+	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -18,16 +21,21 @@ import (
 	"github.com/lektordir/lektor/internal/testkit/dir"
 	"github.com/lektordir/lektor/internal/testkit/hub"
 	"github.com/lektordir/lektor/internal/testkit/server"
+	"golang.org/x/sync/errgroup"
 )
 
-// push measures lektor-cloudd: how long it takes from a notification to the
-// entry in new/, and how long to register many feeds.
+// push measures lektor-cloudd: how long it takes from a publisher's file to the line
+// that a reader sees, how long a hub takes to notify many, and how long it takes to
+// register many feeds.
 func push(o options, bin, tmp string, w io.Writer) error {
 	if _, err := os.Stat(filepath.Join(bin, "lektor-cloudd")); err != nil {
 		fmt.Fprintln(w, "lektor-cloudd\tnot built")
 		return nil
 	}
-	if err := latency(o.notifications, bin, filepath.Join(tmp, "push"), w); err != nil {
+	if err := latency(o.notifications, min(o.notifications, 5), bin, filepath.Join(tmp, "push"), w); err != nil {
+		return err
+	}
+	if err := fanOut(o.subscribers, bin, filepath.Join(tmp, "fan"), w); err != nil {
 		return err
 	}
 	return registrations(o.registrations, bin, filepath.Join(tmp, "registrations"), w)
@@ -60,12 +68,8 @@ func (p *program) stop() (int64, error) {
 
 // listener starts lektor-cloudd on a free port, for hubs on loopback.
 func listener(bin, dir string, args ...string) (*program, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	addr, err := freePort()
 	if err != nil {
-		return nil, err
-	}
-	addr := l.Addr().String()
-	if err := l.Close(); err != nil {
 		return nil, err
 	}
 	return start(bin, dir, "lektor-cloudd", append([]string{"listen", "--listen", addr, "--public-url", "http://" + addr, "--allow", "127.0.0.0/8"}, args...)...)
@@ -95,79 +99,268 @@ func wait(what string, within time.Duration, ok func() bool) error {
 	return nil
 }
 
-func latency(n int, bin, where string, w io.Writer) error {
+// freePort gives an address on loopback that nobody has.
+func freePort() (string, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", err
+	}
+	return l.Addr().String(), l.Close()
+}
+
+// hubProgram starts lektor-cloudd hub on a free port.
+func hubProgram(bin, where string) (*program, string, error) {
+	addr, err := freePort()
+	if err != nil {
+		return nil, "", err
+	}
+	p, err := start(bin, where, "lektor-cloudd", "hub", "--listen", addr, "--public-url", "http://"+addr, "--state", filepath.Join(where, "hub"),
+		"--allow-feeds", "127.0.0.0/8", "--allow-callbacks", "127.0.0.0/8")
+	if err != nil {
+		return nil, "", err
+	}
+	return p, addr, wait("the hub", 10*time.Second, func() bool {
+		c, err := net.Dial("tcp", addr)
+		if err == nil {
+			c.Close()
+		}
+		return err == nil
+	})
+}
+
+// loop is the whole way of an update: a publisher, who writes and pings; the hub, the
+// listener, the fetcher, and what prints a line for the reader.
+type loop struct {
+	bin, where string
+	feed, hub  string // URL, and the hub's address
+	entries    atomic.Int64
+	lines      chan string
+	programs   []*program
+	server     *server.Server
+}
+
+func newLoop(bin, where string, listen ...string) (*loop, error) {
+	l := &loop{bin: bin, where: where, lines: make(chan string, 1000)}
+	l.entries.Store(1)
+	d := &dir.Dir{Path: filepath.Join(where, "feeds")}
+	if err := d.Create(); err != nil {
+		return nil, err
+	}
+	h, addr, err := hubProgram(bin, where)
+	if err != nil {
+		return nil, err
+	}
+	l.hub, l.programs = addr, []*program{h}
+	if l.server, err = server.New("127.0.0.1"); err != nil {
+		return nil, err
+	}
+	host, port, err := net.SplitHostPort(addr)
+	if err != nil {
+		return nil, err
+	}
+	l.server.Handle("/feed", func(rw http.ResponseWriter, r *http.Request) {
+		// The newest twenty, as feeds have.
+		last := int(l.entries.Load())
+		first := max(1, last-19)
+		doc := server.RSS("News", first, last-first+1)
+		cloud := fmt.Sprintf(`<cloud domain="%s" port="%s" path="/rsscloud/pleaseNotify" registerProcedure="" protocol="http-post"/>`, host, port)
+		server.Doc("application/rss+xml", strings.Replace(doc, "<item>", cloud+"<item>", 1))(rw, r)
+	})
+	l.feed = l.server.URL("/feed")
+	if _, err := d.Feed(l.feed, "News", "etc/fetch/url="+l.feed, fmt.Sprintf("etc/push/cloud=%s\t%s\t/rsscloud/pleaseNotify\t\thttp-post", host, port)); err != nil {
+		return nil, err
+	}
+	follow := exec.Command(filepath.Join(bin, "lektor-view"), "--dir", d.Path, "follow", "-o", "{{.title}}")
+	follow.Env = environment(where)
+	out, err := follow.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	p := &program{Cmd: follow}
+	follow.Stderr = &p.said
+	if err := follow.Start(); err != nil {
+		return nil, err
+	}
+	l.programs = append(l.programs, p)
+	go func() {
+		for lines := bufio.NewScanner(out); lines.Scan(); {
+			l.lines <- lines.Text()
+		}
+	}()
+	heard, err := listener(bin, where, append(listen, "--verbose")...)
+	if err != nil {
+		return nil, err
+	}
+	l.programs = append(l.programs, heard)
+	state := filepath.Join(d.Path, "src", dir.Hash(l.feed), "etc/cloudd/state")
+	if err := wait("registration", 10*time.Second, func() bool { b, _ := os.ReadFile(state); return string(b) == "registered\n" }); err != nil {
+		return nil, fmt.Errorf("%w\n%s", err, heard.said.String())
+	}
+	watch, err := start(bin, where, "lektor-fetch", "watch")
+	if err != nil {
+		return nil, err
+	}
+	l.programs = append(l.programs, watch)
+	return l, l.await("News 1")
+}
+
+// await waits until a line was printed.
+func (l *loop) await(title string) error {
+	timer := time.NewTimer(20 * time.Second)
+	defer timer.Stop()
+	for {
+		select {
+		case line := <-l.lines:
+			if line == title {
+				return nil
+			}
+		case <-timer.C:
+			return fmt.Errorf("%q was not printed", title)
+		}
+	}
+}
+
+// update writes, pings, and waits for the line.
+func (l *loop) update() (time.Duration, error) {
+	n := l.entries.Add(1)
+	begin := time.Now()
+	ping := exec.Command(filepath.Join(l.bin, "lektor-cloudd"), "--dir", filepath.Join(l.where, "feeds"), "ping", "--cloud", "http://"+l.hub, l.feed)
+	ping.Env = environment(l.where)
+	var said strings.Builder
+	ping.Stderr = &said
+	if err := ping.Start(); err != nil {
+		return 0, err
+	}
+	err := l.await(fmt.Sprintf("News %d", n))
+	took := time.Since(begin)
+	if perr := ping.Wait(); perr != nil {
+		err = fmt.Errorf("ping: %w\n%s", perr, said.String())
+	}
+	return took, err
+}
+
+func (l *loop) end() error {
+	defer l.server.Close()
+	var err error
+	for _, p := range l.programs {
+		if _, e := p.stop(); e != nil {
+			err = e
+		}
+	}
+	return err
+}
+
+// latency measures the loop: n updates, and with the default cooldown a few that are
+// ten seconds apart.
+func latency(n, spaced int, bin, where string, w io.Writer) error {
+	for _, run := range []struct {
+		name   string
+		n      int
+		gap    time.Duration
+		listen []string
+	}{
+		{"one after the other", n, 300 * time.Millisecond, []string{"--cooldown", "0"}},
+		{"ten seconds apart, with the default cooldown", spaced, 10 * time.Second, nil},
+	} {
+		if run.n < 1 {
+			continue
+		}
+		l, err := newLoop(bin, filepath.Join(where, fmt.Sprint(run.gap)), run.listen...)
+		if err != nil {
+			return err
+		}
+		var times []time.Duration
+		for range run.n {
+			// The gap between two requests to one host is politeness, not latency.
+			time.Sleep(run.gap)
+			took, err := l.update()
+			if err != nil {
+				return err
+			}
+			times = append(times, took)
+		}
+		if err := l.end(); err != nil {
+			return err
+		}
+		slices.Sort(times)
+		fmt.Fprintf(w, "\nfile written, pinged, notified, fetched and printed, %d %s: median %.1f ms, worst %.1f ms\n",
+			run.n, run.name, ms(times[run.n/2]), ms(times[run.n-1]))
+	}
+	return nil
+}
+
+// fanOut measures a hub with many subscribers of one feed.
+func fanOut(n int, bin, where string, w io.Writer) error {
 	if n < 1 {
 		return nil
 	}
-	hub, at, done, err := hubAt(0)
+	if err := os.MkdirAll(where, 0o777); err != nil {
+		return err
+	}
+	h, addr, err := hubProgram(bin, where)
 	if err != nil {
 		return err
 	}
-	defer done()
-	var entries atomic.Int64
-	entries.Store(1)
+	var version, notified atomic.Int64
 	s, err := server.New("127.0.0.1")
 	if err != nil {
 		return err
 	}
 	defer s.Close()
-	s.Handle("/feed", func(rw http.ResponseWriter, r *http.Request) {
-		// The newest twenty, as feeds have.
-		last := int(entries.Load())
-		first := max(1, last-19)
-		doc := server.RSS("News", first, last-first+1)
-		cloud := fmt.Sprintf(`<cloud domain="%s" port="%d" path="/rsscloud/pleaseNotify" registerProcedure="" protocol="http-post"/>`, at.IP, at.Port)
-		server.Doc("application/rss+xml", strings.Replace(doc, "<item>", cloud+"<item>", 1))(rw, r)
-	})
-	feed := s.URL("/feed")
-	d := &dir.Dir{Path: filepath.Join(where, "feeds")}
-	if err := d.Create(); err != nil {
-		return err
-	}
-	hash, err := d.Feed(feed, "News", "etc/fetch/url="+feed,
-		fmt.Sprintf("etc/push/cloud=%s\t%d\t/rsscloud/pleaseNotify\t\thttp-post", at.IP, at.Port))
+	s.Handle("/feed", func(rw http.ResponseWriter, r *http.Request) { fmt.Fprintf(rw, "<rss/><!-- %d -->", version.Load()) })
+	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return err
 	}
-	listen, err := listener(bin, where, "--cooldown", "0")
-	if err != nil {
+	subscribers := &http.Server{Handler: http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+		if challenge := r.FormValue("challenge"); challenge != "" {
+			io.WriteString(rw, challenge)
+			return
+		}
+		notified.Add(1)
+	})}
+	defer subscribers.Close()
+	go subscribers.Serve(l)
+	_, port, _ := net.SplitHostPort(l.Addr().String())
+	post := func(path string, form url.Values) error {
+		resp, err := http.PostForm("http://"+addr+path, form)
+		if err != nil {
+			return err
+		}
+		defer resp.Body.Close()
+		b, err := io.ReadAll(resp.Body)
+		if err == nil && !strings.Contains(string(b), `success="true"`) {
+			err = errors.New(string(b))
+		}
 		return err
 	}
-	if err := wait("registration", 10*time.Second, func() bool { return len(hub.Registrations()) == 1 }); err != nil {
-		return fmt.Errorf("%w\n%s", err, listen.said.String())
-	}
-	watch, err := start(bin, where, "lektor-fetch", "watch")
-	if err != nil {
-		return err
-	}
-	count := func() int {
-		list, _ := os.ReadDir(filepath.Join(d.Path, "new", hash))
-		return len(list)
-	}
-	if err := wait("first fetch", 10*time.Second, func() bool { return count() == 1 }); err != nil {
-		return err
-	}
-	var times []time.Duration
+	begin := time.Now()
+	var all errgroup.Group
+	all.SetLimit(16)
 	for i := range n {
-		// The gap between two requests to one host is politeness, not latency.
-		time.Sleep(300 * time.Millisecond)
-		entries.Add(1)
-		begin := time.Now()
-		if err := hub.Notify(feed); err != nil {
-			return err
-		}
-		if err := wait("entry", 10*time.Second, func() bool { return count() == i+2 }); err != nil {
-			return err
-		}
-		times = append(times, time.Since(begin))
+		all.Go(func() error {
+			return post("/pleaseNotify", url.Values{"port": {port}, "path": {fmt.Sprintf("/%d", i)}, "protocol": {"http-post"}, "domain": {"127.0.0.1"}, "url1": {s.URL("/feed")}})
+		})
 	}
-	for _, p := range []*program{listen, watch} {
-		if _, err := p.stop(); err != nil {
-			return err
-		}
+	if err := all.Wait(); err != nil {
+		return err
 	}
-	slices.Sort(times)
-	fmt.Fprintf(w, "\nnotification to entry, of %d: median %.1f ms, worst %.1f ms\n", n, ms(times[n/2]), ms(times[n-1]))
+	registered := time.Since(begin)
+	version.Add(1)
+	begin = time.Now()
+	if err := post("/ping", url.Values{"url": {s.URL("/feed")}}); err != nil {
+		return err
+	}
+	if err := wait("everybody", time.Minute, func() bool { return notified.Load() == int64(n) }); err != nil {
+		return err
+	}
+	took := time.Since(begin)
+	memory, err := h.stop()
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(w, "hub: %d subscribers of one feed registered in %.1f s, notified in %.1f s, %.0f MiB\n",
+		n, registered.Seconds(), took.Seconds(), float64(memory)/(1<<20))
 	return nil
 }
 

@@ -36,7 +36,7 @@ func (p pkg) name() string { return strings.TrimPrefix(p.ImportPath, module) }
 // whoever wants to replace it finds all of it in one place.
 var doors = map[string][]string{
 	"github.com/mmcdole/gofeed":       {"feedconv"},
-	"github.com/coreos/go-systemd":    {"internal/app/listener"},
+	"github.com/coreos/go-systemd":    {"internal/serve"},
 	"github.com/wlynxg/chardet":       {"feedconv"},
 	"github.com/rivo/uniseg":          {"internal/htmltext"},
 	"github.com/mattn/go-runewidth":   {"internal/termsafe"},
@@ -44,6 +44,8 @@ var doors = map[string][]string{
 	"github.com/fsnotify/fsnotify":    {"internal/watch"},
 	"github.com/urfave/cli":           {"cmd", "internal/command", "internal/testkit/manual"},
 	"github.com/schollz/progressbar":  {"internal/command"},
+	"github.com/creack/pty":           {"internal/testkit/terminal"},
+	"github.com/santhosh-tekuri":      {"internal/testkit/schema"},
 	"github.com/rogpeppe/go-internal": {"cmd", "scripts", "internal/testkit", "internal/command"},
 }
 
@@ -96,7 +98,7 @@ func room(name string) string {
 // program for itself, below etc.
 var (
 	drawer = regexp.MustCompile(`^(src/[^ ]*/)?/?etc/((fetch|push|cloudd|ess|history)(/|$)|categories$|view/alias$|link$)[^ ]*$`)
-	own    = regexp.MustCompile(`^etc/(fetch|fetch/opml|cloudd|cloudd/lock)$`)
+	own    = regexp.MustCompile(`^etc/(fetch|fetch/opml|cloudd|cloudd/(lock|heard))$`)
 )
 
 // names gives the place of each string in a file that only internal/feeddir may

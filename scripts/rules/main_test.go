@@ -24,7 +24,7 @@ func TestImports(t *testing.T) {
 		{"internal/watcher", "github.com/fsnotify/fsnotify", false, false},
 		{"cmd/lektor-view", "github.com/urfave/cli/v2", false, true},
 		{"internal/app/viewer", "github.com/urfave/cli/v2", false, false},
-		{"internal/app/listener", "github.com/coreos/go-systemd/v22/daemon", false, true},
+		{"internal/serve", "github.com/coreos/go-systemd/v22/daemon", false, true},
 		{"internal/app/fetcher", "github.com/coreos/go-systemd/v22/daemon", false, false},
 		{"internal/app/viewer", "github.com/schollz/progressbar/v3", false, false},
 		{"internal/app/viewer", "github.com/rogpeppe/go-internal/testscript", true, false},

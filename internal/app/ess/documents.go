@@ -82,12 +82,13 @@ type DocumentOptions struct {
 
 // each calls f for every document that can be read; others are reported.
 func (o DocumentOptions) each(ctx context.Context, s *command.Streams, f func(*document) error) error {
-	if len(o.Documents) == 0 {
-		o.Documents = []string{"-"}
+	names := o.Documents
+	if len(names) == 0 {
+		names = []string{"-"}
 	}
 	client := fetch.NewClient(o.Fetch)
 	defer client.Close()
-	for _, name := range o.Documents {
+	for _, name := range names {
 		d, err := readDocument(ctx, client, name, s.In)
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
@@ -110,12 +111,7 @@ func Decode(ctx context.Context, o DocumentOptions, s *command.Streams) error {
 	if err != nil {
 		return err
 	}
-	err = o.each(ctx, s, func(d *document) error {
-		doc, err := decode(d, s)
-		if err != nil {
-			s.Report.Print(inDocument(d.name, err))
-			return nil
-		}
+	err = o.decoded(ctx, s, func(doc *ess.Document) error {
 		for _, e := range doc.Entries {
 			if err := p.Print(documentRecord{e, ess.Minute(doc.Build)}); err != nil {
 				return err
@@ -126,10 +122,17 @@ func Decode(ctx context.Context, o DocumentOptions, s *command.Streams) error {
 	return errors.Join(err, p.Flush())
 }
 
-// decode reads a document and passes on its warnings.
-func decode(d *document, s *command.Streams) (*ess.Document, error) {
-	warnings := command.Warnings{Report: s.Report}
-	return ess.Decode(d.body, func(w ess.Warning) { warnings.Warn("%s: %v", d.name, w) })
+// decoded is each for what is in the documents, whose warnings are passed on.
+func (o DocumentOptions) decoded(ctx context.Context, s *command.Streams, f func(*ess.Document) error) error {
+	return o.each(ctx, s, func(d *document) error {
+		warnings := command.Warnings{Report: s.Report}
+		doc, err := ess.Decode(d.body, func(w ess.Warning) { warnings.Warn("%s: %v", d.name, w) })
+		if err != nil {
+			s.Report.Print(inDocument(d.name, err))
+			return nil
+		}
+		return f(doc)
+	})
 }
 
 // problem is a defect of a document.

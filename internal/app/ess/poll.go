@@ -134,16 +134,8 @@ func (p *poller) targets(ctx context.Context) ([]target, error) {
 		}
 	}
 	if len(p.o.Feeds) == 0 {
-		hashes, err := p.Dir.FeedHashes()
-		if err != nil {
-			return nil, err
-		}
-		for _, h := range hashes {
-			if link := p.link(h); link != "" && feeddir.Subscribed(p.Dir, h) {
-				add(target{hash: h, link: link})
-			}
-		}
-		return targets, nil
+		err := p.linked(func(hash, link string) { add(target{hash: hash, link: link}) })
+		return targets, err
 	}
 	links := sync.OnceValue(p.links)
 	for name, err := range command.ReadArgs(p.o.Feeds, p.S.In, p.o.Nul) {
@@ -186,13 +178,19 @@ func (st *store) ess(hash string) feeddir.ESS { return feeddir.ESS{Dir: st.Dir, 
 // links gives the subscriptions by the URLs of their ESS documents.
 func (p *poller) links() map[string]string {
 	m := map[string]string{}
-	hashes, _ := p.Dir.FeedHashes()
+	_ = p.linked(func(hash, link string) { m[link] = hash })
+	return m
+}
+
+// linked calls f for each subscription that links to an ESS document.
+func (p *poller) linked(f func(hash, link string)) error {
+	hashes, err := p.Dir.FeedHashes()
 	for _, h := range hashes {
 		if link := p.link(h); link != "" && feeddir.Subscribed(p.Dir, h) {
-			m[link] = h
+			f(h, link)
 		}
 	}
-	return m
+	return err
 }
 
 // each calls f for all targets, Jobs at a time, and of one host no more than
@@ -251,23 +249,15 @@ func (p *poller) poll(ctx context.Context, t target) {
 	if err == nil || ctx.Err() != nil {
 		return
 	}
-	remote := fetch.Remote(err)
-	var notESS *documentError
-	remote = remote || errors.As(err, &notESS)
+	_, notESS := errors.AsType[*documentError](err)
+	tell, count := p.S.Report.Error, &p.failedNamed
+	if (fetch.Remote(err) || notESS) && !t.named {
+		tell, count = p.S.Report.Info, &p.failed
+	}
 	p.mu.Lock()
-	switch {
-	case !remote, t.named:
-		p.failedNamed++
-	default:
-		p.failed++
-	}
+	*count++
 	p.mu.Unlock()
-	err = inDocument(fetch.Public(t.link), err)
-	if remote && !t.named {
-		p.S.Report.Info("%v", err)
-	} else {
-		p.S.Report.Error("%v", err)
-	}
+	tell("%v", inDocument(fetch.Public(t.link), err))
 }
 
 // documentError is a document that is no ESS.

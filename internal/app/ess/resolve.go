@@ -44,12 +44,7 @@ type resolved struct {
 const itemURLFields = itemFields | lektordir.FieldLink | lektordir.FieldID
 
 var resolveColumns = []command.Column[resolved]{
-	{Name: "path", Verbatim: true, Get: func(r resolved) any {
-		if r.item == nil {
-			return ""
-		}
-		return r.item.Path()
-	}},
+	{Name: "path", Verbatim: true, Get: held(func(r resolved) string { return r.item.Path() })},
 	{Name: "state", Get: func(r resolved) any { return r.state }},
 	{Name: "date", Get: func(r resolved) any { return ess.Time(r.want.Minute) }},
 	{Name: "feed", Get: func(r resolved) any {
@@ -58,25 +53,27 @@ var resolveColumns = []command.Column[resolved]{
 		}
 		return r.item.Feed().Title()
 	}},
-	{Name: "title", Get: func(r resolved) any {
-		if r.item == nil {
-			return ""
-		}
-		return r.item.Get(lektordir.FieldTitle).Title
-	}},
-	{Name: "url", Get: func(r resolved) any {
-		if r.item == nil {
-			return ""
-		}
+	{Name: "title", Get: held(func(r resolved) string { return r.item.Get(lektordir.FieldTitle).Title })},
+	{Name: "url", Get: held(func(r resolved) string {
 		url := r.item.URL()
 		if r.copy > 1 && url != "" {
 			url += fmt.Sprintf("#%d", r.copy)
 		}
 		return url
-	}},
+	})},
 	{Name: "updated", Extra: true, Get: func(r resolved) any { return r.state == stateUpdated }},
 	{Name: "feedurl", Extra: true, Get: func(r resolved) any { return r.want.Feed }},
 	{Name: "checksum", Extra: true, Get: func(r resolved) any { return int(r.want.Sum) }},
+}
+
+// held is a column that is empty for an entry that is missing.
+func held(get func(resolved) string) func(resolved) any {
+	return func(r resolved) any {
+		if r.item == nil {
+			return ""
+		}
+		return get(r)
+	}
 }
 
 // Resolve prints the entries of NNO documents as they are in the lektor-dir
@@ -100,23 +97,10 @@ func Resolve(ctx context.Context, o ResolveOptions, s *command.Streams) error {
 	if err != nil {
 		return err
 	}
-	client := fetch.NewClient(o.Fetch)
-	defer client.Close()
 	var want []ess.FeedEntry
-	for _, name := range o.Documents {
-		d, err := readDocument(ctx, client, name, s.In)
-		if ctx.Err() != nil {
-			return context.Cause(ctx)
-		}
-		var doc *ess.Document
-		if err == nil {
-			doc, err = decode(d, s)
-		}
-		if err != nil {
-			s.Report.Print(inDocument(name, err))
-			continue
-		}
-		want = append(want, doc.Entries...)
+	documents := DocumentOptions{Common: o.Common, Documents: o.Documents}
+	if err := documents.decoded(ctx, s, func(doc *ess.Document) error { want = append(want, doc.Entries...); return nil }); err != nil {
+		return err
 	}
 	slices.SortStableFunc(want, ess.FeedEntry.Compare)
 

@@ -1,18 +1,14 @@
 package fetcher
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/lektordir/lektor/internal/command"
 	"github.com/lektordir/lektor/internal/entries"
 	"github.com/lektordir/lektor/internal/feeddir"
-	"github.com/lektordir/lektor/internal/fetch"
-	"github.com/lektordir/lektor/internal/joined"
 	"github.com/lektordir/lektor/internal/termsafe"
 	"github.com/lektordir/lektor/internal/units"
 	"github.com/lektordir/lektor/lektordir"
@@ -86,90 +82,6 @@ func (r *Runner) purge(ctx context.Context, hash, title string) error {
 		t.Close()
 	}
 	return feeddir.Purge(ctx, r.Writer, r.Dir, hash)
-}
-
-// ListOptions are those of [List].
-type ListOptions struct {
-	Common
-	Feeds    []string // none for all; "-" reads them
-	Print    command.PrinterOptions
-	Broken   bool   // only those whose last fetch failed
-	Category string // only those in it or below; empty for all
-}
-
-// listed is a subscription in a list.
-type listed struct {
-	*feeddir.Subscription
-	d      *lektordir.Dir
-	unread map[string]int
-}
-
-var listColumns = []command.Column[*listed]{
-	{Name: "path", Verbatim: true, Get: func(l *listed) any { return l.d.Join("src", l.Hash) }},
-	{Name: "title", Get: func(l *listed) any { return l.Title() }},
-	{Name: "url", Get: func(l *listed) any { return fetch.Public(l.URL) }},
-	{Name: "unread", Get: func(l *listed) any { return l.unread[l.Hash] }},
-	{Name: "categories", Get: func(l *listed) any { return l.Categories }},
-	{Name: "error", Get: func(l *listed) any { return l.Error }},
-	{Name: "history", Get: func(l *listed) any { return feeddir.HistoryOf(l.d, l.Hash).Summary() }},
-	{Name: "hash", Extra: true, Get: func(l *listed) any { return l.Hash }},
-	{Name: "id", Extra: true, Get: func(l *listed) any { return fetch.Public(l.ID) }},
-	{Name: "name", Extra: true, Get: func(l *listed) any { return l.Name }},
-	{Name: "alias", Extra: true, Get: func(l *listed) any { return l.Alias }},
-	{Name: "link", Extra: true, Get: func(l *listed) any { return l.Link }},
-	{Name: "interval", Extra: true, Get: func(l *listed) any { return l.Interval }},
-	{Name: "private", Extra: true, Get: func(l *listed) any { return l.Private }},
-	{Name: "checked", Extra: true, Get: func(l *listed) any { return feeddir.Checked(l.d, l.Hash) }},
-	{Name: "next", Extra: true, Get: func(l *listed) any { return feeddir.Next(l.d, l.Hash) }},
-}
-
-// listFormat is what is printed unasked.
-const listFormat = `{{.unread | printf "%5d"}}  {{.title | pad 30}}  {{.url}}{{if .error}}  ! {{.error}}{{end}}`
-
-// List prints subscriptions by title.
-func List(ctx context.Context, o ListOptions, s *command.Streams) error {
-	d, err := o.open()
-	if err != nil {
-		return err
-	}
-	o.Print.Format = cmp.Or(o.Print.Format, listFormat)
-	p, err := command.NewPrinter(s.Out, o.Print, listColumns)
-	if err != nil {
-		return err
-	}
-	subs, bad := feeddir.List(d)
-	if len(o.Feeds) > 0 {
-		named, err := feeds(ctx, d, o.Feeds, o.Print.Nul, s)
-		if err != nil {
-			return err
-		}
-		subs = slices.DeleteFunc(subs, func(s *feeddir.Subscription) bool { return !slices.Contains(named, s.Hash) })
-	}
-	refs, err := d.List(ctx, lektordir.ListOptions{SkipTrashed: true})
-	if ctx.Err() != nil {
-		return context.Cause(ctx)
-	}
-	for _, err := range joined.Errors(errors.Join(bad, err)) {
-		s.Report.Warn("%v", err)
-	}
-	unread := map[string]int{}
-	for _, ref := range refs {
-		if ref.Unread() {
-			unread[ref.Feed]++
-		}
-	}
-	slices.SortStableFunc(subs, func(a, b *feeddir.Subscription) int {
-		return cmp.Or(strings.Compare(strings.ToLower(a.Title()), strings.ToLower(b.Title())), strings.Compare(a.URL, b.URL))
-	})
-	for _, sub := range subs {
-		if o.Broken && sub.Error == "" || !feeddir.InCategory(sub.Categories, o.Category) {
-			continue
-		}
-		if err := p.Print(&listed{sub, d, unread}); err != nil {
-			return err
-		}
-	}
-	return p.Flush()
 }
 
 // SetOptions are those of [Set].

@@ -291,8 +291,15 @@ func (v *visit) deliver() {
 			v.local(err)
 			return
 		}
+		first := v.st.Checked().IsZero()
 		v.st.Read(hints)
 		v.r.delivered(v.txn)
+		if !v.claimed && !first && len(v.out.New)+len(v.out.Updated) > 0 {
+			// Whoever listens learns that nobody told him.
+			if err := feeddir.LeaveMissed(v.r.Dir, v.t.hash, v.r.now()); err != nil {
+				v.r.report.Warn("%v", err)
+			}
+		}
 		v.save(result{kind: fetched, new: len(v.out.New), updated: len(v.out.Updated)})
 	})
 	v.h.submitted()

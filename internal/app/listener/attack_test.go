@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lektordir/lektor/internal/serve"
 	"github.com/lektordir/lektor/internal/testkit/hub"
 )
 
@@ -161,8 +162,8 @@ func listen(t *testing.T, w *world, conns int) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := w.l.Server()
-	go s.Serve(Limit(l, conns))
+	s := serve.NewServer(w.l, w.log)
+	go s.Serve(serve.Limit(l, conns))
 	t.Cleanup(func() { s.Close() })
 	return l.Addr().String()
 }
@@ -174,7 +175,7 @@ func TestAttackChallengeOf1MBWithHTML(t *testing.T) {
 	addr := listen(t, w, 16)
 	st := w.state(a)
 	// Even while a registration is under way.
-	w.l.callbacks[st.Token()].asking = []string{feedA}
+	w.l.callbacks[st.Token()].asking = &asking{urls: []string{feedA}, calls: map[string]*calls{}}
 	for _, n := range []int{8000, 1 << 20} {
 		c, err := net.Dial("tcp", addr)
 		if err != nil {
@@ -233,7 +234,7 @@ func TestLimitSparesOtherPeers(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer inner.Close()
-	l := Limit(inner, 10)
+	l := serve.Limit(inner, 10)
 	go func() {
 		for {
 			c, err := l.Accept()
@@ -270,7 +271,7 @@ func TestLimitSparesOtherPeers(t *testing.T) {
 }
 
 func TestPeerBehindProxies(t *testing.T) {
-	l := &Listener{opts: ListenOptions{TrustedProxies: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}}}
+	proxies := []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}
 	for _, tc := range []struct{ remote, forwarded, want string }{
 		{"10.0.0.1:5", "192.0.2.1, 10.0.0.2", "192.0.2.1"},
 		{"10.0.0.1:5", "6.6.6.6, 192.0.2.1", "192.0.2.1"},
@@ -284,7 +285,7 @@ func TestPeerBehindProxies(t *testing.T) {
 		if tc.forwarded != "" {
 			r.Header.Set("X-Forwarded-For", tc.forwarded)
 		}
-		if got := l.peer(r); got.String() != tc.want {
+		if got := serve.Peer(r, proxies); got.String() != tc.want {
 			t.Errorf("%s, %q: %s", tc.remote, tc.forwarded, got)
 		}
 	}

@@ -1,66 +1,23 @@
 package listener
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"io"
-	"log"
-	"net"
 	"net/http"
-	"net/netip"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/lektordir/lektor/internal/feeddir"
 	"github.com/lektordir/lektor/internal/rsscloud"
+	"github.com/lektordir/lektor/internal/serve"
 	"github.com/lektordir/lektor/internal/termsafe"
 	"github.com/lektordir/lektor/internal/websub"
 )
 
-// Limits of what callers can make the callback do.
-const (
-	readHeader = 5 * time.Second
-	readAll    = 30 * time.Second
-	writeAll   = 40 * time.Second
-	maxHeader  = 16 << 10
-	// maxContent is the largest delivery whose signature is checked. It is
-	// not kept, so this bounds time, not memory.
-	maxContent = 32 << 20
-	// DefaultMaxConns is how many connections are open at once; see [Limit].
-	DefaultMaxConns = 512
-)
-
-// Server gives an HTTP server for the listener, in which everything has a
-// limit: header 16 KiB, 5 s to send it, 30 s for a whole request. Each
-// connection serves one request by HTTP/1.1.
-func (l *Listener) Server() *http.Server {
-	s := &http.Server{
-		Handler:           l,
-		ReadHeaderTimeout: readHeader,
-		ReadTimeout:       readAll,
-		WriteTimeout:      writeAll,
-		MaxHeaderBytes:    maxHeader,
-		ErrorLog:          log.New(panics{l.report}, "", 0),
-		Protocols:         new(http.Protocols),
-	}
-	s.Protocols.SetHTTP1(true)
-	// A connection that is open for long is one that is slow, then.
-	s.SetKeepAlivesEnabled(false)
-	return s
-}
-
-// panics takes what net/http has to say, and passes on what is our mistake:
-// the rest is about connections that strangers broke off.
-type panics struct{ report Reporter }
-
-func (p panics) Write(b []byte) (int, error) {
-	if bytes.Contains(b, []byte("panic")) {
-		p.report.Warn("%s", termsafe.Brief(string(b)))
-	}
-	return len(b), nil
-}
+// maxContent is the largest delivery whose signature is checked. It is not kept,
+// so this bounds time, not memory.
+const maxContent = 32 << 20
 
 // ServeHTTP is the callback. The last part of the path is the token; what is in
 // front of it does not count, as a proxy may have taken it away, nor does its
@@ -114,15 +71,48 @@ func (l *Listener) challenge(w http.ResponseWriter, r *http.Request, cb *callbac
 	if !strings.Contains(r.URL.RawQuery, "challenge=") {
 		return // some look first whether anybody is there
 	}
+	var wanted []string
 	l.mu.Lock()
-	asking := cb.asking
+	if cb.asking != nil {
+		wanted = slices.Clone(cb.asking.urls)
+	}
+	for f := range cb.feeds {
+		if f.State == Suspect { // some verify it after they have answered
+			wanted = append(wanted, f.Topic, f.alias)
+		}
+	}
 	l.mu.Unlock()
-	text, ok := rsscloud.Challenge(r.URL.RawQuery, asking)
-	if !ok || len(asking) == 0 {
+	text, topic, ok := rsscloud.Challenge(r.URL.RawQuery, wanted)
+	if !ok || len(wanted) == 0 {
 		http.Error(w, "not found", http.StatusNotFound)
 		return
 	}
+	l.challenged(cb, topic)
 	_, _ = io.WriteString(w, text) // and nothing else: some compare it
+}
+
+// challenged takes down that a cloud verifies a registration for a feed; with "" it
+// did not say for which.
+func (l *Listener) challenged(cb *callback, topic string) {
+	var suspects []*feed
+	k := rsscloud.Key(topic)
+	l.mu.Lock()
+	if a := cb.asking; a != nil {
+		for _, u := range a.urls {
+			if u != "" && (topic == "" || rsscloud.Key(u) == k) {
+				a.called(rsscloud.Key(u)).challenged = true
+			}
+		}
+	}
+	for f := range cb.feeds {
+		if f.State == Suspect && (topic == "" && len(cb.feeds) == 1 || slices.Contains(f.keys, k)) {
+			suspects = append(suspects, f)
+		}
+	}
+	l.mu.Unlock()
+	for _, f := range suspects {
+		l.apply(f, called{})
+	}
 }
 
 // notification takes an rssCloud notification.
@@ -153,6 +143,9 @@ func (l *Listener) notification(w http.ResponseWriter, r *http.Request, cb *call
 	l.mu.Lock()
 	for _, u := range n.URLs {
 		k := rsscloud.Key(u)
+		if a := cb.asking; a != nil && a.asks(k) && a.called(k).post() {
+			continue // to see whether somebody is there
+		}
 		for f := range cb.feeds {
 			if slices.Contains(f.keys, k) {
 				hit = append(hit, f)
@@ -243,7 +236,8 @@ func checkSignature(header string, st *feeddir.Registration, content io.Reader) 
 	if err != nil {
 		return "", err
 	}
-	if websub.Strength(sig.Method) < websub.Strength(st.Signature) {
+	// A hub may go from one to another, but not to one that others can forge one day.
+	if weakest := 1; websub.Strength(sig.Method) == weakest && websub.Strength(st.Signature) > weakest {
 		return "", fmt.Errorf("it is signed with %s, and those before with %s", sig.Method, st.Signature)
 	}
 	h := sig.Hash(st.Secret)
@@ -259,28 +253,6 @@ func checkSignature(header string, st *feeddir.Registration, content io.Reader) 
 // trace reports a request, on request.
 func (l *Listener) trace(r *http.Request, format string, args ...any) {
 	if l.opts.Verbose {
-		l.report.Info("%s: %s", l.peer(r), fmt.Sprintf(format, args...))
+		l.report.Info("%s: %s", serve.Peer(r, l.opts.TrustedProxies), fmt.Sprintf(format, args...))
 	}
-}
-
-// peer is who made a request. What a proxy says of it counts where the proxy is
-// trusted, and only its own word: the last in X-Forwarded-For that is not a
-// trusted proxy itself.
-func (l *Listener) peer(r *http.Request) netip.Addr {
-	host, _, _ := net.SplitHostPort(r.RemoteAddr)
-	addr, err := netip.ParseAddr(host)
-	addr = addr.Unmap()
-	hops := strings.Split(strings.Join(r.Header.Values("X-Forwarded-For"), ","), ",")
-	for i := len(hops) - 1; i >= 0 && (err != nil || l.trusted(addr)); i-- {
-		next, perr := netip.ParseAddr(strings.TrimSpace(hops[i]))
-		if perr != nil {
-			break
-		}
-		addr, err = next.Unmap(), nil
-	}
-	return addr
-}
-
-func (l *Listener) trusted(a netip.Addr) bool {
-	return slices.ContainsFunc(l.opts.TrustedProxies, func(p netip.Prefix) bool { return p.Contains(a) })
 }

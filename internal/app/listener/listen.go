@@ -2,23 +2,22 @@ package listener
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"net/netip"
 	"net/url"
-	"os"
 	"strconv"
-	"sync"
+	"strings"
+	"syscall"
 	"time"
 
-	"github.com/coreos/go-systemd/v22/activation"
-	"github.com/coreos/go-systemd/v22/daemon"
-
 	"github.com/lektordir/lektor/internal/command"
+	"github.com/lektordir/lektor/internal/feeddir"
 	"github.com/lektordir/lektor/internal/fetch"
+	"github.com/lektordir/lektor/internal/serve"
 )
 
 // Common are the options of all commands.
@@ -35,13 +34,7 @@ type Common struct {
 type ListenOptions struct {
 	Common
 
-	// Address is the host and port to listen on, unless systemd passes a
-	// socket; Given that the user said so.
-	Address  string
-	Given    bool
-	Cert     string // a file with a certificate, to speak TLS
-	Key      string // a file with its key
-	MaxConns int    // see [Limit]
+	serve.Options
 
 	// Public is the URL under which hubs reach the listener, a path included
 	// where a proxy adds one. Without it nothing is registered; [Listen] finds
@@ -54,6 +47,8 @@ type ListenOptions struct {
 	TrustedProxies []netip.Prefix
 	// Verbose reports every notification.
 	Verbose bool
+	// SelfTest only tries whether the listener is reached at Public.
+	SelfTest bool
 
 	// Rand gives numbers from 0 to 1 for jitter; nil means at random.
 	Rand func() float64
@@ -62,14 +57,13 @@ type ListenOptions struct {
 	Ready func()
 }
 
-// stopWithin is how long requests may take that are being answered when the
-// listener is stopped.
-const stopWithin = 2 * time.Second
-
 // Listen registers with the hubs of all feeds, and leaves a due marker when one
 // is updated, until ctx ends, which is no error. systemd is told when it is
 // ready, and when it ends.
 func Listen(ctx context.Context, o ListenOptions, s *command.Streams) error {
+	if o.SelfTest {
+		return selfTest(ctx, o, s)
+	}
 	d, err := command.OpenDir(o.Dir, nil)
 	if err != nil {
 		return err
@@ -79,81 +73,64 @@ func Listen(ctx context.Context, o ListenOptions, s *command.Streams) error {
 		return err
 	}
 	defer unlock()
-	var conf *tls.Config
-	if o.Cert != "" {
-		if conf, err = certificate(o.Cert, o.Key); err != nil {
-			return err
-		}
-	}
-	sockets, err := o.sockets(s)
+	door, err := serve.Open(o.Options, s.Report)
 	if err != nil {
 		return err
 	}
-	o.findPublic(sockets[0].Addr(), conf != nil, s)
-	o.Ready = func() {
-		if _, err := daemon.SdNotify(false, daemon.SdNotifyReady); err != nil {
-			s.Report.Warn("systemd: %v", err)
-		}
-	}
+	defer door.Close()
+	o.findPublic(door.Addr(), door.TLS(), s)
+	o.Ready = func() { serve.Ready(s.Report) }
 	l := New(d, s.Report, o)
 	defer l.Close()
 	// Whoever calls while it starts finds his callback.
 	if err := l.Load(); err != nil {
 		return err
 	}
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	server := l.Server()
-	for _, socket := range sockets {
-		if o.Verbose {
-			s.Report.Info("listening on %s", socket.Addr())
-		}
-		socket = Limit(socket, o.MaxConns)
-		if conf != nil {
-			socket = tls.NewListener(socket, conf)
-		}
-		go func() {
-			if err := server.Serve(socket); !errors.Is(err, http.ErrServerClosed) {
-				cancel(err)
-			}
-		}()
-	}
-	err = l.Run(ctx)
-	_, _ = daemon.SdNotify(false, daemon.SdNotifyStopping) // it is told by our end as well
-	stopping, stop := context.WithTimeout(context.Background(), stopWithin)
-	defer stop()
-	if server.Shutdown(stopping) != nil {
-		_ = server.Close()
-	}
-	if cause := context.Cause(ctx); err == nil && cause != nil {
-		if _, ok := errors.AsType[*net.OpError](cause); ok {
-			err = cause
+	if o.Verbose {
+		for _, addr := range door.Addrs() {
+			s.Report.Info("listening on %s", addr)
 		}
 	}
-	return err
+	return door.Serve(ctx, serve.NewServer(l, s.Report), l.Run)
 }
 
-// sockets gives what to listen on: what systemd passed, else the address.
-func (o *ListenOptions) sockets(s *command.Streams) ([]net.Listener, error) {
-	passed, err := activation.Listeners()
-	switch {
-	case err != nil:
-		return nil, fmt.Errorf("sockets from systemd: %w", err)
-	case len(passed) == 0:
-		l, err := net.Listen("tcp", o.Address)
-		if err != nil {
-			return nil, command.Hint(err, "--listen takes another address or port")
-		}
-		return []net.Listener{l}, nil
-	case o.Given:
-		s.Report.Warn("--listen is ignored: systemd passed a socket")
+// selfTest tries whether who asks for the public URL reaches us, by an answer that
+// nobody else has.
+func selfTest(ctx context.Context, o ListenOptions, s *command.Streams) error {
+	door, err := serve.Open(o.Options, s.Report)
+	if errors.Is(err, syscall.EADDRINUSE) {
+		return command.Hint(err, "stop the listener for the test, as that takes its place")
 	}
-	for i, l := range passed {
-		if l == nil {
-			return nil, fmt.Errorf("socket %d from systemd is none that listens for connections", i+1)
-		}
+	if err != nil {
+		return err
 	}
-	return passed, nil
+	defer door.Close()
+	o.findPublic(door.Addr(), door.TLS(), s)
+	if o.Public == nil {
+		return errors.New("there is no public URL to be tried; give it with --public-url")
+	}
+	where, answer := token(feeddir.TokenLen/2), token(32)
+	server := serve.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if feeddir.TokenOf(r.URL.Path) != where {
+			http.NotFound(w, r)
+			return
+		}
+		_, _ = io.WriteString(w, answer)
+	}), s.Report)
+	return door.Serve(ctx, server, func(ctx context.Context) error {
+		c := fetch.NewClient(o.Fetch)
+		defer c.Close()
+		public := strings.TrimSuffix(o.Public.String(), "/")
+		resp, err := c.Get(ctx, &fetch.Request{URL: public + "/" + where})
+		switch {
+		case err != nil:
+			return command.Hint(fmt.Errorf("not reached: %w", err), "let a proxy or the router forward %s to %s; some routers do so only for those outside, who are then to try it", public, door.Addr())
+		case string(resp.Body) != answer:
+			return command.Hint(fmt.Errorf("%s: somebody else answers there", public), "let what answers forward to %s, with the path", door.Addr())
+		}
+		s.Report.Info("%s: reached, at %s", public, door.Addr())
+		return nil
+	})
 }
 
 // findPublic finds out where hubs reach us, and says what to do when they do not.
@@ -215,46 +192,4 @@ func publicURL(addr net.Addr, tls bool, machine []net.Addr) *url.URL {
 		u.Scheme = "https"
 	}
 	return u
-}
-
-// certificate gives a TLS configuration with a certificate from PEM files,
-// which are read again when they change: what renews certificates need not
-// know of us.
-func certificate(certFile, keyFile string) (*tls.Config, error) {
-	var (
-		mu      sync.Mutex
-		current *tls.Certificate
-		stamp   [2]time.Time
-	)
-	load := func() error {
-		var now [2]time.Time
-		for i, name := range []string{certFile, keyFile} {
-			fi, err := os.Stat(name)
-			if err != nil {
-				return err
-			}
-			now[i] = fi.ModTime()
-		}
-		if current != nil && now == stamp {
-			return nil
-		}
-		c, err := tls.LoadX509KeyPair(certFile, keyFile)
-		if err != nil {
-			return err
-		}
-		current, stamp = &c, now
-		return nil
-	}
-	if err := load(); err != nil {
-		return nil, err
-	}
-	return &tls.Config{
-		MinVersion: tls.VersionTLS12,
-		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
-			mu.Lock()
-			defer mu.Unlock()
-			_ = load() // half of a renewal: the old one will do until it is whole
-			return current, nil
-		},
-	}, nil
 }

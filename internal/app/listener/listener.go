@@ -36,7 +36,7 @@ const (
 	// DefaultCooldown is the least time between two due markers of a feed.
 	DefaultCooldown = 10 * time.Second
 
-	perBatch  = 64 // feeds in a request
+	perBatch  = 20 // feeds in a request: what a hub takes that has a limit
 	workers   = 64 // hubs that are asked at once
 	rescan    = time.Minute
 	settle    = 300 * time.Millisecond
@@ -67,7 +67,8 @@ type Listener struct {
 	wake    chan struct{}
 	slots   chan struct{}
 	batches sync.WaitGroup
-	watched *watches // nil until it runs
+	watched *watches  // nil until it runs
+	heard   time.Time // when somebody listened last; Run alone uses it
 
 	mu sync.Mutex
 	// feeds are those that have offers, or a registration, and seen what was
@@ -101,7 +102,47 @@ type feed struct {
 type callback struct {
 	websub bool
 	feeds  map[*feed]bool
-	asking []string // URLs of feeds that a cloud is asked for just now
+	// asking is what a cloud is asked for just now, nil for nothing.
+	asking *asking
+}
+
+// asking are the feeds that a cloud is asked for, and the calls by which it verifies
+// that the callback is theirs: a cloud makes one for every feed that it takes, the
+// challenge, or a test call that looks as a notification does.
+type asking struct {
+	urls  []string
+	calls map[string]*calls // by rsscloud.Key
+}
+
+// calls are those for one feed.
+type calls struct {
+	challenged bool
+	posts      int
+}
+
+// post takes a notification, and tells whether it is a test call: the first that
+// comes is, where no challenge came before.
+func (c *calls) post() bool {
+	c.posts++
+	return c.posts == 1 && !c.challenged
+}
+
+// asks reports whether the cloud is asked for a feed with a key.
+func (a *asking) asks(key string) bool {
+	return slices.ContainsFunc(a.urls, func(u string) bool { return u != "" && rsscloud.Key(u) == key })
+}
+
+// called are the calls for a feed with a key.
+func (a *asking) called(key string) *calls {
+	if a.calls[key] == nil {
+		a.calls[key] = &calls{}
+	}
+	return a.calls[key]
+}
+
+// heard reports whether a feed with these keys was called for.
+func (a *asking) heard(keys []string) bool {
+	return slices.ContainsFunc(keys, func(k string) bool { c := a.calls[k]; return c != nil && (c.challenged || c.posts > 0) })
 }
 
 // New prepares a listener; close the client's connections with Close.
@@ -147,6 +188,8 @@ func (l *Listener) Run(ctx context.Context) error {
 	if l.opts.Ready != nil {
 		l.opts.Ready()
 	}
+	l.heard = lastHeard(l.dir)
+	l.listening()
 	scanAt := l.now().Add(rescan)
 	late := func() bool { left := scanAt.Sub(l.now()); return left <= 0 || left > rescan }
 	dirty := map[string]bool{}
@@ -184,8 +227,32 @@ func (l *Listener) Run(ctx context.Context) error {
 			if late() {
 				scanAt = l.now().Add(rescan)
 				l.rescan()
+				l.listening()
 			}
 		}
+	}
+}
+
+// listening takes down that somebody listens now, and has everything renewed when
+// nobody did for long, be it that the machine slept.
+func (l *Listener) listening() {
+	now := l.now()
+	if since := now.Sub(l.heard); since > deafAfter || since < 0 {
+		l.deaf()
+	}
+	l.heard = now
+	if err := writeHeard(l.dir, now); err != nil {
+		l.warnOnce("heard"+err.Error(), "%v", err)
+	}
+}
+
+// deaf has everything renewed.
+func (l *Listener) deaf() {
+	l.mu.Lock()
+	all := slices.Collect(maps.Values(l.feeds))
+	l.mu.Unlock()
+	for _, f := range all {
+		l.apply(f, deaf{})
 	}
 }
 
@@ -273,6 +340,9 @@ func (l *Listener) load(hash string) {
 	}
 	if f == nil {
 		if reg := feeddir.ReadRegistration(l.dir, hash); len(e.offers) > 0 || reg.Hub != "" {
+			if strings.Contains(reg.Error, notAsked) {
+				reg.Next = time.Time{} // it may be allowed by now, and costs no request
+			}
 			f = &feed{hash: hash, registration: registration{Registration: reg}, saved: reg}
 		}
 	}
@@ -304,7 +374,11 @@ func (l *Listener) load(hash string) {
 		}
 	}
 	l.attach(f)
-	if l.advance(f, e)&wake != 0 {
+	do := l.advance(f, e)
+	if at := feeddir.Missed(l.dir, hash); !at.IsZero() {
+		do |= l.advance(f, missed{at})
+	}
+	if do&wake != 0 {
 		l.poke()
 	}
 }
@@ -409,10 +483,11 @@ func (l *Listener) warnOnce(key, format string, args ...any) {
 
 // notified is told that a feed was updated.
 func (l *Listener) notified(f *feed) {
+	changed := feeddir.Changed(l.dir, f.hash)
 	l.mu.Lock()
 	was, now := f.cooldown, false
 	if f.url != "" {
-		f.cooldown, now = was.notified(l.now(), l.opts.Cooldown)
+		f.cooldown, now = was.notified(l.now(), l.opts.Cooldown, changed)
 	}
 	wait := f.cooldown != was
 	l.mu.Unlock()
@@ -428,7 +503,6 @@ func (l *Listener) notified(f *feed) {
 func (l *Listener) leave(f *feed) {
 	now := l.now()
 	l.mu.Lock()
-	f.cooldown = cooldown{last: now}
 	subscribed := f.url != ""
 	l.mu.Unlock()
 	if !subscribed {

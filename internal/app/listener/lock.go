@@ -4,10 +4,12 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"time"
 
 	"github.com/gofrs/flock"
 	"golang.org/x/sys/unix"
 
+	"github.com/lektordir/lektor/internal/atomicfile"
 	"github.com/lektordir/lektor/lektordir"
 )
 
@@ -35,4 +37,24 @@ func Lock(d *lektordir.Dir) (unlock func(), err error) {
 		return nil, err
 	}
 	return func() { _ = l.Unlock() }, nil
+}
+
+// heardFile is when the listener last listened. A hub gives up a listener that is
+// away for long, and does not say so.
+const heardFile = "etc/cloudd/heard"
+
+func lastHeard(d *lektordir.Dir) time.Time {
+	line, _ := atomicfile.Line(d.Join(heardFile))
+	t, _ := time.Parse(time.RFC3339, line)
+	return t
+}
+
+func writeHeard(d *lektordir.Dir, now time.Time) error {
+	if err := d.Inside("etc/cloudd"); err != nil {
+		return err
+	}
+	if err := os.MkdirAll(d.Join("etc/cloudd"), 0o777); err != nil {
+		return err
+	}
+	return atomicfile.WriteUnsynced(d.Join(heardFile), []byte(now.UTC().Format(time.RFC3339)+"\n"))
 }

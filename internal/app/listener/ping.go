@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/lektordir/lektor/feedconv"
 	"github.com/lektordir/lektor/internal/command"
@@ -21,18 +22,27 @@ type PingOptions struct {
 	Nul   bool
 	// DryRun makes no request but for the feeds, and tells whom it would tell.
 	DryRun bool
-	Cloud  string // tell this one, whatever the feeds say; see [rsscloud.ParsePingTarget]
+	// Cloud and Hub, or one of the two, are told whatever the feeds say: a cloud as
+	// [rsscloud.ParsePingTarget] has it, and the URL of a hub of WebSub.
+	Cloud, Hub string
 }
 
 // Ping tells the clouds and hubs of feeds that these were updated.
 func Ping(ctx context.Context, o PingOptions, s *command.Streams) error {
-	var named *Target
+	var named []Target
 	if o.Cloud != "" {
 		t, err := CloudTarget(o.Cloud)
 		if err != nil {
 			return command.Usagef("--cloud: %w", err)
 		}
-		named = &t
+		named = append(named, t)
+	}
+	if o.Hub != "" {
+		u, err := fetch.ParseURL(o.Hub)
+		if err != nil {
+			return command.Usagef("--hub: %w", err)
+		}
+		named = append(named, Target{Name: u.String(), hub: u.String(), chosen: true})
 	}
 	// An author need not have a lektor-dir.
 	d, err := lektordir.Open(o.Dir, nil)
@@ -52,12 +62,14 @@ func Ping(ctx context.Context, o PingOptions, s *command.Streams) error {
 		}
 		feed := u.String()
 		u.User = nil // a password is for the feed's server, not for messages
-		targets := []Target{}
-		if named != nil {
-			targets = append(targets, *named)
+		targets := slices.Clone(named)
+		if len(named) > 0 {
+			for i := range targets {
+				targets[i].topic = fetch.Public(feed)
+			}
 		} else if targets, err = Targets(ctx, c, d, feed); err != nil {
 			if _, ok := errors.AsType[*NoCloudError](err); ok {
-				err = command.Hint(err, "name a cloud with --cloud")
+				err = command.Hint(err, "name a cloud with --cloud, or a hub with --hub")
 			}
 			if ctx.Err() != nil {
 				return context.Cause(ctx)
@@ -92,6 +104,8 @@ type Target struct {
 	ping  rsscloud.PingTarget
 	hub   string // of WebSub
 	topic string
+	// chosen is that the user named the hub; see [fetch.Post].
+	chosen bool
 }
 
 // NoCloudError is the error for a feed that names neither cloud nor hub.
@@ -160,7 +174,7 @@ func (t Target) Ping(ctx context.Context, c *fetch.Client, feed string) (string,
 	var msg string
 	var err error
 	if t.hub != "" {
-		err = websub.Publish(ctx, c, t.hub, false, t.topic)
+		err = websub.Publish(ctx, c, t.hub, t.chosen, t.topic)
 	} else {
 		msg, err = rsscloud.Ping(ctx, c, t.ping, fetch.Public(feed))
 	}

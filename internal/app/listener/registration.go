@@ -21,10 +21,15 @@ const (
 	// DefaultLease is asked of WebSub hubs, and assumed when one does not say
 	// what it gives.
 	DefaultLease = 10 * 24 * time.Hour
-	// minRenew keeps a hub that gives short leases from being asked all the
-	// time, maxRenew finds out about one that has forgotten us.
-	minRenew = 5 * time.Minute
+	// minLease and maxLease bound the leases that are believed: a shorter one is
+	// renewed as if it were minLease. maxRenew finds out about a hub that has
+	// forgotten us.
+	minLease = 10 * time.Second
+	maxLease = 365 * 24 * time.Hour
 	maxRenew = 30 * 24 * time.Hour
+	// minRenew keeps a feed that has another hub every time from having one
+	// asked all the time.
+	minRenew = 5 * time.Minute
 	// verifyWithin is how long a hub may take to verify a request before it
 	// is made again.
 	verifyWithin = time.Hour
@@ -33,6 +38,17 @@ const (
 	// share is how much earlier than necessary a registration is renewed to
 	// share a request with another of the same cloud.
 	share = 30 * time.Minute
+
+	// deafAfter is how long nobody may have listened until hubs are taken to have
+	// given us up, as they do after three errors; everything is renewed within
+	// deafSpread then.
+	deafAfter  = 5 * time.Minute
+	deafSpread = 5 * time.Minute
+	// missedGrace is how long a notification may be later than what it tells of is
+	// found by the schedule, and missedRest the least time from one renewal to
+	// the next for want of a notification.
+	missedGrace = 2 * time.Minute
+	missedRest  = time.Hour
 
 	backoffFirst = time.Minute
 	backoffMost  = 6 * time.Hour
@@ -45,6 +61,7 @@ const (
 const (
 	Requested     = "requested"     // the hub has yet to verify it
 	Registered    = "registered"    //
+	Suspect       = "suspect"       // the cloud took it, and has never called
 	Failed        = "failed"        // and is tried again
 	Denied        = "denied"        // by the hub; tried again the next day
 	Unsubscribing = "unsubscribing" // the feed is not subscribed to any more
@@ -70,8 +87,10 @@ func (o offer) key() string { return o.protocol + " " + o.hub }
 // happened and gives the value after it and what is to be done, and
 // [registration.due] tells what it wants next. In short:
 //
-//	asked            Failed, Requested or Registered, as the hub answers
-//	accepted         Registered by a cloud, Requested by a hub of WebSub
+//	asked            Failed, Requested, Registered or Suspect, as the hub answers
+//	accepted         Registered or Suspect at a cloud, Requested at a hub of WebSub
+//	called, left     Registered, where it was Suspect
+//	deaf, missed     as it was, and to be renewed soon
 //	intent           Registered, Unsubscribed, or Denied
 //	failed           Failed; Registered until that expires
 //	asked, to end    Unsubscribed at a cloud, Unsubscribing at a hub of WebSub
@@ -103,11 +122,18 @@ type (
 		end              bool
 		callback, secret string
 	}
-	// accepted is that the hub answered the request with success.
-	accepted struct{}
+	// accepted is that the hub answered the request with success. A cloud calls
+	// the callback before it does; unheard is that this one did not.
+	accepted struct{ unheard bool }
+	// called is that a cloud called the callback to verify a registration.
+	called struct{}
+	// deaf is that nobody listened for long.
+	deaf struct{}
+	// missed is that the feed was found changed at a time, and nobody had told of
+	// it.
+	missed struct{ at time.Time }
 	// failed is that it did not.
 	failed struct {
-		sent    bool   // the request was made; else one like it failed before
 		text    string // in one line
 		refused bool   // by the hub: no use to ask it again soon
 		// delayed is that somebody else's answer keeps us from asking at all,
@@ -146,7 +172,7 @@ func (r registration) on(event any, now time.Time, jitter float64) (registration
 	case asked:
 		return r.onAsked(e, now)
 	case accepted:
-		return r.onAccepted(now, jitter), save
+		return r.onAccepted(e, now, jitter), save
 	case failed:
 		return r.onFailed(e, now, jitter), save
 	case intent:
@@ -155,7 +181,20 @@ func (r registration) on(event any, now time.Time, jitter float64) (registration
 		return r.onDelivered(e)
 	case left:
 		r.Notified = now
-		return r, save
+		return r.heard(), save
+	case called:
+		if r.State != Suspect {
+			return r, 0
+		}
+		return r.heard(), save
+	case deaf:
+		return r.soon(now.Add(time.Duration(jitter * float64(deafSpread))))
+	case missed:
+		grace := missedGrace + time.Duration(jitter*float64(missedGrace))
+		if e.at.Before(r.Since.Add(missedRest)) || e.at.Before(r.Notified.Add(missedGrace)) {
+			return r, 0
+		}
+		return r.soon(e.at.Add(grace))
 	}
 	panic(fmt.Sprintf("no event of a registration: %T", event))
 }
@@ -195,7 +234,7 @@ func (r registration) onAsked(e asked, now time.Time) (registration, action) {
 	same := r.Hub == o.hub && r.Protocol == o.protocol && !r.over()
 	if o.protocol == WebSub {
 		same = same && r.Topic == o.topic
-		if r.Protocol == WebSub && r.State == Registered && !same {
+		if r.Protocol == WebSub && r.stands() && !same {
 			do |= leave
 		}
 	} else {
@@ -209,7 +248,7 @@ func (r registration) onAsked(e asked, now time.Time) (registration, action) {
 		}
 		r.Registration = feeddir.Registration{
 			Hub: o.hub, Protocol: o.protocol, Topic: o.topic, Callback: e.callback,
-			Notified: r.Notified, Failures: r.Failures, Error: r.Error,
+			Notified: r.Notified, Failures: r.Failures,
 		}
 		if o.protocol == WebSub && websub.Secure(o.hub) {
 			r.Secret = e.secret
@@ -221,10 +260,36 @@ func (r registration) onAsked(e asked, now time.Time) (registration, action) {
 	return r, do
 }
 
-func (r registration) onAccepted(now time.Time, jitter float64) registration {
+// heard is the registration once the cloud has shown that it has it.
+func (r registration) heard() registration {
+	if r.State == Suspect {
+		r.State, r.Error = Registered, ""
+	}
+	return r
+}
+
+// soon is the registration when it is to be renewed at a time, if it stands and
+// would be later.
+func (r registration) soon(at time.Time) (registration, action) {
+	if !r.stands() || !r.Next.After(at) {
+		return r, 0
+	}
+	r.Next = at
+	return r, save | wake
+}
+
+// stands reports whether the hub has the registration, as far as is known.
+func (r *registration) stands() bool { return r.State == Registered || r.State == Suspect }
+
+func (r registration) onAccepted(e accepted, now time.Time, jitter float64) registration {
 	switch {
 	case r.Protocol != WebSub:
-		return r.registered(now, CloudRenew, CloudExpire)
+		r = r.registered(now, CloudRenew, CloudExpire)
+		if e.unheard {
+			r.State = Suspect
+			r.Error = fmt.Sprintf("%s: the cloud took the registration and did not call; can it reach %s?", r.Hub, strings.TrimSuffix(r.Callback, r.Token()))
+		}
+		return r
 	case r.Asked.IsZero():
 		return r // it was verified before the answer came
 	case r.State != Registered && r.State != Unsubscribing:
@@ -245,7 +310,7 @@ func (r registration) onAccepted(now time.Time, jitter float64) registration {
 }
 
 func (r registration) onFailed(e failed, now time.Time, jitter float64) registration {
-	if e.sent && r.Protocol == WebSub {
+	if r.Protocol == WebSub {
 		if r.Asked.IsZero() {
 			return r // the hub verified it all the same
 		}
@@ -268,7 +333,7 @@ func (r registration) onFailed(e failed, now time.Time, jitter float64) registra
 		}
 	}
 	r.Error = e.text
-	if !r.over() && !(r.State == Registered && now.Before(r.Expires)) {
+	if !r.over() && !(r.stands() && now.Before(r.Expires)) {
 		r.State = Failed
 	}
 	return r
@@ -284,6 +349,15 @@ func (r registration) onIntent(e intent, now time.Time) (registration, action) {
 		return r, 0
 	case e.Mode == websub.Denied && r.over():
 		return r, confirm
+	case e.Mode == websub.Denied && r.Asked.IsZero():
+		// Nobody asked. Whoever knows the callback can say so, as the log of a hub
+		// may show it to all: the hub itself is asked, once in a while, and where
+		// deliveries come nothing is to be asked.
+		if now.Before(r.Since.Add(missedRest)) || r.Notified.After(r.Since) {
+			return r, confirm
+		}
+		r, do := r.soon(now)
+		return r, do | confirm
 	case e.Mode == websub.Denied:
 		r.State, r.Asked, r.Expires = Denied, time.Time{}, time.Time{}
 		r.Failures++
@@ -303,8 +377,9 @@ func (r registration) onIntent(e intent, now time.Time) (registration, action) {
 	if lease <= 0 {
 		lease = DefaultLease
 	}
+	lease = min(max(lease, minLease), maxLease)
 	r.Signature = ""
-	return r.registered(now, min(max(lease*4/5, minRenew), maxRenew), lease), confirm | save
+	return r.registered(now, min(lease*4/5, maxRenew), lease), confirm | save
 }
 
 // ignored begins the error of a feed with a delivery that was not believed.
@@ -331,7 +406,7 @@ func (r registration) onDelivered(e delivered) (registration, action) {
 
 // registered is the registration once the hub has it.
 func (r registration) registered(now time.Time, renew, expire time.Duration) registration {
-	r.State, r.Asked, r.Failures, r.Error = Registered, time.Time{}, 0, ""
+	r.State, r.Since, r.Asked, r.Failures, r.Error = Registered, now, time.Time{}, 0, ""
 	r.Next, r.Expires = now.Add(renew), now.Add(expire)
 	return r
 }
@@ -378,7 +453,7 @@ func (r *registration) due(now time.Time) (wish, bool) {
 	}
 	// After a clock that was wrong, no time is further away than it can be.
 	at, most := r.Next, maxRenew+time.Hour
-	if r.State == Registered && r.Protocol != WebSub && r.Failures == 0 {
+	if r.stands() && r.Protocol != WebSub && r.Failures == 0 {
 		most = CloudExpire
 	}
 	if at.Sub(now) > most {
@@ -395,7 +470,7 @@ func (r *registration) due(now time.Time) (wish, bool) {
 	if r.over() {
 		at = time.Time{} // subscribed to again
 	}
-	return wish{at: at, offer: o, early: o.protocol != WebSub && r.State == Registered && at.Sub(now) <= share}, true
+	return wish{at: at, offer: o, early: o.protocol != WebSub && r.stands() && at.Sub(now) <= share}, true
 }
 
 // backoff is how long to wait after so many failures: a minute, doubled up to
@@ -409,25 +484,50 @@ func backoff(failures int, jitter float64) time.Duration {
 }
 
 // cooldown spaces the due markers of a feed, so that several notifications in a
-// row leave one at once and one at the end. It is a value, as a registration is.
+// row leave one at once and one at the end. How long it is adapts to the feed: a
+// tenth of the most at first and for one that has changed whenever it was said to,
+// and twice as long for every time that it had not. It is a value, as a registration
+// is.
 type cooldown struct {
-	last time.Time // when a marker was left
-	due  time.Time // when one is to be left; zero for never
+	last time.Time     // when a marker was left
+	due  time.Time     // when one is to be left; zero for never
+	wait time.Duration // from one to the next
+	// changed is when the feed had changed before the last marker.
+	changed time.Time
 }
 
+const (
+	leastOfMost  = 10 // the most, divided by it, is the least that a cooldown is
+	quietOfCools = 10 // after as many times the most it begins anew
+)
+
 // notified gives the cooldown after a notification, and whether a marker is to be
-// left now.
-func (c cooldown) notified(now time.Time, least time.Duration) (cooldown, bool) {
-	at := c.last.Add(least)
+// left now. changed is when the feed last changed.
+func (c cooldown) notified(now time.Time, most time.Duration, changed time.Time) (cooldown, bool) {
+	at := c.last.Add(max(c.wait, most/leastOfMost))
 	// A last one in the future is of a clock that was wrong.
-	if least > 0 && !c.last.IsZero() && now.Before(at) && at.Sub(now) <= least {
+	if most > 0 && !c.last.IsZero() && now.Before(at) && at.Sub(now) <= most {
 		if c.due.IsZero() {
 			c.due = at
 		}
 		return c, false
 	}
-	c.last = now
-	return c, true
+	return c.left(now, most, changed), true
+}
+
+// left gives the cooldown after a marker was left.
+func (c cooldown) left(now time.Time, most time.Duration, changed time.Time) cooldown {
+	least := most / leastOfMost
+	wait := max(c.wait, least)
+	switch since := now.Sub(c.last); {
+	case c.last.IsZero(), since < 0, since > quietOfCools*most:
+		wait = least
+	case changed.After(c.changed):
+		wait = max(wait/2, least)
+	default:
+		wait = min(2*wait, most)
+	}
+	return cooldown{last: now, wait: wait, changed: changed}
 }
 
 // ripe reports whether a marker is due, which is never more than most away.

@@ -30,7 +30,7 @@ func at(o offer, state string, failures int, offers ...offer) registration {
 	r := registration{url: feedA, offers: offers}
 	r.Registration = feeddir.Registration{Hub: o.hub, Protocol: o.protocol, Topic: o.topic, Callback: base + tokenA, State: state, Failures: failures}
 	switch state {
-	case Registered:
+	case Registered, Suspect:
 		r.Next, r.Expires = t0.Add(CloudRenew), t0.Add(CloudExpire)
 	case Requested, Unsubscribing:
 		r.Asked, r.Next = t0, t0.Add(verifyWithin)
@@ -48,13 +48,13 @@ func (r registration) with(change func(*registration)) registration { change(&r)
 // each the fields that change are written down; all others must stay.
 func TestEveryTransition(t *testing.T) {
 	later := t0.Add(time.Hour)
-	fail := failed{sent: true, text: "no"}
+	fail := failed{text: "no"}
 	unsubscribed := func(r *registration) {
 		r.State, r.Asked, r.Next, r.Expires, r.Failures, r.Error = Unsubscribed, never, never, never, 0, ""
 	}
 	registered := func(lease, renew time.Duration) func(*registration) {
 		return func(r *registration) {
-			r.State, r.Asked, r.Failures, r.Error = Registered, never, 0, ""
+			r.State, r.Since, r.Asked, r.Failures, r.Error = Registered, later, never, 0, ""
 			r.Next, r.Expires = later.Add(renew), later.Add(lease)
 		}
 	}
@@ -95,7 +95,7 @@ func TestEveryTransition(t *testing.T) {
 		{"again, cloud", at(cloudX, Registered, 1, cloudX), asked{offer: cloudX, callback: base + tokenA}, same, send},
 		{"again, cloud with another callback", at(cloudX, Registered, 1, cloudX), asked{offer: cloudX, callback: base + tokenB},
 			func(r *registration) {
-				r.Callback, r.State, r.Next, r.Expires, r.moved = base+tokenB, "", never, never, later
+				r.Callback, r.State, r.Next, r.Expires, r.moved, r.Error = base+tokenB, "", never, never, later, ""
 			}, send},
 		{"again, hub", at(hubX, Registered, 0, hubX), asked{offer: hubX, callback: base + tokenB, secret: "s"}, func(r *registration) { r.Asked = later }, send},
 		{"again, after the end", at(hubX, Unsubscribed, 0, hubX), asked{offer: hubX, callback: base + tokenB, secret: "s"},
@@ -109,7 +109,7 @@ func TestEveryTransition(t *testing.T) {
 			}, send | leave},
 		{"another hub after one that failed", at(hubX, Failed, 1, hubY), asked{offer: hubY, callback: base + tokenB},
 			func(r *registration) {
-				r.Hub, r.Callback, r.Asked, r.moved, r.State = hubY.hub, base+tokenB, later, later, ""
+				r.Hub, r.Callback, r.Asked, r.moved, r.State, r.Error = hubY.hub, base+tokenB, later, later, "", ""
 			}, send},
 		{"a hub after a cloud, which needs not be told", at(cloudX, Registered, 0, hubY), asked{offer: hubY, callback: base + tokenB},
 			func(r *registration) {
@@ -128,6 +128,10 @@ func TestEveryTransition(t *testing.T) {
 
 		// The hub answers with success.
 		{"accepted by a cloud", at(cloudX, Failed, 4, cloudX), accepted{}, cloud, save},
+		{"accepted by a cloud that never called", at(cloudX, "", 0, cloudX), accepted{unheard: true}, func(r *registration) {
+			cloud(r)
+			r.State, r.Error = Suspect, cloudX.hub+": the cloud took the registration and did not call; can it reach "+base+"?"
+		}, save},
 		{"accepted by a cloud, renewed", at(cloudX, Registered, 0, cloudX), accepted{}, cloud, save},
 		{"accepted by a hub", at(hubX, "", 0, hubX).with(func(r *registration) { r.Asked = t0 }), accepted{},
 			func(r *registration) { r.State, r.Failures, r.Next = Requested, 1, later.Add(verifyWithin) }, save},
@@ -156,19 +160,16 @@ func TestEveryTransition(t *testing.T) {
 			r.State, r.Asked, r.Failures, r.Error, r.Next = Failed, never, 1, "no", later.Add(time.Minute)
 		}, save},
 		{"failed, hub that has verified it by then", at(hubX, Registered, 0, hubX), fail, same, save},
-		{"failed as another did", at(hubX, Requested, 0, hubX), failed{text: "no"}, func(r *registration) {
-			r.State, r.Failures, r.Error, r.Next = Failed, 1, "no", later.Add(time.Minute)
-		}, save},
-		{"failed, with Retry-After", at(cloudX, "", 0, cloudX), failed{sent: true, text: "no", after: 2 * time.Hour}, func(r *registration) {
+		{"failed, with Retry-After", at(cloudX, "", 0, cloudX), failed{text: "no", after: 2 * time.Hour}, func(r *registration) {
 			r.State, r.Failures, r.Error, r.Next = Failed, 1, "no", later.Add(2*time.Hour)
 		}, save},
 		{"put off by another's answer", at(cloudX, Registered, 0, cloudX), failed{text: "no", delayed: true, after: time.Second}, func(r *registration) {
 			r.Error, r.Next = "no", later.Add(time.Second)
 		}, save},
-		{"refused, another is next at once", at(hubX, Requested, 0, hubX, cloudX), failed{sent: true, text: "no", refused: true}, func(r *registration) {
+		{"refused, another is next at once", at(hubX, Requested, 0, hubX, cloudX), failed{text: "no", refused: true}, func(r *registration) {
 			r.State, r.Asked, r.Failures, r.Error, r.Next, r.turn = Failed, never, 1, "no", later, 1
 		}, save},
-		{"refused by the last of them", at(cloudX, Failed, 1, hubX, cloudX).with(func(r *registration) { r.turn = 1 }), failed{sent: true, text: "no", refused: true},
+		{"refused by the last of them", at(cloudX, Failed, 1, hubX, cloudX).with(func(r *registration) { r.turn = 1 }), failed{text: "no", refused: true},
 			func(r *registration) { r.Failures, r.Error, r.Next, r.turn = 2, "no", later.Add(2*time.Minute), 2 }, save},
 		{"failed, the turn of another", at(cloudX, Failed, rotate-1, cloudX, hubX), fail, func(r *registration) {
 			r.Failures, r.Error, r.Next, r.turn = rotate, "no", later.Add(4*time.Minute), 1
@@ -185,8 +186,9 @@ func TestEveryTransition(t *testing.T) {
 			func(r *registration) { registered(10*time.Hour, 8*time.Hour)(r); r.Signature = "" }, confirm | save},
 		{"verified before the answer", at(hubX, "", 0, hubX).with(func(r *registration) { r.Asked = t0 }), intent{Mode: websub.Subscribe, Topic: feedA},
 			registered(DefaultLease, DefaultLease*4/5), confirm | save},
-		{"verified for seconds", at(hubX, Requested, 0, hubX), intent{Mode: websub.Subscribe, Topic: feedA, Lease: time.Second}, registered(time.Second, minRenew), confirm | save},
-		{"verified for ever", at(hubX, Requested, 0, hubX), intent{Mode: websub.Subscribe, Topic: feedA, Lease: 100 * maxRenew}, registered(100*maxRenew, maxRenew), confirm | save},
+		{"verified for seconds", at(hubX, Requested, 0, hubX), intent{Mode: websub.Subscribe, Topic: feedA, Lease: time.Second}, registered(minLease, minLease*4/5), confirm | save},
+		{"verified for a minute", at(hubX, Requested, 0, hubX), intent{Mode: websub.Subscribe, Topic: feedA, Lease: time.Minute}, registered(time.Minute, 48*time.Second), confirm | save},
+		{"verified for ever", at(hubX, Requested, 0, hubX), intent{Mode: websub.Subscribe, Topic: feedA, Lease: 100 * maxRenew}, registered(maxLease, maxRenew), confirm | save},
 		{"verified, and not asked for", at(hubX, Registered, 0, hubX), intent{Mode: websub.Subscribe, Topic: feedA}, same, 0},
 		{"verified, another topic", at(hubX, Requested, 0, hubX), intent{Mode: websub.Subscribe, Topic: feedB}, same, 0},
 		{"verified, the contrary", at(hubX, Requested, 0, hubX), intent{Mode: websub.Unsubscribe, Topic: feedA}, same, 0},
@@ -199,9 +201,10 @@ func TestEveryTransition(t *testing.T) {
 			r.State, r.Asked, r.Failures, r.Next = Denied, never, 2, later.Add(deniedFor)
 			r.Error = hubX.hub + ": refused: because"
 		}, confirm | save | wake},
-		{"denied later", at(hubX, Registered, 0, hubX, cloudX), intent{Mode: websub.Denied, Topic: feedA}, func(r *registration) {
-			r.State, r.Expires, r.Failures, r.Next, r.turn, r.Error = Denied, never, 1, later, 1, hubX.hub+": refused"
-		}, confirm | save | wake},
+		{"denied later", at(hubX, Registered, 0, hubX, cloudX), intent{Mode: websub.Denied, Topic: feedA}, func(r *registration) { r.Next = later }, confirm | save | wake},
+		{"denied later, where deliveries come", at(hubX, Registered, 0, hubX).with(func(r *registration) { r.Notified = t0 }), intent{Mode: websub.Denied, Topic: feedA}, same, confirm},
+		{"denied later, just renewed", at(hubX, Registered, 0, hubX).with(func(r *registration) { r.Since = t0.Add(time.Minute) }), intent{Mode: websub.Denied, Topic: feedA}, same, confirm},
+		{"denied, and failed before", at(hubX, Failed, 1, hubX), intent{Mode: websub.Denied, Topic: feedA}, same, confirm},
 		{"denied, another topic", at(hubX, Requested, 1, hubX), intent{Mode: websub.Denied, Topic: feedB}, same, 0},
 		{"denied, at the end", at(hubX, Unsubscribing, 1), intent{Mode: websub.Denied, Topic: feedA}, same, confirm},
 
@@ -212,6 +215,18 @@ func TestEveryTransition(t *testing.T) {
 			func(r *registration) { r.Error = "" }, believe},
 		{"delivered, signed wrong", at(hubX, Registered, 0, hubX), delivered{wrong: "x"}, func(r *registration) { r.Error = ignored + "x" }, save},
 		{"delivered, signed wrong again", at(hubX, Registered, 0, hubX).with(func(r *registration) { r.Error = ignored + "x" }), delivered{wrong: "x"}, same, 0},
+		{"called, suspect", at(cloudX, Suspect, 0, cloudX).with(func(r *registration) { r.Error = "x" }), called{}, func(r *registration) { r.State, r.Error = Registered, "" }, save},
+		{"called, registered", at(cloudX, Registered, 0, cloudX), called{}, same, 0},
+		{"a marker left, suspect", at(cloudX, Suspect, 0, cloudX), left{}, func(r *registration) { r.State, r.Notified = Registered, later }, save},
+
+		// Nobody listened, or nobody told.
+		{"deaf", at(cloudX, Registered, 0, cloudX), deaf{}, func(r *registration) { r.Next = later }, save | wake},
+		{"deaf, hub", at(hubX, Registered, 0, hubX), deaf{}, func(r *registration) { r.Next = later }, save | wake},
+		{"deaf, and due anyway", at(cloudX, Suspect, 0, cloudX).with(func(r *registration) { r.Next = t0 }), deaf{}, same, 0},
+		{"deaf, and failed", at(cloudX, Failed, 2, cloudX), deaf{}, same, 0},
+		{"missed", at(cloudX, Registered, 0, cloudX), missed{later}, func(r *registration) { r.Next = later.Add(missedGrace) }, save | wake},
+		{"missed, and just told", at(cloudX, Registered, 0, cloudX).with(func(r *registration) { r.Notified = later.Add(-time.Minute) }), missed{later}, same, 0},
+		{"missed before it was renewed", at(cloudX, Registered, 0, cloudX).with(func(r *registration) { r.Since = t0.Add(time.Minute) }), missed{later}, same, 0},
 		{"a marker left", at(cloudX, Registered, 1, cloudX), left{}, func(r *registration) { r.Notified = later }, save},
 	} {
 		before := tc.from
@@ -274,31 +289,65 @@ func TestNoEventOfARegistration(t *testing.T) {
 }
 
 func TestCooldown(t *testing.T) {
-	const least = 10 * time.Second
+	const most = 10 * time.Second
+	never, old := time.Time{}, t0.Add(-time.Hour)
 	for _, tc := range []struct {
 		name  string
 		from  cooldown
 		since time.Duration // t0
+		seen  time.Time     // when the feed changed
 		want  cooldown
 		now   bool
 	}{
-		{"the first", cooldown{}, 0, cooldown{last: t0}, true},
-		{"within it", cooldown{last: t0}, time.Second, cooldown{last: t0, due: t0.Add(least)}, false},
-		{"within it again", cooldown{last: t0, due: t0.Add(least)}, 2 * time.Second, cooldown{last: t0, due: t0.Add(least)}, false},
-		{"after it", cooldown{last: t0}, least, cooldown{last: t0.Add(least)}, true},
-		{"the clock was wrong", cooldown{last: t0.Add(time.Hour)}, 0, cooldown{last: t0}, true},
+		{"the first", cooldown{}, 0, old, cooldown{t0, never, most / 10, old}, true},
+		{"within it", cooldown{last: t0, wait: most}, time.Second, old, cooldown{last: t0, wait: most, due: t0.Add(most)}, false},
+		{"within it again", cooldown{last: t0, wait: most, due: t0.Add(most)}, 2 * time.Second, old, cooldown{last: t0, wait: most, due: t0.Add(most)}, false},
+		{"after it, and it had changed", cooldown{last: t0, wait: most, changed: old}, most, t0, cooldown{t0.Add(most), never, most / 2, t0}, true},
+		{"after it, and it had not", cooldown{last: t0, wait: 3 * time.Second, changed: old}, most, old, cooldown{t0.Add(most), never, 6 * time.Second, old}, true},
+		{"and it had not again", cooldown{last: t0, wait: 6 * time.Second, changed: old}, most, old, cooldown{t0.Add(most), never, most, old}, true},
+		{"the second after two seconds", cooldown{last: t0, wait: most / 10, changed: old}, 2 * time.Second, t0, cooldown{t0.Add(2 * time.Second), never, most / 10, t0}, true},
+		{"after long", cooldown{last: t0, wait: most, changed: old}, time.Hour, old, cooldown{t0.Add(time.Hour), never, most / 10, old}, true},
+		{"the clock was wrong", cooldown{last: t0.Add(time.Hour), wait: most}, 0, old, cooldown{t0, never, most / 10, old}, true},
 	} {
-		if got, now := tc.from.notified(t0.Add(tc.since), least); got != tc.want || now != tc.now {
+		if got, now := tc.from.notified(t0.Add(tc.since), most, tc.seen); got != tc.want || now != tc.now {
 			t.Errorf("%s: %+v, %v", tc.name, got, now)
 		}
 	}
-	c := cooldown{last: t0, due: t0.Add(least)}
-	for since, want := range map[time.Duration]bool{0: false, least: true, -time.Hour: true} {
-		if c.ripe(t0.Add(since), least) != want {
+	c := cooldown{last: t0, due: t0.Add(most)}
+	for since, want := range map[time.Duration]bool{0: false, most: true, -time.Hour: true} {
+		if c.ripe(t0.Add(since), most) != want {
 			t.Error(since)
 		}
 	}
-	if (cooldown{last: t0}).ripe(t0.Add(time.Hour), least) {
+	if (cooldown{last: t0}).ripe(t0.Add(time.Hour), most) {
 		t.Error("nothing is due")
+	}
+}
+
+// A stranger who knows a callback costs a marker a cooldown in the long run, and one
+// who tells of a feed that changes each time is heard after a tenth of it.
+func TestCooldownAdapts(t *testing.T) {
+	const most = 10 * time.Second
+	for _, changes := range []bool{false, true} {
+		var c cooldown
+		markers, changed := 0, t0
+		for i := range 600 {
+			now := t0.Add(time.Duration(i) * time.Second)
+			if changes {
+				changed = now
+			}
+			leave := c.ripe(now, most)
+			if leave {
+				c = c.left(now, most, changed)
+			} else {
+				c, leave = c.notified(now, most, changed)
+			}
+			if leave {
+				markers++
+			}
+		}
+		if want := map[bool]int{false: 64, true: 600}[changes]; markers > want || markers < want-6 {
+			t.Errorf("changes %v: %d markers in ten minutes", changes, markers)
+		}
 	}
 }

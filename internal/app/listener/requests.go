@@ -4,10 +4,8 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"maps"
 	"net/http"
-	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -77,6 +75,7 @@ func (l *Listener) plan(now time.Time) (ripe []*feed, due map[string]*batch, nex
 	defer l.mu.Unlock()
 	for _, f := range l.feeds {
 		if f.cooldown.ripe(now, max(l.opts.Cooldown, leaveAgain)) {
+			f.cooldown = f.cooldown.left(now, l.opts.Cooldown, feeddir.Changed(l.dir, f.hash))
 			ripe = append(ripe, f)
 		} else if !f.cooldown.due.IsZero() {
 			soonest(f.cooldown.due)
@@ -160,19 +159,20 @@ func (x *exchange) begin(f *feed) (was, is registration, do action) {
 }
 
 // end takes down what became of a feed's request, which was sent, or would have
-// failed as another did. It gives the error that counts: none when the hub has
-// verified a request that seemed to fail.
-func (x *exchange) end(ctx context.Context, f *feed, sent bool, err error) error {
+// failed as another did; unheard is that the cloud never called. It gives the error
+// that counts: none when the hub has verified a request that seemed to fail.
+func (x *exchange) end(ctx context.Context, f *feed, err error, unheard bool) error {
 	if ctx.Err() != nil {
 		return err
 	}
 	if err == nil {
-		x.apply(f, accepted{})
-		x.done++
+		_, is, _ := x.apply(f, accepted{unheard: unheard})
+		if x.done++; is.State == Suspect {
+			x.fails[is.Error]++
+		}
 		return nil
 	}
 	e := failure(err)
-	e.sent = sent
 	if _, is, _ := x.apply(f, e); is.Error != e.text {
 		x.done++
 		return nil
@@ -206,11 +206,11 @@ func (x *exchange) each(ctx context.Context) {
 		if ctx.Err() != nil {
 			return
 		}
+		was, r, do := x.begin(f)
 		if fatal != nil {
-			_ = x.end(ctx, f, false, fatal)
+			_ = x.end(ctx, f, fatal, false) // as if it had been asked for, too
 			continue
 		}
-		was, r, do := x.begin(f)
 		if do&leave != 0 {
 			// The hub that it leaves is told once, and not waited for: what it
 			// delivers to the old callback is answered with 410.
@@ -224,7 +224,7 @@ func (x *exchange) each(ctx context.Context) {
 		if x.batch.end {
 			q.Mode, q.Lease, q.Secret = websub.Unsubscribe, 0, ""
 		}
-		if err := x.end(ctx, f, true, websub.Send(ctx, x.client, q)); err != nil && !isA[*fetch.RefusedError](err) {
+		if err := x.end(ctx, f, websub.Send(ctx, x.client, q), false); err != nil && !isA[*fetch.RefusedError](err) {
 			fatal = err // no use to try it with the others
 		}
 	}
@@ -246,31 +246,36 @@ func (x *exchange) cloud(ctx context.Context) {
 	for _, f := range x.batch.feeds {
 		more = append(more, f.alias)
 	}
+	now := &asking{urls: slices.Concat(urls, more), calls: map[string]*calls{}}
 	if cb := x.callbacks[token]; cb != nil { // else all of them were purged meanwhile
-		cb.asking = slices.Concat(urls, more)
-		defer func() {
-			x.mu.Lock()
-			cb.asking = nil
-			x.mu.Unlock()
-		}()
+		cb.asking = now
+		defer x.asked(cb, now)
 	}
 	x.mu.Unlock()
 	public := x.opts.Public
 	back := rsscloud.Callback{HTTPS: public.Scheme == "https", Domain: public.Hostname(), Path: strings.TrimSuffix(public.Path, "/") + "/" + token}
-	back.Port, _ = strconv.Atoi(portOf(public))
+	back.Port, _ = strconv.Atoi(fetch.Port(public))
 	register := func(urls ...string) error {
 		return rsscloud.Register(ctx, x.client, x.batch.offer.cloud, back, urls)
 	}
+	taken := map[*feed]bool{}
 	if !one && len(urls) > 1 {
 		err := register(urls...)
-		if !isA[*fetch.RefusedError](err) {
+		if err != nil && !isA[*fetch.RefusedError](err) {
 			for _, f := range x.batch.feeds {
-				_ = x.end(ctx, f, true, err)
+				_ = x.end(ctx, f, err, false)
 			}
 			return
 		}
+		// Many answer success when they took one of the URLs, or read but the first.
+		for _, f := range x.batch.feeds {
+			if err == nil && x.heard(now, f) {
+				taken[f] = true
+				_ = x.end(ctx, f, nil, false)
+			}
+		}
 		x.mu.Lock()
-		x.single[x.batch.offer.hub] = true
+		x.single[x.batch.offer.hub] = len(taken) < len(urls)
 		x.mu.Unlock()
 	}
 	var fatal error
@@ -278,6 +283,9 @@ func (x *exchange) cloud(ctx context.Context) {
 	for i, f := range x.batch.feeds {
 		if ctx.Err() != nil {
 			return
+		}
+		if taken[f] {
+			continue
 		}
 		err := fatal
 		if err == nil {
@@ -299,19 +307,36 @@ func (x *exchange) cloud(ctx context.Context) {
 				missed = -len(urls)
 			}
 		}
-		_ = x.end(ctx, f, true, err)
+		_ = x.end(ctx, f, err, err == nil && !x.heard(now, f))
 	}
 }
 
-func portOf(u *url.URL) string {
-	if p := u.Port(); p != "" {
-		return p
-	}
-	if u.Scheme == "https" {
-		return "443"
-	}
-	return "80"
+// heard reports whether the cloud called for a feed that it is asked for.
+func (x *exchange) heard(a *asking, f *feed) bool {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return a.heard(f.keys)
 }
+
+// asked ends what a cloud is asked for. What looked like a test call was a
+// notification where a challenge came as well.
+func (x *exchange) asked(cb *callback, a *asking) {
+	x.mu.Lock()
+	cb.asking = nil
+	var told []*feed
+	for _, f := range x.batch.feeds {
+		if slices.ContainsFunc(f.keys, func(k string) bool { c := a.calls[k]; return c != nil && c.challenged && c.posts > 0 }) {
+			told = append(told, f)
+		}
+	}
+	x.mu.Unlock()
+	for _, f := range told {
+		x.notified(f)
+	}
+}
+
+// notAsked is in the error of a feed whose hub is not asked for what its address is.
+const notAsked = ": not asked: the feed names a hub at "
 
 // explain gives an error in words for a log and the file error, cleaned.
 func explain(err error) string {
@@ -320,7 +345,7 @@ func explain(err error) string {
 		if private.Addr.IsValid() {
 			what = "the private address " + private.Addr.String()
 		}
-		return termsafe.Brief(fmt.Sprintf("%s: not asked: the feed names a hub at %s; if it is yours, --allow it", private.URL, what))
+		return termsafe.Brief(private.URL + notAsked + what + "; if it is yours, --allow it")
 	}
 	return termsafe.Brief(err.Error())
 }

@@ -28,7 +28,8 @@ type FollowOptions struct {
 	Past  int    // so many of the newest first
 	Exec  string // shell command for each entry; then nothing is printed unless Print says how
 	Print command.PrinterOptions
-	Width int // columns to fit lines to; 0 does not fit them
+	// Screen is the terminal that lines are for, see [ListOptions].
+	Screen command.Screen
 	// Number prints numbers, which other commands take.
 	Number bool
 	Poll   time.Duration
@@ -152,7 +153,7 @@ func (f *follower) emit(ctx context.Context, r *entries.Record) error {
 	if f.printer != nil {
 		return nil
 	}
-	l := layout{width: f.o.Width, zone: f.Now.Location(), raw: f.o.Print.Raw, flags: 1, feed: maxFeed}
+	l := layout{screen: f.o.Screen, now: f.Now, raw: f.o.Print.Raw, flags: 1, feed: maxFeed}
 	if f.o.Number {
 		f.shown = append(f.shown, r)
 		r.Number = len(f.shown)

@@ -48,7 +48,8 @@ type journal struct {
 	last    int64 // of the last line
 	moves   int
 	max     int64
-	failed  bool // no more is written; it was told
+	failed  error // no more is written
+	told    bool
 }
 
 // moves begins the journal of a command; [journal.close] ends it. Nothing is written
@@ -58,10 +59,10 @@ func (v *viewer) moves(command string) *journal {
 	return v.journal
 }
 
-// note writes down a rename that is about to be made. A failure is a warning, told
-// once: what the user asked for is done all the same.
+// note writes down a rename that is about to be made, which [journal.made] or
+// [journal.cancel] follows. What the user asked for is done even if it fails.
 func (j *journal) note(from, to string) {
-	if j == nil || j.failed {
+	if j == nil || j.failed != nil {
 		return
 	}
 	line := from + "\t" + to + "\n"
@@ -79,13 +80,7 @@ func (j *journal) note(from, to string) {
 			j.cut() // of a part of it
 		}
 	}
-	if err != nil {
-		j.failed = true
-		if j.moves > 0 {
-			j.v.S.Report.Warn("undo will take back only the first %d of these: %v", j.moves, err)
-		} else {
-			j.v.S.Report.Warn("undo will not take this back: %v", err)
-		}
+	if j.failed = err; err != nil {
 		return
 	}
 	j.last = int64(len(line))
@@ -93,9 +88,23 @@ func (j *journal) note(from, to string) {
 	j.moves++
 }
 
+// made is told of a rename that was made. If it was not written down it warns, once;
+// where it was not made either, as on a disk that is read-only, one message is enough.
+func (j *journal) made() {
+	switch {
+	case j == nil || j.failed == nil || j.told:
+		return
+	case j.moves > 0:
+		j.v.S.Report.Warn("undo will take back only the first %d of these: %v", j.moves, j.failed)
+	default:
+		j.v.S.Report.Warn("undo will not take this back: %v", j.failed)
+	}
+	j.told = true
+}
+
 // cancel strikes out the last line, whose rename was not made.
 func (j *journal) cancel() {
-	if j == nil || j.f == nil || j.failed || j.last == 0 {
+	if j == nil || j.f == nil || j.failed != nil || j.last == 0 {
 		return
 	}
 	j.size -= j.last
@@ -234,22 +243,32 @@ type done struct {
 	odd     int // lines that are no renames of entries
 }
 
-// read reads a file of the journal. What stands in it is not believed: no line moves
-// anything but an entry, and that from cur/ to cur/ only.
+// read reads a file of the journal.
 func (r record) read() (*done, error) {
 	data, err := atomicfile.Read(r.path, maxJournal)
 	if err != nil {
 		return nil, err
 	}
-	if len(data) == 0 {
-		return &done{}, nil // killed before it wrote anything
+	d := parseDone(string(data))
+	if d == nil {
+		return nil, fmt.Errorf("%s: it is not what a command writes", r.path)
 	}
-	text := string(data)
+	return d, nil
+}
+
+// parseDone reads the text of a file of the journal; nil is none. What stands in it
+// is not believed: no line moves anything but an entry, and that from cur/ to cur/
+// only.
+func parseDone(text string) *done {
+	if text == "" {
+		return &done{} // killed before it wrote anything
+	}
 	head, text, _ := strings.Cut(text, "\n")
 	command, began, _ := strings.Cut(head, "\t")
 	d := &done{command: command}
+	var err error
 	if d.began, err = time.Parse(time.RFC3339, began); err != nil || command == "" {
-		return nil, fmt.Errorf("%s: it is not what a command writes", r.path)
+		return nil
 	}
 	for line := range strings.Lines(text) {
 		line, whole := strings.CutSuffix(line, "\n")
@@ -263,7 +282,7 @@ func (r record) read() (*done, error) {
 		}
 		d.moves = append(d.moves, m)
 	}
-	return d, nil
+	return d
 }
 
 // parseRenamed reads a line of the journal.

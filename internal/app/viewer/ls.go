@@ -5,11 +5,11 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"io"
 	"math"
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/lektordir/lektor/internal/command"
 	"github.com/lektordir/lektor/internal/entries"
@@ -26,8 +26,10 @@ type ListOptions struct {
 	Newest int    // only so many of the newest; 0 for all
 	Sort   string // a key, with "-" in front the other way round; default "-date"
 	Print  command.PrinterOptions
-	// Width is the number of columns to fit lines to; 0 does not fit them.
-	Width int
+	// Screen is the terminal that the list is for; without one lines are as long
+	// as they are, and dates are for programs.
+	Screen command.Screen
+	Pager  Pager // shows a list that the screen does not hold, unless Raw
 	// Number makes it the list whose numbers other commands take: that which a
 	// person saw last.
 	Number bool
@@ -86,12 +88,10 @@ const chunk = 1024
 
 // records prints records in a format, reading ahead on all cores.
 func (v *viewer) records(ctx context.Context, format string, list []*entries.Record) error {
-	need := entries.FormatFields(format)
-	for part := range slices.Chunk(list, chunk) {
-		if need != 0 {
-			if err := entries.Parallel(ctx, len(part), func(i int) { part[i].Get(need) }); err != nil {
-				return err
-			}
+	n, prepare := entries.Ahead(format)
+	for part := range slices.Chunk(list, n) {
+		if err := entries.Parallel(ctx, len(part), func(i int) { prepare(part[i]) }); err != nil {
+			return err
 		}
 		for _, r := range part {
 			if ctx.Err() != nil {
@@ -201,7 +201,7 @@ func textual(text func(*entries.Record) string) func(a, b *entries.Record) int {
 
 // printList prints the list for a person.
 func (v *viewer) printList(ctx context.Context, list []*entries.Record, o ListOptions) error {
-	l := layout{width: o.Width, zone: v.Now.Location(), raw: o.Print.Raw}
+	l := layout{screen: o.Screen, now: v.Now, raw: o.Print.Raw}
 	if o.Number {
 		// Those of a list that nobody saw would be taken for those of another.
 		l.number = len(strconv.Itoa(len(list)))
@@ -210,13 +210,24 @@ func (v *viewer) printList(ctx context.Context, list []*entries.Record, o ListOp
 		l.flags = max(l.flags, len(status(r.Ref)))
 		l.feed = max(l.feed, termsafe.Width(l.clean(r.Feed().Title())))
 	}
-	return v.printRows(ctx, list, l)
+	if l.screen.Width > 0 {
+		l.current = entries.Key(v.current())
+	}
+	// A line of the list is one of the screen, and the prompt needs another.
+	if o.Pager.Command == "" || o.Print.Raw || o.Screen.Height == 0 || len(list) < o.Screen.Height {
+		return v.printRows(ctx, v.S.Out, list, l)
+	}
+	l.screen.Color = l.screen.Color && o.Pager.colors()
+	return Pager{Command: o.Pager.Command}.show(v.S, func(w io.Writer) error { return v.printRows(ctx, w, list, l) })
 }
 
 // printRows prints records in rows, reading ahead on all cores.
-func (v *viewer) printRows(ctx context.Context, list []*entries.Record, l layout) error {
+func (v *viewer) printRows(ctx context.Context, w io.Writer, list []*entries.Record, l layout) error {
 	var b bytes.Buffer
 	for part := range slices.Chunk(list, chunk) {
+		if p, ok := w.(*pager); ok && p.left {
+			return nil
+		}
 		titles := make([]string, len(part))
 		if err := entries.Parallel(ctx, len(part), func(i int) { titles[i] = part[i].Title() }); err != nil {
 			return err
@@ -224,74 +235,10 @@ func (v *viewer) printRows(ctx context.Context, list []*entries.Record, l layout
 		for i, r := range part {
 			l.row(&b, r, titles[i])
 		}
-		if _, err := v.S.Out.Write(b.Bytes()); err != nil {
+		if _, err := w.Write(b.Bytes()); err != nil {
 			return err
 		}
 		b.Reset()
 	}
 	return nil
-}
-
-// layout says how wide the columns of a list are.
-type layout struct {
-	number, flags, feed int // widths; number 0 prints none
-	width               int // of the terminal; 0 fits nothing
-	zone                *time.Location
-	raw                 bool
-}
-
-// Of a terminal's width the feed may take a fifth, between these.
-const minFeed, maxFeed = 8, 24
-
-// clean makes text fit for a column.
-func (l layout) clean(s string) string {
-	if l.raw {
-		return s
-	}
-	return strings.TrimSpace(termsafe.Line(s))
-}
-
-// row writes an entry as one line: number, flags, date, feed, title. A narrow
-// terminal loses the time, then the feed.
-func (l layout) row(b *bytes.Buffer, r *entries.Record, title string) {
-	var line strings.Builder
-	if l.number > 0 {
-		fmt.Fprintf(&line, "%*d ", l.number, r.Number)
-	}
-	fmt.Fprintf(&line, "%-*s ", l.flags, status(r.Ref))
-	date := "2006-01-02 15:04"
-	if l.width > 0 && l.width < 60 {
-		date = "2006-01-02"
-	}
-	line.WriteString(r.Date().In(l.zone).Format(date))
-	feed, width := l.clean(r.Feed().Title()), l.feed
-	switch {
-	case l.width == 0:
-		line.WriteString("  " + termsafe.Pad(feed, width) + "  ")
-	case l.width < 40:
-		line.WriteString(" ")
-	default:
-		width = min(width, max(minFeed, min(l.width/5, maxFeed)))
-		line.WriteString("  " + termsafe.Pad(feed, width) + "  ")
-	}
-	line.WriteString(l.clean(title))
-	s := line.String()
-	if l.width > 0 && !l.raw {
-		s = termsafe.Truncate(s, l.width)
-	}
-	b.WriteString(strings.TrimRight(s, " "))
-	b.WriteByte('\n')
-}
-
-// status shows what was done with an entry in few letters: N it is new, U it
-// was taken but not read, then its flags but S.
-func status(r lektordir.Ref) string {
-	s := " "
-	switch {
-	case r.Place == lektordir.New:
-		s = "N"
-	case r.Unread():
-		s = "U"
-	}
-	return s + strings.ReplaceAll(r.Flags(), "S", "")
 }

@@ -80,8 +80,11 @@ func (v *viewer) setFlags(ref lektordir.Ref, set, unset string) (lektordir.Ref, 
 			v.journal.note(ref.Path(), to.Path())
 		}
 		to, err = v.Dir.SetFlags(ref, set, unset)
-		if err != nil && moves {
+		switch {
+		case err != nil && moves:
 			v.journal.cancel()
+		case moves:
+			v.journal.made()
 		}
 		switch {
 		case err == nil:
@@ -193,6 +196,8 @@ func (v *viewer) remove(ref lektordir.Ref) error {
 		err := v.Dir.Remove(ref)
 		if err != nil {
 			v.journal.cancel()
+		} else {
+			v.journal.made()
 		}
 		if err == nil && ref.Place == lektordir.Cur {
 			// The same name may be in new/ as well, when a machine's failure

@@ -14,6 +14,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/lektordir/lektor/feedconv"
 	"github.com/lektordir/lektor/internal/atomicfile"
@@ -37,9 +38,19 @@ type PublishOptions struct {
 	Self, Link string
 	// Include are feeds that are published although they are not for others, see
 	// [feeddir.Shareable].
-	Include []string
-	Clouds  []string // URLs of rssCloud; xmlrpc://… or a path /RPC2 for XML-RPC
-	Hubs    []string // URLs of WebSub
+	Include  []string
+	Clouds   []string // URLs of rssCloud; xmlrpc://… or a path /RPC2 for XML-RPC
+	Hubs     []string // URLs of WebSub
+	ESS, NNO string   // URLs of documents that tell cheaply what is new
+
+	// Complete says that the document holds all there is of the feed (RFC 5005,
+	// section 2). Paged and Archive name a directory for a feed of several documents
+	// (sections 3 and 4), PerPage entries each. There may be one of the three.
+	Complete       bool
+	Paged, Archive string
+	PerPage        int
+
+	disk *disk // for tests; nil for the real one
 }
 
 // formats are those of [Publish].
@@ -49,71 +60,139 @@ var encoders = map[feedconv.Format]func(io.Writer, *feedconv.Feed) error{
 	feedconv.Atom10: feedconv.EncodeAtom, feedconv.RSS20: feedconv.EncodeRSS, feedconv.JSONFeed: feedconv.EncodeJSON,
 }
 
-// Publish writes the entries selected, read or not, as a feed, newest first. It
-// takes nothing from the clock: as long as the entries are the same, so is the
-// document, and its file is not touched.
+// Publish writes the entries selected, read or not, as a feed, newest first: one
+// document, or a directory of them. It takes nothing from the clock: as long as the
+// entries are the same, so are the documents, and their files are not touched.
 func Publish(ctx context.Context, o PublishOptions, s *command.Streams) error {
-	format, ok := formats[o.Format]
-	if !ok {
+	p := &publisher{o: o}
+	var ok bool
+	if p.format, ok = formats[o.Format]; !ok {
 		return command.Usagef("--format %s: it is atom, rss or json", o.Format)
 	}
-	feed := &feedconv.Feed{Link: o.Link}
-	if err := o.head(feed, format); err != nil {
-		return err
+	err := p.checkKind()
+	if err == nil {
+		err = p.head()
 	}
-	v, err := o.open(o.Query, command.PrinterOptions{}, s)
 	if err != nil {
 		return err
 	}
-	named, failed, err := entries.Feeds(ctx, o.Include, false, s, v.findFeed)
+	if p.viewer, err = o.open(o.Query, command.PrinterOptions{}, s); err != nil {
+		return err
+	}
+	named, failed, err := entries.Feeds(ctx, o.Include, false, s, p.findFeed)
 	if failed || err != nil {
 		return cmp.Or[error](err, &command.ExitError{Status: command.StatusFailed})
 	}
-	sharing := v.Sharing(named)
-	found, err := v.Select(ctx, entries.Selection{Query: v.query, All: true, Want: lektordir.FieldPubDate})
+	p.named = named
+	switch {
+	case o.Archive != "":
+		return p.inDir(o.Archive, func(d *documents) error { return p.archive(ctx, d) })
+	case o.Paged != "":
+		return p.inDir(o.Paged, func(d *documents) error { return p.paged(ctx, d) })
+	}
+	feed := p.feed
+	if err := p.fill(ctx, &feed); err != nil {
+		return err
+	}
+	data, err := p.encode(&feed)
 	if err != nil {
 		return err
 	}
+	return o.output(data, s)
+}
+
+// publisher is a run of [Publish].
+type publisher struct {
+	*viewer
+	o      PublishOptions
+	format feedconv.Format
+	feed   feedconv.Feed // what the feed says of itself
+	self   *url.URL      // nil without one
+	named  []string      // hashes of the feeds that are published all the same
+	told   bool          // of the feeds that are left out
+}
+
+// selected gives the entries that are published, oldest first.
+func (p *publisher) selected(ctx context.Context) ([]*entries.Record, error) {
+	sharing := p.Sharing(p.named)
+	found, err := p.Select(ctx, entries.Selection{Query: p.query, All: true, Want: lektordir.FieldPubDate})
+	if err != nil {
+		return nil, err
+	}
 	found = slices.DeleteFunc(found, func(r *entries.Record) bool { return !sharing.May(r.Ref.Feed) })
-	sharing.Tell("--include FEED publishes it all the same")
-	ids := map[string]bool{}
-	// Oldest first: of several that share an id the oldest keeps it.
+	if !p.told {
+		p.told = true
+		sharing.Tell("--include FEED publishes it all the same")
+	}
 	slices.SortFunc(found, func(a, b *entries.Record) int {
 		return cmp.Or(a.Published().Compare(b.Published()), cmp.Compare(a.Ref.Unique, b.Ref.Unique), cmp.Compare(a.Ref.Feed, b.Ref.Feed))
 	})
-	if o.Newest > 0 && len(found) > o.Newest {
-		found = found[len(found)-o.Newest:]
+	if p.o.Newest > 0 && len(found) > p.o.Newest {
+		found = found[len(found)-p.o.Newest:]
 	}
+	return found, nil
+}
+
+// fill puts the entries into a feed, newest first.
+func (p *publisher) fill(ctx context.Context, feed *feedconv.Feed) error {
+	found, err := p.selected(ctx)
+	if err != nil {
+		return err
+	}
+	ids := map[string]bool{}
+	// Oldest first: of several that share an id the oldest keeps it.
 	for _, r := range found {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		if !v.Usable(r.Check()) || !v.Usable(r.Read(lektordir.AllFields)) {
+		if !p.Usable(r.Check()) || !p.Usable(r.Read(lektordir.AllFields)) {
 			continue
 		}
-		e := v.entryOf(r, format)
+		e := p.entryOf(r, p.format)
 		for ids[e.ID] {
-			// The link tells entries of one feed apart that share a guid.
-			e.ID = digestID(r.Feed().ID, e.ID+"\x00"+e.Link)
+			e.ID = another(r, &e, e.ID)
 			e.GUID = e.ID
 		}
 		ids[e.ID] = true
-		if e.Updated.After(feed.Updated) {
-			feed.Updated = e.Updated
-		}
 		feed.Entries = append(feed.Entries, e)
 		r.Forget()
 	}
 	slices.Reverse(feed.Entries)
-	feed.Title = cmp.Or(strings.Join(strings.Fields(o.Title), " "), strings.Join(o.Query, " "), "lektor")
+	feed.Updated = newestOf(feed.Entries)
+	return nil
+}
+
+// another is the id of an entry that another entry has already. The link tells
+// entries of one feed apart that share a guid.
+func another(r *entries.Record, e *feedconv.Entry, id string) string {
+	return digestID(r.Feed().ID, id+"\x00"+e.Link)
+}
+
+// newestOf is when the newest of some entries was updated, zero without any.
+func newestOf(list []feedconv.Entry) (t time.Time) {
+	for _, e := range list {
+		if e.Updated.After(t) {
+			t = e.Updated
+		}
+	}
+	return t
+}
+
+// encode gives a document.
+func (p *publisher) encode(feed *feedconv.Feed) ([]byte, error) {
 	var doc bytes.Buffer
-	if err := encoders[format](&doc, feed); err != nil {
-		return err
+	if err := encoders[p.format](&doc, feed); err != nil {
+		return nil, err
 	}
-	data := termsafe.XML(doc.Bytes())
-	if format == feedconv.JSONFeed {
-		data = termsafe.JSON(doc.Bytes())
+	if p.format == feedconv.JSONFeed {
+		return termsafe.JSON(doc.Bytes()), nil
 	}
+	return termsafe.XML(doc.Bytes()), nil
+}
+
+// output writes the document to the file that the user names, or to standard
+// output.
+func (o *PublishOptions) output(data []byte, s *command.Streams) error {
 	if o.Output == "" {
 		_, err := s.Out.Write(data)
 		return err
@@ -136,15 +215,44 @@ func Publish(ctx context.Context, o PublishOptions, s *command.Streams) error {
 	return out.Commit()
 }
 
+// checkKind makes sure that the options say one kind of feed, and all that it needs.
+func (p *publisher) checkKind() error {
+	o := p.o
+	inDir := o.Paged != "" || o.Archive != ""
+	isJSON := p.format == feedconv.JSONFeed
+	switch {
+	case o.Complete && inDir, o.Paged != "" && o.Archive != "":
+		return command.Usagef("a feed is of one kind: there may be one of --complete, --paged and --archive")
+	case inDir && o.Output != "":
+		return &command.UsageError{Message: "--output and a directory of documents exclude each other", Hint: "the subscription document gets the name that --self ends in"}
+	case inDir && o.PerPage < 1:
+		return &command.UsageError{Message: "--paged and --archive need --per-page", Hint: "--per-page 50 puts fifty entries into each document"}
+	case !inDir && o.PerPage != 0:
+		return &command.UsageError{Message: "--per-page needs --paged or --archive", Hint: "--newest limits the entries of a single document"}
+	case inDir && o.Self == "":
+		return &command.UsageError{Message: "--paged and --archive need --self", Hint: "the documents link to each other below the URL of the subscription document, such as https://me.example/feed/index.atom"}
+	case o.Archive != "" && o.Newest > 0:
+		return &command.UsageError{Message: "--newest and --archive exclude each other", Hint: "an archived feed keeps all that was published; --per-page limits what a subscriber fetches each time"}
+	case isJSON && o.Archive != "":
+		return &command.UsageError{Message: "--archive: JSON Feed has no place for archives", Hint: "use --format atom or rss, or --paged, for which it has next_url"}
+	case isJSON && o.Complete:
+		return &command.UsageError{Message: "--complete: JSON Feed has no place for the mark", Hint: "use --format atom or rss"}
+	case isJSON && (o.ESS != "" || o.NNO != ""):
+		return &command.UsageError{Message: "--ess, --nno: JSON Feed has no place for such links", Hint: "use --format atom or rss"}
+	}
+	return nil
+}
+
 // head makes what the feed says of itself.
-func (o *PublishOptions) head(f *feedconv.Feed, format feedconv.Format) error {
+func (p *publisher) head() (err error) {
+	o, f := p.o, &p.feed
+	f.Link, f.Complete = fetch.Public(o.Link), o.Complete
+	f.Title = cmp.Or(strings.Join(strings.Fields(o.Title), " "), strings.Join(o.Query, " "), "lektor")
 	if o.Self != "" {
-		u, err := fetch.ParseURL(o.Self)
-		if err != nil {
-			return command.Usagef("--self: %w", err)
+		if p.self, err = publicURL("--self", o.Self); err != nil {
+			return err
 		}
-		u.User = nil // everybody reads it
-		f.ID = u.String()
+		f.ID = p.self.String()
 		f.Links = append(f.Links, feedconv.Link{Rel: "self", Href: f.ID})
 	}
 	if o.Link != "" {
@@ -153,11 +261,10 @@ func (o *PublishOptions) head(f *feedconv.Feed, format feedconv.Format) error {
 		}
 	}
 	for _, h := range o.Hubs {
-		u, err := fetch.ParseURL(h)
+		u, err := publicURL("--hub", h)
 		if err != nil {
-			return command.Usagef("--hub: %w", err)
+			return err
 		}
-		u.User = nil
 		if o.Self == "" {
 			return &command.UsageError{Message: "--hub needs --self", Hint: "a hub knows a feed by the URL that the feed gives itself"}
 		}
@@ -168,12 +275,43 @@ func (o *PublishOptions) head(f *feedconv.Feed, format feedconv.Format) error {
 		if err != nil {
 			return command.Usagef("--cloud: %w", err)
 		}
-		if format == feedconv.Atom10 {
+		if p.format == feedconv.Atom10 {
 			return &command.UsageError{Message: "--cloud: Atom has no place for a cloud", Hint: "use --format rss, or a hub of WebSub with --hub"}
 		}
 		f.Clouds = append(f.Clouds, cloud)
 	}
+	return p.notices()
+}
+
+// notices adds the links to documents that tell cheaply what is new: ess(5),
+// "Discovery".
+func (p *publisher) notices() error {
+	f := &p.feed
+	for _, d := range []struct{ flag, url, mime string }{{"--ess", p.o.ESS, "application/ess"}, {"--nno", p.o.NNO, "application/nno"}} {
+		if d.url == "" {
+			continue
+		}
+		u, err := publicURL(d.flag, d.url)
+		if err != nil {
+			return err
+		}
+		if f.Link != "" && p.format == feedconv.Atom10 && !slices.ContainsFunc(f.Links, func(l feedconv.Link) bool { return l.Rel == "alternate" }) {
+			// Which is not written where there is an alternate link already.
+			f.Links = append(f.Links, feedconv.Link{Rel: "alternate", Href: f.Link})
+		}
+		f.Links = append(f.Links, feedconv.Link{Rel: "alternate", Href: u.String(), Type: d.mime})
+	}
 	return nil
+}
+
+// publicURL reads a URL that everybody will: without a password.
+func publicURL(flag, raw string) (*url.URL, error) {
+	u, err := fetch.ParseURL(raw)
+	if err != nil {
+		return nil, command.Usagef("%s: %w", flag, err)
+	}
+	u.User = nil
+	return u, nil
 }
 
 // cloudOf makes a cloud element of the URL where registrations go.

@@ -1,13 +1,12 @@
 package viewer
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
-	"os"
-	"os/exec"
 	"slices"
 	"strings"
 
@@ -23,21 +22,26 @@ type ShowOptions struct {
 	Common
 	Names
 	Query []string // of Next
-	Raw   bool     // the bytes of the content and nothing else
-	Mark  bool     // what was shown is marked as read
-	Width int      // columns to wrap to; 80 if 0
-	Pager string   // shell command that shows the text; "" for none
+	// Print has a format to print entries in instead of text.
+	Print command.PrinterOptions
+	Raw   bool  // the bytes of the content and nothing else, unless Print has a format
+	Mark  bool  // what was shown is marked as read
+	Width int   // columns to wrap to; 80 if 0
+	Pager Pager // shows the text, unless it is Raw
 }
 
 // Show prints entries as text. It marks nothing unless it is told to.
 func Show(ctx context.Context, o ShowOptions, s *command.Streams) error {
-	v, err := o.open(nil, command.PrinterOptions{}, s)
+	v, err := o.open(nil, o.Print, s)
 	if err != nil {
 		return err
 	}
 	defer v.moves("show --mark").close()
 	var shown []*entries.Record
-	err = o.page(s, func(w io.Writer) error {
+	if v.printer != nil {
+		o.Pager = Pager{}
+	}
+	err = o.Pager.show(s, func(w io.Writer) error {
 		for ref, err := range v.named(o.Names) {
 			if ctx.Err() != nil {
 				return context.Cause(ctx)
@@ -67,7 +71,7 @@ func Show(ctx context.Context, o ShowOptions, s *command.Streams) error {
 // of the last list after the entry shown last, and when that has none left the
 // oldest of all.
 func Next(ctx context.Context, o ShowOptions, s *command.Streams) error {
-	v, err := o.open(o.Query, command.PrinterOptions{}, s)
+	v, err := o.open(o.Query, o.Print, s)
 	if err != nil {
 		return err
 	}
@@ -90,7 +94,10 @@ func Next(ctx context.Context, o ShowOptions, s *command.Streams) error {
 		}
 		return errors.New(what)
 	}
-	err = o.page(s, func(w io.Writer) error {
+	if v.printer != nil {
+		o.Pager = Pager{}
+	}
+	err = o.Pager.show(s, func(w io.Writer) error {
 		_, err := v.showOne(w, r, o, false)
 		return err
 	})
@@ -166,6 +173,15 @@ func (v *viewer) wasShown(shown []*entries.Record, mark bool) error {
 // showOne prints one entry. It reports whether it could be read; the error is
 // that of w.
 func (v *viewer) showOne(w io.Writer, r *entries.Record, o ShowOptions, another bool) (bool, error) {
+	if v.printer != nil {
+		if err := r.Read(lektordir.Obligatory); err != nil {
+			v.S.Report.Print(err)
+			return false, nil
+		}
+		err := cmp.Or(v.printer.Print(r), v.printer.Flush())
+		r.Forget()
+		return true, err
+	}
 	if o.Raw {
 		if err := r.Read(lektordir.FieldContent); err != nil {
 			v.S.Report.Print(err)
@@ -239,71 +255,4 @@ func (v *viewer) header(b *strings.Builder, r *entries.Record) {
 	}
 	line("Flags", r.Ref.Flags())
 	line("Incomplete", r.Incomplete())
-}
-
-// page gives write a writer: the pager's standard input, or stdout. The pager
-// is started with the first byte, so that an error does not flash by, and is
-// waited for. A reader who leaves it early has seen what he wanted.
-func (o ShowOptions) page(s *command.Streams, write func(io.Writer) error) error {
-	if o.Pager == "" {
-		return write(s.Out)
-	}
-	p := &pager{command: o.Pager, s: s}
-	err := write(p)
-	if cerr := p.end(); err == nil {
-		err = cerr
-	}
-	return err
-}
-
-// pager is a shell command that shows what is written to it.
-type pager struct {
-	command string
-	s       *command.Streams
-	cmd     *exec.Cmd
-	in      io.WriteCloser
-	left    bool // it reads no more
-}
-
-func (p *pager) Write(data []byte) (int, error) {
-	if p.cmd == nil {
-		p.cmd = exec.Command("/bin/sh", "-c", p.command)
-		p.cmd.Stdout, p.cmd.Stderr = p.s.Out, p.s.Err
-		if f := p.s.OutFile(); f != nil {
-			p.cmd.Stdout = f
-		}
-		if os.Getenv("LESS") == "" {
-			// As git sets it: less ends by itself when all fits the screen.
-			p.cmd.Env = append(os.Environ(), "LESS=FX")
-		}
-		var err error
-		if p.in, err = p.cmd.StdinPipe(); err == nil {
-			err = p.cmd.Start()
-		}
-		if err != nil {
-			p.cmd = nil
-			return 0, fmt.Errorf("pager: %w", err)
-		}
-	}
-	if p.left {
-		return len(data), nil
-	}
-	if _, err := p.in.Write(data); err != nil {
-		p.left = true
-	}
-	return len(data), nil
-}
-
-// end waits for the pager to end.
-func (p *pager) end() error {
-	if p.cmd == nil {
-		return nil
-	}
-	p.in.Close()
-	err := p.cmd.Wait()
-	var exit *exec.ExitError
-	if errors.As(err, &exit) && (exit.ExitCode() == 126 || exit.ExitCode() == 127) {
-		return command.Hint(fmt.Errorf("pager: %s: %w", p.command, err), "set $LEKTOR_PAGER or $PAGER, or use --no-pager")
-	}
-	return nil
 }

@@ -25,24 +25,33 @@ import (
 // /RPC2 and /websub. The fields are set before it is used.
 type Hub struct {
 	// Departures of rssCloud hubs.
-	OneFeed       bool // refuses more than one feed a request
-	OnlyHTTPPost  bool // knows no https-post
-	WantsURL      bool // knows url, not url1
-	FiveParams    bool // of XML-RPC, no domain
-	RawChallenge  bool // url is not percent-encoded in the challenge
-	AppendsURL    bool // ?url= behind every callback
-	ShoutsPath    bool // makes paths of callbacks upper-case, with a slash
-	ProbesBare    bool // a bare GET of the callback must be 200 first
-	SingleQuotes  bool // in answers
-	RefusesAccept bool // 406 for an Accept of text/xml
+	OneFeed       bool   // refuses more than one feed a request
+	OnlyHTTPPost  bool   // knows no https-post
+	WantsURL      bool   // knows url, not url1
+	FiveParams    bool   // of XML-RPC, no domain
+	RawChallenge  bool   // url is not percent-encoded in the challenge
+	AppendsURL    bool   // ?url= behind every callback
+	ShoutsPath    bool   // makes paths of callbacks upper-case, with a slash
+	ProbesBare    bool   // a bare GET of the callback must be 200 first
+	SingleQuotes  bool   // in answers
+	RefusesAccept bool   // 406 for an Accept of text/xml
+	FirstOnly     bool   // reads url1 alone, and answers success for all
+	NeverCalls    bool   // takes registrations without verifying them
+	CallsLate     bool   // verifies them after the answer, see LateChallenges
+	CallsRPC      bool   // tests xml-rpc by a call, also with a domain
+	Answer        string // in the place of every result
+	Forgets       int    // a registration is dropped after so many errors in a row
 
 	// Departures of WebSub hubs.
 	Deny     string        // the reason, when it is to deny
 	Lease    time.Duration // that it gives; 0 means what is asked for
+	NoLease  bool          // refuses a request for one
 	NoVerify bool          // accepts, and never verifies
 
 	mu       sync.Mutex
 	regs     []Registration
+	errors   map[string]int // by callback and feed
+	late     []func() bool
 	subs     map[string]*Subscription // by callback
 	requests int
 	active   int // requests under way
@@ -130,6 +139,10 @@ func (h *Hub) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 func (h *Hub) result(w http.ResponseWriter, name string, err error) {
+	if h.Answer != "" {
+		io.WriteString(w, h.Answer)
+		return
+	}
 	msg, ok := "Thanks for the registration. It worked.", "true"
 	if err != nil {
 		msg, ok = err.Error(), "false"
@@ -173,6 +186,8 @@ func (h *Hub) register(r *http.Request, procedure, port, path, protocol string, 
 		return fmt.Errorf("no feed for url1")
 	case len(feeds) > 1 && h.OneFeed:
 		return fmt.Errorf("you can only request updates for one feed")
+	case h.FirstOnly:
+		feeds = feeds[:1]
 	case h.ShoutsPath:
 		path = strings.ToUpper(path) + "/"
 	}
@@ -182,7 +197,20 @@ func (h *Hub) register(r *http.Request, procedure, port, path, protocol string, 
 		verify = false
 	}
 	callback := fmt.Sprintf("%s://%s%s", scheme, net.JoinHostPort(host, port), path)
+	verify = verify && !(h.CallsRPC && protocol == rsscloud.XMLRPC)
 	for _, feed := range feeds {
+		if h.NeverCalls {
+			continue
+		}
+		if h.CallsLate {
+			h.mu.Lock()
+			h.late = append(h.late, func() bool {
+				status, body, err := h.get(callback + "?url=" + url.QueryEscape(feed) + "&challenge=late")
+				return err == nil && status == 200 && body == "late"
+			})
+			h.mu.Unlock()
+			continue
+		}
 		if h.ProbesBare {
 			if status, _, err := h.get(callback); err != nil || status != 200 {
 				return fmt.Errorf("the callback answers %d, %v", status, err)
@@ -212,6 +240,21 @@ func (h *Hub) register(r *http.Request, procedure, port, path, protocol string, 
 	return nil
 }
 
+// LateChallenges makes the calls that CallsLate put off, and reports whether all
+// were answered as they should be.
+func (h *Hub) LateChallenges() bool {
+	h.mu.Lock()
+	late := h.late
+	h.late = nil
+	h.mu.Unlock()
+	for _, call := range late {
+		if !call() {
+			return false
+		}
+	}
+	return len(late) > 0
+}
+
 func (h *Hub) get(u string) (int, string, error) {
 	resp, err := http.Get(u)
 	if err != nil {
@@ -228,12 +271,32 @@ func (h *Hub) Notify(feed string) error {
 	for _, r := range h.Registrations() {
 		if r.Feed == feed && !sent[r.Callback] {
 			sent[r.Callback] = true
-			if err := h.notify(r); err != nil {
+			if err := h.notify(r); !h.forget(r, err) && err != nil {
 				return err
 			}
 		}
 	}
 	return nil
+}
+
+// forget counts errors where the hub forgets, and reports whether it does.
+func (h *Hub) forget(r Registration, err error) bool {
+	if h.Forgets == 0 {
+		return false
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	key := r.Callback + " " + r.Feed
+	if h.errors == nil {
+		h.errors = map[string]int{}
+	}
+	if h.errors[key]++; err == nil {
+		h.errors[key] = 0
+	} else if h.errors[key] >= h.Forgets {
+		h.regs = slices.DeleteFunc(h.regs, func(o Registration) bool { return o.Callback == r.Callback && o.Feed == r.Feed })
+		h.errors[key] = 0
+	}
+	return true
 }
 
 func (h *Hub) notify(r Registration) error {
@@ -310,6 +373,10 @@ func (h *Hub) websub(w http.ResponseWriter, q url.Values) {
 	}
 	if s.Callback == "" || s.Topic == "" || mode != websub.Subscribe && mode != websub.Unsubscribe {
 		http.Error(w, "hub.callback, hub.topic or hub.mode is missing", http.StatusBadRequest)
+		return
+	}
+	if h.NoLease && q.Has("hub.lease_seconds") {
+		http.Error(w, "hub.lease_seconds is not supported", http.StatusBadRequest)
 		return
 	}
 	w.WriteHeader(http.StatusAccepted)

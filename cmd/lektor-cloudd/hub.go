@@ -1,0 +1,94 @@
+package main
+
+import (
+	"cmp"
+	"os"
+	"runtime/debug"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/lektordir/lektor/internal/app/hub"
+	"github.com/lektordir/lektor/internal/command"
+	"github.com/lektordir/lektor/internal/fetch"
+	"github.com/lektordir/lektor/internal/serve"
+)
+
+func hubCommand() *cli.Command {
+	return &cli.Command{
+		Name:  "hub",
+		Usage: "be a cloud of rssCloud and a hub of WebSub, for the feeds of others or one's own",
+		Description: `Example:
+   lektor-cloudd hub --public-url https://hub.example`,
+		Flags: append(serverFlags(), []cli.Flag{
+			&cli.StringFlag{Name: "public-url", Usage: "the world reaches us at `URL`"},
+			&cli.StringFlag{Name: "state", Usage: "keep subscriptions in `DIR`", DefaultText: "$XDG_STATE_HOME/lektor-hub"},
+			&cli.StringFlag{Name: "htpasswd", Usage: "store feeds (saveRss) of the users in `FILE`, with passwords by bcrypt"},
+			&cli.StringSliceFlag{Name: "feed", Usage: "read feeds whose URL begins with `URL` at every ping, though nobody subscribes; may be repeated"},
+			&cli.StringSliceFlag{Name: "allow-feeds", Usage: "feeds may be in the private network `PREFIX`; may be repeated"},
+			&cli.StringSliceFlag{Name: "allow-callbacks", Usage: "subscribers may be in the private network `PREFIX`; may be repeated"},
+			&cli.IntFlag{Name: "max-urls", Value: hub.DefaultMaxURLs, Usage: "take `N` feeds in a request"},
+			&cli.IntFlag{Name: "max-per-caller", Value: hub.DefaultPerCaller, Usage: "keep `N` subscriptions of one address"},
+			&cli.IntFlag{Name: "max-subscriptions", Value: hub.DefaultMost, Usage: "keep `N` subscriptions in all"},
+			&cli.IntFlag{Name: "max-feed", Value: hub.DefaultMaxFeed, Usage: "read `BYTES` of a feed"},
+			&cli.IntFlag{Name: "max-save", Value: hub.DefaultMaxSave, Usage: "store `BYTES` of a feed"},
+			&cli.IntFlag{Name: "at-once", Value: hub.DefaultNotifyAtOnce, Usage: "notify `N` subscribers at once"},
+			&cli.IntFlag{Name: "per-host", Value: hub.DefaultPerHost, Usage: "and `N` at one host"},
+			&cli.DurationFlag{Name: "ping-gap", Usage: "read a feed for pings every `TIME` at most", DefaultText: "at every ping"},
+			&cli.DurationFlag{Name: fetch.FlagTimeout, Value: hub.DefaultTimeout, Usage: "give up an exchange after `TIME`, less than 8s"},
+			&cli.IntFlag{Name: fetch.FlagMaxRedirects, Value: 5, Usage: "follow `N` redirects"},
+			&cli.StringFlag{Name: "user-agent", Usage: "tell servers that we are `NAME`"},
+			&cli.BoolFlag{Name: "expire-now", Usage: "only remove the subscriptions that have ended"},
+			&cli.BoolFlag{Name: "verbose", Usage: "tell of all that the log has"},
+		}...),
+		Action: command.Run(hub.Serve, "", func(f *command.Flags) hub.ServeOptions {
+			f.Fail(command.NoArgs(f.Context))
+			// A round of notifications to thousands needs more than a listener.
+			if os.Getenv("GOMEMLIMIT") == "" {
+				debug.SetMemoryLimit(192 << 20)
+			}
+			return hubOptions(f)
+		}),
+	}
+}
+
+// serverFlags are those of servers that strangers reach.
+func serverFlags() []cli.Flag {
+	return []cli.Flag{
+		&cli.StringFlag{Name: "listen", Value: defaultListen, Usage: "listen on `ADDRESS`, a host and port"},
+		&cli.StringFlag{Name: "cert", Usage: "speak TLS, with the certificate in `FILE`"},
+		&cli.StringFlag{Name: "key", Usage: "and the key in `FILE`"},
+		&cli.StringSliceFlag{Name: "trusted-proxy", Aliases: []string{"trust-proxy"}, Usage: "believe X-Forwarded-For of proxies in the network `PREFIX`; may be repeated"},
+		&cli.IntFlag{Name: "max-connections", Value: serve.DefaultMaxConns, Usage: "keep `N` connections open at once"},
+	}
+}
+
+// serverOptions reads the flags of serverFlags but --trusted-proxy.
+func serverOptions(f *command.Flags) serve.Options {
+	o := serve.Options{
+		Address: f.String("listen"), Given: f.IsSet("listen"), Cert: f.String("cert"), Key: f.String("key"),
+		MaxConns: f.Number("max-connections", 1, 0),
+	}
+	if (o.Cert == "") != (o.Key == "") {
+		f.Fail(command.Usagef("--cert and --key go together"))
+	}
+	return o
+}
+
+func hubOptions(f *command.Flags) hub.ServeOptions {
+	config := f.Asking()
+	config.PerHost = f.Number("per-host", 4, 1000) // many subscribers share a host
+	config.MaxBytes = int64(f.Number("max-feed", 1, 0))
+	config.MaxDecoded = config.MaxBytes
+	if config.Deadline >= hub.MaxTimeout {
+		f.Fail(command.Usagef("--%s is less than %s: callers wait for what comes of it", fetch.FlagTimeout, hub.MaxTimeout))
+	}
+	o := hub.ServeOptions{ExpireNow: f.Bool("expire-now"), Options: hub.Options{
+		Options: serverOptions(f), State: cmp.Or(f.String("state"), hub.DefaultState()),
+		Public: publicURL(f), TrustedProxies: f.Prefixes("trusted-proxy"), Feeds: config, Callbacks: config,
+		Allowed: f.StringSlice("feed"), Users: f.String("htpasswd"),
+		MaxURLs: f.Number("max-urls", 1, 0), PerCaller: f.Number("max-per-caller", 1, 0), Most: f.Number("max-subscriptions", 1, 0),
+		AtOnce: f.Number("at-once", 1, 0), PingGap: f.Time("ping-gap"), MaxSave: f.Number("max-save", 1, 0), Verbose: f.Bool("verbose"),
+	}}
+	o.Feeds.AllowPrivate, o.Callbacks.AllowPrivate = f.Prefixes("allow-feeds"), f.Prefixes("allow-callbacks")
+	return o
+}

@@ -1,0 +1,469 @@
+package hub
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"golang.org/x/crypto/bcrypt"
+
+	"github.com/lektordir/lektor/internal/rsscloud"
+	"github.com/lektordir/lektor/internal/serve"
+)
+
+func TestAttack900URLsInARequest(t *testing.T) {
+	w := newWorld(t, nil)
+	pairs := []string{"port", w.port(), "path", "/cb", "protocol", "http-post"}
+	for i := range 900 {
+		pairs = append(pairs, fmt.Sprintf("url%d", i), w.feed(fmt.Sprintf("/feed%d", i), "x"))
+	}
+	r := w.form("/pleaseNotify", pairs...)
+	m, _ := w.rpc("rssCloud.pleaseNotify", "x", 80, "/", "xml-rpc", func() (urls []string) {
+		for i := 7; i < len(pairs); i += 2 {
+			urls = append(urls, pairs[i])
+		}
+		return urls
+	}())
+	if !strings.Contains(r.body, "20 feeds at most") || m.Fault == nil || len(w.calls) != 0 || len(w.tree()) != 0 {
+		t.Errorf("%d requests: %s", len(w.calls), r.body)
+	}
+}
+
+func TestAttackPortThatIsMore(t *testing.T) {
+	w := newWorld(t, nil)
+	feed := w.feed("/feed", "x")
+	for _, tc := range [][3]string{
+		{w.port() + "/notify?x=", "/cb", ""}, {"80@127.0.0.1:" + w.port(), "/cb", ""}, {"+" + w.port(), "/cb", ""}, {"0x50", "/cb", ""}, {"-1", "/cb", ""}, {"80 ", "/a b", ""},
+		{w.port(), "/cb\r\nX: y", ""}, {w.port(), "/cb#x", ""}, {w.port(), "/" + strings.Repeat("x", 3000), ""}, {w.port(), "@evil.example/", "127.0.0.1/x"},
+		{w.port(), "/cb", "127.0.0.1:" + w.port()}, {w.port(), "/cb", "user@127.0.0.1"}, {w.port(), "/cb", "127.0.0.1#"}, {w.port(), "/cb", "a b"}, {w.port(), "/cb", "::1]:80/["},
+		{w.port(), "/cb", strings.Repeat("a", 300)},
+	} {
+		r := w.form("/pleaseNotify", "port", tc[0], "path", tc[1], "protocol", "http-post", "url1", feed, "domain", tc[2])
+		if !strings.Contains(r.body, `success="false"`) {
+			t.Errorf("%q: %s", tc, r.body)
+		}
+	}
+	if len(w.calls) != 0 {
+		t.Errorf("%+v", w.calls)
+	}
+	// What begins as a host does is a path.
+	w.form("/pleaseNotify", "port", w.port(), "path", "//evil.example/", "protocol", "http-post", "url1", feed)
+	if got := w.got("POST", "//evil.example/"); len(got) != 1 {
+		t.Errorf("%+v", w.calls)
+	}
+}
+
+func TestAttackXForwardedForFromAStranger(t *testing.T) {
+	for trusted, want := range map[string]string{"": "127.0.0.1", "10.0.0.0/8": "127.0.0.1", "127.0.0.1/32": "127.0.0.77"} {
+		w := newWorld(t, func(o *Options) {
+			if trusted != "" {
+				o.TrustedProxies = []netip.Prefix{netip.MustParsePrefix(trusted)}
+			}
+		})
+		feed := w.feed("/feed", "x")
+		port := newSiteAt(t, want, w.site)
+		r := w.do("POST", "/pleaseNotify", formType, encode("port", port, "path", "/cb", "protocol", "http-post", "url1", feed), "X-Forwarded-For", "6.6.6.6, 127.0.0.77")
+		if list := w.subscriptions(feed); len(list) != 1 || list[0].Caller != want || list[0].Callback != "http://"+want+":"+port+"/cb" {
+			t.Errorf("%q: %+v, %s", trusted, list, r.body)
+		}
+	}
+}
+
+func TestAttackPrivateAddresses(t *testing.T) {
+	w := newWorld(t, func(o *Options) { o.Callbacks.AllowPrivate = nil })
+	feed := w.feed("/feed", "one")
+	for _, domain := range []string{"", "127.0.0.1", "127.0.0.2", "::1", "::ffff:127.0.0.1", "169.254.169.254", "10.0.0.1", "fd00::1", "64:ff9b::7f00:1", "localhost", "0.0.0.0"} {
+		r := w.form("/pleaseNotify", "port", w.port(), "path", "/cb", "protocol", "http-post", "url1", feed, "domain", domain)
+		if !strings.Contains(r.body, `success="false"`) {
+			t.Errorf("%s: %s", domain, r.body)
+		}
+		w.subscribe("subscribe", w.site.URL+"/cb", feed)
+	}
+	if len(w.got("GET", "/cb"))+len(w.got("POST", "/cb")) != 0 {
+		t.Errorf("%+v", w.calls)
+	}
+	// What subscribers may, feeds need not, and the other way round.
+	w2 := newWorld(t, func(o *Options) { o.Feeds.AllowPrivate = nil })
+	if r := w2.register("/cb", w2.feed("/feed", "x")); !strings.Contains(r.body, "error reading the resource") || len(w2.calls) != 0 {
+		t.Errorf("%s, %+v", r.body, w2.calls)
+	}
+}
+
+// A name that is public first, and private when it is connected to.
+func TestAttackRebinding(t *testing.T) {
+	var inside *site
+	dials := atomic.Int32{}
+	w := newWorld(t, func(o *Options) {
+		o.Callbacks.AllowPrivate = []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")} // public, for this test
+		o.Callbacks.Dial = func(ctx context.Context, network, addr string) (net.Conn, error) {
+			host, port, _ := net.SplitHostPort(addr)
+			if host == "rebind.example" {
+				if host = "127.0.0.1"; dials.Add(1) > 1 {
+					host, port = "127.0.0.2", newSiteAt(t, "127.0.0.2", inside)
+				}
+			}
+			return (&net.Dialer{}).DialContext(ctx, network, net.JoinHostPort(host, port))
+		}
+		o.Callbacks.PerHost = 4
+	})
+	inside = newSite(t)
+	feed := w.feed("/feed", "one")
+	// The server closes the connection, so that there is another look-up.
+	w.answer("/cb", func(rw http.ResponseWriter, r *http.Request) {
+		rw.Header().Set("Connection", "close")
+		io.WriteString(rw, r.FormValue("challenge"))
+	})
+	r := w.form("/pleaseNotify", "port", w.port(), "path", "/cb", "protocol", "http-post", "url1", feed, "domain", "rebind.example")
+	if !strings.Contains(r.body, `success="true"`) {
+		t.Fatal(r.body)
+	}
+	w.feed("/feed", "two")
+	w.ping(feed)
+	if list := w.subscriptions(feed); dials.Load() < 2 || len(inside.calls) != 0 || list[0].Errors != 1 || !strings.Contains(list[0].Error, "private") {
+		t.Errorf("%d dials, %+v, %+v", dials.Load(), inside.calls, list)
+	}
+}
+
+func TestAttackCallbackThatRedirects(t *testing.T) {
+	w := newWorld(t, func(o *Options) {
+		o.Callbacks.AllowPrivate = []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")}
+		o.Feeds.AllowPrivate = o.Callbacks.AllowPrivate
+	})
+	port := newSiteAt(t, "127.0.0.2", w.site)
+	feed := w.feed("/feed", "one")
+	for path, target := range map[string]string{"/meta": "http://169.254.169.254/latest/meta-data/", "/inside": "http://127.0.0.2:" + port + "/in", "/file": "file:///etc/passwd", "/circle": "/circle"} {
+		w.answer(path, func(rw http.ResponseWriter, r *http.Request) {
+			http.Redirect(rw, r, target, http.StatusTemporaryRedirect)
+		})
+		if r := w.register(path, feed); !strings.Contains(r.body, `success="false"`) {
+			t.Errorf("%s: %s", path, r.body)
+		}
+		if r := w.register("/cb", w.site.URL+path); !strings.Contains(r.body, `success="false"`) {
+			t.Errorf("a feed that redirects, %s: %s", path, r.body)
+		}
+	}
+	if len(w.got("GET", "/in"))+len(w.got("POST", "/in")) != 0 {
+		t.Errorf("%+v", w.calls)
+	}
+	// A redirect that leads where it may stays a POST.
+	w.answer("/moved", func(rw http.ResponseWriter, r *http.Request) {
+		if r.Method == "POST" {
+			http.Redirect(rw, r, "/there", http.StatusMovedPermanently)
+		}
+		io.WriteString(rw, r.FormValue("challenge"))
+	})
+	w.register("/moved", feed)
+	w.feed("/feed", "two")
+	w.ping(feed)
+	if got := w.notified("/there"); len(got) != 1 || got[0] != feed {
+		t.Errorf("%v", got)
+	}
+}
+
+// A feed that trickles holds up its own subscribers, and nobody else.
+func TestAttackFeedThatTrickles(t *testing.T) {
+	w := newWorld(t, func(o *Options) { o.Feeds.Deadline = 300 * time.Millisecond })
+	w.answer("/trickle", func(rw http.ResponseWriter, r *http.Request) {
+		rw.Header().Set("Content-Length", "1000000")
+		for r.Context().Err() == nil {
+			rw.Write([]byte(" "))
+			http.NewResponseController(rw).Flush()
+			tick := time.NewTimer(10 * time.Millisecond)
+			<-tick.C
+		}
+	})
+	feed := w.feed("/feed", "one")
+	var all sync.WaitGroup
+	for i := range 4 {
+		all.Go(func() {
+			if r := w.ping(fmt.Sprintf("%s/trickle?%d", w.site.URL, i)); !strings.Contains(r.body, `success="false"`) {
+				t.Errorf("%s", r.body)
+			}
+		})
+	}
+	w.register("/cb", feed)
+	w.feed("/feed", "two")
+	w.ping(feed)
+	if len(w.notified("/cb")) != 1 {
+		t.Error("not notified meanwhile")
+	}
+	all.Wait()
+	w.h.opts.MaxSave = 0
+	big := w.feed("/big", strings.Repeat("x", 2<<20))
+	if r := w.ping(big); !strings.Contains(r.body, `success="false"`) {
+		t.Errorf("a feed that is too long: %s", r.body)
+	}
+}
+
+// Ten at once for one feed: all are stored, and the feed is read once or twice.
+func TestAttackConcurrentRegistrations(t *testing.T) {
+	w := newWorld(t, nil)
+	feed := w.feed("/feed", "one")
+	var all sync.WaitGroup
+	for i := range 10 {
+		all.Go(func() { w.register(fmt.Sprintf("/cb%d", i), feed) })
+	}
+	all.Wait()
+	if n := len(w.subscriptions(feed)); n != 10 || w.h.counts.all != 10 {
+		t.Errorf("%d stored, %d counted", n, w.h.counts.all)
+	}
+	if n := len(w.got("GET", "/feed")); n > 10 {
+		t.Errorf("read %d times", n)
+	}
+	w.feed("/feed", "two")
+	w.ping(feed)
+	for i := range 10 {
+		if len(w.notified(fmt.Sprintf("/cb%d", i))) != 1 {
+			t.Errorf("%d is not notified", i)
+		}
+	}
+}
+
+// A request that fails for a subscriber that there is leaves him as he was.
+func TestAttackFailedRegistrationOfAnother(t *testing.T) {
+	w := newWorld(t, nil)
+	feed := w.feed("/feed", "one")
+	w.register("/cb", feed)
+	before := fmt.Sprint(w.tree())
+	w.clock.add(time.Hour)
+	w.answer("/cb", http.NotFound)
+	if r := w.register("/cb", feed); !strings.Contains(r.body, `success="false"`) {
+		t.Error(r.body)
+	}
+	w.answer("/feed", http.NotFound)
+	w.register("/cb", feed)
+	if after := fmt.Sprint(w.tree()); after != before {
+		t.Errorf("%s\n%s", before, after)
+	}
+}
+
+// A feed that nobody subscribes to, and nobody allowed, is not read twice; one that is
+// subscribed to is, as is one of the user's.
+func TestAttackHubAsAProxy(t *testing.T) {
+	w := newWorld(t, nil)
+	w.h.opts.Allowed = []string{w.site.URL + "/mine/"}
+	feed, mine := w.feed("/feed", "one"), w.feed("/mine/feed", "one")
+	for range 5 {
+		w.ping(feed)
+		w.form("/pleaseNotify", "port", "1", "path", "/", "protocol", "http-post", "url1", feed)
+		w.ping(mine)
+	}
+	if a, b := len(w.got("GET", "/feed")), len(w.got("GET", "/mine/feed")); a != 1 || b != 5 {
+		t.Errorf("read %d and %d times", a, b)
+	}
+	if tree := w.tree(); len(tree) != 0 {
+		t.Errorf("it is remembered: %v", tree)
+	}
+	w.clock.add(rememberFor)
+	if w.ping(feed); len(w.got("GET", "/feed")) != 2 {
+		t.Error("not read again after a while")
+	}
+}
+
+func TestAttackTooManySubscriptions(t *testing.T) {
+	w := newWorld(t, func(o *Options) { o.PerCaller = 3 })
+	feed := w.feed("/feed", "one")
+	for i := range 3 {
+		w.register(fmt.Sprintf("/cb%d", i), feed)
+	}
+	for range 2 {
+		if r := w.register("/cb3", feed); !strings.Contains(r.body, "too many subscriptions from your address") {
+			t.Error(r.body)
+		}
+		w.subscribe("subscribe", w.site.URL+"/websub", feed)
+		if r := w.register("/cb0", feed); !strings.Contains(r.body, `success="true"`) {
+			t.Errorf("one is renewed: %s", r.body)
+		}
+		w.restart()
+		w.h.sweep(false) // as it does at the start
+	}
+	if got := w.got("GET", "/websub"); len(got) != 2 || !strings.Contains(got[0].query, "denied") || len(w.subscriptions(feed)) != 3 {
+		t.Errorf("%+v", got)
+	}
+	w.h.opts.Most, w.h.opts.PerCaller = 3, 100
+	if r := w.register("/cb3", feed); !strings.Contains(r.body, "as many subscriptions as it can") {
+		t.Error(r.body)
+	}
+	w.clock.add(CloudExpire)
+	w.h.sweep(true)
+	if r := w.register("/cb3", feed); !strings.Contains(r.body, `success="true"`) {
+		t.Errorf("there is room again: %s", r.body)
+	}
+}
+
+// A thousand connections that say nothing: honest clients are served meanwhile, and
+// memory stays bounded.
+func TestAttackSlowConnections(t *testing.T) {
+	w := newWorld(t, nil)
+	feed := w.feed("/feed", "one")
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := serve.NewServer(w.h, w.log)
+	go s.Serve(serve.Limit(l, 64))
+	t.Cleanup(func() { s.Close() })
+	var before, after runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&before)
+	for i := range 1000 {
+		c, err := net.Dial("tcp", l.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		fmt.Fprintf(c, "POST /RPC2 HTTP/1.1\r\nHost: x\r\nContent-Length: 60000\r\n\r\n%s", strings.Repeat("x", i%100))
+	}
+	for range 20 {
+		resp, err := http.Post("http://"+l.Addr().String()+"/ping", formType, strings.NewReader(encode("url", feed)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		b, _ := io.ReadAll(resp.Body)
+		resp.Body.Close()
+		if !strings.Contains(string(b), `success="true"`) {
+			t.Errorf("%s", b)
+		}
+	}
+	runtime.GC()
+	runtime.ReadMemStats(&after)
+	if grown := int64(after.HeapAlloc) - int64(before.HeapAlloc); grown > 32<<20 {
+		t.Errorf("%d MB", grown>>20)
+	}
+}
+
+func TestAttackNestedXMLRPC(t *testing.T) {
+	w := newWorld(t, func(o *Options) { o.Users = htpasswd(t, "bull:secret") })
+	for _, body := range []string{
+		"<methodCall><methodName>rssCloud.ping</methodName><params><param>" + strings.Repeat("<value><array><data>", 100_000),
+		"<methodCall>" + strings.Repeat("<a>", 100_000), "<methodCall>" + strings.Repeat("<a/>", 200_000), "<x", "", "<?xml version='1.0'?><!DOCTYPE a [<!ENTITY b 'c'>]><methodCall/>",
+	} {
+		r := w.do("POST", "/RPC2", "text/xml", body)
+		m, err := rsscloud.Decode([]byte(r.body))
+		if err != nil || m.Fault == nil || m.Fault.Code != 4 || r.status != 200 {
+			t.Errorf("%.40s: %+v", body, r)
+		}
+	}
+}
+
+// htpasswd writes a file of users and passwords, as NAME:PASSWORD.
+func htpasswd(t testing.TB, pairs ...string) string {
+	t.Helper()
+	var text strings.Builder
+	for _, p := range pairs {
+		name, password, _ := strings.Cut(p, ":")
+		hash, err := bcrypt.GenerateFromPassword([]byte(password), bcrypt.MinCost)
+		if err != nil {
+			t.Fatal(err)
+		}
+		fmt.Fprintf(&text, "%s:%s\n", name, hash)
+	}
+	path := filepath.Join(t.TempDir(), "htpasswd")
+	if err := os.WriteFile(path, []byte(text.String()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func TestAttackSaveRss(t *testing.T) {
+	w := newWorld(t, func(o *Options) {
+		o.Users = htpasswd(t, "bull:secret")
+		o.TrustedProxies = loopback
+	})
+	const document = "<rss><channel/></rss>"
+	for _, name := range []string{"../bull", "bull/../../x", "..", ".", "", "a\x00b", strings.Repeat("x", 300), "bull/"} {
+		if m, r := w.rpc("rssCloud.saveRss", name, "secret", document); m.Fault == nil {
+			t.Errorf("%q: %s", name, r.body)
+		}
+	}
+	// 100 MB, told beforehand and not.
+	for _, length := range []int64{100 << 20, -1} {
+		req, _ := http.NewRequest("POST", w.server.URL+"/RPC2", io.LimitReader(zeros{}, 100<<20))
+		req.ContentLength = length
+		resp, err := http.DefaultClient.Do(req)
+		if err != nil {
+			continue // it was cut off
+		}
+		b, _ := io.ReadAll(resp.Body)
+		resp.Body.Close()
+		if !strings.Contains(string(b), "longer than") {
+			t.Errorf("%.300s", b)
+		}
+	}
+	// A wrong password a thousand times: few are even looked at, and the user himself,
+	// who calls from elsewhere, is served.
+	call := func(from, password string) string {
+		return w.do("POST", "/RPC2", "text/xml", string(rsscloud.EncodeCall("rssCloud.saveRss", "bull", password, document)), "X-Forwarded-For", from).body
+	}
+	wrong, wait := 0, 0
+	for i := range 1000 {
+		body := call("192.0.2.1", fmt.Sprint(i))
+		switch {
+		case strings.Contains(body, "password is wrong"):
+			wrong++
+		case strings.Contains(body, "too many wrong passwords"):
+			wait++
+		default:
+			t.Fatal(body)
+		}
+	}
+	if wrong != freeTries+1 || wait != 1000-wrong {
+		t.Errorf("%d were looked at", wrong)
+	}
+	if body := call("192.0.2.1", "secret"); !strings.Contains(body, "too many wrong passwords") {
+		t.Errorf("the right one after a thousand: %s", body)
+	}
+	if body := call("192.0.2.2", "secret"); !strings.Contains(body, "/feeds/bull/rss.xml") {
+		t.Error(body)
+	}
+	w.clock.add(mostWait)
+	if body := call("192.0.2.1", "secret"); !strings.Contains(body, "/feeds/bull/rss.xml") {
+		t.Errorf("after a while: %s", body)
+	}
+	for path := range w.tree() {
+		if !strings.HasPrefix(path, "/saved/bull/") {
+			t.Errorf("there is %s", path)
+		}
+	}
+}
+
+type zeros struct{}
+
+func (zeros) Read(b []byte) (int, error) { clear(b); return len(b), nil }
+
+// Feeds' URLs and titles do nothing on the page, and no callback's path is shown.
+func TestAttackPage(t *testing.T) {
+	w := newWorld(t, nil)
+	feed := w.feed("/feed", "one")
+	w.register("/secret-token", feed)
+	for _, u := range []string{`http://a.example/"><script>alert(1)</script>`, "javascript:alert(1)", "http://127.0.0.1:1/\x1b[31m", `http://127.0.0.1:1/'onmouseover='x`} {
+		w.ping(u)
+	}
+	w.answer("/secret-token", func(rw http.ResponseWriter, r *http.Request) { rw.WriteHeader(500) })
+	w.feed("/feed", "two")
+	w.ping(feed)
+	r := w.do("GET", "/", "", "")
+	if r.status != 200 || !strings.HasPrefix(r.header.Get("Content-Type"), "text/html") || strings.Contains(r.header.Get("Content-Security-Policy"), "script") {
+		t.Errorf("%+v", r.header)
+	}
+	for _, bad := range []string{"<script", "secret-token", "\x1b", `href="javascript`, `'onmouseover='`} {
+		if strings.Contains(r.body, bad) {
+			t.Errorf("%s is on the page:\n%s", bad, r.body)
+		}
+	}
+	log, _ := os.ReadFile(filepath.Join(w.opts.State, "log"))
+	if !strings.Contains(r.body, feed) || strings.Contains(string(log), "secret-token") || strings.Contains(string(log), "\x1b") || !strings.Contains(string(log), "\tfailed\t"+feed) {
+		t.Errorf("%s\n%s", r.body, log)
+	}
+}

@@ -1,0 +1,336 @@
+package hub
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/netip"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/lektordir/lektor/internal/fetch"
+	"github.com/lektordir/lektor/internal/rsscloud"
+	"github.com/lektordir/lektor/internal/units"
+)
+
+// What callers are told. Where the walkthrough's cloud and its successors have said it
+// in certain words for years, these are theirs in sense.
+var (
+	errFull    = rsscloud.Sayf("This hub has as many subscriptions as it can.")
+	errTooMany = rsscloud.Sayf("There are too many subscriptions from your address.")
+	errHandler = rsscloud.Sayf("The subscription was cancelled because the call failed when we tested the handler.")
+	errReading = errors.New("there was an error reading the resource at URL")
+)
+
+const thanks = "Thanks for the registration. It worked. When the feed updates we'll notify you. Don't forget to register again after 24 hours, your subscription will expire in 25."
+
+// bodyOf reads the body of a request that is a form.
+func (h *Hub) bodyOf(w http.ResponseWriter, r *http.Request) (string, error) {
+	b, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxForm))
+	if err != nil {
+		return "", rsscloud.Sayf("The request is longer than %s, or was cut off.", units.Bytes(maxForm))
+	}
+	return string(b), nil
+}
+
+// result answers a request by REST, with status 200 in any case, in XML or, when it
+// is asked for, in JSON.
+func result(w http.ResponseWriter, r *http.Request, element, msg string, err error) {
+	if err != nil {
+		msg = err.Error()
+	}
+	if wantsJSON(r.Header.Values("Accept")) {
+		w.Header().Set("Content-Type", "application/json; charset=utf-8")
+		_ = json.NewEncoder(w).Encode(struct {
+			Success bool   `json:"success"`
+			Msg     string `json:"msg"`
+		}{err == nil, msg})
+		return
+	}
+	w.Header().Set("Content-Type", "text/xml; charset=utf-8")
+	_, _ = w.Write(rsscloud.EncodeResult(element, err == nil, msg))
+}
+
+// wantsJSON reports whether JSON is asked for, and XML not before it.
+func wantsJSON(accept []string) bool {
+	for _, part := range strings.Split(strings.ToLower(strings.Join(accept, ",")), ",") {
+		kind, _, _ := strings.Cut(strings.TrimSpace(part), ";")
+		switch strings.TrimSpace(kind) {
+		case "application/json", "text/json":
+			return true
+		case "text/xml", "application/xml":
+			return false
+		}
+	}
+	return false
+}
+
+// pleaseNotify is "Requesting notification using REST".
+func (h *Hub) pleaseNotify(w http.ResponseWriter, r *http.Request) {
+	msg, err := "", error(nil)
+	body, err := h.bodyOf(w, r)
+	if err == nil {
+		var q rsscloud.Request
+		if q, err = rsscloud.ReadRequest(rsscloud.ReadForm(body), h.opts.MaxURLs); err == nil {
+			msg, err = h.register(r, q)
+		}
+	}
+	result(w, r, "notifyResult", msg, err)
+}
+
+// register makes the subscriptions of a request. One that can be made is a success,
+// and the message names those that cannot.
+func (h *Hub) register(r *http.Request, q rsscloud.Request) (string, error) {
+	addr, caller := h.caller(r)
+	if !addr.IsValid() && q.Domain == "" {
+		return "", rsscloud.Sayf("Your address is unknown; give a domain.")
+	}
+	callback := q.Callback(addr)
+	foreign := q.Domain != "" && !h.isCaller(r.Context(), q.Domain, addr)
+	errs := make([]error, len(q.URLs))
+	var all sync.WaitGroup
+	for i, u := range q.URLs {
+		all.Go(func() {
+			s := subscription{Callback: callback, Protocol: q.Protocol, Procedure: q.Procedure, Feed: u, Caller: caller}
+			if errs[i] = h.subscribe(r.Context(), s, q.Domain != "", foreign); errs[i] == nil {
+				h.log.add("subscribed", u, "%s by %s", hostOf(callback), q.Protocol)
+			} else {
+				h.log.add("refused", u, "%s: %s", hostOf(callback), hide(errs[i].Error()))
+			}
+		})
+	}
+	all.Wait()
+	var failed []string
+	for i, err := range errs {
+		if err != nil {
+			failed = append(failed, q.URLs[i])
+		}
+	}
+	switch {
+	case len(failed) == len(q.URLs):
+		return "", errs[0]
+	case len(failed) > 0:
+		return thanks + " But not for " + strings.Join(failed, ", ") + ": " + errs[slices.IndexFunc(errs, func(e error) bool { return e != nil })].Error(), nil
+	}
+	return thanks, nil
+}
+
+// isCaller reports whether a domain stands for the address of the caller.
+func (h *Hub) isCaller(ctx context.Context, domain string, addr netip.Addr) bool {
+	if a, err := netip.ParseAddr(domain); err == nil {
+		return a.Unmap() == addr
+	}
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
+	defer cancel()
+	resolver := cmp.Or(h.opts.Callbacks.Resolver, net.DefaultResolver)
+	list, err := resolver.LookupNetIP(ctx, "ip", domain)
+	return err == nil && slices.ContainsFunc(list, func(a netip.Addr) bool { return a.Unmap() == addr })
+}
+
+// subscribe makes one subscription, when the feed can be read and the handler was
+// tried. What fails changes nothing.
+func (h *Hub) subscribe(ctx context.Context, s subscription, domain, foreign bool) error {
+	if err := checkFeed(s.Feed); err != nil {
+		return err
+	}
+	hash := hashOf(s.Feed)
+	_, err := h.read(hash, s.key())
+	renewal := err == nil
+	if !renewal {
+		if err := h.room(s.Caller); err != nil {
+			return err
+		}
+	}
+	doc, err := h.look(ctx, s.Feed)
+	if err != nil {
+		return rsscloud.Sayf("The subscription was cancelled because %v %s.", errReading, s.Feed)
+	}
+	select {
+	case h.verifying <- struct{}{}:
+		defer func() { <-h.verifying }()
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	if err := h.try(ctx, s, domain, foreign); err != nil {
+		if private := (*fetch.PrivateError)(nil); errors.As(err, &private) {
+			return rsscloud.Sayf("%v It is at a private address.", errHandler)
+		}
+		return errHandler
+	}
+	return h.keepSubscription(hash, s, doc, CloudExpire)
+}
+
+// keepSubscription stores one that was verified; it is on the disk then.
+func (h *Hub) keepSubscription(hash string, s subscription, doc *document, lease time.Duration) error {
+	if err := h.begin(hash, s.Feed, doc); err != nil {
+		return h.failing(err)
+	}
+	was, _, _, err := h.apply(hash, s.key(), verified{s, lease}, h.now(), true)
+	if err != nil {
+		return h.failing(err)
+	}
+	if was.Callback == "" {
+		h.count(s.Caller, 1)
+	} else if was.Caller != s.Caller {
+		h.count(was.Caller, -1)
+		h.count(s.Caller, 1)
+	}
+	return nil
+}
+
+// failing reports an error of this machine, of which a caller is told no more than
+// that.
+func (h *Hub) failing(err error) error {
+	h.report.Warn("%v", err)
+	return rsscloud.Sayf("This hub cannot store it now; try again later.")
+}
+
+// try calls the handler of a subscriber: with a challenge where he named a domain, by a
+// notification where he did not, or calls himself by it. By XML-RPC at a domain that
+// is not the caller's, either will do.
+func (h *Hub) try(ctx context.Context, s subscription, domain, foreign bool) error {
+	call := func(strict bool) error {
+		return rsscloud.Notify(ctx, h.callbacks, s.Callback, s.Protocol, s.Procedure, s.Feed, strict)
+	}
+	switch {
+	case !domain, s.Protocol == rsscloud.XMLRPC && !foreign:
+		return call(false)
+	case s.Protocol == rsscloud.XMLRPC:
+		if rsscloud.Verify(ctx, h.callbacks, s.Callback, s.Feed, challenge()) == nil {
+			return nil
+		}
+		return call(true)
+	}
+	return rsscloud.Verify(ctx, h.callbacks, s.Callback, s.Feed, challenge())
+}
+
+// checkFeed is the error for what is no URL of a feed.
+func checkFeed(feedURL string) error {
+	u, err := fetch.ParseURL(feedURL)
+	if err != nil || len(feedURL) > rsscloud.MaxURL || !fetch.IsHTTP(feedURL) || u.User != nil {
+		return rsscloud.Sayf("%q is no URL of a feed.", oneField(feedURL))
+	}
+	return nil
+}
+
+// pingREST is "Pinging via REST".
+func (h *Hub) pingREST(w http.ResponseWriter, r *http.Request) {
+	body, err := h.bodyOf(w, r)
+	msg := ""
+	if err == nil {
+		err = &rsscloud.MissingError{Names: []string{"url"}}
+		for _, p := range rsscloud.ReadForm(body) {
+			if strings.EqualFold(p[0], "url") && strings.TrimSpace(p[1]) != "" {
+				msg, err = h.pinged(r, strings.TrimSpace(p[1]))
+				break
+			}
+		}
+	}
+	result(w, r, "result", msg, err)
+}
+
+// pinged is a ping. It waits for a while for all to be notified.
+func (h *Hub) pinged(r *http.Request, feedURL string) (string, error) {
+	if err := checkFeed(feedURL); err != nil {
+		return "", err
+	}
+	if wait := h.soon(feedURL); wait > 0 {
+		return fmt.Sprintf("Thanks for the ping. The feed was read not long ago, and will be again in %s.", wait.Round(time.Second)), nil
+	}
+	t, err := h.ping(r.Context(), feedURL)
+	if err != nil {
+		h.log.add("unread", feedURL, "%s", hide(err.Error()))
+		return "", rsscloud.Sayf("The ping was cancelled because %v %s.", errReading, feedURL)
+	}
+	if !t.changed {
+		h.log.add("pinged", feedURL, "it has not changed, or nobody subscribes to it")
+		return "Thanks for the ping. The feed has not changed since the last one, or nobody subscribes to it.", nil
+	}
+	if t.done != nil {
+		timer := time.NewTimer(waitMost)
+		defer timer.Stop()
+		select {
+		case <-t.done:
+		case <-timer.C:
+		}
+	}
+	return fmt.Sprintf("Thanks for the ping. The feed has changed, and is told of to %s.", units.Count(t.subscribers, "subscriber")), nil
+}
+
+// faultCode is that of all faults of rssCloud.
+const faultCode = 4
+
+// rpc2 is the XML-RPC interface.
+func (h *Hub) rpc2(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("Content-Type", "text/xml; charset=utf-8")
+	value, err := h.call(w, r)
+	if err != nil {
+		_, _ = w.Write(rsscloud.EncodeFault(faultCode, err.Error()))
+		return
+	}
+	_, _ = w.Write(rsscloud.EncodeResponse(value))
+}
+
+// call makes a call, and gives what it returns.
+func (h *Hub) call(w http.ResponseWriter, r *http.Request) (any, error) {
+	most := rsscloud.MaxMessage
+	if h.users != nil && (r.ContentLength > int64(most) || r.ContentLength < 0) {
+		// A feed, perhaps; of these few at a time are in memory.
+		most = h.opts.MaxSave*2 + rsscloud.MaxMessage // for what is written with references
+		if r.ContentLength > int64(most) {
+			return nil, rsscloud.Sayf("The call is longer than %s.", units.Bytes(int64(most)))
+		}
+		if err := h.saving.Acquire(r.Context(), 1); err != nil {
+			return nil, context.Cause(r.Context())
+		}
+		defer h.saving.Release(1)
+	}
+	m, err := message(w, r, most)
+	if err != nil {
+		return nil, err
+	}
+	switch strings.ToLower(m.Method) {
+	case "rsscloud.hello":
+		return true, nil
+	case "rsscloud.pleasenotify":
+		q, err := rsscloud.RequestOf(m.Params, h.opts.MaxURLs)
+		if err != nil {
+			return nil, err
+		}
+		_, err = h.register(r, q)
+		return true, err
+	case "rsscloud.ping":
+		switch {
+		case len(m.Params) < 1 || m.Params[0].Text == "":
+			return nil, rsscloud.Sayf(`Can't call "ping" because there aren't enough parameters.`)
+		case len(m.Params) > 1:
+			return nil, rsscloud.Sayf(`Can't call "ping" because there are too many parameters.`)
+		}
+		// True whatever comes of it, as clouds have always answered.
+		_, _ = h.pinged(r, m.Params[0].Text)
+		return true, nil
+	case "rsscloud.saverss":
+		return h.save(r, m.Params)
+	}
+	return nil, rsscloud.Sayf("Can't make the call because %q is not defined.", oneField(m.Method))
+}
+
+// message reads a call of so many bytes at most.
+func message(w http.ResponseWriter, r *http.Request, most int) (*rsscloud.Message, error) {
+	b, err := io.ReadAll(http.MaxBytesReader(w, r.Body, int64(most)))
+	if err != nil {
+		return nil, rsscloud.Sayf("The call is longer than %s, or was cut off.", units.Bytes(int64(most)))
+	}
+	m, err := rsscloud.DecodeLong(b, most)
+	if err != nil {
+		return nil, rsscloud.Sayf("Can't read the call: %v.", err)
+	}
+	return m, nil
+}

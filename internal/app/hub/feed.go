@@ -1,0 +1,252 @@
+package hub
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/lektordir/lektor/internal/atomicfile"
+	"github.com/lektordir/lektor/internal/fetch"
+)
+
+// document is what a feed was when it was read. It need not be one that anybody can
+// parse: length and digest tell whether it is another one.
+type document struct {
+	digest string
+	length int
+	kind   string // Content-Type, as the server gave it
+	body   []byte // nil where nobody is to have it
+}
+
+// flight is one reading of a feed. Whoever asks while it is in the air waits for it, or
+// for the next one when what he tells of may be later than what is read.
+type flight struct {
+	ping bool // somebody said that the feed was updated
+	done chan struct{}
+	doc  *document
+	err  error
+	// told is what became of a ping.
+	told told
+	next *flight
+}
+
+// told is what became of a ping.
+type told struct {
+	changed     bool
+	subscribers int
+	done        <-chan struct{} // closed when all were notified; nil for nobody
+}
+
+// look reads a feed for somebody who wants to subscribe to it, or joins who does.
+func (h *Hub) look(ctx context.Context, feedURL string) (*document, error) {
+	hash := hashOf(feedURL)
+	if !h.subscribedTo(hash) {
+		if g, ok := h.glanced(hash); ok {
+			return g.doc, g.err
+		}
+	}
+	f := h.fly(hash, feedURL, false)
+	select {
+	case <-f.done:
+		return f.doc, f.err
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+}
+
+// ping reads a feed that was updated, and has its subscribers notified when it was.
+func (h *Hub) ping(ctx context.Context, feedURL string) (told, error) {
+	hash := hashOf(feedURL)
+	if !h.subscribedTo(hash) && !h.allowed(feedURL) {
+		if g, ok := h.glanced(hash); ok {
+			return told{}, g.err
+		}
+	}
+	f := h.fly(hash, feedURL, true)
+	select {
+	case <-f.done:
+		return f.told, f.err
+	case <-ctx.Done():
+		return told{}, context.Cause(ctx)
+	}
+}
+
+// fly gives a reading of a feed, which is begun where none is under way; for a ping,
+// one that begins after this call.
+func (h *Hub) fly(hash, feedURL string, ping bool) *flight {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	f := h.flights[hash]
+	switch {
+	case f != nil && !ping:
+		return f
+	case f != nil && f.next != nil:
+		return f.next
+	}
+	n := &flight{ping: ping, done: make(chan struct{})}
+	if f != nil {
+		f.next = n
+		return n
+	}
+	h.flights[hash] = n
+	h.working.Go(func() { h.land(n, hash, feedURL) })
+	return n
+}
+
+// land makes a reading, and those that were asked for meanwhile.
+func (h *Hub) land(f *flight, hash, feedURL string) {
+	for f != nil {
+		f.doc, f.err = h.get(feedURL)
+		if f.err == nil {
+			f.told, f.err = h.compare(f, hash, feedURL)
+		}
+		h.mu.Lock()
+		if f.next == nil {
+			delete(h.flights, hash)
+		} else {
+			h.flights[hash] = f.next
+		}
+		h.glance(hash, f)
+		close(f.done)
+		f = f.next
+		h.mu.Unlock()
+	}
+}
+
+// compare looks whether the document of a flight is another one than subscribers know
+// of, and has them notified if so. A feed that is not known yet becomes so with its
+// first subscriber: until then, nothing is kept of it.
+func (h *Hub) compare(f *flight, hash, feedURL string) (told, error) {
+	defer func() { f.doc.body = nil }()
+	if !h.subscribedTo(hash) {
+		return told{}, nil
+	}
+	was := h.readFeed(hash)
+	if !f.ping || was.Digest == f.doc.digest && was.Length == f.doc.length {
+		// What a subscriber's request finds changed is for the ping to tell: it
+		// would find nothing changed otherwise.
+		return told{}, nil
+	}
+	return h.publish(hash, feedState{URL: cmp.Or(was.URL, feedURL), Digest: f.doc.digest, Length: f.doc.length, Changed: h.now()}, f.doc)
+}
+
+// begin takes note of a feed with its first subscriber, who knows of the document that
+// was read just now. What is known of the feed already stays.
+func (h *Hub) begin(hash, feedURL string, doc *document) error {
+	return h.locked(hash, true, func() error {
+		if h.readFeed(hash).Digest != "" {
+			return nil
+		}
+		return h.writeFeed(hash, feedState{URL: feedURL, Digest: doc.digest, Length: doc.length, Changed: h.now()})
+	})
+}
+
+// get reads the document of a feed. One that is stored here is read from the disk.
+func (h *Hub) get(feedURL string) (*document, error) {
+	doc := &document{}
+	if path, ok := h.savedFile(feedURL); ok {
+		b, err := atomicfile.Read(path, int64(h.opts.MaxSave))
+		if errors.Is(err, os.ErrNotExist) {
+			return nil, fmt.Errorf("%s: no such feed is stored here", feedURL)
+		}
+		if err != nil {
+			return nil, err
+		}
+		doc.body, doc.kind = b, kindOf(b)
+	} else {
+		resp, err := h.feeds.Get(h.ctx, &fetch.Request{URL: feedURL, Stranger: true})
+		if err != nil {
+			return nil, err
+		}
+		doc.body, doc.kind = resp.Body, resp.Header.Get("Content-Type")
+	}
+	doc.digest, doc.length = digestOf(doc.body), len(doc.body)
+	return doc, nil
+}
+
+func digestOf(b []byte) string {
+	sum := sha256.Sum256(b)
+	return hex.EncodeToString(sum[:])
+}
+
+// subscribedTo reports whether there is a subscription to a feed.
+func (h *Hub) subscribedTo(hash string) bool {
+	f, err := os.Open(h.subs(hash))
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	list, _ := f.Readdirnames(1)
+	return len(list) > 0
+}
+
+// allowed reports whether the user named the feed, or it is stored here.
+func (h *Hub) allowed(feedURL string) bool {
+	if _, ok := h.savedFile(feedURL); ok {
+		return true
+	}
+	for _, prefix := range h.opts.Allowed {
+		if strings.HasPrefix(feedURL, prefix) {
+			return true
+		}
+	}
+	return false
+}
+
+// glanced gives what was seen of a feed not long ago.
+func (h *Hub) glanced(hash string) (glance, bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	g, ok := h.known[hash]
+	most := rememberFor
+	if g.err != nil {
+		most = rememberErr
+	}
+	age := h.now().Sub(g.at)
+	return g, ok && age >= 0 && age < most
+}
+
+// glance takes down what a flight saw. The caller holds mu.
+func (h *Hub) glance(hash string, f *flight) {
+	if len(h.known) >= remember {
+		clear(h.known)
+	}
+	h.known[hash] = glance{f.doc, f.err, h.now()}
+}
+
+// soon has a feed read when the gap since the last time is over, and reports for how
+// long that is; 0 where there is no gap to wait for.
+func (h *Hub) soon(feedURL string) time.Duration {
+	if h.opts.PingGap <= 0 {
+		return 0
+	}
+	hash := hashOf(feedURL)
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	wait := h.opts.PingGap - h.now().Sub(h.known[hash].at)
+	if wait <= 0 || wait > h.opts.PingGap {
+		return 0
+	}
+	if !h.later[hash] {
+		h.later[hash] = true
+		h.working.Go(func() {
+			timer := time.NewTimer(wait)
+			defer timer.Stop()
+			select {
+			case <-timer.C:
+				h.mu.Lock()
+				delete(h.later, hash)
+				h.mu.Unlock()
+				_, _ = h.ping(h.ctx, feedURL)
+			case <-h.ctx.Done():
+			}
+		})
+	}
+	return wait
+}

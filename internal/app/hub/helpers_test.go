@@ -1,0 +1,333 @@
+package hub
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/lektordir/lektor/internal/fetch"
+	"github.com/lektordir/lektor/internal/rsscloud"
+)
+
+var loopback = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
+
+// clock is a clock that a test moves.
+type clock struct {
+	mu sync.Mutex
+	t  time.Time
+}
+
+func (c *clock) now() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.t
+}
+
+func (c *clock) add(d time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.t = c.t.Add(d)
+}
+
+// logger collects messages.
+type logger struct {
+	mu    sync.Mutex
+	lines []string
+}
+
+func (l *logger) Warn(format string, args ...any) { l.Info("warning: "+format, args...) }
+func (l *logger) Info(format string, args ...any) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.lines = append(l.lines, fmt.Sprintf(format, args...))
+}
+func (l *logger) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return strings.Join(l.lines, "\n")
+}
+
+// call is a request that a subscriber or a feed's server got.
+type call struct {
+	method, path, query, body string
+	header                    http.Header
+}
+
+// site is a server of feeds and callbacks, which takes down what it is asked.
+type site struct {
+	*httptest.Server
+	mu      sync.Mutex
+	calls   []call
+	feeds   map[string]string           // by path
+	answers map[string]http.HandlerFunc // of callbacks that behave otherwise
+}
+
+// newSite starts one, whose callbacks answer challenges and take notifications.
+func newSite(t testing.TB) *site {
+	s := &site{feeds: map[string]string{}, answers: map[string]http.HandlerFunc{}}
+	s.Server = httptest.NewServer(s)
+	t.Cleanup(s.Close)
+	return s
+}
+
+func (s *site) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	b, _ := io.ReadAll(r.Body)
+	s.mu.Lock()
+	s.calls = append(s.calls, call{r.Method, r.URL.Path, r.URL.RawQuery, string(b), r.Header})
+	feed, isFeed := s.feeds[r.URL.Path]
+	answer := s.answers[r.URL.Path]
+	s.mu.Unlock()
+	q := r.URL.Query()
+	switch {
+	case answer != nil:
+		r.Body = io.NopCloser(strings.NewReader(string(b)))
+		answer(w, r)
+	case isFeed:
+		w.Header().Set("Content-Type", "application/rss+xml")
+		io.WriteString(w, feed)
+	case q.Get("challenge") != "":
+		io.WriteString(w, q.Get("challenge"))
+	case q.Get("hub.challenge") != "":
+		io.WriteString(w, q.Get("hub.challenge"))
+	case strings.HasPrefix(string(b), "<?xml"):
+		w.Write(rsscloud.EncodeResponse(true))
+	}
+}
+
+// feed sets the document at a path, and gives its URL.
+func (s *site) feed(path, document string) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.feeds[path] = document
+	return s.URL + path
+}
+
+func (s *site) answer(path string, f http.HandlerFunc) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.answers[path] = f
+}
+
+// got lists the requests to a path.
+func (s *site) got(method, path string) (list []call) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, c := range s.calls {
+		if c.method == method && c.path == path {
+			list = append(list, c)
+		}
+	}
+	return list
+}
+
+func (s *site) port() string { u, _ := url.Parse(s.URL); return u.Port() }
+
+// newSiteAt serves a site at another address, too, and gives the port there.
+func newSiteAt(t testing.TB, addr string, s *site) string {
+	t.Helper()
+	l, err := net.Listen("tcp", addr+":0")
+	if err != nil {
+		t.Skip(err)
+	}
+	server := &http.Server{Handler: s}
+	go server.Serve(l)
+	t.Cleanup(func() { server.Close() })
+	_, port, _ := net.SplitHostPort(l.Addr().String())
+	return port
+}
+
+// world is a hub, and a site.
+type world struct {
+	t testing.TB
+	*site
+	h      *Hub
+	server *httptest.Server
+	clock  *clock
+	log    *logger
+	opts   Options
+}
+
+func newWorld(t testing.TB, change func(*Options)) *world {
+	w := &world{t: t, site: newSite(t), clock: &clock{t: time.Date(2027, 1, 15, 8, 30, 0, 0, time.UTC)}, log: &logger{}}
+	w.server = httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) { w.h.ServeHTTP(rw, r) }))
+	t.Cleanup(w.server.Close)
+	config := fetch.Config{AllowPrivate: loopback, Deadline: DefaultTimeout, PerHost: DefaultPerHost, MaxBytes: 1 << 20, MaxRedirects: 5}
+	public, _ := url.Parse(w.server.URL)
+	w.opts = Options{
+		State: filepath.Join(t.TempDir(), "state"), Public: public, Feeds: config, Callbacks: config,
+		MaxURLs: DefaultMaxURLs, PerCaller: 1000, Most: 10_000, AtOnce: DefaultNotifyAtOnce, MaxSave: 1 << 20, Now: w.clock.now,
+	}
+	if change != nil {
+		change(&w.opts)
+	}
+	w.start()
+	t.Cleanup(func() { w.h.Close() })
+	return w
+}
+
+// start starts a hub with the state that there is.
+func (w *world) start() {
+	w.t.Helper()
+	h, err := New(w.opts, w.log)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.h = h
+}
+
+// settle waits for what goes on when a request is answered.
+func (w *world) settle() { w.h.working.Wait() }
+
+// restart ends the hub and starts another one.
+func (w *world) restart() {
+	w.t.Helper()
+	w.h.Close()
+	w.start()
+}
+
+// response is an answer.
+type response struct {
+	status int
+	header http.Header
+	body   string
+}
+
+func (w *world) do(method, path, contentType, body string, header ...string) response {
+	w.t.Helper()
+	req, err := http.NewRequest(method, w.server.URL+path, strings.NewReader(body))
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	if contentType != "" {
+		req.Header.Set("Content-Type", contentType)
+	}
+	for i := 0; i+1 < len(header); i += 2 {
+		req.Header.Add(header[i], header[i+1])
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	b, err := io.ReadAll(resp.Body)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return response{resp.StatusCode, resp.Header, string(b)}
+}
+
+const formType = "application/x-www-form-urlencoded"
+
+// form posts a form of names and values.
+func (w *world) form(path string, pairs ...string) response {
+	w.t.Helper()
+	return w.do(http.MethodPost, path, formType, encode(pairs...))
+}
+
+func encode(pairs ...string) string {
+	var parts []string
+	for i := 0; i+1 < len(pairs); i += 2 {
+		parts = append(parts, url.QueryEscape(pairs[i])+"="+url.QueryEscape(pairs[i+1]))
+	}
+	return strings.Join(parts, "&")
+}
+
+// rpc makes a call, and gives what it returns or the fault.
+func (w *world) rpc(method string, params ...any) (*rsscloud.Message, response) {
+	w.t.Helper()
+	r := w.do(http.MethodPost, "/RPC2", "text/xml", string(rsscloud.EncodeCall(method, params...)))
+	m, err := rsscloud.Decode([]byte(r.body))
+	if err != nil {
+		w.t.Fatalf("%v: %s", err, r.body)
+	}
+	return m, r
+}
+
+// register registers a callback of the site by http-post, with the domain.
+func (w *world) register(callback string, feeds ...string) response {
+	w.t.Helper()
+	pairs := []string{"notifyProcedure", "", "port", w.port(), "path", callback, "protocol", "http-post", "domain", "127.0.0.1"}
+	for i, f := range feeds {
+		pairs = append(pairs, fmt.Sprintf("url%d", i+1), f)
+	}
+	return w.form("/rsscloud/pleaseNotify", pairs...)
+}
+
+func (w *world) ping(feed string) response {
+	w.t.Helper()
+	return w.form("/rsscloud/ping", "url", feed)
+}
+
+// notified gives the feeds that a callback was notified of by http-post.
+func (w *world) notified(callback string) (feeds []string) {
+	for _, c := range w.got(http.MethodPost, callback) {
+		q, _ := url.ParseQuery(c.body)
+		feeds = append(feeds, q.Get("url"))
+	}
+	return feeds
+}
+
+// subscriptions reads those to a feed.
+func (w *world) subscriptions(feed string) (list []subscription) {
+	w.t.Helper()
+	keys, err := w.h.keys(hashOf(feed))
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	for _, k := range keys {
+		s, err := w.h.read(hashOf(feed), k)
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		list = append(list, s)
+	}
+	slices.SortFunc(list, func(a, b subscription) int { return strings.Compare(a.Callback, b.Callback) })
+	return list
+}
+
+// tree is all that is in the state but the log, by path.
+func (w *world) tree() map[string]string {
+	w.t.Helper()
+	all := map[string]string{}
+	filepath.WalkDir(w.opts.State, func(path string, d os.DirEntry, err error) error {
+		if err == nil && d.Type().IsRegular() && !strings.HasPrefix(d.Name(), "log") {
+			b, _ := os.ReadFile(path)
+			all[strings.TrimPrefix(path, w.opts.State)] = string(b)
+		}
+		return nil
+	})
+	return all
+}
+
+// until waits for a condition.
+func until(t testing.TB, what string, ok func() bool) {
+	t.Helper()
+	for end := time.Now().Add(20 * time.Second); time.Now().Before(end); {
+		if ok() {
+			return
+		}
+		poll := time.NewTimer(2 * time.Millisecond)
+		<-poll.C
+	}
+	t.Fatalf("%s: in vain", what)
+}
+
+// run runs the hub until the function that is returned is called.
+func (w *world) run() (stop func()) {
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() { defer close(done); w.h.Run(ctx) }()
+	return func() { cancel(); <-done }
+}

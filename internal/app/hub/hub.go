@@ -1,0 +1,306 @@
+// Package hub is the room of lektor-cloudd hub: a cloud of rssCloud and a hub of
+// WebSub, which tells subscribers that a feed was updated when its publisher says so.
+//
+// What it knows is in files, [states], and in them alone. A ping reads the feed once,
+// whatever number of pings come meanwhile, and when the document is another one than
+// before writes down who is to be notified, [pending], and begins. What becomes of a
+// subscription is decided by a pure type, [subscription].
+package hub
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/semaphore"
+
+	"github.com/lektordir/lektor/internal/fetch"
+	"github.com/lektordir/lektor/internal/serve"
+)
+
+// Defaults and bounds of [Options].
+const (
+	DefaultMaxURLs      = 20
+	DefaultPerCaller    = 100_000
+	DefaultMost         = 2_000_000
+	DefaultNotifyAtOnce = 256
+	DefaultPerHost      = 8
+	DefaultMaxFeed      = 8 << 20
+	DefaultMaxSave      = 4 << 20
+	// DefaultTimeout is for an exchange with a feed's server or a subscriber;
+	// MaxTimeout is what it is less than, as callers wait for what comes of it.
+	DefaultTimeout = 7 * time.Second
+	MaxTimeout     = 8 * time.Second
+)
+
+// Options are the options of [Serve], and of a [Hub].
+type Options struct {
+	serve.Options
+	State string // directory of the state; made where there is none
+
+	// Public is the URL under which the world reaches the hub.
+	Public *url.URL
+	// TrustedProxies are whose word counts for who made a request.
+	TrustedProxies []netip.Prefix
+	// Feeds says how feeds are read, and Callbacks how subscribers are notified; the
+	// addresses in AllowPrivate are what each of them may have besides public ones.
+	Feeds, Callbacks fetch.Config
+	// Allowed are URLs with which those of feeds may begin that are read at every
+	// ping, though nobody subscribes to them.
+	Allowed []string
+	// Users is the file of those who may store feeds here (htpasswd, bcrypt); ""
+	// for nobody.
+	Users string
+
+	MaxURLs   int           // feeds in a request
+	PerCaller int           // subscriptions of a caller
+	Most      int           // and of all
+	AtOnce    int           // notifications under way
+	PingGap   time.Duration // between two readings of a feed for pings
+	MaxSave   int           // bytes of a feed that is stored here
+
+	Verbose bool // reports what the log has
+	// Now is the clock; the default is time.Now.
+	Now func() time.Time
+	// Ready is called once, when requests are served; nil for none.
+	Ready func()
+}
+
+// Limits that are no options.
+const (
+	maxForm     = 64 << 10 // bytes of a request that is no feed
+	verifyMost  = 64       // callbacks that are tried at once
+	waitMost    = 3 * time.Second
+	handOver    = 500 * time.Millisecond
+	slowFor     = 8 // times as many may be slow as are notified at once
+	heldMost    = 64 << 20
+	rememberFor = 10 * time.Minute
+	rememberErr = time.Minute
+	remember    = 10_000
+)
+
+// Hub is a hub. [Hub.ServeHTTP] serves it while [Hub.Run] runs.
+type Hub struct {
+	states
+	opts      Options
+	report    serve.Reporter
+	now       func() time.Time
+	feeds     *fetch.Client
+	callbacks *fetch.Client
+	log       *logbook
+	users     *users
+
+	ctx     context.Context // of what goes on when a request is answered
+	stop    context.CancelFunc
+	working sync.WaitGroup
+
+	verifying chan struct{}       // places for callbacks that are tried
+	saving    *semaphore.Weighted // for large bodies
+	lanes     lanes
+	held      *semaphore.Weighted // bytes of content that is being distributed
+
+	mu      sync.Mutex
+	flights map[string]*flight // by hash of the feed
+	known   map[string]glance
+	later   map[string]bool // pings that wait for the gap to be over
+	counts  counts
+	serial  uint64
+}
+
+// glance is what was seen of a feed that nobody subscribes to: it is not read again
+// for everybody who asks.
+type glance struct {
+	doc *document
+	err error
+	at  time.Time
+}
+
+// counts are those of subscriptions. They are right after a sweep, and nearly so
+// until the next: one that was made during a sweep may count twice.
+type counts struct {
+	all     int
+	callers map[string]int
+	made    map[string]int // since a sweep began
+}
+
+// New opens the state of a hub. End it with Close.
+func New(o Options, report serve.Reporter) (*Hub, error) {
+	st, err := openStates(o.State)
+	if err != nil {
+		return nil, err
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	now := func() time.Time { return o.Now().Round(0) }
+	h := &Hub{
+		states: st, opts: o, report: report, now: now,
+		verifying: make(chan struct{}, verifyMost), saving: semaphore.NewWeighted(3), held: semaphore.NewWeighted(heldMost),
+		lanes:   lanes{quick: make(chan struct{}, max(o.AtOnce, 1)), slow: make(chan struct{}, slowFor*max(o.AtOnce, 1))},
+		flights: map[string]*flight{}, known: map[string]glance{}, later: map[string]bool{},
+		counts: counts{callers: map[string]int{}, made: map[string]int{}},
+	}
+	if h.log, err = openLog(st.dir, now); err != nil {
+		return nil, err
+	}
+	if o.Users != "" {
+		if h.users, err = readUsers(o.Users, now); err != nil {
+			h.log.Close()
+			return nil, err
+		}
+	}
+	o.Callbacks.Undeterred = true
+	h.feeds, h.callbacks = fetch.NewClient(o.Feeds), fetch.NewClient(o.Callbacks)
+	h.ctx, h.stop = context.WithCancel(context.Background())
+	return h, nil
+}
+
+// Close gives up what goes on, which the next hub finishes, and waits until it has
+// ended.
+func (h *Hub) Close() {
+	h.stop()
+	h.working.Wait()
+	h.feeds.Close()
+	h.callbacks.Close()
+	h.log.Close()
+}
+
+// Run finishes what an earlier hub began, and removes at the top of every hour who is
+// to be removed, until ctx ends, which is no error.
+func (h *Hub) Run(ctx context.Context) error {
+	h.resume()
+	h.working.Go(func() { h.sweep(false) })
+	if h.opts.Ready != nil {
+		h.opts.Ready()
+	}
+	for {
+		now := h.now()
+		top := now.Truncate(time.Hour).Add(time.Hour)
+		timer := time.NewTimer(min(top.Sub(now), time.Minute)) // a machine sleeps, and clocks are set
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			return nil
+		case <-timer.C:
+			if !h.now().Before(top) {
+				h.sweep(true)
+			}
+		}
+	}
+}
+
+// sweep is that of the state, after which the counts are right.
+func (h *Hub) sweep(clean bool) {
+	h.mu.Lock()
+	h.counts.made = map[string]int{}
+	h.mu.Unlock()
+	s, err := h.states.sweep(clean, h.now, func() bool { return h.ctx.Err() != nil }, h.report.Warn)
+	if err != nil {
+		h.report.Warn("%v", err)
+	}
+	if err != nil || h.ctx.Err() != nil {
+		return
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.counts.all, h.counts.callers = s.Kept, s.callers
+	for caller, n := range h.counts.made {
+		h.counts.all += n
+		h.counts.callers[caller] += n
+	}
+	if s.Expired+s.Failed > 0 {
+		h.log.add("swept", "", "%d expired, %d failed, %d left", s.Expired, s.Failed, s.Kept)
+	}
+}
+
+// room is the error for a caller who cannot have one more subscription.
+func (h *Hub) room(caller string) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	switch {
+	case h.counts.all >= h.opts.Most:
+		return errFull
+	case h.counts.callers[caller] >= h.opts.PerCaller:
+		return errTooMany
+	}
+	return nil
+}
+
+// count counts a subscription that was made, or ended with n of -1.
+func (h *Hub) count(caller string, n int) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.counts.all += n
+	h.counts.callers[caller] += n
+	h.counts.made[caller] += n
+}
+
+// caller names who made a request: an address, or a network of 64 bits by IPv6, in
+// which one has as many addresses as one likes.
+func (h *Hub) caller(r *http.Request) (netip.Addr, string) {
+	addr := serve.Peer(r, h.opts.TrustedProxies)
+	if addr.Is6() {
+		if p, err := addr.Prefix(64); err == nil {
+			return addr, p.String()
+		}
+	}
+	return addr, addr.String()
+}
+
+// ServeHTTP is the hub. Paths count in any case and with a slash at the end.
+func (h *Hub) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	head := w.Header()
+	head.Set("X-Content-Type-Options", "nosniff")
+	head.Set("Content-Security-Policy", "default-src 'none'; sandbox")
+	head.Set("Cache-Control", "no-store")
+	path := strings.ToLower(strings.TrimRight(r.URL.Path, "/"))
+	if base := h.base(); base != "" {
+		path = strings.TrimPrefix(path, strings.ToLower(base)) // where a proxy does not take it away
+	}
+	handler := map[string]http.HandlerFunc{
+		"/pleasenotify": h.pleaseNotify, "/rsscloud/pleasenotify": h.pleaseNotify,
+		"/ping": h.pingREST, "/rsscloud/ping": h.pingREST, "/rpc2": h.rpc2, "/websub": h.websub,
+	}[path]
+	switch {
+	case handler != nil && r.Method == http.MethodPost:
+		handler(w, r)
+	case handler != nil:
+		head.Set("Allow", "POST")
+		http.Error(w, "only POST; a form to try it is at /", http.StatusMethodNotAllowed)
+	case r.Method != http.MethodGet && r.Method != http.MethodHead:
+		head.Set("Allow", "GET, HEAD")
+		http.Error(w, "only GET", http.StatusMethodNotAllowed)
+	case path == "":
+		h.page(w, r)
+	case strings.HasPrefix(path, savedPath):
+		h.saved(w, r)
+	default:
+		http.NotFound(w, r)
+	}
+}
+
+// base is the path of the public URL, without a slash at the end.
+func (h *Hub) base() string {
+	if h.opts.Public == nil {
+		return ""
+	}
+	return strings.TrimRight(h.opts.Public.Path, "/")
+}
+
+// public gives the URL of one of our paths.
+func (h *Hub) public(path string) string {
+	return strings.TrimRight(h.opts.Public.String(), "/") + path
+}
+
+// challenge gives 20 characters at random, as the walkthrough's cloud does.
+func challenge() string {
+	b := make([]byte, 10)
+	_, _ = rand.Read(b) // never fails
+	return hex.EncodeToString(b)
+}

@@ -1,0 +1,140 @@
+package hub
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/url"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/lektordir/lektor/internal/atomicfile"
+	"github.com/lektordir/lektor/internal/serve"
+	"github.com/lektordir/lektor/internal/termsafe"
+)
+
+// logbook is what happened, a line each: time, event, feed and what else there is to
+// say, with tabs between. When it is long it becomes log.1, and a new one begins.
+type logbook struct {
+	path string
+	now  func() time.Time
+	also serve.Reporter // told as well, or nil
+
+	mu     sync.Mutex
+	file   *os.File
+	size   int64
+	recent []event // oldest first
+}
+
+// event is a line of the log.
+type event struct {
+	Time              time.Time
+	What, Feed, About string
+}
+
+const (
+	maxLog    = 4 << 20
+	maxRecent = 100
+)
+
+func openLog(dir string, now func() time.Time) (*logbook, error) {
+	l := &logbook{path: filepath.Join(dir, "log"), now: now}
+	if err := l.open(); err != nil {
+		return nil, err
+	}
+	// The page goes on where it was.
+	if data, err := atomicfile.Read(l.path, maxLog+64<<10); err == nil {
+		for line := range strings.Lines(string(data)) {
+			if f := strings.Split(strings.TrimSuffix(line, "\n"), "\t"); len(f) == 4 {
+				l.remember(event{when(f[0]), f[1], f[2], f[3]})
+			}
+		}
+	}
+	return l, nil
+}
+
+func (l *logbook) open() error {
+	f, err := os.OpenFile(l.path, os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o600)
+	if err != nil {
+		return err
+	}
+	fi, err := f.Stat()
+	if err != nil {
+		_ = f.Close()
+		return err
+	}
+	l.file, l.size = f, fi.Size()
+	return nil
+}
+
+func (l *logbook) remember(e event) {
+	if len(l.recent) == maxRecent {
+		l.recent = append(l.recent[:0], l.recent[1:]...)
+	}
+	l.recent = append(l.recent, e)
+}
+
+// add adds a line. No path of a callback is in it: see [hide].
+func (l *logbook) add(what, feed, format string, args ...any) {
+	e := event{l.now(), what, oneField(feed), oneField(fmt.Sprintf(format, args...))}
+	line := stamp(e.Time) + "\t" + e.What + "\t" + e.Feed + "\t" + e.About + "\n"
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.remember(e)
+	if l.also != nil {
+		l.also.Info("%s", strings.TrimSpace(e.What+" "+e.Feed+": "+e.About))
+	}
+	if l.file == nil {
+		return
+	}
+	if l.size > maxLog {
+		_ = l.file.Close()
+		l.file = nil
+		if err := os.Rename(l.path, l.path+".1"); err != nil && !errors.Is(err, fs.ErrNotExist) || l.open() != nil {
+			return
+		}
+	}
+	n, _ := l.file.WriteString(line)
+	l.size += int64(n)
+}
+
+// Recent gives what happened of late, the newest first.
+func (l *logbook) Recent() []event {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	out := make([]event, 0, len(l.recent))
+	for i := len(l.recent) - 1; i >= 0; i-- {
+		out = append(out, l.recent[i])
+	}
+	return out
+}
+
+func (l *logbook) Close() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.file != nil {
+		_ = l.file.Close()
+		l.file = nil
+	}
+}
+
+// oneField is a text as a field of a line, without what a terminal would obey.
+func oneField(s string) string { return termsafe.Brief(s) }
+
+var anyURL = regexp.MustCompile(`https?://[^\s"'<>]+`)
+
+// hide takes the path of a callback out of a message, also that of a place to which
+// its server redirects.
+func hide(message string) string {
+	return anyURL.ReplaceAllStringFunc(message, func(s string) string {
+		u, err := url.Parse(strings.TrimRight(s, ":,."))
+		if err != nil || u.Host == "" {
+			return "the callback"
+		}
+		return u.Scheme + "://" + u.Host + "/…"
+	})
+}

@@ -1,0 +1,244 @@
+package hub
+
+import (
+	"cmp"
+	"context"
+	"net/url"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/lektordir/lektor/internal/rsscloud"
+	"github.com/lektordir/lektor/internal/units"
+	"github.com/lektordir/lektor/internal/websub"
+)
+
+// lanes are the places of notifications that are under way. One that takes long goes
+// over to the slow lane, where there are many more, so that it keeps no place from
+// those that take a moment.
+type lanes struct{ quick, slow chan struct{} }
+
+// place is one that a notification has.
+type place struct {
+	lanes lanes
+	timer *time.Timer
+	mu    sync.Mutex
+	slow  bool
+	over  bool
+}
+
+// enter waits for a place; nil when ctx ends.
+func (l lanes) enter(ctx context.Context) *place {
+	select {
+	case l.quick <- struct{}{}:
+	case <-ctx.Done():
+		return nil
+	}
+	p := &place{lanes: l}
+	p.timer = time.AfterFunc(handOver, func() {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		if p.over {
+			return
+		}
+		select {
+		case l.slow <- struct{}{}:
+			p.slow = true
+			<-l.quick
+		default:
+		}
+	})
+	return p
+}
+
+func (p *place) leave() {
+	p.timer.Stop()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.over = true
+	if p.slow {
+		<-p.lanes.slow
+	} else {
+		<-p.lanes.quick
+	}
+}
+
+// publish has the subscribers of a feed notified that its document is another one now.
+func (h *Hub) publish(hash string, f feedState, doc *document) (told, error) {
+	t := told{changed: true}
+	keys, err := h.keys(hash)
+	if err != nil {
+		return t, err
+	}
+	list := h.notifiable(hash, keys)
+	var p *pending
+	if len(list) > 0 {
+		keys = keys[:0]
+		for _, s := range list {
+			keys = append(keys, s.key())
+		}
+		if p, err = h.begun(hash, f.URL, keys); err != nil {
+			return t, err
+		}
+	}
+	// After the journal: who is killed between the two notifies twice rather than
+	// never.
+	if err := h.writeFeed(hash, f); err != nil {
+		h.report.Warn("%v", err) // the next ping finds it changed once more
+	}
+	h.log.add("updated", f.URL, "%s", units.Count(len(list), "subscriber"))
+	if t.subscribers = len(list); t.subscribers == 0 {
+		return t, nil
+	}
+	done := make(chan struct{})
+	t.done = done
+	content := websub.Content{Hub: h.public("/websub"), Type: cmp.Or(doc.kind, "application/octet-stream"), Body: doc.body}
+	h.working.Go(func() {
+		defer close(done)
+		h.fan(p, list, content)
+	})
+	return t, nil
+}
+
+// notifiable reads those of some subscriptions to a feed that want to be notified.
+func (h *Hub) notifiable(hash string, keys []string) (list []subscription) {
+	now := h.now()
+	for _, key := range keys {
+		s, err := h.read(hash, key)
+		if err == nil && s.wants(now) && s.key() == key {
+			list = append(list, s)
+		}
+	}
+	return list
+}
+
+// fan notifies everybody in a round: all hosts side by side, several at a host, and
+// those first that did not fail the last time.
+func (h *Hub) fan(p *pending, list []subscription, content websub.Content) {
+	defer p.end()
+	if n := h.holds(list, &content); n > 0 {
+		defer h.held.Release(n)
+	}
+	hosts := map[string][]*subscription{}
+	var order [2][]string // of hosts; the second are those that have failed
+	for i := range list {
+		s := &list[i]
+		host, failing := hostOf(s.Callback), min(s.Errors, 1)
+		name := host + string(rune('0'+failing))
+		if hosts[name] == nil {
+			order[failing] = append(order[failing], name)
+		}
+		hosts[name] = append(hosts[name], s)
+	}
+	var all sync.WaitGroup
+	for _, names := range order {
+		for _, name := range names {
+			queue := hosts[name]
+			var next atomic.Int64
+			for range min(len(queue), max(h.opts.Callbacks.PerHost, 1)) {
+				all.Go(func() {
+					for i := next.Add(1) - 1; i < int64(len(queue)) && h.ctx.Err() == nil; i = next.Add(1) - 1 {
+						if place := h.lanes.enter(h.ctx); place != nil {
+							h.notify(p, queue[i], content)
+							place.leave()
+						}
+					}
+				})
+			}
+		}
+	}
+	all.Wait()
+}
+
+// holds waits until there is memory for content that somebody is to have, and drops
+// what nobody is. It gives what is to be released.
+func (h *Hub) holds(list []subscription, content *websub.Content) int64 {
+	for _, s := range list {
+		if s.Protocol == WebSub {
+			n := min(int64(len(content.Body)), heldMost)
+			if h.held.Acquire(h.ctx, n) != nil {
+				n = 0
+			}
+			return n
+		}
+	}
+	content.Body = nil
+	return 0
+}
+
+// notify notifies one subscriber, and takes down what came of it.
+func (h *Hub) notify(p *pending, s *subscription, content websub.Content) {
+	var err error
+	gone := false
+	if s.Protocol == WebSub {
+		content.Topic = s.Feed
+		gone, err = websub.Deliver(h.ctx, h.callbacks, s.Callback, s.Secret, content)
+	} else {
+		err = rsscloud.Notify(h.ctx, h.callbacks, s.Callback, s.Protocol, s.Procedure, s.Feed, false)
+	}
+	if h.ctx.Err() != nil {
+		return // the next hub does it
+	}
+	var event any = delivered{}
+	switch {
+	case gone:
+		event = unsubscribed{}
+	case err != nil:
+		event = failed{err.Error()}
+		h.log.add("failed", s.Feed, "%s: %s", hostOf(s.Callback), hide(err.Error()))
+	}
+	if s.Errors > 0 || event != any(delivered{}) {
+		if _, _, do, _ := h.apply(p.hash, s.key(), event, h.now(), false); do == remove {
+			h.count(s.Caller, -1)
+		}
+	}
+	p.done(s.key())
+}
+
+// resume finishes the rounds that an earlier hub did not. Content is what the feed is
+// now.
+func (h *Hub) resume() {
+	left, err := names(filepath.Join(h.dir, "pending"))
+	if err != nil {
+		h.report.Warn("%v", err)
+	}
+	for _, name := range left {
+		p, err := readPending(filepath.Join(h.dir, "pending", name))
+		if err != nil {
+			h.report.Warn("%v", err)
+			continue
+		}
+		h.working.Go(func() {
+			list := h.notifiable(p.hash, p.keys)
+			h.log.add("resumed", p.feed, "%s", units.Count(len(list), "subscriber"))
+			var content websub.Content
+			var ready []subscription
+			for _, s := range list {
+				if s.Protocol == WebSub && content.Body == nil {
+					doc, err := h.get(p.feed)
+					if h.ctx.Err() != nil {
+						return
+					}
+					if err != nil {
+						h.report.Warn("%s: what is to be delivered cannot be read; it is tried again with the next start: %v", p.feed, err)
+						continue
+					}
+					content = websub.Content{Hub: h.public("/websub"), Type: cmp.Or(doc.kind, "application/octet-stream"), Body: doc.body}
+				}
+				ready = append(ready, s)
+			}
+			p.left = len(list) // the others are gone, or do not want to be notified
+			h.fan(p, ready, content)
+		})
+	}
+}
+
+// hostOf is what the log tells of a callback, whose path is nobody's business.
+func hostOf(callback string) string {
+	u, err := url.Parse(callback)
+	if err != nil {
+		return "?"
+	}
+	return u.Host
+}

@@ -1,0 +1,125 @@
+package hub
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"net"
+	"net/url"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/gofrs/flock"
+	"golang.org/x/sys/unix"
+
+	"github.com/lektordir/lektor/internal/command"
+	"github.com/lektordir/lektor/internal/serve"
+	"github.com/lektordir/lektor/internal/units"
+)
+
+// ServeOptions are the options of [Serve].
+type ServeOptions struct {
+	Options
+	// ExpireNow only removes what would be removed at the top of the hour, beside a
+	// hub that runs or not.
+	ExpireNow bool
+}
+
+// errBusy is the error when another hub has the state.
+var errBusy = errors.New("another hub has this state already")
+
+// DefaultState is where the state is when the user does not say: $XDG_STATE_HOME, or
+// what it stands for.
+func DefaultState() string {
+	state := os.Getenv("XDG_STATE_HOME")
+	if !filepath.IsAbs(state) {
+		state = filepath.Join(cmp.Or(os.Getenv("HOME"), "/"), ".local", "state")
+	}
+	return filepath.Join(state, "lektor-hub")
+}
+
+// Serve is a hub, until ctx ends, which is no error. systemd is told when it is ready,
+// and when it ends.
+func Serve(ctx context.Context, o ServeOptions, s *command.Streams) error {
+	if o.ExpireNow {
+		return expireNow(ctx, o, s)
+	}
+	if _, err := openStates(o.State); err != nil {
+		return err
+	}
+	unlock, err := lock(o.State)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	door, err := serve.Open(o.Options.Options, s.Report)
+	if err != nil {
+		return err
+	}
+	defer door.Close()
+	if o.Public == nil {
+		o.Public = here(door)
+		s.Report.Warn("its URL is taken to be %s; give --public-url with the one that the world sees", o.Public)
+	}
+	o.Ready = func() { serve.Ready(s.Report) }
+	h, err := New(o.Options, s.Report)
+	if err != nil {
+		return err
+	}
+	defer h.Close()
+	if o.Verbose {
+		h.log.also = s.Report
+		for _, addr := range door.Addrs() {
+			s.Report.Info("listening on %s", addr)
+		}
+	}
+	return door.Serve(ctx, serve.NewServer(h, s.Report), h.Run)
+}
+
+// expireNow is [ServeOptions].ExpireNow.
+func expireNow(ctx context.Context, o ServeOptions, s *command.Streams) error {
+	if _, err := os.Stat(filepath.Join(o.State, "feeds")); err != nil {
+		return command.Hint(err, "name the state of a hub with --state")
+	}
+	now := o.Now
+	if now == nil {
+		now = time.Now
+	}
+	swept, err := states{o.State}.sweep(true, now, func() bool { return ctx.Err() != nil }, s.Report.Warn)
+	if err == nil && ctx.Err() != nil {
+		err = context.Cause(ctx)
+	}
+	if err != nil {
+		return err
+	}
+	s.Report.Info("%s removed that had expired, and %d that had failed three times; %s left to %s", units.Count(swept.Expired, "subscription"),
+		swept.Failed, units.Count(swept.Kept, "subscription"), units.Count(swept.Feeds, "feed"))
+	return nil
+}
+
+// here is the URL of the address that the hub listens on.
+func here(door *serve.Door) *url.URL {
+	u := &url.URL{Scheme: "http", Host: door.Addr().String()}
+	if door.TLS() {
+		u.Scheme = "https"
+	}
+	if a, ok := door.Addr().(*net.TCPAddr); ok && (a.IP == nil || a.IP.IsUnspecified()) {
+		_, port, _ := net.SplitHostPort(a.String())
+		u.Host = net.JoinHostPort("localhost", port)
+	}
+	return u
+}
+
+// lock makes sure that one hub has the state. The file is never removed.
+func lock(dir string) (unlock func(), err error) {
+	l := flock.New(filepath.Join(dir, "lock"), flock.SetFlag(os.O_RDONLY|os.O_CREATE|unix.O_NOFOLLOW))
+	ok, err := l.TryLock()
+	if err == nil && !ok {
+		err = command.Hint(errBusy, "stop it, or name another state with --state")
+	}
+	if err != nil {
+		return nil, err
+	}
+	return func() { _ = l.Unlock() }, nil
+}

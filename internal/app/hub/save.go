@@ -1,0 +1,306 @@
+package hub
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/xml"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/crypto/bcrypt"
+
+	"github.com/lektordir/lektor/internal/atomicfile"
+	"github.com/lektordir/lektor/internal/rsscloud"
+	"github.com/lektordir/lektor/internal/units"
+)
+
+// Where feeds are that are stored here, /feeds/USER/rss.xml.
+const (
+	savedPath = "/feeds/"
+	savedName = "rss.xml"
+)
+
+// userName is what a user may be called: it is the name of a directory, and a part of
+// a URL.
+var userName = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}$`)
+
+// users are those who may store feeds here.
+type users struct {
+	path string
+	now  func() time.Time
+
+	checking sync.Mutex // one password at a time, as each costs time
+
+	mu     sync.Mutex
+	stamp  time.Time
+	hashes map[string][]byte
+	wrong  map[string]failures // by caller; by user, anybody could lock him out
+}
+
+// failures are wrong passwords.
+type failures struct {
+	n    int
+	last time.Time
+}
+
+const (
+	freeTries = 5           // wrong passwords that cost nothing
+	firstWait = time.Second // after the next, doubled for each
+	mostWait  = 15 * time.Minute
+)
+
+// nobody is compared with where there is no such user, so that it takes as long.
+var nobody = sync.OnceValue(func() []byte {
+	b, _ := bcrypt.GenerateFromPassword([]byte("nobody"), bcrypt.DefaultCost)
+	return b
+})
+
+func readUsers(path string, now func() time.Time) (*users, error) {
+	u := &users{path: path, now: now, wrong: map[string]failures{}}
+	return u, u.load()
+}
+
+// load reads the file, if it is another one than before: lines NAME:HASH, as
+// "htpasswd -B" makes them.
+func (u *users) load() error {
+	fi, err := os.Stat(u.path)
+	if err != nil {
+		return err
+	}
+	if u.hashes != nil && fi.ModTime().Equal(u.stamp) {
+		return nil
+	}
+	data, err := atomicfile.Read(u.path, 1<<20)
+	if err != nil {
+		return err
+	}
+	hashes := map[string][]byte{}
+	lines := bufio.NewScanner(bytes.NewReader(data))
+	for n := 1; lines.Scan(); n++ {
+		line := strings.TrimRight(lines.Text(), "\r")
+		if line == "" || line[0] == '#' {
+			continue
+		}
+		name, hash, _ := strings.Cut(line, ":")
+		if _, err := bcrypt.Cost([]byte(hash)); err != nil || !userName.MatchString(name) {
+			return fmt.Errorf("%s:%d: it is no line NAME:HASH with a hash by bcrypt, as \"htpasswd -B\" makes it", u.path, n)
+		}
+		hashes[name] = []byte(hash)
+	}
+	u.stamp, u.hashes = fi.ModTime(), hashes
+	return lines.Err()
+}
+
+var errPassword = rsscloud.Sayf("The user or the password is wrong.")
+
+// check is the error for a wrong password. Who has tried some has to wait between
+// tries, and who goes on, for longer.
+func (u *users) check(name, password, caller string) error {
+	u.mu.Lock()
+	err := u.load()
+	hash, known := u.hashes[name]
+	wait := u.wait(caller)
+	u.mu.Unlock()
+	if err != nil {
+		return err
+	}
+	if wait > 0 {
+		return rsscloud.Sayf("There were too many wrong passwords. Try again in %s.", wait.Round(time.Second)+time.Second)
+	}
+	if !known {
+		hash = nobody()
+	}
+	u.checking.Lock()
+	err = bcrypt.CompareHashAndPassword(hash, []byte(password))
+	u.checking.Unlock()
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if err != nil || !known {
+		u.failed(caller)
+		return errPassword
+	}
+	delete(u.wrong, caller)
+	return nil
+}
+
+// wait is for how long somebody has to wait. The caller holds mu.
+func (u *users) wait(who string) time.Duration {
+	f := u.wrong[who]
+	if f.n <= freeTries {
+		return 0
+	}
+	d := mostWait
+	if n := f.n - freeTries - 1; n < 10 {
+		d = min(firstWait<<n, mostWait)
+	}
+	left := f.last.Add(d).Sub(u.now())
+	if left > d {
+		return 0 // of a clock that was wrong
+	}
+	return left
+}
+
+func (u *users) failed(who string) {
+	if len(u.wrong) > remember {
+		for k, f := range u.wrong {
+			if u.now().Sub(f.last) > mostWait {
+				delete(u.wrong, k)
+			}
+		}
+		if len(u.wrong) > remember {
+			clear(u.wrong)
+		}
+	}
+	u.wrong[who] = failures{u.wrong[who].n + 1, u.now()}
+}
+
+// save is "Saving the feed through the cloud": user, password and document. It gives
+// the URL of the feed, whose subscribers are notified.
+func (h *Hub) save(r *http.Request, params []rsscloud.Value) (string, error) {
+	if h.users == nil {
+		return "", rsscloud.Sayf("This hub stores no feeds.")
+	}
+	if len(params) != 3 {
+		return "", rsscloud.Sayf(`Can't call "saveRss" because it takes a user, a password and the text of a feed.`)
+	}
+	name, document := params[0].Text, []byte(strings.TrimSpace(params[2].Exact))
+	_, caller := h.caller(r)
+	if err := h.users.check(name, params[1].Exact, caller); err != nil {
+		h.log.add("refused", "", "saveRss by %s as %s", caller, name)
+		if _, err := os.Stat(h.users.path); err != nil {
+			return "", h.failing(err)
+		}
+		return "", err
+	}
+	if len(document) > h.opts.MaxSave {
+		return "", rsscloud.Sayf("The feed has more than %s.", units.Bytes(int64(h.opts.MaxSave)))
+	}
+	if err := wellFormed(document); err != nil {
+		return "", err
+	}
+	dir := filepath.Join(h.dir, "saved", name)
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return "", h.failing(err)
+	}
+	if err := atomicfile.Write(filepath.Join(dir, savedName), append(document, '\n')); err != nil {
+		return "", h.failing(err)
+	}
+	where := h.public(savedPath + url.PathEscape(name) + "/" + savedName)
+	h.log.add("saved", where, "%s", units.Bytes(int64(len(document))))
+	_, _ = h.pinged(r, where) // it is stored, whoever hears of it
+	return where, nil
+}
+
+// wellFormed is the error for a document that is no feed in XML, with the position
+// where it is not.
+func wellFormed(document []byte) error {
+	d := xml.NewDecoder(bytes.NewReader(document))
+	root, ended := "", false
+	bad := func(reason string) error {
+		line, column := d.InputPos()
+		return rsscloud.Sayf("The feed is no XML: line %d, column %d: %s.", line, column, oneField(reason))
+	}
+	for depth := 0; ; {
+		t, err := d.Token()
+		if err != nil {
+			if syntax := (*xml.SyntaxError)(nil); errors.As(err, &syntax) {
+				return bad(syntax.Msg)
+			}
+			if !ended {
+				return bad(err.Error())
+			}
+			break
+		}
+		switch t := t.(type) {
+		case xml.StartElement:
+			if depth++; ended {
+				return bad("a second root element")
+			}
+			if root == "" {
+				root = strings.ToLower(t.Name.Local)
+			}
+		case xml.EndElement:
+			depth--
+			ended = depth == 0
+		}
+	}
+	switch root {
+	case "rss", "rdf", "feed":
+		return nil
+	}
+	return rsscloud.Sayf("The document is no feed: its root element is %s.", oneField(root))
+}
+
+// kindOf is the Content-Type of a feed that is stored here.
+func kindOf(document []byte) string {
+	d := xml.NewDecoder(bytes.NewReader(document))
+	for {
+		t, err := d.Token()
+		if err != nil {
+			return "application/xml"
+		}
+		if start, ok := t.(xml.StartElement); ok {
+			if strings.EqualFold(start.Name.Local, "feed") {
+				return "application/atom+xml"
+			}
+			return "application/rss+xml"
+		}
+	}
+}
+
+// savedFile gives the file of a feed that is stored here, by its URL.
+func (h *Hub) savedFile(feedURL string) (string, bool) {
+	if h.opts.Public == nil {
+		return "", false
+	}
+	rest, ok := strings.CutPrefix(feedURL, h.public(savedPath))
+	if !ok {
+		return "", false
+	}
+	return h.savedBy(rest)
+}
+
+func (h *Hub) savedBy(rest string) (string, bool) {
+	name, file, _ := strings.Cut(rest, "/")
+	if file != savedName || !userName.MatchString(name) {
+		return "", false
+	}
+	return filepath.Join(h.dir, "saved", name, savedName), true
+}
+
+// saved serves a feed that is stored here.
+func (h *Hub) saved(w http.ResponseWriter, r *http.Request) {
+	_, rest, _ := strings.Cut(r.URL.Path, savedPath)
+	path, ok := h.savedBy(rest)
+	if !ok {
+		http.NotFound(w, r)
+		return
+	}
+	data, err := atomicfile.Read(path, int64(h.opts.MaxSave)+1)
+	if err != nil {
+		http.NotFound(w, r)
+		return
+	}
+	fi, err := os.Stat(path)
+	if err != nil {
+		http.NotFound(w, r)
+		return
+	}
+	head := w.Header()
+	head.Set("Content-Type", kindOf(data))
+	head.Set("Cache-Control", "no-cache")
+	head.Set("ETag", `"`+digestOf(data)[:32]+`"`)
+	if h.opts.Public != nil {
+		head.Add("Link", fmt.Sprintf(`<%s>; rel="hub"`, h.public("/websub")))
+		head.Add("Link", fmt.Sprintf(`<%s>; rel="self"`, h.public(savedPath+rest)))
+	}
+	http.ServeContent(w, r, "", fi.ModTime(), bytes.NewReader(data))
+}

@@ -1,0 +1,508 @@
+package hub
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/lektordir/lektor/internal/command"
+	"github.com/lektordir/lektor/internal/rsscloud"
+	"github.com/lektordir/lektor/internal/serve"
+)
+
+// Every event in every state of a subscription.
+func TestEveryTransition(t *testing.T) {
+	now := time.Unix(1_800_000_000, 0)
+	s := subscription{Callback: "c", Protocol: "http-post", Feed: "f", Since: now, Expires: now.Add(time.Hour)}
+	bad := s
+	bad.Errors, bad.Error, bad.Failed = 2, "old", now
+	anew := subscription{Callback: "c", Protocol: "http-post", Feed: "f", Procedure: "p"}
+	later := now.Add(time.Minute)
+	with := func(s subscription, change func(*subscription)) subscription { change(&s); return s }
+	for _, tc := range []struct {
+		name  string
+		from  subscription
+		event any
+		want  subscription
+		do    change
+	}{
+		{"begins", subscription{}, verified{s, time.Hour}, with(s, func(s *subscription) { s.Since, s.Expires = later, later.Add(time.Hour) }), store},
+		{"begins anew, after errors", bad, verified{anew, 2 * time.Hour}, with(anew, func(s *subscription) { s.Since, s.Expires = later, later.Add(2*time.Hour) }), store},
+		{"delivered", s, delivered{}, s, keep},
+		{"delivered after errors", bad, delivered{}, s, store},
+		{"failed", s, failed{"a\nb"}, with(s, func(s *subscription) { s.Errors, s.Error, s.Failed = 1, "a b", later }), store},
+		{"failed for the third time", bad, failed{"x"}, with(s, func(s *subscription) { s.Errors, s.Error, s.Failed = 3, "x", later }), store},
+		{"unsubscribed", s, unsubscribed{}, s, remove},
+	} {
+		if got, do := tc.from.on(tc.event, later); got != tc.want || do != tc.do {
+			t.Errorf("%s: %+v, %v", tc.name, got, do)
+		}
+	}
+	for i, want := range []bool{true, true, true, false, false} {
+		s.Errors = i
+		if s.wants(now) != want {
+			t.Errorf("after %d errors", i)
+		}
+	}
+	if s.Errors = 0; s.wants(now.Add(time.Hour)) || !s.wants(now.Add(time.Hour-1)) {
+		t.Error("expired")
+	}
+}
+
+func TestSubscriptionIsReadAsItWasWritten(t *testing.T) {
+	st, err := openStates(filepath.Join(t.TempDir(), "state"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	now := time.Unix(1_800_000_000, 0).UTC()
+	s := subscription{Callback: "http://a.example/ä", Protocol: WebSub, Procedure: "p", Secret: "\t\n%\x00 ü", Feed: "http://f.example/", Caller: "192.0.2.1",
+		Since: now, Expires: now.Add(time.Hour), Errors: 2, Failed: now, Error: "no\tway"}
+	hash := hashOf(s.Feed)
+	if err := st.locked(hash, true, func() error { return st.write(hash, s.key(), s, store, true) }); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := st.read(hash, s.key()); err != nil || got != s {
+		t.Errorf("%+v, %v", got, err)
+	}
+	fi, err := os.Stat(st.dir)
+	if err != nil || fi.Mode().Perm() != 0o700 {
+		t.Errorf("%v, %v", fi.Mode(), err)
+	}
+}
+
+// Which URLs are one feed.
+func TestURLsOfOneFeed(t *testing.T) {
+	same := []string{"http://a.example/", "HTTP://A.example:80/#x", "http://a.example"}
+	others := []string{"https://a.example/", "http://a.example/x", "http://a.example/X", "http://a.example/?", "http://www.a.example/", "http://a.example:8080/", "http://a.example/?a"}
+	for _, u := range same {
+		if hashOf(u) != hashOf(same[0]) {
+			t.Errorf("%s is another", u)
+		}
+	}
+	seen := map[string]string{hashOf(same[0]): same[0]}
+	for _, u := range others {
+		if also := seen[hashOf(u)]; also != "" {
+			t.Errorf("%s and %s are one", u, also)
+		}
+		seen[hashOf(u)] = u
+	}
+}
+
+// What is changed in the files counts at once.
+func TestStateThatSomebodyElseChanges(t *testing.T) {
+	w := newWorld(t, nil)
+	feed := w.feed("/feed", "one")
+	w.register("/a", feed)
+	w.register("/b", feed)
+	a := subscription{Protocol: "http-post", Callback: w.site.URL + "/a"}
+	if err := os.Remove(filepath.Join(w.h.subs(hashOf(feed)), a.key())); err != nil {
+		t.Fatal(err)
+	}
+	junk := filepath.Join(w.h.subs(hashOf(feed)), strings.Repeat("0", 40))
+	if err := os.WriteFile(junk, []byte("garbage\n\x00"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	w.feed("/feed", "two")
+	w.ping(feed)
+	if len(w.notified("/a")) != 0 || len(w.notified("/b")) != 1 {
+		t.Error("what was removed counts still")
+	}
+	w.h.sweep(true)
+	if !strings.Contains(w.log.String(), junk+": it is no subscription") {
+		t.Errorf("%s", w.log)
+	}
+	// The whole of it, while the hub runs.
+	if err := os.RemoveAll(filepath.Join(w.opts.State, "feeds")); err != nil {
+		t.Fatal(err)
+	}
+	if r := w.register("/a", feed); !strings.Contains(r.body, `success="true"`) {
+		t.Error(r.body)
+	}
+}
+
+func TestExpireNow(t *testing.T) {
+	w := newWorld(t, nil)
+	feed := w.feed("/feed", "one")
+	w.register("/a", feed)
+	w.clock.add(time.Hour)
+	w.register("/b", feed)
+	w.clock.add(24 * time.Hour)
+	var out strings.Builder
+	streams := command.NewStreams("lektor-cloudd", nil, io.Discard, &out)
+	// Beside the hub, and with one that registers at the same time.
+	var all sync.WaitGroup
+	all.Go(func() { w.register("/c", feed) })
+	if err := Serve(context.Background(), ServeOptions{Options: w.opts, ExpireNow: true}, streams); err != nil {
+		t.Fatal(err)
+	}
+	all.Wait()
+	if list := w.subscriptions(feed); len(list) != 2 || list[0].Callback != w.site.URL+"/b" || !strings.Contains(out.String(), "1 subscription removed") {
+		t.Errorf("%+v, %s", list, out.String())
+	}
+	if err := Serve(context.Background(), ServeOptions{Options: Options{State: t.TempDir()}, ExpireNow: true}, streams); err == nil {
+		t.Error("of no state")
+	}
+}
+
+// A hub that is stopped in the middle of a round: the next one finishes it, and nobody is
+// left out or notified twice but who was being notified just then.
+func TestRoundThatWasInterrupted(t *testing.T) {
+	w := newWorld(t, func(o *Options) { o.AtOnce, o.Callbacks.PerHost = 4, 4 })
+	feed := w.feed("/feed", "one")
+	const n = 40
+	var served atomic.Int32
+	hold := make(chan struct{})
+	for i := range n {
+		path := fmt.Sprintf("/cb%02d", i)
+		w.register(path, feed)
+		w.answer(path, func(rw http.ResponseWriter, r *http.Request) {
+			if served.Add(1) > 20 {
+				select {
+				case <-hold:
+				case <-r.Context().Done():
+				}
+			}
+		})
+	}
+	w.subscribe("subscribe", w.site.URL+"/websub", feed)
+	w.feed("/feed", "two")
+	go http.Post(w.server.URL+"/ping", formType, strings.NewReader(encode("url", feed)))
+	until(t, "half of it", func() bool { return served.Load() >= 24 })
+	journals := func() int { list, _ := names(filepath.Join(w.opts.State, "pending")); return len(list) }
+	if journals() != 1 {
+		t.Errorf("%d journals", journals())
+	}
+	w.h.Close()
+	close(hold)
+	w.start()
+	w.h.resume()
+	w.settle()
+	twice := 0
+	for i := range n {
+		switch got := len(w.notified(fmt.Sprintf("/cb%02d", i))); got {
+		case 1:
+		case 2:
+			twice++
+		default:
+			t.Errorf("%d was notified %d times", i, got)
+		}
+	}
+	if twice > 4 || journals() != 0 {
+		t.Errorf("%d were notified twice; %d journals left", twice, journals())
+	}
+	if got := w.got("POST", "/websub"); len(got) < 1 || len(got) > 2 || got[len(got)-1].body != "two" {
+		t.Errorf("%+v", got)
+	}
+	// And it is not begun anew.
+	before := len(w.calls)
+	w.restart()
+	w.h.resume()
+	w.settle()
+	if len(w.calls) != before {
+		t.Error("once more")
+	}
+}
+
+// Journals that nobody wrote whole do no harm.
+func TestJournalsThatAreDamaged(t *testing.T) {
+	w := newWorld(t, nil)
+	feed := w.feed("/feed", "one")
+	w.register("/cb", feed)
+	hash, key := hashOf(feed), (&subscription{Protocol: "http-post", Callback: w.site.URL + "/cb"}).key()
+	for name, text := range map[string]string{
+		"x": "", hash + ".x": feed + "\n" + key + "\n\n", hash + ".1": "", hash + ".2": feed + "\n" + key, hash + ".3": feed + "\n../../../../etc\n\n", hash + ".4": feed + "\n" + key + "\n\n" + key[:20],
+	} {
+		if err := os.WriteFile(filepath.Join(w.opts.State, "pending", name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.h.resume()
+	w.settle()
+	if got := w.notified("/cb"); len(got) != 1 {
+		t.Errorf("notified %d times: %s", len(got), w.log)
+	}
+}
+
+// A slow or dead subscriber delays no other.
+func TestSlowSubscribersDelayNobody(t *testing.T) {
+	w := newWorld(t, func(o *Options) { o.AtOnce, o.Callbacks.Deadline = 8, 5*time.Second })
+	feed := w.feed("/feed", "one")
+	hold := make(chan struct{})
+	defer close(hold)
+	for i := range 32 {
+		path := fmt.Sprintf("/slow%d", i)
+		w.register(path, feed)
+		w.answer(path, func(rw http.ResponseWriter, r *http.Request) {
+			select {
+			case <-hold:
+			case <-r.Context().Done():
+			}
+		})
+	}
+	quick := newSiteAt(t, "127.0.0.2", w.site)
+	for i := range 8 {
+		w.form("/pleaseNotify", "port", quick, "path", fmt.Sprintf("/quick%d", i), "protocol", "http-post", "domain", "127.0.0.2", "url1", feed)
+	}
+	w.feed("/feed", "two")
+	begin := time.Now()
+	go http.Post(w.server.URL+"/ping", formType, strings.NewReader(encode("url", feed)))
+	until(t, "the quick ones", func() bool {
+		for i := range 8 {
+			if len(w.notified(fmt.Sprintf("/quick%d", i))) == 0 {
+				return false
+			}
+		}
+		return true
+	})
+	if took := time.Since(begin); took > 4*time.Second {
+		t.Errorf("they waited for %s", took)
+	}
+	w.h.stop()
+}
+
+// Pings that come while a feed is read are not lost: what was changed meanwhile is read.
+func TestPingDuringAReading(t *testing.T) {
+	w := newWorld(t, nil)
+	feed := w.feed("/feed", "0")
+	w.register("/cb", feed)
+	var all sync.WaitGroup
+	var n atomic.Int32
+	w.answer("/feed", func(rw http.ResponseWriter, r *http.Request) { fmt.Fprint(rw, n.Load()) })
+	for range 50 {
+		all.Go(func() {
+			n.Add(1)
+			w.ping(feed)
+		})
+	}
+	all.Wait()
+	w.settle()
+	if got := w.h.readFeed(hashOf(feed)).Digest; got != digestOf([]byte("50")) {
+		t.Error("the last is not known")
+	}
+	if reads := len(w.got("GET", "/feed")); reads > 45 {
+		t.Errorf("%d readings for 50 pings", reads)
+	}
+}
+
+func TestPingGap(t *testing.T) {
+	w := newWorld(t, func(o *Options) { o.PingGap = 150 * time.Millisecond })
+	feed := w.feed("/feed", "one")
+	w.register("/cb", feed)
+	w.feed("/feed", "two")
+	for range 3 {
+		if r := w.ping(feed); !strings.Contains(r.body, "will be again in") {
+			t.Error(r.body)
+		}
+	}
+	w.settle()
+	if got := w.notified("/cb"); len(got) != 1 {
+		t.Errorf("%v", got)
+	}
+}
+
+func TestSaveRss(t *testing.T) {
+	path := htpasswd(t, "bull: se<>&cret\t", "cow:x")
+	w := newWorld(t, func(o *Options) { o.Users = path })
+	where := w.server.URL + "/feeds/bull/rss.xml"
+	save := func(document string) string {
+		t.Helper()
+		m, r := w.rpc("rssCloud.saveRss", "bull", " se<>&cret\t", document)
+		if m.Fault != nil {
+			return m.Fault.Text
+		}
+		if m.Params[0].Text != where {
+			t.Error(r.body)
+		}
+		return ""
+	}
+	document := "<?xml version=\"1.0\"?>\n<rss version=\"2.0\"><channel><title>Grüße &amp; mehr</title></channel></rss>"
+	if err := save(document); err != "" {
+		t.Fatal(err)
+	}
+	r := w.do("GET", "/feeds/bull/rss.xml", "", "")
+	if r.status != 200 || strings.TrimSpace(r.body) != document || r.header.Get("Content-Type") != "application/rss+xml" || len(r.header.Values("Link")) != 2 {
+		t.Errorf("%+v", r)
+	}
+	for name, value := range map[string]string{"If-None-Match": r.header.Get("ETag"), "If-Modified-Since": r.header.Get("Last-Modified")} {
+		if again := w.do("GET", "/feeds/bull/rss.xml", "", "", name, value); value == "" || again.status != 304 {
+			t.Errorf("%s: %+v", name, again)
+		}
+	}
+	// It pings itself, also when a proxy alone reaches it.
+	w.register("/cb", where)
+	w.subscribe("subscribe", w.site.URL+"/websub", where)
+	if err := save(strings.Replace(document, "mehr", "alles", 1)); err != "" {
+		t.Error(err)
+	}
+	w.settle()
+	if got := w.notified("/cb"); !slices.Equal(got, []string{where}) || len(w.got("POST", "/websub")) != 1 {
+		t.Errorf("%v", got)
+	}
+	for document, want := range map[string]string{
+		"<rss>\n<channel>\n<title>a & b</title></channel></rss>": "line 3, column ",
+		"<rss><channel></rss>": "line 1, column ",
+		"":                     "line 1, column ", "text": "line 1", "<rss/><rss/>": "second root", "<html/>": "root element is html", "<rss>": "line 1",
+	} {
+		if err := save(document); !strings.Contains(err, want) {
+			t.Errorf("%q: %s", document, err)
+		}
+	}
+	if got := w.do("GET", "/feeds/bull/rss.xml", "", "").body; !strings.Contains(got, "alles") {
+		t.Errorf("what was refused is stored: %s", got)
+	}
+	for _, password := range []string{"se<>&cret", "se<>&cret\t", ""} {
+		if m, _ := w.rpc("rssCloud.saveRss", "bull", password, document); m.Fault == nil || !strings.Contains(m.Fault.Text, "is wrong") {
+			t.Errorf("%q is taken", password)
+		}
+	}
+	// A user who is removed from the file is one no more.
+	if err := os.WriteFile(path, []byte("# nobody\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	os.Chtimes(path, time.Now().Add(time.Hour), time.Now().Add(time.Hour))
+	if err := save(document); !strings.Contains(err, "is wrong") {
+		t.Errorf("%s", err)
+	}
+	for _, text := range []string{"bull:$apr1$x", "bull", "../x:" + string(nobody())} {
+		bad := filepath.Join(t.TempDir(), "bad")
+		os.WriteFile(bad, []byte(text+"\n"), 0o600)
+		if _, err := readUsers(bad, time.Now); err == nil || !strings.Contains(err.Error(), bad+":1:") {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+	for _, path := range []string{"/feeds/bull/", "/feeds/nobody/rss.xml", "/feeds/../log", "/feeds/bull/../../log", "/feeds/%2e%2e/log", "/feeds/bull/rss.xml/"} {
+		if r := w.do("GET", path, "", ""); r.status != 404 {
+			t.Errorf("%s: %+v", path, r)
+		}
+	}
+}
+
+func TestLogIsTurned(t *testing.T) {
+	dir := t.TempDir()
+	l, err := openLog(dir, time.Now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.size = maxLog + 1
+	l.add("updated", "http://a.example/\t\n", "%s", "x\ty")
+	l.add("pinged", "http://b.example/", "")
+	l.Close()
+	old, _ := os.ReadFile(filepath.Join(dir, "log.1"))
+	now, err := os.ReadFile(filepath.Join(dir, "log"))
+	if err != nil || strings.Count(string(now), "\n") != 2 || strings.Count(string(now), "\t") != 6 || len(old) != 0 {
+		t.Errorf("%q, %q, %v", old, now, err)
+	}
+	if l, err = openLog(dir, time.Now); err != nil || len(l.Recent()) != 2 || l.Recent()[0].What != "pinged" {
+		t.Errorf("%+v, %v", l.Recent(), err)
+	}
+	l.Close()
+}
+
+func TestServeTakesTheStateForItself(t *testing.T) {
+	state := filepath.Join(t.TempDir(), "state")
+	var out strings.Builder
+	streams := command.NewStreams("lektor-cloudd", nil, io.Discard, &out)
+	ctx, cancel := context.WithCancel(context.Background())
+	ready := make(chan struct{})
+	o := ServeOptions{Options: Options{State: state, AtOnce: 1, Ready: func() { close(ready) }}}
+	o.Options.Options = serve.Options{Address: "127.0.0.1:0", MaxConns: 8}
+	done := make(chan error)
+	go func() { done <- Serve(ctx, o, streams) }()
+	until(t, "the log", func() bool { _, err := os.Stat(filepath.Join(state, "log")); return err == nil })
+	if err := Serve(ctx, o, command.NewStreams("x", nil, io.Discard, io.Discard)); !errors.Is(err, errBusy) {
+		t.Error(err)
+	}
+	cancel()
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+}
+
+// scaled says how many subscriptions the tests of size make: some thousand, and as many
+// as the hub is made for where LEKTOR_HUB_SCALE is set.
+func scaled(few, many int) int {
+	if os.Getenv("LEKTOR_HUB_SCALE") != "" {
+		return many
+	}
+	return few
+}
+
+// put writes subscriptions as the hub does, without asking the callbacks.
+func (w *world) put(feed string, n int, callback func(int) string) {
+	w.t.Helper()
+	hash := hashOf(feed)
+	if err := os.MkdirAll(w.h.subs(hash), 0o700); err != nil {
+		w.t.Fatal(err)
+	}
+	for i := range n {
+		s := subscription{Callback: callback(i), Protocol: rsscloud.HTTPPost, Feed: feed, Caller: fmt.Sprintf("192.0.2.%d", i%250), Since: w.clock.now(), Expires: w.clock.now().Add(CloudExpire)}
+		if err := os.WriteFile(filepath.Join(w.h.subs(hash), s.key()), s.encode(), 0o600); err != nil {
+			w.t.Fatal(err)
+		}
+	}
+}
+
+// Ten thousand subscribers of one feed, on a hundred hosts, in a few seconds.
+func TestManySubscribersOfOneFeed(t *testing.T) {
+	n := scaled(1000, 10_000)
+	w := newWorld(t, nil)
+	var got atomic.Int64
+	s := &http.Server{Handler: http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) { got.Add(1) })}
+	quick := newSite(t)
+	quick.Config.Handler = s.Handler
+	feed := w.feed("/feed", "one")
+	w.put(feed, n, func(i int) string { return fmt.Sprintf("%s/%d", quick.URL, i) })
+	w.h.writeFeed(hashOf(feed), feedState{URL: feed, Digest: "x"})
+	begin := time.Now()
+	w.ping(feed)
+	w.settle()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	if got.Load() != int64(n) {
+		t.Errorf("%d of %d notified", got.Load(), n)
+	}
+	t.Logf("%d subscribers notified in %s, %d MB from the system", n, time.Since(begin).Round(time.Millisecond), m.Sys>>20)
+}
+
+// However many subscriptions there are, a feed with ten of them costs the same: nothing
+// but its own files is read.
+func TestManySubscriptionsInTheState(t *testing.T) {
+	feeds, each := scaled(100, 50_000), 20
+	w := newWorld(t, nil)
+	for i := range feeds {
+		w.put(fmt.Sprintf("http://f%d.example/", i), each, func(k int) string { return fmt.Sprintf("http://s%d.example/%d", k, i) })
+	}
+	feed := w.feed("/feed", "one")
+	w.put(feed, 10, func(i int) string { return fmt.Sprintf("%s/cb%d", w.site.URL, i) })
+	w.h.writeFeed(hashOf(feed), feedState{URL: feed, Digest: "x"})
+	begin := time.Now()
+	w.restart()
+	stop := w.run()
+	defer stop()
+	w.ping(feed)
+	took := time.Since(begin)
+	if got := w.notified("/cb9"); len(got) != 1 {
+		t.Errorf("%v", got)
+	}
+	w.feed("/feed", "two")
+	again := time.Now()
+	w.ping(feed)
+	ping := time.Since(again)
+	until(t, "the count", func() bool {
+		w.h.mu.Lock()
+		defer w.h.mu.Unlock()
+		return w.h.counts.all == feeds*each+10
+	})
+	t.Logf("%d subscriptions: first ping answered after %s, the next in %s, counted after %s", feeds*each, took, ping, time.Since(begin))
+}

@@ -1,0 +1,337 @@
+package hub
+
+import (
+	"bytes"
+	"crypto/sha1"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/lektordir/lektor/internal/atomicfile"
+	"github.com/lektordir/lektor/lektordir"
+)
+
+// states is the directory of a hub's state. Everything is in files, and is read when
+// it is asked for: what another program changed counts at once.
+//
+//	feeds/ab/abcd…/feed        what is known of a feed; the name is the SHA-1 of its URL
+//	feeds/ab/abcd…/subs/KEY    a subscription
+//	pending/abcd….N            deliveries that are under way, see pending
+//	saved/USER/rss.xml         a feed that is stored here
+//	log, log.1                 what happened
+//	lock                       held by the one hub that there can be
+//
+// A file of values has one a line, its name, a tab, and the value; an unknown name is
+// ignored, and times are RFC 3339 in UTC. Files are replaced atomically.
+type states struct{ dir string }
+
+// feedState is what is known of a feed.
+type feedState struct {
+	URL     string
+	Digest  string // SHA-256 of the document that subscribers know of
+	Length  int    // of that, in bytes
+	Changed time.Time
+}
+
+// hashOf names a feed: URLs that differ in the case of scheme and host, in the
+// scheme's own port and in a fragment are the same.
+func hashOf(feedURL string) string {
+	id := lektordir.NormalizeID(feedURL)
+	if u, path, ok := strings.Cut(id, "://"); ok && !strings.ContainsAny(path, "/?") {
+		id = u + "://" + path + "/"
+	}
+	sum := sha1.Sum([]byte(id))
+	return hex.EncodeToString(sum[:])
+}
+
+// openStates makes the directory where there is none. Nobody else may read it, as
+// callbacks and secrets are in it.
+func openStates(dir string) (states, error) {
+	for _, d := range []string{dir, filepath.Join(dir, "feeds"), filepath.Join(dir, "pending"), filepath.Join(dir, "saved")} {
+		if err := os.MkdirAll(d, 0o700); err != nil {
+			return states{}, err
+		}
+	}
+	return states{dir}, nil
+}
+
+func (st states) feed(hash string) string { return filepath.Join(st.dir, "feeds", hash[:2], hash) }
+func (st states) subs(hash string) string { return filepath.Join(st.feed(hash), "subs") }
+
+// values reads a file of values.
+func values(path string) (map[string]string, error) {
+	data, err := atomicfile.Read(path, 64<<10)
+	if err != nil {
+		return nil, err
+	}
+	m := make(map[string]string, 12)
+	for line := range strings.Lines(string(data)) {
+		if name, value, ok := strings.Cut(strings.TrimSuffix(line, "\n"), "\t"); ok {
+			m[name] = value
+		}
+	}
+	return m, nil
+}
+
+// lines writes values that are not empty, in their order.
+func lines(pairs ...string) []byte {
+	var b bytes.Buffer
+	for i := 0; i < len(pairs); i += 2 {
+		if v := strings.NewReplacer("\n", " ", "\r", " ", "\x00", "").Replace(pairs[i+1]); v != "" {
+			b.WriteString(pairs[i] + "\t" + v + "\n")
+		}
+	}
+	return b.Bytes()
+}
+
+// unescaped is a secret, which is written percent-encoded as any bytes can be in it.
+func unescaped(s string) string { v, _ := url.QueryUnescape(s); return v }
+
+func stamp(t time.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	return t.UTC().Format(time.RFC3339)
+}
+
+func when(s string) time.Time { t, _ := time.Parse(time.RFC3339, s); return t }
+
+// readFeed reads what is known of a feed, the zero value for one that is not.
+func (st states) readFeed(hash string) feedState {
+	m, err := values(filepath.Join(st.feed(hash), "feed"))
+	if err != nil {
+		return feedState{}
+	}
+	n, _ := strconv.Atoi(m["length"])
+	return feedState{URL: m["url"], Digest: m["digest"], Length: n, Changed: when(m["changed"])}
+}
+
+func (st states) writeFeed(hash string, f feedState) error {
+	if err := os.MkdirAll(st.feed(hash), 0o700); err != nil {
+		return err
+	}
+	return atomicfile.WriteUnsynced(filepath.Join(st.feed(hash), "feed"), lines(
+		"url", f.URL, "digest", f.Digest, "length", strconv.Itoa(f.Length), "changed", stamp(f.Changed)))
+}
+
+// read reads a subscription. Half of one, which no hub of ours wrote, is an error.
+func (st states) read(hash, key string) (subscription, error) {
+	m, err := values(filepath.Join(st.subs(hash), key))
+	if err != nil {
+		return subscription{}, err
+	}
+	n, _ := strconv.Atoi(m["errors"])
+	s := subscription{
+		Callback: m["callback"], Protocol: m["protocol"], Procedure: m["procedure"], Secret: unescaped(m["secret"]), Feed: m["feed"], Caller: m["caller"],
+		Since: when(m["since"]), Expires: when(m["expires"]), Errors: n, Failed: when(m["failed"]), Error: m["error"],
+	}
+	if s.Callback == "" || s.Protocol == "" || s.Feed == "" {
+		return s, fmt.Errorf("%s: it is no subscription: callback, protocol or feed is missing", filepath.Join(st.subs(hash), key))
+	}
+	return s, nil
+}
+
+// apply lets a subscription take an event, and makes the disk follow; it gives it
+// before and after. One that is not there takes nothing but verified. With sync it is
+// on the disk when apply returns.
+func (st states) apply(hash, key string, event any, now time.Time, sync bool) (was, is subscription, do change, err error) {
+	_, begins := event.(verified)
+	err = st.locked(hash, begins, func() error {
+		var err error
+		if was, err = st.read(hash, key); err != nil && !begins {
+			return err
+		}
+		is, do = was.on(event, now)
+		return st.write(hash, key, is, do, sync)
+	})
+	return was, is, do, err
+}
+
+func (st states) write(hash, key string, s subscription, do change, sync bool) error {
+	path := filepath.Join(st.subs(hash), key)
+	switch do {
+	case keep:
+		return nil
+	case remove:
+		return atomicfile.Remove(path)
+	}
+	data := s.encode()
+	if sync {
+		return atomicfile.Write(path, data)
+	}
+	return atomicfile.WriteUnsynced(path, data)
+}
+
+// encode writes a subscription as a file of values.
+func (s *subscription) encode() []byte {
+	return lines("callback", s.Callback, "protocol", s.Protocol, "procedure", s.Procedure, "secret", url.QueryEscape(s.Secret), "feed", s.Feed, "caller", s.Caller,
+		"since", stamp(s.Since), "expires", stamp(s.Expires), "errors", strconv.Itoa(s.Errors), "failed", stamp(s.Failed), "error", s.Error)
+}
+
+// locked does something with a feed while nobody else does, be it in another
+// process. Without create a feed that is not there is an error.
+func (st states) locked(hash string, create bool, do func() error) error {
+	dir := st.subs(hash)
+	for try := 0; ; try++ {
+		if create {
+			if err := os.MkdirAll(dir, 0o700); err != nil {
+				return err
+			}
+		}
+		f, err := os.Open(dir)
+		if err != nil {
+			if create && errors.Is(err, fs.ErrNotExist) && try < 100 {
+				continue // it was just swept away
+			}
+			return err
+		}
+		if err = holdAlone(f); err == nil {
+			var a, b os.FileInfo
+			if a, err = f.Stat(); err == nil {
+				// Swept away while we waited?
+				if b, err = os.Stat(dir); err == nil && os.SameFile(a, b) {
+					err = do()
+					_ = f.Close()
+					return err
+				}
+			}
+		}
+		_ = f.Close()
+		if !create || !errors.Is(err, fs.ErrNotExist) && err != nil || try >= 100 {
+			return err
+		}
+	}
+}
+
+func holdAlone(f *os.File) error {
+	for {
+		if err := unix.Flock(int(f.Fd()), unix.LOCK_EX); err != unix.EINTR {
+			return err
+		}
+	}
+}
+
+// keys lists the subscriptions to a feed.
+func (st states) keys(hash string) ([]string, error) {
+	return names(st.subs(hash))
+}
+
+// names lists what is in a directory but temporary files, unordered.
+func names(dir string) ([]string, error) {
+	f, err := os.Open(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	all, err := f.Readdirnames(-1)
+	n := 0
+	for _, name := range all {
+		if name[0] != '.' {
+			all[n] = name
+			n++
+		}
+	}
+	return all[:n], err
+}
+
+// each visits all feeds, until visit says that it is enough.
+func (st states) each(visit func(hash string) bool) error {
+	shelves, err := names(filepath.Join(st.dir, "feeds"))
+	if err != nil {
+		return err
+	}
+	for _, shelf := range shelves {
+		hashes, err := names(filepath.Join(st.dir, "feeds", shelf))
+		if err != nil {
+			return err
+		}
+		for _, h := range hashes {
+			if len(h) == 2*sha1.Size && strings.HasPrefix(h, shelf) && !visit(h) {
+				return nil
+			}
+		}
+	}
+	return nil
+}
+
+// swept is what a sweep found.
+type swept struct {
+	Feeds, Kept, Expired, Failed int
+	callers                      map[string]int // subscriptions of each
+}
+
+// sweep counts the subscriptions, and with clean removes those that have expired or
+// failed three times, and the feeds that nobody subscribes to.
+func (st states) sweep(clean bool, now func() time.Time, stop func() bool, warn func(string, ...any)) (swept, error) {
+	s := swept{callers: map[string]int{}}
+	err := st.each(func(hash string) bool {
+		keys, err := st.keys(hash)
+		if err != nil {
+			warn("%v", err)
+		}
+		left := 0
+		for _, key := range keys {
+			sub, err := st.read(hash, key)
+			if err == nil && clean && !sub.wants(now()) {
+				sub, err = st.expire(hash, key, now())
+			}
+			switch {
+			case errors.Is(err, fs.ErrNotExist):
+			case err != nil:
+				warn("%v", err)
+				left++
+			case sub.Errors >= strikes:
+				s.Failed++
+			case !sub.wants(now()):
+				s.Expired++
+			default:
+				s.Kept++
+				s.callers[sub.Caller]++
+				left++
+			}
+		}
+		switch {
+		case left > 0:
+			s.Feeds++
+		case clean:
+			st.forget(hash)
+		}
+		return !stop()
+	})
+	return s, err
+}
+
+// expire removes a subscription, if it is still to be removed when nobody else can
+// change it.
+func (st states) expire(hash, key string, now time.Time) (subscription, error) {
+	var sub subscription
+	err := st.locked(hash, false, func() (err error) {
+		if sub, err = st.read(hash, key); err == nil && !sub.wants(now) {
+			err = os.Remove(filepath.Join(st.subs(hash), key))
+		}
+		return err
+	})
+	return sub, err
+}
+
+// forget removes a feed without subscriptions, unless one has come meanwhile.
+func (st states) forget(hash string) {
+	_ = st.locked(hash, false, func() error {
+		if err := os.Remove(st.subs(hash)); err != nil {
+			return err // it is not empty
+		}
+		return os.RemoveAll(st.feed(hash))
+	})
+}

@@ -1,0 +1,115 @@
+package hub
+
+import (
+	"crypto/sha1"
+	"encoding/hex"
+	"time"
+
+	"github.com/lektordir/lektor/internal/termsafe"
+)
+
+// WebSub is the protocol of a subscription that is none of rssCloud's.
+const WebSub = "websub"
+
+// Times of subscriptions.
+const (
+	// CloudExpire is rssCloud's: "You must renew your subscription every 24 hours
+	// because they expire after 25 hours."
+	CloudExpire = 25 * time.Hour
+	// The leases of WebSub: what is asked for is held within these, and is the
+	// default where nothing is.
+	MinLease     = time.Minute
+	MaxLease     = 30 * 24 * time.Hour
+	DefaultLease = 10 * 24 * time.Hour
+	// strikes is after how many errors in a row a subscriber is given up.
+	strikes = 3
+)
+
+// subscription is a subscriber's place at a feed, as the hub sees it: the mirror of
+// the listener's registration. It is a value, without lock, clock or network:
+// [subscription.on] takes what happened, and gives the value after it and what is to
+// be done. It begins when it is verified, and not before.
+//
+//	verified      begins, or begins anew
+//	delivered     no errors in a row any more
+//	failed        one more; after three it is not notified any more
+//	unsubscribed  ends
+type subscription struct {
+	Callback  string // URL
+	Protocol  string // of rssCloud, or WebSub
+	Procedure string // to be called, by XML-RPC
+	Secret    string // to sign with, by WebSub
+	Feed      string // URL of the feed, as the subscriber has it
+	Caller    string // who asked for it, an address
+	Since     time.Time
+	Expires   time.Time
+	Errors    int // in a row
+	Failed    time.Time
+	Error     string // the last of them, in one line
+}
+
+// The events of a subscription.
+type (
+	// verified is that the callback is the subscriber's own, and wants to be
+	// notified: as a new subscription says, and for how long.
+	verified struct {
+		as    subscription
+		lease time.Duration
+	}
+	// delivered is that a notification was taken.
+	delivered struct{}
+	// failed is that it was not.
+	failed struct{ text string }
+	// unsubscribed is that the subscriber wants no more.
+	unsubscribed struct{}
+)
+
+// change is what is to be done after an event.
+type change int
+
+const (
+	keep   change = iota // what is on the disk is as it was
+	store                // to be written
+	remove               // to be removed
+)
+
+func (s subscription) on(event any, now time.Time) (subscription, change) {
+	switch e := event.(type) {
+	case verified:
+		s = e.as
+		s.Since, s.Expires = now, now.Add(e.lease)
+		return s, store
+	case delivered:
+		if s.Errors == 0 {
+			return s, keep
+		}
+		s.Errors, s.Error, s.Failed = 0, "", time.Time{}
+		return s, store
+	case failed:
+		s.Errors++
+		s.Error, s.Failed = termsafe.Brief(e.text), now
+		return s, store
+	case unsubscribed:
+		return s, remove
+	}
+	panic("no event of a subscription")
+}
+
+// wants reports whether the subscriber is to be notified.
+func (s *subscription) wants(now time.Time) bool {
+	return s.Errors < strikes && now.Before(s.Expires)
+}
+
+// lease holds what a subscriber asks for within what he can have.
+func lease(asked time.Duration) time.Duration {
+	if asked <= 0 {
+		return DefaultLease
+	}
+	return min(max(asked, MinLease), MaxLease)
+}
+
+// key names a subscription among those to its feed.
+func (s *subscription) key() string {
+	sum := sha1.Sum([]byte(s.Protocol + " " + s.Callback))
+	return hex.EncodeToString(sum[:])
+}

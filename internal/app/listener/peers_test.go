@@ -1,0 +1,332 @@
+package listener
+
+import (
+	"fmt"
+	"net/http"
+	"net/netip"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/lektordir/lektor/internal/feeddir"
+	"github.com/lektordir/lektor/internal/rsscloud"
+	"github.com/lektordir/lektor/internal/testkit/hub"
+	"github.com/lektordir/lektor/internal/websub"
+)
+
+// Here are hubs as there are, each with a habit that once left the listener deaf.
+
+// A hub that reads the first URL of a request alone, and answers success for all: the
+// others are asked for singly.
+func TestHubThatTakesOneFeedOfABatch(t *testing.T) {
+	for _, protocol := range []string{"http-post", "xml-rpc"} {
+		path := map[string]string{"http-post": "/rsscloud/pleaseNotify", "xml-rpc": "/RPC2"}[protocol]
+		w := newWorld(t, &hub.Hub{FirstOnly: true, CallsRPC: true}, nil)
+		var hashes, urls []string
+		for i := range 5 {
+			u := fmt.Sprintf("http://f%d.example/", i)
+			hashes, urls = append(hashes, w.feed(u, w.cloud(path, protocol))), append(urls, u)
+		}
+		w.step()
+		for i, h := range hashes {
+			if st := w.state(h); st.State != Registered || st.Error != "" {
+				t.Errorf("%s: %s: %+v", protocol, urls[i], st)
+			}
+			// XML-RPC's test call is no notification.
+			if w.marker(h) {
+				t.Errorf("%s: %s: a marker for a test call", protocol, urls[i])
+			}
+			if err := w.hub.Notify(urls[i]); err != nil || !w.marker(h) {
+				t.Errorf("%s: %s is not heard: %v", protocol, urls[i], err)
+			}
+		}
+		if n, _ := w.hub.Requests(); n != 5 {
+			t.Errorf("%s: %d requests", protocol, n)
+		}
+	}
+}
+
+// A hub that never calls is suspect, until it does.
+func TestHubThatNeverCalls(t *testing.T) {
+	w := newWorld(t, &hub.Hub{NeverCalls: true}, nil)
+	a := w.feed(feedA, w.cloud("/rsscloud/pleaseNotify", "http-post"))
+	b := w.feed(feedB, w.cloud("/rsscloud/pleaseNotify", "http-post"))
+	w.step()
+	list, err := ReadStatus(w.dir, w.clock.now())
+	if err != nil || len(list) != 2 || list[0].State != Suspect || !strings.Contains(list[0].Error, "did not call") {
+		t.Fatalf("%+v, %v", list, err)
+	}
+	if !strings.Contains(w.log.String(), "2 feeds: ") {
+		t.Errorf("it is not said: %s", w.log)
+	}
+	if err := w.hub.Notify(feedA); err != nil || !w.marker(a) {
+		t.Error("it is not heard", err)
+	}
+	if st := w.state(a); st.State != Registered || st.Error != "" {
+		t.Errorf("it called: %+v", st)
+	}
+	// It is renewed as any other.
+	w.clock.add(CloudRenew)
+	w.step()
+	if st := w.state(b); st.State != Suspect || st.Expires.Sub(w.clock.now()) != CloudExpire {
+		t.Errorf("%+v", st)
+	}
+}
+
+// A hub that verifies a registration after it has answered.
+func TestHubThatCallsLate(t *testing.T) {
+	w := newWorld(t, &hub.Hub{CallsLate: true}, nil)
+	a := w.feed(feedA, w.cloud("/rsscloud/pleaseNotify", "http-post"))
+	w.step()
+	if st := w.state(a); st.State != Suspect {
+		t.Fatalf("%+v", st)
+	}
+	if !w.hub.LateChallenges() {
+		t.Error("the challenge is not answered")
+	}
+	if st := w.state(a); st.State != Registered || st.Error != "" {
+		t.Errorf("%+v", st)
+	}
+	cb := w.state(a).Callback
+	if got := get(t, cb+"?challenge=x&url="+feedA); got.status != 404 {
+		t.Errorf("it answers challenges for ever: %+v", got)
+	}
+}
+
+// An answer of 200 that is not a result is no success, though the hub called.
+func TestHubThatAnswersNoResult(t *testing.T) {
+	for _, answer := range []string{"OK", "<html>welcome</html>", "{}", "<methodResponse><params/></methodResponse>"} {
+		w := newWorld(t, &hub.Hub{Answer: answer}, nil)
+		a := w.feed(feedA, w.cloud("/rsscloud/pleaseNotify", "http-post"))
+		w.step()
+		if st := w.state(a); st.State != Failed || !strings.Contains(st.Error, "no cloud") {
+			t.Errorf("%s: %+v", answer, st)
+		}
+	}
+}
+
+// A notification that comes while a hub is asked is not taken for its test call.
+func TestNotificationDuringARegistration(t *testing.T) {
+	var w *world
+	var a string
+	s := newServer(t, http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+		cb := "http://" + r.FormValue("domain") + ":" + r.FormValue("port") + r.FormValue("path")
+		post(t, cb, "application/x-www-form-urlencoded", "url="+feedA)
+		get(t, cb+"?challenge=x&url="+feedA)
+		fmt.Fprint(rw, `<notifyResult success="true" msg=""/>`)
+	}))
+	w = newWorld(t, &hub.Hub{}, nil)
+	a = w.feed(feedA, cloudAt(t, s, "/pleaseNotify"))
+	w.step()
+	if w.state(a).State != Registered || !w.marker(a) {
+		t.Errorf("the notification is lost: %+v", w.state(a))
+	}
+}
+
+// A hub that drops a listener after three errors, and a listener that was away.
+func TestHubThatForgetsWhoWasAway(t *testing.T) {
+	w := newWorld(t, &hub.Hub{Forgets: 3}, nil)
+	a := w.feed(feedA, w.cloud("/rsscloud/pleaseNotify", "http-post"))
+	b := w.feed(feedB, "hub="+w.plain+"/websub")
+	w.step()
+	if err := writeHeard(w.dir, w.clock.now()); err != nil {
+		t.Fatal(err)
+	}
+	w.callback.Config.Handler = http.NotFoundHandler()
+	for range 3 {
+		w.hub.Notify(feedA)
+	}
+	if n := len(w.hub.Registrations()); n != 0 {
+		t.Fatalf("%d registrations", n)
+	}
+	w.callback.Config.Handler = http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) { w.l.ServeHTTP(rw, r) })
+	before, _ := w.hub.Requests()
+	for _, away := range []time.Duration{time.Minute, time.Hour} {
+		w.clock.add(away)
+		w.restart()
+		run(t, w)
+		after, _ := w.hub.Requests()
+		if want := map[bool]int{true: 2}[away > deafAfter]; after-before != want {
+			t.Errorf("after %s: %d requests", away, after-before)
+		}
+	}
+	if err := w.hub.Notify(feedA); err != nil || !w.marker(a) {
+		t.Error("it is still deaf", err)
+	}
+	if w.state(b).Since != w.clock.now() {
+		t.Errorf("%+v", w.state(b))
+	}
+}
+
+// run lets the listener begin, and do what is due then.
+func run(t *testing.T, w *world) {
+	t.Helper()
+	w.l.heard = lastHeard(w.dir)
+	w.l.listening()
+	w.step()
+}
+
+// A feed that its schedule finds changed, and nobody had told: the hub has forgotten
+// us.
+func TestFeedFoundChangedWithoutANotification(t *testing.T) {
+	w := newWorld(t, &hub.Hub{}, nil)
+	a := w.feed(feedA, w.cloud("/rsscloud/pleaseNotify", "http-post"))
+	w.step()
+	asked := func() int { n, _ := w.hub.Requests(); return n }
+	missed := func() {
+		t.Helper()
+		if err := feeddir.LeaveMissed(w.dir, a, w.clock.now()); err != nil {
+			t.Fatal(err)
+		}
+		w.l.load(a)
+		w.step()
+	}
+	missed()
+	w.clock.add(missedGrace)
+	if w.step(); asked() != 1 {
+		t.Errorf("renewed just after it was registered: %d", asked())
+	}
+	w.clock.add(2 * time.Hour)
+	missed()
+	if asked() != 1 {
+		t.Error("the notification may be on its way")
+	}
+	w.clock.add(missedGrace)
+	if w.step(); asked() != 2 {
+		t.Errorf("not renewed: %d requests, %+v", asked(), w.state(a))
+	}
+	// One that comes just then is enough.
+	w.clock.add(2 * time.Hour)
+	if err := w.hub.Notify(feedA); err != nil {
+		t.Fatal(err)
+	}
+	missed()
+	w.clock.add(missedGrace)
+	if w.step(); asked() != 2 {
+		t.Errorf("%d requests", asked())
+	}
+}
+
+// A hub that refuses to hear of a lease, and one that gives a minute.
+func TestHubsWithLeasesOfTheirOwn(t *testing.T) {
+	w := newWorld(t, &hub.Hub{NoLease: true, Lease: time.Minute}, nil)
+	a := w.feed(feedA, "hub="+w.plain+"/websub")
+	w.step()
+	for range 5 {
+		st := w.state(a)
+		if st.State != Registered || !st.Next.Before(st.Expires) || !w.clock.now().Before(st.Expires) {
+			t.Fatalf("%+v", st)
+		}
+		w.clock.add(st.Next.Sub(w.clock.now()))
+		w.step()
+	}
+}
+
+// Every feed of a batch has the whole state, and what is allowed is asked at once.
+func TestFeedsOfABatchThatFailedHaveTheWholeState(t *testing.T) {
+	w := newWorld(t, &hub.Hub{}, func(o *ListenOptions) { o.Fetch.AllowPrivate = nil })
+	var hashes []string
+	for i := range 4 {
+		push := "hub=" + w.plain + "/websub"
+		if i > 1 {
+			push = w.cloud("/rsscloud/pleaseNotify", "http-post")
+		}
+		hashes = append(hashes, w.feed(fmt.Sprintf("http://f%d.example/", i), push))
+	}
+	w.step()
+	for _, h := range hashes {
+		st := w.state(h)
+		if st.State != Failed || st.Hub == "" || st.Topic == "" || st.Callback == "" || st.Failures != 1 || st.Next != w.clock.now().Add(time.Minute) || !strings.Contains(st.Error, "--allow") {
+			t.Errorf("%+v", st)
+		}
+	}
+	w.opts.Fetch.AllowPrivate = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
+	w.restart()
+	w.step()
+	for _, h := range hashes {
+		if st := w.state(h); st.State != Registered || st.Error != "" {
+			t.Errorf("allowed: %+v", st)
+		}
+	}
+}
+
+// A callback that the log of a hub shows to all: who has it from there can neither
+// end a subscription, nor make us ask more than once a cooldown.
+func TestHubThatTellsStrangersTheCallback(t *testing.T) {
+	w := newWorld(t, &hub.Hub{}, nil)
+	a := w.feed(feedA, "hub="+w.server.URL+"/websub")
+	b := w.feed(feedB, w.cloud("/rsscloud/pleaseNotify", "http-post"))
+	w.step()
+	w.clock.add(2 * time.Hour)
+	content := []byte("<rss/>")
+	if err := w.hub.Deliver(feedA, "sha512", content); err != nil || !w.marker(a) {
+		t.Fatal("not delivered", err)
+	}
+	before := w.state(a)
+	if got := get(t, before.Callback+"?hub.mode=denied&hub.topic="+feedA+"&hub.reason=haha"); got.status != 200 {
+		t.Errorf("%+v", got)
+	}
+	w.step()
+	if got := w.state(a); got != before {
+		t.Errorf("a stranger's denial: %+v", got)
+	}
+	// The hub takes another hash function: it is heard, but for sha1.
+	w.clock.add(time.Minute)
+	for method, heard := range map[string]bool{"sha256": true, "sha1": false} {
+		w.clock.add(time.Hour)
+		status, err := w.hub.Post(before.Callback, websub.Sign(method, before.Secret, content), content)
+		if err != nil || status != 200 || w.marker(a) != heard {
+			t.Errorf("%s: %d, %v", method, status, err)
+		}
+	}
+	markers := 0
+	for range 600 {
+		post(t, w.state(b).Callback, "", "url="+feedB)
+		w.step()
+		if w.marker(b) {
+			markers++
+		}
+		w.clock.add(time.Second)
+	}
+	if most := int(10*time.Minute/w.opts.Cooldown) + 4; markers > most {
+		t.Errorf("%d requests in ten minutes for a feed that does not change", markers)
+	}
+}
+
+// The second update within ten seconds does not wait for eight.
+func TestSecondUpdateComesSoon(t *testing.T) {
+	w := newWorld(t, &hub.Hub{}, nil)
+	a := w.feed(feedA, w.cloud("/rsscloud/pleaseNotify", "http-post"))
+	w.step()
+	var late []time.Duration
+	for range 5 {
+		begin := w.clock.now()
+		if err := w.hub.Notify(feedA); err != nil {
+			t.Fatal(err)
+		}
+		for w.step(); !w.marker(a); w.step() {
+			w.clock.add(100 * time.Millisecond)
+		}
+		late = append(late, w.clock.now().Sub(begin))
+		w.clock.add(2 * time.Second)
+		// lektor-fetch read another document.
+		w.test.Feed(feedA, "Feed", "etc/fetch/body="+begin.String())
+	}
+	if slices.Max(late) > time.Second {
+		t.Errorf("%v", late)
+	}
+}
+
+// The test call of a cloud that speaks XML-RPC is answered with true, and wakes no one.
+func TestTestCallByXMLRPCIsNoNotification(t *testing.T) {
+	w := newWorld(t, &hub.Hub{CallsRPC: true}, nil)
+	a := w.feed(feedA, w.cloud("/RPC2", "xml-rpc"))
+	w.step()
+	if st := w.state(a); st.State != Registered || st.Protocol != rsscloud.XMLRPC || w.marker(a) {
+		t.Errorf("%+v", st)
+	}
+	if err := w.hub.Notify(feedA); err != nil || !w.marker(a) {
+		t.Error("the first notification is taken for a test call", err)
+	}
+}

@@ -1,0 +1,191 @@
+package viewer
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/lektordir/lektor/internal/command"
+	"github.com/lektordir/lektor/internal/entries"
+	"github.com/lektordir/lektor/internal/testkit/schema"
+	"github.com/lektordir/lektor/lektordir"
+)
+
+// entryShelf has an entry of which all is known, and one of which nothing is.
+func entryShelf(t *testing.T) *fixture {
+	t.Helper()
+	f := newFixture(t)
+	if _, err := f.Feed(feedID, "Alpha", "author=Editors", "etc/categories=Tech/Go\nNews"); err != nil {
+		t.Fatal(err)
+	}
+	d, err := lektordir.Open(f.Path, &lektordir.Options{Now: func() time.Time { return now }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w, err := d.NewWriter(lektordir.WriterOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Close()
+	full := lektordir.Entry{
+		Title: "All \x1b[31mof it\u202e", ID: "urn:x:full", Content: []byte("<p>A <a href=/l>link</a>.</p>"), Author: "Kim <kim@a.example>",
+		PubDate: now.Add(-time.Hour), Type: "text/html", Link: "http://a.example/full", Updated: now, Summary: "Short.\nVery.",
+		Enclosures: []lektordir.Enclosure{
+			{URL: "http://a.example/1.mp3", Type: "audio/mpeg", Length: 12345}, {URL: "http://a.example/2\u009b", Length: -1}, {URL: "http://a.example/3", Type: "x/y\x1b", Length: 0},
+		},
+		Categories: []string{"x", "y"}, Comments: "http://a.example/c", Image: "http://a.example/i", Language: "en",
+		Contributors: []string{"Ann", "Bo"}, Source: lektordir.Source{Title: "Elsewhere", ID: "urn:x:e"}, Duration: time.Minute, Episode: 2, Season: 1,
+	}
+	if _, err := w.Put(t.Context(), &lektordir.Feed{ID: feedID, Name: "Alpha", Author: "Editors"}, lektordir.Unread, full, lektordir.Entry{ID: "urn:x:least"}); err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+// The schema in docs/ says what -o json prints: no more, no less.
+func TestSchema(t *testing.T) {
+	f := entryShelf(t)
+	want := schema.Open(t, "lektor-view.schema.json")
+	var names []string
+	for _, c := range entries.Columns() {
+		if !c.Extra || c.Full {
+			names = append(names, c.Name)
+		}
+	}
+	slices.Sort(names)
+	if got := want.Properties(); !slices.Equal(got, names) {
+		t.Errorf("the schema has\n%q\nand -o json\n%q", got, names)
+	}
+
+	o := ListOptions{Common: f.common(), Sort: "-title", Print: command.PrinterOptions{Format: "json"}}
+	if err := List(t.Context(), o, f.streams("")); err != nil {
+		t.Fatal(err)
+	}
+	listed := f.out.String()
+	lines := strings.Split(strings.TrimSuffix(listed, "\n"), "\n")
+	if len(lines) != 2 {
+		t.Fatalf("%d lines:\n%s", len(lines), listed)
+	}
+	for i, line := range lines {
+		if err := want.Check([]byte(line)); err != nil {
+			t.Errorf("%s\n%v", line, err)
+		}
+		var record map[string]any
+		if err := json.Unmarshal([]byte(line), &record); err != nil {
+			t.Fatal(err)
+		}
+		has := sortedKeys(record)
+		// The first, by its title, is the one of which all is known.
+		if wanted := [][]string{names, want.Required()}[i]; !slices.Equal(has, wanted) {
+			t.Errorf("a record has\n%q\nnot\n%q", has, wanted)
+		}
+		wrongly(t, want, record)
+	}
+	for _, part := range []string{
+		`"title":"All [31mof it"`, `"folder":["Tech/Go","News"]`, `"summary":"Short.\nVery."`, `"content":"A link[1].\n\n[1] http://a.example/l"`,
+		`"enclosures":[{"url":"http://a.example/1.mp3","type":"audio/mpeg","length":12345},{"url":"http://a.example/2"},{"url":"http://a.example/3","type":"x/y","length":0}]`,
+		`"duration":60,"episode":2,"season":1`,
+	} {
+		if !strings.Contains(lines[0], part) {
+			t.Errorf("%s is not in\n%s", part, lines[0])
+		}
+	}
+	if part := `"folder":["Tech/Go","News"],"delivered"`; !strings.Contains(lines[1], part) || !strings.Contains(lines[1], `"summary":"","content":""}`) || !strings.Contains(lines[1], `"enclosures":[]`) {
+		t.Errorf("what is empty: %s", lines[1])
+	}
+
+	// show and next print the same records.
+	var paths []string
+	for _, line := range lines {
+		var record struct{ Path string }
+		if err := json.Unmarshal([]byte(line), &record); err != nil {
+			t.Fatal(err)
+		}
+		paths = append(paths, record.Path)
+	}
+	show := ShowOptions{Common: f.common(), Names: Names{Args: paths}, Print: o.Print, Pager: Pager{Command: "false"}}
+	err := Show(t.Context(), show, f.streams(""))
+	f.want(err, listed)
+	err = Next(t.Context(), ShowOptions{Common: f.common(), Query: []string{"id:urn:x:full"}, Print: o.Print, Pager: Pager{Command: "false"}}, f.streams(""))
+	f.want(err, lines[0]+"\n")
+}
+
+func sortedKeys(record map[string]any) []string {
+	var keys []string
+	for key := range record {
+		keys = append(keys, key)
+	}
+	slices.Sort(keys)
+	return keys
+}
+
+// wrongly makes a record wrong in every way that a schema can tell.
+func wrongly(t *testing.T, s *schema.Schema, record map[string]any) {
+	t.Helper()
+	fails := func(what string) {
+		data, err := json.Marshal(record)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if s.Check(data) == nil {
+			t.Errorf("%s is not wrong: %s", what, data)
+		}
+	}
+	record["unheard"] = "x"
+	fails("a field that is not documented")
+	delete(record, "unheard")
+	for _, key := range sortedKeys(record) {
+		v := record[key]
+		for _, other := range []any{nil, map[string]any{}, []any{1}, 1.5} {
+			record[key] = other
+			fails(key + " of another type")
+		}
+		delete(record, key)
+		if slices.Contains(s.Required(), key) {
+			fails("a record without " + key)
+		}
+		record[key] = v
+	}
+	date := record["date"]
+	for _, wrong := range []string{"", "yesterday", "2026-03-15", "2026-03-15T10:00:00+02:00", "2026-13-15T10:00:00Z"} {
+		record["date"] = wrong
+		fails("the date " + wrong)
+	}
+	record["date"] = date
+	list, _ := record["enclosures"].([]any)
+	record["enclosures"] = append(slices.Clone(list), "http://a.example/")
+	fails("an enclosure that is a URL")
+	record["enclosures"] = append(slices.Clone(list), map[string]any{"type": "a/b"})
+	fails("an enclosure without a URL")
+	record["enclosures"] = append(slices.Clone(list), map[string]any{"url": "x", "size": 1})
+	fails("an enclosure with something else")
+	record["enclosures"] = list
+	data, err := json.Marshal(record)
+	if err == nil {
+		err = s.Check(data)
+	}
+	if err != nil {
+		t.Errorf("put right: %v", err)
+	}
+}
+
+// Enclosures have parts in templates, and are URLs where there is no place for more.
+func TestEnclosures(t *testing.T) {
+	f := entryShelf(t)
+	for format, want := range map[string]string{
+		"enclosures":                         "http://a.example/1.mp3, http://a.example/2, http://a.example/3",
+		"id,enclosures":                      "urn:x:full\thttp://a.example/1.mp3, http://a.example/2, http://a.example/3",
+		"{{range .enclosures}}{{.}} {{end}}": "http://a.example/1.mp3 http://a.example/2 http://a.example/3 ",
+		"{{range .enclosures}}{{.url}}|{{.type}}|{{.length}} {{end}}":   "http://a.example/1.mp3|audio/mpeg|12345 http://a.example/2|| http://a.example/3|x/y|0 ",
+		`{{.enclosures | join " "}}`:                                    "http://a.example/1.mp3 http://a.example/2 http://a.example/3",
+		`{{.enclosures | text}}`:                                        "http://a.example/1.mp3, http://a.example/2, http://a.example/3",
+		`{{index .enclosures 1 | json}}`:                                `{"url":"http://a.example/2"}`,
+		`{{.folder | join "+"}}`:                                        "Tech/Go+News",
+		`{{len .enclosures}}\t{{(index .enclosures 0).type | pad 5}}\n`: "3\taudi…",
+	} {
+		err := List(t.Context(), ListOptions{Common: f.common(), Query: []string{"title:all"}, Print: command.PrinterOptions{Format: format}}, f.streams(""))
+		f.want(err, want+"\n")
+	}
+}

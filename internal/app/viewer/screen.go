@@ -1,0 +1,133 @@
+package viewer
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/lektordir/lektor/internal/command"
+	"github.com/lektordir/lektor/internal/entries"
+	"github.com/lektordir/lektor/internal/termsafe"
+	"github.com/lektordir/lektor/lektordir"
+)
+
+// Text is wrapped to no more columns than these, and to no fewer than least.
+const defaultText, leastText = 80, 20
+
+// TextWidth is the number of columns to wrap text to: $LEKTOR_WIDTH or 80, and no
+// more than the terminal has, as a line is hard to read that is longer.
+func TextWidth(s *command.Streams) int {
+	width := defaultText
+	if v := os.Getenv("LEKTOR_WIDTH"); v != "" {
+		n, err := strconv.Atoi(v)
+		if err != nil || n < leastText {
+			s.Report.Warn("LEKTOR_WIDTH is %q, which is no number of at least %d; text is wrapped to %d columns", v, leastText, width)
+		} else {
+			width = n
+		}
+	}
+	if terminal, _ := s.Size(); terminal > 0 {
+		width = min(width, terminal)
+	}
+	return width
+}
+
+// layout says how wide the columns of a list are.
+type layout struct {
+	number, flags, feed int // widths; number 0 prints none
+	screen              command.Screen
+	now                 time.Time // with the time zone
+	current             string    // the key of the entry shown last
+	raw                 bool
+}
+
+// Of a terminal's width the feed may take a fifth, between these. One that is
+// narrower than withFeed has none.
+const minFeed, maxFeed, withFeed = 8, 24, 50
+
+// clean makes text fit for a column.
+func (l layout) clean(s string) string {
+	if l.raw {
+		return s
+	}
+	return strings.TrimSpace(termsafe.Line(s))
+}
+
+// row writes an entry as one line: number, flags, date, feed, title. On a
+// terminal the entry shown last has a mark in front, and what is unread a bold
+// title.
+func (l layout) row(b *bytes.Buffer, r *entries.Record, title string) {
+	number, flags := "", fmt.Sprintf("%-*s ", l.flags, status(r.Ref))
+	if l.number > 0 {
+		number = fmt.Sprintf("%*d ", l.number, r.Number)
+	}
+	feed := l.clean(r.Feed().Title())
+	title = l.clean(title)
+	if l.screen.Width == 0 {
+		date := r.Date().In(l.now.Location()).Format("2006-01-02 15:04")
+		l.screen.Line(b, command.Piece{Text: number + flags + date + "  " + termsafe.Pad(feed, l.feed) + "  " + title})
+		return
+	}
+	mark := command.Piece{Text: " "}
+	if l.current != "" && r.Key() == l.current {
+		mark = command.Piece{Text: ">", Style: command.Current}
+	}
+	date := fmt.Sprintf("%*s  ", dateWidth, readable(r.Date(), l.now))
+	line := append(make([]command.Piece, 0, 6), mark, command.Piece{Text: number + flags + date})
+	if l.screen.Width >= withFeed {
+		width := min(l.feed, max(minFeed, min(l.screen.Width/5, maxFeed)))
+		feed = termsafe.Truncate(feed, width)
+		blank := strings.Repeat(" ", max(0, width-termsafe.Width(feed))+2)
+		line = append(line, command.Piece{Text: feed, Style: command.Feed}, command.Piece{Text: blank})
+	}
+	style := command.Plain
+	if r.Ref.Unread() {
+		style = command.Bold
+	}
+	screen := l.screen
+	if l.raw {
+		screen = command.Screen{}
+	}
+	screen.Line(b, append(line, command.Piece{Text: title, Style: style})...)
+}
+
+// dateWidth is that of the longest date that readable gives.
+const dateWidth = len("Mon 10:05")
+
+// readable writes a time as a person would say it on a day: the hour today, with
+// the weekday in the six days before, the day of this year, and else the year.
+// What is still to come has no weekday, which would be taken for the last one.
+func readable(t, now time.Time) string {
+	t = t.In(now.Location())
+	switch days := day(now) - day(t); {
+	case days == 0:
+		return t.Format("15:04")
+	case days > 0 && days < 7:
+		return t.Format("Mon 15:04")
+	case t.Year() == now.Year():
+		return t.Format("2 Jan")
+	}
+	return t.Format("2006")
+}
+
+// day numbers the days of the calendar, of which some have 23 or 25 hours.
+func day(t time.Time) int {
+	y, m, d := t.Date()
+	return int(time.Date(y, m, d, 0, 0, 0, 0, time.UTC).Unix() / (24 * 60 * 60))
+}
+
+// status shows what was done with an entry in few letters: N it is new, U it
+// was taken but not read, then its flags but S.
+func status(r lektordir.Ref) string {
+	s := " "
+	switch {
+	case r.Place == lektordir.New:
+		s = "N"
+	case r.Unread():
+		s = "U"
+	}
+	return s + strings.ReplaceAll(r.Flags(), "S", "")
+}

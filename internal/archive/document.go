@@ -1,0 +1,206 @@
+package archive
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/xml"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Document is what a document in Atom or RSS 2.0 says, as far as publishing goes
+// on from it. It is one of ours: what others write is for feedconv to read.
+type Document struct {
+	Links   map[string]string // of its head, by relation; the first of each
+	Archive bool              // fh:archive stands in its head
+	Entries []Entry           // in its order; their origins are not known
+}
+
+const (
+	atomNamespace    = "http://www.w3.org/2005/Atom"
+	historyNamespace = "http://purl.org/syndication/history/1.0"
+	termsNamespace   = "http://purl.org/dc/terms/"
+)
+
+// Read reads a document.
+func Read(data []byte) (*Document, error) {
+	d := xml.NewDecoder(bytes.NewReader(data))
+	doc := &Document{Links: map[string]string{}}
+	depth, head := 0, 0 // elements that are open, and of those the ones around the head
+	for {
+		start := d.InputOffset()
+		token, err := d.Token()
+		if errors.Is(err, io.EOF) && head > 0 {
+			return doc, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		switch t := token.(type) {
+		case xml.EndElement:
+			depth--
+		case xml.StartElement:
+			switch {
+			case depth == 0 && t.Name.Local == "feed":
+				head = 1
+			case depth == 0 && t.Name.Local == "rss":
+				head = 2
+			case depth == 0:
+				return nil, fmt.Errorf("%s is neither Atom nor RSS", t.Name.Local)
+			case depth == head && (t.Name.Local == "entry" || t.Name.Local == "item"):
+				e, err := readEntry(d)
+				if err != nil {
+					return nil, err
+				}
+				e.Digest = digest(data[start:d.InputOffset()])
+				doc.Entries = append(doc.Entries, *e)
+				continue
+			case depth == head:
+				doc.head(t)
+			}
+			depth++
+		}
+	}
+}
+
+// head takes an element of the head.
+func (doc *Document) head(t xml.StartElement) {
+	switch t.Name {
+	case xml.Name{Space: historyNamespace, Local: "archive"}:
+		doc.Archive = true
+	case xml.Name{Space: atomNamespace, Local: "link"}:
+		var rel, href string
+		for _, a := range t.Attr {
+			switch a.Name.Local {
+			case "rel":
+				rel = a.Value
+			case "href":
+				href = a.Value
+			}
+		}
+		if _, ok := doc.Links[rel]; !ok {
+			doc.Links[rel] = href
+		}
+	}
+}
+
+// readEntry reads an entry whose start tag was read, to its end.
+func readEntry(d *xml.Decoder) (*Entry, error) {
+	e := &Entry{}
+	var published time.Time
+	for {
+		token, err := d.Token()
+		if err != nil {
+			return nil, err
+		}
+		start, ok := token.(xml.StartElement)
+		if !ok {
+			if _, end := token.(xml.EndElement); end {
+				break
+			}
+			continue
+		}
+		var text string
+		if err := d.DecodeElement(&text, &start); err != nil {
+			return nil, err
+		}
+		switch start.Name {
+		case xml.Name{Space: atomNamespace, Local: "id"}, xml.Name{Local: "guid"}:
+			e.ID = text
+		case xml.Name{Space: atomNamespace, Local: "updated"}, xml.Name{Space: termsNamespace, Local: "modified"}:
+			e.Updated, err = time.Parse(time.RFC3339, text)
+		case xml.Name{Local: "pubDate"}:
+			published, err = time.Parse(time.RFC1123, text)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	if e.ID == "" {
+		return nil, errors.New("an entry has no id")
+	}
+	if e.Updated.IsZero() {
+		e.Updated = published
+	}
+	e.Updated = e.Updated.UTC()
+	return e, nil
+}
+
+// printed begins a digest that was made of an element.
+const printed = "~"
+
+// digest tells versions of an entry apart by their element. What does not count is
+// the id, the time of the update, which follows from there being another version,
+// and the feed that it comes from, which may be renamed.
+func digest(element []byte) string {
+	h := sha256.New()
+	id, update := "id", "updated"
+	if bytes.HasPrefix(element, []byte("<item")) {
+		id, update = "guid", "dcterms:modified"
+	}
+	// Before these there is only text, which is escaped.
+	rest := cut(h, element, id, bytes.Index)
+	rest = cut(h, rest, update, bytes.Index)
+	// It comes last, after a content that may have elements of that name.
+	rest = cut(h, rest, "source", bytes.LastIndex)
+	h.Write(rest)
+	return printed + hex.EncodeToString(h.Sum(nil)[:16])
+}
+
+// cut writes what stands before an element, without the white space, and gives what
+// stands after it; all of it, if there is none.
+func cut(to io.Writer, b []byte, name string, index func(s, sep []byte) int) []byte {
+	i, end := index(b, []byte("<"+name)), []byte("</"+name+">")
+	if i < 0 {
+		return b
+	}
+	n := index(b[i:], end)
+	if n < 0 {
+		return b
+	}
+	_, _ = to.Write(bytes.TrimRight(b[:i], " \n"))
+	return b[i+n+len(end):]
+}
+
+// Printed gives [Entry.Printed] of the only entry in a document as feedconv writes
+// it.
+func Printed(doc []byte) string {
+	for _, name := range []string{"entry", "item"} {
+		// What stands before the entry is escaped and has no such tag.
+		i := bytes.Index(doc, []byte("<"+name))
+		j := bytes.LastIndex(doc, []byte("</"+name+">"))
+		if i >= 0 && j > i {
+			return digest(doc[i : j+len(name)+3])
+		}
+	}
+	return ""
+}
+
+// mark is what an archive has in its head, as feedconv writes it; a link goes in
+// front of it.
+var mark = []byte("<fh:archive/>\n")
+
+// WithNext gives an archive with a link to the one that follows; else not a byte
+// of it is changed. The error tells that the document is none of ours.
+func WithNext(doc []byte, url string) ([]byte, error) {
+	i := bytes.Index(doc, mark)
+	if i < 0 {
+		return nil, errors.New("it is no archive that was written here")
+	}
+	indent := doc[bytes.LastIndexByte(doc[:i], '\n')+1 : i]
+	name := "link"
+	if len(indent) > 2 {
+		name = "atom:link" // RSS
+	}
+	var href strings.Builder
+	if err := xml.EscapeText(&href, []byte(url)); err != nil {
+		return nil, err
+	}
+	link := fmt.Sprintf("<%s rel=\"next-archive\" href=\"%s\"/>\n%s", name, href.String(), indent)
+	return slices.Insert(bytes.Clone(doc), i, []byte(link)...), nil
+}

@@ -1,0 +1,151 @@
+package query
+
+import (
+	"cmp"
+	"net/url"
+	"path"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/lektordir/lektor/lektordir"
+)
+
+// rule is what there is to know of a key.
+type rule struct {
+	key    key
+	text   bool // its value is looked for in text, and can be a regular expression
+	fields lektordir.Fields
+	// holds decides a term, all of whose fields are known.
+	holds func(m *Matcher, t *term, s *Subject, e *lektordir.Entry) bool
+	// choices are the values that the key can have; their fields and holds count.
+	choices []choice
+}
+
+// anyRule is that of a word by itself, which [Matcher.term] decides.
+var anyRule = rule{key: keyAny, text: true, fields: lektordir.FieldTitle | lektordir.FieldAuthor | lektordir.FieldType | lektordir.FieldContent}
+
+// rules are those of all the keys, in the order in which messages list them.
+var rules = []rule{
+	{key: keyFeed, text: true, holds: func(_ *Matcher, t *term, s *Subject, _ *lektordir.Entry) bool { return t.feed(s) }},
+	{key: keyAuthor, text: true, fields: lektordir.FieldAuthor, holds: func(_ *Matcher, t *term, s *Subject, e *lektordir.Entry) bool {
+		if e.Author == "" && s.Feed != nil {
+			return t.in(s.Feed.Author)
+		}
+		return t.in(e.Author)
+	}},
+	{key: keyTitle, text: true, fields: lektordir.FieldTitle, holds: func(_ *Matcher, t *term, _ *Subject, e *lektordir.Entry) bool { return t.in(e.Title) }},
+	{key: keyCategory, text: true, fields: lektordir.FieldCategories, holds: func(_ *Matcher, t *term, s *Subject, e *lektordir.Entry) bool {
+		return slices.ContainsFunc(e.Categories, t.in) || slices.ContainsFunc(s.folders(), t.in)
+	}},
+	{key: keyType, text: true, fields: lektordir.FieldType, holds: func(_ *Matcher, t *term, _ *Subject, e *lektordir.Entry) bool {
+		return t.in(cmp.Or(e.Type, "text/plain"))
+	}},
+	{key: keyText, text: true, fields: lektordir.FieldType | lektordir.FieldContent, holds: func(_ *Matcher, t *term, s *Subject, _ *lektordir.Entry) bool { return s.inText(t) }},
+	{key: keyID, text: true, fields: lektordir.FieldID, holds: func(_ *Matcher, t *term, _ *Subject, e *lektordir.Entry) bool { return t.in(e.ID) }},
+	{key: keyLink, text: true, fields: lektordir.FieldLink | lektordir.FieldID, holds: func(_ *Matcher, t *term, _ *Subject, e *lektordir.Entry) bool { return t.in(e.URL()) }},
+	{key: keyFolder, text: true, holds: func(_ *Matcher, t *term, s *Subject, _ *lektordir.Entry) bool {
+		return slices.ContainsFunc(s.folders(), t.inFolder)
+	}},
+	{key: keyIs, choices: states},
+	{key: keyFlag, holds: func(_ *Matcher, t *term, s *Subject, _ *lektordir.Entry) bool {
+		return !strings.ContainsFunc(t.value, func(flag rune) bool { return !s.Ref.HasFlag(byte(flag)) })
+	}},
+	{key: keyHas, choices: things},
+	{key: keySince, fields: lektordir.FieldPubDate, holds: func(m *Matcher, t *term, s *Subject, e *lektordir.Entry) bool {
+		return !Date(s.Ref, e, m.now).Before(m.dates[t].from)
+	}},
+	{key: keyBefore, fields: lektordir.FieldPubDate, holds: func(m *Matcher, t *term, s *Subject, e *lektordir.Entry) bool {
+		return Date(s.Ref, e, m.now).Before(m.dates[t].from)
+	}},
+	{key: keyOn, fields: lektordir.FieldPubDate, holds: func(m *Matcher, t *term, s *Subject, e *lektordir.Entry) bool {
+		when := Date(s.Ref, e, m.now)
+		return !when.Before(m.dates[t].from) && when.Before(m.dates[t].to)
+	}},
+	{key: keyDelivery, holds: func(m *Matcher, t *term, s *Subject, _ *lektordir.Entry) bool {
+		return s.Ref.Delivered().Before(m.dates[t].from)
+	}},
+	{key: keyRead, holds: func(m *Matcher, t *term, s *Subject, _ *lektordir.Entry) bool {
+		if s.Ref.Unread() || s.Moved == nil {
+			return false
+		}
+		moved := s.Moved()
+		return !moved.IsZero() && moved.Before(m.dates[t].from)
+	}},
+}
+
+// choice is one of the values that a key can have.
+type choice struct {
+	name   string
+	fields lektordir.Fields
+	holds  func(s *Subject, e *lektordir.Entry) bool
+	// state is that naming it says what entries are wanted with respect to having
+	// been read.
+	state bool
+}
+
+// withdrawn is the value of is: for what a feed had and has no more.
+const withdrawn = "withdrawn"
+
+// states are the values of is:.
+var states = []choice{
+	{"unread", 0, func(s *Subject, _ *lektordir.Entry) bool { return s.Ref.Unread() }, true},
+	{"read", 0, func(s *Subject, _ *lektordir.Entry) bool { return !s.Ref.Unread() }, true},
+	{"seen", 0, func(s *Subject, _ *lektordir.Entry) bool { return !s.Ref.Unread() }, true},
+	{"flagged", 0, func(s *Subject, _ *lektordir.Entry) bool { return s.Ref.HasFlag('F') }, true},
+	{"trashed", 0, func(s *Subject, _ *lektordir.Entry) bool { return s.Ref.HasFlag('T') }, true},
+	{"new", 0, func(s *Subject, _ *lektordir.Entry) bool { return s.Ref.Place == lektordir.New }, true},
+	{"cur", 0, func(s *Subject, _ *lektordir.Entry) bool { return s.Ref.Place == lektordir.Cur }, true},
+	{"updated", lektordir.FieldReplaces, func(_ *Subject, e *lektordir.Entry) bool { return e.Replaces != "" }, false},
+	{withdrawn, 0, func(s *Subject, _ *lektordir.Entry) bool { return s.Withdrawn != nil && s.Withdrawn() }, true},
+}
+
+// things are the values of has:.
+var things = []choice{
+	{"enclosure", lektordir.FieldEnclosures, func(_ *Subject, e *lektordir.Entry) bool { return len(e.Enclosures) > 0 }, false},
+	{"audio", lektordir.FieldEnclosures, func(_ *Subject, e *lektordir.Entry) bool { return encloses(e, "audio") }, false},
+	{"video", lektordir.FieldEnclosures, func(_ *Subject, e *lektordir.Entry) bool { return encloses(e, "video") }, false},
+	{"image", lektordir.FieldEnclosures, func(_ *Subject, e *lektordir.Entry) bool { return encloses(e, "image") }, false},
+	{"title", lektordir.FieldTitle, func(_ *Subject, e *lektordir.Entry) bool { return strings.TrimSpace(e.Title) != "" }, false},
+	{"author", lektordir.FieldAuthor, func(_ *Subject, e *lektordir.Entry) bool { return strings.TrimSpace(e.Author) != "" }, false},
+	{"date", lektordir.FieldPubDate, func(_ *Subject, e *lektordir.Entry) bool { return !e.PubDate.IsZero() }, false},
+	{"link", lektordir.FieldLink | lektordir.FieldID, func(_ *Subject, e *lektordir.Entry) bool { return e.URL() != "" }, false},
+	{"category", lektordir.FieldCategories, func(_ *Subject, e *lektordir.Entry) bool { return len(e.Categories) > 0 }, false},
+	{"summary", lektordir.FieldSummary, func(_ *Subject, e *lektordir.Entry) bool { return strings.TrimSpace(e.Summary) != "" }, false},
+	{"comments", lektordir.FieldComments, func(_ *Subject, e *lektordir.Entry) bool { return e.Comments != "" }, false},
+	{"content", lektordir.FieldContent, func(_ *Subject, e *lektordir.Entry) bool { return strings.TrimSpace(string(e.Content)) != "" }, false},
+}
+
+// encloses reports whether an entry has an enclosure of a kind.
+func encloses(e *lektordir.Entry, kind string) bool {
+	return slices.ContainsFunc(e.Enclosures, func(enc lektordir.Enclosure) bool { return strings.HasPrefix(enclosureType(enc), kind) })
+}
+
+// enclosureType is the type of an enclosure, which its name tells where nothing
+// else does.
+func enclosureType(e lektordir.Enclosure) string {
+	typ := strings.ToLower(e.Type)
+	if typ != "" && typ != "application/octet-stream" {
+		return typ
+	}
+	name := e.URL
+	if u, err := url.Parse(name); err == nil {
+		name = u.Path
+	}
+	return extensions()[strings.ToLower(path.Ext(name))]
+}
+
+// extensions are those of files that are listened to, watched or looked at.
+var extensions = sync.OnceValue(func() map[string]string {
+	m := map[string]string{}
+	for kind, names := range map[string]string{
+		"audio": ".mp3 .m4a .m4b .aac .ogg .oga .opus .flac .wav .wma .aiff .mka",
+		"video": ".mp4 .m4v .mov .webm .mkv .avi .ogv .mpg .mpeg .wmv .3gp",
+		"image": ".jpg .jpeg .png .gif .webp .svg .avif .bmp .tif .tiff .heic .jxl",
+	} {
+		for name := range strings.FieldsSeq(names) {
+			m[name] = kind
+		}
+	}
+	return m
+})

@@ -1,0 +1,255 @@
+package rsscloud
+
+import (
+	"bytes"
+	"context"
+	"encoding/xml"
+	"fmt"
+	"net"
+	"net/netip"
+	"net/url"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"github.com/lektordir/lektor/internal/fetch"
+	"github.com/lektordir/lektor/internal/termsafe"
+)
+
+// MaxURL is the longest URL that a cloud takes, in bytes.
+const MaxURL = 2048
+
+// Request is a request for notification as a cloud gets it ("Requesting
+// notification"): the inverse of what [Register] sends.
+type Request struct {
+	Procedure string // to be called by XML-RPC
+	Port      int    // 1 to 65535
+	Path      string // begins with a slash; perhaps with a query
+	Protocol  string // HTTPPost, HTTPSPost or XMLRPC
+	// Domain is a name or an address, or "" for the address of the caller.
+	Domain string
+	URLs   []string // of feeds, as they were written; none twice
+}
+
+// A Sentence is an error in the words with which a cloud answers. It is read by the
+// caller, and begins and ends as a sentence does.
+type Sentence string
+
+func (s Sentence) Error() string { return string(s) }
+
+// Sayf makes a [Sentence].
+func Sayf(format string, args ...any) error { return Sentence(fmt.Sprintf(format, args...)) }
+
+// A MissingError names the parameters that a request lacks, in the order in which
+// clouds have always named them.
+type MissingError struct{ Names []string }
+
+func (e *MissingError) Error() string {
+	return "The following parameters were missing from the request body: " + strings.Join(e.Names, ", ") + "."
+}
+
+// ReadForm reads the body of a form as pairs of names and values, in the order in
+// which they were written. What cannot be read is left out.
+func ReadForm(body string) (pairs [][2]string) {
+	for part := range strings.SplitSeq(strings.TrimSpace(body), "&") {
+		name, value, _ := strings.Cut(part, "=")
+		n, err := url.QueryUnescape(name)
+		if err != nil {
+			continue
+		}
+		v, err := url.QueryUnescape(value)
+		if err != nil {
+			continue
+		}
+		pairs = append(pairs, [2]string{n, v})
+	}
+	return pairs
+}
+
+// ReadRequest reads a request by REST. Names of parameters are in any case, and each
+// that begins with "url" names a feed. most is how many feeds it may name.
+func ReadRequest(form [][2]string, most int) (Request, error) {
+	var r Request
+	var missing []string
+	given := map[string]string{}
+	for _, p := range form {
+		name := strings.ToLower(p[0])
+		if strings.HasPrefix(name, "url") {
+			if err := r.add(p[1], most); err != nil {
+				return r, err
+			}
+		} else if _, twice := given[name]; !twice {
+			given[name] = strings.TrimSpace(p[1])
+		}
+	}
+	for _, name := range []string{"port", "path", "protocol"} {
+		if given[name] == "" {
+			missing = append(missing, name)
+		}
+	}
+	if len(r.URLs) == 0 {
+		missing = append(missing, "url1")
+	}
+	if len(missing) > 0 {
+		return r, &MissingError{missing}
+	}
+	r.Procedure, r.Domain = given["notifyprocedure"], given["domain"]
+	return r, r.set(given["port"], given["path"], given["protocol"])
+}
+
+// RequestOf reads a request by XML-RPC: notifyProcedure, port, path, protocol,
+// urlList, and perhaps domain.
+func RequestOf(params []Value, most int) (Request, error) {
+	var r Request
+	switch {
+	case len(params) < 5:
+		return r, Sayf(`Can't call "pleaseNotify" because there aren't enough parameters.`)
+	case len(params) > 6:
+		return r, Sayf(`Can't call "pleaseNotify" because there are too many parameters.`)
+	case len(params) == 6:
+		r.Domain = params[5].Text
+	}
+	for _, u := range params[4].Strings() {
+		if err := r.add(u, most); err != nil {
+			return r, err
+		}
+	}
+	if len(r.URLs) == 0 {
+		return r, Sayf("The list of feeds is empty.")
+	}
+	// false is what some send for none.
+	if p := params[0].Text; p != "0" && !strings.EqualFold(p, "false") {
+		r.Procedure = p
+	}
+	return r, r.set(params[1].Text, params[2].Text, params[3].Text)
+}
+
+func (r *Request) add(u string, most int) error {
+	if u = strings.TrimSpace(u); u == "" {
+		return nil
+	}
+	for _, known := range r.URLs {
+		if known == u {
+			return nil
+		}
+	}
+	if len(r.URLs) == most {
+		return Sayf("One request can name %d feeds at most; divide it.", most)
+	}
+	r.URLs = append(r.URLs, u)
+	return nil
+}
+
+var (
+	domainName = regexp.MustCompile(`^([A-Za-z0-9_]([A-Za-z0-9_-]{0,61}[A-Za-z0-9_])?\.)*[A-Za-z0-9_]([A-Za-z0-9_-]{0,61}[A-Za-z0-9_])?\.?$`)
+	procedure  = regexp.MustCompile(`^[A-Za-z0-9_.:/-]{1,200}$`)
+)
+
+// set takes the parameters that say where the callback is, if they are what they
+// are said to be: of a port that is more than that a host could be made, or a path.
+func (r *Request) set(port, path, protocol string) error {
+	n, err := strconv.Atoi(port)
+	if err != nil || n < 1 || n > 65535 || strings.Trim(port, "0123456789") != "" {
+		return Sayf("The port %q is none: it is a number from 1 to 65535.", termsafe.Brief(port))
+	}
+	r.Port = n
+	r.Protocol = Cloud{Protocol: protocol}.protocol()
+	switch r.Protocol {
+	case HTTPPost, HTTPSPost:
+	case XMLRPC:
+		if r.Procedure == "" {
+			return Sayf("With the protocol xml-rpc, notifyProcedure says what to call.")
+		}
+		if !procedure.MatchString(r.Procedure) {
+			return Sayf("The name of notifyProcedure is none.")
+		}
+	default:
+		return Sayf("Can't accept the subscription because the protocol, %q, is unsupported.", termsafe.Brief(protocol))
+	}
+	if !strings.HasPrefix(path, "/") {
+		path = "/" + path
+	}
+	u, err := url.Parse("http://x" + path)
+	if err != nil || len(path) > MaxURL || u.Host != "x" || u.User != nil || u.Fragment != "" || strings.ContainsFunc(path, func(c rune) bool { return c <= ' ' || c == 0x7f }) {
+		return Sayf("The path is none.")
+	}
+	r.Path = path
+	if r.Domain = strings.Trim(r.Domain, "[]"); r.Domain != "" {
+		if _, err := netip.ParseAddr(r.Domain); err != nil && (len(r.Domain) > 253 || !domainName.MatchString(r.Domain)) {
+			return Sayf("The domain is neither a name nor an address.")
+		}
+	}
+	return nil
+}
+
+// Callback is the URL to be notified; caller is who makes the request.
+func (r *Request) Callback(caller netip.Addr) string {
+	host := r.Domain
+	if host == "" {
+		host = caller.WithZone("").String()
+	}
+	scheme := "http"
+	if r.Protocol == HTTPSPost || r.Port == 443 {
+		scheme = "https"
+	}
+	if r.Port == 80 && scheme == "http" || r.Port == 443 {
+		if strings.Contains(host, ":") {
+			host = "[" + host + "]"
+		}
+	} else {
+		host = net.JoinHostPort(host, strconv.Itoa(r.Port))
+	}
+	return scheme + "://" + host + r.Path
+}
+
+// Verify asks a callback whether it wants to be notified of a feed, by a GET with a
+// challenge ("Errors", update of 10/16/09), and gives the error that says why not.
+// The answer has to be, or to contain, the challenge.
+func Verify(ctx context.Context, c *fetch.Client, callback, feed, challenge string) error {
+	sep := "?"
+	if strings.Contains(callback, "?") {
+		sep = "&"
+	}
+	a, err := c.Post(ctx, &fetch.Post{URL: callback + sep + "url=" + url.QueryEscape(feed) + "&challenge=" + url.QueryEscape(challenge), Get: true})
+	switch {
+	case err != nil:
+		return err
+	case !a.Success():
+		return a.Error("")
+	case !bytes.Contains(a.Body, []byte(challenge)):
+		return fmt.Errorf("%s: the answer has no challenge in it", a.FinalURL)
+	}
+	return nil
+}
+
+// Notify tells a callback by its protocol that a feed was updated ("XML-RPC
+// interface", "HTTP POST interface"). What it answers does not count, but that it
+// does; strict wants XML-RPC to be answered with true.
+func Notify(ctx context.Context, c *fetch.Client, callback, protocol, procedure, feed string, strict bool) error {
+	p := fetch.Post{URL: callback, ContentType: "application/x-www-form-urlencoded"}
+	if protocol != XMLRPC {
+		f := &form{}
+		f.add("url", feed)
+		p.Body = []byte(f.String())
+		a, err := c.Post(ctx, &p)
+		if err == nil && !a.Success() {
+			err = a.Error("")
+		}
+		return err
+	}
+	v, err := Call(ctx, c, p, procedure, feed)
+	if err == nil && strict && !v.True() {
+		err = fmt.Errorf("%s: %s was not answered with true", fetch.Public(callback), procedure)
+	}
+	return err
+}
+
+// EncodeResult writes the answer to a request by REST, the element notifyResult or
+// result.
+func EncodeResult(element string, success bool, msg string) []byte {
+	var b bytes.Buffer
+	fmt.Fprintf(&b, "<?xml version=\"1.0\"?>\n<%s success=\"%v\" msg=\"", element, success)
+	_ = xml.EscapeText(&b, []byte(msg)) // a Buffer does not fail
+	b.WriteString("\"/>\n")
+	return b.Bytes()
+}

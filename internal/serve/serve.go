@@ -1,0 +1,258 @@
+// Package serve is the part of a server that strangers reach: sockets, also those
+// that systemd passes, TLS with certificates that are renewed, limits in time,
+// size and connections, and who it is that calls.
+package serve
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log"
+	"net"
+	"net/http"
+	"net/netip"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/coreos/go-systemd/v22/activation"
+	"github.com/coreos/go-systemd/v22/daemon"
+
+	"github.com/lektordir/lektor/internal/command"
+	"github.com/lektordir/lektor/internal/termsafe"
+)
+
+const (
+	// DefaultMaxConns is how many connections are open at once; see [Limit].
+	DefaultMaxConns = 512
+
+	readHeader = 5 * time.Second
+	readAll    = 30 * time.Second
+	writeAll   = 40 * time.Second
+	maxHeader  = 16 << 10
+	// stopWithin is how long requests may take that are being answered when the
+	// server is stopped.
+	stopWithin = 2 * time.Second
+)
+
+// Reporter takes messages for the user, one line each.
+type Reporter interface {
+	Warn(format string, args ...any)
+	Info(format string, args ...any)
+}
+
+// Options say where a server listens.
+type Options struct {
+	// Address is the host and port to listen on, unless systemd passes a
+	// socket; Given that the user said so.
+	Address  string
+	Given    bool
+	Cert     string // a file with a certificate, to speak TLS
+	Key      string // a file with its key
+	MaxConns int    // see [Limit]
+}
+
+// Door is where strangers come in: sockets that wait for connections.
+type Door struct {
+	sockets []net.Listener
+	tls     *tls.Config // nil for none
+	most    int
+}
+
+// Open opens the sockets. Connections wait there until [Door.Serve] serves them.
+func Open(o Options, report Reporter) (*Door, error) {
+	d := &Door{most: o.MaxConns}
+	var err error
+	if o.Cert != "" {
+		if d.tls, err = Certificate(o.Cert, o.Key); err != nil {
+			return nil, err
+		}
+	}
+	if d.sockets, err = sockets(o, report); err != nil {
+		return nil, err
+	}
+	if os.Geteuid() == 0 {
+		report.Warn("it runs as root, and whoever finds a way in is root, too: run it as a user of its own, with a port from 1024 on or a socket from systemd")
+	}
+	return d, nil
+}
+
+// Addr is the address of the first socket.
+func (d *Door) Addr() net.Addr { return d.sockets[0].Addr() }
+
+// Addrs are the addresses of all sockets.
+func (d *Door) Addrs() (list []net.Addr) {
+	for _, s := range d.sockets {
+		list = append(list, s.Addr())
+	}
+	return list
+}
+
+// TLS tells whether connections are by TLS.
+func (d *Door) TLS() bool { return d.tls != nil }
+
+// Close closes the sockets of a door that is not served any more, or never was.
+func (d *Door) Close() {
+	for _, s := range d.sockets {
+		_ = s.Close()
+	}
+}
+
+// Serve serves connections while work runs, which ends with ctx, or when a socket
+// fails; requests that are being answered then have a little time. It gives the
+// error of work, else that of the socket.
+func (d *Door) Serve(ctx context.Context, server *http.Server, work func(context.Context) error) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	for _, socket := range d.sockets {
+		socket = Limit(socket, d.most)
+		if d.tls != nil {
+			socket = tls.NewListener(socket, d.tls)
+		}
+		go func() {
+			if err := server.Serve(socket); !errors.Is(err, http.ErrServerClosed) {
+				cancel(err)
+			}
+		}()
+	}
+	err := work(ctx)
+	_, _ = daemon.SdNotify(false, daemon.SdNotifyStopping) // it is told by our end as well
+	stopping, stop := context.WithTimeout(context.Background(), stopWithin)
+	defer stop()
+	if server.Shutdown(stopping) != nil {
+		_ = server.Close()
+	}
+	if cause := context.Cause(ctx); err == nil && cause != nil {
+		if _, ok := errors.AsType[*net.OpError](cause); ok {
+			err = cause
+		}
+	}
+	return err
+}
+
+// Ready tells systemd that the server does its work from now on.
+func Ready(report Reporter) {
+	if _, err := daemon.SdNotify(false, daemon.SdNotifyReady); err != nil {
+		report.Warn("systemd: %v", err)
+	}
+}
+
+// sockets gives what to listen on: what systemd passed, else the address.
+func sockets(o Options, report Reporter) ([]net.Listener, error) {
+	passed, err := activation.Listeners()
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("sockets from systemd: %w", err)
+	case len(passed) == 0:
+		l, err := net.Listen("tcp", o.Address)
+		if err != nil {
+			return nil, command.Hint(err, "--listen takes another address or port")
+		}
+		return []net.Listener{l}, nil
+	case o.Given:
+		report.Warn("--listen is ignored: systemd passed a socket")
+	}
+	for i, l := range passed {
+		if l == nil {
+			return nil, fmt.Errorf("socket %d from systemd is none that listens for connections", i+1)
+		}
+	}
+	return passed, nil
+}
+
+// Certificate gives a TLS configuration with a certificate from PEM files,
+// which are read again when they change: what renews certificates need not
+// know of us.
+func Certificate(certFile, keyFile string) (*tls.Config, error) {
+	var (
+		mu      sync.Mutex
+		current *tls.Certificate
+		stamp   [2]time.Time
+	)
+	load := func() error {
+		var now [2]time.Time
+		for i, name := range []string{certFile, keyFile} {
+			fi, err := os.Stat(name)
+			if err != nil {
+				return err
+			}
+			now[i] = fi.ModTime()
+		}
+		if current != nil && now == stamp {
+			return nil
+		}
+		c, err := tls.LoadX509KeyPair(certFile, keyFile)
+		if err != nil {
+			return err
+		}
+		current, stamp = &c, now
+		return nil
+	}
+	if err := load(); err != nil {
+		return nil, err
+	}
+	return &tls.Config{
+		MinVersion: tls.VersionTLS12,
+		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+			mu.Lock()
+			defer mu.Unlock()
+			_ = load() // half of a renewal: the old one will do until it is whole
+			return current, nil
+		},
+	}, nil
+}
+
+// NewServer gives an HTTP server in which everything has a limit: header 16 KiB,
+// 5 s to send it, 30 s for a whole request, 40 s until it is answered. Each
+// connection serves one request by HTTP/1.1. A panic of the handler is reported.
+func NewServer(h http.Handler, report Reporter) *http.Server {
+	s := &http.Server{
+		Handler:           h,
+		ReadHeaderTimeout: readHeader,
+		ReadTimeout:       readAll,
+		WriteTimeout:      writeAll,
+		MaxHeaderBytes:    maxHeader,
+		ErrorLog:          log.New(panics{report}, "", 0),
+		Protocols:         new(http.Protocols),
+	}
+	s.Protocols.SetHTTP1(true)
+	// A connection that is open for long is one that is slow, then.
+	s.SetKeepAlivesEnabled(false)
+	return s
+}
+
+// panics takes what net/http has to say, and passes on what is our mistake:
+// the rest is about connections that strangers broke off.
+type panics struct{ report Reporter }
+
+func (p panics) Write(b []byte) (int, error) {
+	if bytes.Contains(b, []byte("panic")) {
+		p.report.Warn("%s", termsafe.Brief(string(b)))
+	}
+	return len(b), nil
+}
+
+// Peer is who made a request. What a proxy says of it counts where the proxy is
+// trusted, and only its own word: the last in X-Forwarded-For that is not a
+// trusted proxy itself.
+func Peer(r *http.Request, proxies []netip.Prefix) netip.Addr {
+	trusted := func(a netip.Addr) bool {
+		return slices.ContainsFunc(proxies, func(p netip.Prefix) bool { return p.Contains(a) })
+	}
+	host, _, _ := net.SplitHostPort(r.RemoteAddr)
+	addr, err := netip.ParseAddr(host)
+	addr = addr.Unmap()
+	hops := strings.Split(strings.Join(r.Header.Values("X-Forwarded-For"), ","), ",")
+	for i := len(hops) - 1; i >= 0 && (err != nil || trusted(addr)); i-- {
+		next, perr := netip.ParseAddr(strings.TrimSpace(hops[i]))
+		if perr != nil {
+			break
+		}
+		addr, err = next.Unmap(), nil
+	}
+	return addr
+}

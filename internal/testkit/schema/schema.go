@@ -1,0 +1,74 @@
+// Package schema holds what programs print as JSON against the JSON Schemas in
+// docs/, for tests.
+package schema
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"testing"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+)
+
+// Schema is a schema of the project.
+type Schema struct {
+	t        testing.TB
+	compiled *jsonschema.Schema
+}
+
+// Open reads a file of docs/, which has to be a schema itself.
+func Open(t testing.TB, name string) *Schema {
+	t.Helper()
+	_, here, _, _ := runtime.Caller(0)
+	data, err := os.ReadFile(filepath.Join(filepath.Dir(here), "../../../docs", name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return Of(t, data)
+}
+
+// Of is the schema that a document is.
+func Of(t testing.TB, document []byte) *Schema {
+	t.Helper()
+	value, err := jsonschema.UnmarshalJSON(bytes.NewReader(document))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := jsonschema.NewCompiler()
+	c.AssertFormat() // a date that is none is wrong
+	if err := c.AddResource("urn:x:schema", value); err != nil {
+		t.Fatal(err)
+	}
+	compiled, err := c.Compile("urn:x:schema")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &Schema{t, compiled}
+}
+
+// Properties are the names that records may have.
+func (s *Schema) Properties() []string {
+	var names []string
+	for name := range s.compiled.Properties {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names
+}
+
+// Required are the names that every record has.
+func (s *Schema) Required() []string {
+	return slices.Sorted(slices.Values(s.compiled.Required))
+}
+
+// Check tells what is wrong with a record, nil for nothing.
+func (s *Schema) Check(record []byte) error {
+	value, err := jsonschema.UnmarshalJSON(bytes.NewReader(record))
+	if err != nil {
+		return err
+	}
+	return s.compiled.Validate(value)
+}

@@ -1,0 +1,138 @@
+// Package terminal gives tests a pseudo terminal: commands find one on their
+// standard streams, and what they draw there can be looked at.
+package terminal
+
+import (
+	"bytes"
+	"os"
+	"os/exec"
+	"regexp"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+	"unicode"
+
+	"github.com/creack/pty"
+	"golang.org/x/text/width"
+)
+
+// Terminal is a pseudo terminal of a test. It is safe for concurrent use.
+type Terminal struct {
+	// TTY is the end that a program has.
+	TTY *os.File
+
+	t       testing.TB
+	control *os.File
+	read    chan struct{} // closed when all was read
+	mu      sync.Mutex
+	out     bytes.Buffer
+}
+
+// Open opens a terminal of so many columns and lines, 0 for one that does not say.
+// It is closed after the test.
+func Open(t testing.TB, columns, lines int) *Terminal {
+	t.Helper()
+	control, tty, err := pty.Open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	term := &Terminal{TTY: tty, t: t, control: control, read: make(chan struct{})}
+	t.Cleanup(func() { tty.Close(); control.Close(); <-term.read })
+	if err := pty.Setsize(control, &pty.Winsize{Cols: uint16(columns), Rows: uint16(lines)}); err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		defer close(term.read)
+		buf := make([]byte, 1<<15)
+		for {
+			n, err := control.Read(buf)
+			term.mu.Lock()
+			term.out.Write(buf[:n])
+			term.mu.Unlock()
+			if err != nil {
+				return // EIO on Linux: all programs have closed it
+			}
+		}
+	}()
+	return term
+}
+
+// Output closes the program's end, and gives all that was written there, with
+// newlines as a program writes them.
+func (t *Terminal) Output() string {
+	t.t.Helper()
+	t.TTY.Close()
+	select {
+	case <-t.read:
+	case <-time.After(time.Minute):
+		t.t.Fatal("a program still has the terminal")
+	}
+	return t.Seen()
+}
+
+// Seen is what was written until now.
+func (t *Terminal) Seen() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return strings.ReplaceAll(t.out.String(), "\r\n", "\n")
+}
+
+// Await waits until a text was written, for a minute.
+func (t *Terminal) Await(text string) {
+	t.t.Helper()
+	t.Until(func(seen string) bool { return strings.Contains(seen, text) })
+}
+
+// Until waits until what was written is as it should be, for a minute.
+func (t *Terminal) Until(done func(seen string) bool) {
+	t.t.Helper()
+	for end := time.Now().Add(time.Minute); !done(t.Seen()); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.t.Fatalf("what is awaited was not written in a minute, but\n%q", t.Seen())
+		}
+	}
+}
+
+// Type writes to the terminal as a person does; \x03 is ^C.
+func (t *Terminal) Type(keys string) {
+	t.t.Helper()
+	if _, err := t.control.WriteString(keys); err != nil {
+		t.t.Fatal(err)
+	}
+}
+
+// Command is a program on the terminal, which controls it, with env added to the
+// environment.
+func (t *Terminal) Command(env []string, name string, args ...string) *exec.Cmd {
+	cmd := exec.Command(name, args...)
+	cmd.Env = append(os.Environ(), env...)
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = t.TTY, t.TTY, t.TTY
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true, Ctty: 0}
+	return cmd
+}
+
+// sgr sets colours and the like.
+var sgr = regexp.MustCompile("\x1b\\[[0-9;]*m")
+
+// Plain is text without colours.
+func Plain(text string) string { return sgr.ReplaceAllString(text, "") }
+
+// Columns is how many columns a line without colours takes, by the tables of
+// Unicode: an account that shares nothing with the programs'. Of characters that
+// are joined to one it counts each, so that it never says too little.
+func Columns(line string) int {
+	n := 0
+	for _, r := range line {
+		switch width.LookupRune(r).Kind() {
+		case width.EastAsianWide, width.EastAsianFullwidth:
+			n += 2
+		default:
+			if !unicode.In(r, unicode.Mn, unicode.Me, unicode.Cf) {
+				n++
+			}
+		}
+	}
+	return n
+}

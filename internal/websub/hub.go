@@ -1,0 +1,131 @@
+package websub
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/lektordir/lektor/internal/fetch"
+)
+
+const (
+	// MaxURL is the longest URL that a hub takes, in bytes.
+	MaxURL = 2048
+	// MaxSecret is how long a secret is at most, in bytes (section 5.1: "less than
+	// 200 bytes").
+	MaxSecret = 199
+)
+
+// ParseRequest reads a subscriber's request (section 5.1) from its form: the inverse
+// of [Send]. The hub's own URL stays empty. A lease that makes no sense is none.
+func ParseRequest(form url.Values) (Request, error) {
+	r := Request{Mode: form.Get("hub.mode"), Callback: form.Get("hub.callback"), Topic: form.Get("hub.topic"), Secret: form.Get("hub.secret")}
+	switch {
+	case r.Mode != Subscribe && r.Mode != Unsubscribe:
+		return r, errors.New("hub.mode is subscribe, unsubscribe or publish")
+	case !absolute(r.Callback):
+		return r, errors.New("hub.callback is missing, or no URL that is reached by http")
+	case !absolute(r.Topic):
+		return r, errors.New("hub.topic is missing, or no URL that is reached by http")
+	case len(r.Secret) > MaxSecret:
+		return r, fmt.Errorf("hub.secret is longer than %d bytes", MaxSecret)
+	}
+	if n, err := strconv.ParseInt(strings.TrimSpace(form.Get("hub.lease_seconds")), 10, 64); err == nil && n > 0 {
+		r.Lease = time.Duration(min(n, 10*365*86400)) * time.Second
+	}
+	return r, nil
+}
+
+func absolute(s string) bool {
+	if len(s) > MaxURL || strings.TrimSpace(s) != s {
+		return false
+	}
+	u, err := fetch.ParseURL(s)
+	return err == nil && u.User == nil && fetch.IsHTTP(s)
+}
+
+// ParsePublish reads what a publisher says was updated (section 6 leaves open how;
+// this is what [Publish] sends, and what PubSubHubbub had).
+func ParsePublish(form url.Values) (topics []string, err error) {
+	for _, t := range append(form["hub.url"], form["hub.topic"]...) {
+		if !absolute(t) {
+			return nil, errors.New("hub.url is no URL that is reached by http")
+		}
+		if len(topics) == 0 || topics[len(topics)-1] != t {
+			topics = append(topics, t)
+		}
+	}
+	if len(topics) == 0 {
+		return nil, errors.New("hub.url is missing")
+	}
+	return topics, nil
+}
+
+// with gives a callback with more parameters behind those that it has (5.3).
+func with(callback string, q url.Values) string {
+	callback, _, _ = strings.Cut(callback, "#")
+	sep := "?"
+	if strings.Contains(callback, "?") {
+		sep = "&"
+	}
+	return callback + sep + q.Encode()
+}
+
+// Verify asks a callback whether a request is its own (section 5.3). The answer is
+// to be the challenge and nothing else; the error says what it was.
+func Verify(ctx context.Context, c *fetch.Client, r Request, challenge string) error {
+	q := url.Values{"hub.mode": {r.Mode}, "hub.topic": {r.Topic}, "hub.challenge": {challenge}}
+	if r.Mode == Subscribe {
+		q.Set("hub.lease_seconds", strconv.FormatInt(int64(r.Lease/time.Second), 10))
+	}
+	a, err := c.Post(ctx, &fetch.Post{URL: with(r.Callback, q), Get: true})
+	switch {
+	case err != nil:
+		return err
+	case !a.Success():
+		return a.Error("")
+	case string(a.Body) != challenge:
+		return errors.New("the answer is not the challenge")
+	}
+	return nil
+}
+
+// Deny tells a callback that a request, or what came of it, is denied (section 5.2).
+// What it answers does not count.
+func Deny(ctx context.Context, c *fetch.Client, r Request, reason string) {
+	q := url.Values{"hub.mode": {Denied}, "hub.topic": {r.Topic}, "hub.reason": {reason}}
+	_, _ = c.Post(ctx, &fetch.Post{URL: with(r.Callback, q), Get: true})
+}
+
+// Content is what a hub distributes: a document, with its type as the topic has it.
+type Content struct {
+	Hub, Topic string // URLs; topic is what was subscribed to
+	Type       string
+	Body       []byte
+}
+
+// Deliver distributes content to a callback (section 7), signed where there is a
+// secret (section 8). gone is that the subscriber wants no more of it.
+func Deliver(ctx context.Context, c *fetch.Client, callback, secret string, content Content) (gone bool, err error) {
+	p := &fetch.Post{URL: callback, ContentType: content.Type, Body: content.Body, Header: http.Header{
+		"Link": {fmt.Sprintf("<%s>; rel=\"hub\", <%s>; rel=\"self\"", content.Hub, content.Topic)},
+	}}
+	if secret != "" {
+		p.Header["X-Hub-Signature"] = []string{Sign("sha256", secret, content.Body)}
+	}
+	a, err := c.Post(ctx, p)
+	switch {
+	case err != nil:
+		return false, err
+	case a.Status == http.StatusGone:
+		return true, nil
+	case !a.Success():
+		return false, a.Error("")
+	}
+	return false, nil
+}

@@ -1,0 +1,43 @@
+package scripts
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// The units expose no more than they need, by systemd's own measure.
+func TestUnitsAreHardened(t *testing.T) {
+	analyze, err := exec.LookPath("systemd-analyze")
+	if err != nil {
+		t.Skip(err)
+	}
+	units, err := filepath.Glob("systemd/*.service")
+	if err != nil || len(units) < 3 {
+		t.Fatal(units, err)
+	}
+	exposure := regexp.MustCompile(`exposure level for \S+: ([0-9.]+)`)
+	for _, unit := range units {
+		text, err := os.ReadFile(unit)
+		if err != nil {
+			t.Fatal(err)
+		}
+		// As make install writes it: with the path of a program that is there.
+		path := filepath.Join(t.TempDir(), filepath.Base(unit))
+		if err := os.WriteFile(path, []byte(strings.Replace(string(text), "ExecStart=", "ExecStart=/usr/bin/env ", 1)), 0o666); err != nil {
+			t.Fatal(err)
+		}
+		out, err := exec.Command(analyze, "security", "--offline=true", "--no-pager", path).CombinedOutput()
+		m := exposure.FindSubmatch(out)
+		if m == nil {
+			t.Skipf("%v: %s", err, out) // an older one
+		}
+		if level, err := strconv.ParseFloat(string(m[1]), 64); err != nil || level > 3 {
+			t.Errorf("%s: %s\n%s", unit, m[1], out)
+		}
+	}
+}
