@@ -311,7 +311,9 @@ func TestPingGap(t *testing.T) {
 	}
 }
 
-func TestSaveRss(t *testing.T) {
+// "You must send a valid username/password combination"; "If the save works, the return
+// value is the public URL of your feed. If it failed, the call throws an error."
+func TestWalkthroughSavingTheFeedThroughTheCloud(t *testing.T) {
 	path := htpasswd(t, "bull: se<>&cret\t", "cow:x")
 	w := newWorld(t, func(o *Options) { o.Users = path })
 	where := w.server.URL + "/feeds/bull/rss.xml"
