@@ -35,9 +35,10 @@ bench: build ## the speed of everything, against sfeed, newsboat and mblaze wher
 	$(GO) run ./scripts/bench
 	$(GO) run ./scripts/bench/ess
 
-faults: ## a crowd; kills, failing calls and power cuts at every file-system operation; an hour
+faults: ## a crowd; kills, failing calls and power cuts at every file-system operation; histories of feeds; an hour
 	$(GO) run ./scripts/crowd
 	$(GO) run ./scripts/faults -cuts 200 -orders 300
+	LEKTOR_HISTORIES=300 $(GO) test -run TestArchiveHistories ./internal/app/viewer
 
 fuzz: ## every fuzz target for FUZZTIME (30s)
 	@GO="$(GO)" sh scripts/fuzz "$(FUZZTIME)"

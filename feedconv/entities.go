@@ -250,7 +250,7 @@ func (e *entitySet) doctype(s []byte) int {
 			j := bytes.IndexByte(s[i+1:], c)
 			if j < 0 || !subset && bytes.IndexByte(s[i+1:i+1+j], '>') >= 0 {
 				// An unclosed quote must not swallow the document.
-				return skipPast(s, i, ">")
+				return pastTag(s, i)
 			}
 			i += j + 2
 		case c == '[' && !subset:
@@ -266,7 +266,7 @@ func (e *entitySet) doctype(s []byte) int {
 		case c == '<' && bytes.HasPrefix(s[i:], []byte("<!--")):
 			n := bytes.Index(s[i:], []byte("-->"))
 			if n < 0 {
-				return skipPast(s, i, ">")
+				return pastTag(s, i)
 			}
 			i += n + 3
 		case c == '<' && bytes.HasPrefix(s[i:], []byte("<!ENTITY")):
@@ -304,10 +304,10 @@ func (e *entitySet) entityDecl(s []byte) int {
 	return i
 }
 
-// skipPast gives the place behind the next sep in s from i on, or the end.
-func skipPast(s []byte, i int, sep string) int {
-	if j := bytes.Index(s[i:], []byte(sep)); j >= 0 {
-		return i + j + len(sep)
+// pastTag gives the place behind the next > in s from i on, or the end.
+func pastTag(s []byte, i int) int {
+	if j := bytes.IndexByte(s[i:], '>'); j >= 0 {
+		return i + j + 1
 	}
 	return len(s)
 }

@@ -306,7 +306,7 @@ func (s *scanner) markupDecl(i int, inside []byte) token {
 			s.noComment = true
 		}
 		s.warns.warn(warnComment, i, nil)
-		s.pos = skipPast(src, i, ">")
+		s.pos = pastTag(src, i)
 	case bytes.HasPrefix(rest, []byte("<![CDATA[")):
 		return s.cdata(i, inside)
 	case rest[1] == '?':
@@ -317,7 +317,7 @@ func (s *scanner) markupDecl(i int, inside []byte) token {
 			}
 			s.noPI = true
 		}
-		s.pos = skipPast(src, i, ">")
+		s.pos = pastTag(src, i)
 	case len(rest) > 9 && bytes.EqualFold(rest[:9], []byte("<!DOCTYPE")):
 		var ignored entitySet
 		s.pos = i + ignored.doctype(rest)

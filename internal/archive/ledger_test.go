@@ -60,7 +60,7 @@ func TestLedgerText(t *testing.T) {
 	if !back.Anew() || (&Ledger{}).Anew() {
 		t.Error("a ledger does not tell whether it was made anew")
 	}
-	for i := range text {
+	for i := 0; i < len(text); i += 3 {
 		for _, b := range []byte{text[i] ^ 1, '\n', '\t'} {
 			damaged := bytes.Clone(text)
 			if damaged[i] = b; bytes.Equal(damaged, text) {
@@ -157,7 +157,7 @@ func TestIDs(t *testing.T) {
 
 // Whatever comes and goes, no two entries share an id, and none ever changes its own.
 func TestIDsStay(t *testing.T) {
-	for seed := range uint64(300) {
+	for seed := range uint64(60) {
 		rnd := rand.New(rand.NewPCG(seed, 1))
 		l := &Ledger{}
 		has := map[Origin]string{}
@@ -209,7 +209,7 @@ func TestIDsStay(t *testing.T) {
 // What is in no archive is in the subscription document, and an archive that is
 // recorded leaves the plan of the others as it was.
 func TestPlan(t *testing.T) {
-	for seed := range uint64(500) {
+	for seed := range uint64(150) {
 		rnd := rand.New(rand.NewPCG(seed, 2))
 		n := 1 + rnd.IntN(4)
 		l := &Ledger{}

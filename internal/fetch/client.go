@@ -109,13 +109,13 @@ func DefaultConfig() Config {
 }
 
 func (cfg Config) withDefaults() Config {
-	set(&cfg.UserAgent, DefaultUserAgent)
-	set(&cfg.PerHost, DefaultPerHost)
-	set(&cfg.Deadline, DefaultDeadline)
-	set(&cfg.MaxBytes, DefaultMaxBytes)
-	set(&cfg.MaxDecoded, DefaultMaxDecoded)
-	set(&cfg.MaxRedirects, DefaultMaxRedirects)
-	set(&cfg.MaxHeader, DefaultMaxHeader)
+	cfg.UserAgent = cmp.Or(cfg.UserAgent, DefaultUserAgent)
+	cfg.PerHost = cmp.Or(cfg.PerHost, DefaultPerHost)
+	cfg.Deadline = cmp.Or(cfg.Deadline, DefaultDeadline)
+	cfg.MaxBytes = cmp.Or(cfg.MaxBytes, DefaultMaxBytes)
+	cfg.MaxDecoded = cmp.Or(cfg.MaxDecoded, DefaultMaxDecoded)
+	cfg.MaxRedirects = cmp.Or(cfg.MaxRedirects, DefaultMaxRedirects)
+	cfg.MaxHeader = cmp.Or(cfg.MaxHeader, DefaultMaxHeader)
 	cfg.Gap = max(cfg.Gap, 0)
 	if cfg.Now == nil {
 		cfg.Now = time.Now
@@ -124,13 +124,6 @@ func (cfg Config) withDefaults() Config {
 		cfg.Sleep = sleep
 	}
 	return cfg
-}
-
-func set[T comparable](p *T, v T) {
-	var zero T
-	if *p == zero {
-		*p = v
-	}
 }
 
 func sleep(ctx context.Context, d time.Duration) error {

@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 	"unicode"
@@ -163,9 +164,9 @@ func TestBombs(t *testing.T) {
 		"definitions": strings.Repeat("<dl><dd>", n) + "text</dl>after",
 	} {
 		t.Run(name, func(t *testing.T) {
-			start := time.Now()
+			start := processor(t)
 			out := Render([]byte(in), "text/html", Options{Width: 72, Base: "http://h.example/" + strings.Repeat("x", 900)})
-			if took := time.Since(start); took > 10*time.Second {
+			if took := processor(t) - start; took > 10*time.Second {
 				t.Errorf("it took %v", took)
 			}
 			if !strings.Contains(out, "text") || !strings.Contains(out, "after") {
@@ -287,4 +288,14 @@ func BenchmarkRender(b *testing.B) {
 	for b.Loop() {
 		Render(data, "text/html", Options{Width: 80})
 	}
+}
+
+// processor is the time that processors have spent on this process: others may be
+// at work on the machine.
+func processor(t *testing.T) time.Duration {
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		t.Fatal(err)
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }

@@ -32,8 +32,8 @@ type surroundings struct {
 }
 
 // child gives the process that does what a program's command does, elsewhere.
-func (c *crowd) child(kind string, s surroundings, does string, args ...string) process {
-	return process{kind: kind, argv: append([]string{c.self}, args...), env: []string{
+func (c *crowd) child(kind string, s surroundings, does string) process {
+	return process{kind: kind, argv: []string{c.self}, env: []string{
 		childVariable + "=" + does, "CROWD_SHIFT=" + s.shift.String(), "CROWD_HOST=" + s.host, "CROWD_PID=" + strconv.Itoa(s.pid),
 	}}
 }

@@ -155,7 +155,7 @@ func TestFindsWhatAViewerLost(t *testing.T) {
 		{toDelete, `for x in new/*/*; do cp -R "$x" "${x%.*}.other"; done`, "", "some are in new/ twice"},
 	} {
 		dir := copyOf(tr.template)
-		if _, err := e.run(t.Context(), dir, "", argv...); err != nil {
+		if err := e.run(t.Context(), dir, "", argv...); err != nil {
 			t.Fatal(err)
 		}
 		before := copyOf(dir)
@@ -183,7 +183,7 @@ func TestFindsWhatAViewerLost(t *testing.T) {
 		t.Error(err)
 	}
 	whole := copyOf(tr.template)
-	if _, err := e.run(t.Context(), whole, "", argv...); err != nil {
+	if err := e.run(t.Context(), whole, "", argv...); err != nil {
 		t.Fatal(err)
 	}
 	sh(dir, `cp -R "$(dirname "$(grep -l '^Second, changed' "$0"/new/*/*/title)")" new/*/`, whole)

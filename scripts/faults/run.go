@@ -125,7 +125,7 @@ func newTrial(ctx context.Context, e *env, s scenario) (*trial, error) {
 		}
 		t.done = counted(all)
 		if s.purge {
-			if _, err := e.run(ctx, dir, "", e.add(e, dir)...); err != nil {
+			if err := e.run(ctx, dir, "", e.add(e, dir)...); err != nil {
 				return nil, err
 			}
 			if all, err = read(dir); err != nil {
@@ -145,7 +145,7 @@ func newTrial(ctx context.Context, e *env, s scenario) (*trial, error) {
 		t.entries = counted(all)
 		// What is known after the next run, which asks conditionally.
 		if !s.viewer && !s.once && !s.purge {
-			if _, err := e.run(ctx, dir, s.stdin, s.command(e, dir)...); err != nil {
+			if err := e.run(ctx, dir, s.stdin, s.command(e, dir)...); err != nil {
 				return nil, err
 			}
 		}
@@ -302,7 +302,7 @@ func (t *trial) goOn(ctx context.Context, dir string, argv []string, torn bool) 
 	}
 	for _, i := range t.s.due {
 		// What could not be saved comes with the next fetch, due or not.
-		if _, err := t.e.run(ctx, dir, "", t.e.fetch, "update", "--gap", "1ms", t.e.url(i)); err != nil {
+		if err := t.e.run(ctx, dir, "", t.e.fetch, "update", "--gap", "1ms", t.e.url(i)); err != nil {
 			return err
 		}
 	}
@@ -370,14 +370,14 @@ func (t *trial) goOnViewing(ctx context.Context, dir string, argv []string) erro
 			return err
 		}
 		if len(was) == len(is) {
-			if _, err := t.e.run(ctx, dir, t.s.stdin, argv...); err != nil {
+			if err := t.e.run(ctx, dir, t.s.stdin, argv...); err != nil {
 				return fmt.Errorf("again: %w", err)
 			}
 		}
 	}
 	left = slices.DeleteFunc(left, func(a string) bool { return strings.Contains(a, ".M") && there[a] == 0 })
 	if slices.ContainsFunc(left, func(a string) bool { return strings.Contains(a, ".M") }) {
-		if _, err := t.e.run(ctx, dir, t.s.stdin, left...); err != nil {
+		if err := t.e.run(ctx, dir, t.s.stdin, left...); err != nil {
 			return fmt.Errorf("again: %w", err)
 		}
 	}
@@ -389,7 +389,7 @@ func (t *trial) goOnViewing(ctx context.Context, dir string, argv []string) erro
 	}
 	// A viewer leaves the rest to the fetcher; nothing comes back.
 	before := keyed(all)
-	if _, err := t.e.run(ctx, dir, "", t.e.update(t.e, dir)...); err != nil {
+	if err := t.e.run(ctx, dir, "", t.e.update(t.e, dir)...); err != nil {
 		return err
 	}
 	if all, err = read(dir); err != nil {
@@ -411,11 +411,11 @@ func (t *trial) goOnAdding(ctx context.Context, dir string, argv []string) error
 	var bad error
 	for _, removed := range []bool{false, true} {
 		if removed {
-			if _, err := t.e.run(ctx, dir, "", argv...); err != nil {
+			if err := t.e.run(ctx, dir, "", argv...); err != nil {
 				return err
 			}
 		}
-		if _, err := t.e.run(ctx, dir, "", t.e.add(t.e, dir)...); err != nil {
+		if err := t.e.run(ctx, dir, "", t.e.add(t.e, dir)...); err != nil {
 			return err
 		}
 		all, err := read(dir)
@@ -455,9 +455,9 @@ func (t *trial) again(ctx context.Context, dir string, argv []string) error {
 	if _, err := os.Stat(filepath.Join(dir, "src", feedHash(t.e.url(0)), "etc/fetch/url")); err != nil && t.s.once {
 		return nil
 	}
-	_, err := t.e.run(ctx, dir, t.s.stdin, argv...)
+	err := t.e.run(ctx, dir, t.s.stdin, argv...)
 	if err == nil && t.s.due != nil {
-		_, err = t.e.run(ctx, dir, "", t.e.fetch, "update", "--gap", "1ms", "--per-host", "4")
+		err = t.e.run(ctx, dir, "", t.e.fetch, "update", "--gap", "1ms", "--per-host", "4")
 	}
 	return err
 }
@@ -601,7 +601,7 @@ func sameEntry(key string, x *entry) bool {
 
 // consistent checks the lektor-dir.
 func (t *trial) consistent(ctx context.Context, dir string) error {
-	if _, err := t.e.run(ctx, dir, "", t.e.fetch, "check"); err != nil {
+	if err := t.e.run(ctx, dir, "", t.e.fetch, "check"); err != nil {
 		return err
 	}
 	left, err := filepath.Glob(filepath.Join(dir, "tmp/*/*"))

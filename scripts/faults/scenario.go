@@ -135,17 +135,15 @@ func feedHash(id string) string {
 }
 
 // run runs a command without faults.
-func (e *env) run(ctx context.Context, dir, stdin string, argv ...string) (string, error) {
+func (e *env) run(ctx context.Context, dir, stdin string, argv ...string) error {
 	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
 	cmd.Env = append(os.Environ(), "LEKTORDIR="+dir)
 	cmd.Stdin = strings.NewReader(stdin)
-	var stderr strings.Builder
-	cmd.Stderr = &stderr
-	out, err := cmd.Output()
+	out, err := cmd.CombinedOutput()
 	if err != nil {
-		err = fmt.Errorf("%s: %w\n%s%s", strings.Join(argv, " "), err, out, stderr.String())
+		err = fmt.Errorf("%s: %w\n%s", strings.Join(argv, " "), err, out)
 	}
-	return string(out), err
+	return err
 }
 
 func scenarios(e *env) []scenario {
@@ -198,7 +196,7 @@ func scenarios(e *env) []scenario {
 			return append([]string{e.view, "rm", "--now"}, entries(dir)...)
 		}},
 		{name: "undo", feeds: 1, viewer: true, undo: true, more: func(e *env, dir string) error {
-			_, err := e.run(context.Background(), dir, "", append([]string{e.view, "rm"}, entries(dir)...)...)
+			err := e.run(context.Background(), dir, "", append([]string{e.view, "rm"}, entries(dir)...)...)
 			return err
 		}, command: func(e *env, _ string) []string { return []string{e.view, "undo"} }},
 	}
@@ -213,7 +211,7 @@ func listScenarios(e *env) []scenario {
 		for _, setting := range [][]string{
 			{"alias", "An alias"}, {"categories", "one", "two"}, {"interval", "3h"}, {"headers", "X-Test: one"},
 		} {
-			if _, err := e.run(context.Background(), dir, "", append([]string{e.fetch, "set", e.url(0)}, setting...)...); err != nil {
+			if err := e.run(context.Background(), dir, "", append([]string{e.fetch, "set", e.url(0)}, setting...)...); err != nil {
 				return err
 			}
 		}
@@ -269,10 +267,10 @@ func (e *env) prepare(ctx context.Context, s scenario, dir string) error {
 			fetched = append(fetched, e.url(i))
 		}
 	}
-	if _, err := e.run(ctx, dir, e.list(feeds...), e.fetch, "import", "-"); err != nil {
+	if err := e.run(ctx, dir, e.list(feeds...), e.fetch, "import", "-"); err != nil {
 		return err
 	}
-	if _, err := e.run(ctx, dir, "", fetched...); err != nil {
+	if err := e.run(ctx, dir, "", fetched...); err != nil {
 		return err
 	}
 	all, err := read(dir)
@@ -281,7 +279,7 @@ func (e *env) prepare(ctx context.Context, s scenario, dir string) error {
 	}
 	for i := range s.feeds {
 		if i%3 == 1 {
-			if _, err := e.run(ctx, dir, "", e.fetch, "set", e.url(i), "on-update", "deliver"); err != nil {
+			if err := e.run(ctx, dir, "", e.fetch, "set", e.url(i), "on-update", "deliver"); err != nil {
 				return err
 			}
 		}
@@ -289,9 +287,9 @@ func (e *env) prepare(ctx context.Context, s scenario, dir string) error {
 	for _, x := range all {
 		switch {
 		case x.Files["title"] == "Third\n", x.Files["title"] == "Second\n" && x.Feed == feedHash(e.url(1)):
-			_, err = e.run(ctx, dir, "", e.view, "mark", "--set", "S", x.Unique)
+			err = e.run(ctx, dir, "", e.view, "mark", "--set", "S", x.Unique)
 		case x.Files["title"] == "First\n":
-			_, err = e.run(ctx, dir, "", e.view, "rm", "--now", x.Unique)
+			err = e.run(ctx, dir, "", e.view, "rm", "--now", x.Unique)
 		}
 		if err != nil {
 			return err

@@ -4,6 +4,7 @@ import (
 	_ "embed"
 	"html/template"
 	"net/http"
+	"sync"
 	"time"
 
 	"github.com/lektordir/lektor/internal/fetch"
@@ -12,10 +13,12 @@ import (
 //go:embed page.html
 var pageText string
 
-var pageTemplate = template.Must(template.New("page").Funcs(template.FuncMap{
-	"time": func(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05") },
-	"link": fetch.IsHTTP,
-}).Parse(pageText))
+var pageTemplate = sync.OnceValue(func() *template.Template {
+	return template.Must(template.New("page").Funcs(template.FuncMap{
+		"time": func(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05") },
+		"link": fetch.IsHTTP,
+	}).Parse(pageText))
+})
 
 // pageData is what the page shows.
 type pageData struct {
@@ -59,5 +62,5 @@ func (h *Hub) page(w http.ResponseWriter, r *http.Request) {
 	if r.Method == http.MethodHead {
 		return
 	}
-	_ = pageTemplate.Execute(w, d) // the connection is gone
+	_ = pageTemplate().Execute(w, d) // the connection is gone
 }

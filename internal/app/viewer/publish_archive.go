@@ -19,7 +19,6 @@ import (
 
 	"github.com/lektordir/lektor/feedconv"
 	"github.com/lektordir/lektor/internal/archive"
-	"github.com/lektordir/lektor/internal/atomicfile"
 	"github.com/lektordir/lektor/internal/command"
 	"github.com/lektordir/lektor/internal/entries"
 	"github.com/lektordir/lektor/lektordir"
@@ -193,11 +192,7 @@ func (a *archiver) publish(ctx context.Context) error {
 		list[i] = c.Entry
 	}
 	plan := a.ledger.Plan(list, a.o.PerPage)
-	paths := []string{a.documents.path(a.name), a.documents.path(ledgerName)}
-	for n := range a.ledger.Count + len(plan.Archives) {
-		paths = append(paths, a.documents.path(a.numbered(archives, n+1)))
-	}
-	atomicfile.Sweep(paths...)
+	a.sweep()
 	for _, of := range plan.Archives {
 		if err := a.writeArchive(ctx, of); err != nil {
 			return err
@@ -402,6 +397,11 @@ func (a *archiver) writeArchive(ctx context.Context, of []int) error {
 	data, err := a.encode(feed)
 	if err != nil {
 		return err
+	}
+	// It is there for ever, and must be known again.
+	doc, err := archive.Read(data)
+	if err != nil || !slices.EqualFunc(doc.Entries, list, func(a archive.Entry, b feedconv.Entry) bool { return a.ID == b.ID }) {
+		return errors.Join(fmt.Errorf("%s: it would not hold the entries that it is for", a.documents.path(name)), err)
 	}
 	return a.disk.write(a.documents.path(name), data)
 }

@@ -86,7 +86,7 @@ func (w *world) deliver(s *story) {
 	rfc := func(t int64) string { return time.Unix(t, 0).UTC().Format(time.RFC3339) }
 	files := []string{"id=" + s.id, "title=" + s.title, "content=of " + s.title, "pubdate=" + rfc(s.date)}
 	if s.updated != s.date {
-		files = append(files, "etc/updated="+rfc(s.updated))
+		files = append(files, "+updated="+rfc(s.updated))
 	}
 	s.at = w.entry("new", dir.Unique(w.clock, s.identity), files...)
 }
@@ -307,7 +307,7 @@ func (w *world) checkCurrent(prev string, full bool) {
 // has all that is published, in the version that is published. (What is withdrawn
 // between two of its looks, and was in no archive, it cannot have.)
 func TestArchiveHistories(t *testing.T) {
-	histories := 20
+	histories := 8
 	if n := os.Getenv("LEKTOR_HISTORIES"); n != "" {
 		if _, err := fmt.Sscan(n, &histories); err != nil {
 			t.Fatal(err)

@@ -8,7 +8,6 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strconv"
 	"strings"
 
@@ -18,6 +17,7 @@ import (
 	"github.com/lektordir/lektor/feedconv"
 	"github.com/lektordir/lektor/internal/atomicfile"
 	"github.com/lektordir/lektor/internal/command"
+	"github.com/lektordir/lektor/internal/lazy"
 )
 
 // disk changes the files of a directory of documents. Each call is atomic: a kill
@@ -49,7 +49,7 @@ const (
 const maxPublished = 1 << 30
 
 // numbered is the name of an archive or a page.
-var numberedName = regexp.MustCompile(`^(archive|page)-([0-9]{4,})\.(atom|rss|json)$`)
+var numberedName = lazy.Regexp(`^(archive|page)-([0-9]{4,})\.(atom|rss|json)$`)
 
 var extensions = map[feedconv.Format]string{feedconv.Atom10: "atom", feedconv.RSS20: "rss", feedconv.JSONFeed: "json"}
 
@@ -93,7 +93,7 @@ func documentName(u *url.URL) (string, error) {
 	case strings.ContainsFunc(name, func(r rune) bool { return r < ' ' || r == 0x7f || r == '/' || r == '\\' || r == '\uFFFD' }),
 		strings.Contains(strings.ToLower(u.EscapedPath()), "%2f"):
 		because = "no file can have that name"
-	case numberedName.MatchString(strings.ToLower(name)):
+	case numberedName().MatchString(strings.ToLower(name)):
 		because = "that is the name of an archive or a page"
 	}
 	if because == "" {
@@ -127,7 +127,7 @@ func (d *documents) found(kind string) (map[int]bool, error) {
 	}
 	there := map[int]bool{}
 	for _, n := range names {
-		m := numberedName.FindStringSubmatch(n.Name())
+		m := numberedName().FindStringSubmatch(n.Name())
 		if m == nil || m[1] != kind {
 			continue
 		}
@@ -144,6 +144,21 @@ func (d *documents) found(kind string) (map[int]bool, error) {
 		there[number] = true
 	}
 	return there, nil
+}
+
+// temporary is the name of what a kill has left of an archive or a page.
+var temporary = lazy.Regexp(`^\.((?:archive|page)-[0-9]{4,}\.(?:atom|rss|json))[0-9]+$`)
+
+// sweep removes what kills have left.
+func (d *documents) sweep() {
+	paths := []string{d.path(d.name), d.path(ledgerName)}
+	names, _ := os.ReadDir(d.dir) // a nuisance, and no failure
+	for _, n := range names {
+		if m := temporary().FindStringSubmatch(n.Name()); m != nil {
+			paths = append(paths, d.path(m[1]))
+		}
+	}
+	atomicfile.Sweep(paths...)
 }
 
 // read reads a file of the directory. A link in its place is none of ours.

@@ -280,6 +280,59 @@ func TestArchiveOfAnother(t *testing.T) {
 	w.check()
 }
 
+// What a stranger wrote into an entry makes no archive that cannot be read back, nor
+// one that misses an entry.
+func TestArchiveOfHostileEntries(t *testing.T) {
+	const bad = "\x01\x1b[31m\xff\xfe\u2028\ufffe]]>&<script>\"'\u202e</title></entry><entry></item><item><id><guid><fh:archive/>\n"
+	for _, format := range []string{"atom", "rss"} {
+		w := newWorld(t, 1, format)
+		w.options.PerPage = 1
+		if _, err := w.Feed(feedID, bad, "link=javascript:x"+bad); err != nil {
+			t.Fatal(err)
+		}
+		for i, files := range [][]string{
+			{"title=" + bad, "id=" + bad, "content=" + bad, "author=" + bad, "type=" + bad, "etc/link=" + bad, "etc/categories=" + bad, "etc/enclosures=" + bad + "\t" + bad + "\t-7", "etc/summary=" + bad},
+			{"title=", "id=http://[::1", "content=" + bad, "type=text/html", "author=<" + bad + ">", "pubdate=9999-12-31T23:59:59Z", "etc/updated=0001-01-01T00:00:00Z"},
+			{"type=application/xhtml+xml", "content=<p>" + bad},
+			{"type=application/xhtml+xml", "content=<p><source/><source></source><entry><id>x</id></entry>&#1;</p>"},
+			{"type=image/svg+xml", "content=<a xmlns='http://www.w3.org/2005/Atom'><entry><id>y</id></entry></a>", "id= a \t"},
+			{"type=image/png", "content=" + bad, "id=a"},
+			{"id=\u202ea", "etc/language=" + bad},
+		} {
+			w.entry("new", fmt.Sprintf("177350000%d.1.h", i), files...)
+		}
+		for range 2 {
+			if err := Publish(context.Background(), w.options, w.streams("")); err != nil {
+				t.Fatal(format, err)
+			}
+			files, err := filepath.Glob(filepath.Join(w.www, "*."+format))
+			if err != nil || len(files) != 7 {
+				t.Fatalf("%s: %q, %v", format, files, err)
+			}
+			ids := map[string]bool{}
+			for _, f := range files {
+				p, _ := w.document(filepath.Base(f))
+				for _, e := range p.entries {
+					ids[e.id] = true
+				}
+			}
+			if len(ids) != 7 {
+				t.Errorf("%s: %d entries: %v", format, len(ids), ids)
+			}
+			before := tree(t, w.www)
+			if err := os.Remove(filepath.Join(w.www, ".archives")); err != nil {
+				t.Fatal(err)
+			}
+			if err := Publish(context.Background(), w.options, w.streams("")); err != nil {
+				t.Fatal(format, err)
+			}
+			if after := tree(t, w.www); fmt.Sprint(after) != fmt.Sprint(before) {
+				t.Errorf("%s: made anew, it is\n%v\nnot\n%v", format, after, before)
+			}
+		}
+	}
+}
+
 // Pages tell no more than the selection, and a run that is killed is finished by the
 // next.
 func TestPagedKilled(t *testing.T) {

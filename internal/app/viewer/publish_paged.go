@@ -10,7 +10,6 @@ import (
 
 	"github.com/lektordir/lektor/feedconv"
 	"github.com/lektordir/lektor/internal/archive"
-	"github.com/lektordir/lektor/internal/atomicfile"
 	"github.com/lektordir/lektor/internal/command"
 )
 
@@ -36,11 +35,7 @@ func (p *publisher) paged(ctx context.Context, d *documents) error {
 	}
 	list := feed.Entries
 	count := max(1, (len(list)+p.o.PerPage-1)/p.o.PerPage)
-	paths := []string{d.path(d.name)}
-	for n := 2; n <= count; n++ {
-		paths = append(paths, d.path(d.page(n)))
-	}
-	atomicfile.Sweep(paths...)
+	d.sweep()
 	for n := count; n > 0; n-- {
 		feed := p.feed
 		feed.Entries = list[min((n-1)*p.o.PerPage, len(list)):min(n*p.o.PerPage, len(list))]

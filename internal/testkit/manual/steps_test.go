@@ -171,6 +171,7 @@ var introduction = []step{
 test "$(sed s/1y/now/ "$example" | sh)" -eq 1
 test "$(lektor-view ls -o title is:read)" = 'Old and good'`,
 	},
+	{starts: `cd "${LEKTORDIR:-${XDG_DATA_HOME:-$HOME/.local/share}/lektor}"`, out: `(?s)\A[0-9.]+[KM]?[ \t]+\.\n.*[Ii]?[Uu]sed.*\n.*\d+.*\n\z`},
 }
 
 const delivered = `<?xml version="1.0"?>
