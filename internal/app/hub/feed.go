@@ -163,6 +163,9 @@ func (h *Hub) get(feedURL string) (*document, error) {
 		if err != nil {
 			return nil, err
 		}
+		if resp.Truncated {
+			return nil, fmt.Errorf("%s: it broke off after %d bytes", feedURL, len(resp.Body))
+		}
 		doc.body, doc.kind = resp.Body, resp.Header.Get("Content-Type")
 	}
 	doc.digest, doc.length = digestOf(doc.body), len(doc.body)

@@ -22,7 +22,7 @@ var pageTemplate = sync.OnceValue(func() *template.Template {
 
 // pageData is what the page shows.
 type pageData struct {
-	Public        string
+	Public, Base  string // the URL, and its path
 	Subscriptions int
 	Feeds         []pageFeed
 	Events        []event
@@ -40,7 +40,7 @@ type pageFeed struct {
 // forms to try a ping and a registration. It has no JavaScript, and shows nothing of a
 // callback but its host.
 func (h *Hub) page(w http.ResponseWriter, r *http.Request) {
-	d := pageData{Events: h.log.Recent(), Saves: h.users != nil}
+	d := pageData{Base: h.base(), Events: h.log.Recent(), Saves: h.users != nil}
 	if h.opts.Public != nil {
 		d.Public = h.public("")
 		d.Cloud.Domain, d.Cloud.Port, d.Cloud.Path = h.opts.Public.Hostname(), fetch.Port(h.opts.Public), h.base()+"/rsscloud/pleaseNotify"

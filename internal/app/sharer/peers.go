@@ -467,7 +467,7 @@ func (h *share) upload(ctx context.Context) error {
 		if name == subsFile {
 			kind = "text/x-opml"
 		}
-		a, err := client.Post(ctx, &fetch.Post{URL: place, Put: true, ContentType: kind, Body: data, Header: header, Chosen: true, Secret: true})
+		a, err := client.Post(ctx, &fetch.Post{URL: place, Method: http.MethodPut, ContentType: kind, Body: data, Header: header, Chosen: true, Secret: len(header) > 0})
 		if err == nil && a.Status/100 != 2 {
 			err = a.Error("")
 			if a.Status == http.StatusConflict || a.Status == http.StatusNotFound {
