@@ -6,13 +6,14 @@ import (
 	"encoding/xml"
 	"fmt"
 	"net"
+	"net/http"
 	"net/netip"
 	"net/url"
-	"regexp"
 	"strconv"
 	"strings"
 
 	"github.com/lektordir/lektor/internal/fetch"
+	"github.com/lektordir/lektor/internal/lazy"
 	"github.com/lektordir/lektor/internal/termsafe"
 )
 
@@ -141,8 +142,8 @@ func (r *Request) add(u string, most int) error {
 }
 
 var (
-	domainName = regexp.MustCompile(`^([A-Za-z0-9_]([A-Za-z0-9_-]{0,61}[A-Za-z0-9_])?\.)*[A-Za-z0-9_]([A-Za-z0-9_-]{0,61}[A-Za-z0-9_])?\.?$`)
-	procedure  = regexp.MustCompile(`^[A-Za-z0-9_.:/-]{1,200}$`)
+	domainName = lazy.Regexp(`^([A-Za-z0-9_]([A-Za-z0-9_-]{0,61}[A-Za-z0-9_])?\.)*[A-Za-z0-9_]([A-Za-z0-9_-]{0,61}[A-Za-z0-9_])?\.?$`)
+	procedure  = lazy.Regexp(`^[A-Za-z0-9_.:/-]{1,200}$`)
 )
 
 // set takes the parameters that say where the callback is, if they are what they
@@ -160,7 +161,7 @@ func (r *Request) set(port, path, protocol string) error {
 		if r.Procedure == "" {
 			return Sayf("With the protocol xml-rpc, notifyProcedure says what to call.")
 		}
-		if !procedure.MatchString(r.Procedure) {
+		if !procedure().MatchString(r.Procedure) {
 			return Sayf("The name of notifyProcedure is none.")
 		}
 	default:
@@ -175,7 +176,7 @@ func (r *Request) set(port, path, protocol string) error {
 	}
 	r.Path = path
 	if r.Domain = strings.Trim(r.Domain, "[]"); r.Domain != "" {
-		if _, err := netip.ParseAddr(r.Domain); err != nil && (len(r.Domain) > 253 || !domainName.MatchString(r.Domain)) {
+		if _, err := netip.ParseAddr(r.Domain); err != nil && (len(r.Domain) > 253 || !domainName().MatchString(r.Domain)) {
 			return Sayf("The domain is neither a name nor an address.")
 		}
 	}
@@ -210,7 +211,7 @@ func Verify(ctx context.Context, c *fetch.Client, callback, feed, challenge stri
 	if strings.Contains(callback, "?") {
 		sep = "&"
 	}
-	a, err := c.Post(ctx, &fetch.Post{URL: callback + sep + "url=" + url.QueryEscape(feed) + "&challenge=" + url.QueryEscape(challenge), Get: true})
+	a, err := c.Post(ctx, &fetch.Post{URL: callback + sep + "url=" + url.QueryEscape(feed) + "&challenge=" + url.QueryEscape(challenge), Method: http.MethodGet})
 	switch {
 	case err != nil:
 		return err

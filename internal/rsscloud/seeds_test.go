@@ -9,7 +9,7 @@ import (
 // Seeds of the fuzz targets are checked in, so that they do not begin with
 // nothing.
 func TestFuzzSeedsAreThere(t *testing.T) {
-	for _, target := range []string{"FuzzDecode", "FuzzReadNotification", "FuzzChallenge"} {
+	for _, target := range []string{"FuzzDecode", "FuzzReadNotification", "FuzzChallenge", "FuzzReadRequest"} {
 		if seeds, _ := filepath.Glob(filepath.Join("testdata", "fuzz", target, "*")); len(seeds) < 3 {
 			t.Errorf("%s has %d seeds", target, len(seeds))
 		}

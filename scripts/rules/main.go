@@ -38,6 +38,7 @@ var doors = map[string][]string{
 	"github.com/mmcdole/gofeed":       {"feedconv"},
 	"github.com/coreos/go-systemd":    {"internal/serve"},
 	"github.com/wlynxg/chardet":       {"feedconv"},
+	"golang.org/x/crypto":             {"internal/app/hub"},
 	"github.com/rivo/uniseg":          {"internal/htmltext"},
 	"github.com/mattn/go-runewidth":   {"internal/termsafe"},
 	"github.com/google/renameio":      {"internal/atomicfile"},
@@ -97,7 +98,7 @@ func room(name string) string {
 // drawer are the files below src/*/etc, and the markers; own are those of a
 // program for itself, below etc.
 var (
-	drawer = regexp.MustCompile(`^(src/[^ ]*/)?/?etc/((fetch|push|cloudd|ess|history)(/|$)|categories$|view/alias$|link$)[^ ]*$`)
+	drawer = regexp.MustCompile(`^(src/[^ ]*/)?/?etc/((fetch|push|cloudd|ess|history|share/never)(/|$)|categories$|view/alias$|link$)[^ ]*$`)
 	own    = regexp.MustCompile(`^etc/(fetch|fetch/opml|cloudd|cloudd/(lock|heard))$`)
 )
 

@@ -467,3 +467,37 @@ func TestAttackPage(t *testing.T) {
 		t.Errorf("%s\n%s", r.body, log)
 	}
 }
+
+// Slow callbacks of one caller keep nobody else from registering.
+func TestAttackSlowCallbacks(t *testing.T) {
+	w := newWorld(t, func(o *Options) { o.TrustedProxies = loopback })
+	feed := w.feed("/feed", "one")
+	hold := make(chan struct{})
+	var waiting atomic.Int32
+	w.answer("/slow", func(rw http.ResponseWriter, r *http.Request) {
+		waiting.Add(1)
+		select {
+		case <-hold:
+		case <-r.Context().Done():
+		}
+	})
+	var all sync.WaitGroup
+	for i := range 4 * verifyOne {
+		all.Go(func() {
+			w.do("POST", "/pleaseNotify", formType, encode("port", w.port(), "path", fmt.Sprintf("/slow?%d", i), "protocol", "http-post", "domain", "127.0.0.1", "url1", feed), "X-Forwarded-For", "192.0.2.66")
+		})
+	}
+	// As many as one host is asked for at once.
+	until(t, "the slow ones", func() bool { return waiting.Load() >= DefaultPerHost })
+	port := newSiteAt(t, "127.0.0.3", w.site)
+	r := w.do("POST", "/pleaseNotify", formType, encode("port", port, "path", "/cb", "protocol", "http-post", "domain", "127.0.0.3", "url1", feed), "X-Forwarded-For", "192.0.2.1")
+	if !strings.Contains(r.body, `success="true"`) {
+		t.Error(r.body)
+	}
+	close(hold)
+	all.Wait()
+	if w.h.mu.Lock(); len(w.h.turns) != 0 {
+		t.Errorf("%d callers are remembered", len(w.h.turns))
+	}
+	w.h.mu.Unlock()
+}

@@ -152,12 +152,11 @@ func (h *Hub) subscribe(ctx context.Context, s subscription, domain, foreign boo
 	if err != nil {
 		return rsscloud.Sayf("The subscription was cancelled because %v %s.", errReading, s.Feed)
 	}
-	select {
-	case h.verifying <- struct{}{}:
-		defer func() { <-h.verifying }()
-	case <-ctx.Done():
-		return context.Cause(ctx)
+	leave, err := h.turn(ctx, s.Caller)
+	if err != nil {
+		return err
 	}
+	defer leave()
 	if err := h.try(ctx, s, domain, foreign); err != nil {
 		if private := (*fetch.PrivateError)(nil); errors.As(err, &private) {
 			return rsscloud.Sayf("%v It is at a private address.", errHandler)

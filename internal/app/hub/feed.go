@@ -43,13 +43,12 @@ type told struct {
 	done        <-chan struct{} // closed when all were notified; nil for nobody
 }
 
-// look reads a feed for somebody who wants to subscribe to it, or joins who does.
+// look reads a feed for somebody who wants to subscribe to it, or joins who does. What
+// was seen not long ago will do: thousands renew their subscription to one feed.
 func (h *Hub) look(ctx context.Context, feedURL string) (*document, error) {
 	hash := hashOf(feedURL)
-	if !h.subscribedTo(hash) {
-		if g, ok := h.glanced(hash); ok {
-			return g.doc, g.err
-		}
+	if g, ok := h.glanced(hash); ok {
+		return g.doc, g.err
 	}
 	f := h.fly(hash, feedURL, false)
 	select {
@@ -163,6 +162,9 @@ func (h *Hub) get(feedURL string) (*document, error) {
 		resp, err := h.feeds.Get(h.ctx, &fetch.Request{URL: feedURL, Stranger: true})
 		if err != nil {
 			return nil, err
+		}
+		if resp.Truncated {
+			return nil, fmt.Errorf("%s: it broke off after %d bytes", feedURL, len(resp.Body))
 		}
 		doc.body, doc.kind = resp.Body, resp.Header.Get("Content-Type")
 	}

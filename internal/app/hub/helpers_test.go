@@ -314,14 +314,21 @@ func (w *world) tree() map[string]string {
 // until waits for a condition.
 func until(t testing.TB, what string, ok func() bool) {
 	t.Helper()
-	for end := time.Now().Add(20 * time.Second); time.Now().Before(end); {
+	if !within(20*time.Second, ok) {
+		t.Fatalf("%s: in vain", what)
+	}
+}
+
+// within waits for a condition, and reports whether it came true.
+func within(d time.Duration, ok func() bool) bool {
+	for end := time.Now().Add(d); time.Now().Before(end); {
 		if ok() {
-			return
+			return true
 		}
 		poll := time.NewTimer(2 * time.Millisecond)
 		<-poll.C
 	}
-	t.Fatalf("%s: in vain", what)
+	return false
 }
 
 // run runs the hub until the function that is returned is called.

@@ -76,6 +76,7 @@ type Options struct {
 const (
 	maxForm     = 64 << 10 // bytes of a request that is no feed
 	verifyMost  = 64       // callbacks that are tried at once
+	verifyOne   = 16       // and those of one caller
 	waitMost    = 3 * time.Second
 	handOver    = 500 * time.Millisecond
 	slowFor     = 8 // times as many may be slow as are notified at once
@@ -109,12 +110,13 @@ type Hub struct {
 	flights map[string]*flight // by hash of the feed
 	known   map[string]glance
 	later   map[string]bool // pings that wait for the gap to be over
+	turns   map[string]*turns
 	counts  counts
 	serial  uint64
 }
 
-// glance is what was seen of a feed that nobody subscribes to: it is not read again
-// for everybody who asks.
+// glance is what was seen of a feed not long ago: it is not read again for everybody
+// who asks for it.
 type glance struct {
 	doc *document
 	err error
@@ -143,7 +145,7 @@ func New(o Options, report serve.Reporter) (*Hub, error) {
 		states: st, opts: o, report: report, now: now,
 		verifying: make(chan struct{}, verifyMost), saving: semaphore.NewWeighted(3), held: semaphore.NewWeighted(heldMost),
 		lanes:   lanes{quick: make(chan struct{}, max(o.AtOnce, 1)), slow: make(chan struct{}, slowFor*max(o.AtOnce, 1))},
-		flights: map[string]*flight{}, known: map[string]glance{}, later: map[string]bool{},
+		flights: map[string]*flight{}, known: map[string]glance{}, later: map[string]bool{}, turns: map[string]*turns{},
 		counts: counts{callers: map[string]int{}, made: map[string]int{}},
 	}
 	if h.log, err = openLog(st.dir, now); err != nil {
@@ -237,8 +239,48 @@ func (h *Hub) count(caller string, n int) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.counts.all += n
-	h.counts.callers[caller] += n
 	h.counts.made[caller] += n
+	if h.counts.callers[caller] += n; h.counts.callers[caller] <= 0 {
+		delete(h.counts.callers, caller)
+	}
+}
+
+// turns are the places that a caller has among those that try callbacks.
+type turns struct {
+	places chan struct{}
+	users  int // that have one, or wait
+}
+
+// turn waits for a place to try a callback, of which one caller has a part alone: his
+// slow callbacks keep nobody else waiting. leave is to be called.
+func (h *Hub) turn(ctx context.Context, caller string) (leave func(), err error) {
+	h.mu.Lock()
+	t := h.turns[caller]
+	if t == nil {
+		t = &turns{places: make(chan struct{}, verifyOne)}
+		h.turns[caller] = t
+	}
+	t.users++
+	h.mu.Unlock()
+	forget := func() {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		if t.users--; t.users == 0 {
+			delete(h.turns, caller)
+		}
+	}
+	for i, places := range []chan struct{}{t.places, h.verifying} {
+		select {
+		case places <- struct{}{}:
+		case <-ctx.Done():
+			if i == 1 {
+				<-t.places
+			}
+			forget()
+			return nil, context.Cause(ctx)
+		}
+	}
+	return func() { <-h.verifying; <-t.places; forget() }, nil
 }
 
 // caller names who made a request: an address, or a network of 64 bits by IPv6, in
@@ -285,12 +327,15 @@ func (h *Hub) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// base is the path of the public URL, without a slash at the end.
+// base is the path of the public URL, without a slash at the end; "" for none.
 func (h *Hub) base() string {
 	if h.opts.Public == nil {
 		return ""
 	}
-	return strings.TrimRight(h.opts.Public.Path, "/")
+	if p := strings.Trim(h.opts.Public.Path, "/"); p != "" {
+		return "/" + p
+	}
+	return ""
 }
 
 // public gives the URL of one of our paths.

@@ -7,12 +7,12 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/lektordir/lektor/internal/atomicfile"
+	"github.com/lektordir/lektor/internal/lazy"
 	"github.com/lektordir/lektor/internal/serve"
 	"github.com/lektordir/lektor/internal/termsafe"
 )
@@ -125,12 +125,12 @@ func (l *logbook) Close() {
 // oneField is a text as a field of a line, without what a terminal would obey.
 func oneField(s string) string { return termsafe.Brief(s) }
 
-var anyURL = regexp.MustCompile(`https?://[^\s"'<>]+`)
+var anyURL = lazy.Regexp(`https?://[^\s"'<>]+`)
 
 // hide takes the path of a callback out of a message, also that of a place to which
 // its server redirects.
 func hide(message string) string {
-	return anyURL.ReplaceAllStringFunc(message, func(s string) string {
+	return anyURL().ReplaceAllStringFunc(message, func(s string) string {
 		u, err := url.Parse(strings.TrimRight(s, ":,."))
 		if err != nil || u.Host == "" {
 			return "the callback"

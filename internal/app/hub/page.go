@@ -4,6 +4,7 @@ import (
 	_ "embed"
 	"html/template"
 	"net/http"
+	"sync"
 	"time"
 
 	"github.com/lektordir/lektor/internal/fetch"
@@ -12,14 +13,16 @@ import (
 //go:embed page.html
 var pageText string
 
-var pageTemplate = template.Must(template.New("page").Funcs(template.FuncMap{
-	"time": func(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05") },
-	"link": fetch.IsHTTP,
-}).Parse(pageText))
+var pageTemplate = sync.OnceValue(func() *template.Template {
+	return template.Must(template.New("page").Funcs(template.FuncMap{
+		"time": func(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05") },
+		"link": fetch.IsHTTP,
+	}).Parse(pageText))
+})
 
 // pageData is what the page shows.
 type pageData struct {
-	Public        string
+	Public, Base  string // the URL, and its path
 	Subscriptions int
 	Feeds         []pageFeed
 	Events        []event
@@ -37,7 +40,7 @@ type pageFeed struct {
 // forms to try a ping and a registration. It has no JavaScript, and shows nothing of a
 // callback but its host.
 func (h *Hub) page(w http.ResponseWriter, r *http.Request) {
-	d := pageData{Events: h.log.Recent(), Saves: h.users != nil}
+	d := pageData{Base: h.base(), Events: h.log.Recent(), Saves: h.users != nil}
 	if h.opts.Public != nil {
 		d.Public = h.public("")
 		d.Cloud.Domain, d.Cloud.Port, d.Cloud.Path = h.opts.Public.Hostname(), fetch.Port(h.opts.Public), h.base()+"/rsscloud/pleaseNotify"
@@ -59,5 +62,5 @@ func (h *Hub) page(w http.ResponseWriter, r *http.Request) {
 	if r.Method == http.MethodHead {
 		return
 	}
-	_ = pageTemplate.Execute(w, d) // the connection is gone
+	_ = pageTemplate().Execute(w, d) // the connection is gone
 }

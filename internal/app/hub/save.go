@@ -10,7 +10,6 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"sync"
 	"time"
@@ -18,6 +17,7 @@ import (
 	"golang.org/x/crypto/bcrypt"
 
 	"github.com/lektordir/lektor/internal/atomicfile"
+	"github.com/lektordir/lektor/internal/lazy"
 	"github.com/lektordir/lektor/internal/rsscloud"
 	"github.com/lektordir/lektor/internal/units"
 )
@@ -30,7 +30,7 @@ const (
 
 // userName is what a user may be called: it is the name of a directory, and a part of
 // a URL.
-var userName = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}$`)
+var userName = lazy.Regexp(`^[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}$`)
 
 // users are those who may store feeds here.
 type users struct {
@@ -90,7 +90,7 @@ func (u *users) load() error {
 			continue
 		}
 		name, hash, _ := strings.Cut(line, ":")
-		if _, err := bcrypt.Cost([]byte(hash)); err != nil || !userName.MatchString(name) {
+		if _, err := bcrypt.Cost([]byte(hash)); err != nil || !userName().MatchString(name) {
 			return fmt.Errorf("%s:%d: it is no line NAME:HASH with a hash by bcrypt, as \"htpasswd -B\" makes it", u.path, n)
 		}
 		hashes[name] = []byte(hash)
@@ -270,7 +270,7 @@ func (h *Hub) savedFile(feedURL string) (string, bool) {
 
 func (h *Hub) savedBy(rest string) (string, bool) {
 	name, file, _ := strings.Cut(rest, "/")
-	if file != savedName || !userName.MatchString(name) {
+	if file != savedName || !userName().MatchString(name) {
 		return "", false
 	}
 	return filepath.Join(h.dir, "saved", name, savedName), true

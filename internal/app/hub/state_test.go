@@ -295,6 +295,40 @@ func TestPingDuringAReading(t *testing.T) {
 	}
 }
 
+// A document that broke off is none: it would be another one each time.
+func TestFeedThatBreaksOff(t *testing.T) {
+	w := newWorld(t, nil)
+	feed := w.feed("/feed", "one")
+	w.register("/cb", feed)
+	w.answer("/feed", func(rw http.ResponseWriter, r *http.Request) {
+		rw.Header().Set("Content-Length", "1000")
+		io.WriteString(rw, "<rss>")
+	})
+	if r := w.ping(feed); !strings.Contains(r.body, `success="false"`) || len(w.notified("/cb")) != 0 {
+		t.Errorf("%s, %v", r.body, w.notified("/cb"))
+	}
+}
+
+// Behind a proxy that leaves the path as it is, or takes it away.
+func TestPublicURLWithAPath(t *testing.T) {
+	w := newWorld(t, nil)
+	w.h.opts.Public = w.h.opts.Public.JoinPath("/my/hub")
+	feed := w.feed("/feed", "one")
+	for _, path := range []string{"/ping", "/my/hub/ping", "/My/Hub/RssCloud/Ping/"} {
+		if r := w.form(path, "url", feed); !strings.Contains(r.body, `success="true"`) {
+			t.Errorf("%s: %+v", path, r)
+		}
+	}
+	for _, path := range []string{"/", "/my/hub", "/my/hub/"} {
+		if r := w.do("GET", path, "", ""); r.status != 200 || !strings.Contains(r.body, `action="/my/hub/ping"`) || !strings.Contains(r.body, `path="/my/hub/rsscloud/pleaseNotify"`) {
+			t.Errorf("%s: %+v", path, r)
+		}
+	}
+	if r := w.do("GET", "/my/hubris", "", ""); r.status != 404 {
+		t.Errorf("%+v", r)
+	}
+}
+
 func TestPingGap(t *testing.T) {
 	w := newWorld(t, func(o *Options) { o.PingGap = 150 * time.Millisecond })
 	feed := w.feed("/feed", "one")
@@ -311,7 +345,9 @@ func TestPingGap(t *testing.T) {
 	}
 }
 
-func TestSaveRss(t *testing.T) {
+// "You must send a valid username/password combination"; "If the save works, the return
+// value is the public URL of your feed. If it failed, the call throws an error."
+func TestWalkthroughSavingTheFeedThroughTheCloud(t *testing.T) {
 	path := htpasswd(t, "bull: se<>&cret\t", "cow:x")
 	w := newWorld(t, func(o *Options) { o.Users = path })
 	where := w.server.URL + "/feeds/bull/rss.xml"
@@ -455,7 +491,7 @@ func (w *world) put(feed string, n int, callback func(int) string) {
 
 // Ten thousand subscribers of one feed, on a hundred hosts, in a few seconds.
 func TestManySubscribersOfOneFeed(t *testing.T) {
-	n := scaled(1000, 10_000)
+	n := scaled(300, 10_000)
 	w := newWorld(t, nil)
 	var got atomic.Int64
 	s := &http.Server{Handler: http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) { got.Add(1) })}
@@ -478,7 +514,7 @@ func TestManySubscribersOfOneFeed(t *testing.T) {
 // However many subscriptions there are, a feed with ten of them costs the same: nothing
 // but its own files is read.
 func TestManySubscriptionsInTheState(t *testing.T) {
-	feeds, each := scaled(100, 50_000), 20
+	feeds, each := scaled(40, 50_000), 20
 	w := newWorld(t, nil)
 	for i := range feeds {
 		w.put(fmt.Sprintf("http://f%d.example/", i), each, func(k int) string { return fmt.Sprintf("http://s%d.example/%d", k, i) })
@@ -499,10 +535,17 @@ func TestManySubscriptionsInTheState(t *testing.T) {
 	again := time.Now()
 	w.ping(feed)
 	ping := time.Since(again)
-	until(t, "the count", func() bool {
-		w.h.mu.Lock()
-		defer w.h.mu.Unlock()
-		return w.h.counts.all == feeds*each+10
-	})
-	t.Logf("%d subscriptions: first ping answered after %s, the next in %s, counted after %s", feeds*each, took, ping, time.Since(begin))
+	t.Logf("%d subscriptions: first ping answered after %s, the next in %s", feeds*each, took, ping)
+	// They are counted meanwhile, which takes as long as it does to read them all.
+	for range scaled(1, 20) {
+		if within(20*time.Second, func() bool {
+			w.h.mu.Lock()
+			defer w.h.mu.Unlock()
+			return w.h.counts.all == feeds*each+10
+		}) {
+			t.Logf("counted after %s", time.Since(begin))
+			return
+		}
+	}
+	t.Error("they are not counted")
 }

@@ -33,22 +33,18 @@ func (h *Hub) websub(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
 	}
-	select {
-	case h.verifying <- struct{}{}:
-	default:
-		timer := time.NewTimer(waitMost)
-		defer timer.Stop()
-		select {
-		case h.verifying <- struct{}{}:
-		case <-timer.C:
-			w.Header().Set("Retry-After", "10")
-			http.Error(w, "too much at once; try again later", http.StatusServiceUnavailable)
-			return
-		}
+	ctx, cancel := context.WithTimeout(r.Context(), waitMost)
+	defer cancel()
+	_, caller := h.caller(r)
+	leave, err := h.turn(ctx, caller)
+	if err != nil {
+		w.Header().Set("Retry-After", "10")
+		http.Error(w, "too much at once; try again later", http.StatusServiceUnavailable)
+		return
 	}
 	w.WriteHeader(http.StatusAccepted)
 	h.working.Go(func() {
-		defer func() { <-h.verifying }()
+		defer leave()
 		do()
 	})
 }

@@ -221,6 +221,8 @@ func (p *publisher) checkKind() error {
 	inDir := o.Paged != "" || o.Archive != ""
 	isJSON := p.format == feedconv.JSONFeed
 	switch {
+	case len(o.Clouds) > 1:
+		return &command.UsageError{Message: "--cloud can be given once: RSS has one cloud to a feed", Hint: "a cloud tells all who read the feed; --hub can be repeated"}
 	case o.Complete && inDir, o.Paged != "" && o.Archive != "":
 		return command.Usagef("a feed is of one kind: there may be one of --complete, --paged and --archive")
 	case inDir && o.Output != "":

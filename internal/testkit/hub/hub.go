@@ -6,7 +6,6 @@ package hub
 import (
 	"bytes"
 	"crypto/rand"
-	"encoding/xml"
 	"fmt"
 	"io"
 	"net"
@@ -147,9 +146,7 @@ func (h *Hub) result(w http.ResponseWriter, name string, err error) {
 	if err != nil {
 		msg, ok = err.Error(), "false"
 	}
-	var b bytes.Buffer
-	xml.EscapeText(&b, []byte(msg))
-	text := fmt.Sprintf(`<?xml version="1.0"?><%s success="%s" msg="%s"/>`, name, ok, b.String())
+	text := string(rsscloud.EncodeResult(name, ok == "true", msg))
 	if h.SingleQuotes {
 		text = strings.ReplaceAll(text, `"`, "'")
 	}

@@ -19,6 +19,7 @@ var allSteps = map[string][]step{
 	"lektor-query.7":  queries,
 	"lektor-cloudd.1": cloud,
 	"lektor-ess.1":    notices,
+	"lektor-share.1":  sharing,
 	"ess.5":           essFormat,
 	"nno.5":           nnoFormat,
 }
@@ -485,5 +486,33 @@ var nnoFormat = []step{
 	{
 		starts: "1503411300,", except: sample,
 		then: `lektor-ess check - <"$example"; test "$(lektor-ess decode -o url - <"$example" | tr '\n' ' ')" = "http://example.com/rss.xml http://example2.com/rss.xml "`,
+	},
+}
+
+// sharing is lektor-share(1).
+var sharing = []step{
+	{
+		starts: "lektor-share init ~/Sync/lektor",
+		before: "lektor-fetch add https://example.com/feed",
+		then:   `test -s etc/share/endpoint || test -s "$D/etc/share/endpoint"; test -d "$HOME/Sync/lektor"`,
+	},
+	{
+		starts: "lektor-fetch; lektor-share sync -q",
+		then:   `test "$(ls "$HOME/Sync/lektor" | wc -l)" -eq 1; lektor-share check "$HOME"/Sync/lektor/*/*; grep 'xmlUrl="https://example.com/feed"' "$HOME"/Sync/lektor/*/subscriptions.opml`,
+	},
+	{
+		starts: "lektor-share init ~/Sync/lektor",
+		then:   `test "$(ls "$HOME/Sync/lektor" | wc -l)" -eq 1`,
+	},
+	{
+		starts: "lektor-share status",
+		then:   `test -z "$(lektor-share status)"; test -z "$(lektor-share conflicts -o item)"`,
+	},
+	{
+		starts: "lektor-share merge mine.opml theirs.opml > both.opml",
+		before: `for n in mine theirs; do
+	echo "<opml version='2.0' xmlns:sx='https://www.microsoft.com/schemas/rss/sse'><head/><body><outline text='$n'><sx:sync id='$n' version='1'><sx:history by='$n'/></sx:sync></outline></body></opml>" >$n.opml
+done`,
+		then: `lektor-share check both.opml | grep '2 items, 0 deleted, 0 conflicts, 0 problems'`,
 	},
 }

@@ -1,0 +1,64 @@
+package hub
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// What is in a file that somebody wrote is read as a whole subscription or as none, and
+// is the same when it was written again.
+func FuzzState(f *testing.F) {
+	f.Add("callback\tc\nprotocol\tp\nfeed\tf\n")
+	st, err := openStates(f.TempDir())
+	if err != nil {
+		f.Fatal(err)
+	}
+	hash, key := strings.Repeat("a", 40), strings.Repeat("b", 40)
+	if err := os.MkdirAll(st.subs(hash), 0o700); err != nil {
+		f.Fatal(err)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		path := filepath.Join(st.subs(hash), key)
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		s, err := st.read(hash, key)
+		if err != nil {
+			return
+		}
+		s.wants(time.Unix(0, 0))
+		once := s.encode()
+		if err := os.WriteFile(path, once, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		again, err := st.read(hash, key)
+		if err == nil && string(again.encode()) != string(once) {
+			t.Fatalf("%q becomes %q", once, again.encode())
+		}
+	})
+}
+
+// A journal names only those whom it names, and no file elsewhere.
+func FuzzPending(f *testing.F) {
+	f.Add("http://a.example/\n" + strings.Repeat("a", 40) + "\n\n")
+	dir := f.TempDir()
+	f.Fuzz(func(t *testing.T, text string) {
+		path := filepath.Join(dir, strings.Repeat("a", 40)+".1-1")
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		p, err := readPending(path)
+		if err != nil {
+			return
+		}
+		defer p.file.Close()
+		for _, k := range p.keys {
+			if len(k) != 40 || strings.ContainsAny(k, "/.") || !strings.Contains(text, k) {
+				t.Fatalf("%q", k)
+			}
+		}
+	})
+}

@@ -1,0 +1,125 @@
+package rsscloud
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/lektordir/lektor/internal/fetch"
+)
+
+// What an aggregator sends, a cloud reads as it was meant, by either protocol.
+func TestRequestIsReadAsItWasSent(t *testing.T) {
+	feeds := []string{"http://a.example/?a=1&b=2#c", "http://b.example/ä+ü%20", "http://c.example/"}
+	for _, back := range []Callback{
+		{Domain: "me.example", Port: 5337, Path: "/x/0123"}, {HTTPS: true, Domain: "192.0.2.1", Port: 443, Path: "/"}, {Domain: "2001:db8::1", Port: 80, Path: "/x"},
+	} {
+		protocol, scheme := HTTPPost, "http"
+		if back.HTTPS {
+			protocol, scheme = HTTPSPost, "https"
+		}
+		form := registration(back, protocol, feeds, false)
+		q, err := ReadRequest(ReadForm(form), 3)
+		want := Request{Port: back.Port, Path: back.Path, Protocol: protocol, Domain: back.Domain, URLs: feeds}
+		if err != nil || !reflect.DeepEqual(q, want) {
+			t.Errorf("%s\n got %+v, %v\nwant %+v", form, q, err, want)
+		}
+		u, err := url.Parse(q.Callback(netip.Addr{}))
+		if err != nil || u.Scheme != scheme || u.Hostname() != back.Domain || fetch.Port(u) != strconv.Itoa(back.Port) || u.Path != back.Path {
+			t.Errorf("%+v: %s, %v", back, u, err)
+		}
+		m, err := Decode(EncodeCall("rssCloud.pleaseNotify", NotifyProcedure, back.Port, back.Path, XMLRPC, feeds, back.Domain))
+		if err != nil {
+			t.Fatal(err)
+		}
+		q, err = RequestOf(m.Params, 3)
+		want.Protocol, want.Procedure = XMLRPC, NotifyProcedure
+		if err != nil || !reflect.DeepEqual(q, want) {
+			t.Errorf(" got %+v, %v\nwant %+v", q, err, want)
+		}
+		if _, err := RequestOf(m.Params, 2); err == nil {
+			t.Error("three where there are two at most")
+		}
+	}
+	q := Request{Port: 8080, Path: "/x", Protocol: HTTPPost}
+	if got := q.Callback(netip.MustParseAddr("fe80::1%eth0")); got != "http://[fe80::1]:8080/x" {
+		t.Error(got)
+	}
+}
+
+// What a cloud sends, an aggregator reads as it was meant.
+func TestNotificationIsReadAsItWasSent(t *testing.T) {
+	const feed = "http://a.example/?a=1&b=2"
+	var got []Notification
+	p := serve(t, func(w http.ResponseWriter, r request) {
+		_, query, _ := strings.Cut(r.uri, "?")
+		if strings.Contains(query, "challenge") {
+			text, which, ok := Challenge(query, []string{feed})
+			if !ok || which != feed {
+				t.Errorf("%s: %q", query, which)
+			}
+			io.WriteString(w, text)
+			return
+		}
+		n, err := ReadNotification(r.contentType, query, []byte(r.body))
+		if err != nil {
+			t.Error(err)
+		}
+		got = append(got, n)
+		if n.XMLRPC {
+			w.Write(EncodeResponse(true))
+		}
+	})
+	c := client(t)
+	for _, protocol := range []string{HTTPPost, XMLRPC} {
+		if err := Notify(context.Background(), c, p.URL+"/cb", protocol, NotifyProcedure, feed, true); err != nil {
+			t.Error(err)
+		}
+	}
+	if len(got) != 2 || got[0].XMLRPC || !got[1].XMLRPC || !slices.Equal(got[0].URLs, []string{feed}) || !slices.Equal(got[1].URLs, []string{feed}) {
+		t.Errorf("%+v", got)
+	}
+	for _, path := range []string{"/cb", "/cb?x=y"} {
+		if err := Verify(context.Background(), c, p.URL+path, feed, "0123"); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// The answers of a cloud, as an aggregator reads them.
+func TestResultIsReadAsItWasSent(t *testing.T) {
+	for _, msg := range []string{"ok", `a "quoted" & <tagged> 'text'`} {
+		for _, success := range []bool{true, false} {
+			got, err := verdict(&fetch.Answer{Status: 200, Body: EncodeResult("notifyResult", success, msg)}, true)
+			if got != msg || (err == nil) != success {
+				t.Errorf("%q, %v", got, err)
+			}
+		}
+	}
+}
+
+func FuzzReadRequest(f *testing.F) {
+	for _, s := range []string{"port=80&path=/x&protocol=http-post&url1=http://a.example/", "url=%zz&URL2=b&url2=b&domain=[::1]&port=0", "port=1&path=//x&protocol=xml-rpc&notifyProcedure=a&url=x&domain=a.b"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, body string) {
+		q, err := ReadRequest(ReadForm(body), 20)
+		if err != nil {
+			return
+		}
+		u, err := url.Parse(q.Callback(netip.MustParseAddr("192.0.2.1")))
+		if err != nil || len(q.URLs) == 0 || len(q.URLs) > 20 || q.Port < 1 || q.Port > 65535 || u.User != nil {
+			t.Fatalf("%q: %+v, %v", body, q, err)
+		}
+		if want := strings.Trim(q.Domain, "[]"); want == "" && u.Hostname() != "192.0.2.1" || want != "" && u.Hostname() != want {
+			t.Fatalf("%q: %s is asked", body, u.Hostname())
+		}
+	})
+}
