@@ -244,6 +244,10 @@ func (h *Hub) pinged(r *http.Request, feedURL string) (string, error) {
 		return fmt.Sprintf("Thanks for the ping. The feed was read not long ago, and will be again in %s.", wait.Round(time.Second)), nil
 	}
 	t, err := h.ping(r.Context(), feedURL)
+	var ours rsscloud.Sentence
+	if errors.As(err, &ours) {
+		return "", err // the feed was read
+	}
 	if err != nil {
 		h.log.add("unread", feedURL, "%s", hide(err.Error()))
 		return "", rsscloud.Sayf("The ping was cancelled because %v %s.", errReading, feedURL)
