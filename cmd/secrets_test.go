@@ -23,7 +23,7 @@ const mark = "s3cret"
 func build(t *testing.T) string {
 	t.Helper()
 	bin := t.TempDir()
-	if out, err := exec.Command("go", "build", "-o", bin+"/", "./lektor-fetch", "./lektor-view", "./lektor-ess", "./lektor-cloudd").CombinedOutput(); err != nil {
+	if out, err := exec.Command("go", "build", "-o", bin+"/", "./lektor-fetch", "./lektor-view", "./lektor-ess", "./lektor-cloudd", "./lektor-share").CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	return bin

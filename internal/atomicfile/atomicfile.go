@@ -44,14 +44,32 @@ const perm fs.FileMode = 0o666
 // only the sync of the directory failed, the new content is in place, but may
 // be the old again after a power cut.
 func Write(path string, data []byte) error {
+	return write(path, data, renameio.WithPermissions(perm), renameio.WithExistingPermissions())
+}
+
+// WritePrivate is [Write] for what nobody but the user may read: the file has the
+// permissions 0600 at any time, whatever the one before had.
+func WritePrivate(path string, data []byte) error {
+	return write(path, data, renameio.WithStaticPermissions(0o600))
+}
+
+// WritePrivateFrom is [WritePrivate] for data that is written piece by piece.
+func WritePrivateFrom(path string, from func(io.Writer) error) error {
+	return writeFrom(path, from, renameio.WithStaticPermissions(0o600))
+}
+
+func write(path string, data []byte, permissions ...renameio.Option) error {
+	return writeFrom(path, func(w io.Writer) error { _, err := w.Write(data); return err }, permissions...)
+}
+
+func writeFrom(path string, from func(io.Writer) error, permissions ...renameio.Option) error {
 	dir := filepath.Dir(path)
-	f, err := renameio.NewPendingFile(path, renameio.WithTempDir(dir),
-		renameio.WithPermissions(perm), renameio.WithExistingPermissions())
+	f, err := renameio.NewPendingFile(path, append(permissions, renameio.WithTempDir(dir))...)
 	if err != nil {
 		return named(err, path)
 	}
 	defer f.Cleanup() //nolint:errcheck // nothing to do about it, and after success it does nothing
-	if _, err := f.Write(data); err != nil {
+	if err := from(f); err != nil {
 		return named(err, path)
 	}
 	if err := f.CloseAtomicallyReplace(); err != nil {

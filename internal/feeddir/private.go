@@ -50,6 +50,16 @@ func Shareable(d *lektordir.Dir, hash string) (why string, ok bool) {
 	return "", true
 }
 
+// neverFile keeps a feed from being shared with the user's own other machines.
+const neverFile = "etc/share/never"
+
+// Never tells whether the user said, by the file src/$feed/etc/share/never, that a
+// feed stays on this machine.
+func Never(d *lektordir.Dir, hash string) bool {
+	_, err := os.Lstat(d.Join("src", hash, neverFile))
+	return !errors.Is(err, fs.ErrNotExist)
+}
+
 // isPrivate tells whether the user marked a feed private. Any file will do but one
 // that says no: whoever makes an empty one means yes.
 func isPrivate(d *lektordir.Dir, hash string) bool {

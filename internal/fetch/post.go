@@ -2,9 +2,11 @@ package fetch
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/netip"
 	"net/url"
@@ -19,22 +21,23 @@ const MaxAnswer = 64 << 10
 type Post struct {
 	// URL is an http or https URL; userinfo in it is not sent.
 	URL string
+	// Method is POST unless it is said, as for a PUT. A GET has no body, and its
+	// answer is given whatever its status is, too.
+	Method string
 	// ContentType and Body are sent, again after each redirect.
 	ContentType string
 	Body        []byte
 	// Accept is the header field of that name; "" means */*.
 	Accept string
-	// Header is sent as well.
+	// Header is sent as well, again after each redirect: one that is for the server
+	// alone is Secret.
 	Header http.Header
-	// Get has a GET made, without a body, whose answer is given whatever its status
-	// is, too.
-	Get bool
 	// Chosen tells that the user named the URL: it may then be at a private
 	// address, as with [Client.Get]. Without it private addresses are refused
 	// from the beginning.
 	Chosen bool
-	// Secret tells that the body is for this server alone, such as a password:
-	// a redirect to another one is a [RedirectError].
+	// Secret tells that the header or body is for this server alone, such as a
+	// password: a redirect to another one is a [RedirectError].
 	Secret bool
 }
 
@@ -85,19 +88,18 @@ func (c *Client) Post(ctx context.Context, p *Post) (*Answer, error) {
 
 // post is one request of Post.
 func (x *exchange) post(u *url.URL, p *Post, privateOK *bool) (*url.URL, *Answer, error) {
-	method, body := http.MethodPost, io.Reader(bytes.NewReader(p.Body))
-	if p.Get {
-		method, body = http.MethodGet, nil
+	method, body := cmp.Or(p.Method, http.MethodPost), io.Reader(bytes.NewReader(p.Body))
+	get := method == http.MethodGet
+	if get {
+		body = nil
 	}
 	req, err := http.NewRequestWithContext(x.ctx, method, u.String(), body)
 	if err != nil {
 		return nil, nil, &URLError{URL: display(u), Reason: "not a URL"}
 	}
-	for name, values := range p.Header {
-		req.Header[name] = values
-	}
+	maps.Copy(req.Header, p.Header)
 	req.Header.Set("User-Agent", x.c.cfg.UserAgent)
-	if !p.Get {
+	if !get {
 		req.Header.Set("Content-Type", p.ContentType)
 	}
 	req.Header.Set("Accept", "*/*")
@@ -122,7 +124,7 @@ func (x *exchange) post(u *url.URL, p *Post, privateOK *bool) (*url.URL, *Answer
 		switch {
 		case next == nil:
 			return nil, nil, &StatusError{URL: display(u), Status: resp.StatusCode, Detail: "a redirect that does not say where to"}
-		case resp.StatusCode == http.StatusSeeOther && !p.Get:
+		case resp.StatusCode == http.StatusSeeOther && !get:
 			return nil, nil, refuse("the answer is elsewhere (303), and what was sent would be lost")
 		case u.Scheme == "https" && next.Scheme == "http":
 			return nil, nil, refuse("it leads from https to http")

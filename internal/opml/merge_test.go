@@ -35,7 +35,7 @@ func FuzzMerge(f *testing.F) {
 				t.Errorf("%d categories", len(f.Categories))
 			}
 			for _, c := range f.Categories {
-				if len(c) > 2*maxPath+1 || JoinPath(splitPath(c)) != c {
+				if len(c) > 2*maxPath+1 || JoinPath(SplitPath(c)) != c {
 					t.Errorf("the path %q", c)
 				}
 			}

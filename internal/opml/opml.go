@@ -212,8 +212,8 @@ var (
 	escaped     = lazy.Regexp(`(?s)\\(.)`)
 )
 
-// splitPath undoes [JoinPath].
-func splitPath(path string) []string {
+// SplitPath undoes [JoinPath].
+func SplitPath(path string) []string {
 	var names []string
 	for _, element := range pathElement().FindAllString(path, -1) {
 		if n := fold(escaped().ReplaceAllString(element, "$1")); n != "" {
@@ -431,7 +431,7 @@ func (u *update) add(f *listed) {
 
 // folder gives the folder at a path, which it makes where it is missing.
 func (u *update) folder(path string) *Node {
-	names := splitPath(path)
+	names := SplitPath(path)
 	parent := u.body
 	for i, name := range names {
 		p := JoinPath(names[:i+1])

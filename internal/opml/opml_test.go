@@ -120,14 +120,14 @@ func TestPathRoundTrip(t *testing.T) {
 				want = append(want, n)
 			}
 		}
-		got := splitPath(JoinPath(names))
+		got := SplitPath(JoinPath(names))
 		return len(got) == 0 && len(want) == 0 || reflect.DeepEqual(got, want)
 	}
 	if err := quick.Check(check, nil); err != nil {
 		t.Error(err)
 	}
 	if !check([]string{`a/b\`, `\/`, "c"}) {
-		t.Error(splitPath(JoinPath([]string{`a/b\`, `\/`, "c"})))
+		t.Error(SplitPath(JoinPath([]string{`a/b\`, `\/`, "c"})))
 	}
 }
 

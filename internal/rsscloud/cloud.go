@@ -6,6 +6,7 @@ import (
 	"encoding/xml"
 	"fmt"
 	"net"
+	"net/http"
 	"net/netip"
 	"net/url"
 	"strconv"
@@ -210,7 +211,7 @@ func Verify(ctx context.Context, c *fetch.Client, callback, feed, challenge stri
 	if strings.Contains(callback, "?") {
 		sep = "&"
 	}
-	a, err := c.Post(ctx, &fetch.Post{URL: callback + sep + "url=" + url.QueryEscape(feed) + "&challenge=" + url.QueryEscape(challenge), Get: true})
+	a, err := c.Post(ctx, &fetch.Post{URL: callback + sep + "url=" + url.QueryEscape(feed) + "&challenge=" + url.QueryEscape(challenge), Method: http.MethodGet})
 	switch {
 	case err != nil:
 		return err

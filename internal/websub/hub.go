@@ -83,7 +83,7 @@ func Verify(ctx context.Context, c *fetch.Client, r Request, challenge string) e
 	if r.Mode == Subscribe {
 		q.Set("hub.lease_seconds", strconv.FormatInt(int64(r.Lease/time.Second), 10))
 	}
-	a, err := c.Post(ctx, &fetch.Post{URL: with(r.Callback, q), Get: true})
+	a, err := c.Post(ctx, &fetch.Post{URL: with(r.Callback, q), Method: http.MethodGet})
 	switch {
 	case err != nil:
 		return err
@@ -99,7 +99,7 @@ func Verify(ctx context.Context, c *fetch.Client, r Request, challenge string) e
 // What it answers does not count.
 func Deny(ctx context.Context, c *fetch.Client, r Request, reason string) {
 	q := url.Values{"hub.mode": {Denied}, "hub.topic": {r.Topic}, "hub.reason": {reason}}
-	_, _ = c.Post(ctx, &fetch.Post{URL: with(r.Callback, q), Get: true})
+	_, _ = c.Post(ctx, &fetch.Post{URL: with(r.Callback, q), Method: http.MethodGet})
 }
 
 // Content is what a hub distributes: a document, with its type as the topic has it.

@@ -209,7 +209,7 @@ func TestHelp(t *testing.T) {
 			}
 		}
 	}
-	for _, program := range []string{"lektor-fetch", "lektor-view", "lektor-ess", "lektor-cloudd"} {
+	for _, program := range []string{"lektor-fetch", "lektor-view", "lektor-ess", "lektor-cloudd", "lektor-share"} {
 		text := help(program)
 		check(program, text)
 		_, list, _ := strings.Cut(text, "\nCOMMANDS:\n")

@@ -19,6 +19,7 @@ var allSteps = map[string][]step{
 	"lektor-query.7":  queries,
 	"lektor-cloudd.1": cloud,
 	"lektor-ess.1":    notices,
+	"lektor-share.1":  sharing,
 	"ess.5":           essFormat,
 	"nno.5":           nnoFormat,
 }
@@ -184,6 +185,24 @@ var directory = []step{
 	{starts: "tmp/$feed/$unique/            an entry being written", except: picture, before: `lektor-fetch add https://example.org/feed`, then: layout},
 	{starts: "$ printf http://example.com/rss.xml | sha1sum", then: `command -v sha1sum`},
 	{
+		starts: `cd "${LEKTORDIR:-${XDG_DATA_HOME:-$HOME/.local/share}/lektor}"`,
+		before: `chart() {
+	{
+		echo '<feed xmlns="http://www.w3.org/2005/Atom" xmlns:fh="http://purl.org/syndication/history/1.0"><title>Chart</title><id>urn:x:chart</id><fh:complete/>'
+		for n; do echo "<entry><title>$n</title><id>urn:x:$n</id></entry>"; done
+		echo '</feed>'
+	} | lektor-fetch deliver --id urn:x:chart
+}
+chart one two
+chart three two`,
+		given: `feed=$(printf urn:x:chart | sha1sum | cut -d ' ' -f 1)`,
+		out:   `\A(new/[0-9a-f]{40}/\S+\n){2}\z`,
+		then: `cd "$D"
+test "$(feed=$(printf urn:x:chart | sha1sum | cut -d ' ' -f 1); export feed; sh "$example" | while read -r entry; do cat "$entry/title"; done | tr '\n' ' ')" = "three two "
+test "$(ls new/*/*/title | wc -l)" -eq 7; test "$(lektor-view count feed:urn:x:chart)" = "2 unread of 2"
+test "$(lektor-view ls -o title --sort rank feed:urn:x:chart | tr '\n' ' ')" = "three two "; test "$(lektor-view ls -o title is:withdrawn)" = one`,
+	},
+	{
 		starts: `awk -F '\t' '$1 == "link" { print $2; exit }' extras`,
 		before: `printf 'Content' | lektor-fetch put --feed-id urn:x:extras --id urn:x:1 --title One --link http://example.org/one \
     --category tea --category 'long walks' --enclosure 'http://example.org/1.mp3 audio/mpeg 12' --enclosure http://example.org/2.mp3
@@ -200,7 +219,7 @@ lines \ here'`,
 	},
 	{
 		starts: "id=urn:example:clock",
-		before: `lektor-fetch rm --purge https://example.org/feed urn:x:extras`,
+		before: `lektor-fetch rm --purge https://example.org/feed urn:x:extras urn:x:chart`,
 		then: `test "$(lektor-view ls -o '{{.feed}}: {{.title}}')" = 'Clock: Current time'
 lektor-fetch check`,
 	},
@@ -224,6 +243,12 @@ test "$(lektor-fetch ls --dir ~/lektor-copy -o url)" = https://example.org/feed`
 var fetcher = []step{
 	{starts: "grep -s . src/*/etc/fetch/error", before: broken, given: `cd "$D"`, out: `\Ahttps://example.org/broken: .*410 Gone.*\n\z`},
 	{
+		starts: "grep -s . src/*/etc/history/incomplete",
+		before: `lektor-fetch add --history https://example.com/feed && exit 1; test "$(lektor-view count)" = "5 unread of 5"`,
+		given:  `cd "$D"`, out: `\Ahttps://example.com/2001\t.*404 Not Found\t20.*Z\n\z`,
+		then: `lektor-fetch rm --purge https://example.com/feed`,
+	},
+	{
 		starts: "lektor-fetch add https://daringfireball.net/",
 		before: `lektor-fetch rm --purge https://example.org/broken`,
 		out:    `(?s)A frost\n.*Fifth\n`,
@@ -242,6 +267,11 @@ var fetcher = []step{
 		starts: "lektor-fetch watch -o '{{.feed}}: {{.title}}'",
 		before: `lektor-fetch add --as-is --no-fetch https://example.com/feeds/main`,
 		until:  `test "$(grep -c '^Blog of example.com: [ATF]' "$HOME/out")" -eq 5`,
+	},
+	{
+		starts: "lektor-fetch history -o path https://daringfireball.net/feed |",
+		out:    `\A(/.*/cur/.*;2,S\n){2}\z`,
+		then:   `test "$(lektor-view ls -o title --sort date is:read)" = "$(printf 'Old 1\nOld 2')"`,
 	},
 	{
 		starts: `df -h | lektor-fetch put --feed-id urn:x:disk --feed-name Disk \`,
@@ -456,5 +486,33 @@ var nnoFormat = []step{
 	{
 		starts: "1503411300,", except: sample,
 		then: `lektor-ess check - <"$example"; test "$(lektor-ess decode -o url - <"$example" | tr '\n' ' ')" = "http://example.com/rss.xml http://example2.com/rss.xml "`,
+	},
+}
+
+// sharing is lektor-share(1).
+var sharing = []step{
+	{
+		starts: "lektor-share init ~/Sync/lektor",
+		before: "lektor-fetch add https://example.com/feed",
+		then:   `test -s etc/share/endpoint || test -s "$D/etc/share/endpoint"; test -d "$HOME/Sync/lektor"`,
+	},
+	{
+		starts: "lektor-fetch; lektor-share sync -q",
+		then:   `test "$(ls "$HOME/Sync/lektor" | wc -l)" -eq 1; lektor-share check "$HOME"/Sync/lektor/*/*; grep 'xmlUrl="https://example.com/feed"' "$HOME"/Sync/lektor/*/subscriptions.opml`,
+	},
+	{
+		starts: "lektor-share init ~/Sync/lektor",
+		then:   `test "$(ls "$HOME/Sync/lektor" | wc -l)" -eq 1`,
+	},
+	{
+		starts: "lektor-share status",
+		then:   `test -z "$(lektor-share status)"; test -z "$(lektor-share conflicts -o item)"`,
+	},
+	{
+		starts: "lektor-share merge mine.opml theirs.opml > both.opml",
+		before: `for n in mine theirs; do
+	echo "<opml version='2.0' xmlns:sx='https://www.microsoft.com/schemas/rss/sse'><head/><body><outline text='$n'><sx:sync id='$n' version='1'><sx:history by='$n'/></sx:sync></outline></body></opml>" >$n.opml
+done`,
+		then: `lektor-share check both.opml | grep '2 items, 0 deleted, 0 conflicts, 0 problems'`,
 	},
 }

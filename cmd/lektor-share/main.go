@@ -1,0 +1,237 @@
+// Lektor-share keeps subscriptions and marks equal on several machines. Its manual is
+// lektor-share(1).
+package main
+
+import (
+	"os"
+	"runtime/debug"
+
+	"github.com/urfave/cli/v2"
+
+	app "github.com/lektordir/lektor/internal/app/sharer"
+	"github.com/lektordir/lektor/internal/command"
+)
+
+func main() {
+	// The set is in memory as a whole, and most of it garbage for nobody: to let the
+	// heap grow to twice that before it is looked at is of no use.
+	debug.SetGCPercent(30)
+	os.Exit(command.Main(newApp(), os.Args))
+}
+
+func newApp() *cli.App {
+	return &cli.App{
+		Name:  "lektor-share",
+		Usage: "the same subscriptions and marks on several machines",
+		Description: `Every machine publishes two documents in a directory that all of them have, or
+on a server, and reads those of the others.
+
+   lektor-share init ~/Sync/lektor
+   lektor-fetch; lektor-share sync`,
+		Flags: []cli.Flag{command.DirFlag()},
+		Commands: []*cli.Command{
+			initCommand(), syncCommand(), applyCommand(), statusCommand(), peerCommand(), conflictsCommand(), resolveCommand(),
+			publishCommand(), mergeCommand(), checkCommand(),
+		},
+	}
+}
+
+// maxBytes is the largest document that is fetched unless a flag says otherwise: of a
+// million marks.
+const maxBytes = 1 << 29
+
+func common(f *command.Flags) app.Common { return app.Common{Dir: command.Dir(f.Context)} }
+
+func fetching(f *command.Flags) app.Common {
+	o := common(f)
+	o.Fetch = f.Fetch()
+	return o
+}
+
+func dryRunFlag() cli.Flag {
+	return &cli.BoolFlag{Name: "dry-run", Usage: "change nothing, only tell what would be done"}
+}
+
+func yesFlag() cli.Flag {
+	return &cli.BoolFlag{Name: "yes", Usage: "end subscriptions, however many they are"}
+}
+
+func rawFlag() cli.Flag {
+	return &cli.BoolFlag{Name: "raw", Usage: "do not clean text of what might harm a terminal"}
+}
+
+func initCommand() *cli.Command {
+	return &cli.Command{
+		Name:      "init",
+		Usage:     "share this lektor-dir",
+		ArgsUsage: "DIR|URL",
+		Description: `DIR is a directory that all machines have: of Syncthing, of a mounted server, on a
+stick. URL is one on a server that takes PUT.
+
+   lektor-share init ~/Sync/lektor
+   lektor-share init --name laptop https://dav.example.com/lektor`,
+		Flags: []cli.Flag{
+			&cli.StringFlag{Name: "name", Usage: "call this machine `NAME`", DefaultText: "the name of the host"},
+			&cli.BoolFlag{Name: "renew", Usage: "become another endpoint: for a lektor-dir that was copied"},
+		},
+		Action: command.Run(app.Init, "", func(f *command.Flags) app.InitOptions {
+			name := f.String("name")
+			if name == "" && !f.Bool("renew") {
+				name, _ = os.Hostname()
+			}
+			if f.NArg() > 1 {
+				f.Fail(command.Usagef("init: it takes one directory or URL"))
+			}
+			return app.InitOptions{Common: common(f), Target: f.Args().First(), Name: name, Renew: f.Bool("renew")}
+		}),
+	}
+}
+
+func syncCommand() *cli.Command {
+	return &cli.Command{
+		Name:  "sync",
+		Usage: "note what was done here, read the others, follow them, and publish",
+		Description: `It belongs behind lektor-fetch in a timer. Nothing is done when nothing changed.
+
+   lektor-fetch; lektor-share sync -q`,
+		Flags: append([]cli.Flag{
+			yesFlag(), dryRunFlag(),
+			&cli.BoolFlag{Name: "quiet", Aliases: []string{"q"}, Usage: "no summary"},
+		}, command.FetchFlags(maxBytes)...),
+		Action: command.Run(app.Sync, "", func(f *command.Flags) app.SyncOptions {
+			return app.SyncOptions{Common: fetching(f), Yes: f.Bool("yes"), DryRun: f.Bool("dry-run"), Quiet: f.Bool("quiet")}
+		}),
+	}
+}
+
+func applyCommand() *cli.Command {
+	return &cli.Command{
+		Name:  "apply",
+		Usage: "mark what was fetched since, as far as others marked it",
+		Description: `It reads and publishes nothing.
+
+   lektor-fetch; lektor-share apply; lektor-view ls`,
+		Flags: []cli.Flag{yesFlag(), dryRunFlag()},
+		Action: command.Run(app.Apply, "", func(f *command.Flags) app.ApplyOptions {
+			return app.ApplyOptions{Common: common(f), Yes: f.Bool("yes"), DryRun: f.Bool("dry-run")}
+		}),
+	}
+}
+
+func statusCommand() *cli.Command {
+	return &cli.Command{
+		Name:  "status",
+		Usage: "tell of the peers, of what waits, and of what is not shared",
+		Flags: []cli.Flag{
+			command.OutputFlag("print the peers in `FORMAT`: tsv (the default), json, a field or a template"), rawFlag(),
+		},
+		Action: command.Run(app.Status, "", func(f *command.Flags) app.StatusOptions {
+			return app.StatusOptions{Common: common(f), Print: f.Printing()}
+		}),
+	}
+}
+
+func peerCommand() *cli.Command {
+	return &cli.Command{
+		Name:      "peer",
+		Usage:     "machines that publish elsewhere: add, rm, ls",
+		ArgsUsage: "add NAME DIR|URL | rm NAME | ls",
+		Description: `Those in the target directory are read without being added.
+
+   lektor-share peer add phone https://dav.example.com/lektor/phone-0a7903db47fb0ae8
+   lektor-share peer ls`,
+		Flags: []cli.Flag{
+			command.OutputFlag("print `FORMAT`: tsv (the default), json, a field or a template"), rawFlag(),
+		},
+		Action: command.Run(app.Peer, "", func(f *command.Flags) app.PeerOptions {
+			return app.PeerOptions{Common: common(f), Words: f.Words(), Print: f.Printing()}
+		}),
+	}
+}
+
+func conflictsCommand() *cli.Command {
+	return &cli.Command{
+		Name:  "conflicts",
+		Usage: "list what was changed on two machines at once",
+		Flags: []cli.Flag{
+			command.OutputFlag("print `FORMAT`: tsv (the default), json, a field or a template"), rawFlag(),
+		},
+		Action: command.Run(app.Conflicts, "", func(f *command.Flags) app.ConflictsOptions {
+			return app.ConflictsOptions{Common: common(f), Print: f.Printing()}
+		}),
+	}
+}
+
+func resolveCommand() *cli.Command {
+	return &cli.Command{
+		Name:      "resolve",
+		Usage:     "settle a conflict",
+		ArgsUsage: "ITEM ours|theirs [PEER]",
+		Description: `ITEM is one of those that conflicts lists, or the beginning of its name. With
+theirs, PEER is needed where several others changed it.
+
+   lektor-share resolve 80af8e84 theirs`,
+		Flags: []cli.Flag{dryRunFlag()},
+		Action: command.Run(app.Resolve, "an item", func(f *command.Flags) app.ResolveOptions {
+			if n := f.NArg(); n < 2 || n > 3 {
+				f.Fail(command.Usagef("resolve: it takes an item, ours or theirs, and perhaps a peer"))
+			}
+			return app.ResolveOptions{Common: common(f), Item: f.Args().Get(0), Which: f.Args().Get(1), Peer: f.Args().Get(2), DryRun: f.Bool("dry-run")}
+		}),
+	}
+}
+
+func publishCommand() *cli.Command {
+	return &cli.Command{
+		Name:      "publish",
+		Usage:     "write the documents elsewhere",
+		ArgsUsage: "DIR|-",
+		Description: `Into a directory, or one of them to standard output.
+
+   lektor-share publish - | gzip > subscriptions.opml.gz
+   lektor-share publish --set state /media/stick/lektor`,
+		Flags: []cli.Flag{
+			&cli.StringFlag{Name: "set", Usage: "to standard output, write `WHAT`: subscriptions or state", DefaultText: "subscriptions"},
+		},
+		Action: command.Run(app.Publish, "a directory, or -,", func(f *command.Flags) app.PublishOptions {
+			return app.PublishOptions{Common: common(f), To: f.Args().First(), Set: f.String("set")}
+		}),
+	}
+}
+
+func mergeCommand() *cli.Command {
+	return &cli.Command{
+		Name:      "merge",
+		Usage:     "merge one document of Simple Sharing into another",
+		ArgsUsage: "LOCAL INCOMING",
+		Description: `The result goes to standard output; neither file is changed. "-" is standard input.
+
+   lektor-share merge mine.opml theirs.opml > both.opml`,
+		Flags: []cli.Flag{
+			&cli.BoolFlag{Name: "strict", Usage: "to the letter of the specification"},
+		},
+		Action: command.Run(app.Merge, "a document", func(f *command.Flags) app.MergeOptions {
+			if f.NArg() != 2 {
+				f.Fail(command.Usagef("merge: it takes two documents"))
+			}
+			return app.MergeOptions{Local: f.Args().Get(0), Incoming: f.Args().Get(1), Strict: f.Bool("strict")}
+		}),
+	}
+}
+
+func checkCommand() *cli.Command {
+	return &cli.Command{
+		Name:      "check",
+		Usage:     "tell what is wrong with documents of Simple Sharing",
+		ArgsUsage: "DOCUMENT…",
+		Description: `"-" is standard input.
+
+   lektor-share check ~/Sync/lektor/*/*`,
+		Flags: []cli.Flag{
+			&cli.BoolFlag{Name: "strict", Usage: "count warnings, too"},
+		},
+		Action: command.Run(app.Check, "a document", func(f *command.Flags) app.CheckOptions {
+			return app.CheckOptions{Documents: f.Words(), Strict: f.Bool("strict")}
+		}),
+	}
+}

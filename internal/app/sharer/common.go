@@ -1,0 +1,428 @@
+// Package sharer is lektor-share: the subscriptions and the marks of entries of one
+// lektor-dir kept equal to those of others, by documents of Simple Sharing (see
+// internal/feedsync) in a directory or on a server that all of them can reach.
+//
+// What is shared is two sets of items, which etc/share holds as the documents that
+// are published: an outline for each feed and folder, and an item for each mark of an
+// entry. A [share] is a run of a command on them. Its steps are safe to be killed
+// between, in this order: local edits are noted in the set, and others' documents
+// merged into it; the set is saved; the lektor-dir is made to follow; what it has now
+// is remembered as seen; and the documents are published. An edit is what differs from
+// what was seen and is not in the set, so that one noted before a kill is not noted
+// again, and what was applied before one is none.
+package sharer
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/gofrs/flock"
+
+	"github.com/lektordir/lektor/internal/atomicfile"
+	"github.com/lektordir/lektor/internal/command"
+	"github.com/lektordir/lektor/internal/feedsync"
+	"github.com/lektordir/lektor/internal/fetch"
+	"github.com/lektordir/lektor/lektordir"
+)
+
+// Common are the options of every command on a lektor-dir.
+type Common struct {
+	Dir   string // path of the lektor-dir
+	Fetch fetch.Config
+	Now   func() time.Time // default time.Now
+	Rand  io.Reader        // default crypto/rand
+
+	step func() // called before each change of a file, by tests that end the run there
+}
+
+// The files of etc/share.
+const (
+	shareDir      = "etc/share"
+	endpointFile  = "endpoint"
+	targetFile    = "target"
+	headersFile   = "headers"
+	lastFile      = "last"
+	lockFile      = "lock"
+	peersDir      = "peers" // of peers that the user named: where they are
+	readDir       = "read"  // of every peer: what was last read
+	subsFile      = "subscriptions.opml"
+	completeFile  = "state-all.rss"
+	partialFile   = "state.rss"
+	publishedFile = "published" // digests of what a server has
+)
+
+// documents are what an endpoint publishes.
+var documents = []string{subsFile, completeFile, partialFile}
+
+// maxDocument is the largest document that is read, in bytes.
+const maxDocument = 1 << 30
+
+// share is a run of a command.
+type share struct {
+	c   Common
+	d   *lektordir.Dir
+	s   *command.Streams
+	now time.Time
+
+	me     string // the endpoint
+	target string // a directory or a URL
+
+	subs    *feedsync.Document
+	states  *feedsync.Document // the complete document, and what is newer
+	recent  map[string]bool    // ids of what is in the partial one
+	since   time.Time          // until of the complete one
+	changed struct{ subs, states bool }
+	last    *seen
+	local   *local
+	origins map[string]string // of feeds that a document on a server told of
+	lock    *flock.Flock
+
+	waiting int // items that could not be applied yet
+}
+
+// path is that of a file of etc/share.
+func (h *share) path(elem ...string) string {
+	return h.d.Join(append([]string{shareDir}, elem...)...)
+}
+
+// open opens the lektor-dir, and takes the lock of those who change the set.
+func (c Common) open(s *command.Streams) (*share, error) {
+	if c.Now == nil {
+		c.Now = time.Now
+	}
+	if c.Dir == "" {
+		return nil, command.Hint(errors.New("there is no home directory to keep feeds in"), "give --dir or set $LEKTORDIR")
+	}
+	d, err := command.OpenDir(c.Dir, &lektordir.Options{Now: c.Now})
+	if err != nil {
+		return nil, err
+	}
+	if err := d.Inside("etc", shareDir, shareDir+"/"+peersDir, shareDir+"/"+readDir); err != nil {
+		return nil, err
+	}
+	return &share{c: c, d: d, s: s, now: c.Now(), origins: map[string]string{}}, nil
+}
+
+// begin is open for a lektor-dir that is shared, with the set loaded.
+func (c Common) begin(s *command.Streams) (*share, error) {
+	h, err := c.open(s)
+	if err != nil {
+		return nil, err
+	}
+	if h.me, err = atomicfile.Line(h.path(endpointFile)); errors.Is(err, fs.ErrNotExist) {
+		return nil, command.Hint(errors.New("this lektor-dir is not shared yet"), "\"lektor-share init DIR|URL\" begins: with a directory that all your machines have, or a server")
+	} else if err != nil {
+		return nil, err
+	}
+	if !feedsync.IsNSS(h.me) {
+		return nil, command.Hint(fmt.Errorf("%s does not hold the name of an endpoint", h.path(endpointFile)), "lektor-share init --renew")
+	}
+	if h.target, err = atomicfile.Line(h.path(targetFile)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	if err := h.lockSet(); err != nil {
+		return nil, err
+	}
+	if err := h.load(); err != nil {
+		h.end()
+		return nil, err
+	}
+	return h, nil
+}
+
+// lockSet makes sure that nobody else changes the set. It does not wait.
+func (h *share) lockSet() error {
+	h.lock = flock.New(h.path(lockFile))
+	ok, err := h.lock.TryLock()
+	if err != nil {
+		return err
+	}
+	if !ok {
+		return command.Hint(errors.New("another lektor-share is at work on this lektor-dir"), "nothing was done; the other one does it")
+	}
+	return nil
+}
+
+// end gives up the lock.
+func (h *share) end() {
+	if h.lock != nil {
+		_ = h.lock.Unlock()
+	}
+}
+
+// isURL tells whether the target, or a peer, is on a server.
+func isURL(place string) bool { return fetch.IsHTTP(place) }
+
+// change tells that a file is about to be changed.
+func (h *share) change() {
+	if h.c.step != nil {
+		h.c.step()
+	}
+}
+
+// private is [private] in the lektor-dir.
+func (h *share) private(path string, data []byte) (bool, error) {
+	h.change()
+	return private(path, data)
+}
+
+// private writes a file that is for the user alone, unless it holds that already. It
+// reports whether it wrote.
+func private(path string, data []byte) (bool, error) {
+	old, err := atomicfile.Read(path, int64(len(data))+1)
+	if err == nil && string(old) == string(data) {
+		if fi, err := os.Lstat(path); err == nil && fi.Mode() == 0o600 {
+			return false, nil
+		}
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
+		return false, err
+	}
+	return true, atomicfile.WritePrivate(path, data)
+}
+
+// line writes a file of one line.
+func (h *share) line(text string, elem ...string) error {
+	_, err := h.private(h.path(elem...), []byte(text+"\n"))
+	return err
+}
+
+// load reads the set.
+func (h *share) load() error {
+	var err error
+	if h.subs, err = h.read(subsFile, feedsync.OPML); err != nil {
+		return err
+	}
+	if h.states, err = h.read(completeFile, feedsync.RSS); err != nil {
+		return err
+	}
+	partial, err := h.read(partialFile, feedsync.RSS)
+	if err != nil {
+		return err
+	}
+	h.recent = map[string]bool{}
+	for _, it := range partial.Items() {
+		h.recent[it.ID] = true
+	}
+	h.states.Append(partial.Items()...)
+	if h.states.Sharing != nil {
+		h.since = h.states.Sharing.Until
+	}
+	if partial.Sharing != nil && (h.states.Sharing == nil || partial.Sharing.Until.After(h.states.Sharing.Until)) {
+		h.states.Sharing = partial.Sharing
+	}
+	h.last, err = h.readLast()
+	return err
+}
+
+// read reads a document of the set; a missing one is empty.
+func (h *share) read(name string, kind feedsync.Kind) (*feedsync.Document, error) {
+	data, err := atomicfile.Read(h.path(name), maxDocument)
+	if errors.Is(err, fs.ErrNotExist) {
+		return h.empty(kind), nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	doc, err := feedsync.Parse(data)
+	if err == nil && doc.Kind != kind {
+		err = errors.New("it is a document of another kind")
+	}
+	if err != nil {
+		return nil, command.Hint(fmt.Errorf("%s: %w", h.path(name), err), "it was written by hand or damaged; remove it, and the next sync has of it what the other machines have")
+	}
+	return doc, nil
+}
+
+// empty makes a document without items.
+func (h *share) empty(kind feedsync.Kind) *feedsync.Document {
+	if kind == feedsync.OPML {
+		return feedsync.New(kind, "Subscriptions of "+h.me, "", "")
+	}
+	return feedsync.New(kind, "Entries read and marked on "+h.me, "https://github.com/lektordir/lektor", "What lektor-share keeps equal on several machines")
+}
+
+// said is the error when all that failed was reported.
+var said = &command.ExitError{Status: 1}
+
+// remote is the error when only peers failed.
+var remote = &command.ExitError{Status: 75}
+
+// modify makes the next version of an item, or the first: its content, or with nil
+// its deletion. Who edits an item in conflict has decided what it is to be.
+func (h *share) modify(doc *feedsync.Document, id string, content []byte, parent string) error {
+	it := doc.Item(id)
+	when := h.moment(it)
+	var next *feedsync.Item
+	var err error
+	switch {
+	case it == nil:
+		next, err = feedsync.Create(id, content, when, h.me)
+	case it.Conflict:
+		next, err = it.Resolve(content, content == nil, when, h.me)
+	default:
+		next, err = it.Update(content, content == nil, when, h.me)
+	}
+	if err != nil {
+		return err
+	}
+	if content != nil {
+		next.Parent = parent
+	}
+	h.put(doc, next)
+	return nil
+}
+
+// moment is when an edit happens: now, but for the endpoint's own order of edits.
+func (h *share) moment(it *feedsync.Item) time.Time {
+	when := h.now
+	if it != nil {
+		when = it.Moment(h.now, h.me)
+	}
+	when = when.UTC().Truncate(time.Second)
+	if when.After(h.last.made) {
+		h.last.made = when
+	}
+	return when
+}
+
+// put puts an item into a set.
+func (h *share) put(doc *feedsync.Document, items ...*feedsync.Item) {
+	doc.Append(items...)
+	for _, it := range items {
+		h.touch(doc, it.ID)
+	}
+}
+
+// touch notes that an item changed.
+func (h *share) touch(doc *feedsync.Document, id string) {
+	if doc == h.subs {
+		h.changed.subs = true
+		return
+	}
+	h.changed.states = true
+	h.recent[id] = true
+}
+
+// next gives an until that is later than the one before: it grows with every change of
+// the set (section 2.1).
+func (h *share) next(before *feedsync.Sharing) time.Time {
+	until := h.now.UTC().Truncate(time.Second)
+	if before != nil && !until.After(before.Until) {
+		until = before.Until.Add(time.Second)
+	}
+	return until
+}
+
+// save writes the set, as the documents that will be published.
+func (h *share) save() error {
+	if h.changed.subs {
+		h.subs.Arrange()
+		h.subs.SetSharing(&feedsync.Sharing{Until: h.next(h.subs.Sharing), Version: feedsync.SpecVersion, Related: h.aggregated(subsFile)})
+		if _, err := h.private(h.path(subsFile), h.subs.Bytes()); err != nil {
+			return err
+		}
+	}
+	if h.changed.states {
+		if err := h.saveStates(); err != nil {
+			return err
+		}
+	}
+	h.changed.subs, h.changed.states = false, false
+	return nil
+}
+
+// saveStates writes what is newer than the complete document, and that one if it has
+// grown out of proportion to it.
+func (h *share) saveStates() error {
+	until := h.next(h.states.Sharing)
+	size := int64(0)
+	if fi, err := os.Stat(h.path(completeFile)); err == nil {
+		size = fi.Size()
+	}
+	var text []byte
+	if size > 0 {
+		text = h.partial(until)
+	}
+	if size == 0 || int64(len(text)) > max(size/4, minPartial) {
+		h.states.SetSharing(&feedsync.Sharing{Until: until, Version: feedsync.SpecVersion, Related: h.aggregated(partialFile)})
+		h.change()
+		err := atomicfile.WritePrivateFrom(h.path(completeFile), func(w io.Writer) error {
+			_, err := h.states.WriteTo(w)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		h.since, h.recent = until, map[string]bool{}
+		text = h.partial(until)
+	}
+	h.states.Sharing = &feedsync.Sharing{Since: h.since, Until: until}
+	_, err := h.private(h.path(partialFile), text)
+	return err
+}
+
+// partial gives the document of what is newer than the complete one.
+func (h *share) partial(until time.Time) []byte {
+	doc := h.empty(feedsync.RSS)
+	if len(h.recent) > 0 {
+		for _, it := range h.states.Items() {
+			if h.recent[it.ID] {
+				doc.Append(it)
+			}
+		}
+	}
+	s := &feedsync.Sharing{Since: h.since, Until: until, Version: feedsync.SpecVersion}
+	if !s.Since.IsZero() {
+		s.Window = int(until.Sub(s.Since)/(24*time.Hour)) + 1
+	}
+	s.Related = append([]feedsync.Related{{Link: completeFile, Type: "complete", Until: h.since}}, h.aggregated(partialFile)...)
+	doc.SetSharing(s)
+	return doc.Bytes()
+}
+
+// minPartial is how large a partial document may be whatever the complete one is, in
+// bytes.
+const minPartial = 4 << 10
+
+// aggregated names the peers that are read. Of paths on this machine nothing is told.
+func (h *share) aggregated(document string) []feedsync.Related {
+	var out []feedsync.Related
+	for _, p := range h.peers() {
+		link := "../" + p.name + "/" + document
+		switch {
+		case isURL(p.place):
+			link = fetch.Public(strings.TrimSuffix(p.place, "/")) + "/" + document
+		case p.named:
+			continue
+		}
+		if _, err := os.Lstat(h.path(readDir, p.name)); err == nil {
+			out = append(out, feedsync.Related{Link: link, Type: "aggregated", Title: p.name})
+		}
+	}
+	return out
+}
+
+// label is what an item is called to a person.
+func label(it *feedsync.Item) string {
+	if title, ok := it.ChildText("", "title"); ok {
+		return title
+	}
+	return cmp.Or(it.Value("", "text"), it.Value("", "title"), it.ID)
+}
+
+// cause is the error of a context that has ended.
+func cause(ctx context.Context) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	return nil
+}

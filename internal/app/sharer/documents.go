@@ -1,0 +1,148 @@
+package sharer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/lektordir/lektor/internal/atomicfile"
+	"github.com/lektordir/lektor/internal/command"
+	"github.com/lektordir/lektor/internal/feedsync"
+	"github.com/lektordir/lektor/internal/termsafe"
+	"github.com/lektordir/lektor/internal/units"
+)
+
+// MergeOptions are those of [Merge].
+type MergeOptions struct {
+	Local, Incoming string // files; one of them may be "-"
+	Strict          bool
+}
+
+// document reads a document from a file, or from standard input.
+func document(ctx context.Context, s *command.Streams, name string) (*feedsync.Document, error) {
+	var data []byte
+	var err error
+	if name == "-" {
+		name = "standard input"
+		data, err = command.ReadAll(ctx, s.In, maxDocument)
+	} else {
+		data, err = readFile(ctx, name)
+	}
+	if err != nil {
+		return nil, err
+	}
+	doc, err := feedsync.Parse(data)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	return doc, nil
+}
+
+// readFile reads a file that the user named, which may be a pipe.
+func readFile(ctx context.Context, name string) ([]byte, error) {
+	fi, err := os.Stat(name)
+	if err != nil {
+		return nil, err
+	}
+	if fi.Mode().IsRegular() {
+		return atomicfile.Read(name, maxDocument)
+	}
+	f, err := os.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return command.ReadAll(ctx, f, maxDocument)
+}
+
+// problems warns of what is wrong with a document.
+func problems(s *command.Streams, name string, doc *feedsync.Document) {
+	for _, p := range doc.Problems {
+		s.Report.Warn("%s: %s", name, termsafe.Brief(p.String()))
+	}
+	if doc.MoreProblems > 0 {
+		s.Report.Warn("%s: and %d more like these", name, doc.MoreProblems)
+	}
+}
+
+// Merge merges an incoming document into a local one, and prints the result.
+func Merge(ctx context.Context, o MergeOptions, s *command.Streams) error {
+	if o.Local == "-" && o.Incoming == "-" {
+		return command.Usagef("merge: only one of the documents can be on standard input")
+	}
+	local, err := document(ctx, s, o.Local)
+	if err != nil {
+		return err
+	}
+	incoming, err := document(ctx, s, o.Incoming)
+	if err != nil {
+		return err
+	}
+	if local.Kind != incoming.Kind {
+		return fmt.Errorf("%s and %s are documents of different kinds", o.Local, o.Incoming)
+	}
+	problems(s, o.Local, local)
+	problems(s, o.Incoming, incoming)
+	until := incoming.Sharing
+	if len(local.Merge(incoming, feedsync.Rules{Strict: o.Strict})) > 0 && local.Sharing != nil && !local.Sharing.Until.IsZero() {
+		// It grows when an item changes (section 2.1), by no clock of ours.
+		sharing := *local.Sharing
+		sharing.Until = sharing.Until.Add(1e9)
+		if until != nil && until.Until.After(sharing.Until) {
+			sharing.Until = until.Until
+		}
+		local.SetSharing(&sharing)
+	}
+	_, err = local.WriteTo(s.Out)
+	return err
+}
+
+// CheckOptions are those of [Check].
+type CheckOptions struct {
+	Documents []string
+	Strict    bool // warnings count as problems
+}
+
+// Check tells what is wrong with documents.
+func Check(ctx context.Context, o CheckOptions, s *command.Streams) error {
+	bad := false
+	for _, name := range o.Documents {
+		doc, err := document(ctx, s, name)
+		if err != nil {
+			if ctx.Err() != nil {
+				return context.Cause(ctx)
+			}
+			var syntax *feedsync.SyntaxError
+			if errors.As(err, &syntax) || !errors.Is(err, os.ErrNotExist) {
+				err = fmt.Errorf("%w; nothing of it counts", err)
+			}
+			s.Report.Print(err)
+			bad = true
+			continue
+		}
+		skipped := doc.MoreProblems
+		for _, p := range doc.Problems {
+			if !p.Warning || o.Strict {
+				skipped++
+			}
+		}
+		problems(s, name, doc)
+		deleted, conflicts := 0, 0
+		for _, it := range doc.Items() {
+			if it.Deleted {
+				deleted++
+			}
+			if it.Conflict {
+				conflicts++
+			}
+		}
+		fmt.Fprintf(s.Out, "%s: %s, %d deleted, %s, %s\n", termsafe.Line(name), units.Count(doc.Len(), "item"), deleted,
+			units.Count(conflicts, "conflict"), units.Count(skipped, "problem"))
+		bad = bad || skipped > 0
+	}
+	if bad {
+		return said
+	}
+	return nil
+}

@@ -1,0 +1,128 @@
+package sharer
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/lektordir/lektor/internal/feedsync"
+	"github.com/lektordir/lektor/internal/testkit/dir"
+)
+
+// set gives what a machine's set says, without times: an edit that was noted by a later
+// run is another's.
+func (m *machine) set() string {
+	m.t.Helper()
+	h, err := m.common().begin(m.streams())
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	defer h.end()
+	var lines []string
+	for _, doc := range []*feedsync.Document{h.subs, h.states} {
+		for _, it := range doc.Items() {
+			lines = append(lines, fmt.Sprintf("%s v%d %v %v %s", it.ID, it.Version, it.Deleted, it.Conflict, feedsync.Canonical(it.Content())))
+		}
+	}
+	slices.Sort(lines)
+	return strings.Join(lines, "\n")
+}
+
+func copyDir(t *testing.T, from, to string) {
+	t.Helper()
+	if err := os.RemoveAll(to); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := exec.Command("cp", "-a", from, to).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+}
+
+// A sync that is killed before any of its changes of a file: the next one ends in the
+// same state and the same set, and no document is ever half there.
+func TestKilled(t *testing.T) {
+	all, target := machines(t, "a b")
+	a, b := all[0], all[1]
+	for _, m := range all {
+		for f := range 4 {
+			m.subscribe(f, "Folder")
+			m.deliver(f, 1)
+			m.deliver(f, 2)
+		}
+	}
+	rounds(2, a, b)
+	// Edits of both, of all kinds.
+	a.subscribe(7, "New")
+	os.Remove(filepath.Join(a.Path, "src", dir.Hash(feedURL(0)), "etc/fetch/url"))
+	a.write("src/"+dir.Hash(feedURL(1))+"/etc/view/alias", "Alias\n")
+	a.mark(2, 1, "S", "")
+	a.mark(2, 2, "F", "")
+	a.sync()
+	b.mark(3, 1, "FS", "")
+	b.write("src/"+dir.Hash(feedURL(2))+"/etc/categories", "Elsewhere\n")
+	b.subscribe(8)
+
+	snapshot := t.TempDir()
+	copyDir(t, b.Path, snapshot+"/dir")
+	copyDir(t, target, snapshot+"/sync")
+	b.sync()
+	state, set := b.state(), b.set()
+	if !strings.Contains(state, feedURL(7)) || strings.Contains(state, feedURL(0)) {
+		t.Fatalf("state: %s", state)
+	}
+	// Every third, unless LEKTOR_SHARE_RUNS asks for all.
+	stride := 3
+	if os.Getenv("LEKTOR_SHARE_RUNS") != "" {
+		stride = 1
+	}
+	killed := false
+	for n := 0; ; n += stride {
+		copyDir(t, snapshot+"/dir", b.Path)
+		copyDir(t, snapshot+"/sync", target)
+		c := b.common()
+		count := 0
+		c.step = func() {
+			if count++; count > n {
+				panic("killed")
+			}
+		}
+		killed = func() (killed bool) {
+			defer func() { killed = recover() != nil }()
+			if err := Sync(t.Context(), SyncOptions{Common: c}, b.streams()); err != nil {
+				t.Errorf("change %d: %v", n, err)
+			}
+			return false
+		}()
+		documents, _ := filepath.Glob(filepath.Join(target, "*/*"))
+		more, _ := filepath.Glob(filepath.Join(b.Path, shareDir, "*.[or]*"))
+		for _, path := range append(documents, more...) {
+			data, err := os.ReadFile(path)
+			if err == nil {
+				_, err = feedsync.Parse(data)
+			}
+			if err != nil {
+				t.Errorf("change %d: %s: %v", n, path, err)
+			}
+		}
+		b.sync()
+		if s := b.state(); s != state {
+			t.Errorf("killed at change %d, and synced again, it has\n%s\nwant\n%s", n, s, state)
+		}
+		if s := b.set(); s != set {
+			t.Errorf("killed at change %d, and synced again, the set is\n%s\nwant\n%s", n, s, set)
+		}
+		if !killed {
+			if n < 10 {
+				t.Errorf("only %d changes", n)
+			}
+			break
+		}
+	}
+	// And the others see the same.
+	rounds(1, a)
+	same(t, a, b)
+}

@@ -1,0 +1,486 @@
+package sharer
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+
+	"github.com/lektordir/lektor/internal/atomicfile"
+	"github.com/lektordir/lektor/internal/command"
+	"github.com/lektordir/lektor/internal/feedsync"
+	"github.com/lektordir/lektor/internal/fetch"
+	"github.com/lektordir/lektor/internal/termsafe"
+)
+
+// peer is another endpoint.
+type peer struct {
+	name  string
+	place string // a directory or a URL that holds its documents
+	named bool   // by the user, and not found in the target
+}
+
+// peers lists those that are read: all directories beside our own in a target that is
+// one, and those that the user named. What cannot be listed is reported.
+func (h *share) peers() []peer {
+	var out []peer
+	if h.target != "" && !isURL(h.target) {
+		names, err := os.ReadDir(h.target)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			h.s.Report.Print(err)
+		}
+		for _, n := range names {
+			// Only what can be an endpoint's is one: services of synchronisation
+			// have directories of their own.
+			if fi, err := os.Stat(filepath.Join(h.target, n.Name())); err == nil && fi.IsDir() && n.Name() != h.me && peerName(n.Name()) {
+				out = append(out, peer{name: n.Name(), place: filepath.Join(h.target, n.Name())})
+			}
+		}
+	}
+	names, err := os.ReadDir(h.path(peersDir))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		h.s.Report.Print(err)
+	}
+	for _, n := range names {
+		place, err := atomicfile.Line(h.path(peersDir, n.Name()))
+		if err != nil || place == "" || !peerName(n.Name()) {
+			continue
+		}
+		out = slices.DeleteFunc(out, func(p peer) bool { return p.name == n.Name() })
+		out = append(out, peer{name: n.Name(), place: place, named: true})
+	}
+	return out
+}
+
+// peerName tells whether a peer can be called so: it is the name of a file.
+func peerName(name string) bool {
+	return feedsync.IsNSS(name) && name[0] != '.' && len(name) <= 200 && name != "*"
+}
+
+// record is what is known of a peer, etc/share/read/NAME: values by name, a line each.
+type record map[string]string
+
+func (h *share) record(name string) record {
+	r := record{}
+	data, _ := atomicfile.Read(h.path(readDir, name), maxDocument)
+	for l := range strings.Lines(string(data)) {
+		if k, v, ok := strings.Cut(strings.TrimSuffix(l, "\n"), " "); ok {
+			r[k] = v
+		}
+	}
+	return r
+}
+
+// write writes a record, with the names in order.
+func (h *share) writeRecord(name string, r record) error {
+	keys := make([]string, 0, len(r))
+	for k := range r {
+		keys = append(keys, k)
+	}
+	slices.Sort(keys)
+	var b strings.Builder
+	for _, k := range keys {
+		if r[k] != "" {
+			b.WriteString(k + " " + strings.ReplaceAll(r[k], "\n", " ") + "\n")
+		}
+	}
+	_, err := h.private(h.path(readDir, name), []byte(b.String()))
+	return err
+}
+
+// missing tells that a peer has no such document.
+var errMissing = errors.New("there is no such document")
+
+// get reads a document of a peer; nil when it is what was read before.
+func (h *share) get(ctx context.Context, client *fetch.Client, p peer, name string, r record) ([]byte, error) {
+	if !isURL(p.place) {
+		path := filepath.Join(p.place, name)
+		if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
+			return nil, errMissing
+		} else if err != nil {
+			return nil, err
+		}
+		is := identity(path)
+		if r[name] == is {
+			return nil, nil
+		}
+		data, err := atomicfile.Read(path, maxDocument)
+		r[name] = is
+		return data, err
+	}
+	req := &fetch.Request{URL: strings.TrimSuffix(p.place, "/") + "/" + name, ETag: r[name+".etag"], LastModified: r[name+".modified"]}
+	if h.isTarget(p.place) {
+		header, err := h.headers()
+		if err != nil {
+			return nil, err
+		}
+		req.Header = header
+	}
+	resp, err := client.Get(ctx, req)
+	var status *fetch.StatusError
+	switch {
+	case errors.As(err, &status) && (status.Status == http.StatusNotFound || status.Status == http.StatusGone):
+		return nil, errMissing
+	case err != nil:
+		return nil, err
+	case resp.NotModified:
+		return nil, nil
+	case resp.Truncated:
+		return nil, errors.New("it was cut off on the way")
+	}
+	r[name+".etag"], r[name+".modified"] = resp.ETag, resp.LastModified
+	return resp.Body, nil
+}
+
+// isTarget tells whether the headers for the target are for a URL, too.
+func (h *share) isTarget(place string) bool {
+	a, err1 := url.Parse(h.target)
+	b, err2 := url.Parse(place)
+	return err1 == nil && err2 == nil && isURL(h.target) && fetch.SameOrigin(a, b)
+}
+
+// headers are those of requests to the target.
+func (h *share) headers() (http.Header, error) {
+	text, err := atomicfile.Read(h.path(headersFile), atomicfile.MaxLine)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	if fi, err := os.Stat(h.path(headersFile)); err == nil && fi.Mode().Perm()&0o077 != 0 {
+		return nil, command.Hint(fmt.Errorf("%s can be read by others", h.path(headersFile)), "chmod 600 %s", h.path(headersFile))
+	}
+	header, err := fetch.ParseHeaders(string(text))
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", h.path(headersFile), err)
+	}
+	return header, nil
+}
+
+// CopiedError is the error for an update by our own endpoint that it never made.
+type CopiedError struct{ Peer, Item string }
+
+func (e *CopiedError) Error() string {
+	return fmt.Sprintf("%s has a change of item %s by this endpoint that was not made here: the lektor-dir was copied, or restored from a backup; nothing is merged", e.Peer, e.Item)
+}
+
+// news is what a peer has that was not read before.
+type news struct {
+	peer   peer
+	docs   []*feedsync.Document // to be merged in this order
+	record record
+}
+
+// fetchPeer reads what is new of a peer. A document that is broken is as good as none.
+func (h *share) fetchPeer(ctx context.Context, client *fetch.Client, p peer) (*news, error) {
+	n := &news{peer: p, record: h.record(p.name)}
+	if n.record["place"] != digest([]byte(p.place)) {
+		n.record = record{"place": digest([]byte(p.place)), "success": n.record["success"]}
+	}
+	found := false
+	parse := func(name string, kind feedsync.Kind) (*feedsync.Document, error) {
+		data, err := h.get(ctx, client, p, name, n.record)
+		if err == errMissing {
+			return nil, nil
+		}
+		if found = true; err != nil || data == nil {
+			return nil, err
+		}
+		doc, err := feedsync.Parse(data)
+		if err == nil && doc.Kind != kind {
+			err = errors.New("it is a document of another kind")
+		}
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w; nothing of it counts", name, err)
+		}
+		warnings := command.Warnings{Report: h.s.Report}
+		for _, problem := range doc.Problems {
+			warnings.Warn("%s: %s: %s", p.name, name, termsafe.Brief(problem.String()))
+		}
+		if err := h.own(p, doc); err != nil {
+			return nil, err
+		}
+		n.docs = append(n.docs, doc)
+		return doc, nil
+	}
+	if _, err := parse(subsFile, feedsync.OPML); err != nil {
+		return nil, err
+	}
+	partial, err := parse(partialFile, feedsync.RSS)
+	if err != nil {
+		return nil, err
+	}
+	if partial != nil && h.needsComplete(partial, n.record) {
+		// Whatever was read of it before is too old.
+		for _, suffix := range []string{"", ".etag", ".modified"} {
+			delete(n.record, completeFile+suffix)
+		}
+		if _, err := parse(completeFile, feedsync.RSS); err != nil {
+			return nil, err
+		}
+	} else if partial == nil && n.record[partialFile] == "" && n.record[partialFile+".etag"]+n.record[partialFile+".modified"] == "" {
+		if _, err := parse(completeFile, feedsync.RSS); err != nil {
+			return nil, err
+		}
+	}
+	if partial != nil && partial.Sharing != nil {
+		n.record["until"] = feedsync.FormatDate(partial.Sharing.Until)
+	} else if partial != nil {
+		n.record["until"] = ""
+	}
+	if !found {
+		return nil, errors.New("it has published nothing yet")
+	}
+	return n, nil
+}
+
+// needsComplete tells whether a partial document does not reach back to what was read
+// last.
+func (h *share) needsComplete(partial *feedsync.Document, r record) bool {
+	s := partial.Sharing
+	if s == nil || s.Since.IsZero() && !slices.ContainsFunc(s.Related, func(r feedsync.Related) bool { return r.Type == "complete" }) {
+		return false // it is complete itself
+	}
+	before, ok := feedsync.ParseDate(r["until"])
+	return !ok || s.Until.IsZero() || s.Until.Before(before) || s.Since.After(before)
+}
+
+// own looks for updates by our own endpoint that we never made.
+func (h *share) own(p peer, doc *feedsync.Document) error {
+	for _, it := range doc.Items() {
+		for _, u := range it.History {
+			if u.By == h.me && u.When.After(h.last.made) {
+				return command.Hint(&CopiedError{p.name, it.ID}, "lektor-share init --renew makes this lektor-dir an endpoint of its own")
+			}
+		}
+	}
+	return nil
+}
+
+func digest(data []byte) string {
+	sum := sha256.Sum256(data)
+	return hex.EncodeToString(sum[:])
+}
+
+// readPeers reads all peers. One that cannot be read does not keep the others; failed
+// tells of those on servers, and in directories.
+func (h *share) readPeers(ctx context.Context) (all []*news, failed int, err error) {
+	peers := h.peers()
+	if len(peers) == 0 {
+		return nil, 0, nil
+	}
+	client := fetch.NewClient(h.c.Fetch)
+	defer client.Close()
+	for _, p := range peers {
+		n, err := h.fetchPeer(ctx, client, p)
+		var copied *CopiedError
+		switch {
+		case ctx.Err() != nil:
+			return nil, 0, context.Cause(ctx)
+		case errors.As(err, &copied):
+			return nil, 0, err
+		case err != nil:
+			failed++
+			h.s.Report.Print(fmt.Errorf("%s: %w", p.name, err))
+			continue
+		}
+		all = append(all, n)
+	}
+	return all, failed, nil
+}
+
+// merge merges what peers have into the set, and gives the ids of what is new of
+// states.
+func (h *share) merge(all []*news) map[string]bool {
+	changed := map[string]bool{}
+	for _, n := range all {
+		for _, doc := range n.docs {
+			if doc.Kind == feedsync.OPML {
+				for _, c := range h.subs.Merge(doc, feedsync.Rules{Equal: sameOutline}) {
+					h.touch(h.subs, c.Item.ID)
+					if c.Incoming && isURL(n.peer.place) {
+						h.origins[c.Item.ID] = n.peer.place
+					}
+				}
+				continue
+			}
+			for _, c := range h.states.Merge(doc, feedsync.Rules{Equal: sameState}) {
+				h.touch(h.states, c.Item.ID)
+				changed[c.Item.ID] = true
+			}
+		}
+	}
+	return changed
+}
+
+// publish brings the documents to the target, as far as they differ from what is there.
+func (h *share) publish(ctx context.Context) error {
+	switch {
+	case h.target == "":
+		return nil
+	case isURL(h.target):
+		return h.upload(ctx)
+	}
+	if fi, err := os.Stat(h.target); err != nil || !fi.IsDir() {
+		return command.Hint(fmt.Errorf("%s is not there; nothing is published", h.target), "mount it, or choose another with: lektor-share init DIR")
+	}
+	return h.copyTo(filepath.Join(h.target, h.me))
+}
+
+// copyTo writes the documents into a directory, as far as they are not those that it
+// was given last. The complete one comes before the partial one that names it.
+func (h *share) copyTo(dir string) error {
+	if err := os.MkdirAll(dir, 0o777); err != nil {
+		return err
+	}
+	put := h.record("../" + publishedFile)
+	for _, name := range documents {
+		from, to := h.path(name), filepath.Join(dir, name)
+		if !exists(from) || put[name] == identity(from)+" "+identity(to) && exists(to) {
+			continue
+		}
+		h.change()
+		if err := copyFile(from, to); err != nil {
+			return err
+		}
+		put[name] = identity(from) + " " + identity(to)
+	}
+	return h.writeRecord("../"+publishedFile, put)
+}
+
+// identity is what changes when a file does.
+func identity(path string) string {
+	fi, err := os.Stat(path)
+	if err != nil {
+		return "none"
+	}
+	// Whoever replaces a file by another makes an inode.
+	is := fmt.Sprintf("%d %d", fi.Size(), fi.ModTime().UnixNano())
+	if st, ok := fi.Sys().(*syscall.Stat_t); ok {
+		is += fmt.Sprintf(" %d", st.Ino)
+	}
+	return is
+}
+
+// copyFile copies a file, unless the copy is there.
+func copyFile(from, to string) error {
+	source := func(w io.Writer) error {
+		f, err := os.Open(from)
+		if err != nil {
+			return err
+		}
+		defer f.Close()
+		_, err = io.Copy(w, f)
+		return err
+	}
+	if same := (&comparer{}); same.open(to) {
+		err := source(same)
+		if same.end() && err == nil {
+			return nil
+		}
+	}
+	err := atomicfile.WritePrivateFrom(to, source)
+	if errors.Is(err, fs.ErrPermission) || errors.Is(err, errors.ErrUnsupported) {
+		// A stick, or a server that is mounted, may know no permissions.
+		var data []byte
+		if data, err = atomicfile.Read(from, maxDocument); err == nil {
+			err = atomicfile.Write(to, data)
+		}
+	}
+	return err
+}
+
+// comparer compares what is written to it with a file.
+type comparer struct {
+	f    *os.File
+	buf  []byte
+	diff bool
+}
+
+var errDiffers = errors.New("it differs")
+
+func (c *comparer) open(path string) bool {
+	if fi, err := os.Lstat(path); err != nil || !fi.Mode().IsRegular() {
+		return false
+	}
+	var err error
+	c.f, err = os.Open(path)
+	return err == nil
+}
+
+func (c *comparer) Write(b []byte) (int, error) {
+	if len(c.buf) < len(b) {
+		c.buf = make([]byte, len(b))
+	}
+	if n, err := io.ReadFull(c.f, c.buf[:len(b)]); err != nil || !bytes.Equal(c.buf[:n], b) {
+		c.diff = true
+		return 0, errDiffers
+	}
+	return len(b), nil
+}
+
+// end tells whether the file was all of it.
+func (c *comparer) end() bool {
+	n, err := c.f.Read(make([]byte, 1))
+	c.f.Close()
+	return !c.diff && n == 0 && err == io.EOF
+}
+
+// upload puts the documents on a server.
+func (h *share) upload(ctx context.Context) error {
+	put := h.record("../" + publishedFile)
+	header, err := h.headers()
+	if err != nil {
+		return err
+	}
+	var client *fetch.Client
+	for _, name := range documents {
+		data, err := atomicfile.Read(h.path(name), maxDocument)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		place := strings.TrimSuffix(h.target, "/") + "/" + h.me + "/" + name
+		sum := digest(append([]byte(place+"\n"), data...))
+		if put[name] == sum {
+			continue
+		}
+		if client == nil {
+			client = fetch.NewClient(h.c.Fetch)
+			defer client.Close()
+		}
+		kind := "application/rss+xml"
+		if name == subsFile {
+			kind = "text/x-opml"
+		}
+		a, err := client.Post(ctx, &fetch.Post{URL: place, Method: http.MethodPut, ContentType: kind, Body: data, Header: header, Chosen: true, Secret: len(header) > 0})
+		if err == nil && a.Status/100 != 2 {
+			err = a.Error("")
+			if a.Status == http.StatusConflict || a.Status == http.StatusNotFound {
+				err = command.Hint(err, "make the directory %s there (a WebDAV server makes none by itself)", h.me)
+			}
+		}
+		if err != nil {
+			return err
+		}
+		put[name] = sum
+		if err := h.writeRecord("../"+publishedFile, put); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,613 @@
+package sharer
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/lektordir/lektor/internal/atomicfile"
+	"github.com/lektordir/lektor/internal/command"
+	"github.com/lektordir/lektor/internal/feeddir"
+	"github.com/lektordir/lektor/internal/fetch"
+	"github.com/lektordir/lektor/internal/testkit/dir"
+	"github.com/lektordir/lektor/lektordir"
+)
+
+// clock is the time of all machines of a test, but for their skews. It moves by a
+// minute with every command.
+type clock struct{ now time.Time }
+
+// machine is a lektor-dir that is shared.
+type machine struct {
+	*dir.Dir
+	t     *testing.T
+	name  string
+	clock *clock
+	skew  time.Duration
+	err   bytes.Buffer
+}
+
+// newMachine makes a lektor-dir that publishes in a directory.
+func newMachine(t *testing.T, c *clock, name, target string) *machine {
+	t.Helper()
+	m := &machine{Dir: dir.New(t), t: t, name: name, clock: c}
+	if err := Init(t.Context(), InitOptions{Common: m.common(), Target: target, Name: name}, m.streams()); err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+func (m *machine) common() Common {
+	m.clock.now = m.clock.now.Add(time.Minute)
+	return Common{Dir: m.Path, Now: func() time.Time { return m.clock.now.Add(m.skew) }, Fetch: fetch.Config{Now: func() time.Time { return m.clock.now }}}
+}
+
+func (m *machine) streams() *command.Streams {
+	m.err.Reset()
+	return command.NewStreams("lektor-share", strings.NewReader(""), &bytes.Buffer{}, &m.err)
+}
+
+// sync must succeed.
+func (m *machine) sync() {
+	m.t.Helper()
+	if err := Sync(m.t.Context(), SyncOptions{Common: m.common()}, m.streams()); err != nil {
+		m.t.Fatalf("%s: %v\n%s", m.name, err, &m.err)
+	}
+}
+
+func (m *machine) dir() *lektordir.Dir {
+	m.t.Helper()
+	d, err := lektordir.Open(m.Path, nil)
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	return d
+}
+
+func feedURL(n int) string { return fmt.Sprintf("http://feed%d.example/", n) }
+
+// subscribe subscribes to a feed, in categories, as a script would.
+func (m *machine) subscribe(n int, categories ...string) string {
+	m.t.Helper()
+	files := []string{"etc/fetch/url=" + feedURL(n)}
+	if len(categories) > 0 {
+		files = append(files, "etc/categories="+strings.Join(categories, "\n"))
+	}
+	hash, err := m.Feed(feedURL(n), fmt.Sprintf("Feed %d", n), files...)
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	return hash
+}
+
+// deliver delivers an entry of a feed, on every machine under a name of its own.
+func (m *machine) deliver(feed, n int) {
+	m.t.Helper()
+	name := fmt.Sprintf("15036743%02d.M1P1Q1I%08x%08x.%s", n%100, feed, n, m.name)
+	if _, err := m.Entry(feedURL(feed), "new", name, fmt.Sprintf("title=Entry %d of %d", n, feed), fmt.Sprintf("id=%s%d", feedURL(feed), n)); err != nil {
+		m.t.Fatal(err)
+	}
+}
+
+// mark sets and clears flags of an entry.
+func (m *machine) mark(feed, n int, set, unset string) {
+	m.t.Helper()
+	d := m.dir()
+	refs, err := d.List(context.Background(), lektordir.ListOptions{Feeds: []string{dir.Hash(feedURL(feed))}})
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	want := fmt.Sprintf("%08x%08x", feed, n)
+	for _, r := range refs {
+		if r.Identity() == want {
+			if _, err := d.SetFlags(r, set, unset); err != nil {
+				m.t.Fatal(err)
+			}
+			return
+		}
+	}
+	m.t.Fatalf("%s has no entry %d of %d", m.name, n, feed)
+}
+
+func (m *machine) write(path, text string) {
+	m.t.Helper()
+	path = filepath.Join(m.Path, path)
+	if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
+		m.t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(text), 0o666); err != nil {
+		m.t.Fatal(err)
+	}
+}
+
+// state is all that is to be equal on machines: subscriptions with alias and
+// categories, and entries with their flags; read is read, wherever it lies.
+func (m *machine) state() string {
+	m.t.Helper()
+	d := m.dir()
+	var lines []string
+	subs, err := feeddir.List(d)
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	for _, s := range subs {
+		lines = append(lines, fmt.Sprintf("%s %s %q", s.URL, s.Alias, s.Categories))
+	}
+	refs, err := d.List(context.Background(), lektordir.ListOptions{})
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	for _, r := range refs {
+		lines = append(lines, fmt.Sprintf("%s %s %s", r.Feed, r.Identity(), r.Flags()))
+	}
+	slices.Sort(lines)
+	return strings.Join(lines, "\n")
+}
+
+// same compares machines.
+func same(t *testing.T, machines ...*machine) {
+	t.Helper()
+	for _, m := range machines[1:] {
+		if a, b := machines[0].state(), m.state(); a != b {
+			t.Errorf("%s has\n%s\nand %s\n%s", machines[0].name, a, m.name, b)
+		}
+	}
+}
+
+// conflictsOf gives what a machine has in conflict.
+func (m *machine) conflicts() string {
+	m.t.Helper()
+	var out bytes.Buffer
+	s := command.NewStreams("lektor-share", nil, &out, &m.err)
+	if err := Conflicts(m.t.Context(), ConflictsOptions{Common: m.common(), Print: command.PrinterOptions{Format: "ours,theirs"}}, s); err != nil {
+		m.t.Fatal(err)
+	}
+	return out.String()
+}
+
+func machines(t *testing.T, names string) (all []*machine, target string) {
+	t.Helper()
+	c := &clock{time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)}
+	target = filepath.Join(t.TempDir(), "sync")
+	for _, name := range strings.Fields(names) {
+		all = append(all, newMachine(t, c, name, target))
+	}
+	return all, target
+}
+
+// rounds lets all sync, so many times.
+func rounds(n int, all ...*machine) {
+	for range n {
+		for _, m := range all {
+			m.t.Helper()
+			m.sync()
+		}
+	}
+}
+
+// Three machines, each of which fetched for itself, and edits of all kinds on all of
+// them; a fourth one was away for the whole time.
+func TestThreeMachines(t *testing.T) {
+	all, _ := machines(t, "a b c d")
+	const feeds, entries = 8, 6
+	for _, m := range all {
+		for f := range feeds {
+			if f == 5 {
+				m.subscribe(f)
+			} else {
+				m.subscribe(f, "News", "Also")
+			}
+			for n := range entries {
+				m.deliver(f, n)
+			}
+		}
+	}
+	a, b, c, d := all[0], all[1], all[2], all[3]
+	rounds(2, all...)
+	for n := range 30 {
+		a.mark(n/entries, n%entries, "S", "")
+	}
+	for n := range 12 {
+		b.mark(n%feeds, n%entries, "F", "")
+	}
+	c.subscribe(20, "New, with a comma", `a\/b/c`)
+	if err := os.Remove(filepath.Join(b.Path, "src", dir.Hash(feedURL(7)), "etc/fetch/url")); err != nil {
+		t.Fatal(err)
+	}
+	c.mark(6, 3, "STz", "") // as mv would
+	rounds(2, a, b, c)
+	same(t, a, b, c)
+	if s := a.state(); strings.Count(s, " FS") < 3 || strings.Contains(s, feedURL(7)) || !strings.Contains(s, `http://feed20.example/  ["New, with a comma" "a\\/b/c"]`) || !strings.Contains(s, " STz") {
+		t.Errorf("state: %s", s)
+	}
+	d.sync()
+	same(t, a, d)
+	for _, m := range all {
+		if c := m.conflicts(); c != "" {
+			t.Errorf("%s: %s", m.name, c)
+		}
+	}
+	// Marked as unread again, and a flag taken off, elsewhere than it was set.
+	d.mark(0, 0, "", "S")
+	c.mark(0, 0, "", "F")
+	rounds(2, all...)
+	same(t, all...)
+	if s := a.state(); !strings.Contains(s, "0000000000000000 \n") {
+		t.Errorf("state: %s", s)
+	}
+	// An entry that arrives after its state.
+	a.deliver(1, 99)
+	a.mark(1, 99, "FS", "")
+	rounds(1, a, b)
+	b.deliver(1, 99)
+	if err := Apply(t.Context(), ApplyOptions{Common: b.common()}, b.streams()); err != nil {
+		t.Fatal(err)
+	}
+	if s := b.state(); !strings.Contains(s, "0000000100000063 FS") {
+		t.Errorf("state: %s", s)
+	}
+}
+
+// What two machines do to one subscription, in both orders of their syncs.
+func TestConflicts(t *testing.T) {
+	feed := dir.Hash(feedURL(1))
+	alias := func(text string) func(*machine) {
+		return func(m *machine) { m.write("src/"+feed+"/etc/view/alias", text+"\n") }
+	}
+	move := func(path string) func(*machine) {
+		return func(m *machine) { m.write("src/"+feed+"/etc/categories", path+"\n") }
+	}
+	end := func(m *machine) { os.Remove(filepath.Join(m.Path, "src", feed, "etc/fetch/url")) }
+	again := func(m *machine) { end(m); m.sync(); m.subscribe(1, "Both") }
+	for name, c := range map[string]struct {
+		first, second func(*machine)
+		conflict      bool
+		has, not      string
+	}{
+		"alias and folder":          {alias("Al"), move("There"), true, feedURL(1), ""},
+		"alias and alias":           {alias("One"), alias("Two"), true, feedURL(1) + " Two", ""},
+		"the same alias":            {alias("One"), alias("One"), false, feedURL(1) + " One", ""},
+		"unsubscribed and moved":    {end, move("There"), true, feedURL(1), ""},
+		"both unsubscribed":         {end, end, false, feedURL(2), feedURL(1)},
+		"subscribed again":          {again, func(*machine) {}, false, feedURL(1), ""},
+		"only one does anything":    {func(*machine) {}, end, false, feedURL(2), feedURL(1)},
+		"moved, and another folder": {move("X/Y"), func(*machine) {}, false, `["X/Y"]`, ""},
+	} {
+		for _, turn := range []bool{false, true} {
+			if turn && !c.conflict {
+				continue
+			}
+			t.Run(fmt.Sprint(name, turn), func(t *testing.T) {
+				all, _ := machines(t, "a b")
+				a, b := all[0], all[1]
+				for _, m := range all {
+					m.subscribe(1, "Both")
+					m.subscribe(2, "Both")
+				}
+				rounds(2, all...)
+				if a.conflicts() != "" {
+					t.Fatalf("before: %s", a.conflicts())
+				}
+				c.first(a)
+				c.second(b)
+				if turn {
+					rounds(1, a, b)
+				} else {
+					// The second in the order of time edits first.
+					rounds(1, a)
+					rounds(1, b)
+				}
+				rounds(2, a, b)
+				same(t, a, b)
+				s := a.state()
+				if c.has != "" && !strings.Contains(s, c.has) && !(c.conflict && strings.Contains(a.conflicts(), "deleted")) || c.not != "" && strings.Contains(s, c.not) {
+					t.Errorf("state: %s", s)
+				}
+				ca, cb := a.conflicts(), b.conflicts()
+				if c.conflict != (ca != "") || ca != cb {
+					t.Fatalf("conflicts: %q and %q", ca, cb)
+				}
+				if !c.conflict {
+					return
+				}
+				// Chosen on one, on both.
+				theirs := strings.TrimSuffix(ca[strings.Index(ca, "\t")+1:], "\n")
+				if err := Resolve(t.Context(), ResolveOptions{Common: b.common(), Item: feed[:8], Which: "theirs"}, b.streams()); err != nil {
+					t.Fatal(err)
+				}
+				rounds(2, b, a)
+				same(t, a, b)
+				if a.conflicts() != "" || (theirs == "deleted") == strings.Contains(a.state(), feedURL(1)) {
+					t.Errorf("conflicts %q after %q was chosen; state %s", a.conflicts(), theirs, a.state())
+				}
+			})
+		}
+	}
+}
+
+// Whoever is ten years ahead loses to a later version.
+func TestClockAhead(t *testing.T) {
+	all, _ := machines(t, "a b")
+	a, b := all[0], all[1]
+	a.skew = 10 * 365 * 24 * time.Hour
+	feed := a.subscribe(1)
+	rounds(1, a, b)
+	a.write("src/"+feed+"/etc/view/alias", "Future\n")
+	rounds(1, a, b)
+	b.write("src/"+feed+"/etc/view/alias", "Later\n")
+	rounds(2, b, a)
+	same(t, a, b)
+	if !strings.Contains(a.state(), " Later ") || a.conflicts() != "" {
+		t.Errorf("%s, %s", a.state(), a.conflicts())
+	}
+}
+
+// Folders: renamed with all that is in them; two into each other.
+func TestFolders(t *testing.T) {
+	all, _ := machines(t, "a b")
+	a, b := all[0], all[1]
+	for n := range 3 {
+		a.subscribe(n, "Old/In")
+		a.subscribe(10+n, "Two")
+	}
+	rounds(1, a, b)
+	folder := func(s string) string {
+		data, _ := os.ReadFile(filepath.Join(a.Path, shareDir, subsFile))
+		_, rest, _ := strings.Cut(string(data), `text="`+s+`"`)
+		_, rest, _ = strings.Cut(rest, ` id="`)
+		id, _, _ := strings.Cut(rest, `"`)
+		return id
+	}
+	before := folder("In")
+	for n := range 3 {
+		a.write("src/"+dir.Hash(feedURL(n))+"/etc/categories", "Old/Renamed\n")
+	}
+	rounds(2, a, b)
+	same(t, a, b)
+	if id := folder("Renamed"); id != before || before == "" {
+		t.Errorf("the folder %s became %s", before, id)
+	}
+	// One goes into the other here, and the other into it there.
+	for n := range 3 {
+		a.write("src/"+dir.Hash(feedURL(n))+"/etc/categories", "Two/Renamed\n")
+		b.write("src/"+dir.Hash(feedURL(10+n))+"/etc/categories", "Old/Renamed/Two\n")
+	}
+	rounds(3, a, b)
+	same(t, a, b)
+	if a.conflicts() != b.conflicts() {
+		t.Errorf("%q and %q", a.conflicts(), b.conflicts())
+	}
+}
+
+// A peer's document that is broken, shrunken, or hostile changes nothing.
+func TestGuards(t *testing.T) {
+	all, target := machines(t, "a b")
+	a, b := all[0], all[1]
+	for n := range 30 {
+		a.subscribe(n)
+		a.deliver(n, 1)
+	}
+	a.mark(0, 1, "S", "")
+	rounds(1, a, b)
+	before := b.state()
+	own, _ := atomicfile.Line(filepath.Join(a.Path, shareDir, endpointFile))
+	subs := filepath.Join(target, own, subsFile)
+	good, err := os.ReadFile(subs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	try := func(name, doc, complaint string) {
+		t.Helper()
+		if err := os.WriteFile(subs, []byte(doc), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		err := Sync(t.Context(), SyncOptions{Common: b.common()}, b.streams())
+		text := b.err.String()
+		if err != nil {
+			text += err.Error()
+		}
+		if b.state() != before || !strings.Contains(text, complaint) {
+			t.Errorf("%s: %v, %s\n%s", name, err, &b.err, b.state())
+		}
+	}
+	try("truncated", string(good[:len(good)/2]), "nothing of it counts")
+	try("empty", "", "nothing of it counts")
+	try("shrunken", `<opml xmlns:sx="https://www.microsoft.com/schemas/rss/sse"><body/></opml>`, "1 peer read")
+	try("another kind", `<rss><channel/></rss>`, "another kind")
+	outline := func(id, attrs, sync string) string {
+		return `<outline type="rss" text="x" title="x" ` + attrs + `><sx:sync id="` + id + `" version="9" ` + sync + `><sx:history by="evil"/></sx:sync></outline>`
+	}
+	doc := func(body string) string {
+		return `<opml xmlns:sx="https://www.microsoft.com/schemas/rss/sse"><head/><body>` + body + `</body></opml>`
+	}
+	for i, u := range []string{"file:///etc/passwd", "exec:touch /tmp/x", "javascript:1", "http://user:pass@h.example/", "../../x"} {
+		try(u, doc(outline(dir.Hash(u), `xmlUrl="`+u+`"`, "")), "not subscribed to")
+		_ = i
+	}
+	try("an id that is another's", doc(outline(dir.Hash(feedURL(99)), `xmlUrl="`+feedURL(98)+`"`, "")), "not that of its URL")
+	// Names that would harm a terminal are cleaned, and name no files.
+	hostile := "http://evil.example/"
+	evil := doc(`<outline type="rss" text="&#x9b;31m../../x" title="../../` + "&#10;" + `y" xmlUrl="` + hostile + `"><sx:sync id="` + dir.Hash(hostile) + `" version="1"><sx:history by="evil"/></sx:sync></outline>`)
+	if err := os.WriteFile(subs, []byte(evil), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	b.sync()
+	if name, _ := atomicfile.Line(filepath.Join(b.Path, "src", dir.Hash(hostile), "name")); strings.ContainsAny(name, "\n\x00") || name == "" {
+		t.Errorf("name %q", name)
+	}
+	// All subscriptions ended at once wait for a word.
+	var graves strings.Builder
+	for n := range 30 {
+		graves.WriteString(outline(dir.Hash(feedURL(n)), "", `deleted="true"`))
+	}
+	if err := os.WriteFile(subs, []byte(doc(graves.String())), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	before = b.state()
+	err = Sync(t.Context(), SyncOptions{Common: b.common()}, b.streams())
+	var many *ErrManyEnd
+	if !errors.As(err, &many) || many.End != 30 || b.state() != before {
+		t.Errorf("%v", err)
+	}
+	if err := Sync(t.Context(), SyncOptions{Common: b.common(), Yes: true}, b.streams()); err != nil || strings.Contains(b.state(), "feed1.example") {
+		t.Errorf("%v: %s", err, b.state())
+	}
+	// What was unsubscribed keeps its entries.
+	if _, err := os.Stat(filepath.Join(b.Path, "src", dir.Hash(feedURL(1)), "id")); err != nil {
+		t.Error(err)
+	}
+}
+
+// No document holds what is nobody's business.
+func TestNothingLeaks(t *testing.T) {
+	all, target := machines(t, "a")
+	a := all[0]
+	const secret = "s3cret"
+	for id, files := range map[string][]string{
+		"http://password.example/": {"etc/fetch/url=http://me:" + secret + "@password.example/"},
+		"http://headers.example/":  {"etc/fetch/url=http://headers.example/", "etc/fetch/headers=Cookie: " + secret},
+		"http://filter.example/":   {"etc/fetch/url=http://filter.example/", "etc/fetch/filter=" + secret},
+		"exec:" + secret:           {"etc/fetch/url=exec:" + secret},
+		"file:///home/" + secret:   {"etc/fetch/url=file:///home/" + secret},
+		"http://never.example/":    {"etc/fetch/url=http://never.example/", "etc/view/alias=" + secret, "etc/share/never="},
+		"http://private.example/":  {"etc/fetch/url=http://private.example/", "etc/view/alias=" + secret, "etc/fetch/private=yes"},
+		"http://open.example/":     {"etc/fetch/url=http://open.example/", "etc/fetch/interval=1d"},
+	} {
+		if _, err := a.Feed(id, "Name", files...); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := a.Entry(id, "cur", "1503674340.M1P1Q1I0000000000000001.h;2,S", "title=t http://me:"+secret+"@x.example/", "id=http://me:"+secret+"@x.example/1", "etc/link=http://me:"+secret+"@x.example/1"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	a.write("etc/share/headers", "Authorization: "+secret+"\n")
+	os.Chmod(filepath.Join(a.Path, "etc/share/headers"), 0o600)
+	rounds(2, a)
+	found := 0
+	err := filepath.WalkDir(target, func(path string, e os.DirEntry, err error) error {
+		if err != nil || e.IsDir() {
+			return err
+		}
+		data, err := os.ReadFile(path)
+		found++
+		for _, s := range []string{secret, a.Path, target} {
+			if bytes.Contains(data, []byte(s)) {
+				t.Errorf("%s holds %s", path, s)
+			}
+		}
+		if fi, _ := e.Info(); fi.Mode() != 0o600 {
+			t.Errorf("%s has the mode %v", path, fi.Mode())
+		}
+		if strings.HasSuffix(path, ".opml") && strings.Count(string(data), "<outline") != 1 || strings.HasSuffix(path, "all.rss") && strings.Count(string(data), "<item") != 1 {
+			t.Errorf("%s: %s", path, data)
+		}
+		return err
+	})
+	if err != nil || found != 3 {
+		t.Errorf("%d documents, %v", found, err)
+	}
+}
+
+// Published, and read by a lektor-dir that is empty: the same items. And what another
+// endpoint wrote that we do not know passes through.
+func TestPublishAndBack(t *testing.T) {
+	all, target := machines(t, "a")
+	a := all[0]
+	for n := range 5 {
+		a.subscribe(n, "F")
+		a.deliver(n, n)
+		a.mark(n, n, "FS", "")
+	}
+	rounds(1, a)
+	foreign := filepath.Join(target, "foreign")
+	if err := os.MkdirAll(foreign, 0o777); err != nil {
+		t.Fatal(err)
+	}
+	const unknown = `<q:deep a='1'><!-- kept -->  <b/></q:deep>`
+	if err := os.WriteFile(filepath.Join(foreign, subsFile), []byte(`<opml xmlns:q="urn:q" xmlns:s="http://www.microsoft.com/schemas/rss/sse"><head/><body><outline text="theirs">`+unknown+`<s:sync id="theirs" version="3"><s:history by="z"/></s:sync></outline></body></opml>`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	rounds(1, a)
+	b := newMachine(t, a.clock, "b", target)
+	rounds(1, b)
+	c := newMachine(t, a.clock, "c", target)
+	rounds(2, b, c)
+	items := func(m *machine, doc string) string {
+		h, err := m.common().begin(m.streams())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer h.end()
+		set := h.subs
+		if doc != subsFile {
+			set = h.states
+		}
+		var lines []string
+		for _, it := range set.Items() {
+			lines = append(lines, fmt.Sprintf("%s %d %v %v %s", it.ID, it.Version, it.Deleted, it.History, it.Content()))
+		}
+		slices.Sort(lines)
+		return strings.Join(lines, "\n")
+	}
+	for _, doc := range documents {
+		if x, y, z := items(a, doc), items(b, doc), items(c, doc); x != y || y != z || !strings.Contains(x, "feed") && doc != subsFile {
+			t.Errorf("%s:\n%s\n%s\n%s", doc, x, y, z)
+		}
+	}
+	data, err := os.ReadFile(filepath.Join(c.Path, shareDir, subsFile))
+	if err != nil || !bytes.Contains(data, []byte(unknown)) {
+		t.Errorf("%v: %s", err, data)
+	}
+}
+
+// An entry that is gone: unread, it was read; else it keeps its state, and so it does
+// when it expires.
+func TestGone(t *testing.T) {
+	all, _ := machines(t, "a b")
+	a, b := all[0], all[1]
+	for _, m := range all {
+		m.subscribe(1)
+		m.subscribe(2)
+		for n := range 4 {
+			m.deliver(1, n)
+		}
+		m.deliver(2, 1)
+	}
+	a.mark(1, 1, "F", "")
+	rounds(2, a, b)
+	for _, pattern := range []string{"new/*/*I0000000100000000.*", "cur/*/*I0000000100000001.*"} {
+		found, _ := filepath.Glob(filepath.Join(a.Path, pattern))
+		if len(found) != 1 {
+			t.Fatalf("%s: %q", pattern, found)
+		}
+		os.RemoveAll(found[0])
+	}
+	// Purged: nothing was read.
+	os.RemoveAll(filepath.Join(a.Path, "src", dir.Hash(feedURL(2))))
+	os.RemoveAll(filepath.Join(a.Path, "new", dir.Hash(feedURL(2))))
+	rounds(2, a, b)
+	s := b.state()
+	if !strings.Contains(s, "0000000100000000 S") || !strings.Contains(s, "0000000100000001 F\n") || strings.Contains(s, "0000000200000001 S") {
+		t.Errorf("state: %s", s)
+	}
+}
+
+// Two at once: one says so, and ends.
+func TestTwoAtOnce(t *testing.T) {
+	all, _ := machines(t, "a")
+	h, err := all[0].common().begin(all[0].streams())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer h.end()
+	if err := Sync(t.Context(), SyncOptions{Common: all[0].common()}, all[0].streams()); err == nil || !strings.Contains(err.Error(), "another lektor-share") {
+		t.Errorf("%v", err)
+	}
+}

@@ -1,0 +1,347 @@
+package feedsync
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// seconds gives a time as documents hold it.
+func seconds(t time.Time) time.Time {
+	if t.IsZero() {
+		return t
+	}
+	return t.UTC().Truncate(time.Second)
+}
+
+// Create makes an item of a content (section 4.1). The content is an element, see
+// [Item.SetContent].
+func Create(id string, content []byte, when time.Time, by string) (*Item, error) {
+	if !IsNSS(id) {
+		return nil, fmt.Errorf("%q cannot be the id of an item", brief(id))
+	}
+	it := &Item{ID: id, Version: 1, History: []Update{{seconds(when), by}}} // steps 1 and 2
+	return it, it.SetContent(content)
+}
+
+// Update makes the item as an endpoint modifies it (section 4.2): its content, "" to
+// leave that as it is, or its deletion.
+func (it *Item) Update(content []byte, deleted bool, when time.Time, by string) (*Item, error) {
+	if it.Version >= MaxVersion {
+		return nil, fmt.Errorf("item %s: it was modified as often as versions can count", brief(it.ID))
+	}
+	next := it.clone()
+	next.sync = nil
+	next.Version++ // step 1
+	// Step 2: what was the last is the first of those before it. Of these the
+	// oldest go (2.3).
+	next.History = slices.Concat([]Update{{seconds(when), by}}, it.History)
+	next.truncate()
+	next.Deleted = deleted                     // step 3
+	next.Conflict, next.Conflicts = false, nil // step 4
+	if len(it.Settled) > 0 {
+		next.Settled = nil
+		next.behind(it.Settled, it.History[min(1, len(it.History)):])
+	}
+	if content == nil {
+		return next, nil
+	}
+	return next, next.SetContent(content)
+}
+
+// Moment gives the time for a modification by an endpoint: now, or the first second
+// after it at which the endpoint has not modified the item already. Who and when is
+// all by which modifications are told apart.
+func (it *Item) Moment(now time.Time, by string) time.Time {
+	known := slices.Concat(it.History, it.Settled)
+	for _, c := range it.Conflicts {
+		known = append(append(known, c.Update), c.Updates...)
+	}
+	u := Update{seconds(now), by}
+	for slices.Contains(known, u) {
+		u.When = u.When.Add(time.Second)
+	}
+	return u.When
+}
+
+func (it *Item) truncate() {
+	it.History = it.History[:min(len(it.History), 1+KeepUpdates)]
+}
+
+// Resolve is [Item.Update] by one who has looked at the conflicts of the item and
+// decided what it is to be. Behind its own update stand those of the losers: by them
+// an endpoint that meets the resolution before it meets a loser knows that the
+// conflict is settled. The one before the own stays first, where other endpoints
+// look for it.
+func (it *Item) Resolve(content []byte, deleted bool, when time.Time, by string) (*Item, error) {
+	next, err := it.Update(content, deleted, when, by)
+	if err != nil {
+		return nil, err
+	}
+	var heads, rest []Update
+	for _, c := range it.Conflicts {
+		heads = append(heads, c.Update)
+		rest = append(rest, c.Updates...)
+	}
+	newest := func(a, b Update) int { return b.compare(a) }
+	slices.SortFunc(heads, newest)
+	before := it.History[min(1, len(it.History)):]
+	heads = append(heads, it.Settled...)
+	if len(rest) > 0 {
+		// A stale copy of a loser is as likely as one of the winner.
+		rest = append(rest, before...)
+		slices.SortStableFunc(rest, newest)
+	} else {
+		rest = before
+	}
+	next.behind(heads, rest)
+	return next, nil
+}
+
+// behind puts updates behind the one before the own.
+func (it *Item) behind(lists ...[]Update) {
+	it.History = it.History[:min(2, len(it.History))]
+	for _, u := range slices.Concat(lists...) {
+		if !slices.Contains(it.History, u) {
+			it.History = append(it.History, u)
+		}
+	}
+	it.truncate()
+}
+
+// Rules say how items are merged.
+type Rules struct {
+	// Strict is the algorithm of the specification to the letter. Otherwise
+	// there are these departures from it:
+	//
+	//   - Equal content, or two deletions, are no conflict.
+	//   - Conflicts of both are united if neither follows the other; those that
+	//     the winner's author had resolved stay resolved.
+	//   - There is no conflict if the loser's last update stands anywhere among
+	//     the winner's.
+	//   - Items with equal keys and different content are in conflict, and
+	//     the bytewise greater content wins.
+	Strict bool
+	// Equal tells whether two items that are not deleted mean the same to the
+	// program; nil compares their canonical content, and parents.
+	Equal func(a, b *Item) bool
+}
+
+// Outcome is what came of merging an item.
+type Outcome struct {
+	Item *Item // the result; local itself if nothing changed
+	// Incoming tells that the incoming item won.
+	Incoming bool
+	// Detected tells that the two are in conflict.
+	Detected bool
+}
+
+// compareItems collates items by their keys (section 4.4, step 1).
+func compareItems(a, b *Item) int {
+	// Absent sorts before everything, as do the zero time and "".
+	return cmp.Or(cmp.Compare(a.Version, b.Version), a.Head().compare(b.Head()))
+}
+
+// Compare collates the items by their keys: version, when, by (section 4.4, step 1).
+func Compare(a, b *Item) int { return compareItems(a, b) }
+
+// equal tells whether there is nothing to choose between two items.
+func (r Rules) equal(a, b *Item) bool {
+	switch {
+	case a.Deleted || b.Deleted:
+		return a.Deleted == b.Deleted
+	case r.Equal != nil:
+		return r.Equal(a, b)
+	}
+	return sameContent(a, b)
+}
+
+// sameBytes tells whether two items are written equally, but for their sx:sync.
+func sameBytes(a, b *Item) bool {
+	raw := func(it *Item) []kid { return slices.DeleteFunc(it.own(), func(k kid) bool { return k.item != nil }) }
+	return a.Deleted == b.Deleted && a.Parent == b.Parent && bytes.Equal(a.open, b.open) && slices.Equal(a.ns, b.ns) &&
+		slices.EqualFunc(raw(a), raw(b), func(a, b kid) bool { return bytes.Equal(a.raw, b.raw) })
+}
+
+func sameContent(a, b *Item) bool {
+	return a.Parent == b.Parent && Canonical(a.Content()) == Canonical(b.Content())
+}
+
+// weight is by what items with equal keys are told apart.
+func weight(it *Item) string {
+	return fmt.Sprint(it.Deleted) + "\x00" + Canonical(it.Content()) + "\x00" + it.Parent
+}
+
+// Merge merges an incoming item with the local one of the same id (section 4.4).
+func Merge(local, incoming *Item, r Rules) Outcome {
+	// Steps 1 and 2.
+	order := compareItems(incoming, local)
+	if order == 0 {
+		return mergeTie(local, incoming, r)
+	}
+	winner, loser := incoming, local
+	if order < 0 {
+		winner, loser = local, incoming
+	}
+	// Step 3, and section 4.4.1.
+	concurrent := Concurrent(winner, loser, r)
+	detected := concurrent && (r.Strict || !r.equal(winner, loser))
+	out := Outcome{Item: winner, Incoming: winner == incoming, Detected: detected}
+	if r.Strict {
+		if detected {
+			out.Item = winner.with(reduce(append(slices.Clone(winner.Conflicts), loser.asConflict())), true)
+		}
+		return out
+	}
+	if concurrent {
+		out.Item = winner.unite(loser, detected, r)
+	}
+	return out
+}
+
+// Concurrent is conflict detection (section 4.4.1): it tells whether the loser's last
+// update is none that the winner's author knew of.
+func Concurrent(winner, loser *Item, r Rules) bool {
+	if len(winner.History) == 0 || len(loser.History) == 0 {
+		return false // step 1: there is no history
+	}
+	if !r.Strict && (slices.Contains(winner.History[1:], loser.Head()) || slices.Contains(winner.Settled, loser.Head())) {
+		return false
+	}
+	n := winner.Version - loser.Version // steps 1.1 and 1.2
+	if n >= uint64(len(winner.History)) {
+		return false // step 1.4: the nth update does not exist
+	}
+	return winner.History[n] != loser.Head() // steps 1.3, 1.5 and 1.6; 0 is the history itself
+}
+
+// mergeTie merges items with equal keys.
+func mergeTie(local, incoming *Item, r Rules) Outcome {
+	out := Outcome{Item: local}
+	if r.Strict {
+		return out
+	}
+	same := sameBytes(local, incoming)
+	if same && len(incoming.Conflicts) == 0 && incoming.Conflict == local.Conflict && len(incoming.Settled) == 0 {
+		return out // nearly all items of nearly all documents
+	}
+	winner, loser := local, incoming
+	if !same && weight(incoming) > weight(local) {
+		winner, loser = incoming, local
+	}
+	out.Incoming = winner == incoming
+	out.Detected = !r.equal(winner, loser)
+	out.Item = winner.unite(loser, out.Detected, r)
+	return out
+}
+
+// with gives the item with other conflicts; the rest of its sx:sync stays.
+func (it *Item) with(conflicts []*Conflict, flag bool) *Item {
+	same := func(a, b *Conflict) bool { return a == b || compareConflicts(a, b) == 0 }
+	if flag == it.Conflict && slices.EqualFunc(conflicts, it.Conflicts, same) {
+		return it
+	}
+	next := it.clone()
+	next.sync = nil
+	next.Conflict, next.Conflicts = flag, conflicts
+	return next
+}
+
+// asConflict is the item as it stands among the conflicts of another (section 5.2).
+func (it *Item) asConflict() *Conflict {
+	c := &Conflict{Version: it.Version, Update: it.Head(), Updates: it.History[min(1, len(it.History)):], Deleted: it.Deleted, Parent: it.Parent}
+	w := &writer{b: it.Content()}
+	if len(c.Updates) > 0 {
+		sx := []binding{{"sx", Namespace}}
+		for _, u := range c.Updates {
+			w.b = append(w.b, "<sx:update"...)
+			w.update(u)
+			w.b = append(w.b, "/>"...)
+		}
+		c.ns = sx
+	}
+	c.content = w.b
+	return c
+}
+
+// unite gives the winner with the conflicts of both, and if they are in conflict the
+// loser. What the winner's author had before him is settled, or that of another
+// modification that lost.
+func (it *Item) unite(loser *Item, detected bool, r Rules) *Item {
+	all := slices.Concat(it.Conflicts, loser.Conflicts)
+	if detected {
+		all = append(all, loser.asConflict())
+	}
+	settled := slices.Clone(it.History[min(1, len(it.History)):])
+	for _, c := range all {
+		settled = append(settled, c.Updates...)
+	}
+	all = slices.DeleteFunc(all, func(c *Conflict) bool { return slices.Contains(settled, c.Update) || c.is(it) })
+	// A flag without an sx:conflict is all that some endpoints write.
+	bare := it.Conflict && len(it.Conflicts) == 0 || loser.Conflict && len(loser.Conflicts) == 0
+	all = reduce(all)
+	next := it.with(all, bare || len(all) > 0)
+	same := append(slices.Clone(it.Settled), loser.Settled...)
+	if !detected && compareItems(it, loser) != 0 {
+		same = append(same, loser.History...)
+	}
+	same = slices.DeleteFunc(same, func(u Update) bool { return slices.Contains(it.History, u) })
+	slices.SortFunc(same, Update.compare)
+	same = slices.Compact(same)
+	same = same[max(0, len(same)-KeepUpdates):]
+	if slices.Equal(same, it.Settled) {
+		return next
+	}
+	if next == it {
+		next = it.clone()
+	}
+	next.sync, next.Settled = nil, same
+	return next
+}
+
+// is tells whether the conflict is the item itself.
+func (c *Conflict) is(it *Item) bool {
+	return c.Version == it.Version && c.Update == it.Head() && c.Deleted == it.Deleted &&
+		c.Parent == it.Parent && Canonical(c.Content()) == Canonical(it.Content())
+}
+
+// compareConflicts orders the conflicts of one endpoint by age (section 5.2); equal
+// ones say the same.
+func compareConflicts(a, b *Conflict) int {
+	if c := cmp.Or(strings.Compare(a.By, b.By), cmp.Compare(a.Version, b.Version), a.When.Compare(b.When)); c != 0 {
+		return c
+	}
+	weight := func(c *Conflict) string {
+		return fmt.Sprint(c.Deleted) + "\x00" + Canonical(c.Content()) + "\x00" + c.Parent
+	}
+	return strings.Compare(weight(a), weight(b))
+}
+
+// reduce keeps one conflict for each endpoint, the latest, and one for all without
+// (section 5.2).
+func reduce(all []*Conflict) []*Conflict {
+	slices.SortStableFunc(all, compareConflicts)
+	var out []*Conflict
+	for _, c := range all {
+		if n := len(out); n > 0 && out[n-1].By == c.By {
+			out[n-1] = c
+			continue
+		}
+		out = append(out, c)
+	}
+	return out
+}
+
+// Loser gives the modification that lost as an item, such as [Item.Resolve] may make
+// of it again.
+func (c *Conflict) Loser(id string) (*Item, error) {
+	it := &Item{ID: id, Version: c.Version, Deleted: c.Deleted, Parent: c.Parent, History: append([]Update{c.Update}, c.Updates...)}
+	content := c.Content()
+	if content == nil {
+		return nil, fmt.Errorf("item %s: its conflict by %s has no content", brief(id), cmp.Or(c.By, "nobody"))
+	}
+	return it, it.SetContent(bytes.Clone(content))
+}

@@ -1,0 +1,404 @@
+package feedsync
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+var day0 = time.Date(2020, 1, 1, 0, 0, 0, 0, time.UTC)
+
+// u reads an update "3a": three seconds after day0, by a. "." is absent.
+func u(s string) Update {
+	var up Update
+	if s[0] != '.' {
+		up.When = day0.Add(time.Duration(s[0]-'0') * time.Second)
+	}
+	if s[1] != '.' {
+		up.By = s[1:2]
+	}
+	return up
+}
+
+// item makes an item of a version, of a title, and of updates, the last first.
+func item(t testing.TB, version uint64, title, updates string) *Item {
+	t.Helper()
+	it := &Item{ID: "x", Version: version}
+	for _, f := range strings.Fields(updates) {
+		it.History = append(it.History, u(f))
+	}
+	if title == "-" {
+		it.Deleted = true
+	}
+	if err := it.SetContent([]byte("<item><title>" + title + "</title></item>")); err != nil {
+		t.Fatal(err)
+	}
+	return it
+}
+
+func titleOf(it *Item) string {
+	title, _ := it.ChildText("", "title")
+	return title
+}
+
+// Section 4.4, steps 1 and 2.
+func TestCompare(t *testing.T) {
+	for _, c := range []struct {
+		av      uint64
+		a       string
+		bv      uint64
+		b       string
+		want    int
+		because string
+	}{
+		{2, "1a", 1, "9z", 1, "the larger version wins"},
+		{1, "2a", 1, "1b", 1, "the later time wins"},
+		{1, "1.", 1, ".z", 1, "when: present wins"},
+		{1, "1b", 1, "1a", 1, "the greater by wins"},
+		{1, "1a", 1, "1.", 1, "by: present wins"},
+		{1, ".a", 1, ".a", 0, "all equal"},
+		{3, "1.", 3, "1.", 0, "all equal without by"},
+	} {
+		a, b := item(t, c.av, "a", c.a), item(t, c.bv, "b", c.b)
+		if got := Compare(a, b); got != c.want {
+			t.Errorf("%s: %d", c.because, got)
+		}
+		if got := Compare(b, a); got != -c.want {
+			t.Errorf("%s, turned round: %d", c.because, got)
+		}
+	}
+}
+
+// Section 4.4.1, a row a branch. Winner and loser have different titles.
+func TestConflictDetection(t *testing.T) {
+	for _, c := range []struct {
+		name           string
+		wv             uint64
+		winner         string
+		lv             uint64
+		loser          string
+		strict, lenent bool
+	}{
+		{"n = 0", 2, "2a 1a", 2, "1b 1a", true, true},
+		{"n = 0, and the loser stands among the updates", 2, "2a 1a", 2, "1a", true, false},
+		{"n = 1, equal", 2, "2a 1b", 1, "1b", false, false},
+		{"n = 1, other by", 2, "2a 1b", 1, "1c", true, true},
+		{"n = 1, other when", 2, "3a 1b", 1, "2b", true, true},
+		{"n = len, equal", 3, "3a 2b 1c", 1, "1c", false, false},
+		{"n = len, not equal", 3, "3a 2b 1c", 1, "1d", true, true},
+		{"n = len + 1: truncated", 4, "3a 2b 1c", 1, "1d", false, false},
+		{"at another place", 3, "3a 1d 2b", 1, "1d", true, false},
+		{"at another place, behind n", 2, "3a 2b 1d", 1, "1d", true, false},
+		{"no updates", 2, "2a", 1, "1b", false, false},
+		{"winner without a history", 2, "", 1, "1b", false, false},
+		{"loser without a history", 2, "2a 1b", 1, "", false, false},
+		{"absent when, equal", 2, "2a .b", 1, ".b", false, false},
+		{"absent when, not equal", 2, "2a 1b", 1, ".b", true, true},
+		{"absent by, equal", 2, "2a 1.", 1, "1.", false, false},
+		{"absent by, not equal", 2, "2a 1.", 1, "1b", true, true},
+		{"both absent once", 2, "2a 1.", 1, ".b", true, true},
+		{"n = 0, absent by", 1, "1a", 1, "1.", true, true},
+		{"n = 0, absent when", 1, "1a", 1, ".a", true, true},
+	} {
+		w, l := item(t, c.wv, "winner", c.winner), item(t, c.lv, "loser", c.loser)
+		for _, strict := range []bool{true, false} {
+			want := c.lenent
+			if strict {
+				want = c.strict
+			}
+			for _, incoming := range []bool{true, false} {
+				local, in := l, w
+				if !incoming {
+					local, in = w, l
+				}
+				out := Merge(local, in, Rules{Strict: strict})
+				if out.Detected != want || out.Incoming != incoming {
+					t.Errorf("%s (strict %v, incoming %v): %+v", c.name, strict, incoming, out)
+				}
+				if titleOf(out.Item) != "winner" || out.Item.Conflict != want || len(out.Item.Conflicts) != map[bool]int{true: 1}[want] {
+					t.Errorf("%s (strict %v): %s, conflict %v, %d conflicts", c.name, strict, titleOf(out.Item), out.Item.Conflict, len(out.Item.Conflicts))
+				}
+				if want {
+					k := out.Item.Conflicts[0]
+					// Section 5.2: it duplicates the loser's history.
+					if k.Update != l.Head() || k.Version != l.Version || !strings.Contains(string(k.Content()), "loser") {
+						t.Errorf("%s: the conflict is %+v %s", c.name, k, k.Content())
+					}
+				} else if out.Item != w {
+					t.Errorf("%s: 4.2: the winner is not left intact", c.name)
+				}
+			}
+		}
+	}
+}
+
+func TestEqualContentIsNoConflict(t *testing.T) {
+	a, b := item(t, 2, "same", "2a 1a"), item(t, 2, "same", "1b 1a")
+	out := Merge(a, b, Rules{})
+	if out.Detected || out.Item.Conflict || out.Incoming || Compare(out.Item, a) != 0 {
+		t.Errorf("%+v", out)
+	}
+	// The other is remembered, and known to the next edit.
+	next, err := out.Item.Update([]byte("<item><title>next</title></item>"), false, u("3a").When, "a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if out := Merge(b, next, Rules{}); out.Detected || titleOf(out.Item) != "next" {
+		t.Errorf("an old copy of one that was equal: %+v", out)
+	}
+	if out := Merge(a, b, Rules{Strict: true}); !out.Detected {
+		t.Errorf("strict: %+v", out)
+	}
+	a, b = item(t, 2, "-", "2a 1a"), item(t, 2, "-", "1b 1a")
+	if err := b.SetContent([]byte("<item/>")); err != nil {
+		t.Fatal(err)
+	}
+	if out := Merge(a, b, Rules{}); out.Detected {
+		t.Errorf("both deleted: %+v", out)
+	}
+	// A deletion and an edit are one, in both orders.
+	for _, in := range []string{"1b 1a", "3b 1a"} {
+		out := Merge(item(t, 2, "edit", "2a 1a"), item(t, 2, "-", in), Rules{})
+		if !out.Detected || out.Item.Deleted != (in == "3b 1a") {
+			t.Errorf("tombstone %s against an edit: %+v", in, out)
+		}
+	}
+}
+
+// A copied endpoint makes different items with equal keys.
+func TestTie(t *testing.T) {
+	a, b := item(t, 2, "aaa", "2a 1a"), item(t, 2, "bbb", "2a 1a")
+	for _, pair := range [][2]*Item{{a, b}, {b, a}} {
+		out := Merge(pair[0], pair[1], Rules{})
+		if !out.Detected || titleOf(out.Item) != "bbb" || len(out.Item.Conflicts) != 1 || out.Incoming != (pair[1] == b) {
+			t.Errorf("%+v: %s", out, titleOf(out.Item))
+		}
+		if out := Merge(pair[0], pair[1], Rules{Strict: true}); out.Detected || out.Item != pair[0] {
+			t.Errorf("4.4, step 2: no action: %+v", out)
+		}
+	}
+	if out := Merge(a, a, Rules{}); out.Item != a {
+		t.Error("an item is changed by itself")
+	}
+}
+
+// Section 5.2: one conflict for each by.
+func TestOneConflictPerEndpoint(t *testing.T) {
+	conflict := func(version uint64, s string) *Conflict {
+		return &Conflict{Version: version, Update: u(s), content: []byte("<item/>")}
+	}
+	for _, c := range []struct{ in, want []*Conflict }{
+		{[]*Conflict{conflict(2, "1a"), conflict(3, "1a")}, []*Conflict{conflict(3, "1a")}},
+		{[]*Conflict{conflict(3, "1a"), conflict(2, "5a")}, []*Conflict{conflict(3, "1a")}},
+		{[]*Conflict{conflict(2, "1a"), conflict(2, "1b")}, []*Conflict{conflict(2, "1a"), conflict(2, "1b")}},
+		{[]*Conflict{conflict(2, "1."), conflict(3, "0.")}, []*Conflict{conflict(3, "0.")}},
+		{[]*Conflict{conflict(2, "5."), conflict(2, "1.")}, []*Conflict{conflict(2, "5.")}},
+	} {
+		for range 2 {
+			got := reduce(slices.Clone(c.in))
+			if !slices.EqualFunc(got, c.want, func(a, b *Conflict) bool { return a.Version == b.Version && a.Update == b.Update }) {
+				t.Errorf("%v gives %v", c.in, got)
+			}
+			slices.Reverse(c.in)
+		}
+	}
+}
+
+func TestUpdate(t *testing.T) {
+	it := item(t, 1, "a", "1a")
+	for n := range 40 {
+		var err error
+		if it, err = it.Update(nil, n == 38, day0.Add(time.Duration(n)*time.Hour+time.Nanosecond), "b"); err != nil {
+			t.Fatal(err)
+		}
+		if it.Deleted != (n == 38) {
+			t.Errorf("4.2, step 3: deleted is %v after update %d", it.Deleted, n)
+		}
+	}
+	if it.Version != 41 || len(it.History) != 26 || it.Head().When != day0.Add(39*time.Hour) || it.History[1].When != day0.Add(38*time.Hour) {
+		t.Errorf("version %d, %d updates, %v", it.Version, len(it.History)-1, it.History[:2])
+	}
+	out := Merge(item(t, 2, "w", "2a 1a"), item(t, 2, "l", "1b 1a"), Rules{})
+	next, err := out.Item.Update(nil, false, day0, "c")
+	if err != nil || next.Conflict || next.Conflicts != nil || !out.Item.Conflict {
+		t.Errorf("4.2, step 4: %+v, %v", next, err)
+	}
+	it.Version = MaxVersion
+	if _, err := it.Update(nil, false, day0, "c"); err == nil {
+		t.Error("a version beyond 2^53")
+	}
+	if _, err := Create("a b", []byte("<item/>"), day0, "c"); err == nil {
+		t.Error("an id that is none")
+	}
+}
+
+// Whoever meets the resolution before the other edit does not raise the conflict
+// again, and neither does one with an older version of the other edit.
+func TestResolve(t *testing.T) {
+	base := item(t, 1, "base", "1o")
+	edit := func(it *Item, title string, s string) *Item {
+		t.Helper()
+		next, err := it.Update([]byte("<item><title>"+title+"</title></item>"), false, u(s).When, u(s).By)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return next
+	}
+	a1 := edit(base, "a1", "2a")
+	a2 := edit(a1, "a2", "3a")
+	b := edit(edit(base, "b1", "2b"), "b2", "4b")
+	both := Merge(a2, b, Rules{}).Item
+	if len(both.Conflicts) != 1 || titleOf(both) != "b2" {
+		t.Fatalf("%+v", both)
+	}
+	loser, err := both.Conflicts[0].Loser("x")
+	if err != nil || titleOf(loser) != "a2" {
+		t.Fatalf("%v, %v", loser, err)
+	}
+	done, err := both.Resolve(loser.Content(), false, u("5c").When, "c")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if done.History[1] != b.Head() || done.History[2] != a2.Head() {
+		t.Errorf("history %v", done.History)
+	}
+	for name, other := range map[string]*Item{"a1": a1, "a2": a2, "b": b, "base": base, "both": both} {
+		for _, pair := range [][2]*Item{{done, other}, {other, done}} {
+			if out := Merge(pair[0], pair[1], Rules{}); out.Detected || out.Item.Conflict || titleOf(out.Item) != "a2" || len(out.Item.Conflicts) > 0 {
+				t.Errorf("with %s: %+v", name, out.Item)
+			}
+		}
+	}
+	// An edit that the resolution did not know of is a conflict, and the one that is
+	// resolved does not come back with it.
+	c := Merge(edit(both, "c", "6d").with(both.Conflicts, true), done, Rules{})
+	if !c.Detected || len(c.Item.Conflicts) != 1 || c.Item.Conflicts[0].Update == a2.Head() {
+		t.Errorf("%+v", c.Item)
+	}
+}
+
+func order(d *Document) string {
+	var b strings.Builder
+	var down func(kids []kid)
+	down = func(kids []kid) {
+		for _, k := range kids {
+			if k.isItem() {
+				if !k.item.inert {
+					b.WriteString(k.item.ID)
+				}
+				if k.item.Children() > 0 {
+					b.WriteByte('(')
+					down(k.item.kids)
+					b.WriteByte(')')
+				}
+			}
+		}
+	}
+	down(d.kids)
+	return b.String()
+}
+
+// tree makes a document of "a(bc)d", each item of a version 1 by o, but for those in
+// newer: version 2.
+func tree(shape, newer string) string {
+	var b strings.Builder
+	for i, c := range shape {
+		switch c {
+		case '(':
+			continue
+		case ')':
+			b.WriteString("</outline>")
+		default:
+			history := `version="1"><sx:history by="o"/>`
+			if strings.ContainsRune(newer, c) {
+				history = `version="2"><sx:history by="p"><sx:update by="o"/></sx:history>`
+			}
+			fmt.Fprintf(&b, `<outline text="%c"><sx:sync id="%c" %s</sx:sync>`, c, c, history)
+			if i+1 == len(shape) || shape[i+1] != '(' {
+				b.WriteString("</outline>")
+			}
+		}
+		b.WriteByte('\n')
+	}
+	return outlines(b.String())
+}
+
+// Section 3.2.
+func TestOrder(t *testing.T) {
+	for _, c := range []struct{ name, local, incoming, newer, want string }{
+		{"added at the end", "ab", "abc", "", "abc"},
+		{"added at the beginning", "ab", "cab", "", "cab"},
+		{"added within", "ab", "axb", "", "axb"},
+		{"behind the nearest that is here", "ad", "abcd", "", "abcd"},
+		{"order of a document stays", "ad", "azbd", "", "azbd"},
+		{"two at one place: the lower id is first", "ay", "ax", "", "axy"},
+		{"and the other way", "ax", "ay", "", "axy"},
+		{"moved: MUST be updated, and MUST be incorporated", "abc", "cab", "c", "cab"},
+		{"not updated: not moved", "abc", "cab", "", "abc"},
+		{"moved into another", "ab(c)", "a(c)b", "c", "a(c)b"},
+		{"the winner stays with its parent", "a(bc)d", "da(bc)", "a", "da(bc)"},
+		{"a folder of both", "a(b)", "a(c)", "", "a(bc)"},
+	} {
+		d := parse(t, tree(c.local, ""))
+		d.Merge(parse(t, tree(c.incoming, c.newer)), Rules{})
+		if got := order(d); got != c.want {
+			t.Errorf("%s: %s with %s gives %s, want %s", c.name, c.local, c.incoming, got, c.want)
+		}
+		again := parse(t, string(d.Bytes()))
+		if got := order(again); got != c.want || len(again.Problems) > 0 {
+			t.Errorf("%s: read again %s, %v", c.name, got, again.Problems)
+		}
+	}
+	// Three siblings from three endpoints, in every order.
+	for _, seq := range []string{"xyz", "xzy", "yxz", "yzx", "zxy", "zyx"} {
+		d := parse(t, tree("a", ""))
+		for _, c := range seq {
+			d.Merge(parse(t, tree("a"+string(c), "")), Rules{})
+		}
+		if got := order(d); got != "axyz" {
+			t.Errorf("%s: %s", seq, got)
+		}
+	}
+}
+
+// Section 4.4.2: a circle is shown at its lowest id, and not stored.
+func TestCircle(t *testing.T) {
+	for _, first := range []string{"a", "b"} {
+		// One moved a into b, the other b into a.
+		docs := map[string]string{"a": tree("b(a)", "a"), "b": tree("a(b)", "b")}
+		d := parse(t, tree("ab", ""))
+		for _, next := range []string{first, map[string]string{"a": "b", "b": "a"}[first]} {
+			d.Merge(parse(t, docs[next]), Rules{})
+		}
+		if got := order(d); got != "a(b)" {
+			t.Errorf("effective: %s", got)
+		}
+		text := string(d.Bytes())
+		if !strings.Contains(text, `lektor:parent="b"`) || strings.Count(text, `conflict="true"`) != 1 {
+			t.Errorf("%s", text)
+		}
+		again := parse(t, text)
+		a, b := again.Item("a"), again.Item("b")
+		if a.Parent != "b" || b.Parent != "a" || a.Conflict || b.Conflict {
+			t.Errorf("stored: %+v, %+v", a, b)
+		}
+		// Somebody moves b out: the circle is gone.
+		out, err := again.Item("b").Update(nil, false, day0, "q")
+		if err != nil {
+			t.Fatal(err)
+		}
+		out.Parent = ""
+		again.Append(out)
+		again.Arrange()
+		if got := order(again); got != "b(a)" || strings.Contains(string(again.Bytes()), "conflict=") {
+			t.Errorf("%s in %s", got, again.Bytes())
+		}
+	}
+	// Of longer circles, and of what hangs on one.
+	effective, circle := Parents(map[string]string{"d": "c", "c": "b", "b": "d", "a": "b", "e": "e", "f": "gone"})
+	if fmt.Sprint(effective) != "map[a:b b: c:b d:c e: f:]" || fmt.Sprint(circle) != "[b e]" {
+		t.Errorf("%v, %v", effective, circle)
+	}
+}

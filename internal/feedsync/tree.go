@@ -1,0 +1,274 @@
+package feedsync
+
+import (
+	"maps"
+	"slices"
+	"strings"
+)
+
+// Parents gives the effective parent of each item: the one that it has, or "" where
+// that is not here, or where an item would be within itself (section 4.4.2). In a
+// circle it is the item with the lowest id that is in it and goes to the root; those
+// are in circle. Nothing of this is stored: what the next edit makes of it depends
+// on what the items say.
+func Parents(parent map[string]string) (effective map[string]string, circle []string) {
+	effective = maps.Clone(parent)
+	for id, p := range effective {
+		if _, ok := effective[p]; !ok {
+			effective[id] = ""
+		}
+	}
+	// Section 4.4.2: from the lowest id to the highest, up to the root.
+	good := make(map[string]bool, len(parent)) // no circle is above it
+	for _, id := range slices.Sorted(maps.Keys(effective)) {
+		var path []string
+		visited := map[string]bool{}
+		for at := id; at != "" && !good[at]; at = effective[at] {
+			if visited[at] {
+				if at == id {
+					circle = append(circle, id)
+					effective[id] = ""
+				}
+				path = nil // this one is not in the circle that is above it
+				break
+			}
+			visited[at] = true
+			path = append(path, at)
+		}
+		if effective[id] == "" {
+			good[id] = true
+		}
+		for _, p := range path {
+			good[p] = true
+		}
+	}
+	return effective, circle
+}
+
+// Change is an item of a document that a merge changed.
+type Change struct {
+	Outcome
+	// Old is the local item before, nil for one that is new.
+	Old *Item
+}
+
+// Merge merges the items of an incoming document into this one, item by item
+// (section 4.4), with those of an OPML document where they stand in it (3.2), and
+// gives what changed, in the order of the incoming document. Items that are missing
+// in it are left as they are. The documents must be of one kind; the incoming one is
+// of no use afterwards.
+func (d *Document) Merge(incoming *Document, r Rules) []Change {
+	var changes []Change
+	var moved []*Item
+	for _, in := range incoming.Items() {
+		old := d.byID[in.ID]
+		if old == nil {
+			c := in.clone()
+			c.placed = false
+			d.byID[in.ID] = c
+			d.kids = append(d.kids, kid{item: c}, kid{raw: newline})
+			moved = append(moved, c)
+			changes = append(changes, Change{Outcome: Outcome{Item: c, Incoming: true}})
+			continue
+		}
+		out := Merge(old, in, r)
+		if out.Item == old {
+			continue
+		}
+		before := old.clone()
+		d.replace(old, out.Item)
+		if out.Incoming {
+			moved = append(moved, old)
+		}
+		out.Item = old
+		changes = append(changes, Change{Outcome: out, Old: before})
+	}
+	if len(changes) > 0 {
+		d.arrange(incoming, moved)
+	}
+	return changes
+}
+
+// Arrange puts every item of an OPML document where its Parent says.
+func (d *Document) Arrange() { d.arrange(nil, nil) }
+
+// arrange gives items their places: below their effective parents, those that moved
+// behind the item that is before them in the document they came with.
+func (d *Document) arrange(incoming *Document, moved []*Item) {
+	order := d.Items()
+	parent := make(map[string]string, len(order))
+	deleted := 0
+	for _, it := range order {
+		parent[it.ID] = it.Parent
+		if it.Deleted {
+			deleted++
+		}
+	}
+	var circle []string
+	if d.Kind == OPML {
+		parent, circle = Parents(parent)
+	}
+	if incoming != nil {
+		order = placeMoved(order, incoming, moved, parent)
+	}
+	if d.Kind == RSS && incoming == nil {
+		return
+	}
+	for _, it := range order {
+		it.placed = d.Kind == OPML && parent[it.ID] != it.Parent
+	}
+	for _, id := range circle {
+		d.byID[id].placed = true
+	}
+	d.rebuild(order, parent)
+}
+
+// placeMoved gives the order of items in which each that moved stands behind the
+// nearest item before it, of those with its parent in the document that it came
+// with, that is here (section 3.2). Of several that came to one place from several
+// documents the lowest id is first.
+func placeMoved(order []*Item, incoming *Document, moved []*Item, parent map[string]string) []*Item {
+	if len(moved) == 0 {
+		return order
+	}
+	isMoved := make(map[string]bool, len(moved))
+	for _, it := range moved {
+		isMoved[it.ID] = true
+	}
+	// Siblings, in their orders here and there.
+	here, there := map[string][]*Item{}, map[string][]*Item{}
+	for _, it := range order {
+		here[parent[it.ID]] = append(here[parent[it.ID]], it)
+	}
+	position := map[string]int{}
+	for _, it := range incoming.Items() {
+		if p, ok := parent[it.ID]; ok {
+			position[it.ID] = len(there[p])
+			there[p] = append(there[p], it)
+		}
+	}
+	var out []*Item
+	for _, p := range slices.Sorted(maps.Keys(here)) {
+		out = append(out, placeSiblings(here[p], there[p], isMoved, position)...)
+	}
+	return out
+}
+
+func placeSiblings(here, there []*Item, moved map[string]bool, position map[string]int) []*Item {
+	stay := slices.DeleteFunc(slices.Clone(here), func(it *Item) bool { return moved[it.ID] })
+	if len(stay) == len(here) {
+		return here
+	}
+	byID := make(map[string]*Item, len(here))
+	for _, it := range here {
+		byID[it.ID] = it
+	}
+	// behind are those that go behind an item, "" for the beginning.
+	behind := map[string][]*Item{}
+	anchor := ""
+	for _, in := range there {
+		it := byID[in.ID]
+		switch {
+		case it == nil:
+		case moved[it.ID]:
+			behind[anchor] = append(behind[anchor], it)
+		default:
+			anchor = it.ID
+		}
+	}
+	var out []*Item
+	insert := func(list []*Item, after []*Item) []*Item {
+		// Those behind the place that the other document does not know came to
+		// it from a third one: of these and ours the lowest id is first. A run of
+		// ours keeps its order.
+		for len(list) > 0 {
+			if len(after) > 0 && strings.Compare(after[0].ID, list[0].ID) < 0 {
+				if _, known := position[after[0].ID]; !known {
+					out = append(out, after[0])
+					after = after[1:]
+					continue
+				}
+			}
+			out = append(out, list[0])
+			list = list[1:]
+		}
+		return after
+	}
+	rest := insert(behind[""], stay)
+	for len(rest) > 0 {
+		it := rest[0]
+		out = append(out, it)
+		rest = insert(behind[it.ID], rest[1:])
+	}
+	return out
+}
+
+// rebuild puts the items into their parents in an order. Raw XML stays where it is.
+func (d *Document) rebuild(order []*Item, parent map[string]string) {
+	within := map[string][]*Item{}
+	for _, it := range order {
+		within[parent[it.ID]] = append(within[parent[it.ID]], it)
+	}
+	// Items in an element that is none stay there as long as they have the same
+	// parent.
+	stay := map[string]bool{}
+	var down func(kids []kid, id string, inert bool) []kid
+	down = func(kids []kid, id string, inert bool) []kid {
+		return slices.DeleteFunc(kids, func(k kid) bool {
+			switch {
+			case !k.isItem():
+			case k.item.inert:
+				k.item.kids = down(k.item.kids, id, true)
+			default:
+				k.item.kids = down(k.item.kids, k.item.ID, false)
+				if inert && parent[k.item.ID] != id {
+					return true
+				}
+				stay[k.item.ID] = stay[k.item.ID] || inert
+			}
+			return false
+		})
+	}
+	d.kids = down(d.kids, "", false)
+	d.kids = place(d.kids, within[""], stay)
+	for _, it := range order {
+		it.kids = place(it.kids, within[it.ID], stay)
+	}
+}
+
+// place gives the kids of an element with the items that belong in it. If they are
+// those that are there, in the same order, nothing changes.
+func place(kids []kid, want []*Item, stay map[string]bool) []kid {
+	var have []*Item
+	for _, k := range kids {
+		if k.isItem() && !k.item.inert {
+			have = append(have, k.item)
+		}
+	}
+	want = slices.DeleteFunc(slices.Clone(want), func(it *Item) bool { return stay[it.ID] })
+	if slices.Equal(have, want) {
+		return kids
+	}
+	out := make([]kid, 0, len(kids)+2*len(want))
+	next := 0
+	for _, k := range kids {
+		switch {
+		case k.isItem() && k.item.inert:
+			out = append(out, k)
+		case k.isItem():
+			if next < len(want) {
+				out = append(out, kid{item: want[next]})
+				next++
+			}
+		default:
+			out = append(out, k)
+		}
+	}
+	for ; next < len(want); next++ {
+		if n := len(out); n == 0 || out[n-1].item != nil || !strings.HasSuffix(string(out[n-1].raw), "\n") {
+			out = append(out, kid{raw: newline})
+		}
+		out = append(out, kid{item: want[next]}, kid{raw: newline})
+	}
+	return out
+}
