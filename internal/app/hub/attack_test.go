@@ -98,6 +98,9 @@ func TestAttackPrivateAddresses(t *testing.T) {
 	if r := w2.register("/cb", w2.feed("/feed", "x")); !strings.Contains(r.body, "error reading the resource") || len(w2.calls) != 0 {
 		t.Errorf("%s, %+v", r.body, w2.calls)
 	}
+	if log := fmt.Sprint(w2.h.log.Recent(), w.h.log.Recent()); !strings.Contains(log, "the private address 127.0.0.1 was not asked; if it is yours, --allow-feeds it") || !strings.Contains(log, "--allow-callbacks it") {
+		t.Errorf("%s", log)
+	}
 }
 
 // A name that is public first, and private when it is connected to.

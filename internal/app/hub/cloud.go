@@ -150,6 +150,7 @@ func (h *Hub) subscribe(ctx context.Context, s subscription, domain, foreign boo
 	}
 	doc, err := h.look(ctx, s.Feed)
 	if err != nil {
+		h.log.add("unread", s.Feed, "%s", reason(err, allowFeeds))
 		return rsscloud.Sayf("The subscription was cancelled because %v %s.", errReading, s.Feed)
 	}
 	leave, err := h.turn(ctx, s.Caller)
@@ -158,6 +159,7 @@ func (h *Hub) subscribe(ctx context.Context, s subscription, domain, foreign boo
 	}
 	defer leave()
 	if err := h.try(ctx, s, domain, foreign); err != nil {
+		h.log.add("untried", s.Feed, "%s: %s", hostOf(s.Callback), reason(err, allowCallbacks))
 		if private := (*fetch.PrivateError)(nil); errors.As(err, &private) {
 			return rsscloud.Sayf("%v It is at a private address.", errHandler)
 		}
@@ -244,8 +246,12 @@ func (h *Hub) pinged(r *http.Request, feedURL string) (string, error) {
 		return fmt.Sprintf("Thanks for the ping. The feed was read not long ago, and will be again in %s.", wait.Round(time.Second)), nil
 	}
 	t, err := h.ping(r.Context(), feedURL)
+	var ours rsscloud.Sentence
+	if errors.As(err, &ours) {
+		return "", err // the feed was read
+	}
 	if err != nil {
-		h.log.add("unread", feedURL, "%s", hide(err.Error()))
+		h.log.add("unread", feedURL, "%s", reason(err, allowFeeds))
 		return "", rsscloud.Sayf("The ping was cancelled because %v %s.", errReading, feedURL)
 	}
 	if !t.changed {

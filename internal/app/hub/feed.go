@@ -103,7 +103,9 @@ func (h *Hub) land(f *flight, hash, feedURL string) {
 	for f != nil {
 		f.doc, f.err = h.get(feedURL)
 		if f.err == nil {
-			f.told, f.err = h.compare(f, hash, feedURL)
+			if f.told, f.err = h.compare(f, hash, feedURL); f.err != nil {
+				f.err = h.failing(f.err)
+			}
 		}
 		h.mu.Lock()
 		if f.next == nil {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/lektordir/lektor/internal/fetch"
+	"github.com/lektordir/lektor/internal/rsscloud"
 )
 
 //go:embed page.html
@@ -27,7 +28,7 @@ type pageData struct {
 	Feeds         []pageFeed
 	Events        []event
 	Saves         bool
-	Cloud         struct{ Domain, Port, Path string }
+	Cloud         struct{ Domain, Port, Path, Protocol string }
 }
 
 // pageFeed is a feed that was updated of late.
@@ -44,6 +45,9 @@ func (h *Hub) page(w http.ResponseWriter, r *http.Request) {
 	if h.opts.Public != nil {
 		d.Public = h.public("")
 		d.Cloud.Domain, d.Cloud.Port, d.Cloud.Path = h.opts.Public.Hostname(), fetch.Port(h.opts.Public), h.base()+"/rsscloud/pleaseNotify"
+		if d.Cloud.Protocol = rsscloud.HTTPPost; h.opts.Public.Scheme == "https" && d.Cloud.Port != "443" {
+			d.Cloud.Protocol = rsscloud.HTTPSPost
+		}
 	}
 	h.mu.Lock()
 	d.Subscriptions = h.counts.all

@@ -131,6 +131,35 @@ func TestStateThatSomebodyElseChanges(t *testing.T) {
 	}
 }
 
+// A disk that takes nothing: the caller is told so, and with the next ping all are
+// notified.
+func TestStateThatCannotBeWritten(t *testing.T) {
+	w := newWorld(t, nil)
+	feed := w.feed("/feed", "one")
+	w.register("/cb", feed)
+	pending := filepath.Join(w.opts.State, "pending")
+	if err := errors.Join(os.Remove(pending), os.WriteFile(pending, nil, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	w.feed("/feed", "two")
+	if r := w.ping(feed); !strings.Contains(r.body, `success="false" msg="This hub cannot store it now`) || !strings.Contains(w.log.String(), pending) {
+		t.Errorf("%s\n%s", r.body, w.log)
+	}
+	if err := os.Remove(pending); err != nil {
+		t.Fatal(err)
+	}
+	if w.ping(feed); len(w.notified("/cb")) != 1 {
+		t.Error("not notified")
+	}
+	feeds := filepath.Join(w.opts.State, "feeds")
+	if err := errors.Join(os.RemoveAll(feeds), os.WriteFile(feeds, nil, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	if r := w.register("/cb", feed); !strings.Contains(r.body, `success="false" msg="This hub cannot store it now`) {
+		t.Error(r.body)
+	}
+}
+
 func TestExpireNow(t *testing.T) {
 	w := newWorld(t, nil)
 	feed := w.feed("/feed", "one")

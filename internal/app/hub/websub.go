@@ -81,7 +81,7 @@ func (h *Hub) requested(r *http.Request, form url.Values) (func(), error) {
 	}
 	return func() {
 		if err := h.join(s, q); err != nil {
-			h.log.add("refused", s.Feed, "%s: %s", hostOf(s.Callback), hide(err.Error()))
+			h.log.add("refused", s.Feed, "%s: %s", hostOf(s.Callback), reason(err, allowFeeds+" or "+allowCallbacks))
 		} else {
 			h.log.add("subscribed", s.Feed, "%s by %s for %s", hostOf(s.Callback), WebSub, q.Lease)
 		}
@@ -120,7 +120,7 @@ func (h *Hub) leave(s subscription, q websub.Request) {
 		return
 	}
 	if err := websub.Verify(h.ctx, h.callbacks, q, challenge()); err != nil {
-		h.log.add("refused", s.Feed, "%s, the end: %s", hostOf(s.Callback), hide(err.Error()))
+		h.log.add("refused", s.Feed, "%s, the end: %s", hostOf(s.Callback), reason(err, allowCallbacks))
 		return
 	}
 	if _, _, do, err := h.apply(hash, s.key(), unsubscribed{}, h.now(), true); err != nil {
