@@ -33,9 +33,9 @@ const thanks = "Thanks for the registration. It worked. When the feed updates we
 
 // bodyOf reads the body of a request that is a form.
 func (h *Hub) bodyOf(w http.ResponseWriter, r *http.Request) (string, error) {
-	b, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxForm))
+	b, err := io.ReadAll(http.MaxBytesReader(w, r.Body, int64(h.opts.MaxForm)))
 	if err != nil {
-		return "", rsscloud.Sayf("The request is longer than %s, or was cut off.", units.Bytes(maxForm))
+		return "", rsscloud.Sayf("The request is longer than %s, or was cut off.", units.Bytes(int64(h.opts.MaxForm)))
 	}
 	return string(b), nil
 }

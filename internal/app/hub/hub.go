@@ -33,6 +33,7 @@ const (
 	DefaultPerHost      = 8
 	DefaultMaxFeed      = 8 << 20
 	DefaultMaxSave      = 4 << 20
+	DefaultMaxForm      = 64 << 10
 	// DefaultTimeout is for an exchange with a feed's server or a subscriber;
 	// MaxTimeout is what it is less than, as callers wait for what comes of it.
 	DefaultTimeout = 7 * time.Second
@@ -64,6 +65,7 @@ type Options struct {
 	AtOnce    int           // notifications under way
 	PingGap   time.Duration // between two readings of a feed for pings
 	MaxSave   int           // bytes of a feed that is stored here
+	MaxForm   int           // bytes of a request that is a form
 
 	Verbose bool // reports what the log has
 	// Now is the clock; the default is time.Now.
@@ -74,9 +76,8 @@ type Options struct {
 
 // Limits that are no options.
 const (
-	maxForm     = 64 << 10 // bytes of a request that is no feed
-	verifyMost  = 64       // callbacks that are tried at once
-	verifyOne   = 16       // and those of one caller
+	verifyMost  = 64 // callbacks that are tried at once
+	verifyOne   = 16 // and those of one caller
 	waitMost    = 3 * time.Second
 	handOver    = 500 * time.Millisecond
 	slowFor     = 8 // times as many may be slow as are notified at once
