@@ -34,10 +34,12 @@ check: ## formatting, vet, staticcheck, go.mod, import rules, scripts, man pages
 bench: build ## the speed of everything, against sfeed, newsboat and mblaze where installed
 	$(GO) run ./scripts/bench
 	$(GO) run ./scripts/bench/ess
+	$(GO) run ./scripts/bench/share
 
 faults: ## a crowd; kills, failing calls and power cuts at every file-system operation; histories of feeds; an hour
 	$(GO) run ./scripts/crowd
 	$(GO) run ./scripts/faults -cuts 200 -orders 300
+	LEKTOR_TEST_FEEDS=1000 $(GO) test -count=1 -run "^Test(Walk|Sizes)" ./internal/app/fetcher
 	LEKTOR_HISTORIES=300 $(GO) test -run TestArchiveHistories ./internal/app/viewer
 
 fuzz: ## every fuzz target for FUZZTIME (30s)

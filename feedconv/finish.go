@@ -190,7 +190,15 @@ func firstDate(candidates []string) (t time.Time, raw string) {
 func finishFeed(f *Feed, opts Options) {
 	f.ID, f.Link, f.Image = cleanLine(f.ID), link(f.Link), link(f.Image)
 	f.Title = f.cutTitle(f.Title)
-	f.Links = slices.DeleteFunc(f.Links, func(l Link) bool { return link(l.Href) == "" })
+	f.Links = slices.DeleteFunc(f.Links, func(l Link) bool {
+		if link(l.Href) != "" {
+			return false
+		}
+		if l.Href = cleanLine(l.Href); l.Href != "" {
+			f.Refused = append(f.Refused, l)
+		}
+		return true
+	})
 	if max(len(f.Authors), len(f.Categories)) > maxList {
 		f.warnOnce("the feed has more than %d authors or categories; the rest was left out", maxList)
 	}

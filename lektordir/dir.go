@@ -102,8 +102,18 @@ func Open(path string, opts *Options) (*Dir, error) {
 			bad.Missing = append(bad.Missing, name)
 		}
 	}
-	if slices.Equal(bad.Missing, []string{"tmp"}) && bad.Err == nil && !errors.Is(os.Mkdir(filepath.Join(abs, "tmp"), 0o777), fs.ErrExist) {
-		bad.Missing = nil
+	if slices.Equal(bad.Missing, []string{"tmp"}) && bad.Err == nil {
+		tmp := filepath.Join(abs, "tmp")
+		err := os.Mkdir(tmp, 0o777)
+		if errors.Is(err, fs.ErrExist) {
+			// Another program may have been faster.
+			if fi, serr := os.Stat(tmp); serr == nil && fi.IsDir() {
+				err = nil
+			}
+		}
+		if !errors.Is(err, fs.ErrExist) {
+			bad.Missing = nil
+		}
 	}
 	if bad.Missing != nil || bad.Err != nil {
 		return nil, bad

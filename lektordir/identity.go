@@ -40,11 +40,13 @@ type item struct {
 }
 
 // updated is the time by which the newer of two versions is known.
-func (it *item) updated() time.Time {
-	if it.Entry.Updated.IsZero() {
-		return it.Entry.PubDate
+func (it *item) updated() time.Time { return updated(&it.Entry) }
+
+func updated(e *Entry) time.Time {
+	if e.Updated.IsZero() {
+		return e.PubDate
 	}
-	return it.Entry.Updated
+	return e.Updated
 }
 
 // digests fills in what an entry's own fields give.

@@ -23,6 +23,9 @@ type ListOptions struct {
 	// AllVersions lists every version of an entry. Otherwise only the newest
 	// stands for all, whether it is read or not.
 	AllVersions bool
+	// Withdrawn lists those entries too that a feed no longer has whose document
+	// is complete, see [Dir.Complete].
+	Withdrawn bool
 	// SkipTrashed leaves out what has the flag T, and without AllVersions the older
 	// versions that it stands for.
 	SkipTrashed bool
@@ -33,7 +36,8 @@ type ListOptions struct {
 // time of delivery. A unique name in two places is one entry, the one in cur/.
 // The error joins what could not be read or is malformed; the entries are good
 // all the same. A missing directory of the lektor-dir is an error; a feed that
-// has none in new/ or cur/ is not.
+// has none in new/ or cur/ is not. Of a feed whose document is complete (see
+// [Dir.Complete]), what is not in that document is left out, read or not.
 func (d *Dir) List(ctx context.Context, o ListOptions) ([]Ref, error) {
 	var bad []error
 	feeds := o.Feeds
@@ -56,6 +60,10 @@ func (d *Dir) List(ctx context.Context, o ListOptions) ([]Ref, error) {
 		bad = append(bad, err)
 		if !o.AllVersions {
 			found = newestVersions(found)
+		}
+		if !o.Withdrawn && len(found) > 0 {
+			found, err = d.present(feed, found)
+			bad = append(bad, err)
 		}
 		for _, r := range found {
 			if r.Place == New && o.SkipNew || r.Place == Cur && o.SkipCur || o.SkipTrashed && r.Trashed() {

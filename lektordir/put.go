@@ -51,7 +51,65 @@ type Document struct {
 	// Own tells that the GUIDs are the caller's own: entries are known by them
 	// alone, and none is taken for one whose GUID was changed.
 	Own bool
+	// Dates says what the dates of a changed entry have to do with it.
+	Dates Dates
+	// Keep, if not nil, tells by its identity whether an entry is delivered; others
+	// are passed over, and stand in no count. See [Document.Versions].
+	Keep func(identity string) bool
+	// Rank asks for [Result].Ranked.
+	Rank bool
+	// Apart is for several documents in one transaction: an entry of this one may be
+	// none that another staged, as it would not be known. [Txn.Stage] stages nothing
+	// and returns [ErrOverlap] otherwise.
+	Apart bool
 }
+
+// ErrOverlap is the error for a document that must wait for the commit of those
+// staged before, see [Document].Apart.
+var ErrOverlap = errors.New("an entry of the document may be one that is staged already")
+
+// shadow is what tells the entries that were staged apart from others.
+type shadow struct {
+	identities map[digest]bool // those under which one may be recorded
+	keys       map[key]bool
+}
+
+// covers tells whether an entry may be one of them.
+func (s *shadow) covers(it *item) bool {
+	return s.identities[it.identity] || it.Entry.Link != "" && s.keys[it.key] ||
+		slices.ContainsFunc(it.others, func(d digest) bool { return s.identities[d] })
+}
+
+func (s *shadow) add(items []*item) {
+	if s.identities == nil {
+		s.identities, s.keys = map[digest]bool{}, map[key]bool{}
+	}
+	for _, it := range items {
+		s.identities[it.identity] = true
+		for _, d := range it.others {
+			s.identities[d] = true
+		}
+		s.keys[it.key] = true
+	}
+}
+
+// Dates says what the date of a version (Updated, or where there is none PubDate)
+// has to do with whether it may take the place of another one.
+type Dates int
+
+// The rules for dates. A version without one is older than any with one. The policy
+// decides what a rule lets through.
+const (
+	// AnyDate is for documents that are newer than what was delivered before,
+	// whatever they say.
+	AnyDate Dates = iota
+	// NotOlder passes over a version that is older than the one on the disk.
+	NotOlder
+	// OnlyNewer passes over a version that is not newer than the one on the disk,
+	// and one of an entry of which nothing is on the disk: it is for old documents
+	// of a feed, which change nothing that is known.
+	OnlyNewer
+)
 
 // Result says what became of a document's entries. New and Updated will be in
 // new/ once the transaction is committed.
@@ -61,6 +119,10 @@ type Result struct {
 	// whose change the policy passes over, and Repeated those that stand in
 	// the document more than once.
 	Unchanged, Ignored, Repeated int
+	// Ranked are, where Document.Rank asks for them, the entries of the document in
+	// its order, whether they are delivered or not: of each the 16 digits that all
+	// versions of it have in their unique names, see [Ref.Identity].
+	Ranked []string
 }
 
 // Put delivers entries of a feed, in this order, and returns when they are in
@@ -118,23 +180,43 @@ func (t *Txn) Stage(ctx context.Context, doc Document) (Result, error) {
 	}
 	var items []*item
 	items, res.Repeated = identify(doc)
+	if doc.Apart {
+		if slices.ContainsFunc(items, t.shadow.covers) {
+			return Result{}, ErrOverlap
+		}
+		t.shadow.add(items)
+	}
 	known, split := origins(j, items)
 	renumbered := newRenumberings(j, items)
+	if doc.Rank {
+		res.Ranked = make([]string, len(items))
+	}
 	for i, it := range slices.Backward(items) {
 		if ctx.Err() != nil {
 			return res, context.Cause(ctx)
 		}
+		if doc.Keep != nil && !doc.Keep(it.identity.String()) {
+			continue
+		}
+		lineage := it.identity.String()
 		if known[i] != nil {
-			err = t.again(ctx, it, j.lineageOf(*known[i]), doc.Policy, &res)
+			lineage = known[i].lineage()
+			err = t.again(ctx, it, j.lineageOf(*known[i]), &doc, &res)
 		} else {
 			var old *record
 			if !doc.Own && !split[i] {
 				old = renumbered.take(it)
 			}
+			if old != nil {
+				lineage = old.lineage()
+			}
 			err = t.first(ctx, it, old, &res)
 		}
 		if err != nil {
 			return res, err
+		}
+		if doc.Rank {
+			res.Ranked[i] = lineage
 		}
 	}
 	return res, nil
@@ -156,8 +238,8 @@ func (t *Txn) first(ctx context.Context, it *item, old *record, res *Result) err
 }
 
 // again stages an entry that was delivered before, in the versions of lineage,
-// if it changed and the policy wants it.
-func (t *Txn) again(ctx context.Context, it *item, lineage []record, p Policy, res *Result) error {
+// if it changed and dates and policy let it through.
+func (t *Txn) again(ctx context.Context, it *item, lineage []record, doc *Document, res *Result) error {
 	newest := lineage[len(lineage)-1]
 	if newest.Content == it.content {
 		res.Unchanged++
@@ -165,9 +247,13 @@ func (t *Txn) again(ctx context.Context, it *item, lineage []record, p Policy, r
 	}
 	before := func(r record) bool { return r.Content == it.content }
 	replaces, wanted := "", false
-	switch p {
-	case Ignore:
-	case Deliver:
+	dated, err := t.dated(it, newest, doc.Dates)
+	if err != nil {
+		return err
+	}
+	switch p := doc.Policy; {
+	case !dated, p == Ignore:
+	case p == Deliver:
 		wanted = !slices.ContainsFunc(lineage, before)
 	default:
 		_, err := os.Lstat(t.d.Join("new", t.feed, newest.Unique))
@@ -185,6 +271,82 @@ func (t *Txn) again(ctx context.Context, it *item, lineage []record, p Policy, r
 	}
 	res.Updated = append(res.Updated, ref)
 	return nil
+}
+
+// dated tells whether the dates let a version take the place of the newest that was
+// delivered.
+func (t *Txn) dated(it *item, newest record, rule Dates) (bool, error) {
+	if rule == AnyDate {
+		return true, nil
+	}
+	if t.onDisk == nil {
+		refs, err := t.d.listFeed(t.feed)
+		if err := unlessNames(err); err != nil {
+			return false, err
+		}
+		t.onDisk = make(map[string]Ref, len(refs))
+		for _, r := range refs {
+			t.onDisk[r.Unique] = r
+		}
+	}
+	ref, there := t.onDisk[newest.Unique]
+	if !there {
+		return rule == NotOlder, nil
+	}
+	// A viewer may be taking it just now.
+	for range 3 {
+		old, err := t.d.ReadEntry(ref, FieldUpdated|FieldPubDate)
+		if err == nil {
+			// Of an entry that is gone nothing is missed that need not be there.
+			_, err = os.Lstat(t.d.Abs(ref))
+		}
+		if err == nil {
+			// The disk has whole seconds.
+			was, is := updated(old).Truncate(time.Second), it.updated().Truncate(time.Second)
+			return is.After(was) || rule == NotOlder && is.Equal(was), nil
+		}
+		if isNotExist(err) {
+			ref, err = t.d.Resolve(ref.Path())
+		}
+		if none := (*NoEntryError)(nil); errors.As(err, &none) {
+			break
+		}
+		if err != nil {
+			return false, err
+		}
+	}
+	return rule == NotOlder, nil
+}
+
+// Versions gives the entries of a document, each by its identity, which is the same
+// in all documents of the feed that have it under the same identifiers, and the time
+// by which the newest of several versions is known, zero where there is none.
+func (doc *Document) Versions() map[string]time.Time {
+	items, _ := identify(*doc)
+	all := make(map[string]time.Time, len(items))
+	for _, it := range items {
+		all[it.identity.String()] = it.updated()
+	}
+	return all
+}
+
+// Unknown gives the identities, as in [Document.Versions], of those entries of a
+// document that were not delivered before.
+func (t *Txn) Unknown(doc Document) ([]string, error) {
+	j, err := t.readJournal()
+	if err != nil {
+		return nil, err
+	}
+	items, _ := identify(doc)
+	known, split := origins(j, items)
+	renumbered := newRenumberings(j, items)
+	var unknown []string
+	for i, it := range slices.Backward(items) {
+		if known[i] == nil && (doc.Own || split[i] || renumbered.take(it) == nil) {
+			unknown = append(unknown, it.identity.String())
+		}
+	}
+	return unknown, nil
 }
 
 // version is the entry, ready for delivery.
@@ -219,7 +381,7 @@ func (t *Txn) Find(ctx context.Context, id string) (Ref, bool) {
 		known[r.lineage()] = true
 	}
 	// What cannot be listed is not found.
-	refs, _ := t.d.List(ctx, ListOptions{Feeds: []string{t.feed}})
+	refs, _ := t.d.List(ctx, ListOptions{Feeds: []string{t.feed}, Withdrawn: true})
 	for _, r := range refs {
 		if known[r.Identity()] {
 			found = r

@@ -35,7 +35,9 @@ type Txn struct {
 	failed  error    // an entry could not be staged whole
 	refs    []Ref
 	dropped map[string]bool
-	before  int64 // length of the journal before our lines
+	before  int64          // length of the journal before our lines
+	onDisk  map[string]Ref // by unique name, once it was asked for
+	shadow  shadow
 	end     func(error)
 }
 
@@ -495,6 +497,21 @@ func (t *Txn) leave() {
 	t.w.cond.Broadcast()
 	t.w.mu.Unlock()
 	t.group = nil
+}
+
+// Next gives another transaction of the feed that has the lock of this one, which is
+// committed or has nothing staged, and is over then: to close it does nothing.
+func (t *Txn) Next() *Txn {
+	if t.end == nil {
+		t.discard()
+		t.leave()
+	}
+	if t.tmp != nil {
+		t.tmp.Close()
+	}
+	next := &Txn{w: t.w, d: t.d, feed: t.feed, lock: t.lock}
+	t.lock = nil
+	return next
 }
 
 // Close gives the lock back. What was staged and not committed is removed.

@@ -30,6 +30,7 @@ func hubCommand() *cli.Command {
 			&cli.IntFlag{Name: "max-per-caller", Value: hub.DefaultPerCaller, Usage: "keep `N` subscriptions of one address"},
 			&cli.IntFlag{Name: "max-subscriptions", Value: hub.DefaultMost, Usage: "keep `N` subscriptions in all"},
 			&cli.IntFlag{Name: "max-feed", Value: hub.DefaultMaxFeed, Usage: "read `BYTES` of a feed"},
+			&cli.IntFlag{Name: "max-form", Value: hub.DefaultMaxForm, Usage: "take requests by forms of `BYTES`"},
 			&cli.IntFlag{Name: "max-save", Value: hub.DefaultMaxSave, Usage: "store `BYTES` of a feed"},
 			&cli.IntFlag{Name: "at-once", Value: hub.DefaultNotifyAtOnce, Usage: "notify `N` subscribers at once"},
 			&cli.IntFlag{Name: "per-host", Value: hub.DefaultPerHost, Usage: "and `N` at one host"},
@@ -87,7 +88,7 @@ func hubOptions(f *command.Flags) hub.ServeOptions {
 		Public: publicURL(f), TrustedProxies: f.Prefixes("trusted-proxy"), Feeds: config, Callbacks: config,
 		Allowed: f.StringSlice("feed"), Users: f.String("htpasswd"),
 		MaxURLs: f.Number("max-urls", 1, 0), PerCaller: f.Number("max-per-caller", 1, 0), Most: f.Number("max-subscriptions", 1, 0),
-		AtOnce: f.Number("at-once", 1, 0), PingGap: f.Time("ping-gap"), MaxSave: f.Number("max-save", 1, 0), Verbose: f.Bool("verbose"),
+		AtOnce: f.Number("at-once", 1, 0), PingGap: f.Time("ping-gap"), MaxForm: f.Number("max-form", 1, 0), MaxSave: f.Number("max-save", 1, 0), Verbose: f.Bool("verbose"),
 	}}
 	o.Feeds.AllowPrivate, o.Callbacks.AllowPrivate = f.Prefixes("allow-feeds"), f.Prefixes("allow-callbacks")
 	return o

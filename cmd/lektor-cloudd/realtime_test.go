@@ -18,7 +18,6 @@ import (
 	"time"
 
 	"github.com/lektordir/lektor/internal/testkit/dir"
-	testdir "github.com/lektordir/lektor/internal/testkit/dir"
 	"github.com/lektordir/lektor/internal/testkit/server"
 )
 
@@ -58,8 +57,8 @@ func realTime(t *testing.T, bin string) {
 	}))
 	defer fs.Close()
 
-	dir := filepath.Join(t.TempDir(), "feeds")
-	env := append(os.Environ(), "LEKTORDIR="+dir, "NO_PROXY=*", "XDG_CONFIG_HOME="+dir)
+	feeds := filepath.Join(t.TempDir(), "feeds")
+	env := append(os.Environ(), "LEKTORDIR="+feeds, "NO_PROXY=*", "XDG_CONFIG_HOME="+feeds)
 	command := func(name string, args ...string) *exec.Cmd {
 		cmd := exec.Command(filepath.Join(bin, name), args...)
 		cmd.Env = env
@@ -109,7 +108,7 @@ func realTime(t *testing.T, bin string) {
 		}
 	}()
 	await(t, "its registration", func() bool {
-		b, _ := os.ReadFile(filepath.Join(dir, "src", testdir.Hash(feed), "etc/cloudd/state"))
+		b, _ := os.ReadFile(filepath.Join(feeds, "src", dir.Hash(feed), "etc/cloudd/state"))
 		return string(b) == "registered\n"
 	})
 	for i := 2; i <= 6; i++ {
@@ -164,7 +163,7 @@ func pingAfterSaving(t *testing.T, bin string) {
 		fmt.Fprint(w, "<result success='true' msg=''/>")
 	}))
 	defer cloud.Close()
-	d := testdir.New(t)
+	d := dir.New(t)
 	if _, err := d.Feed("http://a.example/", "A"); err != nil {
 		t.Fatal(err)
 	}
@@ -174,7 +173,7 @@ lektor-cloudd ping --cloud "$2" http://me.example/feed.xml
 `, "sh", file, cloud.URL+"/rsscloud/pleaseNotify")
 	env := append(os.Environ(), "LEKTORDIR="+d.Path, "PATH="+bin+":"+os.Getenv("PATH"))
 	for i := range 2 {
-		if _, err := d.Entry("http://a.example/", "new", testdir.Unique(1700000000+int64(i), i)); err != nil {
+		if _, err := d.Entry("http://a.example/", "new", dir.Unique(1700000000+int64(i), i)); err != nil {
 			t.Fatal(err)
 		}
 		cmd := exec.Command(script.Path, script.Args[1:]...)

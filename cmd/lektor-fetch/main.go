@@ -5,6 +5,7 @@ package main
 import (
 	"os"
 	"runtime/debug"
+	"strconv"
 
 	"github.com/urfave/cli/v2"
 
@@ -12,6 +13,7 @@ import (
 	"github.com/lektordir/lektor/internal/command"
 	"github.com/lektordir/lektor/internal/feeddir"
 	"github.com/lektordir/lektor/internal/fetch"
+	"github.com/lektordir/lektor/internal/history"
 	"github.com/lektordir/lektor/internal/units"
 )
 
@@ -44,7 +46,7 @@ Example:
 		Action: update.Action,
 		Commands: []*cli.Command{
 			addCommand(), rmCommand(), lsCommand(), setCommand(), update, watchCommand(),
-			deliverCommand(), putCommand(), importCommand(), exportCommand(), checkCommand(),
+			historyCommand(), deliverCommand(), putCommand(), importCommand(), exportCommand(), checkCommand(),
 		},
 	}
 }
@@ -61,6 +63,9 @@ func fetching(f *command.Flags) fetcher.Common {
 			f.Fail(command.Usagef("--default-interval: %w", err))
 		}
 		o.Interval, _ = units.ParseInterval(v)
+	}
+	o.History = history.Limits{
+		Documents: f.Number(history.FlagDocuments, 1, 0), Entries: f.Number(history.FlagEntries, 1, 0), Bytes: f.Size(history.FlagBytes),
 	}
 	return o
 }
@@ -79,6 +84,7 @@ func addCommand() *cli.Command {
 		Description: `Example:
    lektor-fetch add --category Tech https://daringfireball.net/`,
 		Flags: append([]cli.Flag{
+			&cli.BoolFlag{Name: "history", Usage: "bring the whole feed, with what is in its archives"},
 			&cli.BoolFlag{Name: "first", Usage: "of several feeds that a page links to, take the first"},
 			&cli.BoolFlag{Name: "no-fetch", Usage: "subscribe, and deliver nothing yet"},
 			&cli.BoolFlag{Name: "as-is", Usage: "the URL is that of a feed: do not look for one"},
@@ -96,7 +102,7 @@ func addCommand() *cli.Command {
 				Common: fetching(f), Sources: f.Words(), Nul: command.Nul(f.Context),
 				First: f.Bool("first"), NoFetch: f.Bool("no-fetch"), AsIs: f.Bool("as-is"), DryRun: f.Bool("dry-run"),
 				Alias: f.String("alias"), Interval: f.String("interval"), Categories: f.StringSlice("category"),
-				Guess: f.Bool("guess"), Headers: f.StringSlice("header"), Private: f.Bool("private"), Force: f.Bool("force"),
+				Guess: f.Bool("guess"), Headers: f.StringSlice("header"), Private: f.Bool("private"), Force: f.Bool("force"), History: f.Bool("history"),
 			}
 		}),
 	}
@@ -151,7 +157,7 @@ func setCommand() *cli.Command {
 		Name:      "set",
 		Usage:     "show or change the settings of a feed",
 		ArgsUsage: "FEED [SETTING [VALUE…]]",
-		Description: `Settings are url, alias, interval, on-update, categories, headers, filter and private.
+		Description: `Settings are url, alias, interval, on-update, categories, headers, filter, private and history.
 
 Example:
    lektor-fetch set https://daringfireball.net/feeds/main interval 4h`,
@@ -213,6 +219,38 @@ func watchCommand() *cli.Command {
 		}, fetchFlags()...),
 		Action: command.Run(fetcher.Watch, "", func(f *command.Flags) fetcher.WatchOptions {
 			return fetcher.WatchOptions{Common: fetching(noArgs(f)), Format: command.OutputFormat(f.Context)}
+		}),
+	}
+}
+
+func historyCommand() *cli.Command {
+	return &cli.Command{
+		Name:      "history",
+		Usage:     "fetch feeds with all that is in their archives, or in their pages",
+		ArgsUsage: "[FEED…|-]",
+		Description: `Example:
+   lektor-fetch history -o path https://example.org/feed | lektor-view mark --set S -`,
+		Flags: append([]cli.Flag{
+			&cli.StringFlag{Name: "pages", Usage: "not archives: go through `N` pages of a paged feed, the first among them, or through all"},
+			command.OutputFlag("print the entries that are delivered in `FORMAT`: path"),
+			&cli.BoolFlag{Name: "quiet", Aliases: []string{"q"}, Usage: "no summary"},
+			dryRunFlag(), command.NulFlag(),
+		}, fetchFlags()...),
+		Action: command.Run(fetcher.History, "", func(f *command.Flags) fetcher.HistoryOptions {
+			o := fetcher.HistoryOptions{
+				Common: fetching(f), Feeds: f.Words(), Nul: command.Nul(f.Context),
+				Format: command.OutputFormat(f.Context), Quiet: f.Given("quiet").Bool("quiet"), DryRun: f.Given("dry-run").Bool("dry-run"),
+			}
+			if v := f.String("pages"); v == "all" {
+				o.Pages = fetcher.AllPages
+			} else if f.IsSet("pages") {
+				n, err := strconv.Atoi(v)
+				if err != nil || n < 1 {
+					f.Fail(command.Usagef("--pages %s: it is a number of at least 1, or all", v))
+				}
+				o.Pages = n
+			}
+			return o
 		}),
 	}
 }
@@ -356,6 +394,9 @@ func fetchFlags() []cli.Flag {
 	return append(command.FetchFlags(0),
 		&cli.IntFlag{Name: "jobs", Aliases: []string{"j"}, Value: fetcher.DefaultJobs, Usage: "fetch `N` feeds at once"},
 		&cli.IntFlag{Name: fetcher.FlagMaxEntries, Usage: "take at most `N` entries of a document"},
+		&cli.IntFlag{Name: history.FlagDocuments, Value: fetcher.DefaultLimitDocuments, Usage: "ask for at most `N` documents of a feed's history at a time"},
+		&cli.IntFlag{Name: history.FlagEntries, Value: fetcher.DefaultLimitEntries, Usage: "end a walk through a feed's history after `N` entries"},
+		&cli.StringFlag{Name: history.FlagBytes, Value: "256M", Usage: "end a walk through a feed's history after `SIZE`, such as 256M"},
 		&cli.StringFlag{Name: "default-interval", Usage: "fetch feeds without an interval of their own every `TIME` at most, such as 30m, 2h or 1d"},
 	)
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/lektordir/lektor/internal/fetch"
+	"github.com/lektordir/lektor/internal/units"
 )
 
 // Flags are a command line as the options of a command are made of it. Of what
@@ -80,6 +81,16 @@ func (f *Flags) Bytes(name string) int64 {
 	n := f.Given(name).Int64(name)
 	if n < 1 {
 		f.Fail(Usagef("--%s %d: it is a number of bytes, at least 1", name, n))
+	}
+	return n
+}
+
+// Size is the value of a flag that is a limit in bytes, with a unit perhaps; see
+// [units.ParseSize].
+func (f *Flags) Size(name string) int64 {
+	n, err := units.ParseSize(f.Given(name).String(name))
+	if err != nil {
+		f.Fail(Usagef("--%s: %w", name, err))
 	}
 	return n
 }

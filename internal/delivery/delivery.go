@@ -5,6 +5,7 @@ package delivery
 import (
 	"context"
 	"strings"
+	"time"
 
 	"github.com/lektordir/lektor/feedconv"
 	"github.com/lektordir/lektor/lektordir"
@@ -13,7 +14,34 @@ import (
 // Stage stages what is new or changed in a document. The error is a local one;
 // the transaction must be closed then, not committed.
 func Stage(ctx context.Context, t *lektordir.Txn, f *feedconv.Feed, p lektordir.Policy) (lektordir.Result, error) {
-	return t.Stage(ctx, document(f, p))
+	return StageWith(ctx, t, f, p, Options{})
+}
+
+// Options are what [StageWith] takes, see [lektordir.Document].
+type Options struct {
+	Dates lektordir.Dates
+	Keep  func(identity string) bool
+	Rank  bool
+	Apart bool
+}
+
+// StageWith is [Stage] for documents that are not just the newest of their feed.
+func StageWith(ctx context.Context, t *lektordir.Txn, f *feedconv.Feed, p lektordir.Policy, o Options) (lektordir.Result, error) {
+	doc := document(f, p)
+	doc.Dates, doc.Keep, doc.Rank, doc.Apart = o.Dates, o.Keep, o.Rank, o.Apart
+	return t.Stage(ctx, doc)
+}
+
+// Versions gives the entries of a document, see [lektordir.Document.Versions].
+func Versions(f *feedconv.Feed) map[string]time.Time {
+	doc := document(f, "")
+	return doc.Versions()
+}
+
+// Unknown gives those of them that were not delivered before, see
+// [lektordir.Txn.Unknown].
+func Unknown(t *lektordir.Txn, f *feedconv.Feed) ([]string, error) {
+	return t.Unknown(document(f, ""))
 }
 
 // Put stages one entry whose GUID is given by the caller. It is recognised by

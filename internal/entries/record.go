@@ -110,8 +110,22 @@ func (r *Record) Forget() {
 
 // Match asks a query, with what is known.
 func (r *Record) Match(m *query.Matcher) query.Verdict {
-	return m.Match(&query.Subject{Ref: r.Ref, Feed: r.Feed(), Entry: &r.entry, Text: r.Text, Folders: r.folders, Moved: r.moved}, r.have)
+	return m.Match(&query.Subject{Ref: r.Ref, Feed: r.Feed(), Entry: &r.entry, Text: r.Text, Folders: r.folders, Moved: r.moved, Withdrawn: r.withdrawn}, r.have)
 }
+
+// Rank is the place of the entry in the document of its feed, from 1, where that is
+// complete; 0 elsewhere, and for what is not in it.
+func (r *Record) Rank() int { return r.s.ranks(r.Ref.Feed)[r.Ref.Identity()] }
+
+func (r *Record) withdrawn() bool {
+	id := r.Ref.Identity()
+	ranks := r.s.ranks(r.Ref.Feed)
+	return ranks != nil && id != "" && ranks[id] == 0
+}
+
+// Incomplete tells what is known to be missing of the feed, and why, in a line; ""
+// for nothing.
+func (r *Record) Incomplete() string { return r.s.Incomplete(r.Ref.Feed) }
 
 func (r *Record) folders() []string { return r.s.folders(r.Ref.Feed) }
 
@@ -258,6 +272,8 @@ var columns = []column{
 		}
 		return list
 	}),
+	extra("rank", 0, func(r *Record) any { return r.Rank() }),
+	extra("incomplete", 0, func(r *Record) any { return r.Incomplete() }),
 	extra("number", 0, func(r *Record) any { return r.Number }),
 	{0, command.Column[*Record]{Name: "name", Extra: true, Full: true, Verbatim: true, Get: func(r *Record) any { return r.Ref.Unique }}},
 	full("feedid", 0, func(r *Record) any { return fetch.Public(r.Feed().ID) }),

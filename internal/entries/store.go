@@ -50,6 +50,8 @@ type Store struct {
 
 	malformed command.Warnings
 	inFolders sync.Map // of hashes of feeds, what folders gave
+	gaps      sync.Map // of hashes of feeds, what Incomplete gave
+	complete  sync.Map // of hashes of feeds, what ranks gave
 }
 
 // Open opens the lektor-dir at path for a command that makes none. now is the
@@ -84,6 +86,41 @@ func (s *Store) folders(hash string) []string {
 		list, _ = s.inFolders.LoadOrStore(hash, feeddir.Categories(s.Dir, hash))
 	}
 	return list.([]string)
+}
+
+// Incomplete tells of a feed what of its history is known to be missing, and why, in a
+// line; "" for nothing.
+func (s *Store) Incomplete(hash string) string {
+	text, ok := s.gaps.Load(hash)
+	if !ok {
+		gap := ""
+		if g := feeddir.HistoryOf(s.Dir, hash).Gap(); g != nil {
+			gap = g.String()
+		}
+		text, _ = s.gaps.LoadOrStore(hash, gap)
+	}
+	return text.(string)
+}
+
+// ranks gives the places, from 1, of the entries in the document of a feed that is
+// complete, by identity; nil for other feeds. They are as they were when they were
+// first asked for.
+func (s *Store) ranks(hash string) map[string]int {
+	if m, ok := s.complete.Load(hash); ok {
+		return m.(map[string]int)
+	}
+	var m map[string]int
+	// What is wrong with it was told by List.
+	if list, ok, err := s.Dir.Complete(hash); ok && err == nil {
+		m = make(map[string]int, len(list))
+		for i, id := range list {
+			if m[id] == 0 {
+				m[id] = i + 1
+			}
+		}
+	}
+	first, _ := s.complete.LoadOrStore(hash, m)
+	return first.(map[string]int)
 }
 
 // Report sorts what a walk of the lektor-dir complained of: what is malformed
@@ -154,7 +191,7 @@ type Selection struct {
 // unless Newest is set. Malformed ones among those that had to be opened are
 // left out with a warning. The error is the context's.
 func (s *Store) Select(ctx context.Context, sel Selection) ([]*Record, error) {
-	refs, err := s.List(ctx, lektordir.ListOptions{SkipTrashed: !sel.Query.MentionsTrash()})
+	refs, err := s.List(ctx, lektordir.ListOptions{SkipTrashed: !sel.Query.MentionsTrash(), Withdrawn: sel.Query.MentionsWithdrawn()})
 	if err != nil {
 		return nil, err
 	}

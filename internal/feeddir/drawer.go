@@ -144,6 +144,11 @@ func trusted(path string) error {
 // record makes a file below src/$feed/etc/area hold text, and touches nothing when
 // it does already. Without text there is no file.
 func record(d *lektordir.Dir, hash, area, name, text string) error {
+	return recordBy(atomicfile.WriteUnsynced, d, hash, area, name, text)
+}
+
+// recordBy is record that writes in another way.
+func recordBy(write func(path string, data []byte) error, d *lektordir.Dir, hash, area, name, text string) error {
 	if err := d.InsideSrc(hash, area); err != nil {
 		return err
 	}
@@ -158,7 +163,7 @@ func record(d *lektordir.Dir, hash, area, name, text string) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
 		return err
 	}
-	return atomicfile.WriteUnsynced(path, []byte(text))
+	return write(path, []byte(text))
 }
 
 // asLines gives the text of a file of lines.

@@ -34,6 +34,7 @@ var settings = []setting{
 	{fileHeaders, "etc/fetch/headers", true, func(v string) error { _, err := fetch.ParseHeaders(v); return err }},
 	{fileFilter, "etc/fetch/filter", false, checkNothing},
 	{filePrivate, privateFile, false, checkPrivate},
+	{"history", historyFile, false, checkHistory},
 }
 
 // Settings are their names.
@@ -149,6 +150,8 @@ func SetForced(w *lektordir.Writer, d *lektordir.Dir, hash, key, value string) e
 			return atomicfile.Write(path, []byte(oneLine(value)+"\n"))
 		case "categories":
 			return SetCategories(d, hash, strings.Split(value, "\n"), atomicfile.Write)
+		case "history":
+			return HistoryOf(d, hash).write(filepath.Base(historyFile), value)
 		}
 		return st.SetUser(key, value)
 	})
@@ -168,7 +171,11 @@ func Unset(w *lektordir.Writer, d *lektordir.Dir, hash, key string) error {
 		if s.inState() {
 			return st.Unset(key)
 		}
-		if err := d.InsideSrc(hash, "view"); err != nil {
+		area, _, nested := strings.Cut(strings.TrimPrefix(s.path, "etc/"), "/")
+		if !nested {
+			area = ""
+		}
+		if err := d.InsideSrc(hash, area); err != nil {
 			return err
 		}
 		return atomicfile.Remove(filepath.Join(d.Join("src", hash), s.path))

@@ -1,6 +1,7 @@
 package feeddir
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -192,6 +193,13 @@ func (s *State) Next() time.Time { t, _ := s.time(fileNext); return t }
 // URL is where the feed is fetched from, empty when the feed is not subscribed
 // to. It may contain a password.
 func (s *State) URL() string { return s.get(fileURL) }
+
+// Document is where the last document came from that is known, or else where the feed
+// is fetched from; without a password.
+func (s *State) Document() string { return fetch.Public(cmp.Or(s.get(fileFinal), s.URL())) }
+
+// ReadBefore tells whether a document of the feed was ever read.
+func (s *State) ReadBefore() bool { return s.get(fileFrom) != "" }
 
 // Filter is the command that each document goes through, or empty.
 func (s *State) Filter() string { return s.get(fileFilter) }

@@ -321,7 +321,7 @@ func Remove(w *lektordir.Writer, d *lektordir.Dir, hash string) error {
 		}
 	}
 	removeMarkers(d, hash)
-	return errors.Join(bad, syncDir(dir))
+	return errors.Join(bad, HistoryOf(d, hash).forget(), removeSpool(d, hash), syncDir(dir))
 }
 
 // Purge removes a feed with all its entries, read and unread, and forgets what
@@ -331,7 +331,15 @@ func Purge(ctx context.Context, w *lektordir.Writer, d *lektordir.Dir, hash stri
 		return err
 	}
 	removeMarkers(d, hash)
-	return nil
+	return removeSpool(d, hash)
+}
+
+func removeSpool(d *lektordir.Dir, hash string) error {
+	s, err := SpoolOf(d, hash)
+	if err != nil {
+		return err
+	}
+	return s.Clear()
 }
 
 func removeMarkers(d *lektordir.Dir, hash string) {

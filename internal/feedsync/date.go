@@ -1,6 +1,7 @@
 package feedsync
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -32,8 +33,8 @@ var months = []string{"jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "s
 func ParseDate(s string) (time.Time, bool) {
 	if len(s) == len(dateLayout) {
 		// As nearly all are; a date that it does not take may still be one.
-		if t, err := time.Parse(dateLayout, s); err == nil {
-			return t, t.Year() > 0
+		if t, ok := usual(s); ok {
+			return t, true
 		}
 	}
 	f := strings.Fields(s)
@@ -85,6 +86,24 @@ func ParseDate(s string) (time.Time, bool) {
 		return time.Time{}, false
 	}
 	return t, true
+}
+
+// usual reads a date that has exactly the form that is written.
+func usual(s string) (time.Time, bool) {
+	for i, c := range []byte("AAA, 00 AAA 0000 00:00:00 GMT") {
+		digit := s[i] >= '0' && s[i] <= '9'
+		if c == '0' && !digit || c != '0' && c != 'A' && s[i] != c {
+			return time.Time{}, false
+		}
+	}
+	two := func(i int) int { return int(s[i]-'0')*10 + int(s[i+1]-'0') }
+	month := slices.Index(months, strings.ToLower(s[8:11])) + 1
+	day, year := two(5), two(12)*100+two(14)
+	if month == 0 || year == 0 || two(17) > 23 || two(20) > 59 || two(23) > 59 || !isWeekday(s[:3]) {
+		return time.Time{}, false
+	}
+	t := time.Date(year, time.Month(month), day, two(17), two(20), two(23), 0, time.UTC)
+	return t, t.Day() == day && day > 0
 }
 
 func isWeekday(s string) bool {

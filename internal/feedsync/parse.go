@@ -220,7 +220,7 @@ func (p *parser) sx(name []byte) string {
 	}
 	b, ok := p.lookup(prefix)
 	if ok && (b.uri == Namespace || b.uri == namespaceHTTP) {
-		return string(local)
+		return p.word(local)
 	}
 	return ""
 }
@@ -337,13 +337,12 @@ func (p *parser) document() error {
 // feedSync is the error for what the successor of the specification has.
 func (p *parser) feedSync(t token) error {
 	for _, a := range t.attrs {
-		if _, declares := declared(a.name); declares && unescape(a.value, true) == namespaceFeedSync {
+		switch _, declares := declared(a.name); {
+		case declares && string(a.value) == namespaceFeedSync:
 			return errFeedSync
-		}
-	}
-	name := p.sx(t.name)
-	for _, a := range t.attrs {
-		if name == "sync" && string(a.name) == "updates" || (name == "history" || name == "update") && string(a.name) == "sequence" {
+		case string(a.name) == "updates" && p.sx(t.name) == "sync":
+			return errFeedSync
+		case string(a.name) == "sequence" && (p.sx(t.name) == "history" || p.sx(t.name) == "update"):
 			return errFeedSync
 		}
 	}

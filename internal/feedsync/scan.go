@@ -85,10 +85,11 @@ func (s *scanner) fail(offset int, format string, args ...any) error {
 // characters is the error for what is no character of XML 1.0.
 func (s *scanner) characters() error {
 	for i := 0; i < len(s.data); {
-		c := s.data[i]
-		if c >= ' ' && c < utf8.RuneSelf || c == '\n' || c == '\t' || c == '\r' {
+		for i < len(s.data) && plain[s.data[i]] {
 			i++
-			continue
+		}
+		if i == len(s.data) {
+			break
 		}
 		r, n := utf8.DecodeRune(s.data[i:])
 		switch {
@@ -100,6 +101,22 @@ func (s *scanner) characters() error {
 		i += n
 	}
 	return nil
+}
+
+// plain are the bytes that are characters by themselves.
+var plain = func() (p [256]bool) {
+	for c := range utf8.RuneSelf {
+		p[c] = isChar(rune(c))
+	}
+	return p
+}()
+
+// trim takes white space off the beginning.
+func trim(b []byte) []byte {
+	for len(b) > 0 && (b[0] == ' ' || b[0] == '\n' || b[0] == '\t' || b[0] == '\r') {
+		b = b[1:]
+	}
+	return b
 }
 
 func isChar(r rune) bool {
@@ -174,7 +191,7 @@ func (s *scanner) text(rest []byte) (token, error) {
 		n = len(rest)
 	}
 	text := rest[:n]
-	if len(s.open) == 0 && len(bytes.TrimLeft(text, space)) > 0 {
+	if len(s.open) == 0 && len(trim(text)) > 0 {
 		return token{}, s.fail(s.pos, "there is text outside of the root element")
 	}
 	if i := bytes.Index(text, []byte("]]>")); i >= 0 {
@@ -278,7 +295,7 @@ func (s *scanner) doctype(rest []byte) (token, error) {
 func (s *scanner) endTag(rest []byte) (token, error) {
 	n := nameLength(rest[2:])
 	name := rest[2 : 2+n]
-	after := bytes.TrimLeft(rest[2+n:], space)
+	after := trim(rest[2+n:])
 	switch {
 	case n == 0 || len(after) == 0 || after[0] != '>':
 		return token{}, s.fail(s.pos, "an end tag has no end")
@@ -308,7 +325,7 @@ func (s *scanner) startTag(rest []byte) (token, error) {
 	at := 1 + n
 	s.attrs = s.attrs[:0]
 	for {
-		gap := len(rest[at:]) - len(bytes.TrimLeft(rest[at:], space))
+		gap := len(rest[at:]) - len(trim(rest[at:]))
 		at += gap
 		switch tail := rest[at:]; {
 		case len(tail) == 0:
@@ -343,11 +360,11 @@ func (s *scanner) attribute(rest []byte, at int, tag []byte) (int, error) {
 		return 0, s.fail(s.pos+at, "<%s> has an attribute that is none", brief(tag))
 	}
 	name := tail[:n]
-	after := bytes.TrimLeft(tail[n:], space)
+	after := trim(tail[n:])
 	if len(after) == 0 || after[0] != '=' {
 		return 0, s.fail(s.pos+at, "the attribute %s has no value", brief(name))
 	}
-	after = bytes.TrimLeft(after[1:], space)
+	after = trim(after[1:])
 	if len(after) == 0 || after[0] != '"' && after[0] != '\'' {
 		return 0, s.fail(s.pos+at, "the value of the attribute %s has no quotes", brief(name))
 	}

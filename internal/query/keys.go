@@ -78,38 +78,42 @@ var rules = []rule{
 type choice struct {
 	name   string
 	fields lektordir.Fields
-	holds  func(r lektordir.Ref, e *lektordir.Entry) bool
+	holds  func(s *Subject, e *lektordir.Entry) bool
 	// state is that naming it says what entries are wanted with respect to having
 	// been read.
 	state bool
 }
 
+// withdrawn is the value of is: for what a feed had and has no more.
+const withdrawn = "withdrawn"
+
 // states are the values of is:.
 var states = []choice{
-	{"unread", 0, func(r lektordir.Ref, _ *lektordir.Entry) bool { return r.Unread() }, true},
-	{"read", 0, func(r lektordir.Ref, _ *lektordir.Entry) bool { return !r.Unread() }, true},
-	{"seen", 0, func(r lektordir.Ref, _ *lektordir.Entry) bool { return !r.Unread() }, true},
-	{"flagged", 0, func(r lektordir.Ref, _ *lektordir.Entry) bool { return r.HasFlag('F') }, true},
-	{"trashed", 0, func(r lektordir.Ref, _ *lektordir.Entry) bool { return r.HasFlag('T') }, true},
-	{"new", 0, func(r lektordir.Ref, _ *lektordir.Entry) bool { return r.Place == lektordir.New }, true},
-	{"cur", 0, func(r lektordir.Ref, _ *lektordir.Entry) bool { return r.Place == lektordir.Cur }, true},
-	{"updated", lektordir.FieldReplaces, func(_ lektordir.Ref, e *lektordir.Entry) bool { return e.Replaces != "" }, false},
+	{"unread", 0, func(s *Subject, _ *lektordir.Entry) bool { return s.Ref.Unread() }, true},
+	{"read", 0, func(s *Subject, _ *lektordir.Entry) bool { return !s.Ref.Unread() }, true},
+	{"seen", 0, func(s *Subject, _ *lektordir.Entry) bool { return !s.Ref.Unread() }, true},
+	{"flagged", 0, func(s *Subject, _ *lektordir.Entry) bool { return s.Ref.HasFlag('F') }, true},
+	{"trashed", 0, func(s *Subject, _ *lektordir.Entry) bool { return s.Ref.HasFlag('T') }, true},
+	{"new", 0, func(s *Subject, _ *lektordir.Entry) bool { return s.Ref.Place == lektordir.New }, true},
+	{"cur", 0, func(s *Subject, _ *lektordir.Entry) bool { return s.Ref.Place == lektordir.Cur }, true},
+	{"updated", lektordir.FieldReplaces, func(_ *Subject, e *lektordir.Entry) bool { return e.Replaces != "" }, false},
+	{withdrawn, 0, func(s *Subject, _ *lektordir.Entry) bool { return s.Withdrawn != nil && s.Withdrawn() }, true},
 }
 
 // things are the values of has:.
 var things = []choice{
-	{"enclosure", lektordir.FieldEnclosures, func(_ lektordir.Ref, e *lektordir.Entry) bool { return len(e.Enclosures) > 0 }, false},
-	{"audio", lektordir.FieldEnclosures, func(_ lektordir.Ref, e *lektordir.Entry) bool { return encloses(e, "audio") }, false},
-	{"video", lektordir.FieldEnclosures, func(_ lektordir.Ref, e *lektordir.Entry) bool { return encloses(e, "video") }, false},
-	{"image", lektordir.FieldEnclosures, func(_ lektordir.Ref, e *lektordir.Entry) bool { return encloses(e, "image") }, false},
-	{"title", lektordir.FieldTitle, func(_ lektordir.Ref, e *lektordir.Entry) bool { return strings.TrimSpace(e.Title) != "" }, false},
-	{"author", lektordir.FieldAuthor, func(_ lektordir.Ref, e *lektordir.Entry) bool { return strings.TrimSpace(e.Author) != "" }, false},
-	{"date", lektordir.FieldPubDate, func(_ lektordir.Ref, e *lektordir.Entry) bool { return !e.PubDate.IsZero() }, false},
-	{"link", lektordir.FieldLink | lektordir.FieldID, func(_ lektordir.Ref, e *lektordir.Entry) bool { return e.URL() != "" }, false},
-	{"category", lektordir.FieldCategories, func(_ lektordir.Ref, e *lektordir.Entry) bool { return len(e.Categories) > 0 }, false},
-	{"summary", lektordir.FieldSummary, func(_ lektordir.Ref, e *lektordir.Entry) bool { return strings.TrimSpace(e.Summary) != "" }, false},
-	{"comments", lektordir.FieldComments, func(_ lektordir.Ref, e *lektordir.Entry) bool { return e.Comments != "" }, false},
-	{"content", lektordir.FieldContent, func(_ lektordir.Ref, e *lektordir.Entry) bool { return strings.TrimSpace(string(e.Content)) != "" }, false},
+	{"enclosure", lektordir.FieldEnclosures, func(_ *Subject, e *lektordir.Entry) bool { return len(e.Enclosures) > 0 }, false},
+	{"audio", lektordir.FieldEnclosures, func(_ *Subject, e *lektordir.Entry) bool { return encloses(e, "audio") }, false},
+	{"video", lektordir.FieldEnclosures, func(_ *Subject, e *lektordir.Entry) bool { return encloses(e, "video") }, false},
+	{"image", lektordir.FieldEnclosures, func(_ *Subject, e *lektordir.Entry) bool { return encloses(e, "image") }, false},
+	{"title", lektordir.FieldTitle, func(_ *Subject, e *lektordir.Entry) bool { return strings.TrimSpace(e.Title) != "" }, false},
+	{"author", lektordir.FieldAuthor, func(_ *Subject, e *lektordir.Entry) bool { return strings.TrimSpace(e.Author) != "" }, false},
+	{"date", lektordir.FieldPubDate, func(_ *Subject, e *lektordir.Entry) bool { return !e.PubDate.IsZero() }, false},
+	{"link", lektordir.FieldLink | lektordir.FieldID, func(_ *Subject, e *lektordir.Entry) bool { return e.URL() != "" }, false},
+	{"category", lektordir.FieldCategories, func(_ *Subject, e *lektordir.Entry) bool { return len(e.Categories) > 0 }, false},
+	{"summary", lektordir.FieldSummary, func(_ *Subject, e *lektordir.Entry) bool { return strings.TrimSpace(e.Summary) != "" }, false},
+	{"comments", lektordir.FieldComments, func(_ *Subject, e *lektordir.Entry) bool { return e.Comments != "" }, false},
+	{"content", lektordir.FieldContent, func(_ *Subject, e *lektordir.Entry) bool { return strings.TrimSpace(string(e.Content)) != "" }, false},
 }
 
 // encloses reports whether an entry has an enclosure of a kind.

@@ -25,6 +25,9 @@ type Subject struct {
 	// needs them, and may be nil where nothing is known.
 	Folders func() []string
 	Moved   func() time.Time
+	// Withdrawn tells whether the feed says of its document that it is complete, and
+	// has the entry no more. It is as the others.
+	Withdrawn func() bool
 
 	text   string // what Text gave
 	folded string // Fold of it
@@ -121,7 +124,7 @@ func (m *Matcher) term(t *term, s *Subject, have lektordir.Fields) Verdict {
 			have&lektordir.FieldAuthor != 0 && t.in(e.Author) ||
 			complete && s.inText(t)
 	case complete && t.choice != nil:
-		found = t.choice.holds(s.Ref, e)
+		found = t.choice.holds(s, e)
 	case complete:
 		found = t.rule.holds(m, t, s, e)
 	}

@@ -131,6 +131,14 @@ func (q *Query) MentionsTrash() bool {
 	return found
 }
 
+// MentionsWithdrawn reports whether the query itself asks about what feeds have
+// withdrawn. Where it does not, a viewer lists none of that.
+func (q *Query) MentionsWithdrawn() bool {
+	found := false
+	q.walk(func(t *term) { found = found || t.choice != nil && t.choice.name == withdrawn })
+	return found
+}
+
 func (q *Query) walk(visit func(*term)) {
 	if !q.Empty() {
 		q.root.walk(visit)

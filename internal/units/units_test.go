@@ -36,3 +36,14 @@ func TestCount(t *testing.T) {
 		}
 	}
 }
+
+func TestParseSize(t *testing.T) {
+	for v, want := range map[string]int64{
+		"1": 1, "4096": 4096, "64K": 64 << 10, " 256M ": 256 << 20, "1g": 1 << 30, "8589934591G": 8589934591 << 30,
+		"": 0, "0": 0, "-1": 0, "M": 0, "1.5G": 0, "1T": 0, "8589934592G": 0, "9223372036854775808": 0, "+5": 0,
+	} {
+		if got, err := ParseSize(v); got != want || (err == nil) != (want > 0) {
+			t.Errorf("%q: %d, %v; want %d", v, got, err, want)
+		}
+	}
+}

@@ -33,6 +33,7 @@ func main() {
 	flag.IntVar(&o.large, "large", 2000, "`feeds` that are fetched once, by every program; 0 leaves this out")
 	flag.IntVar(&o.unchanged, "unchanged", 10000, "`feeds` without news for lektor-fetch; 0 leaves this out")
 	flag.IntVar(&o.listed, "listed", 100000, "`entries` of which the newest are listed; 0 leaves this out")
+	flag.IntVar(&o.archives, "archives", 100, "`archives` of a hundred entries that are gone through; 0 leaves this out")
 	flag.IntVar(&o.starts, "starts", 50, "`times` that each command is started; 0 leaves this out")
 	flag.IntVar(&o.entries, "entries", 20, "`entries` of a feed")
 	flag.IntVar(&o.size, "size", 2500, "`bytes` of content of an entry")
@@ -58,7 +59,7 @@ type options struct {
 	feeds, large, unchanged, listed, starts int
 	entries, size, rounds, jobs             int
 	bin, dir, only                          string
-	notifications, registrations            int
+	notifications, registrations, archives  int
 	subscribers                             int
 }
 
@@ -123,6 +124,11 @@ func (o options) measure(tmp string, t *table) error {
 	switch o.only {
 	case "", "lektor-fetch", "sfeed_update", "newsboat":
 		if err := o.fetches(tmp, t); err != nil {
+			return err
+		}
+	}
+	if o.only == "" || o.only == "lektor-fetch" {
+		if err := o.history(filepath.Join(tmp, "history"), t); err != nil {
 			return err
 		}
 	}

@@ -38,6 +38,7 @@ var doors = map[string][]string{
 	"github.com/mmcdole/gofeed":       {"feedconv"},
 	"github.com/coreos/go-systemd":    {"internal/serve"},
 	"github.com/wlynxg/chardet":       {"feedconv"},
+	"golang.org/x/crypto":             {"internal/app/hub"},
 	"github.com/rivo/uniseg":          {"internal/htmltext"},
 	"github.com/mattn/go-runewidth":   {"internal/termsafe"},
 	"github.com/google/renameio":      {"internal/atomicfile"},

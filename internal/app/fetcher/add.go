@@ -24,6 +24,7 @@ import (
 	"github.com/lektordir/lektor/internal/entries"
 	"github.com/lektordir/lektor/internal/feeddir"
 	"github.com/lektordir/lektor/internal/fetch"
+	"github.com/lektordir/lektor/internal/history"
 	"github.com/lektordir/lektor/internal/units"
 	"github.com/lektordir/lektor/lektordir"
 )
@@ -45,6 +46,7 @@ type AddOptions struct {
 	Categories      []string
 	Headers         []string // lines, see [fetch.ParseHeaders]
 	Private         bool     // see the setting
+	History         bool     // deliver what is in the feed's archives, too
 
 	choose func([]discover.Link) (int, error) // of several feeds; nil for an error
 }
@@ -67,6 +69,13 @@ func Add(ctx context.Context, o AddOptions, s *command.Streams) error {
 		o.choose = chooser(s)
 	}
 	var adding errgroup.Group
+	var mu sync.Mutex
+	var walks []task // when all are added
+	later := func(t task) {
+		mu.Lock()
+		defer mu.Unlock()
+		walks = append(walks, t)
+	}
 	adding.SetLimit(maxAdding)
 	for arg, err := range command.ReadArgs(o.Sources, s.In, o.Nul) {
 		if ctx.Err() != nil {
@@ -81,28 +90,43 @@ func Add(ctx context.Context, o AddOptions, s *command.Streams) error {
 		}
 		adding.Go(func() error {
 			a, err := r.Add(ctx, arg, o)
+			if err == nil && a.Already && o.History && !o.DryRun {
+				err = r.first(ctx, &a, nil, true)
+			}
 			switch {
 			case ctx.Err() != nil:
 			case err != nil:
 				s.Report.Print(addHint(err))
 			case a.Already:
+				if a.walk {
+					later(a.task)
+				}
 				s.Report.Info("%s: already subscribed (%s)", fetch.Public(a.URL), a.Title)
 			case o.DryRun:
 				s.Report.Info("%s: would be subscribed to (%s)", fetch.Public(a.URL), a.Title)
 			case o.NoFetch:
 				s.Report.Info("%s: subscribed (%s)", fetch.Public(a.URL), a.Title)
 			default:
+				if a.walk {
+					later(a.task)
+				}
 				s.Report.Info("%s: subscribed (%s), %s", fetch.Public(a.URL), a.Title, units.Count(a.Summary.New+a.Summary.Updated, "entry"))
 			}
 			return nil
 		})
 	}
 	adding.Wait()
+	if sum := r.walks(ctx, walks); sum.Requested > 0 {
+		s.Report.Info("history: %s requested; %s", units.Count(sum.Requested, "document"), units.Count(sum.New+sum.Updated, "entry"))
+	}
 	return context.Cause(ctx)
 }
 
 // check checks what can be known before anything is asked for.
 func (o AddOptions) check() error {
+	if o.History && o.NoFetch {
+		return command.Usagef("--history delivers old entries, and --no-fetch none at all")
+	}
 	if o.Alias != "" && len(o.Sources) > 1 {
 		return command.Usagef("--alias names one feed, and several URLs were given")
 	}
@@ -210,6 +234,9 @@ type Added struct {
 	ID, URL, Hash, Title string
 	Already              bool // it was subscribed to before
 	Summary              Summary
+
+	walk bool // through its archives is to be made
+	task task
 }
 
 // SeveralError is returned for a page that links to several feeds.
@@ -256,8 +283,10 @@ func (r *Runner) Add(ctx context.Context, url string, o AddOptions) (Added, erro
 	}
 	var title string
 	var resp *fetch.Response
+	var feed *feedconv.Feed
 	var page *pageError // that links to the feed
-	origin := ""        // its URL
+	archive := ""       // URL of one that leads to the feed
+	origin := ""        // URL of what named the one that is looked at
 	for look := !o.AsIs; ; look = !o.NoFetch {
 		if before, ok := r.subscribed(url); ok {
 			if page == nil || o.DryRun {
@@ -268,17 +297,21 @@ func (r *Runner) Add(ctx context.Context, url string, o AddOptions) (Added, erro
 		if !look {
 			break
 		}
-		resp, title, err = r.look(ctx, &fetch.Request{URL: url, Origin: origin, Header: header})
+		resp, feed, err = r.look(ctx, &fetch.Request{URL: url, Origin: origin, Header: header})
 		var html *pageError
 		switch {
 		case err == nil:
+			title = feed.Title
 		case !errors.As(err, &html):
 			return Added{}, err
 		case page != nil:
 			return Added{}, &NoFeedsError{URL: fetch.Public(url), Err: html.err}
 		case len(html.Feeds) == 0 && o.Guess:
-			if url, resp, title, err = r.guess(ctx, html, header); err != nil {
+			if url, resp, feed, err = r.guess(ctx, html, header); err != nil {
 				return Added{}, err
+			}
+			if feed != nil {
+				title = feed.Title
 			}
 			if before, ok := r.subscribed(url); ok {
 				return before, nil
@@ -295,7 +328,14 @@ func (r *Runner) Add(ctx context.Context, url string, o AddOptions) (Added, erro
 			url, title, origin = link, page.title(), page.final
 			continue
 		}
-		break
+		doc := history.Subscribed(feed, resp.FinalURL, url)
+		if doc.Kind != history.Archive {
+			break
+		}
+		if err := r.ofArchive(doc, url, archive, len(header) > 0); err != nil {
+			return Added{}, err
+		}
+		url, archive, origin = lektordir.NormalizeID(doc.Current), url, resp.FinalURL
 	}
 	a := Added{ID: url, URL: url, Hash: lektordir.FeedHash(url), Title: cmp.Or(oneField(title), feeddir.DefaultName(url))}
 	if o.DryRun {
@@ -317,24 +357,46 @@ func (r *Runner) Add(ctx context.Context, url string, o AddOptions) (Added, erro
 	if err != nil || !added || o.NoFetch {
 		return a, err
 	}
-	return a, r.first(ctx, &a, resp)
+	err = r.first(ctx, &a, resp, o.History)
+	return a, err
+}
+
+// ofArchive is the error for an archive document whose subscription document cannot be
+// subscribed to in its place. before is the archive that led here, "" for none.
+func (r *Runner) ofArchive(doc history.Document, url, before string, headers bool) error {
+	what := fmt.Errorf("%s: it is an archive of old entries, in which nothing new is to be expected", fetch.Public(url))
+	const hint = "find the address of the feed itself on its page; add --as-is subscribes to this one all the same"
+	switch {
+	case doc.Current == "":
+		return command.Hint(fmt.Errorf("%w, and does not say where the feed is", what), hint)
+	case before != "":
+		return command.Hint(fmt.Errorf("%w, as is %s, which leads to it", what, fetch.Public(before)), hint)
+	}
+	if err := history.Check(doc.URL, doc.Current); err != nil {
+		return command.Hint(fmt.Errorf("%w; the feed would be %w", what, err), hint)
+	}
+	if headers && !sameOrigin(url, doc.Current) {
+		return command.Hint(fmt.Errorf("%w; the feed is on another server, %s, and headers are meant for one", what, fetch.Public(doc.Current)), "add that one, with --header if it is meant to have them")
+	}
+	r.report.Info("%s is an archive; its feed is %s", fetch.Public(url), fetch.Public(doc.Current))
+	return nil
 }
 
 // guess looks for the feed of a page that links to none where feeds usually
 // are. The document is nil for one that is subscribed to.
-func (r *Runner) guess(ctx context.Context, page *pageError, header http.Header) (string, *fetch.Response, string, error) {
+func (r *Runner) guess(ctx context.Context, page *pageError, header http.Header) (string, *fetch.Response, *feedconv.Feed, error) {
 	for _, url := range discover.Guesses(page.url) {
 		url = lektordir.NormalizeID(url)
 		if _, ok := r.subscribed(url); ok {
-			return url, nil, "", nil
+			return url, nil, nil, nil
 		}
 		r.report.Info("%s links to no feed; looking for one at %s", fetch.Public(page.url), fetch.Public(url))
-		resp, title, err := r.look(ctx, &fetch.Request{URL: url, Header: header})
+		resp, feed, err := r.look(ctx, &fetch.Request{URL: url, Header: header})
 		if err == nil || ctx.Err() != nil {
-			return url, resp, title, err
+			return url, resp, feed, err
 		}
 	}
-	return "", nil, "", &NoFeedsError{URL: fetch.Public(page.url), Err: page.err, Page: true}
+	return "", nil, nil, &NoFeedsError{URL: fetch.Public(page.url), Err: page.err, Page: true}
 }
 
 func sameOrigin(a, b string) bool {
@@ -345,16 +407,17 @@ func sameOrigin(a, b string) bool {
 
 // first fetches a feed for the first time, or delivers the document that was
 // fetched already.
-func (r *Runner) first(ctx context.Context, a *Added, resp *fetch.Response) error {
+func (r *Runner) first(ctx context.Context, a *Added, resp *fetch.Response, whole bool) error {
 	var bad error
 	a.Summary.Feeds = 1
 	t := r.task(a.Hash)
-	t.force, t.quiet = true, true
+	t.force, t.quiet, t.history, t.named = true, true, whole, true
 	done := make(chan struct{})
 	r.feed(ctx, t, resp, hooks{
 		free: func() {}, submitted: r.Writer.Flush,
 		finished: func(res result) {
 			a.Summary.add(res)
+			a.walk, a.task = res.walk, t
 			if res.err != nil {
 				bad = prefixed(fetch.Public(a.URL), res.err)
 			}
@@ -432,17 +495,17 @@ func generic(title string) bool {
 
 // look fetches a document and tells whether it is a feed; the error is a
 // *pageError for an HTML page.
-func (r *Runner) look(ctx context.Context, req *fetch.Request) (*fetch.Response, string, error) {
+func (r *Runner) look(ctx context.Context, req *fetch.Request) (*fetch.Response, *feedconv.Feed, error) {
 	url := req.URL
 	if strings.HasPrefix(strings.ToLower(url), "exec:") {
 		if err := feeddir.Trusted(r.Dir, "", ""); err != nil {
-			return nil, "", err
+			return nil, nil, err
 		}
 		req.AllowExec = true
 	}
 	resp, err := r.Client.Get(ctx, req)
 	if err != nil {
-		return nil, "", err
+		return nil, nil, err
 	}
 	r.parsing <- struct{}{}
 	defer func() { <-r.parsing }()
@@ -451,11 +514,11 @@ func (r *Runner) look(ctx context.Context, req *fetch.Request) (*fetch.Response,
 	var not *feedconv.NotFeedError
 	switch {
 	case errors.As(err, &not) && not.HTML:
-		return nil, "", &pageError{Result: discover.Page(resp.Body, resp.FinalURL, contentType), url: url, final: resp.FinalURL, err: not}
+		return nil, nil, &pageError{Result: discover.Page(resp.Body, resp.FinalURL, contentType), url: url, final: resp.FinalURL, err: not}
 	case errors.As(err, &not):
-		return nil, "", &NoFeedsError{URL: fetch.Public(url), Err: not}
+		return nil, nil, &NoFeedsError{URL: fetch.Public(url), Err: not}
 	case err != nil:
-		return nil, "", prefixed(fetch.Public(url), err)
+		return nil, nil, prefixed(fetch.Public(url), err)
 	}
-	return resp, feed.Title, nil
+	return resp, feed, nil
 }

@@ -182,7 +182,7 @@ func (r *Runner) Deliver(ctx context.Context, doc Document) (Summary, error) {
 		if err := r.describe(t, feed, doc.ID, doc.Name); err != nil {
 			return lektordir.Result{}, err
 		}
-		return delivery.Stage(ctx, t, feed, p)
+		return r.stage(ctx, t, p, feed)
 	})
 }
 
@@ -242,12 +242,5 @@ func (r *Runner) into(ctx context.Context, id string, stage func(*lektordir.Txn,
 		return sum, err
 	}
 	sum.New, sum.Updated = len(out.New), len(out.Updated)
-	done := make(chan error, 1)
-	r.commit(txn, func(err error) { done <- err })
-	r.Writer.Flush()
-	if err := <-done; err != nil {
-		return sum, err
-	}
-	r.delivered(txn)
-	return sum, nil
+	return sum, r.commitNow(txn)
 }

@@ -42,6 +42,7 @@ var listColumns = []command.Column[*listed]{
 	{Name: "unread", Get: func(l *listed) any { return l.unread[l.Hash] }},
 	{Name: "categories", Get: func(l *listed) any { return l.Categories }},
 	{Name: "error", Get: func(l *listed) any { return l.Error }},
+	{Name: "history", Get: func(l *listed) any { return feeddir.HistoryOf(l.d, l.Hash).Summary() }},
 	{Name: "hash", Extra: true, Get: func(l *listed) any { return l.Hash }},
 	{Name: "id", Extra: true, Get: func(l *listed) any { return fetch.Public(l.ID) }},
 	{Name: "name", Extra: true, Get: func(l *listed) any { return l.Name }},

@@ -37,6 +37,8 @@ type task struct {
 	quiet           bool // the caller reports failures
 	marked          bool // somebody left a due marker
 	last            bool // of its host that is queued
+	history         bool // all its archives are wanted
+	pages           int  // so many of its pages are wanted, or AllPages; 0 for none
 }
 
 func newQueue(perHost int) *queue {

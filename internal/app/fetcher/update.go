@@ -25,6 +25,7 @@ import (
 	"github.com/lektordir/lektor/internal/delivery"
 	"github.com/lektordir/lektor/internal/feeddir"
 	"github.com/lektordir/lektor/internal/fetch"
+	"github.com/lektordir/lektor/internal/history"
 	"github.com/lektordir/lektor/internal/units"
 	"github.com/lektordir/lektor/internal/websub"
 	"github.com/lektordir/lektor/lektordir"
@@ -50,8 +51,9 @@ const FlagMaxEntries = "max-entries"
 type Options struct {
 	Jobs       int // feeds fetched at once; 0 means DefaultJobs
 	Fetch      fetch.Config
-	MaxEntries int           // taken of one document, see FlagMaxEntries; 0 means feedconv's default
-	Interval   time.Duration // of feeds without their own; 0 means fetch's default
+	MaxEntries int            // taken of one document, see FlagMaxEntries; 0 means feedconv's default
+	History    history.Limits // of one walk through archives or pages; a 0 means its default
+	Interval   time.Duration  // of feeds without their own; 0 means fetch's default
 
 	// Delivered is told of entries once they are durable in new/. Calls do
 	// not overlap.
@@ -88,7 +90,9 @@ type Runner struct {
 	// that the journal names.
 	unsettled atomic.Bool
 	urls      sync.Once
-	byURL     map[string]string // see Add
+	byURL     map[string]string  // see Add
+	together  int                // see the constant
+	reached   func(where string) // for tests: told where a walk is
 }
 
 // New prepares a runner. Close it.
@@ -98,12 +102,15 @@ func New(d *lektordir.Dir, report Reporter, o Options) (*Runner, error) {
 		return nil, err
 	}
 	o.Jobs = cmp.Or(max(o.Jobs, 0), DefaultJobs)
+	o.History.Documents = cmp.Or(o.History.Documents, DefaultLimitDocuments)
+	o.History.Entries = cmp.Or(o.History.Entries, DefaultLimitEntries)
+	o.History.Bytes = cmp.Or(o.History.Bytes, DefaultLimitBytes)
 	if o.Fetch.Now == nil {
 		o.Fetch.Now = time.Now
 	}
 	r := &Runner{
 		Dir: d, Writer: w, Client: fetch.NewClient(o.Fetch), opts: o, now: o.Fetch.Now, report: report,
-		big: feedconv.NewLimiter(1),
+		big: feedconv.NewLimiter(1), together: together,
 		// What a document grows to while it is parsed is the greater part of
 		// the memory; more at once than there are processors gain nothing.
 		parsing: make(chan struct{}, max(2, runtime.GOMAXPROCS(0))),
@@ -134,6 +141,10 @@ type Selection struct {
 	All   bool     // all, due or not
 	// Unnamed tells that it was not the user who named Feeds.
 	Unnamed bool
+	// History asks for all archives of the feeds, and Pages for so many of their
+	// pages, the first among them, or [AllPages].
+	History bool
+	Pages   int
 }
 
 // Summary counts what became of the feeds of a run.
@@ -148,6 +159,10 @@ type Summary struct {
 	Skipped     int // not due any more
 	New         int // entries delivered
 	Updated     int // new versions delivered of entries known before
+
+	// Documents of the history of feeds, archives and pages: those asked for, and
+	// those that were had before.
+	Requested, Reused int
 }
 
 // String is the summary line.
@@ -172,6 +187,9 @@ func (s Summary) String() string {
 	entries := units.Count(s.New, "new entry")
 	if s.Updated > 0 {
 		entries += ", " + units.Group(int64(s.Updated)) + " updated"
+	}
+	if s.Requested+s.Reused > 0 {
+		entries += fmt.Sprintf("; history: %s requested, %s reused", units.Count(s.Requested, "document"), units.Group(int64(s.Reused)))
 	}
 	return line + "; " + entries
 }
@@ -217,6 +235,7 @@ type result struct {
 	kind         kind
 	err          error // for failed and broken
 	new, updated int
+	walk         bool // through its archives or pages is to be made
 }
 
 // Update fetches the feeds selected. One that fails never keeps others from
@@ -233,6 +252,7 @@ func (r *Runner) Update(ctx context.Context, sel Selection) (Summary, error) {
 	if r.opts.Progress != nil {
 		step, end = r.opts.Progress(len(tasks))
 	}
+	end = sync.OnceFunc(end)
 	defer end()
 	q := newQueue(r.opts.Fetch.PerHost)
 	for _, t := range tasks {
@@ -240,13 +260,22 @@ func (r *Runner) Update(ctx context.Context, sel Selection) (Summary, error) {
 	}
 	defer q.closeAt(ctx)()
 	var mu sync.Mutex
-	r.work(ctx, q, min(r.opts.Jobs, len(tasks)), true, func(res result) {
+	var walks []task
+	r.work(ctx, q, min(r.opts.Jobs, len(tasks)), true, func(t task, res result) bool {
 		mu.Lock()
 		defer mu.Unlock()
 		sum.add(res)
+		if res.walk {
+			walks = append(walks, t)
+		}
 		step()
+		return false
 	})
 	r.commits.Wait()
+	end()
+	// News of no feed waits for the archives of another.
+	more := r.walks(ctx, walks)
+	sum.New, sum.Updated, sum.Requested, sum.Reused = sum.New+more.New, sum.Updated+more.Updated, more.Requested, more.Reused
 	r.disk.tell(r.Dir.Path(), r.report)
 	if ctx.Err() != nil {
 		return sum, context.Cause(ctx)
@@ -264,8 +293,10 @@ func (r *Runner) Due(sel Selection) ([]string, error) {
 	return urls, err
 }
 
-// work runs workers on a queue and returns when they have ended.
-func (r *Runner) work(ctx context.Context, q *queue, workers int, once bool, finished func(result)) {
+// work runs workers on a queue and returns when they have ended. finished tells
+// whether more is to be done with the feed: then it is the caller who tells the queue
+// when that is done.
+func (r *Runner) work(ctx context.Context, q *queue, workers int, once bool, finished func(task, result) (more bool)) {
 	var wg sync.WaitGroup
 	for range workers {
 		wg.Go(func() {
@@ -285,8 +316,9 @@ func (r *Runner) work(ctx context.Context, q *queue, workers int, once bool, fin
 				h.finished = func(res result) {
 					h.free()
 					h.submitted()
-					finished(res)
-					q.done(t)
+					if !finished(t, res) {
+						q.done(t)
+					}
 				}
 				r.feed(ctx, t, nil, h)
 			}
@@ -303,13 +335,22 @@ func (r *Runner) tasks(sel Selection) ([]task, error) {
 			if slices.ContainsFunc(tasks, func(t task) bool { return t.hash == h }) {
 				continue
 			}
-			tasks = append(tasks, r.task(h))
-			tasks[len(tasks)-1].named, tasks[len(tasks)-1].force = !sel.Unnamed, true
+			t := r.task(h)
+			t.named, t.force = !sel.Unnamed, true
+			tasks = append(tasks, t)
 		}
-		return tasks, nil
+		return sel.wanting(tasks), nil
 	}
 	tasks, _, err := r.due(sel.All, nil)
-	return tasks, err
+	return sel.wanting(tasks), err
+}
+
+// wanting makes tasks ask for history as the selection does.
+func (sel Selection) wanting(tasks []task) []task {
+	for i := range tasks {
+		tasks[i].history, tasks[i].pages = sel.History, sel.Pages
+	}
+	return tasks
 }
 
 func (r *Runner) task(hash string) task {
@@ -451,16 +492,34 @@ func (r *Runner) delivered(txn *lektordir.Txn) {
 	}
 }
 
-// stage stages what is new in a document.
-func (r *Runner) stage(ctx context.Context, txn *lektordir.Txn, st *feeddir.State, feed *feedconv.Feed) (lektordir.Result, error) {
-	policy, err := lektordir.ParsePolicy(st.OnUpdate())
-	if err != nil {
-		return lektordir.Result{}, err
+// stage stages what is new in a document of a feed, after describe.
+func (r *Runner) stage(ctx context.Context, txn *lektordir.Txn, p lektordir.Policy, feed *feedconv.Feed) (lektordir.Result, error) {
+	h := feeddir.HistoryOf(r.Dir, txn.Feed())
+	// Of a document that was left short nobody knows what else is in it.
+	whole := !feed.Truncated && limited(feed) < 0
+	o := delivery.Options{Rank: feed.Complete}
+	if h.Stored() {
+		// An archive may have a later version (RFC 5005, section 4.1).
+		o.Dates = lektordir.NotOlder
 	}
-	if err := r.describe(txn, feed, "", ""); err != nil {
-		return lektordir.Result{}, err
+	out, err := delivery.StageWith(ctx, txn, feed, p, o)
+	switch {
+	case err != nil:
+	case o.Rank:
+		// Before what is new is there: nobody is to see it come and not find it.
+		ids := out.Ranked
+		if !whole {
+			old, complete, bad := r.Dir.Complete(txn.Feed())
+			if !complete || bad != nil {
+				return out, nil // everything is shown
+			}
+			ids = append(ids, slices.DeleteFunc(old, func(id string) bool { return slices.Contains(ids, id) })...)
+		}
+		err = h.Present(ids)
+	case !feed.Complete:
+		err = h.NotComplete()
 	}
-	return delivery.Stage(ctx, txn, feed, policy)
+	return out, err
 }
 
 // parse reads a document, through the feed's filter if it has one.

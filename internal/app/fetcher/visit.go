@@ -11,6 +11,7 @@ import (
 	"github.com/lektordir/lektor/feedconv"
 	"github.com/lektordir/lektor/internal/feeddir"
 	"github.com/lektordir/lektor/internal/fetch"
+	"github.com/lektordir/lektor/internal/history"
 	"github.com/lektordir/lektor/lektordir"
 )
 
@@ -96,6 +97,8 @@ func (v *visit) local(err error) bool {
 func (v *visit) save(res result) bool {
 	if err := v.st.Save(); err != nil {
 		res.kind, res.err = broken, err
+	} else {
+		res.walk = v.walk()
 	}
 	v.clear()
 	return v.end(res)
@@ -200,23 +203,15 @@ func (v *visit) trusted() error {
 
 // read reads the document and stages what is new in it.
 func (v *visit) read() bool {
+	unread := false
 	// The documents that wait here are in memory, see [Runner.room].
-	size := min(int64(len(v.resp.Body)), maxHeld)
-	if err := v.r.held.Acquire(v.ctx, size); err != nil {
-		return v.local(err)
-	}
-	v.r.parsing <- struct{}{}
-	var err error
-	v.feed, err = v.r.parse(v.ctx, v.st.State, v.resp, v.name, v.r.env(v.t.hash, v.req.URL))
-	unread := err != nil
-	if !unread {
-		v.out, err = v.r.stage(v.ctx, v.txn, v.st.State, v.feed)
-	}
-	if err == nil {
-		err = v.r.ess(v.t.hash, v.feed, v.resp.WireBytes)
-	}
-	<-v.r.parsing
-	v.r.held.Release(size)
+	err := v.r.reading(v.ctx, int64(len(v.resp.Body)), func() (err error) {
+		if v.feed, err = v.r.parse(v.ctx, v.st.State, v.resp, v.name, v.r.env(v.t.hash, v.req.URL)); err != nil {
+			unread = true
+			return err
+		}
+		return v.keep()
+	})
 	switch {
 	case unread:
 		return v.fail(failed, err)
@@ -224,6 +219,63 @@ func (v *visit) read() bool {
 		return v.local(err)
 	}
 	return true
+}
+
+// keep stages what is new in the document, and records what it says of the feed.
+func (v *visit) keep() error {
+	policy, err := lektordir.ParsePolicy(v.st.OnUpdate())
+	if err == nil {
+		err = v.r.describe(v.txn, v.feed, "", "")
+	}
+	if err == nil {
+		v.feed.Truncated = v.feed.Truncated || v.resp.Truncated
+		v.out, err = v.r.stage(v.ctx, v.txn, policy, v.feed)
+	}
+	if err == nil {
+		err = v.r.ess(v.t.hash, v.feed, v.resp.WireBytes)
+	}
+	if err == nil {
+		err = v.linked()
+	}
+	return err
+}
+
+// linked records which archives and pages the document names.
+func (v *visit) linked() error {
+	h := feeddir.HistoryOf(v.r.Dir, v.t.hash)
+	doc := history.Subscribed(v.feed, v.resp.FinalURL, v.req.URL)
+	l := feeddir.Linked{Kind: doc.Kind, Prev: doc.Prev, Next: doc.Next}
+	if !fetch.IsHTTP(v.req.URL) {
+		// What is not fetched has no history.
+		if l.Prev, l.Next = "", ""; l.Kind != history.Complete {
+			l.Kind = history.Plain
+		}
+	}
+	if l == (feeddir.Linked{}) && !h.Exists() {
+		return nil
+	}
+	old := h.Linked()
+	if first := old == (feeddir.Linked{}) && h.Baseline() == "" && !v.st.ReadBefore(); first && !v.t.history && l.Prev != "" {
+		if err := h.SetBaseline(l.Prev); err != nil {
+			return err
+		}
+	}
+	if l.Kind == history.Archive && old.Kind != history.Archive {
+		hint := ""
+		if doc.Current != "" {
+			hint = "; what is new is at " + fetch.Brief(fetch.Public(doc.Current))
+		}
+		v.r.report.Warn("%s: it says that it is an archive, in which nothing new is to be expected%s", v.name, hint)
+	}
+	return h.SetLinked(l)
+}
+
+// walk tells whether a walk through archives or pages is to follow.
+func (v *visit) walk() bool {
+	if !fetch.IsHTTP(v.req.URL) {
+		return false
+	}
+	return v.t.history || v.t.pages != 0 || feeddir.HistoryOf(v.r.Dir, v.t.hash).WalkDue(v.r.now())
 }
 
 // deliver commits what was staged. The visit ends when that is durable.

@@ -51,11 +51,22 @@ func (r *Runner) Watch(ctx context.Context, ready func()) error {
 		defer mu.Unlock()
 		return q.busy(hash) || r.now().Before(later[hash])
 	}
-	var workers sync.WaitGroup
-	defer func() { workers.Wait(); r.disk.tell(r.Dir.Path(), r.report) }()
+	var workers, walks sync.WaitGroup
+	slots := make(chan struct{}, maxWalks)
+	// A walk holds up its feed, and nothing else.
+	walk := func(t task) {
+		select {
+		case slots <- struct{}{}:
+			r.walk(ctx, t)
+			<-slots
+		case <-ctx.Done():
+		}
+		q.done(t)
+	}
+	defer func() { workers.Wait(); r.commits.Wait(); walks.Wait(); r.disk.tell(r.Dir.Path(), r.report) }()
 	defer cancel()
 	workers.Go(func() {
-		r.work(ctx, q, r.opts.Jobs, false, func(res result) {
+		r.work(ctx, q, r.opts.Jobs, false, func(t task, res result) bool {
 			mu.Lock()
 			delete(later, res.hash)
 			if res.kind == busy || res.kind == broken {
@@ -66,6 +77,11 @@ func (r *Runner) Watch(ctx context.Context, ready func()) error {
 			case finished <- struct{}{}:
 			default:
 			}
+			if !res.walk || ctx.Err() != nil {
+				return false
+			}
+			walks.Go(func() { walk(t) })
+			return true
 		})
 	})
 	if ready != nil {

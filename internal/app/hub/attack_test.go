@@ -98,6 +98,9 @@ func TestAttackPrivateAddresses(t *testing.T) {
 	if r := w2.register("/cb", w2.feed("/feed", "x")); !strings.Contains(r.body, "error reading the resource") || len(w2.calls) != 0 {
 		t.Errorf("%s, %+v", r.body, w2.calls)
 	}
+	if log := fmt.Sprint(w2.h.log.Recent(), w.h.log.Recent()); !strings.Contains(log, "the private address 127.0.0.1 was not asked; if it is yours, --allow-feeds it") || !strings.Contains(log, "--allow-callbacks it") {
+		t.Errorf("%s", log)
+	}
 }
 
 // A name that is public first, and private when it is connected to.
@@ -466,4 +469,38 @@ func TestAttackPage(t *testing.T) {
 	if !strings.Contains(r.body, feed) || strings.Contains(string(log), "secret-token") || strings.Contains(string(log), "\x1b") || !strings.Contains(string(log), "\tfailed\t"+feed) {
 		t.Errorf("%s\n%s", r.body, log)
 	}
+}
+
+// Slow callbacks of one caller keep nobody else from registering.
+func TestAttackSlowCallbacks(t *testing.T) {
+	w := newWorld(t, func(o *Options) { o.TrustedProxies = loopback })
+	feed := w.feed("/feed", "one")
+	hold := make(chan struct{})
+	var waiting atomic.Int32
+	w.answer("/slow", func(rw http.ResponseWriter, r *http.Request) {
+		waiting.Add(1)
+		select {
+		case <-hold:
+		case <-r.Context().Done():
+		}
+	})
+	var all sync.WaitGroup
+	for i := range 4 * verifyOne {
+		all.Go(func() {
+			w.do("POST", "/pleaseNotify", formType, encode("port", w.port(), "path", fmt.Sprintf("/slow?%d", i), "protocol", "http-post", "domain", "127.0.0.1", "url1", feed), "X-Forwarded-For", "192.0.2.66")
+		})
+	}
+	// As many as one host is asked for at once.
+	until(t, "the slow ones", func() bool { return waiting.Load() >= DefaultPerHost })
+	port := newSiteAt(t, "127.0.0.3", w.site)
+	r := w.do("POST", "/pleaseNotify", formType, encode("port", port, "path", "/cb", "protocol", "http-post", "domain", "127.0.0.3", "url1", feed), "X-Forwarded-For", "192.0.2.1")
+	if !strings.Contains(r.body, `success="true"`) {
+		t.Error(r.body)
+	}
+	close(hold)
+	all.Wait()
+	if w.h.mu.Lock(); len(w.h.turns) != 0 {
+		t.Errorf("%d callers are remembered", len(w.h.turns))
+	}
+	w.h.mu.Unlock()
 }

@@ -33,9 +33,9 @@ const thanks = "Thanks for the registration. It worked. When the feed updates we
 
 // bodyOf reads the body of a request that is a form.
 func (h *Hub) bodyOf(w http.ResponseWriter, r *http.Request) (string, error) {
-	b, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxForm))
+	b, err := io.ReadAll(http.MaxBytesReader(w, r.Body, int64(h.opts.MaxForm)))
 	if err != nil {
-		return "", rsscloud.Sayf("The request is longer than %s, or was cut off.", units.Bytes(maxForm))
+		return "", rsscloud.Sayf("The request is longer than %s, or was cut off.", units.Bytes(int64(h.opts.MaxForm)))
 	}
 	return string(b), nil
 }
@@ -150,15 +150,16 @@ func (h *Hub) subscribe(ctx context.Context, s subscription, domain, foreign boo
 	}
 	doc, err := h.look(ctx, s.Feed)
 	if err != nil {
+		h.log.add("unread", s.Feed, "%s", reason(err, allowFeeds))
 		return rsscloud.Sayf("The subscription was cancelled because %v %s.", errReading, s.Feed)
 	}
-	select {
-	case h.verifying <- struct{}{}:
-		defer func() { <-h.verifying }()
-	case <-ctx.Done():
-		return context.Cause(ctx)
+	leave, err := h.turn(ctx, s.Caller)
+	if err != nil {
+		return err
 	}
+	defer leave()
 	if err := h.try(ctx, s, domain, foreign); err != nil {
+		h.log.add("untried", s.Feed, "%s: %s", hostOf(s.Callback), reason(err, allowCallbacks))
 		if private := (*fetch.PrivateError)(nil); errors.As(err, &private) {
 			return rsscloud.Sayf("%v It is at a private address.", errHandler)
 		}
@@ -245,8 +246,12 @@ func (h *Hub) pinged(r *http.Request, feedURL string) (string, error) {
 		return fmt.Sprintf("Thanks for the ping. The feed was read not long ago, and will be again in %s.", wait.Round(time.Second)), nil
 	}
 	t, err := h.ping(r.Context(), feedURL)
+	var ours rsscloud.Sentence
+	if errors.As(err, &ours) {
+		return "", err // the feed was read
+	}
 	if err != nil {
-		h.log.add("unread", feedURL, "%s", hide(err.Error()))
+		h.log.add("unread", feedURL, "%s", reason(err, allowFeeds))
 		return "", rsscloud.Sayf("The ping was cancelled because %v %s.", errReading, feedURL)
 	}
 	if !t.changed {

@@ -103,7 +103,9 @@ func (h *Hub) land(f *flight, hash, feedURL string) {
 	for f != nil {
 		f.doc, f.err = h.get(feedURL)
 		if f.err == nil {
-			f.told, f.err = h.compare(f, hash, feedURL)
+			if f.told, f.err = h.compare(f, hash, feedURL); f.err != nil {
+				f.err = h.failing(f.err)
+			}
 		}
 		h.mu.Lock()
 		if f.next == nil {
@@ -162,6 +164,9 @@ func (h *Hub) get(feedURL string) (*document, error) {
 		resp, err := h.feeds.Get(h.ctx, &fetch.Request{URL: feedURL, Stranger: true})
 		if err != nil {
 			return nil, err
+		}
+		if resp.Truncated {
+			return nil, fmt.Errorf("%s: it broke off after %d bytes", feedURL, len(resp.Body))
 		}
 		doc.body, doc.kind = resp.Body, resp.Header.Get("Content-Type")
 	}

@@ -167,7 +167,7 @@ func newWorld(t testing.TB, change func(*Options)) *world {
 	public, _ := url.Parse(w.server.URL)
 	w.opts = Options{
 		State: filepath.Join(t.TempDir(), "state"), Public: public, Feeds: config, Callbacks: config,
-		MaxURLs: DefaultMaxURLs, PerCaller: 1000, Most: 10_000, AtOnce: DefaultNotifyAtOnce, MaxSave: 1 << 20, Now: w.clock.now,
+		MaxURLs: DefaultMaxURLs, PerCaller: 1000, Most: 10_000, AtOnce: DefaultNotifyAtOnce, MaxSave: 1 << 20, MaxForm: DefaultMaxForm, Now: w.clock.now,
 	}
 	if change != nil {
 		change(&w.opts)

@@ -33,6 +33,7 @@ const (
 	DefaultPerHost      = 8
 	DefaultMaxFeed      = 8 << 20
 	DefaultMaxSave      = 4 << 20
+	DefaultMaxForm      = 64 << 10
 	// DefaultTimeout is for an exchange with a feed's server or a subscriber;
 	// MaxTimeout is what it is less than, as callers wait for what comes of it.
 	DefaultTimeout = 7 * time.Second
@@ -64,6 +65,7 @@ type Options struct {
 	AtOnce    int           // notifications under way
 	PingGap   time.Duration // between two readings of a feed for pings
 	MaxSave   int           // bytes of a feed that is stored here
+	MaxForm   int           // bytes of a request that is a form
 
 	Verbose bool // reports what the log has
 	// Now is the clock; the default is time.Now.
@@ -74,8 +76,8 @@ type Options struct {
 
 // Limits that are no options.
 const (
-	maxForm     = 64 << 10 // bytes of a request that is no feed
-	verifyMost  = 64       // callbacks that are tried at once
+	verifyMost  = 64 // callbacks that are tried at once
+	verifyOne   = 16 // and those of one caller
 	waitMost    = 3 * time.Second
 	handOver    = 500 * time.Millisecond
 	slowFor     = 8 // times as many may be slow as are notified at once
@@ -109,6 +111,7 @@ type Hub struct {
 	flights map[string]*flight // by hash of the feed
 	known   map[string]glance
 	later   map[string]bool // pings that wait for the gap to be over
+	turns   map[string]*turns
 	counts  counts
 	serial  uint64
 }
@@ -143,7 +146,7 @@ func New(o Options, report serve.Reporter) (*Hub, error) {
 		states: st, opts: o, report: report, now: now,
 		verifying: make(chan struct{}, verifyMost), saving: semaphore.NewWeighted(3), held: semaphore.NewWeighted(heldMost),
 		lanes:   lanes{quick: make(chan struct{}, max(o.AtOnce, 1)), slow: make(chan struct{}, slowFor*max(o.AtOnce, 1))},
-		flights: map[string]*flight{}, known: map[string]glance{}, later: map[string]bool{},
+		flights: map[string]*flight{}, known: map[string]glance{}, later: map[string]bool{}, turns: map[string]*turns{},
 		counts: counts{callers: map[string]int{}, made: map[string]int{}},
 	}
 	if h.log, err = openLog(st.dir, now); err != nil {
@@ -243,6 +246,44 @@ func (h *Hub) count(caller string, n int) {
 	}
 }
 
+// turns are the places that a caller has among those that try callbacks.
+type turns struct {
+	places chan struct{}
+	users  int // that have one, or wait
+}
+
+// turn waits for a place to try a callback, of which one caller has a part alone: his
+// slow callbacks keep nobody else waiting. leave is to be called.
+func (h *Hub) turn(ctx context.Context, caller string) (leave func(), err error) {
+	h.mu.Lock()
+	t := h.turns[caller]
+	if t == nil {
+		t = &turns{places: make(chan struct{}, verifyOne)}
+		h.turns[caller] = t
+	}
+	t.users++
+	h.mu.Unlock()
+	forget := func() {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		if t.users--; t.users == 0 {
+			delete(h.turns, caller)
+		}
+	}
+	for i, places := range []chan struct{}{t.places, h.verifying} {
+		select {
+		case places <- struct{}{}:
+		case <-ctx.Done():
+			if i == 1 {
+				<-t.places
+			}
+			forget()
+			return nil, context.Cause(ctx)
+		}
+	}
+	return func() { <-h.verifying; <-t.places; forget() }, nil
+}
+
 // caller names who made a request: an address, or a network of 64 bits by IPv6, in
 // which one has as many addresses as one likes.
 func (h *Hub) caller(r *http.Request) (netip.Addr, string) {
@@ -287,12 +328,15 @@ func (h *Hub) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// base is the path of the public URL, without a slash at the end.
+// base is the path of the public URL, without a slash at the end; "" for none.
 func (h *Hub) base() string {
 	if h.opts.Public == nil {
 		return ""
 	}
-	return strings.TrimRight(h.opts.Public.Path, "/")
+	if p := strings.Trim(h.opts.Public.Path, "/"); p != "" {
+		return "/" + p
+	}
+	return ""
 }
 
 // public gives the URL of one of our paths.

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/lektordir/lektor/internal/atomicfile"
+	"github.com/lektordir/lektor/internal/fetch"
 	"github.com/lektordir/lektor/internal/lazy"
 	"github.com/lektordir/lektor/internal/serve"
 	"github.com/lektordir/lektor/internal/termsafe"
@@ -124,6 +125,24 @@ func (l *logbook) Close() {
 
 // oneField is a text as a field of a line, without what a terminal would obey.
 func oneField(s string) string { return termsafe.Brief(s) }
+
+// reason is what the log tells of an error of an exchange, and the flag by which its
+// address can be allowed.
+func reason(err error, flag string) string {
+	if private := (*fetch.PrivateError)(nil); errors.As(err, &private) {
+		text := "a private address was not asked"
+		if private.Addr.IsValid() {
+			text = fmt.Sprintf("the private address %s was not asked", private.Addr)
+		}
+		return text + "; if it is yours, " + flag + " it"
+	}
+	return hide(err.Error())
+}
+
+const (
+	allowFeeds     = "--allow-feeds"
+	allowCallbacks = "--allow-callbacks"
+)
 
 var anyURL = lazy.Regexp(`https?://[^\s"'<>]+`)
 

@@ -186,7 +186,7 @@ func (h *Hub) notify(p *pending, s *subscription, content websub.Content) {
 		event = unsubscribed{}
 	case err != nil:
 		event = failed{err.Error()}
-		h.log.add("failed", s.Feed, "%s: %s", hostOf(s.Callback), hide(err.Error()))
+		h.log.add("failed", s.Feed, "%s: %s", hostOf(s.Callback), reason(err, allowCallbacks))
 	}
 	if s.Errors > 0 || event != any(delivered{}) {
 		if _, _, do, _ := h.apply(p.hash, s.key(), event, h.now(), false); do == remove {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/lektordir/lektor/internal/fetch"
+	"github.com/lektordir/lektor/internal/rsscloud"
 )
 
 //go:embed page.html
@@ -22,12 +23,12 @@ var pageTemplate = sync.OnceValue(func() *template.Template {
 
 // pageData is what the page shows.
 type pageData struct {
-	Public        string
+	Public, Base  string // the URL, and its path
 	Subscriptions int
 	Feeds         []pageFeed
 	Events        []event
 	Saves         bool
-	Cloud         struct{ Domain, Port, Path string }
+	Cloud         struct{ Domain, Port, Path, Protocol string }
 }
 
 // pageFeed is a feed that was updated of late.
@@ -40,10 +41,13 @@ type pageFeed struct {
 // forms to try a ping and a registration. It has no JavaScript, and shows nothing of a
 // callback but its host.
 func (h *Hub) page(w http.ResponseWriter, r *http.Request) {
-	d := pageData{Events: h.log.Recent(), Saves: h.users != nil}
+	d := pageData{Base: h.base(), Events: h.log.Recent(), Saves: h.users != nil}
 	if h.opts.Public != nil {
 		d.Public = h.public("")
 		d.Cloud.Domain, d.Cloud.Port, d.Cloud.Path = h.opts.Public.Hostname(), fetch.Port(h.opts.Public), h.base()+"/rsscloud/pleaseNotify"
+		if d.Cloud.Protocol = rsscloud.HTTPPost; h.opts.Public.Scheme == "https" && d.Cloud.Port != "443" {
+			d.Cloud.Protocol = rsscloud.HTTPSPost
+		}
 	}
 	h.mu.Lock()
 	d.Subscriptions = h.counts.all

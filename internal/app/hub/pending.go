@@ -46,6 +46,9 @@ func (h *Hub) begun(hash, feedURL string, keys []string) (*pending, error) {
 		b.WriteString(k + "\n")
 	}
 	b.WriteByte('\n')
+	if err := os.MkdirAll(filepath.Dir(p.path), 0o700); err != nil {
+		return nil, err
+	}
 	if err := atomicfile.Write(p.path, b.Bytes()); err != nil {
 		return nil, err
 	}

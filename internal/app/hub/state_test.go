@@ -131,6 +131,35 @@ func TestStateThatSomebodyElseChanges(t *testing.T) {
 	}
 }
 
+// A disk that takes nothing: the caller is told so, and with the next ping all are
+// notified.
+func TestStateThatCannotBeWritten(t *testing.T) {
+	w := newWorld(t, nil)
+	feed := w.feed("/feed", "one")
+	w.register("/cb", feed)
+	pending := filepath.Join(w.opts.State, "pending")
+	if err := errors.Join(os.Remove(pending), os.WriteFile(pending, nil, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	w.feed("/feed", "two")
+	if r := w.ping(feed); !strings.Contains(r.body, `success="false" msg="This hub cannot store it now`) || !strings.Contains(w.log.String(), pending) {
+		t.Errorf("%s\n%s", r.body, w.log)
+	}
+	if err := os.Remove(pending); err != nil {
+		t.Fatal(err)
+	}
+	if w.ping(feed); len(w.notified("/cb")) != 1 {
+		t.Error("not notified")
+	}
+	feeds := filepath.Join(w.opts.State, "feeds")
+	if err := errors.Join(os.RemoveAll(feeds), os.WriteFile(feeds, nil, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	if r := w.register("/cb", feed); !strings.Contains(r.body, `success="false" msg="This hub cannot store it now`) {
+		t.Error(r.body)
+	}
+}
+
 func TestExpireNow(t *testing.T) {
 	w := newWorld(t, nil)
 	feed := w.feed("/feed", "one")
@@ -295,6 +324,40 @@ func TestPingDuringAReading(t *testing.T) {
 	}
 }
 
+// A document that broke off is none: it would be another one each time.
+func TestFeedThatBreaksOff(t *testing.T) {
+	w := newWorld(t, nil)
+	feed := w.feed("/feed", "one")
+	w.register("/cb", feed)
+	w.answer("/feed", func(rw http.ResponseWriter, r *http.Request) {
+		rw.Header().Set("Content-Length", "1000")
+		io.WriteString(rw, "<rss>")
+	})
+	if r := w.ping(feed); !strings.Contains(r.body, `success="false"`) || len(w.notified("/cb")) != 0 {
+		t.Errorf("%s, %v", r.body, w.notified("/cb"))
+	}
+}
+
+// Behind a proxy that leaves the path as it is, or takes it away.
+func TestPublicURLWithAPath(t *testing.T) {
+	w := newWorld(t, nil)
+	w.h.opts.Public = w.h.opts.Public.JoinPath("/my/hub")
+	feed := w.feed("/feed", "one")
+	for _, path := range []string{"/ping", "/my/hub/ping", "/My/Hub/RssCloud/Ping/"} {
+		if r := w.form(path, "url", feed); !strings.Contains(r.body, `success="true"`) {
+			t.Errorf("%s: %+v", path, r)
+		}
+	}
+	for _, path := range []string{"/", "/my/hub", "/my/hub/"} {
+		if r := w.do("GET", path, "", ""); r.status != 200 || !strings.Contains(r.body, `action="/my/hub/ping"`) || !strings.Contains(r.body, `path="/my/hub/rsscloud/pleaseNotify"`) {
+			t.Errorf("%s: %+v", path, r)
+		}
+	}
+	if r := w.do("GET", "/my/hubris", "", ""); r.status != 404 {
+		t.Errorf("%+v", r)
+	}
+}
+
 func TestPingGap(t *testing.T) {
 	w := newWorld(t, func(o *Options) { o.PingGap = 150 * time.Millisecond })
 	feed := w.feed("/feed", "one")
@@ -311,7 +374,9 @@ func TestPingGap(t *testing.T) {
 	}
 }
 
-func TestSaveRss(t *testing.T) {
+// "You must send a valid username/password combination"; "If the save works, the return
+// value is the public URL of your feed. If it failed, the call throws an error."
+func TestWalkthroughSavingTheFeedThroughTheCloud(t *testing.T) {
 	path := htpasswd(t, "bull: se<>&cret\t", "cow:x")
 	w := newWorld(t, func(o *Options) { o.Users = path })
 	where := w.server.URL + "/feeds/bull/rss.xml"

@@ -33,22 +33,18 @@ func (h *Hub) websub(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
 	}
-	select {
-	case h.verifying <- struct{}{}:
-	default:
-		timer := time.NewTimer(waitMost)
-		defer timer.Stop()
-		select {
-		case h.verifying <- struct{}{}:
-		case <-timer.C:
-			w.Header().Set("Retry-After", "10")
-			http.Error(w, "too much at once; try again later", http.StatusServiceUnavailable)
-			return
-		}
+	ctx, cancel := context.WithTimeout(r.Context(), waitMost)
+	defer cancel()
+	_, caller := h.caller(r)
+	leave, err := h.turn(ctx, caller)
+	if err != nil {
+		w.Header().Set("Retry-After", "10")
+		http.Error(w, "too much at once; try again later", http.StatusServiceUnavailable)
+		return
 	}
 	w.WriteHeader(http.StatusAccepted)
 	h.working.Go(func() {
-		defer func() { <-h.verifying }()
+		defer leave()
 		do()
 	})
 }
@@ -85,7 +81,7 @@ func (h *Hub) requested(r *http.Request, form url.Values) (func(), error) {
 	}
 	return func() {
 		if err := h.join(s, q); err != nil {
-			h.log.add("refused", s.Feed, "%s: %s", hostOf(s.Callback), hide(err.Error()))
+			h.log.add("refused", s.Feed, "%s: %s", hostOf(s.Callback), reason(err, allowFeeds+" or "+allowCallbacks))
 		} else {
 			h.log.add("subscribed", s.Feed, "%s by %s for %s", hostOf(s.Callback), WebSub, q.Lease)
 		}
@@ -124,7 +120,7 @@ func (h *Hub) leave(s subscription, q websub.Request) {
 		return
 	}
 	if err := websub.Verify(h.ctx, h.callbacks, q, challenge()); err != nil {
-		h.log.add("refused", s.Feed, "%s, the end: %s", hostOf(s.Callback), hide(err.Error()))
+		h.log.add("refused", s.Feed, "%s, the end: %s", hostOf(s.Callback), reason(err, allowCallbacks))
 		return
 	}
 	if _, _, do, err := h.apply(hash, s.key(), unsubscribed{}, h.now(), true); err != nil {

@@ -611,3 +611,70 @@ func TestTwoAtOnce(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 }
+
+// Machines that met a feed before and after its guids changed have other lineages for
+// its entries: the id of an entry tells which it is, if one alone has it; and so it is
+// for entries of a script, whose names say nothing.
+func TestOtherLineages(t *testing.T) {
+	all, _ := machines(t, "a b")
+	a, b := all[0], all[1]
+	for _, m := range all {
+		m.subscribe(1)
+	}
+	entry := func(m *machine, unique, id string) {
+		t.Helper()
+		if _, err := m.Entry(feedURL(1), "new", unique, "id="+id); err != nil {
+			t.Fatal(err)
+		}
+	}
+	entry(a, "1503674340.M1P1Q1I00000000000000aa.h", "urn:one")
+	entry(b, "1503674340.M1P1Q1I00000000000000bb.h", "urn:one")
+	entry(a, "1503674340.script.h", "urn:script")
+	entry(b, "1503674350.77.k", "urn:script")
+	// Two have this id: it says nothing.
+	entry(a, "1503674340.M1P1Q1I0000000000000001.h", "urn:twice")
+	entry(b, "1503674340.M1P1Q1I0000000000000002.h", "urn:twice")
+	entry(b, "1503674340.M1P1Q1I0000000000000003.h", "urn:twice")
+	rounds(2, a, b)
+	set := func(m *machine, part, set, unset string) {
+		t.Helper()
+		d := m.dir()
+		refs, _ := d.List(t.Context(), lektordir.ListOptions{})
+		for _, r := range refs {
+			if strings.Contains(r.Unique, part) {
+				if _, err := d.SetFlags(r, set, unset); err != nil {
+					t.Fatal(err)
+				}
+				return
+			}
+		}
+		t.Fatalf("no entry %s", part)
+	}
+	flagsOf := func(m *machine, part string) string {
+		t.Helper()
+		refs, _ := m.dir().List(t.Context(), lektordir.ListOptions{})
+		for _, r := range refs {
+			if strings.Contains(r.Unique, part) {
+				return r.Flags()
+			}
+		}
+		return "gone"
+	}
+	set(a, "aa.h", "FS", "")
+	set(a, "script", "S", "")
+	set(a, "0001.h", "S", "")
+	rounds(2, a, b)
+	if one, script, two := flagsOf(b, "bb.h"), flagsOf(b, "77.k"), flagsOf(b, "0002.h")+flagsOf(b, "0003.h"); one != "FS" || script != "S" || two != "" {
+		t.Errorf("by id %q, of a script %q, of two with one id %q", one, script, two)
+	}
+	// And back: what is undone there is undone here.
+	set(b, "bb.h", "", "S")
+	set(b, "77.k", "a", "S")
+	rounds(2, b, a)
+	if one, script := flagsOf(a, "aa.h"), flagsOf(a, "script"); one != "F" || script != "a" {
+		t.Errorf("back: %q, %q", one, script)
+	}
+	if c := a.conflicts() + b.conflicts(); c != "" {
+		t.Errorf("conflicts: %s", c)
+	}
+}

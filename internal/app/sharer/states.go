@@ -9,8 +9,11 @@ import (
 	"io/fs"
 	"maps"
 	"os"
+	"runtime"
 	"slices"
 	"strings"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/lektordir/lektor/internal/feedsync"
 	"github.com/lektordir/lektor/internal/fetch"
@@ -132,33 +135,61 @@ func (h *share) noteStates(ctx context.Context) error {
 		if f := h.last.feeds[feed]; f != nil {
 			old = f.entries
 		}
-		entries := h.local.entries[feed]
-		for _, lineage := range slices.Sorted(maps.Keys(entries)) {
-			e := entries[lineage]
-			before, now := old[lineage].flags, shared(e.ref)
-			if before == now {
-				continue
-			}
-			var about *mark
-			for _, c := range []byte(flags) {
-				had, has := strings.IndexByte(before, c) >= 0, strings.IndexByte(now, c) >= 0
-				if had == has {
-					continue
-				}
-				it := h.states.Item(stateID(feed, e.key(lineage), c))
-				switch said := it != nil && !it.Deleted; {
-				case said == has:
-					continue
-				case about == nil:
-					about = h.describe(e.ref)
-				}
-				if err := h.mark(feed, e.key(lineage), c, has, about); err != nil {
-					return err
-				}
-			}
+		if err := h.noteFeed(ctx, feed, old); err != nil {
+			return err
 		}
 	}
 	return h.noteGone()
+}
+
+// edit is a flag that was set or cleared.
+type edit struct {
+	e       *entry
+	lineage string
+	flag    byte
+	set     bool
+}
+
+// noteFeed notes what the user did to the entries of a feed. What is told of them is
+// read on all processors: at first that is most of them.
+func (h *share) noteFeed(ctx context.Context, feed string, old map[string]seenEntry) error {
+	entries := h.local.entries[feed]
+	var edits []edit
+	about := map[*entry]*mark{}
+	for _, lineage := range slices.Sorted(maps.Keys(entries)) {
+		e := entries[lineage]
+		before, now := old[lineage].flags, shared(e.ref)
+		if before == now {
+			continue
+		}
+		for _, c := range []byte(flags) {
+			had, has := strings.IndexByte(before, c) >= 0, strings.IndexByte(now, c) >= 0
+			if had == has {
+				continue
+			}
+			it := h.states.Item(stateID(feed, e.key(lineage), c))
+			if said := it != nil && !it.Deleted; said == has {
+				continue
+			}
+			edits = append(edits, edit{e, e.key(lineage), c, has})
+			about[e] = &mark{}
+		}
+	}
+	var g errgroup.Group
+	g.SetLimit(runtime.GOMAXPROCS(0))
+	for e, m := range about {
+		g.Go(func() error {
+			*m = *h.describe(e.ref)
+			return nil
+		})
+	}
+	_ = g.Wait()
+	for _, d := range edits {
+		if err := h.mark(feed, d.lineage, d.flag, d.set, about[d.e]); err != nil {
+			return err
+		}
+	}
+	return cause(ctx)
 }
 
 // noteGone takes an entry that was unread in new/, and is gone without having been

@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -35,7 +36,7 @@ type ListOptions struct {
 }
 
 // Sorts are the keys to sort by.
-var Sorts = []string{"date", "delivered", "feed", "title", "author"}
+var Sorts = []string{"date", "delivered", "feed", "title", "author", "rank"}
 
 // DefaultSort lists what is new first, as one reads news.
 const DefaultSort = "-date"
@@ -75,6 +76,9 @@ func List(ctx context.Context, o ListOptions, s *command.Streams) error {
 		err = v.records(ctx, o.Print.Format, list)
 	} else {
 		err = v.printList(ctx, list, o)
+	}
+	if err == nil {
+		v.tellIncomplete(list)
 	}
 	return err
 }
@@ -122,6 +126,8 @@ func sortOrder(by string) (order, error) {
 	case "author":
 		o.fields, o.newest = lektordir.FieldPubDate|lektordir.FieldAuthor, true
 		o.by = textual((*entries.Record).Author)
+	case "rank":
+		o.fields, o.newest, o.by = lektordir.FieldPubDate, true, byRank
 	default:
 		return o, &command.UsageError{
 			Message: fmt.Sprintf("--sort %s: no such key", by),
@@ -129,6 +135,29 @@ func sortOrder(by string) (order, error) {
 		}
 	}
 	return o, nil
+}
+
+// byRank orders entries as the documents of their feeds do that are complete; others
+// stand behind them.
+func byRank(a, b *entries.Record) int {
+	place := func(r *entries.Record) int { return cmp.Or(r.Rank(), math.MaxInt) }
+	return cmp.Compare(place(a), place(b))
+}
+
+// tellIncomplete tells of a list of one feed that older entries are missing (RFC 5005,
+// section 4.2).
+func (v *viewer) tellIncomplete(list []*entries.Record) {
+	for _, r := range list {
+		if r.Ref.Feed != list[0].Ref.Feed {
+			return
+		}
+	}
+	if len(list) == 0 {
+		return
+	}
+	if gap := list[0].Incomplete(); gap != "" {
+		v.S.Report.Info("%s is incomplete: %s", termsafe.Brief(list[0].Feed().Title()), gap)
+	}
 }
 
 // order is a key to sort by.

@@ -176,7 +176,7 @@ func Remove(ctx context.Context, o RemoveOptions, s *command.Streams) error {
 
 // versions gives a feed's entries by identity, each version, oldest first.
 func (v *viewer) versions(ctx context.Context, feed string) (map[string][]lektordir.Ref, error) {
-	refs, err := v.List(ctx, lektordir.ListOptions{Feeds: []string{feed}, AllVersions: true})
+	refs, err := v.List(ctx, lektordir.ListOptions{Feeds: []string{feed}, AllVersions: true, Withdrawn: true})
 	if err != nil {
 		return nil, err
 	}

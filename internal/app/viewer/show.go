@@ -254,4 +254,5 @@ func (v *viewer) header(b *strings.Builder, r *entries.Record) {
 		line("Enclosure", enc.URL+about)
 	}
 	line("Flags", r.Ref.Flags())
+	line("Incomplete", r.Incomplete())
 }

@@ -274,7 +274,7 @@ func (u *undoing) where(ctx context.Context, ref lektordir.Ref) (now lektordir.R
 	feed, known := u.now[ref.Feed]
 	if !known {
 		feed = map[string]lektordir.Ref{}
-		refs, err := u.List(ctx, lektordir.ListOptions{Feeds: []string{ref.Feed}, AllVersions: true})
+		refs, err := u.List(ctx, lektordir.ListOptions{Feeds: []string{ref.Feed}, AllVersions: true, Withdrawn: true})
 		if err != nil {
 			return now, false, err
 		}

@@ -185,6 +185,24 @@ var directory = []step{
 	{starts: "tmp/$feed/$unique/            an entry being written", except: picture, before: `lektor-fetch add https://example.org/feed`, then: layout},
 	{starts: "$ printf http://example.com/rss.xml | sha1sum", then: `command -v sha1sum`},
 	{
+		starts: `cd "${LEKTORDIR:-${XDG_DATA_HOME:-$HOME/.local/share}/lektor}"`,
+		before: `chart() {
+	{
+		echo '<feed xmlns="http://www.w3.org/2005/Atom" xmlns:fh="http://purl.org/syndication/history/1.0"><title>Chart</title><id>urn:x:chart</id><fh:complete/>'
+		for n; do echo "<entry><title>$n</title><id>urn:x:$n</id></entry>"; done
+		echo '</feed>'
+	} | lektor-fetch deliver --id urn:x:chart
+}
+chart one two
+chart three two`,
+		given: `feed=$(printf urn:x:chart | sha1sum | cut -d ' ' -f 1)`,
+		out:   `\A(new/[0-9a-f]{40}/\S+\n){2}\z`,
+		then: `cd "$D"
+test "$(feed=$(printf urn:x:chart | sha1sum | cut -d ' ' -f 1); export feed; sh "$example" | while read -r entry; do cat "$entry/title"; done | tr '\n' ' ')" = "three two "
+test "$(ls new/*/*/title | wc -l)" -eq 7; test "$(lektor-view count feed:urn:x:chart)" = "2 unread of 2"
+test "$(lektor-view ls -o title --sort rank feed:urn:x:chart | tr '\n' ' ')" = "three two "; test "$(lektor-view ls -o title is:withdrawn)" = one`,
+	},
+	{
 		starts: `awk -F '\t' '$1 == "link" { print $2; exit }' extras`,
 		before: `printf 'Content' | lektor-fetch put --feed-id urn:x:extras --id urn:x:1 --title One --link http://example.org/one \
     --category tea --category 'long walks' --enclosure 'http://example.org/1.mp3 audio/mpeg 12' --enclosure http://example.org/2.mp3
@@ -201,7 +219,7 @@ lines \ here'`,
 	},
 	{
 		starts: "id=urn:example:clock",
-		before: `lektor-fetch rm --purge https://example.org/feed urn:x:extras`,
+		before: `lektor-fetch rm --purge https://example.org/feed urn:x:extras urn:x:chart`,
 		then: `test "$(lektor-view ls -o '{{.feed}}: {{.title}}')" = 'Clock: Current time'
 lektor-fetch check`,
 	},
@@ -225,6 +243,12 @@ test "$(lektor-fetch ls --dir ~/lektor-copy -o url)" = https://example.org/feed`
 var fetcher = []step{
 	{starts: "grep -s . src/*/etc/fetch/error", before: broken, given: `cd "$D"`, out: `\Ahttps://example.org/broken: .*410 Gone.*\n\z`},
 	{
+		starts: "grep -s . src/*/etc/history/incomplete",
+		before: `lektor-fetch add --history https://example.com/feed && exit 1; test "$(lektor-view count)" = "5 unread of 5"`,
+		given:  `cd "$D"`, out: `\Ahttps://example.com/2001\t.*404 Not Found\t20.*Z\n\z`,
+		then: `lektor-fetch rm --purge https://example.com/feed`,
+	},
+	{
 		starts: "lektor-fetch add https://daringfireball.net/",
 		before: `lektor-fetch rm --purge https://example.org/broken`,
 		out:    `(?s)A frost\n.*Fifth\n`,
@@ -243,6 +267,11 @@ var fetcher = []step{
 		starts: "lektor-fetch watch -o '{{.feed}}: {{.title}}'",
 		before: `lektor-fetch add --as-is --no-fetch https://example.com/feeds/main`,
 		until:  `test "$(grep -c '^Blog of example.com: [ATF]' "$HOME/out")" -eq 5`,
+	},
+	{
+		starts: "lektor-fetch history -o path https://daringfireball.net/feed |",
+		out:    `\A(/.*/cur/.*;2,S\n){2}\z`,
+		then:   `test "$(lektor-view ls -o title --sort date is:read)" = "$(printf 'Old 1\nOld 2')"`,
 	},
 	{
 		starts: `df -h | lektor-fetch put --feed-id urn:x:disk --feed-name Disk \`,

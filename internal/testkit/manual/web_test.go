@@ -108,6 +108,7 @@ func sites(files string) http.Handler {
 		mux.HandleFunc(host+"/feed", server.Doc("application/rss+xml", blog(host)))
 		mux.HandleFunc(host+"/feeds/main", server.Doc("application/rss+xml", blog(host)))
 	}
+	mux.HandleFunc("daringfireball.net/2001", server.Doc("application/atom+xml", archive))
 	mux.HandleFunc("example.org/broken", server.Answer(http.StatusGone, "gone"))
 	mux.HandleFunc("example.com/flagged.nno", server.Doc("application/nno", flagged(time.Now())))
 	// Of me.example, and of the address of the proxy, too.
@@ -119,7 +120,7 @@ func sites(files string) http.Handler {
 // blog is a feed of five entries, of the last five hours.
 func blog(host string) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, `<?xml version="1.0"?><rss version="2.0"><channel><title>Blog of %s</title><link>https://%[1]s/</link><description>d</description>`, host)
+	fmt.Fprintf(&b, `<?xml version="1.0"?><rss version="2.0"><channel><title>Blog of %s</title><link>https://%[1]s/</link><description>d</description><link xmlns="http://www.w3.org/2005/Atom" rel="prev-archive" href="/2001"/>`, host)
 	for i, title := range []string{"A frost", "Tea at noon", "Third", "Fourth", "Fifth"} {
 		fmt.Fprintf(&b, "<item><title>%s</title><author>wren@%s (wren)</author><link>https://%[2]s/%[3]d</link><guid>https://%[2]s/%[3]d</guid><pubDate>%s</pubDate><description>Text of number %[3]d.</description></item>",
 			title, host, i+1, published(i).Format(time.RFC1123Z))
@@ -127,6 +128,12 @@ func blog(host string) string {
 	b.WriteString("</channel></rss>")
 	return b.String()
 }
+
+// archive is what is older in the blog of daringfireball.net; others have lost theirs.
+const archive = `<feed xmlns="http://www.w3.org/2005/Atom" xmlns:fh="http://purl.org/syndication/history/1.0"><title>2001</title><id>urn:x:2001</id>
+<updated>2001-01-02T00:00:00Z</updated><fh:archive/><link rel="current" href="/feed"/>
+<entry><title>Old 2</title><id>urn:x:2</id><updated>2001-01-02T00:00:00Z</updated></entry>
+<entry><title>Old 1</title><id>urn:x:1</id><updated>2001-01-01T00:00:00Z</updated></entry></feed>`
 
 // started is when the test began: the hosts say the same all the time.
 var started = time.Now().UTC().Truncate(time.Minute)

@@ -1,0 +1,850 @@
+package fetcher
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/lektordir/lektor/internal/feeddir"
+	"github.com/lektordir/lektor/internal/fetch"
+	"github.com/lektordir/lektor/internal/history"
+	"github.com/lektordir/lektor/internal/testkit/server"
+	"github.com/lektordir/lektor/lektordir"
+)
+
+// entry is an entry as a publisher writes it.
+type entry struct {
+	id, text string
+	day      int // of updated; 0 for none
+}
+
+func link(rel, href string) string { return fmt.Sprintf(`<link rel="%s" href="%s"/>`, rel, href) }
+
+const mark = "<fh:archive/>"
+
+// atomFeed is an Atom document. day is that of the document.
+func atomFeed(head string, day int, entries ...entry) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, `<?xml version="1.0" encoding="utf-8"?><feed xmlns="http://www.w3.org/2005/Atom" xmlns:fh="http://purl.org/syndication/history/1.0"><title>Site</title><id>urn:x:site</id>%s%s`, updated(day), head)
+	for _, e := range entries {
+		fmt.Fprintf(&b, `<entry><title>%s</title><id>urn:x:%s</id>%s<content>%s</content></entry>`, e.text, e.id, updated(e.day), e.text)
+	}
+	b.WriteString("</feed>")
+	return b.String()
+}
+
+func updated(day int) string {
+	if day == 0 {
+		return ""
+	}
+	return "<updated>" + time.Date(2020, 1, 1, 0, 0, 0, 0, time.UTC).AddDate(0, 0, day).Format(time.RFC3339) + "</updated>"
+}
+
+// numbered are entries from a number on, the newest first.
+func numbered(from, n int) (all []entry) {
+	for i := from + n - 1; i >= from; i-- {
+		all = append(all, entry{fmt.Sprint(i), fmt.Sprint("Entry ", i), i})
+	}
+	return all
+}
+
+// chain serves n archives of two entries each, /1 the oldest, and a subscription
+// document /feed of two. It is called again for more archives.
+func chain(s *server.Server, n int) {
+	prev := ""
+	for i := 1; i <= n; i++ {
+		s.Handle(fmt.Sprint("/", i), server.Doc("", atomFeed(mark+link("current", "/feed")+prev, 2*i, numbered(2*i, 2)...)))
+		prev = link("prev-archive", fmt.Sprint("/", i))
+	}
+	s.Handle("/feed", server.Doc("", atomFeed(prev, 2*n+2, numbered(2*n+2, 2)...)))
+}
+
+// asked gives the paths that were asked for since it was called last.
+func asked(s *server.Server) string {
+	var paths []string
+	for _, r := range s.Requests("") {
+		paths = append(paths, r.Path)
+	}
+	for _, p := range paths {
+		s.Forget(p)
+	}
+	return strings.Join(paths, " ")
+}
+
+// titles gives the titles of what is shown, in order of delivery.
+func titles(t *testing.T, r *Runner, o lektordir.ListOptions) []string {
+	t.Helper()
+	refs, err := r.Dir.List(t.Context(), o)
+	if err != nil {
+		t.Error(err)
+	}
+	var all []string
+	for _, ref := range refs {
+		e, err := r.Dir.ReadEntry(ref, lektordir.FieldTitle)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, e.Title)
+	}
+	return all
+}
+
+// update fetches feeds that are named, and gives the summary.
+func update(t *testing.T, r *Runner, sel Selection) Summary {
+	t.Helper()
+	sum, err := r.Update(t.Context(), sel)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return sum
+}
+
+// visited subscribes to the feed of a server and fetches it once, so that there is a
+// baseline if it has archives.
+func visited(t *testing.T, r *Runner, s *server.Server) (hash string) {
+	t.Helper()
+	hash = subscribeTo(t, r, s.URL("/feed"))[0]
+	update(t, r, Selection{})
+	return hash
+}
+
+// TestHistoryRequests: how many requests there are, and that each entry comes once.
+func TestHistoryRequests(t *testing.T) {
+	r, s, l := setup(t, Options{})
+	chain(s, 3)
+	hash := subscribeTo(t, r, s.URL("/feed"))[0]
+	whole := Selection{Feeds: []string{hash}, History: true}
+	if sum := update(t, r, whole); asked(s) != "/feed /3 /2 /1" || sum.New != 8 || sum.Requested != 3 || sum.Reused != 0 {
+		t.Errorf("%+v", sum)
+	}
+	// News first, then the oldest first.
+	want := "[Entry 8 Entry 9 Entry 2 Entry 3 Entry 4 Entry 5 Entry 6 Entry 7]"
+	if got := fmt.Sprint(titles(t, r, lektordir.ListOptions{})); got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+	for range 2 {
+		sum := update(t, r, whole)
+		if reqs := s.Requests("/feed"); len(reqs) != 1 || reqs[0].Header.Get("If-None-Match") == "" || asked(s) != "/feed" || sum.New != 0 || sum.Reused != 3 {
+			t.Errorf("%+v", sum)
+		}
+	}
+	chain(s, 4)
+	if sum := update(t, r, Selection{Feeds: []string{hash}}); asked(s) != "/feed /4" || sum.New != 2 {
+		t.Errorf("%+v", sum)
+	}
+	if got := feeddir.HistoryOf(r.Dir, hash).Summary(); got != "archived 4" {
+		t.Error(got)
+	}
+	if strings.Contains(l.String(), "warning") || strings.Contains(l.String(), "error") {
+		t.Error(l)
+	}
+}
+
+// TestBaseline: the first fetch goes through no archives, later ones go through those
+// that came since, and history through all.
+func TestBaseline(t *testing.T) {
+	r, s, _ := setup(t, Options{})
+	chain(s, 3)
+	hash := visited(t, r, s)
+	if got := asked(s); got != "/feed" {
+		t.Error(got)
+	}
+	h := feeddir.HistoryOf(r.Dir, hash)
+	if h.Baseline() != s.URL("/3") || h.Summary() != "archived 0" {
+		t.Error(h.Baseline(), h.Summary())
+	}
+	again := Selection{Feeds: []string{hash}}
+	update(t, r, again)
+	if got := asked(s); got != "/feed" {
+		t.Error(got)
+	}
+	chain(s, 5)
+	if sum := update(t, r, again); asked(s) != "/feed /5 /4" || sum.New != 4 {
+		t.Errorf("%+v", sum)
+	}
+	if sum := update(t, r, Selection{Feeds: []string{hash}, History: true}); asked(s) != "/feed /3 /2 /1" || sum.New != 6 || h.Baseline() != "" {
+		t.Errorf("%+v", sum)
+	}
+	if got := titles(t, r, lektordir.ListOptions{}); len(got) != 12 {
+		t.Error(got)
+	}
+	// Switched off, nothing is missed but the archives; on again, they come.
+	if err := feeddir.Set(r.Writer, r.Dir, hash, "history", "off"); err != nil {
+		t.Fatal(err)
+	}
+	chain(s, 6)
+	update(t, r, again)
+	if got := asked(s); got != "/feed" {
+		t.Error(got)
+	}
+	if err := feeddir.Unset(r.Writer, r.Dir, hash, "history"); err != nil {
+		t.Fatal(err)
+	}
+	update(t, r, again)
+	if got := asked(s); got != "/feed /6" {
+		t.Error(got)
+	}
+}
+
+// TestWatchWalks: a watch goes through archives, and fetches the feed again after
+// that when somebody left a marker meanwhile.
+func TestWatchWalks(t *testing.T) {
+	r, s, _ := setup(t, Options{})
+	chain(s, 2)
+	hash := visited(t, r, s)
+	chain(s, 4)
+	var mu sync.Mutex
+	hold := make(chan struct{})
+	r.reached = func(where string) {
+		mu.Lock()
+		defer mu.Unlock()
+		if where == "requested" && hold != nil {
+			if err := feeddir.Leave(r.Dir, hash); err != nil {
+				t.Error(err)
+			}
+			hold = nil
+		}
+	}
+	if err := feeddir.Leave(r.Dir, hash); err != nil {
+		t.Fatal(err)
+	}
+	asked(s)
+	done := make(chan error)
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() { done <- r.Watch(ctx, nil) }()
+	eventually(t, "the archives, and the feed again", func() bool {
+		return len(s.Requests("/feed")) >= 2 && len(s.Requests("/3")) == 1 && len(s.Requests("/4")) == 1
+	})
+	cancel()
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+	if got := titles(t, r, lektordir.ListOptions{}); len(got) != 6 {
+		t.Error(got)
+	}
+}
+
+// TestOfAWalk: what a walk must not touch, and what is sent where.
+func TestOfAWalk(t *testing.T) {
+	r, s, _ := setup(t, Options{})
+	far, err := server.New("127.0.0.2")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(far.Close)
+	head := func(name string) string {
+		return fmt.Sprintf(`<link rel="hub" href="http://%s.example/hub"/><link rel="alternate" type="application/ess" href="http://%[1]s.example/ess"/><link rel="alternate" href="http://%[1]s.example/"/>
+<cloud xmlns="" domain="%[1]s.example" port="80" path="/" registerProcedure="" protocol="http-post"/><sy:updatePeriod xmlns:sy="http://purl.org/rss/1.0/modules/syndication/">%[2]s</sy:updatePeriod>`, name, map[string]string{"a": "hourly", "b": "yearly"}[name])
+	}
+	s.Handle("/feed", server.Doc("", atomFeed(head("a")+link("prev-archive", "/2"), 9, entry{"1", "One", 9})))
+	s.Handle("/2", server.Doc("", strings.Replace(atomFeed(head("b")+mark+link("prev-archive", far.URL("/1")), 5, entry{"2", "Two", 5}), "<title>Site<", "<title>Other<", 1)))
+	far.Handle("/1", server.Doc("", server.RSS("Old", 0, 1)))
+	u := strings.Replace(s.URL("/feed"), "http://", "http://ann:s3cret@", 1)
+	hash := subscribeTo(t, r, u)[0]
+	if err := feeddir.Set(r.Writer, r.Dir, hash, "headers", "X-Token: t0ken"); err != nil {
+		t.Fatal(err)
+	}
+	tree := func() string {
+		var all []string
+		err := filepath.WalkDir(r.Dir.Join("src", hash), func(path string, e os.DirEntry, err error) error {
+			if err != nil || e.IsDir() || strings.Contains(path, "etc/history/") || strings.HasSuffix(path, "/seen") {
+				return err
+			}
+			b, err := os.ReadFile(path)
+			fi, _ := e.Info()
+			all = append(all, fmt.Sprintf("%s=%q %v", path, b, fi.ModTime()))
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return strings.Join(all, "\n")
+	}
+	update(t, r, Selection{})
+	before := tree()
+	sum := r.walk(t.Context(), task{hash: hash, history: true, named: true})
+	if after := tree(); sum.New != 2 || after != before {
+		t.Errorf("%+v\n%s\n%s", sum, before, after)
+	}
+	// Of its own origin are the archives that are, and no others.
+	near, away := s.Requests("/2"), far.Requests("/1")
+	if len(near) != 1 || near[0].Header.Get("X-Token") != "t0ken" || !strings.HasPrefix(near[0].Header.Get("Authorization"), "Basic ") {
+		t.Errorf("%+v", near)
+	}
+	if len(away) != 1 || away[0].Header.Get("X-Token") != "" || away[0].Header.Get("Authorization") != "" {
+		t.Errorf("%+v", away)
+	}
+	b, err := os.ReadFile(r.Dir.Join("src", hash, "etc/history/archives"))
+	if err != nil || strings.Contains(string(b), "s3cret") || strings.Count(string(b), "\n") != 2 {
+		t.Errorf("%s, %v", b, err)
+	}
+}
+
+// TestHostileArchives: whatever is wrong with an archive, what is newer is there, one
+// warning tells, and incomplete names it; when it is mended, it comes.
+func TestHostileArchives(t *testing.T) {
+	var now = time.Now()
+	r, s, l := setup(t, Options{Fetch: fetch.Config{
+		Deadline: time.Second, Now: func() time.Time { return now },
+		Sleep: func(ctx context.Context, d time.Duration) error { now = now.Add(d); return ctx.Err() },
+	}})
+	good := server.Doc("", atomFeed(mark, 1, entry{"old", "Old", 1}))
+	to := func(url string) http.HandlerFunc { return server.Answer(302, "", "Location: "+url) }
+	leads := func(url string) http.HandlerFunc {
+		return server.Doc("", atomFeed(mark+link("prev-archive", url), 1, entry{"old", "Old", 1}))
+	}
+	for i, c := range []struct {
+		name   string
+		answer http.HandlerFunc // of the archive /2, which is to lead to /1
+		reason string
+		at     string // the archive that is missing; "" for /2
+	}{
+		{"403", server.Answer(403, ""), "the server answered 403 Forbidden", ""},
+		{"404", server.Answer(404, ""), "the server answered 404 Not Found", ""},
+		{"410", server.Answer(410, ""), "the server answered 410 Gone", ""},
+		{"500", server.Answer(500, ""), "the server answered 500", ""},
+		{"429", server.Answer(429, "", "Retry-After: 3"), "the server answered 429", ""},
+		{"timeout", server.Stall, "--timeout raises the limit", ""},
+		{"HTML", server.Doc("text/html", "<!DOCTYPE html><title>Moved</title><p>x"), "not a feed", ""},
+		{"malformed", server.Doc("", `<?xml version="1.0"?><feed xmlns="http://www.w3.org/2005/Atom"><entry><title>T</ti`), "cut off", ""},
+		{"no XML", server.Doc("", "\x00\x01\x02"), "not a feed", ""},
+		{"cut", server.Cut(atomFeed(mark, 1, entry{"old", "Old", 1}), 300), "its end is missing", ""},
+		{"file", leads("file:///etc/passwd"), "the link to it is not followed", "file:///etc/passwd"},
+		{"userinfo", leads("http://me:pw@x.example/"), "user name or password", "http://x.example/"},
+		{"ftp", leads("ftp://x.example/"), "the link to it is not followed", "ftp://x.example/"},
+		{"itself", leads("#top"), "round in a circle", ""},
+		{"two", leads("/3#older"), "round in a circle", "/3"},
+		{"the feed", leads("/feed"), "round in a circle", "/feed"},
+		{"by redirect", to("/3"), "round in a circle", ""},
+		{"redirect to a file", to("file:///etc/passwd"), "only http and https are followed", ""},
+	} {
+		now = now.Add(100 * 24 * time.Hour)
+		feed, three, two := fmt.Sprint("/feed", i), fmt.Sprint("/3-", i), fmt.Sprint("/2-", i)
+		named := strings.NewReplacer("/3", three, "/feed", feed)
+		at := named.Replace(c.at)
+		if at == "" {
+			at = two
+		}
+		if strings.HasPrefix(at, "/") {
+			at = s.URL(at)
+		}
+		s.Handle(feed, server.Doc("", atomFeed(link("prev-archive", three), 9, entry{"now", "Now", 9})))
+		s.Handle(three, server.Doc("", atomFeed(mark+link("prev-archive", two), 5, entry{"newer", "Newer", 5})))
+		s.Handle(two, func(w http.ResponseWriter, req *http.Request) {
+			rec := &rewriter{w, named, strings.NewReplacer(`"/3`, `"`+three, `"/feed`, `"`+feed)}
+			c.answer(rec, req)
+		})
+		hash := subscribeTo(t, r, s.URL(feed))[0]
+		update(t, r, Selection{Feeds: []string{hash}, Unnamed: true, History: true})
+		h := feeddir.HistoryOf(r.Dir, hash)
+		messages := l.String()
+		l.b.Reset()
+		gap := h.Gap()
+		if gap == nil || gap.URL != at || !strings.Contains(gap.Reason, c.reason) {
+			t.Errorf("%s: %+v, want %s", c.name, gap, at)
+			continue
+		}
+		if strings.Count(messages, "\n") != 1 || !strings.HasPrefix(messages, "warning: ") || !strings.Contains(messages, gap.URL) {
+			t.Errorf("%s: %q", c.name, messages)
+		}
+		got := titles(t, r, lektordir.ListOptions{Feeds: []string{hash}})
+		if len(got) < 2 || got[0] != "Now" || !slices.Contains(got, "Newer") {
+			t.Errorf("%s: %q", c.name, got)
+		}
+		if sub, _ := feeddir.Read(r.Dir, hash); sub.Error != "" || h.Summary() != "incomplete" {
+			t.Errorf("%s: %q, %s", c.name, sub.Error, h.Summary())
+		}
+		// Neither asked for nor told of again before it is time.
+		s.Forget("")
+		asked(s)
+		update(t, r, Selection{Feeds: []string{hash}, Unnamed: true})
+		if got := asked(s); got != feed || l.String() != "" {
+			t.Errorf("%s: %s, %s", c.name, got, l)
+		}
+		// After a day it is, and told of if there is news.
+		now = now.Add(49 * time.Hour)
+		update(t, r, Selection{Feeds: []string{hash}, Unnamed: true})
+		if l.String() != "" || h.Retry().Sub(now) < 24*time.Hour-time.Second {
+			t.Errorf("%s: %s; again %v", c.name, l, h.Retry().Sub(now))
+		}
+		// Mended, it comes at once for who asks by name.
+		now = now.Add(49 * time.Hour)
+		s.Handle(two, good)
+		if c.at != "" {
+			continue // the archive that is stored does not change
+		}
+		update(t, r, Selection{Feeds: []string{hash}, History: true})
+		if got := titles(t, r, lektordir.ListOptions{Feeds: []string{hash}}); h.Gap() != nil || !slices.Contains(got, "Old") || l.String() != "" {
+			if c.name != "itself" {
+				t.Errorf("%s: %v, %q, %s", c.name, h.Gap(), got, l)
+			}
+		}
+		l.b.Reset()
+	}
+}
+
+// rewriter replaces text of an answer.
+type rewriter struct {
+	http.ResponseWriter
+	with, quoted *strings.Replacer // of a URL, and in a document
+}
+
+func (w *rewriter) WriteHeader(status int) {
+	if to := w.Header().Get("Location"); to != "" {
+		w.Header().Set("Location", w.with.Replace(to))
+	}
+	w.Header().Del("Content-Length")
+	w.ResponseWriter.WriteHeader(status)
+}
+
+func (w *rewriter) Write(b []byte) (int, error) {
+	if _, err := w.ResponseWriter.Write([]byte(w.quoted.Replace(string(b)))); err != nil {
+		return 0, err
+	}
+	return len(b), nil
+}
+
+func (w *rewriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+
+func (w *rewriter) FlushError() error { return http.NewResponseController(w.ResponseWriter).Flush() }
+
+// TestNamedFails: who asks for a feed by name is told by the exit status.
+func TestNamedFails(t *testing.T) {
+	r, s, l := setup(t, Options{})
+	chain(s, 2)
+	s.Handle("/1", server.Answer(404, ""))
+	hash := subscribeTo(t, r, s.URL("/feed"))[0]
+	for range 2 {
+		update(t, r, Selection{Feeds: []string{hash}, History: true})
+		if got := l.String(); strings.Count(got, "error: ") != 1 || !strings.Contains(got, "/1: the server answered 404") {
+			t.Error(got)
+		}
+		l.b.Reset()
+	}
+}
+
+// TestEndless: a chain without an end is left at the limit, and gone on with there.
+func TestEndless(t *testing.T) {
+	if r, _, _ := setup(t, Options{}); r.opts.History != (history.Limits{Documents: 100, Entries: 10_000, Bytes: 256 << 20}) {
+		t.Errorf("%+v", r.opts.History)
+	}
+	const most = 20
+	r, s, l := setup(t, Options{History: history.Limits{Documents: most}})
+	serve := http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		n := 0
+		fmt.Sscanf(req.URL.Path, "/e/%d", &n)
+		server.Doc("", atomFeed(mark+link("prev-archive", fmt.Sprint("/e/", n+1)), 1, entry{fmt.Sprint(n), "E", 1}))(w, req)
+	})
+	for i := range 3 * most {
+		s.Handle(fmt.Sprint("/e/", i), serve)
+	}
+	s.Handle("/feed", server.Doc("", atomFeed(link("prev-archive", "/e/0"), 9, entry{"now", "Now", 9})))
+	hash := subscribeTo(t, r, s.URL("/feed"))[0]
+	h := feeddir.HistoryOf(r.Dir, hash)
+	for run := range 2 {
+		sum := update(t, r, Selection{Feeds: []string{hash}, Unnamed: true, History: true})
+		gap := h.Gap()
+		if sum.Requested != most || sum.Reused != most*run || gap == nil || gap.URL != s.URL(fmt.Sprint("/e/", most*(run+1))) || !strings.Contains(gap.Reason, "20 documents; the next one goes on") {
+			t.Errorf("%+v, %+v", sum, gap)
+		}
+	}
+	if got := titles(t, r, lektordir.ListOptions{}); len(got) != 2*most+1 || strings.Count(l.String(), "warning") != 2 {
+		t.Error(len(got), l)
+	}
+	// It is no failure of the feed, and not gone on with before a day has passed.
+	asked(s)
+	update(t, r, Selection{Feeds: []string{hash}, Unnamed: true})
+	if got := asked(s); got != "/feed" {
+		t.Error(got)
+	}
+}
+
+// TestPublishersDo: what publishers do with archives, whatever they should.
+func TestPublishersDo(t *testing.T) {
+	r, s, l := setup(t, Options{})
+	chain(s, 3)
+	hash := subscribeTo(t, r, s.URL("/feed"))[0]
+	update(t, r, Selection{Feeds: []string{hash}, History: true})
+	count := func() int { return len(titles(t, r, lektordir.ListOptions{})) }
+	if count() != 8 {
+		t.Fatal(count())
+	}
+	run := func() string {
+		asked(s)
+		update(t, r, Selection{Feeds: []string{hash}})
+		return asked(s)
+	}
+	// One is changed in place: it is not asked for.
+	s.Handle("/2", server.Doc("", atomFeed(mark+link("prev-archive", "/1"), 99, entry{"4", "Changed", 99}, entry{"new", "New", 99})))
+	if got := run(); got != "/feed" || count() != 8 {
+		t.Error(got, count())
+	}
+	// One is withdrawn, and its entries are back in the subscription document.
+	s.Handle("/feed", server.Doc("", atomFeed(link("prev-archive", "/2"), 20, append(numbered(8, 2), numbered(6, 2)...)...)))
+	if got := run(); got != "/feed" || count() != 8 {
+		t.Error(got, count())
+	}
+	// It is revised under a new URL, with a later version of an entry, and an older.
+	s.Handle("/3b", server.Doc("", atomFeed(mark+link("prev-archive", "/2"), 21, entry{"7", "Seven, revised", 21}, entry{"6", "Six, older", 2})))
+	s.Handle("/feed", server.Doc("", atomFeed(link("prev-archive", "/3b"), 21, numbered(8, 2)...)))
+	if got := run(); got != "/feed /3b" || count() != 8 {
+		t.Error(got, count())
+	}
+	if got := titles(t, r, lektordir.ListOptions{}); !slices.Contains(got, "Seven, revised") || slices.Contains(got, "Six, older") || slices.Contains(got, "Changed") {
+		t.Errorf("%q", got)
+	}
+	// They are in another order, with other links between them.
+	s.Handle("/feed", server.Doc("", atomFeed(link("prev-archive", "/1"), 22, numbered(8, 2)...)))
+	if got := run(); got != "/feed" {
+		t.Error(got)
+	}
+	// One is known by what it calls itself, and by where it comes from.
+	s.Handle("/4", server.Doc("", atomFeed(mark+link("self", "/four")+link("prev-archive", "/1"), 23, entry{"four", "Four", 4})))
+	s.Handle("/feed", server.Doc("", atomFeed(link("prev-archive", "/4"), 23, numbered(8, 2)...)))
+	if got := run(); got != "/feed /4" {
+		t.Error(got)
+	}
+	for i, url := range []string{"/four", "/4#x"} {
+		s.Handle("/feed", server.Doc("", atomFeed(link("prev-archive", url), 24+i, numbered(8, 2)...)))
+		if got := run(); got != "/feed" {
+			t.Error(got)
+		}
+	}
+	s.Handle("/4-moved", server.Answer(301, "", "Location: /4"))
+	s.Handle("/feed", server.Doc("", atomFeed(link("prev-archive", "/4-moved"), 26, numbered(8, 2)...)))
+	if got := run() + " " + run(); got != "/feed /4-moved /4 /feed" || count() != 9 {
+		t.Error(got, count())
+	}
+	if strings.Contains(l.String(), "warning") || strings.Contains(l.String(), "error") {
+		t.Error(l)
+	}
+}
+
+// TestLinksOfArchives: relative links, by xml:base and after a redirect; an empty
+// document; archives of other formats.
+func TestLinksOfArchives(t *testing.T) {
+	r, s, l := setup(t, Options{})
+	s.Handle("/feed", server.Answer(302, "", "Location: /deep/er/feed"))
+	s.Handle("/deep/er/feed", server.Doc("", atomFeed(link("prev-archive", "1"), 9)))
+	s.Handle("/deep/er/1", server.Doc("", strings.Replace(atomFeed(mark+link("prev-archive", "2"), 9, entry{"1", "In Atom", 1}), "<feed ", `<feed xml:base="/base/" `, 1)))
+	s.Handle("/base/2", server.Doc("", `<?xml version="1.0"?><rdf:RDF xmlns:rdf="http://www.w3.org/1999/02/22-rdf-syntax-ns#" xmlns="http://purl.org/rss/1.0/" xmlns:atom="http://www.w3.org/2005/Atom">
+<channel rdf:about="urn:c"><title>c</title><link>http://x.example/</link><atom:link rel="prev-archive" href="3"/></channel><item rdf:about="urn:i"><title>In RDF</title><link>http://x.example/i</link></item></rdf:RDF>`))
+	s.Handle("/base/3", server.Doc("", strings.Replace(server.RSS("In RSS", 0, 1), "<channel>", `<channel><a:link xmlns:a="http://www.w3.org/2005/Atom" rel="prev-archive" href="/4"/>`, 1)))
+	s.Handle("/4", server.Doc("application/feed+json", `{"version":"https://jsonfeed.org/version/1.1","title":"T","items":[{"id":"j","title":"In JSON","content_text":"x"}]}`))
+	hash := subscribeTo(t, r, s.URL("/feed"))[0]
+	update(t, r, Selection{Feeds: []string{hash}, History: true})
+	if got := titles(t, r, lektordir.ListOptions{}); fmt.Sprint(got) != "[In JSON In RSS 0 In RDF In Atom]" || l.String() != "" {
+		t.Errorf("%q, %s", got, l)
+	}
+	// Links of entries, and marks without their namespace, mean nothing.
+	s.Handle("/other", server.Doc("", strings.Replace(strings.ReplaceAll(atomFeed("<fh:complete/>", 9, entry{"1", "One", 1}), "purl.org", "x.example"), "<content>", link("prev-archive", "/x")+"<content>", 1)))
+	other := subscribeTo(t, r, s.URL("/other"))[0]
+	update(t, r, Selection{Feeds: []string{other}})
+	if h := feeddir.HistoryOf(r.Dir, other); h.Exists() || len(s.Requests("/x")) > 0 {
+		t.Error(h.Summary())
+	}
+}
+
+// TestCompleteFeed: the set is that of the last document that came whole.
+func TestCompleteFeed(t *testing.T) {
+	r, s, _ := setup(t, Options{})
+	hash := subscribeTo(t, r, s.URL("/feed"))[0]
+	serve := func(h http.HandlerFunc) {
+		t.Helper()
+		s.Handle("/feed", h)
+		update(t, r, Selection{Feeds: []string{hash}})
+	}
+	doc := func(ids ...string) http.HandlerFunc {
+		var all []entry
+		for _, id := range ids {
+			all = append(all, entry{id, id, 1})
+		}
+		return server.Doc("", atomFeed("<fh:complete/>"+link("prev-archive", "/1"), 9, all...))
+	}
+	shows := func(want string) {
+		t.Helper()
+		got := titles(t, r, lektordir.ListOptions{})
+		if slices.Sort(got); strings.Join(got, " ") != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+	serve(doc("a", "b", "c"))
+	shows("a b c")
+	refs, _ := r.Dir.List(t.Context(), lektordir.ListOptions{})
+	if _, err := r.Dir.SetFlags(refs[0], "FS", ""); err != nil {
+		t.Fatal(err)
+	}
+	flagged := refs[0].Identity()
+	serve(doc("b"))
+	shows("b")
+	if _, err := os.Stat(r.Dir.Join("src", hash, "etc/fetch/etag")); err != nil {
+		t.Fatal(err)
+	}
+	update(t, r, Selection{Feeds: []string{hash}}) // 304
+	shows("b")
+	for _, bad := range []http.HandlerFunc{
+		server.Answer(500, ""), server.Doc("", "no feed"), server.Doc("text/html", "<!DOCTYPE html><p>x"),
+		server.Cut(atomFeed("<fh:complete/>", 9, entry{"x", "x", 1}, entry{"y", "y", 1}), 420),
+		server.Doc("", strings.TrimSuffix(atomFeed("<fh:complete/>", 9), "</feed>")+"<entry><title>z</title"),
+	} {
+		serve(bad)
+		got := titles(t, r, lektordir.ListOptions{})
+		if !slices.Contains(got, "b") || slices.Contains(got, "a") {
+			t.Errorf("%q", got)
+		}
+	}
+	// What came of a document that was cut off is shown, and withdraws nothing.
+	if got := titles(t, r, lektordir.ListOptions{}); !slices.Contains(got, "x") {
+		t.Errorf("%q", got)
+	}
+	serve(doc())
+	shows("")
+	serve(doc("c", "a", "b"))
+	shows("a b c")
+	if ids, ok, err := r.Dir.Complete(hash); !ok || err != nil || len(ids) != 3 || ids[0] != flagged {
+		t.Error(ids, ok, err)
+	}
+	refs, _ = r.Dir.List(t.Context(), lektordir.ListOptions{SkipNew: true})
+	if len(refs) != 1 || refs[0].Flags() != "FS" || refs[0].Identity() != flagged {
+		t.Error(refs)
+	}
+	serve(doc("c"))
+	shows("c")
+	serve(server.Doc("", atomFeed("", 9, entry{"d", "d", 1})))
+	got := titles(t, r, lektordir.ListOptions{})
+	for _, want := range []string{"a", "b", "c", "d"} {
+		if !slices.Contains(got, want) {
+			t.Errorf("%q lacks %s", got, want)
+		}
+	}
+	if len(s.Requests("/1")) > 0 {
+		t.Error("a complete feed was asked for more")
+	}
+}
+
+// TestPages: pages come on request, as many as are wanted, and nothing twice.
+func TestPages(t *testing.T) {
+	r, s, l := setup(t, Options{})
+	page := func(n, from int) string {
+		next := ""
+		if n < 5 {
+			next = link("next", fmt.Sprint("/feed?page=", n+1))
+		}
+		if n > 1 {
+			next += link("previous", fmt.Sprint("/feed?page=", n-1))
+		}
+		return atomFeed(next+link("first", "/feed"), 99, numbered(from, 2)...)
+	}
+	serve := func(shift int) {
+		for n := 1; n <= 5; n++ {
+			path := "/feed"
+			if n > 1 {
+				path = fmt.Sprint("/feed?page=", n)
+			}
+			s.Handle(path, server.Doc("", page(n, 20-2*n+shift)))
+		}
+	}
+	serve(0)
+	hash := visited(t, r, s)
+	if h := feeddir.HistoryOf(r.Dir, hash); asked(s) != "/feed" || h.Summary() != "paged" {
+		t.Error(h.Summary())
+	}
+	sum := update(t, r, Selection{Feeds: []string{hash}, Pages: 3})
+	if got := asked(s); got != "/feed /feed?page=2 /feed?page=3" || sum.New != 4 {
+		t.Errorf("%s, %+v", got, sum)
+	}
+	if got := fmt.Sprint(titles(t, r, lektordir.ListOptions{})); got != "[Entry 18 Entry 19 Entry 14 Entry 15 Entry 16 Entry 17]" {
+		t.Error(got)
+	}
+	// Nothing new on page 2: that is the end.
+	if update(t, r, Selection{Feeds: []string{hash}, Pages: AllPages}); asked(s) != "/feed /feed?page=2" {
+		t.Error("it went on")
+	}
+	// Pages move on by one entry while one goes through them.
+	other := subscribeTo(t, r, s.URL("/feed?x"))[0]
+	s.Handle("/feed?x", server.Doc("", page(1, 18)))
+	r.reached = func(where string) {
+		if where == "requested" {
+			serve(1)
+		}
+	}
+	sum = update(t, r, Selection{Feeds: []string{other}, Pages: AllPages})
+	got := titles(t, r, lektordir.ListOptions{Feeds: []string{other}})
+	slices.Sort(got)
+	if len(slices.Compact(slices.Clone(got))) != len(got) || len(got) != 9 {
+		t.Errorf("%q", got)
+	}
+	if strings.Contains(l.String(), "warning") || strings.Contains(l.String(), "error") {
+		t.Error(l)
+	}
+	if h := feeddir.HistoryOf(r.Dir, other); h.Gap() != nil || h.Stored() || h.Summary() != "paged" {
+		t.Error(h.Summary())
+	}
+}
+
+// TestWordPress: of a feed that WordPress made pages are looked for where it has them.
+func TestWordPress(t *testing.T) {
+	r, s, l := setup(t, Options{})
+	page := func(from int) http.HandlerFunc {
+		return server.Doc("", strings.Replace(server.RSS("P", from, 2), "<channel>", "<channel><generator>https://wordpress.org/?v=6.4.2</generator>", 1))
+	}
+	s.Handle("/feed", page(4))
+	s.Handle("/feed?paged=2", page(2))
+	s.Handle("/feed?paged=3", page(0))
+	hash := visited(t, r, s)
+	asked(s)
+	sum := update(t, r, Selection{Feeds: []string{hash}, Pages: AllPages})
+	if got := asked(s); got != "/feed /feed?paged=2 /feed?paged=3 /feed?paged=4" || sum.New != 4 || l.String() != "" {
+		t.Errorf("%s, %+v, %s", got, sum, l)
+	}
+	if got := feeddir.HistoryOf(r.Dir, hash).Summary(); got != "" {
+		t.Error(got)
+	}
+	// A feed that is not there any more is another matter.
+	s.Handle("/other", server.Doc("", atomFeed(link("next", "/gone"), 1, entry{"1", "One", 1})))
+	other := subscribeTo(t, r, s.URL("/other"))[0]
+	update(t, r, Selection{Feeds: []string{other}, Pages: AllPages})
+	if !strings.Contains(l.String(), "error: ") || !strings.Contains(l.String(), "/gone: the server answered 404") {
+		t.Error(l)
+	}
+}
+
+// TestAddArchive: an archive is not what one subscribes to.
+func TestAddArchive(t *testing.T) {
+	r, s, l := setup(t, Options{})
+	chain(s, 2)
+	a, err := r.Add(t.Context(), s.URL("/1"), AddOptions{})
+	if err != nil || a.URL != s.URL("/feed") || a.Summary.New != 2 || asked(s) != "/1 /feed" {
+		t.Errorf("%+v, %v", a, err)
+	}
+	s.Handle("/marked", server.Doc("", atomFeed(mark, 1)))
+	s.Handle("/loop", server.Doc("", atomFeed(mark+link("current", "/loop2"), 1)))
+	s.Handle("/loop2", server.Doc("", atomFeed(mark+link("current", "/loop"), 1)))
+	s.Handle("/file", server.Doc("", atomFeed(mark+link("current", "http://me:pw@x.example/"), 1)))
+	for path, want := range map[string]string{
+		"/marked": "does not say where the feed is", "/loop": "as is " + s.URL("/loop"), "/file": "user name or password",
+	} {
+		if _, err := r.Add(t.Context(), s.URL(path), AddOptions{}); err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "archive") {
+			t.Errorf("%s: %v", path, err)
+		}
+	}
+	// One that says that it is its own subscription document is one.
+	s.Handle("/own", server.Doc("", atomFeed(mark+link("current", "/own"), 1)))
+	if a, err := r.Add(t.Context(), s.URL("/own"), AddOptions{}); err != nil || a.URL != s.URL("/own") {
+		t.Error(a, err)
+	}
+	// A subscription that becomes an archive is kept, and that is told once.
+	l.b.Reset()
+	s.Handle("/own", server.Doc("", atomFeed(mark+link("current", "/feed"), 2, entry{"x", "X", 1})))
+	hash := lektordir.FeedHash(s.URL("/own"))
+	for range 2 {
+		if sum := update(t, r, Selection{Feeds: []string{hash}}); sum.Failed > 0 {
+			t.Error(sum)
+		}
+		s.Handle("/own", server.Doc("", atomFeed(mark+link("current", "/feed"), 3, entry{"y", "Y", 1})))
+	}
+	if got := l.String(); strings.Count(got, "\n") != 1 || !strings.Contains(got, "it says that it is an archive") {
+		t.Error(got)
+	}
+}
+
+// TestNoHistory: a file has none, whatever it says, and a damaged spool no effect.
+func TestNoHistory(t *testing.T) {
+	r, s, _ := setup(t, Options{})
+	path := filepath.Join(t.TempDir(), "feed")
+	if err := os.WriteFile(path, []byte(atomFeed(link("prev-archive", s.URL("/1")), 1, entry{"1", "One", 1})), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	hash := subscribeTo(t, r, "file://"+path)[0]
+	update(t, r, Selection{Feeds: []string{hash}, History: true})
+	if got := asked(s); got != "" || len(titles(t, r, lektordir.ListOptions{})) != 1 {
+		t.Error(got)
+	}
+}
+
+// TestSizes: a feed in twenty documents takes twenty requests, and leaves nothing in the
+// spool.
+func TestSizes(t *testing.T) {
+	each := 10
+	if os.Getenv(walkFeeds) != "" {
+		each = 50
+	}
+	r, s, _ := setup(t, Options{})
+	prev := ""
+	for i := range 19 {
+		s.Handle(fmt.Sprint("/", i), server.Doc("", atomFeed(mark+prev, i, numbered(each*i, each)...)))
+		prev = link("prev-archive", fmt.Sprint("/", i))
+	}
+	s.Handle("/feed", server.Doc("", atomFeed(prev, 999, numbered(19*each, each)...)))
+	hash := subscribeTo(t, r, s.URL("/feed"))[0]
+	sum := update(t, r, Selection{Feeds: []string{hash}, History: true})
+	if n := len(strings.Fields(asked(s))); n != 20 || sum.New != 20*each {
+		t.Errorf("%d requests, %+v", n, sum)
+	}
+	got := titles(t, r, lektordir.ListOptions{})
+	slices.Sort(got)
+	if len(slices.Compact(got)) != 20*each {
+		t.Error(len(got))
+	}
+	if names, err := os.ReadDir(r.Dir.Join("etc/fetch/spool", hash)); len(names) > 0 {
+		t.Error(names, err)
+	}
+}
+
+// TestWithoutGuid: in RSS, entries without a guid are known by their link, in archives
+// as elsewhere, and those of which nobody knows a date stay as they are.
+func TestWithoutGuid(t *testing.T) {
+	for _, policy := range []string{"unread", "deliver", "ignore"} {
+		r, s, _ := setup(t, Options{})
+		doc := func(prev string, items ...string) http.HandlerFunc {
+			return server.Doc("", `<?xml version="1.0"?><rss version="2.0" xmlns:atom="http://www.w3.org/2005/Atom"><channel><title>T</title>`+
+				strings.Replace(prev, "<link", "<atom:link", 1)+strings.Join(items, "")+"</channel></rss>")
+		}
+		item := func(n int, title string) string {
+			return fmt.Sprintf("<item><title>%s</title><link>http://x.example/%d</link></item>", title, n)
+		}
+		s.Handle("/feed", doc(link("prev-archive", "/2"), item(3, "Three"), item(2, "Two")))
+		s.Handle("/2", doc(link("prev-archive", "/1"), item(2, "Two, older"), item(1, "One")))
+		s.Handle("/1", doc("", item(1, "One, older"), item(0, "Zero"), item(0, "Zero")))
+		hash := subscribeTo(t, r, s.URL("/feed"))[0]
+		if err := feeddir.Set(r.Writer, r.Dir, hash, "on-update", policy); err != nil {
+			t.Fatal(err)
+		}
+		update(t, r, Selection{Feeds: []string{hash}, History: true})
+		got := titles(t, r, lektordir.ListOptions{AllVersions: true})
+		if slices.Sort(got); fmt.Sprint(got) != "[One Three Two Zero]" {
+			t.Errorf("%s: %q", policy, got)
+		}
+	}
+}
+
+// TestSpoolDamaged: a document that is lost between its being fetched and its being
+// delivered is fetched again, and nothing is recorded of it.
+func TestSpoolDamaged(t *testing.T) {
+	r, s, l := setup(t, Options{})
+	chain(s, 3)
+	hash := subscribeTo(t, r, s.URL("/feed"))[0]
+	r.reached = func(where string) {
+		if where == "staged" {
+			os.RemoveAll(r.Dir.Join("etc/fetch/spool", hash))
+		}
+	}
+	update(t, r, Selection{Feeds: []string{hash}, History: true})
+	if !strings.Contains(l.String(), "is not in etc/fetch/spool any more") {
+		t.Error(l)
+	}
+	r.reached = nil
+	asked(s)
+	update(t, r, Selection{Feeds: []string{hash}})
+	got := titles(t, r, lektordir.ListOptions{AllVersions: true})
+	if slices.Sort(got); len(slices.Compact(got)) != 8 || asked(s) == "/feed" {
+		t.Errorf("%q", got)
+	}
+}

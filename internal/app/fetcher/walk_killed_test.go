@@ -1,0 +1,132 @@
+package fetcher
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/lektordir/lektor/internal/feeddir"
+	"github.com/lektordir/lektor/internal/testkit/server"
+	"github.com/lektordir/lektor/lektordir"
+)
+
+// walkKilled tells a process of TestWalkKilled what to do: lektor-dir, feed, where to
+// kill itself, and the how manieth time it is there.
+const walkKilled = "LEKTOR_TEST_WALK_KILLED"
+
+// TestWalkKilled kills a walk through a chain of ten archives, after each request, each
+// document that was spooled, before each commit, between each delivery and its record,
+// and after each record. Run again, it ends with the same entries as one that is left
+// alone, each once, and asks for no archive that was spooled or recorded.
+func TestWalkKilled(t *testing.T) {
+	if args := strings.Split(os.Getenv(walkKilled), "\n"); len(args) == 4 {
+		k, _ := strconv.Atoi(args[3])
+		walkAndDie(t, args[0], args[1], args[2], k)
+		return
+	}
+	s, err := server.New("127.0.0.1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.Close)
+	const n = 10
+	chain(s, n)
+	var want []string
+	for i := 2; i < 2*n+4; i++ {
+		want = append(want, fmt.Sprint("Entry ", i))
+	}
+	slices.Sort(want)
+	for _, where := range []string{"requested", "spooled", "staged", "delivered", "recorded"} {
+		for k := 1; k <= n; k++ {
+			if k%3 != 1 && os.Getenv(walkFeeds) == "" {
+				continue // make faults does them all
+			}
+			d, err := lektordir.Create(filepath.Join(t.TempDir(), "feeds"), nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			name := fmt.Sprint(where, " ", k)
+			cmd := exec.Command(os.Args[0], "-test.run=^TestWalkKilled$")
+			cmd.Env = append(os.Environ(), walkKilled+"="+strings.Join([]string{d.Path(), s.URL("/feed"), where, strconv.Itoa(k)}, "\n"))
+			out, err := cmd.CombinedOutput()
+			var exit *exec.ExitError
+			if !errors.As(err, &exit) || !exit.Sys().(syscall.WaitStatus).Signaled() {
+				t.Fatalf("%s: it was not killed: %v\n%s", name, err, out)
+			}
+			first := strings.Fields(asked(s))
+			if where != "requested" && where != "spooled" && len(first) != n+1 || where == "requested" && len(first) != k+1 {
+				t.Fatalf("%s: it asked for %q", name, first)
+			}
+			r, l := newRunner(t, d)
+			r.Recover(t.Context())
+			update(t, r, Selection{Feeds: []string{lektordir.FeedHash(s.URL("/feed"))}, History: true})
+			again := strings.Fields(asked(s))
+			for _, path := range again {
+				lost := where == "requested" && path == first[len(first)-1]
+				if path != "/feed" && slices.Contains(first, path) && !lost {
+					t.Errorf("%s: %s was asked for again", name, path)
+				}
+			}
+			if where != "requested" && len(first)+len(again) != n+2 {
+				t.Errorf("%s: %q, then %q", name, first, again)
+			}
+			got := titles(t, r, lektordir.ListOptions{AllVersions: true})
+			if slices.Sort(got); !slices.Equal(got, want) {
+				t.Errorf("%s: %q", name, got)
+			}
+			h := feeddir.HistoryOf(d, lektordir.FeedHash(s.URL("/feed")))
+			if h.Summary() != fmt.Sprint("archived ", n) || l.String() != "" {
+				t.Errorf("%s: %s, %s", name, h.Summary(), l)
+			}
+			// And nothing is left to do.
+			if update(t, r, Selection{Feeds: []string{lektordir.FeedHash(s.URL("/feed"))}}); asked(s) != "/feed" {
+				t.Errorf("%s: it goes on", name)
+			}
+			if left, _ := os.ReadDir(d.Join("etc/fetch/spool", lektordir.FeedHash(s.URL("/feed")))); len(left) > 0 {
+				t.Errorf("%s: %d documents wait for nothing", name, len(left))
+			}
+			r.Close()
+		}
+	}
+}
+
+// newRunner gives a runner on a lektor-dir.
+func newRunner(t *testing.T, d *lektordir.Dir) (*Runner, *log) {
+	t.Helper()
+	l := &log{}
+	r, err := New(d, l, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { r.Close() })
+	return r, l
+}
+
+// walkAndDie is what the process does.
+func walkAndDie(t *testing.T, dir, url, where string, k int) {
+	d, err := lektordir.Open(dir, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, _ := newRunner(t, d)
+	if where == "delivered" || k%2 == 0 {
+		r.together = 1 // each archive has a commit of its own
+	}
+	r.reached = func(at string) {
+		if at != where {
+			return
+		}
+		if k--; k == 0 {
+			syscall.Kill(os.Getpid(), syscall.SIGKILL)
+			select {}
+		}
+	}
+	update(t, r, Selection{Feeds: subscribeTo(t, r, url), History: true})
+}

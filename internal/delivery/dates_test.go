@@ -1,0 +1,215 @@
+package delivery
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/lektordir/lektor/feedconv"
+	"github.com/lektordir/lektor/lektordir"
+)
+
+// dated is a version of the entry "e".
+func dated(text string, day int) feedconv.Entry {
+	e := feedconv.Entry{ID: "e", GUID: "e", Title: text, Content: text, ContentType: "text/plain"}
+	if day > 0 {
+		e.Published = time.Date(2020, 1, 1, 0, 0, 0, 0, time.UTC)
+		e.Updated = time.Date(2020, 1, day, 0, 0, 0, 0, time.UTC)
+	}
+	return e
+}
+
+func (wo *world) fetchWith(o Options, entries ...feedconv.Entry) lektordir.Result {
+	wo.t.Helper()
+	return wo.transact(func(tx *lektordir.Txn) (lektordir.Result, error) {
+		return StageWith(wo.t.Context(), tx, &feedconv.Feed{Format: feedconv.Atom10, Entries: entries}, wo.p, o)
+	})
+}
+
+// TestDates: an old version takes the place of nothing, under each policy; a later
+// one does what the policy lets it.
+func TestDates(t *testing.T) {
+	for _, policy := range []lektordir.Policy{lektordir.Unread, lektordir.Deliver, lektordir.Ignore} {
+		for _, place := range []string{"new", "cur", "deleted"} {
+			for _, c := range []struct {
+				dates lektordir.Dates
+				day   int // of the version that comes; 5 is that of the other
+				wins  bool
+			}{
+				{lektordir.OnlyNewer, 4, false}, {lektordir.OnlyNewer, 5, false}, {lektordir.OnlyNewer, 0, false}, {lektordir.OnlyNewer, 6, true},
+				{lektordir.NotOlder, 4, false}, {lektordir.NotOlder, 5, true}, {lektordir.NotOlder, 0, false}, {lektordir.NotOlder, 6, true},
+				{lektordir.AnyDate, 4, true},
+			} {
+				wo := newWorld(t, policy)
+				wo.fetch(dated("known", 5))
+				refs, err := wo.d.List(t.Context(), lektordir.ListOptions{})
+				if err != nil || len(refs) != 1 {
+					t.Fatal(refs, err)
+				}
+				switch place {
+				case "cur":
+					_, err = wo.d.SetFlags(refs[0], "S", "")
+				case "deleted":
+					err = wo.d.Remove(refs[0])
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
+				res := wo.fetchWith(Options{Dates: c.dates}, dated("other", c.day))
+				wins := c.wins && policy != lektordir.Ignore && (policy == lektordir.Deliver || place == "new")
+				if place == "deleted" {
+					// Of what the user deleted an old document brings nothing back.
+					wins = policy == lektordir.Deliver && c.dates != lektordir.OnlyNewer
+				}
+				got := strings.Join(wo.contents(), " ")
+				if (len(res.Updated) == 1) != wins || strings.Contains(got, "other") != wins || res.Ignored != 1-len(res.Updated) {
+					t.Errorf("%s, %s, rule %d, day %d: %+v, %s; want it: %t", policy, place, c.dates, c.day, res, got, wins)
+				}
+			}
+		}
+	}
+}
+
+// TestTwiceInOneDocument: of an id that stands in a document twice the later version
+// counts, in either order.
+func TestTwiceInOneDocument(t *testing.T) {
+	for _, reverse := range []bool{false, true} {
+		wo := newWorld(t, lektordir.Unread)
+		both := []feedconv.Entry{dated("old", 1), dated("new", 2)}
+		if reverse {
+			slices.Reverse(both)
+		}
+		v := Versions(&feedconv.Feed{Format: feedconv.Atom10, Entries: both})
+		if len(v) != 1 {
+			t.Errorf("%v", v)
+		}
+		for _, at := range v {
+			if at.Day() != 2 {
+				t.Error(at)
+			}
+		}
+		if res := wo.fetchWith(Options{Dates: lektordir.OnlyNewer}, both...); len(res.New) != 1 || res.Repeated != 1 {
+			t.Errorf("%+v", res)
+		}
+		if got := strings.Join(wo.contents(), " "); !strings.Contains(got, "new") || strings.Contains(got, "old") {
+			t.Error(got)
+		}
+	}
+}
+
+// TestRanked: the identities are those of the names, in the order of the document,
+// of what is new, known, known by another guid, and left as it was.
+func TestRanked(t *testing.T) {
+	wo := newWorld(t, lektordir.Unread)
+	entry := func(n int, guid string) feedconv.Entry {
+		return feedconv.Entry{ID: guid, GUID: guid, Link: fmt.Sprint("http://x.example/", n), Title: fmt.Sprint(n), Content: "c", ContentType: "text/plain"}
+	}
+	wo.fetch(entry(1, "a"), entry(2, "b"), entry(3, "c"))
+	changed := entry(1, "a")
+	changed.Title = "1 now"
+	for range 2 {
+		feed := []feedconv.Entry{entry(4, "d"), entry(3, "renamed"), changed, entry(2, "b"), entry(2, "b")}
+		res := wo.fetchWith(Options{Rank: true}, feed...)
+		refs, err := wo.d.List(t.Context(), lektordir.ListOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		titles := map[string]string{}
+		for _, r := range refs {
+			e, err := wo.d.ReadEntry(r, lektordir.FieldTitle)
+			if err != nil {
+				t.Fatal(err)
+			}
+			titles[r.Identity()] = e.Title
+		}
+		var got []string
+		for _, id := range res.Ranked {
+			got = append(got, titles[id])
+		}
+		if want := "4, 3, 1 now, 2"; strings.Join(got, ", ") != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
+
+// TestKeep: an entry that is passed over leaves the others what they are.
+func TestKeep(t *testing.T) {
+	wo := newWorld(t, lektordir.Unread)
+	a, b := dated("a", 1), dated("b", 1)
+	a.Link, b.Link = "http://x.example/a", "http://x.example/b"
+	// As in RSS, two entries share a guid; alone, each would have another identity.
+	feed := &feedconv.Feed{Format: feedconv.RSS20, Entries: []feedconv.Entry{a, b}}
+	var first string
+	stage := func(keep func(string) bool) lektordir.Result {
+		return wo.transact(func(tx *lektordir.Txn) (lektordir.Result, error) {
+			unknown, err := Unknown(tx, feed)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(unknown) > 0 {
+				first = unknown[0]
+			}
+			return StageWith(t.Context(), tx, feed, wo.p, Options{Keep: keep})
+		})
+	}
+	if res := stage(func(string) bool { return false }); len(res.New) != 0 || first == "" {
+		t.Errorf("%+v", res)
+	}
+	skipped := first
+	if res := stage(func(id string) bool { return id != skipped }); len(res.New) != 1 {
+		t.Errorf("%+v", res)
+	}
+	if res := stage(nil); len(res.New) != 1 || res.Unchanged != 1 || first != skipped {
+		t.Errorf("%+v", res)
+	}
+}
+
+// TestApart: documents of one transaction have nothing in common, under whichever
+// identity; one that might is told of, and staged by the next transaction.
+func TestApart(t *testing.T) {
+	base := feedconv.Entry{ID: "g", GUID: "g", Link: "http://x.example/1", Title: "T", Content: "c", ContentType: "text/plain"}
+	with := func(change func(*feedconv.Entry)) feedconv.Entry {
+		e := base
+		change(&e)
+		return e
+	}
+	second := with(func(e *feedconv.Entry) { e.Link, e.Title = "http://x.example/2", "U" })
+	for name, c := range map[string]struct {
+		doc  []feedconv.Entry
+		want int // entries in all
+	}{
+		"the same":                     {[]feedconv.Entry{base}, 1},
+		"another version":              {[]feedconv.Entry{with(func(e *feedconv.Entry) { e.Title = "V" })}, 1},
+		"its guid is shared now":       {[]feedconv.Entry{base, second}, 2},
+		"its guid alone is another":    {[]feedconv.Entry{with(func(e *feedconv.Entry) { e.ID, e.GUID = "h", "h" })}, 1},
+		"another":                      {[]feedconv.Entry{with(func(e *feedconv.Entry) { e.ID, e.GUID, e.Link = "h", "h", "http://x.example/h" })}, 2},
+		"two that share a guid, apart": {[]feedconv.Entry{with(func(e *feedconv.Entry) { e.GUID, e.Link = "s", "http://x.example/3" }), with(func(e *feedconv.Entry) { e.GUID, e.Link = "s", "http://x.example/4" })}, 3},
+	} {
+		wo := newWorld(t, lektordir.Unread)
+		feeds := []*feedconv.Feed{{Format: feedconv.RSS20, Entries: []feedconv.Entry{base}}, {Format: feedconv.RSS20, Entries: c.doc}}
+		var overlap error
+		wo.transact(func(tx *lektordir.Txn) (lektordir.Result, error) {
+			for _, f := range feeds {
+				if _, err := StageWith(t.Context(), tx, f, wo.p, Options{Apart: true}); err != nil {
+					overlap = err
+				}
+			}
+			return lektordir.Result{}, nil
+		})
+		apart := name == "another" || name == "two that share a guid, apart"
+		if errors.Is(overlap, lektordir.ErrOverlap) == apart {
+			t.Errorf("%s: %v", name, overlap)
+		}
+		if overlap != nil {
+			wo.transact(func(tx *lektordir.Txn) (lektordir.Result, error) {
+				return StageWith(t.Context(), tx, feeds[1], wo.p, Options{Apart: true})
+			})
+		}
+		if refs, err := wo.d.List(t.Context(), lektordir.ListOptions{}); err != nil || len(refs) != c.want {
+			t.Errorf("%s: %d entries, not %d; %v", name, len(refs), c.want, err)
+		}
+	}
+}

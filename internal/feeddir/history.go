@@ -1,0 +1,391 @@
+package feeddir
+
+import (
+	"bytes"
+	"cmp"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/lektordir/lektor/internal/atomicfile"
+	"github.com/lektordir/lektor/internal/fetch"
+	"github.com/lektordir/lektor/internal/history"
+	"github.com/lektordir/lektor/internal/termsafe"
+	"github.com/lektordir/lektor/lektordir"
+)
+
+// areaHistory is where is kept what is known of the documents of a feed beside the
+// one that is subscribed to (RFC 5005).
+const areaHistory = "history"
+
+// The files there. Values are one line but for archives and complete.
+const (
+	historyFile = "etc/history/follow" // user's: on or off
+
+	fileKind       = "kind"         // of the document that is subscribed to, none for a plain one
+	filePrev       = "prev-archive" // URL, of the archive that it names
+	fileNextPage   = "next"         // URL, of its second page
+	fileBaseline   = "baseline"     // URL, of the archive at which automatic walks end
+	fileArchives   = "archives"     // a line for each archive whose entries are stored
+	fileIncomplete = "incomplete"   // URL of the archive that is missing, tab, why, tab, since when
+	fileRetry      = "retry"        // failed walks in a row, tab, when the next may be made
+	fileComplete   = "complete"     // lektordir reads it
+)
+
+// maxArchives is how much of a record of archives is read, in bytes.
+const maxArchives = 64 << 20
+
+// Delays between automatic walks that end at the same archive.
+const (
+	leastRetry = 24 * time.Hour
+	mostRetry  = 30 * 24 * time.Hour
+)
+
+// History is what is known of the documents of a feed beside the one that is
+// subscribed to: the directory etc/history. Its user holds the feed's lock where
+// something is written.
+type History struct {
+	d    *lektordir.Dir
+	hash string
+}
+
+// HistoryOf gives that of a feed.
+func HistoryOf(d *lektordir.Dir, hash string) *History { return &History{d, hash} }
+
+func (h *History) path(name string) string {
+	return filepath.Join(h.d.SrcEtc(h.hash, areaHistory), name)
+}
+
+func (h *History) line(name string) string {
+	v, _ := atomicfile.Line(h.path(name))
+	return v
+}
+
+// write writes a file durably, and touches none that holds the value already. "" has
+// none.
+func (h *History) write(name, value string) error {
+	return recordBy(atomicfile.Write, h.d, h.hash, areaHistory, name, asLines(value))
+}
+
+// Exists tells whether anything is known.
+func (h *History) Exists() bool {
+	_, err := os.Lstat(h.d.SrcEtc(h.hash, areaHistory))
+	return err == nil
+}
+
+// Follow tells whether archives are fetched unasked. The user may say no.
+func (h *History) Follow() bool {
+	v, _ := atomicfile.Line(h.d.Join("src", h.hash, historyFile))
+	return !strings.EqualFold(strings.TrimSpace(v), "off")
+}
+
+func checkHistory(v string) error {
+	if v != "on" && v != "off" {
+		return fmt.Errorf("history is on or off, not %q", v)
+	}
+	return nil
+}
+
+// Linked is what the document that is subscribed to said of others when it was read
+// last.
+type Linked struct {
+	Kind       history.Kind
+	Prev, Next string
+}
+
+// Linked reads it.
+func (h *History) Linked() Linked {
+	return Linked{history.Kind(h.line(fileKind)), h.line(filePrev), h.line(fileNextPage)}
+}
+
+// SetLinked records it, durably where it changed: a document that has not been
+// modified is not read again, and its archives would be missed. Without an archive,
+// nothing is missing any more.
+func (h *History) SetLinked(l Linked) error {
+	if l == (Linked{}) && !h.Exists() {
+		return nil
+	}
+	err := errors.Join(h.write(filePrev, OneField(l.Prev)), h.write(fileNextPage, OneField(l.Next)), h.write(fileKind, string(l.Kind)))
+	if l.Prev == "" {
+		err = errors.Join(err, h.Whole())
+	}
+	return err
+}
+
+// Baseline is the archive at which automatic walks end, "" for none.
+func (h *History) Baseline() string { return h.line(fileBaseline) }
+
+// SetBaseline sets it; "" removes it.
+func (h *History) SetBaseline(url string) error { return h.write(fileBaseline, OneField(url)) }
+
+// Gap is an archive that is missing, and what is older with it.
+type Gap struct {
+	URL, Reason string
+	Since       time.Time // zero when unknown
+}
+
+// String is for the user, and fit for a line of a terminal.
+func (g *Gap) String() string {
+	return termsafe.Brief(fetch.Brief(g.URL)) + ": " + termsafe.Brief(g.Reason)
+}
+
+// Gap gives what is missing of a feed, nil when it is not known that anything is.
+func (h *History) Gap() *Gap {
+	line := h.line(fileIncomplete)
+	if line == "" {
+		return nil
+	}
+	f := append(strings.Split(line, "\t"), "", "")
+	g := &Gap{URL: f[0], Reason: f[1]}
+	g.Since, _ = time.Parse(time.RFC3339, f[2])
+	return g
+}
+
+// Missing records what is missing after a walk, and when the next may be made of
+// itself. It reports whether that is news. Progress tells that the walk got further
+// than the one before; after is the least time that a server wants until then.
+func (h *History) Missing(now time.Time, url, reason string, progress bool, after time.Duration) (news bool, err error) {
+	url, reason = OneField(fetch.Public(url)), OneField(termsafe.Brief(reason))
+	old := h.Gap()
+	tries := 0
+	if old != nil && !progress {
+		n, _, _ := strings.Cut(h.line(fileRetry), "\t")
+		tries, _ = strconv.Atoi(n)
+	}
+	tries = max(tries, 0) + 1
+	wait := leastRetry
+	for range min(tries-1, 10) {
+		wait = min(2*wait, mostRetry)
+	}
+	next := now.Add(max(wait, after)).UTC().Format(time.RFC3339)
+	news = old == nil || old.URL != url || old.Reason != reason
+	if news {
+		err = h.write(fileIncomplete, strings.Join([]string{url, reason, now.UTC().Format(time.RFC3339)}, "\t"))
+	}
+	return news, errors.Join(err, h.write(fileRetry, strconv.Itoa(tries)+"\t"+next))
+}
+
+// Retry tells when a walk that ended too early may be made again of itself.
+func (h *History) Retry() time.Time {
+	_, next, _ := strings.Cut(h.line(fileRetry), "\t")
+	t, _ := time.Parse(time.RFC3339, next)
+	return t
+}
+
+// Whole records that nothing is missing that a walk would find.
+func (h *History) Whole() error {
+	return errors.Join(h.write(fileRetry, ""), h.write(fileIncomplete, ""))
+}
+
+// Present records the entries of a document that says that it is complete, in its
+// order, by the 16 digits of their unique names; see [lektordir.Dir.Complete].
+func (h *History) Present(identities []string) error {
+	text := strings.Join(identities, "\n")
+	if text != "" {
+		text += "\n"
+	}
+	old, err := atomicfile.Read(h.path(fileComplete), maxArchives)
+	if err == nil && string(old) == text {
+		return nil
+	}
+	if err := h.mkdir(); err != nil {
+		return err
+	}
+	return atomicfile.Write(h.path(fileComplete), []byte(text))
+}
+
+// NotComplete records that the document of a feed does not say that it is complete.
+func (h *History) NotComplete() error {
+	if _, err := os.Lstat(h.path(fileComplete)); errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err := h.d.InsideSrc(h.hash, areaHistory); err != nil {
+		return err
+	}
+	return atomicfile.Remove(h.path(fileComplete))
+}
+
+func (h *History) mkdir() error {
+	if err := h.d.InsideSrc(h.hash, areaHistory); err != nil {
+		return err
+	}
+	return os.MkdirAll(h.d.SrcEtc(h.hash, areaHistory), 0o777)
+}
+
+// forget removes what belongs to a subscription. The record of archives stays, as the
+// journal does: what was delivered is not fetched again.
+func (h *History) forget() error {
+	if err := h.d.InsideSrc(h.hash, areaHistory); err != nil {
+		return err
+	}
+	var bad error
+	for _, name := range []string{fileKind, filePrev, fileNextPage, fileBaseline, fileRetry, fileIncomplete, filepath.Base(historyFile)} {
+		bad = errors.Join(bad, remove(h.path(name)))
+	}
+	return bad
+}
+
+var historyCRC = crc32.MakeTable(crc32.Castagnoli)
+
+// archiveLine is a line of the record: six fields with tabs between them, those that
+// are empty "-", and the CRC-32C of all before it, in hexadecimal.
+func archiveLine(s history.Stored) []byte {
+	f := []string{s.URL, s.Final, s.Self, s.Prev, s.Digest, s.Time.UTC().Format(time.RFC3339)}
+	for i := range f {
+		f[i] = cmp.Or(OneField(f[i]), "-")
+	}
+	line := strings.Join(f, "\t") + "\t"
+	return fmt.Appendf(nil, "%s%08x\n", line, crc32.Checksum([]byte(line), historyCRC))
+}
+
+// parseArchive reads a line without its newline.
+func parseArchive(line []byte) (s history.Stored, ok bool) {
+	i := bytes.LastIndexByte(line, '\t') + 1
+	f := strings.Split(string(line), "\t")
+	if len(f) != 7 || f[6] != fmt.Sprintf("%08x", crc32.Checksum(line[:i], historyCRC)) {
+		return s, false
+	}
+	for i, v := range f[:6] {
+		if v == "-" {
+			f[i] = ""
+		}
+	}
+	s = history.Stored{URL: f[0], Final: f[1], Self: f[2], Prev: f[3], Digest: f[4]}
+	s.Time, _ = time.Parse(time.RFC3339, f[5])
+	return s, s.URL != "" && s.Final != ""
+}
+
+// Archives reads the record of archives. Lines that do not count are passed over: the
+// archive is fetched again, and what was in it is known.
+func (h *History) Archives() (*history.Record, error) {
+	r, _, err := h.archives()
+	return r, err
+}
+
+// archives reads the record, and how long it is up to the end of the last good line.
+func (h *History) archives() (*history.Record, int64, error) {
+	r := &history.Record{}
+	data, err := atomicfile.Read(h.path(fileArchives), maxArchives)
+	if errors.Is(err, fs.ErrNotExist) {
+		return r, 0, nil
+	}
+	if err != nil {
+		return nil, 0, err
+	}
+	good, at := 0, 0
+	for line := range bytes.Lines(data) {
+		at += len(line)
+		text, whole := bytes.CutSuffix(line, []byte{'\n'})
+		if s, ok := parseArchive(text); ok && whole {
+			r.Add(s)
+			good = at
+		}
+	}
+	return r, int64(good), nil
+}
+
+// Store adds an archive to the record, whose entries must be durable. What does not
+// count at the end of the file is cut off first, and so is what could not be written
+// whole. It does not sync: a line that is lost costs a request.
+func (h *History) Store(s history.Stored) error {
+	_, good, err := h.archives()
+	if err != nil {
+		return err
+	}
+	if err := h.mkdir(); err != nil {
+		return err
+	}
+	path := h.path(fileArchives)
+	fd, err := retry(func() (int, error) {
+		return unix.Open(path, unix.O_WRONLY|unix.O_CREAT|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_CLOEXEC, 0o666)
+	})
+	if err != nil {
+		return &fs.PathError{Op: "open", Path: path, Err: err}
+	}
+	f := os.NewFile(uintptr(fd), path)
+	defer f.Close()
+	if err := f.Truncate(good); err != nil {
+		return err
+	}
+	if _, err := f.WriteAt(archiveLine(s), good); err != nil {
+		return errors.Join(err, f.Truncate(good))
+	}
+	return f.Close()
+}
+
+// WalkDue tells whether a walk through the archives of a feed is to be made unasked:
+// when the archive that its document names is not stored (RFC 5005, section 4.2), or
+// when what was missing may be asked for again.
+func (h *History) WalkDue(now time.Time) bool {
+	if !h.Exists() {
+		return false
+	}
+	prev := h.line(filePrev)
+	if prev == "" || !h.Follow() {
+		return false
+	}
+	gap := h.Gap()
+	if gap != nil && !now.Before(h.Retry()) {
+		return true
+	}
+	if prev == h.Baseline() || gap != nil && gap.URL == prev {
+		return false
+	}
+	r, err := h.Archives()
+	if err != nil {
+		return true // the walk says why
+	}
+	_, stored := r.Find(prev)
+	return !stored
+}
+
+// Stored tells whether any archive is in the record, or may be.
+func (h *History) Stored() bool {
+	_, err := os.Lstat(h.path(fileArchives))
+	return err == nil
+}
+
+// Sync makes the record of archives durable.
+func (h *History) Sync() error {
+	f, err := os.Open(h.path(fileArchives))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	return f.Sync()
+}
+
+// Summary is what a list of subscriptions says of a feed's history: "complete",
+// "archived" and how many archives are stored, "paged", "incomplete" where something
+// is known to be missing, or nothing.
+func (h *History) Summary() string {
+	if !h.Exists() {
+		return ""
+	}
+	kind := h.Linked().Kind
+	switch {
+	case h.Gap() != nil:
+		return "incomplete"
+	case kind == history.Archived, kind == history.Archive:
+		n := 0
+		if r, err := h.Archives(); err == nil {
+			n = r.Len()
+		}
+		return fmt.Sprintf("%s %d", history.Archived, n)
+	case slices.Contains([]history.Kind{history.Complete, history.Paged}, kind):
+		return string(kind)
+	}
+	return ""
+}

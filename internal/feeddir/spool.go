@@ -1,0 +1,102 @@
+package feeddir
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/lektordir/lektor/internal/atomicfile"
+	"github.com/lektordir/lektor/lektordir"
+)
+
+// spoolDir is where documents wait that were fetched and not read yet, in a
+// directory for each feed.
+const spoolDir = markersDir + "/spool"
+
+// maxSpooled is the largest document that is read back, in bytes.
+const maxSpooled = 1 << 30
+
+// Spooled is a document that waits, with what must be known of its answer.
+type Spooled struct {
+	URL, Final                                    string // as it was asked for, and where it came from
+	ContentType, ContentLocation, ContentLanguage string
+	Body                                          []byte
+}
+
+// Spool keeps the documents of a feed that were fetched and whose entries are not
+// delivered yet, so that none is fetched twice, whenever the program is stopped. Its
+// user holds the feed's lock.
+type Spool struct {
+	d   *lektordir.Dir
+	dir string
+}
+
+// SpoolOf gives that of a feed. The error is for one that would lie out of the
+// lektor-dir by way of a link.
+func SpoolOf(d *lektordir.Dir, hash string) (*Spool, error) {
+	if err := d.Inside(markersDir, spoolDir, spoolDir+"/"+hash); err != nil {
+		return nil, err
+	}
+	return &Spool{d, d.Join(spoolDir, hash)}, nil
+}
+
+func (s *Spool) path(url string) string {
+	sum := sha256.Sum256([]byte(url))
+	return filepath.Join(s.dir, hex.EncodeToString(sum[:16]))
+}
+
+// header are the fields that stand before a document, in their order.
+func (doc *Spooled) header() []*string {
+	return []*string{&doc.URL, &doc.Final, &doc.ContentType, &doc.ContentLocation, &doc.ContentLanguage}
+}
+
+// Put keeps a document. It does not wait for the disk: one that a power cut damages
+// is known as damaged, and fetched again.
+func (s *Spool) Put(doc *Spooled) error {
+	if err := os.MkdirAll(s.dir, 0o700); err != nil {
+		return err
+	}
+	var b bytes.Buffer
+	for _, v := range doc.header() {
+		b.WriteString(OneField(*v) + "\n")
+	}
+	b.Write(doc.Body)
+	sum := sha256.Sum256(b.Bytes())
+	return atomicfile.WriteUnsynced(s.path(doc.URL), append(fmt.Appendf(nil, "%x\n", sum), b.Bytes()...))
+}
+
+// Get gives the document of a URL, nil when it is not there or damaged.
+func (s *Spool) Get(url string) (*Spooled, error) {
+	data, err := atomicfile.Read(s.path(url), maxSpooled)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	line, rest, _ := bytes.Cut(data, []byte{'\n'})
+	if sum := sha256.Sum256(rest); string(line) != hex.EncodeToString(sum[:]) {
+		return nil, nil
+	}
+	doc := &Spooled{}
+	for _, v := range doc.header() {
+		line, rest, _ = bytes.Cut(rest, []byte{'\n'})
+		*v = string(line)
+	}
+	if doc.Body = rest; doc.URL != strings.TrimSpace(url) {
+		return nil, nil
+	}
+	return doc, nil
+}
+
+// Remove removes the document of a URL. That it is not there is no error.
+func (s *Spool) Remove(url string) error { return remove(s.path(url)) }
+
+// Clear removes all of them.
+func (s *Spool) Clear() error { return os.RemoveAll(s.dir) }
