@@ -471,6 +471,41 @@ func TestAttackPage(t *testing.T) {
 	}
 }
 
+// What everybody can read on the page and in the log has no path of a callback, however
+// it is written and wherever its server redirects, and no password, wherever somebody
+// typed it.
+func TestAttackSecretsInTheLog(t *testing.T) {
+	w := newWorld(t, func(o *Options) { o.Users = htpasswd(t, "bull:typed-secret") })
+	feed := w.feed("/feed", "one")
+	for _, path := range []string{"/x'typed-secret", `/x?a="typed-secret`, "/x?<typed-secret>", "/x,typed-secret", "/(typed-secret"} {
+		w.form("/pleaseNotify", "port", "1", "path", path, "protocol", "http-post", "domain", "127.0.0.1", "url1", feed)
+		w.subscribe("subscribe", "http://127.0.0.1:1"+path, feed)
+	}
+	for i, to := range []string{"/typed-secret%zz", "typed-secret:%zz", "http://[typed-secret", "HTTP://169.254.169.254/typed-secret", "ftp://127.0.0.1/typed-secret"} {
+		cb := fmt.Sprintf("/cb%d", i)
+		w.answer(cb, func(rw http.ResponseWriter, _ *http.Request) {
+			rw.Header().Set("Location", to)
+			rw.WriteHeader(http.StatusFound)
+		})
+		w.register(cb, feed)
+	}
+	w.register("/ok", "http://bull:typed-secret@127.0.0.1/feed", "http://bull:typed-secret@127.0.0.1/%zz")
+	w.ping("http://bull:typed-secret@127.0.0.1/feed")
+	w.rpc("rssCloud.saveRss", "typed-secret", "bull", "<rss/>")
+	w.rpc("rssCloud.saveRss", "bull", "wrong", "<rss/>")
+	log, _ := os.ReadFile(filepath.Join(w.opts.State, "log"))
+	if n := strings.Count(string(log), "\n"); n < 20 || !strings.Contains(string(log), "as bull") {
+		t.Errorf("%d lines:\n%s", n, log)
+	}
+	for _, text := range []string{string(log), w.do("GET", "/", "", "").body, w.log.String()} {
+		for line := range strings.Lines(text) {
+			if strings.Contains(line, "typed-secret") {
+				t.Error(line)
+			}
+		}
+	}
+}
+
 // Slow callbacks of one caller keep nobody else from registering.
 func TestAttackSlowCallbacks(t *testing.T) {
 	w := newWorld(t, func(o *Options) { o.TrustedProxies = loopback })

@@ -102,7 +102,7 @@ func (h *Hub) register(r *http.Request, q rsscloud.Request) (string, error) {
 			if errs[i] = h.subscribe(r.Context(), s, q.Domain != "", foreign); errs[i] == nil {
 				h.log.add("subscribed", u, "%s by %s", hostOf(callback), q.Protocol)
 			} else {
-				h.log.add("refused", u, "%s: %s", hostOf(callback), hide(errs[i].Error()))
+				h.log.add("refused", u, "%s: %s", hostOf(callback), errs[i])
 			}
 		})
 	}

@@ -131,6 +131,14 @@ func (u *users) check(name, password, caller string) error {
 	return nil
 }
 
+// known reports whether there is a user of this name.
+func (u *users) known(name string) bool {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	_, ok := u.hashes[name]
+	return ok
+}
+
 // wait is for how long somebody has to wait. The caller holds mu.
 func (u *users) wait(who string) time.Duration {
 	f := u.wrong[who]
@@ -174,6 +182,9 @@ func (h *Hub) save(r *http.Request, params []rsscloud.Value) (string, error) {
 	name, document := params[0].Text, []byte(strings.TrimSpace(params[2].Exact))
 	_, caller := h.caller(r)
 	if err := h.users.check(name, params[1].Exact, caller); err != nil {
+		if !h.users.known(name) {
+			name = "nobody known" // it may be the password, in the wrong place
+		}
 		h.log.add("refused", "", "saveRss by %s as %s", caller, name)
 		if _, err := os.Stat(h.users.path); err != nil {
 			return "", h.failing(err)
