@@ -534,8 +534,48 @@ func TestAttackSlowCallbacks(t *testing.T) {
 	}
 	close(hold)
 	all.Wait()
-	if w.h.mu.Lock(); len(w.h.turns) != 0 {
-		t.Errorf("%d callers are remembered", len(w.h.turns))
+	if n := w.h.verifying.remembered(); n != 0 {
+		t.Errorf("%d callers are remembered", n)
 	}
-	w.h.mu.Unlock()
+}
+
+func (g *gate) remembered() int {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return len(g.callers)
+}
+
+// Slow documents of one caller, who need not know a password, keep nobody else from
+// storing his.
+func TestAttackSlowDocuments(t *testing.T) {
+	w := newWorld(t, func(o *Options) {
+		o.Users = htpasswd(t, "bull:secret")
+		o.TrustedProxies = loopback
+	})
+	var bodies []*io.PipeWriter
+	var all sync.WaitGroup
+	for range 2 * saveMost {
+		in, out := io.Pipe()
+		bodies = append(bodies, out)
+		all.Go(func() {
+			req, _ := http.NewRequest("POST", w.server.URL+"/RPC2", in)
+			req.ContentLength = 1 << 20
+			req.Header.Set("X-Forwarded-For", "192.0.2.66")
+			if resp, err := http.DefaultClient.Do(req); err == nil {
+				resp.Body.Close()
+			}
+		})
+		io.WriteString(out, "<methodCall>")
+	}
+	until(t, "the slow ones", func() bool { return w.h.saving.remembered() > 0 })
+	document := "<rss>" + strings.Repeat("<a/>", 50_000) + "</rss>"
+	r := w.do("POST", "/RPC2", "text/xml", string(rsscloud.EncodeCall("rssCloud.saveRss", "bull", "secret", document)), "X-Forwarded-For", "192.0.2.1")
+	if !strings.Contains(r.body, "/feeds/bull/rss.xml") {
+		t.Error(r.body)
+	}
+	for _, b := range bodies {
+		b.CloseWithError(io.ErrUnexpectedEOF)
+	}
+	all.Wait()
+	until(t, "the end", func() bool { return w.h.saving.remembered() == 0 })
 }
