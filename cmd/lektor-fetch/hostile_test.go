@@ -374,7 +374,7 @@ func TestHostile(t *testing.T) {
 // stderr and in the feed's file error, and so is the flag that raises it; with
 // the flag a document comes that is only large.
 func testHostileAnswers(t *testing.T, h *hostile, s *hostileServer) {
-	size := 2 << 20
+	size := 1 << 20
 	if *full {
 		size = 16<<20 - 1
 	}
