@@ -21,6 +21,7 @@ import (
 	"github.com/lektordir/lektor/internal/command"
 	"github.com/lektordir/lektor/internal/feedsync"
 	"github.com/lektordir/lektor/internal/fetch"
+	"github.com/lektordir/lektor/internal/joined"
 	"github.com/lektordir/lektor/internal/termsafe"
 )
 
@@ -82,7 +83,17 @@ func (h *share) record(name string) record {
 	return r
 }
 
-// write writes a record, with the names in order.
+// knows tells whether a document was read.
+func (r record) knows(name string) bool { return r[name]+r[name+".etag"]+r[name+".modified"] != "" }
+
+// forget makes a document one that was not read.
+func (r record) forget(name string) {
+	for _, suffix := range []string{"", ".etag", ".modified"} {
+		delete(r, name+suffix)
+	}
+}
+
+// writeRecord writes a record, with the names in order.
 func (h *share) writeRecord(name string, r record) error {
 	keys := make([]string, 0, len(r))
 	for k := range r {
@@ -181,69 +192,101 @@ type news struct {
 	peer   peer
 	docs   []*feedsync.Document // to be merged in this order
 	record record
+	broken bool // a document of it is, and not among docs
 }
 
-// fetchPeer reads what is new of a peer. A document that is broken is as good as none.
+// brokenError tells that a document of a peer cannot be read.
+type brokenError struct {
+	name string
+	err  error
+}
+
+func (e *brokenError) Error() string { return e.name + ": " + e.err.Error() + "; nothing of it counts" }
+func (e *brokenError) Unwrap() error { return e.err }
+
+// fetchPeer reads what is new of a peer. A document that is broken is as good as none:
+// the peer's other ones count, and it is read again the next time. The error tells of
+// those that are; any other one tells that nothing was read.
 func (h *share) fetchPeer(ctx context.Context, client *fetch.Client, p peer) (*news, error) {
 	n := &news{peer: p, record: h.record(p.name)}
 	if n.record["place"] != digest([]byte(p.place)) {
 		n.record = record{"place": digest([]byte(p.place)), "success": n.record["success"]}
 	}
 	found := false
-	parse := func(name string, kind feedsync.Kind) (*feedsync.Document, error) {
-		data, err := h.get(ctx, client, p, name, n.record)
+	var broken []error
+	read := func(name string, kind feedsync.Kind) (*feedsync.Document, error) {
+		doc, err := h.fetchDocument(ctx, client, n, name, kind)
 		if err == errMissing {
 			return nil, nil
 		}
-		if found = true; err != nil || data == nil {
-			return nil, err
+		found = true
+		if b := (*brokenError)(nil); errors.As(err, &b) {
+			n.record.forget(name)
+			broken = append(broken, err)
+			return nil, nil
 		}
-		doc, err := feedsync.Parse(data)
-		if err == nil && doc.Kind != kind {
-			err = errors.New("it is a document of another kind")
-		}
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w; nothing of it counts", name, err)
-		}
-		warnings := command.Warnings{Report: h.s.Report}
-		for _, problem := range doc.Problems {
-			warnings.Warn("%s: %s: %s", p.name, name, termsafe.Brief(problem.String()))
-		}
-		if err := h.own(p, doc); err != nil {
-			return nil, err
-		}
-		n.docs = append(n.docs, doc)
-		return doc, nil
+		return doc, err
 	}
-	if _, err := parse(subsFile, feedsync.OPML); err != nil {
+	if _, err := read(subsFile, feedsync.OPML); err != nil {
 		return nil, err
 	}
-	partial, err := parse(partialFile, feedsync.RSS)
+	partial, err := read(partialFile, feedsync.RSS)
 	if err != nil {
 		return nil, err
 	}
 	if partial != nil && h.needsComplete(partial, n.record) {
 		// Whatever was read of it before is too old.
-		for _, suffix := range []string{"", ".etag", ".modified"} {
-			delete(n.record, completeFile+suffix)
-		}
-		if _, err := parse(completeFile, feedsync.RSS); err != nil {
+		n.record.forget(completeFile)
+		before := len(broken)
+		if _, err := read(completeFile, feedsync.RSS); err != nil {
 			return nil, err
 		}
-	} else if partial == nil && n.record[partialFile] == "" && n.record[partialFile+".etag"]+n.record[partialFile+".modified"] == "" {
-		if _, err := parse(completeFile, feedsync.RSS); err != nil {
+		if len(broken) > before {
+			// What is in between is not known: the partial one does not reach back
+			// the next time, either.
+			n.record.forget(partialFile)
+			partial = nil
+		}
+	} else if partial == nil && !n.record.knows(partialFile) {
+		if _, err := read(completeFile, feedsync.RSS); err != nil {
 			return nil, err
 		}
 	}
-	if partial != nil && partial.Sharing != nil {
-		n.record["until"] = feedsync.FormatDate(partial.Sharing.Until)
-	} else if partial != nil {
+	if partial != nil {
 		n.record["until"] = ""
+		if partial.Sharing != nil {
+			n.record["until"] = feedsync.FormatDate(partial.Sharing.Until)
+		}
 	}
 	if !found {
 		return nil, errors.New("it has published nothing yet")
 	}
-	return n, nil
+	n.broken = len(broken) > 0
+	return n, errors.Join(broken...)
+}
+
+// fetchDocument reads a document of a peer; nil if it is what was read before.
+func (h *share) fetchDocument(ctx context.Context, client *fetch.Client, n *news, name string, kind feedsync.Kind) (*feedsync.Document, error) {
+	data, err := h.get(ctx, client, n.peer, name, n.record)
+	if err != nil || data == nil {
+		return nil, err
+	}
+	doc, err := feedsync.Parse(data)
+	if err == nil && doc.Kind != kind {
+		err = errors.New("it is a document of another kind")
+	}
+	if err != nil {
+		return nil, &brokenError{name, err}
+	}
+	warnings := command.Warnings{Report: h.s.Report}
+	for _, problem := range doc.Problems {
+		warnings.Warn("%s: %s: %s", n.peer.name, name, termsafe.Brief(problem.String()))
+	}
+	if err := h.own(n.peer, doc); err != nil {
+		return nil, err
+	}
+	n.docs = append(n.docs, doc)
+	return doc, nil
 }
 
 // needsComplete tells whether a partial document does not reach back to what was read
@@ -293,10 +336,13 @@ func (h *share) readPeers(ctx context.Context) (all []*news, failed int, err err
 			return nil, 0, err
 		case err != nil:
 			failed++
-			h.s.Report.Print(fmt.Errorf("%s: %w", p.name, err))
-			continue
+			for _, e := range joined.Errors(err) {
+				h.s.Report.Print(fmt.Errorf("%s: %w", p.name, e))
+			}
 		}
-		all = append(all, n)
+		if n != nil {
+			all = append(all, n)
+		}
 	}
 	return all, failed, nil
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -462,6 +463,80 @@ func TestGuards(t *testing.T) {
 	// What was unsubscribed keeps its entries.
 	if _, err := os.Stat(filepath.Join(b.Path, "src", dir.Hash(feedURL(1)), "id")); err != nil {
 		t.Error(err)
+	}
+}
+
+// A document that was cut off in transit is told of with its line, and read again when
+// it is whole; what else the peer has counts, and so do other peers.
+func TestTruncated(t *testing.T) {
+	all, target := machines(t, "a b c")
+	a, b, c := all[0], all[1], all[2]
+	for _, m := range all {
+		m.subscribe(1)
+		for n := range 3 {
+			m.deliver(1, n)
+		}
+	}
+	rounds(2, a, b, c)
+	own, _ := atomicfile.Line(filepath.Join(a.Path, shareDir, endpointFile))
+	for _, cut := range []string{subsFile, partialFile, completeFile} {
+		t.Run(cut, func(t *testing.T) {
+			n := slices.Index(documents, cut)
+			flag := string("abc"[n])
+			a.subscribe(10 + n)
+			a.mark(1, 0, flag, "")
+			if cut == completeFile {
+				// So that b and c need it.
+				for _, name := range []string{partialFile, completeFile} {
+					os.Remove(filepath.Join(a.Path, shareDir, name))
+				}
+				for _, m := range []*machine{b, c} {
+					path := filepath.Join(m.Path, shareDir, readDir, own)
+					data, err := os.ReadFile(path)
+					if err != nil {
+						t.Fatal(err)
+					}
+					if err := os.WriteFile(path, regexp.MustCompile(`(?m)^until .*\n`).ReplaceAll(data, nil), 0o600); err != nil {
+						t.Fatal(err)
+					}
+				}
+			}
+			a.sync()
+			c.subscribe(20 + n)
+			c.mark(1, 1, flag, "")
+			c.sync()
+			path := filepath.Join(target, own, cut)
+			whole, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			half := whole[:len(whole)*2/3]
+			if err := os.WriteFile(path, half, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			line := fmt.Sprintf("%s: line %d: ", cut, bytes.Count(half, []byte("\n"))+1)
+			for range 2 {
+				err := Sync(t.Context(), SyncOptions{Common: b.common()}, b.streams())
+				if err == nil || !strings.Contains(b.err.String(), line) || !strings.Contains(b.err.String(), "1 peer read") {
+					t.Errorf("%v, %s; want %s", err, &b.err, line)
+				}
+			}
+			s := b.state()
+			if !strings.Contains(s, feedURL(20+n)) {
+				t.Errorf("what another peer has does not count: %s", s)
+			}
+			if cut != subsFile && !strings.Contains(s, feedURL(10+n)) {
+				t.Errorf("what its other document has does not count: %s", s)
+			}
+			if err := os.WriteFile(path, whole, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			b.sync()
+			a.sync()
+			same(t, a, b)
+			rounds(2, a, b, c)
+			same(t, a, b, c)
+		})
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/lektordir/lektor/internal/atomicfile"
@@ -163,7 +164,8 @@ func Sync(ctx context.Context, o SyncOptions, s *command.Streams) error {
 		}
 	}
 	if !o.Quiet {
-		h.summary(len(all))
+		whole := slices.DeleteFunc(all, func(n *news) bool { return n.broken })
+		h.summary(len(whole))
 	}
 	switch {
 	case bad != nil:
@@ -177,7 +179,7 @@ func Sync(ctx context.Context, o SyncOptions, s *command.Streams) error {
 // success is when a peer was last read: a date, that stays the same as long as the peer
 // publishes nothing new.
 func (h *share) success(n *news) string {
-	if len(n.docs) == 0 && n.record["success"] != "" {
+	if n.broken || len(n.docs) == 0 && n.record["success"] != "" {
 		return n.record["success"]
 	}
 	return feedsync.FormatDate(h.now)
