@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -56,7 +57,7 @@ func ParsePublish(form url.Values) (topics []string, err error) {
 		if !absolute(t) {
 			return nil, errors.New("hub.url is no URL that is reached by http")
 		}
-		if len(topics) == 0 || topics[len(topics)-1] != t {
+		if !slices.Contains(topics, t) { // some send each by both names
 			topics = append(topics, t)
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"net/url"
 	"time"
 
+	"github.com/lektordir/lektor/internal/rsscloud"
 	"github.com/lektordir/lektor/internal/websub"
 )
 
@@ -56,7 +57,7 @@ func (h *Hub) published(r *http.Request, form url.Values) (func(), error) {
 		return nil, err
 	}
 	if len(topics) > h.opts.MaxURLs {
-		topics = topics[:h.opts.MaxURLs]
+		return nil, rsscloud.Sayf("One request can name %d feeds at most; divide it.", h.opts.MaxURLs)
 	}
 	detached := r.WithContext(h.ctx)
 	return func() {

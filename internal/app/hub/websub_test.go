@@ -257,6 +257,22 @@ func TestWebSubRedirectedDeliveryIsAFailure(t *testing.T) {
 	}
 }
 
+// Of what a publisher tells nothing is left out without a word.
+func TestWebSubTooManyTopicsAreRefused(t *testing.T) {
+	w := newWorld(t, func(o *Options) { o.MaxURLs = 2 })
+	pairs := []string{"hub.mode", "publish"}
+	for i := range 3 {
+		pairs = append(pairs, "hub.url", w.feed(fmt.Sprintf("/feed%d", i), "one"))
+	}
+	if r := w.form("/websub", pairs...); r.status != 400 || !strings.Contains(r.body, "2 feeds at most") {
+		t.Errorf("%+v", r)
+	}
+	if r := w.form("/websub", append(pairs[:6:6], "hub.topic", pairs[3], "hub.topic", pairs[5])...); r.status != 202 {
+		t.Errorf("%+v", r)
+	}
+	w.settle()
+}
+
 // One hub serves both worlds: whoever tells, all hear.
 func TestBothWorlds(t *testing.T) {
 	w := newWorld(t, nil)
