@@ -59,6 +59,9 @@ func (v *value) appendLines(b []byte, e *Entry) []byte {
 		}
 	case *[]Enclosure:
 		for _, enc := range *of {
+			if v.line(enc.URL) == "" {
+				continue
+			}
 			length := ""
 			if enc.Length >= 0 {
 				length = strconv.FormatInt(enc.Length, 10)
@@ -137,7 +140,9 @@ func (v *value) take(e *Entry, rest []byte) {
 		if n, err := strconv.ParseInt(next(), 10, 64); err == nil && n >= 0 {
 			enc.Length = n
 		}
-		*to = append(*to, enc)
+		if enc.URL != "" {
+			*to = append(*to, enc) // without a URL there is nothing to be had
+		}
 	case *Source:
 		if *to == (Source{}) {
 			*to = Source{ID: next(), Title: next(), Link: next(), URL: next()}

@@ -24,7 +24,7 @@ func TestExtras(t *testing.T) {
 		"category\tC:\\dir\n":                            {Categories: []string{`C:\dir`}},
 		"summary\tone\\ntwo\\\\n\n":                      {Summary: "one\ntwo\\n"},
 		"updated\tsoon\nupdated\t2026-01-31 12:00:00Z\n": {Updated: time.Date(2026, 1, 31, 12, 0, 0, 0, time.UTC)},
-		"enclosure\ta\nenclosure\tb\taudio/x\nenclosure\tc\t\t7\tmore\nenclosure\td\t\t-7\n": {
+		"enclosure\ta\nenclosure\tb\taudio/x\nenclosure\tc\t\t7\tmore\nenclosure\td\t\t-7\nenclosure\t\taudio/x\t9\n": {
 			Enclosures: []Enclosure{{"a", "", -1}, {"b", "audio/x", -1}, {"c", "", 7}, {"d", "", -1}}},
 		"source\turn:s\n": {Source: Source{ID: "urn:s"}},
 		"episode\t0\nepisode\t 3 \nseason\t-1\nduration\t1h\nduration\t90\n": {Episode: 3, Duration: 90 * time.Second},

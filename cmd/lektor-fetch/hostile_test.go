@@ -36,7 +36,7 @@ import (
 
 // full makes documents as large as the limits let through, and not an eighth
 // of that; see TestHostile.
-var full = flag.Bool("full", false, "hostile documents of full size; takes minutes")
+var full = flag.Bool("full", false, "hostile documents of full size, and all planted links; takes minutes")
 
 const (
 	// hostileMemory is what no document, page or list may cost, in MiB.

@@ -322,9 +322,18 @@ func (l *line) long(arg string) error {
 		if s := nearest(longNames(l.flags), name); s != "" {
 			hint = "did you mean --" + s + "? see " + l.path + " --help"
 		}
-		return l.fail(hint, "unknown flag --%s", name)
+		return l.fail(cmp.Or(hint, l.afterArguments("--"+name)), "unknown flag --%s", name)
 	}
 	return l.flag(f, "--"+name, value, joined)
+}
+
+// afterArguments is the hint about a flag that is not known. After arguments it may
+// be one of them, such as the flag of a filter.
+func (l *line) afterArguments(arg string) string {
+	if len(l.words) == 0 {
+		return ""
+	}
+	return "if " + arg + " is no flag, put -- before the arguments; see " + l.path + " --help"
 }
 
 // short takes -a, -abc, -n5 or -o=path.
@@ -339,9 +348,9 @@ func (l *line) short(arg string) error {
 				hint = "did you mean -" + arg + "?"
 			}
 			if arg == "-"+name {
-				return l.fail(hint, "unknown flag -%s", name)
+				return l.fail(cmp.Or(hint, l.afterArguments(arg)), "unknown flag -%s", name)
 			}
-			return l.fail(hint, "unknown flag -%s in %s", name, arg)
+			return l.fail(cmp.Or(hint, l.afterArguments(arg)), "unknown flag -%s in %s", name, arg)
 		}
 		value, joined := "", rest != "" && takesValue(f)
 		if joined {

@@ -98,9 +98,10 @@ func NewPrinter[R any](w io.Writer, opts PrinterOptions, columns []Column[R]) (*
 			}
 			names = append(names, c.Name)
 		}
-		if list := p.named(strings.Split(format, ",")); list != nil {
+		if strings.Contains(format, ",") {
+			list, err := p.named(strings.Split(format, ","))
 			p.columns, p.print = list, p.tsv
-			return p, nil
+			return p, err
 		}
 		return nil, &UsageError{
 			Message: fmt.Sprintf("-o %s: no such format", format),
@@ -120,17 +121,17 @@ func (p *Printer[R]) full() []Column[R] {
 	return slices.DeleteFunc(slices.Clone(p.columns), func(c Column[R]) bool { return c.Extra && !c.Full })
 }
 
-// named returns the columns of these names, nil unless there are all of them.
-func (p *Printer[R]) named(names []string) []Column[R] {
+// named returns the columns of these names.
+func (p *Printer[R]) named(names []string) ([]Column[R], error) {
 	var out []Column[R]
 	for _, name := range names {
 		i := slices.IndexFunc(p.columns, func(c Column[R]) bool { return c.Name == name })
 		if i < 0 {
-			return nil
+			return nil, p.noField(fmt.Sprintf("-o: there is no field %q", name))
 		}
 		out = append(out, p.columns[i])
 	}
-	return out
+	return out, nil
 }
 
 // Print prints one record.

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/netip"
 	"net/url"
+	"slices"
 	"time"
 )
 
@@ -39,11 +40,13 @@ type Post struct {
 	// Secret tells that the header or body is for this server alone, such as a
 	// password: a redirect to another one is a [RedirectError].
 	Secret bool
+	// Direct tells that no redirect is followed: it is an answer as any other.
+	Direct bool
 }
 
 // Answer is what a server said to a [Post], whatever the status is.
 type Answer struct {
-	Status   int // never a redirect
+	Status   int // a redirect for a [Post] that is Direct, and no other
 	Header   http.Header
 	Body     []byte // its first MaxAnswer bytes
 	FinalURL string // that answered, after redirects, without userinfo
@@ -86,6 +89,9 @@ func (c *Client) Post(ctx context.Context, p *Post) (*Answer, error) {
 	}
 }
 
+// redirectCodes are the statuses by which a server names another URL.
+var redirectCodes = []int{http.StatusMovedPermanently, http.StatusFound, http.StatusTemporaryRedirect, http.StatusPermanentRedirect, http.StatusSeeOther}
+
 // post is one request of Post.
 func (x *exchange) post(u *url.URL, p *Post, privateOK *bool) (*url.URL, *Answer, error) {
 	method, body := cmp.Or(p.Method, http.MethodPost), io.Reader(bytes.NewReader(p.Body))
@@ -111,8 +117,7 @@ func (x *exchange) post(u *url.URL, p *Post, privateOK *bool) (*url.URL, *Answer
 		return nil, nil, err
 	}
 	defer done()
-	switch resp.StatusCode {
-	case http.StatusMovedPermanently, http.StatusFound, http.StatusTemporaryRedirect, http.StatusPermanentRedirect, http.StatusSeeOther:
+	if !p.Direct && slices.Contains(redirectCodes, resp.StatusCode) {
 		next, err := location(u, resp.Header.Get("Location"))
 		if err != nil {
 			return nil, nil, err

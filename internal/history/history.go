@@ -225,7 +225,12 @@ func Check(from, to string) error {
 	var bad *fetch.URLError
 	switch {
 	case errors.As(err, &bad):
-		return &LinkError{to, "the link to it is not followed: " + bad.Reason}
+		reason := bad.Reason
+		if u, err := url.Parse(to); err == nil && u.Scheme != "" && !fetch.IsHTTP(to) {
+			// A user may name files and commands, and no stranger may.
+			reason = "only http: and https: are followed, not " + u.Scheme + ":"
+		}
+		return &LinkError{to, "the link to it is not followed: " + reason}
 	case err != nil:
 		return &LinkError{to, "the link to it is not followed: " + err.Error()}
 	case u.User != nil:

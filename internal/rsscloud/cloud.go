@@ -107,8 +107,22 @@ func RequestOf(params []Value, most int) (Request, error) {
 		return r, Sayf(`Can't call "pleaseNotify" because there aren't enough parameters.`)
 	case len(params) > 6:
 		return r, Sayf(`Can't call "pleaseNotify" because there are too many parameters.`)
-	case len(params) == 6:
-		r.Domain = params[5].Text
+	}
+	// The text of a list or a struct is empty, and would stand for something else.
+	for i, name := range []string{"notifyProcedure", "port", "path", "protocol", "urlList", "domain"}[:len(params)] {
+		if p := params[i]; p.Members != nil || p.IsList && i != 4 {
+			return r, Sayf(`Can't call "pleaseNotify" because %s has the wrong type.`, name)
+		}
+	}
+	// false is what some send for none.
+	optional := func(p Value) string {
+		if p.Text == "0" || strings.EqualFold(p.Text, "false") {
+			return ""
+		}
+		return p.Text
+	}
+	if len(params) == 6 {
+		r.Domain = optional(params[5])
 	}
 	for _, u := range params[4].Strings() {
 		if err := r.add(u, most); err != nil {
@@ -118,10 +132,7 @@ func RequestOf(params []Value, most int) (Request, error) {
 	if len(r.URLs) == 0 {
 		return r, Sayf("The list of feeds is empty.")
 	}
-	// false is what some send for none.
-	if p := params[0].Text; p != "0" && !strings.EqualFold(p, "false") {
-		r.Procedure = p
-	}
+	r.Procedure = optional(params[0])
 	return r, r.set(params[1].Text, params[2].Text, params[3].Text)
 }
 

@@ -123,3 +123,26 @@ func FuzzReadRequest(f *testing.F) {
 		}
 	})
 }
+
+// What has the wrong type is refused by name, and is not taken for an empty text.
+func TestRequestByXMLRPCWithWrongTypes(t *testing.T) {
+	text := func(s string) Value { return Value{Text: s} }
+	sound := []Value{text("n"), text("5337"), text("/cb"), text("http-post"), {IsList: true, List: []Value{text("http://a.example/")}}, text("b.example")}
+	for i, name := range []string{"notifyProcedure", "port", "path", "protocol", "urlList", "domain"} {
+		for _, wrong := range []Value{{IsList: true, List: []Value{text("/cb")}}, {Members: map[string]Value{}}} {
+			params := append([]Value(nil), sound...)
+			if params[i] = wrong; name == "urlList" && wrong.IsList {
+				continue
+			}
+			if _, err := RequestOf(params, 20); err == nil || !strings.Contains(err.Error(), name+" has the wrong type") {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+	}
+	for _, none := range []string{"", "0", "false"} {
+		sound[5] = text(none)
+		if r, err := RequestOf(sound, 20); err != nil || r.Domain != "" {
+			t.Errorf("%q: domain %q, %v", none, r.Domain, err)
+		}
+	}
+}

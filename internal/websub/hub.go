@@ -77,13 +77,14 @@ func with(callback string, q url.Values) string {
 }
 
 // Verify asks a callback whether a request is its own (section 5.3). The answer is
-// to be the challenge and nothing else; the error says what it was.
+// to be the challenge and nothing else, from the callback itself: a redirect is a
+// failure, as any status but success is. The error says what it was.
 func Verify(ctx context.Context, c *fetch.Client, r Request, challenge string) error {
 	q := url.Values{"hub.mode": {r.Mode}, "hub.topic": {r.Topic}, "hub.challenge": {challenge}}
 	if r.Mode == Subscribe {
 		q.Set("hub.lease_seconds", strconv.FormatInt(int64(r.Lease/time.Second), 10))
 	}
-	a, err := c.Post(ctx, &fetch.Post{URL: with(r.Callback, q), Method: http.MethodGet})
+	a, err := c.Post(ctx, &fetch.Post{URL: with(r.Callback, q), Method: http.MethodGet, Direct: true})
 	switch {
 	case err != nil:
 		return err
@@ -99,7 +100,7 @@ func Verify(ctx context.Context, c *fetch.Client, r Request, challenge string) e
 // What it answers does not count.
 func Deny(ctx context.Context, c *fetch.Client, r Request, reason string) {
 	q := url.Values{"hub.mode": {Denied}, "hub.topic": {r.Topic}, "hub.reason": {reason}}
-	_, _ = c.Post(ctx, &fetch.Post{URL: with(r.Callback, q), Method: http.MethodGet})
+	_, _ = c.Post(ctx, &fetch.Post{URL: with(r.Callback, q), Method: http.MethodGet, Direct: true})
 }
 
 // Content is what a hub distributes: a document, with its type as the topic has it.
@@ -110,9 +111,10 @@ type Content struct {
 }
 
 // Deliver distributes content to a callback (section 7), signed where there is a
-// secret (section 8). gone is that the subscriber wants no more of it.
+// secret (section 8). A redirect is a failure: a subscriber moves by subscribing anew.
+// gone is that the subscriber wants no more of it.
 func Deliver(ctx context.Context, c *fetch.Client, callback, secret string, content Content) (gone bool, err error) {
-	p := &fetch.Post{URL: callback, ContentType: content.Type, Body: content.Body, Header: http.Header{
+	p := &fetch.Post{URL: callback, Direct: true, ContentType: content.Type, Body: content.Body, Header: http.Header{
 		"Link": {fmt.Sprintf("<%s>; rel=\"hub\", <%s>; rel=\"self\"", content.Hub, content.Topic)},
 	}}
 	if secret != "" {

@@ -316,9 +316,9 @@ func TestHostileArchives(t *testing.T) {
 		{"malformed", server.Doc("", `<?xml version="1.0"?><feed xmlns="http://www.w3.org/2005/Atom"><entry><title>T</ti`), "cut off", ""},
 		{"no XML", server.Doc("", "\x00\x01\x02"), "not a feed", ""},
 		{"cut", server.Cut(atomFeed(mark, 1, entry{"old", "Old", 1}), 300), "its end is missing", ""},
-		{"file", leads("file:///etc/passwd"), "the link to it is not followed", "file:///etc/passwd"},
+		{"file", leads("file:///etc/passwd"), "only http: and https: are followed, not file:", "file:///etc/passwd"},
 		{"userinfo", leads("http://me:pw@x.example/"), "user name or password", "http://x.example/"},
-		{"ftp", leads("ftp://x.example/"), "the link to it is not followed", "ftp://x.example/"},
+		{"ftp", leads("ftp://x.example/"), "only http: and https: are followed, not ftp:", "ftp://x.example/"},
 		{"itself", leads("#top"), "round in a circle", ""},
 		{"two", leads("/3#older"), "round in a circle", "/3"},
 		{"the feed", leads("/feed"), "round in a circle", "/feed"},
@@ -629,6 +629,69 @@ func TestCompleteFeed(t *testing.T) {
 	}
 }
 
+// TestCutOff: a document that ends too early takes nothing back that may stand in its
+// missing part: neither what it links to, nor the mark of a complete feed.
+func TestCutOff(t *testing.T) {
+	r, s, _ := setup(t, Options{})
+	late := func(tail string) string {
+		return strings.Replace(atomFeed("", 9, entry{"a", "a", 1}, entry{"b", "b", 1}), "</feed>", tail+"</feed>", 1)
+	}
+	cut := func(doc string) http.HandlerFunc {
+		return server.Doc("", doc[:strings.LastIndex(doc, "</entry>")])
+	}
+	archived := late(link("prev-archive", "/gone"))
+	s.Handle("/gone", server.Answer(404, ""))
+	s.Handle("/feed", server.Doc("", archived))
+	hash := subscribeTo(t, r, s.URL("/feed"))[0]
+	update(t, r, Selection{Feeds: []string{hash}, History: true})
+	h := feeddir.HistoryOf(r.Dir, hash)
+	was := h.Linked()
+	if was.Prev == "" || h.Gap() == nil {
+		t.Fatal(was, h.Gap())
+	}
+	s.Handle("/feed", cut(archived))
+	update(t, r, Selection{Feeds: []string{hash}})
+	if got := h.Linked(); got != was || h.Gap() == nil {
+		t.Errorf("%v and %v, not %v", got, h.Gap(), was)
+	}
+	s.Handle("/feed", server.Doc("", late("")))
+	update(t, r, Selection{Feeds: []string{hash}})
+	if got := h.Linked(); got != (feeddir.Linked{}) || h.Gap() != nil {
+		t.Errorf("%v and %v", got, h.Gap())
+	}
+
+	shows := func(want string) {
+		t.Helper()
+		got := titles(t, r, lektordir.ListOptions{Feeds: []string{hash}})
+		if slices.Sort(got); strings.Join(got, " ") != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+	complete := late(link("prev-archive", "/1") + "<fh:complete/>")
+	s.Handle("/chart", server.Doc("", complete))
+	hash = subscribeTo(t, r, s.URL("/chart"))[0]
+	update(t, r, Selection{Feeds: []string{hash}})
+	first, second := strings.Index(complete, "<entry>"), strings.LastIndex(complete, "<entry>")
+	s.Handle("/chart", server.Doc("", complete[:first]+complete[second:]))
+	update(t, r, Selection{Feeds: []string{hash}})
+	shows("b")
+	for _, doc := range []http.HandlerFunc{
+		cut(complete),
+		// The link stands before the end, the mark behind it.
+		server.Doc("", complete[:strings.LastIndex(complete, "<fh:complete/>")]),
+	} {
+		s.Handle("/chart", doc)
+		update(t, r, Selection{Feeds: []string{hash}})
+		if _, ok, err := r.Dir.Complete(hash); !ok || err != nil {
+			t.Error("a document that was cut off took the mark back:", err)
+		}
+		shows("a b")
+	}
+	if len(s.Requests("/1")) > 0 || feeddir.HistoryOf(r.Dir, hash).Summary() != "complete" {
+		t.Error("a complete feed was asked for more")
+	}
+}
+
 // TestPages: pages come on request, as many as are wanted, and nothing twice.
 func TestPages(t *testing.T) {
 	r, s, l := setup(t, Options{})
@@ -666,6 +729,9 @@ func TestPages(t *testing.T) {
 	// Nothing new on page 2: that is the end.
 	if update(t, r, Selection{Feeds: []string{hash}, Pages: AllPages}); asked(s) != "/feed /feed?page=2" {
 		t.Error("it went on")
+	}
+	if !strings.Contains(l.String(), "its page 2 has nothing that is new; those behind it were not asked for") {
+		t.Error(l)
 	}
 	// Pages move on by one entry while one goes through them.
 	other := subscribeTo(t, r, s.URL("/feed?x"))[0]

@@ -495,9 +495,17 @@ func (r *Runner) delivered(txn *lektordir.Txn) {
 // stage stages what is new in a document of a feed, after describe.
 func (r *Runner) stage(ctx context.Context, txn *lektordir.Txn, p lektordir.Policy, feed *feedconv.Feed) (lektordir.Result, error) {
 	h := feeddir.HistoryOf(r.Dir, txn.Feed())
-	// Of a document that was left short nobody knows what else is in it.
+	// Of a document that was left short nobody knows what else is in it. Where it was
+	// cut off, the mark may stand in the part that is missing.
 	whole := !feed.Truncated && limited(feed) < 0
-	o := delivery.Options{Rank: feed.Complete}
+	var old []string
+	was := false
+	if !whole {
+		var bad error
+		old, was, bad = r.Dir.Complete(txn.Feed())
+		was = was && bad == nil
+	}
+	o := delivery.Options{Rank: feed.Complete || feed.Truncated && was}
 	if h.Stored() {
 		// An archive may have a later version (RFC 5005, section 4.1).
 		o.Dates = lektordir.NotOlder
@@ -509,14 +517,13 @@ func (r *Runner) stage(ctx context.Context, txn *lektordir.Txn, p lektordir.Poli
 		// Before what is new is there: nobody is to see it come and not find it.
 		ids := out.Ranked
 		if !whole {
-			old, complete, bad := r.Dir.Complete(txn.Feed())
-			if !complete || bad != nil {
+			if !was {
 				return out, nil // everything is shown
 			}
 			ids = append(ids, slices.DeleteFunc(old, func(id string) bool { return slices.Contains(ids, id) })...)
 		}
 		err = h.Present(ids)
-	case !feed.Complete:
+	default:
 		err = h.NotComplete()
 	}
 	return out, err

@@ -255,6 +255,11 @@ func (v *visit) linked() error {
 		return nil
 	}
 	old := h.Linked()
+	if v.feed.Truncated && doc.Kind != history.Complete &&
+		(old.Kind == history.Complete || l.Prev == "" && old.Prev != "" || l.Kind == history.Plain && old.Kind != history.Plain) {
+		// What it does not say may stand in the part that is missing.
+		return nil
+	}
 	if first := old == (feeddir.Linked{}) && h.Baseline() == "" && !v.st.ReadBefore(); first && !v.t.history && l.Prev != "" {
 		if err := h.SetBaseline(l.Prev); err != nil {
 			return err

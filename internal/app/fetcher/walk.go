@@ -557,6 +557,9 @@ func (w *walking) pages(ctx context.Context) error {
 			return err
 		}
 		if !fresh {
+			if w.t.named && history.Page(feed, doc.Final).Next != "" {
+				w.r.report.Info("%s: its page %d has nothing that is new; those behind it were not asked for", w.name, page)
+			}
 			continue
 		}
 		entries += len(feed.Entries)

@@ -471,6 +471,41 @@ func TestAttackPage(t *testing.T) {
 	}
 }
 
+// What everybody can read on the page and in the log has no path of a callback, however
+// it is written and wherever its server redirects, and no password, wherever somebody
+// typed it.
+func TestAttackSecretsInTheLog(t *testing.T) {
+	w := newWorld(t, func(o *Options) { o.Users = htpasswd(t, "bull:typed-secret") })
+	feed := w.feed("/feed", "one")
+	for _, path := range []string{"/x'typed-secret", `/x?a="typed-secret`, "/x?<typed-secret>", "/x,typed-secret", "/(typed-secret"} {
+		w.form("/pleaseNotify", "port", "1", "path", path, "protocol", "http-post", "domain", "127.0.0.1", "url1", feed)
+		w.subscribe("subscribe", "http://127.0.0.1:1"+path, feed)
+	}
+	for i, to := range []string{"/typed-secret%zz", "typed-secret:%zz", "http://[typed-secret", "HTTP://169.254.169.254/typed-secret", "ftp://127.0.0.1/typed-secret"} {
+		cb := fmt.Sprintf("/cb%d", i)
+		w.answer(cb, func(rw http.ResponseWriter, _ *http.Request) {
+			rw.Header().Set("Location", to)
+			rw.WriteHeader(http.StatusFound)
+		})
+		w.register(cb, feed)
+	}
+	w.register("/ok", "http://bull:typed-secret@127.0.0.1/feed", "http://bull:typed-secret@127.0.0.1/%zz")
+	w.ping("http://bull:typed-secret@127.0.0.1/feed")
+	w.rpc("rssCloud.saveRss", "typed-secret", "bull", "<rss/>")
+	w.rpc("rssCloud.saveRss", "bull", "wrong", "<rss/>")
+	log, _ := os.ReadFile(filepath.Join(w.opts.State, "log"))
+	if n := strings.Count(string(log), "\n"); n < 20 || !strings.Contains(string(log), "as bull") {
+		t.Errorf("%d lines:\n%s", n, log)
+	}
+	for _, text := range []string{string(log), w.do("GET", "/", "", "").body, w.log.String()} {
+		for line := range strings.Lines(text) {
+			if strings.Contains(line, "typed-secret") {
+				t.Error(line)
+			}
+		}
+	}
+}
+
 // Slow callbacks of one caller keep nobody else from registering.
 func TestAttackSlowCallbacks(t *testing.T) {
 	w := newWorld(t, func(o *Options) { o.TrustedProxies = loopback })
@@ -499,8 +534,48 @@ func TestAttackSlowCallbacks(t *testing.T) {
 	}
 	close(hold)
 	all.Wait()
-	if w.h.mu.Lock(); len(w.h.turns) != 0 {
-		t.Errorf("%d callers are remembered", len(w.h.turns))
+	if n := w.h.verifying.remembered(); n != 0 {
+		t.Errorf("%d callers are remembered", n)
 	}
-	w.h.mu.Unlock()
+}
+
+func (g *gate) remembered() int {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return len(g.callers)
+}
+
+// Slow documents of one caller, who need not know a password, keep nobody else from
+// storing his.
+func TestAttackSlowDocuments(t *testing.T) {
+	w := newWorld(t, func(o *Options) {
+		o.Users = htpasswd(t, "bull:secret")
+		o.TrustedProxies = loopback
+	})
+	var bodies []*io.PipeWriter
+	var all sync.WaitGroup
+	for range 2 * saveMost {
+		in, out := io.Pipe()
+		bodies = append(bodies, out)
+		all.Go(func() {
+			req, _ := http.NewRequest("POST", w.server.URL+"/RPC2", in)
+			req.ContentLength = 1 << 20
+			req.Header.Set("X-Forwarded-For", "192.0.2.66")
+			if resp, err := http.DefaultClient.Do(req); err == nil {
+				resp.Body.Close()
+			}
+		})
+		io.WriteString(out, "<methodCall>")
+	}
+	until(t, "the slow ones", func() bool { return w.h.saving.remembered() > 0 })
+	document := "<rss>" + strings.Repeat("<a/>", 50_000) + "</rss>"
+	r := w.do("POST", "/RPC2", "text/xml", string(rsscloud.EncodeCall("rssCloud.saveRss", "bull", "secret", document)), "X-Forwarded-For", "192.0.2.1")
+	if !strings.Contains(r.body, "/feeds/bull/rss.xml") {
+		t.Error(r.body)
+	}
+	for _, b := range bodies {
+		b.CloseWithError(io.ErrUnexpectedEOF)
+	}
+	all.Wait()
+	until(t, "the end", func() bool { return w.h.saving.remembered() == 0 })
 }

@@ -102,7 +102,7 @@ func (h *Hub) register(r *http.Request, q rsscloud.Request) (string, error) {
 			if errs[i] = h.subscribe(r.Context(), s, q.Domain != "", foreign); errs[i] == nil {
 				h.log.add("subscribed", u, "%s by %s", hostOf(callback), q.Protocol)
 			} else {
-				h.log.add("refused", u, "%s: %s", hostOf(callback), hide(errs[i].Error()))
+				h.log.add("refused", u, "%s: %s", hostOf(callback), errs[i])
 			}
 		})
 	}
@@ -153,7 +153,7 @@ func (h *Hub) subscribe(ctx context.Context, s subscription, domain, foreign boo
 		h.log.add("unread", s.Feed, "%s", reason(err, allowFeeds))
 		return rsscloud.Sayf("The subscription was cancelled because %v %s.", errReading, s.Feed)
 	}
-	leave, err := h.turn(ctx, s.Caller)
+	leave, err := h.verifying.enter(ctx, s.Caller)
 	if err != nil {
 		return err
 	}
@@ -292,10 +292,12 @@ func (h *Hub) call(w http.ResponseWriter, r *http.Request) (any, error) {
 		if r.ContentLength > int64(most) {
 			return nil, rsscloud.Sayf("The call is longer than %s.", units.Bytes(int64(most)))
 		}
-		if err := h.saving.Acquire(r.Context(), 1); err != nil {
-			return nil, context.Cause(r.Context())
+		_, caller := h.caller(r)
+		leave, err := h.saving.enter(r.Context(), caller)
+		if err != nil {
+			return nil, err
 		}
-		defer h.saving.Release(1)
+		defer leave()
 	}
 	m, err := message(w, r, most)
 	if err != nil {

@@ -78,6 +78,8 @@ type Options struct {
 const (
 	verifyMost  = 64 // callbacks that are tried at once
 	verifyOne   = 16 // and those of one caller
+	saveMost    = 3  // large bodies that are read at once
+	saveOne     = 1  // and those of one caller
 	waitMost    = 3 * time.Second
 	handOver    = 500 * time.Millisecond
 	slowFor     = 8 // times as many may be slow as are notified at once
@@ -102,8 +104,8 @@ type Hub struct {
 	stop    context.CancelFunc
 	working sync.WaitGroup
 
-	verifying chan struct{}       // places for callbacks that are tried
-	saving    *semaphore.Weighted // for large bodies
+	verifying *gate // for callbacks that are tried
+	saving    *gate // for large bodies
 	lanes     lanes
 	held      *semaphore.Weighted // bytes of content that is being distributed
 
@@ -111,7 +113,6 @@ type Hub struct {
 	flights map[string]*flight // by hash of the feed
 	known   map[string]glance
 	later   map[string]bool // pings that wait for the gap to be over
-	turns   map[string]*turns
 	counts  counts
 	serial  uint64
 }
@@ -144,9 +145,9 @@ func New(o Options, report serve.Reporter) (*Hub, error) {
 	now := func() time.Time { return o.Now().Round(0) }
 	h := &Hub{
 		states: st, opts: o, report: report, now: now,
-		verifying: make(chan struct{}, verifyMost), saving: semaphore.NewWeighted(3), held: semaphore.NewWeighted(heldMost),
+		verifying: newGate(verifyMost, verifyOne), saving: newGate(saveMost, saveOne), held: semaphore.NewWeighted(heldMost),
 		lanes:   lanes{quick: make(chan struct{}, max(o.AtOnce, 1)), slow: make(chan struct{}, slowFor*max(o.AtOnce, 1))},
-		flights: map[string]*flight{}, known: map[string]glance{}, later: map[string]bool{}, turns: map[string]*turns{},
+		flights: map[string]*flight{}, known: map[string]glance{}, later: map[string]bool{},
 		counts: counts{callers: map[string]int{}, made: map[string]int{}},
 	}
 	if h.log, err = openLog(st.dir, now); err != nil {
@@ -246,31 +247,44 @@ func (h *Hub) count(caller string, n int) {
 	}
 }
 
-// turns are the places that a caller has among those that try callbacks.
+// gate has places, of which one caller has a part alone: who is slow keeps nobody else
+// waiting. It may be used by many at once.
+type gate struct {
+	all chan struct{}
+	one int // places of one caller
+
+	mu      sync.Mutex
+	callers map[string]*turns
+}
+
+// turns are the places that a caller has.
 type turns struct {
 	places chan struct{}
 	users  int // that have one, or wait
 }
 
-// turn waits for a place to try a callback, of which one caller has a part alone: his
-// slow callbacks keep nobody else waiting. leave is to be called.
-func (h *Hub) turn(ctx context.Context, caller string) (leave func(), err error) {
-	h.mu.Lock()
-	t := h.turns[caller]
+func newGate(all, one int) *gate {
+	return &gate{all: make(chan struct{}, all), one: one, callers: map[string]*turns{}}
+}
+
+// enter waits for a place. leave is to be called.
+func (g *gate) enter(ctx context.Context, caller string) (leave func(), err error) {
+	g.mu.Lock()
+	t := g.callers[caller]
 	if t == nil {
-		t = &turns{places: make(chan struct{}, verifyOne)}
-		h.turns[caller] = t
+		t = &turns{places: make(chan struct{}, g.one)}
+		g.callers[caller] = t
 	}
 	t.users++
-	h.mu.Unlock()
+	g.mu.Unlock()
 	forget := func() {
-		h.mu.Lock()
-		defer h.mu.Unlock()
+		g.mu.Lock()
+		defer g.mu.Unlock()
 		if t.users--; t.users == 0 {
-			delete(h.turns, caller)
+			delete(g.callers, caller)
 		}
 	}
-	for i, places := range []chan struct{}{t.places, h.verifying} {
+	for i, places := range []chan struct{}{t.places, g.all} {
 		select {
 		case places <- struct{}{}:
 		case <-ctx.Done():
@@ -281,7 +295,7 @@ func (h *Hub) turn(ctx context.Context, caller string) (leave func(), err error)
 			return nil, context.Cause(ctx)
 		}
 	}
-	return func() { <-h.verifying; <-t.places; forget() }, nil
+	return func() { <-g.all; <-t.places; forget() }, nil
 }
 
 // caller names who made a request: an address, or a network of 64 bits by IPv6, in

@@ -79,9 +79,10 @@ func (l *logbook) remember(e event) {
 	l.recent = append(l.recent, e)
 }
 
-// add adds a line. No path of a callback is in it: see [hide].
+// add adds a line, which the page shows to everybody. No path of a callback is in it,
+// see [hide], and no password of a URL.
 func (l *logbook) add(what, feed, format string, args ...any) {
-	e := event{l.now(), what, oneField(feed), oneField(fmt.Sprintf(format, args...))}
+	e := event{l.now(), what, oneField(fetch.Public(feed)), oneField(hide(fmt.Sprintf(format, args...)))}
 	line := stamp(e.Time) + "\t" + e.What + "\t" + e.Feed + "\t" + e.About + "\n"
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -136,7 +137,10 @@ func reason(err error, flag string) string {
 		}
 		return text + "; if it is yours, " + flag + " it"
 	}
-	return hide(err.Error())
+	if redirect := (*fetch.RedirectError)(nil); errors.As(err, &redirect) {
+		return "a redirect was not followed: " + redirect.Reason // the target may be half a URL
+	}
+	return err.Error()
 }
 
 const (
@@ -144,16 +148,18 @@ const (
 	allowCallbacks = "--allow-callbacks"
 )
 
-var anyURL = lazy.Regexp(`https?://[^\s"'<>]+`)
+// anyURL matches what a URL may be, to the next space: quotes and brackets can be in one.
+var anyURL = lazy.Regexp(`(?i)https?://\S+`)
 
 // hide takes the path of a callback out of a message, also that of a place to which
 // its server redirects.
 func hide(message string) string {
 	return anyURL().ReplaceAllStringFunc(message, func(s string) string {
-		u, err := url.Parse(strings.TrimRight(s, ":,."))
+		bare := strings.TrimRight(s, "\":,.")
+		u, err := url.Parse(bare)
 		if err != nil || u.Host == "" {
-			return "the callback"
+			return "the callback" + s[len(bare):]
 		}
-		return u.Scheme + "://" + u.Host + "/…"
+		return u.Scheme + "://" + u.Host + "/…" + s[len(bare):]
 	})
 }

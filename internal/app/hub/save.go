@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -131,6 +132,14 @@ func (u *users) check(name, password, caller string) error {
 	return nil
 }
 
+// known reports whether there is a user of this name.
+func (u *users) known(name string) bool {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	_, ok := u.hashes[name]
+	return ok
+}
+
 // wait is for how long somebody has to wait. The caller holds mu.
 func (u *users) wait(who string) time.Duration {
 	f := u.wrong[who]
@@ -171,9 +180,12 @@ func (h *Hub) save(r *http.Request, params []rsscloud.Value) (string, error) {
 	if len(params) != 3 {
 		return "", rsscloud.Sayf(`Can't call "saveRss" because it takes a user, a password and the text of a feed.`)
 	}
-	name, document := params[0].Text, []byte(strings.TrimSpace(params[2].Exact))
+	name, document := params[0].Text, inUTF8([]byte(strings.TrimSpace(params[2].Exact)))
 	_, caller := h.caller(r)
 	if err := h.users.check(name, params[1].Exact, caller); err != nil {
+		if !h.users.known(name) {
+			name = "nobody known" // it may be the password, in the wrong place
+		}
 		h.log.add("refused", "", "saveRss by %s as %s", caller, name)
 		if _, err := os.Stat(h.users.path); err != nil {
 			return "", h.failing(err)
@@ -197,6 +209,18 @@ func (h *Hub) save(r *http.Request, params []rsscloud.Value) (string, error) {
 	h.log.add("saved", where, "%s", units.Bytes(int64(len(document))))
 	_, _ = h.pinged(r, where) // it is stored, whoever hears of it
 	return where, nil
+}
+
+var declaredEncoding = lazy.Regexp(`^(<\?xml\s[^<>]*?\sencoding\s*=\s*)("[^"<>]*"|'[^'<>]*')`)
+
+// inUTF8 gives a document with UTF-8 for the encoding that it declares: XML-RPC carries
+// characters, whatever they were in before, and they are stored in UTF-8.
+func inUTF8(document []byte) []byte {
+	at := declaredEncoding().FindSubmatchIndex(document)
+	if at == nil {
+		return document
+	}
+	return slices.Concat(document[:at[4]], []byte(`"UTF-8"`), document[at[5]:])
 }
 
 // wellFormed is the error for a document that is no feed in XML, with the position

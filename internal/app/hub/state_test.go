@@ -2,6 +2,7 @@ package hub
 
 import (
 	"context"
+	"encoding/xml"
 	"errors"
 	"fmt"
 	"io"
@@ -577,4 +578,24 @@ func TestManySubscriptionsInTheState(t *testing.T) {
 		}
 	}
 	t.Error("they are not counted")
+}
+
+// A document that was written in another encoding came as characters, is stored in
+// UTF-8, and says so.
+func TestSavedDocumentIsInUTF8(t *testing.T) {
+	w := newWorld(t, func(o *Options) { o.Users = htpasswd(t, "bull:secret") })
+	const rest = "<rss><channel><title>é encoding=\"x\"</title></channel></rss>"
+	for _, head := range []string{`<?xml version="1.0" encoding="ISO-8859-1"?>`, "<?xml version='1.0'\nencoding = 'windows-1252' ?>", `<?xml version="1.0" encoding="utf-8"?>`, `<?xml version="1.0"?>`, ""} {
+		if m, r := w.rpc("rssCloud.saveRss", "bull", "secret", head+rest); m.Fault != nil {
+			t.Errorf("%s: %s", head, r.body)
+			continue
+		}
+		d := xml.NewDecoder(strings.NewReader(w.do("GET", "/feeds/bull/rss.xml", "", "").body))
+		var got struct {
+			Title string `xml:"channel>title"`
+		}
+		if err := d.Decode(&got); err != nil || got.Title != "é encoding=\"x\"" {
+			t.Errorf("%s: %q, %v", head, got.Title, err)
+		}
+	}
 }

@@ -36,7 +36,7 @@ func (h *Hub) websub(w http.ResponseWriter, r *http.Request) {
 	ctx, cancel := context.WithTimeout(r.Context(), waitMost)
 	defer cancel()
 	_, caller := h.caller(r)
-	leave, err := h.turn(ctx, caller)
+	leave, err := h.verifying.enter(ctx, caller)
 	if err != nil {
 		w.Header().Set("Retry-After", "10")
 		http.Error(w, "too much at once; try again later", http.StatusServiceUnavailable)

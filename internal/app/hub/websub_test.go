@@ -95,6 +95,12 @@ func TestWebSubFailedVerificationChangesNothing(t *testing.T) {
 		"500":  func(rw http.ResponseWriter, r *http.Request) { rw.WriteHeader(500) },
 		"more": func(rw http.ResponseWriter, r *http.Request) { fmt.Fprint(rw, r.FormValue("hub.challenge")+"\n") },
 		"less": func(rw http.ResponseWriter, r *http.Request) {},
+		"302": func(rw http.ResponseWriter, r *http.Request) {
+			http.Redirect(rw, r, "/moved?"+r.URL.RawQuery, http.StatusFound)
+		},
+		"308": func(rw http.ResponseWriter, r *http.Request) {
+			http.Redirect(rw, r, "/moved?"+r.URL.RawQuery, http.StatusPermanentRedirect)
+		},
 		"status": func(rw http.ResponseWriter, r *http.Request) {
 			rw.WriteHeader(404)
 			fmt.Fprint(rw, r.FormValue("hub.challenge"))
@@ -229,6 +235,25 @@ func TestWebSubGoneEndsTheSubscription(t *testing.T) {
 	// Whoever asks to be left alone does so for himself.
 	if got := w.got("POST", "/ok"); len(got) != 2 {
 		t.Errorf("%d deliveries to the other", len(got))
+	}
+}
+
+// Section 7: "The hub MUST consider all other subscriber response codes as failures; this
+// means that subscribers MUST NOT use HTTP redirects for moving subscriptions."
+func TestWebSubRedirectedDeliveryIsAFailure(t *testing.T) {
+	w := newWorld(t, nil)
+	feed := w.feed("/feed", "one")
+	w.subscribe("subscribe", w.site.URL+"/cb", feed, "hub.secret", "s")
+	w.answer("/cb", func(rw http.ResponseWriter, r *http.Request) {
+		http.Redirect(rw, r, "/moved", http.StatusTemporaryRedirect)
+	})
+	w.feed("/feed", "two")
+	w.ping(feed)
+	if list := w.subscriptions(feed); len(list) != 1 || list[0].Errors != 1 {
+		t.Errorf("%+v", list)
+	}
+	if got := w.got("POST", "/moved"); len(got) != 0 {
+		t.Errorf("it was delivered to somebody else: %+v", got)
 	}
 }
 

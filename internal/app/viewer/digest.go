@@ -99,7 +99,7 @@ func Digest(ctx context.Context, o DigestOptions, s *command.Streams) error {
 		}
 		if !o.Keep && r.Ref.Unread() {
 			if _, err := v.setFlags(r.Ref, "S", ""); err != nil && !removed(err) {
-				s.Report.Print(err)
+				v.failed(err)
 			}
 		}
 		r.Forget()

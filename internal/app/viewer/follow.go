@@ -141,6 +141,12 @@ func (f *follower) arrived(ctx context.Context, ref lektordir.Ref) error {
 
 // emit prints an entry, or runs the command for it.
 func (f *follower) emit(ctx context.Context, r *entries.Record) error {
+	if f.o.Number && (f.printer != nil || f.o.Exec == "") {
+		defer r.Forget() // a list grows for as long as it runs
+		f.shown = append(f.shown, r)
+		r.Number = len(f.shown)
+		f.saveList(f.shown)
+	}
 	if f.printer != nil {
 		if err := cmp.Or(f.printer.Print(r), f.printer.Flush()); err != nil {
 			return err
@@ -155,10 +161,7 @@ func (f *follower) emit(ctx context.Context, r *entries.Record) error {
 	}
 	l := layout{screen: f.o.Screen, now: f.Now, raw: f.o.Print.Raw, flags: 1, feed: maxFeed}
 	if f.o.Number {
-		f.shown = append(f.shown, r)
-		r.Number = len(f.shown)
 		l.number = max(3, len(strconv.Itoa(r.Number)))
-		f.saveList(f.shown)
 	}
 	var b bytes.Buffer
 	l.row(&b, r, r.Title())

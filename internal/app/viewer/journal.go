@@ -117,8 +117,10 @@ func (j *journal) cancel() {
 // will the next write.
 func (j *journal) cut() { _ = j.f.Truncate(j.size) }
 
-// close ends the journal. A command that moved nothing leaves none.
+// close ends the journal, and with it what is told of entries that were not moved. A
+// command that moved nothing leaves none.
 func (j *journal) close() {
+	j.v.tellFailed()
 	if j.f == nil {
 		return
 	}

@@ -50,7 +50,7 @@ func Mark(ctx context.Context, o MarkOptions, s *command.Streams) error {
 			}
 		}
 		if err != nil {
-			s.Report.Print(err)
+			v.failed(err)
 			continue
 		}
 		if err := v.printer.Print(v.Record(ref)); err != nil {
@@ -141,7 +141,7 @@ func Remove(ctx context.Context, o RemoveOptions, s *command.Streams) error {
 			return errors.Join(v.printer.Flush(), context.Cause(ctx))
 		}
 		if err != nil {
-			s.Report.Print(err)
+			v.failed(err)
 			continue
 		}
 		doomed := []lektordir.Ref{ref}
@@ -167,7 +167,7 @@ func Remove(ctx context.Context, o RemoveOptions, s *command.Streams) error {
 			}
 			// An older version that another viewer removed needs no removing.
 			if err := remove(r); err != nil && (i == 0 || !errors.Is(err, fs.ErrNotExist) && !removed(err)) {
-				s.Report.Print(err)
+				v.failed(err)
 			}
 		}
 	}

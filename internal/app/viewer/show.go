@@ -158,7 +158,7 @@ func (v *viewer) wasShown(shown []*entries.Record, mark bool) error {
 			case err == nil:
 				r.Ref = ref
 			case !removed(err):
-				v.S.Report.Print(err)
+				v.failed(err)
 			}
 		}
 		if i == len(shown)-1 {

@@ -34,6 +34,7 @@ type viewer struct {
 	query    *query.Query
 	printer  *command.Printer[*entries.Record] // nil unless a format was asked for
 	journal  *journal                          // of what is moved; nil for a command that moves nothing
+	failures failures
 }
 
 // open reads the query and the format of a command, and opens the lektor-dir.

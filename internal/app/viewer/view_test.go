@@ -345,6 +345,22 @@ func TestFollowNumbers(t *testing.T) {
 	f.want(err, "two\n")
 }
 
+// Also those of what it printed in a format.
+func TestFollowNumbersOfFormat(t *testing.T) {
+	f := newFixture(t)
+	out, _, stop := f.follow(t, FollowOptions{Number: true, Print: command.PrinterOptions{Format: "{{.number}} {{.title}}"}})
+	f.deliver("1773500004.1.h", "title=one")
+	out.await(t, "1 one\n")
+	f.deliver("1773500005.1.h", "title=two")
+	out.await(t, "1 one\n2 two\n")
+	if err := stop(); err != nil {
+		t.Error(err)
+	}
+	s := f.streams("")
+	err := Mark(t.Context(), MarkOptions{Common: f.common(), Names: Names{Args: []string{"1"}}, Set: "F", Print: command.PrinterOptions{Format: "title"}}, s)
+	f.want(err, "one\n")
+}
+
 func TestFollowLines(t *testing.T) {
 	f := newFixture(t)
 	out, _, stop := f.follow(t, FollowOptions{Screen: command.Screen{Width: 40}})
