@@ -269,6 +269,30 @@ func Read(d *lektordir.Dir, hash string) (*Subscription, error) {
 	return s, nil
 }
 
+// ReadWhole is [Read] for those to whom what is missing means something: it fails if
+// the name, the alias or the categories of a feed are there and cannot be read.
+func ReadWhole(d *lektordir.Dir, hash string) (*Subscription, error) {
+	s, err := Read(d, hash)
+	if err != nil {
+		return nil, err
+	}
+	for _, f := range []struct {
+		path    string
+		to      *string
+		without string // what it is where the file was not read
+	}{{"name", &s.Name, DefaultName(s.ID)}, {aliasFile, &s.Alias, ""}} {
+		line, err := atomicfile.Line(d.Join("src", hash, f.path))
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return nil, err
+		}
+		if err == nil && line != "" && *f.to == f.without {
+			*f.to = line
+		}
+	}
+	s.Categories, err = categories(d, hash)
+	return s, err
+}
+
 // List reads all subscriptions, sorted by hash. The error joins what could not
 // be read; the others are good all the same.
 func List(d *lektordir.Dir) ([]*Subscription, error) {
@@ -364,17 +388,22 @@ func FeedURL(url string) string {
 
 // Categories reads the categories of a feed, src/$feed/etc/categories.
 func Categories(d *lektordir.Dir, hash string) []string {
+	list, _ := categories(d, hash)
+	return list
+}
+
+// categories fails if the file is there and cannot be read.
+func categories(d *lektordir.Dir, hash string) (out []string, err error) {
 	data, err := atomicfile.Read(filepath.Join(d.Join("src", hash), categoryFile), maxFile)
-	if err != nil {
-		return nil
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
 	}
-	var out []string
 	for l := range strings.Lines(string(data)) {
 		if l = strings.TrimSpace(l); l != "" && !slices.Contains(out, l) {
 			out = append(out, l)
 		}
 	}
-	return out
+	return out, nil
 }
 
 // SetCategories writes the categories of a feed; none removes the file.

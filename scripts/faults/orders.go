@@ -36,7 +36,7 @@ const (
 // histories are those that a scenario is tried with.
 func (s *scenario) histories() []history {
 	switch {
-	case s.undo:
+	case s.undo, s.shares:
 		return nil
 	case s.viewer || s.once || s.purge:
 		return []history{alone}

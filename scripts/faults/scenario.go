@@ -90,19 +90,22 @@ type scenario struct {
 	// purge tells that it removes the first feed with all its entries; whatever
 	// becomes of that, the feed is added again afterwards.
 	purge bool
+	// shares tells that it follows another machine, whose documents are in
+	// [meeting].
+	shares bool
 }
 
 // env is what all scenarios share.
 type env struct {
-	fetch, view string
-	work        string
-	server      *server
-	serial      atomic.Int64
+	fetch, view, share string
+	work               string
+	server             *server
+	serial             atomic.Int64
 }
 
 func newEnv(work string) (*env, error) {
-	e := &env{fetch: filepath.Join(work, "lektor-fetch"), view: filepath.Join(work, "lektor-view"), work: work, server: serve()}
-	if err := dir.Programs(work, "lektor-fetch", "lektor-view"); err != nil {
+	e := &env{fetch: filepath.Join(work, "lektor-fetch"), view: filepath.Join(work, "lektor-view"), share: filepath.Join(work, "lektor-share"), work: work, server: serve()}
+	if err := dir.Programs(work, "lektor-fetch", "lektor-view", "lektor-share"); err != nil {
 		return nil, err
 	}
 	return e, nil
@@ -199,6 +202,7 @@ func scenarios(e *env) []scenario {
 			err := e.run(context.Background(), dir, "", append([]string{e.view, "rm"}, entries(dir)...)...)
 			return err
 		}, command: func(e *env, _ string) []string { return []string{e.view, "undo"} }},
+		{name: "share sync", feeds: 2, shares: true, more: sharing, command: syncShared},
 	}
 }
 
@@ -373,6 +377,10 @@ func state(path string) (map[string]string, error) {
 		for name, data := range files {
 			switch name = top + "/" + name; {
 			case filepath.Base(name) == "seen", strings.HasPrefix(name, "etc/view/"):
+			case strings.HasPrefix(name, "etc/share/"), strings.HasPrefix(name, meeting+"/"):
+				if data, ok := timeless(name, data); ok {
+					all[name] = data
+				}
 			case filepath.Base(name) == "status" && data == "304\n":
 				all[name] = "200\n" // as good
 			default:

@@ -753,3 +753,28 @@ func TestOtherLineages(t *testing.T) {
 		t.Errorf("conflicts: %s", c)
 	}
 }
+
+// What cannot be read was not removed: no edit is made of it.
+func TestUnreadable(t *testing.T) {
+	for _, file := range []string{"etc/view/alias", "etc/categories", "etc/fetch/url"} {
+		all, _ := machines(t, "a b")
+		a, b := all[0], all[1]
+		hash := a.subscribe(1, "Folder")
+		a.write("src/"+hash+"/etc/view/alias", "Alias\n")
+		rounds(2, a, b)
+		before := a.state()
+		// A directory in its place fails to be read, whoever reads.
+		path := filepath.Join(b.Path, "src", hash, file)
+		if err := os.Rename(path, path+".aside"); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Mkdir(path, 0o777); err != nil {
+			t.Fatal(err)
+		}
+		b.sync()
+		a.sync()
+		if s := a.state(); s != before {
+			t.Errorf("%s: %s, not %s", file, s, before)
+		}
+	}
+}

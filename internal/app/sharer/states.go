@@ -80,6 +80,9 @@ func (h *share) list(ctx context.Context) error {
 		skip, ok := own[ref.Feed]
 		if !ok {
 			_, err := os.Stat(h.d.Join("src", ref.Feed))
+			if err != nil && !errors.Is(err, fs.ErrNotExist) {
+				return err
+			}
 			skip = err != nil || !isHex(ref.Feed, 40) || h.local.own[ref.Feed] != "" || withheld(h.d, ref.Feed) != ""
 			own[ref.Feed] = skip
 		}
@@ -93,7 +96,10 @@ func (h *share) list(ctx context.Context) error {
 		}
 		lineage := ref.Identity()
 		if lineage == "" {
-			if lineage = h.lineageOf(ref); lineage == "" {
+			if lineage, err = h.lineageOf(ref); err != nil {
+				return err
+			}
+			if lineage == "" {
 				continue
 			}
 		}
@@ -108,13 +114,17 @@ func (h *share) list(ctx context.Context) error {
 
 // lineageOf gives an entry of a fetcher that writes no identity one that is made of its
 // id.
-func (h *share) lineageOf(ref lektordir.Ref) string {
+func (h *share) lineageOf(ref lektordir.Ref) (string, error) {
 	e, err := h.d.ReadEntry(ref, lektordir.FieldID)
+	var path *fs.PathError
+	if errors.As(err, &path) && !errors.Is(err, fs.ErrNotExist) {
+		return "", err
+	}
 	if err != nil || e.ID == "" {
-		return ""
+		return "", nil
 	}
 	sum := sha256.Sum256([]byte(e.ID))
-	return hex.EncodeToString(sum[:8])
+	return hex.EncodeToString(sum[:8]), nil
 }
 
 // key gives the lineage under which the state of an entry is shared.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
 	"slices"
 	"strings"
@@ -47,9 +48,6 @@ func (h *share) look() error {
 			h.local.own[hash] = why
 			continue
 		}
-		if !feeddir.Subscribed(h.d, hash) {
-			continue
-		}
 		h.readSub(hash)
 	}
 	return nil
@@ -57,9 +55,12 @@ func (h *share) look() error {
 
 // readSub reads a subscription.
 func (h *share) readSub(hash string) {
-	sub, err := feeddir.Read(h.d, hash)
+	sub, err := feeddir.ReadWhole(h.d, hash)
 	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return // not subscribed to
 	case err != nil:
+		// What cannot be read was not removed.
 		h.local.unread[hash] = true
 		h.s.Report.Warn("%v; what was shared of it stays", err)
 		return
@@ -430,7 +431,7 @@ func (h *share) applyChange(w *lektordir.Writer, c change) error {
 	}
 	var bad error
 	before := *h.local.subs[c.hash]
-	if h.readSub(c.hash); !sameSub(&before, h.local.subs[c.hash]) {
+	if h.readSub(c.hash); h.local.unread[c.hash] || !sameSub(&before, h.local.subs[c.hash]) {
 		h.local.subs[c.hash] = &before
 		return &lektordir.BusyError{Feed: c.hash} // by the user, who has changed it just now
 	}
