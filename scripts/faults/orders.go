@@ -52,7 +52,7 @@ type orderOptions struct {
 	model  model
 	seed   uint64
 	jobs   int
-	until  time.Time // begin none after, if not zero
+	until  time.Time // begin none but the first after, if not zero
 }
 
 // ordered tells what was tried.
@@ -93,6 +93,7 @@ func (t *trial) orders(ctx context.Context, h history, ram string, o orderOption
 	var jobs errgroup.Group
 	jobs.SetLimit(o.jobs)
 	defer jobs.Wait()
+	begun := 0
 	for i := range recordings {
 		r, err := t.recorded(ctx, h, ram, o.model, rng)
 		if err != nil {
@@ -100,9 +101,10 @@ func (t *trial) orders(ctx context.Context, h history, ram string, o orderOption
 		}
 		n := (o.states*(i+1))/recordings - (o.states*i)/recordings
 		all := r.orders(n, o.model, rng, func(s *diskState) bool {
-			if ctx.Err() != nil || !o.until.IsZero() && time.Now().After(o.until) {
+			if ctx.Err() != nil || begun > 0 && !o.until.IsZero() && time.Now().After(o.until) {
 				return false
 			}
+			begun++
 			deletes := !t.s.viewer && !t.s.list && !t.s.purge && rng.IntN(2) == 0
 			jobs.Go(func() error {
 				err := t.recovers(ctx, h, ram, r, s, deletes)
