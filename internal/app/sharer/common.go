@@ -19,6 +19,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"iter"
 	"os"
 	"path/filepath"
 	"runtime/debug"
@@ -139,6 +140,32 @@ func (c Common) begin(s *command.Streams) (*share, error) {
 	return h, nil
 }
 
+// noted is begin with the edits of the user in the set.
+func (c Common) noted(ctx context.Context, s *command.Streams) (*share, error) {
+	h, err := c.begin(s)
+	if err != nil {
+		return nil, err
+	}
+	if err := h.note(ctx); err != nil {
+		h.end()
+		return nil, err
+	}
+	return h, nil
+}
+
+// items gives the items of both sets.
+func (h *share) items() iter.Seq2[*feedsync.Document, *feedsync.Item] {
+	return func(yield func(*feedsync.Document, *feedsync.Item) bool) {
+		for _, doc := range []*feedsync.Document{h.subs, h.states} {
+			for _, it := range doc.Items() {
+				if !yield(doc, it) {
+					return
+				}
+			}
+		}
+	}
+}
+
 // lockSet makes sure that nobody else changes the set. It does not wait.
 func (h *share) lockSet() error {
 	h.lock = flock.New(h.path(lockFile))
@@ -236,14 +263,20 @@ func (h *share) read(name string, kind feedsync.Kind) (*feedsync.Document, error
 	if err != nil {
 		return nil, err
 	}
-	doc, err := feedsync.Parse(data)
-	if err == nil && doc.Kind != kind {
-		err = errors.New("it is a document of another kind")
-	}
+	doc, err := parse(data, kind)
 	if err != nil {
 		return nil, command.Hint(fmt.Errorf("%s: %w", h.path(name), err), "it was written by hand or damaged; remove it, and the next sync has of it what the other machines have")
 	}
 	return doc, nil
+}
+
+// parse reads a document that is to be of a kind.
+func parse(data []byte, kind feedsync.Kind) (*feedsync.Document, error) {
+	doc, err := feedsync.Parse(data)
+	if err == nil && doc.Kind != kind {
+		err = errors.New("it is a document of another kind")
+	}
+	return doc, err
 }
 
 // empty makes a document without items.
@@ -421,12 +454,4 @@ func label(it *feedsync.Item) string {
 		return title
 	}
 	return cmp.Or(it.Value("", "text"), it.Value("", "title"), it.ID)
-}
-
-// cause is the error of a context that has ended.
-func cause(ctx context.Context) error {
-	if ctx.Err() != nil {
-		return context.Cause(ctx)
-	}
-	return nil
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -111,12 +112,7 @@ func (h *share) writeLast(l *seen) error {
 	if !l.made.IsZero() {
 		b.WriteString("made " + feedsync.FormatDate(l.made) + "\n")
 	}
-	hashes := make([]string, 0, len(l.feeds))
-	for hash := range l.feeds {
-		hashes = append(hashes, hash)
-	}
-	slices.Sort(hashes)
-	for _, hash := range hashes {
+	for _, hash := range slices.Sorted(maps.Keys(l.feeds)) {
 		f := l.feeds[hash]
 		word := "feed "
 		if f.subscribed {
@@ -129,12 +125,7 @@ func (h *share) writeLast(l *seen) error {
 		for _, c := range f.categories {
 			b.WriteString("in " + c + "\n")
 		}
-		lineages := make([]string, 0, len(f.entries))
-		for lineage := range f.entries {
-			lineages = append(lineages, lineage)
-		}
-		slices.Sort(lineages)
-		for _, lineage := range lineages {
+		for _, lineage := range slices.Sorted(maps.Keys(f.entries)) {
 			e := f.entries[lineage]
 			b.WriteString(lineage)
 			switch {

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"net/http"
 	"net/url"
 	"os"
@@ -95,13 +96,8 @@ func (r record) forget(name string) {
 
 // writeRecord writes a record, with the names in order.
 func (h *share) writeRecord(name string, r record) error {
-	keys := make([]string, 0, len(r))
-	for k := range r {
-		keys = append(keys, k)
-	}
-	slices.Sort(keys)
 	var b strings.Builder
-	for _, k := range keys {
+	for _, k := range slices.Sorted(maps.Keys(r)) {
 		if r[k] != "" {
 			b.WriteString(k + " " + strings.ReplaceAll(r[k], "\n", " ") + "\n")
 		}
@@ -271,10 +267,7 @@ func (h *share) fetchDocument(ctx context.Context, client *fetch.Client, n *news
 	if err != nil || data == nil {
 		return nil, err
 	}
-	doc, err := feedsync.Parse(data)
-	if err == nil && doc.Kind != kind {
-		err = errors.New("it is a document of another kind")
-	}
+	doc, err := parse(data, kind)
 	if err != nil {
 		return nil, &brokenError{name, err}
 	}

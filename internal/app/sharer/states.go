@@ -1,6 +1,7 @@
 package sharer
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -64,7 +65,7 @@ func sameState(_, _ *feedsync.Item) bool { return true }
 // cannot be read nothing is known.
 func (h *share) list(ctx context.Context) error {
 	refs, err := h.d.List(ctx, lektordir.ListOptions{})
-	if err := cause(ctx); err != nil {
+	if err := context.Cause(ctx); err != nil {
 		return err
 	}
 	for _, e := range joined.Errors(err) {
@@ -138,7 +139,7 @@ func (e *entry) key(lineage string) string {
 // noteStates notes in the set what the user did to entries.
 func (h *share) noteStates(ctx context.Context) error {
 	for _, feed := range slices.Sorted(maps.Keys(h.local.entries)) {
-		if err := cause(ctx); err != nil {
+		if err := context.Cause(ctx); err != nil {
 			return err
 		}
 		old := map[string]seenEntry{}
@@ -199,7 +200,7 @@ func (h *share) noteFeed(ctx context.Context, feed string, old map[string]seenEn
 			return err
 		}
 	}
-	return cause(ctx)
+	return context.Cause(ctx)
 }
 
 // noteGone takes an entry that was unread in new/, and is gone without having been
@@ -234,6 +235,8 @@ type mark struct{ feedID, id, title, link string }
 // words are what flags are called in documents.
 var words = map[byte]string{'S': "read", 'F': "flagged", 'T': "trashed"}
 
+func wordOf(flag byte) string { return cmp.Or(words[flag], string(flag)) }
+
 func (h *share) describe(ref lektordir.Ref) *mark {
 	m := &mark{}
 	if e, _ := h.d.ReadEntry(ref, lektordir.FieldTitle|lektordir.FieldID|lektordir.FieldLink); e != nil {
@@ -253,19 +256,12 @@ func (h *share) mark(feed, lineage string, flag byte, set bool, m *mark) error {
 	if !set {
 		return h.modify(h.states, id, nil, "")
 	}
-	word := words[flag]
-	if word == "" {
-		word = string(flag)
-	}
-	title := strings.TrimSpace(m.title)
-	if title == "" {
-		title = m.id
-	}
+	title := cmp.Or(strings.TrimSpace(m.title), m.id)
 	b := fmt.Appendf(nil, `<item xmlns:lektor="%s"><title>%s</title>`, feedsync.LektorNamespace, feedsync.Text(fetch.PublicText(title)))
 	if fetch.IsHTTP(m.link) {
 		b = fmt.Appendf(b, "<link>%s</link>", feedsync.Text(fetch.Public(m.link)))
 	}
-	b = fmt.Appendf(b, `<guid isPermaLink="false">%s</guid><category>%s</category><lektor:feed>%s</lektor:feed>`, feedsync.Text(id), word, feedsync.Text(fetch.Public(m.feedID)))
+	b = fmt.Appendf(b, `<guid isPermaLink="false">%s</guid><category>%s</category><lektor:feed>%s</lektor:feed>`, feedsync.Text(id), wordOf(flag), feedsync.Text(fetch.Public(m.feedID)))
 	if m.id != "" {
 		b = fmt.Appendf(b, "<lektor:entry>%s</lektor:entry>", feedsync.Text(fetch.Public(m.id)))
 	}
@@ -300,7 +296,7 @@ func (h *share) applyStates(ctx context.Context, changed map[string]bool, dryRun
 	var bad error
 	count := 0
 	for e, w := range want {
-		if err := cause(ctx); err != nil {
+		if err := context.Cause(ctx); err != nil {
 			return err
 		}
 		to, err := e.ref.WithFlags(w.set, w.clear)

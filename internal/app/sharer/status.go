@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"os"
 	"path/filepath"
@@ -155,15 +156,11 @@ func Status(ctx context.Context, o StatusOptions, s *command.Streams) error {
 // applyStatesCount counts what waits, and changes nothing.
 func (h *share) applyStatesCount(ctx context.Context) {
 	quiet := *h
-	quiet.s = command.NewStreams("", nil, nil, discard{})
+	quiet.s = command.NewStreams("", nil, nil, io.Discard)
 	if err := quiet.applyStates(ctx, nil, true); err == nil {
 		h.waiting = quiet.waiting
 	}
 }
-
-type discard struct{}
-
-func (discard) Write(b []byte) (int, error) { return len(b), nil }
 
 // conflict is an item in conflict as it is printed: a line for each loser.
 type conflict struct {
@@ -189,9 +186,9 @@ var conflictColumns = []command.Column[conflict]{
 func say(t *folders, it *feedsync.Item) string {
 	switch _, _, flag, state := splitState(it.ID); {
 	case state && it.Deleted:
-		return "not " + cmp.Or(words[flag], string(flag))
+		return "not " + wordOf(flag)
 	case state:
-		return cmp.Or(words[flag], string(flag))
+		return wordOf(flag)
 	case it.Deleted:
 		return "deleted"
 	}
@@ -239,29 +236,27 @@ func (h *share) conflicts() (out []conflict) {
 		parents[it.ID] = it.Parent
 	}
 	_, circle := feedsync.Parents(parents)
-	for _, doc := range []*feedsync.Document{h.subs, h.states} {
-		for _, it := range doc.Items() {
-			kind := "subscription"
-			if doc == h.states {
-				kind = "state"
-			} else if isFolder(it) {
-				kind = "folder"
+	for doc, it := range h.items() {
+		kind := "subscription"
+		if doc == h.states {
+			kind = "state"
+		} else if isFolder(it) {
+			kind = "folder"
+		}
+		c := conflict{it: it, kind: kind, ours: say(t, it)}
+		for _, k := range it.Conflicts {
+			c.by, c.when, c.other = k.By, k.When, "deleted"
+			if loser, err := k.Loser(it.ID); err == nil {
+				c.other = say(t, loser)
 			}
-			c := conflict{it: it, kind: kind, ours: say(t, it)}
-			for _, k := range it.Conflicts {
-				c.by, c.when, c.other = k.By, k.When, "deleted"
-				if loser, err := k.Loser(it.ID); err == nil {
-					c.other = say(t, loser)
-				}
-				out = append(out, c)
-			}
-			if it.Conflict && len(it.Conflicts) == 0 {
-				out = append(out, c)
-			}
-			if slices.Contains(circle, it.ID) {
-				c.by, c.when, c.other = "", time.Time{}, "within itself; move one of the folders"
-				out = append(out, c)
-			}
+			out = append(out, c)
+		}
+		if it.Conflict && len(it.Conflicts) == 0 {
+			out = append(out, c)
+		}
+		if slices.Contains(circle, it.ID) {
+			c.by, c.when, c.other = "", time.Time{}, "within itself; move one of the folders"
+			out = append(out, c)
 		}
 	}
 	return out
@@ -279,14 +274,11 @@ func Resolve(ctx context.Context, o ResolveOptions, s *command.Streams) error {
 	if o.Which != "ours" && o.Which != "theirs" {
 		return command.Usagef("resolve: %q is neither ours nor theirs", o.Which)
 	}
-	h, err := o.begin(s)
+	h, err := o.noted(ctx, s)
 	if err != nil {
 		return err
 	}
 	defer h.end()
-	if err := h.note(ctx); err != nil {
-		return err
-	}
 	doc, it, err := h.inConflict(o.Item)
 	if err != nil {
 		return err
@@ -321,14 +313,13 @@ func Resolve(ctx context.Context, o ResolveOptions, s *command.Streams) error {
 func (h *share) inConflict(name string) (*feedsync.Document, *feedsync.Item, error) {
 	var doc *feedsync.Document
 	var found []*feedsync.Item
-	for _, d := range []*feedsync.Document{h.subs, h.states} {
-		for _, it := range d.Items() {
-			if it.Conflict && (it.ID == name || name != "" && strings.HasPrefix(it.ID, name)) {
-				if it.ID == name {
-					return d, it, nil
-				}
-				doc, found = d, append(found, it)
-			}
+	for d, it := range h.items() {
+		switch {
+		case !it.Conflict:
+		case it.ID == name:
+			return d, it, nil
+		case name != "" && strings.HasPrefix(it.ID, name):
+			doc, found = d, append(found, it)
 		}
 	}
 	switch len(found) {

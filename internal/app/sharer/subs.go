@@ -374,7 +374,7 @@ func (h *share) applySubs(ctx context.Context, yes, dryRun bool) error {
 	defer w.Close()
 	var added []*feeddir.Subscription
 	for _, c := range changes {
-		if err := cause(ctx); err != nil {
+		if err := context.Cause(ctx); err != nil {
 			return err
 		}
 		h.change()

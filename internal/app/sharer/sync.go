@@ -9,7 +9,6 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -17,6 +16,7 @@ import (
 	"github.com/lektordir/lektor/internal/command"
 	"github.com/lektordir/lektor/internal/feedsync"
 	"github.com/lektordir/lektor/internal/fetch"
+	"github.com/lektordir/lektor/internal/lazy"
 	"github.com/lektordir/lektor/internal/units"
 )
 
@@ -28,7 +28,7 @@ type InitOptions struct {
 	Renew  bool   // another endpoint, with the same set
 }
 
-var notInName = regexp.MustCompile(`[^A-Za-z0-9-]+`)
+var notInName = lazy.Regexp(`[^A-Za-z0-9-]+`)
 
 // Init makes the lektor-dir an endpoint, and says where it meets others.
 func Init(_ context.Context, o InitOptions, s *command.Streams) error {
@@ -79,7 +79,7 @@ func Init(_ context.Context, o InitOptions, s *command.Streams) error {
 			return err
 		}
 	}
-	name := strings.Trim(notInName.ReplaceAllString(o.Name, "-"), "-")
+	name := strings.Trim(notInName().ReplaceAllString(o.Name, "-"), "-")
 	if h.me = old; old == "" || o.Renew {
 		if name == "" {
 			name, _, _ = strings.Cut(old, "-")
@@ -122,14 +122,11 @@ type SyncOptions struct {
 // Sync notes what was done here, merges what others publish, makes the lektor-dir
 // follow, and publishes.
 func Sync(ctx context.Context, o SyncOptions, s *command.Streams) error {
-	h, err := o.begin(s)
+	h, err := o.noted(ctx, s)
 	if err != nil {
 		return err
 	}
 	defer h.end()
-	if err := h.note(ctx); err != nil {
-		return err
-	}
 	all, failed, err := h.readPeers(ctx)
 	if err != nil {
 		return err
@@ -210,11 +207,9 @@ func (h *share) follow(ctx context.Context, changed map[string]bool, yes, dryRun
 
 func (h *share) summary(peers int) {
 	conflicts := 0
-	for _, doc := range []*feedsync.Document{h.subs, h.states} {
-		for _, it := range doc.Items() {
-			if it.Conflict {
-				conflicts++
-			}
+	for _, it := range h.items() {
+		if it.Conflict {
+			conflicts++
 		}
 	}
 	text := fmt.Sprintf("%s read", units.Count(peers, "peer"))
@@ -236,14 +231,11 @@ type ApplyOptions struct {
 // Apply makes the lektor-dir what the set says, and does nothing else: for what was
 // fetched since, of which the set knew already.
 func Apply(ctx context.Context, o ApplyOptions, s *command.Streams) error {
-	h, err := o.begin(s)
+	h, err := o.noted(ctx, s)
 	if err != nil {
 		return err
 	}
 	defer h.end()
-	if err := h.note(ctx); err != nil {
-		return err
-	}
 	if !o.DryRun {
 		if err := h.save(); err != nil {
 			return err
@@ -265,14 +257,11 @@ func Publish(ctx context.Context, o PublishOptions, s *command.Streams) error {
 	if !ok {
 		return command.Usagef("--set %s: it is subscriptions or state", o.Set)
 	}
-	h, err := o.begin(s)
+	h, err := o.noted(ctx, s)
 	if err != nil {
 		return err
 	}
 	defer h.end()
-	if err := h.note(ctx); err != nil {
-		return err
-	}
 	h.changed.subs = h.changed.subs || !exists(h.path(subsFile))
 	h.changed.states = h.changed.states || !exists(h.path(completeFile))
 	if err := h.save(); err != nil {
