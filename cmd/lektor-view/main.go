@@ -249,7 +249,7 @@ func countCommand() *cli.Command {
 		Description: `   lektor-view count -o unread
    lektor-view count --by day since:1w`,
 		Flags: []cli.Flag{
-			&cli.StringFlag{Name: "by", Usage: "a line for every `GROUP`: folder, feed, author or day", DefaultText: "one line for all"},
+			&cli.StringFlag{Name: "by", Usage: "a line for every `GROUP`: folder, feed, author, day or saved query", DefaultText: "one line for all"},
 			&cli.BoolFlag{Name: "feeds", Aliases: []string{"f"}, Usage: "as --by feed"},
 			command.OutputFlag("print `FORMAT`: tsv, json, one of unread, all, flagged, the group, of feeds feedid and feedhash, or a template"),
 		},

@@ -165,10 +165,11 @@ func (s *Store) List(ctx context.Context, o lektordir.ListOptions) ([]lektordir.
 	return refs, nil
 }
 
-// ParseQuery reads the query on a command line. The error is a
+// ParseQuery reads the query on a command line, and for query:NAME the one that is
+// saved in the lektor-dir at a path, see [SavedQueries]. The error is a
 // [*command.UsageError].
-func ParseQuery(words []string) (*query.Query, error) {
-	q, err := query.Parse(strings.Join(words, " "))
+func ParseQuery(dir string, words []string) (*query.Query, error) {
+	q, err := query.ParseWith(strings.Join(words, " "), savedIn(dir))
 	var e *query.Error
 	if errors.As(err, &e) {
 		return nil, &command.UsageError{Message: err.Error(), Hint: cmp.Or(e.Hint, "see lektor-query(7)")}

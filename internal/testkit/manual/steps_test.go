@@ -357,6 +357,11 @@ var queries = []step{
 		starts: "kernel feed:lwn since:2d not:title:release", except: argument, before: podium,
 		then: ask + `test "$(ask "$(cat "$example")")" = 'A kernel,'`,
 	},
+	{
+		starts: `cd "${LEKTORDIR:-${XDG_DATA_HOME:-$HOME/.local/share}/lektor}"`,
+		out:    `\A.*Not heard\n\z`,
+		then:   `test "$(lektor-view count --by query -o query,unread)" = "Podcasts	1"`,
+	},
 	{starts: "feed:lwn or feed:phoronix", except: argument, then: ask + `test "$(ask "$(cat "$example")")" = 'A kernel,A kernel release,Ago 1.2,An old kernel,go1.26 is out,'`},
 	{
 		starts: "has:audio read:4w", except: argument,
