@@ -182,6 +182,9 @@ type Selection struct {
 	// Query says it; what has the flag T is wanted only if the query asks about it.
 	Query *query.Query
 	All   bool // read ones too, whatever the query says
+	// Hidden wants also what is trashed, and what feeds have withdrawn, whatever the
+	// query says.
+	Hidden bool
 	// Newest limits to so many of the newest; 0 does not.
 	Newest int
 	// Want is what is read of each, in parallel; what lacks it is left out.
@@ -192,7 +195,7 @@ type Selection struct {
 // unless Newest is set. Malformed ones among those that had to be opened are
 // left out with a warning. The error is the context's.
 func (s *Store) Select(ctx context.Context, sel Selection) ([]*Record, error) {
-	refs, err := s.List(ctx, lektordir.ListOptions{SkipTrashed: !sel.Query.MentionsTrash(), Withdrawn: sel.Query.MentionsWithdrawn()})
+	refs, err := s.List(ctx, lektordir.ListOptions{SkipTrashed: !sel.Hidden && !sel.Query.MentionsTrash(), Withdrawn: sel.Hidden || sel.Query.MentionsWithdrawn()})
 	if err != nil {
 		return nil, err
 	}
