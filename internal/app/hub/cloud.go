@@ -242,7 +242,11 @@ func (h *Hub) pinged(r *http.Request, feedURL string) (string, error) {
 	if err := checkFeed(feedURL); err != nil {
 		return "", err
 	}
-	if wait := h.soon(feedURL); wait > 0 {
+	wait, err := h.soon(feedURL)
+	if err != nil {
+		return "", err
+	}
+	if wait > 0 {
 		return fmt.Sprintf("Thanks for the ping. The feed was read not long ago, and will be again in %s.", wait.Round(time.Second)), nil
 	}
 	t, err := h.ping(r.Context(), feedURL)

@@ -42,8 +42,9 @@ func TestEveryTransition(t *testing.T) {
 		{"begins anew, after errors", bad, verified{anew, 2 * time.Hour}, with(anew, func(s *subscription) { s.Since, s.Expires = later, later.Add(2*time.Hour) }), store},
 		{"delivered", s, delivered{}, s, keep},
 		{"delivered after errors", bad, delivered{}, s, store},
-		{"failed", s, failed{"a\nb"}, with(s, func(s *subscription) { s.Errors, s.Error, s.Failed = 1, "a b", later }), store},
-		{"failed for the third time", bad, failed{"x"}, with(s, func(s *subscription) { s.Errors, s.Error, s.Failed = 3, "x", later }), store},
+		{"failed", s, failed{"a\nb", false}, with(s, func(s *subscription) { s.Errors, s.Error, s.Failed = 1, "a b", later }), store},
+		{"failed when it was tried again", bad, failed{"x", true}, with(bad, func(s *subscription) { s.Error, s.Failed = "x", later }), store},
+		{"failed for the third time", bad, failed{"x", false}, with(s, func(s *subscription) { s.Errors, s.Error, s.Failed = 3, "x", later }), store},
 		{"unsubscribed", s, unsubscribed{}, s, remove},
 	} {
 		if got, do := tc.from.on(tc.event, later); got != tc.want || do != tc.do {
@@ -55,6 +56,9 @@ func TestEveryTransition(t *testing.T) {
 		if s.wants(now) != want {
 			t.Errorf("after %d errors", i)
 		}
+	}
+	if s.Protocol = WebSub; !s.wants(now) || s.wants(now.Add(time.Hour)) {
+		t.Error("by WebSub it is kept until the lease is over, and no longer")
 	}
 	if s.Errors = 0; s.wants(now.Add(time.Hour)) || !s.wants(now.Add(time.Hour-1)) {
 		t.Error("expired")
@@ -360,18 +364,64 @@ func TestPublicURLWithAPath(t *testing.T) {
 }
 
 func TestPingGap(t *testing.T) {
-	w := newWorld(t, func(o *Options) { o.PingGap = 150 * time.Millisecond })
+	w := newWorld(t, func(o *Options) { o.PingGap = time.Minute })
 	feed := w.feed("/feed", "one")
 	w.register("/cb", feed)
 	w.feed("/feed", "two")
+	told := func(want int, what string) {
+		t.Helper()
+		w.h.due()
+		if w.settle(); len(w.notified("/cb")) != want {
+			t.Errorf("%s: notified %d times", what, len(w.notified("/cb")))
+		}
+	}
+	w.clock.add(10 * time.Second)
 	for range 3 {
-		if r := w.ping(feed); !strings.Contains(r.body, "will be again in") {
+		if r := w.ping(feed); !strings.Contains(r.body, "will be again in 50s") {
 			t.Error(r.body)
 		}
 	}
-	w.settle()
-	if got := w.notified("/cb"); len(got) != 1 {
-		t.Errorf("%v", got)
+	w.clock.add(49 * time.Second)
+	told(0, "before the gap is over")
+	w.clock.add(time.Second)
+	told(1, "at its end")
+	told(1, "once more")
+	// One that waits when the hub ends is the next one's, at its time or at once where
+	// the clock was wrong.
+	for i, later := range []time.Duration{time.Minute, -time.Hour} {
+		w.ping(feed)
+		before := len(w.notified("/cb"))
+		w.feed("/feed", fmt.Sprint("later", i))
+		w.clock.add(time.Second)
+		if r := w.ping(feed); !strings.Contains(r.body, "will be again in") {
+			t.Error(r.body)
+		}
+		w.restart()
+		w.h.resume()
+		told(before, "just after the start")
+		w.clock.add(later)
+		told(before+1, "by the next hub")
+		if list, _ := names(filepath.Join(w.opts.State, "pings")); len(list) != 0 {
+			t.Errorf("%v is left", list)
+		}
+		w.restart()
+		w.h.resume()
+		told(before+1, "by the one after that")
+		w.clock.add(time.Hour)
+	}
+	// A feed that nobody subscribes to is no use to be read later.
+	if other := w.feed("/other", "x"); w.ping(other).status != 200 || strings.Contains(w.ping(other).body, "again") || len(w.h.later) != 0 {
+		t.Errorf("%+v", w.h.later)
+	}
+	// What is damaged does no harm.
+	for name, text := range map[string]string{"x": "", strings.Repeat("a", 40): "url\thttp://a.example/\n", hashOf("file:///etc/passwd"): "url\tfile:///etc/passwd\n"} {
+		if err := os.WriteFile(filepath.Join(w.opts.State, "pings", name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.h.resume()
+	if w.h.due(); len(w.h.later) != 0 || strings.Count(w.log.String(), "it is no ping") != 3 {
+		t.Errorf("%+v, %s", w.h.later, w.log)
 	}
 }
 

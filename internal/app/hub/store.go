@@ -26,6 +26,7 @@ import (
 //	feeds/ab/abcd…/feed        what is known of a feed; the name is the SHA-1 of its URL
 //	feeds/ab/abcd…/subs/KEY    a subscription
 //	pending/abcd….N            deliveries that are under way, see pending
+//	pings/abcd…                a ping that waits for the gap to be over
 //	saved/USER/rss.xml         a feed that is stored here
 //	log, log.1                 what happened
 //	lock                       held by the one hub that there can be
@@ -56,7 +57,7 @@ func hashOf(feedURL string) string {
 // openStates makes the directory where there is none. Nobody else may read it, as
 // callbacks and secrets are in it.
 func openStates(dir string) (states, error) {
-	for _, d := range []string{dir, filepath.Join(dir, "feeds"), filepath.Join(dir, "pending"), filepath.Join(dir, "saved")} {
+	for _, d := range []string{dir, filepath.Join(dir, "feeds"), filepath.Join(dir, "pending"), filepath.Join(dir, "pings"), filepath.Join(dir, "saved")} {
 		if err := os.MkdirAll(d, 0o700); err != nil {
 			return states{}, err
 		}
@@ -292,7 +293,7 @@ func (st states) sweep(clean bool, now func() time.Time, stop func() bool, warn 
 			case err != nil:
 				warn("%v", err)
 				left++
-			case sub.Errors >= strikes:
+			case sub.givenUp():
 				s.Failed++
 			case !sub.wants(now()):
 				s.Expired++
