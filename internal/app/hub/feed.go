@@ -151,7 +151,7 @@ func (h *Hub) begin(hash, feedURL string, doc *document) error {
 func (h *Hub) get(feedURL string) (*document, error) {
 	doc := &document{}
 	if path, ok := h.savedFile(feedURL); ok {
-		b, err := atomicfile.Read(path, int64(h.opts.MaxSave))
+		b, err := atomicfile.Read(path, int64(h.opts.MaxSave)+1) // and the end of its last line
 		if errors.Is(err, os.ErrNotExist) {
 			return nil, fmt.Errorf("%s: no such feed is stored here", feedURL)
 		}

@@ -2,6 +2,7 @@ package hub
 
 import (
 	"context"
+	"encoding/base64"
 	"encoding/xml"
 	"errors"
 	"fmt"
@@ -646,6 +647,57 @@ func TestSavedDocumentIsInUTF8(t *testing.T) {
 		}
 		if err := d.Decode(&got); err != nil || got.Title != "é encoding=\"x\"" {
 			t.Errorf("%s: %q, %v", head, got.Title, err)
+		}
+	}
+}
+
+// A document as base64 is stored byte for byte, in the encoding that it has, and a
+// password may come so, too. What is no base64 is named.
+func TestSavedDocumentAsBase64(t *testing.T) {
+	w := newWorld(t, func(o *Options) { o.Users = htpasswd(t, "bull:s\xfecret") })
+	value := func(b string) string {
+		text := base64.StdEncoding.EncodeToString([]byte(b))
+		return "<param><value><base64>\n" + text[:len(text)/2] + "\r\n " + text[len(text)/2:] + "\n</base64></value></param>"
+	}
+	save := func(document string) string {
+		return w.do("POST", "/RPC2", "text/xml", "<methodCall><methodName>rssCloud.saveRss</methodName><params><param><value>bull</value></param>"+
+			value("s\xfecret")+document+"</params></methodCall>").body
+	}
+	utf16 := "\xff\xfe"
+	for _, c := range `<?xml version="1.0" encoding="UTF-16"?><feed/>` {
+		utf16 += string([]byte{byte(c), 0})
+	}
+	for document, kind := range map[string]string{
+		"<?xml version=\"1.0\" encoding=\"ISO-8859-1\"?>\r\n<rss><channel><title>\xe9</title></channel></rss>\r\n\r\n": "rss",
+		"  <rss>no end of line</rss>": "rss", "\xef\xbb\xbf<?xml version=\"1.0\" encoding=\"utf-8\"?><feed>é</feed>": "atom", utf16: "atom",
+		"<?xml version=\"1.0\" encoding=\"windows-1251\"?><feed>\xcf</feed>": "atom",
+	} {
+		if body := save(value(document)); !strings.Contains(body, "/feeds/bull/rss.xml") {
+			t.Errorf("%q: %s", document, body)
+		}
+		if r := w.do("GET", "/feeds/bull/rss.xml", "", ""); r.body != document || r.header.Get("Content-Type") != "application/"+kind+"+xml" {
+			t.Errorf("%q: %+v", document, r)
+		}
+	}
+	// One that is as long as it may be is read as well.
+	w.register("/cb", w.server.URL+"/feeds/bull/rss.xml")
+	for _, end := range []string{"a", "b"} {
+		if body := save("<param><value><string>&lt;rss>" + strings.Repeat(end, 1<<20-11) + "&lt;/rss></string></value></param>"); !strings.Contains(body, "/feeds/bull") {
+			t.Errorf("%.200s", body)
+		}
+	}
+	if w.settle(); len(w.notified("/cb")) != 2 {
+		t.Errorf("notified %d times of the longest: %+v", len(w.notified("/cb")), w.h.log.Recent())
+	}
+	for document, want := range map[string]string{
+		"<param><value><base64>a!b</base64></value></param>":        "base64",
+		value("<?xml version=\"1.0\"?><rss>\xe9</rss>"):             "invalid UTF-8",
+		value("<?xml version=\"1.0\" encoding=\"klingon\"?><rss/>"): "the encoding klingon is unknown",
+		value("<rss>"): "line 1",
+		value("<rss>" + strings.Repeat(" ", 1<<20) + "</rss>"): "more than",
+	} {
+		if body := save(document); !strings.Contains(body, want) || !strings.Contains(body, "<fault>") {
+			t.Errorf("%.60s: %s", document, body)
 		}
 	}
 }
