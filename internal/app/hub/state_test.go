@@ -89,8 +89,16 @@ func TestSubscriptionIsReadAsItWasWritten(t *testing.T) {
 
 // Which URLs are one feed.
 func TestURLsOfOneFeed(t *testing.T) {
+	for u, want := range map[string]string{"%7Ea%2d%2F%2f%c3%A9%%4%zz%6": "~a-%2F%2F%C3%A9%%4%zz%6", "": "", "%41%5f%2e%30": "A_.0", "%253a": "%253a", "%25%33%61": "%253a"} {
+		if got := plain(u); got != want {
+			t.Errorf("%s: %s", u, got)
+		}
+	}
+	if hashOf("http://a.example/%7Euser?a=%2fb") != hashOf("http://a.example/~user?a=%2Fb") {
+		t.Error("percent-encoding that need not be counts")
+	}
 	same := []string{"http://a.example/", "HTTP://A.example:80/#x", "http://a.example"}
-	others := []string{"https://a.example/", "http://a.example/x", "http://a.example/X", "http://a.example/?", "http://www.a.example/", "http://a.example:8080/", "http://a.example/?a"}
+	others := []string{"https://a.example/", "http://a.example/x", "http://a.example/X", "http://a.example/?", "http://www.a.example/", "http://a.example:8080/", "http://a.example/?a", "http://a.example/%2F", "http://a.example/%2Fx", "http://a.example/%3F"}
 	for _, u := range same {
 		if hashOf(u) != hashOf(same[0]) {
 			t.Errorf("%s is another", u)

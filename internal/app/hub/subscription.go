@@ -121,6 +121,6 @@ func lease(asked time.Duration) time.Duration {
 
 // key names a subscription among those to its feed.
 func (s *subscription) key() string {
-	sum := sha1.Sum([]byte(s.Protocol + " " + s.Callback))
+	sum := sha1.Sum([]byte(s.Protocol + " " + plain(s.Callback)))
 	return hex.EncodeToString(sum[:])
 }
