@@ -18,6 +18,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/lektordir/lektor/internal/testkit/must"
 )
 
 func main() {
@@ -47,19 +49,14 @@ func main() {
 }
 
 func everything(ctx context.Context, only, kinds, disks string, cuts int, unsynced bool, step, show, jobs int, o orderOptions) (bad int, err error) {
+	defer must.Catch(&err)
 	if err := supported(ctx); err != nil {
 		fmt.Println("skipped:", err)
 		return 0, nil
 	}
-	work, err := os.MkdirTemp("", "lektor-faults-")
-	if err != nil {
-		return 0, err
-	}
+	work := must.Get(os.MkdirTemp("", "lektor-faults-"))
 	defer os.RemoveAll(work)
-	e, err := newEnv(work)
-	if err != nil {
-		return 0, err
-	}
+	e := must.Get(newEnv(work))
 	defer e.server.Close()
 	total := 0
 	for _, s := range scenarios(e) {
@@ -83,8 +80,8 @@ func everything(ctx context.Context, only, kinds, disks string, cuts int, unsync
 				faults = t.views()
 			}
 			var some []fault
-			for i := 0; i < len(faults); i += step {
-				some = append(some, faults[i])
+			for each := range slices.Chunk(faults, step) {
+				some = append(some, each[0])
 			}
 			if len(some) == 0 {
 				continue
@@ -101,9 +98,7 @@ func everything(ctx context.Context, only, kinds, disks string, cuts int, unsync
 			fmt.Printf("%-14s %-5s %5d well, %d badly, %.0f s: %s\n", s.name, kind, n, len(r.errors), time.Since(start).Seconds(), strings.Join(by, ", "))
 			tell(r.errors, show)
 			bad += len(r.errors)
-			if err := ctx.Err(); err != nil {
-				return bad, err
-			}
+			must.Do(ctx.Err())
 		}
 	}
 	if o.states > 0 {

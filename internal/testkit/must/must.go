@@ -32,17 +32,21 @@ func Get2[T, U any](v T, w U, err error) (T, U) {
 	return v, w
 }
 
-// Run gives the error that f throws, if it does. Each goroutine that throws needs one.
+// Catch, deferred, puts an error that was thrown into *err. Each goroutine that throws
+// needs it.
+func Catch(err *error) {
+	switch thrown := recover().(type) {
+	case nil:
+	case failure:
+		*err = thrown.error
+	default:
+		panic(thrown)
+	}
+}
+
+// Run gives the error that f throws, if it does.
 func Run(f func()) (err error) {
-	defer func() {
-		switch thrown := recover().(type) {
-		case nil:
-		case failure:
-			err = thrown.error
-		default:
-			panic(thrown)
-		}
-	}()
+	defer Catch(&err)
 	f()
 	return nil
 }
