@@ -341,8 +341,7 @@ func (t *trial) listed(dir string, ended bool) (err error) {
 }
 
 // orders tries all scenarios, and prints what became of them.
-func (e *env) orders(ctx context.Context, only string, o orderOptions, show int) (well, bad int, err error) {
-	defer must.Catch(&err)
+func (e *env) orders(ctx context.Context, only string, o orderOptions, show int) (well, bad int) {
 	ram, remove := must.Get2(shared(e.work))
 	defer remove()
 	fmt.Printf("states after power cuts: -seed %d\n", o.seed)
@@ -355,13 +354,13 @@ func (e *env) orders(ctx context.Context, only string, o orderOptions, show int)
 		s.name += " (orders)"
 		t, err := newTrial(ctx, e, s)
 		if err != nil {
-			return well, bad, fmt.Errorf("%s: %w", s.name, err)
+			must.Fail("%s: %w", s.name, err)
 		}
 		for _, h := range histories {
 			start := time.Now()
 			res, err := t.orders(ctx, h, ram, o)
 			if err != nil {
-				return well, bad, fmt.Errorf("%s%s: %w", name, h, err)
+				must.Fail("%s%s: %w", name, h, err)
 			}
 			some := ""
 			if res.all {
@@ -372,5 +371,5 @@ func (e *env) orders(ctx context.Context, only string, o orderOptions, show int)
 			well, bad = well+res.tried-len(res.findings), bad+len(res.findings)
 		}
 	}
-	return well, bad, nil
+	return well, bad
 }

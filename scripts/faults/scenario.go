@@ -5,8 +5,6 @@ package main
 import (
 	"bytes"
 	"context"
-	"crypto/sha1"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"maps"
@@ -131,10 +129,7 @@ func (e *env) update(*env, string) []string {
 func (e *env) purge(*env, string) []string { return []string{e.fetch, "rm", "--purge", e.url(0)} }
 func (e *env) add(*env, string) []string   { return []string{e.fetch, "add", e.url(0)} }
 
-func feedHash(id string) string {
-	sum := sha1.Sum([]byte(id))
-	return hex.EncodeToString(sum[:])
-}
+func feedHash(id string) string { return dir.Hash(id) }
 
 // run runs a command without faults.
 func (e *env) run(ctx context.Context, dir, stdin string, argv ...string) error {
