@@ -338,6 +338,24 @@ func TestPingDuringAReading(t *testing.T) {
 	}
 }
 
+// A registration that finds the feed changed takes nothing from the ping that is to come:
+// that tells all, who registered before and after.
+func TestRegistrationDoesNotLearnFromTheFeed(t *testing.T) {
+	w := newWorld(t, nil)
+	feed := w.feed("/feed", "one")
+	w.register("/before", feed)
+	w.clock.add(rememberFor)
+	w.feed("/feed", "two")
+	w.register("/after", feed)
+	if a, b := len(w.notified("/before")), len(w.notified("/after")); a != 0 || b != 0 || len(w.got("GET", "/feed")) != 2 {
+		t.Errorf("notified %d and %d times without a ping", a, b)
+	}
+	w.ping(feed)
+	if a, b := len(w.notified("/before")), len(w.notified("/after")); a != 1 || b != 1 {
+		t.Errorf("notified %d and %d times", a, b)
+	}
+}
+
 // A document that broke off is none: it would be another one each time.
 func TestFeedThatBreaksOff(t *testing.T) {
 	w := newWorld(t, nil)
