@@ -249,12 +249,12 @@ func (p *pending) replay(line string) {
 		}
 	case !left:
 	case mark == failedMark:
-		p.left[key], p.again = true, time.Time{}
-	default:
+		p.left[key], p.again = true, time.Time{} // the next pass had begun
+	case mark == newerMark:
 		delete(p.left, key)
-		if mark != newerMark {
-			p.again = time.Time{} // the next pass had begun
-		}
+	case line == key:
+		delete(p.left, key)
+		p.again = time.Time{}
 	}
 }
 

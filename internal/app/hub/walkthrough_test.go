@@ -378,9 +378,14 @@ func TestWalkthroughTheReturnValueIsIgnored(t *testing.T) {
 	feed := w.feed("/feed", "one")
 	w.answer("/RPC2", func(rw http.ResponseWriter, r *http.Request) { rw.Write(rsscloud.EncodeResponse(false)) })
 	w.rpc("rssCloud.pleaseNotify", "x", w.port(), "/RPC2", "xml-rpc", []string{feed})
+	w.answer("/post", func(rw http.ResponseWriter, r *http.Request) {
+		fmt.Fprint(rw, r.FormValue("challenge"), `<result success="false" msg="no"/>`)
+	})
+	w.register("/post", feed)
 	w.feed("/feed", "two")
 	w.ping(feed)
-	if list := w.subscriptions(feed); len(list) != 1 || list[0].Errors != 0 || len(w.got("POST", "/RPC2")) != 2 {
+	list := w.subscriptions(feed)
+	if len(list) != 2 || list[0].Errors+list[1].Errors != 0 || len(w.got("POST", "/RPC2")) != 2 || len(w.notified("/post")) != 1 {
 		t.Errorf("%+v", list)
 	}
 }
