@@ -20,6 +20,7 @@
 package atomicfile
 
 import (
+	"cmp"
 	"errors"
 	"io"
 	"io/fs"
@@ -81,8 +82,7 @@ func writeFrom(path string, from func(io.Writer) error, permissions ...renameio.
 // named makes an error tell of the file that is replaced: the name of a
 // temporary one says nothing to anybody.
 func named(err error, path string) error {
-	var pe *fs.PathError
-	if errors.As(err, &pe) && filepath.Dir(pe.Path) == filepath.Dir(path) {
+	if pe, ok := errors.AsType[*fs.PathError](err); ok && filepath.Dir(pe.Path) == filepath.Dir(path) {
 		return &fs.PathError{Op: pe.Op, Path: path, Err: pe.Err}
 	}
 	return err
@@ -109,9 +109,7 @@ func WriteUnsynced(path string, data []byte) (err error) {
 		}
 	}()
 	_, err = f.Write(data)
-	if cerr := f.Close(); err == nil {
-		err = cerr
-	}
+	err = cmp.Or(err, f.Close())
 	if err != nil {
 		return err
 	}
@@ -132,9 +130,7 @@ func CreateUnsynced(path string, data []byte) error {
 		return err
 	}
 	_, err = f.Write(data)
-	if cerr := f.Close(); err == nil {
-		err = cerr
-	}
+	err = cmp.Or(err, f.Close())
 	if err != nil {
 		_ = os.Remove(path)
 	}
@@ -292,9 +288,5 @@ func syncDir(dir string) error {
 	if err != nil {
 		return err
 	}
-	err = d.Sync()
-	if cerr := d.Close(); err == nil {
-		err = cerr
-	}
-	return err
+	return cmp.Or(d.Sync(), d.Close())
 }

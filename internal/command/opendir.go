@@ -11,8 +11,7 @@ import (
 // [lektordir.Open].
 func OpenDir(path string, opts *lektordir.Options) (*lektordir.Dir, error) {
 	d, err := lektordir.Open(path, opts)
-	var none *lektordir.NotLektorDirError
-	if errors.As(err, &none) && none.Err == nil {
+	if none, ok := errors.AsType[*lektordir.NotLektorDirError](err); ok && none.Err == nil {
 		return nil, Hint(err, "name another with --dir or $LEKTORDIR; \"lektor-fetch add URL\" makes one")
 	}
 	return d, err

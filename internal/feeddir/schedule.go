@@ -180,16 +180,14 @@ func (s *State) Failed(now time.Time, err error) {
 	s.times[fileChecked] = now
 	s.put(fileError, termsafe.Brief(err.Error()))
 
-	var network *fetch.NetError
-	if errors.As(err, &network) && network.Offline {
+	if network, ok := errors.AsType[*fetch.NetError](err); ok && network.Offline {
 		s.times[fileNext] = s.skip(now.Add(s.Interval()))
 		return
 	}
 	n := s.Failures() + 1
 	s.put(fileFailures, strconv.Itoa(n))
-	var status *fetch.StatusError
 	wait := s.backoff(n)
-	if errors.As(err, &status) {
+	if status, ok := errors.AsType[*fetch.StatusError](err); ok {
 		s.put(fileStatus, strconv.Itoa(status.Status))
 		wait = max(wait, min(status.RetryAfter, fetch.MaxRetryAfter))
 		if status.Status == http.StatusGone && !s.Gone() {

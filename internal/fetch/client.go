@@ -608,8 +608,7 @@ func (x *exchange) roundTrip(req *http.Request, privateOK *bool) (*http.Response
 		}
 		return resp, nil
 	}
-	var refused *PrivateError
-	if *privateOK && errors.As(err, &refused) {
+	if *privateOK && errors.As(err, new(*PrivateError)) {
 		return x.c.open.RoundTrip(req)
 	}
 	return nil, err

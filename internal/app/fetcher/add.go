@@ -206,7 +206,6 @@ const mostListed = 50
 func addHint(err error) error {
 	var several *SeveralError
 	var none *NoFeedsError
-	var network *fetch.NetError
 	switch {
 	case errors.As(err, &several):
 		errs := []error{errors.New(err.Error() + ":")}
@@ -223,7 +222,7 @@ func addHint(err error) error {
 		return command.Hint(err, "if you know the address of its feed, add that")
 	case errors.As(err, &none):
 		return command.Hint(err, "give the address of a feed, or of a page that links to one")
-	case errors.As(err, &network):
+	case errors.As(err, new(*fetch.NetError)):
 		return command.Hint(err, "add --no-fetch --as-is subscribes to a URL without looking at it")
 	}
 	return entries.FeedHint(err)
