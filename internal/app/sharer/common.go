@@ -26,8 +26,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/gofrs/flock"
-
 	"github.com/lektordir/lektor/internal/atomicfile"
 	"github.com/lektordir/lektor/internal/command"
 	"github.com/lektordir/lektor/internal/feedsync"
@@ -85,7 +83,7 @@ type share struct {
 	last    *seen
 	local   *local
 	origins map[string]string // of feeds that a document on a server told of
-	lock    *flock.Flock
+	unlock  func()
 
 	waiting int // items that could not be applied yet
 }
@@ -168,21 +166,16 @@ func (h *share) items() iter.Seq2[*feedsync.Document, *feedsync.Item] {
 
 // lockSet makes sure that nobody else changes the set. It does not wait.
 func (h *share) lockSet() error {
-	h.lock = flock.New(h.path(lockFile))
-	ok, err := h.lock.TryLock()
-	if err != nil {
-		return err
-	}
-	if !ok {
-		return command.Hint(errors.New("another lektor-share is at work on this lektor-dir"), "nothing was done; the other one does it")
-	}
-	return nil
+	busy := command.Hint(errors.New("another lektor-share is at work on this lektor-dir"), "nothing was done; the other one does it")
+	var err error
+	h.unlock, err = atomicfile.Lock(h.path(lockFile), busy)
+	return err
 }
 
 // end gives up the lock.
 func (h *share) end() {
-	if h.lock != nil {
-		_ = h.lock.Unlock()
+	if h.unlock != nil {
+		h.unlock()
 	}
 }
 
