@@ -25,8 +25,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/gofrs/flock"
-
 	"github.com/lektordir/lektor/internal/atomicfile"
 	"github.com/lektordir/lektor/internal/command"
 	"github.com/lektordir/lektor/internal/feedsync"
@@ -83,7 +81,7 @@ type share struct {
 	last    *seen
 	local   *local
 	origins map[string]string // of feeds that a document on a server told of
-	lock    *flock.Flock
+	unlock  func()
 
 	waiting int // items that could not be applied yet
 }
@@ -169,21 +167,16 @@ func (h *share) items(want func(mark) bool) iter.Seq2[set, *feedsync.Item] {
 
 // lockSet makes sure that nobody else changes the set. It does not wait.
 func (h *share) lockSet() error {
-	h.lock = flock.New(h.path(lockFile))
-	ok, err := h.lock.TryLock()
-	if err != nil {
-		return err
-	}
-	if !ok {
-		return command.Hint(errors.New("another lektor-share is at work on this lektor-dir"), "nothing was done; the other one does it")
-	}
-	return nil
+	busy := command.Hint(errors.New("another lektor-share is at work on this lektor-dir"), "nothing was done; the other one does it")
+	var err error
+	h.unlock, err = atomicfile.Lock(h.path(lockFile), busy)
+	return err
 }
 
 // end gives up the lock.
 func (h *share) end() {
-	if h.lock != nil {
-		_ = h.lock.Unlock()
+	if h.unlock != nil {
+		h.unlock()
 	}
 }
 
