@@ -100,7 +100,7 @@ func room(name string) string {
 // drawer are the files below src/*/etc, and the markers; own are those of a
 // program for itself, below etc.
 var (
-	drawer = regexp.MustCompile(`^(src/[^ ]*/)?/?etc/((fetch|push|cloudd|ess|history|share/never)(/|$)|categories$|view/alias$|link$)[^ ]*$`)
+	drawer = regexp.MustCompile(`^(src/[^ ]*/)?/?etc/((fetch|push|cloudd|ess|history|share/never)(/|$)|categories$|view/(alias|keep)$|link$)[^ ]*$`)
 	own    = regexp.MustCompile(`^etc/(fetch|fetch/opml|cloudd|cloudd/(lock|heard))$`)
 )
 

@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"os"
 	"strings"
-	"time"
 
 	"github.com/lektordir/lektor/internal/atomicfile"
 	"github.com/lektordir/lektor/internal/fetch"
@@ -152,7 +151,7 @@ func (h *Hub) begin(hash, feedURL string, doc *document) error {
 func (h *Hub) get(feedURL string) (*document, error) {
 	doc := &document{}
 	if path, ok := h.savedFile(feedURL); ok {
-		b, err := atomicfile.Read(path, int64(h.opts.MaxSave))
+		b, err := atomicfile.Read(path, int64(h.opts.MaxSave)+1) // and the end of its last line
 		if errors.Is(err, os.ErrNotExist) {
 			return nil, fmt.Errorf("%s: no such feed is stored here", feedURL)
 		}
@@ -222,35 +221,4 @@ func (h *Hub) glance(hash string, f *flight) {
 		clear(h.known)
 	}
 	h.known[hash] = glance{f.doc, f.err, h.now()}
-}
-
-// soon has a feed read when the gap since the last time is over, and reports for how
-// long that is; 0 where there is no gap to wait for.
-func (h *Hub) soon(feedURL string) time.Duration {
-	if h.opts.PingGap <= 0 {
-		return 0
-	}
-	hash := hashOf(feedURL)
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	wait := h.opts.PingGap - h.now().Sub(h.known[hash].at)
-	if wait <= 0 || wait > h.opts.PingGap {
-		return 0
-	}
-	if !h.later[hash] {
-		h.later[hash] = true
-		h.working.Go(func() {
-			timer := time.NewTimer(wait)
-			defer timer.Stop()
-			select {
-			case <-timer.C:
-				h.mu.Lock()
-				delete(h.later, hash)
-				h.mu.Unlock()
-				_, _ = h.ping(h.ctx, feedURL)
-			case <-h.ctx.Done():
-			}
-		})
-	}
-	return wait
 }

@@ -13,6 +13,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
 
 	"golang.org/x/sys/unix"
 
@@ -26,6 +27,7 @@ import (
 //	feeds/ab/abcd…/feed        what is known of a feed; the name is the SHA-1 of its URL
 //	feeds/ab/abcd…/subs/KEY    a subscription
 //	pending/abcd….N            deliveries that are under way, see pending
+//	pings/abcd…                a ping that waits for the gap to be over
 //	saved/USER/rss.xml         a feed that is stored here
 //	log, log.1                 what happened
 //	lock                       held by the one hub that there can be
@@ -42,10 +44,35 @@ type feedState struct {
 	Changed time.Time
 }
 
+// plain writes a URL without percent-encoding that need not be, which "Hubs MUST always
+// decode" (WebSub, section 5.1.1), and what must be with capitals (RFC 3986, 6.2.2).
+func plain(u string) string {
+	var b strings.Builder
+	for i := 0; i < len(u); i++ {
+		if u[i] != '%' || i+2 >= len(u) {
+			b.WriteByte(u[i])
+			continue
+		}
+		c, err := hex.DecodeString(u[i+1 : i+3])
+		switch {
+		case err != nil:
+			b.WriteByte('%')
+			continue
+		case c[0] < 0x80 && (unicode.IsLetter(rune(c[0])) || unicode.IsDigit(rune(c[0])) || strings.IndexByte("-._~", c[0]) >= 0):
+			b.WriteByte(c[0])
+		default:
+			b.WriteString(strings.ToUpper(u[i : i+3]))
+		}
+		i += 2
+	}
+	return b.String()
+}
+
 // hashOf names a feed: URLs that differ in the case of scheme and host, in the
-// scheme's own port and in a fragment are the same.
+// scheme's own port, in a fragment and in percent-encoding that need not be are the
+// same.
 func hashOf(feedURL string) string {
-	id := lektordir.NormalizeID(feedURL)
+	id := lektordir.NormalizeID(plain(feedURL))
 	if u, path, ok := strings.Cut(id, "://"); ok && !strings.ContainsAny(path, "/?") {
 		id = u + "://" + path + "/"
 	}
@@ -56,7 +83,7 @@ func hashOf(feedURL string) string {
 // openStates makes the directory where there is none. Nobody else may read it, as
 // callbacks and secrets are in it.
 func openStates(dir string) (states, error) {
-	for _, d := range []string{dir, filepath.Join(dir, "feeds"), filepath.Join(dir, "pending"), filepath.Join(dir, "saved")} {
+	for _, d := range []string{dir, filepath.Join(dir, "feeds"), filepath.Join(dir, "pending"), filepath.Join(dir, "pings"), filepath.Join(dir, "saved")} {
 		if err := os.MkdirAll(d, 0o700); err != nil {
 			return states{}, err
 		}
@@ -292,7 +319,7 @@ func (st states) sweep(clean bool, now func() time.Time, stop func() bool, warn 
 			case err != nil:
 				warn("%v", err)
 				left++
-			case sub.Errors >= strikes:
+			case sub.givenUp():
 				s.Failed++
 			case !sub.wants(now()):
 				s.Expired++

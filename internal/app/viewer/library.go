@@ -176,7 +176,7 @@ func (l *library) Query(_ context.Context, text string) (tui.Query, error) {
 
 // parse reads a query.
 func (l *library) parse(text string) (*query.Query, error) {
-	return entries.ParseQuery([]string{text})
+	return entries.ParseQuery(l.dir.Path(), []string{text})
 }
 
 func (l *library) Page(_ context.Context, ref lektordir.Ref, width int) (*tui.Page, error) {
@@ -276,7 +276,14 @@ func (l *library) Undo(ctx context.Context) (string, []lektordir.Ref, error) {
 // savedDir holds the saved queries, a file each.
 const savedDir = "etc/view/query"
 
-func (l *library) Saved(context.Context) ([]tui.Saved, error) { return nil, nil }
+func (l *library) Saved(context.Context) ([]tui.Saved, error) {
+	list, err := entries.SavedQueries(l.dir.Path())
+	var all []tui.Saved
+	for _, q := range list {
+		all = append(all, tui.Saved{Name: q.Name, Err: q.Err})
+	}
+	return all, err
+}
 
 func (l *library) Save(_ context.Context, name, text string) error {
 	if _, err := l.parse(text); err != nil {
