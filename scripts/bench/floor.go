@@ -25,7 +25,6 @@ type floorFeed struct {
 	hash    string
 	src     []floorFile
 	journal []byte
-	entries []string
 	files   []floorFile // of the entries, each after the directory that it is in
 }
 
@@ -75,11 +74,6 @@ func loadFloor(from *lektordir.Dir, hash string) (f floorFeed, err error) {
 	if f.files, err = readFloor(from.Join("new", hash), ""); err != nil {
 		return f, err
 	}
-	for _, file := range f.files {
-		if file.mode.IsDir() && !strings.Contains(file.name, "/") {
-			f.entries = append(f.entries, file.name)
-		}
-	}
 	return f, nil
 }
 
@@ -99,19 +93,22 @@ func readFloor(base, skip string) ([]floorFile, error) {
 			return fs.SkipDir
 		}
 		f := floorFile{name: rel, mode: e.Type()}
-		switch {
-		case e.Type() == fs.ModeSymlink:
-			link, lerr := os.Readlink(path)
-			f.data, err = []byte(link), lerr
-		case e.Type().IsRegular():
+		if !e.IsDir() {
 			var st unix.Stat_t
 			if err := unix.Lstat(path, &st); err != nil {
 				return err
 			}
 			if f.twin = seen[st.Ino]; f.twin == "" {
 				seen[st.Ino] = rel
-				f.data, err = os.ReadFile(path)
 			}
+		}
+		switch {
+		case f.twin != "":
+		case e.Type() == fs.ModeSymlink:
+			link, lerr := os.Readlink(path)
+			f.data, err = []byte(link), lerr
+		case e.Type().IsRegular():
+			f.data, err = os.ReadFile(path)
 		}
 		files = append(files, f)
 		return err
@@ -121,7 +118,7 @@ func readFloor(base, skip string) ([]floorFile, error) {
 
 // stage makes the feed, and its entries below tmp.
 func (f *floorFeed) stage(to string) error {
-	for _, dir := range []string{"/src/" + f.hash, "/src/" + f.hash + "/etc", "/src/" + f.hash + "/etc/fetch", "/tmp/" + f.hash, "/new/" + f.hash} {
+	for _, dir := range []string{"/src/" + f.hash, "/src/" + f.hash + "/etc", "/src/" + f.hash + "/etc/fetch", "/tmp/" + f.hash} {
 		if err := unix.Mkdir(to+dir, 0o777); err != nil {
 			return err
 		}
@@ -139,13 +136,7 @@ func (f *floorFeed) record(to string) error {
 
 // deliver moves the entries into new.
 func (f *floorFeed) deliver(to string) error {
-	for _, name := range f.entries {
-		rel := "/" + f.hash + "/" + name
-		if err := unix.Rename(to+"/tmp"+rel, to+"/new"+rel); err != nil {
-			return err
-		}
-	}
-	return nil
+	return unix.Rename(to+"/tmp/"+f.hash, to+"/new/"+f.hash)
 }
 
 func putFloor(fd int, files []floorFile) error {
