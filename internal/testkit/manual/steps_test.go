@@ -287,10 +287,16 @@ var fetcher = []step{
 // viewer is lektor-view(1).
 var viewer = []step{
 	{
+		starts: "# the keys of newsboat, with some of one's own", except: "it is a file, which is read",
+		then: `lektor-fetch add https://example.org/feed; mkdir -p "$D/etc/view"; cp "$example" "$D/etc/view/keys"
+lektor-view tui </dev/null >"$HOME/said" 2>&1 || true
+test "$(head -n 1 "$HOME/said")" = "lektor-view: tui needs a terminal, on standard input and standard output"
+echo "x no-such-thing" >>"$D/etc/view/keys"; lektor-view tui </dev/null 2>&1 | grep "line 9: there is no action"; rm "$D/etc/view/keys"`,
+	},
+	{
 		starts: "lektor-view ls", terminal: true,
-		before: `lektor-fetch add https://example.org/feed`,
-		out:    `(?s)5 N .*Fifth\n.*Title: Third\n.*Title: Fourth\n`,
-		then:   `test "$(lektor-view ls -o title -a is:read)" = Fourth`,
+		out:  `(?s)5 N .*Fifth\n.*Title: Third\n.*Title: Fourth\n`,
+		then: `test "$(lektor-view ls -o title -a is:read)" = Fourth`,
 	},
 	{
 		starts: "lektor-view ls -o path before:2w | lektor-view mark -s S -",
