@@ -31,6 +31,7 @@ QUERY is described in lektor-query(7).
 		Commands: []*cli.Command{
 			lsCommand(), showCommand(), nextCommand(), markCommand(), rmCommand(), undoCommand(), expireCommand(),
 			countCommand(), digestCommand(), followCommand(), publishCommand(), tuiCommand(),
+			command.External("html", "lektor-pages", "write a site to read entries in a browser"),
 		},
 	}
 }

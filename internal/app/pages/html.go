@@ -38,7 +38,7 @@ type HTMLOptions struct {
 // relative URLs, so that they are read from a disk or a server.
 //
 // Only pages that change are written, each atomically, and the lists after what they
-// lead to. A run that is killed leaves a site whose links all lead somewhere, and the
+// lead to. Nothing is synced: it can all be made again. A run that is killed leaves a site whose links all lead somewhere, and the
 // next one finishes it. Nobody else writes to the directory meanwhile.
 func HTML(ctx context.Context, o HTMLOptions, s *command.Streams) error {
 	o.Title = cmp.Or(strings.Join(strings.Fields(o.Title), " "), "lektor")
@@ -85,6 +85,7 @@ type page struct {
 	digest string // of all that is on it
 	render func(*strings.Builder) error
 	wide   bool // it takes long: an entry has to be read
+	size   int64
 }
 
 // openSite locks the directory of a site, which is made if need be. One that has
@@ -203,18 +204,20 @@ func (w *site) plan(r *run) {
 // build writes the pages that are not there as they should be, and then removes those
 // that should not be there.
 func (w *site) build(ctx context.Context, r *run) error {
+	// A power cut leaves pages empty, which costs less to look for than to prevent.
 	there, err := w.there()
 	if err != nil {
 		return err
 	}
 	should := make(map[string]bool, len(w.pages))
-	var todo []page
+	var todo []*page
 	for _, p := range w.pages {
 		should[p.path] = true
-		if there[p.path] && w.ledger.pages[p.path] == p.digest {
+		size, ok := there[p.path]
+		if ok && w.ledger.pages[p.path] == (known{digest: p.digest, size: size}) {
 			continue
 		}
-		todo = append(todo, p)
+		todo = append(todo, &p)
 	}
 	gone := []string{}
 	for path := range there {
@@ -244,16 +247,16 @@ func (w *site) build(ctx context.Context, r *run) error {
 		}
 	}
 	w.prune(gone)
-	if len(todo) > 0 {
-		// The ledger says that pages are there only when the disk has them.
-		unix.Sync()
+	for path := range w.ledger.pages {
+		if !should[path] {
+			delete(w.ledger.pages, path)
+		}
 	}
-	w.ledger.pages = map[string]string{}
-	for _, p := range w.pages {
-		w.ledger.pages[p.path] = p.digest
+	for _, p := range todo {
+		w.ledger.pages[p.path] = known{digest: p.digest, size: p.size}
 	}
 	w.ledger.items = w.found
-	if err := atomicfile.Write(path, w.ledger.bytes()); err != nil {
+	if err := atomicfile.WriteUnsynced(path, w.ledger.bytes()); err != nil {
 		return err
 	}
 	if r.S.ErrIsTerminal() {
@@ -263,15 +266,16 @@ func (w *site) build(ctx context.Context, r *run) error {
 }
 
 // write renders and writes pages: those of entries in parallel, then the lists.
-func (w *site) write(ctx context.Context, r *run, todo []page) error {
+func (w *site) write(ctx context.Context, r *run, todo []*page) error {
 	p := r.S.Report.Progress(len(todo), "writing pages")
 	defer p.Done()
-	one := func(pg page) error {
+	one := func(pg *page) error {
 		defer p.Add(1)
 		var b strings.Builder
 		if err := pg.render(&b); err != nil {
 			return err
 		}
+		pg.size = int64(b.Len())
 		path := filepath.Join(w.o.Output, filepath.FromSlash(pg.path))
 		err := atomicfile.WriteUnsynced(path, []byte(b.String()))
 		if errors.Is(err, fs.ErrNotExist) {
@@ -306,9 +310,9 @@ func (w *site) write(ctx context.Context, r *run, todo []page) error {
 	return nil
 }
 
-// there lists the pages that there are. Only names that a page can have are ours.
-func (w *site) there() (map[string]bool, error) {
-	found := map[string]bool{}
+// there lists the pages that there are, with their sizes. Only names that a page can have are ours.
+func (w *site) there() (map[string]int64, error) {
+	found := map[string]int64{}
 	err := filepath.WalkDir(w.o.Output, func(path string, e fs.DirEntry, err error) error {
 		if err != nil {
 			return err
@@ -318,7 +322,16 @@ func (w *site) there() (map[string]bool, error) {
 			return err
 		}
 		if name = filepath.ToSlash(name); ours().MatchString(name) {
-			found[name] = true
+			fi, err := e.Info()
+			switch {
+			case errors.Is(err, fs.ErrNotExist):
+			case err != nil:
+				return err
+			case !fi.Mode().IsRegular():
+				found[name] = -1
+			default:
+				found[name] = fi.Size()
+			}
 		}
 		if i := strings.LastIndexByte(name, '.'); strings.HasPrefix(e.Name(), ".") && i > 0 {
 			// What a kill has left of a page that was being written.

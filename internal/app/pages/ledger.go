@@ -25,10 +25,16 @@ import (
 //
 //	lektor-html 1
 //	entry KEY SECONDS TITLE EXCERPT
-//	page PATH DIGEST
+//	page PATH DIGEST BYTES
 type ledger struct {
 	items map[string]*item
-	pages map[string]string // path → digest
+	pages map[string]known // by path
+}
+
+// known is a page as it was written: a digest of what is on it, and its bytes.
+type known struct {
+	digest string
+	size   int64
 }
 
 const (
@@ -39,7 +45,7 @@ const (
 // readLedger reads a ledger; one that is not there is empty. Lines that are damaged
 // are left out, but the first.
 func readLedger(path string) (*ledger, error) {
-	l := &ledger{items: map[string]*item{}, pages: map[string]string{}}
+	l := &ledger{items: map[string]*item{}, pages: map[string]known{}}
 	data, err := atomicfile.Read(path, maxLedger)
 	if errors.Is(err, fs.ErrNotExist) {
 		return l, nil
@@ -61,8 +67,10 @@ func readLedger(path string) (*ledger, error) {
 			if err == nil && ok {
 				l.items[fields[1]] = &item{key: fields[1], feed: feed, date: time.Unix(seconds, 0), title: fields[3], excerpt: fields[4]}
 			}
-		case fields[0] == "page" && len(fields) == 3:
-			l.pages[fields[1]] = fields[2]
+		case fields[0] == "page" && len(fields) == 4:
+			if size, err := strconv.ParseInt(fields[3], 10, 64); err == nil {
+				l.pages[fields[1]] = known{digest: fields[2], size: size}
+			}
 		}
 	}
 	return l, nil
@@ -76,7 +84,7 @@ func (l *ledger) bytes() []byte {
 		b.WriteString("entry\t" + k + "\t" + strconv.FormatInt(i.date.Unix(), 10) + "\t" + i.title + "\t" + i.excerpt + "\n")
 	}
 	for _, p := range slices.Sorted(maps.Keys(l.pages)) {
-		b.WriteString("page\t" + p + "\t" + l.pages[p] + "\n")
+		b.WriteString("page\t" + p + "\t" + l.pages[p].digest + "\t" + strconv.FormatInt(l.pages[p].size, 10) + "\n")
 	}
 	return []byte(b.String())
 }
