@@ -169,7 +169,7 @@ func (s *Store) List(ctx context.Context, o lektordir.ListOptions) ([]lektordir.
 // saved in the lektor-dir at a path, see [SavedQueries]. The error is a
 // [*command.UsageError].
 func ParseQuery(dir string, words []string) (*query.Query, error) {
-	q, err := query.ParseWith(strings.Join(words, " "), savedIn(dir))
+	q, err := query.ParseWith(strings.Join(words, " "), SavedIn(dir))
 	var e *query.Error
 	if errors.As(err, &e) {
 		return nil, &command.UsageError{Message: err.Error(), Hint: cmp.Or(e.Hint, "see lektor-query(7)")}

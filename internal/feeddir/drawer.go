@@ -106,6 +106,12 @@ func Trusted(d *lektordir.Dir, hash, setting string) error {
 	if hash != "" {
 		parts = slices.DeleteFunc([]string{"src", hash, "etc", "fetch", setting}, func(s string) bool { return s == "" })
 	}
+	return TrustedFile(d, parts...)
+}
+
+// TrustedFile is [Trusted] for the commands in a file of the lektor-dir, whose path is
+// given in parts.
+func TrustedFile(d *lektordir.Dir, parts ...string) error {
 	path := d.Path()
 	if err := trusted(path); err != nil {
 		return err
