@@ -4,6 +4,7 @@ package main
 
 import (
 	"context"
+	"net/http"
 	"os"
 	"strings"
 
@@ -11,6 +12,7 @@ import (
 
 	"github.com/lektordir/lektor/internal/app/viewer"
 	"github.com/lektordir/lektor/internal/command"
+	"github.com/lektordir/lektor/internal/fetch"
 )
 
 func main() { os.Exit(command.Main(newApp(), os.Args)) }
@@ -29,7 +31,7 @@ QUERY is described in lektor-query(7).
 		Flags: []cli.Flag{command.DirFlag()},
 		Commands: []*cli.Command{
 			lsCommand(), showCommand(), nextCommand(), markCommand(), rmCommand(), undoCommand(), expireCommand(),
-			countCommand(), digestCommand(), followCommand(), rulesCommand(), publishCommand(),
+			countCommand(), digestCommand(), followCommand(), rulesCommand(), publishCommand(), tuiCommand(),
 		},
 	}
 }
@@ -442,6 +444,31 @@ func publishCommand() *cli.Command {
 			}
 			if f.IsSet("per-page") {
 				o.PerPage = f.Number("per-page", 1, 0)
+			}
+			return o
+		}),
+	}
+}
+
+func tuiCommand() *cli.Command {
+	return &cli.Command{
+		Name:  "tui",
+		Usage: "read on the whole screen",
+		Description: `Folders and feeds, entries, and the entry; ? shows the keys, q goes back and
+ends. Keys of your own go into etc/view/keys of the lektor-dir.
+
+   lektor-view tui --keys newsboat`,
+		Flags: []cli.Flag{
+			&cli.StringFlag{Name: "keys", Usage: "use the keys of `SET`: default, vim or newsboat", DefaultText: "the file etc/view/keys, else default"},
+			&cli.BoolFlag{Name: "mouse", Usage: "heed the mouse, which then selects no text"},
+			&cli.BoolFlag{Name: "advance", Usage: "go to the next entry when one was marked in the list"},
+			widthFlag(),
+		},
+		Action: command.Run(viewer.TUI, "", func(f *command.Flags) viewer.TUIOptions {
+			f.Fail(command.NoArgs(f.Context))
+			o := viewer.TUIOptions{Common: common(f), Set: f.String("keys"), Mouse: f.Bool("mouse"), Advance: f.Bool("advance"), Fetch: fetch.Config{UserAgent: command.UserAgent(f.App.Name), Proxy: http.ProxyFromEnvironment}}
+			if f.IsSet("width") {
+				o.Width = f.Number("width", 20, 0)
 			}
 			return o
 		}),

@@ -226,9 +226,13 @@ func (r *Record) Author() string {
 }
 
 // Content is the content as text with footnotes, wrapped to width columns.
-func (r *Record) Content(width int) string {
+func (r *Record) Content(width int) string { return r.Document(width).Text }
+
+// Document is the content as text with footnotes, wrapped to width columns, with what
+// they lead to.
+func (r *Record) Document(width int) htmltext.Document {
 	e := r.Get(lektordir.FieldContent | lektordir.FieldType)
-	return htmltext.Render(e.Content, e.Type, htmltext.Options{Width: width, Base: cmp.Or(r.URL(), r.Feed().ID)})
+	return htmltext.Lay(e.Content, e.Type, htmltext.Options{Width: width, Base: cmp.Or(r.URL(), r.Feed().ID)})
 }
 
 // rendered is the content for the column of that name.

@@ -109,8 +109,8 @@ func Trusted(d *lektordir.Dir, hash, setting string) error {
 	return TrustedFile(d, parts...)
 }
 
-// TrustedFile is [Trusted] for the commands in a file of the lektor-dir, whose path is
-// given in parts.
+// TrustedFile is [Trusted] for any file of the lektor-dir that names commands: it, and
+// the directories on the way, given one by one.
 func TrustedFile(d *lektordir.Dir, parts ...string) error {
 	path := d.Path()
 	if err := trusted(path); err != nil {

@@ -98,15 +98,15 @@ func short(s string) string {
 	return s
 }
 
-// environment is what a command finds of an entry beside the environment of ours. The
-// manual lists it.
-func (v *viewer) environment(r *entries.Record) []string {
+// environ is what a command that works on an entry finds in its environment. The manual
+// lists it.
+func environ(s *entries.Store, r *entries.Record) []string {
 	e := r.Get(lektordir.FieldID | lektordir.FieldLink | lektordir.FieldTitle | lektordir.FieldPubDate | lektordir.FieldEnclosures | lektordir.FieldCategories)
 	var enclosure string
 	if len(e.Enclosures) > 0 {
 		enclosure = e.Enclosures[0].URL
 	}
-	env := append(os.Environ(), "LEKTORDIR="+v.Dir.Path(), "LEKTOR_ENTRY="+r.Path())
+	env := []string{"LEKTORDIR=" + s.Dir.Path(), "LEKTOR_ENTRY=" + r.Path()}
 	for _, f := range []struct{ name, value string }{
 		{"TITLE", r.Title()},
 		{"URL", r.URL()},
@@ -116,7 +116,7 @@ func (v *viewer) environment(r *entries.Record) []string {
 		{"ID", e.ID},
 		{"DATE", r.Date().UTC().Format(time.RFC3339)},
 		{"FLAGS", r.Ref.Flags()},
-		{"FOLDERS", strings.Join(v.Folders(r.Ref.Feed), ", ")},
+		{"FOLDERS", strings.Join(s.Folders(r.Ref.Feed), ", ")},
 		{"CATEGORIES", strings.Join(e.Categories, ", ")},
 		{"ENCLOSURE", enclosure},
 	} {
@@ -129,7 +129,7 @@ func (v *viewer) environment(r *entries.Record) []string {
 // first, and prints where we do.
 func (v *viewer) external(ctx context.Context, r *entries.Record, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, args[0], args[1:]...)
-	cmd.Env = v.environment(r)
+	cmd.Env = append(os.Environ(), environ(v.Store, r)...)
 	cmd.Stdout, cmd.Stderr = v.S.Out, v.S.Err
 	if out := v.S.OutFile(); out != nil {
 		cmd.Stdout = out

@@ -89,9 +89,9 @@ func (v *viewer) openRuled(ctx context.Context, dryRun bool) (*ruled, error) {
 		return nil, err
 	}
 	for told := false; ; told = true {
-		err = unix.Flock(int(r.lock.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+		err = atomicfile.Hold(r.lock, unix.LOCK_EX|unix.LOCK_NB)
 		// A file system without locks does without.
-		if !errors.Is(err, unix.EWOULDBLOCK) && !errors.Is(err, unix.EINTR) {
+		if !errors.Is(err, unix.EWOULDBLOCK) {
 			break
 		}
 		if !told {

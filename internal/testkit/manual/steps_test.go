@@ -332,6 +332,13 @@ apply
 test "$(lektor-view ls -a --sort title -o title | tr '\n' ',')" = "Ad: coffee,By another,Not an Ad: tea,"`,
 	},
 	{
+		starts: "# the keys of newsboat, with some of one's own", except: "it is a file, which is read",
+		then: `lektor-fetch add https://example.org/feed; mkdir -p "$D/etc/view"; cp "$example" "$D/etc/view/keys"
+lektor-view tui </dev/null >"$HOME/said" 2>&1 || true
+test "$(head -n 1 "$HOME/said")" = "lektor-view: tui needs a terminal, on standard input and standard output"
+echo "x no-such-thing" >>"$D/etc/view/keys"; lektor-view tui </dev/null 2>&1 | grep "line 9: there is no action"; rm "$D/etc/view/keys"`,
+	},
+	{
 		starts: "lektor-view ls", terminal: true,
 		out:  `(?s)5 N .*Fifth\n.*Title: Third\n.*Title: Fourth\n`,
 		then: `test "$(lektor-view ls -o title -a is:read)" = Fourth`,
