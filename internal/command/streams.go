@@ -15,6 +15,7 @@ import (
 	"github.com/urfave/cli/v2"
 	"golang.org/x/term"
 
+	"github.com/lektordir/lektor/internal/atomicfile"
 	"github.com/lektordir/lektor/internal/fetch"
 	"github.com/lektordir/lektor/internal/termsafe"
 )
@@ -123,6 +124,15 @@ func fileOf(w io.Writer) *os.File {
 func isTerminal(w io.Writer) bool {
 	f := fileOf(w)
 	return f != nil && term.IsTerminal(int(f.Fd()))
+}
+
+// Output writes what a command makes to the file that the user names, all of it or
+// nothing as [atomicfile.Output] does, or, named "" or "-", to Out.
+func (s *Streams) Output(file string, write func(io.Writer) error) error {
+	if file == "" || file == "-" {
+		return write(s.Out)
+	}
+	return atomicfile.Output(file, write)
 }
 
 // Reporter writes messages for the user on stderr, each on a line that begins

@@ -224,7 +224,7 @@ func (h *Hub) resume() {
 		h.report.Warn("%v", err)
 	}
 	for _, hash := range left {
-		m, err := values(h.pingFile(hash))
+		m, _, err := values(h.pingFile(hash), pingValues...)
 		if err == nil && (!isKey(hash) || hashOf(m["url"]) != hash || checkFeed(m["url"]) != nil) {
 			h.report.Warn("%s: it is no ping", h.pingFile(hash))
 			continue

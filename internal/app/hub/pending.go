@@ -31,6 +31,7 @@ type pending struct {
 	path string
 	hash string
 	feed string
+	few  bool // so few that the log tells of each who was notified
 
 	mu     sync.Mutex
 	file   *os.File        // appended to, while a pass is under way
@@ -48,6 +49,8 @@ const (
 	// maxPending is how much of a journal is read, in bytes: a million keys.
 	maxPending = 96 << 20
 
+	fewKeys = 10
+
 	failedMark = "failed"
 	newerMark  = "newer"
 	againMark  = "again"
@@ -59,7 +62,7 @@ func (h *Hub) begun(hash, feedURL string, keys []string) (*pending, error) {
 	h.serial++
 	serial := h.serial
 	h.mu.Unlock()
-	p := &pending{hash: hash, feed: feedURL, left: make(map[string]bool, len(keys))}
+	p := &pending{hash: hash, feed: feedURL, few: len(keys) <= fewKeys, left: make(map[string]bool, len(keys))}
 	p.path = filepath.Join(h.dir, "pending", fmt.Sprintf("%s.%d-%d", hash, h.now().UnixNano(), serial))
 	var b bytes.Buffer
 	b.WriteString(strings.ReplaceAll(feedURL, "\n", " ") + "\n")
@@ -224,6 +227,7 @@ func readPending(path string) (*pending, error) {
 			p.left[key] = false
 		}
 	}
+	p.few = len(p.left) <= fewKeys
 	for line := range strings.Lines(over) {
 		if line, whole := strings.CutSuffix(line, "\n"); whole {
 			p.replay(line)
@@ -245,12 +249,12 @@ func (p *pending) replay(line string) {
 		}
 	case !left:
 	case mark == failedMark:
-		p.left[key], p.again = true, time.Time{}
-	default:
+		p.left[key], p.again = true, time.Time{} // the next pass had begun
+	case mark == newerMark:
 		delete(p.left, key)
-		if mark != newerMark {
-			p.again = time.Time{} // the next pass had begun
-		}
+	case line == key:
+		delete(p.left, key)
+		p.again = time.Time{}
 	}
 }
 

@@ -105,8 +105,7 @@ func (v *viewer) setFlags(ref lektordir.Ref, set, unset string) (lektordir.Ref, 
 // removed reports whether an entry could not be marked because somebody has
 // removed or replaced it. To one who has just read it that is no failure.
 func removed(err error) bool {
-	var none *lektordir.NoEntryError
-	return errors.As(err, &none)
+	return errors.As(err, new(*lektordir.NoEntryError))
 }
 
 // RemoveOptions are the options of [Remove].
