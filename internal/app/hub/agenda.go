@@ -83,7 +83,7 @@ func (h *Hub) soon(feedURL string) (time.Duration, error) {
 		return 0, nil
 	}
 	if !waits {
-		if err := os.MkdirAll(filepath.Dir(h.pingFile(hash)), 0o700); err != nil {
+		if err := atomicfile.MkdirAll(filepath.Dir(h.pingFile(hash)), 0o700); err != nil {
 			return 0, h.failing(err)
 		}
 		if err := atomicfile.Write(h.pingFile(hash), lines("url", feedURL, "at", stamp(at))); err != nil {

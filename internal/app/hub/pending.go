@@ -71,7 +71,7 @@ func (h *Hub) begun(hash, feedURL string, keys []string) (*pending, error) {
 		b.WriteString(k + "\n")
 	}
 	b.WriteByte('\n')
-	if err := os.MkdirAll(filepath.Dir(p.path), 0o700); err != nil {
+	if err := atomicfile.MkdirAll(filepath.Dir(p.path), 0o700); err != nil {
 		return nil, err
 	}
 	return p, atomicfile.Write(p.path, b.Bytes())
