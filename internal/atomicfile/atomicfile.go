@@ -31,6 +31,7 @@ import (
 	"strings"
 
 	"github.com/google/renameio/v2"
+	"golang.org/x/sys/unix"
 )
 
 // perm is what a new file may have; the umask takes its part of it.
@@ -197,7 +198,11 @@ func MkdirAll(path string, perm fs.FileMode) error {
 		}
 	}
 	if err := os.Mkdir(path, perm); err != nil {
-		if fi, serr := os.Stat(path); serr != nil || !fi.IsDir() {
+		fi, serr := os.Stat(path)
+		if serr == nil && !fi.IsDir() {
+			return &fs.PathError{Op: "mkdir", Path: path, Err: unix.ENOTDIR}
+		}
+		if serr != nil {
 			return err
 		}
 	}
