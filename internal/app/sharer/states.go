@@ -46,14 +46,22 @@ func stateID(feed, lineage string, flag byte) string {
 
 // splitState undoes [stateID].
 func splitState(id string) (feed, lineage string, flag byte, ok bool) {
-	f := strings.Split(id, ":")
-	if len(f) != 3 || !isHex(f[0], 40) || !isHex(f[1], 16) || len(f[2]) != 1 || !strings.Contains(flags, f[2]) {
+	const colon1, colon2 = 40, 40 + 1 + 16
+	if len(id) != colon2+2 || id[colon1] != ':' || id[colon2] != ':' || strings.IndexByte(flags, id[colon2+1]) < 0 ||
+		!isHex(id[:colon1], 40) || !isHex(id[colon1+1:colon2], 16) {
 		return "", "", 0, false
 	}
-	return f[0], f[1], f[2][0], true
+	return id[:colon1], id[colon1+1 : colon2], id[colon2+1], true
 }
 
-func isHex(s string, n int) bool { return len(s) == n && strings.Trim(s, "0123456789abcdef") == "" }
+func isHex(s string, n int) bool {
+	for i := range len(s) {
+		if c := s[i]; (c < '0' || c > '9') && (c < 'a' || c > 'f') {
+			return false
+		}
+	}
+	return len(s) == n
+}
 
 // sameState tells whether two marks mean the same: that there is one is all that a mark
 // says.
@@ -75,6 +83,7 @@ func (h *share) list(ctx context.Context) error {
 		}
 	}
 	h.local.entries = map[string]map[string]*entry{}
+	h.needs(entryWeight * len(refs))
 	for len(refs) > 0 {
 		feed, n := refs[0].Feed, 1
 		for n < len(refs) && refs[n].Feed == feed {
@@ -193,17 +202,13 @@ func (h *share) noteFeed(ctx context.Context, feed string, old map[string]seenEn
 	slices.SortFunc(edits, func(a, b edit) int {
 		return cmp.Or(strings.Compare(a.lineage, b.lineage), cmp.Compare(a.flag, b.flag))
 	})
-	told := make([]*about, len(edits))
-	err := entries.Parallel(ctx, len(edits), func(i int) {
-		if edits[i].set {
-			told[i] = h.describe(edits[i].e.ref)
-		}
-	})
+	told := make([]about, len(edits))
+	err := h.describe(ctx, feed, edits, told)
 	if err != nil {
 		return err
 	}
 	for i, d := range edits {
-		if err := h.mark(feed, d.lineage, d.flag, d.set, told[i]); err != nil {
+		if err := h.mark(feed, d.lineage, d.flag, d.set, &told[i]); err != nil {
 			return err
 		}
 	}
@@ -244,17 +249,34 @@ var words = map[byte]string{'S': "read", 'F': "flagged", 'T': "trashed"}
 
 func wordOf(flag byte) string { return cmp.Or(words[flag], string(flag)) }
 
-func (h *share) describe(ref lektordir.Ref) *about {
-	m := &about{}
-	if e, _ := h.d.ReadEntry(ref, lektordir.FieldTitle|lektordir.FieldID|lektordir.FieldLink); e != nil {
-		m.id, m.title, m.link = e.ID, e.Title, e.URL()
+// describe reads what is told of the entries of a feed that a flag was set of.
+func (h *share) describe(ctx context.Context, feed string, edits []edit, told []about) error {
+	var read [2]func(lektordir.Ref, lektordir.Fields) (*lektordir.Entry, error)
+	for _, place := range []lektordir.Place{lektordir.New, lektordir.Cur} {
+		read[place] = h.d.ReadEntry
+		if len(edits) < 8 {
+			continue
+		}
+		if r, err := h.d.NewReader(place, feed); err == nil {
+			defer r.Close()
+			read[place] = r.ReadEntry
+		}
 	}
-	if sub := h.local.subs[ref.Feed]; sub != nil {
-		m.feedID = sub.ID
-	} else if f := h.d.FeedOf(ref); f != nil {
-		m.feedID = f.ID
-	}
-	return m
+	return entries.Parallel(ctx, len(edits), func(i int) {
+		ref := edits[i].e.ref
+		if !edits[i].set {
+			return
+		}
+		m := &told[i]
+		if e, _ := read[ref.Place](ref, lektordir.FieldTitle|lektordir.FieldID|lektordir.FieldLink); e != nil {
+			m.id, m.title, m.link = e.ID, e.Title, e.URL()
+		}
+		if sub := h.local.subs[feed]; sub != nil {
+			m.feedID = sub.ID
+		} else if f := h.d.FeedOf(ref); f != nil {
+			m.feedID = f.ID
+		}
+	})
 }
 
 // mark sets or clears a flag in the set.
@@ -490,4 +512,3 @@ func (h *share) byID(here map[string]*entry) map[string]*entry {
 	}
 	return found
 }
-
