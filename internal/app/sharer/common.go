@@ -86,6 +86,7 @@ type share struct {
 	origins map[string]string // of feeds that a document on a server told of
 	lock    *flock.Flock
 
+	trouble error // what could not be read here; the rest is done
 	memory  int64 // bytes that are needed, about
 	lost    bool  // a document of the set is, and was published
 	waiting int   // items that could not be applied yet
@@ -415,7 +416,11 @@ const minPartial = 4 << 10
 // aggregated names the peers that are read. Of paths on this machine nothing is told.
 func (h *share) aggregated(document string) []feedsync.Related {
 	var out []feedsync.Related
-	for _, p := range h.peers() {
+	peers, err := h.peers()
+	if err != nil {
+		h.fails(err)
+	}
+	for _, p := range peers {
 		link := "../" + p.name + "/" + document
 		switch {
 		case isURL(p.place):

@@ -35,13 +35,13 @@ type peer struct {
 }
 
 // peers lists those that are read: all directories beside our own in a target that is
-// one, and those that the user named. What cannot be listed is reported.
-func (h *share) peers() []peer {
+// one, and those that the user named.
+func (h *share) peers() ([]peer, error) {
 	var out []peer
 	if h.target != "" && !isURL(h.target) {
 		names, err := os.ReadDir(h.target)
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			h.s.Report.Print(err)
+			return nil, err
 		}
 		for _, n := range names {
 			// Only what can be an endpoint's is one: services of synchronisation
@@ -53,17 +53,23 @@ func (h *share) peers() []peer {
 	}
 	names, err := os.ReadDir(h.path(peersDir))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		h.s.Report.Print(err)
+		return nil, err
 	}
 	for _, n := range names {
+		if !peerName(n.Name()) {
+			continue
+		}
 		place, err := atomicfile.Line(h.path(peersDir, n.Name()))
-		if err != nil || place == "" || !peerName(n.Name()) {
+		if err != nil {
+			return nil, err
+		}
+		if place == "" {
 			continue
 		}
 		out = slices.DeleteFunc(out, func(p peer) bool { return p.name == n.Name() })
 		out = append(out, peer{name: n.Name(), place: place, named: true})
 	}
-	return out
+	return out, nil
 }
 
 // peerName tells whether a peer can be called so: it is the name of a file.
@@ -333,9 +339,9 @@ func digest(data []byte) string {
 // ids of what is new of states. One that cannot be read does not keep the others; failed
 // is how many.
 func (h *share) readPeers(ctx context.Context) (all []*news, changed map[string]bool, failed int, err error) {
-	peers := h.peers()
-	if len(peers) == 0 {
-		return nil, nil, 0, nil
+	peers, err := h.peers()
+	if err != nil || len(peers) == 0 {
+		return nil, nil, 0, err
 	}
 	changed = map[string]bool{}
 	client := fetch.NewClient(h.c.Fetch)

@@ -24,6 +24,9 @@ import (
 type entry struct {
 	ref lektordir.Ref
 	as  string // the lineage under which its state is shared
+	// late tells that an edit of it could not be noted: what was seen last is still
+	// what the set knows.
+	late bool
 }
 
 // flags are those that are shared: seen, flagged, trashed, and the user's own.
@@ -135,8 +138,7 @@ func (h *share) listFeed(feed string, refs []lektordir.Ref) error {
 // id.
 func (h *share) lineageOf(ref lektordir.Ref) (string, error) {
 	e, err := h.d.ReadEntry(ref, lektordir.FieldID)
-	var path *fs.PathError
-	if errors.As(err, &path) && !errors.Is(err, fs.ErrNotExist) {
+	if unreadable(err) {
 		return "", err
 	}
 	if err != nil || e.ID == "" {
@@ -144,6 +146,12 @@ func (h *share) lineageOf(ref lektordir.Ref) (string, error) {
 	}
 	sum := sha256.Sum256([]byte(e.ID))
 	return hex.EncodeToString(sum[:8]), nil
+}
+
+// unreadable tells whether a file that is there could not be read.
+func unreadable(err error) bool {
+	var path *fs.PathError
+	return errors.As(err, &path) && !errors.Is(err, fs.ErrNotExist)
 }
 
 // key gives the lineage under which the state of an entry is shared.
@@ -177,6 +185,8 @@ type edit struct {
 	lineage string
 	flag    byte
 	set     bool
+	about   about
+	err     error // it could not be read
 }
 
 // noteFeed notes what the user did to the entries of a feed. What is told of them is
@@ -195,23 +205,28 @@ func (h *share) noteFeed(ctx context.Context, feed string, old map[string]seenEn
 			}
 			m, ok := h.states.find(stateID(feed, e.key(lineage), c))
 			if said := ok && !m.deleted; said != has {
-				edits = append(edits, edit{e, e.key(lineage), c, has})
+				edits = append(edits, edit{e: e, lineage: e.key(lineage), flag: c, set: has})
 			}
 		}
 	}
 	slices.SortFunc(edits, func(a, b edit) int {
 		return cmp.Or(strings.Compare(a.lineage, b.lineage), cmp.Compare(a.flag, b.flag))
 	})
-	told := make([]about, len(edits))
-	err := h.describe(ctx, feed, edits, told)
-	if err != nil {
+	if err := h.describe(ctx, feed, edits); err != nil {
 		return err
 	}
-	for i, d := range edits {
-		if err := h.mark(feed, d.lineage, d.flag, d.set, &told[i]); err != nil {
+	var bad error
+	for _, d := range edits {
+		if d.err != nil {
+			// It is an edit, of which nothing could be told now.
+			bad, d.e.late = d.err, true
+			continue
+		}
+		if err := h.mark(feed, d.lineage, d.flag, d.set, &d.about); err != nil {
 			return err
 		}
 	}
+	h.fails(bad) // one of many will do
 	return nil
 }
 
@@ -250,7 +265,7 @@ var words = map[byte]string{'S': "read", 'F': "flagged", 'T': "trashed"}
 func wordOf(flag byte) string { return cmp.Or(words[flag], string(flag)) }
 
 // describe reads what is told of the entries of a feed that a flag was set of.
-func (h *share) describe(ctx context.Context, feed string, edits []edit, told []about) error {
+func (h *share) describe(ctx context.Context, feed string, edits []edit) error {
 	var read [2]func(lektordir.Ref, lektordir.Fields) (*lektordir.Entry, error)
 	for _, place := range []lektordir.Place{lektordir.New, lektordir.Cur} {
 		read[place] = h.d.ReadEntry
@@ -267,8 +282,13 @@ func (h *share) describe(ctx context.Context, feed string, edits []edit, told []
 		if !edits[i].set {
 			return
 		}
-		m := &told[i]
-		if e, _ := read[ref.Place](ref, lektordir.FieldTitle|lektordir.FieldID|lektordir.FieldLink); e != nil {
+		m := &edits[i].about
+		e, err := read[ref.Place](ref, lektordir.FieldTitle|lektordir.FieldID|lektordir.FieldLink)
+		if unreadable(err) {
+			edits[i].err = err
+			return
+		}
+		if e != nil {
 			m.id, m.title, m.link = e.ID, e.Title, e.URL()
 		}
 		if sub := h.local.subs[feed]; sub != nil {
@@ -368,6 +388,9 @@ func (h *share) wantedOf(feed string, marks []mark, changed map[string]bool) (wa
 
 // wantedBy gives what marks say of an entry, nil if it has them.
 func wantedBy(e *entry, marks []mark) *wanted {
+	if e.late {
+		return nil // the user has just said something else
+	}
 	var w *wanted
 	has := shared(e.ref)
 	for _, m := range marks {
@@ -422,9 +445,7 @@ func (h *share) recognise(feed string, marks []mark, changed map[string]bool) (w
 		}
 	}
 	journal, err := h.d.Lineages(feed)
-	if err != nil {
-		h.s.Report.Warn("%v", err)
-	}
+	h.fails(err)
 	var old *seenFeed
 	if old = h.last.feeds[feed]; old == nil {
 		old = &seenFeed{}
@@ -500,6 +521,11 @@ func (h *share) byID(here map[string]*entry) map[string]*entry {
 	found := map[string]*entry{}
 	for _, e := range here {
 		r, err := h.d.ReadEntry(e.ref, lektordir.FieldID)
+		if unreadable(err) {
+			// It may be the second of two with one id: nothing is known then.
+			h.fails(err)
+			return map[string]*entry{}
+		}
 		if err != nil || r.ID == "" {
 			continue
 		}

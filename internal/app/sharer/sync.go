@@ -158,6 +158,7 @@ func Sync(ctx context.Context, o SyncOptions, s *command.Streams) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
+	bad = errors.Join(h.trouble, bad)
 	if !o.DryRun {
 		if err := h.publish(ctx); err != nil {
 			var status *fetch.StatusError
@@ -275,7 +276,8 @@ func Apply(ctx context.Context, o ApplyOptions, s *command.Streams) error {
 			return err
 		}
 	}
-	return h.follow(ctx, nil, o.Yes, o.DryRun)
+	bad := h.follow(ctx, nil, o.Yes, o.DryRun)
+	return errors.Join(h.trouble, bad)
 }
 
 // PublishOptions are those of [Publish].
@@ -301,7 +303,7 @@ func Publish(ctx context.Context, o PublishOptions, s *command.Streams) error {
 	if err := h.save(); err != nil {
 		return err
 	}
-	if err := h.remember(); err != nil {
+	if err := errors.Join(h.trouble, h.remember()); err != nil {
 		return err
 	}
 	if o.To != "-" {
