@@ -51,14 +51,21 @@ func StreamsOf(c *cli.Context) *Streams {
 	return NewStreams(c.App.Name, c.App.Reader, c.App.Writer, c.App.ErrWriter)
 }
 
-// InIsTerminal reports whether a person types what is read.
-func (s *Streams) InIsTerminal() bool {
+// InFile returns the file that In is, for a child process or a screen to read from
+// directly, or nil.
+func (s *Streams) InFile() *os.File {
 	in := s.In
 	if r, ok := in.(*reader); ok {
 		in = r.Reader
 	}
-	f, ok := in.(*os.File)
-	return ok && term.IsTerminal(int(f.Fd()))
+	f, _ := in.(*os.File)
+	return f
+}
+
+// InIsTerminal reports whether a person types what is read.
+func (s *Streams) InIsTerminal() bool {
+	f := s.InFile()
+	return f != nil && term.IsTerminal(int(f.Fd()))
 }
 
 // OutIsTerminal reports whether a person sees what is written to Out.

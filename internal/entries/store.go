@@ -162,88 +162,15 @@ func (s *Store) List(ctx context.Context, o lektordir.ListOptions) ([]lektordir.
 	return refs, nil
 }
 
-// ParseQuery reads the query on a command line. The error is a
+// ParseQuery reads the query on a command line, and for query:NAME the one that is
+// saved in the lektor-dir at a path, see [SavedQueries]. The error is a
 // [*command.UsageError].
-func ParseQuery(words []string) (*query.Query, error) {
-	q, err := query.Parse(strings.Join(words, " "))
+func ParseQuery(dir string, words []string) (*query.Query, error) {
+	q, err := query.ParseWith(strings.Join(words, " "), savedIn(dir))
 	if e, ok := errors.AsType[*query.Error](err); ok {
 		return nil, &command.UsageError{Message: err.Error(), Hint: cmp.Or(e.Hint, "see lektor-query(7)")}
 	}
 	return q, err
-}
-
-// Selection says which entries are wanted.
-type Selection struct {
-	// Query says it; what has the flag T is wanted only if the query asks about it.
-	Query *query.Query
-	All   bool // read ones too, whatever the query says
-	// Newest limits to so many of the newest; 0 does not.
-	Newest int
-	// Want is what is read of each, in parallel; what lacks it is left out.
-	Want lektordir.Fields
-}
-
-// Select gives the entries of a selection, in no order that means anything
-// unless Newest is set. Malformed ones among those that had to be opened are
-// left out with a warning. The error is the context's.
-func (s *Store) Select(ctx context.Context, sel Selection) ([]*Record, error) {
-	refs, err := s.List(ctx, lektordir.ListOptions{SkipTrashed: !sel.Query.MentionsTrash(), Withdrawn: sel.Query.MentionsWithdrawn()})
-	if err != nil {
-		return nil, err
-	}
-	if sel.Newest > 0 {
-		sel.Want |= lektordir.FieldPubDate
-	}
-	m := sel.Query.Bind(s.Now)
-	onlyUnread := !sel.All && !sel.Query.MentionsState()
-	found := make([]*Record, 0, len(refs))
-	open := sel.Want != 0
-	for _, ref := range refs {
-		if onlyUnread && !ref.Unread() {
-			continue
-		}
-		r := s.Record(ref)
-		if !sel.Query.Empty() {
-			switch r.Match(m) {
-			case query.No:
-				continue
-			case query.Maybe:
-				r.maybe, open = true, true
-			}
-		}
-		found = append(found, r)
-	}
-	if open {
-		first := sel.Query.Fields() &^ lektordir.FieldContent
-		if found, err = Filter(ctx, found, func(r *Record) bool { return r.wanted(m, first, sel.Want) }); err != nil {
-			return nil, err
-		}
-	}
-	if sel.Newest > 0 && len(found) > sel.Newest {
-		slices.SortFunc(found, ByDate)
-		found = slices.Clone(found[len(found)-sel.Newest:])
-	}
-	return found, nil
-}
-
-// wanted reads what is needed to tell whether the entry is: cheap files first,
-// the content only if those do not tell.
-func (r *Record) wanted(m *query.Matcher, first, want lektordir.Fields) bool {
-	if !r.maybe {
-		return want == 0 || r.s.Usable(r.Read(want))
-	}
-	if !r.s.Usable(r.Read(want | first)) {
-		return false
-	}
-	verdict := r.Match(m)
-	if verdict == query.Maybe {
-		if !r.s.Usable(r.Read(first | lektordir.FieldContent | lektordir.FieldType)) {
-			return false
-		}
-		verdict = r.Match(m)
-		r.Forget()
-	}
-	return verdict == query.Yes
 }
 
 // Records reads fields of entries, in parallel; those that cannot be read are

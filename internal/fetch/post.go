@@ -30,15 +30,15 @@ type Post struct {
 	Body        []byte
 	// Accept is the header field of that name; "" means */*.
 	Accept string
-	// Header is sent as well, again after each redirect: one that is for the server
-	// alone is Secret.
+	// Header is sent as well, again after each redirect to the same server, see
+	// [SameOrigin]. Another one is not told what may be meant for the first alone.
 	Header http.Header
 	// Chosen tells that the user named the URL: it may then be at a private
 	// address, as with [Client.Get]. Without it private addresses are refused
 	// from the beginning.
 	Chosen bool
-	// Secret tells that the header or body is for this server alone, such as a
-	// password: a redirect to another one is a [RedirectError].
+	// Secret tells that the body is for this server alone, too, or is of no use
+	// without the header: a redirect to another server is a [RedirectError].
 	Secret bool
 	// Direct tells that no redirect is followed: it is an answer as any other.
 	Direct bool
@@ -84,6 +84,11 @@ func (c *Client) Post(ctx context.Context, p *Post) (*Answer, error) {
 		next, answer, err := x.post(u, p, &privateOK)
 		if err != nil || answer != nil {
 			return answer, err
+		}
+		if p.Header != nil && !SameOrigin(u, next) {
+			bare := *p
+			bare.Header = nil
+			p = &bare
 		}
 		u = next
 	}

@@ -345,7 +345,7 @@ func (t *trial) goOnViewing(ctx context.Context, dir string, argv []string) erro
 		}
 	}
 	left = slices.DeleteFunc(left, func(a string) bool { return strings.Contains(a, ".M") && there[a] == 0 })
-	if slices.ContainsFunc(left, func(a string) bool { return strings.Contains(a, ".M") }) {
+	if t.s.finds || slices.ContainsFunc(left, func(a string) bool { return strings.Contains(a, ".M") }) {
 		if err := t.e.run(ctx, dir, t.s.stdin, left...); err != nil {
 			return fmt.Errorf("again: %w", err)
 		}

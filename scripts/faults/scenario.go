@@ -74,6 +74,8 @@ type scenario struct {
 	more func(e *env, dir string)
 	// viewer tells that it is no fetcher: it recovers nothing and keeps no state.
 	viewer bool
+	// finds tells that a viewer finds itself what is left to do.
+	finds bool
 	// due are feeds that the command subscribes to. Once subscribed to, it is
 	// for the fetcher to fetch them when they are due.
 	due []int
@@ -186,6 +188,12 @@ func scenarios(e *env) []scenario {
 		}},
 		{name: "rm", feeds: 3, viewer: true, command: func(e *env, dir string) []string {
 			return append([]string{e.view, "rm", "--now"}, entries(dir)...)
+		}},
+		{name: "expire", feeds: 3, viewer: true, finds: true, more: func(e *env, dir string) {
+			// One of each feed was thrown away, the other is read already or unread.
+			must.Do(e.run(context.Background(), dir, "", append([]string{e.view, "rm"}, entries(dir)[1:]...)...))
+		}, command: func(e *env, _ string) []string {
+			return []string{e.view, "expire", "--read", "now", "--trashed", "now"}
 		}},
 		{name: "undo", feeds: 1, viewer: true, undo: true, more: func(e *env, dir string) {
 			must.Do(e.run(context.Background(), dir, "", append([]string{e.view, "rm"}, entries(dir)...)...))

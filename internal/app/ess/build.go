@@ -229,7 +229,7 @@ func MakeNNO(ctx context.Context, o NNOOptions, s *command.Streams) error {
 	if paths {
 		o.Query = nil
 	}
-	q, err := entries.ParseQuery(o.Query)
+	q, err := entries.ParseQuery(o.Dir, o.Query)
 	if err != nil {
 		return err
 	}

@@ -345,16 +345,16 @@ func (h *share) merge(all []*news) map[string]bool {
 		for _, doc := range n.docs {
 			if doc.Kind == feedsync.OPML {
 				for _, c := range h.subs.Merge(doc, feedsync.Rules{Equal: sameOutline}) {
-					h.touch(h.subs, c.Item.ID)
+					h.touch(h.subs)
 					if c.Incoming && isURL(n.peer.place) {
 						h.origins[c.Item.ID] = n.peer.place
 					}
 				}
 				continue
 			}
-			for _, c := range h.states.Merge(doc, feedsync.Rules{Equal: sameState}) {
-				h.touch(h.states, c.Item.ID)
-				changed[c.Item.ID] = true
+			for _, id := range h.states.merge(doc, feedsync.Rules{Equal: sameState}) {
+				h.touch(h.states)
+				changed[id] = true
 			}
 		}
 	}

@@ -207,7 +207,7 @@ func (h *share) follow(ctx context.Context, changed map[string]bool, yes, dryRun
 
 func (h *share) summary(peers int) {
 	conflicts := 0
-	for _, it := range h.items() {
+	for _, it := range h.items(inConflict) {
 		if it.Conflict {
 			conflicts++
 		}
@@ -273,13 +273,12 @@ func Publish(ctx context.Context, o PublishOptions, s *command.Streams) error {
 	if o.To != "-" {
 		return h.copyOut(filepath.Join(o.To, h.me))
 	}
-	doc := h.subs
 	if name == completeFile {
-		doc = h.empty(feedsync.RSS)
-		doc.Append(h.states.Items()...)
-		doc.SetSharing(&feedsync.Sharing{Until: h.states.Sharing.Until, Version: feedsync.SpecVersion})
+		states := h.states
+		states.frame.SetSharing(&feedsync.Sharing{Until: states.until, Version: feedsync.SpecVersion})
+		return states.write(&summed{w: s.Out}, func(string, mark) {})
 	}
-	_, err = doc.WriteTo(s.Out)
+	_, err = h.subs.WriteTo(s.Out)
 	return err
 }
 
