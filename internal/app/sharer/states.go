@@ -490,4 +490,3 @@ func (h *share) byID(here map[string]*entry) map[string]*entry {
 	}
 	return found
 }
-
