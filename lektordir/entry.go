@@ -7,8 +7,6 @@ import (
 	"strings"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/lektordir/lektor/internal/atomicfile"
 )
 
@@ -358,12 +356,3 @@ const maxFile = 256 << 20
 
 // readFile reads a file of an entry or a feed.
 func readFile(path string) ([]byte, error) { return atomicfile.Read(path, maxFile) }
-
-func openRetry(path string, flags int) (int, error) {
-	for {
-		fd, err := unix.Open(path, flags, 0)
-		if err != unix.EINTR {
-			return fd, err
-		}
-	}
-}

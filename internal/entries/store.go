@@ -262,6 +262,16 @@ func Feeds(ctx context.Context, args []string, nul bool, s *command.Streams, fin
 	return hashes, failed, nil
 }
 
+// Finding gives what finds feeds for [Feeds]: all that there are, or those that are
+// subscribed to. Errors get their hints.
+func Finding(d *lektordir.Dir, all bool) func(name string) (string, error) {
+	f := &feeddir.Finder{Dir: d, All: all}
+	return func(name string) (string, error) {
+		hash, err := f.Find(name)
+		return hash, FeedHint(err)
+	}
+}
+
 // FeedHint adds to an error about a feed that was named what can be done; nil stays
 // nil.
 func FeedHint(err error) error {
