@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/lektordir/lektor/internal/atomicfile"
 )
 
@@ -277,7 +279,7 @@ type Reader struct {
 // fs.ErrNotExist.
 func (d *Dir) NewReader(place Place, feed string) (*Reader, error) {
 	path := d.Join(place.String(), feed)
-	fd, err := openRetry(path, unix.O_RDONLY|unix.O_CLOEXEC|unix.O_DIRECTORY)
+	fd, err := atomicfile.Open(path, unix.O_RDONLY|unix.O_CLOEXEC|unix.O_DIRECTORY)
 	if err != nil {
 		return nil, &os.PathError{Op: "open", Path: path, Err: err}
 	}
