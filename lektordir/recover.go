@@ -67,8 +67,7 @@ func (w *Writer) recoverFeeds(ctx context.Context, feeds []string) error {
 // recoverFeed recovers one feed under its lock.
 func (w *Writer) recoverFeed(feed string) error {
 	t, err := w.Begin(feed)
-	var busy *BusyError
-	if errors.As(err, &busy) {
+	if _, ok := errors.AsType[*BusyError](err); ok {
 		return nil
 	}
 	if err != nil {

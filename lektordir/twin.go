@@ -6,6 +6,7 @@ import (
 	"os"
 	"slices"
 
+	"github.com/lektordir/lektor/internal/atomicfile"
 	"golang.org/x/sys/unix"
 )
 
@@ -183,9 +184,5 @@ func (t *Txn) forgetTwins() {
 
 // linkat makes a further name of a file, never of what a link leads to.
 func linkat(fromDir int, from string, toDir int, to string) error {
-	for {
-		if err := unix.Linkat(fromDir, from, toDir, to, 0); err != unix.EINTR {
-			return err
-		}
-	}
+	return atomicfile.Retry(func() error { return unix.Linkat(fromDir, from, toDir, to, 0) })
 }
