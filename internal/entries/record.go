@@ -33,6 +33,8 @@ type Record struct {
 	text  string    // the content as text, once it was asked for
 	texts bool
 	shown *string // the content as the column has it, once it was asked for
+	// words tells what words it has without reading it, nil for one of no index.
+	words func(folded string) query.Verdict
 }
 
 // Record gives the record of an entry, of which nothing is read yet.
@@ -110,7 +112,7 @@ func (r *Record) Forget() {
 
 // Match asks a query, with what is known.
 func (r *Record) Match(m *query.Matcher) query.Verdict {
-	return m.Match(&query.Subject{Ref: r.Ref, Feed: r.Feed(), Entry: &r.entry, Text: r.Text, Folders: r.folders, Moved: r.moved, Withdrawn: r.withdrawn}, r.have)
+	return m.Match(&query.Subject{Ref: r.Ref, Feed: r.Feed(), Entry: &r.entry, Text: r.Text, Folders: r.folders, Moved: r.moved, Withdrawn: r.withdrawn, Words: r.words}, r.have)
 }
 
 // Rank is the place of the entry in the document of its feed, from 1, where that is
