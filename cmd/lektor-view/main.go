@@ -3,6 +3,7 @@
 package main
 
 import (
+	"net/http"
 	"os"
 	"strings"
 
@@ -10,6 +11,7 @@ import (
 
 	"github.com/lektordir/lektor/internal/app/viewer"
 	"github.com/lektordir/lektor/internal/command"
+	"github.com/lektordir/lektor/internal/fetch"
 )
 
 func main() { os.Exit(command.Main(newApp(), os.Args)) }
@@ -27,8 +29,8 @@ QUERY is described in lektor-query(7).
    lektor-view ls -o path is:unread before:4w | lektor-view mark --set S -`,
 		Flags: []cli.Flag{command.DirFlag()},
 		Commands: []*cli.Command{
-			lsCommand(), showCommand(), nextCommand(), markCommand(), rmCommand(), undoCommand(),
-			countCommand(), digestCommand(), followCommand(), publishCommand(),
+			lsCommand(), showCommand(), nextCommand(), markCommand(), rmCommand(), undoCommand(), expireCommand(),
+			countCommand(), digestCommand(), followCommand(), publishCommand(), tuiCommand(), indexCommand(),
 		},
 	}
 }
@@ -222,6 +224,38 @@ what is trashed nor what is deleted again.
 	}
 }
 
+func expireCommand() *cli.Command {
+	return &cli.Command{
+		Name:      "expire",
+		Usage:     "delete what was read, or trashed, long ago; nothing flagged or unread",
+		ArgsUsage: "[QUERY]",
+		Description: `The time is that of reading, or of trashing; the entry's own date means nothing.
+A feed may have its own: lektor-fetch set FEED keep 100. Nothing takes it back,
+and no fetcher delivers it again.
+
+   lektor-view expire --read 90d --dry-run
+   lektor-view expire --read 1w --keep 20 folder:news`,
+		Flags: []cli.Flag{
+			&cli.StringFlag{Name: "read", Usage: "delete what was read `TIME` ago or earlier, as 90d", DefaultText: "never"},
+			&cli.IntFlag{Name: "keep", Usage: "leave the `N` of each feed that were read last; by itself, delete the others that were read", DefaultText: "none, and nothing is deleted"},
+			&cli.StringFlag{Name: "trashed", Usage: "delete what was trashed `TIME` ago or earlier", Value: viewer.DefaultTrashed},
+			&cli.StringFlag{Name: "unread", Usage: "delete also what came `TIME` ago or earlier, and is unread", DefaultText: "never"},
+			&cli.BoolFlag{Name: "flagged", Usage: "delete flagged entries as others"},
+			dryRunFlag(),
+		},
+		Action: command.Run(viewer.Expire, "", func(f *command.Flags) viewer.ExpireOptions {
+			o := viewer.ExpireOptions{
+				Common: common(f), Query: f.Words(), Read: f.String("read"), Keep: -1, Trashed: f.String("trashed"), Unread: f.String("unread"),
+				Flagged: f.Bool("flagged"), DryRun: f.Bool("dry-run"),
+			}
+			if f.IsSet("keep") {
+				o.Keep = f.Number("keep", 0, 0)
+			}
+			return o
+		}),
+	}
+}
+
 func undoCommand() *cli.Command {
 	return &cli.Command{
 		Name:  "undo",
@@ -249,7 +283,7 @@ func countCommand() *cli.Command {
 		Description: `   lektor-view count -o unread
    lektor-view count --by day since:1w`,
 		Flags: []cli.Flag{
-			&cli.StringFlag{Name: "by", Usage: "a line for every `GROUP`: folder, feed, author or day", DefaultText: "one line for all"},
+			&cli.StringFlag{Name: "by", Usage: "a line for every `GROUP`: folder, feed, author, day or saved query", DefaultText: "one line for all"},
 			&cli.BoolFlag{Name: "feeds", Aliases: []string{"f"}, Usage: "as --by feed"},
 			command.OutputFlag("print `FORMAT`: tsv, json, one of unread, all, flagged, the group, of feeds feedid and feedhash, or a template"),
 		},
@@ -317,6 +351,26 @@ $LEKTOR_TITLE, $LEKTOR_URL and $LEKTOR_FEED in its environment.
 	}
 }
 
+func indexCommand() *cli.Command {
+	return &cli.Command{
+		Name:  "index",
+		Usage: "build the index that answers queries at once, or bring it up to date",
+		Description: `It is a file in $XDG_CACHE_HOME/lektor and holds nothing that is not in the
+lektor-dir. Every command that takes a QUERY keeps it up to date.
+
+   lektor-view index
+   lektor-view index --check`,
+		Flags: []cli.Flag{
+			&cli.BoolFlag{Name: "check", Usage: "compare it with the lektor-dir, entry by entry"},
+			&cli.BoolFlag{Name: "drop", Usage: "remove it"},
+		},
+		Action: command.Run(viewer.Index, "", func(f *command.Flags) viewer.IndexOptions {
+			f.Fail(command.NoArgs(f.Context))
+			return viewer.IndexOptions{Common: common(f), Check: f.Bool("check"), Drop: f.Bool("drop")}
+		}),
+	}
+}
+
 func publishCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "publish",
@@ -351,6 +405,31 @@ func publishCommand() *cli.Command {
 			}
 			if f.IsSet("per-page") {
 				o.PerPage = f.Number("per-page", 1, 0)
+			}
+			return o
+		}),
+	}
+}
+
+func tuiCommand() *cli.Command {
+	return &cli.Command{
+		Name:  "tui",
+		Usage: "read on the whole screen",
+		Description: `Folders and feeds, entries, and the entry; ? shows the keys, q goes back and
+ends. Keys of your own go into etc/view/keys of the lektor-dir.
+
+   lektor-view tui --keys newsboat`,
+		Flags: []cli.Flag{
+			&cli.StringFlag{Name: "keys", Usage: "use the keys of `SET`: default, vim or newsboat", DefaultText: "the file etc/view/keys, else default"},
+			&cli.BoolFlag{Name: "mouse", Usage: "heed the mouse, which then selects no text"},
+			&cli.BoolFlag{Name: "advance", Usage: "go to the next entry when one was marked in the list"},
+			widthFlag(),
+		},
+		Action: command.Run(viewer.TUI, "", func(f *command.Flags) viewer.TUIOptions {
+			f.Fail(command.NoArgs(f.Context))
+			o := viewer.TUIOptions{Common: common(f), Set: f.String("keys"), Mouse: f.Bool("mouse"), Advance: f.Bool("advance"), Fetch: fetch.Config{UserAgent: command.UserAgent(f.App.Name), Proxy: http.ProxyFromEnvironment}}
+			if f.IsSet("width") {
+				o.Width = f.Number("width", 20, 0)
 			}
 			return o
 		}),

@@ -487,6 +487,5 @@ func NeedArgs(c *cli.Context, what string) error {
 
 // IsUsage reports whether err is a mistake in the command line.
 func IsUsage(err error) bool {
-	var u *UsageError
-	return errors.As(err, &u)
+	return errors.As(err, new(*UsageError))
 }

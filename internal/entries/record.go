@@ -112,7 +112,7 @@ func (r *Record) Forget() {
 
 // Match asks a query, with what is known.
 func (r *Record) Match(m *query.Matcher) query.Verdict {
-	return m.Match(&query.Subject{Ref: r.Ref, Feed: r.Feed(), Entry: &r.entry, Text: r.Text, Folders: r.folders, Moved: r.moved, Withdrawn: r.withdrawn, Words: r.words}, r.have)
+	return m.Match(&query.Subject{Ref: r.Ref, Feed: r.Feed(), Entry: &r.entry, Text: r.Text, Folders: r.folders, Moved: r.Moved, Withdrawn: r.withdrawn, Words: r.words}, r.have)
 }
 
 // Rank is the place of the entry in the document of its feed, from 1, where that is
@@ -131,8 +131,9 @@ func (r *Record) Incomplete() string { return r.s.Incomplete(r.Ref.Feed) }
 
 func (r *Record) folders() []string { return r.s.folders(r.Ref.Feed) }
 
-// moved is when the entry was moved last, zero when that cannot be told.
-func (r *Record) moved() time.Time {
+// Moved is when the entry was moved last, the ctime of its directory; zero when that
+// cannot be told. Whatever else changes that time, a copy say, makes it later.
+func (r *Record) Moved() time.Time {
 	var st unix.Stat_t
 	if err := unix.Stat(r.Path(), &st); err != nil {
 		return time.Time{}
@@ -211,9 +212,13 @@ func (r *Record) Author() string {
 }
 
 // Content is the content as text with footnotes, wrapped to width columns.
-func (r *Record) Content(width int) string {
+func (r *Record) Content(width int) string { return r.Document(width).Text }
+
+// Document is the content as text with footnotes, wrapped to width columns, with what
+// they lead to.
+func (r *Record) Document(width int) htmltext.Document {
 	e := r.Get(lektordir.FieldContent | lektordir.FieldType)
-	return htmltext.Render(e.Content, e.Type, htmltext.Options{Width: width, Base: cmp.Or(r.URL(), r.Feed().ID)})
+	return htmltext.Lay(e.Content, e.Type, htmltext.Options{Width: width, Base: cmp.Or(r.URL(), r.Feed().ID)})
 }
 
 // rendered is the content for the column of that name.

@@ -17,6 +17,9 @@ type Selection struct {
 	// Query says it; what has the flag T is wanted only if the query asks about it.
 	Query *query.Query
 	All   bool // read ones too, whatever the query says
+	// Hidden wants also what is trashed, and what feeds have withdrawn, whatever the
+	// query says.
+	Hidden bool
 	// Newest limits to so many of the newest; 0 does not.
 	Newest int
 	// Order puts those first, with Newest, of which so many are kept; nil stands for
@@ -52,8 +55,8 @@ type Wanted struct {
 	Query   *query.Query
 	Matcher *query.Matcher
 	Now     time.Time
-	// OnlyUnread and SkipTrashed are about all entries, whatever the query says.
-	OnlyUnread, SkipTrashed bool
+	// These are about all entries, whatever the query says.
+	OnlyUnread, SkipTrashed, Withdrawn bool
 	Folders                 func(feed string) []string // of a feed by its hash
 	// Enough, unless it is nil, tells whether nothing is wanted of what is dated at a
 	// time or before.
@@ -153,7 +156,7 @@ func (s *Store) each(ctx context.Context, sel Selection, t taker) error {
 	if sel.Newest > 0 && sel.Order == nil {
 		sel.Want |= lektordir.FieldPubDate
 	}
-	if s.Index == nil || sel.Query.MentionsWithdrawn() {
+	if s.Index == nil {
 		return s.scan(ctx, sel, t.take)
 	}
 	view, err := s.Index.Look(ctx)
@@ -194,7 +197,7 @@ func (s *Store) find(ctx context.Context, view View, sel Selection, t taker) err
 	}
 	w := Wanted{
 		Query: sel.Query, Matcher: m, Now: s.Now, OnlyUnread: !sel.All && !sel.Query.MentionsState(),
-		SkipTrashed: !sel.Query.MentionsTrash(), Folders: s.folders,
+		SkipTrashed: !sel.Hidden && !sel.Query.MentionsTrash(), Withdrawn: sel.Hidden || sel.Query.MentionsWithdrawn(), Folders: s.folders,
 	}
 	if t.enough != nil {
 		w.Enough = func(when time.Time) bool { return flush() != nil || t.enough(when) }
@@ -223,7 +226,7 @@ const manyFound = 256
 
 // scan finds the entries of a selection by reading the directory.
 func (s *Store) scan(ctx context.Context, sel Selection, f func(*Record)) error {
-	refs, err := s.List(ctx, lektordir.ListOptions{SkipTrashed: !sel.Query.MentionsTrash(), Withdrawn: sel.Query.MentionsWithdrawn()})
+	refs, err := s.List(ctx, lektordir.ListOptions{SkipTrashed: !sel.Hidden && !sel.Query.MentionsTrash(), Withdrawn: sel.Hidden || sel.Query.MentionsWithdrawn()})
 	if err != nil {
 		return err
 	}

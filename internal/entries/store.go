@@ -129,10 +129,8 @@ func (s *Store) ranks(hash string) map[string]int {
 // is a warning, and skipped; the rest are failures.
 func (s *Store) Report(err error) {
 	for _, e := range joined.Errors(err) {
-		var name *lektordir.NameError
-		var bad *lektordir.MalformedError
 		switch {
-		case errors.As(e, &name), errors.As(e, &bad):
+		case errors.As(e, new(*lektordir.NameError)), errors.As(e, new(*lektordir.MalformedError)):
 			s.malformed.Warn("%v; skipped", e)
 		case errors.Is(e, fs.ErrNotExist):
 			// Went while we looked.
@@ -147,8 +145,7 @@ func (s *Store) Report(err error) {
 // what the system refuses is.
 func (s *Store) Usable(err error) bool {
 	for _, e := range joined.Errors(err) {
-		var errno syscall.Errno
-		if errors.As(e, &errno) {
+		if _, ok := errors.AsType[syscall.Errno](e); ok {
 			s.Report(e)
 		} else {
 			s.malformed.Warn("%v; skipped", e)
@@ -167,12 +164,12 @@ func (s *Store) List(ctx context.Context, o lektordir.ListOptions) ([]lektordir.
 	return refs, nil
 }
 
-// ParseQuery reads the query on a command line. The error is a
+// ParseQuery reads the query on a command line, and for query:NAME the one that is
+// saved in the lektor-dir at a path, see [SavedQueries]. The error is a
 // [*command.UsageError].
-func ParseQuery(words []string) (*query.Query, error) {
-	q, err := query.Parse(strings.Join(words, " "))
-	var e *query.Error
-	if errors.As(err, &e) {
+func ParseQuery(dir string, words []string) (*query.Query, error) {
+	q, err := query.ParseWith(strings.Join(words, " "), savedIn(dir))
+	if e, ok := errors.AsType[*query.Error](err); ok {
 		return nil, &command.UsageError{Message: err.Error(), Hint: cmp.Or(e.Hint, "see lektor-query(7)")}
 	}
 	return q, err
@@ -224,8 +221,8 @@ func Parallel(ctx context.Context, n int, f func(int)) error {
 // the user called it, if he did: then name is that of the list; else 0.
 func (s *Store) Resolve(name string, number int) (lektordir.Ref, error) {
 	r, err := s.Dir.Resolve(name)
-	var none *lektordir.NoEntryError
-	if !errors.As(err, &none) {
+	none, ok := errors.AsType[*lektordir.NoEntryError](err)
+	if !ok {
 		return r, err
 	}
 	if number > 0 {
@@ -271,17 +268,14 @@ func Feeds(ctx context.Context, args []string, nul bool, s *command.Streams, fin
 // nil.
 func FeedHint(err error) error {
 	var none *lektordir.NoFeedError
-	var not *feeddir.NotSubscribedError
-	var several *feeddir.SeveralError
-	var inUse *lektordir.BusyError
 	switch {
-	case errors.As(err, &several):
+	case errors.As(err, new(*feeddir.SeveralError)):
 		return command.Hint(err, "give the feed's hash or URL")
 	case errors.As(err, &none) && len(none.Matches) > 1:
 		return command.Hint(err, "give more of the hash, or the feed's URL")
-	case errors.As(err, &none), errors.As(err, &not):
+	case errors.As(err, &none), errors.As(err, new(*feeddir.NotSubscribedError)):
 		return command.Hint(err, "lektor-fetch ls lists the feeds there are")
-	case errors.As(err, &inUse):
+	case errors.As(err, new(*lektordir.BusyError)):
 		return command.Hint(err, "try again in a moment")
 	}
 	return err

@@ -255,13 +255,18 @@ func (it *Item) asConflict() *Conflict {
 	c := &Conflict{Version: it.Version, Update: it.Head(), Updates: it.History[min(1, len(it.History)):], Deleted: it.Deleted, Parent: it.Parent}
 	w := &writer{b: it.Content()}
 	if len(c.Updates) > 0 {
-		sx := []binding{{"sx", Namespace}}
-		for _, u := range c.Updates {
-			w.b = append(w.b, "<sx:update"...)
-			w.update(u)
-			w.b = append(w.b, "/>"...)
+		sx := binding{"sx", Namespace}
+		if len(it.notes()) > 0 {
+			// What is noted of updates may use what is bound around them.
+			for _, b := range slices.Concat(it.ns, it.extra.declares, it.extra.inside) {
+				c.ns = slices.DeleteFunc(c.ns, func(o binding) bool { return o.prefix == b.prefix })
+				c.ns = append(c.ns, b)
+			}
+			sx = freeSX(c.ns)
+			c.ns = slices.DeleteFunc(c.ns, func(o binding) bool { return o.prefix == sx.prefix })
 		}
-		c.ns = sx
+		c.ns = append(c.ns, sx)
+		w.updates(sx.prefix, c.Updates, it.notes())
 	}
 	c.content = w.b
 	return c

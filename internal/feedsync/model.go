@@ -120,14 +120,33 @@ type Item struct {
 	sync   []byte    // the sx:sync as it was read; nil when it is to be written anew
 	ns     []binding // of prefixes that the element has from outside
 	extra  *extra
+	source []byte // the whole element as it was read; nil when anything was changed
 }
 
 // extra is what sx:sync has beyond what is known.
 type extra struct {
 	sync, history     []byte // attributes, each with a space before it
 	inSync, inHistory []byte // children
+	updates           []noted
+	// inside are the bindings that stand in the tags of sx:sync, sx:history and
+	// sx:update.
+	inside []binding
 	// declares are the bindings that stand in the element's own start tag.
 	declares []binding
+}
+
+// noted is what an sx:update has beyond who and when.
+type noted struct {
+	Update
+	attrs, within []byte
+}
+
+// notes gives what is unknown in the updates of an item.
+func (it *Item) notes() []noted {
+	if it.extra == nil {
+		return nil
+	}
+	return it.extra.updates
 }
 
 // declares counts the bindings that stand in the element's own start tag.
@@ -181,6 +200,7 @@ func (it *Item) Children() int {
 func (it *Item) clone() *Item {
 	c := *it
 	c.kids = it.own()
+	c.source = nil
 	return &c
 }
 
@@ -204,6 +224,7 @@ func (it *Item) SetContent(element []byte) error {
 	if len(c.open) == 0 {
 		return errors.New("a content is an element")
 	}
+	it.source = nil
 	it.open, it.kids, it.end, it.ns = c.open, append(c.kids, kid{item: syncMark}), c.end, c.ns
 	if it.declares() > 0 {
 		x := *it.extra
@@ -395,6 +416,7 @@ type Document struct {
 	sharing []byte // as it was read; nil when it is to be written anew
 	scope   []binding
 	byID    map[string]*Item
+	broken  bool // it was not read to its end
 }
 
 // Item gives the item with an id, or nil.

@@ -25,19 +25,69 @@ var errFeedSync = &NotSharedError{"it is FeedSync 1.0, the successor of Simple S
 
 // Parse reads a document. An item that is not as the specification says, and all but
 // the winner of several with one id, are skipped: they stay where they are, take no
-// part, and stand in Problems. The error is a [*SyntaxError], and then nothing of
-// the document counts, or a [*NotSharedError]. The document keeps data, which must
-// not change.
+// part, and stand in Problems. The document keeps data, which must not change.
+//
+// The error is a [*NotSharedError], or, where a document is cut off or not
+// well-formed, a [*SyntaxError]. With that one comes the document as far as it could
+// be read, to be merged into others and not to be written: it has the items that ended
+// before that place. Of outlines within one that did not end those count whose parent
+// is known, as its sx:sync stands before them.
 func Parse(data []byte) (*Document, error) {
 	data = asUTF8(data)
 	p := &parser{scanner: scanner{data: data}, d: &Document{byID: map[string]*Item{}}, words: map[string]string{}}
-	if err := p.characters(); err != nil {
-		return nil, err
+	end, bad := p.characters()
+	if bad != nil {
+		p.data = data[:end]
 	}
-	if err := p.document(); err != nil {
+	err := p.document()
+	if syntax := (*SyntaxError)(nil); errors.As(err, &syntax) {
+		if bad != nil && p.pos >= len(p.data) {
+			err = bad
+		}
+		p.rescue()
+		return p.d, err
+	}
+	if err == nil {
+		err = bad
+	}
+	if err != nil {
 		return nil, err
 	}
 	return p.d, nil
+}
+
+// rescue makes a document of what was read before it broke off.
+func (p *parser) rescue() {
+	d := p.d
+	d.broken = true
+	d.adopt(d.kids, "")
+	known := true
+	for _, f := range p.frames {
+		if f.role != roleItem {
+			continue
+		}
+		it := f.item
+		// Without an sx:sync it may have one behind what is within it.
+		if known = known && f.bad == "" && it.sync != nil && len(it.History) > 0; !known {
+			d.drop(it.kids)
+			continue
+		}
+		d.adopt(it.kids, it.ID)
+		d.kids = append(d.kids, it.kids...)
+	}
+}
+
+// drop takes items out of the document, and those within them.
+func (d *Document) drop(kids []kid) {
+	for _, k := range kids {
+		if !k.isItem() {
+			continue
+		}
+		if d.byID[k.item.ID] == k.item {
+			delete(d.byID, k.item.ID)
+		}
+		d.drop(k.item.kids)
+	}
 }
 
 // asUTF8 gives a document in UTF-8, with a declaration that says so.
@@ -73,6 +123,7 @@ const (
 	roleSharing
 	roleSync
 	roleHistory
+	roleUpdate
 	roleConflicts
 	roleConflict
 	roleExtra // what is unknown in sx:sync and sx:history
@@ -496,7 +547,7 @@ func (p *parser) finish(t token) {
 		return
 	case roleSharing:
 		p.endSharing(t)
-	case roleSync, roleConflicts, roleConflict, roleExtra:
+	case roleSync, roleUpdate, roleConflicts, roleConflict, roleExtra:
 		p.endSync(f, t)
 	}
 	p.frames = p.frames[:len(p.frames)-1]
@@ -515,6 +566,7 @@ func (p *parser) endItem(t token) {
 		it.end = []byte("</" + string(t.name) + ">")
 	}
 	it.ns = p.bindings(used)
+	it.source = p.data[f.begin:t.end:t.end]
 	if f.bad == "" && f.syncs > 0 && len(it.History) == 0 {
 		f.bad = "sx:sync has no sx:history"
 	}
@@ -572,7 +624,7 @@ func (d *Document) adopt(kids []kid, parent string) {
 			}
 			if it.placed && len(it.Conflicts) == 0 {
 				// It shows that there is a circle, and is no conflict of the item.
-				it.Conflict, it.sync = false, nil
+				it.Conflict, it.sync, it.source = false, nil, nil
 			}
 			it.placed = it.Parent != parent
 		}
@@ -586,7 +638,7 @@ const rootParent = "/"
 
 // fragment reads a content as an item that has no sx:sync.
 func (p *parser) fragment() (*Item, error) {
-	if err := p.characters(); err != nil {
+	if _, err := p.characters(); err != nil {
 		return nil, err
 	}
 	it := &Item{}

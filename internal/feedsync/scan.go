@@ -10,7 +10,7 @@ import (
 )
 
 // SyntaxError tells that a document is not well-formed XML, or of a kind of XML
-// that is not read. Nothing of such a document counts.
+// that is not read.
 type SyntaxError struct {
 	Line   int // from 1
 	Reason string
@@ -82,8 +82,8 @@ func (s *scanner) fail(offset int, format string, args ...any) error {
 	return &SyntaxError{Line: s.line.at(s.data, offset), Reason: fmt.Sprintf(format, args...)}
 }
 
-// characters is the error for what is no character of XML 1.0.
-func (s *scanner) characters() error {
+// characters is the error for what is no character of XML 1.0, and where that stands.
+func (s *scanner) characters() (int, error) {
 	for i := 0; i < len(s.data); {
 		for i < len(s.data) && plain[s.data[i]] {
 			i++
@@ -94,13 +94,13 @@ func (s *scanner) characters() error {
 		r, n := utf8.DecodeRune(s.data[i:])
 		switch {
 		case r == utf8.RuneError && n <= 1:
-			return s.fail(i, "it is not UTF-8")
+			return i, s.fail(i, "it is not UTF-8")
 		case !isChar(r):
-			return s.fail(i, "U+%04X may not stand in XML", r)
+			return i, s.fail(i, "U+%04X may not stand in XML", r)
 		}
 		i += n
 	}
-	return nil
+	return len(s.data), nil
 }
 
 // plain are the bytes that are characters by themselves.

@@ -47,11 +47,16 @@ func (p *parser) startSync(t token, name string, next frame) error {
 		}
 		next.role = roleHistory
 		it.History = append(make([]Update, 0, 1), p.update(t, name, func(a attr) {
-			it.more().history = appendRaw(it.more().history, a)
+			it.more().history = p.inside(it.more().history, a)
 		}))
 	case name == "update" && f.role == roleHistory:
-		it.History = append(it.History, p.update(t, name, func(attr) {}))
-		return p.use(t)
+		next.role = roleUpdate
+		var attrs []byte
+		u := p.update(t, name, func(a attr) { attrs = p.inside(attrs, a) })
+		it.History = append(it.History, u)
+		if attrs != nil {
+			it.more().updates = append(it.more().updates, noted{Update: u, attrs: attrs})
+		}
 	case name == "conflicts" && f.role == roleSync:
 		next.role = roleConflicts
 	case name == "conflict" && f.role == roleConflicts:
@@ -67,7 +72,9 @@ func (p *parser) startSync(t token, name string, next frame) error {
 			case p.is(a.name, LektorNamespace, "parent", false):
 				c.Parent = unescape(a.value, true)
 			default:
-				c.attrs = appendRaw(c.attrs, a)
+				if _, declares := declared(a.name); !declares {
+					c.attrs = appendRaw(c.attrs, a)
+				}
 			}
 		})
 		ok := false
@@ -85,6 +92,20 @@ func (p *parser) startSync(t token, name string, next frame) error {
 	}
 	p.frames = append(p.frames, next)
 	return p.use(t)
+}
+
+// inside keeps an attribute of a tag within sx:sync that is not known, or binds a
+// prefix for one.
+func (p *parser) inside(to []byte, a attr) []byte {
+	if prefix, declares := declared(a.name); declares {
+		b := binding{string(prefix), unescape(a.value, true)}
+		if b.prefix == "sx" && (b.uri == Namespace || b.uri == namespaceHTTP) {
+			return to // it is bound where it is needed
+		}
+		x := p.itemFrame().item.more()
+		x.inside = append(x.inside, b)
+	}
+	return appendRaw(to, a)
 }
 
 // appendRaw writes an attribute as it was read, but for its quotes.
@@ -117,6 +138,15 @@ func (p *parser) endSync(f *frame, t token) {
 	case roleSync:
 		it.sync = p.data[f.begin:t.end:t.end]
 		p.itemFrame().from = t.end
+	case roleUpdate:
+		if t.begin == f.inner || t.begin == t.end {
+			break
+		}
+		u, x := it.History[len(it.History)-1], it.more()
+		if n := len(x.updates); n == 0 || x.updates[n-1].Update != u {
+			x.updates = append(x.updates, noted{Update: u})
+		}
+		x.updates[len(x.updates)-1].within = p.data[f.inner:t.begin:t.begin]
 	case roleConflicts:
 		if len(it.Conflicts) == 0 {
 			p.d.problem(Problem{Line: p.line.at(p.data, f.begin), ID: it.ID, Reason: "sx:conflicts has no sx:conflict", Warning: true})
@@ -189,9 +219,7 @@ func (p *parser) syncAttributes(t token, it *Item) {
 		case "conflict":
 			it.Conflict = p.boolean("conflict", value)
 		default:
-			if _, declares := declared(a.name); !declares {
-				it.more().sync = appendRaw(it.more().sync, a)
-			}
+			it.more().sync = p.inside(it.more().sync, a)
 		}
 	}
 	it.ID = id
@@ -238,9 +266,7 @@ func (p *parser) update(t token, name string, other func(attr)) Update {
 				p.blame("sx:%s is by %q, which is no namespace specific string", name, brief(u.By))
 			}
 		default:
-			if _, declares := declared(a.name); !declares {
-				other(a)
-			}
+			other(a)
 		}
 	}
 	if u == (Update{}) {

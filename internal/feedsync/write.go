@@ -94,9 +94,7 @@ func (d *Document) Bytes() []byte {
 }
 
 func (d *Document) write(w *writer) {
-	// The innermost binding is the first in a document's scope.
-	scope := slices.Clone(d.scope)
-	slices.Reverse(scope)
+	scope := d.outward()
 	for _, kids := range [][]kid{d.head, d.kids, d.tail} {
 		for _, k := range kids {
 			w.kid(k, nil, scope)
@@ -147,8 +145,16 @@ func (w *writer) itemSync(it *Item, scope []binding) {
 		w.b = append(w.b, it.sync...)
 		return
 	}
-	w.b = append(w.b, "<sx:sync"...)
-	scope = w.declare([]binding{{"sx", Namespace}}, scope)
+	var x extra
+	if it.extra != nil {
+		x = *it.extra
+	}
+	sx := freeSX(it.ns, x.inside)
+	tag := func(end, name string) {
+		w.b = append(append(append(append(append(w.b, '<'), end...), sx.prefix...), ':'), name...)
+	}
+	tag("", "sync")
+	scope = w.declare([]binding{sx}, scope)
 	w.attr("id", it.ID)
 	w.attr("version", strconv.FormatUint(it.Version, 10))
 	if it.Deleted {
@@ -157,31 +163,26 @@ func (w *writer) itemSync(it *Item, scope []binding) {
 	if it.Conflict || it.placed {
 		w.attr("conflict", "true")
 	}
-	var x extra
-	if it.extra != nil {
-		x = *it.extra
-	}
 	w.b = append(append(w.b, x.sync...), '>')
-	w.b = append(w.b, "<sx:history"...)
+	scope = append(slices.Clip(scope), x.inside...)
+	tag("", "history")
 	w.update(it.Head())
 	w.b = append(w.b, x.history...)
 	if len(it.History) < 2 && len(x.inHistory) == 0 {
 		w.b = append(w.b, "/>"...)
 	} else {
 		w.b = append(w.b, '>')
-		for _, u := range it.History[min(1, len(it.History)):] {
-			w.b = append(w.b, "<sx:update"...)
-			w.update(u)
-			w.b = append(w.b, "/>"...)
-		}
-		w.b = append(append(w.b, x.inHistory...), "</sx:history>"...)
+		w.updates(sx.prefix, it.History[min(1, len(it.History)):], x.updates)
+		w.b = append(w.b, x.inHistory...)
+		tag("/", "history")
+		w.b = append(w.b, '>')
 	}
 	if len(it.Conflicts) > 0 {
-		w.b = append(w.b, "<sx:conflicts>"...)
+		tag("", "conflicts>")
 		for _, c := range it.Conflicts {
 			w.conflict(c, scope)
 		}
-		w.b = append(w.b, "</sx:conflicts>"...)
+		tag("/", "conflicts>")
 	}
 	if len(it.Settled) > 0 {
 		lektor := free("lektor", LektorNamespace, it.ns, scope)
@@ -192,12 +193,31 @@ func (w *writer) itemSync(it *Item, scope []binding) {
 			w.b = append(w.b, "/>"...)
 		}
 	}
-	w.b = append(append(w.b, x.inSync...), "</sx:sync>"...)
+	w.b = append(w.b, x.inSync...)
+	tag("/", "sync>")
 }
 
 func (w *writer) update(u Update) {
 	w.attr("when", FormatDate(u.When))
 	w.attr("by", u.By)
+}
+
+// updates writes those before the last one, each with what another endpoint noted of it.
+func (w *writer) updates(prefix string, list []Update, notes []noted) {
+	name := prefix + ":update"
+	for _, u := range list {
+		w.b = append(append(w.b, '<'), name...)
+		w.update(u)
+		var n noted
+		if i := slices.IndexFunc(notes, func(n noted) bool { return n.Update == u }); i >= 0 {
+			n = notes[i]
+		}
+		if w.b = append(w.b, n.attrs...); n.within == nil {
+			w.b = append(w.b, "/>"...)
+			continue
+		}
+		w.b = append(append(append(w.b, '>'), n.within...), "</"+name+">"...)
+	}
 }
 
 func (w *writer) conflict(c *Conflict, scope []binding) {
@@ -227,6 +247,20 @@ func free(prefix, uri string, taken ...[]binding) binding {
 		b.prefix = prefix + strconv.Itoa(n)
 	}
 	return b
+}
+
+// freeSX binds the namespace of Simple Sharing to sx, unless that prefix means
+// something else.
+func freeSX(taken ...[]binding) binding {
+	sx := binding{"sx", Namespace}
+	for n := 1; slices.ContainsFunc(taken, func(list []binding) bool {
+		return slices.ContainsFunc(list, func(b binding) bool {
+			return b.prefix == sx.prefix && b.uri != Namespace && b.uri != namespaceHTTP
+		})
+	}); n++ {
+		sx.prefix = "sx" + strconv.Itoa(n)
+	}
+	return sx
 }
 
 // itemSharing writes the sx:sharing.
@@ -277,7 +311,7 @@ func New(kind Kind, title, link, description string) *Document {
 	text := func(name, s string) {
 		w.b = append(w.b, ("<" + name + ">" + Text(s) + "</" + name + ">\n")...)
 	}
-	d := &Document{Kind: kind, byID: map[string]*Item{}, scope: ns}
+	d := &Document{Kind: kind, byID: map[string]*Item{}, scope: []binding{ns[1], ns[0]}}
 	if kind == RSS {
 		w.b = append(w.b, `<rss version="2.0"`...)
 		w.declare(ns, nil)

@@ -40,8 +40,8 @@ var schema = []string{
 	"CREATE TABLE about (feed INTEGER PRIMARY KEY, stamp BLOB, data BLOB)",
 	// What is in a directory: id of the feed, doubled, and 1 more for cur/; see listed.
 	"CREATE TABLE names (dir INTEGER PRIMARY KEY, list BLOB)",
-	// The hash of feed and identity, or unique name, is the key. listed: 0 not, as
-	// another version stands for it, 1, or 2 for what is odd. unread and marked (a flag
+	// The hash of feed and identity, or unique name, is the key. How it is listed,
+	// see the constants. unread and marked (a flag
 	// other than S) say what dir and info do.
 	`CREATE TABLE entry (id INTEGER PRIMARY KEY, dir INTEGER NOT NULL, key INTEGER NOT NULL, name BLOB NOT NULL, info BLOB,
 		ino INTEGER NOT NULL, listed INTEGER NOT NULL, unread INTEGER NOT NULL, marked INTEGER NOT NULL, date INTEGER,
@@ -51,12 +51,22 @@ var schema = []string{
 	"CREATE INDEX entry_unread ON entry (date, dir, info) WHERE listed = 1 AND unread = 1",
 	"CREATE INDEX entry_marked ON entry (date, dir, info) WHERE listed = 1 AND marked = 1",
 	"CREATE INDEX entry_odd ON entry (id) WHERE listed = 2",
+	"CREATE INDEX entry_withdrawn ON entry (id) WHERE listed >= 3",
 	"CREATE INDEX entry_young ON entry (id) WHERE young IS NOT NULL",
 	"CREATE VIRTUAL TABLE words USING fts5 (text, content = '', contentless_delete = 1, detail = none, tokenize = 'ascii')",
 	"INSERT INTO words (words, rank) VALUES ('hashsize', 8000000)",
 	"CREATE TABLE vocab (id INTEGER PRIMARY KEY, first BLOB NOT NULL, words BLOB NOT NULL)",
 	"CREATE INDEX vocab_first ON vocab (first)",
 }
+
+// How an entry is listed.
+const (
+	listedNot       = iota // another version of it is
+	listedShown            // as others are
+	listedOdd              // and has to be read
+	listedWithdrawn        // only if that is asked for
+	listedBoth             // withdrawn and odd
+)
 
 // cacheDir is $XDG_CACHE_HOME/lektor, "" where that is nowhere.
 func cacheDir() string {
@@ -84,8 +94,8 @@ func filePath(d *lektordir.Dir, o Options) string {
 		return ""
 	}
 	path := d.Path()
-	if real, err := filepath.EvalSymlinks(path); err == nil {
-		path = real
+	if direct, err := filepath.EvalSymlinks(path); err == nil {
+		path = direct
 	}
 	sum := sha256.Sum256([]byte(o.Host + "\x00" + path))
 	return filepath.Join(o.Cache, "index-"+hex.EncodeToString(sum[:8])+".sqlite")

@@ -55,20 +55,33 @@ func (f *finder) run() {
 	}
 	f.feedsAllowed()
 	if ids, ok := f.chosen(); ok {
-		f.fetchAll(ids, 1)
+		for _, id := range ids {
+			if !f.stop {
+				f.fetch(id, listedShown)
+			}
+		}
 		return
 	}
 	f.walk()
 }
 
-// odd yields what the index does not know.
+// odd yields what the index does not know, and what is found by nothing else.
 func (f *finder) odd() {
 	r := f.s.c.query("SELECT id FROM entry INDEXED BY entry_odd WHERE listed = 2")
 	var ids []int64
 	for r.next() {
 		ids = append(ids, r.int(0))
 	}
-	f.fetchAll(ids, 2)
+	if f.w.Withdrawn {
+		for r = f.s.c.query("SELECT id FROM entry INDEXED BY entry_withdrawn WHERE listed >= 3"); r.next(); {
+			ids = append(ids, r.int(0))
+		}
+	}
+	for _, id := range ids {
+		if !f.stop {
+			f.fetch(id, listedOdd, listedWithdrawn, listedBoth)
+		}
+	}
 }
 
 // subject is an entry of which only a part is known.
@@ -193,16 +206,6 @@ func (n *needle) all(ids []int64) []int64 {
 	return ids
 }
 
-// fetchAll yields entries by their ids, those that are wanted and are listed so.
-func (f *finder) fetchAll(ids []int64, listed int64) {
-	for _, id := range ids {
-		if f.stop {
-			return
-		}
-		f.fetch(id, listed)
-	}
-}
-
 // walk goes through entries in the order of their dates, the newest first.
 func (f *finder) walk() {
 	from := "entry INDEXED BY entry_date WHERE listed = 1"
@@ -265,7 +268,7 @@ func (f *finder) between(statement string, future bool, args ...any) {
 				continue
 			}
 		}
-		f.fetch(r.int(0), 1)
+		f.fetch(r.int(0), listedShown)
 	}
 }
 
@@ -283,8 +286,8 @@ func (f *finder) knows(id int64) func(string) query.Verdict {
 	}
 }
 
-// fetch yields an entry.
-func (f *finder) fetch(id, listed int64) {
+// fetch yields an entry that is listed in one of some ways.
+func (f *finder) fetch(id int64, listed ...int64) {
 	r, ok := f.s.c.one("SELECT dir, name, info, listed, date, nsec, dated, title, author, type, more FROM entry WHERE id = ?", id)
 	if !ok {
 		if f.s.c.err == nil {
@@ -298,11 +301,11 @@ func (f *finder) fetch(id, listed int64) {
 		f.stop = true
 		return
 	}
-	if r.int(3) != listed || !f.shows(ref) {
+	if !slices.Contains(listed, r.int(3)) || !f.shows(ref) {
 		return
 	}
 	h := entries.Hit{Ref: ref}
-	if r.int(3) == 1 {
+	if how := r.int(3); how == listedShown || how == listedWithdrawn {
 		h.Have, h.Words = fields, f.knows(id)
 		e := &h.Entry
 		e.Title, e.Author = string(r.blob(7)), string(r.blob(8))

@@ -24,6 +24,22 @@ type world struct {
 	cache string
 	clock func() time.Time
 	said  bytes.Buffer
+	// indexed counts the answers that were the index's, unless it is nil.
+	indexed *int
+}
+
+// counting is an index that counts how often it answers.
+type counting struct {
+	*index.Index
+	n *int
+}
+
+func (c counting) Look(ctx context.Context) (entries.View, error) {
+	v, err := c.Index.Look(ctx)
+	if v != nil && c.n != nil {
+		*c.n++
+	}
+	return v, err
 }
 
 func newWorld(t *testing.T) *world {
@@ -39,7 +55,7 @@ func (w *world) open() (*entries.Store, *index.Index) {
 	}
 	streams := command.NewStreams("test", nil, &bytes.Buffer{}, &w.said)
 	s := entries.New(d, time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC), streams)
-	x := index.New(d, index.Options{Cache: w.cache, Host: "here", Clock: w.clock, Budget: time.Hour, Warn: streams.Report.Warn})
+	x := index.New(d, index.Options{Cache: w.cache, Host: "here", Clock: w.clock, Budget: time.Hour, Least: 1, Warn: streams.Report.Warn})
 	return s, x
 }
 
@@ -48,9 +64,9 @@ func (w *world) ask(with bool, words string, sel entries.Selection) []string {
 	w.Helper()
 	s, x := w.open()
 	if with {
-		s.Index = x
+		s.Index = counting{x, w.indexed}
 	}
-	q, err := entries.ParseQuery([]string{words})
+	q, err := entries.ParseQuery(w.dir.Path, []string{words})
 	if err != nil {
 		w.Fatal(err)
 	}

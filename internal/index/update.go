@@ -618,11 +618,14 @@ func (u *update) relist() {
 		}
 		slices.SortFunc(all, func(a, b version) int { return a.ref.Compare(b.ref) })
 		for i, v := range all {
-			want := int64(0)
-			if i == len(all)-1 && u.present(present, f, v.ref) {
-				want = 1
+			want := int64(listedNot)
+			if i == len(all)-1 {
+				want = listedShown
+				if !u.present(present, f, v.ref) {
+					want = listedWithdrawn
+				}
 				if v.odd {
-					want = 2
+					want++
 				}
 			}
 			if want != v.listed {

@@ -10,7 +10,6 @@ package ess
 import (
 	"context"
 	"fmt"
-	"os"
 	"sync"
 	"time"
 
@@ -118,7 +117,7 @@ func (st *store) find(name string) (string, error) {
 // feedAt gives the hash of the feed with an id, or that is fetched from, a URL
 // as it stands in a document; "" when there is none.
 func (st *store) feedAt(url string) string {
-	if hash := lektordir.FeedHash(lektordir.NormalizeID(url)); exists(st.Dir.Join("src", hash, "id")) {
+	if hash := lektordir.FeedHash(lektordir.NormalizeID(url)); atomicfile.Exists(st.Dir.Join("src", hash, "id")) {
 		return hash
 	}
 	return st.byURL()[key(url)]
@@ -150,11 +149,6 @@ func documentURL(f *lektordir.Feed) string {
 		return fetch.Public(f.ID)
 	}
 	return ""
-}
-
-func exists(path string) bool {
-	_, err := os.Lstat(path)
-	return err == nil
 }
 
 // ParseSince reads a moment, or a time before now such as 2d or 12h.

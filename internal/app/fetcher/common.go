@@ -37,8 +37,7 @@ func (c Common) open() (*lektordir.Dir, error) {
 // create opens the lektor-dir, and makes it if it is not there.
 func (c Common) create() (*lektordir.Dir, error) {
 	d, err := c.open()
-	var none *lektordir.NotLektorDirError
-	if !errors.As(err, &none) {
+	if _, ok := errors.AsType[*lektordir.NotLektorDirError](err); !ok {
 		return d, err
 	}
 	// Nobody wants four directories strewn among other files because of a

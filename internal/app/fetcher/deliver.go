@@ -52,8 +52,7 @@ func Deliver(ctx context.Context, o DeliverOptions, s *command.Streams) error {
 	}
 	defer end()
 	_, err = r.Deliver(ctx, doc)
-	var not *feedconv.NotFeedError
-	if errors.As(err, &not) {
+	if _, ok := errors.AsType[*feedconv.NotFeedError](err); ok {
 		return fmt.Errorf("standard input: %w", err)
 	}
 	return entries.FeedHint(err)

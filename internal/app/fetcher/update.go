@@ -569,8 +569,7 @@ func (r *Runner) read(doc []byte, url, contentType string, h http.Header) (*feed
 		MaxBytes: r.opts.Fetch.MaxDecoded, MaxEntries: r.opts.MaxEntries,
 		Limiter: r.big,
 	})
-	var limit *feedconv.LimitError
-	if errors.As(err, &limit) {
+	if limit, ok := errors.AsType[*feedconv.LimitError](err); ok {
 		err = &fetch.LimitError{URL: fetch.Public(url), Limit: limit.Limit, Max: limit.Max, Flag: fetch.FlagMaxDecoded}
 	}
 	if feed != nil {

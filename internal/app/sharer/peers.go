@@ -11,7 +11,6 @@ import (
 	"io/fs"
 	"maps"
 	"net/http"
-	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
@@ -152,9 +151,7 @@ func (h *share) get(ctx context.Context, client *fetch.Client, p peer, name stri
 
 // isTarget tells whether the headers for the target are for a URL, too.
 func (h *share) isTarget(place string) bool {
-	a, err1 := url.Parse(h.target)
-	b, err2 := url.Parse(place)
-	return err1 == nil && err2 == nil && isURL(h.target) && fetch.SameOrigin(a, b)
+	return isURL(h.target) && fetch.SameOrigin(h.target, place)
 }
 
 // headers are those of requests to the target.
@@ -348,16 +345,16 @@ func (h *share) merge(all []*news) map[string]bool {
 		for _, doc := range n.docs {
 			if doc.Kind == feedsync.OPML {
 				for _, c := range h.subs.Merge(doc, feedsync.Rules{Equal: sameOutline}) {
-					h.touch(h.subs, c.Item.ID)
+					h.touch(h.subs)
 					if c.Incoming && isURL(n.peer.place) {
 						h.origins[c.Item.ID] = n.peer.place
 					}
 				}
 				continue
 			}
-			for _, c := range h.states.Merge(doc, feedsync.Rules{Equal: sameState}) {
-				h.touch(h.states, c.Item.ID)
-				changed[c.Item.ID] = true
+			for _, id := range h.states.merge(doc, feedsync.Rules{Equal: sameState}) {
+				h.touch(h.states)
+				changed[id] = true
 			}
 		}
 	}
@@ -387,7 +384,7 @@ func (h *share) copyTo(dir string) error {
 	put := h.record("../" + publishedFile)
 	for _, name := range documents {
 		from, to := h.path(name), filepath.Join(dir, name)
-		if !exists(from) || put[name] == identity(from)+" "+identity(to) && exists(to) {
+		if !atomicfile.Exists(from) || put[name] == identity(from)+" "+identity(to) && atomicfile.Exists(to) {
 			continue
 		}
 		h.change()

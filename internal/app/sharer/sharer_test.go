@@ -620,12 +620,11 @@ func TestPublishAndBack(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer h.end()
-		set := h.subs
-		if doc != subsFile {
-			set = h.states
-		}
 		var lines []string
-		for _, it := range set.Items() {
+		for set, it := range h.items(every) {
+			if (set == h.subs) != (doc == subsFile) {
+				continue
+			}
 			lines = append(lines, fmt.Sprintf("%s %d %v %v %s", it.ID, it.Version, it.Deleted, it.History, it.Content()))
 		}
 		slices.Sort(lines)

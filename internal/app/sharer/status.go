@@ -62,7 +62,7 @@ func RemovePeer(_ context.Context, o PeerOptions, s *command.Streams) error {
 		return err
 	}
 	defer h.end()
-	if !peerName(o.Name) || !exists(h.path(peersDir, o.Name)) {
+	if !peerName(o.Name) || !atomicfile.Exists(h.path(peersDir, o.Name)) {
 		return command.Hint(fmt.Errorf("there is no peer %s that was added", o.Name), "lektor-share peer ls; one in the target goes with its directory there")
 	}
 	return errors.Join(atomicfile.Remove(h.path(peersDir, o.Name)), os.RemoveAll(h.path(readDir, o.Name)))
@@ -236,9 +236,9 @@ func (h *share) conflicts() (out []conflict) {
 		parents[it.ID] = it.Parent
 	}
 	_, circle := feedsync.Parents(parents)
-	for doc, it := range h.items() {
+	for doc, it := range h.items(inConflict) {
 		kind := "subscription"
-		if doc == h.states {
+		if doc == set(h.states) {
 			kind = "state"
 		} else if isFolder(it) {
 			kind = "folder"
@@ -310,10 +310,10 @@ func Resolve(ctx context.Context, o ResolveOptions, s *command.Streams) error {
 
 // inConflict finds the item that the user names, by its id or the beginning of it that
 // one alone in conflict has.
-func (h *share) inConflict(name string) (*feedsync.Document, *feedsync.Item, error) {
-	var doc *feedsync.Document
+func (h *share) inConflict(name string) (set, *feedsync.Item, error) {
+	var doc set
 	var found []*feedsync.Item
-	for d, it := range h.items() {
+	for d, it := range h.items(inConflict) {
 		switch {
 		case !it.Conflict:
 		case it.ID == name:

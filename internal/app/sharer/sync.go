@@ -207,7 +207,7 @@ func (h *share) follow(ctx context.Context, changed map[string]bool, yes, dryRun
 
 func (h *share) summary(peers int) {
 	conflicts := 0
-	for _, it := range h.items() {
+	for _, it := range h.items(inConflict) {
 		if it.Conflict {
 			conflicts++
 		}
@@ -262,8 +262,8 @@ func Publish(ctx context.Context, o PublishOptions, s *command.Streams) error {
 		return err
 	}
 	defer h.end()
-	h.changed.subs = h.changed.subs || !exists(h.path(subsFile))
-	h.changed.states = h.changed.states || !exists(h.path(completeFile))
+	h.changed.subs = h.changed.subs || !atomicfile.Exists(h.path(subsFile))
+	h.changed.states = h.changed.states || !atomicfile.Exists(h.path(completeFile))
 	if err := h.save(); err != nil {
 		return err
 	}
@@ -273,19 +273,13 @@ func Publish(ctx context.Context, o PublishOptions, s *command.Streams) error {
 	if o.To != "-" {
 		return h.copyOut(filepath.Join(o.To, h.me))
 	}
-	doc := h.subs
 	if name == completeFile {
-		doc = h.empty(feedsync.RSS)
-		doc.Append(h.states.Items()...)
-		doc.SetSharing(&feedsync.Sharing{Until: h.states.Sharing.Until, Version: feedsync.SpecVersion})
+		states := h.states
+		states.frame.SetSharing(&feedsync.Sharing{Until: states.until, Version: feedsync.SpecVersion})
+		return states.write(&summed{w: s.Out}, func(string, mark) {})
 	}
-	_, err = doc.WriteTo(s.Out)
+	_, err = h.subs.WriteTo(s.Out)
 	return err
-}
-
-func exists(path string) bool {
-	_, err := os.Lstat(path)
-	return err == nil
 }
 
 // copyOut writes the documents into a directory that is not the target.
@@ -294,7 +288,7 @@ func (h *share) copyOut(dir string) error {
 		return err
 	}
 	for _, name := range documents {
-		if !exists(h.path(name)) {
+		if !atomicfile.Exists(h.path(name)) {
 			continue
 		}
 		if err := copyFile(h.path(name), filepath.Join(dir, name)); err != nil {

@@ -26,7 +26,7 @@ type CountOptions struct {
 }
 
 // Groups are what entries can be counted by.
-var Groups = []string{"folder", "feed", "author", "day"}
+var Groups = []string{"folder", "feed", "author", "day", "query"}
 
 // counted is the number of entries of a feed, of another group, or of all.
 type counted struct {
@@ -66,6 +66,11 @@ func Count(ctx context.Context, o CountOptions, s *command.Streams) error {
 	counts, total, err := v.counts(ctx, o.By, want)
 	if err != nil {
 		return err
+	}
+	if o.By == "query" {
+		if counts, err = v.countSaved(ctx, o.Query); err != nil {
+			return err
+		}
 	}
 	if p != nil {
 		for _, c := range counts {
@@ -200,6 +205,37 @@ func foldersAbove(folders []string) map[string]string {
 		}
 	}
 	return all
+}
+
+// countSaved counts the entries of each saved query that match the words as well.
+func (v *viewer) countSaved(ctx context.Context, words []string) ([]*counted, error) {
+	saved, err := entries.SavedQueries(v.Dir.Path())
+	if err != nil {
+		return nil, err
+	}
+	var counts []*counted
+	for _, q := range saved {
+		if q.Err != nil {
+			v.S.Report.Print(q.Err)
+			continue
+		}
+		if !v.query.Empty() {
+			both := append([]string{q.Query.String(), "("}, words...)
+			if q.Query, err = entries.ParseQuery(v.Dir.Path(), append(both, ")")); err != nil {
+				return nil, err
+			}
+		}
+		found, err := v.Select(ctx, entries.Selection{Query: q.Query, All: true})
+		if err != nil {
+			return nil, err
+		}
+		c := &counted{name: q.Name}
+		for _, r := range found {
+			c.add(r.Ref)
+		}
+		counts = append(counts, c)
+	}
+	return counts, nil
 }
 
 func (c *counted) add(r lektordir.Ref) {

@@ -173,12 +173,7 @@ func (f *follower) emit(ctx context.Context, r *entries.Record) error {
 // argument and in the environment, never as a part of the command's text.
 func (f *follower) exec(ctx context.Context, r *entries.Record) {
 	cmd := exec.CommandContext(ctx, "/bin/sh", "-c", f.o.Exec, "sh", r.Path())
-	cmd.Env = append(os.Environ(),
-		"LEKTORDIR="+f.Dir.Path(),
-		"LEKTOR_ENTRY="+r.Path(),
-		"LEKTOR_TITLE="+termsafe.Line(r.Title()),
-		"LEKTOR_URL="+termsafe.Line(r.URL()),
-		"LEKTOR_FEED="+termsafe.Line(r.Feed().Title()))
+	cmd.Env = append(os.Environ(), environ(f.Dir, r)...)
 	cmd.Stdout, cmd.Stderr = f.S.Out, f.S.Err
 	if out := f.S.OutFile(); out != nil {
 		cmd.Stdout = out
@@ -187,5 +182,16 @@ func (f *follower) exec(ctx context.Context, r *entries.Record) {
 	cmd.WaitDelay = 2 * time.Second
 	if err := cmd.Run(); err != nil && ctx.Err() == nil {
 		f.S.Report.Error("%v", fmt.Errorf("--exec for %s: %w", r.Ref.Path(), err))
+	}
+}
+
+// environ is what a command that works on an entry finds in its environment.
+func environ(d *lektordir.Dir, r *entries.Record) []string {
+	return []string{
+		"LEKTORDIR=" + d.Path(),
+		"LEKTOR_ENTRY=" + r.Path(),
+		"LEKTOR_TITLE=" + termsafe.Line(r.Title()),
+		"LEKTOR_URL=" + termsafe.Line(r.URL()),
+		"LEKTOR_FEED=" + termsafe.Line(r.Feed().Title()),
 	}
 }

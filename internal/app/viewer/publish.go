@@ -17,7 +17,6 @@ import (
 	"time"
 
 	"github.com/lektordir/lektor/feedconv"
-	"github.com/lektordir/lektor/internal/atomicfile"
 	"github.com/lektordir/lektor/internal/command"
 	"github.com/lektordir/lektor/internal/entries"
 	"github.com/lektordir/lektor/internal/feeddir"
@@ -193,26 +192,13 @@ func (p *publisher) encode(feed *feedconv.Feed) ([]byte, error) {
 // output writes the document to the file that the user names, or to standard
 // output.
 func (o *PublishOptions) output(data []byte, s *command.Streams) error {
-	if o.Output == "" {
-		_, err := s.Out.Write(data)
-		return err
-	}
-	atomicfile.Sweep(o.Output)
 	// A pipe in its place would be waited for.
 	if fi, err := os.Stat(o.Output); err == nil && fi.Mode().IsRegular() {
 		if old, err := os.ReadFile(o.Output); err == nil && bytes.Equal(old, data) {
 			return nil
 		}
 	}
-	out, err := atomicfile.Create(o.Output)
-	if err != nil {
-		return err
-	}
-	defer out.Abort()
-	if _, err := out.Write(data); err != nil {
-		return err
-	}
-	return out.Commit()
+	return s.Output(o.Output, func(w io.Writer) error { _, err := w.Write(data); return err })
 }
 
 // checkKind makes sure that the options say one kind of feed, and all that it needs.

@@ -48,7 +48,7 @@ func (c Common) open(words []string, format command.PrinterOptions, s *command.S
 		v.clock = time.Now
 	}
 	var err error
-	if v.query, err = entries.ParseQuery(words); err != nil {
+	if v.query, err = entries.ParseQuery(c.Dir, words); err != nil {
 		return nil, err
 	}
 	if format.Format != "" {

@@ -287,10 +287,16 @@ var fetcher = []step{
 // viewer is lektor-view(1).
 var viewer = []step{
 	{
+		starts: "# the keys of newsboat, with some of one's own", except: "it is a file, which is read",
+		then: `lektor-fetch add https://example.org/feed; mkdir -p "$D/etc/view"; cp "$example" "$D/etc/view/keys"
+lektor-view tui </dev/null >"$HOME/said" 2>&1 || true
+test "$(head -n 1 "$HOME/said")" = "lektor-view: tui needs a terminal, on standard input and standard output"
+echo "x no-such-thing" >>"$D/etc/view/keys"; lektor-view tui </dev/null 2>&1 | grep "line 9: there is no action"; rm "$D/etc/view/keys"`,
+	},
+	{
 		starts: "lektor-view ls", terminal: true,
-		before: `lektor-fetch add https://example.org/feed`,
-		out:    `(?s)5 N .*Fifth\n.*Title: Third\n.*Title: Fourth\n`,
-		then:   `test "$(lektor-view ls -o title -a is:read)" = Fourth`,
+		out:  `(?s)5 N .*Fifth\n.*Title: Third\n.*Title: Fourth\n`,
+		then: `test "$(lektor-view ls -o title -a is:read)" = Fourth`,
 	},
 	{
 		starts: "lektor-view ls -o path before:2w | lektor-view mark -s S -",
@@ -311,6 +317,15 @@ test "$(lektor-view ls -o title is:read)" = "Old 1"`,
 		starts: "lektor-view ls -o path is:trashed | lektor-view rm --now -",
 		before: `lektor-view ls -a -n 1 -o path | lektor-view rm -; lektor-view ls is:trashed | grep .`,
 		then:   `test -z "$(lektor-view ls is:trashed)"; test "$(($(lektor-view count -o all) + 1))" -eq "$(cat "$HOME/a")"`,
+	},
+	{
+		starts: "lektor-fetch set https://example.org/feed keep all",
+		before: `lektor-fetch add https://example.com/feed
+lektor-view ls -a -o path feed:example.com | lektor-view mark -s S -
+lektor-view count -o all feed:https://example.org/feed is:read >"$HOME/a"; lektor-view count -o all is:unread >>"$HOME/a"`,
+		then: `sed 's/20/2/; s/90d/now/' "$example" | sh
+test "$(lektor-view count -o all feed:https://example.com/feed)" = 2
+{ lektor-view count -o all feed:https://example.org/feed is:read; lektor-view count -o all is:unread; } | cmp - "$HOME/a"`,
 	},
 	{starts: "feed=$(lektor-fetch ls -o path https://example.org/feed)", then: `test "$(lektor-view ls -o feed -n 1)" = "The good one"`},
 	{
@@ -356,6 +371,11 @@ var queries = []step{
 	{
 		starts: "kernel feed:lwn since:2d not:title:release", except: argument, before: podium,
 		then: ask + `test "$(ask "$(cat "$example")")" = 'A kernel,'`,
+	},
+	{
+		starts: `cd "${LEKTORDIR:-${XDG_DATA_HOME:-$HOME/.local/share}/lektor}"`,
+		out:    `\A.*Not heard\n\z`,
+		then:   `test "$(lektor-view count --by query -o query,unread)" = "Podcasts	1"`,
 	},
 	{starts: "feed:lwn or feed:phoronix", except: argument, then: ask + `test "$(ask "$(cat "$example")")" = 'A kernel,A kernel release,Ago 1.2,An old kernel,go1.26 is out,'`},
 	{
