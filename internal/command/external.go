@@ -26,7 +26,7 @@ func External(name, program, usage string) *cli.Command {
 func become(program string, args []string) error {
 	path, err := beside(program)
 	if err != nil {
-		return Hint(err, "install "+program+", which belongs to "+filepath.Base(args[0])+", in the same directory")
+		return Hint(err, "install %s, which belongs to %s, in the same directory", program, filepath.Base(args[0]))
 	}
 	return &os.PathError{Op: "exec", Path: path, Err: syscall.Exec(path, append([]string{program}, args[1:]...), os.Environ())}
 }

@@ -12,9 +12,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/gofrs/flock"
-	"golang.org/x/sys/unix"
-
 	"github.com/lektordir/lektor/internal/atomicfile"
 	"github.com/lektordir/lektor/internal/command"
 	"github.com/lektordir/lektor/internal/entries"
@@ -108,19 +105,17 @@ func openSite(o HTMLOptions) (*site, func(), error) {
 	}):
 		return nil, nil, command.Hint(fmt.Errorf("%s has files in it that are not of a site of ours", o.Output), "name a new directory, or an empty one: pages that are no longer needed are removed from it")
 	}
-	lock := flock.New(filepath.Join(o.Output, lockName), flock.SetPermissions(0o666), flock.SetFlag(os.O_RDONLY|os.O_CREATE|unix.O_NOFOLLOW|unix.O_NONBLOCK))
-	switch ok, err := lock.TryLock(); {
-	case err != nil:
-		return nil, nil, fmt.Errorf("cannot lock %s: %w", o.Output, err)
-	case !ok:
-		return nil, nil, command.Hint(fmt.Errorf("another process writes to %s", o.Output), "try again in a moment")
+	busy := command.Hint(fmt.Errorf("another process writes to %s", o.Output), "try again in a moment")
+	unlock, err := atomicfile.Lock(filepath.Join(o.Output, lockName), busy)
+	if err != nil {
+		return nil, nil, err
 	}
 	w := &site{o: o, found: map[string]*item{}}
 	if w.ledger, err = readLedger(path); err != nil {
-		lock.Unlock() //nolint:errcheck // the process ends soon
+		unlock()
 		return nil, nil, err
 	}
-	return w, func() { lock.Unlock() }, nil //nolint:errcheck // the process ends soon
+	return w, unlock, nil
 }
 
 // item is what lists say of an entry.
@@ -140,11 +135,7 @@ const excerptWidth = 160
 // items fills the list: from the ledger what is there, and by reading what is new, as
 // entries do not change.
 func (w *site) items(ctx context.Context, r *run) error {
-	sel := entries.Selection{All: true}
-	if w.o.Newest > 0 {
-		sel.Newest = w.o.Newest
-	}
-	records, err := r.selected(ctx, sel)
+	records, err := r.selected(ctx, w.o.Newest)
 	if err != nil {
 		return err
 	}

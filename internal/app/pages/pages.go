@@ -14,6 +14,7 @@ import (
 	"github.com/lektordir/lektor/internal/command"
 	"github.com/lektordir/lektor/internal/entries"
 	"github.com/lektordir/lektor/internal/query"
+	"github.com/lektordir/lektor/lektordir"
 )
 
 // Common are the options of every command.
@@ -49,15 +50,25 @@ func (c Common) open(s *command.Streams) (*run, error) {
 	return r, err
 }
 
-// selected gives the entries of the query, read or not, in no order.
-func (r *run) selected(ctx context.Context, sel entries.Selection) ([]*entries.Record, error) {
-	sel.Query = r.query
-	found, err := r.Select(ctx, sel)
-	if err != nil || r.private {
-		return found, err
+// selected gives the entries of the query, read or not, in no order; of the newest so
+// many, or with 0 all.
+func (r *run) selected(ctx context.Context, newest int) ([]*entries.Record, error) {
+	sel := entries.Selection{Query: r.query, All: true}
+	if newest > 0 {
+		sel.Want = lektordir.FieldPubDate
 	}
-	sharing := r.Sharing(nil)
-	found = slices.DeleteFunc(found, func(e *entries.Record) bool { return !sharing.May(e.Ref.Feed) })
-	sharing.Tell("--private shows it all the same")
+	found, err := r.Select(ctx, sel)
+	if err != nil {
+		return nil, err
+	}
+	if !r.private {
+		sharing := r.Sharing(nil)
+		found = slices.DeleteFunc(found, func(e *entries.Record) bool { return !sharing.May(e.Ref.Feed) })
+		sharing.Tell("--private shows it all the same")
+	}
+	if newest > 0 && len(found) > newest {
+		slices.SortFunc(found, entries.ByDate)
+		found = found[len(found)-newest:]
+	}
 	return found, nil
 }
