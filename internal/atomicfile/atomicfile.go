@@ -5,7 +5,7 @@
 // Three ways to do so differ in what they promise after a power cut. [Write]
 // is for what a user decided: once it returns, the new content is on the disk.
 // [WriteUnsynced] is for what can be learned again: it costs no wait for the
-// disk, and promises nothing for a power cut. [Create] is for documents that
+// disk, and promises nothing for a power cut. [Output] is for documents that
 // are written piece by piece and may be given up halfway.
 //
 // Temporary files lie in the directory of the file that they replace, so that
@@ -217,94 +217,33 @@ func IsTemp(name, base string) bool {
 	return ok && digits != "" && strings.Trim(digits, "0123456789") == ""
 }
 
-// Pending is a file that is being written, from [Create]. It is not safe for
-// concurrent use. Every Pending must be ended by Commit or Abort; a second
-// call of either does nothing, so that a deferred Abort is right.
-type Pending struct {
-	f      *renameio.PendingFile // nil when direct or done
-	direct *os.File
-	path   string
-	done   bool
-}
-
-var _ io.Writer = (*Pending)(nil)
-
-// Create starts the replacement of the file at path; what is written appears
-// there with [Pending.Commit], and never without. Permissions are as with
-// [Write].
+// Output replaces the file at path, atomically and durably as [Write] does, by what
+// from writes; after an error of from it is as it was. Temporary files that kills have
+// left are removed before, see [Sweep].
 //
 // Unlike Write it is made for paths that a user gives on a command line, such
 // as the argument of --output: a symbolic link to a file is followed and stays
 // one, and what is no regular file (/dev/null, a named pipe, a terminal) is
-// written to directly, since replacing it could only do harm; then Abort
-// cannot take anything back.
-func Create(path string) (*Pending, error) {
+// written to directly, since replacing it could only do harm; then nothing that
+// was written can be taken back.
+func Output(path string, from func(io.Writer) error) error {
 	if fi, err := os.Stat(path); err == nil {
 		if fi.IsDir() {
-			return nil, &fs.PathError{Op: "create", Path: path, Err: errors.New("is a directory")}
+			return &fs.PathError{Op: "create", Path: path, Err: errors.New("is a directory")}
 		}
 		if !fi.Mode().IsRegular() {
 			f, err := os.OpenFile(path, os.O_WRONLY, 0)
 			if err != nil {
-				return nil, err
+				return err
 			}
-			return &Pending{direct: f}, nil
+			return cmp.Or(from(f), f.Close())
 		}
 		if path, err = filepath.EvalSymlinks(path); err != nil {
-			return nil, err
+			return err
 		}
 	}
-	dir := filepath.Dir(path)
-	f, err := renameio.NewPendingFile(path, renameio.WithTempDir(dir),
-		renameio.WithPermissions(perm), renameio.WithExistingPermissions())
-	if err != nil {
-		return nil, named(err, path)
-	}
-	return &Pending{f: f, path: path}, nil
-}
-
-// Write writes to the file that is not in place yet.
-func (p *Pending) Write(b []byte) (int, error) {
-	switch {
-	case p.done:
-		return 0, os.ErrClosed
-	case p.direct != nil:
-		return p.direct.Write(b)
-	}
-	n, err := p.f.Write(b)
-	if err != nil {
-		err = named(err, p.path)
-	}
-	return n, err
-}
-
-// Commit puts what was written in place, atomically and durably as [Write]
-// does. After an error nothing is left behind.
-func (p *Pending) Commit() error {
-	if p.done {
-		return nil
-	}
-	p.done = true
-	if p.direct != nil {
-		return p.direct.Close()
-	}
-	if err := p.f.CloseAtomicallyReplace(); err != nil {
-		_ = p.f.Cleanup()
-		return named(err, p.path)
-	}
-	return syncDir(filepath.Dir(p.path))
-}
-
-// Abort gives up what was written; the file at the path stays as it was.
-func (p *Pending) Abort() error {
-	if p.done {
-		return nil
-	}
-	p.done = true
-	if p.direct != nil {
-		return p.direct.Close()
-	}
-	return p.f.Cleanup()
+	Sweep(path)
+	return writeFrom(path, from, renameio.WithPermissions(perm), renameio.WithExistingPermissions())
 }
 
 // syncDir makes renames in dir durable.

@@ -257,10 +257,11 @@ func (s *State) moved(target string) {
 		return
 	}
 	to, err := fetch.ParseURL(target)
+	same := fetch.SameOrigin(asked.String(), target)
 	// Headers are for the server that the user named: another, which the redirect
 	// names, would be sent them as soon as it is the feed's own.
 	if err != nil || asked.Scheme == "https" && to.Scheme != "https" ||
-		s.get(fileHeaders) != "" && !fetch.SameOrigin(asked, to) {
+		s.get(fileHeaders) != "" && !same {
 		s.put(fileMoved, "")
 		return
 	}
@@ -275,7 +276,7 @@ func (s *State) moved(target string) {
 	}
 	// A password that was sent there already is taken along; no other was.
 	to.User = nil
-	if fetch.SameOrigin(asked, to) {
+	if same {
 		to.User = asked.User
 	}
 	// The document stays known, and the validators those of the URL that gave

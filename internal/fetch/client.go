@@ -440,7 +440,7 @@ func (c *Client) Get(ctx context.Context, r *Request) (*Response, error) {
 		h.Set("User-Agent", c.cfg.UserAgent)
 		h.Set("Accept", accept)
 		h.Set("Accept-Encoding", acceptEncoding)
-		if trusted = trusted && SameOrigin(&origin, u); trusted {
+		if trusted = trusted && sameOrigin(&origin, u); trusted {
 			if user != nil {
 				password, _ := user.Password()
 				req.SetBasicAuth(user.Username(), password)

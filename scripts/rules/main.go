@@ -37,6 +37,8 @@ func (p pkg) name() string { return strings.TrimPrefix(p.ImportPath, module) }
 var doors = map[string][]string{
 	"github.com/mmcdole/gofeed":       {"feedconv"},
 	"github.com/coreos/go-systemd":    {"internal/serve"},
+	"charm.land":                      {"internal/app/viewer/tui"},
+	"github.com/charmbracelet":        {"internal/app/viewer/tui"},
 	"github.com/wlynxg/chardet":       {"feedconv"},
 	"golang.org/x/crypto":             {"internal/app/hub"},
 	"github.com/rivo/uniseg":          {"internal/htmltext"},

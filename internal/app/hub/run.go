@@ -10,9 +10,7 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/gofrs/flock"
-	"golang.org/x/sys/unix"
-
+	"github.com/lektordir/lektor/internal/atomicfile"
 	"github.com/lektordir/lektor/internal/command"
 	"github.com/lektordir/lektor/internal/serve"
 	"github.com/lektordir/lektor/internal/units"
@@ -113,13 +111,5 @@ func here(door *serve.Door) *url.URL {
 
 // lock makes sure that one hub has the state. The file is never removed.
 func lock(dir string) (unlock func(), err error) {
-	l := flock.New(filepath.Join(dir, "lock"), flock.SetFlag(os.O_RDONLY|os.O_CREATE|unix.O_NOFOLLOW))
-	ok, err := l.TryLock()
-	if err == nil && !ok {
-		err = command.Hint(errBusy, "stop it, or name another state with --state")
-	}
-	if err != nil {
-		return nil, err
-	}
-	return func() { _ = l.Unlock() }, nil
+	return atomicfile.Lock(filepath.Join(dir, "lock"), command.Hint(errBusy, "stop it, or name another state with --state"))
 }

@@ -237,27 +237,17 @@ func (st states) locked(hash string, create bool, do func() error) error {
 			}
 			return err
 		}
-		if err = holdAlone(f); err == nil {
-			var a, b os.FileInfo
-			if a, err = f.Stat(); err == nil {
-				// Swept away while we waited?
-				if b, err = os.Stat(dir); err == nil && os.SameFile(a, b) {
-					err = do()
-					_ = f.Close()
-					return err
-				}
-			}
+		there := false
+		if err = atomicfile.Hold(f, unix.LOCK_EX); err == nil {
+			there, err = atomicfile.InPlace(f) // or swept away while we waited
 		}
-		_ = f.Close()
-		if !create || !errors.Is(err, fs.ErrNotExist) && err != nil || try >= 100 {
+		if there {
+			err = do()
+		}
+		if _ = f.Close(); there {
 			return err
 		}
-	}
-}
-
-func holdAlone(f *os.File) error {
-	for {
-		if err := unix.Flock(int(f.Fd()), unix.LOCK_EX); err != unix.EINTR {
+		if !create || !errors.Is(err, fs.ErrNotExist) && err != nil || try >= 100 {
 			return err
 		}
 	}
