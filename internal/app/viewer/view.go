@@ -9,6 +9,7 @@ package viewer
 
 import (
 	"os"
+	"strconv"
 	"time"
 
 	"github.com/lektordir/lektor/internal/command"
@@ -16,6 +17,8 @@ import (
 	"github.com/lektordir/lektor/internal/index"
 	"github.com/lektordir/lektor/internal/query"
 	"github.com/lektordir/lektor/lektordir"
+	"golang.org/x/sys/unix"
+	"golang.org/x/term"
 )
 
 // Common are the options of every command.
@@ -81,4 +84,17 @@ func Terminal() string {
 		}
 	}
 	return "none"
+}
+
+// terminalOf names the terminal that a file is by its device number, "" if it
+// is none.
+func terminalOf(f *os.File) string {
+	if !term.IsTerminal(int(f.Fd())) {
+		return ""
+	}
+	var st unix.Stat_t
+	if err := unix.Fstat(int(f.Fd()), &st); err != nil {
+		return ""
+	}
+	return strconv.FormatUint(uint64(st.Rdev), 16)
 }
