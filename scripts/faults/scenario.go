@@ -388,7 +388,7 @@ func state(path string) (map[string]string, error) {
 			}
 		}
 	}
-	return all, nil
+	return all, documents(all, path)
 }
 
 func differState(got, want map[string]string) error {
