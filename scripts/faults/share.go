@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -175,5 +176,8 @@ func (t *trial) whole(ctx context.Context, dir string) error {
 	if err := errors.Join(err1, err2); err != nil {
 		return err
 	}
-	return t.e.run(ctx, dir, "", append([]string{t.e.share, "check", "--strict"}, append(mine, all...)...)...)
+	all = slices.DeleteFunc(append(mine, all...), func(path string) bool {
+		return strings.HasPrefix(filepath.Base(path), ".") // is no document yet
+	})
+	return t.e.run(ctx, dir, "", append([]string{t.e.share, "check", "--strict"}, all...)...)
 }

@@ -144,6 +144,7 @@ func Sync(ctx context.Context, o SyncOptions, s *command.Streams) error {
 		h.subs.Arrange()
 	}
 	if !o.DryRun {
+		h.sweep()
 		if err := h.save(); err != nil {
 			return err
 		}
@@ -180,6 +181,24 @@ func Sync(ctx context.Context, o SyncOptions, s *command.Streams) error {
 		return remote
 	}
 	return nil
+}
+
+// sweep removes what runs that were killed left of documents, which nobody else writes:
+// in a directory that is replicated it would be on all machines for ever.
+func (h *share) sweep() {
+	dirs := []string{h.path()}
+	if h.target != "" && !isURL(h.target) {
+		dirs = append(dirs, filepath.Join(h.target, h.me))
+	}
+	for _, dir := range dirs {
+		names, _ := os.ReadDir(dir)
+		for _, n := range names {
+			if slices.ContainsFunc(append(documents, indexFile, lastFile), func(base string) bool { return atomicfile.IsTemp(n.Name(), base) }) {
+				h.change()
+				_ = os.Remove(filepath.Join(dir, n.Name())) // the next run tries again
+			}
+		}
+	}
 }
 
 // recover reads what this endpoint has published, when a document of the set is lost, and
