@@ -6,6 +6,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/lektordir/lektor/internal/atomicfile"
 	"golang.org/x/sys/unix"
 )
 
@@ -38,16 +39,10 @@ func openFSSync(path string) (s *fsSync, ok bool, err error) {
 }
 
 func (s *fsSync) sync() error {
-	for {
-		err := unix.Syncfs(int(s.f.Fd()))
-		if err == unix.EINTR {
-			continue
-		}
-		if err != nil {
-			return &os.PathError{Op: "syncfs", Path: s.f.Name(), Err: err}
-		}
-		return nil
+	if err := atomicfile.Retry(func() error { return unix.Syncfs(int(s.f.Fd())) }); err != nil {
+		return &os.PathError{Op: "syncfs", Path: s.f.Name(), Err: err}
 	}
+	return nil
 }
 
 func (s *fsSync) close() { s.f.Close() }

@@ -157,7 +157,8 @@ func setCommand() *cli.Command {
 		Name:      "set",
 		Usage:     "show or change the settings of a feed",
 		ArgsUsage: "FEED [SETTING [VALUE…]]",
-		Description: `Settings are url, alias, interval, on-update, categories, headers, filter, private and history.
+		Description: `Settings are url, alias, interval, on-update, categories, headers, filter, private,
+history and keep.
 
 Example:
    lektor-fetch set https://daringfireball.net/feeds/main interval 4h`,

@@ -48,7 +48,7 @@ func TestSelect(t *testing.T) {
 		}
 	}
 	for words, want := range map[string]int{"": 100, "title:7": 18, "text:17.": 1, "feed:alpha": 100, "feed:beta": 0} {
-		q, err := ParseQuery([]string{words})
+		q, err := ParseQuery(s.Dir.Path(), []string{words})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -57,7 +57,7 @@ func TestSelect(t *testing.T) {
 			t.Errorf("%q: %d, %v", words, len(found), err)
 		}
 	}
-	q, _ := ParseQuery(nil)
+	q, _ := ParseQuery(s.Dir.Path(), nil)
 	found, err := s.Select(t.Context(), Selection{Query: q, Newest: 3, Want: lektordir.FieldTitle})
 	if err != nil || len(found) != 3 || found[2].Title() != "Title 99" {
 		t.Errorf("%d, %v", len(found), err)
@@ -65,7 +65,7 @@ func TestSelect(t *testing.T) {
 	if !strings.Contains(msg.String(), "has no file title; skipped") || s.S.Report.Errors() > 0 {
 		t.Errorf("%s", msg)
 	}
-	if _, err := ParseQuery([]string{"(("}); !command.IsUsage(err) {
+	if _, err := ParseQuery(s.Dir.Path(), []string{"(("}); !command.IsUsage(err) {
 		t.Errorf("%v", err)
 	}
 }

@@ -35,6 +35,7 @@ var settings = []setting{
 	{fileFilter, "etc/fetch/filter", false, checkNothing},
 	{filePrivate, privateFile, false, checkPrivate},
 	{"history", historyFile, false, checkHistory},
+	{"keep", keepFile, false, checkKeep},
 }
 
 // Settings are their names.
@@ -139,11 +140,15 @@ func SetForced(w *lektordir.Writer, d *lektordir.Dir, hash, key, value string) e
 	}
 	return change(w, d, hash, func(st *State) error {
 		switch key {
-		case "alias":
+		case "alias", "keep":
 			if err := d.InsideSrc(hash, "view"); err != nil {
 				return err
 			}
-			path := filepath.Join(d.Join("src", hash), aliasFile)
+			s, err := known(key)
+			if err != nil {
+				return err
+			}
+			path := filepath.Join(d.Join("src", hash), s.path)
 			if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
 				return err
 			}

@@ -47,6 +47,7 @@ func (s *Subscription) Title() string {
 const (
 	urlFile      = "etc/fetch/url"
 	aliasFile    = "etc/view/alias"
+	keepFile     = "etc/view/keep"
 	intervalFile = "etc/fetch/interval"
 	errorFile    = "etc/fetch/error"
 	categoryFile = "etc/categories"

@@ -30,15 +30,15 @@ type Post struct {
 	Body        []byte
 	// Accept is the header field of that name; "" means */*.
 	Accept string
-	// Header is sent as well, again after each redirect: one that is for the server
-	// alone is Secret.
+	// Header is sent as well, again after each redirect to the same server, see
+	// [SameOrigin]. Another one is not told what may be meant for the first alone.
 	Header http.Header
 	// Chosen tells that the user named the URL: it may then be at a private
 	// address, as with [Client.Get]. Without it private addresses are refused
 	// from the beginning.
 	Chosen bool
-	// Secret tells that the header or body is for this server alone, such as a
-	// password: a redirect to another one is a [RedirectError].
+	// Secret tells that the body is for this server alone, too, or is of no use
+	// without the header: a redirect to another server is a [RedirectError].
 	Secret bool
 	// Direct tells that no redirect is followed: it is an answer as any other.
 	Direct bool
@@ -84,6 +84,11 @@ func (c *Client) Post(ctx context.Context, p *Post) (*Answer, error) {
 		next, answer, err := x.post(u, p, &privateOK)
 		if err != nil || answer != nil {
 			return answer, err
+		}
+		if p.Header != nil && !sameOrigin(u, next) {
+			bare := *p
+			bare.Header = nil
+			p = &bare
 		}
 		u = next
 	}
@@ -133,7 +138,7 @@ func (x *exchange) post(u *url.URL, p *Post, privateOK *bool) (*url.URL, *Answer
 			return nil, nil, refuse("the answer is elsewhere (303), and what was sent would be lost")
 		case u.Scheme == "https" && next.Scheme == "http":
 			return nil, nil, refuse("it leads from https to http")
-		case p.Secret && !SameOrigin(u, next):
+		case p.Secret && !sameOrigin(u, next):
 			return nil, nil, refuse("it leads to another server, which is not to have the password")
 		}
 		return next, nil, nil

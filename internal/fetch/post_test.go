@@ -96,3 +96,39 @@ func TestParsePrefix(t *testing.T) {
 		t.Error("private")
 	}
 }
+
+// What is in the header may be for the first server alone: another one, to which it
+// redirects, does not see it, nor does the first when that redirects back.
+func TestHeaderOfAPostStaysWithItsServer(t *testing.T) {
+	seen := map[string]string{}
+	var first, second *httptest.Server
+	handler := func(w http.ResponseWriter, r *http.Request) {
+		b, _ := io.ReadAll(r.Body)
+		seen[r.Host+r.URL.Path] = r.Header.Get("Authorization") + r.Header.Get("X-Hub-Signature") + string(b)
+		switch r.URL.Path {
+		case "/same":
+			http.Redirect(w, r, "/moved", http.StatusPermanentRedirect)
+		case "/moved":
+			http.Redirect(w, r, second.URL+"/other", http.StatusPermanentRedirect)
+		case "/other":
+			http.Redirect(w, r, first.URL+"/back", http.StatusPermanentRedirect)
+		}
+	}
+	first, second = httptest.NewServer(http.HandlerFunc(handler)), httptest.NewServer(http.HandlerFunc(handler))
+	defer first.Close()
+	defer second.Close()
+	c := NewClient(Config{AllowPrivate: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}, MaxRedirects: 5})
+	defer c.Close()
+	header := http.Header{"Authorization": {"Basic x"}, "X-Hub-Signature": {"sha256=0"}}
+	if a, err := c.Post(context.Background(), &Post{URL: first.URL + "/same", Body: []byte(" body"), Header: header}); err != nil || !a.Success() {
+		t.Fatal(a, err)
+	}
+	for url, want := range map[string]string{first.URL + "/same": "Basic xsha256=0 body", first.URL + "/moved": "Basic xsha256=0 body", second.URL + "/other": " body", first.URL + "/back": " body"} {
+		if got := seen[strings.TrimPrefix(url, "http://")]; got != want {
+			t.Errorf("%s: %q", url, got)
+		}
+	}
+	if len(header) != 2 {
+		t.Errorf("the caller's own: %v", header)
+	}
+}

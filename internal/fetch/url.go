@@ -75,7 +75,13 @@ func escapeQuery(q string) string {
 
 // SameOrigin tells whether what may be sent to a may be sent to b. Moving to
 // https on the same host is no loss.
-func SameOrigin(a, b *url.URL) bool {
+func SameOrigin(a, b string) bool {
+	u, aerr := url.Parse(a)
+	v, berr := url.Parse(b)
+	return aerr == nil && berr == nil && sameOrigin(u, v)
+}
+
+func sameOrigin(a, b *url.URL) bool {
 	if !strings.EqualFold(a.Hostname(), b.Hostname()) {
 		return false
 	}

@@ -41,33 +41,46 @@ type Options struct {
 // ending in newlines. Nothing that a reader would see is lost but markup,
 // scripts and styles. The empty type means text/plain.
 func Render(content []byte, mimeType string, o Options) string {
+	return Lay(content, mimeType, o).Text
+}
+
+// Document is a content that was made readable.
+type Document struct {
+	Text string // what [Render] gives
+	// Links are the URLs of the footnotes in the order of their numbers, from 1, cleaned
+	// as the text is; Pictures those of images, in theirs, each once.
+	Links, Pictures []string
+}
+
+// Lay is [Render] for who follows links, too.
+func Lay(content []byte, mimeType string, o Options) Document {
+	var d Document
 	cut := 0
 	if len(content) > maxContent {
 		cut = len(content) - maxContent
 		content = content[:maxContent]
 	}
-	var out string
-	switch kindOf(mimeType, content) {
-	case htmlKind:
+	switch KindOf(mimeType, content) {
+	case HTML:
 		r := &renderer{o: o}
 		r.html(content, 0)
-		out = r.finish()
-	case textKind:
-		out = plainText(content, o)
+		d = Document{Text: r.finish(), Links: r.notes, Pictures: r.pictures}
+	case Plain:
+		d.Text = plainText(content, o)
 	default:
-		out = describe(content, mimeType, cut)
+		d.Text = describe(content, mimeType, cut)
 		cut = 0
 	}
 	if cut > 0 {
-		out += fmt.Sprintf("\n[%d more bytes are not shown]\n", cut)
+		d.Text += fmt.Sprintf("\n[%d more bytes are not shown]\n", cut)
 	}
-	return out
+	return d
 }
 
 // Text gives content as bare text, not wrapped, for searching in it. Of what is
 // no text it gives nothing.
 func Text(content []byte, mimeType string) string {
-	if kindOf(mimeType, content) == binaryKind {
+	if KindOf(mimeType, content) == Binary {
 		return ""
 	}
 	return Render(content, mimeType, Options{Bare: true})
@@ -90,32 +103,34 @@ func Excerpt(content []byte, mimeType string, width int) string {
 	return termsafe.Truncate(strings.Join(strings.Fields(line), " "), width)
 }
 
-type kind uint8
+// Kind says how a content is to be read.
+type Kind uint8
 
+// The kinds: text as it stands, markup, and what is no text.
 const (
-	textKind kind = iota
-	htmlKind
-	binaryKind
+	Plain Kind = iota
+	HTML
+	Binary
 )
 
-// kindOf decides how to show a content. A text type with bytes in it that no
+// KindOf decides how to show a content. A text type with bytes in it that no
 // text has is binary; an unknown type whose bytes are all text is text.
-func kindOf(mimeType string, content []byte) kind {
+func KindOf(mimeType string, content []byte) Kind {
 	switch t := media(mimeType); {
 	case t == "text/html", t == "application/xhtml+xml",
 		// The names Atom has for them; fetchers written in a hurry keep them.
 		t == "html", t == "xhtml":
-		return htmlKind
+		return HTML
 	case t == "", t == "text", strings.HasPrefix(t, "text/"):
 		if hasControls(content) {
-			return binaryKind
+			return Binary
 		}
-		return textKind
+		return Plain
 	}
 	if !utf8.Valid(content) || hasControls(content) {
-		return binaryKind
+		return Binary
 	}
-	return textKind
+	return Plain
 }
 
 // media gives a MIME type in lower case without its parameters.

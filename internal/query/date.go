@@ -60,6 +60,19 @@ func parseDate(s string) (date, bool) {
 	return parseAgo(s)
 }
 
+// IsTime reports whether a text is a time as a query has it: 90d, 2026-01-31.
+func IsTime(s string) bool {
+	_, ok := parseDate(s)
+	return ok
+}
+
+// Time gives the first moment of such a time when it is now, in the zone of now; ok is
+// false for what is none.
+func Time(s string, now time.Time) (t time.Time, ok bool) {
+	d, ok := parseDate(s)
+	return d.span(now).from, ok
+}
+
 func parseAgo(s string) (date, bool) {
 	d := date{kind: ago}
 	for rest := s; rest != ""; {

@@ -72,6 +72,7 @@ var rules = []rule{
 		moved := s.Moved()
 		return !moved.IsZero() && moved.Before(m.dates[t].from)
 	}},
+	{key: keySaved}, // no term is left of it, see [parser.include]
 }
 
 // choice is one of the values that a key can have.

@@ -12,30 +12,25 @@ import (
 // maxDepth bounds parentheses and not: within each other.
 const maxDepth = 100
 
-// Parse reads a query. The error is an [*Error].
-func Parse(text string) (*Query, error) {
-	p := &parser{text: text}
-	if !utf8.ValidString(text) {
-		at := 0
-		for at < len(text) {
-			r, n := utf8.DecodeRuneInString(text[at:])
-			if r == utf8.RuneError && n == 1 {
-				break
-			}
-			at += n
-		}
-		return nil, p.fail(at, "this is not UTF-8", "")
+// Parse reads a query that names no saved ones. The error is an [*Error].
+func Parse(text string) (*Query, error) { return ParseWith(text, nil) }
+
+// ParseWith reads a query, and in the place of each query:NAME in it the query that
+// saved gives. The error is an [*Error]: that of a saved query has its name, and its
+// place there.
+func ParseWith(text string, saved Saved) (*Query, error) {
+	p := &parser{text: text, saved: saved, left: new(int)}
+	*p.left = maxSaved
+	if err := p.valid(); err != nil {
+		return nil, err
 	}
 	p.space()
 	if p.eof() {
 		return &Query{}, nil
 	}
-	root, err := p.anyOf(0)
+	root, err := p.all(0)
 	if err != nil {
 		return nil, err
-	}
-	if !p.eof() {
-		return nil, p.fail(p.pos, "this ) closes nothing", `to search for a parenthesis put it in quotes: ")"`)
 	}
 	return &Query{root: root, text: strings.TrimSpace(text)}, nil
 }
@@ -45,17 +40,44 @@ func Parse(text string) (*Query, error) {
 type parser struct {
 	text string
 	pos  int
+
+	name   string // of a saved query
+	saved  Saved
+	within []string // the saved queries that this one is a part of, and itself
+	left   *int     // how many more there may be
+}
+
+// valid is the error for a text that is none.
+func (p *parser) valid() error {
+	if utf8.ValidString(p.text) {
+		return nil
+	}
+	at := 0
+	for at < len(p.text) {
+		r, n := utf8.DecodeRuneInString(p.text[at:])
+		if r == utf8.RuneError && n == 1 {
+			break
+		}
+		at += n
+	}
+	return p.fail(at, "this is not UTF-8", "")
+}
+
+// all reads everything from pos on, which is not the end.
+func (p *parser) all(depth int) (node, error) {
+	root, err := p.anyOf(depth)
+	if err != nil {
+		return nil, err
+	}
+	if !p.eof() {
+		return nil, p.fail(p.pos, "this ) closes nothing", `to search for a parenthesis put it in quotes: ")"`)
+	}
+	return root, nil
 }
 
 func (p *parser) fail(at int, reason, hint string) error {
-	col := 1
-	for i := range p.text {
-		if i >= at {
-			break
-		}
-		col++
-	}
-	return &Error{Query: p.text, Column: col, Reason: reason, Hint: hint}
+	line, column := p.place(at)
+	return &Error{Query: p.text, Name: p.name, Line: line, Column: column, Reason: reason, Hint: hint}
 }
 
 func (p *parser) eof() bool { return p.pos == len(p.text) }
@@ -189,7 +211,11 @@ func (p *parser) term(depth int) (node, error) {
 	for i := range rules {
 		if string(rules[i].key) == lower {
 			p.pos += len(name) + 1
-			return p.value(&rules[i])
+			n, err := p.value(&rules[i])
+			if t, ok := n.(*term); ok && err == nil && t.key == keySaved {
+				return p.include(t.value, start, depth)
+			}
+			return n, err
 		}
 		keys = append(keys, rules[i].key)
 	}
@@ -321,6 +347,10 @@ func (p *parser) regexp(t *term) error {
 func (p *parser) check(t *term, at int) error {
 	t.needle = Fold(t.value)
 	switch t.key {
+	case keySaved:
+		if err := CheckName(t.value); err != nil {
+			return p.fail(at, err.Error(), "")
+		}
 	case keyIs, keyHas:
 		var names []string
 		for i := range t.rule.choices {

@@ -7,13 +7,14 @@
 //	term  = "not:" term | "(" any ")" | [ key ":" ] value
 //	value = word | '"' phrase '"' | "/" regexp "/" [ "i" ]
 //
+// In the place of a term with the key query: stands the saved query of that name.
+//
 // A [Query] knows which files of an entry it needs. Bound to a moment it
 // becomes a [Matcher], which decides as early as it can: from the entry's name
 // alone, or from some of its files.
 package query
 
 import (
-	"fmt"
 	"regexp"
 	"strings"
 
@@ -32,15 +33,15 @@ func (q *Query) String() string { return q.text }
 
 // Error says where and why a text is no query.
 type Error struct {
-	Query  string
-	Column int // in characters, from 1
+	Query  string // the whole of it
+	Name   string // of a saved query, "" for what was asked
+	Line   int    // of a saved query that has several, from 1; else 0
+	Column int    // in characters, from 1
 	Reason string
 	Hint   string // what to write instead, or ""
 }
 
-func (e *Error) Error() string {
-	return fmt.Sprintf("query, column %d: %s", e.Column, e.Reason)
-}
+func (e *Error) Error() string { return e.where() + ": " + e.Reason }
 
 // node is a part of a query: allOf, anyOf, negation or *term.
 type node interface {
@@ -98,6 +99,7 @@ const (
 	keyFolder   key = "folder"
 	keyDelivery key = "delivered"
 	keyRead     key = "read"
+	keySaved    key = "query"
 )
 
 // Empty reports whether the query selects everything because it says nothing.

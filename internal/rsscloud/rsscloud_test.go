@@ -608,3 +608,24 @@ func TestPingTargetOfXMLRPCWithoutPath(t *testing.T) {
 		}
 	}
 }
+
+// Base64 stands for bytes, with white space wherever it likes; what is none is an error
+// wherever it is, and not an empty text.
+func TestBase64(t *testing.T) {
+	call := func(value string) string {
+		return "<methodCall><params><param><value>" + value + "</value></param></params></methodCall>"
+	}
+	m, err := Decode([]byte(call("<base64>\n IGH/\r\n\tAAo= </base64>")))
+	if err != nil || m.Params[0].Exact != " a\xff\x00\n" || m.Params[0].Text != "a\xff\x00" || !m.Params[0].Binary {
+		t.Errorf("%+v, %v", m, err)
+	}
+	if m, err = Decode([]byte(call("<string>YQ==</string>"))); err != nil || m.Params[0].Exact != "YQ==" || m.Params[0].Binary {
+		t.Errorf("%+v, %v", m, err)
+	}
+	for _, value := range []string{"<base64>a!b</base64>", "<base64>YQ=</base64>", "<array><data><value><base64>!</base64></value></data></array>",
+		"<struct><member><name>a</name><value><base64>!</base64></value></member></struct>"} {
+		if m, err := Decode([]byte(call(value))); err == nil || !strings.Contains(err.Error(), "base64") {
+			t.Errorf("%s: %+v, %v", value, m, err)
+		}
+	}
+}

@@ -2,7 +2,9 @@ package rsscloud
 
 import (
 	"bytes"
+	"cmp"
 	"context"
+	"encoding/base64"
 	"encoding/xml"
 	"errors"
 	"fmt"
@@ -31,6 +33,8 @@ type Value struct {
 	Text string // of a scalar, without white space around it
 	// Exact is the same with it, as a password may have it.
 	Exact string
+	// Binary is that it came as base64, and that Exact has those bytes.
+	Binary bool
 	// List holds the elements of an array; IsList tells an empty one from a
 	// scalar.
 	List   []Value
@@ -122,7 +126,7 @@ func DecodeLong(data []byte, most int) (*Message, error) {
 			if err := d.DecodeElement(&root, &start); err != nil {
 				return nil, err
 			}
-			return root.message(), nil
+			return root.message()
 		case "envelope":
 			return nil, &SOAPError{}
 		}
@@ -192,8 +196,14 @@ func (e *element) all(name string) iter.Seq[*element] {
 
 func (e *element) text() string { return strings.TrimSpace(e.Text) }
 
-func (e *element) message() *Message {
+func (e *element) message() (*Message, error) {
 	m := &Message{}
+	var bad error
+	read := func(value *element) Value {
+		v, err := value.value()
+		bad = cmp.Or(bad, err)
+		return v
+	}
 	for method := range e.all("methodname") {
 		m.Method = method.text()
 	}
@@ -201,7 +211,7 @@ func (e *element) message() *Message {
 		for param := range params.all("param") {
 			v := Value{Text: param.text()}
 			for value := range param.all("value") {
-				v = value.value()
+				v = read(value)
 				break
 			}
 			m.Params = append(m.Params, v)
@@ -210,43 +220,58 @@ func (e *element) message() *Message {
 	for fault := range e.all("fault") {
 		m.Fault = &Fault{}
 		for value := range fault.all("value") {
-			v := value.value()
+			v := read(value)
 			code, _ := strconv.Atoi(v.Members["faultCode"].Text)
 			m.Fault = &Fault{Code: code, Text: v.Members["faultString"].Text}
 		}
 	}
-	return m
+	if bad != nil {
+		return nil, bad
+	}
+	return m, nil
 }
 
-// value reads what is in a <value>.
-func (e *element) value() Value {
+// value reads what is in a <value>. The error is for base64 that is none, whose bytes
+// nobody can guess.
+func (e *element) value() (v Value, err error) {
 	if len(e.Children) == 0 {
-		return Value{Text: e.text(), Exact: e.Text}
+		return Value{Text: e.text(), Exact: e.Text}, nil
+	}
+	read := func(value *element) Value {
+		inner, bad := value.value()
+		err = cmp.Or(err, bad)
+		return inner
 	}
 	switch typed := &e.Children[0]; typed.name() {
 	case "array":
-		v := Value{IsList: true}
+		v = Value{IsList: true}
 		for data := range typed.all("data") {
 			for value := range data.all("value") {
-				v.List = append(v.List, value.value())
+				v.List = append(v.List, read(value))
 			}
 		}
-		return v
+		return v, err
 	case "struct":
-		v := Value{Members: map[string]Value{}}
+		v = Value{Members: map[string]Value{}}
 		for member := range typed.all("member") {
 			key, content := "", Value{}
 			for name := range member.all("name") {
 				key = name.text()
 			}
 			for value := range member.all("value") {
-				content = value.value()
+				content = read(value)
 			}
 			v.Members[key] = content
 		}
-		return v
+		return v, err
+	case "base64":
+		b, err := base64.StdEncoding.DecodeString(strings.Join(strings.Fields(typed.Text), ""))
+		if err != nil {
+			return Value{}, errors.New("the base64 in it is none")
+		}
+		return Value{Text: strings.TrimSpace(string(b)), Exact: string(b), Binary: true}, nil
 	default:
-		return Value{Text: typed.text(), Exact: typed.Text}
+		return Value{Text: typed.text(), Exact: typed.Text}, nil
 	}
 }
 

@@ -13,6 +13,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/lektordir/lektor/internal/testkit/must"
 )
 
 // meeting is where machines publish, in the lektor-dir, as calls elsewhere are not
@@ -21,23 +23,18 @@ const meeting = "etc/meeting"
 
 // syncShared is a sync of a lektor-dir that may be a copy.
 func syncShared(e *env, dir string) []string {
-	if err := os.WriteFile(filepath.Join(dir, "etc/share/target"), []byte(filepath.Join(dir, meeting)+"\n"), 0o600); err != nil {
-		panic(err)
-	}
+	must.Do(os.WriteFile(filepath.Join(dir, "etc/share/target"), []byte(filepath.Join(dir, meeting)+"\n"), 0o600))
 	return []string{e.share, "sync"}
 }
 
 // sharing prepares a lektor-dir with edits of its own, and those of another machine.
-func sharing(e *env, dir string) error {
+func sharing(e *env, dir string) {
 	ctx := context.Background()
 	other := filepath.Join(e.work, fmt.Sprintf("other-%d", e.serial.Add(1)))
-	if err := copyTree(dir, other); err != nil {
-		return err
-	}
+	must.Do(copyTree(dir, other))
 	defer os.RemoveAll(other)
 	target := filepath.Join(dir, meeting)
-	var bad []error
-	run := func(at string, argv ...string) { bad = append(bad, e.run(ctx, at, "", argv...)) }
+	run := func(at string, argv ...string) { must.Do(e.run(ctx, at, "", argv...)) }
 	run(dir, e.share, "init", "--name", "here", target)
 	run(other, e.share, "init", "--name", "there", target)
 	for range 2 {
@@ -45,9 +42,7 @@ func sharing(e *env, dir string) error {
 		run(other, e.share, "sync")
 	}
 	// What both did since.
-	all, err := read(dir)
-	bad = append(bad, err)
-	for i, x := range all {
+	for i, x := range read(dir) {
 		switch i % 3 {
 		case 0:
 			run(dir, e.view, "mark", "--set", "S", x.Unique)
@@ -64,7 +59,6 @@ func sharing(e *env, dir string) error {
 	run(other, e.fetch, "add", e.url(3))
 	run(other, e.share, "sync")
 	run(dir, e.fetch, "add", e.url(4))
-	return errors.Join(bad...)
 }
 
 var made = regexp.MustCompile(`(?m)^made .*\n`)
@@ -102,22 +96,17 @@ func (n *element) attr(name string) string {
 // items adds what the documents of a machine say, without times: an edit that is noted
 // by a later sync is of a later time, and may stand at another place, or in the other
 // document of states.
-func items(all map[string]string, dir, name string) error {
+func items(all map[string]string, dir, name string) {
 	for _, doc := range []string{"subscriptions.opml", "state-all.rss", "state.rss"} {
 		data, err := os.ReadFile(filepath.Join(dir, doc))
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
-		if err != nil {
-			return err
-		}
+		must.Do(err)
 		var root element
-		if err := xml.Unmarshal(data, &root); err != nil {
-			return fmt.Errorf("%s: %w", doc, err)
-		}
+		must.Do(xml.Unmarshal(data, &root))
 		root.items(all, name+"/", "")
 	}
-	return nil
 }
 
 // items adds the items of an element and those within.
@@ -153,30 +142,22 @@ func (n *element) items(all map[string]string, prefix, parent string) {
 }
 
 // documents adds the items of all machines.
-func documents(all map[string]string, dir string) error {
-	places, err := filepath.Glob(filepath.Join(dir, meeting, "*"))
-	if err != nil {
-		return err
-	}
+func documents(all map[string]string, dir string) {
+	places := must.Get(filepath.Glob(filepath.Join(dir, meeting, "*")))
 	for _, place := range append(places, filepath.Join(dir, "etc/share")) {
-		if err := items(all, place, "items of "+filepath.Base(place)); err != nil {
-			return err
-		}
+		items(all, place, "items of "+filepath.Base(place))
 	}
-	return nil
 }
 
 // whole looks whether the documents of all machines are.
-func (t *trial) whole(ctx context.Context, dir string) error {
+func (t *trial) whole(ctx context.Context, dir string) (err error) {
+	defer must.Catch(&err)
 	if !t.s.shares {
 		return nil
 	}
-	mine, err1 := filepath.Glob(filepath.Join(dir, "etc/share/*.[or][ps][ms]*"))
-	all, err2 := filepath.Glob(filepath.Join(dir, meeting, "*/*"))
-	if err := errors.Join(err1, err2); err != nil {
-		return err
-	}
-	all = slices.DeleteFunc(append(mine, all...), func(path string) bool {
+	mine := must.Get(filepath.Glob(filepath.Join(dir, "etc/share/*.[or][ps][ms]*")))
+	all := append(mine, must.Get(filepath.Glob(filepath.Join(dir, meeting, "*/*")))...)
+	all = slices.DeleteFunc(all, func(path string) bool {
 		return strings.HasPrefix(filepath.Base(path), ".") // is no document yet
 	})
 	return t.e.run(ctx, dir, "", append([]string{t.e.share, "check", "--strict"}, all...)...)

@@ -37,6 +37,8 @@ func (p pkg) name() string { return strings.TrimPrefix(p.ImportPath, module) }
 var doors = map[string][]string{
 	"github.com/mmcdole/gofeed":       {"feedconv"},
 	"github.com/coreos/go-systemd":    {"internal/serve"},
+	"charm.land":                      {"internal/app/viewer/tui"},
+	"github.com/charmbracelet":        {"internal/app/viewer/tui"},
 	"github.com/wlynxg/chardet":       {"feedconv"},
 	"golang.org/x/crypto":             {"internal/app/hub"},
 	"github.com/rivo/uniseg":          {"internal/htmltext"},
@@ -98,7 +100,7 @@ func room(name string) string {
 // drawer are the files below src/*/etc, and the markers; own are those of a
 // program for itself, below etc.
 var (
-	drawer = regexp.MustCompile(`^(src/[^ ]*/)?/?etc/((fetch|push|cloudd|ess|history|share/never)(/|$)|categories$|view/alias$|link$)[^ ]*$`)
+	drawer = regexp.MustCompile(`^(src/[^ ]*/)?/?etc/((fetch|push|cloudd|ess|history|share/never)(/|$)|categories$|view/(alias|keep)$|link$)[^ ]*$`)
 	own    = regexp.MustCompile(`^etc/(fetch|fetch/opml|cloudd|cloudd/(lock|heard))$`)
 )
 

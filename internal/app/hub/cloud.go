@@ -7,10 +7,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"mime"
 	"net"
 	"net/http"
 	"net/netip"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -58,18 +60,45 @@ func result(w http.ResponseWriter, r *http.Request, element, msg string, err err
 	_, _ = w.Write(rsscloud.EncodeResult(element, err == nil, msg))
 }
 
-// wantsJSON reports whether JSON is asked for, and XML not before it.
+// wantsJSON reports whether JSON is asked for rather than XML (RFC 9110, section
+// 12.5.1): with the greater weight, else by a name and not by a wildcard, else first.
 func wantsJSON(accept []string) bool {
-	for _, part := range strings.Split(strings.ToLower(strings.Join(accept, ",")), ",") {
-		kind, _, _ := strings.Cut(strings.TrimSpace(part), ";")
-		switch strings.TrimSpace(kind) {
-		case "application/json", "text/json":
-			return true
-		case "text/xml", "application/xml":
-			return false
+	type wish struct {
+		q             float64
+		exact, before int
+	}
+	var best [2]wish // of XML, of JSON
+	for i, part := range strings.Split(strings.Join(accept, ","), ",") {
+		kind, params, err := mime.ParseMediaType(part)
+		if err != nil {
+			continue
+		}
+		w := wish{q: 1, before: -i}
+		if text, ok := params["q"]; ok {
+			if w.q, err = strconv.ParseFloat(text, 64); err != nil || !(w.q >= 0 && w.q <= 1) {
+				continue
+			}
+		}
+		top, sub, _ := strings.Cut(kind, "/")
+		for k, name := range []string{"xml", "json"} {
+			switch {
+			case sub == name && (top == "application" || top == "text"):
+				w.exact = 2
+			case sub == "*" && (top == "application" || top == "text"):
+				w.exact = 1
+			case kind == "*/*":
+				w.exact = 0
+			default:
+				continue
+			}
+			// What names a type most closely says how much it is wanted.
+			if b := &best[k]; *b == (wish{}) || w.exact > b.exact || w.exact == b.exact && w.q > b.q {
+				*b = w
+			}
 		}
 	}
-	return false
+	x, j := best[0], best[1]
+	return cmp.Or(cmp.Compare(j.q, x.q), cmp.Compare(j.exact, x.exact), cmp.Compare(j.before, x.before)) > 0
 }
 
 // pleaseNotify is "Requesting notification using REST".
@@ -242,7 +271,11 @@ func (h *Hub) pinged(r *http.Request, feedURL string) (string, error) {
 	if err := checkFeed(feedURL); err != nil {
 		return "", err
 	}
-	if wait := h.soon(feedURL); wait > 0 {
+	wait, err := h.soon(feedURL)
+	if err != nil {
+		return "", err
+	}
+	if wait > 0 {
 		return fmt.Sprintf("Thanks for the ping. The feed was read not long ago, and will be again in %s.", wait.Round(time.Second)), nil
 	}
 	t, err := h.ping(r.Context(), feedURL)

@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"os"
 	"strings"
-	"time"
 
 	"github.com/lektordir/lektor/internal/atomicfile"
 	"github.com/lektordir/lektor/internal/fetch"
@@ -102,6 +101,7 @@ func (h *Hub) fly(hash, feedURL string, ping bool) *flight {
 func (h *Hub) land(f *flight, hash, feedURL string) {
 	for f != nil {
 		f.doc, f.err = h.get(feedURL)
+		seen := glance{doc: f.doc, err: f.err} // what a disk that is full makes of it is not the feed's
 		if f.err == nil {
 			if f.told, f.err = h.compare(f, hash, feedURL); f.err != nil {
 				f.err = h.failing(f.err)
@@ -113,7 +113,7 @@ func (h *Hub) land(f *flight, hash, feedURL string) {
 		} else {
 			h.flights[hash] = f.next
 		}
-		h.glance(hash, f)
+		h.glance(hash, seen)
 		close(f.done)
 		f = f.next
 		h.mu.Unlock()
@@ -134,17 +134,18 @@ func (h *Hub) compare(f *flight, hash, feedURL string) (told, error) {
 		// would find nothing changed otherwise.
 		return told{}, nil
 	}
-	return h.publish(hash, feedState{URL: cmp.Or(was.URL, feedURL), Digest: f.doc.digest, Length: f.doc.length, Changed: h.now()}, f.doc)
+	return h.publish(hash, feedState{URL: cmp.Or(was.URL, feedURL), Digest: f.doc.digest, Length: f.doc.length, Changed: h.now(), others: was.others}, f.doc)
 }
 
 // begin takes note of a feed with its first subscriber, who knows of the document that
 // was read just now. What is known of the feed already stays.
 func (h *Hub) begin(hash, feedURL string, doc *document) error {
 	return h.locked(hash, true, func() error {
-		if h.readFeed(hash).Digest != "" {
+		was := h.readFeed(hash)
+		if was.Digest != "" {
 			return nil
 		}
-		return h.writeFeed(hash, feedState{URL: feedURL, Digest: doc.digest, Length: doc.length, Changed: h.now()})
+		return h.writeFeed(hash, feedState{URL: feedURL, Digest: doc.digest, Length: doc.length, Changed: h.now(), others: was.others})
 	})
 }
 
@@ -152,7 +153,7 @@ func (h *Hub) begin(hash, feedURL string, doc *document) error {
 func (h *Hub) get(feedURL string) (*document, error) {
 	doc := &document{}
 	if path, ok := h.savedFile(feedURL); ok {
-		b, err := atomicfile.Read(path, int64(h.opts.MaxSave))
+		b, err := atomicfile.Read(path, int64(h.opts.MaxSave)+1) // and the end of its last line
 		if errors.Is(err, os.ErrNotExist) {
 			return nil, fmt.Errorf("%s: no such feed is stored here", feedURL)
 		}
@@ -217,40 +218,10 @@ func (h *Hub) glanced(hash string) (glance, bool) {
 }
 
 // glance takes down what a flight saw. The caller holds mu.
-func (h *Hub) glance(hash string, f *flight) {
+func (h *Hub) glance(hash string, seen glance) {
 	if len(h.known) >= remember {
 		clear(h.known)
 	}
-	h.known[hash] = glance{f.doc, f.err, h.now()}
-}
-
-// soon has a feed read when the gap since the last time is over, and reports for how
-// long that is; 0 where there is no gap to wait for.
-func (h *Hub) soon(feedURL string) time.Duration {
-	if h.opts.PingGap <= 0 {
-		return 0
-	}
-	hash := hashOf(feedURL)
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	wait := h.opts.PingGap - h.now().Sub(h.known[hash].at)
-	if wait <= 0 || wait > h.opts.PingGap {
-		return 0
-	}
-	if !h.later[hash] {
-		h.later[hash] = true
-		h.working.Go(func() {
-			timer := time.NewTimer(wait)
-			defer timer.Stop()
-			select {
-			case <-timer.C:
-				h.mu.Lock()
-				delete(h.later, hash)
-				h.mu.Unlock()
-				_, _ = h.ping(h.ctx, feedURL)
-			case <-h.ctx.Done():
-			}
-		})
-	}
-	return wait
+	seen.at = h.now()
+	h.known[hash] = seen
 }

@@ -1,8 +1,10 @@
 package hub
 
 import (
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -44,6 +46,7 @@ func FuzzState(f *testing.F) {
 // A journal names only those whom it names, and no file elsewhere.
 func FuzzPending(f *testing.F) {
 	f.Add("http://a.example/\n" + strings.Repeat("a", 40) + "\n\n")
+	f.Add("http://a.example/\n" + strings.Repeat("a", 40) + "\n\n" + strings.Repeat("a", 40) + "\tfailed\nagain\t2027-01-15T08:30:10Z\n" + strings.Repeat("a", 40) + "\tnewer\n")
 	dir := f.TempDir()
 	f.Fuzz(func(t *testing.T, text string) {
 		path := filepath.Join(dir, strings.Repeat("a", 40)+".1-1")
@@ -54,10 +57,21 @@ func FuzzPending(f *testing.F) {
 		if err != nil {
 			return
 		}
-		defer p.file.Close()
-		for _, k := range p.keys {
+		for k := range p.left {
 			if len(k) != 40 || strings.ContainsAny(k, "/.") || !strings.Contains(text, k) {
 				t.Fatalf("%q", k)
+			}
+		}
+		// It is gone on with whatever is in it: each pass has fewer, or is the last.
+		for n := 0; ; n++ {
+			for _, k := range slices.Collect(maps.Keys(p.left)) {
+				p.failed(k)
+			}
+			if wait, _ := p.rest(time.Unix(1_800_000_000, 0)); wait == 0 {
+				break
+			}
+			if n > len(retryAfter) {
+				t.Fatal("there is no end of it")
 			}
 		}
 	})

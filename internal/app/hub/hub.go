@@ -108,11 +108,14 @@ type Hub struct {
 	saving    *gate // for large bodies
 	lanes     lanes
 	held      *semaphore.Weighted // bytes of content that is being distributed
+	wake      chan struct{}
+	pings     sync.Mutex // held while the file of a ping is written, or removed
 
 	mu      sync.Mutex
 	flights map[string]*flight // by hash of the feed
 	known   map[string]glance
-	later   map[string]bool // pings that wait for the gap to be over
+	later   map[string]laterPing  // by hash of the feed
+	rounds  map[string][]*pending // by hash of the feed, those that began earlier first
 	counts  counts
 	serial  uint64
 }
@@ -147,7 +150,8 @@ func New(o Options, report serve.Reporter) (*Hub, error) {
 		states: st, opts: o, report: report, now: now,
 		verifying: newGate(verifyMost, verifyOne), saving: newGate(saveMost, saveOne), held: semaphore.NewWeighted(heldMost),
 		lanes:   lanes{quick: make(chan struct{}, max(o.AtOnce, 1)), slow: make(chan struct{}, slowFor*max(o.AtOnce, 1))},
-		flights: map[string]*flight{}, known: map[string]glance{}, later: map[string]bool{},
+		flights: map[string]*flight{}, known: map[string]glance{}, later: map[string]laterPing{}, rounds: map[string][]*pending{},
+		wake:   make(chan struct{}, 1),
 		counts: counts{callers: map[string]int{}, made: map[string]int{}},
 	}
 	if h.log, err = openLog(st.dir, now); err != nil {
@@ -175,26 +179,35 @@ func (h *Hub) Close() {
 	h.log.Close()
 }
 
-// Run finishes what an earlier hub began, and removes at the top of every hour who is
-// to be removed, until ctx ends, which is no error.
+// Run finishes what an earlier hub began, does what is to be done later, and removes at
+// the top of every hour who is to be removed, until ctx ends, which is no error.
 func (h *Hub) Run(ctx context.Context) error {
 	h.resume()
 	h.working.Go(func() { h.sweep(false) })
 	if h.opts.Ready != nil {
 		h.opts.Ready()
 	}
+	var top time.Time
 	for {
-		now := h.now()
-		top := now.Truncate(time.Hour).Add(time.Hour)
-		timer := time.NewTimer(min(top.Sub(now), time.Minute)) // a machine sleeps, and clocks are set
+		next, now := h.due(), h.now()
+		switch left := top.Sub(now); {
+		case left <= 0 && !top.IsZero():
+			h.sweep(true)
+			fallthrough
+		case left > time.Hour, top.IsZero():
+			top = now.Truncate(time.Hour).Add(time.Hour)
+		}
+		if next.IsZero() || top.Before(next) {
+			next = top
+		}
+		timer := time.NewTimer(max(0, min(next.Sub(now), time.Minute))) // a machine sleeps, and clocks are set
 		select {
 		case <-ctx.Done():
 			timer.Stop()
 			return nil
+		case <-h.wake:
+			timer.Stop()
 		case <-timer.C:
-			if !h.now().Before(top) {
-				h.sweep(true)
-			}
 		}
 	}
 }

@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"context"
 	"net/url"
-	"path/filepath"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -93,12 +93,19 @@ func (h *Hub) publish(hash string, f feedState, doc *document) (told, error) {
 	}
 	done := make(chan struct{})
 	t.done = done
-	content := websub.Content{Hub: h.public("/websub"), Type: cmp.Or(doc.kind, "application/octet-stream"), Body: doc.body}
+	content := h.contentOf(doc)
+	h.enter(p)
 	h.working.Go(func() {
 		defer close(done)
-		h.fan(p, list, content)
+		held := h.holds(list, &content)
+		h.fan(p, true, list, content, held)
 	})
 	return t, nil
+}
+
+// contentOf is what is distributed of a document.
+func (h *Hub) contentOf(doc *document) websub.Content {
+	return websub.Content{Hub: h.public("/websub"), Type: cmp.Or(doc.kind, "application/octet-stream"), Body: doc.body}
 }
 
 // notifiable reads those of some subscriptions to a feed that want to be notified.
@@ -113,13 +120,12 @@ func (h *Hub) notifiable(hash string, keys []string) (list []subscription) {
 	return list
 }
 
-// fan notifies everybody in a round: all hosts side by side, several at a host, and
-// those first that did not fail the last time.
-func (h *Hub) fan(p *pending, list []subscription, content websub.Content) {
-	defer p.end()
-	if n := h.holds(list, &content); n > 0 {
-		defer h.held.Release(n)
-	}
+// fan is a pass of a round, the first or another: it notifies everybody in it, all hosts
+// side by side, several at a host, and those first that did not fail the last time. held
+// is what is to be released of the memory for content.
+func (h *Hub) fan(p *pending, first bool, list []subscription, content websub.Content, held int64) {
+	defer h.rest(p)
+	defer h.held.Release(held)
 	hosts := map[string][]*subscription{}
 	var order [2][]string // of hosts; the second are those that have failed
 	for i := range list {
@@ -140,7 +146,7 @@ func (h *Hub) fan(p *pending, list []subscription, content websub.Content) {
 				all.Go(func() {
 					for i := next.Add(1) - 1; i < int64(len(queue)) && h.ctx.Err() == nil; i = next.Add(1) - 1 {
 						if place := h.lanes.enter(h.ctx); place != nil {
-							h.notify(p, queue[i], content)
+							h.notify(p, first, queue[i], content)
 							place.leave()
 						}
 					}
@@ -151,24 +157,50 @@ func (h *Hub) fan(p *pending, list []subscription, content websub.Content) {
 	all.Wait()
 }
 
+// rest is the end of a pass: of the round, too, or until those that were not reached are
+// tried again.
+func (h *Hub) rest(p *pending) {
+	if h.ctx.Err() != nil {
+		p.stop() // the next hub goes on
+		return
+	}
+	wait, left := p.rest(h.now())
+	switch {
+	case wait > 0:
+		h.log.add("later", p.feed, "%s not reached, and tried again in %s", units.Count(left, "subscriber"), wait)
+		h.poke()
+		return
+	case left > 0:
+		h.log.add("missed", p.feed, "%s not reached, and not tried again", units.Count(left, "subscriber"))
+	}
+	h.over(p)
+}
+
 // holds waits until there is memory for content that somebody is to have, and drops
 // what nobody is. It gives what is to be released.
 func (h *Hub) holds(list []subscription, content *websub.Content) int64 {
-	for _, s := range list {
-		if s.Protocol == WebSub {
-			n := min(int64(len(content.Body)), heldMost)
-			if h.held.Acquire(h.ctx, n) != nil {
-				n = 0
-			}
-			return n
-		}
+	if !wantsContent(list) {
+		content.Body = nil
+		return 0
 	}
-	content.Body = nil
-	return 0
+	n := min(int64(len(content.Body)), heldMost)
+	if h.held.Acquire(h.ctx, n) != nil {
+		return 0
+	}
+	return n
 }
 
-// notify notifies one subscriber, and takes down what came of it.
-func (h *Hub) notify(p *pending, s *subscription, content websub.Content) {
+// wantsContent reports whether somebody is to have the document itself.
+func wantsContent(list []subscription) bool {
+	return slices.ContainsFunc(list, func(s subscription) bool { return s.Protocol == WebSub })
+}
+
+// notify notifies one subscriber, and takes down what came of it. It counts as an error
+// once in a round, however often he is tried.
+func (h *Hub) notify(p *pending, first bool, s *subscription, content websub.Content) {
+	if !p.wants(s.key()) {
+		return // a later round has him
+	}
 	var err error
 	gone := false
 	if s.Protocol == WebSub {
@@ -185,53 +217,22 @@ func (h *Hub) notify(p *pending, s *subscription, content websub.Content) {
 	case gone:
 		event = unsubscribed{}
 	case err != nil:
-		event = failed{err.Error()}
+		event = failed{err.Error(), !first}
 		h.log.add("failed", s.Feed, "%s: %s", hostOf(s.Callback), reason(err, allowCallbacks))
 	}
-	if s.Errors > 0 || event != any(delivered{}) {
+	if s.Errors > 0 || !first || event != any(delivered{}) {
 		if _, _, do, _ := h.apply(p.hash, s.key(), event, h.now(), false); do == remove {
 			h.count(s.Caller, -1)
 		}
 	}
+	if err != nil && !gone {
+		p.failed(s.key())
+		return
+	}
+	if p.few {
+		h.log.add("notified", s.Feed, "%s by %s", hostOf(s.Callback), s.Protocol)
+	}
 	p.done(s.key())
-}
-
-// resume finishes the rounds that an earlier hub did not. Content is what the feed is
-// now.
-func (h *Hub) resume() {
-	left, err := names(filepath.Join(h.dir, "pending"))
-	if err != nil {
-		h.report.Warn("%v", err)
-	}
-	for _, name := range left {
-		p, err := readPending(filepath.Join(h.dir, "pending", name))
-		if err != nil {
-			h.report.Warn("%v", err)
-			continue
-		}
-		h.working.Go(func() {
-			list := h.notifiable(p.hash, p.keys)
-			h.log.add("resumed", p.feed, "%s", units.Count(len(list), "subscriber"))
-			var content websub.Content
-			var ready []subscription
-			for _, s := range list {
-				if s.Protocol == WebSub && content.Body == nil {
-					doc, err := h.get(p.feed)
-					if h.ctx.Err() != nil {
-						return
-					}
-					if err != nil {
-						h.report.Warn("%s: what is to be delivered cannot be read; it is tried again with the next start: %v", p.feed, err)
-						continue
-					}
-					content = websub.Content{Hub: h.public("/websub"), Type: cmp.Or(doc.kind, "application/octet-stream"), Body: doc.body}
-				}
-				ready = append(ready, s)
-			}
-			p.left = len(list) // the others are gone, or do not want to be notified
-			h.fan(p, ready, content)
-		})
-	}
 }
 
 // hostOf is what the log tells of a callback, whose path is nobody's business.

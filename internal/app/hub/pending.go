@@ -5,32 +5,56 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/lektordir/lektor/internal/atomicfile"
 )
 
 // pending is the journal of a round of notifications: a file in pending/ with the
 // feed's URL in the first line, the keys of those to be notified, an empty line, and
-// the key of each who was, appended when that is over. It is on the disk before the
-// first is notified and removed after the last, so that a hub that is killed finishes
-// the round when it is started again. Who was being notified just then is notified
-// once more.
+// then what came of it, a line appended for each:
+//
+//	KEY          was notified, or cannot be
+//	KEY failed   was not reached; a tab between the two
+//	KEY newer    is in a later round of the feed, which has the newer document
+//	again TIME   the pass is over, and those that are left are tried at TIME
+//
+// It is on the disk before the first is notified, and removed when nobody is left or
+// after the last of the passes, see [retryAfter]. So a hub that is killed finishes the
+// round when it is started again; who was being notified just then is notified once
+// more. It may be used by many at once.
 type pending struct {
 	path string
 	hash string
 	feed string
-	keys []string
+	few  bool // so few that the log tells of each who was notified
 
-	mu   sync.Mutex
-	file *os.File // appended to
-	left int
+	mu     sync.Mutex
+	file   *os.File        // appended to, while a pass is under way
+	left   map[string]bool // by key; true for those that failed in this pass
+	passes int             // that are over
+	again  time.Time       // when the next begins; zero while one is under way
 }
 
-// maxPending is how much of a journal is read, in bytes: a million keys.
-const maxPending = 96 << 20
+// retryAfter is how long who was not reached is left alone, after each pass of a round
+// (WebSub, section 7: "Hubs SHOULD retry content distribution requests up to
+// self-imposed limits"). After the last pass the next update is his chance.
+var retryAfter = [...]time.Duration{10 * time.Second, time.Minute, 5 * time.Minute, 30 * time.Minute}
+
+const (
+	// maxPending is how much of a journal is read, in bytes: a million keys.
+	maxPending = 96 << 20
+
+	fewKeys = 10
+
+	failedMark = "failed"
+	newerMark  = "newer"
+	againMark  = "again"
+)
 
 // begun writes the journal of a round.
 func (h *Hub) begun(hash, feedURL string, keys []string) (*pending, error) {
@@ -38,43 +62,152 @@ func (h *Hub) begun(hash, feedURL string, keys []string) (*pending, error) {
 	h.serial++
 	serial := h.serial
 	h.mu.Unlock()
-	p := &pending{hash: hash, feed: feedURL, keys: keys, left: len(keys)}
+	p := &pending{hash: hash, feed: feedURL, few: len(keys) <= fewKeys, left: make(map[string]bool, len(keys))}
 	p.path = filepath.Join(h.dir, "pending", fmt.Sprintf("%s.%d-%d", hash, h.now().UnixNano(), serial))
 	var b bytes.Buffer
 	b.WriteString(strings.ReplaceAll(feedURL, "\n", " ") + "\n")
 	for _, k := range keys {
+		p.left[k] = false
 		b.WriteString(k + "\n")
 	}
 	b.WriteByte('\n')
-	if err := os.MkdirAll(filepath.Dir(p.path), 0o700); err != nil {
+	if err := atomicfile.MkdirAll(filepath.Dir(p.path), 0o700); err != nil {
 		return nil, err
 	}
-	if err := atomicfile.Write(p.path, b.Bytes()); err != nil {
-		return nil, err
-	}
-	return p, p.open()
+	return p, atomicfile.Write(p.path, b.Bytes())
 }
 
-func (p *pending) open() (err error) {
-	p.file, err = os.OpenFile(p.path, os.O_WRONLY|os.O_APPEND, 0)
-	return err
+// note appends a line, or several. What cannot be noted costs a second notification after a kill,
+// no more. The caller holds mu.
+func (p *pending) note(line string) {
+	if p.file == nil {
+		var err error
+		if p.file, err = os.OpenFile(p.path, os.O_WRONLY|os.O_APPEND, 0); err != nil {
+			return
+		}
+	}
+	_, _ = p.file.WriteString(line + "\n")
+}
+
+// close closes the file, which is opened again when it is needed. The caller holds mu.
+func (p *pending) close() {
+	if p.file != nil {
+		_ = p.file.Close()
+		p.file = nil
+	}
+}
+
+// wants reports whether somebody is to be notified yet.
+func (p *pending) wants(key string) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	_, left := p.left[key]
+	return left
 }
 
 // done takes note that somebody was notified, or cannot be.
 func (p *pending) done(key string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.left--
-	// What cannot be noted costs a second notification after a kill, no more.
-	_, _ = p.file.WriteString(key + "\n")
+	if _, left := p.left[key]; left {
+		delete(p.left, key)
+		p.note(key)
+	}
 }
 
-// end ends the journal, which is kept where somebody is left.
-func (p *pending) end() {
-	_ = p.file.Close()
-	if p.left <= 0 {
-		_ = os.Remove(p.path)
+// failed takes note that somebody was not reached in this pass.
+func (p *pending) failed(key string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if _, left := p.left[key]; left {
+		p.left[key] = true
+		p.note(key + "\t" + failedMark)
 	}
+}
+
+// yield leaves those that a later round of the feed has to that one, and reports
+// whether nobody is left to a round that waits, so that it is over.
+func (p *pending) yield(keys []string) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var given []string
+	for _, key := range keys {
+		if _, left := p.left[key]; left {
+			delete(p.left, key)
+			given = append(given, key+"\t"+newerMark)
+		}
+	}
+	if len(given) > 0 {
+		p.note(strings.Join(given, "\n"))
+	}
+	if p.again.IsZero() {
+		return false // the pass that is under way ends it
+	}
+	p.close()
+	return len(p.left) == 0
+}
+
+// todo lists who is to be notified in this pass, which is the first or not.
+func (p *pending) todo() (keys []string, first bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for key, failed := range p.left {
+		if !failed {
+			keys = append(keys, key)
+		}
+	}
+	slices.Sort(keys)
+	return keys, p.passes == 0
+}
+
+// rest ends a pass, and gives for how long those that are left are left alone, and how
+// many they are. The round is over when there is nobody, or was the last pass.
+func (p *pending) rest(now time.Time) (wait time.Duration, left int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	defer p.close()
+	if left = len(p.left); left == 0 || p.passes >= len(retryAfter) {
+		return 0, left
+	}
+	wait = retryAfter[p.passes]
+	p.passes++
+	p.again = now.Add(wait)
+	for key := range p.left {
+		p.left[key] = false
+	}
+	p.note(againMark + "\t" + stamp(p.again))
+	return wait, left
+}
+
+// ripe reports whether a round that rests is to go on, and has it begin its pass; else
+// it gives when it is to. A time that is further away than it can be is of a clock that
+// was wrong.
+func (p *pending) ripe(now time.Time) (bool, time.Time) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	switch {
+	case p.again.IsZero():
+		return false, time.Time{}
+	case p.again.After(now) && p.again.Sub(now) <= retryAfter[len(retryAfter)-1]:
+		return false, p.again
+	}
+	p.again = time.Time{}
+	return true, time.Time{}
+}
+
+// remove ends the round.
+func (p *pending) remove() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.close()
+	_ = os.Remove(p.path)
+}
+
+// stop leaves the rest of the round to the next hub.
+func (p *pending) stop() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.close()
 }
 
 // readPending reads a journal that a hub left, as those who are left.
@@ -92,18 +225,42 @@ func readPending(path string) (*pending, error) {
 	if !ok {
 		return nil, fmt.Errorf("%s: it is cut off", path)
 	}
-	done := map[string]bool{}
-	for line := range strings.Lines(over) {
-		if key, whole := strings.CutSuffix(line, "\n"); whole {
-			done[key] = true
-		}
-	}
-	p := &pending{path: path, hash: hash, feed: feed}
+	p := &pending{path: path, hash: hash, feed: feed, left: map[string]bool{}}
 	for key := range strings.FieldsSeq(all) {
-		if !done[key] && len(key) == 40 && !strings.ContainsAny(key, "/.") {
-			p.keys = append(p.keys, key)
+		if isKey(key) {
+			p.left[key] = false
 		}
 	}
-	p.left = len(p.keys)
-	return p, p.open()
+	p.few = len(p.left) <= fewKeys
+	for line := range strings.Lines(over) {
+		if line, whole := strings.CutSuffix(line, "\n"); whole {
+			p.replay(line)
+		}
+	}
+	return p, nil
 }
+
+// replay takes a line of the journal for what it says.
+func (p *pending) replay(line string) {
+	key, mark, _ := strings.Cut(line, "\t")
+	_, left := p.left[key]
+	switch {
+	case key == againMark:
+		p.passes++
+		p.again = when(mark)
+		for k := range p.left {
+			p.left[k] = false
+		}
+	case !left:
+	case mark == failedMark:
+		p.left[key], p.again = true, time.Time{} // the next pass had begun
+	case mark == newerMark:
+		delete(p.left, key)
+	case line == key:
+		delete(p.left, key)
+		p.again = time.Time{}
+	}
+}
+
+// isKey reports whether a text is that of [subscription.key], and so a name of a file.
+func isKey(s string) bool { return len(s) == 40 && strings.Trim(s, "0123456789abcdef") == "" }

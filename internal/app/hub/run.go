@@ -10,9 +10,7 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/gofrs/flock"
-	"golang.org/x/sys/unix"
-
+	"github.com/lektordir/lektor/internal/atomicfile"
 	"github.com/lektordir/lektor/internal/command"
 	"github.com/lektordir/lektor/internal/serve"
 	"github.com/lektordir/lektor/internal/units"
@@ -46,7 +44,7 @@ func Serve(ctx context.Context, o ServeOptions, s *command.Streams) error {
 		return expireNow(ctx, o, s)
 	}
 	if _, err := openStates(o.State); err != nil {
-		return err
+		return command.Hint(err, "name a directory that is yours with --state")
 	}
 	unlock, err := lock(o.State)
 	if err != nil {
@@ -113,13 +111,5 @@ func here(door *serve.Door) *url.URL {
 
 // lock makes sure that one hub has the state. The file is never removed.
 func lock(dir string) (unlock func(), err error) {
-	l := flock.New(filepath.Join(dir, "lock"), flock.SetFlag(os.O_RDONLY|os.O_CREATE|unix.O_NOFOLLOW))
-	ok, err := l.TryLock()
-	if err == nil && !ok {
-		err = command.Hint(errBusy, "stop it, or name another state with --state")
-	}
-	if err != nil {
-		return nil, err
-	}
-	return func() { _ = l.Unlock() }, nil
+	return atomicfile.Lock(filepath.Join(dir, "lock"), command.Hint(errBusy, "stop it, or name another state with --state"))
 }

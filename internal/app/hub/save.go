@@ -6,6 +6,7 @@ import (
 	"encoding/xml"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/url"
 	"os"
@@ -16,6 +17,10 @@ import (
 	"time"
 
 	"golang.org/x/crypto/bcrypt"
+	"golang.org/x/text/encoding"
+	"golang.org/x/text/encoding/htmlindex"
+	"golang.org/x/text/encoding/unicode"
+	"golang.org/x/text/transform"
 
 	"github.com/lektordir/lektor/internal/atomicfile"
 	"github.com/lektordir/lektor/internal/lazy"
@@ -180,7 +185,7 @@ func (h *Hub) save(r *http.Request, params []rsscloud.Value) (string, error) {
 	if len(params) != 3 {
 		return "", rsscloud.Sayf(`Can't call "saveRss" because it takes a user, a password and the text of a feed.`)
 	}
-	name, document := params[0].Text, inUTF8([]byte(strings.TrimSpace(params[2].Exact)))
+	name, document := params[0].Text, documentOf(params[2])
 	_, caller := h.caller(r)
 	if err := h.users.check(name, params[1].Exact, caller); err != nil {
 		if !h.users.known(name) {
@@ -199,16 +204,27 @@ func (h *Hub) save(r *http.Request, params []rsscloud.Value) (string, error) {
 		return "", err
 	}
 	dir := filepath.Join(h.dir, "saved", name)
-	if err := os.MkdirAll(dir, 0o700); err != nil {
+	if err := atomicfile.MkdirAll(dir, 0o700); err != nil {
 		return "", h.failing(err)
 	}
-	if err := atomicfile.Write(filepath.Join(dir, savedName), append(document, '\n')); err != nil {
+	if !params[2].Binary {
+		document = append(document, '\n')
+	}
+	if err := atomicfile.Write(filepath.Join(dir, savedName), document); err != nil {
 		return "", h.failing(err)
 	}
 	where := h.public(savedPath + url.PathEscape(name) + "/" + savedName)
 	h.log.add("saved", where, "%s", units.Bytes(int64(len(document))))
 	_, _ = h.pinged(r, where) // it is stored, whoever hears of it
 	return where, nil
+}
+
+// documentOf gives a document as it is stored. Bytes, which is base64, stay as they are.
+func documentOf(v rsscloud.Value) []byte {
+	if v.Binary {
+		return []byte(v.Exact)
+	}
+	return inUTF8([]byte(strings.TrimSpace(v.Exact)))
 }
 
 var declaredEncoding = lazy.Regexp(`^(<\?xml\s[^<>]*?\sencoding\s*=\s*)("[^"<>]*"|'[^'<>]*')`)
@@ -226,7 +242,7 @@ func inUTF8(document []byte) []byte {
 // wellFormed is the error for a document that is no feed in XML, with the position
 // where it is not.
 func wellFormed(document []byte) error {
-	d := xml.NewDecoder(bytes.NewReader(document))
+	d := decoder(document)
 	root, ended := "", false
 	bad := func(reason string) error {
 		line, column := d.InputPos()
@@ -263,9 +279,29 @@ func wellFormed(document []byte) error {
 	return rsscloud.Sayf("The document is no feed: its root element is %s.", oneField(root))
 }
 
+// decoder reads XML in whatever encoding it has: by its byte order mark, or as it says.
+func decoder(document []byte) *xml.Decoder {
+	marked := false
+	for _, mark := range []string{"\xef\xbb\xbf", "\xfe\xff", "\xff\xfe"} {
+		marked = marked || bytes.HasPrefix(document, []byte(mark))
+	}
+	d := xml.NewDecoder(transform.NewReader(bytes.NewReader(document), unicode.BOMOverride(encoding.Nop.NewDecoder())))
+	d.CharsetReader = func(label string, in io.Reader) (io.Reader, error) {
+		if marked {
+			return in, nil
+		}
+		e, err := htmlindex.Get(label)
+		if err != nil {
+			return nil, fmt.Errorf("the encoding %s is unknown", oneField(label))
+		}
+		return e.NewDecoder().Reader(in), nil
+	}
+	return d
+}
+
 // kindOf is the Content-Type of a feed that is stored here.
 func kindOf(document []byte) string {
-	d := xml.NewDecoder(bytes.NewReader(document))
+	d := decoder(document)
 	for {
 		t, err := d.Token()
 		if err != nil {

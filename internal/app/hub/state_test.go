@@ -2,6 +2,7 @@ package hub
 
 import (
 	"context"
+	"encoding/base64"
 	"encoding/xml"
 	"errors"
 	"fmt"
@@ -42,8 +43,9 @@ func TestEveryTransition(t *testing.T) {
 		{"begins anew, after errors", bad, verified{anew, 2 * time.Hour}, with(anew, func(s *subscription) { s.Since, s.Expires = later, later.Add(2*time.Hour) }), store},
 		{"delivered", s, delivered{}, s, keep},
 		{"delivered after errors", bad, delivered{}, s, store},
-		{"failed", s, failed{"a\nb"}, with(s, func(s *subscription) { s.Errors, s.Error, s.Failed = 1, "a b", later }), store},
-		{"failed for the third time", bad, failed{"x"}, with(s, func(s *subscription) { s.Errors, s.Error, s.Failed = 3, "x", later }), store},
+		{"failed", s, failed{"a\nb", false}, with(s, func(s *subscription) { s.Errors, s.Error, s.Failed = 1, "a b", later }), store},
+		{"failed when it was tried again", bad, failed{"x", true}, with(bad, func(s *subscription) { s.Error, s.Failed = "x", later }), store},
+		{"failed for the third time", bad, failed{"x", false}, with(s, func(s *subscription) { s.Errors, s.Error, s.Failed = 3, "x", later }), store},
 		{"unsubscribed", s, unsubscribed{}, s, remove},
 	} {
 		if got, do := tc.from.on(tc.event, later); got != tc.want || do != tc.do {
@@ -55,6 +57,9 @@ func TestEveryTransition(t *testing.T) {
 		if s.wants(now) != want {
 			t.Errorf("after %d errors", i)
 		}
+	}
+	if s.Protocol = WebSub; !s.wants(now) || s.wants(now.Add(time.Hour)) {
+		t.Error("by WebSub it is kept until the lease is over, and no longer")
 	}
 	if s.Errors = 0; s.wants(now.Add(time.Hour)) || !s.wants(now.Add(time.Hour-1)) {
 		t.Error("expired")
@@ -84,8 +89,16 @@ func TestSubscriptionIsReadAsItWasWritten(t *testing.T) {
 
 // Which URLs are one feed.
 func TestURLsOfOneFeed(t *testing.T) {
+	for u, want := range map[string]string{"%7Ea%2d%2F%2f%c3%A9%%4%zz%6": "~a-%2F%2F%C3%A9%%4%zz%6", "": "", "%41%5f%2e%30": "A_.0", "%253a": "%253a", "%25%33%61": "%253a"} {
+		if got := plain(u); got != want {
+			t.Errorf("%s: %s", u, got)
+		}
+	}
+	if hashOf("http://a.example/%7Euser?a=%2fb") != hashOf("http://a.example/~user?a=%2Fb") {
+		t.Error("percent-encoding that need not be counts")
+	}
 	same := []string{"http://a.example/", "HTTP://A.example:80/#x", "http://a.example"}
-	others := []string{"https://a.example/", "http://a.example/x", "http://a.example/X", "http://a.example/?", "http://www.a.example/", "http://a.example:8080/", "http://a.example/?a"}
+	others := []string{"https://a.example/", "http://a.example/x", "http://a.example/X", "http://a.example/?", "http://www.a.example/", "http://a.example:8080/", "http://a.example/?a", "http://a.example/%2F", "http://a.example/%2Fx", "http://a.example/%3F"}
 	for _, u := range same {
 		if hashOf(u) != hashOf(same[0]) {
 			t.Errorf("%s is another", u)
@@ -132,6 +145,63 @@ func TestStateThatSomebodyElseChanges(t *testing.T) {
 	}
 }
 
+// A state that another version wrote, or somebody took notes in: what is not known is
+// kept, and harms nothing.
+func TestStateOfAnotherVersion(t *testing.T) {
+	w := newWorld(t, nil)
+	feed := w.feed("/feed", "one")
+	w.register("/cb", feed)
+	hash := hashOf(feed)
+	s := subscription{Protocol: "http-post", Callback: w.site.URL + "/cb"}
+	files := []string{filepath.Join(w.h.feed(hash), "feed"), filepath.Join(w.h.subs(hash), s.key())}
+	const more = "note\tof mine\nweight\t5\n"
+	for _, path := range files {
+		b, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		// Its own at the end, and a line that is none.
+		if err := os.WriteFile(path, []byte("note\tof mine\n"+string(b)+"what\n\tx\nweight\t5"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, path := range []string{"feeds/readme", "feeds/ab/other/x", "pending/later/x", "index"} {
+		path = filepath.Join(w.opts.State, path)
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte("x\n"), 0o600)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	// A journal with marks that are not known: who has them is notified rather than not.
+	journal := filepath.Join(w.opts.State, "pending", hash+".1-1")
+	if err := os.WriteFile(journal, []byte(feed+"\n"+s.key()+"\n\n"+s.key()+"\tfrobnicated\nversion\t2\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	w.restart()
+	w.h.resume()
+	w.settle()
+	if got := w.notified("/cb"); len(got) != 1 || w.journals() != 1 {
+		t.Errorf("%v, %d", got, w.journals())
+	}
+	w.answer("/cb", func(rw http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodPost {
+			rw.WriteHeader(500)
+		}
+		io.WriteString(rw, r.FormValue("challenge"))
+	})
+	w.feed("/feed", "two")
+	w.ping(feed)
+	w.h.sweep(true)
+	w.register("/cb", feed)
+	for _, path := range files {
+		if b, err := os.ReadFile(path); err != nil || !strings.HasSuffix(string(b), more) || strings.Count(string(b), "note") != 1 {
+			t.Errorf("%s: %s, %v", path, b, err)
+		}
+	}
+	if list := w.subscriptions(feed); len(list) != 1 || list[0].Errors != 0 {
+		t.Errorf("%+v", list)
+	}
+}
+
 // A disk that takes nothing: the caller is told so, and with the next ping all are
 // notified.
 func TestStateThatCannotBeWritten(t *testing.T) {
@@ -148,6 +218,9 @@ func TestStateThatCannotBeWritten(t *testing.T) {
 	}
 	if err := os.Remove(pending); err != nil {
 		t.Fatal(err)
+	}
+	if r := w.register("/later", feed); !strings.Contains(r.body, `success="true"`) {
+		t.Errorf("the feed is blamed for the disk: %s", r.body)
 	}
 	if w.ping(feed); len(w.notified("/cb")) != 1 {
 		t.Error("not notified")
@@ -325,6 +398,24 @@ func TestPingDuringAReading(t *testing.T) {
 	}
 }
 
+// A registration that finds the feed changed takes nothing from the ping that is to come:
+// that tells all, who registered before and after.
+func TestRegistrationDoesNotLearnFromTheFeed(t *testing.T) {
+	w := newWorld(t, nil)
+	feed := w.feed("/feed", "one")
+	w.register("/before", feed)
+	w.clock.add(rememberFor)
+	w.feed("/feed", "two")
+	w.register("/after", feed)
+	if a, b := len(w.notified("/before")), len(w.notified("/after")); a != 0 || b != 0 || len(w.got("GET", "/feed")) != 2 {
+		t.Errorf("notified %d and %d times without a ping", a, b)
+	}
+	w.ping(feed)
+	if a, b := len(w.notified("/before")), len(w.notified("/after")); a != 1 || b != 1 {
+		t.Errorf("notified %d and %d times", a, b)
+	}
+}
+
 // A document that broke off is none: it would be another one each time.
 func TestFeedThatBreaksOff(t *testing.T) {
 	w := newWorld(t, nil)
@@ -360,18 +451,64 @@ func TestPublicURLWithAPath(t *testing.T) {
 }
 
 func TestPingGap(t *testing.T) {
-	w := newWorld(t, func(o *Options) { o.PingGap = 150 * time.Millisecond })
+	w := newWorld(t, func(o *Options) { o.PingGap = time.Minute })
 	feed := w.feed("/feed", "one")
 	w.register("/cb", feed)
 	w.feed("/feed", "two")
+	told := func(want int, what string) {
+		t.Helper()
+		w.h.due()
+		if w.settle(); len(w.notified("/cb")) != want {
+			t.Errorf("%s: notified %d times", what, len(w.notified("/cb")))
+		}
+	}
+	w.clock.add(10 * time.Second)
 	for range 3 {
-		if r := w.ping(feed); !strings.Contains(r.body, "will be again in") {
+		if r := w.ping(feed); !strings.Contains(r.body, "will be again in 50s") {
 			t.Error(r.body)
 		}
 	}
-	w.settle()
-	if got := w.notified("/cb"); len(got) != 1 {
-		t.Errorf("%v", got)
+	w.clock.add(49 * time.Second)
+	told(0, "before the gap is over")
+	w.clock.add(time.Second)
+	told(1, "at its end")
+	told(1, "once more")
+	// One that waits when the hub ends is the next one's, at its time or at once where
+	// the clock was wrong.
+	for i, later := range []time.Duration{time.Minute, -time.Hour} {
+		w.ping(feed)
+		before := len(w.notified("/cb"))
+		w.feed("/feed", fmt.Sprint("later", i))
+		w.clock.add(time.Second)
+		if r := w.ping(feed); !strings.Contains(r.body, "will be again in") {
+			t.Error(r.body)
+		}
+		w.restart()
+		w.h.resume()
+		told(before, "just after the start")
+		w.clock.add(later)
+		told(before+1, "by the next hub")
+		if list, _ := names(filepath.Join(w.opts.State, "pings")); len(list) != 0 {
+			t.Errorf("%v is left", list)
+		}
+		w.restart()
+		w.h.resume()
+		told(before+1, "by the one after that")
+		w.clock.add(time.Hour)
+	}
+	// A feed that nobody subscribes to is no use to be read later.
+	if other := w.feed("/other", "x"); w.ping(other).status != 200 || strings.Contains(w.ping(other).body, "again") || len(w.h.later) != 0 {
+		t.Errorf("%+v", w.h.later)
+	}
+	// What is damaged does no harm.
+	for name, text := range map[string]string{"x": "", strings.Repeat("a", 40): "url\thttp://a.example/\n", hashOf("file:///etc/passwd"): "url\tfile:///etc/passwd\n"} {
+		if err := os.WriteFile(filepath.Join(w.opts.State, "pings", name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.h.resume()
+	if w.h.due(); len(w.h.later) != 0 || strings.Count(w.log.String(), "it is no ping") != 3 {
+		t.Errorf("%+v, %s", w.h.later, w.log)
 	}
 }
 
@@ -596,6 +733,57 @@ func TestSavedDocumentIsInUTF8(t *testing.T) {
 		}
 		if err := d.Decode(&got); err != nil || got.Title != "é encoding=\"x\"" {
 			t.Errorf("%s: %q, %v", head, got.Title, err)
+		}
+	}
+}
+
+// A document as base64 is stored byte for byte, in the encoding that it has, and a
+// password may come so, too. What is no base64 is named.
+func TestSavedDocumentAsBase64(t *testing.T) {
+	w := newWorld(t, func(o *Options) { o.Users = htpasswd(t, "bull:s\xfecret") })
+	value := func(b string) string {
+		text := base64.StdEncoding.EncodeToString([]byte(b))
+		return "<param><value><base64>\n" + text[:len(text)/2] + "\r\n " + text[len(text)/2:] + "\n</base64></value></param>"
+	}
+	save := func(document string) string {
+		return w.do("POST", "/RPC2", "text/xml", "<methodCall><methodName>rssCloud.saveRss</methodName><params><param><value>bull</value></param>"+
+			value("s\xfecret")+document+"</params></methodCall>").body
+	}
+	utf16 := "\xff\xfe"
+	for _, c := range `<?xml version="1.0" encoding="UTF-16"?><feed/>` {
+		utf16 += string([]byte{byte(c), 0})
+	}
+	for document, kind := range map[string]string{
+		"<?xml version=\"1.0\" encoding=\"ISO-8859-1\"?>\r\n<rss><channel><title>\xe9</title></channel></rss>\r\n\r\n": "rss",
+		"  <rss>no end of line</rss>": "rss", "\xef\xbb\xbf<?xml version=\"1.0\" encoding=\"utf-8\"?><feed>é</feed>": "atom", utf16: "atom",
+		"<?xml version=\"1.0\" encoding=\"windows-1251\"?><feed>\xcf</feed>": "atom",
+	} {
+		if body := save(value(document)); !strings.Contains(body, "/feeds/bull/rss.xml") {
+			t.Errorf("%q: %s", document, body)
+		}
+		if r := w.do("GET", "/feeds/bull/rss.xml", "", ""); r.body != document || r.header.Get("Content-Type") != "application/"+kind+"+xml" {
+			t.Errorf("%q: %+v", document, r)
+		}
+	}
+	// One that is as long as it may be is read as well.
+	w.register("/cb", w.server.URL+"/feeds/bull/rss.xml")
+	for _, end := range []string{"a", "b"} {
+		if body := save("<param><value><string>&lt;rss>" + strings.Repeat(end, 1<<20-11) + "&lt;/rss></string></value></param>"); !strings.Contains(body, "/feeds/bull") {
+			t.Errorf("%.200s", body)
+		}
+	}
+	if w.settle(); len(w.notified("/cb")) != 2 {
+		t.Errorf("notified %d times of the longest: %+v", len(w.notified("/cb")), w.h.log.Recent())
+	}
+	for document, want := range map[string]string{
+		"<param><value><base64>a!b</base64></value></param>":        "base64",
+		value("<?xml version=\"1.0\"?><rss>\xe9</rss>"):             "invalid UTF-8",
+		value("<?xml version=\"1.0\" encoding=\"klingon\"?><rss/>"): "the encoding klingon is unknown",
+		value("<rss>"): "line 1",
+		value("<rss>" + strings.Repeat(" ", 1<<20) + "</rss>"): "more than",
+	} {
+		if body := save(document); !strings.Contains(body, want) || !strings.Contains(body, "<fault>") {
+			t.Errorf("%.60s: %s", document, body)
 		}
 	}
 }

@@ -32,7 +32,7 @@ const (
 //
 //	verified      begins, or begins anew
 //	delivered     no errors in a row any more
-//	failed        one more; after three it is not notified any more
+//	failed        one more; by rssCloud, after three it is not notified any more
 //	unsubscribed  ends
 type subscription struct {
 	Callback  string // URL
@@ -46,6 +46,7 @@ type subscription struct {
 	Errors    int // in a row
 	Failed    time.Time
 	Error     string // the last of them, in one line
+	others    string // lines of its file with other names
 }
 
 // The events of a subscription.
@@ -58,8 +59,12 @@ type (
 	}
 	// delivered is that a notification was taken.
 	delivered struct{}
-	// failed is that it was not.
-	failed struct{ text string }
+	// failed is that it was not; again, that it was not either when it was tried
+	// again, which is no other error.
+	failed struct {
+		text  string
+		again bool
+	}
 	// unsubscribed is that the subscriber wants no more.
 	unsubscribed struct{}
 )
@@ -76,7 +81,9 @@ const (
 func (s subscription) on(event any, now time.Time) (subscription, change) {
 	switch e := event.(type) {
 	case verified:
+		others := s.others
 		s = e.as
+		s.others = others
 		s.Since, s.Expires = now, now.Add(e.lease)
 		return s, store
 	case delivered:
@@ -86,7 +93,9 @@ func (s subscription) on(event any, now time.Time) (subscription, change) {
 		s.Errors, s.Error, s.Failed = 0, "", time.Time{}
 		return s, store
 	case failed:
-		s.Errors++
+		if !e.again {
+			s.Errors++
+		}
 		s.Error, s.Failed = termsafe.Brief(e.text), now
 		return s, store
 	case unsubscribed:
@@ -97,8 +106,13 @@ func (s subscription) on(event any, now time.Time) (subscription, change) {
 
 // wants reports whether the subscriber is to be notified.
 func (s *subscription) wants(now time.Time) bool {
-	return s.Errors < strikes && now.Before(s.Expires)
+	return !s.givenUp() && now.Before(s.Expires)
 }
+
+// givenUp reports whether the subscriber has failed too often. By WebSub nobody has:
+// "The hub MUST keep the subscription active until the end of the lease duration"
+// (section 7).
+func (s *subscription) givenUp() bool { return s.Protocol != WebSub && s.Errors >= strikes }
 
 // lease holds what a subscriber asks for within what he can have.
 func lease(asked time.Duration) time.Duration {
@@ -110,6 +124,6 @@ func lease(asked time.Duration) time.Duration {
 
 // key names a subscription among those to its feed.
 func (s *subscription) key() string {
-	sum := sha1.Sum([]byte(s.Protocol + " " + s.Callback))
+	sum := sha1.Sum([]byte(s.Protocol + " " + plain(s.Callback)))
 	return hex.EncodeToString(sum[:])
 }

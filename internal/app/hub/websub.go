@@ -106,23 +106,29 @@ func (h *Hub) join(s subscription, q websub.Request) error {
 		websub.Deny(ctx, h.callbacks, q, "the topic cannot be read")
 		return err
 	}
+	begin := h.now()
 	if err := websub.Verify(ctx, h.callbacks, q, challenge()); err != nil {
 		return err
 	}
-	return h.keepSubscription(hash, s, doc, q.Lease)
+	// The lease is "measured from the time the verification request was made".
+	if err := h.keepSubscription(hash, s, doc, q.Lease-h.now().Sub(begin)); err != nil {
+		websub.Deny(ctx, h.callbacks, q, err.Error())
+		return err
+	}
+	return nil
 }
 
-// leave ends a subscription, when the callback confirms it. Nobody is asked where
-// there is none.
+// leave ends a subscription, when the callback confirms it. It is asked where there is
+// none, too: the subscriber waits for that.
 func (h *Hub) leave(s subscription, q websub.Request) {
 	hash := hashOf(s.Feed)
-	was, err := h.read(hash, s.key())
-	if err != nil {
-		return
-	}
+	was, rerr := h.read(hash, s.key())
 	if err := websub.Verify(h.ctx, h.callbacks, q, challenge()); err != nil {
 		h.log.add("refused", s.Feed, "%s, the end: %s", hostOf(s.Callback), reason(err, allowCallbacks))
 		return
+	}
+	if rerr != nil {
+		return // there was none
 	}
 	if _, _, do, err := h.apply(hash, s.key(), unsubscribed{}, h.now(), true); err != nil {
 		h.report.Warn("%v", err)

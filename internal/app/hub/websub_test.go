@@ -1,12 +1,16 @@
 package hub
 
 import (
+	"cmp"
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -38,23 +42,31 @@ func TestWebSubAcceptsARequest(t *testing.T) {
 }
 
 // Section 5.1.2: "If a hub finds any errors in the subscription request, an appropriate
-// HTTP error response code (4xx or 5xx) MUST be returned."
+// HTTP error response code (4xx or 5xx) MUST be returned. [...] hubs SHOULD return a
+// description of the error in the response body as plain text"; 5.1: hub.mode is "The
+// literal string", hub.secret "MUST be less than 200 bytes in length".
 func TestWebSubErrorsAreAnswered(t *testing.T) {
 	w := newWorld(t, nil)
 	feed, cb := w.feed("/feed", "one"), w.site.URL+"/cb"
 	for _, tc := range [][]string{
 		{"subscribe", "", feed}, {"subscribe", cb, ""}, {"", cb, feed}, {"frobnicate", cb, feed}, {"subscribe", "/cb", feed},
-		{"subscribe", "ftp://a.example/", feed}, {"subscribe", cb, "urn:x"}, {"publish", "", ""}, {"subscribe", "http://u:p@a.example/", feed},
+		{"subscribe", "ftp://a.example/", feed}, {"subscribe", cb, "urn:x"}, {"publish", "", ""}, {"subscribe", "http://u:p@a.example/", feed}, {"SUBSCRIBE", cb, feed}, {"denied", cb, feed},
 		{"subscribe", cb, feed, "hub.secret", strings.Repeat("x", 200)},
 		{"subscribe", "http://a.example/" + strings.Repeat("x", 3000), feed},
 	} {
 		r := w.form("/websub", append([]string{"hub.mode", tc[0], "hub.callback", tc[1], "hub.topic", tc[2]}, tc[3:]...)...)
-		if r.status != 400 || !strings.HasPrefix(r.header.Get("Content-Type"), "text/plain") || len(r.body) < 10 {
+		if r.status != 400 || r.header.Get("X-Content-Type-Options") != "nosniff" || !strings.HasPrefix(r.header.Get("Content-Type"), "text/plain") || len(r.body) < 10 {
 			t.Errorf("%q: %+v", tc, r)
 		}
 	}
 	if w.settle(); len(w.subscriptions(feed)) != 0 || len(w.got("GET", "/cb")) != 0 {
 		t.Error("it was done all the same")
+	}
+	if r := w.form("/websub", "hub.mode", "subscribe", "hub.callback", cb, "hub.topic", feed, "hub.filler", strings.Repeat("x", DefaultMaxForm)); r.status != 413 || !strings.HasPrefix(r.header.Get("Content-Type"), "text/plain") {
+		t.Errorf("%+v", r)
+	}
+	if r := w.do("POST", "/websub", formType, "hub.mode=subscribe&hub.topic=%zz"); r.status != 400 {
+		t.Errorf("%+v", r)
 	}
 }
 
@@ -129,6 +141,153 @@ func TestWebSubASubsequentRequestOverrides(t *testing.T) {
 	if len(list) != 2 || list[0].Secret != "new" || list[0].Expires != w.clock.now().Add(2*time.Hour) {
 		t.Errorf("%+v", list)
 	}
+	// "The subscriber MAY [...] make a new subscription without a hub.secret."
+	w.subscribe("subscribe", cb, feed)
+	w.feed("/feed", "two")
+	w.ping(feed)
+	if got := w.got("POST", "/cb"); len(got) != 2 || got[0].header.Get("X-Hub-Signature")+got[1].header.Get("X-Hub-Signature") != "" {
+		t.Errorf("%+v", got)
+	}
+}
+
+// Section 5.1: hub.lease_seconds "MAY be present for unsubscription requests and MUST be
+// ignored by the hub in that case." 2.1: a hub "MUST support unsubscription requests",
+// which are verified as others are, whether there is a subscription or not.
+func TestWebSubUnsubscription(t *testing.T) {
+	w := newWorld(t, nil)
+	feed, cb := w.feed("/feed", "one"), w.site.URL+"/cb"
+	for i, lease := range []string{"3600", "0", "-1", "x", ""} {
+		w.subscribe("subscribe", cb, feed)
+		for range 2 { // the second, where there is none any more
+			if r := w.subscribe("unsubscribe", cb, feed, "hub.lease_seconds", lease); r.status != 202 {
+				t.Errorf("%q: %+v", lease, r)
+			}
+		}
+		got := w.got("GET", "/cb")
+		if len(w.subscriptions(feed)) != 0 || w.h.counts.all != 0 || len(got) != 3*(i+1) {
+			t.Fatalf("%q: %d subscriptions counted, %+v", lease, w.h.counts.all, got)
+		}
+		for _, c := range got[len(got)-2:] {
+			if q, _ := url.ParseQuery(c.query); q.Get("hub.mode") != "unsubscribe" || q.Get("hub.topic") != feed || q.Get("hub.challenge") == "" || q.Has("hub.lease_seconds") {
+				t.Errorf("%+v", c)
+			}
+		}
+	}
+	w.feed("/feed", "two")
+	if w.ping(feed); len(w.got("POST", "/cb")) != 0 {
+		t.Error("it is delivered still")
+	}
+}
+
+// Section 5.1.1: "Hubs MUST always decode non-reserved characters for these URL
+// parameters"; 8.3: "The Hub MUST use the exact callback used by the subscriber"; topics
+// with a fragment are told of as they were asked for.
+func TestWebSubURLsAreOneWhateverIsEncoded(t *testing.T) {
+	w := newWorld(t, nil)
+	w.feed("/~feed", "one")
+	var uri string
+	w.answer("/cb~", func(rw http.ResponseWriter, r *http.Request) {
+		uri = r.RequestURI
+		fmt.Fprint(rw, r.URL.Query().Get("hub.challenge"))
+	})
+	w.subscribe("subscribe", w.site.URL+"/%63b%7E?a=%2f&%62", w.site.URL+"/%7Efeed")
+	w.subscribe("subscribe", w.site.URL+"/cb~?a=%2F&b", w.site.URL+"/~feed#part", "hub.secret", "s")
+	list := w.subscriptions(w.site.URL + "/~feed")
+	if len(list) != 1 || list[0].Secret != "s" || !strings.HasPrefix(uri, "/cb~?a=%2F&b&hub.challenge=") || !strings.Contains(uri, "%23part") {
+		t.Errorf("%+v, %s", list, uri)
+	}
+	w.subscribe("subscribe", w.site.URL+"/%63b%7E?a=%2f&%62", w.site.URL+"/%7Efeed#part")
+	w.feed("/~feed", "two")
+	w.ping(w.site.URL + "/%7efeed")
+	if got := w.got("POST", "/cb~"); len(got) != 1 || uri != "/%63b%7E?a=%2f&%62" || !strings.Contains(got[0].header.Get("Link"), "/%7Efeed#part>; rel=\"self\"") {
+		t.Errorf("%s, %+v", uri, got)
+	}
+}
+
+// Section 5.3: hub.challenge is "A hub-generated, random string"; 8.2: "the hub SHOULD
+// use a random, single-use hub.challenge". The lease is "measured from the time the
+// verification request was made".
+func TestWebSubChallengeIsRandomAndTheLeaseBeginsWithIt(t *testing.T) {
+	w := newWorld(t, nil)
+	feed, seen := w.feed("/feed", "one"), map[string]bool{}
+	w.answer("/cb", func(rw http.ResponseWriter, r *http.Request) {
+		seen[r.FormValue("hub.challenge")] = true
+		w.clock.add(5 * time.Second)
+		fmt.Fprint(rw, r.FormValue("hub.challenge"))
+	})
+	for range 3 {
+		begin := w.clock.now()
+		w.subscribe("subscribe", w.site.URL+"/cb", feed, "hub.lease_seconds", "600")
+		if list := w.subscriptions(feed); len(list) != 1 || list[0].Expires != begin.Add(10*time.Minute) {
+			t.Errorf("%+v, asked at %s", list, begin)
+		}
+	}
+	if len(seen) != 3 || seen[""] {
+		t.Errorf("%v", seen)
+	}
+}
+
+// Section 7: "The subscriber's callback URL MUST return an HTTP 2xx response code to
+// indicate a success"; "The response body from the subscriber MUST be ignored by the
+// hub"; "The hub MUST consider all other subscriber response codes as failures".
+func TestWebSubWhatIsASuccessOfADelivery(t *testing.T) {
+	w := newWorld(t, nil)
+	feed := w.feed("/feed", "0")
+	status := 0
+	w.answer("/cb", func(rw http.ResponseWriter, r *http.Request) {
+		if r.Method == "POST" {
+			rw.Header().Set("Location", "/elsewhere")
+			rw.WriteHeader(status)
+			if status != 204 && status != 304 {
+				fmt.Fprint(rw, "<html>error: no</html>")
+			}
+			return
+		}
+		fmt.Fprint(rw, r.FormValue("hub.challenge"))
+	})
+	for i, status2 := range []int{200, 201, 202, 204, 206, 226, 299, 300, 301, 302, 303, 304, 307, 308, 400, 401, 404, 429, 500, 503, 599} {
+		w.subscribe("subscribe", w.site.URL+"/cb", feed)
+		status = status2
+		w.feed("/feed", fmt.Sprint(i+1))
+		w.ping(feed)
+		if list := w.subscriptions(feed); len(list) != 1 || (list[0].Errors == 0) != (status/100 == 2) {
+			t.Errorf("%d: %+v", status, list)
+		}
+	}
+	if got := w.got("POST", "/elsewhere"); len(got) != 0 {
+		t.Errorf("%+v", got)
+	}
+}
+
+// Section 7: "The hub MUST keep the subscription active until the end of the lease
+// duration, and if a new update is published to the topic, MUST continue to retry
+// delivery to the previously-failing subscriber."
+func TestWebSubSubscriptionIsKeptUntilTheEndOfTheLease(t *testing.T) {
+	w := newWorld(t, nil)
+	feed := w.feed("/feed", "0")
+	m := &moody{status: 500}
+	w.subscribe("subscribe", w.site.URL+"/cb", feed, "hub.lease_seconds", "86400")
+	w.answer("/cb", m.answer)
+	for i := range 10 {
+		w.feed("/feed", fmt.Sprint(i+1))
+		w.ping(feed)
+		w.clock.add(2 * time.Hour)
+		w.h.sweep(true)
+	}
+	if list := w.subscriptions(feed); len(list) != 1 || list[0].Errors != 10 || w.h.counts.all != 1 || len(w.got("POST", "/cb")) != 10 {
+		t.Fatalf("%+v, %d tries", list, len(w.got("POST", "/cb")))
+	}
+	m.set(200)
+	w.later(0)
+	if got := w.got("POST", "/cb"); len(got) != 11 || got[10].body != "10" {
+		t.Errorf("%+v", got)
+	}
+	w.clock.add(5 * time.Hour)
+	w.feed("/feed", "late")
+	w.ping(feed)
+	if w.h.sweep(true); len(w.got("POST", "/cb")) != 11 || len(w.tree()) != 0 {
+		t.Errorf("after its end: %v", w.tree())
+	}
 }
 
 // Section 5.3: "Hubs MUST enforce lease expirations, and MUST NOT issue perpetual lease
@@ -155,16 +314,53 @@ func TestWebSubLeasesAreEnforced(t *testing.T) {
 	}
 }
 
-// Section 5.2: a hub may deny, and tells so by hub.mode=denied.
-func TestWebSubDeniesATopicThatCannotBeRead(t *testing.T) {
-	w := newWorld(t, nil)
-	w.answer("/none", http.NotFound)
-	if r := w.subscribe("subscribe", w.site.URL+"/cb", w.site.URL+"/none"); r.status != 202 {
-		t.Errorf("%+v", r)
+// Section 5.2: "If (and when) the subscription is denied, the hub MUST inform the
+// subscriber by sending an HTTP [...] GET request to the subscriber's callback URL";
+// hub.mode ("denied") and hub.topic are REQUIRED. 5.1.2: "the HTTP response MUST NOT
+// depend on the process or outcome of verification or validation."
+func TestWebSubDeniedSubscribersAreInformed(t *testing.T) {
+	denied := func(w *world, reason string) {
+		t.Helper()
+		var last call
+		for _, c := range w.got("GET", "/cb") {
+			last = c
+		}
+		q, _ := url.ParseQuery(last.query)
+		if q.Get("mine") != "1" || q.Get("hub.mode") != "denied" || q.Get("hub.topic") != w.site.URL+"/feed#x" || !strings.Contains(q.Get("hub.reason"), reason) || q.Has("hub.challenge") {
+			t.Errorf("%s: %+v", reason, w.got("GET", "/cb"))
+		}
 	}
-	got := w.got("GET", "/cb")
-	if len(got) != 1 || !strings.Contains(got[0].query, "hub.mode=denied") || !strings.Contains(got[0].query, "hub.reason=the+topic") || len(w.tree()) != 0 {
-		t.Errorf("%+v", got)
+	subscribe := func(w *world) {
+		t.Helper()
+		if r := w.subscribe("subscribe", w.site.URL+"/cb?mine=1", w.site.URL+"/feed#x"); r.status != 202 {
+			t.Errorf("%+v", r)
+		}
+	}
+	w := newWorld(t, nil)
+	w.answer("/feed", http.NotFound)
+	subscribe(w)
+	if denied(w, "the topic cannot be read"); len(w.tree()) != 0 {
+		t.Errorf("%v", w.tree())
+	}
+	w = newWorld(t, func(o *Options) { o.Most = 0 })
+	w.feed("/feed", "one")
+	subscribe(w)
+	denied(w, "as many subscriptions as it can")
+	// On a disk that is full, after the callback has said yes.
+	w = newWorld(t, nil)
+	w.feed("/feed", "one")
+	feeds := filepath.Join(w.opts.State, "feeds")
+	if err := errors.Join(os.Remove(feeds), os.WriteFile(feeds, nil, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	subscribe(w)
+	denied(w, "cannot store it now")
+	// Who is no subscriber at all is not denied, but left alone.
+	w = newWorld(t, nil)
+	w.feed("/feed", "one")
+	w.answer("/cb", http.NotFound)
+	if subscribe(w); len(w.got("GET", "/cb")) != 1 {
+		t.Errorf("%+v", w.got("GET", "/cb"))
 	}
 }
 
@@ -187,12 +383,37 @@ func TestWebSubContentDistribution(t *testing.T) {
 		got[0].header.Get("Link") != `<`+w.server.URL+`/websub>; rel="hub", <`+feed+`>; rel="self"` || got[0].header.Get("X-Hub-Signature") != "" {
 		t.Errorf("%.300v", got)
 	}
+	// The type is the topic's own, with all that belongs to it.
+	for i, kind := range []string{`application/feed+json; charset="utf-8"; x=y`, "text/html", ""} {
+		w.answer("/feed", func(rw http.ResponseWriter, r *http.Request) {
+			rw.Header()["Content-Type"] = nil
+			if kind != "" {
+				rw.Header().Set("Content-Type", kind)
+			}
+			fmt.Fprint(rw, i)
+		})
+		w.ping(feed)
+		if got := w.got("POST", "/cb"); len(got) != i+2 || got[i+1].header.Get("Content-Type") != cmp.Or(kind, "application/octet-stream") {
+			t.Errorf("%q: %.300v", kind, got)
+		}
+	}
 }
 
 // Section 8: "If the subscriber supplied a value for hub.secret [...], the hub MUST
 // generate an HMAC signature of the payload and include that signature in the request
 // headers".
 func TestWebSubSignedDelivery(t *testing.T) {
+	// 199 bytes of it are taken, and count to the last.
+	long := newWorld(t, nil)
+	topic, secret := long.feed("/feed", "one"), strings.Repeat("é", 99)+"x"
+	long.subscribe("subscribe", long.site.URL+"/cb", topic, "hub.secret", secret)
+	long.feed("/feed", "two")
+	long.ping(topic)
+	sum := hmac.New(sha256.New, []byte(secret))
+	sum.Write([]byte("two"))
+	if got := long.got("POST", "/cb"); len(got) != 1 || got[0].header.Get("X-Hub-Signature") != "sha256="+hex.EncodeToString(sum.Sum(nil)) {
+		t.Errorf("%+v", got)
+	}
 	w := newWorld(t, nil)
 	feed := w.feed("/feed", "one")
 	w.subscribe("subscribe", w.site.URL+"/cb", feed, "hub.secret", " s e\tc\r\nret%")
@@ -206,8 +427,8 @@ func TestWebSubSignedDelivery(t *testing.T) {
 	}
 }
 
-// Section 7: "the subscriber [...] MUST respond with an HTTP 410 code [...] the hub MUST
-// terminate the subscription"; other codes are failures.
+// Section 7: "The subscriber's callback URL MAY return an HTTP 410 code to indicate that
+// the subscription has been deleted, and the hub MAY terminate the subscription".
 func TestWebSubGoneEndsTheSubscription(t *testing.T) {
 	w := newWorld(t, nil)
 	feed := w.feed("/feed", "one")

@@ -6,9 +6,6 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/gofrs/flock"
-	"golang.org/x/sys/unix"
-
 	"github.com/lektordir/lektor/internal/atomicfile"
 	"github.com/lektordir/lektor/lektordir"
 )
@@ -28,15 +25,7 @@ func Lock(d *lektordir.Dir) (unlock func(), err error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
 		return nil, err
 	}
-	l := flock.New(path, flock.SetFlag(os.O_RDONLY|os.O_CREATE|unix.O_NOFOLLOW))
-	ok, err := l.TryLock()
-	if err == nil && !ok {
-		err = ErrBusy
-	}
-	if err != nil {
-		return nil, err
-	}
-	return func() { _ = l.Unlock() }, nil
+	return atomicfile.Lock(path, ErrBusy)
 }
 
 // heardFile is when the listener last listened. A hub gives up a listener that is

@@ -26,8 +26,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/gofrs/flock"
-
 	"github.com/lektordir/lektor/internal/atomicfile"
 	"github.com/lektordir/lektor/internal/command"
 	"github.com/lektordir/lektor/internal/feedsync"
@@ -84,7 +82,7 @@ type share struct {
 	last    *seen
 	local   *local
 	origins map[string]string // of feeds that a document on a server told of
-	lock    *flock.Flock
+	unlock  func()
 
 	trouble error // what could not be read here; the rest is done
 	memory  int64 // bytes that are needed, about
@@ -178,21 +176,16 @@ func (h *share) items(want func(mark) bool) iter.Seq2[set, *feedsync.Item] {
 
 // lockSet makes sure that nobody else changes the set. It does not wait.
 func (h *share) lockSet() error {
-	h.lock = flock.New(h.path(lockFile))
-	ok, err := h.lock.TryLock()
-	if err != nil {
-		return err
-	}
-	if !ok {
-		return command.Hint(errors.New("another lektor-share is at work on this lektor-dir"), "nothing was done; the other one does it")
-	}
-	return nil
+	busy := command.Hint(errors.New("another lektor-share is at work on this lektor-dir"), "nothing was done; the other one does it")
+	var err error
+	h.unlock, err = atomicfile.Lock(h.path(lockFile), busy)
+	return err
 }
 
 // end gives up the lock.
 func (h *share) end() {
-	if h.lock != nil {
-		_ = h.lock.Unlock()
+	if h.unlock != nil {
+		h.unlock()
 	}
 }
 
@@ -244,7 +237,7 @@ func (h *share) load() error {
 	}
 	put := h.record("../" + publishedFile)
 	for _, name := range documents {
-		h.lost = h.lost || put[name] != "" && !exists(h.path(name))
+		h.lost = h.lost || put[name] != "" && !atomicfile.Exists(h.path(name))
 	}
 	h.last, err = h.readLast()
 	return err

@@ -11,7 +11,6 @@ import (
 	"io/fs"
 	"maps"
 	"net/http"
-	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
@@ -159,9 +158,7 @@ func (h *share) get(ctx context.Context, client *fetch.Client, p peer, name stri
 
 // isTarget tells whether the headers for the target are for a URL, too.
 func (h *share) isTarget(place string) bool {
-	a, err1 := url.Parse(h.target)
-	b, err2 := url.Parse(place)
-	return err1 == nil && err2 == nil && isURL(h.target) && fetch.SameOrigin(a, b)
+	return isURL(h.target) && fetch.SameOrigin(h.target, place)
 }
 
 // headers are those of requests to the target.
@@ -411,7 +408,7 @@ func (h *share) copyTo(dir string) error {
 	put := h.record("../" + publishedFile)
 	for _, name := range documents {
 		from, to := h.path(name), filepath.Join(dir, name)
-		if !exists(from) || put[name] == identity(from)+" "+identity(to) && exists(to) {
+		if !atomicfile.Exists(from) || put[name] == identity(from)+" "+identity(to) && atomicfile.Exists(to) {
 			continue
 		}
 		h.change()

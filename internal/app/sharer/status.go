@@ -62,7 +62,7 @@ func RemovePeer(_ context.Context, o PeerOptions, s *command.Streams) error {
 		return err
 	}
 	defer h.end()
-	if !peerName(o.Name) || !exists(h.path(peersDir, o.Name)) {
+	if !peerName(o.Name) || !atomicfile.Exists(h.path(peersDir, o.Name)) {
 		return command.Hint(fmt.Errorf("there is no peer %s that was added", o.Name), "lektor-share peer ls; one in the target goes with its directory there")
 	}
 	return errors.Join(atomicfile.Remove(h.path(peersDir, o.Name)), os.RemoveAll(h.path(readDir, o.Name)))

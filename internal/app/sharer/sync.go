@@ -317,8 +317,8 @@ func Publish(ctx context.Context, o PublishOptions, s *command.Streams) error {
 		return err
 	}
 	defer h.end()
-	h.changed.subs = h.changed.subs || !exists(h.path(subsFile))
-	h.changed.states = h.changed.states || !exists(h.path(completeFile))
+	h.changed.subs = h.changed.subs || !atomicfile.Exists(h.path(subsFile))
+	h.changed.states = h.changed.states || !atomicfile.Exists(h.path(completeFile))
 	if err := h.save(); err != nil {
 		return err
 	}
@@ -337,18 +337,13 @@ func Publish(ctx context.Context, o PublishOptions, s *command.Streams) error {
 	return err
 }
 
-func exists(path string) bool {
-	_, err := os.Lstat(path)
-	return err == nil
-}
-
 // copyOut writes the documents into a directory that is not the target.
 func (h *share) copyOut(dir string) error {
 	if err := os.MkdirAll(dir, 0o777); err != nil {
 		return err
 	}
 	for _, name := range documents {
-		if !exists(h.path(name)) {
+		if !atomicfile.Exists(h.path(name)) {
 			continue
 		}
 		if err := copyFile(h.path(name), filepath.Join(dir, name)); err != nil {

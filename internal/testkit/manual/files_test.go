@@ -45,6 +45,7 @@ func TestFiles(t *testing.T) {
 	}
 	p.sh(t, "-euxc", `
 lektor-fetch add --category Tech/Go --alias Cast https://me.example/rss.xml
+lektor-fetch set https://me.example/rss.xml keep 20
 lektor-fetch deliver --id http://example.org/atom <atom1.xml
 lektor-fetch deliver --id http://example.org/atom <atom2.xml`)
 	for section, where := range map[string]string{"Feeds": "src/*", "Entries": "new/*/*"} {

@@ -1,0 +1,213 @@
+package hub
+
+import (
+	"fmt"
+	"net/http"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// moody makes callbacks that fail or not, as one says.
+type moody struct {
+	mu     sync.Mutex
+	status int
+}
+
+func (m *moody) set(status int) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.status = status
+}
+
+func (m *moody) answer(rw http.ResponseWriter, r *http.Request) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if r.Method == http.MethodPost && m.status != 0 {
+		rw.WriteHeader(m.status)
+	}
+	fmt.Fprint(rw, r.URL.Query().Get("challenge")+r.URL.Query().Get("hub.challenge"))
+}
+
+// later moves the clock, and does what is due then.
+func (w *world) later(d time.Duration) {
+	w.clock.add(d)
+	w.h.due()
+	w.settle()
+}
+
+func (w *world) journals() int {
+	list, _ := names(filepath.Join(w.opts.State, "pending"))
+	return len(list)
+}
+
+// Who is not reached is tried again, after ten seconds, a minute, five, and half an
+// hour; by the next hub too; and who was reached is not told twice.
+func TestWhoIsNotReachedIsTriedAgain(t *testing.T) {
+	for _, protocol := range []string{"http-post", WebSub} {
+		for _, restarts := range []bool{false, true} {
+			w := newWorld(t, nil)
+			feed := w.feed("/feed", "one")
+			m := &moody{status: 503}
+			for _, path := range []string{"/down", "/up"} {
+				if protocol == WebSub {
+					w.subscribe("subscribe", w.site.URL+path, feed)
+				} else {
+					w.register(path, feed)
+				}
+			}
+			w.answer("/down", m.answer)
+			got := func(path string) int { return len(w.got("POST", path)) }
+			check := func(after time.Duration, want int) {
+				t.Helper()
+				if restarts {
+					w.restart()
+					w.h.resume()
+					w.settle()
+				}
+				w.later(after)
+				if got("/down") != want || got("/up") != 1 {
+					t.Errorf("%s: %s later it was tried %d times, the other told %d times", protocol, after, got("/down"), got("/up"))
+				}
+			}
+			w.feed("/feed", "two")
+			w.ping(feed)
+			check(0, 1)
+			check(9*time.Second, 1)
+			check(time.Second, 2)
+			check(59*time.Second, 2)
+			check(time.Second, 3)
+			check(5*time.Minute, 4)
+			if list := w.subscriptions(feed); len(list) != 2 || list[0].Errors != 1 || w.journals() != 1 {
+				t.Errorf("%s: an update that fails is one error, however often it is tried: %+v", protocol, list)
+			}
+			m.set(200)
+			check(30*time.Minute, 5)
+			if list := w.subscriptions(feed); list[0].Errors != 0 || w.journals() != 0 {
+				t.Errorf("%s: %+v, %d journals", protocol, list, w.journals())
+			}
+			check(time.Hour, 5)
+			m.set(503)
+			w.feed("/feed", "three")
+			w.ping(feed)
+			for range 10 {
+				w.later(time.Hour)
+			}
+			if n := got("/down"); n != 10 || w.journals() != 0 {
+				t.Errorf("%s: there is no end of it: %d, %d journals", protocol, n, w.journals())
+			}
+			if log := fmt.Sprint(w.h.log.Recent()); !strings.Contains(log, "1 subscriber not reached, and tried again in 10s") || !strings.Contains(log, "not tried again") {
+				t.Errorf("%s", log)
+			}
+		}
+	}
+}
+
+// A newer document takes the place of one that somebody was to be tried again with: he
+// has it once, and the older one not after it.
+func TestNewerDocumentTakesThePlaceOfTheOlder(t *testing.T) {
+	for _, restarts := range []bool{false, true} {
+		w := newWorld(t, nil)
+		feed := w.feed("/feed", "0")
+		m := &moody{status: 500}
+		w.subscribe("subscribe", w.site.URL+"/cb", feed)
+		w.subscribe("subscribe", w.site.URL+"/left", feed)
+		w.answer("/cb", m.answer)
+		w.answer("/left", m.answer)
+		for i := range 3 {
+			w.feed("/feed", fmt.Sprint(i+1))
+			w.ping(feed)
+		}
+		if n := w.journals(); n != 1 {
+			t.Errorf("%d journals", n)
+		}
+		if restarts {
+			w.restart()
+			w.h.resume()
+			w.settle()
+		}
+		w.subscribe("unsubscribe", w.site.URL+"/left", feed)
+		m.set(204)
+		w.later(10 * time.Second)
+		w.later(time.Hour)
+		got := w.got("POST", "/cb")
+		if len(got) != 4 || got[3].body != "3" || len(w.got("POST", "/left")) != 3 || w.journals() != 0 {
+			t.Errorf("%+v, %d journals", got, w.journals())
+		}
+	}
+}
+
+// Of two rounds that a hub left, the later has those who are in both.
+func TestTwoRoundsThatWereInterrupted(t *testing.T) {
+	w := newWorld(t, nil)
+	feed := w.feed("/feed", "one")
+	w.register("/a", feed)
+	w.register("/b", feed)
+	key := func(path string) string {
+		return (&subscription{Protocol: "http-post", Callback: w.site.URL + path}).key()
+	}
+	for _, keys := range [][]string{{key("/a"), key("/b")}, {key("/b")}} {
+		if _, err := w.h.begun(hashOf(feed), feed, keys); err != nil {
+			t.Fatal(err)
+		}
+		w.clock.add(time.Second)
+	}
+	w.restart()
+	w.h.resume()
+	w.settle()
+	if a, b := len(w.notified("/a")), len(w.notified("/b")); a != 1 || b != 1 || w.journals() != 0 {
+		t.Errorf("told %d and %d times; %d journals", a, b, w.journals())
+	}
+}
+
+// A feed that cannot be read when content is to be delivered again: that is no error of
+// the subscriber's, and he has it when it can.
+func TestContentThatCannotBeReadAgain(t *testing.T) {
+	w := newWorld(t, nil)
+	feed := w.feed("/feed", "one")
+	m := &moody{status: 500}
+	w.subscribe("subscribe", w.site.URL+"/cb", feed)
+	w.register("/cloud", feed)
+	w.answer("/cb", m.answer)
+	w.answer("/cloud", m.answer)
+	w.feed("/feed", "two")
+	w.ping(feed)
+	m.set(200)
+	w.answer("/feed", http.NotFound)
+	w.later(10 * time.Second)
+	if list := w.subscriptions(feed); list[0].Errors != 1 || list[1].Errors != 0 || len(w.got("POST", "/cb")) != 1 || len(w.notified("/cloud")) != 2 {
+		t.Errorf("%+v", list)
+	}
+	w.answer("/feed", nil)
+	w.later(time.Minute)
+	if got := w.got("POST", "/cb"); len(got) != 2 || got[1].body != "two" || len(w.notified("/cloud")) != 2 || w.journals() != 0 {
+		t.Errorf("%+v", got)
+	}
+}
+
+// While it runs, what is due is done without anybody asking.
+func TestRunDoesWhatIsDue(t *testing.T) {
+	w := newWorld(t, func(o *Options) { o.PingGap = time.Minute })
+	feed := w.feed("/feed", "one")
+	m := &moody{status: 500}
+	w.register("/cb", feed)
+	w.answer("/cb", m.answer)
+	stop := w.run()
+	defer stop()
+	w.clock.add(time.Minute)
+	w.feed("/feed", "two")
+	w.ping(feed)
+	w.feed("/feed", "three")
+	w.ping(feed)
+	w.clock.add(time.Hour)
+	w.h.poke()
+	until(t, "the retry and the ping that waited", func() bool {
+		return len(w.notified("/cb")) >= 2 && w.h.readFeed(hashOf(feed)).Digest == digestOf([]byte("three"))
+	})
+	// The top of the hour is not missed by who is awake at another time.
+	w.clock.add(25 * time.Hour)
+	w.h.poke()
+	until(t, "the end of the subscription", func() bool { return len(w.subscriptions(feed)) == 0 })
+}

@@ -1,0 +1,238 @@
+package viewer
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/lektordir/lektor/internal/testkit/dir"
+)
+
+// touched moves the time at which an entry was moved to now, past that of another.
+func touched(t *testing.T, path string, after time.Time) time.Time {
+	t.Helper()
+	for end := time.Now().Add(time.Minute); ; {
+		if err := os.Chmod(path, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		var st unix.Stat_t
+		if err := unix.Stat(path, &st); err != nil {
+			t.Fatal(err)
+		}
+		if c := time.Unix(st.Ctim.Unix()); c.After(after) {
+			return c
+		}
+		if time.Now().After(end) {
+			t.Fatal("the clock of the file system stands still")
+		}
+	}
+}
+
+// remaining gives the unique names that are left, whatever their flags.
+func (f *fixture) remaining() string {
+	f.t.Helper()
+	var names []string
+	for _, place := range []string{"new", "cur"} {
+		paths, err := filepath.Glob(filepath.Join(f.Path, place, "*", "*"))
+		if err != nil {
+			f.t.Fatal(err)
+		}
+		for _, p := range paths {
+			name, _, _ := strings.Cut(filepath.Base(p), ".")
+			names = append(names, strings.TrimPrefix(name, "17000000"))
+		}
+	}
+	slices.Sort(names)
+	return strings.Join(names, " ")
+}
+
+// in gives the options of a command that is run so long from now: what a test makes was
+// moved now, whatever its name and date say.
+func (f *fixture) in(d time.Duration) Common {
+	c, t := f.common(), time.Now().Add(d)
+	c.Now = func() time.Time { return t }
+	return c
+}
+
+const days = 24 * time.Hour
+
+func TestExpire(t *testing.T) {
+	var order []string
+	fill := func(f *fixture) {
+		order = nil
+		var last time.Time
+		add := func(where, name string, files ...string) {
+			order = append(order, f.entry(where, name, files...))
+			last = touched(t, order[len(order)-1], last)
+		}
+		// Their dates and their delivery are years ago; all were moved now, the last
+		// delivered first.
+		old := "pubdate=2001-01-01T00:00:00Z"
+		add("cur", "1700000009.1.h;2,S", old)
+		add("cur", "1700000008.1.h;2,Sa", old)
+		add("cur", "1700000007.1.h", old) // of a simple viewer
+		add("cur", "1700000006.1.h;2,FS", old)
+		add("cur", "1700000005.1.h;2,", old)
+		add("new", "1700000004.1.h", old)
+		add("cur", "1700000003.1.h;2,T", old)
+		add("cur", "1700000002.1.h;2,FST", old)
+	}
+	for _, tc := range []struct {
+		o    ExpireOptions
+		in   time.Duration
+		keep string // the feed's setting
+		want string
+	}{
+		{o: ExpireOptions{Keep: -1}, in: 900 * days, want: "02 03 04 05 06 07 08 09"},
+		{o: ExpireOptions{Keep: -1, Trashed: "7d"}, in: 6 * days, want: "02 03 04 05 06 07 08 09"},
+		{o: ExpireOptions{Keep: -1, Trashed: "7d"}, in: 8 * days, want: "04 05 06 07 08 09"},
+		{o: ExpireOptions{Keep: -1, Trashed: "never"}, in: 800 * days, want: "02 03 04 05 06 07 08 09"},
+		{o: ExpireOptions{Keep: -1, Read: "90d"}, in: 89 * days, want: "02 03 04 05 06 07 08 09"},
+		{o: ExpireOptions{Keep: -1, Read: "90d"}, in: 91 * days, want: "02 03 04 05 06"},
+		{o: ExpireOptions{Keep: -1, Read: "90d", Flagged: true}, in: 91 * days, want: "02 03 04 05"},
+		{o: ExpireOptions{Keep: -1, Unread: "1y"}, in: 364 * days, want: "02 03 04 05 06 07 08 09"},
+		{o: ExpireOptions{Keep: -1, Unread: "1y"}, in: 367 * days, want: "02 03 06 07 08 09"},
+		{o: ExpireOptions{Keep: -1, Unread: "1y", Read: "1y", Trashed: "1y", Flagged: true}, in: 367 * days, want: ""},
+		// Read last were, in this order, 7, 8 and 9.
+		{o: ExpireOptions{Keep: 1}, want: "02 03 04 05 06 07"},
+		{o: ExpireOptions{Keep: 0}, want: "02 03 04 05 06"},
+		{o: ExpireOptions{Keep: 9}, in: 900 * days, want: "02 03 04 05 06 07 08 09"},
+		{o: ExpireOptions{Keep: 2, Read: "1w"}, in: 8 * days, want: "02 03 04 05 06 07 08"},
+		{o: ExpireOptions{Keep: 2, Read: "1w"}, in: 6 * days, want: "02 03 04 05 06 07 08 09"},
+		{o: ExpireOptions{Keep: 0, Read: "never"}, in: 900 * days, want: "02 03 04 05 06 07 08 09"},
+		{o: ExpireOptions{Keep: 1, Flagged: true}, want: "02 03 04 05 06"},
+		// A feed has its own.
+		{o: ExpireOptions{Keep: 0, Read: "1w", Trashed: "7d"}, keep: "all", in: 900 * days, want: "04 05 06 07 08 09"},
+		{o: ExpireOptions{Keep: -1}, keep: "1", want: "02 03 04 05 06 07"},
+		{o: ExpireOptions{Keep: 9}, keep: "1", want: "02 03 04 05 06 07"},
+		{o: ExpireOptions{Keep: -1, Read: "2d"}, keep: "4w", in: 27 * days, want: "02 03 04 05 06 07 08 09"},
+		{o: ExpireOptions{Keep: -1, Read: "9y"}, keep: "2, 4w", in: 29 * days, want: "02 03 04 05 06 07 08"},
+		// What is chosen by a query, and what it says of trash is no matter.
+		{o: ExpireOptions{Keep: 0, Query: []string{"not:flag:a"}}, want: "02 03 04 05 06 08"},
+		{o: ExpireOptions{Keep: 0, Trashed: "1h", Query: []string{"feed:beta"}}, in: 2 * time.Hour, want: "02 03 04 05 06 07 08 09"},
+	} {
+		f := newFixture(t)
+		fill(f)
+		if tc.keep != "" {
+			if _, err := f.Feed(feedID, "Alpha", "etc/view/keep="+tc.keep); err != nil {
+				t.Fatal(err)
+			}
+		}
+		tc.o.Common = f.in(tc.in)
+		dry := tc.o
+		dry.DryRun = true
+		if err := Expire(t.Context(), dry, f.streams("")); err != nil {
+			t.Fatal(err)
+		}
+		would := f.out.String()
+		err := Expire(t.Context(), tc.o, f.streams(""))
+		if got := f.remaining(); err != nil || got != tc.want {
+			t.Errorf("%+v, %s: %v, left %s, not %s\n%s", tc.o, tc.keep, err, got, tc.want, &f.err)
+		}
+		// A dry run tells what goes, and no more.
+		for _, path := range order {
+			_, err := os.Stat(path)
+			if told := strings.Contains(would, path+"\n"); told == (err == nil) {
+				t.Errorf("%+v: %s: told is %v, and then %v", tc.o, path, told, err)
+			}
+		}
+		if left, err := os.ReadDir(filepath.Join(f.Path, "tmp", dir.Hash(feedID))); err == nil && len(left) > 0 {
+			t.Errorf("%v is left in tmp", left)
+		}
+	}
+}
+
+// What makes no sense deletes nothing.
+func TestExpireNonsense(t *testing.T) {
+	f := newFixture(t)
+	f.entry("cur", "1700000001.1.h;2,S")
+	for _, o := range []ExpireOptions{{Read: "90", Keep: -1}, {Read: "soon", Keep: 0}, {Trashed: "x", Keep: 0}, {Unread: "-1d", Keep: 0}} {
+		o.Common = f.in(900 * days)
+		if err := Expire(t.Context(), o, f.streams("")); err == nil {
+			t.Errorf("%+v: no error", o)
+		}
+	}
+	for _, keep := range []string{"some", "", "1 2", "1d 2d", "-1", "99999999999999999999", "all 3"} {
+		if _, err := f.Feed(feedID, "Alpha", "etc/view/keep="+keep); err != nil {
+			t.Fatal(err)
+		}
+		s := f.streams("")
+		err := Expire(t.Context(), ExpireOptions{Common: f.in(900 * days), Keep: 0, Read: "1d"}, s)
+		if err != nil || s.Report.Errors() != 1 || !strings.Contains(f.err.String(), "etc/view/keep: keep is all, a number") {
+			t.Errorf("%q: %v, %s", keep, err, &f.err)
+		}
+	}
+	if got := f.remaining(); got != "01" {
+		t.Errorf("left: %s", got)
+	}
+}
+
+// Versions go together, the oldest first; a flag on any keeps them all, and one that is
+// to be read too.
+func TestExpireVersions(t *testing.T) {
+	f := newFixture(t)
+	for id, places := range [][]string{
+		{"cur ;2,S", "cur ;2,S"}, {"cur ;2,FS", "cur ;2,S"}, {"cur ;2,S", "new "}, {"cur ;2,", "cur ;2,S"}, {"cur ;2,FS", "cur ;2,ST"},
+	} {
+		for version, p := range places {
+			where, info, _ := strings.Cut(p, " ")
+			f.entry(where, dir.Unique(1700000000+int64(10*id+version), id+1)+info)
+		}
+	}
+	// One that a power cut left in two places is one.
+	f.entry("new", "1700000090.1.h")
+	f.entry("cur", "1700000090.1.h;2,S")
+	if err := Expire(t.Context(), ExpireOptions{Common: f.in(days), Keep: 0, Trashed: "1h"}, f.streams("")); err != nil {
+		t.Fatal(err)
+	}
+	if got := f.remaining(); got != "10 11 20 21" {
+		t.Errorf("left: %s", got)
+	}
+	if !strings.Contains(f.err.String(), "lektor-view: 4 entries of 1 feed expired\n") {
+		t.Errorf("%s", &f.err)
+	}
+}
+
+// What a feed has withdrawn expires as the rest.
+func TestExpireWithdrawn(t *testing.T) {
+	f := newFixture(t)
+	if _, err := f.Feed(feedID, "Alpha", "etc/history/complete=0000000000000002"); err != nil {
+		t.Fatal(err)
+	}
+	f.entry("cur", dir.Unique(1700000001, 1)+";2,S")
+	f.entry("new", dir.Unique(1700000002, 2))
+	f.entry("new", dir.Unique(1700000003, 3))
+	if err := Expire(t.Context(), ExpireOptions{Common: f.in(days), Keep: 0}, f.streams("")); err != nil {
+		t.Fatal(err)
+	}
+	if got := f.remaining(); got != "02 03" {
+		t.Errorf("left: %s", got)
+	}
+}
+
+// What cannot be deleted is told once, and a failure.
+func TestExpireReadOnly(t *testing.T) {
+	if os.Geteuid() == 0 {
+		t.Skip("root may write anywhere")
+	}
+	f := newFixture(t)
+	for _, n := range []string{"1", "2", "3"} {
+		f.entry("cur", "170000000"+n+".1.h;2,S")
+	}
+	cur := filepath.Join(f.Path, "cur", dir.Hash(feedID))
+	if err := os.Chmod(cur, 0o555); err != nil {
+		t.Fatal(err)
+	}
+	defer os.Chmod(cur, 0o755)
+	s := f.streams("")
+	err := Expire(t.Context(), ExpireOptions{Common: f.in(days), Keep: 0}, s)
+	if err != nil || s.Report.Errors() != 2 || !strings.Contains(f.err.String(), "2 more entries could not be moved: "+fs.ErrPermission.Error()) {
+		t.Errorf("%v, %s", err, &f.err)
+	}
+}

@@ -1,0 +1,689 @@
+// Package htmlsafe makes what a stranger wrote harmless and valid HTML, for pages and
+// letters: no script, no style, no tracker, nothing that runs, loads or breaks out.
+//
+// It has two walls. Bluemonday takes out what is not allowed. What it leaves is parsed
+// as a browser would, and written anew: only elements and attributes that are named
+// here, each where HTML allows it, every text escaped. So what comes out cannot be
+// read in two ways, and a validator finds nothing in it that our own page would not
+// have.
+package htmlsafe
+
+import (
+	"bytes"
+	"html"
+	"net/url"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/microcosm-cc/bluemonday"
+	nethtml "golang.org/x/net/html"
+	"golang.org/x/net/html/atom"
+
+	"github.com/lektordir/lektor/internal/htmltext"
+	"github.com/lektordir/lektor/internal/termsafe"
+)
+
+// Options say how to write a content.
+type Options struct {
+	// Base is the URL that relative links are resolved against, or "": then they
+	// become text.
+	Base string
+	// Heading is the level of the content's highest headings, 2 to 6; 0 means 2.
+	Heading int
+	// Asked writes beside each image what stands for it, in elements of the classes
+	// "img" and "alt", so that a style sheet shows, and so loads, images only where
+	// the reader asks for them.
+	Asked bool
+	// NoImages leaves a link in the place of each image.
+	NoImages bool
+}
+
+// Clean gives content of a MIME type as HTML for the inside of an element that takes
+// flow content, such as article. Plain text keeps its lines; of what is no text it
+// gives nothing. The empty type means text/plain.
+//
+// Images are lazy, send no referrer, and those of one pixel are left out. Embedded
+// players become links. It is safe for concurrent use, and the time it takes is
+// linear in the length of the content.
+func Clean(content []byte, mimeType string, o Options) string {
+	switch htmltext.KindOf(mimeType, content) {
+	case htmltext.Binary:
+		return ""
+	case htmltext.Plain:
+		return plain(string(content))
+	}
+	clean := policy().SanitizeBytes(content)
+	nodes, err := nethtml.ParseFragment(bytes.NewReader(clean), &nethtml.Node{Type: nethtml.ElementNode, DataAtom: atom.Body, Data: "body"})
+	if err != nil {
+		// It is nested deeper than anybody writes. Its text is read all the same.
+		return plain(htmltext.Text(content, mimeType))
+	}
+	w := &writer{o: o}
+	if w.o.Heading == 0 {
+		w.o.Heading = 2
+	}
+	if u, err := url.Parse(o.Base); err == nil && u.IsAbs() {
+		w.base = u
+	}
+	w.top = w.highest(nodes)
+	w.flow(nodes)
+	return w.b.String()
+}
+
+// Text gives text as HTML: escaped, and without what no page may hold.
+func Text(s string) string { return html.EscapeString(termsafe.Clean(s)) }
+
+// plain gives plain text as paragraphs.
+func plain(text string) string {
+	var b strings.Builder
+	for para := range strings.SplitSeq(strings.ReplaceAll(text, "\r\n", "\n"), "\n\n") {
+		if para = strings.Trim(para, "\n"); strings.TrimSpace(para) != "" {
+			b.WriteString("<p>" + strings.ReplaceAll(Text(para), "\n", "<br>\n") + "</p>\n")
+		}
+	}
+	return b.String()
+}
+
+// policy is what bluemonday lets pass: more than is written, as some of it becomes
+// something else.
+var policy = sync.OnceValue(func() *bluemonday.Policy {
+	p := bluemonday.NewPolicy()
+	p.AllowElements("abbr", "acronym", "address", "article", "aside", "audio", "b", "bdi", "bdo", "big", "blockquote", "br", "caption", "center",
+		"cite", "code", "dd", "del", "details", "dfn", "div", "dl", "dt", "em", "figcaption", "figure", "footer", "h1", "h2", "h3", "h4", "h5", "h6",
+		"header", "hr", "i", "ins", "kbd", "li", "main", "mark", "nav", "ol", "p", "picture", "pre", "q", "rp", "rt", "ruby", "s", "samp", "section", "small",
+		"span", "strike", "strong", "sub", "summary", "sup", "table", "tbody", "td", "tfoot", "th", "thead", "time", "tr", "tt", "u", "ul", "var", "video", "wbr")
+	p.AllowURLSchemes("http", "https", "mailto")
+	p.AllowRelativeURLs(true)
+	p.AllowAttrs("href").OnElements("a")
+	p.AllowAttrs("src", "alt", "width", "height").OnElements("img")
+	p.AllowAttrs("src").OnElements("iframe", "audio", "video", "source")
+	p.AllowAttrs("colspan", "rowspan").OnElements("td", "th")
+	p.AllowAttrs("start", "reversed").OnElements("ol")
+	p.AllowAttrs("value").OnElements("li")
+	p.AllowAttrs("title").OnElements("abbr", "acronym", "dfn", "img")
+	p.AllowAttrs("dir").Globally()
+	return p
+})
+
+// writer writes a tree anew.
+type writer struct {
+	b    strings.Builder
+	o    Options
+	base *url.URL
+	top  int // the highest level of a heading
+	link int // how many links there are around
+}
+
+// inline says what becomes of phrasing elements; "" stands for their children alone.
+var inline = map[atom.Atom]string{
+	atom.Abbr: "abbr", atom.Acronym: "abbr", atom.B: "b", atom.Bdi: "bdi", atom.Bdo: "bdo", atom.Big: "", atom.Cite: "cite", atom.Code: "code",
+	atom.Del: "del", atom.Dfn: "dfn", atom.Em: "em", atom.I: "i", atom.Ins: "ins", atom.Kbd: "kbd", atom.Mark: "mark", atom.Q: "q", atom.S: "s",
+	atom.Samp: "samp", atom.Small: "small", atom.Span: "", atom.Strike: "s", atom.Strong: "strong", atom.Sub: "sub", atom.Sup: "sup",
+	atom.Time: "", atom.Tt: "code", atom.U: "u", atom.Var: "var", atom.Picture: "", atom.Ruby: "", atom.Rp: "",
+}
+
+// isInline reports whether an element may stand within a paragraph. A link may hold
+// blocks, as may others that are written wrongly.
+func isInline(n *nethtml.Node) bool {
+	switch n.DataAtom {
+	case atom.A, atom.Br, atom.Img, atom.Wbr, atom.Rt, atom.Iframe, atom.Audio, atom.Video, atom.Source:
+		return true
+	}
+	_, ok := inline[n.DataAtom]
+	return ok
+}
+
+// hasBlocks reports whether there is a block within an element.
+func hasBlocks(n *nethtml.Node) bool {
+	for d := range n.Descendants() {
+		if d.Type == nethtml.ElementNode && !isInline(d) {
+			return true
+		}
+	}
+	return false
+}
+
+// empty reports whether there is nothing to see in an element.
+func empty(n *nethtml.Node) bool {
+	for d := range n.Descendants() {
+		switch {
+		case d.Type == nethtml.TextNode && strings.TrimSpace(d.Data) != "":
+			return false
+		case d.Type == nethtml.ElementNode:
+			switch d.DataAtom {
+			case atom.Img, atom.Hr, atom.Iframe, atom.Audio, atom.Video:
+				return false
+			}
+		}
+	}
+	return true
+}
+
+func children(n *nethtml.Node) []*nethtml.Node {
+	var list []*nethtml.Node
+	for c := range n.ChildNodes() {
+		list = append(list, c)
+	}
+	return list
+}
+
+// highest is the level of the highest heading, so that the outline of a page has no
+// holes above it.
+func (w *writer) highest(nodes []*nethtml.Node) int {
+	top := 6
+	for _, n := range nodes {
+		top = min(top, level(n))
+		for d := range n.Descendants() {
+			top = min(top, level(d))
+		}
+	}
+	return top
+}
+
+func level(n *nethtml.Node) int {
+	if n.Type == nethtml.ElementNode && len(n.Data) == 2 && n.Data[0] == 'h' && n.Data[1] >= '1' && n.Data[1] <= '6' {
+		return int(n.Data[1] - '0')
+	}
+	return 7
+}
+
+// flow writes nodes where blocks may stand.
+func (w *writer) flow(nodes []*nethtml.Node) {
+	for _, n := range nodes {
+		switch {
+		case n.Type == nethtml.TextNode:
+			w.text(n.Data)
+		case n.Type != nethtml.ElementNode:
+		case !isInline(n):
+			w.block(n)
+		case n.DataAtom == atom.A && w.link == 0 && hasBlocks(n):
+			w.anchor(n, w.flow)
+		case hasBlocks(n):
+			w.flow(children(n)) // what is around blocks by mistake
+		default:
+			w.inline(n)
+		}
+	}
+}
+
+// phrasing writes nodes where no block may stand.
+func (w *writer) phrasing(nodes []*nethtml.Node) {
+	for _, n := range nodes {
+		switch {
+		case n.Type == nethtml.TextNode:
+			w.text(n.Data)
+		case n.Type != nethtml.ElementNode:
+		case isInline(n):
+			w.inline(n)
+		case n.DataAtom == atom.Hr:
+			w.b.WriteString("<br>")
+		default:
+			w.phrasing(children(n))
+			w.b.WriteString("<br>")
+		}
+	}
+}
+
+func (w *writer) text(s string) { w.b.WriteString(Text(s)) }
+
+// element writes an element with what inside writes.
+func (w *writer) element(name, attributes string, n *nethtml.Node, inside func([]*nethtml.Node)) {
+	w.b.WriteString("<" + name + direction(n) + attributes + ">")
+	inside(children(n))
+	w.b.WriteString("</" + name + ">")
+}
+
+// inline writes a phrasing element.
+func (w *writer) inline(n *nethtml.Node) {
+	switch n.DataAtom {
+	case atom.A:
+		w.anchor(n, w.phrasing)
+	case atom.Br, atom.Wbr:
+		w.b.WriteString("<" + n.Data + ">")
+	case atom.Img:
+		w.image(n)
+	case atom.Rt:
+		if !empty(n) {
+			w.b.WriteString(" (")
+			w.phrasing(children(n))
+			w.b.WriteString(")")
+		}
+	case atom.Iframe, atom.Audio, atom.Video:
+		w.player(n)
+	case atom.Source:
+	default:
+		name := inline[n.DataAtom]
+		title := ""
+		if t := attr(n, "title"); t != "" && (name == "abbr" || name == "dfn") {
+			title = ` title="` + Text(t) + `"`
+		}
+		switch {
+		case name == "" || name == "bdo" && direction(n) == "":
+			w.phrasing(children(n))
+		case empty(n):
+			w.phrasing(children(n)) // its blanks
+		default:
+			w.element(name, title, n, w.phrasing)
+		}
+	}
+}
+
+// anchor writes a link, or if it leads nowhere what it holds.
+func (w *writer) anchor(n *nethtml.Node, inside func([]*nethtml.Node)) {
+	href := w.url(attr(n, "href"), true)
+	if href == "" || w.link > 0 || empty(n) {
+		inside(children(n))
+		return
+	}
+	w.link++
+	w.element("a", ` href="`+html.EscapeString(href)+`" `+rel, n, inside)
+	w.link--
+}
+
+// rel is what every link to elsewhere has.
+const rel = `rel="noopener noreferrer"`
+
+// Link gives a link to elsewhere, its text escaped; the text alone if href is no
+// URL of http or https.
+func Link(href, text string) string {
+	if href = (&writer{}).url(href, false); href == "" {
+		return Text(text)
+	}
+	return `<a href="` + html.EscapeString(href) + `" ` + rel + `>` + Text(text) + `</a>`
+}
+
+// player writes a link in the place of something that plays.
+func (w *writer) player(n *nethtml.Node) {
+	src := w.url(attr(n, "src"), false)
+	for d := range n.Descendants() {
+		if src == "" && d.DataAtom == atom.Source {
+			src = w.url(attr(d, "src"), false)
+		}
+	}
+	if src == "" {
+		return
+	}
+	name := map[atom.Atom]string{atom.Audio: "audio", atom.Video: "video"}[n.DataAtom]
+	if name == "" {
+		name = "embedded"
+	}
+	if u, err := url.Parse(src); err == nil {
+		name += ": " + u.Hostname()
+	}
+	if w.link > 0 {
+		w.text("[" + name + "]")
+	} else {
+		w.b.WriteString(Link(src, "["+name+"]"))
+	}
+}
+
+// trackers are hosts whose images nobody sees.
+var trackers = []string{"pixel.wp.com", "stats.wordpress.com", "feeds.feedburner.com", "feedads.g.doubleclick.net", "www.google-analytics.com", "b.scorecardresearch.com"}
+
+// image writes an image, if it is not there to count readers.
+func (w *writer) image(n *nethtml.Node) {
+	src := w.url(attr(n, "src"), false)
+	u, err := url.Parse(src)
+	if src == "" || err != nil {
+		w.text(attr(n, "alt"))
+		return
+	}
+	width, height := pixels(attr(n, "width")), pixels(attr(n, "height"))
+	if width >= 0 && width <= 2 || height >= 0 && height <= 2 {
+		return
+	}
+	for _, t := range trackers {
+		if strings.EqualFold(u.Hostname(), t) {
+			return
+		}
+	}
+	alt := strings.TrimSpace(attr(n, "alt"))
+	stand := "[image]"
+	if alt != "" {
+		stand = "[image: " + alt + "]"
+	}
+	placeholder := func(class string) {
+		if w.link > 0 {
+			w.b.WriteString("<span" + class + ">" + Text(stand) + "</span>")
+		} else {
+			w.b.WriteString("<a" + class + ` href="` + html.EscapeString(src) + `" ` + rel + ">" + Text(stand) + "</a>")
+		}
+	}
+	if w.o.NoImages {
+		placeholder("")
+		return
+	}
+	if w.o.Asked {
+		w.b.WriteString(`<span class="img">`)
+		placeholder(` class="alt"`)
+		defer w.b.WriteString("</span>")
+	}
+	w.b.WriteString(`<img src="` + html.EscapeString(src) + `" alt="` + Text(alt) + `"`)
+	if t := attr(n, "title"); strings.TrimSpace(t) != "" {
+		w.b.WriteString(` title="` + Text(t) + `"`)
+	}
+	if width > 0 && height > 0 {
+		w.b.WriteString(` width="` + strconv.Itoa(width) + `" height="` + strconv.Itoa(height) + `"`)
+	}
+	w.b.WriteString(` loading="lazy" decoding="async" referrerpolicy="no-referrer">`)
+}
+
+// pixels reads a length; -1 stands for none.
+func pixels(s string) int {
+	n, err := strconv.Atoi(strings.TrimSuffix(strings.TrimSpace(s), "px"))
+	if err != nil || n < 0 || n > 1<<15 {
+		return -1
+	}
+	return n
+}
+
+// block writes an element that is no phrasing.
+func (w *writer) block(n *nethtml.Node) {
+	if l := level(n); l <= 6 {
+		if !empty(n) {
+			w.element("h"+strconv.Itoa(min(6, w.o.Heading+l-w.top)), "", n, w.phrasing)
+		}
+		return
+	}
+	switch n.DataAtom {
+	case atom.P, atom.Pre:
+		if !empty(n) {
+			w.element(n.Data, "", n, w.phrasing)
+		}
+	case atom.Hr:
+		w.b.WriteString("<hr>")
+	case atom.Blockquote:
+		w.element("blockquote", "", n, w.flow)
+	case atom.Ul, atom.Ol:
+		w.list(n)
+	case atom.Dl:
+		w.definitions(n)
+	case atom.Table:
+		w.table(n)
+	case atom.Figure:
+		w.figure(n)
+	case atom.Details:
+		w.details(n)
+	default:
+		// Elements that mean a place in a page, of which this is only a piece, and
+		// those that stand where they may not.
+		if !empty(n) {
+			w.element("div", "", n, w.flow)
+		}
+	}
+}
+
+// list writes a list; whatever stands in it is an item.
+func (w *writer) list(n *nethtml.Node) {
+	attributes := ""
+	if start, err := strconv.Atoi(attr(n, "start")); err == nil && n.DataAtom == atom.Ol {
+		attributes = ` start="` + strconv.Itoa(start) + `"`
+	}
+	w.element(n.Data, attributes, n, func(items []*nethtml.Node) {
+		for _, c := range items {
+			switch {
+			case c.DataAtom == atom.Li && c.Type == nethtml.ElementNode:
+				value := ""
+				if v, err := strconv.Atoi(attr(c, "value")); err == nil && n.DataAtom == atom.Ol {
+					value = ` value="` + strconv.Itoa(v) + `"`
+				}
+				w.element("li", value, c, w.flow)
+			case c.Type == nethtml.ElementNode || strings.TrimSpace(c.Data) != "" && c.Type == nethtml.TextNode:
+				w.b.WriteString("<li>")
+				w.flow([]*nethtml.Node{c})
+				w.b.WriteString("</li>")
+			}
+		}
+	})
+}
+
+// definitions writes terms and what they mean, as paragraphs where that is not what
+// it is.
+func (w *writer) definitions(n *nethtml.Node) {
+	var parts []*nethtml.Node
+	sound := true
+	for c := range n.ChildNodes() {
+		switch {
+		case c.Type == nethtml.ElementNode && (c.DataAtom == atom.Dt || c.DataAtom == atom.Dd):
+			parts = append(parts, c)
+		case c.Type == nethtml.ElementNode || c.Type == nethtml.TextNode && strings.TrimSpace(c.Data) != "":
+			sound = false
+		}
+	}
+	if !sound || len(parts) == 0 || parts[0].DataAtom != atom.Dt || parts[len(parts)-1].DataAtom != atom.Dd {
+		w.element("div", "", n, w.flow)
+		return
+	}
+	w.b.WriteString("<dl>")
+	for _, c := range parts {
+		inside := w.flow
+		if c.DataAtom == atom.Dt {
+			inside = w.phrasing
+		}
+		w.element(c.Data, "", c, inside)
+	}
+	w.b.WriteString("</dl>")
+}
+
+// figure writes a figure, whose caption is its first or last child.
+func (w *writer) figure(n *nethtml.Node) {
+	if empty(n) {
+		return
+	}
+	var inside []*nethtml.Node
+	for c := range n.ChildNodes() {
+		if c.Type == nethtml.ElementNode || c.Type == nethtml.TextNode && strings.TrimSpace(c.Data) != "" {
+			inside = append(inside, c)
+		}
+	}
+	captions := false
+	w.b.WriteString("<figure" + direction(n) + ">")
+	for i, c := range inside {
+		if c.DataAtom == atom.Figcaption && c.Type == nethtml.ElementNode && !captions && (i == 0 || i == len(inside)-1) {
+			captions = true
+			w.element("figcaption", "", c, w.flow)
+			continue
+		}
+		w.flow([]*nethtml.Node{c})
+	}
+	w.b.WriteString("</figure>")
+}
+
+// details writes what can be opened, if it says by what.
+func (w *writer) details(n *nethtml.Node) {
+	list := children(n)
+	for i, c := range list {
+		if c.DataAtom == atom.Summary && c.Type == nethtml.ElementNode && !empty(c) && w.link == 0 {
+			w.b.WriteString("<details" + direction(n) + "><summary>")
+			w.link++ // a link would open what should be opened
+			w.phrasing(children(c))
+			w.link--
+			w.b.WriteString("</summary>")
+			w.flow(append(list[:i:i], list[i+1:]...))
+			w.b.WriteString("</details>")
+			return
+		}
+	}
+	w.element("div", "", n, w.flow)
+}
+
+// row is the cells of a row.
+type row []*nethtml.Node
+
+// table writes a table of rows with cells in them.
+func (w *writer) table(n *nethtml.Node) {
+	type group struct {
+		name string
+		rows []row
+	}
+	var caption *nethtml.Node
+	var groups []group
+	add := func(name string, tr *nethtml.Node) {
+		var cells row
+		for c := range tr.ChildNodes() {
+			if c.Type == nethtml.ElementNode && (c.DataAtom == atom.Td || c.DataAtom == atom.Th) {
+				cells = append(cells, c)
+			}
+		}
+		if len(cells) == 0 {
+			return
+		}
+		if len(groups) == 0 || groups[len(groups)-1].name != name {
+			groups = append(groups, group{name: name})
+		}
+		g := &groups[len(groups)-1]
+		g.rows = append(g.rows, cells)
+	}
+	for c := range n.ChildNodes() {
+		if c.Type != nethtml.ElementNode {
+			continue
+		}
+		switch c.DataAtom {
+		case atom.Caption:
+			if caption == nil && !empty(c) {
+				caption = c
+			}
+		case atom.Tr:
+			add("tbody", c)
+		case atom.Thead, atom.Tbody, atom.Tfoot:
+			name := c.Data
+			if name == "thead" && len(groups) > 0 {
+				name = "tbody"
+			}
+			for tr := range c.ChildNodes() {
+				if tr.Type == nethtml.ElementNode && tr.DataAtom == atom.Tr {
+					add(name, tr)
+				}
+			}
+		}
+	}
+	if len(groups) == 0 {
+		return
+	}
+	spans := true
+	for _, g := range groups {
+		spans = spans && even(g.rows, groups[0].rows)
+	}
+	w.b.WriteString("<table>")
+	if caption != nil {
+		w.element("caption", "", caption, w.phrasing)
+	}
+	for i, g := range groups {
+		if g.name == "tfoot" && i != len(groups)-1 {
+			g.name = "tbody"
+		}
+		w.b.WriteString("<" + g.name + ">")
+		for _, cells := range g.rows {
+			w.b.WriteString("<tr>")
+			for _, c := range cells {
+				attributes := ""
+				if spans {
+					for _, a := range []string{"colspan", "rowspan"} {
+						if s := span(c, a); s > 1 {
+							attributes += " " + a + `="` + strconv.Itoa(s) + `"`
+						}
+					}
+				}
+				w.element(c.Data, attributes, c, w.flow)
+			}
+			w.b.WriteString("</tr>")
+		}
+		w.b.WriteString("</" + g.name + ">")
+	}
+	w.b.WriteString("</table>")
+}
+
+// span is how many columns or rows a cell takes.
+func span(cell *nethtml.Node, name string) int {
+	n, err := strconv.Atoi(attr(cell, name))
+	if err != nil || n < 1 || n > 100 {
+		return 1
+	}
+	return n
+}
+
+// even reports whether the rows of a group fill a rectangle as wide as the first row
+// of all. Where they do not, what spans what is anybody's guess, and no cell does.
+func even(rows, first []row) bool {
+	width := 0
+	for _, c := range first[0] {
+		width += span(c, "colspan")
+	}
+	down := map[int]int{} // column → how many rows below are taken
+	for i, cells := range rows {
+		column := 0
+		skip := func() {
+			for down[column] > 0 {
+				down[column]--
+				column++
+			}
+		}
+		for _, c := range cells {
+			skip()
+			below := span(c, "rowspan") - 1
+			if i+below >= len(rows) {
+				return false
+			}
+			for range span(c, "colspan") {
+				if down[column] > 0 {
+					return false
+				}
+				down[column] = below
+				column++
+			}
+		}
+		skip()
+		if column != width {
+			return false
+		}
+	}
+	return true
+}
+
+// attr is the value of an attribute, "" without.
+func attr(n *nethtml.Node, name string) string {
+	for _, a := range n.Attr {
+		if a.Key == name {
+			return a.Val
+		}
+	}
+	return ""
+}
+
+// direction is the attribute of that name, with a blank before it.
+func direction(n *nethtml.Node) string {
+	switch d := strings.ToLower(attr(n, "dir")); d {
+	case "ltr", "rtl":
+		return ` dir="` + d + `"`
+	}
+	return ""
+}
+
+// url resolves a link, and gives "" for what is none that may be followed.
+func (w *writer) url(s string, mail bool) string {
+	u, err := url.Parse(strings.TrimSpace(s))
+	if err != nil || s == "" {
+		return ""
+	}
+	if w.base != nil {
+		u = w.base.ResolveReference(u)
+	}
+	switch {
+	case mail && u.Scheme == "mailto" && u.Opaque != "":
+	case (u.Scheme == "http" || u.Scheme == "https") && u.Host != "":
+		u.User = nil
+	default:
+		return ""
+	}
+	return escapes().Replace(termsafe.Line(u.String()))
+}
+
+// escapes are the characters that no URL may have as they are.
+var escapes = sync.OnceValue(func() *strings.Replacer {
+	var pairs []string
+	for _, c := range " \"<>\\^`{|}" {
+		pairs = append(pairs, string(c), "%"+strings.ToUpper(strconv.FormatInt(int64(c), 16)))
+	}
+	return strings.NewReplacer(pairs...)
+})
