@@ -31,14 +31,19 @@ type InitOptions struct {
 
 var notInName = lazy.Regexp(`[^A-Za-z0-9-]+`)
 
-// Init makes the lektor-dir an endpoint, and says where it meets others.
+// Init makes the lektor-dir an endpoint, and says where it meets others. On a machine
+// that has no lektor-dir as yet it makes one: what is in it comes from the others.
 func Init(_ context.Context, o InitOptions, s *command.Streams) error {
-	h, err := o.open(s)
-	if err != nil {
-		return err
-	}
 	if o.Target == "" && !o.Renew {
 		return &command.UsageError{Message: "init: no target is given", Hint: "a directory that all your machines have, or the URL of a server that takes PUT"}
+	}
+	with := command.CreateDir
+	if o.Renew {
+		with = command.OpenDir // which is to have something to go on with
+	}
+	h, err := o.open(s, with)
+	if err != nil {
+		return err
 	}
 	if err := os.MkdirAll(h.path(), 0o700); err != nil {
 		return err
@@ -135,6 +140,9 @@ func Sync(ctx context.Context, o SyncOptions, s *command.Streams) error {
 		if err := h.recover(ctx, o.DryRun); err != nil {
 			return err
 		}
+	}
+	if err := h.overwritten(); err != nil {
+		return err
 	}
 	all, changed, failed, err := h.readPeers(ctx)
 	if err != nil {
