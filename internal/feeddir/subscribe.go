@@ -271,7 +271,7 @@ func Read(d *lektordir.Dir, hash string) (*Subscription, error) {
 }
 
 // ReadWhole is [Read] for those to whom what is missing means something: it fails if
-// the name, the alias or the categories of a feed are there and cannot be read.
+// the name, the alias, the link or the categories of a feed are there and cannot be read.
 func ReadWhole(d *lektordir.Dir, hash string) (*Subscription, error) {
 	s, err := Read(d, hash)
 	if err != nil {
@@ -281,7 +281,7 @@ func ReadWhole(d *lektordir.Dir, hash string) (*Subscription, error) {
 		path    string
 		to      *string
 		without string // what it is where the file was not read
-	}{{"name", &s.Name, DefaultName(s.ID)}, {aliasFile, &s.Alias, ""}} {
+	}{{"name", &s.Name, DefaultName(s.ID)}, {aliasFile, &s.Alias, ""}, {"etc/link", &s.Link, ""}} {
 		line, err := atomicfile.Line(d.Join("src", hash, f.path))
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return nil, err
