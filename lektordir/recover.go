@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/lektordir/lektor/internal/atomicfile"
 	"golang.org/x/sys/unix"
 )
 
@@ -243,7 +244,7 @@ func readNames(dir string) ([]string, error) {
 
 // readAllNames is readNames with dot files.
 func readAllNames(dir string) ([]string, error) {
-	fd, err := openRetry(dir, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC)
+	fd, err := atomicfile.Open(dir, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC)
 	if err == unix.ENOTDIR || err == unix.ELOOP {
 		return nil, &os.PathError{Op: "open", Path: dir, Err: errNotDir}
 	}

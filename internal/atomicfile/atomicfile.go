@@ -197,6 +197,30 @@ func Remove(path string) error {
 	return nil
 }
 
+// MkdirAll makes a directory, and those above it, as os.MkdirAll does, but durably: what
+// is written into it later is not lost with it.
+func MkdirAll(path string, perm fs.FileMode) error {
+	if fi, err := os.Stat(path); err == nil && fi.IsDir() {
+		return nil
+	}
+	parent := filepath.Dir(path)
+	if parent != path {
+		if err := MkdirAll(parent, perm); err != nil {
+			return err
+		}
+	}
+	if err := os.Mkdir(path, perm); err != nil {
+		fi, serr := os.Stat(path)
+		if serr == nil && !fi.IsDir() {
+			return &fs.PathError{Op: "mkdir", Path: path, Err: unix.ENOTDIR}
+		}
+		if serr != nil {
+			return err
+		}
+	}
+	return syncDir(parent) // also of one that somebody else made just now
+}
+
 // IsTemp tells whether name (without directories) is one that a temporary file
 // for the file called base can have. A kill at the wrong moment leaves such a
 // file; nothing but a cleaner of old ones needs to know.
