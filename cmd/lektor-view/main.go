@@ -22,7 +22,8 @@ func newApp() *cli.App {
 		Name:  "lektor-view",
 		Usage: "list, read and mark the entries of a lektor-dir",
 		Description: `ENTRY is a path, a unique name, a number or range (3, 2-5, 3-, $) of the last
-ls, or "." for the entry shown last; "-" reads them from standard input.
+list that a person saw, or "." for the entry shown last; "-" reads them from
+standard input.
 QUERY is described in lektor-query(7).
 
    lektor-view ls feed:lwn since:2d
