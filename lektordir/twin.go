@@ -19,6 +19,7 @@ type twin struct {
 	dir  int    // a directory that is open
 	name string // in it
 	id   fileID
+	old  bool // it is of an entry that was delivered before
 }
 
 // fileID tells a file, as it was, from others and from what became of it.
@@ -78,15 +79,26 @@ func (t *Txn) share(fd int, unique, name string, data []byte) bool {
 	return false
 }
 
-// written tells share of a file that was written.
-func (t *Txn) written(fd int, unique, name string, data []byte) {
+// foundBefore reports, once for each, whether a file that was shared is one of an
+// entry that was delivered before. Whoever put it there may not have synced it.
+func (t *Txn) foundBefore(name string, data []byte) bool {
+	k := twinKey{name, string(data)}
+	tw := t.twins.known[k]
+	found := tw.old
+	tw.old = false
+	t.twins.known[k] = tw
+	return found
+}
+
+// wrote tells share of a file that was written.
+func (t *Txn) wrote(fd int, unique, name string, data []byte) {
 	if t.twins.none {
 		return
 	}
 	path := unique + "/" + name
 	var st unix.Stat_t
 	if err := unix.Fstatat(fd, path, &st, unix.AT_SYMLINK_NOFOLLOW); err == nil && st.Mode&unix.S_IFMT == unix.S_IFREG && st.Size == int64(len(data)) {
-		t.twins.known[twinKey{name, string(data)}] = twin{fd, path, idOf(&st)}
+		t.twins.known[twinKey{name, string(data)}] = twin{dir: fd, name: path, id: idOf(&st)}
 	}
 }
 
@@ -117,7 +129,7 @@ func (t *Txn) adopt(fd int, unique string) {
 			st.Dev == own.Dev && st.Size > 0 && st.Size <= maxTwin {
 			data := make([]byte, st.Size)
 			if _, err := io.ReadFull(file, data); err == nil && bytes.HasSuffix(data, []byte{'\n'}) {
-				t.twins.known[twinKey{v.name, string(data)}] = twin{dir, v.name, idOf(&st)}
+				t.twins.known[twinKey{v.name, string(data)}] = twin{dir: dir, name: v.name, id: idOf(&st), old: true}
 			}
 		}
 		file.Close()

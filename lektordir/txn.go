@@ -29,6 +29,7 @@ type Txn struct {
 	tmp     *os.File // tmp/$feed, held so that nobody can put a link in its place
 	group   *group
 	twins   twins
+	beside  beside
 	staged  []record // Unique is a directory in tmp/
 	aliases []record // other identities of entries delivered before
 	src     []string // paths written in src/, to sync
@@ -359,6 +360,9 @@ func (t *Txn) write(fd int, unique string, e *Entry) error {
 	t.w.mu.Lock()
 	t.group.entries++
 	t.w.mu.Unlock()
+	if t.group.whole == nil {
+		return t.writeBeside(fd, unique, e)
+	}
 	path := func(name string) string { return t.d.Join("tmp", t.feed, unique, name) }
 	for v, data := range e.stored() {
 		if v.repeats && t.share(fd, unique, v.name, data) {
@@ -368,34 +372,25 @@ func (t *Txn) write(fd int, unique string, e *Entry) error {
 			return &os.PathError{Op: "write", Path: path(v.name), Err: err}
 		}
 		if v.repeats {
-			t.written(fd, unique, v.name, data)
+			t.wrote(fd, unique, v.name, data)
 		}
 	}
+	return t.linkFeed(fd, unique)
+}
+
+// linkFeed makes the link from an entry to its feed.
+func (t *Txn) linkFeed(fd int, unique string) error {
 	if err := unix.Symlinkat("../../../src/"+t.feed, fd, unique+"/feed"); err != nil {
-		return &os.PathError{Op: "symlink", Path: path("feed"), Err: err}
+		return &os.PathError{Op: "symlink", Path: t.d.Join("tmp", t.feed, unique, "feed"), Err: err}
 	}
 	return nil
 }
 
 // writeAt writes a new file.
 func writeAt(dir int, name string, data []byte) error {
-	fd, err := unix.Openat(dir, name, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0o666)
-	for err == unix.EINTR {
-		fd, err = unix.Openat(dir, name, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0o666)
-	}
+	fd, err := createAt(dir, name, data)
 	if err != nil {
 		return err
-	}
-	for len(data) > 0 {
-		n, err := unix.Write(fd, data)
-		if err == unix.EINTR {
-			continue
-		}
-		if err != nil {
-			unix.Close(fd)
-			return err
-		}
-		data = data[n:]
 	}
 	// What close tells must not be lost: NFS and quotas report here.
 	return unix.Close(fd)
@@ -446,9 +441,8 @@ func (t *Txn) Commit(done func(error)) {
 	}
 	t.end = done
 	t.forgetTwins()
-	if t.tmp != nil {
-		t.tmp.Close()
-		t.tmp = nil
+	if t.beside.group == nil {
+		t.closeTmp()
 	}
 	if t.group == nil || len(t.staged)+len(t.aliases)+len(t.src) == 0 {
 		t.leave()
@@ -506,9 +500,7 @@ func (t *Txn) Next() *Txn {
 		t.discard()
 		t.leave()
 	}
-	if t.tmp != nil {
-		t.tmp.Close()
-	}
+	t.closeTmp()
 	next := &Txn{w: t.w, d: t.d, feed: t.feed, lock: t.lock}
 	t.lock = nil
 	return next
@@ -524,15 +516,22 @@ func (t *Txn) Close() {
 		t.leave()
 	}
 	t.forgetTwins()
-	if t.tmp != nil {
-		t.tmp.Close()
-	}
+	t.closeTmp()
 	t.lock.Unlock()
 	t.lock = nil
 }
 
+// closeTmp ends the work in tmp/$feed.
+func (t *Txn) closeTmp() {
+	if t.tmp != nil {
+		t.tmp.Close()
+		t.tmp = nil
+	}
+}
+
 // discard removes what was staged.
 func (t *Txn) discard() {
+	_ = t.besides() // which may still be writing there
 	for _, r := range t.staged {
 		os.RemoveAll(t.d.Join("tmp", t.feed, r.Unique))
 	}
