@@ -139,7 +139,7 @@ func (c *checker) locked(hash string, mend func() error) func() error {
 		if err != nil {
 			return err
 		}
-		defer l.Unlock()
+		defer l.Release()
 		if err := c.d.inside("src/" + hash); err != nil {
 			return err
 		}

@@ -11,10 +11,10 @@ import (
 	"strings"
 	"time"
 
-	"github.com/gofrs/flock"
 	"golang.org/x/sys/unix"
 
 	"github.com/lektordir/lektor/internal/atomicfile"
+	"github.com/lektordir/lektor/internal/filelock"
 )
 
 // Txn is a delivery to one feed, from the fetcher's taking the feed's lock to
@@ -23,7 +23,7 @@ type Txn struct {
 	w    *Writer
 	d    *Dir
 	feed string
-	lock *flock.Flock
+	lock *filelock.Lock
 
 	journal *journal
 	tmp     *os.File // tmp/$feed, held so that nobody can put a link in its place
@@ -55,7 +55,7 @@ func (w *Writer) Begin(feed string) (*Txn, error) {
 		return nil, err
 	}
 	if err := w.d.finishPurge(feed); err != nil {
-		l.Unlock()
+		l.Release()
 		return nil, err
 	}
 	return &Txn{w: w, d: w.d, feed: feed, lock: l}, nil
@@ -517,7 +517,7 @@ func (t *Txn) Close() {
 	}
 	t.forgetTwins()
 	t.closeTmp()
-	t.lock.Unlock()
+	t.lock.Release()
 	t.lock = nil
 }
 

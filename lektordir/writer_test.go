@@ -189,7 +189,7 @@ func TestLock(t *testing.T) {
 
 // die ends a transaction as SIGKILL would: the lock is gone, all else stays.
 func die(tx *Txn) {
-	tx.lock.Unlock()
+	tx.lock.Release()
 	tx.lock = nil
 	tx.leave()
 }

@@ -42,6 +42,7 @@ var doors = map[string][]string{
 	"github.com/rivo/uniseg":          {"internal/htmltext"},
 	"github.com/mattn/go-runewidth":   {"internal/termsafe"},
 	"github.com/google/renameio":      {"internal/atomicfile"},
+	"github.com/gofrs/flock":          {"internal/filelock"},
 	"github.com/fsnotify/fsnotify":    {"internal/watch"},
 	"github.com/urfave/cli":           {"cmd", "internal/command", "internal/testkit/manual"},
 	"github.com/schollz/progressbar":  {"internal/command"},

@@ -10,10 +10,8 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/gofrs/flock"
-	"golang.org/x/sys/unix"
-
 	"github.com/lektordir/lektor/internal/command"
+	"github.com/lektordir/lektor/internal/filelock"
 	"github.com/lektordir/lektor/internal/serve"
 	"github.com/lektordir/lektor/internal/units"
 )
@@ -113,13 +111,12 @@ func here(door *serve.Door) *url.URL {
 
 // lock makes sure that one hub has the state. The file is never removed.
 func lock(dir string) (unlock func(), err error) {
-	l := flock.New(filepath.Join(dir, "lock"), flock.SetFlag(os.O_RDONLY|os.O_CREATE|unix.O_NOFOLLOW))
-	ok, err := l.TryLock()
-	if err == nil && !ok {
+	l, err := filelock.Take(filepath.Join(dir, "lock"), 0o600)
+	if errors.Is(err, filelock.ErrHeld) {
 		err = command.Hint(errBusy, "stop it, or name another state with --state")
 	}
 	if err != nil {
 		return nil, err
 	}
-	return func() { _ = l.Unlock() }, nil
+	return l.Release, nil
 }

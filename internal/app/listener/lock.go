@@ -6,10 +6,8 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/gofrs/flock"
-	"golang.org/x/sys/unix"
-
 	"github.com/lektordir/lektor/internal/atomicfile"
+	"github.com/lektordir/lektor/internal/filelock"
 	"github.com/lektordir/lektor/lektordir"
 )
 
@@ -28,15 +26,14 @@ func Lock(d *lektordir.Dir) (unlock func(), err error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
 		return nil, err
 	}
-	l := flock.New(path, flock.SetFlag(os.O_RDONLY|os.O_CREATE|unix.O_NOFOLLOW))
-	ok, err := l.TryLock()
-	if err == nil && !ok {
+	l, err := filelock.Take(path, 0o600)
+	if errors.Is(err, filelock.ErrHeld) {
 		err = ErrBusy
 	}
 	if err != nil {
 		return nil, err
 	}
-	return func() { _ = l.Unlock() }, nil
+	return l.Release, nil
 }
 
 // heardFile is when the listener last listened. A hub gives up a listener that is

@@ -26,12 +26,11 @@ import (
 	"strings"
 	"time"
 
-	"github.com/gofrs/flock"
-
 	"github.com/lektordir/lektor/internal/atomicfile"
 	"github.com/lektordir/lektor/internal/command"
 	"github.com/lektordir/lektor/internal/feedsync"
 	"github.com/lektordir/lektor/internal/fetch"
+	"github.com/lektordir/lektor/internal/filelock"
 	"github.com/lektordir/lektor/lektordir"
 )
 
@@ -85,7 +84,7 @@ type share struct {
 	last    *seen
 	local   *local
 	origins map[string]string // of feeds that a document on a server told of
-	lock    *flock.Flock
+	lock    *filelock.Lock
 
 	waiting int // items that could not be applied yet
 }
@@ -168,22 +167,16 @@ func (h *share) items() iter.Seq2[*feedsync.Document, *feedsync.Item] {
 
 // lockSet makes sure that nobody else changes the set. It does not wait.
 func (h *share) lockSet() error {
-	h.lock = flock.New(h.path(lockFile))
-	ok, err := h.lock.TryLock()
-	if err != nil {
-		return err
-	}
-	if !ok {
+	var err error
+	if h.lock, err = filelock.Take(h.path(lockFile), 0o600); errors.Is(err, filelock.ErrHeld) {
 		return command.Hint(errors.New("another lektor-share is at work on this lektor-dir"), "nothing was done; the other one does it")
 	}
-	return nil
+	return err
 }
 
 // end gives up the lock.
 func (h *share) end() {
-	if h.lock != nil {
-		_ = h.lock.Unlock()
-	}
+	h.lock.Release()
 }
 
 // isURL tells whether the target, or a peer, is on a server.

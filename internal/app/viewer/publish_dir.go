@@ -11,12 +11,10 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/gofrs/flock"
-	"golang.org/x/sys/unix"
-
 	"github.com/lektordir/lektor/feedconv"
 	"github.com/lektordir/lektor/internal/atomicfile"
 	"github.com/lektordir/lektor/internal/command"
+	"github.com/lektordir/lektor/internal/filelock"
 	"github.com/lektordir/lektor/internal/lazy"
 )
 
@@ -67,14 +65,14 @@ func (p *publisher) inDir(dir string, publish func(*documents) error) error {
 	if err := os.MkdirAll(dir, 0o777); err != nil {
 		return err
 	}
-	l := flock.New(d.path(lockName), flock.SetPermissions(0o666), flock.SetFlag(os.O_RDONLY|os.O_CREATE|unix.O_NOFOLLOW|unix.O_NONBLOCK))
-	switch ok, err := l.TryLock(); {
+	l, err := filelock.Take(d.path(lockName), 0o666)
+	switch {
+	case errors.Is(err, filelock.ErrHeld):
+		return command.Hint(fmt.Errorf("another process publishes to %s", dir), "try again in a moment; each feed has a directory of its own")
 	case err != nil:
 		return fmt.Errorf("cannot lock %s: %w", dir, err)
-	case !ok:
-		return command.Hint(fmt.Errorf("another process publishes to %s", dir), "try again in a moment; each feed has a directory of its own")
 	}
-	defer l.Unlock() //nolint:errcheck // the process ends soon
+	defer l.Release()
 	return publish(d)
 }
 

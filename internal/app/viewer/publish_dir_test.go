@@ -12,10 +12,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/gofrs/flock"
-
 	"github.com/lektordir/lektor/internal/archive"
 	"github.com/lektordir/lektor/internal/command"
+	"github.com/lektordir/lektor/internal/filelock"
 	"github.com/lektordir/lektor/internal/testkit/dir"
 )
 
@@ -45,14 +44,12 @@ func TestArchiveLocked(t *testing.T) {
 	w := newWorld(t, 1, "atom")
 	w.add()
 	w.run()
-	l := flock.New(filepath.Join(w.www, ".lock"))
-	if ok, err := l.TryLock(); !ok || err != nil {
-		t.Fatal(ok, err)
-	}
-	w.fails("another process publishes to " + w.www)
-	if err := l.Unlock(); err != nil {
+	l, err := filelock.Take(filepath.Join(w.www, ".lock"), 0o666)
+	if err != nil {
 		t.Fatal(err)
 	}
+	w.fails("another process publishes to " + w.www)
+	l.Release()
 	w.run()
 }
 

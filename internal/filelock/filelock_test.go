@@ -1,0 +1,82 @@
+package filelock
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+func TestTake(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "lock")
+	l, err := Take(path, 0o666)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Take(path, 0o666); !errors.Is(err, ErrHeld) {
+		t.Errorf("a second one: %v", err)
+	}
+	// What NFS makes of it: a write lock on a range of bytes, for which the
+	// descriptor must be open for writing.
+	record := unix.Flock_t{Type: unix.F_WRLCK}
+	if err := unix.FcntlFlock(uintptr(descriptor(t, path)), unix.F_SETLK, &record); err != nil {
+		t.Errorf("it holds on no network file system: %v", err)
+	}
+	l.Release()
+	l.Release()
+	again, err := Take(path, 0o666)
+	if err != nil {
+		t.Fatal(err)
+	}
+	again.Release()
+	(*Lock)(nil).Release()
+}
+
+// descriptor finds the one by which this process has a file open.
+func descriptor(t *testing.T, path string) int {
+	t.Helper()
+	var want, got unix.Stat_t
+	if err := unix.Stat(path, &want); err != nil {
+		t.Fatal(err)
+	}
+	for fd := range 1000 {
+		if unix.Fstat(fd, &got) == nil && got.Dev == want.Dev && got.Ino == want.Ino {
+			return fd
+		}
+	}
+	t.Fatal("it is not open")
+	return -1
+}
+
+// The file of another user, which may be read and not written, and what is no file.
+func TestTakeOdd(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "lock")
+	if err := os.WriteFile(path, nil, 0o444); err != nil {
+		t.Fatal(err)
+	}
+	l, err := Take(path, 0o666)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Take(path, 0o666); !errors.Is(err, ErrHeld) {
+		t.Errorf("a second one: %v", err)
+	}
+	l.Release()
+	link := filepath.Join(dir, "link")
+	if err := os.Symlink(path, link); err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{link, dir} {
+		if l, err := Take(path, 0o666); err == nil {
+			l.Release()
+			t.Errorf("%s was locked", path)
+		}
+	}
+	if _, err := Take(filepath.Join(dir, "none/lock"), 0o666); !errors.Is(err, fs.ErrNotExist) {
+		t.Error(err)
+	}
+}
