@@ -135,11 +135,11 @@ func (c *checker) feeds(context.Context) error {
 // locked gives what does something under the lock of a feed.
 func (c *checker) locked(hash string, mend func() error) func() error {
 	return func() error {
-		l, err := c.d.lockFeed(hash)
+		unlock, err := c.d.lockFeed(hash)
 		if err != nil {
 			return err
 		}
-		defer l.Release()
+		defer unlock()
 		if err := c.d.inside("src/" + hash); err != nil {
 			return err
 		}
@@ -385,7 +385,7 @@ func (c *checker) relink(r Ref) func() error {
 	}
 	return func() error {
 		tmp := c.d.Abs(r) + "/.feed"
-		if err := os.Symlink("../../../src/"+r.Feed, tmp); err != nil && !errors.Is(err, os.ErrExist) {
+		if err := os.Symlink(leadsTo(r.Feed), tmp); err != nil && !errors.Is(err, os.ErrExist) {
 			return err
 		}
 		return os.Rename(tmp, link)

@@ -79,8 +79,12 @@ func (t *Txn) note() error {
 
 // settle delivers what was staged, which the journal has.
 func (t *Txn) settle() error {
+	if t.initial && t.d.rename(t.d.Join(t.stagedIn()), t.d.Join("new", t.feed)) == nil {
+		return nil
+	}
+	// Or somebody has made new/$feed meanwhile.
 	for _, r := range t.staged {
-		dropped, err := t.d.settle(t.feed, r)
+		dropped, err := t.d.settle(t.feed, t.stagedIn(), r)
 		if err != nil {
 			return err
 		}
@@ -90,6 +94,9 @@ func (t *Txn) settle() error {
 			}
 			t.dropped[r.Unique] = true
 		}
+	}
+	if t.initial {
+		os.Remove(t.d.Join(t.stagedIn())) // if nothing is left in it
 	}
 	return nil
 }
@@ -154,6 +161,11 @@ func (t *Txn) syncStaged(shared func(string) error) error {
 			}
 		}
 	}
+	if t.initial {
+		if err := syncPath(t.d.Join(t.stagedIn())); err != nil {
+			return err
+		}
+	}
 	return syncPath(t.d.Join("tmp", t.feed))
 }
 
@@ -165,14 +177,14 @@ func (t *Txn) syncEntries() error {
 		return err
 	}
 	for _, r := range t.staged {
-		if err := syncEntry(t.d.Join("tmp", t.feed, r.Unique)); err != nil {
+		if err := syncEntry(t.d.Join(t.stagedIn(), r.Unique)); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// syncEntry syncs a directory of an entry and the files in it.
+// syncEntry syncs a directory and all that is in it.
 func syncEntry(dir string) error {
 	ents, err := os.ReadDir(dir)
 	if err != nil {
@@ -215,18 +227,19 @@ func syncPath(path string) error {
 	return f.Sync()
 }
 
-// settle renames a staged entry that the journal names from tmp/ to new/, after
+// settle renames a staged entry that the journal names from tmp/ (from, which is
+// relative to the lektor-dir) to new/, after
 // taking the version it replaces out of new/; should it fail, it can be done
 // again. dropped tells that it was not
 // delivered because a viewer had taken that version.
-func (d *Dir) settle(feed string, r record) (dropped bool, err error) {
-	staged := d.Join("tmp", feed, r.Unique)
+func (d *Dir) settle(feed, from string, r record) (dropped bool, err error) {
+	staged := d.Join(from, r.Unique)
 	if r.Replaces != "" {
 		old := d.Join("tmp", feed, r.Replaces+goneReplaced)
 		err = d.putAside(feed, d.Join("new", feed, r.Replaces), old)
 		if isNotExist(err) {
 			if _, serr := os.Lstat(old); serr != nil {
-				return true, d.drop(feed, r.Unique)
+				return true, d.drop(feed, staged)
 			}
 			err = nil
 		}
@@ -253,18 +266,18 @@ func (d *Dir) settle(feed string, r record) (dropped bool, err error) {
 		err = d.move(feed, staged, to)
 	}
 	if errors.Is(err, os.ErrExist) {
-		return false, d.drop(feed, r.Unique)
+		return false, d.drop(feed, staged)
 	}
 	return false, err
 }
 
 // drop deletes a staged entry.
-func (d *Dir) drop(feed, unique string) error {
-	staged := d.Join("tmp", feed, unique)
+func (d *Dir) drop(feed, staged string) error {
 	// Renamed first, as half an entry under a name that the journal has could
 	// be taken for a whole one.
-	if err := d.putAside(feed, staged, staged+gone); err != nil && !isNotExist(err) {
+	aside := d.Join("tmp", feed, filepath.Base(staged)+gone)
+	if err := d.putAside(feed, staged, aside); err != nil && !isNotExist(err) {
 		return err
 	}
-	return os.RemoveAll(staged + gone)
+	return os.RemoveAll(aside)
 }

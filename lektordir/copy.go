@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/lektordir/lektor/internal/atomicfile"
 	"golang.org/x/sys/unix"
 )
 
@@ -105,9 +106,12 @@ func (d *Dir) finishMove(feed, name string) error {
 	}
 	rel := string(data)
 	place, base, _ := strings.Cut(rel, "/"+feed+"/")
+	if place == "tmp" {
+		base = strings.TrimPrefix(base, firstEntries+"/")
+	}
 	unique, _, _ := strings.Cut(base, ";")
 	if place != "new" && place != "cur" && place != "tmp" || base == "" || strings.Contains(base, "/") || !strings.HasPrefix(name, unique+moving) {
-		return d.removeOld(feed, name) // written in part, or not by us
+		return d.removeOld(record) // written in part, or not by us
 	}
 	if err := d.inside(place + "/" + feed); isNotExist(err) {
 		return os.Remove(record)
@@ -142,25 +146,18 @@ func (d *Dir) finishMove(feed, name string) error {
 // it by a copy. The error is fs.ErrNotExist when it is there no more.
 func lockEntry(path string, how int) (*os.File, error) {
 	for range 100 {
-		fd, err := openRetry(path, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC)
+		f, err := os.OpenFile(path, os.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW, 0)
 		if err != nil {
-			return nil, &fs.PathError{Op: "open", Path: path, Err: err}
+			return nil, err
 		}
-		f := os.NewFile(uintptr(fd), path)
-		for err = unix.EINTR; err == unix.EINTR; {
-			err = unix.Flock(fd, how)
-		}
-		if err != nil {
+		if err := atomicfile.Hold(f, how); err != nil {
 			f.Close()
 			return nil, &fs.PathError{Op: "lock", Path: path, Err: err}
 		}
 		// Another may have come under its name while it was waited for.
-		opened, err := f.Stat()
-		if err == nil {
-			var now os.FileInfo
-			if now, err = os.Lstat(path); err == nil && os.SameFile(opened, now) {
-				return f, nil
-			}
+		there, err := atomicfile.InPlace(f)
+		if there {
+			return f, nil
 		}
 		f.Close()
 		if err != nil {

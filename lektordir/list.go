@@ -214,10 +214,7 @@ func (d *Dir) readPlace(place Place, feed string, refs []Ref) ([]Ref, error) {
 // unlessNames leaves out of an error of readPlace what is only about names that
 // are no entries'.
 func unlessNames(err error) error {
-	return errors.Join(slices.DeleteFunc(joined.Errors(err), func(err error) bool {
-		var bad *NameError
-		return errors.As(err, &bad)
-	})...)
+	return errors.Join(slices.DeleteFunc(joined.Errors(err), func(err error) bool { return errors.As(err, new(*NameError)) })...)
 }
 
 // NoEntryError is returned by [Dir.Resolve] for a name that is no entry's.

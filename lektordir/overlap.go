@@ -29,7 +29,7 @@ type beside struct {
 // unsynced is an entry that is being written, with its files open.
 type unsynced struct {
 	t      *Txn
-	dir    int // tmp/$feed
+	dir    int // where entries are staged
 	unique string
 	open   []*os.File
 	later  []unwritten
@@ -57,8 +57,8 @@ func (t *Txn) writeBeside(fd int, unique string, e *Entry) error {
 	// What there is to share is known when the first entry has a file.
 	first := t.twins.known == nil
 	for v, data := range e.stored() {
-		if v.repeats && t.share(fd, unique, v.name, data) {
-			if t.foundBefore(v.name, data) {
+		if v.repeats && t.share(fd, unique, v.name, string(data)) {
+			if t.foundBefore(v.name, string(data)) {
 				u.linked = append(u.linked, v.name)
 			}
 			continue
@@ -73,7 +73,7 @@ func (t *Txn) writeBeside(fd int, unique string, e *Entry) error {
 			return err
 		}
 		if v.repeats {
-			t.wrote(fd, unique, v.name, data)
+			t.written(fd, unique, v.name, string(data))
 		}
 	}
 	t.beside.group.Go(func() error {
@@ -85,7 +85,7 @@ func (t *Txn) writeBeside(fd int, unique string, e *Entry) error {
 
 // create writes a file, and leaves it open.
 func (u *unsynced) create(name string, data []byte) error {
-	path := u.t.d.Join("tmp", u.t.feed, u.unique, name)
+	path := u.t.d.Join(u.t.stagedIn(), u.unique, name)
 	fd, err := createAt(u.dir, u.unique+"/"+name, data)
 	if err != nil {
 		return &os.PathError{Op: "write", Path: path, Err: err}
@@ -113,7 +113,7 @@ func (u *unsynced) finish() error {
 	}
 	// What close tells must not be lost: NFS and quotas report here.
 	err = cmp.Or(err, u.close())
-	dir := u.t.d.Join("tmp", u.t.feed, u.unique)
+	dir := u.t.d.Join(u.t.stagedIn(), u.unique)
 	for _, name := range u.linked {
 		if err == nil {
 			err = syncPath(dir + "/" + name)

@@ -136,7 +136,7 @@ func TestFoundBefore(t *testing.T) {
 		t.Errorf("%+v: it is not known, or not synced", tw)
 	}
 	tx.twins.known[k] = twin{old: true}
-	if !tx.foundBefore(k.name, []byte(k.data)) || tx.foundBefore(k.name, []byte(k.data)) {
+	if !tx.foundBefore(k.name, k.data) || tx.foundBefore(k.name, k.data) {
 		t.Error("it is not told once")
 	}
 	delete(tx.twins.known, k)

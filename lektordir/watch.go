@@ -40,8 +40,7 @@ func (d *Dir) Arrivals(ctx context.Context, o WatchOptions) iter.Seq2[Ref, error
 		// look yields what is new in a feed's directory; quiet only learns.
 		look := func(feed string, quiet bool) bool {
 			refs, err := d.readPlace(New, feed, nil)
-			var bad *NameError
-			if err != nil && !quiet && !errors.As(err, &bad) && !yield(Ref{}, err) {
+			if err != nil && !quiet && !errors.As(err, new(*NameError)) && !yield(Ref{}, err) {
 				return false
 			}
 			old := seen[feed]

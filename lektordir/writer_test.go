@@ -189,8 +189,8 @@ func TestLock(t *testing.T) {
 
 // die ends a transaction as SIGKILL would: the lock is gone, all else stays.
 func die(tx *Txn) {
-	tx.lock.Release()
-	tx.lock = nil
+	tx.unlock()
+	tx.unlock = nil
 	tx.leave()
 }
 
@@ -224,7 +224,7 @@ func TestRecoverJournaled(t *testing.T) {
 	}
 	// The first rename was done, and a viewer took that entry already; a power
 	// cut undid neither, but a copy is in tmp too.
-	if _, err := d.settle(feedHash, tx.staged[0]); err != nil {
+	if _, err := d.settle(feedHash, tx.stagedIn(), tx.staged[0]); err != nil {
 		t.Fatal(err)
 	}
 	shell(t, d, "cp -R new/$HASH/"+a.Unique+" tmp/$HASH/"+a.Unique)

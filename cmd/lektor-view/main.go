@@ -3,6 +3,8 @@
 package main
 
 import (
+	"context"
+	"net/http"
 	"os"
 	"strings"
 
@@ -10,6 +12,7 @@ import (
 
 	"github.com/lektordir/lektor/internal/app/viewer"
 	"github.com/lektordir/lektor/internal/command"
+	"github.com/lektordir/lektor/internal/fetch"
 )
 
 func main() { os.Exit(command.Main(newApp(), os.Args)) }
@@ -28,7 +31,7 @@ QUERY is described in lektor-query(7).
 		Flags: []cli.Flag{command.DirFlag()},
 		Commands: []*cli.Command{
 			lsCommand(), showCommand(), nextCommand(), markCommand(), rmCommand(), undoCommand(), expireCommand(),
-			countCommand(), digestCommand(), followCommand(), publishCommand(),
+			countCommand(), digestCommand(), followCommand(), rulesCommand(), publishCommand(), tuiCommand(),
 		},
 	}
 }
@@ -327,26 +330,84 @@ func followCommand() *cli.Command {
 		Name:      "follow",
 		Usage:     "print entries as they arrive, until interrupted",
 		ArgsUsage: "[QUERY]",
-		Description: `The command of --exec finds the entry's path in $1 and $LEKTOR_ENTRY, and
-$LEKTOR_TITLE, $LEKTOR_URL and $LEKTOR_FEED in its environment.
+		Description: `A command finds the entry's path in $LEKTOR_ENTRY, and $LEKTOR_TITLE, $LEKTOR_URL,
+$LEKTOR_FEED and more in its environment; that of --exec has the path in $1, too.
+An argument of that of --run may be a template, as of -o.
 
    lektor-view follow -n 10 feed:lwn
+   lektor-view follow feed:lwn --run notify-send '{{.feed}}' '{{.title}}'
    lektor-view follow --exec 'notify-send "$LEKTOR_FEED" "$LEKTOR_TITLE"'`,
 		Flags: []cli.Flag{
 			&cli.IntFlag{Name: "past", Aliases: []string{"n"}, Usage: "first the newest `N` unread entries that are there already"},
 			&cli.StringFlag{Name: "exec", Usage: "run `COMMAND` by /bin/sh for each entry instead of printing it"},
+			command.RestFlag("run", "run `COMMAND` with its arguments, all that follows, for each entry instead of printing it; no shell is involved"),
+			&cli.BoolFlag{Name: "rules", Usage: "apply the rules of etc/view/rules to what arrives"},
 			numberFlag("print numbers for other commands to take, as on a terminal"),
 			command.OutputFlag("print `FORMAT`: path, url, tsv, json, another field or a template"),
 			print0Flag(),
 			rawFlag(uncleaned),
 		},
 		Action: command.Run(viewer.Follow, "", func(f *command.Flags) viewer.FollowOptions {
-			return viewer.FollowOptions{
-				Common: common(f), Query: f.Words(), Past: f.Number("past", 0, 0), Exec: f.String("exec"), Print: nulPaths(f), Number: numbered(f),
+			o := viewer.FollowOptions{
+				Common: common(f), Query: f.Words(), Past: f.Number("past", 0, 0), Exec: f.String("exec"), Rules: f.Bool("rules"), Print: nulPaths(f), Number: numbered(f),
 				Screen: f.Streams().Screen(),
 			}
+			if f.IsSet("run") {
+				o.Run = f.StringSlice("run")
+			}
+			if o.Exec != "" && o.Run != nil {
+				f.Fail(command.Usagef("--exec and --run are two ways to say the same"))
+			}
+			return o
 		}),
 	}
+}
+
+func rulesCommand() *cli.Command {
+	return &cli.Command{
+		Name:      "rules",
+		Usage:     "apply the rules of etc/view/rules to what has arrived; or check them",
+		ArgsUsage: "apply|check [QUERY]",
+		Description: `A rule is a line: QUERY -> ACTION, ACTION. Actions are read, flag FLAGS, trash,
+stop, and at the end run CMD ARG. Each arrival is looked at once.
+
+   echo 'feed:lwn title:/^\[\$\]/ -> read, flag p' >>"$LEKTORDIR/etc/view/rules"
+   lektor-view rules check && lektor-view rules apply
+   lektor-view rules apply --again --dry-run feed:lwn`,
+		Flags: []cli.Flag{
+			&cli.BoolFlag{Name: "again", Usage: "apply them to what QUERY selects, unread unless it says otherwise, whether that was done before or not"},
+			dryRunFlag(),
+			command.OutputFlag("print `FORMAT`: path (the default), url, tsv, json, another field or a template"),
+		},
+		Action: command.Run(rules, "apply or check", func(f *command.Flags) rulesOptions {
+			words := f.Args().Tail()
+			o := rulesOptions{what: f.Args().First(), RulesOptions: viewer.RulesOptions{
+				Common: common(f), DryRun: f.Bool("dry-run"), Undo: f.Streams().OutIsTerminal(), Print: f.Printing(),
+			}}
+			switch {
+			case o.what != "apply" && o.what != "check":
+				f.Fail(command.Usagef("rules %s: it is apply or check", o.what))
+			case o.what == "check" && (len(words) > 0 || f.Bool("again")), o.what == "apply" && len(words) > 0 && !f.Bool("again"):
+				f.Fail(command.Usagef("a query is for rules apply --again"))
+			case f.Bool("again"):
+				o.Again = words
+			}
+			return o
+		}),
+	}
+}
+
+// rulesOptions are those of rules apply, or rules check.
+type rulesOptions struct {
+	viewer.RulesOptions
+	what string
+}
+
+func rules(ctx context.Context, o rulesOptions, s *command.Streams) error {
+	if o.what == "check" {
+		return viewer.CheckRules(ctx, o.RulesOptions, s)
+	}
+	return viewer.ApplyRules(ctx, o.RulesOptions, s)
 }
 
 func publishCommand() *cli.Command {
@@ -383,6 +444,31 @@ func publishCommand() *cli.Command {
 			}
 			if f.IsSet("per-page") {
 				o.PerPage = f.Number("per-page", 1, 0)
+			}
+			return o
+		}),
+	}
+}
+
+func tuiCommand() *cli.Command {
+	return &cli.Command{
+		Name:  "tui",
+		Usage: "read on the whole screen",
+		Description: `Folders and feeds, entries, and the entry; ? shows the keys, q goes back and
+ends. Keys of your own go into etc/view/keys of the lektor-dir.
+
+   lektor-view tui --keys newsboat`,
+		Flags: []cli.Flag{
+			&cli.StringFlag{Name: "keys", Usage: "use the keys of `SET`: default, vim or newsboat", DefaultText: "the file etc/view/keys, else default"},
+			&cli.BoolFlag{Name: "mouse", Usage: "heed the mouse, which then selects no text"},
+			&cli.BoolFlag{Name: "advance", Usage: "go to the next entry when one was marked in the list"},
+			widthFlag(),
+		},
+		Action: command.Run(viewer.TUI, "", func(f *command.Flags) viewer.TUIOptions {
+			f.Fail(command.NoArgs(f.Context))
+			o := viewer.TUIOptions{Common: common(f), Set: f.String("keys"), Mouse: f.Bool("mouse"), Advance: f.Bool("advance"), Fetch: fetch.Config{UserAgent: command.UserAgent(f.App.Name), Proxy: http.ProxyFromEnvironment}}
+			if f.IsSet("width") {
+				o.Width = f.Number("width", 20, 0)
 			}
 			return o
 		}),

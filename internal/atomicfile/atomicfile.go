@@ -5,7 +5,7 @@
 // Three ways to do so differ in what they promise after a power cut. [Write]
 // is for what a user decided: once it returns, the new content is on the disk.
 // [WriteUnsynced] is for what can be learned again: it costs no wait for the
-// disk, and promises nothing for a power cut. [Create] is for documents that
+// disk, and promises nothing for a power cut. [Output] is for documents that
 // are written piece by piece and may be given up halfway.
 //
 // Temporary files lie in the directory of the file that they replace, so that
@@ -20,6 +20,7 @@
 package atomicfile
 
 import (
+	"cmp"
 	"errors"
 	"io"
 	"io/fs"
@@ -30,6 +31,7 @@ import (
 	"strings"
 
 	"github.com/google/renameio/v2"
+	"golang.org/x/sys/unix"
 )
 
 // perm is what a new file may have; the umask takes its part of it.
@@ -81,8 +83,7 @@ func writeFrom(path string, from func(io.Writer) error, permissions ...renameio.
 // named makes an error tell of the file that is replaced: the name of a
 // temporary one says nothing to anybody.
 func named(err error, path string) error {
-	var pe *fs.PathError
-	if errors.As(err, &pe) && filepath.Dir(pe.Path) == filepath.Dir(path) {
+	if pe, ok := errors.AsType[*fs.PathError](err); ok && filepath.Dir(pe.Path) == filepath.Dir(path) {
 		return &fs.PathError{Op: pe.Op, Path: path, Err: pe.Err}
 	}
 	return err
@@ -109,9 +110,7 @@ func WriteUnsynced(path string, data []byte) (err error) {
 		}
 	}()
 	_, err = f.Write(data)
-	if cerr := f.Close(); err == nil {
-		err = cerr
-	}
+	err = cmp.Or(err, f.Close())
 	if err != nil {
 		return err
 	}
@@ -132,9 +131,7 @@ func CreateUnsynced(path string, data []byte) error {
 		return err
 	}
 	_, err = f.Write(data)
-	if cerr := f.Close(); err == nil {
-		err = cerr
-	}
+	err = cmp.Or(err, f.Close())
 	if err != nil {
 		_ = os.Remove(path)
 	}
@@ -188,6 +185,30 @@ func Remove(path string) error {
 	return nil
 }
 
+// MkdirAll makes a directory, and those above it, as os.MkdirAll does, but durably: what
+// is written into it later is not lost with it.
+func MkdirAll(path string, perm fs.FileMode) error {
+	if fi, err := os.Stat(path); err == nil && fi.IsDir() {
+		return nil
+	}
+	parent := filepath.Dir(path)
+	if parent != path {
+		if err := MkdirAll(parent, perm); err != nil {
+			return err
+		}
+	}
+	if err := os.Mkdir(path, perm); err != nil {
+		fi, serr := os.Stat(path)
+		if serr == nil && !fi.IsDir() {
+			return &fs.PathError{Op: "mkdir", Path: path, Err: unix.ENOTDIR}
+		}
+		if serr != nil {
+			return err
+		}
+	}
+	return syncDir(parent) // also of one that somebody else made just now
+}
+
 // IsTemp tells whether name (without directories) is one that a temporary file
 // for the file called base can have. A kill at the wrong moment leaves such a
 // file; nothing but a cleaner of old ones needs to know.
@@ -196,94 +217,33 @@ func IsTemp(name, base string) bool {
 	return ok && digits != "" && strings.Trim(digits, "0123456789") == ""
 }
 
-// Pending is a file that is being written, from [Create]. It is not safe for
-// concurrent use. Every Pending must be ended by Commit or Abort; a second
-// call of either does nothing, so that a deferred Abort is right.
-type Pending struct {
-	f      *renameio.PendingFile // nil when direct or done
-	direct *os.File
-	path   string
-	done   bool
-}
-
-var _ io.Writer = (*Pending)(nil)
-
-// Create starts the replacement of the file at path; what is written appears
-// there with [Pending.Commit], and never without. Permissions are as with
-// [Write].
+// Output replaces the file at path, atomically and durably as [Write] does, by what
+// from writes; after an error of from it is as it was. Temporary files that kills have
+// left are removed before, see [Sweep].
 //
 // Unlike Write it is made for paths that a user gives on a command line, such
 // as the argument of --output: a symbolic link to a file is followed and stays
 // one, and what is no regular file (/dev/null, a named pipe, a terminal) is
-// written to directly, since replacing it could only do harm; then Abort
-// cannot take anything back.
-func Create(path string) (*Pending, error) {
+// written to directly, since replacing it could only do harm; then nothing that
+// was written can be taken back.
+func Output(path string, from func(io.Writer) error) error {
 	if fi, err := os.Stat(path); err == nil {
 		if fi.IsDir() {
-			return nil, &fs.PathError{Op: "create", Path: path, Err: errors.New("is a directory")}
+			return &fs.PathError{Op: "create", Path: path, Err: errors.New("is a directory")}
 		}
 		if !fi.Mode().IsRegular() {
 			f, err := os.OpenFile(path, os.O_WRONLY, 0)
 			if err != nil {
-				return nil, err
+				return err
 			}
-			return &Pending{direct: f}, nil
+			return cmp.Or(from(f), f.Close())
 		}
 		if path, err = filepath.EvalSymlinks(path); err != nil {
-			return nil, err
+			return err
 		}
 	}
-	dir := filepath.Dir(path)
-	f, err := renameio.NewPendingFile(path, renameio.WithTempDir(dir),
-		renameio.WithPermissions(perm), renameio.WithExistingPermissions())
-	if err != nil {
-		return nil, named(err, path)
-	}
-	return &Pending{f: f, path: path}, nil
-}
-
-// Write writes to the file that is not in place yet.
-func (p *Pending) Write(b []byte) (int, error) {
-	switch {
-	case p.done:
-		return 0, os.ErrClosed
-	case p.direct != nil:
-		return p.direct.Write(b)
-	}
-	n, err := p.f.Write(b)
-	if err != nil {
-		err = named(err, p.path)
-	}
-	return n, err
-}
-
-// Commit puts what was written in place, atomically and durably as [Write]
-// does. After an error nothing is left behind.
-func (p *Pending) Commit() error {
-	if p.done {
-		return nil
-	}
-	p.done = true
-	if p.direct != nil {
-		return p.direct.Close()
-	}
-	if err := p.f.CloseAtomicallyReplace(); err != nil {
-		_ = p.f.Cleanup()
-		return named(err, p.path)
-	}
-	return syncDir(filepath.Dir(p.path))
-}
-
-// Abort gives up what was written; the file at the path stays as it was.
-func (p *Pending) Abort() error {
-	if p.done {
-		return nil
-	}
-	p.done = true
-	if p.direct != nil {
-		return p.direct.Close()
-	}
-	return p.f.Cleanup()
+	Sweep(path)
+	return writeFrom(path, from, renameio.WithPermissions(perm), renameio.WithExistingPermissions())
 }
 
 // syncDir makes renames in dir durable.
@@ -292,9 +252,5 @@ func syncDir(dir string) error {
 	if err != nil {
 		return err
 	}
-	err = d.Sync()
-	if cerr := d.Close(); err == nil {
-		err = cerr
-	}
-	return err
+	return cmp.Or(d.Sync(), d.Close())
 }

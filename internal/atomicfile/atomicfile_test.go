@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -17,16 +18,8 @@ var writers = map[string]func(path string, data []byte) error{
 	"Write":          Write,
 	"WriteUnsynced":  WriteUnsynced,
 	"CreateUnsynced": CreateUnsynced,
-	"Create": func(path string, data []byte) error {
-		p, err := Create(path)
-		if err != nil {
-			return err
-		}
-		defer p.Abort()
-		if _, err := p.Write(data); err != nil {
-			return err
-		}
-		return p.Commit()
+	"Output": func(path string, data []byte) error {
+		return Output(path, func(w io.Writer) error { _, err := w.Write(data); return err })
 	},
 }
 
@@ -136,7 +129,7 @@ func TestSymlink(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if name == "Create" {
+			if name == "Output" {
 				want(t, target, "new")
 				if fi.Mode().Type() != fs.ModeSymlink {
 					t.Error("the link that --output names was replaced")
@@ -157,27 +150,19 @@ func TestAbort(t *testing.T) {
 	if err := os.WriteFile(path, []byte("old"), 0o666); err != nil {
 		t.Fatal(err)
 	}
-	p, err := Create(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	fmt.Fprint(p, "half of")
-	for _, n := range names(t, dir) {
-		if n != "f" && !IsTemp(n, "f") {
-			t.Errorf("the temporary file is called %q", n)
+	refused := errors.New("there is no other half")
+	err := Output(path, func(w io.Writer) error {
+		fmt.Fprint(w, "half of")
+		for _, n := range names(t, dir) {
+			if n != "f" && !IsTemp(n, "f") {
+				t.Errorf("the temporary file is called %q", n)
+			}
 		}
-	}
-	if err := p.Abort(); err != nil {
-		t.Fatal(err)
-	}
-	if err := p.Abort(); err != nil {
-		t.Errorf("a second Abort: %v", err)
-	}
-	if err := p.Commit(); err != nil {
-		t.Errorf("Commit after Abort: %v", err)
-	}
-	if _, err := p.Write([]byte("x")); err == nil {
-		t.Error("Write after Abort succeeded")
+		want(t, path, "old")
+		return refused
+	})
+	if err != refused {
+		t.Errorf("it gave %v", err)
 	}
 	want(t, path, "old")
 	if got := names(t, dir); len(got) != 1 {
@@ -186,13 +171,8 @@ func TestAbort(t *testing.T) {
 }
 
 // Replacing a device or a pipe that a user gave as --output would harm.
-func TestCreateDirect(t *testing.T) {
-	p, err := Create(os.DevNull)
-	if err != nil {
-		t.Fatal(err)
-	}
-	fmt.Fprint(p, "x")
-	if err := p.Commit(); err != nil {
+func TestOutputDirect(t *testing.T) {
+	if err := Output(os.DevNull, func(w io.Writer) error { _, err := fmt.Fprint(w, "x"); return err }); err != nil {
 		t.Error(err)
 	}
 	if fi, err := os.Stat(os.DevNull); err != nil || fi.Mode()&fs.ModeDevice == 0 {
@@ -266,4 +246,35 @@ func TestErrorsNameTheFile(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
+}
+
+func TestMkdirAll(t *testing.T) {
+	dir := t.TempDir()
+	deep := filepath.Join(dir, "a", "b", "c")
+	for range 2 {
+		if err := MkdirAll(deep, 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if fi, err := os.Stat(filepath.Join(dir, "a", "b")); err != nil || fi.Mode().Perm() != 0o700 {
+		t.Errorf("%v, %v", fi, err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "file"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{"file", "file/below"} {
+		if err := MkdirAll(filepath.Join(dir, path), 0o700); err == nil {
+			t.Errorf("%s is a directory", path)
+		}
+	}
+	// Many at once.
+	var all sync.WaitGroup
+	for range 20 {
+		all.Go(func() {
+			if err := MkdirAll(filepath.Join(dir, "x/y/z"), 0o700); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
 }

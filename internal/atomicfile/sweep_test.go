@@ -1,6 +1,7 @@
 package atomicfile
 
 import (
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -45,18 +46,20 @@ func TestSweepOwn(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	p, err := Create(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer p.Abort()
-	left := names(t, dir)
-	for _, name := range left {
-		if err := os.Chtimes(filepath.Join(dir, name), old, old); err != nil {
-			t.Fatal(err)
+	// What is written while its temporary file is removed is lost, and that is told.
+	err = Output(path, func(io.Writer) error {
+		left := names(t, dir)
+		for _, name := range left {
+			if err := os.Chtimes(filepath.Join(dir, name), old, old); err != nil {
+				t.Fatal(err)
+			}
 		}
-	}
-	if Sweep(path); len(left) != 2 || len(names(t, dir)) != 0 {
-		t.Errorf("of %q are left: %q", left, names(t, dir))
+		if Sweep(path); len(left) != 2 || len(names(t, dir)) != 0 {
+			t.Errorf("of %q are left: %q", left, names(t, dir))
+		}
+		return nil
+	})
+	if err == nil {
+		t.Error("it was put in place all the same")
 	}
 }

@@ -31,6 +31,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/lektordir/lektor/lektordir"
 	"github.com/urfave/cli/v2"
 )
 
@@ -238,6 +239,17 @@ func DefaultDir() string {
 		home = u.HomeDir
 	}
 	return filepath.Join(home, ".local", "share", "lektor")
+}
+
+// OpenDir opens the lektor-dir at path for a command that makes none, and says
+// what can be done where there is none. opts may be nil, as in
+// [lektordir.Open].
+func OpenDir(path string, opts *lektordir.Options) (*lektordir.Dir, error) {
+	d, err := lektordir.Open(path, opts)
+	if none, ok := errors.AsType[*lektordir.NotLektorDirError](err); ok && none.Err == nil {
+		return nil, Hint(err, "name another with --dir or $LEKTORDIR; \"lektor-fetch add URL\" makes one")
+	}
+	return d, err
 }
 
 // version is stamped by the Makefile, from git describe.

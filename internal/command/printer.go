@@ -3,7 +3,9 @@ package command
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"reflect"
@@ -109,6 +111,17 @@ func NewPrinter[R any](w io.Writer, opts PrinterOptions, columns []Column[R]) (*
 		}
 	}
 	return p, nil
+}
+
+// Records has each print what there is: it makes the printer, of the format otherwise
+// where the options have none, and flushes it.
+func Records[R any](w io.Writer, opts PrinterOptions, otherwise string, columns []Column[R], each func(*Printer[R]) error) error {
+	opts.Format = cmp.Or(opts.Format, otherwise)
+	p, err := NewPrinter(w, opts, columns)
+	if err != nil {
+		return err
+	}
+	return errors.Join(each(p), p.Flush())
 }
 
 // usual returns the columns that are printed unasked.

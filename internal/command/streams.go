@@ -15,6 +15,7 @@ import (
 	"github.com/urfave/cli/v2"
 	"golang.org/x/term"
 
+	"github.com/lektordir/lektor/internal/atomicfile"
 	"github.com/lektordir/lektor/internal/fetch"
 	"github.com/lektordir/lektor/internal/termsafe"
 )
@@ -50,14 +51,21 @@ func StreamsOf(c *cli.Context) *Streams {
 	return NewStreams(c.App.Name, c.App.Reader, c.App.Writer, c.App.ErrWriter)
 }
 
-// InIsTerminal reports whether a person types what is read.
-func (s *Streams) InIsTerminal() bool {
+// InFile returns the file that In is, for a child process or a screen to read from
+// directly, or nil.
+func (s *Streams) InFile() *os.File {
 	in := s.In
 	if r, ok := in.(*reader); ok {
 		in = r.Reader
 	}
-	f, ok := in.(*os.File)
-	return ok && term.IsTerminal(int(f.Fd()))
+	f, _ := in.(*os.File)
+	return f
+}
+
+// InIsTerminal reports whether a person types what is read.
+func (s *Streams) InIsTerminal() bool {
+	f := s.InFile()
+	return f != nil && term.IsTerminal(int(f.Fd()))
 }
 
 // OutIsTerminal reports whether a person sees what is written to Out.
@@ -116,6 +124,15 @@ func fileOf(w io.Writer) *os.File {
 func isTerminal(w io.Writer) bool {
 	f := fileOf(w)
 	return f != nil && term.IsTerminal(int(f.Fd()))
+}
+
+// Output writes what a command makes to the file that the user names, all of it or
+// nothing as [atomicfile.Output] does, or, named "" or "-", to Out.
+func (s *Streams) Output(file string, write func(io.Writer) error) error {
+	if file == "" || file == "-" {
+		return write(s.Out)
+	}
+	return atomicfile.Output(file, write)
 }
 
 // Reporter writes messages for the user on stderr, each on a line that begins

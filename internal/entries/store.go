@@ -127,10 +127,8 @@ func (s *Store) ranks(hash string) map[string]int {
 // is a warning, and skipped; the rest are failures.
 func (s *Store) Report(err error) {
 	for _, e := range joined.Errors(err) {
-		var name *lektordir.NameError
-		var bad *lektordir.MalformedError
 		switch {
-		case errors.As(e, &name), errors.As(e, &bad):
+		case errors.As(e, new(*lektordir.NameError)), errors.As(e, new(*lektordir.MalformedError)):
 			s.malformed.Warn("%v; skipped", e)
 		case errors.Is(e, fs.ErrNotExist):
 			// Went while we looked.
@@ -145,8 +143,7 @@ func (s *Store) Report(err error) {
 // what the system refuses is.
 func (s *Store) Usable(err error) bool {
 	for _, e := range joined.Errors(err) {
-		var errno syscall.Errno
-		if errors.As(e, &errno) {
+		if _, ok := errors.AsType[syscall.Errno](e); ok {
 			s.Report(e)
 		} else {
 			s.malformed.Warn("%v; skipped", e)
@@ -169,89 +166,11 @@ func (s *Store) List(ctx context.Context, o lektordir.ListOptions) ([]lektordir.
 // saved in the lektor-dir at a path, see [SavedQueries]. The error is a
 // [*command.UsageError].
 func ParseQuery(dir string, words []string) (*query.Query, error) {
-	q, err := query.ParseWith(strings.Join(words, " "), savedIn(dir))
-	var e *query.Error
-	if errors.As(err, &e) {
+	q, err := query.ParseWith(strings.Join(words, " "), SavedIn(dir))
+	if e, ok := errors.AsType[*query.Error](err); ok {
 		return nil, &command.UsageError{Message: err.Error(), Hint: cmp.Or(e.Hint, "see lektor-query(7)")}
 	}
 	return q, err
-}
-
-// Selection says which entries are wanted.
-type Selection struct {
-	// Query says it; what has the flag T is wanted only if the query asks about it.
-	Query *query.Query
-	All   bool // read ones too, whatever the query says
-	// Hidden wants also what is trashed, and what feeds have withdrawn, whatever the
-	// query says.
-	Hidden bool
-	// Newest limits to so many of the newest; 0 does not.
-	Newest int
-	// Want is what is read of each, in parallel; what lacks it is left out.
-	Want lektordir.Fields
-}
-
-// Select gives the entries of a selection, in no order that means anything
-// unless Newest is set. Malformed ones among those that had to be opened are
-// left out with a warning. The error is the context's.
-func (s *Store) Select(ctx context.Context, sel Selection) ([]*Record, error) {
-	refs, err := s.List(ctx, lektordir.ListOptions{SkipTrashed: !sel.Hidden && !sel.Query.MentionsTrash(), Withdrawn: sel.Hidden || sel.Query.MentionsWithdrawn()})
-	if err != nil {
-		return nil, err
-	}
-	if sel.Newest > 0 {
-		sel.Want |= lektordir.FieldPubDate
-	}
-	m := sel.Query.Bind(s.Now)
-	onlyUnread := !sel.All && !sel.Query.MentionsState()
-	found := make([]*Record, 0, len(refs))
-	open := sel.Want != 0
-	for _, ref := range refs {
-		if onlyUnread && !ref.Unread() {
-			continue
-		}
-		r := s.Record(ref)
-		if !sel.Query.Empty() {
-			switch r.Match(m) {
-			case query.No:
-				continue
-			case query.Maybe:
-				r.maybe, open = true, true
-			}
-		}
-		found = append(found, r)
-	}
-	if open {
-		first := sel.Query.Fields() &^ lektordir.FieldContent
-		if found, err = Filter(ctx, found, func(r *Record) bool { return r.wanted(m, first, sel.Want) }); err != nil {
-			return nil, err
-		}
-	}
-	if sel.Newest > 0 && len(found) > sel.Newest {
-		slices.SortFunc(found, ByDate)
-		found = slices.Clone(found[len(found)-sel.Newest:])
-	}
-	return found, nil
-}
-
-// wanted reads what is needed to tell whether the entry is: cheap files first,
-// the content only if those do not tell.
-func (r *Record) wanted(m *query.Matcher, first, want lektordir.Fields) bool {
-	if !r.maybe {
-		return want == 0 || r.s.Usable(r.Read(want))
-	}
-	if !r.s.Usable(r.Read(want | first)) {
-		return false
-	}
-	verdict := r.Match(m)
-	if verdict == query.Maybe {
-		if !r.s.Usable(r.Read(first | lektordir.FieldContent | lektordir.FieldType)) {
-			return false
-		}
-		verdict = r.Match(m)
-		r.Forget()
-	}
-	return verdict == query.Yes
 }
 
 // Records reads fields of entries, in parallel; those that cannot be read are
@@ -300,8 +219,8 @@ func Parallel(ctx context.Context, n int, f func(int)) error {
 // the user called it, if he did: then name is that of the list; else 0.
 func (s *Store) Resolve(name string, number int) (lektordir.Ref, error) {
 	r, err := s.Dir.Resolve(name)
-	var none *lektordir.NoEntryError
-	if !errors.As(err, &none) {
+	none, ok := errors.AsType[*lektordir.NoEntryError](err)
+	if !ok {
 		return r, err
 	}
 	if number > 0 {
@@ -343,21 +262,28 @@ func Feeds(ctx context.Context, args []string, nul bool, s *command.Streams, fin
 	return hashes, failed, nil
 }
 
+// Finding gives what finds feeds for [Feeds]: all that there are, or those that are
+// subscribed to. Errors get their hints.
+func Finding(d *lektordir.Dir, all bool) func(name string) (string, error) {
+	f := &feeddir.Finder{Dir: d, All: all}
+	return func(name string) (string, error) {
+		hash, err := f.Find(name)
+		return hash, FeedHint(err)
+	}
+}
+
 // FeedHint adds to an error about a feed that was named what can be done; nil stays
 // nil.
 func FeedHint(err error) error {
 	var none *lektordir.NoFeedError
-	var not *feeddir.NotSubscribedError
-	var several *feeddir.SeveralError
-	var inUse *lektordir.BusyError
 	switch {
-	case errors.As(err, &several):
+	case errors.As(err, new(*feeddir.SeveralError)):
 		return command.Hint(err, "give the feed's hash or URL")
 	case errors.As(err, &none) && len(none.Matches) > 1:
 		return command.Hint(err, "give more of the hash, or the feed's URL")
-	case errors.As(err, &none), errors.As(err, &not):
+	case errors.As(err, &none), errors.As(err, new(*feeddir.NotSubscribedError)):
 		return command.Hint(err, "lektor-fetch ls lists the feeds there are")
-	case errors.As(err, &inUse):
+	case errors.As(err, new(*lektordir.BusyError)):
 		return command.Hint(err, "try again in a moment")
 	}
 	return err

@@ -106,6 +106,12 @@ func Trusted(d *lektordir.Dir, hash, setting string) error {
 	if hash != "" {
 		parts = slices.DeleteFunc([]string{"src", hash, "etc", "fetch", setting}, func(s string) bool { return s == "" })
 	}
+	return TrustedFile(d, parts...)
+}
+
+// TrustedFile is [Trusted] for any file of the lektor-dir that names commands: it, and
+// the directories on the way, given one by one.
+func TrustedFile(d *lektordir.Dir, parts ...string) error {
 	path := d.Path()
 	if err := trusted(path); err != nil {
 		return err

@@ -50,6 +50,17 @@ func Shareable(d *lektordir.Dir, hash string) (why string, ok bool) {
 	return "", true
 }
 
+// Unreadable is the error if what [Shareable] asks of a feed cannot be read, so that it
+// was only not known whether the feed may be.
+func Unreadable(d *lektordir.Dir, hash string) error {
+	for _, path := range []string{privateFile, urlFile, "id"} {
+		if _, err := atomicfile.Line(d.Join("src", hash, path)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	return nil
+}
+
 // neverFile keeps a feed from being shared with the user's own other machines.
 const neverFile = "etc/share/never"
 
@@ -96,13 +107,10 @@ func guard(path string) error {
 			return err
 		}
 	}
-	fd, err := retry(func() (int, error) {
-		return unix.Open(path, unix.O_WRONLY|unix.O_CREAT|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_CLOEXEC, 0o600)
-	})
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0o600)
 	if err != nil {
-		return &fs.PathError{Op: "open", Path: path, Err: err}
+		return err
 	}
-	f := os.NewFile(uintptr(fd), path)
 	defer f.Close()
 	if fi, err := f.Stat(); err != nil || fi.Mode().Perm()&0o077 == 0 {
 		return err

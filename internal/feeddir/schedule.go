@@ -180,16 +180,14 @@ func (s *State) Failed(now time.Time, err error) {
 	s.times[fileChecked] = now
 	s.put(fileError, termsafe.Brief(err.Error()))
 
-	var network *fetch.NetError
-	if errors.As(err, &network) && network.Offline {
+	if network, ok := errors.AsType[*fetch.NetError](err); ok && network.Offline {
 		s.times[fileNext] = s.skip(now.Add(s.Interval()))
 		return
 	}
 	n := s.Failures() + 1
 	s.put(fileFailures, strconv.Itoa(n))
-	var status *fetch.StatusError
 	wait := s.backoff(n)
-	if errors.As(err, &status) {
+	if status, ok := errors.AsType[*fetch.StatusError](err); ok {
 		s.put(fileStatus, strconv.Itoa(status.Status))
 		wait = max(wait, min(status.RetryAfter, fetch.MaxRetryAfter))
 		if status.Status == http.StatusGone && !s.Gone() {
@@ -259,10 +257,11 @@ func (s *State) moved(target string) {
 		return
 	}
 	to, err := fetch.ParseURL(target)
+	same := fetch.SameOrigin(asked.String(), target)
 	// Headers are for the server that the user named: another, which the redirect
 	// names, would be sent them as soon as it is the feed's own.
 	if err != nil || asked.Scheme == "https" && to.Scheme != "https" ||
-		s.get(fileHeaders) != "" && !fetch.SameOrigin(asked, to) {
+		s.get(fileHeaders) != "" && !same {
 		s.put(fileMoved, "")
 		return
 	}
@@ -277,7 +276,7 @@ func (s *State) moved(target string) {
 	}
 	// A password that was sent there already is taken along; no other was.
 	to.User = nil
-	if fetch.SameOrigin(asked, to) {
+	if same {
 		to.User = asked.User
 	}
 	// The document stays known, and the validators those of the URL that gave

@@ -94,9 +94,7 @@ func (d *Document) Bytes() []byte {
 }
 
 func (d *Document) write(w *writer) {
-	// The innermost binding is the first in a document's scope.
-	scope := slices.Clone(d.scope)
-	slices.Reverse(scope)
+	scope := d.outward()
 	for _, kids := range [][]kid{d.head, d.kids, d.tail} {
 		for _, k := range kids {
 			w.kid(k, nil, scope)
@@ -313,7 +311,7 @@ func New(kind Kind, title, link, description string) *Document {
 	text := func(name, s string) {
 		w.b = append(w.b, ("<" + name + ">" + Text(s) + "</" + name + ">\n")...)
 	}
-	d := &Document{Kind: kind, byID: map[string]*Item{}, scope: ns}
+	d := &Document{Kind: kind, byID: map[string]*Item{}, scope: []binding{ns[1], ns[0]}}
 	if kind == RSS {
 		w.b = append(w.b, `<rss version="2.0"`...)
 		w.declare(ns, nil)

@@ -440,7 +440,7 @@ func (c *Client) Get(ctx context.Context, r *Request) (*Response, error) {
 		h.Set("User-Agent", c.cfg.UserAgent)
 		h.Set("Accept", accept)
 		h.Set("Accept-Encoding", acceptEncoding)
-		if trusted = trusted && SameOrigin(&origin, u); trusted {
+		if trusted = trusted && sameOrigin(&origin, u); trusted {
 			if user != nil {
 				password, _ := user.Password()
 				req.SetBasicAuth(user.Username(), password)
@@ -608,8 +608,7 @@ func (x *exchange) roundTrip(req *http.Request, privateOK *bool) (*http.Response
 		}
 		return resp, nil
 	}
-	var refused *PrivateError
-	if *privateOK && errors.As(err, &refused) {
+	if *privateOK && errors.As(err, new(*PrivateError)) {
 		return x.c.open.RoundTrip(req)
 	}
 	return nil, err

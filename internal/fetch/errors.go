@@ -113,16 +113,14 @@ func (e *NetError) Error() string {
 	url := Brief(e.URL)
 	switch e.Kind {
 	case KindDNS:
-		var d *net.DNSError
-		if errors.As(e.Err, &d) && d.IsNotFound {
+		if d, ok := errors.AsType[*net.DNSError](e.Err); ok && d.IsNotFound {
 			return fmt.Sprintf("%s: there is no host %q (DNS); check the address", url, d.Name)
 		}
 		return fmt.Sprintf("%s: the name server gave no answer: %v", url, e.Err)
 	case KindConnect:
 		return fmt.Sprintf("%s: no connection: %v", url, e.Err)
 	case KindTLS:
-		var c x509.CertificateInvalidError
-		if errors.As(e.Err, &c) && c.Reason == x509.Expired {
+		if c, ok := errors.AsType[x509.CertificateInvalidError](e.Err); ok && c.Reason == x509.Expired {
 			return fmt.Sprintf("%s: the server's certificate has expired or is not valid yet (or this machine's clock is wrong): %v", url, e.Err)
 		}
 		return fmt.Sprintf("%s: no secure connection: %v", url, e.Err)
@@ -236,19 +234,9 @@ func (e *URLError) Error() string { return fmt.Sprintf("%s: %s", Brief(e.URL), e
 // network, a command that failed) rather than this machine's files, the user's
 // arguments, or the end of ctx.
 func Remote(err error) bool {
-	var (
-		status   *StatusError
-		limit    *LimitError
-		network  *NetError
-		redirect *RedirectError
-		private  *PrivateError
-		decode   *DecodeError
-		delay    *HostDelayError
-		command  *CommandError
-	)
-	return errors.As(err, &status) || errors.As(err, &limit) || errors.As(err, &network) ||
-		errors.As(err, &redirect) || errors.As(err, &private) || errors.As(err, &decode) ||
-		errors.As(err, &delay) || errors.As(err, &command)
+	return errors.As(err, new(*StatusError)) || errors.As(err, new(*LimitError)) || errors.As(err, new(*NetError)) ||
+		errors.As(err, new(*RedirectError)) || errors.As(err, new(*PrivateError)) || errors.As(err, new(*DecodeError)) ||
+		errors.As(err, new(*HostDelayError)) || errors.As(err, new(*CommandError))
 }
 
 // errDeadline is the cause by which the deadline of an exchange ends its context.
@@ -277,19 +265,14 @@ func (x *exchange) classify(u *url.URL, err error) error {
 		return &LimitError{URL: name, Limit: "bytes of response header", Max: x.c.cfg.MaxHeader, Flag: FlagMaxHeader}
 	}
 	e := &NetError{URL: name, Kind: KindProtocol, Err: err}
-	var (
-		dns     *net.DNSError
-		op      *net.OpError
-		verify  *tls.CertificateVerificationError
-		record  tls.RecordHeaderError
-		alert   tls.AlertError
-		expired x509.CertificateInvalidError
-	)
+	var dns *net.DNSError
+	var op *net.OpError
 	switch {
 	case errors.As(err, &dns):
 		e.Kind = KindDNS
 		e.Offline = !dns.IsNotFound && (dns.IsTemporary || dns.IsTimeout)
-	case errors.As(err, &verify), errors.As(err, &record), errors.As(err, &alert), errors.As(err, &expired),
+	case errors.As(err, new(*tls.CertificateVerificationError)), errors.As(err, new(tls.RecordHeaderError)),
+		errors.As(err, new(tls.AlertError)), errors.As(err, new(x509.CertificateInvalidError)),
 		strings.HasPrefix(err.Error(), "tls: "), strings.HasPrefix(err.Error(), "x509: "),
 		strings.Contains(err.Error(), "server gave HTTP response to HTTPS client"):
 		e.Kind = KindTLS

@@ -85,7 +85,7 @@ func (c *Client) Post(ctx context.Context, p *Post) (*Answer, error) {
 		if err != nil || answer != nil {
 			return answer, err
 		}
-		if p.Header != nil && !SameOrigin(u, next) {
+		if p.Header != nil && !sameOrigin(u, next) {
 			bare := *p
 			bare.Header = nil
 			p = &bare
@@ -138,7 +138,7 @@ func (x *exchange) post(u *url.URL, p *Post, privateOK *bool) (*url.URL, *Answer
 			return nil, nil, refuse("the answer is elsewhere (303), and what was sent would be lost")
 		case u.Scheme == "https" && next.Scheme == "http":
 			return nil, nil, refuse("it leads from https to http")
-		case p.Secret && !SameOrigin(u, next):
+		case p.Secret && !sameOrigin(u, next):
 			return nil, nil, refuse("it leads to another server, which is not to have the password")
 		}
 		return next, nil, nil

@@ -16,6 +16,9 @@ func IsHTTP(raw string) bool {
 
 // Public gives a URL as anybody may see it: without user and password.
 func Public(raw string) string {
+	if strings.IndexByte(raw, '@') < 0 {
+		return raw // there is no user, and no need to look
+	}
 	u, err := url.Parse(raw)
 	switch {
 	case err != nil:
@@ -72,7 +75,13 @@ func escapeQuery(q string) string {
 
 // SameOrigin tells whether what may be sent to a may be sent to b. Moving to
 // https on the same host is no loss.
-func SameOrigin(a, b *url.URL) bool {
+func SameOrigin(a, b string) bool {
+	u, aerr := url.Parse(a)
+	v, berr := url.Parse(b)
+	return aerr == nil && berr == nil && sameOrigin(u, v)
+}
+
+func sameOrigin(a, b *url.URL) bool {
 	if !strings.EqualFold(a.Hostname(), b.Hostname()) {
 		return false
 	}

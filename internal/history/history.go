@@ -125,7 +125,7 @@ func begin(f *feedconv.Feed, final string) Document {
 	d := Document{URL: Normal(final)}
 	// Of another origin it would be a claim to the place of somebody else's
 	// document (draft -05, section 6).
-	if self := linksOf(f).href("self"); self != "" && sameOrigin(self, d.URL) {
+	if self := linksOf(f).href("self"); self != "" && SameOrigin(self, d.URL) {
 		d.Self = self
 	}
 	return d
@@ -201,14 +201,10 @@ func Normal(raw string) string {
 	return u.String()
 }
 
-func sameOrigin(a, b string) bool {
-	u, aerr := url.Parse(a)
-	v, berr := url.Parse(b)
-	return aerr == nil && berr == nil && fetch.IsHTTP(a) && fetch.IsHTTP(b) && fetch.SameOrigin(u, v)
-}
-
 // SameOrigin tells whether what belongs to the URL a may be sent to the URL b.
-func SameOrigin(a, b string) bool { return sameOrigin(a, b) }
+func SameOrigin(a, b string) bool {
+	return fetch.IsHTTP(a) && fetch.IsHTTP(b) && fetch.SameOrigin(a, b)
+}
 
 // LinkError is a link that is not followed.
 type LinkError struct{ URL, Reason string }

@@ -41,27 +41,40 @@ type Options struct {
 // ending in newlines. Nothing that a reader would see is lost but markup,
 // scripts and styles. The empty type means text/plain.
 func Render(content []byte, mimeType string, o Options) string {
+	return Lay(content, mimeType, o).Text
+}
+
+// Document is a content that was made readable.
+type Document struct {
+	Text string // what [Render] gives
+	// Links are the URLs of the footnotes in the order of their numbers, from 1, cleaned
+	// as the text is; Pictures those of images, in theirs, each once.
+	Links, Pictures []string
+}
+
+// Lay is [Render] for who follows links, too.
+func Lay(content []byte, mimeType string, o Options) Document {
+	var d Document
 	cut := 0
 	if len(content) > maxContent {
 		cut = len(content) - maxContent
 		content = content[:maxContent]
 	}
-	var out string
 	switch KindOf(mimeType, content) {
 	case HTML:
 		r := &renderer{o: o}
 		r.html(content, 0)
-		out = r.finish()
+		d = Document{Text: r.finish(), Links: r.notes, Pictures: r.pictures}
 	case Plain:
-		out = plainText(content, o)
+		d.Text = plainText(content, o)
 	default:
-		out = describe(content, mimeType, cut)
+		d.Text = describe(content, mimeType, cut)
 		cut = 0
 	}
 	if cut > 0 {
-		out += fmt.Sprintf("\n[%d more bytes are not shown]\n", cut)
+		d.Text += fmt.Sprintf("\n[%d more bytes are not shown]\n", cut)
 	}
-	return out
+	return d
 }
 
 // Text gives content as bare text, not wrapped, for searching in it. Of what is

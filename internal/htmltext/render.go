@@ -23,6 +23,7 @@ import (
 const (
 	maxFrames    = 64    // quotes, lists and items within each other
 	maxFootnotes = 10000 // links that are listed
+	maxPictures  = 1000
 )
 
 // frame is an open element that its lines' beginnings show.
@@ -69,6 +70,7 @@ type renderer struct {
 	notes    []string
 	noteOf   map[string]int
 	unlisted int
+	pictures []string
 }
 
 // blocks are the elements that stand on lines of their own, and how many
@@ -728,6 +730,9 @@ func (r *renderer) image(attrs map[string]string) {
 		}
 	}
 	target := r.target(src)
+	if len(r.pictures) < maxPictures && isWeb(target) && !slices.Contains(r.pictures, target) {
+		r.pictures = append(r.pictures, target)
+	}
 	alt := oneLine(attrs["alt"])
 	if _, said := attrs["alt"]; said && alt == "" && attrs["title"] == "" && (r.link == "" || strings.TrimSpace(r.linkText.String()) != "") {
 		return // adds nothing, says its author; but a link needs something to show
@@ -751,6 +756,11 @@ func (r *renderer) image(attrs map[string]string) {
 	case !r.o.Bare:
 		r.inline("[image]" + r.note(target))
 	}
+}
+
+// isWeb tells whether a URL is one that a picture can be fetched from.
+func isWeb(url string) bool {
+	return strings.HasPrefix(url, "https://") || strings.HasPrefix(url, "http://")
 }
 
 func tiny(size string) bool { return size == "0" || size == "1" || size == "0px" || size == "1px" }

@@ -38,9 +38,8 @@ func ReadNotification(contentType, query string, body []byte) (Notification, err
 	if bytes.HasPrefix(text, []byte("<")) || strings.HasSuffix(mediaType, "xml") {
 		n.XMLRPC = true
 		m, err := Decode(text)
-		var soap *SOAPError
 		if err != nil {
-			n.XMLRPC = !errors.As(err, &soap)
+			n.XMLRPC = !errors.As(err, new(*SOAPError))
 			return n, err
 		}
 		for _, p := range m.Params {

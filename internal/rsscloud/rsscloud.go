@@ -143,8 +143,7 @@ func Register(ctx context.Context, c *fetch.Client, cloud Cloud, back Callback, 
 	for _, bare := range names {
 		for _, protocol := range protocols {
 			_, err := tell(ctx, c, elsewhere(target), telling{strict: true}, registration(back, protocol, feeds, bare))
-			var refused *fetch.RefusedError
-			if err == nil || !errors.As(err, &refused) {
+			if err == nil || !errors.As(err, new(*fetch.RefusedError)) {
 				return err
 			}
 			first = cmp.Or(first, err)

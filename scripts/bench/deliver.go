@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sync/errgroup"
 	"golang.org/x/sys/unix"
 
+	"github.com/lektordir/lektor/internal/testkit/must"
 	"github.com/lektordir/lektor/lektordir"
 )
 
@@ -27,139 +28,96 @@ import (
 const deliverArg = "-deliver"
 
 // deliveries are the two ways.
-var deliveries = map[string]func(from *lektordir.Dir, to string) (func() error, error){
+var deliveries = map[string]func(from *lektordir.Dir, to string) func(){
 	"lektordir": throughLektordir,
 	"floor":     throughFloor,
 }
 
 // deliverChild is main of such a run.
-func deliverChild(args []string) error {
+func deliverChild(args []string) {
 	if len(args) != 3 || deliveries[args[0]] == nil {
-		return fmt.Errorf("usage: %s WAY FROM TO", deliverArg)
+		must.Fail("usage: %s WAY FROM TO", deliverArg)
 	}
-	from, err := lektordir.Open(args[1], nil)
-	if err != nil {
-		return err
-	}
-	run, err := deliveries[args[0]](from, args[2])
-	if err != nil {
-		return err
-	}
+	from := must.Get(lektordir.Open(args[1], nil))
+	run := deliveries[args[0]](from, args[2])
 	runtime.GC()
 	unix.Sync()
 	start := time.Now()
-	if err := run(); err != nil {
-		return err
-	}
-	_, err = fmt.Println(time.Since(start))
-	return err
+	run()
+	must.Get(fmt.Println(time.Since(start)))
 }
 
 // deliver runs one of the ways in a process of its own.
-func deliver(way, from, to string) (time.Duration, error) {
-	self, err := os.Executable()
-	if err != nil {
-		return 0, err
-	}
-	cmd := exec.Command(self, deliverArg, way, from, to)
+func deliver(way, from, to string) time.Duration {
+	cmd := exec.Command(must.Get(os.Executable()), deliverArg, way, from, to)
 	cmd.Stderr = os.Stderr
 	out, err := cmd.Output()
 	if err != nil {
-		return 0, fmt.Errorf("delivery by %s: %w", way, err)
+		must.Fail("delivery by %s: %w", way, err)
 	}
-	return time.ParseDuration(strings.TrimSpace(string(out)))
+	return must.Get(time.ParseDuration(strings.TrimSpace(string(out))))
 }
 
 // deliveries measures both ways, by turns, with what is in from, and gives the
 // best time of each.
-func (o options) deliveries(from, tmp string) (map[string]time.Duration, error) {
+func (o options) deliveries(from, tmp string) map[string]time.Duration {
 	best := map[string]time.Duration{}
 	for round := range min(o.rounds, 2) { // each makes a third of a million files
 		for _, way := range []string{"floor", "lektordir"} {
-			d, err := deliver(way, from, filepath.Join(tmp, fmt.Sprintf("%d-%s", round, way)))
-			if err != nil {
-				return nil, err
-			}
+			d := deliver(way, from, filepath.Join(tmp, fmt.Sprintf("%d-%s", round, way)))
 			if best[way] == 0 || d < best[way] {
 				best[way] = d
 			}
 		}
 	}
-	return best, nil
+	return best
 }
 
 // parallel calls f for each of n things, on all processors.
-func parallel(n int, f func(i int) error) error {
+func parallel(n int, f func(i int)) {
 	var g errgroup.Group
 	g.SetLimit(runtime.GOMAXPROCS(0))
 	for i := range n {
-		g.Go(func() error { return f(i) })
+		g.Go(func() error { return must.Run(func() { f(i) }) })
 	}
-	return g.Wait()
+	must.Do(g.Wait())
 }
 
 // throughLektordir delivers as a fetcher does.
-func throughLektordir(from *lektordir.Dir, to string) (func() error, error) {
+func throughLektordir(from *lektordir.Dir, to string) func() {
 	type feed struct {
 		about *lektordir.Feed
 		items []lektordir.Item
 	}
-	hashes, err := from.FeedHashes()
-	if err != nil {
-		return nil, err
-	}
+	hashes := must.Get(from.FeedHashes())
 	feeds := make([]feed, len(hashes))
 	byHash := map[string]*feed{}
 	for i, h := range hashes {
-		about, err := from.ReadFeed(h)
-		if err != nil {
-			return nil, err
-		}
-		feeds[i].about = about
+		feeds[i].about = must.Get(from.ReadFeed(h))
 		byHash[h] = &feeds[i]
 	}
-	refs, err := from.List(context.Background(), lektordir.ListOptions{})
-	if err != nil {
-		return nil, err
-	}
-	for _, r := range refs {
-		e, err := from.ReadEntry(r, lektordir.AllFields)
-		if err != nil {
-			return nil, err
-		}
+	for _, r := range must.Get(from.List(context.Background(), lektordir.ListOptions{})) {
+		e := must.Get(from.ReadEntry(r, lektordir.AllFields))
 		f := byHash[r.Feed]
 		f.items = append(f.items, lektordir.Item{Entry: *e, GUID: e.ID, Text: string(e.Content)})
 	}
-	return func() error {
-		return library(to, len(feeds), func(i int) (*lektordir.Feed, []lektordir.Item) { return feeds[i].about, feeds[i].items })
-	}, nil
+	return func() {
+		library(to, len(feeds), func(i int) (*lektordir.Feed, []lektordir.Item) { return feeds[i].about, feeds[i].items })
+	}
 }
 
 // library makes a lektor-dir of n feeds, as a fetcher does that fetches them all
 // for the first time.
-func library(dir string, n int, feed func(i int) (*lektordir.Feed, []lektordir.Item)) error {
-	d, err := lektordir.Create(dir, nil)
-	if err != nil {
-		return err
-	}
-	w, err := d.NewWriter(lektordir.WriterOptions{Delay: 250 * time.Millisecond})
-	if err != nil {
-		return err
-	}
+func library(dir string, n int, feed func(i int) (*lektordir.Feed, []lektordir.Item)) {
+	d := must.Get(lektordir.Create(dir, nil))
+	w := must.Get(d.NewWriter(lektordir.WriterOptions{Delay: 250 * time.Millisecond}))
 	var pending sync.WaitGroup
 	failed := make(chan error, n)
-	err = parallel(n, func(i int) error {
+	parallel(n, func(i int) {
 		about, items := feed(i)
-		t, err := w.Begin(lektordir.FeedHash(about.ID))
-		if err != nil {
-			return err
-		}
-		if err := t.PutFeed(about); err != nil {
-			return err
-		}
-		if _, err := t.Stage(context.Background(), lektordir.Document{Items: items}); err != nil {
-			return err
-		}
+		t := must.Get(w.Begin(lektordir.FeedHash(about.ID)))
+		must.Do(t.PutFeed(about))
+		must.Get(t.Stage(context.Background(), lektordir.Document{Items: items}))
 		pending.Add(1)
 		t.Commit(func(err error) {
 			defer pending.Done()
@@ -168,16 +126,10 @@ func library(dir string, n int, feed func(i int) (*lektordir.Feed, []lektordir.I
 				failed <- err
 			}
 		})
-		return nil
 	})
-	if err != nil {
-		return err
-	}
 	w.Flush()
 	pending.Wait()
-	if err := w.Close(); err != nil {
-		return err
-	}
+	must.Do(w.Close())
 	close(failed)
-	return <-failed
+	must.Do(<-failed)
 }

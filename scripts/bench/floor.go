@@ -1,7 +1,6 @@
 package main
 
 import (
-	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -9,6 +8,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/lektordir/lektor/internal/testkit/must"
 	"github.com/lektordir/lektor/lektordir"
 )
 
@@ -25,72 +25,45 @@ type floorFeed struct {
 	hash    string
 	src     []floorFile
 	journal []byte
-	entries []string
 	files   []floorFile // of the entries, each after the directory that it is in
 }
 
 // throughFloor makes the same files with nothing around it: no locks, no checks,
 // names known beforehand, one group for all of it, with the two syncs.
-func throughFloor(from *lektordir.Dir, to string) (func() error, error) {
-	hashes, err := from.FeedHashes()
-	if err != nil {
-		return nil, err
-	}
+func throughFloor(from *lektordir.Dir, to string) func() {
+	hashes := must.Get(from.FeedHashes())
 	feeds := make([]floorFeed, len(hashes))
 	for i, h := range hashes {
-		if feeds[i], err = loadFloor(from, h); err != nil {
-			return nil, err
-		}
+		feeds[i] = loadFloor(from, h)
 	}
-	return func() error {
+	return func() {
 		for _, dir := range []string{"", "/tmp", "/new", "/cur", "/src"} {
-			if err := os.Mkdir(to+dir, 0o777); err != nil {
-				return err
-			}
+			must.Do(os.Mkdir(to+dir, 0o777))
 		}
 		// Each step for all feeds, and the disk in between.
-		for i, step := range []func(*floorFeed, string) error{(*floorFeed).stage, (*floorFeed).record, (*floorFeed).deliver} {
+		for i, step := range []func(*floorFeed, string){(*floorFeed).stage, (*floorFeed).record, (*floorFeed).deliver} {
 			if i > 0 {
-				if err := inDir(to, syncDisk); err != nil {
-					return err
-				}
+				inDir(to, func(fd int) { must.Do(syncDisk(fd)) })
 			}
-			if err := parallel(len(feeds), func(i int) error { return step(&feeds[i], to) }); err != nil {
-				return err
-			}
+			parallel(len(feeds), func(i int) { step(&feeds[i], to) })
 		}
-		return nil
-	}, nil
+	}
 }
 
 // loadFloor reads a feed into memory.
-func loadFloor(from *lektordir.Dir, hash string) (f floorFeed, err error) {
+func loadFloor(from *lektordir.Dir, hash string) (f floorFeed) {
 	f.hash = hash
-	if f.src, err = readFloor(from.Join("src", hash), "etc"); err != nil {
-		return f, err
-	}
-	if f.journal, err = os.ReadFile(from.Join("src", hash, "etc/fetch/seen")); err != nil {
-		return f, err
-	}
-	if f.files, err = readFloor(from.Join("new", hash), ""); err != nil {
-		return f, err
-	}
-	for _, file := range f.files {
-		if file.mode.IsDir() && !strings.Contains(file.name, "/") {
-			f.entries = append(f.entries, file.name)
-		}
-	}
-	return f, nil
+	f.src = readFloor(from.Join("src", hash), "etc")
+	f.journal = must.Get(os.ReadFile(from.Join("src", hash, "etc/fetch/seen")))
+	f.files = readFloor(from.Join("new", hash), "")
+	return f
 }
 
 // readFloor reads all files below base, but for the directory skip.
-func readFloor(base, skip string) ([]floorFile, error) {
-	var files []floorFile
+func readFloor(base, skip string) (files []floorFile) {
 	seen := map[uint64]string{}
-	err := filepath.WalkDir(base, func(path string, e fs.DirEntry, err error) error {
-		if err != nil {
-			return err
-		}
+	must.Do(filepath.WalkDir(base, func(path string, e fs.DirEntry, err error) error {
+		must.Do(err)
 		rel := strings.TrimPrefix(strings.TrimPrefix(path, base), "/")
 		switch rel {
 		case "":
@@ -99,56 +72,46 @@ func readFloor(base, skip string) ([]floorFile, error) {
 			return fs.SkipDir
 		}
 		f := floorFile{name: rel, mode: e.Type()}
-		switch {
-		case e.Type() == fs.ModeSymlink:
-			link, lerr := os.Readlink(path)
-			f.data, err = []byte(link), lerr
-		case e.Type().IsRegular():
+		if !e.IsDir() {
 			var st unix.Stat_t
-			if err := unix.Lstat(path, &st); err != nil {
-				return err
-			}
+			must.Do(unix.Lstat(path, &st))
 			if f.twin = seen[st.Ino]; f.twin == "" {
 				seen[st.Ino] = rel
-				f.data, err = os.ReadFile(path)
 			}
 		}
+		switch {
+		case f.twin != "":
+		case e.Type() == fs.ModeSymlink:
+			f.data = []byte(must.Get(os.Readlink(path)))
+		case e.Type().IsRegular():
+			f.data = must.Get(os.ReadFile(path))
+		}
 		files = append(files, f)
-		return err
-	})
-	return files, err
+		return nil
+	}))
+	return files
 }
 
 // stage makes the feed, and its entries below tmp.
-func (f *floorFeed) stage(to string) error {
-	for _, dir := range []string{"/src/" + f.hash, "/src/" + f.hash + "/etc", "/src/" + f.hash + "/etc/fetch", "/tmp/" + f.hash, "/new/" + f.hash} {
-		if err := unix.Mkdir(to+dir, 0o777); err != nil {
-			return err
-		}
+func (f *floorFeed) stage(to string) {
+	for _, dir := range []string{"/src/" + f.hash, "/src/" + f.hash + "/etc", "/src/" + f.hash + "/etc/fetch", "/tmp/" + f.hash} {
+		must.Do(unix.Mkdir(to+dir, 0o777))
 	}
-	if err := inDir(to+"/src/"+f.hash, func(fd int) error { return putFloor(fd, f.src) }); err != nil {
-		return err
-	}
-	return inDir(to+"/tmp/"+f.hash, func(fd int) error { return putFloor(fd, f.files) })
+	inDir(to+"/src/"+f.hash, func(fd int) { putFloor(fd, f.src) })
+	inDir(to+"/tmp/"+f.hash, func(fd int) { putFloor(fd, f.files) })
 }
 
 // record writes the journal.
-func (f *floorFeed) record(to string) error {
-	return writeFloor(unix.AT_FDCWD, to+"/src/"+f.hash+"/etc/fetch/seen", f.journal)
+func (f *floorFeed) record(to string) {
+	must.Do(writeFloor(unix.AT_FDCWD, to+"/src/"+f.hash+"/etc/fetch/seen", f.journal))
 }
 
 // deliver moves the entries into new.
-func (f *floorFeed) deliver(to string) error {
-	for _, name := range f.entries {
-		rel := "/" + f.hash + "/" + name
-		if err := unix.Rename(to+"/tmp"+rel, to+"/new"+rel); err != nil {
-			return err
-		}
-	}
-	return nil
+func (f *floorFeed) deliver(to string) {
+	must.Do(unix.Rename(to+"/tmp/"+f.hash, to+"/new/"+f.hash))
 }
 
-func putFloor(fd int, files []floorFile) error {
+func putFloor(fd int, files []floorFile) {
 	for _, f := range files {
 		var err error
 		switch {
@@ -162,10 +125,9 @@ func putFloor(fd int, files []floorFile) error {
 			err = writeFloor(fd, f.name, f.data)
 		}
 		if err != nil {
-			return fmt.Errorf("%s: %w", f.name, err)
+			must.Fail("%s: %w", f.name, err)
 		}
 	}
-	return nil
 }
 
 func writeFloor(dir int, name string, data []byte) error {
@@ -179,11 +141,8 @@ func writeFloor(dir int, name string, data []byte) error {
 }
 
 // inDir calls f with a descriptor of a directory.
-func inDir(dir string, f func(fd int) error) error {
-	fd, err := unix.Open(dir, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
-	if err != nil {
-		return err
-	}
+func inDir(dir string, f func(fd int)) {
+	fd := must.Get(unix.Open(dir, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0))
 	defer unix.Close(fd)
-	return f(fd)
+	f(fd)
 }

@@ -4,12 +4,10 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"flag"
 	"fmt"
 	"io"
-	"log"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -17,15 +15,15 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/lektordir/lektor/internal/testkit/must"
 )
 
-func main() {
-	log.SetFlags(0)
-	log.SetPrefix("bench: ")
+func main() { must.Main("bench", run) }
+
+func run() {
 	if len(os.Args) > 1 && os.Args[1] == deliverArg {
-		if err := deliverChild(os.Args[2:]); err != nil {
-			log.Fatal(err)
-		}
+		deliverChild(os.Args[2:])
 		return
 	}
 	var o options
@@ -50,9 +48,7 @@ func main() {
 		flag.Usage()
 		os.Exit(2)
 	}
-	if err := run(o, os.Stdout); err != nil {
-		log.Fatal(err)
-	}
+	o.all(os.Stdout)
 }
 
 type options struct {
@@ -69,7 +65,7 @@ type contestant struct {
 	path string // of the program; empty if it is not installed
 	// setup subscribes to urls in dir, and is not measured. The command that it
 	// returns fetches everything; count says how many entries dir then holds.
-	setup func(c *contestant, dir string, urls []string) (command func(context.Context) *exec.Cmd, count func() (int, error), err error)
+	setup func(c *contestant, dir string, urls []string) (command func() *exec.Cmd, count func() int)
 	// slow programs remember validators only from the second fetch on; it is
 	// made, and not measured, before the one that finds nothing new.
 	slow bool
@@ -95,89 +91,73 @@ func (m *measurement) keep(other measurement) {
 	}
 }
 
-func run(o options, w io.Writer) error {
-	tmp, err := os.MkdirTemp(o.dir, "lektor-bench.")
-	if err != nil {
-		return err
-	}
+func (o options) all(w io.Writer) {
+	tmp := must.Get(os.MkdirTemp(o.dir, "lektor-bench."))
 	defer os.RemoveAll(tmp)
-	if tmp, err = filepath.Abs(tmp); err != nil {
-		return err
-	}
-	if o.bin, err = filepath.Abs(o.bin); err != nil {
-		return err
-	}
+	tmp = must.Get(filepath.Abs(tmp))
+	o.bin = must.Get(filepath.Abs(o.bin))
 	t := &table{}
 	fmt.Fprintf(w, "on %s\n", describe(tmp))
 	// What was measured before something failed took long, and is shown.
-	if err := errors.Join(o.measure(tmp, t), t.print(w)); err != nil {
-		return err
-	}
+	must.Do(errors.Join(must.Run(func() { o.measure(tmp, t) }), t.print(w)))
 	if o.only == "" || o.only == "lektor-cloudd" {
-		return push(o, o.bin, tmp, w)
+		push(o, o.bin, tmp, w)
 	}
-	return nil
 }
 
 // measure measures all that goes into the table.
-func (o options) measure(tmp string, t *table) error {
+func (o options) measure(tmp string, t *table) {
 	switch o.only {
 	case "", "lektor-fetch", "sfeed_update", "newsboat":
-		if err := o.fetches(tmp, t); err != nil {
-			return err
-		}
+		o.fetches(tmp, t)
 	}
 	if o.only == "" || o.only == "lektor-fetch" {
-		if err := o.history(filepath.Join(tmp, "history"), t); err != nil {
-			return err
-		}
+		o.history(filepath.Join(tmp, "history"), t)
 	}
 	if o.only == "" || o.only == "lektor-view" {
-		if err := o.listing(filepath.Join(tmp, "list"), t); err != nil {
-			return err
-		}
+		o.listing(filepath.Join(tmp, "list"), t)
 	}
 	if o.only == "" {
-		return o.start(filepath.Join(tmp, "start"), t)
+		o.start(filepath.Join(tmp, "start"), t)
 	}
-	return nil
+}
+
+// built gives the path of a program of ours.
+func (o options) built(name string) string {
+	path := filepath.Join(o.bin, name)
+	if _, err := os.Stat(path); err != nil {
+		must.Fail("%w (run make first)", err)
+	}
+	return path
 }
 
 // contestants are the fetchers that are there, ours first.
-func (o options) contestants() ([]*contestant, error) {
+func (o options) contestants() []*contestant {
 	all := []*contestant{
-		{name: "lektor-fetch", path: filepath.Join(o.bin, "lektor-fetch"), setup: setupLektor},
+		{name: "lektor-fetch", setup: setupLektor},
 		{name: "sfeed_update", path: installed("sfeed_update"), setup: setupSfeed(o.jobs), family: true},
 		{name: "newsboat", path: installed("newsboat"), setup: setupNewsboat(o.jobs), slow: true, uncounted: 5000},
+	}
+	if o.only == "" || o.only == "lektor-fetch" {
+		all[0].path = o.built("lektor-fetch")
 	}
 	var out []*contestant
 	for _, c := range all {
 		switch {
 		case o.only != "" && o.only != c.name:
 		case c.path == "":
-			log.Printf("%s is not installed, and left out", c.name)
+			fmt.Fprintf(os.Stderr, "bench: %s is not installed, and left out\n", c.name)
 		default:
 			out = append(out, c)
 		}
 	}
-	for _, c := range out {
-		if _, err := os.Stat(c.path); err != nil {
-			return nil, fmt.Errorf("%w (run make first)", err)
-		}
-	}
-	return out, nil
+	return out
 }
 
 // fetches measures what fetchers do.
-func (o options) fetches(tmp string, t *table) error {
-	contestants, err := o.contestants()
-	if err != nil {
-		return err
-	}
-	first, second, err := o.contest(contestants, o.feeds, o.rounds, true, filepath.Join(tmp, "some"))
-	if err != nil {
-		return err
-	}
+func (o options) fetches(tmp string, t *table) {
+	contestants := o.contestants()
+	first, second := o.contest(contestants, o.feeds, o.rounds, true, filepath.Join(tmp, "some"))
 	o.fetched(t, o.feeds, contestants, first)
 	nothing := t.group(fmt.Sprintf("nothing new, %d feeds", o.feeds), "feeds")
 	for _, c := range contestants {
@@ -185,17 +165,11 @@ func (o options) fetches(tmp string, t *table) error {
 	}
 	if o.large > 0 {
 		dir := filepath.Join(tmp, "many")
-		first, _, err := o.contest(contestants, o.large, 1, false, dir)
-		if err != nil {
-			return err
-		}
+		first, _ := o.contest(contestants, o.large, 1, false, dir)
 		g := o.fetched(t, o.large, contestants, first)
 		if us := contestants[0]; us.name == "lektor-fetch" {
 			n := float64(o.large * o.entries)
-			times, err := o.deliveries(filepath.Join(dir, "0-"+us.name, "feeds"), dir)
-			if err != nil {
-				return err
-			}
+			times := o.deliveries(filepath.Join(dir, "0-"+us.name, "feeds"), dir)
 			g.add(&contestant{name: "floor"}, n, measurement{time: times["floor"]})
 			alone := t.group(fmt.Sprintf("delivery alone, %d × %d", o.large, o.entries), "entries")
 			for _, way := range []string{"lektordir", "floor"} {
@@ -204,17 +178,13 @@ func (o options) fetches(tmp string, t *table) error {
 		}
 	}
 	if o.unchanged > 0 && contestants[0].name == "lektor-fetch" {
-		m, err := o.nothingNew(contestants[0], filepath.Join(tmp, "unchanged"))
-		if err != nil {
-			return err
-		}
+		m := o.nothingNew(contestants[0], filepath.Join(tmp, "unchanged"))
 		g := t.group(fmt.Sprintf("nothing new, %d feeds (others %d)", o.unchanged, o.feeds), "feeds")
 		g.add(contestants[0], float64(o.unchanged), m)
 		for _, c := range contestants[1:] {
 			g.add(c, float64(o.feeds), *second[c])
 		}
 	}
-	return nil
 }
 
 func (o options) fetched(t *table, feeds int, contestants []*contestant, first map[*contestant]*measurement) *group {
@@ -226,19 +196,14 @@ func (o options) fetched(t *table, feeds int, contestants []*contestant, first m
 }
 
 // contest lets the contestants fetch feeds, and once more when nothing is new.
-func (o options) contest(contestants []*contestant, feeds, rounds int, twice bool, tmp string) (first, second map[*contestant]*measurement, err error) {
-	s, err := serve(feeds, o.entries, o.size)
-	if err != nil {
-		return nil, nil, err
-	}
+func (o options) contest(contestants []*contestant, feeds, rounds int, twice bool, tmp string) (first, second map[*contestant]*measurement) {
+	s := serve(feeds, o.entries, o.size)
 	defer s.close()
 	// Warm-up: every program and the server's code are in memory once before
 	// anything counts.
 	for _, c := range contestants {
 		few := s.urls[:min(len(s.urls), 25)]
-		if _, _, err := measure(c, filepath.Join(tmp, "warm-"+c.name), few, o.entries, twice, s); err != nil {
-			return nil, nil, err
-		}
+		measure(c, filepath.Join(tmp, "warm-"+c.name), few, o.entries, twice, s)
 	}
 	first, second = map[*contestant]*measurement{}, map[*contestant]*measurement{}
 	for _, c := range contestants {
@@ -249,10 +214,7 @@ func (o options) contest(contestants []*contestant, feeds, rounds int, twice boo
 		// heels of the same other.
 		for i := range contestants {
 			c := contestants[(i+round)%len(contestants)]
-			a, b, err := measure(c, filepath.Join(tmp, fmt.Sprintf("%d-%s", round, c.name)), s.urls, o.entries, twice, s)
-			if err != nil {
-				return nil, nil, err
-			}
+			a, b := measure(c, filepath.Join(tmp, fmt.Sprintf("%d-%s", round, c.name)), s.urls, o.entries, twice, s)
 			first[c].keep(a)
 			second[c].keep(b)
 			// Nothing is removed before the end: ext4 gives no inode that was
@@ -260,73 +222,70 @@ func (o options) contest(contestants []*contestant, feeds, rounds int, twice boo
 			// whenever it makes a file.
 		}
 	}
-	return first, second, nil
+	return first, second
 }
 
 // measure lets c fetch urls in a new directory, twice if so asked, and makes
 // sure that it has all of the entries after each.
-func measure(c *contestant, dir string, urls []string, entries int, twice bool, s *origin) (first, second measurement, err error) {
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return first, second, err
-	}
-	command, count, err := c.setup(c, dir, urls)
-	if err != nil {
-		return first, second, fmt.Errorf("%s: %w", c.name, err)
-	}
-	fetch := func(m *measurement) error {
+func measure(c *contestant, dir string, urls []string, entries int, twice bool, s *origin) (first, second measurement) {
+	must.Do(os.MkdirAll(dir, 0o700))
+	command, count := c.setup(c, dir, urls)
+	fetch := func(m *measurement) {
 		s.reset()
-		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
-		defer cancel()
-		said, err := m.run(command(ctx))
+		said := m.run(c.name, command())
 		m.requests = s.requests()
-		if err != nil {
-			return fmt.Errorf("%s: %w\n%s", c.name, err, said)
-		}
 		want := len(urls) * entries
 		if c.uncounted > 0 && want > c.uncounted {
-			return nil
+			return
 		}
-		n, err := count()
-		if err != nil {
-			return fmt.Errorf("%s: %w", c.name, err)
+		if n := count(); n != want {
+			must.Fail("%s has %d entries, not %d; requests: %s\n%s", c.name, n, want, m.requests, said)
 		}
-		if n != want {
-			return fmt.Errorf("%s has %d entries, not %d; requests: %s\n%s", c.name, n, want, m.requests, said)
-		}
-		return nil
 	}
-	if err := fetch(&first); err != nil || !twice {
-		return first, second, err
+	fetch(&first)
+	if !twice {
+		return first, second
 	}
 	if c.slow {
-		if err := fetch(new(measurement)); err != nil {
-			return first, second, err
-		}
+		fetch(new(measurement))
 	}
-	return first, second, fetch(&second)
+	fetch(&second)
+	return first, second
 }
 
+// command is one of a program which must not see the user's own feeds.
+func command(home, path string, args ...string) *exec.Cmd {
+	cmd := exec.Command(path, args...)
+	cmd.Env = []string{"HOME=" + home, "PATH=" + os.Getenv("PATH"), "LC_ALL=C.UTF-8", "TERM=dumb", "TMPDIR=" + home}
+	return cmd
+}
+
+// longest is how long a command may take.
+const longest = 10 * time.Minute
+
 // run measures a command from its start to its end, and gives what it said.
-func (m *measurement) run(cmd *exec.Cmd) (said string, err error) {
+func (m *measurement) run(name string, cmd *exec.Cmd) (said string) {
 	// What others have left to be written must not be written now.
 	exec.Command("sync").Run()
 	var b strings.Builder
 	cmd.Stdout, cmd.Stderr = &b, &b
-	err = m.take(cmd)
-	return b.String(), err
+	m.take(name, cmd, &b)
+	return b.String()
 }
 
-// take measures a command.
-func (m *measurement) take(cmd *exec.Cmd) error {
+// take measures a command; in said is what it tells of failures.
+func (m *measurement) take(name string, cmd *exec.Cmd, said fmt.Stringer) {
 	begin := time.Now()
-	if err := cmd.Start(); err != nil {
-		return err
-	}
+	must.Do(cmd.Start())
 	memory := watchMemory(cmd.Process.Pid)
+	end := time.AfterFunc(longest, func() { cmd.Process.Kill() })
 	err := cmd.Wait()
+	end.Stop()
 	m.time = time.Since(begin)
 	m.memory = memory()
-	return err
+	if err != nil {
+		must.Fail("%s: %w\n%s", name, err, said)
+	}
 }
 
 // watchMemory looks at the most memory that a process has had, in bytes, until the
@@ -367,95 +326,65 @@ func memory(pid int) int64 {
 
 // nothingNew measures lektor-fetch with many feeds that have not changed, and
 // makes sure that it wrote nothing but time stamps.
-func (o options) nothingNew(c *contestant, dir string) (best measurement, err error) {
-	s, err := serve(o.unchanged, 1, 200)
-	if err != nil {
-		return best, err
-	}
+func (o options) nothingNew(c *contestant, dir string) (best measurement) {
+	s := serve(o.unchanged, 1, 200)
 	defer s.close()
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return best, err
-	}
-	command, _, err := c.setup(c, dir, s.urls)
-	if err != nil {
-		return best, err
-	}
-	fetch := func() error {
-		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
-		defer cancel()
+	must.Do(os.MkdirAll(dir, 0o700))
+	command, _ := c.setup(c, dir, s.urls)
+	fetch := func() {
 		s.reset()
 		var m measurement
-		said, err := m.run(command(ctx))
-		if err != nil {
-			return fmt.Errorf("%s: %w\n%s", c.name, err, said)
-		}
+		m.run(c.name, command())
 		m.requests = s.requests()
 		best.keep(m)
-		return nil
 	}
-	if err := fetch(); err != nil {
-		return best, err
-	}
+	fetch()
 	best = measurement{}
-	before, err := snapshot(filepath.Join(dir, "feeds"))
-	if err != nil {
-		return best, err
-	}
+	before := snapshot(filepath.Join(dir, "feeds"))
 	for range o.rounds {
-		if err := fetch(); err != nil {
-			return best, err
-		}
+		fetch()
 	}
 	if want := fmt.Sprintf("%d × 304", o.unchanged); best.requests != want {
-		return best, fmt.Errorf("%s: answers %s, not %s", c.name, best.requests, want)
+		must.Fail("%s: answers %s, not %s", c.name, best.requests, want)
 	}
-	after, err := snapshot(filepath.Join(dir, "feeds"))
-	if err != nil {
-		return best, err
-	}
+	after := snapshot(filepath.Join(dir, "feeds"))
 	for path, state := range after {
 		if name := filepath.Base(path); name != "checked" && name != "next" && before[path] != state {
-			return best, fmt.Errorf("%s: %s was written though nothing is new", c.name, path)
+			must.Fail("%s: %s was written though nothing is new", c.name, path)
 		}
 	}
 	if len(before) != len(after) {
-		return best, fmt.Errorf("%s: %d files became %d though nothing is new", c.name, len(before), len(after))
+		must.Fail("%s: %d files became %d though nothing is new", c.name, len(before), len(after))
 	}
-	return best, nil
+	return best
 }
 
 // snapshot tells of all files and directories below dir when they were written.
-func snapshot(dir string) (map[string]string, error) {
+func snapshot(dir string) map[string]string {
 	all := map[string]string{}
-	err := filepath.Walk(dir, func(path string, fi os.FileInfo, err error) error {
+	must.Do(filepath.Walk(dir, func(path string, fi os.FileInfo, err error) error {
 		if err == nil {
 			all[path] = fmt.Sprint(fi.Mode(), fi.Size(), fi.ModTime().UnixNano())
 		}
 		return err
-	})
-	return all, err
+	}))
+	return all
 }
 
 // start measures how long the commands take to do nothing.
-func (o options) start(dir string, t *table) error {
+func (o options) start(dir string, t *table) {
 	if o.starts < 1 {
-		return nil
+		return
 	}
-	programs, err := filepath.Glob(filepath.Join(o.bin, "lektor-*"))
-	if err != nil {
-		return err
-	}
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return err
-	}
+	programs := must.Get(filepath.Glob(filepath.Join(o.bin, "lektor-*")))
+	must.Do(os.MkdirAll(dir, 0o700))
 	for _, p := range programs {
 		var times []time.Duration
 		for range o.starts {
-			cmd := exec.Command(p, "--version")
-			cmd.Env = environment(dir)
+			cmd := command(dir, p, "--version")
 			begin := time.Now()
 			if err := cmd.Run(); err != nil {
-				return fmt.Errorf("%s: %w", p, err)
+				must.Fail("%s: %w", p, err)
 			}
 			times = append(times, time.Since(begin))
 		}
@@ -463,14 +392,11 @@ func (o options) start(dir string, t *table) error {
 		g := t.group("start, median of "+fmt.Sprint(o.starts), "starts")
 		g.add(&contestant{name: filepath.Base(p)}, 1, measurement{time: times[len(times)/2]})
 	}
-	return nil
 }
 
+// installed gives the path of a program, "" if there is none.
 func installed(name string) string {
-	path, err := exec.LookPath(name)
-	if err != nil {
-		return ""
-	}
+	path, _ := exec.LookPath(name)
 	return path
 }
 
@@ -483,12 +409,7 @@ func describe(dir string) string {
 	return fmt.Sprintf("%s, %d × %s/%s", fs, runtime.NumCPU(), runtime.GOOS, runtime.GOARCH)
 }
 
-// environment is that of a program which must not see the user's own feeds.
-func environment(home string) []string {
-	return []string{"HOME=" + home, "PATH=" + os.Getenv("PATH"), "LC_ALL=C.UTF-8", "TERM=dumb", "TMPDIR=" + home}
-}
-
-func setupLektor(c *contestant, dir string, urls []string) (func(context.Context) *exec.Cmd, func() (int, error), error) {
+func setupLektor(c *contestant, dir string, urls []string) (func() *exec.Cmd, func() int) {
 	var opml strings.Builder
 	opml.WriteString("<?xml version=\"1.0\"?>\n<opml version=\"2.0\"><head><title>bench</title></head><body>\n")
 	for i, u := range urls {
@@ -496,15 +417,11 @@ func setupLektor(c *contestant, dir string, urls []string) (func(context.Context
 	}
 	opml.WriteString("</body></opml>\n")
 	list := filepath.Join(dir, "feeds.opml")
-	if err := os.WriteFile(list, []byte(opml.String()), 0o600); err != nil {
-		return nil, nil, err
-	}
+	must.Do(os.WriteFile(list, []byte(opml.String()), 0o600))
 	feeds := filepath.Join(dir, "feeds")
 	args := []string{"--dir", feeds}
-	subscribe := exec.Command(c.path, append(args, "import", "--no-fetch", list)...)
-	subscribe.Env = environment(dir)
-	if out, err := subscribe.CombinedOutput(); err != nil {
-		return nil, nil, fmt.Errorf("import: %w\n%s", err, out)
+	if out, err := command(dir, c.path, append(args, "import", "--no-fetch", list)...).CombinedOutput(); err != nil {
+		must.Fail("import: %w\n%s", err, out)
 	}
 	args = append(args, "update", "--all")
 	if !manyAddresses {
@@ -512,20 +429,13 @@ func setupLektor(c *contestant, dir string, urls []string) (func(context.Context
 		// what is to be measured.
 		args = append(args, "--per-host", "16", "--gap", "0s")
 	}
-	command := func(ctx context.Context) *exec.Cmd {
-		cmd := exec.CommandContext(ctx, c.path, args...)
-		cmd.Env = environment(dir)
-		return cmd
-	}
-	count := func() (int, error) {
-		entries, err := filepath.Glob(filepath.Join(feeds, "new", "*", "*", "content"))
-		return len(entries), err
-	}
-	return command, count, nil
+	update := func() *exec.Cmd { return command(dir, c.path, args...) }
+	count := func() int { return len(must.Get(filepath.Glob(filepath.Join(feeds, "new", "*", "*", "content")))) }
+	return update, count
 }
 
-func setupSfeed(jobs int) func(*contestant, string, []string) (func(context.Context) *exec.Cmd, func() (int, error), error) {
-	return func(c *contestant, dir string, urls []string) (func(context.Context) *exec.Cmd, func() (int, error), error) {
+func setupSfeed(jobs int) func(*contestant, string, []string) (func() *exec.Cmd, func() int) {
+	return func(c *contestant, dir string, urls []string) (func() *exec.Cmd, func() int) {
 		var rc strings.Builder
 		// sfeed_update asks unconditionally by itself; this is the way to do
 		// better that its own documentation shows.
@@ -543,62 +453,38 @@ feeds() {
 		}
 		rc.WriteString("}\n")
 		path := filepath.Join(dir, "sfeedrc")
-		if err := os.WriteFile(path, []byte(rc.String()), 0o600); err != nil {
-			return nil, nil, err
-		}
+		must.Do(os.WriteFile(path, []byte(rc.String()), 0o600))
 		for _, name := range []string{"feeds", "etags"} {
-			if err := os.Mkdir(filepath.Join(dir, name), 0o700); err != nil {
-				return nil, nil, err
+			must.Do(os.Mkdir(filepath.Join(dir, name), 0o700))
+		}
+		count := func() (n int) {
+			for _, f := range must.Get(filepath.Glob(filepath.Join(dir, "feeds", "*"))) {
+				n += strings.Count(string(must.Get(os.ReadFile(f))), "\n")
 			}
+			return n
 		}
-		command := func(ctx context.Context) *exec.Cmd {
-			cmd := exec.CommandContext(ctx, c.path, path)
-			cmd.Env = environment(dir)
-			return cmd
-		}
-		count := func() (int, error) {
-			files, err := filepath.Glob(filepath.Join(dir, "feeds", "*"))
-			n := 0
-			for _, f := range files {
-				b, err := os.ReadFile(f)
-				if err != nil {
-					return 0, err
-				}
-				n += strings.Count(string(b), "\n")
-			}
-			return n, err
-		}
-		return command, count, nil
+		return func() *exec.Cmd { return command(dir, c.path, path) }, count
 	}
 }
 
-func setupNewsboat(jobs int) func(*contestant, string, []string) (func(context.Context) *exec.Cmd, func() (int, error), error) {
-	return func(c *contestant, dir string, urls []string) (func(context.Context) *exec.Cmd, func() (int, error), error) {
+func setupNewsboat(jobs int) func(*contestant, string, []string) (func() *exec.Cmd, func() int) {
+	return func(c *contestant, dir string, urls []string) (func() *exec.Cmd, func() int) {
 		files := map[string]string{
 			"urls":   strings.Join(urls, "\n") + "\n",
 			"config": fmt.Sprintf("reload-threads %d\nmax-items 0\n", jobs),
 		}
 		for name, text := range files {
-			if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
-				return nil, nil, err
-			}
+			must.Do(os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
 		}
-		newsboat := func(ctx context.Context, action string) *exec.Cmd {
-			cmd := exec.CommandContext(ctx, c.path, "-q", "-u", filepath.Join(dir, "urls"), "-C", filepath.Join(dir, "config"),
+		newsboat := func(action string) *exec.Cmd {
+			return command(dir, c.path, "-q", "-u", filepath.Join(dir, "urls"), "-C", filepath.Join(dir, "config"),
 				"-c", filepath.Join(dir, "cache.db"), "-x", action)
-			cmd.Env = environment(dir)
-			return cmd
 		}
-		command := func(ctx context.Context) *exec.Cmd { return newsboat(ctx, "reload") }
-		count := func() (int, error) {
-			out, err := newsboat(context.Background(), "print-unread").Output()
-			var n int
-			if _, scanErr := fmt.Sscan(string(out), &n); err == nil {
-				err = scanErr
-			}
-			return n, err
+		count := func() (n int) {
+			must.Get(fmt.Sscan(string(must.Get(newsboat("print-unread").Output())), &n))
+			return n
 		}
-		return command, count, nil
+		return func() *exec.Cmd { return newsboat("reload") }, count
 	}
 }
 

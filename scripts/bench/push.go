@@ -20,6 +20,7 @@ import (
 
 	"github.com/lektordir/lektor/internal/testkit/dir"
 	"github.com/lektordir/lektor/internal/testkit/hub"
+	"github.com/lektordir/lektor/internal/testkit/must"
 	"github.com/lektordir/lektor/internal/testkit/server"
 	"golang.org/x/sync/errgroup"
 )
@@ -27,18 +28,14 @@ import (
 // push measures lektor-cloudd: how long it takes from a publisher's file to the line
 // that a reader sees, how long a hub takes to notify many, and how long it takes to
 // register many feeds.
-func push(o options, bin, tmp string, w io.Writer) error {
+func push(o options, bin, tmp string, w io.Writer) {
 	if _, err := os.Stat(filepath.Join(bin, "lektor-cloudd")); err != nil {
 		fmt.Fprintln(w, "lektor-cloudd\tnot built")
-		return nil
+		return
 	}
-	if err := latency(o.notifications, min(o.notifications, 5), bin, filepath.Join(tmp, "push"), w); err != nil {
-		return err
-	}
-	if err := fanOut(o.subscribers, bin, filepath.Join(tmp, "fan"), w); err != nil {
-		return err
-	}
-	return registrations(o.registrations, bin, filepath.Join(tmp, "registrations"), w)
+	latency(o.notifications, min(o.notifications, 5), bin, filepath.Join(tmp, "push"), w)
+	fanOut(o.subscribers, bin, filepath.Join(tmp, "fan"), w)
+	registrations(o.registrations, bin, filepath.Join(tmp, "registrations"), w)
 }
 
 // program is one that runs until it is stopped.
@@ -47,85 +44,76 @@ type program struct {
 	said strings.Builder
 }
 
-func start(bin, dir, name string, args ...string) (*program, error) {
-	p := &program{Cmd: exec.Command(filepath.Join(bin, name), append([]string{"--dir", filepath.Join(dir, "feeds")}, args...)...)}
-	p.Env = environment(dir)
+// ours is a command of lektor's on the feeds in a directory.
+func ours(bin, dir, name string, args ...string) *exec.Cmd {
+	return command(dir, filepath.Join(bin, name), append([]string{"--dir", filepath.Join(dir, "feeds")}, args...)...)
+}
+
+func start(bin, dir, name string, args ...string) *program {
+	p := &program{Cmd: ours(bin, dir, name, args...)}
 	p.Stdout, p.Stderr = &p.said, &p.said
-	return p, p.Start()
+	must.Do(p.Start())
+	return p
 }
 
 // stop ends it and gives the most memory that it had, in bytes.
-func (p *program) stop() (int64, error) {
+func (p *program) stop() int64 {
 	had := memory(p.Process.Pid)
-	if err := p.Process.Signal(syscall.SIGTERM); err != nil {
-		return 0, err
-	}
+	must.Do(p.Process.Signal(syscall.SIGTERM))
 	if err := p.Wait(); err != nil {
-		return 0, fmt.Errorf("%s: %w\n%s", p.Path, err, p.said.String())
+		must.Fail("%s: %w\n%s", p.Path, err, p.said.String())
 	}
-	return had, nil
+	return had
 }
 
 // listener starts lektor-cloudd on a free port, for hubs on loopback.
-func listener(bin, dir string, args ...string) (*program, error) {
-	addr, err := freePort()
-	if err != nil {
-		return nil, err
-	}
+func listener(bin, dir string, args ...string) *program {
+	addr := freePort()
 	return start(bin, dir, "lektor-cloudd", append([]string{"listen", "--listen", addr, "--public-url", "http://" + addr, "--allow", "127.0.0.0/8"}, args...)...)
 }
 
 // hubAt serves a hub on a loopback address of its own, where there are several.
-func hubAt(i int) (*hub.Hub, *net.TCPAddr, func(), error) {
+func hubAt(i int) (*hub.Hub, *net.TCPAddr, func()) {
 	l, err := net.Listen("tcp", fmt.Sprintf("127.0.1.%d:0", i+1))
 	if err != nil {
 		l, err = net.Listen("tcp", "127.0.0.1:0")
 	}
-	if err != nil {
-		return nil, nil, nil, err
-	}
+	must.Do(err)
 	h := &hub.Hub{}
 	s := &http.Server{Handler: h}
 	go s.Serve(l)
-	return h, l.Addr().(*net.TCPAddr), func() { s.Close(); h.Wait() }, nil
+	return h, l.Addr().(*net.TCPAddr), func() { s.Close(); h.Wait() }
 }
 
-func wait(what string, within time.Duration, ok func() bool) error {
+// wait waits for what a program does.
+func wait(what string, within time.Duration, p *program, ok func() bool) {
 	for end := time.Now().Add(within); !ok(); time.Sleep(200 * time.Microsecond) {
 		if time.Now().After(end) {
-			return fmt.Errorf("%s: not within %s", what, within)
+			must.Fail("%s: not within %s\n%s", what, within, p.said.String())
 		}
 	}
-	return nil
 }
 
 // freePort gives an address on loopback that nobody has.
-func freePort() (string, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return "", err
-	}
-	return l.Addr().String(), l.Close()
+func freePort() string {
+	l := must.Get(net.Listen("tcp", "127.0.0.1:0"))
+	must.Do(l.Close())
+	return l.Addr().String()
 }
 
 // hubProgram starts lektor-cloudd hub on a free port.
-func hubProgram(bin, where string) (*program, string, error) {
-	addr, err := freePort()
-	if err != nil {
-		return nil, "", err
-	}
-	p, err := start(bin, where, "lektor-cloudd", "hub", "--listen", addr, "--public-url", "http://"+addr, "--state", filepath.Join(where, "hub"),
+func hubProgram(bin, where string) (*program, string) {
+	addr := freePort()
+	p := start(bin, where, "lektor-cloudd", "hub", "--listen", addr, "--public-url", "http://"+addr, "--state", filepath.Join(where, "hub"),
 		"--allow-feeds", "127.0.0.0/8", "--allow-callbacks", "127.0.0.0/8")
-	if err != nil {
-		return nil, "", err
-	}
-	return p, addr, wait("the hub", 10*time.Second, func() bool {
+	wait("the hub", 10*time.Second, p, func() bool {
 		c, err := net.Dial("tcp", addr)
 		if err == nil {
 			c.Close()
 		}
 		return err == nil
 	})
+	return p, addr
 }
 
 // loop is the whole way of an update: a publisher, who writes and pings; the hub, the
@@ -139,25 +127,15 @@ type loop struct {
 	server     *server.Server
 }
 
-func newLoop(bin, where string, listen ...string) (*loop, error) {
+func newLoop(bin, where string, listen ...string) *loop {
 	l := &loop{bin: bin, where: where, lines: make(chan string, 1000)}
 	l.entries.Store(1)
 	d := &dir.Dir{Path: filepath.Join(where, "feeds")}
-	if err := d.Create(); err != nil {
-		return nil, err
-	}
-	h, addr, err := hubProgram(bin, where)
-	if err != nil {
-		return nil, err
-	}
+	must.Do(d.Create())
+	h, addr := hubProgram(bin, where)
 	l.hub, l.programs = addr, []*program{h}
-	if l.server, err = server.New("127.0.0.1"); err != nil {
-		return nil, err
-	}
-	host, port, err := net.SplitHostPort(addr)
-	if err != nil {
-		return nil, err
-	}
+	l.server = must.Get(server.New("127.0.0.1"))
+	host, port := must.Get2(net.SplitHostPort(addr))
 	l.server.Handle("/feed", func(rw http.ResponseWriter, r *http.Request) {
 		// The newest twenty, as feeds have.
 		last := int(l.entries.Load())
@@ -167,92 +145,66 @@ func newLoop(bin, where string, listen ...string) (*loop, error) {
 		server.Doc("application/rss+xml", strings.Replace(doc, "<item>", cloud+"<item>", 1))(rw, r)
 	})
 	l.feed = l.server.URL("/feed")
-	if _, err := d.Feed(l.feed, "News", "etc/fetch/url="+l.feed, fmt.Sprintf("etc/push/cloud=%s\t%s\t/rsscloud/pleaseNotify\t\thttp-post", host, port)); err != nil {
-		return nil, err
-	}
-	follow := exec.Command(filepath.Join(bin, "lektor-view"), "--dir", d.Path, "follow", "-o", "{{.title}}")
-	follow.Env = environment(where)
-	out, err := follow.StdoutPipe()
-	if err != nil {
-		return nil, err
-	}
+	must.Get(d.Feed(l.feed, "News", "etc/fetch/url="+l.feed, fmt.Sprintf("etc/push/cloud=%s\t%s\t/rsscloud/pleaseNotify\t\thttp-post", host, port)))
+	follow := ours(bin, where, "lektor-view", "follow", "-o", "{{.title}}")
+	out := must.Get(follow.StdoutPipe())
 	p := &program{Cmd: follow}
 	follow.Stderr = &p.said
-	if err := follow.Start(); err != nil {
-		return nil, err
-	}
+	must.Do(follow.Start())
 	l.programs = append(l.programs, p)
 	go func() {
 		for lines := bufio.NewScanner(out); lines.Scan(); {
 			l.lines <- lines.Text()
 		}
 	}()
-	heard, err := listener(bin, where, append(listen, "--verbose")...)
-	if err != nil {
-		return nil, err
-	}
+	heard := listener(bin, where, append(listen, "--verbose")...)
 	l.programs = append(l.programs, heard)
 	state := filepath.Join(d.Path, "src", dir.Hash(l.feed), "etc/cloudd/state")
-	if err := wait("registration", 10*time.Second, func() bool { b, _ := os.ReadFile(state); return string(b) == "registered\n" }); err != nil {
-		return nil, fmt.Errorf("%w\n%s", err, heard.said.String())
-	}
-	watch, err := start(bin, where, "lektor-fetch", "watch")
-	if err != nil {
-		return nil, err
-	}
-	l.programs = append(l.programs, watch)
-	return l, l.await("News 1")
+	wait("registration", 10*time.Second, heard, func() bool { b, _ := os.ReadFile(state); return string(b) == "registered\n" })
+	l.programs = append(l.programs, start(bin, where, "lektor-fetch", "watch"))
+	l.await("News 1")
+	return l
 }
 
 // await waits until a line was printed.
-func (l *loop) await(title string) error {
+func (l *loop) await(title string) {
 	timer := time.NewTimer(20 * time.Second)
 	defer timer.Stop()
 	for {
 		select {
 		case line := <-l.lines:
 			if line == title {
-				return nil
+				return
 			}
 		case <-timer.C:
-			return fmt.Errorf("%q was not printed", title)
+			must.Fail("%q was not printed", title)
 		}
 	}
 }
 
 // update writes, pings, and waits for the line.
-func (l *loop) update() (time.Duration, error) {
+func (l *loop) update() time.Duration {
 	n := l.entries.Add(1)
 	begin := time.Now()
-	ping := exec.Command(filepath.Join(l.bin, "lektor-cloudd"), "--dir", filepath.Join(l.where, "feeds"), "ping", "--cloud", "http://"+l.hub, l.feed)
-	ping.Env = environment(l.where)
-	var said strings.Builder
-	ping.Stderr = &said
-	if err := ping.Start(); err != nil {
-		return 0, err
-	}
-	err := l.await(fmt.Sprintf("News %d", n))
+	ping := start(l.bin, l.where, "lektor-cloudd", "ping", "--cloud", "http://"+l.hub, l.feed)
+	l.await(fmt.Sprintf("News %d", n))
 	took := time.Since(begin)
-	if perr := ping.Wait(); perr != nil {
-		err = fmt.Errorf("ping: %w\n%s", perr, said.String())
+	if err := ping.Wait(); err != nil {
+		must.Fail("ping: %w\n%s", err, ping.said.String())
 	}
-	return took, err
+	return took
 }
 
-func (l *loop) end() error {
+func (l *loop) end() {
 	defer l.server.Close()
-	var err error
 	for _, p := range l.programs {
-		if _, e := p.stop(); e != nil {
-			err = e
-		}
+		p.stop()
 	}
-	return err
 }
 
 // latency measures the loop: n updates, and with the default cooldown a few that are
 // ten seconds apart.
-func latency(n, spaced int, bin, where string, w io.Writer) error {
+func latency(n, spaced int, bin, where string, w io.Writer) {
 	for _, run := range []struct {
 		name   string
 		n      int
@@ -265,53 +217,32 @@ func latency(n, spaced int, bin, where string, w io.Writer) error {
 		if run.n < 1 {
 			continue
 		}
-		l, err := newLoop(bin, filepath.Join(where, fmt.Sprint(run.gap)), run.listen...)
-		if err != nil {
-			return err
-		}
+		l := newLoop(bin, filepath.Join(where, fmt.Sprint(run.gap)), run.listen...)
 		var times []time.Duration
 		for range run.n {
 			// The gap between two requests to one host is politeness, not latency.
 			time.Sleep(run.gap)
-			took, err := l.update()
-			if err != nil {
-				return err
-			}
-			times = append(times, took)
+			times = append(times, l.update())
 		}
-		if err := l.end(); err != nil {
-			return err
-		}
+		l.end()
 		slices.Sort(times)
 		fmt.Fprintf(w, "\nfile written, pinged, notified, fetched and printed, %d %s: median %.1f ms, worst %.1f ms\n",
 			run.n, run.name, ms(times[run.n/2]), ms(times[run.n-1]))
 	}
-	return nil
 }
 
 // fanOut measures a hub with many subscribers of one feed.
-func fanOut(n int, bin, where string, w io.Writer) error {
+func fanOut(n int, bin, where string, w io.Writer) {
 	if n < 1 {
-		return nil
+		return
 	}
-	if err := os.MkdirAll(where, 0o777); err != nil {
-		return err
-	}
-	h, addr, err := hubProgram(bin, where)
-	if err != nil {
-		return err
-	}
+	must.Do(os.MkdirAll(where, 0o777))
+	h, addr := hubProgram(bin, where)
 	var version, notified atomic.Int64
-	s, err := server.New("127.0.0.1")
-	if err != nil {
-		return err
-	}
+	s := must.Get(server.New("127.0.0.1"))
 	defer s.Close()
 	s.Handle("/feed", func(rw http.ResponseWriter, r *http.Request) { fmt.Fprintf(rw, "<rss/><!-- %d -->", version.Load()) })
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return err
-	}
+	l := must.Get(net.Listen("tcp", "127.0.0.1:0"))
 	subscribers := &http.Server{Handler: http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 		if challenge := r.FormValue("challenge"); challenge != "" {
 			io.WriteString(rw, challenge)
@@ -342,46 +273,31 @@ func fanOut(n int, bin, where string, w io.Writer) error {
 			return post("/pleaseNotify", url.Values{"port": {port}, "path": {fmt.Sprintf("/%d", i)}, "protocol": {"http-post"}, "domain": {"127.0.0.1"}, "url1": {s.URL("/feed")}})
 		})
 	}
-	if err := all.Wait(); err != nil {
-		return err
-	}
+	must.Do(all.Wait())
 	registered := time.Since(begin)
 	version.Add(1)
 	begin = time.Now()
-	if err := post("/ping", url.Values{"url": {s.URL("/feed")}}); err != nil {
-		return err
-	}
-	if err := wait("everybody", time.Minute, func() bool { return notified.Load() == int64(n) }); err != nil {
-		return err
-	}
+	must.Do(post("/ping", url.Values{"url": {s.URL("/feed")}}))
+	wait("everybody", time.Minute, h, func() bool { return notified.Load() == int64(n) })
 	took := time.Since(begin)
-	memory, err := h.stop()
-	if err != nil {
-		return err
-	}
+	memory := h.stop()
 	fmt.Fprintf(w, "hub: %d subscribers of one feed registered in %.1f s, notified in %.1f s, %.0f MiB\n",
 		n, registered.Seconds(), took.Seconds(), float64(memory)/(1<<20))
-	return nil
 }
 
 func ms(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
 
-func registrations(n int, bin, where string, w io.Writer) error {
+func registrations(n int, bin, where string, w io.Writer) {
 	if n < 1 {
-		return nil
+		return
 	}
 	const hubs = 50
 	d := &dir.Dir{Path: filepath.Join(where, "feeds")}
-	if err := d.Create(); err != nil {
-		return err
-	}
+	must.Do(d.Create())
 	var all []*hub.Hub
 	var at []*net.TCPAddr
 	for i := range hubs {
-		h, a, done, err := hubAt(i)
-		if err != nil {
-			return err
-		}
+		h, a, done := hubAt(i)
 		defer done()
 		all, at = append(all, h), append(at, a)
 	}
@@ -392,15 +308,10 @@ func registrations(n int, bin, where string, w io.Writer) error {
 			push = fmt.Sprintf("cloud=%s\t%d\t/rsscloud/pleaseNotify\t\thttp-post", a.IP, a.Port)
 		}
 		u := fmt.Sprintf("http://feed%d.example/rss.xml", i)
-		if _, err := d.Feed(u, "Feed", "etc/fetch/url="+u, "etc/push/"+push); err != nil {
-			return err
-		}
+		must.Get(d.Feed(u, "Feed", "etc/fetch/url="+u, "etc/push/"+push))
 	}
 	begin := time.Now()
-	listen, err := listener(bin, where)
-	if err != nil {
-		return err
-	}
+	listen := listener(bin, where)
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 	defer cancel()
 	known := 0
@@ -412,12 +323,9 @@ func registrations(n int, bin, where string, w io.Writer) error {
 		}
 	}
 	took := time.Since(begin)
-	memory, err := listen.stop()
-	if err != nil {
-		return err
-	}
+	memory := listen.stop()
 	if known < n {
-		return fmt.Errorf("%d of %d feeds registered\n%s", known, n, listen.said.String())
+		must.Fail("%d of %d feeds registered\n%s", known, n, listen.said.String())
 	}
 	requests, most := 0, 0
 	for _, h := range all {
@@ -427,5 +335,4 @@ func registrations(n int, bin, where string, w io.Writer) error {
 	}
 	fmt.Fprintf(w, "%d feeds at %d hubs: registered in %.1f s by %d requests, %d at once to one hub, %.0f MiB\n",
 		n, hubs, took.Seconds(), requests, most, float64(memory)/(1<<20))
-	return nil
 }

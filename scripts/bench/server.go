@@ -13,6 +13,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/lektordir/lektor/internal/testkit/must"
 )
 
 // origin serves generated feeds, each at an address of its own where the
@@ -36,7 +38,7 @@ type document struct {
 // modified is the Last-Modified of every document.
 var modified = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 
-func serve(feeds, entries, size int) (*origin, error) {
+func serve(feeds, entries, size int) *origin {
 	s := &origin{responses: map[int]int{}, documents: map[string]*document{}}
 	listen := func(config *net.ListenConfig, address string) (port int, err error) {
 		config.KeepAlive = -1
@@ -55,11 +57,7 @@ func serve(feeds, entries, size int) (*origin, error) {
 			ip = fmt.Sprintf("127.7.%d.%d", i/250, i%250+1)
 		}
 		if err != nil {
-			var err error
-			if port, err = listen(&net.ListenConfig{}, ip+":0"); err != nil {
-				s.close()
-				return nil, err
-			}
+			port = must.Get(listen(&net.ListenConfig{}, ip+":0"))
 		}
 		host := net.JoinHostPort(ip, strconv.Itoa(port))
 		s.documents[host] = generate(i, entries, size)
@@ -76,7 +74,7 @@ func serve(feeds, entries, size int) (*origin, error) {
 			}
 		}()
 	}
-	return s, nil
+	return s
 }
 
 func (s *origin) close() {

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/lektordir/lektor/internal/testkit/dir"
+	"github.com/lektordir/lektor/internal/testkit/must"
 	"github.com/lektordir/lektor/lektordir"
 )
 
@@ -45,24 +46,17 @@ type evidence struct {
 
 // gather reads a lektor-dir without its help. What cannot be an entry or a
 // journal is an error.
-func (e *evidence) gather(path string) error {
+func (e *evidence) gather(path string) (err error) {
+	defer must.Catch(&err)
 	found, err := dir.Entries(path)
 	bad := []error{err}
 	for _, x := range found {
 		e.entries = append(e.entries, &entry{*x})
 	}
 	e.journals = map[string][]line{}
-	paths, err := filepath.Glob(filepath.Join(path, "src/*/etc/fetch/seen"))
-	if err != nil {
-		return err
-	}
-	for _, seen := range paths {
-		b, err := os.ReadFile(seen)
-		if err != nil {
-			return err
-		}
+	for _, seen := range must.Get(filepath.Glob(filepath.Join(path, "src/*/etc/fetch/seen"))) {
 		hash := strings.Split(strings.TrimPrefix(seen, path+"/"), "/")[1]
-		for text := range strings.Lines(string(b)) {
+		for text := range strings.Lines(string(must.Get(os.ReadFile(seen)))) {
 			l, err := parseLine(text)
 			if err != nil {
 				bad = append(bad, fmt.Errorf("%s: %w", seen, err))
@@ -132,14 +126,11 @@ func (e *evidence) check() []error {
 			fail("%s was delivered, as a fetcher says, and is in no journal", key)
 		}
 	}
-	for key := range e.denied {
-		if len(there[key]) > 0 {
-			fail("%s is there, and a viewer said that it was not", there[key][0].path())
-		}
-	}
-	for key := range e.broken {
-		if len(there[key]) > 0 {
-			fail("%s is there, and a viewer said that it was not whole", there[key][0].path())
+	for said, keys := range map[string]map[string]bool{"it was not": e.denied, "it was not whole": e.broken} {
+		for key := range keys {
+			if len(there[key]) > 0 {
+				fail("%s is there, and a viewer said that %s", there[key][0].path(), said)
+			}
 		}
 	}
 	slices.SortFunc(bad, func(a, b error) int { return strings.Compare(a.Error(), b.Error()) })

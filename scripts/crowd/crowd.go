@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/lektordir/lektor/internal/testkit/dir"
+	"github.com/lektordir/lektor/internal/testkit/must"
 )
 
 // hang is when a process is taken for one that will never end.
@@ -47,16 +48,14 @@ type stat struct {
 }
 
 // open prepares a lektor-dir in work, and the programs.
-func open(work string) (*crowd, error) {
-	self, err := os.Executable()
-	if err != nil {
-		return nil, err
-	}
+func open(work string) (c *crowd, err error) {
+	defer must.Catch(&err)
+	self := must.Get(os.Executable())
 	module, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}").Output()
 	if err != nil {
 		return nil, fmt.Errorf("go list: %w", err)
 	}
-	c := &crowd{
+	c = &crowd{
 		dir: filepath.Join(work, "lektor"), fetch: filepath.Join(work, "lektor-fetch"), view: filepath.Join(work, "lektor-view"), self: self,
 		scripts: filepath.Join(strings.TrimSpace(string(module)), "scripts"),
 		stats:   map[string]*stat{}, findings: map[string]int{}, tried: map[string]bool{},
@@ -65,13 +64,11 @@ func open(work string) (*crowd, error) {
 			clock: newFeed("", "tag:example.org,2026:lektor-clock", "", false).hash,
 		},
 	}
-	if err := dir.Programs(work, "lektor-fetch", "lektor-view"); err != nil {
-		return nil, err
-	}
+	must.Do(dir.Programs(work, "lektor-fetch", "lektor-view"))
 	c.alone = namespaces()
 	c.feeds = serve()
 	c.ev.feeds = c.feeds.all
-	if err := c.subscribe(); err != nil {
+	if err := must.Run(c.subscribe); err != nil {
 		c.feeds.server.Close()
 		return nil, err
 	}
@@ -79,34 +76,24 @@ func open(work string) (*crowd, error) {
 }
 
 // subscribe makes the lektor-dir.
-func (c *crowd) subscribe() error {
-	run := func(args ...string) error {
+func (c *crowd) subscribe() {
+	run := func(args ...string) {
 		if o := c.run(process{kind: "add, set", argv: append([]string{c.fetch}, args...), silent: regexp.MustCompile(`: subscribed \(`)}); o.status != 0 {
-			return fmt.Errorf("lektor-fetch %q: status %d: %s", args, o.status, o.stderr)
+			must.Fail("lektor-fetch %q: status %d: %s", args, o.status, o.stderr)
 		}
-		return nil
 	}
 	for _, f := range c.feeds.all {
 		if !f.pulled {
 			etc := filepath.Join(c.dir, "src", f.hash, "etc/fetch")
-			if err := os.MkdirAll(etc, 0o777); err != nil {
-				return err
-			}
-			if err := os.WriteFile(filepath.Join(etc, "on-update"), []byte(f.policy+"\n"), 0o666); err != nil {
-				return err
-			}
+			must.Do(os.MkdirAll(etc, 0o777))
+			must.Do(os.WriteFile(filepath.Join(etc, "on-update"), []byte(f.policy+"\n"), 0o666))
 			continue
 		}
-		if err := errors.Join(
-			run("add", "--no-fetch", "--as-is", f.id),
-			run("set", f.id, "on-update", f.policy),
-			// Shorter than the command takes one.
-			os.WriteFile(filepath.Join(c.dir, "src", f.hash, "etc/fetch/interval"), []byte("1s\n"), 0o666),
-		); err != nil {
-			return err
-		}
+		run("add", "--no-fetch", "--as-is", f.id)
+		run("set", f.id, "on-update", f.policy)
+		// Shorter than the command takes one.
+		must.Do(os.WriteFile(filepath.Join(c.dir, "src", f.hash, "etc/fetch/interval"), []byte("1s\n"), 0o666))
 	}
-	return nil
 }
 
 // namespaces tells why processes cannot be given a host name and process numbers

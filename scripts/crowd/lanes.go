@@ -11,6 +11,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"github.com/lektordir/lektor/internal/testkit/must"
 )
 
 // Who is elsewhere: fetchers and viewers whose clocks are wrong, and whose
@@ -393,7 +395,8 @@ func (c *crowd) viewersElsewhere(ctx context.Context, rnd *rand.Rand) {
 }
 
 // rush lets everybody work for a while, and accounts for everything at the end.
-func (c *crowd) rush(ctx context.Context, seed uint64, long, grows time.Duration) error {
+func (c *crowd) rush(ctx context.Context, seed uint64, long, grows time.Duration) (err error) {
+	defer must.Catch(&err)
 	outer := ctx
 	ctx, cancel := context.WithTimeout(ctx, long)
 	defer cancel()
@@ -411,27 +414,20 @@ func (c *crowd) rush(ctx context.Context, seed uint64, long, grows time.Duration
 		})
 	})
 	wg.Wait()
-	if err := outer.Err(); err != nil {
-		return err
-	}
+	must.Do(outer.Err())
 	return c.settle()
 }
 
 // settle lets the fetchers of all hosts come a last time, when all is quiet, and
 // accounts for everything.
-func (c *crowd) settle() error {
+func (c *crowd) settle() (err error) {
+	defer must.Catch(&err)
 	// What rm -r had begun when somebody moved it away is what its user would
 	// remove now.
 	for key := range c.tried {
 		feed, unique, _ := strings.Cut(key, "/")
-		paths, err := filepath.Glob(filepath.Join(c.dir, "*", feed, unique+"*"))
-		if err != nil {
-			return err
-		}
-		for _, path := range paths {
-			if err := os.RemoveAll(path); err != nil {
-				return err
-			}
+		for _, path := range must.Get(filepath.Glob(filepath.Join(c.dir, "*", feed, unique+"*"))) {
+			must.Do(os.RemoveAll(path))
 			c.ev.removed[key]++
 		}
 	}
@@ -450,10 +446,7 @@ func (c *crowd) settle() error {
 		}
 	}
 	for _, f := range c.feeds.all {
-		f.mu.Lock()
-		change := f.change
-		f.mu.Unlock()
-		f.delivered(change)
+		f.delivered(f.changed())
 	}
 	if o := c.run(process{kind: kind, argv: c.update("-a")}); o.stdout != "" {
 		c.find("delivered though nothing was new: %s", o.stdout)
@@ -462,11 +455,7 @@ func (c *crowd) settle() error {
 		c.find("lektor-fetch check: %s", o.stdout)
 	}
 	for _, dir := range []string{"tmp/*/*", "etc/fetch/due/*", "etc/fetch/taken/*"} {
-		left, err := filepath.Glob(filepath.Join(c.dir, dir))
-		if err != nil {
-			return err
-		}
-		for _, path := range left {
+		for _, path := range must.Get(filepath.Glob(filepath.Join(c.dir, dir))) {
 			c.find("left: %s", strings.TrimPrefix(path, c.dir+"/"))
 		}
 	}

@@ -10,6 +10,8 @@ import (
 	"os/signal"
 	"syscall"
 	"time"
+
+	"github.com/lektordir/lektor/internal/testkit/must"
 )
 
 func main() {
@@ -21,38 +23,29 @@ func main() {
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	found, err := run(ctx, *seed, *long, *grows, *keep)
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "crowd:", err)
-	}
-	if found > 0 || err != nil {
-		os.Exit(1)
-	}
+	must.Main("crowd", func() {
+		if run(ctx, *seed, *long, *grows, *keep) > 0 {
+			os.Exit(1)
+		}
+	})
 }
 
-func run(ctx context.Context, seed uint64, long, grows time.Duration, keep bool) (found int, err error) {
-	work, err := os.MkdirTemp("", "lektor-crowd-")
-	if err != nil {
-		return 0, err
-	}
+// run gives how much was found.
+func run(ctx context.Context, seed uint64, long, grows time.Duration, keep bool) int {
+	work := must.Get(os.MkdirTemp("", "lektor-crowd-"))
 	if keep {
 		fmt.Println("lektor-dir:", work+"/lektor")
 	} else {
 		defer os.RemoveAll(work)
 	}
-	c, err := open(work)
-	if err != nil {
-		return 0, err
-	}
+	c := must.Get(open(work))
 	defer c.feeds.server.Close()
 	fmt.Println("seed:", seed)
 	if c.alone != nil {
 		fmt.Println("skipped, other hosts and repeated process numbers of the programs themselves:", c.alone)
 	}
-	if err := c.rush(ctx, seed, long, grows); err != nil {
-		return 0, err
-	}
-	found = c.report()
+	must.Do(c.rush(ctx, seed, long, grows))
+	found := c.report()
 	fmt.Printf("%d entries there, %d removed, %d delivered as fetchers say; %d findings\n", len(c.ev.entries), len(c.ev.removed), len(c.ev.printed), found)
-	return found, nil
+	return found
 }

@@ -1,10 +1,8 @@
 package main
 
 import (
-	"crypto/sha1"
 	"crypto/sha256"
 	"encoding/binary"
-	"encoding/hex"
 	"fmt"
 	"html"
 	"math/rand/v2"
@@ -15,6 +13,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/lektordir/lektor/internal/testkit/dir"
 )
 
 // The policies of feeds for entries that change.
@@ -52,9 +52,8 @@ type item struct {
 const mostItems = 30
 
 func newFeed(name, id, policy string, pulled bool) *feed {
-	sum := sha1.Sum([]byte(id))
 	return &feed{
-		name: name, id: id, hash: hex.EncodeToString(sum[:]), policy: policy, pulled: pulled,
+		name: name, id: id, hash: dir.Hash(id), policy: policy, pulled: pulled,
 		latest: map[int]int{}, served: map[int][]version{}, may: map[version]bool{}, must: map[version]bool{},
 	}
 }
@@ -116,6 +115,13 @@ func (f *feed) delivered(change int) {
 	}
 }
 
+// changed gives the number of changes so far.
+func (f *feed) changed() int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.change
+}
+
 // offer notes that a version of an entry is given to a fetcher by itself, and
 // take that it was delivered.
 func (f *feed) offer(v version) {
@@ -137,10 +143,7 @@ func (f *feed) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if tag, err := strconv.Unquote(r.Header.Get("If-None-Match")); err == nil {
 		if n, err := strconv.Atoi(tag); err == nil {
 			f.delivered(n)
-			f.mu.Lock()
-			same := n == f.change
-			f.mu.Unlock()
-			if same {
+			if n == f.changed() {
 				w.WriteHeader(http.StatusNotModified)
 				return
 			}

@@ -18,6 +18,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/lektordir/lektor/internal/testkit/must"
 )
 
 func main() {
@@ -37,29 +39,22 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	o := orderOptions{states: *states, model: model{perDirectory: *perDirectory, unsynced: *unsynced}, seed: *seed, jobs: *jobs}
-	bad, err := everything(ctx, *only, *kinds, *on, *cuts, *unsynced, *step, *show, *jobs, o)
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "faults:", err)
-	}
-	if bad > 0 || err != nil {
-		os.Exit(1)
-	}
+	must.Main("faults", func() {
+		if everything(ctx, *only, *kinds, *on, *cuts, *unsynced, *step, *show, *jobs, o) > 0 {
+			os.Exit(1)
+		}
+	})
 }
 
-func everything(ctx context.Context, only, kinds, disks string, cuts int, unsynced bool, step, show, jobs int, o orderOptions) (bad int, err error) {
+// everything gives how many faults did not go well.
+func everything(ctx context.Context, only, kinds, disks string, cuts int, unsynced bool, step, show, jobs int, o orderOptions) (bad int) {
 	if err := supported(ctx); err != nil {
 		fmt.Println("skipped:", err)
-		return 0, nil
+		return 0
 	}
-	work, err := os.MkdirTemp("", "lektor-faults-")
-	if err != nil {
-		return 0, err
-	}
+	work := must.Get(os.MkdirTemp("", "lektor-faults-"))
 	defer os.RemoveAll(work)
-	e, err := newEnv(work)
-	if err != nil {
-		return 0, err
-	}
+	e := must.Get(newEnv(work))
 	defer e.server.Close()
 	total := 0
 	for _, s := range scenarios(e) {
@@ -68,7 +63,7 @@ func everything(ctx context.Context, only, kinds, disks string, cuts int, unsync
 		}
 		t, err := newTrial(ctx, e, s)
 		if err != nil {
-			return bad, fmt.Errorf("%s: %w", s.name, err)
+			must.Fail("%s: %w", s.name, err)
 		}
 		for kind := range strings.SplitSeq(kinds, ",") {
 			var faults []fault
@@ -83,8 +78,8 @@ func everything(ctx context.Context, only, kinds, disks string, cuts int, unsync
 				faults = t.views()
 			}
 			var some []fault
-			for i := 0; i < len(faults); i += step {
-				some = append(some, faults[i])
+			for each := range slices.Chunk(faults, step) {
+				some = append(some, each[0])
 			}
 			if len(some) == 0 {
 				continue
@@ -101,17 +96,12 @@ func everything(ctx context.Context, only, kinds, disks string, cuts int, unsync
 			fmt.Printf("%-14s %-5s %5d well, %d badly, %.0f s: %s\n", s.name, kind, n, len(r.errors), time.Since(start).Seconds(), strings.Join(by, ", "))
 			tell(r.errors, show)
 			bad += len(r.errors)
-			if err := ctx.Err(); err != nil {
-				return bad, err
-			}
+			must.Do(ctx.Err())
 		}
 	}
 	if o.states > 0 {
-		well, badly, err := e.orders(ctx, only, o, show)
+		well, badly := e.orders(ctx, only, o, show)
 		total, bad = total+well, bad+badly
-		if err != nil {
-			return bad, err
-		}
 	}
 	for fs := range strings.SplitSeq(disks, ",") {
 		if cuts == 0 {
@@ -122,7 +112,7 @@ func everything(ctx context.Context, only, kinds, disks string, cuts int, unsync
 		case errors.Is(err, errNoDisk):
 			fmt.Printf("skipped: %s: %v\n", fs, err)
 		case err != nil:
-			return bad + len(findings), err
+			must.Do(err)
 		default:
 			fmt.Printf("%d power cuts on %s: %d well, %d badly\n", tried, fs, tried-len(findings), len(findings))
 			total += tried - len(findings)
@@ -131,7 +121,7 @@ func everything(ctx context.Context, only, kinds, disks string, cuts int, unsync
 		bad += len(findings)
 	}
 	fmt.Printf("%d faults that went well, %d that did not\n", total, bad)
-	return bad, nil
+	return bad
 }
 
 // tell prints the first findings.

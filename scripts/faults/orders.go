@@ -17,6 +17,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/lektordir/lektor/internal/testkit/must"
 	"golang.org/x/sync/errgroup"
 	"golang.org/x/sys/unix"
 )
@@ -80,11 +81,12 @@ func shared(work string) (dir string, remove func(), err error) {
 }
 
 // orders tries states that a disk may be in after a power cut in the scenario.
-func (t *trial) orders(ctx context.Context, h history, ram string, o orderOptions) (*ordered, error) {
+func (t *trial) orders(ctx context.Context, h history, ram string, o orderOptions) (res *ordered, err error) {
+	defer must.Catch(&err)
 	sum := fnv.New64a()
 	sum.Write([]byte(h))
 	rng := rand.New(rand.NewPCG(o.seed, sum.Sum64()))
-	res := &ordered{}
+	res = &ordered{}
 	recordings := 1
 	if h != alone || t.s.feeds > 1 {
 		recordings = max(1, o.states/perRecording)
@@ -95,10 +97,7 @@ func (t *trial) orders(ctx context.Context, h history, ram string, o orderOption
 	defer jobs.Wait()
 	begun := 0
 	for i := range recordings {
-		r, err := t.recorded(ctx, h, ram, o.model, rng)
-		if err != nil {
-			return res, err
-		}
+		r := must.Get(t.recorded(ctx, h, ram, o.model, rng))
 		n := (o.states*(i+1))/recordings - (o.states*i)/recordings
 		all := r.orders(n, o.model, rng, func(s *diskState) bool {
 			if ctx.Err() != nil || begun > 0 && !o.until.IsZero() && time.Now().After(o.until) {
@@ -118,9 +117,7 @@ func (t *trial) orders(ctx context.Context, h history, ram string, o orderOption
 			return true
 		})
 		res.all = all && recordings == 1
-		if err := ctx.Err(); err != nil {
-			return res, err
-		}
+		must.Do(ctx.Err())
 	}
 	return res, nil
 }
@@ -137,7 +134,8 @@ func (t *trial) recorded(ctx context.Context, h history, ram string, m model, rn
 	}
 }
 
-func (t *trial) record(ctx context.Context, h history, ram string, m model, rng *rand.Rand) (*recording, error) {
+func (t *trial) record(ctx context.Context, h history, ram string, m model, rng *rand.Rand) (r *recording, err error) {
+	defer must.Catch(&err)
 	dir := t.dir()
 	if t.s.feeds > 1 && rng.IntN(2) == 0 {
 		// There it is synced file by file, whatever the other file system is.
@@ -145,67 +143,49 @@ func (t *trial) record(ctx context.Context, h history, ram string, m model, rng 
 	}
 	defer os.RemoveAll(dir)
 	if h == cutOff {
-		r, err := t.record(ctx, alone, ram, m, rng)
-		if err != nil {
-			return nil, err
-		}
+		r := must.Get(t.record(ctx, alone, ram, m, rng))
 		var some []*diskState
 		r.orders(20, m, rng, func(s *diskState) bool { some = append(some, s); return true })
-		if err := some[rng.IntN(len(some))].volume.write(dir); err != nil {
-			return nil, err
-		}
-	} else if err := copyTree(t.template, dir); err != nil {
-		return nil, err
+		must.Do(some[rng.IntN(len(some))].volume.write(dir))
+	} else {
+		must.Do(copyTree(t.template, dir))
 	}
-	r, err := newRecording(dir)
-	if err != nil {
-		return nil, err
-	}
-	run := func(kill int, argv []string) error {
-		o, err := supervise(ctx, dir, false, t.s.stdin, func(n int, o op) verdict {
+	r = must.Get(newRecording(dir))
+	run := func(kill int, argv []string) {
+		o := must.Get(supervise(ctx, dir, false, t.s.stdin, func(n int, o op) verdict {
 			if kill > 0 && n >= kill {
 				return verdict{kill: true}
 			}
 			return syncsSkipped(o)
-		}, argv...)
-		if err != nil {
-			return err
-		}
+		}, argv...))
 		if kill > 0 && len(o.ops) >= kill {
 			o.ops = o.ops[:kill-1]
 		} else if o.status != 0 && argv[0] != t.e.view { // with a version its older ones are deleted
-			return fmt.Errorf("%s: status %d: %s", t.s.name, o.status, o.stderr)
+			must.Fail("%s: status %d: %s", t.s.name, o.status, o.stderr)
 		}
 		for _, o := range o.ops {
-			if err := r.add(o); err != nil {
-				return err
-			}
+			must.Do(r.add(o))
 		}
-		return r.matches(dir)
+		must.Do(r.matches(dir))
 	}
 	argv := t.s.command(t.e, t.template)
 	if h == killed {
-		if err := run(1+rng.IntN(len(t.ops)), argv); err != nil {
-			return nil, err
-		}
+		run(1+rng.IntN(len(t.ops)), argv)
 	}
-	if err := run(0, argv); err != nil || h != marked && h != removed {
-		return r, err
+	if run(0, argv); h != marked && h != removed {
+		return r, nil
 	}
 	argv = []string{t.e.view, "rm", "--now"}
 	if h == marked {
 		argv = []string{t.e.view, "mark", "--set", "S"}
 	}
-	all, err := read(dir)
-	if err != nil {
-		return nil, err
-	}
-	for _, x := range all {
+	for _, x := range read(dir) {
 		if x.Place == "new" {
 			argv = append(argv, x.Unique)
 		}
 	}
-	return r, run(0, argv)
+	run(0, argv)
+	return r, nil
 }
 
 // recovers looks at what becomes of a state when the command runs again, or
@@ -229,7 +209,8 @@ func (t *trial) recovers(ctx context.Context, h history, ram string, r *recordin
 
 // afterCut looks at a lektor-dir after a power cut. ended tells that the command
 // had ended before.
-func (t *trial) afterCut(ctx context.Context, dir string, ended, deletes bool) error {
+func (t *trial) afterCut(ctx context.Context, dir string, ended, deletes bool) (err error) {
+	defer must.Catch(&err)
 	argv := t.s.command(t.e, t.template)
 	var bad error
 	switch {
@@ -238,8 +219,7 @@ func (t *trial) afterCut(ctx context.Context, dir string, ended, deletes bool) e
 	case t.s.list:
 		bad = t.listed(dir, ended)
 	case t.s.purge && ended:
-		all, err := read(dir)
-		if bad = err; len(all) > 0 {
+		if all := read(dir); len(all) > 0 {
 			bad = fmt.Errorf("it was removed, and there is %v", all)
 		}
 	}
@@ -253,12 +233,10 @@ func (t *trial) afterCut(ctx context.Context, dir string, ended, deletes bool) e
 // afterViewer looks at a lektor-dir after a power cut that a viewer's run came
 // before, which may be undone: each entry is there once, whole, or, where it was
 // deleted, not at all. Deleted again, it does not come back.
-func (t *trial) afterViewer(ctx context.Context, dir string, h history) error {
+func (t *trial) afterViewer(ctx context.Context, dir string, h history) (err error) {
+	defer must.Catch(&err)
 	argv := t.s.command(t.e, t.template)
-	all, err := t.twice(ctx, dir, argv)
-	if err != nil {
-		return err
-	}
+	all := must.Get(t.twice(ctx, dir, argv))
 	// What they are, wherever they are.
 	got, want := map[string]int{}, map[string]int{}
 	for key, n := range t.entries {
@@ -278,14 +256,12 @@ func (t *trial) afterViewer(ctx context.Context, dir string, h history) error {
 		return fmt.Errorf("after the command was run again: %w", err)
 	}
 	for _, x := range all {
-		if err := os.RemoveAll(filepath.Join(dir, x.Place, x.Feed)); err != nil {
-			return err
-		}
+		must.Do(os.RemoveAll(filepath.Join(dir, x.Place, x.Feed)))
 	}
 	if err := t.again(ctx, dir, argv); err != nil {
 		return fmt.Errorf("again: %w", err)
 	}
-	if all, err = read(dir); err == nil && len(all) > 0 {
+	if all = read(dir); len(all) > 0 {
 		err = fmt.Errorf("they came back after they were deleted: %v", all)
 	}
 	return errors.Join(err, t.consistent(ctx, dir))
@@ -294,16 +270,9 @@ func (t *trial) afterViewer(ctx context.Context, dir string, h history) error {
 // viewed looks at what a viewer's run and a power cut have left: each entry is
 // there whole, where it was or where it was to be; or deleted, if that was to be.
 func (t *trial) viewed(dir string) error {
-	before, err := read(t.template)
-	if err != nil {
-		return err
-	}
-	all, err := read(dir)
-	if err != nil {
-		return err
-	}
+	all := read(dir)
 	var bad []error
-	for _, x := range before {
+	for _, x := range read(t.template) {
 		var found []*entry
 		for _, y := range all {
 			if y.Feed == x.Feed && y.Unique == x.Unique {
@@ -334,15 +303,9 @@ var settings = []string{"etc/fetch/url", "etc/fetch/interval", "etc/fetch/on-upd
 // left: each setting as it was or as it was to be, the latter if the command had
 // ended, and the id of each feed that is subscribed to. Its name may be missing:
 // the next fetch writes what the document says.
-func (t *trial) listed(dir string, ended bool) error {
-	before, err := state(t.template)
-	if err != nil {
-		return err
-	}
-	now, err := state(dir)
-	if err != nil {
-		return err
-	}
+func (t *trial) listed(dir string, ended bool) (err error) {
+	before := state(t.template)
+	now := state(dir)
 	names := []string{"etc/fetch/opml"}
 	feeds := map[string]bool{}
 	for name := range t.state {
@@ -378,11 +341,8 @@ func (t *trial) listed(dir string, ended bool) error {
 }
 
 // orders tries all scenarios, and prints what became of them.
-func (e *env) orders(ctx context.Context, only string, o orderOptions, show int) (well, bad int, err error) {
-	ram, remove, err := shared(e.work)
-	if err != nil {
-		return 0, 0, err
-	}
+func (e *env) orders(ctx context.Context, only string, o orderOptions, show int) (well, bad int) {
+	ram, remove := must.Get2(shared(e.work))
 	defer remove()
 	fmt.Printf("states after power cuts: -seed %d\n", o.seed)
 	for _, s := range append(scenarios(e), listScenarios(e)...) {
@@ -394,13 +354,13 @@ func (e *env) orders(ctx context.Context, only string, o orderOptions, show int)
 		s.name += " (orders)"
 		t, err := newTrial(ctx, e, s)
 		if err != nil {
-			return well, bad, fmt.Errorf("%s: %w", s.name, err)
+			must.Fail("%s: %w", s.name, err)
 		}
 		for _, h := range histories {
 			start := time.Now()
 			res, err := t.orders(ctx, h, ram, o)
 			if err != nil {
-				return well, bad, fmt.Errorf("%s%s: %w", name, h, err)
+				must.Fail("%s%s: %w", name, h, err)
 			}
 			some := ""
 			if res.all {
@@ -411,5 +371,5 @@ func (e *env) orders(ctx context.Context, only string, o orderOptions, show int)
 			well, bad = well+res.tried-len(res.findings), bad+len(res.findings)
 		}
 	}
-	return well, bad, nil
+	return well, bad
 }

@@ -18,6 +18,7 @@ import (
 	"golang.org/x/sync/errgroup"
 	"golang.org/x/sys/unix"
 
+	"github.com/lektordir/lektor/internal/testkit/must"
 	"github.com/lektordir/lektor/lektordir"
 )
 
@@ -94,43 +95,26 @@ func syncsSkipped(o op) verdict {
 	return verdict{done: o.Kind == "fsync" || o.Kind == "syncfs" || o.Kind == "sync"}
 }
 
-func newTrial(ctx context.Context, e *env, s scenario) (*trial, error) {
-	t := &trial{e: e, s: s, template: filepath.Join(e.work, "template "+s.name)}
-	if err := e.prepare(ctx, s, t.template); err != nil {
-		return nil, err
-	}
-	all, err := read(t.template)
-	if err != nil {
-		return nil, err
-	}
+func newTrial(ctx context.Context, e *env, s scenario) (t *trial, err error) {
+	defer must.Catch(&err)
+	t = &trial{e: e, s: s, template: filepath.Join(e.work, "template "+s.name)}
+	e.prepare(ctx, s, t.template)
 	t.before = map[string]bool{}
-	for _, x := range all {
+	for _, x := range read(t.template) {
 		t.before[content(x.key())] = true
 	}
 	for _, reads := range []bool{true, false} {
 		dir := t.dir()
-		if err := copyTree(t.template, dir); err != nil {
-			return nil, err
-		}
-		o, err := supervise(ctx, dir, reads, s.stdin, func(_ int, o op) verdict { return syncsSkipped(o) }, s.command(e, dir)...)
-		if err != nil {
-			return nil, err
-		}
+		must.Do(copyTree(t.template, dir))
+		o := must.Get(supervise(ctx, dir, reads, s.stdin, func(_ int, o op) verdict { return syncsSkipped(o) }, s.command(e, dir)...))
 		if o.status != 0 {
 			return nil, fmt.Errorf("without a fault: status %d: %s", o.status, o.stderr)
 		}
-		all, err := read(dir)
-		if err != nil {
-			return nil, err
-		}
+		all := read(dir)
 		t.done = counted(all)
 		if s.purge {
-			if err := e.run(ctx, dir, "", e.add(e, dir)...); err != nil {
-				return nil, err
-			}
-			if all, err = read(dir); err != nil {
-				return nil, err
-			}
+			must.Do(e.run(ctx, dir, "", e.add(e, dir)...))
+			all = read(dir)
 		}
 		if !reads {
 			t.ops = o.ops
@@ -145,16 +129,10 @@ func newTrial(ctx context.Context, e *env, s scenario) (*trial, error) {
 		t.entries = counted(all)
 		// What is known after the next run, which asks conditionally.
 		if !s.viewer && !s.once && !s.purge {
-			if err := e.run(ctx, dir, s.stdin, s.command(e, dir)...); err != nil {
-				return nil, err
-			}
+			must.Do(e.run(ctx, dir, s.stdin, s.command(e, dir)...))
 		}
-		if t.state, err = state(dir); err != nil {
-			return nil, err
-		}
-		if t.journal, err = journals(dir); err != nil {
-			return nil, err
-		}
+		t.state = state(dir)
+		t.journal = journals(dir)
 		os.RemoveAll(dir)
 	}
 	return t, nil
@@ -169,10 +147,9 @@ var errPassed = errors.New("there is no such call any more")
 
 // try lets a fault befall the command, and looks at what comes of it.
 func (t *trial) try(ctx context.Context, f fault) (hit op, err error) {
+	defer must.Catch(&err)
 	dir := t.dir()
-	if err := copyTree(t.template, dir); err != nil {
-		return op{}, err
-	}
+	must.Do(copyTree(t.template, dir))
 	defer os.RemoveAll(dir)
 	struck := false
 	argv := t.s.command(t.e, dir)
@@ -207,10 +184,7 @@ func (t *trial) try(ctx context.Context, f fault) (hit op, err error) {
 		return hit, errPassed
 	}
 	fail := func(format string, args ...any) { bad = append(bad, fmt.Errorf(format, args...)) }
-	after, err := read(dir)
-	if err != nil {
-		return hit, err
-	}
+	after := read(dir)
 	switch {
 	case f.kill:
 		if o.status != -1 {
@@ -289,7 +263,8 @@ func (t *trial) reported(dir string, f fault, hit op, o *outcome, after []*entry
 
 // goOn runs the command again, and then everything must be as without a fault.
 // torn tells that files which are not synced may be torn.
-func (t *trial) goOn(ctx context.Context, dir string, argv []string, torn bool) error {
+func (t *trial) goOn(ctx context.Context, dir string, argv []string, torn bool) (err error) {
+	defer must.Catch(&err)
 	switch {
 	case t.s.viewer:
 		return t.goOnViewing(ctx, dir, argv)
@@ -300,24 +275,15 @@ func (t *trial) goOn(ctx context.Context, dir string, argv []string, torn bool) 
 		if err := t.again(ctx, dir, argv); err != nil {
 			return fmt.Errorf("%s: %w", nth, err)
 		}
-		all, err := read(dir)
-		if err != nil {
-			return err
-		}
-		if err := differ(counted(all), t.entries); err != nil {
+		if err := differ(counted(read(dir)), t.entries); err != nil {
 			return fmt.Errorf("after the command was run %s: %w", nth, err)
 		}
 	}
 	for _, i := range t.s.due {
 		// What could not be saved comes with the next fetch, due or not.
-		if err := t.e.run(ctx, dir, "", t.e.fetch, "update", "--gap", "1ms", t.e.url(i)); err != nil {
-			return err
-		}
+		must.Do(t.e.run(ctx, dir, "", t.e.fetch, "update", "--gap", "1ms", t.e.url(i)))
 	}
-	got, err := state(dir)
-	if err != nil {
-		return err
-	}
+	got := state(dir)
 	if t.s.once || t.s.shares {
 		// Interrupted, it leaves files of a feed that is not subscribed to.
 		ended := t.e.url(0)
@@ -339,10 +305,7 @@ func (t *trial) goOn(ctx context.Context, dir string, argv []string, torn bool) 
 	if err := differState(got, want); err != nil {
 		return err
 	}
-	lines, err := journals(dir)
-	if err != nil {
-		return err
-	}
+	lines := journals(dir)
 	// A line more than once is left where compaction was put off.
 	for k, n := range t.journal {
 		if lines[k] != n && (!t.s.repeated || lines[k] == 0) {
@@ -364,10 +327,7 @@ func (t *trial) goOn(ctx context.Context, dir string, argv []string, torn bool) 
 func (t *trial) goOnViewing(ctx context.Context, dir string, argv []string) error {
 	// What is done needs not be done again.
 	left := slices.Clone(argv)
-	all, err := read(dir)
-	if err != nil {
-		return err
-	}
+	all := read(dir)
 	there := map[string]int{}
 	for _, x := range all {
 		if there[x.Unique]++; there[x.Unique] > 1 {
@@ -376,11 +336,8 @@ func (t *trial) goOnViewing(ctx context.Context, dir string, argv []string) erro
 	}
 	if t.s.undo {
 		// Where the journal of the command is still there it was not done.
-		was, errWas := filepath.Glob(filepath.Join(t.template, "etc/view/undo/*"))
-		is, errIs := filepath.Glob(filepath.Join(dir, "etc/view/undo/*"))
-		if err := errors.Join(errWas, errIs); err != nil {
-			return err
-		}
+		was := must.Get(filepath.Glob(filepath.Join(t.template, "etc/view/undo/*")))
+		is := must.Get(filepath.Glob(filepath.Join(dir, "etc/view/undo/*")))
 		if len(was) == len(is) {
 			if err := t.e.run(ctx, dir, t.s.stdin, argv...); err != nil {
 				return fmt.Errorf("again: %w", err)
@@ -393,22 +350,14 @@ func (t *trial) goOnViewing(ctx context.Context, dir string, argv []string) erro
 			return fmt.Errorf("again: %w", err)
 		}
 	}
-	if all, err = read(dir); err != nil {
-		return err
-	}
+	all = read(dir)
 	if err := differ(counted(all), t.entries); err != nil {
 		return fmt.Errorf("after the command was run again: %w", err)
 	}
 	// A viewer leaves the rest to the fetcher; nothing comes back.
 	before := keyed(all)
-	if err := t.e.run(ctx, dir, "", t.e.update(t.e, dir)...); err != nil {
-		return err
-	}
-	if all, err = read(dir); err != nil {
-		return err
-	}
-	now := keyed(all)
-	for id := range now {
+	must.Do(t.e.run(ctx, dir, "", t.e.update(t.e, dir)...))
+	for id := range keyed(read(dir)) {
 		if _, ok := before[id]; !ok && argv[1] == "rm" && strings.Contains(id, "Third") {
 			return fmt.Errorf("it came back: %s", id)
 		}
@@ -423,43 +372,26 @@ func (t *trial) goOnAdding(ctx context.Context, dir string, argv []string) error
 	var bad error
 	for _, removed := range []bool{false, true} {
 		if removed {
-			if err := t.e.run(ctx, dir, "", argv...); err != nil {
-				return err
-			}
+			must.Do(t.e.run(ctx, dir, "", argv...))
 		}
-		if err := t.e.run(ctx, dir, "", t.e.add(t.e, dir)...); err != nil {
-			return err
-		}
-		all, err := read(dir)
-		if err != nil {
-			return err
-		}
+		must.Do(t.e.run(ctx, dir, "", t.e.add(t.e, dir)...))
+		all := read(dir)
 		if bad = differ(counted(all), t.entries); bad != nil && !removed {
-			old, err := read(t.template)
-			if err != nil {
-				return err
-			}
-			if differ(counted(all), counted(old)) == nil {
+			if differ(counted(all), counted(read(t.template))) == nil {
 				bad = nil
 			}
 		}
 		if bad != nil {
 			return fmt.Errorf("added again (removed first: %v): %w", removed, bad)
 		}
-		if err := t.consistent(ctx, dir); err != nil {
-			return err
-		}
+		must.Do(t.consistent(ctx, dir))
 	}
 	return t.sameState(dir)
 }
 
 // sameState tells how the state differs from that after a run without faults.
 func (t *trial) sameState(dir string) error {
-	got, err := state(dir)
-	if err != nil {
-		return err
-	}
-	return differState(got, t.state)
+	return differState(state(dir), t.state)
 }
 
 // again runs the command without faults.
@@ -481,7 +413,7 @@ func (t *trial) twice(ctx context.Context, dir string, argv []string) ([]*entry,
 			return nil, fmt.Errorf("again: %w", err)
 		}
 	}
-	return read(dir)
+	return read(dir), nil
 }
 
 // keyed gives the versions of entries that there are: lineage and title.
@@ -495,13 +427,10 @@ func keyed(all []*entry) map[string]*entry {
 
 // take does as a viewer that is a shell script with all that is in new/, and gives
 // what that was.
-func take(dir string, a action) (map[string]*entry, error) {
-	all, err := read(dir)
-	if err != nil {
-		return nil, err
-	}
-	all = slices.DeleteFunc(all, func(x *entry) bool { return x.Place != "new" })
-	taken := keyed(all)
+func take(dir string, a action) (taken map[string]*entry, err error) {
+	defer must.Catch(&err)
+	all := slices.DeleteFunc(read(dir), func(x *entry) bool { return x.Place != "new" })
+	taken = keyed(all)
 	if len(taken) != len(all) {
 		return nil, fmt.Errorf("some are in new/ twice: %v", all)
 	}
@@ -522,11 +451,9 @@ func take(dir string, a action) (map[string]*entry, error) {
 // goOnWithout runs the command again after a viewer has taken what was new:
 // nothing that was deleted comes back, what was moved is where it is and whole,
 // and all else comes.
-func (t *trial) goOnWithout(ctx context.Context, dir string, argv []string, taken map[string]*entry, a action) error {
-	all, err := t.twice(ctx, dir, argv)
-	if err != nil {
-		return err
-	}
+func (t *trial) goOnWithout(ctx context.Context, dir string, argv []string, taken map[string]*entry, a action) (err error) {
+	defer must.Catch(&err)
+	all := must.Get(t.twice(ctx, dir, argv))
 	now := keyed(all)
 	if len(now) != len(all) {
 		return fmt.Errorf("some are there twice: %v", all)
@@ -612,12 +539,10 @@ func sameEntry(key string, x *entry) bool {
 }
 
 // consistent checks the lektor-dir.
-func (t *trial) consistent(ctx context.Context, dir string) error {
-	if err := t.e.run(ctx, dir, "", t.e.fetch, "check"); err != nil {
-		return err
-	}
-	left, err := filepath.Glob(filepath.Join(dir, "tmp/*/*"))
-	if err == nil && len(left) > 0 {
+func (t *trial) consistent(ctx context.Context, dir string) (err error) {
+	defer must.Catch(&err)
+	must.Do(t.e.run(ctx, dir, "", t.e.fetch, "check"))
+	if left := must.Get(filepath.Glob(filepath.Join(dir, "tmp/*/*"))); len(left) > 0 {
 		err = fmt.Errorf("left in tmp/: %q", left)
 	}
 	return err

@@ -3,9 +3,8 @@
 package main
 
 import (
+	"bytes"
 	"context"
-	"crypto/sha1"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"maps"
@@ -21,6 +20,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/lektordir/lektor/internal/testkit/dir"
+	"github.com/lektordir/lektor/internal/testkit/must"
 	feedserver "github.com/lektordir/lektor/internal/testkit/server"
 	"github.com/lektordir/lektor/lektordir"
 )
@@ -71,7 +71,7 @@ type scenario struct {
 	// command gives what is run, and again after a fault.
 	command func(e *env, dir string) []string
 	// more prepares the lektor-dir further.
-	more func(e *env, dir string) error
+	more func(e *env, dir string)
 	// viewer tells that it is no fetcher: it recovers nothing and keeps no state.
 	viewer bool
 	// finds tells that a viewer finds itself what is left to do.
@@ -107,10 +107,7 @@ type env struct {
 
 func newEnv(work string) (*env, error) {
 	e := &env{fetch: filepath.Join(work, "lektor-fetch"), view: filepath.Join(work, "lektor-view"), share: filepath.Join(work, "lektor-share"), work: work, server: serve()}
-	if err := dir.Programs(work, "lektor-fetch", "lektor-view", "lektor-share"); err != nil {
-		return nil, err
-	}
-	return e, nil
+	return e, dir.Programs(work, "lektor-fetch", "lektor-view", "lektor-share")
 }
 
 func (e *env) url(i int) string { return fmt.Sprintf("%s/%d", e.server.URL, i) }
@@ -134,10 +131,7 @@ func (e *env) update(*env, string) []string {
 func (e *env) purge(*env, string) []string { return []string{e.fetch, "rm", "--purge", e.url(0)} }
 func (e *env) add(*env, string) []string   { return []string{e.fetch, "add", e.url(0)} }
 
-func feedHash(id string) string {
-	sum := sha1.Sum([]byte(id))
-	return hex.EncodeToString(sum[:])
-}
+func feedHash(id string) string { return dir.Hash(id) }
 
 // run runs a command without faults.
 func (e *env) run(ctx context.Context, dir, stdin string, argv ...string) error {
@@ -154,8 +148,7 @@ func (e *env) run(ctx context.Context, dir, stdin string, argv ...string) error 
 func scenarios(e *env) []scenario {
 	entries := func(dir string) []string {
 		var paths []string
-		all, _ := read(dir)
-		for _, x := range all {
+		for _, x := range read(dir) {
 			paths = append(paths, x.Unique)
 		}
 		slices.Sort(paths)
@@ -167,13 +160,9 @@ func scenarios(e *env) []scenario {
 		{name: "deliver", feeds: 1, stdin: document("/0", 2), command: func(e *env, _ string) []string {
 			return []string{e.fetch, "deliver", "--id", e.url(0)}
 		}},
-		{name: "compaction", feeds: 1, repeated: true, command: e.update, more: func(e *env, dir string) error {
+		{name: "compaction", feeds: 1, repeated: true, command: e.update, more: func(e *env, dir string) {
 			path := filepath.Join(dir, "src", feedHash(e.url(0)), "etc/fetch/seen")
-			b, err := os.ReadFile(path)
-			if err != nil {
-				return err
-			}
-			return os.WriteFile(path, []byte(strings.Repeat(string(b), 300)), 0o666)
+			must.Do(os.WriteFile(path, bytes.Repeat(must.Get(os.ReadFile(path)), 300), 0o666))
 		}},
 		{name: "recovery", feeds: 1, command: e.update, more: interrupt(e.update, func(o op, _ int) bool {
 			return o.Kind == "rename" && (strings.HasPrefix(o.From, "tmp/") || strings.HasPrefix(o.From, "new/"))
@@ -200,15 +189,19 @@ func scenarios(e *env) []scenario {
 		{name: "rm", feeds: 3, viewer: true, command: func(e *env, dir string) []string {
 			return append([]string{e.view, "rm", "--now"}, entries(dir)...)
 		}},
-		{name: "expire", feeds: 3, viewer: true, finds: true, more: func(e *env, dir string) error {
+		{name: "expire", feeds: 3, viewer: true, finds: true, more: func(e *env, dir string) {
 			// One of each feed was thrown away, the other is read already or unread.
-			return e.run(context.Background(), dir, "", append([]string{e.view, "rm"}, entries(dir)[1:]...)...)
+			must.Do(e.run(context.Background(), dir, "", append([]string{e.view, "rm"}, entries(dir)[1:]...)...))
 		}, command: func(e *env, _ string) []string {
 			return []string{e.view, "expire", "--read", "now", "--trashed", "now"}
 		}},
-		{name: "undo", feeds: 1, viewer: true, undo: true, more: func(e *env, dir string) error {
-			err := e.run(context.Background(), dir, "", append([]string{e.view, "rm"}, entries(dir)...)...)
-			return err
+		{name: "rules", feeds: 3, viewer: true, finds: true, more: func(e *env, dir string) {
+			path := filepath.Join(dir, "etc/view/rules")
+			must.Do(os.MkdirAll(filepath.Dir(path), 0o755))
+			must.Do(os.WriteFile(path, []byte("title:second -> read, flag Fz, run true\ntitle:second -> run test -n {{.path}}\nnot:title:second -> trash\n"), 0o644))
+		}, command: func(e *env, _ string) []string { return []string{e.view, "rules", "apply"} }},
+		{name: "undo", feeds: 1, viewer: true, undo: true, more: func(e *env, dir string) {
+			must.Do(e.run(context.Background(), dir, "", append([]string{e.view, "rm"}, entries(dir)...)...))
 		}, command: func(e *env, _ string) []string { return []string{e.view, "undo"} }},
 		{name: "share sync", feeds: 2, shares: true, more: sharing, command: syncShared},
 	}
@@ -219,15 +212,12 @@ func listScenarios(e *env) []scenario {
 	set := func(args ...string) func(*env, string) []string {
 		return func(e *env, _ string) []string { return append([]string{e.fetch, "set"}, args...) }
 	}
-	given := func(e *env, dir string) error {
+	given := func(e *env, dir string) {
 		for _, setting := range [][]string{
 			{"alias", "An alias"}, {"categories", "one", "two"}, {"interval", "3h"}, {"headers", "X-Test: one"},
 		} {
-			if err := e.run(context.Background(), dir, "", append([]string{e.fetch, "set", e.url(0)}, setting...)...); err != nil {
-				return err
-			}
+			must.Do(e.run(context.Background(), dir, "", append([]string{e.fetch, "set", e.url(0)}, setting...)...))
 		}
-		return nil
 	}
 	u := e.url(0)
 	return []scenario{
@@ -246,31 +236,28 @@ func listScenarios(e *env) []scenario {
 
 // interrupt prepares a lektor-dir by a command that is killed before the first call
 // for which when holds; put is how many renames put an old version aside before.
-func interrupt(command func(*env, string) []string, when func(o op, put int) bool) func(e *env, dir string) error {
-	return func(e *env, dir string) error {
+func interrupt(command func(*env, string) []string, when func(o op, put int) bool) func(e *env, dir string) {
+	return func(e *env, dir string) {
 		e.server.version.Store(2)
 		put := 0
-		o, err := supervise(context.Background(), dir, false, "", func(_ int, o op) verdict {
+		o := must.Get(supervise(context.Background(), dir, false, "", func(_ int, o op) verdict {
 			v := verdict{kill: when(o, put)}
 			if o.Kind == "rename" && strings.Contains(o.Path, ";gone") {
 				put++
 			}
 			return v
-		}, command(e, dir)...)
-		if err == nil && o.status != -1 {
-			err = errors.New("there was nothing to interrupt")
+		}, command(e, dir)...))
+		if o.status != -1 {
+			must.Fail("there was nothing to interrupt")
 		}
-		return err
 	}
 }
 
 // prepare makes the lektor-dir that a scenario starts from.
-func (e *env) prepare(ctx context.Context, s scenario, dir string) error {
+func (e *env) prepare(ctx context.Context, s scenario, dir string) {
 	e.server.version.Store(1)
 	defer e.server.version.Store(2)
-	if err := os.MkdirAll(dir, 0o777); err != nil {
-		return err
-	}
+	must.Do(os.MkdirAll(dir, 0o777))
 	fetched := []string{e.fetch, "update", "--gap", "1ms", "--per-host", "4"}
 	var feeds []int
 	for i := range s.feeds {
@@ -279,38 +266,24 @@ func (e *env) prepare(ctx context.Context, s scenario, dir string) error {
 			fetched = append(fetched, e.url(i))
 		}
 	}
-	if err := e.run(ctx, dir, e.list(feeds...), e.fetch, "import", "-"); err != nil {
-		return err
-	}
-	if err := e.run(ctx, dir, "", fetched...); err != nil {
-		return err
-	}
-	all, err := read(dir)
-	if err != nil {
-		return err
-	}
+	must.Do(e.run(ctx, dir, e.list(feeds...), e.fetch, "import", "-"))
+	must.Do(e.run(ctx, dir, "", fetched...))
 	for i := range s.feeds {
 		if i%3 == 1 {
-			if err := e.run(ctx, dir, "", e.fetch, "set", e.url(i), "on-update", "deliver"); err != nil {
-				return err
-			}
+			must.Do(e.run(ctx, dir, "", e.fetch, "set", e.url(i), "on-update", "deliver"))
 		}
 	}
-	for _, x := range all {
+	for _, x := range read(dir) {
 		switch {
 		case x.Files["title"] == "Third\n", x.Files["title"] == "Second\n" && x.Feed == feedHash(e.url(1)):
-			err = e.run(ctx, dir, "", e.view, "mark", "--set", "S", x.Unique)
+			must.Do(e.run(ctx, dir, "", e.view, "mark", "--set", "S", x.Unique))
 		case x.Files["title"] == "First\n":
-			err = e.run(ctx, dir, "", e.view, "rm", "--now", x.Unique)
-		}
-		if err != nil {
-			return err
+			must.Do(e.run(ctx, dir, "", e.view, "rm", "--now", x.Unique))
 		}
 	}
 	if s.more != nil {
-		return s.more(e, dir)
+		s.more(e, dir)
 	}
-	return nil
 }
 
 // entry is an entry as it lies in a lektor-dir.
@@ -341,13 +314,12 @@ func (x *entry) String() string {
 }
 
 // read reads all entries of a lektor-dir without its help.
-func read(path string) ([]*entry, error) {
+func read(path string) []*entry {
 	var all []*entry
-	found, err := dir.Entries(path)
-	for _, e := range found {
+	for _, e := range must.Get(dir.Entries(path)) {
 		all = append(all, &entry{*e})
 	}
-	return all, err
+	return all
 }
 
 func counted(all []*entry) map[string]int {
@@ -375,14 +347,10 @@ func differ(got, want map[string]int) error {
 }
 
 // state reads what else is in src/ and etc/, without the journals and times.
-func state(path string) (map[string]string, error) {
+func state(path string) map[string]string {
 	all := map[string]string{}
 	for _, top := range []string{"src", "etc"} {
-		files, err := dir.Files(filepath.Join(path, top))
-		if err != nil {
-			return nil, err
-		}
-		for name, data := range files {
+		for name, data := range must.Get(dir.Files(filepath.Join(path, top))) {
 			switch name = top + "/" + name; {
 			case filepath.Base(name) == "seen", strings.HasPrefix(name, "etc/view/"):
 			case strings.HasPrefix(name, "etc/share/"), strings.HasPrefix(name, meeting+"/"):
@@ -396,7 +364,7 @@ func state(path string) (map[string]string, error) {
 			}
 		}
 	}
-	return all, nil
+	return all
 }
 
 func differState(got, want map[string]string) error {
@@ -420,27 +388,19 @@ func differState(got, want map[string]string) error {
 }
 
 // journals counts, for each feed, the lines of each identity and version.
-func journals(dir string) (map[string]int, error) {
+func journals(dir string) map[string]int {
 	n := map[string]int{}
-	paths, err := filepath.Glob(filepath.Join(dir, "src/*/etc/fetch/seen"))
-	if err != nil {
-		return nil, err
-	}
-	for _, path := range paths {
-		b, err := os.ReadFile(path)
-		if err != nil {
-			return nil, err
-		}
+	for _, path := range must.Get(filepath.Glob(filepath.Join(dir, "src/*/etc/fetch/seen"))) {
 		rel := strings.TrimPrefix(path, dir+"/")
-		for line := range strings.Lines(string(b)) {
+		for line := range strings.Lines(string(must.Get(os.ReadFile(path)))) {
 			f := strings.Fields(line)
 			if len(f) != 6 || !strings.HasSuffix(line, "\n") {
-				return nil, fmt.Errorf("%s: line %q", rel, line)
+				must.Fail("%s: line %q", rel, line)
 			}
 			n[rel+" "+f[0]+" "+f[2]]++
 		}
 	}
-	return n, nil
+	return n
 }
 
 // copyTree copies a lektor-dir with its times.

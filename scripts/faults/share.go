@@ -4,12 +4,13 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
+
+	"github.com/lektordir/lektor/internal/testkit/must"
 )
 
 // meeting is where machines publish, in the lektor-dir, as calls elsewhere are not
@@ -18,23 +19,18 @@ const meeting = "etc/meeting"
 
 // syncShared is a sync of a lektor-dir that may be a copy.
 func syncShared(e *env, dir string) []string {
-	if err := os.WriteFile(filepath.Join(dir, "etc/share/target"), []byte(filepath.Join(dir, meeting)+"\n"), 0o600); err != nil {
-		panic(err)
-	}
+	must.Do(os.WriteFile(filepath.Join(dir, "etc/share/target"), []byte(filepath.Join(dir, meeting)+"\n"), 0o600))
 	return []string{e.share, "sync"}
 }
 
 // sharing prepares a lektor-dir with edits of its own, and those of another machine.
-func sharing(e *env, dir string) error {
+func sharing(e *env, dir string) {
 	ctx := context.Background()
 	other := filepath.Join(e.work, fmt.Sprintf("other-%d", e.serial.Add(1)))
-	if err := copyTree(dir, other); err != nil {
-		return err
-	}
+	must.Do(copyTree(dir, other))
 	defer os.RemoveAll(other)
 	target := filepath.Join(dir, meeting)
-	var bad []error
-	run := func(at string, argv ...string) { bad = append(bad, e.run(ctx, at, "", argv...)) }
+	run := func(at string, argv ...string) { must.Do(e.run(ctx, at, "", argv...)) }
 	run(dir, e.share, "init", "--name", "here", target)
 	run(other, e.share, "init", "--name", "there", target)
 	for range 2 {
@@ -42,9 +38,7 @@ func sharing(e *env, dir string) error {
 		run(other, e.share, "sync")
 	}
 	// What both did since.
-	all, err := read(dir)
-	bad = append(bad, err)
-	for i, x := range all {
+	for i, x := range read(dir) {
 		switch i % 3 {
 		case 0:
 			run(dir, e.view, "mark", "--set", "S", x.Unique)
@@ -61,7 +55,6 @@ func sharing(e *env, dir string) error {
 	run(other, e.fetch, "add", e.url(3))
 	run(other, e.share, "sync")
 	run(dir, e.fetch, "add", e.url(4))
-	return errors.Join(bad...)
 }
 
 var (
@@ -80,14 +73,12 @@ func timeless(name, data string) (string, bool) {
 }
 
 // whole looks whether the documents of all machines are.
-func (t *trial) whole(ctx context.Context, dir string) error {
+func (t *trial) whole(ctx context.Context, dir string) (err error) {
+	defer must.Catch(&err)
 	if !t.s.shares {
 		return nil
 	}
-	mine, err1 := filepath.Glob(filepath.Join(dir, "etc/share/*.[or][ps][ms]*"))
-	all, err2 := filepath.Glob(filepath.Join(dir, meeting, "*/*"))
-	if err := errors.Join(err1, err2); err != nil {
-		return err
-	}
+	mine := must.Get(filepath.Glob(filepath.Join(dir, "etc/share/*.[or][ps][ms]*")))
+	all := must.Get(filepath.Glob(filepath.Join(dir, meeting, "*/*")))
 	return t.e.run(ctx, dir, "", append([]string{t.e.share, "check", "--strict"}, append(mine, all...)...)...)
 }

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/lektordir/lektor/feedconv"
-	"github.com/lektordir/lektor/internal/atomicfile"
 	"github.com/lektordir/lektor/internal/command"
 	"github.com/lektordir/lektor/internal/entries"
 	"github.com/lektordir/lektor/internal/ess"
@@ -92,11 +91,11 @@ func Build(ctx context.Context, o BuildOptions, s *command.Streams) error {
 	if err != nil {
 		return err
 	}
-	w, err := openOutput(s, o.Output)
-	if err != nil {
-		return err
-	}
-	defer w.Abort()
+	return s.Output(o.Output, func(w io.Writer) error { return st.build(ctx, w, o, hashes, one) })
+}
+
+// build writes the documents of feeds; one tells that it is that of one, and no line.
+func (st *store) build(ctx context.Context, w io.Writer, o BuildOptions, hashes []string, one bool) error {
 	written := 0
 	for _, hash := range hashes {
 		f, err := st.Dir.ReadFeed(hash)
@@ -108,7 +107,7 @@ func Build(ctx context.Context, o BuildOptions, s *command.Streams) error {
 		if url == "" {
 			text := "%s: it has no http URL, and no document is made of it"
 			if len(o.Feeds) > 0 {
-				s.Report.Error(text, fetch.Public(f.ID))
+				st.S.Report.Error(text, fetch.Public(f.ID))
 			} else {
 				st.warnings.Warn(text, fetch.Public(f.ID))
 			}
@@ -129,10 +128,10 @@ func Build(ctx context.Context, o BuildOptions, s *command.Streams) error {
 		}
 		written++
 	}
-	if written == 0 && (one || s.Report.Errors() > 0) {
+	if written == 0 && (one || st.S.Report.Errors() > 0) {
 		return said
 	}
-	return w.Commit()
+	return nil
 }
 
 // entries gives the newest entries of a feed in the lektor-dir.
@@ -158,26 +157,6 @@ func newest(entries []ess.Entry, n int, since time.Time) []ess.Entry {
 		entries = entries[:n]
 	}
 	return entries
-}
-
-// output is where a document is written to.
-type output interface {
-	io.Writer
-	Commit() error
-	Abort() error
-}
-
-type stdout struct{ io.Writer }
-
-func (stdout) Commit() error { return nil }
-func (stdout) Abort() error  { return nil }
-
-func openOutput(s *command.Streams, file string) (output, error) {
-	if file == "" || file == "-" {
-		return stdout{s.Out}, nil
-	}
-	atomicfile.Sweep(file)
-	return atomicfile.Create(file)
 }
 
 // fromDocument writes the ESS document of the feed document on stdin. Entries
@@ -210,15 +189,10 @@ func fromDocument(ctx context.Context, o BuildOptions, s *command.Streams) error
 	if undated > 0 {
 		s.Report.Info("%s without a date left out", units.Count(undated, "entry"))
 	}
-	w, err := openOutput(s, o.Output)
-	if err != nil {
+	return s.Output(o.Output, func(w io.Writer) error {
+		_, err := w.Write(ess.AppendESS(nil, o.build(), lektordir.NormalizeID(fetch.Public(url)), newest(entries, o.N, o.Since)))
 		return err
-	}
-	defer w.Abort()
-	if _, err := w.Write(ess.AppendESS(nil, o.build(), lektordir.NormalizeID(fetch.Public(url)), newest(entries, o.N, o.Since))); err != nil {
-		return err
-	}
-	return w.Commit()
+	})
 }
 
 // documentEntries gives the entries of a feed document, and how many have no
@@ -338,34 +312,24 @@ type nnoOutput struct {
 
 // writeNNO writes entries as an NNO, or as records.
 func writeNNO(s *command.Streams, entries []ess.FeedEntry, build time.Time, o nnoOutput) error {
-	w, err := openOutput(s, o.Output)
-	if err != nil {
-		return err
-	}
-	defer w.Abort()
-	if o.Print.Format == "" {
-		doc := ess.AppendNNO(nil, build, entries)
-		if o.Lines {
-			doc = append(ess.AppendNNOLine(nil, build, entries), '\n')
-		}
-		if _, err := w.Write(doc); err != nil {
+	return s.Output(o.Output, func(w io.Writer) error {
+		if o.Print.Format == "" {
+			doc := ess.AppendNNO(nil, build, entries)
+			if o.Lines {
+				doc = append(ess.AppendNNOLine(nil, build, entries), '\n')
+			}
+			_, err := w.Write(doc)
 			return err
 		}
-		return w.Commit()
-	}
-	printer, err := command.NewPrinter(w, o.Print, documentColumns)
-	if err != nil {
-		return err
-	}
-	for _, e := range entries {
-		if err := printer.Print(documentRecord{e, ess.Minute(build)}); err != nil {
-			return err
-		}
-	}
-	if err := printer.Flush(); err != nil {
-		return err
-	}
-	return w.Commit()
+		return command.Records(w, o.Print, "", documentColumns, func(p *command.Printer[documentRecord]) error {
+			for _, e := range entries {
+				if err := p.Print(documentRecord{e, ess.Minute(build)}); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	})
 }
 
 // documentRecord is an entry of a document.

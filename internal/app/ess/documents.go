@@ -106,20 +106,16 @@ func (o DocumentOptions) each(ctx context.Context, s *command.Streams, f func(*d
 
 // Decode prints the entries of documents with absolute times.
 func Decode(ctx context.Context, o DocumentOptions, s *command.Streams) error {
-	o.Print.Format = cmp.Or(o.Print.Format, "tsv")
-	p, err := command.NewPrinter(s.Out, o.Print, documentColumns)
-	if err != nil {
-		return err
-	}
-	err = o.decoded(ctx, s, func(doc *ess.Document) error {
-		for _, e := range doc.Entries {
-			if err := p.Print(documentRecord{e, ess.Minute(doc.Build)}); err != nil {
-				return err
+	return command.Records(s.Out, o.Print, "tsv", documentColumns, func(p *command.Printer[documentRecord]) error {
+		return o.decoded(ctx, s, func(doc *ess.Document) error {
+			for _, e := range doc.Entries {
+				if err := p.Print(documentRecord{e, ess.Minute(doc.Build)}); err != nil {
+					return err
+				}
 			}
-		}
-		return nil
+			return nil
+		})
 	})
-	return errors.Join(err, p.Flush())
 }
 
 // decoded is each for what is in the documents, whose warnings are passed on.
@@ -152,48 +148,47 @@ var problemColumns = []command.Column[problem]{
 // that a strict writer would not have written. If there is anything it ends
 // with status 1.
 func Check(ctx context.Context, o DocumentOptions, s *command.Streams) error {
-	o.Print.Format = cmp.Or(o.Print.Format, "{{.document}}: line {{.line}}, field {{.field}}: {{.problem}}")
-	p, err := command.NewPrinter(s.Out, o.Print, problemColumns)
-	if err != nil {
-		return err
-	}
+	const line = "{{.document}}: line {{.line}}, field {{.field}}: {{.problem}}"
 	found := false
-	err = o.each(ctx, s, func(d *document) error {
-		var failed error
-		report := func(w ess.Warning) {
-			found = true
-			if failed == nil {
-				failed = p.Print(problem{d.name, w})
+	err := command.Records(s.Out, o.Print, line, problemColumns, func(p *command.Printer[problem]) error {
+		return o.each(ctx, s, func(d *document) error {
+			problems, err := o.check(d, s)
+			for _, w := range problems {
+				found = true
+				err = cmp.Or(err, p.Print(problem{d.name, w}))
 			}
-		}
-		dec := &ess.Decoder{Strict: true, Warn: report}
-		dec.ResetBytes(d.body)
-		doc, err := dec.Decode()
-		var build *ess.BuildError
-		switch {
-		case errors.As(err, &build):
-			text := "it does not begin with a build time"
-			if build.Found == "" {
-				text = "it is empty, and has no build time"
-			}
-			report(ess.Warning{Line: build.Line, Field: 1, Text: text})
-		case err != nil:
 			return err
-		case dec.URLs() == 0 && doc.Kind == ess.ESS:
-			report(ess.Warning{Line: 1, Field: 2, Text: "there is no URL"})
-		case len(doc.Entries) == 0 && doc.Kind == ess.ESS:
-			// It is one all the same: of a feed that has no entries.
-			s.Report.Warn("%s: no entry follows the URL", d.name)
-		}
-		return failed
+		})
 	})
-	if err = errors.Join(err, p.Flush()); err != nil {
-		return err
-	}
-	if found {
+	if err == nil && found {
 		return said
 	}
-	return nil
+	return err
+}
+
+// check gives what is wrong in a document.
+func (o DocumentOptions) check(d *document, s *command.Streams) (problems []ess.Warning, err error) {
+	report := func(w ess.Warning) { problems = append(problems, w) }
+	dec := &ess.Decoder{Strict: true, Warn: report}
+	dec.ResetBytes(d.body)
+	doc, err := dec.Decode()
+	var build *ess.BuildError
+	switch {
+	case errors.As(err, &build):
+		text := "it does not begin with a build time"
+		if build.Found == "" {
+			text = "it is empty, and has no build time"
+		}
+		report(ess.Warning{Line: build.Line, Field: 1, Text: text})
+	case err != nil:
+		return problems, err
+	case dec.URLs() == 0 && doc.Kind == ess.ESS:
+		report(ess.Warning{Line: 1, Field: 2, Text: "there is no URL"})
+	case len(doc.Entries) == 0 && doc.Kind == ess.ESS:
+		// It is one all the same: of a feed that has no entries.
+		s.Report.Warn("%s: no entry follows the URL", d.name)
+	}
+	return problems, nil
 }
 
 // ChecksumOptions are the options of [Checksums].
@@ -205,20 +200,17 @@ type ChecksumOptions struct {
 
 // Checksums prints the checksum of titles.
 func Checksums(_ context.Context, o ChecksumOptions, s *command.Streams) error {
-	o.Print.Format = cmp.Or(o.Print.Format, "checksum")
-	p, err := command.NewPrinter(s.Out, o.Print, checksumColumns)
-	if err != nil {
-		return err
-	}
-	for title, err := range command.ReadArgs(o.Titles, s.In, o.Nul) {
-		if err != nil {
-			return err
+	return command.Records(s.Out, o.Print, "checksum", checksumColumns, func(p *command.Printer[string]) error {
+		for title, err := range command.ReadArgs(o.Titles, s.In, o.Nul) {
+			if err == nil {
+				err = p.Print(title)
+			}
+			if err != nil {
+				return err
+			}
 		}
-		if err := p.Print(title); err != nil {
-			return err
-		}
-	}
-	return p.Flush()
+		return nil
+	})
 }
 
 var checksumColumns = []command.Column[string]{
@@ -250,41 +242,38 @@ var discoverColumns = []command.Column[found]{
 // Discover prints the ESS and NNO documents that a page or a feed links to
 // (section "ESS and NNO autodiscovery"). A URL with none is a failure.
 func Discover(ctx context.Context, o DiscoverOptions, s *command.Streams) error {
-	o.Print.Format = cmp.Or(o.Print.Format, "tsv")
-	p, err := command.NewPrinter(s.Out, o.Print, discoverColumns)
-	if err != nil {
-		return err
-	}
 	client := fetch.NewClient(o.Fetch)
 	defer client.Close()
-	for url, err := range command.ReadArgs(o.URLs, s.In, o.Nul) {
-		var links []found
-		if err == nil {
-			if !fetch.IsHTTP(url) {
-				url = "https://" + url
+	return command.Records(s.Out, o.Print, "tsv", discoverColumns, func(p *command.Printer[found]) error {
+		for url, err := range command.ReadArgs(o.URLs, s.In, o.Nul) {
+			var links []found
+			if err == nil {
+				if !fetch.IsHTTP(url) {
+					url = "https://" + url
+				}
+				var limit string
+				if links, limit, err = discoverAt(ctx, client, url); limit != "" {
+					s.Report.Warn("%s: there is more than the first %s", url, limit)
+				}
 			}
-			var limit string
-			if links, limit, err = discoverAt(ctx, client, url); limit != "" {
-				s.Report.Warn("%s: there is more than the first %s", url, limit)
+			if ctx.Err() != nil {
+				return context.Cause(ctx)
+			}
+			if err != nil {
+				s.Report.Print(err)
+				continue
+			}
+			if len(links) == 0 {
+				s.Report.Error("%s: it links to no ESS and no NNO", url)
+			}
+			for _, l := range links {
+				if err := p.Print(l); err != nil {
+					return err
+				}
 			}
 		}
-		if ctx.Err() != nil {
-			return context.Cause(ctx)
-		}
-		if err != nil {
-			s.Report.Print(err)
-			continue
-		}
-		if len(links) == 0 {
-			s.Report.Error("%s: it links to no ESS and no NNO", url)
-		}
-		for _, l := range links {
-			if err := p.Print(l); err != nil {
-				return err
-			}
-		}
-	}
-	return p.Flush()
+		return nil
+	})
 }
 
 func discoverAt(ctx context.Context, client *fetch.Client, url string) (links []found, limit string, err error) {

@@ -10,7 +10,6 @@ package ess
 import (
 	"context"
 	"fmt"
-	"os"
 	"sync"
 	"time"
 
@@ -106,19 +105,19 @@ func (st *store) list(ctx context.Context, o lektordir.ListOptions, want lektord
 
 // find gives the hash of the feed that the user names, subscribed to or not.
 func (st *store) find(name string) (string, error) {
-	hash, err := (&feeddir.Finder{Dir: st.Dir, All: true}).Find(name)
+	hash, err := entries.Finding(st.Dir, true)(name)
 	if err != nil && ess.HasScheme(name) {
 		if hash := st.feedAt(name); hash != "" {
 			return hash, nil
 		}
 	}
-	return hash, entries.FeedHint(err)
+	return hash, err
 }
 
 // feedAt gives the hash of the feed with an id, or that is fetched from, a URL
 // as it stands in a document; "" when there is none.
 func (st *store) feedAt(url string) string {
-	if hash := lektordir.FeedHash(lektordir.NormalizeID(url)); exists(st.Dir.Join("src", hash, "id")) {
+	if hash := lektordir.FeedHash(lektordir.NormalizeID(url)); atomicfile.Exists(st.Dir.Join("src", hash, "id")) {
 		return hash
 	}
 	return st.byURL()[key(url)]
@@ -150,11 +149,6 @@ func documentURL(f *lektordir.Feed) string {
 		return fetch.Public(f.ID)
 	}
 	return ""
-}
-
-func exists(path string) bool {
-	_, err := os.Lstat(path)
-	return err == nil
 }
 
 // ParseSince reads a moment, or a time before now such as 2d or 12h.

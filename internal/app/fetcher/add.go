@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	neturl "net/url"
 	"os"
 	"path/filepath"
 	"slices"
@@ -206,7 +205,6 @@ const mostListed = 50
 func addHint(err error) error {
 	var several *SeveralError
 	var none *NoFeedsError
-	var network *fetch.NetError
 	switch {
 	case errors.As(err, &several):
 		errs := []error{errors.New(err.Error() + ":")}
@@ -223,7 +221,7 @@ func addHint(err error) error {
 		return command.Hint(err, "if you know the address of its feed, add that")
 	case errors.As(err, &none):
 		return command.Hint(err, "give the address of a feed, or of a page that links to one")
-	case errors.As(err, &network):
+	case errors.As(err, new(*fetch.NetError)):
 		return command.Hint(err, "add --no-fetch --as-is subscribes to a URL without looking at it")
 	}
 	return entries.FeedHint(err)
@@ -322,7 +320,7 @@ func (r *Runner) Add(ctx context.Context, url string, o AddOptions) (Added, erro
 				return Added{}, err
 			}
 			link := lektordir.NormalizeID(page.chosen.URL)
-			if len(header) > 0 && !sameOrigin(url, link) {
+			if len(header) > 0 && !fetch.SameOrigin(url, link) {
 				return Added{}, command.Hint(fmt.Errorf("%s: it links to a feed of another server, %s, and headers are meant for one", fetch.Public(url), fetch.Public(link)), "add that one, with --header if it is meant to have them")
 			}
 			url, title, origin = link, page.title(), page.final
@@ -337,7 +335,7 @@ func (r *Runner) Add(ctx context.Context, url string, o AddOptions) (Added, erro
 		}
 		url, archive, origin = lektordir.NormalizeID(doc.Current), url, resp.FinalURL
 	}
-	a := Added{ID: url, URL: url, Hash: lektordir.FeedHash(url), Title: cmp.Or(oneField(title), feeddir.DefaultName(url))}
+	a := Added{ID: url, URL: url, Hash: lektordir.FeedHash(url), Title: cmp.Or(feeddir.OneField(title), feeddir.DefaultName(url))}
 	if o.DryRun {
 		return a, nil
 	}
@@ -375,7 +373,7 @@ func (r *Runner) ofArchive(doc history.Document, url, before string, headers boo
 	if err := history.Check(doc.URL, doc.Current); err != nil {
 		return command.Hint(fmt.Errorf("%w; the feed would be %w", what, err), hint)
 	}
-	if headers && !sameOrigin(url, doc.Current) {
+	if headers && !fetch.SameOrigin(url, doc.Current) {
 		return command.Hint(fmt.Errorf("%w; the feed is on another server, %s, and headers are meant for one", what, fetch.Public(doc.Current)), "add that one, with --header if it is meant to have them")
 	}
 	r.report.Info("%s is an archive; its feed is %s", fetch.Public(url), fetch.Public(doc.Current))
@@ -397,12 +395,6 @@ func (r *Runner) guess(ctx context.Context, page *pageError, header http.Header)
 		}
 	}
 	return "", nil, nil, &NoFeedsError{URL: fetch.Public(page.url), Err: page.err, Page: true}
-}
-
-func sameOrigin(a, b string) bool {
-	u, aerr := neturl.Parse(a)
-	v, berr := neturl.Parse(b)
-	return aerr == nil && berr == nil && fetch.SameOrigin(u, v)
 }
 
 // first fetches a feed for the first time, or delivers the document that was

@@ -52,8 +52,7 @@ func Deliver(ctx context.Context, o DeliverOptions, s *command.Streams) error {
 	}
 	defer end()
 	_, err = r.Deliver(ctx, doc)
-	var not *feedconv.NotFeedError
-	if errors.As(err, &not) {
+	if _, ok := errors.AsType[*feedconv.NotFeedError](err); ok {
 		return fmt.Errorf("standard input: %w", err)
 	}
 	return entries.FeedHint(err)
@@ -197,7 +196,7 @@ func (r *Runner) Put(ctx context.Context, feedID, feedName string, e feedconv.En
 			old = &lektordir.Feed{}
 		}
 		old.ID = feedID
-		old.Name = cmp.Or(oneField(feedName), old.Name, feeddir.DefaultName(feedID))
+		old.Name = cmp.Or(feeddir.OneField(feedName), old.Name, feeddir.DefaultName(feedID))
 		if err := t.PutFeed(old); err != nil {
 			return lektordir.Result{}, err
 		}

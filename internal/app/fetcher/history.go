@@ -42,8 +42,7 @@ func History(ctx context.Context, o HistoryOptions, s *command.Streams) error {
 		sel.Feeds, _, err = entries.Feeds(ctx, o.Feeds, o.Nul, s, func(name string) (string, error) {
 			hash, err := find.Find(name)
 			var none *lektordir.NoFeedError
-			var not *feeddir.NotSubscribedError
-			if errors.As(err, &not) || errors.As(err, &none) && len(none.Matches) == 0 {
+			if errors.As(err, new(*feeddir.NotSubscribedError)) || errors.As(err, &none) && len(none.Matches) == 0 {
 				return "", command.Hint(err, "lektor-fetch add --history subscribes, and brings the whole feed")
 			}
 			return hash, entries.FeedHint(err)

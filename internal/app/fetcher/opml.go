@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"slices"
 	"strings"
@@ -199,20 +200,7 @@ func Export(_ context.Context, o ExportOptions, s *command.Streams) error {
 	// In a comment or CDATA of an imported list a reference is not what it was,
 	// and no name of a feed stands there.
 	data := termsafe.XML(doc.Bytes())
-	if o.Output == "" || o.Output == "-" {
-		_, err := s.Out.Write(data)
-		return err
-	}
-	atomicfile.Sweep(o.Output)
-	f, err := atomicfile.Create(o.Output)
-	if err != nil {
-		return err
-	}
-	defer f.Abort()
-	if _, err := f.Write(data); err != nil {
-		return err
-	}
-	return f.Commit()
+	return s.Output(o.Output, func(w io.Writer) error { _, err := w.Write(data); return err })
 }
 
 // list makes a list of all subscriptions.

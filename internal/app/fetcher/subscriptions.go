@@ -176,11 +176,10 @@ func settingError(err error) error {
 func usage(err error) error {
 	u := &command.UsageError{Message: err.Error()}
 	var hint *command.HintError
-	var unknown *feeddir.UnknownSettingError
 	switch {
 	case errors.As(err, &hint):
 		u.Hint = hint.Hint
-	case errors.As(err, &unknown):
+	case errors.As(err, new(*feeddir.UnknownSettingError)):
 		u.Hint = "lektor-fetch set FEED lists those of a feed"
 	}
 	return u

@@ -2,6 +2,7 @@ package hub
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -209,7 +210,7 @@ func TestAttackFeedThatTrickles(t *testing.T) {
 	}
 }
 
-// Ten at once for one feed: all are stored, and the feed is read once or twice.
+// Ten at once for one feed: all are stored, and the feed is read once.
 func TestAttackConcurrentRegistrations(t *testing.T) {
 	w := newWorld(t, nil)
 	feed := w.feed("/feed", "one")
@@ -221,7 +222,7 @@ func TestAttackConcurrentRegistrations(t *testing.T) {
 	if n := len(w.subscriptions(feed)); n != 10 || w.h.counts.all != 10 {
 		t.Errorf("%d stored, %d counted", n, w.h.counts.all)
 	}
-	if n := len(w.got("GET", "/feed")); n > 10 {
+	if n := len(w.got("GET", "/feed")); n != 1 {
 		t.Errorf("read %d times", n)
 	}
 	w.feed("/feed", "two")
@@ -230,6 +231,26 @@ func TestAttackConcurrentRegistrations(t *testing.T) {
 		if len(w.notified(fmt.Sprintf("/cb%d", i))) != 1 {
 			t.Errorf("%d is not notified", i)
 		}
+	}
+}
+
+// What happens to one subscription at once all counts.
+func TestAttackConcurrentEvents(t *testing.T) {
+	w := newWorld(t, nil)
+	feed := w.feed("/feed", "one")
+	w.subscribe("subscribe", w.site.URL+"/cb", feed)
+	key := (&subscription{Protocol: WebSub, Callback: w.site.URL + "/cb"}).key()
+	var all sync.WaitGroup
+	for range 100 {
+		all.Go(func() {
+			if _, _, _, err := w.h.apply(hashOf(feed), key, failed{text: "x"}, w.clock.now(), false); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
+	if list := w.subscriptions(feed); len(list) != 1 || list[0].Errors != 100 {
+		t.Errorf("%+v", list)
 	}
 }
 
@@ -320,12 +341,14 @@ func TestAttackSlowConnections(t *testing.T) {
 	var before, after runtime.MemStats
 	runtime.GC()
 	runtime.ReadMemStats(&before)
+	var slow []net.Conn
 	for i := range 1000 {
 		c, err := net.Dial("tcp", l.Addr().String())
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer c.Close()
+		slow = append(slow, c)
 		fmt.Fprintf(c, "POST /RPC2 HTTP/1.1\r\nHost: x\r\nContent-Length: 60000\r\n\r\n%s", strings.Repeat("x", i%100))
 	}
 	for range 20 {
@@ -339,6 +362,16 @@ func TestAttackSlowConnections(t *testing.T) {
 			t.Errorf("%s", b)
 		}
 	}
+	until(t, "the end of all but so many as may be open", func() bool {
+		open := 0
+		for _, c := range slow {
+			c.SetReadDeadline(time.Now().Add(time.Millisecond))
+			if _, err := c.Read(make([]byte, 1)); errors.Is(err, os.ErrDeadlineExceeded) {
+				open++
+			}
+		}
+		return open <= 64
+	})
 	runtime.GC()
 	runtime.ReadMemStats(&after)
 	if grown := int64(after.HeapAlloc) - int64(before.HeapAlloc); grown > 32<<20 {
@@ -355,6 +388,16 @@ func TestAttackNestedXMLRPC(t *testing.T) {
 		r := w.do("POST", "/RPC2", "text/xml", body)
 		m, err := rsscloud.Decode([]byte(r.body))
 		if err != nil || m.Fault == nil || m.Fault.Code != 4 || r.status != 200 {
+			t.Errorf("%.40s: %+v", body, r)
+		}
+	}
+	// Each limit by itself: depth, values, and elements that are none.
+	for body, want := range map[string]string{
+		"<methodCall><params><param>" + strings.Repeat("<value><array><data>", 12):                                                                     "nested more than 32 deep",
+		"<methodCall><params><param><value><array><data>" + strings.Repeat("<value/>", 5000) + "</data></array></value></param></params></methodCall>": "more than 4096 values",
+		"<methodCall>" + strings.Repeat("<a/>", 40_000) + "</methodCall>":                                                                              "more than 4096 values",
+	} {
+		if r := w.do("POST", "/RPC2", "text/xml", body); !strings.Contains(r.body, want) {
 			t.Errorf("%.40s: %+v", body, r)
 		}
 	}
@@ -390,7 +433,16 @@ func TestAttackSaveRss(t *testing.T) {
 			t.Errorf("%q: %s", name, r.body)
 		}
 	}
-	// 100 MB, told beforehand and not.
+	// Nor is there a user with such a name.
+	for _, name := range []string{"../bull", "a/b", "..", ".", ""} {
+		if _, err := readUsers(htpasswd(t, "ok:x", name+":secret"), time.Now); err == nil || !strings.Contains(err.Error(), ":2: ") {
+			t.Errorf("%q is a user: %v", name, err)
+		}
+	}
+	// 100 MB, told beforehand and not: no more of it is taken into memory than could be
+	// right.
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
 	for _, length := range []int64{100 << 20, -1} {
 		req, _ := http.NewRequest("POST", w.server.URL+"/RPC2", io.LimitReader(zeros{}, 100<<20))
 		req.ContentLength = length
@@ -403,6 +455,10 @@ func TestAttackSaveRss(t *testing.T) {
 		if !strings.Contains(string(b), "longer than") {
 			t.Errorf("%.300s", b)
 		}
+	}
+	runtime.ReadMemStats(&after)
+	if took := after.TotalAlloc - before.TotalAlloc; took > 48<<20 {
+		t.Errorf("%d MB were allocated", took>>20)
 	}
 	// A wrong password a thousand times: few are even looked at, and the user himself,
 	// who calls from elsewhere, is served.
@@ -511,6 +567,8 @@ func TestAttackSlowCallbacks(t *testing.T) {
 	w := newWorld(t, func(o *Options) { o.TrustedProxies = loopback })
 	feed := w.feed("/feed", "one")
 	hold := make(chan struct{})
+	release := sync.OnceFunc(func() { close(hold) })
+	t.Cleanup(release)
 	var waiting atomic.Int32
 	w.answer("/slow", func(rw http.ResponseWriter, r *http.Request) {
 		waiting.Add(1)
@@ -532,7 +590,7 @@ func TestAttackSlowCallbacks(t *testing.T) {
 	if !strings.Contains(r.body, `success="true"`) {
 		t.Error(r.body)
 	}
-	close(hold)
+	release()
 	all.Wait()
 	if n := w.h.verifying.remembered(); n != 0 {
 		t.Errorf("%d callers are remembered", n)
@@ -554,6 +612,12 @@ func TestAttackSlowDocuments(t *testing.T) {
 	})
 	var bodies []*io.PipeWriter
 	var all sync.WaitGroup
+	t.Cleanup(func() {
+		for _, b := range bodies {
+			b.CloseWithError(io.ErrUnexpectedEOF)
+		}
+		all.Wait()
+	})
 	for range 2 * saveMost {
 		in, out := io.Pipe()
 		bodies = append(bodies, out)

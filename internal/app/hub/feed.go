@@ -101,6 +101,7 @@ func (h *Hub) fly(hash, feedURL string, ping bool) *flight {
 func (h *Hub) land(f *flight, hash, feedURL string) {
 	for f != nil {
 		f.doc, f.err = h.get(feedURL)
+		seen := glance{doc: f.doc, err: f.err} // what a disk that is full makes of it is not the feed's
 		if f.err == nil {
 			if f.told, f.err = h.compare(f, hash, feedURL); f.err != nil {
 				f.err = h.failing(f.err)
@@ -112,7 +113,7 @@ func (h *Hub) land(f *flight, hash, feedURL string) {
 		} else {
 			h.flights[hash] = f.next
 		}
-		h.glance(hash, f)
+		h.glance(hash, seen)
 		close(f.done)
 		f = f.next
 		h.mu.Unlock()
@@ -133,17 +134,18 @@ func (h *Hub) compare(f *flight, hash, feedURL string) (told, error) {
 		// would find nothing changed otherwise.
 		return told{}, nil
 	}
-	return h.publish(hash, feedState{URL: cmp.Or(was.URL, feedURL), Digest: f.doc.digest, Length: f.doc.length, Changed: h.now()}, f.doc)
+	return h.publish(hash, feedState{URL: cmp.Or(was.URL, feedURL), Digest: f.doc.digest, Length: f.doc.length, Changed: h.now(), others: was.others}, f.doc)
 }
 
 // begin takes note of a feed with its first subscriber, who knows of the document that
 // was read just now. What is known of the feed already stays.
 func (h *Hub) begin(hash, feedURL string, doc *document) error {
 	return h.locked(hash, true, func() error {
-		if h.readFeed(hash).Digest != "" {
+		was := h.readFeed(hash)
+		if was.Digest != "" {
 			return nil
 		}
-		return h.writeFeed(hash, feedState{URL: feedURL, Digest: doc.digest, Length: doc.length, Changed: h.now()})
+		return h.writeFeed(hash, feedState{URL: feedURL, Digest: doc.digest, Length: doc.length, Changed: h.now(), others: was.others})
 	})
 }
 
@@ -216,9 +218,10 @@ func (h *Hub) glanced(hash string) (glance, bool) {
 }
 
 // glance takes down what a flight saw. The caller holds mu.
-func (h *Hub) glance(hash string, f *flight) {
+func (h *Hub) glance(hash string, seen glance) {
 	if len(h.known) >= remember {
 		clear(h.known)
 	}
-	h.known[hash] = glance{f.doc, f.err, h.now()}
+	seen.at = h.now()
+	h.known[hash] = seen
 }

@@ -227,9 +227,12 @@ func (h *Hub) notify(p *pending, first bool, s *subscription, content websub.Con
 	}
 	if err != nil && !gone {
 		p.failed(s.key())
-	} else {
-		p.done(s.key())
+		return
 	}
+	if p.few {
+		h.log.add("notified", s.Feed, "%s by %s", hostOf(s.Callback), s.Protocol)
+	}
+	p.done(s.key())
 }
 
 // hostOf is what the log tells of a callback, whose path is nobody's business.

@@ -31,6 +31,7 @@ type pending struct {
 	path string
 	hash string
 	feed string
+	few  bool // so few that the log tells of each who was notified
 
 	mu     sync.Mutex
 	file   *os.File        // appended to, while a pass is under way
@@ -48,6 +49,8 @@ const (
 	// maxPending is how much of a journal is read, in bytes: a million keys.
 	maxPending = 96 << 20
 
+	fewKeys = 10
+
 	failedMark = "failed"
 	newerMark  = "newer"
 	againMark  = "again"
@@ -59,7 +62,7 @@ func (h *Hub) begun(hash, feedURL string, keys []string) (*pending, error) {
 	h.serial++
 	serial := h.serial
 	h.mu.Unlock()
-	p := &pending{hash: hash, feed: feedURL, left: make(map[string]bool, len(keys))}
+	p := &pending{hash: hash, feed: feedURL, few: len(keys) <= fewKeys, left: make(map[string]bool, len(keys))}
 	p.path = filepath.Join(h.dir, "pending", fmt.Sprintf("%s.%d-%d", hash, h.now().UnixNano(), serial))
 	var b bytes.Buffer
 	b.WriteString(strings.ReplaceAll(feedURL, "\n", " ") + "\n")
@@ -68,13 +71,13 @@ func (h *Hub) begun(hash, feedURL string, keys []string) (*pending, error) {
 		b.WriteString(k + "\n")
 	}
 	b.WriteByte('\n')
-	if err := os.MkdirAll(filepath.Dir(p.path), 0o700); err != nil {
+	if err := atomicfile.MkdirAll(filepath.Dir(p.path), 0o700); err != nil {
 		return nil, err
 	}
 	return p, atomicfile.Write(p.path, b.Bytes())
 }
 
-// note appends a line. What cannot be noted costs a second notification after a kill,
+// note appends a line, or several. What cannot be noted costs a second notification after a kill,
 // no more. The caller holds mu.
 func (p *pending) note(line string) {
 	if p.file == nil {
@@ -127,11 +130,15 @@ func (p *pending) failed(key string) {
 func (p *pending) yield(keys []string) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	var given []string
 	for _, key := range keys {
 		if _, left := p.left[key]; left {
 			delete(p.left, key)
-			p.note(key + "\t" + newerMark)
+			given = append(given, key+"\t"+newerMark)
 		}
+	}
+	if len(given) > 0 {
+		p.note(strings.Join(given, "\n"))
 	}
 	if p.again.IsZero() {
 		return false // the pass that is under way ends it
@@ -224,6 +231,7 @@ func readPending(path string) (*pending, error) {
 			p.left[key] = false
 		}
 	}
+	p.few = len(p.left) <= fewKeys
 	for line := range strings.Lines(over) {
 		if line, whole := strings.CutSuffix(line, "\n"); whole {
 			p.replay(line)
@@ -245,12 +253,12 @@ func (p *pending) replay(line string) {
 		}
 	case !left:
 	case mark == failedMark:
-		p.left[key], p.again = true, time.Time{}
-	default:
+		p.left[key], p.again = true, time.Time{} // the next pass had begun
+	case mark == newerMark:
 		delete(p.left, key)
-		if mark != newerMark {
-			p.again = time.Time{} // the next pass had begun
-		}
+	case line == key:
+		delete(p.left, key)
+		p.again = time.Time{}
 	}
 }
 

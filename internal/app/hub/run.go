@@ -10,8 +10,8 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/lektordir/lektor/internal/atomicfile"
 	"github.com/lektordir/lektor/internal/command"
-	"github.com/lektordir/lektor/internal/filelock"
 	"github.com/lektordir/lektor/internal/serve"
 	"github.com/lektordir/lektor/internal/units"
 )
@@ -44,7 +44,7 @@ func Serve(ctx context.Context, o ServeOptions, s *command.Streams) error {
 		return expireNow(ctx, o, s)
 	}
 	if _, err := openStates(o.State); err != nil {
-		return err
+		return command.Hint(err, "name a directory that is yours with --state")
 	}
 	unlock, err := lock(o.State)
 	if err != nil {
@@ -111,12 +111,5 @@ func here(door *serve.Door) *url.URL {
 
 // lock makes sure that one hub has the state. The file is never removed.
 func lock(dir string) (unlock func(), err error) {
-	l, err := filelock.Take(filepath.Join(dir, "lock"), 0o600)
-	if errors.Is(err, filelock.ErrHeld) {
-		err = command.Hint(errBusy, "stop it, or name another state with --state")
-	}
-	if err != nil {
-		return nil, err
-	}
-	return l.Release, nil
+	return atomicfile.Lock(filepath.Join(dir, "lock"), command.Hint(errBusy, "stop it, or name another state with --state"))
 }

@@ -145,6 +145,63 @@ func TestStateThatSomebodyElseChanges(t *testing.T) {
 	}
 }
 
+// A state that another version wrote, or somebody took notes in: what is not known is
+// kept, and harms nothing.
+func TestStateOfAnotherVersion(t *testing.T) {
+	w := newWorld(t, nil)
+	feed := w.feed("/feed", "one")
+	w.register("/cb", feed)
+	hash := hashOf(feed)
+	s := subscription{Protocol: "http-post", Callback: w.site.URL + "/cb"}
+	files := []string{filepath.Join(w.h.feed(hash), "feed"), filepath.Join(w.h.subs(hash), s.key())}
+	const more = "note\tof mine\nweight\t5\n"
+	for _, path := range files {
+		b, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		// Its own at the end, and a line that is none.
+		if err := os.WriteFile(path, []byte("note\tof mine\n"+string(b)+"what\n\tx\nweight\t5"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, path := range []string{"feeds/readme", "feeds/ab/other/x", "pending/later/x", "index"} {
+		path = filepath.Join(w.opts.State, path)
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte("x\n"), 0o600)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	// A journal with marks that are not known: who has them is notified rather than not.
+	journal := filepath.Join(w.opts.State, "pending", hash+".1-1")
+	if err := os.WriteFile(journal, []byte(feed+"\n"+s.key()+"\n\n"+s.key()+"\tfrobnicated\nversion\t2\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	w.restart()
+	w.h.resume()
+	w.settle()
+	if got := w.notified("/cb"); len(got) != 1 || w.journals() != 1 {
+		t.Errorf("%v, %d", got, w.journals())
+	}
+	w.answer("/cb", func(rw http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodPost {
+			rw.WriteHeader(500)
+		}
+		io.WriteString(rw, r.FormValue("challenge"))
+	})
+	w.feed("/feed", "two")
+	w.ping(feed)
+	w.h.sweep(true)
+	w.register("/cb", feed)
+	for _, path := range files {
+		if b, err := os.ReadFile(path); err != nil || !strings.HasSuffix(string(b), more) || strings.Count(string(b), "note") != 1 {
+			t.Errorf("%s: %s, %v", path, b, err)
+		}
+	}
+	if list := w.subscriptions(feed); len(list) != 1 || list[0].Errors != 0 {
+		t.Errorf("%+v", list)
+	}
+}
+
 // A disk that takes nothing: the caller is told so, and with the next ping all are
 // notified.
 func TestStateThatCannotBeWritten(t *testing.T) {
@@ -161,6 +218,9 @@ func TestStateThatCannotBeWritten(t *testing.T) {
 	}
 	if err := os.Remove(pending); err != nil {
 		t.Fatal(err)
+	}
+	if r := w.register("/later", feed); !strings.Contains(r.body, `success="true"`) {
+		t.Errorf("the feed is blamed for the disk: %s", r.body)
 	}
 	if w.ping(feed); len(w.notified("/cb")) != 1 {
 		t.Error("not notified")
@@ -335,6 +395,24 @@ func TestPingDuringAReading(t *testing.T) {
 	}
 	if reads := len(w.got("GET", "/feed")); reads > 45 {
 		t.Errorf("%d readings for 50 pings", reads)
+	}
+}
+
+// A registration that finds the feed changed takes nothing from the ping that is to come:
+// that tells all, who registered before and after.
+func TestRegistrationDoesNotLearnFromTheFeed(t *testing.T) {
+	w := newWorld(t, nil)
+	feed := w.feed("/feed", "one")
+	w.register("/before", feed)
+	w.clock.add(rememberFor)
+	w.feed("/feed", "two")
+	w.register("/after", feed)
+	if a, b := len(w.notified("/before")), len(w.notified("/after")); a != 0 || b != 0 || len(w.got("GET", "/feed")) != 2 {
+		t.Errorf("notified %d and %d times without a ping", a, b)
+	}
+	w.ping(feed)
+	if a, b := len(w.notified("/before")), len(w.notified("/after")); a != 1 || b != 1 {
+		t.Errorf("notified %d and %d times", a, b)
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -32,8 +33,9 @@ import (
 //	log, log.1                 what happened
 //	lock                       held by the one hub that there can be
 //
-// A file of values has one a line, its name, a tab, and the value; an unknown name is
-// ignored, and times are RFC 3339 in UTC. Files are replaced atomically.
+// A file of values has one a line, its name, a tab, and the value; a line with an unknown
+// name, of another version or the user's own, is kept as it is. Times are RFC 3339 in
+// UTC. Files are replaced atomically.
 type states struct{ dir string }
 
 // feedState is what is known of a feed.
@@ -42,6 +44,7 @@ type feedState struct {
 	Digest  string // SHA-256 of the document that subscribers know of
 	Length  int    // of that, in bytes
 	Changed time.Time
+	others  string // lines with other names
 }
 
 // plain writes a URL without percent-encoding that need not be, which "Hubs MUST always
@@ -84,7 +87,7 @@ func hashOf(feedURL string) string {
 // callbacks and secrets are in it.
 func openStates(dir string) (states, error) {
 	for _, d := range []string{dir, filepath.Join(dir, "feeds"), filepath.Join(dir, "pending"), filepath.Join(dir, "pings"), filepath.Join(dir, "saved")} {
-		if err := os.MkdirAll(d, 0o700); err != nil {
+		if err := atomicfile.MkdirAll(d, 0o700); err != nil {
 			return states{}, err
 		}
 	}
@@ -94,20 +97,32 @@ func openStates(dir string) (states, error) {
 func (st states) feed(hash string) string { return filepath.Join(st.dir, "feeds", hash[:2], hash) }
 func (st states) subs(hash string) string { return filepath.Join(st.feed(hash), "subs") }
 
-// values reads a file of values.
-func values(path string) (map[string]string, error) {
+// values reads a file of values, and gives apart the lines whose name is none of those
+// that are known.
+func values(path string, known ...string) (m map[string]string, others string, err error) {
 	data, err := atomicfile.Read(path, 64<<10)
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
-	m := make(map[string]string, 12)
+	m = make(map[string]string, len(known))
 	for line := range strings.Lines(string(data)) {
-		if name, value, ok := strings.Cut(strings.TrimSuffix(line, "\n"), "\t"); ok {
+		name, value, ok := strings.Cut(strings.TrimSuffix(line, "\n"), "\t")
+		switch {
+		case ok && slices.Contains(known, name):
 			m[name] = value
+		case ok && name != "":
+			others += strings.TrimSuffix(line, "\n") + "\n"
 		}
 	}
-	return m, nil
+	return m, others, nil
 }
+
+// The values of a feed, of a subscription and of a ping.
+var (
+	feedValues         = []string{"url", "digest", "length", "changed"}
+	subscriptionValues = []string{"callback", "protocol", "procedure", "secret", "feed", "caller", "since", "expires", "errors", "failed", "error"}
+	pingValues         = []string{"url", "at"}
+)
 
 // lines writes values that are not empty, in their order.
 func lines(pairs ...string) []byte {
@@ -134,25 +149,25 @@ func when(s string) time.Time { t, _ := time.Parse(time.RFC3339, s); return t }
 
 // readFeed reads what is known of a feed, the zero value for one that is not.
 func (st states) readFeed(hash string) feedState {
-	m, err := values(filepath.Join(st.feed(hash), "feed"))
+	m, others, err := values(filepath.Join(st.feed(hash), "feed"), feedValues...)
 	if err != nil {
 		return feedState{}
 	}
 	n, _ := strconv.Atoi(m["length"])
-	return feedState{URL: m["url"], Digest: m["digest"], Length: n, Changed: when(m["changed"])}
+	return feedState{URL: m["url"], Digest: m["digest"], Length: n, Changed: when(m["changed"]), others: others}
 }
 
 func (st states) writeFeed(hash string, f feedState) error {
 	if err := os.MkdirAll(st.feed(hash), 0o700); err != nil {
 		return err
 	}
-	return atomicfile.WriteUnsynced(filepath.Join(st.feed(hash), "feed"), lines(
-		"url", f.URL, "digest", f.Digest, "length", strconv.Itoa(f.Length), "changed", stamp(f.Changed)))
+	return atomicfile.WriteUnsynced(filepath.Join(st.feed(hash), "feed"), append(lines(
+		"url", f.URL, "digest", f.Digest, "length", strconv.Itoa(f.Length), "changed", stamp(f.Changed)), f.others...))
 }
 
 // read reads a subscription. Half of one, which no hub of ours wrote, is an error.
 func (st states) read(hash, key string) (subscription, error) {
-	m, err := values(filepath.Join(st.subs(hash), key))
+	m, others, err := values(filepath.Join(st.subs(hash), key), subscriptionValues...)
 	if err != nil {
 		return subscription{}, err
 	}
@@ -160,6 +175,7 @@ func (st states) read(hash, key string) (subscription, error) {
 	s := subscription{
 		Callback: m["callback"], Protocol: m["protocol"], Procedure: m["procedure"], Secret: unescaped(m["secret"]), Feed: m["feed"], Caller: m["caller"],
 		Since: when(m["since"]), Expires: when(m["expires"]), Errors: n, Failed: when(m["failed"]), Error: m["error"],
+		others: others,
 	}
 	if s.Callback == "" || s.Protocol == "" || s.Feed == "" {
 		return s, fmt.Errorf("%s: it is no subscription: callback, protocol or feed is missing", filepath.Join(st.subs(hash), key))
@@ -200,8 +216,8 @@ func (st states) write(hash, key string, s subscription, do change, sync bool) e
 
 // encode writes a subscription as a file of values.
 func (s *subscription) encode() []byte {
-	return lines("callback", s.Callback, "protocol", s.Protocol, "procedure", s.Procedure, "secret", url.QueryEscape(s.Secret), "feed", s.Feed, "caller", s.Caller,
-		"since", stamp(s.Since), "expires", stamp(s.Expires), "errors", strconv.Itoa(s.Errors), "failed", stamp(s.Failed), "error", s.Error)
+	return append(lines("callback", s.Callback, "protocol", s.Protocol, "procedure", s.Procedure, "secret", url.QueryEscape(s.Secret), "feed", s.Feed, "caller", s.Caller,
+		"since", stamp(s.Since), "expires", stamp(s.Expires), "errors", strconv.Itoa(s.Errors), "failed", stamp(s.Failed), "error", s.Error), s.others...)
 }
 
 // locked does something with a feed while nobody else does, be it in another
@@ -210,7 +226,7 @@ func (st states) locked(hash string, create bool, do func() error) error {
 	dir := st.subs(hash)
 	for try := 0; ; try++ {
 		if create {
-			if err := os.MkdirAll(dir, 0o700); err != nil {
+			if err := atomicfile.MkdirAll(dir, 0o700); err != nil {
 				return err
 			}
 		}
@@ -221,27 +237,17 @@ func (st states) locked(hash string, create bool, do func() error) error {
 			}
 			return err
 		}
-		if err = holdAlone(f); err == nil {
-			var a, b os.FileInfo
-			if a, err = f.Stat(); err == nil {
-				// Swept away while we waited?
-				if b, err = os.Stat(dir); err == nil && os.SameFile(a, b) {
-					err = do()
-					_ = f.Close()
-					return err
-				}
-			}
+		there := false
+		if err = atomicfile.Hold(f, unix.LOCK_EX); err == nil {
+			there, err = atomicfile.InPlace(f) // or swept away while we waited
 		}
-		_ = f.Close()
-		if !create || !errors.Is(err, fs.ErrNotExist) && err != nil || try >= 100 {
+		if there {
+			err = do()
+		}
+		if _ = f.Close(); there {
 			return err
 		}
-	}
-}
-
-func holdAlone(f *os.File) error {
-	for {
-		if err := unix.Flock(int(f.Fd()), unix.LOCK_EX); err != unix.EINTR {
+		if !create || !errors.Is(err, fs.ErrNotExist) && err != nil || try >= 100 {
 			return err
 		}
 	}

@@ -46,6 +46,7 @@ type subscription struct {
 	Errors    int // in a row
 	Failed    time.Time
 	Error     string // the last of them, in one line
+	others    string // lines of its file with other names
 }
 
 // The events of a subscription.
@@ -80,7 +81,9 @@ const (
 func (s subscription) on(event any, now time.Time) (subscription, change) {
 	switch e := event.(type) {
 	case verified:
+		others := s.others
 		s = e.as
+		s.others = others
 		s.Since, s.Expires = now, now.Add(e.lease)
 		return s, store
 	case delivered:

@@ -1,8 +1,11 @@
 package hub
 
 import (
+	"crypto/tls"
+	"crypto/x509"
 	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"slices"
 	"strings"
@@ -378,9 +381,122 @@ func TestWalkthroughTheReturnValueIsIgnored(t *testing.T) {
 	feed := w.feed("/feed", "one")
 	w.answer("/RPC2", func(rw http.ResponseWriter, r *http.Request) { rw.Write(rsscloud.EncodeResponse(false)) })
 	w.rpc("rssCloud.pleaseNotify", "x", w.port(), "/RPC2", "xml-rpc", []string{feed})
+	w.answer("/post", func(rw http.ResponseWriter, r *http.Request) {
+		fmt.Fprint(rw, r.FormValue("challenge"), `<result success="false" msg="no"/>`)
+	})
+	w.register("/post", feed)
 	w.feed("/feed", "two")
 	w.ping(feed)
-	if list := w.subscriptions(feed); len(list) != 1 || list[0].Errors != 0 || len(w.got("POST", "/RPC2")) != 2 {
+	list := w.subscriptions(feed)
+	if len(list) != 2 || list[0].Errors+list[1].Errors != 0 || len(w.got("POST", "/RPC2")) != 2 || len(w.notified("/post")) != 1 {
 		t.Errorf("%+v", list)
+	}
+}
+
+// "Your update handler procedure takes a single parameter, the URL of the feed that
+// updated"; "Your server will receive a single parameter, the URL of the feed that
+// updated."
+func TestWalkthroughASingleParameterTheURL(t *testing.T) {
+	w := newWorld(t, nil)
+	feed := w.site.URL + "/feed?a=b&c=%3Cd%3E+%20'\""
+	w.feed("/feed", "one")
+	w.register("/post", feed)
+	w.rpc("rssCloud.pleaseNotify", "a.b", w.port(), "/rpc", "xml-rpc", []string{feed}, "127.0.0.1")
+	w.feed("/feed", "two")
+	w.ping(feed)
+	got := w.got("POST", "/post")
+	if q, err := url.ParseQuery(got[0].body); err != nil || len(got) != 1 || len(q) != 1 || len(q["url"]) != 1 || q.Get("url") != feed || got[0].header.Get("Content-Type") != formType || got[0].query != "" {
+		t.Errorf("%+v", got)
+	}
+	for _, c := range w.got("POST", "/rpc") {
+		if m, err := rsscloud.Decode([]byte(c.body)); err != nil || m.Method != "a.b" || len(m.Params) != 1 || m.Params[0].Text != feed || c.header.Get("Content-Type") != "text/xml" {
+			t.Errorf("%+v, %v", c, err)
+		}
+	}
+}
+
+// "You can not request notification on behalf of another server", but where that
+// returns the challenge: "The server can reject the subscription if the url parameter is
+// a feed it isn't interested in by either returning an error code, or failing to return
+// the challenge string."
+func TestWalkthroughNotOnBehalfOfAnotherServer(t *testing.T) {
+	w := newWorld(t, nil)
+	wanted, unwanted := w.feed("/wanted", "one"), w.feed("/unwanted", "one")
+	other := newSite(t)
+	port := newSiteAt(t, "127.0.0.2", other)
+	other.answer("/cb", func(rw http.ResponseWriter, r *http.Request) {
+		if r.FormValue("url") == wanted {
+			fmt.Fprint(rw, r.FormValue("challenge"))
+		}
+	})
+	for feed, ok := range map[string]bool{wanted: true, unwanted: false} {
+		for _, protocol := range []string{"http-post", "xml-rpc"} {
+			r := w.form("/pleaseNotify", "notifyProcedure", "x", "port", port, "path", "/cb", "protocol", protocol, "url1", feed, "domain", "127.0.0.2")
+			if strings.Contains(r.body, `success="true"`) != ok {
+				t.Errorf("%s, %s: %s", feed, protocol, r.body)
+			}
+		}
+		if n := len(w.subscriptions(feed)); (n == 2) != ok || !ok && n != 0 {
+			t.Errorf("%s: %d", feed, n)
+		}
+	}
+	// Without a domain it is the caller whom the port is believed to be of.
+	if r := w.form("/pleaseNotify", "port", port, "path", "/cb", "protocol", "http-post", "url1", wanted); !strings.Contains(r.body, `success="false"`) || len(other.got("POST", "/cb")) > 1 {
+		t.Errorf("%s, %+v", r.body, other.calls)
+	}
+}
+
+// "If your calls to the cloud are getting through you should see them in the log and
+// also all calls it makes to you".
+func TestWalkthroughYouShouldSeeThemInTheLog(t *testing.T) {
+	w := newWorld(t, nil)
+	feed := w.feed("/feed", "one")
+	w.register("/cb", feed)
+	w.answer("/none", http.NotFound)
+	w.register("/none", feed)
+	w.feed("/feed", "two")
+	w.ping(feed)
+	w.ping(feed)
+	w.answer("/cb", http.NotFound)
+	w.feed("/feed", "three")
+	w.ping(feed)
+	u, _ := url.Parse(w.site.URL)
+	var said []string
+	for _, e := range slices.Backward(w.h.log.Recent()) {
+		said = append(said, e.What)
+		if e.Feed != feed || (e.What == "subscribed" || e.What == "notified" || e.What == "failed" || e.What == "untried") && !strings.HasPrefix(e.About, u.Host) {
+			t.Errorf("%+v", e)
+		}
+	}
+	if got := strings.Join(said, " "); got != "subscribed untried refused updated notified pinged updated failed later" {
+		t.Error(got)
+	}
+}
+
+// "protocol — either xml-rpc, soap or http-post", to which clouds have added https-post:
+// the callback is reached by TLS, to try it and to notify it.
+func TestWalkthroughProtocolByTLS(t *testing.T) {
+	secure := &site{feeds: map[string]string{}, answers: map[string]http.HandlerFunc{}}
+	secure.Server = httptest.NewTLSServer(secure)
+	t.Cleanup(secure.Close)
+	w := newWorld(t, func(o *Options) {
+		pool := x509.NewCertPool()
+		pool.AddCert(secure.Certificate())
+		o.Callbacks.TLS = &tls.Config{RootCAs: pool}
+	})
+	feed := w.feed("/feed", "one")
+	for protocol, ok := range map[string]bool{"https-post": true, "HTTPS-POST": true, "http-post": false} {
+		r := w.form("/pleaseNotify", "port", secure.port(), "path", "/cb", "protocol", protocol, "domain", "127.0.0.1", "url1", feed)
+		if strings.Contains(r.body, `success="true"`) != ok {
+			t.Errorf("%s: %s", protocol, r.body)
+		}
+	}
+	if m, r := w.rpc("rssCloud.pleaseNotify", "", secure.port(), "/rpc", "https-post", []string{feed}); m.Fault != nil || len(secure.got("POST", "/rpc")) != 1 {
+		t.Error(r.body)
+	}
+	w.feed("/feed", "two")
+	w.ping(feed)
+	if list := w.subscriptions(feed); len(list) != 2 || list[0].Callback != secure.URL+"/cb" || len(secure.got("POST", "/cb")) != 1 || len(secure.got("POST", "/rpc")) != 2 {
+		t.Errorf("%+v, %+v", list, secure.calls)
 	}
 }

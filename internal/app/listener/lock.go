@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/lektordir/lektor/internal/atomicfile"
-	"github.com/lektordir/lektor/internal/filelock"
 	"github.com/lektordir/lektor/lektordir"
 )
 
@@ -26,14 +25,7 @@ func Lock(d *lektordir.Dir) (unlock func(), err error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
 		return nil, err
 	}
-	l, err := filelock.Take(path, 0o600)
-	if errors.Is(err, filelock.ErrHeld) {
-		err = ErrBusy
-	}
-	if err != nil {
-		return nil, err
-	}
-	return l.Release, nil
+	return atomicfile.Lock(path, ErrBusy)
 }
 
 // heardFile is when the listener last listened. A hub gives up a listener that is

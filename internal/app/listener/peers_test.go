@@ -66,11 +66,17 @@ func TestHubThatNeverCalls(t *testing.T) {
 	if st := w.state(a); st.State != Registered || st.Error != "" {
 		t.Errorf("it called: %+v", st)
 	}
-	// It is renewed as any other.
-	w.clock.add(CloudRenew)
-	w.step()
-	if st := w.state(b); st.State != Suspect || st.Expires.Sub(w.clock.now()) != CloudExpire {
-		t.Errorf("%+v", st)
+	// It is renewed as any other, and whom it has notified since the last time it knows,
+	// though it tries nobody.
+	for _, notified := range []bool{true, false} {
+		w.clock.add(CloudRenew)
+		w.step()
+		if st := w.state(b); st.State != Suspect || st.Expires.Sub(w.clock.now()) != CloudExpire {
+			t.Errorf("%+v", st)
+		}
+		if st := w.state(a); (st.State == Registered) != notified || st.Expires.Sub(w.clock.now()) != CloudExpire {
+			t.Errorf("notified %v: %+v", notified, st)
+		}
 	}
 }
 
@@ -315,6 +321,36 @@ func TestSecondUpdateComesSoon(t *testing.T) {
 	}
 	if slices.Max(late) > time.Second {
 		t.Errorf("%v", late)
+	}
+}
+
+// Five updates ten seconds apart, with the cooldown that is the default: each is fetched
+// within two seconds, also where every one is told of twice, as by two hubs.
+func TestFiveUpdatesTenSecondsApart(t *testing.T) {
+	for _, twice := range []bool{false, true} {
+		w := newWorld(t, &hub.Hub{}, func(o *ListenOptions) { o.Cooldown = DefaultCooldown })
+		a := w.feed(feedA, w.cloud("/rsscloud/pleaseNotify", "http-post"))
+		w.step()
+		document, fetched := 0, 0 // what the feed is, and what lektor-fetch has of it
+		for range 5 {
+			document++
+			begin, late := w.clock.now(), time.Duration(-1)
+			for n := range 100 {
+				if n == 0 || twice && n == 3 {
+					if err := w.hub.Notify(feedA); err != nil {
+						t.Fatal(err)
+					}
+				}
+				if w.step(); w.marker(a) && fetched < document {
+					fetched, late = document, w.clock.now().Sub(begin)
+					w.test.Feed(feedA, "Feed", "etc/fetch/body="+fmt.Sprint(document))
+				}
+				w.clock.add(100 * time.Millisecond)
+			}
+			if late < 0 || late > 2*time.Second {
+				t.Errorf("update %d, told of twice %v: fetched after %s", document, twice, late)
+			}
+		}
 	}
 }
 

@@ -284,8 +284,10 @@ func (r *registration) stands() bool { return r.State == Registered || r.State =
 func (r registration) onAccepted(e accepted, now time.Time, jitter float64) registration {
 	switch {
 	case r.Protocol != WebSub:
+		// Some try no callback. One that notified us of late has us, and can reach us.
+		known := r.stands() && !r.Notified.IsZero() && !r.Notified.Before(r.Since)
 		r = r.registered(now, CloudRenew, CloudExpire)
-		if e.unheard {
+		if e.unheard && !known {
 			r.State = Suspect
 			r.Error = fmt.Sprintf("%s: the cloud took the registration and did not call; can it reach %s?", r.Hub, strings.TrimSuffix(r.Callback, r.Token()))
 		}

@@ -30,7 +30,6 @@ import (
 	"github.com/lektordir/lektor/internal/command"
 	"github.com/lektordir/lektor/internal/feedsync"
 	"github.com/lektordir/lektor/internal/fetch"
-	"github.com/lektordir/lektor/internal/filelock"
 	"github.com/lektordir/lektor/lektordir"
 )
 
@@ -58,6 +57,7 @@ const (
 	completeFile  = "state-all.rss"
 	partialFile   = "state.rss"
 	publishedFile = "published" // digests of what a server has
+	indexFile     = "index"     // of the complete document
 )
 
 // documents are what an endpoint publishes.
@@ -77,16 +77,17 @@ type share struct {
 	target string // a directory or a URL
 
 	subs    *feedsync.Document
-	states  *feedsync.Document // the complete document, and what is newer
-	recent  map[string]bool    // ids of what is in the partial one
-	since   time.Time          // until of the complete one
+	states  *states
 	changed struct{ subs, states bool }
 	last    *seen
 	local   *local
 	origins map[string]string // of feeds that a document on a server told of
-	lock    *filelock.Lock
+	unlock  func()
 
-	waiting int // items that could not be applied yet
+	trouble error // what could not be read here; the rest is done
+	memory  int64 // bytes that are needed, about
+	lost    bool  // a document of the set is, and was published
+	waiting int   // items that could not be applied yet
 }
 
 // path is that of a file of etc/share.
@@ -145,21 +146,29 @@ func (c Common) noted(ctx context.Context, s *command.Streams) (*share, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := h.note(ctx); err != nil {
+	if h.lost {
+		err = command.Hint(errors.New("a part of the set is gone from "+h.path()), "lektor-share sync has it again of what the other machines have")
+	} else {
+		err = h.note(ctx)
+	}
+	if err != nil {
 		h.end()
 		return nil, err
 	}
 	return h, nil
 }
 
-// items gives the items of both sets.
-func (h *share) items() iter.Seq2[*feedsync.Document, *feedsync.Item] {
-	return func(yield func(*feedsync.Document, *feedsync.Item) bool) {
-		for _, doc := range []*feedsync.Document{h.subs, h.states} {
-			for _, it := range doc.Items() {
-				if !yield(doc, it) {
-					return
-				}
+// items gives the items of both sets; of states, those that are wanted.
+func (h *share) items(want func(mark) bool) iter.Seq2[set, *feedsync.Item] {
+	return func(yield func(set, *feedsync.Item) bool) {
+		for _, it := range h.subs.Items() {
+			if !yield(h.subs, it) {
+				return
+			}
+		}
+		for it := range h.states.items(want) {
+			if !yield(h.states, it) {
+				return
 			}
 		}
 	}
@@ -167,16 +176,17 @@ func (h *share) items() iter.Seq2[*feedsync.Document, *feedsync.Item] {
 
 // lockSet makes sure that nobody else changes the set. It does not wait.
 func (h *share) lockSet() error {
+	busy := command.Hint(errors.New("another lektor-share is at work on this lektor-dir"), "nothing was done; the other one does it")
 	var err error
-	if h.lock, err = filelock.Take(h.path(lockFile), 0o600); errors.Is(err, filelock.ErrHeld) {
-		return command.Hint(errors.New("another lektor-share is at work on this lektor-dir"), "nothing was done; the other one does it")
-	}
+	h.unlock, err = atomicfile.Lock(h.path(lockFile), busy)
 	return err
 }
 
 // end gives up the lock.
 func (h *share) end() {
-	h.lock.Release()
+	if h.unlock != nil {
+		h.unlock()
+	}
 }
 
 // isURL tells whether the target, or a peer, is on a server.
@@ -218,30 +228,16 @@ func (h *share) line(text string, elem ...string) error {
 
 // load reads the set.
 func (h *share) load() error {
-	// Nearly all that is allocated here stays: to look for garbage meanwhile takes as
-	// long as reading.
-	defer debug.SetGCPercent(debug.SetGCPercent(-1))
 	var err error
 	if h.subs, err = h.read(subsFile, feedsync.OPML); err != nil {
 		return err
 	}
-	if h.states, err = h.read(completeFile, feedsync.RSS); err != nil {
+	if err := h.loadStates(); err != nil {
 		return err
 	}
-	partial, err := h.read(partialFile, feedsync.RSS)
-	if err != nil {
-		return err
-	}
-	h.recent = map[string]bool{}
-	for _, it := range partial.Items() {
-		h.recent[it.ID] = true
-	}
-	h.states.Append(partial.Items()...)
-	if h.states.Sharing != nil {
-		h.since = h.states.Sharing.Until
-	}
-	if partial.Sharing != nil && (h.states.Sharing == nil || partial.Sharing.Until.After(h.states.Sharing.Until)) {
-		h.states.Sharing = partial.Sharing
+	put := h.record("../" + publishedFile)
+	for _, name := range documents {
+		h.lost = h.lost || put[name] != "" && !atomicfile.Exists(h.path(name))
 	}
 	h.last, err = h.readLast()
 	return err
@@ -256,6 +252,11 @@ func (h *share) read(name string, kind feedsync.Kind) (*feedsync.Document, error
 	if err != nil {
 		return nil, err
 	}
+	return h.parseOwn(name, data, kind)
+}
+
+// parseOwn parses a document of the set.
+func (h *share) parseOwn(name string, data []byte, kind feedsync.Kind) (*feedsync.Document, error) {
 	doc, err := parse(data, kind)
 	if err != nil {
 		return nil, command.Hint(fmt.Errorf("%s: %w", h.path(name), err), "it was written by hand or damaged; remove it, and the next sync has of it what the other machines have")
@@ -263,14 +264,35 @@ func (h *share) read(name string, kind feedsync.Kind) (*feedsync.Document, error
 	return doc, nil
 }
 
-// parse reads a document that is to be of a kind.
+// parse reads a document that is to be of a kind. With the error for one that is broken
+// comes what was read of it.
 func parse(data []byte, kind feedsync.Kind) (*feedsync.Document, error) {
 	doc, err := feedsync.Parse(data)
-	if err == nil && doc.Kind != kind {
-		err = errors.New("it is a document of another kind")
+	if doc != nil && doc.Kind != kind {
+		if err == nil {
+			err = errors.New("it is a document of another kind")
+		}
+		return nil, err
 	}
 	return doc, err
 }
+
+// needs raises the program's limit of memory, if there is one, when what is going to be
+// in memory does not fit: under a limit that is too low, all time goes into collecting
+// garbage that there is not.
+func (h *share) needs(bytes int) {
+	h.memory += int64(bytes)
+	if h.memory > debug.SetMemoryLimit(-1) {
+		debug.SetMemoryLimit(h.memory)
+	}
+}
+
+// What is in memory of a document, for each of its bytes, and of an entry.
+const (
+	parsedWeight = 3.2
+	ownWeight    = 1.3
+	entryWeight  = 600
+)
 
 // empty makes a document without items.
 func (h *share) empty(kind feedsync.Kind) *feedsync.Document {
@@ -288,7 +310,7 @@ var remote = &command.ExitError{Status: 75}
 
 // modify makes the next version of an item, or the first: its content, or with nil
 // its deletion. Who edits an item in conflict has decided what it is to be.
-func (h *share) modify(doc *feedsync.Document, id string, content []byte, parent string) error {
+func (h *share) modify(doc set, id string, content []byte, parent string) error {
 	it := doc.Item(id)
 	when := h.moment(it)
 	var next *feedsync.Item
@@ -325,38 +347,43 @@ func (h *share) moment(it *feedsync.Item) time.Time {
 }
 
 // put puts an item into a set.
-func (h *share) put(doc *feedsync.Document, items ...*feedsync.Item) {
+func (h *share) put(doc set, items ...*feedsync.Item) {
 	doc.Append(items...)
-	for _, it := range items {
-		h.touch(doc, it.ID)
-	}
+	h.touch(doc)
 }
 
-// touch notes that an item changed.
-func (h *share) touch(doc *feedsync.Document, id string) {
-	if doc == h.subs {
+// touch notes that a set changed.
+func (h *share) touch(doc set) {
+	if doc == set(h.subs) {
 		h.changed.subs = true
 		return
 	}
 	h.changed.states = true
-	h.recent[id] = true
 }
 
 // next gives an until that is later than the one before: it grows with every change of
 // the set (section 2.1).
-func (h *share) next(before *feedsync.Sharing) time.Time {
+func (h *share) next(before time.Time) time.Time {
 	until := h.now.UTC().Truncate(time.Second)
-	if before != nil && !until.After(before.Until) {
-		until = before.Until.Add(time.Second)
+	if !until.After(before) {
+		until = before.Add(time.Second)
 	}
 	return until
 }
 
 // save writes the set, as the documents that will be published.
 func (h *share) save() error {
+	if err := h.states.err; err != nil {
+		// What cannot be read is not to be lost.
+		return command.Hint(err, "remove %s, and the next sync has of it what the other machines have", h.path(completeFile))
+	}
 	if h.changed.subs {
 		h.subs.Arrange()
-		h.subs.SetSharing(&feedsync.Sharing{Until: h.next(h.subs.Sharing), Version: feedsync.SpecVersion, Related: h.aggregated(subsFile)})
+		before := time.Time{}
+		if s := h.subs.Sharing; s != nil {
+			before = s.Until
+		}
+		h.subs.SetSharing(&feedsync.Sharing{Until: h.next(before), Version: feedsync.SpecVersion, Related: h.aggregated(subsFile)})
 		if _, err := h.private(h.path(subsFile), h.subs.Bytes()); err != nil {
 			return err
 		}
@@ -367,56 +394,12 @@ func (h *share) save() error {
 		}
 	}
 	h.changed.subs, h.changed.states = false, false
-	return nil
-}
-
-// saveStates writes what is newer than the complete document, and that one if it has
-// grown out of proportion to it.
-func (h *share) saveStates() error {
-	until := h.next(h.states.Sharing)
-	size := int64(0)
-	if fi, err := os.Stat(h.path(completeFile)); err == nil {
-		size = fi.Size()
+	if h.states.index == nil {
+		return nil
 	}
-	var text []byte
-	if size > 0 {
-		text = h.partial(until)
-	}
-	if size == 0 || int64(len(text)) > max(size/4, minPartial) {
-		h.states.SetSharing(&feedsync.Sharing{Until: until, Version: feedsync.SpecVersion, Related: h.aggregated(partialFile)})
-		h.change()
-		err := atomicfile.WritePrivateFrom(h.path(completeFile), func(w io.Writer) error {
-			_, err := h.states.WriteTo(w)
-			return err
-		})
-		if err != nil {
-			return err
-		}
-		h.since, h.recent = until, map[string]bool{}
-		text = h.partial(until)
-	}
-	h.states.Sharing = &feedsync.Sharing{Since: h.since, Until: until}
-	_, err := h.private(h.path(partialFile), text)
+	_, err := h.private(h.path(indexFile), h.states.index)
+	h.states.index = nil
 	return err
-}
-
-// partial gives the document of what is newer than the complete one.
-func (h *share) partial(until time.Time) []byte {
-	doc := h.empty(feedsync.RSS)
-	if len(h.recent) > 0 {
-		for _, it := range h.states.Items() {
-			if h.recent[it.ID] {
-				doc.Append(it)
-			}
-		}
-	}
-	s := &feedsync.Sharing{Since: h.since, Until: until, Version: feedsync.SpecVersion}
-	if !s.Since.IsZero() {
-		s.Window = int(until.Sub(s.Since)/(24*time.Hour)) + 1
-	}
-	s.Related = append([]feedsync.Related{{Link: completeFile, Type: "complete", Until: h.since}}, h.aggregated(partialFile)...)
-	doc.SetSharing(s)
-	return doc.Bytes()
 }
 
 // minPartial is how large a partial document may be whatever the complete one is, in
@@ -426,7 +409,11 @@ const minPartial = 4 << 10
 // aggregated names the peers that are read. Of paths on this machine nothing is told.
 func (h *share) aggregated(document string) []feedsync.Related {
 	var out []feedsync.Related
-	for _, p := range h.peers() {
+	peers, err := h.peers()
+	if err != nil {
+		h.fails(err)
+	}
+	for _, p := range peers {
 		link := "../" + p.name + "/" + document
 		switch {
 		case isURL(p.place):

@@ -23,10 +23,8 @@ func (m *machine) set() string {
 	}
 	defer h.end()
 	var lines []string
-	for _, doc := range []*feedsync.Document{h.subs, h.states} {
-		for _, it := range doc.Items() {
-			lines = append(lines, fmt.Sprintf("%s v%d %v %v %s", it.ID, it.Version, it.Deleted, it.Conflict, feedsync.Canonical(it.Content())))
-		}
+	for _, it := range h.items(every) {
+		lines = append(lines, fmt.Sprintf("%s v%d %v %v %s", it.ID, it.Version, it.Deleted, it.Conflict, feedsync.Canonical(it.Content())))
 	}
 	slices.Sort(lines)
 	return strings.Join(lines, "\n")
@@ -125,4 +123,12 @@ func TestKilled(t *testing.T) {
 	// And the others see the same.
 	rounds(1, a)
 	same(t, a, b)
+}
+
+// unsubscribe ends a subscription, as a script would.
+func (m *machine) unsubscribe(n int) {
+	m.t.Helper()
+	if err := os.Remove(filepath.Join(m.Path, "src", dir.Hash(feedURL(n)), "etc/fetch/url")); err != nil {
+		m.t.Fatal(err)
+	}
 }

@@ -1,7 +1,6 @@
 package sharer
 
 import (
-	"bufio"
 	"bytes"
 	"errors"
 	"fmt"
@@ -13,6 +12,7 @@ import (
 
 	"github.com/lektordir/lektor/internal/atomicfile"
 	"github.com/lektordir/lektor/internal/feedsync"
+	"github.com/lektordir/lektor/lektordir"
 )
 
 // seen is what the lektor-dir had when it was last looked at, etc/share/last. What
@@ -58,10 +58,10 @@ func (h *share) readLast() (*seen, error) {
 		return fmt.Errorf("%s: %q makes no sense; remove the file, and what differs between this machine and the set counts as an edit", h.path(lastFile), line)
 	}
 	var feed *seenFeed
-	sc := bufio.NewScanner(bytes.NewReader(data))
-	sc.Buffer(nil, 1<<20)
-	for n := 0; sc.Scan(); n++ {
-		text := sc.Text()
+	n := -1
+	for text := range strings.Lines(string(data)) {
+		n++
+		text = strings.TrimSuffix(text, "\n")
 		word, rest, _ := strings.Cut(text, " ")
 		switch {
 		case n == 0:
@@ -88,62 +88,116 @@ func (h *share) readLast() (*seen, error) {
 			feed.entries[word] = e
 		}
 	}
-	return l, sc.Err()
+	return l, nil
 }
 
 // ownLast is the time of the last edit in the set that this endpoint made.
 func (h *share) ownLast() (last time.Time) {
-	for _, doc := range []*feedsync.Document{h.subs, h.states} {
-		for _, it := range doc.Items() {
-			for _, u := range it.History {
-				if u.By == h.me && u.When.After(last) {
-					last = u.When
-				}
+	for _, it := range h.items(every) {
+		for _, u := range it.History {
+			if u.By == h.me && u.When.After(last) {
+				last = u.When
 			}
 		}
 	}
 	return last
 }
 
-// writeLast remembers what the lektor-dir has.
-func (h *share) writeLast(l *seen) error {
+// remember writes down what the lektor-dir has now, for the next run.
+func (h *share) remember() error {
 	var b bytes.Buffer
 	b.WriteString(lastHeader + "\n")
-	if !l.made.IsZero() {
-		b.WriteString("made " + feedsync.FormatDate(l.made) + "\n")
+	if !h.last.made.IsZero() {
+		b.WriteString("made " + feedsync.FormatDate(h.last.made) + "\n")
 	}
-	for _, hash := range slices.Sorted(maps.Keys(l.feeds)) {
-		f := l.feeds[hash]
-		word := "feed "
-		if f.subscribed {
-			word = "subscribed "
+	feeds := map[string]bool{}
+	for hash := range h.local.subs {
+		feeds[hash] = true
+	}
+	for hash := range h.local.entries {
+		feeds[hash] = true
+	}
+	for hash := range h.last.feeds {
+		if h.local.own[hash] != "" || h.local.unread[hash] {
+			feeds[hash] = true
 		}
-		b.WriteString(word + hash + "\n")
-		if f.alias != "" {
-			b.WriteString("alias " + f.alias + "\n")
+	}
+	for _, hash := range slices.Sorted(maps.Keys(feeds)) {
+		// Of what is not looked at the last look counts.
+		f := h.last.feeds[hash]
+		if f == nil || h.local.own[hash] == "" && !h.local.unread[hash] {
+			f = &seenFeed{}
+			if sub := h.local.subs[hash]; sub != nil {
+				f = &seenFeed{subscribed: true, alias: sub.Alias, categories: sub.Categories}
+			}
 		}
-		for _, c := range f.categories {
-			b.WriteString("in " + c + "\n")
+		f.write(&b, hash)
+		if here := h.local.entries[hash]; here != nil {
+			old := h.last.feeds[hash]
+			for _, lineage := range slices.Sorted(maps.Keys(here)) {
+				e := here[lineage].seen(lineage)
+				if here[lineage].late {
+					if old == nil {
+						continue
+					}
+					was, ok := old.entries[lineage]
+					if !ok {
+						continue
+					}
+					e = was
+				}
+				e.write(&b, lineage)
+			}
+			continue
 		}
 		for _, lineage := range slices.Sorted(maps.Keys(f.entries)) {
-			e := f.entries[lineage]
-			b.WriteString(lineage)
-			switch {
-			case e.unread:
-				b.WriteString(" new")
-			default:
-				b.WriteString(" -" + e.flags)
-			}
-			if e.as != "" {
-				b.WriteString(" " + e.as)
-			}
-			b.WriteByte('\n')
+			f.entries[lineage].write(&b, lineage)
 		}
 	}
-	if bytes.Equal(b.Bytes(), l.data) {
+	if bytes.Equal(b.Bytes(), h.last.data) {
 		return nil
 	}
-	l.data = b.Bytes()
-	_, err := h.private(h.path(lastFile), l.data)
+	h.last.data = b.Bytes()
+	_, err := h.private(h.path(lastFile), h.last.data)
 	return err
+}
+
+// write writes the lines of a feed, but for its entries.
+func (f *seenFeed) write(b *bytes.Buffer, hash string) {
+	word := "feed "
+	if f.subscribed {
+		word = "subscribed "
+	}
+	b.WriteString(word + hash + "\n")
+	if f.alias != "" {
+		b.WriteString("alias " + f.alias + "\n")
+	}
+	for _, c := range f.categories {
+		b.WriteString("in " + c + "\n")
+	}
+}
+
+// seen is an entry as it is now.
+func (e *entry) seen(lineage string) seenEntry {
+	s := seenEntry{flags: shared(e.ref), unread: e.ref.Place == lektordir.New, as: e.as}
+	if s.as == lineage {
+		s.as = ""
+	}
+	return s
+}
+
+// write writes the line of an entry.
+func (e seenEntry) write(b *bytes.Buffer, lineage string) {
+	b.WriteString(lineage)
+	if e.unread {
+		b.WriteString(" new")
+	} else {
+		b.WriteString(" -")
+		b.WriteString(e.flags)
+	}
+	if e.as != "" {
+		b.WriteByte(' ')
+		b.WriteString(e.as)
+	}
+	b.WriteByte('\n')
 }

@@ -10,12 +10,10 @@ import (
 	"io/fs"
 	"maps"
 	"os"
-	"runtime"
 	"slices"
 	"strings"
 
-	"golang.org/x/sync/errgroup"
-
+	"github.com/lektordir/lektor/internal/entries"
 	"github.com/lektordir/lektor/internal/feedsync"
 	"github.com/lektordir/lektor/internal/fetch"
 	"github.com/lektordir/lektor/internal/joined"
@@ -26,6 +24,9 @@ import (
 type entry struct {
 	ref lektordir.Ref
 	as  string // the lineage under which its state is shared
+	// late tells that an edit of it could not be noted: what was seen last is still
+	// what the set knows.
+	late bool
 }
 
 // flags are those that are shared: seen, flagged, trashed, and the user's own.
@@ -48,14 +49,22 @@ func stateID(feed, lineage string, flag byte) string {
 
 // splitState undoes [stateID].
 func splitState(id string) (feed, lineage string, flag byte, ok bool) {
-	f := strings.Split(id, ":")
-	if len(f) != 3 || !isHex(f[0], 40) || !isHex(f[1], 16) || len(f[2]) != 1 || !strings.Contains(flags, f[2]) {
+	const colon1, colon2 = 40, 40 + 1 + 16
+	if len(id) != colon2+2 || id[colon1] != ':' || id[colon2] != ':' || strings.IndexByte(flags, id[colon2+1]) < 0 ||
+		!isHex(id[:colon1], 40) || !isHex(id[colon1+1:colon2], 16) {
 		return "", "", 0, false
 	}
-	return f[0], f[1], f[2][0], true
+	return id[:colon1], id[colon1+1 : colon2], id[colon2+1], true
 }
 
-func isHex(s string, n int) bool { return len(s) == n && strings.Trim(s, "0123456789abcdef") == "" }
+func isHex(s string, n int) bool {
+	for i := range len(s) {
+		if c := s[i]; (c < '0' || c > '9') && (c < 'a' || c > 'f') {
+			return false
+		}
+	}
+	return len(s) == n
+}
 
 // sameState tells whether two marks mean the same: that there is one is all that a mark
 // says.
@@ -64,7 +73,8 @@ func sameState(_, _ *feedsync.Item) bool { return true }
 // list lists the entries of all feeds that are shared. Of a feed whose directories
 // cannot be read nothing is known.
 func (h *share) list(ctx context.Context) error {
-	refs, err := h.d.List(ctx, lektordir.ListOptions{})
+	// What its document withdrew is here as well as before, and not gone.
+	refs, err := h.d.List(ctx, lektordir.ListOptions{Withdrawn: true})
 	if err := context.Cause(ctx); err != nil {
 		return err
 	}
@@ -76,27 +86,40 @@ func (h *share) list(ctx context.Context) error {
 		}
 	}
 	h.local.entries = map[string]map[string]*entry{}
-	own := map[string]bool{}
-	for _, ref := range refs {
-		skip, ok := own[ref.Feed]
-		if !ok {
-			_, err := os.Stat(h.d.Join("src", ref.Feed))
-			if err != nil && !errors.Is(err, fs.ErrNotExist) {
-				return err
-			}
-			skip = err != nil || !isHex(ref.Feed, 40) || h.local.own[ref.Feed] != "" || withheld(h.d, ref.Feed) != ""
-			own[ref.Feed] = skip
+	h.needs(entryWeight * len(refs))
+	for len(refs) > 0 {
+		feed, n := refs[0].Feed, 1
+		for n < len(refs) && refs[n].Feed == feed {
+			n++
 		}
-		if skip {
-			continue
+		if err := h.listFeed(feed, refs[:n]); err != nil {
+			return err
 		}
-		feed := h.local.entries[ref.Feed]
-		if feed == nil {
-			feed = map[string]*entry{}
-			h.local.entries[ref.Feed] = feed
-		}
+		refs = refs[n:]
+	}
+	return nil
+}
+
+// listFeed takes the entries of a feed, if it is shared.
+func (h *share) listFeed(feed string, refs []lektordir.Ref) error {
+	if _, err := os.Stat(h.d.Join("src", feed)); errors.Is(err, fs.ErrNotExist) {
+		return nil
+	} else if err != nil {
+		return err
+	}
+	if !isHex(feed, 40) || h.local.own[feed] != "" || h.local.subs[feed] == nil && withheld(h.d, feed) != "" {
+		return nil
+	}
+	old := map[string]seenEntry{}
+	if f := h.last.feeds[feed]; f != nil {
+		old = f.entries
+	}
+	all := make([]entry, len(refs))
+	here := make(map[string]*entry, len(refs))
+	for i, ref := range refs {
 		lineage := ref.Identity()
 		if lineage == "" {
+			var err error
 			if lineage, err = h.lineageOf(ref); err != nil {
 				return err
 			}
@@ -104,12 +127,10 @@ func (h *share) list(ctx context.Context) error {
 				continue
 			}
 		}
-		e := &entry{ref: ref}
-		if old := h.last.feeds[ref.Feed]; old != nil {
-			e.as = old.entries[lineage].as
-		}
-		feed[lineage] = e
+		all[i] = entry{ref: ref, as: old[lineage].as}
+		here[lineage] = &all[i]
 	}
+	h.local.entries[feed] = here
 	return nil
 }
 
@@ -117,8 +138,7 @@ func (h *share) list(ctx context.Context) error {
 // id.
 func (h *share) lineageOf(ref lektordir.Ref) (string, error) {
 	e, err := h.d.ReadEntry(ref, lektordir.FieldID)
-	var path *fs.PathError
-	if errors.As(err, &path) && !errors.Is(err, fs.ErrNotExist) {
+	if unreadable(err) {
 		return "", err
 	}
 	if err != nil || e.ID == "" {
@@ -126,6 +146,12 @@ func (h *share) lineageOf(ref lektordir.Ref) (string, error) {
 	}
 	sum := sha256.Sum256([]byte(e.ID))
 	return hex.EncodeToString(sum[:8]), nil
+}
+
+// unreadable tells whether a file that is there could not be read.
+func unreadable(err error) bool {
+	var path *fs.PathError
+	return errors.As(err, &path) && !errors.Is(err, fs.ErrNotExist)
 }
 
 // key gives the lineage under which the state of an entry is shared.
@@ -159,16 +185,15 @@ type edit struct {
 	lineage string
 	flag    byte
 	set     bool
+	about   about
+	err     error // it could not be read
 }
 
 // noteFeed notes what the user did to the entries of a feed. What is told of them is
 // read on all processors: at first that is most of them.
 func (h *share) noteFeed(ctx context.Context, feed string, old map[string]seenEntry) error {
-	entries := h.local.entries[feed]
 	var edits []edit
-	about := map[*entry]*mark{}
-	for _, lineage := range slices.Sorted(maps.Keys(entries)) {
-		e := entries[lineage]
+	for lineage, e := range h.local.entries[feed] {
 		before, now := old[lineage].flags, shared(e.ref)
 		if before == now {
 			continue
@@ -178,29 +203,31 @@ func (h *share) noteFeed(ctx context.Context, feed string, old map[string]seenEn
 			if had == has {
 				continue
 			}
-			it := h.states.Item(stateID(feed, e.key(lineage), c))
-			if said := it != nil && !it.Deleted; said == has {
-				continue
+			m, ok := h.states.find(stateID(feed, e.key(lineage), c))
+			if said := ok && !m.deleted; said != has {
+				edits = append(edits, edit{e: e, lineage: e.key(lineage), flag: c, set: has})
 			}
-			edits = append(edits, edit{e, e.key(lineage), c, has})
-			about[e] = &mark{}
 		}
 	}
-	var g errgroup.Group
-	g.SetLimit(runtime.GOMAXPROCS(0))
-	for e, m := range about {
-		g.Go(func() error {
-			*m = *h.describe(e.ref)
-			return nil
-		})
+	slices.SortFunc(edits, func(a, b edit) int {
+		return cmp.Or(strings.Compare(a.lineage, b.lineage), cmp.Compare(a.flag, b.flag))
+	})
+	if err := h.describe(ctx, feed, edits); err != nil {
+		return err
 	}
-	_ = g.Wait()
+	var bad error
 	for _, d := range edits {
-		if err := h.mark(feed, d.lineage, d.flag, d.set, about[d.e]); err != nil {
+		if d.err != nil {
+			// It is an edit, of which nothing could be told now.
+			bad, d.e.late = d.err, true
+			continue
+		}
+		if err := h.mark(feed, d.lineage, d.flag, d.set, &d.about); err != nil {
 			return err
 		}
 	}
-	return context.Cause(ctx)
+	h.fails(bad) // one of many will do
+	return nil
 }
 
 // noteGone takes an entry that was unread in new/, and is gone without having been
@@ -218,10 +245,10 @@ func (h *share) noteGone() error {
 				continue
 			}
 			key := (&entry{as: e.as}).key(lineage)
-			if it := h.states.Item(stateID(feed, key, 'S')); it != nil {
+			if _, ok := h.states.find(stateID(feed, key, 'S')); ok {
 				continue
 			}
-			if err := h.mark(feed, key, 'S', true, &mark{feedID: h.local.subs[feed].ID, title: "An entry of " + h.local.subs[feed].Title()}); err != nil {
+			if err := h.mark(feed, key, 'S', true, &about{feedID: h.local.subs[feed].ID, title: "An entry of " + h.local.subs[feed].Title()}); err != nil {
 				return err
 			}
 		}
@@ -229,29 +256,51 @@ func (h *share) noteGone() error {
 	return nil
 }
 
-// mark is what is told of an entry beside its state.
-type mark struct{ feedID, id, title, link string }
+// about is what is told of an entry beside its state.
+type about struct{ feedID, id, title, link string }
 
 // words are what flags are called in documents.
 var words = map[byte]string{'S': "read", 'F': "flagged", 'T': "trashed"}
 
 func wordOf(flag byte) string { return cmp.Or(words[flag], string(flag)) }
 
-func (h *share) describe(ref lektordir.Ref) *mark {
-	m := &mark{}
-	if e, _ := h.d.ReadEntry(ref, lektordir.FieldTitle|lektordir.FieldID|lektordir.FieldLink); e != nil {
-		m.id, m.title, m.link = e.ID, e.Title, e.URL()
+// describe reads what is told of the entries of a feed that a flag was set of.
+func (h *share) describe(ctx context.Context, feed string, edits []edit) error {
+	var read [2]func(lektordir.Ref, lektordir.Fields) (*lektordir.Entry, error)
+	for _, place := range []lektordir.Place{lektordir.New, lektordir.Cur} {
+		read[place] = h.d.ReadEntry
+		if len(edits) < 8 {
+			continue
+		}
+		if r, err := h.d.NewReader(place, feed); err == nil {
+			defer r.Close()
+			read[place] = r.ReadEntry
+		}
 	}
-	if sub := h.local.subs[ref.Feed]; sub != nil {
-		m.feedID = sub.ID
-	} else if f := h.d.FeedOf(ref); f != nil {
-		m.feedID = f.ID
-	}
-	return m
+	return entries.Parallel(ctx, len(edits), func(i int) {
+		ref := edits[i].e.ref
+		if !edits[i].set {
+			return
+		}
+		m := &edits[i].about
+		e, err := read[ref.Place](ref, lektordir.FieldTitle|lektordir.FieldID|lektordir.FieldLink)
+		if unreadable(err) {
+			edits[i].err = err
+			return
+		}
+		if e != nil {
+			m.id, m.title, m.link = e.ID, e.Title, e.URL()
+		}
+		if sub := h.local.subs[feed]; sub != nil {
+			m.feedID = sub.ID
+		} else if f := h.d.FeedOf(ref); f != nil {
+			m.feedID = f.ID
+		}
+	})
 }
 
 // mark sets or clears a flag in the set.
-func (h *share) mark(feed, lineage string, flag byte, set bool, m *mark) error {
+func (h *share) mark(feed, lineage string, flag byte, set bool, m *about) error {
 	id := stateID(feed, lineage, flag)
 	if !set {
 		return h.modify(h.states, id, nil, "")
@@ -268,49 +317,40 @@ func (h *share) mark(feed, lineage string, flag byte, set bool, m *mark) error {
 	return h.modify(h.states, id, append(b, "</item>"...), "")
 }
 
-// wanted is what the set says of an entry.
-type wanted struct{ set, clear string }
+// wanted is what the set says of an entry that is not so.
+type wanted struct {
+	e          *entry
+	set, clear string
+}
 
 // applyStates makes the flags of entries what the set says, by renames as a viewer's.
 // changed are ids of items that are new: for these, and for entries that are new here,
 // it is found out which entry is meant where the lineage does not tell.
 func (h *share) applyStates(ctx context.Context, changed map[string]bool, dryRun bool) error {
-	want := map[*entry]*wanted{}
-	strangers := map[string][]*feedsync.Item{} // by feed: items of no entry that is here
-	for _, it := range h.states.Items() {
-		feed, lineage, flag, ok := splitState(it.ID)
-		if !ok || h.local.own[feed] != "" {
-			continue
+	var want []*wanted
+	for feed, marks := range h.states.byFeed() {
+		if feed != "" && h.local.own[feed] == "" {
+			want = append(want, h.wantedOf(feed, marks, changed)...)
 		}
-		entries := h.local.entries[feed]
-		e := entries[lineage]
-		if e == nil || e.as != "" && e.as != lineage {
-			strangers[feed] = append(strangers[feed], it)
-			continue
-		}
-		add(want, e, flag, !it.Deleted)
-	}
-	for feed, items := range strangers {
-		h.recognise(feed, items, changed, want)
 	}
 	var bad error
 	count := 0
-	for e, w := range want {
+	for _, w := range want {
 		if err := context.Cause(ctx); err != nil {
 			return err
 		}
-		to, err := e.ref.WithFlags(w.set, w.clear)
-		if err != nil || shared(to) == shared(e.ref) {
+		to, err := w.e.ref.WithFlags(w.set, w.clear)
+		if err != nil || shared(to) == shared(w.e.ref) {
 			continue
 		}
 		if count++; dryRun {
 			continue
 		}
 		h.change()
-		switch err := h.setFlags(e.ref, w); {
+		switch err := h.setFlags(w.e.ref, w); {
 		case err == nil:
 			// Not what it is now, if the user was quicker: his is an edit.
-			e.ref = to
+			w.e.ref = to
 		case errors.Is(err, fs.ErrNotExist):
 			h.waiting++ // somebody moved it; the next sync looks again
 		default:
@@ -323,17 +363,50 @@ func (h *share) applyStates(ctx context.Context, changed map[string]bool, dryRun
 	return bad
 }
 
-func add(want map[*entry]*wanted, e *entry, flag byte, set bool) {
-	w := want[e]
-	if w == nil {
-		w = &wanted{}
-		want[e] = w
+// wantedOf gives what the set says of the entries of a feed, as far as it is not so.
+func (h *share) wantedOf(feed string, marks []mark, changed map[string]bool) (want []*wanted) {
+	here := h.local.entries[feed]
+	var strangers []mark // of no entry that is here
+	for len(marks) > 0 {
+		lineage, n := marks[0].lineage, 1
+		for n < len(marks) && marks[n].lineage == lineage {
+			n++
+		}
+		e := here[lineage]
+		if e == nil || e.as != "" && e.as != lineage {
+			strangers = append(strangers, marks[:n]...)
+		} else if w := wantedBy(e, marks[:n]); w != nil {
+			want = append(want, w)
+		}
+		marks = marks[n:]
 	}
-	if set {
-		w.set += string(flag)
-	} else {
-		w.clear += string(flag)
+	if len(strangers) > 0 {
+		want = append(want, h.recognise(feed, strangers, changed)...)
 	}
+	return want
+}
+
+// wantedBy gives what marks say of an entry, nil if it has them.
+func wantedBy(e *entry, marks []mark) *wanted {
+	if e.late {
+		return nil // the user has just said something else
+	}
+	var w *wanted
+	has := shared(e.ref)
+	for _, m := range marks {
+		if strings.IndexByte(has, m.flag) >= 0 == !m.deleted {
+			continue
+		}
+		if w == nil {
+			w = &wanted{e: e}
+		}
+		if m.deleted {
+			w.clear += string(m.flag)
+		} else {
+			w.set += string(m.flag)
+		}
+	}
+	return w
 }
 
 // setFlags marks an entry that a viewer may move in the same moment: then it is looked
@@ -351,66 +424,79 @@ func (h *share) setFlags(ref lektordir.Ref, w *wanted) error {
 	return err
 }
 
-// recognise finds the entries of a feed that items with other lineages mean: by the
+// recognise finds the entries of a feed that marks of other lineages mean: by the
 // identities in the journal, else by the id of the entry, if one has it.
-func (h *share) recognise(feed string, items []*feedsync.Item, changed map[string]bool, want map[*entry]*wanted) {
-	entries := h.local.entries[feed]
-	for _, it := range items {
-		if !it.Deleted && (len(entries) > 0 || h.local.subs[feed] != nil) {
-			h.waiting++
+func (h *share) recognise(feed string, marks []mark, changed map[string]bool) (want []*wanted) {
+	here := h.local.entries[feed]
+	if len(here) > 0 || h.local.subs[feed] != nil {
+		for _, m := range marks {
+			if !m.deleted {
+				h.waiting++
+			}
 		}
 	}
-	if len(entries) == 0 {
-		return
+	if len(here) == 0 {
+		return nil
 	}
 	byAs := map[string]*entry{}
-	for lineage, e := range entries {
+	for lineage, e := range here {
 		if e.as != "" && e.as != lineage {
 			byAs[e.as] = e
 		}
 	}
 	journal, err := h.d.Lineages(feed)
-	if err != nil {
-		h.s.Report.Warn("%v", err)
-	}
+	h.fails(err)
 	var old *seenFeed
 	if old = h.last.feeds[feed]; old == nil {
 		old = &seenFeed{}
 	}
 	// Reading the ids of all entries is for when something is new.
-	news := slices.ContainsFunc(items, func(it *feedsync.Item) bool { return changed[it.ID] })
-	for lineage := range entries {
+	news := slices.ContainsFunc(marks, func(m mark) bool { return changed[m.id(feed)] })
+	for lineage := range here {
 		if _, ok := old.entries[lineage]; !ok {
 			news = true
 		}
 	}
 	var byID map[string]*entry
-	for _, it := range items {
-		_, lineage, flag, _ := splitState(it.ID)
-		e := byAs[lineage]
+	for _, m := range marks {
+		e := byAs[m.lineage]
 		if e == nil {
-			if found := entries[journal[lineage]]; found != nil && found.as == "" {
+			if found := here[journal[m.lineage]]; found != nil && found.as == "" {
 				e = found
 			}
 		}
 		if e == nil && news {
 			if byID == nil {
-				byID = h.byID(entries)
+				byID = h.byID(here)
 			}
-			if id, ok := it.ChildText(feedsync.LektorNamespace, "entry"); ok {
-				e = byID[id]
+			if it := h.states.read(m.id(feed), m); it != nil {
+				if id, ok := it.ChildText(feedsync.LektorNamespace, "entry"); ok {
+					e = byID[id]
+				}
 			}
 		}
-		if e == nil || e.as != "" && e.as != lineage || h.stated(feed, e) {
+		if e == nil || e.as != "" && e.as != m.lineage || h.stated(feed, e) {
 			continue
 		}
-		e.as = lineage
-		byAs[lineage] = e
-		if !it.Deleted {
+		e.as = m.lineage
+		byAs[m.lineage] = e
+		if !m.deleted {
 			h.waiting--
 		}
-		add(want, e, flag, !it.Deleted)
+		if w := wantedBy(e, []mark{m}); w != nil {
+			if n := len(want); n > 0 && want[n-1].e == e {
+				w = want[n-1].and(w)
+				want = want[:n-1]
+			}
+			want = append(want, w)
+		}
 	}
+	return want
+}
+
+// and joins two that are of one entry.
+func (w *wanted) and(o *wanted) *wanted {
+	return &wanted{w.e, w.set + o.set, w.clear + o.clear}
 }
 
 // stated tells whether the set has a state for an entry under its own lineage.
@@ -420,7 +506,10 @@ func (h *share) stated(feed string, e *entry) bool {
 	}
 	lineage := e.ref.Identity()
 	for _, c := range []byte(flags) {
-		if lineage != "" && h.states.Item(stateID(feed, lineage, c)) != nil {
+		if lineage == "" {
+			break
+		}
+		if _, ok := h.states.find(stateID(feed, lineage, c)); ok {
 			return true
 		}
 	}
@@ -428,10 +517,15 @@ func (h *share) stated(feed string, e *entry) bool {
 }
 
 // byID gives the entries of a feed by their ids, as far as one alone has it.
-func (h *share) byID(entries map[string]*entry) map[string]*entry {
+func (h *share) byID(here map[string]*entry) map[string]*entry {
 	found := map[string]*entry{}
-	for _, e := range entries {
+	for _, e := range here {
 		r, err := h.d.ReadEntry(e.ref, lektordir.FieldID)
+		if unreadable(err) {
+			// It may be the second of two with one id: nothing is known then.
+			h.fails(err)
+			return map[string]*entry{}
+		}
 		if err != nil || r.ID == "" {
 			continue
 		}
@@ -443,35 +537,4 @@ func (h *share) byID(entries map[string]*entry) map[string]*entry {
 		found[id] = e
 	}
 	return found
-}
-
-// remember looks at the lektor-dir as it is now, for the next run.
-func (h *share) remember() error {
-	l := &seen{made: h.last.made, feeds: map[string]*seenFeed{}, data: h.last.data}
-	for hash, sub := range h.local.subs {
-		l.feeds[hash] = &seenFeed{subscribed: true, alias: sub.Alias, categories: sub.Categories}
-	}
-	// Of what is not looked at the last look counts.
-	for hash, f := range h.last.feeds {
-		if h.local.own[hash] != "" || h.local.unread[hash] {
-			l.feeds[hash] = f
-		}
-	}
-	for feed, entries := range h.local.entries {
-		f := l.feeds[feed]
-		if f == nil {
-			f = &seenFeed{}
-			l.feeds[feed] = f
-		}
-		f.entries = make(map[string]seenEntry, len(entries))
-		for lineage, e := range entries {
-			as := e.as
-			if as == lineage {
-				as = ""
-			}
-			f.entries[lineage] = seenEntry{flags: shared(e.ref), unread: e.ref.Place == lektordir.New, as: as}
-		}
-	}
-	h.last = l
-	return h.writeLast(l)
 }

@@ -62,7 +62,7 @@ func RemovePeer(_ context.Context, o PeerOptions, s *command.Streams) error {
 		return err
 	}
 	defer h.end()
-	if !peerName(o.Name) || !exists(h.path(peersDir, o.Name)) {
+	if !peerName(o.Name) || !atomicfile.Exists(h.path(peersDir, o.Name)) {
 		return command.Hint(fmt.Errorf("there is no peer %s that was added", o.Name), "lektor-share peer ls; one in the target goes with its directory there")
 	}
 	return errors.Join(atomicfile.Remove(h.path(peersDir, o.Name)), os.RemoveAll(h.path(readDir, o.Name)))
@@ -103,7 +103,11 @@ func (h *share) printPeers(o command.PrinterOptions) error {
 	if err != nil {
 		return err
 	}
-	for _, peer := range h.peers() {
+	peers, err := h.peers()
+	if err != nil {
+		return err
+	}
+	for _, peer := range peers {
 		when, _ := feedsync.ParseDate(h.record(peer.name)["success"])
 		if err := p.Print(shown{peer, when, h.now}); err != nil {
 			return err
@@ -142,7 +146,11 @@ func Status(ctx context.Context, o StatusOptions, s *command.Streams) error {
 	for _, r := range refused {
 		s.Report.Info("%s", r)
 	}
-	h.summary(len(h.peers()))
+	peers, err := h.peers()
+	if err != nil {
+		return err
+	}
+	h.summary(len(peers))
 	for _, hash := range slices.Sorted(maps.Keys(h.local.own)) {
 		name := hash
 		if sub, err := feeddir.Read(h.d, hash); err == nil {
@@ -150,7 +158,7 @@ func Status(ctx context.Context, o StatusOptions, s *command.Streams) error {
 		}
 		s.Report.Info("not shared: %s, which %s", name, h.local.own[hash])
 	}
-	return nil
+	return h.trouble
 }
 
 // applyStatesCount counts what waits, and changes nothing.
@@ -236,9 +244,9 @@ func (h *share) conflicts() (out []conflict) {
 		parents[it.ID] = it.Parent
 	}
 	_, circle := feedsync.Parents(parents)
-	for doc, it := range h.items() {
+	for doc, it := range h.items(inConflict) {
 		kind := "subscription"
-		if doc == h.states {
+		if doc == set(h.states) {
 			kind = "state"
 		} else if isFolder(it) {
 			kind = "folder"
@@ -305,15 +313,16 @@ func Resolve(ctx context.Context, o ResolveOptions, s *command.Streams) error {
 	if err := h.save(); err != nil {
 		return err
 	}
-	return h.follow(ctx, nil, false, false)
+	bad := h.follow(ctx, nil, false, false)
+	return errors.Join(h.trouble, bad)
 }
 
 // inConflict finds the item that the user names, by its id or the beginning of it that
 // one alone in conflict has.
-func (h *share) inConflict(name string) (*feedsync.Document, *feedsync.Item, error) {
-	var doc *feedsync.Document
+func (h *share) inConflict(name string) (set, *feedsync.Item, error) {
+	var doc set
 	var found []*feedsync.Item
-	for d, it := range h.items() {
+	for d, it := range h.items(inConflict) {
 		switch {
 		case !it.Conflict:
 		case it.ID == name:

@@ -63,11 +63,10 @@ func Count(ctx context.Context, o CountOptions, s *command.Streams) error {
 	case "day":
 		want = lektordir.FieldPubDate
 	}
-	found, err := v.Select(ctx, entries.Selection{Query: v.query, All: true, Want: want})
+	counts, total, err := v.counts(ctx, o.By, want)
 	if err != nil {
 		return err
 	}
-	counts := v.counts(o.By, found)
 	if o.By == "query" {
 		if counts, err = v.countSaved(ctx, o.Query); err != nil {
 			return err
@@ -86,10 +85,6 @@ func Count(ctx context.Context, o CountOptions, s *command.Streams) error {
 		return err
 	}
 	if o.Total && len(counts) > 1 {
-		total := &counted{name: "in all"}
-		for _, r := range found {
-			total.add(r.Ref)
-		}
 		counts = append(counts, total)
 	}
 	for _, c := range counts {
@@ -101,9 +96,10 @@ func Count(ctx context.Context, o CountOptions, s *command.Streams) error {
 	return nil
 }
 
-// counts counts entries, in the order in which the groups are printed: by name, days
-// the newest first, and what has none last.
-func (v *viewer) counts(by string, found []*entries.Record) []*counted {
+// counts counts the entries of the query, in the order in which the groups are printed:
+// by name, days the newest first, and what has none last; and all of them together.
+func (v *viewer) counts(ctx context.Context, by string, want lektordir.Fields) (counts []*counted, total *counted, err error) {
+	total = &counted{name: "in all"}
 	groups := map[string]*counted{}
 	group := func(id, key, name string) *counted {
 		c := groups[id]
@@ -134,10 +130,9 @@ func (v *viewer) counts(by string, found []*entries.Record) []*counted {
 		}
 	}
 	in := map[string]map[string]string{} // folders of feeds
-	for _, r := range found {
+	err = v.Each(ctx, entries.Selection{Query: v.query, All: true, Want: want}, func(r *entries.Record) error {
+		total.add(r.Ref)
 		switch by {
-		case "":
-			group("", "", "").add(r.Ref)
 		case "feed":
 			feed(r.Feed()).add(r.Ref)
 		case "author":
@@ -158,11 +153,15 @@ func (v *viewer) counts(by string, found []*entries.Record) []*counted {
 				group(key, key, name).add(r.Ref)
 			}
 		}
+		return nil
+	})
+	if err != nil {
+		return nil, nil, err
 	}
 	if by == "" {
-		return []*counted{group("", "", "")}
+		return []*counted{total}, total, nil
 	}
-	counts := make([]*counted, 0, len(groups))
+	counts = make([]*counted, 0, len(groups))
 	for _, c := range groups {
 		counts = append(counts, c)
 	}
@@ -182,7 +181,7 @@ func (v *viewer) counts(by string, found []*entries.Record) []*counted {
 		}
 		return cmp.Or(c, cmp.Compare(a.name, b.name))
 	})
-	return counts
+	return counts, total, nil
 }
 
 // foldersAbove gives folders with those that they are in, by what makes spellings of

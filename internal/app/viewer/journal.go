@@ -190,18 +190,14 @@ func (j *journal) begin() error {
 // lockRecord locks a file of the journal until it is closed, and tells whether it
 // is still there. A file system without locks does without.
 func lockRecord(f *os.File, how int) (there bool, err error) {
-	for err = unix.EINTR; err == unix.EINTR; {
-		err = unix.Flock(int(f.Fd()), how)
-	}
-	if errors.Is(err, unix.EWOULDBLOCK) {
+	if err := atomicfile.Hold(f, how); errors.Is(err, unix.EWOULDBLOCK) {
 		return false, err
 	}
-	opened, err := f.Stat()
-	if err != nil {
-		return false, err
+	there, err = atomicfile.InPlace(f)
+	if errors.Is(err, fs.ErrNotExist) {
+		err = nil
 	}
-	now, err := os.Lstat(f.Name())
-	return err == nil && os.SameFile(opened, now), nil
+	return there, err
 }
 
 // record is the file of a command that was run before.

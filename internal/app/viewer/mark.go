@@ -105,8 +105,7 @@ func (v *viewer) setFlags(ref lektordir.Ref, set, unset string) (lektordir.Ref, 
 // removed reports whether an entry could not be marked because somebody has
 // removed or replaced it. To one who has just read it that is no failure.
 func removed(err error) bool {
-	var none *lektordir.NoEntryError
-	return errors.As(err, &none)
+	return errors.As(err, new(*lektordir.NoEntryError))
 }
 
 // RemoveOptions are the options of [Remove].
@@ -127,15 +126,12 @@ func Remove(ctx context.Context, o RemoveOptions, s *command.Streams) error {
 	if err != nil {
 		return err
 	}
-	name, remove := "rm", func(ref lektordir.Ref) error {
-		_, err := v.setFlags(ref, "T", "")
-		return err
-	}
+	name, remove := "rm", v.trash
 	if o.Now {
 		name, remove = "rm --now", v.remove
 	}
 	defer v.moves(name).close()
-	versions := map[string]map[string][]lektordir.Ref{} // by feed and identity
+	old := versionsOf{viewer: v}
 	for ref, err := range v.named(o.Names) {
 		if ctx.Err() != nil {
 			return errors.Join(v.printer.Flush(), context.Cause(ctx))
@@ -144,34 +140,69 @@ func Remove(ctx context.Context, o RemoveOptions, s *command.Streams) error {
 			v.failed(err)
 			continue
 		}
-		doomed := []lektordir.Ref{ref}
-		if id := ref.Identity(); id != "" {
-			if versions[ref.Feed] == nil {
-				if versions[ref.Feed], err = v.versions(ctx, ref.Feed); err != nil {
-					return err
-				}
-			}
-			for _, old := range versions[ref.Feed][id] {
-				if old.Unique == ref.Unique {
-					break // what follows is newer
-				}
-				doomed = append(doomed, old)
-			}
+		doomed, err := old.with(ctx, ref)
+		if err != nil {
+			return err
 		}
-		for i, r := range doomed {
-			if o.DryRun {
-				if err := v.printer.Print(v.Record(r)); err != nil {
-					return err
-				}
-				continue
-			}
-			// An older version that another viewer removed needs no removing.
-			if err := remove(r); err != nil && (i == 0 || !errors.Is(err, fs.ErrNotExist) && !removed(err)) {
-				v.failed(err)
+		if !o.DryRun {
+			v.removeAll(doomed, remove)
+			continue
+		}
+		for _, r := range doomed {
+			if err := v.printer.Print(v.Record(r)); err != nil {
+				return err
 			}
 		}
 	}
 	return v.printer.Flush()
+}
+
+// trash marks an entry as trashed.
+func (v *viewer) trash(ref lektordir.Ref) error {
+	_, err := v.setFlags(ref, "T", "")
+	return err
+}
+
+// removeAll removes an entry, the first, and the older versions of it.
+func (v *viewer) removeAll(doomed []lektordir.Ref, remove func(lektordir.Ref) error) {
+	for i, r := range doomed {
+		// An older version that another viewer removed needs no removing.
+		if err := remove(r); err != nil && (i == 0 || !errors.Is(err, fs.ErrNotExist) && !removed(err)) {
+			v.failed(err)
+		}
+	}
+}
+
+// versionsOf knows the older versions of entries. Each feed is listed once.
+type versionsOf struct {
+	*viewer
+	feeds map[string]map[string][]lektordir.Ref // by feed and identity
+}
+
+// with gives an entry and the older versions that it hides. The error is the context's.
+func (o *versionsOf) with(ctx context.Context, ref lektordir.Ref) ([]lektordir.Ref, error) {
+	all := []lektordir.Ref{ref}
+	id := ref.Identity()
+	if id == "" {
+		return all, nil
+	}
+	if o.feeds == nil {
+		o.feeds = map[string]map[string][]lektordir.Ref{}
+	}
+	if o.feeds[ref.Feed] == nil {
+		m, err := o.versions(ctx, ref.Feed)
+		if err != nil {
+			return nil, err
+		}
+		o.feeds[ref.Feed] = m
+	}
+	for _, old := range o.feeds[ref.Feed][id] {
+		if old.Unique == ref.Unique {
+			break // what follows is newer
+		}
+		all = append(all, old)
+	}
+	return all, nil
 }
 
 // versions gives a feed's entries by identity, each version, oldest first.

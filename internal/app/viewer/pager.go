@@ -175,8 +175,7 @@ func (p *pager) wait() error {
 	err := p.cmd.Wait()
 	signal.Stop(p.signals)
 	p.cmd, p.left = nil, true
-	var exit *exec.ExitError
-	if errors.As(err, &exit) && (exit.ExitCode() == 126 || exit.ExitCode() == 127) {
+	if exit, ok := errors.AsType[*exec.ExitError](err); ok && (exit.ExitCode() == 126 || exit.ExitCode() == 127) {
 		return p.instead(err)
 	}
 	return nil

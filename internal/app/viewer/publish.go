@@ -17,7 +17,6 @@ import (
 	"time"
 
 	"github.com/lektordir/lektor/feedconv"
-	"github.com/lektordir/lektor/internal/atomicfile"
 	"github.com/lektordir/lektor/internal/command"
 	"github.com/lektordir/lektor/internal/entries"
 	"github.com/lektordir/lektor/internal/feeddir"
@@ -79,7 +78,7 @@ func Publish(ctx context.Context, o PublishOptions, s *command.Streams) error {
 	if p.viewer, err = o.open(o.Query, command.PrinterOptions{}, s); err != nil {
 		return err
 	}
-	named, failed, err := entries.Feeds(ctx, o.Include, false, s, p.findFeed)
+	named, failed, err := entries.Feeds(ctx, o.Include, false, s, entries.Finding(p.Dir, true))
 	if failed || err != nil {
 		return cmp.Or[error](err, &command.ExitError{Status: command.StatusFailed})
 	}
@@ -193,26 +192,13 @@ func (p *publisher) encode(feed *feedconv.Feed) ([]byte, error) {
 // output writes the document to the file that the user names, or to standard
 // output.
 func (o *PublishOptions) output(data []byte, s *command.Streams) error {
-	if o.Output == "" {
-		_, err := s.Out.Write(data)
-		return err
-	}
-	atomicfile.Sweep(o.Output)
 	// A pipe in its place would be waited for.
 	if fi, err := os.Stat(o.Output); err == nil && fi.Mode().IsRegular() {
 		if old, err := os.ReadFile(o.Output); err == nil && bytes.Equal(old, data) {
 			return nil
 		}
 	}
-	out, err := atomicfile.Create(o.Output)
-	if err != nil {
-		return err
-	}
-	defer out.Abort()
-	if _, err := out.Write(data); err != nil {
-		return err
-	}
-	return out.Commit()
+	return s.Output(o.Output, func(w io.Writer) error { _, err := w.Write(data); return err })
 }
 
 // checkKind makes sure that the options say one kind of feed, and all that it needs.
@@ -435,12 +421,6 @@ func followable(url string) string {
 		return ""
 	}
 	return url
-}
-
-// findFeed finds the feed that the user names.
-func (v *viewer) findFeed(name string) (string, error) {
-	hash, err := (&feeddir.Finder{Dir: v.Dir, All: true}).Find(name)
-	return hash, entries.FeedHint(err)
 }
 
 // digestID is the id of an entry whose own one will not do, the same on every

@@ -14,7 +14,6 @@ import (
 	"github.com/lektordir/lektor/feedconv"
 	"github.com/lektordir/lektor/internal/atomicfile"
 	"github.com/lektordir/lektor/internal/command"
-	"github.com/lektordir/lektor/internal/filelock"
 	"github.com/lektordir/lektor/internal/lazy"
 )
 
@@ -65,14 +64,15 @@ func (p *publisher) inDir(dir string, publish func(*documents) error) error {
 	if err := os.MkdirAll(dir, 0o777); err != nil {
 		return err
 	}
-	l, err := filelock.Take(d.path(lockName), 0o666)
+	busy := command.Hint(fmt.Errorf("another process publishes to %s", dir), "try again in a moment; each feed has a directory of its own")
+	unlock, err := atomicfile.Lock(d.path(lockName), busy)
 	switch {
-	case errors.Is(err, filelock.ErrHeld):
-		return command.Hint(fmt.Errorf("another process publishes to %s", dir), "try again in a moment; each feed has a directory of its own")
+	case err == busy:
+		return err
 	case err != nil:
 		return fmt.Errorf("cannot lock %s: %w", dir, err)
 	}
-	defer l.Release()
+	defer unlock()
 	return publish(d)
 }
 

@@ -13,8 +13,8 @@ import (
 	"time"
 
 	"github.com/lektordir/lektor/internal/archive"
+	"github.com/lektordir/lektor/internal/atomicfile"
 	"github.com/lektordir/lektor/internal/command"
-	"github.com/lektordir/lektor/internal/filelock"
 	"github.com/lektordir/lektor/internal/testkit/dir"
 )
 
@@ -44,12 +44,12 @@ func TestArchiveLocked(t *testing.T) {
 	w := newWorld(t, 1, "atom")
 	w.add()
 	w.run()
-	l, err := filelock.Take(filepath.Join(w.www, ".lock"), 0o666)
+	unlock, err := atomicfile.Lock(filepath.Join(w.www, ".lock"), errors.New("busy"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	w.fails("another process publishes to " + w.www)
-	l.Release()
+	unlock()
 	w.run()
 }
 

@@ -87,8 +87,8 @@ func (r record) lock() (*os.File, error) {
 // refused tells an error of the system from what is wrong with a file: of a command
 // that cannot be read now, the one before it is not the last.
 func refused(err error) bool {
-	var errno syscall.Errno
-	return errors.As(err, &errno) && errno != unix.ELOOP && errno != unix.ENXIO
+	errno, ok := errors.AsType[syscall.Errno](err)
+	return ok && errno != unix.ELOOP && errno != unix.ENXIO
 }
 
 // busy tells of a command that still runs.
@@ -125,11 +125,10 @@ const maxLeft = 20
 // back; if not, the one before is the last.
 func (v *viewer) takeBack(ctx context.Context, r record, dryRun bool) (found bool, err error) {
 	d, err := r.read()
-	var bad *fs.PathError
 	switch {
 	case refused(err):
 		return false, err
-	case errors.As(err, &bad): // too large, or no file
+	case errors.As(err, new(*fs.PathError)): // too large, or no file
 		v.S.Report.Warn("%v; skipped", err)
 		return false, nil
 	case err != nil:

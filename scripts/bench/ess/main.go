@@ -10,23 +10,21 @@ import (
 	"flag"
 	"fmt"
 	"io"
-	"log"
 	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
-	"sync"
 	"sync/atomic"
 	"syscall"
 	"time"
 
 	"github.com/lektordir/lektor/internal/ess"
+	"github.com/lektordir/lektor/internal/testkit/must"
+	"golang.org/x/sync/errgroup"
 )
 
 func main() {
-	log.SetFlags(0)
-	log.SetPrefix("ess: ")
 	var o options
 	flag.IntVar(&o.documents, "documents", 1_000_000, "number of documents")
 	flag.IntVar(&o.entries, "entries", 100, "entries in each")
@@ -39,9 +37,7 @@ func main() {
 		flag.Usage()
 		os.Exit(2)
 	}
-	if err := run(o, os.Stdout); err != nil {
-		log.Fatal(err)
-	}
+	must.Main("ess", func() { run(o, os.Stdout) })
 }
 
 type options struct {
@@ -52,37 +48,23 @@ type options struct {
 // build is the build time of the newest document, in minutes.
 const build = 29_000_000
 
-func run(o options, w io.Writer) error {
-	program, err := filepath.Abs(filepath.Join(o.bin, "lektor-ess"))
-	if err != nil {
-		return err
-	}
+func run(o options, w io.Writer) {
+	program := must.Get(filepath.Abs(filepath.Join(o.bin, "lektor-ess")))
 	if _, err := os.Stat(program); err != nil {
-		return fmt.Errorf("%w (run make first)", err)
+		must.Fail("%w (run make first)", err)
 	}
-	tmp, err := os.MkdirTemp(o.dir, "lektor-ess-bench.")
-	if err != nil {
-		return err
-	}
+	tmp := must.Get(os.MkdirTemp(o.dir, "lektor-ess-bench."))
 	defer os.RemoveAll(tmp)
-	if tmp, err = filepath.Abs(tmp); err != nil {
-		return err
-	}
+	tmp = must.Get(filepath.Abs(tmp))
 	parts := []int{o.documents / 4, o.documents}
 	start := time.Now()
-	sizes, err := generate(o, tmp, parts)
-	if err != nil {
-		return err
-	}
+	sizes := generate(o, tmp, parts)
 	fmt.Fprintf(w, "lektor-ess top -n %d, %d documents × %d entries, on %d × %s/%s (generated in %.0f s)\n",
 		o.n, o.documents, o.entries, runtime.NumCPU(), runtime.GOOS, runtime.GOARCH, time.Since(start).Seconds())
 	for i, part := range parts {
 		var best usage
 		for range o.rounds {
-			u, err := top(program, tmp, part, o.n)
-			if err != nil {
-				return err
-			}
+			u := top(program, tmp, part, o.n)
 			u.memory = max(u.memory, best.memory)
 			if best.time != 0 && best.time < u.time {
 				u.time, u.cpu = best.time, best.cpu
@@ -93,7 +75,6 @@ func run(o options, w io.Writer) error {
 		fmt.Fprintf(w, "%9d documents  %6.1f MB  %5.2f s (%5.2f s of processor)  %4.0f MB/s  %7.0f documents/s  %3d MiB of memory\n",
 			part, mb, seconds, best.cpu.Seconds(), mb/seconds, float64(part)/seconds, best.memory>>20)
 	}
-	return nil
 }
 
 // usage is what a run takes.
@@ -110,43 +91,28 @@ func name(i int) string { return fmt.Sprintf("%d/%d.ess", i/perDir, i) }
 // generate writes the documents, and gives the bytes of the first so many of
 // them. Nothing is kept for each: the system counts the memory of who starts a
 // program as that program's own.
-func generate(o options, tmp string, parts []int) ([]int64, error) {
-	sizes := make([]atomic.Int64, len(parts))
-	var next atomic.Int64
-	var wg sync.WaitGroup
-	errs := make(chan error, runtime.NumCPU())
-	for range runtime.NumCPU() {
-		wg.Go(func() {
+func generate(o options, tmp string, parts []int) []int64 {
+	sizes := make([]int64, len(parts))
+	var jobs errgroup.Group
+	jobs.SetLimit(runtime.NumCPU())
+	for first := 0; first < o.documents; first += perDir {
+		jobs.Go(func() error {
+			err := os.Mkdir(filepath.Join(tmp, fmt.Sprint(first/perDir)), 0o700)
 			var doc []byte
-			for {
-				first := (int(next.Add(1)) - 1) * perDir
-				if first >= o.documents {
-					return
-				}
-				err := os.Mkdir(filepath.Join(tmp, fmt.Sprint(first/perDir)), 0o700)
-				for i := first; i < min(first+perDir, o.documents) && err == nil; i++ {
-					doc = document(doc[:0], i, o.entries)
-					for p, part := range parts {
-						if i < part {
-							sizes[p].Add(int64(len(doc)))
-						}
+			for i := first; i < min(first+perDir, o.documents) && err == nil; i++ {
+				doc = document(doc[:0], i, o.entries)
+				for p, part := range parts {
+					if i < part {
+						atomic.AddInt64(&sizes[p], int64(len(doc)))
 					}
-					err = os.WriteFile(filepath.Join(tmp, name(i)), doc, 0o600)
 				}
-				if err != nil {
-					errs <- err
-					return
-				}
+				err = os.WriteFile(filepath.Join(tmp, name(i)), doc, 0o600)
 			}
+			return err
 		})
 	}
-	wg.Wait()
-	close(errs)
-	out := make([]int64, len(parts))
-	for i := range sizes {
-		out[i] = sizes[i].Load()
-	}
-	return out, <-errs
+	must.Do(jobs.Wait())
+	return sizes
 }
 
 // names is the list of the first documents, separated by NUL.
@@ -181,24 +147,21 @@ func document(b []byte, i, n int) []byte {
 }
 
 // top runs the program on the first documents.
-func top(program, dir string, documents, n int) (u usage, err error) {
+func top(program, dir string, documents, n int) (u usage) {
 	cmd := exec.Command(program, "top", "-n", fmt.Sprint(n), "-0", "-")
 	cmd.Dir = dir
 	cmd.Stdin = &names{end: documents}
 	var out, said bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &said
 	start := time.Now()
-	err = cmd.Run()
+	err := cmd.Run()
 	u.time = time.Since(start)
 	if err != nil || said.Len() > 0 {
-		return u, errors.Join(err, errors.New(said.String()))
+		must.Do(errors.Join(err, errors.New(said.String())))
 	}
-	doc, err := ess.Decode(out.Bytes(), nil)
-	if err != nil {
-		return u, err
-	}
+	doc := must.Get(ess.Decode(out.Bytes(), nil))
 	if len(doc.Entries) != n {
-		return u, fmt.Errorf("%d entries, not %d", len(doc.Entries), n)
+		must.Fail("%d entries, not %d", len(doc.Entries), n)
 	}
 	u.cpu = cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
 	if r, ok := cmd.ProcessState.SysUsage().(*syscall.Rusage); ok {
@@ -207,5 +170,5 @@ func top(program, dir string, documents, n int) (u usage, err error) {
 			u.memory *= 1024
 		}
 	}
-	return u, nil
+	return u
 }

@@ -1,4 +1,4 @@
-package filelock
+package atomicfile
 
 import (
 	"errors"
@@ -10,13 +10,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-func TestTake(t *testing.T) {
+var busy = errors.New("busy")
+
+func TestLock(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "lock")
-	l, err := Take(path, 0o666)
+	unlock, err := Lock(path, busy)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Take(path, 0o666); !errors.Is(err, ErrHeld) {
+	if _, err := Lock(path, busy); err != busy {
 		t.Errorf("a second one: %v", err)
 	}
 	// What NFS makes of it: a write lock on a range of bytes, for which the
@@ -25,14 +27,12 @@ func TestTake(t *testing.T) {
 	if err := unix.FcntlFlock(uintptr(descriptor(t, path)), unix.F_SETLK, &record); err != nil {
 		t.Errorf("it holds on no network file system: %v", err)
 	}
-	l.Release()
-	l.Release()
-	again, err := Take(path, 0o666)
+	unlock()
+	again, err := Lock(path, busy)
 	if err != nil {
 		t.Fatal(err)
 	}
-	again.Release()
-	(*Lock)(nil).Release()
+	again()
 }
 
 // descriptor finds the one by which this process has a file open.
@@ -52,31 +52,31 @@ func descriptor(t *testing.T, path string) int {
 }
 
 // The file of another user, which may be read and not written, and what is no file.
-func TestTakeOdd(t *testing.T) {
+func TestLockOdd(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "lock")
 	if err := os.WriteFile(path, nil, 0o444); err != nil {
 		t.Fatal(err)
 	}
-	l, err := Take(path, 0o666)
+	unlock, err := Lock(path, busy)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Take(path, 0o666); !errors.Is(err, ErrHeld) {
+	if _, err := Lock(path, busy); err != busy {
 		t.Errorf("a second one: %v", err)
 	}
-	l.Release()
+	unlock()
 	link := filepath.Join(dir, "link")
 	if err := os.Symlink(path, link); err != nil {
 		t.Fatal(err)
 	}
 	for _, path := range []string{link, dir} {
-		if l, err := Take(path, 0o666); err == nil {
-			l.Release()
+		if unlock, err := Lock(path, busy); err == nil {
+			unlock()
 			t.Errorf("%s was locked", path)
 		}
 	}
-	if _, err := Take(filepath.Join(dir, "none/lock"), 0o666); !errors.Is(err, fs.ErrNotExist) {
+	if _, err := Lock(filepath.Join(dir, "none/lock"), busy); !errors.Is(err, fs.ErrNotExist) {
 		t.Error(err)
 	}
 }

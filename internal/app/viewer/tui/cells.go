@@ -1,0 +1,99 @@
+package tui
+
+import (
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"golang.org/x/text/unicode/norm"
+
+	"github.com/lektordir/lektor/internal/termsafe"
+)
+
+// maxMarks is how many accents a letter may carry. Languages need two or three; a
+// heap of them would reach into the lines above.
+const maxMarks = 3
+
+// Plain gives a stranger's text as one line of characters that all terminals lay out
+// alike. What one takes for a character and another for three makes everything to its
+// right stand elsewhere, and a pane beside it fall apart: so joiners and selectors of
+// emoji go, flags become their two letters, and accents are few.
+func Plain(s string) string {
+	s = strings.ToValidUTF8(termsafe.Line(s), "\uFFFD")
+	for i := range len(s) {
+		if s[i] >= utf8.RuneSelf {
+			return plain(s)
+		}
+	}
+	return s
+}
+
+func plain(s string) string {
+	var b strings.Builder
+	b.Grow(len(s))
+	marks, base := 0, false
+	for _, r := range norm.NFC.String(s) { // syllables and accents as one character each
+		switch {
+		case r < utf8.RuneSelf:
+			marks, base = 0, r > ' '
+		case r == 0xa0 || r >= 0x2000 && r <= 0x200a || r == 0x202f || r == 0x205f || r == 0x1680:
+			r, marks, base = ' ', 0, false
+		case r >= 0x1f1e6 && r <= 0x1f1ff: // letters of flags
+			r, marks, base = 'A'+r-0x1f1e6, 0, true
+		case r >= 0x1f3fb && r <= 0x1f3ff, // colours of skin
+			r >= 0x1160 && r <= 0x11ff, r >= 0xd7b0 && r <= 0xd7ff, // parts of Korean syllables
+			r == 0x00ad, r == 0x3164, r == 0xffa0, r == 0x034f,
+			unicode.In(r, unicode.Cf, unicode.Me, unicode.Variation_Selector, unicode.Other_Default_Ignorable_Code_Point):
+			continue
+		case unicode.Is(unicode.Co, r), unicode.Is(unicode.Cs, r), r == 0xfffe, r == 0xffff:
+			r, marks, base = utf8.RuneError, 0, true
+		case unicode.Is(unicode.Mn, r):
+			if marks++; !base || marks > maxMarks || termsafe.Width(string(r)) > 0 {
+				continue
+			}
+		default:
+			marks, base = 0, true
+		}
+		b.WriteRune(r)
+	}
+	return b.String()
+}
+
+// fit gives text that is plain in exactly so many columns.
+func fit(s string, width int) string {
+	// No character is longer than its accents let it be, and what cannot be seen
+	// need not be measured.
+	if limit := 16*width + 64; len(s) > limit {
+		for limit > 0 && !utf8.RuneStart(s[limit]) {
+			limit--
+		}
+		s = s[:limit]
+	}
+	return termsafe.Pad(s, width)
+}
+
+// breakLines breaks lines that are plain where they are longer than width.
+func breakLines(text string, width int) []string {
+	var out []string
+	for line := range strings.SplitSeq(strings.TrimSuffix(text, "\n"), "\n") {
+		line = Plain(strings.ReplaceAll(line, "\t", "    "))
+		for len(line) > width && termsafe.Width(line) > width {
+			at, used := 0, 0
+			for i, r := range line {
+				w := termsafe.Width(string(r))
+				if used+w > width {
+					break
+				}
+				used += w
+				at = i + utf8.RuneLen(r)
+			}
+			if at == 0 {
+				break // not even one character has room
+			}
+			out = append(out, line[:at])
+			line = line[at:]
+		}
+		out = append(out, line)
+	}
+	return out
+}

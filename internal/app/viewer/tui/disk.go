@@ -1,0 +1,83 @@
+package tui
+
+import (
+	"context"
+	"time"
+
+	"github.com/lektordir/lektor/lektordir"
+)
+
+// Feed is a feed as the reader lists it.
+type Feed struct {
+	Hash    string
+	Title   string
+	Folders []string // paths of names with '/' between them
+}
+
+// Saved is a query that the user saved, or why it is none.
+type Saved struct {
+	Name string
+	Err  error
+}
+
+// Row is what the list shows of an entry.
+type Row struct{ Title, Author string }
+
+// Page is an entry as text.
+type Page struct {
+	Header     []string // lines, a field each
+	Text       string   // wrapped, with links as footnotes
+	URL        string   // where the entry can be read, or ""
+	Links      []string // by their numbers, from 1
+	Pictures   []string // URLs
+	Enclosures []string // URLs
+}
+
+// Query is a query that was read.
+type Query struct {
+	State bool // it says itself what is read, or flagged
+	// Match tells which of the entries it selects.
+	Match func(ctx context.Context, refs []lektordir.Ref) []bool
+}
+
+// Disk is the lektor-dir, and all else that may take long, as the reader uses it. It
+// is called by any goroutine but that of the screen, and by several at once. An error
+// is for the person who reads it.
+type Disk interface {
+	// Feeds lists all feeds.
+	Feeds(ctx context.Context) ([]Feed, error)
+	// List lists the entries of feeds, of none for all: one version of each, by feed
+	// and time of delivery, without what is trashed or withdrawn.
+	List(ctx context.Context, feeds ...string) ([]lektordir.Ref, error)
+	// Dates gives the dates of entries. When the context ends before all are known, the
+	// others are those of delivery, and whole is false.
+	Dates(ctx context.Context, refs []lektordir.Ref) (dates []time.Time, whole bool)
+	// Rows gives what the list shows.
+	Rows(ctx context.Context, refs []lektordir.Ref) []Row
+	// Query reads a query.
+	Query(ctx context.Context, text string) (Query, error)
+	// Page gives an entry as text of so many columns.
+	Page(ctx context.Context, ref lektordir.Ref, width int) (*Page, error)
+	// Mark sets and clears flags, as one command that can be undone, and gives the
+	// entries where they are now, also with an error.
+	Mark(ctx context.Context, refs []lektordir.Ref, set, unset string) ([]lektordir.Ref, error)
+	// Trash marks as trashed, with the older versions that an entry hides.
+	Trash(ctx context.Context, refs []lektordir.Ref) error
+	// Undo takes back the last command. It tells what it did, and of which entries.
+	Undo(ctx context.Context) (said string, moved []lektordir.Ref, err error)
+	// Saved lists the saved queries, and Save saves one.
+	Saved(ctx context.Context) ([]Saved, error)
+	Save(ctx context.Context, name, query string) error
+	// Watch tells of changes: by the hash of the feed whose entries changed, by "" for
+	// anything. It ends with the context.
+	Watch(ctx context.Context, changed func(feed string)) error
+	// Open opens a URL in the user's browser, "" for that of the entry, and tells which
+	// it was.
+	Open(ctx context.Context, ref lektordir.Ref, url string) (string, error)
+	// Player gives the command that plays an enclosure.
+	Player(ctx context.Context, ref lektordir.Ref, url string) (argv []string, err error)
+	// Environ is what a command that works on an entry finds in its environment.
+	Environ(ctx context.Context, ref lektordir.Ref) []string
+	// Picture fetches a picture of an entry.
+	Picture(ctx context.Context, ref lektordir.Ref, url string) ([]byte, error)
+}

@@ -1,0 +1,686 @@
+package tui
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	tea "charm.land/bubbletea/v2"
+
+	"github.com/lektordir/lektor/internal/units"
+	"github.com/lektordir/lektor/lektordir"
+)
+
+// haveList takes a list that was made.
+func (m *model) haveList(msg listMsg) tea.Cmd {
+	l := &m.list
+	if msg.seq != l.seq {
+		return nil // of what nobody wants any more
+	}
+	l.err = msg.err
+	key := ""
+	if it, ok := m.current(); ok && !l.home {
+		key = keyOf(it.ref)
+	}
+	if l.home {
+		l.at, l.y, l.home = 0, 0, false
+	}
+	// While the same search is made once more, what it has not found again yet stays.
+	if msg.rest == nil || !l.hold || len(msg.items) >= len(l.items) {
+		l.items = msg.items
+		m.overlay()
+	}
+	l.at = max(0, min(l.at, len(l.items)-1))
+	if key != "" {
+		at := slices.IndexFunc(l.items, func(it item) bool { return it.ref.Unique != "" && keyOf(it.ref) == key })
+		if at >= 0 {
+			// The line of the screen stays, too, but at the top, where one looks for what
+			// arrives.
+			if l.y > 0 {
+				l.y += at - l.at
+			}
+			l.at = at
+		}
+	}
+	if msg.rest != nil {
+		return msg.rest
+	}
+	l.busy = false
+	var cmds []tea.Cmd
+	if then := l.then; then != nil {
+		l.then = nil
+		cmds = append(cmds, then(m))
+	}
+	if l.again {
+		cmds = append(cmds, m.anew())
+	}
+	return tea.Batch(cmds...)
+}
+
+// overlay puts into a list what is being marked, as it will be.
+func (m *model) overlay() {
+	if len(m.moving) == 0 {
+		return
+	}
+	l := &m.list
+	for i, it := range l.items {
+		if at, ok := m.moving[keyOf(it.ref)]; ok {
+			l.items[i].ref = at.ref
+		}
+	}
+	l.items = slices.DeleteFunc(l.items, func(it item) bool { return it.ref.Trashed() })
+}
+
+// current is the entry that the cursor of the list is on.
+func (m *model) current() (item, bool) {
+	l := &m.list
+	if l.at < 0 || l.at >= len(l.items) {
+		return item{}, false
+	}
+	return l.items[l.at], true
+}
+
+// chosen is the entry that a key works on: the one that is read, or that the cursor is
+// on.
+func (m *model) chosen() (lektordir.Ref, bool) {
+	switch m.focus {
+	case pagePane:
+		return m.page.ref, m.page.key != ""
+	case listPane:
+		it, ok := m.current()
+		return it.ref, ok
+	}
+	return lektordir.Ref{}, false
+}
+
+// needsEntry says that there is nothing to work on.
+func (m *model) needsEntry() tea.Cmd {
+	m.say("choose an entry first")
+	return nil
+}
+
+// move moves the cursor, or the text.
+func (m *model) move(n int) tea.Cmd {
+	switch m.focus {
+	case feedsPane:
+		return m.toNode(m.tree.at + n)
+	case listPane:
+		m.list.at = max(0, min(m.list.at+n, len(m.list.items)-1))
+		return nil
+	}
+	return m.scroll(n)
+}
+
+// scroll moves the text.
+func (m *model) scroll(n int) tea.Cmd {
+	m.page.y = max(0, min(m.page.y+n, len(m.page.lines)-m.room()))
+	return nil
+}
+
+// to moves to a line.
+func (m *model) to(n int) tea.Cmd {
+	switch m.focus {
+	case feedsPane:
+		return m.toNode(n)
+	case listPane:
+		m.list.at = max(0, min(n, len(m.list.items)-1))
+		return nil
+	}
+	m.page.y = 0
+	return m.scroll(n)
+}
+
+// toNode moves the cursor of the first pane, and lists what it is on.
+func (m *model) toNode(at int) tea.Cmd {
+	at = max(0, min(at, len(m.tree.nodes)-1))
+	if at == m.tree.at || m.shelf == nil {
+		return nil
+	}
+	m.tree.at = at
+	return m.choose(m.tree.nodes[at].id)
+}
+
+// open goes into what the cursor is on.
+func (m *model) open() tea.Cmd {
+	switch m.focus {
+	case feedsPane:
+		if m.shelf == nil {
+			return nil
+		}
+		m.focus = listPane
+		if n := m.tree.nodes[m.tree.at]; n.id != m.list.of {
+			return m.choose(n.id)
+		}
+		return nil
+	case listPane:
+		return m.read()
+	}
+	return m.move(max(1, m.room()-1))
+}
+
+// read shows the entry that the cursor of the list is on, and marks it as read.
+func (m *model) read() tea.Cmd {
+	it, ok := m.current()
+	if !ok {
+		return nil
+	}
+	m.focus = pagePane
+	p := &m.page
+	seq := p.seq
+	*p = reading{ref: it.ref, key: keyOf(it.ref), seq: seq}
+	cmds := []tea.Cmd{m.dropPicture(), m.layOut()}
+	m.list.keep[p.key] = true
+	if it.ref.Unread() {
+		cmds = append(cmds, m.change([]lektordir.Ref{it.ref}, "S", ""))
+	}
+	return tea.Batch(cmds...)
+}
+
+// layOut makes the text of the entry that is read fit its pane.
+func (m *model) layOut() tea.Cmd {
+	p := &m.page
+	width := m.textWidth()
+	if p.key == "" || width <= 0 || p.width == width {
+		return nil
+	}
+	p.width = width
+	p.seq++
+	ctx, d, ref, seq := m.ctx, m.disk, p.ref, p.seq
+	return func() tea.Msg {
+		page, err := d.Page(ctx, ref, width)
+		msg := pageMsg{seq: seq, page: page, err: err}
+		if err == nil {
+			for _, h := range page.Header {
+				msg.body = append(msg.body, breakLines(h, width)...)
+			}
+			msg.body = append(append(msg.body, ""), breakLines(page.Text, width)...)
+		}
+		return msg
+	}
+}
+
+func (m *model) havePage(msg pageMsg) {
+	p := &m.page
+	if msg.seq != p.seq {
+		return
+	}
+	p.err = msg.err
+	if msg.err == nil {
+		// Where one was in the text, one is when it is wrapped anew.
+		if old := len(p.lines); old > 0 {
+			p.y = p.y * len(msg.body) / old
+		}
+		p.page, p.lines = msg.page, msg.body
+		p.y = max(0, min(p.y, len(p.lines)-m.room()))
+	}
+}
+
+// back goes out of what one is in.
+func (m *model) back() tea.Cmd {
+	switch {
+	case m.focus == pagePane:
+		m.focus = listPane
+		return m.dropPicture()
+	case m.list.query != "":
+		m.list.query = ""
+		return m.anew()
+	case m.focus == listPane:
+		m.focus = feedsPane
+	}
+	return nil
+}
+
+func (m *model) quit() tea.Cmd {
+	if m.focus == feedsPane {
+		return tea.Quit
+	}
+	return m.back()
+}
+
+// pane goes to another pane.
+func (m *model) pane(n int) tea.Cmd {
+	panes := []paneKind{feedsPane, listPane}
+	if m.page.key != "" {
+		panes = append(panes, pagePane)
+	}
+	at := slices.Index(panes, m.focus)
+	m.focus = panes[(at+n+len(panes))%len(panes)]
+	return tea.Batch(m.dropPicture(), m.layOut())
+}
+
+func (m *model) zoomIt() tea.Cmd {
+	m.zoom = !m.zoom
+	return tea.Batch(m.dropPicture(), m.layOut())
+}
+
+// fold closes a folder, or opens it.
+func (m *model) fold() tea.Cmd {
+	if m.shelf == nil || m.focus != feedsPane {
+		return nil
+	}
+	of := m.tree.nodes[m.tree.at].id
+	if of.kind == feedNode && of.in != "" {
+		of = id{kind: folderNode, name: of.in}
+	}
+	if of.kind != folderNode {
+		return nil
+	}
+	m.tree.closed[of] = !m.tree.closed[of]
+	m.tree.at = slices.IndexFunc(m.tree.nodes, func(n node) bool { return n.id == of })
+	m.arrangeTree()
+	return m.choose(of)
+}
+
+// forward goes on reading.
+func (m *model) forward() tea.Cmd {
+	switch m.focus {
+	case feedsPane:
+		return m.open()
+	case listPane:
+		if it, ok := m.current(); ok && it.ref.Unread() {
+			return m.read()
+		}
+		m.focus = pagePane // what comes next is read, and not only found
+		cmd := m.nextUnread(1)
+		return cmd
+	}
+	if m.page.y+m.room() < len(m.page.lines) {
+		return m.move(max(1, m.room()-1))
+	}
+	return m.nextUnread(1)
+}
+
+// nextUnread goes to the next unread entry, forward or back: in the list, from its other
+// end, and then in what follows in the first pane. Who reads an entry reads that one.
+func (m *model) nextUnread(by int) tea.Cmd {
+	l := &m.list
+	for i := 1; i <= len(l.items); i++ {
+		at := ((l.at+i*by)%len(l.items) + len(l.items)) % len(l.items)
+		if l.items[at].ref.Unread() {
+			l.at = at
+			if m.focus == pagePane {
+				return m.read()
+			}
+			m.focus = listPane
+			return nil
+		}
+	}
+	if cmd := m.nextFeed(by); cmd != nil {
+		l.then = func(m *model) tea.Cmd {
+			if by < 0 {
+				l.at = len(l.items)
+			} else {
+				l.at = -1
+			}
+			return m.nextUnread(by)
+		}
+		return cmd
+	}
+	if m.focus == pagePane && m.page.key == "" {
+		m.focus = listPane
+	}
+	m.say("there is no unread entry")
+	return nil
+}
+
+// nextFeed lists the next feed with unread entries, or the one before.
+func (m *model) nextFeed(by int) tea.Cmd {
+	if m.shelf == nil {
+		return nil
+	}
+	nodes := m.shelf.nodes
+	at := slices.IndexFunc(nodes, func(n node) bool { return n.id == m.list.of })
+	for i := 1; i < len(nodes); i++ {
+		n := nodes[((at+i*by)%len(nodes)+len(nodes))%len(nodes)]
+		if n.kind == feedNode && m.unreadIn(n.name) > 0 {
+			m.show(n)
+			return m.choose(n.id)
+		}
+	}
+	return nil
+}
+
+// unreadIn counts the unread entries of a feed, as they will be.
+func (m *model) unreadIn(hash string) int {
+	n := 0
+	for _, r := range m.shelf.feeds[hash].refs {
+		if at, ok := m.moving[keyOf(r)]; ok {
+			r = at.ref
+		}
+		if r.Unread() {
+			n++
+		}
+	}
+	return n
+}
+
+// show opens the folders that hide a node.
+func (m *model) show(n node) {
+	parts := strings.Split(n.in, "/")
+	for i := range parts {
+		delete(m.tree.closed, id{kind: folderNode, name: strings.Join(parts[:i+1], "/")})
+	}
+	m.arrangeTree()
+}
+
+// nextEntry goes to another entry of the list; who reads one reads that.
+func (m *model) nextEntry(n int) tea.Cmd {
+	at := m.list.at + n
+	if at < 0 || at >= len(m.list.items) {
+		m.say("there is no entry beyond this one")
+		return nil
+	}
+	m.list.at = at
+	if m.focus == pagePane {
+		return m.read()
+	}
+	m.focus = listPane
+	return nil
+}
+
+// toggle changes a flag of the chosen entry.
+func (m *model) toggle(flag rune) tea.Cmd {
+	ref, ok := m.chosen()
+	if !ok {
+		return m.needsEntry()
+	}
+	has := ref.HasFlag(byte(flag))
+	if flag == 'S' {
+		has = !ref.Unread()
+	}
+	if has {
+		return m.mark("", string(flag))
+	}
+	return m.mark(string(flag), "")
+}
+
+// mark sets and clears flags of the chosen entry.
+func (m *model) mark(set, unset string) tea.Cmd {
+	ref, ok := m.chosen()
+	if !ok {
+		return m.needsEntry()
+	}
+	m.list.keep[keyOf(ref)] = true
+	cmd := m.change([]lektordir.Ref{ref}, set, unset)
+	if m.focus == listPane && m.o.Advance {
+		m.move(1)
+	}
+	return cmd
+}
+
+// change marks entries: on the screen at once, on the disk when it is their turn.
+func (m *model) change(refs []lektordir.Ref, set, unset string) tea.Cmd {
+	d := m.disk
+	return m.enqueue(refs, set, unset, func(ctx context.Context) (string, []lektordir.Ref, error) {
+		if strings.Contains(set, "T") {
+			return "", refs, d.Trash(ctx, refs)
+		}
+		moved, err := d.Mark(ctx, refs, set, unset)
+		return "", moved, err
+	})
+}
+
+// enqueue puts a job behind those that wait.
+func (m *model) enqueue(refs []lektordir.Ref, set, unset string, do doing) tea.Cmd {
+	j := job{do: do}
+	for _, r := range refs {
+		to, err := r.WithFlags(set, unset)
+		if err != nil {
+			m.fail(err)
+			return nil
+		}
+		key := keyOf(r)
+		j.keys = append(j.keys, key)
+		m.moving[key] = moving{to, m.moving[key].jobs + 1}
+		if key == m.page.key {
+			m.page.ref = to
+		}
+	}
+	m.overlay()
+	m.list.at = max(0, min(m.list.at, len(m.list.items)-1))
+	m.marks = append(m.marks, j)
+	if len(m.marks) == 1 {
+		return m.work()
+	}
+	return nil
+}
+
+// work does the first job.
+func (m *model) work() tea.Cmd {
+	ctx, j := m.ctx, m.marks[0]
+	return func() tea.Msg {
+		said, moved, err := j.do(ctx)
+		return jobMsg{j, said, moved, err}
+	}
+}
+
+func (m *model) haveJob(msg jobMsg) tea.Cmd {
+	m.marks = m.marks[1:]
+	for _, key := range msg.job.keys {
+		at := m.moving[key]
+		at.jobs--
+		m.moving[key] = at
+	}
+	if msg.said != "" {
+		m.say("%s", msg.said)
+	}
+	if msg.err != nil {
+		m.fail(msg.err)
+	}
+	for _, r := range msg.moved {
+		m.changed[r.Feed] = true
+		key := keyOf(r)
+		if at := m.moving[key]; at.jobs > 0 {
+			continue // another job waits, and knows better
+		}
+		if key == m.page.key {
+			m.page.ref = r
+		}
+	}
+	for _, key := range msg.job.keys {
+		feed, _, _ := strings.Cut(key, "/")
+		m.changed[feed] = true
+	}
+	if msg.said != "" && len(msg.moved) == 0 {
+		m.changed[""] = true // a query was saved
+	}
+	cmds := []tea.Cmd{m.scan()}
+	if len(m.marks) > 0 {
+		cmds = append(cmds, m.work())
+	}
+	return tea.Batch(cmds...)
+}
+
+// readAll marks as read what is listed, or all of what the cursor of the first pane is
+// on.
+func (m *model) readAll() tea.Cmd {
+	var refs []lektordir.Ref
+	for _, it := range m.list.items {
+		if it.ref.Unread() {
+			refs = append(refs, it.ref)
+			m.list.keep[keyOf(it.ref)] = true
+		}
+	}
+	switch {
+	case m.list.busy:
+		m.say("the list is not complete yet")
+		return nil
+	case len(refs) == 0:
+		m.say("all of these are read")
+		return nil
+	}
+	m.say("%s marked as read; %s takes it back", units.Count(len(refs), "entry"), m.o.Keys.of("undo"))
+	return m.change(refs, "S", "")
+}
+
+// trash marks the chosen entry as trashed. Who reads it reads the next one then.
+func (m *model) trash() tea.Cmd {
+	ref, ok := m.chosen()
+	if !ok {
+		return m.needsEntry()
+	}
+	if m.focus == pagePane {
+		m.focus = listPane
+		m.page = reading{seq: m.page.seq + 1}
+	}
+	m.say("trashed; %s brings it back", m.o.Keys.of("undo"))
+	return tea.Batch(m.dropPicture(), m.change([]lektordir.Ref{ref}, "T", ""))
+}
+
+// undo takes back the last command.
+func (m *model) undo() tea.Cmd {
+	d := m.disk
+	return m.enqueue(nil, "", "", func(ctx context.Context) (string, []lektordir.Ref, error) {
+		said, moved, err := d.Undo(ctx)
+		return said, moved, err
+	})
+}
+
+// flags sets and clears flags, which it asks for.
+func (m *model) flags(words []string) tea.Cmd {
+	if _, ok := m.chosen(); !ok {
+		return m.needsEntry()
+	}
+	if len(words) == 0 {
+		m.ask("flags, as +aF-S: ", "", func(m *model, text string) tea.Cmd { return m.flags([]string{text}) })
+		return nil
+	}
+	set, unset, err := parseFlags(words[0])
+	if err != nil {
+		m.fail(err)
+		return nil
+	}
+	return m.mark(set, unset)
+}
+
+// parseFlags reads +aF-S: set a and F, clear S.
+func parseFlags(s string) (set, unset string, err error) {
+	to := &set
+	for _, c := range strings.ReplaceAll(s, " ", "") {
+		switch c {
+		case '+':
+			to = &set
+		case '-':
+			to = &unset
+		default:
+			*to += string(c)
+		}
+	}
+	if set+unset == "" {
+		return "", "", errors.New("no flag was given: F flagged, S read, T trashed, a to z your own")
+	}
+	_, err = lektordir.Ref{}.WithFlags(set, unset)
+	return set, unset, err
+}
+
+func (m *model) toggleAll() tea.Cmd {
+	m.list.all = !m.list.all
+	m.say("unread entries only")
+	if m.list.all {
+		m.say("read entries, too")
+	}
+	clear(m.list.keep)
+	return m.anew()
+}
+
+func (m *model) toggleSort() tea.Cmd {
+	m.list.oldest = !m.list.oldest
+	m.say("newest first")
+	if m.list.oldest {
+		m.say("oldest first")
+	}
+	return m.anew()
+}
+
+func (m *model) reload() tea.Cmd {
+	m.changed[""] = true
+	clear(m.rows)
+	clear(m.list.keep)
+	m.page.width = 0
+	m.say("read anew")
+	return tea.Batch(m.scan(), m.layOut())
+}
+
+func (m *model) suspend() tea.Cmd {
+	return tea.Sequence(m.dropPicture(), tea.Exec(stopping{m.o}, func(err error) tea.Msg { return saidMsg{"", err} }))
+}
+
+// readRows reads what the lines on the screen, and those of the next one, need.
+func (m *model) readRows() tea.Cmd {
+	l := &m.list
+	room := m.room()
+	l.keepOnScreen(room)
+	var refs []lektordir.Ref
+	var keys []string
+	for i := max(0, l.y-room); i < min(len(l.items), l.y+2*room); i++ {
+		key := keyOf(l.items[i].ref)
+		if _, ok := m.rows[key]; ok || m.asked[key] {
+			continue
+		}
+		m.asked[key] = true
+		refs, keys = append(refs, l.items[i].ref), append(keys, key)
+	}
+	if len(refs) == 0 {
+		return nil
+	}
+	ctx, d := m.ctx, m.disk
+	return func() tea.Msg { return rowsMsg{keys, d.Rows(ctx, refs)} }
+}
+
+// keepOnScreen moves the first line so that the cursor is to be seen.
+func (l *list) keepOnScreen(room int) { l.y = window(l.y, l.at, len(l.items), room) }
+
+// window gives the first of the lines that a pane shows.
+func window(y, at, n, room int) int {
+	y = max(min(y, at), at-room+1)
+	return max(0, min(y, n-room))
+}
+
+// search asks for a query, and lists what it selects while it is being typed.
+func (m *model) search() tea.Cmd {
+	before, focus := m.list.query, m.focus
+	if m.focus == pagePane || m.focus == feedsPane {
+		m.focus = listPane
+	}
+	p := m.ask("/", before, func(m *model, text string) tea.Cmd {
+		m.list.query = strings.TrimSpace(text)
+		return m.anew()
+	})
+	p.typed = func(m *model, text string) tea.Cmd {
+		m.list.query = strings.TrimSpace(text)
+		m.list.home = true
+		return m.anew()
+	}
+	p.left = func(m *model) tea.Cmd {
+		m.focus = focus
+		if m.list.query == before {
+			return nil
+		}
+		m.list.query = before
+		return m.anew()
+	}
+	return m.dropPicture()
+}
+
+// saveQuery saves the search as a query that is listed as a folder is.
+func (m *model) saveQuery(words []string) tea.Cmd {
+	text := m.list.query
+	if text == "" {
+		m.say("search first; then it can be saved")
+		return nil
+	}
+	if len(words) == 0 {
+		m.ask("save as: ", "", func(m *model, name string) tea.Cmd { return m.saveQuery([]string{name}) })
+		return nil
+	}
+	d, name, whole := m.disk, strings.TrimSpace(words[0]), wanted{of: m.list.of, query: text}.text()
+	return m.enqueue(nil, "", "", func(ctx context.Context) (string, []lektordir.Ref, error) {
+		if err := d.Save(ctx, name, whole); err != nil {
+			return "", nil, err
+		}
+		return fmt.Sprintf("saved as %s", cmp.Or(name, "?")), nil, nil
+	})
+}

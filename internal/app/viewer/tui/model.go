@@ -1,0 +1,402 @@
+package tui
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	tea "charm.land/bubbletea/v2"
+
+	"github.com/lektordir/lektor/lektordir"
+)
+
+// paneKind is one of the three panes.
+type paneKind uint8
+
+const (
+	feedsPane paneKind = iota
+	listPane
+	pagePane
+)
+
+// model is all that the screen shows. It belongs to the goroutine of the screen, which
+// never waits: what takes longer is a [tea.Cmd], and what that found comes as a message.
+type model struct {
+	ctx  context.Context
+	disk Disk
+	o    *Options
+	send func(tea.Msg)
+
+	width, height int
+	focus         paneKind
+	zoom          bool
+	pressed       keysPressed
+	prompt        *prompt
+	helping       *helpPage
+	said          string // the message in the last line
+	bad           bool   // which tells of a failure
+	shown         graphics
+
+	shelf    *shelf // nil until it is read
+	changed  map[string]bool
+	scanning bool
+	tree     tree
+	list     list
+	page     reading
+	rows     map[string]Row
+	asked    map[string]bool // rows that are being read
+
+	marks   []job // that wait for the one at work, the first
+	moving  map[string]moving
+	settled []string // keys of moving that the scan at work will see
+}
+
+// moving is an entry that is being marked: where it will be, until a scan sees it there.
+type moving struct {
+	ref  lektordir.Ref
+	jobs int // at work on it
+}
+
+// tree is the first pane.
+type tree struct {
+	closed map[id]bool
+	nodes  []node // that are to be seen
+	at, y  int    // the cursor, and the first line of the pane
+}
+
+// list is the second pane.
+type list struct {
+	wanted
+	items  []item
+	at, y  int
+	seq    int // of what was asked for last
+	cancel context.CancelFunc
+	busy   bool            // there is more to come
+	again  bool            // it is to be listed anew when that has come
+	hold   bool            // it is the same once more
+	home   bool            // the cursor goes to the first one that comes
+	keep   map[string]bool // read here, and listed until one leaves
+	then   func(*model) tea.Cmd
+	err    error // why there is none
+}
+
+// reading is the third pane.
+type reading struct {
+	ref   lektordir.Ref
+	key   string // "" for none
+	page  *Page
+	lines []string
+	y     int
+	seq   int
+	width int // that it was asked for in
+	err   error
+}
+
+// job is a change of the lektor-dir. They are made one after the other, in the order
+// in which the keys were pressed.
+type job struct {
+	keys []string
+	do   doing
+}
+
+// doing does a job. What it says is for the last line; moved are the entries that were
+// moved, where they are now.
+type doing func(context.Context) (said string, moved []lektordir.Ref, err error)
+
+type (
+	shelfMsg struct {
+		shelf *shelf
+		err   error
+		all   bool
+		feeds []string
+	}
+	listMsg struct {
+		seq   int
+		items []item
+		rest  tea.Cmd // brings the rest; nil when this is all
+		err   error
+	}
+	rowsMsg struct {
+		keys []string
+		rows []Row
+	}
+	pageMsg struct {
+		seq  int
+		page *Page
+		body []string
+		err  error
+	}
+	jobMsg struct {
+		job   job
+		said  string
+		moved []lektordir.Ref
+		err   error
+	}
+	changedMsg struct{ feed string }
+	scanMsg    struct{}
+	suspendMsg struct{}
+	redrawMsg  struct{}
+	// saidMsg is a message for the last line.
+	saidMsg struct {
+		text string
+		err  error
+	}
+)
+
+func newModel(ctx context.Context, d Disk, o *Options) *model {
+	m := &model{
+		ctx: ctx, disk: d, o: o, changed: map[string]bool{"": true}, rows: map[string]Row{}, asked: map[string]bool{}, moving: map[string]moving{},
+		tree: tree{closed: map[id]bool{}},
+	}
+	m.list.cancel = func() {}
+	m.list.keep = map[string]bool{}
+	if n := len(o.Keys.Errs); n > 0 {
+		m.said, m.bad = o.Keys.Errs[0].Error(), true
+	}
+	return m
+}
+
+// Init begins with reading everything, and with being told what changes.
+func (m *model) Init() tea.Cmd { return tea.Batch(m.scan(), m.watch, m.askGraphics()) }
+
+// watch tells of changes until the reader ends.
+func (m *model) watch() tea.Msg {
+	err := m.disk.Watch(m.ctx, func(feed string) { m.send(changedMsg{feed}) })
+	if err != nil {
+		err = fmt.Errorf("what changes is not seen: %w", err)
+	}
+	return saidMsg{"", err}
+}
+
+// Update takes a message.
+func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
+	cmd := m.take(msg)
+	return m, tea.Batch(cmd, m.readRows())
+}
+
+func (m *model) take(msg tea.Msg) tea.Cmd {
+	switch msg := msg.(type) {
+	case tea.WindowSizeMsg:
+		m.width, m.height = msg.Width, msg.Height
+		// The library forgets what it draws into columns that are new (its renderer copies
+		// lines into the old, narrower ones), and would leave it standing. Drawn once more
+		// when that is done, all is as it believes.
+		again := func(after time.Duration) tea.Cmd {
+			return tea.Tick(after, func(time.Time) tea.Msg { return redrawMsg{} })
+		}
+		return tea.Batch(m.dropPicture(), m.layOut(), again(3*frame), again(20*frame))
+	case redrawMsg:
+		if m.shown.picture == nil {
+			return tea.ClearScreen
+		}
+	case tea.KeyPressMsg:
+		return m.key(msg)
+	case tea.PasteMsg:
+		return m.paste(msg.Content)
+	case tea.MouseMsg:
+		return m.mouse(msg)
+	case suspendMsg:
+		return m.suspend()
+	case shelfMsg:
+		return m.haveShelf(msg)
+	case listMsg:
+		return m.haveList(msg)
+	case rowsMsg:
+		// What was read long ago is read again.
+		if len(m.rows) > maxRows {
+			clear(m.rows)
+		}
+		for i, key := range msg.keys {
+			delete(m.asked, key)
+			m.rows[key] = msg.rows[i]
+		}
+	case pageMsg:
+		m.havePage(msg)
+	case startMsg:
+		return m.start(msg)
+	case jobMsg:
+		return m.haveJob(msg)
+	case changedMsg:
+		m.changed[msg.feed] = true
+		return m.scan()
+	case scanMsg:
+		m.scanning = false
+		return m.scan()
+	case saidMsg:
+		m.say("%s", Plain(msg.text))
+		if msg.err != nil {
+			m.fail(msg.err)
+		}
+	default:
+		return m.graphicsMsg(msg)
+	}
+	return nil
+}
+
+// frame is how long the library waits between two drawings.
+const frame = time.Second / 60
+
+// maxRows is how many rows are remembered.
+const maxRows = 4000
+
+// say puts a message into the last line; fail one about a failure.
+func (m *model) say(format string, args ...any) { m.said, m.bad = fmt.Sprintf(format, args...), false }
+func (m *model) fail(err error) {
+	if m.ctx.Err() == nil {
+		m.said, m.bad = err.Error(), true
+	}
+}
+
+// pause is how long after a look at the directory the next one begins, so that what
+// comes in hundreds is seen in tens.
+const pause = 100 * time.Millisecond
+
+// scan looks for what has changed, unless that is being done.
+func (m *model) scan() tea.Cmd {
+	if m.scanning || len(m.changed) == 0 {
+		return nil
+	}
+	m.scanning = true
+	all := m.changed[""] || m.shelf == nil
+	feeds := slices.Sorted(maps.Keys(m.changed))
+	clear(m.changed)
+	m.settled = m.settled[:0]
+	for key, at := range m.moving {
+		if at.jobs == 0 {
+			m.settled = append(m.settled, key)
+		}
+	}
+	ctx, d, old := m.ctx, m.disk, m.shelf
+	return func() tea.Msg {
+		var s *shelf
+		var err error
+		if all {
+			s, err = newShelf(ctx, d)
+		} else {
+			s, err = old.with(ctx, d, feeds)
+		}
+		return shelfMsg{s, err, all, feeds}
+	}
+}
+
+func (m *model) haveShelf(msg shelfMsg) tea.Cmd {
+	again := tea.Tick(pause, func(time.Time) tea.Msg { return scanMsg{} })
+	if msg.err != nil {
+		m.fail(msg.err)
+		return again
+	}
+	for _, key := range m.settled {
+		if m.moving[key].jobs == 0 {
+			delete(m.moving, key)
+		}
+	}
+	first := m.shelf == nil
+	m.shelf = msg.shelf
+	m.arrangeTree()
+	touched := first || msg.all
+	for _, hash := range msg.feeds {
+		touched = touched || m.touches(hash)
+	}
+	if !touched {
+		return again
+	}
+	if first {
+		return tea.Batch(again, m.choose(id{kind: allNode}))
+	}
+	return tea.Batch(again, m.relist())
+}
+
+// touches tells whether the list may have entries of a feed.
+func (m *model) touches(hash string) bool {
+	switch of := m.list.of; of.kind {
+	case feedNode:
+		return of.name == hash
+	case folderNode:
+		f := m.shelf.feeds[hash]
+		return f != nil && inFolder(f.Folders, of.name)
+	}
+	return true
+}
+
+// arrangeTree gives the first pane the nodes that no closed folder hides, and leaves the
+// cursor on the one it is on.
+func (m *model) arrangeTree() {
+	var on id
+	if m.tree.at < len(m.tree.nodes) {
+		on = m.tree.nodes[m.tree.at].id
+	}
+	m.tree.nodes = nil
+	hidden := -1 // deeper than this is hidden
+	for _, n := range m.shelf.nodes {
+		if hidden >= 0 && n.depth > hidden {
+			continue
+		}
+		hidden = -1
+		if m.tree.closed[n.id] {
+			hidden = n.depth
+		}
+		m.tree.nodes = append(m.tree.nodes, n)
+	}
+	if at := slices.IndexFunc(m.tree.nodes, func(n node) bool { return n.id == on }); at >= 0 {
+		m.tree.at = at
+	}
+	m.tree.at = min(m.tree.at, len(m.tree.nodes)-1)
+}
+
+// choose lists what a node is of.
+func (m *model) choose(of id) tea.Cmd {
+	if at := slices.IndexFunc(m.tree.nodes, func(n node) bool { return n.id == of }); at >= 0 {
+		m.tree.at = at
+	}
+	l := &m.list
+	l.of, l.query = of, ""
+	l.items, l.at, l.y, l.err = nil, 0, 0, nil
+	clear(l.keep)
+	l.then = nil
+	return m.anew()
+}
+
+// relist lists the same again, after something changed: when what was asked for has
+// come, so that no arrival keeps a list from being seen.
+func (m *model) relist() tea.Cmd {
+	if m.list.busy {
+		m.list.again = true
+		return nil
+	}
+	cmd := m.anew()
+	m.list.hold = true
+	return cmd
+}
+
+// anew lists what is wanted now.
+func (m *model) anew() tea.Cmd {
+	l := &m.list
+	l.cancel()
+	l.again = false
+	if m.shelf == nil {
+		return nil
+	}
+	ctx, cancel := context.WithCancel(m.ctx)
+	l.cancel = cancel
+	l.seq++
+	l.busy, l.hold = true, false
+	s, d, w, keep, seq := m.shelf, m.disk, l.wanted, maps.Clone(l.keep), l.seq
+	if text := w.text(); text != "" {
+		return (&searching{wanted: w, text: text, shelf: s, keep: keep, seq: seq}).step(ctx, d)
+	}
+	return listing(ctx, d, s, w, keep, seq, false)
+}
+
+// listing makes a list. When not all dates are known in time, it comes once more.
+func listing(ctx context.Context, d Disk, s *shelf, w wanted, keep map[string]bool, seq int, patient bool) tea.Cmd {
+	return func() tea.Msg {
+		items, whole := s.list(ctx, d, w, keep, patient)
+		msg := listMsg{seq: seq, items: items}
+		if !whole && !patient {
+			msg.rest = listing(ctx, d, s, w, keep, seq, true)
+		}
+		return msg
+	}
+}

@@ -1,0 +1,259 @@
+package tui
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+
+	tea "charm.land/bubbletea/v2"
+
+	"github.com/lektordir/lektor/lektordir"
+)
+
+// browser opens the entry, or one of its links.
+func (m *model) browser(n int) tea.Cmd {
+	if n > 0 {
+		return m.link(n, nil)
+	}
+	ref, ok := m.chosen()
+	if !ok {
+		return m.needsEntry()
+	}
+	return m.openURL(ref, "")
+}
+
+// openURL opens a URL, "" for that of the entry.
+func (m *model) openURL(ref lektordir.Ref, url string) tea.Cmd {
+	ctx, d := m.ctx, m.disk
+	m.say("opening %s", url)
+	return func() tea.Msg {
+		opened, err := d.Open(ctx, ref, url)
+		return saidMsg{"opened " + opened, err}
+	}
+}
+
+// link opens a link by its number, which it asks for.
+func (m *model) link(n int, words []string) tea.Cmd {
+	p := &m.page
+	if m.focus != pagePane || p.page == nil {
+		m.say("open an entry first: its links have numbers there")
+		return nil
+	}
+	if n == 0 && len(words) == 0 {
+		m.ask("link number: ", "", func(m *model, text string) tea.Cmd { return m.link(0, []string{text}) })
+		return nil
+	}
+	if n == 0 {
+		var err error
+		if n, err = strconv.Atoi(strings.TrimSpace(words[0])); err != nil {
+			m.say("%s is no number of a link", words[0])
+			return nil
+		}
+	}
+	if n < 1 || n > len(p.page.Links) {
+		m.say("there is no link %d", n)
+		return nil
+	}
+	return m.openURL(p.ref, p.page.Links[n-1])
+}
+
+// play plays an enclosure, on the terminal, as players of sound show there where they are.
+func (m *model) play(n int) tea.Cmd {
+	p := &m.page
+	if m.focus != pagePane || p.page == nil {
+		m.say("open an entry first")
+		return nil
+	}
+	if n > len(p.page.Enclosures) {
+		m.say("the entry has no enclosure %d", n)
+		return nil
+	}
+	ctx, d, ref, url := m.ctx, m.disk, p.ref, p.page.Enclosures[n-1]
+	exe := m.o.exec
+	return func() tea.Msg {
+		argv, err := d.Player(ctx, ref, url)
+		if err != nil {
+			return saidMsg{"", err}
+		}
+		return startMsg{exe(d.Environ(ctx, ref), argv), argv[0], false}
+	}
+}
+
+// startMsg is a command that is to have the terminal.
+type startMsg struct {
+	cmd  *exec.Cmd
+	name string
+	wait bool
+}
+
+// start gives the terminal to a command.
+func (m *model) start(msg startMsg) tea.Cmd {
+	var c tea.ExecCommand = &onTerminal{Cmd: msg.cmd, wait: msg.wait, began: m.o.child}
+	return tea.Exec(c, func(err error) tea.Msg {
+		if err != nil {
+			return saidMsg{"", fmt.Errorf("%s: %w", msg.name, err)}
+		}
+		return saidMsg{}
+	})
+}
+
+// onTerminal is a command on the terminal.
+type onTerminal struct {
+	*exec.Cmd
+	wait  bool
+	began func(bool) // told that it begins, and that it has ended
+}
+
+func (c *onTerminal) SetStdin(r io.Reader)  { c.Stdin = r }
+func (c *onTerminal) SetStdout(w io.Writer) { c.Stdout = w }
+func (c *onTerminal) SetStderr(w io.Writer) { c.Stderr = w }
+
+// Run runs the command and waits for Enter, if that is wanted.
+func (c *onTerminal) Run() error {
+	c.began(true)
+	defer c.began(false)
+	err := c.Cmd.Run()
+	if c.wait {
+		if err != nil {
+			fmt.Fprintln(c.Stderr, err)
+		}
+		fmt.Fprint(c.Stdout, "\n[Enter]")
+		one := make([]byte, 1)
+		for one[0] != '\n' && one[0] != '\r' {
+			if n, rerr := c.Stdin.Read(one); n == 0 || rerr != nil {
+				break
+			}
+		}
+		return nil
+	}
+	return err
+}
+
+// run runs a command of the user's keys on the terminal; spawn in the background.
+func (m *model) run(words []string, wait bool) tea.Cmd {
+	return m.withCommand(words, func(ctx context.Context, env, argv []string) tea.Msg {
+		return startMsg{m.o.exec(env, argv), argv[0], wait}
+	})
+}
+
+func (m *model) spawn(words []string) tea.Cmd {
+	exe := m.o.exec
+	return m.withCommand(words, func(ctx context.Context, env, argv []string) tea.Msg {
+		cmd := exe(env, argv)
+		var out bytes.Buffer
+		cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // the terminal is ours
+		cmd.Stdout, cmd.Stderr = &limited{Buffer: &out}, &limited{Buffer: &out}
+		err := cmd.Run()
+		said, _, _ := strings.Cut(strings.TrimSpace(out.String()), "\n")
+		if err != nil {
+			if said != "" {
+				err = fmt.Errorf("%w: %s", err, said)
+			}
+			return saidMsg{"", fmt.Errorf("%s: %w", argv[0], err)}
+		}
+		return saidMsg{said, nil}
+	})
+}
+
+// limited keeps the beginning of what is written.
+type limited struct{ *bytes.Buffer }
+
+func (l *limited) Write(p []byte) (int, error) {
+	if room := 4096 - l.Len(); room > 0 {
+		l.Buffer.Write(p[:min(room, len(p))])
+	}
+	return len(p), nil
+}
+
+// withCommand makes a command of the words of a key.
+func (m *model) withCommand(words []string, do func(ctx context.Context, env, argv []string) tea.Msg) tea.Cmd {
+	if err := m.o.NoCommands; err != nil {
+		m.fail(err)
+		return nil
+	}
+	ref, ok := m.chosen()
+	if !ok {
+		return m.needsEntry()
+	}
+	ctx, d := m.ctx, m.disk
+	return func() tea.Msg {
+		env := d.Environ(ctx, ref)
+		argv, err := expand(words, env)
+		if err != nil {
+			return saidMsg{"", err}
+		}
+		return do(ctx, env, argv)
+	}
+}
+
+// fields are what stands in braces in a command, and where its value is in the
+// environment.
+var fields = [...][2]string{
+	{"{path}", "LEKTOR_ENTRY"}, {"{url}", "LEKTOR_URL"}, {"{title}", "LEKTOR_TITLE"}, {"{feed}", "LEKTOR_FEED"},
+	{"{enclosure}", "LEKTOR_ENCLOSURE"}, {"{dir}", "LEKTORDIR"},
+}
+
+// expand puts values into a command's arguments. Each argument stays one, whatever
+// a stranger wrote; and one that only that makes begin with a hyphen is no option.
+func expand(words, env []string) ([]string, error) {
+	argv := make([]string, len(words))
+	for i, w := range words {
+		argv[i] = w
+		if i == 0 {
+			continue // what is run is the user's word
+		}
+		var pairs []string
+		for _, f := range fields {
+			value := lookup(env, f[1])
+			if strings.Contains(w, f[0]) && (f[0] == "{url}" || f[0] == "{enclosure}") && !web(value) {
+				return nil, fmt.Errorf("the entry has no %s that http or https leads to", strings.Trim(f[0], "{}"))
+			}
+			pairs = append(pairs, f[0], value)
+		}
+		argv[i] = strings.ReplaceAll(strings.NewReplacer(pairs...).Replace(w), "\x00", "")
+		if strings.HasPrefix(argv[i], "-") && !strings.HasPrefix(w, "-") {
+			argv[i] = " " + argv[i]
+		}
+	}
+	if strings.Contains(argv[0], "{") {
+		return nil, fmt.Errorf("%s: a field cannot be the command", argv[0])
+	}
+	return argv, nil
+}
+
+// web tells whether a URL is one of the web: a program that is given another may do
+// something else than show it.
+func web(url string) bool {
+	url = strings.ToLower(url)
+	return strings.HasPrefix(url, "http://") || strings.HasPrefix(url, "https://")
+}
+
+// lookup gives a variable of an environment; the last one counts.
+func lookup(env []string, name string) string {
+	for i := len(env) - 1; i >= 0; i-- {
+		if v, ok := strings.CutPrefix(env[i], name+"="); ok {
+			return v
+		}
+	}
+	return ""
+}
+
+// newCommand makes a command of an argument vector. ~/ is the user's own directory.
+func newCommand(env, argv []string) *exec.Cmd {
+	name := argv[0]
+	if rest, ok := strings.CutPrefix(name, "~/"); ok {
+		if home, err := os.UserHomeDir(); err == nil {
+			name = filepath.Join(home, rest)
+		}
+	}
+	cmd := exec.Command(name, argv[1:]...)
+	cmd.Env = append(os.Environ(), env...)
+	return cmd
+}

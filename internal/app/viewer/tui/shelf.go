@@ -1,0 +1,318 @@
+package tui
+
+import (
+	"cmp"
+	"context"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/lektordir/lektor/internal/entries"
+	"github.com/lektordir/lektor/internal/query"
+	"github.com/lektordir/lektor/lektordir"
+)
+
+// shelf is what there was in the lektor-dir at a moment. It never changes: what is
+// found later is another one, which shares with it what is the same.
+type shelf struct {
+	feeds map[string]*onShelf // by hash
+	saved []Saved
+	nodes []node
+	all   *onShelf // counts of everything
+}
+
+// onShelf is a feed, with its entries by time of delivery.
+type onShelf struct {
+	Feed
+	refs                 []lektordir.Ref
+	unread, flagged, any int
+}
+
+// nodeKind is what a line of the first pane stands for.
+type nodeKind uint8
+
+const (
+	allNode nodeKind = iota
+	flaggedNode
+	savedNode
+	folderNode
+	feedNode
+)
+
+// node is a line of the first pane. It is made of comparable parts, id of those that
+// stay when counts change.
+type node struct {
+	id
+	title  string
+	depth  int
+	counts bool // unread and any mean something
+	unread int
+	any    int
+	bad    string // why a saved query is none
+}
+
+// id is what a node is of: a feed's hash, a folder's folded path, a query's name.
+type id struct {
+	kind nodeKind
+	name string
+	in   string // the folder that a feed is shown in
+}
+
+// newShelf reads everything.
+func newShelf(ctx context.Context, d Disk) (*shelf, error) {
+	feeds, err := d.Feeds(ctx)
+	if err != nil {
+		return nil, err
+	}
+	refs, err := d.List(ctx)
+	if err != nil {
+		return nil, err
+	}
+	s := &shelf{feeds: make(map[string]*onShelf, len(feeds))}
+	for _, f := range feeds {
+		s.feeds[f.Hash] = &onShelf{Feed: f}
+	}
+	for len(refs) > 0 {
+		n := slices.IndexFunc(refs, func(r lektordir.Ref) bool { return r.Feed != refs[0].Feed })
+		if n < 0 {
+			n = len(refs)
+		}
+		s.put(refs[0].Feed, refs[:n:n])
+		refs = refs[n:]
+	}
+	// A list of saved queries that cannot be read is not worth the rest.
+	s.saved, _ = d.Saved(ctx)
+	s.arrange()
+	return s, nil
+}
+
+// with gives the shelf with other entries of some feeds.
+func (s *shelf) with(ctx context.Context, d Disk, feeds []string) (*shelf, error) {
+	for _, hash := range feeds {
+		if s.feeds[hash] == nil {
+			return newShelf(ctx, d) // a feed that is new has a name and folders
+		}
+	}
+	refs, err := d.List(ctx, feeds...)
+	if err != nil {
+		return nil, err
+	}
+	t := &shelf{feeds: maps.Clone(s.feeds), saved: s.saved}
+	for _, hash := range feeds {
+		of := slices.Collect(func(yield func(lektordir.Ref) bool) {
+			for _, r := range refs {
+				if r.Feed == hash && !yield(r) {
+					return
+				}
+			}
+		})
+		t.put(hash, of)
+	}
+	t.arrange()
+	return t, nil
+}
+
+// put gives a feed its entries.
+func (s *shelf) put(hash string, refs []lektordir.Ref) {
+	f := &onShelf{Feed: Feed{Hash: hash, Title: hash}}
+	if old := s.feeds[hash]; old != nil {
+		f.Feed = old.Feed
+	}
+	f.refs, f.any = refs, len(refs)
+	for _, r := range refs {
+		if r.Unread() {
+			f.unread++
+		}
+		if r.HasFlag('F') {
+			f.flagged++
+		}
+	}
+	s.feeds[hash] = f
+}
+
+// arrange makes the lines of the first pane: everything, what is flagged, saved
+// queries, folders with what is in them, and the feeds that are in none.
+func (s *shelf) arrange() {
+	s.all = &onShelf{}
+	type folder struct {
+		title string
+		feeds map[*onShelf]bool // with those of the folders below
+		own   map[*onShelf]bool
+	}
+	folders := map[string]*folder{}
+	var loose []*onShelf
+	for _, f := range s.feeds {
+		s.all.unread += f.unread
+		s.all.any += f.any
+		s.all.flagged += f.flagged
+		in := false
+		for _, path := range f.Folders {
+			name := ""
+			for part := range strings.SplitSeq(path, "/") {
+				if part = strings.TrimSpace(part); part == "" {
+					continue
+				}
+				if name != "" {
+					name += "/"
+				}
+				name += part
+				key := query.Fold(name)
+				if folders[key] == nil {
+					folders[key] = &folder{title: part, feeds: map[*onShelf]bool{}, own: map[*onShelf]bool{}}
+				}
+				folders[key].title = min(folders[key].title, part)
+				folders[key].feeds[f] = true
+			}
+			if name != "" {
+				in = true
+				folders[query.Fold(name)].own[f] = true
+			}
+		}
+		if !in {
+			loose = append(loose, f)
+		}
+	}
+	s.nodes = []node{
+		{id: id{kind: allNode}, title: "All", counts: true, unread: s.all.unread, any: s.all.any},
+		{id: id{kind: flaggedNode}, title: "Flagged", counts: true, any: s.all.flagged},
+	}
+	for _, q := range s.saved {
+		n := node{id: id{kind: savedNode, name: q.Name}, title: q.Name}
+		if q.Err != nil {
+			n.bad = q.Err.Error()
+		}
+		s.nodes = append(s.nodes, n)
+	}
+	paths := slices.SortedFunc(maps.Keys(folders), func(a, b string) int {
+		// A folder stands before what is in it, and that before the next one.
+		return slices.Compare(strings.Split(a, "/"), strings.Split(b, "/"))
+	})
+	for _, path := range paths {
+		f := folders[path]
+		n := node{id: id{kind: folderNode, name: path}, title: f.title, depth: strings.Count(path, "/"), counts: true}
+		for feed := range f.feeds {
+			n.unread += feed.unread
+			n.any += feed.any
+		}
+		s.nodes = append(s.nodes, n)
+		s.addFeeds(slices.Collect(maps.Keys(f.own)), path, n.depth+1)
+	}
+	s.addFeeds(loose, "", 0)
+}
+
+// addFeeds adds lines of feeds, by title.
+func (s *shelf) addFeeds(feeds []*onShelf, in string, depth int) {
+	slices.SortFunc(feeds, func(a, b *onShelf) int {
+		return cmp.Or(cmp.Compare(query.Fold(a.Title), query.Fold(b.Title)), cmp.Compare(a.Hash, b.Hash))
+	})
+	for _, f := range feeds {
+		s.nodes = append(s.nodes, node{
+			id: id{kind: feedNode, name: f.Hash, in: in}, title: f.Title, depth: depth, counts: true, unread: f.unread, any: f.any,
+		})
+	}
+}
+
+// in gives the entries that a node is of, by feed. Of a saved query these are all.
+func (s *shelf) in(of id) []lektordir.Ref {
+	var refs []lektordir.Ref
+	switch of.kind {
+	case feedNode:
+		if f := s.feeds[of.name]; f != nil {
+			refs = f.refs
+		}
+		return slices.Clone(refs)
+	case allNode, savedNode:
+		refs = make([]lektordir.Ref, 0, s.all.any)
+	}
+	for _, hash := range slices.Sorted(maps.Keys(s.feeds)) {
+		f := s.feeds[hash]
+		switch of.kind {
+		case flaggedNode:
+			for _, r := range f.refs {
+				if r.HasFlag('F') {
+					refs = append(refs, r)
+				}
+			}
+		case folderNode:
+			if inFolder(f.Folders, of.name) {
+				refs = append(refs, f.refs...)
+			}
+		default:
+			refs = append(refs, f.refs...)
+		}
+	}
+	return refs
+}
+
+// inFolder tells whether one of folders is that of a folded path, or below it.
+func inFolder(folders []string, path string) bool {
+	return slices.ContainsFunc(folders, func(f string) bool {
+		var parts []string
+		for part := range strings.SplitSeq(f, "/") {
+			if part = strings.TrimSpace(part); part != "" {
+				parts = append(parts, part)
+			}
+		}
+		f = query.Fold(strings.Join(parts, "/"))
+		return f == path || strings.HasPrefix(f, path+"/")
+	})
+}
+
+// item is an entry in a list.
+type item struct {
+	ref  lektordir.Ref
+	date time.Time
+}
+
+// keyOf is what stays of an entry when it moves.
+func keyOf(r lektordir.Ref) string { return entries.Key(r.Path()) }
+
+// wanted says what a list is of.
+type wanted struct {
+	of     id
+	query  string // of a search in it
+	all    bool   // read ones too
+	oldest bool   // first
+}
+
+// datesWithin is how long a list waits for the dates of its entries before it is
+// shown in the order of their delivery, which is nearly the same.
+const datesWithin = 150 * time.Millisecond
+
+// list makes a list. What is in keep is in it although it is read. It is not whole
+// when not all dates are known yet.
+func (s *shelf) list(ctx context.Context, d Disk, w wanted, keep map[string]bool, patient bool) (items []item, whole bool) {
+	refs := s.in(w.of)
+	if !w.all && w.of.kind != flaggedNode {
+		refs = deleteRead(refs, keep)
+	}
+	return sorted(ctx, d, refs, w.oldest, patient)
+}
+
+// deleteRead takes out what is read, but what is to be kept.
+func deleteRead(refs []lektordir.Ref, keep map[string]bool) []lektordir.Ref {
+	return slices.DeleteFunc(refs, func(r lektordir.Ref) bool { return !r.Unread() && !keep[keyOf(r)] })
+}
+
+// sorted puts entries in order.
+func sorted(ctx context.Context, d Disk, refs []lektordir.Ref, oldest, patient bool) (items []item, whole bool) {
+	if !patient {
+		c, cancel := context.WithTimeout(ctx, datesWithin)
+		defer cancel()
+		ctx = c
+	}
+	dates, whole := d.Dates(ctx, refs)
+	items = make([]item, len(refs))
+	for i, r := range refs {
+		items[i] = item{r, dates[i]}
+	}
+	slices.SortStableFunc(items, func(a, b item) int {
+		c := cmp.Or(a.date.Compare(b.date), cmp.Compare(a.ref.Unique, b.ref.Unique))
+		if !oldest {
+			c = -c
+		}
+		return c
+	})
+	return items, whole
+}

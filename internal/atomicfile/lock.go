@@ -1,0 +1,79 @@
+package atomicfile
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+
+	"github.com/gofrs/flock"
+	"golang.org/x/sys/unix"
+)
+
+// Exists tells whether there is anything at the path, if only a link that leads nowhere.
+func Exists(path string) bool {
+	_, err := os.Lstat(path)
+	return err == nil
+}
+
+// Lock takes the lock that is the file at path, which is made if need be and never
+// removed: whoever had opened it before would hold a lock that the next one does not
+// see. It does not wait, and gives the error busy when somebody else has the lock. The
+// lock ends with unlock, or with the process. A link in its place is not followed.
+func Lock(path string, busy error) (unlock func(), err error) {
+	// Who cannot write to the file is refused an exclusive lock by NFS, which makes one
+	// of a range of bytes of it (flock(2)).
+	unlock, err = lock(path, busy, os.O_RDWR|os.O_CREATE)
+	if errors.Is(err, fs.ErrPermission) || errors.Is(err, unix.EROFS) {
+		// It is another user's. On a disk of this machine it will do to read it.
+		if unlock, again := lock(path, busy, os.O_RDONLY); !errors.Is(again, fs.ErrNotExist) {
+			return unlock, again
+		}
+	}
+	return unlock, err
+}
+
+func lock(path string, busy error, flags int) (unlock func(), err error) {
+	l := flock.New(path, flock.SetPermissions(perm), flock.SetFlag(flags|unix.O_NOFOLLOW|unix.O_NONBLOCK))
+	ok, err := l.TryLock()
+	if err == nil && !ok {
+		err = busy
+	}
+	if err != nil {
+		_ = l.Close()
+		return nil, err
+	}
+	return func() { _ = l.Unlock() }, nil
+}
+
+// Hold locks an open file or directory, as how says in the words of flock(2), until it is
+// closed.
+func Hold(f *os.File, how int) error {
+	return Retry(func() error { return unix.Flock(int(f.Fd()), how) })
+}
+
+// InPlace tells whether an open file is the one at its path still: one that was waited
+// for may have been removed or replaced meanwhile. The error is fs.ErrNotExist when
+// there is none.
+func InPlace(f *os.File) (bool, error) {
+	opened, err := f.Stat()
+	if err != nil {
+		return false, err
+	}
+	now, err := os.Lstat(f.Name())
+	return err == nil && os.SameFile(opened, now), err
+}
+
+// Open is open(2), for those who need no more than the descriptor of what they open.
+func Open(path string, flags int) (fd int, err error) {
+	err = Retry(func() error { fd, err = unix.Open(path, flags, 0); return err })
+	return fd, err
+}
+
+// Retry repeats a system call for as long as signals interrupt it.
+func Retry(call func() error) error {
+	for {
+		if err := call(); err != unix.EINTR {
+			return err
+		}
+	}
+}
