@@ -39,6 +39,8 @@ bench: build ## the speed of everything, against sfeed, newsboat and mblaze wher
 faults: ## a crowd; kills, failing calls and power cuts at every file-system operation; histories of feeds; an hour
 	$(GO) run ./scripts/crowd
 	$(GO) run ./scripts/faults -cuts 200 -orders 300
+	$(GO) run ./scripts/crowd -gluster -grow 200ms
+	$(GO) run ./scripts/faults -gluster -faults kill -step 40
 	LEKTOR_TEST_FEEDS=1000 $(GO) test -count=1 -run "^Test(Walk|Sizes)" ./internal/app/fetcher
 	LEKTOR_HISTORIES=300 $(GO) test -run TestArchiveHistories ./internal/app/viewer
 

@@ -135,11 +135,11 @@ func (c *checker) feeds(context.Context) error {
 // locked gives what does something under the lock of a feed.
 func (c *checker) locked(hash string, mend func() error) func() error {
 	return func() error {
-		l, err := c.d.lockFeed(hash)
+		unlock, err := c.d.lockFeed(hash)
 		if err != nil {
 			return err
 		}
-		defer l.Unlock()
+		defer unlock()
 		if err := c.d.inside("src/" + hash); err != nil {
 			return err
 		}

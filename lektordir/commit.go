@@ -6,17 +6,20 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"sync"
 )
 
 // commit does the group commit.
 func (d *Dir) commit(g *group) {
 	fail := make(map[*Txn]error)
-	live := func(yield func(*Txn) bool) {
+	// those gives the transactions for which something holds and that have not failed.
+	those := func(has func(*Txn) bool) (live []*Txn) {
 		for _, t := range g.txns {
-			if fail[t] == nil && !yield(t) {
-				return
+			if fail[t] == nil && has(t) {
+				live = append(live, t)
 			}
 		}
+		return live
 	}
 	// 1. What is staged becomes durable.
 	d.sync(g, g.many(), fail, (*Txn).syncStaged)
@@ -26,31 +29,11 @@ func (d *Dir) commit(g *group) {
 		}
 	}
 	// 2. The journals take note of it.
-	for t := range live {
-		if len(t.aliases)+len(t.staged) == 0 {
-			continue
-		}
-		t.before = t.journal.good
-		// Looked at again, as staging may have taken long.
-		err := t.stillInside()
-		if err == nil {
-			err = appendJournal(d.journalPath(t.feed), t.journal, slices.Concat(t.aliases, t.staged))
-		}
-		if err != nil {
-			fail[t] = err
-			// Lines that could not be cut off again count, and so do their
-			// entries: recovery delivers them.
-			if uncut := (*uncutError)(nil); !errors.As(err, &uncut) {
-				t.discard()
-			}
-		}
+	noted := those((*Txn).notes)
+	for i, err := range g.each(noted, (*Txn).note) {
+		fail[noted[i]] = err
 	}
-	var noted []*Txn
-	for t := range live {
-		if len(t.aliases)+len(t.staged) > 0 {
-			noted = append(noted, t)
-		}
-	}
+	noted = those((*Txn).notes)
 	d.sync(g, g.whole != nil && len(noted) > fewJournals, fail, (*Txn).syncJournal)
 	for _, t := range noted {
 		if fail[t] == nil {
@@ -66,31 +49,56 @@ func (d *Dir) commit(g *group) {
 		t.discard()
 	}
 	// 3. The entries are delivered.
-	for t := range live {
-		if t.initial && d.rename(d.Join(t.stagedIn()), d.Join("new", t.feed)) == nil {
-			continue
-		}
-		// Or somebody has made new/$feed meanwhile.
-		for _, r := range t.staged {
-			dropped, err := d.settle(t.feed, t.stagedIn(), r)
-			if err != nil {
-				fail[t] = errors.Join(fail[t], err)
-				break
-			}
-			if dropped {
-				if t.dropped == nil {
-					t.dropped = map[string]bool{}
-				}
-				t.dropped[r.Unique] = true
-			}
-		}
-		if t.initial {
-			os.Remove(d.Join(t.stagedIn())) // if nothing is left in it
-		}
+	noted = those((*Txn).notes)
+	for i, err := range g.each(noted, (*Txn).settle) {
+		fail[noted[i]] = err
 	}
 	for _, t := range g.txns {
 		t.end(fail[t])
 	}
+}
+
+// notes reports whether the transaction has lines for the journal.
+func (t *Txn) notes() bool { return len(t.aliases)+len(t.staged) > 0 }
+
+// note appends the transaction's lines to the journal.
+func (t *Txn) note() error {
+	t.before = t.journal.good
+	// Looked at again, as staging may have taken long.
+	err := t.stillInside()
+	if err == nil {
+		err = appendJournal(t.d.journalPath(t.feed), t.journal, slices.Concat(t.aliases, t.staged))
+	}
+	// Lines that could not be cut off again count, and so do their entries: recovery
+	// delivers them.
+	if uncut := (*uncutError)(nil); err != nil && !errors.As(err, &uncut) {
+		t.discard()
+	}
+	return err
+}
+
+// settle delivers what was staged, which the journal has.
+func (t *Txn) settle() error {
+	if t.initial && t.d.rename(t.d.Join(t.stagedIn()), t.d.Join("new", t.feed)) == nil {
+		return nil
+	}
+	// Or somebody has made new/$feed meanwhile.
+	for _, r := range t.staged {
+		dropped, err := t.d.settle(t.feed, t.stagedIn(), r)
+		if err != nil {
+			return err
+		}
+		if dropped {
+			if t.dropped == nil {
+				t.dropped = map[string]bool{}
+			}
+			t.dropped[r.Unique] = true
+		}
+	}
+	if t.initial {
+		os.Remove(t.d.Join(t.stagedIn())) // if nothing is left in it
+	}
+	return nil
 }
 
 // sync makes what the transactions that have not failed wrote durable: whole
@@ -106,32 +114,34 @@ func (d *Dir) sync(g *group, whole bool, fail map[*Txn]error, each func(t *Txn, 
 		}
 		return
 	}
-	seen := make(map[string]error)
+	var mu sync.Mutex
+	seen := make(map[string]func() error)
 	shared := func(p string) error {
-		err, ok := seen[p]
-		if !ok {
-			err = syncPath(p)
-			seen[p] = err
+		mu.Lock()
+		once := seen[p]
+		if once == nil {
+			once = sync.OnceValue(func() error { return syncPath(p) })
+			seen[p] = once
 		}
-		return err
+		mu.Unlock()
+		return once()
 	}
+	var live []*Txn
 	for _, t := range g.txns {
-		if fail[t] != nil {
-			continue
+		if fail[t] == nil {
+			live = append(live, t)
 		}
-		if err := each(t, shared); err != nil {
-			fail[t] = err
-		}
+	}
+	for i, err := range g.each(live, func(t *Txn) error { return each(t, shared) }) {
+		fail[live[i]] = err
 	}
 }
 
 // syncStaged syncs what is staged, files before the directories they are in,
 // and what was written in src/.
 func (t *Txn) syncStaged(shared func(string) error) error {
-	for _, r := range t.staged {
-		if err := syncEntry(t.d.Join(t.stagedIn(), r.Unique)); err != nil {
-			return err
-		}
+	if err := t.syncEntries(); err != nil {
+		return err
 	}
 	for _, p := range t.src {
 		if err := shared(p); err != nil {
@@ -159,7 +169,22 @@ func (t *Txn) syncStaged(shared func(string) error) error {
 	return syncPath(t.d.Join("tmp", t.feed))
 }
 
-// syncEntry syncs a directory of an entry and the files in it.
+// syncEntries syncs the staged entries, or waits for those that do so themselves.
+func (t *Txn) syncEntries() error {
+	if t.beside.group != nil {
+		err := t.besides()
+		t.closeTmp()
+		return err
+	}
+	for _, r := range t.staged {
+		if err := syncEntry(t.d.Join(t.stagedIn(), r.Unique)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// syncEntry syncs a directory and all that is in it.
 func syncEntry(dir string) error {
 	ents, err := os.ReadDir(dir)
 	if err != nil {

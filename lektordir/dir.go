@@ -36,6 +36,8 @@ type Dir struct {
 	rename func(from, to string) error                                // renameNoReplace, but in tests
 	link   func(fromDir int, from string, toDir int, to string) error // linkat, but in tests
 
+	shared func() bool // other machines may have it, see Fresh
+
 	feeds sync.Map // hash -> *knownFeed, of feeds read by FeedOf
 }
 
@@ -90,6 +92,7 @@ func Open(path string, opts *Options) (*Dir, error) {
 		d.opts.Host, _ = os.Hostname()
 	}
 	d.host = EscapeHost(d.opts.Host)
+	d.shared = sync.OnceValue(func() bool { return sharedFS(abs + "/src") })
 	bad := &NotLektorDirError{Path: path}
 	for _, name := range dirs {
 		fi, err := os.Stat(filepath.Join(abs, name))

@@ -98,7 +98,7 @@ func (d *Dir) recoverLocked(feed string) error {
 	if err := d.inside("new/" + feed); err != nil && !isNotExist(err) {
 		return err
 	}
-	j, err := readJournal(d.journalPath(feed))
+	j, err := d.freshJournal(feed)
 	if err != nil {
 		return err
 	}

@@ -22,11 +22,11 @@ func openFSSync(path string) (s *fsSync, ok bool, err error) {
 	if !kernelSyncsErrors() {
 		return nil, false, nil
 	}
-	var st unix.Statfs_t
-	if err := unix.Statfs(path, &st); err != nil {
-		return nil, false, &os.PathError{Op: "statfs", Path: path, Err: err}
+	kind, err := fsKind(path)
+	if err != nil {
+		return nil, false, err
 	}
-	switch uint32(st.Type) {
+	switch kind {
 	case unix.EXT4_SUPER_MAGIC, unix.XFS_SUPER_MAGIC, unix.BTRFS_SUPER_MAGIC:
 	default:
 		return nil, false, nil
@@ -47,15 +47,56 @@ func (s *fsSync) sync() error {
 
 func (s *fsSync) close() { s.f.Close() }
 
-// syncFS syncs the file system that holds path.
-func syncFS(path string) error {
+// syncFS syncs the file system that holds path, by a call that need not tell of
+// errors of writing. It reports false, and does nothing, where that call is not known
+// to write everything: by FUSE it comes to no more than the kernel's own memory.
+func syncFS(path string) (done bool, err error) {
+	if kind, err := fsKind(path); err != nil || !kind.local() && kind != unix.NFS_SUPER_MAGIC {
+		return false, err
+	}
 	f, err := os.Open(path)
 	if err != nil {
-		return err
+		return false, err
 	}
 	s := fsSync{f}
 	defer s.close()
-	return s.sync()
+	return true, s.sync()
+}
+
+// kind is the type of a file system, as statfs(2) tells it.
+type kind uint32
+
+func fsKind(path string) (kind, error) {
+	var st unix.Statfs_t
+	if err := unix.Statfs(path, &st); err != nil {
+		return 0, &os.PathError{Op: "statfs", Path: path, Err: err}
+	}
+	return kind(st.Type), nil
+}
+
+// local reports whether it is known as one that a single machine has.
+func (k kind) local() bool {
+	const zfs, bcachefs = 0x2fc12fc1, 0xca451a4e
+	switch k {
+	case unix.EXT4_SUPER_MAGIC, unix.XFS_SUPER_MAGIC, unix.BTRFS_SUPER_MAGIC, unix.F2FS_SUPER_MAGIC,
+		unix.TMPFS_MAGIC, unix.OVERLAYFS_SUPER_MAGIC, zfs, bcachefs:
+		return true
+	}
+	return false
+}
+
+// sharedFS reports whether several machines may have the file system that holds path.
+func sharedFS(path string) bool {
+	k, err := fsKind(path)
+	return err == nil && !k.local()
+}
+
+// refresh makes the kernel, and whoever answers it, learn anew what there is to know
+// of a file but for what is in it: the answer to a change has what is true now. The
+// change is the time of the last reading, which is nobody's.
+func refresh(path string) {
+	times := []unix.Timespec{{Nsec: unix.UTIME_NOW}, {Nsec: unix.UTIME_OMIT}}
+	_ = unix.UtimesNanoAt(unix.AT_FDCWD, path, times, unix.AT_SYMLINK_NOFOLLOW)
 }
 
 var kernelSyncsErrors = sync.OnceValue(func() bool {

@@ -2,8 +2,6 @@
 
 package lektordir
 
-import "golang.org/x/sys/unix"
-
 // fsSync syncs a whole file system by one call, which this system does not
 // have: sync(2) tells no errors.
 type fsSync struct{}
@@ -12,8 +10,11 @@ func openFSSync(string) (*fsSync, bool, error) { return nil, false, nil }
 func (*fsSync) sync() error                    { return nil }
 func (*fsSync) close()                         {}
 
-// syncFS syncs all file systems, as there is no call for one.
-func syncFS(string) error {
-	unix.Sync()
-	return nil
-}
+// syncFS does nothing, as there is no call for one file system, and the one for all
+// need not wait.
+func syncFS(string) (done bool, err error) { return false, nil }
+
+// That several machines work on one lektor-dir is for Linux.
+
+func sharedFS(string) bool { return false }
+func refresh(string)       {}

@@ -2,21 +2,34 @@ package lektordir
 
 import (
 	"os"
+	"path/filepath"
 	"slices"
 
+	"golang.org/x/sync/errgroup"
 	"golang.org/x/sys/unix"
 )
 
-// Sync writes what is not on the disk yet, of the file systems of the lektor-dir,
-// as sync(2) does of all there are. That is for many files; that a disk failed
-// before it does not tell.
-func (d *Dir) Sync() error {
-	for _, name := range []string{"src", "tmp"} {
-		if err := syncFS(d.Join(name)); err != nil {
-			return err
-		}
+// Sync writes what is at these paths of the lektor-dir, and all that is below them, to
+// the disk, and the names of the paths: by one call for the file system of src where
+// there is one, else each file by itself. That is for many files; that a disk failed
+// before the call it does not tell.
+func (d *Dir) Sync(rels ...string) error {
+	if done, err := syncFS(d.Join("src")); done || err != nil {
+		return err
 	}
-	return nil
+	var all errgroup.Group
+	all.SetLimit(atOnce)
+	var parents []string
+	for _, rel := range rels {
+		if parent := filepath.Dir(rel); !slices.Contains(parents, parent) {
+			parents = append(parents, parent)
+		}
+		all.Go(func() error { return syncEntry(d.Join(rel)) })
+	}
+	for _, parent := range parents {
+		all.Go(func() error { return syncPath(d.Join(parent)) })
+	}
+	return all.Wait()
 }
 
 // syncer makes what is written to a lektor-dir durable: by one call for a whole

@@ -21,6 +21,7 @@ type twin struct {
 	dir  int    // a directory that is open
 	name string // in it
 	id   fileID
+	old  bool // it is of an entry that was delivered before
 }
 
 // fileID tells a file, as it was, from others and from what became of it.
@@ -84,6 +85,17 @@ func (t *Txn) share(fd int, unique, name, data string) bool {
 	return false
 }
 
+// foundBefore reports, once for each, whether a file that was shared is one of an
+// entry that was delivered before. Whoever put it there may not have synced it.
+func (t *Txn) foundBefore(name, data string) bool {
+	k := twinKey{name, data}
+	tw := t.twins.known[k]
+	found := tw.old
+	tw.old = false
+	t.twins.known[k] = tw
+	return found
+}
+
 // written tells share of a file that was written.
 func (t *Txn) written(fd int, unique, name, data string) {
 	if t.twins.none {
@@ -95,7 +107,7 @@ func (t *Txn) written(fd int, unique, name, data string) {
 	}
 	var st unix.Stat_t
 	if err := unix.Fstatat(fd, path, &st, unix.AT_SYMLINK_NOFOLLOW); err == nil && uint32(st.Mode)&unix.S_IFMT == kind && st.Size == int64(len(data)) {
-		t.twins.known[twinKey{name, data}] = twin{fd, path, idOf(&st)}
+		t.twins.known[twinKey{name, data}] = twin{dir: fd, name: path, id: idOf(&st)}
 	}
 }
 
@@ -127,7 +139,7 @@ func (t *Txn) adopt(fd int, unique string) {
 			st.Dev == own.Dev && st.Size > 0 && st.Size <= maxTwin {
 			data := make([]byte, st.Size)
 			if _, err := io.ReadFull(file, data); err == nil && bytes.HasSuffix(data, []byte{'\n'}) {
-				t.twins.known[twinKey{v.name, string(data)}] = twin{dir, v.name, idOf(&st)}
+				t.twins.known[twinKey{v.name, string(data)}] = twin{dir: dir, name: v.name, id: idOf(&st), old: true}
 			}
 		}
 		file.Close()
@@ -143,7 +155,7 @@ func (t *Txn) adoptLink(dir int, own *unix.Stat_t) {
 	}
 	leads := make([]byte, len(leadsTo(t.feed))+1)
 	if n, err := unix.Readlinkat(dir, "feed", leads); err == nil && string(leads[:n]) == leadsTo(t.feed) {
-		t.twins.known[twinKey{"feed", leadsTo(t.feed)}] = twin{dir, "feed", idOf(&st)}
+		t.twins.known[twinKey{"feed", leadsTo(t.feed)}] = twin{dir: dir, name: "feed", id: idOf(&st)}
 	}
 }
 

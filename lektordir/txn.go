@@ -11,7 +11,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/gofrs/flock"
 	"golang.org/x/sys/unix"
 
 	"github.com/lektordir/lektor/internal/atomicfile"
@@ -20,16 +19,17 @@ import (
 // Txn is a delivery to one feed, from the fetcher's taking the feed's lock to
 // its giving it back. Nothing is visible to viewers before [Txn.Commit].
 type Txn struct {
-	w    *Writer
-	d    *Dir
-	feed string
-	lock *flock.Flock
+	w      *Writer
+	d      *Dir
+	feed   string
+	unlock func() // nil when the lock was given back
 
 	journal *journal
 	tmp     *os.File // where entries are staged, held so that nobody can put a link in its place
 	initial bool     // that is tmp/$feed/;first
 	group   *group
 	twins   twins
+	beside  beside
 	staged  []record // Unique is a directory in tmp/
 	aliases []record // other identities of entries delivered before
 	src     []string // paths written in src/, to sync
@@ -50,15 +50,15 @@ func (w *Writer) Begin(feed string) (*Txn, error) {
 	if feed == "" || strings.HasPrefix(feed, ".") || strings.ContainsAny(feed, "/\x00") {
 		return nil, fmt.Errorf("%q is no name of a feed's directory", feed)
 	}
-	l, err := w.d.lockFeed(feed)
+	unlock, err := w.d.lockFeed(feed)
 	if err != nil {
 		return nil, err
 	}
 	if err := w.d.finishPurge(feed); err != nil {
-		l.Unlock()
+		unlock()
 		return nil, err
 	}
-	return &Txn{w: w, d: w.d, feed: feed, lock: l}, nil
+	return &Txn{w: w, d: w.d, feed: feed, unlock: unlock}, nil
 }
 
 // Feed is the hash of the feed.
@@ -79,7 +79,7 @@ func (t *Txn) readJournal() (*journal, error) {
 		return t.journal, nil
 	}
 	path := t.d.journalPath(t.feed)
-	j, err := readJournal(path)
+	j, err := t.d.freshJournal(t.feed)
 	if err != nil {
 		return nil, err
 	}
@@ -393,6 +393,9 @@ func (t *Txn) write(fd int, unique string, e *Entry) error {
 	t.w.mu.Lock()
 	t.group.entries++
 	t.w.mu.Unlock()
+	if t.group.whole == nil {
+		return t.writeBeside(fd, unique, e)
+	}
 	path := func(name string) string { return t.d.Join(t.stagedIn(), unique, name) }
 	for v, data := range e.stored() {
 		if v.repeats && t.share(fd, unique, v.name, string(data)) {
@@ -408,10 +411,18 @@ func (t *Txn) write(fd int, unique string, e *Entry) error {
 	if t.share(fd, unique, "feed", leadsTo(t.feed)) {
 		return nil
 	}
-	if err := unix.Symlinkat(leadsTo(t.feed), fd, unique+"/feed"); err != nil {
-		return &os.PathError{Op: "symlink", Path: path("feed"), Err: err}
+	if err := t.linkFeed(fd, unique); err != nil {
+		return err
 	}
 	t.written(fd, unique, "feed", leadsTo(t.feed))
+	return nil
+}
+
+// linkFeed makes the link from an entry to its feed.
+func (t *Txn) linkFeed(fd int, unique string) error {
+	if err := unix.Symlinkat(leadsTo(t.feed), fd, unique+"/feed"); err != nil {
+		return &os.PathError{Op: "symlink", Path: t.d.Join(t.stagedIn(), unique, "feed"), Err: err}
+	}
 	return nil
 }
 
@@ -420,23 +431,9 @@ func leadsTo(feed string) string { return "../../../src/" + feed }
 
 // writeAt writes a new file.
 func writeAt(dir int, name string, data []byte) error {
-	fd, err := unix.Openat(dir, name, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0o666)
-	for err == unix.EINTR {
-		fd, err = unix.Openat(dir, name, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0o666)
-	}
+	fd, err := createAt(dir, name, data)
 	if err != nil {
 		return err
-	}
-	for len(data) > 0 {
-		n, err := unix.Write(fd, data)
-		if err == unix.EINTR {
-			continue
-		}
-		if err != nil {
-			unix.Close(fd)
-			return err
-		}
-		data = data[n:]
 	}
 	// What close tells must not be lost: NFS and quotas report here.
 	return unix.Close(fd)
@@ -487,9 +484,8 @@ func (t *Txn) Commit(done func(error)) {
 	}
 	t.end = done
 	t.forgetTwins()
-	if t.tmp != nil {
-		t.tmp.Close()
-		t.tmp = nil
+	if t.beside.group == nil {
+		t.closeTmp()
 	}
 	if t.group == nil || len(t.staged)+len(t.aliases)+len(t.src) == 0 {
 		t.leave()
@@ -548,17 +544,15 @@ func (t *Txn) Next() *Txn {
 		t.discard()
 		t.leave()
 	}
-	if t.tmp != nil {
-		t.tmp.Close()
-	}
-	next := &Txn{w: t.w, d: t.d, feed: t.feed, lock: t.lock}
-	t.lock = nil
+	t.closeTmp()
+	next := &Txn{w: t.w, d: t.d, feed: t.feed, unlock: t.unlock}
+	t.unlock = nil
 	return next
 }
 
 // Close gives the lock back. What was staged and not committed is removed.
 func (t *Txn) Close() {
-	if t.lock == nil {
+	if t.unlock == nil {
 		return
 	}
 	if t.end == nil {
@@ -566,15 +560,22 @@ func (t *Txn) Close() {
 		t.leave()
 	}
 	t.forgetTwins()
+	t.closeTmp()
+	t.unlock()
+	t.unlock = nil
+}
+
+// closeTmp ends the work in tmp/$feed.
+func (t *Txn) closeTmp() {
 	if t.tmp != nil {
 		t.tmp.Close()
+		t.tmp = nil
 	}
-	t.lock.Unlock()
-	t.lock = nil
 }
 
 // discard removes what was staged.
 func (t *Txn) discard() {
+	_ = t.besides() // which may still be writing there
 	for _, r := range t.staged {
 		os.RemoveAll(t.d.Join(t.stagedIn(), r.Unique))
 	}

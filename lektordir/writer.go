@@ -33,6 +33,7 @@ import (
 type Writer struct {
 	d     *Dir
 	delay time.Duration
+	slots chan struct{} // of those who write beside each other
 
 	mu     sync.Mutex
 	cond   *sync.Cond
@@ -85,7 +86,7 @@ func (d *Dir) NewWriter(o WriterOptions) (*Writer, error) {
 	if dev[0] != dev[1] || dev[0] != dev[2] {
 		return nil, fmt.Errorf("%s: tmp/, new/ and cur/ must be on one file system, as entries are renamed from one to the other", d.path)
 	}
-	w := &Writer{d: d, delay: o.Delay, done: make(chan struct{})}
+	w := &Writer{d: d, delay: o.Delay, slots: make(chan struct{}, atOnce), done: make(chan struct{})}
 	w.cond = sync.NewCond(&w.mu)
 	go w.run()
 	return w, nil

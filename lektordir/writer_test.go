@@ -189,8 +189,8 @@ func TestLock(t *testing.T) {
 
 // die ends a transaction as SIGKILL would: the lock is gone, all else stays.
 func die(tx *Txn) {
-	tx.lock.Unlock()
-	tx.lock = nil
+	tx.unlock()
+	tx.unlock = nil
 	tx.leave()
 }
 

@@ -1,6 +1,8 @@
 package atomicfile
 
 import (
+	"errors"
+	"io/fs"
 	"os"
 
 	"github.com/gofrs/flock"
@@ -18,12 +20,26 @@ func Exists(path string) bool {
 // see. It does not wait, and gives the error busy when somebody else has the lock. The
 // lock ends with unlock, or with the process. A link in its place is not followed.
 func Lock(path string, busy error) (unlock func(), err error) {
-	l := flock.New(path, flock.SetPermissions(perm), flock.SetFlag(os.O_RDONLY|os.O_CREATE|unix.O_NOFOLLOW|unix.O_NONBLOCK))
+	// Who cannot write to the file is refused an exclusive lock by NFS, which makes one
+	// of a range of bytes of it (flock(2)).
+	unlock, err = lock(path, busy, os.O_RDWR|os.O_CREATE)
+	if errors.Is(err, fs.ErrPermission) || errors.Is(err, unix.EROFS) {
+		// It is another user's. On a disk of this machine it will do to read it.
+		if unlock, again := lock(path, busy, os.O_RDONLY); !errors.Is(again, fs.ErrNotExist) {
+			return unlock, again
+		}
+	}
+	return unlock, err
+}
+
+func lock(path string, busy error, flags int) (unlock func(), err error) {
+	l := flock.New(path, flock.SetPermissions(perm), flock.SetFlag(flags|unix.O_NOFOLLOW|unix.O_NONBLOCK))
 	ok, err := l.TryLock()
 	if err == nil && !ok {
 		err = busy
 	}
 	if err != nil {
+		_ = l.Close()
 		return nil, err
 	}
 	return func() { _ = l.Unlock() }, nil

@@ -79,7 +79,16 @@ func isDue(dir string, now time.Time) (due bool, next time.Time) {
 		return true, next
 	}
 	checked, ok := mtime(filepath.Join(dir, fileChecked))
-	return ok && checked.After(now), next
+	return ok && checked.After(now.Add(clockSkew)), next
+}
+
+// Fresh makes sure that what [State.Due] goes by is what another machine may have
+// left just now ([lektordir.Dir.Fresh]). The caller has the feed's lock, and has not
+// loaded the state.
+func Fresh(d *lektordir.Dir, hash string) {
+	for _, name := range []string{fileNext, fileChecked} {
+		d.Fresh(filepath.Join(stateDir(d, hash), name))
+	}
 }
 
 // IntervalChanged tells whether the interval of a feed was written since it was

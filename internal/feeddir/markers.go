@@ -104,6 +104,7 @@ func Take(d *lektordir.Dir, hash string) (bool, error) {
 			bad = err
 		}
 	}
+	d.Fresh(taken)
 	_, err := os.Lstat(taken)
 	return err == nil, bad
 }

@@ -171,16 +171,22 @@ func isTemp(name string) bool {
 }
 
 // Due tells whether the feed should be fetched now: when `next` has passed or
-// is missing, or when `checked` lies in the future, since then the clock was
-// set back and `next` means nothing.
+// is missing, or when `checked` lies in the future by more than clocks of several
+// machines differ ([clockSkew]), since then the clock was set back and `next` means
+// nothing.
 func (s *State) Due(now time.Time) bool {
 	next, ok := s.time(fileNext)
 	if !ok || !next.After(now) {
 		return true
 	}
 	checked, ok := s.time(fileChecked)
-	return ok && checked.After(now)
+	return ok && checked.After(now.Add(clockSkew))
 }
+
+// clockSkew is by how much the clocks of machines may differ that fetch into one
+// lektor-dir. What one has just asked for the other would else take for something of
+// the future, and ask again.
+const clockSkew = 5 * time.Minute
 
 // Checked is when the feed was last asked for, zero for never.
 func (s *State) Checked() time.Time { t, _ := s.time(fileChecked); return t }

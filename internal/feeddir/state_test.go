@@ -158,7 +158,8 @@ func TestDue(t *testing.T) {
 		{"passed by a moment", -time.Hour, -1, true},
 		{"not yet", -time.Hour, time.Minute, false},
 		{"not yet, never checked", 0, time.Minute, false},
-		{"the clock was set back", time.Minute, time.Hour, true},
+		{"asked by a machine whose clock is ahead", time.Minute, time.Hour, false},
+		{"the clock was set back", 2 * clockSkew, time.Hour, true},
 		{"the clock was set back far", 100 * 24 * time.Hour, 101 * 24 * time.Hour, true},
 	} {
 		dir := t.TempDir()

@@ -206,14 +206,18 @@ const pendingURLFile = "etc/fetch/.url0"
 // url on the disk before it has its name, as a power cut may leave an empty file
 // under it otherwise. Feeds that it could not subscribe to are in the error.
 func Finish(w *lektordir.Writer, d *lektordir.Dir, subs []*Subscription) error {
-	if err := d.Sync(); err != nil {
+	var all, urls []string
+	for _, s := range subs {
+		all, urls = append(all, "src/"+s.Hash), append(urls, "src/"+s.Hash+"/etc/fetch")
+	}
+	if err := d.Sync(all...); err != nil {
 		return err
 	}
 	var bad error
 	for _, s := range subs {
 		bad = errors.Join(bad, finish(w, d, s.Hash))
 	}
-	return errors.Join(bad, d.Sync())
+	return errors.Join(bad, d.Sync(urls...))
 }
 
 // finish gives a pending url its name, unless somebody else has subscribed

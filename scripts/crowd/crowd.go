@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/lektordir/lektor/internal/testkit/dir"
+	"github.com/lektordir/lektor/internal/testkit/gluster"
 	"github.com/lektordir/lektor/internal/testkit/must"
 )
 
@@ -27,6 +28,13 @@ const hang = 90 * time.Second
 // crowd is a lektor-dir and those who are at work on it.
 type crowd struct {
 	dir, fetch, view, self, scripts string
+
+	// second is the lektor-dir as another machine has it, on which processes of
+	// another host work, and third gives it as one that was not there before; on a
+	// disk of this machine there is neither.
+	second string
+	third  func() (string, error)
+	close  func() // gives up the volume
 
 	feeds *feeds
 	// alone is why no process can be given a host name and process numbers of
@@ -58,6 +66,7 @@ func open(work string) (c *crowd, err error) {
 	c = &crowd{
 		dir: filepath.Join(work, "lektor"), fetch: filepath.Join(work, "lektor-fetch"), view: filepath.Join(work, "lektor-view"), self: self,
 		scripts: filepath.Join(strings.TrimSpace(string(module)), "scripts"),
+		close:   func() {},
 		stats:   map[string]*stat{}, findings: map[string]int{}, tried: map[string]bool{},
 		ev: evidence{
 			removed: map[string]int{}, hidden: map[string]bool{}, printed: map[string]int{}, denied: map[string]bool{}, broken: map[string]bool{},
@@ -65,6 +74,9 @@ func open(work string) (c *crowd, err error) {
 		},
 	}
 	must.Do(dir.Programs(work, "lektor-fetch", "lektor-view"))
+	if gluster.Inside() {
+		must.Do(c.onVolume(context.Background(), work))
+	}
 	c.alone = namespaces()
 	c.feeds = serve()
 	c.ev.feeds = c.feeds.all
@@ -152,6 +164,14 @@ type process struct {
 	silent *regexp.Regexp // other messages that are fine
 }
 
+// elsewhere reports whether it is one of another host.
+func (p process) elsewhere() bool {
+	return p.argv[0] == "unshare" || slices.ContainsFunc(p.env, func(v string) bool {
+		host, ok := strings.CutPrefix(v, "CROWD_HOST=")
+		return ok && host != ""
+	})
+}
+
 // outcome is how it ended; the status is -1 for one that a signal killed.
 type outcome struct {
 	status         int
@@ -166,8 +186,15 @@ func (o outcome) lines() []string {
 
 // run runs a process, and judges its status and messages.
 func (c *crowd) run(p process) outcome {
+	at := c.dir
+	if c.second != "" && p.elsewhere() {
+		at = c.second
+		for i, arg := range p.argv {
+			p.argv[i] = strings.Replace(arg, c.dir, c.second, 1)
+		}
+	}
 	cmd := exec.Command(p.argv[0], p.argv[1:]...)
-	cmd.Env = append(os.Environ(), "LEKTORDIR="+c.dir, "GORACE=atexit_sleep_ms=0", "LC_ALL=C", "no_proxy=*")
+	cmd.Env = append(os.Environ(), "LEKTORDIR="+at, "GORACE=atexit_sleep_ms=0", "LC_ALL=C", "no_proxy=*")
 	cmd.Env = append(cmd.Env, p.env...)
 	cmd.Stdin = strings.NewReader(p.stdin)
 	cmd.WaitDelay = 5 * time.Second

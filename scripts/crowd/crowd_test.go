@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/lektordir/lektor/internal/testkit/dir"
+	"github.com/lektordir/lektor/internal/testkit/gluster"
 )
 
 func TestMain(m *testing.M) {
@@ -31,6 +32,7 @@ func opened(t *testing.T) *crowd {
 		t.Fatal(err)
 	}
 	t.Cleanup(c.feeds.server.Close)
+	t.Cleanup(c.close)
 	return c
 }
 
@@ -53,6 +55,55 @@ func TestSelection(t *testing.T) {
 		if s := c.stats[kind]; s == nil || s.runs == 0 {
 			t.Errorf("%s did not run", kind)
 		}
+	}
+	if len(c.ev.printed) == 0 {
+		t.Error("nothing was delivered")
+	}
+}
+
+// Of fetchers on two hosts that begin at once, one asks for each feed.
+func TestOneAsks(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it takes seconds")
+	}
+	c := opened(t)
+	dir := c.dir + "-hosts"
+	if err := oneAsks(t.Context(), c.fetch, c.self, [2]string{dir, dir}, 30, 4); err != nil {
+		t.Error(err)
+	}
+	// Where each has a lektor-dir of its own, both ask: the test would see it.
+	if err := oneAsks(t.Context(), c.fetch, c.self, [2]string{dir + "1", dir}, 1, 1); err == nil {
+		t.Error("two that share nothing were not seen to ask twice")
+	}
+}
+
+// What make faults does on GlusterFS, for a moment: two hosts with a mount each.
+func TestOnGluster(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it takes half a minute")
+	}
+	if !gluster.Inside() {
+		if err := gluster.Supported(); err != nil {
+			t.Skip(err)
+		}
+		cmd, err := gluster.Again(t.Context(), "-test.run=^TestOnGluster$", "-test.v")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Errorf("%v\n%s", err, out)
+		}
+		return
+	}
+	c := opened(t)
+	if err := oneAsks(t.Context(), c.fetch, c.self, [2]string{c.dir + "-hosts", c.second + "-hosts"}, 6, 3); err != nil {
+		t.Error(err)
+	}
+	if err := c.rush(t.Context(), uint64(time.Now().UnixNano()), 2*time.Second, 100*time.Millisecond); err != nil {
+		t.Fatal(err)
+	}
+	for text, n := range c.findings {
+		t.Errorf("%d times: %s", n, text)
 	}
 	if len(c.ev.printed) == 0 {
 		t.Error("nothing was delivered")

@@ -454,6 +454,9 @@ func (c *crowd) settle() (err error) {
 	if o := c.run(process{kind: "check", argv: []string{c.fetch, "check"}, fails: true}); o.stdout != "" {
 		c.find("lektor-fetch check: %s", o.stdout)
 	}
+	if c.third != nil {
+		c.dir = must.Get(c.third())
+	}
 	for _, dir := range []string{"tmp/*/*", "etc/fetch/due/*", "etc/fetch/taken/*"} {
 		for _, path := range must.Get(filepath.Glob(filepath.Join(c.dir, dir))) {
 			c.find("left: %s", strings.TrimPrefix(path, c.dir+"/"))

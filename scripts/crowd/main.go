@@ -11,6 +11,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/lektordir/lektor/internal/testkit/gluster"
 	"github.com/lektordir/lektor/internal/testkit/must"
 )
 
@@ -20,10 +21,14 @@ func main() {
 	grows := flag.Duration("grow", 40*time.Millisecond, "add or change an entry every `TIME`")
 	seed := flag.Uint64("seed", uint64(time.Now().UnixNano()), "choose by `NUMBER`; what meets is another matter")
 	keep := flag.Bool("keep", false, "keep the lektor-dir")
+	volume := flag.Bool("gluster", false, "work on a volume of GlusterFS, as machines that each have a mount of it")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	must.Main("crowd", func() {
+		if *volume && !gluster.Inside() {
+			os.Exit(gluster.Main(ctx))
+		}
 		if run(ctx, *seed, *long, *grows, *keep) > 0 {
 			os.Exit(1)
 		}
@@ -40,7 +45,13 @@ func run(ctx context.Context, seed uint64, long, grows time.Duration, keep bool)
 	}
 	c := must.Get(open(work))
 	defer c.feeds.server.Close()
+	defer c.close()
 	fmt.Println("seed:", seed)
+	if c.second != "" {
+		// Before the crowd, which leaves nothing idle.
+		must.Do(oneAsks(ctx, c.fetch, c.self, [2]string{c.dir + "-hosts", c.second + "-hosts"}, 40, 5))
+		fmt.Println("two hosts began at once, 5 times: each of 40 feeds was asked once")
+	}
 	if c.alone != nil {
 		fmt.Println("skipped, other hosts and repeated process numbers of the programs themselves:", c.alone)
 	}

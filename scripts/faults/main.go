@@ -13,12 +13,14 @@ import (
 	"math/rand/v2"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
 	"syscall"
 	"time"
 
+	"github.com/lektordir/lektor/internal/testkit/gluster"
 	"github.com/lektordir/lektor/internal/testkit/must"
 )
 
@@ -35,11 +37,15 @@ func main() {
 	step := flag.Int("step", 1, "try every `N`-th fault")
 	show := flag.Int("show", 10, "show `N` findings of a kind in full")
 	jobs := flag.Int("j", runtime.NumCPU(), "try `N` at once")
+	volume := flag.Bool("gluster", false, "let the programs work on a volume of GlusterFS")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	o := orderOptions{states: *states, model: model{perDirectory: *perDirectory, unsynced: *unsynced}, seed: *seed, jobs: *jobs}
 	must.Main("faults", func() {
+		if *volume && !gluster.Inside() {
+			os.Exit(gluster.Main(ctx))
+		}
 		if everything(ctx, *only, *kinds, *on, *cuts, *unsynced, *step, *show, *jobs, o) > 0 {
 			os.Exit(1)
 		}
@@ -56,6 +62,9 @@ func everything(ctx context.Context, only, kinds, disks string, cuts int, unsync
 	defer os.RemoveAll(work)
 	e := must.Get(newEnv(work))
 	defer e.server.Close()
+	if gluster.Inside() {
+		defer e.onVolume(ctx)()
+	}
 	total := 0
 	for _, s := range scenarios(e) {
 		if kinds == "" || !strings.Contains(s.name, only) {
@@ -129,4 +138,15 @@ func tell(findings []error, most int) {
 	for _, err := range findings[:min(most, len(findings))] {
 		fmt.Printf("\n%v\n", err)
 	}
+}
+
+// onVolume makes a volume of GlusterFS for the programs to work on, and gives what ends
+// that.
+func (e *env) onVolume(ctx context.Context) (end func()) {
+	dir := filepath.Join(e.work, "volume")
+	must.Do(os.Mkdir(dir, 0o700))
+	v := must.Get(gluster.New(ctx, dir))
+	e.place = filepath.Join(e.work, "mount")
+	must.Do(v.Mount(ctx, e.place))
+	return v.Close
 }

@@ -139,7 +139,7 @@ func newTrial(ctx context.Context, e *env, s scenario) (t *trial, err error) {
 }
 
 func (t *trial) dir() string {
-	return filepath.Join(t.e.work, fmt.Sprintf("dir-%d", t.e.serial.Add(1)))
+	return filepath.Join(t.e.place, fmt.Sprintf("dir-%d", t.e.serial.Add(1)))
 }
 
 // errPassed tells that the fault came after the end.

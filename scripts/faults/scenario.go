@@ -101,12 +101,13 @@ type scenario struct {
 type env struct {
 	fetch, view, share string
 	work               string
+	place              string // where the programs work
 	server             *server
 	serial             atomic.Int64
 }
 
 func newEnv(work string) (*env, error) {
-	e := &env{fetch: filepath.Join(work, "lektor-fetch"), view: filepath.Join(work, "lektor-view"), share: filepath.Join(work, "lektor-share"), work: work, server: serve()}
+	e := &env{fetch: filepath.Join(work, "lektor-fetch"), view: filepath.Join(work, "lektor-view"), share: filepath.Join(work, "lektor-share"), work: work, place: work, server: serve()}
 	return e, dir.Programs(work, "lektor-fetch", "lektor-view", "lektor-share")
 }
 

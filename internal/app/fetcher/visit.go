@@ -123,6 +123,9 @@ func (v *visit) begin() bool {
 		}
 		return v.end(result{kind: broken, err: err})
 	}
+	if !v.t.force {
+		feeddir.Fresh(v.r.Dir, v.t.hash)
+	}
 	st, err := v.r.state(v.t.hash)
 	if err != nil {
 		return v.end(result{kind: broken, err: err})

@@ -12,9 +12,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/gofrs/flock"
-
 	"github.com/lektordir/lektor/internal/archive"
+	"github.com/lektordir/lektor/internal/atomicfile"
 	"github.com/lektordir/lektor/internal/command"
 	"github.com/lektordir/lektor/internal/testkit/dir"
 )
@@ -45,14 +44,12 @@ func TestArchiveLocked(t *testing.T) {
 	w := newWorld(t, 1, "atom")
 	w.add()
 	w.run()
-	l := flock.New(filepath.Join(w.www, ".lock"))
-	if ok, err := l.TryLock(); !ok || err != nil {
-		t.Fatal(ok, err)
-	}
-	w.fails("another process publishes to " + w.www)
-	if err := l.Unlock(); err != nil {
+	unlock, err := atomicfile.Lock(filepath.Join(w.www, ".lock"), errors.New("busy"))
+	if err != nil {
 		t.Fatal(err)
 	}
+	w.fails("another process publishes to " + w.www)
+	unlock()
 	w.run()
 }
 

@@ -1,0 +1,199 @@
+//go:build linux
+
+// Package gluster makes a replicated GlusterFS volume on this machine, of two bricks,
+// for tests: with daemons of its own, in namespaces of its own for the network,
+// processes and mounts. So nobody else sees anything of it, its addresses are its
+// loopback interface's, and when the program ends, however it does, the kernel ends
+// the daemons and takes the mounts away. It needs root, and Debian's glusterfs-server.
+package gluster
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Supported tells why there can be no volume here, nil when there can.
+func Supported() error {
+	if os.Geteuid() != 0 {
+		return errors.New("a volume of GlusterFS needs root")
+	}
+	for _, program := range []string{"glusterd", "glusterfsd", "gluster", "glusterfs", "unshare", "mount"} {
+		if _, err := exec.LookPath(program); err != nil {
+			return fmt.Errorf("GlusterFS is not installed: %w", err)
+		}
+	}
+	if _, err := os.Stat("/dev/fuse"); err != nil {
+		return err
+	}
+	if out, err := exec.Command("unshare", append(namespaces(), "true")...).CombinedOutput(); err != nil {
+		return fmt.Errorf("there are no namespaces: unshare: %w: %s", err, out)
+	}
+	return nil
+}
+
+func namespaces() []string {
+	return []string{"--net", "--mount", "--pid", "--uts", "--fork", "--kill-child", "--mount-proc"}
+}
+
+// inside is set for a program that runs where it may make a volume.
+const inside = "LEKTOR_GLUSTER_INSIDE"
+
+// Inside tells whether this program runs there.
+func Inside() bool { return os.Getenv(inside) != "" && os.Getpid() == 1 }
+
+// Again gives the command that runs this program once more, with these arguments, in
+// namespaces where it may make a volume: there [Inside] is true.
+func Again(ctx context.Context, args ...string) (*exec.Cmd, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	cmd := exec.CommandContext(ctx, "unshare", append(append(namespaces(), self), args...)...)
+	cmd.Env = append(os.Environ(), inside+"=1")
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	return cmd, nil
+}
+
+// Main runs this program again with its arguments where it can make a volume, and
+// gives the status; 0 after a word of why where there can be none.
+func Main(ctx context.Context) int {
+	if err := Supported(); err != nil {
+		fmt.Println("skipped, on GlusterFS:", err)
+		return 0
+	}
+	cmd, err := Again(ctx, os.Args[1:]...)
+	if err == nil {
+		cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
+		err = cmd.Run()
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "on GlusterFS:", err)
+		return 1
+	}
+	return 0
+}
+
+// Volume is a volume.
+type Volume struct {
+	dir    string
+	mounts []string
+}
+
+// address is that of the server, which takes no 127.0.0.1 for one.
+const address = "127.0.0.2"
+
+const settings = `volume management
+    type mgmt/glusterd
+    option working-directory %[1]s/state
+    option run-directory %[1]s/run
+    option glusterd-sockfile %[1]s/socket
+    option transport-type socket
+    option transport.address-family inet
+    option transport.socket.listen-port 24007
+    option transport.socket.read-fail-log off
+    option ping-timeout 0
+    option event-threads 1
+    option max-port 60999
+end-volume
+`
+
+// New makes a volume, whose files are in dir, a directory that is empty.
+func New(ctx context.Context, dir string) (*Volume, error) {
+	if !Inside() {
+		return nil, errors.New("it is made where the program runs again")
+	}
+	v := &Volume{dir: dir}
+	for _, name := range []string{"state", "run", "log", "brick1", "brick2"} {
+		if err := os.Mkdir(filepath.Join(dir, name), 0o700); err != nil {
+			return nil, err
+		}
+	}
+	if err := loopback(); err != nil {
+		return nil, fmt.Errorf("the loopback interface: %w", err)
+	}
+	// Sockets and logs have their places.
+	for _, place := range []string{"/run", "/var/log/glusterfs"} {
+		if err := unix.Mount("private", place, "tmpfs", 0, ""); err != nil {
+			return nil, fmt.Errorf("mount %s: %w", place, err)
+		}
+	}
+	conf := filepath.Join(dir, "glusterd.vol")
+	if err := errors.Join(os.Mkdir("/run/gluster", 0o700), os.WriteFile(conf, fmt.Appendf(nil, settings, dir), 0o600)); err != nil {
+		return nil, err
+	}
+	if err := run(ctx, "glusterd", "-f", conf, "-p", dir+"/pid", "-l", dir+"/log/glusterd"); err != nil {
+		return nil, err
+	}
+	create := []string{"volume", "create", "lektor", "replica", "2", address + ":" + dir + "/brick1", address + ":" + dir + "/brick2", "force"}
+	if err := v.until(ctx, create...); err != nil {
+		return nil, err
+	}
+	return v, v.until(ctx, "volume", "start", "lektor")
+}
+
+// until runs a command of the volume's management until it succeeds: it may still be
+// starting.
+func (v *Volume) until(ctx context.Context, args ...string) error {
+	argv := append([]string{"gluster", "--glusterd-sock=" + v.dir + "/socket", "--mode=script"}, args...)
+	var err error
+	for end := time.Now().Add(30 * time.Second); ctx.Err() == nil && time.Now().Before(end); {
+		if err = run(ctx, argv...); err == nil {
+			return nil
+		}
+	}
+	return errors.Join(err, ctx.Err())
+}
+
+// Mount mounts the volume once more: as another machine would have it, with what it
+// remembers to itself.
+func (v *Volume) Mount(ctx context.Context, at string) error {
+	if err := os.MkdirAll(at, 0o777); err != nil {
+		return err
+	}
+	v.mounts = append(v.mounts, at)
+	return run(ctx, "glusterfs", "--volfile-server="+address, "--volfile-id=lektor", "--log-file="+v.dir+"/log/"+filepath.Base(at), at)
+}
+
+// Close takes the mounts away, so that the directory can be removed. The daemons end
+// with the program.
+func (v *Volume) Close() {
+	for _, at := range v.mounts {
+		_ = unix.Unmount(at, unix.MNT_DETACH)
+	}
+}
+
+func run(ctx context.Context, argv ...string) error {
+	var out bytes.Buffer
+	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
+	cmd.Stdout, cmd.Stderr = &out, &out
+	cmd.WaitDelay = time.Second // daemons may keep the output open
+	if err := cmd.Run(); err != nil && !errors.Is(err, exec.ErrWaitDelay) {
+		return fmt.Errorf("%s: %w: %s", strings.Join(argv, " "), err, strings.TrimSpace(out.String()))
+	}
+	return nil
+}
+
+// loopback makes the interface work, which it does not in a namespace that is new.
+func loopback() error {
+	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(fd)
+	req, err := unix.NewIfreq("lo")
+	if err != nil {
+		return err
+	}
+	req.SetUint16(unix.IFF_UP | unix.IFF_RUNNING)
+	return unix.IoctlIfreq(fd, unix.SIOCSIFFLAGS, req)
+}
