@@ -30,7 +30,7 @@ QUERY is described in lektor-query(7).
    lektor-view ls -o path is:unread before:4w | lektor-view mark --set S -`,
 		Flags: []cli.Flag{command.DirFlag()},
 		Commands: []*cli.Command{
-			lsCommand(), showCommand(), nextCommand(), markCommand(), rmCommand(), undoCommand(), expireCommand(),
+			lsCommand(), showCommand(), nextCommand(), openCommand(), playCommand(), markCommand(), rmCommand(), undoCommand(), expireCommand(),
 			countCommand(), digestCommand(), followCommand(), rulesCommand(), publishCommand(), tuiCommand(),
 		},
 	}
@@ -180,6 +180,83 @@ with a QUERY, the oldest. Exits with 1 when there is none.
 	}
 }
 
+func openCommand() *cli.Command {
+	return &cli.Command{
+		Name:      "open",
+		Usage:     "open entries in the browser, and mark them as read",
+		ArgsUsage: "ENTRY…",
+		Description: `The browser is $LEKTOR_BROWSER, $BROWSER, or what there is; no shell is involved.
+URLs of the web are handed to it, and those of schemes in etc/view/schemes.
+
+   lektor-view open 3
+   lektor-view open --link 2 .`,
+		Flags: []cli.Flag{
+			&cli.IntFlag{Name: "link", Usage: "open link `N` of the content, by its number as show prints it", DefaultText: "the entry's own"},
+			enclosureFlag("open", "the entry's page"),
+			&cli.BoolFlag{Name: "comments", Usage: "open the page of comments"},
+			keepFlag(), command.NulFlag(), command.NumericArgs(),
+		},
+		Action: command.Run(viewer.Open, "ENTRY", func(f *command.Flags) viewer.OpenOptions {
+			o := handed(f, "link", "enclosure")
+			o.Comments = f.Bool("comments")
+			if f.Bool("comments") && o.Link+o.Enclosure > 0 || o.Link > 0 && o.Enclosure > 0 {
+				f.Fail(command.Usagef("--link, --enclosure and --comments are for one URL each"))
+			}
+			return o
+		}),
+	}
+}
+
+func playCommand() *cli.Command {
+	return &cli.Command{
+		Name:      "play",
+		Usage:     "play the audio or video of entries, and mark them as read",
+		ArgsUsage: "ENTRY…",
+		Description: `The player is $LEKTOR_PLAYER, mpv, or what else there is; no shell is involved. What
+it does not play to its end with success stays unread.
+
+   lektor-view play 3
+   lektor-view ls -o path query:Podcasts | LEKTOR_PLAYER='mpv --no-video' lektor-view play -`,
+		Flags: []cli.Flag{
+			enclosureFlag("play", "the first that is audio or video"),
+			&cli.BoolFlag{Name: "page", Usage: "hand the entry's page to the player, in which mpv may find a video"},
+			keepFlag(), command.NulFlag(), command.NumericArgs(),
+		},
+		Action: command.Run(viewer.Play, "ENTRY", func(f *command.Flags) viewer.OpenOptions {
+			o := handed(f, "enclosure")
+			o.Page = f.Bool("page")
+			if o.Page && o.Enclosure > 0 {
+				f.Fail(command.Usagef("--page and --enclosure are for one URL each"))
+			}
+			return o
+		}),
+	}
+}
+
+func enclosureFlag(verb, otherwise string) cli.Flag {
+	return &cli.IntFlag{Name: "enclosure", Usage: verb + " enclosure `N`, in the order of show", DefaultText: otherwise}
+}
+
+func keepFlag() cli.Flag {
+	return &cli.BoolFlag{Name: "keep", Aliases: []string{"k"}, Usage: "leave them unread"}
+}
+
+// handed are the options of open and play; numbers are flags that count from 1.
+func handed(f *command.Flags, numbers ...string) viewer.OpenOptions {
+	o := viewer.OpenOptions{Common: common(f), Names: names(f), Keep: f.Bool("keep")}
+	for _, name := range numbers {
+		if !f.IsSet(name) {
+			continue
+		}
+		if n := f.Number(name, 1, 0); name == "link" {
+			o.Link = n
+		} else {
+			o.Enclosure = n
+		}
+	}
+	return o
+}
+
 func markCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "mark",
@@ -260,7 +337,7 @@ and no fetcher delivers it again.
 func undoCommand() *cli.Command {
 	return &cli.Command{
 		Name:  "undo",
-		Usage: "take back the last mark, rm, digest, next or show --mark; prints where entries are now",
+		Usage: "take back the last mark, rm, digest, next, open, play or show --mark; prints where entries are now",
 		Description: `Again, it takes back the command before that, up to the last 20. What somebody
 has marked since is left alone, and what rm --now deleted is gone.
 

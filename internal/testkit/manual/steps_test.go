@@ -364,6 +364,14 @@ test "$(lektor-view ls -o title is:read)" = "Old 1"`,
 		then:   `test -z "$(lektor-view ls is:trashed)"; test "$(($(lektor-view count -o all) + 1))" -eq "$(cat "$HOME/a")"`,
 	},
 	{
+		starts: "lektor-view ls -o path --sort date has:audio |",
+		before: `for n in 1 2; do
+	echo | lektor-fetch put --feed-id urn:x:cast --id "urn:x:cast$n" --title "Cast $n" --date "2026-01-0$n" --enclosure "http://cast.example/$n.mp3 audio/mpeg 1"
+done`,
+		then: `test "$(sed 's/.* //' "$HOME/played" | tr '\n' ' ')" = "http://cast.example/1.mp3 http://cast.example/2.mp3 "
+test "$(lektor-view count has:audio)" = "0 unread of 2"`,
+	},
+	{
 		starts: "lektor-fetch set https://example.org/feed keep all",
 		before: `lektor-fetch add https://example.com/feed
 lektor-view ls -a -o path feed:example.com | lektor-view mark -s S -
