@@ -6,6 +6,7 @@ import (
 	"context"
 	"net/http"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/urfave/cli/v2"
@@ -30,7 +31,7 @@ QUERY is described in lektor-query(7).
    lektor-view ls -o path is:unread before:4w | lektor-view mark --set S -`,
 		Flags: []cli.Flag{command.DirFlag()},
 		Commands: []*cli.Command{
-			lsCommand(), showCommand(), nextCommand(), openCommand(), playCommand(), markCommand(), rmCommand(), undoCommand(), expireCommand(),
+			lsCommand(), showCommand(), nextCommand(), openCommand(), playCommand(), saveCommand(), markCommand(), rmCommand(), undoCommand(), expireCommand(),
 			countCommand(), digestCommand(), followCommand(), rulesCommand(), publishCommand(), tuiCommand(),
 		},
 	}
@@ -232,6 +233,52 @@ it does not play to its end with success stays unread.
 		}),
 	}
 }
+
+func saveCommand() *cli.Command {
+	// Of the flags of those who make requests these have a meaning of their own here,
+	// or none.
+	fetching := slices.DeleteFunc(command.FetchFlags(maxEnclosure), func(f cli.Flag) bool {
+		return slices.Contains([]string{fetch.FlagTimeout, fetch.FlagMaxDecoded, "per-host"}, f.Names()[0])
+	})
+	return &cli.Command{
+		Name:      "save",
+		Usage:     "download the enclosures of entries to a directory, and flag them d",
+		ArgsUsage: "DIR [ENTRY…]",
+		Description: `Each feed has a directory in DIR, and files have names by date and title. What was
+begun is gone on with; what has the flag d was saved before.
+
+   lektor-view save ~/Podcasts 3-5
+   lektor-view save ~/Podcasts --query 'feed:radio has:audio' --type audio`,
+		Flags: append([]cli.Flag{
+			&cli.StringFlag{Name: "query", Usage: "save those of the entries that `QUERY` selects, unread ones unless it says otherwise"},
+			&cli.StringFlag{Name: "type", Usage: "only enclosures whose MIME type begins with `TYPE`, as audio", DefaultText: "all"},
+			&cli.BoolFlag{Name: "again", Usage: "those of entries with the flag d, too"},
+			&cli.DurationFlag{Name: fetch.FlagTimeout, Value: fetch.DefaultDeadline, Usage: "give up when nothing came for `TIME`"},
+			command.NulFlag(), command.NumericArgs(),
+		}, fetching...),
+		Action: command.Run(viewer.Save, "DIR", func(f *command.Flags) viewer.SaveOptions {
+			o := viewer.SaveOptions{
+				Common: common(f), To: f.Args().First(), Type: f.String("type"), Again: f.Bool("again"),
+				Names: viewer.Names{Args: f.Args().Tail(), Nul: command.Nul(f.Context)},
+			}
+			o.Fetch = f.Asking()
+			o.Fetch.Gap = f.Time("gap")
+			o.Fetch.MaxBytes, o.Fetch.MaxHeader, o.Fetch.Proxy = f.Bytes(fetch.FlagMaxBytes), f.Bytes(fetch.FlagMaxHeader), http.ProxyFromEnvironment
+			switch {
+			case f.IsSet("query") && len(o.Args) > 0:
+				f.Fail(command.Usagef("entries are named, or selected by --query"))
+			case f.IsSet("query"):
+				o.Query = []string{f.String("query")}
+			case len(o.Args) == 0:
+				f.Fail(command.Usagef("ENTRY or --query is missing"))
+			}
+			return o
+		}),
+	}
+}
+
+// maxEnclosure is the largest enclosure that is saved unless a flag says otherwise.
+const maxEnclosure = 4 << 30
 
 func enclosureFlag(verb, otherwise string) cli.Flag {
 	return &cli.IntFlag{Name: "enclosure", Usage: verb + " enclosure `N`, in the order of show", DefaultText: otherwise}

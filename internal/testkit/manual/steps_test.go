@@ -372,6 +372,13 @@ done`,
 test "$(lektor-view count has:audio)" = "0 unread of 2"`,
 	},
 	{
+		starts: "lektor-view save ~/Podcasts --type audio --query 'folder:podcasts has:audio'",
+		before: `lektor-fetch add --as-is --no-fetch --category Podcasts https://example.org/cast
+echo | lektor-fetch put --feed-id https://example.org/cast --id urn:x:saved --title Saved --date 2026-01-02 --enclosure 'https://example.org/feed audio/mpeg 1'`,
+		then: `test -s "$HOME/Podcasts/"*"/2026-01-02 Saved.mp3"; test "$(lektor-view ls -o title flag:d)" = Saved
+test -z "$(lektor-view save "$HOME/Podcasts" --query has:audio)"; lektor-fetch rm --purge https://example.org/cast`,
+	},
+	{
 		starts: "lektor-fetch set https://example.org/feed keep all",
 		before: `lektor-fetch add https://example.com/feed
 lektor-view ls -a -o path feed:example.com | lektor-view mark -s S -
