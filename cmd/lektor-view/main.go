@@ -32,7 +32,7 @@ QUERY is described in lektor-query(7).
 		Flags: []cli.Flag{command.DirFlag()},
 		Commands: []*cli.Command{
 			lsCommand(), showCommand(), nextCommand(), openCommand(), playCommand(), saveCommand(), markCommand(), rmCommand(), undoCommand(), expireCommand(),
-			countCommand(), digestCommand(), followCommand(), rulesCommand(), publishCommand(), tuiCommand(),
+			countCommand(), statsCommand(), digestCommand(), followCommand(), rulesCommand(), publishCommand(), tuiCommand(),
 		},
 	}
 }
@@ -423,6 +423,23 @@ func countCommand() *cli.Command {
 				o.By = "feed"
 			}
 			return o
+		}),
+	}
+}
+
+func statsCommand() *cli.Command {
+	return &cli.Command{
+		Name:      "stats",
+		Usage:     "print of each feed its entries by week, whether it is broken or silent, and its disk use",
+		ArgsUsage: "[QUERY]",
+		Description: `   lektor-view stats
+   lektor-view stats -o '{{.bytes}} {{.feed}}' | sort -rn | head`,
+		Flags: []cli.Flag{
+			&cli.IntFlag{Name: "weeks", Usage: "the last `N` weeks", Value: viewer.DefaultWeeks},
+			command.OutputFlag("print `FORMAT`: tsv, json, one of feed, unread, all, flagged, weeks, newest, silent, error, bytes, feedid, feedhash, or a template"),
+		},
+		Action: command.Run(viewer.Stats, "", func(f *command.Flags) viewer.StatsOptions {
+			return viewer.StatsOptions{Common: common(f), Query: f.Words(), Weeks: f.Number("weeks", 1, 520), Print: f.Printing(), Width: f.Streams().Screen().Width}
 		}),
 	}
 }

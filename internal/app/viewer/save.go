@@ -240,7 +240,9 @@ func (d *saver) entry(ctx context.Context, r *entries.Record, bar *command.Progr
 	return nil
 }
 
-func fullDisk(err error) bool { return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) }
+func fullDisk(err error) bool {
+	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)
+}
 
 // saveError says of an answer what is of use for a file, rather than for a feed.
 func saveError(err error) error {
