@@ -166,7 +166,7 @@ func (t *Txn) lastDelivered() *os.File {
 				continue
 			}
 			path := t.d.path + "/" + dir + "/" + r.Unique + place.info
-			if fd, err := openRetry(path, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC); err == nil {
+			if fd, err := atomicfile.Open(path, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC); err == nil {
 				return os.NewFile(uintptr(fd), path)
 			}
 		}

@@ -47,6 +47,8 @@ type Store struct {
 	// Now is when the command began, and what ages and dates in the future are
 	// reckoned from. Its location is the time zone of days.
 	Now time.Time
+	// Index is asked before the directory is read; nil for none.
+	Index Index
 
 	malformed command.Warnings
 	inFolders sync.Map // of hashes of feeds, what folders gave
@@ -150,6 +152,30 @@ func (s *Store) Usable(err error) bool {
 		}
 	}
 	return err == nil
+}
+
+// sound is nil for an error which is only about files that an entry need not have,
+// after reporting it unless it was told before; else it is the error. That this process has no more memory or
+// descriptors says nothing of a file.
+func (s *Store) sound(err error, told bool) error {
+	all := joined.Errors(err)
+	for _, e := range all {
+		if _, ok := errors.AsType[*lektordir.OptionalError](e); !ok ||
+			errors.Is(e, syscall.EMFILE) || errors.Is(e, syscall.ENFILE) || errors.Is(e, syscall.ENOMEM) {
+			return err
+		}
+	}
+	for _, e := range all {
+		if told {
+			break
+		}
+		if _, ok := errors.AsType[syscall.Errno](e); ok {
+			s.S.Report.Print(e)
+		} else {
+			s.malformed.Warn("%v; it is passed over", e)
+		}
+	}
+	return nil
 }
 
 // List lists entries, see [lektordir.Dir.List]; the error is the context's.
@@ -260,6 +286,16 @@ func Feeds(ctx context.Context, args []string, nul bool, s *command.Streams, fin
 		}
 	}
 	return hashes, failed, nil
+}
+
+// Finding gives what finds feeds for [Feeds]: all that there are, or those that are
+// subscribed to. Errors get their hints.
+func Finding(d *lektordir.Dir, all bool) func(name string) (string, error) {
+	f := &feeddir.Finder{Dir: d, All: all}
+	return func(name string) (string, error) {
+		hash, err := f.Find(name)
+		return hash, FeedHint(err)
+	}
 }
 
 // FeedHint adds to an error about a feed that was named what can be done; nil stays

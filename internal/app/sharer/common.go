@@ -22,6 +22,7 @@ import (
 	"iter"
 	"os"
 	"path/filepath"
+	"runtime/debug"
 	"strings"
 	"time"
 
@@ -83,7 +84,12 @@ type share struct {
 	origins map[string]string // of feeds that a document on a server told of
 	unlock  func()
 
-	waiting int // items that could not be applied yet
+	trouble    error     // what could not be read here; the rest is done
+	memory     int64     // bytes that are needed, about
+	madeBefore time.Time // the last edit of this endpoint, before this run
+
+	lost    bool // a document of the set is, and was published
+	waiting int  // items that could not be applied yet
 }
 
 // path is that of a file of etc/share.
@@ -91,15 +97,15 @@ func (h *share) path(elem ...string) string {
 	return h.d.Join(append([]string{shareDir}, elem...)...)
 }
 
-// open opens the lektor-dir, and takes the lock of those who change the set.
-func (c Common) open(s *command.Streams) (*share, error) {
+// open opens the lektor-dir with one of [command.OpenDir] and [command.CreateDir].
+func (c Common) open(s *command.Streams, with func(string, *lektordir.Options) (*lektordir.Dir, error)) (*share, error) {
 	if c.Now == nil {
 		c.Now = time.Now
 	}
 	if c.Dir == "" {
 		return nil, command.Hint(errors.New("there is no home directory to keep feeds in"), "give --dir or set $LEKTORDIR")
 	}
-	d, err := command.OpenDir(c.Dir, &lektordir.Options{Now: c.Now})
+	d, err := with(c.Dir, &lektordir.Options{Now: c.Now})
 	if err != nil {
 		return nil, err
 	}
@@ -111,7 +117,7 @@ func (c Common) open(s *command.Streams) (*share, error) {
 
 // begin is open for a lektor-dir that is shared, with the set loaded.
 func (c Common) begin(s *command.Streams) (*share, error) {
-	h, err := c.open(s)
+	h, err := c.open(s, command.OpenDir)
 	if err != nil {
 		return nil, err
 	}
@@ -142,7 +148,12 @@ func (c Common) noted(ctx context.Context, s *command.Streams) (*share, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := h.note(ctx); err != nil {
+	if h.lost {
+		err = command.Hint(errors.New("a part of the set is gone from "+h.path()), "lektor-share sync has it again of what the other machines have")
+	} else {
+		err = h.note(ctx)
+	}
+	if err != nil {
 		h.end()
 		return nil, err
 	}
@@ -226,7 +237,13 @@ func (h *share) load() error {
 	if err := h.loadStates(); err != nil {
 		return err
 	}
-	h.last, err = h.readLast()
+	put := h.record("../" + publishedFile)
+	for _, name := range documents {
+		h.lost = h.lost || put[name] != "" && !atomicfile.Exists(h.path(name))
+	}
+	if h.last, err = h.readLast(); err == nil {
+		h.madeBefore = h.last.made
+	}
 	return err
 }
 
@@ -251,14 +268,35 @@ func (h *share) parseOwn(name string, data []byte, kind feedsync.Kind) (*feedsyn
 	return doc, nil
 }
 
-// parse reads a document that is to be of a kind.
+// parse reads a document that is to be of a kind. With the error for one that is broken
+// comes what was read of it.
 func parse(data []byte, kind feedsync.Kind) (*feedsync.Document, error) {
 	doc, err := feedsync.Parse(data)
-	if err == nil && doc.Kind != kind {
-		err = errors.New("it is a document of another kind")
+	if doc != nil && doc.Kind != kind {
+		if err == nil {
+			err = errors.New("it is a document of another kind")
+		}
+		return nil, err
 	}
 	return doc, err
 }
+
+// needs raises the program's limit of memory, if there is one, when what is going to be
+// in memory does not fit: under a limit that is too low, all time goes into collecting
+// garbage that there is not.
+func (h *share) needs(bytes int) {
+	h.memory += int64(bytes)
+	if h.memory > debug.SetMemoryLimit(-1) {
+		debug.SetMemoryLimit(h.memory)
+	}
+}
+
+// What is in memory of a document, for each of its bytes, and of an entry.
+const (
+	parsedWeight = 3.2
+	ownWeight    = 1.3
+	entryWeight  = 600
+)
 
 // empty makes a document without items.
 func (h *share) empty(kind feedsync.Kind) *feedsync.Document {
@@ -375,7 +413,11 @@ const minPartial = 4 << 10
 // aggregated names the peers that are read. Of paths on this machine nothing is told.
 func (h *share) aggregated(document string) []feedsync.Related {
 	var out []feedsync.Related
-	for _, p := range h.peers() {
+	peers, err := h.peers()
+	if err != nil {
+		h.fails(err)
+	}
+	for _, p := range peers {
 		link := "../" + p.name + "/" + document
 		switch {
 		case isURL(p.place):

@@ -27,12 +27,14 @@ type local struct {
 	entries map[string]map[string]*entry // feed, lineage
 }
 
-// withheld tells why a feed is not shared, "" if it is.
-func withheld(d *lektordir.Dir, hash string) string {
-	if feeddir.Never(d, hash) {
+// withheld tells why a feed is not shared, "" if it is. What cannot be read is not, and
+// was not removed.
+func (h *share) withheld(hash string) string {
+	if feeddir.Never(h.d, hash) {
 		return "has a file etc/share/never"
 	}
-	why, _ := feeddir.Shareable(d, hash)
+	why, err := feeddir.Withheld(h.d, hash)
+	h.fails(err)
 	return why
 }
 
@@ -44,13 +46,21 @@ func (h *share) look() error {
 		return err
 	}
 	for _, hash := range hashes {
-		if why := withheld(h.d, hash); why != "" {
+		if why := h.withheld(hash); why != "" {
 			h.local.own[hash] = why
 			continue
 		}
 		h.readSub(hash)
 	}
 	return nil
+}
+
+// fails notes what could not be read. The rest is done, and the next run does what is
+// left.
+func (h *share) fails(err error) {
+	if err != nil {
+		h.trouble = errors.Join(h.trouble, err)
+	}
 }
 
 // readSub reads a subscription.
@@ -62,7 +72,7 @@ func (h *share) readSub(hash string) {
 	case err != nil:
 		// What cannot be read was not removed.
 		h.local.unread[hash] = true
-		h.s.Report.Warn("%v; what was shared of it stays", err)
+		h.fails(fmt.Errorf("%w; what was shared of it stays", err))
 		return
 	case !fetch.IsHTTP(sub.URL) || !fetch.IsHTTP(sub.ID):
 		h.local.own[hash] = "is not from an http or https URL"

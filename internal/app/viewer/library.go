@@ -196,7 +196,14 @@ func (l *library) Page(_ context.Context, ref lektordir.Ref, width int) (*tui.Pa
 		p.Text = termsafe.Clean(e.Summary)
 	}
 	for line := range strings.Lines(b.String()) {
-		text := htmltext.Render([]byte(termsafe.Brief(line)), "", htmltext.Options{Width: width})
+		if strings.HasPrefix(line, "Flags: ") {
+			continue // they may change while one reads, and stand above
+		}
+		// Three lines of each say enough; of what may be copied nothing is cut off.
+		if line = termsafe.Brief(line); !strings.Contains(line, "://") {
+			line = termsafe.Truncate(line, 3*width-10)
+		}
+		text := htmltext.Render([]byte(line), "", htmltext.Options{Width: width})
 		p.Header = append(p.Header, strings.TrimSuffix(text, "\n"))
 	}
 	for _, enc := range e.Enclosures {
@@ -291,6 +298,9 @@ func (l *library) Save(_ context.Context, name, text string) error {
 		return err
 	}
 	if err := l.dir.Inside("etc/view", savedDir); err != nil {
+		return err
+	}
+	if err := query.CheckName(name); err != nil {
 		return err
 	}
 	path := l.dir.Join(savedDir, name)
