@@ -6,6 +6,7 @@ import (
 	"context"
 	"net/http"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/urfave/cli/v2"
@@ -31,8 +32,9 @@ QUERY is described in lektor-query(7).
    lektor-view ls -o path is:unread before:4w | lektor-view mark --set S -`,
 		Flags: []cli.Flag{command.DirFlag()},
 		Commands: []*cli.Command{
-			lsCommand(), showCommand(), nextCommand(), markCommand(), rmCommand(), undoCommand(), expireCommand(),
-			countCommand(), digestCommand(), followCommand(), rulesCommand(), publishCommand(), tuiCommand(), indexCommand(),
+			lsCommand(), showCommand(), nextCommand(), openCommand(), playCommand(), saveCommand(),
+			markCommand(), rmCommand(), undoCommand(), expireCommand(), rulesCommand(),
+			countCommand(), statsCommand(), digestCommand(), followCommand(), publishCommand(), tuiCommand(), indexCommand(),
 			command.External("html", "lektor-pages", "write a site to read entries in a browser"),
 		},
 	}
@@ -182,6 +184,129 @@ with a QUERY, the oldest. Exits with 1 when there is none.
 	}
 }
 
+func openCommand() *cli.Command {
+	return &cli.Command{
+		Name:      "open",
+		Usage:     "open entries in the browser, and mark them as read",
+		ArgsUsage: "ENTRY…",
+		Description: `The browser is $LEKTOR_BROWSER, $BROWSER, or what there is; no shell is involved.
+URLs of the web are handed to it, and those of schemes in etc/view/schemes.
+
+   lektor-view open 3
+   lektor-view open --link 2 .`,
+		Flags: []cli.Flag{
+			&cli.IntFlag{Name: "link", Usage: "open link `N` of the content, by its number as show prints it", DefaultText: "the entry's own"},
+			enclosureFlag("open", "the entry's page"),
+			&cli.BoolFlag{Name: "comments", Usage: "open the page of comments"},
+			keepFlag(), command.NulFlag(), command.NumericArgs(),
+		},
+		Action: command.Run(viewer.Open, "ENTRY", func(f *command.Flags) viewer.OpenOptions {
+			o := handed(f, "link", "enclosure")
+			o.Comments = f.Bool("comments")
+			if f.Bool("comments") && o.Link+o.Enclosure > 0 || o.Link > 0 && o.Enclosure > 0 {
+				f.Fail(command.Usagef("--link, --enclosure and --comments are for one URL each"))
+			}
+			return o
+		}),
+	}
+}
+
+func playCommand() *cli.Command {
+	return &cli.Command{
+		Name:      "play",
+		Usage:     "play the audio or video of entries, and mark them as read",
+		ArgsUsage: "ENTRY…",
+		Description: `The player is $LEKTOR_PLAYER, mpv, or what else there is; no shell is involved. What
+it does not play to its end with success stays unread.
+
+   lektor-view play 3
+   lektor-view ls -o path query:Podcasts | LEKTOR_PLAYER='mpv --no-video' lektor-view play -`,
+		Flags: []cli.Flag{
+			enclosureFlag("play", "the first that is audio or video"),
+			&cli.BoolFlag{Name: "page", Usage: "hand the entry's page to the player, in which mpv may find a video"},
+			keepFlag(), command.NulFlag(), command.NumericArgs(),
+		},
+		Action: command.Run(viewer.Play, "ENTRY", func(f *command.Flags) viewer.OpenOptions {
+			o := handed(f, "enclosure")
+			o.Page = f.Bool("page")
+			if o.Page && o.Enclosure > 0 {
+				f.Fail(command.Usagef("--page and --enclosure are for one URL each"))
+			}
+			return o
+		}),
+	}
+}
+
+func saveCommand() *cli.Command {
+	// Of the flags of those who make requests these have a meaning of their own here,
+	// or none.
+	fetching := slices.DeleteFunc(command.FetchFlags(maxEnclosure), func(f cli.Flag) bool {
+		return slices.Contains([]string{fetch.FlagTimeout, fetch.FlagMaxDecoded, "per-host"}, f.Names()[0])
+	})
+	return &cli.Command{
+		Name:      "save",
+		Usage:     "download the enclosures of entries to a directory, and flag them d",
+		ArgsUsage: "DIR [ENTRY…]",
+		Description: `Each feed has a directory in DIR, and files have names by date and title. What was
+begun is gone on with; what has the flag d was saved before.
+
+   lektor-view save ~/Podcasts 3-5
+   lektor-view save ~/Podcasts --query 'feed:radio has:audio' --type audio`,
+		Flags: append([]cli.Flag{
+			&cli.StringFlag{Name: "query", Usage: "save those of the entries that `QUERY` selects, unread ones unless it says otherwise"},
+			&cli.StringFlag{Name: "type", Usage: "only enclosures whose MIME type begins with `TYPE`, as audio", DefaultText: "all"},
+			&cli.BoolFlag{Name: "again", Usage: "those of entries with the flag d, too"},
+			&cli.DurationFlag{Name: fetch.FlagTimeout, Value: fetch.DefaultDeadline, Usage: "give up when nothing came for `TIME`"},
+			command.NulFlag(), command.NumericArgs(),
+		}, fetching...),
+		Action: command.Run(viewer.Save, "DIR", func(f *command.Flags) viewer.SaveOptions {
+			o := viewer.SaveOptions{
+				Common: common(f), To: f.Args().First(), Type: f.String("type"), Again: f.Bool("again"),
+				Names: viewer.Names{Args: f.Args().Tail(), Nul: command.Nul(f.Context)},
+			}
+			o.Fetch = f.Asking()
+			o.Fetch.Gap = f.Time("gap")
+			o.Fetch.MaxBytes, o.Fetch.MaxHeader, o.Fetch.Proxy = f.Bytes(fetch.FlagMaxBytes), f.Bytes(fetch.FlagMaxHeader), http.ProxyFromEnvironment
+			switch {
+			case f.IsSet("query") && len(o.Args) > 0:
+				f.Fail(command.Usagef("entries are named, or selected by --query"))
+			case f.IsSet("query"):
+				o.Query = []string{f.String("query")}
+			case len(o.Args) == 0:
+				f.Fail(command.Usagef("ENTRY or --query is missing"))
+			}
+			return o
+		}),
+	}
+}
+
+// maxEnclosure is the largest enclosure that is saved unless a flag says otherwise.
+const maxEnclosure = 4 << 30
+
+func enclosureFlag(verb, otherwise string) cli.Flag {
+	return &cli.IntFlag{Name: "enclosure", Usage: verb + " enclosure `N`, in the order of show", DefaultText: otherwise}
+}
+
+func keepFlag() cli.Flag {
+	return &cli.BoolFlag{Name: "keep", Aliases: []string{"k"}, Usage: "leave them unread"}
+}
+
+// handed are the options of open and play; numbers are flags that count from 1.
+func handed(f *command.Flags, numbers ...string) viewer.OpenOptions {
+	o := viewer.OpenOptions{Common: common(f), Names: names(f), Keep: f.Bool("keep")}
+	for _, name := range numbers {
+		if !f.IsSet(name) {
+			continue
+		}
+		if n := f.Number(name, 1, 0); name == "link" {
+			o.Link = n
+		} else {
+			o.Enclosure = n
+		}
+	}
+	return o
+}
+
 func markCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "mark",
@@ -262,7 +387,7 @@ and no fetcher delivers it again.
 func undoCommand() *cli.Command {
 	return &cli.Command{
 		Name:  "undo",
-		Usage: "take back the last mark, rm, digest, next or show --mark; prints where entries are now",
+		Usage: "take back the last mark, rm, digest, next, open, play or show --mark; prints where entries are now",
 		Description: `Again, it takes back the command before that, up to the last 20. What somebody
 has marked since is left alone, and what rm --now deleted is gone.
 
@@ -301,6 +426,23 @@ func countCommand() *cli.Command {
 				o.By = "feed"
 			}
 			return o
+		}),
+	}
+}
+
+func statsCommand() *cli.Command {
+	return &cli.Command{
+		Name:      "stats",
+		Usage:     "print of each feed its entries by week, whether it is broken or silent, and its disk use",
+		ArgsUsage: "[QUERY]",
+		Description: `   lektor-view stats
+   lektor-view stats -o '{{.bytes}} {{.feed}}' | sort -rn | head`,
+		Flags: []cli.Flag{
+			&cli.IntFlag{Name: "weeks", Usage: "the last `N` weeks", Value: viewer.DefaultWeeks},
+			command.OutputFlag("print `FORMAT`: tsv, json, one of feed, unread, all, flagged, weeks, newest, silent, error, bytes, feedid, feedhash, or a template"),
+		},
+		Action: command.Run(viewer.Stats, "", func(f *command.Flags) viewer.StatsOptions {
+			return viewer.StatsOptions{Common: common(f), Query: f.Words(), Weeks: f.Number("weeks", 1, 520), Print: f.Printing(), Width: f.Streams().Screen().Width}
 		}),
 	}
 }

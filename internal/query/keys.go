@@ -120,12 +120,12 @@ var things = []choice{
 
 // encloses reports whether an entry has an enclosure of a kind.
 func encloses(e *lektordir.Entry, kind string) bool {
-	return slices.ContainsFunc(e.Enclosures, func(enc lektordir.Enclosure) bool { return strings.HasPrefix(enclosureType(enc), kind) })
+	return slices.ContainsFunc(e.Enclosures, func(enc lektordir.Enclosure) bool { return strings.HasPrefix(EnclosureType(enc), kind) })
 }
 
-// enclosureType is the type of an enclosure, which its name tells where nothing
+// EnclosureType is the type of an enclosure, which its name tells where nothing
 // else does.
-func enclosureType(e lektordir.Enclosure) string {
+func EnclosureType(e lektordir.Enclosure) string {
 	typ := strings.ToLower(e.Type)
 	if typ != "" && typ != "application/octet-stream" {
 		return typ

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/lektordir/lektor/internal/app/viewer/tui"
@@ -371,11 +372,32 @@ func (l *library) Watch(ctx context.Context, changed func(feed string)) error {
 }
 
 func (l *library) Open(ctx context.Context, ref lektordir.Ref, url string) (string, error) {
-	return "", errors.New("not yet")
+	s := l.store()
+	v := &viewer{Store: s}
+	r := s.Record(ref)
+	if url == "" {
+		if url = r.URL(); url == "" {
+			return "", errors.New("it has no link")
+		}
+	}
+	argv, err := v.command(&browser, url)
+	if err != nil {
+		return "", err
+	}
+	// The terminal is the reader's: a browser that needs one is for the keys run and
+	// run-wait.
+	t := &told{}
+	v.S = t.streams()
+	cmd := v.external(ctx, r, argv...)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	if err := cmd.Run(); err != nil {
+		return "", t.err(fmt.Errorf("%s: %w", argv[0], err))
+	}
+	return url, nil
 }
 
-func (l *library) Player(ctx context.Context, ref lektordir.Ref, url string) ([]string, error) {
-	return nil, errors.New("not yet")
+func (l *library) Player(_ context.Context, _ lektordir.Ref, url string) ([]string, error) {
+	return (&viewer{Store: l.store()}).command(&player, url)
 }
 
 func (l *library) Environ(_ context.Context, ref lektordir.Ref) []string {

@@ -56,9 +56,14 @@ func newPlace(t *testing.T, bin, variable string) *place {
 			t.Fatal(err)
 		}
 	}
-	// What shows a message on a desktop, which there is none of.
-	if err := os.WriteFile(filepath.Join(stand, "notify-send"), []byte("#!/bin/sh\nprintf '%s|%s\\n' \"$@\" >>\"$HOME/notified\"\n"), 0o777); err != nil {
-		t.Fatal(err)
+	// What shows a message on a desktop, and what plays: there is neither.
+	for name, script := range map[string]string{
+		"notify-send": `printf '%s|%s\n' "$@" >>"$HOME/notified"`,
+		"mpv":         `echo "$@" >>"$HOME/played"`,
+	} {
+		if err := os.WriteFile(filepath.Join(stand, name), []byte("#!/bin/sh\n"+script+"\n"), 0o777); err != nil {
+			t.Fatal(err)
+		}
 	}
 	w := newWeb(t, work)
 	root, err := filepath.Abs("../../..")

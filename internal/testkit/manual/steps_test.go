@@ -369,6 +369,21 @@ test "$(lektor-view ls -o title is:read)" = "Old 1"`,
 		then:   `test -z "$(lektor-view ls is:trashed)"; test "$(($(lektor-view count -o all) + 1))" -eq "$(cat "$HOME/a")"`,
 	},
 	{
+		starts: "lektor-view ls -o path --sort date has:audio |",
+		before: `for n in 1 2; do
+	echo | lektor-fetch put --feed-id urn:x:cast --id "urn:x:cast$n" --title "Cast $n" --date "2026-01-0$n" --enclosure "http://cast.example/$n.mp3 audio/mpeg 1"
+done`,
+		then: `test "$(sed 's/.* //' "$HOME/played" | tr '\n' ' ')" = "http://cast.example/1.mp3 http://cast.example/2.mp3 "
+test "$(lektor-view count has:audio)" = "0 unread of 2"`,
+	},
+	{
+		starts: "lektor-view save ~/Podcasts --type audio --query 'folder:podcasts has:audio'",
+		before: `lektor-fetch add --as-is --no-fetch --category Podcasts https://example.org/cast
+echo | lektor-fetch put --feed-id https://example.org/cast --id urn:x:saved --title Saved --date 2026-01-02 --enclosure 'https://example.org/feed audio/mpeg 1'`,
+		then: `test -s "$HOME/Podcasts/"*"/2026-01-02 Saved.mp3"; test "$(lektor-view ls -o title flag:d)" = Saved
+test -z "$(lektor-view save "$HOME/Podcasts" --query has:audio)"; lektor-fetch rm --purge https://example.org/cast`,
+	},
+	{
 		starts: "lektor-fetch set https://example.org/feed keep all",
 		before: `lektor-fetch add https://example.com/feed
 lektor-view ls -a -o path feed:example.com | lektor-view mark -s S -

@@ -1,0 +1,230 @@
+package viewer
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/lektordir/lektor/internal/command"
+	"github.com/lektordir/lektor/internal/entries"
+	"github.com/lektordir/lektor/internal/feeddir"
+	"github.com/lektordir/lektor/internal/fetch"
+	"github.com/lektordir/lektor/internal/query"
+	"github.com/lektordir/lektor/internal/termsafe"
+	"github.com/lektordir/lektor/internal/units"
+	"github.com/lektordir/lektor/lektordir"
+)
+
+// StatsOptions are the options of [Stats].
+type StatsOptions struct {
+	Common
+	Query []string
+	Weeks int // that are told of, this one included; [DefaultWeeks] if 0
+	Print command.PrinterOptions
+	Width int // of the screen; 0 for none
+}
+
+// DefaultWeeks is how many weeks are told of.
+const DefaultWeeks = 12
+
+// stat is what is told of a feed.
+type stat struct {
+	feed *lektordir.Feed
+	counted
+	weeks  []int     // entries of each week by their date, the oldest first
+	newest time.Time // of the entries
+	bytes  int64     // on the disk
+	error  string    // of the last fetch
+	silent bool      // no entry in all the weeks
+}
+
+// Stats prints of each feed how many entries it has, and had in each of the last weeks,
+// which are told by a bar; what is broken, and what is silent; and what it takes on the
+// disk.
+func Stats(ctx context.Context, o StatsOptions, s *command.Streams) error {
+	o.Weeks = cmp.Or(o.Weeks, DefaultWeeks)
+	var p *command.Printer[*stat]
+	var err error
+	if o.Print.Format != "" {
+		if p, err = command.NewPrinter(s.Out, o.Print, statColumns); err != nil {
+			return err
+		}
+	}
+	v, err := o.open(o.Query, command.PrinterOptions{}, s)
+	if err != nil {
+		return err
+	}
+	stats, err := v.stats(ctx, o.Weeks)
+	if err != nil {
+		return err
+	}
+	if p == nil {
+		return v.printStats(stats, o)
+	}
+	for _, x := range stats {
+		if err := p.Print(x); err != nil {
+			return err
+		}
+	}
+	return p.Flush()
+}
+
+// stats counts, feeds by name.
+func (v *viewer) stats(ctx context.Context, weeks int) ([]*stat, error) {
+	found, err := v.Select(ctx, entries.Selection{Query: v.query, All: true, Want: lektordir.FieldPubDate})
+	if err != nil {
+		return nil, err
+	}
+	byFeed := map[string]*stat{}
+	of := func(f *lektordir.Feed) *stat {
+		x := byFeed[f.Hash]
+		if x == nil {
+			x = &stat{feed: f, weeks: make([]int, weeks)}
+			byFeed[f.Hash] = x
+		}
+		return x
+	}
+	if v.query.Empty() {
+		feeds, err := v.Dir.Feeds()
+		v.Report(err)
+		for _, f := range feeds {
+			of(f)
+		}
+	}
+	paths := map[*stat][]string{}
+	for _, r := range found {
+		x, date := of(r.Feed()), r.Date()
+		x.add(r.Ref)
+		if date.After(x.newest) {
+			x.newest = date
+		}
+		if ago := weeksAgo(date, v.Now); ago >= 0 && ago < weeks {
+			x.weeks[weeks-1-ago]++
+		}
+		paths[x] = append(paths[x], r.Path())
+	}
+	list := make([]*stat, 0, len(byFeed))
+	for _, x := range byFeed {
+		list = append(list, x)
+	}
+	slices.SortFunc(list, func(a, b *stat) int {
+		return cmp.Or(cmp.Compare(query.Fold(a.feed.Title()), query.Fold(b.feed.Title())), cmp.Compare(a.feed.Hash, b.feed.Hash))
+	})
+	err = entries.Parallel(ctx, len(list), func(i int) {
+		x := list[i]
+		x.error = feeddir.LastError(v.Dir, x.feed.Hash)
+		x.silent = x.newest.IsZero() || weeksAgo(x.newest, v.Now) >= weeks
+		x.bytes = diskUse(ctx, append(paths[x], v.Dir.Join("src", x.feed.Hash)))
+	})
+	return list, err
+}
+
+// weeksAgo tells how many weeks ago a time is: 0 within seven days before now, and for
+// what is to come.
+func weeksAgo(t, now time.Time) int {
+	return max(0, (day(now)-day(t.In(now.Location())))/7)
+}
+
+// diskUse tells what directories take on the disk, what several have in common once.
+func diskUse(ctx context.Context, dirs []string) int64 {
+	type inode struct{ dev, ino uint64 }
+	seen, total := map[inode]bool{}, int64(0)
+	for _, dir := range dirs {
+		_ = filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
+			if ctx.Err() != nil {
+				return filepath.SkipAll
+			}
+			var st unix.Stat_t
+			if err != nil || unix.Lstat(path, &st) != nil {
+				return nil // it went while we looked
+			}
+			if st.Nlink > 1 && !e.IsDir() {
+				id := inode{uint64(st.Dev), uint64(st.Ino)}
+				if seen[id] {
+					return nil
+				}
+				seen[id] = true
+			}
+			total += int64(st.Blocks) * 512
+			return nil
+		})
+	}
+	return total
+}
+
+// bars are from nothing to all.
+var bars = [...]string{" ", "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"}
+
+// bar draws the weeks of a feed, of which the fullest has most entries. One entry is
+// seen, whatever the others are.
+func bar(weeks []int, most int) string {
+	var b strings.Builder
+	for _, n := range weeks {
+		level := 0
+		if n > 0 {
+			level = max(1, n*(len(bars)-1)/max(1, most))
+		}
+		b.WriteString(bars[level])
+	}
+	return b.String()
+}
+
+// printStats prints them for a person. Each bar is by its own feed's fullest week, whose
+// number stands beside it.
+func (v *viewer) printStats(stats []*stat, o StatsOptions) error {
+	all := &stat{}
+	broken, silent := 0, 0
+	var b strings.Builder
+	fmt.Fprintf(&b, "%8s %8s  %-*s %5s %10s  %s\n", "unread", "entries", max(o.Weeks, len("weeks")), "weeks", "most", "disk", "feed")
+	for _, x := range stats {
+		all.unread, all.all, all.bytes = all.unread+x.unread, all.all+x.all, all.bytes+x.bytes
+		most := slices.Max(x.weeks)
+		line := fmt.Sprintf("%8d %8d  %s%*s %5d %10s  %s", x.unread, x.all, bar(x.weeks, most), max(0, len("weeks")-o.Weeks), "", most, units.Bytes(x.bytes), termsafe.Line(x.feed.Title()))
+		switch {
+		case x.error != "":
+			broken++
+			line += "  broken: " + termsafe.Line(x.error)
+		case x.newest.IsZero():
+			silent++
+			line += "  silent"
+		case x.silent:
+			silent++
+			line += "  silent since " + x.newest.In(v.Now.Location()).Format("2006-01-02")
+		}
+		if o.Width > 0 {
+			line = termsafe.Truncate(line, o.Width)
+		}
+		b.WriteString(line + "\n")
+	}
+	fmt.Fprintf(&b, "%8d %8d  %s in all, %s; %d broken, %d silent\n", all.unread, all.all, units.Count(len(stats), "feed"), units.Bytes(all.bytes), broken, silent)
+	_, err := v.S.Out.Write([]byte(b.String()))
+	return err
+}
+
+// statColumns are what -o can print of a feed.
+var statColumns = []command.Column[*stat]{
+	{Name: "feed", Get: func(x *stat) any { return x.feed.Title() }},
+	{Name: "unread", Get: func(x *stat) any { return x.unread }},
+	{Name: "all", Get: func(x *stat) any { return x.all }},
+	{Name: "flagged", Get: func(x *stat) any { return x.flagged }},
+	{Name: "weeks", Get: func(x *stat) any {
+		list := make([]string, len(x.weeks))
+		for i, n := range x.weeks {
+			list[i] = fmt.Sprint(n)
+		}
+		return list
+	}},
+	{Name: "newest", Get: func(x *stat) any { return x.newest }},
+	{Name: "silent", Get: func(x *stat) any { return x.silent }},
+	{Name: "error", Get: func(x *stat) any { return x.error }},
+	{Name: "bytes", Get: func(x *stat) any { return x.bytes }},
+	{Name: "feedid", Get: func(x *stat) any { return fetch.Public(x.feed.ID) }},
+	{Name: "feedhash", Verbatim: true, Get: func(x *stat) any { return x.feed.Hash }},
+}

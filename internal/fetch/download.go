@@ -1,0 +1,312 @@
+package fetch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Download says what to fetch into a file, of which a part may be there.
+type Download struct {
+	URL string // http or https
+	// Origin is the URL of the document that named URL, as in [Request].
+	Origin string
+	// Have is how many bytes are there, and Validator and Total what [Piece] said of
+	// them. Without a validator they are of no use.
+	Have      int64
+	Validator string
+	Total     int64 // -1 where it is not known
+}
+
+// Piece is what an answer has of a file.
+type Piece struct {
+	At        int64  // its first byte; 0 begins anew, whatever is there
+	Total     int64  // bytes of the whole file; -1 where nobody says
+	Validator string // by which the rest can be asked for, "" where it cannot
+}
+
+// WriteError is a failure of the writer of a [Client.Download].
+type WriteError struct{ Err error }
+
+func (e *WriteError) Error() string { return e.Err.Error() }
+
+// Unwrap gives what the writer said.
+func (e *WriteError) Unwrap() error { return e.Err }
+
+// CutError tells that an answer ended before its end. What came is good, and the next
+// [Client.Download] goes on with it.
+type CutError struct {
+	URL         string
+	Have, Total int64 // Total -1 where it is not known
+	Err         error
+}
+
+func (e *CutError) Error() string {
+	if e.Total >= 0 {
+		return fmt.Sprintf("%s: it was cut off after %d of %d bytes", Brief(e.URL), e.Have, e.Total)
+	}
+	return fmt.Sprintf("%s: it was cut off after %d bytes (%v)", Brief(e.URL), e.Have, e.Err)
+}
+
+// Unwrap gives how it ended.
+func (e *CutError) Unwrap() error { return e.Err }
+
+// maxPieces is how many answers a server may make of one file, and maxCuts how many of
+// them may break off.
+const maxPieces, maxCuts = 100, 3
+
+// Download fetches a file, or the rest of one, by a request for a range that holds only
+// while the file is the same (RFC 9110, sections 13.1.5 and 14). Each answer is told
+// to begin, which gives where to write it. Of what a server sends that was not asked
+// for, another range or another file, nothing is written: the file begins anew, once.
+//
+// It ends with nil when all is there, and at once if it was. Waiting for the host,
+// limits, redirects and the refusal of private addresses are those of [Client.Get];
+// but the deadline is for the time in which nothing comes. Errors are of the same
+// types, or a [CutError] or a [WriteError].
+func (c *Client) Download(ctx context.Context, d *Download, begin func(Piece) (io.Writer, error)) error {
+	u, err := ParseURL(d.URL)
+	if err != nil {
+		return err
+	}
+	at := &download{c: c, begin: begin, piece: Piece{At: d.Have, Total: d.Total, Validator: d.Validator}}
+	if d.Have > 0 && d.Validator != "" && d.Have == d.Total {
+		return nil
+	}
+	if d.Validator == "" || d.Have < 0 || d.Total >= 0 && d.Have > d.Total {
+		at.restart()
+	}
+	cuts := 0
+	for range maxPieces {
+		before := at.piece.At
+		err := at.exchange(ctx, u, d.Origin)
+		if lost := (*CutError)(nil); errors.As(err, &lost) && cuts < maxCuts && at.piece.At > before && at.piece.Validator != "" {
+			cuts++
+			continue
+		}
+		switch {
+		case errors.Is(err, errAnotherRange) && before > 0:
+			at.restart()
+		case err != nil:
+			return err
+		case at.done:
+			return nil
+		}
+	}
+	return &StatusError{URL: display(u), Status: http.StatusPartialContent, Detail: "it comes in too many pieces"}
+}
+
+// errAnotherRange tells that an answer is of no use beside what is there.
+var errAnotherRange = errors.New("another range than was asked for")
+
+// download is a file that is being fetched.
+type download struct {
+	c     *Client
+	begin func(Piece) (io.Writer, error)
+	piece Piece // what is there
+	done  bool
+}
+
+// restart forgets what is there.
+func (d *download) restart() { d.piece = Piece{Total: -1} }
+
+// exchange asks for what is not there, following redirects.
+func (d *download) exchange(ctx context.Context, u *url.URL, origin string) error {
+	x := d.c.begin(ctx)
+	defer x.end()
+	first, user, privateOK := *u, u.User, vouched(origin, u)
+	visited := map[string]bool{}
+	plain := *u
+	u, plain.User = &plain, nil
+	for redirects := 0; ; redirects++ {
+		if redirects > d.c.cfg.MaxRedirects {
+			return &LimitError{URL: display(&first), Limit: "redirects", Max: int64(d.c.cfg.MaxRedirects), Flag: FlagMaxRedirects}
+		}
+		visited[u.String()] = true
+		req := &http.Request{Method: http.MethodGet, URL: u, Host: u.Host, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Header: http.Header{}}
+		req.Header.Set("User-Agent", d.c.cfg.UserAgent)
+		req.Header.Set("Accept", "*/*")
+		req.Header.Set("Accept-Encoding", "identity") // a range is one of what is sent
+		if user != nil && sameOrigin(&first, u) {
+			password, _ := user.Password()
+			req.SetBasicAuth(user.Username(), password)
+		}
+		if d.piece.At > 0 {
+			req.Header.Set("Range", "bytes="+strconv.FormatInt(d.piece.At, 10)+"-")
+			req.Header.Set("If-Range", d.piece.Validator)
+		}
+		next, err := d.hop(x, u, req, &privateOK)
+		if refused := (*PrivateError)(nil); errors.As(err, &refused) && redirects == 0 {
+			refused.Origin = Public(origin)
+		}
+		if err != nil || next == nil {
+			return err
+		}
+		if visited[next.String()] {
+			return &RedirectError{URL: display(u), Target: next.String(), Reason: "it goes round in a circle"}
+		}
+		u = next
+	}
+}
+
+// hop makes one request. It returns where the answer redirects to.
+func (d *download) hop(x *exchange, u *url.URL, req *http.Request, privateOK *bool) (*url.URL, error) {
+	resp, done, err := x.send(req, privateOK)
+	if err != nil {
+		return nil, err
+	}
+	defer done()
+	fail := func(detail string) error {
+		drain(resp)
+		return &StatusError{URL: display(u), Status: resp.StatusCode, RetryAfter: x.retryAfter(resp, x.c.cfg.Now()), Detail: detail}
+	}
+	piece := Piece{Total: resp.ContentLength, Validator: strong(resp.Header)}
+	length := resp.ContentLength // of this answer
+	switch resp.StatusCode {
+	case http.StatusOK:
+	case http.StatusPartialContent:
+		from, to, total, ok := contentRange(resp.Header.Get("Content-Range"))
+		switch {
+		case d.piece.At == 0:
+			return nil, fail("a part, and the whole was asked for")
+		case !ok, from != d.piece.At, total >= 0 && d.piece.Total >= 0 && total != d.piece.Total, length >= 0 && length != to-from+1, !d.same(resp.Header):
+			drain(resp)
+			return nil, errAnotherRange
+		}
+		piece = Piece{At: from, Total: total, Validator: d.piece.Validator}
+		if total < 0 {
+			piece.Total = d.piece.Total
+		}
+		length = to - from + 1
+	case http.StatusRequestedRangeNotSatisfiable:
+		if d.piece.At == 0 {
+			return nil, fail("")
+		}
+		drain(resp)
+		return nil, errAnotherRange
+	case http.StatusMovedPermanently, http.StatusFound, http.StatusSeeOther, http.StatusTemporaryRedirect, http.StatusPermanentRedirect:
+		next, err := location(u, resp.Header.Get("Location"))
+		if err != nil {
+			return nil, err
+		}
+		if next == nil {
+			return nil, fail("a redirect that does not say where to")
+		}
+		drain(resp)
+		return next, nil
+	default:
+		return nil, fail("")
+	}
+	if codings := codings(resp.Header); len(codings) > 0 {
+		return nil, fail("it is compressed, which was not asked for (" + strings.Join(codings, ", ") + ")")
+	}
+	limit := &LimitError{URL: display(u), Limit: "bytes transferred", Max: x.c.cfg.MaxBytes, Flag: FlagMaxBytes}
+	if piece.Total > x.c.cfg.MaxBytes {
+		return nil, limit
+	}
+	w, err := d.begin(piece)
+	if err != nil {
+		return nil, &WriteError{err}
+	}
+	d.piece = piece
+	if err := d.copy(x, u, w, resp.Body, length, limit); err != nil {
+		return nil, err
+	}
+	d.done = d.piece.Total < 0 || d.piece.At >= d.piece.Total
+	return nil, nil
+}
+
+// copy writes a body of so many bytes, -1 for one whose end says it.
+func (d *download) copy(x *exchange, u *url.URL, w io.Writer, body io.Reader, length int64, limit error) error {
+	buf := make([]byte, 64<<10)
+	for left := length; left != 0; {
+		part := buf
+		if left > 0 {
+			part = buf[:min(left, int64(len(buf)))]
+		}
+		n, err := body.Read(part)
+		x.received += int64(n)
+		// As long as something comes there is no hurry.
+		x.pause()
+		x.left = x.c.cfg.Deadline
+		x.run()
+		if d.piece.At+int64(n) > x.c.cfg.MaxBytes {
+			return limit
+		}
+		if n > 0 {
+			if _, werr := w.Write(part[:n]); werr != nil {
+				return &WriteError{werr}
+			}
+			d.piece.At += int64(n)
+		}
+		if left > 0 {
+			left -= int64(n)
+		}
+		switch {
+		case err == io.EOF && left <= 0:
+			return nil
+		case err != nil && left == 0:
+			return nil
+		case err != nil && x.ctx.Err() != nil:
+			return x.classify(u, err)
+		case err != nil:
+			return &CutError{URL: display(u), Have: d.piece.At, Total: d.piece.Total, Err: err}
+		}
+	}
+	return nil
+}
+
+// same tells whether a part is of the file that is there, as far as its header says.
+// A server that knows no If-Range sends a part of any.
+func (d *download) same(h http.Header) bool {
+	if strings.HasPrefix(d.piece.Validator, `"`) {
+		tag := h.Get("Etag")
+		return tag == "" || tag == d.piece.Validator
+	}
+	date := h.Get("Last-Modified")
+	return date == "" || date == d.piece.Validator
+}
+
+// strong gives the validator of an answer by which a part can be gone on with: an
+// entity tag that is not weak, or a date at which the file had been so for a while (RFC
+// 9110, section 8.8.2.2).
+func strong(h http.Header) string {
+	if tag := validator(h.Get("Etag")); strings.HasPrefix(tag, `"`) && len(tag) > 2 && strings.HasSuffix(tag, `"`) {
+		return tag
+	}
+	if h.Get("Etag") != "" {
+		return ""
+	}
+	text := validator(h.Get("Last-Modified"))
+	modified, err := http.ParseTime(text)
+	if err != nil {
+		return ""
+	}
+	if now, err := http.ParseTime(h.Get("Date")); err != nil || now.Before(modified.Add(time.Second)) {
+		return ""
+	}
+	return text
+}
+
+// contentRange reads "bytes 5-9/10"; total is -1 for "*".
+func contentRange(v string) (from, to, total int64, ok bool) {
+	unit, v, _ := strings.Cut(strings.TrimSpace(v), " ")
+	span, size, ok1 := strings.Cut(v, "/")
+	a, b, ok2 := strings.Cut(span, "-")
+	number := func(s string) int64 {
+		if s == "" || len(s) > 18 || strings.Trim(s, "0123456789") != "" {
+			return -1
+		}
+		n, _ := strconv.ParseInt(s, 10, 64)
+		return n
+	}
+	from, to, total = number(a), number(b), number(size)
+	ok = strings.EqualFold(unit, "bytes") && ok1 && ok2 && from >= 0 && to >= from && (size == "*" || total > to)
+	return from, to, total, ok
+}
