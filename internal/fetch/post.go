@@ -85,7 +85,7 @@ func (c *Client) Post(ctx context.Context, p *Post) (*Answer, error) {
 		if err != nil || answer != nil {
 			return answer, err
 		}
-		if p.Header != nil && !SameOrigin(u, next) {
+		if p.Header != nil && !SameOrigin(u.String(), next.String()) {
 			bare := *p
 			bare.Header = nil
 			p = &bare
