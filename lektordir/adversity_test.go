@@ -33,7 +33,7 @@ func TestFailedReplacement(t *testing.T) {
 	if err := os.Symlink("nowhere", d.Join("new", feedHash)); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := d.settle(feedHash, rec); err == nil {
+	if _, err := d.settle(feedHash, "tmp/"+feedHash, rec); err == nil {
 		t.Fatal("no error")
 	}
 	if err := os.Remove(d.Join("new", feedHash)); err != nil {
@@ -83,7 +83,7 @@ func TestDropBesideLeftover(t *testing.T) {
 	name := "1700000000.M1P2Q3I0123456789abcdef.host"
 	write(t, d.Join("tmp", feedHash, name, "title"), "x")
 	write(t, d.Join("tmp", feedHash, name+gone, "title"), "x")
-	if err := d.drop(feedHash, name); err != nil {
+	if err := d.drop(feedHash, d.Join("tmp", feedHash, name)); err != nil {
 		t.Fatal(err)
 	}
 	if got := tree(t, d, "tmp/"+feedHash); len(got) != 0 {
@@ -514,6 +514,9 @@ func contextFor(t *testing.T) (context.Context, context.CancelFunc) {
 // new/$feed that somebody removed while it was empty is made again.
 func TestNewRemovedBeforeCommit(t *testing.T) {
 	d, _ := newDir(t)
+	if err := os.Mkdir(d.Join("new", feedHash), 0o777); err != nil {
+		t.Fatal(err)
+	}
 	w := writer(t, d)
 	tx, err := w.Begin(feedHash)
 	if err != nil {
@@ -602,7 +605,7 @@ func TestKilledBetweenRenames(t *testing.T) {
 				t.Fatal(err)
 			}
 			for _, r := range tx.staged[:moved] {
-				if _, err := d.settle(feedHash, r); err != nil {
+				if _, err := d.settle(feedHash, tx.stagedIn(), r); err != nil {
 					t.Fatal(err)
 				}
 			}

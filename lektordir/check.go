@@ -385,7 +385,7 @@ func (c *checker) relink(r Ref) func() error {
 	}
 	return func() error {
 		tmp := c.d.Abs(r) + "/.feed"
-		if err := os.Symlink("../../../src/"+r.Feed, tmp); err != nil && !errors.Is(err, os.ErrExist) {
+		if err := os.Symlink(leadsTo(r.Feed), tmp); err != nil && !errors.Is(err, os.ErrExist) {
 			return err
 		}
 		return os.Rename(tmp, link)

@@ -67,8 +67,12 @@ func (d *Dir) commit(g *group) {
 	}
 	// 3. The entries are delivered.
 	for t := range live {
+		if t.initial && d.rename(d.Join(t.stagedIn()), d.Join("new", t.feed)) == nil {
+			continue
+		}
+		// Or somebody has made new/$feed meanwhile.
 		for _, r := range t.staged {
-			dropped, err := d.settle(t.feed, r)
+			dropped, err := d.settle(t.feed, t.stagedIn(), r)
 			if err != nil {
 				fail[t] = errors.Join(fail[t], err)
 				break
@@ -79,6 +83,9 @@ func (d *Dir) commit(g *group) {
 				}
 				t.dropped[r.Unique] = true
 			}
+		}
+		if t.initial {
+			os.Remove(d.Join(t.stagedIn())) // if nothing is left in it
 		}
 	}
 	for _, t := range g.txns {
@@ -122,7 +129,7 @@ func (d *Dir) sync(g *group, whole bool, fail map[*Txn]error, each func(t *Txn, 
 // and what was written in src/.
 func (t *Txn) syncStaged(shared func(string) error) error {
 	for _, r := range t.staged {
-		if err := syncEntry(t.d.Join("tmp", t.feed, r.Unique)); err != nil {
+		if err := syncEntry(t.d.Join(t.stagedIn(), r.Unique)); err != nil {
 			return err
 		}
 	}
@@ -142,6 +149,11 @@ func (t *Txn) syncStaged(shared func(string) error) error {
 			if err := shared(p); err != nil && !isNotExist(err) {
 				return err
 			}
+		}
+	}
+	if t.initial {
+		if err := syncPath(t.d.Join(t.stagedIn())); err != nil {
+			return err
 		}
 	}
 	return syncPath(t.d.Join("tmp", t.feed))
@@ -190,18 +202,19 @@ func syncPath(path string) error {
 	return f.Sync()
 }
 
-// settle renames a staged entry that the journal names from tmp/ to new/, after
+// settle renames a staged entry that the journal names from tmp/ (from, which is
+// relative to the lektor-dir) to new/, after
 // taking the version it replaces out of new/; should it fail, it can be done
 // again. dropped tells that it was not
 // delivered because a viewer had taken that version.
-func (d *Dir) settle(feed string, r record) (dropped bool, err error) {
-	staged := d.Join("tmp", feed, r.Unique)
+func (d *Dir) settle(feed, from string, r record) (dropped bool, err error) {
+	staged := d.Join(from, r.Unique)
 	if r.Replaces != "" {
 		old := d.Join("tmp", feed, r.Replaces+goneReplaced)
 		err = d.putAside(feed, d.Join("new", feed, r.Replaces), old)
 		if isNotExist(err) {
 			if _, serr := os.Lstat(old); serr != nil {
-				return true, d.drop(feed, r.Unique)
+				return true, d.drop(feed, staged)
 			}
 			err = nil
 		}
@@ -228,18 +241,18 @@ func (d *Dir) settle(feed string, r record) (dropped bool, err error) {
 		err = d.move(feed, staged, to)
 	}
 	if errors.Is(err, os.ErrExist) {
-		return false, d.drop(feed, r.Unique)
+		return false, d.drop(feed, staged)
 	}
 	return false, err
 }
 
 // drop deletes a staged entry.
-func (d *Dir) drop(feed, unique string) error {
-	staged := d.Join("tmp", feed, unique)
+func (d *Dir) drop(feed, staged string) error {
 	// Renamed first, as half an entry under a name that the journal has could
 	// be taken for a whole one.
-	if err := d.putAside(feed, staged, staged+gone); err != nil && !isNotExist(err) {
+	aside := d.Join("tmp", feed, filepath.Base(staged)+gone)
+	if err := d.putAside(feed, staged, aside); err != nil && !isNotExist(err) {
 		return err
 	}
-	return os.RemoveAll(staged + gone)
+	return os.RemoveAll(aside)
 }

@@ -106,9 +106,12 @@ func (d *Dir) finishMove(feed, name string) error {
 	}
 	rel := string(data)
 	place, base, _ := strings.Cut(rel, "/"+feed+"/")
+	if place == "tmp" {
+		base = strings.TrimPrefix(base, firstEntries+"/")
+	}
 	unique, _, _ := strings.Cut(base, ";")
 	if place != "new" && place != "cur" && place != "tmp" || base == "" || strings.Contains(base, "/") || !strings.HasPrefix(name, unique+moving) {
-		return d.removeOld(feed, name) // written in part, or not by us
+		return d.removeOld(record) // written in part, or not by us
 	}
 	if err := d.inside(place + "/" + feed); isNotExist(err) {
 		return os.Remove(record)

@@ -7,9 +7,8 @@ import (
 	"strings"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/lektordir/lektor/internal/atomicfile"
+	"golang.org/x/sys/unix"
 )
 
 // Entry is what an entry's directory holds (specification, "Entries").
@@ -265,6 +264,61 @@ func (d *Dir) ReadEntry(r Ref, want Fields) (*Entry, error) {
 	return e, bad
 }
 
+// Reader reads entries of one feed in one place, for those who read many: names are
+// looked up in a directory that is open. It is safe for concurrent use until it is
+// closed.
+type Reader struct {
+	d     *Dir
+	place Place
+	feed  string
+	fd    int
+}
+
+// NewReader opens a place of a feed. Where there is no such directory, the error is
+// fs.ErrNotExist.
+func (d *Dir) NewReader(place Place, feed string) (*Reader, error) {
+	path := d.Join(place.String(), feed)
+	fd, err := atomicfile.Open(path, unix.O_RDONLY|unix.O_CLOEXEC|unix.O_DIRECTORY)
+	if err != nil {
+		return nil, &os.PathError{Op: "open", Path: path, Err: err}
+	}
+	return &Reader{d, place, feed, fd}, nil
+}
+
+// Close closes the directory.
+func (r *Reader) Close() error { return unix.Close(r.fd) }
+
+// ReadEntry is [Dir.ReadEntry].
+func (r *Reader) ReadEntry(ref Ref, want Fields) (*Entry, error) {
+	if ref.Place != r.place || ref.Feed != r.feed || want&FieldFeed != 0 {
+		return r.d.ReadEntry(ref, want)
+	}
+	e := &Entry{}
+	name := ref.Name() + "/"
+	for i := range files {
+		v := &files[i]
+		if want&v.field == 0 {
+			continue
+		}
+		switch data, err := atomicfile.ReadAt(r.fd, name+v.name, maxFile); {
+		case err == nil:
+			v.parse(e, data)
+		case isNotExist(err) && v.field&Obligatory == 0:
+		default:
+			return r.d.ReadEntry(ref, want) // which tells what is wrong
+		}
+	}
+	if want&Extras != 0 {
+		switch data, err := atomicfile.ReadAt(r.fd, name+extrasFile.name, maxFile); {
+		case err == nil:
+			e.parseExtras(data, want)
+		case !isNotExist(err):
+			return r.d.ReadEntry(ref, want)
+		}
+	}
+	return e, nil
+}
+
 // missing tells that an entry lacks an obligatory file.
 func missing(r Ref, name string) *MalformedError {
 	what := "it has no file " + name
@@ -303,12 +357,3 @@ const maxFile = 256 << 20
 
 // readFile reads a file of an entry or a feed.
 func readFile(path string) ([]byte, error) { return atomicfile.Read(path, maxFile) }
-
-func openRetry(path string, flags int) (int, error) {
-	for {
-		fd, err := unix.Open(path, flags, 0)
-		if err != unix.EINTR {
-			return fd, err
-		}
-	}
-}

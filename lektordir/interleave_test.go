@@ -68,7 +68,7 @@ func interleave(t *testing.T, seed uint64) {
 					return err
 				}
 				for _, r := range tx.staged[:rnd.IntN(len(tx.staged)+1)] {
-					if _, err := d.settle(feedHash, r); err != nil {
+					if _, err := d.settle(feedHash, tx.stagedIn(), r); err != nil {
 						return err
 					}
 				}

@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/lektordir/lektor/internal/atomicfile"
 	"golang.org/x/sys/unix"
 )
 
@@ -117,32 +118,45 @@ func (d *Dir) recoverLocked(feed string) error {
 	}
 	// Entries before removals: an interrupted replacement is known by the old
 	// version's having been put aside.
-	for _, name := range names {
-		if strings.Contains(name, ";") {
-			continue
-		}
-		if rec, ok := j.named(name); ok {
-			if inCur[name] {
-				bad = errors.Join(bad, d.drop(feed, name))
+	staged := func(from string, names []string) {
+		for _, name := range names {
+			if strings.Contains(name, ";") {
 				continue
 			}
-			_, err := d.settle(feed, rec)
-			bad = errors.Join(bad, err)
-			continue
+			path := d.Join(from, name)
+			if rec, ok := j.named(name); ok {
+				if inCur[name] {
+					bad = errors.Join(bad, d.drop(feed, path))
+					continue
+				}
+				_, err := d.settle(feed, from, rec)
+				bad = errors.Join(bad, err)
+				continue
+			}
+			if u, ok := parseUniq(name); ok && u.host == d.host {
+				bad = errors.Join(bad, os.RemoveAll(path))
+				continue
+			}
+			bad = errors.Join(bad, d.removeOld(path))
 		}
-		if u, ok := parseUniq(name); ok && u.host == d.host {
-			bad = errors.Join(bad, os.RemoveAll(d.Join("tmp", feed, name)))
-			continue
-		}
-		bad = errors.Join(bad, d.removeOld(feed, name))
 	}
+	if slices.Contains(names, firstEntries) {
+		from := "tmp/" + feed + "/" + firstEntries
+		first, err := readNames(d.Join(from))
+		if err != nil && !isNotExist(err) {
+			return errors.Join(bad, err)
+		}
+		staged(from, first)
+		os.Remove(d.Join(from)) // if nothing is left in it
+	}
+	staged("tmp/"+feed, names)
 	for _, name := range names {
 		unique, info, ok := strings.Cut(name, ";")
 		switch {
-		case !ok, strings.HasPrefix(name, unique+moving):
+		case !ok, name == firstEntries, strings.HasPrefix(name, unique+moving):
 		case strings.HasPrefix(name, unique+copying):
 			if _, err := os.Lstat(d.Join("tmp", feed, strings.Replace(name, copying, moving, 1))); isNotExist(err) {
-				bad = errors.Join(bad, d.removeOld(feed, name))
+				bad = errors.Join(bad, d.removeOld(d.Join("tmp", feed, name)))
 			}
 		case info == gone[1:] || info == goneReplaced[1:]:
 			// An entry put aside for a version that could not be renamed just
@@ -151,7 +165,7 @@ func (d *Dir) recoverLocked(feed string) error {
 				bad = errors.Join(bad, os.RemoveAll(d.Join("tmp", feed, name)))
 			}
 		default:
-			bad = errors.Join(bad, d.removeOld(feed, name))
+			bad = errors.Join(bad, d.removeOld(d.Join("tmp", feed, name)))
 		}
 	}
 	return bad
@@ -159,8 +173,7 @@ func (d *Dir) recoverLocked(feed string) error {
 
 // removeOld removes a foreign entry from tmp/ when nothing in it has changed for
 // long enough.
-func (d *Dir) removeOld(feed, name string) error {
-	path := d.Join("tmp", feed, name)
+func (d *Dir) removeOld(path string) error {
 	var newest time.Time
 	err := filepath.WalkDir(path, func(_ string, e os.DirEntry, err error) error {
 		if err != nil {
@@ -230,7 +243,7 @@ func temporary(name string) bool {
 // readNames lists a directory, which must be none behind a link, without dot
 // files.
 func readNames(dir string) ([]string, error) {
-	fd, err := openRetry(dir, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC)
+	fd, err := atomicfile.Open(dir, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC)
 	if err == unix.ENOTDIR || err == unix.ELOOP {
 		return nil, &os.PathError{Op: "open", Path: dir, Err: errNotDir}
 	}

@@ -10,10 +10,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The author and the type of an entry are mostly those of the one before it. Such a
-// file is a further name (a hard link) of the other entry's: an inode and a block
-// less. What cannot be linked is written, and means the same. As nobody writes to the
-// files of an entry that was delivered (lektor-dir(5)), nothing is seen of it.
+// The author and the type of an entry are mostly those of the one before it, and its
+// link to the feed always. Such a file is a further name (a hard link) of the other
+// entry's: an inode and a block less. What cannot be linked is made anew, and means the
+// same. As nobody writes to the files of an entry that was delivered (lektor-dir(5)),
+// nothing is seen of it.
 
 // twin is a file that entries may have in common.
 type twin struct {
@@ -32,7 +33,7 @@ func idOf(st *unix.Stat_t) fileID {
 	return fileID{uint64(st.Dev), st.Ino, st.Size, unix.TimespecToNsec(st.Mtim)}
 }
 
-// twinKey is what makes files the same.
+// twinKey is what makes files the same; the data of a symbolic link is where it leads.
 type twinKey struct{ name, data string }
 
 // twins are those that a transaction knows. It belongs to its goroutine.
@@ -40,6 +41,8 @@ type twins struct {
 	known map[twinKey]twin
 	prior *os.File // the entry that was delivered before, or nil
 	none  bool     // there are no links here
+	// plain tells that there are none of symbolic links, which not every system has.
+	plain bool
 }
 
 // The entry delivered before may have been deleted; then the one before it will do.
@@ -50,14 +53,14 @@ const (
 
 // share makes a file of an entry in tmp a further name of one that another entry has,
 // with the same data. It reports whether it did; if not, there is no such file.
-func (t *Txn) share(fd int, unique, name string, data []byte) bool {
+func (t *Txn) share(fd int, unique, name, data string) bool {
 	if t.twins.known == nil {
 		t.twins.known = map[twinKey]twin{}
 		t.adopt(fd, unique)
 	}
-	k := twinKey{name, string(data)}
+	k := twinKey{name, data}
 	tw, ok := t.twins.known[k]
-	if !ok || t.twins.none {
+	if !ok || t.twins.none || t.twins.plain && name == "feed" {
 		return false
 	}
 	to := unique + "/" + name
@@ -65,7 +68,9 @@ func (t *Txn) share(fd int, unique, name string, data []byte) bool {
 		delete(t.twins.known, k)
 		// It has as many names as it may, or is gone, or it is for writing a file
 		// to find out what is wrong. Else there are none, and will not be.
-		t.twins.none = !slices.Contains([]error{unix.EMLINK, unix.ENOENT, unix.ENOSPC, unix.EDQUOT, unix.EIO}, err)
+		none := !slices.Contains([]error{unix.EMLINK, unix.ENOENT, unix.ENOSPC, unix.EDQUOT, unix.EIO}, err)
+		t.twins.plain = t.twins.plain || none
+		t.twins.none = none && name != "feed"
 		return false
 	}
 	// Somebody may have put another in its place, or written to it.
@@ -80,14 +85,17 @@ func (t *Txn) share(fd int, unique, name string, data []byte) bool {
 }
 
 // written tells share of a file that was written.
-func (t *Txn) written(fd int, unique, name string, data []byte) {
+func (t *Txn) written(fd int, unique, name, data string) {
 	if t.twins.none {
 		return
 	}
-	path := unique + "/" + name
+	path, kind := unique+"/"+name, uint32(unix.S_IFREG)
+	if name == "feed" {
+		kind = unix.S_IFLNK
+	}
 	var st unix.Stat_t
-	if err := unix.Fstatat(fd, path, &st, unix.AT_SYMLINK_NOFOLLOW); err == nil && st.Mode&unix.S_IFMT == unix.S_IFREG && st.Size == int64(len(data)) {
-		t.twins.known[twinKey{name, string(data)}] = twin{fd, path, idOf(&st)}
+	if err := unix.Fstatat(fd, path, &st, unix.AT_SYMLINK_NOFOLLOW); err == nil && uint32(st.Mode)&unix.S_IFMT == kind && st.Size == int64(len(data)) {
+		t.twins.known[twinKey{name, data}] = twin{fd, path, idOf(&st)}
 	}
 }
 
@@ -103,6 +111,7 @@ func (t *Txn) adopt(fd int, unique string) {
 		return
 	}
 	dir := int(t.twins.prior.Fd())
+	t.adoptLink(dir, &own)
 	for i := range files {
 		v := &files[i]
 		if !v.repeats {
@@ -125,6 +134,19 @@ func (t *Txn) adopt(fd int, unique string) {
 	}
 }
 
+// adoptLink is adopt for the link to the feed.
+func (t *Txn) adoptLink(dir int, own *unix.Stat_t) {
+	// In this order, as another link may be put in its place.
+	var st unix.Stat_t
+	if err := unix.Fstatat(dir, "feed", &st, unix.AT_SYMLINK_NOFOLLOW); err != nil || st.Uid != own.Uid || st.Gid != own.Gid || st.Dev != own.Dev {
+		return
+	}
+	leads := make([]byte, len(leadsTo(t.feed))+1)
+	if n, err := unix.Readlinkat(dir, "feed", leads); err == nil && string(leads[:n]) == leadsTo(t.feed) {
+		t.twins.known[twinKey{"feed", leadsTo(t.feed)}] = twin{dir, "feed", idOf(&st)}
+	}
+}
+
 // lastDelivered opens the directory of the entry that was delivered last and is still
 // there, or gives nil. That of an entry which is a link, and leads out of the
 // lektor-dir, is none.
@@ -144,7 +166,7 @@ func (t *Txn) lastDelivered() *os.File {
 				continue
 			}
 			path := t.d.path + "/" + dir + "/" + r.Unique + place.info
-			if fd, err := openRetry(path, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC); err == nil {
+			if fd, err := atomicfile.Open(path, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC); err == nil {
 				return os.NewFile(uintptr(fd), path)
 			}
 		}

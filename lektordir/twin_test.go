@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 
@@ -48,8 +49,10 @@ func TestTwins(t *testing.T) {
 		if (got == first) != same || same && names != 3 {
 			t.Errorf("entry %d: author is file %d with %d names", i, got, names)
 		}
-		if _, names := inode(t, d.Abs(refs[i])+"/type"); names != 4 {
-			t.Errorf("entry %d: type has %d names", i, names)
+		for _, name := range []string{"type", "feed"} {
+			if _, names := inode(t, d.Abs(refs[i])+"/"+name); names != 4 {
+				t.Errorf("entry %d: %s has %d names", i, name, names)
+			}
 		}
 		for _, other := range []string{"title", "id", "content"} {
 			if _, names := inode(t, d.Abs(refs[i])+"/"+other); names != 1 {
@@ -216,5 +219,61 @@ func TestTwinsMany(t *testing.T) {
 	}
 	for _, r := range refs {
 		wantAuthor(t, d, r, "Ann")
+	}
+}
+
+// The link to the feed is shared as files are, where it leads to the feed and links of
+// links are to be had; author and type do not depend on that.
+func TestTwinsOfLinks(t *testing.T) {
+	leads := func(d *Dir, r Ref) string {
+		to, _ := os.Readlink(d.Abs(r) + "/feed")
+		return to
+	}
+	elsewhere := func(t *testing.T, entry string) {
+		os.Remove(entry + "/feed")
+		if err := os.Symlink("/etc", entry+"/feed"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for what, c := range map[string]struct {
+		before func(t *testing.T, entry string)
+		link   func(t *testing.T, entry, to string) error // nil to go on
+		names  uint64
+	}{
+		"usual":             {nil, nil, 3},
+		"leads elsewhere":   {elsewhere, nil, 2},
+		"none":              {func(_ *testing.T, entry string) { os.Remove(entry + "/feed") }, nil, 2},
+		"a directory":       {func(t *testing.T, entry string) { os.Remove(entry + "/feed"); write(t, entry+"/feed/id", "x") }, nil, 2},
+		"exchanged":         {nil, func(t *testing.T, entry, _ string) error { elsewhere(t, entry); return nil }, 2},
+		"files alone":       {nil, func(*testing.T, string, string) error { return unix.EPERM }, 1},
+		"as many as may be": {nil, func(*testing.T, string, string) error { return unix.EMLINK }, 1},
+	} {
+		d, _ := newDir(t)
+		first := deliver(t, d, by("1", "Ann"))[0]
+		if c.before != nil {
+			c.before(t, d.Abs(first))
+		}
+		d.link = func(fromDir int, from string, toDir int, to string) error {
+			if from == "feed" || strings.HasSuffix(from, "/feed") {
+				if c.link != nil {
+					if err := c.link(t, d.Abs(first), to); err != nil {
+						return err
+					}
+				}
+			}
+			return linkat(fromDir, from, toDir, to)
+		}
+		refs := deliver(t, d, by("2", "Ann"), by("3", "Ann"))
+		for _, r := range refs {
+			if got := leads(d, r); got != "../../../src/"+feedHash {
+				t.Errorf("%s: feed leads to %q", what, got)
+			}
+			if _, names := inode(t, d.Abs(r)+"/feed"); names != c.names {
+				t.Errorf("%s: feed has %d names", what, names)
+			}
+			if _, names := inode(t, d.Abs(r)+"/author"); names != 3 {
+				t.Errorf("%s: author has %d names", what, names)
+			}
+		}
 	}
 }

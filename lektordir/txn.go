@@ -26,7 +26,8 @@ type Txn struct {
 	lock *flock.Flock
 
 	journal *journal
-	tmp     *os.File // tmp/$feed, held so that nobody can put a link in its place
+	tmp     *os.File // where entries are staged, held so that nobody can put a link in its place
+	initial bool     // that is tmp/$feed/;first
 	group   *group
 	twins   twins
 	staged  []record // Unique is a directory in tmp/
@@ -97,8 +98,8 @@ func (t *Txn) readJournal() (*journal, error) {
 		// A rename that a power cut may still undo would bring an entry back
 		// to tmp/ under a name that is about to be forgotten.
 		settled := true
-		for _, place := range []string{"new", "tmp"} {
-			err := syncPath(t.d.Join(place, t.feed))
+		for _, place := range []string{"new/" + t.feed, "new", "tmp/" + t.feed} {
+			err := syncPath(t.d.Join(place))
 			settled = settled && (err == nil || isNotExist(err))
 		}
 		if settled && t.d.nothingStaged(t.feed) {
@@ -114,11 +115,16 @@ func (t *Txn) readJournal() (*journal, error) {
 // unsettled reports whether an entry that the journal names is in tmp/$feed still,
 // or may be.
 func (d *Dir) unsettled(feed string, j *journal) bool {
-	names, err := readNames(d.Join("tmp", feed))
-	return err != nil && !isNotExist(err) || slices.ContainsFunc(names, func(n string) bool {
-		_, ok := j.named(n)
-		return ok
-	})
+	for _, dir := range []string{feed, feed + "/" + firstEntries} {
+		names, err := readNames(d.Join("tmp", dir))
+		if err != nil && !isNotExist(err) || slices.ContainsFunc(names, func(n string) bool {
+			_, ok := j.named(n)
+			return ok
+		}) {
+			return true
+		}
+	}
+	return false
 }
 
 // nothingStaged reports whether tmp/$feed is empty.
@@ -295,6 +301,19 @@ func (t *Txn) add(ctx context.Context, v version) (_ Ref, err error) {
 	return r, nil
 }
 
+// firstEntries is the directory in tmp/$feed where the first entries of a feed are
+// staged. All of it becomes new/$feed, by one rename: that of each entry would cost
+// as much as two of its files.
+const firstEntries = ";first"
+
+// stagedIn is the directory, relative to the lektor-dir, where entries are staged.
+func (t *Txn) stagedIn() string {
+	if t.initial {
+		return "tmp/" + t.feed + "/" + firstEntries
+	}
+	return "tmp/" + t.feed
+}
+
 // stage prepares the staging of a transaction's first entry.
 func (t *Txn) stage() error {
 	if t.tmp != nil {
@@ -303,11 +322,21 @@ func (t *Txn) stage() error {
 	if err := t.join(); err != nil {
 		return err
 	}
-	if err := t.mkdirs(append(t.srcDirs(), "new/"+t.feed, "tmp/"+t.feed)...); err != nil {
+	alone := t.journal.size == 0 && isNotExist(t.d.inside("tmp/"+t.feed)) && isNotExist(t.d.inside("new/"+t.feed))
+	if err := t.mkdirs(append(t.srcDirs(), "tmp/"+t.feed)...); err != nil {
 		return err
 	}
-	path := t.d.Join("tmp", t.feed)
-	fd, err := openRetry(path, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC)
+	if alone {
+		// If another is as fast, each entry is renamed.
+		t.initial = os.Mkdir(t.d.Join("tmp", t.feed, firstEntries), 0o777) == nil
+	}
+	if !t.initial {
+		if err := t.mkdirs("new/" + t.feed); err != nil {
+			return err
+		}
+	}
+	path := t.d.Join(t.stagedIn())
+	fd, err := atomicfile.Open(path, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC)
 	if err != nil {
 		return &os.PathError{Op: "open", Path: path, Err: err}
 	}
@@ -346,7 +375,7 @@ func (t *Txn) claim(ctx context.Context, fd int, identity string, after time.Tim
 		if err == nil {
 			return unique, nil
 		}
-		last = &os.PathError{Op: "mkdir", Path: t.d.Join("tmp", t.feed, unique), Err: err}
+		last = &os.PathError{Op: "mkdir", Path: t.d.Join(t.stagedIn(), unique), Err: err}
 		if err != unix.EEXIST {
 			return "", last
 		}
@@ -359,23 +388,30 @@ func (t *Txn) write(fd int, unique string, e *Entry) error {
 	t.w.mu.Lock()
 	t.group.entries++
 	t.w.mu.Unlock()
-	path := func(name string) string { return t.d.Join("tmp", t.feed, unique, name) }
+	path := func(name string) string { return t.d.Join(t.stagedIn(), unique, name) }
 	for v, data := range e.stored() {
-		if v.repeats && t.share(fd, unique, v.name, data) {
+		if v.repeats && t.share(fd, unique, v.name, string(data)) {
 			continue
 		}
 		if err := writeAt(fd, unique+"/"+v.name, data); err != nil {
 			return &os.PathError{Op: "write", Path: path(v.name), Err: err}
 		}
 		if v.repeats {
-			t.written(fd, unique, v.name, data)
+			t.written(fd, unique, v.name, string(data))
 		}
 	}
-	if err := unix.Symlinkat("../../../src/"+t.feed, fd, unique+"/feed"); err != nil {
+	if t.share(fd, unique, "feed", leadsTo(t.feed)) {
+		return nil
+	}
+	if err := unix.Symlinkat(leadsTo(t.feed), fd, unique+"/feed"); err != nil {
 		return &os.PathError{Op: "symlink", Path: path("feed"), Err: err}
 	}
+	t.written(fd, unique, "feed", leadsTo(t.feed))
 	return nil
 }
+
+// leadsTo is the link feed of the entries of a feed.
+func leadsTo(feed string) string { return "../../../src/" + feed }
 
 // writeAt writes a new file.
 func writeAt(dir int, name string, data []byte) error {
@@ -428,7 +464,7 @@ func (t *Txn) stillInside() error {
 	if err := t.d.inside("new/" + t.feed); err != nil && !isNotExist(err) {
 		return err
 	}
-	return t.d.inside("tmp/" + t.feed)
+	return t.d.inside("tmp/"+t.feed, t.stagedIn())
 }
 
 // Commit delivers what was staged. It returns at once; done is called once,
@@ -461,8 +497,9 @@ func (t *Txn) Commit(done func(error)) {
 	if len(t.staged) == 0 && len(t.src) > 0 {
 		g.entries++ // costs as much to sync
 	}
+	g.last = time.Now()
 	if len(g.txns) == 0 {
-		g.born = time.Now()
+		g.born = g.last
 	}
 	g.txns = append(g.txns, t)
 	g.members--
@@ -534,7 +571,10 @@ func (t *Txn) Close() {
 // discard removes what was staged.
 func (t *Txn) discard() {
 	for _, r := range t.staged {
-		os.RemoveAll(t.d.Join("tmp", t.feed, r.Unique))
+		os.RemoveAll(t.d.Join(t.stagedIn(), r.Unique))
 	}
 	t.staged = nil
+	if t.initial {
+		os.Remove(t.d.Join(t.stagedIn()))
+	}
 }

@@ -18,12 +18,13 @@ import (
 //
 // It delivers many feeds by one group commit:
 //
-//  1. src/$feed/{id,name} and new/$feed are put in place, the entries staged
-//     under tmp/, and all of it synced.
+//  1. src/$feed/{id,name} are put in place, the entries staged under tmp/, and
+//     all of it synced.
 //  2. The feeds' journals, src/$feed/etc/fetch/seen, get a line for each entry,
 //     and are synced. From here on the entries count as delivered.
-//  3. The entries are renamed into new/. If that is interrupted, [Writer.Recover]
-//     renames what the journals name.
+//  3. The entries are renamed into new/$feed; the first ones of a feed all at once,
+//     by a rename of the directory that they were staged in. If that is interrupted,
+//     [Writer.Recover] renames what the journals name.
 //
 // A failed sync renames and saves nothing.
 //
@@ -44,8 +45,9 @@ type Writer struct {
 // WriterOptions say how a [Writer] works. The zero value commits as soon as it
 // can.
 type WriterOptions struct {
-	// Delay is how long the first feed of a group waits for others to share
-	// the syncs with. Feeds gather during the syncs of earlier ones anyway.
+	// Delay is how long the feeds of a group wait for one more to share the syncs
+	// with: so long after the last that came, and eight times as long after the
+	// first. Feeds gather during the syncs of earlier ones anyway.
 	Delay time.Duration
 }
 
@@ -54,6 +56,10 @@ const (
 	maxGroupEntries = 4096
 	maxGroupTxns    = 512
 )
+
+// maxDelays bounds, as a multiple of the delay, how long the first feed waits while
+// others keep coming: a commit has much to do that is not for each feed.
+const maxDelays = 8
 
 // Few entries and journals are synced one by one: a sync of the whole file
 // system would wait for everything that other programs wrote there.
@@ -113,6 +119,7 @@ type group struct {
 	txns    []*Txn // submitted
 	entries int
 	born    time.Time // when the first transaction was submitted
+	last    time.Time // and the last
 }
 
 var errClosed = errors.New("delivery has ended")
@@ -160,7 +167,7 @@ func (w *Writer) run() {
 			continue
 		case w.closed || w.flush || g.entries >= maxGroupEntries || len(g.txns) >= maxGroupTxns:
 		default:
-			if left := w.delay - time.Since(g.born); left > 0 {
+			if left := min(w.delay-time.Since(g.last), maxDelays*w.delay-time.Since(g.born)); left > 0 {
 				// Under the mutex, as a wakeup before Wait would be lost.
 				t := time.AfterFunc(left, func() {
 					w.mu.Lock()

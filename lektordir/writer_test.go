@@ -224,7 +224,7 @@ func TestRecoverJournaled(t *testing.T) {
 	}
 	// The first rename was done, and a viewer took that entry already; a power
 	// cut undid neither, but a copy is in tmp too.
-	if _, err := d.settle(feedHash, tx.staged[0]); err != nil {
+	if _, err := d.settle(feedHash, tx.stagedIn(), tx.staged[0]); err != nil {
 		t.Fatal(err)
 	}
 	shell(t, d, "cp -R new/$HASH/"+a.Unique+" tmp/$HASH/"+a.Unique)

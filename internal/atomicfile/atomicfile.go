@@ -31,6 +31,7 @@ import (
 	"strings"
 
 	"github.com/google/renameio/v2"
+	"golang.org/x/sys/unix"
 )
 
 // perm is what a new file may have; the umask takes its part of it.
@@ -182,6 +183,30 @@ func Remove(path string) error {
 		return err
 	}
 	return nil
+}
+
+// MkdirAll makes a directory, and those above it, as os.MkdirAll does, but durably: what
+// is written into it later is not lost with it.
+func MkdirAll(path string, perm fs.FileMode) error {
+	if fi, err := os.Stat(path); err == nil && fi.IsDir() {
+		return nil
+	}
+	parent := filepath.Dir(path)
+	if parent != path {
+		if err := MkdirAll(parent, perm); err != nil {
+			return err
+		}
+	}
+	if err := os.Mkdir(path, perm); err != nil {
+		fi, serr := os.Stat(path)
+		if serr == nil && !fi.IsDir() {
+			return &fs.PathError{Op: "mkdir", Path: path, Err: unix.ENOTDIR}
+		}
+		if serr != nil {
+			return err
+		}
+	}
+	return syncDir(parent) // also of one that somebody else made just now
 }
 
 // IsTemp tells whether name (without directories) is one that a temporary file

@@ -47,6 +47,12 @@ func InPlace(f *os.File) (bool, error) {
 	return err == nil && os.SameFile(opened, now), err
 }
 
+// Open is open(2), for those who need no more than the descriptor of what they open.
+func Open(path string, flags int) (fd int, err error) {
+	err = Retry(func() error { fd, err = unix.Open(path, flags, 0); return err })
+	return fd, err
+}
+
 // Retry repeats a system call for as long as signals interrupt it.
 func Retry(call func() error) error {
 	for {

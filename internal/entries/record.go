@@ -113,6 +113,22 @@ func (r *Record) Match(m *query.Matcher) query.Verdict {
 	return m.Match(&query.Subject{Ref: r.Ref, Feed: r.Feed(), Entry: &r.entry, Text: r.Text, Folders: r.folders, Moved: r.Moved, Withdrawn: r.withdrawn}, r.have)
 }
 
+// Decide asks a query that needs fields, and reads of these what it takes to tell: the
+// content last. The error is that of [Record.Read].
+func (r *Record) Decide(m *query.Matcher, fields lektordir.Fields) (bool, error) {
+	verdict := r.Match(m)
+	for _, want := range []lektordir.Fields{fields &^ lektordir.FieldContent, fields} {
+		if verdict != query.Maybe {
+			break
+		}
+		if err := r.Read(want); err != nil {
+			return false, err
+		}
+		verdict = r.Match(m)
+	}
+	return verdict == query.Yes, nil
+}
+
 // Rank is the place of the entry in the document of its feed, from 1, where that is
 // complete; 0 elsewhere, and for what is not in it.
 func (r *Record) Rank() int { return r.s.ranks(r.Ref.Feed)[r.Ref.Identity()] }

@@ -166,7 +166,7 @@ func (s *Store) List(ctx context.Context, o lektordir.ListOptions) ([]lektordir.
 // saved in the lektor-dir at a path, see [SavedQueries]. The error is a
 // [*command.UsageError].
 func ParseQuery(dir string, words []string) (*query.Query, error) {
-	q, err := query.ParseWith(strings.Join(words, " "), savedIn(dir))
+	q, err := query.ParseWith(strings.Join(words, " "), SavedIn(dir))
 	if e, ok := errors.AsType[*query.Error](err); ok {
 		return nil, &command.UsageError{Message: err.Error(), Hint: cmp.Or(e.Hint, "see lektor-query(7)")}
 	}
@@ -260,6 +260,16 @@ func Feeds(ctx context.Context, args []string, nul bool, s *command.Streams, fin
 		}
 	}
 	return hashes, failed, nil
+}
+
+// Finding gives what finds feeds for [Feeds]: all that there are, or those that are
+// subscribed to. Errors get their hints.
+func Finding(d *lektordir.Dir, all bool) func(name string) (string, error) {
+	f := &feeddir.Finder{Dir: d, All: all}
+	return func(name string) (string, error) {
+		hash, err := f.Find(name)
+		return hash, FeedHint(err)
+	}
 }
 
 // FeedHint adds to an error about a feed that was named what can be done; nil stays

@@ -119,9 +119,7 @@ func loadState(dir string) (*State, error) {
 			return nil, &fs.PathError{Op: "open", Path: p, Err: errors.New("it is a link, where a directory of the feed belongs")}
 		}
 	}
-	fd, err := retry(func() (int, error) {
-		return unix.Open(dir, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
-	})
+	fd, err := atomicfile.Open(dir, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC)
 	if err == unix.ENOENT {
 		return s, nil
 	}
@@ -660,16 +658,6 @@ func remove(path string) error {
 		return nil
 	}
 	return err
-}
-
-// retry repeats a system call that a signal interrupted.
-func retry(call func() (int, error)) (int, error) {
-	for {
-		n, err := call()
-		if err != unix.EINTR {
-			return n, err
-		}
-	}
 }
 
 func (s *State) random() float64 {

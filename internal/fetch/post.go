@@ -85,7 +85,7 @@ func (c *Client) Post(ctx context.Context, p *Post) (*Answer, error) {
 		if err != nil || answer != nil {
 			return answer, err
 		}
-		if p.Header != nil && !SameOrigin(u.String(), next.String()) {
+		if p.Header != nil && !sameOrigin(u, next) {
 			bare := *p
 			bare.Header = nil
 			p = &bare

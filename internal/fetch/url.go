@@ -16,6 +16,9 @@ func IsHTTP(raw string) bool {
 
 // Public gives a URL as anybody may see it: without user and password.
 func Public(raw string) string {
+	if strings.IndexByte(raw, '@') < 0 {
+		return raw // there is no user, and no need to look
+	}
 	u, err := url.Parse(raw)
 	switch {
 	case err != nil:

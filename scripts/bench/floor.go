@@ -25,7 +25,6 @@ type floorFeed struct {
 	hash    string
 	src     []floorFile
 	journal []byte
-	entries []string
 	files   []floorFile // of the entries, each after the directory that it is in
 }
 
@@ -57,11 +56,6 @@ func loadFloor(from *lektordir.Dir, hash string) (f floorFeed) {
 	f.src = readFloor(from.Join("src", hash), "etc")
 	f.journal = must.Get(os.ReadFile(from.Join("src", hash, "etc/fetch/seen")))
 	f.files = readFloor(from.Join("new", hash), "")
-	for _, file := range f.files {
-		if file.mode.IsDir() && !strings.Contains(file.name, "/") {
-			f.entries = append(f.entries, file.name)
-		}
-	}
 	return f
 }
 
@@ -78,16 +72,19 @@ func readFloor(base, skip string) (files []floorFile) {
 			return fs.SkipDir
 		}
 		f := floorFile{name: rel, mode: e.Type()}
-		switch {
-		case e.Type() == fs.ModeSymlink:
-			f.data = []byte(must.Get(os.Readlink(path)))
-		case e.Type().IsRegular():
+		if !e.IsDir() {
 			var st unix.Stat_t
 			must.Do(unix.Lstat(path, &st))
 			if f.twin = seen[st.Ino]; f.twin == "" {
 				seen[st.Ino] = rel
-				f.data = must.Get(os.ReadFile(path))
 			}
+		}
+		switch {
+		case f.twin != "":
+		case e.Type() == fs.ModeSymlink:
+			f.data = []byte(must.Get(os.Readlink(path)))
+		case e.Type().IsRegular():
+			f.data = must.Get(os.ReadFile(path))
 		}
 		files = append(files, f)
 		return nil
@@ -97,7 +94,7 @@ func readFloor(base, skip string) (files []floorFile) {
 
 // stage makes the feed, and its entries below tmp.
 func (f *floorFeed) stage(to string) {
-	for _, dir := range []string{"/src/" + f.hash, "/src/" + f.hash + "/etc", "/src/" + f.hash + "/etc/fetch", "/tmp/" + f.hash, "/new/" + f.hash} {
+	for _, dir := range []string{"/src/" + f.hash, "/src/" + f.hash + "/etc", "/src/" + f.hash + "/etc/fetch", "/tmp/" + f.hash} {
 		must.Do(unix.Mkdir(to+dir, 0o777))
 	}
 	inDir(to+"/src/"+f.hash, func(fd int) { putFloor(fd, f.src) })
@@ -111,10 +108,7 @@ func (f *floorFeed) record(to string) {
 
 // deliver moves the entries into new.
 func (f *floorFeed) deliver(to string) {
-	for _, name := range f.entries {
-		rel := "/" + f.hash + "/" + name
-		must.Do(unix.Rename(to+"/tmp"+rel, to+"/new"+rel))
-	}
+	must.Do(unix.Rename(to+"/tmp/"+f.hash, to+"/new/"+f.hash))
 }
 
 func putFloor(fd int, files []floorFile) {

@@ -105,13 +105,13 @@ func (st *store) list(ctx context.Context, o lektordir.ListOptions, want lektord
 
 // find gives the hash of the feed that the user names, subscribed to or not.
 func (st *store) find(name string) (string, error) {
-	hash, err := (&feeddir.Finder{Dir: st.Dir, All: true}).Find(name)
+	hash, err := entries.Finding(st.Dir, true)(name)
 	if err != nil && ess.HasScheme(name) {
 		if hash := st.feedAt(name); hash != "" {
 			return hash, nil
 		}
 	}
-	return hash, entries.FeedHint(err)
+	return hash, err
 }
 
 // feedAt gives the hash of the feed with an id, or that is fetched from, a URL

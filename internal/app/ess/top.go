@@ -14,6 +14,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/lektordir/lektor/internal/atomicfile"
 	"github.com/lektordir/lektor/internal/command"
 	"github.com/lektordir/lektor/internal/ess"
 	"github.com/lektordir/lektor/internal/fetch"
@@ -316,9 +317,9 @@ func (w *topWorker) document(ctx context.Context, name string) error {
 	}
 	// Not os.Open: for a million documents of a kilobyte what that does beyond
 	// the system call is most of the time.
-	fd, err := openFile(name)
+	fd, err := atomicfile.Open(name, unix.O_RDONLY|unix.O_CLOEXEC)
 	if err != nil {
-		return err
+		return &os.PathError{Op: "open", Path: name, Err: err}
 	}
 	r := fdReader(fd)
 	defer unix.Close(fd)
@@ -336,18 +337,6 @@ func (w *topWorker) document(ctx context.Context, name string) error {
 	}
 	w.dec.Reset(io.MultiReader(bytes.NewReader(w.buf), r))
 	return w.top.Add(&w.dec)
-}
-
-func openFile(name string) (int, error) {
-	for {
-		fd, err := unix.Open(name, unix.O_RDONLY|unix.O_CLOEXEC, 0)
-		if err == nil {
-			return fd, nil
-		}
-		if err != unix.EINTR {
-			return 0, &os.PathError{Op: "open", Path: name, Err: err}
-		}
-	}
 }
 
 // fdReader reads a file descriptor.

@@ -335,7 +335,7 @@ func (r *Runner) Add(ctx context.Context, url string, o AddOptions) (Added, erro
 		}
 		url, archive, origin = lektordir.NormalizeID(doc.Current), url, resp.FinalURL
 	}
-	a := Added{ID: url, URL: url, Hash: lektordir.FeedHash(url), Title: cmp.Or(oneField(title), feeddir.DefaultName(url))}
+	a := Added{ID: url, URL: url, Hash: lektordir.FeedHash(url), Title: cmp.Or(feeddir.OneField(title), feeddir.DefaultName(url))}
 	if o.DryRun {
 		return a, nil
 	}

@@ -132,11 +132,7 @@ func newPrinter(s *command.Streams, format string) (*printer, error) {
 // feeds gives the hashes of the feeds that the user names, each once. Those
 // that are not there are reported; the error is the context's.
 func feeds(ctx context.Context, d *lektordir.Dir, args []string, nul bool, s *command.Streams) ([]string, error) {
-	find := &feeddir.Finder{Dir: d}
-	hashes, _, err := entries.Feeds(ctx, args, nul, s, func(name string) (string, error) {
-		hash, err := find.Find(name)
-		return hash, entries.FeedHint(err)
-	})
+	hashes, _, err := entries.Feeds(ctx, args, nul, s, entries.Finding(d, false))
 	return hashes, err
 }
 

@@ -67,5 +67,5 @@ func first(have, url string) string {
 	if have != "" || !fetch.IsHTTP(url) {
 		return have
 	}
-	return lektordir.NormalizeID(oneField(url))
+	return lektordir.NormalizeID(feeddir.OneField(url))
 }

@@ -216,6 +216,14 @@ func (s *Summary) add(res result) {
 	s.Updated += res.updated
 }
 
+// walked adds what a walk brought.
+func (s *Summary) walked(w Summary) {
+	s.New += w.New
+	s.Updated += w.Updated
+	s.Requested += w.Requested
+	s.Reused += w.Reused
+}
+
 // kind is what became of a feed.
 type kind int
 
@@ -274,8 +282,7 @@ func (r *Runner) Update(ctx context.Context, sel Selection) (Summary, error) {
 	r.commits.Wait()
 	end()
 	// News of no feed waits for the archives of another.
-	more := r.walks(ctx, walks)
-	sum.New, sum.Updated, sum.Requested, sum.Reused = sum.New+more.New, sum.Updated+more.Updated, more.Requested, more.Reused
+	sum.walked(r.walks(ctx, walks))
 	r.disk.tell(r.Dir.Path(), r.report)
 	if ctx.Err() != nil {
 		return sum, context.Cause(ctx)
@@ -520,7 +527,11 @@ func (r *Runner) stage(ctx context.Context, txn *lektordir.Txn, p lektordir.Poli
 			if !was {
 				return out, nil // everything is shown
 			}
-			ids = append(ids, slices.DeleteFunc(old, func(id string) bool { return slices.Contains(ids, id) })...)
+			in := map[string]bool{}
+			for _, id := range ids {
+				in[id] = true
+			}
+			ids = append(ids, slices.DeleteFunc(old, func(id string) bool { return in[id] })...)
 		}
 		err = h.Present(ids)
 	default:
@@ -637,7 +648,7 @@ func (r *Runner) describe(txn *lektordir.Txn, feed *feedconv.Feed, id, name stri
 	if err := feeddir.GuardID(r.Dir, txn.Feed(), id); err != nil {
 		return err
 	}
-	return r.push(txn.Feed(), feed)
+	return feeddir.PushOf(feed.Clouds, feed.Links).Write(r.Dir, txn.Feed())
 }
 
 // prefixed puts the URL in front of an error that does not begin with it.

@@ -96,10 +96,7 @@ func (r *Runner) walks(ctx context.Context, tasks []task) (sum Summary) {
 	}
 	_ = g.Wait() // there are none
 	for _, s := range sums {
-		sum.New += s.New
-		sum.Updated += s.Updated
-		sum.Requested += s.Requested
-		sum.Reused += s.Reused
+		sum.walked(s)
 	}
 	return sum
 }

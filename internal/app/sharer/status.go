@@ -103,7 +103,11 @@ func (h *share) printPeers(o command.PrinterOptions) error {
 	if err != nil {
 		return err
 	}
-	for _, peer := range h.peers() {
+	peers, err := h.peers()
+	if err != nil {
+		return err
+	}
+	for _, peer := range peers {
 		when, _ := feedsync.ParseDate(h.record(peer.name)["success"])
 		if err := p.Print(shown{peer, when, h.now}); err != nil {
 			return err
@@ -142,7 +146,11 @@ func Status(ctx context.Context, o StatusOptions, s *command.Streams) error {
 	for _, r := range refused {
 		s.Report.Info("%s", r)
 	}
-	h.summary(len(h.peers()))
+	peers, err := h.peers()
+	if err != nil {
+		return err
+	}
+	h.summary(len(peers))
 	for _, hash := range slices.Sorted(maps.Keys(h.local.own)) {
 		name := hash
 		if sub, err := feeddir.Read(h.d, hash); err == nil {
@@ -150,7 +158,7 @@ func Status(ctx context.Context, o StatusOptions, s *command.Streams) error {
 		}
 		s.Report.Info("not shared: %s, which %s", name, h.local.own[hash])
 	}
-	return nil
+	return h.trouble
 }
 
 // applyStatesCount counts what waits, and changes nothing.
@@ -305,7 +313,8 @@ func Resolve(ctx context.Context, o ResolveOptions, s *command.Streams) error {
 	if err := h.save(); err != nil {
 		return err
 	}
-	return h.follow(ctx, nil, false, false)
+	bad := h.follow(ctx, nil, false, false)
+	return errors.Join(h.trouble, bad)
 }
 
 // inConflict finds the item that the user names, by its id or the beginning of it that

@@ -378,13 +378,17 @@ func (l *library) Player(ctx context.Context, ref lektordir.Ref, url string) ([]
 	return nil, errors.New("not yet")
 }
 
-func (l *library) Environ(_ context.Context, ref lektordir.Ref) []string {
-	r := l.store().Record(ref)
-	enclosure := ""
-	if list := r.Get(lektordir.FieldEnclosures).Enclosures; len(list) > 0 {
-		enclosure = list[0].URL
+func (l *library) Command(_ context.Context, ref lektordir.Ref, words []string) ([]string, error) {
+	a, err := newArgv(words)
+	if err != nil {
+		return nil, err
 	}
-	return append(environ(l.dir, r), "LEKTOR_ENCLOSURE="+termsafe.Line(enclosure))
+	return a.of(l.store().Record(ref))
+}
+
+func (l *library) Environ(_ context.Context, ref lektordir.Ref) []string {
+	s := l.store()
+	return environ(s, s.Record(ref))
 }
 
 // Limits of a picture: whoever asks for one looks at it now.

@@ -78,7 +78,7 @@ func Publish(ctx context.Context, o PublishOptions, s *command.Streams) error {
 	if p.viewer, err = o.open(o.Query, command.PrinterOptions{}, s); err != nil {
 		return err
 	}
-	named, failed, err := entries.Feeds(ctx, o.Include, false, s, p.findFeed)
+	named, failed, err := entries.Feeds(ctx, o.Include, false, s, entries.Finding(p.Dir, true))
 	if failed || err != nil {
 		return cmp.Or[error](err, &command.ExitError{Status: command.StatusFailed})
 	}
@@ -421,12 +421,6 @@ func followable(url string) string {
 		return ""
 	}
 	return url
-}
-
-// findFeed finds the feed that the user names.
-func (v *viewer) findFeed(name string) (string, error) {
-	hash, err := (&feeddir.Finder{Dir: v.Dir, All: true}).Find(name)
-	return hash, entries.FeedHint(err)
 }
 
 // digestID is the id of an entry whose own one will not do, the same on every

@@ -439,7 +439,7 @@ func (a *archiver) subscription(ctx context.Context, of []int) (*feedconv.Feed, 
 // linkNext adds to each archive the link to the one that follows, from the oldest
 // on that has none: those before it were done.
 func (a *archiver) linkNext() error {
-	first := a.ledger.Count
+	var unlinked []int
 	for n := a.ledger.Count - 1; n > 0; n-- {
 		if !a.there[n] || !a.there[n+1] {
 			continue
@@ -451,20 +451,14 @@ func (a *archiver) linkNext() error {
 		if data == nil {
 			break
 		}
-		first = n
+		unlinked = append(unlinked, n)
 	}
-	for n := first; n < a.ledger.Count; n++ {
-		if !a.there[n] || !a.there[n+1] {
-			continue
-		}
+	for _, n := range slices.Backward(unlinked) {
 		data, err := a.withNext(n)
+		if err == nil {
+			err = a.disk.write(a.documents.path(a.numbered(archives, n)), data)
+		}
 		if err != nil {
-			return err
-		}
-		if data == nil {
-			continue
-		}
-		if err := a.disk.write(a.documents.path(a.numbered(archives, n)), data); err != nil {
 			return err
 		}
 	}

@@ -9,11 +9,14 @@ package viewer
 
 import (
 	"os"
+	"strconv"
 	"time"
 
 	"github.com/lektordir/lektor/internal/command"
 	"github.com/lektordir/lektor/internal/entries"
 	"github.com/lektordir/lektor/internal/query"
+	"golang.org/x/sys/unix"
+	"golang.org/x/term"
 )
 
 // Common are the options of every command.
@@ -65,4 +68,17 @@ func Terminal() string {
 		}
 	}
 	return "none"
+}
+
+// terminalOf names the terminal that a file is by its device number, "" if it
+// is none.
+func terminalOf(f *os.File) string {
+	if !term.IsTerminal(int(f.Fd())) {
+		return ""
+	}
+	var st unix.Stat_t
+	if err := unix.Fstat(int(f.Fd()), &st); err != nil {
+		return ""
+	}
+	return strconv.FormatUint(uint64(st.Rdev), 16)
 }

@@ -76,6 +76,9 @@ type Disk interface {
 	Open(ctx context.Context, ref lektordir.Ref, url string) (string, error)
 	// Player gives the command that plays an enclosure.
 	Player(ctx context.Context, ref lektordir.Ref, url string) (argv []string, err error)
+	// Command makes the arguments of a command, which may have templates in them, for an
+	// entry.
+	Command(ctx context.Context, ref lektordir.Ref, words []string) ([]string, error)
 	// Environ is what a command that works on an entry finds in its environment.
 	Environ(ctx context.Context, ref lektordir.Ref) []string
 	// Picture fetches a picture of an entry.

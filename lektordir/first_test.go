@@ -1,0 +1,229 @@
+package lektordir
+
+import (
+	"errors"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// initial stages the first entries of a feed.
+func initial(t *testing.T, d *Dir, vs ...version) (*Writer, *Txn) {
+	t.Helper()
+	w := writer(t, d)
+	tx, err := w.Begin(feedHash)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := tx.PutFeed(&Feed{ID: feedID, Name: "Example"}); err != nil {
+		t.Fatal(err)
+	}
+	for _, v := range vs {
+		if _, err := tx.add(ctx, v); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return w, tx
+}
+
+// uniques lists what is in new/.
+func uniques(t *testing.T, d *Dir) (names []string) {
+	t.Helper()
+	for _, r := range list(t, d, ListOptions{AllVersions: true}) {
+		names = append(names, r.Unique)
+	}
+	slices.Sort(names)
+	return names
+}
+
+func staged(tx *Txn) (names []string) {
+	for _, r := range tx.staged {
+		names = append(names, r.Unique)
+	}
+	slices.Sort(names)
+	return names
+}
+
+// The first entries of a feed appear at once, by one rename; those after them by one
+// each.
+func TestFirstEntries(t *testing.T) {
+	d, _ := newDir(t)
+	var renamed []string
+	d.rename = func(from, to string) error {
+		if got := uniques(t, d); len(got) != 0 && len(renamed) == 0 {
+			t.Errorf("visible before: %q", got)
+		}
+		renamed = append(renamed, strings.TrimPrefix(to, d.Path()+"/"))
+		return renameNoReplace(from, to)
+	}
+	_, tx := initial(t, d, sample("1", "A"), sample("2", "B"))
+	want := staged(tx)
+	if err := commit(tx); err != nil {
+		t.Fatal(err)
+	}
+	if got := uniques(t, d); !slices.Equal(got, want) || len(tx.Delivered()) != 2 {
+		t.Errorf("%q, not %q", got, want)
+	}
+	if len(renamed) != 1 || renamed[0] != "new/"+feedHash {
+		t.Errorf("renamed %q", renamed)
+	}
+	next := deliver(t, d, sample("3", "C"))[0]
+	if len(renamed) != 2 || renamed[1] != next.Path() {
+		t.Errorf("renamed %q", renamed)
+	}
+	for _, sub := range []string{"tmp"} {
+		if got := tree(t, d, sub); !slices.Equal(got, []string{feedHash}) {
+			t.Errorf("left in tmp: %q", got)
+		}
+	}
+	if ps, err := d.Check(ctx, false); err != nil || len(ps) > 0 {
+		t.Error(ps, err)
+	}
+}
+
+// Where new/$feed has come meanwhile, or cannot be had by a rename, the entries are
+// moved one by one; what is there stays.
+func TestFirstEntriesBesideOthers(t *testing.T) {
+	for what, before := range map[string]func(t *testing.T, d *Dir){
+		"another fetcher": func(t *testing.T, d *Dir) {
+			shell(t, d, `mkdir -p new/$HASH/1.2.other && cd new/$HASH/1.2.other && ln -s ../../../src/$HASH feed && for f in title id content; do echo $f >$f; done`)
+		},
+		"an empty directory": func(t *testing.T, d *Dir) { shell(t, d, "mkdir new/$HASH") },
+		"an overlay": func(_ *testing.T, d *Dir) {
+			d.rename = func(from, to string) error {
+				if strings.HasSuffix(from, firstEntries) {
+					return &os.LinkError{Op: "rename", Old: from, New: to, Err: unix.EXDEV}
+				}
+				return renameNoReplace(from, to)
+			}
+		},
+		// NFS, where the rename replaces an empty directory.
+		"no flags of rename": func(t *testing.T, d *Dir) {
+			shell(t, d, "mkdir new/$HASH")
+			d.rename = plainRename
+		},
+	} {
+		d, _ := newDir(t)
+		_, tx := initial(t, d, sample("1", "A"), sample("2", "B"))
+		want := staged(tx)
+		before(t, d)
+		want = append(uniques(t, d), want...)
+		if err := commit(tx); err != nil {
+			t.Fatal(err)
+		}
+		slices.Sort(want)
+		if got := uniques(t, d); !slices.Equal(got, want) {
+			t.Errorf("%s: %q, not %q", what, got, want)
+		}
+		if got := tree(t, d, "tmp"); !slices.Equal(got, []string{feedHash}) {
+			t.Errorf("%s: left in tmp: %q", what, got)
+		}
+	}
+}
+
+// Whatever lies in tmp/$feed already, of another fetcher or of one that was killed,
+// is not delivered with the first entries.
+func TestFirstEntriesApart(t *testing.T) {
+	d, _ := newDir(t)
+	other := d.Join("tmp", feedHash, firstEntries, "1.2.other")
+	write(t, other+"/title", "half")
+	refs := deliver(t, d, sample("1", "A"))
+	if got := uniques(t, d); !slices.Equal(got, []string{refs[0].Unique}) {
+		t.Errorf("%q", got)
+	}
+	if got := read(t, other+"/title"); got != "half" {
+		t.Errorf("another's entry is %q", got)
+	}
+}
+
+// A fetcher that is killed before the rename leaves entries that the journal names, and
+// others that it does not: the former are delivered, of the latter those of other
+// machines are kept for a while. So it is when a rename was done and undone in part.
+func TestFirstEntriesRecovered(t *testing.T) {
+	d, c := newDir(t)
+	w, tx := initial(t, d, sample("1", "A"), sample("2", "B"), sample("3", "C"))
+	want := []string{tx.staged[0].Unique, tx.staged[1].Unique}
+	slices.Sort(want)
+	if err := appendJournal(d.journalPath(feedHash), tx.journal, tx.staged[:2]); err != nil {
+		t.Fatal(err)
+	}
+	other := d.Join("tmp", feedHash, firstEntries, "1.2.other")
+	write(t, other+"/title", "half")
+	die(tx)
+	// An entry that cannot be moved stays, however old it is.
+	failing := true
+	d.rename = func(from, to string) error {
+		if failing && strings.Contains(from, want[1]) {
+			return &os.LinkError{Op: "rename", Old: from, New: to, Err: unix.EIO}
+		}
+		return renameNoReplace(from, to)
+	}
+	if err := w.Recover(ctx); !errors.Is(err, unix.EIO) {
+		t.Fatal(err)
+	}
+	failing = false
+	c.now = c.now.Add(365 * 24 * time.Hour)
+	for range 2 {
+		if err := w.Recover(ctx); err != nil {
+			t.Fatal(err)
+		}
+		if got := uniques(t, d); !slices.Equal(got, want) {
+			t.Errorf("%q, not %q", got, want)
+		}
+	}
+	if got := tree(t, d, "tmp"); slices.ContainsFunc(got, func(p string) bool { return strings.Contains(p, want[0]) || strings.Contains(p, want[1]) }) {
+		t.Errorf("left in tmp: %q", got)
+	}
+	// What nobody finishes goes; the clock of the files is not ours.
+	if err := os.Chtimes(other, time.Unix(0, 0), time.Unix(0, 0)); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chtimes(other+"/title", time.Unix(0, 0), time.Unix(0, 0)); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Recover(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if got := tree(t, d, "tmp"); !slices.Equal(got, []string{feedHash}) {
+		t.Errorf("left in tmp: %q", got)
+	}
+}
+
+// The next delivery settles what a killed one left, without a recovery before it; an
+// entry that is known is not delivered again.
+func TestFirstEntriesUnsettled(t *testing.T) {
+	d, _ := newDir(t)
+	_, tx := initial(t, d, sample("1", "A"))
+	want := staged(tx)
+	if err := appendJournal(d.journalPath(feedHash), tx.journal, tx.staged); err != nil {
+		t.Fatal(err)
+	}
+	die(tx)
+	w := writer(t, d)
+	res, err := w.Put(ctx, &Feed{ID: feedID, Name: "Example"}, Unread, Entry{ID: "2", Title: "another"})
+	if err != nil || len(res.New) != 1 {
+		t.Fatal(res, err)
+	}
+	want = append(want, res.New[0].Unique)
+	slices.Sort(want)
+	if got := uniques(t, d); !slices.Equal(got, want) {
+		t.Errorf("%q, not %q", got, want)
+	}
+}
+
+// What is not committed is removed.
+func TestFirstEntriesDiscarded(t *testing.T) {
+	d, _ := newDir(t)
+	_, tx := initial(t, d, sample("1", "A"))
+	tx.Close()
+	if got := tree(t, d, "tmp"); !slices.Equal(got, []string{feedHash}) {
+		t.Errorf("left in tmp: %q", got)
+	}
+	if len(deliver(t, d, sample("1", "A"))) != 1 {
+		t.Error("not delivered")
+	}
+}
