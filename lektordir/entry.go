@@ -10,7 +10,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/lektordir/lektor/internal/atomicfile"
-	"golang.org/x/sys/unix"
 )
 
 // Entry is what an entry's directory holds (specification, "Entries").
