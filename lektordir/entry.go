@@ -221,7 +221,8 @@ func (e *Entry) stored() iter.Seq2[*value, []byte] {
 // ReadEntry reads fields of an entry. When the entry is gone, moved by a viewer
 // or removed, the error is fs.ErrNotExist; when an obligatory file that was
 // asked for is missing it is a [*MalformedError], and the entry is returned as
-// far as it could be read.
+// far as it could be read. So it is when a file that an entry need not have cannot be
+// read, with an [*OptionalError].
 func (d *Dir) ReadEntry(r Ref, want Fields) (*Entry, error) {
 	e := &Entry{}
 	base := d.Abs(r)
@@ -244,6 +245,9 @@ func (d *Dir) ReadEntry(r Ref, want Fields) (*Entry, error) {
 			v.parse(e, data)
 		case err == nil:
 		case !isNotExist(err):
+			if v.field&Obligatory == 0 {
+				err = &OptionalError{err}
+			}
 			bad = errors.Join(bad, err)
 		case v.field&Obligatory != 0:
 			bad = errors.Join(bad, missing(r, v.name))
@@ -254,7 +258,7 @@ func (d *Dir) ReadEntry(r Ref, want Fields) (*Entry, error) {
 		case err == nil:
 			e.parseExtras(data, want)
 		case !isNotExist(err):
-			bad = errors.Join(bad, err)
+			bad = errors.Join(bad, &OptionalError{err})
 		}
 	}
 	if bad != nil {
@@ -319,6 +323,13 @@ func (r *Reader) ReadEntry(ref Ref, want Fields) (*Entry, error) {
 	}
 	return e, nil
 }
+
+// OptionalError tells that a file of an entry that need not be there is, and cannot be
+// read. What it wraps names the file. Without what is in it the entry is sound.
+type OptionalError struct{ Err error }
+
+func (e *OptionalError) Error() string { return e.Err.Error() }
+func (e *OptionalError) Unwrap() error { return e.Err }
 
 // missing tells that an entry lacks an obligatory file.
 func missing(r Ref, name string) *MalformedError {

@@ -25,21 +25,24 @@ type Record struct {
 	Ref    lektordir.Ref // where it was seen last
 	Number int           // in the list, from 1; 0 without one
 
-	s     *Store
-	maybe bool // only its files tell whether a query wants it
-	entry lektordir.Entry
-	have  lektordir.Fields
-	when  time.Time // what Date gave; sorting asks often
-	text  string    // the content as text, once it was asked for
-	texts bool
-	shown *string // the content as the column has it, once it was asked for
+	s      *Store
+	maybe  bool // only its files tell whether a query wants it
+	entry  lektordir.Entry
+	have   lektordir.Fields
+	when   time.Time // what Date gave; sorting asks often
+	text   string    // the content as text, once it was asked for
+	texts  bool
+	unread bool    // a file could not be read that it need not have; that was told
+	shown  *string // the content as the column has it, once it was asked for
 }
 
 // Record gives the record of an entry, of which nothing is read yet.
 func (s *Store) Record(ref lektordir.Ref) *Record { return &Record{s: s, Ref: ref} }
 
 // Read makes sure that fields are known. An entry that a viewer has moved
-// meanwhile is followed. The error is that of [lektordir.Dir.ReadEntry].
+// meanwhile is followed. The error is that of [lektordir.Dir.ReadEntry]; where an entry
+// is sound without the files that cannot be read, that is reported, and they are taken
+// for none.
 func (r *Record) Read(want lektordir.Fields) error {
 	if want &^= r.have; want == 0 {
 		return nil
@@ -62,9 +65,11 @@ func (r *Record) Read(want lektordir.Fields) error {
 		r.Ref = ref
 		e, err = r.s.Dir.ReadEntry(ref, want)
 	}
-	if err != nil {
+	whole := err == nil
+	if err = r.s.sound(err, r.unread); err != nil {
 		return err
 	}
+	r.unread = r.unread || !whole
 	r.entry.Merge(e, want)
 	r.have |= want
 	return nil

@@ -237,7 +237,7 @@ func (h *share) load() error {
 	}
 	put := h.record("../" + publishedFile)
 	for _, name := range documents {
-		h.lost = h.lost || put[name] != "" && !exists(h.path(name))
+		h.lost = h.lost || put[name] != "" && !atomicfile.Exists(h.path(name))
 	}
 	h.last, err = h.readLast()
 	return err
