@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -127,6 +128,31 @@ func (l *library) List(ctx context.Context, feeds ...string) ([]lektordir.Ref, e
 	return slices.Concat(lists...), nil
 }
 
+// indexed gives the dates that the index knows, by unique name, and remembers them. Where
+// there is none, or it does not know, they are read.
+func (l *library) indexed(ctx context.Context) map[string]time.Time {
+	view, err := l.o.index(l.dir, new(told).streams()).Look(ctx)
+	if err != nil || view == nil {
+		return nil
+	}
+	defer view.Close()
+	now, all := l.clock(), &query.Query{}
+	known := map[string]time.Time{}
+	err = view.Find(ctx, entries.Wanted{Query: all, Matcher: all.Bind(now), Now: now, Folders: func(string) []string { return nil }}, func(h entries.Hit) bool {
+		if h.Have&lektordir.FieldPubDate != 0 {
+			known[h.Ref.Unique] = query.Date(h.Ref, &h.Entry, now)
+		}
+		return true
+	})
+	if err != nil {
+		return nil
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	maps.Copy(l.dates, known)
+	return known
+}
+
 // datesSoon is how many entries can be read while a person waits.
 const datesSoon = 10_000
 
@@ -145,6 +171,16 @@ func (l *library) Dates(ctx context.Context, refs []lektordir.Ref) (dates []time
 	l.mu.Unlock()
 	s := l.store()
 	whole = true
+	if _, soon := ctx.Deadline(); !soon && len(missing) > datesSoon {
+		known := l.indexed(ctx)
+		missing = slices.DeleteFunc(missing, func(i int) bool {
+			when, ok := known[refs[i].Unique]
+			if ok {
+				dates[i] = when
+			}
+			return ok
+		})
+	}
 	if _, soon := ctx.Deadline(); soon && len(missing) > datesSoon {
 		// There is no waiting for so many: they come later.
 		done, cancel := context.WithCancel(ctx)
