@@ -31,8 +31,9 @@ func (m *model) browser(n int) tea.Cmd {
 
 // openURL opens a URL, "" for that of the entry.
 func (m *model) openURL(ref lektordir.Ref, url string) tea.Cmd {
-	ctx, d := m.ctx, m.disk
-	m.say("opening %s", url)
+	// A browser that was started here stays when the reader ends.
+	ctx, d := context.WithoutCancel(m.ctx), m.disk
+	m.say("opening %s", Plain(url))
 	return func() tea.Msg {
 		opened, err := d.Open(ctx, ref, url)
 		return saidMsg{"opened " + opened, err}
