@@ -7,7 +7,9 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/lektordir/lektor/internal/testkit/dir"
@@ -81,9 +83,17 @@ func read(t *testing.T, d *dir.Dir, columns, lines int, args string, env ...stri
 		t.Fatal(err)
 	}
 	env = append(env, "LEKTORDIR="+d.Path, "TZ=UTC", "HOME="+r.home, "GORACE=atexit_sleep_ms=0", "BROWSER=", "LEKTOR_BROWSER=", "NO_COLOR=")
-	r.Tmux = terminal.NewTmux(t, columns, lines, env, `stty -g >"$HOME/before"
-`+bin+` tui `+args+` 2>"$HOME/err"
+	r.Tmux = terminal.NewTmux(t, columns, lines, env, `set -m # as a person's shell: who is stopped is a job
+stty -g >"$HOME/before"
+sh -c 'echo $$ >"$HOME/pid"; exec `+bin+` tui `+args+` 2>"$HOME/err"'
 status=$?
+while [ $status = 147 ] || [ $status = 148 ]; do
+	stty -g >"$HOME/after"
+	echo STOPPED
+	read _
+	fg >"$HOME/job"
+	status=$?
+done
 stty -g >"$HOME/after"
 printf 'END %s\n' "$status"`)
 	return r
@@ -164,9 +174,7 @@ func (r *reader) place(t *testing.T, number int, want string) {
 func (r *reader) ended(t *testing.T, status int) {
 	t.Helper()
 	r.Await(fmt.Sprintf("END %d", status))
-	before, _ := os.ReadFile(filepath.Join(r.home, "before"))
-	after, _ := os.ReadFile(filepath.Join(r.home, "after"))
-	if len(before) == 0 || string(before) != string(after) {
+	if before, after := r.file(t, "before"), r.file(t, "after"); before == "" || before != after {
 		t.Errorf("the terminal was %q and is %q", before, after)
 	}
 	for format, want := range map[string]string{"#{alternate_on}": "0", "#{cursor_flag}": "1", "#{mouse_any_flag}": "0", "#{keypad_flag}": "0"} {
@@ -264,7 +272,7 @@ func aDay(t *testing.T, r *reader, nasty bool) {
 	r.Resize(w, h)
 	r.see(t, `>N .*two 2`)
 
-	if nasty {
+	if nasty && r.Width == 80 { // it takes long, and the others have seen them in lists
 		r.throughHostile(t)
 	}
 	r.Keys("Q")
@@ -305,4 +313,120 @@ func arrive(t *testing.T, d *dir.Dir, feed string, number int, title string) {
 	if err := os.Rename(path, filepath.Join(to, name)); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// TestTUISignals leaves the terminal as it was by whatever ends the reader, and stops and
+// goes on as a shell's job does.
+func TestTUISignals(t *testing.T) {
+	for signal, status := range map[syscall.Signal]int{syscall.SIGTERM: 143, syscall.SIGHUP: 129, syscall.SIGINT: 130} {
+		t.Run(signal.String(), func(t *testing.T) {
+			t.Parallel()
+			r := read(t, readerDir(t, false), 80, 24, "--mouse")
+			r.see(t, `Gamma +3`)
+			r.Keys("l", "Enter")
+			r.see(t, `Text of 9`)
+			if got := r.Tell("#{alternate_on}#{mouse_any_flag}"); got != "11" && got != "10" {
+				t.Errorf("the screen is not ours: %s", got)
+			}
+			kill(t, r, signal)
+			r.ended(t, status)
+		})
+	}
+}
+
+// kill sends a signal to the reader.
+func kill(t *testing.T, r *reader, signal syscall.Signal) {
+	t.Helper()
+	pid, err := strconv.Atoi(strings.TrimSpace(r.file(t, "pid")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Kill(pid, signal); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// file gives what is in a file of the reader's person.
+func (r *reader) file(t *testing.T, name string) string {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join(r.home, name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(data)
+}
+
+// TestTUISuspended stops by its key, and by the signal for that, and goes on when the shell
+// lets it.
+func TestTUISuspended(t *testing.T) {
+	t.Parallel()
+	r := read(t, readerDir(t, false), 80, 24, "")
+	for i := range 2 {
+		r.see(t, `Gamma +3`)
+		if i == 0 {
+			r.Keys("C-z")
+		} else {
+			kill(t, r, syscall.SIGTSTP)
+		}
+		r.Await("STOPPED")
+		if before, after := r.file(t, "before"), r.file(t, "after"); before != after {
+			t.Errorf("the terminal was %q and is %q", before, after)
+		}
+		if got := r.Tell("#{alternate_on}"); got != "0" {
+			t.Errorf("the screen is still ours")
+		}
+		r.Keys("Enter")
+	}
+	r.see(t, `Gamma +3`)
+	r.Keys("Q")
+	r.ended(t, 0)
+}
+
+// TestTUIKeys reads keys of one's own: they run commands, which see the entry, and get
+// what a stranger wrote as one argument.
+func TestTUIKeys(t *testing.T) {
+	d := dir.New(t)
+	if _, err := d.Feed("http://a.example/", "Alpha"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := d.Entry("http://a.example/", "new", "1700000001.1.h", "title=--rf $(touch pwned); a  b", "content=text"); err != nil {
+		t.Fatal(err)
+	}
+	keys := "use vim\nX run-wait printf '<%s>' {{.title}} {{.path}}\nY spawn sh -c 'echo \"$LEKTOR_FEED said\"'\n,f flags +a ; toggle-flagged\nbad line\n"
+	if err := os.MkdirAll(filepath.Join(d.Path, "etc/view"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(d.Path, "etc/view/keys")
+	if err := os.WriteFile(file, []byte(keys), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	r := read(t, d, 100, 24, "")
+	r.Await("there is no action")
+	r.Keys("l")
+	r.see(t, `>N .*--rf`)
+	r.Keys("X")
+	r.Await("< --rf $(touch pwned); a  b><" + d.Path + "/new/")
+	r.Await("[Enter]")
+	r.Keys("Enter")
+	r.see(t, `>N .*--rf`)
+	r.Keys("Y")
+	r.see(t, `Alpha said`)
+	r.Keys(",", "f")
+	r.Until("flags", func([]string) bool {
+		found, _ := filepath.Glob(d.Path + "/cur/*/*;2,Fa")
+		return len(found) == 1
+	})
+	r.Keys("Z", "Z")
+	r.ended(t, 0)
+
+	// What others may write to runs nothing.
+	if err := os.Chmod(file, 0o666); err != nil {
+		t.Fatal(err)
+	}
+	r = read(t, d, 100, 24, "")
+	r.Await("there is no action")
+	r.Keys("l", "Y")
+	r.see(t, `can be written by others`)
+	r.Keys(":", "q")
+	r.ended(t, 0)
 }

@@ -40,7 +40,8 @@ func run() {
 	flag.IntVar(&o.jobs, "jobs", 16, "parallel `fetches` of the programs that are told a number")
 	flag.StringVar(&o.bin, "bin", "bin", "`directory` of lektor's programs")
 	flag.StringVar(&o.dir, "dir", "", "measure in a temporary directory in this `directory`, not in $TMPDIR")
-	flag.StringVar(&o.only, "only", "", "measure only the `program` of that name")
+	flag.StringVar(&o.only, "only", "", "measure only the `program` of that name; tui for the full-screen reader alone")
+	flag.StringVar(&o.reader, "reader", "", "let the reader read the `lektor-dir` of an earlier run, to which entries are added")
 	flag.IntVar(&o.notifications, "notifications", 100, "`updates` that go all the way by way of lektor-cloudd; 0 leaves this out")
 	flag.IntVar(&o.subscribers, "subscribers", 10000, "`subscribers` of one feed that a hub notifies; 0 leaves this out")
 	flag.IntVar(&o.registrations, "registrations", 5000, "`feeds` that lektor-cloudd registers; 0 leaves this out")
@@ -55,7 +56,7 @@ func run() {
 type options struct {
 	feeds, large, unchanged, listed, starts int
 	entries, size, rounds, jobs             int
-	bin, dir, only                          string
+	bin, dir, only, reader                  string
 	notifications, registrations, archives  int
 	subscribers, indexed                    int
 }
@@ -118,6 +119,9 @@ func (o options) measure(tmp string, t *table) {
 	if o.only == "" || o.only == "lektor-view" {
 		o.listing(filepath.Join(tmp, "list"), t)
 		o.indexing(filepath.Join(tmp, "index"), t)
+	}
+	if o.only == "" || o.only == "lektor-view" || o.only == "tui" {
+		o.reading(filepath.Join(tmp, "list"), t)
 	}
 	if o.only == "" {
 		o.start(filepath.Join(tmp, "start"), t)

@@ -6,8 +6,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -24,6 +26,7 @@ import (
 	"github.com/lektordir/lektor/internal/termsafe"
 	"github.com/lektordir/lektor/internal/watch"
 	"github.com/lektordir/lektor/lektordir"
+	"golang.org/x/sync/errgroup"
 )
 
 // library is the lektor-dir for the full-screen reader. It is safe for concurrent use.
@@ -79,31 +82,80 @@ func (l *library) store() *entries.Store {
 	return entries.New(l.dir, l.clock(), new(told).streams())
 }
 
-func (l *library) Feeds(context.Context) ([]tui.Feed, error) {
+func (l *library) Feeds(ctx context.Context) ([]tui.Feed, error) {
 	feeds, err := l.dir.Feeds()
 	if feeds == nil && err != nil {
 		return nil, err
 	}
 	s := l.store()
-	list := make([]tui.Feed, 0, len(feeds))
-	for _, f := range feeds {
-		list = append(list, tui.Feed{Hash: f.Hash, Title: f.Title(), Folders: s.Folders(f.Hash)})
-	}
-	return list, nil
+	list := make([]tui.Feed, len(feeds))
+	err = entries.Parallel(ctx, len(feeds), func(i int) {
+		f := feeds[i]
+		list[i] = tui.Feed{Hash: f.Hash, Title: f.Title(), Folders: s.Folders(f.Hash)}
+	})
+	return list, err
 }
 
 func (l *library) List(ctx context.Context, feeds ...string) ([]lektordir.Ref, error) {
-	refs, err := l.dir.List(ctx, lektordir.ListOptions{Feeds: feeds, SkipTrashed: true})
-	if ctx.Err() != nil {
-		return nil, context.Cause(ctx)
-	}
-	if refs == nil && err != nil {
-		if _, gone := os.Stat(l.dir.Join("new")); gone != nil {
-			return nil, gone
+	if len(feeds) == 0 {
+		for _, place := range []string{"new", "cur"} {
+			ents, err := os.ReadDir(l.dir.Join(place))
+			if err != nil {
+				return nil, err
+			}
+			for _, e := range ents {
+				if !strings.HasPrefix(e.Name(), ".") {
+					feeds = append(feeds, e.Name())
+				}
+			}
 		}
+		slices.Sort(feeds)
+		feeds = slices.Compact(feeds)
 	}
-	return refs, nil
+	// In parts, on all processors. What is malformed was told by ls and check.
+	const part = 64
+	lists := make([][]lektordir.Ref, (len(feeds)+part-1)/part)
+	var work errgroup.Group
+	work.SetLimit(runtime.GOMAXPROCS(0))
+	for i, some := range slices.Collect(slices.Chunk(feeds, part)) {
+		work.Go(func() error {
+			lists[i], _ = l.dir.List(ctx, lektordir.ListOptions{Feeds: some, SkipTrashed: true})
+			return context.Cause(ctx)
+		})
+	}
+	if err := work.Wait(); err != nil {
+		return nil, err
+	}
+	return slices.Concat(lists...), nil
 }
+
+// indexed gives the dates that the index knows, by unique name, and remembers them. Where
+// there is none, or it does not know, they are read.
+func (l *library) indexed(ctx context.Context) map[string]time.Time {
+	view, err := l.o.index(l.dir, new(told).streams()).Look(ctx)
+	if err != nil || view == nil {
+		return nil
+	}
+	defer view.Close()
+	now, all := l.clock(), &query.Query{}
+	known := map[string]time.Time{}
+	err = view.Find(ctx, entries.Wanted{Query: all, Matcher: all.Bind(now), Now: now, Folders: func(string) []string { return nil }}, func(h entries.Hit) bool {
+		if h.Have&lektordir.FieldPubDate != 0 {
+			known[h.Ref.Unique] = query.Date(h.Ref, &h.Entry, now)
+		}
+		return true
+	})
+	if err != nil {
+		return nil
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	maps.Copy(l.dates, known)
+	return known
+}
+
+// datesSoon is how many entries can be read while a person waits.
+const datesSoon = 10_000
 
 // datesAtOnce is how many entries are read between two looks at the context.
 const datesAtOnce = 256
@@ -120,6 +172,22 @@ func (l *library) Dates(ctx context.Context, refs []lektordir.Ref) (dates []time
 	l.mu.Unlock()
 	s := l.store()
 	whole = true
+	if _, soon := ctx.Deadline(); !soon && len(missing) > datesSoon {
+		known := l.indexed(ctx)
+		missing = slices.DeleteFunc(missing, func(i int) bool {
+			when, ok := known[refs[i].Unique]
+			if ok {
+				dates[i] = when
+			}
+			return ok
+		})
+	}
+	if _, soon := ctx.Deadline(); soon && len(missing) > datesSoon {
+		// There is no waiting for so many: they come later.
+		done, cancel := context.WithCancel(ctx)
+		cancel()
+		ctx = done
+	}
 	for part := range slices.Chunk(missing, datesAtOnce) {
 		if ctx.Err() == nil {
 			err := entries.Parallel(ctx, len(part), func(i int) { dates[part[i]] = s.Record(refs[part[i]]).Date() })
@@ -316,7 +384,7 @@ func (l *library) Save(_ context.Context, name, text string) error {
 // poll is how often the reader looks where the kernel cannot tell.
 const poll = 5 * time.Second
 
-func (l *library) Watch(ctx context.Context, changed func(feed string)) error {
+func (l *library) Watch(ctx context.Context, since time.Time, changed func(feed string)) error {
 	w := watch.New(ctx, poll, nil)
 	// Queries and folders may be made while one reads; places of entries must be there.
 	for _, place := range []string{"new", "cur"} {
@@ -326,6 +394,7 @@ func (l *library) Watch(ctx context.Context, changed func(feed string)) error {
 	}
 	_ = w.Add(l.dir.Join(savedDir)) // if it is there
 	known := map[string]bool{}
+	since = since.Add(-2 * time.Second) // file systems know no less than that
 	feeds := func() error {
 		for _, place := range []string{"new", "cur"} {
 			ents, err := os.ReadDir(l.dir.Join(place))
@@ -339,7 +408,10 @@ func (l *library) Watch(ctx context.Context, changed func(feed string)) error {
 				}
 				if err := w.Add(dir); err == nil {
 					known[dir] = true
-					changed(e.Name())
+					// What was changed before it was watched was perhaps not seen.
+					if fi, err := os.Stat(dir); err != nil || fi.ModTime().After(since) {
+						changed(e.Name())
+					}
 				}
 			}
 		}
@@ -398,6 +470,14 @@ func (l *library) Open(ctx context.Context, ref lektordir.Ref, url string) (stri
 
 func (l *library) Player(_ context.Context, _ lektordir.Ref, url string) ([]string, error) {
 	return (&viewer{Store: l.store()}).command(&player, url)
+}
+
+func (l *library) Command(_ context.Context, ref lektordir.Ref, words []string) ([]string, error) {
+	a, err := newArgv(words)
+	if err != nil {
+		return nil, err
+	}
+	return a.of(l.store().Record(ref))
 }
 
 func (l *library) Environ(_ context.Context, ref lektordir.Ref) []string {

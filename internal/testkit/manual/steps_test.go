@@ -52,6 +52,7 @@ var readme = []step{
 		out:  `(?s)\A ?1 N .*A frost\n.*\n ?9 N .*Title: A frost\n.*;2,S\n.1 .*A frost\n.2 .*A frost\n\z`,
 		then: `test "$(lektor-view count is:read)" = "0 unread of 4"; test "$(lektor-view ls -a -o title author:wren since:2w frost | sort -u)" = "A frost"`,
 	},
+	{starts: "lektor-view tui", except: "it stays; tests of lektor-view have a person at it", then: `! lektor-view tui </dev/null`},
 	{starts: `cd "${LEKTORDIR:-${XDG_DATA_HOME:-$HOME/.local/share}/lektor}"`, then: `test -d src`},
 	{
 		starts: "# mark the three oldest as read",

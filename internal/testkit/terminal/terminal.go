@@ -59,6 +59,12 @@ func Open(t testing.TB, columns, lines int) *Terminal {
 	return term
 }
 
+// Start starts a program on a terminal of so many columns and lines of its own, and gives
+// the other end. It is for who measures, and not for a test.
+func Start(cmd *exec.Cmd, columns, lines int) (*os.File, error) {
+	return pty.StartWithSize(cmd, &pty.Winsize{Cols: uint16(columns), Rows: uint16(lines)})
+}
+
 // Output closes the program's end, and gives all that was written there, with
 // newlines as a program writes them.
 func (t *Terminal) Output() string {

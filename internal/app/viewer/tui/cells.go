@@ -45,12 +45,14 @@ func plain(s string) string {
 			r == 0x00ad, r == 0x3164, r == 0xffa0, r == 0x034f,
 			unicode.In(r, unicode.Cf, unicode.Me, unicode.Variation_Selector, unicode.Other_Default_Ignorable_Code_Point):
 			continue
-		case unicode.Is(unicode.Co, r), unicode.Is(unicode.Cs, r), r == 0xfffe, r == 0xffff:
-			r, marks, base = utf8.RuneError, 0, true
 		case unicode.Is(unicode.Mn, r):
 			if marks++; !base || marks > maxMarks || termsafe.Width(string(r)) > 0 {
 				continue
 			}
+		case !unicode.IsGraphic(r): // private, or of a Unicode to come
+			r, marks, base = utf8.RuneError, 0, true
+		case termsafe.Width(string(r)) == 0:
+			continue
 		default:
 			marks, base = 0, true
 		}

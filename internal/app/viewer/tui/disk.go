@@ -68,14 +68,17 @@ type Disk interface {
 	// Saved lists the saved queries, and Save saves one.
 	Saved(ctx context.Context) ([]Saved, error)
 	Save(ctx context.Context, name, query string) error
-	// Watch tells of changes: by the hash of the feed whose entries changed, by "" for
-	// anything. It ends with the context.
-	Watch(ctx context.Context, changed func(feed string)) error
+	// Watch tells of changes since a moment: by the hash of the feed whose entries
+	// changed, by "" for anything. It ends with the context.
+	Watch(ctx context.Context, since time.Time, changed func(feed string)) error
 	// Open opens a URL in the user's browser, "" for that of the entry, and tells which
 	// it was.
 	Open(ctx context.Context, ref lektordir.Ref, url string) (string, error)
 	// Player gives the command that plays an enclosure.
 	Player(ctx context.Context, ref lektordir.Ref, url string) (argv []string, err error)
+	// Command makes the arguments of a command, which may have templates in them, for an
+	// entry.
+	Command(ctx context.Context, ref lektordir.Ref, words []string) ([]string, error)
 	// Environ is what a command that works on an entry finds in its environment.
 	Environ(ctx context.Context, ref lektordir.Ref) []string
 	// Picture fetches a picture of an entry.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	tea "charm.land/bubbletea/v2"
 
@@ -17,13 +18,17 @@ import (
 // haveList takes a list that was made.
 func (m *model) haveList(msg listMsg) tea.Cmd {
 	l := &m.list
-	if msg.seq != l.seq {
-		return nil // of what nobody wants any more
+	if msg.seq != l.seq { // of what nobody wants any more
+		l.works = false
+		if l.later {
+			return m.makeList()
+		}
+		return nil
 	}
 	l.err = msg.err
-	key := ""
+	var at key
 	if it, ok := m.current(); ok && !l.home {
-		key = keyOf(it.ref)
+		at = keyOf(it.ref)
 	}
 	if l.home {
 		l.at, l.y, l.home = 0, 0, false
@@ -34,21 +39,21 @@ func (m *model) haveList(msg listMsg) tea.Cmd {
 		m.overlay()
 	}
 	l.at = max(0, min(l.at, len(l.items)-1))
-	if key != "" {
-		at := slices.IndexFunc(l.items, func(it item) bool { return it.ref.Unique != "" && keyOf(it.ref) == key })
-		if at >= 0 {
+	if at != (key{}) {
+		i := slices.IndexFunc(l.items, func(it item) bool { return it.ref.Unique == at.unique && it.ref.Feed == at.feed })
+		if i >= 0 {
 			// The line of the screen stays, too, but at the top, where one looks for what
 			// arrives.
 			if l.y > 0 {
-				l.y += at - l.at
+				l.y += i - l.at
 			}
-			l.at = at
+			l.at = i
 		}
 	}
 	if msg.rest != nil {
 		return msg.rest
 	}
-	l.busy = false
+	l.busy, l.works, l.took = false, false, time.Since(l.began)
 	var cmds []tea.Cmd
 	if then := l.then; then != nil {
 		l.then = nil
@@ -88,7 +93,7 @@ func (m *model) current() (item, bool) {
 func (m *model) chosen() (lektordir.Ref, bool) {
 	switch m.focus {
 	case pagePane:
-		return m.page.ref, m.page.key != ""
+		return m.page.ref, m.page.key != (key{})
 	case listPane:
 		it, ok := m.current()
 		return it.ref, ok
@@ -183,7 +188,7 @@ func (m *model) read() tea.Cmd {
 func (m *model) layOut() tea.Cmd {
 	p := &m.page
 	width := m.textWidth()
-	if p.key == "" || width <= 0 || p.width == width {
+	if p.key == (key{}) || width <= 0 || p.width == width {
 		return nil
 	}
 	p.width = width
@@ -243,7 +248,7 @@ func (m *model) quit() tea.Cmd {
 // pane goes to another pane.
 func (m *model) pane(n int) tea.Cmd {
 	panes := []paneKind{feedsPane, listPane}
-	if m.page.key != "" {
+	if m.page.key != (key{}) {
 		panes = append(panes, pagePane)
 	}
 	at := slices.Index(panes, m.focus)
@@ -319,7 +324,7 @@ func (m *model) nextUnread(by int) tea.Cmd {
 		}
 		return cmd
 	}
-	if m.focus == pagePane && m.page.key == "" {
+	if m.focus == pagePane && m.page.key == (key{}) {
 		m.focus = listPane
 	}
 	m.say("there is no unread entry")
@@ -481,8 +486,7 @@ func (m *model) haveJob(msg jobMsg) tea.Cmd {
 		}
 	}
 	for _, key := range msg.job.keys {
-		feed, _, _ := strings.Cut(key, "/")
-		m.changed[feed] = true
+		m.changed[key.feed] = true
 	}
 	if msg.said != "" && len(msg.moved) == 0 {
 		m.changed[""] = true // a query was saved
@@ -614,14 +618,14 @@ func (m *model) readRows() tea.Cmd {
 	room := m.room()
 	l.keepOnScreen(room)
 	var refs []lektordir.Ref
-	var keys []string
+	var keys []key
 	for i := max(0, l.y-room); i < min(len(l.items), l.y+2*room); i++ {
-		key := keyOf(l.items[i].ref)
-		if _, ok := m.rows[key]; ok || m.asked[key] {
+		k := keyOf(l.items[i].ref)
+		if _, ok := m.rows[k]; ok || m.asked[k] {
 			continue
 		}
-		m.asked[key] = true
-		refs, keys = append(refs, l.items[i].ref), append(keys, key)
+		m.asked[k] = true
+		refs, keys = append(refs, l.items[i].ref), append(keys, k)
 	}
 	if len(refs) == 0 {
 		return nil

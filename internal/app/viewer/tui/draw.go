@@ -31,7 +31,7 @@ func (m *model) layout() []paneAt {
 	feeds := max(16, min(w/4, 34))
 	switch {
 	case m.zoom || w < 60:
-	case m.focus != pagePane && (m.page.key == "" || w < feeds+wantList+wantText+2):
+	case m.focus != pagePane && (m.page.key == (key{}) || w < feeds+wantList+wantText+2):
 		return []paneAt{{feedsPane, 0, feeds}, {listPane, feeds + 1, w - feeds - 1}}
 	case w >= feeds+wantList+wantText+2:
 		list := max(wantList, min((w-feeds)*2/5, 70))
@@ -338,7 +338,7 @@ func (m *model) drawPage(width, room int) (string, []string) {
 			body = append(body, m.paint(badText, fit(" "+line, width)))
 		}
 		return title, body
-	case p.key == "":
+	case p.key == (key{}):
 		return " ", nil
 	case p.page == nil:
 		return title, []string{fit(" reading…", width)}

@@ -28,6 +28,8 @@ type model struct {
 	disk Disk
 	o    *Options
 	send func(tea.Msg)
+	// began is when everything was begun to be read.
+	began time.Time
 
 	width, height int
 	focus         paneKind
@@ -45,12 +47,12 @@ type model struct {
 	tree     tree
 	list     list
 	page     reading
-	rows     map[string]Row
-	asked    map[string]bool // rows that are being read
+	rows     map[key]Row
+	asked    map[key]bool // rows that are being read
 
 	marks   []job // that wait for the one at work, the first
-	moving  map[string]moving
-	settled []string // keys of moving that the scan at work will see
+	moving  map[key]moving
+	settled []key // keys of moving that the scan at work will see
 }
 
 // moving is an entry that is being marked: where it will be, until a scan sees it there.
@@ -73,11 +75,15 @@ type list struct {
 	at, y  int
 	seq    int // of what was asked for last
 	cancel context.CancelFunc
-	busy   bool            // there is more to come
-	again  bool            // it is to be listed anew when that has come
-	hold   bool            // it is the same once more
-	home   bool            // the cursor goes to the first one that comes
-	keep   map[string]bool // read here, and listed until one leaves
+	busy   bool          // there is more to come
+	again  bool          // it is to be listed anew when that has come
+	works  bool          // one is being made
+	later  bool          // and another is to be made when that has come
+	began  time.Time     // when it was
+	took   time.Duration // how long the last one took
+	hold   bool          // it is the same once more
+	home   bool          // the cursor goes to the first one that comes
+	keep   map[key]bool  // read here, and listed until one leaves
 	then   func(*model) tea.Cmd
 	err    error // why there is none
 }
@@ -85,7 +91,7 @@ type list struct {
 // reading is the third pane.
 type reading struct {
 	ref   lektordir.Ref
-	key   string // "" for none
+	key   key // the zero one for none
 	page  *Page
 	lines []string
 	y     int
@@ -97,7 +103,7 @@ type reading struct {
 // job is a change of the lektor-dir. They are made one after the other, in the order
 // in which the keys were pressed.
 type job struct {
-	keys []string
+	keys []key
 	do   doing
 }
 
@@ -119,7 +125,7 @@ type (
 		err   error
 	}
 	rowsMsg struct {
-		keys []string
+		keys []key
 		rows []Row
 	}
 	pageMsg struct {
@@ -147,23 +153,23 @@ type (
 
 func newModel(ctx context.Context, d Disk, o *Options) *model {
 	m := &model{
-		ctx: ctx, disk: d, o: o, changed: map[string]bool{"": true}, rows: map[string]Row{}, asked: map[string]bool{}, moving: map[string]moving{},
+		ctx: ctx, disk: d, o: o, began: time.Now(), changed: map[string]bool{"": true}, rows: map[key]Row{}, asked: map[key]bool{}, moving: map[key]moving{},
 		tree: tree{closed: map[id]bool{}},
 	}
 	m.list.cancel = func() {}
-	m.list.keep = map[string]bool{}
+	m.list.keep = map[key]bool{}
 	if n := len(o.Keys.Errs); n > 0 {
 		m.said, m.bad = o.Keys.Errs[0].Error(), true
 	}
 	return m
 }
 
-// Init begins with reading everything, and with being told what changes.
-func (m *model) Init() tea.Cmd { return tea.Batch(m.scan(), m.watch, m.askGraphics()) }
+// Init begins with reading everything.
+func (m *model) Init() tea.Cmd { return tea.Batch(m.scan(), m.askGraphics()) }
 
-// watch tells of changes until the reader ends.
+// watch tells of changes until the reader ends, those since it began too.
 func (m *model) watch() tea.Msg {
-	err := m.disk.Watch(m.ctx, func(feed string) { m.send(changedMsg{feed}) })
+	err := m.disk.Watch(m.ctx, m.began, func(feed string) { m.send(changedMsg{feed}) })
 	if err != nil {
 		err = fmt.Errorf("what changes is not seen: %w", err)
 	}
@@ -282,7 +288,7 @@ func (m *model) scan() tea.Cmd {
 }
 
 func (m *model) haveShelf(msg shelfMsg) tea.Cmd {
-	again := tea.Tick(pause, func(time.Time) tea.Msg { return scanMsg{} })
+	again := tea.Tick(max(pause, 3*m.list.took), func(time.Time) tea.Msg { return scanMsg{} })
 	if msg.err != nil {
 		m.fail(msg.err)
 		return again
@@ -303,7 +309,7 @@ func (m *model) haveShelf(msg shelfMsg) tea.Cmd {
 		return again
 	}
 	if first {
-		return tea.Batch(again, m.choose(id{kind: allNode}))
+		return tea.Batch(again, m.choose(id{kind: allNode}), m.watch)
 	}
 	return tea.Batch(again, m.relist())
 }
@@ -378,10 +384,23 @@ func (m *model) anew() tea.Cmd {
 	if m.shelf == nil {
 		return nil
 	}
-	ctx, cancel := context.WithCancel(m.ctx)
-	l.cancel = cancel
 	l.seq++
 	l.busy, l.hold = true, false
+	// What is given up ends soon, and then this begins: two at once would be slower, and
+	// in memory at once.
+	if l.works {
+		l.later = true
+		return nil
+	}
+	return m.makeList()
+}
+
+// makeList makes the list that is wanted.
+func (m *model) makeList() tea.Cmd {
+	l := &m.list
+	l.works, l.later, l.began = true, false, time.Now()
+	ctx, cancel := context.WithCancel(m.ctx)
+	l.cancel = cancel
 	s, d, w, keep, seq := m.shelf, m.disk, l.wanted, maps.Clone(l.keep), l.seq
 	if text := w.text(); text != "" {
 		return (&searching{wanted: w, text: text, shelf: s, keep: keep, seq: seq}).step(ctx, d)
@@ -390,7 +409,7 @@ func (m *model) anew() tea.Cmd {
 }
 
 // listing makes a list. When not all dates are known in time, it comes once more.
-func listing(ctx context.Context, d Disk, s *shelf, w wanted, keep map[string]bool, seq int, patient bool) tea.Cmd {
+func listing(ctx context.Context, d Disk, s *shelf, w wanted, keep map[key]bool, seq int, patient bool) tea.Cmd {
 	return func() tea.Msg {
 		items, whole := s.list(ctx, d, w, keep, patient)
 		msg := listMsg{seq: seq, items: items}

@@ -31,8 +31,9 @@ func (m *model) browser(n int) tea.Cmd {
 
 // openURL opens a URL, "" for that of the entry.
 func (m *model) openURL(ref lektordir.Ref, url string) tea.Cmd {
-	ctx, d := m.ctx, m.disk
-	m.say("opening %s", url)
+	// A browser that was started here stays when the reader ends.
+	ctx, d := context.WithoutCancel(m.ctx), m.disk
+	m.say("opening %s", Plain(url))
 	return func() tea.Msg {
 		opened, err := d.Open(ctx, ref, url)
 		return saidMsg{"opened " + opened, err}
@@ -184,65 +185,12 @@ func (m *model) withCommand(words []string, do func(ctx context.Context, env, ar
 	}
 	ctx, d := m.ctx, m.disk
 	return func() tea.Msg {
-		env := d.Environ(ctx, ref)
-		argv, err := expand(words, env)
+		argv, err := d.Command(ctx, ref, words)
 		if err != nil {
 			return saidMsg{"", err}
 		}
-		return do(ctx, env, argv)
+		return do(ctx, d.Environ(ctx, ref), argv)
 	}
-}
-
-// fields are what stands in braces in a command, and where its value is in the
-// environment.
-var fields = [...][2]string{
-	{"{path}", "LEKTOR_ENTRY"}, {"{url}", "LEKTOR_URL"}, {"{title}", "LEKTOR_TITLE"}, {"{feed}", "LEKTOR_FEED"},
-	{"{enclosure}", "LEKTOR_ENCLOSURE"}, {"{dir}", "LEKTORDIR"},
-}
-
-// expand puts values into a command's arguments. Each argument stays one, whatever
-// a stranger wrote; and one that only that makes begin with a hyphen is no option.
-func expand(words, env []string) ([]string, error) {
-	argv := make([]string, len(words))
-	for i, w := range words {
-		argv[i] = w
-		if i == 0 {
-			continue // what is run is the user's word
-		}
-		var pairs []string
-		for _, f := range fields {
-			value := lookup(env, f[1])
-			if strings.Contains(w, f[0]) && (f[0] == "{url}" || f[0] == "{enclosure}") && !web(value) {
-				return nil, fmt.Errorf("the entry has no %s that http or https leads to", strings.Trim(f[0], "{}"))
-			}
-			pairs = append(pairs, f[0], value)
-		}
-		argv[i] = strings.ReplaceAll(strings.NewReplacer(pairs...).Replace(w), "\x00", "")
-		if strings.HasPrefix(argv[i], "-") && !strings.HasPrefix(w, "-") {
-			argv[i] = " " + argv[i]
-		}
-	}
-	if strings.Contains(argv[0], "{") {
-		return nil, fmt.Errorf("%s: a field cannot be the command", argv[0])
-	}
-	return argv, nil
-}
-
-// web tells whether a URL is one of the web: a program that is given another may do
-// something else than show it.
-func web(url string) bool {
-	url = strings.ToLower(url)
-	return strings.HasPrefix(url, "http://") || strings.HasPrefix(url, "https://")
-}
-
-// lookup gives a variable of an environment; the last one counts.
-func lookup(env []string, name string) string {
-	for i := len(env) - 1; i >= 0; i-- {
-		if v, ok := strings.CutPrefix(env[i], name+"="); ok {
-			return v
-		}
-	}
-	return ""
 }
 
 // newCommand makes a command of an argument vector. ~/ is the user's own directory.

@@ -31,7 +31,7 @@ type searching struct {
 	wanted
 	text  string
 	shelf *shelf
-	keep  map[string]bool
+	keep  map[key]bool
 	seq   int
 
 	query Query

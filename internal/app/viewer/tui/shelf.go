@@ -3,12 +3,12 @@ package tui
 import (
 	"cmp"
 	"context"
+	"iter"
 	"maps"
 	"slices"
 	"strings"
 	"time"
 
-	"github.com/lektordir/lektor/internal/entries"
 	"github.com/lektordir/lektor/internal/query"
 	"github.com/lektordir/lektor/lektordir"
 )
@@ -61,25 +61,24 @@ type id struct {
 
 // newShelf reads everything.
 func newShelf(ctx context.Context, d Disk) (*shelf, error) {
-	feeds, err := d.Feeds(ctx)
-	if err != nil {
-		return nil, err
-	}
+	var feeds []Feed
+	var feedsErr error
+	read := make(chan struct{})
+	go func() {
+		defer close(read)
+		feeds, feedsErr = d.Feeds(ctx)
+	}()
 	refs, err := d.List(ctx)
-	if err != nil {
+	<-read
+	if err = cmp.Or(err, feedsErr); err != nil {
 		return nil, err
 	}
 	s := &shelf{feeds: make(map[string]*onShelf, len(feeds))}
 	for _, f := range feeds {
 		s.feeds[f.Hash] = &onShelf{Feed: f}
 	}
-	for len(refs) > 0 {
-		n := slices.IndexFunc(refs, func(r lektordir.Ref) bool { return r.Feed != refs[0].Feed })
-		if n < 0 {
-			n = len(refs)
-		}
-		s.put(refs[0].Feed, refs[:n:n])
-		refs = refs[n:]
+	for hash, of := range byFeed(refs) {
+		s.put(hash, of)
 	}
 	// A list of saved queries that cannot be read is not worth the rest.
 	s.saved, _ = d.Saved(ctx)
@@ -100,17 +99,29 @@ func (s *shelf) with(ctx context.Context, d Disk, feeds []string) (*shelf, error
 	}
 	t := &shelf{feeds: maps.Clone(s.feeds), saved: s.saved}
 	for _, hash := range feeds {
-		of := slices.Collect(func(yield func(lektordir.Ref) bool) {
-			for _, r := range refs {
-				if r.Feed == hash && !yield(r) {
-					return
-				}
-			}
-		})
+		t.put(hash, nil)
+	}
+	for hash, of := range byFeed(refs) {
 		t.put(hash, of)
 	}
 	t.arrange()
 	return t, nil
+}
+
+// byFeed gives the entries of each feed in a list that is by feed.
+func byFeed(refs []lektordir.Ref) iter.Seq2[string, []lektordir.Ref] {
+	return func(yield func(string, []lektordir.Ref) bool) {
+		for len(refs) > 0 {
+			n := 1
+			for n < len(refs) && refs[n].Feed == refs[0].Feed {
+				n++
+			}
+			if !yield(refs[0].Feed, refs[:n:n]) {
+				return
+			}
+			refs = refs[n:]
+		}
+	}
 }
 
 // put gives a feed its entries.
@@ -265,8 +276,10 @@ type item struct {
 	date time.Time
 }
 
-// keyOf is what stays of an entry when it moves.
-func keyOf(r lektordir.Ref) string { return entries.Key(r.Path()) }
+// key is what stays of an entry when it moves.
+type key struct{ feed, unique string }
+
+func keyOf(r lektordir.Ref) key { return key{r.Feed, r.Unique} }
 
 // wanted says what a list is of.
 type wanted struct {
@@ -282,7 +295,7 @@ const datesWithin = 150 * time.Millisecond
 
 // list makes a list. What is in keep is in it although it is read. It is not whole
 // when not all dates are known yet.
-func (s *shelf) list(ctx context.Context, d Disk, w wanted, keep map[string]bool, patient bool) (items []item, whole bool) {
+func (s *shelf) list(ctx context.Context, d Disk, w wanted, keep map[key]bool, patient bool) (items []item, whole bool) {
 	refs := s.in(w.of)
 	if !w.all && w.of.kind != flaggedNode {
 		refs = deleteRead(refs, keep)
@@ -291,7 +304,7 @@ func (s *shelf) list(ctx context.Context, d Disk, w wanted, keep map[string]bool
 }
 
 // deleteRead takes out what is read, but what is to be kept.
-func deleteRead(refs []lektordir.Ref, keep map[string]bool) []lektordir.Ref {
+func deleteRead(refs []lektordir.Ref, keep map[key]bool) []lektordir.Ref {
 	return slices.DeleteFunc(refs, func(r lektordir.Ref) bool { return !r.Unread() && !keep[keyOf(r)] })
 }
 
@@ -307,8 +320,11 @@ func sorted(ctx context.Context, d Disk, refs []lektordir.Ref, oldest, patient b
 	for i, r := range refs {
 		items[i] = item{r, dates[i]}
 	}
-	slices.SortStableFunc(items, func(a, b item) int {
-		c := cmp.Or(a.date.Compare(b.date), cmp.Compare(a.ref.Unique, b.ref.Unique))
+	slices.SortFunc(items, func(a, b item) int {
+		c := a.date.Compare(b.date)
+		if c == 0 {
+			c = cmp.Or(cmp.Compare(a.ref.Unique, b.ref.Unique), cmp.Compare(a.ref.Feed, b.ref.Feed))
+		}
 		if !oldest {
 			c = -c
 		}

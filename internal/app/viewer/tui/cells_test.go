@@ -1,0 +1,79 @@
+package tui
+
+import (
+	"os"
+	"strings"
+	"testing"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/charmbracelet/x/ansi"
+
+	"github.com/lektordir/lektor/internal/termsafe"
+)
+
+// The three that count columns agree on what is drawn: we, and the library both with and
+// without clusters of characters, as terminals do the one or the other.
+func agree(t *testing.T, s string) {
+	t.Helper()
+	p := Plain(s)
+	ours, single, clusters := termsafe.Width(p), ansi.StringWidthWc(p), ansi.StringWidth(p)
+	if ours != single || ours != clusters {
+		t.Errorf("%q, drawn as %q: %d columns, %d and %d", s[:min(len(s), 60)], p[:min(len(p), 60)], ours, single, clusters)
+	}
+	if strings.ContainsFunc(p, func(r rune) bool { return r < ' ' || r == 0x7f || unicode.Is(unicode.Cf, r) }) || !utf8.ValidString(p) || termsafe.Unsafe(p) {
+		t.Errorf("%q is drawn as %q", s, p)
+	}
+	if again := Plain(p); again != p {
+		t.Errorf("%q, once more: %q", p, again)
+	}
+}
+
+func TestPlain(t *testing.T) {
+	for in, want := range map[string]string{
+		"plain": "plain", "a\tb\nc": "a b c", "\x1b[2Jx": "[2Jx", "🇩🇪": "DE", "👩‍👩‍👧": "👩👩👧", "👍🏽": "👍", "❤️": "❤", "e\u0301": "é",
+		"x\u0301\u0302\u0303\u0304": "x\u0301\u0302\u0303", "\u0301x": "x", "a\u00adb": "ab", "a\u00a0b": "a b", "\u1112\u1161\u11ab": "한",
+		"שלום": "שלום", "\ue000": "\ufffd", "日本": "日本", "a\u200bb": "ab", "\xff": "\ufffd",
+	} {
+		if got := Plain(in); got != want {
+			t.Errorf("%q: %q, not %q", in, got, want)
+		}
+	}
+}
+
+// Every character there is; without $LEKTOR_TEST_CHARACTERS those of the first scripts,
+// and of the others one in 31.
+func TestPlainOfAll(t *testing.T) {
+	bad, all := 0, os.Getenv("LEKTOR_TEST_CHARACTERS") != ""
+	for r := rune(0); r <= unicode.MaxRune && bad < 20; r++ {
+		if r >= 0xd800 && r < 0xe000 || !all && r > 0x3100 && r%31 != 0 {
+			continue
+		}
+		before := t.Failed()
+		agree(t, string(r))
+		if t.Failed() != before {
+			bad++
+		}
+	}
+}
+
+func FuzzPlain(f *testing.F) {
+	for _, s := range []string{"a\u0301\u0301b", "👩‍👩‍👧‍👦🇩🇪", "नमस्ते", "\x1b[31m\u009b", "1️⃣", "\u202eabc"} {
+		f.Add(s, 10)
+	}
+	f.Fuzz(func(t *testing.T, s string, width int) {
+		width = max(1, min(width, 300))
+		p := Plain(s)
+		if got := termsafe.Width(fit(p, width)); got != width {
+			t.Fatalf("%q fit to %d has %d", s, width, got)
+		}
+		for _, line := range breakLines(s, max(2, width)) {
+			if termsafe.Width(line) > max(2, width) {
+				t.Fatalf("%q broken to %d: %q", s, width, line)
+			}
+		}
+		if again := Plain(p); again != p {
+			t.Fatalf("%q, once more: %q", p, again)
+		}
+	})
+}

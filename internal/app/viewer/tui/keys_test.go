@@ -1,0 +1,182 @@
+package tui
+
+import (
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	tea "charm.land/bubbletea/v2"
+)
+
+// The sets that ship have no mistake, and nobody is locked up in them: one can get
+// in, out, and help.
+func TestSets(t *testing.T) {
+	if want := []string{"default", "newsboat", "vim"}; !slices.Equal(Sets(), want) {
+		t.Fatalf("%q", Sets())
+	}
+	for _, name := range Sets() {
+		k := ParseKeys("test", []byte("use "+name+"\n"))
+		if len(k.Errs) > 0 {
+			t.Errorf("%s: %v", name, k.Errs)
+		}
+		if k.Commands {
+			t.Errorf("%s runs commands", name)
+		}
+		does := map[string]bool{}
+		for _, b := range k.bound {
+			for _, s := range b.steps {
+				does[s.action] = true
+			}
+		}
+		for _, need := range []string{
+			"down", "up", "open", "back", "quit-now", "help", "next-unread", "forward", "toggle-read", "browser", "undo", "search", "read-all", "all",
+		} {
+			if !does[need] {
+				t.Errorf("%s: no key does %s", name, need)
+			}
+		}
+	}
+	// What people's fingers know.
+	for set, keys := range map[string]map[string]string{
+		"default":  {"j": "down", "k": "up", "<space>": "forward", "n": "next-unread", "N": "previous-unread", "r": "toggle-read", "m": "toggle-flagged", "o": "browser", "/": "search", "u": "undo", "?": "help"},
+		"vim":      {"j": "down", "gg": "top", "G": "bottom", "<C-d>": "half-down", "<C-w>w": "next-pane", "ZZ": "quit-now", "dd": "trash", "za": "fold", "/": "search", "u": "undo"},
+		"newsboat": {"n": "next-unread", "p": "previous-unread", "N": "toggle-read", "A": "read-all", "o": "browser", "l": "all", "D": "trash", "q": "quit", "<enter>": "open", "1": "link 1", "?": "help"},
+	} {
+		k := ParseKeys("test", []byte("use "+set))
+		for key, want := range keys {
+			if got := k.bound[key].String(); got != want {
+				t.Errorf("%s: %s does %q, not %s", set, key, got, want)
+			}
+		}
+	}
+}
+
+func TestParseKeys(t *testing.T) {
+	for _, tc := range []struct{ line, keys, want string }{
+		{"x trash", "x", "trash"},
+		{"  x\ttrash  ", "x", "trash"},
+		{"gs read ; next-unread", "gs", "read; next-unread"},
+		{"gs read;next-unread", "", "line 1: there is no action \"read;next-unread\""},
+		{"<c-N> next", "<C-n>", "next"},
+		{"<M-x> next", "<A-x>", "next"},
+		{"<Space> next", "<space>", "next"},
+		{"<C-A-x>q next", "<C-A-x>q", "next"},
+		{"<hash> next", "<hash>", "next"},
+		{"# next", "", ""},
+		{"< next", "", "line 1: <: a name"},
+		{"<nokey> next", "", "line 1: <nokey>: there is no such key"},
+		{"x", "", "line 1: after x there is no action"},
+		{"x nothing-such", "", "line 1: there is no action \"nothing-such\""},
+		{"x down 3", "", "line 1: down takes no words"},
+		{"x link 3", "x", "link 3"},
+		{"x link 3 4", "", "line 1: link takes one word"},
+		{"x run", "", "line 1: run takes a command"},
+		{"x run a 'b c' \"d;e\" f\\ g ';' ; down", "x", "run a b c d;e f g ;; down"},
+		{"x run 'a", "", "line 1: a quote is not closed"},
+		{"x run a\\", "", "line 1: a quote is not closed"},
+		{"x ; down", "", "line 1: an action is missing"},
+		{"x down ;", "", "line 1: an action is missing"},
+		{"use newsboat", "p", "previous-unread"},
+		{"use elm", "j", "down"}, // the default is there
+		{"use", "", "line 1: after use there is no action"},
+		{"x\xff down", "", "line 1: it is not UTF-8"},
+		{"j none", "j", ""},
+		{"日 down", "日", "down"},
+	} {
+		k := ParseKeys("keys", []byte(tc.line+"\r\n"))
+		errs := ""
+		for _, err := range k.Errs {
+			errs += err.Error() + "\n"
+		}
+		if tc.keys == "" {
+			if tc.want != "" && !strings.HasPrefix(errs, "keys, "+tc.want) || tc.want == "" && errs != "" {
+				t.Errorf("%q: %q, not %q", tc.line, errs, tc.want)
+			}
+			continue
+		}
+		if got := k.bound[tc.keys].String(); got != tc.want || errs != "" && !strings.HasPrefix(tc.line, "use elm") {
+			t.Errorf("%q: %s does %q, not %q; %s", tc.line, tc.keys, got, tc.want, errs)
+		}
+	}
+	k := ParseKeys("keys", []byte("x trash\nbad\ny run ls\n"))
+	if len(k.Errs) != 1 || !k.Commands || k.bound["x"].String() != "trash" || k.bound["j"].String() != "down" {
+		t.Errorf("%v %v %v", k.Errs, k.Commands, k.bound["x"])
+	}
+	if k := ParseKeys("keys", []byte("use elm")); len(k.Errs) != 1 || !strings.Contains(k.Errs[0].Error(), "default, newsboat, vim") {
+		t.Errorf("%v", k.Errs)
+	}
+}
+
+// Keys that are pressed have the names that the file gives them.
+func TestKeyNames(t *testing.T) {
+	for want, k := range map[string]tea.Key{
+		"j": {Code: 'j', Text: "j"}, "J": {Code: 'j', Text: "J", Mod: tea.ModShift}, "<space>": {Code: tea.KeySpace, Text: " "},
+		"<C-d>": {Code: 'd', Mod: tea.ModCtrl}, "<A-x>": {Code: 'x', Mod: tea.ModAlt}, "<S-tab>": {Code: tea.KeyTab, Mod: tea.ModShift},
+		"<enter>": {Code: tea.KeyEnter}, "<esc>": {Code: tea.KeyEscape}, "<pagedown>": {Code: tea.KeyPgDown}, "<lt>": {Code: '<', Text: "<"},
+		"<hash>": {Code: '#', Text: "#"}, "+": {Code: '+', Text: "+"}, "<C-+>": {Code: '+', Mod: tea.ModCtrl}, "ü": {Code: 'ü', Text: "ü"}, "<f1>": {Code: tea.KeyF1},
+	} {
+		got := keyName(tea.KeyPressMsg(k).String())
+		if got != want {
+			t.Errorf("%+v is %s, not %s", k, got, want)
+		}
+		if canon, err := canonical(got); err != nil || canon != got {
+			t.Errorf("%s in the file is %s, %v", got, canon, err)
+		}
+	}
+}
+
+// The manual has every action, and no other.
+func TestManual(t *testing.T) {
+	page, err := os.ReadFile("../../../../man/lektor-view.1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, text, _ := strings.Cut(string(page), "\n.Ss Keys\n")
+	text, _, _ = strings.Cut(text, "\n.Ss ")
+	documented := map[string]bool{"none": true}
+	for _, l := range regexp.MustCompile(`(?m)^\.It Ic (.*)$`).FindAllStringSubmatch(text, -1) {
+		names, _, _ := strings.Cut(strings.Split(l[1], " Op ")[0], " Ar ")
+		for name := range strings.FieldsSeq(strings.ReplaceAll(names, ",", " ")) {
+			documented[name] = true
+			if _, ok := actionOf(name); !ok && name != "none" {
+				t.Errorf("the manual has %s, which is no action", name)
+			}
+		}
+	}
+	for _, a := range actions() {
+		if !documented[a.name] {
+			t.Errorf("the manual does not have %s", a.name)
+		}
+		if a.help == "" {
+			t.Errorf("%s: no help", a.name)
+		}
+	}
+	for _, k := range named {
+		if !strings.Contains(text, "<"+k.file+">") && k.file[0] != 'f' {
+			t.Errorf("the manual does not have <%s>", k.file)
+		}
+	}
+}
+
+func FuzzParseKeys(f *testing.F) {
+	for _, s := range []string{"use vim\nx run 'a b' ; down\n", "<C-x>gg top\n# c\n", "x \"", "<\n", "\xff"} {
+		f.Add([]byte(s))
+	}
+	f.Fuzz(func(t *testing.T, text []byte) {
+		k := ParseKeys("keys", text)
+		for _, keys := range k.order {
+			b, ok := k.bound[keys]
+			if !ok || len(b.steps) == 0 {
+				t.Fatalf("%q is in order, and not bound", keys)
+			}
+			if again, err := canonical(keys); err != nil || again != keys {
+				t.Fatalf("%q: %q %v", keys, again, err)
+			}
+		}
+		if len(k.order) != len(k.bound) {
+			t.Fatalf("%d and %d", len(k.order), len(k.bound))
+		}
+	})
+}

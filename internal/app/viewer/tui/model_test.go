@@ -1,0 +1,367 @@
+package tui
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	tea "charm.land/bubbletea/v2"
+
+	"github.com/lektordir/lektor/lektordir"
+)
+
+// memory is a lektor-dir in memory whose every answer waits until the test lets it come.
+type memory struct {
+	gate chan struct{} // a receive for each call; closed for no waiting
+
+	mu    sync.Mutex
+	refs  []lektordir.Ref
+	marks []string // what was done, in order
+	fail  error
+}
+
+func newMemory(n int) *memory {
+	d := &memory{gate: make(chan struct{})}
+	for i := range n {
+		d.refs = append(d.refs, lektordir.Ref{Feed: "f", Unique: fmt.Sprintf("17000000%02d.1.h", i), Place: lektordir.New})
+	}
+	return d
+}
+
+func (d *memory) wait(ctx context.Context) {
+	select {
+	case <-d.gate:
+	case <-ctx.Done():
+	}
+}
+
+func (d *memory) Feeds(ctx context.Context) ([]Feed, error) {
+	d.wait(ctx)
+	return []Feed{{Hash: "f", Title: "Feed", Folders: []string{"News / Inner"}}, {Hash: "g", Title: "Empty"}}, nil
+}
+
+func (d *memory) List(ctx context.Context, feeds ...string) ([]lektordir.Ref, error) {
+	d.wait(ctx)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return slices.DeleteFunc(slices.Clone(d.refs), lektordir.Ref.Trashed), nil
+}
+
+func (d *memory) Dates(ctx context.Context, refs []lektordir.Ref) ([]time.Time, bool) {
+	dates := make([]time.Time, len(refs))
+	for i, r := range refs {
+		dates[i] = r.Delivered()
+	}
+	return dates, true
+}
+
+func (d *memory) Rows(ctx context.Context, refs []lektordir.Ref) []Row {
+	d.wait(ctx)
+	rows := make([]Row, len(refs))
+	for i, r := range refs {
+		rows[i].Title = "Title " + r.Unique[8:10]
+	}
+	return rows
+}
+
+func (d *memory) Query(ctx context.Context, text string) (Query, error) {
+	if text == "bad:" {
+		return Query{}, errors.New("query, column 1: bad")
+	}
+	return Query{Match: func(ctx context.Context, refs []lektordir.Ref) []bool {
+		d.wait(ctx)
+		yes := make([]bool, len(refs))
+		for i, r := range refs {
+			yes[i] = strings.Contains(r.Unique, text)
+		}
+		return yes
+	}}, nil
+}
+
+func (d *memory) Page(ctx context.Context, ref lektordir.Ref, width int) (*Page, error) {
+	d.wait(ctx)
+	return &Page{Header: []string{"Title: " + ref.Unique}, Text: strings.Repeat("word\n", 100), Links: []string{"https://x.example/"}, Pictures: []string{"https://x.example/p.png"}}, nil
+}
+
+func (d *memory) move(refs []lektordir.Ref, set, unset string) ([]lektordir.Ref, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.fail != nil {
+		return nil, d.fail
+	}
+	var moved []lektordir.Ref
+	for _, r := range refs {
+		for i, have := range d.refs {
+			if have.Unique == r.Unique {
+				d.refs[i], _ = have.WithFlags(set, unset)
+				d.marks = append(d.marks, r.Unique[8:10]+"+"+set+"-"+unset)
+				moved = append(moved, d.refs[i])
+			}
+		}
+	}
+	return moved, nil
+}
+
+func (d *memory) Mark(ctx context.Context, refs []lektordir.Ref, set, unset string) ([]lektordir.Ref, error) {
+	d.wait(ctx)
+	return d.move(refs, set, unset)
+}
+
+func (d *memory) Trash(ctx context.Context, refs []lektordir.Ref) error {
+	d.wait(ctx)
+	_, err := d.move(refs, "T", "")
+	return err
+}
+
+func (d *memory) Undo(ctx context.Context) (string, []lektordir.Ref, error) {
+	d.wait(ctx)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.marks = append(d.marks, "undo")
+	return "taken back", nil, nil
+}
+
+func (d *memory) Saved(context.Context) ([]Saved, error)     { return nil, nil }
+func (d *memory) Save(context.Context, string, string) error { return nil }
+func (d *memory) Watch(ctx context.Context, _ time.Time, _ func(string)) error {
+	<-ctx.Done()
+	return nil
+}
+func (d *memory) Open(context.Context, lektordir.Ref, string) (string, error) { return "", nil }
+func (d *memory) Player(context.Context, lektordir.Ref, string) ([]string, error) {
+	return []string{"true"}, nil
+}
+func (d *memory) Command(_ context.Context, _ lektordir.Ref, words []string) ([]string, error) {
+	return words, nil
+}
+func (d *memory) Environ(context.Context, lektordir.Ref) []string { return nil }
+func (d *memory) Picture(context.Context, lektordir.Ref, string) ([]byte, error) {
+	return nil, errors.New("no picture is fetched unasked")
+}
+
+// desk runs a model as the library does: its commands in goroutines, its messages one
+// after the other.
+type desk struct {
+	*model
+	t    *testing.T
+	msgs chan tea.Msg
+	busy sync.WaitGroup
+}
+
+func newDesk(t *testing.T, d Disk, columns, lines int) *desk {
+	ctx, cancel := context.WithCancel(context.Background())
+	o := &Options{Keys: ParseKeys("test", nil), Width: 80, Getenv: func(string) string { return "" }}
+	k := &desk{model: newModel(ctx, d, o), t: t, msgs: make(chan tea.Msg)}
+	t.Cleanup(func() {
+		cancel()
+		go func() {
+			for range k.msgs {
+			}
+		}()
+		k.busy.Wait()
+		close(k.msgs)
+	})
+	k.send = func(msg tea.Msg) { k.msgs <- msg }
+	k.start(k.Init())
+	k.update(tea.WindowSizeMsg{Width: columns, Height: lines})
+	return k
+}
+
+func (k *desk) start(cmd tea.Cmd) {
+	if cmd == nil {
+		return
+	}
+	k.busy.Add(1)
+	go func() {
+		defer k.busy.Done()
+		switch msg := cmd().(type) {
+		case nil:
+		case tea.BatchMsg:
+			for _, c := range msg {
+				k.start(c)
+			}
+		default:
+			k.msgs <- msg
+		}
+	}()
+}
+
+// update gives the model a message, and makes sure that it draws a whole screen.
+func (k *desk) update(msg tea.Msg) {
+	k.t.Helper()
+	_, cmd := k.Update(msg)
+	k.start(cmd)
+	k.View()
+}
+
+// press presses keys; nothing is waited for.
+func (k *desk) press(keys ...string) {
+	k.t.Helper()
+	for _, key := range keys {
+		msg := tea.KeyPressMsg{Code: []rune(key)[0], Text: key}
+		switch key {
+		case "enter":
+			msg = tea.KeyPressMsg{Code: tea.KeyEnter}
+		case "esc":
+			msg = tea.KeyPressMsg{Code: tea.KeyEscape}
+		case "space":
+			msg = tea.KeyPressMsg{Code: tea.KeySpace, Text: " "}
+		}
+		k.update(msg)
+	}
+}
+
+var styles = regexp.MustCompile("\x1b\\[[0-9;]*m")
+
+func (k *desk) shows() string { return styles.ReplaceAllString(k.View().Content, "") }
+
+// until takes messages until the screen is as it should be.
+func (k *desk) until(what string, done func() bool) {
+	k.t.Helper()
+	deadline := time.After(time.Minute)
+	for !done() {
+		select {
+		case msg := <-k.msgs:
+			k.update(msg)
+		case <-deadline:
+			k.t.Fatalf("%s: not seen, but\n%s", what, k.shows())
+		}
+	}
+}
+
+func (k *desk) await(text string) {
+	k.t.Helper()
+	k.until(text, func() bool { return strings.Contains(k.shows(), text) })
+}
+
+// A disk that does not answer at all holds no key up: each changes the screen at once,
+// and what it means for the disk is done when that answers, in the order of the keys.
+func TestSlowDisk(t *testing.T) {
+	d := newMemory(20)
+	k := newDesk(t, d, 80, 24)
+	// Nothing is known, and every key is answered.
+	k.press("j", "k", "l", "h", "enter", "n", "N", "r", "m", "o", "u", "A", "d", "space", "q", "J", "K", "z", "z", "c", "a", "a", "s", "s", "i", "L", "R", "gg"[:1], "g", "G")
+	k.press("?")
+	if !strings.Contains(k.shows(), "the keys") {
+		t.Fatalf("no help:\n%s", k.shows())
+	}
+	k.press("?", "/")
+	if v := k.View(); v.Cursor == nil {
+		t.Fatal("nothing can be typed")
+	}
+	k.press("esc")
+	go func() {
+		for range 40 {
+			d.gate <- struct{}{} // the answers to what was asked until now, and to what follows
+		}
+	}()
+	k.focus = feedsPane
+	k.await("Title 19")
+	// What was pressed too early did nothing but the undo.
+	k.until("the jobs", func() bool { return len(k.marks) == 0 })
+	d.mu.Lock()
+	if got := strings.Join(d.marks, " "); got != "undo" {
+		t.Errorf("%q", got)
+	}
+	d.marks = nil
+	d.mu.Unlock()
+}
+
+// Marks are seen before the disk has made them, and made in order.
+func TestMarksInOrder(t *testing.T) {
+	d := newMemory(20)
+	close(d.gate)
+	k := newDesk(t, d, 80, 24)
+	k.await("Title 19")
+	d.gate = make(chan struct{}) // from now on it does not answer
+	k.press("l", "m")
+	if !strings.Contains(k.shows(), ">NF") {
+		t.Fatalf("not marked at once:\n%s", k.shows())
+	}
+	k.press("r", "j", "r", "m", "m", "k", "m", "d")
+	if s := k.shows(); strings.Contains(s, "Title 19") || !strings.Contains(s, "Title 18") {
+		t.Fatalf("%s", s)
+	}
+	close(d.gate)
+	k.until("the jobs", func() bool { return len(k.marks) == 0 && len(k.moving) == 0 })
+	want := "19+F- 19+S- 18+S- 18+F- 18+-F 19+-F 19+T-"
+	if got := strings.Join(d.marks, " "); got != want {
+		t.Errorf("made %s, not %s", got, want)
+	}
+	// What fails is told, and the screen is what the disk is.
+	d.mu.Lock()
+	d.fail = errors.New("the disk is full")
+	d.mu.Unlock()
+	k.press("j", "m")
+	k.await("the disk is full")
+	k.until("the flag is gone", func() bool { return len(k.moving) == 0 && !strings.Contains(k.shows(), ">NF") })
+}
+
+// A search lists while it is typed; what is wrong with it is told; Esc leads back.
+func TestSearch(t *testing.T) {
+	d := newMemory(20)
+	close(d.gate)
+	k := newDesk(t, d, 80, 24)
+	k.await("Title 19")
+	k.press("/", "0", "5")
+	k.until("found", func() bool {
+		s := k.shows()
+		return strings.Contains(s, "Title 05") && !strings.Contains(s, "Title 19")
+	})
+	k.press("esc")
+	k.await("Title 19")
+	k.press("/", "b", "a", "d", ":", "enter")
+	k.await("column 1")
+	k.press("q")
+	k.await("Title 19")
+}
+
+// Every size draws as many lines as there are, none too long, in every pane.
+func TestSizes(t *testing.T) {
+	d := newMemory(30)
+	close(d.gate)
+	k := newDesk(t, d, 80, 24)
+	k.await("Title 29")
+	k.press("l", "enter")
+	k.await("word")
+	for w := 1; w <= 210; w += 3 {
+		for _, h := range []int{1, 4, 5, 15, 50} {
+			k.update(tea.WindowSizeMsg{Width: w, Height: h})
+			for _, p := range []paneKind{feedsPane, listPane, pagePane} {
+				k.focus = p
+				lines := strings.Split(k.shows(), "\n")
+				if len(lines) != h && (w >= leastWidth && h >= leastHeight || len(lines) > h) {
+					t.Fatalf("%dx%d: %d lines", w, h, len(lines))
+				}
+				for _, l := range lines {
+					if n := len([]rune(l)); n > w {
+						t.Fatalf("%dx%d: %d columns: %q", w, h, n, l)
+					}
+				}
+			}
+		}
+	}
+}
+
+// Nothing is fetched for a picture but by its key, and that only where it can be shown.
+func TestNoPictureUnasked(t *testing.T) {
+	d := newMemory(3)
+	close(d.gate)
+	k := newDesk(t, d, 80, 24)
+	k.await("Title 02")
+	k.press("l", "enter")
+	k.await("word")
+	k.press("i")
+	if !strings.Contains(k.shows(), "shows no pictures") {
+		t.Fatalf("%s", k.shows())
+	}
+	k.shown.sixel = true
+	k.press("i")
+	k.until("the refusal", func() bool { return strings.Contains(k.shows(), "unasked") })
+}

@@ -1,0 +1,106 @@
+package tui
+
+import (
+	"bytes"
+	"context"
+	"image"
+	"image/color"
+	"image/png"
+	"strings"
+	"testing"
+
+	"golang.org/x/term"
+
+	"github.com/lektordir/lektor/internal/testkit/terminal"
+	"github.com/lektordir/lektor/lektordir"
+)
+
+// broken is a disk whose pages are a defect.
+type broken struct{ *memory }
+
+func (broken) Page(context.Context, lektordir.Ref, int) (*Page, error) { panic("a defect") }
+
+// A defect ends the reader, and leaves the terminal as it was.
+func TestPanic(t *testing.T) {
+	d := broken{newMemory(3)}
+	close(d.gate)
+	tty := terminal.Open(t, 80, 24)
+	before, err := term.GetState(int(tty.TTY.Fd()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	o := &Options{In: tty.TTY, Out: tty.TTY, Keys: ParseKeys("test", nil), Width: 80}
+	go func() { ended <- Run(t.Context(), d, o) }()
+	tty.Await("Title 02")
+	tty.Type("l\r")
+	if err := <-ended; err == nil || !strings.Contains(err.Error(), "defect") {
+		t.Errorf("%v", err)
+	}
+	after, err := term.GetState(int(tty.TTY.Fd()))
+	if err != nil || *after != *before {
+		t.Errorf("the terminal is not as it was (%v)", err)
+	}
+	seen := tty.Output()
+	if !strings.Contains(seen, "\x1b[?1049l") || strings.LastIndex(seen, "\x1b[?25h") < strings.LastIndex(seen, "\x1b[?25l") {
+		t.Errorf("the screen is not given back: %q", seen[max(0, len(seen)-200):])
+	}
+}
+
+// A terminal that says it can shows a picture when its key is pressed, and is asked
+// in a way that those which cannot do not print.
+func TestPicture(t *testing.T) {
+	img := image.NewNRGBA(image.Rect(0, 0, 2000, 1000))
+	for x := range 2000 {
+		img.Set(x, 10, color.NRGBA{R: 255, A: 255})
+	}
+	var file bytes.Buffer
+	if err := png.Encode(&file, img); err != nil {
+		t.Fatal(err)
+	}
+	for answer, want := range map[string]string{
+		"\x1b[?62;4;22c":                          "\x1bP0;1",
+		"\x1b_Gi=31;OK\x1b\\\x1b[?62;22c":         "\x1b_Ga=T,f=100",
+		"\x1b_Gi=31;ENOTSUPPORTED\x1b\\\x1b[?62c": "",
+	} {
+		d := picture{newMemory(1), file.Bytes()}
+		close(d.gate)
+		tty := terminal.Open(t, 80, 24)
+		ended := make(chan error, 1)
+		o := &Options{In: tty.TTY, Out: tty.TTY, Keys: ParseKeys("test", nil), Width: 80, Getenv: func(string) string { return "xterm" }}
+		ctx, cancel := context.WithCancel(t.Context())
+		go func() { ended <- Run(ctx, d, o) }()
+		tty.Await("\x1b[c")
+		tty.Type(answer)
+		tty.Await("Title 00")
+		tty.Type("l\r")
+		tty.Await("word")
+		tty.Type("i")
+		if want == "" {
+			want = "this terminal shows no pictures"
+		}
+		tty.Await(want)
+		tty.Type("x")
+		tty.Type("Q")
+		if err := <-ended; err != nil {
+			t.Errorf("%v", err)
+		}
+		cancel()
+	}
+	if got := shrink(img, 80, 80).Bounds(); got.Dx() != 80 || got.Dy() != 40 {
+		t.Errorf("%v", got)
+	}
+	for _, bad := range []string{"", "GIF89a", "<svg onload=alert(1)/>", file.String()[:60]} {
+		if _, err := encodePicture([]byte(bad), false, 100, 100); err == nil {
+			t.Errorf("%q is a picture", bad)
+		}
+	}
+}
+
+// picture is a disk that has one.
+type picture struct {
+	*memory
+	data []byte
+}
+
+func (p picture) Picture(context.Context, lektordir.Ref, string) ([]byte, error) { return p.data, nil }
