@@ -291,11 +291,13 @@ func (h *share) needs(bytes int) {
 	}
 }
 
-// What is in memory of a document, for each of its bytes, and of an entry.
+// What is in memory of a document, for each of its bytes, of an entry, and of a mark that
+// is noted.
 const (
 	parsedWeight = 3.2
 	ownWeight    = 1.3
 	entryWeight  = 600
+	markWeight   = 1000
 )
 
 // empty makes a document without items.
