@@ -22,7 +22,8 @@ func newApp() *cli.App {
 		Name:  "lektor-view",
 		Usage: "list, read and mark the entries of a lektor-dir",
 		Description: `ENTRY is a path, a unique name, a number or range (3, 2-5, 3-, $) of the last
-ls, or "." for the entry shown last; "-" reads them from standard input.
+list that a person saw, or "." for the entry shown last; "-" reads them from
+standard input.
 QUERY is described in lektor-query(7).
 
    lektor-view ls feed:lwn since:2d
@@ -31,7 +32,8 @@ QUERY is described in lektor-query(7).
 		Flags: []cli.Flag{command.DirFlag()},
 		Commands: []*cli.Command{
 			lsCommand(), showCommand(), nextCommand(), markCommand(), rmCommand(), undoCommand(), expireCommand(),
-			countCommand(), digestCommand(), followCommand(), rulesCommand(), publishCommand(), tuiCommand(),
+			countCommand(), digestCommand(), followCommand(), rulesCommand(), publishCommand(), tuiCommand(), indexCommand(),
+			command.External("html", "lektor-pages", "write a site to read entries in a browser"),
 		},
 	}
 }
@@ -95,7 +97,7 @@ func lsCommand() *cli.Command {
 		Flags: []cli.Flag{
 			allFlag(),
 			&cli.IntFlag{Name: "newest", Aliases: []string{"n"}, Usage: "only the newest `N`", DefaultText: "all"},
-			&cli.StringFlag{Name: "sort", Usage: "sort by `KEY`: date, delivered, feed, title or author; -KEY the other way round", Value: viewer.DefaultSort},
+			&cli.StringFlag{Name: "sort", Usage: "sort by `KEY`: date, delivered, feed, title, author or relevance; -KEY the other way round", Value: viewer.DefaultSort},
 			numberFlag("other commands take the numbers of this list, also of one into a pipe or a file"),
 			command.OutputFlag("print `FORMAT`: path, url, tsv, json, another field or a template"),
 			print0Flag(),
@@ -408,6 +410,26 @@ func rules(ctx context.Context, o rulesOptions, s *command.Streams) error {
 		return viewer.CheckRules(ctx, o.RulesOptions, s)
 	}
 	return viewer.ApplyRules(ctx, o.RulesOptions, s)
+}
+
+func indexCommand() *cli.Command {
+	return &cli.Command{
+		Name:  "index",
+		Usage: "build the index that answers queries at once, or bring it up to date",
+		Description: `It is a file in $XDG_CACHE_HOME/lektor and holds nothing that is not in the
+lektor-dir. Every command that takes a QUERY keeps it up to date.
+
+   lektor-view index
+   lektor-view index --check`,
+		Flags: []cli.Flag{
+			&cli.BoolFlag{Name: "check", Usage: "compare it with the lektor-dir, entry by entry"},
+			&cli.BoolFlag{Name: "drop", Usage: "remove it"},
+		},
+		Action: command.Run(viewer.Index, "", func(f *command.Flags) viewer.IndexOptions {
+			f.Fail(command.NoArgs(f.Context))
+			return viewer.IndexOptions{Common: common(f), Check: f.Bool("check"), Drop: f.Bool("drop")}
+		}),
+	}
 }
 
 func publishCommand() *cli.Command {
