@@ -181,6 +181,9 @@ func (h *share) lockSet() error {
 	busy := command.Hint(errors.New("another lektor-share is at work on this lektor-dir"), "nothing was done; the other one does it")
 	var err error
 	h.unlock, err = atomicfile.Lock(h.path(lockFile), busy)
+	if err != nil && !errors.Is(err, busy) && !strings.Contains(err.Error(), lockFile) {
+		return fmt.Errorf("%s: %w", h.path(lockFile), err)
+	}
 	return err
 }
 
