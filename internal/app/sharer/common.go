@@ -181,6 +181,9 @@ func (h *share) lockSet() error {
 	busy := command.Hint(errors.New("another lektor-share is at work on this lektor-dir"), "nothing was done; the other one does it")
 	var err error
 	h.unlock, err = atomicfile.Lock(h.path(lockFile), busy)
+	if err != nil && !errors.Is(err, busy) && !strings.Contains(err.Error(), lockFile) {
+		return fmt.Errorf("%s: %w", h.path(lockFile), err)
+	}
 	return err
 }
 
@@ -291,11 +294,13 @@ func (h *share) needs(bytes int) {
 	}
 }
 
-// What is in memory of a document, for each of its bytes, and of an entry.
+// What is in memory of a document, for each of its bytes, of an entry, and of a mark that
+// is noted.
 const (
 	parsedWeight = 3.2
 	ownWeight    = 1.3
 	entryWeight  = 600
+	markWeight   = 1000
 )
 
 // empty makes a document without items.

@@ -215,6 +215,7 @@ func (h *share) noteFeed(ctx context.Context, feed string, old map[string]seenEn
 	if err := h.describe(ctx, feed, edits); err != nil {
 		return err
 	}
+	h.needs(markWeight * len(edits))
 	var bad error
 	for _, d := range edits {
 		if d.err != nil {
