@@ -32,9 +32,18 @@ func Lock(path string, busy error) (unlock func(), err error) {
 	return unlock, err
 }
 
+// Share takes the lock as Lock does, but beside others who share it.
+func Share(path string, busy error) (unlock func(), err error) {
+	return take(path, busy, os.O_RDWR|os.O_CREATE, (*flock.Flock).TryRLock)
+}
+
 func lock(path string, busy error, flags int) (unlock func(), err error) {
+	return take(path, busy, flags, (*flock.Flock).TryLock)
+}
+
+func take(path string, busy error, flags int, try func(*flock.Flock) (bool, error)) (unlock func(), err error) {
 	l := flock.New(path, flock.SetPermissions(perm), flock.SetFlag(flags|unix.O_NOFOLLOW|unix.O_NONBLOCK))
-	ok, err := l.TryLock()
+	ok, err := try(l)
 	if err == nil && !ok {
 		err = busy
 	}

@@ -11,8 +11,7 @@ import (
 	"strings"
 	"syscall"
 
-	"github.com/gofrs/flock"
-
+	"github.com/lektordir/lektor/internal/atomicfile"
 	"github.com/lektordir/lektor/internal/command"
 	"github.com/lektordir/lektor/lektordir"
 )
@@ -106,20 +105,12 @@ func filePath(d *lektordir.Dir, o Options) string {
 // that one's journal to the next file of the name.
 
 // hold takes the lock; alone is to remove.
-func (x *Index) hold(alone bool) (*flock.Flock, error) {
-	l := flock.New(x.path + ".lock")
-	take := l.TryRLock
+func (x *Index) hold(alone bool) (unlock func(), err error) {
+	take := atomicfile.Share
 	if alone {
-		take = l.TryLock
+		take = atomicfile.Lock
 	}
-	ok, err := take()
-	if err != nil {
-		return nil, err
-	}
-	if !ok {
-		return nil, &BusyError{Path: x.path}
-	}
-	return l, nil
+	return take(x.path+".lock", &BusyError{Path: x.path})
 }
 
 // BusyError is that another process works on the index.
@@ -132,11 +123,11 @@ func (x *Index) remove() error {
 	if _, err := os.Stat(filepath.Dir(x.path)); errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
-	l, err := x.hold(true)
+	unlock, err := x.hold(true)
 	if err != nil {
 		return err
 	}
-	defer l.Unlock()
+	defer unlock()
 	return x.unlink()
 }
 
@@ -156,11 +147,11 @@ func (x *Index) create() error {
 	if err := os.MkdirAll(filepath.Dir(x.path), 0o700); err != nil {
 		return err
 	}
-	l, err := x.hold(true)
+	unlock, err := x.hold(true)
 	if err != nil {
 		return err
 	}
-	defer l.Unlock()
+	defer unlock()
 	if x.Exists() {
 		return nil // somebody was faster
 	}
@@ -203,9 +194,9 @@ func (r *rows) drain() {
 
 // session is the use of the file by one Look.
 type session struct {
-	x    *Index
-	lock *flock.Flock
-	c    *conn
+	x      *Index
+	unlock func()
+	c      *conn
 
 	feeds map[string]*feed // by hash
 	byID  map[int64]*feed
@@ -230,11 +221,11 @@ func (x *Index) open() (*session, error) {
 	if !fi.Mode().IsRegular() {
 		return nil, command.Hint(errors.New("it is no file"), "remove it")
 	}
-	l, err := x.hold(false)
+	unlock, err := x.hold(false)
 	if err != nil {
 		return nil, err
 	}
-	s := &session{x: x, lock: l}
+	s := &session{x: x, unlock: unlock}
 	if s.c, err = connect(x.path); err != nil {
 		s.close()
 		return nil, err
@@ -262,9 +253,9 @@ func (s *session) close() {
 		_ = s.c.close()
 		s.c = nil
 	}
-	if s.lock != nil {
-		_ = s.lock.Unlock()
-		s.lock = nil
+	if s.unlock != nil {
+		s.unlock()
+		s.unlock = nil
 	}
 }
 
