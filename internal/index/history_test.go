@@ -374,7 +374,7 @@ func (h *history) compare() {
 // those of the directory. LEKTOR_INDEX_HISTORIES tries so many, LEKTOR_INDEX_SEED from
 // that one on.
 func TestHistories(t *testing.T) {
-	histories, first := 8, 1
+	histories, first := 5, 1
 	if n, err := strconv.Atoi(os.Getenv("LEKTOR_INDEX_HISTORIES")); err == nil {
 		histories = n
 	}
