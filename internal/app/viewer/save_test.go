@@ -160,6 +160,7 @@ func TestSaveKilled(t *testing.T) {
 			t.Fatalf("%v\n%s", err, said)
 		}
 	}
+	server.Close() // and what it counts is counted
 	found, err := os.ReadDir(filepath.Join(to, "Cast"))
 	if err != nil {
 		t.Fatal(err)
