@@ -22,7 +22,8 @@ func newApp() *cli.App {
 		Name:  "lektor-view",
 		Usage: "list, read and mark the entries of a lektor-dir",
 		Description: `ENTRY is a path, a unique name, a number or range (3, 2-5, 3-, $) of the last
-ls, or "." for the entry shown last; "-" reads them from standard input.
+list that a person saw, or "." for the entry shown last; "-" reads them from
+standard input.
 QUERY is described in lektor-query(7).
 
    lektor-view ls feed:lwn since:2d
@@ -32,6 +33,7 @@ QUERY is described in lektor-query(7).
 		Commands: []*cli.Command{
 			lsCommand(), showCommand(), nextCommand(), markCommand(), rmCommand(), undoCommand(), expireCommand(),
 			countCommand(), digestCommand(), followCommand(), rulesCommand(), publishCommand(), tuiCommand(), indexCommand(),
+			command.External("html", "lektor-pages", "write a site to read entries in a browser"),
 		},
 	}
 }
@@ -95,7 +97,7 @@ func lsCommand() *cli.Command {
 		Flags: []cli.Flag{
 			allFlag(),
 			&cli.IntFlag{Name: "newest", Aliases: []string{"n"}, Usage: "only the newest `N`", DefaultText: "all"},
-			&cli.StringFlag{Name: "sort", Usage: "sort by `KEY`: date, delivered, feed, title or author; -KEY the other way round", Value: viewer.DefaultSort},
+			&cli.StringFlag{Name: "sort", Usage: "sort by `KEY`: date, delivered, feed, title, author or relevance; -KEY the other way round", Value: viewer.DefaultSort},
 			numberFlag("other commands take the numbers of this list, also of one into a pipe or a file"),
 			command.OutputFlag("print `FORMAT`: path, url, tsv, json, another field or a template"),
 			print0Flag(),

@@ -23,11 +23,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"os/signal"
 	"os/user"
 	"path/filepath"
 	"runtime/debug"
+	"slices"
+	"strings"
 	"syscall"
 	"time"
 
@@ -250,6 +253,33 @@ func OpenDir(path string, opts *lektordir.Options) (*lektordir.Dir, error) {
 		return nil, Hint(err, "name another with --dir or $LEKTORDIR; \"lektor-fetch add URL\" makes one")
 	}
 	return d, err
+}
+
+// CreateDir is [OpenDir] for commands that make the lektor-dir if it is not there.
+func CreateDir(path string, opts *lektordir.Options) (*lektordir.Dir, error) {
+	d, err := OpenDir(path, opts)
+	if _, ok := errors.AsType[*lektordir.NotLektorDirError](err); !ok {
+		return d, err
+	}
+	// Nobody wants four directories strewn among other files because of a
+	// mistyped path.
+	if names, _ := os.ReadDir(path); len(names) > 0 && !begun(names) {
+		return nil, Hint(fmt.Errorf("%s holds other files and is no lektor-dir", path), "choose another with --dir or $LEKTORDIR, or: mkdir %s/tmp %[1]s/new %[1]s/cur %[1]s/src", path)
+	}
+	return lektordir.Create(path, opts)
+}
+
+// begun reports whether a directory has a part of a lektor-dir, or only hidden
+// files.
+func begun(names []fs.DirEntry) bool {
+	hidden := true
+	for _, n := range names {
+		if slices.Contains([]string{"tmp", "new", "cur", "src", "etc"}, n.Name()) {
+			return true
+		}
+		hidden = hidden && strings.HasPrefix(n.Name(), ".")
+	}
+	return hidden
 }
 
 // version is stamped by the Makefile, from git describe.

@@ -57,7 +57,7 @@ type Wanted struct {
 	Now     time.Time
 	// These are about all entries, whatever the query says.
 	OnlyUnread, SkipTrashed, Withdrawn bool
-	Folders                 func(feed string) []string // of a feed by its hash
+	Folders                            func(feed string) []string // of a feed by its hash
 	// Enough, unless it is nil, tells whether nothing is wanted of what is dated at a
 	// time or before.
 	Enough func(time.Time) bool

@@ -22,15 +22,23 @@ import (
 // What cannot be looked at is not shared. Tokens in the path or query of a URL
 // cannot be told from other text: such a feed is marked private by its user.
 func Shareable(d *lektordir.Dir, hash string) (why string, ok bool) {
-	if isPrivate(d, hash) {
-		return "is marked private", false
+	why, _ = Withheld(d, hash)
+	return why, why == ""
+}
+
+// Withheld tells as [Shareable] does why a feed is not shared, "" if it is, and beside it
+// the error if it is only not known, as something could not be read.
+func Withheld(d *lektordir.Dir, hash string) (why string, err error) {
+	private, err := readPrivate(d, hash)
+	if private {
+		return "is marked private", err
 	}
 	for _, f := range []struct{ path, why string }{
 		{"etc/fetch/" + fileHeaders, "is asked for with headers of its own"},
 		{"etc/fetch/" + fileFilter, "goes through a filter"},
 	} {
 		if fi, err := os.Lstat(d.Join("src", hash, f.path)); err == nil && (fi.Size() > 0 || !fi.Mode().IsRegular()) || err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return f.why, false
+			return f.why, err
 		}
 	}
 	for _, path := range []string{urlFile, "id"} {
@@ -38,27 +46,16 @@ func Shareable(d *lektordir.Dir, hash string) (why string, ok bool) {
 		scheme, _, _ := strings.Cut(strings.ToLower(strings.TrimSpace(line)), ":")
 		switch {
 		case err != nil && !errors.Is(err, fs.ErrNotExist):
-			return "has a " + path + " that cannot be read", false
+			return "has a " + path + " that cannot be read", err
 		case hasPassword(line):
-			return "has a password or user name in its URL", false
+			return "has a password or user name in its URL", nil
 		case scheme == "exec":
-			return "comes from a command", false
+			return "comes from a command", nil
 		case scheme == "file":
-			return "comes from a file", false
+			return "comes from a file", nil
 		}
 	}
-	return "", true
-}
-
-// Unreadable is the error if what [Shareable] asks of a feed cannot be read, so that it
-// was only not known whether the feed may be.
-func Unreadable(d *lektordir.Dir, hash string) error {
-	for _, path := range []string{privateFile, urlFile, "id"} {
-		if _, err := atomicfile.Line(d.Join("src", hash, path)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return err
-		}
-	}
-	return nil
+	return "", nil
 }
 
 // neverFile keeps a feed from being shared with the user's own other machines.
@@ -74,11 +71,20 @@ func Never(d *lektordir.Dir, hash string) bool {
 // isPrivate tells whether the user marked a feed private. Any file will do but one
 // that says no: whoever makes an empty one means yes.
 func isPrivate(d *lektordir.Dir, hash string) bool {
+	private, _ := readPrivate(d, hash)
+	return private
+}
+
+// readPrivate is isPrivate with the error if that could not be read.
+func readPrivate(d *lektordir.Dir, hash string) (bool, error) {
 	line, err := atomicfile.Line(d.Join("src", hash, privateFile))
-	if err != nil {
-		return !errors.Is(err, fs.ErrNotExist)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return false, nil
+	case err != nil:
+		return true, err
 	}
-	return !strings.EqualFold(strings.TrimSpace(line), "no")
+	return !strings.EqualFold(strings.TrimSpace(line), "no"), nil
 }
 
 // hasPassword tells whether a URL has userinfo, in which a user name alone may be

@@ -66,7 +66,9 @@ type Options struct {
 // to the host in it. It reports false, and changes nothing, when the feed is
 // subscribed to already; whether that is so under another URL is for the caller
 // to find out (see [ByURL]). The error may be a [*lektordir.BusyError].
-func Add(w *lektordir.Writer, d *lektordir.Dir, s *Subscription, o Options) (bool, error) {
+//
+// Where it fails, nothing is left of a feed that was not there before.
+func Add(w *lektordir.Writer, d *lektordir.Dir, s *Subscription, o Options) (added bool, err error) {
 	s.ID = lektordir.NormalizeID(s.ID)
 	if s.ID == "" || strings.ContainsAny(s.ID, "\n\x00") {
 		return false, fmt.Errorf("%q cannot be the id of a feed", termsafe.Brief(s.ID))
@@ -91,6 +93,15 @@ func Add(w *lektordir.Writer, d *lektordir.Dir, s *Subscription, o Options) (boo
 		return false, err
 	}
 	n := newcomer{d: d, s: s, base: d.Join("src", s.Hash), write: atomicfile.Write}
+	if _, lerr := os.Lstat(n.base); errors.Is(lerr, fs.ErrNotExist) {
+		// On a full disk the feed would stay without a name, and be complained of
+		// until it is added again. All of it was written here, under its lock.
+		defer func() {
+			if err != nil {
+				_ = os.RemoveAll(n.base)
+			}
+		}()
+	}
 	if o.Unsynced {
 		n.write = atomicfile.WriteUnsynced
 	}
@@ -271,7 +282,7 @@ func Read(d *lektordir.Dir, hash string) (*Subscription, error) {
 }
 
 // ReadWhole is [Read] for those to whom what is missing means something: it fails if
-// the name, the alias or the categories of a feed are there and cannot be read.
+// the name, the alias, the link or the categories of a feed are there and cannot be read.
 func ReadWhole(d *lektordir.Dir, hash string) (*Subscription, error) {
 	s, err := Read(d, hash)
 	if err != nil {
@@ -281,7 +292,7 @@ func ReadWhole(d *lektordir.Dir, hash string) (*Subscription, error) {
 		path    string
 		to      *string
 		without string // what it is where the file was not read
-	}{{"name", &s.Name, DefaultName(s.ID)}, {aliasFile, &s.Alias, ""}} {
+	}{{"name", &s.Name, DefaultName(s.ID)}, {aliasFile, &s.Alias, ""}, {"etc/link", &s.Link, ""}} {
 		line, err := atomicfile.Line(d.Join("src", hash, f.path))
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return nil, err
@@ -389,7 +400,9 @@ func FeedURL(url string) string {
 
 // AliasPath is where the user's own name for a feed is, for those who want to know
 // whether it has changed.
-func AliasPath(d *lektordir.Dir, hash string) string { return filepath.Join(d.Join("src", hash), aliasFile) }
+func AliasPath(d *lektordir.Dir, hash string) string {
+	return filepath.Join(d.Join("src", hash), aliasFile)
+}
 
 // Categories reads the categories of a feed, src/$feed/etc/categories.
 func Categories(d *lektordir.Dir, hash string) []string {

@@ -319,3 +319,32 @@ func TestOriginIsKept(t *testing.T) {
 	}
 	origin("")
 }
+
+// Of a feed that could not be added nothing is left, as on a full disk; what was there
+// before stays.
+func TestAddFails(t *testing.T) {
+	d, w := setup(t)
+	for _, unsynced := range []bool{false, true} {
+		s := &Subscription{ID: "http://example.com/rss.xml", Alias: "alias", Categories: []string{"x"}}
+		if added, err := Add(w, d, s, Options{Unsynced: unsynced, Headers: "nonsense"}); err == nil {
+			t.Fatal(added, "no error")
+		}
+		if _, err := os.Lstat(d.Join("src", s.Hash)); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("src/%s: %v", s.Hash, err)
+		}
+	}
+	s := &Subscription{ID: "http://example.com/other.xml"}
+	mine := d.Join("src", lektordir.FeedHash(s.ID), "etc/mine")
+	if err := os.MkdirAll(mine, 0o777); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Add(w, d, s, Options{Headers: "nonsense"}); err == nil {
+		t.Fatal("no error")
+	}
+	if _, err := os.Lstat(mine); err != nil {
+		t.Error(err)
+	}
+	if added, err := Add(w, d, s, Options{}); !added || err != nil {
+		t.Error(added, err)
+	}
+}

@@ -115,4 +115,3 @@ func (s *session) differs(ref lektordir.Ref, shown bool, b *bag) string {
 	}
 	return ""
 }
-

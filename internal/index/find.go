@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/binary"
 	"encoding/json"
+	"math"
 	"math/bits"
 	"slices"
 	"strings"
@@ -14,9 +15,19 @@ import (
 	"github.com/lektordir/lektor/lektordir"
 )
 
-// few is how many entries are fetched one by one rather than found in the order of
-// their dates.
+// few is how many entries are fetched one by one at most, rather than found in the order
+// of their dates.
 const few = 3000
+
+// few is that for this query. Where only the newest are wanted, those of a word that
+// many have are soon met in the order of dates: with n of all the entries, some fifty
+// are among the first 50·all/n.
+func (f *finder) few() int {
+	if f.w.Enough == nil {
+		return few
+	}
+	return min(few, max(100, int(math.Sqrt(15*float64(f.s.next)))))
+}
 
 // Complaints are what a list of the lektor-dir would have complained of.
 func (v *View) Complaints() []error { return v.s.complaints }
@@ -111,6 +122,7 @@ func (f *finder) feedsAllowed() {
 // chosen gives the entries that have the words of the query, or are in its feeds, where
 // these are few.
 func (f *finder) chosen() (ids []int64, ok bool) {
+	few := f.few()
 	size := func(text string) int {
 		n, whole := f.needle(text).atLeast(few + 1)
 		if !whole {

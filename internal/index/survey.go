@@ -186,7 +186,7 @@ func parse(f *feed, place int, n name) (lektordir.Ref, error) {
 // It gives those whose directories have changed since, and those of which can be said
 // now that they are whole.
 func (s *session) young() (changed, grown []int64) {
-	r := s.c.query("SELECT id, dir, name, info, young FROM entry WHERE young IS NOT NULL")
+	r := s.c.query("SELECT id, dir, name, info, young FROM entry INDEXED BY entry_young WHERE young IS NOT NULL ORDER BY id")
 	now := s.x.o.Clock()
 	for r.next() {
 		ref, ok := s.ref(r.int(1), r.blob(2), r.blob(3), r.null(3))

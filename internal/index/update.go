@@ -151,13 +151,18 @@ func (u *update) run(changed, grown []int64) error {
 	if r, ok := u.c.one("SELECT value FROM meta WHERE key = 'common'"); ok {
 		u.common = wordSet(string(r.blob(0)))
 	}
-	for _, id := range grown {
-		u.c.exec("UPDATE entry SET young = NULL WHERE id = ?", id)
+	if len(grown) > 0 {
+		u.c.exec("UPDATE entry SET young = NULL WHERE id BETWEEN ? AND ? AND young < ?", grown[0], grown[len(grown)-1], u.x.o.Clock().Add(-youth).UnixNano())
 	}
 	for _, id := range changed {
 		u.forget(id)
 	}
 	feeds := slices.SortedFunc(maps.Values(u.feeds), func(a, b *feed) int { return cmp.Compare(a.hash, b.hash) })
+	if u.common == nil {
+		if err := u.findCommon(feeds); err != nil {
+			return err
+		}
+	}
 	for _, f := range feeds {
 		if u.progress != nil && (f.dirty(inNew) || f.dirty(inCur)) {
 			u.total += u.estimate(f)
@@ -470,7 +475,6 @@ func (u *update) read() error {
 			})
 		}
 		wait.Wait()
-		u.findCommon(docs, bags)
 		for i, d := range docs {
 			if d == nil {
 				part[i].list.stamp = "" // it is somewhere else by now
@@ -489,33 +493,59 @@ func (u *update) read() error {
 	return nil
 }
 
-// Pairs are kept of the words that are most frequent among the first entries.
+// Pairs are kept of the words that are most frequent in a sample of the entries, which
+// is of many feeds, as each has its own language and matter.
 const (
-	commonFrom  = 128  // entries
+	commonFeeds = 64
+	commonEach  = 16   // entries of each
+	commonFrom  = 128  // entries, or there is no sample
 	commonWords = 4096 // words
 )
 
-// findCommon finds the frequent words once there are enough entries.
-func (u *update) findCommon(docs []*doc, bags []*bag) {
-	if u.common != nil || len(docs) < commonFrom {
-		return
+// findCommon finds the frequent words once there are enough entries that are to be read.
+func (u *update) findCommon(feeds []*feed) error {
+	var fresh []*feed
+	for _, f := range feeds {
+		if f.dirty(inNew) || f.dirty(inCur) {
+			fresh = append(fresh, f)
+		}
 	}
 	in := map[string]int{}
-	for _, d := range docs {
-		if d != nil {
-			for _, w := range d.words {
-				in[w]++
+	entries := 0
+	b := newBag(nil)
+	for i := range min(len(fresh), commonFeeds) {
+		f := fresh[i*len(fresh)/min(len(fresh), commonFeeds)]
+		for place := range 2 {
+			l, err := u.session.list(f, place)
+			if err != nil {
+				return err
+			}
+			for k := range min(len(l.names), commonEach) {
+				if u.late() || u.ctx.Err() != nil {
+					return context.Cause(u.ctx)
+				}
+				ref, err := parse(f, place, l.names[k*len(l.names)/min(len(l.names), commonEach)])
+				if err != nil {
+					continue
+				}
+				if d, ok := read(u.x.dir, ref, b); ok {
+					entries++
+					for _, w := range d.words {
+						in[w]++
+					}
+				}
 			}
 		}
+	}
+	if entries < commonFrom {
+		return nil
 	}
 	words := slices.SortedFunc(maps.Keys(in), func(a, b string) int { return cmp.Or(cmp.Compare(in[b], in[a]), strings.Compare(a, b)) })
 	text := strings.Join(words[:min(len(words), commonWords)], "\n")
 	u.common = wordSet(text)
-	for _, b := range bags {
-		b.common = u.common
-	}
 	u.c.exec("INSERT OR REPLACE INTO meta VALUES ('common', ?)", []byte(text))
-	u.c.exec("INSERT OR REPLACE INTO meta VALUES ('paired', ?)", u.next+int64(len(docs)))
+	u.c.exec("INSERT OR REPLACE INTO meta VALUES ('paired', ?)", u.next)
+	return nil
 }
 
 // wordSet reads words that have newlines between them.

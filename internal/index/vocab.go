@@ -18,14 +18,14 @@ const blockSize = 8 << 10
 func (c *conn) addWords(words []string) {
 	var b block
 	for _, w := range words {
-		if b.words == "" || b.next != "" && w >= b.next {
+		if !b.loaded || b.next != "" && w >= b.next {
 			b.store(c)
 			b.load(c, w)
 		}
 		if c.err != nil {
 			return
 		}
-		if !strings.Contains(b.words, "\n"+w+"\n") {
+		if _, ok := slices.BinarySearch(b.words, w); !ok {
 			b.more = append(b.more, w)
 		}
 	}
@@ -34,17 +34,18 @@ func (c *conn) addWords(words []string) {
 
 // block is one that is worked on.
 type block struct {
-	id    int64
-	words string
-	next  string   // the first word of the next one, "" for none
-	more  []string // words to be put into it, sorted
+	loaded bool
+	id     int64
+	words  []string
+	next   string   // the first word of the next one, "" for none
+	more   []string // words to be put into it, sorted
 }
 
 // load takes the block in which a word belongs.
 func (b *block) load(c *conn, w string) {
-	*b = block{words: "\n"}
+	*b = block{loaded: true}
 	if r, ok := c.one("SELECT id, words FROM vocab WHERE first <= ? ORDER BY first DESC LIMIT 1", []byte(w)); ok {
-		b.id, b.words = r.int(0), string(r.blob(1))
+		b.id, b.words = r.int(0), strings.Split(strings.Trim(string(r.blob(1)), "\n"), "\n")
 	}
 	if r, ok := c.one("SELECT first FROM vocab WHERE first > ? ORDER BY first LIMIT 1", []byte(w)); ok {
 		b.next = string(r.blob(0))
@@ -56,12 +57,8 @@ func (b *block) store(c *conn) {
 	if len(b.more) == 0 {
 		return
 	}
-	all := append(strings.Split(strings.Trim(b.words, "\n"), "\n"), b.more...)
+	all := append(b.words, b.more...)
 	slices.Sort(all)
-	all = slices.Compact(all)
-	if all[0] == "" {
-		all = all[1:]
-	}
 	size := 0
 	for _, w := range all {
 		size += len(w) + 1

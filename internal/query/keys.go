@@ -112,6 +112,7 @@ var things = []choice{
 	{"date", lektordir.FieldPubDate, func(_ *Subject, e *lektordir.Entry) bool { return !e.PubDate.IsZero() }, false},
 	{"link", lektordir.FieldLink | lektordir.FieldID, func(_ *Subject, e *lektordir.Entry) bool { return e.URL() != "" }, false},
 	{"category", lektordir.FieldCategories, func(_ *Subject, e *lektordir.Entry) bool { return len(e.Categories) > 0 }, false},
+	{"folder", 0, func(s *Subject, _ *lektordir.Entry) bool { return len(s.folders()) > 0 }, false},
 	{"summary", lektordir.FieldSummary, func(_ *Subject, e *lektordir.Entry) bool { return strings.TrimSpace(e.Summary) != "" }, false},
 	{"comments", lektordir.FieldComments, func(_ *Subject, e *lektordir.Entry) bool { return e.Comments != "" }, false},
 	{"content", lektordir.FieldContent, func(_ *Subject, e *lektordir.Entry) bool { return strings.TrimSpace(string(e.Content)) != "" }, false},

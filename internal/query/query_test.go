@@ -116,6 +116,7 @@ func TestMatch(t *testing.T) {
 		{"has:audio", true},
 		{"has:video", false},
 		{"has:summary", false},
+		{"has:folder", true},
 		{"has:title", true},
 		{"since:2d", true}, // 13 March, noon: the entry is of 14 March 00:30
 		{"since:1d", false},

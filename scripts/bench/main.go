@@ -31,6 +31,7 @@ func run() {
 	flag.IntVar(&o.large, "large", 2000, "`feeds` that are fetched once, by every program; 0 leaves this out")
 	flag.IntVar(&o.unchanged, "unchanged", 10000, "`feeds` without news for lektor-fetch; 0 leaves this out")
 	flag.IntVar(&o.listed, "listed", 100000, "`entries` of which the newest are listed; 0 leaves this out")
+	flag.IntVar(&o.indexed, "indexed", 100000, "`entries` that are indexed and asked for; 0 leaves this out")
 	flag.IntVar(&o.archives, "archives", 100, "`archives` of a hundred entries that are gone through; 0 leaves this out")
 	flag.IntVar(&o.starts, "starts", 50, "`times` that each command is started; 0 leaves this out")
 	flag.IntVar(&o.entries, "entries", 20, "`entries` of a feed")
@@ -57,7 +58,7 @@ type options struct {
 	entries, size, rounds, jobs             int
 	bin, dir, only, reader                  string
 	notifications, registrations, archives  int
-	subscribers                             int
+	subscribers, indexed                    int
 }
 
 // contestant is a program that fetches feeds.
@@ -117,6 +118,7 @@ func (o options) measure(tmp string, t *table) {
 	}
 	if o.only == "" || o.only == "lektor-view" {
 		o.listing(filepath.Join(tmp, "list"), t)
+		o.indexing(filepath.Join(tmp, "index"), t)
 	}
 	if o.only == "" || o.only == "lektor-view" || o.only == "tui" {
 		o.reading(filepath.Join(tmp, "list"), t)
@@ -265,7 +267,7 @@ func command(home, path string, args ...string) *exec.Cmd {
 }
 
 // longest is how long a command may take.
-const longest = 10 * time.Minute
+const longest = 3 * time.Hour
 
 // run measures a command from its start to its end, and gives what it said.
 func (m *measurement) run(name string, cmd *exec.Cmd) (said string) {

@@ -223,9 +223,6 @@ func (t *trial) try(ctx context.Context, f fault) (hit op, err error) {
 func (t *trial) reported(dir string, f fault, hit op, o *outcome, after []*entry) error {
 	switch o.status {
 	case 0:
-		if t.s.shares {
-			return nil // what is not known now waits for the next sync
-		}
 		// It could do without. Then nothing may be missing.
 		if err := differ(counted(after), t.done); err != nil {
 			return fmt.Errorf("it ended with 0, but: %w", err)
@@ -634,9 +631,6 @@ func (t *trial) failures() []fault {
 // readFailures are all failing calls that read.
 func (t *trial) readFailures() []fault {
 	var fs []fault
-	if t.s.shares {
-		return nil // an edit that is noted by a later sync stands at another place in documents
-	}
 	for i, o := range t.reads {
 		if !o.Write {
 			for _, e := range []unix.Errno{unix.EIO, unix.EACCES, unix.EMFILE} {

@@ -364,6 +364,7 @@ func state(path string) map[string]string {
 			}
 		}
 	}
+	documents(all, path)
 	return all
 }
 

@@ -43,6 +43,7 @@ var doors = map[string][]string{
 	"golang.org/x/crypto":             {"internal/app/hub"},
 	"modernc.org/sqlite":              {"internal/index"},
 	"github.com/rivo/uniseg":          {"internal/htmltext"},
+	"github.com/microcosm-cc":         {"internal/htmlsafe"},
 	"github.com/mattn/go-runewidth":   {"internal/termsafe"},
 	"github.com/google/renameio":      {"internal/atomicfile"},
 	"github.com/fsnotify/fsnotify":    {"internal/watch"},

@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/lektordir/lektor/internal/command"
@@ -36,29 +34,10 @@ func (c Common) open() (*lektordir.Dir, error) {
 
 // create opens the lektor-dir, and makes it if it is not there.
 func (c Common) create() (*lektordir.Dir, error) {
-	d, err := c.open()
-	if _, ok := errors.AsType[*lektordir.NotLektorDirError](err); !ok {
-		return d, err
+	if c.Dir == "" {
+		return c.open()
 	}
-	// Nobody wants four directories strewn among other files because of a
-	// mistyped path.
-	if names, _ := os.ReadDir(c.Dir); len(names) > 0 && !begun(names) {
-		return nil, command.Hint(fmt.Errorf("%s holds other files and is no lektor-dir", c.Dir), "choose another with --dir or $LEKTORDIR, or: mkdir %s/tmp %[1]s/new %[1]s/cur %[1]s/src", c.Dir)
-	}
-	return lektordir.Create(c.Dir, &lektordir.Options{Now: c.Fetch.Now})
-}
-
-// begun reports whether a directory has a part of a lektor-dir, or only hidden
-// files.
-func begun(names []fs.DirEntry) bool {
-	hidden := true
-	for _, n := range names {
-		if slices.Contains([]string{"tmp", "new", "cur", "src", "etc"}, n.Name()) {
-			return true
-		}
-		hidden = hidden && strings.HasPrefix(n.Name(), ".")
-	}
-	return hidden
+	return command.CreateDir(c.Dir, &lektordir.Options{Now: c.Fetch.Now})
 }
 
 // runner makes a runner on an open lektor-dir that prints the entries it

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -210,4 +211,52 @@ func TestRunDoesWhatIsDue(t *testing.T) {
 	w.clock.add(25 * time.Hour)
 	w.h.poke()
 	until(t, "the end of the subscription", func() bool { return len(w.subscriptions(feed)) == 0 })
+}
+
+// An update while the one before is still being told of: who was not reached yet hears of
+// the newer alone, and nobody has the older document after it.
+func TestUpdateDuringARound(t *testing.T) {
+	w := newWorld(t, func(o *Options) { o.AtOnce, o.Callbacks.PerHost = 1, 1 })
+	feed := w.feed("/feed", "one")
+	const n = 6
+	hold := make(chan struct{})
+	release := sync.OnceFunc(func() { close(hold) })
+	t.Cleanup(release)
+	var posts atomic.Int32
+	for i := range n {
+		path := fmt.Sprintf("/cb%d", i)
+		w.subscribe("subscribe", w.site.URL+path, feed)
+		w.answer(path, func(rw http.ResponseWriter, r *http.Request) {
+			if posts.Add(1) == 1 {
+				<-hold
+			}
+		})
+	}
+	for i, document := range []string{"two", "three"} {
+		w.feed("/feed", document)
+		go http.Post(w.server.URL+"/ping", formType, strings.NewReader(encode("url", feed)))
+		until(t, "the round", func() bool { return w.journals() == i+1 && posts.Load() > 0 })
+	}
+	until(t, "that it has them", func() bool {
+		w.h.mu.Lock()
+		defer w.h.mu.Unlock()
+		return len(w.h.rounds[hashOf(feed)]) == 2
+	})
+	release()
+	w.settle()
+	twice := 0
+	for i := range n {
+		got := w.got("POST", fmt.Sprintf("/cb%d", i))
+		if len(got) == 2 && got[0].body == "two" {
+			twice++
+		} else if len(got) != 1 {
+			t.Errorf("%d: %+v", i, got)
+		}
+		if got[len(got)-1].body != "three" {
+			t.Errorf("%d has the older last: %+v", i, got)
+		}
+	}
+	if twice > 1 || w.journals() != 0 {
+		t.Errorf("%d were told of both; %d journals", twice, w.journals())
+	}
 }

@@ -4,8 +4,10 @@ import (
 	"fmt"
 	"net/http"
 	"net/netip"
+	"os"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -253,6 +255,45 @@ func TestFeedsOfABatchThatFailedHaveTheWholeState(t *testing.T) {
 	for _, h := range hashes {
 		if st := w.state(h); st.State != Registered || st.Error != "" {
 			t.Errorf("allowed: %+v", st)
+		}
+	}
+}
+
+// A hub that is not there is asked for one of its feeds, and the others have the same
+// state as if they had been asked for: whole, with the error, and the same back-off.
+func TestHubThatIsNotThereIsAskedOnce(t *testing.T) {
+	var requests atomic.Int32
+	s := newServer(t, http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+		requests.Add(1)
+		panic(http.ErrAbortHandler)
+	}))
+	for _, push := range []string{"hub=" + s + "/websub", cloudAt(t, s, "/rsscloud/pleaseNotify")} {
+		requests.Store(0)
+		w := newWorld(t, &hub.Hub{}, nil)
+		var hashes []string
+		for i := range 5 {
+			hashes = append(hashes, w.feed(fmt.Sprintf("http://f%d.example/", i), push))
+		}
+		w.step()
+		if n := requests.Load(); n > 2 { // net/http may try once more by itself
+			t.Errorf("%s: %d requests", push, n)
+		}
+		for _, h := range hashes {
+			if st := w.state(h); st.State != Failed || st.Failures != 1 || st.Error == "" || st.Next != w.clock.now().Add(time.Minute) || st.Topic == "" || st.Callback == "" {
+				t.Errorf("%s: %+v", push, st)
+			}
+		}
+		// Errors of old go with the first success.
+		w.clock.add(time.Minute)
+		for i, h := range hashes {
+			os.RemoveAll(w.dir.Join("src", h, "etc/push"))
+			w.test.Feed(fmt.Sprintf("http://f%d.example/", i), "Feed", "etc/push/hub="+w.plain+"/websub")
+		}
+		w.step()
+		for _, h := range hashes {
+			if st := w.state(h); st.State != Registered || st.Error != "" || st.Failures != 0 {
+				t.Errorf("%s, later: %+v", push, st)
+			}
 		}
 	}
 }

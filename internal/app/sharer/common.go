@@ -84,10 +84,12 @@ type share struct {
 	origins map[string]string // of feeds that a document on a server told of
 	unlock  func()
 
-	trouble error // what could not be read here; the rest is done
-	memory  int64 // bytes that are needed, about
-	lost    bool  // a document of the set is, and was published
-	waiting int   // items that could not be applied yet
+	trouble    error     // what could not be read here; the rest is done
+	memory     int64     // bytes that are needed, about
+	madeBefore time.Time // the last edit of this endpoint, before this run
+
+	lost    bool // a document of the set is, and was published
+	waiting int  // items that could not be applied yet
 }
 
 // path is that of a file of etc/share.
@@ -95,15 +97,15 @@ func (h *share) path(elem ...string) string {
 	return h.d.Join(append([]string{shareDir}, elem...)...)
 }
 
-// open opens the lektor-dir, and takes the lock of those who change the set.
-func (c Common) open(s *command.Streams) (*share, error) {
+// open opens the lektor-dir with one of [command.OpenDir] and [command.CreateDir].
+func (c Common) open(s *command.Streams, with func(string, *lektordir.Options) (*lektordir.Dir, error)) (*share, error) {
 	if c.Now == nil {
 		c.Now = time.Now
 	}
 	if c.Dir == "" {
 		return nil, command.Hint(errors.New("there is no home directory to keep feeds in"), "give --dir or set $LEKTORDIR")
 	}
-	d, err := command.OpenDir(c.Dir, &lektordir.Options{Now: c.Now})
+	d, err := with(c.Dir, &lektordir.Options{Now: c.Now})
 	if err != nil {
 		return nil, err
 	}
@@ -115,7 +117,7 @@ func (c Common) open(s *command.Streams) (*share, error) {
 
 // begin is open for a lektor-dir that is shared, with the set loaded.
 func (c Common) begin(s *command.Streams) (*share, error) {
-	h, err := c.open(s)
+	h, err := c.open(s, command.OpenDir)
 	if err != nil {
 		return nil, err
 	}
@@ -239,7 +241,9 @@ func (h *share) load() error {
 	for _, name := range documents {
 		h.lost = h.lost || put[name] != "" && !atomicfile.Exists(h.path(name))
 	}
-	h.last, err = h.readLast()
+	if h.last, err = h.readLast(); err == nil {
+		h.madeBefore = h.last.made
+	}
 	return err
 }
 

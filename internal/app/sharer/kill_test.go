@@ -132,3 +132,40 @@ func (m *machine) unsubscribe(n int) {
 		m.t.Fatal(err)
 	}
 }
+
+// What a run that was killed left half written goes with the next one, on this machine
+// and in the directory that all have; other files stay, as those of whoever replicates it.
+func TestSweep(t *testing.T) {
+	all, target := machines(t, "a b")
+	a, b := all[0], all[1]
+	a.subscribe(1)
+	rounds(2, a, b)
+	endpoints, err := filepath.Glob(filepath.Join(target, "*"))
+	if err != nil || len(endpoints) != 2 {
+		t.Fatalf("%q, %v", endpoints, err)
+	}
+	names := []string{".state-all.rss123456", ".subscriptions.opml9", ".syncthing.state.rss.tmp", "state.rss~", "state.sync-conflict-20260101-000000-ABCDEFG.rss", "notes.txt"}
+	for _, dir := range append(endpoints, filepath.Join(a.Path, shareDir)) {
+		for _, name := range names {
+			if err := os.WriteFile(filepath.Join(dir, name), []byte("<rss"), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	before := a.state()
+	a.sync()
+	if s := a.state(); s != before || strings.Contains(a.err.String(), "state") {
+		t.Errorf("%s\n%s", s, &a.err)
+	}
+	for _, dir := range endpoints {
+		mine := strings.HasPrefix(filepath.Base(dir), "a-")
+		for n, name := range names {
+			if _, err := os.Stat(filepath.Join(dir, name)); (err == nil) == (mine && n < 2) {
+				t.Errorf("%s in %s: %v", name, dir, err)
+			}
+		}
+	}
+	if left, _ := filepath.Glob(filepath.Join(a.Path, shareDir, ".s*s[0-9]*")); len(left) > 0 {
+		t.Errorf("%q are left", left)
+	}
+}

@@ -315,11 +315,19 @@ func (h *share) needsComplete(partial *feedsync.Document, r record) bool {
 	return !ok || s.Until.IsZero() || s.Until.Before(before) || s.Since.After(before)
 }
 
-// own looks for updates by our own endpoint that we never made.
+// own looks for updates by our own endpoint that we never made: later than all that it
+// had made before this run, and not of this run.
 func (h *share) own(p peer, doc *feedsync.Document) error {
+	var ours set = h.states
+	if doc.Kind == feedsync.OPML {
+		ours = h.subs
+	}
 	for _, it := range doc.Items() {
 		for _, u := range it.History {
-			if u.By == h.me && u.When.After(h.last.made) {
+			if u.By != h.me || !u.When.After(h.madeBefore) {
+				continue
+			}
+			if local := ours.Item(it.ID); local == nil || !slices.Contains(local.History, u) {
 				return command.Hint(&CopiedError{p.name, it.ID}, "lektor-share init --renew makes this lektor-dir an endpoint of its own")
 			}
 		}
@@ -399,6 +407,35 @@ func (h *share) publish(ctx context.Context) error {
 	return h.copyTo(filepath.Join(h.target, h.me))
 }
 
+// overwritten looks at what this endpoint published last, if that has been written by
+// somebody else since: when that is a copy of this lektor-dir, the two would overwrite
+// each other's edits for ever, and neither would know.
+func (h *share) overwritten() error {
+	if h.target == "" || isURL(h.target) {
+		return nil
+	}
+	put := h.record("../" + publishedFile)
+	for _, name := range documents {
+		path := filepath.Join(h.target, h.me, name)
+		if _, is := cutIdentity(put[name]); is == "" || is == identity(path) {
+			continue
+		}
+		data, err := atomicfile.Read(path, maxDocument)
+		if err != nil {
+			continue // gone, or not to be read: it is written anew
+		}
+		h.needs(int(parsedWeight * float64(len(data))))
+		doc, _ := feedsync.Parse(data)
+		if doc == nil {
+			continue
+		}
+		if err := h.own(peer{name: path}, doc); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // copyTo writes the documents into a directory, as far as they are not those that it
 // was given last. The complete one comes before the partial one that names it.
 func (h *share) copyTo(dir string) error {
@@ -408,16 +445,23 @@ func (h *share) copyTo(dir string) error {
 	put := h.record("../" + publishedFile)
 	for _, name := range documents {
 		from, to := h.path(name), filepath.Join(dir, name)
-		if !atomicfile.Exists(from) || put[name] == identity(from)+" "+identity(to) && atomicfile.Exists(to) {
+		if was, is := cutIdentity(put[name]); !atomicfile.Exists(from) || was == identity(from) && is == identity(to) && atomicfile.Exists(to) {
 			continue
 		}
 		h.change()
 		if err := copyFile(from, to); err != nil {
 			return err
 		}
-		put[name] = identity(from) + " " + identity(to)
+		put[name] = identity(from) + ", " + identity(to)
 	}
 	return h.writeRecord("../"+publishedFile, put)
+}
+
+// cutIdentity gives the identities of a document of the set and of its copy in the
+// target.
+func cutIdentity(put string) (was, is string) {
+	was, is, _ = strings.Cut(put, ", ")
+	return was, is
 }
 
 // identity is what changes when a file does.

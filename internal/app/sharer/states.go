@@ -107,7 +107,7 @@ func (h *share) listFeed(feed string, refs []lektordir.Ref) error {
 	} else if err != nil {
 		return err
 	}
-	if !isHex(feed, 40) || h.local.own[feed] != "" || h.local.subs[feed] == nil && withheld(h.d, feed) != "" {
+	if !isHex(feed, 40) || h.local.own[feed] != "" || h.local.subs[feed] == nil && h.withheld(feed) != "" {
 		return nil
 	}
 	old := map[string]seenEntry{}

@@ -27,12 +27,14 @@ type local struct {
 	entries map[string]map[string]*entry // feed, lineage
 }
 
-// withheld tells why a feed is not shared, "" if it is.
-func withheld(d *lektordir.Dir, hash string) string {
-	if feeddir.Never(d, hash) {
+// withheld tells why a feed is not shared, "" if it is. What cannot be read is not, and
+// was not removed.
+func (h *share) withheld(hash string) string {
+	if feeddir.Never(h.d, hash) {
 		return "has a file etc/share/never"
 	}
-	why, _ := feeddir.Shareable(d, hash)
+	why, err := feeddir.Withheld(h.d, hash)
+	h.fails(err)
 	return why
 }
 
@@ -44,9 +46,7 @@ func (h *share) look() error {
 		return err
 	}
 	for _, hash := range hashes {
-		if why := withheld(h.d, hash); why != "" {
-			// What cannot be read is not shared, and was not removed.
-			h.fails(feeddir.Unreadable(h.d, hash))
+		if why := h.withheld(hash); why != "" {
 			h.local.own[hash] = why
 			continue
 		}

@@ -31,14 +31,19 @@ type InitOptions struct {
 
 var notInName = lazy.Regexp(`[^A-Za-z0-9-]+`)
 
-// Init makes the lektor-dir an endpoint, and says where it meets others.
+// Init makes the lektor-dir an endpoint, and says where it meets others. On a machine
+// that has no lektor-dir as yet it makes one: what is in it comes from the others.
 func Init(_ context.Context, o InitOptions, s *command.Streams) error {
-	h, err := o.open(s)
-	if err != nil {
-		return err
-	}
 	if o.Target == "" && !o.Renew {
 		return &command.UsageError{Message: "init: no target is given", Hint: "a directory that all your machines have, or the URL of a server that takes PUT"}
+	}
+	with := command.CreateDir
+	if o.Renew {
+		with = command.OpenDir // which is to have something to go on with
+	}
+	h, err := o.open(s, with)
+	if err != nil {
+		return err
 	}
 	if err := os.MkdirAll(h.path(), 0o700); err != nil {
 		return err
@@ -136,6 +141,9 @@ func Sync(ctx context.Context, o SyncOptions, s *command.Streams) error {
 			return err
 		}
 	}
+	if err := h.overwritten(); err != nil {
+		return err
+	}
 	all, changed, failed, err := h.readPeers(ctx)
 	if err != nil {
 		return err
@@ -144,6 +152,7 @@ func Sync(ctx context.Context, o SyncOptions, s *command.Streams) error {
 		h.subs.Arrange()
 	}
 	if !o.DryRun {
+		h.sweep()
 		if err := h.save(); err != nil {
 			return err
 		}
@@ -180,6 +189,24 @@ func Sync(ctx context.Context, o SyncOptions, s *command.Streams) error {
 		return remote
 	}
 	return nil
+}
+
+// sweep removes what runs that were killed left of documents, which nobody else writes:
+// in a directory that is replicated it would be on all machines for ever.
+func (h *share) sweep() {
+	dirs := []string{h.path()}
+	if h.target != "" && !isURL(h.target) {
+		dirs = append(dirs, filepath.Join(h.target, h.me))
+	}
+	for _, dir := range dirs {
+		names, _ := os.ReadDir(dir)
+		for _, n := range names {
+			if slices.ContainsFunc(append(documents, indexFile, lastFile), func(base string) bool { return atomicfile.IsTemp(n.Name(), base) }) {
+				h.change()
+				_ = os.Remove(filepath.Join(dir, n.Name())) // the next run tries again
+			}
+		}
+	}
 }
 
 // recover reads what this endpoint has published, when a document of the set is lost, and

@@ -96,6 +96,21 @@ func Count(ctx context.Context, o CountOptions, s *command.Streams) error {
 	return nil
 }
 
+// named gives the authors of an entry by their names, without the addresses between
+// angle brackets of those who have one: a feed mostly gives both, and now and then
+// leaves the address out.
+func named(authors string) string {
+	var names []string
+	for a := range strings.SplitSeq(authors, ",") {
+		a = strings.TrimSpace(a)
+		if name, address, ok := strings.Cut(a, "<"); ok && strings.HasSuffix(address, ">") {
+			a = cmp.Or(strings.TrimSpace(name), a)
+		}
+		names = append(names, a)
+	}
+	return strings.Join(names, ", ")
+}
+
 // counts counts the entries of the query, in the order in which the groups are printed:
 // by name, days the newest first, and what has none last; and all of them together.
 func (v *viewer) counts(ctx context.Context, by string, want lektordir.Fields) (counts []*counted, total *counted, err error) {
@@ -136,8 +151,9 @@ func (v *viewer) counts(ctx context.Context, by string, want lektordir.Fields) (
 		case "feed":
 			feed(r.Feed()).add(r.Ref)
 		case "author":
-			name := strings.TrimSpace(r.Author())
-			group(name, query.Fold(name), name).add(r.Ref)
+			name := named(r.Author())
+			key := query.Fold(name)
+			group(key, key, name).add(r.Ref)
 		case "day":
 			day := r.Date().In(v.Now.Location()).Format("2006-01-02")
 			group(day, day, day).add(r.Ref)

@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/lektordir/lektor/internal/command"
 	"github.com/lektordir/lektor/internal/entries"
@@ -36,7 +38,7 @@ type ListOptions struct {
 }
 
 // Sorts are the keys to sort by.
-var Sorts = []string{"date", "delivered", "feed", "title", "author", "rank"}
+var Sorts = []string{"date", "delivered", "feed", "title", "author", "rank", "relevance"}
 
 // DefaultSort lists what is new first, as one reads news.
 const DefaultSort = "-date"
@@ -51,7 +53,12 @@ func List(ctx context.Context, o ListOptions, s *command.Streams) error {
 	if err != nil {
 		return err
 	}
-	list, err := v.Select(ctx, entries.Selection{Query: v.query, All: o.All, Newest: o.Newest, Want: order.fields & lektordir.FieldPubDate})
+	sel := entries.Selection{Query: v.query, All: o.All, Newest: o.Newest, Want: order.fields & lektordir.FieldPubDate}
+	if order.best {
+		order.by = byRelevance(v.query.Words())
+		sel.Order, sel.Want = order.compare, order.fields
+	}
+	list, err := v.Select(ctx, sel)
 	if err != nil {
 		return err
 	}
@@ -126,6 +133,8 @@ func sortOrder(by string) (order, error) {
 	case "author":
 		o.fields, o.newest = lektordir.FieldPubDate|lektordir.FieldAuthor, true
 		o.by = textual((*entries.Record).Author)
+	case "relevance":
+		o.fields, o.newest, o.best = lektordir.FieldPubDate|lektordir.FieldTitle|lektordir.FieldAuthor, true, true
 	case "rank":
 		o.fields, o.newest, o.by = lektordir.FieldPubDate, true, byRank
 	default:
@@ -135,6 +144,55 @@ func sortOrder(by string) (order, error) {
 		}
 	}
 	return o, nil
+}
+
+// byRelevance orders entries by where the words are: what has more of them in its title
+// comes first, whole words before parts of words, and then what has them in the names of
+// author and feed rather than in the text alone.
+func byRelevance(words []string) func(a, b *entries.Record) int {
+	known := map[*entries.Record]int{}
+	score := func(r *entries.Record) int {
+		s, ok := known[r]
+		if !ok {
+			title, who := query.Fold(r.Get(lektordir.FieldTitle).Title), query.Fold(r.Author()+"\n"+r.Feed().Title())
+			for _, w := range words {
+				switch {
+				case wholeWord(title, w):
+					s += 100
+				case strings.Contains(title, w):
+					s += 10
+				case strings.Contains(who, w):
+					s++
+				}
+			}
+			if len(known) > chunk {
+				clear(known) // of many, few are kept
+			}
+			known[r] = s
+		}
+		return s
+	}
+	return func(a, b *entries.Record) int { return cmp.Compare(score(b), score(a)) }
+}
+
+// wholeWord reports whether a piece of a text stands in it by itself: what is beside it
+// is no letter and no number.
+func wholeWord(text, piece string) bool {
+	isPart := func(r rune) bool { return unicode.IsLetter(r) || unicode.IsMark(r) || unicode.IsNumber(r) }
+	for at := 0; ; {
+		i := strings.Index(text[at:], piece)
+		if i < 0 {
+			return false
+		}
+		i += at
+		before, _ := utf8.DecodeLastRuneInString(text[:i])
+		after, _ := utf8.DecodeRuneInString(text[i+len(piece):])
+		if !isPart(before) && !isPart(after) {
+			return true
+		}
+		_, size := utf8.DecodeRuneInString(text[i:])
+		at = i + size
+	}
 }
 
 // byRank orders entries as the documents of their feeds do that are complete; others
@@ -166,6 +224,7 @@ type order struct {
 	fields lektordir.Fields
 	down   bool
 	newest bool // what is equal stands newest first
+	best   bool // of a limited list, the first are kept and not the newest
 }
 
 func (o order) compare(a, b *entries.Record) int {

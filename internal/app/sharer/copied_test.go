@@ -1,0 +1,130 @@
+package sharer
+
+import (
+	"errors"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/lektordir/lektor/internal/atomicfile"
+	"github.com/lektordir/lektor/internal/testkit/dir"
+)
+
+// copied is a machine whose home directory is a copy of another's.
+func (m *machine) copied(name string) *machine {
+	m.t.Helper()
+	c := &machine{Dir: dir.New(m.t), t: m.t, name: name, clock: m.clock}
+	copyDir(m.t, m.Path, c.Path)
+	return c
+}
+
+// refused is a sync that ends as another machine is the same endpoint.
+func (m *machine) refused() {
+	m.t.Helper()
+	before, set := m.state(), m.set()
+	err := Sync(m.t.Context(), SyncOptions{Common: m.common()}, m.streams())
+	var copied *CopiedError
+	if !errors.As(err, &copied) || !strings.Contains(err.Error(), "copied") {
+		m.t.Fatalf("%s: %v", m.name, err)
+	}
+	if m.state() != before || m.set() != set {
+		m.t.Errorf("%s: something was merged", m.name)
+	}
+}
+
+// renew makes a machine an endpoint of its own.
+func (m *machine) renew() {
+	m.t.Helper()
+	before, _ := atomicfile.Line(filepath.Join(m.Path, shareDir, endpointFile))
+	if err := Init(m.t.Context(), InitOptions{Common: m.common(), Renew: true, Name: m.name}, m.streams()); err != nil {
+		m.t.Fatal(err)
+	}
+	if now, _ := atomicfile.Line(filepath.Join(m.Path, shareDir, endpointFile)); now == before || !strings.HasPrefix(now, m.name+"-") {
+		m.t.Errorf("%s is %s, and was %s", m.name, now, before)
+	}
+}
+
+// A home directory that was copied to a second machine, share and all: whichever of the
+// two comes second is told, does nothing, and is well when it has a name of its own.
+// Nothing that either did is lost.
+func TestCopied(t *testing.T) {
+	for _, first := range []string{"the original", "the copy"} {
+		for _, where := range []string{"in the target", "from a peer"} {
+			t.Run(first+" first, seen "+where, func(t *testing.T) {
+				all, _ := machines(t, "a b")
+				a, b := all[0], all[1]
+				for _, m := range all {
+					m.subscribe(1, "Folder")
+					for n := range 4 {
+						m.deliver(1, n)
+					}
+				}
+				a.mark(1, 0, "S", "")
+				rounds(2, a, b)
+				c := a.copied("c")
+				if where == "from a peer" {
+					// They publish in directories of their own, and have b in common.
+					for _, m := range []*machine{a, c} {
+						own, _ := atomicfile.Line(filepath.Join(b.Path, shareDir, endpointFile))
+						target, _ := atomicfile.Line(filepath.Join(b.Path, shareDir, targetFile))
+						m.write("etc/share/peers/b", filepath.Join(target, own)+"\n")
+						m.write("etc/share/target", t.TempDir()+"\n")
+						me, _ := atomicfile.Line(filepath.Join(m.Path, shareDir, endpointFile))
+						to, _ := atomicfile.Line(filepath.Join(m.Path, shareDir, targetFile))
+						b.write("etc/share/peers/"+m.name, filepath.Join(to, me)+"\n")
+					}
+				}
+				one, two := a, c
+				if first == "the copy" {
+					one, two = c, a
+				}
+				one.mark(1, 1, "F", "")
+				two.mark(1, 2, "F", "")
+				one.sync()
+				if err := Sync(t.Context(), SyncOptions{Common: b.common()}, b.streams()); err != nil && err != remote {
+					t.Fatal(err) // the other copy has published nothing as yet
+				}
+				two.refused()
+				two.refused()
+				two.renew()
+				if where == "from a peer" {
+					me, _ := atomicfile.Line(filepath.Join(two.Path, shareDir, endpointFile))
+					to, _ := atomicfile.Line(filepath.Join(two.Path, shareDir, targetFile))
+					b.write("etc/share/peers/"+two.name, filepath.Join(to, me)+"\n")
+				}
+				rounds(3, two, b, one)
+				same(t, a, b, c)
+				if s := b.state(); !strings.Contains(s, "0000000100000001 F") || !strings.Contains(s, "0000000100000002 F") {
+					t.Errorf("lost: %s", s)
+				}
+			})
+		}
+	}
+}
+
+// A lektor-dir that was restored from a backup does not know what it published since.
+func TestRestored(t *testing.T) {
+	all, _ := machines(t, "a b")
+	a, b := all[0], all[1]
+	for _, m := range all {
+		m.subscribe(1)
+		for n := range 3 {
+			m.deliver(1, n)
+		}
+	}
+	a.mark(1, 0, "S", "")
+	rounds(2, a, b)
+	backup := t.TempDir() + "/backup"
+	copyDir(t, a.Path, backup)
+	a.mark(1, 1, "F", "")
+	a.unsubscribe(1)
+	rounds(2, a, b)
+	copyDir(t, backup, a.Path)
+	a.refused()
+	a.renew()
+	rounds(2, a, b)
+	same(t, a, b)
+	if s := a.state(); !strings.Contains(s, "0000000100000001 F") || strings.Contains(s, feedURL(1)) {
+		t.Errorf("what was done since the backup is lost: %s", s)
+	}
+}

@@ -1,0 +1,136 @@
+package sharer
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/lektordir/lektor/internal/atomicfile"
+	"github.com/lektordir/lektor/internal/feedsync"
+	"github.com/lektordir/lektor/internal/testkit/dir"
+)
+
+// published reads a document that a machine published.
+func (m *machine) published(target, name string) *feedsync.Document {
+	m.t.Helper()
+	own, err := atomicfile.Line(filepath.Join(m.Path, shareDir, endpointFile))
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	data, err := os.ReadFile(filepath.Join(target, own, name))
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	doc, err := feedsync.Parse(data)
+	if err != nil || doc.Sharing == nil || len(doc.Problems) > 0 {
+		m.t.Fatalf("%s: %v, %v", name, err, doc)
+	}
+	return doc
+}
+
+// Section 2.1: the publisher MUST guarantee that the value of until will increase if any
+// items in the feed are updated. The clock may stand, or go back.
+func TestUntilGrows(t *testing.T) {
+	all, target := machines(t, "a b")
+	a, b := all[0], all[1]
+	for _, m := range all {
+		m.subscribe(0)
+		for n := range 30 {
+			m.deliver(0, n)
+		}
+	}
+	a.mark(0, 0, "S", "")
+	a.sync()
+	until := map[string]time.Time{}
+	for _, name := range documents {
+		until[name] = a.published(target, name).Sharing.Until
+	}
+	for n, skew := range []time.Duration{0, -time.Hour, -24 * 365 * time.Hour, time.Minute, -time.Minute, 24 * time.Hour, 0} {
+		a.skew = skew
+		a.mark(0, n+1, "F", "")
+		a.subscribe(n + 1)
+		a.sync()
+		for _, name := range []string{subsFile, partialFile} {
+			now := a.published(target, name).Sharing.Until
+			if !now.After(until[name]) {
+				t.Errorf("%s, with a clock that is off by %v: until is %v, and was %v", name, skew, now, until[name])
+			}
+			until[name] = now
+		}
+		// And who changes nothing changes that not.
+		a.sync()
+		for _, name := range []string{subsFile, partialFile} {
+			if now := a.published(target, name).Sharing.Until; now != until[name] {
+				t.Errorf("%s: until grew for nothing", name)
+			}
+		}
+	}
+	rounds(2, b, a)
+	same(t, a, b)
+}
+
+// Section 3.2: when an item is moved, the publisher MUST ensure that the item is updated;
+// and section 2.3: the id MUST NOT be changed.
+func TestMovedIsUpdated(t *testing.T) {
+	all, target := machines(t, "a b")
+	a, b := all[0], all[1]
+	hash := a.subscribe(1, "One")
+	a.subscribe(2, "One") // which stays: else the folder would be renamed
+	rounds(2, a, b)
+	before := a.published(target, subsFile).Item(hash)
+	if before == nil {
+		t.Fatal("it is not published")
+	}
+	b.write("src/"+dir.Hash(feedURL(1))+"/etc/categories", "Two\n")
+	rounds(1, b)
+	after := b.published(target, subsFile).Item(hash)
+	if after == nil || after.Version != before.Version+1 || after.Parent == before.Parent || len(after.History) != 2 || after.History[1] != before.Head() {
+		t.Errorf("moved: %+v, and it was %+v", after, before)
+	}
+	// What is passed on is left intact (4.2).
+	rounds(1, a)
+	passed := a.published(target, subsFile).Item(hash)
+	if passed == nil || passed.Version != after.Version || passed.Head() != after.Head() {
+		t.Errorf("passed on: %+v", passed)
+	}
+}
+
+// A change that a third machine passes on is older than the reader's last visit: since
+// and until are of the set, not of the edits.
+func TestPassedOnLate(t *testing.T) {
+	c := &clock{time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)}
+	left, right := filepath.Join(t.TempDir(), "left"), filepath.Join(t.TempDir(), "right")
+	// a and b meet on the left, b and c on the right: b has a second lektor-dir's name
+	// for its documents there.
+	a, b := newMachine(t, c, "a", left), newMachine(t, c, "b", left)
+	d := newMachine(t, c, "c", right)
+	for _, m := range []*machine{a, b, d} {
+		m.subscribe(0)
+		for n := range 40 {
+			m.deliver(0, n)
+		}
+		m.mark(0, 39, "S", "")
+	}
+	own := func(m *machine) string {
+		line, _ := atomicfile.Line(filepath.Join(m.Path, shareDir, endpointFile))
+		return line
+	}
+	d.write("etc/share/peers/b", filepath.Join(left, own(b))+"\n")
+	rounds(2, a, b, d)
+	a.mark(0, 1, "F", "") // here and now
+	a.sync()
+	for n := range 3 { // and much later others go on
+		b.write("etc/share/target", filepath.Join(t.TempDir(), "away")+"\n")
+		d.mark(0, 10+n, "S", "")
+		d.sync()
+	}
+	b.write("etc/share/target", left+"\n")
+	d.sync()
+	b.sync() // now b meets a's edit, which is older than d's last visit to b
+	d.sync()
+	if s := d.state(); !strings.Contains(s, "0000000000000001 F") {
+		t.Errorf("it did not come: %s", s)
+	}
+}
