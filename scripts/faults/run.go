@@ -96,6 +96,11 @@ func syncsSkipped(o op) verdict {
 }
 
 func newTrial(ctx context.Context, e *env, s scenario) (t *trial, err error) {
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("%s: %w", s.name, err)
+		}
+	}()
 	defer must.Catch(&err)
 	t = &trial{e: e, s: s, template: filepath.Join(e.work, "template "+s.name)}
 	e.prepare(ctx, s, t.template)
@@ -105,10 +110,10 @@ func newTrial(ctx context.Context, e *env, s scenario) (t *trial, err error) {
 	}
 	for _, reads := range []bool{true, false} {
 		dir := t.dir()
-		must.Do(copyTree(t.template, dir))
+		copyTree(t.template, dir)
 		o := must.Get(supervise(ctx, dir, reads, s.stdin, func(_ int, o op) verdict { return syncsSkipped(o) }, s.command(e, dir)...))
 		if o.status != 0 {
-			return nil, fmt.Errorf("without a fault: status %d: %s", o.status, o.stderr)
+			must.Fail("without a fault: status %d: %s", o.status, o.stderr)
 		}
 		all := read(dir)
 		t.done = counted(all)
@@ -123,7 +128,7 @@ func newTrial(ctx context.Context, e *env, s scenario) (t *trial, err error) {
 		}
 		if t.entries != nil {
 			if err := differ(counted(all), t.entries); err != nil {
-				return nil, fmt.Errorf("two runs without faults differ: %w", err)
+				must.Fail("two runs without faults differ: %w", err)
 			}
 		}
 		t.entries = counted(all)
@@ -149,7 +154,7 @@ var errPassed = errors.New("there is no such call any more")
 func (t *trial) try(ctx context.Context, f fault) (hit op, err error) {
 	defer must.Catch(&err)
 	dir := t.dir()
-	must.Do(copyTree(t.template, dir))
+	copyTree(t.template, dir)
 	defer os.RemoveAll(dir)
 	struck := false
 	argv := t.s.command(t.e, dir)

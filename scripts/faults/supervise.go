@@ -192,10 +192,6 @@ var errUnsupported = errors.New("this system lets no program supervise another b
 // supervise runs a program with the lektor-dir dir, and asks decide about each
 // call that touches it; reads only if wanted. decide runs in one goroutine.
 func supervise(ctx context.Context, dir string, reads bool, stdin string, decide func(n int, o op) verdict, argv ...string) (*outcome, error) {
-	self, err := os.Executable()
-	if err != nil {
-		return nil, err
-	}
 	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return nil, err
@@ -204,7 +200,7 @@ func supervise(ctx context.Context, dir string, reads bool, stdin string, decide
 	defer unix.Close(pair[0])
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, self, argv...)
+	cmd := exec.CommandContext(ctx, "/proc/self/exe", argv...)
 	cmd.Env = append(os.Environ(), helperEnv+"=1", "LEKTORDIR="+dir)
 	cmd.ExtraFiles = []*os.File{theirs}
 	cmd.Stdin = strings.NewReader(stdin)
