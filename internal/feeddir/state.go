@@ -3,7 +3,6 @@ package feeddir
 import (
 	"cmp"
 	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -301,8 +300,7 @@ func (s *State) SameBody(resp *fetch.Response) bool {
 // origin is what validators and digest belong to.
 func (s *State) origin(url string) string {
 	if f := s.get(fileFilter); f != "" {
-		sum := sha256.Sum256([]byte(f))
-		return url + "\t" + hex.EncodeToString(sum[:])
+		return fmt.Sprintf("%s\t%x", url, sha256.Sum256([]byte(f)))
 	}
 	return url
 }

@@ -5,8 +5,8 @@ import (
 	"cmp"
 	"context"
 	"crypto/sha256"
-	"encoding/hex"
 	"errors"
+	"fmt"
 	"io"
 	"net/mail"
 	"net/url"
@@ -426,8 +426,7 @@ func followable(url string) string {
 // digestID is the id of an entry whose own one will not do, the same on every
 // machine.
 func digestID(feedID, id string) string {
-	sum := sha256.Sum256([]byte(feedID + "\x00" + id))
-	return "urn:sha256:" + hex.EncodeToString(sum[:])
+	return fmt.Sprintf("urn:sha256:%x", sha256.Sum256([]byte(feedID+"\x00"+id)))
 }
 
 // authors reads names and addresses as the file author has them.

@@ -4,7 +4,6 @@ package dir
 
 import (
 	"crypto/sha1"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"os"
@@ -41,8 +40,7 @@ func (d *Dir) Create() error {
 
 // Hash is the directory name of the feed with an id.
 func Hash(id string) string {
-	sum := sha1.Sum([]byte(id))
-	return hex.EncodeToString(sum[:])
+	return fmt.Sprintf("%x", sha1.Sum([]byte(id)))
 }
 
 // Feed writes a feed of an id and a name, and files beside them, and gives its
