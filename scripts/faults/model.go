@@ -726,7 +726,5 @@ func (r *recording) directories(rng *rand.Rand, names []int, fates map[int]fate)
 
 // matches tells how a directory differs from what the recording says.
 func (r *recording) matches(dir string) {
-	if err := readVolume(dir).differ(r.now); err != nil {
-		must.Fail("what was recorded does not give what is there: %w", err)
-	}
+	must.That(readVolume(dir).differ(r.now), "what was recorded does not give what is there")
 }

@@ -236,7 +236,7 @@ func (t *trial) afterCut(ctx context.Context, dir string, ended, deletes bool) (
 func (t *trial) afterViewer(ctx context.Context, dir string, h history) (err error) {
 	defer must.Catch(&err)
 	argv := t.s.command(t.e, t.template)
-	all := must.Get(t.twice(ctx, dir, argv))
+	all := t.twice(ctx, dir, argv)
 	// What they are, wherever they are.
 	got, want := map[string]int{}, map[string]int{}
 	for key, n := range t.entries {
@@ -252,15 +252,11 @@ func (t *trial) afterViewer(ctx context.Context, dir string, h history) (err err
 			}
 		}
 	}
-	if err := differ(got, want); err != nil {
-		return fmt.Errorf("after the command was run again: %w", err)
-	}
+	must.That(differ(got, want), "after the command was run again")
 	for _, x := range all {
 		must.Do(os.RemoveAll(filepath.Join(dir, x.Place, x.Feed)))
 	}
-	if err := t.again(ctx, dir, argv); err != nil {
-		return fmt.Errorf("again: %w", err)
-	}
+	must.That(t.again(ctx, dir, argv), "again")
 	if all = read(dir); len(all) > 0 {
 		err = fmt.Errorf("they came back after they were deleted: %v", all)
 	}
@@ -356,9 +352,7 @@ func (e *env) orders(ctx context.Context, only string, o orderOptions, show int)
 		for _, h := range histories {
 			start := time.Now()
 			res, err := t.orders(ctx, h, ram, o)
-			if err != nil {
-				must.Fail("%s%s: %w", name, h, err)
-			}
+			must.That(err, "%s%s", name, h)
 			some := ""
 			if res.all {
 				some = ", all there are"
