@@ -348,10 +348,8 @@ func (s *State) SetUser(name, value string) error {
 	if !set.lines && strings.ContainsAny(value, "\n\x00") || value == "" {
 		return fmt.Errorf("%s must be one line, and not empty", name)
 	}
-	if short := (*ShortIntervalError)(nil); !errors.As(set.check(value), &short) {
-		if err := set.check(value); err != nil {
-			return err
-		}
+	if err := set.check(value); err != nil && !errors.As(err, new(*ShortIntervalError)) {
+		return err
 	}
 	if err := os.MkdirAll(s.dir, 0o777); err != nil {
 		return err

@@ -10,21 +10,11 @@ import (
 // ParseSize reads a number of bytes, at least 1: "4096", or with K, M or G behind it
 // for as many times 2¹⁰, 2²⁰ or 2³⁰.
 func ParseSize(v string) (int64, error) {
-	text := strings.TrimSpace(v)
-	shift := 0
-	if text != "" {
-		switch text[len(text)-1] {
-		case 'k', 'K':
-			shift = 10
-		case 'm', 'M':
-			shift = 20
-		case 'g', 'G':
-			shift = 30
+	digits, shift := strings.TrimSpace(v), 0
+	if last := len(digits) - 1; last >= 0 {
+		if i := strings.IndexByte("kmgKMG", digits[last]); i >= 0 {
+			digits, shift = strings.TrimSpace(digits[:last]), 10*(1+i%3)
 		}
-	}
-	digits := text
-	if shift > 0 {
-		digits = strings.TrimSpace(text[:len(text)-1])
 	}
 	n, err := strconv.ParseUint(digits, 10, 63)
 	if err != nil || n < 1 || n > math.MaxInt64>>shift {
