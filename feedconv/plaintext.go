@@ -121,6 +121,7 @@ type textScanner struct {
 	markup, title             bool
 	noEnd, noDouble, noSingle bool
 	noComment, noCDATA        bool
+	source, decoded           []byte // of an entity, kept for the next
 }
 
 func plainText(s string, markup, title bool) string {
@@ -187,11 +188,12 @@ func (x *textScanner) entity(i int) int {
 		return x.literal(i)
 	}
 	var none entitySet
-	var room [16]byte
-	decoded, n := none.reference(room[:0], []byte(x.s[i:min(len(x.s), i+maxEntityName+2)]))
+	x.source = append(x.source[:0], x.s[i:min(len(x.s), i+maxEntityName+2)]...)
+	decoded, n := none.reference(x.decoded[:0], x.source)
 	if n == 0 {
 		return x.literal(i)
 	}
+	x.decoded = decoded
 	x.fold(string(decoded))
 	return i + n
 }

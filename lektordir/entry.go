@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/lektordir/lektor/internal/atomicfile"
 )
 
@@ -219,7 +221,8 @@ func (e *Entry) stored() iter.Seq2[*value, []byte] {
 // ReadEntry reads fields of an entry. When the entry is gone, moved by a viewer
 // or removed, the error is fs.ErrNotExist; when an obligatory file that was
 // asked for is missing it is a [*MalformedError], and the entry is returned as
-// far as it could be read.
+// far as it could be read. So it is when a file that an entry need not have cannot be
+// read, with an [*OptionalError].
 func (d *Dir) ReadEntry(r Ref, want Fields) (*Entry, error) {
 	e := &Entry{}
 	base := d.Abs(r)
@@ -242,6 +245,9 @@ func (d *Dir) ReadEntry(r Ref, want Fields) (*Entry, error) {
 			v.parse(e, data)
 		case err == nil:
 		case !isNotExist(err):
+			if v.field&Obligatory == 0 {
+				err = &OptionalError{err}
+			}
 			bad = errors.Join(bad, err)
 		case v.field&Obligatory != 0:
 			bad = errors.Join(bad, missing(r, v.name))
@@ -252,7 +258,7 @@ func (d *Dir) ReadEntry(r Ref, want Fields) (*Entry, error) {
 		case err == nil:
 			e.parseExtras(data, want)
 		case !isNotExist(err):
-			bad = errors.Join(bad, err)
+			bad = errors.Join(bad, &OptionalError{err})
 		}
 	}
 	if bad != nil {
@@ -262,6 +268,68 @@ func (d *Dir) ReadEntry(r Ref, want Fields) (*Entry, error) {
 	}
 	return e, bad
 }
+
+// Reader reads entries of one feed in one place, for those who read many: names are
+// looked up in a directory that is open. It is safe for concurrent use until it is
+// closed.
+type Reader struct {
+	d     *Dir
+	place Place
+	feed  string
+	fd    int
+}
+
+// NewReader opens a place of a feed. Where there is no such directory, the error is
+// fs.ErrNotExist.
+func (d *Dir) NewReader(place Place, feed string) (*Reader, error) {
+	path := d.Join(place.String(), feed)
+	fd, err := atomicfile.Open(path, unix.O_RDONLY|unix.O_CLOEXEC|unix.O_DIRECTORY)
+	if err != nil {
+		return nil, &os.PathError{Op: "open", Path: path, Err: err}
+	}
+	return &Reader{d, place, feed, fd}, nil
+}
+
+// Close closes the directory.
+func (r *Reader) Close() error { return unix.Close(r.fd) }
+
+// ReadEntry is [Dir.ReadEntry].
+func (r *Reader) ReadEntry(ref Ref, want Fields) (*Entry, error) {
+	if ref.Place != r.place || ref.Feed != r.feed || want&FieldFeed != 0 {
+		return r.d.ReadEntry(ref, want)
+	}
+	e := &Entry{}
+	name := ref.Name() + "/"
+	for i := range files {
+		v := &files[i]
+		if want&v.field == 0 {
+			continue
+		}
+		switch data, err := atomicfile.ReadAt(r.fd, name+v.name, maxFile); {
+		case err == nil:
+			v.parse(e, data)
+		case isNotExist(err) && v.field&Obligatory == 0:
+		default:
+			return r.d.ReadEntry(ref, want) // which tells what is wrong
+		}
+	}
+	if want&Extras != 0 {
+		switch data, err := atomicfile.ReadAt(r.fd, name+extrasFile.name, maxFile); {
+		case err == nil:
+			e.parseExtras(data, want)
+		case !isNotExist(err):
+			return r.d.ReadEntry(ref, want)
+		}
+	}
+	return e, nil
+}
+
+// OptionalError tells that a file of an entry that need not be there is, and cannot be
+// read. What it wraps names the file. Without what is in it the entry is sound.
+type OptionalError struct{ Err error }
+
+func (e *OptionalError) Error() string { return e.Err.Error() }
+func (e *OptionalError) Unwrap() error { return e.Err }
 
 // missing tells that an entry lacks an obligatory file.
 func missing(r Ref, name string) *MalformedError {

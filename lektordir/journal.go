@@ -9,11 +9,11 @@ import (
 	"errors"
 	"fmt"
 	"hash/crc32"
-	"io"
 	"iter"
 	"os"
 	"slices"
 	"strings"
+	"sync"
 
 	"golang.org/x/sys/unix"
 
@@ -32,16 +32,26 @@ func digestOf(parts ...string) digest {
 }
 
 func hashOf(parts ...string) (sum [sha256.Size]byte) {
-	h := sha256.New()
-	var n [8]byte
+	// All in one piece: the text of an entry is digested several times, and a hash
+	// takes no strings without copying each to a place of its own.
+	pooled := hashed.Get().(*[]byte)
+	defer hashed.Put(pooled)
+	b := (*pooled)[:0]
 	for _, p := range parts {
-		binary.BigEndian.PutUint64(n[:], uint64(len(p)))
-		h.Write(n[:])
-		io.WriteString(h, p)
+		b = binary.BigEndian.AppendUint64(b, uint64(len(p)))
+		b = append(b, p...)
 	}
-	h.Sum(sum[:0])
+	sum = sha256.Sum256(b)
+	if cap(b) <= maxHashed {
+		*pooled = b
+	}
 	return sum
 }
+
+// hashed holds what hashOf puts together, up to a size.
+var hashed = sync.Pool{New: func() any { return new([]byte) }}
+
+const maxHashed = 1 << 20
 
 // String gives 16 hexadecimal digits.
 func (d digest) String() string { return hex.EncodeToString(d[:]) }

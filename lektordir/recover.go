@@ -207,12 +207,7 @@ const leftAge = time.Hour
 // lektor-dir, of files that were being written. The caller has made sure that it
 // is one.
 func (d *Dir) sweep(rel string) error {
-	f, err := os.Open(d.Join(rel))
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	names, err := f.Readdirnames(-1)
+	names, err := readAllNames(d.Join(rel))
 	if err != nil {
 		return err
 	}
@@ -243,6 +238,12 @@ func temporary(name string) bool {
 // readNames lists a directory, which must be none behind a link, without dot
 // files.
 func readNames(dir string) ([]string, error) {
+	names, err := readAllNames(dir)
+	return slices.DeleteFunc(names, func(n string) bool { return strings.HasPrefix(n, ".") }), err
+}
+
+// readAllNames is readNames with dot files.
+func readAllNames(dir string) ([]string, error) {
 	fd, err := atomicfile.Open(dir, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC)
 	if err == unix.ENOTDIR || err == unix.ELOOP {
 		return nil, &os.PathError{Op: "open", Path: dir, Err: errNotDir}
@@ -252,12 +253,5 @@ func readNames(dir string) ([]string, error) {
 	}
 	f := os.NewFile(uintptr(fd), dir)
 	defer f.Close()
-	names, err := f.Readdirnames(-1)
-	out := names[:0]
-	for _, n := range names {
-		if !strings.HasPrefix(n, ".") {
-			out = append(out, n)
-		}
-	}
-	return out, err
+	return f.Readdirnames(-1)
 }

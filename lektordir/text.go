@@ -138,19 +138,20 @@ func folded(s string) bool {
 	for i := 0; i < len(s); i++ {
 		c := s[i]
 		switch {
+		case c > ' ' && c < 0x7f:
+			space = false
 		case c == ' ' && !space:
 			space = true
-			continue
-		case c <= ' ' || c == 0x7f:
+		case c < utf8.RuneSelf:
 			return false
-		case c >= utf8.RuneSelf:
+		default:
 			r, n := utf8.DecodeRuneInString(s[i:])
 			if r == utf8.RuneError || unicode.IsSpace(r) {
 				return false
 			}
 			i += n - 1
+			space = false
 		}
-		space = false
 	}
 	return s == "" || !space
 }

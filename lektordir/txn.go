@@ -135,7 +135,8 @@ func (d *Dir) nothingStaged(feed string) bool {
 
 // PutFeed writes the feed's files in src/$feed: id and name, and those of the
 // optional ones that are not empty; an optional file whose value is now empty
-// is removed. Each is replaced whole, and only where it changed; temporary files of
+// is removed. Each is replaced whole, and only where it changed; an optional one that
+// was not there may be seen empty for a moment, which is as good. Temporary files of
 // fetchers that were killed in that are removed after an hour. The caller has
 // made sure that FeedHash(f.ID) is the feed of this transaction. From here on
 // other deliveries may wait for the transaction's [Txn.Commit] or [Txn.Close],
@@ -180,7 +181,11 @@ func (t *Txn) PutFeed(f *Feed) error {
 			}
 			t.src = append(t.src, filepath.Dir(path))
 		case want != "" && (err != nil || line(old) != want):
-			if err := atomicfile.WriteUnsynced(path, []byte(want+"\n")); err != nil {
+			write := atomicfile.WriteUnsynced
+			if err != nil && !fd.obligatory {
+				write = atomicfile.CreateUnsynced
+			}
+			if err := write(path, []byte(want+"\n")); err != nil {
 				return err
 			}
 			t.src = append(t.src, path, filepath.Dir(path))

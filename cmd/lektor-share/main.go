@@ -13,9 +13,8 @@ import (
 )
 
 func main() {
-	// The set is in memory as a whole, and most of it garbage for nobody: to let the
-	// heap grow to twice that before it is looked at is of no use.
-	debug.SetGCPercent(30)
+	// What a hundred thousand marks need; the app raises it for more.
+	debug.SetMemoryLimit(208 << 20)
 	os.Exit(command.Main(newApp(), os.Args))
 }
 

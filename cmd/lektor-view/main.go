@@ -3,6 +3,7 @@
 package main
 
 import (
+	"context"
 	"net/http"
 	"os"
 	"strings"
@@ -30,7 +31,8 @@ QUERY is described in lektor-query(7).
 		Flags: []cli.Flag{command.DirFlag()},
 		Commands: []*cli.Command{
 			lsCommand(), showCommand(), nextCommand(), markCommand(), rmCommand(), undoCommand(), expireCommand(),
-			countCommand(), digestCommand(), followCommand(), publishCommand(), tuiCommand(),
+			countCommand(), digestCommand(), followCommand(), rulesCommand(), publishCommand(), tuiCommand(), indexCommand(),
+			command.External("html", "lektor-pages", "write a site to read entries in a browser"),
 		},
 	}
 }
@@ -329,24 +331,102 @@ func followCommand() *cli.Command {
 		Name:      "follow",
 		Usage:     "print entries as they arrive, until interrupted",
 		ArgsUsage: "[QUERY]",
-		Description: `The command of --exec finds the entry's path in $1 and $LEKTOR_ENTRY, and
-$LEKTOR_TITLE, $LEKTOR_URL and $LEKTOR_FEED in its environment.
+		Description: `A command finds the entry's path in $LEKTOR_ENTRY, and $LEKTOR_TITLE, $LEKTOR_URL,
+$LEKTOR_FEED and more in its environment; that of --exec has the path in $1, too.
+An argument of that of --run may be a template, as of -o.
 
    lektor-view follow -n 10 feed:lwn
+   lektor-view follow feed:lwn --run notify-send '{{.feed}}' '{{.title}}'
    lektor-view follow --exec 'notify-send "$LEKTOR_FEED" "$LEKTOR_TITLE"'`,
 		Flags: []cli.Flag{
 			&cli.IntFlag{Name: "past", Aliases: []string{"n"}, Usage: "first the newest `N` unread entries that are there already"},
 			&cli.StringFlag{Name: "exec", Usage: "run `COMMAND` by /bin/sh for each entry instead of printing it"},
+			command.RestFlag("run", "run `COMMAND` with its arguments, all that follows, for each entry instead of printing it; no shell is involved"),
+			&cli.BoolFlag{Name: "rules", Usage: "apply the rules of etc/view/rules to what arrives"},
 			numberFlag("print numbers for other commands to take, as on a terminal"),
 			command.OutputFlag("print `FORMAT`: path, url, tsv, json, another field or a template"),
 			print0Flag(),
 			rawFlag(uncleaned),
 		},
 		Action: command.Run(viewer.Follow, "", func(f *command.Flags) viewer.FollowOptions {
-			return viewer.FollowOptions{
-				Common: common(f), Query: f.Words(), Past: f.Number("past", 0, 0), Exec: f.String("exec"), Print: nulPaths(f), Number: numbered(f),
+			o := viewer.FollowOptions{
+				Common: common(f), Query: f.Words(), Past: f.Number("past", 0, 0), Exec: f.String("exec"), Rules: f.Bool("rules"), Print: nulPaths(f), Number: numbered(f),
 				Screen: f.Streams().Screen(),
 			}
+			if f.IsSet("run") {
+				o.Run = f.StringSlice("run")
+			}
+			if o.Exec != "" && o.Run != nil {
+				f.Fail(command.Usagef("--exec and --run are two ways to say the same"))
+			}
+			return o
+		}),
+	}
+}
+
+func rulesCommand() *cli.Command {
+	return &cli.Command{
+		Name:      "rules",
+		Usage:     "apply the rules of etc/view/rules to what has arrived; or check them",
+		ArgsUsage: "apply|check [QUERY]",
+		Description: `A rule is a line: QUERY -> ACTION, ACTION. Actions are read, flag FLAGS, trash,
+stop, and at the end run CMD ARG. Each arrival is looked at once.
+
+   echo 'feed:lwn title:/^\[\$\]/ -> read, flag p' >>"$LEKTORDIR/etc/view/rules"
+   lektor-view rules check && lektor-view rules apply
+   lektor-view rules apply --again --dry-run feed:lwn`,
+		Flags: []cli.Flag{
+			&cli.BoolFlag{Name: "again", Usage: "apply them to what QUERY selects, unread unless it says otherwise, whether that was done before or not"},
+			dryRunFlag(),
+			command.OutputFlag("print `FORMAT`: path (the default), url, tsv, json, another field or a template"),
+		},
+		Action: command.Run(rules, "apply or check", func(f *command.Flags) rulesOptions {
+			words := f.Args().Tail()
+			o := rulesOptions{what: f.Args().First(), RulesOptions: viewer.RulesOptions{
+				Common: common(f), DryRun: f.Bool("dry-run"), Undo: f.Streams().OutIsTerminal(), Print: f.Printing(),
+			}}
+			switch {
+			case o.what != "apply" && o.what != "check":
+				f.Fail(command.Usagef("rules %s: it is apply or check", o.what))
+			case o.what == "check" && (len(words) > 0 || f.Bool("again")), o.what == "apply" && len(words) > 0 && !f.Bool("again"):
+				f.Fail(command.Usagef("a query is for rules apply --again"))
+			case f.Bool("again"):
+				o.Again = words
+			}
+			return o
+		}),
+	}
+}
+
+// rulesOptions are those of rules apply, or rules check.
+type rulesOptions struct {
+	viewer.RulesOptions
+	what string
+}
+
+func rules(ctx context.Context, o rulesOptions, s *command.Streams) error {
+	if o.what == "check" {
+		return viewer.CheckRules(ctx, o.RulesOptions, s)
+	}
+	return viewer.ApplyRules(ctx, o.RulesOptions, s)
+}
+
+func indexCommand() *cli.Command {
+	return &cli.Command{
+		Name:  "index",
+		Usage: "build the index that answers queries at once, or bring it up to date",
+		Description: `It is a file in $XDG_CACHE_HOME/lektor and holds nothing that is not in the
+lektor-dir. Every command that takes a QUERY keeps it up to date.
+
+   lektor-view index
+   lektor-view index --check`,
+		Flags: []cli.Flag{
+			&cli.BoolFlag{Name: "check", Usage: "compare it with the lektor-dir, entry by entry"},
+			&cli.BoolFlag{Name: "drop", Usage: "remove it"},
+		},
+		Action: command.Run(viewer.Index, "", func(f *command.Flags) viewer.IndexOptions {
+			f.Fail(command.NoArgs(f.Context))
+			return viewer.IndexOptions{Common: common(f), Check: f.Bool("check"), Drop: f.Bool("drop")}
 		}),
 	}
 }

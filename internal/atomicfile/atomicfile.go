@@ -31,6 +31,7 @@ import (
 	"strings"
 
 	"github.com/google/renameio/v2"
+	"golang.org/x/sys/unix"
 )
 
 // perm is what a new file may have; the umask takes its part of it.
@@ -122,7 +123,7 @@ func WriteUnsynced(path string, data []byte) (err error) {
 // returns, and what a kill in the middle leaves. One that has come meanwhile is
 // replaced. Only one writer may be at work on the path.
 func CreateUnsynced(path string, data []byte) error {
-	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, perm)
+	f, err := openNew(path, perm)
 	if errors.Is(err, fs.ErrExist) {
 		return WriteUnsynced(path, data)
 	}
@@ -137,6 +138,18 @@ func CreateUnsynced(path string, data []byte) error {
 	return err
 }
 
+// openNew opens a file that is not there yet for writing. [os.OpenFile] would offer
+// it to the poller, which never wants a file: five system calls for nothing.
+func openNew(path string, mode fs.FileMode) (*os.File, error) {
+	fd, err := retry(func() (int, error) {
+		return unix.Open(path, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL|unix.O_CLOEXEC, uint32(mode.Perm()))
+	})
+	if err != nil {
+		return nil, &fs.PathError{Op: "open", Path: path, Err: err}
+	}
+	return os.NewFile(uintptr(fd), path), nil
+}
+
 // tempFile opens a new file beside path, with the permissions of the file at
 // path if that is a regular one.
 func tempFile(path string) (*os.File, error) {
@@ -147,7 +160,7 @@ func tempFile(path string) (*os.File, error) {
 	prefix := filepath.Join(filepath.Dir(path), "."+filepath.Base(path))
 	for try := 0; ; try++ {
 		name := prefix + strconv.FormatInt(rand.Int64N(9e15)+1e15, 10)
-		f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
+		f, err := openNew(name, mode)
 		if errors.Is(err, fs.ErrExist) && try < 100 {
 			continue
 		}
@@ -182,6 +195,30 @@ func Remove(path string) error {
 		return err
 	}
 	return nil
+}
+
+// MkdirAll makes a directory, and those above it, as os.MkdirAll does, but durably: what
+// is written into it later is not lost with it.
+func MkdirAll(path string, perm fs.FileMode) error {
+	if fi, err := os.Stat(path); err == nil && fi.IsDir() {
+		return nil
+	}
+	parent := filepath.Dir(path)
+	if parent != path {
+		if err := MkdirAll(parent, perm); err != nil {
+			return err
+		}
+	}
+	if err := os.Mkdir(path, perm); err != nil {
+		fi, serr := os.Stat(path)
+		if serr == nil && !fi.IsDir() {
+			return &fs.PathError{Op: "mkdir", Path: path, Err: unix.ENOTDIR}
+		}
+		if serr != nil {
+			return err
+		}
+	}
+	return syncDir(parent) // also of one that somebody else made just now
 }
 
 // IsTemp tells whether name (without directories) is one that a temporary file

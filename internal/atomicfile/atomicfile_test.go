@@ -247,3 +247,34 @@ func TestErrorsNameTheFile(t *testing.T) {
 		}
 	}
 }
+
+func TestMkdirAll(t *testing.T) {
+	dir := t.TempDir()
+	deep := filepath.Join(dir, "a", "b", "c")
+	for range 2 {
+		if err := MkdirAll(deep, 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if fi, err := os.Stat(filepath.Join(dir, "a", "b")); err != nil || fi.Mode().Perm() != 0o700 {
+		t.Errorf("%v, %v", fi, err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "file"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{"file", "file/below"} {
+		if err := MkdirAll(filepath.Join(dir, path), 0o700); err == nil {
+			t.Errorf("%s is a directory", path)
+		}
+	}
+	// Many at once.
+	var all sync.WaitGroup
+	for range 20 {
+		all.Go(func() {
+			if err := MkdirAll(filepath.Join(dir, "x/y/z"), 0o700); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
+}

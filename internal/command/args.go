@@ -80,6 +80,16 @@ func (*numbers) IsVisible() bool { return false }
 // a minus and a digit, as the range -5 does. It is no flag itself.
 func NumericArgs() cli.Flag { return &numbers{cli.StringFlag{Hidden: true}} }
 
+// rest is a flag that takes all that follows it.
+type rest struct{ *cli.StringSliceFlag }
+
+// RestFlag returns a flag that ends the command line: its value and whatever stands
+// behind it are the words of another command, whose flags are not ours. The value is a
+// list.
+func RestFlag(name, usage string) cli.Flag {
+	return rest{&cli.StringSliceFlag{Name: name, Usage: usage, KeepSpace: true}}
+}
+
 // Prepare gives every command of the app the flags and settings that [Main]
 // runs it with, for a test that looks at them. It may be called twice.
 func Prepare(app *cli.App) {
@@ -289,6 +299,10 @@ func (l *line) word(arg string) error {
 		}
 		l.out = append(l.out, arg)
 		l.path += " " + c.Name
+		if c.SkipFlagParsing {
+			l.args, l.action = nil, true // another program reads the rest, see [External]
+			return nil
+		}
 		l.commands, l.flags, l.action = c.Subcommands, append([]cli.Flag{cli.HelpFlag}, c.Flags...), c.Action != nil
 		return nil
 	}
@@ -310,6 +324,12 @@ func (l *line) flag(f cli.Flag, name, value string, joined bool) error {
 	}
 	l.given[f] = true
 	l.out = append(l.out, written(f, value, joined))
+	if _, ok := f.(rest); ok {
+		for _, word := range l.args {
+			l.out = append(l.out, written(f, word, true))
+		}
+		l.args = nil
+	}
 	return nil
 }
 

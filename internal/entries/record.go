@@ -25,21 +25,26 @@ type Record struct {
 	Ref    lektordir.Ref // where it was seen last
 	Number int           // in the list, from 1; 0 without one
 
-	s     *Store
-	maybe bool // only its files tell whether a query wants it
-	entry lektordir.Entry
-	have  lektordir.Fields
-	when  time.Time // what Date gave; sorting asks often
-	text  string    // the content as text, once it was asked for
-	texts bool
-	shown *string // the content as the column has it, once it was asked for
+	s      *Store
+	maybe  bool // only its files tell whether a query wants it
+	entry  lektordir.Entry
+	have   lektordir.Fields
+	when   time.Time // what Date gave; sorting asks often
+	text   string    // the content as text, once it was asked for
+	texts  bool
+	unread bool    // a file could not be read that it need not have; that was told
+	shown  *string // the content as the column has it, once it was asked for
+	// words tells what words it has without reading it, nil for one of no index.
+	words func(folded string) query.Verdict
 }
 
 // Record gives the record of an entry, of which nothing is read yet.
 func (s *Store) Record(ref lektordir.Ref) *Record { return &Record{s: s, Ref: ref} }
 
 // Read makes sure that fields are known. An entry that a viewer has moved
-// meanwhile is followed. The error is that of [lektordir.Dir.ReadEntry].
+// meanwhile is followed. The error is that of [lektordir.Dir.ReadEntry]; where an entry
+// is sound without the files that cannot be read, that is reported, and they are taken
+// for none.
 func (r *Record) Read(want lektordir.Fields) error {
 	if want &^= r.have; want == 0 {
 		return nil
@@ -62,9 +67,11 @@ func (r *Record) Read(want lektordir.Fields) error {
 		r.Ref = ref
 		e, err = r.s.Dir.ReadEntry(ref, want)
 	}
-	if err != nil {
+	whole := err == nil
+	if err = r.s.sound(err, r.unread); err != nil {
 		return err
 	}
+	r.unread = r.unread || !whole
 	r.entry.Merge(e, want)
 	r.have |= want
 	return nil
@@ -110,7 +117,23 @@ func (r *Record) Forget() {
 
 // Match asks a query, with what is known.
 func (r *Record) Match(m *query.Matcher) query.Verdict {
-	return m.Match(&query.Subject{Ref: r.Ref, Feed: r.Feed(), Entry: &r.entry, Text: r.Text, Folders: r.folders, Moved: r.Moved, Withdrawn: r.withdrawn}, r.have)
+	return m.Match(&query.Subject{Ref: r.Ref, Feed: r.Feed(), Entry: &r.entry, Text: r.Text, Folders: r.folders, Moved: r.Moved, Withdrawn: r.withdrawn, Words: r.words}, r.have)
+}
+
+// Decide asks a query that needs fields, and reads of these what it takes to tell: the
+// content last. The error is that of [Record.Read].
+func (r *Record) Decide(m *query.Matcher, fields lektordir.Fields) (bool, error) {
+	verdict := r.Match(m)
+	for _, want := range []lektordir.Fields{fields &^ lektordir.FieldContent, fields} {
+		if verdict != query.Maybe {
+			break
+		}
+		if err := r.Read(want); err != nil {
+			return false, err
+		}
+		verdict = r.Match(m)
+	}
+	return verdict == query.Yes, nil
 }
 
 // Rank is the place of the entry in the document of its feed, from 1, where that is

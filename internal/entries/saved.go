@@ -33,7 +33,7 @@ func SavedQueries(dir string) ([]Saved, error) {
 	var all []Saved
 	for _, name := range names {
 		s := Saved{Name: name}
-		s.Query, s.Err = query.ParseSaved(name, savedIn(dir))
+		s.Query, s.Err = query.ParseSaved(name, SavedIn(dir))
 		all = append(all, s)
 	}
 	return all, err
@@ -55,8 +55,8 @@ func savedNames(dir string) ([]string, error) {
 	return names, err
 }
 
-// savedIn reads the saved queries of a lektor-dir.
-func savedIn(dir string) query.Saved {
+// SavedIn reads the saved queries of a lektor-dir.
+func SavedIn(dir string) query.Saved {
 	return func(name string) (string, error) {
 		data, err := atomicfile.Read(filepath.Join(dir, savedDir, name), maxSaved)
 		if !errors.Is(err, fs.ErrNotExist) {

@@ -47,6 +47,8 @@ type Store struct {
 	// Now is when the command began, and what ages and dates in the future are
 	// reckoned from. Its location is the time zone of days.
 	Now time.Time
+	// Index is asked before the directory is read; nil for none.
+	Index Index
 
 	malformed command.Warnings
 	inFolders sync.Map // of hashes of feeds, what folders gave
@@ -152,6 +154,30 @@ func (s *Store) Usable(err error) bool {
 	return err == nil
 }
 
+// sound is nil for an error which is only about files that an entry need not have,
+// after reporting it unless it was told before; else it is the error. That this process has no more memory or
+// descriptors says nothing of a file.
+func (s *Store) sound(err error, told bool) error {
+	all := joined.Errors(err)
+	for _, e := range all {
+		if _, ok := errors.AsType[*lektordir.OptionalError](e); !ok ||
+			errors.Is(e, syscall.EMFILE) || errors.Is(e, syscall.ENFILE) || errors.Is(e, syscall.ENOMEM) {
+			return err
+		}
+	}
+	for _, e := range all {
+		if told {
+			break
+		}
+		if _, ok := errors.AsType[syscall.Errno](e); ok {
+			s.S.Report.Print(e)
+		} else {
+			s.malformed.Warn("%v; it is passed over", e)
+		}
+	}
+	return nil
+}
+
 // List lists entries, see [lektordir.Dir.List]; the error is the context's.
 func (s *Store) List(ctx context.Context, o lektordir.ListOptions) ([]lektordir.Ref, error) {
 	refs, err := s.Dir.List(ctx, o)
@@ -166,7 +192,7 @@ func (s *Store) List(ctx context.Context, o lektordir.ListOptions) ([]lektordir.
 // saved in the lektor-dir at a path, see [SavedQueries]. The error is a
 // [*command.UsageError].
 func ParseQuery(dir string, words []string) (*query.Query, error) {
-	q, err := query.ParseWith(strings.Join(words, " "), savedIn(dir))
+	q, err := query.ParseWith(strings.Join(words, " "), SavedIn(dir))
 	if e, ok := errors.AsType[*query.Error](err); ok {
 		return nil, &command.UsageError{Message: err.Error(), Hint: cmp.Or(e.Hint, "see lektor-query(7)")}
 	}

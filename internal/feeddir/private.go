@@ -50,6 +50,17 @@ func Shareable(d *lektordir.Dir, hash string) (why string, ok bool) {
 	return "", true
 }
 
+// Unreadable is the error if what [Shareable] asks of a feed cannot be read, so that it
+// was only not known whether the feed may be.
+func Unreadable(d *lektordir.Dir, hash string) error {
+	for _, path := range []string{privateFile, urlFile, "id"} {
+		if _, err := atomicfile.Line(d.Join("src", hash, path)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	return nil
+}
+
 // neverFile keeps a feed from being shared with the user's own other machines.
 const neverFile = "etc/share/never"
 

@@ -675,14 +675,15 @@ func (p *parser) fragment() (*Item, error) {
 
 // bare takes the declarations out of the start tag of a content, and gives them.
 func (p *parser) bare(t token, it *Item) []binding {
-	open := append([]byte("<"), t.name...)
+	open := append(append(make([]byte, 0, t.end-t.begin+8), '<'), t.name...)
 	var ns []binding
 	for _, a := range t.attrs {
 		if prefix, declares := declared(a.name); declares {
 			ns = append(ns, binding{string(prefix), unescape(a.value, true)})
 			continue
 		}
-		open = fmt.Appendf(open, ` %s="%s"`, a.name, escapeAttr.Replace(unescape(a.value, true)))
+		open = append(append(append(open, ' '), a.name...), `="`...)
+		open = append(append(open, escapeAttr.Replace(unescape(a.value, true))...), '"')
 	}
 	if !slices.ContainsFunc(ns, func(b binding) bool { return b.prefix == "" }) && bytes.IndexByte(t.name, ':') < 0 {
 		ns = append(ns, binding{})

@@ -470,10 +470,30 @@ func writable(r rune) rune {
 
 // Text gives text as it stands between tags, and Attr as between quotes: escaped, and
 // without what XML cannot hold.
-func Text(s string) string { return escapeText.Replace(strings.Map(writable, s)) }
+func Text(s string) string {
+	if asItIs(s) {
+		return s
+	}
+	return escapeText.Replace(strings.Map(writable, s))
+}
+
+// asItIs tells whether text can stand anywhere as it is.
+func asItIs(s string) bool {
+	for i := range len(s) {
+		if c := s[i]; c < ' ' || c >= 0x7F || c == '&' || c == '<' || c == '>' || c == '"' {
+			return false
+		}
+	}
+	return true
+}
 
 // Attr is [Text] for the value of an attribute.
-func Attr(s string) string { return escapeAttr.Replace(strings.Map(writable, s)) }
+func Attr(s string) string {
+	if asItIs(s) {
+		return s
+	}
+	return escapeAttr.Replace(strings.Map(writable, s))
+}
 
 // brief cuts a stranger's word for a message.
 func brief[S string | []byte](s S) string {

@@ -6,16 +6,14 @@ import (
 	"slices"
 )
 
-// Text gives an item as it stands in the document, or would: the element, with the
-// namespaces declared that the document does not bind. One that is as it was read from
-// a document with the same prefixes is given as it was read.
-func (d *Document) Text(it *Item, from *Document) []byte {
-	if it.source != nil && from != nil && slices.Equal(d.scope, from.scope) {
-		return it.source
+// AppendText appends an item as it would stand in the document: the element, with the
+// namespaces declared that the document does not bind.
+func (d *Document) AppendText(b []byte, it *Item) []byte {
+	if it.placed || it.Children() > 0 {
+		it = it.clone()
+		it.placed = false
 	}
-	it = it.clone()
-	it.placed = false
-	w := &writer{}
+	w := &writer{b: b}
 	w.item(it, d.outward())
 	return w.b
 }

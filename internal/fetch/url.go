@@ -18,6 +18,9 @@ func IsHTTP(raw string) bool {
 
 // Public gives a URL as anybody may see it: without user and password.
 func Public(raw string) string {
+	if strings.IndexByte(raw, '@') < 0 {
+		return raw // there is no user, and no need to look
+	}
 	u, err := url.Parse(raw)
 	switch {
 	case err != nil:
@@ -128,4 +131,9 @@ var userinfo = lazy.Regexp(`(?i)\b([a-z][a-z0-9+.-]*://)[^/?#\s"'<>\\]*@`)
 
 // PublicText is [Public] for the URLs within a text, such as the content of an
 // entry: user and password are taken out of each.
-func PublicText(text string) string { return userinfo().ReplaceAllString(text, "$1") }
+func PublicText(text string) string {
+	if strings.IndexByte(text, '@') < 0 {
+		return text
+	}
+	return userinfo().ReplaceAllString(text, "$1")
+}

@@ -195,6 +195,11 @@ func scenarios(e *env) []scenario {
 		}, command: func(e *env, _ string) []string {
 			return []string{e.view, "expire", "--read", "now", "--trashed", "now"}
 		}},
+		{name: "rules", feeds: 3, viewer: true, finds: true, more: func(e *env, dir string) {
+			path := filepath.Join(dir, "etc/view/rules")
+			must.Do(os.MkdirAll(filepath.Dir(path), 0o755))
+			must.Do(os.WriteFile(path, []byte("title:second -> read, flag Fz, run true\ntitle:second -> run test -n {{.path}}\nnot:title:second -> trash\n"), 0o644))
+		}, command: func(e *env, _ string) []string { return []string{e.view, "rules", "apply"} }},
 		{name: "undo", feeds: 1, viewer: true, undo: true, more: func(e *env, dir string) {
 			must.Do(e.run(context.Background(), dir, "", append([]string{e.view, "rm"}, entries(dir)...)...))
 		}, command: func(e *env, _ string) []string { return []string{e.view, "undo"} }},

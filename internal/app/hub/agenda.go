@@ -83,7 +83,7 @@ func (h *Hub) soon(feedURL string) (time.Duration, error) {
 		return 0, nil
 	}
 	if !waits {
-		if err := os.MkdirAll(filepath.Dir(h.pingFile(hash)), 0o700); err != nil {
+		if err := atomicfile.MkdirAll(filepath.Dir(h.pingFile(hash)), 0o700); err != nil {
 			return 0, h.failing(err)
 		}
 		if err := atomicfile.Write(h.pingFile(hash), lines("url", feedURL, "at", stamp(at))); err != nil {
@@ -208,17 +208,20 @@ func (h *Hub) resume() {
 	slices.SortFunc(left, func(a, b string) int {
 		return strings.Compare(a[strings.IndexByte(a, '.')+1:], b[strings.IndexByte(b, '.')+1:])
 	})
+	var unfinished []*pending
 	for _, name := range left {
 		p, err := readPending(filepath.Join(h.dir, "pending", name))
 		if err != nil {
 			h.report.Warn("%v", err)
 			continue
 		}
-		rests := !p.again.IsZero()
-		h.enter(p)
-		if !rests {
-			h.working.Go(func() { h.pass(p) })
+		if p.again.IsZero() {
+			unfinished = append(unfinished, p)
 		}
+		h.enter(p)
+	}
+	for _, p := range unfinished { // when those that are later have what is theirs
+		h.working.Go(func() { h.pass(p) })
 	}
 	if left, err = names(filepath.Join(h.dir, "pings")); err != nil {
 		h.report.Warn("%v", err)

@@ -439,7 +439,10 @@ func TestAttackSaveRss(t *testing.T) {
 			t.Errorf("%q is a user: %v", name, err)
 		}
 	}
-	// 100 MB, told beforehand and not.
+	// 100 MB, told beforehand and not: no more of it is taken into memory than could be
+	// right.
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
 	for _, length := range []int64{100 << 20, -1} {
 		req, _ := http.NewRequest("POST", w.server.URL+"/RPC2", io.LimitReader(zeros{}, 100<<20))
 		req.ContentLength = length
@@ -452,6 +455,10 @@ func TestAttackSaveRss(t *testing.T) {
 		if !strings.Contains(string(b), "longer than") {
 			t.Errorf("%.300s", b)
 		}
+	}
+	runtime.ReadMemStats(&after)
+	if took := after.TotalAlloc - before.TotalAlloc; took > 48<<20 {
+		t.Errorf("%d MB were allocated", took>>20)
 	}
 	// A wrong password a thousand times: few are even looked at, and the user himself,
 	// who calls from elsewhere, is served.
@@ -560,6 +567,8 @@ func TestAttackSlowCallbacks(t *testing.T) {
 	w := newWorld(t, func(o *Options) { o.TrustedProxies = loopback })
 	feed := w.feed("/feed", "one")
 	hold := make(chan struct{})
+	release := sync.OnceFunc(func() { close(hold) })
+	t.Cleanup(release)
 	var waiting atomic.Int32
 	w.answer("/slow", func(rw http.ResponseWriter, r *http.Request) {
 		waiting.Add(1)
@@ -581,7 +590,7 @@ func TestAttackSlowCallbacks(t *testing.T) {
 	if !strings.Contains(r.body, `success="true"`) {
 		t.Error(r.body)
 	}
-	close(hold)
+	release()
 	all.Wait()
 	if n := w.h.verifying.remembered(); n != 0 {
 		t.Errorf("%d callers are remembered", n)
@@ -603,6 +612,12 @@ func TestAttackSlowDocuments(t *testing.T) {
 	})
 	var bodies []*io.PipeWriter
 	var all sync.WaitGroup
+	t.Cleanup(func() {
+		for _, b := range bodies {
+			b.CloseWithError(io.ErrUnexpectedEOF)
+		}
+		all.Wait()
+	})
 	for range 2 * saveMost {
 		in, out := io.Pipe()
 		bodies = append(bodies, out)

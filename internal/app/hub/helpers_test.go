@@ -216,7 +216,7 @@ func (w *world) do(method, path, contentType, body string, header ...string) res
 	for i := 0; i+1 < len(header); i += 2 {
 		req.Header.Add(header[i], header[i+1])
 	}
-	resp, err := http.DefaultClient.Do(req)
+	resp, err := (&http.Client{Timeout: 30 * time.Second}).Do(req)
 	if err != nil {
 		w.t.Fatal(err)
 	}

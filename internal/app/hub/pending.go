@@ -71,13 +71,13 @@ func (h *Hub) begun(hash, feedURL string, keys []string) (*pending, error) {
 		b.WriteString(k + "\n")
 	}
 	b.WriteByte('\n')
-	if err := os.MkdirAll(filepath.Dir(p.path), 0o700); err != nil {
+	if err := atomicfile.MkdirAll(filepath.Dir(p.path), 0o700); err != nil {
 		return nil, err
 	}
 	return p, atomicfile.Write(p.path, b.Bytes())
 }
 
-// note appends a line. What cannot be noted costs a second notification after a kill,
+// note appends a line, or several. What cannot be noted costs a second notification after a kill,
 // no more. The caller holds mu.
 func (p *pending) note(line string) {
 	if p.file == nil {
@@ -130,11 +130,15 @@ func (p *pending) failed(key string) {
 func (p *pending) yield(keys []string) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	var given []string
 	for _, key := range keys {
 		if _, left := p.left[key]; left {
 			delete(p.left, key)
-			p.note(key + "\t" + newerMark)
+			given = append(given, key+"\t"+newerMark)
 		}
+	}
+	if len(given) > 0 {
+		p.note(strings.Join(given, "\n"))
 	}
 	if p.again.IsZero() {
 		return false // the pass that is under way ends it

@@ -44,7 +44,7 @@ func Serve(ctx context.Context, o ServeOptions, s *command.Streams) error {
 		return expireNow(ctx, o, s)
 	}
 	if _, err := openStates(o.State); err != nil {
-		return err
+		return command.Hint(err, "name a directory that is yours with --state")
 	}
 	unlock, err := lock(o.State)
 	if err != nil {

@@ -204,7 +204,7 @@ func (h *Hub) save(r *http.Request, params []rsscloud.Value) (string, error) {
 		return "", err
 	}
 	dir := filepath.Join(h.dir, "saved", name)
-	if err := os.MkdirAll(dir, 0o700); err != nil {
+	if err := atomicfile.MkdirAll(dir, 0o700); err != nil {
 		return "", h.failing(err)
 	}
 	if !params[2].Binary {

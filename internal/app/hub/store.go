@@ -86,7 +86,7 @@ func hashOf(feedURL string) string {
 // callbacks and secrets are in it.
 func openStates(dir string) (states, error) {
 	for _, d := range []string{dir, filepath.Join(dir, "feeds"), filepath.Join(dir, "pending"), filepath.Join(dir, "pings"), filepath.Join(dir, "saved")} {
-		if err := os.MkdirAll(d, 0o700); err != nil {
+		if err := atomicfile.MkdirAll(d, 0o700); err != nil {
 			return states{}, err
 		}
 	}
@@ -225,7 +225,7 @@ func (st states) locked(hash string, create bool, do func() error) error {
 	dir := st.subs(hash)
 	for try := 0; ; try++ {
 		if create {
-			if err := os.MkdirAll(dir, 0o700); err != nil {
+			if err := atomicfile.MkdirAll(dir, 0o700); err != nil {
 				return err
 			}
 		}

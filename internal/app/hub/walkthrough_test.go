@@ -1,8 +1,11 @@
 package hub
 
 import (
+	"crypto/tls"
+	"crypto/x509"
 	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"slices"
 	"strings"
@@ -467,5 +470,33 @@ func TestWalkthroughYouShouldSeeThemInTheLog(t *testing.T) {
 	}
 	if got := strings.Join(said, " "); got != "subscribed untried refused updated notified pinged updated failed later" {
 		t.Error(got)
+	}
+}
+
+// "protocol — either xml-rpc, soap or http-post", to which clouds have added https-post:
+// the callback is reached by TLS, to try it and to notify it.
+func TestWalkthroughProtocolByTLS(t *testing.T) {
+	secure := &site{feeds: map[string]string{}, answers: map[string]http.HandlerFunc{}}
+	secure.Server = httptest.NewTLSServer(secure)
+	t.Cleanup(secure.Close)
+	w := newWorld(t, func(o *Options) {
+		pool := x509.NewCertPool()
+		pool.AddCert(secure.Certificate())
+		o.Callbacks.TLS = &tls.Config{RootCAs: pool}
+	})
+	feed := w.feed("/feed", "one")
+	for protocol, ok := range map[string]bool{"https-post": true, "HTTPS-POST": true, "http-post": false} {
+		r := w.form("/pleaseNotify", "port", secure.port(), "path", "/cb", "protocol", protocol, "domain", "127.0.0.1", "url1", feed)
+		if strings.Contains(r.body, `success="true"`) != ok {
+			t.Errorf("%s: %s", protocol, r.body)
+		}
+	}
+	if m, r := w.rpc("rssCloud.pleaseNotify", "", secure.port(), "/rpc", "https-post", []string{feed}); m.Fault != nil || len(secure.got("POST", "/rpc")) != 1 {
+		t.Error(r.body)
+	}
+	w.feed("/feed", "two")
+	w.ping(feed)
+	if list := w.subscriptions(feed); len(list) != 2 || list[0].Callback != secure.URL+"/cb" || len(secure.got("POST", "/cb")) != 1 || len(secure.got("POST", "/rpc")) != 2 {
+		t.Errorf("%+v, %+v", list, secure.calls)
 	}
 }

@@ -22,6 +22,7 @@ import (
 	"iter"
 	"os"
 	"path/filepath"
+	"runtime/debug"
 	"strings"
 	"time"
 
@@ -83,7 +84,10 @@ type share struct {
 	origins map[string]string // of feeds that a document on a server told of
 	unlock  func()
 
-	waiting int // items that could not be applied yet
+	trouble error // what could not be read here; the rest is done
+	memory  int64 // bytes that are needed, about
+	lost    bool  // a document of the set is, and was published
+	waiting int   // items that could not be applied yet
 }
 
 // path is that of a file of etc/share.
@@ -142,7 +146,12 @@ func (c Common) noted(ctx context.Context, s *command.Streams) (*share, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := h.note(ctx); err != nil {
+	if h.lost {
+		err = command.Hint(errors.New("a part of the set is gone from "+h.path()), "lektor-share sync has it again of what the other machines have")
+	} else {
+		err = h.note(ctx)
+	}
+	if err != nil {
 		h.end()
 		return nil, err
 	}
@@ -226,6 +235,10 @@ func (h *share) load() error {
 	if err := h.loadStates(); err != nil {
 		return err
 	}
+	put := h.record("../" + publishedFile)
+	for _, name := range documents {
+		h.lost = h.lost || put[name] != "" && !atomicfile.Exists(h.path(name))
+	}
 	h.last, err = h.readLast()
 	return err
 }
@@ -251,14 +264,35 @@ func (h *share) parseOwn(name string, data []byte, kind feedsync.Kind) (*feedsyn
 	return doc, nil
 }
 
-// parse reads a document that is to be of a kind.
+// parse reads a document that is to be of a kind. With the error for one that is broken
+// comes what was read of it.
 func parse(data []byte, kind feedsync.Kind) (*feedsync.Document, error) {
 	doc, err := feedsync.Parse(data)
-	if err == nil && doc.Kind != kind {
-		err = errors.New("it is a document of another kind")
+	if doc != nil && doc.Kind != kind {
+		if err == nil {
+			err = errors.New("it is a document of another kind")
+		}
+		return nil, err
 	}
 	return doc, err
 }
+
+// needs raises the program's limit of memory, if there is one, when what is going to be
+// in memory does not fit: under a limit that is too low, all time goes into collecting
+// garbage that there is not.
+func (h *share) needs(bytes int) {
+	h.memory += int64(bytes)
+	if h.memory > debug.SetMemoryLimit(-1) {
+		debug.SetMemoryLimit(h.memory)
+	}
+}
+
+// What is in memory of a document, for each of its bytes, and of an entry.
+const (
+	parsedWeight = 3.2
+	ownWeight    = 1.3
+	entryWeight  = 600
+)
 
 // empty makes a document without items.
 func (h *share) empty(kind feedsync.Kind) *feedsync.Document {
@@ -375,7 +409,11 @@ const minPartial = 4 << 10
 // aggregated names the peers that are read. Of paths on this machine nothing is told.
 func (h *share) aggregated(document string) []feedsync.Related {
 	var out []feedsync.Related
-	for _, p := range h.peers() {
+	peers, err := h.peers()
+	if err != nil {
+		h.fails(err)
+	}
+	for _, p := range peers {
 		link := "../" + p.name + "/" + document
 		switch {
 		case isURL(p.place):

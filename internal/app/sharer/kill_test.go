@@ -124,3 +124,11 @@ func TestKilled(t *testing.T) {
 	rounds(1, a)
 	same(t, a, b)
 }
+
+// unsubscribe ends a subscription, as a script would.
+func (m *machine) unsubscribe(n int) {
+	m.t.Helper()
+	if err := os.Remove(filepath.Join(m.Path, "src", dir.Hash(feedURL(n)), "etc/fetch/url")); err != nil {
+		m.t.Fatal(err)
+	}
+}

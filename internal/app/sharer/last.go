@@ -133,8 +133,20 @@ func (h *share) remember() error {
 		}
 		f.write(&b, hash)
 		if here := h.local.entries[hash]; here != nil {
+			old := h.last.feeds[hash]
 			for _, lineage := range slices.Sorted(maps.Keys(here)) {
-				here[lineage].seen(lineage).write(&b, lineage)
+				e := here[lineage].seen(lineage)
+				if here[lineage].late {
+					if old == nil {
+						continue
+					}
+					was, ok := old.entries[lineage]
+					if !ok {
+						continue
+					}
+					e = was
+				}
+				e.write(&b, lineage)
 			}
 			continue
 		}

@@ -22,6 +22,7 @@ import (
 	"github.com/lektordir/lektor/internal/fetch"
 	"github.com/lektordir/lektor/internal/joined"
 	"github.com/lektordir/lektor/internal/termsafe"
+	"github.com/lektordir/lektor/internal/units"
 )
 
 // peer is another endpoint.
@@ -32,13 +33,13 @@ type peer struct {
 }
 
 // peers lists those that are read: all directories beside our own in a target that is
-// one, and those that the user named. What cannot be listed is reported.
-func (h *share) peers() []peer {
+// one, and those that the user named.
+func (h *share) peers() ([]peer, error) {
 	var out []peer
 	if h.target != "" && !isURL(h.target) {
 		names, err := os.ReadDir(h.target)
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			h.s.Report.Print(err)
+			return nil, err
 		}
 		for _, n := range names {
 			// Only what can be an endpoint's is one: services of synchronisation
@@ -50,17 +51,23 @@ func (h *share) peers() []peer {
 	}
 	names, err := os.ReadDir(h.path(peersDir))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		h.s.Report.Print(err)
+		return nil, err
 	}
 	for _, n := range names {
+		if !peerName(n.Name()) {
+			continue
+		}
 		place, err := atomicfile.Line(h.path(peersDir, n.Name()))
-		if err != nil || place == "" || !peerName(n.Name()) {
+		if err != nil {
+			return nil, err
+		}
+		if place == "" {
 			continue
 		}
 		out = slices.DeleteFunc(out, func(p peer) bool { return p.name == n.Name() })
 		out = append(out, peer{name: n.Name(), place: place, named: true})
 	}
-	return out
+	return out, nil
 }
 
 // peerName tells whether a peer can be called so: it is the name of a file.
@@ -183,25 +190,38 @@ func (e *CopiedError) Error() string {
 type news struct {
 	peer   peer
 	docs   []*feedsync.Document // to be merged in this order
+	read   bool                 // there was something
 	record record
-	broken bool // a document of it is, and not among docs
+	broken bool // a document of it is
 }
 
-// brokenError tells that a document of a peer cannot be read.
+// brokenError tells that a document of a peer could not be read to its end.
 type brokenError struct {
-	name string
-	err  error
+	name  string
+	err   error
+	items int // that were read before that, and count
 }
 
-func (e *brokenError) Error() string { return e.name + ": " + e.err.Error() + "; nothing of it counts" }
+func (e *brokenError) Error() string {
+	counts := "nothing of it counts"
+	if e.items > 0 {
+		counts = units.Count(e.items, "item") + " before that count, and it is read again the next time"
+		if e.items == 1 {
+			counts = "1 item before that counts, and it is read again the next time"
+		}
+	}
+	return e.name + ": " + e.err.Error() + "; " + counts
+}
 func (e *brokenError) Unwrap() error { return e.err }
 
-// fetchPeer reads what is new of a peer. A document that is broken is as good as none:
-// the peer's other ones count, and it is read again the next time. The error tells of
-// those that are; any other one tells that nothing was read.
+// fetchPeer reads what is new of a peer. Of a document that is broken, were it only cut
+// off on the way, the items count that were read before that place: what is missing was
+// not deleted. But it was not read, and is the next time: of what stands at its
+// beginning, until when it reaches, nothing is kept. The error tells of those that are
+// broken; any other one tells that nothing was read.
 func (h *share) fetchPeer(ctx context.Context, client *fetch.Client, p peer) (*news, error) {
 	n := &news{peer: p, record: h.record(p.name)}
-	if n.record["place"] != digest([]byte(p.place)) {
+	if h.lost || n.record["place"] != digest([]byte(p.place)) {
 		n.record = record{"place": digest([]byte(p.place)), "success": n.record["success"]}
 	}
 	found := false
@@ -213,6 +233,7 @@ func (h *share) fetchPeer(ctx context.Context, client *fetch.Client, p peer) (*n
 		}
 		found = true
 		if b := (*brokenError)(nil); errors.As(err, &b) {
+			// The bytes of an unread document are no watermark.
 			n.record.forget(name)
 			broken = append(broken, err)
 			return nil, nil
@@ -263,9 +284,10 @@ func (h *share) fetchDocument(ctx context.Context, client *fetch.Client, n *news
 	if err != nil || data == nil {
 		return nil, err
 	}
-	doc, err := parse(data, kind)
-	if err != nil {
-		return nil, &brokenError{name, err}
+	h.needs(int(parsedWeight * float64(len(data))))
+	doc, bad := parse(data, kind)
+	if doc == nil {
+		return nil, &brokenError{name, bad, 0}
 	}
 	warnings := command.Warnings{Report: h.s.Report}
 	for _, problem := range doc.Problems {
@@ -274,7 +296,10 @@ func (h *share) fetchDocument(ctx context.Context, client *fetch.Client, n *news
 	if err := h.own(n.peer, doc); err != nil {
 		return nil, err
 	}
-	n.docs = append(n.docs, doc)
+	n.docs, n.read = append(n.docs, doc), true
+	if bad != nil {
+		return nil, &brokenError{name, bad, doc.Len()}
+	}
 	return doc, nil
 }
 
@@ -303,13 +328,15 @@ func (h *share) own(p peer, doc *feedsync.Document) error {
 
 func digest(data []byte) string { return fmt.Sprintf("%x", sha256.Sum256(data)) }
 
-// readPeers reads all peers. One that cannot be read does not keep the others; failed
-// tells of those on servers, and in directories.
-func (h *share) readPeers(ctx context.Context) (all []*news, failed int, err error) {
-	peers := h.peers()
-	if len(peers) == 0 {
-		return nil, 0, nil
+// readPeers reads all peers, and merges what they have into the set; changed are the
+// ids of what is new of states. One that cannot be read does not keep the others; failed
+// is how many.
+func (h *share) readPeers(ctx context.Context) (all []*news, changed map[string]bool, failed int, err error) {
+	peers, err := h.peers()
+	if err != nil || len(peers) == 0 {
+		return nil, nil, 0, err
 	}
+	changed = map[string]bool{}
 	client := fetch.NewClient(h.c.Fetch)
 	defer client.Close()
 	for _, p := range peers {
@@ -317,9 +344,9 @@ func (h *share) readPeers(ctx context.Context) (all []*news, failed int, err err
 		var copied *CopiedError
 		switch {
 		case ctx.Err() != nil:
-			return nil, 0, context.Cause(ctx)
+			return nil, nil, 0, context.Cause(ctx)
 		case errors.As(err, &copied):
-			return nil, 0, err
+			return nil, nil, 0, err
 		case err != nil:
 			failed++
 			for _, e := range joined.Errors(err) {
@@ -327,34 +354,31 @@ func (h *share) readPeers(ctx context.Context) (all []*news, failed int, err err
 			}
 		}
 		if n != nil {
+			h.merge(n, changed)
 			all = append(all, n)
 		}
 	}
-	return all, failed, nil
+	return all, changed, failed, nil
 }
 
-// merge merges what peers have into the set, and gives the ids of what is new of
-// states.
-func (h *share) merge(all []*news) map[string]bool {
-	changed := map[string]bool{}
-	for _, n := range all {
-		for _, doc := range n.docs {
-			if doc.Kind == feedsync.OPML {
-				for _, c := range h.subs.Merge(doc, feedsync.Rules{Equal: sameOutline}) {
-					h.touch(h.subs)
-					if c.Incoming && isURL(n.peer.place) {
-						h.origins[c.Item.ID] = n.peer.place
-					}
+// merge merges what a peer has into the set.
+func (h *share) merge(n *news, changed map[string]bool) {
+	for _, doc := range n.docs {
+		if doc.Kind == feedsync.OPML {
+			for _, c := range h.subs.Merge(doc, feedsync.Rules{Equal: sameOutline}) {
+				h.touch(h.subs)
+				if c.Incoming && isURL(n.peer.place) {
+					h.origins[c.Item.ID] = n.peer.place
 				}
-				continue
 			}
-			for _, id := range h.states.merge(doc, feedsync.Rules{Equal: sameState}) {
-				h.touch(h.states)
-				changed[id] = true
-			}
+			continue
+		}
+		for _, id := range h.states.merge(doc, feedsync.Rules{Equal: sameState}) {
+			h.touch(h.states)
+			changed[id] = true
 		}
 	}
-	return changed
+	n.docs = nil // there may be many peers, each with all that there is
 }
 
 // publish brings the documents to the target, as far as they differ from what is there.

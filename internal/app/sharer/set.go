@@ -34,6 +34,7 @@ type states struct {
 
 	since, until time.Time // of the complete document, and of the newest
 
+	chunk []byte // room for texts
 	index []byte // of the complete document, when the one on the disk is not its
 	err   error  // an item could not be read
 }
@@ -119,8 +120,23 @@ func (s *states) Append(items ...*feedsync.Item) {
 // put puts an item into the set that is from a document, or from none.
 func (s *states) put(it *feedsync.Item, from *feedsync.Document) {
 	_, m := markOf(it.ID)
-	m.deleted, m.conflict, m.text = it.Deleted, it.Conflict, s.frame.Text(it, from)
+	m.deleted, m.conflict, m.text = it.Deleted, it.Conflict, s.text(it, from)
 	s.news[it.ID] = m
+}
+
+// text gives the text of an item: as it was read from a document that has the same
+// prefixes, or as it would stand in ours.
+func (s *states) text(it *feedsync.Item, from *feedsync.Document) []byte {
+	if source := it.Source(); source != nil && from != nil && s.frame.SameScope(from) {
+		return source
+	}
+	const size = 1 << 20 // many to an allocation
+	if cap(s.chunk)-len(s.chunk) < size/64 {
+		s.chunk = make([]byte, 0, size)
+	}
+	begin := len(s.chunk)
+	s.chunk = s.frame.AppendText(s.chunk, it)
+	return s.chunk[begin:len(s.chunk):len(s.chunk)]
 }
 
 // merge merges an incoming document into the set, and gives the ids of what changed.
@@ -218,6 +234,7 @@ func (h *share) loadStates() error {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
+	h.needs(int(ownWeight * float64(len(data))))
 	if s.size = len(data); err == nil {
 		index, _ := atomicfile.Read(h.path(indexFile), maxDocument)
 		if !s.readIndex(data, index) {
@@ -225,6 +242,7 @@ func (h *share) loadStates() error {
 			if err != nil {
 				return err
 			}
+			h.needs(int((parsedWeight - ownWeight) * float64(len(data))))
 			s.take(doc, data)
 		}
 	}
@@ -264,7 +282,7 @@ func (s *states) take(doc *feedsync.Document, data []byte) {
 	end, plain := 0, true
 	for _, it := range items {
 		feed, m := markOf(it.ID)
-		m.deleted, m.conflict, m.text = it.Deleted, it.Conflict, s.frame.Text(it, doc)
+		m.deleted, m.conflict, m.text = it.Deleted, it.Conflict, s.text(it, doc)
 		gap := bytes.Index(data[end:], m.text)
 		// What stands between items would be lost.
 		plain = plain && gap >= 0 && (end == 0 || len(bytes.TrimSpace(data[end:end+gap])) == 0)

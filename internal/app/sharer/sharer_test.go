@@ -418,7 +418,8 @@ func TestGuards(t *testing.T) {
 			t.Errorf("%s: %v, %s\n%s", name, err, &b.err, b.state())
 		}
 	}
-	try("truncated", string(good[:len(good)/2]), "nothing of it counts")
+	try("truncated", string(good[:len(good)/2]), "before that count, and it is read again the next time")
+	try("truncated before the first item", string(good[:200]), "nothing of it counts")
 	try("empty", "", "nothing of it counts")
 	try("shrunken", `<opml xmlns:sx="https://www.microsoft.com/schemas/rss/sse"><body/></opml>`, "1 peer read")
 	try("another kind", `<rss><channel/></rss>`, "another kind")
@@ -770,10 +771,66 @@ func TestUnreadable(t *testing.T) {
 		if err := os.Mkdir(path, 0o777); err != nil {
 			t.Fatal(err)
 		}
-		b.sync()
+		err := Sync(t.Context(), SyncOptions{Common: b.common()}, b.streams())
+		if err == nil || err == remote || !strings.Contains(err.Error(), hash) {
+			t.Errorf("%s: it ends as if all was done: %v", file, err)
+		}
 		a.sync()
 		if s := a.state(); s != before {
 			t.Errorf("%s: %s, not %s", file, s, before)
 		}
+	}
+}
+
+// An entry that cannot be read: its edit is not told as one of an entry without a name,
+// is not taken back, and is told when it can be read again; all else goes on.
+func TestUnreadableEntry(t *testing.T) {
+	all, _ := machines(t, "a b")
+	a, b := all[0], all[1]
+	for _, m := range all {
+		m.subscribe(1)
+		for n := range 3 {
+			m.deliver(1, n)
+		}
+	}
+	a.mark(1, 0, "S", "")
+	rounds(2, a, b)
+	b.mark(1, 0, "", "S") // a has no news of it, and edits it, too
+	b.sync()
+	a.mark(1, 0, "F", "")
+	a.mark(1, 1, "F", "")
+	a.mark(1, 2, "F", "")
+	for n := range 2 {
+		found, _ := filepath.Glob(filepath.Join(a.Path, fmt.Sprintf("cur/*/*I00000001%08x.*/title", n)))
+		if len(found) != 1 {
+			t.Fatalf("%q", found)
+		}
+		if err := errors.Join(os.Remove(found[0]), os.Mkdir(found[0], 0o777)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	err := Sync(t.Context(), SyncOptions{Common: a.common()}, a.streams())
+	if err == nil || err == remote || !strings.Contains(err.Error(), "title") {
+		t.Errorf("%v", err)
+	}
+	b.sync()
+	if s := b.state(); !strings.Contains(s, "0000000100000002 F") || strings.Contains(s, "0000000100000001 F") {
+		t.Errorf("b has %s", s)
+	}
+	if s := a.state(); !strings.Contains(s, "0000000100000000 F") || !strings.Contains(s, "0000000100000001 F") {
+		t.Errorf("what the user did is taken back: %s", s)
+	}
+	found, _ := filepath.Glob(filepath.Join(a.Path, "cur/*/*/title"))
+	for _, path := range found {
+		if fi, err := os.Stat(path); err == nil && fi.IsDir() {
+			if err := errors.Join(os.Remove(path), os.WriteFile(path, []byte("Named\n"), 0o666)); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	rounds(2, a, b)
+	same(t, a, b)
+	if set := b.set(); strings.Count(set, "<{}title>Named<") < 2 || !strings.Contains(b.state(), "0000000100000001 F") {
+		t.Errorf("b has %s, %s", b.state(), set)
 	}
 }

@@ -24,6 +24,9 @@ import (
 type entry struct {
 	ref lektordir.Ref
 	as  string // the lineage under which its state is shared
+	// late tells that an edit of it could not be noted: what was seen last is still
+	// what the set knows.
+	late bool
 }
 
 // flags are those that are shared: seen, flagged, trashed, and the user's own.
@@ -46,14 +49,22 @@ func stateID(feed, lineage string, flag byte) string {
 
 // splitState undoes [stateID].
 func splitState(id string) (feed, lineage string, flag byte, ok bool) {
-	f := strings.Split(id, ":")
-	if len(f) != 3 || !isHex(f[0], 40) || !isHex(f[1], 16) || len(f[2]) != 1 || !strings.Contains(flags, f[2]) {
+	const colon1, colon2 = 40, 40 + 1 + 16
+	if len(id) != colon2+2 || id[colon1] != ':' || id[colon2] != ':' || strings.IndexByte(flags, id[colon2+1]) < 0 ||
+		!isHex(id[:colon1], 40) || !isHex(id[colon1+1:colon2], 16) {
 		return "", "", 0, false
 	}
-	return f[0], f[1], f[2][0], true
+	return id[:colon1], id[colon1+1 : colon2], id[colon2+1], true
 }
 
-func isHex(s string, n int) bool { return len(s) == n && strings.Trim(s, "0123456789abcdef") == "" }
+func isHex(s string, n int) bool {
+	for i := range len(s) {
+		if c := s[i]; (c < '0' || c > '9') && (c < 'a' || c > 'f') {
+			return false
+		}
+	}
+	return len(s) == n
+}
 
 // sameState tells whether two marks mean the same: that there is one is all that a mark
 // says.
@@ -75,6 +86,7 @@ func (h *share) list(ctx context.Context) error {
 		}
 	}
 	h.local.entries = map[string]map[string]*entry{}
+	h.needs(entryWeight * len(refs))
 	for len(refs) > 0 {
 		feed, n := refs[0].Feed, 1
 		for n < len(refs) && refs[n].Feed == feed {
@@ -126,8 +138,7 @@ func (h *share) listFeed(feed string, refs []lektordir.Ref) error {
 // id.
 func (h *share) lineageOf(ref lektordir.Ref) (string, error) {
 	e, err := h.d.ReadEntry(ref, lektordir.FieldID)
-	var path *fs.PathError
-	if errors.As(err, &path) && !errors.Is(err, fs.ErrNotExist) {
+	if unreadable(err) {
 		return "", err
 	}
 	if err != nil || e.ID == "" {
@@ -135,6 +146,12 @@ func (h *share) lineageOf(ref lektordir.Ref) (string, error) {
 	}
 	sum := sha256.Sum256([]byte(e.ID))
 	return hex.EncodeToString(sum[:8]), nil
+}
+
+// unreadable tells whether a file that is there could not be read.
+func unreadable(err error) bool {
+	var path *fs.PathError
+	return errors.As(err, &path) && !errors.Is(err, fs.ErrNotExist)
 }
 
 // key gives the lineage under which the state of an entry is shared.
@@ -168,6 +185,8 @@ type edit struct {
 	lineage string
 	flag    byte
 	set     bool
+	about   about
+	err     error // it could not be read
 }
 
 // noteFeed notes what the user did to the entries of a feed. What is told of them is
@@ -186,27 +205,28 @@ func (h *share) noteFeed(ctx context.Context, feed string, old map[string]seenEn
 			}
 			m, ok := h.states.find(stateID(feed, e.key(lineage), c))
 			if said := ok && !m.deleted; said != has {
-				edits = append(edits, edit{e, e.key(lineage), c, has})
+				edits = append(edits, edit{e: e, lineage: e.key(lineage), flag: c, set: has})
 			}
 		}
 	}
 	slices.SortFunc(edits, func(a, b edit) int {
 		return cmp.Or(strings.Compare(a.lineage, b.lineage), cmp.Compare(a.flag, b.flag))
 	})
-	told := make([]*about, len(edits))
-	err := entries.Parallel(ctx, len(edits), func(i int) {
-		if edits[i].set {
-			told[i] = h.describe(edits[i].e.ref)
-		}
-	})
-	if err != nil {
+	if err := h.describe(ctx, feed, edits); err != nil {
 		return err
 	}
-	for i, d := range edits {
-		if err := h.mark(feed, d.lineage, d.flag, d.set, told[i]); err != nil {
+	var bad error
+	for _, d := range edits {
+		if d.err != nil {
+			// It is an edit, of which nothing could be told now.
+			bad, d.e.late = d.err, true
+			continue
+		}
+		if err := h.mark(feed, d.lineage, d.flag, d.set, &d.about); err != nil {
 			return err
 		}
 	}
+	h.fails(bad) // one of many will do
 	return nil
 }
 
@@ -244,17 +264,39 @@ var words = map[byte]string{'S': "read", 'F': "flagged", 'T': "trashed"}
 
 func wordOf(flag byte) string { return cmp.Or(words[flag], string(flag)) }
 
-func (h *share) describe(ref lektordir.Ref) *about {
-	m := &about{}
-	if e, _ := h.d.ReadEntry(ref, lektordir.FieldTitle|lektordir.FieldID|lektordir.FieldLink); e != nil {
-		m.id, m.title, m.link = e.ID, e.Title, e.URL()
+// describe reads what is told of the entries of a feed that a flag was set of.
+func (h *share) describe(ctx context.Context, feed string, edits []edit) error {
+	var read [2]func(lektordir.Ref, lektordir.Fields) (*lektordir.Entry, error)
+	for _, place := range []lektordir.Place{lektordir.New, lektordir.Cur} {
+		read[place] = h.d.ReadEntry
+		if len(edits) < 8 {
+			continue
+		}
+		if r, err := h.d.NewReader(place, feed); err == nil {
+			defer r.Close()
+			read[place] = r.ReadEntry
+		}
 	}
-	if sub := h.local.subs[ref.Feed]; sub != nil {
-		m.feedID = sub.ID
-	} else if f := h.d.FeedOf(ref); f != nil {
-		m.feedID = f.ID
-	}
-	return m
+	return entries.Parallel(ctx, len(edits), func(i int) {
+		ref := edits[i].e.ref
+		if !edits[i].set {
+			return
+		}
+		m := &edits[i].about
+		e, err := read[ref.Place](ref, lektordir.FieldTitle|lektordir.FieldID|lektordir.FieldLink)
+		if unreadable(err) {
+			edits[i].err = err
+			return
+		}
+		if e != nil {
+			m.id, m.title, m.link = e.ID, e.Title, e.URL()
+		}
+		if sub := h.local.subs[feed]; sub != nil {
+			m.feedID = sub.ID
+		} else if f := h.d.FeedOf(ref); f != nil {
+			m.feedID = f.ID
+		}
+	})
 }
 
 // mark sets or clears a flag in the set.
@@ -346,6 +388,9 @@ func (h *share) wantedOf(feed string, marks []mark, changed map[string]bool) (wa
 
 // wantedBy gives what marks say of an entry, nil if it has them.
 func wantedBy(e *entry, marks []mark) *wanted {
+	if e.late {
+		return nil // the user has just said something else
+	}
 	var w *wanted
 	has := shared(e.ref)
 	for _, m := range marks {
@@ -400,9 +445,7 @@ func (h *share) recognise(feed string, marks []mark, changed map[string]bool) (w
 		}
 	}
 	journal, err := h.d.Lineages(feed)
-	if err != nil {
-		h.s.Report.Warn("%v", err)
-	}
+	h.fails(err)
 	var old *seenFeed
 	if old = h.last.feeds[feed]; old == nil {
 		old = &seenFeed{}
@@ -478,6 +521,11 @@ func (h *share) byID(here map[string]*entry) map[string]*entry {
 	found := map[string]*entry{}
 	for _, e := range here {
 		r, err := h.d.ReadEntry(e.ref, lektordir.FieldID)
+		if unreadable(err) {
+			// It may be the second of two with one id: nothing is known then.
+			h.fails(err)
+			return map[string]*entry{}
+		}
 		if err != nil || r.ID == "" {
 			continue
 		}

@@ -99,7 +99,11 @@ func Peers(_ context.Context, o PeerOptions, s *command.Streams) error {
 
 func (h *share) printPeers(o command.PrinterOptions) error {
 	return command.Records(h.s.Out, o, "tsv", peerColumns, func(p *command.Printer[shown]) error {
-		for _, peer := range h.peers() {
+		peers, err := h.peers()
+		if err != nil {
+			return err
+		}
+		for _, peer := range peers {
 			when, _ := feedsync.ParseDate(h.record(peer.name)["success"])
 			if err := p.Print(shown{peer, when, h.now}); err != nil {
 				return err
@@ -139,7 +143,11 @@ func Status(ctx context.Context, o StatusOptions, s *command.Streams) error {
 	for _, r := range refused {
 		s.Report.Info("%s", r)
 	}
-	h.summary(len(h.peers()))
+	peers, err := h.peers()
+	if err != nil {
+		return err
+	}
+	h.summary(len(peers))
 	for _, hash := range slices.Sorted(maps.Keys(h.local.own)) {
 		name := hash
 		if sub, err := feeddir.Read(h.d, hash); err == nil {
@@ -147,7 +155,7 @@ func Status(ctx context.Context, o StatusOptions, s *command.Streams) error {
 		}
 		s.Report.Info("not shared: %s, which %s", name, h.local.own[hash])
 	}
-	return nil
+	return h.trouble
 }
 
 // applyStatesCount counts what waits, and changes nothing.
@@ -294,7 +302,8 @@ func Resolve(ctx context.Context, o ResolveOptions, s *command.Streams) error {
 	if err := h.save(); err != nil {
 		return err
 	}
-	return h.follow(ctx, nil, false, false)
+	bad := h.follow(ctx, nil, false, false)
+	return errors.Join(h.trouble, bad)
 }
 
 // inConflict finds the item that the user names, by its id or the beginning of it that

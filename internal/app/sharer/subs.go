@@ -45,12 +45,22 @@ func (h *share) look() error {
 	}
 	for _, hash := range hashes {
 		if why := withheld(h.d, hash); why != "" {
+			// What cannot be read is not shared, and was not removed.
+			h.fails(feeddir.Unreadable(h.d, hash))
 			h.local.own[hash] = why
 			continue
 		}
 		h.readSub(hash)
 	}
 	return nil
+}
+
+// fails notes what could not be read. The rest is done, and the next run does what is
+// left.
+func (h *share) fails(err error) {
+	if err != nil {
+		h.trouble = errors.Join(h.trouble, err)
+	}
 }
 
 // readSub reads a subscription.
@@ -62,7 +72,7 @@ func (h *share) readSub(hash string) {
 	case err != nil:
 		// What cannot be read was not removed.
 		h.local.unread[hash] = true
-		h.s.Report.Warn("%v; what was shared of it stays", err)
+		h.fails(fmt.Errorf("%w; what was shared of it stays", err))
 		return
 	case !fetch.IsHTTP(sub.URL) || !fetch.IsHTTP(sub.ID):
 		h.local.own[hash] = "is not from an http or https URL"

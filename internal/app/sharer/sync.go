@@ -16,6 +16,7 @@ import (
 	"github.com/lektordir/lektor/internal/command"
 	"github.com/lektordir/lektor/internal/feedsync"
 	"github.com/lektordir/lektor/internal/fetch"
+	"github.com/lektordir/lektor/internal/joined"
 	"github.com/lektordir/lektor/internal/lazy"
 	"github.com/lektordir/lektor/internal/units"
 )
@@ -122,16 +123,23 @@ type SyncOptions struct {
 // Sync notes what was done here, merges what others publish, makes the lektor-dir
 // follow, and publishes.
 func Sync(ctx context.Context, o SyncOptions, s *command.Streams) error {
-	h, err := o.noted(ctx, s)
+	h, err := o.begin(s)
 	if err != nil {
 		return err
 	}
 	defer h.end()
-	all, failed, err := h.readPeers(ctx)
+	if err := h.note(ctx); err != nil {
+		return err
+	}
+	if h.lost {
+		if err := h.recover(ctx, o.DryRun); err != nil {
+			return err
+		}
+	}
+	all, changed, failed, err := h.readPeers(ctx)
 	if err != nil {
 		return err
 	}
-	changed := h.merge(all)
 	if h.changed.subs {
 		h.subs.Arrange()
 	}
@@ -150,6 +158,7 @@ func Sync(ctx context.Context, o SyncOptions, s *command.Streams) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
+	bad = errors.Join(h.trouble, bad)
 	if !o.DryRun {
 		if err := h.publish(ctx); err != nil {
 			var status *fetch.StatusError
@@ -173,10 +182,36 @@ func Sync(ctx context.Context, o SyncOptions, s *command.Streams) error {
 	return nil
 }
 
+// recover reads what this endpoint has published, when a document of the set is lost, and
+// forgets what was read of others: of them, too, all is to be read. What is deleted, here
+// or there, would come back otherwise.
+func (h *share) recover(ctx context.Context, dryRun bool) error {
+	place := filepath.Join(h.target, h.me)
+	if isURL(h.target) {
+		place = strings.TrimSuffix(h.target, "/") + "/" + h.me
+	}
+	client := fetch.NewClient(h.c.Fetch)
+	defer client.Close()
+	n, err := h.fetchPeer(ctx, client, peer{name: h.me, place: place})
+	if n == nil {
+		return command.Hint(fmt.Errorf("a part of the set is gone from %s, and what was published of it cannot be read: %w", h.path(), err),
+			"mount %s; or, to do without: rm %s", place, h.path(publishedFile))
+	}
+	for _, e := range joined.Errors(err) {
+		h.s.Report.Print(fmt.Errorf("%s: %w", h.me, e))
+	}
+	h.merge(n, map[string]bool{})
+	if dryRun {
+		return nil
+	}
+	h.change()
+	return os.RemoveAll(h.path(readDir))
+}
+
 // success is when a peer was last read: a date, that stays the same as long as the peer
 // publishes nothing new.
 func (h *share) success(n *news) string {
-	if n.broken || len(n.docs) == 0 && n.record["success"] != "" {
+	if n.broken || !n.read && n.record["success"] != "" {
 		return n.record["success"]
 	}
 	return feedsync.FormatDate(h.now)
@@ -241,7 +276,8 @@ func Apply(ctx context.Context, o ApplyOptions, s *command.Streams) error {
 			return err
 		}
 	}
-	return h.follow(ctx, nil, o.Yes, o.DryRun)
+	bad := h.follow(ctx, nil, o.Yes, o.DryRun)
+	return errors.Join(h.trouble, bad)
 }
 
 // PublishOptions are those of [Publish].
@@ -267,7 +303,7 @@ func Publish(ctx context.Context, o PublishOptions, s *command.Streams) error {
 	if err := h.save(); err != nil {
 		return err
 	}
-	if err := h.remember(); err != nil {
+	if err := errors.Join(h.trouble, h.remember()); err != nil {
 		return err
 	}
 	if o.To != "-" {

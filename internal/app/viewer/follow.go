@@ -8,16 +8,13 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"os/exec"
 	"slices"
 	"strconv"
-	"syscall"
 	"time"
 
 	"github.com/lektordir/lektor/internal/command"
 	"github.com/lektordir/lektor/internal/entries"
 	"github.com/lektordir/lektor/internal/query"
-	"github.com/lektordir/lektor/internal/termsafe"
 	"github.com/lektordir/lektor/lektordir"
 )
 
@@ -27,6 +24,9 @@ type FollowOptions struct {
 	Query []string
 	Past  int    // so many of the newest first
 	Exec  string // shell command for each entry; then nothing is printed unless Print says how
+	// Run is such a command that needs no shell, see [argv].
+	Run   []string
+	Rules bool // apply the user's rules to what arrives, and before to what is new
 	Print command.PrinterOptions
 	// Screen is the terminal that lines are for, see [ListOptions].
 	Screen command.Screen
@@ -43,16 +43,28 @@ func Follow(ctx context.Context, o FollowOptions, s *command.Streams) error {
 		return err
 	}
 	f := &follower{viewer: v, o: o, seen: map[string]bool{}}
+	if o.Run != nil {
+		if f.command, err = newArgv(o.Run); err != nil {
+			return err
+		}
+	}
+	if o.Rules {
+		f.rules = &applier{viewer: v, quiet: true}
+	}
 	watching, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var stop error // why it cannot go on
 	ready := func() {
 		// The past is read after the watch has begun: what arrives meanwhile
 		// is in both, and printed once.
-		if o.Past > 0 {
-			if stop = f.past(ctx); stop != nil {
-				cancel()
-			}
+		if f.rules != nil {
+			stop = f.rules.began(ctx)
+		}
+		if o.Past > 0 && stop == nil {
+			stop = f.past(ctx)
+		}
+		if stop != nil {
+			cancel()
 		}
 		if o.Ready != nil {
 			o.Ready()
@@ -90,6 +102,9 @@ type follower struct {
 	o     FollowOptions
 	shown []*entries.Record // with Number
 	seen  map[string]bool   // printed as past
+	// command is that of Run, nil for none.
+	command *argv
+	rules   *applier // nil without Rules
 }
 
 // past prints the newest entries that are there already, oldest first.
@@ -119,6 +134,18 @@ func (f *follower) arrived(ctx context.Context, ref lektordir.Ref) error {
 	}
 	f.Now = f.clock()
 	r := f.Record(ref)
+	if f.rules != nil {
+		trashed, err := f.rules.arrived(ctx, r)
+		if ctx.Err() != nil {
+			return nil
+		}
+		if err != nil {
+			f.S.Report.Print(err)
+		}
+		if trashed {
+			return nil
+		}
+	}
 	m := f.query.Bind(f.Now)
 	verdict := r.Match(m)
 	if verdict == query.No {
@@ -139,9 +166,12 @@ func (f *follower) arrived(ctx context.Context, ref lektordir.Ref) error {
 	return f.emit(ctx, r)
 }
 
+// silent reports whether a command is run for entries, which are not printed then.
+func (f *follower) silent() bool { return f.o.Exec != "" || f.command != nil }
+
 // emit prints an entry, or runs the command for it.
 func (f *follower) emit(ctx context.Context, r *entries.Record) error {
-	if f.o.Number && (f.printer != nil || f.o.Exec == "") {
+	if f.o.Number && (f.printer != nil || !f.silent()) {
 		defer r.Forget() // a list grows for as long as it runs
 		f.shown = append(f.shown, r)
 		r.Number = len(f.shown)
@@ -152,7 +182,7 @@ func (f *follower) emit(ctx context.Context, r *entries.Record) error {
 			return err
 		}
 	}
-	if f.o.Exec != "" {
+	if f.silent() {
 		f.exec(ctx, r)
 		return nil
 	}
@@ -172,26 +202,13 @@ func (f *follower) emit(ctx context.Context, r *entries.Record) error {
 // exec runs the user's command. What strangers wrote reaches it only as an
 // argument and in the environment, never as a part of the command's text.
 func (f *follower) exec(ctx context.Context, r *entries.Record) {
-	cmd := exec.CommandContext(ctx, "/bin/sh", "-c", f.o.Exec, "sh", r.Path())
-	cmd.Env = append(os.Environ(), environ(f.Dir, r)...)
-	cmd.Stdout, cmd.Stderr = f.S.Out, f.S.Err
-	if out := f.S.OutFile(); out != nil {
-		cmd.Stdout = out
+	var err error
+	if f.command != nil {
+		err = f.run(ctx, r, f.command, nil)
+	} else if err = f.external(ctx, r, "/bin/sh", "-c", f.o.Exec, "sh", r.Path()).Run(); err != nil {
+		err = fmt.Errorf("--exec for %s: %w", r.Ref.Path(), err)
 	}
-	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
-	cmd.WaitDelay = 2 * time.Second
-	if err := cmd.Run(); err != nil && ctx.Err() == nil {
-		f.S.Report.Error("%v", fmt.Errorf("--exec for %s: %w", r.Ref.Path(), err))
-	}
-}
-
-// environ is what a command that works on an entry finds in its environment.
-func environ(d *lektordir.Dir, r *entries.Record) []string {
-	return []string{
-		"LEKTORDIR=" + d.Path(),
-		"LEKTOR_ENTRY=" + r.Path(),
-		"LEKTOR_TITLE=" + termsafe.Line(r.Title()),
-		"LEKTOR_URL=" + termsafe.Line(r.URL()),
-		"LEKTOR_FEED=" + termsafe.Line(r.Feed().Title()),
+	if err != nil && ctx.Err() == nil {
+		f.S.Report.Error("%v", err)
 	}
 }

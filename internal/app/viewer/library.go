@@ -195,7 +195,14 @@ func (l *library) Page(_ context.Context, ref lektordir.Ref, width int) (*tui.Pa
 		p.Text = termsafe.Clean(e.Summary)
 	}
 	for line := range strings.Lines(b.String()) {
-		text := htmltext.Render([]byte(termsafe.Brief(line)), "", htmltext.Options{Width: width})
+		if strings.HasPrefix(line, "Flags: ") {
+			continue // they may change while one reads, and stand above
+		}
+		// Three lines of each say enough; of what may be copied nothing is cut off.
+		if line = termsafe.Brief(line); !strings.Contains(line, "://") {
+			line = termsafe.Truncate(line, 3*width-10)
+		}
+		text := htmltext.Render([]byte(line), "", htmltext.Options{Width: width})
 		p.Header = append(p.Header, strings.TrimSuffix(text, "\n"))
 	}
 	for _, enc := range e.Enclosures {
@@ -292,6 +299,9 @@ func (l *library) Save(_ context.Context, name, text string) error {
 	if err := l.dir.Inside("etc/view", savedDir); err != nil {
 		return err
 	}
+	if err := query.CheckName(name); err != nil {
+		return err
+	}
 	path := l.dir.Join(savedDir, name)
 	if _, err := os.Lstat(path); err == nil {
 		return fmt.Errorf("there is a saved query %s already", name)
@@ -369,12 +379,8 @@ func (l *library) Player(ctx context.Context, ref lektordir.Ref, url string) ([]
 }
 
 func (l *library) Environ(_ context.Context, ref lektordir.Ref) []string {
-	r := l.store().Record(ref)
-	enclosure := ""
-	if list := r.Get(lektordir.FieldEnclosures).Enclosures; len(list) > 0 {
-		enclosure = list[0].URL
-	}
-	return append(environ(l.dir, r), "LEKTOR_ENCLOSURE="+termsafe.Line(enclosure))
+	s := l.store()
+	return environ(s, s.Record(ref))
 }
 
 // Limits of a picture: whoever asks for one looks at it now.

@@ -20,6 +20,7 @@ var allSteps = map[string][]step{
 	"lektor-cloudd.1": cloud,
 	"lektor-ess.1":    notices,
 	"lektor-share.1":  sharing,
+	"lektor-pages.1":  pages,
 	"ess.5":           essFormat,
 	"nno.5":           nnoFormat,
 }
@@ -115,6 +116,24 @@ test "$(grep -c '<entry>' good/index.atom)" = "$(lektor-view count -o flagged)"
 sed 's/50/1/; s/archive good/archive one/' "$example" | sh
 grep 'rel="prev-archive" href="https://me.example/good/archive-0' one/index.atom
 test "$(cat one/index.atom one/archive-* | grep -c '<entry>')" = "$(lektor-view count -o flagged)"`
+
+	// ruled makes a lektor-dir whose rules are the example, with the entries that put makes.
+	ruleLines = "lines of the file of rules, which are applied"
+	ruled     = `
+export LEKTORDIR="$HOME/ruled"
+rm -rf "$LEKTORDIR"
+put() {
+	feed=$1 title=$2
+	shift 2
+	echo Text | lektor-fetch put --feed-id "$feed" --feed-name "$feed" --id "urn:x:$feed$title" --title "$title" "$@"
+}
+apply() {
+	mkdir -p "$LEKTORDIR/etc/view"
+	cat "$example" >"$LEKTORDIR/etc/view/rules"
+	chmod go-w "$LEKTORDIR" "$LEKTORDIR/etc" "$LEKTORDIR/etc/view" "$LEKTORDIR/etc/view/rules"
+	lektor-view rules check
+	lektor-view rules apply
+}`
 
 	// old are two old entries of a feed that were read a moment ago, one flagged.
 	old = `
@@ -287,11 +306,42 @@ var fetcher = []step{
 // viewer is lektor-view(1).
 var viewer = []step{
 	{
+		starts: `feed:lwn title:/^\[\$\]/ -> read, flag p`, except: ruleLines,
+		before: `lektor-fetch add https://example.org/feed`,
+		then: ruled + `
+mkdir -p "$LEKTORDIR/etc/view/query"; echo has:audio >"$LEKTORDIR/etc/view/query/Podcasts"
+put lwn '[$] A kernel'
+put lwn 'A kernel'
+put news 'Tea' --feed-name 'Daily News' --category ads
+put cast 'Heard' --feed-name Cast --enclosure 'http://cast.example/1.mp3 audio/mpeg 1'
+apply
+test "$(lektor-view ls -a --sort title -o title,flags | tr '\t\n' ':,')" = '[$] A kernel:Sp,A kernel:,Heard:,'
+test "$(lektor-view ls -o title is:trashed)" = Tea
+grep '^Cast|Heard$' "$HOME/notified"; rm "$HOME/notified"`,
+	},
+	{
+		starts: `# ignore-article "https://example.org/feed" "title =~ \"^Ad:\""`, except: ruleLines,
+		then: ruled + `
+put https://example.org/feed 'AD: tea'
+put https://example.org/feed 'Not an Ad: tea'
+put https://example.com/feed 'Ad: coffee'
+put a 'By a bot' --author Bot
+put a 'By another' --author Botanist
+echo 'A <b>casino</b>' | lektor-fetch put --feed-id urn:x:a --id urn:x:c --title C --type text/html
+put a 'Old' --date 2001-01-01T00:00:00Z
+apply
+test "$(lektor-view ls -a --sort title -o title | tr '\n' ',')" = "Ad: coffee,By another,Not an Ad: tea,"`,
+	},
+	{
 		starts: "# the keys of newsboat, with some of one's own", except: "it is a file, which is read",
 		then: `lektor-fetch add https://example.org/feed; mkdir -p "$D/etc/view"; cp "$example" "$D/etc/view/keys"
 lektor-view tui </dev/null >"$HOME/said" 2>&1 || true
 test "$(head -n 1 "$HOME/said")" = "lektor-view: tui needs a terminal, on standard input and standard output"
 echo "x no-such-thing" >>"$D/etc/view/keys"; lektor-view tui </dev/null 2>&1 | grep "line 9: there is no action"; rm "$D/etc/view/keys"`,
+	},
+	{
+		starts: "lektor-view html www is:unread",
+		then:   `test -s www/index.html; test "$(ls www/entry 2>/dev/null | wc -l)" -eq "$(lektor-view count -o all is:unread)"`,
 	},
 	{
 		starts: "lektor-view ls", terminal: true,
@@ -328,6 +378,12 @@ test "$(lektor-view count -o all feed:https://example.com/feed)" = 2
 { lektor-view count -o all feed:https://example.org/feed is:read; lektor-view count -o all is:unread; } | cmp - "$HOME/a"`,
 	},
 	{starts: "feed=$(lektor-fetch ls -o path https://example.org/feed)", then: `test "$(lektor-view ls -o feed -n 1)" = "The good one"`},
+	{
+		starts: `lektor-view follow --run notify-send '{{.feed}}' '{{.title}}'`,
+		until: `n=$(($(cat "$HOME/m" 2>/dev/null || echo 0) + 1)); echo $n >"$HOME/m"
+echo | lektor-fetch put --feed-id urn:x:gong --feed-name Gong --id "urn:x:$n" --title "Dong $n"
+grep -q '^Gong|Dong [0-9]*$' "$HOME/notified"`,
+	},
 	{
 		starts: `lektor-view follow --exec 'notify-send "$LEKTOR_FEED" "$LEKTOR_TITLE"'`,
 		// It sees what arrives after it began.
@@ -506,6 +562,19 @@ var nnoFormat = []step{
 	{
 		starts: "1503411300,", except: sample,
 		then: `lektor-ess check - <"$example"; test "$(lektor-ess decode -o url - <"$example" | tr '\n' ' ')" = "http://example.com/rss.xml http://example2.com/rss.xml "`,
+	},
+}
+
+// pages is lektor-pages(1).
+var pages = []step{
+	{
+		starts: "lektor-fetch; lektor-view html www",
+		before: "lektor-fetch add https://example.com/feed",
+		then:   `test "$(ls www/entry | wc -l)" -eq "$(lektor-view count -o all)"; test -s www/index.html; lektor-pages html www; test -z "$(find www -newer www/.lektor-html -name '*.html')"`,
+	},
+	{
+		starts: "lektor-pages html --title Kernel kernel folder:Linux since:30d",
+		then:   `grep '<h1>Kernel</h1>' kernel/index.html`,
 	},
 }
 

@@ -37,8 +37,11 @@ func (m *model) haveList(msg listMsg) tea.Cmd {
 	if key != "" {
 		at := slices.IndexFunc(l.items, func(it item) bool { return it.ref.Unique != "" && keyOf(it.ref) == key })
 		if at >= 0 {
-			// The line of the screen stays, too.
-			l.y += at - l.at
+			// The line of the screen stays, too, but at the top, where one looks for what
+			// arrives.
+			if l.y > 0 {
+				l.y += at - l.at
+			}
 			l.at = at
 		}
 	}

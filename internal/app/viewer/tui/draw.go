@@ -9,6 +9,7 @@ import (
 	"github.com/lektordir/lektor/internal/command"
 	"github.com/lektordir/lektor/internal/termsafe"
 	"github.com/lektordir/lektor/internal/units"
+	"github.com/lektordir/lektor/lektordir"
 )
 
 // On less than this there is nothing to be seen.
@@ -270,13 +271,8 @@ func (m *model) drawList(width, room int) (string, []string) {
 		if !known {
 			row.Title = "…"
 		}
-		status := " "
-		if it.ref.Unread() {
-			status = "N"
-		}
-		flags := strings.ReplaceAll(it.ref.Flags(), "S", "")
-		status += fit(flags, 2)
-		text := cursorMark(i == l.at) + status + " "
+		flags := status(it.ref)
+		text := cursorMark(i == l.at) + fit(flags, 3) + " "
 		if width >= withDate {
 			text += fmt.Sprintf("%*s  ", dateWidth, m.o.date(it.date))
 		}
@@ -298,12 +294,21 @@ func (m *model) drawList(width, room int) (string, []string) {
 			body = append(body, m.cursorLine(true, listPane, s, text+feed+fit(row.Title, rest)))
 			continue
 		}
-		if strings.TrimSpace(flags) != "" {
+		if len(flags) > 1 {
 			text = m.paint(flagText, text)
 		}
 		body = append(body, text+m.paint(feedText, feed)+m.paint(s, fit(row.Title, rest)))
 	}
 	return title, body
+}
+
+// status shows what was done with an entry: N it is unread, then its flags but S.
+func status(r lektordir.Ref) string {
+	s := " "
+	if r.Unread() {
+		s = "N"
+	}
+	return s + strings.ReplaceAll(r.Flags(), "S", "")
 }
 
 // dateWidth is that of the longest date.
@@ -325,7 +330,7 @@ func (m *model) titleOf(of id) string {
 func (m *model) drawPage(width, room int) (string, []string) {
 	p := &m.page
 	row := m.rows[p.key]
-	title := " " + row.Title
+	title := " " + strings.TrimLeft(status(p.ref)+" ", " ") + row.Title
 	var body []string
 	switch {
 	case p.err != nil:
