@@ -2,7 +2,10 @@ package lektordir
 
 import (
 	"errors"
+	"fmt"
 	"os"
+	"slices"
+	"strings"
 )
 
 // SetFlags sets and unsets flags of an entry by one rename, and gives its new
@@ -79,4 +82,19 @@ func (d *Dir) mkTmp(feed string) error {
 		return err
 	}
 	return nil
+}
+
+// WithFlags gives the place that [Dir.SetFlags] moves an entry to. It touches
+// nothing.
+func (r Ref) WithFlags(set, unset string) (Ref, error) {
+	for _, c := range set + unset {
+		if (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') {
+			return r, fmt.Errorf("%q is no flag: flags are ASCII letters", c)
+		}
+	}
+	// Bytes, as others may have put there what is no UTF-8.
+	flags := slices.DeleteFunc([]byte(sortFlags(r.Flags()+set)), func(c byte) bool {
+		return strings.IndexByte(unset, c) >= 0
+	})
+	return Ref{Feed: r.Feed, Unique: r.Unique, Place: Cur, Info: "2," + string(flags)}, nil
 }

@@ -3,7 +3,6 @@ package archive
 import (
 	"bytes"
 	"crypto/sha256"
-	"encoding/hex"
 	"encoding/xml"
 	"errors"
 	"fmt"
@@ -149,7 +148,7 @@ func digest(element []byte) string {
 	// It comes last, after a content that may have elements of that name.
 	rest = cut(h, rest, "source", bytes.LastIndex)
 	h.Write(rest)
-	return printed + hex.EncodeToString(h.Sum(nil)[:16])
+	return fmt.Sprintf("%s%.16x", printed, h.Sum(nil))
 }
 
 // cut writes what stands before an element, without the white space, and gives what

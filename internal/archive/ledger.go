@@ -18,7 +18,6 @@ import (
 	"bytes"
 	"cmp"
 	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"slices"
@@ -212,8 +211,7 @@ func (l *Ledger) Bytes() []byte {
 }
 
 func checksum(b []byte) string {
-	sum := sha256.Sum256(b)
-	return hex.EncodeToString(sum[:8])
+	return fmt.Sprintf("%.8x", sha256.Sum256(b))
 }
 
 // put adds a line, in the place of that with its id.

@@ -147,6 +147,16 @@ func (p *Printer[R]) named(names []string) ([]Column[R], error) {
 	return out, nil
 }
 
+// PrintAll prints records.
+func (p *Printer[R]) PrintAll(records []R) error {
+	for _, r := range records {
+		if err := p.Print(r); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // Print prints one record.
 func (p *Printer[R]) Print(record R) error {
 	p.buf.Reset()

@@ -88,13 +88,6 @@ func (h *History) Follow() bool {
 	return !strings.EqualFold(strings.TrimSpace(v), "off")
 }
 
-func checkHistory(v string) error {
-	if v != "on" && v != "off" {
-		return fmt.Errorf("history is on or off, not %q", v)
-	}
-	return nil
-}
-
 // Linked is what the document that is subscribed to said of others when it was read
 // last.
 type Linked struct {

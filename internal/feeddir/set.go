@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/lektordir/lektor/internal/atomicfile"
@@ -33,8 +34,8 @@ var settings = []setting{
 	{"categories", categoryFile, true, checkNothing},
 	{fileHeaders, "etc/fetch/headers", true, func(v string) error { _, err := fetch.ParseHeaders(v); return err }},
 	{fileFilter, "etc/fetch/filter", false, checkNothing},
-	{filePrivate, privateFile, false, checkPrivate},
-	{"history", historyFile, false, checkHistory},
+	{filePrivate, privateFile, false, oneOf("private", "yes", "no")},
+	{"history", historyFile, false, oneOf("history", "on", "off")},
 	{"keep", keepFile, false, checkKeep},
 }
 
@@ -58,18 +59,17 @@ func checkAlias(v string) error {
 	return nil
 }
 
-func checkOnUpdate(v string) error {
-	if v != "unread" && v != "deliver" && v != "ignore" {
-		return fmt.Errorf("on-update is unread, deliver or ignore, not %q", v)
-	}
-	return nil
-}
+var checkOnUpdate = oneOf("on-update", "unread", "deliver", "ignore")
 
-func checkPrivate(v string) error {
-	if v != "yes" && v != "no" {
-		return fmt.Errorf("private is yes or no, not %q", v)
+// oneOf makes a check of a setting that has few values.
+func oneOf(name string, values ...string) func(string) error {
+	return func(v string) error {
+		if slices.Contains(values, v) {
+			return nil
+		}
+		last := len(values) - 1
+		return fmt.Errorf("%s is %s or %s, not %q", name, strings.Join(values[:last], ", "), values[last], v)
 	}
-	return nil
 }
 
 // UnknownSettingError is returned for a setting that there is not.
@@ -127,10 +127,12 @@ func Set(w *lektordir.Writer, d *lektordir.Dir, hash, key, value string) error {
 
 // SetForced is [Set] for an interval of less than [MinInterval], too.
 func SetForced(w *lektordir.Writer, d *lektordir.Dir, hash, key, value string) error {
-	if short := (*ShortIntervalError)(nil); !errors.As(Check(key, value), &short) {
-		if err := Check(key, value); err != nil {
-			return err
-		}
+	s, err := known(key)
+	if err != nil {
+		return err
+	}
+	if err := s.check(value); err != nil && !errors.As(err, new(*ShortIntervalError)) {
+		return err
 	}
 	if key == fileFilter || key == fileURL && strings.HasPrefix(strings.ToLower(value), "exec:") {
 		// Refused now rather than at every fetch.
@@ -142,10 +144,6 @@ func SetForced(w *lektordir.Writer, d *lektordir.Dir, hash, key, value string) e
 		switch key {
 		case "alias", "keep":
 			if err := d.InsideSrc(hash, "view"); err != nil {
-				return err
-			}
-			s, err := known(key)
-			if err != nil {
 				return err
 			}
 			path := filepath.Join(d.Join("src", hash), s.path)
@@ -200,7 +198,7 @@ func SameAlias(w *lektordir.Writer, d *lektordir.Dir, hash string) error {
 		}
 		return remove(filepath.Join(d.Join("src", hash), aliasFile))
 	})
-	if inUse := (*lektordir.BusyError)(nil); errors.As(err, &inUse) {
+	if errors.As(err, new(*lektordir.BusyError)) {
 		return nil
 	}
 	return err

@@ -47,8 +47,7 @@ func SpoolOf(d *lektordir.Dir, hash string) (*Spool, error) {
 }
 
 func (s *Spool) path(url string) string {
-	sum := sha256.Sum256([]byte(url))
-	return filepath.Join(s.dir, hex.EncodeToString(sum[:16]))
+	return filepath.Join(s.dir, fmt.Sprintf("%.16x", sha256.Sum256([]byte(url))))
 }
 
 // header are the fields that stand before a document, in their order.

@@ -3,7 +3,6 @@ package feeddir
 import (
 	"cmp"
 	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -307,8 +306,7 @@ func (s *State) SameBody(resp *fetch.Response) bool {
 // origin is what validators and digest belong to.
 func (s *State) origin(url string) string {
 	if f := s.get(fileFilter); f != "" {
-		sum := sha256.Sum256([]byte(f))
-		return url + "\t" + hex.EncodeToString(sum[:])
+		return fmt.Sprintf("%s\t%x", url, sha256.Sum256([]byte(f)))
 	}
 	return url
 }
@@ -356,10 +354,8 @@ func (s *State) SetUser(name, value string) error {
 	if !set.lines && strings.ContainsAny(value, "\n\x00") || value == "" {
 		return fmt.Errorf("%s must be one line, and not empty", name)
 	}
-	if short := (*ShortIntervalError)(nil); !errors.As(set.check(value), &short) {
-		if err := set.check(value); err != nil {
-			return err
-		}
+	if err := set.check(value); err != nil && !errors.As(err, new(*ShortIntervalError)) {
+		return err
 	}
 	if err := os.MkdirAll(s.dir, 0o777); err != nil {
 		return err

@@ -14,7 +14,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"crypto/tls"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -682,8 +681,7 @@ func port(u *url.URL) string {
 // Body must not change afterwards.
 func (r *Response) Digest() string {
 	if r.digest == "" {
-		sum := sha256.Sum256(r.Body)
-		r.digest = hex.EncodeToString(sum[:])
+		r.digest = fmt.Sprintf("%x", sha256.Sum256(r.Body))
 	}
 	return r.digest
 }

@@ -116,28 +116,26 @@ func (q *Query) Fields() lektordir.Fields {
 // viewer records of an entry: that it was taken or read, or its flags. Where it
 // does not, a viewer that is asked for nothing else shows what is unread.
 func (q *Query) MentionsState() bool {
-	found := false
-	q.walk(func(t *term) {
-		found = found || t.key == keyFlag || t.key == keyRead || t.choice != nil && t.choice.state
-	})
-	return found
+	return q.mentions(func(t *term) bool { return t.key == keyFlag || t.key == keyRead || t.choice != nil && t.choice.state })
 }
 
 // MentionsTrash reports whether the query itself asks about the flag T. Where it
 // does not, a viewer lists nothing that has it.
 func (q *Query) MentionsTrash() bool {
-	found := false
-	q.walk(func(t *term) {
-		found = found || t.key == keyIs && t.needle == "trashed" || t.key == keyFlag && strings.Contains(t.value, "T")
+	return q.mentions(func(t *term) bool {
+		return t.key == keyIs && t.needle == "trashed" || t.key == keyFlag && strings.Contains(t.value, "T")
 	})
-	return found
 }
 
 // MentionsWithdrawn reports whether the query itself asks about what feeds have
 // withdrawn. Where it does not, a viewer lists none of that.
 func (q *Query) MentionsWithdrawn() bool {
-	found := false
-	q.walk(func(t *term) { found = found || t.choice != nil && t.choice.name == withdrawn })
+	return q.mentions(func(t *term) bool { return t.choice != nil && t.choice.name == withdrawn })
+}
+
+// mentions reports whether a term is one of those.
+func (q *Query) mentions(those func(*term) bool) (found bool) {
+	q.walk(func(t *term) { found = found || those(t) })
 	return found
 }
 

@@ -52,9 +52,7 @@ func deliver(way, from, to string) time.Duration {
 	cmd := exec.Command(must.Get(os.Executable()), deliverArg, way, from, to)
 	cmd.Stderr = os.Stderr
 	out, err := cmd.Output()
-	if err != nil {
-		must.Fail("delivery by %s: %w", way, err)
-	}
+	must.That(err, "delivery by %s", way)
 	return must.Get(time.ParseDuration(strings.TrimSpace(string(out))))
 }
 

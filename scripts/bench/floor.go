@@ -124,9 +124,7 @@ func putFloor(fd int, files []floorFile) {
 		default:
 			err = writeFloor(fd, f.name, f.data)
 		}
-		if err != nil {
-			must.Fail("%s: %w", f.name, err)
-		}
+		must.That(err, "%s", f.name)
 	}
 }
 

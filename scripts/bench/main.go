@@ -389,9 +389,7 @@ func (o options) start(dir string, t *table) {
 		for range o.starts {
 			cmd := command(dir, p, "--version")
 			begin := time.Now()
-			if err := cmd.Run(); err != nil {
-				must.Fail("%s: %w", p, err)
-			}
+			must.That(cmd.Run(), "%s", p)
 			times = append(times, time.Since(begin))
 		}
 		slices.Sort(times)

@@ -70,10 +70,7 @@ func everything(ctx context.Context, only, kinds, disks string, cuts int, unsync
 		if kinds == "" || !strings.Contains(s.name, only) {
 			continue
 		}
-		t, err := newTrial(ctx, e, s)
-		if err != nil {
-			must.Fail("%s: %w", s.name, err)
-		}
+		t := must.Get(newTrial(ctx, e, s))
 		for kind := range strings.SplitSeq(kinds, ",") {
 			var faults []fault
 			switch kind {

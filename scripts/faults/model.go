@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"iter"
 	"maps"
 	"math/rand/v2"
 	"os"
@@ -17,6 +18,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/lektordir/lektor/internal/testkit/must"
 	"golang.org/x/sys/unix"
 )
 
@@ -37,18 +39,15 @@ type node struct {
 type volume []node
 
 // readVolume reads a directory.
-func readVolume(dir string) (volume, error) {
+func readVolume(dir string) volume {
 	v := volume{{mode: fs.ModeDir, names: map[string]int{}}}
 	numbers := map[string]int{dir: 0}
 	files := map[uint64]int{} // by inode, as a file may have several names
-	err := filepath.WalkDir(dir, func(p string, e fs.DirEntry, err error) error {
-		if err != nil || p == dir {
-			return err
+	must.Do(filepath.WalkDir(dir, func(p string, e fs.DirEntry, err error) error {
+		if must.Do(err); p == dir {
+			return nil
 		}
-		fi, err := e.Info()
-		if err != nil {
-			return err
-		}
+		fi := must.Get(e.Info())
 		x := node{mode: e.Type(), mtime: fi.ModTime()}
 		inode := fi.Sys().(*syscall.Stat_t).Ino
 		if y, ok := files[inode]; ok {
@@ -59,21 +58,19 @@ func readVolume(dir string) (volume, error) {
 		case fs.ModeDir:
 			x.names = map[string]int{}
 		case fs.ModeSymlink:
-			var text string
-			text, err = os.Readlink(p)
-			x.data = []byte(text)
+			x.data = []byte(must.Get(os.Readlink(p)))
 		case 0:
-			x.data, err = os.ReadFile(p)
+			x.data = must.Get(os.ReadFile(p))
 			files[inode] = len(v)
 		default:
-			err = fmt.Errorf("%s: the model has no %v", p, x.mode)
+			must.Fail("%s: the model has no %v", p, x.mode)
 		}
 		numbers[p] = len(v)
 		v[numbers[filepath.Dir(p)]].names[e.Name()] = len(v)
 		v = append(v, x)
-		return err
-	})
-	return v, err
+		return nil
+	}))
+	return v
 }
 
 // find gives the node at a path, and those of the directories on the way to
@@ -91,22 +88,19 @@ func (v volume) find(p string) (x int, way []int, ok bool) {
 	return x, way, true
 }
 
-// walk calls f for each path, a directory before what is in it.
-func (v volume) walk(f func(p string, x *node) error) error {
-	var down func(dir string, x int) error
-	down = func(dir string, x int) error {
-		for _, name := range slices.Sorted(maps.Keys(v[x].names)) {
-			p, y := path.Join(dir, name), v[x].names[name]
-			if err := f(p, &v[y]); err != nil {
-				return err
-			}
-			if err := down(p, y); err != nil {
-				return err
-			}
+// all yields each path, a directory before what is in it.
+func (v volume) all() iter.Seq2[string, *node] {
+	return func(yield func(string, *node) bool) { v.below("", 0, yield) }
+}
+
+func (v volume) below(dir string, x int, yield func(string, *node) bool) bool {
+	for _, name := range slices.Sorted(maps.Keys(v[x].names)) {
+		p, y := path.Join(dir, name), v[x].names[name]
+		if !yield(p, &v[y]) || !v.below(p, y, yield) {
+			return false
 		}
-		return nil
 	}
-	return down("", 0)
+	return true
 }
 
 // clone copies what changes of a volume. Data are replaced, never written to.
@@ -121,10 +115,9 @@ func (v volume) clone() volume {
 // sum is equal for volumes that look the same.
 func (v volume) sum() (s [sha256.Size]byte) {
 	h := sha256.New()
-	v.walk(func(p string, x *node) error {
+	for p, x := range v.all() {
 		fmt.Fprintf(h, "%q %v %q\n", p, x.mode, x.data)
-		return nil
-	})
+	}
 	h.Sum(s[:0])
 	return s
 }
@@ -132,18 +125,16 @@ func (v volume) sum() (s [sha256.Size]byte) {
 // differ tells how a volume differs from another, in names and data.
 func (v volume) differ(w volume) error {
 	seen := map[string]string{}
-	w.walk(func(p string, x *node) error {
+	for p, x := range w.all() {
 		seen[p] = fmt.Sprintf("%v %q", x.mode, x.data)
-		return nil
-	})
+	}
 	var bad []error
-	v.walk(func(p string, x *node) error {
+	for p, x := range v.all() {
 		if got := fmt.Sprintf("%v %q", x.mode, x.data); got != seen[p] {
 			bad = append(bad, fmt.Errorf("%s is %.80s, not %.80s", p, got, seen[p]))
 		}
 		delete(seen, p)
-		return nil
-	})
+	}
 	for p := range seen {
 		bad = append(bad, fmt.Errorf("%s is missing", p))
 	}
@@ -151,29 +142,27 @@ func (v volume) differ(w volume) error {
 }
 
 // write makes a directory of a volume.
-func (v volume) write(dir string) error {
-	if err := os.Mkdir(dir, 0o777); err != nil {
-		return err
-	}
+func (v volume) write(dir string) {
+	must.Do(os.Mkdir(dir, 0o777))
 	made := map[*node]string{}
-	return v.walk(func(p string, x *node) error {
+	for p, x := range v.all() {
 		p = filepath.Join(dir, p)
-		switch x.mode {
-		case fs.ModeDir:
-			return os.Mkdir(p, 0o777)
-		case fs.ModeSymlink:
-			return os.Symlink(string(x.data), p)
+		twin, ok := made[x]
+		switch {
+		case x.mode == fs.ModeDir:
+			must.Do(os.Mkdir(p, 0o777))
+		case x.mode == fs.ModeSymlink:
+			must.Do(os.Symlink(string(x.data), p))
+		case ok:
+			must.Do(os.Link(twin, p))
+		default:
+			made[x] = p
+			must.Do(os.WriteFile(p, x.data, 0o666))
+			if !x.mtime.IsZero() {
+				must.Do(os.Chtimes(p, x.mtime, x.mtime))
+			}
 		}
-		if twin, ok := made[x]; ok {
-			return os.Link(twin, p)
-		}
-		made[x] = p
-		err := os.WriteFile(p, x.data, 0o666)
-		if err == nil && !x.mtime.IsZero() {
-			err = os.Chtimes(p, x.mtime, x.mtime)
-		}
-		return err
-	})
+	}
 }
 
 // changeKind is what a call changes.
@@ -263,13 +252,13 @@ type recording struct {
 }
 
 // newRecording begins one in a directory whose content is on the disk.
-func newRecording(dir string) (*recording, error) {
-	v, err := readVolume(dir)
-	return &recording{before: v, now: v.clone()}, err
+func newRecording(dir string) *recording {
+	v := readVolume(dir)
+	return &recording{before: v, now: v.clone()}
 }
 
 // add records a call. One that must have failed changes nothing.
-func (r *recording) add(o op) error {
+func (r *recording) add(o op) {
 	r.calls++
 	c := change{call: r.calls, op: o}
 	x, way, there := r.now.find(o.Path)
@@ -311,7 +300,7 @@ func (r *recording) add(o op) error {
 	case "write", "pwrite":
 		if there && len(o.Data) > 0 {
 			if len(o.Data) != o.Len {
-				return fmt.Errorf("%v: its data could not be read", o)
+				must.Fail("%v: its data could not be read", o)
 			}
 			if c.op.Off < 0 {
 				c.op.Off = int64(len(r.now[x].data))
@@ -338,10 +327,10 @@ func (r *recording) add(o op) error {
 	case "rename":
 		from, _, found := r.now.find(o.From)
 		if o.Flags&^unix.RENAME_NOREPLACE != 0 {
-			return fmt.Errorf("%v: the model does not know its flags", o)
+			must.Fail("%v: the model does not know its flags", o)
 		}
 		if !found || !ok || there && (o.Flags != 0 || x == from || r.now[x].mode != r.now[from].mode || len(r.now[x].names) > 0) {
-			return nil
+			return
 		}
 		c.kind, c.node, c.as, c.name = nameMoved, from, c.name, path.Base(o.From)
 		c.dir, _, _ = r.now.find(path.Dir(o.From))
@@ -356,9 +345,8 @@ func (r *recording) add(o op) error {
 		r.put(c)
 	case "chmod":
 	default:
-		return fmt.Errorf("%v: the model does not know this call", o)
+		must.Fail("%v: the model does not know this call", o)
 	}
-	return nil
 }
 
 func (r *recording) put(c change) {
@@ -737,13 +725,6 @@ func (r *recording) directories(rng *rand.Rand, names []int, fates map[int]fate)
 }
 
 // matches tells how a directory differs from what the recording says.
-func (r *recording) matches(dir string) error {
-	v, err := readVolume(dir)
-	if err != nil {
-		return err
-	}
-	if err := v.differ(r.now); err != nil {
-		return fmt.Errorf("what was recorded does not give what is there: %w", err)
-	}
-	return nil
+func (r *recording) matches(dir string) {
+	must.That(readVolume(dir).differ(r.now), "what was recorded does not give what is there")
 }

@@ -146,11 +146,11 @@ func (t *trial) record(ctx context.Context, h history, ram string, m model, rng 
 		r := must.Get(t.record(ctx, alone, ram, m, rng))
 		var some []*diskState
 		r.orders(20, m, rng, func(s *diskState) bool { some = append(some, s); return true })
-		must.Do(some[rng.IntN(len(some))].volume.write(dir))
+		some[rng.IntN(len(some))].volume.write(dir)
 	} else {
-		must.Do(copyTree(t.template, dir))
+		copyTree(t.template, dir)
 	}
-	r = must.Get(newRecording(dir))
+	r = newRecording(dir)
 	run := func(kill int, argv []string) {
 		o := must.Get(supervise(ctx, dir, false, t.s.stdin, func(n int, o op) verdict {
 			if kill > 0 && n >= kill {
@@ -164,9 +164,9 @@ func (t *trial) record(ctx context.Context, h history, ram string, m model, rng 
 			must.Fail("%s: status %d: %s", t.s.name, o.status, o.stderr)
 		}
 		for _, o := range o.ops {
-			must.Do(r.add(o))
+			r.add(o)
 		}
-		must.Do(r.matches(dir))
+		r.matches(dir)
 	}
 	argv := t.s.command(t.e, t.template)
 	if h == killed {
@@ -193,14 +193,14 @@ func (t *trial) record(ctx context.Context, h history, ram string, m model, rng 
 func (t *trial) recovers(ctx context.Context, h history, ram string, r *recording, s *diskState, deletes bool) error {
 	dir := filepath.Join(ram, fmt.Sprintf("state-%d", t.e.serial.Add(1)))
 	defer os.RemoveAll(dir)
-	err := s.volume.write(dir)
-	switch {
-	case err != nil:
-	case h == marked || h == removed:
-		err = t.afterViewer(ctx, dir, h)
-	default:
-		err = t.afterCut(ctx, dir, s.call == r.calls, deletes)
-	}
+	err := must.Run(func() {
+		s.volume.write(dir)
+		if h == marked || h == removed {
+			must.Do(t.afterViewer(ctx, dir, h))
+		} else {
+			must.Do(t.afterCut(ctx, dir, s.call == r.calls, deletes))
+		}
+	})
 	if err != nil {
 		err = fmt.Errorf("%s%s: %s:\n%w", t.s.name, h, r.describe(s), err)
 	}
@@ -236,7 +236,7 @@ func (t *trial) afterCut(ctx context.Context, dir string, ended, deletes bool) (
 func (t *trial) afterViewer(ctx context.Context, dir string, h history) (err error) {
 	defer must.Catch(&err)
 	argv := t.s.command(t.e, t.template)
-	all := must.Get(t.twice(ctx, dir, argv))
+	all := t.twice(ctx, dir, argv)
 	// What they are, wherever they are.
 	got, want := map[string]int{}, map[string]int{}
 	for key, n := range t.entries {
@@ -252,15 +252,11 @@ func (t *trial) afterViewer(ctx context.Context, dir string, h history) (err err
 			}
 		}
 	}
-	if err := differ(got, want); err != nil {
-		return fmt.Errorf("after the command was run again: %w", err)
-	}
+	must.That(differ(got, want), "after the command was run again")
 	for _, x := range all {
 		must.Do(os.RemoveAll(filepath.Join(dir, x.Place, x.Feed)))
 	}
-	if err := t.again(ctx, dir, argv); err != nil {
-		return fmt.Errorf("again: %w", err)
-	}
+	must.That(t.again(ctx, dir, argv), "again")
 	if all = read(dir); len(all) > 0 {
 		err = fmt.Errorf("they came back after they were deleted: %v", all)
 	}
@@ -352,16 +348,11 @@ func (e *env) orders(ctx context.Context, only string, o orderOptions, show int)
 		}
 		name := s.name
 		s.name += " (orders)"
-		t, err := newTrial(ctx, e, s)
-		if err != nil {
-			must.Fail("%s: %w", s.name, err)
-		}
+		t := must.Get(newTrial(ctx, e, s))
 		for _, h := range histories {
 			start := time.Now()
 			res, err := t.orders(ctx, h, ram, o)
-			if err != nil {
-				must.Fail("%s%s: %w", name, h, err)
-			}
+			must.That(err, "%s%s", name, h)
 			some := ""
 			if res.all {
 				some = ", all there are"

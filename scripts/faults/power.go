@@ -13,6 +13,7 @@ import (
 	"strings"
 	"unsafe"
 
+	"github.com/lektordir/lektor/internal/testkit/must"
 	"golang.org/x/sys/unix"
 )
 
@@ -43,123 +44,103 @@ var disks = map[string]struct {
 // errNoDisk tells why there is none.
 var errNoDisk = errors.New("power cuts need root, loop devices and the file system's mkfs")
 
-func tool(ctx context.Context, argv ...string) (string, error) {
+func tool(ctx context.Context, argv ...string) string {
 	out, err := exec.CommandContext(ctx, argv[0], argv[1:]...).CombinedOutput()
 	if err != nil {
-		err = fmt.Errorf("%s: %w: %s", strings.Join(argv, " "), err, out)
+		must.Fail("%s: %w: %s", strings.Join(argv, " "), err, out)
 	}
-	return strings.TrimSpace(string(out)), err
+	return strings.TrimSpace(string(out))
 }
 
-func newDisk(ctx context.Context, work, fs string) (*disk, error) {
+func newDisk(ctx context.Context, work, fs string) *disk {
 	if os.Geteuid() != 0 {
-		return nil, fmt.Errorf("%w: not root", errNoDisk)
+		must.Fail("%w: not root", errNoDisk)
 	}
 	kind, ok := disks[fs]
 	if !ok {
-		return nil, fmt.Errorf("power is cut on ext4, xfs and btrfs, not on %q", fs)
+		must.Fail("power is cut on ext4, xfs and btrfs, not on %q", fs)
 	}
 	k := &disk{fs: fs, image: filepath.Join(work, "disk-"+fs), dir: filepath.Join(work, "mnt-"+fs)}
-	if err := os.WriteFile(k.image, nil, 0o600); err != nil {
-		return nil, err
+	must.Do(os.WriteFile(k.image, nil, 0o600))
+	must.Do(os.Truncate(k.image, kind.size))
+	must.Do(os.Mkdir(k.dir, 0o777))
+	err := must.Run(func() {
+		tool(ctx, append(kind.mkfs, k.image)...)
+		k.mount(ctx)
+	})
+	if err != nil {
+		must.Run(k.close)
+		must.Fail("%w: %w", errNoDisk, err)
 	}
-	if err := os.Truncate(k.image, kind.size); err != nil {
-		return nil, err
-	}
-	if err := os.Mkdir(k.dir, 0o777); err != nil {
-		return nil, err
-	}
-	if _, err := tool(ctx, append(kind.mkfs, k.image)...); err != nil {
-		return nil, fmt.Errorf("%w: %w", errNoDisk, err)
-	}
-	if err := k.mount(ctx); err != nil {
-		k.close()
-		return nil, fmt.Errorf("%w: %w", errNoDisk, err)
-	}
-	return k, nil
+	return k
 }
 
-func (k *disk) mount(ctx context.Context) (err error) {
+func (k *disk) mount(ctx context.Context) {
 	if !k.attached {
-		if k.loop, err = tool(ctx, "losetup", "--find", "--show", k.image); err != nil {
-			return err
-		}
+		k.loop = tool(ctx, "losetup", "--find", "--show", k.image)
 		k.attached = true
 	}
-	_, err = tool(ctx, "mount", "-t", k.fs, k.loop, k.dir)
-	k.mounted = err == nil
-	return err
+	tool(ctx, "mount", "-t", k.fs, k.loop, k.dir)
+	k.mounted = true
+}
+
+func (k *disk) unmount(ctx context.Context) {
+	tool(ctx, "umount", k.dir)
+	k.mounted = false
 }
 
 // close unmounts it, even after an interrupt.
-func (k *disk) close() error {
+func (k *disk) close() {
 	ctx := context.Background()
-	var err error
 	if k.mounted {
-		_, err = tool(ctx, "umount", k.dir)
-		k.mounted = err != nil
+		k.unmount(ctx)
 	}
-	if k.attached && err == nil {
-		_, err = tool(ctx, "losetup", "--detach", k.loop)
-		k.attached = err != nil
+	if k.attached {
+		tool(ctx, "losetup", "--detach", k.loop)
+		k.attached = false
 	}
-	return err
 }
 
 // cut cuts the power: what the disk has not been given by now is lost.
-func (k *disk) cut(ctx context.Context) error {
-	if k.fs != "btrfs" {
-		return k.on(func(fd int) error {
-			how := uint32(noLogFlush)
-			return ioctl(fd, shutdownCall, unsafe.Pointer(&how))
-		})
+func (k *disk) cut(ctx context.Context) {
+	if k.fs == "btrfs" {
+		// It knows no such call; what is in the file is what the disk was given.
+		tool(ctx, "cp", "--sparse=always", k.image, k.image+".cut")
+		return
 	}
-	// It knows no such call; what is in the file is what the disk was given.
-	_, err := tool(ctx, "cp", "--sparse=always", k.image, k.image+".cut")
-	return err
+	k.on(func(fd int) error {
+		how := uint32(noLogFlush)
+		return ioctl(fd, shutdownCall, unsafe.Pointer(&how))
+	})
 }
 
 // restart mounts what a cut has left.
-func (k *disk) restart(ctx context.Context) error {
-	if k.fs != "btrfs" {
-		if _, err := tool(ctx, "umount", k.dir); err != nil {
-			return err
-		}
-		return k.mount(ctx)
+func (k *disk) restart(ctx context.Context) {
+	if k.fs == "btrfs" {
+		k.close()
+		must.Do(os.Rename(k.image+".cut", k.image))
+	} else {
+		k.unmount(ctx)
 	}
-	if err := k.close(); err != nil {
-		return err
-	}
-	if err := os.Rename(k.image+".cut", k.image); err != nil {
-		return err
-	}
-	return k.mount(ctx)
+	k.mount(ctx)
 }
 
 // on calls f with a descriptor of the file system.
-func (k *disk) on(f func(fd int) error) error {
-	fd, err := unix.Open(k.dir, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
-	if err != nil {
-		return err
-	}
+func (k *disk) on(f func(fd int) error) {
+	fd := must.Get(unix.Open(k.dir, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0))
 	defer unix.Close(fd)
-	return f(fd)
+	must.Do(f(fd))
 }
 
-func (k *disk) sync() error { return k.on(unix.Syncfs) }
+func (k *disk) sync() { k.on(unix.Syncfs) }
 
 // commit syncs a file that nobody else has: that writes the file system's
 // journal, and so all names, but not the data of other files.
-func (k *disk) commit() error {
-	f, err := os.OpenFile(filepath.Join(k.dir, "bystander"), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o666)
-	if err != nil {
-		return err
-	}
+func (k *disk) commit() {
+	f := must.Get(os.OpenFile(filepath.Join(k.dir, "bystander"), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o666))
 	defer f.Close()
-	if _, err := f.Write([]byte("x")); err != nil {
-		return err
-	}
-	return f.Sync()
+	must.Get(f.WriteString("x"))
+	must.Do(f.Sync())
 }
 
 // cut cuts the power before a call of the command, and looks at what the disk
@@ -168,15 +149,12 @@ func (k *disk) commit() error {
 // Unsynced, the command's syncs are answered without being done.
 func (t *trial) cut(ctx context.Context, k *disk, unsynced bool) (err error) {
 	dir := filepath.Join(k.dir, fmt.Sprintf("dir-%d", t.e.serial.Add(1)))
-	if err := copyTree(t.template, dir); err != nil {
-		return err
-	}
+	defer must.Catch(&err)
+	copyTree(t.template, dir)
 	defer os.RemoveAll(dir)
-	if err := k.sync(); err != nil {
-		return err
-	}
+	k.sync()
 	n := 1 + rand.IntN(len(t.ops)+1) // the last of them: after its end
-	at, what, sync := -1, "", func() error { return nil }
+	at, what, sync := -1, "", func() {}
 	switch rand.IntN(4) {
 	case 0:
 		at, what, sync = 1+rand.IntN(n), "all", k.sync
@@ -188,11 +166,11 @@ func (t *trial) cut(ctx context.Context, k *disk, unsynced bool) (err error) {
 	argv := t.s.command(t.e, dir)
 	_, err = supervise(ctx, dir, false, t.s.stdin, func(i int, o op) verdict {
 		if i == at {
-			bad = errors.Join(bad, sync())
+			bad = errors.Join(bad, must.Run(sync))
 		}
 		if i == n {
 			hit = o
-			bad = errors.Join(bad, k.cut(ctx))
+			bad = errors.Join(bad, must.Run(func() { k.cut(ctx) }))
 			return verdict{kill: true}
 		}
 		if unsynced {
@@ -200,49 +178,34 @@ func (t *trial) cut(ctx context.Context, k *disk, unsynced bool) (err error) {
 		}
 		return verdict{}
 	}, argv...)
-	if err := errors.Join(err, bad); err != nil {
-		return err
-	}
+	must.Do(errors.Join(err, bad))
 	if hit.Kind == "" { // this time it made fewer calls
-		if err := k.cut(ctx); err != nil {
-			return err
-		}
+		k.cut(ctx)
 	}
-	if err := k.restart(ctx); err != nil {
-		return err
-	}
+	k.restart(ctx)
 	deletes := !t.s.viewer && !t.s.list && !t.s.purge && rand.IntN(2) == 0
-	err = t.afterCut(ctx, dir, hit.Kind == "", deletes)
-	if err != nil {
-		err = fmt.Errorf("%s: power cut before call %d, %s (synced before call %d: %s):\n%w", t.s.name, n, hit, at, what, err)
+	if err := t.afterCut(ctx, dir, hit.Kind == "", deletes); err != nil {
+		return fmt.Errorf("%s: power cut before call %d, %s (synced before call %d: %s):\n%w", t.s.name, n, hit, at, what, err)
 	}
-	return err
+	return nil
 }
 
 // cuts cuts the power of a file system n times, in scenarios whose name contains only, and gives
 // what went wrong.
 func (e *env) cuts(ctx context.Context, fs, only string, n int, unsynced bool) (tried int, findings []error, err error) {
-	k, err := newDisk(ctx, e.work, fs)
-	if err != nil {
-		return 0, nil, err
-	}
-	defer func() { err = errors.Join(err, k.close()) }()
+	defer must.Catch(&err)
+	k := newDisk(ctx, e.work, fs)
+	defer k.close()
 	var trials []*trial
 	for _, s := range append(scenarios(e), listScenarios(e)...) {
 		if s.repeated || s.undo || s.shares || !strings.Contains(s.name, only) {
 			continue
 		}
 		s.name += " (on " + fs + ")"
-		t, err := newTrial(ctx, e, s)
-		if err != nil {
-			return 0, nil, fmt.Errorf("%s: %w", s.name, err)
-		}
-		trials = append(trials, t)
+		trials = append(trials, must.Get(newTrial(ctx, e, s)))
 	}
 	for ; tried < n && len(trials) > 0; tried++ {
-		if err := ctx.Err(); err != nil {
-			return tried, findings, err
-		}
+		must.Do(ctx.Err())
 		if err := trials[tried%len(trials)].cut(ctx, k, unsynced); err != nil {
 			findings = append(findings, err)
 			if !k.mounted {

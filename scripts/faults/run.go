@@ -96,6 +96,11 @@ func syncsSkipped(o op) verdict {
 }
 
 func newTrial(ctx context.Context, e *env, s scenario) (t *trial, err error) {
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("%s: %w", s.name, err)
+		}
+	}()
 	defer must.Catch(&err)
 	t = &trial{e: e, s: s, template: filepath.Join(e.work, "template "+s.name)}
 	e.prepare(ctx, s, t.template)
@@ -105,10 +110,10 @@ func newTrial(ctx context.Context, e *env, s scenario) (t *trial, err error) {
 	}
 	for _, reads := range []bool{true, false} {
 		dir := t.dir()
-		must.Do(copyTree(t.template, dir))
+		copyTree(t.template, dir)
 		o := must.Get(supervise(ctx, dir, reads, s.stdin, func(_ int, o op) verdict { return syncsSkipped(o) }, s.command(e, dir)...))
 		if o.status != 0 {
-			return nil, fmt.Errorf("without a fault: status %d: %s", o.status, o.stderr)
+			must.Fail("without a fault: status %d: %s", o.status, o.stderr)
 		}
 		all := read(dir)
 		t.done = counted(all)
@@ -122,9 +127,7 @@ func newTrial(ctx context.Context, e *env, s scenario) (t *trial, err error) {
 			t.reads = o.ops
 		}
 		if t.entries != nil {
-			if err := differ(counted(all), t.entries); err != nil {
-				return nil, fmt.Errorf("two runs without faults differ: %w", err)
-			}
+			must.That(differ(counted(all), t.entries), "two runs without faults differ")
 		}
 		t.entries = counted(all)
 		// What is known after the next run, which asks conditionally.
@@ -149,7 +152,7 @@ var errPassed = errors.New("there is no such call any more")
 func (t *trial) try(ctx context.Context, f fault) (hit op, err error) {
 	defer must.Catch(&err)
 	dir := t.dir()
-	must.Do(copyTree(t.template, dir))
+	copyTree(t.template, dir)
 	defer os.RemoveAll(dir)
 	struck := false
 	argv := t.s.command(t.e, dir)
@@ -220,18 +223,14 @@ func (t *trial) try(ctx context.Context, f fault) (hit op, err error) {
 }
 
 // reported looks at how a command told of a failing call.
-func (t *trial) reported(dir string, f fault, hit op, o *outcome, after []*entry) error {
+func (t *trial) reported(dir string, f fault, hit op, o *outcome, after []*entry) (err error) {
+	defer must.Catch(&err)
 	switch o.status {
 	case 0:
 		// It could do without. Then nothing may be missing.
-		if err := differ(counted(after), t.done); err != nil {
-			return fmt.Errorf("it ended with 0, but: %w", err)
-		}
-		if t.s.viewer || t.s.purge {
-			return nil
-		}
-		if err := t.sameState(dir); err != nil {
-			return fmt.Errorf("it ended with 0, but: %w", err)
+		must.That(differ(counted(after), t.done), "it ended with 0, but")
+		if !t.s.viewer && !t.s.purge {
+			must.That(t.sameState(dir), "it ended with 0, but")
 		}
 		return nil
 	case 1:
@@ -269,12 +268,8 @@ func (t *trial) goOn(ctx context.Context, dir string, argv []string, torn bool) 
 		return t.goOnAdding(ctx, dir, argv)
 	}
 	for _, nth := range []string{"again", "a third time"} {
-		if err := t.again(ctx, dir, argv); err != nil {
-			return fmt.Errorf("%s: %w", nth, err)
-		}
-		if err := differ(counted(read(dir)), t.entries); err != nil {
-			return fmt.Errorf("after the command was run %s: %w", nth, err)
-		}
+		must.That(t.again(ctx, dir, argv), "%s", nth)
+		must.That(differ(counted(read(dir)), t.entries), "after the command was run %s", nth)
 	}
 	for _, i := range t.s.due {
 		// What could not be saved comes with the next fetch, due or not.
@@ -299,9 +294,7 @@ func (t *trial) goOn(ctx context.Context, dir string, argv []string, torn bool) 
 		maps.DeleteFunc(want, digest)
 		maps.DeleteFunc(got, digest)
 	}
-	if err := differState(got, want); err != nil {
-		return err
-	}
+	must.Do(differState(got, want))
 	lines := journals(dir)
 	// A line more than once is left where compaction was put off.
 	for k, n := range t.journal {
@@ -314,9 +307,7 @@ func (t *trial) goOn(ctx context.Context, dir string, argv []string, torn bool) 
 			err = errors.Join(err, fmt.Errorf("journal: %s %d times, not at all", k, n))
 		}
 	}
-	if err != nil {
-		return err
-	}
+	must.Do(err)
 	return t.consistent(ctx, dir)
 }
 
@@ -336,21 +327,15 @@ func (t *trial) goOnViewing(ctx context.Context, dir string, argv []string) erro
 		was := must.Get(filepath.Glob(filepath.Join(t.template, "etc/view/undo/*")))
 		is := must.Get(filepath.Glob(filepath.Join(dir, "etc/view/undo/*")))
 		if len(was) == len(is) {
-			if err := t.e.run(ctx, dir, t.s.stdin, argv...); err != nil {
-				return fmt.Errorf("again: %w", err)
-			}
+			must.That(t.e.run(ctx, dir, t.s.stdin, argv...), "again")
 		}
 	}
 	left = slices.DeleteFunc(left, func(a string) bool { return strings.Contains(a, ".M") && there[a] == 0 })
 	if t.s.finds || slices.ContainsFunc(left, func(a string) bool { return strings.Contains(a, ".M") }) {
-		if err := t.e.run(ctx, dir, t.s.stdin, left...); err != nil {
-			return fmt.Errorf("again: %w", err)
-		}
+		must.That(t.e.run(ctx, dir, t.s.stdin, left...), "again")
 	}
 	all = read(dir)
-	if err := differ(counted(all), t.entries); err != nil {
-		return fmt.Errorf("after the command was run again: %w", err)
-	}
+	must.That(differ(counted(all), t.entries), "after the command was run again")
 	// A viewer leaves the rest to the fetcher; nothing comes back.
 	before := keyed(all)
 	must.Do(t.e.run(ctx, dir, "", t.e.update(t.e, dir)...))
@@ -366,21 +351,17 @@ func (t *trial) goOnViewing(ctx context.Context, dir string, argv []string) erro
 // before, if it was not removed, else as one that is new; removed and added once
 // more, it is new in any case.
 func (t *trial) goOnAdding(ctx context.Context, dir string, argv []string) error {
-	var bad error
 	for _, removed := range []bool{false, true} {
 		if removed {
 			must.Do(t.e.run(ctx, dir, "", argv...))
 		}
 		must.Do(t.e.run(ctx, dir, "", t.e.add(t.e, dir)...))
 		all := read(dir)
-		if bad = differ(counted(all), t.entries); bad != nil && !removed {
-			if differ(counted(all), counted(read(t.template))) == nil {
-				bad = nil
-			}
+		bad := differ(counted(all), t.entries)
+		if bad != nil && !removed && differ(counted(all), counted(read(t.template))) == nil {
+			bad = nil
 		}
-		if bad != nil {
-			return fmt.Errorf("added again (removed first: %v): %w", removed, bad)
-		}
+		must.That(bad, "added again (removed first: %v)", removed)
 		must.Do(t.consistent(ctx, dir))
 	}
 	return t.sameState(dir)
@@ -404,13 +385,11 @@ func (t *trial) again(ctx context.Context, dir string, argv []string) error {
 }
 
 // twice runs the command two times without faults, and gives the entries then.
-func (t *trial) twice(ctx context.Context, dir string, argv []string) ([]*entry, error) {
+func (t *trial) twice(ctx context.Context, dir string, argv []string) []*entry {
 	for range 2 {
-		if err := t.again(ctx, dir, argv); err != nil {
-			return nil, fmt.Errorf("again: %w", err)
-		}
+		must.That(t.again(ctx, dir, argv), "again")
 	}
-	return read(dir), nil
+	return read(dir)
 }
 
 // keyed gives the versions of entries that there are: lineage and title.
@@ -450,7 +429,7 @@ func take(dir string, a action) (taken map[string]*entry, err error) {
 // and all else comes.
 func (t *trial) goOnWithout(ctx context.Context, dir string, argv []string, taken map[string]*entry, a action) (err error) {
 	defer must.Catch(&err)
-	all := must.Get(t.twice(ctx, dir, argv))
+	all := t.twice(ctx, dir, argv)
 	now := keyed(all)
 	if len(now) != len(all) {
 		return fmt.Errorf("some are there twice: %v", all)

@@ -31,7 +31,7 @@ func syncShared(e *env, dir string) []string {
 func sharing(e *env, dir string) {
 	ctx := context.Background()
 	other := filepath.Join(e.work, fmt.Sprintf("other-%d", e.serial.Add(1)))
-	must.Do(copyTree(dir, other))
+	copyTree(dir, other)
 	defer os.RemoveAll(other)
 	target := filepath.Join(dir, meeting)
 	run := func(at string, argv ...string) { must.Do(e.run(ctx, at, "", argv...)) }

@@ -19,6 +19,7 @@ import (
 	"time"
 	"unsafe"
 
+	"github.com/lektordir/lektor/internal/testkit/must"
 	"golang.org/x/sys/unix"
 )
 
@@ -191,20 +192,14 @@ var errUnsupported = errors.New("this system lets no program supervise another b
 
 // supervise runs a program with the lektor-dir dir, and asks decide about each
 // call that touches it; reads only if wanted. decide runs in one goroutine.
-func supervise(ctx context.Context, dir string, reads bool, stdin string, decide func(n int, o op) verdict, argv ...string) (*outcome, error) {
-	self, err := os.Executable()
-	if err != nil {
-		return nil, err
-	}
-	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
-	if err != nil {
-		return nil, err
-	}
+func supervise(ctx context.Context, dir string, reads bool, stdin string, decide func(n int, o op) verdict, argv ...string) (o *outcome, err error) {
+	defer must.Catch(&err)
+	pair := must.Get(unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0))
 	theirs := os.NewFile(uintptr(pair[1]), "socket")
 	defer unix.Close(pair[0])
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, self, argv...)
+	cmd := exec.CommandContext(ctx, "/proc/self/exe", argv...)
 	cmd.Env = append(os.Environ(), helperEnv+"=1", "LEKTORDIR="+dir)
 	cmd.ExtraFiles = []*os.File{theirs}
 	cmd.Stdin = strings.NewReader(stdin)
@@ -212,9 +207,7 @@ func supervise(ctx context.Context, dir string, reads bool, stdin string, decide
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	err = cmd.Start()
 	theirs.Close()
-	if err != nil {
-		return nil, err
-	}
+	must.Do(err)
 	listener, err := receive(pair[0])
 	if err != nil {
 		werr := cmd.Wait()
@@ -227,7 +220,7 @@ func supervise(ctx context.Context, dir string, reads bool, stdin string, decide
 		cmd.Process.Kill()
 	}
 	werr := cmd.Wait()
-	o := &outcome{ops: s.ops, stdout: stdout.String(), stderr: stderr.String(), status: cmd.ProcessState.ExitCode()}
+	o = &outcome{ops: s.ops, stdout: stdout.String(), stderr: stderr.String(), status: cmd.ProcessState.ExitCode()}
 	if err == nil && ctx.Err() != nil {
 		err = fmt.Errorf("it did not end: %w (%v)", context.Cause(ctx), werr)
 	}
@@ -235,30 +228,21 @@ func supervise(ctx context.Context, dir string, reads bool, stdin string, decide
 }
 
 // receive takes the listener from the helper.
-func receive(socket int) (int, error) {
+func receive(socket int) (listener int, err error) {
+	defer must.Catch(&err)
 	oob := make([]byte, unix.CmsgSpace(4))
 	n, oobn, _, _, err := unix.Recvmsg(socket, make([]byte, 1), oob, unix.MSG_CMSG_CLOEXEC)
 	for err == unix.EINTR {
 		n, oobn, _, _, err = unix.Recvmsg(socket, make([]byte, 1), oob, unix.MSG_CMSG_CLOEXEC)
 	}
-	if err != nil {
-		return 0, err
-	}
-	if n == 0 {
+	if must.Do(err); n == 0 {
 		return 0, io.EOF
 	}
-	msgs, err := unix.ParseSocketControlMessage(oob[:oobn])
-	if err != nil {
-		return 0, err
-	}
+	msgs := must.Get(unix.ParseSocketControlMessage(oob[:oobn]))
 	if len(msgs) == 0 {
 		return 0, io.ErrUnexpectedEOF
 	}
-	fds, err := unix.ParseUnixRights(&msgs[0])
-	if err != nil {
-		return 0, err
-	}
-	return fds[0], nil
+	return must.Get(unix.ParseUnixRights(&msgs[0]))[0], nil
 }
 
 type supervisor struct {
@@ -270,7 +254,8 @@ type supervisor struct {
 	ops      []op
 }
 
-func (s *supervisor) loop(ctx context.Context) error {
+func (s *supervisor) loop(ctx context.Context) (err error) {
+	defer must.Catch(&err)
 	for {
 		p := []unix.PollFd{{Fd: int32(s.listener), Events: unix.POLLIN}}
 		_, err := unix.Poll(p, 1000)
@@ -300,9 +285,7 @@ func (s *supervisor) loop(ctx context.Context) error {
 			switch {
 			case v.kill:
 				// Every thread ends before it is back from its call.
-				if err := unix.Kill(s.pid, unix.SIGKILL); err != nil {
-					return err
-				}
+				must.Do(unix.Kill(s.pid, unix.SIGKILL))
 				continue
 			case v.errno != 0:
 				r.flags, r.err = 0, -int32(v.errno)
@@ -310,9 +293,7 @@ func (s *supervisor) loop(ctx context.Context) error {
 				r.flags = 0
 			case v.short && o.Len > 1:
 				done, err := s.half(&n)
-				if err != nil {
-					return fmt.Errorf("half of a write: %w", err)
-				}
+				must.That(err, "half of a write")
 				r.flags, r.val = 0, int64(done)
 			}
 		}
@@ -489,21 +470,14 @@ func (s *supervisor) memory(n *notification, b []byte, addr uint64) (int, error)
 }
 
 // half does the first half of a write in the program's place.
-func (s *supervisor) half(n *notification) (int, error) {
-	pidfd, err := unix.PidfdOpen(s.pid, 0)
-	if err != nil {
-		return 0, err
-	}
+func (s *supervisor) half(n *notification) (done int, err error) {
+	defer must.Catch(&err)
+	pidfd := must.Get(unix.PidfdOpen(s.pid, 0))
 	defer unix.Close(pidfd)
-	fd, err := unix.PidfdGetfd(pidfd, int(n.args[0]), 0)
-	if err != nil {
-		return 0, err
-	}
+	fd := must.Get(unix.PidfdGetfd(pidfd, int(n.args[0]), 0))
 	defer unix.Close(fd)
 	b := make([]byte, n.args[2]/2)
-	if _, err := s.memory(n, b, n.args[1]); err != nil {
-		return 0, err
-	}
+	must.Get(s.memory(n, b, n.args[1]))
 	if calls[int(n.nr)].name == "pwrite" {
 		return unix.Pwrite(fd, b, int64(n.args[3]))
 	}

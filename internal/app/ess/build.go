@@ -322,12 +322,7 @@ func writeNNO(s *command.Streams, entries []ess.FeedEntry, build time.Time, o nn
 			return err
 		}
 		return command.Records(w, o.Print, "", documentColumns, func(p *command.Printer[documentRecord]) error {
-			for _, e := range entries {
-				if err := p.Print(documentRecord{e, ess.Minute(build)}); err != nil {
-					return err
-				}
-			}
-			return nil
+			return p.PrintAll(recordsOf(entries, build))
 		})
 	})
 }
@@ -336,6 +331,13 @@ func writeNNO(s *command.Streams, entries []ess.FeedEntry, build time.Time, o nn
 type documentRecord struct {
 	ess.FeedEntry
 	build int64
+}
+
+func recordsOf(entries []ess.FeedEntry, build time.Time) (records []documentRecord) {
+	for _, e := range entries {
+		records = append(records, documentRecord{e, ess.Minute(build)})
+	}
+	return records
 }
 
 // documentColumns are what -o can print of an entry of a document.

@@ -108,12 +108,7 @@ func (o DocumentOptions) each(ctx context.Context, s *command.Streams, f func(*d
 func Decode(ctx context.Context, o DocumentOptions, s *command.Streams) error {
 	return command.Records(s.Out, o.Print, "tsv", documentColumns, func(p *command.Printer[documentRecord]) error {
 		return o.decoded(ctx, s, func(doc *ess.Document) error {
-			for _, e := range doc.Entries {
-				if err := p.Print(documentRecord{e, ess.Minute(doc.Build)}); err != nil {
-					return err
-				}
-			}
-			return nil
+			return p.PrintAll(recordsOf(doc.Entries, doc.Build))
 		})
 	})
 }
@@ -266,10 +261,8 @@ func Discover(ctx context.Context, o DiscoverOptions, s *command.Streams) error 
 			if len(links) == 0 {
 				s.Report.Error("%s: it links to no ESS and no NNO", url)
 			}
-			for _, l := range links {
-				if err := p.Print(l); err != nil {
-					return err
-				}
+			if err := p.PrintAll(links); err != nil {
+				return err
 			}
 		}
 		return nil

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -264,8 +263,7 @@ func (w *walking) archive(ctx context.Context, walk *history.Walk, url, from str
 		w.r.at("spooled")
 	}
 	s := walk.Got(history.Reached(feed, doc.Final))
-	sum := sha256.Sum256(doc.Body)
-	s.Digest = hex.EncodeToString(sum[:])
+	s.Digest = fmt.Sprintf("%x", sha256.Sum256(doc.Body))
 	w.pass(url, s, feed)
 	return nil
 }

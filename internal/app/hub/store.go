@@ -79,8 +79,7 @@ func hashOf(feedURL string) string {
 	if u, path, ok := strings.Cut(id, "://"); ok && !strings.ContainsAny(path, "/?") {
 		id = u + "://" + path + "/"
 	}
-	sum := sha1.Sum([]byte(id))
-	return hex.EncodeToString(sum[:])
+	return fmt.Sprintf("%x", sha1.Sum([]byte(id)))
 }
 
 // openStates makes the directory where there is none. Nobody else may read it, as

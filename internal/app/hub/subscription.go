@@ -2,7 +2,7 @@ package hub
 
 import (
 	"crypto/sha1"
-	"encoding/hex"
+	"fmt"
 	"time"
 
 	"github.com/lektordir/lektor/internal/termsafe"
@@ -124,6 +124,5 @@ func lease(asked time.Duration) time.Duration {
 
 // key names a subscription among those to its feed.
 func (s *subscription) key() string {
-	sum := sha1.Sum([]byte(s.Protocol + " " + plain(s.Callback)))
-	return hex.EncodeToString(sum[:])
+	return fmt.Sprintf("%x", sha1.Sum([]byte(s.Protocol+" "+plain(s.Callback))))
 }

@@ -80,12 +80,8 @@ var statusColumns = []command.Column[FeedStatus]{
 }
 
 // Status lists the feeds with their hub, and what became of the registration.
-func Status(ctx context.Context, o StatusOptions, s *command.Streams) error {
+func Status(_ context.Context, o StatusOptions, s *command.Streams) error {
 	d, err := command.OpenDir(o.Dir, nil)
-	if err != nil {
-		return err
-	}
-	p, err := command.NewPrinter(s.Out, command.PrinterOptions{Format: cmp.Or(o.Format, statusFormat), Raw: o.Raw}, statusColumns)
 	if err != nil {
 		return err
 	}
@@ -93,17 +89,12 @@ func Status(ctx context.Context, o StatusOptions, s *command.Streams) error {
 	if o.Now != nil {
 		now = o.Now
 	}
-	list, err := ReadStatus(d, now())
-	if err != nil {
-		return err
-	}
-	for _, st := range list {
-		if ctx.Err() != nil {
-			return context.Cause(ctx)
-		}
-		if err := p.Print(st); err != nil {
+	format := command.PrinterOptions{Format: o.Format, Raw: o.Raw}
+	return command.Records(s.Out, format, statusFormat, statusColumns, func(p *command.Printer[FeedStatus]) error {
+		list, err := ReadStatus(d, now())
+		if err != nil {
 			return err
 		}
-	}
-	return p.Flush()
+		return p.PrintAll(list)
+	})
 }

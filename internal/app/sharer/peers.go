@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -335,10 +334,7 @@ func (h *share) own(p peer, doc *feedsync.Document) error {
 	return nil
 }
 
-func digest(data []byte) string {
-	sum := sha256.Sum256(data)
-	return hex.EncodeToString(sum[:])
-}
+func digest(data []byte) string { return fmt.Sprintf("%x", sha256.Sum256(data)) }
 
 // readPeers reads all peers, and merges what they have into the set; changed are the
 // ids of what is new of states. One that cannot be read does not keep the others; failed

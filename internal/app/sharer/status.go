@@ -98,22 +98,19 @@ func Peers(_ context.Context, o PeerOptions, s *command.Streams) error {
 }
 
 func (h *share) printPeers(o command.PrinterOptions) error {
-	o.Format = cmp.Or(o.Format, "tsv")
-	p, err := command.NewPrinter(h.s.Out, o, peerColumns)
-	if err != nil {
-		return err
-	}
-	peers, err := h.peers()
-	if err != nil {
-		return err
-	}
-	for _, peer := range peers {
-		when, _ := feedsync.ParseDate(h.record(peer.name)["success"])
-		if err := p.Print(shown{peer, when, h.now}); err != nil {
+	return command.Records(h.s.Out, o, "tsv", peerColumns, func(p *command.Printer[shown]) error {
+		peers, err := h.peers()
+		if err != nil {
 			return err
 		}
-	}
-	return p.Flush()
+		for _, peer := range peers {
+			when, _ := feedsync.ParseDate(h.record(peer.name)["success"])
+			if err := p.Print(shown{peer, when, h.now}); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
 }
 
 // StatusOptions are those of [Status].
@@ -224,17 +221,9 @@ func Conflicts(_ context.Context, o ConflictsOptions, s *command.Streams) error 
 		return err
 	}
 	defer h.end()
-	o.Print.Format = cmp.Or(o.Print.Format, "tsv")
-	p, err := command.NewPrinter(s.Out, o.Print, conflictColumns)
-	if err != nil {
-		return err
-	}
-	for _, c := range h.conflicts() {
-		if err := p.Print(c); err != nil {
-			return err
-		}
-	}
-	return p.Flush()
+	return command.Records(s.Out, o.Print, "tsv", conflictColumns, func(p *command.Printer[conflict]) error {
+		return p.PrintAll(h.conflicts())
+	})
 }
 
 func (h *share) conflicts() (out []conflict) {

@@ -3,6 +3,7 @@ package viewer
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -73,12 +74,7 @@ func Count(ctx context.Context, o CountOptions, s *command.Streams) error {
 		}
 	}
 	if p != nil {
-		for _, c := range counts {
-			if err := p.Print(c); err != nil {
-				return err
-			}
-		}
-		return p.Flush()
+		return errors.Join(p.PrintAll(counts), p.Flush())
 	}
 	if o.By == "" {
 		_, err := fmt.Fprintf(s.Out, "%d unread of %d\n", counts[0].unread, counts[0].all)

@@ -5,8 +5,8 @@ import (
 	"cmp"
 	"context"
 	"crypto/sha256"
-	"encoding/hex"
 	"errors"
+	"fmt"
 	"io"
 	"net/mail"
 	"net/url"
@@ -389,8 +389,7 @@ func (v *viewer) entryOf(r *entries.Record, format feedconv.Format) feedconv.Ent
 // digestID is the id of an entry whose own one will not do, the same on every
 // machine.
 func digestID(feedID, id string) string {
-	sum := sha256.Sum256([]byte(feedID + "\x00" + id))
-	return "urn:sha256:" + hex.EncodeToString(sum[:])
+	return fmt.Sprintf("urn:sha256:%x", sha256.Sum256([]byte(feedID+"\x00"+id)))
 }
 
 // authors reads names and addresses as the file author has them.

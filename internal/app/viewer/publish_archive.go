@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"hash"
@@ -293,8 +292,7 @@ func (a *archiver) entry(r *entries.Record) (*feedconv.Entry, error) {
 // origin is what an entry is in its feed, whatever version of it is there.
 func origin(r *entries.Record) archive.Origin {
 	short := func(s string) string {
-		sum := sha256.Sum256([]byte(s))
-		return hex.EncodeToString(sum[:8])
+		return fmt.Sprintf("%.8x", sha256.Sum256([]byte(s)))
 	}
 	identity := r.Ref.Identity()
 	if identity == "" {
@@ -329,7 +327,7 @@ func (a *archiver) digest(r *entries.Record, e *feedconv.Entry) string {
 	if !own.PubDate.IsZero() { // else it is that of the delivery
 		add("dates", e.Published.UTC().Format(time.RFC3339Nano), e.Updated.UTC().Format(time.RFC3339Nano))
 	}
-	return hex.EncodeToString(h.Sum(nil)[:16])
+	return fmt.Sprintf("%.16x", h.Sum(nil))
 }
 
 // addTo adds a field to a digest. One that is empty adds nothing, so that fields

@@ -17,6 +17,13 @@ func Do(err error) {
 	}
 }
 
+// That is Do with words before the error, which say what was wanted.
+func That(err error, format string, args ...any) {
+	if err != nil {
+		Fail("%s: %w", fmt.Sprintf(format, args...), err)
+	}
+}
+
 // Fail throws an error.
 func Fail(format string, args ...any) { Do(fmt.Errorf(format, args...)) }
 
