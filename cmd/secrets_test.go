@@ -3,6 +3,7 @@ package cmd
 
 import (
 	"bytes"
+	"io/fs"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -23,7 +24,7 @@ const mark = "s3cret"
 func build(t *testing.T) string {
 	t.Helper()
 	bin := t.TempDir()
-	if out, err := exec.Command("go", "build", "-o", bin+"/", "./lektor-fetch", "./lektor-view", "./lektor-ess", "./lektor-cloudd", "./lektor-share").CombinedOutput(); err != nil {
+	if out, err := exec.Command("go", "build", "-o", bin+"/", "./lektor-fetch", "./lektor-view", "./lektor-ess", "./lektor-cloudd", "./lektor-share", "./lektor-pages").CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	return bin
@@ -126,6 +127,16 @@ func TestNoSecrets(t *testing.T) {
 	names, err := filepath.Glob(filepath.Join(www, "*"))
 	if err != nil || len(names) != 5 {
 		t.Errorf("published %q, %v", names, err)
+	}
+	run("lektor-view", "html", filepath.Join(out, "site"))
+	err = filepath.WalkDir(filepath.Join(out, "site"), func(path string, e fs.DirEntry, err error) error {
+		if err == nil && e.Type().IsRegular() {
+			names = append(names, path)
+		}
+		return err
+	})
+	if err != nil || len(names) < 5+7 {
+		t.Errorf("a site of %q, %v", names, err)
 	}
 	for _, name := range append(names, doc) {
 		text, err := os.ReadFile(name)

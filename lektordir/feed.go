@@ -90,11 +90,14 @@ func (d *Dir) readFeed(hash, rel string) (*Feed, error) {
 			bad = errors.Join(bad, &MalformedError{Path: rel, Reason: "it has no file " + fd.name})
 		}
 	}
-	if data, err := readFile(base + "/etc/view/alias"); err == nil {
+	if data, err := readFile(base + aliasFile); err == nil {
 		f.Alias = line(data)
 	}
 	return f, bad
 }
+
+// aliasFile is where the user's own name for a feed is, in src/$feed.
+const aliasFile = "/etc/view/alias"
 
 // Feeds reads all feeds, sorted by hash. Directories without an id or a name
 // are left out, and are in the joined error.
@@ -156,7 +159,7 @@ type feedStamp [4]struct{ inode, changed int64 }
 
 func (d *Dir) feedStamp(hash string) (s feedStamp) {
 	base := d.path + "/src/" + hash
-	for i, name := range []string{"", "/name", "/etc", "/etc/view/alias"} {
+	for i, name := range []string{"", "/name", "/etc", aliasFile} {
 		var st unix.Stat_t
 		if unix.Stat(base+name, &st) == nil {
 			s[i].inode, s[i].changed = int64(st.Ino), unix.TimespecToNsec(st.Ctim)

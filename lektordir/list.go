@@ -119,6 +119,13 @@ func sortRefs(refs []Ref) {
 	}
 }
 
+// Compare orders entries of one feed as [Dir.List] does: by time of delivery. Of a
+// unique name in two places the one in cur/ is the later one, and of versions of an
+// entry that which comes last stands for all.
+func (r Ref) Compare(other Ref) int {
+	return cmp.Or(compareUnique(r.Unique, other.Unique), cmp.Compare(r.Place, other.Place), strings.Compare(r.Info, other.Info))
+}
+
 // orderKey is what of a unique name comes first in the order of names: time, and
 // number. Names of another form than ours have no fraction of a second that we
 // know, and come first in theirs.

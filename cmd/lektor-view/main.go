@@ -31,7 +31,8 @@ QUERY is described in lektor-query(7).
 		Flags: []cli.Flag{command.DirFlag()},
 		Commands: []*cli.Command{
 			lsCommand(), showCommand(), nextCommand(), markCommand(), rmCommand(), undoCommand(), expireCommand(),
-			countCommand(), digestCommand(), followCommand(), rulesCommand(), publishCommand(), tuiCommand(),
+			countCommand(), digestCommand(), followCommand(), rulesCommand(), publishCommand(), tuiCommand(), indexCommand(),
+			command.External("html", "lektor-pages", "write a site to read entries in a browser"),
 		},
 	}
 }
@@ -408,6 +409,26 @@ func rules(ctx context.Context, o rulesOptions, s *command.Streams) error {
 		return viewer.CheckRules(ctx, o.RulesOptions, s)
 	}
 	return viewer.ApplyRules(ctx, o.RulesOptions, s)
+}
+
+func indexCommand() *cli.Command {
+	return &cli.Command{
+		Name:  "index",
+		Usage: "build the index that answers queries at once, or bring it up to date",
+		Description: `It is a file in $XDG_CACHE_HOME/lektor and holds nothing that is not in the
+lektor-dir. Every command that takes a QUERY keeps it up to date.
+
+   lektor-view index
+   lektor-view index --check`,
+		Flags: []cli.Flag{
+			&cli.BoolFlag{Name: "check", Usage: "compare it with the lektor-dir, entry by entry"},
+			&cli.BoolFlag{Name: "drop", Usage: "remove it"},
+		},
+		Action: command.Run(viewer.Index, "", func(f *command.Flags) viewer.IndexOptions {
+			f.Fail(command.NoArgs(f.Context))
+			return viewer.IndexOptions{Common: common(f), Check: f.Bool("check"), Drop: f.Bool("drop")}
+		}),
+	}
 }
 
 func publishCommand() *cli.Command {

@@ -299,6 +299,10 @@ func (l *line) word(arg string) error {
 		}
 		l.out = append(l.out, arg)
 		l.path += " " + c.Name
+		if c.SkipFlagParsing {
+			l.args, l.action = nil, true // another program reads the rest, see [External]
+			return nil
+		}
 		l.commands, l.flags, l.action = c.Subcommands, append([]cli.Flag{cli.HelpFlag}, c.Flags...), c.Action != nil
 		return nil
 	}

@@ -34,6 +34,8 @@ type Record struct {
 	texts  bool
 	unread bool    // a file could not be read that it need not have; that was told
 	shown  *string // the content as the column has it, once it was asked for
+	// words tells what words it has without reading it, nil for one of no index.
+	words func(folded string) query.Verdict
 }
 
 // Record gives the record of an entry, of which nothing is read yet.
@@ -115,7 +117,7 @@ func (r *Record) Forget() {
 
 // Match asks a query, with what is known.
 func (r *Record) Match(m *query.Matcher) query.Verdict {
-	return m.Match(&query.Subject{Ref: r.Ref, Feed: r.Feed(), Entry: &r.entry, Text: r.Text, Folders: r.folders, Moved: r.Moved, Withdrawn: r.withdrawn}, r.have)
+	return m.Match(&query.Subject{Ref: r.Ref, Feed: r.Feed(), Entry: &r.entry, Text: r.Text, Folders: r.folders, Moved: r.Moved, Withdrawn: r.withdrawn, Words: r.words}, r.have)
 }
 
 // Decide asks a query that needs fields, and reads of these what it takes to tell: the

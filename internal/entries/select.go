@@ -1,9 +1,12 @@
 package entries
 
 import (
+	"cmp"
 	"container/heap"
 	"context"
+	"hash/maphash"
 	"slices"
+	"time"
 
 	"github.com/lektordir/lektor/internal/query"
 	"github.com/lektordir/lektor/lektordir"
@@ -26,6 +29,50 @@ type Selection struct {
 	Want lektordir.Fields
 }
 
+// An Index answers selections without reading the whole directory. See package index.
+type Index interface {
+	// Look gives what it knows; nil where the directory has to be read. The error is the
+	// context's.
+	Look(ctx context.Context) (View, error)
+	// Failed is told the error of a View, and Missed that the directory was read, and of
+	// how many entries.
+	Failed(error)
+	Missed(entries int)
+}
+
+// View is an [Index] at one moment.
+type View interface {
+	// Find calls yield for all entries that may be wanted, and for others. Its error is
+	// one for [Index.Failed], or the context's.
+	Find(ctx context.Context, w Wanted, yield func(Hit) bool) error
+	// Complaints are what [lektordir.Dir.List] would have complained of.
+	Complaints() []error
+	Close()
+}
+
+// Wanted is what a [View] is asked for.
+type Wanted struct {
+	Query   *query.Query
+	Matcher *query.Matcher
+	Now     time.Time
+	// These are about all entries, whatever the query says.
+	OnlyUnread, SkipTrashed, Withdrawn bool
+	Folders                            func(feed string) []string // of a feed by its hash
+	// Enough, unless it is nil, tells whether nothing is wanted of what is dated at a
+	// time or before.
+	Enough func(time.Time) bool
+}
+
+// Hit is an entry that an [Index] knows.
+type Hit struct {
+	Ref   lektordir.Ref
+	Entry lektordir.Entry // with the fields of Have
+	Have  lektordir.Fields
+	// Words tells what words the entry has, see [query.Subject]; it may be called
+	// concurrently until the View is closed.
+	Words func(folded string) query.Verdict
+}
+
 // Select gives the entries of a selection, in no order that means anything
 // unless Newest is set: then from the last of them to the first. Malformed ones among
 // those that had to be opened are left out with a warning. The error is the context's.
@@ -35,13 +82,17 @@ type Selection struct {
 func (s *Store) Select(ctx context.Context, sel Selection) ([]*Record, error) {
 	if sel.Newest > 0 {
 		best := newBest(&sel)
-		if err := s.each(ctx, sel, best.add); err != nil {
+		enough := best.enough
+		if sel.Order != nil {
+			enough = nil
+		}
+		if err := s.each(ctx, sel, taker{take: best.add, again: best.reset, enough: enough}); err != nil {
 			return nil, err
 		}
 		return best.sorted(), nil
 	}
 	var found []*Record
-	err := s.each(ctx, sel, func(r *Record) { found = append(found, r) })
+	err := s.each(ctx, sel, taker{take: func(r *Record) { found = append(found, r) }, again: func() { found = nil }})
 	return found, err
 }
 
@@ -56,26 +107,122 @@ func (s *Store) Each(ctx context.Context, sel Selection, f func(*Record) error) 
 		}
 		return err
 	}
-	var failed error
-	err := s.each(ctx, sel, func(r *Record) {
-		if failed == nil {
-			failed = f(r)
-		}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	// Of what was given when it has to begin anew, nothing is given twice.
+	var given []uint64
+	var before map[uint64]bool
+	seed := maphash.MakeSeed()
+	err := s.each(ctx, sel, taker{
+		take: func(r *Record) {
+			if ctx.Err() != nil {
+				return
+			}
+			if s.Index != nil {
+				h := maphash.Comparable(seed, [2]string{r.Ref.Feed, r.Ref.Unique})
+				if before[h] {
+					return
+				}
+				given = append(given, h)
+			}
+			if err := f(r); err != nil {
+				cancel(err)
+			}
+		},
+		again: func() {
+			before = make(map[uint64]bool, len(given))
+			for _, h := range given {
+				before[h] = true
+			}
+		},
 	})
-	if failed != nil {
-		return failed
-	}
-	return err
+	return cmp.Or(context.Cause(ctx), err)
 }
 
-// each calls f for the entries of a selection, of which at least all are among them
-// that Newest keeps.
-func (s *Store) each(ctx context.Context, sel Selection, f func(*Record)) error {
+// taker is who gets the entries of a selection.
+type taker struct {
+	take func(*Record)
+	// again is called before all are given once more, or what take has was the wrong
+	// half.
+	again func()
+	// enough, if it is not nil, tells whether nothing is wanted of what is dated at a
+	// time or before.
+	enough func(time.Time) bool
+}
+
+// each gives the entries of a selection, of which at least all are among them that
+// Newest keeps.
+func (s *Store) each(ctx context.Context, sel Selection, t taker) error {
 	if sel.Newest > 0 && sel.Order == nil {
 		sel.Want |= lektordir.FieldPubDate
 	}
-	return s.scan(ctx, sel, f)
+	if s.Index == nil {
+		return s.scan(ctx, sel, t.take)
+	}
+	view, err := s.Index.Look(ctx)
+	if err != nil {
+		return err
+	}
+	if view != nil {
+		err := s.find(ctx, view, sel, t)
+		view.Close()
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		if err == nil {
+			return nil
+		}
+		s.Index.Failed(err)
+		t.again()
+	}
+	return s.scan(ctx, sel, t.take)
 }
+
+// find finds the entries of a selection by an index.
+func (s *Store) find(ctx context.Context, view View, sel Selection, t taker) error {
+	for _, err := range view.Complaints() {
+		s.Report(err)
+	}
+	m := sel.Query.Bind(s.Now)
+	first := sel.Query.Fields() &^ lektordir.FieldContent
+	var found []*Record
+	flush := func() error {
+		kept, err := Filter(ctx, found, func(r *Record) bool { return r.wanted(m, first, sel.Want) })
+		for _, r := range kept {
+			r.words = nil // it knows no more once the view is closed
+			t.take(r)
+		}
+		found = found[:0]
+		return err
+	}
+	w := Wanted{
+		Query: sel.Query, Matcher: m, Now: s.Now, OnlyUnread: !sel.All && !sel.Query.MentionsState(),
+		SkipTrashed: !sel.Hidden && !sel.Query.MentionsTrash(), Withdrawn: sel.Hidden || sel.Query.MentionsWithdrawn(), Folders: s.folders,
+	}
+	if t.enough != nil {
+		w.Enough = func(when time.Time) bool { return flush() != nil || t.enough(when) }
+	}
+	err := view.Find(ctx, w, func(h Hit) bool {
+		r := &Record{Ref: h.Ref, s: s, entry: h.Entry, have: h.Have, words: h.Words}
+		if !sel.Query.Empty() {
+			switch r.Match(m) {
+			case query.No:
+				return true
+			case query.Maybe:
+				r.maybe = true
+			}
+		}
+		if found = append(found, r); len(found) < manyFound {
+			return true
+		}
+		return flush() == nil
+	})
+	return cmp.Or(err, flush())
+}
+
+// manyFound is how many entries that an index knows are read at once, where they have
+// to be.
+const manyFound = 256
 
 // scan finds the entries of a selection by reading the directory.
 func (s *Store) scan(ctx context.Context, sel Selection, f func(*Record)) error {
@@ -107,6 +254,9 @@ func (s *Store) scan(ctx context.Context, sel Selection, f func(*Record)) error 
 		if found, err = Filter(ctx, found, func(r *Record) bool { return r.wanted(m, first, sel.Want) }); err != nil {
 			return err
 		}
+	}
+	if s.Index != nil {
+		s.Index.Missed(len(refs))
 	}
 	for _, r := range found {
 		f(r)
@@ -170,6 +320,13 @@ func (b *best) add(r *Record) {
 		b.list[0] = r
 		heap.Fix(b, 0)
 	}
+}
+
+func (b *best) reset() { b.list = nil }
+
+// enough reports whether what is dated at a time or before is not among the newest.
+func (b *best) enough(t time.Time) bool {
+	return len(b.list) == b.limit && b.list[0].Date().Unix() > t.Unix()
 }
 
 // sorted gives what was kept, the last first.

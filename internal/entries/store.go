@@ -47,6 +47,8 @@ type Store struct {
 	// Now is when the command began, and what ages and dates in the future are
 	// reckoned from. Its location is the time zone of days.
 	Now time.Time
+	// Index is asked before the directory is read; nil for none.
+	Index Index
 
 	malformed command.Warnings
 	inFolders sync.Map // of hashes of feeds, what folders gave

@@ -186,6 +186,12 @@ func (h *History) Whole() error {
 	return errors.Join(h.write(fileRetry, ""), h.write(fileIncomplete, ""))
 }
 
+// CompletePath is where [History.Present] records, for those who want to know whether it
+// has since.
+func CompletePath(d *lektordir.Dir, hash string) string {
+	return d.SrcEtc(hash, areaHistory) + "/" + fileComplete
+}
+
 // Present records the entries of a document that says that it is complete, in its
 // order, by the 16 digits of their unique names; see [lektordir.Dir.Complete].
 func (h *History) Present(identities []string) error {

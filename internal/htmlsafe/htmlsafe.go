@@ -284,10 +284,14 @@ func (w *writer) anchor(n *nethtml.Node, inside func([]*nethtml.Node)) {
 // rel is what every link to elsewhere has.
 const rel = `rel="noopener noreferrer"`
 
+// URL gives a URL of http or https as a browser reads it, without a password; "" if it
+// is none.
+func URL(s string) string { return (&writer{}).url(s, false) }
+
 // Link gives a link to elsewhere, its text escaped; the text alone if href is no
 // URL of http or https.
 func Link(href, text string) string {
-	if href = (&writer{}).url(href, false); href == "" {
+	if href = URL(href); href == "" {
 		return Text(text)
 	}
 	return `<a href="` + html.EscapeString(href) + `" ` + rel + `>` + Text(text) + `</a>`

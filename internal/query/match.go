@@ -28,11 +28,26 @@ type Subject struct {
 	// Withdrawn tells whether the feed says of its document that it is complete, and
 	// has the entry no more. It is as the others.
 	Withdrawn func() bool
+	// Words tells whether a folded text stands in the title, the author or the text of
+	// the content, where somebody knows who has not read them; nil where nobody does.
+	Words func(folded string) Verdict
+	// Unknown is what of Ref cannot be relied on; what needs it is Maybe.
+	Unknown Unknown
 
 	text   string // what Text gave
 	folded string // Fold of it
 	asked  bool
 }
+
+// Unknown are parts of a [lektordir.Ref].
+type Unknown uint8
+
+// The parts. Which feed it is of is always known.
+const (
+	UnknownName  Unknown = 1 << iota // the unique name, and with it the time of delivery
+	UnknownState                     // new/ or cur/, and the flags
+	UnknownFeed                      // what the feed is called and who writes it
+)
 
 // Verdict is what a query says of an entry.
 type Verdict int8
@@ -114,8 +129,16 @@ func (m *Matcher) term(t *term, s *Subject, have lektordir.Fields) Verdict {
 	if e == nil {
 		e, have = &lektordir.Entry{}, 0
 	}
+	if s.Unknown&t.reliesOn() != 0 {
+		return Maybe
+	}
 	complete := needs&^have == 0
 	found := false
+	if s.Words != nil && t.re == nil {
+		if v := m.words(t, s, e, have); v != Maybe {
+			return v
+		}
+	}
 	switch {
 	case t.key == keyAny:
 		// From cheap to dear.
@@ -133,6 +156,51 @@ func (m *Matcher) term(t *term, s *Subject, have lektordir.Fields) Verdict {
 		return Yes
 	case complete:
 		return No
+	}
+	return Maybe
+}
+
+// reliesOn is what a term needs of the name of an entry.
+func (t *term) reliesOn() Unknown {
+	switch t.key {
+	case keySince, keyBefore, keyOn, keyDelivery:
+		return UnknownName
+	case keyRead:
+		return UnknownName | UnknownState
+	case keyFlag:
+		return UnknownState
+	case keyAny, keyFeed, keyAuthor:
+		return UnknownFeed
+	case keyIs:
+		if t.choice.fields == 0 {
+			return UnknownState
+		}
+	}
+	return 0
+}
+
+// words asks who knows the words of an entry about a term, which may be enough.
+func (m *Matcher) words(t *term, s *Subject, e *lektordir.Entry, have lektordir.Fields) Verdict {
+	switch t.key {
+	case keyAny:
+		if s.Feed != nil && (t.in(s.Feed.Name) || t.in(s.Feed.Alias)) {
+			return Yes
+		}
+		return s.Words(t.needle)
+	case keyTitle:
+		return min(Maybe, s.Words(t.needle))
+	case keyAuthor:
+		if s.Feed != nil && t.in(s.Feed.Author) {
+			return Maybe
+		}
+		return min(Maybe, s.Words(t.needle))
+	case keyText:
+		const others = lektordir.FieldTitle | lektordir.FieldAuthor
+		v := s.Words(t.needle)
+		if v == Yes && (have&others != others || t.in(e.Title) || t.in(e.Author)) {
+			return Maybe
+		}
+		return v
 	}
 	return Maybe
 }

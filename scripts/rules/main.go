@@ -41,10 +41,12 @@ var doors = map[string][]string{
 	"github.com/charmbracelet":        {"internal/app/viewer/tui"},
 	"github.com/wlynxg/chardet":       {"feedconv"},
 	"golang.org/x/crypto":             {"internal/app/hub"},
+	"modernc.org/sqlite":              {"internal/index"},
 	"github.com/rivo/uniseg":          {"internal/htmltext"},
+	"github.com/microcosm-cc":         {"internal/htmlsafe"},
 	"github.com/mattn/go-runewidth":   {"internal/termsafe"},
 	"github.com/google/renameio":      {"internal/atomicfile"},
-	"github.com/gofrs/flock":          {"internal/atomicfile"},
+	"github.com/gofrs/flock":          {"internal/atomicfile", "internal/index"},
 	"github.com/fsnotify/fsnotify":    {"internal/watch"},
 	"github.com/urfave/cli":           {"cmd", "internal/command", "internal/testkit/manual"},
 	"github.com/schollz/progressbar":  {"internal/command"},
@@ -86,6 +88,8 @@ func imports(p pkg, path string, test bool) string {
 		return "no app imports another; what both need is a package of its own"
 	case below(to, "internal/app") && !below(name, "internal/app", "cmd", "scripts"):
 		return "apps are for commands and scripts"
+	case to == "internal/index" && !below(name, "internal/app/viewer", "internal/index", "scripts"):
+		return "it is for viewers: what fetches does without"
 	case below(to, "internal/testkit") && !test && !below(name, "internal/testkit", "scripts"):
 		return "it is for tests and scripts"
 	}

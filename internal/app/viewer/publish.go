@@ -345,7 +345,7 @@ func cloudOf(s string) (feedconv.Cloud, error) {
 
 // entryOf makes a feed's entry of an entry of the lektor-dir.
 func (v *viewer) entryOf(r *entries.Record, format feedconv.Format) feedconv.Entry {
-	e := public(r.Get(0))
+	e := entries.Public(r.Get(0))
 	out := feedconv.Entry{
 		ID: e.ID, GUID: e.ID, Link: e.URL(), Title: e.Title,
 		Content: string(e.Content), ContentType: cmp.Or(e.Type, "text/plain"),
@@ -373,7 +373,7 @@ func (v *viewer) entryOf(r *entries.Record, format feedconv.Format) feedconv.Ent
 		return out
 	}
 	f := r.Feed()
-	out.Source = &feedconv.Source{ID: fetch.Public(f.ID), Title: fetch.PublicText(f.Name), Link: followable(fetch.Public(f.Link))}
+	out.Source = &feedconv.Source{ID: fetch.Public(f.ID), Title: fetch.PublicText(f.Name), Link: entries.Followable(fetch.Public(f.Link))}
 	// Where it is fetched from, but not with a password, nor a file's name.
 	src := f.ID
 	if line, err := feeddir.URL(v.Dir, r.Ref.Feed); err == nil {
@@ -384,43 +384,6 @@ func (v *viewer) entryOf(r *entries.Record, format feedconv.Format) feedconv.Ent
 		out.Source.URL = u.String()
 	}
 	return out
-}
-
-// public gives an entry as anybody may see it: without what stands before the
-// host of a URL, and without links that are none, see [feedconv.IsLink]. Other
-// programs may have stored those, and earlier versions of ours.
-func public(e *lektordir.Entry) *lektordir.Entry {
-	p := *e
-	for _, s := range []*string{&p.Title, &p.ID, &p.Author, &p.Link, &p.Summary, &p.Comments, &p.Image, &p.Source.ID, &p.Source.Title, &p.Source.Link, &p.Source.URL} {
-		*s = fetch.PublicText(*s)
-	}
-	for _, s := range []*string{&p.Link, &p.Comments, &p.Image, &p.Source.Link, &p.Source.URL} {
-		*s = followable(*s)
-	}
-	if lektordir.IsText(p.Type) {
-		p.Content = []byte(fetch.PublicText(string(p.Content)))
-	}
-	p.Categories = slices.Clone(p.Categories)
-	for i, c := range p.Categories {
-		p.Categories[i] = fetch.PublicText(c)
-	}
-	p.Contributors = slices.Clone(p.Contributors)
-	for i, c := range p.Contributors {
-		p.Contributors[i] = fetch.PublicText(c)
-	}
-	p.Enclosures = slices.DeleteFunc(slices.Clone(p.Enclosures), func(e lektordir.Enclosure) bool { return !feedconv.IsLink(e.URL) })
-	for i := range p.Enclosures {
-		p.Enclosures[i].URL = fetch.PublicText(p.Enclosures[i].URL)
-	}
-	return &p
-}
-
-// followable is url if that is a link, else empty.
-func followable(url string) string {
-	if !feedconv.IsLink(url) {
-		return ""
-	}
-	return url
 }
 
 // digestID is the id of an entry whose own one will not do, the same on every

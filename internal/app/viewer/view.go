@@ -14,7 +14,9 @@ import (
 
 	"github.com/lektordir/lektor/internal/command"
 	"github.com/lektordir/lektor/internal/entries"
+	"github.com/lektordir/lektor/internal/index"
 	"github.com/lektordir/lektor/internal/query"
+	"github.com/lektordir/lektor/lektordir"
 	"golang.org/x/sys/unix"
 	"golang.org/x/term"
 )
@@ -27,6 +29,8 @@ type Common struct {
 	Now func() time.Time
 	// Terminal names the terminal that numbers belong to, see [Terminal].
 	Terminal string
+	// Index is how the index is kept that answers queries, see package index.
+	Index index.Options
 }
 
 // viewer is one run of a command.
@@ -55,8 +59,20 @@ func (c Common) open(words []string, format command.PrinterOptions, s *command.S
 			return nil, err
 		}
 	}
-	v.Store, err = entries.Open(c.Dir, v.clock, s)
-	return v, err
+	if v.Store, err = entries.Open(c.Dir, v.clock, s); err != nil {
+		return nil, err
+	}
+	v.Store.Index = c.index(v.Dir, s)
+	return v, nil
+}
+
+// index gives the index of the lektor-dir.
+func (c Common) index(d *lektordir.Dir, s *command.Streams) *index.Index {
+	o := c.Index
+	if o.Warn == nil {
+		o.Warn = s.Report.Warn
+	}
+	return index.New(d, o)
 }
 
 // Terminal names the terminal of this process, so that each has a list of its

@@ -20,6 +20,7 @@ var allSteps = map[string][]step{
 	"lektor-cloudd.1": cloud,
 	"lektor-ess.1":    notices,
 	"lektor-share.1":  sharing,
+	"lektor-pages.1":  pages,
 	"ess.5":           essFormat,
 	"nno.5":           nnoFormat,
 }
@@ -339,6 +340,10 @@ test "$(head -n 1 "$HOME/said")" = "lektor-view: tui needs a terminal, on standa
 echo "x no-such-thing" >>"$D/etc/view/keys"; lektor-view tui </dev/null 2>&1 | grep "line 9: there is no action"; rm "$D/etc/view/keys"`,
 	},
 	{
+		starts: "lektor-view html www is:unread",
+		then:   `test -s www/index.html; test "$(ls www/entry 2>/dev/null | wc -l)" -eq "$(lektor-view count -o all is:unread)"`,
+	},
+	{
 		starts: "lektor-view ls", terminal: true,
 		out:  `(?s)5 N .*Fifth\n.*Title: Third\n.*Title: Fourth\n`,
 		then: `test "$(lektor-view ls -o title -a is:read)" = Fourth`,
@@ -561,6 +566,19 @@ var nnoFormat = []step{
 	{
 		starts: "1503411300,", except: sample,
 		then: `lektor-ess check - <"$example"; test "$(lektor-ess decode -o url - <"$example" | tr '\n' ' ')" = "http://example.com/rss.xml http://example2.com/rss.xml "`,
+	},
+}
+
+// pages is lektor-pages(1).
+var pages = []step{
+	{
+		starts: "lektor-fetch; lektor-view html www",
+		before: "lektor-fetch add https://example.com/feed",
+		then:   `test "$(ls www/entry | wc -l)" -eq "$(lektor-view count -o all)"; test -s www/index.html; lektor-pages html www; test -z "$(find www -newer www/.lektor-html -name '*.html')"`,
+	},
+	{
+		starts: "lektor-pages html --title Kernel kernel folder:Linux since:30d",
+		then:   `grep '<h1>Kernel</h1>' kernel/index.html`,
 	},
 }
 

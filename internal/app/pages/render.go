@@ -1,0 +1,373 @@
+package pages
+
+import (
+	"cmp"
+	_ "embed"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/url"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/lektordir/lektor/internal/entries"
+	"github.com/lektordir/lektor/internal/fetch"
+	"github.com/lektordir/lektor/internal/htmlsafe"
+	"github.com/lektordir/lektor/internal/htmltext"
+	"github.com/lektordir/lektor/internal/query"
+	"github.com/lektordir/lektor/internal/units"
+	"github.com/lektordir/lektor/lektordir"
+)
+
+// version changes when pages look otherwise, so that they are written again.
+const version = "1"
+
+//go:embed style.css
+var sheet string
+
+// policy is what a browser may do on a page: even if a stranger's markup had come
+// through, nothing of it would run, and nothing be sent.
+const policy = "default-src 'none'; style-src 'self'; img-src http: https: data:; media-src http: https:; base-uri 'none'; form-action 'none'"
+
+func excerpt(e *entries.Record) string {
+	c := e.Get(lektordir.FieldContent | lektordir.FieldType)
+	return oneLine(fetch.PublicText(htmltext.Excerpt(c.Content, c.Type, excerptWidth)))
+}
+
+// text is a stranger's line in a page.
+func text(s string) string { return htmlsafe.Text(s) }
+
+// head writes the beginning of a page. up leads to the root of the site.
+func (w *site) head(b *strings.Builder, up, title, feed string) {
+	full := w.o.Title
+	if title != "" {
+		full = title + " · " + w.o.Title
+	}
+	fmt.Fprintf(b, `<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<title>%s</title>
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="referrer" content="no-referrer">
+<meta name="color-scheme" content="light dark">
+<meta http-equiv="Content-Security-Policy" content="%s">
+<link rel="icon" href="data:,">
+<link rel="stylesheet" href="%sstyle.css">
+</head>
+<body>
+<header>
+<p class="site"><a href="%sindex.html">%s</a></p>
+<nav aria-label="Site"><a href="%sfeeds.html">Feeds</a> <a href="%ssearch/index.html">Search</a>%s</nav>
+</header>
+<main>
+`, text(full), policy, up, up, text(w.o.Title), up, up, feed)
+}
+
+const foot = "</main>\n</body>\n</html>\n"
+
+// up leads from a page to the root of the site.
+func up(name string) string { return strings.Repeat("../", strings.Count(name, "/")) }
+
+// entryPath is where the page of an entry is.
+func entryPath(key string) string { return "entry/" + digest(key) + ".html" }
+
+// group is a list of entries with a page, or several.
+type group struct {
+	title  string // empty for all
+	index  string // path of its first page
+	dir    string // of the others
+	feed   *lektordir.Feed
+	folder string
+	items  []*item
+}
+
+// page is the path of a page, from 1 for the oldest entries.
+func (g *group) page(n int) string { return g.dir + "/" + strconv.Itoa(n) + ".html" }
+
+// group sorts entries into the lists of the site.
+func (w *site) group(r *run) {
+	all := &group{index: "index.html", dir: "all", items: w.list}
+	feeds, folders := map[string]*group{}, map[string]*group{}
+	in := map[string][]*group{} // folders of a feed, with those above
+	for _, i := range w.list {
+		g := feeds[i.feed]
+		if g == nil {
+			f := i.record.Feed()
+			g = &group{title: cmp.Or(oneLine(f.Title()), "(no name)"), dir: "feed/" + i.feed, feed: f}
+			g.index = g.dir + "/index.html"
+			feeds[i.feed] = g
+			w.feeds = append(w.feeds, g)
+			for _, name := range above(r.Folders(i.feed)) {
+				folder := folders[name]
+				if folder == nil {
+					folder = &group{title: name, folder: name, dir: "folder/" + slug(name)}
+					folder.index = folder.dir + "/index.html"
+					folders[name] = folder
+				}
+				in[i.feed] = append(in[i.feed], folder)
+			}
+		}
+		g.items = append(g.items, i)
+		for _, folder := range in[i.feed] {
+			folder.items = append(folder.items, i)
+		}
+	}
+	byTitle := func(a, b *group) int {
+		return cmp.Or(cmp.Compare(query.Fold(a.title), query.Fold(b.title)), cmp.Compare(a.dir, b.dir))
+	}
+	slices.SortFunc(w.feeds, byTitle)
+	w.groups = append(w.groups, w.feeds...)
+	var list []*group
+	for _, g := range folders {
+		list = append(list, g)
+	}
+	slices.SortFunc(list, byTitle)
+	w.groups = append(append(w.groups, list...), all)
+}
+
+// above gives folders with those that they are in, each once.
+func above(folders []string) []string {
+	var all []string
+	for _, folder := range folders {
+		parts := strings.FieldsFunc(folder, func(r rune) bool { return r == '/' })
+		for n := range parts {
+			if name := oneLine(strings.Join(parts[:n+1], "/")); !slices.Contains(all, name) {
+				all = append(all, name)
+			}
+		}
+	}
+	return all
+}
+
+// slug is a name as a part of a URL, which no other name has.
+func slug(name string) string {
+	var b strings.Builder
+	for _, c := range query.Fold(name) {
+		switch {
+		case c >= 'a' && c <= 'z' || c >= '0' && c <= '9':
+			b.WriteRune(c)
+		case b.Len() > 0 && !strings.HasSuffix(b.String(), "-"):
+			b.WriteByte('-')
+		}
+		if b.Len() >= 40 {
+			break
+		}
+	}
+	return strings.Trim(b.String(), "-") + "-" + digest(name)[:8]
+}
+
+// listPages gives the pages of a list. They are numbered from the oldest entries, so
+// that a new one changes the first page that is read, and now and then one more.
+func (w *site) listPages(g *group) []page {
+	n := w.o.PerPage
+	whole := max(0, len(g.items)/n-1) // of the pages that are full the newest is in the index
+	var pages []page
+	for k := 1; k <= whole; k++ {
+		newer := g.index
+		if k < whole {
+			newer = g.page(k + 1)
+		}
+		pages = append(pages, w.listPage(g, g.page(k), g.items[(k-1)*n:k*n], k-1, newer))
+	}
+	return append(pages, w.listPage(g, g.index, g.items[whole*n:], whole, ""))
+}
+
+// listPage is a page of a list, of which older pages are before it.
+func (w *site) listPage(g *group, name string, items []*item, older int, newer string) page {
+	parts := []string{version, w.o.Title, g.title, name, strconv.Itoa(older), newer}
+	if g.feed != nil {
+		parts = append(parts, g.feed.Link)
+	}
+	for _, i := range items {
+		parts = append(parts, i.key, i.title, i.excerpt, i.date.String(), i.record.Feed().Title())
+	}
+	return page{path: name, digest: digest(parts...), render: func(b *strings.Builder) error {
+		root := up(name)
+		w.head(b, root, g.title, "")
+		if g.title != "" {
+			fmt.Fprintf(b, "<h1>%s</h1>\n", text(g.title))
+		} else {
+			fmt.Fprintf(b, "<h1>%s</h1>\n", text(w.o.Title))
+		}
+		if g.feed != nil {
+			if link := entries.Followable(fetch.Public(g.feed.Link)); link != "" {
+				fmt.Fprintf(b, "<p class=\"meta\">%s</p>\n", htmlsafe.Link(link, link))
+			}
+		}
+		if len(items) == 0 {
+			b.WriteString("<p>There are no entries.</p>\n")
+		} else {
+			b.WriteString("<ul class=\"entries\">\n")
+			for _, i := range slices.Backward(items) {
+				w.row(b, root, i, g.feed == nil)
+			}
+			b.WriteString("</ul>\n")
+		}
+		if older > 0 || newer != "" {
+			b.WriteString("<nav class=\"pages\" aria-label=\"Pages\">")
+			if newer != "" {
+				fmt.Fprintf(b, `<a href="%s%s" rel="prev">Newer</a> `, root, newer)
+			}
+			if older > 0 {
+				fmt.Fprintf(b, `<a href="%s%s" rel="next">Older</a>`, root, g.page(older))
+			}
+			b.WriteString("</nav>\n")
+		}
+		b.WriteString(foot)
+		return nil
+	}}
+}
+
+// row writes an entry of a list.
+func (w *site) row(b *strings.Builder, root string, i *item, feed bool) {
+	title := cmp.Or(i.title, i.excerpt, "(no title)")
+	fmt.Fprintf(b, `<li><a class="title" dir="auto" href="%s%s">%s</a> <span class="meta">`, root, entryPath(i.key), text(title))
+	if feed {
+		fmt.Fprintf(b, `<a href="%sfeed/%s/index.html">%s</a> `, root, i.feed, text(cmp.Or(oneLine(i.record.Feed().Title()), "(no name)")))
+	}
+	b.WriteString(moment(i.date) + "</span>")
+	if i.title != "" && i.excerpt != "" {
+		fmt.Fprintf(b, `<br><span class="excerpt" dir="auto">%s</span>`, text(i.excerpt))
+	}
+	b.WriteString("</li>\n")
+}
+
+// moment is a time as a browser and a person read it.
+func moment(t time.Time) string {
+	return `<time datetime="` + t.Format(time.RFC3339) + `">` + t.Format("2 Jan 2006 15:04") + "</time>"
+}
+
+// entryPage is the page of an entry.
+func (w *site) entryPage(r *run, i *item) page {
+	f := i.record.Feed()
+	name := entryPath(i.key)
+	return page{path: name, wide: true, digest: digest(version, w.o.Title, i.key, f.Title(), f.Author, i.date.String(), strconv.FormatBool(w.o.Images)), render: func(b *strings.Builder) error {
+		if err := i.record.Read(lektordir.AllFields); err != nil && !errors.Is(err, fs.ErrNotExist) && !r.Usable(err) {
+			return nil // it was told; the list shows what is known
+		}
+		e := entries.Public(i.record.Get(0))
+		w.entry(b, i, e)
+		i.record.Forget()
+		return nil
+	}}
+}
+
+// entry writes what is in an entry.
+func (w *site) entry(b *strings.Builder, i *item, e *lektordir.Entry) {
+	const root = "../"
+	title := cmp.Or(i.title, i.excerpt, "(no title)")
+	content := htmlsafe.Clean(e.Content, e.Type, htmlsafe.Options{Base: cmp.Or(e.URL(), i.record.Feed().ID), Asked: true})
+	if strings.TrimSpace(content) == "" && e.Summary != "" {
+		content = htmlsafe.Clean([]byte(e.Summary), "text/plain", htmlsafe.Options{})
+	}
+	w.head(b, root, title, "")
+	b.WriteString("<article>\n")
+	fmt.Fprintf(b, "<h1 dir=\"auto\">%s</h1>\n<p class=\"meta\">", text(title))
+	fmt.Fprintf(b, `<a href="%sfeed/%s/index.html">%s</a>`, root, i.feed, text(cmp.Or(oneLine(i.record.Feed().Title()), "(no name)")))
+	if a := oneLine(cmp.Or(e.Author, i.record.Feed().Author)); a != "" {
+		b.WriteString(" · " + text(fetch.PublicText(a)))
+	}
+	b.WriteString(" · " + moment(i.date))
+	if u := e.URL(); entries.Followable(u) != "" {
+		b.WriteString(" · " + htmlsafe.Link(u, "Original"))
+	}
+	if entries.Followable(e.Comments) != "" {
+		b.WriteString(" · " + htmlsafe.Link(e.Comments, "Comments"))
+	}
+	b.WriteString("</p>\n")
+	if strings.Contains(content, "<img ") {
+		checked := ""
+		if w.o.Images {
+			checked = " checked"
+		}
+		fmt.Fprintf(b, `<p class="ask"><input type="checkbox" id="images"%s> <label for="images">Show images</label></p>`+"\n", checked)
+	}
+	fmt.Fprintf(b, "<div class=\"content\" dir=\"auto\">\n%s\n</div>\n", content)
+	w.enclosures(b, e)
+	if len(e.Categories) > 0 {
+		fmt.Fprintf(b, "<p class=\"meta\">%s</p>\n", text(oneLine(strings.Join(e.Categories, ", "))))
+	}
+	b.WriteString("</article>\n" + foot)
+}
+
+// enclosures writes the files that come with an entry. A player asks for nothing until
+// it is started.
+func (w *site) enclosures(b *strings.Builder, e *lektordir.Entry) {
+	if len(e.Enclosures) == 0 {
+		return
+	}
+	b.WriteString("<ul class=\"enclosures\">\n")
+	for _, enc := range e.Enclosures {
+		link := htmlsafe.Link(enc.URL, name(enc.URL))
+		var about []string
+		if t := oneLine(enc.Type); t != "" {
+			about = append(about, t)
+		}
+		if enc.Length > 0 {
+			about = append(about, units.Bytes(enc.Length))
+		}
+		fmt.Fprintf(b, "<li>%s", link)
+		if len(about) > 0 {
+			b.WriteString(" (" + text(strings.Join(about, ", ")) + ")")
+		}
+		kind, _, _ := strings.Cut(enc.Type, "/")
+		if src := htmlsafe.URL(enc.URL); src != "" && (kind == "audio" || kind == "video") {
+			fmt.Fprintf(b, `<br><%s controls preload="none" src="%s"></%s>`, kind, text(src), kind)
+		}
+		b.WriteString("</li>\n")
+	}
+	b.WriteString("</ul>\n")
+}
+
+// name is what a file is called by its URL.
+func name(raw string) string {
+	if u, err := url.Parse(raw); err == nil {
+		if base := path.Base(u.Path); base != "." && base != "/" {
+			return oneLine(base)
+		}
+		return u.Hostname()
+	}
+	return "enclosure"
+}
+
+// feedsPage lists folders and feeds.
+func (w *site) feedsPage() page {
+	const name = "feeds.html"
+	parts := []string{version, w.o.Title}
+	var folders []*group
+	for _, g := range w.groups {
+		if g.folder != "" {
+			folders = append(folders, g)
+		}
+		parts = append(parts, g.title, g.index, strconv.Itoa(len(g.items)))
+	}
+	return page{path: name, digest: digest(parts...), render: func(b *strings.Builder) error {
+		w.head(b, "", "Feeds", "")
+		b.WriteString("<h1>Feeds</h1>\n")
+		list := func(heading string, groups []*group) {
+			if len(groups) == 0 {
+				return
+			}
+			if heading != "" {
+				b.WriteString("<h2>" + heading + "</h2>\n")
+			}
+			b.WriteString("<ul>\n")
+			for _, g := range groups {
+				fmt.Fprintf(b, "<li><a dir=\"auto\" href=\"%s\">%s</a> <span class=\"meta\">%s</span></li>\n", g.index, text(g.title), units.Count(len(g.items), "entry"))
+			}
+			b.WriteString("</ul>\n")
+		}
+		list("Folders", folders)
+		heading := ""
+		if len(folders) > 0 {
+			heading = "All feeds"
+		}
+		list(heading, w.feeds)
+		b.WriteString(foot)
+		return nil
+	}}
+}

@@ -1,0 +1,156 @@
+package pages
+
+import (
+	"cmp"
+	"encoding/hex"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode"
+
+	"github.com/lektordir/lektor/internal/query"
+	"github.com/lektordir/lektor/internal/units"
+)
+
+// The index stays small: of that many of the newest entries, and of each word so many.
+const (
+	maxSearched = 20_000
+	maxPerWord  = 50
+)
+
+// searchPages are an index of the words in titles, without a server or a script: a
+// page for the first two letters, on which the words are listed.
+func (w *site) searchPages() []page {
+	newest := w.list
+	if len(newest) > maxSearched {
+		newest = newest[len(newest)-maxSearched:]
+	}
+	prefixes := map[string]map[string][]*item{} // prefix → word → entries, newest first
+	for _, i := range slices.Backward(newest) {
+		for _, word := range words(i.title) {
+			p := prefix(word)
+			if prefixes[p] == nil {
+				prefixes[p] = map[string][]*item{}
+			}
+			if list := prefixes[p][word]; len(list) == 0 || list[len(list)-1] != i {
+				prefixes[p][word] = append(list, i)
+			}
+		}
+	}
+	var pages []page
+	sorted := slices.Sorted(maps.Keys(prefixes))
+	for _, p := range sorted {
+		pages = append(pages, w.wordsPage(p, prefixes[p]))
+	}
+	return append(pages, w.searchPage(sorted, prefixes, len(newest)))
+}
+
+func searchPath(prefix string) string {
+	return "search/" + hex.EncodeToString([]byte(prefix)) + ".html"
+}
+
+// wordsPage lists the words that begin alike.
+func (w *site) wordsPage(prefix string, of map[string][]*item) page {
+	sorted := slices.Sorted(maps.Keys(of))
+	parts := []string{version, w.o.Title, prefix}
+	for _, word := range sorted {
+		parts = append(parts, word, strconv.Itoa(len(of[word])))
+		for _, i := range of[word][:min(len(of[word]), maxPerWord)] {
+			parts = append(parts, i.key, i.title)
+		}
+	}
+	return page{path: searchPath(prefix), digest: digest(parts...), render: func(b *strings.Builder) error {
+		w.head(b, "../", "Search: "+prefix+"…", "")
+		fmt.Fprintf(b, "<h1>Words with %s…</h1>\n", text(prefix))
+		for _, word := range sorted {
+			list := of[word]
+			fmt.Fprintf(b, "<h2>%s</h2>\n<ul>\n", text(word))
+			for _, i := range list[:min(len(list), maxPerWord)] {
+				b.WriteString(`<li><a dir="auto" href="../` + entryPath(i.key) + `">` + text(i.title) + "</a></li>\n")
+			}
+			b.WriteString("</ul>\n")
+			if more := len(list) - maxPerWord; more > 0 {
+				fmt.Fprintf(b, "<p class=\"meta\">and %s more</p>\n", strconv.Itoa(more))
+			}
+		}
+		b.WriteString(foot)
+		return nil
+	}}
+}
+
+// searchPage leads to the words.
+func (w *site) searchPage(sorted []string, prefixes map[string]map[string][]*item, searched int) page {
+	parts := []string{version, w.o.Title, strconv.Itoa(searched), strconv.Itoa(len(w.list))}
+	for _, p := range sorted {
+		parts = append(parts, p, strconv.Itoa(len(prefixes[p])))
+	}
+	return page{path: "search/index.html", digest: digest(parts...), render: func(b *strings.Builder) error {
+		w.head(b, "../", "Search", "")
+		b.WriteString("<h1>Search</h1>\n<p>Words in titles, by their first letters.</p>\n")
+		if searched < len(w.list) {
+			fmt.Fprintf(b, "<p class=\"meta\">Of the newest %s.</p>\n", units.Count(searched, "entry"))
+		}
+		letter := ""
+		for _, p := range sorted {
+			first := string([]rune(p)[:1])
+			if first != letter {
+				if letter != "" {
+					b.WriteString("</p>\n")
+				}
+				b.WriteString("<p class=\"words\">")
+				letter = first
+			}
+			fmt.Fprintf(b, "<a href=\"%s\">%s</a> ", strings.TrimPrefix(searchPath(p), "search/"), text(p))
+		}
+		if letter != "" {
+			b.WriteString("</p>\n")
+		}
+		b.WriteString(foot)
+		return nil
+	}}
+}
+
+// prefix is the first two letters of a word.
+func prefix(word string) string {
+	runes := []rune(word)
+	return string(runes[:min(2, len(runes))])
+}
+
+// words gives the words of a title as they are searched for: folded as queries fold
+// them, and without those of one letter. Scripts that put nothing between words are
+// cut into pairs of characters.
+func words(title string) []string {
+	var list []string
+	for _, run := range strings.FieldsFunc(query.Fold(title), func(r rune) bool {
+		return !unicode.IsLetter(r) && !unicode.IsDigit(r) && !unicode.Is(unicode.Mn, r)
+	}) {
+		var word, wide []rune
+		flush := func() {
+			if len(word) > 1 {
+				list = append(list, string(word))
+			}
+			for n := range len(wide) {
+				if n+1 < len(wide) || len(wide) == 1 {
+					list = append(list, string(wide[n:min(n+2, len(wide))]))
+				}
+			}
+			word, wide = nil, nil
+		}
+		for _, r := range run {
+			unspaced := unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Thai, unicode.Lao, unicode.Khmer, unicode.Myanmar)
+			if unspaced && len(word) > 0 || !unspaced && len(wide) > 0 {
+				flush()
+			}
+			if unspaced {
+				wide = append(wide, r)
+			} else {
+				word = append(word, r)
+			}
+		}
+		flush()
+	}
+	slices.SortFunc(list, cmp.Compare)
+	return slices.Compact(list)
+}

@@ -1,0 +1,59 @@
+package viewer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/lektordir/lektor/internal/command"
+	"github.com/lektordir/lektor/internal/entries"
+	"github.com/lektordir/lektor/internal/units"
+)
+
+// IndexOptions are the options of [Index].
+type IndexOptions struct {
+	Common
+	Check bool // compare it with the directory
+	Drop  bool // remove it
+}
+
+// Index builds the index that answers queries, or brings it up to date.
+func Index(ctx context.Context, o IndexOptions, s *command.Streams) error {
+	if o.Check && o.Drop {
+		return command.Usagef("--check and --drop exclude each other")
+	}
+	st, err := entries.Open(o.Dir, o.Now, s)
+	if err != nil {
+		return err
+	}
+	x := o.index(st.Dir, s)
+	var bar *command.Progress
+	done := 0
+	progress := func(now, total int) {
+		if bar == nil {
+			bar = s.Report.Progress(total, "entries")
+		}
+		bar.Add(now - done)
+		done = now
+	}
+	defer func() { bar.Done() }()
+	switch {
+	case o.Drop:
+		return x.Drop()
+	case o.Check:
+		bad := 0
+		n, err := x.Check(ctx, progress, func(problem string) {
+			bad++
+			s.Report.Print(errors.New(problem))
+		})
+		if err != nil {
+			return err
+		}
+		if bad > 0 {
+			return command.Hint(fmt.Errorf("the index differs from the directory in %s", units.Count(bad, "place")), "lektor-view index --drop removes it, and lektor-view index builds it anew")
+		}
+		_, err = fmt.Fprintf(s.Out, "%s, as in the directory\n", units.Count(n, "entry"))
+		return err
+	}
+	return x.Build(ctx, progress)
+}

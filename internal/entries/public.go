@@ -1,0 +1,46 @@
+package entries
+
+import (
+	"slices"
+
+	"github.com/lektordir/lektor/feedconv"
+	"github.com/lektordir/lektor/internal/fetch"
+	"github.com/lektordir/lektor/lektordir"
+)
+
+// Public gives an entry as anybody may see it: without what stands before the
+// host of a URL, and without links that are none, see [feedconv.IsLink]. Other
+// programs may have stored those, and earlier versions of ours.
+func Public(e *lektordir.Entry) *lektordir.Entry {
+	p := *e
+	for _, s := range []*string{&p.Title, &p.ID, &p.Author, &p.Link, &p.Summary, &p.Comments, &p.Image, &p.Source.ID, &p.Source.Title, &p.Source.Link, &p.Source.URL} {
+		*s = fetch.PublicText(*s)
+	}
+	for _, s := range []*string{&p.Link, &p.Comments, &p.Image, &p.Source.Link, &p.Source.URL} {
+		*s = Followable(*s)
+	}
+	if lektordir.IsText(p.Type) {
+		p.Content = []byte(fetch.PublicText(string(p.Content)))
+	}
+	p.Categories = slices.Clone(p.Categories)
+	for i, c := range p.Categories {
+		p.Categories[i] = fetch.PublicText(c)
+	}
+	p.Contributors = slices.Clone(p.Contributors)
+	for i, c := range p.Contributors {
+		p.Contributors[i] = fetch.PublicText(c)
+	}
+	p.Enclosures = slices.DeleteFunc(slices.Clone(p.Enclosures), func(e lektordir.Enclosure) bool { return !feedconv.IsLink(e.URL) })
+	for i := range p.Enclosures {
+		p.Enclosures[i].URL = fetch.PublicText(p.Enclosures[i].URL)
+	}
+	return &p
+}
+
+// Followable is url if that is a link, else empty.
+func Followable(url string) string {
+	if !feedconv.IsLink(url) {
+		return ""
+	}
+	return url
+}

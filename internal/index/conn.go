@@ -1,0 +1,182 @@
+package index
+
+import (
+	"context"
+	"database/sql/driver"
+	"errors"
+	"io"
+	"net/url"
+
+	"modernc.org/sqlite"
+)
+
+// conn is a connection to a file of SQLite, for one goroutine at a time. It is the
+// driver's own and not one of database/sql, which for every row costs more than the
+// row. Its first error stays, and makes all that follows void: to look once at the end
+// is enough.
+type conn struct {
+	c     driver.Conn
+	stmts map[string]driver.Stmt
+	err   error
+}
+
+// connect opens a file, which is made if it is not there.
+func connect(path string) (*conn, error) {
+	// The driver takes what follows a question mark for options.
+	c, err := (&sqlite.Driver{}).Open((&url.URL{Scheme: "file", Path: path}).String())
+	if err != nil {
+		return nil, err
+	}
+	return &conn{c: c, stmts: map[string]driver.Stmt{}}, nil
+}
+
+func (c *conn) close() error {
+	for _, s := range c.stmts {
+		_ = s.Close()
+	}
+	return c.c.Close()
+}
+
+// fail keeps the first error.
+func (c *conn) fail(err error) {
+	if c.err == nil {
+		c.err = err
+	}
+}
+
+// prepare gives a statement, made once.
+func (c *conn) prepare(text string) driver.Stmt {
+	if c.err != nil {
+		return nil
+	}
+	s := c.stmts[text]
+	if s == nil {
+		var err error
+		if s, err = c.c.Prepare(text); err != nil {
+			c.fail(err)
+			return nil
+		}
+		c.stmts[text] = s
+	}
+	return s
+}
+
+func named(args []any) []driver.NamedValue {
+	list := make([]driver.NamedValue, len(args))
+	for i, a := range args {
+		if n, ok := a.(int); ok {
+			a = int64(n)
+		}
+		list[i] = driver.NamedValue{Ordinal: i + 1, Value: a}
+	}
+	return list
+}
+
+// exec runs a statement that gives nothing. Arguments are int64, int, string, []byte
+// or nil.
+func (c *conn) exec(text string, args ...any) {
+	if s := c.prepare(text); s != nil {
+		if _, err := s.(driver.StmtExecContext).ExecContext(context.Background(), named(args)); err != nil {
+			c.fail(err)
+		}
+	}
+}
+
+// rows are what a statement gives, to be read to the end or closed.
+type rows struct {
+	c      *conn
+	r      driver.Rows
+	values []driver.Value
+}
+
+// query runs a statement. A statement is read to the end before it is run again.
+func (c *conn) query(text string, args ...any) *rows {
+	r := &rows{c: c}
+	if s := c.prepare(text); s != nil {
+		var err error
+		if r.r, err = s.(driver.StmtQueryContext).QueryContext(context.Background(), named(args)); err != nil {
+			r.r = nil
+			c.fail(err)
+			return r
+		}
+		r.values = make([]driver.Value, len(r.r.Columns()))
+	}
+	return r
+}
+
+// next goes to the first row, or the next; at the end the statement is closed.
+func (r *rows) next() bool {
+	if r.r == nil {
+		return false
+	}
+	err := r.r.Next(r.values)
+	if err == nil {
+		return true
+	}
+	if !errors.Is(err, io.EOF) {
+		r.c.fail(err)
+	}
+	r.close()
+	return false
+}
+
+func (r *rows) close() {
+	if r.r != nil {
+		if err := r.r.Close(); err != nil {
+			r.c.fail(err)
+		}
+		r.r = nil
+	}
+}
+
+// A file that somebody damaged can have anything anywhere: what is of another type is
+// as if it were nothing.
+
+func (r *rows) int(i int) int64 {
+	n, _ := r.values[i].(int64)
+	return n
+}
+
+func (r *rows) null(i int) bool { return r.values[i] == nil }
+
+func (r *rows) text(i int) string {
+	s, _ := r.values[i].(string)
+	return s
+}
+
+func (r *rows) blob(i int) []byte {
+	b, _ := r.values[i].([]byte)
+	return b
+}
+
+// one runs a statement of which one row is wanted, and tells whether there is one.
+func (c *conn) one(text string, args ...any) (*rows, bool) {
+	r := c.query(text, args...)
+	if !r.next() {
+		return r, false
+	}
+	values := append([]driver.Value(nil), r.values...)
+	r.close()
+	r.values = values
+	return r, true
+}
+
+// The results of SQLite that are told apart; see its list of result codes.
+const (
+	sqliteBusy     = 5
+	sqliteLocked   = 6
+	sqliteReadOnly = 8
+	sqliteFull     = 13
+	sqliteCantOpen = 14
+	sqliteProtocol = 15
+	sqliteIOErr    = 10
+)
+
+// code is the primary result code of an error, 0 for one that is not of SQLite.
+func code(err error) int {
+	var e *sqlite.Error
+	if errors.As(err, &e) {
+		return e.Code() & 0xff
+	}
+	return 0
+}

@@ -1,0 +1,296 @@
+package index
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+
+	"github.com/gofrs/flock"
+
+	"github.com/lektordir/lektor/internal/command"
+	"github.com/lektordir/lektor/lektordir"
+)
+
+// The file says by these what it is. A format that changes gets another version, and
+// files of any other are made anew.
+const (
+	application = 0x6c6b7472
+	version     = 1
+)
+
+// schema are the tables. Times are in seconds since 1970. An entry's row is its
+// document's in words, which has no text of its own.
+var schema = []string{
+	"PRAGMA page_size = 8192",
+	"PRAGMA journal_mode = WAL",
+	"BEGIN IMMEDIATE",
+	fmt.Sprintf("PRAGMA application_id = %d", application),
+	fmt.Sprintf("PRAGMA user_version = %d", version),
+	// path, tops (stamps of new/ and cur/), next (id), common (words), paired (id)
+	"CREATE TABLE meta (key TEXT PRIMARY KEY, value BLOB) WITHOUT ROWID",
+	// Stamps of new/$feed, of cur/$feed, and of the list of a complete document.
+	"CREATE TABLE feed (id INTEGER PRIMARY KEY, hash BLOB NOT NULL UNIQUE, new BLOB, cur BLOB, complete BLOB)",
+	// What queries ask of a feed.
+	"CREATE TABLE about (feed INTEGER PRIMARY KEY, stamp BLOB, data BLOB)",
+	// What is in a directory: id of the feed, doubled, and 1 more for cur/; see listed.
+	"CREATE TABLE names (dir INTEGER PRIMARY KEY, list BLOB)",
+	// The hash of feed and identity, or unique name, is the key. How it is listed,
+	// see the constants. unread and marked (a flag
+	// other than S) say what dir and info do.
+	`CREATE TABLE entry (id INTEGER PRIMARY KEY, dir INTEGER NOT NULL, key INTEGER NOT NULL, name BLOB NOT NULL, info BLOB,
+		ino INTEGER NOT NULL, listed INTEGER NOT NULL, unread INTEGER NOT NULL, marked INTEGER NOT NULL, date INTEGER,
+		nsec INTEGER, dated INTEGER, title BLOB, author BLOB, type, more BLOB, young INTEGER)`,
+	"CREATE INDEX entry_key ON entry (key)",
+	"CREATE INDEX entry_date ON entry (date, dir, info) WHERE listed = 1",
+	"CREATE INDEX entry_unread ON entry (date, dir, info) WHERE listed = 1 AND unread = 1",
+	"CREATE INDEX entry_marked ON entry (date, dir, info) WHERE listed = 1 AND marked = 1",
+	"CREATE INDEX entry_odd ON entry (id) WHERE listed = 2",
+	"CREATE INDEX entry_withdrawn ON entry (id) WHERE listed >= 3",
+	"CREATE INDEX entry_young ON entry (id) WHERE young IS NOT NULL",
+	"CREATE VIRTUAL TABLE words USING fts5 (text, content = '', contentless_delete = 1, detail = none, tokenize = 'ascii')",
+	"INSERT INTO words (words, rank) VALUES ('hashsize', 8000000)",
+	"CREATE TABLE vocab (id INTEGER PRIMARY KEY, first BLOB NOT NULL, words BLOB NOT NULL)",
+	"CREATE INDEX vocab_first ON vocab (first)",
+}
+
+// How an entry is listed.
+const (
+	listedNot       = iota // another version of it is
+	listedShown            // as others are
+	listedOdd              // and has to be read
+	listedWithdrawn        // only if that is asked for
+	listedBoth             // withdrawn and odd
+)
+
+// cacheDir is $XDG_CACHE_HOME/lektor, "" where that is nowhere.
+func cacheDir() string {
+	base := os.Getenv("XDG_CACHE_HOME")
+	if !filepath.IsAbs(base) {
+		home, err := os.UserHomeDir()
+		if err != nil {
+			return ""
+		}
+		base = filepath.Join(home, ".cache")
+	}
+	return filepath.Join(base, "lektor")
+}
+
+// filePath is where the index of a lektor-dir is: its name is made of the machine's
+// and of the path of the lektor-dir without links.
+func filePath(d *lektordir.Dir, o Options) string {
+	if o.Cache == "" {
+		o.Cache = cacheDir()
+	}
+	if o.Host == "" {
+		o.Host, _ = os.Hostname()
+	}
+	if o.Cache == "" {
+		return ""
+	}
+	path := d.Path()
+	if direct, err := filepath.EvalSymlinks(path); err == nil {
+		path = direct
+	}
+	sum := sha256.Sum256([]byte(o.Host + "\x00" + path))
+	return filepath.Join(o.Cache, "index-"+hex.EncodeToString(sum[:8])+".sqlite")
+}
+
+// Beside the file is a lock: whoever uses the file shares it, and whoever removes it
+// has it alone. To remove a file of SQLite that another process has open would leave
+// that one's journal to the next file of the name.
+
+// hold takes the lock; alone is to remove.
+func (x *Index) hold(alone bool) (*flock.Flock, error) {
+	l := flock.New(x.path + ".lock")
+	take := l.TryRLock
+	if alone {
+		take = l.TryLock
+	}
+	ok, err := take()
+	if err != nil {
+		return nil, err
+	}
+	if !ok {
+		return nil, &BusyError{Path: x.path}
+	}
+	return l, nil
+}
+
+// BusyError is that another process works on the index.
+type BusyError struct{ Path string }
+
+func (e *BusyError) Error() string { return "another process works on the index " + e.Path }
+
+// remove removes the file, and what SQLite has beside it.
+func (x *Index) remove() error {
+	if _, err := os.Stat(filepath.Dir(x.path)); errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	l, err := x.hold(true)
+	if err != nil {
+		return err
+	}
+	defer l.Unlock()
+	return x.unlink()
+}
+
+func (x *Index) unlink() error {
+	var failed error
+	// The journals first: without them a file is merely old.
+	for _, suffix := range []string{"-wal", "-shm", "-journal", ""} {
+		if err := os.Remove(x.path + suffix); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			failed = errors.Join(failed, err)
+		}
+	}
+	return failed
+}
+
+// create makes an empty index.
+func (x *Index) create() error {
+	if err := os.MkdirAll(filepath.Dir(x.path), 0o700); err != nil {
+		return err
+	}
+	l, err := x.hold(true)
+	if err != nil {
+		return err
+	}
+	defer l.Unlock()
+	if x.Exists() {
+		return nil // somebody was faster
+	}
+	// It gets its name when it is whole.
+	made := &Index{path: x.path + ".new"}
+	if err := errors.Join(made.unlink(), x.unlink()); err != nil {
+		return err
+	}
+	c, err := connect(made.path)
+	if err != nil {
+		return err
+	}
+	for _, s := range schema {
+		if strings.HasPrefix(s, "PRAGMA") {
+			c.query(s).drain()
+		} else {
+			c.exec(s)
+		}
+	}
+	c.exec("INSERT INTO meta VALUES ('path', ?)", []byte(x.dir.Path()))
+	c.exec("COMMIT")
+	err = c.err
+	if cerr := c.close(); err == nil {
+		err = cerr
+	}
+	if err == nil {
+		err = os.Rename(made.path, x.path)
+	}
+	if err != nil {
+		_ = made.unlink()
+	}
+	return err
+}
+
+// drain reads to the end.
+func (r *rows) drain() {
+	for r.next() {
+	}
+}
+
+// session is the use of the file by one Look.
+type session struct {
+	x    *Index
+	lock *flock.Flock
+	c    *conn
+
+	feeds map[string]*feed // by hash
+	byID  map[int64]*feed
+	next  int64 // id of the next entry
+
+	tops *[2]stamp // those of new/ and cur/, where they are others than the file has
+
+	progress func(done, total int) // nil but for a build
+	// complaints are names that are no entries'.
+	complaints []error
+}
+
+// errForeign is that a file is none of ours, or not of this version.
+var errForeign = errors.New("it is no index of this version")
+
+// open opens the file.
+func (x *Index) open() (*session, error) {
+	fi, err := os.Stat(x.path)
+	if err != nil {
+		return nil, err
+	}
+	if !fi.Mode().IsRegular() {
+		return nil, command.Hint(errors.New("it is no file"), "remove it")
+	}
+	l, err := x.hold(false)
+	if err != nil {
+		return nil, err
+	}
+	s := &session{x: x, lock: l}
+	if s.c, err = connect(x.path); err != nil {
+		s.close()
+		return nil, err
+	}
+	// What is in the way is read from the directory, and not waited for.
+	s.c.exec("PRAGMA busy_timeout = 0")
+	s.c.exec("PRAGMA synchronous = NORMAL")
+	s.c.exec("PRAGMA cache_size = -16000")
+	s.c.exec("PRAGMA cell_size_check = ON")
+	app, _ := s.c.one("PRAGMA application_id")
+	ver, _ := s.c.one("PRAGMA user_version")
+	if err := s.c.err; err != nil {
+		s.close()
+		return nil, err
+	}
+	if app.values == nil || ver.values == nil || app.int(0) != application || ver.int(0) != version {
+		s.close()
+		return nil, errForeign
+	}
+	return s, nil
+}
+
+func (s *session) close() {
+	if s.c != nil {
+		_ = s.c.close()
+		s.c = nil
+	}
+	if s.lock != nil {
+		_ = s.lock.Unlock()
+		s.lock = nil
+	}
+}
+
+// ailment is what an error says of the index.
+type ailment uint8
+
+const (
+	fine    ailment = iota // nothing is wrong, it cannot be used now
+	trouble                // the system will not have it
+	broken                 // the file is of no use
+)
+
+func kind(err error) ailment {
+	var busy *BusyError
+	var dir *dirError
+	switch {
+	case err == nil, errors.As(err, &busy), errors.As(err, &dir), errors.Is(err, errBehind), errors.Is(err, fs.ErrNotExist), errors.Is(err, fs.ErrPermission), errors.Is(err, syscall.EROFS):
+		return fine
+	case errors.Is(err, errForeign), errors.Is(err, errInconsistent):
+		return broken
+	}
+	switch code(err) {
+	case sqliteBusy, sqliteLocked, sqliteProtocol, sqliteReadOnly, sqliteCantOpen:
+		return fine
+	case 0, sqliteFull, sqliteIOErr:
+		return trouble
+	}
+	return broken
+}

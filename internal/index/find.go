@@ -1,0 +1,331 @@
+package index
+
+import (
+	"context"
+	"encoding/binary"
+	"encoding/json"
+	"math/bits"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/lektordir/lektor/internal/entries"
+	"github.com/lektordir/lektor/internal/query"
+	"github.com/lektordir/lektor/lektordir"
+)
+
+// few is how many entries are fetched one by one rather than found in the order of
+// their dates.
+const few = 3000
+
+// Complaints are what a list of the lektor-dir would have complained of.
+func (v *View) Complaints() []error { return v.s.complaints }
+
+// Find calls yield for every entry that the query may select, until it reports false.
+// Of what lists do not show, or what is wanted does not say, there is none. In the
+// order of dates, which is when the newest are wanted, enough is asked now and then
+// whether entries before a time can still be wanted. The error is the context's, or one
+// for [Index.Failed].
+func (v *View) Find(ctx context.Context, w entries.Wanted, yield func(entries.Hit) bool) error {
+	v.limited = w.Enough != nil
+	f := &finder{View: v, ctx: ctx, w: w, yield: yield}
+	f.run()
+	if v.s.c.err != nil {
+		return v.s.c.err
+	}
+	return f.err
+}
+
+// finder is a run of Find.
+type finder struct {
+	*View
+	ctx    context.Context
+	w      entries.Wanted
+	yield  func(entries.Hit) bool
+	err    error
+	stop   bool
+	asked  int
+	allows map[int64]bool // by id of a feed: the query may select something of it; nil for all
+}
+
+func (f *finder) run() {
+	f.odd()
+	if f.stop {
+		return
+	}
+	f.feedsAllowed()
+	if ids, ok := f.chosen(); ok {
+		for _, id := range ids {
+			if !f.stop {
+				f.fetch(id, listedShown)
+			}
+		}
+		return
+	}
+	f.walk()
+}
+
+// odd yields what the index does not know, and what is found by nothing else.
+func (f *finder) odd() {
+	r := f.s.c.query("SELECT id FROM entry INDEXED BY entry_odd WHERE listed = 2")
+	var ids []int64
+	for r.next() {
+		ids = append(ids, r.int(0))
+	}
+	if f.w.Withdrawn {
+		for r = f.s.c.query("SELECT id FROM entry INDEXED BY entry_withdrawn WHERE listed >= 3"); r.next(); {
+			ids = append(ids, r.int(0))
+		}
+	}
+	for _, id := range ids {
+		if !f.stop {
+			f.fetch(id, listedOdd, listedWithdrawn, listedBoth)
+		}
+	}
+}
+
+// subject is an entry of which only a part is known.
+func (f *finder) subject(ref lektordir.Ref, unknown query.Unknown) *query.Subject {
+	about, ok := f.about(f.s.feeds[ref.Feed])
+	if !ok {
+		unknown |= query.UnknownFeed
+	}
+	return &query.Subject{Ref: ref, Feed: about, Folders: func() []string { return f.w.Folders(ref.Feed) }, Unknown: unknown}
+}
+
+// feedsAllowed finds the feeds of which the query may select anything.
+func (f *finder) feedsAllowed() {
+	if !f.w.Query.AsksFeeds() {
+		return
+	}
+	f.allows = make(map[int64]bool, len(f.s.byID))
+	for id, feed := range f.s.byID {
+		if feed.gone() {
+			continue
+		}
+		ref := lektordir.Ref{Feed: feed.hash}
+		f.allows[id] = f.w.Matcher.Match(f.subject(ref, query.UnknownName|query.UnknownState), 0) != query.No
+	}
+}
+
+// chosen gives the entries that have the words of the query, or are in its feeds, where
+// these are few.
+func (f *finder) chosen() (ids []int64, ok bool) {
+	size := func(text string) int {
+		n, whole := f.needle(text).atLeast(few + 1)
+		if !whole {
+			return max(n, few+1)
+		}
+		return n
+	}
+	total := 0
+	var feeds []int64
+	if cover := f.w.Matcher.Cover(size); cover != nil {
+		for _, c := range cover {
+			total += size(c.Text)
+		}
+		if total <= few {
+			for _, c := range cover {
+				ids = f.needle(c.Text).all(ids)
+			}
+			for id, feed := range f.s.byID {
+				if f.named(feed, cover) {
+					feeds = append(feeds, id)
+				}
+			}
+			for _, id := range feeds {
+				if total += f.count(id); total > few {
+					return nil, false
+				}
+			}
+			return f.withFeeds(ids, feeds), true
+		}
+	}
+	if f.allows == nil {
+		return nil, false
+	}
+	total = 0
+	for id, may := range f.allows {
+		if may {
+			feeds = append(feeds, id)
+			if total += f.count(id); total > few {
+				return nil, false
+			}
+		}
+	}
+	return f.withFeeds(nil, feeds), true
+}
+
+// named reports whether the feed itself may have one of some needles.
+func (f *finder) named(feed *feed, cover []query.Needle) bool {
+	if feed.gone() {
+		return false
+	}
+	about, ok := f.about(feed)
+	if !ok {
+		return true
+	}
+	for _, c := range cover {
+		if c.InFeed && (strings.Contains(query.Fold(about.Name), c.Text) || strings.Contains(query.Fold(about.Alias), c.Text)) ||
+			c.ByFeed && strings.Contains(query.Fold(about.Author), c.Text) {
+			return true
+		}
+	}
+	return false
+}
+
+// count is how many entries a feed has in new/ and cur/.
+func (f *finder) count(feed int64) int {
+	r, _ := f.s.c.one("SELECT sum(length(list)) FROM names WHERE dir IN (?, ?)", feed*2, feed*2+1)
+	return int(r.int(0)) / listedSize
+}
+
+// withFeeds adds the entries of feeds to others, each once.
+func (f *finder) withFeeds(ids, feeds []int64) []int64 {
+	for _, feed := range feeds {
+		r := f.s.c.query("SELECT list FROM names WHERE dir IN (?, ?)", feed*2, feed*2+1)
+		for r.next() {
+			for b := r.blob(0); len(b) >= listedSize; b = b[listedSize:] {
+				ids = append(ids, int64(binary.LittleEndian.Uint32(b[8:])))
+			}
+		}
+	}
+	slices.Sort(ids)
+	return slices.Compact(ids)
+}
+
+// all adds the ids that are found.
+func (n *needle) all(ids []int64) []int64 {
+	for i, word := range n.bits {
+		for word != 0 {
+			bit := word & -word
+			ids = append(ids, int64(i*64)+int64(bits.TrailingZeros64(bit)))
+			word &^= bit
+		}
+	}
+	return ids
+}
+
+// walk goes through entries in the order of their dates, the newest first.
+func (f *finder) walk() {
+	from := "entry INDEXED BY entry_date WHERE listed = 1"
+	switch {
+	case f.w.OnlyUnread || f.w.Query.OnlyUnread():
+		from = "entry INDEXED BY entry_unread WHERE listed = 1 AND unread = 1"
+	case f.w.Query.OnlyMarked():
+		from = "entry INDEXED BY entry_marked WHERE listed = 1 AND marked = 1"
+	}
+	now := f.w.Now.Unix()
+	// What is dated in the future has the time of its delivery.
+	f.between("SELECT id, date, dir, info FROM "+from+" AND date > ? ORDER BY date DESC", true, now)
+	span := f.w.Matcher.Span()
+	low, high := int64(-1<<62), now
+	if !span.From.IsZero() {
+		low = span.From.Unix()
+	}
+	if !span.To.IsZero() && span.To.Unix() < high {
+		high = span.To.Unix()
+	}
+	if !f.stop {
+		f.between("SELECT id, date, dir, info FROM "+from+" AND date BETWEEN ? AND ? ORDER BY date DESC", false, low, high)
+	}
+}
+
+// between goes through the entries of a statement.
+func (f *finder) between(statement string, future bool, args ...any) {
+	r := f.s.c.query(statement, args...)
+	defer r.close()
+	for r.next() {
+		if f.stop {
+			return
+		}
+		if f.asked++; f.asked%64 == 0 {
+			if f.ctx.Err() != nil {
+				f.err, f.stop = context.Cause(f.ctx), true
+				return
+			}
+			if f.w.Enough != nil && !future && f.w.Enough(time.Unix(r.int(1), 0)) {
+				f.stop = true
+				return
+			}
+		}
+		dir := r.int(2)
+		if f.allows != nil && !f.allows[dir>>1] {
+			continue
+		}
+		ref, ok := f.s.ref(dir, nil, r.blob(3), r.null(3))
+		if !ok {
+			f.s.c.fail(errInconsistent)
+			return
+		}
+		if !f.shows(ref) {
+			continue
+		}
+		if !f.w.Query.Empty() {
+			s := f.subject(ref, query.UnknownName)
+			s.Words = f.knows(r.int(0))
+			if f.w.Matcher.Match(s, 0) == query.No {
+				continue
+			}
+		}
+		f.fetch(r.int(0), listedShown)
+	}
+}
+
+// shows reports whether a list shows what has such flags.
+func (f *finder) shows(ref lektordir.Ref) bool {
+	return (!f.w.OnlyUnread || ref.Unread()) && (!f.w.SkipTrashed || !ref.Trashed())
+}
+
+// knows gives the function that tells of an entry what words it has.
+func (f *finder) knows(id int64) func(string) query.Verdict {
+	return func(text string) query.Verdict {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		return f.needle(text).has(id)
+	}
+}
+
+// fetch yields an entry that is listed in one of some ways.
+func (f *finder) fetch(id int64, listed ...int64) {
+	r, ok := f.s.c.one("SELECT dir, name, info, listed, date, nsec, dated, title, author, type, more FROM entry WHERE id = ?", id)
+	if !ok {
+		if f.s.c.err == nil {
+			f.s.c.fail(errInconsistent)
+		}
+		return
+	}
+	ref, ok := f.s.ref(r.int(0), r.blob(1), r.blob(2), r.null(2))
+	if !ok {
+		f.s.c.fail(errInconsistent)
+		f.stop = true
+		return
+	}
+	if !slices.Contains(listed, r.int(3)) || !f.shows(ref) {
+		return
+	}
+	h := entries.Hit{Ref: ref}
+	if how := r.int(3); how == listedShown || how == listedWithdrawn {
+		h.Have, h.Words = fields, f.knows(id)
+		e := &h.Entry
+		e.Title, e.Author = string(r.blob(7)), string(r.blob(8))
+		if r.int(6) == 1 {
+			e.PubDate = time.Unix(r.int(4), r.int(5)).UTC()
+		}
+		if e.Type = string(r.blob(9)); r.int(9) == 1 {
+			e.Type = htmlType
+		}
+		if more := r.blob(10); len(more) > 0 {
+			var x extras
+			if json.Unmarshal(more, &x) != nil {
+				f.s.c.fail(errInconsistent)
+				f.stop = true
+				return
+			}
+			e.Categories, e.Enclosures, e.Replaces = x.Categories, x.Enclosures, x.Replaces
+		}
+	}
+	if !f.yield(h) {
+		f.stop = true
+	}
+}

@@ -1,0 +1,427 @@
+package index_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io/fs"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/lektordir/lektor/internal/entries"
+	"github.com/lektordir/lektor/internal/index"
+	"github.com/lektordir/lektor/internal/testkit/dir"
+	"github.com/lektordir/lektor/lektordir"
+)
+
+// TestMain is also a process that brings an index up to date, to be killed meanwhile.
+func TestMain(m *testing.M) {
+	if path := os.Getenv("LEKTOR_INDEX_CHILD"); path != "" {
+		d, err := lektordir.Open(path, nil)
+		if err == nil {
+			x := index.New(d, index.Options{Cache: os.Getenv("LEKTOR_INDEX_CACHE"), Host: "here"})
+			fmt.Println("begun")
+			err = x.Build(context.Background(), nil)
+		}
+		if err != nil {
+			fmt.Println(err)
+		}
+		return
+	}
+	os.Exit(m.Run())
+}
+
+// history is a lektor-dir at which several programs work at random.
+type history struct {
+	*world
+	random *rand.Rand
+	feeds  []string // ids
+	number int
+	copies string // a copy of an earlier state, "" for none
+	skew   time.Duration
+}
+
+var vocabulary = strings.Fields("alpha beta gamma delta über straße naïve 東京都庁 日本語 kernel kernels microkernel release notes machine learning the of and")
+
+func (h *history) words(n int) string {
+	var b strings.Builder
+	for range n {
+		b.WriteString(vocabulary[min(h.random.IntN(len(vocabulary)), h.random.IntN(len(vocabulary)+4))])
+		b.WriteString([]string{" ", " ", ", ", "-", "\n", ""}[h.random.IntN(6)])
+	}
+	return b.String()
+}
+
+func (h *history) must(err error) {
+	h.Helper()
+	if err != nil && !os.IsNotExist(err) && !os.IsExist(err) {
+		h.Fatal(err)
+	}
+}
+
+// entries gives the paths of entries in one of the places, or in both.
+func (h *history) entries(place string) []string {
+	list, err := filepath.Glob(filepath.Join(h.dir.Path, place, "*", "[0-9]*"))
+	h.must(err)
+	return list
+}
+
+// one gives one of a list, "" of an empty one.
+func (h *history) one(list []string) string {
+	if len(list) == 0 {
+		return ""
+	}
+	return list[h.random.IntN(len(list))]
+}
+
+func (h *history) files() []string {
+	date := time.Unix(1500000000+h.random.Int64N(300000000), 0).UTC().Format(time.RFC3339)
+	files := []string{"title=" + h.words(3), "content=<p>" + h.words(1+h.random.IntN(12)) + "</p>", "type=text/html", "pubdate=" + date, "author=" + h.words(1)}
+	switch h.random.IntN(12) {
+	case 0:
+		files = append(files, "title")
+	case 1:
+		files = append(files, "pubdate")
+	case 2:
+		files = append(files, "extras=category\t"+h.words(1)+"\nenclosure\thttp://x.example/a.mp3\taudio/mpeg\t7\n")
+	}
+	return files
+}
+
+// deliver puts an entry into new/ or cur/: by a rename, as one should, or file by file.
+func (h *history) deliver() {
+	h.number++
+	feed := h.one(h.feeds)
+	// Some are versions of others.
+	name := dir.Unique(1600000000+h.random.Int64N(200000000), h.random.IntN(40)+1)
+	if h.random.IntN(6) == 0 {
+		name = fmt.Sprintf("%d.x%d.shell", 1600000000+h.number, h.number)
+	}
+	place := "new"
+	if h.random.IntN(4) == 0 {
+		place, name = "cur", name+[]string{";2,", ";2,S", "", ";2,FS"}[h.random.IntN(4)]
+	}
+	if h.random.IntN(3) > 0 {
+		path, err := h.dir.Entry(feed, "tmp", name, h.files()...)
+		h.must(err)
+		to := filepath.Join(h.dir.Path, place, dir.Hash(feed))
+		h.must(os.MkdirAll(to, 0o777))
+		h.must(os.Rename(path, filepath.Join(to, name)))
+		return
+	}
+	files := h.files()
+	_, err := h.dir.Entry(feed, place, name, files...)
+	h.must(err)
+}
+
+// finish writes what of an entry was not there yet, as one who copies file by file does.
+func (h *history) finish() {
+	if path := h.one(append(h.entries("new"), h.entries("cur")...)); path != "" {
+		name := h.one([]string{"title", "author", "type"})
+		if _, err := os.Lstat(filepath.Join(path, name)); os.IsNotExist(err) {
+			h.must(os.WriteFile(filepath.Join(path, name), []byte(h.words(1)+"\n"), 0o666))
+		}
+	}
+}
+
+func (h *history) move() {
+	path := h.one(append(h.entries("new"), h.entries("cur")...))
+	if path == "" {
+		return
+	}
+	unique, _, _ := strings.Cut(filepath.Base(path), ";")
+	feed := filepath.Base(filepath.Dir(path))
+	to := filepath.Join(h.dir.Path, "cur", feed, unique+[]string{";2,", ";2,S", ";2,F", ";2,ST", ";2,a", ""}[h.random.IntN(6)])
+	if h.random.IntN(5) == 0 {
+		to = filepath.Join(h.dir.Path, "new", feed, unique)
+	}
+	h.must(os.MkdirAll(filepath.Dir(to), 0o777))
+	if _, err := os.Lstat(to); os.IsNotExist(err) {
+		h.must(os.Rename(path, to))
+	}
+}
+
+func (h *history) remove() {
+	if path := h.one(append(h.entries("new"), h.entries("cur")...)); path != "" {
+		h.must(os.RemoveAll(path))
+	}
+}
+
+func (h *history) run(name string, args ...string) {
+	if out, err := exec.Command(name, args...).CombinedOutput(); err != nil {
+		h.Fatalf("%s %q: %v: %s", name, args, err, out)
+	}
+}
+
+// restore brings an earlier state back, with its times: all of it anew, or over what is
+// there.
+func (h *history) restore() {
+	if h.copies == "" {
+		h.copies = filepath.Join(h.TempDir(), "copy")
+		h.run("cp", "-a", h.dir.Path, h.copies)
+		return
+	}
+	switch h.random.IntN(3) {
+	case 0:
+		h.must(os.RemoveAll(h.dir.Path))
+		h.run("cp", "-a", h.copies, h.dir.Path)
+	case 1:
+		for _, place := range []string{"new", "cur"} {
+			h.must(os.RemoveAll(filepath.Join(h.dir.Path, place)))
+			h.run("cp", "-a", filepath.Join(h.copies, place), filepath.Join(h.dir.Path, place))
+		}
+	default:
+		h.over()
+	}
+	h.must(os.RemoveAll(h.copies))
+	h.copies = ""
+}
+
+// over does what rsync -a --delete does: what is there stays, what is missing comes,
+// and directories get the times that they had.
+func (h *history) over() {
+	var times []func()
+	set := func(path string, fi fs.FileInfo) {
+		times = append(times, func() { h.must(os.Chtimes(path, fi.ModTime(), fi.ModTime())) })
+	}
+	for _, place := range []string{"new", "cur"} {
+		for _, path := range h.entries(place) {
+			rel, err := filepath.Rel(h.dir.Path, path)
+			h.must(err)
+			if _, err := os.Lstat(filepath.Join(h.copies, rel)); err != nil {
+				h.must(os.RemoveAll(path))
+			}
+		}
+		h.must(filepath.WalkDir(filepath.Join(h.copies, place), func(path string, e fs.DirEntry, err error) error {
+			if err != nil {
+				return err
+			}
+			rel, err := filepath.Rel(h.copies, path)
+			if err != nil {
+				return err
+			}
+			to := filepath.Join(h.dir.Path, rel)
+			fi, err := e.Info()
+			if err != nil {
+				return err
+			}
+			switch {
+			case e.IsDir():
+				set(to, fi)
+				if err := os.Mkdir(to, 0o777); err != nil && !os.IsExist(err) {
+					return err
+				}
+				return nil
+			case e.Type()&fs.ModeSymlink != 0:
+				link, _ := os.Readlink(path)
+				_ = os.Symlink(link, to)
+				return nil
+			}
+			data, err := os.ReadFile(path)
+			if err != nil {
+				return err
+			}
+			return os.WriteFile(to, data, 0o666)
+		}))
+	}
+	for _, f := range times {
+		f()
+	}
+}
+
+// backdate gives a directory a time that it had, or will have.
+func (h *history) backdate() {
+	list, err := filepath.Glob(filepath.Join(h.dir.Path, h.one([]string{"new", "cur"}), "*"))
+	h.must(err)
+	if path := h.one(append(list, filepath.Join(h.dir.Path, "new"), filepath.Join(h.dir.Path, "cur"))); path != "" {
+		when := time.Now().Add(time.Duration(h.random.IntN(7)-3) * time.Hour).Truncate(time.Second)
+		h.must(os.Chtimes(path, when, when))
+	}
+}
+
+// settings changes what is said of a feed.
+func (h *history) settings() {
+	feed := h.one(h.feeds)
+	src := filepath.Join(h.dir.Path, "src", dir.Hash(feed))
+	h.must(os.MkdirAll(filepath.Join(src, "etc/view"), 0o777))
+	h.must(os.MkdirAll(filepath.Join(src, "etc/history"), 0o777))
+	switch h.random.IntN(5) {
+	case 0:
+		h.must(os.WriteFile(filepath.Join(src, "etc/view/alias"), []byte(h.words(1)+"\n"), 0o666))
+	case 1:
+		h.must(os.WriteFile(filepath.Join(src, "etc/categories"), []byte(h.words(1)+"/"+h.words(1)+"\n"), 0o666))
+	case 2:
+		h.must(os.WriteFile(filepath.Join(src, "name"), []byte(h.words(2)+"\n"), 0o666))
+	case 3:
+		var b strings.Builder
+		for range 20 {
+			fmt.Fprintf(&b, "%016x\n", h.random.IntN(40)+1)
+		}
+		if h.random.IntN(6) == 0 {
+			b.WriteString("nonsense\n")
+		}
+		h.must(os.WriteFile(filepath.Join(src, "etc/history/complete"), []byte(b.String()), 0o666))
+	case 4:
+		h.must(os.Remove(filepath.Join(src, "etc/history/complete")))
+	}
+}
+
+// kill kills a process that works on the index, at any moment.
+func (h *history) kill() {
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), "LEKTOR_INDEX_CHILD="+h.dir.Path, "LEKTOR_INDEX_CACHE="+h.cache)
+	out, err := cmd.StdoutPipe()
+	h.must(err)
+	h.must(cmd.Start())
+	_, _ = out.Read(make([]byte, 6))
+	timer := time.AfterFunc(time.Duration(h.random.IntN(20000))*time.Microsecond, func() { _ = cmd.Process.Kill() })
+	_ = cmd.Wait()
+	timer.Stop()
+}
+
+// damage does to the file of the index what happens to files.
+func (h *history) damage() {
+	files, err := filepath.Glob(filepath.Join(h.cache, "index-*.sqlite"))
+	h.must(err)
+	if len(files) == 0 {
+		return
+	}
+	path := files[0]
+	fi, err := os.Lstat(path)
+	if err != nil || !fi.Mode().IsRegular() {
+		return
+	}
+	switch h.random.IntN(4) {
+	case 0:
+		h.must(os.Truncate(path, h.random.Int64N(fi.Size()+1)))
+	case 1:
+		h.must(os.WriteFile(path, []byte("this is no database\n"), 0o666))
+	case 2:
+		h.must(os.Remove(path))
+	case 3:
+		// A journal of another file.
+		h.must(os.WriteFile(path+"-wal", bytes.Repeat([]byte("wal"), 1000), 0o666))
+	}
+}
+
+func (h *history) query() string {
+	part := func() string {
+		w := []rune(strings.TrimRight(h.words(1), " ,-\n"))
+		if len(w) == 0 {
+			return "alpha"
+		}
+		from := h.random.IntN(len(w))
+		return fmt.Sprintf("%q", string(w[from:from+1+h.random.IntN(len(w)-from)]))
+	}
+	term := func() string {
+		switch h.random.IntN(14) {
+		case 0:
+			return "title:" + part()
+		case 1:
+			return "text:" + part()
+		case 2:
+			return "author:" + part()
+		case 3:
+			return "folder:" + part()
+		case 4:
+			return "is:" + h.one([]string{"unread", "read", "flagged", "trashed", "new", "cur", "withdrawn", "updated"})
+		case 5:
+			return "since:20" + strconv.Itoa(17+h.random.IntN(9))
+		case 6:
+			return "before:20" + strconv.Itoa(17+h.random.IntN(9))
+		case 7:
+			return "feed:" + part()
+		case 8:
+			return fmt.Sprintf("%q", strings.TrimSpace(h.words(2)))
+		case 9:
+			return "category:" + part()
+		case 10:
+			return "has:" + h.one([]string{"enclosure", "category", "author", "date", "audio"})
+		case 11:
+			return "on:20" + strconv.Itoa(17+h.random.IntN(9))
+		}
+		return part()
+	}
+	q := term()
+	for h.random.IntN(3) == 0 {
+		q += h.one([]string{" ", " or ", " not:"}) + term()
+	}
+	if h.random.IntN(12) == 0 {
+		q = "not:(" + q + ")"
+	}
+	return q
+}
+
+// compare asks both ways.
+func (h *history) compare() {
+	sel := entries.Selection{All: h.random.IntN(3) > 0, Hidden: h.random.IntN(10) == 0}
+	if h.random.IntN(2) == 0 {
+		sel.Newest = 1 + h.random.IntN(6)
+	}
+	if h.random.IntN(2) == 0 {
+		sel.Want = lektordir.FieldPubDate
+	}
+	h.same(h.query(), sel)
+}
+
+// TestHistories: whatever happens to a lektor-dir and to the index, the answers are
+// those of the directory. LEKTOR_INDEX_HISTORIES tries so many, LEKTOR_INDEX_SEED from
+// that one on.
+func TestHistories(t *testing.T) {
+	histories, first := 8, 1
+	if n, err := strconv.Atoi(os.Getenv("LEKTOR_INDEX_HISTORIES")); err == nil {
+		histories = n
+	}
+	if n, err := strconv.Atoi(os.Getenv("LEKTOR_INDEX_SEED")); err == nil {
+		first = n
+	}
+	indexed := 0
+	for seed := first; seed < first+histories; seed++ {
+		t.Run(strconv.Itoa(seed), func(t *testing.T) { indexed += runHistory(t, uint64(seed)) })
+	}
+	if indexed < histories*5 {
+		t.Errorf("only %d answers were the index's", indexed)
+	}
+}
+
+func runHistory(t *testing.T, seed uint64) (indexed int) {
+	h := &history{world: newWorld(t), random: rand.New(rand.NewPCG(seed, 7)), feeds: []string{"http://a.example/", "http://b.example/", "urn:c"}}
+	h.clock = func() time.Time { return time.Now().Add(h.skew) }
+	h.indexed = &indexed
+	for _, id := range h.feeds {
+		_, err := h.dir.Feed(id, h.words(2))
+		h.must(err)
+	}
+	for range h.random.IntN(60) {
+		h.deliver()
+	}
+	h.build()
+	steps := []func(){
+		h.deliver, h.deliver, h.deliver, h.deliver, h.move, h.move, h.move, h.move, h.move, h.remove, h.finish, h.restore, h.backdate, h.settings, h.settings,
+		func() { h.skew = time.Duration(h.random.IntN(5)-2) * time.Hour }, func() { h.skew = 0 },
+	}
+	for range 30 {
+		for range 1 + h.random.IntN(4) {
+			steps[h.random.IntN(len(steps))]()
+		}
+		switch h.random.IntN(40) {
+		case 0, 1:
+			h.kill()
+		case 2:
+			h.damage()
+		case 3:
+			if _, x := h.open(); x.Build(context.Background(), nil) != nil {
+				continue
+			}
+		}
+		h.compare()
+	}
+	h.compare()
+	return indexed
+}

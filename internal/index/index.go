@@ -1,0 +1,220 @@
+// Package index answers queries about the entries of a lektor-dir without reading it:
+// a file of SQLite beside it, in the user's cache, one for each lektor-dir and machine.
+// The lektor-dir stays the truth. What the index has are the names, what listings
+// show, and the words; not the content.
+//
+// Nobody tells the index what changes. At each query it looks: a directory whose
+// [stamp] is as it was is not read, of others the names are read, and of names that are
+// new the entries. A name and the inode behind it stand for what was read of an entry,
+// wherever it moves within its feed, since entries do not change once they are
+// delivered. What the index cannot vouch for it leaves to whoever asks: entries that
+// are odd are always candidates, whatever the query.
+//
+// Whatever goes wrong, a file that is locked, damaged or somebody else's, a disk that
+// is full, a home that cannot be written: the answer is that the directory has to be
+// read ([Index.Look] gives nothing), with one warning where something is wrong. A file
+// that is damaged is removed, and begun anew by later queries.
+//
+// Tokens and the tables: words.go, vocab.go, file.go. What is kept up to date, and how:
+// stamp.go, survey.go, update.go. Answers: needle.go, find.go.
+package index
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/lektordir/lektor/internal/command"
+	"github.com/lektordir/lektor/internal/entries"
+	"github.com/lektordir/lektor/lektordir"
+)
+
+// Options are how an index is kept. The zero value is that of a command.
+type Options struct {
+	// Cache is the directory of the file, Host the machine; "" stands for
+	// $XDG_CACHE_HOME/lektor and the name of this one.
+	Cache, Host string
+	// Clock tells the time as the file system has it; nil stands for time.Now.
+	Clock func() time.Time
+	// Budget is how long a query may spend on bringing the index up to date before it
+	// reads the directory after all; 0 stands for a third of a second.
+	Budget time.Duration
+	// Least is how many entries a lektor-dir has at least for which an index is begun
+	// unasked; 0 stands for a thousand.
+	Least int
+	// Warn takes a warning, once.
+	Warn func(format string, a ...any)
+}
+
+// Index is that of one lektor-dir. It is safe for concurrent use; each Look has the
+// file open for itself.
+type Index struct {
+	dir  *lektordir.Dir
+	o    Options
+	path string // of the file; "" for none
+	warn sync.Once
+}
+
+const (
+	defaultBudget = time.Second / 3
+	defaultLeast  = 1000
+)
+
+// New gives the index of a lektor-dir. It touches nothing.
+func New(d *lektordir.Dir, o Options) *Index {
+	if o.Clock == nil {
+		o.Clock = time.Now
+	}
+	if o.Budget == 0 {
+		o.Budget = defaultBudget
+	}
+	if o.Least == 0 {
+		o.Least = defaultLeast
+	}
+	return &Index{dir: d, o: o, path: filePath(d, o)}
+}
+
+// Path is where the file is, whether it is there or not; "" where there is no place for
+// one.
+func (x *Index) Path() string { return x.path }
+
+// Exists reports whether the file is there.
+func (x *Index) Exists() bool {
+	_, err := os.Lstat(x.path)
+	return x.path != "" && err == nil
+}
+
+// View is the index as it was at one moment, for one goroutine at a time but for what
+// hits tell of words. Whoever has one closes it.
+type View struct {
+	x *Index
+	s *session
+
+	mu      sync.Mutex // for the needles, and with them the connection
+	needles map[string]*needle
+	limited bool // not all are wanted
+
+	known   map[int64]*about // by id of a feed
+	learned []*about         // those that the file does not have
+}
+
+// Close gives the file free.
+func (v *View) Close() {
+	v.learn()
+	v.s.close()
+}
+
+// Look brings the index up to date and gives what it knows; nil where the directory
+// has to be read instead. The error is the context's.
+func (x *Index) Look(ctx context.Context) (entries.View, error) {
+	if !x.Exists() || !x.trusts() {
+		return nil, nil
+	}
+	s, err := x.open()
+	if err == nil {
+		err = s.refresh(ctx, time.Now().Add(x.o.Budget))
+	}
+	if err == nil {
+		return &View{x: x, s: s, needles: map[string]*needle{}}, nil
+	}
+	if s != nil {
+		s.close()
+	}
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
+	x.Failed(err)
+	return nil, nil
+}
+
+// trusts reports whether the times of the lektor-dir's directories tell of changes.
+func (x *Index) trusts() bool { return keepsTimes(x.dir.Join("new")) && keepsTimes(x.dir.Join("cur")) }
+
+// Missed is told that the directory was read for lack of an index, and of how many
+// entries; where they are many one is begun, which the next queries fill.
+func (x *Index) Missed(entries int) {
+	if entries < x.o.Least || x.path == "" || x.Exists() || !x.trusts() {
+		return
+	}
+	if err := x.create(); err != nil {
+		x.Failed(err)
+	}
+}
+
+// errBehind is that the index could not be brought up to date within the budget.
+var errBehind = errors.New("the index is behind")
+
+// Failed deals with an error of a Look or of a View: it warns, once, where something is
+// wrong, and removes a file that is of no use.
+func (x *Index) Failed(err error) {
+	switch kind(err) {
+	case fine:
+	case broken:
+		x.tell("the index %s is damaged (%v): it is made anew, and the directory read meanwhile", x.path, err)
+		_ = x.remove()
+	case trouble:
+		x.tell("the index %s cannot be used, and the directory was read: %v", x.path, err)
+	}
+}
+
+func (x *Index) tell(format string, a ...any) {
+	if x.o.Warn != nil {
+		x.warn.Do(func() { x.o.Warn(format, a...) })
+	}
+}
+
+// Build brings the index up to date, however long it takes, and makes it first where
+// there is none. Progress is told how much of how much is done. The error is a
+// *BusyError when another process does the same.
+func (x *Index) Build(ctx context.Context, progress func(done, total int)) error {
+	if x.path == "" {
+		return command.Hint(errors.New("there is no place for an index"), "set XDG_CACHE_HOME or HOME to a directory")
+	}
+	if !x.trusts() {
+		return fmt.Errorf("%s is on a file system that does not tell when a directory changes: it is read without an index", x.dir.Path())
+	}
+	for again := false; ; again = true {
+		if !x.Exists() {
+			if err := x.create(); err != nil {
+				return err
+			}
+		}
+		err := x.build(ctx, progress)
+		if err != nil && ctx.Err() == nil && kind(err) == broken && !again {
+			if err := x.remove(); err != nil {
+				return err
+			}
+			continue
+		}
+		return err
+	}
+}
+
+func (x *Index) build(ctx context.Context, progress func(done, total int)) error {
+	s, err := x.open()
+	if err != nil {
+		return err
+	}
+	defer s.close()
+	s.progress = progress
+	fresh := s.next == 1
+	if err := s.refresh(ctx, time.Time{}); err != nil {
+		return err
+	}
+	if fresh {
+		// One part instead of the several that came about answers faster.
+		s.c.exec("INSERT INTO words (words) VALUES ('optimize')")
+	}
+	return s.c.err
+}
+
+// Drop removes the index.
+func (x *Index) Drop() error {
+	if x.path == "" {
+		return nil
+	}
+	return x.remove()
+}

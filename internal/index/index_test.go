@@ -1,0 +1,139 @@
+package index_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/lektordir/lektor/internal/command"
+	"github.com/lektordir/lektor/internal/entries"
+	"github.com/lektordir/lektor/internal/index"
+	"github.com/lektordir/lektor/internal/testkit/dir"
+	"github.com/lektordir/lektor/lektordir"
+)
+
+// world is a lektor-dir, and two ways to ask it: by an index, and without.
+type world struct {
+	*testing.T
+	dir   *dir.Dir
+	cache string
+	clock func() time.Time
+	said  bytes.Buffer
+	// indexed counts the answers that were the index's, unless it is nil.
+	indexed *int
+}
+
+// counting is an index that counts how often it answers.
+type counting struct {
+	*index.Index
+	n *int
+}
+
+func (c counting) Look(ctx context.Context) (entries.View, error) {
+	v, err := c.Index.Look(ctx)
+	if v != nil && c.n != nil {
+		*c.n++
+	}
+	return v, err
+}
+
+func newWorld(t *testing.T) *world {
+	return &world{T: t, dir: dir.New(t), cache: filepath.Join(t.TempDir(), "cache"), clock: time.Now}
+}
+
+// open opens the lektor-dir as a command does, whose moment is now.
+func (w *world) open() (*entries.Store, *index.Index) {
+	w.Helper()
+	d, err := lektordir.Open(w.dir.Path, nil)
+	if err != nil {
+		w.Fatal(err)
+	}
+	streams := command.NewStreams("test", nil, &bytes.Buffer{}, &w.said)
+	s := entries.New(d, time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC), streams)
+	x := index.New(d, index.Options{Cache: w.cache, Host: "here", Clock: w.clock, Budget: time.Hour, Least: 1, Warn: streams.Report.Warn})
+	return s, x
+}
+
+// ask gives the paths and titles of what a query selects, with or without the index.
+func (w *world) ask(with bool, words string, sel entries.Selection) []string {
+	w.Helper()
+	s, x := w.open()
+	if with {
+		s.Index = counting{x, w.indexed}
+	}
+	q, err := entries.ParseQuery(w.dir.Path, []string{words})
+	if err != nil {
+		w.Fatal(err)
+	}
+	sel.Query = q
+	found, err := s.Select(context.Background(), sel)
+	if err != nil {
+		w.Fatal(err)
+	}
+	lines := make([]string, len(found))
+	for i, r := range found {
+		e := r.Get(lektordir.FieldTitle | lektordir.FieldAuthor | lektordir.FieldPubDate | lektordir.FieldType | lektordir.FieldCategories)
+		lines[i] = fmt.Sprintf("%s %q %q %s %s %q", r.Ref.Path(), e.Title, e.Author, r.Date(), e.Type, e.Categories)
+	}
+	if sel.Newest == 0 {
+		slices.Sort(lines)
+	}
+	return lines
+}
+
+// same fails the test if the index gives another answer than the directory.
+func (w *world) same(words string, sel entries.Selection) []string {
+	w.Helper()
+	want, got := w.ask(false, words, sel), w.ask(true, words, sel)
+	if !slices.Equal(got, want) {
+		w.Fatalf("%q %+v:\nindex:\n%s\ndirectory:\n%s\n%s", words, sel, strings.Join(got, "\n"), strings.Join(want, "\n"), w.said.String())
+	}
+	return want
+}
+
+func (w *world) build() {
+	w.Helper()
+	_, x := w.open()
+	if err := x.Build(context.Background(), nil); err != nil {
+		w.Fatal(err)
+	}
+}
+
+func TestAnswers(t *testing.T) {
+	w := newWorld(t)
+	if _, err := w.dir.Feed("http://a.example/", "Alpha Ärger"); err != nil {
+		t.Fatal(err)
+	}
+	for i := range 300 {
+		place := []string{"new", "cur"}[i%2]
+		name := dir.Unique(1700000000+int64(i), i%250+1)
+		if place == "cur" {
+			name += ";2," + []string{"", "S", "FS", "ST"}[i/2%4]
+		}
+		files := []string{
+			fmt.Sprintf("title=Title %d", i), "content=<p>text " + strings.Repeat("number ", i%3) + fmt.Sprint(i) + " of the <b>Größe</b> 日本語の本 machine learning</p>", "type=text/html",
+			"pubdate=" + time.Unix(1600000000+int64(i*7919%300)*86400*30, 0).UTC().Format(time.RFC3339), "extras=category\tc" + fmt.Sprint(i%5) + "\n",
+		}
+		if i%41 == 3 {
+			files = append(files, "title") // malformed
+		}
+		if _, err := w.dir.Entry("http://a.example/", place, name, files...); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.build()
+	for _, words := range []string{
+		"", "text", "number", "umber", "GRÖSSE", "groß", "日本", "日本語の", "本語", "\"number 7\"", "\"number number 8\"", "\"machine learn\"", "\"ine learning\"", "7 or 13", "not:number",
+		"title:7", "alpha", "ärger", "since:2021", "before:2022 number", "on:2021-03", "is:unread 1", "flag:F", "is:flagged 2", "is:trashed", "category:c3", "text:title", "/n.m/i 9", "e", "s r",
+		"has:category", "delivered:2023-11-14T22:15:00Z", "type:html", "is:withdrawn", "id:x", "\"of the\"", "\"the größe\"",
+	} {
+		for _, sel := range []entries.Selection{{}, {All: true}, {All: true, Newest: 7}, {Newest: 5, Want: lektordir.FieldPubDate}, {All: true, Want: lektordir.FieldPubDate}} {
+			w.same(words, sel)
+		}
+	}
+}

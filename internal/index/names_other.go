@@ -1,0 +1,41 @@
+//go:build !linux
+
+package index
+
+import (
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+// name is a name in a directory.
+type name struct {
+	name string
+	ino  uint64
+	kind byte
+}
+
+// Kinds of names.
+const (
+	kindFile = 8
+	kindDir  = 4
+)
+
+// readNames gives what is in a directory, but for names that begin with a dot, with
+// the inodes.
+func readNames(fd int, path string) ([]name, error) {
+	ents, err := os.ReadDir(path)
+	var list []name
+	for _, e := range ents {
+		var st unix.Stat_t
+		if e.Name()[0] == '.' || unix.Fstatat(fd, e.Name(), &st, unix.AT_SYMLINK_NOFOLLOW) != nil {
+			continue
+		}
+		list = append(list, name{e.Name(), uint64(st.Ino), byte(st.Mode & unix.S_IFMT >> 12)})
+	}
+	return list, err
+}
+
+// keepsTimes reports whether the file system of a directory is one that gives a
+// directory a new time whenever a name in it changes.
+func keepsTimes(string) bool { return true }

@@ -1,0 +1,107 @@
+package index
+
+import (
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"unicode/utf8"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/lektordir/lektor/internal/htmltext"
+	"github.com/lektordir/lektor/internal/query"
+	"github.com/lektordir/lektor/lektordir"
+)
+
+// fields are what the index has of an entry.
+const fields = lektordir.FieldTitle | lektordir.FieldAuthor | lektordir.FieldPubDate | lektordir.FieldType |
+	lektordir.FieldCategories | lektordir.FieldEnclosures | lektordir.FieldReplaces
+
+// maxText is the most of a content that is taken apart into words, in bytes. What is
+// longer is odd.
+const maxText = 8 << 20
+
+// doc is an entry as the index has it.
+type doc struct {
+	// odd tells that the entry has to be read whenever it is asked about: what is
+	// missing may come, what the system refuses may be allowed, and where a link leads
+	// may change. Then nothing else is known.
+	odd bool
+	// young is the ctime of the directory of an entry that was perhaps still being
+	// written when it was read, in nanoseconds; 0 for one that was renamed to its place
+	// as a whole.
+	young int64
+
+	entry lektordir.Entry
+	words []string
+	text  string // the words as the index wants them
+}
+
+// extras are the fields that few queries ask for.
+type extras struct {
+	Categories []string              `json:"c,omitempty"`
+	Enclosures []lektordir.Enclosure `json:"e,omitempty"`
+	Replaces   string                `json:"r,omitempty"`
+}
+
+// more gives them as they are stored, nil for none.
+func (d *doc) more() []byte {
+	x := extras{d.entry.Categories, d.entry.Enclosures, d.entry.Replaces}
+	if len(x.Categories) == 0 && len(x.Enclosures) == 0 && x.Replaces == "" {
+		return nil
+	}
+	b, err := json.Marshal(x)
+	if err != nil {
+		return nil // of strings and numbers there is none
+	}
+	return b
+}
+
+// read reads an entry for the index. It reports false if it is gone. Several may be
+// read at once, with a bag each.
+func read(d *lektordir.Dir, ref lektordir.Ref, b *bag) (*doc, bool) {
+	var st unix.Stat_t
+	path := d.Abs(ref)
+	if err := unix.Lstat(path, &st); err != nil {
+		if err == unix.ENOENT {
+			return nil, false
+		}
+		return &doc{odd: true}, true
+	}
+	if st.Mode&unix.S_IFMT != unix.S_IFDIR {
+		return &doc{odd: true}, true
+	}
+	out := &doc{}
+	// A rename sets the ctime alone, and so does whoever sets the times of what he has
+	// copied: what was written to after that has both.
+	if m, c := unix.TimespecToNsec(st.Mtim), unix.TimespecToNsec(st.Ctim); m >= c {
+		out.young = c
+	}
+	e, err := d.ReadEntry(ref, fields|lektordir.FieldContent|lektordir.FieldFeed)
+	if err != nil {
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil, false
+		}
+		return &doc{odd: true}, true
+	}
+	if unix.Lstat(path+"/id", &st) != nil || len(e.Content) > maxText {
+		return &doc{odd: true}, true
+	}
+	for _, text := range append([]string{e.Replaces}, e.Categories...) {
+		if !utf8.ValidString(text) {
+			return &doc{odd: true}, true
+		}
+	}
+	for _, enc := range e.Enclosures {
+		if !utf8.ValidString(enc.URL + enc.Type) {
+			return &doc{odd: true}, true
+		}
+	}
+	b.add(query.Fold(e.Title))
+	b.add(query.Fold(e.Author))
+	b.add(query.Fold(htmltext.Text(e.Content, e.Type)))
+	out.words, out.text = b.take()
+	e.Content = nil
+	out.entry = *e
+	return out, true
+}

@@ -1,0 +1,63 @@
+package index
+
+import (
+	"encoding/binary"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// stamp is what tells whether a directory, or a file that is replaced as a whole, is
+// as it was when it was read: device, inode, mtime, ctime, size and number of links.
+// The empty stamp fits nothing: what has it is read again.
+type stamp string
+
+// absent is the stamp of what is not there.
+const absent stamp = "-"
+
+// Times of files have the steps of the kernel's clock, a few milliseconds, and on some
+// file systems whole seconds. What changed in the step in which it was read may change
+// again in it, and look as before; so may what has a time that is still to come.
+const (
+	fineStep   = 100 * time.Millisecond
+	coarseStep = 2100 * time.Millisecond
+)
+
+func stampOf(st *unix.Stat_t) stamp {
+	var b [48]byte
+	for i, n := range [6]int64{
+		int64(st.Dev), int64(st.Ino), unix.TimespecToNsec(st.Mtim), unix.TimespecToNsec(st.Ctim), int64(st.Size), int64(st.Nlink),
+	} {
+		binary.LittleEndian.PutUint64(b[8*i:], uint64(n))
+	}
+	return stamp(b[:])
+}
+
+// look gives the stamp of a path relative to the directory that is open as at.
+func look(at int, path string) (stamp, *unix.Stat_t) {
+	var st unix.Stat_t
+	if err := unix.Fstatat(at, path, &st, 0); err != nil {
+		if err == unix.ENOENT || err == unix.ENOTDIR {
+			return absent, nil
+		}
+		return "", nil
+	}
+	return stampOf(&st), &st
+}
+
+// settled gives the stamp if what was read at a time can be relied on: its last change
+// is longer ago than a step of the clock of its file system. Any change sets the
+// ctime, which nobody else can set.
+func settled(s stamp, st *unix.Stat_t, read time.Time) stamp {
+	if st == nil {
+		return s
+	}
+	step := fineStep
+	if st.Ctim.Nsec == 0 || st.Mtim.Nsec == 0 {
+		step = coarseStep
+	}
+	if ago := read.Sub(time.Unix(st.Ctim.Unix())); ago <= step {
+		return ""
+	}
+	return s
+}

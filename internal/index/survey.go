@@ -1,0 +1,226 @@
+package index
+
+import (
+	"errors"
+	"io/fs"
+	"path"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/lektordir/lektor/internal/feeddir"
+	"github.com/lektordir/lektor/lektordir"
+)
+
+// feed is a feed of the lektor-dir as the index knows it.
+type feed struct {
+	id   int64 // 0 for one that the index does not have yet
+	hash string
+	// stamps are those of new/$feed, cur/$feed and of the list of the document, when
+	// they were read; now is what they are now.
+	stamps, now [3]stamp
+}
+
+// The places of a feed that have stamps; the first two are also those of entries, and
+// of a lektordir.Place.
+const (
+	inNew = iota
+	inCur
+	ofList
+)
+
+func (f *feed) dirty(place int) bool { return f.now[place] == "" || f.now[place] != f.stamps[place] }
+
+// gone reports whether the feed has neither directory any more.
+func (f *feed) gone() bool { return f.now[inNew] == absent && f.now[inCur] == absent }
+
+// dirID is the directory of a feed in the table of entries.
+func dirID(f *feed, place int) int64 { return f.id*2 + int64(place) }
+
+// dirError is that the lektor-dir itself cannot be read as it should: whoever lists it
+// tells.
+type dirError struct{ err error }
+
+func (e *dirError) Error() string { return e.err.Error() }
+func (e *dirError) Unwrap() error { return e.err }
+
+// load takes from the file what feeds there are.
+func (s *session) load() {
+	s.feeds, s.byID = map[string]*feed{}, map[int64]*feed{}
+	r := s.c.query("SELECT id, hash, new, cur, complete FROM feed")
+	for r.next() {
+		f := &feed{id: r.int(0), hash: string(r.blob(1))}
+		for i := range f.stamps {
+			f.stamps[i] = stamp(r.blob(2 + i))
+		}
+		s.feeds[f.hash], s.byID[f.id] = f, f
+	}
+	s.next = 1
+	if n, ok := s.c.one("SELECT value FROM meta WHERE key = 'next'"); ok {
+		s.next = max(n.int(0), 1)
+	}
+}
+
+// tops are new/ and cur/ while they are open.
+type tops struct {
+	fds [2]int
+	now [2]stamp
+}
+
+func (t *tops) close() {
+	for _, fd := range t.fds {
+		if fd >= 0 {
+			_ = unix.Close(fd)
+		}
+	}
+}
+
+// survey looks at every directory, and reads none but new/ and cur/ where a feed may
+// have come: then s.feeds has it, too. It reports whether anything is to be read.
+func (s *session) survey() (dirty bool, err error) {
+	t := &tops{fds: [2]int{-1, -1}}
+	defer t.close()
+	var known [2]stamp
+	for i, key := range []string{"new", "cur"} {
+		if r, ok := s.c.one("SELECT value FROM meta WHERE key = ?", "top "+key); ok {
+			known[i] = stamp(r.blob(0))
+		}
+		fd, err := unix.Open(s.x.dir.Join(key), unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+		if err != nil {
+			return false, &dirError{&fs.PathError{Op: "open", Path: s.x.dir.Join(key), Err: err}}
+		}
+		t.fds[i] = fd
+	}
+	read := s.x.o.Clock()
+	changed := false
+	for i, fd := range t.fds {
+		var st unix.Stat_t
+		if err := unix.Fstat(fd, &st); err != nil {
+			return false, &dirError{err}
+		}
+		t.now[i] = settled(stampOf(&st), &st, read)
+		changed = changed || t.now[i] == "" || t.now[i] != known[i]
+	}
+	if changed {
+		if err := s.newFeeds(t); err != nil {
+			return false, err
+		}
+	}
+	if changed && (t.now[0] != "" || t.now[1] != "") && (t.now[0] != known[0] || t.now[1] != known[1]) {
+		s.tops = &t.now
+	}
+	for _, f := range s.feeds {
+		for i, fd := range t.fds {
+			f.now[i], _ = look(fd, f.hash)
+			dirty = dirty || f.dirty(i)
+		}
+		f.now[ofList], _ = look(unix.AT_FDCWD, feeddir.CompletePath(s.x.dir, f.hash))
+		dirty = dirty || f.dirty(ofList)
+	}
+	return dirty || s.tops != nil, s.c.err
+}
+
+// newFeeds reads new/ and cur/.
+func (s *session) newFeeds(t *tops) error {
+	for i, fd := range t.fds {
+		names, err := readNames(fd, s.x.dir.Join(lektordir.Place(i).String()))
+		if err != nil {
+			return &dirError{err}
+		}
+		for _, n := range names {
+			if n.kind != kindFile && s.feeds[n.name] == nil {
+				s.feeds[n.name] = &feed{hash: n.name}
+			}
+		}
+	}
+	return nil
+}
+
+// listing is what is in a directory of a feed.
+type listing struct {
+	stamp stamp // empty if it cannot be relied on
+	names []name
+}
+
+// list reads new/$feed or cur/$feed.
+func (s *session) list(f *feed, place int) (*listing, error) {
+	rel := path.Join(lektordir.Place(place).String(), f.hash)
+	abs := s.x.dir.Join(rel)
+	fd, err := unix.Open(abs, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err == unix.ENOENT {
+		return &listing{stamp: absent}, nil
+	}
+	if err != nil {
+		return nil, &dirError{&fs.PathError{Op: "open", Path: abs, Err: err}}
+	}
+	defer unix.Close(fd)
+	var before, after unix.Stat_t
+	read := s.x.o.Clock()
+	if err := unix.Fstat(fd, &before); err != nil {
+		return nil, &dirError{err}
+	}
+	names, err := readNames(fd, abs)
+	if errors.Is(err, fs.ErrNotExist) {
+		err = nil // removed while it was read
+	}
+	if err != nil {
+		return nil, &dirError{err}
+	}
+	l := &listing{names: names}
+	if unix.Fstat(fd, &after) == nil && stampOf(&before) == stampOf(&after) {
+		l.stamp = settled(stampOf(&before), &before, read)
+	}
+	return l, nil
+}
+
+// parse gives the entry of a name, or what a list of the lektor-dir complains of.
+func parse(f *feed, place int, n name) (lektordir.Ref, error) {
+	rel := lektordir.Place(place).String() + "/" + f.hash + "/" + n.name
+	if n.kind == kindFile {
+		return lektordir.Ref{}, &lektordir.NameError{Path: rel, Reason: "it is a file, not a directory"}
+	}
+	return lektordir.ParsePath(rel)
+}
+
+// young looks at the entries that were perhaps still being written when they were read.
+// It gives those whose directories have changed since, and those of which can be said
+// now that they are whole.
+func (s *session) young() (changed, grown []int64) {
+	r := s.c.query("SELECT id, dir, name, info, young FROM entry WHERE young IS NOT NULL")
+	now := s.x.o.Clock()
+	for r.next() {
+		ref, ok := s.ref(r.int(1), r.blob(2), r.blob(3), r.null(3))
+		if !ok {
+			continue
+		}
+		var st unix.Stat_t
+		if unix.Lstat(s.x.dir.Abs(ref), &st) != nil {
+			continue // its directory tells
+		}
+		switch ctime := unix.TimespecToNsec(st.Ctim); {
+		case ctime != r.int(4):
+			changed = append(changed, r.int(0))
+		case now.Sub(time.Unix(0, ctime)) > youth:
+			grown = append(grown, r.int(0))
+		}
+	}
+	return changed, grown
+}
+
+// youth is how long nothing was written to an entry before it is taken to be whole.
+const youth = time.Minute
+
+// ref gives the entry of a row; ok is false for a row that fits no feed.
+func (s *session) ref(dir int64, unique, info []byte, bare bool) (lektordir.Ref, bool) {
+	f := s.byID[dir>>1]
+	if f == nil {
+		return lektordir.Ref{}, false
+	}
+	r := lektordir.Ref{Feed: f.hash, Unique: string(unique), Place: lektordir.Place(dir & 1)}
+	if r.Place == lektordir.Cur {
+		r.Info, r.Bare = string(info), bare
+	}
+	return r, true
+}
+
+var errInconsistent = errors.New("its tables do not fit each other")

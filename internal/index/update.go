@@ -1,0 +1,657 @@
+package index
+
+import (
+	"cmp"
+	"context"
+	"encoding/binary"
+	"errors"
+	"maps"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/lektordir/lektor/internal/feeddir"
+	"github.com/lektordir/lektor/lektordir"
+)
+
+// refresh brings the file up to date, and leaves a transaction open in which it is
+// read. After the deadline, unless that is zero, it keeps what it has done, and the
+// error is errBehind.
+func (s *session) refresh(ctx context.Context, deadline time.Time) error {
+	for {
+		err := s.refreshOnce(ctx, deadline)
+		if err != errAgain {
+			return err
+		}
+	}
+}
+
+func (s *session) refreshOnce(ctx context.Context, deadline time.Time) error {
+	s.complaints = nil
+	s.c.exec("BEGIN")
+	s.load()
+	dirty, err := s.survey()
+	if err != nil {
+		return err
+	}
+	changed, grown := s.young()
+	if s.c.err != nil {
+		return s.c.err
+	}
+	if !dirty && len(changed) == 0 && len(grown) == 0 {
+		return nil
+	}
+	s.c.exec("COMMIT")
+	// What another process did meanwhile is seen by looking once more.
+	s.c.exec("BEGIN IMMEDIATE")
+	if s.c.err != nil {
+		return s.c.err
+	}
+	s.load()
+	if _, err = s.survey(); err != nil {
+		return err
+	}
+	u := &update{session: s, ctx: ctx, deadline: deadline, lists: map[int64]*dirList{}, affected: map[int64]*feed{}, words: map[string]struct{}{}}
+	if err := u.run(changed, grown); err != nil {
+		if s.c.err == nil {
+			s.c.exec("ROLLBACK")
+		}
+		return err
+	}
+	s.c.exec("COMMIT")
+	if s.c.err == nil && u.behind {
+		return errBehind
+	}
+	s.c.exec("BEGIN")
+	// The first look in it is what makes it one moment.
+	s.c.query("SELECT count(*) FROM meta").drain()
+	return s.c.err
+}
+
+// update is the work of one refresh.
+type update struct {
+	*session
+	ctx      context.Context
+	deadline time.Time
+	behind   bool
+
+	lists    map[int64]*dirList
+	affected map[int64]*feed // keys of entries whose versions have changed
+	arrivals []arrival
+	words    map[string]struct{} // of entries that came, not yet in the vocabulary
+	common   map[string]struct{}
+	done     int
+	total    int
+}
+
+// listed is an entry in a directory: what its name and inode make together, and its id.
+type listed struct {
+	hash uint64
+	id   uint32
+}
+
+// dirList is what the index has of a directory.
+type dirList struct {
+	f       *feed
+	place   int
+	entries []listed
+	stamp   stamp
+	gone    []uint32
+	touched bool // to be written
+}
+
+const listedSize = 12
+
+func (s *session) readList(f *feed, place int) *dirList {
+	l := &dirList{f: f, place: place}
+	if f.id == 0 {
+		return l
+	}
+	if r, ok := s.c.one("SELECT list FROM names WHERE dir = ?", dirID(f, place)); ok {
+		for b := r.blob(0); len(b) >= listedSize; b = b[listedSize:] {
+			l.entries = append(l.entries, listed{binary.LittleEndian.Uint64(b), binary.LittleEndian.Uint32(b[8:])})
+		}
+	}
+	return l
+}
+
+func (s *session) writeList(l *dirList) {
+	slices.SortFunc(l.entries, func(a, b listed) int { return cmp.Compare(a.hash, b.hash) })
+	b := make([]byte, 0, listedSize*len(l.entries))
+	for _, e := range l.entries {
+		b = binary.LittleEndian.AppendUint32(binary.LittleEndian.AppendUint64(b, e.hash), e.id)
+	}
+	s.c.exec("INSERT OR REPLACE INTO names (dir, list) VALUES (?, ?)", dirID(l.f, l.place), b)
+	s.c.exec("UPDATE feed SET "+lektordir.Place(l.place).String()+" = ? WHERE id = ?", []byte(l.stamp), l.f.id)
+	l.f.stamps[l.place] = l.stamp
+}
+
+// arrival is a name that the index does not have in its place.
+type arrival struct {
+	ref  lektordir.Ref
+	ino  uint64
+	hash uint64
+	dir  bool // and not a link
+	list *dirList
+}
+
+func nameHash(n name) uint64 { return mix(hash(offset, n.name) ^ mix(n.ino)) }
+
+// keyOf is what versions of an entry have in common, and an entry in two places.
+func keyOf(r lektordir.Ref) int64 {
+	return int64(mix(hash(hash(offset, r.Feed)^'/', cmp.Or(r.Identity(), r.Unique))))
+}
+
+// run does it.
+func (u *update) run(changed, grown []int64) error {
+	if r, ok := u.c.one("SELECT value FROM meta WHERE key = 'common'"); ok {
+		u.common = wordSet(string(r.blob(0)))
+	}
+	for _, id := range grown {
+		u.c.exec("UPDATE entry SET young = NULL WHERE id = ?", id)
+	}
+	for _, id := range changed {
+		u.forget(id)
+	}
+	feeds := slices.SortedFunc(maps.Values(u.feeds), func(a, b *feed) int { return cmp.Compare(a.hash, b.hash) })
+	for _, f := range feeds {
+		if u.progress != nil && (f.dirty(inNew) || f.dirty(inCur)) {
+			u.total += u.estimate(f)
+		}
+	}
+	for _, f := range feeds {
+		if u.ctx.Err() != nil {
+			return context.Cause(u.ctx)
+		}
+		if u.late() {
+			u.behind = true
+			break
+		}
+		if err := u.feed(f); err != nil {
+			return err
+		}
+		// A build keeps what it has from time to time, and memory bounded.
+		if len(u.arrivals) >= batch {
+			if err := u.settle(); err != nil {
+				return err
+			}
+			if u.deadline.IsZero() && !u.breathe() {
+				return errAgain
+			}
+		}
+		if u.c.err != nil {
+			return u.c.err
+		}
+	}
+	if err := u.settle(); err != nil {
+		return err
+	}
+	if u.tops != nil && !u.behind {
+		for i, key := range []string{"new", "cur"} {
+			u.c.exec("INSERT OR REPLACE INTO meta VALUES (?, ?)", "top "+key, []byte(u.tops[i]))
+		}
+	}
+	return u.c.err
+}
+
+// late reports whether the time is over.
+func (u *update) late() bool { return !u.deadline.IsZero() && time.Now().After(u.deadline) }
+
+// breathe keeps what is done. It reports false if another process has written since:
+// then what is in memory is no longer what is in the file.
+func (u *update) breathe() bool {
+	was := u.dataVersion()
+	u.c.exec("COMMIT")
+	u.c.exec("BEGIN IMMEDIATE")
+	return u.c.err != nil || u.dataVersion() == was
+}
+
+// dataVersion changes when another connection has written.
+func (u *update) dataVersion() int64 {
+	if r, ok := u.c.one("PRAGMA data_version"); ok {
+		return r.int(0)
+	}
+	return 0
+}
+
+// errAgain is that the work of an update is to be begun again.
+var errAgain = errors.New("another process has written to the index")
+
+// batch is how many entries are read before the index is written; a build keeps them
+// then.
+const batch = 4096
+
+// estimate is about how many entries are to be read of a feed.
+func (u *update) estimate(f *feed) int {
+	n := 0
+	for place := range 2 {
+		var st unix.Stat_t
+		if f.dirty(place) && unix.Stat(u.x.dir.Join(lektordir.Place(place).String(), f.hash), &st) == nil {
+			n += max(int(st.Nlink)-2, 0)
+		}
+	}
+	return n
+}
+
+// forget lets an entry be read anew.
+func (u *update) forget(id int64) {
+	r, ok := u.c.one("SELECT dir, key FROM entry WHERE id = ?", id)
+	if !ok {
+		return
+	}
+	f := u.byID[r.int(0)>>1]
+	if f == nil {
+		return
+	}
+	l := u.list(f, int(r.int(0)&1))
+	l.entries = slices.DeleteFunc(l.entries, func(e listed) bool { return int64(e.id) == id })
+	l.touched, f.stamps[l.place] = true, ""
+	u.delete(id, r.int(1), f)
+}
+
+// list gives what the index has of a directory, as this update leaves it.
+func (u *update) list(f *feed, place int) *dirList {
+	l := u.lists[dirID(f, place)]
+	if l == nil {
+		l = u.readList(f, place)
+		u.lists[dirID(f, place)] = l
+	}
+	return l
+}
+
+func (u *update) delete(id, key int64, f *feed) {
+	u.c.exec("DELETE FROM words WHERE rowid = ?", id)
+	u.c.exec("DELETE FROM entry WHERE id = ?", id)
+	u.affected[key] = f
+}
+
+// feed compares the directories of a feed that have changed with what the index has of
+// them. new/ comes first, as what is moved meanwhile is better seen twice than not at
+// all.
+func (u *update) feed(f *feed) error {
+	if !f.dirty(inNew) && !f.dirty(inCur) && !f.dirty(ofList) {
+		return nil
+	}
+	if f.id == 0 {
+		if f.now[inNew] == absent && f.now[inCur] == absent {
+			return nil
+		}
+		u.c.exec("INSERT INTO feed (hash) VALUES (?)", []byte(f.hash))
+		r, _ := u.c.one("SELECT last_insert_rowid()")
+		if u.c.err != nil {
+			return u.c.err
+		}
+		f.id = r.int(0)
+		u.byID[f.id] = f
+	}
+	if f.dirty(ofList) {
+		u.complete(f)
+	}
+	var changed []*dirList
+	for place := range 2 {
+		if !f.dirty(place) {
+			continue
+		}
+		found, err := u.session.list(f, place)
+		if err != nil {
+			return err
+		}
+		l := u.list(f, place)
+		l.stamp, l.touched = found.stamp, true
+		u.compare(l, found)
+		changed = append(changed, l)
+	}
+	for _, l := range changed {
+		for _, id := range l.gone {
+			u.gone(l, int64(id))
+		}
+		l.gone = nil
+	}
+	return u.c.err
+}
+
+// compare takes what has come to a directory, and what has gone.
+func (u *update) compare(l *dirList, found *listing) {
+	known := make(map[uint64]uint32, len(l.entries))
+	for _, e := range l.entries {
+		known[e.hash] = e.id
+	}
+	kept := make([]listed, 0, len(found.names))
+	for _, n := range found.names {
+		ref, err := parse(l.f, l.place, n)
+		if err != nil {
+			u.complaints = append(u.complaints, err)
+			l.stamp = "" // so that it is told the next time, too
+			continue
+		}
+		h := nameHash(n)
+		if id, ok := known[h]; ok {
+			kept = append(kept, listed{h, id})
+			delete(known, h)
+			continue
+		}
+		a := arrival{ref: ref, ino: n.ino, hash: h, dir: n.kind == kindDir, list: l}
+		if id, ok := u.moved(&a); ok {
+			kept = append(kept, listed{h, uint32(id)})
+			continue
+		}
+		u.arrivals = append(u.arrivals, a)
+	}
+	for _, id := range known {
+		l.gone = append(l.gone, id)
+	}
+	l.entries = kept
+}
+
+// moved looks for an entry that the index has elsewhere in the feed, and notes where
+// it is now.
+func (u *update) moved(a *arrival) (id int64, ok bool) {
+	if !a.dir {
+		return 0, false
+	}
+	key := keyOf(a.ref)
+	r := u.c.query("SELECT id, dir, name, ino FROM entry WHERE key = ?", key)
+	for r.next() {
+		if !ok && r.int(1)>>1 == a.list.f.id && string(r.blob(2)) == a.ref.Unique && uint64(r.int(3)) == a.ino {
+			id, ok = r.int(0), true
+		}
+	}
+	if ok {
+		unread, marked := flagBits(a.ref)
+		u.c.exec("UPDATE entry SET dir = ?, info = ?, unread = ?, marked = ? WHERE id = ?", dirID(a.list.f, a.list.place), infoOf(a.ref), unread, marked, id)
+		u.affected[key] = a.list.f
+	}
+	return id, ok
+}
+
+// gone removes an entry that a directory has no more, unless it is somewhere else now.
+func (u *update) gone(l *dirList, id int64) {
+	r, ok := u.c.one("SELECT dir, key FROM entry WHERE id = ?", id)
+	if !ok || r.int(0) != dirID(l.f, l.place) {
+		return
+	}
+	if slices.ContainsFunc(l.entries, func(e listed) bool { return int64(e.id) == id }) {
+		return // it has other flags
+	}
+	// It was seen in both places, as it was moved while they were read, and was taken to
+	// be in this one.
+	other := u.list(l.f, 1-l.place)
+	if slices.ContainsFunc(other.entries, func(e listed) bool { return int64(e.id) == id }) {
+		other.entries = slices.DeleteFunc(other.entries, func(e listed) bool { return int64(e.id) == id })
+		other.stamp, other.touched = "", true
+		u.behind = true
+	}
+	u.delete(id, r.int(1), l.f)
+}
+
+// infoOf is the info of an entry as the table has it.
+func infoOf(r lektordir.Ref) any {
+	if r.Place == lektordir.New || r.Bare {
+		return nil
+	}
+	return []byte(r.Info)
+}
+
+func flagBits(r lektordir.Ref) (unread, marked int64) {
+	if r.Unread() {
+		unread = 1
+	}
+	if strings.Trim(r.Flags(), "S") != "" {
+		marked = 1
+	}
+	return unread, marked
+}
+
+// complete takes note that another set of entries is in the document of a feed.
+func (u *update) complete(f *feed) {
+	read := u.x.o.Clock()
+	now, st := look(unix.AT_FDCWD, feeddir.CompletePath(u.x.dir, f.hash))
+	now = settled(now, st, read)
+	u.c.exec("UPDATE feed SET complete = ? WHERE id = ?", []byte(now), f.id)
+	f.stamps[ofList] = now
+	for place := range 2 {
+		for _, e := range u.list(f, place).entries {
+			if r, ok := u.c.one("SELECT key FROM entry WHERE id = ?", int64(e.id)); ok {
+				u.affected[r.int(0)] = f
+			}
+		}
+	}
+}
+
+// settle reads what has come, and writes all that was found out.
+func (u *update) settle() error {
+	if err := u.read(); err != nil {
+		return err
+	}
+	u.relist()
+	for _, l := range u.lists {
+		if l.touched {
+			u.writeList(l)
+		}
+	}
+	clear(u.lists)
+	words := slices.Sorted(maps.Keys(u.words))
+	clear(u.words)
+	u.c.addWords(words)
+	u.c.exec("INSERT OR REPLACE INTO meta VALUES ('next', ?)", u.next)
+	return u.c.err
+}
+
+// read reads the entries that have come, on all processors, as far as there is time.
+func (u *update) read() error {
+	bags := make([]*bag, runtime.GOMAXPROCS(0))
+	for i := range bags {
+		bags[i] = newBag(u.common)
+	}
+	const piece = 256
+	for from := 0; from < len(u.arrivals); from += piece {
+		if u.ctx.Err() != nil {
+			return context.Cause(u.ctx)
+		}
+		part := u.arrivals[from:min(from+piece, len(u.arrivals))]
+		if u.late() {
+			u.behind = true
+			for _, a := range u.arrivals[from:] {
+				a.list.stamp = ""
+			}
+			break
+		}
+		docs := make([]*doc, len(part))
+		var wait sync.WaitGroup
+		for w, b := range bags {
+			wait.Go(func() {
+				for i := w; i < len(part); i += len(bags) {
+					docs[i] = u.readOne(part[i], b)
+				}
+			})
+		}
+		wait.Wait()
+		u.findCommon(docs, bags)
+		for i, d := range docs {
+			if d == nil {
+				part[i].list.stamp = "" // it is somewhere else by now
+				continue
+			}
+			u.insert(part[i], d)
+		}
+		if u.c.err != nil {
+			return u.c.err
+		}
+		if u.done += len(part); u.progress != nil {
+			u.progress(u.done, max(u.total, u.done))
+		}
+	}
+	u.arrivals = nil
+	return nil
+}
+
+// Pairs are kept of the words that are most frequent among the first entries.
+const (
+	commonFrom  = 128  // entries
+	commonWords = 4096 // words
+)
+
+// findCommon finds the frequent words once there are enough entries.
+func (u *update) findCommon(docs []*doc, bags []*bag) {
+	if u.common != nil || len(docs) < commonFrom {
+		return
+	}
+	in := map[string]int{}
+	for _, d := range docs {
+		if d != nil {
+			for _, w := range d.words {
+				in[w]++
+			}
+		}
+	}
+	words := slices.SortedFunc(maps.Keys(in), func(a, b string) int { return cmp.Or(cmp.Compare(in[b], in[a]), strings.Compare(a, b)) })
+	text := strings.Join(words[:min(len(words), commonWords)], "\n")
+	u.common = wordSet(text)
+	for _, b := range bags {
+		b.common = u.common
+	}
+	u.c.exec("INSERT OR REPLACE INTO meta VALUES ('common', ?)", []byte(text))
+	u.c.exec("INSERT OR REPLACE INTO meta VALUES ('paired', ?)", u.next+int64(len(docs)))
+}
+
+// wordSet reads words that have newlines between them.
+func wordSet(text string) map[string]struct{} {
+	set := map[string]struct{}{}
+	for w := range strings.SplitSeq(text, "\n") {
+		set[w] = struct{}{}
+	}
+	return set
+}
+
+// readOne reads an entry that has come, or follows it where it has gone since; nil for
+// one that is nowhere.
+func (u *update) readOne(a arrival, b *bag) *doc {
+	d, ok := read(u.x.dir, a.ref, b)
+	if ok {
+		return d
+	}
+	ref, err := u.x.dir.Resolve(a.ref.Path())
+	if err != nil || ref == a.ref || ref.Unique != a.ref.Unique {
+		return nil
+	}
+	if d, ok = read(u.x.dir, ref, b); !ok {
+		return nil
+	}
+	return d
+}
+
+// insert adds an entry.
+func (u *update) insert(a arrival, d *doc) {
+	id := u.next
+	u.next++
+	key := keyOf(a.ref)
+	unread, marked := flagBits(a.ref)
+	var date, nsec, dated, typ, young any
+	if !d.odd {
+		when := a.ref.Delivered()
+		dated = int64(0)
+		if t := d.entry.PubDate; !t.IsZero() {
+			when, dated = t, int64(1)
+		}
+		date, nsec = when.Unix(), int64(when.Nanosecond())
+		switch d.entry.Type {
+		case "":
+		case htmlType:
+			typ = int64(1)
+		default:
+			typ = []byte(d.entry.Type)
+		}
+		if d.young != 0 {
+			young = d.young
+		}
+	}
+	u.c.exec(`INSERT INTO entry (id, dir, key, name, info, ino, listed, unread, marked, date, nsec, dated, title, author, type, more, young)
+		VALUES (?, ?, ?, ?, ?, ?, 0, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+		id, dirID(a.list.f, a.list.place), key, []byte(a.ref.Unique), infoOf(a.ref), int64(a.ino), unread, marked,
+		date, nsec, dated, []byte(d.entry.Title), []byte(d.entry.Author), typ, nullable(d.more()), young)
+	if !d.odd {
+		u.c.exec("INSERT INTO words (rowid, text) VALUES (?, ?)", id, d.text)
+		for _, w := range d.words {
+			if _, ok := u.words[w]; !ok {
+				u.words[strings.Clone(w)] = struct{}{} // and not all that it is a part of
+			}
+		}
+	}
+	a.list.entries = append(a.list.entries, listed{a.hash, uint32(id)})
+	u.affected[key] = a.list.f
+}
+
+const htmlType = "text/html"
+
+// nullable gives NULL for nothing.
+func nullable(b []byte) any {
+	if b == nil {
+		return nil
+	}
+	return b
+}
+
+// relist finds out which of the entries with the same key stands for them all, as
+// [lektordir.Dir.List] does.
+func (u *update) relist() {
+	type version struct {
+		id     int64
+		ref    lektordir.Ref
+		odd    bool
+		listed int64
+	}
+	present := map[*feed]map[string]bool{}
+	for key, f := range u.affected {
+		var all []version
+		r := u.c.query("SELECT id, dir, name, info, listed, date FROM entry WHERE key = ?", key)
+		for r.next() {
+			if r.int(1)>>1 != f.id {
+				continue
+			}
+			if ref, ok := u.ref(r.int(1), r.blob(2), r.blob(3), r.null(3)); ok {
+				all = append(all, version{r.int(0), ref, r.null(5), r.int(4)})
+			}
+		}
+		slices.SortFunc(all, func(a, b version) int { return a.ref.Compare(b.ref) })
+		for i, v := range all {
+			want := int64(listedNot)
+			if i == len(all)-1 {
+				want = listedShown
+				if !u.present(present, f, v.ref) {
+					want = listedWithdrawn
+				}
+				if v.odd {
+					want++
+				}
+			}
+			if want != v.listed {
+				u.c.exec("UPDATE entry SET listed = ? WHERE id = ?", want, v.id)
+			}
+		}
+	}
+	clear(u.affected)
+}
+
+// present reports whether the document of the feed, where it is complete, has the entry.
+func (u *update) present(known map[*feed]map[string]bool, f *feed, r lektordir.Ref) bool {
+	set, ok := known[f]
+	if !ok {
+		list, complete, err := u.x.dir.Complete(f.hash)
+		if err != nil {
+			u.complaints = append(u.complaints, err)
+			u.c.exec("UPDATE feed SET complete = x'' WHERE id = ?", f.id)
+		} else if complete {
+			set = make(map[string]bool, len(list))
+			for _, id := range list {
+				set[id] = true
+			}
+		}
+		known[f] = set
+	}
+	id := r.Identity()
+	return set == nil || id == "" || set[id]
+}

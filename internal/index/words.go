@@ -1,0 +1,197 @@
+package index
+
+import (
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// A query looks for a piece of text, be it a part of a word, in texts that are folded
+// (query.Fold). The index has the words of these texts, each once for an entry. A word
+// is a run of letters, marks and numbers, as long as it goes; so a piece without
+// anything else in it stands in a text exactly if it stands in one of its words, and
+// which words have it, the vocabulary tells.
+//
+// Scripts that do not part words are taken apart into three characters each,
+// overlapping. A word longer than longWord characters is, too, into pieces of that
+// length, each beginning half of it later.
+//
+// Diacritics stay: the language tells é from e, and so must what answers for it.
+
+// longWord is how many characters of a word are one.
+const longWord = 32
+
+type class uint8
+
+const (
+	between class = iota // no part of a word
+	alpha                // of a script that parts words
+	dense                // of one that does not
+)
+
+func classOf(r rune) class {
+	switch {
+	case r < utf8.RuneSelf:
+		if r >= 'a' && r <= 'z' || r >= '0' && r <= '9' || r >= 'A' && r <= 'Z' {
+			return alpha
+		}
+		return between
+	case !unicode.IsLetter(r) && !unicode.IsMark(r) && !unicode.IsNumber(r):
+		return between
+	case isDense(r):
+		return dense
+	}
+	return alpha
+}
+
+// isDense reports whether a character is in a block of a script without spaces between
+// words: from Thai to Tibetan, Burmese, Khmer, and the Chinese and Japanese ones.
+func isDense(r rune) bool {
+	switch {
+	case r < 0x0E00:
+		return false
+	case r < 0x10A0, r >= 0x1780 && r < 0x1800, r >= 0x2E80 && r < 0x3130, r >= 0x3190 && r < 0xA4D0,
+		r >= 0xF900 && r < 0xFB00, r >= 0xFF66 && r < 0xFFA0, r >= 0x1B000 && r < 0x1B170, r >= 0x20000 && r < 0x40000:
+		return true
+	}
+	return false
+}
+
+// segment is a run of characters of one class.
+type segment struct {
+	text  string
+	class class
+	// start and end tell that it begins and ends there: something of another class, or
+	// in a text its end, is beside it.
+	start, end bool
+}
+
+// segments yields the runs of a folded text that are of words. At the ends of a needle
+// the text that it is looked for in may go on.
+func segments(text string, needle bool, yield func(segment)) {
+	from, was := 0, between
+	give := func(to int) {
+		if was != between && from < to {
+			yield(segment{text[from:to], was, from > 0 || !needle, to < len(text) || !needle})
+		}
+	}
+	for i, r := range text {
+		if c := classOf(r); c != was {
+			give(i)
+			from, was = i, c
+		}
+	}
+	give(len(text))
+}
+
+// pieces yields what of a segment of a text stands in the index.
+func pieces(s segment, yield func(string)) {
+	width, step := longWord, longWord/2
+	if s.class == dense {
+		width, step = 3, 1
+	}
+	if len(s.text) <= width || utf8.RuneCountInString(s.text) <= width {
+		yield(s.text)
+		return
+	}
+	starts := make([]int, 0, len(s.text)/2)
+	for i := range s.text {
+		starts = append(starts, i)
+	}
+	starts = append(starts, len(s.text))
+	n := len(starts) - 1
+	for at := 0; at+width < n; at += step {
+		yield(s.text[starts[at]:starts[at+width]])
+	}
+	yield(s.text[starts[n-width]:])
+}
+
+// Of two words that are both frequent, that they stand side by side is kept, as one of
+// so many numbers: else a phrase would be looked for in every entry that has its words.
+const pairs = 1 << 14
+
+// pairMark begins the word that stands for a pair, and no text's: it is not UTF-8.
+const pairMark = '\xff'
+
+// pairOf is the word for a pair.
+func pairOf(a, b string) string {
+	h := mix(hash(hash(offset, a)^'\n', b)) % pairs
+	return string([]byte{pairMark, 0x80 | byte(h>>7), 0x80 | byte(h&0x7f)})
+}
+
+// bag collects the words of an entry, each once.
+type bag struct {
+	seen   map[string]struct{}
+	common map[string]struct{} // words whose neighbours are kept; nil for no such
+	text   strings.Builder
+	words  []string
+}
+
+func newBag(common map[string]struct{}) *bag {
+	return &bag{seen: map[string]struct{}{}, common: common}
+}
+
+// add takes the words of a folded text.
+func (b *bag) add(text string) {
+	last := ""
+	segments(text, false, func(s segment) {
+		pieces(s, func(w string) {
+			if _, ok := b.seen[w]; !ok {
+				b.seen[w] = struct{}{}
+				b.words = append(b.words, w)
+			}
+		})
+		if b.common == nil {
+			return
+		}
+		if _, ok := b.common[s.text]; !ok || s.class != alpha {
+			last = ""
+			return
+		}
+		if last != "" {
+			if p := pairOf(last, s.text); !b.has(p) {
+				b.seen[p] = struct{}{}
+				b.text.WriteString(p)
+				b.text.WriteByte(' ')
+			}
+		}
+		last = s.text
+	})
+}
+
+func (b *bag) has(w string) bool {
+	_, ok := b.seen[w]
+	return ok
+}
+
+// take gives the words, and a text of them and of the pairs for the index, and empties
+// the bag.
+func (b *bag) take() (words []string, text string) {
+	for _, w := range b.words {
+		b.text.WriteString(w)
+		b.text.WriteByte(' ')
+	}
+	words, text = b.words, b.text.String()
+	b.words = nil
+	b.text.Reset()
+	clear(b.seen)
+	return words, text
+}
+
+// FNV-1a, with an end that spreads it.
+const offset uint64 = 14695981039346656037
+
+func hash(h uint64, s string) uint64 {
+	for i := 0; i < len(s); i++ {
+		h = (h ^ uint64(s[i])) * 1099511628211
+	}
+	return h
+}
+
+func mix(h uint64) uint64 {
+	h ^= h >> 33
+	h *= 0xff51afd7ed558ccd
+	h ^= h >> 33
+	h *= 0xc4ceb9fe1a85ec53
+	return h ^ h>>33
+}
