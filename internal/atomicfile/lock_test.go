@@ -10,15 +10,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-var busy = errors.New("busy")
+var errBusy = errors.New("busy")
 
 func TestLock(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "lock")
-	unlock, err := Lock(path, busy)
+	unlock, err := Lock(path, errBusy)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Lock(path, busy); err != busy {
+	if _, err := Lock(path, errBusy); err != errBusy {
 		t.Errorf("a second one: %v", err)
 	}
 	// What NFS makes of it: a write lock on a range of bytes, for which the
@@ -28,7 +28,7 @@ func TestLock(t *testing.T) {
 		t.Errorf("it holds on no network file system: %v", err)
 	}
 	unlock()
-	again, err := Lock(path, busy)
+	again, err := Lock(path, errBusy)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -58,11 +58,11 @@ func TestLockOdd(t *testing.T) {
 	if err := os.WriteFile(path, nil, 0o444); err != nil {
 		t.Fatal(err)
 	}
-	unlock, err := Lock(path, busy)
+	unlock, err := Lock(path, errBusy)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Lock(path, busy); err != busy {
+	if _, err := Lock(path, errBusy); err != errBusy {
 		t.Errorf("a second one: %v", err)
 	}
 	unlock()
@@ -71,12 +71,12 @@ func TestLockOdd(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, path := range []string{link, dir} {
-		if unlock, err := Lock(path, busy); err == nil {
+		if unlock, err := Lock(path, errBusy); err == nil {
 			unlock()
 			t.Errorf("%s was locked", path)
 		}
 	}
-	if _, err := Lock(filepath.Join(dir, "none/lock"), busy); !errors.Is(err, fs.ErrNotExist) {
+	if _, err := Lock(filepath.Join(dir, "none/lock"), errBusy); !errors.Is(err, fs.ErrNotExist) {
 		t.Error(err)
 	}
 }

@@ -81,7 +81,7 @@ type element struct {
 	XMLName xml.Name
 	Attrs   []xml.Attr `xml:",any,attr"`
 	Text    string     `xml:",chardata"`
-	Kids    []element     `xml:",any"`
+	Kids    []element  `xml:",any"`
 }
 
 func (n *element) attr(name string) string {
