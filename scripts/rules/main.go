@@ -46,7 +46,7 @@ var doors = map[string][]string{
 	"github.com/microcosm-cc":         {"internal/htmlsafe"},
 	"github.com/mattn/go-runewidth":   {"internal/termsafe"},
 	"github.com/google/renameio":      {"internal/atomicfile"},
-	"github.com/gofrs/flock":          {"internal/atomicfile", "internal/index"},
+	"github.com/gofrs/flock":          {"internal/atomicfile"},
 	"github.com/fsnotify/fsnotify":    {"internal/watch"},
 	"github.com/urfave/cli":           {"cmd", "internal/command", "internal/testkit/manual"},
 	"github.com/schollz/progressbar":  {"internal/command"},
