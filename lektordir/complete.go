@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"path/filepath"
+	"strings"
 )
 
 // completeFile is what a fetcher keeps of the document of a feed that says of itself
@@ -34,17 +35,7 @@ func (d *Dir) Complete(feed string) (identities []string, ok bool, err error) {
 	return identities, true, nil
 }
 
-func isIdentity(s string) bool {
-	if len(s) != 16 {
-		return false
-	}
-	for _, c := range []byte(s) {
-		if (c < '0' || c > '9') && (c < 'a' || c > 'f') {
-			return false
-		}
-	}
-	return true
-}
+func isIdentity(s string) bool { return len(s) == 16 && strings.Trim(s, "0123456789abcdef") == "" }
 
 // present leaves out of a feed's entries those that its document, if it is complete,
 // has no more. An entry whose name tells no identity stays: nobody can say that the

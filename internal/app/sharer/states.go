@@ -57,14 +57,7 @@ func splitState(id string) (feed, lineage string, flag byte, ok bool) {
 	return id[:colon1], id[colon1+1 : colon2], id[colon2+1], true
 }
 
-func isHex(s string, n int) bool {
-	for i := range len(s) {
-		if c := s[i]; (c < '0' || c > '9') && (c < 'a' || c > 'f') {
-			return false
-		}
-	}
-	return len(s) == n
-}
+func isHex(s string, n int) bool { return len(s) == n && strings.Trim(s, "0123456789abcdef") == "" }
 
 // sameState tells whether two marks mean the same: that there is one is all that a mark
 // says.
