@@ -314,3 +314,26 @@ func FeedHint(err error) error {
 	}
 	return err
 }
+
+// FoldersAbove gives folders with those that they are in, by what makes spellings of
+// one equal. A folder in which a feed is twice is there once.
+func FoldersAbove(folders []string) map[string]string {
+	all := map[string]string{}
+	for _, folder := range folders {
+		name := ""
+		for part := range strings.SplitSeq(folder, "/") {
+			if part == "" {
+				continue
+			}
+			if name != "" {
+				name += "/"
+			}
+			name += part
+			key := query.Fold(name)
+			if old, ok := all[key]; !ok || name < old {
+				all[key] = name
+			}
+		}
+	}
+	return all
+}

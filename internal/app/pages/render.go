@@ -101,12 +101,12 @@ func (w *site) group(r *run) {
 			g.index = g.dir + "/index.html"
 			feeds[i.feed] = g
 			w.feeds = append(w.feeds, g)
-			for _, name := range above(r.Folders(i.feed)) {
-				folder := folders[name]
+			for key, name := range entries.FoldersAbove(r.Folders(i.feed)) {
+				folder := folders[key]
 				if folder == nil {
-					folder = &group{title: name, folder: name, dir: "folder/" + slug(name)}
+					folder = &group{title: oneLine(name), folder: name, dir: "folder/" + slug(key)}
 					folder.index = folder.dir + "/index.html"
-					folders[name] = folder
+					folders[key] = folder
 				}
 				in[i.feed] = append(in[i.feed], folder)
 			}
@@ -127,20 +127,6 @@ func (w *site) group(r *run) {
 	}
 	slices.SortFunc(list, byTitle)
 	w.groups = append(append(w.groups, list...), all)
-}
-
-// above gives folders with those that they are in, each once.
-func above(folders []string) []string {
-	var all []string
-	for _, folder := range folders {
-		parts := strings.FieldsFunc(folder, func(r rune) bool { return r == '/' })
-		for n := range parts {
-			if name := oneLine(strings.Join(parts[:n+1], "/")); !slices.Contains(all, name) {
-				all = append(all, name)
-			}
-		}
-	}
-	return all
 }
 
 // slug is a name as a part of a URL, which no other name has.

@@ -135,7 +135,7 @@ func (v *viewer) counts(ctx context.Context, by string, want lektordir.Fields) (
 				feed(f)
 				continue
 			}
-			for key, name := range foldersAbove(v.Folders(f.Hash)) {
+			for key, name := range entries.FoldersAbove(v.Folders(f.Hash)) {
 				group(key, key, name)
 			}
 		}
@@ -156,7 +156,7 @@ func (v *viewer) counts(ctx context.Context, by string, want lektordir.Fields) (
 		case "folder":
 			folders, known := in[r.Ref.Feed]
 			if !known {
-				if folders = foldersAbove(v.Folders(r.Ref.Feed)); len(folders) == 0 {
+				if folders = entries.FoldersAbove(v.Folders(r.Ref.Feed)); len(folders) == 0 {
 					folders = map[string]string{"": ""}
 				}
 				in[r.Ref.Feed] = folders
@@ -194,29 +194,6 @@ func (v *viewer) counts(ctx context.Context, by string, want lektordir.Fields) (
 		return cmp.Or(c, cmp.Compare(a.name, b.name))
 	})
 	return counts, total, nil
-}
-
-// foldersAbove gives folders with those that they are in, by what makes spellings of
-// one equal. A folder in which a feed is twice is there once.
-func foldersAbove(folders []string) map[string]string {
-	all := map[string]string{}
-	for _, folder := range folders {
-		name := ""
-		for part := range strings.SplitSeq(folder, "/") {
-			if part == "" {
-				continue
-			}
-			if name != "" {
-				name += "/"
-			}
-			name += part
-			key := query.Fold(name)
-			if old, ok := all[key]; !ok || name < old {
-				all[key] = name
-			}
-		}
-	}
-	return all
 }
 
 // countSaved counts the entries of each saved query that match the words as well.
