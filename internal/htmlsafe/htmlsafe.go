@@ -31,10 +31,6 @@ type Options struct {
 	Base string
 	// Heading is the level of the content's highest headings, 2 to 6; 0 means 2.
 	Heading int
-	// Asked writes beside each image what stands for it, in elements of the classes
-	// "img" and "alt", so that a style sheet shows, and so loads, images only where
-	// the reader asks for them.
-	Asked bool
 	// NoImages leaves a link in the place of each image.
 	NoImages bool
 }
@@ -347,21 +343,13 @@ func (w *writer) image(n *nethtml.Node) {
 	if alt != "" {
 		stand = "[image: " + alt + "]"
 	}
-	placeholder := func(class string) {
-		if w.link > 0 {
-			w.b.WriteString("<span" + class + ">" + Text(stand) + "</span>")
-		} else {
-			w.b.WriteString("<a" + class + ` href="` + html.EscapeString(src) + `" ` + rel + ">" + Text(stand) + "</a>")
-		}
-	}
-	if w.o.NoImages {
-		placeholder("")
+	switch {
+	case w.o.NoImages && w.link > 0:
+		w.text(stand)
 		return
-	}
-	if w.o.Asked {
-		w.b.WriteString(`<span class="img">`)
-		placeholder(` class="alt"`)
-		defer w.b.WriteString("</span>")
+	case w.o.NoImages:
+		w.b.WriteString(Link(src, stand))
+		return
 	}
 	w.b.WriteString(`<img src="` + html.EscapeString(src) + `" alt="` + Text(alt) + `"`)
 	if t := attr(n, "title"); strings.TrimSpace(t) != "" {

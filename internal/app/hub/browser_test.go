@@ -1,27 +1,16 @@
 package hub
 
 import (
-	"context"
 	"net/http"
-	"os/exec"
 	"strings"
 	"testing"
-	"time"
+
+	"github.com/lektordir/lektor/internal/testkit/browser"
 )
 
 // The page in a browser, where one is installed: nothing is said on its console, and
 // what strangers wrote does nothing.
 func TestPageInABrowser(t *testing.T) {
-	var browser string
-	for _, name := range []string{"chromium", "chromium-browser", "google-chrome", "chrome"} {
-		if path, err := exec.LookPath(name); err == nil {
-			browser = path
-			break
-		}
-	}
-	if browser == "" {
-		t.Skip("there is no Chromium")
-	}
 	w := newWorld(t, nil)
 	feed := w.feed("/feed", "one")
 	w.register("/cb", feed)
@@ -31,18 +20,8 @@ func TestPageInABrowser(t *testing.T) {
 	w.answer("/cb", http.NotFound)
 	w.feed("/feed", "two")
 	w.ping(feed)
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
-	cmd := exec.CommandContext(ctx, browser, "--headless", "--no-sandbox", "--disable-gpu", "--user-data-dir="+t.TempDir(),
-		"--enable-logging=stderr", "--v=0", "--virtual-time-budget=2000", "--dump-dom", w.server.URL+"/")
-	var said strings.Builder
-	cmd.Stderr = &said
-	page, err := cmd.Output()
-	if err != nil {
-		t.Skipf("%s: %v\n%s", browser, err, said.String())
-	}
-	if strings.Contains(said.String(), "CONSOLE") || strings.Contains(string(page), "<title>OWNED") || strings.Contains(string(page), "<img") ||
-		!strings.Contains(string(page), feed) {
-		t.Errorf("%s\n%s", said.String(), page)
+	page, console := browser.Open(t, w.server.URL+"/", 1000)
+	if console != "" || strings.Contains(page, "<title>OWNED") || strings.Contains(page, "<img") || !strings.Contains(page, feed) {
+		t.Errorf("%s\n%s", console, page)
 	}
 }

@@ -31,7 +31,8 @@ type HTMLOptions struct {
 
 // HTML writes a site to read entries in a browser: a page an entry, and lists of all,
 // of each feed and each folder, and of the words in titles. The pages run nothing, load
-// nothing from elsewhere until the reader asks for images, and link to each other by
+// nothing from elsewhere until the reader asks for images, which are on a second page of
+// the entry, and link to each other by
 // relative URLs, so that they are read from a disk or a server.
 //
 // Only pages that change are written, each atomically, and the lists after what they
@@ -125,6 +126,7 @@ type item struct {
 	date    time.Time
 	title   string
 	excerpt string
+	images  bool // there may be some
 
 	record *entries.Record
 }
@@ -159,7 +161,7 @@ func (w *site) items(ctx context.Context, r *run) error {
 		}
 		list[unknown[n]] = &item{
 			key: e.Key(), feed: e.Ref.Feed, date: e.Published().Truncate(time.Second), record: e,
-			title: oneLine(entries.Public(e.Get(0)).Title), excerpt: excerpt(e),
+			title: oneLine(entries.Public(e.Get(0)).Title), excerpt: excerpt(e), images: mayHaveImages(e),
 		}
 		e.Forget()
 	})
@@ -179,7 +181,10 @@ func (w *site) items(ctx context.Context, r *run) error {
 func (w *site) plan(r *run) {
 	w.group(r)
 	for _, i := range w.list {
-		w.pages = append(w.pages, w.entryPage(r, i))
+		w.pages = append(w.pages, w.entryPage(r, i, w.o.Images))
+		if i.images && !w.o.Images {
+			w.pages = append(w.pages, w.entryPage(r, i, true))
+		}
 	}
 	for _, g := range w.groups {
 		w.pages = append(w.pages, w.listPages(g)...)
@@ -210,6 +215,12 @@ func (w *site) build(ctx context.Context, r *run) error {
 		}
 		todo = append(todo, &p)
 	}
+	// Before a page leads to another, that one is there.
+	slices.SortStableFunc(todo, func(a, b *page) int {
+		_, athere := there[a.path]
+		_, bthere := there[b.path]
+		return cmp.Or(first(a.wide, b.wide), first(!athere, !bthere))
+	})
 	gone := []string{}
 	for path := range there {
 		if !should[path] {
@@ -254,6 +265,17 @@ func (w *site) build(ctx context.Context, r *run) error {
 		r.S.Report.Info("%s: %s, %s written, %s removed", w.o.Output, units.Count(len(w.list), "entry"), units.Count(len(todo), "page"), units.Count(len(gone), "page"))
 	}
 	return nil
+}
+
+// first orders what is so before what is not.
+func first(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case a:
+		return -1
+	}
+	return 1
 }
 
 // write renders and writes pages: those of entries in parallel, then the lists.

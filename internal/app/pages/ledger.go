@@ -24,7 +24,7 @@ import (
 // everything is made again.
 //
 //	lektor-html 1
-//	entry KEY SECONDS TITLE EXCERPT
+//	entry KEY SECONDS TITLE EXCERPT [images]
 //	page PATH DIGEST BYTES
 type ledger struct {
 	items map[string]*item
@@ -61,11 +61,11 @@ func readLedger(path string) (*ledger, error) {
 		fields := strings.Split(strings.TrimSuffix(line, "\n"), "\t")
 		switch {
 		case !strings.HasSuffix(line, "\n"):
-		case fields[0] == "entry" && len(fields) == 5:
+		case fields[0] == "entry" && len(fields) == 6:
 			seconds, err := strconv.ParseInt(fields[2], 10, 64)
 			feed, _, ok := strings.Cut(fields[1], "/")
 			if err == nil && ok {
-				l.items[fields[1]] = &item{key: fields[1], feed: feed, date: time.Unix(seconds, 0), title: fields[3], excerpt: fields[4]}
+				l.items[fields[1]] = &item{key: fields[1], feed: feed, date: time.Unix(seconds, 0), title: fields[3], excerpt: fields[4], images: fields[5] != ""}
 			}
 		case fields[0] == "page" && len(fields) == 4:
 			if size, err := strconv.ParseInt(fields[3], 10, 64); err == nil {
@@ -81,7 +81,11 @@ func (l *ledger) bytes() []byte {
 	b.WriteString(ledgerHead + "\n")
 	for _, k := range slices.Sorted(maps.Keys(l.items)) {
 		i := l.items[k]
-		b.WriteString("entry\t" + k + "\t" + strconv.FormatInt(i.date.Unix(), 10) + "\t" + i.title + "\t" + i.excerpt + "\n")
+		images := ""
+		if i.images {
+			images = "images"
+		}
+		b.WriteString("entry\t" + k + "\t" + strconv.FormatInt(i.date.Unix(), 10) + "\t" + i.title + "\t" + i.excerpt + "\t" + images + "\n")
 	}
 	for _, p := range slices.Sorted(maps.Keys(l.pages)) {
 		b.WriteString("page\t" + p + "\t" + l.pages[p].digest + "\t" + strconv.FormatInt(l.pages[p].size, 10) + "\n")

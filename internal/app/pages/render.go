@@ -1,6 +1,7 @@
 package pages
 
 import (
+	"bytes"
 	"cmp"
 	_ "embed"
 	"errors"
@@ -227,26 +228,39 @@ func moment(t time.Time) string {
 	return `<time datetime="` + t.Format(time.RFC3339) + `">` + t.Format("2 Jan 2006 15:04") + "</time>"
 }
 
-// entryPage is the page of an entry.
-func (w *site) entryPage(r *run, i *item) page {
+// mayHaveImages is quick, and does not overlook one.
+func mayHaveImages(e *entries.Record) bool {
+	c := e.Get(lektordir.FieldContent | lektordir.FieldType)
+	return htmltext.KindOf(c.Type, c.Content) == htmltext.HTML && bytes.Contains(bytes.ToLower(c.Content), []byte("<img"))
+}
+
+// imagesPath is where the page of an entry with its images is: what would be loaded
+// only when the reader asks for it has to be on another page, as browsers load lazy
+// images that nobody sees, too.
+func imagesPath(key string) string { return "entry/" + digest(key) + "-images.html" }
+
+// entryPage is the page of an entry, with its images or without.
+func (w *site) entryPage(r *run, i *item, images bool) page {
 	f := i.record.Feed()
 	name := entryPath(i.key)
-	return page{path: name, wide: true, digest: digest(version, w.o.Title, i.key, f.Title(), f.Author, i.date.String(), strconv.FormatBool(w.o.Images)), render: func(b *strings.Builder) error {
+	if images && !w.o.Images {
+		name = imagesPath(i.key)
+	}
+	return page{path: name, wide: true, digest: digest(version, w.o.Title, i.key, f.Title(), f.Author, i.date.String(), strconv.FormatBool(images)), render: func(b *strings.Builder) error {
 		if err := i.record.Read(lektordir.AllFields); err != nil && !errors.Is(err, fs.ErrNotExist) && !r.Usable(err) {
 			return nil // it was told; the list shows what is known
 		}
-		e := entries.Public(i.record.Get(0))
-		w.entry(b, i, e)
+		w.entry(b, i, entries.Public(i.record.Get(0)), images)
 		i.record.Forget()
 		return nil
 	}}
 }
 
 // entry writes what is in an entry.
-func (w *site) entry(b *strings.Builder, i *item, e *lektordir.Entry) {
+func (w *site) entry(b *strings.Builder, i *item, e *lektordir.Entry, images bool) {
 	const root = "../"
 	title := cmp.Or(i.title, i.excerpt, "(no title)")
-	content := htmlsafe.Clean(e.Content, e.Type, htmlsafe.Options{Base: cmp.Or(e.URL(), i.record.Feed().ID), Asked: true})
+	content := htmlsafe.Clean(e.Content, e.Type, htmlsafe.Options{Base: cmp.Or(e.URL(), i.record.Feed().ID), NoImages: !images})
 	if strings.TrimSpace(content) == "" && e.Summary != "" {
 		content = htmlsafe.Clean([]byte(e.Summary), "text/plain", htmlsafe.Options{})
 	}
@@ -265,12 +279,8 @@ func (w *site) entry(b *strings.Builder, i *item, e *lektordir.Entry) {
 		b.WriteString(" · " + htmlsafe.Link(e.Comments, "Comments"))
 	}
 	b.WriteString("</p>\n")
-	if strings.Contains(content, "<img ") {
-		checked := ""
-		if w.o.Images {
-			checked = " checked"
-		}
-		fmt.Fprintf(b, `<p class="ask"><input type="checkbox" id="images"%s> <label for="images">Show images</label></p>`+"\n", checked)
+	if i.images && !images {
+		fmt.Fprintf(b, "<p class=\"ask\"><a href=\"%s%s\">Show images</a></p>\n", root, imagesPath(i.key))
 	}
 	fmt.Fprintf(b, "<div class=\"content\" dir=\"auto\">\n%s\n</div>\n", content)
 	w.enclosures(b, e)

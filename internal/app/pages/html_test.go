@@ -1,0 +1,244 @@
+package pages
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io/fs"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/lektordir/lektor/internal/command"
+	"github.com/lektordir/lektor/internal/testkit/browser"
+	"github.com/lektordir/lektor/internal/testkit/dir"
+)
+
+// write writes a site of a lektor-dir.
+func write(t *testing.T, d *dir.Dir, to string) error {
+	t.Helper()
+	var out, said bytes.Buffer
+	o := HTMLOptions{Common: Common{Dir: d.Path, Now: func() time.Time { return time.Unix(1700100000, 0).UTC() }}, Output: to, PerPage: 2}
+	err := HTML(t.Context(), o, command.NewStreams("lektor-pages", strings.NewReader(""), &out, &said))
+	if out.Len()+said.Len() > 0 {
+		t.Errorf("said %s%s", &out, &said)
+	}
+	return err
+}
+
+// hostile are contents that want to run, to load, or to break out of the page; each %s is
+// a server that counts.
+var hostile = []string{
+	`<script>document.title="OWNED"; fetch("%s/script")</script>`,
+	`<img src="%[1]s/img" onerror="document.title='OWNED'" srcset="%[1]s/srcset 2x"><img src=x onerror="document.title='OWNED'">`,
+	`<a href="javascript:document.title='OWNED'">a</a><a href="data:text/html,<script>1</script>" ping="%s/ping">b</a>`,
+	`<svg onload="document.title='OWNED'"><image href="%[1]s/svg"/><use href="%[1]s/use#a"/><style>@import url(%[1]s/import)</style></svg>`,
+	`<meta http-equiv="refresh" content="0;url=%[1]s/refresh"><base href="%[1]s/"><link rel="stylesheet" href="%[1]s/css"><link rel=prefetch href="%[1]s/prefetch">`,
+	`<p style="background:url(%[1]s/style)">x</p><style>body{background:url(%[1]s/sheet)}</style><table background="%[1]s/table"><tr><td>x</table>`,
+	`<iframe src="%[1]s/frame"></iframe><object data="%[1]s/object"></object><embed src="%[1]s/embed"><video poster="%[1]s/poster" src="%[1]s/video" autoplay></video><audio src="%[1]s/audio" autoplay></audio>`,
+	`</div></article></main></body></html><script>document.title="OWNED"</script><plaintext>`,
+	`<form action="%s/form"><input autofocus onfocus="document.title='OWNED'"></form><!--><script>document.title="OWNED"</script>-->`,
+	"<math><mtext><table><mglyph><style><!--</style><img title=\"--><img src=1 onerror=document.title='OWNED'>\">\x00\x1b[2J\u202e",
+}
+
+// The site in a browser, on a phone and on a desk: nothing is said on the console, nothing
+// runs, and nothing is asked of anybody else.
+func TestInABrowser(t *testing.T) {
+	var mu sync.Mutex
+	var asked []string
+	elsewhere := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		mu.Lock()
+		defer mu.Unlock()
+		asked = append(asked, r.URL.Path)
+	}))
+	defer elsewhere.Close()
+	d := dir.New(t)
+	const feed = "http://feed.example/"
+	if _, err := d.Feed(feed, `Feed <script>document.title="OWNED"</script>`, "etc/link=javascript:document.title='OWNED'", `etc/categories=A"><script>document.title="OWNED"</script>`); err != nil {
+		t.Fatal(err)
+	}
+	for n, h := range hostile {
+		if strings.Contains(h, "%") {
+			h = fmt.Sprintf(h, elsewhere.URL)
+		}
+		name := fmt.Sprintf("%d.M1P1Q%d.h", 1700000000+n, n)
+		if _, err := d.Entry(feed, "new", name, fmt.Sprintf(`title=%d <img src=%s/title onerror="document.title='OWNED'">`, n, elsewhere.URL), fmt.Sprintf("id=javascript:%d", n),
+			"content="+h, "type=text/html", "author=</p><script>document.title='OWNED'</script>",
+			"+enclosure="+elsewhere.URL+"/enclosure.mp3\taudio/mpeg\t7", "+image="+elsewhere.URL+"/image"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	to := filepath.Join(t.TempDir(), "site")
+	if err := write(t, d, to); err != nil {
+		t.Fatal(err)
+	}
+	server := httptest.NewServer(http.FileServer(http.Dir(to)))
+	defer server.Close()
+	pages := []string{"index.html", "feeds.html", "search/index.html"}
+	names, _ := filepath.Glob(filepath.Join(to, "entry", "*.html"))
+	names = slices.DeleteFunc(names, func(name string) bool { return strings.HasSuffix(name, "-images.html") })
+	if len(names) != len(hostile) {
+		t.Fatalf("%d pages of entries", len(names))
+	}
+	// All of them on one page, to start the browser once.
+	var all strings.Builder
+	head := ""
+	for _, name := range names {
+		data, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var body string
+		head, body, _ = strings.Cut(string(data), "<main>")
+		body, _, _ = strings.Cut(body, "</main>")
+		all.WriteString(body)
+	}
+	if err := os.WriteFile(filepath.Join(to, "entry", "all.html"), []byte(head+"<main>"+all.String()+foot), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	for n, page := range append(pages, "entry/all.html") {
+		got, console := browser.Open(t, server.URL+"/"+page, []int{360, 1280}[n%2])
+		if console != "" || strings.Contains(got, "<title>OWNED") || strings.Contains(got, "<script") || !strings.Contains(got, "</html>") {
+			t.Errorf("%s: %s\n%.3000s", page, console, got)
+		}
+	}
+	if len(asked) > 0 {
+		t.Errorf("asked for %q", asked)
+	}
+}
+
+// A run that is stopped anywhere leaves pages whose links lead somewhere, and the next
+// run ends as one that was not stopped.
+func TestStopped(t *testing.T) {
+	d := dir.New(t)
+	const feed = "http://feed.example/"
+	if _, err := d.Feed(feed, "Feed"); err != nil {
+		t.Fatal(err)
+	}
+	add := func(from, to int) {
+		for n := from; n < to; n++ {
+			if _, err := d.Entry(feed, "new", fmt.Sprintf("%d.M1P1Q%d.h", 1700000000+n, n), fmt.Sprintf("title=Entry %c%c", 'a'+n, 'b'+n), fmt.Sprintf("id=%d", n), "content=x"); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	add(0, 5)
+	whole, site := filepath.Join(t.TempDir(), "whole"), filepath.Join(t.TempDir(), "site")
+	if err := write(t, d, site); err != nil {
+		t.Fatal(err)
+	}
+	add(5, 9)
+	if err := write(t, d, whole); err != nil {
+		t.Fatal(err)
+	}
+	for limit := 0; ; limit++ {
+		now := copyOf(t, site)
+		r, w, end := begin(t, d, now)
+		ctx := &limited{Context: t.Context(), left: limit}
+		err := w.build(ctx, r)
+		end()
+		links(t, now)
+		if err := write(t, d, now); err != nil {
+			t.Fatal(err)
+		}
+		if got, want := tree(t, now), tree(t, whole); got != want {
+			t.Fatalf("stopped after %d: %s\nwant %s", limit, got, want)
+		}
+		if err == nil {
+			if limit < 10 {
+				t.Errorf("only %d steps", limit)
+			}
+			return
+		}
+	}
+}
+
+// limited is a context that ends when it was asked so many times.
+type limited struct {
+	context.Context
+	mu   sync.Mutex
+	left int
+}
+
+func (c *limited) Err() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.left--; c.left < 0 {
+		return context.Canceled
+	}
+	return nil
+}
+
+// begin is HTML up to the writing.
+func begin(t *testing.T, d *dir.Dir, to string) (*run, *site, func()) {
+	t.Helper()
+	o := HTMLOptions{Common: Common{Dir: d.Path, Now: func() time.Time { return time.Unix(1700100000, 0).UTC() }}, Output: to, PerPage: 2, Title: "lektor"}
+	r, err := o.open(command.NewStreams("lektor-pages", strings.NewReader(""), &bytes.Buffer{}, &bytes.Buffer{}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	w, unlock, err := openSite(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := w.items(t.Context(), r); err != nil {
+		t.Fatal(err)
+	}
+	w.plan(r)
+	return r, w, unlock
+}
+
+func copyOf(t *testing.T, from string) string {
+	t.Helper()
+	to := filepath.Join(t.TempDir(), "copy")
+	if err := os.CopyFS(to, os.DirFS(from)); err != nil {
+		t.Fatal(err)
+	}
+	return to
+}
+
+// tree is all that is in a site but for the lock.
+func tree(t *testing.T, site string) string {
+	t.Helper()
+	var b strings.Builder
+	err := fs.WalkDir(os.DirFS(site), ".", func(path string, e fs.DirEntry, err error) error {
+		if err != nil || e.IsDir() || path == lockName {
+			return err
+		}
+		data, err := os.ReadFile(filepath.Join(site, path))
+		fmt.Fprintf(&b, "%s %s\n", path, digest(string(data)))
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}
+
+// links follows the links from the first page, all of which lead to one.
+func links(t *testing.T, site string) {
+	t.Helper()
+	seen := map[string]bool{"index.html": true}
+	for todo := []string{"index.html"}; len(todo) > 0; todo = todo[1:] {
+		data, err := os.ReadFile(filepath.Join(site, todo[0]))
+		if err != nil {
+			t.Errorf("a link leads to nothing: %v", err)
+		}
+		for _, part := range strings.Split(string(data), `href="`)[1:] {
+			href, _, _ := strings.Cut(part, `"`)
+			if to := filepath.Join(filepath.Dir(todo[0]), href); !strings.Contains(href, ":") && !seen[to] {
+				seen[to] = true
+				todo = append(todo, to)
+			}
+		}
+	}
+	if len(seen) < 10 {
+		t.Errorf("only %d pages are found", len(seen))
+	}
+}
