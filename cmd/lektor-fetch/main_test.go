@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -151,6 +152,9 @@ func find(ts *testscript.TestScript, title string) (*lektordir.Dir, lektordir.Re
 // interrupt is the command of the scripts.
 func interrupt(ts *testscript.TestScript, _ bool, args []string) {
 	sig := map[string]syscall.Signal{"INT": syscall.SIGINT, "TERM": syscall.SIGTERM, "HUP": syscall.SIGHUP}[args[0]]
+	if signal.Ignored(sig) {
+		return // under nohup it stays so, and nothing ends the read
+	}
 	dirs := filepath.SplitList(ts.Getenv("PATH"))
 	cmd := exec.Command(filepath.Join(dirs[0], "lektor-fetch"), args[1:]...)
 	cmd.Dir = ts.MkAbs(".")
