@@ -148,11 +148,11 @@ func (m *model) spawn(words []string) tea.Cmd {
 	exe := m.o.exec
 	return m.withCommand(words, func(ctx context.Context, env, argv []string) tea.Msg {
 		cmd := exe(env, argv)
-		var out bytes.Buffer
+		out := &limited{}
 		cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // the terminal is ours
-		cmd.Stdout, cmd.Stderr = &limited{Buffer: &out}, &limited{Buffer: &out}
+		cmd.Stdout, cmd.Stderr = out, out
 		err := cmd.Run()
-		said, _, _ := strings.Cut(strings.TrimSpace(out.String()), "\n")
+		said, _, _ := strings.Cut(strings.TrimSpace(out.said.String()), "\n")
 		if err != nil {
 			if said != "" {
 				err = fmt.Errorf("%w: %s", err, said)
@@ -163,12 +163,13 @@ func (m *model) spawn(words []string) tea.Cmd {
 	})
 }
 
-// limited keeps the beginning of what is written.
-type limited struct{ *bytes.Buffer }
+// limited keeps the beginning of what is written. It has no other method that would
+// write past it.
+type limited struct{ said bytes.Buffer }
 
 func (l *limited) Write(p []byte) (int, error) {
-	if room := 4096 - l.Len(); room > 0 {
-		l.Buffer.Write(p[:min(room, len(p))])
+	if room := 4096 - l.said.Len(); room > 0 {
+		l.said.Write(p[:min(room, len(p))])
 	}
 	return len(p), nil
 }
