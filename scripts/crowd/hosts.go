@@ -80,8 +80,20 @@ func oneAsks(ctx context.Context, fetch, self string, dirs [2]string, feeds, rou
 	if _, err := run(dirs[0], list.String(), nil, fetch, "import", "--no-fetch", "-"); err != nil {
 		return err
 	}
-	for ; round < rounds; round++ {
+	// The server may still be at the end of an answer that the programs have had.
+	begin := func(n int) {
+		mu.Lock()
+		defer mu.Unlock()
+		round = n
 		clear(asked)
+	}
+	times := func(feed int) int {
+		mu.Lock()
+		defer mu.Unlock()
+		return asked[fmt.Sprintf("/%d", feed)]
+	}
+	for round := range rounds {
+		begin(round)
 		var wg sync.WaitGroup
 		var outs [2]string
 		var bad [2]error
@@ -102,7 +114,7 @@ func oneAsks(ctx context.Context, fetch, self string, dirs [2]string, feeds, rou
 			return err
 		}
 		for i := range feeds {
-			if n := asked[fmt.Sprintf("/%d", i)]; n != 1 {
+			if n := times(i); n != 1 {
 				bad[0] = errors.Join(bad[0], fmt.Errorf("in round %d the server was asked %d times for feed %d", round, n, i))
 			}
 		}

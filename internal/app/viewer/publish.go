@@ -129,6 +129,10 @@ func (p *publisher) selected(ctx context.Context) ([]*entries.Record, error) {
 	if p.o.Newest > 0 && len(found) > p.o.Newest {
 		found = found[len(found)-p.o.Newest:]
 	}
+	// What is published is what is in the files now, not what an index remembers.
+	for i, r := range found {
+		found[i] = p.Record(r.Ref)
+	}
 	return found, nil
 }
 
