@@ -260,7 +260,6 @@ var said = []struct {
 	{regexp.MustCompile(`^lektor-digest: \./(\S+) is not a whole entry$`), mangle},
 }
 
-
 // deny notes what a viewer did not find. Of what another host has moved a mount of
 // GlusterFS may not know for a second: lektor(7), "On many machines".
 func deny(e *evidence, m []string) {
@@ -268,6 +267,7 @@ func deny(e *evidence, m []string) {
 		e.denied[keyOf(m[1])] = true
 	}
 }
+
 func mangle(e *evidence, m []string) { e.broken[keyOf(m[1])] = true }
 
 // keyOf gives feed/unique of a path.
