@@ -115,7 +115,7 @@ func (h *Hub) pingLate(hash, feedURL string) {
 // enter makes a round known. What the earlier rounds of the feed still had to do for
 // those in it is its own from now on: they are to have the newer document, and once.
 func (h *Hub) enter(p *pending) {
-	keys, _ := p.todo()
+	keys := p.all()
 	h.mu.Lock()
 	earlier := slices.Clone(h.rounds[p.hash])
 	h.rounds[p.hash] = append(h.rounds[p.hash], p)
@@ -141,9 +141,8 @@ func (h *Hub) over(p *pending) {
 // pass goes on with a round: one that an earlier hub did not finish, or of which some
 // were not reached. Content is what the feed is now.
 func (h *Hub) pass(p *pending) {
-	keys, first := p.todo()
+	keys := p.todo(h.now())
 	list := h.notifiable(p.hash, keys)
-	h.log.add("resumed", p.feed, "%s", units.Count(len(list), "subscriber"))
 	wanted := make(map[string]bool, len(list))
 	for _, s := range list {
 		wanted[s.key()] = true
@@ -153,6 +152,8 @@ func (h *Hub) pass(p *pending) {
 			p.done(key) // gone, or does not want to be notified
 		}
 	}
+	list = h.willing(p, list)
+	h.log.add("resumed", p.feed, "%s", units.Count(len(list), "subscriber"))
 	var content websub.Content
 	held := int64(0)
 	if wantsContent(list) {
@@ -174,7 +175,7 @@ func (h *Hub) pass(p *pending) {
 			})
 		}
 	}
-	h.fan(p, first, list, content, held)
+	h.fan(p, list, content, held)
 }
 
 // contentAgain reads what is to be distributed once more, and gives how much of the

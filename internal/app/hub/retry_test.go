@@ -9,25 +9,34 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/lektordir/lektor/internal/rsscloud"
 )
 
 // moody makes callbacks that fail or not, as one says.
 type moody struct {
 	mu     sync.Mutex
 	status int
+	after  string // Retry-After
 }
 
-func (m *moody) set(status int) {
+func (m *moody) set(status int, after ...string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.status = status
+	m.status, m.after = status, strings.Join(after, "")
 }
 
 func (m *moody) answer(rw http.ResponseWriter, r *http.Request) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if r.Method == http.MethodPost && m.status != 0 {
+		if m.after != "" {
+			rw.Header().Set("Retry-After", m.after)
+		}
 		rw.WriteHeader(m.status)
+	}
+	if r.Header.Get("Content-Type") == "text/xml" {
+		rw.Write(rsscloud.EncodeResponse(true))
 	}
 	fmt.Fprint(rw, r.URL.Query().Get("challenge")+r.URL.Query().Get("hub.challenge"))
 }
@@ -103,6 +112,127 @@ func TestWhoIsNotReachedIsTriedAgain(t *testing.T) {
 				t.Errorf("%s", log)
 			}
 		}
+	}
+}
+
+// Who says for how long he wants to be left alone is, by whichever protocol, also by
+// the next hub and whatever is published meanwhile; and nobody else waits for that.
+func TestRetryAfterOfASubscriber(t *testing.T) {
+	for _, protocol := range []string{"http-post", "xml-rpc", WebSub} {
+		for _, restarts := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, restarts %v", protocol, restarts), func(t *testing.T) {
+				w := newWorld(t, nil)
+				feed := w.feed("/feed", "0")
+				paths := []string{"/busy", "/other"}
+				moods := map[string]*moody{}
+				for _, path := range paths {
+					switch protocol {
+					case WebSub:
+						w.subscribe("subscribe", w.site.URL+path, feed)
+					default:
+						w.form("/pleaseNotify", "port", w.port(), "path", path, "protocol", protocol, "notifyProcedure", "x", "domain", "127.0.0.1", "url1", feed)
+					}
+					moods[path] = &moody{status: 503}
+					w.answer(path, moods[path].answer)
+				}
+				moods["/busy"].set(429, "1200")
+				begin, tests := w.clock.now(), len(w.got("POST", "/busy")) // by which the handler was tried
+				// at goes on to a time, and says how often they were asked by then.
+				at := func(d time.Duration, busy, other int) {
+					t.Helper()
+					if restarts {
+						w.restart()
+						w.h.resume()
+						w.settle()
+					}
+					w.later(begin.Add(d).Sub(w.clock.now()))
+					if b, o := len(w.got("POST", "/busy"))-tests, len(w.got("POST", "/other"))-tests; b != busy || o != other {
+						t.Errorf("after %s: asked %d and %d times, not %d and %d", d, b, o, busy, other)
+					}
+				}
+				update := func(s string) {
+					w.feed("/feed", s)
+					w.ping(feed)
+				}
+				update("1")
+				at(0, 1, 1)
+				at(10*time.Second, 1, 2)
+				at(70*time.Second, 1, 3)
+				// A newer document, for which it is too early, too.
+				update("2")
+				at(80*time.Second, 1, 5)
+				moods["/other"].set(200)
+				at(140*time.Second, 1, 6)
+				at(19*time.Minute, 1, 6)
+				if list := w.subscriptions(feed); len(list) != 2 || list[0].Errors != 1 || !list[0].After.Equal(begin.Add(20*time.Minute)) || list[1].Errors != 0 {
+					t.Errorf("%+v", list)
+				}
+				// It says so once more, for longer than is heeded.
+				moods["/busy"].set(503, begin.Add(48*time.Hour).Format(http.TimeFormat))
+				at(20*time.Minute, 2, 6)
+				at(80*time.Minute-time.Second, 2, 6)
+				if list := w.subscriptions(feed); list[0].Errors != 2 {
+					t.Errorf("an update for which it was too early first counts as an error when it fails: %+v", list[0])
+				}
+				moods["/busy"].set(200)
+				at(80*time.Minute, 3, 6)
+				if list := w.subscriptions(feed); list[0].Errors != 0 || !list[0].After.IsZero() || w.journals() != 0 {
+					t.Errorf("%+v, %d journals", list, w.journals())
+				}
+				if got := w.got("POST", "/busy"); protocol == WebSub && got[2].body != "2" {
+					t.Errorf("%+v", got)
+				}
+				update("3")
+				at(81*time.Minute, 4, 7)
+			})
+		}
+	}
+}
+
+// Who always wants to be left alone is tried as often as everybody, and then not; a
+// time that makes no sense is none.
+func TestRetryAfterWithoutAnEnd(t *testing.T) {
+	w := newWorld(t, nil)
+	feed := w.feed("/feed", "0")
+	m := &moody{}
+	for i, after := range []string{"3600", "-5", "soon", "99999999999999999999", "0"} {
+		path := fmt.Sprintf("/%d", i)
+		w.register(path, feed)
+		w.answer(path, func(rw http.ResponseWriter, r *http.Request) {
+			rw.Header().Set("Retry-After", after)
+			m.answer(rw, r)
+		})
+	}
+	m.set(503)
+	w.feed("/feed", "1")
+	w.ping(feed)
+	w.later(10 * time.Second)
+	for i, want := range []int{1, 2, 2, 1, 2} {
+		if got := len(w.got("POST", fmt.Sprintf("/%d", i))); got != want {
+			t.Errorf("%d: asked %d times", i, got)
+		}
+	}
+	for range 600 {
+		w.later(time.Minute)
+	}
+	for i := range 5 {
+		if got := len(w.got("POST", fmt.Sprintf("/%d", i))); got != 5 {
+			t.Errorf("%d: asked %d times", i, got)
+		}
+	}
+	if log := fmt.Sprint(w.h.log.Recent()); w.journals() != 0 || !strings.Contains(log, "3 subscribers not reached, and not tried again") || !strings.Contains(log, "2 subscribers not reached, and not tried again") {
+		t.Errorf("%d journals\n%s", w.journals(), log)
+	}
+	// A clock that was a year ahead: its times mean nothing.
+	s := w.subscriptions(feed)[0]
+	s.Errors, s.After = 0, w.clock.now().Add(365*24*time.Hour)
+	if err := w.h.write(hashOf(feed), s.key(), s, store, false); err != nil {
+		t.Fatal(err)
+	}
+	m.set(200)
+	w.feed("/feed", "2")
+	if w.ping(feed); len(w.got("POST", "/0")) != 6 {
+		t.Error("it is left alone for a year")
 	}
 }
 

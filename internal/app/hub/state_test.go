@@ -29,6 +29,8 @@ func TestEveryTransition(t *testing.T) {
 	s := subscription{Callback: "c", Protocol: "http-post", Feed: "f", Since: now, Expires: now.Add(time.Hour)}
 	bad := s
 	bad.Errors, bad.Error, bad.Failed = 2, "old", now
+	busy := s
+	busy.Failed, busy.After = now, now.Add(time.Minute) // an error that did not count
 	anew := subscription{Callback: "c", Protocol: "http-post", Feed: "f", Procedure: "p"}
 	later := now.Add(time.Minute)
 	with := func(s subscription, change func(*subscription)) subscription { change(&s); return s }
@@ -43,9 +45,17 @@ func TestEveryTransition(t *testing.T) {
 		{"begins anew, after errors", bad, verified{anew, 2 * time.Hour}, with(anew, func(s *subscription) { s.Since, s.Expires = later, later.Add(2*time.Hour) }), store},
 		{"delivered", s, delivered{}, s, keep},
 		{"delivered after errors", bad, delivered{}, s, store},
-		{"failed", s, failed{"a\nb", false}, with(s, func(s *subscription) { s.Errors, s.Error, s.Failed = 1, "a b", later }), store},
-		{"failed when it was tried again", bad, failed{"x", true}, with(bad, func(s *subscription) { s.Error, s.Failed = "x", later }), store},
-		{"failed for the third time", bad, failed{"x", false}, with(s, func(s *subscription) { s.Errors, s.Error, s.Failed = 3, "x", later }), store},
+		{"failed", s, failed{text: "a\nb"}, with(s, func(s *subscription) { s.Errors, s.Error, s.Failed = 1, "a b", later }), store},
+		{"failed when it was tried again", bad, failed{text: "x", again: true}, with(bad, func(s *subscription) { s.Error, s.Failed = "x", later }), store},
+		{"failed for the third time", bad, failed{text: "x"}, with(s, func(s *subscription) { s.Errors, s.Error, s.Failed = 3, "x", later }), store},
+		{"failed, and wants to be left alone", s, failed{text: "x", after: 90*time.Second + 1}, with(s, func(s *subscription) {
+			s.Errors, s.Error, s.Failed, s.After = 1, "x", later, later.Add(91*time.Second)
+		}), store},
+		{"failed, and wants to be left alone for a year", s, failed{text: "x", after: 365 * 24 * time.Hour}, with(s, func(s *subscription) {
+			s.Errors, s.Error, s.Failed, s.After = 1, "x", later, later.Add(time.Hour)
+		}), store},
+		{"failed otherwise then", busy, failed{text: "x"}, with(s, func(s *subscription) { s.Errors, s.Error, s.Failed = 1, "x", later }), store},
+		{"delivered then", busy, delivered{}, s, store},
 		{"unsubscribed", s, unsubscribed{}, s, remove},
 	} {
 		if got, do := tc.from.on(tc.event, later); got != tc.want || do != tc.do {
@@ -73,7 +83,7 @@ func TestSubscriptionIsReadAsItWasWritten(t *testing.T) {
 	}
 	now := time.Unix(1_800_000_000, 0).UTC()
 	s := subscription{Callback: "http://a.example/ä", Protocol: WebSub, Procedure: "p", Secret: "\t\n%\x00 ü", Feed: "http://f.example/", Caller: "192.0.2.1",
-		Since: now, Expires: now.Add(time.Hour), Errors: 2, Failed: now, Error: "no\tway"}
+		Since: now, Expires: now.Add(time.Hour), Errors: 2, Failed: now, Error: "no\tway", After: now.Add(time.Minute)}
 	hash := hashOf(s.Feed)
 	if err := st.locked(hash, true, func() error { return st.write(hash, s.key(), s, store, true) }); err != nil {
 		t.Fatal(err)
