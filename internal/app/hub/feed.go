@@ -8,9 +8,11 @@ import (
 	"fmt"
 	"os"
 	"strings"
+	"time"
 
 	"github.com/lektordir/lektor/internal/atomicfile"
 	"github.com/lektordir/lektor/internal/fetch"
+	"github.com/lektordir/lektor/internal/rsscloud"
 )
 
 // document is what a feed was when it was read. It need not be one that anybody can
@@ -46,7 +48,7 @@ type told struct {
 func (h *Hub) look(ctx context.Context, feedURL string) (*document, error) {
 	hash := hashOf(feedURL)
 	if g, ok := h.glanced(hash); ok {
-		return g.doc, g.err
+		return g.doc, h.remembered(g)
 	}
 	f := h.fly(hash, feedURL, false)
 	select {
@@ -62,7 +64,7 @@ func (h *Hub) ping(ctx context.Context, feedURL string) (told, error) {
 	hash := hashOf(feedURL)
 	if !h.subscribedTo(hash) && !h.allowed(feedURL) {
 		if g, ok := h.glanced(hash); ok {
-			return told{}, g.err
+			return told{}, h.remembered(g)
 		}
 	}
 	f := h.fly(hash, feedURL, true)
@@ -213,6 +215,33 @@ func (h *Hub) glanced(hash string) (glance, bool) {
 	}
 	age := h.now().Sub(g.at)
 	return g, ok && age >= 0 && age < most
+}
+
+// rememberedError is the error of an earlier reading of a feed, which is not read again
+// before some time is over.
+type rememberedError struct {
+	error
+	left time.Duration
+}
+
+func (e *rememberedError) Unwrap() error { return e.error }
+
+// remembered is the error of what was seen not long ago, if it is one.
+func (h *Hub) remembered(g glance) error {
+	if g.err == nil {
+		return nil
+	}
+	return &rememberedError{g.err, g.at.Add(rememberErr).Sub(h.now())}
+}
+
+// unread is what a caller is told when a feed cannot be read, and when it will be again
+// where it was not tried for him.
+func unread(what, feedURL string, err error) error {
+	text := fmt.Sprintf("The %s was cancelled because %v %s.", what, errReading, feedURL)
+	if old := (*rememberedError)(nil); errors.As(err, &old) {
+		text += fmt.Sprintf(" That was a moment ago; it is read again in %s.", (old.left + time.Second - 1).Truncate(time.Second))
+	}
+	return rsscloud.Sentence(text)
 }
 
 // glance takes down what a flight saw. The caller holds mu.

@@ -374,7 +374,7 @@ func TestWebSubContentDistribution(t *testing.T) {
 	w.subscribe("subscribe", w.site.URL+"/cb?a=b", feed)
 	document := "<rss>" + strings.Repeat("x", 100_000) + "\x00\xff</rss>"
 	w.feed("/feed", document)
-	if r := w.form("/websub", "hub.mode", "publish", "hub.url", feed); r.status != 202 {
+	if r := w.form("/websub", "hub.mode", "publish", "hub.url", feed); r.status != 204 || r.body != "" {
 		t.Errorf("%+v", r)
 	}
 	w.settle()
@@ -448,6 +448,7 @@ func TestWebSubGoneEndsTheSubscription(t *testing.T) {
 		t.Errorf("%+v", list)
 	}
 	status = 410
+	w.clock.add(time.Hour)
 	w.feed("/feed", "three")
 	w.ping(feed)
 	if list := w.subscriptions(feed); len(list) != 1 || list[0].Callback != w.site.URL+"/ok" {
@@ -488,7 +489,7 @@ func TestWebSubTooManyTopicsAreRefused(t *testing.T) {
 	if r := w.form("/websub", pairs...); r.status != 400 || !strings.Contains(r.body, "2 feeds at most") {
 		t.Errorf("%+v", r)
 	}
-	if r := w.form("/websub", append(pairs[:6:6], "hub.topic", pairs[3], "hub.topic", pairs[5])...); r.status != 202 {
+	if r := w.form("/websub", append(pairs[:6:6], "hub.topic", pairs[3], "hub.topic", pairs[5])...); r.status != 204 {
 		t.Errorf("%+v", r)
 	}
 	w.settle()
