@@ -43,7 +43,7 @@ func (m *moody) answer(rw http.ResponseWriter, r *http.Request) {
 
 // later moves the clock, and does what is due then.
 func (w *world) later(d time.Duration) {
-	w.clock.add(d)
+	w.clock.Add(d)
 	w.h.due()
 	w.settle()
 }
@@ -136,7 +136,7 @@ func TestRetryAfterOfASubscriber(t *testing.T) {
 					w.answer(path, moods[path].answer)
 				}
 				moods["/busy"].set(429, "1200")
-				begin, tests := w.clock.now(), len(w.got("POST", "/busy")) // by which the handler was tried
+				begin, tests := w.clock.Now(), len(w.got("POST", "/busy")) // by which the handler was tried
 				// at goes on to a time, and says how often they were asked by then.
 				at := func(d time.Duration, busy, other int) {
 					t.Helper()
@@ -145,7 +145,7 @@ func TestRetryAfterOfASubscriber(t *testing.T) {
 						w.h.resume()
 						w.settle()
 					}
-					w.later(begin.Add(d).Sub(w.clock.now()))
+					w.later(begin.Add(d).Sub(w.clock.Now()))
 					if b, o := len(w.got("POST", "/busy"))-tests, len(w.got("POST", "/other"))-tests; b != busy || o != other {
 						t.Errorf("after %s: asked %d and %d times, not %d and %d", d, b, o, busy, other)
 					}
@@ -225,7 +225,7 @@ func TestRetryAfterWithoutAnEnd(t *testing.T) {
 	}
 	// A clock that was a year ahead: its times mean nothing.
 	s := w.subscriptions(feed)[0]
-	s.Errors, s.After = 0, w.clock.now().Add(365*24*time.Hour)
+	s.Errors, s.After = 0, w.clock.Now().Add(365*24*time.Hour)
 	if err := w.h.write(hashOf(feed), s.key(), s, store, false); err != nil {
 		t.Fatal(err)
 	}
@@ -283,7 +283,7 @@ func TestTwoRoundsThatWereInterrupted(t *testing.T) {
 		if _, err := w.h.begun(hashOf(feed), feed, keys); err != nil {
 			t.Fatal(err)
 		}
-		w.clock.add(time.Second)
+		w.clock.Add(time.Second)
 	}
 	w.restart()
 	w.h.resume()
@@ -327,18 +327,18 @@ func TestRunDoesWhatIsDue(t *testing.T) {
 	w.answer("/cb", m.answer)
 	stop := w.run()
 	defer stop()
-	w.clock.add(time.Minute)
+	w.clock.Add(time.Minute)
 	w.feed("/feed", "two")
 	w.ping(feed)
 	w.feed("/feed", "three")
 	w.ping(feed)
-	w.clock.add(time.Hour)
+	w.clock.Add(time.Hour)
 	w.h.poke()
 	until(t, "the retry and the ping that waited", func() bool {
 		return len(w.notified("/cb")) >= 2 && w.h.readFeed(hashOf(feed)).Digest == digestOf([]byte("three"))
 	})
 	// The top of the hour is not missed by who is awake at another time.
-	w.clock.add(25 * time.Hour)
+	w.clock.Add(25 * time.Hour)
 	w.h.poke()
 	until(t, "the end of the subscription", func() bool { return len(w.subscriptions(feed)) == 0 })
 }

@@ -248,9 +248,9 @@ func TestExpireNow(t *testing.T) {
 	w := newWorld(t, nil)
 	feed := w.feed("/feed", "one")
 	w.register("/a", feed)
-	w.clock.add(time.Hour)
+	w.clock.Add(time.Hour)
 	w.register("/b", feed)
-	w.clock.add(24 * time.Hour)
+	w.clock.Add(24 * time.Hour)
 	var out strings.Builder
 	streams := command.NewStreams("lektor-cloudd", nil, io.Discard, &out)
 	// Beside the hub, and with one that registers at the same time.
@@ -414,7 +414,7 @@ func TestRegistrationDoesNotLearnFromTheFeed(t *testing.T) {
 	w := newWorld(t, nil)
 	feed := w.feed("/feed", "one")
 	w.register("/before", feed)
-	w.clock.add(rememberFor)
+	w.clock.Add(rememberFor)
 	w.feed("/feed", "two")
 	w.register("/after", feed)
 	if a, b := len(w.notified("/before")), len(w.notified("/after")); a != 0 || b != 0 || len(w.got("GET", "/feed")) != 2 {
@@ -472,15 +472,15 @@ func TestPingGap(t *testing.T) {
 			t.Errorf("%s: notified %d times", what, len(w.notified("/cb")))
 		}
 	}
-	w.clock.add(10 * time.Second)
+	w.clock.Add(10 * time.Second)
 	for range 3 {
 		if r := w.ping(feed); !strings.Contains(r.body, "will be again in 50s") {
 			t.Error(r.body)
 		}
 	}
-	w.clock.add(49 * time.Second)
+	w.clock.Add(49 * time.Second)
 	told(0, "before the gap is over")
-	w.clock.add(time.Second)
+	w.clock.Add(time.Second)
 	told(1, "at its end")
 	told(1, "once more")
 	// One that waits when the hub ends is the next one's, at its time or at once where
@@ -489,14 +489,14 @@ func TestPingGap(t *testing.T) {
 		w.ping(feed)
 		before := len(w.notified("/cb"))
 		w.feed("/feed", fmt.Sprint("later", i))
-		w.clock.add(time.Second)
+		w.clock.Add(time.Second)
 		if r := w.ping(feed); !strings.Contains(r.body, "will be again in") {
 			t.Error(r.body)
 		}
 		w.restart()
 		w.h.resume()
 		told(before, "just after the start")
-		w.clock.add(later)
+		w.clock.Add(later)
 		told(before+1, "by the next hub")
 		if list, _ := names(filepath.Join(w.opts.State, "pings")); len(list) != 0 {
 			t.Errorf("%v is left", list)
@@ -504,7 +504,7 @@ func TestPingGap(t *testing.T) {
 		w.restart()
 		w.h.resume()
 		told(before+1, "by the one after that")
-		w.clock.add(time.Hour)
+		w.clock.Add(time.Hour)
 	}
 	// A feed that nobody subscribes to is no use to be read later.
 	if other := w.feed("/other", "x"); w.ping(other).status != 200 || strings.Contains(w.ping(other).body, "again") || len(w.h.later) != 0 {
@@ -659,7 +659,7 @@ func (w *world) put(feed string, n int, callback func(int) string) {
 		w.t.Fatal(err)
 	}
 	for i := range n {
-		s := subscription{Callback: callback(i), Protocol: rsscloud.HTTPPost, Feed: feed, Caller: fmt.Sprintf("192.0.2.%d", i%250), Since: w.clock.now(), Expires: w.clock.now().Add(CloudExpire)}
+		s := subscription{Callback: callback(i), Protocol: rsscloud.HTTPPost, Feed: feed, Caller: fmt.Sprintf("192.0.2.%d", i%250), Since: w.clock.Now(), Expires: w.clock.Now().Add(CloudExpire)}
 		if err := os.WriteFile(filepath.Join(w.h.subs(hash), s.key()), s.encode(), 0o600); err != nil {
 			w.t.Fatal(err)
 		}

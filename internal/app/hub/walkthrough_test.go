@@ -234,11 +234,11 @@ func TestWalkthroughPingViaREST(t *testing.T) {
 	// Who mends it is told why that does not help yet.
 	w.answer("/broken", nil)
 	mended := w.feed("/broken", "x")
-	w.clock.add(20 * time.Second)
+	w.clock.Add(20 * time.Second)
 	if r := w.ping(mended); !strings.Contains(r.body, "That was a moment ago; it is read again in 40s.") {
 		t.Errorf("%+v", r)
 	}
-	w.clock.add(40 * time.Second)
+	w.clock.Add(40 * time.Second)
 	if r := w.ping(mended); !strings.Contains(r.body, `success="true"`) {
 		t.Errorf("%+v", r)
 	}
@@ -365,11 +365,11 @@ func TestWalkthroughTheyExpireAfter25Hours(t *testing.T) {
 	feed := w.feed("/feed", "one")
 	w.register("/once", feed)
 	w.register("/renewed", feed)
-	w.clock.add(24 * time.Hour)
+	w.clock.Add(24 * time.Hour)
 	w.register("/renewed", feed)
 	w.feed("/feed", "two")
 	w.ping(feed)
-	w.clock.add(time.Hour)
+	w.clock.Add(time.Hour)
 	w.feed("/feed", "three")
 	w.ping(feed)
 	if a, b := len(w.notified("/once")), len(w.notified("/renewed")); a != 1 || b != 2 {
@@ -379,7 +379,7 @@ func TestWalkthroughTheyExpireAfter25Hours(t *testing.T) {
 	if list := w.subscriptions(feed); len(list) != 1 || list[0].Callback != w.site.URL+"/renewed" {
 		t.Errorf("%+v", list)
 	}
-	w.clock.add(25 * time.Hour)
+	w.clock.Add(25 * time.Hour)
 	w.h.sweep(true)
 	if tree := w.tree(); len(tree) != 0 {
 		t.Errorf("of what nobody subscribes to there is left %v", tree)
