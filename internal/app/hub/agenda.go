@@ -64,7 +64,7 @@ func (h *Hub) poke() {
 	}
 }
 
-// soon has a feed read when the gap since the last time is over, and reports for how
+// soon has a feed read when the gap since the last ping is over, and reports for how
 // long that is; 0 where there is no gap to wait for. It is on the disk then.
 func (h *Hub) soon(feedURL string) (time.Duration, error) {
 	hash := hashOf(feedURL)
@@ -75,7 +75,7 @@ func (h *Hub) soon(feedURL string) (time.Duration, error) {
 	defer h.pings.Unlock()
 	h.mu.Lock()
 	now := h.now()
-	at := h.known[hash].at.Add(h.opts.PingGap)
+	at := h.known[hash].pinged.Add(h.opts.PingGap)
 	_, waits := h.later[hash]
 	h.mu.Unlock()
 	wait := at.Sub(now)

@@ -114,7 +114,7 @@ func (h *Hub) land(f *flight, hash, feedURL string) {
 		} else {
 			h.flights[hash] = f.next
 		}
-		h.glance(hash, seen)
+		h.glance(hash, seen, f.ping)
 		close(f.done)
 		f = f.next
 		h.mu.Unlock()
@@ -244,11 +244,14 @@ func unread(what, feedURL string, err error) error {
 	return rsscloud.Sentence(text)
 }
 
-// glance takes down what a flight saw. The caller holds mu.
-func (h *Hub) glance(hash string, seen glance) {
+// glance takes down what a flight saw, for a ping or not. The caller holds mu.
+func (h *Hub) glance(hash string, seen glance, ping bool) {
 	if len(h.known) >= remember {
 		clear(h.known)
 	}
-	seen.at = h.now()
+	seen.at, seen.pinged = h.now(), h.known[hash].pinged
+	if ping {
+		seen.pinged = seen.at
+	}
 	h.known[hash] = seen
 }

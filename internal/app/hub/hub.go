@@ -126,6 +126,8 @@ type glance struct {
 	doc *document
 	err error
 	at  time.Time
+	// pinged is when it was last read for a ping.
+	pinged time.Time
 }
 
 // counts are those of subscriptions. They are right after a sweep, and nearly so
