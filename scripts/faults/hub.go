@@ -199,7 +199,7 @@ func (h *hubs) promises() []*promise {
 			return err
 		}
 	}
-	const hour = "1h"
+	const long = "3h"
 	return []*promise{
 		{name: "a registration by REST", gap: "0", send: "HTTP/1.1 200", want: `success="true"`, kept: subscribed("/rest"), ask: func(base string) string {
 			return form(base+"/pleaseNotify", "port", h.port, "path", "/rest", "protocol", "http-post", "domain", "127.0.0.1", "url1", h.feed())
@@ -224,7 +224,7 @@ func (h *hubs) promises() []*promise {
 		}},
 		// The time is further away than a gap of a moment can have it, so the next hub
 		// does it at once.
-		{name: "a ping that waits for its time", gap: hour, send: "HTTP/1.1 200", want: "will be again in", kept: told("/rest", "/rpc"), ask: func(base string) string {
+		{name: "a ping that waits for its time", gap: long, send: "HTTP/1.1 200", want: "will be again in", kept: told("/rest", "/rpc"), ask: func(base string) string {
 			ping(base) // the first is not to wait
 			h.publish()
 			return ping(base)
@@ -239,7 +239,7 @@ func (h *hubs) record(ctx context.Context, all []*promise) (r *recording, err er
 	defer os.RemoveAll(state)
 	must.Do(os.Mkdir(state, 0o700))
 	r = newRecording(state)
-	for gap := range slices.Values([]string{"0", "1h"}) {
+	for gap := range slices.Values([]string{"0", "3h"}) {
 		same := slices.DeleteFunc(slices.Clone(all), func(p *promise) bool { return p.gap != gap })
 		ops := must.Get(h.recordRun(ctx, state, gap, r.calls, same))
 		for _, o := range ops {

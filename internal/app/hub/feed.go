@@ -13,6 +13,7 @@ import (
 	"github.com/lektordir/lektor/internal/atomicfile"
 	"github.com/lektordir/lektor/internal/fetch"
 	"github.com/lektordir/lektor/internal/rsscloud"
+	"github.com/lektordir/lektor/internal/units"
 )
 
 // document is what a feed was when it was read. It need not be one that anybody can
@@ -163,7 +164,14 @@ func (h *Hub) get(feedURL string) (*document, error) {
 		}
 		doc.body, doc.kind = b, kindOf(b)
 	} else {
+		hash := hashOf(feedURL)
+		if left := h.leftAlone(hash); left > 0 {
+			return nil, &busyError{feedURL, left}
+		}
 		resp, err := h.feeds.Get(h.ctx, &fetch.Request{URL: feedURL, Stranger: true})
+		if status, ok := errors.AsType[*fetch.StatusError](err); ok && status.RetryAfter > 0 {
+			h.leaveAlone(hash, status.RetryAfter)
+		}
 		if err != nil {
 			return nil, err
 		}
@@ -174,6 +182,41 @@ func (h *Hub) get(feedURL string) (*document, error) {
 	}
 	doc.digest, doc.length = digestOf(doc.body), len(doc.body)
 	return doc, nil
+}
+
+// busyError is the error for a feed that is not read, as its server wants to be left
+// alone (Retry-After).
+type busyError struct {
+	feed string
+	left time.Duration
+}
+
+func (e *busyError) Error() string {
+	return fmt.Sprintf("%s: not asked: its server wants to be left alone for another %s", fetch.Public(e.feed), units.ShortDuration(e.left))
+}
+
+// leaveAlone leaves the server of a feed alone for as long as it says, and does not
+// heed more than [mostAfter].
+func (h *Hub) leaveAlone(hash string, wait time.Duration) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if len(h.busy) >= remember {
+		clear(h.busy)
+	}
+	h.busy[hash] = h.now().Add(min(wait, mostAfter))
+}
+
+// leftAlone gives for how long the server of a feed is left alone yet.
+func (h *Hub) leftAlone(hash string) time.Duration {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	until, ok := h.busy[hash]
+	left := until.Sub(h.now())
+	if ok && (left <= 0 || left > mostAfter) {
+		delete(h.busy, hash)
+		left = 0
+	}
+	return max(left, 0)
 }
 
 func digestOf(b []byte) string {
@@ -235,14 +278,20 @@ func (h *Hub) remembered(g glance) error {
 }
 
 // unread is what a caller is told when a feed cannot be read, and when it will be again
-// where it was not tried for him.
-func unread(what, feedURL string, err error) error {
+// where that is not at once.
+func (h *Hub) unread(what, feedURL string, err error) error {
 	text := fmt.Sprintf("The %s was cancelled because %v %s.", what, errReading, feedURL)
-	if old := (*rememberedError)(nil); errors.As(err, &old) {
-		text += fmt.Sprintf(" That was a moment ago; it is read again in %s.", (old.left + time.Second - 1).Truncate(time.Second))
+	old := (*rememberedError)(nil)
+	if left := h.leftAlone(hashOf(feedURL)); left > 0 {
+		text += fmt.Sprintf(" Its server wants to be left alone; it is read again in %s.", roundUp(left))
+	} else if errors.As(err, &old) {
+		text += fmt.Sprintf(" That was a moment ago; it is read again in %s.", roundUp(old.left))
 	}
 	return rsscloud.Sentence(text)
 }
+
+// roundUp gives a time in whole seconds, for people.
+func roundUp(d time.Duration) time.Duration { return (d + time.Second - 1).Truncate(time.Second) }
 
 // glance takes down what a flight saw, for a ping or not. The caller holds mu.
 func (h *Hub) glance(hash string, seen glance, ping bool) {

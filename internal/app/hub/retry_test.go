@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/http"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -233,6 +234,70 @@ func TestRetryAfterWithoutAnEnd(t *testing.T) {
 	w.feed("/feed", "2")
 	if w.ping(feed); len(w.got("POST", "/0")) != 6 {
 		t.Error("it is left alone for a year")
+	}
+}
+
+// A feed whose server wants to be left alone is read when that is over, also by the next
+// hub, so that no update is lost; other feeds of the host are read meanwhile.
+func TestRetryAfterOfAFeed(t *testing.T) {
+	for _, restarts := range []bool{false, true} {
+		w := newWorld(t, nil)
+		feed, other := w.feed("/feed", "one"), w.feed("/other", "one")
+		w.register("/cb", feed, other)
+		reads := func() int { return len(w.got("GET", "/feed")) }
+		says := func(after string) {
+			w.answer("/feed", func(rw http.ResponseWriter, r *http.Request) {
+				rw.Header().Set("Retry-After", after)
+				rw.WriteHeader(http.StatusServiceUnavailable)
+			})
+		}
+		later := func(d time.Duration, read int, told ...string) {
+			t.Helper()
+			if restarts {
+				w.restart()
+				w.h.resume()
+			}
+			before := reads()
+			w.later(d)
+			if got := w.notified("/cb"); reads() != before+read || !slices.Equal(got, told) {
+				t.Errorf("%s later it was read %d times; told of %v", d, reads()-before, got)
+			}
+		}
+		says("120")
+		if r := w.ping(feed); !strings.Contains(r.body, `success="true" msg="Thanks for the ping. The feed&#39;s server wants to be left alone, and is asked again in 2m0s.`) {
+			t.Error(r.body)
+		}
+		before := reads()
+		w.clock.Add(10 * time.Second)
+		if r := w.ping(feed); !strings.Contains(r.body, "asked again in 1m50s.") {
+			t.Error(r.body)
+		}
+		if r := w.register("/late", feed); !strings.Contains(r.body, "wants to be left alone; it is read again in 1m50s.") || reads() != before {
+			t.Errorf("%s, %d", r.body, reads())
+		}
+		w.feed("/other", "two")
+		w.ping(other)
+		// For longer than is heeded.
+		says("86400")
+		later(109*time.Second, 0, other)
+		later(time.Second, 1, other)
+		w.answer("/feed", nil)
+		w.feed("/feed", "two")
+		later(time.Hour-time.Second, 0, other)
+		later(time.Second, 1, other, feed)
+		later(24*time.Hour, 0, other, feed)
+		if list, _ := names(filepath.Join(w.opts.State, "pings")); len(list) != 0 {
+			t.Errorf("%v is left", list)
+		}
+		// Nobody is to be told: it is no use to be read later.
+		none := w.feed("/none", "x")
+		w.answer("/none", func(rw http.ResponseWriter, r *http.Request) {
+			rw.Header().Set("Retry-After", "60")
+			rw.WriteHeader(http.StatusTooManyRequests)
+		})
+		if r := w.ping(none); !strings.Contains(r.body, `success="false"`) || len(w.h.later) != 0 {
+			t.Errorf("%s, %v", r.body, w.h.later)
+		}
 	}
 }
 

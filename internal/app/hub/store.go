@@ -28,7 +28,7 @@ import (
 //	feeds/ab/abcd…/feed        what is known of a feed; the name is the SHA-1 of its URL
 //	feeds/ab/abcd…/subs/KEY    a subscription
 //	pending/abcd….N            deliveries that are under way, see pending
-//	pings/abcd…                a ping that waits for the gap to be over
+//	pings/abcd…                a ping that waits
 //	saved/USER/rss.xml         a feed that is stored here
 //	log, log.1                 what happened
 //	lock                       held by the one hub that there can be
