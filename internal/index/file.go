@@ -20,7 +20,7 @@ import (
 // files of any other are made anew.
 const (
 	application = 0x6c6b7472
-	version     = 1
+	version     = 2
 )
 
 // schema are the tables. Times are in seconds since 1970. An entry's row is its
@@ -31,7 +31,7 @@ var schema = []string{
 	"BEGIN IMMEDIATE",
 	fmt.Sprintf("PRAGMA application_id = %d", application),
 	fmt.Sprintf("PRAGMA user_version = %d", version),
-	// path, tops (stamps of new/ and cur/), next (id), common (words), paired (id)
+	// path, tops (stamps of new/ and cur/), next (id), common (words), paired (id), fresh (words)
 	"CREATE TABLE meta (key TEXT PRIMARY KEY, value BLOB) WITHOUT ROWID",
 	// Stamps of new/$feed, of cur/$feed, and of the list of a complete document.
 	"CREATE TABLE feed (id INTEGER PRIMARY KEY, hash BLOB NOT NULL UNIQUE, new BLOB, cur BLOB, complete BLOB)",
@@ -54,8 +54,9 @@ var schema = []string{
 	"CREATE INDEX entry_young ON entry (id) WHERE young IS NOT NULL",
 	"CREATE VIRTUAL TABLE words USING fts5 (text, content = '', contentless_delete = 1, detail = none, tokenize = 'ascii')",
 	"INSERT INTO words (words, rank) VALUES ('hashsize', 8000000)",
-	"CREATE TABLE vocab (id INTEGER PRIMARY KEY, first BLOB NOT NULL, words BLOB NOT NULL)",
-	"CREATE INDEX vocab_first ON vocab (first)",
+	// The blocks of the vocabulary, and by class of three bytes in which of them these are.
+	"CREATE TABLE vocab (id INTEGER PRIMARY KEY, words BLOB NOT NULL)",
+	"CREATE TABLE gram (id INTEGER PRIMARY KEY, blocks BLOB NOT NULL)",
 }
 
 // How an entry is listed.

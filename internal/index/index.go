@@ -20,6 +20,7 @@
 package index
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -205,10 +206,30 @@ func (x *Index) build(ctx context.Context, progress func(done, total int)) error
 		return err
 	}
 	if fresh {
-		// One part instead of the several that came about answers faster.
-		s.c.exec("INSERT INTO words (words) VALUES ('optimize')")
+		s.tidy(ctx)
 	}
-	return s.c.err
+	return cmp.Or(context.Cause(ctx), s.c.err)
+}
+
+// tidy makes one part of the several that the words have come in, which answers faster.
+// It does so in steps, as the journal has to hold what one of them changes.
+func (s *session) tidy(ctx context.Context) {
+	const pages = 2000
+	changes := func() int64 {
+		if r, ok := s.c.one("SELECT total_changes()"); ok {
+			return r.int(0)
+		}
+		return 0
+	}
+	s.c.exec("COMMIT")
+	for step, more := -pages, true; more && s.c.err == nil && ctx.Err() == nil; step = pages {
+		before := changes()
+		s.c.exec("INSERT INTO words (words, rank) VALUES ('merge', ?)", step)
+		more = changes()-before >= 2 // see the documentation of FTS5, section 6.6
+	}
+	s.c.exec("BEGIN IMMEDIATE")
+	s.tidyWords()
+	s.c.exec("COMMIT")
 }
 
 // Drop removes the index.

@@ -127,7 +127,7 @@ func (n *needle) segment(s segment) (expr string, words []string, ok bool) {
 	if s.start && s.end {
 		return quoted(s.text), []string{s.text}, true
 	}
-	words, ok = n.s.c.wordsWith(s, tooManyWords)
+	words, ok = n.s.wordsWith(s, tooManyWords)
 	if len(words) > manyWords || !ok {
 		if !ok {
 			words = nil

@@ -441,7 +441,7 @@ func (u *update) settle() error {
 	clear(u.lists)
 	words := slices.Sorted(maps.Keys(u.words))
 	clear(u.words)
-	u.c.addWords(words)
+	u.addWords(words, u.common)
 	u.c.exec("INSERT OR REPLACE INTO meta VALUES ('next', ?)", u.next)
 	return u.c.err
 }
@@ -499,7 +499,7 @@ const (
 	commonFeeds = 64
 	commonEach  = 16   // entries of each
 	commonFrom  = 128  // entries, or there is no sample
-	commonWords = 4096 // words
+	commonWords = 1024 // words
 )
 
 // findCommon finds the frequent words once there are enough entries that are to be read.
@@ -541,7 +541,10 @@ func (u *update) findCommon(feeds []*feed) error {
 		return nil
 	}
 	words := slices.SortedFunc(maps.Keys(in), func(a, b string) int { return cmp.Or(cmp.Compare(in[b], in[a]), strings.Compare(a, b)) })
-	text := strings.Join(words[:min(len(words), commonWords)], "\n")
+	words = words[:min(len(words), commonWords)]
+	slices.Sort(words)
+	u.addWords(words, nil)
+	text := strings.Join(words, "\n")
 	u.common = wordSet(text)
 	u.c.exec("INSERT OR REPLACE INTO meta VALUES ('common', ?)", []byte(text))
 	u.c.exec("INSERT OR REPLACE INTO meta VALUES ('paired', ?)", u.next)
