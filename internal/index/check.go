@@ -102,6 +102,12 @@ func (s *session) differs(ref lektordir.Ref, shown bool, b *bag, known *vocabula
 	case kept != d.entry.Title+"\x00"+d.entry.Author+"\x00"+string(d.more()):
 		return "title, author, categories or enclosures are others"
 	}
+	if folded, waits := s.waiting()[id]; waits {
+		if string(folded) != d.folded {
+			return "its text is another"
+		}
+		return ""
+	}
 	for len(d.words) > 0 {
 		n := min(len(d.words), 32)
 		parts := make([]string, n)

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"syscall"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/lektordir/lektor/internal/atomicfile"
 	"github.com/lektordir/lektor/internal/command"
 	"github.com/lektordir/lektor/lektordir"
@@ -27,6 +29,7 @@ const (
 // document's in words, which has no text of its own.
 var schema = []string{
 	"PRAGMA page_size = 8192",
+	"PRAGMA auto_vacuum = INCREMENTAL",
 	"PRAGMA journal_mode = WAL",
 	"BEGIN IMMEDIATE",
 	fmt.Sprintf("PRAGMA application_id = %d", application),
@@ -36,7 +39,7 @@ var schema = []string{
 	// Stamps of new/$feed, of cur/$feed, and of the list of a complete document.
 	"CREATE TABLE feed (id INTEGER PRIMARY KEY, hash BLOB NOT NULL UNIQUE, new BLOB, cur BLOB, complete BLOB)",
 	// What queries ask of a feed.
-	"CREATE TABLE about (feed INTEGER PRIMARY KEY, stamp BLOB, data BLOB)",
+	"CREATE TABLE about (feed INTEGER PRIMARY KEY, stamp BLOB, id BLOB, name BLOB, author BLOB, alias BLOB)",
 	// What is in a directory: id of the feed, doubled, and 1 more for cur/; see listed.
 	"CREATE TABLE names (dir INTEGER PRIMARY KEY, list BLOB)",
 	// The hash of feed and identity, or unique name, is the key. How it is listed,
@@ -54,6 +57,8 @@ var schema = []string{
 	"CREATE INDEX entry_young ON entry (id) WHERE young IS NOT NULL",
 	"CREATE VIRTUAL TABLE words USING fts5 (text, content = '', contentless_delete = 1, detail = none, tokenize = 'ascii')",
 	"INSERT INTO words (words, rank) VALUES ('hashsize', 8000000)",
+	// What came and is not yet in words: see pending.go.
+	"CREATE TABLE pending (id INTEGER PRIMARY KEY, folded BLOB NOT NULL)",
 	// The blocks of the vocabulary, and by class of three bytes in which of them these are.
 	"CREATE TABLE vocab (id INTEGER PRIMARY KEY, words BLOB NOT NULL)",
 	"CREATE TABLE gram (id INTEGER PRIMARY KEY, blocks BLOB NOT NULL)",
@@ -198,10 +203,13 @@ type session struct {
 	x      *Index
 	unlock func()
 	c      *conn
+	src    int // the directory of feeds, open
 
 	feeds map[string]*feed // by hash
 	byID  map[int64]*feed
 	next  int64 // id of the next entry
+
+	pending map[int64][]byte // what waiting gave, nil before
 
 	tops *[2]stamp // those of new/ and cur/, where they are others than the file has
 
@@ -226,7 +234,15 @@ func (x *Index) open() (*session, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &session{x: x, unlock: unlock}
+	s := &session{x: x, unlock: unlock, src: -1}
+	switch fd, err := unix.Open(x.dir.Join("src"), unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0); err {
+	case nil:
+		s.src = fd
+	case unix.ENOENT:
+	default:
+		s.close()
+		return nil, &dirError{&fs.PathError{Op: "open", Path: x.dir.Join("src"), Err: err}}
+	}
 	if s.c, err = connect(x.path); err != nil {
 		s.close()
 		return nil, err
@@ -253,6 +269,10 @@ func (s *session) close() {
 	if s.c != nil {
 		_ = s.c.close()
 		s.c = nil
+	}
+	if s.src >= 0 {
+		_ = unix.Close(s.src)
+		s.src = -1
 	}
 	if s.unlock != nil {
 		s.unlock()

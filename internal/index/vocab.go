@@ -74,7 +74,7 @@ func (r *reader) next() bool {
 
 // plain gives a list with a newline before and after each word.
 func (l list) plain() []byte {
-	text := make([]byte, 1, 3*len(l))
+	text := make([]byte, 1, 3*len(l)+1)
 	text[0] = '\n'
 	for r := (reader{rest: l}); r.next(); {
 		text = append(append(text, r.word...), '\n')
