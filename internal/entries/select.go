@@ -65,7 +65,9 @@ type Wanted struct {
 
 // Hit is an entry that an [Index] knows.
 type Hit struct {
-	Ref   lektordir.Ref
+	Ref lektordir.Ref
+	// Feed is what [Record.Feed] tells of; nil where the index does not know.
+	Feed  *lektordir.Feed
 	Entry lektordir.Entry // with the fields of Have
 	Have  lektordir.Fields
 	// Words tells what words the entry has, see [query.Subject]; it may be called
@@ -203,7 +205,7 @@ func (s *Store) find(ctx context.Context, view View, sel Selection, t taker) err
 		w.Enough = func(when time.Time) bool { return flush() != nil || t.enough(when) }
 	}
 	err := view.Find(ctx, w, func(h Hit) bool {
-		r := &Record{Ref: h.Ref, s: s, entry: h.Entry, have: h.Have, words: h.Words}
+		r := &Record{Ref: h.Ref, s: s, feed: h.Feed, entry: h.Entry, have: h.Have, words: h.Words}
 		if !sel.Query.Empty() {
 			switch r.Match(m) {
 			case query.No:

@@ -393,7 +393,7 @@ func TestHistories(t *testing.T) {
 func runHistory(t *testing.T, seed uint64) (indexed int) {
 	h := &history{world: newWorld(t), random: rand.New(rand.NewPCG(seed, 7)), feeds: []string{"http://a.example/", "http://b.example/", "urn:c"}}
 	h.clock = func() time.Time { return time.Now().Add(h.skew) }
-	h.indexed = &indexed
+	h.indexed, h.pending = &indexed, []int{0, 2, 10}[seed%3]
 	for _, id := range h.feeds {
 		_, err := h.dir.Feed(id, h.words(2))
 		h.must(err)
