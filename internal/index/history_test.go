@@ -368,6 +368,7 @@ func (h *history) compare() {
 		sel.Want = lektordir.FieldPubDate
 	}
 	h.same(h.query(), sel)
+	h.overview()
 }
 
 // TestHistories: whatever happens to a lektor-dir and to the index, the answers are
