@@ -7,8 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"net/url"
-	"path"
 	"slices"
 	"strconv"
 	"strings"
@@ -18,6 +16,7 @@ import (
 	"github.com/lektordir/lektor/internal/fetch"
 	"github.com/lektordir/lektor/internal/htmlsafe"
 	"github.com/lektordir/lektor/internal/htmltext"
+	"github.com/lektordir/lektor/internal/letter"
 	"github.com/lektordir/lektor/internal/query"
 	"github.com/lektordir/lektor/internal/termsafe"
 	"github.com/lektordir/lektor/internal/units"
@@ -77,9 +76,6 @@ func up(name string) string { return strings.Repeat("../", strings.Count(name, "
 // path is where the page of an entry is.
 func (i *item) path() string { return "entry/" + i.name + ".html" }
 
-// feedTitle is what a feed is called on a page.
-func feedTitle(f *lektordir.Feed) string { return cmp.Or(termsafe.Squeeze(f.Title()), "(no name)") }
-
 // group is a list of entries with a page, or several.
 type group struct {
 	title  string // empty for all
@@ -102,7 +98,7 @@ func (w *site) group(r *run) {
 		g := feeds[i.feed]
 		if g == nil {
 			f := i.record.Feed()
-			g = &group{title: feedTitle(f), dir: "feed/" + i.feed, feed: f}
+			g = &group{title: letter.FeedTitle(f), dir: "feed/" + i.feed, feed: f}
 			g.index = g.dir + "/index.html"
 			feeds[i.feed] = g
 			w.feeds = append(w.feeds, g)
@@ -218,7 +214,7 @@ func (w *site) row(b *strings.Builder, root string, i *item, feed bool) {
 	title := cmp.Or(i.title, i.excerpt, "(no title)")
 	fmt.Fprintf(b, `<li><a class="title" dir="auto" href="%s%s">%s</a> <span class="meta">`, root, i.path(), text(title))
 	if feed {
-		fmt.Fprintf(b, `<a href="%sfeed/%s/index.html">%s</a> `, root, i.feed, text(feedTitle(i.record.Feed())))
+		fmt.Fprintf(b, `<a href="%sfeed/%s/index.html">%s</a> `, root, i.feed, text(letter.FeedTitle(i.record.Feed())))
 	}
 	b.WriteString(moment(i.date) + "</span>")
 	if i.title != "" && i.excerpt != "" {
@@ -277,7 +273,7 @@ func (w *site) entry(b *strings.Builder, i *item, e *lektordir.Entry, images boo
 	w.head(b, root, title)
 	b.WriteString("<article>\n")
 	fmt.Fprintf(b, "<h1 dir=\"auto\">%s</h1>\n<p class=\"meta\">", text(title))
-	fmt.Fprintf(b, `<a href="%sfeed/%s/index.html">%s</a>`, root, i.feed, text(feedTitle(i.record.Feed())))
+	fmt.Fprintf(b, `<a href="%sfeed/%s/index.html">%s</a>`, root, i.feed, text(letter.FeedTitle(i.record.Feed())))
 	if a := termsafe.Squeeze(cmp.Or(e.Author, i.record.Feed().Author)); a != "" {
 		b.WriteString(" · " + text(fetch.PublicText(a)))
 	}
@@ -308,18 +304,8 @@ func (w *site) enclosures(b *strings.Builder, e *lektordir.Entry) {
 	}
 	b.WriteString("<ul class=\"enclosures\">\n")
 	for _, enc := range e.Enclosures {
-		link := htmlsafe.Link(enc.URL, name(enc.URL))
-		var about []string
-		if t := termsafe.Squeeze(enc.Type); t != "" {
-			about = append(about, t)
-		}
-		if enc.Length > 0 {
-			about = append(about, units.Bytes(enc.Length))
-		}
-		fmt.Fprintf(b, "<li>%s", link)
-		if len(about) > 0 {
-			b.WriteString(" (" + text(strings.Join(about, ", ")) + ")")
-		}
+		name, about := letter.About(enc)
+		b.WriteString("<li>" + htmlsafe.Link(enc.URL, name) + text(about))
 		kind, _, _ := strings.Cut(enc.Type, "/")
 		if src := htmlsafe.URL(enc.URL); src != "" && (kind == "audio" || kind == "video") {
 			fmt.Fprintf(b, `<br><%s controls preload="none" src="%s"></%s>`, kind, text(src), kind)
@@ -327,17 +313,6 @@ func (w *site) enclosures(b *strings.Builder, e *lektordir.Entry) {
 		b.WriteString("</li>\n")
 	}
 	b.WriteString("</ul>\n")
-}
-
-// name is what a file is called by its URL.
-func name(raw string) string {
-	if u, err := url.Parse(raw); err == nil {
-		if base := path.Base(u.Path); base != "." && base != "/" {
-			return termsafe.Squeeze(base)
-		}
-		return u.Hostname()
-	}
-	return "enclosure"
 }
 
 // feedsPage lists folders and feeds.
