@@ -28,6 +28,7 @@ type MboxOptions struct {
 	// Wait is how long to wait for a mail program that has the mailbox locked; see
 	// [LockWait].
 	Wait time.Duration
+	Host string // the default is the machine's
 
 	step func() // of tests, see [mailing]
 }
@@ -68,11 +69,20 @@ func Mbox(ctx context.Context, o MboxOptions, s *command.Streams) error {
 	case !errors.Is(err, fs.ErrNotExist):
 		return err
 	}
-	b := &mbox{mailing: m, path: path, wait: o.Wait}
+	b := &mbox{mailing: m, path: path, wait: o.Wait, owner: o.Host + ":lektor"}
+	if o.Host == "" {
+		host, err := os.Hostname()
+		if err != nil {
+			return err
+		}
+		b.owner = host + b.owner
+	}
 	if m.ledger, err = openMailLedger(b.beside("lektor-mail"), path); err != nil {
 		return err
 	}
 	defer m.ledger.close()
+	// Nobody of us has the mailbox locked, as the ledger is ours.
+	dropDot(path+".lock", b.owner)
 	if err := b.recover(ctx); err != nil {
 		return err
 	}
@@ -153,8 +163,9 @@ func statusOf(r lektordir.Ref) string {
 // mbox is a mailbox that is a file.
 type mbox struct {
 	*mailing
-	path string // no link
-	wait time.Duration
+	path  string // no link
+	wait  time.Duration
+	owner string // who we are in a lock
 }
 
 func (b *mbox) beside(ext string) string {
@@ -308,13 +319,13 @@ func (b *mbox) recover(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	size, _, err := endOf(f)
+	fi, err := f.Stat()
 	switch {
 	case err != nil:
 		return err
 	case there == len(p.text):
 		return b.finish(&p)
-	case p.offset+int64(there) == size:
+	case p.offset+int64(there) == fi.Size():
 		return b.append(f, &p)
 	}
 	// Somebody has written to the mailbox since, so what is there stays. What is not
@@ -454,7 +465,7 @@ func (b *mbox) open(ctx context.Context) (*os.File, func(), error) {
 	enough := time.NewTimer(b.wait)
 	defer enough.Stop()
 	for told := b.wait == 0; ; told = true {
-		f, unlock, err := lockMbox(b.path)
+		f, unlock, err := lockMbox(b.path, b.owner)
 		if !errors.Is(err, errLocked) {
 			return f, unlock, err
 		}

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"strconv"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -18,8 +17,8 @@ import (
 var errLocked = errors.New("locked by another program")
 
 // lockMbox opens a mailbox, which is made if need be, and takes both locks, without
-// waiting.
-func lockMbox(path string) (*os.File, func(), error) {
+// waiting. owner is who has them then.
+func lockMbox(path, owner string) (*os.File, func(), error) {
 	// Not O_APPEND, with which nothing is written at an offset.
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0o600)
 	if err != nil {
@@ -43,7 +42,7 @@ func lockMbox(path string) (*os.File, func(), error) {
 		return nil, nil, fmt.Errorf("%s is %w", path, errLocked)
 	}
 	dot := path + ".lock"
-	if err := takeDot(dot); err != nil {
+	if err := takeDot(dot, owner); err != nil {
 		unlock()
 		return nil, nil, err
 	}
@@ -54,31 +53,24 @@ func lockMbox(path string) (*os.File, func(), error) {
 }
 
 // takeDot makes the file that is the other lock. It holds the process and the host,
-// by which one that a kill of ours has left is known: whoever else that process is by
-// now, the ledger is ours, and so nobody of us has the lock.
-func takeDot(dot string) error {
-	host, _ := os.Hostname()
-	mine := func(pid int) string { return strconv.Itoa(pid) + ":" + host + ":lektor\n" }
-	for range 2 {
-		f, err := os.OpenFile(dot, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
-		if err == nil {
-			_, err = f.WriteString(mine(os.Getpid()))
-			return errors.Join(err, f.Close())
-		}
-		if !errors.Is(err, fs.ErrExist) {
-			return err
-		}
-		line, err := atomicfile.Line(dot)
-		if errors.Is(err, fs.ErrNotExist) {
-			continue
-		}
-		if pid, _, ok := strings.Cut(line, ":"); ok && err == nil {
-			if n, err := strconv.Atoi(pid); err == nil && line+"\n" == mine(n) && n != os.Getpid() {
-				_ = os.Remove(dot)
-				continue
-			}
-		}
-		break
+// as those of other programs do, and who we are.
+func takeDot(dot, owner string) error {
+	f, err := os.OpenFile(dot, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+	if errors.Is(err, fs.ErrExist) {
+		return command.Hint(fmt.Errorf("%s is %w", strings.TrimSuffix(dot, ".lock"), errLocked), "if no mail program is at work on it, remove %s", dot)
 	}
-	return command.Hint(fmt.Errorf("%s is %w", strings.TrimSuffix(dot, ".lock"), errLocked), "if no mail program is at work on it, remove %s", dot)
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(f, "%d:%s\n", os.Getpid(), owner)
+	return errors.Join(err, f.Close())
+}
+
+// dropDot removes a lock that a kill of ours has left. Whoever calls it knows that no
+// process of ours has it; others do not write what we do.
+func dropDot(dot, owner string) {
+	line, err := atomicfile.Line(dot)
+	if _, whose, ok := strings.Cut(line, ":"); err == nil && ok && whose == owner {
+		_ = os.Remove(dot)
+	}
 }
