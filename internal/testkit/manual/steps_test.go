@@ -371,6 +371,8 @@ echo "x no-such-thing" >>"$D/etc/view/keys"; lektor-view tui </dev/null 2>&1 | g
 		starts: "lektor-view html www is:unread",
 		then:   `test -s www/index.html; test "$(ls www/entry 2>/dev/null | wc -l)" -eq "$(lektor-view count -o all is:unread)"`,
 	},
+	{starts: "lektor-view maildir ~/Mail/feeds", then: `test "$(find "$HOME/Mail/feeds/new" "$HOME/Mail/feeds/cur" -type f | wc -l)" -eq "$(lektor-view count -o all)"`},
+	{starts: "lektor-view mbox --query is:flagged good.mbox", before: `lektor-view ls -a -n 1 -o path | lektor-view mark -s F -`, then: `test "$(grep -c '^From ' good.mbox)" = "$(lektor-view count -o all is:flagged)"`},
 	{
 		starts: "lektor-view ls", terminal: true,
 		out:  `(?s)5 N .*Fifth\n.*Title: Third\n.*Title: Fourth\n`,
@@ -622,6 +624,20 @@ var pages = []step{
 	{
 		starts: "lektor-pages html --title Kernel kernel folder:Linux since:30d",
 		then:   `grep '<h1>Kernel</h1>' kernel/index.html`,
+	},
+	{
+		starts: "lektor-fetch; lektor-view maildir ~/Mail/feeds",
+		then:   `test "$(ls "$HOME"/Mail/feeds/new | wc -l)" -eq "$(lektor-view count -o unread)"; test -z "$(lektor-view maildir -o file ~/Mail/feeds)"`,
+	},
+	{
+		starts: "lektor-view maildir -o file ~/Mail/feeds | mthread | mseq -S | mscan", needs: "mthread",
+		before: `echo text | lektor-fetch put --feed-id urn:x:mail --feed-name Mail --id urn:x:1 --title 'By mail'; mkdir -p "$HOME/.mblaze"`,
+		out:    `(?s)By mail`,
+	},
+	{
+		starts: "lektor-view mbox --query is:flagged >flagged.mbox",
+		before: `lektor-view ls -a -n 1 -o path | lektor-view mark -s F -`,
+		then:   `test "$(grep -c '^From ' flagged.mbox)" = 1; grep '^X-Status: F$' flagged.mbox`,
 	},
 }
 
