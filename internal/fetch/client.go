@@ -561,8 +561,7 @@ func (x *exchange) hop(u *url.URL, req *http.Request, privateOK *bool, res *Resp
 		return nil, fail("")
 	}
 	res.Status, res.Header, res.FinalURL = resp.StatusCode, resp.Header, display(u)
-	res.ETag = validator(resp.Header.Get("Etag"))
-	res.LastModified = validator(resp.Header.Get("Last-Modified"))
+	res.ETag, res.LastModified = Validators(resp.Header)
 	return nil, nil
 }
 
