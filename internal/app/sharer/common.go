@@ -83,10 +83,15 @@ type share struct {
 	local   *local
 	origins map[string]string // of feeds that a document on a server told of
 	unlock  func()
+	web     *fetch.Client // see client
 
 	trouble    error     // what could not be read here; the rest is done
 	memory     int64     // bytes that are needed, about
 	madeBefore time.Time // the last edit of this endpoint, before this run
+	// untils are those of the set, by document, before this run.
+	untils map[string]time.Time
+	// leaveAlone are peers whose servers want to be asked later, and when.
+	leaveAlone map[string]time.Time
 
 	lost    bool // a document of the set is, and was published
 	waiting int  // items that could not be applied yet
@@ -181,17 +186,26 @@ func (h *share) lockSet() error {
 	busy := command.Hint(errors.New("another lektor-share is at work on this lektor-dir"), "nothing was done; the other one does it")
 	var err error
 	h.unlock, err = atomicfile.Lock(h.path(lockFile), busy)
-	if err != nil && !errors.Is(err, busy) && !strings.Contains(err.Error(), lockFile) {
-		return fmt.Errorf("%s: %w", h.path(lockFile), err)
-	}
 	return err
 }
 
-// end gives up the lock.
+// end gives up the lock, and closes connections.
 func (h *share) end() {
+	if h.web != nil {
+		h.web.Close()
+	}
 	if h.unlock != nil {
 		h.unlock()
 	}
+}
+
+// client is what makes the requests of the run, so that a server that wants to be left
+// alone is asked by none.
+func (h *share) client() *fetch.Client {
+	if h.web == nil {
+		h.web = fetch.NewClient(h.c.Fetch)
+	}
+	return h.web
 }
 
 // isURL tells whether the target, or a peer, is on a server.
@@ -244,6 +258,10 @@ func (h *share) load() error {
 	for _, name := range documents {
 		h.lost = h.lost || put[name] != "" && !atomicfile.Exists(h.path(name))
 	}
+	h.untils = map[string]time.Time{completeFile: h.states.until, partialFile: h.states.until}
+	if h.subs.Sharing != nil {
+		h.untils[subsFile] = h.subs.Sharing.Until
+	}
 	if h.last, err = h.readLast(); err == nil {
 		h.madeBefore = h.last.made
 	}
@@ -290,15 +308,18 @@ func parse(data []byte, kind feedsync.Kind) (*feedsync.Document, error) {
 func (h *share) needs(bytes int) {
 	h.memory += int64(bytes)
 	if h.memory > debug.SetMemoryLimit(-1) {
-		debug.SetMemoryLimit(h.memory)
+		// With room, as this is about what is needed: just below the limit a run of a
+		// million marks takes several times as long as it should.
+		debug.SetMemoryLimit(h.memory + h.memory/2)
 	}
 }
 
-// What is in memory of a document, for each of its bytes, of an entry, and of a mark that
-// is noted.
+// What is in memory of a document, for each of its bytes, and of those of what was seen;
+// of an entry, and of a mark that is noted.
 const (
 	parsedWeight = 3.2
 	ownWeight    = 1.3
+	seenWeight   = 6
 	entryWeight  = 600
 	markWeight   = 1000
 )
