@@ -674,6 +674,52 @@ func TestGone(t *testing.T) {
 	}
 }
 
+// An entry that its feed's document withdrew on one machine is still there: it was not
+// read, it is marked as on the others, and when the document has it again nothing of
+// that counts as an edit.
+func TestWithdrawn(t *testing.T) {
+	all, _ := machines(t, "a b")
+	a, b := all[0], all[1]
+	for _, m := range all {
+		m.subscribe(1)
+		for n := range 4 {
+			m.deliver(1, n)
+		}
+	}
+	a.mark(1, 3, "F", "")
+	rounds(2, a, b)
+	set := a.set()
+	complete := "src/" + dir.Hash(feedURL(1)) + "/etc/history/complete"
+	b.write(complete, "0000000100000000\n0000000100000001\n")
+	if s := b.state(); strings.Contains(s, "0000000100000002") || strings.Contains(s, "0000000100000003") {
+		t.Fatalf("they are not withdrawn: %s", s)
+	}
+	rounds(2, b, a)
+	if s := a.set(); s != set || b.set() != set {
+		t.Errorf("withdrawn there, the set here is\n%s\nand there\n%s\nand was\n%s", s, b.set(), set)
+	}
+	a.mark(1, 2, "F", "")
+	a.mark(1, 3, "S", "F")
+	rounds(1, a, b)
+	flags := ""
+	refs, err := b.dir().List(t.Context(), lektordir.ListOptions{Withdrawn: true})
+	for _, r := range refs {
+		flags += r.Identity()[15:] + r.Flags() + " "
+	}
+	if err != nil || flags != "0 1 2F 3S " {
+		t.Errorf("what is withdrawn is not marked as on the other: %s, %v", flags, err)
+	}
+	if err := os.Remove(filepath.Join(b.Path, complete)); err != nil {
+		t.Fatal(err)
+	}
+	set = a.set()
+	rounds(2, b, a)
+	same(t, a, b)
+	if a.set() != set || a.conflicts() != "" {
+		t.Errorf("there again, it counts as an edit:\n%s\n%s\nnot %s", a.conflicts(), a.set(), set)
+	}
+}
+
 // Two at once: one says so, and ends.
 func TestTwoAtOnce(t *testing.T) {
 	all, _ := machines(t, "a")
