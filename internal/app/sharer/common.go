@@ -85,6 +85,9 @@ type share struct {
 	unlock  func()
 	web     *fetch.Client // see client
 
+	allPeers []peer          // see peers
+	readNow  map[string]bool // of these, by this run
+
 	trouble    error     // what could not be read here; the rest is done
 	memory     int64     // bytes that are needed, about
 	madeBefore time.Time // the last edit of this endpoint, before this run
@@ -117,7 +120,7 @@ func (c Common) open(s *command.Streams, with func(string, *lektordir.Options) (
 	if err := d.Inside("etc", shareDir, shareDir+"/"+peersDir, shareDir+"/"+readDir); err != nil {
 		return nil, err
 	}
-	return &share{c: c, d: d, s: s, now: c.Now(), origins: map[string]string{}}, nil
+	return &share{c: c, d: d, s: s, now: c.Now(), origins: map[string]string{}, readNow: map[string]bool{}}, nil
 }
 
 // begin is open for a lektor-dir that is shared, with the set loaded.
@@ -451,7 +454,7 @@ func (h *share) aggregated(document string) []feedsync.Related {
 		case p.named:
 			continue
 		}
-		if _, err := os.Lstat(h.path(readDir, p.name)); err == nil {
+		if h.readNow[p.name] || atomicfile.Exists(h.path(readDir, p.name)) {
 			out = append(out, feedsync.Related{Link: link, Type: "aggregated", Title: p.name})
 		}
 	}

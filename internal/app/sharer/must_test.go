@@ -7,7 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lektordir/lektor/internal/atomicfile"
 	"github.com/lektordir/lektor/internal/feedsync"
 	"github.com/lektordir/lektor/internal/testkit/dir"
 )
@@ -15,11 +14,7 @@ import (
 // published reads a document that a machine published.
 func (m *machine) published(target, name string) *feedsync.Document {
 	m.t.Helper()
-	own, err := atomicfile.Line(filepath.Join(m.Path, shareDir, endpointFile))
-	if err != nil {
-		m.t.Fatal(err)
-	}
-	data, err := os.ReadFile(filepath.Join(target, own, name))
+	data, err := os.ReadFile(filepath.Join(target, m.endpoint(), name))
 	if err != nil {
 		m.t.Fatal(err)
 	}
@@ -35,12 +30,7 @@ func (m *machine) published(target, name string) *feedsync.Document {
 func TestUntilGrows(t *testing.T) {
 	all, target := machines(t, "a b")
 	a, b := all[0], all[1]
-	for _, m := range all {
-		m.subscribe(0)
-		for n := range 30 {
-			m.deliver(0, n)
-		}
-	}
+	fetched(0, 30, all...)
 	a.mark(0, 0, "S", "")
 	a.sync()
 	until := map[string]time.Time{}
@@ -113,11 +103,7 @@ func TestPassedOnLate(t *testing.T) {
 		}
 		m.mark(0, 39, "S", "")
 	}
-	own := func(m *machine) string {
-		line, _ := atomicfile.Line(filepath.Join(m.Path, shareDir, endpointFile))
-		return line
-	}
-	d.write("etc/share/peers/b", filepath.Join(left, own(b))+"\n")
+	d.write("etc/share/peers/b", filepath.Join(left, b.endpoint())+"\n")
 	rounds(2, a, b, d)
 	a.mark(0, 1, "F", "") // here and now
 	a.sync()

@@ -30,10 +30,19 @@ type peer struct {
 	named bool   // by the user, and not found in the target
 }
 
-// peers lists those that are read: all directories beside our own in a target that is
-// one, and those that the user named.
+// peers gives those that are read, as they were when it was asked first.
 func (h *share) peers() ([]peer, error) {
-	var out []peer
+	var err error
+	if h.allPeers == nil {
+		h.allPeers, err = h.listPeers()
+	}
+	return h.allPeers, err
+}
+
+// listPeers lists those that are read: all directories beside our own in a target that is
+// one, and those that the user named.
+func (h *share) listPeers() ([]peer, error) {
+	out := []peer{}
 	if h.target != "" && !isURL(h.target) {
 		names, err := os.ReadDir(h.target)
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -437,6 +446,7 @@ func (h *share) readPeers(ctx context.Context) (all []*news, changed map[string]
 			}
 		}
 		if n != nil {
+			h.readNow[p.name] = true
 			h.merge(n, changed)
 			all = append(all, n)
 		}

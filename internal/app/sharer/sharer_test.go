@@ -97,6 +97,18 @@ func (m *machine) deliver(feed, n int) {
 	}
 }
 
+// fetched makes a subscription and its first entries, on each of the machines as if it
+// had fetched them for itself.
+func fetched(feed, entries int, all ...*machine) {
+	for _, m := range all {
+		m.t.Helper()
+		m.subscribe(feed)
+		for n := range entries {
+			m.deliver(feed, n)
+		}
+	}
+}
+
 // mark sets and clears flags of an entry.
 func (m *machine) mark(feed, n int, set, unset string) {
 	m.t.Helper()
@@ -398,7 +410,7 @@ func TestGuards(t *testing.T) {
 	a.mark(0, 1, "S", "")
 	rounds(1, a, b)
 	before := b.state()
-	own, _ := atomicfile.Line(filepath.Join(a.Path, shareDir, endpointFile))
+	own := a.endpoint()
 	subs := filepath.Join(target, own, subsFile)
 	good, err := os.ReadFile(subs)
 	if err != nil {
@@ -472,14 +484,9 @@ func TestGuards(t *testing.T) {
 func TestTruncated(t *testing.T) {
 	all, target := machines(t, "a b c")
 	a, b, c := all[0], all[1], all[2]
-	for _, m := range all {
-		m.subscribe(1)
-		for n := range 3 {
-			m.deliver(1, n)
-		}
-	}
+	fetched(1, 3, all...)
 	rounds(2, a, b, c)
-	own, _ := atomicfile.Line(filepath.Join(a.Path, shareDir, endpointFile))
+	own := a.endpoint()
 	for _, cut := range []string{subsFile, partialFile, completeFile} {
 		t.Run(cut, func(t *testing.T) {
 			n := slices.Index(documents, cut)
@@ -680,12 +687,7 @@ func TestGone(t *testing.T) {
 func TestWithdrawn(t *testing.T) {
 	all, _ := machines(t, "a b")
 	a, b := all[0], all[1]
-	for _, m := range all {
-		m.subscribe(1)
-		for n := range 4 {
-			m.deliver(1, n)
-		}
-	}
+	fetched(1, 4, all...)
 	a.mark(1, 3, "F", "")
 	rounds(2, a, b)
 	set := a.set()
@@ -833,12 +835,7 @@ func TestUnreadable(t *testing.T) {
 func TestUnreadableEntry(t *testing.T) {
 	all, _ := machines(t, "a b")
 	a, b := all[0], all[1]
-	for _, m := range all {
-		m.subscribe(1)
-		for n := range 3 {
-			m.deliver(1, n)
-		}
-	}
+	fetched(1, 3, all...)
 	a.mark(1, 0, "S", "")
 	rounds(2, a, b)
 	b.mark(1, 0, "", "S") // a has no news of it, and edits it, too

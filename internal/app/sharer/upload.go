@@ -243,7 +243,7 @@ func (h *share) refused(a *fetch.Answer, size int) error {
 	detail, hint := "", ""
 	switch a.Status {
 	case http.StatusOK:
-		detail, hint = aPage + ", and nothing was taken", h.password()
+		detail, hint = aPage+", and nothing was taken", h.password()
 	case http.StatusUnauthorized:
 		detail, hint = "it wants to know who we are", h.password()
 	case http.StatusForbidden:

@@ -125,12 +125,7 @@ func TestRefusedByServer(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			srv := newDAV(t, nextcloud)
 			a, b := onServer(t, srv)
-			for _, m := range []*machine{a, b} {
-				m.subscribe(1)
-				for n := range 6 {
-					m.deliver(1, n)
-				}
-			}
+			fetched(1, 6, a, b)
 			a.sync0()
 			b.sync0()
 			for n := range 6 { // enough for the complete document
@@ -187,11 +182,7 @@ func TestLeftAlone(t *testing.T) {
 		for _, status := range []int{429, 503} {
 			srv := newDAV(t, nextcloud)
 			a, b := onServer(t, srv)
-			for _, m := range []*machine{a, b} {
-				m.subscribe(1)
-				m.deliver(1, 0)
-				m.deliver(1, 1)
-			}
+			fetched(1, 2, a, b)
 			a.sync0()
 			rounds(1, b, a)
 			a.mark(1, 0, "F", "")
@@ -235,12 +226,7 @@ func TestStaleServer(t *testing.T) {
 		t.Run(as.name, func(t *testing.T) {
 			srv := newDAV(t, as)
 			a, b := onServer(t, srv)
-			for _, m := range []*machine{a, b} {
-				m.subscribe(1)
-				for n := range 10 {
-					m.deliver(1, n)
-				}
-			}
+			fetched(1, 10, a, b)
 			for range 2 {
 				a.sync0()
 				b.sync0()
@@ -272,11 +258,7 @@ func TestPreconditionFailed(t *testing.T) {
 	for _, copied := range []bool{true, false} {
 		srv := newDAV(t, nextcloud)
 		a, b := onServer(t, srv)
-		for _, m := range []*machine{a, b} {
-			m.subscribe(1)
-			m.deliver(1, 0)
-			m.deliver(1, 1)
-		}
+		fetched(1, 2, a, b)
 		a.mark(1, 0, "S", "")
 		for range 2 {
 			a.sync0()
@@ -322,10 +304,7 @@ func TestRecordLost(t *testing.T) {
 	for _, as := range servers {
 		srv := newDAV(t, as)
 		a, b := onServer(t, srv)
-		for _, m := range []*machine{a, b} {
-			m.subscribe(1)
-			m.deliver(1, 0)
-		}
+		fetched(1, 1, a, b)
 		for range 2 {
 			a.sync0()
 			b.sync0()
