@@ -129,15 +129,16 @@ func (c Common) begin(s *command.Streams) (*share, error) {
 	if err != nil {
 		return nil, err
 	}
-	if h.me, err = atomicfile.Line(h.path(endpointFile)); errors.Is(err, fs.ErrNotExist) {
-		return nil, command.Hint(errors.New("this lektor-dir is not shared yet"), "\"lektor-share init DIR|URL\" begins: with a directory that all your machines have, or a server")
-	} else if err != nil {
+	if h.me, err = h.setting(endpointFile); err != nil {
 		return nil, err
+	}
+	if h.me == "" && !atomicfile.Exists(h.path(endpointFile)) {
+		return nil, command.Hint(errors.New("this lektor-dir is not shared yet"), "\"lektor-share init DIR|URL\" begins: with a directory that all your machines have, or a server")
 	}
 	if !feedsync.IsNSS(h.me) {
 		return nil, command.Hint(fmt.Errorf("%s does not hold the name of an endpoint", h.path(endpointFile)), "lektor-share init --renew")
 	}
-	if h.target, err = atomicfile.Line(h.path(targetFile)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if h.target, err = h.setting(targetFile); err != nil {
 		return nil, err
 	}
 	if err := h.lockSet(); err != nil {
@@ -148,6 +149,18 @@ func (c Common) begin(s *command.Streams) (*share, error) {
 		return nil, err
 	}
 	return h, nil
+}
+
+// setting reads a file of one line, "" when it is not there.
+func (h *share) setting(name string) (string, error) {
+	line, err := atomicfile.Line(h.path(name))
+	if err == nil || errors.Is(err, fs.ErrNotExist) {
+		return line, nil
+	}
+	if fi, serr := os.Stat(h.path(name)); serr == nil && !fi.Mode().IsRegular() {
+		err = command.Hint(err, "a file of one line belongs there; move away what is in its place, and then: lektor-share init DIR|URL")
+	}
+	return "", err
 }
 
 // noted is begin with the edits of the user in the set.

@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/lektordir/lektor/internal/atomicfile"
@@ -22,6 +23,9 @@ import (
 	"github.com/lektordir/lektor/internal/termsafe"
 	"github.com/lektordir/lektor/internal/units"
 )
+
+// anotherTarget is what to do about a target that is none.
+const anotherTarget = "mount it, or choose another with: lektor-share init DIR"
 
 // peer is another endpoint.
 type peer struct {
@@ -45,6 +49,9 @@ func (h *share) listPeers() ([]peer, error) {
 	out := []peer{}
 	if h.target != "" && !isURL(h.target) {
 		names, err := os.ReadDir(h.target)
+		if errors.Is(err, syscall.ENOTDIR) {
+			err = command.Hint(err, anotherTarget)
+		}
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return nil, err
 		}
@@ -123,8 +130,11 @@ func (h *share) writeRecord(name string, r record) error {
 	return err
 }
 
-// missing tells that a peer has no such document.
-var errMissing = errors.New("there is no such document")
+// errMissing tells that a peer has no such document, and errNothing that it has none.
+var (
+	errMissing = errors.New("there is no such document")
+	errNothing = errors.New("it has published nothing yet")
+)
 
 // get reads a document of a peer; nil when it is what was read before.
 func (h *share) get(ctx context.Context, p peer, name string, r record) ([]byte, error) {
@@ -317,7 +327,7 @@ func (h *share) fetchPeer(ctx context.Context, p peer) (*news, error) {
 		}
 	}
 	if !found {
-		return nil, errors.New("it has published nothing yet")
+		return nil, errNothing
 	}
 	n.broken = len(broken) > 0
 	return n, errors.Join(broken...)
@@ -414,7 +424,17 @@ func (h *share) tooSoon(place string, r record) error {
 	if !isURL(place) || left <= 0 || left > fetch.MaxRetryAfter { // by another clock
 		return nil
 	}
-	return fmt.Errorf("%s: not asked: the server wants to be left alone for %s", fetch.Brief(fetch.Public(place)), units.ShortDuration(left))
+	return &laterError{place, left}
+}
+
+// laterError is the error for what was not asked, as it is too soon.
+type laterError struct {
+	place string
+	left  time.Duration
+}
+
+func (e *laterError) Error() string {
+	return fmt.Sprintf("%s: not asked: the server wants to be left alone for %s", fetch.Brief(fetch.Public(e.place)), units.ShortDuration(e.left))
 }
 
 func digest(data []byte) string { return fmt.Sprintf("%x", sha256.Sum256(data)) }
@@ -422,7 +442,7 @@ func digest(data []byte) string { return fmt.Sprintf("%x", sha256.Sum256(data)) 
 // readPeers reads all peers, and merges what they have into the set; changed are the
 // ids of what is new of states. One that cannot be read does not keep the others; failed
 // is how many.
-func (h *share) readPeers(ctx context.Context) (all []*news, changed map[string]bool, failed int, err error) {
+func (h *share) readPeers(ctx context.Context, quiet bool) (all []*news, changed map[string]bool, failed int, err error) {
 	peers, err := h.peers()
 	if err != nil || len(peers) == 0 {
 		return nil, nil, 0, err
@@ -436,6 +456,11 @@ func (h *share) readPeers(ctx context.Context) (all []*news, changed map[string]
 			return nil, nil, 0, context.Cause(ctx)
 		case errors.As(err, &copied):
 			return nil, nil, 0, err
+		case err == errNothing && !p.named:
+			// A machine that has just begun, or no machine's directory.
+			if !quiet {
+				h.s.Report.Info("%s: %v", p.name, err)
+			}
 		case err != nil:
 			failed++
 			if wait := leftAlone(err); wait > 0 {

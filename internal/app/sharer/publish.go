@@ -26,7 +26,7 @@ func (h *share) publish(ctx context.Context) error {
 		return h.upload(ctx)
 	}
 	if fi, err := os.Stat(h.target); err != nil || !fi.IsDir() {
-		return command.Hint(fmt.Errorf("%s is not there; nothing is published", h.target), "mount it, or choose another with: lektor-share init DIR")
+		return command.Hint(fmt.Errorf("%s is not there; nothing is published", h.target), anotherTarget)
 	}
 	return h.copyTo(h.place())
 }
@@ -75,9 +75,6 @@ func (h *share) overwritten(ctx context.Context) error {
 // copyTo writes the documents into a directory, as far as they are not those that it
 // was given last. The complete one comes before the partial one that names it.
 func (h *share) copyTo(dir string) error {
-	if err := os.MkdirAll(dir, 0o777); err != nil {
-		return err
-	}
 	put := h.record("../" + publishedFile)
 	for _, name := range documents {
 		from, to := h.path(name), filepath.Join(dir, name)
@@ -85,12 +82,25 @@ func (h *share) copyTo(dir string) error {
 			continue
 		}
 		h.change()
+		// Before there is a document there is no directory, and nobody looks into it.
+		if err := makeDir(dir); err != nil {
+			return err
+		}
 		if err := copyFile(from, to); err != nil {
 			return err
 		}
 		put[name] = identity(from) + ", " + identity(to)
 	}
 	return h.writeRecord("../"+publishedFile, put)
+}
+
+// makeDir makes a directory that is to be written to.
+func makeDir(dir string) error {
+	err := os.MkdirAll(dir, 0o777)
+	if errors.Is(err, syscall.ENOTDIR) {
+		return command.Hint(err, "it has to be a directory: move what is in its place, or choose another")
+	}
+	return err
 }
 
 // cutIdentity gives the identities of a document of the set and of its copy in the

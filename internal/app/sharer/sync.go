@@ -5,7 +5,6 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
-	"io/fs"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -45,15 +44,16 @@ func Init(_ context.Context, o InitOptions, s *command.Streams) error {
 	if err != nil {
 		return err
 	}
-	if err := os.MkdirAll(h.path(), 0o700); err != nil {
+	// Other programs have theirs in etc, too; only what is shared is for the user alone.
+	if err := errors.Join(os.MkdirAll(h.d.Join("etc"), 0o777), os.MkdirAll(h.path(), 0o700)); err != nil {
 		return err
 	}
 	if err := h.lockSet(); err != nil {
 		return err
 	}
 	defer h.end()
-	old, err := atomicfile.Line(h.path(endpointFile))
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+	old, err := h.setting(endpointFile)
+	if err != nil {
 		return err
 	}
 	target, headers := strings.TrimSpace(o.Target), ""
@@ -81,7 +81,7 @@ func Init(_ context.Context, o InitOptions, s *command.Streams) error {
 		if strings.ContainsAny(target, "\n\r") {
 			return &command.UsageError{Message: "init: the name of the directory has a newline"}
 		}
-		if err := os.MkdirAll(target, 0o777); err != nil {
+		if err := makeDir(target); err != nil {
 			return err
 		}
 	}
@@ -141,7 +141,7 @@ func Sync(ctx context.Context, o SyncOptions, s *command.Streams) error {
 			return err
 		}
 	}
-	all, changed, failed, err := h.readPeers(ctx)
+	all, changed, failed, err := h.readPeers(ctx, o.Quiet)
 	if err != nil {
 		return err
 	}
@@ -356,7 +356,7 @@ func Publish(ctx context.Context, o PublishOptions, s *command.Streams) error {
 
 // copyOut writes the documents into a directory that is not the target.
 func (h *share) copyOut(dir string) error {
-	if err := os.MkdirAll(dir, 0o777); err != nil {
+	if err := makeDir(dir); err != nil {
 		return err
 	}
 	for _, name := range documents {

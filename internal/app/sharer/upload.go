@@ -125,10 +125,10 @@ func ofOne(err error) bool {
 	return false
 }
 
-// lasting tells whether an error of the server stays one until somebody does something
-// about it.
+// lasting tells whether an error of publishing stays one until somebody does something
+// about it here.
 func lasting(err error) bool {
-	if errors.As(err, new(*CopiedError)) {
+	if errors.As(err, new(*CopiedError)) || !fetch.Remote(err) && !errors.As(err, new(*laterError)) {
 		return true
 	}
 	e, ok := errors.AsType[*fetch.StatusError](err)
