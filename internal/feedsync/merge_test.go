@@ -187,6 +187,37 @@ func TestTie(t *testing.T) {
 	}
 }
 
+// What other programs leave: a flag without a conflict stays until somebody edits the
+// item, whichever of the two has it; and where the one that loses here had won there, the
+// winner is in no conflict with itself.
+func TestConflictsOfOthers(t *testing.T) {
+	flagged := func(it *Item) *Item {
+		it.Conflict = true
+		return it
+	}
+	for name, pair := range map[string][2]*Item{
+		"of the winner, of equal content": {flagged(item(t, 2, "same", "2a 1a")), item(t, 2, "same", "1b 1a")},
+		"of the loser, of equal content":  {item(t, 2, "same", "2a 1a"), flagged(item(t, 2, "same", "1b 1a"))},
+		"of one of two that are equal":    {item(t, 2, "same", "2a 1a"), flagged(item(t, 2, "same", "2a 1a"))},
+	} {
+		for range 2 {
+			out := Merge(pair[0], pair[1], Rules{})
+			if !out.Item.Conflict || len(out.Item.Conflicts) > 0 || out.Detected {
+				t.Errorf("%s: %+v", name, out.Item)
+			}
+			pair[0], pair[1] = pair[1], pair[0]
+		}
+	}
+	winner, loser := item(t, 2, "bbb", "2a 1a"), item(t, 2, "aaa", "2a 1a")
+	loser = loser.with([]*Conflict{winner.asConflict()}, true)
+	for _, pair := range [][2]*Item{{winner, loser}, {loser, winner}} {
+		out := Merge(pair[0], pair[1], Rules{})
+		if titleOf(out.Item) != "bbb" || len(out.Item.Conflicts) != 1 || !strings.Contains(string(out.Item.Conflicts[0].Content()), "aaa") {
+			t.Errorf("%+v", out.Item)
+		}
+	}
+}
+
 // Section 5.2: one conflict for each by.
 func TestOneConflictPerEndpoint(t *testing.T) {
 	conflict := func(version uint64, s string) *Conflict {
