@@ -44,6 +44,7 @@ var doors = map[string][]string{
 	"modernc.org/sqlite":              {"internal/index"},
 	"github.com/rivo/uniseg":          {"internal/htmltext"},
 	"github.com/microcosm-cc":         {"internal/htmlsafe"},
+	"github.com/emersion/go-message":  {"internal/letter"},
 	"github.com/mattn/go-runewidth":   {"internal/termsafe"},
 	"github.com/google/renameio":      {"internal/atomicfile"},
 	"github.com/gofrs/flock":          {"internal/atomicfile"},
