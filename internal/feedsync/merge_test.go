@@ -268,6 +268,34 @@ func TestUpdate(t *testing.T) {
 	}
 }
 
+// Who and when tell modifications apart: an endpoint makes no two in one second that are
+// known of an item, wherever the first is known from.
+func TestMoment(t *testing.T) {
+	mine := func(seconds int) time.Time { return day0.Add(time.Duration(seconds) * time.Second) }
+	it := item(t, 3, "w", "5a 2b 1a")
+	it.Settled = []Update{u("6a")}
+	lost := item(t, 3, "l", "3c 7a")
+	it.Conflicts = []*Conflict{lost.asConflict()}
+	for _, c := range []struct {
+		now  int
+		by   string
+		want int
+	}{{4, "a", 4}, {5, "a", 8}, {6, "a", 8}, {7, "a", 8}, {1, "a", 2}, {2, "b", 3}, {2, "a", 2}, {3, "c", 4}, {5, "b", 5}} {
+		if got := it.Moment(mine(c.now).Add(999*time.Millisecond), c.by); got != mine(c.want) {
+			t.Errorf("by %s at %d: at %v", c.by, c.now, got.Sub(day0))
+		}
+	}
+	// Were they one, a copy of the first would pass for the second.
+	first, err := item(t, 1, "one", "1o").Update([]byte("<item><title>first</title></item>"), false, mine(4), "a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	second, err := first.Update([]byte("<item><title>second</title></item>"), false, first.Moment(mine(4), "a"), "a")
+	if err != nil || second.Head() == first.Head() {
+		t.Errorf("%v, %v", second.History, err)
+	}
+}
+
 // Whoever meets the resolution before the other edit does not raise the conflict
 // again, and neither does one with an older version of the other edit.
 func TestResolve(t *testing.T) {
@@ -428,6 +456,22 @@ func TestCircle(t *testing.T) {
 		again.Arrange()
 		if got := order(again); got != "b(a)" || strings.Contains(string(again.Bytes()), "conflict=") {
 			t.Errorf("%s in %s", got, again.Bytes())
+		}
+	}
+	// An outline whose parent is not here is at the root as well, and in no circle.
+	d := parse(t, tree("ab", ""))
+	lost := parse(t, tree("a", "a")).Item("a")
+	lost.Parent = "gone"
+	d.Append(lost)
+	d.Arrange()
+	for range 2 {
+		text := string(d.Bytes())
+		if !strings.Contains(text, `lektor:parent="gone"`) || strings.Contains(text, "conflict=") || order(d) != "ab" {
+			t.Errorf("%s", text)
+		}
+		d = parse(t, text)
+		if a := d.Item("a"); a.Parent != "gone" || a.Conflict {
+			t.Errorf("%+v", a)
 		}
 	}
 	// Of longer circles, and of what hangs on one.
