@@ -268,6 +268,37 @@ func TestUpdate(t *testing.T) {
 	}
 }
 
+// What lost can be taken again as it was, after it was written and read: its place, its
+// deletion, and what it knew of.
+func TestLoser(t *testing.T) {
+	for _, deleted := range []bool{false, true} {
+		base := parse(t, tree("abc", "")).Item("c")
+		winner, err := base.Update([]byte(`<outline text="edited"/>`), false, u("3w").When, "w")
+		if err != nil {
+			t.Fatal(err)
+		}
+		moved, err := base.Update([]byte(`<outline text="moved"/>`), deleted, u("2l").When, "l")
+		if err != nil {
+			t.Fatal(err)
+		}
+		moved.Parent = "a"
+		d := parse(t, tree("abc", ""))
+		d.Append(winner)
+		in := parse(t, tree("abc", ""))
+		in.Append(moved)
+		in.Arrange()
+		d.Merge(parse(t, string(in.Bytes())), Rules{})
+		it := parse(t, string(d.Bytes())).Item("c")
+		if len(it.Conflicts) != 1 || it.Parent != "" {
+			t.Fatalf("deleted %v: %+v", deleted, it)
+		}
+		loser, err := it.Conflicts[0].Loser("c")
+		if err != nil || loser.Parent != "a" || loser.Deleted != deleted || loser.Value("", "text") != "moved" || !slices.Equal(loser.History, moved.History) || loser.Version != 2 {
+			t.Errorf("deleted %v: %+v, %v", deleted, loser, err)
+		}
+	}
+}
+
 // Who and when tell modifications apart: an endpoint makes no two in one second that are
 // known of an item, wherever the first is known from.
 func TestMoment(t *testing.T) {
