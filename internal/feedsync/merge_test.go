@@ -134,6 +134,52 @@ func TestConflictDetection(t *testing.T) {
 	}
 }
 
+// Of three edits at once two may mean the same: the third is in conflict with them on all
+// machines, in whatever order these meet, and the two are not with each other.
+func TestNoEditIsLost(t *testing.T) {
+	for _, titles := range []string{"same same other", "same other same", "other same same", "one two three", "- - other", "same same -", "same same same"} {
+		word := strings.Fields(titles)
+		edits := []*Item{item(t, 2, word[0], "5a 1o"), item(t, 2, word[1], "4b 1o"), item(t, 2, word[2], "3c 1o")}
+		pairs := [][2]int{{0, 1}, {0, 2}, {1, 0}, {1, 2}, {2, 0}, {2, 1}}
+		for order := range 6 * 6 * 6 {
+			all := slices.Clone(edits)
+			read := func(pair [2]int) {
+				all[pair[0]] = Merge(all[pair[0]], all[pair[1]], Rules{}).Item
+			}
+			for n, step := 0, order; n < 3; n++ {
+				read(pairs[step%6])
+				step /= 6
+			}
+			for range 2 {
+				for _, pair := range pairs {
+					read(pair)
+				}
+			}
+			for n, it := range all {
+				told := map[string]bool{titleOf(it): true}
+				for _, c := range it.Conflicts {
+					title := "-"
+					if loser, err := c.Loser("x"); err == nil && !loser.Deleted {
+						title = titleOf(loser)
+					}
+					if title == titleOf(edits[0]) {
+						t.Fatalf("%s, in the order %d: %d has a conflict with what means the same", titles, order, n)
+					}
+					told[title] = true
+				}
+				for _, title := range word {
+					if !told[title] {
+						t.Fatalf("%s, in the order %d: on %d the edit %s is lost without a conflict", titles, order, n, title)
+					}
+				}
+				if it.Conflict != (len(told) > 1) || Compare(it, edits[0]) != 0 {
+					t.Fatalf("%s, in the order %d: %d has %+v", titles, order, n, it)
+				}
+			}
+		}
+	}
+}
+
 func TestEqualContentIsNoConflict(t *testing.T) {
 	a, b := item(t, 2, "same", "2a 1a"), item(t, 2, "same", "1b 1a")
 	out := Merge(a, b, Rules{})
