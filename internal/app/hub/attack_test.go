@@ -78,6 +78,12 @@ func TestAttackXForwardedForFromAStranger(t *testing.T) {
 		if list := w.subscriptions(feed); len(list) != 1 || list[0].Caller != want || list[0].Callback != "http://"+want+":"+port+"/cb" {
 			t.Errorf("%q: %+v, %s", trusted, list, r.body)
 		}
+		// That it may be the user's own proxy is said, once.
+		w.form("/ping", "url", feed)
+		w.do("POST", "/pleaseNotify", formType, "x=y", "X-Forwarded-For", "6.6.6.6")
+		if n := strings.Count(w.log.String(), "give --trusted-proxy"); (n == 1) != (want == "127.0.0.1") {
+			t.Errorf("%q: %s", trusted, w.log)
+		}
 	}
 }
 

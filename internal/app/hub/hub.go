@@ -103,6 +103,7 @@ type Hub struct {
 	ctx     context.Context // of what goes on when a request is answered
 	stop    context.CancelFunc
 	working sync.WaitGroup
+	proxied sync.Once // that a proxy is not trusted is said
 
 	verifying *gate // for callbacks that are tried
 	saving    *gate // for large bodies
@@ -320,6 +321,13 @@ func (g *gate) enter(ctx context.Context, caller string) (leave func(), err erro
 // which one has as many addresses as one likes.
 func (h *Hub) caller(r *http.Request) (netip.Addr, string) {
 	addr := serve.Peer(r, h.opts.TrustedProxies)
+	// Who comes so, and is not trusted, is a proxy of the user's own as a rule, by which
+	// all are one caller.
+	if r.Header.Get("X-Forwarded-For") != "" && fetch.Private(addr) && addr == serve.Peer(r, nil) {
+		h.proxied.Do(func() {
+			h.report.Warn("%s says for whom it calls (X-Forwarded-For) and is not believed; if it is your proxy, give --trusted-proxy %[1]s", addr)
+		})
+	}
 	if addr.Is6() {
 		if p, err := addr.Prefix(64); err == nil {
 			return addr, p.String()
