@@ -76,6 +76,10 @@ type Options struct {
 
 // Limits that are no options.
 const (
+	readMost    = 64 // feeds that are read at once
+	readOne     = 16 // and those for one caller
+	readWait    = 30 * time.Second
+	readLater   = 10 * time.Second
 	verifyMost  = 64 // callbacks that are tried at once
 	verifyOne   = 16 // and those of one caller
 	saveMost    = 3  // large bodies that are read at once
@@ -105,6 +109,7 @@ type Hub struct {
 	working sync.WaitGroup
 	proxied sync.Once // that a proxy is not trusted is said
 
+	reading   *gate // for feeds that are read
 	verifying *gate // for callbacks that are tried
 	saving    *gate // for large bodies
 	lanes     lanes
@@ -152,7 +157,7 @@ func New(o Options, report serve.Reporter) (*Hub, error) {
 	now := func() time.Time { return o.Now().Round(0) }
 	h := &Hub{
 		states: st, opts: o, report: report, now: now,
-		verifying: newGate(verifyMost, verifyOne), saving: newGate(saveMost, saveOne), held: semaphore.NewWeighted(heldMost),
+		reading: newGate(readMost, readOne), verifying: newGate(verifyMost, verifyOne), saving: newGate(saveMost, saveOne), held: semaphore.NewWeighted(heldMost),
 		lanes:   lanes{quick: make(chan struct{}, max(o.AtOnce, 1)), slow: make(chan struct{}, slowFor*max(o.AtOnce, 1))},
 		flights: map[string]*flight{}, known: map[string]glance{}, busy: map[string]time.Time{}, later: map[string]laterPing{}, rounds: map[string][]*pending{},
 		wake:   make(chan struct{}, 1),

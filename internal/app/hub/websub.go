@@ -2,6 +2,7 @@ package hub
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"net/url"
 	"time"
@@ -105,9 +106,13 @@ func (h *Hub) join(s subscription, q websub.Request) error {
 			return err
 		}
 	}
-	doc, err := h.look(ctx, s.Feed)
+	doc, err := h.look(ctx, s.Caller, s.Feed)
 	if err != nil {
-		websub.Deny(ctx, h.callbacks, q, "the topic cannot be read")
+		why := "the topic cannot be read"
+		if errors.Is(err, errMuch) {
+			why = err.Error()
+		}
+		websub.Deny(ctx, h.callbacks, q, why)
 		return err
 	}
 	begin := h.now()
