@@ -77,7 +77,7 @@ type Options struct {
 // Limits that are no options.
 const (
 	readMost    = 64 // feeds that are read at once
-	readOne     = 16 // and those for one caller
+	readOne     = 8  // and those for one caller
 	readWait    = 30 * time.Second
 	readLater   = 10 * time.Second
 	verifyMost  = 64 // callbacks that are tried at once
