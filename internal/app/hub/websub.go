@@ -107,12 +107,11 @@ func (h *Hub) join(s subscription, q websub.Request) error {
 		}
 	}
 	doc, err := h.look(ctx, s.Caller, s.Feed)
+	if errors.Is(err, errMuch) {
+		return err // he is not denied, which would count for long, and asks again
+	}
 	if err != nil {
-		why := "the topic cannot be read"
-		if errors.Is(err, errMuch) {
-			why = err.Error()
-		}
-		websub.Deny(ctx, h.callbacks, q, why)
+		websub.Deny(ctx, h.callbacks, q, "the topic cannot be read")
 		return err
 	}
 	begin := h.now()
