@@ -210,7 +210,7 @@ func TestHelp(t *testing.T) {
 			}
 		}
 	}
-	for _, program := range []string{"lektor-fetch", "lektor-view", "lektor-ess", "lektor-cloudd", "lektor-share", "lektor-pages"} {
+	for _, program := range []string{"lektor-fetch", "lektor-view", "lektor-ess", "lektor-cloudd", "lektor-share", "lektor-pages", "lektor-import"} {
 		text := help(program)
 		check(program, text)
 		_, list, _ := strings.Cut(text, "\nCOMMANDS:\n")

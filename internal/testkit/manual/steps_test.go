@@ -21,6 +21,7 @@ var allSteps = map[string][]step{
 	"lektor-ess.1":    notices,
 	"lektor-share.1":  sharing,
 	"lektor-pages.1":  pages,
+	"lektor-import.1": importing,
 	"ess.5":           essFormat,
 	"nno.5":           nnoFormat,
 }
@@ -611,6 +612,28 @@ var nnoFormat = []step{
 	{
 		starts: "1503411300,", except: sample,
 		then: `lektor-ess check - <"$example"; test "$(lektor-ess decode -o url - <"$example" | tr '\n' ' ')" = "http://example.com/rss.xml http://example2.com/rss.xml "`,
+	},
+}
+
+// importing is lektor-import(1).
+var importing = []step{
+	{
+		starts: "lektor-fetch import --from newsboat",
+		before: `mkdir ~/.newsboat; printf '%s\n' 'https://example.org/feed tech "~Org"' '"query:Tea:title =~ \"tea\""' >~/.newsboat/urls; : >~/.newsboat/cache.db`,
+		then:   `test "$(lektor-view count folder:tech)" = "5 unread of 5"; test "$(lektor-fetch ls -o title)" = Org; test "$(lektor-view ls -o title query:Tea | sort -u)" = "Tea at noon"`,
+	},
+	{
+		starts: "lektor-import newsboat --dry-run ~/.newsboat",
+		before: `echo https://example.com/feed >>~/.newsboat/urls`,
+		out:    `\Ahttps://example.com/feed\n\z`,
+		then:   `test "$(lektor-fetch ls -o url)" = https://example.org/feed`,
+	},
+	{
+		starts: "lektor-import inoreader subscriptions.xml starred.json",
+		before: `echo '<opml version="2.0"><body><outline text="More"><outline text="Com" xmlUrl="https://example.com/feed"/></outline></body></opml>' >subscriptions.xml
+lektor-view ls -a -o '{"items":[{"canonical":[{"href":"{{.url}}"}],"categories":["user/-/state/com.google/starred"],"origin":{"streamId":"feed/https://example.org/feed"}}]}' title:tea | head -n 1 >starred.json`,
+		out:  `\A/.*/src/[0-9a-f]{40}\n\z`,
+		then: `test "$(lektor-view count is:flagged)" = "1 unread of 1"; lektor-fetch ls -o '{{.title}} {{.categories | join ","}}' | grep '^Com More$'`,
 	},
 }
 
