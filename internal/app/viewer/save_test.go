@@ -350,6 +350,51 @@ func TestSaveStates(t *testing.T) {
 	}
 }
 
+// What was begun long ago, and what a kill left of it, goes; nothing else does.
+func TestSaveLeftovers(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { w.Write([]byte("x")) }))
+	defer server.Close()
+	f := newFixture(t)
+	feed := server.URL + "/feed"
+	if _, err := f.Feed(feed, "Cast"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.Entry(feed, "new", "1700000001.1.h", "title=One", "+enclosure="+server.URL+"/1.mp3\taudio/mpeg\t"); err != nil {
+		t.Fatal(err)
+	}
+	to := t.TempDir()
+	stays := map[string]bool{}
+	for name, gone := range map[string]bool{
+		".lektor-0123456789abcdef": true, ".lektor-0123456789abcdef.part": true, "..lektor-0123456789abcdef123456": true,
+		".lektor-mine": false, "..lektor-mine": false, "..lektor-0123456789abcdefx": false, ".lektor-0123456789abcdef0": false, "old.mp3": false,
+	} {
+		for age, old := range map[string]time.Time{"": now.Add(-leftovers - time.Hour), "young": now.Add(-time.Hour)} {
+			path := filepath.Join(to, "Cast", name)
+			if age == "young" {
+				path = strings.ReplaceAll(path, "0123456789", "9876543210")
+			}
+			if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(path, []byte("x"), 0o666); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.Chtimes(path, old, old); err != nil {
+				t.Fatal(err)
+			}
+			stays[filepath.Base(path)] = stays[filepath.Base(path)] || !gone || age == "young"
+		}
+	}
+	if err := Save(t.Context(), saveOptions(f.Path, to), f.streams("")); err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range stays {
+		if _, err := os.Lstat(filepath.Join(to, "Cast", name)); (err == nil) != want {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
 // fullFile is a file on a disk that is full after some bytes.
 type fullFile struct {
 	*os.File
