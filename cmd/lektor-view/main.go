@@ -36,6 +36,8 @@ QUERY is described in lektor-query(7).
 			markCommand(), rmCommand(), undoCommand(), expireCommand(), rulesCommand(),
 			countCommand(), statsCommand(), digestCommand(), followCommand(), publishCommand(), tuiCommand(), indexCommand(),
 			command.External("html", "lektor-pages", "write a site to read entries in a browser"),
+			command.External("maildir", "lektor-pages", "deliver entries into a maildir, each once"),
+			command.External("mbox", "lektor-pages", "add entries to a mailbox, each once; or print them as one"),
 		},
 	}
 }

@@ -582,10 +582,9 @@ func (x *exchange) hop(u *url.URL, req *http.Request, privateOK *bool, res *Resp
 		return nil, fail("")
 	}
 	res.Status, res.Header, res.FinalURL = resp.StatusCode, resp.Header, display(u)
-	res.ETag = validator(resp.Header.Get("Etag"))
+	res.ETag, res.LastModified = Validators(resp.Header)
 	// A document that was written in this second may be written in it again, under the
 	// same date: only a date that has passed tells the two apart (RFC 9110, section 8.8.2.2).
-	res.LastModified = validator(resp.Header.Get("Last-Modified"))
 	if age, ok := modifiedAgo(resp.Header); ok && age.Abs() < time.Second && res.ETag == "" {
 		res.LastModified = ""
 	}

@@ -49,7 +49,7 @@ func (e *MissingError) Unwrap() error { return e.Err }
 
 // Installed is nil where [Program] is found, else a [MissingError].
 func Installed() error {
-	if _, err := command.Beside(Program); err != nil {
+	if _, err := command.Program(Program); err != nil {
 		return &MissingError{err}
 	}
 	return nil
@@ -59,7 +59,7 @@ func Installed() error {
 // Content-Type. The error is a [MissingError], the context's, or says what is wrong
 // with the page.
 func Extract(ctx context.Context, page []byte, url, contentType string) (*Article, error) {
-	path, err := command.Beside(Program)
+	path, err := command.Program(Program)
 	if err != nil {
 		return nil, &MissingError{err}
 	}

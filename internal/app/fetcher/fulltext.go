@@ -136,7 +136,7 @@ func (v *visit) again(res result) bool {
 			v.local(err)
 			return
 		}
-		v.r.delivered(v.txn)
+		v.r.delivered(v.txn, v.mark())
 		res.updated = len(v.out.Updated)
 		v.save(res)
 	})

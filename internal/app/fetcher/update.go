@@ -493,17 +493,33 @@ func (r *Runner) commit(txn *lektordir.Txn, done func(error)) {
 	})
 }
 
-// delivered tells of entries that are in new/ now.
-func (r *Runner) delivered(txn *lektordir.Txn) {
+// delivered tells of entries that are in new/ now; those for which marks waited are
+// in cur/ already.
+func (r *Runner) delivered(txn *lektordir.Txn, moved map[lektordir.Ref]lektordir.Ref) {
 	if r.opts.Delivered == nil {
 		return
 	}
 	refs := txn.Delivered()
+	for i, ref := range refs {
+		if to, ok := moved[ref]; ok {
+			refs[i] = to
+		}
+	}
 	r.print.Lock()
 	defer r.print.Unlock()
 	if len(refs) > 0 {
 		r.opts.Delivered(refs)
 	}
+}
+
+// mark marks what came of a feed and was read elsewhere, see [feeddir.Mark]. What it
+// cannot mark waits for the next visit.
+func (r *Runner) mark(hash string) map[lektordir.Ref]lektordir.Ref {
+	moved, err := feeddir.MarkArrived(r.Dir, hash, r.now())
+	if err != nil {
+		r.report.Warn("%v", err)
+	}
+	return moved
 }
 
 // stage stages what is new in a document of a feed, after describe. article is that of

@@ -189,6 +189,7 @@ func (v *visit) ask() bool {
 	if !v.st.Known() {
 		return true
 	}
+	v.mark() // what was delivered before a kill, or by another fetcher
 	res := result{kind: unchanged}
 	if v.resp.NotModified {
 		res.kind = notModified
@@ -197,6 +198,14 @@ func (v *visit) ask() bool {
 		return v.again(res)
 	}
 	return v.save(res)
+}
+
+// mark marks what was read elsewhere, if marks wait.
+func (v *visit) mark() map[lektordir.Ref]lektordir.Ref {
+	if !v.st.Awaits() {
+		return nil
+	}
+	return v.r.mark(v.t.hash)
 }
 
 // trusted looks at the commands of the feed, before anything is asked for that
@@ -322,7 +331,7 @@ func (v *visit) deliver() {
 		}
 		first := v.st.Checked().IsZero()
 		v.st.Read(hints)
-		v.r.delivered(v.txn)
+		v.r.delivered(v.txn, v.mark())
 		if !v.claimed && !first && len(v.out.New)+len(v.out.Updated) > 0 {
 			// Whoever listens learns that nobody told him.
 			if err := feeddir.LeaveMissed(v.r.Dir, v.t.hash, v.r.now()); err != nil {
