@@ -43,6 +43,13 @@ func Public(e *lektordir.Entry) *lektordir.Entry {
 	return &p
 }
 
+// Own is [Public] for what only the user reads, as his mail: with the article.
+func Own(e *lektordir.Entry) *lektordir.Entry {
+	own := *e
+	own.FullText, own.FeedContent = lektordir.FullText{}, nil
+	return Public(&own)
+}
+
 // Followable is url if that is a link, else empty.
 func Followable(url string) string {
 	if !feedconv.IsLink(url) {

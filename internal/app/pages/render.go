@@ -260,11 +260,11 @@ func (w *site) entryPage(r *run, i *item, images bool) page {
 			// Lists lead here, so there is a page, with what they say.
 			e = &lektordir.Entry{Content: []byte(i.excerpt)}
 		}
-		if own := *e; w.o.Private {
-			own.FullText = lektordir.FullText{} // nobody else reads it
-			e = &own
+		shown := entries.Public
+		if w.o.Private {
+			shown = entries.Own
 		}
-		w.entry(b, i, entries.Public(e), images)
+		w.entry(b, i, shown(e), images)
 		i.record.Forget()
 		return err == nil
 	}}
