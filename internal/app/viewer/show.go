@@ -24,10 +24,12 @@ type ShowOptions struct {
 	Query []string // of Next
 	// Print has a format to print entries in instead of text.
 	Print command.PrinterOptions
-	Raw   bool  // the bytes of the content and nothing else, unless Print has a format
-	Mark  bool  // what was shown is marked as read
-	Width int   // columns to wrap to; 80 if 0
-	Pager Pager // shows the text, unless it is Raw
+	// FeedText takes what the feed has where an entry has the article of its page.
+	FeedText bool
+	Raw      bool  // the bytes of the content and nothing else, unless Print has a format
+	Mark     bool  // what was shown is marked as read
+	Width    int   // columns to wrap to; 80 if 0
+	Pager    Pager // shows the text, unless it is Raw
 }
 
 // Show prints entries as text. It marks nothing unless it is told to.
@@ -168,6 +170,12 @@ func (v *viewer) wasShown(shown []*entries.Record, mark bool) error {
 // showOne prints one entry. It reports whether it could be read; the error is
 // that of w.
 func (v *viewer) showOne(w io.Writer, r *entries.Record, o ShowOptions, another bool) (bool, error) {
+	if o.FeedText {
+		if err := r.TakeFeedText(); err != nil {
+			v.S.Report.Print(err)
+			return false, nil
+		}
+	}
 	if v.printer != nil {
 		if err := r.Read(lektordir.Obligatory); err != nil {
 			v.S.Report.Print(err)
@@ -235,6 +243,9 @@ func (v *viewer) header(b *strings.Builder, r *entries.Record) {
 	}
 	line("Categories", strings.Join(e.Categories, ", "))
 	line("Comments", e.Comments)
+	if e.FullText.URL != e.URL() {
+		line("Full text", e.FullText.URL)
+	}
 	for _, enc := range e.Enclosures {
 		about := enc.Type
 		if enc.Length > 0 {

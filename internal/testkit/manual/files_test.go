@@ -49,7 +49,10 @@ func TestFiles(t *testing.T) {
 lektor-fetch add --category Tech/Go --alias Cast https://me.example/rss.xml
 lektor-fetch set https://me.example/rss.xml keep 20
 lektor-fetch deliver --id http://example.org/atom <atom1.xml
-lektor-fetch deliver --id http://example.org/atom <atom2.xml`)
+lektor-fetch deliver --id http://example.org/atom <atom2.xml
+lektor-fetch add --no-fetch https://daringfireball.net/feed
+lektor-fetch set https://daringfireball.net/feed fulltext on
+lektor-fetch update https://daringfireball.net/feed`)
 	for section, where := range map[string]string{"Feeds": "src/*", "Entries": "new/*/*"} {
 		_, text, _ := strings.Cut(string(page), ".Ss "+section+"\n")
 		text, _, _ = strings.Cut(text, "\n.Ss ")
@@ -112,10 +115,13 @@ func TestExtras(t *testing.T) {
 	p.sh(t, "-euxc", `
 lektor-fetch deliver --id http://example.org/rss <rss.xml
 lektor-fetch deliver --id http://example.org/atom <atom1.xml
-lektor-fetch deliver --id http://example.org/atom <atom2.xml`)
-	fields := map[string]int{"enclosure": 3, "source": 4}
+lektor-fetch deliver --id http://example.org/atom <atom2.xml
+lektor-fetch add --no-fetch https://daringfireball.net/feed
+lektor-fetch set https://daringfireball.net/feed fulltext on
+lektor-fetch update https://daringfireball.net/feed`)
+	fields := map[string]int{"enclosure": 3, "source": 4, "fulltext": 2}
 	found, err := filepath.Glob(filepath.Join(p.dir, "new/*/*/extras"))
-	if err != nil || len(found) != 2 {
+	if err != nil || len(found) != 7 {
 		t.Fatal(found, err)
 	}
 	written := map[string]bool{}
@@ -212,7 +218,7 @@ func TestHelp(t *testing.T) {
 			}
 		}
 	}
-	for _, program := range []string{"lektor-fetch", "lektor-view", "lektor-ess", "lektor-cloudd", "lektor-share", "lektor-pages", "lektor-import"} {
+	for _, program := range []string{"lektor-fetch", "lektor-view", "lektor-ess", "lektor-cloudd", "lektor-share", "lektor-pages", "lektor-import", "lektor-article"} {
 		text := help(program)
 		check(program, text)
 		_, list, _ := strings.Cut(text, "\nCOMMANDS:\n")
