@@ -31,7 +31,7 @@ func TestMain(m *testing.M) {
 		panic(err)
 	}
 	var steps atomic.Int64
-	err = mail(f[0], f[2], f[3], command.Env("lektor-pages"), func() {
+	err = runOf(f[0], f[2], f[3], command.Env("lektor-pages"), func() {
 		if int(steps.Add(1)) == at {
 			_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
 			select {}
@@ -43,8 +43,8 @@ func TestMain(m *testing.M) {
 	}
 }
 
-// mail runs maildir or mbox.
-func mail(what, from, to string, s *command.Streams, step func()) error {
+// runOf runs maildir or mbox.
+func runOf(what, from, to string, s *command.Streams, step func()) error {
 	c := Common{Dir: from, Now: func() time.Time { return time.Unix(1700100000, 0).UTC() }}
 	if what == "maildir" {
 		return Maildir(context.Background(), MaildirOptions{Common: c, To: to, step: step}, s)
@@ -73,7 +73,7 @@ func killed(t *testing.T, what string, at int, from, to string) bool {
 func runMail(t *testing.T, what, from, to string) {
 	t.Helper()
 	var out, said bytes.Buffer
-	if err := mail(what, from, to, command.NewStreams("lektor-pages", strings.NewReader(""), &out, &said), nil); err != nil {
+	if err := runOf(what, from, to, command.NewStreams("lektor-pages", strings.NewReader(""), &out, &said), nil); err != nil {
 		t.Fatal(err)
 	}
 	if what != "mbox" && out.Len() > 0 || said.Len() > 0 {
@@ -268,7 +268,7 @@ func TestMboxRewritten(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, ".box.lektor-append"), []byte("lektor-append 1 0\nx"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	err := mail("mbox", d.Path, to, command.NewStreams("lektor-pages", strings.NewReader(""), &bytes.Buffer{}, &bytes.Buffer{}), nil)
+	err := runOf("mbox", d.Path, to, command.NewStreams("lektor-pages", strings.NewReader(""), &bytes.Buffer{}, &bytes.Buffer{}), nil)
 	if err == nil || !strings.Contains(err.Error(), ".box.lektor-append, which a run that was interrupted has left, cannot be read") {
 		t.Error(err)
 	}
@@ -296,7 +296,7 @@ func TestMboxLocked(t *testing.T) {
 		if err := os.WriteFile(to+".lock", []byte(c.content), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		err := mail("mbox", d.Path, to, command.NewStreams("lektor-pages", strings.NewReader(""), &bytes.Buffer{}, &bytes.Buffer{}), nil)
+		err := runOf("mbox", d.Path, to, command.NewStreams("lektor-pages", strings.NewReader(""), &bytes.Buffer{}, &bytes.Buffer{}), nil)
 		if busy := errors.Is(err, errLocked); busy != c.busy || err != nil != c.busy {
 			t.Errorf("%q: %v", c.content, err)
 		}
@@ -328,7 +328,7 @@ func TestMboxLocked(t *testing.T) {
 		t.Fatal(err)
 	}
 	before := content(t, to)
-	err = mail("mbox", d.Path, to, command.NewStreams("lektor-pages", strings.NewReader(""), &bytes.Buffer{}, &bytes.Buffer{}), nil)
+	err = runOf("mbox", d.Path, to, command.NewStreams("lektor-pages", strings.NewReader(""), &bytes.Buffer{}, &bytes.Buffer{}), nil)
 	if !errors.Is(err, errLocked) || content(t, to) != before {
 		t.Errorf("while Python has it locked: %v", err)
 	}
