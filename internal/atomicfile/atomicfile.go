@@ -86,6 +86,12 @@ func named(err error, path string) error {
 	if pe, ok := errors.AsType[*fs.PathError](err); ok && filepath.Dir(pe.Path) == filepath.Dir(path) {
 		return &fs.PathError{Op: pe.Op, Path: path, Err: pe.Err}
 	}
+	if le, ok := errors.AsType[*os.LinkError](err); ok && le.New == path {
+		if err = le.Err; err == unix.EEXIST {
+			err = unix.EISDIR // which is all that a rename leaves as it is
+		}
+		return &fs.PathError{Op: "replace", Path: path, Err: err}
+	}
 	return err
 }
 

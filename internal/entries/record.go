@@ -25,15 +25,16 @@ type Record struct {
 	Ref    lektordir.Ref // where it was seen last
 	Number int           // in the list, from 1; 0 without one
 
-	s      *Store
-	maybe  bool // only its files tell whether a query wants it
-	entry  lektordir.Entry
-	have   lektordir.Fields
-	when   time.Time // what Date gave; sorting asks often
-	text   string    // the content as text, once it was asked for
-	texts  bool
-	unread bool    // a file could not be read that it need not have; that was told
-	shown  *string // the content as the column has it, once it was asked for
+	s       *Store
+	maybe   bool            // only its files tell whether a query wants it
+	feed    *lektordir.Feed // what an index knows of the feed, or nil
+	entry   lektordir.Entry
+	have    lektordir.Fields
+	when    time.Time // what Date gave; sorting asks often
+	text    string    // the content as text, once it was asked for
+	texts   bool
+	damaged bool    // a file could not be read that it need not have; that was told
+	shown   *string // the content as the column has it, once it was asked for
 	// words tells what words it has without reading it, nil for one of no index.
 	words func(folded string) query.Verdict
 }
@@ -68,10 +69,10 @@ func (r *Record) Read(want lektordir.Fields) error {
 		e, err = r.s.Dir.ReadEntry(ref, want)
 	}
 	whole := err == nil
-	if err = r.s.sound(err, r.unread); err != nil {
+	if err = r.s.sound(err, r.damaged); err != nil {
 		return err
 	}
-	r.unread = r.unread || !whole
+	r.damaged = r.damaged || !whole
 	r.entry.Merge(e, want)
 	r.have |= want
 	return nil
@@ -162,8 +163,13 @@ func (r *Record) Moved() time.Time {
 	return time.Unix(st.Ctim.Unix())
 }
 
-// Feed is the entry's feed, never nil.
-func (r *Record) Feed() *lektordir.Feed { return r.s.Dir.FeedOf(r.Ref) }
+// Feed is the entry's feed, never nil: its id, name, alias and author.
+func (r *Record) Feed() *lektordir.Feed {
+	if r.feed != nil {
+		return r.feed
+	}
+	return r.s.Dir.FeedOf(r.Ref)
+}
 
 // Path is absolute.
 func (r *Record) Path() string { return r.s.Dir.Abs(r.Ref) }

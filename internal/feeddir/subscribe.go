@@ -402,11 +402,9 @@ func FeedURL(url string) string {
 	return lektordir.NormalizeID(url)
 }
 
-// AliasPath is where the user's own name for a feed is, for those who want to know
-// whether it has changed.
-func AliasPath(d *lektordir.Dir, hash string) string {
-	return filepath.Join(d.Join("src", hash), aliasFile)
-}
+// AliasPath is where the user's own name for a feed is, below src/, for those who want to
+// know whether it has changed.
+func AliasPath(hash string) string { return hash + "/" + aliasFile }
 
 // Categories reads the categories of a feed, src/$feed/etc/categories.
 func Categories(d *lektordir.Dir, hash string) []string {

@@ -158,6 +158,9 @@ func TestEqualContentIsNoConflict(t *testing.T) {
 	if out := Merge(a, b, Rules{}); out.Detected {
 		t.Errorf("both deleted: %+v", out)
 	}
+	if out := Merge(a, b, Rules{Strict: true}); !out.Detected {
+		t.Errorf("strict, both deleted: %+v", out)
+	}
 	// A deletion and an edit are one, in both orders.
 	for _, in := range []string{"1b 1a", "3b 1a"} {
 		out := Merge(item(t, 2, "edit", "2a 1a"), item(t, 2, "-", in), Rules{})

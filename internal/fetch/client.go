@@ -311,6 +311,7 @@ type Response struct {
 	Header      http.Header // never nil
 	// ETag and LastModified are the validators to send next time, opaque
 	// bytes; empty when the server sent none or none that could be sent back.
+	// A date is no validator yet in the second that it names, if it is all there is.
 	ETag, LastModified string
 	// Body is the document after decompression.
 	Body []byte
@@ -561,8 +562,12 @@ func (x *exchange) hop(u *url.URL, req *http.Request, privateOK *bool, res *Resp
 		return nil, fail("")
 	}
 	res.Status, res.Header, res.FinalURL = resp.StatusCode, resp.Header, display(u)
-	res.ETag = validator(resp.Header.Get("Etag"))
-	res.LastModified = validator(resp.Header.Get("Last-Modified"))
+	res.ETag, res.LastModified = Validators(resp.Header)
+	// A document that was written in this second may be written in it again, under the
+	// same date: only a date that has passed tells the two apart (RFC 9110, section 8.8.2.2).
+	if age, ok := modifiedAgo(resp.Header); ok && age.Abs() < time.Second && res.ETag == "" {
+		res.LastModified = ""
+	}
 	return nil, nil
 }
 

@@ -1,6 +1,7 @@
 package index
 
 import (
+	"cmp"
 	"context"
 	"encoding/binary"
 	"encoding/json"
@@ -66,14 +67,48 @@ func (f *finder) run() {
 	}
 	f.feedsAllowed()
 	if ids, ok := f.chosen(); ok {
-		for _, id := range ids {
-			if !f.stop {
-				f.fetch(id, listedShown)
-			}
-		}
+		f.those(ids)
 		return
 	}
 	f.walk()
+}
+
+// those yields entries; the newest first where only these are wanted.
+func (f *finder) those(ids []int64) {
+	if f.w.Enough == nil || len(ids) <= pace {
+		for _, id := range ids {
+			if f.goesOn(); f.stop {
+				return
+			}
+			f.fetch(id, listedShown)
+		}
+		return
+	}
+	type dated struct{ id, date int64 }
+	list := make([]dated, 0, len(ids))
+	for _, id := range ids {
+		if r, ok := f.s.c.one("SELECT date FROM entry WHERE id = ? AND listed = 1", id); ok {
+			list = append(list, dated{id, r.int(0)})
+		}
+	}
+	slices.SortFunc(list, func(a, b dated) int { return cmp.Compare(b.date, a.date) })
+	now := f.w.Now.Unix()
+	for _, e := range list {
+		if f.goesOn(); f.stop || f.asked%pace == 0 && e.date <= now && f.w.Enough(time.Unix(e.date, 0)) {
+			return
+		}
+		f.fetch(e.id, listedShown)
+	}
+}
+
+// pace is how many entries are looked at between two looks at what else matters.
+const pace = 64
+
+// goesOn counts an entry, and stops where nobody waits any more.
+func (f *finder) goesOn() {
+	if f.asked++; f.asked%pace == 0 && f.ctx.Err() != nil {
+		f.err, f.stop = context.Cause(f.ctx), true
+	}
 }
 
 // odd yields what the index does not know, and what is found by nothing else.
@@ -229,7 +264,7 @@ func (f *finder) walk() {
 	}
 	now := f.w.Now.Unix()
 	// What is dated in the future has the time of its delivery.
-	f.between("SELECT id, date, dir, info FROM "+from+" AND date > ? ORDER BY date DESC", true, now)
+	f.dated("SELECT id, date, dir, info FROM "+from+" AND date > ? ORDER BY date DESC", true, now)
 	span := f.w.Matcher.Span()
 	low, high := int64(-1<<62), now
 	if !span.From.IsZero() {
@@ -239,27 +274,24 @@ func (f *finder) walk() {
 		high = span.To.Unix()
 	}
 	if !f.stop {
-		f.between("SELECT id, date, dir, info FROM "+from+" AND date BETWEEN ? AND ? ORDER BY date DESC", false, low, high)
+		f.dated("SELECT id, date, dir, info FROM "+from+" AND date BETWEEN ? AND ? ORDER BY date DESC", false, low, high)
 	}
 }
 
-// between goes through the entries of a statement.
-func (f *finder) between(statement string, future bool, args ...any) {
+// dated goes through the entries of a statement.
+func (f *finder) dated(statement string, future bool, args ...any) {
 	r := f.s.c.query(statement, args...)
 	defer r.close()
 	for r.next() {
+		if !f.stop {
+			f.goesOn()
+		}
 		if f.stop {
 			return
 		}
-		if f.asked++; f.asked%64 == 0 {
-			if f.ctx.Err() != nil {
-				f.err, f.stop = context.Cause(f.ctx), true
-				return
-			}
-			if f.w.Enough != nil && !future && f.w.Enough(time.Unix(r.int(1), 0)) {
-				f.stop = true
-				return
-			}
+		if f.asked%pace == 0 && f.w.Enough != nil && !future && f.w.Enough(time.Unix(r.int(1), 0)) {
+			f.stop = true
+			return
 		}
 		dir := r.int(2)
 		if f.allows != nil && !f.allows[dir>>1] {
@@ -317,6 +349,7 @@ func (f *finder) fetch(id int64, listed ...int64) {
 		return
 	}
 	h := entries.Hit{Ref: ref}
+	h.Feed, _ = f.about(f.s.feeds[ref.Feed])
 	if how := r.int(3); how == listedShown || how == listedWithdrawn {
 		h.Have, h.Words = fields, f.knows(id)
 		e := &h.Entry

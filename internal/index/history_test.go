@@ -368,6 +368,7 @@ func (h *history) compare() {
 		sel.Want = lektordir.FieldPubDate
 	}
 	h.same(h.query(), sel)
+	h.overview()
 }
 
 // TestHistories: whatever happens to a lektor-dir and to the index, the answers are
@@ -393,7 +394,7 @@ func TestHistories(t *testing.T) {
 func runHistory(t *testing.T, seed uint64) (indexed int) {
 	h := &history{world: newWorld(t), random: rand.New(rand.NewPCG(seed, 7)), feeds: []string{"http://a.example/", "http://b.example/", "urn:c"}}
 	h.clock = func() time.Time { return time.Now().Add(h.skew) }
-	h.indexed = &indexed
+	h.indexed, h.pending = &indexed, []int{0, 2, 10}[seed%3]
 	for _, id := range h.feeds {
 		_, err := h.dir.Feed(id, h.words(2))
 		h.must(err)

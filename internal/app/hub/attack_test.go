@@ -243,7 +243,7 @@ func TestAttackConcurrentEvents(t *testing.T) {
 	var all sync.WaitGroup
 	for range 100 {
 		all.Go(func() {
-			if _, _, _, err := w.h.apply(hashOf(feed), key, failed{text: "x"}, w.clock.now(), false); err != nil {
+			if _, _, _, err := w.h.apply(hashOf(feed), key, failed{text: "x"}, w.clock.Now(), false); err != nil {
 				t.Error(err)
 			}
 		})
@@ -260,7 +260,7 @@ func TestAttackFailedRegistrationOfAnother(t *testing.T) {
 	feed := w.feed("/feed", "one")
 	w.register("/cb", feed)
 	before := fmt.Sprint(w.tree())
-	w.clock.add(time.Hour)
+	w.clock.Add(time.Hour)
 	w.answer("/cb", http.NotFound)
 	if r := w.register("/cb", feed); !strings.Contains(r.body, `success="false"`) {
 		t.Error(r.body)
@@ -289,7 +289,7 @@ func TestAttackHubAsAProxy(t *testing.T) {
 	if tree := w.tree(); len(tree) != 0 {
 		t.Errorf("it is remembered: %v", tree)
 	}
-	w.clock.add(rememberFor)
+	w.clock.Add(rememberFor)
 	if w.ping(feed); len(w.got("GET", "/feed")) != 2 {
 		t.Error("not read again after a while")
 	}
@@ -319,7 +319,7 @@ func TestAttackTooManySubscriptions(t *testing.T) {
 	if r := w.register("/cb3", feed); !strings.Contains(r.body, "as many subscriptions as it can") {
 		t.Error(r.body)
 	}
-	w.clock.add(CloudExpire)
+	w.clock.Add(CloudExpire)
 	w.h.sweep(true)
 	if r := w.register("/cb3", feed); !strings.Contains(r.body, `success="true"`) {
 		t.Errorf("there is room again: %s", r.body)
@@ -486,7 +486,7 @@ func TestAttackSaveRss(t *testing.T) {
 	if body := call("192.0.2.2", "secret"); !strings.Contains(body, "/feeds/bull/rss.xml") {
 		t.Error(body)
 	}
-	w.clock.add(mostWait)
+	w.clock.Add(mostWait)
 	if body := call("192.0.2.1", "secret"); !strings.Contains(body, "/feeds/bull/rss.xml") {
 		t.Errorf("after a while: %s", body)
 	}

@@ -180,7 +180,7 @@ func (h *Hub) subscribe(ctx context.Context, s subscription, domain, foreign boo
 	doc, err := h.look(ctx, s.Feed)
 	if err != nil {
 		h.log.add("unread", s.Feed, "%s", reason(err, allowFeeds))
-		return rsscloud.Sayf("The subscription was cancelled because %v %s.", errReading, s.Feed)
+		return h.unread("subscription", s.Feed, err)
 	}
 	leave, err := h.verifying.enter(ctx, s.Caller)
 	if err != nil {
@@ -285,7 +285,12 @@ func (h *Hub) pinged(r *http.Request, feedURL string) (string, error) {
 	}
 	if err != nil {
 		h.log.add("unread", feedURL, "%s", reason(err, allowFeeds))
-		return "", rsscloud.Sayf("The ping was cancelled because %v %s.", errReading, feedURL)
+		if wait, err := h.whenFree(feedURL); err != nil {
+			return "", err
+		} else if wait > 0 {
+			return fmt.Sprintf("Thanks for the ping. The feed's server wants to be left alone, and is asked again in %s.", roundUp(wait)), nil
+		}
+		return "", h.unread("ping", feedURL, err)
 	}
 	if !t.changed {
 		h.log.add("pinged", feedURL, "it has not changed, or nobody subscribes to it")

@@ -8,9 +8,12 @@ import (
 	"fmt"
 	"os"
 	"strings"
+	"time"
 
 	"github.com/lektordir/lektor/internal/atomicfile"
 	"github.com/lektordir/lektor/internal/fetch"
+	"github.com/lektordir/lektor/internal/rsscloud"
+	"github.com/lektordir/lektor/internal/units"
 )
 
 // document is what a feed was when it was read. It need not be one that anybody can
@@ -46,7 +49,7 @@ type told struct {
 func (h *Hub) look(ctx context.Context, feedURL string) (*document, error) {
 	hash := hashOf(feedURL)
 	if g, ok := h.glanced(hash); ok {
-		return g.doc, g.err
+		return g.doc, h.remembered(g)
 	}
 	f := h.fly(hash, feedURL, false)
 	select {
@@ -62,7 +65,7 @@ func (h *Hub) ping(ctx context.Context, feedURL string) (told, error) {
 	hash := hashOf(feedURL)
 	if !h.subscribedTo(hash) && !h.allowed(feedURL) {
 		if g, ok := h.glanced(hash); ok {
-			return told{}, g.err
+			return told{}, h.remembered(g)
 		}
 	}
 	f := h.fly(hash, feedURL, true)
@@ -112,7 +115,7 @@ func (h *Hub) land(f *flight, hash, feedURL string) {
 		} else {
 			h.flights[hash] = f.next
 		}
-		h.glance(hash, seen)
+		h.glance(hash, seen, f.ping)
 		close(f.done)
 		f = f.next
 		h.mu.Unlock()
@@ -161,7 +164,14 @@ func (h *Hub) get(feedURL string) (*document, error) {
 		}
 		doc.body, doc.kind = b, kindOf(b)
 	} else {
+		hash := hashOf(feedURL)
+		if left := h.leftAlone(hash); left > 0 {
+			return nil, &busyError{feedURL, left}
+		}
 		resp, err := h.feeds.Get(h.ctx, &fetch.Request{URL: feedURL, Stranger: true})
+		if status, ok := errors.AsType[*fetch.StatusError](err); ok && status.RetryAfter > 0 {
+			h.leaveAlone(hash, status.RetryAfter)
+		}
 		if err != nil {
 			return nil, err
 		}
@@ -172,6 +182,41 @@ func (h *Hub) get(feedURL string) (*document, error) {
 	}
 	doc.digest, doc.length = digestOf(doc.body), len(doc.body)
 	return doc, nil
+}
+
+// busyError is the error for a feed that is not read, as its server wants to be left
+// alone (Retry-After).
+type busyError struct {
+	feed string
+	left time.Duration
+}
+
+func (e *busyError) Error() string {
+	return fmt.Sprintf("%s: not asked: its server wants to be left alone for another %s", fetch.Public(e.feed), units.ShortDuration(e.left))
+}
+
+// leaveAlone leaves the server of a feed alone for as long as it says, and does not
+// heed more than [mostAfter].
+func (h *Hub) leaveAlone(hash string, wait time.Duration) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if len(h.busy) >= remember {
+		clear(h.busy)
+	}
+	h.busy[hash] = h.now().Add(min(wait, mostAfter))
+}
+
+// leftAlone gives for how long the server of a feed is left alone yet.
+func (h *Hub) leftAlone(hash string) time.Duration {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	until, ok := h.busy[hash]
+	left := until.Sub(h.now())
+	if ok && (left <= 0 || left > mostAfter) {
+		delete(h.busy, hash)
+		left = 0
+	}
+	return max(left, 0)
 }
 
 func digestOf(b []byte) string {
@@ -215,11 +260,47 @@ func (h *Hub) glanced(hash string) (glance, bool) {
 	return g, ok && age >= 0 && age < most
 }
 
-// glance takes down what a flight saw. The caller holds mu.
-func (h *Hub) glance(hash string, seen glance) {
+// rememberedError is the error of an earlier reading of a feed, which is not read again
+// before some time is over.
+type rememberedError struct {
+	error
+	left time.Duration
+}
+
+func (e *rememberedError) Unwrap() error { return e.error }
+
+// remembered is the error of what was seen not long ago, if it is one.
+func (h *Hub) remembered(g glance) error {
+	if g.err == nil {
+		return nil
+	}
+	return &rememberedError{g.err, g.at.Add(rememberErr).Sub(h.now())}
+}
+
+// unread is what a caller is told when a feed cannot be read, and when it will be again
+// where that is not at once.
+func (h *Hub) unread(what, feedURL string, err error) error {
+	text := fmt.Sprintf("The %s was cancelled because %v %s.", what, errReading, feedURL)
+	old := (*rememberedError)(nil)
+	if left := h.leftAlone(hashOf(feedURL)); left > 0 {
+		text += fmt.Sprintf(" Its server wants to be left alone; it is read again in %s.", roundUp(left))
+	} else if errors.As(err, &old) {
+		text += fmt.Sprintf(" That was a moment ago; it is read again in %s.", roundUp(old.left))
+	}
+	return rsscloud.Sentence(text)
+}
+
+// roundUp gives a time in whole seconds, for people.
+func roundUp(d time.Duration) time.Duration { return (d + time.Second - 1).Truncate(time.Second) }
+
+// glance takes down what a flight saw, for a ping or not. The caller holds mu.
+func (h *Hub) glance(hash string, seen glance, ping bool) {
 	if len(h.known) >= remember {
 		clear(h.known)
 	}
-	seen.at = h.now()
+	seen.at, seen.pinged = h.now(), h.known[hash].pinged
+	if ping {
+		seen.pinged = seen.at
+	}
 	h.known[hash] = seen
 }

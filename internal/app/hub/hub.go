@@ -114,6 +114,7 @@ type Hub struct {
 	mu      sync.Mutex
 	flights map[string]*flight // by hash of the feed
 	known   map[string]glance
+	busy    map[string]time.Time  // until when feeds' servers want to be left alone, by hash of the feed
 	later   map[string]laterPing  // by hash of the feed
 	rounds  map[string][]*pending // by hash of the feed, those that began earlier first
 	counts  counts
@@ -126,6 +127,8 @@ type glance struct {
 	doc *document
 	err error
 	at  time.Time
+	// pinged is when it was last read for a ping.
+	pinged time.Time
 }
 
 // counts are those of subscriptions. They are right after a sweep, and nearly so
@@ -150,7 +153,7 @@ func New(o Options, report serve.Reporter) (*Hub, error) {
 		states: st, opts: o, report: report, now: now,
 		verifying: newGate(verifyMost, verifyOne), saving: newGate(saveMost, saveOne), held: semaphore.NewWeighted(heldMost),
 		lanes:   lanes{quick: make(chan struct{}, max(o.AtOnce, 1)), slow: make(chan struct{}, slowFor*max(o.AtOnce, 1))},
-		flights: map[string]*flight{}, known: map[string]glance{}, later: map[string]laterPing{}, rounds: map[string][]*pending{},
+		flights: map[string]*flight{}, known: map[string]glance{}, busy: map[string]time.Time{}, later: map[string]laterPing{}, rounds: map[string][]*pending{},
 		wake:   make(chan struct{}, 1),
 		counts: counts{callers: map[string]int{}, made: map[string]int{}},
 	}
@@ -163,7 +166,9 @@ func New(o Options, report serve.Reporter) (*Hub, error) {
 			return nil, err
 		}
 	}
-	o.Callbacks.Undeterred = true
+	// What one feed or subscriber at a host says is not to silence the others there,
+	// who are strangers to it: it is heeded for each.
+	o.Feeds.Undeterred, o.Callbacks.Undeterred = true, true
 	h.feeds, h.callbacks = fetch.NewClient(o.Feeds), fetch.NewClient(o.Callbacks)
 	h.ctx, h.stop = context.WithCancel(context.Background())
 	return h, nil

@@ -3,12 +3,14 @@ package hub
 import (
 	"cmp"
 	"context"
+	"errors"
 	"net/url"
 	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"github.com/lektordir/lektor/internal/fetch"
 	"github.com/lektordir/lektor/internal/rsscloud"
 	"github.com/lektordir/lektor/internal/units"
 	"github.com/lektordir/lektor/internal/websub"
@@ -97,8 +99,9 @@ func (h *Hub) publish(hash string, f feedState, doc *document) (told, error) {
 	h.enter(p)
 	h.working.Go(func() {
 		defer close(done)
+		list := h.willing(p, list)
 		held := h.holds(list, &content)
-		h.fan(p, true, list, content, held)
+		h.fan(p, list, content, held)
 	})
 	return t, nil
 }
@@ -120,10 +123,23 @@ func (h *Hub) notifiable(hash string, keys []string) (list []subscription) {
 	return list
 }
 
+// willing gives those who are to be notified now. Who wants to be left alone for some
+// time is, and is in a later pass.
+func (h *Hub) willing(p *pending, list []subscription) []subscription {
+	now := h.now()
+	return slices.DeleteFunc(list, func(s subscription) bool {
+		until, busy := s.busy(now)
+		if busy {
+			p.later(s.key(), until)
+		}
+		return busy
+	})
+}
+
 // fan is a pass of a round, the first or another: it notifies everybody in it, all hosts
 // side by side, several at a host, and those first that did not fail the last time. held
 // is what is to be released of the memory for content.
-func (h *Hub) fan(p *pending, first bool, list []subscription, content websub.Content, held int64) {
+func (h *Hub) fan(p *pending, list []subscription, content websub.Content, held int64) {
 	defer h.rest(p)
 	defer h.held.Release(held)
 	hosts := map[string][]*subscription{}
@@ -146,7 +162,7 @@ func (h *Hub) fan(p *pending, first bool, list []subscription, content websub.Co
 				all.Go(func() {
 					for i := next.Add(1) - 1; i < int64(len(queue)) && h.ctx.Err() == nil; i = next.Add(1) - 1 {
 						if place := h.lanes.enter(h.ctx); place != nil {
-							h.notify(p, first, queue[i], content)
+							h.notify(p, queue[i], content)
 							place.leave()
 						}
 					}
@@ -164,16 +180,16 @@ func (h *Hub) rest(p *pending) {
 		p.stop() // the next hub goes on
 		return
 	}
-	wait, left := p.rest(h.now())
-	switch {
-	case wait > 0:
-		h.log.add("later", p.feed, "%s not reached, and tried again in %s", units.Count(left, "subscriber"), wait)
-		h.poke()
-		return
-	case left > 0:
-		h.log.add("missed", p.feed, "%s not reached, and not tried again", units.Count(left, "subscriber"))
+	r := p.rest(h.now())
+	if r.missed > 0 {
+		h.log.add("missed", p.feed, "%s not reached, and not tried again", units.Count(r.missed, "subscriber"))
 	}
-	h.over(p)
+	if r.left == 0 {
+		h.over(p)
+		return
+	}
+	h.log.add("later", p.feed, "%s not reached, and tried again in %s", units.Count(r.left, "subscriber"), r.wait)
+	h.poke()
 }
 
 // holds waits until there is memory for content that somebody is to have, and drops
@@ -197,7 +213,7 @@ func wantsContent(list []subscription) bool {
 
 // notify notifies one subscriber, and takes down what came of it. It counts as an error
 // once in a round, however often he is tried.
-func (h *Hub) notify(p *pending, first bool, s *subscription, content websub.Content) {
+func (h *Hub) notify(p *pending, s *subscription, content websub.Content) {
 	if !p.wants(s.key()) {
 		return // a later round has him
 	}
@@ -217,16 +233,23 @@ func (h *Hub) notify(p *pending, first bool, s *subscription, content websub.Con
 	case gone:
 		event = unsubscribed{}
 	case err != nil:
-		event = failed{err.Error(), !first}
+		e := failed{text: err.Error(), again: p.tried(s.key())}
+		if status, ok := errors.AsType[*fetch.StatusError](err); ok {
+			e.after = status.RetryAfter
+		}
+		event = e
 		h.log.add("failed", s.Feed, "%s: %s", hostOf(s.Callback), reason(err, allowCallbacks))
 	}
-	if s.Errors > 0 || !first || event != any(delivered{}) {
-		if _, _, do, _ := h.apply(p.hash, s.key(), event, h.now(), false); do == remove {
+	var is subscription
+	if s.hasFailed() || event != any(delivered{}) {
+		var do change
+		if _, is, do, _ = h.apply(p.hash, s.key(), event, h.now(), false); do == remove {
 			h.count(s.Caller, -1)
 		}
 	}
 	if err != nil && !gone {
 		p.failed(s.key())
+		p.later(s.key(), is.After)
 		return
 	}
 	if p.few {

@@ -25,7 +25,11 @@ func (h *Hub) websub(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	var do func()
+	accepted := http.StatusAccepted
 	if form.Get("hub.mode") == "publish" {
+		// What PubSubHubbub had for publishers ("MUST return a 204"), and many of them
+		// take all else for a failure.
+		accepted = http.StatusNoContent
 		do, err = h.published(r, form)
 	} else {
 		do, err = h.requested(r, form)
@@ -43,7 +47,7 @@ func (h *Hub) websub(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "too much at once; try again later", http.StatusServiceUnavailable)
 		return
 	}
-	w.WriteHeader(http.StatusAccepted)
+	w.WriteHeader(accepted)
 	h.working.Go(func() {
 		defer leave()
 		do()
