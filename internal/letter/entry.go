@@ -91,7 +91,7 @@ func (e *Entry) Message() *Message {
 		Fields: []Field{
 			{"List-Id", Phrase(feed) + " <" + token(e.Ref.Feed) + "." + domain + ">"},
 			{"Archived-At", bracketed(htmlsafe.URL(e.Entry.URL()))},
-			{"X-RSS-Feed", Token(fetch.Public(e.Feed.ID))},
+			{"X-RSS-Feed", Token(htmlsafe.URL(e.Feed.ID))}, // no command, and no file
 			{"Keywords", e.keywords()},
 			{"Content-Language", e.language()},
 			{"Auto-Submitted", "auto-generated"},

@@ -74,8 +74,9 @@ func (l *mailLedger) read(path string) error {
 	if whole < len(data) {
 		err = l.f.Truncate(int64(whole))
 	}
-	if l.fresh {
+	if l.fresh && err == nil {
 		l.buf.WriteString(mailLedgerHead)
+		err = l.f.Chmod(0o600) // as mailboxes are
 	}
 	return err
 }
