@@ -33,6 +33,9 @@ func parse(t testing.TB, data []byte) read {
 		if len(line) > 998 {
 			t.Fatalf("line %d has %d bytes", n, len(line))
 		}
+		if len(line) > 76 && bytes.Contains(line, []byte("=?utf-8?")) {
+			t.Fatalf("line %d has an encoded word and %d bytes: %q", n, len(line), line)
+		}
 		if bytes.HasPrefix(bytes.TrimLeft(line, ">"), []byte("From ")) || string(line) == "." {
 			t.Fatalf("line %d is %q", n, line)
 		}
@@ -359,7 +362,7 @@ func ExampleMessage() {
 	fmt.Printf("%s", data)
 	// Output:
 	// From: "Feed" <feed@lektor.invalid>
-	// Subject: =?utf-8?q?=C4=8Caj?=
+	// Subject: =?utf-8?B?xIxhag==?=
 	// Date: Tue, 14 Nov 2023 22:13:20 +0000
 	// Message-Id: <1@lektor.invalid>
 	// Mime-Version: 1.0
