@@ -17,6 +17,7 @@ import (
 
 	"github.com/lektordir/lektor/internal/command"
 	"github.com/lektordir/lektor/internal/testkit/dir"
+	"github.com/lektordir/lektor/lektordir"
 )
 
 // TestMain is the process that is killed, too: with what, at which step, and where, in
@@ -176,6 +177,9 @@ func TestMboxKilled(t *testing.T) {
 	}
 	runMail(t, "mbox", d.Path, filepath.Join(first, "box"))
 	add(2, 5)
+	if _, err := d.Entry("http://feed.example/", "new", "1700000004.a b\tc\nd.h", "title=Entry 5"); err != nil {
+		t.Fatal(err)
+	}
 	whole := filepath.Join(t.TempDir(), "whole")
 	runMail(t, "mbox", d.Path, whole)
 	want, err := os.ReadFile(whole)
@@ -183,7 +187,7 @@ func TestMboxKilled(t *testing.T) {
 		t.Fatal(err)
 	}
 	messages := strings.SplitAfter(strings.TrimSuffix(string(want), "\n\n"), "\n\nFrom ")
-	if len(messages) != 5 {
+	if len(messages) != 6 {
 		t.Fatalf("%d messages", len(messages))
 	}
 	const foreign = "From kim@example.org Thu Nov 16 10:00:00 2023\nSubject: Foreign %d\n\ntext\n\n"
@@ -340,4 +344,29 @@ func TestMboxLocked(t *testing.T) {
 	if strings.Count(content(t, to), "\nSubject: Entry") != 2 {
 		t.Error(content(t, to))
 	}
+}
+
+// What is read of the file of a batch is all there, and what was written is read.
+func FuzzPending(f *testing.F) {
+	whole := &pending{offset: 7, refs: []lektordir.Ref{{Feed: "a", Unique: "1.b"}, {Feed: "a", Unique: "2.b\t\n c"}}, ends: []int{3, 8}, text: []byte("\n\nxyyyyy")}
+	for _, seed := range []string{string(whole.bytes()), "", "lektor-append 1 0\n\n", "lektor-append 1 -1\n\n", "lektor-append 1 0\na/1.b\t9\n\nx", "lektor-append 1 0\na/1.b\t-1\n\n", "lektor-append 1 0\n\n\n\n", "lektor-append 1 99999999999999999999\n\n"} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		var p pending
+		if p.parse(data) != nil {
+			return
+		}
+		start := 0
+		for _, end := range p.ends {
+			if end <= start || end > len(p.text) {
+				t.Fatalf("%q has the ends %v", data, p.ends)
+			}
+			start = end
+		}
+		var again pending
+		if err := again.parse(p.bytes()); err != nil || start != len(p.text) || p.offset < 0 || !bytes.Equal(p.bytes(), again.bytes()) {
+			t.Fatalf("%q is %+v, and then %+v, %v", data, p, again, err)
+		}
+	})
 }

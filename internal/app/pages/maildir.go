@@ -204,8 +204,8 @@ func (d *maildir) recover() error {
 func (l *mailLedger) messages() map[string]bool {
 	names := make(map[string]bool, len(l.keys))
 	for key := range l.keys {
-		feed, unique, _ := strings.Cut(key, "/")
-		names[messageName(lektordir.Ref{Feed: feed, Unique: unique})] = true
+		r, _ := mailRef(key)
+		names[messageName(r)] = true
 	}
 	return names
 }
