@@ -28,19 +28,29 @@ func External(name, program, usage string) *cli.Command {
 
 // become replaces the process.
 func become(program string, args []string) error {
-	path, err := beside(program)
+	path, err := Program(program)
 	if err != nil {
-		return Hint(err, "install %s, which belongs to %s, in the same directory", program, filepath.Base(args[0]))
+		return err
 	}
 	return &os.PathError{Op: "exec", Path: path, Err: syscall.Exec(path, append([]string{program}, args[1:]...), os.Environ())}
+}
+
+// Program gives the path of another program of lektor's: beside this one, as they are
+// installed together, else in $PATH.
+func Program(name string) (string, error) {
+	path, err := beside(name)
+	if err != nil {
+		err = Hint(err, "install %s, which belongs to %s, in the same directory", name, filepath.Base(os.Args[0]))
+	}
+	return path, err
 }
 
 // RunBeside runs such a program with arguments and an input, prints where we do, and
 // waits for it. It ends with ctx, by SIGTERM first. What went wrong in it, it has told.
 func RunBeside(ctx context.Context, program string, args []string, in io.Reader, s *Streams) error {
-	path, err := beside(program)
+	path, err := Program(program)
 	if err != nil {
-		return Hint(err, "install %s in the same directory", program)
+		return err
 	}
 	cmd := exec.CommandContext(ctx, path, args...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = in, s.Out, s.Err

@@ -22,7 +22,7 @@ import (
 type Entry struct {
 	Ref   lektordir.Ref
 	Feed  *lektordir.Feed
-	Entry *lektordir.Entry // as anybody may see it: its URLs have no passwords, and are links
+	Entry *lektordir.Entry // as [entries.Own] gives it: URLs have no passwords, and links are some
 	Title string           // what is shown as its title, if it has none itself, as public
 	Date  time.Time        // its zone is that of the message
 	// Version tells versions of an entry apart of which each has its message; it is

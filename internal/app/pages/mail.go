@@ -131,7 +131,7 @@ func (r *run) letter(e *entries.Record, images bool) *letter.Entry {
 		date = e.Ref.Delivered()
 	}
 	return &letter.Entry{
-		Ref: e.Ref, Feed: e.Feed(), Entry: entries.Public(e.Get(0)), Title: fetch.PublicText(e.Title()), Date: date.In(r.Now.Location()), Images: images,
+		Ref: e.Ref, Feed: e.Feed(), Entry: entries.Own(e.Get(0)), Title: fetch.PublicText(e.Title()), Date: date.In(r.Now.Location()), Images: images,
 	}
 }
 

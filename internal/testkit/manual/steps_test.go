@@ -11,18 +11,20 @@ const (
 // their shell $D is the lektor-dir, $example a file with the text, and $root the
 // directory of the project.
 var allSteps = map[string][]step{
-	"README.md":       readme,
-	"lektor.7":        introduction,
-	"lektor-dir.5":    directory,
-	"lektor-fetch.1":  fetcher,
-	"lektor-view.1":   viewer,
-	"lektor-query.7":  queries,
-	"lektor-cloudd.1": cloud,
-	"lektor-ess.1":    notices,
-	"lektor-share.1":  sharing,
-	"lektor-pages.1":  pages,
-	"ess.5":           essFormat,
-	"nno.5":           nnoFormat,
+	"README.md":        readme,
+	"lektor.7":         introduction,
+	"lektor-dir.5":     directory,
+	"lektor-fetch.1":   fetcher,
+	"lektor-view.1":    viewer,
+	"lektor-query.7":   queries,
+	"lektor-cloudd.1":  cloud,
+	"lektor-ess.1":     notices,
+	"lektor-share.1":   sharing,
+	"lektor-pages.1":   pages,
+	"lektor-import.1":  importing,
+	"lektor-article.1": articles,
+	"ess.5":            essFormat,
+	"nno.5":            nnoFormat,
 }
 
 // targets makes sure that every line of an example names a target of make.
@@ -326,6 +328,11 @@ var fetcher = []step{
 		then:   `lektor-view ls -o '{{.feed}}: {{.title}}' feed:urn:x:disk | grep "^Disk: Disk on 20[0-9-]*\$"; lektor-view show "$(lektor-view ls -o path feed:urn:x:disk)" | grep /`,
 	},
 	{
+		starts: "lektor-fetch set https://daringfireball.net/feed fulltext on",
+		before: `lektor-fetch ls -o url | grep -v daringfireball | lektor-fetch rm -`,
+		then:   `test "$(lektor-view ls -o fulltext feed:daringfireball is:unread | grep -c '^https://daringfireball.net/')" -eq 5; lektor-view ls -o path --sort date feed:daringfireball is:unread | tail -n 1 | lektor-view show --feed-text - | grep '^Text of number 1'`,
+	},
+	{
 		starts: `cd "${LEKTORDIR:-${XDG_DATA_HOME:-$HOME/.local/share}/lektor}"`,
 		then:   `test "$(lektor-fetch update --dry-run)" = https://daringfireball.net/feed; lektor-fetch; ` + notDue,
 	},
@@ -614,6 +621,28 @@ var nnoFormat = []step{
 	},
 }
 
+// importing is lektor-import(1).
+var importing = []step{
+	{
+		starts: "lektor-fetch import --from newsboat",
+		before: `mkdir ~/.newsboat; printf '%s\n' 'https://example.org/feed tech "~Org"' '"query:Tea:title =~ \"tea\""' >~/.newsboat/urls; : >~/.newsboat/cache.db`,
+		then:   `test "$(lektor-view count folder:tech)" = "5 unread of 5"; test "$(lektor-fetch ls -o title)" = Org; test "$(lektor-view ls -o title query:Tea | sort -u)" = "Tea at noon"`,
+	},
+	{
+		starts: "lektor-import newsboat --dry-run ~/.newsboat",
+		before: `echo https://example.com/feed >>~/.newsboat/urls`,
+		out:    `\Ahttps://example.com/feed\n\z`,
+		then:   `test "$(lektor-fetch ls -o url)" = https://example.org/feed`,
+	},
+	{
+		starts: "lektor-import inoreader subscriptions.xml starred.json",
+		before: `echo '<opml version="2.0"><body><outline text="More"><outline text="Com" xmlUrl="https://example.com/feed"/></outline></body></opml>' >subscriptions.xml
+lektor-view ls -a -o '{"items":[{"canonical":[{"href":"{{.url}}"}],"categories":["user/-/state/com.google/starred"],"origin":{"streamId":"feed/https://example.org/feed"}}]}' title:tea | head -n 1 >starred.json`,
+		out:  `\A/.*/src/[0-9a-f]{40}\n\z`,
+		then: `test "$(lektor-view count is:flagged)" = "1 unread of 1"; lektor-fetch ls -o '{{.title}} {{.categories | join ","}}' | grep '^Com More$'`,
+	},
+}
+
 // pages is lektor-pages(1).
 var pages = []step{
 	{
@@ -657,6 +686,13 @@ rm "$HOME/sent"; sh "$example"; test ! -e "$HOME/sent"`,
 		then:   `test "$(grep -c '^From ' flagged.mbox)" = 1; grep '^X-Status: F$' flagged.mbox`,
 	},
 }
+
+// articles is lektor-article(1).
+var articles = []step{{
+	starts: "url=https://example.org/post",
+	given:  `curl() { echo '<nav>No</nav><article><p>'; seq -s ' word, ' 200; echo '</p><a href=next>next</a></article>'; }`,
+	then:   `grep 'word, 77' post.html; grep 'href="https://example.org/next"' post.html; ! grep No post.html`,
+}}
 
 // sharing is lektor-share(1).
 var sharing = []step{
