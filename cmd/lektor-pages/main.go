@@ -9,12 +9,13 @@ import (
 
 	app "github.com/lektordir/lektor/internal/app/pages"
 	"github.com/lektordir/lektor/internal/command"
+	"github.com/lektordir/lektor/internal/entries"
 )
 
 func main() { os.Exit(command.Main(newApp(), os.Args)) }
 
 func newApp() *cli.App {
-	return &cli.App{
+	return command.Completing(&cli.App{
 		Name:  "lektor-pages",
 		Usage: "entries of a lektor-dir as pages for a browser, and as mail",
 		Description: `Lektor-view has the same commands, and starts this program for them.
@@ -24,7 +25,7 @@ func newApp() *cli.App {
    lektor-view maildir ~/Mail/feeds`,
 		Flags:    []cli.Flag{command.DirFlag()},
 		Commands: []*cli.Command{htmlCommand(), maildirCommand(), mboxCommand(), digestCommand()},
-	}
+	}, entries.Complete)
 }
 
 func privateFlag() cli.Flag {

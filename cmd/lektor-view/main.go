@@ -14,13 +14,14 @@ import (
 
 	"github.com/lektordir/lektor/internal/app/viewer"
 	"github.com/lektordir/lektor/internal/command"
+	"github.com/lektordir/lektor/internal/entries"
 	"github.com/lektordir/lektor/internal/fetch"
 )
 
 func main() { os.Exit(command.Main(newApp(), os.Args)) }
 
 func newApp() *cli.App {
-	return &cli.App{
+	return command.Completing(&cli.App{
 		Name:  "lektor-view",
 		Usage: "list, read and mark the entries of a lektor-dir",
 		Description: `ENTRY is a path, a unique name, a number or range (3, 2-5, 3-, $) of the last
@@ -40,7 +41,7 @@ QUERY is described in lektor-query(7).
 			command.External("maildir", "lektor-pages", "deliver entries into a maildir, each once"),
 			command.External("mbox", "lektor-pages", "add entries to a mailbox, each once; or print them as one"),
 		},
-	}
+	}, entries.Complete)
 }
 
 func common(f *command.Flags) viewer.Common {

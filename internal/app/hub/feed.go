@@ -101,7 +101,7 @@ func (h *Hub) fly(hash, feedURL, caller string, ping bool) *flight {
 }
 
 // errMuch is the error for a feed that had no turn to be read.
-var errMuch = rsscloud.Sayf("This hub has too much to read just now; try again later.")
+const errMuch = rsscloud.Sentence("This hub has too much to read just now; try again later.")
 
 // land makes a reading, and those that were asked for meanwhile. It waits for a place:
 // what strangers have read at once is bounded, in all and for each of them.
