@@ -4,6 +4,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"os"
 	"slices"
@@ -125,6 +126,7 @@ func lsCommand() *cli.Command {
 func showFlags(more ...cli.Flag) []cli.Flag {
 	return append(more,
 		rawFlag("write the content byte for byte, and nothing else"),
+		&cli.BoolFlag{Name: "feed-text", Usage: "what the feed has, where the content is the article of the page"},
 		widthFlag(),
 		noPagerFlag(),
 		command.OutputFlag("print `FORMAT` instead: path, url, tsv, json, another field or a template"),
@@ -132,7 +134,7 @@ func showFlags(more ...cli.Flag) []cli.Flag {
 }
 
 func showOptions(f *command.Flags) viewer.ShowOptions {
-	o := viewer.ShowOptions{Common: common(f), Raw: f.Bool("raw"), Width: textWidth(f), Print: f.Printing()}
+	o := viewer.ShowOptions{Common: common(f), Raw: f.Bool("raw"), FeedText: f.Bool("feed-text"), Width: textWidth(f), Print: f.Printing()}
 	if !o.Raw {
 		o.Pager = pager(f)
 	}
@@ -455,20 +457,56 @@ func digestCommand() *cli.Command {
 		Usage:     "print titles and first lines of unread entries by feed, and mark them as read",
 		ArgsUsage: "[QUERY]",
 		Description: `   lektor-view digest --lines 2 since:1d
-   lektor-view digest --keep | mail -s News kim`,
+   lektor-view digest --keep | mail -s News kim
+   lektor-view digest --html --full since:1d >today.html`,
 		Flags: []cli.Flag{
 			allFlag(),
 			&cli.IntFlag{Name: "lines", Aliases: []string{"n"}, Usage: "print `N` lines of each content", Value: 4},
 			&cli.BoolFlag{Name: "keep", Aliases: []string{"k"}, Usage: "leave them unread"},
 			numberFlag("print numbers for other commands to take, as on a terminal"),
 			widthFlag(),
+			&cli.BoolFlag{Name: "html", Usage: "write an HTML document, by lektor-pages(1)"},
+			&cli.BoolFlag{Name: "full", Usage: "all of each content, with --html"},
+			&cli.BoolFlag{Name: "images", Usage: "show images, with --html, which tells their servers that somebody reads"},
+			&cli.StringFlag{Name: "mail", Usage: "write a mail to `ADDRESS`, with --html, for sendmail -t"},
 		},
 		Action: command.Run(viewer.Digest, "", func(f *command.Flags) viewer.DigestOptions {
-			return viewer.DigestOptions{
+			o := viewer.DigestOptions{
 				Common: common(f), Query: f.Words(), All: f.Bool("all"), Lines: f.Number("lines", 0, 0), Keep: f.Bool("keep"), Width: textWidth(f), Number: numbered(f),
 			}
+			o.HTML = htmlFlags(f)
+			return o
 		}),
 	}
+}
+
+// htmlFlags are those of digest that lektor-pages has, too; nil without --html.
+func htmlFlags(f *command.Flags) []string {
+	if !f.Bool("html") {
+		for _, name := range []string{"full", "images", "mail"} {
+			if f.IsSet(name) {
+				f.Fail(command.Usagef("--%s is for digest --html", name))
+			}
+		}
+		return nil
+	}
+	for _, name := range []string{"number", "width"} {
+		if f.IsSet(name) {
+			f.Fail(command.Usagef("--%s is for a digest of text, not for --html", name))
+		}
+	}
+	args := []string{}
+	for _, name := range []string{"lines", "mail"} {
+		if f.IsSet(name) {
+			args = append(args, "--"+name+"="+fmt.Sprint(f.Value(name)))
+		}
+	}
+	for _, name := range []string{"full", "images"} {
+		if f.Bool(name) {
+			args = append(args, "--"+name)
+		}
+	}
+	return args
 }
 
 func followCommand() *cli.Command {

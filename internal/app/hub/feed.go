@@ -28,10 +28,11 @@ type document struct {
 // flight is one reading of a feed. Whoever asks while it is in the air waits for it, or
 // for the next one when what he tells of may be later than what is read.
 type flight struct {
-	ping bool // somebody said that the feed was updated
-	done chan struct{}
-	doc  *document
-	err  error
+	ping   bool   // somebody said that the feed was updated
+	caller string // who asked first; "" for the hub itself
+	done   chan struct{}
+	doc    *document
+	err    error
 	// told is what became of a ping.
 	told told
 	next *flight
@@ -46,12 +47,12 @@ type told struct {
 
 // look reads a feed for somebody who wants to subscribe to it, or joins who does. What
 // was seen not long ago will do: thousands renew their subscription to one feed.
-func (h *Hub) look(ctx context.Context, feedURL string) (*document, error) {
+func (h *Hub) look(ctx context.Context, caller, feedURL string) (*document, error) {
 	hash := hashOf(feedURL)
 	if g, ok := h.glanced(hash); ok {
 		return g.doc, h.remembered(g)
 	}
-	f := h.fly(hash, feedURL, false)
+	f := h.fly(hash, feedURL, caller, false)
 	select {
 	case <-f.done:
 		return f.doc, f.err
@@ -61,14 +62,14 @@ func (h *Hub) look(ctx context.Context, feedURL string) (*document, error) {
 }
 
 // ping reads a feed that was updated, and has its subscribers notified when it was.
-func (h *Hub) ping(ctx context.Context, feedURL string) (told, error) {
+func (h *Hub) ping(ctx context.Context, caller, feedURL string) (told, error) {
 	hash := hashOf(feedURL)
 	if !h.subscribedTo(hash) && !h.allowed(feedURL) {
 		if g, ok := h.glanced(hash); ok {
 			return told{}, h.remembered(g)
 		}
 	}
-	f := h.fly(hash, feedURL, true)
+	f := h.fly(hash, feedURL, caller, true)
 	select {
 	case <-f.done:
 		return f.told, f.err
@@ -79,7 +80,7 @@ func (h *Hub) ping(ctx context.Context, feedURL string) (told, error) {
 
 // fly gives a reading of a feed, which is begun where none is under way; for a ping,
 // one that begins after this call.
-func (h *Hub) fly(hash, feedURL string, ping bool) *flight {
+func (h *Hub) fly(hash, feedURL, caller string, ping bool) *flight {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	f := h.flights[hash]
@@ -89,7 +90,7 @@ func (h *Hub) fly(hash, feedURL string, ping bool) *flight {
 	case f != nil && f.next != nil:
 		return f.next
 	}
-	n := &flight{ping: ping, done: make(chan struct{})}
+	n := &flight{ping: ping, caller: caller, done: make(chan struct{})}
 	if f != nil {
 		f.next = n
 		return n
@@ -99,15 +100,20 @@ func (h *Hub) fly(hash, feedURL string, ping bool) *flight {
 	return n
 }
 
-// land makes a reading, and those that were asked for meanwhile.
+// errMuch is the error for a feed that had no turn to be read.
+var errMuch = rsscloud.Sayf("This hub has too much to read just now; try again later.")
+
+// land makes a reading, and those that were asked for meanwhile. It waits for a place:
+// what strangers have read at once is bounded, in all and for each of them.
 func (h *Hub) land(f *flight, hash, feedURL string) {
 	for f != nil {
-		f.doc, f.err = h.get(feedURL)
-		seen := glance{doc: f.doc, err: f.err} // what a disk that is full makes of it is not the feed's
-		if f.err == nil {
-			if f.told, f.err = h.compare(f, hash, feedURL); f.err != nil {
-				f.err = h.failing(f.err)
-			}
+		ctx, cancel := context.WithTimeout(h.ctx, readWait)
+		leave, err := h.reading.enter(ctx, f.caller)
+		cancel()
+		var seen glance
+		if f.err = errMuch; err == nil {
+			seen = h.readFor(f, hash, feedURL)
+			leave()
 		}
 		h.mu.Lock()
 		if f.next == nil {
@@ -115,11 +121,25 @@ func (h *Hub) land(f *flight, hash, feedURL string) {
 		} else {
 			h.flights[hash] = f.next
 		}
-		h.glance(hash, seen, f.ping)
+		if err == nil {
+			h.glance(hash, seen, f.ping)
+		}
 		close(f.done)
 		f = f.next
 		h.mu.Unlock()
 	}
+}
+
+// readFor makes the reading of one flight, and gives what is remembered of it.
+func (h *Hub) readFor(f *flight, hash, feedURL string) glance {
+	f.doc, f.err = h.get(feedURL)
+	seen := glance{doc: f.doc, err: f.err} // what a disk that is full makes of it is not the feed's
+	if f.err == nil {
+		if f.told, f.err = h.compare(f, hash, feedURL); f.err != nil {
+			f.err = h.failing(f.err)
+		}
+	}
+	return seen
 }
 
 // compare looks whether the document of a flight is another one than subscribers know
