@@ -50,6 +50,9 @@ func (r *Record) Read(want lektordir.Fields) error {
 	if want &^= r.have; want == 0 {
 		return nil
 	}
+	if want&lektordir.FieldFeedContent != 0 {
+		want |= lektordir.FieldFullText &^ r.have // what says that there is one
+	}
 	if want&lektordir.Extras != 0 {
 		// They are in one file, which is not to be read for each of them; but a
 		// summary may be long, and there may be many records.
@@ -112,8 +115,8 @@ func (r *Record) Get(want lektordir.Fields) *lektordir.Entry {
 
 // Forget drops what is large and can be read again.
 func (r *Record) Forget() {
-	r.entry.Content, r.text, r.texts, r.shown = nil, "", false, nil
-	r.have &^= lektordir.FieldContent
+	r.entry.Content, r.entry.FeedContent, r.text, r.texts, r.shown = nil, nil, "", false, nil
+	r.have &^= lektordir.FieldContent | lektordir.FieldFeedContent
 }
 
 // Match asks a query, with what is known.
@@ -230,6 +233,17 @@ func (r *Record) Title() string {
 	return cmp.Or(text, r.URL(), r.Get(lektordir.FieldID).ID)
 }
 
+// TakeFeedText makes what the feed has the content of the record, from here on, where that
+// is the article of the entry's page. The error is that of [Record.Read].
+func (r *Record) TakeFeedText() error {
+	err := r.Read(lektordir.FieldContent | lektordir.FieldType | lektordir.FieldFeedContent | lektordir.FieldFullText)
+	if e := &r.entry; err == nil && e.FullText.URL != "" {
+		e.Content, e.Type = e.FeedContent, e.FullText.Type
+		r.text, r.texts, r.shown = "", false, nil
+	}
+	return err
+}
+
 // URL is where the entry can be read, "" if nobody says.
 func (r *Record) URL() string { return r.Get(lektordir.FieldLink | lektordir.FieldID).URL() }
 
@@ -314,6 +328,7 @@ var columns = []column{
 	{0, command.Column[*Record]{Name: "feedhash", Extra: true, Full: true, Verbatim: true, Get: func(r *Record) any { return r.Ref.Feed }}},
 	full("folder", 0, func(r *Record) any { return r.folders() }),
 	full("delivered", 0, func(r *Record) any { return r.Ref.Delivered() }),
+	sparse("fulltext", lektordir.FieldFullText, func(r *Record) any { return r.Get(lektordir.FieldFullText).FullText.URL }),
 	sparse("updated", lektordir.FieldUpdated, func(r *Record) any { return r.Get(lektordir.FieldUpdated).Updated }),
 	sparse("comments", lektordir.FieldComments, func(r *Record) any { return r.Get(lektordir.FieldComments).Comments }),
 	sparse("image", lektordir.FieldImage, func(r *Record) any { return r.Get(lektordir.FieldImage).Image }),

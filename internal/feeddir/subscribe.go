@@ -52,6 +52,7 @@ const (
 	errorFile    = "etc/fetch/error"
 	categoryFile = "etc/categories"
 	privateFile  = "etc/fetch/private"
+	fullTextFile = "etc/fulltext"
 )
 
 // Options say how to subscribe.
@@ -361,7 +362,7 @@ func Remove(w *lektordir.Writer, d *lektordir.Dir, hash string) error {
 		}
 	}
 	removeMarkers(d, hash)
-	return errors.Join(bad, HistoryOf(d, hash).forget(), removeSpool(d, hash), syncDir(dir))
+	return errors.Join(bad, HistoryOf(d, hash).forget(), removeSpool(d, hash), remove(d.Join("src", hash, fullTextFile)), syncDir(dir))
 }
 
 // Purge removes a feed with all its entries, read and unread, and forgets what
@@ -379,7 +380,7 @@ func removeSpool(d *lektordir.Dir, hash string) error {
 	if err != nil {
 		return err
 	}
-	return s.Clear()
+	return errors.Join(s.Clear(), removePages(d, hash))
 }
 
 func removeMarkers(d *lektordir.Dir, hash string) {

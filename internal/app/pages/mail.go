@@ -134,7 +134,7 @@ func (m *mailing) write(p *post) (bool, error) {
 		date = r.Ref.Delivered()
 	}
 	e := letter.Entry{
-		Ref: r.Ref, Feed: r.Feed(), Entry: entries.Public(r.Get(0)), Title: r.Title(), Date: date.In(m.Now.Location()), Images: m.images,
+		Ref: r.Ref, Feed: r.Feed(), Entry: entries.Own(r.Get(0)), Title: r.Title(), Date: date.In(m.Now.Location()), Images: m.images,
 	}
 	if p.later {
 		e.Version = r.Ref.Unique

@@ -34,7 +34,8 @@ var sheet string
 const policy = "default-src 'none'; style-src 'self'; img-src http: https: data:; media-src http: https:; base-uri 'none'; form-action 'none'"
 
 func excerpt(e *entries.Record) string {
-	c := e.Get(lektordir.FieldContent | lektordir.FieldType)
+	// Lists are made once, and for all.
+	c := entries.Public(e.Get(lektordir.FieldContent | lektordir.FieldType | lektordir.FieldFeedContent))
 	return termsafe.Squeeze(fetch.PublicText(htmltext.Excerpt(c.Content, c.Type, excerptWidth)))
 }
 
@@ -230,8 +231,11 @@ func moment(t time.Time) string {
 
 // mayHaveImages is quick, and does not overlook one.
 func mayHaveImages(e *entries.Record) bool {
-	c := e.Get(lektordir.FieldContent | lektordir.FieldType)
-	return htmltext.KindOf(c.Type, c.Content) == htmltext.HTML && bytes.Contains(bytes.ToLower(c.Content), []byte("<img"))
+	c := e.Get(lektordir.FieldContent | lektordir.FieldType | lektordir.FieldFeedContent)
+	has := func(kind string, content []byte) bool {
+		return htmltext.KindOf(kind, content) == htmltext.HTML && bytes.Contains(bytes.ToLower(content), []byte("<img"))
+	}
+	return has(c.Type, c.Content) || has(c.FullText.Type, c.FeedContent)
 }
 
 // imagesPath is where the page of an entry with its images is: what would be loaded
@@ -246,7 +250,7 @@ func (w *site) entryPage(r *run, i *item, images bool) page {
 	if images && !w.o.Images {
 		name = i.imagesPath()
 	}
-	return page{path: name, wide: true, digest: digest(version, w.o.Title, i.key, f.Title(), f.Author, i.date.String(), strconv.FormatBool(images)), render: func(b *strings.Builder) bool {
+	return page{path: name, wide: true, digest: digest(version, w.o.Title, i.key, f.Title(), f.Author, i.date.String(), strconv.FormatBool(images), w.whose()), render: func(b *strings.Builder) bool {
 		err := i.record.Read(lektordir.AllFields)
 		e := i.record.Get(0)
 		if err != nil {
@@ -256,10 +260,22 @@ func (w *site) entryPage(r *run, i *item, images bool) page {
 			// Lists lead here, so there is a page, with what they say.
 			e = &lektordir.Entry{Content: []byte(i.excerpt)}
 		}
-		w.entry(b, i, entries.Public(e), images)
+		shown := entries.Public
+		if w.o.Private {
+			shown = entries.Own
+		}
+		w.entry(b, i, shown(e), images)
 		i.record.Forget()
 		return err == nil
 	}}
+}
+
+// whose tells of a site that is not for others, of which pages may have another text.
+func (w *site) whose() string {
+	if w.o.Private {
+		return "private"
+	}
+	return ""
 }
 
 // entry writes what is in an entry.

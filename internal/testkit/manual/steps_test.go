@@ -11,19 +11,20 @@ const (
 // their shell $D is the lektor-dir, $example a file with the text, and $root the
 // directory of the project.
 var allSteps = map[string][]step{
-	"README.md":       readme,
-	"lektor.7":        introduction,
-	"lektor-dir.5":    directory,
-	"lektor-fetch.1":  fetcher,
-	"lektor-view.1":   viewer,
-	"lektor-query.7":  queries,
-	"lektor-cloudd.1": cloud,
-	"lektor-ess.1":    notices,
-	"lektor-share.1":  sharing,
-	"lektor-pages.1":  pages,
-	"lektor-import.1": importing,
-	"ess.5":           essFormat,
-	"nno.5":           nnoFormat,
+	"README.md":        readme,
+	"lektor.7":         introduction,
+	"lektor-dir.5":     directory,
+	"lektor-fetch.1":   fetcher,
+	"lektor-view.1":    viewer,
+	"lektor-query.7":   queries,
+	"lektor-cloudd.1":  cloud,
+	"lektor-ess.1":     notices,
+	"lektor-share.1":   sharing,
+	"lektor-pages.1":   pages,
+	"lektor-import.1":  importing,
+	"lektor-article.1": articles,
+	"ess.5":            essFormat,
+	"nno.5":            nnoFormat,
 }
 
 // targets makes sure that every line of an example names a target of make.
@@ -325,6 +326,11 @@ var fetcher = []step{
 		starts: `df -h | lektor-fetch put --feed-id urn:x:disk --feed-name Disk \`,
 		out:    `\A/.*/new/[0-9a-f]{40}/[^/]*\n\z`,
 		then:   `lektor-view ls -o '{{.feed}}: {{.title}}' feed:urn:x:disk | grep "^Disk: Disk on 20[0-9-]*\$"; lektor-view show "$(lektor-view ls -o path feed:urn:x:disk)" | grep /`,
+	},
+	{
+		starts: "lektor-fetch set https://daringfireball.net/feed fulltext on",
+		before: `lektor-fetch ls -o url | grep -v daringfireball | lektor-fetch rm -`,
+		then:   `test "$(lektor-view ls -o fulltext feed:daringfireball is:unread | grep -c '^https://daringfireball.net/')" -eq 5; lektor-view ls -o path --sort date feed:daringfireball is:unread | tail -n 1 | lektor-view show --feed-text - | grep '^Text of number 1'`,
 	},
 	{
 		starts: `cd "${LEKTORDIR:-${XDG_DATA_HOME:-$HOME/.local/share}/lektor}"`,
@@ -663,6 +669,13 @@ var pages = []step{
 		then:   `test "$(grep -c '^From ' flagged.mbox)" = 1; grep '^X-Status: F$' flagged.mbox`,
 	},
 }
+
+// articles is lektor-article(1).
+var articles = []step{{
+	starts: "url=https://example.org/post",
+	given:  `curl() { echo '<nav>No</nav><article><p>'; seq -s ' word, ' 200; echo '</p><a href=next>next</a></article>'; }`,
+	then:   `grep 'word, 77' post.html; grep 'href="https://example.org/next"' post.html; ! grep No post.html`,
+}}
 
 // sharing is lektor-share(1).
 var sharing = []step{
