@@ -21,7 +21,7 @@ const (
 func TestProgramsStartSmall(t *testing.T) {
 	inits := regexp.MustCompile(`(?m)^init github\.com/lektordir/lektor/\S+ .*, (\d+) bytes, (\d+) allocs$`)
 	bin := build(t)
-	for _, name := range []string{"lektor-fetch", "lektor-view", "lektor-ess", "lektor-cloudd", "lektor-share"} {
+	for _, name := range []string{"lektor-fetch", "lektor-view", "lektor-ess", "lektor-cloudd", "lektor-share", "lektor-import"} {
 		cmd := exec.Command(filepath.Join(bin, name), "--version")
 		cmd.Env = append(os.Environ(), "GODEBUG=inittrace=1")
 		out, err := cmd.CombinedOutput()

@@ -200,6 +200,7 @@ func updateCommand() *cli.Command {
 				Common: fetching(f), Feeds: f.Words(), Nul: f.Bool("null"),
 				All: f.Given("all").Bool("all"), Format: f.Given("format").String("format"),
 				Quiet: f.Given("quiet").Bool("quiet"), DryRun: f.Given("dry-run").Bool("dry-run"),
+				FullText: f.Given("fulltext").Bool("fulltext"),
 			}
 			if o.All && len(o.Feeds) > 0 {
 				f.Fail(command.Usagef("either feeds are named, or all of them are fetched with -a"))
@@ -321,22 +322,41 @@ Example:
 func importCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "import",
-		Usage:     "subscribe to the feeds of an OPML list",
-		ArgsUsage: "FILE|-",
+		Usage:     "subscribe to the feeds of an OPML list, or move in from another reader",
+		ArgsUsage: "FILE|-|--from READER [PATH…]",
 		Description: `Folders become categories. What lektor does not understand of the list comes
 back with export.
 
+READER is newsboat, sfeed, r2e, feedly, inoreader or miniflux: its names, folders,
+queries and what was read move, too, by lektor-import(1).
+
 Example:
-   lektor-fetch import --no-fetch Subs.opml`,
+   lektor-fetch import --no-fetch Subs.opml
+   lektor-fetch import --from newsboat`,
 		Flags: append([]cli.Flag{
+			&cli.StringFlag{Name: "from", Usage: "take over what `READER` keeps, at PATH or where it keeps it"},
+			&cli.BoolFlag{Name: "yes", Usage: "with --from, take over commands without asking"},
 			&cli.BoolFlag{Name: "no-fetch", Usage: "subscribe, and fetch nothing yet"},
 			dryRunFlag(),
 		}, fetchFlags()...),
 		Action: command.Run(fetcher.Import, "", func(f *command.Flags) fetcher.ImportOptions {
-			if f.NArg() != 1 {
+			o := fetcher.ImportOptions{
+				Common: fetching(f), File: f.Args().First(), NoFetch: f.Bool("no-fetch"), DryRun: f.Bool("dry-run"), From: f.String("from"), Yes: f.Bool("yes"),
+			}
+			switch {
+			case o.From != "":
+				o.Paths = f.Words()
+				var err error
+				o.Program, err = command.Program("lektor-import")
+				f.Fail(err)
+			case f.IsSet("from"):
+				f.Fail(command.Usagef("--from needs the name of a reader"))
+			case o.Yes:
+				f.Fail(command.Usagef("--yes is for --from: a list names no commands"))
+			case f.NArg() != 1:
 				f.Fail(command.Usagef("import takes one list, a file or - for standard input"))
 			}
-			return fetcher.ImportOptions{Common: fetching(f), File: f.Args().First(), NoFetch: f.Bool("no-fetch"), DryRun: f.Bool("dry-run")}
+			return o
 		}),
 	}
 }
@@ -386,6 +406,7 @@ func updateFlags() []cli.Flag {
 		&cli.BoolFlag{Name: "all", Aliases: []string{"a"}, Usage: "fetch all feeds, due or not"},
 		command.OutputFlag("print the entries that are delivered in `FORMAT`: path"),
 		&cli.BoolFlag{Name: "quiet", Aliases: []string{"q"}, Usage: "no summary"},
+		&cli.BoolFlag{Name: "fulltext", Usage: "of feeds with full text, get that of unread entries that came without, too"},
 		dryRunFlag(),
 	}
 }

@@ -24,11 +24,21 @@ func External(name, program, usage string) *cli.Command {
 
 // become replaces the process.
 func become(program string, args []string) error {
-	path, err := beside(program)
+	path, err := Program(program)
 	if err != nil {
-		return Hint(err, "install %s, which belongs to %s, in the same directory", program, filepath.Base(args[0]))
+		return err
 	}
 	return &os.PathError{Op: "exec", Path: path, Err: syscall.Exec(path, append([]string{program}, args[1:]...), os.Environ())}
+}
+
+// Program gives the path of another program of lektor's: beside this one, as they are
+// installed together, else in $PATH.
+func Program(name string) (string, error) {
+	path, err := beside(name)
+	if err != nil {
+		err = Hint(err, "install %s, which belongs to %s, in the same directory", name, filepath.Base(os.Args[0]))
+	}
+	return path, err
 }
 
 func beside(program string) (string, error) {

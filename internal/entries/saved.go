@@ -39,6 +39,9 @@ func SavedQueries(dir string) ([]Saved, error) {
 	return all, err
 }
 
+// SavedPath is where the query of a name is saved in the lektor-dir at a path.
+func SavedPath(dir, name string) string { return filepath.Join(dir, savedDir, name) }
+
 // savedNames gives the names of the saved queries, in order.
 func savedNames(dir string) ([]string, error) {
 	ents, err := os.ReadDir(filepath.Join(dir, savedDir))

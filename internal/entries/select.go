@@ -77,6 +77,7 @@ type Wanted struct {
 	// These are about all entries, whatever the query says.
 	OnlyUnread, SkipTrashed, Withdrawn bool
 	Folders                            func(feed string) []string // of a feed by its hash
+	Want                               lektordir.Fields           // of each entry, besides what the query needs
 	// Enough, unless it is nil, tells whether nothing is wanted of what is dated at a
 	// time or before.
 	Enough func(time.Time) bool
@@ -84,7 +85,9 @@ type Wanted struct {
 
 // Hit is an entry that an [Index] knows.
 type Hit struct {
-	Ref   lektordir.Ref
+	Ref lektordir.Ref
+	// Feed is what [Record.Feed] tells of; nil where the index does not know.
+	Feed  *lektordir.Feed
 	Entry lektordir.Entry // with the fields of Have
 	Have  lektordir.Fields
 	// Words tells what words the entry has, see [query.Subject]; it may be called
@@ -223,13 +226,13 @@ func (s *Store) find(ctx context.Context, view View, sel Selection, t taker) err
 	}
 	w := Wanted{
 		Query: sel.Query, Matcher: m, Now: s.Now, OnlyUnread: !sel.All && !sel.Query.MentionsState(),
-		SkipTrashed: !sel.Hidden && !sel.Query.MentionsTrash(), Withdrawn: sel.Hidden || sel.Query.MentionsWithdrawn(), Folders: s.folders,
+		SkipTrashed: !sel.Hidden && !sel.Query.MentionsTrash(), Withdrawn: sel.Hidden || sel.Query.MentionsWithdrawn(), Folders: s.folders, Want: sel.Want,
 	}
 	if t.enough != nil {
 		w.Enough = func(when time.Time) bool { return flush() != nil || t.enough(when) }
 	}
 	err := view.Find(ctx, w, func(h Hit) bool {
-		r := &Record{Ref: h.Ref, s: s, entry: h.Entry, have: h.Have, words: h.Words}
+		r := &Record{Ref: h.Ref, s: s, feed: h.Feed, entry: h.Entry, have: h.Have, words: h.Words}
 		if !sel.Query.Empty() {
 			switch r.Match(m) {
 			case query.No:

@@ -26,6 +26,8 @@ type world struct {
 	cache string
 	clock func() time.Time
 	said  bytes.Buffer
+	// pending is how many entries wait, see index.Options.
+	pending int
 	// indexed counts the answers that were the index's, unless it is nil.
 	indexed *int
 }
@@ -50,20 +52,24 @@ func newWorld(t *testing.T) *world {
 
 // open opens the lektor-dir as a command does, whose moment is now.
 func (w *world) open() (*entries.Store, *index.Index) {
-	w.Helper()
+	if w.T != nil {
+		w.Helper()
+	}
 	d, err := lektordir.Open(w.dir.Path, nil)
 	if err != nil {
 		w.Fatal(err)
 	}
 	streams := command.NewStreams("test", nil, &bytes.Buffer{}, &w.said)
 	s := entries.New(d, time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC), streams)
-	x := index.New(d, index.Options{Cache: w.cache, Host: "here", Clock: w.clock, Budget: time.Hour, Least: 1, Warn: streams.Report.Warn})
+	x := index.New(d, index.Options{Cache: w.cache, Host: "here", Clock: w.clock, Budget: time.Hour, Least: 1, Pending: w.pending, Warn: streams.Report.Warn})
 	return s, x
 }
 
 // ask gives the paths and titles of what a query selects, with or without the index.
 func (w *world) ask(with bool, words string, sel entries.Selection) []string {
-	w.Helper()
+	if w.T != nil {
+		w.Helper()
+	}
 	s, x := w.open()
 	if with {
 		s.Index = counting{x, w.indexed}

@@ -1,13 +1,11 @@
 package fetcher
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
-	"slices"
 	"strings"
 
 	"github.com/lektordir/lektor/internal/atomicfile"
@@ -26,10 +24,19 @@ type ImportOptions struct {
 	Common
 	File            string // "-" for standard input
 	NoFetch, DryRun bool
+	// From is another reader, whose files are at Paths; "" for a list in File.
+	From  string
+	Paths []string
+	Yes   bool // its commands are taken over without asking
+	// Program is the path of lektor-import.
+	Program string
 }
 
 // Import subscribes to the feeds of a list, and fetches them.
 func Import(ctx context.Context, o ImportOptions, s *command.Streams) error {
+	if o.From != "" {
+		return o.move(ctx, s)
+	}
 	data, err := input(ctx, s, o.File, opml.MaxBytes)
 	if err != nil {
 		return err
@@ -64,11 +71,17 @@ func Import(ctx context.Context, o ImportOptions, s *command.Streams) error {
 	if bad != nil || o.DryRun || o.NoFetch || len(list.added) == 0 {
 		return bad
 	}
-	if err = r.fetch(ctx, sel, false, s); ctx.Err() == nil {
+	return r.imported(ctx, sel, s)
+}
+
+// imported fetches feeds that came from a list.
+func (r *Runner) imported(ctx context.Context, sel Selection, s *command.Streams) error {
+	err := r.fetch(ctx, sel, false, s)
+	if ctx.Err() == nil {
 		// What the user called a feed stays. Where the feed calls itself so, it
 		// may rename itself.
-		for _, sub := range list.added {
-			err = errors.Join(err, feeddir.SameAlias(r.Writer, r.Dir, sub.Hash))
+		for _, hash := range sel.Feeds {
+			err = errors.Join(err, feeddir.SameAlias(r.Writer, r.Dir, hash))
 		}
 	}
 	return errors.Join(err, r.Close())
@@ -88,53 +101,25 @@ type imported struct {
 // that are subscribed to already get those they lack. What cannot be
 // subscribed to is in the joined error, and the others are subscribed to.
 func subscribe(w *lektordir.Writer, d *lektordir.Dir, doc *opml.Document, dryRun bool) (imported, error) {
-	var out imported
-	var bad error
-	byURL := feeddir.ByURL(d)
-	seen := map[string]bool{}
+	var refused []string
+	var feeds []*feeddir.Subscription
 	for _, f := range doc.Feeds() {
 		id := feeddir.FeedURL(f.URL)
 		if !fetch.IsHTTP(id) || len(id) >= atomicfile.MaxLine {
-			out.refused = append(out.refused, f.URL)
+			refused = append(refused, f.URL)
 			continue
 		}
-		hash := lektordir.FeedHash(id)
-		if !feeddir.Subscribed(d, hash) {
-			hash = cmp.Or(byURL[id], hash)
-		}
-		if seen[hash] {
-			continue
-		}
-		seen[hash] = true
-		if feeddir.Subscribed(d, hash) {
-			out.already++
-			if !dryRun {
-				bad = errors.Join(bad, addCategories(d, hash, f.Categories))
-			}
-			continue
-		}
-		s := &feeddir.Subscription{ID: id, Hash: hash, Alias: f.Title, Link: f.HTMLURL, About: f.Description, Categories: f.Categories}
+		s := &feeddir.Subscription{ID: id, Alias: f.Title, Link: f.HTMLURL, About: f.Description, Categories: f.Categories}
 		if s.Alias == f.URL {
 			s.Alias = "" // what export writes for a feed without a name
 		}
-		if !dryRun {
-			added, err := feeddir.Add(w, d, s, feeddir.Options{Unsynced: true})
-			if err != nil {
-				bad = errors.Join(bad, err)
-				continue
-			}
-			if !added {
-				out.already++
-				continue
-			}
-		}
-		out.added = append(out.added, s)
+		feeds = append(feeds, s)
 	}
+	list, bad := feeddir.AddAll(w, d, feeds, feeddir.ManyOptions{DryRun: dryRun})
+	out := imported{added: list.Added, already: len(list.Already), refused: refused}
 	if dryRun {
 		return out, bad
 	}
-	bad = errors.Join(bad, feeddir.Finish(w, d, out.added))
-	out.added = slices.DeleteFunc(out.added, func(s *feeddir.Subscription) bool { return !feeddir.Subscribed(d, s.Hash) })
 	all := doc
 	old, err := importedBefore(d)
 	if unread := (*fs.PathError)(nil); errors.As(err, &unread) {
@@ -151,20 +136,6 @@ func subscribe(w *lektordir.Writer, d *lektordir.Dir, doc *opml.Document, dryRun
 		return out, errors.Join(bad, fmt.Errorf("%s stays as it was, and export will not give back all of this list: with it, %w", path, err))
 	}
 	return out, errors.Join(bad, feeddir.WriteList(d, data))
-}
-
-func addCategories(d *lektordir.Dir, hash string, categories []string) error {
-	have := feeddir.Categories(d, hash)
-	all := slices.Clone(have)
-	for _, c := range categories {
-		if !slices.Contains(all, c) {
-			all = append(all, c)
-		}
-	}
-	if len(all) == len(have) {
-		return nil
-	}
-	return feeddir.SetCategories(d, hash, all, atomicfile.WriteUnsynced)
 }
 
 // importedBefore reads the lists imported before; nil when there is none.

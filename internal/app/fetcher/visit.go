@@ -37,6 +37,7 @@ type visit struct {
 	resp    *fetch.Response
 	feed    *feedconv.Feed
 	out     lektordir.Result
+	full    *fullText // nil for a feed whose entries keep its own text
 }
 
 // feed fetches one feed and delivers what is new. When everything is done the
@@ -147,6 +148,11 @@ func (v *visit) begin() bool {
 	}
 	v.req.Last = v.t.last
 	v.name = fetch.Public(v.req.URL)
+	if feeddir.FullText(v.r.Dir, v.t.hash) {
+		if v.full, err = v.newFullText(); err != nil {
+			return v.end(result{kind: broken, err: err})
+		}
+	}
 	return true
 }
 
@@ -183,10 +189,23 @@ func (v *visit) ask() bool {
 	if !v.st.Known() {
 		return true
 	}
+	v.mark() // what was delivered before a kill, or by another fetcher
+	res := result{kind: unchanged}
 	if v.resp.NotModified {
-		return v.save(result{kind: notModified})
+		res.kind = notModified
 	}
-	return v.save(result{kind: unchanged})
+	if v.full != nil {
+		return v.again(res)
+	}
+	return v.save(res)
+}
+
+// mark marks what was read elsewhere, if marks wait.
+func (v *visit) mark() map[lektordir.Ref]lektordir.Ref {
+	if !v.st.Awaits() {
+		return nil
+	}
+	return v.r.mark(v.t.hash)
 }
 
 // trusted looks at the commands of the feed, before anything is asked for that
@@ -213,8 +232,16 @@ func (v *visit) read() bool {
 			unread = true
 			return err
 		}
+		if v.full != nil {
+			return nil // pages are waited for without what is in short supply
+		}
 		return v.keep()
 	})
+	if err == nil && v.full != nil {
+		if err = v.fullText(); err == nil {
+			err = v.r.reading(v.ctx, int64(len(v.resp.Body)), v.keep)
+		}
+	}
 	switch {
 	case unread:
 		return v.fail(failed, err)
@@ -232,7 +259,10 @@ func (v *visit) keep() error {
 	}
 	if err == nil {
 		v.feed.Truncated = v.feed.Truncated || v.resp.Truncated
-		v.out, err = v.r.stage(v.ctx, v.txn, policy, v.feed)
+		v.out, err = v.r.stage(v.ctx, v.txn, policy, v.feed, v.full.article())
+	}
+	if err == nil && v.full != nil {
+		err = v.full.revise(&v.out)
 	}
 	if err == nil {
 		err = v.r.ess(v.t.hash, v.feed, v.resp.WireBytes)
@@ -301,7 +331,7 @@ func (v *visit) deliver() {
 		}
 		first := v.st.Checked().IsZero()
 		v.st.Read(hints)
-		v.r.delivered(v.txn)
+		v.r.delivered(v.txn, v.mark())
 		if !v.claimed && !first && len(v.out.New)+len(v.out.Updated) > 0 {
 			// Whoever listens learns that nobody told him.
 			if err := feeddir.LeaveMissed(v.r.Dir, v.t.hash, v.r.now()); err != nil {

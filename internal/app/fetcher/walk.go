@@ -479,7 +479,7 @@ func (r *Runner) commitNow(txn *lektordir.Txn) error {
 	if err := <-done; err != nil {
 		return err
 	}
-	r.delivered(txn)
+	r.delivered(txn, r.mark(txn.Feed()))
 	return nil
 }
 

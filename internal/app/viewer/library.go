@@ -94,7 +94,7 @@ func (l *library) indexed() *entries.Store {
 	return s
 }
 
-func (l *library) index() *index.Index { return l.o.index(l.dir, new(told).streams()) }
+func (l *library) index() *index.Index { return index.For(l.dir, new(told).streams(), l.o.Index) }
 
 func (l *library) Overview(ctx context.Context, newest int) (*tui.Overview, error) {
 	s := l.indexed()

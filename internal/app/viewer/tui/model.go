@@ -29,8 +29,9 @@ type model struct {
 	o    *Options
 	send func(tea.Msg)
 	// began is when everything was begun to be read.
-	began time.Time
-	retry time.Duration // see the constant
+	began  time.Time
+	retry  time.Duration // see the constant
+	defect *defect       // that ended it
 
 	width, height int
 	focus         paneKind
@@ -186,10 +187,10 @@ const firstRows = 200
 func (m *model) Init() tea.Cmd {
 	m.scanning = true // when that is told
 	ctx, d := m.ctx, m.disk
-	return tea.Batch(m.askGraphics(), func() tea.Msg {
+	return guarded(tea.Batch(m.askGraphics(), func() tea.Msg {
 		o, err := d.Overview(ctx, firstRows)
 		return overviewMsg{o, err}
-	})
+	}))
 }
 
 // haveOverview shows it, and reads everything.
@@ -234,8 +235,12 @@ func (m *model) watch() tea.Msg {
 
 // Update takes a message.
 func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
+	if d, ok := msg.(*defect); ok {
+		m.defect = d
+		return m, tea.Quit
+	}
 	cmd := m.take(msg)
-	return m, tea.Batch(cmd, m.readRows())
+	return m, guarded(tea.Batch(cmd, m.readRows()))
 }
 
 func (m *model) take(msg tea.Msg) tea.Cmd {

@@ -1,0 +1,42 @@
+package main
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/lektordir/lektor/internal/app/importer"
+	"github.com/lektordir/lektor/internal/command"
+	"github.com/lektordir/lektor/internal/testkit/dir"
+	"github.com/lektordir/lektor/internal/testkit/manual"
+)
+
+func TestMain(m *testing.M) {
+	testscript.Main(m, map[string]func(){"lektor-import": main})
+}
+
+func TestManual(t *testing.T) {
+	app := newApp()
+	command.Prepare(app)
+	manual.CheckManual(t, app, "../../man/lektor-import.1")
+	var names []string
+	for _, c := range app.Commands {
+		names = append(names, c.Name)
+	}
+	if !slices.Equal(names, importer.Readers) {
+		t.Errorf("commands %q, readers %q", names, importer.Readers)
+	}
+}
+
+// TestScripts runs testdata/*.txtar, with [dir.Commands].
+func TestScripts(t *testing.T) {
+	testscript.Run(t, testscript.Params{
+		Dir: "testdata",
+		Setup: func(env *testscript.Env) error {
+			dir.SetEnv(env, "feeds")
+			return nil
+		},
+		Cmds: dir.Commands(nil),
+	})
+}

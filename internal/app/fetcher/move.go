@@ -1,0 +1,65 @@
+package fetcher
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+
+	"github.com/lektordir/lektor/internal/command"
+)
+
+// move lets lektor-import(1) take over what another reader keeps, and fetches the feeds
+// that are new. That program knows the databases of others, which no fetch should have
+// to load.
+func (o ImportOptions) move(ctx context.Context, s *command.Streams) error {
+	args := []string{"--dir=" + o.Dir, o.From}
+	if o.DryRun {
+		args = append(args, "--dry-run")
+	}
+	if o.Yes {
+		args = append(args, "--yes")
+	}
+	var added bytes.Buffer
+	cmd := exec.CommandContext(ctx, o.Program, append(append(args, "--"), o.Paths...)...)
+	// It asks, and tells.
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, &added, os.Stderr
+	if f := s.InFile(); f != nil {
+		cmd.Stdin = f
+	}
+	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
+	if o.DryRun {
+		cmd.Stdout = s.Out
+	}
+	err := cmd.Run()
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	var exit *exec.ExitError
+	switch {
+	case errors.As(err, &exit) && exit.ExitCode() == command.StatusUsage:
+		return &command.UsageError{Message: "import --from " + o.From + ": nothing was moved", Hint: "see lektor-import(1)"}
+	case errors.As(err, &exit):
+		err = fmt.Errorf("import --from %s: not all of it was moved", o.From)
+	case err != nil:
+		return err
+	}
+	sel := Selection{Unnamed: true}
+	for line := range strings.Lines(added.String()) {
+		sel.Feeds = append(sel.Feeds, filepath.Base(strings.TrimSuffix(line, "\n")))
+	}
+	if o.DryRun || o.NoFetch || len(sel.Feeds) == 0 {
+		return err
+	}
+	r, end, bad := o.begin(ctx, s, false, nil)
+	if bad != nil {
+		return errors.Join(err, bad)
+	}
+	defer end()
+	return errors.Join(err, r.imported(ctx, sel, s))
+}

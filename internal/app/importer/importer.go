@@ -1,0 +1,374 @@
+// Package importer moves what another feed reader keeps into a lektor-dir:
+// subscriptions with names and folders, saved queries, and what was read. It makes no
+// requests, and writes to nothing of the other reader's. It is the one that knows
+// the database of newsboat, so that lektor-fetch starts without.
+package importer
+
+import (
+	"bufio"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/lektordir/lektor/internal/atomicfile"
+	"github.com/lektordir/lektor/internal/command"
+	"github.com/lektordir/lektor/internal/entries"
+	"github.com/lektordir/lektor/internal/feeddir"
+	"github.com/lektordir/lektor/internal/fetch"
+	"github.com/lektordir/lektor/internal/moving"
+	"github.com/lektordir/lektor/internal/termsafe"
+	"github.com/lektordir/lektor/internal/units"
+	"github.com/lektordir/lektor/lektordir"
+)
+
+// Options are those of [Import].
+type Options struct {
+	Dir string // path of the lektor-dir
+	// Reader is one of [Readers].
+	Reader string
+	// Paths are files of the reader, or the directory of them; none stands for where it
+	// keeps them.
+	Paths  []string
+	Yes    bool // take commands over without asking
+	DryRun bool
+	// Now is the clock, time.Now without it.
+	Now func() time.Time
+}
+
+// source is what was read of another reader.
+type source struct {
+	*moving.Library
+	items []moving.Item
+	// own tells that its user wrote the list himself, so that it may name files and
+	// commands.
+	own bool
+}
+
+// Import subscribes to the feeds of another reader, saves its queries, and marks what
+// was read there, or leaves marks that wait for their entries. It prints the paths in
+// src/ of the feeds that are new; in a dry run, what they would be fetched from.
+func Import(ctx context.Context, o Options, s *command.Streams) error {
+	read := readers[o.Reader]
+	if read == nil {
+		return command.Usagef("%s: there is no such reader; there are %s", o.Reader, strings.Join(Readers, ", "))
+	}
+	src, err := read(ctx, o.Paths, s)
+	if err != nil {
+		return err
+	}
+	for _, note := range src.Notes {
+		s.Report.Warn("%s: %s", o.Reader, note)
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	m, end, err := open(o, s)
+	if err != nil {
+		return err
+	}
+	defer end()
+	bad := m.subscribe(src)
+	if !o.DryRun && ctx.Err() == nil {
+		bad = errors.Join(bad, m.mark(ctx, src))
+	}
+	bad = errors.Join(bad, m.saveQueries(src.Queries))
+	m.tell(src)
+	return bad
+}
+
+// mover is an import on its way.
+type mover struct {
+	o    Options
+	s    *command.Streams
+	d    *lektordir.Dir
+	w    *lektordir.Writer
+	in   *bufio.Reader
+	list feeddir.Joined
+	// byKey are hashes by what the reader calls feeds.
+	byKey map[string]string
+
+	marked, waiting, saved int
+}
+
+// open opens the lektor-dir, and makes it unless it is a dry run: then an empty one
+// elsewhere stands for one that is not there.
+func open(o Options, s *command.Streams) (m *mover, end func(), err error) {
+	if o.Dir == "" {
+		return nil, nil, command.Hint(errors.New("there is no home directory to keep feeds in"), "give --dir or set $LEKTORDIR")
+	}
+	end = func() {}
+	if _, missing := os.Lstat(o.Dir); o.DryRun && missing != nil {
+		temp, err := os.MkdirTemp("", "lektor-dry-run-")
+		if err != nil {
+			return nil, nil, err
+		}
+		o.Dir, end = temp, func() { os.RemoveAll(temp) }
+	}
+	m = &mover{o: o, s: s, in: bufio.NewReader(s.In), byKey: map[string]string{}}
+	if m.d, err = command.CreateDir(o.Dir, &lektordir.Options{Now: o.Now}); err == nil {
+		m.w, err = m.d.NewWriter(lektordir.WriterOptions{})
+	}
+	if err != nil {
+		end()
+		return nil, nil, err
+	}
+	clean := end
+	return m, func() { m.w.Close(); clean() }, nil
+}
+
+// subscribe subscribes to the feeds, after asking for commands.
+func (m *mover) subscribe(src *source) error {
+	var list []*feeddir.Subscription
+	filters := map[string]string{} // by id
+	for i := range src.Feeds {
+		f := &src.Feeds[i]
+		id := feeddir.FeedURL(f.URL)
+		switch {
+		case f.Off:
+			m.s.Report.Info("%s: left out, as %s does not fetch it", cmp.Or(f.Title, fetch.Public(id)), m.o.Reader)
+			continue
+		case !m.may(src, id):
+			m.s.Report.Warn("%s: left out; it is not fetched by http or https, or has more than %d bytes", fetch.Brief(fetch.Public(f.URL)), atomicfile.MaxLine)
+			continue
+		}
+		if before, ok := filters[id]; ok {
+			if before != f.Filter {
+				m.s.Report.Warn("%s: it is in the list with another filter, too, and a feed has one", fetch.Public(id))
+			}
+			m.byKey[f.Key] = id
+			continue
+		}
+		if !m.consents(f, id) {
+			continue
+		}
+		filters[id] = f.Filter
+		m.byKey[f.Key] = id
+		list = append(list, &feeddir.Subscription{ID: id, Alias: f.Title, Link: webLink(f.Link), Categories: f.Categories})
+	}
+	var err error
+	m.list, err = feeddir.AddAll(m.w, m.d, list, feeddir.ManyOptions{DryRun: m.o.DryRun, Before: func(s *feeddir.Subscription) error {
+		if filters[s.ID] == "" {
+			return nil
+		}
+		return feeddir.SetForced(m.w, m.d, s.Hash, "filter", filters[s.ID])
+	}})
+	hashes := map[string]string{}
+	for _, s := range append(m.list.Added, m.list.Already...) {
+		hashes[s.ID] = s.Hash
+	}
+	for key, id := range m.byKey {
+		m.byKey[key] = hashes[id]
+	}
+	for _, s := range m.list.Already {
+		if f := filters[s.ID]; f != "" {
+			m.s.Report.Warn("%s: subscribed to already; its filter stays as it is, and that of %s was: %s", fetch.Public(s.ID), m.o.Reader, termsafe.Brief(f))
+		}
+	}
+	for _, s := range m.list.Added {
+		if m.o.DryRun {
+			fmt.Fprintln(m.s.Out, termsafe.Line(fetch.Public(s.ID)))
+			continue
+		}
+		fmt.Fprintln(m.s.Out, m.d.Join("src", s.Hash))
+	}
+	return err
+}
+
+// webLink is the page of a feed, if it is one of the web.
+func webLink(link string) string {
+	if fetch.IsHTTP(link) {
+		return link
+	}
+	return ""
+}
+
+// may tells whether a URL may be that of a feed.
+func (m *mover) may(src *source, id string) bool {
+	if len(id) >= atomicfile.MaxLine {
+		return false
+	}
+	scheme, _, _ := strings.Cut(strings.ToLower(id), ":")
+	return fetch.IsHTTP(id) || src.own && (scheme == "file" || scheme == "exec")
+}
+
+// consents asks whether the command of a feed may be run from now on.
+func (m *mover) consents(f *moving.Feed, id string) bool {
+	what, cmd := "", ""
+	switch {
+	case f.Filter != "":
+		what, cmd = fetch.Public(id)+" goes through a filter", f.Filter
+	case strings.HasPrefix(strings.ToLower(id), "exec:"):
+		what, cmd = "a feed is made by a command", id[len("exec:"):]
+	default:
+		return true
+	}
+	what += ": " + termsafe.Line(cmd)
+	switch {
+	case m.o.Yes:
+		return true
+	case m.o.DryRun:
+		m.s.Report.Info("%s; it would be asked for", what)
+		return true
+	case !m.s.InIsTerminal():
+		m.s.Report.Warn("%s; the feed is left out, as nobody can be asked: --yes takes such over", what)
+		return false
+	}
+	m.s.Report.Info("%s", what)
+	m.s.Report.Info("take it over, to be run at each fetch? [y/N]")
+	line, err := m.in.ReadString('\n')
+	if err != nil && !errors.Is(err, io.EOF) {
+		return false
+	}
+	line = strings.ToLower(strings.TrimSpace(line))
+	return line == "y" || line == "yes"
+}
+
+// mark lets marks wait in the feeds that they are of, and marks what is there.
+func (m *mover) mark(ctx context.Context, src *source) error {
+	find := newFinder(m.d, m.byKey)
+	marks := map[string][]feeddir.Mark{}
+	strangers := 0
+	for _, i := range moving.Distinct(src.items) {
+		flags := i.Marks()
+		if flags == "" {
+			continue
+		}
+		hash := find.feed(&i)
+		if hash == "" {
+			strangers++
+			continue
+		}
+		marks[hash] = append(marks[hash], feeddir.Mark{Flags: flags, ID: i.ID, URL: i.URL, Title: i.Title, Date: i.Date})
+	}
+	if strangers > 0 && !src.own {
+		m.s.Report.Warn("%s: %s of feeds that are not subscribed to: they are left out", m.o.Reader, units.Count(strangers, "entry"))
+	}
+	var bad error
+	for hash, list := range marks {
+		if err := ctx.Err(); err != nil {
+			return context.Cause(ctx)
+		}
+		n, err := m.markFeed(ctx, hash, list)
+		bad = errors.Join(bad, err)
+		m.marked += n
+		m.waiting += len(list) - n
+	}
+	return bad
+}
+
+// markFeed marks the entries of a feed that came already, and gives their number. A
+// feed that another process has is waited for.
+func (m *mover) markFeed(ctx context.Context, hash string, marks []feeddir.Mark) (int, error) {
+	t, err := m.w.Begin(hash)
+	for told := false; errors.As(err, new(*lektordir.BusyError)); t, err = m.w.Begin(hash) {
+		if !told {
+			told = true
+			m.s.Report.Info("%s: another process has the feed; waiting for it", hash)
+		}
+		select {
+		case <-ctx.Done():
+			return 0, context.Cause(ctx)
+		case <-time.After(100 * time.Millisecond):
+		}
+	}
+	if err != nil {
+		return 0, err
+	}
+	defer t.Close()
+	if err := feeddir.AddMarks(m.d, hash, marks); err != nil {
+		return 0, err
+	}
+	moved, err := feeddir.MarkArrived(m.d, hash, m.o.Now())
+	return len(moved), err
+}
+
+// saveQueries saves those queries of which none has the name.
+func (m *mover) saveQueries(queries []moving.Query) error {
+	var bad error
+	for _, q := range queries {
+		name := termsafe.Line(q.Name)
+		if q.Err != nil {
+			m.s.Report.Warn("the query %s cannot be said here: %v", name, q.Err)
+			continue
+		}
+		path := entries.SavedPath(m.o.Dir, q.Name)
+		text := q.Text + "\n"
+		old, err := atomicfile.Read(path, 1<<20)
+		switch {
+		case err == nil && string(old) == text:
+			continue
+		case err == nil:
+			m.s.Report.Warn("the query %s is there already, and stays as it is; %s has: %s", name, m.o.Reader, termsafe.Line(q.Text))
+			continue
+		case m.o.DryRun:
+			m.s.Report.Info("query %s: %s", name, termsafe.Line(q.Text))
+		default:
+			if err = os.MkdirAll(filepath.Dir(path), 0o777); err == nil {
+				err = atomicfile.Write(path, []byte(text))
+			}
+			if err != nil {
+				bad = errors.Join(bad, err)
+				continue
+			}
+		}
+		m.saved++
+	}
+	return bad
+}
+
+// tell tells what was done.
+func (m *mover) tell(src *source) {
+	did := "subscribed"
+	if m.o.DryRun {
+		did = "would be subscribed to"
+	}
+	line := fmt.Sprintf("%s: %s %s, %d already", m.o.Reader, units.Count(len(m.list.Added), "feed"), did, len(m.list.Already))
+	if m.saved > 0 {
+		line += "; " + units.Count(m.saved, "query")
+	}
+	if m.marked > 0 {
+		line += "; " + units.Count(m.marked, "entry") + " marked"
+	}
+	if m.waiting > 0 {
+		line += "; " + units.Count(m.waiting, "mark") + " waiting for entries"
+	}
+	m.s.Report.Info("%s", line)
+}
+
+// finder finds the feeds that items are of.
+type finder struct {
+	byKey, byURL, byPage map[string]string
+}
+
+func newFinder(d *lektordir.Dir, byKey map[string]string) *finder {
+	f := &finder{byKey: byKey, byURL: feeddir.ByURL(d), byPage: map[string]string{}}
+	subs, _ := feeddir.List(d) // those that cannot be read, update tells of
+	for _, s := range subs {
+		f.byURL[s.ID] = s.Hash
+		if page := lektordir.NormalizeID(s.Link); page != "" {
+			if _, several := f.byPage[page]; several {
+				f.byPage[page] = ""
+				continue
+			}
+			f.byPage[page] = s.Hash
+		}
+	}
+	return f
+}
+
+// feed gives the hash of the feed that an item is of, "" for none.
+func (f *finder) feed(i *moving.Item) string {
+	if hash := f.byKey[i.Feed]; hash != "" && i.Feed != "" {
+		return hash
+	}
+	if hash := f.byURL[feeddir.FeedURL(i.Feed)]; hash != "" && i.Feed != "" {
+		return hash
+	}
+	return f.byPage[lektordir.NormalizeID(i.Page)]
+}

@@ -1,0 +1,234 @@
+package importer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/lektordir/lektor/internal/atomicfile"
+	"github.com/lektordir/lektor/internal/command"
+	"github.com/lektordir/lektor/internal/moving"
+	"github.com/lektordir/lektor/internal/opml"
+)
+
+// Readers are those from which can be moved.
+var Readers = []string{"newsboat", "sfeed", "r2e", "feedly", "inoreader", "miniflux"}
+
+// readers read what each of them keeps, in the files at paths.
+var readers = map[string]func(ctx context.Context, paths []string, s *command.Streams) (*source, error){
+	"newsboat": fromNewsboat, "sfeed": fromSfeed, "r2e": fromR2E, "feedly": fromService, "inoreader": fromService, "miniflux": fromService,
+}
+
+// The largest files that are read, in bytes.
+const (
+	maxList   = 16 << 20
+	maxExport = 512 << 20
+)
+
+// home is the user's home directory, "" without one.
+func home() string {
+	h, _ := os.UserHomeDir()
+	return h
+}
+
+// xdg is a base directory of the XDG specification, which says to ignore relative paths.
+func xdg(variable, otherwise string) string {
+	if dir := os.Getenv(variable); filepath.IsAbs(dir) {
+		return dir
+	}
+	return filepath.Join(home(), otherwise)
+}
+
+// tilde expands what a shell would at the begin of a path.
+func tilde(path string) string {
+	if rest, ok := strings.CutPrefix(path, "~/"); ok {
+		return filepath.Join(home(), rest)
+	}
+	return path
+}
+
+func isDir(path string) bool {
+	fi, err := os.Stat(path)
+	return err == nil && fi.IsDir()
+}
+
+// first gives the first of paths at which there is something, else the first.
+func first(paths ...string) string {
+	for _, p := range paths {
+		if atomicfile.Exists(p) {
+			return p
+		}
+	}
+	return paths[0]
+}
+
+// atMost is the error for more files than a reader has.
+func atMost(paths []string, n int, what string) error {
+	if len(paths) > n {
+		return command.Usagef("unexpected argument %s: it is %s", paths[n], what)
+	}
+	return nil
+}
+
+// fromNewsboat reads newsboat's urls and its cache.
+func fromNewsboat(ctx context.Context, paths []string, s *command.Streams) (*source, error) {
+	if err := atMost(paths, 2, "the directory of newsboat, or its urls and its cache.db"); err != nil {
+		return nil, err
+	}
+	config := filepath.Join(xdg("XDG_CONFIG_HOME", ".config"), "newsboat")
+	data := filepath.Join(xdg("XDG_DATA_HOME", ".local/share"), "newsboat")
+	urls := first(filepath.Join(config, "urls"), filepath.Join(home(), ".newsboat/urls"), filepath.Join(home(), ".newsbeuter/urls"))
+	if len(paths) > 0 {
+		if urls = paths[0]; isDir(urls) {
+			urls = filepath.Join(urls, "urls")
+		}
+	}
+	text, err := atomicfile.Read(urls, maxList)
+	if err != nil {
+		return nil, command.Hint(err, "name the directory of newsboat, or its file urls: import --from newsboat PATH")
+	}
+	src := &source{Library: moving.Newsboat(string(text)), own: true}
+	dir := filepath.Dir(urls)
+	cache := first(filepath.Join(dir, "cache.db"), filepath.Join(data, "cache.db"))
+	if set, err := atomicfile.Read(filepath.Join(dir, "config"), maxList); err == nil {
+		c := moving.NewsboatConfig(string(set))
+		src.Notes = append(src.Notes, c.Notes...)
+		if c.Cache != "" {
+			cache = tilde(c.Cache)
+		}
+	}
+	if len(paths) > 1 {
+		cache = paths[1]
+	}
+	var notes []string
+	src.items, notes, err = newsboatCache(ctx, cache)
+	src.Notes = append(src.Notes, notes...)
+	if errors.Is(err, fs.ErrNotExist) && len(paths) < 2 {
+		s.Report.Warn("%s is not there: what was read is not known", cache)
+		err = nil
+	}
+	return src, err
+}
+
+// fromSfeed reads sfeed's sfeedrc, and where $SFEED_URL_FILE or a second path names
+// the list of what was read in sfeed_curses, that, and the files of entries.
+func fromSfeed(_ context.Context, paths []string, s *command.Streams) (*source, error) {
+	if err := atMost(paths, 2, "sfeedrc, and the file of URLs that sfeed_curses keeps"); err != nil {
+		return nil, err
+	}
+	rc, seen := filepath.Join(home(), ".sfeed/sfeedrc"), os.Getenv("SFEED_URL_FILE")
+	if len(paths) > 0 {
+		if rc = paths[0]; isDir(rc) {
+			rc = filepath.Join(rc, "sfeedrc")
+		}
+	}
+	if len(paths) > 1 {
+		seen = paths[1]
+	}
+	text, err := atomicfile.Read(rc, maxList)
+	if err != nil {
+		return nil, command.Hint(err, "name it: import --from sfeed PATH")
+	}
+	lib, at := moving.Sfeed(string(text))
+	src := &source{Library: lib, own: true}
+	if seen == "" {
+		return src, nil
+	}
+	list, err := atomicfile.Read(seen, maxExport)
+	if err != nil {
+		return nil, err
+	}
+	read := map[string]bool{}
+	for line := range strings.Lines(string(list)) {
+		read[strings.TrimRight(line, "\n")] = true
+	}
+	// Where sfeed_update keeps the entries.
+	if at = tilde(at); at == "" {
+		at = filepath.Join(filepath.Dir(rc), "feeds")
+	}
+	for _, f := range lib.Feeds {
+		data, err := atomicfile.Read(filepath.Join(at, f.Key), maxExport)
+		if err != nil {
+			if !errors.Is(err, fs.ErrNotExist) {
+				return nil, err
+			}
+			s.Report.Info("%s was never fetched by sfeed", f.Title)
+			continue
+		}
+		src.items = append(src.items, moving.SfeedItems(f.Key, string(data), func(url string) bool { return read[url] })...)
+	}
+	return src, nil
+}
+
+// fromR2E reads the configuration of rss2email, and its data.
+func fromR2E(_ context.Context, paths []string, s *command.Streams) (*source, error) {
+	if err := atMost(paths, 2, "the configuration of rss2email, and its data"); err != nil {
+		return nil, err
+	}
+	config := filepath.Join(xdg("XDG_CONFIG_HOME", ".config"), "rss2email.cfg")
+	data := filepath.Join(xdg("XDG_DATA_HOME", ".local/share"), "rss2email.json")
+	if len(paths) > 0 {
+		if config = paths[0]; isDir(config) {
+			config = filepath.Join(config, "rss2email.cfg")
+		}
+		data = first(filepath.Join(filepath.Dir(config), "rss2email.json"), data)
+	}
+	if len(paths) > 1 {
+		data = paths[1]
+	}
+	text, err := atomicfile.Read(config, maxList)
+	if err != nil {
+		return nil, command.Hint(err, "name it: import --from r2e PATH")
+	}
+	src := &source{Library: moving.R2E(string(text)), own: true}
+	seen, err := atomicfile.Read(data, maxExport)
+	if errors.Is(err, fs.ErrNotExist) && len(paths) < 2 {
+		s.Report.Warn("%s is not there: what was mailed is not known", data)
+		return src, nil
+	}
+	if err == nil {
+		src.items, err = moving.R2ESeen(seen)
+		if err != nil {
+			err = fmt.Errorf("%s: %w", data, err)
+		}
+	}
+	return src, err
+}
+
+// fromService reads what a service on the web exports: OPML, and entries as JSON.
+func fromService(_ context.Context, paths []string, _ *command.Streams) (*source, error) {
+	if len(paths) == 0 {
+		return nil, command.Usagef("name the files that were exported: OPML, and entries as JSON")
+	}
+	src := &source{Library: &moving.Library{}}
+	for _, path := range paths {
+		data, err := atomicfile.Read(path, maxExport)
+		if err != nil {
+			return nil, err
+		}
+		if begin := strings.TrimLeft(string(data[:min(len(data), 64)]), "\ufeff \t\r\n"); strings.HasPrefix(begin, "{") || strings.HasPrefix(begin, "[") {
+			items, err := moving.Stream(data)
+			if err != nil {
+				return nil, fmt.Errorf("%s: %w", path, err)
+			}
+			src.items = append(src.items, items...)
+			continue
+		}
+		doc, err := opml.Parse(data)
+		if err != nil {
+			return nil, fmt.Errorf("%s: neither JSON nor a list of feeds: %w", path, err)
+		}
+		for _, f := range doc.Feeds() {
+			title := f.Title
+			if title == f.URL {
+				title = ""
+			}
+			src.Feeds = append(src.Feeds, moving.Feed{URL: f.URL, Key: f.URL, Title: title, Link: f.HTMLURL, Categories: f.Categories})
+		}
+	}
+	return src, nil
+}

@@ -1,0 +1,119 @@
+// Package moving reads what other feed readers keep for their users: feeds with names
+// and folders, saved queries, and what was read. It knows their formats, and neither
+// the disk nor the lektor-dir. None of what it reads is run: a list that is a shell
+// script is read for the lines that it knows.
+package moving
+
+import (
+	"slices"
+	"strings"
+	"time"
+)
+
+// Library is what a reader keeps.
+type Library struct {
+	Feeds   []Feed // in its order, each URL once
+	Queries []Query
+	// Notes tell, a line each, what was not understood or has no place here.
+	Notes []string
+}
+
+// Feed is a feed that another reader fetches.
+type Feed struct {
+	URL string // as the user wrote it; "exec:" and a command of /bin/sh for one that a command makes
+	// Filter is a command of /bin/sh through which its documents go, or "".
+	Filter string
+	// Key is what the reader calls the feed where it keeps the entries.
+	Key        string
+	Title      string // the user's own name for it, or ""
+	Link       string // its page, or ""
+	Categories []string
+	// Off tells that the reader does not fetch it.
+	Off bool
+}
+
+// Query is a saved query.
+type Query struct {
+	Name string
+	Text string // in the language of lektor-query(7), where Err is nil
+	Err  error  // why it cannot be said in it
+}
+
+// Item is an entry that another reader knows.
+type Item struct {
+	Feed string // the Key of its feed, or a URL of the feed; "" where nothing tells
+	Page string // URL of the feed's page, where Feed is "" or of no use
+	// ID is what it has for the entry's identifier, URL the entry's page; either may be "".
+	ID, URL, Title string
+	Date           time.Time // zero if it is not known
+	Read, Trashed  bool
+	Flagged        bool
+	Flags          string // the user's own, a to z
+}
+
+// Marks are the flags of an item, in the letters of a lektor-dir; "" for an unread one
+// without any.
+func (i *Item) Marks() string {
+	var b strings.Builder
+	if i.Flagged {
+		b.WriteByte('F')
+	}
+	if i.Read {
+		b.WriteByte('S')
+	}
+	if i.Trashed {
+		b.WriteByte('T')
+	}
+	b.WriteString(i.Flags)
+	return b.String()
+}
+
+// Distinct leaves a URL to those items alone that are the only ones of their feed to
+// have it: one that many entries share, as that of the home page, tells nothing of
+// which of them was read. So it is with titles of items without a URL. Items of one
+// feed and identifier are one. What is left without anything to know it by goes.
+func Distinct(items []Item) []Item {
+	type in struct{ feed, what string }
+	urls, titles := map[in]int{}, map[in]int{}
+	for _, i := range items {
+		urls[in{i.Feed, i.URL}]++
+		if i.URL == "" {
+			titles[in{i.Feed, i.Title}]++
+		}
+	}
+	out := slices.Clone(items)
+	for n := range out {
+		i := &out[n]
+		if i.URL != "" {
+			if i.Title = ""; urls[in{i.Feed, i.URL}] > 1 {
+				i.URL = ""
+			}
+		} else if titles[in{i.Feed, i.Title}] > 1 {
+			i.Title = ""
+		}
+	}
+	return slices.DeleteFunc(out, func(i Item) bool { return i.ID == "" && i.URL == "" && i.Title == "" })
+}
+
+// add appends a feed, or completes the one with its URL.
+func (l *Library) add(f Feed) {
+	for i := range l.Feeds {
+		have := &l.Feeds[i]
+		if have.URL != f.URL || have.Filter != f.Filter {
+			continue
+		}
+		for _, c := range f.Categories {
+			if !slices.Contains(have.Categories, c) {
+				have.Categories = append(have.Categories, c)
+			}
+		}
+		if have.Title == "" {
+			have.Title = f.Title
+		}
+		return
+	}
+	l.Feeds = append(l.Feeds, f)
+}
+
+// oneLine makes a line of what may have several.
+func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }

@@ -1,0 +1,87 @@
+package moving
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+)
+
+// R2E reads the configuration of rss2email, an INI file with a section "feed.NAME" for
+// each feed.
+func R2E(config string) *Library {
+	lib := &Library{}
+	var f *Feed
+	end := func() {
+		if f == nil {
+			return
+		}
+		if f.URL == "" {
+			lib.Notes = append(lib.Notes, fmt.Sprintf("the feed %s has no url", f.Title))
+		} else {
+			lib.add(*f)
+		}
+		f = nil
+	}
+	for line := range strings.Lines(config) {
+		line = strings.TrimRight(line, "\r\n")
+		trimmed := strings.TrimSpace(line)
+		switch {
+		case trimmed == "" || trimmed[0] == '#' || trimmed[0] == ';':
+		case trimmed[0] == '[' && line[0] == '[':
+			end()
+			section, _, _ := strings.Cut(trimmed[1:], "]")
+			if name, ok := strings.CutPrefix(section, "feed."); ok {
+				f = &Feed{Title: oneLine(name), Key: name}
+			}
+		case f == nil || line[0] == ' ' || line[0] == '\t': // a value goes on
+		default:
+			at := strings.IndexAny(trimmed, "=:")
+			if at < 0 {
+				continue
+			}
+			key, value := strings.ToLower(strings.TrimSpace(trimmed[:at])), strings.TrimSpace(trimmed[at+1:])
+			value = strings.ReplaceAll(value, "%%", "%") // as Python's configparser has it
+			switch key {
+			case "url":
+				f.URL = value
+			case "active":
+				f.Off = strings.EqualFold(value, "false") || strings.EqualFold(value, "no") || strings.EqualFold(value, "off") || value == "0"
+			case "post-process", "digest-post-process":
+				if value != "" {
+					lib.Notes = append(lib.Notes, fmt.Sprintf("%s: its %s is rss2email's, and is not taken over", f.Title, key))
+				}
+			}
+		}
+	}
+	end()
+	return lib
+}
+
+// R2ESeen reads the data of rss2email, JSON: of each feed what was mailed, which is
+// taken for read.
+func R2ESeen(data []byte) ([]Item, error) {
+	var file struct {
+		Feeds []struct {
+			Name string                     `json:"name"`
+			Seen map[string]json.RawMessage `json:"seen"`
+		} `json:"feeds"`
+	}
+	if err := json.Unmarshal(data, &file); err != nil {
+		return nil, fmt.Errorf("not the data of rss2email: %w", err)
+	}
+	var items []Item
+	for _, f := range file.Feeds {
+		for guid := range f.Seen {
+			i := Item{Feed: f.Name, ID: guid, Read: true}
+			if isWeb(guid) {
+				i.URL = guid
+			}
+			items = append(items, i)
+		}
+	}
+	return items, nil
+}
+
+func isWeb(s string) bool {
+	return strings.HasPrefix(s, "http://") || strings.HasPrefix(s, "https://")
+}

@@ -1,0 +1,335 @@
+package scripts
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/lektordir/lektor/internal/testkit/dir"
+	"github.com/lektordir/lektor/internal/testkit/server"
+)
+
+// newsboat is a person who has read with newsboat so far.
+type newsboat struct {
+	t    *testing.T
+	home string
+	path string // of the program
+}
+
+// run runs newsboat with files of its own unless args say otherwise.
+func (n *newsboat) run(args ...string) string {
+	n.t.Helper()
+	cmd := exec.Command(n.path, args...)
+	cmd.Dir = n.home
+	cmd.Env = append(os.Environ(), "HOME="+n.home, "XDG_CONFIG_HOME="+n.home+"/none", "XDG_DATA_HOME="+n.home+"/none", "TERM=dumb", "no_proxy=*", "http_proxy=")
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		n.t.Fatalf("newsboat %q: %v\n%s", args, err, out)
+	}
+	return string(out)
+}
+
+// write writes a file in newsboat's directory.
+func (n *newsboat) write(name, text string) string {
+	n.t.Helper()
+	path := filepath.Join(n.home, ".newsboat", name)
+	if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
+		n.t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(text), 0o666); err != nil {
+		n.t.Fatal(err)
+	}
+	return path
+}
+
+// unread is how many unread entries newsboat says that one line of urls has. It is
+// asked with a copy of its cache, from which it removes what other lines name.
+func (n *newsboat) unread(line string) int {
+	n.t.Helper()
+	cache, err := os.ReadFile(filepath.Join(n.home, ".newsboat/cache.db"))
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	at := n.t.TempDir()
+	urls, db := filepath.Join(at, "urls"), filepath.Join(at, "cache.db")
+	if err := os.WriteFile(db, cache, 0o666); err != nil {
+		n.t.Fatal(err)
+	}
+	if err := os.WriteFile(urls, []byte(line+"\n"), 0o666); err != nil {
+		n.t.Fatal(err)
+	}
+	out := n.run("-u", urls, "-c", db, "-x", "print-unread")
+	m := regexp.MustCompile(`(\d+) unread`).FindStringSubmatch(out)
+	if m == nil {
+		n.t.Fatalf("newsboat says %q", out)
+	}
+	count, _ := strconv.Atoi(m[1])
+	return count
+}
+
+// rssItem is an item; an empty guid is none, and so is an empty link.
+func rssItem(i int, guid, link string) string {
+	item := fmt.Sprintf("<item><title>Title %d</title><description>text %d &lt;b&gt;x&lt;/b&gt;</description>", i, i)
+	if guid != "" {
+		item += `<guid isPermaLink="false">` + guid + `</guid>`
+	}
+	if link != "" {
+		item += "<link>" + link + "</link>"
+	}
+	if i%3 > 0 { // some have no date
+		item += fmt.Sprintf("<pubDate>Mon, %02d Nov 2025 10:00:00 +0100</pubDate>", i%28+1)
+	}
+	return item + "</item>\n"
+}
+
+// A user of newsboat moves by one command: folders, names and the unread entries of
+// each feed are the same, and newsboat's files are as they were. The cache is made by
+// newsboat itself, and so are the marks in it.
+func TestNewsboatMoves(t *testing.T) {
+	path, err := exec.LookPath("newsboat")
+	if err != nil {
+		t.Skip("newsboat is not installed")
+	}
+	bin := build(t)
+	s, err := server.New("127.0.0.1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	rss := func(title, items string) string {
+		return `<?xml version="1.0"?><rss version="2.0"><channel><title>` + title + "</title><link>" + s.URL("/") + "</link><description>d</description>\n" + items + "</channel></rss>"
+	}
+	var guids, made, upper, links, bare, home string
+	for i := range 12 {
+		// Newsboat has an entry once, in whatever feed it met the guid first.
+		link := fmt.Sprintf("http://127.0.0.1/item/%d?a=1&amp;b=2", i)
+		guids += rssItem(i, fmt.Sprint("  urn:guid:", i, "\n"), link)
+		made += rssItem(i, fmt.Sprint("urn:made:", i), link)
+		upper += rssItem(i, fmt.Sprint("urn:upper:", i), link)
+		links += rssItem(i, "", link)
+		bare += rssItem(i, "", "")
+		home += rssItem(i, fmt.Sprint("home-", i), "http://127.0.0.1/")
+	}
+	atom := `<feed xmlns="http://www.w3.org/2005/Atom"><title>Atom &amp; co</title><id>urn:f</id><updated>2025-11-01T00:00:00Z</updated>`
+	for i := range 6 {
+		atom += fmt.Sprintf(`<entry><title>A %d</title><id>urn:a:%d</id><link href="/a/%d"/><updated>2025-11-0%dT00:00:00Z</updated><content type="html">c</content></entry>`, i, i, i, i+1)
+	}
+	for name, doc := range map[string]string{
+		"guids": rss("Guids", guids), "links": rss("Links", links), "bare": rss("Bare", bare), "home": rss("Home", home), "atom": atom + "</feed>", "upper": rss("UPPER", upper),
+	} {
+		s.Handle("/"+name, server.Doc("application/xml", doc))
+	}
+	n := &newsboat{t: t, home: t.TempDir(), path: path}
+	script := n.write("bin/make", "#!/bin/sh\ncat <<'EOF'\n"+rss("Made", made)+"\nEOF\n")
+	if err := os.Chmod(script, 0o777); err != nil {
+		t.Fatal(err)
+	}
+	lines := map[string]string{ // by title
+		"Guids":     s.URL("/guids") + ` tech news`,
+		"My links":  s.URL("/links") + ` "~My links" "two words"`,
+		"Bare":      s.URL("/bare"),
+		"Home":      s.URL("/home") + ` tech`,
+		"Atom & co": s.URL("/atom") + ` "~Atom & co" "a/b"`,
+		"Made":      "exec:" + script + " scripts",
+		"upper":     `"filter:tr U u:` + s.URL("/upper") + `" "~upper"`,
+	}
+	urls := "# feeds\n"
+	for _, title := range slices.Sorted(maps.Keys(lines)) {
+		urls += lines[title] + "\n"
+	}
+	urls += `"query:Unread tech:unread = \"yes\" and tags # \"tech\""` + "\n" + `"query:Sevens:title =~ \"\\<7$\""` + "\n" + `"query:Busy:unread_count > 3"` + "\n"
+	n.write("urls", urls)
+	n.write("config", "cleanup-on-quit no\nreload-threads 1\n")
+	n.run("-x", "reload")
+	// What was read, by newsboat's own way to take it over from another one: by guid.
+	read := "urn:a:0\nurn:a:1\nhome-3\nhome-4\nTitle 1\nTitle 2\nTitle 5\n"
+	for i := range 12 {
+		if i%2 == 0 {
+			read += fmt.Sprintf("urn:made:%d\nurn:upper:%[1]d\n", i)
+		}
+	}
+	list := n.write("read", read)
+	n.run("-I", list)
+	if sqlite, err := exec.LookPath("sqlite3"); err == nil {
+		// Those with a line break in their guid cannot stand in its list.
+		db := filepath.Join(n.home, ".newsboat/cache.db")
+		if out, err := exec.Command(sqlite, db, "UPDATE rss_item SET unread = 0 WHERE title IN ('Title 4', 'Title 9') AND feedurl NOT LIKE '%/home'; UPDATE rss_item SET flags = 'k', deleted = 0 WHERE title = 'A 5'; UPDATE rss_item SET deleted = 1 WHERE title = 'A 4'").CombinedOutput(); err != nil {
+			t.Fatalf("%v\n%s", err, out)
+		}
+	}
+	want := map[string]int{}
+	total := 0
+	for title, line := range lines {
+		want[title] = n.unread(line)
+		total += want[title]
+	}
+	if all := n.unread(strings.Join(slices.Collect(maps.Values(lines)), "\n")); all != total || total < 20 || total > 75 {
+		t.Fatalf("newsboat has %d unread, and by feed %v", all, want)
+	}
+	before, err := dir.Files(filepath.Join(n.home, ".newsboat"))
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	feeds := filepath.Join(n.home, "feeds")
+	run := func(program string, args ...string) string {
+		t.Helper()
+		cmd := exec.Command(filepath.Join(bin, program), args...)
+		cmd.Env = append(os.Environ(), "HOME="+n.home, "LEKTORDIR="+feeds, "XDG_CONFIG_HOME=", "XDG_CACHE_HOME="+n.home+"/cache", "no_proxy=*")
+		var stderr strings.Builder
+		cmd.Stderr = &stderr
+		out, err := cmd.Output()
+		if err != nil {
+			t.Fatalf("%s %q: %v\n%s", program, args, err, stderr.String())
+		}
+		return string(out) + stderr.String()
+	}
+	told := run("lektor-fetch", "import", "--from", "newsboat", "--yes", "--gap", "0")
+	if !strings.Contains(told, "Busy cannot be said here: unread_count > 3") {
+		t.Errorf("%s", told)
+	}
+	check := func() {
+		t.Helper()
+		got := map[string]int{}
+		for line := range strings.Lines(run("lektor-view", "count", "--by", "feed", "-o", "json")) {
+			var c struct {
+				Feed   string
+				Unread int
+			}
+			if err := json.Unmarshal([]byte(line), &c); err != nil {
+				t.Fatal(err)
+			}
+			got[c.Feed] = c.Unread
+		}
+		if !maps.Equal(got, want) {
+			t.Errorf("unread: %v, in newsboat %v", got, want)
+		}
+	}
+	check()
+	folders := map[string]string{}
+	for line := range strings.Lines(run("lektor-fetch", "ls", "-o", `{{.title}}|{{.categories | join ","}}`)) {
+		title, list, _ := strings.Cut(strings.TrimSuffix(line, "\n"), "|")
+		folders[title] = list
+	}
+	if w := map[string]string{"Guids": "tech,news", "My links": "two words", "Bare": "", "Home": "tech", "Atom & co": `a\/b`, "Made": "scripts", "upper": ""}; !maps.Equal(folders, w) {
+		t.Errorf("folders: %v, not %v", folders, w)
+	}
+	if got, w := strings.TrimSpace(run("lektor-view", "count", "-o", "unread", `query:"Unread tech"`)), fmt.Sprint(want["Guids"]+want["Home"]); got != w {
+		t.Errorf("the query has %s entries, not %s", got, w)
+	}
+	if got := strings.TrimSpace(run("lektor-view", "count", "-o", "all", "query:Sevens")); got != "6" { // of Atom there is none
+		t.Errorf("the other has %s", got)
+	}
+	after, err := dir.Files(filepath.Join(n.home, ".newsboat"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !maps.Equal(before, after) {
+		t.Error("newsboat's files were written to")
+	}
+
+	// Again, and what is new is unread; what was read stays so.
+	s.Handle("/home", server.Doc("application/xml", rss("Home", rssItem(99, "home-99", "http://127.0.0.1/")+home)))
+	want["Home"]++
+	run("lektor-fetch", "import", "--from", "newsboat", "--yes", "--gap", "0")
+	run("lektor-fetch", "update", "-a", "--gap", "0")
+	check()
+}
+
+// What is not there yet when one moves, is marked when it comes: be it in a run that
+// was killed behind the delivery, be the feed out of reach at first.
+func TestMarksWaitForTheirEntries(t *testing.T) {
+	bin := build(t)
+	s, err := server.New("127.0.0.1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	s.Handle("/feed", server.Answer(http.StatusServiceUnavailable, ""), server.Doc("application/xml", server.RSS("Feed", 1, 2)),
+		server.Doc("application/xml", server.RSS("Feed", 1, 2)), server.Doc("application/xml", server.RSS("Feed", 1, 4)))
+	at := t.TempDir()
+	feeds := filepath.Join(at, "feeds")
+	sfeed := func(name, text string) {
+		t.Helper()
+		if err := os.MkdirAll(filepath.Join(at, "feeds of sfeed"), 0o777); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(at, name), []byte(text), 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+	run := func(status int, args ...string) string {
+		t.Helper()
+		cmd := exec.Command(filepath.Join(bin, args[0]), args[1:]...)
+		cmd.Env = append(os.Environ(), "HOME="+at, "LEKTORDIR="+feeds, "SFEED_URL_FILE="+filepath.Join(at, "read"), "XDG_CACHE_HOME="+at+"/cache", "no_proxy=*")
+		out, err := cmd.CombinedOutput()
+		if cmd.ProcessState == nil || cmd.ProcessState.ExitCode() != status {
+			t.Fatalf("%q: %v\n%s", args, err, out)
+		}
+		return string(out)
+	}
+	// The links of the entries, as the feed has them.
+	links := regexp.MustCompile(`<link>([^<]*)</link>`).FindAllStringSubmatch(server.RSS("Feed", 1, 4), -1)
+	var read, tsv string
+	for _, l := range links {
+		if strings.HasSuffix(l[1], "/1") || strings.HasSuffix(l[1], "/3") {
+			read += l[1] + "\n"
+		}
+		tsv += "\tT\t" + l[1] + "\t\t\t\t\t\t\n"
+	}
+	if strings.Count(read, "\n") != 2 {
+		t.Fatalf("%q of %q", read, links)
+	}
+	sfeed("sfeedrc", "sfeedpath='"+at+"/feeds of sfeed'\nfeeds() {\n\tfeed F "+s.URL("/feed")+"\n}\n")
+	sfeed("feeds of sfeed/F", tsv)
+	sfeed("read", read)
+
+	run(75, "lektor-fetch", "import", "--from", "sfeed", "--gap", "0", at)
+	run(0, "lektor-fetch", "update", "--gap", "0", s.URL("/feed"))
+	if got := run(0, "lektor-view", "count"); !strings.Contains(got, "1 unread of 2") {
+		t.Errorf("%s", got)
+	}
+	// Killed between delivery and mark: the entry is in new/, and its mark waits.
+	taken, err := filepath.Glob(filepath.Join(feeds, "cur/*/*;2,S"))
+	if err != nil || len(taken) != 1 {
+		t.Fatal(taken, err)
+	}
+	back := strings.TrimSuffix(strings.Replace(taken[0], "/cur/", "/new/", 1), ";2,S")
+	if err := os.Rename(taken[0], back); err != nil {
+		t.Fatal(err)
+	}
+	marks, err := filepath.Glob(filepath.Join(feeds, "src/*/etc/fetch/marks"))
+	if err != nil || len(marks) != 1 {
+		t.Fatal(marks, err)
+	}
+	text, err := os.ReadFile(marks[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(marks[0], append([]byte("S\t\t"+strings.Fields(read)[0]+"\t\n"), text...), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	run(0, "lektor-fetch", "update", "--gap", "0", s.URL("/feed")) // the same document
+	if got := run(0, "lektor-view", "count"); !strings.Contains(got, "1 unread of 2") {
+		t.Errorf("%s", got)
+	}
+	out := run(0, "lektor-fetch", "update", "--gap", "0", "-o", "path", s.URL("/feed"))
+	if strings.Count(out, "/new/") != 1 || strings.Count(out, "/cur/") != 1 {
+		t.Errorf("what was delivered is elsewhere than\n%s", out)
+	}
+	if got := run(0, "lektor-view", "count"); !strings.Contains(got, "2 unread of 4") {
+		t.Errorf("%s", got)
+	}
+	if _, err := os.Stat(marks[0]); !os.IsNotExist(err) {
+		t.Errorf("marks are left: %v", err)
+	}
+}
