@@ -37,8 +37,8 @@ build: ## build the programs into bin/ (this is what plain make does)
 demo: build ## a lektor-dir from nothing to reading; FEED=https://… takes a real feed
 	@GO="$(GO)" sh scripts/demo $(FEED)
 
-test: check ## check, then every test, with the race detector where a C compiler works
-	$(GO) test $$(GO="$(GO)" sh scripts/race-flag) ./...
+test: check build ## check, then every test, with the race detector where a C compiler works
+	LEKTOR_PROGRAMS="$(CURDIR)/bin" $(GO) test $$(GO="$(GO)" sh scripts/race-flag) ./...
 
 check: ## formatting, vet, staticcheck, go.mod, import rules, scripts, man pages, other systems
 	@GO="$(GO)" sh scripts/check
@@ -47,6 +47,7 @@ bench: build ## the speed of everything, against sfeed, newsboat and mblaze wher
 	$(GO) run ./scripts/bench
 	$(GO) run ./scripts/bench/ess
 	$(GO) run ./scripts/bench/share
+	$(GO) run ./scripts/bench/gluster
 
 faults: ## a crowd; kills, failing calls and power cuts at every file-system operation; histories of feeds; an hour
 	$(GO) run ./scripts/crowd

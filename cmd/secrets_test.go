@@ -20,24 +20,13 @@ import (
 // mark is in everything that nobody else is to see.
 const mark = "s3cret"
 
-// build builds the programs.
-func build(t *testing.T) string {
-	t.Helper()
-	bin := t.TempDir()
-	if out, err := exec.Command("go", "build", "-o", bin+"/", "./lektor-fetch", "./lektor-view", "./lektor-ess", "./lektor-cloudd", "./lektor-share", "./lektor-pages").CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
-	return bin
-}
+func TestMain(m *testing.M) { dir.Main(m) }
 
 // TestNoSecrets: no output that leaves the machine holds a user and password, a
 // token, a command or a file's name, whichever feed they are of: a feed that has
 // any is left out, and what else has a password in a URL is written without it.
 func TestNoSecrets(t *testing.T) {
-	if testing.Short() {
-		t.Skip("builds all programs")
-	}
-	bin := build(t)
+	bin := dir.Bin(t)
 	d := dir.New(t)
 	feed := func(id, name string, files ...string) {
 		t.Helper()

@@ -4,4 +4,4 @@ package feedconv
 
 // bombScale divides the sizes of the bombs: the race detector makes everything
 // some twenty times slower, and what is linear is so at any size.
-const bombScale = 8
+const bombScale = 16

@@ -23,6 +23,10 @@ type Entry struct {
 	PubDate time.Time // UTC; zero when there is none or it could not be read
 	Type    string    // MIME type of Content; "" means text/plain
 
+	// FeedContent is what the feed has for content, byte for byte, where Content is
+	// another text; FullText says which, and what FeedContent is.
+	FeedContent []byte
+
 	// Extras, in the file of that name. Those that are not known are empty.
 	Link       string    // when it is not the id
 	Updated    time.Time // when that is not PubDate
@@ -40,6 +44,14 @@ type Entry struct {
 	Duration     time.Duration
 	Episode      int // from 1, as Season; 0 when there is none
 	Season       int
+	FullText     FullText
+}
+
+// FullText tells that the content of an entry is not what its feed has, but the article
+// of its page. The zero value is for the feed's own.
+type FullText struct {
+	URL  string // of the page
+	Type string // MIME type of FeedContent; "" means text/plain
 }
 
 // Source is the feed that an entry was taken from by the one that it came with. What
@@ -82,6 +94,7 @@ const (
 	FieldAuthor
 	FieldPubDate
 	FieldType
+	FieldFeedContent // a file only where there is FieldFullText
 	FieldLink
 	FieldUpdated
 	FieldSummary
@@ -97,12 +110,13 @@ const (
 	FieldDuration
 	FieldEpisode
 	FieldSeason
+	FieldFullText
 
 	// Obligatory are the fields without which an entry is malformed.
 	Obligatory = FieldTitle | FieldID | FieldContent | FieldFeed
-	AllFields  = FieldSeason<<1 - 1
+	AllFields  = FieldFullText<<1 - 1
 	// Extras are the fields that are in the file extras.
-	Extras = AllFields &^ (FieldType<<1 - 1)
+	Extras = AllFields &^ (FieldFeedContent<<1 - 1)
 )
 
 // value is a value of an [Entry], and how it is stored.
@@ -127,9 +141,13 @@ var files = []value{
 	{field: FieldType, name: "type", of: func(e *Entry) any { return &e.Type }, line: oneLine, repeats: true},
 }
 
+// feedContent is a file that only few entries have; what tells which is in their
+// extras.
+var feedContent = value{field: FieldFeedContent, name: "feed-content", of: func(e *Entry) any { return &e.FeedContent }}
+
 // Merge takes the fields that are selected over from another.
 func (e *Entry) Merge(from *Entry, fields Fields) {
-	for _, table := range [][]value{files, extras} {
+	for _, table := range [][]value{files, {feedContent}, extras} {
 		for i := range table {
 			if v := &table[i]; fields&v.field != 0 && v.of != nil {
 				v.copy(e, from)
@@ -153,6 +171,8 @@ func (v *value) copy(e, from *Entry) {
 		*to = *v.of(from).(*[]Enclosure)
 	case *Source:
 		*to = *v.of(from).(*Source)
+	case *FullText:
+		*to = *v.of(from).(*FullText)
 	case *time.Duration:
 		*to = *v.of(from).(*time.Duration)
 	case *int:
@@ -212,6 +232,9 @@ func (e *Entry) stored() iter.Seq2[*value, []byte] {
 				return
 			}
 		}
+		if e.FullText.URL != "" && !yield(&feedContent, content(e.FeedContent, e.FullText.Type)) {
+			return
+		}
 		if data := e.formatExtras(want); data != nil {
 			yield(&extrasFile, data)
 		}
@@ -226,6 +249,7 @@ func (e *Entry) stored() iter.Seq2[*value, []byte] {
 func (d *Dir) ReadEntry(r Ref, want Fields) (*Entry, error) {
 	e := &Entry{}
 	base := d.Abs(r)
+	want = want.whole()
 	var bad error
 	for i := range files {
 		v := &files[i]
@@ -261,12 +285,26 @@ func (d *Dir) ReadEntry(r Ref, want Fields) (*Entry, error) {
 			bad = errors.Join(bad, &OptionalError{err})
 		}
 	}
+	if want&FieldFeedContent != 0 && e.FullText.URL != "" {
+		data, err := readFile(base + "/" + feedContent.name)
+		if e.FeedContent = data; err != nil && !isNotExist(err) {
+			bad = errors.Join(bad, &OptionalError{err})
+		}
+	}
 	if bad != nil {
 		if _, err := os.Lstat(base); err != nil {
 			return nil, err
 		}
 	}
 	return e, bad
+}
+
+// whole adds what tells whether there is a file for a field.
+func (want Fields) whole() Fields {
+	if want&FieldFeedContent != 0 {
+		want |= FieldFullText
+	}
+	return want
 }
 
 // Reader reads entries of one feed in one place, for those who read many: names are
@@ -295,7 +333,7 @@ func (r *Reader) Close() error { return unix.Close(r.fd) }
 
 // ReadEntry is [Dir.ReadEntry].
 func (r *Reader) ReadEntry(ref Ref, want Fields) (*Entry, error) {
-	if ref.Place != r.place || ref.Feed != r.feed || want&FieldFeed != 0 {
+	if ref.Place != r.place || ref.Feed != r.feed || want&(FieldFeed|FieldFeedContent) != 0 {
 		return r.d.ReadEntry(ref, want)
 	}
 	e := &Entry{}

@@ -32,6 +32,7 @@ var extras = []value{
 	{field: FieldDuration, name: "duration", of: func(e *Entry) any { return &e.Duration }},
 	{field: FieldEpisode, name: "episode", of: func(e *Entry) any { return &e.Episode }},
 	{field: FieldSeason, name: "season", of: func(e *Entry) any { return &e.Season }},
+	{field: FieldFullText, name: "fulltext", of: func(e *Entry) any { return &e.FullText }, line: oneField},
 	{field: FieldSummary, name: "summary", of: func(e *Entry) any { return &e.Summary }, line: clean},
 }
 
@@ -71,6 +72,10 @@ func (v *value) appendLines(b []byte, e *Entry) []byte {
 	case *Source:
 		if *of != (Source{}) {
 			b = v.appendLine(b, v.line(of.ID), v.line(of.Title), v.line(of.Link), v.line(of.URL))
+		}
+	case *FullText:
+		if of.URL != "" {
+			b = v.appendLine(b, v.line(of.URL), v.line(of.Type))
 		}
 	case *time.Duration:
 		b = v.appendText(b, positive(int(*of/time.Second)))
@@ -146,6 +151,10 @@ func (v *value) take(e *Entry, rest []byte) {
 	case *Source:
 		if *to == (Source{}) {
 			*to = Source{ID: next(), Title: next(), Link: next(), URL: next()}
+		}
+	case *FullText:
+		if to.URL == "" {
+			*to = FullText{URL: next(), Type: next()}
 		}
 	case *time.Duration:
 		if *to == 0 {

@@ -216,11 +216,22 @@ func parseUniq(name string) (uniq, bool) {
 	if u.seq, ok = number('Q'); !ok {
 		return u, false
 	}
-	if len(mid) != 17 || mid[0] != 'I' || strings.Trim(mid[1:], "0123456789abcdef") != "" {
+	if len(mid) != 17 || mid[0] != 'I' || !only(mid[1:], 'f') {
 		return u, false
 	}
 	u.identity = mid[1:]
 	return u, true
+}
+
+// only reports whether there is nothing but digits in s, hexadecimal ones where last is
+// 'f' rather than '9'. Each listing asks it twice of every entry.
+func only(s string, last byte) bool {
+	for i := range len(s) {
+		if c := s[i]; (c < '0' || c > '9') && (c < 'a' || c > last) {
+			return false
+		}
+	}
+	return true
 }
 
 // parseRef reads the base name of an entry's directory. A unique name begins
@@ -233,7 +244,7 @@ func parseRef(place Place, feed, name string) (Ref, error) {
 	switch {
 	case place == New && ok:
 		return r, &NameError{Path: path.Join(place.String(), feed, name), Reason: "a name in new/ has no ';'"}
-	case secs == "" || strings.Trim(secs, "0123456789") != "" || len(secs) > 18 || rest == "":
+	case secs == "" || !only(secs, '9') || len(secs) > 18 || rest == "":
 		return r, &NameError{Path: path.Join(place.String(), feed, name), Reason: "it is not SECONDS.UNIQUE.HOST"}
 	}
 	return r, nil

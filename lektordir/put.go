@@ -245,19 +245,9 @@ func (t *Txn) again(ctx context.Context, it *item, lineage []record, doc *Docume
 		res.Unchanged++
 		return nil
 	}
-	before := func(r record) bool { return r.Content == it.content }
-	replaces, wanted := "", false
-	dated, err := t.dated(it, newest, doc.Dates)
+	replaces, wanted, err := t.wanted(it, lineage, doc)
 	if err != nil {
 		return err
-	}
-	switch p := doc.Policy; {
-	case !dated, p == Ignore:
-	case p == Deliver:
-		wanted = !slices.ContainsFunc(lineage, before)
-	default:
-		_, err := os.Lstat(t.d.Join("new", t.feed, newest.Unique))
-		replaces, wanted = newest.Unique, err == nil
 	}
 	if !wanted {
 		res.Ignored++
@@ -271,6 +261,26 @@ func (t *Txn) again(ctx context.Context, it *item, lineage []record, doc *Docume
 	}
 	res.Updated = append(res.Updated, ref)
 	return nil
+}
+
+// wanted tells whether dates and policy let a changed entry through, and which version
+// it takes out of new/.
+func (t *Txn) wanted(it *item, lineage []record, doc *Document) (replaces string, wanted bool, err error) {
+	newest := lineage[len(lineage)-1]
+	before := func(r record) bool { return r.Content == it.content }
+	dated, err := t.dated(it, newest, doc.Dates)
+	if err != nil {
+		return "", false, err
+	}
+	switch p := doc.Policy; {
+	case !dated, p == Ignore:
+	case p == Deliver:
+		wanted = !slices.ContainsFunc(lineage, before)
+	default:
+		_, err := os.Lstat(t.d.Join("new", t.feed, newest.Unique))
+		replaces, wanted = newest.Unique, err == nil
+	}
+	return replaces, wanted, nil
 }
 
 // dated tells whether the dates let a version take the place of the newest that was
@@ -347,6 +357,71 @@ func (t *Txn) Unknown(doc Document) ([]string, error) {
 		}
 	}
 	return unknown, nil
+}
+
+// Wanted is an item of a document that is new or a new version.
+type Wanted struct {
+	Index int // in Document.Items
+	New   bool
+}
+
+// Wanted gives those of the items of a document that [Txn.Stage] would stage now: for
+// who has to complete them by what takes long, before others wait for this
+// transaction. Dates and Policy count, Keep does not.
+func (t *Txn) Wanted(doc Document) ([]Wanted, error) {
+	j, err := t.readJournal()
+	if err != nil {
+		return nil, err
+	}
+	items, _ := identify(doc)
+	known, split := origins(j, items)
+	renumbered := newRenumberings(j, items)
+	at := make(map[*Item]int, len(doc.Items))
+	for i := range doc.Items {
+		at[&doc.Items[i]] = i
+	}
+	var wanted []Wanted
+	for i, it := range slices.Backward(items) {
+		var want bool
+		if known[i] == nil {
+			want = doc.Own || split[i] || renumbered.take(it) == nil
+		} else if lineage := j.lineageOf(*known[i]); lineage[len(lineage)-1].Content != it.content {
+			if _, want, err = t.wanted(it, lineage, &doc); err != nil {
+				return nil, err
+			}
+		}
+		if want {
+			wanted = append(wanted, Wanted{Index: at[it.Item], New: known[i] == nil})
+		}
+	}
+	return wanted, nil
+}
+
+// Revise stages a version of an entry that is in new/, by its unique name, in which
+// change has altered what entries are not known by, and takes the place of it: for the
+// journal it is the same, and a viewer that takes the old version meanwhile keeps that.
+// Extras that we do not know are lost. ok is false where the entry is not in new/ any
+// more, or was not delivered by this fetcher.
+func (t *Txn) Revise(ctx context.Context, unique string, change func(*Entry)) (ref Ref, ok bool, err error) {
+	j, err := t.readJournal()
+	if err != nil {
+		return Ref{}, false, err
+	}
+	old, ok := j.named(unique)
+	if !ok {
+		return Ref{}, false, nil
+	}
+	e, err := t.d.ReadEntry(Ref{Feed: t.feed, Unique: unique, Place: New}, AllFields)
+	switch {
+	case isNotExist(err), errors.As(err, new(*MalformedError)), errors.As(err, new(*OptionalError)):
+		return Ref{}, false, nil
+	case err != nil:
+		return Ref{}, false, err
+	}
+	change(e)
+	e.Replaces = unique
+	ref, err = t.add(ctx, version{Entry: *e, Identity: old.Identity, Key: old.Key, Content: old.Content, Lineage: old.lineage(), Replaces: unique})
+	return ref, err == nil, err
 }
 
 // version is the entry, ready for delivery.

@@ -11,7 +11,7 @@ import (
 
 	"github.com/lektordir/lektor/internal/app/fetcher"
 	"github.com/lektordir/lektor/internal/command"
-	"github.com/lektordir/lektor/internal/entries"
+	names "github.com/lektordir/lektor/internal/entries"
 	"github.com/lektordir/lektor/internal/feeddir"
 	"github.com/lektordir/lektor/internal/fetch"
 	"github.com/lektordir/lektor/internal/history"
@@ -49,7 +49,7 @@ Example:
 			addCommand(), rmCommand(), lsCommand(), setCommand(), update, watchCommand(),
 			historyCommand(), deliverCommand(), putCommand(), importCommand(), exportCommand(), checkCommand(),
 		},
-	}, entries.Complete)
+	}, names.Complete)
 }
 
 // common are the options of commands that make no requests.
@@ -201,6 +201,7 @@ func updateCommand() *cli.Command {
 				Common: fetching(f), Feeds: f.Words(), Nul: f.Bool("null"),
 				All: f.Given("all").Bool("all"), Format: f.Given("format").String("format"),
 				Quiet: f.Given("quiet").Bool("quiet"), DryRun: f.Given("dry-run").Bool("dry-run"),
+				FullText: f.Given("fulltext").Bool("fulltext"),
 			}
 			if o.All && len(o.Feeds) > 0 {
 				f.Fail(command.Usagef("either feeds are named, or all of them are fetched with -a"))
@@ -406,6 +407,7 @@ func updateFlags() []cli.Flag {
 		&cli.BoolFlag{Name: "all", Aliases: []string{"a"}, Usage: "fetch all feeds, due or not"},
 		command.OutputFlag("print the entries that are delivered in `FORMAT`: path"),
 		&cli.BoolFlag{Name: "quiet", Aliases: []string{"q"}, Usage: "no summary"},
+		&cli.BoolFlag{Name: "fulltext", Usage: "of feeds with full text, get that of unread entries that came without, too"},
 		dryRunFlag(),
 	}
 }

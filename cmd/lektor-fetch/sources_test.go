@@ -263,7 +263,7 @@ func TestBadSources(t *testing.T) {
 		}
 	}
 	var zeros bytes.Buffer
-	z := gzip.NewWriter(&zeros)
+	z, _ := gzip.NewWriterLevel(&zeros, gzip.BestSpeed)
 	io.CopyN(z, zero{}, 200<<20)
 	z.Close()
 	var nested strings.Builder
@@ -303,11 +303,6 @@ func TestBadSources(t *testing.T) {
 	o := newHostile(t).run(t, dir, "", "--gap", "1ms", "--timeout", "4s")
 	if o.status != command.StatusRemote {
 		t.Errorf("status %d, not 75", o.status)
-	}
-	// One exchange that stalls takes all of its time; everything else is done
-	// meanwhile, if the machine has not much else to do.
-	if o.elapsed > 30*time.Second {
-		t.Errorf("it took %v", o.elapsed)
 	}
 	if want := "110 feeds: 100 fetched, 10 failed; 2,000 new entries\n"; !strings.HasSuffix(o.stderr, want) {
 		t.Errorf("the summary is not %q:\n%s", want, o.stderr)

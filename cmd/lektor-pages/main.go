@@ -1,5 +1,5 @@
-// Lektor-pages writes entries of a lektor-dir as pages for a browser. Its manual is
-// lektor-pages(1).
+// Lektor-pages writes entries of a lektor-dir as pages for a browser and as mail. Its
+// manual is lektor-pages(1).
 package main
 
 import (
@@ -17,13 +17,14 @@ func main() { os.Exit(command.Main(newApp(), os.Args)) }
 func newApp() *cli.App {
 	return command.Completing(&cli.App{
 		Name:  "lektor-pages",
-		Usage: "entries of a lektor-dir as pages for a browser",
+		Usage: "entries of a lektor-dir as pages for a browser, and as mail",
 		Description: `Lektor-view has the same commands, and starts this program for them.
 
    lektor-pages html ~/www/news
-   lektor-view html --newest 500 ~/www/news is:unread`,
+   lektor-view html --newest 500 ~/www/news is:unread
+   lektor-view maildir ~/Mail/feeds`,
 		Flags:    []cli.Flag{command.DirFlag()},
-		Commands: []*cli.Command{htmlCommand()},
+		Commands: []*cli.Command{htmlCommand(), maildirCommand(), mboxCommand()},
 	}, entries.Complete)
 }
 
@@ -49,7 +50,7 @@ change are written.
 			&cli.StringFlag{Name: "title", Usage: "call the site `TITLE`", Value: "lektor"},
 			&cli.IntFlag{Name: "newest", Aliases: []string{"n"}, Usage: "only the newest `N`", DefaultText: "all"},
 			&cli.IntFlag{Name: "per-page", Usage: "put `N` entries on a page of a list", Value: 50},
-			&cli.BoolFlag{Name: "images", Usage: "show images at once, which tells their servers that somebody reads"},
+			imagesFlag("show images at once, which tells their servers that somebody reads"),
 			privateFlag(),
 		},
 		Action: command.Run(app.HTML, "DIR", func(f *command.Flags) app.HTMLOptions {
@@ -62,6 +63,75 @@ change are written.
 			}
 			if o.Output == "" {
 				f.Fail(command.Usagef("the directory of the site has no name"))
+			}
+			return o
+		}),
+	}
+}
+
+// mailFlags are those of maildir and mbox.
+func mailFlags() []cli.Flag {
+	return []cli.Flag{
+		&cli.StringFlag{Name: "query", Usage: "only what `QUERY` selects", DefaultText: "all, read or not"},
+		imagesFlag("have messages show images, which most mail programs load only when asked to"),
+		command.OutputFlag("print `FORMAT` of each message that is added: file, messageid, path, tsv, json, another field or a template"),
+	}
+}
+
+func imagesFlag(usage string) cli.Flag { return &cli.BoolFlag{Name: "images", Usage: usage} }
+
+// mailOptions are the mailbox, and the options that all commands have.
+func mailOptions(f *command.Flags) (to string, c app.Common) {
+	words := f.Words()
+	if len(words) > 1 {
+		f.Fail(&command.UsageError{Message: "unexpected argument " + words[1], Hint: "a query stands after --query"})
+	}
+	c = common(f, nil)
+	if f.IsSet("query") {
+		c.Query = []string{f.String("query")}
+	}
+	return f.Args().First(), c
+}
+
+func maildirCommand() *cli.Command {
+	return &cli.Command{
+		Name:      "maildir",
+		Usage:     "deliver entries into a maildir, each once",
+		ArgsUsage: "DIR",
+		Description: `An entry is a message, a feed a thread. What was delivered once is not delivered
+again, whatever becomes of the message.
+
+   lektor-view maildir ~/Mail/feeds
+   lektor-view maildir --query is:flagged ~/Mail/good`,
+		Flags: mailFlags(),
+		Action: command.Run(app.Maildir, "DIR", func(f *command.Flags) app.MaildirOptions {
+			to, c := mailOptions(f)
+			if to == "" {
+				f.Fail(command.Usagef("the maildir has no name"))
+			}
+			return app.MaildirOptions{Common: c, To: to, Images: f.Bool("images"), Print: f.Printing()}
+		}),
+	}
+}
+
+func mboxCommand() *cli.Command {
+	return &cli.Command{
+		Name:      "mbox",
+		Usage:     "add entries to a mailbox, each once; or print them as one",
+		ArgsUsage: "[FILE|-]",
+		Description: `Without FILE, or with -, all of them are printed.
+
+   lektor-view mbox ~/mail/feeds
+   lektor-view mbox --query 'feed:lwn since:1w' >lwn.mbox`,
+		Flags: mailFlags(),
+		Action: command.Run(app.Mbox, "", func(f *command.Flags) app.MboxOptions {
+			to, c := mailOptions(f)
+			if to == "" {
+				to = "-"
+			}
+			o := app.MboxOptions{Common: c, To: to, Images: f.Bool("images"), Print: f.Printing(), Wait: app.LockWait}
+			if to == "-" && o.Print.Format != "" {
+				f.Fail(command.Usagef("the mailbox is printed, and nothing else; -o is for a FILE"))
 			}
 			return o
 		}),

@@ -37,6 +37,8 @@ QUERY is described in lektor-query(7).
 			markCommand(), rmCommand(), undoCommand(), expireCommand(), rulesCommand(),
 			countCommand(), statsCommand(), digestCommand(), followCommand(), publishCommand(), tuiCommand(), indexCommand(),
 			command.External("html", "lektor-pages", "write a site to read entries in a browser"),
+			command.External("maildir", "lektor-pages", "deliver entries into a maildir, each once"),
+			command.External("mbox", "lektor-pages", "add entries to a mailbox, each once; or print them as one"),
 		},
 	}, entries.Complete)
 }
@@ -124,6 +126,7 @@ func lsCommand() *cli.Command {
 func showFlags(more ...cli.Flag) []cli.Flag {
 	return append(more,
 		rawFlag("write the content byte for byte, and nothing else"),
+		&cli.BoolFlag{Name: "feed-text", Usage: "what the feed has, where the content is the article of the page"},
 		widthFlag(),
 		noPagerFlag(),
 		command.OutputFlag("print `FORMAT` instead: path, url, tsv, json, another field or a template"),
@@ -131,7 +134,7 @@ func showFlags(more ...cli.Flag) []cli.Flag {
 }
 
 func showOptions(f *command.Flags) viewer.ShowOptions {
-	o := viewer.ShowOptions{Common: common(f), Raw: f.Bool("raw"), Width: textWidth(f), Print: f.Printing()}
+	o := viewer.ShowOptions{Common: common(f), Raw: f.Bool("raw"), FeedText: f.Bool("feed-text"), Width: textWidth(f), Print: f.Printing()}
 	if !o.Raw {
 		o.Pager = pager(f)
 	}

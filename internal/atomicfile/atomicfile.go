@@ -77,7 +77,7 @@ func writeFrom(path string, from func(io.Writer) error, permissions ...renameio.
 	if err := f.CloseAtomicallyReplace(); err != nil {
 		return named(err, path)
 	}
-	return syncDir(dir)
+	return SyncDir(dir)
 }
 
 // named makes an error tell of the file that is replaced: the name of a
@@ -85,6 +85,12 @@ func writeFrom(path string, from func(io.Writer) error, permissions ...renameio.
 func named(err error, path string) error {
 	if pe, ok := errors.AsType[*fs.PathError](err); ok && filepath.Dir(pe.Path) == filepath.Dir(path) {
 		return &fs.PathError{Op: pe.Op, Path: path, Err: pe.Err}
+	}
+	if le, ok := errors.AsType[*os.LinkError](err); ok && le.New == path {
+		if err = le.Err; err == unix.EEXIST {
+			err = unix.EISDIR // which is all that a rename leaves as it is
+		}
+		return &fs.PathError{Op: "replace", Path: path, Err: err}
 	}
 	return err
 }
@@ -191,7 +197,7 @@ func Remove(path string) error {
 	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	if err := syncDir(filepath.Dir(path)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := SyncDir(filepath.Dir(path)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
 	return nil
@@ -218,7 +224,7 @@ func MkdirAll(path string, perm fs.FileMode) error {
 			return err
 		}
 	}
-	return syncDir(parent) // also of one that somebody else made just now
+	return SyncDir(parent) // also of one that somebody else made just now
 }
 
 // IsTemp tells whether name (without directories) is one that a temporary file
@@ -258,8 +264,9 @@ func Output(path string, from func(io.Writer) error) error {
 	return writeFrom(path, from, renameio.WithPermissions(perm), renameio.WithExistingPermissions())
 }
 
-// syncDir makes renames in dir durable.
-func syncDir(dir string) error {
+// SyncDir makes what happened in a directory durable: renames, and names that are new
+// or gone.
+func SyncDir(dir string) error {
 	d, err := os.Open(dir)
 	if err != nil {
 		return err

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -100,8 +101,9 @@ func TestErrorsLeaveNothing(t *testing.T) {
 			if err := os.MkdirAll(filepath.Join(path, "sub"), 0o777); err != nil {
 				t.Fatal(err)
 			}
-			if err := write(path, []byte("x")); err == nil {
-				t.Error("a directory was replaced by a file")
+			err := write(path, []byte("x"))
+			if named := new(fs.PathError); !errors.As(err, &named) || named.Path != path || strings.Count(err.Error(), dir) != 1 {
+				t.Errorf("a directory replaced by a file: %v", err)
 			}
 			if got := names(t, dir); len(got) != 1 {
 				t.Errorf("left behind: %q", got)

@@ -17,8 +17,9 @@ func Exists(path string) bool {
 
 // Lock takes the lock that is the file at path, which is made if need be and never
 // removed: whoever had opened it before would hold a lock that the next one does not
-// see. It does not wait, and gives the error busy when somebody else has the lock. The
-// lock ends with unlock, or with the process. A link in its place is not followed.
+// see. It does not wait, and gives the error busy when somebody else has the lock; any
+// other error is an *[fs.PathError] that names the file. The lock ends with unlock, or
+// with the process. A link in its place is not followed.
 func Lock(path string, busy error) (unlock func(), err error) {
 	// Who cannot write to the file is refused an exclusive lock by NFS, which makes one
 	// of a range of bytes of it (flock(2)).
@@ -44,8 +45,11 @@ func lock(path string, busy error, flags int) (unlock func(), err error) {
 func take(path string, busy error, flags int, try func(*flock.Flock) (bool, error)) (unlock func(), err error) {
 	l := flock.New(path, flock.SetPermissions(perm), flock.SetFlag(flags|unix.O_NOFOLLOW|unix.O_NONBLOCK))
 	ok, err := try(l)
-	if err == nil && !ok {
+	switch named := new(fs.PathError); {
+	case err == nil && !ok:
 		err = busy
+	case err != nil && !errors.As(err, &named):
+		err = &fs.PathError{Op: "lock", Path: path, Err: err} // of flock(2), which knows no name
 	}
 	if err != nil {
 		_ = l.Close()

@@ -5,8 +5,10 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
+	"github.com/gofrs/flock"
 	"golang.org/x/sys/unix"
 )
 
@@ -78,5 +80,18 @@ func TestLockOdd(t *testing.T) {
 	}
 	if _, err := Lock(filepath.Join(dir, "none/lock"), errBusy); !errors.Is(err, fs.ErrNotExist) {
 		t.Error(err)
+	}
+}
+
+// The error of flock(2) itself, as of a server that serves no locks, names the file.
+func TestLockNamesFile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "lock")
+	fails := func(*flock.Flock) (bool, error) { return false, unix.ENOLCK }
+	_, err := take(path, errBusy, os.O_RDWR|os.O_CREATE, fails)
+	if named := new(fs.PathError); !errors.As(err, &named) || named.Path != path || !errors.Is(err, unix.ENOLCK) {
+		t.Errorf("%v", err)
+	}
+	if _, err := Lock(t.TempDir()+"/none/lock", errBusy); !strings.Contains(err.Error(), "none/lock") {
+		t.Errorf("%v", err)
 	}
 }

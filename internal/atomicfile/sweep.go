@@ -1,6 +1,7 @@
 package atomicfile
 
 import (
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -39,12 +40,19 @@ func Sweep(paths ...string) {
 			continue
 		}
 		for _, base := range bases {
-			if !IsTemp(n.Name(), base) || len(n.Name()) < len(base)+1+minDigits || !n.Type().IsRegular() {
-				continue
-			}
-			if fi, err := n.Info(); err == nil && time.Since(fi.ModTime()) > leftAfter {
+			if Left(n, base) {
 				_ = os.Remove(filepath.Join(dir, n.Name()))
 			}
 		}
 	}
+}
+
+// Left reports whether what stands in a directory is a temporary file for the file
+// called base that a kill has left behind: nobody has written to it for ten seconds.
+func Left(e fs.DirEntry, base string) bool {
+	if !IsTemp(e.Name(), base) || len(e.Name()) < len(base)+1+minDigits || !e.Type().IsRegular() {
+		return false
+	}
+	fi, err := e.Info()
+	return err == nil && time.Since(fi.ModTime()) > leftAfter
 }

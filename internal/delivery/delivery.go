@@ -23,13 +23,47 @@ type Options struct {
 	Keep  func(identity string) bool
 	Rank  bool
 	Apart bool
+	// Article, if not nil, is asked once for each entry that is staged, by its index in
+	// the document, whether it has an article that takes the place of its content.
+	Article func(i int) (Article, bool)
+}
+
+// Article is the text of an entry's page.
+type Article struct {
+	URL  string // of the page
+	HTML []byte
+}
+
+// Replace makes an article the content of an entry, beside which the feed's own is kept.
+func (a Article) Replace(e *lektordir.Entry) {
+	e.FeedContent, e.FullText = e.Content, lektordir.FullText{URL: a.URL, Type: e.Type}
+	e.Content, e.Type = a.HTML, "text/html"
 }
 
 // StageWith is [Stage] for documents that are not just the newest of their feed.
 func StageWith(ctx context.Context, t *lektordir.Txn, f *feedconv.Feed, p lektordir.Policy, o Options) (lektordir.Result, error) {
 	doc := document(f, p)
 	doc.Dates, doc.Keep, doc.Rank, doc.Apart = o.Dates, o.Keep, o.Rank, o.Apart
+	if o.Article != nil {
+		for i := range doc.Items {
+			fill := doc.Items[i].Fill
+			doc.Items[i].Fill = func(to *lektordir.Entry) {
+				fill(to)
+				if a, ok := o.Article(i); ok {
+					a.Replace(to)
+				}
+			}
+		}
+	}
 	return t.Stage(ctx, doc)
+}
+
+// Wanted gives the entries of a document that [StageWith] would stage now, by their
+// index, see [lektordir.Txn.Wanted].
+func Wanted(t *lektordir.Txn, f *feedconv.Feed, p lektordir.Policy, dates lektordir.Dates) ([]lektordir.Wanted, error) {
+	doc := document(f, p)
+	doc.Dates = dates
+	return t.Wanted(doc)
 }
 
 // Versions gives the entries of a document, see [lektordir.Document.Versions].

@@ -10,9 +10,15 @@ import (
 
 // Public gives an entry as anybody may see it: without what stands before the
 // host of a URL, and without links that are none, see [feedconv.IsLink]. Other
-// programs may have stored those, and earlier versions of ours.
+// programs may have stored those, and earlier versions of ours. The article of its page
+// is not ours to pass on: what the feed gives away stands for it. Whoever asks has read
+// [lektordir.FieldFeedContent] if he has the content.
 func Public(e *lektordir.Entry) *lektordir.Entry {
 	p := *e
+	if p.FullText.URL != "" {
+		p.Content, p.Type = p.FeedContent, p.FullText.Type
+		p.FeedContent, p.FullText = nil, lektordir.FullText{}
+	}
 	for _, s := range []*string{&p.Title, &p.ID, &p.Author, &p.Link, &p.Summary, &p.Comments, &p.Image, &p.Source.ID, &p.Source.Title, &p.Source.Link, &p.Source.URL} {
 		*s = fetch.PublicText(*s)
 	}
@@ -35,6 +41,13 @@ func Public(e *lektordir.Entry) *lektordir.Entry {
 		p.Enclosures[i].URL = fetch.PublicText(p.Enclosures[i].URL)
 	}
 	return &p
+}
+
+// Own is [Public] for what only the user reads, as his mail: with the article.
+func Own(e *lektordir.Entry) *lektordir.Entry {
+	own := *e
+	own.FullText, own.FeedContent = lektordir.FullText{}, nil
+	return Public(&own)
 }
 
 // Followable is url if that is a link, else empty.

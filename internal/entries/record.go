@@ -25,15 +25,16 @@ type Record struct {
 	Ref    lektordir.Ref // where it was seen last
 	Number int           // in the list, from 1; 0 without one
 
-	s      *Store
-	maybe  bool // only its files tell whether a query wants it
-	entry  lektordir.Entry
-	have   lektordir.Fields
-	when   time.Time // what Date gave; sorting asks often
-	text   string    // the content as text, once it was asked for
-	texts  bool
-	unread bool    // a file could not be read that it need not have; that was told
-	shown  *string // the content as the column has it, once it was asked for
+	s       *Store
+	maybe   bool            // only its files tell whether a query wants it
+	feed    *lektordir.Feed // what an index knows of the feed, or nil
+	entry   lektordir.Entry
+	have    lektordir.Fields
+	when    time.Time // what Date gave; sorting asks often
+	text    string    // the content as text, once it was asked for
+	texts   bool
+	damaged bool    // a file could not be read that it need not have; that was told
+	shown   *string // the content as the column has it, once it was asked for
 	// words tells what words it has without reading it, nil for one of no index.
 	words func(folded string) query.Verdict
 }
@@ -48,6 +49,9 @@ func (s *Store) Record(ref lektordir.Ref) *Record { return &Record{s: s, Ref: re
 func (r *Record) Read(want lektordir.Fields) error {
 	if want &^= r.have; want == 0 {
 		return nil
+	}
+	if want&lektordir.FieldFeedContent != 0 {
+		want |= lektordir.FieldFullText &^ r.have // what says that there is one
 	}
 	if want&lektordir.Extras != 0 {
 		// They are in one file, which is not to be read for each of them; but a
@@ -68,10 +72,10 @@ func (r *Record) Read(want lektordir.Fields) error {
 		e, err = r.s.Dir.ReadEntry(ref, want)
 	}
 	whole := err == nil
-	if err = r.s.sound(err, r.unread); err != nil {
+	if err = r.s.sound(err, r.damaged); err != nil {
 		return err
 	}
-	r.unread = r.unread || !whole
+	r.damaged = r.damaged || !whole
 	r.entry.Merge(e, want)
 	r.have |= want
 	return nil
@@ -111,8 +115,8 @@ func (r *Record) Get(want lektordir.Fields) *lektordir.Entry {
 
 // Forget drops what is large and can be read again.
 func (r *Record) Forget() {
-	r.entry.Content, r.text, r.texts, r.shown = nil, "", false, nil
-	r.have &^= lektordir.FieldContent
+	r.entry.Content, r.entry.FeedContent, r.text, r.texts, r.shown = nil, nil, "", false, nil
+	r.have &^= lektordir.FieldContent | lektordir.FieldFeedContent
 }
 
 // Match asks a query, with what is known.
@@ -162,8 +166,13 @@ func (r *Record) Moved() time.Time {
 	return time.Unix(st.Ctim.Unix())
 }
 
-// Feed is the entry's feed, never nil.
-func (r *Record) Feed() *lektordir.Feed { return r.s.Dir.FeedOf(r.Ref) }
+// Feed is the entry's feed, never nil: its id, name, alias and author.
+func (r *Record) Feed() *lektordir.Feed {
+	if r.feed != nil {
+		return r.feed
+	}
+	return r.s.Dir.FeedOf(r.Ref)
+}
 
 // Path is absolute.
 func (r *Record) Path() string { return r.s.Dir.Abs(r.Ref) }
@@ -222,6 +231,17 @@ func (r *Record) Title() string {
 		r.Forget()
 	}
 	return cmp.Or(text, r.URL(), r.Get(lektordir.FieldID).ID)
+}
+
+// TakeFeedText makes what the feed has the content of the record, from here on, where that
+// is the article of the entry's page. The error is that of [Record.Read].
+func (r *Record) TakeFeedText() error {
+	err := r.Read(lektordir.FieldContent | lektordir.FieldType | lektordir.FieldFeedContent | lektordir.FieldFullText)
+	if e := &r.entry; err == nil && e.FullText.URL != "" {
+		e.Content, e.Type = e.FeedContent, e.FullText.Type
+		r.text, r.texts, r.shown = "", false, nil
+	}
+	return err
 }
 
 // URL is where the entry can be read, "" if nobody says.
@@ -308,6 +328,7 @@ var columns = []column{
 	{0, command.Column[*Record]{Name: "feedhash", Extra: true, Full: true, Verbatim: true, Get: func(r *Record) any { return r.Ref.Feed }}},
 	full("folder", 0, func(r *Record) any { return r.folders() }),
 	full("delivered", 0, func(r *Record) any { return r.Ref.Delivered() }),
+	sparse("fulltext", lektordir.FieldFullText, func(r *Record) any { return r.Get(lektordir.FieldFullText).FullText.URL }),
 	sparse("updated", lektordir.FieldUpdated, func(r *Record) any { return r.Get(lektordir.FieldUpdated).Updated }),
 	sparse("comments", lektordir.FieldComments, func(r *Record) any { return r.Get(lektordir.FieldComments).Comments }),
 	sparse("image", lektordir.FieldImage, func(r *Record) any { return r.Get(lektordir.FieldImage).Image }),

@@ -45,9 +45,28 @@ type View interface {
 	// Find calls yield for all entries that may be wanted, and for others. Its error is
 	// one for [Index.Failed], or the context's.
 	Find(ctx context.Context, w Wanted, yield func(Hit) bool) error
+	// Tallies counts what a list shows, by the hashes of the feeds.
+	Tallies() (map[string]Tally, error)
+	// Dates calls yield for entries that a list shows, with what is known of their dates.
+	Dates(ctx context.Context, yield func(feed, unique string, pubdate time.Time)) error
 	// Complaints are what [lektordir.Dir.List] would have complained of.
 	Complaints() []error
 	Close()
+}
+
+// Tally is how many entries of a feed a list shows: of those that are not trashed all,
+// the unread and the flagged ones.
+type Tally struct{ All, Unread, Flagged int }
+
+// Add counts an entry that is not trashed.
+func (t *Tally) Add(r lektordir.Ref) {
+	t.All++
+	if r.Unread() {
+		t.Unread++
+	}
+	if r.HasFlag('F') {
+		t.Flagged++
+	}
 }
 
 // Wanted is what a [View] is asked for.
@@ -58,6 +77,7 @@ type Wanted struct {
 	// These are about all entries, whatever the query says.
 	OnlyUnread, SkipTrashed, Withdrawn bool
 	Folders                            func(feed string) []string // of a feed by its hash
+	Want                               lektordir.Fields           // of each entry, besides what the query needs
 	// Enough, unless it is nil, tells whether nothing is wanted of what is dated at a
 	// time or before.
 	Enough func(time.Time) bool
@@ -65,7 +85,9 @@ type Wanted struct {
 
 // Hit is an entry that an [Index] knows.
 type Hit struct {
-	Ref   lektordir.Ref
+	Ref lektordir.Ref
+	// Feed is what [Record.Feed] tells of; nil where the index does not know.
+	Feed  *lektordir.Feed
 	Entry lektordir.Entry // with the fields of Have
 	Have  lektordir.Fields
 	// Words tells what words the entry has, see [query.Subject]; it may be called
@@ -156,26 +178,33 @@ func (s *Store) each(ctx context.Context, sel Selection, t taker) error {
 	if sel.Newest > 0 && sel.Order == nil {
 		sel.Want |= lektordir.FieldPubDate
 	}
-	if s.Index == nil {
-		return s.scan(ctx, sel, t.take)
-	}
-	view, err := s.Index.Look(ctx)
-	if err != nil {
+	ok, err := s.look(ctx, func(v View) error { return s.find(ctx, v, sel, t) })
+	if ok || err != nil {
 		return err
 	}
-	if view != nil {
-		err := s.find(ctx, view, sel, t)
-		view.Close()
-		if ctx.Err() != nil {
-			return context.Cause(ctx)
-		}
-		if err == nil {
-			return nil
-		}
-		s.Index.Failed(err)
-		t.again()
-	}
+	t.again()
 	return s.scan(ctx, sel, t.take)
+}
+
+// look lets f ask the index. It reports false where the directory has to be read
+// instead, and what f has got is void. The error is the context's.
+func (s *Store) look(ctx context.Context, f func(View) error) (ok bool, err error) {
+	if s.Index == nil {
+		return false, nil
+	}
+	view, err := s.Index.Look(ctx)
+	if view == nil || err != nil {
+		return false, err
+	}
+	err = f(view)
+	view.Close()
+	if ctx.Err() != nil {
+		return false, context.Cause(ctx)
+	}
+	if err != nil {
+		s.Index.Failed(err)
+	}
+	return err == nil, nil
 }
 
 // find finds the entries of a selection by an index.
@@ -197,13 +226,13 @@ func (s *Store) find(ctx context.Context, view View, sel Selection, t taker) err
 	}
 	w := Wanted{
 		Query: sel.Query, Matcher: m, Now: s.Now, OnlyUnread: !sel.All && !sel.Query.MentionsState(),
-		SkipTrashed: !sel.Hidden && !sel.Query.MentionsTrash(), Withdrawn: sel.Hidden || sel.Query.MentionsWithdrawn(), Folders: s.folders,
+		SkipTrashed: !sel.Hidden && !sel.Query.MentionsTrash(), Withdrawn: sel.Hidden || sel.Query.MentionsWithdrawn(), Folders: s.folders, Want: sel.Want,
 	}
 	if t.enough != nil {
 		w.Enough = func(when time.Time) bool { return flush() != nil || t.enough(when) }
 	}
 	err := view.Find(ctx, w, func(h Hit) bool {
-		r := &Record{Ref: h.Ref, s: s, entry: h.Entry, have: h.Have, words: h.Words}
+		r := &Record{Ref: h.Ref, s: s, feed: h.Feed, entry: h.Entry, have: h.Have, words: h.Words}
 		if !sel.Query.Empty() {
 			switch r.Match(m) {
 			case query.No:

@@ -315,23 +315,41 @@ func FeedHint(err error) error {
 	return err
 }
 
+// Folder is a folder of feeds.
+type Folder struct {
+	Name string // a path of names with '/' between them
+	Key  string // what spellings of the name have in common
+}
+
+// Last gives the last name of the path.
+func (f Folder) Last() string { return f.Name[strings.LastIndexByte(f.Name, '/')+1:] }
+
+// FolderPath gives a folder with those that it is in, the outermost first; none for a
+// name that is empty.
+func FolderPath(folder string) []Folder {
+	var path []Folder
+	name := ""
+	for part := range strings.SplitSeq(folder, "/") {
+		if part = strings.TrimSpace(part); part == "" {
+			continue
+		}
+		if name != "" {
+			name += "/"
+		}
+		name += part
+		path = append(path, Folder{name, query.Fold(name)})
+	}
+	return path
+}
+
 // FoldersAbove gives folders with those that they are in, by what makes spellings of
 // one equal. A folder in which a feed is twice is there once.
 func FoldersAbove(folders []string) map[string]string {
 	all := map[string]string{}
 	for _, folder := range folders {
-		name := ""
-		for part := range strings.SplitSeq(folder, "/") {
-			if part == "" {
-				continue
-			}
-			if name != "" {
-				name += "/"
-			}
-			name += part
-			key := query.Fold(name)
-			if old, ok := all[key]; !ok || name < old {
-				all[key] = name
+		for _, f := range FolderPath(folder) {
+			if old, ok := all[f.Key]; !ok || f.Name < old {
+				all[f.Key] = f.Name
 			}
 		}
 	}

@@ -179,10 +179,10 @@ func (h *History) Whole() error {
 	return errors.Join(h.write(fileRetry, ""), h.write(fileIncomplete, ""))
 }
 
-// CompletePath is where [History.Present] records, for those who want to know whether it
-// has since.
-func CompletePath(d *lektordir.Dir, hash string) string {
-	return d.SrcEtc(hash, areaHistory) + "/" + fileComplete
+// CompletePath is where [History.Present] records, below src/, for those who want to know
+// whether it has since.
+func CompletePath(hash string) string {
+	return hash + "/etc/" + areaHistory + "/" + fileComplete
 }
 
 // Present records the entries of a document that says that it is complete, in its

@@ -37,6 +37,7 @@ var settings = []setting{
 	{filePrivate, privateFile, false, oneOf("private", "yes", "no")},
 	{"history", historyFile, false, oneOf("history", "on", "off")},
 	{"keep", keepFile, false, checkKeep},
+	{"fulltext", fullTextFile, false, oneOf("fulltext", "on", "off")},
 }
 
 // Settings are their names.
@@ -153,6 +154,13 @@ func SetForced(w *lektordir.Writer, d *lektordir.Dir, hash, key, value string) e
 			return atomicfile.Write(path, []byte(oneLine(value)+"\n"))
 		case "categories":
 			return SetCategories(d, hash, strings.Split(value, "\n"), atomicfile.Write)
+		case "fulltext":
+			if value != "on" {
+				if err := removePages(d, hash); err != nil {
+					return err
+				}
+			}
+			return recordBy(atomicfile.Write, d, hash, "", filepath.Base(fullTextFile), value+"\n")
 		case "history":
 			return HistoryOf(d, hash).write(filepath.Base(historyFile), value)
 		}
@@ -173,6 +181,11 @@ func Unset(w *lektordir.Writer, d *lektordir.Dir, hash, key string) error {
 	return change(w, d, hash, func(st *State) error {
 		if s.inState() {
 			return st.Unset(key)
+		}
+		if key == "fulltext" {
+			if err := removePages(d, hash); err != nil {
+				return err
+			}
 		}
 		area, _, nested := strings.Cut(strings.TrimPrefix(s.path, "etc/"), "/")
 		if !nested {

@@ -58,21 +58,37 @@ func (doc *Spooled) header() []*string {
 // Put keeps a document. It does not wait for the disk: one that a power cut damages
 // is known as damaged, and fetched again.
 func (s *Spool) Put(doc *Spooled) error {
-	if err := os.MkdirAll(s.dir, 0o700); err != nil {
-		return err
-	}
-	var b bytes.Buffer
-	for _, v := range doc.header() {
-		b.WriteString(OneField(*v) + "\n")
-	}
-	b.Write(doc.Body)
-	sum := sha256.Sum256(b.Bytes())
-	return atomicfile.WriteUnsynced(s.path(doc.URL), append(fmt.Appendf(nil, "%x\n", sum), b.Bytes()...))
+	return putKept(s.path(doc.URL), doc.header(), doc.Body)
 }
 
 // Get gives the document of a URL, nil when it is not there or damaged.
 func (s *Spool) Get(url string) (*Spooled, error) {
-	data, err := atomicfile.Read(s.path(url), maxSpooled)
+	doc := &Spooled{}
+	var err error
+	if doc.Body, err = getKept(s.path(url), doc.header()); doc.Body == nil || doc.URL != strings.TrimSpace(url) {
+		return nil, err
+	}
+	return doc, nil
+}
+
+// putKept writes a file of a digest, a line for each field, and a body, for nobody else to
+// read. It does not wait for the disk.
+func putKept(path string, fields []*string, body []byte) error {
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return err
+	}
+	var b bytes.Buffer
+	for _, v := range fields {
+		b.WriteString(OneField(*v) + "\n")
+	}
+	b.Write(body)
+	sum := sha256.Sum256(b.Bytes())
+	return atomicfile.WriteUnsynced(path, append(fmt.Appendf(nil, "%x\n", sum), b.Bytes()...))
+}
+
+// getKept reads such a file. The body is nil where there is none, or a damaged one.
+func getKept(path string, fields []*string) (body []byte, err error) {
+	data, err := atomicfile.Read(path, maxSpooled)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
@@ -83,15 +99,11 @@ func (s *Spool) Get(url string) (*Spooled, error) {
 	if sum := sha256.Sum256(rest); string(line) != hex.EncodeToString(sum[:]) {
 		return nil, nil
 	}
-	doc := &Spooled{}
-	for _, v := range doc.header() {
+	for _, v := range fields {
 		line, rest, _ = bytes.Cut(rest, []byte{'\n'})
 		*v = string(line)
 	}
-	if doc.Body = rest; doc.URL != strings.TrimSpace(url) {
-		return nil, nil
-	}
-	return doc, nil
+	return append([]byte{}, rest...), nil
 }
 
 // Remove removes the document of a URL. That it is not there is no error.

@@ -52,6 +52,7 @@ const (
 	errorFile    = "etc/fetch/error"
 	categoryFile = "etc/categories"
 	privateFile  = "etc/fetch/private"
+	fullTextFile = "etc/fulltext"
 )
 
 // Options say how to subscribe.
@@ -361,7 +362,7 @@ func Remove(w *lektordir.Writer, d *lektordir.Dir, hash string) error {
 		}
 	}
 	removeMarkers(d, hash)
-	return errors.Join(bad, HistoryOf(d, hash).forget(), removeSpool(d, hash), syncDir(dir))
+	return errors.Join(bad, HistoryOf(d, hash).forget(), removeSpool(d, hash), remove(d.Join("src", hash, fullTextFile)), syncDir(dir))
 }
 
 // Purge removes a feed with all its entries, read and unread, and forgets what
@@ -379,7 +380,7 @@ func removeSpool(d *lektordir.Dir, hash string) error {
 	if err != nil {
 		return err
 	}
-	return s.Clear()
+	return errors.Join(s.Clear(), removePages(d, hash))
 }
 
 func removeMarkers(d *lektordir.Dir, hash string) {
@@ -402,11 +403,9 @@ func FeedURL(url string) string {
 	return lektordir.NormalizeID(url)
 }
 
-// AliasPath is where the user's own name for a feed is, for those who want to know
-// whether it has changed.
-func AliasPath(d *lektordir.Dir, hash string) string {
-	return filepath.Join(d.Join("src", hash), aliasFile)
-}
+// AliasPath is where the user's own name for a feed is, below src/, for those who want to
+// know whether it has changed.
+func AliasPath(hash string) string { return hash + "/" + aliasFile }
 
 // Categories reads the categories of a feed, src/$feed/etc/categories.
 func Categories(d *lektordir.Dir, hash string) []string {

@@ -336,6 +336,34 @@ func TestInvalid(t *testing.T) {
 	}
 }
 
+// What is at the edge of the rules, and within.
+func TestJustValid(t *testing.T) {
+	for _, c := range []struct {
+		attrs             string
+		version           uint64
+		deleted, conflict bool
+	}{
+		{`id="a" version="1"`, 1, false, false},
+		{`id="a" version="9007199254740992"`, MaxVersion, false, false},
+		{`id="a" version="1" deleted="" conflict=""`, 1, false, false},
+		{`id="a" version="1" deleted="false" conflict="false"`, 1, false, false},
+		{`id="a" version="1" deleted="true" conflict="true"`, 1, true, true},
+	} {
+		for _, namespace := range []string{Namespace, namespaceHTTP} {
+			doc := strings.Replace(rss("<item><sx:sync "+c.attrs+`><sx:history by="x"/></sx:sync></item>`), Namespace, namespace, 1)
+			d := parse(t, doc)
+			it := d.Item("a")
+			if it == nil || it.Version != c.version || it.Deleted != c.deleted || it.Conflict != c.conflict || len(d.Problems) > 0 {
+				t.Errorf("%s: %+v, %v", c.attrs, it, d.Problems)
+			}
+		}
+	}
+	// What is written has the one with https.
+	if text := string(New(OPML, "t", "", "").Bytes()); !strings.Contains(text, `"`+Namespace+`"`) || strings.Contains(text, namespaceHTTP) {
+		t.Error(text)
+	}
+}
+
 func TestInvalidSharing(t *testing.T) {
 	for name, c := range map[string]struct {
 		sharing, reason string

@@ -54,6 +54,14 @@ const (
 const accept = "application/atom+xml, application/rss+xml, application/feed+json, application/rdf+xml, " +
 	"application/xml;q=0.9, text/xml;q=0.9, application/activity+json;q=0.8, application/json;q=0.8, text/html;q=0.7, */*;q=0.5"
 
+// acceptPage leaves no doubt: some servers have the same thing under the same URL for
+// machines.
+const acceptPage = "text/html, application/xhtml+xml, */*;q=0.1"
+
+// MaxPage is how many bytes a page may have that is asked for with [Request].Page, as
+// transferred and decoded. Longer ones are programs, or everything a site has.
+const MaxPage = 8 << 20
+
 // Config says how a [Client] behaves. A zero field means its default, with the
 // exception of Gap.
 type Config struct {
@@ -285,6 +293,9 @@ type Request struct {
 	// Stranger tells that nobody here chose the URL: private addresses are refused
 	// from the beginning.
 	Stranger bool
+	// Page tells that the URL is that of a page for people: HTML is asked for, of at most
+	// MaxPage bytes, and anything else is a [TypeError].
+	Page bool
 	// AllowExec permits exec: URLs. Set it only for a command that nobody but the
 	// user can have written.
 	AllowExec bool
@@ -311,6 +322,7 @@ type Response struct {
 	Header      http.Header // never nil
 	// ETag and LastModified are the validators to send next time, opaque
 	// bytes; empty when the server sent none or none that could be sent back.
+	// A date is no validator yet in the second that it names, if it is all there is.
 	ETag, LastModified string
 	// Body is the document after decompression.
 	Body []byte
@@ -345,6 +357,7 @@ type exchange struct {
 	c           *Client
 	parent, ctx context.Context
 	cancel      context.CancelCauseFunc
+	page        bool // see Request.Page
 	timer       *time.Timer
 	left        time.Duration
 	since       time.Time
@@ -420,6 +433,7 @@ func (c *Client) Get(ctx context.Context, r *Request) (*Response, error) {
 	}
 	x := c.begin(ctx)
 	defer x.end()
+	x.page = r.Page
 
 	var (
 		origin    = *u
@@ -438,6 +452,9 @@ func (c *Client) Get(ctx context.Context, r *Request) (*Response, error) {
 		h := req.Header
 		h.Set("User-Agent", c.cfg.UserAgent)
 		h.Set("Accept", accept)
+		if r.Page {
+			h.Set("Accept", acceptPage)
+		}
 		h.Set("Accept-Encoding", acceptEncoding)
 		if trusted = trusted && sameOrigin(&origin, u); trusted {
 			if user != nil {
@@ -531,6 +548,10 @@ func (x *exchange) hop(u *url.URL, req *http.Request, privateOK *bool, res *Resp
 	}
 	switch resp.StatusCode {
 	case http.StatusOK, http.StatusNonAuthoritativeInfo:
+		if t := resp.Header.Get("Content-Type"); x.page && !isPage(t) {
+			drain(resp)
+			return nil, &TypeError{URL: display(u), Type: t}
+		}
 		b, err := x.readBody(u, resp)
 		if err != nil {
 			return nil, err
@@ -561,9 +582,24 @@ func (x *exchange) hop(u *url.URL, req *http.Request, privateOK *bool, res *Resp
 		return nil, fail("")
 	}
 	res.Status, res.Header, res.FinalURL = resp.StatusCode, resp.Header, display(u)
-	res.ETag = validator(resp.Header.Get("Etag"))
-	res.LastModified = validator(resp.Header.Get("Last-Modified"))
+	res.ETag, res.LastModified = Validators(resp.Header)
+	// A document that was written in this second may be written in it again, under the
+	// same date: only a date that has passed tells the two apart (RFC 9110, section 8.8.2.2).
+	if age, ok := modifiedAgo(resp.Header); ok && age.Abs() < time.Second && res.ETag == "" {
+		res.LastModified = ""
+	}
 	return nil, nil
+}
+
+// isPage tells whether a Content-Type is that of a page; a server that gives none says
+// nothing against it.
+func isPage(contentType string) bool {
+	t, _, _ := strings.Cut(strings.ToLower(contentType), ";")
+	switch strings.TrimSpace(t) {
+	case "", "text/html", "application/xhtml+xml":
+		return true
+	}
+	return false
 }
 
 // roundTrip tries public addresses first. Only when there are none, and the

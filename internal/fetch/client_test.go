@@ -56,6 +56,36 @@ func TestValidatorsAreOpaque(t *testing.T) {
 	}
 }
 
+// A document that is written twice within a second has one date for both. Who asked
+// between the two would never get the second, where a server compares nothing else.
+func TestDateOfThisSecond(t *testing.T) {
+	const now = "Mon, 02 Mar 2026 12:00:01 GMT"
+	for _, c := range []struct{ date, modified, etag, kept string }{
+		{now, now, "", ""},
+		{now, now, `"a"`, now},
+		{now, "Mon, 02 Mar 2026 12:00:00 GMT", "", "Mon, 02 Mar 2026 12:00:00 GMT"},
+		{now, "Mon, 02 Mar 2026 12:00:02 GMT", "", "Mon, 02 Mar 2026 12:00:02 GMT"},
+		{"-", now, "", now}, // the server does not say
+		{"soon", now, "", now},
+		{now, "0", "", "0"},
+	} {
+		s := serve(t, func(w http.ResponseWriter, r *http.Request) {
+			h := w.Header()
+			h.Set("Last-Modified", c.modified)
+			if h["Date"] = nil; c.date != "-" {
+				h["Date"] = []string{c.date}
+			}
+			if c.etag != "" {
+				h.Set("ETag", c.etag)
+			}
+			fmt.Fprint(w, rss)
+		})
+		if res := get(t, client(t), s.URL); res.LastModified != c.kept || res.ETag != c.etag {
+			t.Errorf("%+v: %q and %q are kept", c, res.LastModified, res.ETag)
+		}
+	}
+}
+
 // What cannot be sent is not kept, nor sent when it is in a state file.
 func TestBadValidators(t *testing.T) {
 	var asked http.Header

@@ -172,12 +172,19 @@ func (x *exchange) readBody(u *url.URL, resp *http.Response) (*body, error) {
 	over := func(limit string, most int64, flag string) error {
 		return &LimitError{URL: display(u), Limit: limit, Max: most, Flag: flag}
 	}
-	tooLong := over("bytes transferred", cfg.MaxBytes, FlagMaxBytes)
-	if resp.ContentLength > cfg.MaxBytes {
+	maxBytes, maxDecoded, flagBytes, flagDecoded := cfg.MaxBytes, cfg.MaxDecoded, FlagMaxBytes, FlagMaxDecoded
+	if x.page && maxBytes > MaxPage {
+		maxBytes, flagBytes = MaxPage, ""
+	}
+	if x.page && maxDecoded > MaxPage {
+		maxDecoded, flagDecoded = MaxPage, ""
+	}
+	tooLong := over("bytes transferred", maxBytes, flagBytes)
+	if resp.ContentLength > maxBytes {
 		return nil, tooLong
 	}
-	wire := &wireReader{r: resp.Body, x: x, max: cfg.MaxBytes, limit: tooLong}
-	tooBig := over("bytes after decompression", cfg.MaxDecoded, FlagMaxDecoded)
+	wire := &wireReader{r: resp.Body, x: x, max: maxBytes, limit: tooLong}
+	tooBig := over("bytes after decompression", maxDecoded, flagDecoded)
 
 	b := &body{}
 	var r io.Reader = wire
@@ -211,14 +218,14 @@ func (x *exchange) readBody(u *url.URL, resp *http.Response) (*body, error) {
 		default:
 			return nil, &DecodeError{URL: display(u), Encoding: c, Err: errors.New("lektor asked for " + acceptEncoding)}
 		}
-		stage := &wireReader{r: r, max: cfg.MaxDecoded, limit: tooBig}
+		stage := &wireReader{r: r, max: maxDecoded, limit: tooBig}
 		stages = append(stages, stage)
 		r = stage
 	}
 
-	data, err := x.collect(r, min(resp.ContentLength, cfg.MaxDecoded))
+	data, err := x.collect(r, min(resp.ContentLength, maxDecoded))
 	b.data, b.wire = data, wire.n
-	if err == nil && int64(len(data)) > cfg.MaxDecoded {
+	if err == nil && int64(len(data)) > maxDecoded {
 		err = tooBig // no coding, and MaxDecoded below MaxBytes
 	}
 	// What the decoders say of a limit inside them is of no use.

@@ -283,15 +283,18 @@ func strong(h http.Header) string {
 	if h.Get("Etag") != "" {
 		return ""
 	}
-	text := validator(h.Get("Last-Modified"))
-	modified, err := http.ParseTime(text)
-	if err != nil {
+	if age, ok := modifiedAgo(h); !ok || age < time.Second {
 		return ""
 	}
-	if now, err := http.ParseTime(h.Get("Date")); err != nil || now.Before(modified.Add(time.Second)) {
-		return ""
-	}
-	return text
+	return validator(h.Get("Last-Modified"))
+}
+
+// modifiedAgo gives how long a document had been so when it was sent, in whole seconds
+// of the server's own clock, if it tells both times.
+func modifiedAgo(h http.Header) (time.Duration, bool) {
+	modified, err := http.ParseTime(h.Get("Last-Modified"))
+	now, err2 := http.ParseTime(h.Get("Date"))
+	return now.Sub(modified), err == nil && err2 == nil
 }
 
 // contentRange reads "bytes 5-9/10"; total is -1 for "*".

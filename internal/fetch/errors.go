@@ -86,6 +86,13 @@ func (e *LimitError) Error() string {
 	return s
 }
 
+// TypeError is an answer that is no page where one was asked for ([Request].Page).
+type TypeError struct{ URL, Type string }
+
+func (e *TypeError) Error() string {
+	return fmt.Sprintf("%s: it is no page, but %s", Brief(e.URL), Brief(e.Type))
+}
+
 // Kind sorts the reasons for which there was no answer.
 type Kind string
 
@@ -236,7 +243,7 @@ func (e *URLError) Error() string { return fmt.Sprintf("%s: %s", Brief(e.URL), e
 func Remote(err error) bool {
 	return errors.As(err, new(*StatusError)) || errors.As(err, new(*LimitError)) || errors.As(err, new(*NetError)) ||
 		errors.As(err, new(*RedirectError)) || errors.As(err, new(*PrivateError)) || errors.As(err, new(*DecodeError)) ||
-		errors.As(err, new(*HostDelayError)) || errors.As(err, new(*CommandError))
+		errors.As(err, new(*HostDelayError)) || errors.As(err, new(*TypeError)) || errors.As(err, new(*CommandError))
 }
 
 // errDeadline is the cause by which the deadline of an exchange ends its context.

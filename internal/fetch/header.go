@@ -28,6 +28,12 @@ func validator(v string) string {
 	return v
 }
 
+// Validators gives what a server knows a document by, of the header that came with it:
+// ETag and Last-Modified, "" for one that it does not say, or that cannot be sent back.
+func Validators(h http.Header) (etag, modified string) {
+	return validator(h.Get("Etag")), validator(h.Get("Last-Modified"))
+}
+
 // Seconds parses a count of seconds as HTTP has it. Counts that no
 // time.Duration could hold give the longest that one can.
 func Seconds(s string) (time.Duration, bool) {

@@ -22,10 +22,10 @@ const MaxAnswer = 64 << 10
 type Post struct {
 	// URL is an http or https URL; userinfo in it is not sent.
 	URL string
-	// Method is POST unless it is said, as for a PUT. A GET has no body, and its
-	// answer is given whatever its status is, too.
+	// Method is POST unless it is said, as for a PUT. A GET or HEAD has no body, and
+	// its answer is given whatever its status is, too.
 	Method string
-	// ContentType and Body are sent, again after each redirect.
+	// ContentType, unless it is "", and Body are sent, again after each redirect.
 	ContentType string
 	Body        []byte
 	// Accept is the header field of that name; "" means */*.
@@ -100,7 +100,7 @@ var redirectCodes = []int{http.StatusMovedPermanently, http.StatusFound, http.St
 // post is one request of Post.
 func (x *exchange) post(u *url.URL, p *Post, privateOK *bool) (*url.URL, *Answer, error) {
 	method, body := cmp.Or(p.Method, http.MethodPost), io.Reader(bytes.NewReader(p.Body))
-	get := method == http.MethodGet
+	get := method == http.MethodGet || method == http.MethodHead
 	if get {
 		body = nil
 	}
@@ -110,7 +110,7 @@ func (x *exchange) post(u *url.URL, p *Post, privateOK *bool) (*url.URL, *Answer
 	}
 	maps.Copy(req.Header, p.Header)
 	req.Header.Set("User-Agent", x.c.cfg.UserAgent)
-	if !get {
+	if !get && p.ContentType != "" {
 		req.Header.Set("Content-Type", p.ContentType)
 	}
 	req.Header.Set("Accept", "*/*")

@@ -3,6 +3,7 @@ package fetch
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -130,5 +131,33 @@ func TestHeaderOfAPostStaysWithItsServer(t *testing.T) {
 	}
 	if len(header) != 2 {
 		t.Errorf("the caller's own: %v", header)
+	}
+}
+
+// Methods that have no body, and one whose body would be of a kind that it does not have.
+func TestPostWithoutBody(t *testing.T) {
+	var got string
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		b, _ := io.ReadAll(r.Body)
+		_, kind := r.Header["Content-Type"]
+		got = fmt.Sprintf("%s %v %d %d", r.Method, kind, r.ContentLength, len(b))
+		w.Header().Set("Etag", `"1"`)
+		io.WriteString(w, "answer")
+	}))
+	defer s.Close()
+	c := NewClient(Config{})
+	defer c.Close()
+	for method, want := range map[string]string{"HEAD": "HEAD false 0 0", "GET": "GET false 0 0", "MKCOL": "MKCOL false 0 0"} {
+		a, err := c.Post(t.Context(), &Post{URL: s.URL, Method: method, Chosen: true})
+		if err != nil || !a.Success() || got != want || (len(a.Body) == 0) != (method == "HEAD") {
+			t.Errorf("%s: %v, %+v; sent %s, want %s", method, err, a, got, want)
+			continue
+		}
+		if etag, modified := Validators(a.Header); etag != `"1"` || modified != "" {
+			t.Errorf("%s: %s, %s", method, etag, modified)
+		}
+	}
+	if _, err := c.Post(t.Context(), &Post{URL: s.URL, ContentType: "text/x-opml", Body: []byte("x"), Chosen: true}); err != nil || got != "POST true 1 1" {
+		t.Errorf("%v, %s", err, got)
 	}
 }

@@ -733,11 +733,11 @@ func (r *renderer) image(attrs map[string]string) {
 	if len(r.pictures) < maxPictures && isWeb(target) && !slices.Contains(r.pictures, target) {
 		r.pictures = append(r.pictures, target)
 	}
-	alt := oneLine(attrs["alt"])
+	alt := termsafe.Squeeze(attrs["alt"])
 	if _, said := attrs["alt"]; said && alt == "" && attrs["title"] == "" && (r.link == "" || strings.TrimSpace(r.linkText.String()) != "") {
 		return // adds nothing, says its author; but a link needs something to show
 	}
-	if title := oneLine(attrs["title"]); title != "" && title != alt {
+	if title := termsafe.Squeeze(attrs["title"]); title != "" && title != alt {
 		if alt != "" {
 			alt += " — "
 		}
@@ -746,7 +746,7 @@ func (r *renderer) image(attrs map[string]string) {
 	if alt == "" && !r.o.Bare {
 		if u, err := url.Parse(target); err == nil {
 			if name := path.Base(u.Path); name != "." && name != "/" {
-				alt = oneLine(name)
+				alt = termsafe.Squeeze(name)
 			}
 		}
 	}
@@ -764,8 +764,6 @@ func isWeb(url string) bool {
 }
 
 func tiny(size string) bool { return size == "0" || size == "1" || size == "0px" || size == "1px" }
-
-func oneLine(s string) string { return strings.Join(strings.Fields(termsafe.Line(s)), " ") }
 
 // embed shows something that a browser would show in the page.
 func (r *renderer) embed(what, src string) {

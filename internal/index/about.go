@@ -1,7 +1,6 @@
 package index
 
 import (
-	"encoding/json"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -17,55 +16,47 @@ type about struct {
 	said  *lektordir.Feed // nil if src/$feed does not tell
 }
 
-// toldBy are the files in src/$feed that queries ask about.
-var toldBy = [...]string{"", "/id", "/name", "/author"}
+// toldBy gives the files below src/ that say what queries ask of a feed.
+func toldBy(hash string) [4]string {
+	return [...]string{hash + "/id", hash + "/name", hash + "/author", feeddir.AliasPath(hash)}
+}
 
 // about gives what is known of a feed; ok is false where each entry may say otherwise.
 func (v *View) about(f *feed) (said *lektordir.Feed, ok bool) {
 	if v.known == nil {
-		v.loadAbout()
+		v.known, v.stored = map[int64]*about{}, map[int64]*about{}
+		r := v.s.c.query("SELECT feed, stamp, id, name, author, alias FROM about")
+		for r.next() {
+			if f := v.s.byID[r.int(0)]; f != nil {
+				v.stored[f.id] = &about{feed: f.id, stamp: stamp(r.blob(1)), said: &lektordir.Feed{
+					Hash: f.hash, ID: string(r.blob(2)), Name: string(r.blob(3)), Author: string(r.blob(4)), Alias: string(r.blob(5)),
+				}}
+			}
+		}
 	}
 	a := v.known[f.id]
 	if a == nil {
-		a = v.readAbout(f)
+		// What the file has is so as long as the files say so that it was read from.
+		if a = v.stored[f.id]; a == nil || a.stamp != v.aboutStamp(f, nil) {
+			a = v.readAbout(f)
+		}
 		v.known[f.id] = a
 	}
 	return a.said, a.said != nil
-}
-
-// loadAbout takes from the file what is still so.
-func (v *View) loadAbout() {
-	v.known = map[int64]*about{}
-	r := v.s.c.query("SELECT feed, stamp, data FROM about")
-	for r.next() {
-		f := v.s.byID[r.int(0)]
-		if f == nil || stamp(r.blob(1)) != v.aboutStamp(f, nil) {
-			continue
-		}
-		said := &lektordir.Feed{Hash: f.hash}
-		if json.Unmarshal(r.blob(2), said) == nil {
-			v.known[f.id] = &about{feed: f.id, said: said}
-		}
-	}
 }
 
 // aboutStamp is that of all files together. It calls each, if it is not nil, for the
 // stamp of each.
 func (v *View) aboutStamp(f *feed, each func(stamp, *unix.Stat_t) stamp) stamp {
 	var all strings.Builder
-	base := v.x.dir.Join("src", f.hash)
-	add := func(path string) {
-		s, st := look(unix.AT_FDCWD, path)
+	for _, path := range toldBy(f.hash) {
+		s, st := look(v.s.src, path)
 		if each != nil {
 			s = each(s, st)
 		}
 		all.WriteString(string(s))
 		all.WriteByte('/')
 	}
-	for _, name := range toldBy {
-		add(base + name)
-	}
-	add(feeddir.AliasPath(v.x.dir, f.hash))
 	return stamp(all.String())
 }
 
@@ -103,9 +94,8 @@ func (v *View) learn() {
 	c.exec("COMMIT")
 	c.exec("BEGIN IMMEDIATE")
 	for _, a := range v.learned {
-		if data, err := json.Marshal(a.said); err == nil {
-			c.exec("INSERT OR REPLACE INTO about (feed, stamp, data) VALUES (?, ?, ?)", a.feed, []byte(a.stamp), data)
-		}
+		c.exec("INSERT OR REPLACE INTO about (feed, stamp, id, name, author, alias) VALUES (?, ?, ?, ?, ?, ?)",
+			a.feed, []byte(a.stamp), []byte(a.said.ID), []byte(a.said.Name), []byte(a.said.Author), []byte(a.said.Alias))
 	}
 	c.exec("COMMIT")
 }

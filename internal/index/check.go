@@ -46,12 +46,12 @@ func (x *Index) Check(ctx context.Context, progress func(done, total int), probl
 	for _, ref := range shown {
 		isShown[ref] = true
 	}
-	b := newBag(nil)
+	b, known := newBag(nil), s.vocabulary()
 	for i, ref := range refs {
 		if ctx.Err() != nil {
 			return 0, context.Cause(ctx)
 		}
-		if why := s.differs(ref, isShown[ref], b); why != "" && !s.moved(ref) {
+		if why := s.differs(ref, isShown[ref], b, known); why != "" && !s.moved(ref) {
 			problem(ref.Path() + ": " + why)
 		}
 		if progress != nil {
@@ -71,7 +71,7 @@ func (s *session) moved(ref lektordir.Ref) bool {
 }
 
 // differs tells how the index differs from an entry, "" if it does not.
-func (s *session) differs(ref lektordir.Ref, shown bool, b *bag) string {
+func (s *session) differs(ref lektordir.Ref, shown bool, b *bag, known *vocabulary) string {
 	f := s.feeds[ref.Feed]
 	if f == nil {
 		return "the index does not have its feed"
@@ -102,10 +102,19 @@ func (s *session) differs(ref lektordir.Ref, shown bool, b *bag) string {
 	case kept != d.entry.Title+"\x00"+d.entry.Author+"\x00"+string(d.more()):
 		return "title, author, categories or enclosures are others"
 	}
+	if folded, waits := s.waiting()[id]; waits {
+		if string(folded) != d.folded {
+			return "its text is another"
+		}
+		return ""
+	}
 	for len(d.words) > 0 {
 		n := min(len(d.words), 32)
 		parts := make([]string, n)
 		for i, w := range d.words[:n] {
+			if !known.has(w) {
+				return "the vocabulary lacks a word of it"
+			}
 			parts[i] = quoted(w)
 		}
 		d.words = d.words[n:]

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"syscall"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/lektordir/lektor/internal/atomicfile"
 	"github.com/lektordir/lektor/internal/command"
 	"github.com/lektordir/lektor/lektordir"
@@ -20,23 +22,25 @@ import (
 // files of any other are made anew.
 const (
 	application = 0x6c6b7472
-	version     = 1
+	version     = 2
+	pageSize    = 8192
 )
 
 // schema are the tables. Times are in seconds since 1970. An entry's row is its
 // document's in words, which has no text of its own.
 var schema = []string{
-	"PRAGMA page_size = 8192",
+	fmt.Sprintf("PRAGMA page_size = %d", pageSize),
+	"PRAGMA auto_vacuum = INCREMENTAL",
 	"PRAGMA journal_mode = WAL",
 	"BEGIN IMMEDIATE",
 	fmt.Sprintf("PRAGMA application_id = %d", application),
 	fmt.Sprintf("PRAGMA user_version = %d", version),
-	// path, tops (stamps of new/ and cur/), next (id), common (words), paired (id)
+	// path, tops (stamps of new/ and cur/), next (id), common (words), paired (id), fresh (words)
 	"CREATE TABLE meta (key TEXT PRIMARY KEY, value BLOB) WITHOUT ROWID",
 	// Stamps of new/$feed, of cur/$feed, and of the list of a complete document.
 	"CREATE TABLE feed (id INTEGER PRIMARY KEY, hash BLOB NOT NULL UNIQUE, new BLOB, cur BLOB, complete BLOB)",
 	// What queries ask of a feed.
-	"CREATE TABLE about (feed INTEGER PRIMARY KEY, stamp BLOB, data BLOB)",
+	"CREATE TABLE about (feed INTEGER PRIMARY KEY, stamp BLOB, id BLOB, name BLOB, author BLOB, alias BLOB)",
 	// What is in a directory: id of the feed, doubled, and 1 more for cur/; see listed.
 	"CREATE TABLE names (dir INTEGER PRIMARY KEY, list BLOB)",
 	// The hash of feed and identity, or unique name, is the key. How it is listed,
@@ -54,8 +58,11 @@ var schema = []string{
 	"CREATE INDEX entry_young ON entry (id) WHERE young IS NOT NULL",
 	"CREATE VIRTUAL TABLE words USING fts5 (text, content = '', contentless_delete = 1, detail = none, tokenize = 'ascii')",
 	"INSERT INTO words (words, rank) VALUES ('hashsize', 8000000)",
-	"CREATE TABLE vocab (id INTEGER PRIMARY KEY, first BLOB NOT NULL, words BLOB NOT NULL)",
-	"CREATE INDEX vocab_first ON vocab (first)",
+	// What came and is not yet in words: see pending.go.
+	"CREATE TABLE pending (id INTEGER PRIMARY KEY, folded BLOB NOT NULL)",
+	// The blocks of the vocabulary, and by class of three bytes in which of them these are.
+	"CREATE TABLE vocab (id INTEGER PRIMARY KEY, words BLOB NOT NULL)",
+	"CREATE TABLE gram (id INTEGER PRIMARY KEY, blocks BLOB NOT NULL)",
 }
 
 // How an entry is listed.
@@ -197,10 +204,13 @@ type session struct {
 	x      *Index
 	unlock func()
 	c      *conn
+	src    int // the directory of feeds, open
 
 	feeds map[string]*feed // by hash
 	byID  map[int64]*feed
 	next  int64 // id of the next entry
+
+	pending map[int64][]byte // what waiting gave, nil before
 
 	tops *[2]stamp // those of new/ and cur/, where they are others than the file has
 
@@ -225,7 +235,20 @@ func (x *Index) open() (*session, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &session{x: x, unlock: unlock}
+	// SQLite takes what a page lacks for zeroes. Without a journal nobody is writing.
+	if _, err := os.Lstat(x.path + "-wal"); fi.Size()%pageSize != 0 && errors.Is(err, fs.ErrNotExist) {
+		unlock()
+		return nil, errInconsistent
+	}
+	s := &session{x: x, unlock: unlock, src: -1}
+	switch fd, err := unix.Open(x.dir.Join("src"), unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0); err {
+	case nil:
+		s.src = fd
+	case unix.ENOENT:
+	default:
+		s.close()
+		return nil, &dirError{&fs.PathError{Op: "open", Path: x.dir.Join("src"), Err: err}}
+	}
 	if s.c, err = connect(x.path); err != nil {
 		s.close()
 		return nil, err
@@ -252,6 +275,10 @@ func (s *session) close() {
 	if s.c != nil {
 		_ = s.c.close()
 		s.c = nil
+	}
+	if s.src >= 0 {
+		_ = unix.Close(s.src)
+		s.src = -1
 	}
 	if s.unlock != nil {
 		s.unlock()

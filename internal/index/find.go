@@ -1,6 +1,7 @@
 package index
 
 import (
+	"cmp"
 	"context"
 	"encoding/binary"
 	"encoding/json"
@@ -66,14 +67,48 @@ func (f *finder) run() {
 	}
 	f.feedsAllowed()
 	if ids, ok := f.chosen(); ok {
-		for _, id := range ids {
-			if !f.stop {
-				f.fetch(id, listedShown)
-			}
-		}
+		f.those(ids)
 		return
 	}
 	f.walk()
+}
+
+// those yields entries; the newest first where only these are wanted.
+func (f *finder) those(ids []int64) {
+	if f.w.Enough == nil || len(ids) <= pace {
+		for _, id := range ids {
+			if f.goesOn(); f.stop {
+				return
+			}
+			f.fetch(id, listedShown)
+		}
+		return
+	}
+	type dated struct{ id, date int64 }
+	list := make([]dated, 0, len(ids))
+	for _, id := range ids {
+		if r, ok := f.s.c.one("SELECT date FROM entry WHERE id = ? AND listed = 1", id); ok {
+			list = append(list, dated{id, r.int(0)})
+		}
+	}
+	slices.SortFunc(list, func(a, b dated) int { return cmp.Compare(b.date, a.date) })
+	now := f.w.Now.Unix()
+	for _, e := range list {
+		if f.goesOn(); f.stop || f.asked%pace == 0 && e.date <= now && f.w.Enough(time.Unix(e.date, 0)) {
+			return
+		}
+		f.fetch(e.id, listedShown)
+	}
+}
+
+// pace is how many entries are looked at between two looks at what else matters.
+const pace = 64
+
+// goesOn counts an entry, and stops where nobody waits any more.
+func (f *finder) goesOn() {
+	if f.asked++; f.asked%pace == 0 && f.ctx.Err() != nil {
+		f.err, f.stop = context.Cause(f.ctx), true
+	}
 }
 
 // odd yields what the index does not know, and what is found by nothing else.
@@ -218,8 +253,31 @@ func (n *needle) all(ids []int64) []int64 {
 	return ids
 }
 
+// columns are what [finder.hit] takes of an entry.
+const columns = "dir, name, info, listed, date, nsec, dated, title, author, type, more"
+
+// everything goes through all entries as they stand in the table.
+func (f *finder) everything() {
+	what := columns
+	if f.w.Want == 0 {
+		what = "dir, name, info, listed, NULL, NULL, NULL, NULL, NULL, NULL, NULL"
+	}
+	r := f.s.c.query("SELECT id, " + what + " FROM entry WHERE listed = 1")
+	defer r.close()
+	for r.next() {
+		if f.goesOn(); f.stop {
+			return
+		}
+		f.hit(r, f.w.Want != 0, listedShown)
+	}
+}
+
 // walk goes through entries in the order of their dates, the newest first.
 func (f *finder) walk() {
+	if f.w.Query.Empty() && f.w.Enough == nil && !f.w.OnlyUnread {
+		f.everything()
+		return
+	}
 	from := "entry INDEXED BY entry_date WHERE listed = 1"
 	switch {
 	case f.w.OnlyUnread || f.w.Query.OnlyUnread():
@@ -229,7 +287,7 @@ func (f *finder) walk() {
 	}
 	now := f.w.Now.Unix()
 	// What is dated in the future has the time of its delivery.
-	f.between("SELECT id, date, dir, info FROM "+from+" AND date > ? ORDER BY date DESC", true, now)
+	f.dated("SELECT id, date, dir, info FROM "+from+" AND date > ? ORDER BY date DESC", true, now)
 	span := f.w.Matcher.Span()
 	low, high := int64(-1<<62), now
 	if !span.From.IsZero() {
@@ -239,27 +297,24 @@ func (f *finder) walk() {
 		high = span.To.Unix()
 	}
 	if !f.stop {
-		f.between("SELECT id, date, dir, info FROM "+from+" AND date BETWEEN ? AND ? ORDER BY date DESC", false, low, high)
+		f.dated("SELECT id, date, dir, info FROM "+from+" AND date BETWEEN ? AND ? ORDER BY date DESC", false, low, high)
 	}
 }
 
-// between goes through the entries of a statement.
-func (f *finder) between(statement string, future bool, args ...any) {
+// dated goes through the entries of a statement.
+func (f *finder) dated(statement string, future bool, args ...any) {
 	r := f.s.c.query(statement, args...)
 	defer r.close()
 	for r.next() {
+		if !f.stop {
+			f.goesOn()
+		}
 		if f.stop {
 			return
 		}
-		if f.asked++; f.asked%64 == 0 {
-			if f.ctx.Err() != nil {
-				f.err, f.stop = context.Cause(f.ctx), true
-				return
-			}
-			if f.w.Enough != nil && !future && f.w.Enough(time.Unix(r.int(1), 0)) {
-				f.stop = true
-				return
-			}
+		if f.asked%pace == 0 && f.w.Enough != nil && !future && f.w.Enough(time.Unix(r.int(1), 0)) {
+			f.stop = true
+			return
 		}
 		dir := r.int(2)
 		if f.allows != nil && !f.allows[dir>>1] {
@@ -300,34 +355,42 @@ func (f *finder) knows(id int64) func(string) query.Verdict {
 
 // fetch yields an entry that is listed in one of some ways.
 func (f *finder) fetch(id int64, listed ...int64) {
-	r, ok := f.s.c.one("SELECT dir, name, info, listed, date, nsec, dated, title, author, type, more FROM entry WHERE id = ?", id)
+	r, ok := f.s.c.one("SELECT id, "+columns+" FROM entry WHERE id = ?", id)
 	if !ok {
 		if f.s.c.err == nil {
 			f.s.c.fail(errInconsistent)
 		}
 		return
 	}
-	ref, ok := f.s.ref(r.int(0), r.blob(1), r.blob(2), r.null(2))
+	f.hit(r, true, listed...)
+}
+
+// hit yields the entry of a row, which has its id and then the columns, if it is listed
+// in one of some ways; its fields if they are there.
+func (f *finder) hit(r *rows, whole bool, listed ...int64) {
+	ref, ok := f.s.ref(r.int(1), r.blob(2), r.blob(3), r.null(3))
 	if !ok {
 		f.s.c.fail(errInconsistent)
 		f.stop = true
 		return
 	}
-	if !slices.Contains(listed, r.int(3)) || !f.shows(ref) {
+	how := r.int(4)
+	if !slices.Contains(listed, how) || !f.shows(ref) {
 		return
 	}
 	h := entries.Hit{Ref: ref}
-	if how := r.int(3); how == listedShown || how == listedWithdrawn {
-		h.Have, h.Words = fields, f.knows(id)
+	h.Feed, _ = f.about(f.s.feeds[ref.Feed])
+	if whole && (how == listedShown || how == listedWithdrawn) {
+		h.Have, h.Words = fields, f.knows(r.int(0))
 		e := &h.Entry
-		e.Title, e.Author = string(r.blob(7)), string(r.blob(8))
-		if r.int(6) == 1 {
-			e.PubDate = time.Unix(r.int(4), r.int(5)).UTC()
+		e.Title, e.Author = string(r.blob(8)), string(r.blob(9))
+		if r.int(7) == 1 {
+			e.PubDate = time.Unix(r.int(5), r.int(6)).UTC()
 		}
-		if e.Type = string(r.blob(9)); r.int(9) == 1 {
+		if e.Type = string(r.blob(10)); r.int(10) == 1 {
 			e.Type = htmlType
 		}
-		if more := r.blob(10); len(more) > 0 {
+		if more := r.blob(11); len(more) > 0 {
 			var x extras
 			if json.Unmarshal(more, &x) != nil {
 				f.s.c.fail(errInconsistent)

@@ -20,9 +20,22 @@ import (
 	"github.com/lektordir/lektor/lektordir"
 )
 
-// TestMain is also a process that brings an index up to date, to be killed meanwhile.
+// TestMain is also a process that brings an index up to date, to be killed meanwhile, or
+// that asks where files may not be large.
 func TestMain(m *testing.M) {
 	if path := os.Getenv("LEKTOR_INDEX_CHILD"); path != "" {
+		if size, err := strconv.ParseUint(os.Getenv("LEKTOR_INDEX_LIMIT"), 10, 64); err == nil {
+			w := &world{dir: &dir.Dir{Path: path}, cache: os.Getenv("LEKTOR_INDEX_CACHE"), clock: time.Now}
+			if err = limitFiles(size); err == nil && os.Getenv("LEKTOR_INDEX_DO") == "ask" {
+				fmt.Print(w.told(true))
+			} else if _, x := w.open(); err == nil {
+				err = x.Build(context.Background(), nil)
+			}
+			if err != nil {
+				fmt.Println(err)
+			}
+			return
+		}
 		d, err := lektordir.Open(path, nil)
 		if err == nil {
 			x := index.New(d, index.Options{Cache: os.Getenv("LEKTOR_INDEX_CACHE"), Host: "here"})
@@ -368,6 +381,7 @@ func (h *history) compare() {
 		sel.Want = lektordir.FieldPubDate
 	}
 	h.same(h.query(), sel)
+	h.overview()
 }
 
 // TestHistories: whatever happens to a lektor-dir and to the index, the answers are
@@ -393,7 +407,7 @@ func TestHistories(t *testing.T) {
 func runHistory(t *testing.T, seed uint64) (indexed int) {
 	h := &history{world: newWorld(t), random: rand.New(rand.NewPCG(seed, 7)), feeds: []string{"http://a.example/", "http://b.example/", "urn:c"}}
 	h.clock = func() time.Time { return time.Now().Add(h.skew) }
-	h.indexed = &indexed
+	h.indexed, h.pending = &indexed, []int{0, 2, 10}[seed%3]
 	for _, id := range h.feeds {
 		_, err := h.dir.Feed(id, h.words(2))
 		h.must(err)

@@ -20,6 +20,7 @@
 package index
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -45,6 +46,9 @@ type Options struct {
 	// Least is how many entries a lektor-dir has at least for which an index is begun
 	// unasked; 0 stands for a thousand.
 	Least int
+	// Pending is how many entries wait to be put into the full text index, while queries
+	// look through their texts; 0 stands for five hundred.
+	Pending int
 	// Warn takes a warning, once.
 	Warn func(format string, a ...any)
 }
@@ -61,6 +65,8 @@ type Index struct {
 const (
 	defaultBudget = time.Second / 3
 	defaultLeast  = 1000
+	// To put entries into the full text index takes longer than to read them.
+	defaultPending = 500
 )
 
 // New gives the index of a lektor-dir. It touches nothing.
@@ -74,7 +80,31 @@ func New(d *lektordir.Dir, o Options) *Index {
 	if o.Least == 0 {
 		o.Least = defaultLeast
 	}
+	if o.Pending == 0 {
+		o.Pending = defaultPending
+	}
 	return &Index{dir: d, o: o, path: filePath(d, o)}
+}
+
+// Open opens the lektor-dir at path as [entries.Open] does, with its index: this is how
+// programs for readers open one. Warnings of the index are the streams' unless o has
+// who takes them.
+func Open(path string, now func() time.Time, s *command.Streams, o Options) (*entries.Store, *Index, error) {
+	st, err := entries.Open(path, now, s)
+	if err != nil {
+		return nil, nil, err
+	}
+	x := For(st.Dir, s, o)
+	st.Index = x
+	return st, x, nil
+}
+
+// For gives the index of a lektor-dir that is open, as [Open] does.
+func For(d *lektordir.Dir, s *command.Streams, o Options) *Index {
+	if o.Warn == nil {
+		o.Warn = s.Report.Warn
+	}
+	return New(d, o)
 }
 
 // Path is where the file is, whether it is there or not; "" where there is no place for
@@ -98,6 +128,7 @@ type View struct {
 	limited bool // not all are wanted
 
 	known   map[int64]*about // by id of a feed
+	stored  map[int64]*about // what the file has
 	learned []*about         // those that the file does not have
 }
 
@@ -200,15 +231,36 @@ func (x *Index) build(ctx context.Context, progress func(done, total int)) error
 	}
 	defer s.close()
 	s.progress = progress
-	fresh := s.next == 1
+	_, begun := s.c.one("SELECT value FROM meta WHERE key = 'next'")
 	if err := s.refresh(ctx, time.Time{}); err != nil {
 		return err
 	}
-	if fresh {
-		// One part instead of the several that came about answers faster.
-		s.c.exec("INSERT INTO words (words) VALUES ('optimize')")
+	if !begun {
+		s.tidy(ctx)
 	}
-	return s.c.err
+	return cmp.Or(context.Cause(ctx), s.c.err)
+}
+
+// tidy makes one part of the several that the words have come in, which answers faster.
+// It does so in steps, as the journal has to hold what one of them changes.
+func (s *session) tidy(ctx context.Context) {
+	const pages = 2000
+	changes := func() int64 {
+		if r, ok := s.c.one("SELECT total_changes()"); ok {
+			return r.int(0)
+		}
+		return 0
+	}
+	s.c.exec("COMMIT")
+	for step, more := -pages, true; more && s.c.err == nil && ctx.Err() == nil; step = pages {
+		before := changes()
+		s.c.exec("INSERT INTO words (words, rank) VALUES ('merge', ?)", step)
+		more = changes()-before >= 2 // see the documentation of FTS5, section 6.6
+	}
+	s.c.exec("BEGIN IMMEDIATE")
+	s.tidyWords()
+	s.c.exec("COMMIT")
+	s.c.query("PRAGMA incremental_vacuum").drain()
 }
 
 // Drop removes the index.

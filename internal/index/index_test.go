@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"maps"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -13,6 +14,7 @@ import (
 	"github.com/lektordir/lektor/internal/command"
 	"github.com/lektordir/lektor/internal/entries"
 	"github.com/lektordir/lektor/internal/index"
+	"github.com/lektordir/lektor/internal/query"
 	"github.com/lektordir/lektor/internal/testkit/dir"
 	"github.com/lektordir/lektor/lektordir"
 )
@@ -24,6 +26,8 @@ type world struct {
 	cache string
 	clock func() time.Time
 	said  bytes.Buffer
+	// pending is how many entries wait, see index.Options.
+	pending int
 	// indexed counts the answers that were the index's, unless it is nil.
 	indexed *int
 }
@@ -48,20 +52,24 @@ func newWorld(t *testing.T) *world {
 
 // open opens the lektor-dir as a command does, whose moment is now.
 func (w *world) open() (*entries.Store, *index.Index) {
-	w.Helper()
+	if w.T != nil {
+		w.Helper()
+	}
 	d, err := lektordir.Open(w.dir.Path, nil)
 	if err != nil {
 		w.Fatal(err)
 	}
 	streams := command.NewStreams("test", nil, &bytes.Buffer{}, &w.said)
 	s := entries.New(d, time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC), streams)
-	x := index.New(d, index.Options{Cache: w.cache, Host: "here", Clock: w.clock, Budget: time.Hour, Least: 1, Warn: streams.Report.Warn})
+	x := index.New(d, index.Options{Cache: w.cache, Host: "here", Clock: w.clock, Budget: time.Hour, Least: 1, Pending: w.pending, Warn: streams.Report.Warn})
 	return s, x
 }
 
 // ask gives the paths and titles of what a query selects, with or without the index.
 func (w *world) ask(with bool, words string, sel entries.Selection) []string {
-	w.Helper()
+	if w.T != nil {
+		w.Helper()
+	}
 	s, x := w.open()
 	if with {
 		s.Index = counting{x, w.indexed}
@@ -94,6 +102,58 @@ func (w *world) same(words string, sel entries.Selection) []string {
 		w.Fatalf("%q %+v:\nindex:\n%s\ndirectory:\n%s\n%s", words, sel, strings.Join(got, "\n"), strings.Join(want, "\n"), w.said.String())
 	}
 	return want
+}
+
+// overview fails the test if the index tells otherwise than the directory of how many
+// entries feeds have, of the newest, or of dates.
+func (w *world) overview() {
+	w.Helper()
+	ctx := context.Background()
+	s, x := w.open()
+	refs, err := s.List(ctx, lektordir.ListOptions{SkipTrashed: true})
+	if err != nil {
+		w.Fatal(err)
+	}
+	counts, dates := map[string]entries.Tally{}, map[[2]string]time.Time{}
+	for _, r := range refs {
+		c := counts[r.Feed]
+		c.Add(r)
+		counts[r.Feed] = c
+		dates[[2]string{r.Feed, r.Unique}] = s.Record(r).Date()
+	}
+	q := &query.Query{}
+	newest, err := s.Select(ctx, entries.Selection{Query: q, Newest: 5})
+	if err != nil {
+		w.Fatal(err)
+	}
+	slices.Reverse(newest)
+	s.Index = x
+	o, err := s.Overview(ctx, 5)
+	if err != nil {
+		w.Fatal(err)
+	}
+	if o == nil {
+		return // it has to be read
+	}
+	if !maps.Equal(o.Feeds, counts) {
+		w.Fatalf("index:\n%v\ndirectory:\n%v", o.Feeds, counts)
+	}
+	paths := func(list []*entries.Record) (paths []string) {
+		for _, r := range list {
+			paths = append(paths, r.Ref.Path())
+		}
+		return paths
+	}
+	if got, want := paths(o.Newest), paths(newest); !slices.Equal(got, want) {
+		w.Fatalf("index:\n%v\ndirectory:\n%v", got, want)
+	}
+	if _, err := s.Dates(ctx, func(feed, unique string, when time.Time) {
+		if want, listed := dates[[2]string{feed, unique}]; listed && !want.Equal(when) {
+			w.Errorf("%s/%s: index %s, directory %s", feed, unique, when, want)
+		}
+	}); err != nil {
+		w.Fatal(err)
+	}
 }
 
 func (w *world) build() {
@@ -136,4 +196,5 @@ func TestAnswers(t *testing.T) {
 			w.same(words, sel)
 		}
 	}
+	w.overview()
 }

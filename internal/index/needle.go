@@ -48,6 +48,7 @@ func (v *View) needle(text string) *needle {
 	if n == nil {
 		n = &needle{s: v.s, serial: len(v.needles)}
 		v.needles[text] = n
+		n.waits(text)
 		n.begin(text, v.limited)
 	}
 	return n
@@ -127,7 +128,7 @@ func (n *needle) segment(s segment) (expr string, words []string, ok bool) {
 	if s.start && s.end {
 		return quoted(s.text), []string{s.text}, true
 	}
-	words, ok = n.s.c.wordsWith(s, tooManyWords)
+	words, ok = n.s.wordsWith(s, tooManyWords)
 	if len(words) > manyWords || !ok {
 		if !ok {
 			words = nil
@@ -243,6 +244,13 @@ func (n *needle) atLeast(limit int) (count int, whole bool) {
 
 // has tells of an entry whether it has the needle.
 func (n *needle) has(id int64) query.Verdict {
+	found := func() bool { return n.bits != nil && n.bits[id/64]&(1<<(id%64)) != 0 }
+	if _, waits := n.s.pending[id]; waits {
+		if found() {
+			return query.Yes
+		}
+		return query.No
+	}
 	if n.void {
 		return query.Maybe
 	}
@@ -250,7 +258,7 @@ func (n *needle) has(id int64) query.Verdict {
 		n.step()
 	}
 	switch {
-	case n.bits == nil || n.bits[id/64]&(1<<(id%64)) == 0:
+	case !found():
 		return query.No
 	case n.exact:
 		return query.Yes

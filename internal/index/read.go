@@ -33,8 +33,11 @@ type doc struct {
 	young int64
 
 	entry lektordir.Entry
-	words []string
-	text  string // the words as the index wants them
+	// folded are title, author and text of the content, folded, each with a newline
+	// after it, which stands in none of them.
+	folded string
+	words  []string
+	text   string // the words as the index wants them
 }
 
 // extras are the fields that few queries ask for.
@@ -58,7 +61,7 @@ func (d *doc) more() []byte {
 }
 
 // read reads an entry for the index. It reports false if it is gone. Several may be
-// read at once, with a bag each.
+// read at once, with a bag each; without one no words are found.
 func read(d *lektordir.Dir, ref lektordir.Ref, b *bag) (*doc, bool) {
 	var st unix.Stat_t
 	path := d.Abs(ref)
@@ -97,10 +100,10 @@ func read(d *lektordir.Dir, ref lektordir.Ref, b *bag) (*doc, bool) {
 			return &doc{odd: true}, true
 		}
 	}
-	b.add(query.Fold(e.Title))
-	b.add(query.Fold(e.Author))
-	b.add(query.Fold(htmltext.Text(e.Content, e.Type)))
-	out.words, out.text = b.take()
+	out.folded = query.Fold(e.Title) + "\n" + query.Fold(e.Author) + "\n" + query.Fold(htmltext.Text(e.Content, e.Type)) + "\n"
+	if b != nil {
+		out.words, out.text = b.of(out.folded)
+	}
 	e.Content = nil
 	out.entry = *e
 	return out, true

@@ -33,11 +33,12 @@ func stampOf(st *unix.Stat_t) stamp {
 	return stamp(b[:])
 }
 
-// look gives the stamp of a path relative to the directory that is open as at.
+// look gives the stamp of a path relative to the directory that is open as at. Below a
+// directory that could not be opened nothing is there.
 func look(at int, path string) (stamp, *unix.Stat_t) {
 	var st unix.Stat_t
 	if err := unix.Fstatat(at, path, &st, 0); err != nil {
-		if err == unix.ENOENT || err == unix.ENOTDIR {
+		if err == unix.ENOENT || err == unix.ENOTDIR || err == unix.EBADF {
 			return absent, nil
 		}
 		return "", nil

@@ -46,7 +46,7 @@ func (e *dirError) Unwrap() error { return e.err }
 
 // load takes from the file what feeds there are.
 func (s *session) load() {
-	s.feeds, s.byID = map[string]*feed{}, map[int64]*feed{}
+	s.feeds, s.byID, s.pending = map[string]*feed{}, map[int64]*feed{}, nil
 	r := s.c.query("SELECT id, hash, new, cur, complete FROM feed")
 	for r.next() {
 		f := &feed{id: r.int(0), hash: string(r.blob(1))}
@@ -114,7 +114,7 @@ func (s *session) survey() (dirty bool, err error) {
 			f.now[i], _ = look(fd, f.hash)
 			dirty = dirty || f.dirty(i)
 		}
-		f.now[ofList], _ = look(unix.AT_FDCWD, feeddir.CompletePath(s.x.dir, f.hash))
+		f.now[ofList], _ = look(s.src, feeddir.CompletePath(f.hash))
 		dirty = dirty || f.dirty(ofList)
 	}
 	return dirty || s.tops != nil, s.c.err

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
+	"iter"
 	"maps"
 	"runtime"
 	"slices"
@@ -158,7 +159,8 @@ func (u *update) run(changed, grown []int64) error {
 		u.forget(id)
 	}
 	feeds := slices.SortedFunc(maps.Values(u.feeds), func(a, b *feed) int { return cmp.Compare(a.hash, b.hash) })
-	if u.common == nil {
+	// An index that is begun is begun with the frequent words.
+	if u.common == nil && u.next == 1 {
 		if err := u.findCommon(feeds); err != nil {
 			return err
 		}
@@ -269,6 +271,7 @@ func (u *update) list(f *feed, place int) *dirList {
 }
 
 func (u *update) delete(id, key int64, f *feed) {
+	u.c.exec("DELETE FROM pending WHERE id = ?", id)
 	u.c.exec("DELETE FROM words WHERE rowid = ?", id)
 	u.c.exec("DELETE FROM entry WHERE id = ?", id)
 	u.affected[key] = f
@@ -414,7 +417,7 @@ func flagBits(r lektordir.Ref) (unread, marked int64) {
 // complete takes note that another set of entries is in the document of a feed.
 func (u *update) complete(f *feed) {
 	read := u.x.o.Clock()
-	now, st := look(unix.AT_FDCWD, feeddir.CompletePath(u.x.dir, f.hash))
+	now, st := look(u.src, feeddir.CompletePath(f.hash))
 	now = settled(now, st, read)
 	u.c.exec("UPDATE feed SET complete = ? WHERE id = ?", []byte(now), f.id)
 	f.stamps[ofList] = now
@@ -441,16 +444,27 @@ func (u *update) settle() error {
 	clear(u.lists)
 	words := slices.Sorted(maps.Keys(u.words))
 	clear(u.words)
-	u.c.addWords(words)
+	u.addWords(words, u.common)
 	u.c.exec("INSERT OR REPLACE INTO meta VALUES ('next', ?)", u.next)
 	return u.c.err
 }
 
 // read reads the entries that have come, on all processors, as far as there is time.
 func (u *update) read() error {
+	if len(u.arrivals) == 0 {
+		return nil
+	}
+	wait := u.room(len(u.arrivals))
+	if !wait {
+		if err := u.admit(); err != nil {
+			return err
+		}
+	}
 	bags := make([]*bag, runtime.GOMAXPROCS(0))
 	for i := range bags {
-		bags[i] = newBag(u.common)
+		if !wait {
+			bags[i] = newBag(u.common)
+		}
 	}
 	const piece = 256
 	for from := 0; from < len(u.arrivals); from += piece {
@@ -466,21 +480,21 @@ func (u *update) read() error {
 			break
 		}
 		docs := make([]*doc, len(part))
-		var wait sync.WaitGroup
+		var work sync.WaitGroup
 		for w, b := range bags {
-			wait.Go(func() {
+			work.Go(func() {
 				for i := w; i < len(part); i += len(bags) {
 					docs[i] = u.readOne(part[i], b)
 				}
 			})
 		}
-		wait.Wait()
+		work.Wait()
 		for i, d := range docs {
 			if d == nil {
 				part[i].list.stamp = "" // it is somewhere else by now
 				continue
 			}
-			u.insert(part[i], d)
+			u.insert(part[i], d, wait)
 		}
 		if u.c.err != nil {
 			return u.c.err
@@ -499,7 +513,7 @@ const (
 	commonFeeds = 64
 	commonEach  = 16   // entries of each
 	commonFrom  = 128  // entries, or there is no sample
-	commonWords = 4096 // words
+	commonWords = 1024 // words
 )
 
 // findCommon finds the frequent words once there are enough entries that are to be read.
@@ -510,42 +524,58 @@ func (u *update) findCommon(feeds []*feed) error {
 			fresh = append(fresh, f)
 		}
 	}
-	in := map[string]int{}
-	entries := 0
-	b := newBag(nil)
-	for i := range min(len(fresh), commonFeeds) {
-		f := fresh[i*len(fresh)/min(len(fresh), commonFeeds)]
-		for place := range 2 {
-			l, err := u.session.list(f, place)
-			if err != nil {
-				return err
-			}
-			for k := range min(len(l.names), commonEach) {
-				if u.late() || u.ctx.Err() != nil {
-					return context.Cause(u.ctx)
-				}
-				ref, err := parse(f, place, l.names[k*len(l.names)/min(len(l.names), commonEach)])
+	var failed error
+	u.chooseCommon(func(yield func([]string) bool) {
+		b := newBag(nil)
+		for i := range min(len(fresh), commonFeeds) {
+			f := fresh[i*len(fresh)/min(len(fresh), commonFeeds)]
+			for place := range 2 {
+				l, err := u.session.list(f, place)
 				if err != nil {
-					continue
+					failed = err
+					return
 				}
-				if d, ok := read(u.x.dir, ref, b); ok {
-					entries++
-					for _, w := range d.words {
-						in[w]++
+				for k := range min(len(l.names), commonEach) {
+					if u.late() || u.ctx.Err() != nil {
+						failed = context.Cause(u.ctx)
+						return
+					}
+					ref, err := parse(f, place, l.names[k*len(l.names)/min(len(l.names), commonEach)])
+					if err != nil {
+						continue
+					}
+					if d, ok := read(u.x.dir, ref, b); ok && !yield(d.words) {
+						return
 					}
 				}
 			}
 		}
+	})
+	return failed
+}
+
+// chooseCommon takes the words that are in most of some entries, if these are enough.
+func (u *update) chooseCommon(sample iter.Seq[[]string]) {
+	in := map[string]int{}
+	entries := 0
+	for words := range sample {
+		entries++
+		for _, w := range words {
+			in[w]++
+		}
 	}
 	if entries < commonFrom {
-		return nil
+		return
 	}
 	words := slices.SortedFunc(maps.Keys(in), func(a, b string) int { return cmp.Or(cmp.Compare(in[b], in[a]), strings.Compare(a, b)) })
-	text := strings.Join(words[:min(len(words), commonWords)], "\n")
+	words = words[:min(len(words), commonWords)]
+	slices.Sort(words)
+	u.addWords(words, nil)
+	text := strings.Join(words, "\n")
 	u.common = wordSet(text)
 	u.c.exec("INSERT OR REPLACE INTO meta VALUES ('common', ?)", []byte(text))
+	// Entries that wait are told from others by their texts.
 	u.c.exec("INSERT OR REPLACE INTO meta VALUES ('paired', ?)", u.next)
-	return nil
 }
 
 // wordSet reads words that have newlines between them.
@@ -574,8 +604,8 @@ func (u *update) readOne(a arrival, b *bag) *doc {
 	return d
 }
 
-// insert adds an entry.
-func (u *update) insert(a arrival, d *doc) {
+// insert adds an entry; its words may wait.
+func (u *update) insert(a arrival, d *doc, wait bool) {
 	id := u.next
 	u.next++
 	key := keyOf(a.ref)
@@ -603,13 +633,12 @@ func (u *update) insert(a arrival, d *doc) {
 		VALUES (?, ?, ?, ?, ?, ?, 0, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
 		id, dirID(a.list.f, a.list.place), key, []byte(a.ref.Unique), infoOf(a.ref), int64(a.ino), unread, marked,
 		date, nsec, dated, []byte(d.entry.Title), []byte(d.entry.Author), typ, nullable(d.more()), young)
-	if !d.odd {
-		u.c.exec("INSERT INTO words (rowid, text) VALUES (?, ?)", id, d.text)
-		for _, w := range d.words {
-			if _, ok := u.words[w]; !ok {
-				u.words[strings.Clone(w)] = struct{}{} // and not all that it is a part of
-			}
-		}
+	switch {
+	case d.odd:
+	case wait:
+		u.c.exec("INSERT INTO pending (id, folded) VALUES (?, ?)", id, []byte(d.folded))
+	default:
+		u.addText(id, d.words, d.text)
 	}
 	a.list.entries = append(a.list.entries, listed{a.hash, uint32(id)})
 	u.affected[key] = a.list.f

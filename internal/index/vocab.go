@@ -6,127 +6,345 @@ import (
 	"strings"
 )
 
-// The vocabulary is all words there are, sorted, in blocks: a newline, and each word
-// with a newline after it. To find the words that have a piece in them all blocks are
-// searched, which takes milliseconds, where a row for each word would take seconds.
-// Words whose entries are gone stay, and do no harm.
+// The vocabulary is all words there are: to find those that have a piece in them is what
+// makes a query for a part of a word one for words. They are sorted, in blocks, each a
+// list (see [list]); and of each three bytes that follow one another in a word it is
+// known in which blocks these are, so that few blocks are read. What has come since the
+// blocks were made is in one more list, the fresh one, which is looked through as a
+// whole. It may have words that the blocks have too, and so the words of a handful of
+// entries are added without a look at a block; when it has grown it is compared with
+// them, and when it has grown more the blocks are made anew. Words whose entries are
+// gone stay, and do no harm.
 
-// blockSize is that of a block after it was split, in bytes; it is split at twice that.
-const blockSize = 8 << 10
+const (
+	// blockSize is that of a list in a block, in bytes: two fit into a page.
+	blockSize = 4000
+	// grams is how many classes of three bytes there are.
+	grams = 1 << 12
+	// freshSize is how large the fresh list becomes, and a part of the blocks more.
+	freshSize = 64 << 10
+	freshPart = 16
+)
 
-// addWords puts words, sorted, into the vocabulary.
-func (c *conn) addWords(words []string) {
-	var b block
-	for _, w := range words {
-		if !b.loaded || b.next != "" && w >= b.next {
-			b.store(c)
-			b.load(c, w)
-		}
-		if c.err != nil {
-			return
-		}
-		if _, ok := slices.BinarySearch(b.words, w); !ok {
-			b.more = append(b.more, w)
-		}
-	}
-	b.store(c)
+// list is sorted words, each as how many bytes it begins with as the one before does,
+// and the rest. No byte of a word is less than firstByte, so the number ends the rest.
+type list []byte
+
+// firstByte is the least that stands in a word, which has no sign but letters, marks
+// and numbers.
+const firstByte = '0'
+
+// lister makes a list.
+type lister struct {
+	list list
+	last []byte
 }
 
-// block is one that is worked on.
-type block struct {
-	loaded bool
-	id     int64
-	words  []string
-	next   string   // the first word of the next one, "" for none
-	more   []string // words to be put into it, sorted
-}
-
-// load takes the block in which a word belongs.
-func (b *block) load(c *conn, w string) {
-	*b = block{loaded: true}
-	if r, ok := c.one("SELECT id, words FROM vocab WHERE first <= ? ORDER BY first DESC LIMIT 1", []byte(w)); ok {
-		b.id, b.words = r.int(0), strings.Split(strings.Trim(string(r.blob(1)), "\n"), "\n")
+// add adds a word behind the last one; one that is the same is not added.
+func (l *lister) add(word []byte) {
+	n := 0
+	for n < min(len(l.last), len(word), firstByte-1) && l.last[n] == word[n] {
+		n++
 	}
-	if r, ok := c.one("SELECT first FROM vocab WHERE first > ? ORDER BY first LIMIT 1", []byte(w)); ok {
-		b.next = string(r.blob(0))
-	}
-}
-
-// store writes the block if there is more in it, in several parts if it is large.
-func (b *block) store(c *conn) {
-	if len(b.more) == 0 {
+	if len(l.list) > 0 && bytes.Equal(l.last, word) {
 		return
 	}
-	all := append(b.words, b.more...)
-	slices.Sort(all)
-	size := 0
-	for _, w := range all {
-		size += len(w) + 1
+	l.list = append(append(l.list, byte(n)), word[n:]...)
+	l.last = append(l.last[:n], word[n:]...)
+}
+
+// reader reads a list.
+type reader struct {
+	rest list
+	word []byte // until the next call of next
+}
+
+func (r *reader) next() bool {
+	if len(r.rest) == 0 {
+		return false
 	}
-	limit := 2 * blockSize
-	if size > limit {
-		limit = blockSize
+	n, end := min(int(r.rest[0]), len(r.word)), 1
+	for end < len(r.rest) && r.rest[end] >= firstByte {
+		end++
 	}
-	for first := true; len(all) > 0; first = false {
-		var text strings.Builder
-		text.WriteByte('\n')
-		n := 0
-		for n < len(all) && (n == 0 || text.Len()+len(all[n]) < limit) {
-			text.WriteString(all[n])
-			text.WriteByte('\n')
-			n++
+	r.word = append(r.word[:n], r.rest[1:end]...)
+	r.rest = r.rest[end:]
+	return true
+}
+
+// plain gives a list with a newline before and after each word.
+func (l list) plain() []byte {
+	text := make([]byte, 1, 3*len(l)+1)
+	text[0] = '\n'
+	for r := (reader{rest: l}); r.next(); {
+		text = append(append(text, r.word...), '\n')
+	}
+	return text
+}
+
+// gram is the class of three bytes.
+func gram(a, b, c byte) int {
+	return int((uint32(a)<<16|uint32(b)<<8|uint32(c))*2654435761>>16) & (grams - 1)
+}
+
+// fresh gives the fresh list.
+func (s *session) fresh() list {
+	if r, ok := s.c.one("SELECT value FROM meta WHERE key = 'fresh'"); ok {
+		return r.blob(0)
+	}
+	return nil
+}
+
+func (s *session) setFresh(l list) {
+	s.c.exec("INSERT OR REPLACE INTO meta VALUES ('fresh', ?)", []byte(l))
+}
+
+// addWords puts words, sorted, into the vocabulary. Common ones it has.
+func (s *session) addWords(words []string, common map[string]struct{}) {
+	var l lister
+	r := reader{rest: s.fresh()}
+	more := r.next()
+	grown := false
+	for _, w := range words {
+		for more && string(r.word) < w {
+			l.add(r.word)
+			more = r.next()
 		}
-		if first && b.id != 0 {
-			c.exec("UPDATE vocab SET words = ? WHERE id = ?", []byte(text.String()), b.id)
-		} else {
-			c.exec("INSERT INTO vocab (first, words) VALUES (?, ?)", []byte(all[0]), []byte(text.String()))
+		if more && string(r.word) == w {
+			continue
 		}
-		all = all[n:]
+		if _, ok := common[w]; !ok {
+			l.add([]byte(w))
+			grown = true
+		}
 	}
-	b.more = nil
+	if !grown {
+		return
+	}
+	for ; more; more = r.next() {
+		l.add(r.word)
+	}
+	last, _ := s.c.one("SELECT max(id) FROM vocab")
+	if s.c.err != nil {
+		return
+	}
+	limit := freshSize + int(last.int(0))*blockSize/freshPart
+	if len(l.list) > limit {
+		if l.list = s.unknown(l.list); len(l.list) > limit {
+			s.rebuild(l.list)
+			l.list = nil
+		}
+	}
+	s.setFresh(l.list)
+}
+
+// blocks calls f for every block, in order.
+func (s *session) blocks(f func(list)) {
+	r := s.c.query("SELECT words FROM vocab ORDER BY id")
+	for r.next() {
+		f(r.blob(0))
+	}
+}
+
+// unknown gives the words of a list that no block has.
+func (s *session) unknown(l list) list {
+	var out lister
+	r := reader{rest: l}
+	more := r.next()
+	s.blocks(func(block list) {
+		for b := (reader{rest: block}); more && b.next(); {
+			order := bytes.Compare(r.word, b.word)
+			for ; more && order < 0; order = bytes.Compare(r.word, b.word) {
+				out.add(r.word)
+				if more = r.next(); !more {
+					return
+				}
+			}
+			if order == 0 {
+				more = r.next()
+			}
+		}
+	})
+	for ; more; more = r.next() {
+		out.add(r.word)
+	}
+	return out.list
+}
+
+// rebuild makes the blocks anew, with the words of a list that they do not have.
+func (s *session) rebuild(l list) {
+	var blocks []list
+	var where [grams][]byte // a bit for each block
+	var out lister
+	add := func(word []byte) {
+		if len(out.list)+len(word) >= blockSize {
+			blocks = append(blocks, out.list)
+			out = lister{}
+		}
+		out.add(word)
+		id := len(blocks)
+		note := func(a, b, c byte) {
+			bits := &where[gram(a, b, c)]
+			for len(*bits) <= id/8 {
+				*bits = append(*bits, 0)
+			}
+			(*bits)[id/8] |= 1 << (id % 8)
+		}
+		a, b := byte(0), byte('\n')
+		for _, c := range word {
+			if a != 0 {
+				note(a, b, c)
+			}
+			a, b = b, c
+		}
+		note(a, b, '\n')
+	}
+	r := reader{rest: l}
+	more := r.next()
+	s.blocks(func(block list) {
+		for b := (reader{rest: block}); b.next(); {
+			for more && bytes.Compare(r.word, b.word) < 0 {
+				add(r.word)
+				more = r.next()
+			}
+			add(b.word)
+		}
+	})
+	for ; more; more = r.next() {
+		add(r.word)
+	}
+	if len(out.list) > 0 {
+		blocks = append(blocks, out.list)
+	}
+	s.c.exec("DELETE FROM vocab")
+	s.c.exec("DELETE FROM gram")
+	for id, block := range blocks {
+		s.c.exec("INSERT INTO vocab (id, words) VALUES (?, ?)", id, []byte(block))
+	}
+	for id, bits := range where {
+		if len(bits) > 0 {
+			s.c.exec("INSERT INTO gram (id, blocks) VALUES (?, ?)", id, bits)
+		}
+	}
+}
+
+// tidyWords leaves nothing in the fresh list.
+func (s *session) tidyWords() {
+	if l := s.unknown(s.fresh()); len(l) > 0 {
+		s.rebuild(l)
+	}
+	s.setFresh(nil)
 }
 
 // wordsWith gives the words of the vocabulary that have a piece in them, at their
 // beginning or end where the segment says so; ok is false where they are more than
 // limit.
-func (c *conn) wordsWith(s segment, limit int) (words []string, ok bool) {
-	piece := []byte(s.text)
-	if s.start {
-		piece = append([]byte{'\n'}, piece...)
+func (s *session) wordsWith(seg segment, limit int) (words []string, ok bool) {
+	piece := seg.text
+	if seg.start {
+		piece = "\n" + piece
 	}
-	if s.end {
-		piece = append(piece, '\n')
+	if seg.end {
+		piece += "\n"
 	}
-	r := c.query("SELECT words FROM vocab")
-	defer r.close()
-	if s.start {
-		// Sorted, they stand together.
-		r.close()
-		r = c.query("SELECT words FROM vocab WHERE first >= coalesce((SELECT max(first) FROM vocab WHERE first <= ?), x'') AND first <= ?", []byte(s.text), append([]byte(s.text), 0xff))
-	}
-	for r.next() {
-		block := r.blob(0)
-		for at := 0; ; {
-			i := bytes.Index(block[at:], piece)
-			if i < 0 {
-				break
-			}
-			i += at
-			// The word around it: from behind the last newline to the next.
-			if s.start {
-				i++
-			}
-			from := bytes.LastIndexByte(block[:i], '\n') + 1
-			to := bytes.IndexByte(block[i:], '\n')
-			if to < 0 {
-				break
-			}
-			words = append(words, string(block[from:i+to]))
-			if len(words) > limit {
-				return words, false
-			}
-			at = i + to
+	ok = true
+	search := func(l list) {
+		if ok {
+			words = wordsAround(words, l.plain(), []byte(piece), limit)
+			ok = len(words) <= limit
 		}
 	}
-	return words, true
+	search(s.fresh())
+	if in, known := s.blocksWith(piece); !known {
+		// There is no end of words where the piece is so short: they are read one by one.
+		r := s.c.query("SELECT words FROM vocab")
+		defer r.close()
+		for ok && r.next() {
+			search(r.blob(0))
+		}
+	} else {
+		for _, id := range in {
+			if r, there := s.c.one("SELECT words FROM vocab WHERE id = ?", id); there {
+				search(r.blob(0))
+			}
+		}
+	}
+	slices.Sort(words)
+	return slices.Compact(words), ok
+}
+
+// blocksWith gives the blocks in which a piece may be; known is false where it is too
+// short to tell.
+func (s *session) blocksWith(piece string) (in []int, known bool) {
+	if len(piece) < 3 {
+		return nil, false
+	}
+	var all []byte
+	for i := 0; i+3 <= len(piece); i++ {
+		r, ok := s.c.one("SELECT blocks FROM gram WHERE id = ?", gram(piece[i], piece[i+1], piece[i+2]))
+		if !ok {
+			return nil, true
+		}
+		bits := r.blob(0)
+		if i == 0 {
+			all = slices.Clone(bits)
+			continue
+		}
+		all = all[:min(len(all), len(bits))]
+		for k := range all {
+			all[k] &= bits[k]
+		}
+	}
+	for k, b := range all {
+		for bit := range 8 {
+			if b&(1<<bit) != 0 {
+				in = append(in, 8*k+bit)
+			}
+		}
+	}
+	return in, true
+}
+
+// wordsAround adds the words of a plain list in which a piece is, until they are more
+// than limit.
+func wordsAround(words []string, text, piece []byte, limit int) []string {
+	for at := 0; len(words) <= limit; {
+		i := bytes.Index(text[at:], piece)
+		if i < 0 {
+			break
+		}
+		// The word around it: from behind the last newline to the next.
+		if i += at; piece[0] == '\n' {
+			i++
+		}
+		from := bytes.LastIndexByte(text[:i], '\n') + 1
+		to := i + bytes.IndexByte(text[i:], '\n')
+		words = append(words, string(text[from:to]))
+		at = to
+	}
+	return words
+}
+
+// vocabulary is all of it, for a check.
+type vocabulary struct {
+	firsts []string
+	texts  [][]byte
+	fresh  []byte
+}
+
+func (s *session) vocabulary() *vocabulary {
+	v := &vocabulary{fresh: s.fresh().plain()}
+	s.blocks(func(l list) {
+		text := l.plain()
+		first, _, _ := strings.Cut(string(text[1:]), "\n")
+		v.firsts, v.texts = append(v.firsts, first), append(v.texts, text)
+	})
+	return v
+}
+
+// has reports whether a word is in it.
+func (v *vocabulary) has(word string) bool {
+	line := []byte("\n" + word + "\n")
+	i, found := slices.BinarySearch(v.firsts, word)
+	return found || i > 0 && bytes.Contains(v.texts[i-1], line) || bytes.Contains(v.fresh, line)
 }

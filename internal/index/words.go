@@ -164,6 +164,14 @@ func (b *bag) has(w string) bool {
 	return ok
 }
 
+// of gives the words of texts with a newline after each, and empties the bag.
+func (b *bag) of(folded string) (words []string, text string) {
+	for t := range strings.Lines(folded) {
+		b.add(strings.TrimSuffix(t, "\n"))
+	}
+	return b.take()
+}
+
 // take gives the words, and a text of them and of the pairs for the index, and empties
 // the bag.
 func (b *bag) take() (words []string, text string) {

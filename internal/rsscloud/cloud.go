@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/xml"
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -235,8 +236,9 @@ func Verify(ctx context.Context, c *fetch.Client, callback, feed, challenge stri
 }
 
 // Notify tells a callback by its protocol that a feed was updated ("XML-RPC
-// interface", "HTTP POST interface"). What it answers does not count, but that it
-// does; strict wants XML-RPC to be answered with true.
+// interface", "HTTP POST interface"). What it answers does not count, nor whether that
+// can be read, but that it does, and by XML-RPC not with a fault; strict wants that to be
+// answered with true.
 func Notify(ctx context.Context, c *fetch.Client, callback, protocol, procedure, feed string, strict bool) error {
 	p := fetch.Post{URL: callback, ContentType: "application/x-www-form-urlencoded"}
 	if protocol != XMLRPC {
@@ -250,6 +252,9 @@ func Notify(ctx context.Context, c *fetch.Client, callback, protocol, procedure,
 		return err
 	}
 	v, err := Call(ctx, c, p, procedure, feed)
+	if !strict && errors.As(err, new(*unreadableError)) {
+		return nil
+	}
 	if err == nil && strict && !v.True() {
 		err = fmt.Errorf("%s: %s was not answered with true", fetch.Public(callback), procedure)
 	}

@@ -338,6 +338,9 @@ func encode(b *bytes.Buffer, v any) {
 
 func escape(b *bytes.Buffer, s string) { _ = xml.EscapeText(b, []byte(s)) } // a Buffer does not fail
 
+// unreadableError is that of a call that was answered with success, and not by XML-RPC.
+type unreadableError struct{ error }
+
 // Call calls a procedure of an XML-RPC server and gives what it returns. The
 // error is a [Fault] when the server says so, one of package fetch's when there
 // was no answer. server is where to, and how; its body is made here.
@@ -352,7 +355,7 @@ func Call(ctx context.Context, c *fetch.Client, server fetch.Post, method string
 	case err != nil && !a.Success():
 		return Value{}, a.Error("and that is no answer to " + method)
 	case err != nil:
-		return Value{}, fmt.Errorf("%s: the answer to %s: %w", a.FinalURL, method, err)
+		return Value{}, &unreadableError{fmt.Errorf("%s: the answer to %s: %w", a.FinalURL, method, err)}
 	case m.Fault != nil:
 		return Value{}, m.Fault
 	case !a.Success():

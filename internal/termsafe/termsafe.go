@@ -69,6 +69,9 @@ func Clean(s string) string { return clean(s, false) }
 // remains at either end.
 func Line(s string) string { return clean(s, true) }
 
+// Squeeze is [Line] with one space where there are several, and none at the ends.
+func Squeeze(s string) string { return strings.Join(strings.Fields(Line(s)), " ") }
+
 func clean(s string, line bool) string {
 	first := dirty(s, line)
 	if first < 0 {

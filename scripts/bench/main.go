@@ -32,6 +32,7 @@ func run() {
 	flag.IntVar(&o.unchanged, "unchanged", 10000, "`feeds` without news for lektor-fetch; 0 leaves this out")
 	flag.IntVar(&o.listed, "listed", 100000, "`entries` of which the newest are listed; 0 leaves this out")
 	flag.IntVar(&o.indexed, "indexed", 100000, "`entries` that are indexed and asked for; 0 leaves this out")
+	flag.IntVar(&o.mailed, "mailed", 20000, "`messages` that notmuch indexes, of the newest of these; it takes minutes for each ten thousand")
 	flag.IntVar(&o.archives, "archives", 100, "`archives` of a hundred entries that are gone through; 0 leaves this out")
 	flag.IntVar(&o.starts, "starts", 50, "`times` that each command is started; 0 leaves this out")
 	flag.IntVar(&o.entries, "entries", 20, "`entries` of a feed")
@@ -40,6 +41,7 @@ func run() {
 	flag.IntVar(&o.jobs, "jobs", 16, "parallel `fetches` of the programs that are told a number")
 	flag.StringVar(&o.bin, "bin", "bin", "`directory` of lektor's programs")
 	flag.StringVar(&o.dir, "dir", "", "measure in a temporary directory in this `directory`, not in $TMPDIR")
+	flag.BoolVar(&o.keep, "keep", false, "leave what was made, and say where it is")
 	flag.StringVar(&o.only, "only", "", "measure only the `program` of that name; tui for the full-screen reader alone")
 	flag.StringVar(&o.reader, "reader", "", "let the reader read the `lektor-dir` of an earlier run, to which entries are added")
 	flag.IntVar(&o.notifications, "notifications", 100, "`updates` that go all the way by way of lektor-cloudd; 0 leaves this out")
@@ -58,7 +60,8 @@ type options struct {
 	entries, size, rounds, jobs             int
 	bin, dir, only, reader                  string
 	notifications, registrations, archives  int
-	subscribers, indexed                    int
+	subscribers, indexed, mailed            int
+	keep                                    bool
 }
 
 // contestant is a program that fetches feeds.
@@ -95,8 +98,12 @@ func (m *measurement) keep(other measurement) {
 
 func (o options) all(w io.Writer) {
 	tmp := must.Get(os.MkdirTemp(o.dir, "lektor-bench."))
-	defer os.RemoveAll(tmp)
 	tmp = must.Get(filepath.Abs(tmp))
+	if o.keep {
+		defer fmt.Fprintf(w, "left in %s\n", tmp)
+	} else {
+		defer os.RemoveAll(tmp)
+	}
 	o.bin = must.Get(filepath.Abs(o.bin))
 	t := &table{}
 	fmt.Fprintf(w, "on %s\n", describe(tmp))

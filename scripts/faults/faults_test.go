@@ -60,7 +60,7 @@ func TestSelection(t *testing.T) {
 			faults = append(faults, selection(tr.readFailures(), tr.reads)...)
 			faults = append(faults, selection(tr.views(), tr.reads)...)
 			rand.Shuffle(len(faults), func(i, j int) { faults[i], faults[j] = faults[j], faults[i] })
-			r := tr.all(t.Context(), faults, runtime.NumCPU(), time.Now().Add(2*time.Second))
+			r := tr.all(t.Context(), faults, runtime.NumCPU(), time.Now().Add(time.Second))
 			if len(r.kinds) == 0 {
 				t.Error("no fault was tried")
 			}

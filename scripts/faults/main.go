@@ -108,6 +108,10 @@ func everything(ctx context.Context, only, kinds, disks string, cuts int, unsync
 	if o.states > 0 {
 		well, badly := e.orders(ctx, only, o, show)
 		total, bad = total+well, bad+badly
+		if strings.Contains("hub", only) {
+			well, badly = tryHub(ctx, work, o.model, show)
+			total, bad = total+well, bad+badly
+		}
 	}
 	for fs := range strings.SplitSeq(disks, ",") {
 		if cuts == 0 {

@@ -336,6 +336,9 @@ func (t *trial) goOnViewing(ctx context.Context, dir string, argv []string) erro
 	}
 	all = read(dir)
 	must.That(differ(counted(all), t.entries), "after the command was run again")
+	if err := t.saved(dir); err != nil {
+		return err
+	}
 	// A viewer leaves the rest to the fetcher; nothing comes back.
 	before := keyed(all)
 	must.Do(t.e.run(ctx, dir, "", t.e.update(t.e, dir)...))

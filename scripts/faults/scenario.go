@@ -16,6 +16,7 @@ import (
 	"slices"
 	"strings"
 	"sync/atomic"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -35,10 +36,32 @@ func serve() *server {
 	s := &server{}
 	s.version.Store(1)
 	s.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if kind, name, ok := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/"); ok {
+			s.other(w, r, kind, name)
+			return
+		}
 		feedserver.Doc("", document(r.URL.Path, int(s.version.Load())))(w, r)
 	}))
 	return s
 }
+
+// other serves what entries name: pages, which are there from the second version of the
+// feeds on, and enclosures.
+func (s *server) other(w http.ResponseWriter, r *http.Request, kind, name string) {
+	switch {
+	case kind == "page" && s.version.Load() == 1:
+		http.Error(w, "not yet", http.StatusServiceUnavailable)
+	case kind == "page":
+		w.Header().Set("Content-Type", "text/html")
+		fmt.Fprintf(w, "<nav>Home</nav><article><p>The page of %s.</p><p>%s</p></article>", name, strings.Repeat("Text, and more of it than the feed has. ", 30))
+	default:
+		w.Header().Set("ETag", `"1"`)
+		http.ServeContent(w, r, "", time.Time{}, strings.NewReader(enclosure(name)))
+	}
+}
+
+// enclosure is what is served under a name.
+func enclosure(name string) string { return strings.Repeat(name+"-", 60_000) }
 
 // document is a feed. In the second version one entry has changed, one is gone
 // and two are new.
@@ -92,6 +115,8 @@ type scenario struct {
 	// purge tells that it removes the first feed with all its entries; whatever
 	// becomes of that, the feed is added again afterwards.
 	purge bool
+	// saves tells that it saves these enclosures, by their names, below [savedIn].
+	saves []string
 	// shares tells that it follows another machine, whose documents are in
 	// [meeting].
 	shares bool
@@ -108,7 +133,7 @@ type env struct {
 
 func newEnv(work string) (*env, error) {
 	e := &env{fetch: filepath.Join(work, "lektor-fetch"), view: filepath.Join(work, "lektor-view"), share: filepath.Join(work, "lektor-share"), work: work, place: work, server: serve()}
-	return e, dir.Programs(work, "lektor-fetch", "lektor-view", "lektor-share")
+	return e, dir.Programs(work, "lektor-fetch", "lektor-view", "lektor-share", "lektor-article")
 }
 
 func (e *env) url(i int) string { return fmt.Sprintf("%s/%d", e.server.URL, i) }
@@ -204,6 +229,23 @@ func scenarios(e *env) []scenario {
 		{name: "undo", feeds: 1, viewer: true, undo: true, more: func(e *env, dir string) {
 			must.Do(e.run(context.Background(), dir, "", append([]string{e.view, "rm"}, entries(dir)...)...))
 		}, command: func(e *env, _ string) []string { return []string{e.view, "undo"} }},
+		{name: "save", feeds: 1, viewer: true, finds: true, saves: []string{"1", "2", "3"}, more: func(e *env, dir string) {
+			for _, name := range []string{"1", "2", "3"} {
+				must.Do(e.run(context.Background(), dir, "text", e.fetch, "put", "--feed-id", "urn:x:cast", "--id", "urn:x:"+name, "--title", "Part", "--date", "@1780000000",
+					"--enclosure", e.server.URL+"/enclosure/"+name+" audio/mpeg"))
+			}
+		}, command: func(e *env, dir string) []string {
+			return []string{e.view, "save", "--gap", "1ms", "--allow", "127.0.0.0/8", "--query", "has:enclosure", filepath.Join(dir, savedIn)}
+		}},
+		{name: "full text", feeds: 1, more: func(e *env, dir string) {
+			run := func(argv ...string) { must.Do(e.run(context.Background(), dir, "", append([]string{e.fetch}, argv...)...)) }
+			run("set", e.url(0), "filter", "sed 's,http://feed.example,"+e.server.URL+"/page,g'")
+			run("set", e.url(0), "fulltext", "on")
+			// Entries that came without, for which there are pages now.
+			run("update", "--fulltext", "--gap", "1ms", e.url(0))
+		}, command: func(e *env, _ string) []string {
+			return []string{e.fetch, "update", "--gap", "1ms", "--per-host", "4", e.url(0)}
+		}},
 		{name: "share sync", feeds: 2, shares: true, more: sharing, command: syncShared},
 	}
 }

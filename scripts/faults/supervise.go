@@ -192,7 +192,24 @@ var errUnsupported = errors.New("this system lets no program supervise another b
 
 // supervise runs a program with the lektor-dir dir, and asks decide about each
 // call that touches it; reads only if wanted. decide runs in one goroutine.
-func supervise(ctx context.Context, dir string, reads bool, stdin string, decide func(n int, o op) verdict, argv ...string) (o *outcome, err error) {
+func supervise(ctx context.Context, dir string, reads bool, stdin string, decide func(n int, o op) verdict, argv ...string) (*outcome, error) {
+	return supervision{dir: dir, reads: reads, stdin: stdin, decide: decide}.run(ctx, argv...)
+}
+
+// supervision says how a program is supervised.
+type supervision struct {
+	dir   string // the lektor-dir
+	reads bool   // calls that read are asked about, too
+	// sends tells that so are writes to sockets, kind "send", which are not counted and
+	// always done: n is that of the call before.
+	sends  bool
+	stdin  string
+	decide func(n int, o op) verdict
+}
+
+// run runs the program until it ends, for a minute at the most, or is killed as ctx
+// ends.
+func (v supervision) run(ctx context.Context, argv ...string) (o *outcome, err error) {
 	defer must.Catch(&err)
 	pair := must.Get(unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0))
 	theirs := os.NewFile(uintptr(pair[1]), "socket")
@@ -200,9 +217,9 @@ func supervise(ctx context.Context, dir string, reads bool, stdin string, decide
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, "/proc/self/exe", argv...)
-	cmd.Env = append(os.Environ(), helperEnv+"=1", "LEKTORDIR="+dir)
+	cmd.Env = append(os.Environ(), helperEnv+"=1", "LEKTORDIR="+v.dir)
 	cmd.ExtraFiles = []*os.File{theirs}
-	cmd.Stdin = strings.NewReader(stdin)
+	cmd.Stdin = strings.NewReader(v.stdin)
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	err = cmd.Start()
@@ -213,7 +230,7 @@ func supervise(ctx context.Context, dir string, reads bool, stdin string, decide
 		werr := cmd.Wait()
 		return nil, fmt.Errorf("%w: %s (%w)", errUnsupported, strings.TrimSpace(stderr.String()), errors.Join(err, werr))
 	}
-	s := &supervisor{listener: listener, pid: cmd.Process.Pid, dir: dir, reads: reads, decide: decide}
+	s := &supervisor{supervision: v, listener: listener, pid: cmd.Process.Pid}
 	err = s.loop(ctx)
 	unix.Close(listener)
 	if err != nil {
@@ -246,11 +263,9 @@ func receive(socket int) (listener int, err error) {
 }
 
 type supervisor struct {
+	supervision
 	listener int
 	pid      int
-	dir      string
-	reads    bool
-	decide   func(int, op) verdict
 	ops      []op
 }
 
@@ -279,7 +294,9 @@ func (s *supervisor) loop(ctx context.Context) (err error) {
 			return err
 		}
 		r := response{id: n.id, flags: unix.SECCOMP_USER_NOTIF_FLAG_CONTINUE}
-		if o, ok := s.op(&n); ok {
+		if o, ok := s.send(&n); ok {
+			s.decide(len(s.ops), o)
+		} else if o, ok := s.op(&n); ok {
 			s.ops = append(s.ops, o)
 			v := s.decide(len(s.ops), o)
 			switch {
@@ -301,6 +318,16 @@ func (s *supervisor) loop(ctx context.Context) (err error) {
 			return err
 		}
 	}
+}
+
+// send tells what a call writes to a socket, and whether it is one that is asked about.
+func (s *supervisor) send(n *notification) (op, bool) {
+	if !s.sends || int(n.nr) != unix.SYS_WRITE || !strings.HasPrefix(s.fd(n, n.args[0]), "socket:") {
+		return op{}, false
+	}
+	o := op{Kind: "send", Write: true, Len: int(n.args[2])}
+	s.details(n, &o)
+	return o, true
 }
 
 // op tells what a call does, and whether it touches the lektor-dir.

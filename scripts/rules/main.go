@@ -38,12 +38,14 @@ var doors = map[string][]string{
 	"github.com/mmcdole/gofeed":       {"feedconv"},
 	"github.com/coreos/go-systemd":    {"internal/serve"},
 	"charm.land":                      {"internal/app/viewer/tui"},
+	"codeberg.org/readeck":            {"internal/app/article"},
 	"github.com/charmbracelet":        {"internal/app/viewer/tui"},
 	"github.com/wlynxg/chardet":       {"feedconv"},
 	"golang.org/x/crypto":             {"internal/app/hub"},
 	"modernc.org/sqlite":              {"internal/index", "internal/app/importer"},
 	"github.com/rivo/uniseg":          {"internal/htmltext"},
 	"github.com/microcosm-cc":         {"internal/htmlsafe"},
+	"github.com/emersion/go-message":  {"internal/letter"},
 	"github.com/mattn/go-runewidth":   {"internal/termsafe"},
 	"github.com/google/renameio":      {"internal/atomicfile"},
 	"github.com/gofrs/flock":          {"internal/atomicfile"},
@@ -88,7 +90,7 @@ func imports(p pkg, path string, test bool) string {
 		return "no app imports another; what both need is a package of its own"
 	case below(to, "internal/app") && !below(name, "internal/app", "cmd", "scripts"):
 		return "apps are for commands and scripts"
-	case to == "internal/index" && !below(name, "internal/app/viewer", "internal/index", "scripts"):
+	case to == "internal/index" && !below(name, "internal/app/viewer", "internal/app/pages", "internal/index", "scripts"):
 		return "it is for viewers: what fetches does without"
 	case below(to, "internal/testkit") && !test && !below(name, "internal/testkit", "scripts"):
 		return "it is for tests and scripts"
@@ -105,7 +107,7 @@ func room(name string) string {
 // drawer are the files below src/*/etc, and the markers; own are those of a
 // program for itself, below etc.
 var (
-	drawer = regexp.MustCompile(`^(src/[^ ]*/)?/?etc/((fetch|push|cloudd|ess|history|share/never)(/|$)|categories$|view/(alias|keep)$|link$)[^ ]*$`)
+	drawer = regexp.MustCompile(`^(src/[^ ]*/)?/?etc/((fetch|push|cloudd|ess|history|share/never)(/|$)|categories$|view/(alias|keep)$|link$|fulltext$)[^ ]*$`)
 	own    = regexp.MustCompile(`^etc/(fetch|fetch/opml|cloudd|cloudd/(lock|heard))$`)
 )
 

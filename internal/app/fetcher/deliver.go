@@ -181,7 +181,7 @@ func (r *Runner) Deliver(ctx context.Context, doc Document) (Summary, error) {
 		if err := r.describe(t, feed, doc.ID, doc.Name); err != nil {
 			return lektordir.Result{}, err
 		}
-		return r.stage(ctx, t, p, feed)
+		return r.stage(ctx, t, p, feed, nil)
 	})
 }
 

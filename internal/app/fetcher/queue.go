@@ -38,6 +38,7 @@ type task struct {
 	marked          bool // somebody left a due marker
 	last            bool // of its host that is queued
 	history         bool // all its archives are wanted
+	fullText        bool // pages of entries that were delivered without are wanted
 	pages           int  // so many of its pages are wanted, or AllPages; 0 for none
 }
 

@@ -25,6 +25,7 @@ import (
 	"github.com/lektordir/lektor/internal/delivery"
 	"github.com/lektordir/lektor/internal/feeddir"
 	"github.com/lektordir/lektor/internal/fetch"
+	"github.com/lektordir/lektor/internal/fulltext"
 	"github.com/lektordir/lektor/internal/history"
 	"github.com/lektordir/lektor/internal/units"
 	"github.com/lektordir/lektor/internal/websub"
@@ -93,6 +94,10 @@ type Runner struct {
 	byURL     map[string]string  // see Add
 	together  int                // see the constant
 	reached   func(where string) // for tests: told where a walk is
+
+	pagesTime time.Duration // see the constant
+	extract   func(ctx context.Context, page []byte, url, contentType string) (*fulltext.Article, error)
+	missing   missing
 }
 
 // New prepares a runner. Close it.
@@ -110,7 +115,7 @@ func New(d *lektordir.Dir, report Reporter, o Options) (*Runner, error) {
 	}
 	r := &Runner{
 		Dir: d, Writer: w, Client: fetch.NewClient(o.Fetch), opts: o, now: o.Fetch.Now, report: report,
-		big: feedconv.NewLimiter(1), together: together,
+		big: feedconv.NewLimiter(1), together: together, pagesTime: pagesTime, extract: fulltext.Extract,
 		// What a document grows to while it is parsed is the greater part of
 		// the memory; more at once than there are processors gain nothing.
 		parsing: make(chan struct{}, max(2, runtime.GOMAXPROCS(0))),
@@ -145,6 +150,8 @@ type Selection struct {
 	// pages, the first among them, or [AllPages].
 	History bool
 	Pages   int
+	// FullText asks for the pages of unread entries, too, that were delivered without.
+	FullText bool
 }
 
 // Summary counts what became of the feeds of a run.
@@ -355,7 +362,7 @@ func (r *Runner) tasks(sel Selection) ([]task, error) {
 // wanting makes tasks ask for history as the selection does.
 func (sel Selection) wanting(tasks []task) []task {
 	for i := range tasks {
-		tasks[i].history, tasks[i].pages = sel.History, sel.Pages
+		tasks[i].history, tasks[i].pages, tasks[i].fullText = sel.History, sel.Pages, sel.FullText
 	}
 	return tasks
 }
@@ -515,8 +522,9 @@ func (r *Runner) mark(hash string) map[lektordir.Ref]lektordir.Ref {
 	return moved
 }
 
-// stage stages what is new in a document of a feed, after describe.
-func (r *Runner) stage(ctx context.Context, txn *lektordir.Txn, p lektordir.Policy, feed *feedconv.Feed) (lektordir.Result, error) {
+// stage stages what is new in a document of a feed, after describe. article is that of
+// [delivery.Options].
+func (r *Runner) stage(ctx context.Context, txn *lektordir.Txn, p lektordir.Policy, feed *feedconv.Feed, article func(int) (delivery.Article, bool)) (lektordir.Result, error) {
 	h := feeddir.HistoryOf(r.Dir, txn.Feed())
 	// Of a document that was left short nobody knows what else is in it. Where it was
 	// cut off, the mark may stand in the part that is missing.
@@ -528,11 +536,7 @@ func (r *Runner) stage(ctx context.Context, txn *lektordir.Txn, p lektordir.Poli
 		old, was, bad = r.Dir.Complete(txn.Feed())
 		was = was && bad == nil
 	}
-	o := delivery.Options{Rank: feed.Complete || feed.Truncated && was}
-	if h.Stored() {
-		// An archive may have a later version (RFC 5005, section 4.1).
-		o.Dates = lektordir.NotOlder
-	}
+	o := delivery.Options{Rank: feed.Complete || feed.Truncated && was, Dates: dates(h), Article: article}
 	out, err := delivery.StageWith(ctx, txn, feed, p, o)
 	switch {
 	case err != nil:
@@ -554,6 +558,15 @@ func (r *Runner) stage(ctx context.Context, txn *lektordir.Txn, p lektordir.Poli
 		err = h.NotComplete()
 	}
 	return out, err
+}
+
+// dates are those of the document of a feed with such a history.
+func dates(h *feeddir.History) lektordir.Dates {
+	if h.Stored() {
+		// An archive may have a later version (RFC 5005, section 4.1).
+		return lektordir.NotOlder
+	}
+	return lektordir.AnyDate
 }
 
 // parse reads a document, through the feed's filter if it has one.

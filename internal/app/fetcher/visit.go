@@ -37,6 +37,7 @@ type visit struct {
 	resp    *fetch.Response
 	feed    *feedconv.Feed
 	out     lektordir.Result
+	full    *fullText // nil for a feed whose entries keep its own text
 }
 
 // feed fetches one feed and delivers what is new. When everything is done the
@@ -147,6 +148,11 @@ func (v *visit) begin() bool {
 	}
 	v.req.Last = v.t.last
 	v.name = fetch.Public(v.req.URL)
+	if feeddir.FullText(v.r.Dir, v.t.hash) {
+		if v.full, err = v.newFullText(); err != nil {
+			return v.end(result{kind: broken, err: err})
+		}
+	}
 	return true
 }
 
@@ -184,10 +190,14 @@ func (v *visit) ask() bool {
 		return true
 	}
 	v.mark() // what was delivered before a kill, or by another fetcher
+	res := result{kind: unchanged}
 	if v.resp.NotModified {
-		return v.save(result{kind: notModified})
+		res.kind = notModified
 	}
-	return v.save(result{kind: unchanged})
+	if v.full != nil {
+		return v.again(res)
+	}
+	return v.save(res)
 }
 
 // mark marks what was read elsewhere, if marks wait.
@@ -222,8 +232,16 @@ func (v *visit) read() bool {
 			unread = true
 			return err
 		}
+		if v.full != nil {
+			return nil // pages are waited for without what is in short supply
+		}
 		return v.keep()
 	})
+	if err == nil && v.full != nil {
+		if err = v.fullText(); err == nil {
+			err = v.r.reading(v.ctx, int64(len(v.resp.Body)), v.keep)
+		}
+	}
 	switch {
 	case unread:
 		return v.fail(failed, err)
@@ -241,7 +259,10 @@ func (v *visit) keep() error {
 	}
 	if err == nil {
 		v.feed.Truncated = v.feed.Truncated || v.resp.Truncated
-		v.out, err = v.r.stage(v.ctx, v.txn, policy, v.feed)
+		v.out, err = v.r.stage(v.ctx, v.txn, policy, v.feed, v.full.article())
+	}
+	if err == nil && v.full != nil {
+		err = v.full.revise(&v.out)
 	}
 	if err == nil {
 		err = v.r.ess(v.t.hash, v.feed, v.resp.WireBytes)

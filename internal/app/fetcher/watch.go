@@ -84,10 +84,10 @@ func (r *Runner) Watch(ctx context.Context, ready func()) error {
 			return true
 		})
 	})
+	recovered := r.now()
 	if ready != nil {
 		ready()
 	}
-	recovered := r.now()
 	for {
 		// Other fetchers may be killed as well, and nobody else may come for days.
 		if r.unsettled.Swap(false) || !r.now().Before(recovered.Add(rescan)) {

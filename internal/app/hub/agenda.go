@@ -2,6 +2,7 @@ package hub
 
 import (
 	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
@@ -15,9 +16,10 @@ import (
 
 // What a hub does later is on the disk, and is done by the next hub where this one
 // ends: rounds of which somebody is to be tried again, see [pending], and pings that
-// came too soon after another, a file of values each, pings/abcd….
+// came too soon after another, or when the feed's server wanted to be left alone, a file
+// of values each, pings/abcd….
 
-// laterPing is a ping that waits for the gap to be over.
+// laterPing is a ping that waits.
 type laterPing struct {
 	url string
 	at  time.Time
@@ -46,7 +48,7 @@ func (h *Hub) due() (next time.Time) {
 		}
 	}
 	for hash, l := range h.later {
-		if l.at.After(now) && l.at.Sub(now) <= h.opts.PingGap {
+		if l.at.After(now) && l.at.Sub(now) <= max(h.opts.PingGap, mostAfter) {
 			soonest(l.at)
 			continue
 		}
@@ -64,43 +66,71 @@ func (h *Hub) poke() {
 	}
 }
 
-// soon has a feed read when the gap since the last time is over, and reports for how
+// soon has a feed read when the gap since the last ping is over, and reports for how
 // long that is; 0 where there is no gap to wait for. It is on the disk then.
 func (h *Hub) soon(feedURL string) (time.Duration, error) {
 	hash := hashOf(feedURL)
 	if h.opts.PingGap <= 0 || !h.subscribedTo(hash) && !h.allowed(feedURL) {
 		return 0, nil
 	}
-	h.pings.Lock()
-	defer h.pings.Unlock()
 	h.mu.Lock()
-	now := h.now()
-	at := h.known[hash].at.Add(h.opts.PingGap)
-	_, waits := h.later[hash]
+	wait := h.known[hash].pinged.Add(h.opts.PingGap).Sub(h.now())
 	h.mu.Unlock()
-	wait := at.Sub(now)
 	if wait <= 0 || wait > h.opts.PingGap {
 		return 0, nil
 	}
-	if !waits {
-		if err := atomicfile.MkdirAll(filepath.Dir(h.pingFile(hash)), 0o700); err != nil {
-			return 0, h.failing(err)
-		}
-		if err := atomicfile.Write(h.pingFile(hash), lines("url", feedURL, "at", stamp(at))); err != nil {
-			return 0, h.failing(err)
-		}
-		h.mu.Lock()
-		h.later[hash] = laterPing{feedURL, at}
-		h.mu.Unlock()
-		h.poke()
-	}
-	return wait, nil
+	return wait, h.postpone(hash, feedURL, wait)
 }
 
-// pingLate is a ping that waited.
+// whenFree has a feed that could not be read for an error read when its server wants to be
+// asked again, or there is a place, and reports for how long that is; 0 where that is
+// not the error, or nobody is to be told of the feed.
+func (h *Hub) whenFree(feedURL string, err error) (time.Duration, error) {
+	hash := hashOf(feedURL)
+	wait := h.leftAlone(hash)
+	if errors.Is(err, errMuch) {
+		wait = max(wait, readLater)
+	}
+	if wait <= 0 || !h.subscribedTo(hash) {
+		return 0, nil
+	}
+	return wait, h.postpone(hash, feedURL, wait)
+}
+
+// postpone has a feed read later, if it is not to be already.
+func (h *Hub) postpone(hash, feedURL string, wait time.Duration) error {
+	h.pings.Lock()
+	defer h.pings.Unlock()
+	h.mu.Lock()
+	at := h.now().Add(wait)
+	_, waits := h.later[hash]
+	h.mu.Unlock()
+	if waits {
+		return nil
+	}
+	if err := atomicfile.MkdirAll(filepath.Dir(h.pingFile(hash)), 0o700); err != nil {
+		return h.failing(err)
+	}
+	if err := atomicfile.Write(h.pingFile(hash), lines("url", feedURL, "at", stamp(at))); err != nil {
+		return h.failing(err)
+	}
+	h.mu.Lock()
+	h.later[hash] = laterPing{feedURL, at}
+	h.mu.Unlock()
+	h.poke()
+	return nil
+}
+
+// pingLate is a ping that waited, and waits again where the feed cannot be read yet.
 func (h *Hub) pingLate(hash, feedURL string) {
-	if _, err := h.pinging(h.ctx, feedURL); err != nil && h.ctx.Err() != nil {
+	_, err := h.pinging(h.ctx, feedURL)
+	if err != nil && h.ctx.Err() != nil {
 		return // the next hub does it
+	}
+	if err != nil {
+		if _, err := h.whenFree(feedURL, err); err != nil {
+			h.report.Warn("%v", err)
+		}
 	}
 	h.pings.Lock()
 	defer h.pings.Unlock()
@@ -115,7 +145,7 @@ func (h *Hub) pingLate(hash, feedURL string) {
 // enter makes a round known. What the earlier rounds of the feed still had to do for
 // those in it is its own from now on: they are to have the newer document, and once.
 func (h *Hub) enter(p *pending) {
-	keys, _ := p.todo()
+	keys := p.all()
 	h.mu.Lock()
 	earlier := slices.Clone(h.rounds[p.hash])
 	h.rounds[p.hash] = append(h.rounds[p.hash], p)
@@ -141,9 +171,8 @@ func (h *Hub) over(p *pending) {
 // pass goes on with a round: one that an earlier hub did not finish, or of which some
 // were not reached. Content is what the feed is now.
 func (h *Hub) pass(p *pending) {
-	keys, first := p.todo()
+	keys := p.todo(h.now())
 	list := h.notifiable(p.hash, keys)
-	h.log.add("resumed", p.feed, "%s", units.Count(len(list), "subscriber"))
 	wanted := make(map[string]bool, len(list))
 	for _, s := range list {
 		wanted[s.key()] = true
@@ -153,6 +182,8 @@ func (h *Hub) pass(p *pending) {
 			p.done(key) // gone, or does not want to be notified
 		}
 	}
+	list = h.willing(p, list)
+	h.log.add("resumed", p.feed, "%s", units.Count(len(list), "subscriber"))
 	var content websub.Content
 	held := int64(0)
 	if wantsContent(list) {
@@ -174,7 +205,7 @@ func (h *Hub) pass(p *pending) {
 			})
 		}
 	}
-	h.fan(p, first, list, content, held)
+	h.fan(p, list, content, held)
 }
 
 // contentAgain reads what is to be distributed once more, and gives how much of the
@@ -245,7 +276,7 @@ func (h *Hub) resume() {
 
 // pinging is a ping whose answer nobody waits for, but the log.
 func (h *Hub) pinging(ctx context.Context, feedURL string) (told, error) {
-	t, err := h.ping(ctx, feedURL)
+	t, err := h.ping(ctx, "", feedURL)
 	switch {
 	case err != nil:
 		h.log.add("unread", feedURL, "%s", reason(err, allowFeeds))

@@ -177,10 +177,13 @@ func (h *Hub) subscribe(ctx context.Context, s subscription, domain, foreign boo
 			return err
 		}
 	}
-	doc, err := h.look(ctx, s.Feed)
+	doc, err := h.look(ctx, s.Caller, s.Feed)
+	if errors.Is(err, errMuch) {
+		return err
+	}
 	if err != nil {
 		h.log.add("unread", s.Feed, "%s", reason(err, allowFeeds))
-		return rsscloud.Sayf("The subscription was cancelled because %v %s.", errReading, s.Feed)
+		return h.unread("subscription", s.Feed, err)
 	}
 	leave, err := h.verifying.enter(ctx, s.Caller)
 	if err != nil {
@@ -278,14 +281,23 @@ func (h *Hub) pinged(r *http.Request, feedURL string) (string, error) {
 	if wait > 0 {
 		return fmt.Sprintf("Thanks for the ping. The feed was read not long ago, and will be again in %s.", wait.Round(time.Second)), nil
 	}
-	t, err := h.ping(r.Context(), feedURL)
+	_, caller := h.caller(r)
+	t, err := h.ping(r.Context(), caller, feedURL)
 	var ours rsscloud.Sentence
-	if errors.As(err, &ours) {
+	if errors.As(err, &ours) && !errors.Is(err, errMuch) {
 		return "", err // the feed was read
 	}
 	if err != nil {
 		h.log.add("unread", feedURL, "%s", reason(err, allowFeeds))
-		return "", rsscloud.Sayf("The ping was cancelled because %v %s.", errReading, feedURL)
+		if wait, err := h.whenFree(feedURL, err); err != nil {
+			return "", err
+		} else if wait > 0 {
+			return fmt.Sprintf("Thanks for the ping. The feed cannot be read now, and will be in %s.", roundUp(wait)), nil
+		}
+		if errors.Is(err, errMuch) {
+			return "", err
+		}
+		return "", h.unread("ping", feedURL, err)
 	}
 	if !t.changed {
 		h.log.add("pinged", feedURL, "it has not changed, or nobody subscribes to it")

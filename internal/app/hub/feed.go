@@ -8,9 +8,12 @@ import (
 	"fmt"
 	"os"
 	"strings"
+	"time"
 
 	"github.com/lektordir/lektor/internal/atomicfile"
 	"github.com/lektordir/lektor/internal/fetch"
+	"github.com/lektordir/lektor/internal/rsscloud"
+	"github.com/lektordir/lektor/internal/units"
 )
 
 // document is what a feed was when it was read. It need not be one that anybody can
@@ -25,10 +28,11 @@ type document struct {
 // flight is one reading of a feed. Whoever asks while it is in the air waits for it, or
 // for the next one when what he tells of may be later than what is read.
 type flight struct {
-	ping bool // somebody said that the feed was updated
-	done chan struct{}
-	doc  *document
-	err  error
+	ping   bool   // somebody said that the feed was updated
+	caller string // who asked first; "" for the hub itself
+	done   chan struct{}
+	doc    *document
+	err    error
 	// told is what became of a ping.
 	told told
 	next *flight
@@ -43,12 +47,12 @@ type told struct {
 
 // look reads a feed for somebody who wants to subscribe to it, or joins who does. What
 // was seen not long ago will do: thousands renew their subscription to one feed.
-func (h *Hub) look(ctx context.Context, feedURL string) (*document, error) {
+func (h *Hub) look(ctx context.Context, caller, feedURL string) (*document, error) {
 	hash := hashOf(feedURL)
 	if g, ok := h.glanced(hash); ok {
-		return g.doc, g.err
+		return g.doc, h.remembered(g)
 	}
-	f := h.fly(hash, feedURL, false)
+	f := h.fly(hash, feedURL, caller, false)
 	select {
 	case <-f.done:
 		return f.doc, f.err
@@ -58,14 +62,14 @@ func (h *Hub) look(ctx context.Context, feedURL string) (*document, error) {
 }
 
 // ping reads a feed that was updated, and has its subscribers notified when it was.
-func (h *Hub) ping(ctx context.Context, feedURL string) (told, error) {
+func (h *Hub) ping(ctx context.Context, caller, feedURL string) (told, error) {
 	hash := hashOf(feedURL)
 	if !h.subscribedTo(hash) && !h.allowed(feedURL) {
 		if g, ok := h.glanced(hash); ok {
-			return told{}, g.err
+			return told{}, h.remembered(g)
 		}
 	}
-	f := h.fly(hash, feedURL, true)
+	f := h.fly(hash, feedURL, caller, true)
 	select {
 	case <-f.done:
 		return f.told, f.err
@@ -76,7 +80,7 @@ func (h *Hub) ping(ctx context.Context, feedURL string) (told, error) {
 
 // fly gives a reading of a feed, which is begun where none is under way; for a ping,
 // one that begins after this call.
-func (h *Hub) fly(hash, feedURL string, ping bool) *flight {
+func (h *Hub) fly(hash, feedURL, caller string, ping bool) *flight {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	f := h.flights[hash]
@@ -86,7 +90,7 @@ func (h *Hub) fly(hash, feedURL string, ping bool) *flight {
 	case f != nil && f.next != nil:
 		return f.next
 	}
-	n := &flight{ping: ping, done: make(chan struct{})}
+	n := &flight{ping: ping, caller: caller, done: make(chan struct{})}
 	if f != nil {
 		f.next = n
 		return n
@@ -96,15 +100,20 @@ func (h *Hub) fly(hash, feedURL string, ping bool) *flight {
 	return n
 }
 
-// land makes a reading, and those that were asked for meanwhile.
+// errMuch is the error for a feed that had no turn to be read.
+var errMuch = rsscloud.Sayf("This hub has too much to read just now; try again later.")
+
+// land makes a reading, and those that were asked for meanwhile. It waits for a place:
+// what strangers have read at once is bounded, in all and for each of them.
 func (h *Hub) land(f *flight, hash, feedURL string) {
 	for f != nil {
-		f.doc, f.err = h.get(feedURL)
-		seen := glance{doc: f.doc, err: f.err} // what a disk that is full makes of it is not the feed's
-		if f.err == nil {
-			if f.told, f.err = h.compare(f, hash, feedURL); f.err != nil {
-				f.err = h.failing(f.err)
-			}
+		ctx, cancel := context.WithTimeout(h.ctx, readWait)
+		leave, err := h.reading.enter(ctx, f.caller)
+		cancel()
+		var seen glance
+		if f.err = errMuch; err == nil {
+			seen = h.readFor(f, hash, feedURL)
+			leave()
 		}
 		h.mu.Lock()
 		if f.next == nil {
@@ -112,11 +121,25 @@ func (h *Hub) land(f *flight, hash, feedURL string) {
 		} else {
 			h.flights[hash] = f.next
 		}
-		h.glance(hash, seen)
+		if err == nil {
+			h.glance(hash, seen, f.ping)
+		}
 		close(f.done)
 		f = f.next
 		h.mu.Unlock()
 	}
+}
+
+// readFor makes the reading of one flight, and gives what is remembered of it.
+func (h *Hub) readFor(f *flight, hash, feedURL string) glance {
+	f.doc, f.err = h.get(feedURL)
+	seen := glance{doc: f.doc, err: f.err} // what a disk that is full makes of it is not the feed's
+	if f.err == nil {
+		if f.told, f.err = h.compare(f, hash, feedURL); f.err != nil {
+			f.err = h.failing(f.err)
+		}
+	}
+	return seen
 }
 
 // compare looks whether the document of a flight is another one than subscribers know
@@ -161,7 +184,14 @@ func (h *Hub) get(feedURL string) (*document, error) {
 		}
 		doc.body, doc.kind = b, kindOf(b)
 	} else {
+		hash := hashOf(feedURL)
+		if left := h.leftAlone(hash); left > 0 {
+			return nil, &busyError{feedURL, left}
+		}
 		resp, err := h.feeds.Get(h.ctx, &fetch.Request{URL: feedURL, Stranger: true})
+		if status, ok := errors.AsType[*fetch.StatusError](err); ok && status.RetryAfter > 0 {
+			h.leaveAlone(hash, status.RetryAfter)
+		}
 		if err != nil {
 			return nil, err
 		}
@@ -172,6 +202,41 @@ func (h *Hub) get(feedURL string) (*document, error) {
 	}
 	doc.digest, doc.length = digestOf(doc.body), len(doc.body)
 	return doc, nil
+}
+
+// busyError is the error for a feed that is not read, as its server wants to be left
+// alone (Retry-After).
+type busyError struct {
+	feed string
+	left time.Duration
+}
+
+func (e *busyError) Error() string {
+	return fmt.Sprintf("%s: not asked: its server wants to be left alone for another %s", fetch.Public(e.feed), units.ShortDuration(e.left))
+}
+
+// leaveAlone leaves the server of a feed alone for as long as it says, and does not
+// heed more than [mostAfter].
+func (h *Hub) leaveAlone(hash string, wait time.Duration) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if len(h.busy) >= remember {
+		clear(h.busy)
+	}
+	h.busy[hash] = h.now().Add(min(wait, mostAfter))
+}
+
+// leftAlone gives for how long the server of a feed is left alone yet.
+func (h *Hub) leftAlone(hash string) time.Duration {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	until, ok := h.busy[hash]
+	left := until.Sub(h.now())
+	if ok && (left <= 0 || left > mostAfter) {
+		delete(h.busy, hash)
+		left = 0
+	}
+	return max(left, 0)
 }
 
 func digestOf(b []byte) string {
@@ -215,11 +280,47 @@ func (h *Hub) glanced(hash string) (glance, bool) {
 	return g, ok && age >= 0 && age < most
 }
 
-// glance takes down what a flight saw. The caller holds mu.
-func (h *Hub) glance(hash string, seen glance) {
+// rememberedError is the error of an earlier reading of a feed, which is not read again
+// before some time is over.
+type rememberedError struct {
+	error
+	left time.Duration
+}
+
+func (e *rememberedError) Unwrap() error { return e.error }
+
+// remembered is the error of what was seen not long ago, if it is one.
+func (h *Hub) remembered(g glance) error {
+	if g.err == nil {
+		return nil
+	}
+	return &rememberedError{g.err, g.at.Add(rememberErr).Sub(h.now())}
+}
+
+// unread is what a caller is told when a feed cannot be read, and when it will be again
+// where that is not at once.
+func (h *Hub) unread(what, feedURL string, err error) error {
+	text := fmt.Sprintf("The %s was cancelled because %v %s.", what, errReading, feedURL)
+	old := (*rememberedError)(nil)
+	if left := h.leftAlone(hashOf(feedURL)); left > 0 {
+		text += fmt.Sprintf(" Its server wants to be left alone; it is read again in %s.", roundUp(left))
+	} else if errors.As(err, &old) {
+		text += fmt.Sprintf(" That was a moment ago; it is read again in %s.", roundUp(old.left))
+	}
+	return rsscloud.Sentence(text)
+}
+
+// roundUp gives a time in whole seconds, for people.
+func roundUp(d time.Duration) time.Duration { return (d + time.Second - 1).Truncate(time.Second) }
+
+// glance takes down what a flight saw, for a ping or not. The caller holds mu.
+func (h *Hub) glance(hash string, seen glance, ping bool) {
 	if len(h.known) >= remember {
 		clear(h.known)
 	}
-	seen.at = h.now()
+	seen.at, seen.pinged = h.now(), h.known[hash].pinged
+	if ping {
+		seen.pinged = seen.at
+	}
 	h.known[hash] = seen
 }

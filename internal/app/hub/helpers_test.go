@@ -19,45 +19,10 @@ import (
 
 	"github.com/lektordir/lektor/internal/fetch"
 	"github.com/lektordir/lektor/internal/rsscloud"
+	"github.com/lektordir/lektor/internal/testkit/server"
 )
 
 var loopback = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
-
-// clock is a clock that a test moves.
-type clock struct {
-	mu sync.Mutex
-	t  time.Time
-}
-
-func (c *clock) now() time.Time {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.t
-}
-
-func (c *clock) add(d time.Duration) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.t = c.t.Add(d)
-}
-
-// logger collects messages.
-type logger struct {
-	mu    sync.Mutex
-	lines []string
-}
-
-func (l *logger) Warn(format string, args ...any) { l.Info("warning: "+format, args...) }
-func (l *logger) Info(format string, args ...any) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.lines = append(l.lines, fmt.Sprintf(format, args...))
-}
-func (l *logger) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return strings.Join(l.lines, "\n")
-}
 
 // call is a request that a subscriber or a feed's server got.
 type call struct {
@@ -154,20 +119,20 @@ type world struct {
 	*site
 	h      *Hub
 	server *httptest.Server
-	clock  *clock
-	log    *logger
+	clock  *server.Clock
+	log    *server.Log
 	opts   Options
 }
 
 func newWorld(t testing.TB, change func(*Options)) *world {
-	w := &world{t: t, site: newSite(t), clock: &clock{t: time.Date(2027, 1, 15, 8, 30, 0, 0, time.UTC)}, log: &logger{}}
+	w := &world{t: t, site: newSite(t), clock: server.ClockAt(time.Date(2027, 1, 15, 8, 30, 0, 0, time.UTC)), log: &server.Log{}}
 	w.server = httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) { w.h.ServeHTTP(rw, r) }))
 	t.Cleanup(w.server.Close)
 	config := fetch.Config{AllowPrivate: loopback, Deadline: DefaultTimeout, PerHost: DefaultPerHost, MaxBytes: 1 << 20, MaxRedirects: 5}
 	public, _ := url.Parse(w.server.URL)
 	w.opts = Options{
 		State: filepath.Join(t.TempDir(), "state"), Public: public, Feeds: config, Callbacks: config,
-		MaxURLs: DefaultMaxURLs, PerCaller: 1000, Most: 10_000, AtOnce: DefaultNotifyAtOnce, MaxSave: 1 << 20, MaxForm: DefaultMaxForm, Now: w.clock.now,
+		MaxURLs: DefaultMaxURLs, PerCaller: 1000, Most: 10_000, AtOnce: DefaultNotifyAtOnce, MaxSave: 1 << 20, MaxForm: DefaultMaxForm, Now: w.clock.Now,
 	}
 	if change != nil {
 		change(&w.opts)

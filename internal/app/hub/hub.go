@@ -76,6 +76,10 @@ type Options struct {
 
 // Limits that are no options.
 const (
+	readMost    = 64 // feeds that are read at once
+	readOne     = 8  // and those for one caller
+	readWait    = 30 * time.Second
+	readLater   = 10 * time.Second
 	verifyMost  = 64 // callbacks that are tried at once
 	verifyOne   = 16 // and those of one caller
 	saveMost    = 3  // large bodies that are read at once
@@ -103,7 +107,9 @@ type Hub struct {
 	ctx     context.Context // of what goes on when a request is answered
 	stop    context.CancelFunc
 	working sync.WaitGroup
+	proxied sync.Once // that a proxy is not trusted is said
 
+	reading   *gate // for feeds that are read
 	verifying *gate // for callbacks that are tried
 	saving    *gate // for large bodies
 	lanes     lanes
@@ -114,6 +120,7 @@ type Hub struct {
 	mu      sync.Mutex
 	flights map[string]*flight // by hash of the feed
 	known   map[string]glance
+	busy    map[string]time.Time  // until when feeds' servers want to be left alone, by hash of the feed
 	later   map[string]laterPing  // by hash of the feed
 	rounds  map[string][]*pending // by hash of the feed, those that began earlier first
 	counts  counts
@@ -126,6 +133,8 @@ type glance struct {
 	doc *document
 	err error
 	at  time.Time
+	// pinged is when it was last read for a ping.
+	pinged time.Time
 }
 
 // counts are those of subscriptions. They are right after a sweep, and nearly so
@@ -148,9 +157,9 @@ func New(o Options, report serve.Reporter) (*Hub, error) {
 	now := func() time.Time { return o.Now().Round(0) }
 	h := &Hub{
 		states: st, opts: o, report: report, now: now,
-		verifying: newGate(verifyMost, verifyOne), saving: newGate(saveMost, saveOne), held: semaphore.NewWeighted(heldMost),
+		reading: newGate(readMost, readOne), verifying: newGate(verifyMost, verifyOne), saving: newGate(saveMost, saveOne), held: semaphore.NewWeighted(heldMost),
 		lanes:   lanes{quick: make(chan struct{}, max(o.AtOnce, 1)), slow: make(chan struct{}, slowFor*max(o.AtOnce, 1))},
-		flights: map[string]*flight{}, known: map[string]glance{}, later: map[string]laterPing{}, rounds: map[string][]*pending{},
+		flights: map[string]*flight{}, known: map[string]glance{}, busy: map[string]time.Time{}, later: map[string]laterPing{}, rounds: map[string][]*pending{},
 		wake:   make(chan struct{}, 1),
 		counts: counts{callers: map[string]int{}, made: map[string]int{}},
 	}
@@ -163,7 +172,9 @@ func New(o Options, report serve.Reporter) (*Hub, error) {
 			return nil, err
 		}
 	}
-	o.Callbacks.Undeterred = true
+	// What one feed or subscriber at a host says is not to silence the others there,
+	// who are strangers to it: it is heeded for each.
+	o.Feeds.Undeterred, o.Callbacks.Undeterred = true, true
 	h.feeds, h.callbacks = fetch.NewClient(o.Feeds), fetch.NewClient(o.Callbacks)
 	h.ctx, h.stop = context.WithCancel(context.Background())
 	return h, nil
@@ -315,6 +326,13 @@ func (g *gate) enter(ctx context.Context, caller string) (leave func(), err erro
 // which one has as many addresses as one likes.
 func (h *Hub) caller(r *http.Request) (netip.Addr, string) {
 	addr := serve.Peer(r, h.opts.TrustedProxies)
+	// Who comes so, and is not trusted, is a proxy of the user's own as a rule, by which
+	// all are one caller.
+	if r.Header.Get("X-Forwarded-For") != "" && fetch.Private(addr) && addr == serve.Peer(r, nil) {
+		h.proxied.Do(func() {
+			h.report.Warn("%s says for whom it calls (X-Forwarded-For) and is not believed; if it is your proxy, give --trusted-proxy %[1]s", addr)
+		})
+	}
 	if addr.Is6() {
 		if p, err := addr.Prefix(64); err == nil {
 			return addr, p.String()

@@ -3,12 +3,14 @@ package hub
 import (
 	"cmp"
 	"context"
+	"errors"
 	"net/url"
 	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"github.com/lektordir/lektor/internal/fetch"
 	"github.com/lektordir/lektor/internal/rsscloud"
 	"github.com/lektordir/lektor/internal/units"
 	"github.com/lektordir/lektor/internal/websub"
@@ -93,12 +95,17 @@ func (h *Hub) publish(hash string, f feedState, doc *document) (told, error) {
 	}
 	done := make(chan struct{})
 	t.done = done
-	content := h.contentOf(doc)
 	h.enter(p)
+	list = h.willing(p, list)
+	content := h.contentOf(doc)
+	held, room := h.holds(list, &content)
 	h.working.Go(func() {
 		defer close(done)
-		held := h.holds(list, &content)
-		h.fan(p, true, list, content, held)
+		if !room {
+			h.pass(p) // reads it again when there is
+			return
+		}
+		h.fan(p, list, content, held)
 	})
 	return t, nil
 }
@@ -120,10 +127,23 @@ func (h *Hub) notifiable(hash string, keys []string) (list []subscription) {
 	return list
 }
 
+// willing gives those who are to be notified now. Who wants to be left alone for some
+// time is, and is in a later pass.
+func (h *Hub) willing(p *pending, list []subscription) []subscription {
+	now := h.now()
+	return slices.DeleteFunc(list, func(s subscription) bool {
+		until, busy := s.busy(now)
+		if busy {
+			p.later(s.key(), until)
+		}
+		return busy
+	})
+}
+
 // fan is a pass of a round, the first or another: it notifies everybody in it, all hosts
 // side by side, several at a host, and those first that did not fail the last time. held
 // is what is to be released of the memory for content.
-func (h *Hub) fan(p *pending, first bool, list []subscription, content websub.Content, held int64) {
+func (h *Hub) fan(p *pending, list []subscription, content websub.Content, held int64) {
 	defer h.rest(p)
 	defer h.held.Release(held)
 	hosts := map[string][]*subscription{}
@@ -146,7 +166,7 @@ func (h *Hub) fan(p *pending, first bool, list []subscription, content websub.Co
 				all.Go(func() {
 					for i := next.Add(1) - 1; i < int64(len(queue)) && h.ctx.Err() == nil; i = next.Add(1) - 1 {
 						if place := h.lanes.enter(h.ctx); place != nil {
-							h.notify(p, first, queue[i], content)
+							h.notify(p, queue[i], content)
 							place.leave()
 						}
 					}
@@ -164,30 +184,30 @@ func (h *Hub) rest(p *pending) {
 		p.stop() // the next hub goes on
 		return
 	}
-	wait, left := p.rest(h.now())
-	switch {
-	case wait > 0:
-		h.log.add("later", p.feed, "%s not reached, and tried again in %s", units.Count(left, "subscriber"), wait)
-		h.poke()
-		return
-	case left > 0:
-		h.log.add("missed", p.feed, "%s not reached, and not tried again", units.Count(left, "subscriber"))
+	r := p.rest(h.now())
+	if r.missed > 0 {
+		h.log.add("missed", p.feed, "%s not reached, and not tried again", units.Count(r.missed, "subscriber"))
 	}
-	h.over(p)
+	if r.left == 0 {
+		h.over(p)
+		return
+	}
+	h.log.add("later", p.feed, "%s not reached, and tried again in %s", units.Count(r.left, "subscriber"), r.wait)
+	h.poke()
 }
 
-// holds waits until there is memory for content that somebody is to have, and drops
-// what nobody is. It gives what is to be released.
-func (h *Hub) holds(list []subscription, content *websub.Content) int64 {
+// holds takes memory for content that somebody is to have, and drops what nobody is, or
+// for which there is no room. It gives what is to be released, and false for no room.
+func (h *Hub) holds(list []subscription, content *websub.Content) (held int64, room bool) {
 	if !wantsContent(list) {
 		content.Body = nil
-		return 0
+		return 0, true
 	}
-	n := min(int64(len(content.Body)), heldMost)
-	if h.held.Acquire(h.ctx, n) != nil {
-		return 0
+	if held = min(int64(len(content.Body)), heldMost); !h.held.TryAcquire(held) {
+		content.Body = nil
+		return 0, false
 	}
-	return n
+	return held, true
 }
 
 // wantsContent reports whether somebody is to have the document itself.
@@ -197,7 +217,7 @@ func wantsContent(list []subscription) bool {
 
 // notify notifies one subscriber, and takes down what came of it. It counts as an error
 // once in a round, however often he is tried.
-func (h *Hub) notify(p *pending, first bool, s *subscription, content websub.Content) {
+func (h *Hub) notify(p *pending, s *subscription, content websub.Content) {
 	if !p.wants(s.key()) {
 		return // a later round has him
 	}
@@ -217,16 +237,23 @@ func (h *Hub) notify(p *pending, first bool, s *subscription, content websub.Con
 	case gone:
 		event = unsubscribed{}
 	case err != nil:
-		event = failed{err.Error(), !first}
+		e := failed{text: err.Error(), again: p.tried(s.key())}
+		if status, ok := errors.AsType[*fetch.StatusError](err); ok {
+			e.after = status.RetryAfter
+		}
+		event = e
 		h.log.add("failed", s.Feed, "%s: %s", hostOf(s.Callback), reason(err, allowCallbacks))
 	}
-	if s.Errors > 0 || !first || event != any(delivered{}) {
-		if _, _, do, _ := h.apply(p.hash, s.key(), event, h.now(), false); do == remove {
+	var is subscription
+	if s.hasFailed() || event != any(delivered{}) {
+		var do change
+		if _, is, do, _ = h.apply(p.hash, s.key(), event, h.now(), false); do == remove {
 			h.count(s.Caller, -1)
 		}
 	}
 	if err != nil && !gone {
 		p.failed(s.key())
+		p.later(s.key(), is.After)
 		return
 	}
 	if p.few {

@@ -3,6 +3,7 @@ package hub
 import (
 	"bytes"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -18,13 +19,14 @@ import (
 // feed's URL in the first line, the keys of those to be notified, an empty line, and
 // then what came of it, a line appended for each:
 //
-//	KEY          was notified, or cannot be
+//	KEY          was notified, cannot be, or is not tried any more
 //	KEY failed   was not reached; a tab between the two
 //	KEY newer    is in a later round of the feed, which has the newer document
-//	again TIME   the pass is over, and those that are left are tried at TIME
+//	again TIME   the pass is over, and those that are left are tried at TIME, but
+//	             those whose subscription says that it is to be later
 //
-// It is on the disk before the first is notified, and removed when nobody is left or
-// after the last of the passes, see [retryAfter]. So a hub that is killed finishes the
+// It is on the disk before the first is notified, and removed when nobody is left, or
+// is to be tried any more, see [retryAfter]. So a hub that is killed finishes the
 // round when it is started again; who was being notified just then is notified once
 // more. It may be used by many at once.
 type pending struct {
@@ -33,16 +35,23 @@ type pending struct {
 	feed string
 	few  bool // so few that the log tells of each who was notified
 
-	mu     sync.Mutex
-	file   *os.File        // appended to, while a pass is under way
-	left   map[string]bool // by key; true for those that failed in this pass
-	passes int             // that are over
-	again  time.Time       // when the next begins; zero while one is under way
+	mu    sync.Mutex
+	file  *os.File        // appended to, while a pass is under way
+	left  map[string]*one // by key
+	again time.Time       // when the next begins; zero while one is under way
 }
 
-// retryAfter is how long who was not reached is left alone, after each pass of a round
+// one is a subscriber who is left to a round.
+type one struct {
+	tries  int       // that failed
+	failed bool      // in this pass
+	after  time.Time // when he is to be tried; zero for as soon as the others
+}
+
+// retryAfter is how long who was not reached is left alone, after each try of a round
 // (WebSub, section 7: "Hubs SHOULD retry content distribution requests up to
-// self-imposed limits"). After the last pass the next update is his chance.
+// self-imposed limits"), if he does not want to be for longer, see [mostAfter]. After
+// the last the next update is his chance.
 var retryAfter = [...]time.Duration{10 * time.Second, time.Minute, 5 * time.Minute, 30 * time.Minute}
 
 const (
@@ -62,12 +71,12 @@ func (h *Hub) begun(hash, feedURL string, keys []string) (*pending, error) {
 	h.serial++
 	serial := h.serial
 	h.mu.Unlock()
-	p := &pending{hash: hash, feed: feedURL, few: len(keys) <= fewKeys, left: make(map[string]bool, len(keys))}
+	p := &pending{hash: hash, feed: feedURL, few: len(keys) <= fewKeys, left: make(map[string]*one, len(keys))}
 	p.path = filepath.Join(h.dir, "pending", fmt.Sprintf("%s.%d-%d", hash, h.now().UnixNano(), serial))
 	var b bytes.Buffer
 	b.WriteString(strings.ReplaceAll(feedURL, "\n", " ") + "\n")
 	for _, k := range keys {
-		p.left[k] = false
+		p.left[k] = &one{}
 		b.WriteString(k + "\n")
 	}
 	b.WriteByte('\n')
@@ -119,10 +128,30 @@ func (p *pending) done(key string) {
 func (p *pending) failed(key string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if _, left := p.left[key]; left {
-		p.left[key] = true
+	if o := p.left[key]; o != nil {
+		o.fail()
 		p.note(key + "\t" + failedMark)
 	}
+}
+
+func (o *one) fail() { o.failed, o.after = true, time.Time{}; o.tries++ }
+
+// later leaves somebody alone until a time, whether he failed in this pass or is not
+// to be tried in it.
+func (p *pending) later(key string, until time.Time) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if o := p.left[key]; o != nil {
+		o.after = until
+	}
+}
+
+// tried reports whether somebody was not reached in this round already.
+func (p *pending) tried(key string) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	o := p.left[key]
+	return o != nil && o.tries > 0
 }
 
 // yield leaves those that a later round of the feed has to that one, and reports
@@ -147,36 +176,65 @@ func (p *pending) yield(keys []string) bool {
 	return len(p.left) == 0
 }
 
-// todo lists who is to be notified in this pass, which is the first or not.
-func (p *pending) todo() (keys []string, first bool) {
+// all lists who is left.
+func (p *pending) all() []string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for key, failed := range p.left {
-		if !failed {
+	return slices.Sorted(maps.Keys(p.left))
+}
+
+// todo lists who is to be notified in this pass.
+func (p *pending) todo(now time.Time) (keys []string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for key, o := range p.left {
+		if !o.failed && !o.after.After(now) {
 			keys = append(keys, key)
 		}
 	}
 	slices.Sort(keys)
-	return keys, p.passes == 0
+	return keys
 }
 
-// rest ends a pass, and gives for how long those that are left are left alone, and how
-// many they are. The round is over when there is nobody, or was the last pass.
-func (p *pending) rest(now time.Time) (wait time.Duration, left int) {
+// rested is what became of a pass.
+type rested struct {
+	wait         time.Duration // until the next
+	left, missed int           // subscribers for whom there is one, and there is none
+}
+
+// rest ends a pass. The round is over when there is nobody left.
+func (p *pending) rest(now time.Time) (r rested) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	defer p.close()
-	if left = len(p.left); left == 0 || p.passes >= len(retryAfter) {
-		return 0, left
+	var next time.Time
+	var missed []string
+	for key, o := range p.left {
+		if o.failed {
+			if o.tries > len(retryAfter) {
+				delete(p.left, key)
+				missed = append(missed, key)
+				continue
+			}
+			if at := now.Add(retryAfter[o.tries-1]); at.After(o.after) {
+				o.after = at
+			}
+			o.failed = false
+		}
+		if next.IsZero() || o.after.Before(next) {
+			next = o.after
+		}
 	}
-	wait = retryAfter[p.passes]
-	p.passes++
-	p.again = now.Add(wait)
-	for key := range p.left {
-		p.left[key] = false
+	r.missed, r.left = len(missed), len(p.left)
+	if r.left == 0 {
+		return r
 	}
-	p.note(againMark + "\t" + stamp(p.again))
-	return wait, left
+	if next.Before(now) {
+		next = now
+	}
+	r.wait, p.again = next.Sub(now), next
+	p.note(strings.Join(append(missed, againMark+"\t"+stamp(next)), "\n"))
+	return r
 }
 
 // ripe reports whether a round that rests is to go on, and has it begin its pass; else
@@ -188,7 +246,7 @@ func (p *pending) ripe(now time.Time) (bool, time.Time) {
 	switch {
 	case p.again.IsZero():
 		return false, time.Time{}
-	case p.again.After(now) && p.again.Sub(now) <= retryAfter[len(retryAfter)-1]:
+	case p.again.After(now) && p.again.Sub(now) <= mostAfter+time.Second:
 		return false, p.again
 	}
 	p.again = time.Time{}
@@ -225,10 +283,10 @@ func readPending(path string) (*pending, error) {
 	if !ok {
 		return nil, fmt.Errorf("%s: it is cut off", path)
 	}
-	p := &pending{path: path, hash: hash, feed: feed, left: map[string]bool{}}
+	p := &pending{path: path, hash: hash, feed: feed, left: map[string]*one{}}
 	for key := range strings.FieldsSeq(all) {
 		if isKey(key) {
-			p.left[key] = false
+			p.left[key] = &one{}
 		}
 	}
 	p.few = len(p.left) <= fewKeys
@@ -243,17 +301,17 @@ func readPending(path string) (*pending, error) {
 // replay takes a line of the journal for what it says.
 func (p *pending) replay(line string) {
 	key, mark, _ := strings.Cut(line, "\t")
-	_, left := p.left[key]
+	o := p.left[key]
 	switch {
 	case key == againMark:
-		p.passes++
 		p.again = when(mark)
-		for k := range p.left {
-			p.left[k] = false
+		for _, o := range p.left {
+			o.failed = false
 		}
-	case !left:
+	case o == nil:
 	case mark == failedMark:
-		p.left[key], p.again = true, time.Time{} // the next pass had begun
+		o.fail()
+		p.again = time.Time{} // the next pass had begun
 	case mark == newerMark:
 		delete(p.left, key)
 	case line == key:

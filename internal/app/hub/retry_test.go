@@ -4,37 +4,49 @@ import (
 	"fmt"
 	"net/http"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"golang.org/x/sync/semaphore"
+
+	"github.com/lektordir/lektor/internal/rsscloud"
 )
 
 // moody makes callbacks that fail or not, as one says.
 type moody struct {
 	mu     sync.Mutex
 	status int
+	after  string // Retry-After
 }
 
-func (m *moody) set(status int) {
+func (m *moody) set(status int, after ...string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.status = status
+	m.status, m.after = status, strings.Join(after, "")
 }
 
 func (m *moody) answer(rw http.ResponseWriter, r *http.Request) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if r.Method == http.MethodPost && m.status != 0 {
+		if m.after != "" {
+			rw.Header().Set("Retry-After", m.after)
+		}
 		rw.WriteHeader(m.status)
+	}
+	if r.Header.Get("Content-Type") == "text/xml" {
+		rw.Write(rsscloud.EncodeResponse(true))
 	}
 	fmt.Fprint(rw, r.URL.Query().Get("challenge")+r.URL.Query().Get("hub.challenge"))
 }
 
 // later moves the clock, and does what is due then.
 func (w *world) later(d time.Duration) {
-	w.clock.add(d)
+	w.clock.Add(d)
 	w.h.due()
 	w.settle()
 }
@@ -106,6 +118,191 @@ func TestWhoIsNotReachedIsTriedAgain(t *testing.T) {
 	}
 }
 
+// Who says for how long he wants to be left alone is, by whichever protocol, also by
+// the next hub and whatever is published meanwhile; and nobody else waits for that.
+func TestRetryAfterOfASubscriber(t *testing.T) {
+	for _, protocol := range []string{"http-post", "xml-rpc", WebSub} {
+		for _, restarts := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, restarts %v", protocol, restarts), func(t *testing.T) {
+				w := newWorld(t, nil)
+				feed := w.feed("/feed", "0")
+				paths := []string{"/busy", "/other"}
+				moods := map[string]*moody{}
+				for _, path := range paths {
+					switch protocol {
+					case WebSub:
+						w.subscribe("subscribe", w.site.URL+path, feed)
+					default:
+						w.form("/pleaseNotify", "port", w.port(), "path", path, "protocol", protocol, "notifyProcedure", "x", "domain", "127.0.0.1", "url1", feed)
+					}
+					moods[path] = &moody{status: 503}
+					w.answer(path, moods[path].answer)
+				}
+				moods["/busy"].set(429, "1200")
+				begin, tests := w.clock.Now(), len(w.got("POST", "/busy")) // by which the handler was tried
+				// at goes on to a time, and says how often they were asked by then.
+				at := func(d time.Duration, busy, other int) {
+					t.Helper()
+					if restarts {
+						w.restart()
+						w.h.resume()
+						w.settle()
+					}
+					w.later(begin.Add(d).Sub(w.clock.Now()))
+					if b, o := len(w.got("POST", "/busy"))-tests, len(w.got("POST", "/other"))-tests; b != busy || o != other {
+						t.Errorf("after %s: asked %d and %d times, not %d and %d", d, b, o, busy, other)
+					}
+				}
+				update := func(s string) {
+					w.feed("/feed", s)
+					w.ping(feed)
+				}
+				update("1")
+				at(0, 1, 1)
+				at(10*time.Second, 1, 2)
+				at(70*time.Second, 1, 3)
+				// A newer document, for which it is too early, too.
+				update("2")
+				at(80*time.Second, 1, 5)
+				moods["/other"].set(200)
+				at(140*time.Second, 1, 6)
+				at(19*time.Minute, 1, 6)
+				if list := w.subscriptions(feed); len(list) != 2 || list[0].Errors != 1 || !list[0].After.Equal(begin.Add(20*time.Minute)) || list[1].Errors != 0 {
+					t.Errorf("%+v", list)
+				}
+				// It says so once more, for longer than is heeded.
+				moods["/busy"].set(503, begin.Add(48*time.Hour).Format(http.TimeFormat))
+				at(20*time.Minute, 2, 6)
+				at(80*time.Minute-time.Second, 2, 6)
+				if list := w.subscriptions(feed); list[0].Errors != 2 {
+					t.Errorf("an update for which it was too early first counts as an error when it fails: %+v", list[0])
+				}
+				moods["/busy"].set(200)
+				at(80*time.Minute, 3, 6)
+				if list := w.subscriptions(feed); list[0].Errors != 0 || !list[0].After.IsZero() || w.journals() != 0 {
+					t.Errorf("%+v, %d journals", list, w.journals())
+				}
+				if got := w.got("POST", "/busy"); protocol == WebSub && got[2].body != "2" {
+					t.Errorf("%+v", got)
+				}
+				update("3")
+				at(81*time.Minute, 4, 7)
+			})
+		}
+	}
+}
+
+// Who always wants to be left alone is tried as often as everybody, and then not; a
+// time that makes no sense is none.
+func TestRetryAfterWithoutAnEnd(t *testing.T) {
+	w := newWorld(t, nil)
+	feed := w.feed("/feed", "0")
+	m := &moody{}
+	for i, after := range []string{"3600", "-5", "soon", "99999999999999999999", "0"} {
+		path := fmt.Sprintf("/%d", i)
+		w.register(path, feed)
+		w.answer(path, func(rw http.ResponseWriter, r *http.Request) {
+			rw.Header().Set("Retry-After", after)
+			m.answer(rw, r)
+		})
+	}
+	m.set(503)
+	w.feed("/feed", "1")
+	w.ping(feed)
+	w.later(10 * time.Second)
+	for i, want := range []int{1, 2, 2, 1, 2} {
+		if got := len(w.got("POST", fmt.Sprintf("/%d", i))); got != want {
+			t.Errorf("%d: asked %d times", i, got)
+		}
+	}
+	for range 600 {
+		w.later(time.Minute)
+	}
+	for i := range 5 {
+		if got := len(w.got("POST", fmt.Sprintf("/%d", i))); got != 5 {
+			t.Errorf("%d: asked %d times", i, got)
+		}
+	}
+	if log := fmt.Sprint(w.h.log.Recent()); w.journals() != 0 || !strings.Contains(log, "3 subscribers not reached, and not tried again") || !strings.Contains(log, "2 subscribers not reached, and not tried again") {
+		t.Errorf("%d journals\n%s", w.journals(), log)
+	}
+	// A clock that was a year ahead: its times mean nothing.
+	s := w.subscriptions(feed)[0]
+	s.Errors, s.After = 0, w.clock.Now().Add(365*24*time.Hour)
+	if err := w.h.write(hashOf(feed), s.key(), s, store, false); err != nil {
+		t.Fatal(err)
+	}
+	m.set(200)
+	w.feed("/feed", "2")
+	if w.ping(feed); len(w.got("POST", "/0")) != 6 {
+		t.Error("it is left alone for a year")
+	}
+}
+
+// A feed whose server wants to be left alone is read when that is over, also by the next
+// hub, so that no update is lost; other feeds of the host are read meanwhile.
+func TestRetryAfterOfAFeed(t *testing.T) {
+	for _, restarts := range []bool{false, true} {
+		w := newWorld(t, nil)
+		feed, other := w.feed("/feed", "one"), w.feed("/other", "one")
+		w.register("/cb", feed, other)
+		reads := func() int { return len(w.got("GET", "/feed")) }
+		says := func(after string) {
+			w.answer("/feed", func(rw http.ResponseWriter, r *http.Request) {
+				rw.Header().Set("Retry-After", after)
+				rw.WriteHeader(http.StatusServiceUnavailable)
+			})
+		}
+		later := func(d time.Duration, read int, told ...string) {
+			t.Helper()
+			if restarts {
+				w.restart()
+				w.h.resume()
+			}
+			before := reads()
+			w.later(d)
+			if got := w.notified("/cb"); reads() != before+read || !slices.Equal(got, told) {
+				t.Errorf("%s later it was read %d times; told of %v", d, reads()-before, got)
+			}
+		}
+		says("120")
+		if r := w.ping(feed); !strings.Contains(r.body, `success="true" msg="Thanks for the ping. The feed cannot be read now, and will be in 2m0s.`) {
+			t.Error(r.body)
+		}
+		before := reads()
+		w.clock.Add(10 * time.Second)
+		if r := w.ping(feed); !strings.Contains(r.body, "will be in 1m50s.") {
+			t.Error(r.body)
+		}
+		if r := w.register("/late", feed); !strings.Contains(r.body, "wants to be left alone; it is read again in 1m50s.") || reads() != before {
+			t.Errorf("%s, %d", r.body, reads())
+		}
+		w.feed("/other", "two")
+		w.ping(other)
+		// For longer than is heeded.
+		says("86400")
+		later(109*time.Second, 0, other)
+		later(time.Second, 1, other)
+		w.answer("/feed", nil)
+		w.feed("/feed", "two")
+		later(time.Hour-time.Second, 0, other)
+		later(time.Second, 1, other, feed)
+		later(24*time.Hour, 0, other, feed)
+		if list, _ := names(filepath.Join(w.opts.State, "pings")); len(list) != 0 {
+			t.Errorf("%v is left", list)
+		}
+		// Nobody is to be told: it is no use to be read later.
+		none := w.feed("/none", "x")
+		w.answer("/none", func(rw http.ResponseWriter, r *http.Request) {
+			rw.Header().Set("Retry-After", "60")
+			rw.WriteHeader(http.StatusTooManyRequests)
+		})
+		if r := w.ping(none); !strings.Contains(r.body, `success="false"`) || len(w.h.later) != 0 {
+			t.Errorf("%s, %v", r.body, w.h.later)
+		}
+	}
+}
+
 // A newer document takes the place of one that somebody was to be tried again with: he
 // has it once, and the older one not after it.
 func TestNewerDocumentTakesThePlaceOfTheOlder(t *testing.T) {
@@ -153,7 +350,7 @@ func TestTwoRoundsThatWereInterrupted(t *testing.T) {
 		if _, err := w.h.begun(hashOf(feed), feed, keys); err != nil {
 			t.Fatal(err)
 		}
-		w.clock.add(time.Second)
+		w.clock.Add(time.Second)
 	}
 	w.restart()
 	w.h.resume()
@@ -188,6 +385,47 @@ func TestContentThatCannotBeReadAgain(t *testing.T) {
 	}
 }
 
+// Content for which there is no room in memory is not kept there until there is: it is
+// read again then.
+func TestContentForWhichThereIsNoRoom(t *testing.T) {
+	w := newWorld(t, func(o *Options) { o.Feeds.MaxBytes = 1000 })
+	w.h.held = semaphore.NewWeighted(1000)
+	hold := make(chan struct{})
+	release := sync.OnceFunc(func() { close(hold) })
+	t.Cleanup(release)
+	w.answer("/slow", func(rw http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodPost {
+			select {
+			case <-hold:
+			case <-r.Context().Done():
+			}
+		}
+		fmt.Fprint(rw, r.FormValue("hub.challenge"))
+	})
+	first, second := w.feed("/first", "1"), w.feed("/second", "1")
+	w.subscribe("subscribe", w.site.URL+"/slow", first)
+	w.subscribe("subscribe", w.site.URL+"/quick", second)
+	w.feed("/first", strings.Repeat("a", 900))
+	w.feed("/second", strings.Repeat("b", 200))
+	var all sync.WaitGroup
+	all.Go(func() { http.Post(w.server.URL+"/ping", formType, strings.NewReader(encode("url", first))) })
+	until(t, "the slow one", func() bool { return len(w.got("POST", "/slow")) == 1 })
+	all.Go(func() { http.Post(w.server.URL+"/ping", formType, strings.NewReader(encode("url", second))) })
+	until(t, "the second, which waits", func() bool {
+		return slices.ContainsFunc(w.h.log.Recent(), func(e event) bool { return e.What == "resumed" && e.Feed == second })
+	})
+	w.feed("/second", strings.Repeat("c", 200))
+	release()
+	all.Wait()
+	w.settle()
+	if got := w.got("POST", "/quick"); len(got) != 1 || got[0].body != strings.Repeat("c", 200) || w.journals() != 0 {
+		t.Errorf("%d deliveries, %d journals", len(got), w.journals())
+	}
+	if !w.h.held.TryAcquire(1000) {
+		t.Error("memory is not given back")
+	}
+}
+
 // While it runs, what is due is done without anybody asking.
 func TestRunDoesWhatIsDue(t *testing.T) {
 	w := newWorld(t, func(o *Options) { o.PingGap = time.Minute })
@@ -197,18 +435,18 @@ func TestRunDoesWhatIsDue(t *testing.T) {
 	w.answer("/cb", m.answer)
 	stop := w.run()
 	defer stop()
-	w.clock.add(time.Minute)
+	w.clock.Add(time.Minute)
 	w.feed("/feed", "two")
 	w.ping(feed)
 	w.feed("/feed", "three")
 	w.ping(feed)
-	w.clock.add(time.Hour)
+	w.clock.Add(time.Hour)
 	w.h.poke()
 	until(t, "the retry and the ping that waited", func() bool {
 		return len(w.notified("/cb")) >= 2 && w.h.readFeed(hashOf(feed)).Digest == digestOf([]byte("three"))
 	})
 	// The top of the hour is not missed by who is awake at another time.
-	w.clock.add(25 * time.Hour)
+	w.clock.Add(25 * time.Hour)
 	w.h.poke()
 	until(t, "the end of the subscription", func() bool { return len(w.subscriptions(feed)) == 0 })
 }

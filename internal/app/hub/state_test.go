@@ -29,6 +29,8 @@ func TestEveryTransition(t *testing.T) {
 	s := subscription{Callback: "c", Protocol: "http-post", Feed: "f", Since: now, Expires: now.Add(time.Hour)}
 	bad := s
 	bad.Errors, bad.Error, bad.Failed = 2, "old", now
+	busy := s
+	busy.Failed, busy.After = now, now.Add(time.Minute) // an error that did not count
 	anew := subscription{Callback: "c", Protocol: "http-post", Feed: "f", Procedure: "p"}
 	later := now.Add(time.Minute)
 	with := func(s subscription, change func(*subscription)) subscription { change(&s); return s }
@@ -43,9 +45,17 @@ func TestEveryTransition(t *testing.T) {
 		{"begins anew, after errors", bad, verified{anew, 2 * time.Hour}, with(anew, func(s *subscription) { s.Since, s.Expires = later, later.Add(2*time.Hour) }), store},
 		{"delivered", s, delivered{}, s, keep},
 		{"delivered after errors", bad, delivered{}, s, store},
-		{"failed", s, failed{"a\nb", false}, with(s, func(s *subscription) { s.Errors, s.Error, s.Failed = 1, "a b", later }), store},
-		{"failed when it was tried again", bad, failed{"x", true}, with(bad, func(s *subscription) { s.Error, s.Failed = "x", later }), store},
-		{"failed for the third time", bad, failed{"x", false}, with(s, func(s *subscription) { s.Errors, s.Error, s.Failed = 3, "x", later }), store},
+		{"failed", s, failed{text: "a\nb"}, with(s, func(s *subscription) { s.Errors, s.Error, s.Failed = 1, "a b", later }), store},
+		{"failed when it was tried again", bad, failed{text: "x", again: true}, with(bad, func(s *subscription) { s.Error, s.Failed = "x", later }), store},
+		{"failed for the third time", bad, failed{text: "x"}, with(s, func(s *subscription) { s.Errors, s.Error, s.Failed = 3, "x", later }), store},
+		{"failed, and wants to be left alone", s, failed{text: "x", after: 90*time.Second + 1}, with(s, func(s *subscription) {
+			s.Errors, s.Error, s.Failed, s.After = 1, "x", later, later.Add(91*time.Second)
+		}), store},
+		{"failed, and wants to be left alone for a year", s, failed{text: "x", after: 365 * 24 * time.Hour}, with(s, func(s *subscription) {
+			s.Errors, s.Error, s.Failed, s.After = 1, "x", later, later.Add(time.Hour)
+		}), store},
+		{"failed otherwise then", busy, failed{text: "x"}, with(s, func(s *subscription) { s.Errors, s.Error, s.Failed = 1, "x", later }), store},
+		{"delivered then", busy, delivered{}, s, store},
 		{"unsubscribed", s, unsubscribed{}, s, remove},
 	} {
 		if got, do := tc.from.on(tc.event, later); got != tc.want || do != tc.do {
@@ -73,7 +83,7 @@ func TestSubscriptionIsReadAsItWasWritten(t *testing.T) {
 	}
 	now := time.Unix(1_800_000_000, 0).UTC()
 	s := subscription{Callback: "http://a.example/ä", Protocol: WebSub, Procedure: "p", Secret: "\t\n%\x00 ü", Feed: "http://f.example/", Caller: "192.0.2.1",
-		Since: now, Expires: now.Add(time.Hour), Errors: 2, Failed: now, Error: "no\tway"}
+		Since: now, Expires: now.Add(time.Hour), Errors: 2, Failed: now, Error: "no\tway", After: now.Add(time.Minute)}
 	hash := hashOf(s.Feed)
 	if err := st.locked(hash, true, func() error { return st.write(hash, s.key(), s, store, true) }); err != nil {
 		t.Fatal(err)
@@ -238,9 +248,9 @@ func TestExpireNow(t *testing.T) {
 	w := newWorld(t, nil)
 	feed := w.feed("/feed", "one")
 	w.register("/a", feed)
-	w.clock.add(time.Hour)
+	w.clock.Add(time.Hour)
 	w.register("/b", feed)
-	w.clock.add(24 * time.Hour)
+	w.clock.Add(24 * time.Hour)
 	var out strings.Builder
 	streams := command.NewStreams("lektor-cloudd", nil, io.Discard, &out)
 	// Beside the hub, and with one that registers at the same time.
@@ -404,7 +414,7 @@ func TestRegistrationDoesNotLearnFromTheFeed(t *testing.T) {
 	w := newWorld(t, nil)
 	feed := w.feed("/feed", "one")
 	w.register("/before", feed)
-	w.clock.add(rememberFor)
+	w.clock.Add(rememberFor)
 	w.feed("/feed", "two")
 	w.register("/after", feed)
 	if a, b := len(w.notified("/before")), len(w.notified("/after")); a != 0 || b != 0 || len(w.got("GET", "/feed")) != 2 {
@@ -454,39 +464,48 @@ func TestPingGap(t *testing.T) {
 	w := newWorld(t, func(o *Options) { o.PingGap = time.Minute })
 	feed := w.feed("/feed", "one")
 	w.register("/cb", feed)
+	w.feed("/feed", "zwei")
+	// A reading for a subscriber is none for a ping.
+	if r := w.ping(feed); !strings.Contains(r.body, "The feed has changed") {
+		t.Error(r.body)
+	}
+	w.clock.Add(time.Second)
+	w.register("/late", feed)
+	first := len(w.notified("/cb"))
 	w.feed("/feed", "two")
 	told := func(want int, what string) {
 		t.Helper()
+		want += first
 		w.h.due()
 		if w.settle(); len(w.notified("/cb")) != want {
 			t.Errorf("%s: notified %d times", what, len(w.notified("/cb")))
 		}
 	}
-	w.clock.add(10 * time.Second)
+	w.clock.Add(9 * time.Second)
 	for range 3 {
 		if r := w.ping(feed); !strings.Contains(r.body, "will be again in 50s") {
 			t.Error(r.body)
 		}
 	}
-	w.clock.add(49 * time.Second)
+	w.clock.Add(49 * time.Second)
 	told(0, "before the gap is over")
-	w.clock.add(time.Second)
+	w.clock.Add(time.Second)
 	told(1, "at its end")
 	told(1, "once more")
 	// One that waits when the hub ends is the next one's, at its time or at once where
 	// the clock was wrong.
 	for i, later := range []time.Duration{time.Minute, -time.Hour} {
 		w.ping(feed)
-		before := len(w.notified("/cb"))
+		before := len(w.notified("/cb")) - first
 		w.feed("/feed", fmt.Sprint("later", i))
-		w.clock.add(time.Second)
+		w.clock.Add(time.Second)
 		if r := w.ping(feed); !strings.Contains(r.body, "will be again in") {
 			t.Error(r.body)
 		}
 		w.restart()
 		w.h.resume()
 		told(before, "just after the start")
-		w.clock.add(later)
+		w.clock.Add(later)
 		told(before+1, "by the next hub")
 		if list, _ := names(filepath.Join(w.opts.State, "pings")); len(list) != 0 {
 			t.Errorf("%v is left", list)
@@ -494,7 +513,7 @@ func TestPingGap(t *testing.T) {
 		w.restart()
 		w.h.resume()
 		told(before+1, "by the one after that")
-		w.clock.add(time.Hour)
+		w.clock.Add(time.Hour)
 	}
 	// A feed that nobody subscribes to is no use to be read later.
 	if other := w.feed("/other", "x"); w.ping(other).status != 200 || strings.Contains(w.ping(other).body, "again") || len(w.h.later) != 0 {
@@ -649,7 +668,7 @@ func (w *world) put(feed string, n int, callback func(int) string) {
 		w.t.Fatal(err)
 	}
 	for i := range n {
-		s := subscription{Callback: callback(i), Protocol: rsscloud.HTTPPost, Feed: feed, Caller: fmt.Sprintf("192.0.2.%d", i%250), Since: w.clock.now(), Expires: w.clock.now().Add(CloudExpire)}
+		s := subscription{Callback: callback(i), Protocol: rsscloud.HTTPPost, Feed: feed, Caller: fmt.Sprintf("192.0.2.%d", i%250), Since: w.clock.Now(), Expires: w.clock.Now().Add(CloudExpire)}
 		if err := os.WriteFile(filepath.Join(w.h.subs(hash), s.key()), s.encode(), 0o600); err != nil {
 			w.t.Fatal(err)
 		}

@@ -28,7 +28,7 @@ import (
 //	feeds/ab/abcd…/feed        what is known of a feed; the name is the SHA-1 of its URL
 //	feeds/ab/abcd…/subs/KEY    a subscription
 //	pending/abcd….N            deliveries that are under way, see pending
-//	pings/abcd…                a ping that waits for the gap to be over
+//	pings/abcd…                a ping that waits
 //	saved/USER/rss.xml         a feed that is stored here
 //	log, log.1                 what happened
 //	lock                       held by the one hub that there can be
@@ -119,7 +119,7 @@ func values(path string, known ...string) (m map[string]string, others string, e
 // The values of a feed, of a subscription and of a ping.
 var (
 	feedValues         = []string{"url", "digest", "length", "changed"}
-	subscriptionValues = []string{"callback", "protocol", "procedure", "secret", "feed", "caller", "since", "expires", "errors", "failed", "error"}
+	subscriptionValues = []string{"callback", "protocol", "procedure", "secret", "feed", "caller", "since", "expires", "errors", "failed", "error", "after"}
 	pingValues         = []string{"url", "at"}
 )
 
@@ -173,7 +173,7 @@ func (st states) read(hash, key string) (subscription, error) {
 	n, _ := strconv.Atoi(m["errors"])
 	s := subscription{
 		Callback: m["callback"], Protocol: m["protocol"], Procedure: m["procedure"], Secret: unescaped(m["secret"]), Feed: m["feed"], Caller: m["caller"],
-		Since: when(m["since"]), Expires: when(m["expires"]), Errors: n, Failed: when(m["failed"]), Error: m["error"],
+		Since: when(m["since"]), Expires: when(m["expires"]), Errors: n, Failed: when(m["failed"]), Error: m["error"], After: when(m["after"]),
 		others: others,
 	}
 	if s.Callback == "" || s.Protocol == "" || s.Feed == "" {
@@ -216,7 +216,7 @@ func (st states) write(hash, key string, s subscription, do change, sync bool) e
 // encode writes a subscription as a file of values.
 func (s *subscription) encode() []byte {
 	return append(lines("callback", s.Callback, "protocol", s.Protocol, "procedure", s.Procedure, "secret", url.QueryEscape(s.Secret), "feed", s.Feed, "caller", s.Caller,
-		"since", stamp(s.Since), "expires", stamp(s.Expires), "errors", strconv.Itoa(s.Errors), "failed", stamp(s.Failed), "error", s.Error), s.others...)
+		"since", stamp(s.Since), "expires", stamp(s.Expires), "errors", strconv.Itoa(s.Errors), "failed", stamp(s.Failed), "error", s.Error, "after", stamp(s.After)), s.others...)
 }
 
 // locked does something with a feed while nobody else does, be it in another

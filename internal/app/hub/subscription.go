@@ -23,6 +23,9 @@ const (
 	DefaultLease = 10 * 24 * time.Hour
 	// strikes is after how many errors in a row a subscriber is given up.
 	strikes = 3
+	// mostAfter is the longest Retry-After of a subscriber that is heeded: he is to
+	// have the news while they are, and one answer is not to end his subscription.
+	mostAfter = time.Hour
 )
 
 // subscription is a subscriber's place at a feed, as the hub sees it: the mirror of
@@ -46,7 +49,10 @@ type subscription struct {
 	Errors    int // in a row
 	Failed    time.Time
 	Error     string // the last of them, in one line
-	others    string // lines of its file with other names
+	// After is until when the subscriber wants to be left alone, as he said with the
+	// last of them (Retry-After).
+	After  time.Time
+	others string // lines of its file with other names
 }
 
 // The events of a subscription.
@@ -60,10 +66,12 @@ type (
 	// delivered is that a notification was taken.
 	delivered struct{}
 	// failed is that it was not; again, that it was not either when it was tried
-	// again, which is no other error.
+	// again, which is no other error. after is for how long the subscriber wants to be
+	// left alone, 0 where he did not say.
 	failed struct {
 		text  string
 		again bool
+		after time.Duration
 	}
 	// unsubscribed is that the subscriber wants no more.
 	unsubscribed struct{}
@@ -87,16 +95,20 @@ func (s subscription) on(event any, now time.Time) (subscription, change) {
 		s.Since, s.Expires = now, now.Add(e.lease)
 		return s, store
 	case delivered:
-		if s.Errors == 0 {
+		if !s.hasFailed() {
 			return s, keep
 		}
-		s.Errors, s.Error, s.Failed = 0, "", time.Time{}
+		s.Errors, s.Error, s.Failed, s.After = 0, "", time.Time{}, time.Time{}
 		return s, store
 	case failed:
 		if !e.again {
 			s.Errors++
 		}
-		s.Error, s.Failed = termsafe.Brief(e.text), now
+		s.Error, s.Failed, s.After = termsafe.Brief(e.text), now, time.Time{}
+		if e.after > 0 {
+			// A file has whole seconds, and none of them is to be too early.
+			s.After = now.Add(min(e.after, mostAfter) + time.Second - 1).Truncate(time.Second)
+		}
 		return s, store
 	case unsubscribed:
 		return s, remove
@@ -113,6 +125,16 @@ func (s *subscription) wants(now time.Time) bool {
 // "The hub MUST keep the subscription active until the end of the lease duration"
 // (section 7).
 func (s *subscription) givenUp() bool { return s.Protocol != WebSub && s.Errors >= strikes }
+
+// hasFailed reports whether the last notification was not taken.
+func (s *subscription) hasFailed() bool { return s.Errors > 0 || !s.Failed.IsZero() }
+
+// busy gives until when the subscriber wants to be left alone, and false when he does
+// not. What is further away than it can be is of a clock that was wrong.
+func (s *subscription) busy(now time.Time) (time.Time, bool) {
+	left := s.After.Sub(now)
+	return s.After, left > 0 && left <= mostAfter+time.Second
+}
 
 // lease holds what a subscriber asks for within what he can have.
 func lease(asked time.Duration) time.Duration {

@@ -4,6 +4,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -227,13 +228,24 @@ func TestWalkthroughPingViaREST(t *testing.T) {
 			t.Errorf("%s: %+v", path, r)
 		}
 	}
-	if r := w.form("/ping", "URL", w.site.URL+"/broken"); r.status != 200 || !strings.Contains(r.body, `<result success="false" msg="The ping was cancelled because there was an error reading the resource at URL `) {
+	if r := w.form("/ping", "URL", w.site.URL+"/broken"); r.status != 200 || !strings.Contains(r.body, `<result success="false" msg="The ping was cancelled because there was an error reading the resource at URL `+w.site.URL+`/broken."/>`) {
+		t.Errorf("%+v", r)
+	}
+	// Who mends it is told why that does not help yet.
+	w.answer("/broken", nil)
+	mended := w.feed("/broken", "x")
+	w.clock.Add(20 * time.Second)
+	if r := w.ping(mended); !strings.Contains(r.body, "That was a moment ago; it is read again in 40s.") {
+		t.Errorf("%+v", r)
+	}
+	w.clock.Add(40 * time.Second)
+	if r := w.ping(mended); !strings.Contains(r.body, `success="true"`) {
 		t.Errorf("%+v", r)
 	}
 	if r := w.form("/ping"); !strings.Contains(r.body, `success="false" msg="The following parameters were missing from the request body: url."`) {
 		t.Errorf("%+v", r)
 	}
-	if events := w.h.log.Recent(); len(events) != 5 || events[0].What != "unread" || events[1].What != "pinged" || events[1].Feed != feed {
+	if events := w.h.log.Recent(); len(events) != 7 || events[2].What != "unread" || events[3].What != "pinged" || events[3].Feed != feed {
 		t.Errorf("%+v", events)
 	}
 	if r := w.do("GET", "/ping", "", ""); r.status != 405 || r.header.Get("Allow") != "POST" {
@@ -353,11 +365,11 @@ func TestWalkthroughTheyExpireAfter25Hours(t *testing.T) {
 	feed := w.feed("/feed", "one")
 	w.register("/once", feed)
 	w.register("/renewed", feed)
-	w.clock.add(24 * time.Hour)
+	w.clock.Add(24 * time.Hour)
 	w.register("/renewed", feed)
 	w.feed("/feed", "two")
 	w.ping(feed)
-	w.clock.add(time.Hour)
+	w.clock.Add(time.Hour)
 	w.feed("/feed", "three")
 	w.ping(feed)
 	if a, b := len(w.notified("/once")), len(w.notified("/renewed")); a != 1 || b != 2 {
@@ -367,7 +379,7 @@ func TestWalkthroughTheyExpireAfter25Hours(t *testing.T) {
 	if list := w.subscriptions(feed); len(list) != 1 || list[0].Callback != w.site.URL+"/renewed" {
 		t.Errorf("%+v", list)
 	}
-	w.clock.add(25 * time.Hour)
+	w.clock.Add(25 * time.Hour)
 	w.h.sweep(true)
 	if tree := w.tree(); len(tree) != 0 {
 		t.Errorf("of what nobody subscribes to there is left %v", tree)
@@ -385,11 +397,21 @@ func TestWalkthroughTheReturnValueIsIgnored(t *testing.T) {
 		fmt.Fprint(rw, r.FormValue("challenge"), `<result success="false" msg="no"/>`)
 	})
 	w.register("/post", feed)
+	// Nor need it be XML-RPC what such a call is answered with, if it is a success.
+	for path, answer := range map[string]string{"/empty": "", "/text": "Thanks for the update! :-)", "/half": "<methodResponse><params>"} {
+		w.answer(path, func(rw http.ResponseWriter, r *http.Request) { io.WriteString(rw, answer) })
+		w.rpc("rssCloud.pleaseNotify", "x", w.port(), path, "xml-rpc", []string{feed})
+	}
 	w.feed("/feed", "two")
 	w.ping(feed)
 	list := w.subscriptions(feed)
-	if len(list) != 2 || list[0].Errors+list[1].Errors != 0 || len(w.got("POST", "/RPC2")) != 2 || len(w.notified("/post")) != 1 {
+	if len(list) != 5 || len(w.notified("/post")) != 1 {
 		t.Errorf("%+v", list)
+	}
+	for _, s := range list {
+		if u, _ := url.Parse(s.Callback); s.Errors != 0 || s.Protocol == "xml-rpc" && len(w.got("POST", u.Path)) != 2 {
+			t.Errorf("%+v", s)
+		}
 	}
 }
 

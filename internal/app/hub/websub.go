@@ -2,6 +2,7 @@ package hub
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"net/url"
 	"time"
@@ -25,7 +26,11 @@ func (h *Hub) websub(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	var do func()
+	accepted := http.StatusAccepted
 	if form.Get("hub.mode") == "publish" {
+		// What PubSubHubbub had for publishers ("MUST return a 204"), and many of them
+		// take all else for a failure.
+		accepted = http.StatusNoContent
 		do, err = h.published(r, form)
 	} else {
 		do, err = h.requested(r, form)
@@ -43,7 +48,7 @@ func (h *Hub) websub(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "too much at once; try again later", http.StatusServiceUnavailable)
 		return
 	}
-	w.WriteHeader(http.StatusAccepted)
+	w.WriteHeader(accepted)
 	h.working.Go(func() {
 		defer leave()
 		do()
@@ -101,7 +106,10 @@ func (h *Hub) join(s subscription, q websub.Request) error {
 			return err
 		}
 	}
-	doc, err := h.look(ctx, s.Feed)
+	doc, err := h.look(ctx, s.Caller, s.Feed)
+	if errors.Is(err, errMuch) {
+		return err // he is not denied, which would count for long, and asks again
+	}
 	if err != nil {
 		websub.Deny(ctx, h.callbacks, q, "the topic cannot be read")
 		return err

@@ -36,7 +36,7 @@ func TestWebSubAcceptsARequest(t *testing.T) {
 		t.Errorf("%+v", r)
 	}
 	list := w.subscriptions(feed)
-	if len(list) != 1 || list[0].Protocol != WebSub || list[0].Expires != w.clock.now().Add(DefaultLease) {
+	if len(list) != 1 || list[0].Protocol != WebSub || list[0].Expires != w.clock.Now().Add(DefaultLease) {
 		t.Errorf("%+v", list)
 	}
 }
@@ -119,7 +119,7 @@ func TestWebSubFailedVerificationChangesNothing(t *testing.T) {
 		},
 	} {
 		w.answer("/cb", f)
-		w.clock.add(time.Second)
+		w.clock.Add(time.Second)
 		w.subscribe("subscribe", w.site.URL+"/cb", feed, "hub.secret", "new")
 		w.subscribe("unsubscribe", w.site.URL+"/cb", feed)
 		if after := w.tree(); len(after) != len(before) || fmt.Sprint(after) != fmt.Sprint(before) {
@@ -138,7 +138,7 @@ func TestWebSubASubsequentRequestOverrides(t *testing.T) {
 	w.subscribe("subscribe", cb, feed, "hub.secret", "new", "hub.lease_seconds", "7200")
 	w.subscribe("subscribe", cb+"?2", feed)
 	list := w.subscriptions(feed)
-	if len(list) != 2 || list[0].Secret != "new" || list[0].Expires != w.clock.now().Add(2*time.Hour) {
+	if len(list) != 2 || list[0].Secret != "new" || list[0].Expires != w.clock.Now().Add(2*time.Hour) {
 		t.Errorf("%+v", list)
 	}
 	// "The subscriber MAY [...] make a new subscription without a hub.secret."
@@ -212,11 +212,11 @@ func TestWebSubChallengeIsRandomAndTheLeaseBeginsWithIt(t *testing.T) {
 	feed, seen := w.feed("/feed", "one"), map[string]bool{}
 	w.answer("/cb", func(rw http.ResponseWriter, r *http.Request) {
 		seen[r.FormValue("hub.challenge")] = true
-		w.clock.add(5 * time.Second)
+		w.clock.Add(5 * time.Second)
 		fmt.Fprint(rw, r.FormValue("hub.challenge"))
 	})
 	for range 3 {
-		begin := w.clock.now()
+		begin := w.clock.Now()
 		w.subscribe("subscribe", w.site.URL+"/cb", feed, "hub.lease_seconds", "600")
 		if list := w.subscriptions(feed); len(list) != 1 || list[0].Expires != begin.Add(10*time.Minute) {
 			t.Errorf("%+v, asked at %s", list, begin)
@@ -271,7 +271,7 @@ func TestWebSubSubscriptionIsKeptUntilTheEndOfTheLease(t *testing.T) {
 	for i := range 10 {
 		w.feed("/feed", fmt.Sprint(i+1))
 		w.ping(feed)
-		w.clock.add(2 * time.Hour)
+		w.clock.Add(2 * time.Hour)
 		w.h.sweep(true)
 	}
 	if list := w.subscriptions(feed); len(list) != 1 || list[0].Errors != 10 || w.h.counts.all != 1 || len(w.got("POST", "/cb")) != 10 {
@@ -282,7 +282,7 @@ func TestWebSubSubscriptionIsKeptUntilTheEndOfTheLease(t *testing.T) {
 	if got := w.got("POST", "/cb"); len(got) != 11 || got[10].body != "10" {
 		t.Errorf("%+v", got)
 	}
-	w.clock.add(5 * time.Hour)
+	w.clock.Add(5 * time.Hour)
 	w.feed("/feed", "late")
 	w.ping(feed)
 	if w.h.sweep(true); len(w.got("POST", "/cb")) != 11 || len(w.tree()) != 0 {
@@ -299,13 +299,13 @@ func TestWebSubLeasesAreEnforced(t *testing.T) {
 		w.subscribe("subscribe", cb, feed, "hub.lease_seconds", asked)
 		got := w.got("GET", "/cb")
 		q, _ := url.ParseQuery(got[len(got)-1].query)
-		if list := w.subscriptions(feed); list[0].Expires != w.clock.now().Add(want) || q.Get("hub.lease_seconds") != fmt.Sprint(int(want.Seconds())) {
+		if list := w.subscriptions(feed); list[0].Expires != w.clock.Now().Add(want) || q.Get("hub.lease_seconds") != fmt.Sprint(int(want.Seconds())) {
 			t.Errorf("%q: %+v, %v", asked, list, q)
 		}
 	}
 	w.subscribe("subscribe", cb, feed, "hub.lease_seconds", "60")
 	for i, want := range []int{1, 1} {
-		w.clock.add(30 * time.Second)
+		w.clock.Add(30 * time.Second)
 		w.feed("/feed", fmt.Sprint(i+1))
 		w.ping(feed)
 		if got := len(w.got("POST", "/cb")); got != want {
@@ -374,7 +374,7 @@ func TestWebSubContentDistribution(t *testing.T) {
 	w.subscribe("subscribe", w.site.URL+"/cb?a=b", feed)
 	document := "<rss>" + strings.Repeat("x", 100_000) + "\x00\xff</rss>"
 	w.feed("/feed", document)
-	if r := w.form("/websub", "hub.mode", "publish", "hub.url", feed); r.status != 202 {
+	if r := w.form("/websub", "hub.mode", "publish", "hub.url", feed); r.status != 204 || r.body != "" {
 		t.Errorf("%+v", r)
 	}
 	w.settle()
@@ -432,14 +432,8 @@ func TestWebSubSignedDelivery(t *testing.T) {
 func TestWebSubGoneEndsTheSubscription(t *testing.T) {
 	w := newWorld(t, nil)
 	feed := w.feed("/feed", "one")
-	status := 503
-	w.answer("/cb", func(rw http.ResponseWriter, r *http.Request) {
-		if r.Method == "POST" {
-			rw.Header().Set("Retry-After", "3600")
-			rw.WriteHeader(status)
-		}
-		fmt.Fprint(rw, r.URL.Query().Get("hub.challenge"))
-	})
+	m := &moody{status: 503, after: "3600"}
+	w.answer("/cb", m.answer)
 	w.subscribe("subscribe", w.site.URL+"/cb", feed)
 	w.subscribe("subscribe", w.site.URL+"/ok", feed)
 	w.feed("/feed", "two")
@@ -447,7 +441,8 @@ func TestWebSubGoneEndsTheSubscription(t *testing.T) {
 	if list := w.subscriptions(feed); len(list) != 2 || list[0].Errors != 1 {
 		t.Errorf("%+v", list)
 	}
-	status = 410
+	m.set(410)
+	w.clock.Add(time.Hour)
 	w.feed("/feed", "three")
 	w.ping(feed)
 	if list := w.subscriptions(feed); len(list) != 1 || list[0].Callback != w.site.URL+"/ok" {
@@ -488,7 +483,7 @@ func TestWebSubTooManyTopicsAreRefused(t *testing.T) {
 	if r := w.form("/websub", pairs...); r.status != 400 || !strings.Contains(r.body, "2 feeds at most") {
 		t.Errorf("%+v", r)
 	}
-	if r := w.form("/websub", append(pairs[:6:6], "hub.topic", pairs[3], "hub.topic", pairs[5])...); r.status != 202 {
+	if r := w.form("/websub", append(pairs[:6:6], "hub.topic", pairs[3], "hub.topic", pairs[5])...); r.status != 204 {
 		t.Errorf("%+v", r)
 	}
 	w.settle()

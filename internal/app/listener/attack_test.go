@@ -67,7 +67,7 @@ func TestAttackNameThatBecomesPrivate(t *testing.T) {
 	a := w.feed(feedA, "cloud=rebind.example\t80\t/\t\thttp-post")
 	for range 3 {
 		w.step()
-		w.clock.add(time.Hour)
+		w.clock.Add(time.Hour)
 	}
 	if st := w.state(a); lookups < 2 || hits.Load() != 0 || !strings.Contains(st.Error, "private address 127.0.0.1") {
 		t.Errorf("%d look-ups, %d requests got in: %+v", lookups, hits.Load(), st)

@@ -11,8 +11,6 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
-	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -20,46 +18,11 @@ import (
 	"github.com/lektordir/lektor/internal/fetch"
 	"github.com/lektordir/lektor/internal/testkit/dir"
 	"github.com/lektordir/lektor/internal/testkit/hub"
+	"github.com/lektordir/lektor/internal/testkit/server"
 	"github.com/lektordir/lektor/lektordir"
 )
 
 var loopback = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
-
-// clock is a clock that a test moves.
-type clock struct {
-	mu sync.Mutex
-	t  time.Time
-}
-
-func (c *clock) now() time.Time {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.t
-}
-
-func (c *clock) add(d time.Duration) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.t = c.t.Add(d)
-}
-
-// log collects messages.
-type logger struct {
-	mu    sync.Mutex
-	lines []string
-}
-
-func (l *logger) Warn(format string, args ...any) { l.Info("warning: "+format, args...) }
-func (l *logger) Info(format string, args ...any) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.lines = append(l.lines, fmt.Sprintf(format, args...))
-}
-func (l *logger) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return strings.Join(l.lines, "\n")
-}
 
 // world is a lektor-dir, a hub and a listener between them.
 type world struct {
@@ -70,8 +33,8 @@ type world struct {
 	server   *httptest.Server // of the hub
 	l        *Listener
 	callback *httptest.Server
-	clock    *clock
-	log      *logger
+	clock    *server.Clock
+	log      *server.Log
 	plain    string // URL of the hub by http
 	opts     ListenOptions
 }
@@ -79,7 +42,7 @@ type world struct {
 // newWorld starts a hub and a listener that is not running: step does a part of
 // its work at a time.
 func newWorld(t testing.TB, hub *hub.Hub, change func(*ListenOptions)) *world {
-	w := &world{t: t, test: dir.New(t), hub: hub, clock: &clock{t: time.Unix(1_800_000_000, 0).UTC()}, log: &logger{}}
+	w := &world{t: t, test: dir.New(t), hub: hub, clock: server.ClockAt(time.Unix(1_800_000_000, 0).UTC()), log: &server.Log{}}
 	var err error
 	if w.dir, err = lektordir.Open(w.test.Path, nil); err != nil {
 		t.Fatal(err)
@@ -96,7 +59,7 @@ func newWorld(t testing.TB, hub *hub.Hub, change func(*ListenOptions)) *world {
 	public, _ := url.Parse(w.callback.URL + "/lektor")
 	w.opts = ListenOptions{
 		Public: public, Cooldown: 10 * time.Second, Rand: func() float64 { return 0 },
-		Common: Common{Fetch: fetch.Config{AllowPrivate: loopback, Now: w.clock.now, TLS: &tls.Config{RootCAs: pool}, Deadline: 20 * time.Second, PerHost: 2}},
+		Common: Common{Fetch: fetch.Config{AllowPrivate: loopback, Now: w.clock.Now, TLS: &tls.Config{RootCAs: pool}, Deadline: 20 * time.Second, PerHost: 2}},
 	}
 	if change != nil {
 		change(&w.opts)

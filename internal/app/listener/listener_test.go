@@ -58,15 +58,15 @@ func TestWalkthroughRenewEvery24HoursExpireAfter25(t *testing.T) {
 	w := newWorld(t, &hub.Hub{}, nil)
 	a := w.feed(feedA, w.cloud("/rsscloud/pleaseNotify", "http-post"))
 	w.step()
-	if got := w.state(a).Expires.Sub(w.clock.now()); got != 25*time.Hour {
+	if got := w.state(a).Expires.Sub(w.clock.Now()); got != 25*time.Hour {
 		t.Errorf("expires after %s", got)
 	}
-	w.clock.add(23*time.Hour + 59*time.Minute)
+	w.clock.Add(23*time.Hour + 59*time.Minute)
 	w.step()
 	if n := len(w.hub.Registrations()); n != 1 {
 		t.Errorf("%d registrations before 24 hours", n)
 	}
-	w.clock.add(time.Minute)
+	w.clock.Add(time.Minute)
 	w.step()
 	if n := len(w.hub.Registrations()); n != 2 {
 		t.Errorf("%d registrations after 24 hours", n)
@@ -74,17 +74,17 @@ func TestWalkthroughRenewEvery24HoursExpireAfter25(t *testing.T) {
 	// When the hub is gone it stays registered until the 25th hour.
 	w.opts.Fetch.AllowPrivate = nil // nothing can be reached any more
 	w.restart()
-	w.clock.add(24 * time.Hour)
+	w.clock.Add(24 * time.Hour)
 	w.step()
 	if st := w.state(a); st.State != Registered || st.Failures != 1 || st.Error == "" {
 		t.Errorf("%+v", st)
 	}
-	w.clock.add(time.Hour + time.Second)
+	w.clock.Add(time.Hour + time.Second)
 	w.step()
 	if st := w.state(a); st.State != Failed {
 		t.Errorf("%+v", st)
 	}
-	list, err := ReadStatus(w.dir, w.clock.now())
+	list, err := ReadStatus(w.dir, w.clock.Now())
 	if err != nil || len(list) != 1 || list[0].State != Failed || list[0].URL != feedA {
 		t.Errorf("%+v %v", list, err)
 	}
@@ -119,7 +119,7 @@ func TestFeedsOfOneHubShareRequestsAndHubsThatCannotStillWork(t *testing.T) {
 			t.Errorf("%+v", w.state(h))
 		}
 	}
-	w.clock.add(CloudRenew)
+	w.clock.Add(CloudRenew)
 	w.step()
 	if n, _ := w.hub.Requests(); n != 11 {
 		t.Errorf("%d requests: it is not tried again together", n)
@@ -245,7 +245,7 @@ func TestNotificationOfUnknownFeedsIsAnsweredTheSame(t *testing.T) {
 		t.Errorf("%+v, %+v", known, unknown)
 	}
 	// Without the token nothing happens at all.
-	w.clock.add(time.Hour)
+	w.clock.Add(time.Hour)
 	base := strings.TrimSuffix(cb, w.state(a).Token())
 	for _, u := range []string{base, base + strings.Repeat("0", feeddir.TokenLen), w.callback.URL + "/"} {
 		if got := post(t, u, form, "url="+feedA); got.status != 410 {
@@ -301,7 +301,7 @@ func TestThousandNotificationsLeaveOneMarkerACooldown(t *testing.T) {
 		if w.marker(a) {
 			markers++
 		}
-		w.clock.add(time.Millisecond)
+		w.clock.Add(time.Millisecond)
 	}
 	if markers != 1 {
 		t.Errorf("%d markers in the first second", markers)
@@ -311,15 +311,15 @@ func TestThousandNotificationsLeaveOneMarkerACooldown(t *testing.T) {
 	if w.marker(a) {
 		t.Error("a marker before the end of the cooldown")
 	}
-	if next := w.l.step(context.Background()); next.Sub(w.clock.now()) > 10*time.Second {
+	if next := w.l.step(context.Background()); next.Sub(w.clock.Now()) > 10*time.Second {
 		t.Errorf("it looks again at %s", next)
 	}
-	w.clock.add(time.Second)
+	w.clock.Add(time.Second)
 	w.step()
 	if !w.marker(a) {
 		t.Error("no marker at the end of the cooldown")
 	}
-	w.clock.add(time.Minute)
+	w.clock.Add(time.Minute)
 	w.step()
 	if w.marker(a) {
 		t.Error("one marker too many")
@@ -332,8 +332,8 @@ func TestBackoff(t *testing.T) {
 	var waits []time.Duration
 	for range 12 {
 		w.step()
-		waits = append(waits, w.state(a).Next.Sub(w.clock.now()))
-		w.clock.add(waits[len(waits)-1])
+		waits = append(waits, w.state(a).Next.Sub(w.clock.Now()))
+		w.clock.Add(waits[len(waits)-1])
 	}
 	if waits[0] != 45*time.Second || waits[1] != 90*time.Second || waits[11] != 270*time.Minute {
 		t.Errorf("%v", waits)
@@ -354,7 +354,7 @@ func TestRetryAfterIsHeeded(t *testing.T) {
 	u, _ := url.Parse(s)
 	a := w.feed(feedA, fmt.Sprintf("cloud=%s\t%s\t/x\t\thttp-post", u.Hostname(), u.Port()))
 	w.step()
-	if got := w.state(a).Next.Sub(w.clock.now()); got != 2*time.Hour || n != 1 {
+	if got := w.state(a).Next.Sub(w.clock.Now()); got != 2*time.Hour || n != 1 {
 		t.Errorf("%s, %d requests", got, n)
 	}
 }
@@ -369,7 +369,7 @@ func TestRestartKeepsRegistrationsAndDoesNotStampede(t *testing.T) {
 	w.step()
 	before, _ := w.hub.Requests()
 	cb := w.state(hashes[0]).Callback
-	w.clock.add(20 * time.Hour)
+	w.clock.Add(20 * time.Hour)
 	w.restart()
 	w.step()
 	if n, _ := w.hub.Requests(); n != before {
@@ -381,7 +381,7 @@ func TestRestartKeepsRegistrationsAndDoesNotStampede(t *testing.T) {
 	if err := w.hub.Deliver(feedB, "sha256", []byte("x")); err != nil || !w.marker(hashes[20]) {
 		t.Error("the subscription was not kept", err)
 	}
-	w.clock.add(5 * time.Hour)
+	w.clock.Add(5 * time.Hour)
 	w.restart()
 	w.step()
 	if n, most := w.hub.Requests(); n != before+1 || most > 2 {
@@ -423,7 +423,7 @@ func TestHalfAStateIsNone(t *testing.T) {
 				t.Fatal(err)
 			}
 			w.restart()
-			w.clock.add(25 * time.Hour)
+			w.clock.Add(25 * time.Hour)
 			w.step()
 			if st := w.state(a); st.State != Registered || st.Token() == "" {
 				t.Errorf("%s %q: %+v", f.Name(), damage, st)
@@ -465,7 +465,7 @@ func TestSOAPCloudsAreNamed(t *testing.T) {
 	if n := strings.Count(w.log.String(), "SOAP is not supported"); n != 1 {
 		t.Errorf("said %d times:\n%s", n, w.log)
 	}
-	list, _ := ReadStatus(w.dir, w.clock.now())
+	list, _ := ReadStatus(w.dir, w.clock.Now())
 	if len(list) != 1 || !strings.Contains(list[0].Error, "SOAP") {
 		t.Errorf("%+v", list)
 	}
@@ -484,7 +484,7 @@ func TestUnsubscribedFeedEndsItsRegistration(t *testing.T) {
 	if got := post(t, cb, "", "url="+feedA); got.status != 200 || w.marker(a) {
 		t.Errorf("%+v, or a marker", got)
 	}
-	w.clock.add(30 * time.Hour)
+	w.clock.Add(30 * time.Hour)
 	w.step()
 	if n := len(w.hub.Registrations()); n != 1 {
 		t.Errorf("%d registrations", n)
@@ -509,7 +509,7 @@ func TestWebSubSubscription(t *testing.T) {
 		a := w.feed(feedA, "hub="+hubURL+"/websub", "self="+self)
 		w.step()
 		st := w.state(a)
-		if st.State != Registered || st.Topic != self || !st.Asked.IsZero() || st.Failures != 0 || st.Expires.Sub(w.clock.now()) != DefaultLease {
+		if st.State != Registered || st.Topic != self || !st.Asked.IsZero() || st.Failures != 0 || st.Expires.Sub(w.clock.Now()) != DefaultLease {
 			t.Fatalf("%+v\n%s", st, w.log)
 		}
 		subs := w.hub.Subscriptions()
@@ -520,12 +520,12 @@ func TestWebSubSubscription(t *testing.T) {
 			t.Errorf("no marker: %v", err)
 		}
 		// Renewed before the lease is over, with the same callback and secret.
-		w.clock.add(DefaultLease * 4 / 5)
+		w.clock.Add(DefaultLease * 4 / 5)
 		w.step()
 		if again := w.hub.Subscriptions(); len(again) != 1 || again[0] != subs[0] {
 			t.Errorf("%+v", again)
 		}
-		if got := w.state(a).Expires.Sub(w.clock.now()); got != DefaultLease {
+		if got := w.state(a).Expires.Sub(w.clock.Now()); got != DefaultLease {
 			t.Errorf("expires in %s", got)
 		}
 		// Nobody can verify what we do not intend.
@@ -562,7 +562,7 @@ func TestWebSubLeases(t *testing.T) {
 		a := w.feed(feedA, "hub="+w.plain+"/websub")
 		w.step()
 		st := w.state(a)
-		if got := st.Next.Sub(w.clock.now()); got != renew || st.Expires.Sub(w.clock.now()) != min(max(lease, minLease), maxLease) {
+		if got := st.Next.Sub(w.clock.Now()); got != renew || st.Expires.Sub(w.clock.Now()) != min(max(lease, minLease), maxLease) {
 			t.Errorf("%s: renewed after %s: %+v", lease, got, st)
 		}
 	}
@@ -577,13 +577,13 @@ func TestWebSubDenial(t *testing.T) {
 	if st.State != Denied || !strings.Contains(st.Error, "not [2Jyou") {
 		t.Errorf("%+v", st)
 	}
-	w.clock.add(time.Hour)
+	w.clock.Add(time.Hour)
 	w.step()
 	if n, _ := w.hub.Requests(); n != 1 {
 		t.Errorf("%d requests", n)
 	}
 	w.hub.Deny = ""
-	w.clock.add(24 * time.Hour)
+	w.clock.Add(24 * time.Hour)
 	w.step()
 	if st := w.state(a); st.State != Registered {
 		t.Errorf("%+v", st)
@@ -598,16 +598,16 @@ func TestWebSubHubThatNeverVerifies(t *testing.T) {
 		t.Errorf("%+v", st)
 	}
 	// It may take its time, over a restart of ours, too.
-	w.clock.add(30 * time.Minute)
+	w.clock.Add(30 * time.Minute)
 	w.restart()
 	st := w.state(a)
 	if !w.hub.Verify(&hub.Subscription{Callback: st.Callback, Topic: st.Topic, Lease: time.Hour}, websub.Subscribe) || w.state(a).State != Registered {
 		t.Error("a late verification")
 	}
-	w.clock.add(time.Hour)
+	w.clock.Add(time.Hour)
 	w.step()
 	for range 5 {
-		w.clock.add(6 * time.Hour)
+		w.clock.Add(6 * time.Hour)
 		w.step()
 	}
 	if st := w.state(a); !strings.Contains(st.Error, "can it reach") || st.Failures < 2 {
@@ -624,7 +624,7 @@ func TestAttackWebSubSignatures(t *testing.T) {
 	content := []byte("<rss/>")
 	deliver := func(signature string) bool {
 		t.Helper()
-		w.clock.add(time.Minute)
+		w.clock.Add(time.Minute)
 		status, err := w.hub.Post(st.Callback, signature, content)
 		if err != nil || status/100 != 2 {
 			t.Errorf("%q: %d, %v", signature, status, err)
@@ -653,7 +653,7 @@ func TestAttackWebSubSignatures(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 	// A hub that was set up anew may begin anew with the next lease.
-	w.clock.add(9 * 24 * time.Hour)
+	w.clock.Add(9 * 24 * time.Hour)
 	w.step()
 	if !deliver(websub.Sign("sha256", st.Secret, content)) || w.state(a).Error != "" {
 		t.Errorf("after renewal: %+v", w.state(a))
@@ -665,7 +665,7 @@ func TestFeedWithSeveralHubsTakesAnotherWhenOneFails(t *testing.T) {
 	a := w.feed(feedA, "hub=http://127.0.0.1:1/dead\n"+w.plain+"/nothing-here", w.cloud("/rsscloud/pleaseNotify", "http-post"))
 	for range 10 {
 		w.step()
-		w.clock.add(10 * time.Minute)
+		w.clock.Add(10 * time.Minute)
 	}
 	if st := w.state(a); st.State != Registered || st.Protocol != "http-post" || st.Error != "" {
 		t.Errorf("%+v\n%s", st, w.log)
@@ -697,12 +697,12 @@ func TestChangedHubIsNoticed(t *testing.T) {
 func TestStatus(t *testing.T) {
 	w := newWorld(t, &hub.Hub{}, nil)
 	w.feed(feedA, w.cloud("/rsscloud/pleaseNotify", "http-post"))
-	list, err := ReadStatus(w.dir, w.clock.now())
+	list, err := ReadStatus(w.dir, w.clock.Now())
 	if err != nil || len(list) != 1 || list[0].State != "" || list[0].Protocol != "http-post" {
 		t.Errorf("%+v, %v", list, err)
 	}
 	w.step()
-	list, _ = ReadStatus(w.dir, w.clock.now().Add(26*time.Hour))
+	list, _ = ReadStatus(w.dir, w.clock.Now().Add(26*time.Hour))
 	if list[0].State != "expired" {
 		t.Errorf("%+v", list)
 	}
@@ -785,7 +785,7 @@ func TestAttackFeedThatChangesItsTopicAllTheTime(t *testing.T) {
 	for i := range 60 {
 		w.feed(feedA, "hub="+w.plain+"/websub", fmt.Sprintf("self=http://a.example/%d", i))
 		w.step()
-		w.clock.add(10 * time.Second)
+		w.clock.Add(10 * time.Second)
 	}
 	// Ten minutes: the first, two changes, and for each of these the hub that
 	// is left is told.

@@ -55,7 +55,7 @@ func TestHubThatNeverCalls(t *testing.T) {
 	a := w.feed(feedA, w.cloud("/rsscloud/pleaseNotify", "http-post"))
 	b := w.feed(feedB, w.cloud("/rsscloud/pleaseNotify", "http-post"))
 	w.step()
-	list, err := ReadStatus(w.dir, w.clock.now())
+	list, err := ReadStatus(w.dir, w.clock.Now())
 	if err != nil || len(list) != 2 || list[0].State != Suspect || !strings.Contains(list[0].Error, "did not call") {
 		t.Fatalf("%+v, %v", list, err)
 	}
@@ -71,12 +71,12 @@ func TestHubThatNeverCalls(t *testing.T) {
 	// It is renewed as any other, and whom it has notified since the last time it knows,
 	// though it tries nobody.
 	for _, notified := range []bool{true, false} {
-		w.clock.add(CloudRenew)
+		w.clock.Add(CloudRenew)
 		w.step()
-		if st := w.state(b); st.State != Suspect || st.Expires.Sub(w.clock.now()) != CloudExpire {
+		if st := w.state(b); st.State != Suspect || st.Expires.Sub(w.clock.Now()) != CloudExpire {
 			t.Errorf("%+v", st)
 		}
-		if st := w.state(a); (st.State == Registered) != notified || st.Expires.Sub(w.clock.now()) != CloudExpire {
+		if st := w.state(a); (st.State == Registered) != notified || st.Expires.Sub(w.clock.Now()) != CloudExpire {
 			t.Errorf("notified %v: %+v", notified, st)
 		}
 	}
@@ -138,7 +138,7 @@ func TestHubThatForgetsWhoWasAway(t *testing.T) {
 	a := w.feed(feedA, w.cloud("/rsscloud/pleaseNotify", "http-post"))
 	b := w.feed(feedB, "hub="+w.plain+"/websub")
 	w.step()
-	if err := writeHeard(w.dir, w.clock.now()); err != nil {
+	if err := writeHeard(w.dir, w.clock.Now()); err != nil {
 		t.Fatal(err)
 	}
 	w.callback.Config.Handler = http.NotFoundHandler()
@@ -151,7 +151,7 @@ func TestHubThatForgetsWhoWasAway(t *testing.T) {
 	w.callback.Config.Handler = http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) { w.l.ServeHTTP(rw, r) })
 	before, _ := w.hub.Requests()
 	for _, away := range []time.Duration{time.Minute, time.Hour} {
-		w.clock.add(away)
+		w.clock.Add(away)
 		w.restart()
 		run(t, w)
 		after, _ := w.hub.Requests()
@@ -162,7 +162,7 @@ func TestHubThatForgetsWhoWasAway(t *testing.T) {
 	if err := w.hub.Notify(feedA); err != nil || !w.marker(a) {
 		t.Error("it is still deaf", err)
 	}
-	if w.state(b).Since != w.clock.now() {
+	if w.state(b).Since != w.clock.Now() {
 		t.Errorf("%+v", w.state(b))
 	}
 }
@@ -184,33 +184,33 @@ func TestFeedFoundChangedWithoutANotification(t *testing.T) {
 	asked := func() int { n, _ := w.hub.Requests(); return n }
 	missed := func() {
 		t.Helper()
-		if err := feeddir.LeaveMissed(w.dir, a, w.clock.now()); err != nil {
+		if err := feeddir.LeaveMissed(w.dir, a, w.clock.Now()); err != nil {
 			t.Fatal(err)
 		}
 		w.l.load(a)
 		w.step()
 	}
 	missed()
-	w.clock.add(missedGrace)
+	w.clock.Add(missedGrace)
 	if w.step(); asked() != 1 {
 		t.Errorf("renewed just after it was registered: %d", asked())
 	}
-	w.clock.add(2 * time.Hour)
+	w.clock.Add(2 * time.Hour)
 	missed()
 	if asked() != 1 {
 		t.Error("the notification may be on its way")
 	}
-	w.clock.add(missedGrace)
+	w.clock.Add(missedGrace)
 	if w.step(); asked() != 2 {
 		t.Errorf("not renewed: %d requests, %+v", asked(), w.state(a))
 	}
 	// One that comes just then is enough.
-	w.clock.add(2 * time.Hour)
+	w.clock.Add(2 * time.Hour)
 	if err := w.hub.Notify(feedA); err != nil {
 		t.Fatal(err)
 	}
 	missed()
-	w.clock.add(missedGrace)
+	w.clock.Add(missedGrace)
 	if w.step(); asked() != 2 {
 		t.Errorf("%d requests", asked())
 	}
@@ -223,10 +223,10 @@ func TestHubsWithLeasesOfTheirOwn(t *testing.T) {
 	w.step()
 	for range 5 {
 		st := w.state(a)
-		if st.State != Registered || !st.Next.Before(st.Expires) || !w.clock.now().Before(st.Expires) {
+		if st.State != Registered || !st.Next.Before(st.Expires) || !w.clock.Now().Before(st.Expires) {
 			t.Fatalf("%+v", st)
 		}
-		w.clock.add(st.Next.Sub(w.clock.now()))
+		w.clock.Add(st.Next.Sub(w.clock.Now()))
 		w.step()
 	}
 }
@@ -245,7 +245,7 @@ func TestFeedsOfABatchThatFailedHaveTheWholeState(t *testing.T) {
 	w.step()
 	for _, h := range hashes {
 		st := w.state(h)
-		if st.State != Failed || st.Hub == "" || st.Topic == "" || st.Callback == "" || st.Failures != 1 || st.Next != w.clock.now().Add(time.Minute) || !strings.Contains(st.Error, "--allow") {
+		if st.State != Failed || st.Hub == "" || st.Topic == "" || st.Callback == "" || st.Failures != 1 || st.Next != w.clock.Now().Add(time.Minute) || !strings.Contains(st.Error, "--allow") {
 			t.Errorf("%+v", st)
 		}
 	}
@@ -279,12 +279,12 @@ func TestHubThatIsNotThereIsAskedOnce(t *testing.T) {
 			t.Errorf("%s: %d requests", push, n)
 		}
 		for _, h := range hashes {
-			if st := w.state(h); st.State != Failed || st.Failures != 1 || st.Error == "" || st.Next != w.clock.now().Add(time.Minute) || st.Topic == "" || st.Callback == "" {
+			if st := w.state(h); st.State != Failed || st.Failures != 1 || st.Error == "" || st.Next != w.clock.Now().Add(time.Minute) || st.Topic == "" || st.Callback == "" {
 				t.Errorf("%s: %+v", push, st)
 			}
 		}
 		// Errors of old go with the first success.
-		w.clock.add(time.Minute)
+		w.clock.Add(time.Minute)
 		for i, h := range hashes {
 			os.RemoveAll(w.dir.Join("src", h, "etc/push"))
 			w.test.Feed(fmt.Sprintf("http://f%d.example/", i), "Feed", "etc/push/hub="+w.plain+"/websub")
@@ -305,7 +305,7 @@ func TestHubThatTellsStrangersTheCallback(t *testing.T) {
 	a := w.feed(feedA, "hub="+w.server.URL+"/websub")
 	b := w.feed(feedB, w.cloud("/rsscloud/pleaseNotify", "http-post"))
 	w.step()
-	w.clock.add(2 * time.Hour)
+	w.clock.Add(2 * time.Hour)
 	content := []byte("<rss/>")
 	if err := w.hub.Deliver(feedA, "sha512", content); err != nil || !w.marker(a) {
 		t.Fatal("not delivered", err)
@@ -319,9 +319,9 @@ func TestHubThatTellsStrangersTheCallback(t *testing.T) {
 		t.Errorf("a stranger's denial: %+v", got)
 	}
 	// The hub takes another hash function: it is heard, but for sha1.
-	w.clock.add(time.Minute)
+	w.clock.Add(time.Minute)
 	for method, heard := range map[string]bool{"sha256": true, "sha1": false} {
-		w.clock.add(time.Hour)
+		w.clock.Add(time.Hour)
 		status, err := w.hub.Post(before.Callback, websub.Sign(method, before.Secret, content), content)
 		if err != nil || status != 200 || w.marker(a) != heard {
 			t.Errorf("%s: %d, %v", method, status, err)
@@ -334,7 +334,7 @@ func TestHubThatTellsStrangersTheCallback(t *testing.T) {
 		if w.marker(b) {
 			markers++
 		}
-		w.clock.add(time.Second)
+		w.clock.Add(time.Second)
 	}
 	if most := int(10*time.Minute/w.opts.Cooldown) + 4; markers > most {
 		t.Errorf("%d requests in ten minutes for a feed that does not change", markers)
@@ -348,15 +348,15 @@ func TestSecondUpdateComesSoon(t *testing.T) {
 	w.step()
 	var late []time.Duration
 	for range 5 {
-		begin := w.clock.now()
+		begin := w.clock.Now()
 		if err := w.hub.Notify(feedA); err != nil {
 			t.Fatal(err)
 		}
 		for w.step(); !w.marker(a); w.step() {
-			w.clock.add(100 * time.Millisecond)
+			w.clock.Add(100 * time.Millisecond)
 		}
-		late = append(late, w.clock.now().Sub(begin))
-		w.clock.add(2 * time.Second)
+		late = append(late, w.clock.Now().Sub(begin))
+		w.clock.Add(2 * time.Second)
 		// lektor-fetch read another document.
 		w.test.Feed(feedA, "Feed", "etc/fetch/body="+begin.String())
 	}
@@ -375,7 +375,7 @@ func TestFiveUpdatesTenSecondsApart(t *testing.T) {
 		document, fetched := 0, 0 // what the feed is, and what lektor-fetch has of it
 		for range 5 {
 			document++
-			begin, late := w.clock.now(), time.Duration(-1)
+			begin, late := w.clock.Now(), time.Duration(-1)
 			for n := range 100 {
 				if n == 0 || twice && n == 3 {
 					if err := w.hub.Notify(feedA); err != nil {
@@ -383,10 +383,10 @@ func TestFiveUpdatesTenSecondsApart(t *testing.T) {
 					}
 				}
 				if w.step(); w.marker(a) && fetched < document {
-					fetched, late = document, w.clock.now().Sub(begin)
+					fetched, late = document, w.clock.Now().Sub(begin)
 					w.test.Feed(feedA, "Feed", "etc/fetch/body="+fmt.Sprint(document))
 				}
-				w.clock.add(100 * time.Millisecond)
+				w.clock.Add(100 * time.Millisecond)
 			}
 			if late < 0 || late > 2*time.Second {
 				t.Errorf("update %d, told of twice %v: fetched after %s", document, twice, late)

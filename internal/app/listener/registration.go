@@ -375,12 +375,13 @@ func (r registration) onIntent(e intent, now time.Time) (registration, action) {
 	case pending == websub.Unsubscribe:
 		return r.ended(), confirm | save
 	}
-	lease := e.Lease
-	if lease <= 0 {
-		lease = DefaultLease
-	}
-	lease = min(max(lease, minLease), maxLease)
 	r.Signature = ""
+	if e.Lease <= 0 {
+		// It must say; those that do not may have a time of their own, such as that of
+		// rssCloud for one that serves both.
+		return r.registered(now, CloudRenew, DefaultLease), confirm | save
+	}
+	lease := min(max(e.Lease, minLease), maxLease)
 	return r.registered(now, min(lease*4/5, maxRenew), lease), confirm | save
 }
 

@@ -184,8 +184,9 @@ func TestEveryTransition(t *testing.T) {
 		// The hub verifies an intent.
 		{"verified", at(hubX, Requested, 2, hubX).with(func(r *registration) { r.Signature = "sha512" }), intent{Mode: websub.Subscribe, Topic: feedA, Lease: 10 * time.Hour},
 			func(r *registration) { registered(10*time.Hour, 8*time.Hour)(r); r.Signature = "" }, confirm | save},
-		{"verified before the answer", at(hubX, "", 0, hubX).with(func(r *registration) { r.Asked = t0 }), intent{Mode: websub.Subscribe, Topic: feedA},
+		{"verified before the answer", at(hubX, "", 0, hubX).with(func(r *registration) { r.Asked = t0 }), intent{Mode: websub.Subscribe, Topic: feedA, Lease: DefaultLease},
 			registered(DefaultLease, DefaultLease*4/5), confirm | save},
+		{"verified without a lease", at(hubX, Requested, 0, hubX), intent{Mode: websub.Subscribe, Topic: feedA}, registered(DefaultLease, 24*time.Hour), confirm | save},
 		{"verified for seconds", at(hubX, Requested, 0, hubX), intent{Mode: websub.Subscribe, Topic: feedA, Lease: time.Second}, registered(minLease, minLease*4/5), confirm | save},
 		{"verified for a minute", at(hubX, Requested, 0, hubX), intent{Mode: websub.Subscribe, Topic: feedA, Lease: time.Minute}, registered(time.Minute, 48*time.Second), confirm | save},
 		{"verified for ever", at(hubX, Requested, 0, hubX), intent{Mode: websub.Subscribe, Topic: feedA, Lease: 100 * maxRenew}, registered(maxLease, maxRenew), confirm | save},

@@ -68,7 +68,7 @@ func TestMarkerThatCannotBeLeftIsLeftLater(t *testing.T) {
 	if err := os.Remove(due); err != nil {
 		t.Fatal(err)
 	}
-	w.clock.add(time.Minute)
+	w.clock.Add(time.Minute)
 	w.step()
 	if !w.marker(a) {
 		t.Error("the news is lost")
@@ -125,14 +125,14 @@ func TestClockThatWasAhead(t *testing.T) {
 	w := newWorld(t, &hub.Hub{}, nil)
 	a := w.feed(feedA, w.cloud("/rsscloud/pleaseNotify", "http-post"))
 	w.step()
-	w.clock.add(-7 * 24 * time.Hour)
+	w.clock.Add(-7 * 24 * time.Hour)
 	w.restart()
 	w.step()
 	if n := len(w.hub.Registrations()); n != 2 {
 		t.Errorf("%d registrations: it would wait until %s, and the cloud forgets us after 25 hours", n, w.state(a).Next)
 	}
 	// A little does not matter.
-	w.clock.add(-time.Minute)
+	w.clock.Add(-time.Minute)
 	w.restart()
 	w.step()
 	if n := len(w.hub.Registrations()); n != 2 {
@@ -162,13 +162,13 @@ func TestNewHubIsAskedAtOnceThoughTheOldOneFailed(t *testing.T) {
 	a := w.feed(feedA, "hub=http://127.0.0.1:1/dead")
 	for range 8 {
 		w.step()
-		w.clock.add(7 * time.Hour)
+		w.clock.Add(7 * time.Hour)
 	}
 	w.step()
 	if st := w.state(a); st.Failures < 8 {
 		t.Fatalf("%+v", st)
 	}
-	w.clock.add(10 * time.Minute)
+	w.clock.Add(10 * time.Minute)
 	w.feed(feedA, "hub="+w.plain+"/websub")
 	w.step()
 	if st := w.state(a); st.State != Registered {

@@ -34,7 +34,7 @@ func TestManyFeedsAtSeveralHubsArePolite(t *testing.T) {
 	w.opts.Fetch.PerHost, w.opts.Fetch.Gap = 2, 100*time.Millisecond
 	w.opts.Fetch.Sleep = func(ctx context.Context, d time.Duration) error {
 		gaps.Add(int64(d))
-		w.clock.add(d)
+		w.clock.Add(d)
 		return ctx.Err()
 	}
 	w.restart()

@@ -15,6 +15,7 @@ import (
 	"github.com/lektordir/lektor/internal/atomicfile"
 	"github.com/lektordir/lektor/internal/command"
 	"github.com/lektordir/lektor/internal/entries"
+	"github.com/lektordir/lektor/internal/termsafe"
 	"github.com/lektordir/lektor/internal/units"
 	"github.com/lektordir/lektor/lektordir"
 )
@@ -32,12 +33,13 @@ type HTMLOptions struct {
 // HTML writes a site to read entries in a browser: a page an entry, and lists of all,
 // of each feed and each folder, and of the words in titles. The pages run nothing, load
 // nothing from elsewhere until the reader asks for images, which are on a second page of
-// the entry, and link to each other by
-// relative URLs, so that they are read from a disk or a server.
+// the entry, and link to each other by relative URLs, so that they are read from a disk
+// or a server.
 //
 // Only pages that change are written, each atomically, and the lists after what they
-// lead to. Nothing is synced: it can all be made again. A run that is killed leaves a site whose links all lead somewhere, and the
-// next one finishes it. Nobody else writes to the directory meanwhile.
+// lead to. Nothing is synced: it can all be made again. A run that is killed leaves a
+// site whose links all lead somewhere, and the next one finishes it. Nobody else writes
+// to the directory meanwhile.
 func HTML(ctx context.Context, o HTMLOptions, s *command.Streams) error {
 	o.Title = cmp.Or(strings.Join(strings.Fields(o.Title), " "), "lektor")
 	if o.PerPage == 0 {
@@ -81,9 +83,11 @@ type site struct {
 type page struct {
 	path   string // relative, with slashes
 	digest string // of all that is on it
-	render func(*strings.Builder) error
+	render func(*strings.Builder) (whole bool)
 	wide   bool // it takes long: an entry has to be read
 	size   int64
+	// again tells that not all could be read that belongs on it: the next run tries.
+	again bool
 }
 
 // openSite locks the directory of a site, which is made if need be. One that has
@@ -122,6 +126,7 @@ func openSite(o HTMLOptions) (*site, func(), error) {
 // item is what lists say of an entry.
 type item struct {
 	key     string // feed and unique name
+	name    string // of its page, without the extension
 	feed    string // hash
 	date    time.Time
 	title   string
@@ -160,8 +165,8 @@ func (w *site) items(ctx context.Context, r *run) error {
 			return
 		}
 		list[unknown[n]] = &item{
-			key: e.Key(), feed: e.Ref.Feed, date: e.Published().Truncate(time.Second), record: e,
-			title: oneLine(entries.Public(e.Get(0)).Title), excerpt: excerpt(e), images: mayHaveImages(e),
+			key: e.Key(), name: digest(e.Key()), feed: e.Ref.Feed, date: e.Published().Truncate(time.Second), record: e,
+			title: termsafe.Squeeze(entries.Public(e.Get(0)).Title), excerpt: excerpt(e), images: mayHaveImages(e),
 		}
 		e.Forget()
 	})
@@ -191,9 +196,9 @@ func (w *site) plan(r *run) {
 	}
 	w.pages = append(w.pages, w.searchPages()...)
 	w.pages = append(w.pages, w.feedsPage())
-	w.pages = append(w.pages, page{path: styleName, digest: digest(sheet), render: func(b *strings.Builder) error {
+	w.pages = append(w.pages, page{path: styleName, digest: digest(sheet), render: func(b *strings.Builder) bool {
 		b.WriteString(sheet)
-		return nil
+		return true
 	}})
 }
 
@@ -255,7 +260,9 @@ func (w *site) build(ctx context.Context, r *run) error {
 		}
 	}
 	for _, p := range todo {
-		w.ledger.pages[p.path] = known{digest: p.digest, size: p.size}
+		if !p.again {
+			w.ledger.pages[p.path] = known{digest: p.digest, size: p.size}
+		}
 	}
 	w.ledger.items = w.found
 	if err := atomicfile.WriteUnsynced(path, w.ledger.bytes()); err != nil {
@@ -285,9 +292,7 @@ func (w *site) write(ctx context.Context, r *run, todo []*page) error {
 	one := func(pg *page) error {
 		defer p.Add(1)
 		var b strings.Builder
-		if err := pg.render(&b); err != nil {
-			return err
-		}
+		pg.again = !pg.render(&b)
 		pg.size = int64(b.Len())
 		path := filepath.Join(w.o.Output, filepath.FromSlash(pg.path))
 		err := atomicfile.WriteUnsynced(path, []byte(b.String()))
@@ -323,7 +328,8 @@ func (w *site) write(ctx context.Context, r *run, todo []*page) error {
 	return nil
 }
 
-// there lists the pages that there are, with their sizes. Only names that a page can have are ours.
+// there lists the pages that there are, with their sizes. Only names that a page can
+// have are ours. What kills have left of pages that were being written is removed.
 func (w *site) there() (map[string]int64, error) {
 	found := map[string]int64{}
 	err := filepath.WalkDir(w.o.Output, func(path string, e fs.DirEntry, err error) error {
@@ -346,9 +352,9 @@ func (w *site) there() (map[string]int64, error) {
 				found[name] = fi.Size()
 			}
 		}
-		if i := strings.LastIndexByte(name, '.'); strings.HasPrefix(e.Name(), ".") && i > 0 {
-			// What a kill has left of a page that was being written.
-			if page := leftover().FindStringSubmatch(name); page != nil && ours().MatchString(page[1]+page[2]) {
+		if hidden, ok := strings.CutPrefix(e.Name(), "."); ok {
+			page := strings.TrimRight(hidden, "0123456789")
+			if ours().MatchString(strings.TrimSuffix(name, e.Name())+page) && atomicfile.Left(e, page) {
 				_ = os.Remove(path)
 			}
 		}

@@ -15,7 +15,6 @@ import (
 	"github.com/lektordir/lektor/internal/atomicfile"
 	"github.com/lektordir/lektor/internal/command"
 	"github.com/lektordir/lektor/internal/lazy"
-	"github.com/lektordir/lektor/internal/termsafe"
 )
 
 // ledger is what a site remembers of itself, in a file of lines with tabs between the
@@ -65,7 +64,7 @@ func readLedger(path string) (*ledger, error) {
 			seconds, err := strconv.ParseInt(fields[2], 10, 64)
 			feed, _, ok := strings.Cut(fields[1], "/")
 			if err == nil && ok {
-				l.items[fields[1]] = &item{key: fields[1], feed: feed, date: time.Unix(seconds, 0), title: fields[3], excerpt: fields[4], images: fields[5] != ""}
+				l.items[fields[1]] = &item{key: fields[1], name: digest(fields[1]), feed: feed, date: time.Unix(seconds, 0), title: fields[3], excerpt: fields[4], images: fields[5] != ""}
 			}
 		case fields[0] == "page" && len(fields) == 4:
 			if size, err := strconv.ParseInt(fields[3], 10, 64); err == nil {
@@ -93,9 +92,6 @@ func (l *ledger) bytes() []byte {
 	return []byte(b.String())
 }
 
-// oneLine is text as a field of the ledger, and as a browser shows it in a line.
-func oneLine(s string) string { return strings.Join(strings.Fields(termsafe.Line(s)), " ") }
-
 // digest tells texts apart.
 func digest(parts ...string) string {
 	h := sha256.New()
@@ -105,8 +101,5 @@ func digest(parts ...string) string {
 	return hex.EncodeToString(h.Sum(nil)[:12])
 }
 
-// ours are the names of pages, leftover that of one which is being written.
-var (
-	ours     = lazy.Regexp(`^(style\.css|(index|feeds)\.html|(all|search|entry|feed/[0-9a-f]+|folder/[0-9a-z-]+)/[0-9a-z-]+\.html)$`)
-	leftover = lazy.Regexp(`^((?:[^/]+/)*)\.([^/]+?\.(?:html|css))[0-9]+$`)
-)
+// ours are the names of pages.
+var ours = lazy.Regexp(`^(style\.css|(index|feeds)\.html|(all|search|entry|feed/[0-9a-f]+|folder/[0-9a-z-]+)/[0-9a-z-]+\.html)$`)

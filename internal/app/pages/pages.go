@@ -13,6 +13,7 @@ import (
 
 	"github.com/lektordir/lektor/internal/command"
 	"github.com/lektordir/lektor/internal/entries"
+	"github.com/lektordir/lektor/internal/index"
 	"github.com/lektordir/lektor/internal/query"
 	"github.com/lektordir/lektor/lektordir"
 )
@@ -46,7 +47,7 @@ func (c Common) open(s *command.Streams) (*run, error) {
 		return nil, err
 	}
 	r := &run{query: q, private: c.Private}
-	r.Store, err = entries.Open(c.Dir, clock, s)
+	r.Store, _, err = index.Open(c.Dir, clock, s, index.Options{})
 	return r, err
 }
 
@@ -69,6 +70,10 @@ func (r *run) selected(ctx context.Context, newest int) ([]*entries.Record, erro
 	if newest > 0 && len(found) > newest {
 		slices.SortFunc(found, entries.ByDate)
 		found = found[len(found)-newest:]
+	}
+	// What is shown is what is in the files now: a title that was put right by hand, say.
+	for i, e := range found {
+		found[i] = r.Record(e.Ref)
 	}
 	return found, nil
 }

@@ -7,8 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"net/url"
-	"path"
 	"slices"
 	"strconv"
 	"strings"
@@ -18,7 +16,9 @@ import (
 	"github.com/lektordir/lektor/internal/fetch"
 	"github.com/lektordir/lektor/internal/htmlsafe"
 	"github.com/lektordir/lektor/internal/htmltext"
+	"github.com/lektordir/lektor/internal/letter"
 	"github.com/lektordir/lektor/internal/query"
+	"github.com/lektordir/lektor/internal/termsafe"
 	"github.com/lektordir/lektor/internal/units"
 	"github.com/lektordir/lektor/lektordir"
 )
@@ -34,15 +34,16 @@ var sheet string
 const policy = "default-src 'none'; style-src 'self'; img-src http: https: data:; media-src http: https:; base-uri 'none'; form-action 'none'"
 
 func excerpt(e *entries.Record) string {
-	c := e.Get(lektordir.FieldContent | lektordir.FieldType)
-	return oneLine(fetch.PublicText(htmltext.Excerpt(c.Content, c.Type, excerptWidth)))
+	// Lists are made once, and for all.
+	c := entries.Public(e.Get(lektordir.FieldContent | lektordir.FieldType | lektordir.FieldFeedContent))
+	return termsafe.Squeeze(fetch.PublicText(htmltext.Excerpt(c.Content, c.Type, excerptWidth)))
 }
 
 // text is a stranger's line in a page.
 func text(s string) string { return htmlsafe.Text(s) }
 
 // head writes the beginning of a page. up leads to the root of the site.
-func (w *site) head(b *strings.Builder, up, title, feed string) {
+func (w *site) head(b *strings.Builder, up, title string) {
 	full := w.o.Title
 	if title != "" {
 		full = title + " · " + w.o.Title
@@ -62,10 +63,10 @@ func (w *site) head(b *strings.Builder, up, title, feed string) {
 <body>
 <header>
 <p class="site"><a href="%sindex.html">%s</a></p>
-<nav aria-label="Site"><a href="%sfeeds.html">Feeds</a> <a href="%ssearch/index.html">Search</a>%s</nav>
+<nav aria-label="Site"><a href="%sfeeds.html">Feeds</a> <a href="%ssearch/index.html">Search</a></nav>
 </header>
 <main>
-`, text(full), policy, up, up, text(w.o.Title), up, up, feed)
+`, text(full), policy, up, up, text(w.o.Title), up, up)
 }
 
 const foot = "</main>\n</body>\n</html>\n"
@@ -73,8 +74,8 @@ const foot = "</main>\n</body>\n</html>\n"
 // up leads from a page to the root of the site.
 func up(name string) string { return strings.Repeat("../", strings.Count(name, "/")) }
 
-// entryPath is where the page of an entry is.
-func entryPath(key string) string { return "entry/" + digest(key) + ".html" }
+// path is where the page of an entry is.
+func (i *item) path() string { return "entry/" + i.name + ".html" }
 
 // group is a list of entries with a page, or several.
 type group struct {
@@ -82,7 +83,7 @@ type group struct {
 	index  string // path of its first page
 	dir    string // of the others
 	feed   *lektordir.Feed
-	folder string
+	folder bool
 	items  []*item
 }
 
@@ -98,14 +99,14 @@ func (w *site) group(r *run) {
 		g := feeds[i.feed]
 		if g == nil {
 			f := i.record.Feed()
-			g = &group{title: cmp.Or(oneLine(f.Title()), "(no name)"), dir: "feed/" + i.feed, feed: f}
+			g = &group{title: letter.FeedTitle(f), dir: "feed/" + i.feed, feed: f}
 			g.index = g.dir + "/index.html"
 			feeds[i.feed] = g
 			w.feeds = append(w.feeds, g)
 			for key, name := range entries.FoldersAbove(r.Folders(i.feed)) {
 				folder := folders[key]
 				if folder == nil {
-					folder = &group{title: oneLine(name), folder: name, dir: "folder/" + slug(key)}
+					folder = &group{title: termsafe.Squeeze(name), folder: true, dir: "folder/" + slug(key)}
 					folder.index = folder.dir + "/index.html"
 					folders[key] = folder
 				}
@@ -172,9 +173,9 @@ func (w *site) listPage(g *group, name string, items []*item, older int, newer s
 	for _, i := range items {
 		parts = append(parts, i.key, i.title, i.excerpt, i.date.String(), i.record.Feed().Title())
 	}
-	return page{path: name, digest: digest(parts...), render: func(b *strings.Builder) error {
+	return page{path: name, digest: digest(parts...), render: func(b *strings.Builder) bool {
 		root := up(name)
-		w.head(b, root, g.title, "")
+		w.head(b, root, g.title)
 		if g.title != "" {
 			fmt.Fprintf(b, "<h1>%s</h1>\n", text(g.title))
 		} else {
@@ -205,16 +206,16 @@ func (w *site) listPage(g *group, name string, items []*item, older int, newer s
 			b.WriteString("</nav>\n")
 		}
 		b.WriteString(foot)
-		return nil
+		return true
 	}}
 }
 
 // row writes an entry of a list.
 func (w *site) row(b *strings.Builder, root string, i *item, feed bool) {
 	title := cmp.Or(i.title, i.excerpt, "(no title)")
-	fmt.Fprintf(b, `<li><a class="title" dir="auto" href="%s%s">%s</a> <span class="meta">`, root, entryPath(i.key), text(title))
+	fmt.Fprintf(b, `<li><a class="title" dir="auto" href="%s%s">%s</a> <span class="meta">`, root, i.path(), text(title))
 	if feed {
-		fmt.Fprintf(b, `<a href="%sfeed/%s/index.html">%s</a> `, root, i.feed, text(cmp.Or(oneLine(i.record.Feed().Title()), "(no name)")))
+		fmt.Fprintf(b, `<a href="%sfeed/%s/index.html">%s</a> `, root, i.feed, text(letter.FeedTitle(i.record.Feed())))
 	}
 	b.WriteString(moment(i.date) + "</span>")
 	if i.title != "" && i.excerpt != "" {
@@ -230,30 +231,51 @@ func moment(t time.Time) string {
 
 // mayHaveImages is quick, and does not overlook one.
 func mayHaveImages(e *entries.Record) bool {
-	c := e.Get(lektordir.FieldContent | lektordir.FieldType)
-	return htmltext.KindOf(c.Type, c.Content) == htmltext.HTML && bytes.Contains(bytes.ToLower(c.Content), []byte("<img"))
+	c := e.Get(lektordir.FieldContent | lektordir.FieldType | lektordir.FieldFeedContent)
+	has := func(kind string, content []byte) bool {
+		return htmltext.KindOf(kind, content) == htmltext.HTML && bytes.Contains(bytes.ToLower(content), []byte("<img"))
+	}
+	return has(c.Type, c.Content) || has(c.FullText.Type, c.FeedContent)
 }
 
 // imagesPath is where the page of an entry with its images is: what would be loaded
 // only when the reader asks for it has to be on another page, as browsers load lazy
 // images that nobody sees, too.
-func imagesPath(key string) string { return "entry/" + digest(key) + "-images.html" }
+func (i *item) imagesPath() string { return "entry/" + i.name + "-images.html" }
 
 // entryPage is the page of an entry, with its images or without.
 func (w *site) entryPage(r *run, i *item, images bool) page {
 	f := i.record.Feed()
-	name := entryPath(i.key)
+	name := i.path()
 	if images && !w.o.Images {
-		name = imagesPath(i.key)
+		name = i.imagesPath()
 	}
-	return page{path: name, wide: true, digest: digest(version, w.o.Title, i.key, f.Title(), f.Author, i.date.String(), strconv.FormatBool(images)), render: func(b *strings.Builder) error {
-		if err := i.record.Read(lektordir.AllFields); err != nil && !errors.Is(err, fs.ErrNotExist) && !r.Usable(err) {
-			return nil // it was told; the list shows what is known
+	return page{path: name, wide: true, digest: digest(version, w.o.Title, i.key, f.Title(), f.Author, i.date.String(), strconv.FormatBool(images), w.whose()), render: func(b *strings.Builder) bool {
+		err := i.record.Read(lektordir.AllFields)
+		e := i.record.Get(0)
+		if err != nil {
+			if !errors.Is(err, fs.ErrNotExist) {
+				r.Usable(err) // which tells
+			}
+			// Lists lead here, so there is a page, with what they say.
+			e = &lektordir.Entry{Content: []byte(i.excerpt)}
 		}
-		w.entry(b, i, entries.Public(i.record.Get(0)), images)
+		shown := entries.Public
+		if w.o.Private {
+			shown = entries.Own
+		}
+		w.entry(b, i, shown(e), images)
 		i.record.Forget()
-		return nil
+		return err == nil
 	}}
+}
+
+// whose tells of a site that is not for others, of which pages may have another text.
+func (w *site) whose() string {
+	if w.o.Private {
+		return "private"
+	}
+	return ""
 }
 
 // entry writes what is in an entry.
@@ -264,11 +286,11 @@ func (w *site) entry(b *strings.Builder, i *item, e *lektordir.Entry, images boo
 	if strings.TrimSpace(content) == "" && e.Summary != "" {
 		content = htmlsafe.Clean([]byte(e.Summary), "text/plain", htmlsafe.Options{})
 	}
-	w.head(b, root, title, "")
+	w.head(b, root, title)
 	b.WriteString("<article>\n")
 	fmt.Fprintf(b, "<h1 dir=\"auto\">%s</h1>\n<p class=\"meta\">", text(title))
-	fmt.Fprintf(b, `<a href="%sfeed/%s/index.html">%s</a>`, root, i.feed, text(cmp.Or(oneLine(i.record.Feed().Title()), "(no name)")))
-	if a := oneLine(cmp.Or(e.Author, i.record.Feed().Author)); a != "" {
+	fmt.Fprintf(b, `<a href="%sfeed/%s/index.html">%s</a>`, root, i.feed, text(letter.FeedTitle(i.record.Feed())))
+	if a := termsafe.Squeeze(cmp.Or(e.Author, i.record.Feed().Author)); a != "" {
 		b.WriteString(" · " + text(fetch.PublicText(a)))
 	}
 	b.WriteString(" · " + moment(i.date))
@@ -280,12 +302,12 @@ func (w *site) entry(b *strings.Builder, i *item, e *lektordir.Entry, images boo
 	}
 	b.WriteString("</p>\n")
 	if i.images && !images {
-		fmt.Fprintf(b, "<p class=\"ask\"><a href=\"%s%s\">Show images</a></p>\n", root, imagesPath(i.key))
+		fmt.Fprintf(b, "<p class=\"ask\"><a href=\"%s%s\">Show images</a></p>\n", root, i.imagesPath())
 	}
 	fmt.Fprintf(b, "<div class=\"content\" dir=\"auto\">\n%s\n</div>\n", content)
 	w.enclosures(b, e)
 	if len(e.Categories) > 0 {
-		fmt.Fprintf(b, "<p class=\"meta\">%s</p>\n", text(oneLine(strings.Join(e.Categories, ", "))))
+		fmt.Fprintf(b, "<p class=\"meta\">%s</p>\n", text(termsafe.Squeeze(strings.Join(e.Categories, ", "))))
 	}
 	b.WriteString("</article>\n" + foot)
 }
@@ -298,18 +320,8 @@ func (w *site) enclosures(b *strings.Builder, e *lektordir.Entry) {
 	}
 	b.WriteString("<ul class=\"enclosures\">\n")
 	for _, enc := range e.Enclosures {
-		link := htmlsafe.Link(enc.URL, name(enc.URL))
-		var about []string
-		if t := oneLine(enc.Type); t != "" {
-			about = append(about, t)
-		}
-		if enc.Length > 0 {
-			about = append(about, units.Bytes(enc.Length))
-		}
-		fmt.Fprintf(b, "<li>%s", link)
-		if len(about) > 0 {
-			b.WriteString(" (" + text(strings.Join(about, ", ")) + ")")
-		}
+		name, about := letter.About(enc)
+		b.WriteString("<li>" + htmlsafe.Link(enc.URL, name) + text(about))
 		kind, _, _ := strings.Cut(enc.Type, "/")
 		if src := htmlsafe.URL(enc.URL); src != "" && (kind == "audio" || kind == "video") {
 			fmt.Fprintf(b, `<br><%s controls preload="none" src="%s"></%s>`, kind, text(src), kind)
@@ -319,30 +331,19 @@ func (w *site) enclosures(b *strings.Builder, e *lektordir.Entry) {
 	b.WriteString("</ul>\n")
 }
 
-// name is what a file is called by its URL.
-func name(raw string) string {
-	if u, err := url.Parse(raw); err == nil {
-		if base := path.Base(u.Path); base != "." && base != "/" {
-			return oneLine(base)
-		}
-		return u.Hostname()
-	}
-	return "enclosure"
-}
-
 // feedsPage lists folders and feeds.
 func (w *site) feedsPage() page {
 	const name = "feeds.html"
 	parts := []string{version, w.o.Title}
 	var folders []*group
 	for _, g := range w.groups {
-		if g.folder != "" {
+		if g.folder {
 			folders = append(folders, g)
 		}
 		parts = append(parts, g.title, g.index, strconv.Itoa(len(g.items)))
 	}
-	return page{path: name, digest: digest(parts...), render: func(b *strings.Builder) error {
-		w.head(b, "", "Feeds", "")
+	return page{path: name, digest: digest(parts...), render: func(b *strings.Builder) bool {
+		w.head(b, "", "Feeds")
 		b.WriteString("<h1>Feeds</h1>\n")
 		list := func(heading string, groups []*group) {
 			if len(groups) == 0 {
@@ -364,6 +365,6 @@ func (w *site) feedsPage() page {
 		}
 		list(heading, w.feeds)
 		b.WriteString(foot)
-		return nil
+		return true
 	}}
 }

@@ -34,9 +34,7 @@ func (w *site) searchPages() []page {
 			if prefixes[p] == nil {
 				prefixes[p] = map[string][]*item{}
 			}
-			if list := prefixes[p][word]; len(list) == 0 || list[len(list)-1] != i {
-				prefixes[p][word] = append(list, i)
-			}
+			prefixes[p][word] = append(prefixes[p][word], i)
 		}
 	}
 	var pages []page
@@ -61,14 +59,14 @@ func (w *site) wordsPage(prefix string, of map[string][]*item) page {
 			parts = append(parts, i.key, i.title)
 		}
 	}
-	return page{path: searchPath(prefix), digest: digest(parts...), render: func(b *strings.Builder) error {
-		w.head(b, "../", "Search: "+prefix+"…", "")
+	return page{path: searchPath(prefix), digest: digest(parts...), render: func(b *strings.Builder) bool {
+		w.head(b, "../", "Search: "+prefix+"…")
 		fmt.Fprintf(b, "<h1>Words with %s…</h1>\n", text(prefix))
 		for _, word := range sorted {
 			list := of[word]
 			fmt.Fprintf(b, "<h2>%s</h2>\n<ul>\n", text(word))
 			for _, i := range list[:min(len(list), maxPerWord)] {
-				b.WriteString(`<li><a dir="auto" href="../` + entryPath(i.key) + `">` + text(i.title) + "</a></li>\n")
+				b.WriteString(`<li><a dir="auto" href="../` + i.path() + `">` + text(i.title) + "</a></li>\n")
 			}
 			b.WriteString("</ul>\n")
 			if more := len(list) - maxPerWord; more > 0 {
@@ -76,7 +74,7 @@ func (w *site) wordsPage(prefix string, of map[string][]*item) page {
 			}
 		}
 		b.WriteString(foot)
-		return nil
+		return true
 	}}
 }
 
@@ -86,8 +84,8 @@ func (w *site) searchPage(sorted []string, prefixes map[string]map[string][]*ite
 	for _, p := range sorted {
 		parts = append(parts, p, strconv.Itoa(len(prefixes[p])))
 	}
-	return page{path: "search/index.html", digest: digest(parts...), render: func(b *strings.Builder) error {
-		w.head(b, "../", "Search", "")
+	return page{path: "search/index.html", digest: digest(parts...), render: func(b *strings.Builder) bool {
+		w.head(b, "../", "Search")
 		b.WriteString("<h1>Search</h1>\n<p>Words in titles, by their first letters.</p>\n")
 		if searched < len(w.list) {
 			fmt.Fprintf(b, "<p class=\"meta\">Of the newest %s.</p>\n", units.Count(searched, "entry"))
@@ -108,7 +106,7 @@ func (w *site) searchPage(sorted []string, prefixes map[string]map[string][]*ite
 			b.WriteString("</p>\n")
 		}
 		b.WriteString(foot)
-		return nil
+		return true
 	}}
 }
 

@@ -7,8 +7,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-
-	"github.com/lektordir/lektor/internal/atomicfile"
 )
 
 // What was read whole of a document counts, though it breaks off; what is missing in it
@@ -32,7 +30,7 @@ func TestHalfOfIt(t *testing.T) {
 		a.subscribe(10+n, "Folder")
 	}
 	a.sync()
-	own, _ := atomicfile.Line(filepath.Join(a.Path, shareDir, endpointFile))
+	own := a.endpoint()
 	whole := map[string][]byte{}
 	for _, name := range documents {
 		path := filepath.Join(target, own, name)
@@ -114,7 +112,7 @@ func TestOwnSetBroken(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			own, _ := atomicfile.Line(filepath.Join(a.Path, shareDir, endpointFile))
+			own := a.endpoint()
 			published, _ := os.ReadFile(filepath.Join(target, own, name))
 			if err := os.WriteFile(path, data[:len(data)/2], 0o600); err != nil {
 				t.Fatal(err)
@@ -150,12 +148,7 @@ func TestOwnSetBroken(t *testing.T) {
 func TestIndex(t *testing.T) {
 	all, _ := machines(t, "a b")
 	a, b := all[0], all[1]
-	for _, m := range all {
-		m.subscribe(1)
-		for n := range 40 {
-			m.deliver(1, n)
-		}
-	}
+	fetched(1, 40, all...)
 	for n := range 40 {
 		a.mark(1, n, "S", "")
 	}

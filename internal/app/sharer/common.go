@@ -83,10 +83,18 @@ type share struct {
 	local   *local
 	origins map[string]string // of feeds that a document on a server told of
 	unlock  func()
+	web     *fetch.Client // see client
+
+	allPeers []peer          // see peers
+	readNow  map[string]bool // of these, by this run
 
 	trouble    error     // what could not be read here; the rest is done
 	memory     int64     // bytes that are needed, about
 	madeBefore time.Time // the last edit of this endpoint, before this run
+	// untils are those of the set, by document, before this run.
+	untils map[string]time.Time
+	// leaveAlone are peers whose servers want to be asked later, and when.
+	leaveAlone map[string]time.Time
 
 	lost    bool // a document of the set is, and was published
 	waiting int  // items that could not be applied yet
@@ -112,7 +120,7 @@ func (c Common) open(s *command.Streams, with func(string, *lektordir.Options) (
 	if err := d.Inside("etc", shareDir, shareDir+"/"+peersDir, shareDir+"/"+readDir); err != nil {
 		return nil, err
 	}
-	return &share{c: c, d: d, s: s, now: c.Now(), origins: map[string]string{}}, nil
+	return &share{c: c, d: d, s: s, now: c.Now(), origins: map[string]string{}, readNow: map[string]bool{}}, nil
 }
 
 // begin is open for a lektor-dir that is shared, with the set loaded.
@@ -121,15 +129,16 @@ func (c Common) begin(s *command.Streams) (*share, error) {
 	if err != nil {
 		return nil, err
 	}
-	if h.me, err = atomicfile.Line(h.path(endpointFile)); errors.Is(err, fs.ErrNotExist) {
-		return nil, command.Hint(errors.New("this lektor-dir is not shared yet"), "\"lektor-share init DIR|URL\" begins: with a directory that all your machines have, or a server")
-	} else if err != nil {
+	if h.me, err = h.setting(endpointFile); err != nil {
 		return nil, err
+	}
+	if h.me == "" && !atomicfile.Exists(h.path(endpointFile)) {
+		return nil, command.Hint(errors.New("this lektor-dir is not shared yet"), "\"lektor-share init DIR|URL\" begins: with a directory that all your machines have, or a server")
 	}
 	if !feedsync.IsNSS(h.me) {
 		return nil, command.Hint(fmt.Errorf("%s does not hold the name of an endpoint", h.path(endpointFile)), "lektor-share init --renew")
 	}
-	if h.target, err = atomicfile.Line(h.path(targetFile)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if h.target, err = h.setting(targetFile); err != nil {
 		return nil, err
 	}
 	if err := h.lockSet(); err != nil {
@@ -140,6 +149,18 @@ func (c Common) begin(s *command.Streams) (*share, error) {
 		return nil, err
 	}
 	return h, nil
+}
+
+// setting reads a file of one line, "" when it is not there.
+func (h *share) setting(name string) (string, error) {
+	line, err := atomicfile.Line(h.path(name))
+	if err == nil || errors.Is(err, fs.ErrNotExist) {
+		return line, nil
+	}
+	if fi, serr := os.Stat(h.path(name)); serr == nil && !fi.Mode().IsRegular() {
+		err = command.Hint(err, "a file of one line belongs there; move away what is in its place, and then: lektor-share init DIR|URL")
+	}
+	return "", err
 }
 
 // noted is begin with the edits of the user in the set.
@@ -181,17 +202,26 @@ func (h *share) lockSet() error {
 	busy := command.Hint(errors.New("another lektor-share is at work on this lektor-dir"), "nothing was done; the other one does it")
 	var err error
 	h.unlock, err = atomicfile.Lock(h.path(lockFile), busy)
-	if err != nil && !errors.Is(err, busy) && !strings.Contains(err.Error(), lockFile) {
-		return fmt.Errorf("%s: %w", h.path(lockFile), err)
-	}
 	return err
 }
 
-// end gives up the lock.
+// end gives up the lock, and closes connections.
 func (h *share) end() {
+	if h.web != nil {
+		h.web.Close()
+	}
 	if h.unlock != nil {
 		h.unlock()
 	}
+}
+
+// client is what makes the requests of the run, so that a server that wants to be left
+// alone is asked by none.
+func (h *share) client() *fetch.Client {
+	if h.web == nil {
+		h.web = fetch.NewClient(h.c.Fetch)
+	}
+	return h.web
 }
 
 // isURL tells whether the target, or a peer, is on a server.
@@ -244,6 +274,10 @@ func (h *share) load() error {
 	for _, name := range documents {
 		h.lost = h.lost || put[name] != "" && !atomicfile.Exists(h.path(name))
 	}
+	h.untils = map[string]time.Time{completeFile: h.states.until, partialFile: h.states.until}
+	if h.subs.Sharing != nil {
+		h.untils[subsFile] = h.subs.Sharing.Until
+	}
 	if h.last, err = h.readLast(); err == nil {
 		h.madeBefore = h.last.made
 	}
@@ -290,15 +324,18 @@ func parse(data []byte, kind feedsync.Kind) (*feedsync.Document, error) {
 func (h *share) needs(bytes int) {
 	h.memory += int64(bytes)
 	if h.memory > debug.SetMemoryLimit(-1) {
-		debug.SetMemoryLimit(h.memory)
+		// With room, as this is about what is needed: just below the limit a run of a
+		// million marks takes several times as long as it should.
+		debug.SetMemoryLimit(h.memory + h.memory/2)
 	}
 }
 
-// What is in memory of a document, for each of its bytes, of an entry, and of a mark that
-// is noted.
+// What is in memory of a document, for each of its bytes, and of those of what was seen;
+// of an entry, and of a mark that is noted.
 const (
 	parsedWeight = 3.2
 	ownWeight    = 1.3
+	seenWeight   = 6
 	entryWeight  = 600
 	markWeight   = 1000
 )
@@ -430,7 +467,7 @@ func (h *share) aggregated(document string) []feedsync.Related {
 		case p.named:
 			continue
 		}
-		if _, err := os.Lstat(h.path(readDir, p.name)); err == nil {
+		if h.readNow[p.name] || atomicfile.Exists(h.path(readDir, p.name)) {
 			out = append(out, feedsync.Related{Link: link, Type: "aggregated", Title: p.name})
 		}
 	}

@@ -35,11 +35,11 @@ func (m *machine) refused() {
 // renew makes a machine an endpoint of its own.
 func (m *machine) renew() {
 	m.t.Helper()
-	before, _ := atomicfile.Line(filepath.Join(m.Path, shareDir, endpointFile))
+	before := m.endpoint()
 	if err := Init(m.t.Context(), InitOptions{Common: m.common(), Renew: true, Name: m.name}, m.streams()); err != nil {
 		m.t.Fatal(err)
 	}
-	if now, _ := atomicfile.Line(filepath.Join(m.Path, shareDir, endpointFile)); now == before || !strings.HasPrefix(now, m.name+"-") {
+	if now := m.endpoint(); now == before || !strings.HasPrefix(now, m.name+"-") {
 		m.t.Errorf("%s is %s, and was %s", m.name, now, before)
 	}
 }
@@ -65,11 +65,11 @@ func TestCopied(t *testing.T) {
 				if where == "from a peer" {
 					// They publish in directories of their own, and have b in common.
 					for _, m := range []*machine{a, c} {
-						own, _ := atomicfile.Line(filepath.Join(b.Path, shareDir, endpointFile))
+						own := b.endpoint()
 						target, _ := atomicfile.Line(filepath.Join(b.Path, shareDir, targetFile))
 						m.write("etc/share/peers/b", filepath.Join(target, own)+"\n")
 						m.write("etc/share/target", t.TempDir()+"\n")
-						me, _ := atomicfile.Line(filepath.Join(m.Path, shareDir, endpointFile))
+						me := m.endpoint()
 						to, _ := atomicfile.Line(filepath.Join(m.Path, shareDir, targetFile))
 						b.write("etc/share/peers/"+m.name, filepath.Join(to, me)+"\n")
 					}
@@ -88,7 +88,7 @@ func TestCopied(t *testing.T) {
 				two.refused()
 				two.renew()
 				if where == "from a peer" {
-					me, _ := atomicfile.Line(filepath.Join(two.Path, shareDir, endpointFile))
+					me := two.endpoint()
 					to, _ := atomicfile.Line(filepath.Join(two.Path, shareDir, targetFile))
 					b.write("etc/share/peers/"+two.name, filepath.Join(to, me)+"\n")
 				}
@@ -106,12 +106,7 @@ func TestCopied(t *testing.T) {
 func TestRestored(t *testing.T) {
 	all, _ := machines(t, "a b")
 	a, b := all[0], all[1]
-	for _, m := range all {
-		m.subscribe(1)
-		for n := range 3 {
-			m.deliver(1, n)
-		}
-	}
+	fetched(1, 3, all...)
 	a.mark(1, 0, "S", "")
 	rounds(2, a, b)
 	backup := t.TempDir() + "/backup"

@@ -54,6 +54,7 @@ func (h *share) readLast() (*seen, error) {
 		return nil, err
 	}
 	l.data = data
+	h.needs(seenWeight * len(data))
 	bad := func(line string) error {
 		return fmt.Errorf("%s: %q makes no sense; remove the file, and what differs between this machine and the set counts as an edit", h.path(lastFile), line)
 	}

@@ -7,7 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lektordir/lektor/internal/atomicfile"
 	"github.com/lektordir/lektor/internal/feedsync"
 	"github.com/lektordir/lektor/internal/testkit/dir"
 )
@@ -15,11 +14,7 @@ import (
 // published reads a document that a machine published.
 func (m *machine) published(target, name string) *feedsync.Document {
 	m.t.Helper()
-	own, err := atomicfile.Line(filepath.Join(m.Path, shareDir, endpointFile))
-	if err != nil {
-		m.t.Fatal(err)
-	}
-	data, err := os.ReadFile(filepath.Join(target, own, name))
+	data, err := os.ReadFile(filepath.Join(target, m.endpoint(), name))
 	if err != nil {
 		m.t.Fatal(err)
 	}
@@ -35,12 +30,7 @@ func (m *machine) published(target, name string) *feedsync.Document {
 func TestUntilGrows(t *testing.T) {
 	all, target := machines(t, "a b")
 	a, b := all[0], all[1]
-	for _, m := range all {
-		m.subscribe(0)
-		for n := range 30 {
-			m.deliver(0, n)
-		}
-	}
+	fetched(0, 30, all...)
 	a.mark(0, 0, "S", "")
 	a.sync()
 	until := map[string]time.Time{}
@@ -113,11 +103,7 @@ func TestPassedOnLate(t *testing.T) {
 		}
 		m.mark(0, 39, "S", "")
 	}
-	own := func(m *machine) string {
-		line, _ := atomicfile.Line(filepath.Join(m.Path, shareDir, endpointFile))
-		return line
-	}
-	d.write("etc/share/peers/b", filepath.Join(left, own(b))+"\n")
+	d.write("etc/share/peers/b", filepath.Join(left, b.endpoint())+"\n")
 	rounds(2, a, b, d)
 	a.mark(0, 1, "F", "") // here and now
 	a.sync()
@@ -133,4 +119,73 @@ func TestPassedOnLate(t *testing.T) {
 	if s := d.state(); !strings.Contains(s, "0000000000000001 F") {
 		t.Errorf("it did not come: %s", s)
 	}
+}
+
+// Section 2.2: what a document is a part of, what it was made of, and how far back it
+// reaches. The complete one is written when the partial one has become large for it, and
+// then that begins where it ends.
+func TestRelated(t *testing.T) {
+	all, target := machines(t, "a b")
+	a, b := all[0], all[1]
+	const entries = 60
+	fetched(1, entries, a, b)
+	for n := range entries {
+		a.mark(1, n, "S", "")
+	}
+	a.sync()
+	b.mark(1, 0, "F", "")
+	b.sync() // the first run that reads a names it
+	for _, name := range documents {
+		found := 0
+		for _, r := range b.published(target, name).Sharing.Related {
+			want := name
+			if name == completeFile {
+				want = partialFile
+			}
+			if r.Type == "aggregated" && r.Title == a.endpoint() && r.Link == "../"+a.endpoint()+"/"+want {
+				found++
+			}
+		}
+		if found != 1 {
+			t.Errorf("%s names %v", name, b.published(target, name).Sharing.Related)
+		}
+	}
+	size := func(name string) int64 {
+		fi, err := os.Stat(filepath.Join(target, a.endpoint(), name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return fi.Size()
+	}
+	for day := range 3 {
+		a.clock.now = a.clock.now.Add(24 * time.Hour)
+		complete := a.published(target, completeFile).Sharing
+		a.mark(1, day, "F", "")
+		a.sync()
+		partial := a.published(target, partialFile).Sharing
+		if now := a.published(target, completeFile).Sharing; now.Until != complete.Until || !now.Since.IsZero() {
+			t.Fatalf("day %d: the complete one was written anew", day)
+		}
+		r := partial.Related[0]
+		if partial.Since != complete.Until || r.Type != "complete" || r.Link != completeFile || r.Until != complete.Until || partial.Window != day+2 {
+			t.Errorf("day %d: since %v, window %d, %+v; the complete one is until %v", day, partial.Since, partial.Window, r, complete.Until)
+		}
+	}
+	was := a.published(target, completeFile).Sharing.Until
+	for n := 3; ; n++ {
+		if partial, complete := size(partialFile), size(completeFile); partial > complete/4 && partial > minPartial {
+			t.Fatalf("after %d edits it is %d bytes of %d", n, partial, complete)
+		}
+		a.mark(1, n, "F", "")
+		a.sync()
+		if now := a.published(target, completeFile).Sharing.Until; now != was {
+			partial := a.published(target, partialFile)
+			if partial.Sharing.Since != now || partial.Len() != 0 || n < 8 {
+				t.Errorf("after %d edits the complete one is until %v, and the partial one since %v has %d", n, now, partial.Sharing.Since, partial.Len())
+			}
+			break
+		}
+	}
+	rounds(1, b)
+	same(t, a, b)
 }

@@ -1,12 +1,10 @@
 package sharer
 
 import (
-	"bytes"
 	"context"
 	"crypto/sha256"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"maps"
 	"net/http"
@@ -15,6 +13,7 @@ import (
 	"slices"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/lektordir/lektor/internal/atomicfile"
 	"github.com/lektordir/lektor/internal/command"
@@ -25,6 +24,9 @@ import (
 	"github.com/lektordir/lektor/internal/units"
 )
 
+// anotherTarget is what to do about a target that is none.
+const anotherTarget = "mount it, or choose another with: lektor-share init DIR"
+
 // peer is another endpoint.
 type peer struct {
 	name  string
@@ -32,12 +34,24 @@ type peer struct {
 	named bool   // by the user, and not found in the target
 }
 
-// peers lists those that are read: all directories beside our own in a target that is
-// one, and those that the user named.
+// peers gives those that are read, as they were when it was asked first.
 func (h *share) peers() ([]peer, error) {
-	var out []peer
+	var err error
+	if h.allPeers == nil {
+		h.allPeers, err = h.listPeers()
+	}
+	return h.allPeers, err
+}
+
+// listPeers lists those that are read: all directories beside our own in a target that is
+// one, and those that the user named.
+func (h *share) listPeers() ([]peer, error) {
+	out := []peer{}
 	if h.target != "" && !isURL(h.target) {
 		names, err := os.ReadDir(h.target)
+		if errors.Is(err, syscall.ENOTDIR) {
+			err = command.Hint(err, anotherTarget)
+		}
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return nil, err
 		}
@@ -94,9 +108,14 @@ func (r record) knows(name string) bool { return r[name]+r[name+".etag"]+r[name+
 
 // forget makes a document one that was not read.
 func (r record) forget(name string) {
-	for _, suffix := range []string{"", ".etag", ".modified"} {
-		delete(r, name+suffix)
-	}
+	delete(r, name)
+	r.forgetValidators(name)
+}
+
+// forgetValidators makes the next request for a document one without conditions.
+func (r record) forgetValidators(name string) {
+	delete(r, name+".etag")
+	delete(r, name+".modified")
 }
 
 // writeRecord writes a record, with the names in order.
@@ -111,11 +130,14 @@ func (h *share) writeRecord(name string, r record) error {
 	return err
 }
 
-// missing tells that a peer has no such document.
-var errMissing = errors.New("there is no such document")
+// errMissing tells that a peer has no such document, and errNothing that it has none.
+var (
+	errMissing = errors.New("there is no such document")
+	errNothing = errors.New("it has published nothing yet")
+)
 
 // get reads a document of a peer; nil when it is what was read before.
-func (h *share) get(ctx context.Context, client *fetch.Client, p peer, name string, r record) ([]byte, error) {
+func (h *share) get(ctx context.Context, p peer, name string, r record) ([]byte, error) {
 	if !isURL(p.place) {
 		path := filepath.Join(p.place, name)
 		if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
@@ -139,11 +161,13 @@ func (h *share) get(ctx context.Context, client *fetch.Client, p peer, name stri
 		}
 		req.Header = header
 	}
-	resp, err := client.Get(ctx, req)
+	resp, err := h.client().Get(ctx, req)
 	var status *fetch.StatusError
 	switch {
 	case errors.As(err, &status) && (status.Status == http.StatusNotFound || status.Status == http.StatusGone):
 		return nil, errMissing
+	case status != nil:
+		return nil, h.askedInVain(p, status)
 	case err != nil:
 		return nil, err
 	case resp.NotModified:
@@ -153,6 +177,23 @@ func (h *share) get(ctx context.Context, client *fetch.Client, p peer, name stri
 	}
 	r[name+".etag"], r[name+".modified"] = resp.ETag, resp.LastModified
 	return resp.Body, nil
+}
+
+// askedInVain says of an answer without a document what is to be done.
+func (h *share) askedInVain(p peer, e *fetch.StatusError) error {
+	if e.Status != http.StatusUnauthorized && e.Status != http.StatusForbidden {
+		return e
+	}
+	err := &fetch.StatusError{URL: e.URL, Status: e.Status, Detail: "this machine may not read there"}
+	if !h.isTarget(p.place) {
+		return command.Hint(err, "the headers of %s are for the server of the target alone; this one has to let everybody read, by an address that nobody guesses", h.path(headersFile))
+	}
+	return command.Hint(err, "%s", h.password())
+}
+
+// password says where that for the target's server goes.
+func (h *share) password() string {
+	return fmt.Sprintf("put the header that the server wants, as Authorization, into %s; or say user and password in the URL of lektor-share init", h.path(headersFile))
 }
 
 // isTarget tells whether the headers for the target are for a URL, too.
@@ -180,11 +221,21 @@ func (h *share) headers() (http.Header, error) {
 }
 
 // CopiedError is the error for an update by our own endpoint that it never made.
-type CopiedError struct{ Peer, Item string }
+type CopiedError struct {
+	Peer string // where that is
+	Item string // "" for a document that is newer than what this machine published
+}
 
 func (e *CopiedError) Error() string {
-	return fmt.Sprintf("%s has a change of item %s by this endpoint that was not made here: the lektor-dir was copied, or restored from a backup; nothing is merged", e.Peer, e.Item)
+	what := "has a change of item " + e.Item + " by this endpoint that was not made here"
+	if e.Item == "" {
+		what = "was published by this endpoint, and not from here"
+	}
+	return e.Peer + " " + what + ": the lektor-dir was copied, or restored from a backup; nothing is merged"
 }
+
+// renew is what to do about it.
+const renew = "lektor-share init --renew makes this lektor-dir an endpoint of its own"
 
 // news is what a peer has that was not read before.
 type news struct {
@@ -219,15 +270,19 @@ func (e *brokenError) Unwrap() error { return e.err }
 // not deleted. But it was not read, and is the next time: of what stands at its
 // beginning, until when it reaches, nothing is kept. The error tells of those that are
 // broken; any other one tells that nothing was read.
-func (h *share) fetchPeer(ctx context.Context, client *fetch.Client, p peer) (*news, error) {
+func (h *share) fetchPeer(ctx context.Context, p peer) (*news, error) {
 	n := &news{peer: p, record: h.record(p.name)}
 	if h.lost || n.record["place"] != digest([]byte(p.place)) {
 		n.record = record{"place": digest([]byte(p.place)), "success": n.record["success"]}
 	}
+	if err := h.tooSoon(p.place, n.record); err != nil {
+		return nil, err
+	}
+	delete(n.record, "after")
 	found := false
 	var broken []error
 	read := func(name string, kind feedsync.Kind) (*feedsync.Document, error) {
-		doc, err := h.fetchDocument(ctx, client, n, name, kind)
+		doc, err := h.fetchDocument(ctx, n, name, kind)
 		if err == errMissing {
 			return nil, nil
 		}
@@ -272,20 +327,23 @@ func (h *share) fetchPeer(ctx context.Context, client *fetch.Client, p peer) (*n
 		}
 	}
 	if !found {
-		return nil, errors.New("it has published nothing yet")
+		return nil, errNothing
 	}
 	n.broken = len(broken) > 0
 	return n, errors.Join(broken...)
 }
 
 // fetchDocument reads a document of a peer; nil if it is what was read before.
-func (h *share) fetchDocument(ctx context.Context, client *fetch.Client, n *news, name string, kind feedsync.Kind) (*feedsync.Document, error) {
-	data, err := h.get(ctx, client, n.peer, name, n.record)
+func (h *share) fetchDocument(ctx context.Context, n *news, name string, kind feedsync.Kind) (*feedsync.Document, error) {
+	data, err := h.get(ctx, n.peer, name, n.record)
 	if err != nil || data == nil {
 		return nil, err
 	}
 	h.needs(int(parsedWeight * float64(len(data))))
 	doc, bad := parse(data, kind)
+	if bad != nil && isURL(n.peer.place) && isPage(http.StatusOK, data) {
+		doc, bad = nil, errors.New(aPage)
+	}
 	if doc == nil {
 		return nil, &brokenError{name, bad, 0}
 	}
@@ -327,11 +385,56 @@ func (h *share) own(p peer, doc *feedsync.Document) error {
 				continue
 			}
 			if local := ours.Item(it.ID); local == nil || !slices.Contains(local.History, u) {
-				return command.Hint(&CopiedError{p.name, it.ID}, "lektor-share init --renew makes this lektor-dir an endpoint of its own")
+				return command.Hint(&CopiedError{p.name, it.ID}, renew)
 			}
 		}
 	}
 	return nil
+}
+
+// published looks whether a document that stands where this endpoint publishes is from
+// elsewhere: it has edits that were not made here, or is newer than what was.
+func (h *share) published(place, name string, doc *feedsync.Document) error {
+	if err := h.own(peer{name: place}, doc); err != nil {
+		return err
+	}
+	// When a document of the set is lost, what is published is all that there is.
+	if !h.lost && doc.Sharing != nil && doc.Sharing.Until.After(h.untils[name]) {
+		return command.Hint(&CopiedError{place, ""}, renew)
+	}
+	return nil
+}
+
+// leftAlone is how long the server wants to be left alone that an error is of.
+func leftAlone(err error) time.Duration {
+	if e, ok := errors.AsType[*fetch.StatusError](err); ok {
+		return e.RetryAfter
+	}
+	if e, ok := errors.AsType[*fetch.HostDelayError](err); ok {
+		return e.Left
+	}
+	return 0
+}
+
+// tooSoon is the error for a request to a server that wanted to be left alone for longer
+// when it was asked last.
+func (h *share) tooSoon(place string, r record) error {
+	after, _ := feedsync.ParseDate(r["after"])
+	left := after.Sub(h.now)
+	if !isURL(place) || left <= 0 || left > fetch.MaxRetryAfter { // by another clock
+		return nil
+	}
+	return &laterError{place, left}
+}
+
+// laterError is the error for what was not asked, as it is too soon.
+type laterError struct {
+	place string
+	left  time.Duration
+}
+
+func (e *laterError) Error() string {
+	return fmt.Sprintf("%s: not asked: the server wants to be left alone for %s", fetch.Brief(fetch.Public(e.place)), units.ShortDuration(e.left))
 }
 
 func digest(data []byte) string { return fmt.Sprintf("%x", sha256.Sum256(data)) }
@@ -339,29 +442,36 @@ func digest(data []byte) string { return fmt.Sprintf("%x", sha256.Sum256(data)) 
 // readPeers reads all peers, and merges what they have into the set; changed are the
 // ids of what is new of states. One that cannot be read does not keep the others; failed
 // is how many.
-func (h *share) readPeers(ctx context.Context) (all []*news, changed map[string]bool, failed int, err error) {
+func (h *share) readPeers(ctx context.Context, quiet bool) (all []*news, changed map[string]bool, failed int, err error) {
 	peers, err := h.peers()
 	if err != nil || len(peers) == 0 {
 		return nil, nil, 0, err
 	}
-	changed = map[string]bool{}
-	client := fetch.NewClient(h.c.Fetch)
-	defer client.Close()
+	changed, h.leaveAlone = map[string]bool{}, map[string]time.Time{}
 	for _, p := range peers {
-		n, err := h.fetchPeer(ctx, client, p)
+		n, err := h.fetchPeer(ctx, p)
 		var copied *CopiedError
 		switch {
 		case ctx.Err() != nil:
 			return nil, nil, 0, context.Cause(ctx)
 		case errors.As(err, &copied):
 			return nil, nil, 0, err
+		case err == errNothing && !p.named:
+			// A machine that has just begun, or no machine's directory.
+			if !quiet {
+				h.s.Report.Info("%s: %v", p.name, err)
+			}
 		case err != nil:
 			failed++
+			if wait := leftAlone(err); wait > 0 {
+				h.leaveAlone[p.name] = h.now.Add(wait)
+			}
 			for _, e := range joined.Errors(err) {
 				h.s.Report.Print(fmt.Errorf("%s: %w", p.name, e))
 			}
 		}
 		if n != nil {
+			h.readNow[p.name] = true
 			h.merge(n, changed)
 			all = append(all, n)
 		}
@@ -387,200 +497,4 @@ func (h *share) merge(n *news, changed map[string]bool) {
 		}
 	}
 	n.docs = nil // there may be many peers, each with all that there is
-}
-
-// publish brings the documents to the target, as far as they differ from what is there.
-func (h *share) publish(ctx context.Context) error {
-	switch {
-	case h.target == "":
-		return nil
-	case isURL(h.target):
-		return h.upload(ctx)
-	}
-	if fi, err := os.Stat(h.target); err != nil || !fi.IsDir() {
-		return command.Hint(fmt.Errorf("%s is not there; nothing is published", h.target), "mount it, or choose another with: lektor-share init DIR")
-	}
-	return h.copyTo(filepath.Join(h.target, h.me))
-}
-
-// overwritten looks at what this endpoint published last, if that has been written by
-// somebody else since: when that is a copy of this lektor-dir, the two would overwrite
-// each other's edits for ever, and neither would know.
-func (h *share) overwritten() error {
-	if h.target == "" || isURL(h.target) {
-		return nil
-	}
-	put := h.record("../" + publishedFile)
-	for _, name := range documents {
-		path := filepath.Join(h.target, h.me, name)
-		if _, is := cutIdentity(put[name]); is == "" || is == identity(path) {
-			continue
-		}
-		data, err := atomicfile.Read(path, maxDocument)
-		if err != nil {
-			continue // gone, or not to be read: it is written anew
-		}
-		h.needs(int(parsedWeight * float64(len(data))))
-		doc, _ := feedsync.Parse(data)
-		if doc == nil {
-			continue
-		}
-		if err := h.own(peer{name: path}, doc); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// copyTo writes the documents into a directory, as far as they are not those that it
-// was given last. The complete one comes before the partial one that names it.
-func (h *share) copyTo(dir string) error {
-	if err := os.MkdirAll(dir, 0o777); err != nil {
-		return err
-	}
-	put := h.record("../" + publishedFile)
-	for _, name := range documents {
-		from, to := h.path(name), filepath.Join(dir, name)
-		if was, is := cutIdentity(put[name]); !atomicfile.Exists(from) || was == identity(from) && is == identity(to) && atomicfile.Exists(to) {
-			continue
-		}
-		h.change()
-		if err := copyFile(from, to); err != nil {
-			return err
-		}
-		put[name] = identity(from) + ", " + identity(to)
-	}
-	return h.writeRecord("../"+publishedFile, put)
-}
-
-// cutIdentity gives the identities of a document of the set and of its copy in the
-// target.
-func cutIdentity(put string) (was, is string) {
-	was, is, _ = strings.Cut(put, ", ")
-	return was, is
-}
-
-// identity is what changes when a file does.
-func identity(path string) string {
-	fi, err := os.Stat(path)
-	if err != nil {
-		return "none"
-	}
-	// Whoever replaces a file by another makes an inode.
-	is := fmt.Sprintf("%d %d", fi.Size(), fi.ModTime().UnixNano())
-	if st, ok := fi.Sys().(*syscall.Stat_t); ok {
-		is += fmt.Sprintf(" %d", st.Ino)
-	}
-	return is
-}
-
-// copyFile copies a file, unless the copy is there.
-func copyFile(from, to string) error {
-	source := func(w io.Writer) error {
-		f, err := os.Open(from)
-		if err != nil {
-			return err
-		}
-		defer f.Close()
-		_, err = io.Copy(w, f)
-		return err
-	}
-	if same := (&comparer{}); same.open(to) {
-		err := source(same)
-		if same.end() && err == nil {
-			return nil
-		}
-	}
-	err := atomicfile.WritePrivateFrom(to, source)
-	if errors.Is(err, fs.ErrPermission) || errors.Is(err, errors.ErrUnsupported) {
-		// A stick, or a server that is mounted, may know no permissions.
-		var data []byte
-		if data, err = atomicfile.Read(from, maxDocument); err == nil {
-			err = atomicfile.Write(to, data)
-		}
-	}
-	return err
-}
-
-// comparer compares what is written to it with a file.
-type comparer struct {
-	f    *os.File
-	buf  []byte
-	diff bool
-}
-
-var errDiffers = errors.New("it differs")
-
-func (c *comparer) open(path string) bool {
-	if fi, err := os.Lstat(path); err != nil || !fi.Mode().IsRegular() {
-		return false
-	}
-	var err error
-	c.f, err = os.Open(path)
-	return err == nil
-}
-
-func (c *comparer) Write(b []byte) (int, error) {
-	if len(c.buf) < len(b) {
-		c.buf = make([]byte, len(b))
-	}
-	if n, err := io.ReadFull(c.f, c.buf[:len(b)]); err != nil || !bytes.Equal(c.buf[:n], b) {
-		c.diff = true
-		return 0, errDiffers
-	}
-	return len(b), nil
-}
-
-// end tells whether the file was all of it.
-func (c *comparer) end() bool {
-	n, err := c.f.Read(make([]byte, 1))
-	c.f.Close()
-	return !c.diff && n == 0 && err == io.EOF
-}
-
-// upload puts the documents on a server.
-func (h *share) upload(ctx context.Context) error {
-	put := h.record("../" + publishedFile)
-	header, err := h.headers()
-	if err != nil {
-		return err
-	}
-	var client *fetch.Client
-	for _, name := range documents {
-		data, err := atomicfile.Read(h.path(name), maxDocument)
-		if errors.Is(err, fs.ErrNotExist) {
-			continue
-		}
-		if err != nil {
-			return err
-		}
-		place := strings.TrimSuffix(h.target, "/") + "/" + h.me + "/" + name
-		sum := digest(append([]byte(place+"\n"), data...))
-		if put[name] == sum {
-			continue
-		}
-		if client == nil {
-			client = fetch.NewClient(h.c.Fetch)
-			defer client.Close()
-		}
-		kind := "application/rss+xml"
-		if name == subsFile {
-			kind = "text/x-opml"
-		}
-		a, err := client.Post(ctx, &fetch.Post{URL: place, Method: http.MethodPut, ContentType: kind, Body: data, Header: header, Chosen: true, Secret: len(header) > 0})
-		if err == nil && a.Status/100 != 2 {
-			err = a.Error("")
-			if a.Status == http.StatusConflict || a.Status == http.StatusNotFound {
-				err = command.Hint(err, "make the directory %s there (a WebDAV server makes none by itself)", h.me)
-			}
-		}
-		if err != nil {
-			return err
-		}
-		put[name] = sum
-		if err := h.writeRecord("../"+publishedFile, put); err != nil {
-			return err
-		}
-	}
-	return nil
 }

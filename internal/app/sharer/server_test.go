@@ -15,21 +15,60 @@ import (
 	"github.com/lektordir/lektor/internal/atomicfile"
 )
 
-// dav is a server that takes PUT as real ones do: with basic authorization, into
-// directories that are there (409 else), with an ETag for what it has, and 304 for who
-// has it already.
+// dav is a server that takes PUT, as one of several real ones does.
 type dav struct {
 	*httptest.Server
-	mu    sync.Mutex
-	files map[string]string
-	tags  map[string]int
-	dirs  map[string]bool
-	log   []string
-	down  bool
+	as     kindOfServer
+	mu     sync.Mutex
+	files  map[string]stored
+	dirs   map[string]bool
+	serial int
+	log    []string
+	// answer, if it is set, may answer a request in place of the server, with a status
+	// other than 0. It is called before anything else is done.
+	answer func(w http.ResponseWriter, r *http.Request) int
+	// stale is how many answers more are of what was there before.
+	stale int
 }
 
-func newDAV(t *testing.T) *dav {
-	d := &dav{files: map[string]string{}, tags: map[string]int{}, dirs: map[string]bool{}}
+// stored is a document on the server, and the one before it.
+type stored struct {
+	body, tag string
+	before    *stored
+}
+
+// kindOfServer is what servers do differently.
+type kindOfServer struct {
+	name             string
+	created, renewed int    // status of a PUT
+	body             string // of the answer to it
+	tagged           bool   // that answer has an ETag
+	etag             string // around the number of a version; "" for none at all
+	conditions       int    // 0: knows If-Match and If-None-Match of a PUT; 200: does not; else what it says to them
+	collections      bool   // it is WebDAV: documents are in directories, and MKCOL makes one
+	slash            bool   // which it knows by the slash at the end
+}
+
+var servers = []kindOfServer{
+	// Apache's mod_dav has a page for what it made, and no ETag.
+	{name: "Apache", created: 201, renewed: 204, body: "<!DOCTYPE HTML PUBLIC \"-//IETF//DTD HTML 2.0//EN\">\n<html><head>\n<title>201 Created</title>\n</head><body>\n", etag: `"%d-5f"`, collections: true},
+	// That of nginx heeds no condition of a PUT.
+	{name: "nginx", created: 201, renewed: 204, etag: `"%d"`, conditions: 200, collections: true, slash: true},
+	// Nextcloud and all others that are made of sabre/dav.
+	{name: "Nextcloud", created: 201, renewed: 204, tagged: true, etag: `"%d"`, collections: true},
+	// A store of objects knows no directories, and refuses conditions that it does not know.
+	{name: "objects", created: 200, renewed: 200, tagged: true, etag: `"%d"`, conditions: 501},
+	// A proxy before a server that compresses makes of its tags weak ones.
+	{name: "weak", created: 201, renewed: 204, etag: `W/"%d"`, collections: true},
+	// A script of ten lines.
+	{name: "a script", created: 200, renewed: 200, body: "ok\n", conditions: 200},
+}
+
+// nextcloud is the one that is tried where it makes no difference.
+var nextcloud = servers[2]
+
+func newDAV(t *testing.T, as kindOfServer) *dav {
+	d := &dav{as: as, files: map[string]stored{}, dirs: map[string]bool{"/": true}}
 	d.Server = httptest.NewServer(d)
 	t.Cleanup(d.Close)
 	return d
@@ -38,36 +77,114 @@ func newDAV(t *testing.T) *dav {
 func (d *dav) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	user, password, _ := r.BasicAuth()
-	tag := fmt.Sprintf(`"%d"`, d.tags[r.URL.Path])
-	entry := r.Method + " " + filepath.Base(r.URL.Path)
 	status := 0
-	switch body, ok := d.files[r.URL.Path]; {
-	case d.down:
-		status = http.StatusServiceUnavailable
+	if d.answer != nil {
+		status = d.answer(w, r)
+	}
+	if status == 0 {
+		status = d.serve(w, r)
+	}
+	what := ""
+	if r.Header.Get("If-None-Match")+r.Header.Get("If-Modified-Since") != "" && r.Method == http.MethodGet {
+		what = " conditional"
+	}
+	// Of an endpoint, whose name is random, the first letter.
+	dir, name := filepath.Split(r.URL.Path)
+	d.log = append(d.log, fmt.Sprintf("%s %.1s/%s %d%s", r.Method, filepath.Base(dir), name, status, what))
+}
+
+func (d *dav) serve(w http.ResponseWriter, r *http.Request) int {
+	user, password, _ := r.BasicAuth()
+	path := strings.TrimSuffix(r.URL.Path, "/")
+	status := 0
+	file, there := d.files[path]
+	orphan := d.as.collections && !d.dirs[filepath.Dir(path)]
+	switch {
 	case user != "me" || password != "s3cret":
 		status = http.StatusUnauthorized
-	case r.Method == http.MethodPut && !d.dirs[filepath.Dir(r.URL.Path)]:
-		status = http.StatusConflict
+	case r.Method == "MKCOL":
+		status = d.mkcol(r, path, orphan)
 	case r.Method == http.MethodPut:
-		b, _ := io.ReadAll(r.Body)
-		d.files[r.URL.Path] = string(b)
-		d.tags[r.URL.Path]++
-		status = http.StatusCreated
-	case r.Method != http.MethodGet:
+		return d.put(w, r, orphan)
+	case r.Method != http.MethodGet && r.Method != http.MethodHead:
 		status = http.StatusMethodNotAllowed
-	case !ok:
+	case !there:
 		status = http.StatusNotFound
-	case r.Header.Get("If-None-Match") == tag:
-		status = http.StatusNotModified
 	default:
-		w.Header().Set("ETag", tag)
-		d.log = append(d.log, entry+" 200")
-		io.WriteString(w, body)
-		return
+		if d.stale > 0 && file.before != nil {
+			d.stale--
+			file = *file.before
+		}
+		if file.tag != "" {
+			w.Header().Set("ETag", file.tag)
+		}
+		if status = http.StatusOK; file.tag != "" && r.Header.Get("If-None-Match") == file.tag {
+			status = http.StatusNotModified
+		}
 	}
-	d.log = append(d.log, fmt.Sprintf("%s %d", entry, status))
 	w.WriteHeader(status)
+	if status == http.StatusOK && r.Method == http.MethodGet {
+		io.WriteString(w, file.body)
+	}
+	return status
+}
+
+func (d *dav) mkcol(r *http.Request, path string, orphan bool) int {
+	body, _ := io.ReadAll(r.Body)
+	switch {
+	case !d.as.collections:
+		return http.StatusNotImplemented
+	case len(body) > 0:
+		return http.StatusUnsupportedMediaType
+	case d.dirs[path]:
+		return http.StatusMethodNotAllowed
+	case orphan || d.as.slash && !strings.HasSuffix(r.URL.Path, "/"):
+		return http.StatusConflict
+	}
+	d.dirs[path] = true
+	return http.StatusCreated
+}
+
+func (d *dav) put(w http.ResponseWriter, r *http.Request, orphan bool) int {
+	path := r.URL.Path
+	old, there := d.files[path]
+	match, none := r.Header.Get("If-Match"), r.Header.Get("If-None-Match")
+	status := d.as.renewed
+	switch conditional := match+none != ""; {
+	case conditional && d.as.conditions == 0 && (match != "" && (!there || match != old.tag || strings.HasPrefix(match, "W/")) || none == "*" && there):
+		status = http.StatusPreconditionFailed
+	case conditional && d.as.conditions > 299:
+		status = d.as.conditions
+	case orphan:
+		status = http.StatusConflict
+	case !there:
+		status = d.as.created
+	}
+	if status/100 == 2 {
+		b, _ := io.ReadAll(r.Body)
+		d.store(path, string(b))
+		if d.as.tagged {
+			w.Header().Set("ETag", d.files[path].tag)
+		}
+	}
+	w.WriteHeader(status)
+	if status != http.StatusNoContent {
+		io.WriteString(w, d.as.body)
+	}
+	return status
+}
+
+// store puts a document there.
+func (d *dav) store(path, body string) {
+	next := stored{body: body}
+	if d.serial++; d.as.etag != "" {
+		next.tag = fmt.Sprintf(d.as.etag, d.serial)
+	}
+	if old, ok := d.files[path]; ok {
+		old.before = nil
+		next.before = &old
+	}
+	d.files[path] = next
 }
 
 func (d *dav) took() string {
@@ -78,13 +195,54 @@ func (d *dav) took() string {
 	return out
 }
 
+// endpoint is what the machine is called.
+func (m *machine) endpoint() string {
+	m.t.Helper()
+	name, err := atomicfile.Line(filepath.Join(m.Path, shareDir, endpointFile))
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	return name
+}
+
+// onServer makes two machines that publish on a server, and read each other.
+func onServer(t *testing.T, srv *dav) (a, b *machine) {
+	t.Helper()
+	target := strings.Replace(srv.URL, "http://", "http://me:s3cret@", 1) + "/dav"
+	c := &clock{time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)}
+	a, b = newMachine(t, c, "a", target), newMachine(t, c, "b", target)
+	a.reads(srv, b)
+	b.reads(srv, a)
+	return a, b
+}
+
+// reads makes another machine one that is read.
+func (m *machine) reads(srv *dav, other *machine) {
+	m.t.Helper()
+	o := PeerOptions{Common: m.common(), Name: other.name, Place: srv.URL + "/dav/" + other.endpoint()}
+	if err := AddPeer(m.t.Context(), o, m.streams()); err != nil {
+		m.t.Fatal(err)
+	}
+}
+
+// says is what a server says to every request.
+func says(status int, header, body string) func(http.ResponseWriter, *http.Request) int {
+	return func(w http.ResponseWriter, _ *http.Request) int {
+		if name, value, ok := strings.Cut(header, ": "); ok {
+			w.Header().Set(name, value)
+		}
+		w.WriteHeader(status)
+		io.WriteString(w, body)
+		return status
+	}
+}
+
 // Two machines with a server between them: documents are put there with the headers of
 // the target, and asked for conditionally; what did not change is not sent.
 func TestServer(t *testing.T) {
-	srv := newDAV(t)
-	target := strings.Replace(srv.URL, "http://", "http://me:s3cret@", 1) + "/dav"
-	c := &clock{time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)}
-	a, b := newMachine(t, c, "a", target), newMachine(t, c, "b", target)
+	srv := newDAV(t, nextcloud)
+	a, b := onServer(t, srv)
+	name := map[*machine]string{a: a.endpoint(), b: b.endpoint()}
 	if line, _ := atomicfile.Line(filepath.Join(a.Path, shareDir, targetFile)); strings.Contains(line, "s3cret") {
 		t.Errorf("the password stands in the target: %s", line)
 	}
@@ -95,19 +253,6 @@ func TestServer(t *testing.T) {
 		m.subscribe(1, "F")
 		for n := range 3 {
 			m.deliver(1, n)
-		}
-	}
-	// A server makes no directories by itself, and it is said what to do.
-	err := Sync(t.Context(), SyncOptions{Common: a.common()}, a.streams())
-	if err == nil || !strings.Contains(err.Error(), "409") {
-		t.Fatalf("%v", err)
-	}
-	name := map[*machine]string{}
-	for m, other := range map[*machine]*machine{a: b, b: a} {
-		name[m], _ = atomicfile.Line(filepath.Join(m.Path, shareDir, endpointFile))
-		srv.dirs["/dav/"+name[m]] = true
-		if err := AddPeer(t.Context(), PeerOptions{Common: other.common(), Name: m.name, Place: srv.URL + "/dav/" + name[m]}, other.streams()); err != nil {
-			t.Fatal(err)
 		}
 	}
 	// The first finds nothing of the other.
@@ -125,8 +270,8 @@ func TestServer(t *testing.T) {
 	rounds(1, a, b)
 	srv.took()
 	rounds(1, a, b)
-	want := "GET subscriptions.opml 304, GET state.rss 304"
-	if got := srv.took(); got != want+", "+want {
+	want := "GET b/subscriptions.opml 304 conditional, GET b/state.rss 304 conditional, GET a/subscriptions.opml 304 conditional, GET a/state.rss 304 conditional"
+	if got := srv.took(); got != want {
 		t.Errorf("unchanged, it sent %s", got)
 	}
 	// One change: the partial documents alone.
@@ -141,32 +286,31 @@ func TestServer(t *testing.T) {
 	rounds(1, a, b)
 	same(t, a, b)
 	got := srv.took()
-	if strings.Contains(got, "state-all") || !strings.Contains(got, "PUT state.rss 201") || !strings.Contains(got, "GET state.rss 200") || strings.Contains(got, "subscriptions.opml 2") {
+	if strings.Contains(got, "state-all") || !strings.Contains(got, "PUT a/state.rss 204") || !strings.Contains(got, "GET a/state.rss 200") || strings.Contains(got, "subscriptions.opml 2") {
 		t.Errorf("one change sent %s", got)
 	}
 	// A server that is down fails what is remote alone, and is tried again.
 	a.mark(1, 20, "F", "")
-	srv.down = true
+	srv.answer = says(http.StatusServiceUnavailable, "", "")
 	if err := Sync(t.Context(), SyncOptions{Common: a.common()}, a.streams()); err != remote {
 		t.Errorf("%v: %s", err, &a.err)
 	}
-	srv.down = false
+	srv.answer = nil
 	rounds(1, a, b)
 	same(t, a, b)
 	for _, m := range []*machine{a, b} {
-		for path, body := range srv.files {
-			if strings.Contains(body, "s3cret") {
+		for path, file := range srv.files {
+			if strings.Contains(file.body, "s3cret") {
 				t.Errorf("%s of %s holds the password", path, m.name)
 			}
 		}
 	}
 	// A peer whose until fell, as it was restored from a backup, is read whole.
 	partial := "/dav/" + name[a] + "/" + partialFile
-	srv.files[partial] = strings.Replace(srv.files[partial], `until="`, `until="Sat, 01 Jan 2000 00:00:00 GMT" x="`, 1)
-	srv.tags[partial]++
+	srv.store(partial, strings.Replace(srv.files[partial].body, `until="`, `until="Sat, 01 Jan 2000 00:00:00 GMT" x="`, 1))
 	srv.took()
 	rounds(1, b)
-	if got := srv.took(); !strings.Contains(got, "GET state-all.rss") {
+	if got := srv.took(); !strings.Contains(got, "GET a/state-all.rss") {
 		t.Errorf("an until that fell: %s", got)
 	}
 }

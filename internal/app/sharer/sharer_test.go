@@ -97,6 +97,18 @@ func (m *machine) deliver(feed, n int) {
 	}
 }
 
+// fetched makes a subscription and its first entries, on each of the machines as if it
+// had fetched them for itself.
+func fetched(feed, entries int, all ...*machine) {
+	for _, m := range all {
+		m.t.Helper()
+		m.subscribe(feed)
+		for n := range entries {
+			m.deliver(feed, n)
+		}
+	}
+}
+
 // mark sets and clears flags of an entry.
 func (m *machine) mark(feed, n int, set, unset string) {
 	m.t.Helper()
@@ -398,7 +410,7 @@ func TestGuards(t *testing.T) {
 	a.mark(0, 1, "S", "")
 	rounds(1, a, b)
 	before := b.state()
-	own, _ := atomicfile.Line(filepath.Join(a.Path, shareDir, endpointFile))
+	own := a.endpoint()
 	subs := filepath.Join(target, own, subsFile)
 	good, err := os.ReadFile(subs)
 	if err != nil {
@@ -472,14 +484,9 @@ func TestGuards(t *testing.T) {
 func TestTruncated(t *testing.T) {
 	all, target := machines(t, "a b c")
 	a, b, c := all[0], all[1], all[2]
-	for _, m := range all {
-		m.subscribe(1)
-		for n := range 3 {
-			m.deliver(1, n)
-		}
-	}
+	fetched(1, 3, all...)
 	rounds(2, a, b, c)
-	own, _ := atomicfile.Line(filepath.Join(a.Path, shareDir, endpointFile))
+	own := a.endpoint()
 	for _, cut := range []string{subsFile, partialFile, completeFile} {
 		t.Run(cut, func(t *testing.T) {
 			n := slices.Index(documents, cut)
@@ -674,6 +681,47 @@ func TestGone(t *testing.T) {
 	}
 }
 
+// An entry that its feed's document withdrew on one machine is still there: it was not
+// read, it is marked as on the others, and when the document has it again nothing of
+// that counts as an edit.
+func TestWithdrawn(t *testing.T) {
+	all, _ := machines(t, "a b")
+	a, b := all[0], all[1]
+	fetched(1, 4, all...)
+	a.mark(1, 3, "F", "")
+	rounds(2, a, b)
+	set := a.set()
+	complete := "src/" + dir.Hash(feedURL(1)) + "/etc/history/complete"
+	b.write(complete, "0000000100000000\n0000000100000001\n")
+	if s := b.state(); strings.Contains(s, "0000000100000002") || strings.Contains(s, "0000000100000003") {
+		t.Fatalf("they are not withdrawn: %s", s)
+	}
+	rounds(2, b, a)
+	if s := a.set(); s != set || b.set() != set {
+		t.Errorf("withdrawn there, the set here is\n%s\nand there\n%s\nand was\n%s", s, b.set(), set)
+	}
+	a.mark(1, 2, "F", "")
+	a.mark(1, 3, "S", "F")
+	rounds(1, a, b)
+	flags := ""
+	refs, err := b.dir().List(t.Context(), lektordir.ListOptions{Withdrawn: true})
+	for _, r := range refs {
+		flags += r.Identity()[15:] + r.Flags() + " "
+	}
+	if err != nil || flags != "0 1 2F 3S " {
+		t.Errorf("what is withdrawn is not marked as on the other: %s, %v", flags, err)
+	}
+	if err := os.Remove(filepath.Join(b.Path, complete)); err != nil {
+		t.Fatal(err)
+	}
+	set = a.set()
+	rounds(2, b, a)
+	same(t, a, b)
+	if a.set() != set || a.conflicts() != "" {
+		t.Errorf("there again, it counts as an edit:\n%s\n%s\nnot %s", a.conflicts(), a.set(), set)
+	}
+}
+
 // Two at once: one says so, and ends.
 func TestTwoAtOnce(t *testing.T) {
 	all, _ := machines(t, "a")
@@ -787,12 +835,7 @@ func TestUnreadable(t *testing.T) {
 func TestUnreadableEntry(t *testing.T) {
 	all, _ := machines(t, "a b")
 	a, b := all[0], all[1]
-	for _, m := range all {
-		m.subscribe(1)
-		for n := range 3 {
-			m.deliver(1, n)
-		}
-	}
+	fetched(1, 3, all...)
 	a.mark(1, 0, "S", "")
 	rounds(2, a, b)
 	b.mark(1, 0, "", "S") // a has no news of it, and edits it, too

@@ -5,7 +5,6 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
-	"io/fs"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -45,15 +44,16 @@ func Init(_ context.Context, o InitOptions, s *command.Streams) error {
 	if err != nil {
 		return err
 	}
-	if err := os.MkdirAll(h.path(), 0o700); err != nil {
+	// Other programs have theirs in etc, too; only what is shared is for the user alone.
+	if err := errors.Join(os.MkdirAll(h.d.Join("etc"), 0o777), os.MkdirAll(h.path(), 0o700)); err != nil {
 		return err
 	}
 	if err := h.lockSet(); err != nil {
 		return err
 	}
 	defer h.end()
-	old, err := atomicfile.Line(h.path(endpointFile))
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+	old, err := h.setting(endpointFile)
+	if err != nil {
 		return err
 	}
 	target, headers := strings.TrimSpace(o.Target), ""
@@ -81,7 +81,7 @@ func Init(_ context.Context, o InitOptions, s *command.Streams) error {
 		if strings.ContainsAny(target, "\n\r") {
 			return &command.UsageError{Message: "init: the name of the directory has a newline"}
 		}
-		if err := os.MkdirAll(target, 0o777); err != nil {
+		if err := makeDir(target); err != nil {
 			return err
 		}
 	}
@@ -141,11 +141,11 @@ func Sync(ctx context.Context, o SyncOptions, s *command.Streams) error {
 			return err
 		}
 	}
-	if err := h.overwritten(); err != nil {
+	all, changed, failed, err := h.readPeers(ctx, o.Quiet)
+	if err != nil {
 		return err
 	}
-	all, changed, failed, err := h.readPeers(ctx)
-	if err != nil {
+	if err := h.overwritten(ctx); err != nil {
 		return err
 	}
 	if h.changed.subs {
@@ -162,6 +162,9 @@ func Sync(ctx context.Context, o SyncOptions, s *command.Streams) error {
 				return err
 			}
 		}
+		if err := h.deferred(); err != nil {
+			return err
+		}
 	}
 	bad := h.follow(ctx, changed, o.Yes, o.DryRun)
 	if ctx.Err() != nil {
@@ -170,8 +173,7 @@ func Sync(ctx context.Context, o SyncOptions, s *command.Streams) error {
 	bad = errors.Join(h.trouble, bad)
 	if !o.DryRun {
 		if err := h.publish(ctx); err != nil {
-			var status *fetch.StatusError
-			if !isURL(h.target) || errors.As(err, &status) && status.Status/100 == 4 {
+			if !isURL(h.target) || lasting(err) {
 				return errors.Join(bad, err)
 			}
 			s.Report.Print(err)
@@ -213,13 +215,8 @@ func (h *share) sweep() {
 // forgets what was read of others: of them, too, all is to be read. What is deleted, here
 // or there, would come back otherwise.
 func (h *share) recover(ctx context.Context, dryRun bool) error {
-	place := filepath.Join(h.target, h.me)
-	if isURL(h.target) {
-		place = strings.TrimSuffix(h.target, "/") + "/" + h.me
-	}
-	client := fetch.NewClient(h.c.Fetch)
-	defer client.Close()
-	n, err := h.fetchPeer(ctx, client, peer{name: h.me, place: place})
+	place := h.place()
+	n, err := h.fetchPeer(ctx, peer{name: h.me, place: place})
 	if n == nil {
 		return command.Hint(fmt.Errorf("a part of the set is gone from %s, and what was published of it cannot be read: %w", h.path(), err),
 			"mount %s; or, to do without: rm %s", place, h.path(publishedFile))
@@ -233,6 +230,18 @@ func (h *share) recover(ctx context.Context, dryRun bool) error {
 	}
 	h.change()
 	return os.RemoveAll(h.path(readDir))
+}
+
+// deferred notes which peers are not to be asked for a while.
+func (h *share) deferred() error {
+	for name, when := range h.leaveAlone {
+		r := h.record(name)
+		r["after"] = feedsync.FormatDate(when)
+		if err := h.writeRecord(name, r); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // success is when a peer was last read: a date, that stays the same as long as the peer
@@ -347,7 +356,7 @@ func Publish(ctx context.Context, o PublishOptions, s *command.Streams) error {
 
 // copyOut writes the documents into a directory that is not the target.
 func (h *share) copyOut(dir string) error {
-	if err := os.MkdirAll(dir, 0o777); err != nil {
+	if err := makeDir(dir); err != nil {
 		return err
 	}
 	for _, name := range documents {

@@ -22,6 +22,7 @@ import (
 	"github.com/lektordir/lektor/internal/entries"
 	"github.com/lektordir/lektor/internal/fetch"
 	"github.com/lektordir/lektor/internal/htmltext"
+	"github.com/lektordir/lektor/internal/index"
 	"github.com/lektordir/lektor/internal/query"
 	"github.com/lektordir/lektor/internal/termsafe"
 	"github.com/lektordir/lektor/internal/watch"
@@ -36,13 +37,17 @@ type library struct {
 	clock func() time.Time
 
 	mu    sync.Mutex
-	dates map[string]time.Time // by unique name, of entries that were asked about
+	dates map[dateOf]time.Time // of entries that were asked about
+	total int                  // how many entries there were when all were listed last
 }
+
+// dateOf is what does not change of an entry: the hash of its feed, and its unique name.
+type dateOf struct{ feed, unique string }
 
 var _ tui.Disk = (*library)(nil)
 
 func newLibrary(o TUIOptions, v *viewer) *library {
-	return &library{o: o, dir: v.Dir, clock: v.clock, dates: map[string]time.Time{}}
+	return &library{o: o, dir: v.Dir, clock: v.clock, dates: map[dateOf]time.Time{}}
 }
 
 // told collects what a command says, for the last line of the screen.
@@ -82,22 +87,64 @@ func (l *library) store() *entries.Store {
 	return entries.New(l.dir, l.clock(), new(told).streams())
 }
 
+// indexed gives the entries as of now, and has the index asked about them.
+func (l *library) indexed() *entries.Store {
+	s := l.store()
+	s.Index = l.index()
+	return s
+}
+
+func (l *library) index() *index.Index { return index.For(l.dir, new(told).streams(), l.o.Index) }
+
+func (l *library) Overview(ctx context.Context, newest int) (*tui.Overview, error) {
+	s := l.indexed()
+	if !l.index().Exists() {
+		return nil, nil
+	}
+	o := &tui.Overview{}
+	var known *entries.Overview
+	var work errgroup.Group
+	work.Go(func() (err error) {
+		known, err = s.Overview(ctx, newest)
+		return err
+	})
+	work.Go(func() (err error) {
+		o.Saved, _ = l.Saved(ctx) // it is not worth the rest
+		o.Feeds, err = l.Feeds(ctx)
+		return err
+	})
+	if err := work.Wait(); err != nil || known == nil {
+		return nil, err
+	}
+	o.Counts = known.Feeds
+	for _, r := range known.Newest {
+		o.Newest = append(o.Newest, tui.Listed{Ref: r.Ref, Date: r.Date(), Row: rowOf(r)})
+	}
+	return o, nil
+}
+
+// rowOf gives what a list shows of an entry.
+func rowOf(r *entries.Record) tui.Row { return tui.Row{Title: tui.Plain(termsafe.Brief(r.Title()))} }
+
 func (l *library) Feeds(ctx context.Context) ([]tui.Feed, error) {
-	feeds, err := l.dir.Feeds()
-	if feeds == nil && err != nil {
+	hashes, err := l.dir.FeedHashes()
+	if hashes == nil && err != nil {
 		return nil, err
 	}
 	s := l.store()
-	list := make([]tui.Feed, len(feeds))
-	err = entries.Parallel(ctx, len(feeds), func(i int) {
-		f := feeds[i]
-		list[i] = tui.Feed{Hash: f.Hash, Title: f.Title(), Folders: s.Folders(f.Hash)}
+	list := make([]tui.Feed, len(hashes))
+	err = entries.Parallel(ctx, len(hashes), func(i int) {
+		// What is malformed was told by ls and check.
+		if f, err := l.dir.ReadFeed(hashes[i]); err == nil {
+			list[i] = tui.Feed{Hash: f.Hash, Title: f.Title(), Folders: s.Folders(f.Hash)}
+		}
 	})
-	return list, err
+	return slices.DeleteFunc(list, func(f tui.Feed) bool { return f.Hash == "" }), err
 }
 
 func (l *library) List(ctx context.Context, feeds ...string) ([]lektordir.Ref, error) {
-	if len(feeds) == 0 {
+	all := len(feeds) == 0
+	if all {
 		for _, place := range []string{"new", "cur"} {
 			ents, err := os.ReadDir(l.dir.Join(place))
 			if err != nil {
@@ -126,32 +173,50 @@ func (l *library) List(ctx context.Context, feeds ...string) ([]lektordir.Ref, e
 	if err := work.Wait(); err != nil {
 		return nil, err
 	}
-	return slices.Concat(lists...), nil
+	refs := slices.Concat(lists...)
+	if all {
+		l.mu.Lock()
+		l.total = len(refs)
+		l.mu.Unlock()
+	}
+	return refs, nil
 }
 
-// indexed gives the dates that the index knows, by unique name, and remembers them. Where
-// there is none, or it does not know, they are read.
-func (l *library) indexed(ctx context.Context) map[string]time.Time {
-	view, err := l.o.index(l.dir, new(told).streams()).Look(ctx)
-	if err != nil || view == nil {
-		return nil
-	}
-	defer view.Close()
-	now, all := l.clock(), &query.Query{}
-	known := map[string]time.Time{}
-	err = view.Find(ctx, entries.Wanted{Query: all, Matcher: all.Bind(now), Now: now, Folders: func(string) []string { return nil }}, func(h entries.Hit) bool {
-		if h.Have&lektordir.FieldPubDate != 0 {
-			known[h.Ref.Unique] = query.Date(h.Ref, &h.Entry, now)
-		}
-		return true
-	})
-	if err != nil {
-		return nil
-	}
+// Learn asks the index, which it begins first where there are many entries and none is
+// there. What that does not tell is read.
+func (l *library) Learn(ctx context.Context, refs []lektordir.Ref, progress func(what string, done, total int)) error {
+	x := l.index()
 	l.mu.Lock()
-	defer l.mu.Unlock()
+	total := l.total
+	l.mu.Unlock()
+	x.Missed(total)
+	if x.Exists() && len(refs) > 0 {
+		// Whoever cannot have one, or not now, reads the entries after all.
+		_ = x.Build(ctx, func(done, total int) { progress("indexing", done, total) })
+	}
+	s := l.indexed()
+	known := map[dateOf]time.Time{}
+	if _, err := s.Dates(ctx, func(feed, unique string, when time.Time) { known[dateOf{feed, unique}] = when }); err != nil {
+		return err
+	}
+	var missing []lektordir.Ref
+	l.mu.Lock()
 	maps.Copy(l.dates, known)
-	return known
+	for _, r := range refs {
+		if _, ok := l.dates[dateOf{r.Feed, r.Unique}]; !ok {
+			missing = append(missing, r)
+		}
+	}
+	l.mu.Unlock()
+	done := 0
+	for part := range slices.Chunk(missing, datesAtOnce) {
+		if _, err := l.readDates(ctx, s, part); err != nil {
+			return err
+		}
+		done += len(part)
+		progress("reading dates", done, len(missing))
+	}
+	return nil
 }
 
 // datesSoon is how many entries can be read while a person waits.
@@ -160,49 +225,49 @@ const datesSoon = 10_000
 // datesAtOnce is how many entries are read between two looks at the context.
 const datesAtOnce = 256
 
+// readDates reads the dates of entries, and remembers them. The error is the context's.
+func (l *library) readDates(ctx context.Context, s *entries.Store, refs []lektordir.Ref) ([]time.Time, error) {
+	dates := make([]time.Time, len(refs))
+	if err := entries.Parallel(ctx, len(refs), func(i int) { dates[i] = s.Record(refs[i]).Date() }); err != nil {
+		return nil, err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for i, r := range refs {
+		l.dates[dateOf{r.Feed, r.Unique}] = dates[i]
+	}
+	return dates, nil
+}
+
 func (l *library) Dates(ctx context.Context, refs []lektordir.Ref) (dates []time.Time, whole bool) {
 	dates = make([]time.Time, len(refs))
 	var missing []int
 	l.mu.Lock()
 	for i, r := range refs {
-		if dates[i] = l.dates[r.Unique]; dates[i].IsZero() {
+		if dates[i] = l.dates[dateOf{r.Feed, r.Unique}]; dates[i].IsZero() {
 			missing = append(missing, i)
 		}
 	}
 	l.mu.Unlock()
 	s := l.store()
 	whole = true
-	if _, soon := ctx.Deadline(); !soon && len(missing) > datesSoon {
-		known := l.indexed(ctx)
-		missing = slices.DeleteFunc(missing, func(i int) bool {
-			when, ok := known[refs[i].Unique]
-			if ok {
-				dates[i] = when
-			}
-			return ok
-		})
-	}
-	if _, soon := ctx.Deadline(); soon && len(missing) > datesSoon {
-		// There is no waiting for so many: they come later.
-		done, cancel := context.WithCancel(ctx)
-		cancel()
-		ctx = done
-	}
 	for part := range slices.Chunk(missing, datesAtOnce) {
-		if ctx.Err() == nil {
-			err := entries.Parallel(ctx, len(part), func(i int) { dates[part[i]] = s.Record(refs[part[i]]).Date() })
-			if err == nil {
-				l.mu.Lock()
-				for _, i := range part {
-					l.dates[refs[i].Unique] = dates[i]
+		// For so many there is no waiting: they are learnt later.
+		if len(missing) <= datesSoon && ctx.Err() == nil {
+			some := make([]lektordir.Ref, len(part))
+			for i, at := range part {
+				some[i] = refs[at]
+			}
+			if read, err := l.readDates(ctx, s, some); err == nil {
+				for i, at := range part {
+					dates[at] = read[i]
 				}
-				l.mu.Unlock()
 				continue
 			}
 		}
 		whole = false
-		for _, i := range part {
-			dates[i] = refs[i].Delivered()
+		for _, at := range part {
+			dates[at] = refs[at].Delivered()
 		}
 	}
 	return dates, whole
@@ -212,8 +277,7 @@ func (l *library) Rows(ctx context.Context, refs []lektordir.Ref) []tui.Row {
 	s := l.store()
 	rows := make([]tui.Row, len(refs))
 	_ = entries.Parallel(ctx, len(refs), func(i int) {
-		r := s.Record(refs[i])
-		rows[i] = tui.Row{Title: tui.Plain(termsafe.Brief(r.Title()))}
+		rows[i] = rowOf(s.Record(refs[i]))
 	})
 	return rows
 }
@@ -223,24 +287,26 @@ func (l *library) Query(_ context.Context, text string) (tui.Query, error) {
 	if err != nil {
 		return tui.Query{}, err
 	}
-	m, first := q.Bind(l.clock()), q.Fields()&^lektordir.FieldContent
+	m := q.Bind(l.clock())
+	find := func(ctx context.Context) ([]lektordir.Ref, bool) {
+		found, ok, err := l.indexed().Indexed(ctx, entries.Selection{Query: q, All: true})
+		refs := make([]lektordir.Ref, len(found))
+		for i, r := range found {
+			refs[i] = r.Ref
+		}
+		return refs, ok && err == nil
+	}
 	match := func(ctx context.Context, refs []lektordir.Ref) []bool {
 		s := l.store()
 		yes := make([]bool, len(refs))
 		_ = entries.Parallel(ctx, len(refs), func(i int) {
 			r := s.Record(refs[i])
-			verdict := r.Match(m)
-			if verdict == query.Maybe && r.Read(first) == nil {
-				verdict = r.Match(m)
-			}
-			if verdict == query.Maybe && r.Read(q.Fields()) == nil {
-				verdict = r.Match(m)
-			}
-			yes[i] = verdict == query.Yes
+			ok, err := r.Decide(m, q.Fields())
+			yes[i] = ok && err == nil
 		})
 		return yes
 	}
-	return tui.Query{State: q.MentionsState(), Match: match}, nil
+	return tui.Query{State: q.MentionsState(), Find: find, Match: match}, nil
 }
 
 // parse reads a query.

@@ -419,10 +419,14 @@ func (d *saver) sweep(dir string) {
 		return
 	}
 	d.swept[dir] = true
-	names, _ := filepath.Glob(filepath.Join(escapeGlob(dir), ".lektor-*"))
+	names, _ := filepath.Glob(filepath.Join(escapeGlob(dir), ".*lektor-*"))
 	for _, path := range names {
 		fi, err := os.Lstat(path)
-		name := strings.TrimSuffix(strings.TrimPrefix(filepath.Base(path), ".lektor-"), ".part")
+		base := filepath.Base(path)
+		name := strings.TrimSuffix(strings.TrimPrefix(base, ".lektor-"), ".part")
+		if of := len("..lektor-") + 16; len(base) > of && atomicfile.IsTemp(base, base[1:of]) {
+			name = base[of-16 : of] // of a write that was killed
+		}
 		if err != nil || len(name) != 16 || !fi.Mode().IsRegular() || d.Now.Sub(fi.ModTime()) < leftovers {
 			continue
 		}

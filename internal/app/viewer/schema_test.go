@@ -37,6 +37,7 @@ func entryShelf(t *testing.T) *fixture {
 		},
 		Categories: []string{"x", "y"}, Comments: "http://a.example/c", Image: "http://a.example/i", Language: "en",
 		Contributors: []string{"Ann", "Bo"}, Source: lektordir.Source{Title: "Elsewhere", ID: "urn:x:e"}, Duration: time.Minute, Episode: 2, Season: 1,
+		FullText: lektordir.FullText{URL: "http://a.example/full/"}, FeedContent: []byte("A."),
 	}
 	if _, err := w.Put(t.Context(), &lektordir.Feed{ID: feedID, Name: "Alpha", Author: "Editors"}, lektordir.Unread, full, lektordir.Entry{ID: "urn:x:least"}); err != nil {
 		t.Fatal(err)

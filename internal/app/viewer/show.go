@@ -24,10 +24,12 @@ type ShowOptions struct {
 	Query []string // of Next
 	// Print has a format to print entries in instead of text.
 	Print command.PrinterOptions
-	Raw   bool  // the bytes of the content and nothing else, unless Print has a format
-	Mark  bool  // what was shown is marked as read
-	Width int   // columns to wrap to; 80 if 0
-	Pager Pager // shows the text, unless it is Raw
+	// FeedText takes what the feed has where an entry has the article of its page.
+	FeedText bool
+	Raw      bool  // the bytes of the content and nothing else, unless Print has a format
+	Mark     bool  // what was shown is marked as read
+	Width    int   // columns to wrap to; 80 if 0
+	Pager    Pager // shows the text, unless it is Raw
 }
 
 // Show prints entries as text. It marks nothing unless it is told to.
@@ -110,7 +112,7 @@ func Next(ctx context.Context, o ShowOptions, s *command.Streams) error {
 // next finds the entry for [Next], nil if there is none.
 func (v *viewer) next(ctx context.Context) (*entries.Record, error) {
 	if v.query.Empty() {
-		refs, err := v.List(ctx, lektordir.ListOptions{SkipTrashed: true})
+		found, err := v.Select(ctx, entries.Selection{Query: v.query})
 		if err != nil {
 			return nil, err
 		}
@@ -119,20 +121,14 @@ func (v *viewer) next(ctx context.Context) (*entries.Record, error) {
 			return nil, err
 		}
 		// Entries are recognised by feed and unique name, wherever they are now.
-		unread := make(map[string]lektordir.Ref, len(refs))
-		for _, ref := range refs {
-			if ref.Unread() {
-				unread[entries.Key(ref.Path())] = ref
-			}
+		unread := make(map[string]*entries.Record, len(found))
+		for _, r := range found {
+			unread[r.Key()] = r
 		}
 		at := slices.IndexFunc(list, func(p string) bool { return entries.Key(p) == entries.Key(v.current()) })
 		for i := range list {
-			ref, ok := unread[entries.Key(list[(at+1+i)%len(list)])]
-			if !ok {
-				continue
-			}
-			if r := v.Record(ref); v.Usable(r.Check()) {
-				return r, nil
+			if r := unread[entries.Key(list[(at+1+i)%len(list)])]; r != nil && v.Usable(r.Check()) {
+				return v.Record(r.Ref), nil
 			}
 		}
 	}
@@ -143,7 +139,8 @@ func (v *viewer) next(ctx context.Context) (*entries.Record, error) {
 	slices.SortFunc(found, entries.ByDate)
 	for _, r := range found {
 		if r.Ref.Unread() && v.Usable(r.Check()) {
-			return r, nil
+			// It is shown as its files are now.
+			return v.Record(r.Ref), nil
 		}
 	}
 	return nil, nil
@@ -173,6 +170,12 @@ func (v *viewer) wasShown(shown []*entries.Record, mark bool) error {
 // showOne prints one entry. It reports whether it could be read; the error is
 // that of w.
 func (v *viewer) showOne(w io.Writer, r *entries.Record, o ShowOptions, another bool) (bool, error) {
+	if o.FeedText {
+		if err := r.TakeFeedText(); err != nil {
+			v.S.Report.Print(err)
+			return false, nil
+		}
+	}
 	if v.printer != nil {
 		if err := r.Read(lektordir.Obligatory); err != nil {
 			v.S.Report.Print(err)
@@ -240,6 +243,9 @@ func (v *viewer) header(b *strings.Builder, r *entries.Record) {
 	}
 	line("Categories", strings.Join(e.Categories, ", "))
 	line("Comments", e.Comments)
+	if e.FullText.URL != e.URL() {
+		line("Full text", e.FullText.URL)
+	}
 	for _, enc := range e.Enclosures {
 		about := enc.Type
 		if enc.Length > 0 {

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/lektordir/lektor/internal/testkit/dir"
 )
 
 // richRSS and richAtom have something for every file of a feed and an entry.
@@ -33,7 +35,7 @@ func TestFiles(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := newPlace(t, build(t), "LEKTORDIR")
+	p := newPlace(t, dir.Bin(t), "LEKTORDIR")
 	for name, text := range map[string]string{
 		"rss.xml":   richRSS,
 		"atom1.xml": strings.Replace(richAtom, "VERSION", "one", 1),
@@ -47,7 +49,10 @@ func TestFiles(t *testing.T) {
 lektor-fetch add --category Tech/Go --alias Cast https://me.example/rss.xml
 lektor-fetch set https://me.example/rss.xml keep 20
 lektor-fetch deliver --id http://example.org/atom <atom1.xml
-lektor-fetch deliver --id http://example.org/atom <atom2.xml`)
+lektor-fetch deliver --id http://example.org/atom <atom2.xml
+lektor-fetch add --no-fetch https://daringfireball.net/feed
+lektor-fetch set https://daringfireball.net/feed fulltext on
+lektor-fetch update https://daringfireball.net/feed`)
 	for section, where := range map[string]string{"Feeds": "src/*", "Entries": "new/*/*"} {
 		_, text, _ := strings.Cut(string(page), ".Ss "+section+"\n")
 		text, _, _ = strings.Cut(text, "\n.Ss ")
@@ -97,7 +102,7 @@ func TestExtras(t *testing.T) {
 			named[name] = true
 		}
 	}
-	p := newPlace(t, build(t), "LEKTORDIR")
+	p := newPlace(t, dir.Bin(t), "LEKTORDIR")
 	for name, text := range map[string]string{
 		"rss.xml":   richRSS,
 		"atom1.xml": strings.Replace(richAtom, "VERSION", "one", 1),
@@ -110,10 +115,13 @@ func TestExtras(t *testing.T) {
 	p.sh(t, "-euxc", `
 lektor-fetch deliver --id http://example.org/rss <rss.xml
 lektor-fetch deliver --id http://example.org/atom <atom1.xml
-lektor-fetch deliver --id http://example.org/atom <atom2.xml`)
-	fields := map[string]int{"enclosure": 3, "source": 4}
+lektor-fetch deliver --id http://example.org/atom <atom2.xml
+lektor-fetch add --no-fetch https://daringfireball.net/feed
+lektor-fetch set https://daringfireball.net/feed fulltext on
+lektor-fetch update https://daringfireball.net/feed`)
+	fields := map[string]int{"enclosure": 3, "source": 4, "fulltext": 2}
 	found, err := filepath.Glob(filepath.Join(p.dir, "new/*/*/extras"))
-	if err != nil || len(found) != 2 {
+	if err != nil || len(found) != 7 {
 		t.Fatal(found, err)
 	}
 	written := map[string]bool{}
@@ -163,7 +171,7 @@ func TestLinks(t *testing.T) {
 // TestHelp makes sure that the commands and flags in the examples of --help are
 // there.
 func TestHelp(t *testing.T) {
-	bin := build(t)
+	bin := dir.Bin(t)
 	help := func(args ...string) string {
 		t.Helper()
 		out, err := exec.Command(filepath.Join(bin, args[0]), append(args[1:], "--help")...).Output()
@@ -210,7 +218,7 @@ func TestHelp(t *testing.T) {
 			}
 		}
 	}
-	for _, program := range []string{"lektor-fetch", "lektor-view", "lektor-ess", "lektor-cloudd", "lektor-share", "lektor-pages", "lektor-import"} {
+	for _, program := range []string{"lektor-fetch", "lektor-view", "lektor-ess", "lektor-cloudd", "lektor-share", "lektor-pages", "lektor-import", "lektor-article"} {
 		text := help(program)
 		check(program, text)
 		_, list, _ := strings.Cut(text, "\nCOMMANDS:\n")

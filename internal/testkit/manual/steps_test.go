@@ -11,19 +11,20 @@ const (
 // their shell $D is the lektor-dir, $example a file with the text, and $root the
 // directory of the project.
 var allSteps = map[string][]step{
-	"README.md":       readme,
-	"lektor.7":        introduction,
-	"lektor-dir.5":    directory,
-	"lektor-fetch.1":  fetcher,
-	"lektor-view.1":   viewer,
-	"lektor-query.7":  queries,
-	"lektor-cloudd.1": cloud,
-	"lektor-ess.1":    notices,
-	"lektor-share.1":  sharing,
-	"lektor-pages.1":  pages,
-	"lektor-import.1": importing,
-	"ess.5":           essFormat,
-	"nno.5":           nnoFormat,
+	"README.md":        readme,
+	"lektor.7":         introduction,
+	"lektor-dir.5":     directory,
+	"lektor-fetch.1":   fetcher,
+	"lektor-view.1":    viewer,
+	"lektor-query.7":   queries,
+	"lektor-cloudd.1":  cloud,
+	"lektor-ess.1":     notices,
+	"lektor-share.1":   sharing,
+	"lektor-pages.1":   pages,
+	"lektor-import.1":  importing,
+	"lektor-article.1": articles,
+	"ess.5":            essFormat,
+	"nno.5":            nnoFormat,
 }
 
 // targets makes sure that every line of an example names a target of make.
@@ -54,40 +55,67 @@ var readme = []step{
 		then: `test "$(lektor-view count is:read)" = "0 unread of 4"; test "$(lektor-view ls -a -o title author:wren since:2w frost | sort -u)" = "A frost"`,
 	},
 	{starts: "lektor-view tui", except: "it stays; tests of lektor-view have a person at it", then: `! lektor-view tui </dev/null`},
-	{starts: `cd "${LEKTORDIR:-${XDG_DATA_HOME:-$HOME/.local/share}/lektor}"`, then: `test -d src`},
 	{
-		starts: "# mark the three oldest as read",
+		starts: "# the three oldest are read",
 		before: `lektor-view ls -o title,date --sort date | head -n 3 >"$HOME/oldest"`,
 		out:    `\A(.*/cur/.*;2,S\n){3}\z`,
 		then:   `test "$(lektor-view count is:unread)" = "3 unread of 3"; sort "$HOME/oldest" >"$HOME/a"; lektor-view ls -a -o title,date is:read | sort >"$HOME/b"; test -z "$(comm -23 "$HOME/a" "$HOME/b")"`,
 	},
 	{starts: "# unread entries by feed", out: `(?s)\A *[12] Com\n|Blog.*\n\z`, then: `test "$(sh "$example" | awk '{ n += $1 } END { print n }')" = 3`},
 	{
-		starts: "# flag what has tea in its title",
-		out:    `(?m)^.*/cur/.*;2,FS?$`,
-		then:   `test "$(lektor-view ls -a -o title is:flagged | sort -u)" = "Tea at noon"; test "$(lektor-view count -o all title:tea)" = "$(lektor-view count -o flagged)"`,
+		starts: "# as JSON, for jq", needs: "jq",
+		before: `lektor-view ls -a -o path title:tea | lektor-view mark -s F -`,
+		out:    `\A(Tea at noon\n)+\z`,
 	},
 	{
-		starts: "# throw away what was read a year ago or earlier, and is not flagged",
+		starts: "# throw away what was read a year ago or earlier, and is not flagged; undo brings it back",
 		before: `lektor-view count -o all >"$HOME/a"`,
 		then: `test "$(lektor-view count -o all)" = "$(cat "$HOME/a")"
 sed s/1y/now/ "$example" | sh
-test "$(lektor-view count -o all is:read)" = "$(lektor-view count -o all is:read is:flagged)"`,
+test "$(lektor-view count -o all is:read)" = "$(lektor-view count -o all is:read is:flagged)"
+lektor-view undo
+test "$(lektor-view count -o all)" = "$(cat "$HOME/a")"`,
 	},
 	{
-		starts: "# and delete what was thrown away; until then lektor-view undo brings it back",
-		before: `lektor-view ls -o path is:trashed | grep .; lektor-view undo; test -z "$(lektor-view ls is:trashed)"
-lektor-view ls -a -n 1 -o path | lektor-view rm -; lektor-view ls is:trashed | grep .`,
-		then: `test -z "$(lektor-view ls is:trashed)"; test "$(($(lektor-view count -o all) + 1))" -eq "$(cat "$HOME/a")"`,
+		starts: "# and delete what was thrown away",
+		before: `lektor-view ls -a -n 1 -o path | lektor-view rm -; lektor-view ls is:trashed | grep .`,
+		then:   `test -z "$(lektor-view ls is:trashed)"; test "$(($(lektor-view count -o all) + 1))" -eq "$(cat "$HOME/a")"`,
 	},
-	{starts: "# what is broken, and why", before: broken, out: `\Ahttps://example.org/broken: .*410 Gone.*\n\z`},
-	{starts: "# as JSON, for jq", needs: "jq", out: `\A(Tea at noon\n)+\z`},
+	{
+		starts: "# podcasts for a player, from a timer; what was begun is gone on with",
+		before: `lektor-fetch add --as-is --no-fetch --category Podcasts https://example.org/cast
+echo | lektor-fetch put --feed-id https://example.org/cast --id urn:x:saved --title Saved --date 2026-01-02 --enclosure 'https://example.org/feed audio/mpeg 1'`,
+		then: `test -s "$HOME/Podcasts/"*"/2026-01-02 Saved.mp3"; lektor-fetch rm --purge https://example.org/cast`,
+	},
+	{
+		starts: "# a message for whatever arrives",
+		// It may not have looked yet at what there is when the first comes.
+		until: `echo Text | lektor-fetch put --feed-id urn:x:come --feed-name Come --id urn:x:$$ --title 'Come at last'
+grep '^Come|Come at last$' "$HOME/notified"`,
+		then: `rm "$HOME/notified"`,
+	},
 	{
 		starts: "# a document from elsewhere is a feed, too", needs: "curl",
 		before: `lektor-fetch rm --purge https://example.org/feed`,
 		then:   `test "$(lektor-view count feed:https://example.org/feed)" = "5 unread of 5"`,
 	},
-	{starts: `lektor-view publish --archive good --per-page 50 \`, then: archived},
+	{
+		starts: "# the same subscriptions and marks on each machine that has this folder",
+		then:   `ls ~/Sync/lektor/*/subscriptions.opml; test "$(cat ~/Sync/lektor/*/subscriptions.opml | grep -c example.com/feed)" -eq 1`,
+	},
+	{starts: "# publish what you like; who subscribes later finds the older entries in archives", then: archived},
+	{
+		starts: `cd "${LEKTORDIR:-${XDG_DATA_HOME:-$HOME/.local/share}/lektor}"`, needs: "sha1sum",
+		then: `lektor-view ls -o title feed:urn:x:disk | grep '^Disk at [0-9][0-9]:[0-9][0-9]$'; lektor-view ls -o content feed:urn:x:disk | grep /; lektor-fetch check; cd "$HOME/work"`,
+	},
+	{
+		starts: `cd "${LEKTORDIR:-${XDG_DATA_HOME:-$HOME/.local/share}/lektor}"`,
+		before: `printf '\033]0;Mine\007 Hostile' | lektor-fetch put --feed-id urn:x:hostile --id urn:x:hostile --title Hostile
+lektor-view count -o unread >"$HOME/a"; { echo n; yes y | head -n 500; } >"$HOME/answers"`,
+		given: `exec <"$HOME/answers"`,
+		out:   `\A[^\x00-\x08\x0b-\x1f]*Disk at [^\x00-\x08\x0b-\x1f]*Read\? \z`,
+		then:  `test "$(ls -d "$D"/new/*/* | wc -l)" -eq 1; test "$(lektor-view count -o all is:read)" -ge "$(($(cat "$HOME/a") - 1))"; lektor-fetch check; cd "$HOME/work"`,
+	},
 	{starts: "tmp/$feed/$unique/           an entry being written", except: picture, then: layout},
 	{starts: "make              # the programs, into bin/", except: "takes minutes; the targets are looked at", needs: "make", then: targets},
 }
@@ -300,6 +328,11 @@ var fetcher = []step{
 		then:   `lektor-view ls -o '{{.feed}}: {{.title}}' feed:urn:x:disk | grep "^Disk: Disk on 20[0-9-]*\$"; lektor-view show "$(lektor-view ls -o path feed:urn:x:disk)" | grep /`,
 	},
 	{
+		starts: "lektor-fetch set https://daringfireball.net/feed fulltext on",
+		before: `lektor-fetch ls -o url | grep -v daringfireball | lektor-fetch rm -`,
+		then:   `test "$(lektor-view ls -o fulltext feed:daringfireball is:unread | grep -c '^https://daringfireball.net/')" -eq 5; lektor-view ls -o path --sort date feed:daringfireball is:unread | tail -n 1 | lektor-view show --feed-text - | grep '^Text of number 1'`,
+	},
+	{
 		starts: `cd "${LEKTORDIR:-${XDG_DATA_HOME:-$HOME/.local/share}/lektor}"`,
 		then:   `test "$(lektor-fetch update --dry-run)" = https://daringfireball.net/feed; lektor-fetch; ` + notDue,
 	},
@@ -345,6 +378,8 @@ echo "x no-such-thing" >>"$D/etc/view/keys"; lektor-view tui </dev/null 2>&1 | g
 		starts: "lektor-view html www is:unread",
 		then:   `test -s www/index.html; test "$(ls www/entry 2>/dev/null | wc -l)" -eq "$(lektor-view count -o all is:unread)"`,
 	},
+	{starts: "lektor-view maildir ~/Mail/feeds", then: `test "$(find "$HOME/Mail/feeds/new" "$HOME/Mail/feeds/cur" -type f | wc -l)" -eq "$(lektor-view count -o all)"`},
+	{starts: "lektor-view mbox --query is:flagged good.mbox", before: `lektor-view ls -a -n 1 -o path | lektor-view mark -s F -`, then: `test "$(grep -c '^From ' good.mbox)" = "$(lektor-view count -o all is:flagged)"`},
 	{
 		starts: "lektor-view ls", terminal: true,
 		out:  `(?s)5 N .*Fifth\n.*Title: Third\n.*Title: Fourth\n`,
@@ -619,7 +654,28 @@ var pages = []step{
 		starts: "lektor-pages html --title Kernel kernel folder:Linux since:30d",
 		then:   `grep '<h1>Kernel</h1>' kernel/index.html`,
 	},
+	{
+		starts: "lektor-fetch; lektor-view maildir ~/Mail/feeds",
+		then:   `test "$(ls "$HOME"/Mail/feeds/new | wc -l)" -eq "$(lektor-view count -o unread)"; test -z "$(lektor-view maildir -o file ~/Mail/feeds)"`,
+	},
+	{
+		starts: "lektor-view maildir -o file ~/Mail/feeds | mthread | mseq -S | mscan", needs: "mthread",
+		before: `echo text | lektor-fetch put --feed-id urn:x:mail --feed-name Mail --id urn:x:1 --title 'By mail'; mkdir -p "$HOME/.mblaze"`,
+		out:    `(?s)By mail`,
+	},
+	{
+		starts: "lektor-view mbox --query is:flagged >flagged.mbox",
+		before: `lektor-view ls -a -n 1 -o path | lektor-view mark -s F -`,
+		then:   `test "$(grep -c '^From ' flagged.mbox)" = 1; grep '^X-Status: F$' flagged.mbox`,
+	},
 }
+
+// articles is lektor-article(1).
+var articles = []step{{
+	starts: "url=https://example.org/post",
+	given:  `curl() { echo '<nav>No</nav><article><p>'; seq -s ' word, ' 200; echo '</p><a href=next>next</a></article>'; }`,
+	then:   `grep 'word, 77' post.html; grep 'href="https://example.org/next"' post.html; ! grep No post.html`,
+}}
 
 // sharing is lektor-share(1).
 var sharing = []step{

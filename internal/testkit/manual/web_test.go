@@ -108,6 +108,10 @@ func sites(files string) http.Handler {
 		mux.HandleFunc(host+"/feed", server.Doc("application/rss+xml", blog(host)))
 		mux.HandleFunc(host+"/feeds/main", server.Doc("application/rss+xml", blog(host)))
 	}
+	for i := range 5 {
+		mux.HandleFunc(fmt.Sprintf("daringfireball.net/%d", i+1), server.Doc("text/html", fmt.Sprintf(
+			"<!DOCTYPE html><title>A post</title><nav>Home</nav><article><p>Text of number %d.</p><p>%s</p></article>", i+1, strings.Repeat("More of it, which the feed has not. ", 20))))
+	}
 	mux.HandleFunc("daringfireball.net/2001", server.Doc("application/atom+xml", archive))
 	mux.HandleFunc("example.org/broken", server.Answer(http.StatusGone, "gone"))
 	mux.HandleFunc("example.com/flagged.nno", server.Doc("application/nno", flagged(time.Now())))

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/lektordir/lektor/internal/entries"
 	"github.com/lektordir/lektor/lektordir"
 )
 
@@ -23,6 +24,21 @@ type Saved struct {
 // Row is what the list shows of an entry.
 type Row struct{ Title, Author string }
 
+// Overview is what can be shown before everything was listed.
+type Overview struct {
+	Feeds  []Feed
+	Saved  []Saved
+	Counts map[string]entries.Tally // by hashes of feeds
+	Newest []Listed                 // unread entries, the newest first
+}
+
+// Listed is an entry as a list shows it.
+type Listed struct {
+	Ref  lektordir.Ref
+	Date time.Time
+	Row  Row
+}
+
 // Page is an entry as text.
 type Page struct {
 	Header     []string // lines, a field each
@@ -36,6 +52,9 @@ type Page struct {
 // Query is a query that was read.
 type Query struct {
 	State bool // it says itself what is read, or flagged
+	// Find gives the entries that it selects, read or not, in any order; ok is false where
+	// only Match can tell.
+	Find func(ctx context.Context) (found []lektordir.Ref, ok bool)
 	// Match tells which of the entries it selects.
 	Match func(ctx context.Context, refs []lektordir.Ref) []bool
 }
@@ -44,14 +63,20 @@ type Query struct {
 // is called by any goroutine but that of the screen, and by several at once. An error
 // is for the person who reads it.
 type Disk interface {
+	// Overview gives what can be told at once, with so many entries at most; nil where
+	// everything has to be listed first.
+	Overview(ctx context.Context, newest int) (*Overview, error)
 	// Feeds lists all feeds.
 	Feeds(ctx context.Context) ([]Feed, error)
 	// List lists the entries of feeds, of none for all: one version of each, by feed
 	// and time of delivery, without what is trashed or withdrawn.
 	List(ctx context.Context, feeds ...string) ([]lektordir.Ref, error)
-	// Dates gives the dates of entries. When the context ends before all are known, the
-	// others are those of delivery, and whole is false.
+	// Dates gives the dates of entries. Where it would take long, or the context ends
+	// before all are known, the others are those of delivery, and whole is false.
 	Dates(ctx context.Context, refs []lektordir.Ref) (dates []time.Time, whole bool)
+	// Learn makes the dates of entries known to Dates, however long it takes, and may do
+	// other things of use later. It tells progress what it does, how much of how much.
+	Learn(ctx context.Context, refs []lektordir.Ref, progress func(what string, done, total int)) error
 	// Rows gives what the list shows.
 	Rows(ctx context.Context, refs []lektordir.Ref) []Row
 	// Query reads a query.

@@ -62,6 +62,9 @@ func (m *model) haveList(msg listMsg) tea.Cmd {
 	if l.again {
 		cmds = append(cmds, m.anew())
 	}
+	if !msg.whole && msg.err == nil {
+		cmds = append(cmds, m.learn())
+	}
 	return tea.Batch(cmds...)
 }
 
@@ -313,15 +316,20 @@ func (m *model) nextUnread(by int) tea.Cmd {
 			return nil
 		}
 	}
-	if cmd := m.nextFeed(by); cmd != nil {
-		l.then = func(m *model) tea.Cmd {
-			if by < 0 {
-				l.at = len(l.items)
-			} else {
-				l.at = -1
-			}
-			return m.nextUnread(by)
+	begin := func(m *model) tea.Cmd {
+		if by < 0 {
+			l.at = len(l.items)
+		} else {
+			l.at = -1
 		}
+		return m.nextUnread(by)
+	}
+	if l.busy && len(l.items) == 0 {
+		l.then = begin // when it is known what is listed
+		return nil
+	}
+	if cmd := m.nextFeed(by); cmd != nil {
+		l.then = begin
 		return cmd
 	}
 	if m.focus == pagePane && m.page.key == (key{}) {
@@ -350,6 +358,9 @@ func (m *model) nextFeed(by int) tea.Cmd {
 
 // unreadIn counts the unread entries of a feed, as they will be.
 func (m *model) unreadIn(hash string) int {
+	if m.shelf.bare {
+		return m.shelf.feeds[hash].Unread
+	}
 	n := 0
 	for _, r := range m.shelf.feeds[hash].refs {
 		if at, ok := m.moving[keyOf(r)]; ok {

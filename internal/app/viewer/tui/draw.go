@@ -212,7 +212,7 @@ func (m *model) drawTree(width, room int) (string, []string) {
 		body = append(body, m.cursorLine(i == t.at, feedsPane, s, left+name+" "+count))
 	}
 	title := " feeds"
-	if u := m.shelf.all.unread; u > 0 {
+	if u := m.shelf.all.Unread; u > 0 {
 		title += fmt.Sprintf("  %d unread", u)
 	}
 	return title, body
@@ -242,7 +242,11 @@ func (m *model) drawList(width, room int) (string, []string) {
 		title += " /" + Plain(l.query)
 	}
 	if len(l.items) > 0 {
-		title += fmt.Sprintf("  %d/%d", l.at+1, len(l.items))
+		n := len(l.items)
+		if m.shelf.bare {
+			n = m.shelf.all.Unread
+		}
+		title += fmt.Sprintf("  %d/%d", l.at+1, n)
 	}
 	if l.busy {
 		title += " …"
@@ -401,6 +405,8 @@ func (m *model) lastLine() string {
 		if n := len(m.page.page.Pictures); n > 0 && m.shown.can() {
 			left += ", " + units.Count(n, "picture")
 		}
+	case m.learned != "":
+		left = m.learned
 	case m.list.all:
 		left = "read entries, too"
 	}

@@ -29,7 +29,8 @@ type model struct {
 	o    *Options
 	send func(tea.Msg)
 	// began is when everything was begun to be read.
-	began time.Time
+	began  time.Time
+	defect *defect // that ended it
 
 	width, height int
 	focus         paneKind
@@ -49,6 +50,9 @@ type model struct {
 	page     reading
 	rows     map[key]Row
 	asked    map[key]bool // rows that are being read
+
+	learns  bool   // dates are being read
+	learned string // how much of them
 
 	marks   []job // that wait for the one at work, the first
 	moving  map[key]moving
@@ -112,6 +116,15 @@ type job struct {
 type doing func(context.Context) (said string, moved []lektordir.Ref, err error)
 
 type (
+	overviewMsg struct {
+		overview *Overview
+		err      error
+	}
+	learnMsg struct {
+		said string
+		done bool
+		err  error
+	}
 	shelfMsg struct {
 		shelf *shelf
 		err   error
@@ -121,6 +134,7 @@ type (
 	listMsg struct {
 		seq   int
 		items []item
+		whole bool    // all dates are known
 		rest  tea.Cmd // brings the rest; nil when this is all
 		err   error
 	}
@@ -164,8 +178,39 @@ func newModel(ctx context.Context, d Disk, o *Options) *model {
 	return m
 }
 
-// Init begins with reading everything.
-func (m *model) Init() tea.Cmd { return tea.Batch(m.scan(), m.askGraphics()) }
+// firstRows is how many entries an overview is asked for: what a person sees, and
+// pages through, before the rest is known.
+const firstRows = 200
+
+// Init begins with what can be told at once.
+func (m *model) Init() tea.Cmd {
+	m.scanning = true // when that is told
+	ctx, d := m.ctx, m.disk
+	return guarded(tea.Batch(m.askGraphics(), func() tea.Msg {
+		o, err := d.Overview(ctx, firstRows)
+		return overviewMsg{o, err}
+	}))
+}
+
+// haveOverview shows it, and reads everything.
+func (m *model) haveOverview(msg overviewMsg) tea.Cmd {
+	m.scanning = false
+	if msg.err != nil {
+		m.fail(msg.err)
+	}
+	o := msg.overview
+	if o == nil {
+		return m.scan()
+	}
+	m.shelf = bareShelf(o)
+	m.arrangeTree()
+	m.choose(id{kind: allNode})
+	for _, e := range o.Newest {
+		m.list.items = append(m.list.items, item{e.Ref, e.Date})
+		m.rows[keyOf(e.Ref)] = e.Row
+	}
+	return m.scanWith(o.Feeds)
+}
 
 // watch tells of changes until the reader ends, those since it began too.
 func (m *model) watch() tea.Msg {
@@ -178,8 +223,12 @@ func (m *model) watch() tea.Msg {
 
 // Update takes a message.
 func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
+	if d, ok := msg.(*defect); ok {
+		m.defect = d
+		return m, tea.Quit
+	}
 	cmd := m.take(msg)
-	return m, tea.Batch(cmd, m.readRows())
+	return m, guarded(tea.Batch(cmd, m.readRows()))
 }
 
 func (m *model) take(msg tea.Msg) tea.Cmd {
@@ -205,6 +254,10 @@ func (m *model) take(msg tea.Msg) tea.Cmd {
 		return m.mouse(msg)
 	case suspendMsg:
 		return m.suspend()
+	case overviewMsg:
+		return m.haveOverview(msg)
+	case learnMsg:
+		return m.haveLearned(msg)
 	case shelfMsg:
 		return m.haveShelf(msg)
 	case listMsg:
@@ -264,8 +317,14 @@ func (m *model) scan() tea.Cmd {
 	if m.scanning || len(m.changed) == 0 {
 		return nil
 	}
+	return m.scanWith(nil)
+}
+
+// scanWith looks for what has changed, when the feeds were read just now, if they are
+// not nil.
+func (m *model) scanWith(known []Feed) tea.Cmd {
 	m.scanning = true
-	all := m.changed[""] || m.shelf == nil
+	all := m.changed[""] || m.shelf == nil || m.shelf.bare
 	feeds := slices.Sorted(maps.Keys(m.changed))
 	clear(m.changed)
 	m.settled = m.settled[:0]
@@ -278,10 +337,23 @@ func (m *model) scan() tea.Cmd {
 	return func() tea.Msg {
 		var s *shelf
 		var err error
+		var learned chan struct{}
+		if known != nil {
+			// The overview came from what knows the dates, too. With them the entries that
+			// it shows stay where they are.
+			learned = make(chan struct{})
+			go func() {
+				defer close(learned)
+				_ = d.Learn(ctx, nil, func(string, int, int) {})
+			}()
+		}
 		if all {
-			s, err = newShelf(ctx, d)
+			s, err = newShelf(ctx, d, known)
 		} else {
 			s, err = old.with(ctx, d, feeds)
+		}
+		if learned != nil {
+			<-learned
 		}
 		return shelfMsg{s, err, all, feeds}
 	}
@@ -298,7 +370,7 @@ func (m *model) haveShelf(msg shelfMsg) tea.Cmd {
 			delete(m.moving, key)
 		}
 	}
-	first := m.shelf == nil
+	first, shown := m.shelf == nil || m.shelf.bare, m.shelf != nil
 	m.shelf = msg.shelf
 	m.arrangeTree()
 	touched := first || msg.all
@@ -307,6 +379,11 @@ func (m *model) haveShelf(msg shelfMsg) tea.Cmd {
 	}
 	if !touched {
 		return again
+	}
+	if first && shown {
+		cmd := m.anew()
+		m.list.hold = true
+		return tea.Batch(again, cmd, m.watch)
 	}
 	if first {
 		return tea.Batch(again, m.choose(id{kind: allNode}), m.watch)
@@ -386,6 +463,9 @@ func (m *model) anew() tea.Cmd {
 	}
 	l.seq++
 	l.busy, l.hold = true, false
+	if m.shelf.bare {
+		return nil // it is made when everything is known
+	}
 	// What is given up ends soon, and then this begins: two at once would be slower, and
 	// in memory at once.
 	if l.works {
@@ -405,17 +485,45 @@ func (m *model) makeList() tea.Cmd {
 	if text := w.text(); text != "" {
 		return (&searching{wanted: w, text: text, shelf: s, keep: keep, seq: seq}).step(ctx, d)
 	}
-	return listing(ctx, d, s, w, keep, seq, false)
+	return func() tea.Msg {
+		items, whole := s.list(ctx, d, w, keep)
+		return listMsg{seq: seq, items: items, whole: whole}
+	}
 }
 
-// listing makes a list. When not all dates are known in time, it comes once more.
-func listing(ctx context.Context, d Disk, s *shelf, w wanted, keep map[key]bool, seq int, patient bool) tea.Cmd {
-	return func() tea.Msg {
-		items, whole := s.list(ctx, d, w, keep, patient)
-		msg := listMsg{seq: seq, items: items}
-		if !whole && !patient {
-			msg.rest = listing(ctx, d, s, w, keep, seq, true)
-		}
-		return msg
+// learn makes the dates known of what is listed, in the background.
+func (m *model) learn() tea.Cmd {
+	if m.learns {
+		return nil
 	}
+	m.learns = true
+	ctx, d, send := m.ctx, m.disk, m.send
+	refs := make([]lektordir.Ref, len(m.list.items))
+	for i, it := range m.list.items {
+		refs[i] = it.ref
+	}
+	return func() tea.Msg {
+		var told time.Time
+		err := d.Learn(ctx, refs, func(what string, done, total int) {
+			if now := time.Now(); now.Sub(told) > pause {
+				told = now
+				send(learnMsg{said: fmt.Sprintf("%s: %d of %d", what, done, total)})
+			}
+		})
+		return learnMsg{done: true, err: err}
+	}
+}
+
+// haveLearned lists anew when dates are known.
+func (m *model) haveLearned(msg learnMsg) tea.Cmd {
+	m.learned = msg.said
+	if !msg.done {
+		return nil
+	}
+	m.learns = false
+	if msg.err != nil {
+		m.fail(msg.err)
+		return nil
+	}
+	return m.relist()
 }

@@ -13,6 +13,7 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
+	"github.com/lektordir/lektor/internal/entries"
 	"github.com/lektordir/lektor/lektordir"
 )
 
@@ -53,6 +54,11 @@ func (d *memory) List(ctx context.Context, feeds ...string) ([]lektordir.Ref, er
 	return slices.DeleteFunc(slices.Clone(d.refs), lektordir.Ref.Trashed), nil
 }
 
+func (d *memory) Overview(context.Context, int) (*Overview, error) { return nil, nil }
+func (d *memory) Learn(context.Context, []lektordir.Ref, func(string, int, int)) error {
+	return nil
+}
+
 func (d *memory) Dates(ctx context.Context, refs []lektordir.Ref) ([]time.Time, bool) {
 	dates := make([]time.Time, len(refs))
 	for i, r := range refs {
@@ -74,7 +80,7 @@ func (d *memory) Query(ctx context.Context, text string) (Query, error) {
 	if text == "bad:" {
 		return Query{}, errors.New("query, column 1: bad")
 	}
-	return Query{Match: func(ctx context.Context, refs []lektordir.Ref) []bool {
+	return Query{Find: func(context.Context) ([]lektordir.Ref, bool) { return nil, false }, Match: func(ctx context.Context, refs []lektordir.Ref) []bool {
 		d.wait(ctx)
 		yes := make([]bool, len(refs))
 		for i, r := range refs {
@@ -364,4 +370,115 @@ func TestNoPictureUnasked(t *testing.T) {
 	k.shown.sixel = true
 	k.press("i")
 	k.until("the refusal", func() bool { return strings.Contains(k.shows(), "unasked") })
+}
+
+// early is a disk that has an overview.
+type early struct{ *memory }
+
+func (d early) Overview(context.Context, int) (*Overview, error) {
+	o := &Overview{
+		Feeds:  []Feed{{Hash: "f", Title: "Feed", Folders: []string{"News / Inner"}}, {Hash: "g", Title: "Empty"}},
+		Counts: map[string]entries.Tally{"f": {All: 20, Unread: 20}},
+	}
+	for i := 19; i > 14; i-- {
+		o.Newest = append(o.Newest, Listed{d.refs[i], d.refs[i].Delivered(), Row{Title: fmt.Sprintf("Title %02d", i)}})
+	}
+	return o, nil
+}
+
+// What is told at once is on the screen, and can be worked on, before anything was
+// listed; what is not known yet is not said to be nothing.
+func TestOverview(t *testing.T) {
+	d := early{newMemory(20)}
+	k := newDesk(t, d, 80, 24)
+	k.await("Title 19")
+	if s := k.shows(); !strings.Contains(s, "1/20") || !strings.Contains(s, "20 unread") || strings.Contains(s, "Title 14") {
+		t.Fatalf("%s", s)
+	}
+	k.press("l", "j", "m", "/", "x")
+	k.press("esc", "h", "j", "j", "j", "j", "n")
+	if s := k.shows(); strings.Contains(s, "nothing") || strings.Contains(s, "no unread") || !strings.Contains(s, "…") {
+		t.Fatalf("%s", s)
+	}
+	close(d.gate)
+	k.await("Title 00") // the list that n waits for
+	if s := k.shows(); !strings.Contains(s, " Feed  1/20") {
+		t.Errorf("%s", s)
+	}
+	k.until("the mark", func() bool { return len(k.marks) == 0 && len(k.moving) == 0 && !k.list.busy })
+	if got := strings.Join(d.marks, " "); got != "18+F-" || !strings.Contains(k.shows(), "NF") {
+		t.Errorf("made %q:\n%s", got, k.shows())
+	}
+}
+
+// Entries that are shown by an overview stay where they are when all are known.
+func TestOverviewStays(t *testing.T) {
+	d := early{newMemory(20)}
+	k := newDesk(t, d, 80, 24)
+	k.await("Title 19")
+	k.press("l", "j", "j")
+	before := k.shows()
+	close(d.gate)
+	k.await("Title 00")
+	line := func(s string) int {
+		return slices.IndexFunc(strings.Split(s, "\n"), func(l string) bool { return strings.Contains(l, ">N") })
+	}
+	if s := k.shows(); line(s) != line(before) || !strings.Contains(strings.Split(s, "\n")[line(s)], "Title 17") {
+		t.Errorf("%s\n%s", before, s)
+	}
+}
+
+// studious is a disk whose dates have to be learnt: until then the last delivered is
+// the newest, and after that the oldest.
+type studious struct {
+	*memory
+	learnt chan struct{}
+}
+
+func (d studious) Dates(ctx context.Context, refs []lektordir.Ref) ([]time.Time, bool) {
+	dates := make([]time.Time, len(refs))
+	for i, r := range refs {
+		dates[i] = r.Delivered()
+		select {
+		case <-d.learnt:
+			dates[i] = time.Unix(-r.Delivered().Unix(), 0)
+		default:
+		}
+	}
+	select {
+	case <-d.learnt:
+		return dates, true
+	default:
+		return dates, false
+	}
+}
+
+func (d studious) Learn(ctx context.Context, refs []lektordir.Ref, progress func(string, int, int)) error {
+	progress("indexing", 7, len(refs))
+	select {
+	case <-d.learnt:
+	case <-ctx.Done():
+	}
+	return nil
+}
+
+// While dates are learnt this is told, and what arrives is seen; then all is in order.
+func TestLearn(t *testing.T) {
+	d := studious{newMemory(20), make(chan struct{})}
+	close(d.gate)
+	k := newDesk(t, d, 80, 24)
+	k.await("indexing: 7 of 20")
+	k.await("Title 19")
+	d.mu.Lock()
+	d.refs = append(d.refs, lektordir.Ref{Feed: "f", Unique: "1700000020.1.h", Place: lektordir.New})
+	d.mu.Unlock()
+	k.update(changedMsg{"f"})
+	k.await("/21")
+	close(d.learnt)
+	k.until("the order", func() bool {
+		return !k.learns && strings.Index(k.shows(), "Title 00") < strings.Index(k.shows(), "Title 20")
+	})
+	if strings.Contains(k.shows(), "indexing") {
+		t.Errorf("%s", k.shows())
+	}
 }

@@ -2,6 +2,7 @@ package tui
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"time"
 
@@ -36,6 +37,7 @@ type searching struct {
 
 	query Query
 	rest  []item // that are still to be asked about; nil before it has begun
+	whole bool   // their dates are known
 	found []item
 }
 
@@ -59,7 +61,16 @@ func (s *searching) step(ctx context.Context, d Disk) tea.Cmd {
 			if s.of.kind == savedNode && s.wanted.query == "" && !s.all && !s.query.State {
 				refs = deleteRead(refs, s.keep)
 			}
-			s.rest, _ = sorted(ctx, d, refs, s.oldest, true)
+			if found, ok := s.query.Find(ctx); ok {
+				in := make(map[key]bool, len(found))
+				for _, r := range found {
+					in[keyOf(r)] = true
+				}
+				refs = slices.DeleteFunc(refs, func(r lektordir.Ref) bool { return !in[keyOf(r)] })
+				msg.items, msg.whole = sorted(ctx, d, refs, s.oldest)
+				return msg
+			}
+			s.rest, s.whole = sorted(ctx, d, refs, s.oldest)
 		}
 		// What is shown is not written to any more.
 		s.found = s.found[:len(s.found):len(s.found)]
@@ -76,7 +87,7 @@ func (s *searching) step(ctx context.Context, d Disk) tea.Cmd {
 			}
 			s.rest = s.rest[n:]
 		}
-		msg.items = append([]item{}, s.found...)
+		msg.items, msg.whole = append([]item{}, s.found...), s.whole
 		if len(s.rest) > 0 && ctx.Err() == nil {
 			msg.rest = s.step(ctx, d)
 		}

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/lektordir/lektor/internal/entries"
 	"github.com/lektordir/lektor/internal/query"
 	"github.com/lektordir/lektor/lektordir"
 )
@@ -19,14 +20,32 @@ type shelf struct {
 	feeds map[string]*onShelf // by hash
 	saved []Saved
 	nodes []node
-	all   *onShelf // counts of everything
+	all   entries.Tally
+	// bare tells that the entries themselves are not known yet, but how many there are.
+	bare bool
 }
 
 // onShelf is a feed, with its entries by time of delivery.
 type onShelf struct {
 	Feed
-	refs                 []lektordir.Ref
-	unread, flagged, any int
+	entries.Tally
+	refs []lektordir.Ref
+}
+
+// bareShelf is what an overview tells.
+func bareShelf(o *Overview) *shelf {
+	s := &shelf{feeds: make(map[string]*onShelf, len(o.Feeds)), saved: o.Saved, bare: true}
+	for _, f := range o.Feeds {
+		s.feeds[f.Hash] = &onShelf{Feed: f}
+	}
+	for hash, n := range o.Counts {
+		if s.feeds[hash] == nil {
+			s.feeds[hash] = &onShelf{Feed: Feed{Hash: hash, Title: hash}}
+		}
+		s.feeds[hash].Tally = n
+	}
+	s.arrange()
+	return s
 }
 
 // nodeKind is what a line of the first pane stands for.
@@ -59,14 +78,15 @@ type id struct {
 	in   string // the folder that a feed is shown in
 }
 
-// newShelf reads everything.
-func newShelf(ctx context.Context, d Disk) (*shelf, error) {
-	var feeds []Feed
+// newShelf reads everything, but feeds where these are given.
+func newShelf(ctx context.Context, d Disk, feeds []Feed) (*shelf, error) {
 	var feedsErr error
 	read := make(chan struct{})
 	go func() {
 		defer close(read)
-		feeds, feedsErr = d.Feeds(ctx)
+		if feeds == nil {
+			feeds, feedsErr = d.Feeds(ctx)
+		}
 	}()
 	refs, err := d.List(ctx)
 	<-read
@@ -90,7 +110,7 @@ func newShelf(ctx context.Context, d Disk) (*shelf, error) {
 func (s *shelf) with(ctx context.Context, d Disk, feeds []string) (*shelf, error) {
 	for _, hash := range feeds {
 		if s.feeds[hash] == nil {
-			return newShelf(ctx, d) // a feed that is new has a name and folders
+			return newShelf(ctx, d, nil) // a feed that is new has a name and folders
 		}
 	}
 	refs, err := d.List(ctx, feeds...)
@@ -130,14 +150,9 @@ func (s *shelf) put(hash string, refs []lektordir.Ref) {
 	if old := s.feeds[hash]; old != nil {
 		f.Feed = old.Feed
 	}
-	f.refs, f.any = refs, len(refs)
+	f.refs = refs
 	for _, r := range refs {
-		if r.Unread() {
-			f.unread++
-		}
-		if r.HasFlag('F') {
-			f.flagged++
-		}
+		f.Add(r)
 	}
 	s.feeds[hash] = f
 }
@@ -145,7 +160,7 @@ func (s *shelf) put(hash string, refs []lektordir.Ref) {
 // arrange makes the lines of the first pane: everything, what is flagged, saved
 // queries, folders with what is in them, and the feeds that are in none.
 func (s *shelf) arrange() {
-	s.all = &onShelf{}
+	s.all = entries.Tally{}
 	type folder struct {
 		title string
 		feeds map[*onShelf]bool // with those of the folders below
@@ -154,30 +169,24 @@ func (s *shelf) arrange() {
 	folders := map[string]*folder{}
 	var loose []*onShelf
 	for _, f := range s.feeds {
-		s.all.unread += f.unread
-		s.all.any += f.any
-		s.all.flagged += f.flagged
+		s.all.Unread += f.Unread
+		s.all.All += f.All
+		s.all.Flagged += f.Flagged
 		in := false
-		for _, path := range f.Folders {
-			name := ""
-			for part := range strings.SplitSeq(path, "/") {
-				if part = strings.TrimSpace(part); part == "" {
-					continue
+		for _, name := range f.Folders {
+			var last *folder
+			for _, above := range entries.FolderPath(name) {
+				last = folders[above.Key]
+				if last == nil {
+					last = &folder{title: above.Last(), feeds: map[*onShelf]bool{}, own: map[*onShelf]bool{}}
+					folders[above.Key] = last
 				}
-				if name != "" {
-					name += "/"
-				}
-				name += part
-				key := query.Fold(name)
-				if folders[key] == nil {
-					folders[key] = &folder{title: part, feeds: map[*onShelf]bool{}, own: map[*onShelf]bool{}}
-				}
-				folders[key].title = min(folders[key].title, part)
-				folders[key].feeds[f] = true
+				last.title = min(last.title, above.Last())
+				last.feeds[f] = true
 			}
-			if name != "" {
+			if last != nil {
 				in = true
-				folders[query.Fold(name)].own[f] = true
+				last.own[f] = true
 			}
 		}
 		if !in {
@@ -185,8 +194,8 @@ func (s *shelf) arrange() {
 		}
 	}
 	s.nodes = []node{
-		{id: id{kind: allNode}, title: "All", counts: true, unread: s.all.unread, any: s.all.any},
-		{id: id{kind: flaggedNode}, title: "Flagged", counts: true, any: s.all.flagged},
+		{id: id{kind: allNode}, title: "All", counts: true, unread: s.all.Unread, any: s.all.All},
+		{id: id{kind: flaggedNode}, title: "Flagged", counts: true, any: s.all.Flagged},
 	}
 	for _, q := range s.saved {
 		n := node{id: id{kind: savedNode, name: q.Name}, title: q.Name}
@@ -203,8 +212,8 @@ func (s *shelf) arrange() {
 		f := folders[path]
 		n := node{id: id{kind: folderNode, name: path}, title: f.title, depth: strings.Count(path, "/"), counts: true}
 		for feed := range f.feeds {
-			n.unread += feed.unread
-			n.any += feed.any
+			n.unread += feed.Unread
+			n.any += feed.All
 		}
 		s.nodes = append(s.nodes, n)
 		s.addFeeds(slices.Collect(maps.Keys(f.own)), path, n.depth+1)
@@ -219,7 +228,7 @@ func (s *shelf) addFeeds(feeds []*onShelf, in string, depth int) {
 	})
 	for _, f := range feeds {
 		s.nodes = append(s.nodes, node{
-			id: id{kind: feedNode, name: f.Hash, in: in}, title: f.Title, depth: depth, counts: true, unread: f.unread, any: f.any,
+			id: id{kind: feedNode, name: f.Hash, in: in}, title: f.Title, depth: depth, counts: true, unread: f.Unread, any: f.All,
 		})
 	}
 }
@@ -234,7 +243,7 @@ func (s *shelf) in(of id) []lektordir.Ref {
 		}
 		return slices.Clone(refs)
 	case allNode, savedNode:
-		refs = make([]lektordir.Ref, 0, s.all.any)
+		refs = make([]lektordir.Ref, 0, s.all.All)
 	}
 	for _, hash := range slices.Sorted(maps.Keys(s.feeds)) {
 		f := s.feeds[hash]
@@ -259,14 +268,7 @@ func (s *shelf) in(of id) []lektordir.Ref {
 // inFolder tells whether one of folders is that of a folded path, or below it.
 func inFolder(folders []string, path string) bool {
 	return slices.ContainsFunc(folders, func(f string) bool {
-		var parts []string
-		for part := range strings.SplitSeq(f, "/") {
-			if part = strings.TrimSpace(part); part != "" {
-				parts = append(parts, part)
-			}
-		}
-		f = query.Fold(strings.Join(parts, "/"))
-		return f == path || strings.HasPrefix(f, path+"/")
+		return slices.ContainsFunc(entries.FolderPath(f), func(above entries.Folder) bool { return above.Key == path })
 	})
 }
 
@@ -295,12 +297,12 @@ const datesWithin = 150 * time.Millisecond
 
 // list makes a list. What is in keep is in it although it is read. It is not whole
 // when not all dates are known yet.
-func (s *shelf) list(ctx context.Context, d Disk, w wanted, keep map[key]bool, patient bool) (items []item, whole bool) {
+func (s *shelf) list(ctx context.Context, d Disk, w wanted, keep map[key]bool) (items []item, whole bool) {
 	refs := s.in(w.of)
 	if !w.all && w.of.kind != flaggedNode {
 		refs = deleteRead(refs, keep)
 	}
-	return sorted(ctx, d, refs, w.oldest, patient)
+	return sorted(ctx, d, refs, w.oldest)
 }
 
 // deleteRead takes out what is read, but what is to be kept.
@@ -309,26 +311,32 @@ func deleteRead(refs []lektordir.Ref, keep map[key]bool) []lektordir.Ref {
 }
 
 // sorted puts entries in order.
-func sorted(ctx context.Context, d Disk, refs []lektordir.Ref, oldest, patient bool) (items []item, whole bool) {
-	if !patient {
-		c, cancel := context.WithTimeout(ctx, datesWithin)
-		defer cancel()
-		ctx = c
-	}
+func sorted(ctx context.Context, d Disk, refs []lektordir.Ref, oldest bool) (items []item, whole bool) {
+	ctx, cancel := context.WithTimeout(ctx, datesWithin)
+	defer cancel()
 	dates, whole := d.Dates(ctx, refs)
-	items = make([]item, len(refs))
-	for i, r := range refs {
-		items[i] = item{r, dates[i]}
+	// What is moved while it is sorted is small: of each entry its date, and where it is.
+	type place struct {
+		secs     int64
+		nanos, i int32
 	}
-	slices.SortFunc(items, func(a, b item) int {
-		c := a.date.Compare(b.date)
+	order := make([]place, len(refs))
+	for i, t := range dates {
+		order[i] = place{t.Unix(), int32(t.Nanosecond()), int32(i)}
+	}
+	slices.SortFunc(order, func(a, b place) int {
+		c := cmp.Or(cmp.Compare(a.secs, b.secs), cmp.Compare(a.nanos, b.nanos))
 		if c == 0 {
-			c = cmp.Or(cmp.Compare(a.ref.Unique, b.ref.Unique), cmp.Compare(a.ref.Feed, b.ref.Feed))
+			c = cmp.Or(cmp.Compare(refs[a.i].Unique, refs[b.i].Unique), cmp.Compare(refs[a.i].Feed, refs[b.i].Feed))
 		}
 		if !oldest {
 			c = -c
 		}
 		return c
 	})
+	items = make([]item, len(refs))
+	for k, at := range order {
+		items[k] = item{refs[at.i], dates[at.i]}
+	}
 	return items, whole
 }

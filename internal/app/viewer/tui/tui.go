@@ -134,8 +134,11 @@ func Run(ctx context.Context, d Disk, o *Options) error {
 	m.send = p.Send
 	_, err := p.Run()
 	cancel()
+	if m.defect != nil && o.Out != nil {
+		fmt.Fprintln(o.Out, m.defect)
+	}
 	switch {
-	case errors.Is(err, tea.ErrProgramPanic):
+	case m.defect != nil, errors.Is(err, tea.ErrProgramPanic):
 		return errors.New("the reader has a defect, which it told above; the terminal is as it was")
 	case errors.Is(err, tea.ErrProgramKilled) && stop() != nil:
 		// The same signal ends the context, in this moment or in the next.

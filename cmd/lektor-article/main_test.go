@@ -1,0 +1,26 @@
+package main
+
+import (
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/lektordir/lektor/internal/command"
+	"github.com/lektordir/lektor/internal/testkit/dir"
+	"github.com/lektordir/lektor/internal/testkit/manual"
+)
+
+func TestMain(m *testing.M) {
+	testscript.Main(m, map[string]func(){"lektor-article": main})
+}
+
+func TestManual(t *testing.T) {
+	app := newApp()
+	command.Prepare(app)
+	manual.CheckManual(t, app, "../../man/lektor-article.1")
+}
+
+// TestScripts runs testdata/*.txtar; "status N COMMAND…" is that of [dir.Status].
+func TestScripts(t *testing.T) {
+	testscript.Run(t, testscript.Params{Dir: "testdata", Cmds: map[string]func(*testscript.TestScript, bool, []string){"status": dir.Status}})
+}

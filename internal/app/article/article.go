@@ -1,0 +1,293 @@
+// Package article is the room of lektor-article: it finds the article of a page. It is
+// the one door to go-readability.
+package article
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net/url"
+	"strings"
+	"unicode/utf8"
+
+	"codeberg.org/readeck/go-readability/v2"
+	"golang.org/x/net/html"
+	"golang.org/x/net/html/atom"
+	"golang.org/x/net/html/charset"
+
+	"github.com/lektordir/lektor/internal/command"
+	"github.com/lektordir/lektor/internal/fulltext"
+)
+
+// Limits of a page.
+const (
+	maxBytes = 16 << 20
+	maxTags  = 100_000 // to build a tree of more takes memory that no article is worth
+)
+
+// ExtractOptions are those of [Extract].
+type ExtractOptions struct {
+	URL         string // where the page is from; may be empty
+	ContentType string // the HTTP header field, for its charset; may be empty
+	JSON        bool   // print a [fulltext.Article], not the HTML of the article alone
+}
+
+// Extract reads a page and prints its article: as HTML, in which URLs are absolute if
+// that of the page is known. A page without an article is an error, unless JSON is
+// asked for, which says so.
+func Extract(ctx context.Context, o ExtractOptions, s *command.Streams) error {
+	var base *url.URL
+	if o.URL != "" {
+		u, err := url.Parse(o.URL)
+		if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
+			return command.Usagef("--url: %q is no http or https URL", o.URL)
+		}
+		u.User = nil
+		base = u
+	}
+	if s.InIsTerminal() {
+		s.Report.Info("reading a page from standard input; end it with ^D")
+	}
+	page, err := command.ReadAll(ctx, s.In, maxBytes)
+	if err != nil {
+		return fmt.Errorf("standard input: %w", err)
+	}
+	a, err := extract(page, base, o.ContentType)
+	switch {
+	case err != nil:
+		return err
+	case o.JSON:
+		enc := json.NewEncoder(s.Out)
+		enc.SetEscapeHTML(false)
+		return enc.Encode(a)
+	case a.Content == "" && a.Refresh != "":
+		return command.Hint(errors.New("the page has no article"), "it sends a browser to %s", a.Refresh)
+	case a.Content == "":
+		return errors.New("the page has no article")
+	}
+	_, err = io.WriteString(s.Out, a.Content+"\n")
+	return err
+}
+
+// extract finds the article of a page; base may be nil. The error is about a page that
+// cannot be read at all.
+func extract(page []byte, base *url.URL, contentType string) (*fulltext.Article, error) {
+	text := decode(page, contentType)
+	if n := tags(text); n > maxTags {
+		return nil, fmt.Errorf("the page has more than %d elements", maxTags)
+	}
+	doc, err := html.Parse(bytes.NewReader(text))
+	if err != nil {
+		return nil, fmt.Errorf("the page cannot be read: %w", err)
+	}
+	a := &fulltext.Article{}
+	base = resolve(base, doc)
+	a.Refresh = refresh(base, doc)
+	p := readability.NewParser()
+	found, err := p.ParseAndMutate(doc, base)
+	if err != nil || found.Node == nil {
+		return a, nil // nothing of it looks like one
+	}
+	a.Title = found.Title()
+	clean(found.Node, base)
+	var b strings.Builder
+	if err := found.RenderHTML(&b); err == nil {
+		a.Content = strings.TrimSpace(b.String())
+	}
+	if strings.TrimSpace(textOf(found.Node)) == "" {
+		a.Content = ""
+	}
+	return a, nil
+}
+
+// decode makes UTF-8 of a page. What is valid as UTF-8 is that, whatever a page says that
+// was moved from server to server.
+func decode(page []byte, contentType string) []byte {
+	_, params, _ := mime.ParseMediaType(contentType)
+	enc, _, certain := charset.DetermineEncoding(page[:min(len(page), 1024)], contentType)
+	if (!certain || params["charset"] == "") && utf8.Valid(page) {
+		return bytes.TrimPrefix(page, []byte("\ufeff"))
+	}
+	text, err := enc.NewDecoder().Bytes(page)
+	if err != nil {
+		return bytes.ToValidUTF8(page, []byte("\ufffd"))
+	}
+	return text
+}
+
+// tags counts the start tags of a page, up to one more than maxTags.
+func tags(page []byte) (n int) {
+	z := html.NewTokenizer(bytes.NewReader(page))
+	for n <= maxTags {
+		switch z.Next() {
+		case html.ErrorToken:
+			return n
+		case html.StartTagToken, html.SelfClosingTagToken:
+			n++
+		}
+	}
+	return n
+}
+
+// each calls f for the elements of a tree, without recursion: trees may be deep.
+func each(root *html.Node, f func(*html.Node)) {
+	for n := root; n != nil; {
+		// What f does may take the node out of the tree.
+		if n.Type == html.ElementNode {
+			f(n)
+		}
+		n = following(n, root)
+	}
+}
+
+// following gives the node after another one in the order of the document.
+func following(n, root *html.Node) *html.Node {
+	if n.FirstChild != nil {
+		return n.FirstChild
+	}
+	for ; n != nil && n != root; n = n.Parent {
+		if n.NextSibling != nil {
+			return n.NextSibling
+		}
+	}
+	return nil
+}
+
+func attr(n *html.Node, key string) string {
+	for _, a := range n.Attr {
+		if a.Key == key {
+			return a.Val
+		}
+	}
+	return ""
+}
+
+// resolve gives what relative references of a page start from: its first base element
+// counts.
+func resolve(base *url.URL, doc *html.Node) *url.URL {
+	said := ""
+	each(doc, func(n *html.Node) {
+		if n.DataAtom == atom.Base && said == "" {
+			said = strings.TrimSpace(attr(n, "href"))
+		}
+	})
+	u, err := url.Parse(said)
+	switch {
+	case said == "" || err != nil:
+		return base
+	case base != nil:
+		u = base.ResolveReference(u)
+	}
+	if u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
+		return base
+	}
+	u.User = nil
+	return u
+}
+
+// maxRefresh is after how many seconds a page that sends a browser elsewhere is none to
+// read itself.
+const maxRefresh = 10
+
+// refresh gives where a page sends a browser without being asked, "" if it does not.
+func refresh(base *url.URL, doc *html.Node) (to string) {
+	if base == nil {
+		return ""
+	}
+	each(doc, func(n *html.Node) {
+		if n.DataAtom != atom.Meta || to != "" || !strings.EqualFold(attr(n, "http-equiv"), "refresh") {
+			return
+		}
+		for p := n.Parent; p != nil; p = p.Parent {
+			if p.DataAtom == atom.Noscript {
+				return // for whom it means: we do without scripts, and read what there is
+			}
+		}
+		seconds, target, ok := strings.Cut(strings.ReplaceAll(attr(n, "content"), ",", ";"), ";")
+		wait := 0
+		if _, err := fmt.Sscanf(strings.TrimSpace(seconds), "%d", &wait); err != nil || wait > maxRefresh || !ok {
+			return
+		}
+		target = strings.TrimSpace(target)
+		if len(target) >= 4 && strings.EqualFold(target[:3], "url") {
+			target = strings.TrimLeft(target[3:], " \t=")
+		}
+		target = strings.Trim(target, `"' `)
+		u, err := base.Parse(target)
+		if err != nil || target == "" || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
+			return
+		}
+		u.User, u.Fragment = nil, ""
+		if here := *base; u.String() != here.String() {
+			to = u.String()
+		}
+	})
+	return to
+}
+
+// references are the attributes that hold a URL which a reader may follow or see.
+var references = []string{"href", "src", "poster", "cite"}
+
+// clean makes of the article what is text and no program, with absolute URLs. Viewers
+// clean what they show; this is for grep, and for viewers that do not.
+func clean(root *html.Node, base *url.URL) {
+	var gone []*html.Node
+	each(root, func(n *html.Node) {
+		switch n.DataAtom {
+		case atom.Script, atom.Style, atom.Noscript, atom.Iframe, atom.Object, atom.Embed, atom.Form, atom.Input, atom.Button, atom.Link, atom.Meta, atom.Base, atom.Template:
+			gone = append(gone, n)
+			return
+		}
+		var kept []html.Attribute
+		for _, a := range n.Attr {
+			if strings.HasPrefix(a.Key, "on") || a.Key == "style" || a.Key == "id" || a.Key == "class" || strings.HasPrefix(a.Key, "data-") || a.Key == "srcdoc" {
+				continue
+			}
+			for _, name := range references {
+				if a.Key == name {
+					a.Val = reference(base, a.Val)
+				}
+			}
+			if a.Val != "" || a.Key == "alt" {
+				kept = append(kept, a)
+			}
+		}
+		n.Attr = kept
+	})
+	for _, n := range gone {
+		if n.Parent != nil {
+			n.Parent.RemoveChild(n)
+		}
+	}
+}
+
+// reference makes a URL absolute; "" for one that leads nowhere on the web.
+func reference(base *url.URL, raw string) string {
+	raw = strings.TrimSpace(raw)
+	u, err := url.Parse(raw)
+	if err != nil {
+		return ""
+	}
+	if base != nil && u.Scheme == "" {
+		u = base.ResolveReference(u)
+	}
+	switch u.Scheme {
+	case "http", "https", "mailto", "":
+		return u.String()
+	}
+	return ""
+}
+
+func textOf(root *html.Node) string {
+	var b strings.Builder
+	for n := root; n != nil; n = following(n, root) {
+		if n.Type == html.TextNode {
+			b.WriteString(n.Data)
+		}
+	}
+	return b.String()
+}

@@ -1,0 +1,505 @@
+package fetcher
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"errors"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/lektordir/lektor/feedconv"
+	"github.com/lektordir/lektor/internal/delivery"
+	"github.com/lektordir/lektor/internal/feeddir"
+	"github.com/lektordir/lektor/internal/fetch"
+	"github.com/lektordir/lektor/internal/fulltext"
+	"github.com/lektordir/lektor/internal/history"
+	"github.com/lektordir/lektor/internal/units"
+	"github.com/lektordir/lektor/lektordir"
+)
+
+// Limits of the pages of one visit of a feed.
+const (
+	maxPages     = 100 // that are asked for; the newest entries come first
+	pagesAtOnce  = 4   // of several hosts; of one, it is what the client lets through
+	pagesTime    = 2 * time.Minute
+	maxRefreshes = 2
+)
+
+// pauses are how long a page that could not be had is left alone, each time; after the
+// last the feed's text stays.
+var pauses = []time.Duration{time.Hour, 6 * time.Hour, 24 * time.Hour}
+
+// errPagesTime ends the wait for pages.
+var errPagesTime = errors.New("it took too long, with the other pages of the feed")
+
+// fullText gets the articles of the pages of a feed's entries, during a visit.
+//
+// An entry that was delivered never changes, so it waits for its page, for a time. What
+// has not come then is delivered with the feed's text, as no entry is to be missed for
+// its page, and the page is asked for again at later visits, a few times. When it
+// comes while no viewer has taken the entry, a version with it takes the place of the
+// entry, as one would that the feed changed; an entry that was read stays as it was
+// read.
+//
+// What an entry is known by, and whether it changed, rests on the feed's document alone.
+type fullText struct {
+	v     *visit
+	pages *feeddir.Pages
+	have  map[int]string    // entry of the document, by its index -> URL of the page
+	late  map[string]string // unique name of an entry in new/ -> the same
+}
+
+// newFullText prepares it for a feed with the setting.
+func (v *visit) newFullText() (*fullText, error) {
+	pages, err := feeddir.PagesOf(v.r.Dir, v.t.hash)
+	return &fullText{v: v, pages: pages, have: map[int]string{}, late: map[string]string{}}, err
+}
+
+// wantedPage is a page that is to be had for an entry.
+type wantedPage struct {
+	url    string
+	index  int    // of the entry in the document, -1 for one that was delivered
+	unique string // of the latter
+	known  bool   // an older version of the entry was delivered
+	own    fulltext.Own
+
+	page *feeddir.Page // what became of it, nil for nothing
+	err  error         // why it could not be had
+}
+
+// fullText gets the pages of the entries that are about to be delivered, and of those
+// delivered without. The error is a local one, or the context's.
+func (v *visit) fullText() error {
+	policy, err := lektordir.ParsePolicy(v.st.OnUpdate())
+	if err != nil {
+		return err
+	}
+	wanted, err := delivery.Wanted(v.txn, v.feed, policy, dates(feeddir.HistoryOf(v.r.Dir, v.t.hash)))
+	if err != nil {
+		return err
+	}
+	urls := entryPages(v.feed)
+	var list []*wantedPage
+	left := 0
+	for _, w := range slices.Backward(wanted) { // what is delivered last is the newest
+		e := &v.feed.Entries[w.Index]
+		switch {
+		case urls[w.Index] == "":
+		case len(list) >= maxPages:
+			left++
+		default:
+			own := fulltext.Own{Title: e.Title, Content: e.Content, Type: e.ContentType, Summary: feedconv.PlainText(e.Summary, e.SummaryType)}
+			list = append(list, &wantedPage{url: urls[w.Index], index: w.Index, known: !w.New, own: own})
+		}
+	}
+	if left > 0 {
+		v.r.report.Info("%s: full text of the newest %d entries only", v.name, maxPages)
+	}
+	late, err := v.full.delivered(list)
+	if err != nil {
+		return err
+	}
+	if err := v.full.get(append(list, late...)); err != nil {
+		return err
+	}
+	return v.full.prune(urls)
+}
+
+// again is what is done of it when the document brings nothing new: it ends the visit.
+func (v *visit) again(res result) bool {
+	late, err := v.full.delivered(nil)
+	if err == nil {
+		err = v.full.get(late)
+	}
+	if err == nil {
+		err = v.full.revise(&v.out)
+	}
+	switch {
+	case err != nil:
+		return v.local(err)
+	case len(v.out.Updated) == 0:
+		return v.save(res)
+	}
+	v.resp.Digest()
+	v.resp.Body = nil
+	v.st.Close()
+	v.r.commit(v.txn, func(err error) {
+		if err != nil {
+			v.local(err)
+			return
+		}
+		v.r.delivered(v.txn, v.mark())
+		res.updated = len(v.out.Updated)
+		v.save(res)
+	})
+	v.h.submitted()
+	return false
+}
+
+// entryPages gives the page of each entry of a document, "" for one that has none of its
+// own: a page that several entries share, or that is the feed's, has another text.
+func entryPages(f *feedconv.Feed) []string {
+	urls := make([]string, len(f.Entries))
+	entries := map[string]int{pageURL(f.Link): 2}
+	for i := range f.Entries {
+		e := &f.Entries[i]
+		urls[i] = pageURL((&lektordir.Entry{ID: e.ID, Link: e.Link}).URL())
+		entries[urls[i]]++
+	}
+	for i, u := range urls {
+		if entries[u] > 1 {
+			urls[i] = ""
+		}
+	}
+	return urls
+}
+
+// pageURL is a URL as it is asked for, "" for what is none of http or https. A user and
+// password in what a stranger wrote are not ours to send.
+func pageURL(raw string) string {
+	u, err := fetch.ParseURL(raw)
+	if err != nil {
+		return ""
+	}
+	u.User = nil
+	return u.String()
+}
+
+// delivered gives the pages that are to be asked for again, for entries that were
+// delivered without and that no viewer has taken; or, if the user wants it so, the pages
+// of all such entries. Those of others are forgotten, and those in list left out.
+func (f *fullText) delivered(list []*wantedPage) ([]*wantedPage, error) {
+	v := f.v
+	all, err := f.pages.All()
+	if err != nil {
+		return nil, err
+	}
+	due := map[string]bool{} // and whether now
+	for _, p := range all {
+		if p.Tries > 0 {
+			due[p.URL] = v.t.named || !p.Next.After(v.r.now())
+		}
+	}
+	for _, w := range list {
+		delete(due, w.url)
+	}
+	if len(due) == 0 && !v.t.fullText {
+		return nil, nil
+	}
+	refs, err := v.r.Dir.List(v.ctx, lektordir.ListOptions{Feeds: []string{v.t.hash}, SkipCur: true})
+	if v.ctx.Err() != nil {
+		return nil, context.Cause(v.ctx)
+	}
+	if err != nil {
+		v.r.report.Warn("%v", err)
+	}
+	found := map[string][]*wantedPage{}
+	for _, ref := range slices.Backward(refs) {
+		e, err := v.r.Dir.ReadEntry(ref, lektordir.FieldTitle|lektordir.FieldID|lektordir.FieldLink|lektordir.FieldContent|lektordir.FieldType|lektordir.FieldSummary|lektordir.FieldFullText)
+		if err != nil {
+			continue // a viewer has it, or it is none
+		}
+		if u := pageURL(e.URL()); u != "" && e.FullText.URL == "" {
+			own := fulltext.Own{Title: e.Title, Content: string(e.Content), Type: e.Type, Summary: e.Summary}
+			found[u] = append(found[u], &wantedPage{url: u, index: -1, unique: ref.Unique, known: true, own: own})
+		}
+	}
+	for _, w := range list {
+		delete(found, w.url)
+	}
+	var late []*wantedPage
+	for u, entries := range found {
+		if now, known := due[u]; len(entries) == 1 && len(late)+len(list) < maxPages && (now || v.t.fullText && !known) {
+			late = append(late, entries[0])
+		}
+	}
+	for u := range due {
+		if len(found[u]) == 0 {
+			err = errors.Join(err, f.pages.Remove(u))
+		}
+	}
+	return late, err
+}
+
+// get gets pages and keeps what became of them.
+func (f *fullText) get(list []*wantedPage) error {
+	if len(list) == 0 {
+		return nil
+	}
+	v := f.v
+	ctx, cancel := context.WithTimeoutCause(v.ctx, v.r.pagesTime, errPagesTime)
+	defer cancel()
+	var g errgroup.Group
+	g.SetLimit(pagesAtOnce)
+	for _, w := range list {
+		g.Go(func() error { return f.one(ctx, w) })
+	}
+	err := g.Wait()
+	if v.ctx.Err() != nil {
+		return context.Cause(v.ctx)
+	}
+	if err == nil {
+		err = f.distinct(list)
+	}
+	if err != nil {
+		return err
+	}
+	for _, w := range list {
+		if w.page != nil && w.page.Refused == "" && w.page.Tries == 0 {
+			if w.index >= 0 {
+				f.have[w.index] = w.url
+			} else {
+				f.late[w.unique] = w.url
+			}
+		}
+	}
+	f.report(list)
+	return nil
+}
+
+// one gets a page and keeps what became of it. The error is a local one.
+func (f *fullText) one(ctx context.Context, w *wantedPage) error {
+	old, err := f.pages.Get(w.url)
+	if err != nil {
+		return err
+	}
+	if old != nil && old.Tries == 0 && !w.known {
+		w.page = old // a run that was stopped had it
+		return nil
+	}
+	if w.page, err = f.ask(ctx, w, old); err != nil && ctx.Err() != nil {
+		err = context.Cause(ctx)
+	}
+	if f.v.ctx.Err() != nil {
+		w.page = nil
+		return nil
+	}
+	if w.err = err; err != nil {
+		if errors.As(err, new(*fulltext.MissingError)) {
+			w.page = nil
+			return nil
+		}
+		w.page = f.failed(w.url, old, err)
+	}
+	if err := f.pages.Put(w.page); err != nil {
+		return err
+	}
+	f.v.r.at("page")
+	w.page.Article = nil // there may be many; they are read again when they are delivered
+	return nil
+}
+
+// failed is what is known of a page that could not be had.
+func (f *fullText) failed(url string, old *feeddir.Page, err error) *feeddir.Page {
+	p := &feeddir.Page{URL: url}
+	if old != nil {
+		p.Tries = old.Tries
+	}
+	if lasting(err) || p.Tries >= len(pauses) {
+		p.Tries, p.Refused = 0, err.Error()
+		return p
+	}
+	wait := pauses[p.Tries]
+	if e := (*fetch.StatusError)(nil); errors.As(err, &e) {
+		wait = max(wait, e.RetryAfter)
+	}
+	if e := (*fetch.HostDelayError)(nil); errors.As(err, &e) {
+		wait = max(wait, e.Left)
+	}
+	p.Tries++
+	p.Next = f.v.r.now().Add(wait)
+	return p
+}
+
+// lasting tells whether a page that failed so is not worth another request: it is no
+// page, or not for us. One that is not there yet, or a server in trouble, is.
+func lasting(err error) bool {
+	if e := (*fetch.StatusError)(nil); errors.As(err, &e) {
+		switch e.Status {
+		case http.StatusUnauthorized, http.StatusPaymentRequired, http.StatusForbidden, http.StatusGone, http.StatusUnavailableForLegalReasons:
+			return true
+		}
+		return false
+	}
+	return !errors.Is(err, errPagesTime) && !errors.Is(err, errTruncated) && !errors.As(err, new(*fetch.NetError)) && !errors.As(err, new(*fetch.HostDelayError))
+}
+
+// ask asks for a page and finds its article. The error is for the user.
+func (f *fullText) ask(ctx context.Context, w *wantedPage, old *feeddir.Page) (*feeddir.Page, error) {
+	v := f.v
+	// The document names the page, so what holds for redirects holds for it.
+	from, to := cmp.Or(v.resp.FinalURL, v.st.Document()), w.url
+	for range 1 + maxRefreshes {
+		req := &fetch.Request{URL: to, Origin: from, Page: true}
+		if history.SameOrigin(v.req.URL, to) {
+			req.Header = v.req.Header
+			req.URL = as(v.req.URL, to)
+		}
+		if old != nil && len(old.Article) > 0 {
+			req.ETag, req.LastModified, req.Validated = old.ETag, old.LastModified, old.Final
+		}
+		if err := v.r.room(ctx); err != nil {
+			return nil, err
+		}
+		resp, err := v.r.Client.Get(ctx, req)
+		switch {
+		case err != nil:
+			return nil, err
+		case resp.NotModified:
+			a := &fulltext.Article{Content: string(old.Article)}
+			return &feeddir.Page{
+				URL: w.url, Final: old.Final, ETag: old.ETag, LastModified: old.LastModified,
+				Article: old.Article, Refused: fulltext.Judge(a, w.own),
+			}, nil
+		case resp.Truncated:
+			return nil, errTruncated
+		}
+		var a *fulltext.Article
+		err = v.r.reading(ctx, int64(len(resp.Body)), func() (err error) {
+			a, err = v.r.extract(ctx, resp.Body, resp.FinalURL, resp.Header.Get("Content-Type"))
+			return err
+		})
+		if err != nil {
+			return nil, err
+		}
+		refused := fulltext.Judge(a, w.own)
+		if refused == "" && astray(w.url, resp.FinalURL) {
+			refused = "it leads to the home page"
+		}
+		if refused != "" && a.Refresh != "" {
+			from, to = resp.FinalURL, a.Refresh
+			continue
+		}
+		p := &feeddir.Page{URL: w.url, Final: resp.FinalURL, Refused: refused}
+		if refused == "" {
+			p.ETag, p.LastModified, p.Article = resp.ETag, resp.LastModified, []byte(a.Content)
+		}
+		return p, nil
+	}
+	return nil, &fetch.RedirectError{URL: w.url, Target: to, Reason: "the page leads from one to another"}
+}
+
+// astray tells whether a page that is none of a site's front pages led to one, as sites
+// do with what they do not find.
+func astray(from, to string) bool {
+	u, uerr := url.Parse(from)
+	t, terr := url.Parse(to)
+	return uerr == nil && terr == nil && strings.Trim(t.Path, "/") == "" && t.RawQuery == "" && strings.Trim(u.Path, "/") != ""
+}
+
+// distinct takes articles back that are not those of their entries: the same text, or the
+// same place, behind the pages of several is a wall before them all.
+func (f *fullText) distinct(list []*wantedPage) error {
+	all, err := f.pages.All()
+	if err != nil {
+		return err
+	}
+	texts, places := map[[32]byte]int{}, map[string]int{}
+	text := func(p *feeddir.Page) [32]byte { return sha256.Sum256(bytes.TrimSpace(p.Article)) }
+	byURL := map[string]*feeddir.Page{}
+	for _, p := range all {
+		byURL[p.URL] = p
+		if len(p.Article) > 0 {
+			texts[text(p)]++
+			places[p.Final]++
+		}
+	}
+	for _, w := range list {
+		p := byURL[w.url]
+		if p == nil || w.page == nil || len(p.Article) == 0 || texts[text(p)] < 2 && places[p.Final] < 2 {
+			continue
+		}
+		w.page = &feeddir.Page{URL: p.URL, Final: p.Final, Refused: "the pages of several entries have the same text"}
+		if err := f.pages.Put(w.page); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// missing tells of the program that is not there once for all feeds.
+type missing struct{ sync.Once }
+
+// report tells what could not be had, in one line.
+func (f *fullText) report(list []*wantedPage) {
+	failed := 0
+	var first error
+	for _, w := range list {
+		switch {
+		case w.err == nil:
+		case errors.As(w.err, new(*fulltext.MissingError)):
+			f.v.r.missing.Do(func() { f.v.r.report.Warn("%v", w.err) })
+		default:
+			if failed++; first == nil {
+				first = prefixed(fetch.Public(w.url), w.err)
+			}
+		}
+	}
+	if failed > 0 {
+		f.v.r.report.Info("%s: %d of %s without full text: %v", f.v.name, failed, units.Count(len(list), "page"), first)
+	}
+}
+
+// prune forgets the pages of entries that the document does not have any more. They
+// cannot change, and are not asked for again.
+func (f *fullText) prune(urls []string) error {
+	all, err := f.pages.All()
+	for _, p := range all {
+		if p.Tries == 0 && !slices.Contains(urls, p.URL) {
+			err = errors.Join(err, f.pages.Remove(p.URL))
+		}
+	}
+	return err
+}
+
+// read gives the article of a page that was had; false where it cannot be read any more.
+func (f *fullText) read(url string) (delivery.Article, bool) {
+	p, err := f.pages.Get(url)
+	if err != nil || p == nil || len(p.Article) == 0 {
+		return delivery.Article{}, false
+	}
+	return delivery.Article{URL: fetch.Public(p.Final), HTML: p.Article}, true
+}
+
+// article gives the articles of a document's entries, see [delivery.Options]; nil for a
+// feed whose entries have its own text.
+func (f *fullText) article() func(int) (delivery.Article, bool) {
+	if f == nil {
+		return nil
+	}
+	return func(i int) (delivery.Article, bool) {
+		url, ok := f.have[i]
+		if !ok {
+			return delivery.Article{}, false
+		}
+		return f.read(url)
+	}
+}
+
+// revise stages versions with the full text of entries that were delivered without. What
+// the document has changed is among out, and not revised.
+func (f *fullText) revise(out *lektordir.Result) error {
+	for unique, url := range f.late {
+		same := func(r lektordir.Ref) bool { return r.Identity() == (lektordir.Ref{Unique: unique}).Identity() }
+		a, ok := f.read(url)
+		if !ok || slices.ContainsFunc(out.Updated, same) {
+			continue
+		}
+		ref, ok, err := f.v.txn.Revise(f.v.ctx, unique, a.Replace)
+		if err != nil {
+			return err
+		}
+		if ok {
+			out.Updated = append(out.Updated, ref)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,45 @@
+package pages
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/lektordir/lektor/internal/command"
+	"github.com/lektordir/lektor/internal/testkit/must"
+	"github.com/lektordir/lektor/lektordir"
+)
+
+// The article of a page is for the user: a site that others may see has what the feed
+// has, lists and images included.
+func TestFullTextIsNotPassedOn(t *testing.T) {
+	base := t.TempDir()
+	d := must.Get(lektordir.Create(filepath.Join(base, "d"), nil))
+	w := must.Get(d.NewWriter(lektordir.WriterOptions{}))
+	defer w.Close()
+	must.Get(w.Put(t.Context(), &lektordir.Feed{ID: "http://a.example/feed", Name: "A"}, lektordir.Unread, lektordir.Entry{
+		ID: "http://a.example/1", Title: "One", Content: []byte("<p>Article of the page <img src=http://a.example/i.png>"), Type: "text/html",
+		FeedContent: []byte("What the feed has."), FullText: lektordir.FullText{URL: "http://a.example/1"},
+	}))
+	for _, private := range []bool{true, false} {
+		to := filepath.Join(base, "www")
+		var said strings.Builder
+		o := HTMLOptions{Common: Common{Dir: d.Path(), Private: private}, Output: to, Title: "T", PerPage: 50}
+		if err := HTML(context.Background(), o, command.NewStreams("lektor-pages", strings.NewReader(""), &said, &said)); err != nil {
+			t.Fatal(err, said.String())
+		}
+		var all strings.Builder
+		must.Do(filepath.WalkDir(to, func(path string, e os.DirEntry, err error) error {
+			if err == nil && strings.HasSuffix(path, ".html") {
+				all.Write(must.Get(os.ReadFile(path)))
+			}
+			return err
+		}))
+		// The one site after the other in one place: nothing of the first may stay.
+		if strings.Contains(all.String(), "Article of the page") != private || !strings.Contains(all.String(), "What the feed has.") {
+			t.Errorf("private %v:\n%s", private, all.String())
+		}
+	}
+}

@@ -1,0 +1,211 @@
+package pages
+
+import (
+	"context"
+	"slices"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/lektordir/lektor/internal/command"
+	"github.com/lektordir/lektor/internal/entries"
+	"github.com/lektordir/lektor/internal/feeddir"
+	"github.com/lektordir/lektor/internal/letter"
+	"github.com/lektordir/lektor/internal/units"
+	"github.com/lektordir/lektor/lektordir"
+)
+
+// mailed is an entry that was put into a mailbox.
+type mailed struct {
+	*entries.Record
+	file string // of the mailbox or the message
+	id   string // of the message
+}
+
+// mailColumns are what -o can print of it: what it can print of entries, and two more.
+func mailColumns() []command.Column[*mailed] {
+	list := []command.Column[*mailed]{
+		{Name: "file", Verbatim: true, Get: func(m *mailed) any { return m.file }},
+		{Name: "messageid", Get: func(m *mailed) any { return m.id }},
+	}
+	for _, c := range entries.Columns() {
+		list = append(list, command.Column[*mailed]{
+			Name: c.Name, Extra: c.Extra, Full: c.Full, Sparse: c.Sparse, Text: c.Text, Verbatim: c.Verbatim,
+			Get: func(m *mailed) any { return c.Get(m.Record) },
+		})
+	}
+	return list
+}
+
+// mailing is a run of Mbox or Maildir.
+type mailing struct {
+	*run
+	images bool
+	ledger *mailLedger
+	print  *command.Printer[*mailed] // nil for nothing
+	added  int
+	// step is told before each step that a kill may fall on; for tests.
+	step func()
+}
+
+// newMailing opens the lektor-dir. The ledger is for whoever has one.
+func newMailing(c Common, images bool, printing command.PrinterOptions, step func(), s *command.Streams) (*mailing, error) {
+	r, err := c.open(s)
+	if err != nil {
+		return nil, err
+	}
+	// A mailbox is the user's own, as the lektor-dir is.
+	r.private = true
+	m := &mailing{run: r, images: images, step: step}
+	if step == nil {
+		m.step = func() {}
+	}
+	if printing.Format != "" {
+		m.print, err = command.NewPrinter(s.Out, printing, mailColumns())
+	}
+	return m, err
+}
+
+// post is a message that is to be put into a mailbox.
+type post struct {
+	record  *entries.Record
+	later   bool // there is one of another version of the entry
+	message *letter.Message
+	data    []byte
+}
+
+// posts gives what is to be mailed of the query, from old to new; without a ledger, all
+// of it. What the ledger does not know and is not to be mailed, it knows then.
+func (m *mailing) posts(ctx context.Context) ([]*post, error) {
+	found, err := m.selected(ctx, 0)
+	if err != nil {
+		return nil, err
+	}
+	var list []*post
+	deliver := map[string]bool{} // by feed, whether versions are wanted
+	for _, r := range found {
+		known, later := false, false
+		if m.ledger != nil {
+			known, later = m.ledger.knows(r.Ref)
+		}
+		if known {
+			continue
+		}
+		if later {
+			wanted, ok := deliver[r.Ref.Feed]
+			if !ok {
+				if st, err := feeddir.Load(m.Dir, r.Ref.Feed); err == nil {
+					wanted = st.OnUpdate() == "deliver"
+				}
+				deliver[r.Ref.Feed] = wanted
+			}
+			if !wanted {
+				m.ledger.add(r.Ref)
+				continue
+			}
+		}
+		list = append(list, &post{record: r, later: later})
+	}
+	if m.ledger != nil {
+		if err := m.ledger.flush(); err != nil {
+			return nil, err
+		}
+	}
+	err = entries.Parallel(ctx, len(list), func(i int) {
+		if r := list[i].record; !m.Usable(r.Check()) || !m.Usable(r.Read(lektordir.FieldPubDate)) {
+			list[i].record = nil
+		}
+	})
+	list = slices.DeleteFunc(list, func(p *post) bool { return p.record == nil })
+	slices.SortFunc(list, func(a, b *post) int { return entries.ByDate(a.record, b.record) })
+	return list, err
+}
+
+// earliest is a date that mail programs can read (RFC 5322, 3.3).
+const earliest = 1900
+
+// write makes the message; false says that the entry cannot be read, which was told.
+func (m *mailing) write(p *post) (bool, error) {
+	r := p.record
+	if !m.Usable(r.Read(lektordir.AllFields)) {
+		return false, nil
+	}
+	date := r.Date()
+	if date.Year() < earliest {
+		date = r.Ref.Delivered()
+	}
+	e := letter.Entry{
+		Ref: r.Ref, Feed: r.Feed(), Entry: entries.Own(r.Get(0)), Title: r.Title(), Date: date.In(m.Now.Location()), Images: m.images,
+	}
+	if p.later {
+		e.Version = r.Ref.Unique
+	}
+	p.message = e.Message()
+	var err error
+	p.data, err = p.message.Bytes()
+	r.Forget()
+	return err == nil, err
+}
+
+// done tells that a message is in a mailbox.
+func (m *mailing) done(p *post, file string) error {
+	m.added++
+	if m.print == nil {
+		return nil
+	}
+	return m.print.Print(&mailed{Record: p.record, file: file, id: p.message.ID})
+}
+
+// end flushes what was printed, and tells a person how many messages there are now.
+func (m *mailing) end(where string) error {
+	if m.print != nil {
+		return m.print.Flush()
+	}
+	if m.S.ErrIsTerminal() {
+		m.S.Report.Info("%s: %s added", where, units.Count(m.added, "message"))
+	}
+	return nil
+}
+
+// inBatches calls f for batches of messages, which are made in parallel.
+func (m *mailing) inBatches(ctx context.Context, list []*post, f func([]*post) error) error {
+	bar := m.S.Report.Progress(len(list), "writing messages")
+	defer bar.Done()
+	for batch := range slices.Chunk(list, mailBatch) {
+		var g errgroup.Group
+		g.SetLimit(mailWriters)
+		usable := make([]bool, len(batch))
+		for i, p := range batch {
+			g.Go(func() (err error) {
+				usable[i], err = m.write(p)
+				return err
+			})
+		}
+		if err := g.Wait(); err != nil {
+			return err
+		}
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		var whole []*post
+		for i, p := range batch {
+			if usable[i] {
+				whole = append(whole, p)
+			}
+		}
+		if err := f(whole); err != nil {
+			return err
+		}
+		for _, p := range batch {
+			p.data, p.message = nil, nil
+		}
+		bar.Add(len(batch))
+	}
+	return nil
+}
+
+// So many messages are on the way at once, and so many are written at a time: who
+// waits for the disk together waits once.
+const (
+	mailBatch   = 128
+	mailWriters = 16
+)

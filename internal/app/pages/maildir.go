@@ -1,0 +1,265 @@
+package pages
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"golang.org/x/sync/errgroup"
+	"golang.org/x/sys/unix"
+
+	"github.com/lektordir/lektor/internal/atomicfile"
+	"github.com/lektordir/lektor/internal/command"
+	"github.com/lektordir/lektor/lektordir"
+)
+
+// MaildirOptions are the options of [Maildir].
+type MaildirOptions struct {
+	Common
+	To     string // the maildir, which is made if need be
+	Images bool   // messages show images
+	Print  command.PrinterOptions
+
+	step func() // of tests, see [mailing]
+}
+
+// The files beside the messages of a maildir. A name with a dot is no folder while it
+// is a file, and no mail program looks at it.
+const (
+	mailLedgerName = ".lektor-mail"
+	stagedPrefix   = ".lektor-mail."
+)
+
+// Maildir delivers entries into a maildir, each once, whatever becomes of the messages
+// there.
+//
+// A message is first written beside the directories new and cur, with the name that it
+// will have in one of them: not in tmp, as others remove from there what is old, and
+// nothing else would tell that they did. When a batch is on the disk the ledger gets
+// its lines, and is synced; then each gets its name. So a message that is beside is
+// either known to the ledger, and the next run does what is left, or it is not, and is
+// made again: a kill anywhere neither loses nor doubles one. Readers see whole messages
+// only.
+func Maildir(ctx context.Context, o MaildirOptions, s *command.Streams) error {
+	m, err := newMailing(o.Common, o.Images, o.Print, o.step, s)
+	if err != nil {
+		return err
+	}
+	d := &maildir{m, o.To}
+	if err := d.make(); err != nil {
+		return err
+	}
+	if m.ledger, err = openMailLedger(d.join(mailLedgerName), o.To); err != nil {
+		return err
+	}
+	defer m.ledger.close()
+	if err := d.recover(); err != nil {
+		return err
+	}
+	list, err := m.posts(ctx)
+	if err != nil {
+		return err
+	}
+	if err := m.inBatches(ctx, list, d.deliver); err != nil {
+		return errors.Join(err, m.end(o.To))
+	}
+	return m.end(o.To)
+}
+
+type maildir struct {
+	*mailing
+	path string
+}
+
+func (d *maildir) join(name string) string { return filepath.Join(d.path, name) }
+
+// make makes the maildir, unless it is there. A directory that has something else in it
+// is left alone.
+func (d *maildir) make() error {
+	names, err := os.ReadDir(d.path)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	has := func(name string) bool {
+		return slices.ContainsFunc(names, func(e fs.DirEntry) bool { return e.Name() == name })
+	}
+	switch {
+	case has("src"), sameFile(d.path, d.Dir.Path()):
+		return command.Hint(fmt.Errorf("%s is a lektor-dir, and no maildir", d.path), "name a new directory")
+	case len(names) > 0 && !has("cur") && !has("new") && !has(mailLedgerName):
+		return command.Hint(fmt.Errorf("%s is no maildir, and not empty", d.path), "name a new directory, or make one of it: mkdir cur new tmp")
+	}
+	for _, sub := range []string{"tmp", "new", "cur"} {
+		if err := os.MkdirAll(d.join(sub), 0o700); err != nil {
+			return err
+		}
+	}
+	return atomicfile.SyncDir(d.path)
+}
+
+func sameFile(a, b string) bool {
+	x, err := os.Stat(a)
+	if err != nil {
+		return false
+	}
+	y, err := os.Stat(b)
+	return err == nil && os.SameFile(x, y)
+}
+
+// messageName is the name of an entry's message without flags. It says by itself which
+// entry that is, and needs no host to be the only one.
+func messageName(r lektordir.Ref) string {
+	seconds, _, _ := strings.Cut(r.Unique, ".")
+	h := sha256.Sum256([]byte(mailKey(r)))
+	return seconds + ".L" + hex.EncodeToString(h[:12]) + ".lektor"
+}
+
+// placeOf is where a message belongs, by what is known of its entry: one that nobody
+// has seen is new.
+func placeOf(r lektordir.Ref) string {
+	name := messageName(r)
+	if r.Place == lektordir.New {
+		return "new/" + name
+	}
+	flags := ""
+	for _, flag := range "FST" { // in this order, and no others: letters of the user mean nothing there
+		if r.HasFlag(byte(flag)) {
+			flags += string(flag)
+		}
+	}
+	return "cur/" + name + ":2," + flags
+}
+
+// staged is where a message is before it gets its place, and placed the place for a
+// name of staged.
+func staged(place string) string { return stagedPrefix + strings.Replace(place, "/", ".", 1) }
+
+func placed(name string) (string, bool) {
+	name, ok := strings.CutPrefix(name, stagedPrefix)
+	if !ok || !strings.HasPrefix(name, "new.") && !strings.HasPrefix(name, "cur.") {
+		return "", false
+	}
+	return strings.Replace(name, ".", "/", 1), true
+}
+
+// base is the name of a message without its flags.
+func base(path string) string {
+	name, _, _ := strings.Cut(filepath.Base(path), ":")
+	return name
+}
+
+// recover ends what a kill has interrupted. Where the ledger was lost, it learns from
+// the messages that are there.
+func (d *maildir) recover() error {
+	names, err := os.ReadDir(d.path)
+	if err != nil {
+		return err
+	}
+	var known map[string]bool
+	for _, e := range names {
+		place, ok := placed(e.Name())
+		if !ok || !e.Type().IsRegular() {
+			continue
+		}
+		if known == nil {
+			known = d.ledger.messages()
+		}
+		d.step()
+		if known[base(place)] {
+			err = os.Rename(d.join(e.Name()), d.join(place))
+		} else {
+			err = os.Remove(d.join(e.Name()))
+		}
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	if !d.ledger.fresh {
+		return nil
+	}
+	there := map[string]bool{}
+	for _, sub := range []string{"new", "cur"} {
+		names, err := os.ReadDir(d.join(sub))
+		if err != nil {
+			return err
+		}
+		for _, e := range names {
+			there[base(e.Name())] = true
+		}
+	}
+	d.ledger.there = func(r lektordir.Ref) bool { return there[messageName(r)] }
+	return nil
+}
+
+// messages are the names of the messages of the entries that the ledger knows.
+func (l *mailLedger) messages() map[string]bool {
+	names := make(map[string]bool, len(l.keys))
+	for key := range l.keys {
+		feed, unique, _ := strings.Cut(key, "/")
+		names[messageName(lektordir.Ref{Feed: feed, Unique: unique})] = true
+	}
+	return names
+}
+
+// deliver gives messages their places.
+func (d *maildir) deliver(batch []*post) error {
+	var g errgroup.Group
+	g.SetLimit(mailWriters)
+	places := make([]string, len(batch))
+	for i, p := range batch {
+		places[i] = placeOf(p.record.Ref)
+		g.Go(func() error { return d.stage(d.join(staged(places[i])), p.data) })
+	}
+	if err := cmp.Or(g.Wait(), atomicfile.SyncDir(d.path)); err != nil {
+		for _, place := range places {
+			_ = os.Remove(d.join(staged(place)))
+		}
+		return err
+	}
+	d.step()
+	for _, p := range batch {
+		d.ledger.add(p.record.Ref)
+	}
+	// From here on, what an error leaves is for the next run.
+	if err := d.ledger.flush(); err != nil {
+		return err
+	}
+	for i, p := range batch {
+		d.step()
+		if err := os.Rename(d.join(staged(places[i])), d.join(places[i])); err != nil {
+			return err
+		}
+		if err := d.done(p, d.join(places[i])); err != nil {
+			return err
+		}
+	}
+	d.step()
+	return cmp.Or(atomicfile.SyncDir(d.join("new")), atomicfile.SyncDir(d.join("cur")))
+}
+
+// stage writes a message to the disk.
+func (d *maildir) stage(path string, data []byte) error {
+	d.step()
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL|unix.O_NOFOLLOW, 0o600)
+	if err != nil {
+		return err
+	}
+	half := len(data) / 2
+	_, err = f.Write(data[:half])
+	if err == nil {
+		d.step()
+		_, err = f.Write(data[half:])
+	}
+	if err == nil {
+		err = f.Sync()
+	}
+	return cmp.Or(err, f.Close())
+}

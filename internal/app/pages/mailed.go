@@ -1,0 +1,138 @@
+package pages
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/lektordir/lektor/internal/atomicfile"
+	"github.com/lektordir/lektor/internal/command"
+	"github.com/lektordir/lektor/lektordir"
+)
+
+// mailLedger remembers beside a mailbox what was put into it, so that nothing is that
+// was once: not what a mail program has moved or deleted, and not what a publisher
+// changed a word in. A line is the feed and the unique name of an entry, with a slash
+// between. It is written before the messages appear, and synced, and nothing is ever
+// taken out of it. A line without its end does not count, and is cut off.
+//
+// The file is locked for as long as the ledger is open.
+type mailLedger struct {
+	f      *os.File
+	unlock func()
+	fresh  bool               // there was none
+	keys   map[string]bool    // feed/unique
+	ids    map[[2]string]bool // feed and identity
+	// there asks the mailbox whether it has an entry, where the ledger was lost.
+	there func(lektordir.Ref) bool
+	buf   bytes.Buffer
+}
+
+const (
+	mailLedgerHead = "lektor-mail 1\n"
+	maxMailLedger  = 1 << 30
+)
+
+// openMailLedger locks and reads a ledger, which is made if need be.
+// to is the mailbox.
+func openMailLedger(path, to string) (*mailLedger, error) {
+	unlock, err := atomicfile.Lock(path, command.Hint(fmt.Errorf("another process adds to %s", to), "try again in a moment"))
+	if err != nil {
+		return nil, err
+	}
+	l := &mailLedger{unlock: unlock, keys: map[string]bool{}, ids: map[[2]string]bool{}}
+	if err := l.read(path); err != nil {
+		l.close()
+		return nil, err
+	}
+	return l, nil
+}
+
+func (l *mailLedger) read(path string) error {
+	data, err := atomicfile.Read(path, maxMailLedger)
+	if err != nil {
+		return err
+	}
+	whole := bytes.LastIndexByte(data, '\n') + 1
+	text := string(data[:whole])
+	rest, ok := strings.CutPrefix(text, mailLedgerHead)
+	if l.fresh = text == ""; !ok && !l.fresh {
+		return command.Hint(fmt.Errorf("%s is of another program, or of another version", path), "add to a new mailbox, or remove the file; then what was moved out of this mailbox is added again")
+	}
+	for line := range strings.Lines(rest) {
+		if feed, unique, ok := strings.Cut(strings.TrimSuffix(line, "\n"), "/"); ok {
+			l.know(lektordir.Ref{Feed: feed, Unique: unique})
+		}
+	}
+	if l.f, err = os.OpenFile(path, os.O_WRONLY|os.O_APPEND|unix.O_NOFOLLOW, 0); err != nil {
+		return err
+	}
+	if whole < len(data) {
+		err = l.f.Truncate(int64(whole))
+	}
+	if l.fresh {
+		l.buf.WriteString(mailLedgerHead)
+	}
+	return err
+}
+
+func mailKey(r lektordir.Ref) string { return r.Feed + "/" + r.Unique }
+
+func (l *mailLedger) know(r lektordir.Ref) {
+	l.keys[mailKey(r)] = true
+	if id := r.Identity(); id != "" {
+		l.ids[[2]string{r.Feed, id}] = true
+	}
+}
+
+// knows tells whether an entry was mailed, and if not, whether another version of it
+// was.
+func (l *mailLedger) knows(r lektordir.Ref) (known, later bool) {
+	if l.there != nil && l.there(r) {
+		l.add(r)
+	}
+	id := r.Identity()
+	return l.keys[mailKey(r)], id != "" && l.ids[[2]string{r.Feed, id}]
+}
+
+// add adds an entry, which is in the file after [mailLedger.flush].
+func (l *mailLedger) add(r lektordir.Ref) {
+	l.know(r)
+	l.buf.WriteString(mailKey(r) + "\n")
+}
+
+// flush writes and syncs what was added. After an error nothing of it counts.
+func (l *mailLedger) flush() error {
+	if l.buf.Len() == 0 {
+		return nil
+	}
+	fi, err := l.f.Stat()
+	if err == nil {
+		_, err = l.f.Write(l.buf.Bytes())
+	}
+	if err == nil {
+		err = l.f.Sync()
+	}
+	if err == nil && l.fresh {
+		err = atomicfile.SyncDir(filepath.Dir(l.f.Name()))
+	}
+	if err != nil {
+		if fi != nil {
+			_ = l.f.Truncate(fi.Size())
+		}
+		return err
+	}
+	l.buf.Reset()
+	return nil
+}
+
+func (l *mailLedger) close() {
+	if l.f != nil {
+		_ = l.f.Close()
+	}
+	l.unlock()
+}

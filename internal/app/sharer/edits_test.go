@@ -1,0 +1,325 @@
+package sharer
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/lektordir/lektor/feedconv"
+	"github.com/lektordir/lektor/internal/command"
+	"github.com/lektordir/lektor/internal/delivery"
+	"github.com/lektordir/lektor/internal/fetch"
+	"github.com/lektordir/lektor/internal/testkit/dir"
+	"github.com/lektordir/lektor/lektordir"
+)
+
+// What a feed calls itself, and where it moved to, is each machine's own to find out: of
+// that alone no edit is made, and none is applied.
+func TestNoEdit(t *testing.T) {
+	all, target := machines(t, "a b")
+	a, b := all[0], all[1]
+	for _, m := range all {
+		m.subscribe(1, "Folder")
+	}
+	rounds(2, a, b)
+	before, set := a.published(target, subsFile).Sharing.Until, a.set()
+	src := "src/" + dir.Hash(feedURL(1))
+	a.write(src+"/name", "Another name\n")
+	a.write(src+"/etc/fetch/url", "http://moved.example/feed\n")
+	a.write(src+"/etc/fetch/interval", "1d\n")
+	rounds(2, a, b)
+	if now := a.published(target, subsFile).Sharing.Until; now != before || a.set() != set || b.set() != set {
+		t.Errorf("until %v, and it was %v:\n%s", now, before, a.set())
+	}
+	if s := b.state(); strings.Contains(s, "moved.example") {
+		t.Errorf("it is applied: %s", s)
+	}
+	// An edit tells it along, and it makes no conflict with one who has not heard.
+	a.write(src+"/etc/view/alias", "Alias\n")
+	rounds(2, a, b)
+	if s := b.state(); !strings.Contains(s, "http://feed1.example/ Alias") || a.conflicts()+b.conflicts() != "" {
+		t.Errorf("%s, conflicts %s", s, b.conflicts())
+	}
+	// Who subscribes to it now fetches it from where it is, as the same feed.
+	c := newMachine(t, a.clock, "c", target)
+	c.sync()
+	if url, err := os.ReadFile(filepath.Join(c.Path, src, "etc/fetch/url")); err != nil || string(url) != "http://moved.example/feed\n" {
+		t.Errorf("%q, %v", url, err)
+	}
+}
+
+// A folder has its id of its path, unless a folder that was renamed has that already.
+func TestFolderIDs(t *testing.T) {
+	all, target := machines(t, "a b")
+	a, b := all[0], all[1]
+	hash := a.subscribe(1, "News")
+	rounds(2, a, b)
+	first := a.published(target, subsFile).Item(hash).Parent
+	if !regexp.MustCompile(`^folder:[0-9a-f]{16}$`).MatchString(first) {
+		t.Fatalf("id %s", first)
+	}
+	a.write("src/"+hash+"/etc/categories", "Old news\n")
+	rounds(1, a, b)
+	if now := a.published(target, subsFile).Item(hash).Parent; now != first {
+		t.Errorf("renamed, %s is %s", first, now)
+	}
+	other := b.subscribe(2, "News")
+	rounds(2, b, a)
+	second := a.published(target, subsFile).Item(other).Parent
+	if !regexp.MustCompile(`^` + first + `-[0-9a-f]{16}$`).MatchString(second) {
+		t.Errorf("the new folder is %s, and the old one %s", second, first)
+	}
+	same(t, a, b)
+	if s := a.state(); !strings.Contains(s, `http://feed1.example/  ["Old news"]`) || !strings.Contains(s, `http://feed2.example/  ["News"]`) {
+		t.Errorf("state: %s", s)
+	}
+}
+
+// Names as other viewers leave them: a bare one in cur/ is read, and one with no flags is
+// not.
+func TestNamesInCur(t *testing.T) {
+	all, _ := machines(t, "a b")
+	a, b := all[0], all[1]
+	fetched(1, 3, a, b)
+	rounds(2, a, b)
+	rename := func(from, to string) {
+		t.Helper()
+		found, _ := filepath.Glob(filepath.Join(a.Path, from))
+		if len(found) != 1 {
+			t.Fatalf("%s: %q", from, found)
+		}
+		name, _, _ := strings.Cut(filepath.Base(found[0]), ";")
+		cur := filepath.Join(a.Path, "cur", dir.Hash(feedURL(1)))
+		if err := errors.Join(os.MkdirAll(cur, 0o777), os.Rename(found[0], filepath.Join(cur, name+to))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	flags := func(want string) {
+		t.Helper()
+		rounds(2, a, b)
+		s := b.state()
+		for n, f := range strings.Split(want, ",") {
+			if !strings.Contains(s+"\n", fmt.Sprintf("000000010000000%d %s\n", n, f)) {
+				t.Errorf("want %s: %s", want, s)
+			}
+		}
+	}
+	rename("new/*/*I0000000100000000.*", "")
+	rename("new/*/*I0000000100000001.*", ";2,FS")
+	rename("new/*/*I0000000100000002.*", ";2,")
+	flags("S,FS,")
+	rename("cur/*/*I0000000100000000.*", ";2,")
+	rename("cur/*/*I0000000100000001.*", ";2,F")
+	rename("cur/*/*I0000000100000002.*", ";2,Rk") // R is none that is shared
+	flags(",F,k")
+	rename("cur/*/*I0000000100000000.*", "") // and set again
+	rename("cur/*/*I0000000100000001.*", "")
+	flags("S,S,k")
+	if c := a.conflicts() + b.conflicts(); c != "" {
+		t.Errorf("conflicts: %s", c)
+	}
+}
+
+// A machine that met a feed before its guids changed has the entry under the old one;
+// its journal tells that it is the one that others know by the new one.
+func TestJournalTells(t *testing.T) {
+	all, _ := machines(t, "a b")
+	a, b := all[0], all[1]
+	hash := a.subscribe(1)
+	b.subscribe(1)
+	deliver := func(m *machine, guid string) {
+		t.Helper()
+		d := m.dir()
+		w, err := d.NewWriter(lektordir.WriterOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer w.Close()
+		tx, err := w.BeginWait(t.Context(), hash)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer tx.Close()
+		doc := `<rss version="2.0"><channel><title>t</title><item><title>Moved guids</title><link>http://feed1.example/x</link><guid isPermaLink="false">` + guid + `</guid><description>The same text.</description><pubDate>Sat, 21 May 2005 09:43:33 GMT</pubDate></item></channel></rss>`
+		f, err := feedconv.ParseBytes([]byte(doc), feedconv.Options{URL: feedURL(1)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := delivery.Stage(t.Context(), tx, f, lektordir.Unread); err != nil {
+			t.Fatal(err)
+		}
+		done := make(chan error, 1)
+		tx.Commit(func(err error) { done <- err })
+		w.Flush()
+		if err := <-done; err != nil {
+			t.Fatal(err)
+		}
+	}
+	deliver(a, "urn:old")
+	deliver(a, "urn:new")
+	deliver(b, "urn:new")
+	list := func(m *machine) []lektordir.Ref {
+		t.Helper()
+		refs, err := m.dir().List(t.Context(), lektordir.ListOptions{})
+		if err != nil || len(refs) != 1 {
+			t.Fatalf("%v, %v", refs, err)
+		}
+		return refs
+	}
+	if list(a)[0].Identity() == list(b)[0].Identity() {
+		t.Fatal("they have one lineage: this tries nothing")
+	}
+	// Nor does the id of the entry tell.
+	found, _ := filepath.Glob(filepath.Join(a.Path, "new/*/*/id"))
+	if len(found) != 1 {
+		t.Fatalf("%q", found)
+	}
+	if err := os.WriteFile(found[0], []byte("urn:old\n"), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	rounds(2, a, b)
+	if _, err := b.dir().SetFlags(list(b)[0], "FS", ""); err != nil {
+		t.Fatal(err)
+	}
+	rounds(1, b, a)
+	if got := list(a)[0].Flags(); got != "FS" {
+		t.Errorf("it has %q", got)
+	}
+	if _, err := a.dir().SetFlags(list(a)[0], "", "S"); err != nil {
+		t.Fatal(err)
+	}
+	rounds(1, a, b)
+	if got := list(b)[0].Flags(); got != "F" {
+		t.Errorf("and back: %q", got)
+	}
+}
+
+// A feed that a fetcher is busy with is not waited for: its subscription follows with the
+// next sync, and is told of as waiting; marks need no lock.
+func TestBusy(t *testing.T) {
+	all, _ := machines(t, "a b")
+	a, b := all[0], all[1]
+	fetched(1, 2, a, b)
+	fetched(2, 1, a, b)
+	rounds(2, a, b)
+	hash := dir.Hash(feedURL(1))
+	a.write("src/"+hash+"/etc/view/alias", "Alias\n")
+	a.mark(1, 0, "FS", "")
+	a.unsubscribe(2)
+	rounds(1, a)
+	w, err := b.dir().NewWriter(lektordir.WriterOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Close()
+	var locks []*lektordir.Txn
+	for _, feed := range []string{hash, dir.Hash(feedURL(2))} {
+		tx, err := w.BeginWait(t.Context(), feed)
+		if err != nil {
+			t.Fatal(err)
+		}
+		locks = append(locks, tx)
+	}
+	b.sync()
+	s := b.state()
+	if !strings.Contains(s, "0000000100000000 FS") || strings.Contains(s, "Alias") || !strings.Contains(s, feedURL(2)) || !strings.Contains(b.err.String(), "2 items waiting") {
+		t.Errorf("while they are busy: %s\n%s", s, &b.err)
+	}
+	a.sync()
+	if s := a.state(); !strings.Contains(s, "Alias") || strings.Contains(s, feedURL(2)) {
+		t.Errorf("what waits there was taken for an edit: %s", s)
+	}
+	for _, tx := range locks {
+		tx.Close()
+	}
+	if err := Apply(t.Context(), ApplyOptions{Common: b.common()}, b.streams()); err != nil {
+		t.Fatal(err)
+	}
+	same(t, a, b)
+}
+
+// Few subscriptions end without a word, and so do many that are not most; else all wait,
+// and come back to nobody.
+func TestManyEnd(t *testing.T) {
+	for _, c := range []struct {
+		end, of int
+		waits   bool
+	}{{10, 10, false}, {11, 22, false}, {11, 21, true}} {
+		all, _ := machines(t, "a b")
+		a, b := all[0], all[1]
+		for n := range c.of {
+			a.subscribe(n)
+		}
+		rounds(2, a, b)
+		for n := range c.end {
+			a.unsubscribe(n)
+		}
+		rounds(1, a)
+		err := Sync(t.Context(), SyncOptions{Common: b.common()}, b.streams())
+		left := strings.Count(b.state(), "http://feed")
+		if many := errors.As(err, new(*ErrManyEnd)); many != c.waits || !many && err != nil || left != c.of && c.waits || left != c.of-c.end && !c.waits {
+			t.Errorf("%d of %d: %v, %d are left", c.end, c.of, err, left)
+		}
+		rounds(1, a)
+		if left := strings.Count(a.state(), "http://feed"); left != c.of-c.end {
+			t.Errorf("%d of %d: %d came back", c.end, c.of, left-c.of+c.end)
+		}
+		if err := Sync(t.Context(), SyncOptions{Common: b.common(), Yes: true}, b.streams()); err != nil {
+			t.Error(err)
+		}
+		same(t, a, b)
+	}
+}
+
+// What is not shared is named, with the reason, and without what is secret of it.
+func TestStatusOfWhatIsNotShared(t *testing.T) {
+	all, _ := machines(t, "a")
+	a := all[0]
+	for id, files := range map[string][]string{
+		"http://password.example/": {"etc/fetch/url=http://me:s3cret@password.example/"},
+		"http://headers.example/":  {"etc/fetch/url=http://headers.example/", "etc/fetch/headers=Cookie: s3cret"},
+		"http://filter.example/":   {"etc/fetch/url=http://filter.example/", "etc/fetch/filter=s3cret"},
+		"exec:s3cret":              {"etc/fetch/url=exec:s3cret"},
+	} {
+		name, _, _ := strings.Cut(strings.NewReplacer("http://", "", "exec:s3cret", "command.").Replace(id), ".")
+		if _, err := a.Feed(id, "The "+name, files...); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := Status(t.Context(), StatusOptions{Common: a.common()}, a.streams()); err != nil {
+		t.Fatal(err)
+	}
+	text := a.err.String()
+	for _, want := range []string{"The password, which has a password or user name in its URL", "The headers, which ", "The filter, which ", "The command, which "} {
+		if !strings.Contains(text, "not shared: "+want) {
+			t.Errorf("want %q: %s", want, text)
+		}
+	}
+	if strings.Contains(text, "s3cret") {
+		t.Errorf("it tells too much: %s", text)
+	}
+}
+
+// The limits of lektor-fetch are those of a peer's documents, too: which one it was is
+// said, and nothing is half read.
+func TestLimitsOfPeers(t *testing.T) {
+	srv := newDAV(t, nextcloud)
+	a, b := onServer(t, srv)
+	fetched(1, 1, a, b)
+	a.mark(1, 0, "F", "")
+	a.sync0()
+	c := b.common()
+	c.Fetch = fetch.Config{MaxBytes: 100}
+	before := b.state()
+	s := b.streams()
+	err := Sync(t.Context(), SyncOptions{Common: c}, s)
+	if command.Status(err) != 75 || !strings.Contains(b.err.String(), "--max-bytes") || b.state() != before {
+		t.Errorf("%v: %s", err, &b.err)
+	}
+	b.sync()
+	same(t, a, b)
+}

@@ -1,0 +1,355 @@
+package sharer
+
+import (
+	"cmp"
+	"errors"
+	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/lektordir/lektor/internal/command"
+	"github.com/lektordir/lektor/internal/testkit/dir"
+)
+
+// talk is a sync with what it says: on standard error, or as its error with the hint.
+func (m *machine) talk() (status int, text string) {
+	m.t.Helper()
+	s := m.streams()
+	err := Sync(m.t.Context(), SyncOptions{Common: m.common()}, s)
+	if err != nil && err != error(remote) {
+		s.Report.Print(err)
+	}
+	return command.Status(err), m.err.String()
+}
+
+// A day with each kind of server: nobody makes directories by hand, nothing is asked for
+// without need, and a second machine that takes itself for the same endpoint is found out
+// before it has overwritten anything, whichever of the two it is.
+func TestServers(t *testing.T) {
+	for _, as := range servers {
+		t.Run(as.name, func(t *testing.T) {
+			srv := newDAV(t, as)
+			a, b := onServer(t, srv)
+			for _, m := range []*machine{a, b} {
+				m.subscribe(1, "F")
+				for n := range 6 {
+					m.deliver(1, n)
+				}
+			}
+			if status, text := a.talk(); status != 75 || !strings.Contains(text, "published nothing yet") {
+				t.Fatalf("%d, %s", status, text)
+			}
+			a.mark(1, 0, "S", "")
+			b.mark(1, 1, "F", "")
+			b.subscribe(2)
+			rounds(2, b, a)
+			same(t, a, b)
+			srv.took()
+			rounds(1, a, b)
+			if got := srv.took(); as.etag != "" && strings.Count(got, "GET ") != strings.Count(got, "304 conditional") || strings.Contains(got, "PUT") {
+				t.Errorf("nothing is new, and it sent %s", got)
+			}
+			// Three edits, one after the other: all arrive, and cost no more than they
+			// must. What this endpoint published is asked about, and not fetched.
+			for n := range 3 {
+				a.mark(1, 2, string("FSa"[n]), "")
+				srv.took()
+				a.sync()
+				if got := srv.took(); as.etag != "" && strings.Contains(got, "GET a/state.rss 200") || strings.Contains(got, "state-all") {
+					t.Errorf("an edit sent %s", got)
+				}
+				b.sync()
+				same(t, a, b)
+			}
+
+			c := a.copied("c")
+			one, two := a, c
+			if as.tagged {
+				one, two = c, a
+			}
+			one.mark(1, 3, "F", "")
+			one.sync()
+			two.mark(1, 4, "F", "")
+			two.subscribe(7)
+			srv.took()
+			two.refused()
+			if got := srv.took(); strings.Contains(got, "PUT") {
+				t.Errorf("it overwrote what the other has: %s", got)
+			}
+			two.renew()
+			b.reads(srv, two)
+			two.reads(srv, one)
+			one.reads(srv, two)
+			rounds(1, two)
+			rounds(2, b, one, two)
+			same(t, a, b, c)
+			if s := b.state(); !strings.Contains(s, "0000000100000003 F") || !strings.Contains(s, "0000000100000004 F") || !strings.Contains(s, feedURL(7)) {
+				t.Errorf("lost: %s", s)
+			}
+		})
+	}
+}
+
+// What a server may say to a document that is put there: the user is told what it is and
+// what to do, nothing is lost, and when the server is well again the next sync needs no
+// help.
+func TestRefusedByServer(t *testing.T) {
+	page := "<!doctype html>\n<html><title>Sign in</title></html>"
+	for _, c := range []struct {
+		name, method string // "" for every one
+		document     string // "" for all
+		status       int
+		header, body string
+		exit         int
+		says         string // a regular expression
+	}{
+		{"password", "", "", 401, "Www-Authenticate: Basic", "", 1, `401 Unauthorized: it wants to know who we are`},
+		{"not allowed", "PUT", "", 403, "", "", 1, "403 Forbidden: this machine may not write there\n.*hint: look at the permissions"},
+		{"no directory, no WebDAV", "PUT MKCOL", "", 404, "", "", 1, "404 Not Found: there is no directory for it\n.*hint: make the directory http://.*/dav/a-[0-9a-f]+/ on the server"},
+		{"no parent", "PUT MKCOL", "", 409, "", "", 1, "409 Conflict: there is no directory for it\n.*hint: make the directory"},
+		{"no PUT", "PUT", "", 405, "Allow: GET, HEAD", "", 1, `405 Method Not Allowed: it takes no documents there \(PUT\)` + "\n.*hint: give the address of a WebDAV directory"},
+		{"too large", "PUT", completeFile, 413, "", "", 1, "state-all.rss: the server answered 413 Request Entity Too Large: it takes none of [0-9.,]+ bytes\n.*hint: raise the limit there: of nginx client_max_body_size"},
+		{"locked", "PUT", subsFile, 423, "", "", 75, "subscriptions.opml: the server answered 423 Locked: somebody has locked it there; the next sync tries again"},
+		{"too often", "PUT", "", 429, "", "", 75, "429 Too Many Requests"},
+		{"down", "", "", 503, "", "", 75, "503 Service Unavailable; it is tried again later"},
+		{"full", "PUT", "", 507, "", "", 75, "507 Insufficient Storage: there is no room left; the next sync tries again\n.*hint: make room"},
+		{"a login", "PUT", "", 200, "Content-Type: text/html", page, 75, "it is a web page, perhaps one to log in, and nothing was taken\n.*hint: "},
+		{"a login for all", "", "", 200, "Content-Type: text/html", page, 75, "b: subscriptions.opml: it is a web page, .*nothing of it counts"},
+		{"a login elsewhere", "PUT", "", 302, "Location: https://login.example/", "", 75, "redirect to \"https://login.example/\" was not followed: it leads to another server"},
+		{"see other", "PUT", "", 303, "Location: /login", "", 75, "what was sent would be lost"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			srv := newDAV(t, nextcloud)
+			a, b := onServer(t, srv)
+			fetched(1, 6, a, b)
+			a.sync0()
+			b.sync0()
+			for n := range 6 { // enough for the complete document
+				a.mark(1, n, "FS", "")
+			}
+			a.subscribe(2)
+			fault := says(c.status, c.header, c.body)
+			srv.answer = func(w http.ResponseWriter, r *http.Request) int {
+				if c.method != "" && !strings.Contains(c.method, r.Method) || c.document != "" && c.document != filepath.Base(r.URL.Path) {
+					return 0
+				}
+				return fault(w, r)
+			}
+			if c.status == 404 || c.status == 409 {
+				delete(srv.dirs, "/dav/"+a.endpoint())
+			}
+			for n := range 2 {
+				if n > 0 && c.exit == 1 {
+					continue
+				}
+				status, text := a.talk()
+				if status != c.exit || !regexp.MustCompile(c.says).MatchString(text) {
+					t.Errorf("exit status %d, and it says\n%s\nwant %d, %s", status, text, c.exit, c.says)
+				}
+				if strings.Contains(text, "feed") || strings.Contains(text, "s3cret") {
+					t.Errorf("it says %s", text)
+				}
+			}
+			b.sync0()
+			if c.document == subsFile && !strings.Contains(b.state(), "0000000100000005 FS") {
+				t.Error("the other set was kept back, too")
+			}
+			srv.answer = nil
+			b.mark(1, 3, "a", "")
+			rounds(1, a, b, a)
+			same(t, a, b)
+			if s := strings.ReplaceAll(b.state(), " FSa", " FS"); strings.Count(s, " FS") != 6 || !strings.Contains(s, feedURL(2)) {
+				t.Errorf("lost: %s", s)
+			}
+		})
+	}
+}
+
+// sync0 is a sync of which nothing is expected.
+func (m *machine) sync0() {
+	m.t.Helper()
+	_, _ = m.talk()
+}
+
+// A server that wants to be left alone for a time is, by later runs as well, whether it
+// says so to a reader or to a writer; and by a clock that was wrong not for ever.
+func TestLeftAlone(t *testing.T) {
+	for _, method := range []string{"PUT", "GET"} {
+		for _, status := range []int{429, 503} {
+			srv := newDAV(t, nextcloud)
+			a, b := onServer(t, srv)
+			fetched(1, 2, a, b)
+			a.sync0()
+			rounds(1, b, a)
+			a.mark(1, 0, "F", "")
+			wait := says(status, "Retry-After: 3600", "")
+			srv.answer = func(w http.ResponseWriter, r *http.Request) int {
+				if r.Method == method {
+					return wait(w, r)
+				}
+				return 0
+			}
+			exit, text := a.talk()
+			if exit != 75 || !strings.Contains(text, "wants to be left alone for 1h") {
+				t.Errorf("%s %d: %d, %s", method, status, exit, text)
+			}
+			srv.answer = nil
+			srv.took()
+			exit, text = a.talk()
+			if exit != 75 || !regexp.MustCompile(`not asked: the server wants to be left alone for 5[0-9]m`).MatchString(text) {
+				t.Errorf("%s %d: %d, %s", method, status, exit, text)
+			}
+			if got := srv.took(); strings.Contains(got, method) {
+				t.Errorf("%s %d: asked too soon: %s", method, status, got)
+			}
+			// An hour later, or a day before by a clock that was put right.
+			a.skew = map[int]time.Duration{429: time.Hour, 503: -10 * 365 * 24 * time.Hour}[status]
+			a.sync()
+			a.skew = 0
+			b.sync()
+			same(t, a, b)
+			if s := b.state(); !strings.Contains(s, "0000000100000000 F") {
+				t.Errorf("%s %d: lost: %s", method, status, s)
+			}
+		}
+	}
+}
+
+// A server that takes a document and gives an older one for a while, as behind a cache:
+// nobody is taken for another, and nothing is lost or taken back.
+func TestStaleServer(t *testing.T) {
+	for _, as := range servers {
+		t.Run(as.name, func(t *testing.T) {
+			srv := newDAV(t, as)
+			a, b := onServer(t, srv)
+			fetched(1, 10, a, b)
+			for range 2 {
+				a.sync0()
+				b.sync0()
+			}
+			for n := range 6 {
+				srv.stale = n
+				a.mark(1, n, "F", "")
+				if n%2 == 1 {
+					a.mark(1, n-1, "S", "F")
+				}
+				if n == 3 {
+					a.subscribe(n)
+				}
+				rounds(1, a, b, a)
+			}
+			srv.stale = 0
+			rounds(1, a, b, a)
+			same(t, a, b)
+			if s := b.state(); strings.Count(s, " F") != 3 || strings.Count(s, " S") != 3 || !strings.Contains(s, feedURL(3)) || a.conflicts()+b.conflicts() != "" {
+				t.Errorf("%s\n%s", s, a.conflicts())
+			}
+		})
+	}
+}
+
+// Somebody writes between the look and the PUT: one who takes himself for this endpoint
+// is found out, and not overwritten; of any other nothing is kept.
+func TestPreconditionFailed(t *testing.T) {
+	for _, copied := range []bool{true, false} {
+		srv := newDAV(t, nextcloud)
+		a, b := onServer(t, srv)
+		fetched(1, 2, a, b)
+		a.mark(1, 0, "S", "")
+		for range 2 {
+			a.sync0()
+			b.sync0()
+		}
+		a.mark(1, 1, "F", "")
+		other := "<rss><channel/></rss>"
+		if copied {
+			path := "/dav/" + a.endpoint() + "/" + partialFile
+			c := a.copied("c")
+			c.mark(1, 1, "b", "")
+			before := srv.files[path]
+			c.sync()
+			other = srv.files[path].body
+			srv.files[path] = before
+		}
+		srv.answer = func(w http.ResponseWriter, r *http.Request) int {
+			if path := r.URL.Path; r.Method == http.MethodPut && filepath.Base(path) == partialFile && other != "" {
+				srv.store(path, other)
+				other = ""
+			}
+			return 0
+		}
+		srv.took()
+		err := Sync(t.Context(), SyncOptions{Common: a.common()}, a.streams())
+		got := srv.took()
+		if !strings.Contains(got, "PUT a/state.rss 412, GET a/state.rss 200") {
+			t.Errorf("copied %v: %s", copied, got)
+		}
+		if copied != errors.As(err, new(*CopiedError)) || copied == strings.Contains(got, "PUT a/state.rss 204") || !copied && err != nil {
+			t.Errorf("copied %v: %v, %s", copied, err, got)
+		}
+		if !copied {
+			b.sync()
+			same(t, a, b)
+		}
+	}
+}
+
+// An endpoint's URL that has never been written to by this machine, and has a document:
+// it is looked at before it is replaced, as after the file is lost in which that is noted.
+func TestRecordLost(t *testing.T) {
+	for _, as := range servers {
+		srv := newDAV(t, as)
+		a, b := onServer(t, srv)
+		fetched(1, 1, a, b)
+		for range 2 {
+			a.sync0()
+			b.sync0()
+		}
+		if err := os.Remove(filepath.Join(a.Path, shareDir, publishedFile)); err != nil {
+			t.Fatal(err)
+		}
+		rounds(1, a, b)
+		a.mark(1, 0, "F", "")
+		rounds(2, a, b)
+		same(t, a, b)
+		if s := b.state(); !strings.Contains(s, " F") {
+			t.Errorf("%s: %s", as.name, s)
+		}
+		// And where the server lost its documents, all of them come again.
+		clear(srv.files)
+		clear(srv.dirs)
+		srv.dirs["/"] = true
+		a.mark(1, 0, "S", "")
+		a.subscribe(3)
+		status, text := a.talk()
+		if status != 75 || !strings.Contains(text, "published nothing yet") {
+			t.Errorf("%s: %d, %s", as.name, status, text)
+		}
+		rounds(1, b, a)
+		same(t, a, b)
+	}
+}
+
+// A peer on another server that wants a password is not told that of the target; and what
+// to do is said.
+func TestPeerWithPassword(t *testing.T) {
+	mine, other := newDAV(t, nextcloud), newDAV(t, nextcloud)
+	a, _ := onServer(t, mine)
+	var told []string
+	other.answer = func(_ http.ResponseWriter, r *http.Request) int {
+		told = append(told, r.Header.Get("Authorization"))
+		return 0
+	}
+	a.reads(other, &machine{Dir: &dir.Dir{Path: a.Path}, t: t, name: "elsewhere"})
+	status, text := a.talk()
+	if status != 75 || !strings.Contains(text, "elsewhere: ") || !strings.Contains(text, "may not read there") || !strings.Contains(text, "hint: the headers of ") {
+		t.Errorf("%d: %s", status, text)
+	}
+	if len(told) == 0 || cmp.Or(told...) != "" {
+		t.Errorf("it was told %q", told)
+	}
+}

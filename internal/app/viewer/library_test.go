@@ -1,0 +1,188 @@
+package viewer
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/lektordir/lektor/internal/command"
+	"github.com/lektordir/lektor/internal/entries"
+	"github.com/lektordir/lektor/internal/index"
+	"github.com/lektordir/lektor/lektordir"
+)
+
+// library gives the lektor-dir as the full-screen reader has it, with an index of its
+// own.
+func (f *fixture) library(least int) *library {
+	f.t.Helper()
+	o := TUIOptions{Common: f.common()}
+	o.Index = index.Options{Cache: filepath.Join(f.t.TempDir(), "cache"), Host: "here", Least: least, Budget: time.Hour}
+	v, err := o.open(nil, command.PrinterOptions{}, f.streams(""))
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	return newLibrary(o, v)
+}
+
+// What an overview tells is what the directory says, as soon as the directory says it:
+// the index that it comes from is begun by the first who has dates to learn.
+func TestOverview(t *testing.T) {
+	f := newFixture(t)
+	for i := range 60 {
+		files := []string{fmt.Sprintf("title=Title %d \x1b[2J", i), fmt.Sprintf("content=number%d", i%7)}
+		if i%3 > 0 {
+			files = append(files, "pubdate="+now.Add(time.Duration(i*i%60-50)*time.Hour).UTC().Format(time.RFC3339))
+		}
+		if i%20 == 9 {
+			files = append(files, "pubdate=soon")
+		}
+		name, place := fmt.Sprintf("%d.%d.h", 1773000000+i*977%60, i), "new"
+		if i%4 == 1 {
+			name, place = name+";2,"+[]string{"", "S", "FS", "T", "FT"}[i%5], "cur"
+		}
+		f.entry(place, name, files...)
+	}
+	ctx := t.Context()
+	l := f.library(10)
+	if o, err := l.Overview(ctx, 5); o != nil || err != nil {
+		t.Fatalf("%v %v without an index", o, err)
+	}
+	compare := func() {
+		t.Helper()
+		refs, err := l.List(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var said []string
+		if err := l.Learn(ctx, refs, func(what string, done, total int) { said = append(said, what) }); err != nil {
+			t.Fatal(err)
+		}
+		dates, whole := l.Dates(ctx, refs)
+		if !whole {
+			t.Error("dates that were learnt are not known")
+		}
+		var count entries.Tally
+		type dated struct {
+			ref  lektordir.Ref
+			date time.Time
+		}
+		var want []dated
+		s := l.store()
+		for i, r := range refs {
+			count.Add(r)
+			if read := s.Record(r).Date(); !read.Equal(dates[i]) {
+				t.Errorf("%s: %s, read %s", r.Path(), dates[i], read)
+			}
+			if r.Unread() {
+				want = append(want, dated{r, dates[i]})
+			}
+		}
+		slices.SortFunc(want, func(a, b dated) int {
+			if c := b.date.Compare(a.date); c != 0 {
+				return c
+			}
+			return strings.Compare(b.ref.Unique, a.ref.Unique)
+		})
+		o, err := l.Overview(ctx, 8)
+		if err != nil || o == nil {
+			t.Fatalf("%v; said %q", err, said)
+		}
+		if got := o.Counts[refs[0].Feed]; got != count || len(o.Feeds) != 1 || o.Feeds[0].Title != "Alpha" {
+			t.Errorf("%v %v, not %v", o.Feeds, got, count)
+		}
+		if len(o.Newest) != 8 {
+			t.Fatalf("%d", len(o.Newest))
+		}
+		for i, e := range o.Newest {
+			if e.Ref != want[i].ref || !e.Date.Equal(want[i].date) || e.Row != l.Rows(ctx, []lektordir.Ref{e.Ref})[0] {
+				t.Errorf("%d: %v, not %v", i, e, want[i])
+			}
+		}
+		for _, text := range []string{"number3", "title:7", "is:read", "nothing", "flag:F or 11"} {
+			q, err := l.Query(ctx, text)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var match, find []string
+			for i, yes := range q.Match(ctx, refs) {
+				if yes {
+					match = append(match, refs[i].Path())
+				}
+			}
+			found, ok := q.Find(ctx)
+			for _, r := range found {
+				if !r.Trashed() {
+					find = append(find, r.Path())
+				}
+			}
+			slices.Sort(find)
+			slices.Sort(match)
+			if !ok || !slices.Equal(find, match) {
+				t.Errorf("%s: %t %q, not %q", text, ok, find, match)
+			}
+		}
+	}
+	compare()
+	// Another viewer marks, a fetcher delivers.
+	news := filepath.Join(f.Path, "new", tuiHash(t, l))
+	names, err := os.ReadDir(news)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, e := range names[:20] {
+		if err := os.Rename(filepath.Join(news, e.Name()), filepath.Join(f.Path, "cur", filepath.Base(news), e.Name()+[]string{";2,S", ";2,FS", ";2,ST"}[i%3])); err != nil {
+			t.Fatal(err)
+		}
+	}
+	f.entry("new", "1773100000.1.h", "title=the newest", "pubdate=2026-03-15T22:59:00Z")
+	compare()
+	if text := f.err.String(); text != "" {
+		t.Errorf("said %q", text)
+	}
+}
+
+func tuiHash(t *testing.T, l *library) string {
+	t.Helper()
+	feeds, err := l.Feeds(t.Context())
+	if err != nil || len(feeds) != 1 {
+		t.Fatal(feeds, err)
+	}
+	return feeds[0].Hash
+}
+
+// Where there can be no index, or there are too few entries for one, dates are read.
+func TestLearnWithoutIndex(t *testing.T) {
+	f := newFixture(t)
+	for i := range 5 {
+		f.entry("new", fmt.Sprintf("%d.1.h", 1773000000+i), fmt.Sprintf("pubdate=2020-01-0%dT00:00:00Z", 5-i))
+	}
+	few := f.library(10)
+	none := f.library(1)
+	if err := os.WriteFile(none.o.Index.Cache, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, l := range []*library{few, none} {
+		refs, err := l.List(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		var said bytes.Buffer
+		if err := l.Learn(t.Context(), refs, func(what string, done, total int) { fmt.Fprintf(&said, "%s %d/%d\n", what, done, total) }); err != nil {
+			t.Fatal(err)
+		}
+		if !strings.HasSuffix(said.String(), "reading dates 5/5\n") || l.index().Exists() {
+			t.Errorf("%s", &said)
+		}
+		l.mu.Lock()
+		got := l.dates[dateOf{refs[0].Feed, refs[0].Unique}]
+		l.mu.Unlock()
+		if got.Day() != 5 {
+			t.Errorf("%s", got)
+		}
+	}
+}

@@ -1,0 +1,61 @@
+package entries
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/lektordir/lektor/internal/query"
+	"github.com/lektordir/lektor/lektordir"
+)
+
+// What is here is told by the index or not at all, for those who have something to show
+// meanwhile.
+
+// Overview is what a list begins with.
+type Overview struct {
+	Newest []*Record // unread ones, the newest first
+	Feeds  map[string]Tally
+}
+
+// Overview gives the newest of the unread entries, so many at most, and how
+// many entries each feed has. It is nil where only the directory can tell. The error is
+// the context's.
+func (s *Store) Overview(ctx context.Context, newest int) (*Overview, error) {
+	sel := Selection{Query: &query.Query{}, Newest: newest, Want: lektordir.FieldPubDate}
+	b := newBest(&sel)
+	var o Overview
+	ok, err := s.look(ctx, func(v View) error {
+		if err := s.find(ctx, v, sel, taker{take: b.add, enough: b.enough}); err != nil {
+			return err
+		}
+		var err error
+		o.Feeds, err = v.Tallies()
+		return err
+	})
+	if !ok {
+		return nil, err
+	}
+	o.Newest = b.sorted()
+	slices.Reverse(o.Newest)
+	return &o, nil
+}
+
+// Indexed gives the entries of a selection as [Store.Select] does, and false where only
+// the directory can tell. The error is the context's.
+func (s *Store) Indexed(ctx context.Context, sel Selection) (found []*Record, ok bool, err error) {
+	ok, err = s.look(ctx, func(v View) error {
+		return s.find(ctx, v, sel, taker{take: func(r *Record) { found = append(found, r) }})
+	})
+	return found, ok, err
+}
+
+// Dates calls f with the dates of the entries that the index knows, see [Record.Date];
+// feed is a hash. It reports false where there is no index. The error is the context's.
+func (s *Store) Dates(ctx context.Context, f func(feed, unique string, when time.Time)) (ok bool, err error) {
+	return s.look(ctx, func(v View) error {
+		return v.Dates(ctx, func(feed, unique string, pubdate time.Time) {
+			f(feed, unique, query.Date(lektordir.Ref{Feed: feed, Unique: unique}, &lektordir.Entry{PubDate: pubdate}, s.Now))
+		})
+	})
+}

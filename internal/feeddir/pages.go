@@ -1,0 +1,124 @@
+package feeddir
+
+import (
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/lektordir/lektor/internal/atomicfile"
+	"github.com/lektordir/lektor/lektordir"
+)
+
+// FullText tells whether the entries of a feed get the articles of their pages, by
+// src/$feed/etc/fulltext.
+func FullText(d *lektordir.Dir, hash string) bool {
+	line, err := atomicfile.Line(d.Join("src", hash, fullTextFile))
+	return err == nil && strings.TrimSpace(line) == "on"
+}
+
+// pagesDir is where the pages of entries are kept, in a directory for each feed.
+const pagesDir = markersDir + "/pages"
+
+// Page is what is known of the page of an entry: its article, or that it could not be
+// had.
+type Page struct {
+	URL   string // as it is asked for
+	Final string // where it was found
+	// ETag and LastModified are the validators of Final.
+	ETag, LastModified string
+	// Refused says why the article is none, "" for one that is.
+	Refused string
+	// Tries is how often the page was asked for in vain, and Next when it may be asked
+	// for again; both zero for a page that was had.
+	Tries   int
+	Next    time.Time
+	Article []byte // HTML
+}
+
+// Pages keeps the pages of the entries of a feed: those that its document has, so that a
+// page is asked for once and later only whether it changed; and those that are to be
+// asked for again. Its user holds the feed's lock; calls of Put and Get may overlap
+// if they are about different pages.
+type Pages struct{ dir string }
+
+// PagesOf gives those of a feed. The error is for ones that would lie out of the
+// lektor-dir by way of a link.
+func PagesOf(d *lektordir.Dir, hash string) (*Pages, error) {
+	if err := d.Inside(markersDir, pagesDir, pagesDir+"/"+hash); err != nil {
+		return nil, err
+	}
+	return &Pages{d.Join(pagesDir, hash)}, nil
+}
+
+func (p *Pages) path(url string) string {
+	return filepath.Join(p.dir, fmt.Sprintf("%.16x", sha256.Sum256([]byte(url))))
+}
+
+// readPage reads the page at a path, nil when it is not there or damaged.
+func readPage(path string) (*Page, error) {
+	var page Page
+	var tries, next string
+	var err error
+	if page.Article, err = getKept(path, page.fields(&tries, &next)); page.Article == nil {
+		return nil, err
+	}
+	page.Tries, _ = strconv.Atoi(tries)
+	page.Next, _ = time.Parse(time.RFC3339, next)
+	return &page, nil
+}
+
+// fields are the lines that stand before an article, in their order.
+func (page *Page) fields(tries, next *string) []*string {
+	return []*string{&page.URL, &page.Final, &page.ETag, &page.LastModified, &page.Refused, tries, next}
+}
+
+// Put keeps a page.
+func (p *Pages) Put(page *Page) error {
+	tries, next := "", ""
+	if page.Tries > 0 {
+		tries, next = strconv.Itoa(page.Tries), page.Next.UTC().Format(time.RFC3339)
+	}
+	return putKept(p.path(page.URL), page.fields(&tries, &next), page.Article)
+}
+
+// Get gives the page of a URL, nil when it is not there or damaged.
+func (p *Pages) Get(url string) (*Page, error) {
+	page, err := readPage(p.path(url))
+	if page == nil || page.URL != url {
+		return nil, err
+	}
+	return page, nil
+}
+
+// All gives all pages. What cannot be read is left out.
+func (p *Pages) All() ([]*Page, error) {
+	names, err := os.ReadDir(p.dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	var all []*Page
+	for _, n := range names {
+		if page, _ := readPage(filepath.Join(p.dir, n.Name())); page != nil {
+			all = append(all, page)
+		}
+	}
+	return all, err
+}
+
+// Remove removes the page of a URL. That it is not there is no error.
+func (p *Pages) Remove(url string) error { return remove(p.path(url)) }
+
+// removePages removes all pages of a feed.
+func removePages(d *lektordir.Dir, hash string) error {
+	p, err := PagesOf(d, hash)
+	if err != nil {
+		return err
+	}
+	return os.RemoveAll(p.dir)
+}

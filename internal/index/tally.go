@@ -1,0 +1,62 @@
+package index
+
+import (
+	"context"
+	"time"
+
+	"github.com/lektordir/lektor/internal/entries"
+)
+
+// Tallies counts what a list shows, by the hashes of the feeds.
+func (v *View) Tallies() (map[string]entries.Tally, error) {
+	counts := map[int64]*entries.Tally{} // by id of a feed
+	// The first statement is answered by what is in the order of dates alone, in a
+	// fraction of the time that SQL takes to count.
+	for _, from := range []string{"INDEXED BY entry_date WHERE listed = 1", "INDEXED BY entry_odd WHERE listed = 2"} {
+		r := v.s.c.query("SELECT dir, info FROM entry " + from)
+		for r.next() {
+			ref, ok := v.s.ref(r.int(0), nil, r.blob(1), r.null(1))
+			if !ok {
+				v.s.c.fail(errInconsistent)
+				break
+			}
+			if ref.Trashed() {
+				continue
+			}
+			feed := r.int(0) >> 1
+			if counts[feed] == nil {
+				counts[feed] = &entries.Tally{}
+			}
+			counts[feed].Add(ref)
+		}
+		r.close()
+	}
+	all := make(map[string]entries.Tally, len(counts))
+	for id, c := range counts {
+		all[v.s.byID[id].hash] = *c
+	}
+	return all, v.s.c.err
+}
+
+// Dates calls yield for entries that a list shows, but for odd ones; pubdate is zero for
+// one that has none. The error is the context's, or one for [Index.Failed].
+func (v *View) Dates(ctx context.Context, yield func(feed, unique string, pubdate time.Time)) error {
+	r := v.s.c.query("SELECT dir, name, date, nsec, dated FROM entry WHERE listed = 1")
+	defer r.close()
+	for n := 0; r.next(); n++ {
+		if n%1024 == 0 && ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		f := v.s.byID[r.int(0)>>1]
+		if f == nil {
+			v.s.c.fail(errInconsistent)
+			break
+		}
+		var pubdate time.Time
+		if r.int(4) == 1 {
+			pubdate = time.Unix(r.int(2), r.int(3)).UTC()
+		}
+		yield(f.hash, string(r.blob(1)), pubdate)
+	}
+	return v.s.c.err
+}

@@ -1,0 +1,32 @@
+package letter
+
+import (
+	"github.com/lektordir/lektor/internal/htmlsafe"
+)
+
+// Styles stand on the elements: mail programs leave out those of a whole document.
+const (
+	styleBody  = "margin: 0 auto; max-width: 46em; padding: 0 1em 2em; font: 100%/1.5 system-ui, sans-serif; overflow-wrap: anywhere"
+	styleTitle = "font-size: 1.4em; line-height: 1.25"
+	styleMeta  = "color: #6b6b6b; font-size: .9em"
+)
+
+// Document gives a whole HTML document, which needs nothing but itself: title is its
+// title as text, body the inside of its body as HTML, language a tag or "". Even if a
+// stranger's markup had come through, a browser that shows it runs nothing, and loads
+// nothing but images, and those only with images.
+func Document(title, language, body string, images bool) string {
+	policy := "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
+	if images {
+		policy += "; img-src http: https:"
+	}
+	lang := ""
+	if language != "" {
+		lang = ` lang="` + htmlsafe.Text(language) + `"`
+	}
+	title, _ = Brief(title)
+	return "<!DOCTYPE html>\n<html" + lang + ">\n<head>\n<meta charset=\"utf-8\">\n<title>" + htmlsafe.Text(title) + `</title>
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="referrer" content="no-referrer">
+<meta http-equiv="Content-Security-Policy" content="` + policy + "\">\n</head>\n<body style=\"" + styleBody + "\">\n" + body + "</body>\n</html>\n"
+}

@@ -1,0 +1,359 @@
+//go:build linux && (amd64 || arm64)
+
+package main
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/lektordir/lektor/internal/testkit/dir"
+	"github.com/lektordir/lektor/internal/testkit/must"
+)
+
+// A hub promises that what it answers for is on the disk when it answers. So its power
+// is cut as it writes the first byte of an answer, or of a notification, to the socket:
+// a hub that is started with what the disk has then must do what the other one said.
+
+// hubUser is the line of the user bull, whose password is secret.
+const hubUser = "bull:$2a$04$6pXfRRhBEqxtahKzfgT8x.S.YY2PXnDxYAsl0BAoyjNHNXfpFXVp6\n"
+
+const savedFeed = `<rss version="2.0"><channel><title>Saved</title></channel></rss>`
+
+// hubs starts hubs, and is the world around them: a feed and its subscribers.
+type hubs struct {
+	work, program string
+	site          *httptest.Server
+	port          string // of the site
+
+	mu      sync.Mutex
+	version int
+	told    []string // paths of subscribers who were notified
+}
+
+func newHubs(work string) *hubs {
+	h := &hubs{work: work, program: filepath.Join(work, "lektor-cloudd")}
+	must.Do(dir.Programs(work, "lektor-cloudd"))
+	must.Do(os.WriteFile(filepath.Join(work, "users"), []byte(hubUser), 0o600))
+	h.site = httptest.NewServer(h)
+	_, h.port, _ = net.SplitHostPort(h.site.Listener.Addr().String())
+	return h
+}
+
+// ServeHTTP serves the feed, and is its subscribers.
+func (h *hubs) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	switch {
+	case r.URL.Path == "/feed":
+		fmt.Fprintf(w, "version %d", h.version)
+	case r.Method == http.MethodGet:
+		_, _ = io.WriteString(w, r.FormValue("challenge"))
+	default:
+		h.told = append(h.told, r.URL.Path)
+		_, _ = io.WriteString(w, `<?xml version="1.0"?><methodResponse><params><param><value><boolean>1</boolean></value></param></params></methodResponse>`)
+	}
+}
+
+func (h *hubs) feed() string { return h.site.URL + "/feed" }
+
+// publish writes the next version of the feed, of which nobody is told yet.
+func (h *hubs) publish() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.version++
+	h.told = nil
+}
+
+// notified tells whether a subscriber is, at once or within some seconds.
+func (h *hubs) notified(path string, within time.Duration) error {
+	for end := time.Now().Add(within); ; {
+		h.mu.Lock()
+		told := slices.Contains(h.told, path)
+		h.mu.Unlock()
+		if told {
+			return nil
+		}
+		if time.Now().After(end) {
+			return fmt.Errorf("%s is not notified", path)
+		}
+		poll := time.NewTimer(5 * time.Millisecond)
+		<-poll.C
+	}
+}
+
+// argv is the command line of a hub with a state, and base its URL.
+func (h *hubs) argv(state, gap string) (argv []string, base string) {
+	l := must.Get(net.Listen("tcp", "127.0.0.1:0"))
+	addr := l.Addr().String()
+	must.Do(l.Close())
+	return []string{h.program, "hub", "--listen", addr, "--public-url", "http://" + addr, "--state", state, "--htpasswd", filepath.Join(h.work, "users"),
+		"--allow-feeds", "127.0.0.0/8", "--allow-callbacks", "127.0.0.0/8", "--ping-gap", gap}, "http://" + addr
+}
+
+// answers waits until somebody answers at a URL.
+func answers(ctx context.Context, base string) {
+	for end := time.Now().Add(30 * time.Second); ; {
+		if resp, err := http.Get(base); err == nil {
+			resp.Body.Close()
+			return
+		}
+		must.Do(ctx.Err())
+		if time.Now().After(end) {
+			must.Fail("the hub does not answer")
+		}
+		poll := time.NewTimer(5 * time.Millisecond)
+		<-poll.C
+	}
+}
+
+// started runs do with the URL of a hub, whose state it is.
+func (h *hubs) started(ctx context.Context, state string, do func(base string) error) (err error) {
+	defer must.Catch(&err)
+	argv, base := h.argv(state, "1ms")
+	ctx, cancel := context.WithCancel(ctx)
+	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
+	var said strings.Builder
+	cmd.Stderr = &said
+	must.Do(cmd.Start())
+	defer func() {
+		cancel()
+		_ = cmd.Wait() // it was killed
+		if err != nil {
+			err = fmt.Errorf("%w\n%s", err, said.String())
+		}
+	}()
+	answers(ctx, base)
+	return do(base)
+}
+
+func post(where, kind, body string) string {
+	resp := must.Get(http.Post(where, kind, strings.NewReader(body)))
+	defer resp.Body.Close()
+	return string(must.Get(io.ReadAll(resp.Body)))
+}
+
+func form(where string, pairs ...string) string {
+	q := url.Values{}
+	for i := 0; i < len(pairs); i += 2 {
+		q.Set(pairs[i], pairs[i+1])
+	}
+	return post(where, "application/x-www-form-urlencoded", q.Encode())
+}
+
+// rpc makes a call, whose parameters are XML.
+func rpc(base, method string, params ...string) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, `<?xml version="1.0"?><methodCall><methodName>%s</methodName><params>`, method)
+	for _, p := range params {
+		fmt.Fprintf(&b, "<param><value>%s</value></param>", p)
+	}
+	b.WriteString("</params></methodCall>")
+	return post(base+"/RPC2", "text/xml", b.String())
+}
+
+// A promise is what a hub says, or does, after which something must be on the disk.
+type promise struct {
+	name string
+	gap  string // --ping-gap of the hub; the one before goes on with the same
+	ask  func(base string) string
+	want string // in the answer
+	// send begins what is written to the socket at that moment.
+	send string
+	// kept tells whether a hub that is started with the state of the disk keeps it.
+	kept func(base string) error
+	// calls are those that were made before; -1 where the moment did not come.
+	calls int
+}
+
+func (h *hubs) promises() []*promise {
+	ping := func(base string) string { return form(base+"/ping", "url", h.feed()) }
+	subscribed := func(path string) func(base string) error {
+		return func(base string) error {
+			h.publish()
+			answer := ping(base)
+			if err := h.notified(path, 0); err != nil {
+				return fmt.Errorf("%w: %s", err, answer)
+			}
+			return nil
+		}
+	}
+	told := func(paths ...string) func(string) error {
+		return func(string) (err error) {
+			for _, path := range paths {
+				err = errors.Join(err, h.notified(path, 10*time.Second))
+			}
+			return err
+		}
+	}
+	const long = "3h"
+	return []*promise{
+		{name: "a registration by REST", gap: "0", send: "HTTP/1.1 200", want: `success="true"`, kept: subscribed("/rest"), ask: func(base string) string {
+			return form(base+"/pleaseNotify", "port", h.port, "path", "/rest", "protocol", "http-post", "domain", "127.0.0.1", "url1", h.feed())
+		}},
+		{name: "a registration by XML-RPC", gap: "0", send: "HTTP/1.1 200", want: "<boolean>1<", kept: subscribed("/rpc"), ask: func(base string) string {
+			return rpc(base, "rssCloud.pleaseNotify", "x", "<i4>"+h.port+"</i4>", "/rpc", "xml-rpc", "<array><data><value>"+h.feed()+"</value></data></array>")
+		}},
+		{name: "a feed that is stored", gap: "0", send: "HTTP/1.1 200", want: "/feeds/bull/rss.xml", ask: func(base string) string {
+			return rpc(base, "rssCloud.saveRss", "bull", "secret", "<![CDATA["+savedFeed+"]]>")
+		}, kept: func(base string) (err error) {
+			defer must.Catch(&err)
+			resp := must.Get(http.Get(base + "/feeds/bull/rss.xml"))
+			defer resp.Body.Close()
+			if got := must.Get(io.ReadAll(resp.Body)); string(got) != savedFeed+"\n" {
+				must.Fail("the feed is %q", got)
+			}
+			return nil
+		}},
+		{name: "a round, when its first subscriber is notified", gap: "0", send: "POST /r", want: "2 subscribers", kept: told("/rest", "/rpc"), ask: func(base string) string {
+			h.publish()
+			return ping(base)
+		}},
+		// The time is further away than a gap of a moment can have it, so the next hub
+		// does it at once.
+		{name: "a ping that waits for its time", gap: long, send: "HTTP/1.1 200", want: "will be again in", kept: told("/rest", "/rpc"), ask: func(base string) string {
+			ping(base) // the first is not to wait
+			h.publish()
+			return ping(base)
+		}},
+	}
+}
+
+// record runs hubs through the promises, and gives what they did to their state.
+func (h *hubs) record(ctx context.Context, all []*promise) (r *recording, err error) {
+	defer must.Catch(&err)
+	state := filepath.Join(h.work, "state")
+	defer os.RemoveAll(state)
+	must.Do(os.Mkdir(state, 0o700))
+	r = newRecording(state)
+	for gap := range slices.Values([]string{"0", "3h"}) {
+		same := slices.DeleteFunc(slices.Clone(all), func(p *promise) bool { return p.gap != gap })
+		ops := must.Get(h.recordRun(ctx, state, gap, r.calls, same))
+		for _, o := range ops {
+			r.add(o)
+		}
+	}
+	return r, nil
+}
+
+// recordRun runs one hub; before it others have made some calls.
+func (h *hubs) recordRun(ctx context.Context, state, gap string, before int, all []*promise) (ops []op, err error) {
+	defer must.Catch(&err)
+	argv, base := h.argv(state, gap)
+	var mu sync.Mutex
+	var now *promise // that is asked for
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	v := supervision{dir: state, sends: true, decide: func(n int, o op) verdict {
+		if o.Kind != "send" {
+			return syncsSkipped(o)
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		if now != nil && strings.HasPrefix(string(o.Data), now.send) {
+			// The last one counts: before a ping that waits there is one that does not.
+			if now.calls < 0 || now.send != "POST /r" {
+				now.calls = before + n
+			}
+		}
+		return verdict{}
+	}}
+	asked := make(chan error, 1)
+	go func() {
+		defer stop()
+		asked <- must.Run(func() {
+			answers(ctx, base)
+			for _, p := range all {
+				p.calls = -1
+				mu.Lock()
+				now = p
+				mu.Unlock()
+				if got := p.ask(base); !strings.Contains(got, p.want) {
+					must.Fail("%s: %s", p.name, got)
+				}
+				mu.Lock()
+				now = nil
+				mu.Unlock()
+				if p.calls < 0 {
+					must.Fail("%s: nothing was sent", p.name)
+				}
+			}
+		})
+	}()
+	o, err := v.run(ctx, argv...)
+	if aerr := <-asked; aerr != nil {
+		return nil, errors.Join(aerr, err)
+	}
+	if o == nil {
+		return nil, err
+	}
+	return o.ops, nil // it was killed
+}
+
+// broken tries what a disk may have at the moment of each promise, and gives those that
+// are not kept.
+func (h *hubs) broken(ctx context.Context, r *recording, all []*promise, m model) (tried int, findings []error) {
+	for _, p := range all {
+		names, others := r.loose(p.calls, m)
+		c := cut{names, others}
+		seen := map[[sha256.Size]byte]bool{}
+		for _, survive := range []int{0, len(names)} {
+			for _, f := range []fate{{lost: true}, {zeros: true}, {}} {
+				s := r.build(p.calls, c.fates(survive, func(i int) fate {
+					if f.zeros && r.changes[i].kind != written {
+						return fate{}
+					}
+					return f
+				}))
+				sum := s.volume.sum()
+				if seen[sum] {
+					continue
+				}
+				seen[sum] = true
+				tried++
+				if err := h.keeps(ctx, p, s); err != nil {
+					findings = append(findings, fmt.Errorf("%s: %s:\n%w", p.name, r.describe(s), err))
+				}
+			}
+		}
+	}
+	return tried, findings
+}
+
+// tryHub tries all of it, and prints what became of it.
+func tryHub(ctx context.Context, work string, m model, show int) (well, bad int) {
+	h := newHubs(work)
+	defer h.site.Close()
+	all := h.promises()
+	start := time.Now()
+	tried, findings := h.broken(ctx, must.Get(h.record(ctx, all)), all, m)
+	must.Do(ctx.Err())
+	fmt.Printf("%-48s %5d well, %d badly, %.0f s\n", "hub, what it answers for", tried-len(findings), len(findings), time.Since(start).Seconds())
+	tell(findings, show)
+	return tried - len(findings), len(findings)
+}
+
+// keeps tells whether a hub that is started with the state of a disk keeps a promise.
+func (h *hubs) keeps(ctx context.Context, p *promise, s *diskState) (err error) {
+	defer must.Catch(&err)
+	state := filepath.Join(h.work, "restarted")
+	defer os.RemoveAll(state)
+	s.volume.write(state)
+	h.mu.Lock()
+	h.told = nil
+	h.mu.Unlock()
+	return h.started(ctx, state, p.kept)
+}
