@@ -238,7 +238,9 @@ func scenarios(e *env) []scenario {
 			return []string{e.view, "save", "--gap", "1ms", "--allow", "127.0.0.0/8", "--query", "has:enclosure", filepath.Join(dir, savedIn)}
 		}},
 		{name: "full text", feeds: 1, more: func(e *env, dir string) {
-			run := func(argv ...string) { must.Do(e.run(context.Background(), dir, "", append([]string{e.fetch}, argv...)...)) }
+			run := func(argv ...string) {
+				must.Do(e.run(context.Background(), dir, "", append([]string{e.fetch}, argv...)...))
+			}
 			run("set", e.url(0), "filter", "sed 's,http://feed.example,"+e.server.URL+"/page,g'")
 			run("set", e.url(0), "fulltext", "on")
 			// Entries that came without, for which there are pages now.
