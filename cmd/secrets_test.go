@@ -20,24 +20,13 @@ import (
 // mark is in everything that nobody else is to see.
 const mark = "s3cret"
 
-// build builds the programs.
-func build(t *testing.T) string {
-	t.Helper()
-	bin := t.TempDir()
-	if out, err := exec.Command("go", "build", "-o", bin+"/", "./lektor-fetch", "./lektor-view", "./lektor-ess", "./lektor-cloudd", "./lektor-share", "./lektor-pages").CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
-	return bin
-}
+func TestMain(m *testing.M) { dir.Main(m) }
 
 // TestNoSecrets: no output that leaves the machine holds a user and password, a
 // token, a command or a file's name, whichever feed they are of: a feed that has
 // any is left out, and what else has a password in a URL is written without it.
 func TestNoSecrets(t *testing.T) {
-	if testing.Short() {
-		t.Skip("builds all programs")
-	}
-	bin := build(t)
+	bin := dir.Bin(t)
 	d := dir.New(t)
 	feed := func(id, name string, files ...string) {
 		t.Helper()
@@ -119,6 +108,20 @@ func TestNoSecrets(t *testing.T) {
 		check(strings.Join(words, " "), text, true)
 		if !strings.Contains(text, "url.example") {
 			t.Errorf("%q: the feed that is named is left out: %s", words, text)
+		}
+	}
+	// Mail is the user's own, and may be sent on: all feeds are in it, without what is secret.
+	for _, feed := range []string{"open", "id", "url", "from", "headers", "filter"} {
+		for _, words := range [][]string{
+			{"lektor-view", "mbox", "--query", "feed:/" + feed + "/"},
+			{"lektor-view", "digest", "--html", "--full", "--keep", "feed:/" + feed + "/"},
+			{"lektor-view", "digest", "--html", "--keep", "--mail", "kim@example.org", "feed:/" + feed + "/"},
+		} {
+			text := strings.ReplaceAll(run(words...), "=\n", "")
+			check(strings.Join(words, " "), text, true)
+			if !strings.Contains(text, "l.example/") {
+				t.Errorf("%q: %s", words, text)
+			}
 		}
 	}
 	// Files, and the document that is made of documents.

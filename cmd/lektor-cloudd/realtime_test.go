@@ -27,9 +27,8 @@ func TestRealBinaries(t *testing.T) {
 		t.Skip("builds three programs")
 	}
 	bin := t.TempDir()
-	build := exec.Command("go", "build", "-o", bin+string(filepath.Separator), "../lektor-cloudd", "../lektor-fetch", "../lektor-view")
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
+	if err := dir.Programs(bin, "lektor-cloudd", "lektor-fetch", "lektor-view"); err != nil {
+		t.Fatal(err)
 	}
 	for name, test := range map[string]func(*testing.T, string){
 		"WalkthroughRealTime":                 realTime,

@@ -29,6 +29,7 @@ import (
 
 	"github.com/lektordir/lektor/internal/command"
 	"github.com/lektordir/lektor/internal/feeddir"
+	"github.com/lektordir/lektor/internal/testkit/dir"
 	"github.com/lektordir/lektor/internal/testkit/server"
 	"github.com/lektordir/lektor/internal/units"
 	"github.com/lektordir/lektor/lektordir"
@@ -78,11 +79,11 @@ type hostile struct{ program string }
 
 func newHostile(t *testing.T) *hostile {
 	t.Helper()
-	h := &hostile{filepath.Join(t.TempDir(), "lektor-fetch")}
-	if out, err := exec.Command("go", "build", "-o", h.program, ".").CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
+	bin := t.TempDir()
+	if err := dir.Programs(bin, "lektor-fetch"); err != nil {
+		t.Fatal(err)
 	}
-	return h
+	return &hostile{filepath.Join(bin, "lektor-fetch")}
 }
 
 // outcome is how a child ended.

@@ -1,6 +1,7 @@
 package command
 
 import (
+	"fmt"
 	"os/exec"
 	"slices"
 	"strings"
@@ -30,6 +31,23 @@ func TestWords(t *testing.T) {
 		if got, err := Words(text); err == nil {
 			t.Errorf("%s: %q", text, got)
 		}
+	}
+}
+
+func TestCommands(t *testing.T) {
+	for text, want := range map[string]string{
+		"":                      `[[]]`,
+		"a b":                   `[["a" "b"]]`,
+		"a 'b c' ; d;e ;":       `[["a" "b c"] ["d;e"] []]`,
+		`a ';' ; b \; ";" x";"`: `[["a" ";"] ["b" ";" ";" "x;"]]`,
+		"a ; ; b":               `[["a"] [] ["b"]]`,
+	} {
+		if got, err := Commands(text); err != nil || fmt.Sprintf("%q", got) != want {
+			t.Errorf("%s: %q, %v", text, got, err)
+		}
+	}
+	if got, err := Commands("a ; 'b"); err == nil || got != nil {
+		t.Errorf("%q", got)
 	}
 }
 

@@ -77,6 +77,7 @@ type Wanted struct {
 	// These are about all entries, whatever the query says.
 	OnlyUnread, SkipTrashed, Withdrawn bool
 	Folders                            func(feed string) []string // of a feed by its hash
+	Want                               lektordir.Fields           // of each entry, besides what the query needs
 	// Enough, unless it is nil, tells whether nothing is wanted of what is dated at a
 	// time or before.
 	Enough func(time.Time) bool
@@ -225,7 +226,7 @@ func (s *Store) find(ctx context.Context, view View, sel Selection, t taker) err
 	}
 	w := Wanted{
 		Query: sel.Query, Matcher: m, Now: s.Now, OnlyUnread: !sel.All && !sel.Query.MentionsState(),
-		SkipTrashed: !sel.Hidden && !sel.Query.MentionsTrash(), Withdrawn: sel.Hidden || sel.Query.MentionsWithdrawn(), Folders: s.folders,
+		SkipTrashed: !sel.Hidden && !sel.Query.MentionsTrash(), Withdrawn: sel.Hidden || sel.Query.MentionsWithdrawn(), Folders: s.folders, Want: sel.Want,
 	}
 	if t.enough != nil {
 		w.Enough = func(when time.Time) bool { return flush() != nil || t.enough(when) }

@@ -208,7 +208,7 @@ func Concurrent(winner, loser *Item, r Rules) bool {
 	if len(winner.History) == 0 || len(loser.History) == 0 {
 		return false // step 1: there is no history
 	}
-	if !r.Strict && (slices.Contains(winner.History[1:], loser.Head()) || slices.Contains(winner.Settled, loser.Head())) {
+	if !r.Strict && (slices.Contains(winner.History[1:], loser.Head())) {
 		return false
 	}
 	n := winner.Version - loser.Version // steps 1.1 and 1.2
@@ -274,7 +274,8 @@ func (it *Item) asConflict() *Conflict {
 
 // unite gives the winner with the conflicts of both, and if they are in conflict the
 // loser. What the winner's author had before him is settled, or that of another
-// modification that lost.
+// modification that lost; and there is nothing to choose where one means what the winner
+// does.
 func (it *Item) unite(loser *Item, detected bool, r Rules) *Item {
 	all := slices.Concat(it.Conflicts, loser.Conflicts)
 	if detected {
@@ -284,7 +285,10 @@ func (it *Item) unite(loser *Item, detected bool, r Rules) *Item {
 	for _, c := range all {
 		settled = append(settled, c.Updates...)
 	}
-	all = slices.DeleteFunc(all, func(c *Conflict) bool { return slices.Contains(settled, c.Update) || c.is(it) })
+	all = slices.DeleteFunc(all, func(c *Conflict) bool {
+		lost, err := c.Loser(it.ID)
+		return slices.Contains(settled, c.Update) || err == nil && r.equal(it, lost)
+	})
 	// A flag without an sx:conflict is all that some endpoints write.
 	bare := it.Conflict && len(it.Conflicts) == 0 || loser.Conflict && len(loser.Conflicts) == 0
 	all = reduce(all)
@@ -305,12 +309,6 @@ func (it *Item) unite(loser *Item, detected bool, r Rules) *Item {
 	}
 	next.sync, next.Settled = nil, same
 	return next
-}
-
-// is tells whether the conflict is the item itself.
-func (c *Conflict) is(it *Item) bool {
-	return c.Version == it.Version && c.Update == it.Head() && c.Deleted == it.Deleted &&
-		c.Parent == it.Parent && Canonical(c.Content()) == Canonical(it.Content())
 }
 
 // compareConflicts orders the conflicts of one endpoint by age (section 5.2); equal

@@ -134,6 +134,52 @@ func TestConflictDetection(t *testing.T) {
 	}
 }
 
+// Of three edits at once two may mean the same: the third is in conflict with them on all
+// machines, in whatever order these meet, and the two are not with each other.
+func TestNoEditIsLost(t *testing.T) {
+	for _, titles := range []string{"same same other", "same other same", "other same same", "one two three", "- - other", "same same -", "same same same"} {
+		word := strings.Fields(titles)
+		edits := []*Item{item(t, 2, word[0], "5a 1o"), item(t, 2, word[1], "4b 1o"), item(t, 2, word[2], "3c 1o")}
+		pairs := [][2]int{{0, 1}, {0, 2}, {1, 0}, {1, 2}, {2, 0}, {2, 1}}
+		for order := range 6 * 6 * 6 {
+			all := slices.Clone(edits)
+			read := func(pair [2]int) {
+				all[pair[0]] = Merge(all[pair[0]], all[pair[1]], Rules{}).Item
+			}
+			for n, step := 0, order; n < 3; n++ {
+				read(pairs[step%6])
+				step /= 6
+			}
+			for range 2 {
+				for _, pair := range pairs {
+					read(pair)
+				}
+			}
+			for n, it := range all {
+				told := map[string]bool{titleOf(it): true}
+				for _, c := range it.Conflicts {
+					title := "-"
+					if loser, err := c.Loser("x"); err == nil && !loser.Deleted {
+						title = titleOf(loser)
+					}
+					if title == titleOf(edits[0]) {
+						t.Fatalf("%s, in the order %d: %d has a conflict with what means the same", titles, order, n)
+					}
+					told[title] = true
+				}
+				for _, title := range word {
+					if !told[title] {
+						t.Fatalf("%s, in the order %d: on %d the edit %s is lost without a conflict", titles, order, n, title)
+					}
+				}
+				if it.Conflict != (len(told) > 1) || Compare(it, edits[0]) != 0 {
+					t.Fatalf("%s, in the order %d: %d has %+v", titles, order, n, it)
+				}
+			}
+		}
+	}
+}
+
 func TestEqualContentIsNoConflict(t *testing.T) {
 	a, b := item(t, 2, "same", "2a 1a"), item(t, 2, "same", "1b 1a")
 	out := Merge(a, b, Rules{})
@@ -187,6 +233,37 @@ func TestTie(t *testing.T) {
 	}
 }
 
+// What other programs leave: a flag without a conflict stays until somebody edits the
+// item, whichever of the two has it; and where the one that loses here had won there, the
+// winner is in no conflict with itself.
+func TestConflictsOfOthers(t *testing.T) {
+	flagged := func(it *Item) *Item {
+		it.Conflict = true
+		return it
+	}
+	for name, pair := range map[string][2]*Item{
+		"of the winner, of equal content": {flagged(item(t, 2, "same", "2a 1a")), item(t, 2, "same", "1b 1a")},
+		"of the loser, of equal content":  {item(t, 2, "same", "2a 1a"), flagged(item(t, 2, "same", "1b 1a"))},
+		"of one of two that are equal":    {item(t, 2, "same", "2a 1a"), flagged(item(t, 2, "same", "2a 1a"))},
+	} {
+		for range 2 {
+			out := Merge(pair[0], pair[1], Rules{})
+			if !out.Item.Conflict || len(out.Item.Conflicts) > 0 || out.Detected {
+				t.Errorf("%s: %+v", name, out.Item)
+			}
+			pair[0], pair[1] = pair[1], pair[0]
+		}
+	}
+	winner, loser := item(t, 2, "bbb", "2a 1a"), item(t, 2, "aaa", "2a 1a")
+	loser = loser.with([]*Conflict{winner.asConflict()}, true)
+	for _, pair := range [][2]*Item{{winner, loser}, {loser, winner}} {
+		out := Merge(pair[0], pair[1], Rules{})
+		if titleOf(out.Item) != "bbb" || len(out.Item.Conflicts) != 1 || !strings.Contains(string(out.Item.Conflicts[0].Content()), "aaa") {
+			t.Errorf("%+v", out.Item)
+		}
+	}
+}
+
 // Section 5.2: one conflict for each by.
 func TestOneConflictPerEndpoint(t *testing.T) {
 	conflict := func(version uint64, s string) *Conflict {
@@ -234,6 +311,65 @@ func TestUpdate(t *testing.T) {
 	}
 	if _, err := Create("a b", []byte("<item/>"), day0, "c"); err == nil {
 		t.Error("an id that is none")
+	}
+}
+
+// What lost can be taken again as it was, after it was written and read: its place, its
+// deletion, and what it knew of.
+func TestLoser(t *testing.T) {
+	for _, deleted := range []bool{false, true} {
+		base := parse(t, tree("abc", "")).Item("c")
+		winner, err := base.Update([]byte(`<outline text="edited"/>`), false, u("3w").When, "w")
+		if err != nil {
+			t.Fatal(err)
+		}
+		moved, err := base.Update([]byte(`<outline text="moved"/>`), deleted, u("2l").When, "l")
+		if err != nil {
+			t.Fatal(err)
+		}
+		moved.Parent = "a"
+		d := parse(t, tree("abc", ""))
+		d.Append(winner)
+		in := parse(t, tree("abc", ""))
+		in.Append(moved)
+		in.Arrange()
+		d.Merge(parse(t, string(in.Bytes())), Rules{})
+		it := parse(t, string(d.Bytes())).Item("c")
+		if len(it.Conflicts) != 1 || it.Parent != "" {
+			t.Fatalf("deleted %v: %+v", deleted, it)
+		}
+		loser, err := it.Conflicts[0].Loser("c")
+		if err != nil || loser.Parent != "a" || loser.Deleted != deleted || loser.Value("", "text") != "moved" || !slices.Equal(loser.History, moved.History) || loser.Version != 2 {
+			t.Errorf("deleted %v: %+v, %v", deleted, loser, err)
+		}
+	}
+}
+
+// Who and when tell modifications apart: an endpoint makes no two in one second that are
+// known of an item, wherever the first is known from.
+func TestMoment(t *testing.T) {
+	mine := func(seconds int) time.Time { return day0.Add(time.Duration(seconds) * time.Second) }
+	it := item(t, 3, "w", "5a 2b 1a")
+	it.Settled = []Update{u("6a")}
+	lost := item(t, 3, "l", "3c 7a")
+	it.Conflicts = []*Conflict{lost.asConflict()}
+	for _, c := range []struct {
+		now  int
+		by   string
+		want int
+	}{{4, "a", 4}, {5, "a", 8}, {6, "a", 8}, {7, "a", 8}, {1, "a", 2}, {2, "b", 3}, {2, "a", 2}, {3, "c", 4}, {5, "b", 5}} {
+		if got := it.Moment(mine(c.now).Add(999*time.Millisecond), c.by); got != mine(c.want) {
+			t.Errorf("by %s at %d: at %v", c.by, c.now, got.Sub(day0))
+		}
+	}
+	// Were they one, a copy of the first would pass for the second.
+	first, err := item(t, 1, "one", "1o").Update([]byte("<item><title>first</title></item>"), false, mine(4), "a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	second, err := first.Update([]byte("<item><title>second</title></item>"), false, first.Moment(mine(4), "a"), "a")
+	if err != nil || second.Head() == first.Head() {
+		t.Errorf("%v, %v", second.History, err)
 	}
 }
 
@@ -397,6 +533,22 @@ func TestCircle(t *testing.T) {
 		again.Arrange()
 		if got := order(again); got != "b(a)" || strings.Contains(string(again.Bytes()), "conflict=") {
 			t.Errorf("%s in %s", got, again.Bytes())
+		}
+	}
+	// An outline whose parent is not here is at the root as well, and in no circle.
+	d := parse(t, tree("ab", ""))
+	lost := parse(t, tree("a", "a")).Item("a")
+	lost.Parent = "gone"
+	d.Append(lost)
+	d.Arrange()
+	for range 2 {
+		text := string(d.Bytes())
+		if !strings.Contains(text, `lektor:parent="gone"`) || strings.Contains(text, "conflict=") || order(d) != "ab" {
+			t.Errorf("%s", text)
+		}
+		d = parse(t, text)
+		if a := d.Item("a"); a.Parent != "gone" || a.Conflict {
+			t.Errorf("%+v", a)
 		}
 	}
 	// Of longer circles, and of what hangs on one.

@@ -114,6 +114,9 @@ type Item struct {
 	inert bool // it takes no part, and stands here because items are within it
 	// placed tells, while a document is read, that Parent is not the item around.
 	placed bool
+	// circle tells that it is at the root as it would be within itself otherwise: that
+	// is shown as a conflict, and is none of the item's.
+	circle bool
 	open   []byte
 	kids   []kid
 	end    []byte    // the end tag

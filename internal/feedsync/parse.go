@@ -623,8 +623,7 @@ func (d *Document) adopt(kids []kid, parent string) {
 				it.Parent = ""
 			}
 			if it.placed && len(it.Conflicts) == 0 {
-				// It shows that there is a circle, and is no conflict of the item.
-				it.Conflict, it.sync, it.source = false, nil, nil
+				it.circle, it.Conflict, it.sync, it.source = it.Conflict, false, nil, nil
 			}
 			it.placed = it.Parent != parent
 		}

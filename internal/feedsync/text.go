@@ -11,7 +11,7 @@ import (
 func (d *Document) AppendText(b []byte, it *Item) []byte {
 	if it.placed || it.Children() > 0 {
 		it = it.clone()
-		it.placed = false
+		it.placed, it.circle = false, false
 	}
 	w := &writer{b: b}
 	w.item(it, d.outward())

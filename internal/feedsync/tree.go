@@ -64,7 +64,7 @@ func (d *Document) Merge(incoming *Document, r Rules) []Change {
 		old := d.byID[in.ID]
 		if old == nil {
 			c := in.clone()
-			c.placed = false
+			c.placed, c.circle = false, false
 			d.byID[in.ID] = c
 			d.kids = append(d.kids, kid{item: c}, kid{raw: newline})
 			moved = append(moved, c)
@@ -115,10 +115,10 @@ func (d *Document) arrange(incoming *Document, moved []*Item) {
 		return
 	}
 	for _, it := range order {
-		it.placed = d.Kind == OPML && parent[it.ID] != it.Parent
+		it.placed, it.circle = d.Kind == OPML && parent[it.ID] != it.Parent, false
 	}
 	for _, id := range circle {
-		d.byID[id].placed = true
+		d.byID[id].circle = true
 	}
 	d.rebuild(order, parent)
 }

@@ -160,7 +160,7 @@ func (w *writer) itemSync(it *Item, scope []binding) {
 	if it.Deleted {
 		w.attr("deleted", "true")
 	}
-	if it.Conflict || it.placed {
+	if it.Conflict || it.circle {
 		w.attr("conflict", "true")
 	}
 	w.b = append(append(w.b, x.sync...), '>')
@@ -362,8 +362,8 @@ func (d *Document) replace(old, it *Item) {
 	if len(within) > 0 {
 		within = append(within, kid{raw: newline})
 	}
-	placed := old.placed
+	placed, circle := old.placed, old.circle
 	*old = *it.clone()
 	old.kids = append(old.kids, within...)
-	old.placed = placed
+	old.placed, old.circle = placed, circle
 }

@@ -23,12 +23,13 @@ import (
 const (
 	application = 0x6c6b7472
 	version     = 2
+	pageSize    = 8192
 )
 
 // schema are the tables. Times are in seconds since 1970. An entry's row is its
 // document's in words, which has no text of its own.
 var schema = []string{
-	"PRAGMA page_size = 8192",
+	fmt.Sprintf("PRAGMA page_size = %d", pageSize),
 	"PRAGMA auto_vacuum = INCREMENTAL",
 	"PRAGMA journal_mode = WAL",
 	"BEGIN IMMEDIATE",
@@ -233,6 +234,11 @@ func (x *Index) open() (*session, error) {
 	unlock, err := x.hold(false)
 	if err != nil {
 		return nil, err
+	}
+	// SQLite takes what a page lacks for zeroes. Without a journal nobody is writing.
+	if _, err := os.Lstat(x.path + "-wal"); fi.Size()%pageSize != 0 && errors.Is(err, fs.ErrNotExist) {
+		unlock()
+		return nil, errInconsistent
 	}
 	s := &session{x: x, unlock: unlock, src: -1}
 	switch fd, err := unix.Open(x.dir.Join("src"), unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0); err {

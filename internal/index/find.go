@@ -65,7 +65,9 @@ func (f *finder) run() {
 	if f.stop {
 		return
 	}
-	f.feedsAllowed()
+	if f.feedsAllowed(); f.stop {
+		return
+	}
 	if ids, ok := f.chosen(); ok {
 		f.those(ids)
 		return
@@ -144,13 +146,24 @@ func (f *finder) feedsAllowed() {
 	if !f.w.Query.AsksFeeds() {
 		return
 	}
-	f.allows = make(map[int64]bool, len(f.s.byID))
-	for id, feed := range f.s.byID {
-		if feed.gone() {
-			continue
+	feeds := make([]*feed, 0, len(f.s.byID))
+	for _, feed := range f.s.byID {
+		if !feed.gone() {
+			feeds = append(feeds, feed)
 		}
-		ref := lektordir.Ref{Feed: feed.hash}
-		f.allows[id] = f.w.Matcher.Match(f.subject(ref, query.UnknownName|query.UnknownState), 0) != query.No
+	}
+	f.aboutAll(f.ctx, feeds)
+	may := make([]bool, len(feeds))
+	_ = entries.Parallel(f.ctx, len(feeds), func(i int) {
+		ref := lektordir.Ref{Feed: feeds[i].hash}
+		may[i] = f.w.Matcher.Match(f.subject(ref, query.UnknownName|query.UnknownState), 0) != query.No
+	})
+	if f.ctx.Err() != nil {
+		f.err, f.stop = context.Cause(f.ctx), true
+	}
+	f.allows = make(map[int64]bool, len(feeds))
+	for i, feed := range feeds {
+		f.allows[feed.id] = may[i]
 	}
 }
 
@@ -253,8 +266,31 @@ func (n *needle) all(ids []int64) []int64 {
 	return ids
 }
 
+// columns are what [finder.hit] takes of an entry.
+const columns = "dir, name, info, listed, date, nsec, dated, title, author, type, more"
+
+// everything goes through all entries as they stand in the table.
+func (f *finder) everything() {
+	what := columns
+	if f.w.Want == 0 {
+		what = "dir, name, info, listed, NULL, NULL, NULL, NULL, NULL, NULL, NULL"
+	}
+	r := f.s.c.query("SELECT id, " + what + " FROM entry WHERE listed = 1")
+	defer r.close()
+	for r.next() {
+		if f.goesOn(); f.stop {
+			return
+		}
+		f.hit(r, f.w.Want != 0, listedShown)
+	}
+}
+
 // walk goes through entries in the order of their dates, the newest first.
 func (f *finder) walk() {
+	if f.w.Query.Empty() && f.w.Enough == nil && !f.w.OnlyUnread {
+		f.everything()
+		return
+	}
 	from := "entry INDEXED BY entry_date WHERE listed = 1"
 	switch {
 	case f.w.OnlyUnread || f.w.Query.OnlyUnread():
@@ -332,35 +368,42 @@ func (f *finder) knows(id int64) func(string) query.Verdict {
 
 // fetch yields an entry that is listed in one of some ways.
 func (f *finder) fetch(id int64, listed ...int64) {
-	r, ok := f.s.c.one("SELECT dir, name, info, listed, date, nsec, dated, title, author, type, more FROM entry WHERE id = ?", id)
+	r, ok := f.s.c.one("SELECT id, "+columns+" FROM entry WHERE id = ?", id)
 	if !ok {
 		if f.s.c.err == nil {
 			f.s.c.fail(errInconsistent)
 		}
 		return
 	}
-	ref, ok := f.s.ref(r.int(0), r.blob(1), r.blob(2), r.null(2))
+	f.hit(r, true, listed...)
+}
+
+// hit yields the entry of a row, which has its id and then the columns, if it is listed
+// in one of some ways; its fields if they are there.
+func (f *finder) hit(r *rows, whole bool, listed ...int64) {
+	ref, ok := f.s.ref(r.int(1), r.blob(2), r.blob(3), r.null(3))
 	if !ok {
 		f.s.c.fail(errInconsistent)
 		f.stop = true
 		return
 	}
-	if !slices.Contains(listed, r.int(3)) || !f.shows(ref) {
+	how := r.int(4)
+	if !slices.Contains(listed, how) || !f.shows(ref) {
 		return
 	}
 	h := entries.Hit{Ref: ref}
 	h.Feed, _ = f.about(f.s.feeds[ref.Feed])
-	if how := r.int(3); how == listedShown || how == listedWithdrawn {
-		h.Have, h.Words = fields, f.knows(id)
+	if whole && (how == listedShown || how == listedWithdrawn) {
+		h.Have, h.Words = fields, f.knows(r.int(0))
 		e := &h.Entry
-		e.Title, e.Author = string(r.blob(7)), string(r.blob(8))
-		if r.int(6) == 1 {
-			e.PubDate = time.Unix(r.int(4), r.int(5)).UTC()
+		e.Title, e.Author = string(r.blob(8)), string(r.blob(9))
+		if r.int(7) == 1 {
+			e.PubDate = time.Unix(r.int(5), r.int(6)).UTC()
 		}
-		if e.Type = string(r.blob(9)); r.int(9) == 1 {
+		if e.Type = string(r.blob(10)); r.int(10) == 1 {
 			e.Type = htmlType
 		}
-		if more := r.blob(10); len(more) > 0 {
+		if more := r.blob(11); len(more) > 0 {
 			var x extras
 			if json.Unmarshal(more, &x) != nil {
 				f.s.c.fail(errInconsistent)

@@ -20,9 +20,22 @@ import (
 	"github.com/lektordir/lektor/lektordir"
 )
 
-// TestMain is also a process that brings an index up to date, to be killed meanwhile.
+// TestMain is also a process that brings an index up to date, to be killed meanwhile, or
+// that asks where files may not be large.
 func TestMain(m *testing.M) {
 	if path := os.Getenv("LEKTOR_INDEX_CHILD"); path != "" {
+		if size, err := strconv.ParseUint(os.Getenv("LEKTOR_INDEX_LIMIT"), 10, 64); err == nil {
+			w := &world{dir: &dir.Dir{Path: path}, cache: os.Getenv("LEKTOR_INDEX_CACHE"), clock: time.Now}
+			if err = limitFiles(size); err == nil && os.Getenv("LEKTOR_INDEX_DO") == "ask" {
+				fmt.Print(w.told(true))
+			} else if _, x := w.open(); err == nil {
+				err = x.Build(context.Background(), nil)
+			}
+			if err != nil {
+				fmt.Println(err)
+			}
+			return
+		}
 		d, err := lektordir.Open(path, nil)
 		if err == nil {
 			x := index.New(d, index.Options{Cache: os.Getenv("LEKTOR_INDEX_CACHE"), Host: "here"})

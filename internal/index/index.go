@@ -86,6 +86,27 @@ func New(d *lektordir.Dir, o Options) *Index {
 	return &Index{dir: d, o: o, path: filePath(d, o)}
 }
 
+// Open opens the lektor-dir at path as [entries.Open] does, with its index: this is how
+// programs for readers open one. Warnings of the index are the streams' unless o has
+// who takes them.
+func Open(path string, now func() time.Time, s *command.Streams, o Options) (*entries.Store, *Index, error) {
+	st, err := entries.Open(path, now, s)
+	if err != nil {
+		return nil, nil, err
+	}
+	x := For(st.Dir, s, o)
+	st.Index = x
+	return st, x, nil
+}
+
+// For gives the index of a lektor-dir that is open, as [Open] does.
+func For(d *lektordir.Dir, s *command.Streams, o Options) *Index {
+	if o.Warn == nil {
+		o.Warn = s.Report.Warn
+	}
+	return New(d, o)
+}
+
 // Path is where the file is, whether it is there or not; "" where there is no place for
 // one.
 func (x *Index) Path() string { return x.path }

@@ -52,7 +52,9 @@ func newWorld(t *testing.T) *world {
 
 // open opens the lektor-dir as a command does, whose moment is now.
 func (w *world) open() (*entries.Store, *index.Index) {
-	w.Helper()
+	if w.T != nil {
+		w.Helper()
+	}
 	d, err := lektordir.Open(w.dir.Path, nil)
 	if err != nil {
 		w.Fatal(err)
@@ -65,7 +67,9 @@ func (w *world) open() (*entries.Store, *index.Index) {
 
 // ask gives the paths and titles of what a query selects, with or without the index.
 func (w *world) ask(with bool, words string, sel entries.Selection) []string {
-	w.Helper()
+	if w.T != nil {
+		w.Helper()
+	}
 	s, x := w.open()
 	if with {
 		s.Index = counting{x, w.indexed}

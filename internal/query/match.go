@@ -308,6 +308,26 @@ func Fold(s string) string {
 	return oneSpace(strings.Map(cherokee, s))
 }
 
+// StandsAlone reports whether a piece of a text stands in it by itself: what is beside it
+// is no letter and no number. Both are folded.
+func StandsAlone(text, piece string) bool {
+	isPart := func(r rune) bool { return unicode.IsLetter(r) || unicode.IsMark(r) || unicode.IsNumber(r) }
+	for at := 0; ; {
+		i := strings.Index(text[at:], piece)
+		if i < 0 {
+			return false
+		}
+		i += at
+		before, _ := utf8.DecodeLastRuneInString(text[:i])
+		after, _ := utf8.DecodeRuneInString(text[i+len(piece):])
+		if !isPart(before) && !isPart(after) {
+			return true
+		}
+		_, size := utf8.DecodeRuneInString(text[i:])
+		at = i + size
+	}
+}
+
 // cherokee gives the capital of a small letter of that script. Its capitals are
 // what Unicode folds to; [cases.Fold] changes each into the other.
 func cherokee(r rune) rune {

@@ -86,7 +86,8 @@ func (o options) indexing(dir string, t *table) {
 	must.Do(os.MkdirAll(dir, 0o700))
 	view := o.built("lektor-view")
 	b := &indexBench{options: o, dir: dir, view: view, t: t, feeds: max(20, o.indexed/500)}
-	if installed("notmuch") != "" {
+	b.mailed = min(b.mailed, b.indexed)
+	if installed("notmuch") != "" && b.mailed > 0 {
 		b.mail = filepath.Join(dir, "mail")
 	}
 	b.make(filepath.Join(dir, "feeds"), o.indexed)
@@ -103,7 +104,7 @@ func (o options) indexing(dir string, t *table) {
 		g := t.group(fmt.Sprintf("%s of %d", q.name, o.indexed), "queries")
 		b.query(g, "lektor-view ls -n 50", b.ls("-a", q.lektor))
 		if b.mail != "" {
-			b.query(g, "notmuch search", b.notmuch("search", "--limit=50", q.notmuch))
+			b.query(g, b.ofMail("notmuch search"), b.notmuch("search", "--limit=50", q.notmuch))
 		}
 	}
 	// What has come costs the next query; what is unchanged costs nothing.
@@ -126,8 +127,16 @@ type indexBench struct {
 	options
 	dir, view, lektordir, mail string
 	feeds                      int
-	texts                      int64 // bytes of titles and contents
+	texts, mailTexts           int64 // bytes of titles and contents, of entries and of messages
 	t                          *table
+}
+
+// ofMail adds to a name of how many entries notmuch has a message, if not of all.
+func (b *indexBench) ofMail(name string) string {
+	if b.mailed == b.indexed {
+		return name
+	}
+	return fmt.Sprintf("%s (of %d)", name, b.mailed)
 }
 
 func (b *indexBench) command(argv ...string) *exec.Cmd {
@@ -173,18 +182,18 @@ func (b *indexBench) run(name string, argv ...string) {
 // build measures how long it takes to index all.
 func (b *indexBench) build() {
 	g := b.t.group(fmt.Sprintf("indexing of %d × %.1f kB", b.indexed, float64(b.size)/1000), "entries")
-	part := func(m *measurement, glob string) {
+	part := func(m *measurement, glob string, texts int64) {
 		files := must.Get(filepath.Glob(glob))
 		var size int64
 		for _, f := range files {
 			size += must.Get(os.Stat(f)).Size()
 		}
 		_, cpu, _ := strings.Cut(m.requests, ", ")
-		m.requests = fmt.Sprintf("%.0f %% of the texts, %s", 100*float64(size)/float64(b.texts), cpu)
+		m.requests = fmt.Sprintf("%.0f %% of the texts, %s", 100*float64(size)/float64(texts), cpu)
 	}
 	var m measurement
 	b.once(&m, "lektor-view index", []string{b.view, "--dir", b.lektordir, "index"})
-	part(&m, filepath.Join(b.dir, "cache/lektor/index-*"))
+	part(&m, filepath.Join(b.dir, "cache/lektor/index-*"), b.texts)
 	g.add(&contestant{name: "lektor-view index"}, float64(b.indexed), m)
 	if b.mail == "" {
 		return
@@ -193,12 +202,12 @@ func (b *indexBench) build() {
 	must.Do(os.WriteFile(filepath.Join(b.dir, "notmuch-config"), []byte(config), 0o600))
 	m = measurement{}
 	b.once(&m, "notmuch new", b.notmuch("new", "--quiet"))
-	part(&m, filepath.Join(b.mail, ".notmuch/xapian/*"))
-	g.add(&contestant{name: "notmuch new"}, float64(b.indexed), m)
+	part(&m, filepath.Join(b.mail, ".notmuch/xapian/*"), b.mailTexts)
+	g.add(&contestant{name: b.ofMail("notmuch new")}, float64(b.mailed), m)
 }
 
-// make makes a lektor-dir of n entries, of which one of fifty is unread, and a maildir
-// of the same for the first one. Entries have what lists and queries need; what is the
+// make makes a lektor-dir of n entries, of which one of fifty is unread, and for the
+// first one a maildir of the same, or of the newest of them. Entries have what lists and queries need; what is the
 // same in all of a feed is one file.
 func (b *indexBench) make(dir string, n int) {
 	d := must.Get(lektordir.Create(dir, nil))
@@ -227,7 +236,7 @@ func (b *indexBench) make(dir string, n int) {
 				must.Do(os.MkdirAll(filepath.Join(box, p), 0o700))
 			}
 		}
-		var bytes int64
+		var bytes, mailed int64
 		first := ""
 		for k := range min(each, n-f*each) {
 			i := k*b.feeds + f
@@ -237,12 +246,14 @@ func (b *indexBench) make(dir string, n int) {
 			bytes += int64(len(title) + len(body))
 			name := fmt.Sprintf("%d.M%dP1Q%dI%016x.bench", date.Unix(), i%1000000, k+1, uint64(i)*0x9e3779b97f4a7c15)
 			b.entry(d, hash, name, title, body, date, i%50 == 0, &first)
-			if mail != "" {
+			if mail != "" && i < b.mailed {
+				mailed += int64(len(title) + len(body))
 				b.message(box, i, title, body, date, i%50 == 0)
 			}
 		}
-		if mail != "" {
+		if dir == b.lektordir {
 			atomic.AddInt64(&b.texts, bytes)
+			atomic.AddInt64(&b.mailTexts, mailed)
 		}
 	})
 }

@@ -32,6 +32,7 @@ func run() {
 	flag.IntVar(&o.unchanged, "unchanged", 10000, "`feeds` without news for lektor-fetch; 0 leaves this out")
 	flag.IntVar(&o.listed, "listed", 100000, "`entries` of which the newest are listed; 0 leaves this out")
 	flag.IntVar(&o.indexed, "indexed", 100000, "`entries` that are indexed and asked for; 0 leaves this out")
+	flag.IntVar(&o.mailed, "mailed", 20000, "`messages` that notmuch indexes, of the newest of these; it takes minutes for each ten thousand")
 	flag.IntVar(&o.archives, "archives", 100, "`archives` of a hundred entries that are gone through; 0 leaves this out")
 	flag.IntVar(&o.starts, "starts", 50, "`times` that each command is started; 0 leaves this out")
 	flag.IntVar(&o.entries, "entries", 20, "`entries` of a feed")
@@ -59,7 +60,7 @@ type options struct {
 	entries, size, rounds, jobs             int
 	bin, dir, only, reader                  string
 	notifications, registrations, archives  int
-	subscribers, indexed                    int
+	subscribers, indexed, mailed            int
 	keep                                    bool
 }
 

@@ -90,7 +90,7 @@ func imports(p pkg, path string, test bool) string {
 		return "no app imports another; what both need is a package of its own"
 	case below(to, "internal/app") && !below(name, "internal/app", "cmd", "scripts"):
 		return "apps are for commands and scripts"
-	case to == "internal/index" && !below(name, "internal/app/viewer", "internal/index", "scripts"):
+	case to == "internal/index" && !below(name, "internal/app/viewer", "internal/app/pages", "internal/index", "scripts"):
 		return "it is for viewers: what fetches does without"
 	case below(to, "internal/testkit") && !test && !below(name, "internal/testkit", "scripts"):
 		return "it is for tests and scripts"

@@ -2,6 +2,7 @@ package hub
 
 import (
 	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
@@ -81,12 +82,16 @@ func (h *Hub) soon(feedURL string) (time.Duration, error) {
 	return wait, h.postpone(hash, feedURL, wait)
 }
 
-// whenFree has a feed read when its server wants to be asked again, and reports for how long
-// that is; 0 where it does not say, or nobody is to be told of the feed.
-func (h *Hub) whenFree(feedURL string) (time.Duration, error) {
+// whenFree has a feed that could not be read for an error read when its server wants to be
+// asked again, or there is a place, and reports for how long that is; 0 where that is
+// not the error, or nobody is to be told of the feed.
+func (h *Hub) whenFree(feedURL string, err error) (time.Duration, error) {
 	hash := hashOf(feedURL)
 	wait := h.leftAlone(hash)
-	if wait <= 0 || !h.subscribedTo(hash) && !h.allowed(feedURL) {
+	if errors.Is(err, errMuch) {
+		wait = max(wait, readLater)
+	}
+	if wait <= 0 || !h.subscribedTo(hash) {
 		return 0, nil
 	}
 	return wait, h.postpone(hash, feedURL, wait)
@@ -116,14 +121,14 @@ func (h *Hub) postpone(hash, feedURL string, wait time.Duration) error {
 	return nil
 }
 
-// pingLate is a ping that waited, and waits again where the feed's server wants so.
+// pingLate is a ping that waited, and waits again where the feed cannot be read yet.
 func (h *Hub) pingLate(hash, feedURL string) {
 	_, err := h.pinging(h.ctx, feedURL)
 	if err != nil && h.ctx.Err() != nil {
 		return // the next hub does it
 	}
 	if err != nil {
-		if _, err := h.whenFree(feedURL); err != nil {
+		if _, err := h.whenFree(feedURL, err); err != nil {
 			h.report.Warn("%v", err)
 		}
 	}
@@ -271,7 +276,7 @@ func (h *Hub) resume() {
 
 // pinging is a ping whose answer nobody waits for, but the log.
 func (h *Hub) pinging(ctx context.Context, feedURL string) (told, error) {
-	t, err := h.ping(ctx, feedURL)
+	t, err := h.ping(ctx, "", feedURL)
 	switch {
 	case err != nil:
 		h.log.add("unread", feedURL, "%s", reason(err, allowFeeds))

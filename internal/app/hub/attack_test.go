@@ -78,6 +78,12 @@ func TestAttackXForwardedForFromAStranger(t *testing.T) {
 		if list := w.subscriptions(feed); len(list) != 1 || list[0].Caller != want || list[0].Callback != "http://"+want+":"+port+"/cb" {
 			t.Errorf("%q: %+v, %s", trusted, list, r.body)
 		}
+		// That it may be the user's own proxy is said, once.
+		w.form("/ping", "url", feed)
+		w.do("POST", "/pleaseNotify", formType, "x=y", "X-Forwarded-For", "6.6.6.6")
+		if n := strings.Count(w.log.String(), "give --trusted-proxy"); (n == 1) != (want == "127.0.0.1") {
+			t.Errorf("%q: %s", trusted, w.log)
+		}
 	}
 }
 
@@ -594,6 +600,87 @@ func TestAttackSlowCallbacks(t *testing.T) {
 	all.Wait()
 	if n := w.h.verifying.remembered(); n != 0 {
 		t.Errorf("%d callers are remembered", n)
+	}
+}
+
+// A caller who names a hundred feeds that never come has a few of them read at once, and
+// keeps nobody else from his.
+func TestAttackManyFeedsThatAreSlow(t *testing.T) {
+	w := newWorld(t, func(o *Options) {
+		o.TrustedProxies = loopback
+		o.Feeds.PerHost = 200
+	})
+	slow := newSite(t) // which has many names, as far as the hub is concerned
+	hold := make(chan struct{})
+	release := sync.OnceFunc(func() { close(hold) })
+	t.Cleanup(release)
+	var reading, most atomic.Int32
+	slow.Config.Handler = http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+		n := reading.Add(1)
+		defer reading.Add(-1)
+		for old := most.Load(); n > old && !most.CompareAndSwap(old, n); old = most.Load() {
+		}
+		rw.Header().Set("Content-Length", "1000000")
+		select {
+		case <-hold:
+		case <-r.Context().Done():
+		}
+	})
+	var all sync.WaitGroup
+	for i := range 10 {
+		pairs := []string{"port", w.port(), "path", "/cb", "protocol", "http-post", "domain", "127.0.0.1"}
+		for k := range DefaultMaxURLs {
+			pairs = append(pairs, fmt.Sprint("url", k), fmt.Sprintf("%s/%d/%d", slow.URL, i, k))
+		}
+		all.Go(func() { w.do("POST", "/pleaseNotify", formType, encode(pairs...), "X-Forwarded-For", "192.0.2.66") })
+	}
+	until(t, "the slow ones", func() bool { return reading.Load() == readOne })
+	feed := w.feed("/feed", "one")
+	// Not even by being the first who asks for it.
+	all.Go(func() { w.do("POST", "/ping", formType, encode("url", feed), "X-Forwarded-For", "192.0.2.66") })
+	until(t, "the ping without a place", func() bool {
+		w.h.mu.Lock()
+		defer w.h.mu.Unlock()
+		f := w.h.flights[hashOf(feed)]
+		return f != nil && f.callers["192.0.2.66"] && !f.over
+	})
+	r := w.do("POST", "/pleaseNotify", formType, encode("port", w.port(), "path", "/honest", "protocol", "http-post", "domain", "127.0.0.1", "url1", feed), "X-Forwarded-For", "192.0.2.1")
+	w.feed("/feed", "two")
+	w.do("POST", "/ping", formType, encode("url", feed), "X-Forwarded-For", "192.0.2.1")
+	if len(w.notified("/honest")) != 1 {
+		t.Errorf("%s, %v", r.body, w.notified("/honest"))
+	}
+	release()
+	all.Wait()
+	w.settle()
+	if n := most.Load(); n > readOne {
+		t.Errorf("%d were read at once", n)
+	}
+	if n := w.h.reading.remembered(); n != 0 {
+		t.Errorf("%d callers are remembered", n)
+	}
+}
+
+// A ping for which there is no place is done later, where somebody subscribes to the feed.
+func TestPingWithoutAPlace(t *testing.T) {
+	w := newWorld(t, nil)
+	feed := w.feed("/feed", "one")
+	w.register("/cb", feed)
+	w.feed("/feed", "two")
+	ctx, cancel := context.WithCancel(context.Background())
+	w.h.reading = newGate(0, 1)
+	stopped := w.h.ctx
+	w.h.ctx = ctx
+	cancel() // nobody waits so long here
+	r := w.ping(feed)
+	w.settle()
+	w.h.ctx, w.h.reading = stopped, newGate(readMost, readOne)
+	if !strings.Contains(r.body, `success="true" msg="Thanks for the ping. The feed cannot be read now, and will be in 10s."`) {
+		t.Error(r.body)
+	}
+	w.later(readLater)
+	if len(w.notified("/cb")) != 1 {
+		t.Error("the ping is lost")
 	}
 }
 

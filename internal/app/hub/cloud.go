@@ -24,12 +24,13 @@ import (
 
 // What callers are told. Where the walkthrough's cloud and its successors have said it
 // in certain words for years, these are theirs in sense.
-var (
-	errFull    = rsscloud.Sayf("This hub has as many subscriptions as it can.")
-	errTooMany = rsscloud.Sayf("There are too many subscriptions from your address.")
-	errHandler = rsscloud.Sayf("The subscription was cancelled because the call failed when we tested the handler.")
-	errReading = errors.New("there was an error reading the resource at URL")
+const (
+	errFull    = rsscloud.Sentence("This hub has as many subscriptions as it can.")
+	errTooMany = rsscloud.Sentence("There are too many subscriptions from your address.")
+	errHandler = rsscloud.Sentence("The subscription was cancelled because the call failed when we tested the handler.")
 )
+
+var errReading = errors.New("there was an error reading the resource at URL")
 
 const thanks = "Thanks for the registration. It worked. When the feed updates we'll notify you. Don't forget to register again after 24 hours, your subscription will expire in 25."
 
@@ -177,7 +178,10 @@ func (h *Hub) subscribe(ctx context.Context, s subscription, domain, foreign boo
 			return err
 		}
 	}
-	doc, err := h.look(ctx, s.Feed)
+	doc, err := h.look(ctx, s.Caller, s.Feed)
+	if errors.Is(err, errMuch) {
+		return err
+	}
 	if err != nil {
 		h.log.add("unread", s.Feed, "%s", reason(err, allowFeeds))
 		return h.unread("subscription", s.Feed, err)
@@ -278,17 +282,21 @@ func (h *Hub) pinged(r *http.Request, feedURL string) (string, error) {
 	if wait > 0 {
 		return fmt.Sprintf("Thanks for the ping. The feed was read not long ago, and will be again in %s.", wait.Round(time.Second)), nil
 	}
-	t, err := h.ping(r.Context(), feedURL)
+	_, caller := h.caller(r)
+	t, err := h.ping(r.Context(), caller, feedURL)
 	var ours rsscloud.Sentence
-	if errors.As(err, &ours) {
+	if errors.As(err, &ours) && !errors.Is(err, errMuch) {
 		return "", err // the feed was read
 	}
 	if err != nil {
 		h.log.add("unread", feedURL, "%s", reason(err, allowFeeds))
-		if wait, err := h.whenFree(feedURL); err != nil {
+		if wait, err := h.whenFree(feedURL, err); err != nil {
 			return "", err
 		} else if wait > 0 {
-			return fmt.Sprintf("Thanks for the ping. The feed's server wants to be left alone, and is asked again in %s.", roundUp(wait)), nil
+			return fmt.Sprintf("Thanks for the ping. The feed cannot be read now, and will be in %s.", roundUp(wait)), nil
+		}
+		if errors.Is(err, errMuch) {
+			return "", err
 		}
 		return "", h.unread("ping", feedURL, err)
 	}

@@ -25,13 +25,19 @@ type document struct {
 	body   []byte // nil where nobody is to have it
 }
 
-// flight is one reading of a feed. Whoever asks while it is in the air waits for it, or
-// for the next one when what he tells of may be later than what is read.
+// flight is one reading of a feed. Whoever asks before it begins is on it; who asks while
+// it is in the air waits for it, or for the next one when what he tells of may be later
+// than what is read. Hub.mu guards it until it begins.
 type flight struct {
-	ping bool // somebody said that the feed was updated
-	done chan struct{}
-	doc  *document
-	err  error
+	ping    bool            // somebody said that the feed was updated
+	callers map[string]bool // who asked before it began; "" for the hub itself
+	waiting context.Context // for a place; nil until it is the feed's next
+	begun   chan struct{}   // closed when it has one
+	leave   func()          // gives the place back; nil when it has none, or did not get any
+	over    bool            // it has begun, or been given up
+	done    chan struct{}
+	doc     *document
+	err     error
 	// told is what became of a ping.
 	told told
 	next *flight
@@ -46,12 +52,12 @@ type told struct {
 
 // look reads a feed for somebody who wants to subscribe to it, or joins who does. What
 // was seen not long ago will do: thousands renew their subscription to one feed.
-func (h *Hub) look(ctx context.Context, feedURL string) (*document, error) {
+func (h *Hub) look(ctx context.Context, caller, feedURL string) (*document, error) {
 	hash := hashOf(feedURL)
 	if g, ok := h.glanced(hash); ok {
 		return g.doc, h.remembered(g)
 	}
-	f := h.fly(hash, feedURL, false)
+	f := h.fly(hash, feedURL, caller, false)
 	select {
 	case <-f.done:
 		return f.doc, f.err
@@ -61,14 +67,14 @@ func (h *Hub) look(ctx context.Context, feedURL string) (*document, error) {
 }
 
 // ping reads a feed that was updated, and has its subscribers notified when it was.
-func (h *Hub) ping(ctx context.Context, feedURL string) (told, error) {
+func (h *Hub) ping(ctx context.Context, caller, feedURL string) (told, error) {
 	hash := hashOf(feedURL)
 	if !h.subscribedTo(hash) && !h.allowed(feedURL) {
 		if g, ok := h.glanced(hash); ok {
 			return told{}, h.remembered(g)
 		}
 	}
-	f := h.fly(hash, feedURL, true)
+	f := h.fly(hash, feedURL, caller, true)
 	select {
 	case <-f.done:
 		return f.told, f.err
@@ -79,35 +85,87 @@ func (h *Hub) ping(ctx context.Context, feedURL string) (told, error) {
 
 // fly gives a reading of a feed, which is begun where none is under way; for a ping,
 // one that begins after this call.
-func (h *Hub) fly(hash, feedURL string, ping bool) *flight {
+func (h *Hub) fly(hash, feedURL, caller string, ping bool) *flight {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	f := h.flights[hash]
-	switch {
-	case f != nil && !ping:
+	if f == nil {
+		f = newFlight()
+		h.flights[hash] = f
+		h.working.Go(func() { h.land(f, hash, feedURL) })
+	}
+	if f.over && ping {
+		if f.next == nil {
+			f.next = newFlight()
+		}
+		f = f.next
+	}
+	if f.over {
 		return f
-	case f != nil && f.next != nil:
-		return f.next
 	}
-	n := &flight{ping: ping, done: make(chan struct{})}
-	if f != nil {
-		f.next = n
-		return n
+	f.ping = f.ping || ping
+	if !f.callers[caller] {
+		f.callers[caller] = true
+		if f.waiting != nil {
+			h.working.Go(func() { h.seat(f, f.waiting, caller) })
+		}
 	}
-	h.flights[hash] = n
-	h.working.Go(func() { h.land(n, hash, feedURL) })
-	return n
+	return f
+}
+
+func newFlight() *flight {
+	return &flight{callers: map[string]bool{}, begun: make(chan struct{}), done: make(chan struct{})}
+}
+
+// errMuch is the error for a feed that had no turn to be read.
+const errMuch = rsscloud.Sentence("This hub has too much to read just now; try again later.")
+
+// seat gets a place for a flight, as one that a caller has. What strangers have read at
+// once is bounded, in all and for each of them; whoever of those who wait for one feed has
+// a place first begins for all, so that who has many read delays no other's.
+func (h *Hub) seat(f *flight, ctx context.Context, caller string) {
+	leave, err := h.reading.enter(ctx, caller)
+	if err != nil {
+		return
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if f.over {
+		leave()
+		return
+	}
+	f.over, f.leave = true, leave
+	close(f.begun)
+}
+
+// board waits until a flight has a place, and reports whether it got one.
+func (h *Hub) board(f *flight) bool {
+	ctx, cancel := context.WithTimeout(h.ctx, readWait)
+	defer cancel()
+	h.mu.Lock()
+	f.waiting = ctx
+	for caller := range f.callers {
+		h.working.Go(func() { h.seat(f, ctx, caller) })
+	}
+	h.mu.Unlock()
+	select {
+	case <-f.begun:
+	case <-ctx.Done():
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	f.over = true
+	return f.leave != nil
 }
 
 // land makes a reading, and those that were asked for meanwhile.
 func (h *Hub) land(f *flight, hash, feedURL string) {
 	for f != nil {
-		f.doc, f.err = h.get(feedURL)
-		seen := glance{doc: f.doc, err: f.err} // what a disk that is full makes of it is not the feed's
-		if f.err == nil {
-			if f.told, f.err = h.compare(f, hash, feedURL); f.err != nil {
-				f.err = h.failing(f.err)
-			}
+		var seen glance
+		begun := h.board(f)
+		if f.err = errMuch; begun {
+			seen = h.readFor(f, hash, feedURL)
+			f.leave()
 		}
 		h.mu.Lock()
 		if f.next == nil {
@@ -115,11 +173,25 @@ func (h *Hub) land(f *flight, hash, feedURL string) {
 		} else {
 			h.flights[hash] = f.next
 		}
-		h.glance(hash, seen, f.ping)
+		if begun {
+			h.glance(hash, seen, f.ping)
+		}
 		close(f.done)
 		f = f.next
 		h.mu.Unlock()
 	}
+}
+
+// readFor makes the reading of one flight, and gives what is remembered of it.
+func (h *Hub) readFor(f *flight, hash, feedURL string) glance {
+	f.doc, f.err = h.get(feedURL)
+	seen := glance{doc: f.doc, err: f.err} // what a disk that is full makes of it is not the feed's
+	if f.err == nil {
+		if f.told, f.err = h.compare(f, hash, feedURL); f.err != nil {
+			f.err = h.failing(f.err)
+		}
+	}
+	return seen
 }
 
 // compare looks whether the document of a flight is another one than subscribers know

@@ -76,6 +76,10 @@ type Options struct {
 
 // Limits that are no options.
 const (
+	readMost    = 64 // feeds that are read at once
+	readOne     = 8  // and those for one caller
+	readWait    = 30 * time.Second
+	readLater   = 10 * time.Second
 	verifyMost  = 64 // callbacks that are tried at once
 	verifyOne   = 16 // and those of one caller
 	saveMost    = 3  // large bodies that are read at once
@@ -103,7 +107,9 @@ type Hub struct {
 	ctx     context.Context // of what goes on when a request is answered
 	stop    context.CancelFunc
 	working sync.WaitGroup
+	proxied sync.Once // that a proxy is not trusted is said
 
+	reading   *gate // for feeds that are read
 	verifying *gate // for callbacks that are tried
 	saving    *gate // for large bodies
 	lanes     lanes
@@ -151,7 +157,7 @@ func New(o Options, report serve.Reporter) (*Hub, error) {
 	now := func() time.Time { return o.Now().Round(0) }
 	h := &Hub{
 		states: st, opts: o, report: report, now: now,
-		verifying: newGate(verifyMost, verifyOne), saving: newGate(saveMost, saveOne), held: semaphore.NewWeighted(heldMost),
+		reading: newGate(readMost, readOne), verifying: newGate(verifyMost, verifyOne), saving: newGate(saveMost, saveOne), held: semaphore.NewWeighted(heldMost),
 		lanes:   lanes{quick: make(chan struct{}, max(o.AtOnce, 1)), slow: make(chan struct{}, slowFor*max(o.AtOnce, 1))},
 		flights: map[string]*flight{}, known: map[string]glance{}, busy: map[string]time.Time{}, later: map[string]laterPing{}, rounds: map[string][]*pending{},
 		wake:   make(chan struct{}, 1),
@@ -320,6 +326,13 @@ func (g *gate) enter(ctx context.Context, caller string) (leave func(), err erro
 // which one has as many addresses as one likes.
 func (h *Hub) caller(r *http.Request) (netip.Addr, string) {
 	addr := serve.Peer(r, h.opts.TrustedProxies)
+	// Who comes so, and is not trusted, is a proxy of the user's own as a rule, by which
+	// all are one caller.
+	if r.Header.Get("X-Forwarded-For") != "" && fetch.Private(addr) && addr == serve.Peer(r, nil) {
+		h.proxied.Do(func() {
+			h.report.Warn("%s says for whom it calls (X-Forwarded-For) and is not believed; if it is your proxy, give --trusted-proxy %[1]s", addr)
+		})
+	}
 	if addr.Is6() {
 		if p, err := addr.Prefix(64); err == nil {
 			return addr, p.String()

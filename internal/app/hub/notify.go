@@ -95,12 +95,16 @@ func (h *Hub) publish(hash string, f feedState, doc *document) (told, error) {
 	}
 	done := make(chan struct{})
 	t.done = done
-	content := h.contentOf(doc)
 	h.enter(p)
+	list = h.willing(p, list)
+	content := h.contentOf(doc)
+	held, room := h.holds(list, &content)
 	h.working.Go(func() {
 		defer close(done)
-		list := h.willing(p, list)
-		held := h.holds(list, &content)
+		if !room {
+			h.pass(p) // reads it again when there is
+			return
+		}
 		h.fan(p, list, content, held)
 	})
 	return t, nil
@@ -192,18 +196,18 @@ func (h *Hub) rest(p *pending) {
 	h.poke()
 }
 
-// holds waits until there is memory for content that somebody is to have, and drops
-// what nobody is. It gives what is to be released.
-func (h *Hub) holds(list []subscription, content *websub.Content) int64 {
+// holds takes memory for content that somebody is to have, and drops what nobody is, or
+// for which there is no room. It gives what is to be released, and false for no room.
+func (h *Hub) holds(list []subscription, content *websub.Content) (held int64, room bool) {
 	if !wantsContent(list) {
 		content.Body = nil
-		return 0
+		return 0, true
 	}
-	n := min(int64(len(content.Body)), heldMost)
-	if h.held.Acquire(h.ctx, n) != nil {
-		return 0
+	if held = min(int64(len(content.Body)), heldMost); !h.held.TryAcquire(held) {
+		content.Body = nil
+		return 0, false
 	}
-	return n
+	return held, true
 }
 
 // wantsContent reports whether somebody is to have the document itself.

@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sync/semaphore"
+
 	"github.com/lektordir/lektor/internal/rsscloud"
 )
 
@@ -264,12 +266,12 @@ func TestRetryAfterOfAFeed(t *testing.T) {
 			}
 		}
 		says("120")
-		if r := w.ping(feed); !strings.Contains(r.body, `success="true" msg="Thanks for the ping. The feed&#39;s server wants to be left alone, and is asked again in 2m0s.`) {
+		if r := w.ping(feed); !strings.Contains(r.body, `success="true" msg="Thanks for the ping. The feed cannot be read now, and will be in 2m0s.`) {
 			t.Error(r.body)
 		}
 		before := reads()
 		w.clock.Add(10 * time.Second)
-		if r := w.ping(feed); !strings.Contains(r.body, "asked again in 1m50s.") {
+		if r := w.ping(feed); !strings.Contains(r.body, "will be in 1m50s.") {
 			t.Error(r.body)
 		}
 		if r := w.register("/late", feed); !strings.Contains(r.body, "wants to be left alone; it is read again in 1m50s.") || reads() != before {
@@ -380,6 +382,47 @@ func TestContentThatCannotBeReadAgain(t *testing.T) {
 	w.later(time.Minute)
 	if got := w.got("POST", "/cb"); len(got) != 2 || got[1].body != "two" || len(w.notified("/cloud")) != 2 || w.journals() != 0 {
 		t.Errorf("%+v", got)
+	}
+}
+
+// Content for which there is no room in memory is not kept there until there is: it is
+// read again then.
+func TestContentForWhichThereIsNoRoom(t *testing.T) {
+	w := newWorld(t, func(o *Options) { o.Feeds.MaxBytes = 1000 })
+	w.h.held = semaphore.NewWeighted(1000)
+	hold := make(chan struct{})
+	release := sync.OnceFunc(func() { close(hold) })
+	t.Cleanup(release)
+	w.answer("/slow", func(rw http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodPost {
+			select {
+			case <-hold:
+			case <-r.Context().Done():
+			}
+		}
+		fmt.Fprint(rw, r.FormValue("hub.challenge"))
+	})
+	first, second := w.feed("/first", "1"), w.feed("/second", "1")
+	w.subscribe("subscribe", w.site.URL+"/slow", first)
+	w.subscribe("subscribe", w.site.URL+"/quick", second)
+	w.feed("/first", strings.Repeat("a", 900))
+	w.feed("/second", strings.Repeat("b", 200))
+	var all sync.WaitGroup
+	all.Go(func() { http.Post(w.server.URL+"/ping", formType, strings.NewReader(encode("url", first))) })
+	until(t, "the slow one", func() bool { return len(w.got("POST", "/slow")) == 1 })
+	all.Go(func() { http.Post(w.server.URL+"/ping", formType, strings.NewReader(encode("url", second))) })
+	until(t, "the second, which waits", func() bool {
+		return slices.ContainsFunc(w.h.log.Recent(), func(e event) bool { return e.What == "resumed" && e.Feed == second })
+	})
+	w.feed("/second", strings.Repeat("c", 200))
+	release()
+	all.Wait()
+	w.settle()
+	if got := w.got("POST", "/quick"); len(got) != 1 || got[0].body != strings.Repeat("c", 200) || w.journals() != 0 {
+		t.Errorf("%d deliveries, %d journals", len(got), w.journals())
+	}
+	if !w.h.held.TryAcquire(1000) {
+		t.Error("memory is not given back")
 	}
 }
 

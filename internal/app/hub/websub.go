@@ -2,6 +2,7 @@ package hub
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"net/url"
 	"time"
@@ -105,7 +106,10 @@ func (h *Hub) join(s subscription, q websub.Request) error {
 			return err
 		}
 	}
-	doc, err := h.look(ctx, s.Feed)
+	doc, err := h.look(ctx, s.Caller, s.Feed)
+	if errors.Is(err, errMuch) {
+		return err // he is not denied, which would count for long, and asks again
+	}
 	if err != nil {
 		websub.Deny(ctx, h.callbacks, q, "the topic cannot be read")
 		return err

@@ -2,8 +2,8 @@
 // and as mail. It is a program of its own because a sanitiser that can be trusted fills
 // its tables before main, which every start of lektor-view would pay for.
 //
-// What it writes may be read by others, so feeds that are not for others are left out
-// unless the user says so, and URLs have no passwords.
+// A site may be read by others, so feeds that are not for others are left out of it
+// unless the user says so. Mail is the user's own. URLs have no passwords in either.
 package pages
 
 import (
@@ -13,6 +13,7 @@ import (
 
 	"github.com/lektordir/lektor/internal/command"
 	"github.com/lektordir/lektor/internal/entries"
+	"github.com/lektordir/lektor/internal/index"
 	"github.com/lektordir/lektor/internal/query"
 	"github.com/lektordir/lektor/lektordir"
 )
@@ -24,7 +25,7 @@ type Common struct {
 	// time.Now.
 	Now   func() time.Time
 	Query []string
-	// Private shows also what is in feeds that are not for others, see
+	// Private has in a site also what is in feeds that are not for others, see
 	// [feeddir.Shareable].
 	Private bool
 }
@@ -46,7 +47,7 @@ func (c Common) open(s *command.Streams) (*run, error) {
 		return nil, err
 	}
 	r := &run{query: q, private: c.Private}
-	r.Store, err = entries.Open(c.Dir, clock, s)
+	r.Store, _, err = index.Open(c.Dir, clock, s, index.Options{})
 	return r, err
 }
 
@@ -69,6 +70,10 @@ func (r *run) selected(ctx context.Context, newest int) ([]*entries.Record, erro
 	if newest > 0 && len(found) > newest {
 		slices.SortFunc(found, entries.ByDate)
 		found = found[len(found)-newest:]
+	}
+	// What is shown is what is in the files now: a title that was put right by hand, say.
+	for i, e := range found {
+		found[i] = r.Record(e.Ref)
 	}
 	return found, nil
 }

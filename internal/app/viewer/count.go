@@ -64,9 +64,12 @@ func Count(ctx context.Context, o CountOptions, s *command.Streams) error {
 	case "day":
 		want = lektordir.FieldPubDate
 	}
-	counts, total, err := v.counts(ctx, o.By, want)
-	if err != nil {
-		return err
+	var counts []*counted
+	var total *counted
+	if o.By != "query" || o.Total {
+		if counts, total, err = v.counts(ctx, o.By, want); err != nil {
+			return err
+		}
 	}
 	if o.By == "query" {
 		if counts, err = v.countSaved(ctx, o.Query); err != nil {
@@ -214,13 +217,13 @@ func (v *viewer) countSaved(ctx context.Context, words []string) ([]*counted, er
 				return nil, err
 			}
 		}
-		found, err := v.Select(ctx, entries.Selection{Query: q.Query, All: true})
+		c := &counted{name: q.Name}
+		err := v.Each(ctx, entries.Selection{Query: q.Query, All: true}, func(r *entries.Record) error {
+			c.add(r.Ref)
+			return nil
+		})
 		if err != nil {
 			return nil, err
-		}
-		c := &counted{name: q.Name}
-		for _, r := range found {
-			c.add(r.Ref)
 		}
 		counts = append(counts, c)
 	}

@@ -225,16 +225,7 @@ func (x *expiry) one(ref lektordir.Ref, versions []lektordir.Ref) error {
 			}
 			continue
 		}
-		// The same name may be in new/ too, when a machine's failure undid half of a
-		// move. It is the same entry, and would be unread again.
-		if r.Place == lektordir.Cur {
-			twin := lektordir.Ref{Feed: r.Feed, Unique: r.Unique, Place: lektordir.New}
-			if err := x.Dir.Remove(twin); err != nil && !errors.Is(err, fs.ErrNotExist) {
-				x.failed(err)
-				return nil
-			}
-		}
-		switch err := x.Dir.Remove(r); {
+		switch err := x.removeBoth(r); {
 		case errors.Is(err, fs.ErrNotExist):
 			return nil // a viewer moved it, and the newer ones stay with it
 		case err != nil:

@@ -6,7 +6,7 @@ import (
 	"fmt"
 
 	"github.com/lektordir/lektor/internal/command"
-	"github.com/lektordir/lektor/internal/entries"
+	"github.com/lektordir/lektor/internal/index"
 	"github.com/lektordir/lektor/internal/units"
 )
 
@@ -22,11 +22,10 @@ func Index(ctx context.Context, o IndexOptions, s *command.Streams) error {
 	if o.Check && o.Drop {
 		return command.Usagef("--check and --drop exclude each other")
 	}
-	st, err := entries.Open(o.Dir, o.Now, s)
+	_, x, err := index.Open(o.Dir, o.Now, s, o.Common.Index)
 	if err != nil {
 		return err
 	}
-	x := o.index(st.Dir, s)
 	var bar *command.Progress
 	done := 0
 	progress := func(now, total int) {

@@ -94,7 +94,7 @@ func (l *library) indexed() *entries.Store {
 	return s
 }
 
-func (l *library) index() *index.Index { return l.o.index(l.dir, new(told).streams()) }
+func (l *library) index() *index.Index { return index.For(l.dir, new(told).streams(), l.o.Index) }
 
 func (l *library) Overview(ctx context.Context, newest int) (*tui.Overview, error) {
 	s := l.indexed()
@@ -144,7 +144,15 @@ func (l *library) Feeds(ctx context.Context) ([]tui.Feed, error) {
 
 func (l *library) List(ctx context.Context, feeds ...string) ([]lektordir.Ref, error) {
 	all := len(feeds) == 0
-	if all {
+	if !all {
+		// A feed that is nowhere has no entries; a lektor-dir that is nowhere is another
+		// matter.
+		for _, place := range []string{"new", "cur"} {
+			if _, err := os.Stat(l.dir.Join(place)); err != nil {
+				return nil, err
+			}
+		}
+	} else {
 		for _, place := range []string{"new", "cur"} {
 			ents, err := os.ReadDir(l.dir.Join(place))
 			if err != nil {

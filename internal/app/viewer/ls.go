@@ -10,8 +10,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"unicode"
-	"unicode/utf8"
 
 	"github.com/lektordir/lektor/internal/command"
 	"github.com/lektordir/lektor/internal/entries"
@@ -157,7 +155,7 @@ func byRelevance(words []string) func(a, b *entries.Record) int {
 			title, who := query.Fold(r.Get(lektordir.FieldTitle).Title), query.Fold(r.Author()+"\n"+r.Feed().Title())
 			for _, w := range words {
 				switch {
-				case wholeWord(title, w):
+				case query.StandsAlone(title, w):
 					s += 100
 				case strings.Contains(title, w):
 					s += 10
@@ -173,26 +171,6 @@ func byRelevance(words []string) func(a, b *entries.Record) int {
 		return s
 	}
 	return func(a, b *entries.Record) int { return cmp.Compare(score(b), score(a)) }
-}
-
-// wholeWord reports whether a piece of a text stands in it by itself: what is beside it
-// is no letter and no number.
-func wholeWord(text, piece string) bool {
-	isPart := func(r rune) bool { return unicode.IsLetter(r) || unicode.IsMark(r) || unicode.IsNumber(r) }
-	for at := 0; ; {
-		i := strings.Index(text[at:], piece)
-		if i < 0 {
-			return false
-		}
-		i += at
-		before, _ := utf8.DecodeLastRuneInString(text[:i])
-		after, _ := utf8.DecodeRuneInString(text[i+len(piece):])
-		if !isPart(before) && !isPart(after) {
-			return true
-		}
-		_, size := utf8.DecodeRuneInString(text[i:])
-		at = i + size
-	}
 }
 
 // byRank orders entries as the documents of their feeds do that are complete; others

@@ -224,19 +224,11 @@ func (v *viewer) versions(ctx context.Context, feed string) (map[string][]lektor
 func (v *viewer) remove(ref lektordir.Ref) error {
 	for try := 0; ; try++ {
 		v.journal.note(ref.Path(), removedPath(ref))
-		err := v.Dir.Remove(ref)
+		err := v.removeBoth(ref)
 		if err != nil {
 			v.journal.cancel()
 		} else {
 			v.journal.made()
-		}
-		if err == nil && ref.Place == lektordir.Cur {
-			// The same name may be in new/ as well, when a machine's failure
-			// undid half of a move. It is the same entry.
-			twin := lektordir.Ref{Feed: ref.Feed, Unique: ref.Unique, Place: lektordir.New}
-			if err := v.Dir.Remove(twin); err != nil && !errors.Is(err, fs.ErrNotExist) {
-				return err
-			}
 		}
 		if err == nil || !errors.Is(err, fs.ErrNotExist) || try >= 3 {
 			return err
@@ -247,4 +239,16 @@ func (v *viewer) remove(ref lektordir.Ref) error {
 		}
 		ref = now
 	}
+}
+
+// removeBoth deletes an entry of cur/ also from new/: the same name may be there, when a
+// machine's failure undid half of a move. It is the same entry, and would be unread again.
+func (v *viewer) removeBoth(ref lektordir.Ref) error {
+	if ref.Place == lektordir.Cur {
+		twin := lektordir.Ref{Feed: ref.Feed, Unique: ref.Unique, Place: lektordir.New}
+		if err := v.Dir.Remove(twin); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	return v.Dir.Remove(ref)
 }

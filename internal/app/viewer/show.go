@@ -112,7 +112,7 @@ func Next(ctx context.Context, o ShowOptions, s *command.Streams) error {
 // next finds the entry for [Next], nil if there is none.
 func (v *viewer) next(ctx context.Context) (*entries.Record, error) {
 	if v.query.Empty() {
-		refs, err := v.List(ctx, lektordir.ListOptions{SkipTrashed: true})
+		found, err := v.Select(ctx, entries.Selection{Query: v.query})
 		if err != nil {
 			return nil, err
 		}
@@ -121,20 +121,14 @@ func (v *viewer) next(ctx context.Context) (*entries.Record, error) {
 			return nil, err
 		}
 		// Entries are recognised by feed and unique name, wherever they are now.
-		unread := make(map[string]lektordir.Ref, len(refs))
-		for _, ref := range refs {
-			if ref.Unread() {
-				unread[entries.Key(ref.Path())] = ref
-			}
+		unread := make(map[string]*entries.Record, len(found))
+		for _, r := range found {
+			unread[r.Key()] = r
 		}
 		at := slices.IndexFunc(list, func(p string) bool { return entries.Key(p) == entries.Key(v.current()) })
 		for i := range list {
-			ref, ok := unread[entries.Key(list[(at+1+i)%len(list)])]
-			if !ok {
-				continue
-			}
-			if r := v.Record(ref); v.Usable(r.Check()) {
-				return r, nil
+			if r := unread[entries.Key(list[(at+1+i)%len(list)])]; r != nil && v.Usable(r.Check()) {
+				return v.Record(r.Ref), nil
 			}
 		}
 	}
@@ -145,7 +139,8 @@ func (v *viewer) next(ctx context.Context) (*entries.Record, error) {
 	slices.SortFunc(found, entries.ByDate)
 	for _, r := range found {
 		if r.Ref.Unread() && v.Usable(r.Check()) {
-			return r, nil
+			// It is shown as its files are now.
+			return v.Record(r.Ref), nil
 		}
 	}
 	return nil, nil

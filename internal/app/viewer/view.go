@@ -22,7 +22,6 @@ import (
 	"github.com/lektordir/lektor/internal/index"
 	"github.com/lektordir/lektor/internal/query"
 	"github.com/lektordir/lektor/internal/units"
-	"github.com/lektordir/lektor/lektordir"
 )
 
 // Common are the options of every command.
@@ -63,20 +62,11 @@ func (c Common) open(words []string, format command.PrinterOptions, s *command.S
 			return nil, err
 		}
 	}
-	if v.Store, err = entries.Open(c.Dir, v.clock, s); err != nil {
+	v.Store, _, err = index.Open(c.Dir, v.clock, s, c.Index)
+	if err != nil {
 		return nil, err
 	}
-	v.Store.Index = c.index(v.Dir, s)
 	return v, nil
-}
-
-// index gives the index of the lektor-dir.
-func (c Common) index(d *lektordir.Dir, s *command.Streams) *index.Index {
-	o := c.Index
-	if o.Warn == nil {
-		o.Warn = s.Report.Warn
-	}
-	return index.New(d, o)
 }
 
 // Terminal names the terminal of this process, so that each has a list of its

@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 )
 
@@ -177,14 +178,80 @@ func Files(dir string) (map[string]string, error) {
 	return files, err
 }
 
-// Programs builds programs, such as lektor-view, into a directory.
+// made is the directory of programs that are there already, as make test has them: each
+// package of tests would link all of them anew.
+const made = "LEKTOR_PROGRAMS"
+
+// Programs puts programs, such as lektor-view, into a directory: all, if none is named.
 func Programs(to string, names ...string) error {
+	if from := os.Getenv(made); from != "" {
+		return programsOf(from, to, names)
+	}
 	args := []string{"build", "-o", to + "/"}
 	for _, name := range names {
-		args = append(args, "github.com/lektordir/lektor/cmd/"+name)
+		args = append(args, commands+name)
+	}
+	if len(names) == 0 {
+		args = append(args, commands+"...")
 	}
 	if out, err := exec.Command("go", args...).CombinedOutput(); err != nil {
 		return fmt.Errorf("go build: %w\n%s", err, out)
 	}
 	return nil
+}
+
+const commands = "github.com/lektordir/lektor/cmd/"
+
+func programsOf(from, to string, names []string) error {
+	if len(names) == 0 {
+		found, err := filepath.Glob(filepath.Join(from, "lektor-*"))
+		if err != nil || len(found) == 0 {
+			return fmt.Errorf("there are no programs in %s=%s", made, from)
+		}
+		for _, path := range found {
+			names = append(names, filepath.Base(path))
+		}
+	}
+	for _, name := range names {
+		path := filepath.Join(from, name)
+		if _, err := os.Stat(path); err != nil {
+			return fmt.Errorf("%s: %w", made, err)
+		}
+		if err := os.Symlink(path, filepath.Join(to, name)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// built is the directory of [Bin], "" before it was asked for.
+var built string
+
+var build = sync.OnceValue(func() (err error) {
+	if built, err = os.MkdirTemp("", "lektor-bin-"); err != nil {
+		return err
+	}
+	return Programs(built)
+})
+
+// Bin gives a directory with all programs, which is the same for all tests of a package.
+// They run in [Main].
+func Bin(t testing.TB) string {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("builds programs")
+	}
+	if err := build(); err != nil {
+		t.Fatal(err)
+	}
+	return built
+}
+
+// Main runs tests that use [Bin].
+func Main(m *testing.M) {
+	code := m.Run()
+	if built != "" {
+		os.RemoveAll(built)
+	}
+	os.Exit(code)
 }

@@ -56,10 +56,11 @@ func newPlace(t *testing.T, bin, variable string) *place {
 			t.Fatal(err)
 		}
 	}
-	// What shows a message on a desktop, and what plays: there is neither.
+	// What shows a message on a desktop, what plays, what sends: there is none of them.
 	for name, script := range map[string]string{
 		"notify-send": `printf '%s|%s\n' "$@" >>"$HOME/notified"`,
 		"mpv":         `echo "$@" >>"$HOME/played"`,
+		"sendmail":    `echo "$@" >"$HOME/sent"; cat >>"$HOME/sent"; test ! -e "$HOME/refused"`,
 	} {
 		if err := os.WriteFile(filepath.Join(stand, name), []byte("#!/bin/sh\n"+script+"\n"), 0o777); err != nil {
 			t.Fatal(err)
@@ -262,7 +263,7 @@ func transcript(text string) (script, out string) {
 // TestExamples runs the examples of all pages as they are printed, in order,
 // each page in a fresh directory, with LEKTORDIR or XDG_DATA_HOME set and without.
 func TestExamples(t *testing.T) {
-	bin := build(t)
+	bin := dir.Bin(t)
 	pages, err := filepath.Glob(filepath.Join(manDir, "*.[1-9]"))
 	if err != nil || len(pages) == 0 {
 		t.Fatal(pages, err)
@@ -392,7 +393,7 @@ func TestPrinted(t *testing.T) {
 // TestReplica takes a copy without tmp/ and etc/fetch/, as lektor-dir(5) advises:
 // every command does with it what it does with the original.
 func TestReplica(t *testing.T) {
-	p := newPlace(t, build(t), "LEKTORDIR")
+	p := newPlace(t, dir.Bin(t), "LEKTORDIR")
 	p.sh(t, "-euxc", `lektor-fetch add https://example.org/feed
 cp -R "$D" "$HOME/copy"
 rm -r "$HOME/copy/etc/fetch"`)

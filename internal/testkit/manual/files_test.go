@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/lektordir/lektor/internal/testkit/dir"
 )
 
 // richRSS and richAtom have something for every file of a feed and an entry.
@@ -33,7 +35,7 @@ func TestFiles(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := newPlace(t, build(t), "LEKTORDIR")
+	p := newPlace(t, dir.Bin(t), "LEKTORDIR")
 	for name, text := range map[string]string{
 		"rss.xml":   richRSS,
 		"atom1.xml": strings.Replace(richAtom, "VERSION", "one", 1),
@@ -100,7 +102,7 @@ func TestExtras(t *testing.T) {
 			named[name] = true
 		}
 	}
-	p := newPlace(t, build(t), "LEKTORDIR")
+	p := newPlace(t, dir.Bin(t), "LEKTORDIR")
 	for name, text := range map[string]string{
 		"rss.xml":   richRSS,
 		"atom1.xml": strings.Replace(richAtom, "VERSION", "one", 1),
@@ -169,7 +171,7 @@ func TestLinks(t *testing.T) {
 // TestHelp makes sure that the commands and flags in the examples of --help are
 // there.
 func TestHelp(t *testing.T) {
-	bin := build(t)
+	bin := dir.Bin(t)
 	help := func(args ...string) string {
 		t.Helper()
 		out, err := exec.Command(filepath.Join(bin, args[0]), append(args[1:], "--help")...).Output()

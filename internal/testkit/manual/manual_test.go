@@ -1,12 +1,9 @@
 package manual
 
 import (
-	"fmt"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/lektordir/lektor/internal/testkit/dir"
@@ -14,39 +11,7 @@ import (
 
 const manDir = "../../../man"
 
-// bin is where programs makes the programs that manuals speak of, once.
-var bin string
-
-var programs = sync.OnceValue(func() error {
-	out, err := exec.Command("go", "build", "-o", bin+"/", "../../../cmd/...").CombinedOutput()
-	if err != nil {
-		return fmt.Errorf("%w\n%s", err, out)
-	}
-	return nil
-})
-
-// build makes the programs and gives their directory.
-func build(t *testing.T) string {
-	t.Helper()
-	if testing.Short() {
-		t.Skip("builds programs")
-	}
-	if err := programs(); err != nil {
-		t.Fatal(err)
-	}
-	return bin
-}
-
-func TestMain(m *testing.M) {
-	var err error
-	if bin, err = os.MkdirTemp("", "lektor-manual"); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
-	code := m.Run()
-	os.RemoveAll(bin)
-	os.Exit(code)
-}
+func TestMain(m *testing.M) { dir.Main(m) }
 
 // library makes a lektor-dir with something in it for every pipeline.
 func library(t *testing.T, d *dir.Dir) {

@@ -74,6 +74,24 @@ func fit(s string, width int) string {
 	return termsafe.Pad(s, width)
 }
 
+// ends gives text that is plain in so many columns at most: of what is longer how it
+// begins, and how it ends, which is where errors say why.
+func ends(s string, width int) string {
+	if len(s) <= width || termsafe.Width(s) <= width || width < 3 {
+		return s
+	}
+	runes := []rune(s)
+	tail := (width - 1) * 2 / 3
+	from, to := 0, len(runes)
+	for room := width - 1 - tail; room >= termsafe.Width(string(runes[from])); from++ {
+		room -= termsafe.Width(string(runes[from]))
+	}
+	for room := tail; room >= termsafe.Width(string(runes[to-1])); to-- {
+		room -= termsafe.Width(string(runes[to-1]))
+	}
+	return string(runes[:from]) + "…" + string(runes[to:])
+}
+
 // breakLines breaks lines that are plain where they are longer than width.
 func breakLines(text string, width int) []string {
 	var out []string

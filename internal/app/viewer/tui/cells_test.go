@@ -77,3 +77,26 @@ func FuzzPlain(f *testing.F) {
 		}
 	})
 }
+
+// Of a long error one sees what it is about, and why.
+func TestEnds(t *testing.T) {
+	for _, c := range []struct {
+		text  string
+		width int
+		want  string
+	}{
+		{"short", 5, "short"},
+		{"日本語の本を読む人", 9, "日…む人"},
+	} {
+		got := ends(c.text, c.width)
+		if got != c.want || termsafe.Width(got) > c.width {
+			t.Errorf("%q, not %q", got, c.want)
+		}
+	}
+	long := "rename " + strings.Repeat("/very", 2000) + ": read-only file system"
+	for width := 3; width < 200; width++ {
+		if got := ends(long, width); termsafe.Width(got) != width || width > 40 && !strings.HasSuffix(got, ": read-only file system") || width > 30 && !strings.HasPrefix(got, "rename ") {
+			t.Fatalf("%d: %q", width, got)
+		}
+	}
+}

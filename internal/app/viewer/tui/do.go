@@ -104,10 +104,23 @@ func (m *model) chosen() (lektordir.Ref, bool) {
 	return lektordir.Ref{}, false
 }
 
-// needsEntry says that there is nothing to work on.
-func (m *model) needsEntry() tea.Cmd {
-	m.say("choose an entry first")
-	return nil
+// onChosen does something with the chosen entry, or says that there is none.
+func (m *model) onChosen(do func(ref lektordir.Ref) tea.Cmd) tea.Cmd {
+	ref, ok := m.chosen()
+	if !ok {
+		m.say("choose an entry first")
+		return nil
+	}
+	return do(ref)
+}
+
+// onPage does something with what is in the entry that is read, or says that none is.
+func (m *model) onPage(do func(p *Page, ref lektordir.Ref) tea.Cmd) tea.Cmd {
+	if m.focus != pagePane || m.page.page == nil {
+		m.say("open an entry first")
+		return nil
+	}
+	return do(m.page.page, m.page.ref)
 }
 
 // move moves the cursor, or the text.
@@ -399,32 +412,28 @@ func (m *model) nextEntry(n int) tea.Cmd {
 
 // toggle changes a flag of the chosen entry.
 func (m *model) toggle(flag rune) tea.Cmd {
-	ref, ok := m.chosen()
-	if !ok {
-		return m.needsEntry()
-	}
-	has := ref.HasFlag(byte(flag))
-	if flag == 'S' {
-		has = !ref.Unread()
-	}
-	if has {
-		return m.mark("", string(flag))
-	}
-	return m.mark(string(flag), "")
+	return m.onChosen(func(ref lektordir.Ref) tea.Cmd {
+		has := ref.HasFlag(byte(flag))
+		if flag == 'S' {
+			has = !ref.Unread()
+		}
+		if has {
+			return m.mark("", string(flag))
+		}
+		return m.mark(string(flag), "")
+	})
 }
 
 // mark sets and clears flags of the chosen entry.
 func (m *model) mark(set, unset string) tea.Cmd {
-	ref, ok := m.chosen()
-	if !ok {
-		return m.needsEntry()
-	}
-	m.list.keep[keyOf(ref)] = true
-	cmd := m.change([]lektordir.Ref{ref}, set, unset)
-	if m.focus == listPane && m.o.Advance {
-		m.move(1)
-	}
-	return cmd
+	return m.onChosen(func(ref lektordir.Ref) tea.Cmd {
+		m.list.keep[keyOf(ref)] = true
+		cmd := m.change([]lektordir.Ref{ref}, set, unset)
+		if m.focus == listPane && m.o.Advance {
+			m.move(1)
+		}
+		return cmd
+	})
 }
 
 // change marks entries: on the screen at once, on the disk when it is their turn.
@@ -533,16 +542,14 @@ func (m *model) readAll() tea.Cmd {
 
 // trash marks the chosen entry as trashed. Who reads it reads the next one then.
 func (m *model) trash() tea.Cmd {
-	ref, ok := m.chosen()
-	if !ok {
-		return m.needsEntry()
-	}
-	if m.focus == pagePane {
-		m.focus = listPane
-		m.page = reading{seq: m.page.seq + 1}
-	}
-	m.say("trashed; %s brings it back", m.o.Keys.of("undo"))
-	return tea.Batch(m.dropPicture(), m.change([]lektordir.Ref{ref}, "T", ""))
+	return m.onChosen(func(ref lektordir.Ref) tea.Cmd {
+		if m.focus == pagePane {
+			m.focus = listPane
+			m.page = reading{seq: m.page.seq + 1}
+		}
+		m.say("trashed; %s brings it back", m.o.Keys.of("undo"))
+		return tea.Batch(m.dropPicture(), m.change([]lektordir.Ref{ref}, "T", ""))
+	})
 }
 
 // undo takes back the last command.
@@ -556,19 +563,18 @@ func (m *model) undo() tea.Cmd {
 
 // flags sets and clears flags, which it asks for.
 func (m *model) flags(words []string) tea.Cmd {
-	if _, ok := m.chosen(); !ok {
-		return m.needsEntry()
-	}
-	if len(words) == 0 {
-		m.ask("flags, as +aF-S: ", "", func(m *model, text string) tea.Cmd { return m.flags([]string{text}) })
-		return nil
-	}
-	set, unset, err := parseFlags(words[0])
-	if err != nil {
-		m.fail(err)
-		return nil
-	}
-	return m.mark(set, unset)
+	return m.onChosen(func(lektordir.Ref) tea.Cmd {
+		if len(words) == 0 {
+			m.ask("flags, as +aF-S: ", "", func(m *model, text string) tea.Cmd { return m.flags([]string{text}) })
+			return nil
+		}
+		set, unset, err := parseFlags(words[0])
+		if err != nil {
+			m.fail(err)
+			return nil
+		}
+		return m.mark(set, unset)
+	})
 }
 
 // parseFlags reads +aF-S: set a and F, clear S.

@@ -379,11 +379,11 @@ func (m *model) lastLine() string {
 		return fit(text, m.width)
 	}
 	if m.said != "" {
-		s := plainStyle
+		s, text := plainStyle, Plain(m.said)
 		if m.bad {
-			s = badText
+			s, text = badText, ends(text, m.width)
 		}
-		return m.paint(s, fit(Plain(m.said), m.width))
+		return m.paint(s, fit(text, m.width))
 	}
 	if m.pressed != (keysPressed{}) {
 		return fit(m.pressed.count+m.pressed.keys, m.width)

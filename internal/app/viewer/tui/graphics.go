@@ -17,6 +17,7 @@ import (
 	uv "github.com/charmbracelet/ultraviolet"
 	"github.com/charmbracelet/x/ansi"
 	"github.com/charmbracelet/x/ansi/sixel"
+	"github.com/lektordir/lektor/internal/units"
 	"github.com/lektordir/lektor/lektordir"
 )
 
@@ -90,42 +91,41 @@ const settle = 5 * frame
 // picture fetches a picture of the entry and shows it: the first one, then the next; with
 // a number that one. Nothing is fetched but by this key.
 func (m *model) picture(n int) tea.Cmd {
-	g, p := &m.shown, &m.page
-	switch {
-	case m.focus != pagePane || p.page == nil:
-		m.say("open an entry first")
-		return nil
-	case len(p.page.Pictures) == 0:
-		m.say("the entry has no pictures")
-		return nil
-	case !g.can():
-		m.say("this terminal shows no pictures (neither sixel nor kitty's); their links are in the text")
-		return nil
-	case n > len(p.page.Pictures):
-		m.say("the entry has %d pictures", len(p.page.Pictures))
-		return nil
-	case n > 0:
-		g.next = n - 1
-	}
-	at := g.next
-	if at >= len(p.page.Pictures) {
-		return m.dropPicture()
-	}
-	cmd := m.clearPicture()
-	g.picture, g.next = &at, at+1
-	g.seq++
-	url := p.page.Pictures[at]
-	g.caption = Plain(fmt.Sprintf("picture %d of %d: %s …", at+1, len(p.page.Pictures), url))
-	caption := strings.TrimSuffix(g.caption, " …")
-	ctx, d, ref, seq, kitty := m.ctx, m.disk, p.ref, g.seq, g.kitty
-	columns, lines := m.width, m.height-1
-	cell := m.o.cell
-	return tea.Sequence(cmd, func() tea.Msg {
-		data, err := fetchPicture(ctx, d, ref, url, kitty, columns, lines, cell)
-		if err != nil {
-			err = fmt.Errorf("%s: %w", url, err)
+	return m.onPage(func(p *Page, ref lektordir.Ref) tea.Cmd {
+		g := &m.shown
+		switch {
+		case len(p.Pictures) == 0:
+			m.say("the entry has no pictures")
+			return nil
+		case !g.can():
+			m.say("this terminal shows no pictures (neither sixel nor kitty's); their links are in the text")
+			return nil
+		case n > len(p.Pictures):
+			m.say("the entry has %s", units.Count(len(p.Pictures), "picture"))
+			return nil
+		case n > 0:
+			g.next = n - 1
 		}
-		return pictureMsg{seq, data, caption, err}
+		at := g.next
+		if at >= len(p.Pictures) {
+			return m.dropPicture()
+		}
+		cmd := m.clearPicture()
+		g.picture, g.next = &at, at+1
+		g.seq++
+		url := p.Pictures[at]
+		caption := Plain(fmt.Sprintf("picture %d of %d: %s", at+1, len(p.Pictures), url))
+		g.caption = caption + " …"
+		ctx, d, seq, kitty := m.ctx, m.disk, g.seq, g.kitty
+		columns, lines := m.width, m.height-1
+		cell := m.o.cell
+		return tea.Sequence(cmd, func() tea.Msg {
+			data, err := fetchPicture(ctx, d, ref, url, kitty, columns, lines, cell)
+			if err != nil {
+				err = fmt.Errorf("%s: %w", url, err)
+			}
+			return pictureMsg{seq, data, caption, err}
+		})
 	})
 }
 

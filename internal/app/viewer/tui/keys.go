@@ -8,6 +8,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/lektordir/lektor/internal/command"
 )
 
 // The sets of keys that a file can begin with. The first one is where nothing is said.
@@ -69,7 +71,7 @@ func (b binding) String() string {
 //	KEYS ACTION [WORD…] [; …]   what a key, or some in a row, do
 //
 // A key is a character, or a name in angle brackets: <space>, <C-d>, <A-x>, <f1>. Words
-// are separated by spaces; ' and " keep them together, and \ takes a character as it is.
+// are separated by spaces and can be quoted, see [command.Words].
 func ParseKeys(name string, text []byte) *Keys {
 	k := &Keys{bound: map[string]binding{}}
 	k.begin(name, parseLines(name, text), DefaultSet, 0)
@@ -132,14 +134,14 @@ func parseLine(s string) (l line) {
 		l.err = fmt.Errorf("after %s there is no action", s)
 		return l
 	}
-	words, err := splitWords(s[at:])
+	steps, err := command.Commands(s[at:])
 	if err != nil {
 		l.err = err
 		return l
 	}
 	if s[:at] == "use" {
 		l.keys = "use"
-		if l.words = plainWords(words); len(l.words) != 1 {
+		if l.words = steps[0]; len(steps) != 1 || len(l.words) != 1 {
 			l.err = fmt.Errorf("use takes the name of one set")
 		}
 		return l
@@ -148,25 +150,18 @@ func parseLine(s string) (l line) {
 		l.err = err
 		return l
 	}
-	for {
-		end := slices.Index(words, word{";", false})
-		part := words
-		if end >= 0 {
-			part, words = words[:end], words[end+1:]
-		}
-		if len(part) == 0 {
+	for _, words := range steps {
+		if len(words) == 0 {
 			l.err = fmt.Errorf("an action is missing")
 			return l
 		}
-		st := step{action: part[0].text, words: plainWords(part[1:])}
+		st := step{action: words[0], words: words[1:]}
 		if l.err = st.check(); l.err != nil {
 			return l
 		}
 		l.steps = append(l.steps, st)
-		if end < 0 {
-			return l
-		}
 	}
+	return l
 }
 
 // check tells what is wrong with a step.
@@ -186,59 +181,6 @@ func (s step) check() error {
 		return fmt.Errorf("%s takes a command", s.action)
 	}
 	return nil
-}
-
-// word is a word of a line; one in quotes is never a separator.
-type word struct {
-	text   string
-	quoted bool
-}
-
-func plainWords(words []word) []string {
-	var out []string
-	for _, w := range words {
-		out = append(out, w.text)
-	}
-	return out
-}
-
-// splitWords splits a line into words.
-func splitWords(s string) ([]word, error) {
-	var words []word
-	var b strings.Builder
-	in, quoted, escaped := false, false, false
-	quote := rune(0)
-	for _, r := range s {
-		switch {
-		case escaped:
-			b.WriteRune(r)
-			escaped = false
-		case r == '\\' && quote != '\'':
-			in, quoted, escaped = true, true, true
-		case quote != 0 && r == quote:
-			quote = 0
-		case quote != 0:
-			b.WriteRune(r)
-		case r == '\'' || r == '"':
-			in, quoted, quote = true, true, r
-		case unicode.IsSpace(r):
-			if in {
-				words = append(words, word{b.String(), quoted})
-				b.Reset()
-			}
-			in, quoted = false, false
-		default:
-			in = true
-			b.WriteRune(r)
-		}
-	}
-	if quote != 0 || escaped {
-		return nil, fmt.Errorf("a quote is not closed")
-	}
-	if in {
-		words = append(words, word{b.String(), quoted})
-	}
-	return words, nil
 }
 
 // take binds the keys of lines; later ones count.

@@ -30,7 +30,8 @@ type model struct {
 	send func(tea.Msg)
 	// began is when everything was begun to be read.
 	began  time.Time
-	defect *defect // that ended it
+	defect *defect       // that ended it
+	retry  time.Duration // see the constant
 
 	width, height int
 	focus         paneKind
@@ -167,7 +168,7 @@ type (
 
 func newModel(ctx context.Context, d Disk, o *Options) *model {
 	m := &model{
-		ctx: ctx, disk: d, o: o, began: time.Now(), changed: map[string]bool{"": true}, rows: map[key]Row{}, asked: map[key]bool{}, moving: map[key]moving{},
+		ctx: ctx, disk: d, o: o, began: time.Now(), retry: retry, changed: map[string]bool{"": true}, rows: map[key]Row{}, asked: map[key]bool{}, moving: map[key]moving{},
 		tree: tree{closed: map[id]bool{}},
 	}
 	m.list.cancel = func() {}
@@ -212,13 +213,24 @@ func (m *model) haveOverview(msg overviewMsg) tea.Cmd {
 	return m.scanWith(o.Feeds)
 }
 
-// watch tells of changes until the reader ends, those since it began too.
+// watch tells of changes until the reader ends, those since it began too. Where they
+// cannot be watched, as in a lektor-dir that is not mounted now, everything is read
+// anew from time to time, until they can.
 func (m *model) watch() tea.Msg {
-	err := m.disk.Watch(m.ctx, m.began, func(feed string) { m.send(changedMsg{feed}) })
-	if err != nil {
-		err = fmt.Errorf("what changes is not seen: %w", err)
+	for since := m.began; ; {
+		err := m.disk.Watch(m.ctx, since, func(feed string) { m.send(changedMsg{feed}) })
+		if err == nil || m.ctx.Err() != nil {
+			return nil
+		}
+		m.send(saidMsg{"", fmt.Errorf("what changes is not seen: %w", err)})
+		select {
+		case <-m.ctx.Done():
+			return nil
+		case <-time.After(m.retry):
+		}
+		since = time.Now()
+		m.send(changedMsg{""})
 	}
-	return saidMsg{"", err}
 }
 
 // Update takes a message.
@@ -308,6 +320,9 @@ func (m *model) fail(err error) {
 	}
 }
 
+// retry is how long after a failure something is tried again.
+const retry = 5 * time.Second
+
 // pause is how long after a look at the directory the next one begins, so that what
 // comes in hundreds is seen in tens.
 const pause = 100 * time.Millisecond
@@ -360,11 +375,18 @@ func (m *model) scanWith(known []Feed) tea.Cmd {
 }
 
 func (m *model) haveShelf(msg shelfMsg) tea.Cmd {
-	again := tea.Tick(max(pause, 3*m.list.took), func(time.Time) tea.Msg { return scanMsg{} })
-	if msg.err != nil {
-		m.fail(msg.err)
-		return again
+	after := func(d time.Duration) tea.Cmd {
+		return tea.Tick(d, func(time.Time) tea.Msg { return scanMsg{} })
 	}
+	if msg.err != nil {
+		// What there was is shown until it can be read.
+		m.fail(msg.err)
+		for _, hash := range msg.feeds {
+			m.changed[hash] = true
+		}
+		return after(m.retry)
+	}
+	again := after(max(pause, 3*m.list.took))
 	for _, key := range m.settled {
 		if m.moving[key].jobs == 0 {
 			delete(m.moving, key)

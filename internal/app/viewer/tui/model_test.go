@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -481,4 +482,63 @@ func TestLearn(t *testing.T) {
 	if strings.Contains(k.shows(), "indexing") {
 		t.Errorf("%s", k.shows())
 	}
+}
+
+// away is a disk that is not there for a while.
+type away struct {
+	*memory
+	gone atomic.Bool
+	seen chan struct{} // closed when it is watched again
+}
+
+func (d *away) List(ctx context.Context, feeds ...string) ([]lektordir.Ref, error) {
+	if d.gone.Load() {
+		return nil, errors.New("it is not there")
+	}
+	return d.memory.List(ctx, feeds...)
+}
+
+func (d *away) Watch(ctx context.Context, since time.Time, changed func(string)) error {
+	if d.gone.Load() {
+		return errors.New("it is not there")
+	}
+	select {
+	case d.seen <- struct{}{}:
+	case <-ctx.Done():
+	}
+	if d.gone.Load() {
+		return errors.New("it went")
+	}
+	<-ctx.Done()
+	return nil
+}
+
+// What was shown of a lektor-dir that goes stays on the screen, with why it does not
+// change; when it comes again, with news, it is read and watched as before.
+func TestAway(t *testing.T) {
+	d := &away{memory: newMemory(5), seen: make(chan struct{})}
+	close(d.gate)
+	k := newDesk(t, d, 80, 24)
+	k.retry = time.Millisecond
+	k.await("Title 04")
+	d.gone.Store(true)
+	<-d.seen
+	k.await("what changes is not seen: it")
+	k.update(changedMsg{"f"})
+	k.until("the failure", func() bool { return k.bad && strings.Contains(k.shows(), "it is not there") })
+	if s := k.shows(); !strings.Contains(s, "Title 04") || !strings.Contains(s, "5 unread") {
+		t.Fatalf("%s", s)
+	}
+	d.mu.Lock()
+	d.refs = append(d.refs, lektordir.Ref{Feed: "f", Unique: "1700000009.1.h", Place: lektordir.New})
+	d.mu.Unlock()
+	d.gone.Store(false)
+	k.await("Title 09")
+	var watched atomic.Bool
+	go func() {
+		<-d.seen
+		watched.Store(true)
+		k.send(saidMsg{})
+	}()
+	k.until("being watched", watched.Load)
 }

@@ -14,6 +14,7 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
+	"github.com/lektordir/lektor/internal/units"
 	"github.com/lektordir/lektor/lektordir"
 )
 
@@ -22,11 +23,7 @@ func (m *model) browser(n int) tea.Cmd {
 	if n > 0 {
 		return m.link(n, nil)
 	}
-	ref, ok := m.chosen()
-	if !ok {
-		return m.needsEntry()
-	}
-	return m.openURL(ref, "")
+	return m.onChosen(func(ref lektordir.Ref) tea.Cmd { return m.openURL(ref, "") })
 }
 
 // openURL opens a URL, "" for that of the entry.
@@ -42,49 +39,47 @@ func (m *model) openURL(ref lektordir.Ref, url string) tea.Cmd {
 
 // link opens a link by its number, which it asks for.
 func (m *model) link(n int, words []string) tea.Cmd {
-	p := &m.page
-	if m.focus != pagePane || p.page == nil {
-		m.say("open an entry first: its links have numbers there")
-		return nil
-	}
-	if n == 0 && len(words) == 0 {
-		m.ask("link number: ", "", func(m *model, text string) tea.Cmd { return m.link(0, []string{text}) })
-		return nil
-	}
-	if n == 0 {
-		var err error
-		if n, err = strconv.Atoi(strings.TrimSpace(words[0])); err != nil {
-			m.say("%s is no number of a link", words[0])
+	return m.onPage(func(p *Page, ref lektordir.Ref) tea.Cmd {
+		if n == 0 && len(words) == 0 {
+			m.ask("link number: ", "", func(m *model, text string) tea.Cmd { return m.link(0, []string{text}) })
 			return nil
 		}
-	}
-	if n < 1 || n > len(p.page.Links) {
-		m.say("there is no link %d", n)
-		return nil
-	}
-	return m.openURL(p.ref, p.page.Links[n-1])
+		n := n
+		if n == 0 {
+			var err error
+			if n, err = strconv.Atoi(strings.TrimSpace(words[0])); err != nil {
+				m.say("%s is no number of a link", words[0])
+				return nil
+			}
+		}
+		if n < 1 || n > len(p.Links) {
+			m.say("there is no link %d", n)
+			return nil
+		}
+		return m.openURL(ref, p.Links[n-1])
+	})
 }
 
 // play plays an enclosure, on the terminal, as players of sound show there where they are.
 func (m *model) play(n int) tea.Cmd {
-	p := &m.page
-	if m.focus != pagePane || p.page == nil {
-		m.say("open an entry first")
-		return nil
-	}
-	if n > len(p.page.Enclosures) {
-		m.say("the entry has no enclosure %d", n)
-		return nil
-	}
-	ctx, d, ref, url := m.ctx, m.disk, p.ref, p.page.Enclosures[n-1]
-	exe := m.o.exec
-	return func() tea.Msg {
-		argv, err := d.Player(ctx, ref, url)
-		if err != nil {
-			return saidMsg{"", err}
+	return m.onPage(func(p *Page, ref lektordir.Ref) tea.Cmd {
+		switch {
+		case len(p.Enclosures) == 0:
+			m.say("the entry has no enclosures")
+			return nil
+		case n > len(p.Enclosures):
+			m.say("the entry has %s", units.Count(len(p.Enclosures), "enclosure"))
+			return nil
 		}
-		return startMsg{exe(d.Environ(ctx, ref), argv), argv[0], false}
-	}
+		ctx, d, url, exe := m.ctx, m.disk, p.Enclosures[n-1], m.o.exec
+		return func() tea.Msg {
+			argv, err := d.Player(ctx, ref, url)
+			if err != nil {
+				return saidMsg{"", err}
+			}
+			return startMsg{exe(d.Environ(ctx, ref), argv), argv[0], false}
+		}
+	})
 }
 
 // startMsg is a command that is to have the terminal.
@@ -180,18 +175,16 @@ func (m *model) withCommand(words []string, do func(ctx context.Context, env, ar
 		m.fail(err)
 		return nil
 	}
-	ref, ok := m.chosen()
-	if !ok {
-		return m.needsEntry()
-	}
 	ctx, d := m.ctx, m.disk
-	return func() tea.Msg {
-		argv, err := d.Command(ctx, ref, words)
-		if err != nil {
-			return saidMsg{"", err}
+	return m.onChosen(func(ref lektordir.Ref) tea.Cmd {
+		return func() tea.Msg {
+			argv, err := d.Command(ctx, ref, words)
+			if err != nil {
+				return saidMsg{"", err}
+			}
+			return do(ctx, d.Environ(ctx, ref), argv)
 		}
-		return do(ctx, d.Environ(ctx, ref), argv)
-	}
+	})
 }
 
 // newCommand makes a command of an argument vector. ~/ is the user's own directory.

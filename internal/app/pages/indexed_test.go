@@ -1,0 +1,63 @@
+package pages
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/lektordir/lektor/internal/command"
+	"github.com/lektordir/lektor/internal/index"
+	"github.com/lektordir/lektor/internal/testkit/dir"
+	"github.com/lektordir/lektor/lektordir"
+)
+
+// A site asks the index what is wanted, and shows what is in the files now.
+func TestIndexed(t *testing.T) {
+	t.Setenv("XDG_CACHE_HOME", t.TempDir())
+	d := dir.New(t)
+	const feed = "http://feed.example/"
+	if _, err := d.Feed(feed, "Feed"); err != nil {
+		t.Fatal(err)
+	}
+	for i, title := range []string{"One", "Two"} {
+		if _, err := d.Entry(feed, "cur", dir.Unique(1700000000+int64(i), i+1)+";2,S", "title="+title, "content=kernel "+title); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ld, err := lektordir.Open(d.Path, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	x := index.New(ld, index.Options{Clock: func() time.Time { return time.Now().Add(time.Hour) }})
+	if err := x.Build(context.Background(), nil); err != nil {
+		t.Fatal(err)
+	}
+	title := filepath.Join(d.Path, "cur", dir.Hash(feed), dir.Unique(1700000000, 1)+";2,S", "title")
+	if err := os.WriteFile(title, []byte("One, put right\n"), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	c := Common{Dir: d.Path, Query: []string{"kernel"}, Now: func() time.Time { return time.Unix(1700100000, 0).UTC() }}
+	var said bytes.Buffer
+	s := command.NewStreams("lektor-pages", strings.NewReader(""), &said, &said)
+	r, err := c.open(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	view, err := r.Index.Look(context.Background())
+	if err != nil || view == nil {
+		t.Fatalf("the index gives nothing: %v %v", view, err)
+	}
+	view.Close()
+	to := filepath.Join(t.TempDir(), "site")
+	if err := HTML(t.Context(), HTMLOptions{Common: c, Output: to, PerPage: 10}, s); err != nil || said.Len() > 0 {
+		t.Fatalf("%v: %s", err, &said)
+	}
+	page, err := os.ReadFile(filepath.Join(to, "index.html"))
+	if err != nil || !bytes.Contains(page, []byte("One, put right")) || !bytes.Contains(page, []byte("Two")) {
+		t.Errorf("%v: %s", err, page)
+	}
+}

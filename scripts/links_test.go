@@ -1,0 +1,26 @@
+package scripts
+
+import (
+	"debug/buildinfo"
+	"path/filepath"
+	"runtime/debug"
+	"slices"
+	"testing"
+)
+
+// What fetches, listens and shares answers no queries, and has no database in it.
+func TestOnlyViewersHaveTheIndex(t *testing.T) {
+	bin := build(t)
+	for name, want := range map[string]bool{
+		"lektor-fetch": false, "lektor-ess": false, "lektor-cloudd": false, "lektor-share": false, "lektor-view": true, "lektor-pages": true,
+	} {
+		info, err := buildinfo.ReadFile(filepath.Join(bin, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		has := slices.ContainsFunc(info.Deps, func(m *debug.Module) bool { return m.Path == "modernc.org/sqlite" })
+		if has != want {
+			t.Errorf("%s is made with SQLite: %v", name, has)
+		}
+	}
+}
