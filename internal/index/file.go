@@ -22,7 +22,7 @@ import (
 // files of any other are made anew.
 const (
 	application = 0x6c6b7472
-	version     = 2
+	version     = 3
 	pageSize    = 8192
 )
 
