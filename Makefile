@@ -16,6 +16,18 @@ TAGS = urfave_cli_no_docs
 BIN   = $(DESTDIR)$(PREFIX)/bin
 MAN   = $(DESTDIR)$(PREFIX)/share/man
 SHARE = $(DESTDIR)$(PREFIX)/share/lektor
+DOC   = $(DESTDIR)$(PREFIX)/share/doc/lektor
+# Below $HOME systemd looks for units in share: UNITDIR=$HOME/.local/share/systemd.
+UNITDIR = $(PREFIX)/lib/systemd
+UNITS   = $(DESTDIR)$(UNITDIR)
+# Each shell looks for a file of the program's name, zsh in another place for Debian's own.
+BASHCOMP = $(DESTDIR)$(PREFIX)/share/bash-completion/completions
+FISHCOMP = $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d
+ZSHDIR  != [ "$(PREFIX)" = /usr ] && echo vendor-completions || echo site-functions
+ZSHCOMP  = $(DESTDIR)$(PREFIX)/share/zsh/$(ZSHDIR)
+
+PROGRAMS != ls cmd | grep '^lektor-'
+SAMPLES  != ls scripts | grep '^lektor-'
 
 .PHONY: build demo test check bench fuzz faults install uninstall clean help
 
@@ -49,23 +61,32 @@ faults: ## a crowd; kills, failing calls and power cuts at every file-system ope
 fuzz: ## every fuzz target for FUZZTIME (30s)
 	@GO="$(GO)" sh scripts/fuzz "$(FUZZTIME)"
 
-install: build ## into PREFIX (/usr/local), below DESTDIR
-	mkdir -p "$(BIN)" "$(SHARE)/scripts" "$(SHARE)/systemd"
-	for f in bin/lektor-*; do install -m 755 "$$f" "$(BIN)/" || exit 1; done
+install: build ## into PREFIX (/usr/local), below DESTDIR, where Debian expects it
+	mkdir -p "$(BIN)" "$(SHARE)/scripts" "$(DOC)" "$(UNITS)/user" "$(UNITS)/system" "$(BASHCOMP)" "$(FISHCOMP)" "$(ZSHCOMP)"
+	for f in $(PROGRAMS); do install -m 755 "bin/$$f" "$(BIN)/" || exit 1; done
 	for f in man/*.[1-9]; do \
-		[ -e "$$f" ] || continue; \
 		mkdir -p "$(MAN)/man$${f##*.}" && install -m 644 "$$f" "$(MAN)/man$${f##*.}/" || exit 1; \
 	done
 	install -m 644 docs/*.schema.json "$(SHARE)/"
-	install -m 755 scripts/lektor-clock scripts/lektor-digest "$(SHARE)/scripts/"
+	install -m 644 README.md LICENSE docs/*.md "$(DOC)/"
+	for f in $(SAMPLES); do install -m 755 "scripts/$$f" "$(SHARE)/scripts/" || exit 1; done
 	for f in scripts/systemd/*.*; do \
-		sed 's|^ExecStart=lektor|ExecStart=$(PREFIX)/bin/lektor|' "$$f" >"$(SHARE)/systemd/$${f##*/}" || exit 1; \
+		case $${f##*/} in lektor-hub.*) to=system ;; *) to=user ;; esac; \
+		sed 's|^\(# *\)*ExecStart=lektor|\1ExecStart=$(PREFIX)/bin/lektor|' "$$f" >"$(UNITS)/$$to/$${f##*/}" && \
+			chmod 644 "$(UNITS)/$$to/$${f##*/}" || exit 1; \
 	done
+	for f in $(PROGRAMS); do \
+		install -m 644 scripts/completion/lektor.bash "$(BASHCOMP)/$$f" && \
+			install -m 644 scripts/completion/lektor.fish "$(FISHCOMP)/$$f.fish" || exit 1; \
+	done
+	install -m 644 scripts/completion/_lektor "$(ZSHCOMP)/"
 
 uninstall: ## remove what install put there
-	for f in cmd/*; do rm -f "$(BIN)/$${f##*/}"; done
+	for f in $(PROGRAMS); do rm -f "$(BIN)/$$f" "$(BASHCOMP)/$$f" "$(FISHCOMP)/$$f.fish" || exit 1; done
 	for f in man/*.[1-9]; do rm -f "$(MAN)/man$${f##*.}/$${f##*/}"; done
-	rm -rf "$(SHARE)"
+	for f in scripts/systemd/*.*; do rm -f "$(UNITS)/user/$${f##*/}" "$(UNITS)/system/$${f##*/}"; done
+	rm -f "$(ZSHCOMP)/_lektor"
+	rm -rf "$(SHARE)" "$(DOC)"
 
 clean: ## remove what make built
 	rm -rf bin

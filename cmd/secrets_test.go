@@ -110,6 +110,20 @@ func TestNoSecrets(t *testing.T) {
 			t.Errorf("%q: the feed that is named is left out: %s", words, text)
 		}
 	}
+	// Mail is the user's own, and may be sent on: all feeds are in it, without what is secret.
+	for _, feed := range []string{"open", "id", "url", "from", "headers", "filter"} {
+		for _, words := range [][]string{
+			{"lektor-view", "mbox", "--query", "feed:/" + feed + "/"},
+			{"lektor-view", "digest", "--html", "--full", "--keep", "feed:/" + feed + "/"},
+			{"lektor-view", "digest", "--html", "--keep", "--mail", "kim@example.org", "feed:/" + feed + "/"},
+		} {
+			text := strings.ReplaceAll(run(words...), "=\n", "")
+			check(strings.Join(words, " "), text, true)
+			if !strings.Contains(text, "l.example/") {
+				t.Errorf("%q: %s", words, text)
+			}
+		}
+	}
 	// Files, and the document that is made of documents.
 	run("lektor-view", "publish", "--output", doc)
 	run("lektor-ess", "publish", www)

@@ -17,7 +17,7 @@ func TestUnitsAreHardened(t *testing.T) {
 		t.Skip(err)
 	}
 	units, err := filepath.Glob("systemd/*.service")
-	if err != nil || len(units) < 3 {
+	if err != nil || len(units) < 6 {
 		t.Fatal(units, err)
 	}
 	exposure := regexp.MustCompile(`exposure level for \S+: ([0-9.]+)`)

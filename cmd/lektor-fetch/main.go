@@ -11,6 +11,7 @@ import (
 
 	"github.com/lektordir/lektor/internal/app/fetcher"
 	"github.com/lektordir/lektor/internal/command"
+	names "github.com/lektordir/lektor/internal/entries"
 	"github.com/lektordir/lektor/internal/feeddir"
 	"github.com/lektordir/lektor/internal/fetch"
 	"github.com/lektordir/lektor/internal/history"
@@ -34,7 +35,7 @@ func main() {
 
 func newApp() *cli.App {
 	update := updateCommand()
-	return &cli.App{
+	return command.Completing(&cli.App{
 		Name:  "lektor-fetch",
 		Usage: "fetch feeds into a lektor-dir",
 		Description: `Without a command it fetches the feeds that are due.
@@ -48,7 +49,7 @@ Example:
 			addCommand(), rmCommand(), lsCommand(), setCommand(), update, watchCommand(),
 			historyCommand(), deliverCommand(), putCommand(), importCommand(), exportCommand(), checkCommand(),
 		},
-	}
+	}, names.Complete)
 }
 
 // common are the options of commands that make no requests.
@@ -327,14 +328,14 @@ func importCommand() *cli.Command {
 		Description: `Folders become categories. What lektor does not understand of the list comes
 back with export.
 
-READER is newsboat, sfeed, r2e, feedly, inoreader or miniflux: its names, folders,
-queries and what was read move, too, by lektor-import(1).
+The names, folders and queries of another reader move, too, and what was read there;
+see lektor-import(1).
 
 Example:
    lektor-fetch import --no-fetch Subs.opml
    lektor-fetch import --from newsboat`,
 		Flags: append([]cli.Flag{
-			&cli.StringFlag{Name: "from", Usage: "take over what `READER` keeps, at PATH or where it keeps it"},
+			&cli.StringFlag{Name: "from", Usage: "take over what `READER` keeps, at PATH or where it keeps it: newsboat, sfeed, r2e, feedly, inoreader or miniflux"},
 			&cli.BoolFlag{Name: "yes", Usage: "with --from, take over commands without asking"},
 			&cli.BoolFlag{Name: "no-fetch", Usage: "subscribe, and fetch nothing yet"},
 			dryRunFlag(),

@@ -108,8 +108,8 @@ func TestScripts(t *testing.T) {
 	})
 }
 
-// entries gives the titles of the entries in a place, by entry.
-func entries(ts *testscript.TestScript, place lektordir.Place) (*lektordir.Dir, map[lektordir.Ref]string) {
+// entriesIn gives the titles of the entries in a place, by entry.
+func entriesIn(ts *testscript.TestScript, place lektordir.Place) (*lektordir.Dir, map[lektordir.Ref]string) {
 	d, err := lektordir.Open(ts.Getenv("LEKTORDIR"), nil)
 	ts.Check(err)
 	refs, err := d.List(context.Background(), lektordir.ListOptions{AllVersions: true})
@@ -126,7 +126,7 @@ func entries(ts *testscript.TestScript, place lektordir.Place) (*lektordir.Dir, 
 }
 
 func titles(ts *testscript.TestScript, place lektordir.Place, want []string) {
-	_, found := entries(ts, place)
+	_, found := entriesIn(ts, place)
 	got := []string{}
 	for _, t := range found {
 		got = append(got, t)
@@ -139,7 +139,7 @@ func titles(ts *testscript.TestScript, place lektordir.Place, want []string) {
 }
 
 func find(ts *testscript.TestScript, title string) (*lektordir.Dir, lektordir.Ref) {
-	d, found := entries(ts, lektordir.New)
+	d, found := entriesIn(ts, lektordir.New)
 	for ref, t := range found {
 		if t == title {
 			return d, ref

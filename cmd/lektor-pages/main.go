@@ -9,12 +9,13 @@ import (
 
 	app "github.com/lektordir/lektor/internal/app/pages"
 	"github.com/lektordir/lektor/internal/command"
+	"github.com/lektordir/lektor/internal/entries"
 )
 
 func main() { os.Exit(command.Main(newApp(), os.Args)) }
 
 func newApp() *cli.App {
-	return &cli.App{
+	return command.Completing(&cli.App{
 		Name:  "lektor-pages",
 		Usage: "entries of a lektor-dir as pages for a browser, and as mail",
 		Description: `Lektor-view has the same commands, and starts this program for them.
@@ -23,8 +24,8 @@ func newApp() *cli.App {
    lektor-view html --newest 500 ~/www/news is:unread
    lektor-view maildir ~/Mail/feeds`,
 		Flags:    []cli.Flag{command.DirFlag()},
-		Commands: []*cli.Command{htmlCommand(), maildirCommand(), mboxCommand()},
-	}
+		Commands: []*cli.Command{htmlCommand(), maildirCommand(), mboxCommand(), digestCommand()},
+	}, entries.Complete)
 }
 
 func privateFlag() cli.Flag {
@@ -131,6 +132,35 @@ func mboxCommand() *cli.Command {
 			o := app.MboxOptions{Common: c, To: to, Images: f.Bool("images"), Print: f.Printing(), Wait: app.LockWait}
 			if to == "-" && o.Print.Format != "" {
 				f.Fail(command.Usagef("the mailbox is printed, and nothing else; -o is for a FILE"))
+			}
+			return o
+		}),
+	}
+}
+
+func digestCommand() *cli.Command {
+	return &cli.Command{
+		Name:      "digest",
+		Usage:     "write entries as one HTML document, or as a mail; marks nothing",
+		ArgsUsage: "ENTRY…",
+		Description: `ENTRY is a path or a unique name; "-" reads them from standard input. Lektor-view
+starts it for digest --html, and marks the entries as read then.
+
+   lektor-view ls -o path since:1d | lektor-pages digest - >today.html`,
+		Flags: []cli.Flag{
+			&cli.IntFlag{Name: "lines", Aliases: []string{"n"}, Usage: "show as much of each content as fills `N` lines", Value: 4},
+			&cli.BoolFlag{Name: "full", Usage: "show all of each content"},
+			imagesFlag("show images, which tells their servers that somebody reads"),
+			&cli.StringFlag{Name: "mail", Usage: "write a mail to `ADDRESS`, for sendmail -t"},
+			command.NulFlag(),
+		},
+		Action: command.Run(app.Digest, "ENTRY", func(f *command.Flags) app.DigestOptions {
+			o := app.DigestOptions{
+				Common: common(f, nil), Entries: f.Words(), Nul: command.Nul(f.Context), Lines: f.Number("lines", 0, 10_000),
+				Full: f.Bool("full"), Images: f.Bool("images"), Mail: f.String("mail"),
+			}
+			if f.IsSet("mail") && o.Mail == "" {
+				f.Fail(command.Usagef("--mail needs an address"))
 			}
 			return o
 		}),

@@ -10,6 +10,7 @@ import (
 
 	app "github.com/lektordir/lektor/internal/app/sharer"
 	"github.com/lektordir/lektor/internal/command"
+	"github.com/lektordir/lektor/internal/entries"
 )
 
 func main() {
@@ -19,7 +20,7 @@ func main() {
 }
 
 func newApp() *cli.App {
-	return &cli.App{
+	return command.Completing(&cli.App{
 		Name:  "lektor-share",
 		Usage: "the same subscriptions and marks on several machines",
 		Description: `Every machine publishes two documents in a directory that all of them have, or
@@ -32,7 +33,7 @@ on a server, and reads those of the others.
 			initCommand(), syncCommand(), applyCommand(), statusCommand(), peerCommand(), conflictsCommand(), resolveCommand(),
 			publishCommand(), mergeCommand(), checkCommand(),
 		},
-	}
+	}, entries.Complete)
 }
 
 // maxBytes is the largest document that is fetched unless a flag says otherwise: of a

@@ -4,6 +4,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"os"
 	"slices"
@@ -13,13 +14,14 @@ import (
 
 	"github.com/lektordir/lektor/internal/app/viewer"
 	"github.com/lektordir/lektor/internal/command"
+	"github.com/lektordir/lektor/internal/entries"
 	"github.com/lektordir/lektor/internal/fetch"
 )
 
 func main() { os.Exit(command.Main(newApp(), os.Args)) }
 
 func newApp() *cli.App {
-	return &cli.App{
+	return command.Completing(&cli.App{
 		Name:  "lektor-view",
 		Usage: "list, read and mark the entries of a lektor-dir",
 		Description: `ENTRY is a path, a unique name, a number or range (3, 2-5, 3-, $) of the last
@@ -39,7 +41,7 @@ QUERY is described in lektor-query(7).
 			command.External("maildir", "lektor-pages", "deliver entries into a maildir, each once"),
 			command.External("mbox", "lektor-pages", "add entries to a mailbox, each once; or print them as one"),
 		},
-	}
+	}, entries.Complete)
 }
 
 func common(f *command.Flags) viewer.Common {
@@ -456,20 +458,56 @@ func digestCommand() *cli.Command {
 		Usage:     "print titles and first lines of unread entries by feed, and mark them as read",
 		ArgsUsage: "[QUERY]",
 		Description: `   lektor-view digest --lines 2 since:1d
-   lektor-view digest --keep | mail -s News kim`,
+   lektor-view digest --keep | mail -s News kim
+   lektor-view digest --html --full since:1d >today.html`,
 		Flags: []cli.Flag{
 			allFlag(),
 			&cli.IntFlag{Name: "lines", Aliases: []string{"n"}, Usage: "print `N` lines of each content", Value: 4},
 			&cli.BoolFlag{Name: "keep", Aliases: []string{"k"}, Usage: "leave them unread"},
 			numberFlag("print numbers for other commands to take, as on a terminal"),
 			widthFlag(),
+			&cli.BoolFlag{Name: "html", Usage: "write an HTML document, by lektor-pages(1)"},
+			&cli.BoolFlag{Name: "full", Usage: "all of each content, with --html"},
+			&cli.BoolFlag{Name: "images", Usage: "show images, with --html, which tells their servers that somebody reads"},
+			&cli.StringFlag{Name: "mail", Usage: "write a mail to `ADDRESS`, with --html, for sendmail -t"},
 		},
 		Action: command.Run(viewer.Digest, "", func(f *command.Flags) viewer.DigestOptions {
-			return viewer.DigestOptions{
+			o := viewer.DigestOptions{
 				Common: common(f), Query: f.Words(), All: f.Bool("all"), Lines: f.Number("lines", 0, 0), Keep: f.Bool("keep"), Width: textWidth(f), Number: numbered(f),
 			}
+			o.HTML = htmlFlags(f)
+			return o
 		}),
 	}
+}
+
+// htmlFlags are those of digest that lektor-pages has, too; nil without --html.
+func htmlFlags(f *command.Flags) []string {
+	if !f.Bool("html") {
+		for _, name := range []string{"full", "images", "mail"} {
+			if f.IsSet(name) {
+				f.Fail(command.Usagef("--%s is for digest --html", name))
+			}
+		}
+		return nil
+	}
+	for _, name := range []string{"number", "width"} {
+		if f.IsSet(name) {
+			f.Fail(command.Usagef("--%s is for a digest of text, not for --html", name))
+		}
+	}
+	args := []string{}
+	for _, name := range []string{"lines", "mail"} {
+		if f.IsSet(name) {
+			args = append(args, "--"+name+"="+fmt.Sprint(f.Value(name)))
+		}
+	}
+	for _, name := range []string{"full", "images"} {
+		if f.Bool(name) {
+			args = append(args, "--"+name)
+		}
+	}
+	return args
 }
 
 func followCommand() *cli.Command {

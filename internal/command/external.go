@@ -1,11 +1,15 @@
 package command
 
 import (
+	"context"
 	"errors"
+	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"syscall"
+	"time"
 
 	"github.com/urfave/cli/v2"
 )
@@ -39,6 +43,32 @@ func Program(name string) (string, error) {
 		err = Hint(err, "install %s, which belongs to %s, in the same directory", name, filepath.Base(os.Args[0]))
 	}
 	return path, err
+}
+
+// RunBeside runs such a program with arguments and an input, prints where we do, and
+// waits for it. It ends with ctx, by SIGTERM first. What went wrong in it, it has told.
+func RunBeside(ctx context.Context, program string, args []string, in io.Reader, s *Streams) error {
+	path, err := Program(program)
+	if err != nil {
+		return err
+	}
+	cmd := exec.CommandContext(ctx, path, args...)
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = in, s.Out, s.Err
+	if out := s.OutFile(); out != nil {
+		cmd.Stdout = out
+	}
+	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
+	cmd.WaitDelay = 2 * time.Second
+	err = cmd.Run()
+	switch exit, ok := errors.AsType[*exec.ExitError](err); {
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	case ok && exit.Exited():
+		return &ExitError{Status: exit.ExitCode()}
+	case err != nil:
+		return fmt.Errorf("%s: %w", program, err)
+	}
+	return nil
 }
 
 func beside(program string) (string, error) {

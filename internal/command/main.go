@@ -72,6 +72,10 @@ func Main(app *cli.App, args []string) int {
 	app.Reader = cmp.Or[io.Reader](app.Reader, os.Stdin)
 	app.Writer = cmp.Or[io.Writer](app.Writer, os.Stdout)
 	app.ErrWriter = cmp.Or[io.Writer](app.ErrWriter, os.Stderr)
+	if len(args) > 1 && args[1] == completeCommand {
+		complete(app, args[2:], app.Writer)
+		return StatusDone
+	}
 	ctx, cancel := context.WithCancelCause(context.Background())
 	defer cancel(nil)
 	settle, stop := watchSignals(cancel)

@@ -1,10 +1,12 @@
 package index
 
 import (
+	"context"
 	"strings"
 
 	"golang.org/x/sys/unix"
 
+	"github.com/lektordir/lektor/internal/entries"
 	"github.com/lektordir/lektor/internal/feeddir"
 	"github.com/lektordir/lektor/lektordir"
 )
@@ -23,17 +25,7 @@ func toldBy(hash string) [4]string {
 
 // about gives what is known of a feed; ok is false where each entry may say otherwise.
 func (v *View) about(f *feed) (said *lektordir.Feed, ok bool) {
-	if v.known == nil {
-		v.known, v.stored = map[int64]*about{}, map[int64]*about{}
-		r := v.s.c.query("SELECT feed, stamp, id, name, author, alias FROM about")
-		for r.next() {
-			if f := v.s.byID[r.int(0)]; f != nil {
-				v.stored[f.id] = &about{feed: f.id, stamp: stamp(r.blob(1)), said: &lektordir.Feed{
-					Hash: f.hash, ID: string(r.blob(2)), Name: string(r.blob(3)), Author: string(r.blob(4)), Alias: string(r.blob(5)),
-				}}
-			}
-		}
-	}
+	v.loadAbout()
 	a := v.known[f.id]
 	if a == nil {
 		// What the file has is so as long as the files say so that it was read from.
@@ -43,6 +35,39 @@ func (v *View) about(f *feed) (said *lektordir.Feed, ok bool) {
 		v.known[f.id] = a
 	}
 	return a.said, a.said != nil
+}
+
+// loadAbout takes from the file what it has.
+func (v *View) loadAbout() {
+	if v.known != nil {
+		return
+	}
+	v.known, v.stored = map[int64]*about{}, map[int64]*about{}
+	r := v.s.c.query("SELECT feed, stamp, id, name, author, alias FROM about")
+	for r.next() {
+		if f := v.s.byID[r.int(0)]; f != nil {
+			v.stored[f.id] = &about{feed: f.id, stamp: stamp(r.blob(1)), said: &lektordir.Feed{
+				Hash: f.hash, ID: string(r.blob(2)), Name: string(r.blob(3)), Author: string(r.blob(4)), Alias: string(r.blob(5)),
+			}}
+		}
+	}
+}
+
+// aboutAll makes known what is to be known of feeds, whose files are looked at on all
+// processors.
+func (v *View) aboutAll(ctx context.Context, feeds []*feed) {
+	v.loadAbout()
+	holds := make([]bool, len(feeds))
+	_ = entries.Parallel(ctx, len(feeds), func(i int) {
+		a := v.stored[feeds[i].id]
+		holds[i] = a != nil && a.stamp == v.aboutStamp(feeds[i], nil)
+	})
+	for i, f := range feeds {
+		if holds[i] && v.known[f.id] == nil {
+			v.known[f.id] = v.stored[f.id]
+		}
+		v.about(f)
+	}
 }
 
 // aboutStamp is that of all files together. It calls each, if it is not nil, for the

@@ -65,7 +65,9 @@ func (f *finder) run() {
 	if f.stop {
 		return
 	}
-	f.feedsAllowed()
+	if f.feedsAllowed(); f.stop {
+		return
+	}
 	if ids, ok := f.chosen(); ok {
 		f.those(ids)
 		return
@@ -144,13 +146,24 @@ func (f *finder) feedsAllowed() {
 	if !f.w.Query.AsksFeeds() {
 		return
 	}
-	f.allows = make(map[int64]bool, len(f.s.byID))
-	for id, feed := range f.s.byID {
-		if feed.gone() {
-			continue
+	feeds := make([]*feed, 0, len(f.s.byID))
+	for _, feed := range f.s.byID {
+		if !feed.gone() {
+			feeds = append(feeds, feed)
 		}
-		ref := lektordir.Ref{Feed: feed.hash}
-		f.allows[id] = f.w.Matcher.Match(f.subject(ref, query.UnknownName|query.UnknownState), 0) != query.No
+	}
+	f.aboutAll(f.ctx, feeds)
+	may := make([]bool, len(feeds))
+	_ = entries.Parallel(f.ctx, len(feeds), func(i int) {
+		ref := lektordir.Ref{Feed: feeds[i].hash}
+		may[i] = f.w.Matcher.Match(f.subject(ref, query.UnknownName|query.UnknownState), 0) != query.No
+	})
+	if f.ctx.Err() != nil {
+		f.err, f.stop = context.Cause(f.ctx), true
+	}
+	f.allows = make(map[int64]bool, len(feeds))
+	for i, feed := range feeds {
+		f.allows[feed.id] = may[i]
 	}
 }
 

@@ -1,13 +1,17 @@
 package index
 
 import (
+	"context"
 	"errors"
 	"io/fs"
+	"maps"
 	"path"
+	"slices"
 	"time"
 
 	"golang.org/x/sys/unix"
 
+	"github.com/lektordir/lektor/internal/entries"
 	"github.com/lektordir/lektor/internal/feeddir"
 	"github.com/lektordir/lektor/lektordir"
 )
@@ -77,7 +81,7 @@ func (t *tops) close() {
 
 // survey looks at every directory, and reads none but new/ and cur/ where a feed may
 // have come: then s.feeds has it, too. It reports whether anything is to be read.
-func (s *session) survey() (dirty bool, err error) {
+func (s *session) survey(ctx context.Context) (dirty bool, err error) {
 	t := &tops{fds: [2]int{-1, -1}}
 	defer t.close()
 	var known [2]stamp
@@ -109,13 +113,19 @@ func (s *session) survey() (dirty bool, err error) {
 	if changed && (t.now[0] != "" || t.now[1] != "") && (t.now[0] != known[0] || t.now[1] != known[1]) {
 		s.tops = &t.now
 	}
-	for _, f := range s.feeds {
+	feeds := slices.Collect(maps.Values(s.feeds))
+	err = entries.Parallel(ctx, len(feeds), func(n int) {
+		f := feeds[n]
 		for i, fd := range t.fds {
 			f.now[i], _ = look(fd, f.hash)
-			dirty = dirty || f.dirty(i)
 		}
 		f.now[ofList], _ = look(s.src, feeddir.CompletePath(f.hash))
-		dirty = dirty || f.dirty(ofList)
+	})
+	if err != nil {
+		return false, err
+	}
+	for _, f := range feeds {
+		dirty = dirty || f.dirty(inNew) || f.dirty(inCur) || f.dirty(ofList)
 	}
 	return dirty || s.tops != nil, s.c.err
 }

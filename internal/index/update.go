@@ -35,7 +35,7 @@ func (s *session) refreshOnce(ctx context.Context, deadline time.Time) error {
 	s.complaints = nil
 	s.c.exec("BEGIN")
 	s.load()
-	dirty, err := s.survey()
+	dirty, err := s.survey(ctx)
 	if err != nil {
 		return err
 	}
@@ -53,7 +53,7 @@ func (s *session) refreshOnce(ctx context.Context, deadline time.Time) error {
 		return s.c.err
 	}
 	s.load()
-	if _, err = s.survey(); err != nil {
+	if _, err = s.survey(ctx); err != nil {
 		return err
 	}
 	u := &update{session: s, ctx: ctx, deadline: deadline, lists: map[int64]*dirList{}, affected: map[int64]*feed{}, words: map[string]struct{}{}}

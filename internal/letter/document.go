@@ -8,6 +8,8 @@ import (
 const (
 	styleBody  = "margin: 0 auto; max-width: 46em; padding: 0 1em 2em; font: 100%/1.5 system-ui, sans-serif; overflow-wrap: anywhere"
 	styleTitle = "font-size: 1.4em; line-height: 1.25"
+	styleFeed  = "font-size: 1.2em; margin: 1.6em 0 .4em; border-bottom: 1px solid #c8c8c8"
+	styleEntry = "font-size: 1em; margin: 1.2em 0 .2em"
 	styleMeta  = "color: #6b6b6b; font-size: .9em"
 )
 

@@ -22,8 +22,8 @@ import (
 type Entry struct {
 	Ref   lektordir.Ref
 	Feed  *lektordir.Feed
-	Entry *lektordir.Entry // as anybody may see it: its URLs have no passwords, and are links
-	Title string           // what is shown as its title, if it has none itself
+	Entry *lektordir.Entry // as [entries.Own] gives it: URLs have no passwords, and links are some
+	Title string           // what is shown as its title, if it has none itself, as public
 	Date  time.Time        // its zone is that of the message
 	// Version tells versions of an entry apart of which each has its message; it is
 	// empty for the first.
@@ -81,7 +81,7 @@ func (e *Entry) Message() *Message {
 	if author := e.author(); author != "" && !strings.EqualFold(author, feed) {
 		from += ": " + author
 	}
-	subject := cmp.Or(termsafe.Squeeze(e.Entry.Title), termsafe.Squeeze(fetch.PublicText(e.Title)), "(no title)")
+	subject := e.title()
 	m := &Message{
 		From:       mail.Address{Name: from, Address: digest(e.Ref.Feed) + "@" + domain},
 		Subject:    subject,
@@ -91,7 +91,7 @@ func (e *Entry) Message() *Message {
 		Fields: []Field{
 			{"List-Id", Phrase(feed) + " <" + token(e.Ref.Feed) + "." + domain + ">"},
 			{"Archived-At", bracketed(htmlsafe.URL(e.Entry.URL()))},
-			{"X-RSS-Feed", Token(fetch.Public(e.Feed.ID))},
+			{"X-RSS-Feed", Token(htmlsafe.URL(e.Feed.ID))}, // no command, and no file
 			{"Keywords", e.keywords()},
 			{"Content-Language", e.language()},
 			{"Auto-Submitted", "auto-generated"},
@@ -224,13 +224,14 @@ func (e *Entry) html(title string) string {
 	if e.Entry.Comments != "" {
 		b.WriteString(" · " + htmlsafe.Link(e.Entry.Comments, "Comments"))
 	}
-	b.WriteString("</p>\n" + e.Content())
+	b.WriteString("</p>\n" + e.content(2))
 	return Document(title, e.language(), b.String(), e.Images)
 }
 
-// Content gives the content as HTML, and links to the enclosures below it.
-func (e *Entry) Content() string {
-	content := htmlsafe.Clean(e.Entry.Content, e.Entry.Type, htmlsafe.Options{Base: e.base(), NoImages: !e.Images})
+// content gives the content as HTML, with links to the enclosures below it. heading is
+// the level of its highest headings.
+func (e *Entry) content(heading int) string {
+	content := htmlsafe.Clean(e.Entry.Content, e.Entry.Type, htmlsafe.Options{Base: e.base(), Heading: heading, NoImages: !e.Images})
 	if strings.TrimSpace(content) == "" {
 		// Of what is no text, this says what it is.
 		text := cmp.Or(e.Entry.Summary, htmltext.Render(e.Entry.Content, e.Entry.Type, htmltext.Options{}))

@@ -11,7 +11,7 @@ package letter
 import (
 	"bytes"
 	"encoding/base64"
-	"mime"
+	"fmt"
 	"net/mail"
 	"slices"
 	"strings"
@@ -128,16 +128,22 @@ func part(w *message.Writer, kind, text string) error {
 // encoding is the one that makes a text shorter, and if it may be read as it is that
 // one.
 func encoding(text string) string {
+	if mostlyOdd(text) {
+		return "base64"
+	}
+	return "quoted-printable"
+}
+
+// mostlyOdd tells whether so much of a text is no ASCII that nobody would read it with
+// that encoded by itself.
+func mostlyOdd(text string) bool {
 	odd := 0
 	for i := range len(text) {
 		if text[i] >= utf8.RuneSelf {
 			odd++
 		}
 	}
-	if odd > len(text)/4 {
-		return "base64"
-	}
-	return "quoted-printable"
+	return odd > len(text)/4
 }
 
 // protect encodes in lines of quoted-printable what some programs on the way take for
@@ -191,10 +197,10 @@ func Brief(s string) (string, bool) {
 // Words gives text as a field has it that is for people (RFC 2047, 5 (1)).
 func Words(s string) string {
 	s, _ = Brief(s)
-	if isASCII(s) && strings.Contains(s, "=?") {
+	if !isASCII(s) || strings.Contains(s, "=?") {
 		return encoded(s)
 	}
-	return mime.QEncoding.Encode("utf-8", s)
+	return s
 }
 
 // Phrase gives text as it stands before an address (RFC 5322, 3.2.5; RFC 2047, 5 (3)).
@@ -209,17 +215,51 @@ func Phrase(s string) string {
 	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(s) + `"`
 }
 
+// maxEncoded is how much of an encoded word stands between "=?utf-8?Q?" and "?=": so
+// that the line is no longer than 76 with the name of the field before it (RFC 2047, 2).
+const maxEncoded = 52
+
 // encoded gives text as encoded words, each with whole characters, whatever is in it.
+// Only what may stand in a phrase, too, is left as it is (RFC 2047, 5 (3)).
 func encoded(s string) string {
 	var words []string
-	for s != "" {
-		n := min(45, len(s))
-		for n < len(s) && !utf8.RuneStart(s[n]) {
-			n--
-		}
-		words = append(words, "=?utf-8?B?"+base64.StdEncoding.EncodeToString([]byte(s[:n]))+"?=")
-		s = s[n:]
+	open, kind := "", "Q"
+	if mostlyOdd(s) {
+		kind = "B"
 	}
+	flush := func() {
+		if open != "" {
+			words = append(words, "=?utf-8?"+kind+"?"+open+"?=")
+		}
+		open = ""
+	}
+	raw := "" // of the word that is open, in B
+	for _, r := range s {
+		c := string(r)
+		switch {
+		case kind == "B":
+			if base64.StdEncoding.EncodedLen(len(raw)+len(c)) > maxEncoded {
+				flush()
+				raw = ""
+			}
+			raw += c
+			open = base64.StdEncoding.EncodeToString([]byte(raw))
+			continue
+		case r == ' ':
+			c = "_"
+		case r >= 'a' && r <= 'z', r >= 'A' && r <= 'Z', r >= '0' && r <= '9', strings.ContainsRune("!*+-/", r):
+		default:
+			c = ""
+			for _, b := range []byte(string(r)) {
+				c += fmt.Sprintf("=%02X", b)
+			}
+		}
+		if len(open)+len(c) > maxEncoded {
+			flush()
+		}
+		open += c
+	}
+	flush()
 	return strings.Join(words, " ")
 }
 

@@ -84,10 +84,7 @@ func ParseSaved(name string, saved Saved) (*Query, error) {
 
 // SavedTerm is the term of a query that stands for the saved query of a name.
 func SavedTerm(name string) string {
-	if strings.IndexFunc(name, ends) >= 0 {
-		name = `"` + strings.NewReplacer(`"`, `\"`, `\`, `\\`).Replace(name) + `"`
-	}
-	return string(keySaved) + ":" + name
+	return string(keySaved) + ":" + Value(name)
 }
 
 // include reads a saved query that is named at a place.
@@ -143,4 +140,25 @@ func (e *Error) where() string {
 		what += fmt.Sprintf(", line %d", e.Line)
 	}
 	return fmt.Sprintf("%s, column %d", what, cmp.Or(e.Column, 1))
+}
+
+// Keys gives the keys of terms, and of those with a few values their values, in the
+// order in which messages list them.
+func Keys() (keys []string, values map[string][]string) {
+	values = map[string][]string{}
+	for _, r := range rules {
+		keys = append(keys, string(r.key))
+		for _, c := range r.choices {
+			values[string(r.key)] = append(values[string(r.key)], c.name)
+		}
+	}
+	return append(keys, "not"), values
+}
+
+// Value writes text as the value of a term, in quotes if it needs them.
+func Value(text string) string {
+	if text != "" && text[0] != '/' && strings.IndexFunc(text, ends) < 0 {
+		return text
+	}
+	return `"` + strings.NewReplacer(`"`, `\"`, `\`, `\\`).Replace(text) + `"`
 }

@@ -636,6 +636,14 @@ func TestAttackManyFeedsThatAreSlow(t *testing.T) {
 	}
 	until(t, "the slow ones", func() bool { return reading.Load() == readOne })
 	feed := w.feed("/feed", "one")
+	// Not even by being the first who asks for it.
+	all.Go(func() { w.do("POST", "/ping", formType, encode("url", feed), "X-Forwarded-For", "192.0.2.66") })
+	until(t, "the ping without a place", func() bool {
+		w.h.mu.Lock()
+		defer w.h.mu.Unlock()
+		f := w.h.flights[hashOf(feed)]
+		return f != nil && f.callers["192.0.2.66"] && !f.over
+	})
 	r := w.do("POST", "/pleaseNotify", formType, encode("port", w.port(), "path", "/honest", "protocol", "http-post", "domain", "127.0.0.1", "url1", feed), "X-Forwarded-For", "192.0.2.1")
 	w.feed("/feed", "two")
 	w.do("POST", "/ping", formType, encode("url", feed), "X-Forwarded-For", "192.0.2.1")

@@ -24,12 +24,13 @@ import (
 
 // What callers are told. Where the walkthrough's cloud and its successors have said it
 // in certain words for years, these are theirs in sense.
-var (
-	errFull    = rsscloud.Sayf("This hub has as many subscriptions as it can.")
-	errTooMany = rsscloud.Sayf("There are too many subscriptions from your address.")
-	errHandler = rsscloud.Sayf("The subscription was cancelled because the call failed when we tested the handler.")
-	errReading = errors.New("there was an error reading the resource at URL")
+const (
+	errFull    = rsscloud.Sentence("This hub has as many subscriptions as it can.")
+	errTooMany = rsscloud.Sentence("There are too many subscriptions from your address.")
+	errHandler = rsscloud.Sentence("The subscription was cancelled because the call failed when we tested the handler.")
 )
+
+var errReading = errors.New("there was an error reading the resource at URL")
 
 const thanks = "Thanks for the registration. It worked. When the feed updates we'll notify you. Don't forget to register again after 24 hours, your subscription will expire in 25."
 

@@ -25,14 +25,19 @@ type document struct {
 	body   []byte // nil where nobody is to have it
 }
 
-// flight is one reading of a feed. Whoever asks while it is in the air waits for it, or
-// for the next one when what he tells of may be later than what is read.
+// flight is one reading of a feed. Whoever asks before it begins is on it; who asks while
+// it is in the air waits for it, or for the next one when what he tells of may be later
+// than what is read. Hub.mu guards it until it begins.
 type flight struct {
-	ping   bool   // somebody said that the feed was updated
-	caller string // who asked first; "" for the hub itself
-	done   chan struct{}
-	doc    *document
-	err    error
+	ping    bool            // somebody said that the feed was updated
+	callers map[string]bool // who asked before it began; "" for the hub itself
+	waiting context.Context // for a place; nil until it is the feed's next
+	begun   chan struct{}   // closed when it has one
+	leave   func()          // gives the place back; nil when it has none, or did not get any
+	over    bool            // it has begun, or been given up
+	done    chan struct{}
+	doc     *document
+	err     error
 	// told is what became of a ping.
 	told told
 	next *flight
@@ -84,36 +89,83 @@ func (h *Hub) fly(hash, feedURL, caller string, ping bool) *flight {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	f := h.flights[hash]
-	switch {
-	case f != nil && !ping:
+	if f == nil {
+		f = newFlight()
+		h.flights[hash] = f
+		h.working.Go(func() { h.land(f, hash, feedURL) })
+	}
+	if f.over && ping {
+		if f.next == nil {
+			f.next = newFlight()
+		}
+		f = f.next
+	}
+	if f.over {
 		return f
-	case f != nil && f.next != nil:
-		return f.next
 	}
-	n := &flight{ping: ping, caller: caller, done: make(chan struct{})}
-	if f != nil {
-		f.next = n
-		return n
+	f.ping = f.ping || ping
+	if !f.callers[caller] {
+		f.callers[caller] = true
+		if f.waiting != nil {
+			h.working.Go(func() { h.seat(f, f.waiting, caller) })
+		}
 	}
-	h.flights[hash] = n
-	h.working.Go(func() { h.land(n, hash, feedURL) })
-	return n
+	return f
+}
+
+func newFlight() *flight {
+	return &flight{callers: map[string]bool{}, begun: make(chan struct{}), done: make(chan struct{})}
 }
 
 // errMuch is the error for a feed that had no turn to be read.
-var errMuch = rsscloud.Sayf("This hub has too much to read just now; try again later.")
+const errMuch = rsscloud.Sentence("This hub has too much to read just now; try again later.")
 
-// land makes a reading, and those that were asked for meanwhile. It waits for a place:
-// what strangers have read at once is bounded, in all and for each of them.
+// seat gets a place for a flight, as one that a caller has. What strangers have read at
+// once is bounded, in all and for each of them; whoever of those who wait for one feed has
+// a place first begins for all, so that who has many read delays no other's.
+func (h *Hub) seat(f *flight, ctx context.Context, caller string) {
+	leave, err := h.reading.enter(ctx, caller)
+	if err != nil {
+		return
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if f.over {
+		leave()
+		return
+	}
+	f.over, f.leave = true, leave
+	close(f.begun)
+}
+
+// board waits until a flight has a place, and reports whether it got one.
+func (h *Hub) board(f *flight) bool {
+	ctx, cancel := context.WithTimeout(h.ctx, readWait)
+	defer cancel()
+	h.mu.Lock()
+	f.waiting = ctx
+	for caller := range f.callers {
+		h.working.Go(func() { h.seat(f, ctx, caller) })
+	}
+	h.mu.Unlock()
+	select {
+	case <-f.begun:
+	case <-ctx.Done():
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	f.over = true
+	return f.leave != nil
+}
+
+// land makes a reading, and those that were asked for meanwhile.
 func (h *Hub) land(f *flight, hash, feedURL string) {
 	for f != nil {
-		ctx, cancel := context.WithTimeout(h.ctx, readWait)
-		leave, err := h.reading.enter(ctx, f.caller)
-		cancel()
 		var seen glance
-		if f.err = errMuch; err == nil {
+		begun := h.board(f)
+		if f.err = errMuch; begun {
 			seen = h.readFor(f, hash, feedURL)
-			leave()
+			f.leave()
 		}
 		h.mu.Lock()
 		if f.next == nil {
@@ -121,7 +173,7 @@ func (h *Hub) land(f *flight, hash, feedURL string) {
 		} else {
 			h.flights[hash] = f.next
 		}
-		if err == nil {
+		if begun {
 			h.glance(hash, seen, f.ping)
 		}
 		close(f.done)

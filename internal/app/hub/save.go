@@ -105,7 +105,7 @@ func (u *users) load() error {
 	return lines.Err()
 }
 
-var errPassword = rsscloud.Sayf("The user or the password is wrong.")
+const errPassword = rsscloud.Sentence("The user or the password is wrong.")
 
 // check is the error for a wrong password. Who has tried some has to wait between
 // tries, and who goes on, for longer.

@@ -4,20 +4,26 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"io"
 	"io/fs"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/lektordir/lektor/internal/command"
+	"github.com/lektordir/lektor/internal/entries"
+	"github.com/lektordir/lektor/internal/letter"
 	"github.com/lektordir/lektor/internal/testkit/browser"
 	"github.com/lektordir/lektor/internal/testkit/dir"
+	"github.com/lektordir/lektor/lektordir"
 )
 
 // write writes a site of a lektor-dir.
@@ -110,6 +116,56 @@ func TestInABrowser(t *testing.T) {
 	}
 	if len(asked) > 0 {
 		t.Errorf("asked for %q", asked)
+	}
+}
+
+// What is mailed, in a browser that knows no policy: nothing in a letter or a digest
+// runs, and nothing is asked of anybody.
+func TestLettersInABrowser(t *testing.T) {
+	var asked atomic.Int64
+	elsewhere := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { asked.Add(1) }))
+	defer elsewhere.Close()
+	var list []*letter.Entry
+	var all strings.Builder
+	for n, h := range hostile {
+		if strings.Contains(h, "%") {
+			h = fmt.Sprintf(h, elsewhere.URL)
+		}
+		e := &letter.Entry{
+			Ref:  lektordir.Ref{Feed: strconv.Itoa(n), Unique: "1700000000.1.h"},
+			Feed: &lektordir.Feed{ID: h, Name: h, Link: "javascript:document.title='OWNED'"},
+			Entry: entries.Public(&lektordir.Entry{
+				Title: h, ID: "javascript:1", Content: []byte(h), Type: "text/html", Author: h, Categories: []string{h},
+				Enclosures: []lektordir.Enclosure{{URL: elsewhere.URL + "/enclosure.mp3", Type: h}}, Comments: "data:text/html,<script>1</script>",
+			}),
+			Date: time.Unix(1700000000, 0),
+		}
+		list = append(list, e)
+		_, body, _ := strings.Cut(e.Message().HTML, "<body")
+		body, _, _ = strings.Cut(body, "</body>")
+		all.WriteString("<div" + body + "</div>")
+	}
+	_, _, page := letter.Digest(list, letter.DigestOptions{Full: true})
+	page = strings.Replace(page, "</body>", all.String()+"</body>", 1)
+	page = strings.Replace(page, "Content-Security-Policy", "X-Nothing", 1)
+	if strings.Contains(page, "Content-Security-Policy") {
+		t.Fatal("there is a policy")
+	}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != "/" {
+			asked.Add(1)
+		}
+		w.Header().Set("Content-Type", "text/html; charset=utf-8")
+		_, _ = io.WriteString(w, page)
+	}))
+	defer server.Close()
+	got, console := browser.Open(t, server.URL+"/", 800)
+	if console != "" || strings.Contains(got, "<title>OWNED") || strings.Contains(got, "<script") || strings.Count(got, "</html>") != 1 {
+		t.Errorf("%s\n%.3000s", console, got)
+	}
+	// The browser looks for an icon by itself.
+	if n := asked.Load(); n > 1 {
+		t.Errorf("asked %d times", n)
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"github.com/lektordir/lektor/internal/command"
 	"github.com/lektordir/lektor/internal/entries"
 	"github.com/lektordir/lektor/internal/feeddir"
+	"github.com/lektordir/lektor/internal/fetch"
 	"github.com/lektordir/lektor/internal/letter"
 	"github.com/lektordir/lektor/internal/units"
 	"github.com/lektordir/lektor/lektordir"
@@ -123,19 +124,24 @@ func (m *mailing) posts(ctx context.Context) ([]*post, error) {
 // earliest is a date that mail programs can read (RFC 5322, 3.3).
 const earliest = 1900
 
+// letter gives an entry that was read as messages are made of it.
+func (r *run) letter(e *entries.Record, images bool) *letter.Entry {
+	date := e.Date()
+	if date.Year() < earliest {
+		date = e.Ref.Delivered()
+	}
+	return &letter.Entry{
+		Ref: e.Ref, Feed: e.Feed(), Entry: entries.Own(e.Get(0)), Title: fetch.PublicText(e.Title()), Date: date.In(r.Now.Location()), Images: images,
+	}
+}
+
 // write makes the message; false says that the entry cannot be read, which was told.
 func (m *mailing) write(p *post) (bool, error) {
 	r := p.record
 	if !m.Usable(r.Read(lektordir.AllFields)) {
 		return false, nil
 	}
-	date := r.Date()
-	if date.Year() < earliest {
-		date = r.Ref.Delivered()
-	}
-	e := letter.Entry{
-		Ref: r.Ref, Feed: r.Feed(), Entry: entries.Own(r.Get(0)), Title: r.Title(), Date: date.In(m.Now.Location()), Images: m.images,
-	}
+	e := m.letter(r, m.images)
 	if p.later {
 		e.Version = r.Ref.Unique
 	}

@@ -17,6 +17,7 @@ import (
 
 	"github.com/lektordir/lektor/internal/command"
 	"github.com/lektordir/lektor/internal/testkit/dir"
+	"github.com/lektordir/lektor/lektordir"
 )
 
 // TestMain is the process that is killed, too: with what, at which step, and where, in
@@ -31,7 +32,7 @@ func TestMain(m *testing.M) {
 		panic(err)
 	}
 	var steps atomic.Int64
-	err = mail(f[0], f[2], f[3], command.Env("lektor-pages"), func() {
+	err = runOf(f[0], f[2], f[3], command.Env("lektor-pages"), func() {
 		if int(steps.Add(1)) == at {
 			_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
 			select {}
@@ -43,8 +44,8 @@ func TestMain(m *testing.M) {
 	}
 }
 
-// mail runs maildir or mbox.
-func mail(what, from, to string, s *command.Streams, step func()) error {
+// runOf runs maildir or mbox.
+func runOf(what, from, to string, s *command.Streams, step func()) error {
 	c := Common{Dir: from, Now: func() time.Time { return time.Unix(1700100000, 0).UTC() }}
 	if what == "maildir" {
 		return Maildir(context.Background(), MaildirOptions{Common: c, To: to, step: step}, s)
@@ -73,7 +74,7 @@ func killed(t *testing.T, what string, at int, from, to string) bool {
 func runMail(t *testing.T, what, from, to string) {
 	t.Helper()
 	var out, said bytes.Buffer
-	if err := mail(what, from, to, command.NewStreams("lektor-pages", strings.NewReader(""), &out, &said), nil); err != nil {
+	if err := runOf(what, from, to, command.NewStreams("lektor-pages", strings.NewReader(""), &out, &said), nil); err != nil {
 		t.Fatal(err)
 	}
 	if what != "mbox" && out.Len() > 0 || said.Len() > 0 {
@@ -176,6 +177,9 @@ func TestMboxKilled(t *testing.T) {
 	}
 	runMail(t, "mbox", d.Path, filepath.Join(first, "box"))
 	add(2, 5)
+	if _, err := d.Entry("http://feed.example/", "new", "1700000004.a b\tc\nd.h", "title=Entry 5"); err != nil {
+		t.Fatal(err)
+	}
 	whole := filepath.Join(t.TempDir(), "whole")
 	runMail(t, "mbox", d.Path, whole)
 	want, err := os.ReadFile(whole)
@@ -183,7 +187,7 @@ func TestMboxKilled(t *testing.T) {
 		t.Fatal(err)
 	}
 	messages := strings.SplitAfter(strings.TrimSuffix(string(want), "\n\n"), "\n\nFrom ")
-	if len(messages) != 5 {
+	if len(messages) != 6 {
 		t.Fatalf("%d messages", len(messages))
 	}
 	const foreign = "From kim@example.org Thu Nov 16 10:00:00 2023\nSubject: Foreign %d\n\ntext\n\n"
@@ -268,7 +272,7 @@ func TestMboxRewritten(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, ".box.lektor-append"), []byte("lektor-append 1 0\nx"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	err := mail("mbox", d.Path, to, command.NewStreams("lektor-pages", strings.NewReader(""), &bytes.Buffer{}, &bytes.Buffer{}), nil)
+	err := runOf("mbox", d.Path, to, command.NewStreams("lektor-pages", strings.NewReader(""), &bytes.Buffer{}, &bytes.Buffer{}), nil)
 	if err == nil || !strings.Contains(err.Error(), ".box.lektor-append, which a run that was interrupted has left, cannot be read") {
 		t.Error(err)
 	}
@@ -296,7 +300,7 @@ func TestMboxLocked(t *testing.T) {
 		if err := os.WriteFile(to+".lock", []byte(c.content), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		err := mail("mbox", d.Path, to, command.NewStreams("lektor-pages", strings.NewReader(""), &bytes.Buffer{}, &bytes.Buffer{}), nil)
+		err := runOf("mbox", d.Path, to, command.NewStreams("lektor-pages", strings.NewReader(""), &bytes.Buffer{}, &bytes.Buffer{}), nil)
 		if busy := errors.Is(err, errLocked); busy != c.busy || err != nil != c.busy {
 			t.Errorf("%q: %v", c.content, err)
 		}
@@ -328,7 +332,7 @@ func TestMboxLocked(t *testing.T) {
 		t.Fatal(err)
 	}
 	before := content(t, to)
-	err = mail("mbox", d.Path, to, command.NewStreams("lektor-pages", strings.NewReader(""), &bytes.Buffer{}, &bytes.Buffer{}), nil)
+	err = runOf("mbox", d.Path, to, command.NewStreams("lektor-pages", strings.NewReader(""), &bytes.Buffer{}, &bytes.Buffer{}), nil)
 	if !errors.Is(err, errLocked) || content(t, to) != before {
 		t.Errorf("while Python has it locked: %v", err)
 	}
@@ -340,4 +344,29 @@ func TestMboxLocked(t *testing.T) {
 	if strings.Count(content(t, to), "\nSubject: Entry") != 2 {
 		t.Error(content(t, to))
 	}
+}
+
+// What is read of the file of a batch is all there, and what was written is read.
+func FuzzPending(f *testing.F) {
+	whole := &pending{offset: 7, refs: []lektordir.Ref{{Feed: "a", Unique: "1.b"}, {Feed: "a", Unique: "2.b\t\n c"}}, ends: []int{3, 8}, text: []byte("\n\nxyyyyy")}
+	for _, seed := range []string{string(whole.bytes()), "", "lektor-append 1 0\n\n", "lektor-append 1 -1\n\n", "lektor-append 1 0\na/1.b\t9\n\nx", "lektor-append 1 0\na/1.b\t-1\n\n", "lektor-append 1 0\n\n\n\n", "lektor-append 1 99999999999999999999\n\n"} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		var p pending
+		if p.parse(data) != nil {
+			return
+		}
+		start := 0
+		for _, end := range p.ends {
+			if end <= start || end > len(p.text) {
+				t.Fatalf("%q has the ends %v", data, p.ends)
+			}
+			start = end
+		}
+		var again pending
+		if err := again.parse(p.bytes()); err != nil || start != len(p.text) || p.offset < 0 || !bytes.Equal(p.bytes(), again.bytes()) {
+			t.Fatalf("%q is %+v, and then %+v, %v", data, p, again, err)
+		}
+	})
 }

@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 	"golang.org/x/sys/unix"
@@ -203,8 +204,8 @@ func (d *maildir) recover() error {
 func (l *mailLedger) messages() map[string]bool {
 	names := make(map[string]bool, len(l.keys))
 	for key := range l.keys {
-		feed, unique, _ := strings.Cut(key, "/")
-		names[messageName(lektordir.Ref{Feed: feed, Unique: unique})] = true
+		r, _ := mailRef(key)
+		names[messageName(r)] = true
 	}
 	return names
 }
@@ -216,7 +217,7 @@ func (d *maildir) deliver(batch []*post) error {
 	places := make([]string, len(batch))
 	for i, p := range batch {
 		places[i] = placeOf(p.record.Ref)
-		g.Go(func() error { return d.stage(d.join(staged(places[i])), p.data) })
+		g.Go(func() error { return d.stage(d.join(staged(places[i])), p.data, p.record.Ref.Delivered()) })
 	}
 	if err := cmp.Or(g.Wait(), atomicfile.SyncDir(d.path)); err != nil {
 		for _, place := range places {
@@ -245,8 +246,8 @@ func (d *maildir) deliver(batch []*post) error {
 	return cmp.Or(atomicfile.SyncDir(d.join("new")), atomicfile.SyncDir(d.join("cur")))
 }
 
-// stage writes a message to the disk.
-func (d *maildir) stage(path string, data []byte) error {
+// stage writes a message to the disk, of an entry that came at a time.
+func (d *maildir) stage(path string, data []byte, came time.Time) error {
 	d.step()
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL|unix.O_NOFOLLOW, 0o600)
 	if err != nil {
@@ -261,5 +262,10 @@ func (d *maildir) stage(path string, data []byte) error {
 	if err == nil {
 		err = f.Sync()
 	}
-	return cmp.Or(err, f.Close())
+	err = cmp.Or(err, f.Close())
+	if err == nil {
+		// What servers take for the time when a message came.
+		err = os.Chtimes(path, time.Time{}, came)
+	}
+	return err
 }

@@ -11,13 +11,14 @@ import (
 
 	"github.com/lektordir/lektor/internal/atomicfile"
 	"github.com/lektordir/lektor/internal/command"
+	"github.com/lektordir/lektor/internal/tsv"
 	"github.com/lektordir/lektor/lektordir"
 )
 
 // mailLedger remembers beside a mailbox what was put into it, so that nothing is that
 // was once: not what a mail program has moved or deleted, and not what a publisher
 // changed a word in. A line is the feed and the unique name of an entry, with a slash
-// between. It is written before the messages appear, and synced, and nothing is ever
+// between, in the form of package tsv. It is written before the messages appear, and synced, and nothing is ever
 // taken out of it. A line without its end does not count, and is cut off.
 //
 // The file is locked for as long as the ledger is open.
@@ -64,8 +65,8 @@ func (l *mailLedger) read(path string) error {
 		return command.Hint(fmt.Errorf("%s is of another program, or of another version", path), "add to a new mailbox, or remove the file; then what was moved out of this mailbox is added again")
 	}
 	for line := range strings.Lines(rest) {
-		if feed, unique, ok := strings.Cut(strings.TrimSuffix(line, "\n"), "/"); ok {
-			l.know(lektordir.Ref{Feed: feed, Unique: unique})
+		if r, ok := mailRef(strings.TrimSuffix(line, "\n")); ok {
+			l.know(r)
 		}
 	}
 	if l.f, err = os.OpenFile(path, os.O_WRONLY|os.O_APPEND|unix.O_NOFOLLOW, 0); err != nil {
@@ -74,13 +75,20 @@ func (l *mailLedger) read(path string) error {
 	if whole < len(data) {
 		err = l.f.Truncate(int64(whole))
 	}
-	if l.fresh {
+	if l.fresh && err == nil {
 		l.buf.WriteString(mailLedgerHead)
+		err = l.f.Chmod(0o600) // as mailboxes are
 	}
 	return err
 }
 
-func mailKey(r lektordir.Ref) string { return r.Feed + "/" + r.Unique }
+// mailKey is an entry in a line, and mailRef reads it.
+func mailKey(r lektordir.Ref) string { return tsv.Escape(r.Feed + "/" + r.Unique) }
+
+func mailRef(key string) (lektordir.Ref, bool) {
+	feed, unique, ok := strings.Cut(tsv.Unescape([]byte(key)), "/")
+	return lektordir.Ref{Feed: feed, Unique: unique}, ok
+}
 
 func (l *mailLedger) know(r lektordir.Ref) {
 	l.keys[mailKey(r)] = true

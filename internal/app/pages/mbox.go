@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"time"
 
@@ -68,6 +69,10 @@ func Mbox(ctx context.Context, o MboxOptions, s *command.Streams) error {
 		}
 	case !errors.Is(err, fs.ErrNotExist):
 		return err
+	default:
+		if _, err := os.Stat(filepath.Dir(path)); err != nil {
+			return command.Hint(err, "mailboxes are made, directories for them are not")
+		}
 	}
 	b := &mbox{mailing: m, path: path, wait: o.Wait, owner: o.Host + ":lektor"}
 	if o.Host == "" {
@@ -189,7 +194,7 @@ func (p *pending) bytes() []byte {
 	fmt.Fprintf(&b, "%s %d\n", pendingHead, p.offset)
 	start := 0
 	for i, ref := range p.refs {
-		fmt.Fprintf(&b, "%s %d\n", mailKey(ref), p.ends[i]-start)
+		fmt.Fprintf(&b, "%s\t%d\n", mailKey(ref), p.ends[i]-start)
 		start = p.ends[i]
 	}
 	b.WriteByte('\n')
@@ -198,22 +203,27 @@ func (p *pending) bytes() []byte {
 }
 
 func (p *pending) parse(data []byte) error {
-	head, text, _ := bytes.Cut(data, []byte("\n\n"))
+	head, text, ok := bytes.Cut(data, []byte("\n\n"))
+	if !ok {
+		return errors.New("it has no end")
+	}
 	p.text = text
 	first, rest, _ := strings.Cut(string(head), "\n")
-	if _, err := fmt.Sscanf(first, pendingHead+" %d", &p.offset); err != nil {
-		return err
+	offset, ok := strings.CutPrefix(first, pendingHead+" ")
+	var err error
+	if p.offset, err = strconv.ParseInt(offset, 10, 64); err != nil || !ok || p.offset < 0 {
+		return fmt.Errorf("a line makes no sense: %q", first)
 	}
 	end := 0
 	for line := range strings.Lines(rest) {
-		n := 0
-		key, length, ok := strings.Cut(strings.TrimSuffix(line, "\n"), " ")
-		feed, unique, ok2 := strings.Cut(key, "/")
-		if _, err := fmt.Sscanf(length, "%d", &n); err != nil || !ok || !ok2 || n <= 0 {
+		key, length, _ := strings.Cut(strings.TrimSuffix(line, "\n"), "\t")
+		ref, ok := mailRef(key)
+		n, err := strconv.Atoi(length)
+		if err != nil || !ok || n <= 0 {
 			return fmt.Errorf("a line makes no sense: %q", line)
 		}
 		end += n
-		p.refs, p.ends = append(p.refs, lektordir.Ref{Feed: feed, Unique: unique}), append(p.ends, end)
+		p.refs, p.ends = append(p.refs, ref), append(p.ends, end)
 	}
 	if end != len(text) {
 		return fmt.Errorf("it has %d bytes of messages, not %d", len(text), end)

@@ -2,8 +2,8 @@
 // and as mail. It is a program of its own because a sanitiser that can be trusted fills
 // its tables before main, which every start of lektor-view would pay for.
 //
-// What it writes may be read by others, so feeds that are not for others are left out
-// unless the user says so, and URLs have no passwords.
+// A site may be read by others, so feeds that are not for others are left out of it
+// unless the user says so. Mail is the user's own. URLs have no passwords in either.
 package pages
 
 import (
@@ -25,7 +25,7 @@ type Common struct {
 	// time.Now.
 	Now   func() time.Time
 	Query []string
-	// Private shows also what is in feeds that are not for others, see
+	// Private has in a site also what is in feeds that are not for others, see
 	// [feeddir.Shareable].
 	Private bool
 }

@@ -326,7 +326,7 @@ func (h *share) needs(bytes int) {
 	if h.memory > debug.SetMemoryLimit(-1) {
 		// With room, as this is about what is needed: just below the limit a run of a
 		// million marks takes several times as long as it should.
-		debug.SetMemoryLimit(h.memory + h.memory/2)
+		debug.SetMemoryLimit(h.memory + h.memory/8)
 	}
 }
 

@@ -123,3 +123,35 @@ func TestRestored(t *testing.T) {
 		t.Errorf("what was done since the backup is lost: %s", s)
 	}
 }
+
+// A copy that has edited nothing as yet, and passed on what a third machine did, has
+// published in this endpoint's name: it is found out before there are two edits that one
+// endpoint seems to have made.
+func TestCopyThatPassesOn(t *testing.T) {
+	for _, where := range []string{"in a directory", "on a server"} {
+		var a, b *machine
+		if where == "on a server" {
+			a, b = onServer(t, newDAV(t, nextcloud))
+		} else {
+			all, _ := machines(t, "a b")
+			a, b = all[0], all[1]
+		}
+		fetched(1, 2, a, b)
+		for range 2 {
+			a.sync0()
+			b.sync0()
+		}
+		c := a.copied("c")
+		b.mark(1, 0, "F", "")
+		rounds(1, b, c)
+		a.mark(1, 1, "F", "")
+		before, set := a.state(), a.set()
+		status, text := a.talk()
+		if status != 1 || !strings.Contains(text, "was published by this endpoint, and not from here: the lektor-dir was copied") || !strings.Contains(text, "hint: lektor-share init --renew") {
+			t.Errorf("%s: %d, %s", where, status, text)
+		}
+		if a.state() != before || a.set() != set {
+			t.Errorf("%s: something was merged", where)
+		}
+	}
+}

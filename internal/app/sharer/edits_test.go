@@ -8,10 +8,12 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/lektordir/lektor/feedconv"
 	"github.com/lektordir/lektor/internal/command"
 	"github.com/lektordir/lektor/internal/delivery"
+	"github.com/lektordir/lektor/internal/feedsync"
 	"github.com/lektordir/lektor/internal/fetch"
 	"github.com/lektordir/lektor/internal/testkit/dir"
 	"github.com/lektordir/lektor/lektordir"
@@ -43,6 +45,14 @@ func TestNoEdit(t *testing.T) {
 	rounds(2, a, b)
 	if s := b.state(); !strings.Contains(s, "http://feed1.example/ Alias") || a.conflicts()+b.conflicts() != "" {
 		t.Errorf("%s, conflicts %s", s, b.conflicts())
+	}
+	// The same edit on both at once, of which one has heard where the feed is now.
+	for _, m := range all {
+		m.write(src+"/etc/view/alias", "The same\n")
+	}
+	rounds(2, b, a)
+	if c := a.conflicts() + b.conflicts(); c != "" {
+		t.Errorf("conflicts: %s", c)
 	}
 	// Who subscribes to it now fetches it from where it is, as the same feed.
 	c := newMachine(t, a.clock, "c", target)
@@ -195,6 +205,92 @@ func TestJournalTells(t *testing.T) {
 	rounds(1, a, b)
 	if got := list(b)[0].Flags(); got != "F" {
 		t.Errorf("and back: %q", got)
+	}
+}
+
+// The same mark set on two machines at once is one, and so it is cleared.
+func TestSameMark(t *testing.T) {
+	all, _ := machines(t, "a b")
+	a, b := all[0], all[1]
+	fetched(1, 2, a, b)
+	rounds(2, a, b)
+	for _, change := range [][2]string{{"FS", ""}, {"", "S"}, {"S", "F"}} {
+		for _, m := range all {
+			m.mark(1, 0, change[0], change[1])
+		}
+		rounds(2, a, b)
+		same(t, a, b)
+		if c := a.conflicts() + b.conflicts(); c != "" || a.set() != b.set() {
+			t.Errorf("%q: conflicts %s", change, c)
+		}
+	}
+	if s := a.state(); !strings.Contains(s, "0000000100000000 S\n") {
+		t.Errorf("state: %s", s)
+	}
+}
+
+// Who edits what is in conflict has decided what it is to be: on no machine is there a
+// conflict then, were it one that meets the decision before the edit that lost.
+func TestEditSettles(t *testing.T) {
+	all, _ := machines(t, "a b c")
+	a, b, c := all[0], all[1], all[2]
+	hash := a.subscribe(1)
+	rounds(2, a, b, c)
+	alias := func(m *machine, text string) { m.write("src/"+hash+"/etc/view/alias", text+"\n") }
+	alias(b, "B")
+	b.sync()
+	alias(a, "A")
+	a.sync()
+	if !strings.Contains(a.conflicts(), "B") {
+		t.Fatalf("there is none to begin with: %s", a.conflicts())
+	}
+	alias(a, "Decided")
+	a.sync()
+	c.sync() // a is the first that it reads, and b has published nothing since
+	if c.conflicts() != "" || !strings.Contains(c.state(), " Decided ") {
+		t.Errorf("%s, conflicts %s", c.state(), c.conflicts())
+	}
+	rounds(2, b, c, a)
+	same(t, a, b, c)
+	if all := a.conflicts() + b.conflicts() + c.conflicts(); all != "" || !strings.Contains(b.state(), " Decided ") {
+		t.Errorf("%s, conflicts %s", b.state(), all)
+	}
+}
+
+// A partial document does for who has read what was before it; for all others, and where
+// nobody can tell, the complete one is read.
+func TestNeedsComplete(t *testing.T) {
+	day := func(n int) time.Time {
+		if n == 0 {
+			return time.Time{}
+		}
+		return time.Date(2026, 1, n, 0, 0, 0, 0, time.UTC)
+	}
+	complete := []feedsync.Related{{Link: completeFile, Type: "complete"}}
+	for _, c := range []struct {
+		name         string
+		since, until int // days; 0 is absent
+		related      []feedsync.Related
+		before       int // until when the reader has read
+		want         bool
+	}{
+		{"read yesterday", 2, 9, complete, 8, false},
+		{"read just now", 2, 9, complete, 9, false},
+		{"read where it begins", 2, 9, complete, 2, false},
+		{"read before it begins", 3, 9, complete, 2, true},
+		{"never read", 2, 9, complete, 0, true},
+		{"until fell", 2, 7, complete, 8, true},
+		{"without until", 2, 0, complete, 8, true},
+		{"without since, of what is complete", 0, 9, complete, 8, false},
+		{"without since, never read", 0, 9, complete, 0, true},
+		{"complete itself", 0, 9, nil, 0, false},
+	} {
+		doc := feedsync.New(feedsync.RSS, "t", "", "")
+		doc.SetSharing(&feedsync.Sharing{Since: day(c.since), Until: day(c.until), Related: c.related})
+		r := record{"until": feedsync.FormatDate(day(c.before))}
+		if got := (&share{}).needsComplete(doc, r); got != c.want {
+			t.Errorf("%s: %v", c.name, got)
+		}
 	}
 }
 

@@ -53,7 +53,7 @@ func (h *share) overwritten(ctx context.Context) error {
 	put := h.record("../" + publishedFile)
 	for _, name := range documents {
 		path := filepath.Join(h.place(), name)
-		if _, is := cutIdentity(put[name]); is == "" || is == identity(path) {
+		if _, is := cutIdentity(put[name]); is == identity(path) {
 			continue
 		}
 		data, err := atomicfile.Read(path, maxDocument)

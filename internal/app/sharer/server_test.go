@@ -7,6 +7,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"sync"
 	"testing"
@@ -307,7 +308,8 @@ func TestServer(t *testing.T) {
 	}
 	// A peer whose until fell, as it was restored from a backup, is read whole.
 	partial := "/dav/" + name[a] + "/" + partialFile
-	srv.store(partial, strings.Replace(srv.files[partial].body, `until="`, `until="Sat, 01 Jan 2000 00:00:00 GMT" x="`, 1))
+	old := regexp.MustCompile(`since="[^"]*" until="[^"]*"`).ReplaceAllString(srv.files[partial].body, `since="Fri, 01 Jan 1999 00:00:00 GMT" until="Sat, 01 Jan 2000 00:00:00 GMT"`)
+	srv.store(partial, old)
 	srv.took()
 	rounds(1, b)
 	if got := srv.took(); !strings.Contains(got, "GET a/state-all.rss") {

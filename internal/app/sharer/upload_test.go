@@ -255,7 +255,8 @@ func TestStaleServer(t *testing.T) {
 // Somebody writes between the look and the PUT: one who takes himself for this endpoint
 // is found out, and not overwritten; of any other nothing is kept.
 func TestPreconditionFailed(t *testing.T) {
-	for _, copied := range []bool{true, false} {
+	for n := range 4 {
+		copied, forgot := n%2 == 0, n > 1 // what it put there itself
 		srv := newDAV(t, nextcloud)
 		a, b := onServer(t, srv)
 		fetched(1, 2, a, b)
@@ -281,6 +282,11 @@ func TestPreconditionFailed(t *testing.T) {
 				other = ""
 			}
 			return 0
+		}
+		if forgot {
+			if err := os.Remove(filepath.Join(a.Path, shareDir, publishedFile)); err != nil {
+				t.Fatal(err)
+			}
 		}
 		srv.took()
 		err := Sync(t.Context(), SyncOptions{Common: a.common()}, a.streams())

@@ -27,6 +27,9 @@ type DigestOptions struct {
 	Width int  // columns to wrap to; 80 if 0
 	// Number prints numbers, which other commands take.
 	Number bool
+	// HTML has lektor-pages write the digest, with flags of its command of that name;
+	// nil writes text.
+	HTML []string
 }
 
 // Digest is the specification's sample viewer: it prints the title, the first lines
@@ -58,11 +61,14 @@ func Digest(ctx context.Context, o DigestOptions, s *command.Streams) error {
 	slices.SortFunc(found, func(a, b *entries.Record) int {
 		return cmp.Or(cmp.Compare(titles[a.Ref.Feed], titles[b.Ref.Feed]), cmp.Compare(a.Ref.Feed, b.Ref.Feed), entries.ByDate(a, b))
 	})
+	defer v.moves("digest").close()
+	if o.HTML != nil {
+		return v.htmlDigest(ctx, found, o)
+	}
 	width := o.Width
 	if width <= 0 {
 		width = 80
 	}
-	defer v.moves("digest").close()
 	feed := ""
 	var shown []*entries.Record
 	if o.Number {
@@ -97,12 +103,49 @@ func Digest(ctx context.Context, o DigestOptions, s *command.Streams) error {
 		if _, err := io.WriteString(s.Out, b.String()); err != nil {
 			return err
 		}
-		if !o.Keep && r.Ref.Unread() {
-			if _, err := v.setFlags(r.Ref, "S", ""); err != nil && !removed(err) {
-				v.failed(err)
-			}
+		v.digested(r, o)
+		r.Forget()
+	}
+	return nil
+}
+
+// digested marks an entry that was written as read.
+func (v *viewer) digested(r *entries.Record, o DigestOptions) {
+	if o.Keep || !r.Ref.Unread() {
+		return
+	}
+	if _, err := v.setFlags(r.Ref, "S", ""); err != nil && !removed(err) {
+		v.failed(err)
+	}
+}
+
+// htmlDigest has another program write the digest, as what makes HTML harmless would
+// make every start of this one slower. Entries are marked when all was written.
+func (v *viewer) htmlDigest(ctx context.Context, found []*entries.Record, o DigestOptions) error {
+	var paths strings.Builder
+	var shown []*entries.Record
+	for _, r := range found {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		if v.Usable(r.Read(lektordir.Obligatory)) {
+			paths.WriteString(r.Path() + "\x00")
+			shown = append(shown, r)
 		}
 		r.Forget()
+	}
+	if len(shown) == 0 {
+		return nil
+	}
+	args := slices.Concat([]string{"--dir", v.Dir.Path(), "digest", "--null"}, o.HTML, []string{"-"})
+	if err := command.RunBeside(ctx, "lektor-pages", args, strings.NewReader(paths.String()), v.S); err != nil {
+		return err
+	}
+	for _, r := range shown {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		v.digested(r, o)
 	}
 	return nil
 }

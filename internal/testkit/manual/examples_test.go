@@ -56,10 +56,11 @@ func newPlace(t *testing.T, bin, variable string) *place {
 			t.Fatal(err)
 		}
 	}
-	// What shows a message on a desktop, and what plays: there is neither.
+	// What shows a message on a desktop, what plays, what sends: there is none of them.
 	for name, script := range map[string]string{
 		"notify-send": `printf '%s|%s\n' "$@" >>"$HOME/notified"`,
 		"mpv":         `echo "$@" >>"$HOME/played"`,
+		"sendmail":    `echo "$@" >"$HOME/sent"; cat >>"$HOME/sent"; test ! -e "$HOME/refused"`,
 	} {
 		if err := os.WriteFile(filepath.Join(stand, name), []byte("#!/bin/sh\n"+script+"\n"), 0o777); err != nil {
 			t.Fatal(err)

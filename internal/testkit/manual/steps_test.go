@@ -664,6 +664,23 @@ var pages = []step{
 		out:    `(?s)By mail`,
 	},
 	{
+		starts: "lektor-view maildir --query is:unread -o path ~/Mail/feeds |",
+		before: `echo text | lektor-fetch put --feed-id urn:x:mail --id urn:x:2 --title 'To be marked'; lektor-view count -o unread >"$HOME/a"`,
+		then: `test -z "$(lektor-view ls -o path 'To be marked')"; test "$(($(lektor-view count -o unread) + 1))" -eq "$(cat "$HOME/a")"
+grep -l 'To be marked' "$HOME"/Mail/feeds/new/*`,
+	},
+	{
+		starts: "lektor-view digest --html --mail kim@example.org >digest.eml && {",
+		before: `: >"$HOME/refused"; lektor-view count -o unread | grep -v '^0$' >"$HOME/a"`,
+		then: `test "$(lektor-view count -o unread)" = "$(cat "$HOME/a")"
+rm "$HOME/refused"
+sh "$example"
+grep -x -- '-t -i' "$HOME/sent"; grep -x 'To: kim@example.org' "$HOME/sent"
+grep "^Subject: $(cat "$HOME/a") entr" "$HOME/sent"; grep 'multipart/alternative' "$HOME/sent"
+test "$(lektor-view count -o unread)" = 0
+rm "$HOME/sent"; sh "$example"; test ! -e "$HOME/sent"`,
+	},
+	{
 		starts: "lektor-view mbox --query is:flagged >flagged.mbox",
 		before: `lektor-view ls -a -n 1 -o path | lektor-view mark -s F -`,
 		then:   `test "$(grep -c '^From ' flagged.mbox)" = 1; grep '^X-Status: F$' flagged.mbox`,

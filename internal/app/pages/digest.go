@@ -1,0 +1,97 @@
+package pages
+
+import (
+	"cmp"
+	"context"
+	"io"
+	"net/mail"
+	"slices"
+
+	"github.com/lektordir/lektor/internal/command"
+	"github.com/lektordir/lektor/internal/entries"
+	"github.com/lektordir/lektor/internal/letter"
+	"github.com/lektordir/lektor/internal/query"
+	"github.com/lektordir/lektor/lektordir"
+)
+
+// DigestOptions are the options of [Digest].
+type DigestOptions struct {
+	Common
+	Entries []string // paths or unique names; "-" stands for those on standard input
+	Nul     bool     // those end in NUL
+	Lines   int      // of each content
+	Full    bool     // all of each content instead
+	Images  bool     // show images
+	Mail    string   // write a message to these addresses; "" for the HTML alone
+}
+
+// Digest writes entries as one HTML document, or as a message with it, feed by feed,
+// from old to new. It marks nothing. Of no entries it makes nothing.
+func Digest(ctx context.Context, o DigestOptions, s *command.Streams) error {
+	var to []*mail.Address
+	if o.Mail != "" {
+		var err error
+		if to, err = mail.ParseAddressList(o.Mail); err != nil {
+			return command.Usagef("--mail %s: %v", o.Mail, err)
+		}
+	}
+	r, err := o.open(s)
+	if err != nil {
+		return err
+	}
+	list, err := r.named(ctx, o)
+	if err != nil || len(list) == 0 {
+		return err
+	}
+	title, text, html := letter.Digest(list, letter.DigestOptions{Lines: o.Lines, Full: o.Full})
+	if to == nil {
+		_, err = io.WriteString(s.Out, html)
+		return err
+	}
+	m := &letter.Message{
+		From: mail.Address{Name: "lektor", Address: to[0].Address}, To: to, Subject: title, Date: r.Now, Text: text, HTML: html,
+		Fields: []letter.Field{{Name: "Auto-Submitted", Value: "auto-generated"}},
+	}
+	data, err := m.Bytes()
+	if err == nil {
+		_, err = s.Out.Write(data)
+	}
+	return err
+}
+
+// named gives the entries that the user names, feed by feed.
+func (r *run) named(ctx context.Context, o DigestOptions) ([]*letter.Entry, error) {
+	var found []*entries.Record
+	for name, err := range command.ReadArgs(o.Entries, r.S.In, o.Nul) {
+		if ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
+		var ref lektordir.Ref
+		if err == nil {
+			ref, err = r.Resolve(name, 0)
+		}
+		e := r.Record(ref)
+		if err == nil {
+			err = e.Read(lektordir.AllFields)
+		}
+		if err != nil {
+			r.S.Report.Print(err) // the others are written, and the status tells
+			continue
+		}
+		found = append(found, e)
+	}
+	titles := map[string]string{}
+	for _, e := range found {
+		if titles[e.Ref.Feed] == "" {
+			titles[e.Ref.Feed] = query.Fold(letter.FeedTitle(e.Feed()))
+		}
+	}
+	slices.SortStableFunc(found, func(a, b *entries.Record) int {
+		return cmp.Or(cmp.Compare(titles[a.Ref.Feed], titles[b.Ref.Feed]), cmp.Compare(a.Ref.Feed, b.Ref.Feed), entries.ByDate(a, b))
+	})
+	list := make([]*letter.Entry, len(found))
+	for i, e := range found {
+		list[i] = r.letter(e, o.Images)
+	}
+	return list, nil
+}

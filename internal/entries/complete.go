@@ -1,0 +1,148 @@
+package entries
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/lektordir/lektor/internal/command"
+	"github.com/lektordir/lektor/internal/feeddir"
+	"github.com/lektordir/lektor/internal/fetch"
+	"github.com/lektordir/lektor/internal/query"
+	"github.com/lektordir/lektor/internal/termsafe"
+	"github.com/lektordir/lektor/lektordir"
+)
+
+// Complete gives the names in a lektor-dir that a word of a command line may be: those
+// of feeds, of folders, of settings, flags, and terms of queries. Titles that strangers
+// wrote, and that a line cannot hold, stand for nothing: the feed's URL does then.
+func Complete(k command.Kind) []command.Candidate {
+	switch {
+	case k.Name == "FEED":
+		return feedNames(k.Dir, k.Word)
+	case k.Name == "SETTING":
+		return plain(feeddir.Settings)
+	case k.Name == "FLAGS":
+		return []command.Candidate{{Word: "S", About: "seen, that is read", Open: true}, {Word: "F", About: "flagged", Open: true}, {Word: "T", About: "trashed", Open: true}}
+	case k.Name == "QUERY":
+		return terms(k)
+	case k.Flag == "category":
+		return plain(folders(k.Dir))
+	}
+	return nil
+}
+
+func plain(words []string) (all []command.Candidate) {
+	for _, w := range words {
+		all = append(all, command.Candidate{Word: w})
+	}
+	return all
+}
+
+// feeds reads the feeds of a lektor-dir; those that cannot be read are not there.
+func feeds(dir string) []*lektordir.Feed {
+	d, err := lektordir.Open(dir, nil)
+	if err != nil {
+		return nil
+	}
+	list, _ := d.Feeds()
+	return list
+}
+
+// feedNames gives each feed by its title if no other has that, else, or where a URL was
+// begun, by its id.
+func feedNames(dir, word string) (all []command.Candidate) {
+	list := feeds(dir)
+	titles := map[string]int{}
+	for _, f := range list {
+		titles[strings.ToLower(f.Title())]++
+	}
+	for _, f := range list {
+		title, id := f.Title(), fetch.Public(f.ID)
+		switch {
+		case titles[strings.ToLower(title)] == 1 && typable(title) && !strings.HasPrefix(word, "http"):
+			all = append(all, command.Candidate{Word: title, About: id})
+		case typable(id):
+			all = append(all, command.Candidate{Word: id, About: title})
+		default:
+			all = append(all, command.Candidate{Word: f.Hash, About: title})
+		}
+	}
+	return all
+}
+
+// typable tells whether somebody may type a name: it is a line without controls, and
+// no flag, number or "-".
+func typable(name string) bool {
+	return name != "" && termsafe.Line(name) == name && name[0] != '-' && strings.TrimSpace(name) == name
+}
+
+// folders gives the folders of feeds, with those above them.
+func folders(dir string) (all []string) {
+	d, err := lektordir.Open(dir, nil)
+	if err != nil {
+		return nil
+	}
+	hashes, _ := d.FeedHashes()
+	for _, h := range hashes {
+		for _, c := range feeddir.Categories(d, h) {
+			for {
+				all = append(all, c)
+				at := strings.LastIndexByte(c, '/')
+				if at <= 0 || c[at-1] == '\\' {
+					break
+				}
+				c = c[:at]
+			}
+		}
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+// terms gives the terms that a word of a query may become.
+func terms(k command.Kind) (all []command.Candidate) {
+	negated := ""
+	word := k.Word
+	for strings.HasPrefix(word, "not:") {
+		negated, word = negated+"not:", word[len("not:"):]
+	}
+	keys, values := query.Keys()
+	key, _, ok := strings.Cut(word, ":")
+	if !ok {
+		for _, name := range keys {
+			all = append(all, command.Candidate{Word: negated + name + ":", Open: true})
+		}
+		return all
+	}
+	add := func(value, about string) {
+		all = append(all, command.Candidate{Word: negated + key + ":" + query.Value(value), About: about})
+	}
+	switch key {
+	case "feed":
+		for _, c := range feedNames(k.Dir, word[len("feed:"):]) {
+			add(c.Word, c.About)
+		}
+	case "folder", "category":
+		for _, f := range folders(k.Dir) {
+			add(f, "")
+		}
+	case "query":
+		names, _ := savedNames(k.Dir)
+		for _, n := range names {
+			add(n, "")
+		}
+	case "flag":
+		for _, c := range Complete(command.Kind{Name: "FLAGS"}) {
+			add(c.Word, c.About)
+		}
+	case "since", "before", "on", "delivered", "read":
+		for _, v := range []string{"today", "yesterday", "1d", "1w", "4w", "1y"} {
+			add(v, "")
+		}
+	default:
+		for _, v := range values[key] {
+			add(v, "")
+		}
+	}
+	return all
+}

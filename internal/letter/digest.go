@@ -1,0 +1,113 @@
+package letter
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/lektordir/lektor/internal/htmlsafe"
+	"github.com/lektordir/lektor/internal/htmltext"
+	"github.com/lektordir/lektor/internal/termsafe"
+	"github.com/lektordir/lektor/internal/units"
+)
+
+// DigestOptions say what a digest has of each entry.
+type DigestOptions struct {
+	Lines int  // of its content, as text
+	Full  bool // all of its content instead
+}
+
+// Digest gives entries as one document of HTML, and as text, with a title that counts
+// them. Those of a feed stand one after the other.
+func Digest(list []*Entry, o DigestOptions) (title, text, html string) {
+	var t, h strings.Builder
+	feeds := 0
+	for i, e := range list {
+		if i == 0 || list[i-1].Ref.Feed != e.Ref.Feed {
+			n := 1
+			for i+n < len(list) && list[i+n].Ref.Feed == e.Ref.Feed {
+				n++
+			}
+			feeds++
+			count := counted(list[i : i+n])
+			fmt.Fprintf(&t, "In feed %s: %s\n\n", FeedTitle(e.Feed), count)
+			fmt.Fprintf(&h, "<h2 dir=\"auto\" style=\"%s\">%s <span style=\"%s\">%s</span></h2>\n", styleFeed, htmlsafe.Link(e.Feed.Link, FeedTitle(e.Feed)), styleMeta, count)
+		}
+		e.text1(&t, o)
+		e.html1(&h, o)
+	}
+	title = fmt.Sprintf("%s in %s", units.Count(len(list), "entry"), units.Count(feeds, "feed"))
+	images := false
+	for _, e := range list {
+		images = images || e.Images
+	}
+	return title, t.String(), Document(title, "en", "<h1 style=\""+styleTitle+"\">"+title+"</h1>\n"+h.String(), images)
+}
+
+// counted tells how many entries there are, and how many of them are unread.
+func counted(list []*Entry) string {
+	unread := 0
+	for _, e := range list {
+		if e.Ref.Unread() {
+			unread++
+		}
+	}
+	count := units.Count(len(list), "entry")
+	if unread < len(list) {
+		count += fmt.Sprintf(", %d unread", unread)
+	}
+	return count
+}
+
+// text1 writes an entry of a digest as text.
+func (e *Entry) text1(b *strings.Builder, o DigestOptions) {
+	b.WriteString(e.title() + "\n")
+	if o.Full {
+		b.WriteString("\n" + e.text("") + "\n")
+		return
+	}
+	if line := e.excerpt(o.Lines); line != "" {
+		b.WriteString(htmltext.Render([]byte(line), "text/plain", htmltext.Options{Width: width}))
+	}
+	if url := termsafe.Line(e.Entry.URL()); url != "" {
+		b.WriteString(url + "\n")
+	}
+	b.WriteByte('\n')
+}
+
+// html1 writes an entry of a digest as HTML.
+func (e *Entry) html1(b *strings.Builder, o DigestOptions) {
+	b.WriteString(`<h3 dir="auto" style="` + styleEntry + `">` + htmlsafe.Link(e.Entry.URL(), e.title()) + "</h3>\n")
+	b.WriteString(`<p style="` + styleMeta + `">`)
+	if a := e.author(); a != "" {
+		b.WriteString(htmlsafe.Text(a) + " · ")
+	}
+	b.WriteString(e.Date.Format("2 Jan 2006 15:04") + "</p>\n")
+	if o.Full {
+		b.WriteString(e.content(4))
+	} else if line := e.excerpt(o.Lines); line != "" {
+		b.WriteString(`<p dir="auto">` + htmlsafe.Text(line) + "</p>\n")
+	}
+}
+
+// title is what the entry is called, whole.
+func (e *Entry) title() string {
+	for _, s := range []string{e.Entry.Title, e.Title} {
+		if s = termsafe.Squeeze(s); s != "" {
+			return s
+		}
+	}
+	return "(no title)"
+}
+
+// excerpt is the beginning of the content, so much that it would fill so many lines.
+func (e *Entry) excerpt(lines int) string {
+	content, kind := e.Entry.Content, e.Entry.Type
+	line := htmltext.Excerpt(content, kind, lines*width)
+	if line == "" {
+		line = htmltext.Excerpt([]byte(e.Entry.Summary), "", lines*width)
+	}
+	if strings.TrimSpace(e.Entry.Title) == "" && len(line) <= len(e.Title) {
+		return "" // it is the title
+	}
+	return line
+}

@@ -1,0 +1,213 @@
+package scripts
+
+import (
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// installed is a copy of what make install takes, with programs that were not built, and
+// where it was installed.
+type installed struct {
+	t              *testing.T
+	make, from, at string
+}
+
+func newInstalled(t *testing.T) *installed {
+	t.Helper()
+	path, err := exec.LookPath("make")
+	if err != nil {
+		t.Skip("make is not installed")
+	}
+	if out, _ := exec.Command(path, "--version").Output(); !strings.Contains(string(out), "GNU Make") {
+		t.Skip("it is not that of GNU")
+	}
+	i := &installed{t: t, from: t.TempDir(), at: t.TempDir(), make: path}
+	for _, dir := range []string{"man", "docs", "scripts", "scripts/systemd", "scripts/completion"} {
+		i.copy(dir)
+	}
+	for _, name := range []string{"Makefile", "README.md", "LICENSE"} {
+		text := read(t, "..", name)
+		if err := os.WriteFile(filepath.Join(i.from, name), []byte(text), 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+	programs, err := filepath.Glob("../cmd/lektor-*")
+	if err != nil || len(programs) < 7 {
+		t.Fatal(programs, err)
+	}
+	for _, p := range programs {
+		for _, dir := range []string{"cmd", "bin"} {
+			if err := os.MkdirAll(filepath.Join(i.from, dir), 0o777); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := os.Mkdir(filepath.Join(i.from, "cmd", filepath.Base(p)), 0o777); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(i.from, "bin", filepath.Base(p)), []byte("#!/bin/sh\necho $0\n"), 0o777); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return i
+}
+
+// copy copies the files of a directory of the project.
+func (i *installed) copy(dir string) {
+	i.t.Helper()
+	ents, err := os.ReadDir(filepath.Join("..", dir))
+	if err != nil {
+		i.t.Fatal(err)
+	}
+	if err := os.MkdirAll(filepath.Join(i.from, dir), 0o777); err != nil {
+		i.t.Fatal(err)
+	}
+	for _, e := range ents {
+		if e.Type().IsRegular() {
+			if err := os.WriteFile(filepath.Join(i.from, dir, e.Name()), []byte(read(i.t, "..", dir, e.Name())), 0o666); err != nil {
+				i.t.Fatal(err)
+			}
+		}
+	}
+}
+
+// run makes a target without the Go tool.
+func (i *installed) run(args ...string) {
+	i.t.Helper()
+	cmd := exec.Command(i.make, append([]string{"GO=true"}, args...)...)
+	cmd.Dir = i.from
+	cmd.Env = append(os.Environ(), "MAKEFLAGS=", "MAKELEVEL=")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		i.t.Fatalf("make %q: %v\n%s", args, err, out)
+	}
+}
+
+// files are those below the place, with their permissions.
+func (i *installed) files() map[string]fs.FileMode {
+	i.t.Helper()
+	all := map[string]fs.FileMode{}
+	err := filepath.WalkDir(i.at, func(path string, e fs.DirEntry, err error) error {
+		if err != nil || e.IsDir() {
+			return err
+		}
+		fi, err := e.Info()
+		rel, _ := filepath.Rel(i.at, path)
+		all[rel] = fi.Mode()
+		return err
+	})
+	if err != nil {
+		i.t.Fatal(err)
+	}
+	return all
+}
+
+// Everything is where Debian expects it, and uninstall leaves nothing but what others
+// have put there.
+func TestInstall(t *testing.T) {
+	i := newInstalled(t)
+	other := filepath.Join(i.at, "usr/share/man/man1/other.1")
+	if err := os.MkdirAll(filepath.Dir(other), 0o777); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(other, nil, 0o666); err != nil {
+		t.Fatal(err)
+	}
+	for _, prefix := range []string{"/usr", "/usr/local", "/opt/a b"} {
+		i.run("install", "DESTDIR="+i.at, "PREFIX="+prefix)
+		got := i.files()
+		p := prefix[1:]
+		zsh := "site-functions"
+		if prefix == "/usr" {
+			zsh = "vendor-completions"
+		}
+		for name, mode := range map[string]fs.FileMode{
+			"bin/lektor-view": 0o755, "bin/lektor-import": 0o755, "share/man/man1/lektor-view.1": 0o644, "share/man/man5/lektor-dir.5": 0o644, "share/man/man7/lektor.7": 0o644,
+			"share/doc/lektor/README.md": 0o644, "share/doc/lektor/LICENSE": 0o644, "share/doc/lektor/deviations.md": 0o644, "share/lektor/lektor-view.schema.json": 0o644,
+			"share/lektor/scripts/lektor-fzf": 0o755, "share/lektor/scripts/lektor-clock": 0o755,
+			"share/bash-completion/completions/lektor-view": 0o644, "share/fish/vendor_completions.d/lektor-view.fish": 0o644, "share/zsh/" + zsh + "/_lektor": 0o644,
+			"lib/systemd/user/lektor-fetch.timer": 0o644, "lib/systemd/user/lektor-fetch.path": 0o644, "lib/systemd/user/lektor-cloudd.socket": 0o644, "lib/systemd/user/lektor-expire.timer": 0o644,
+			"lib/systemd/user/lektor-share.timer": 0o644, "lib/systemd/system/lektor-hub.service": 0o644,
+		} {
+			if got[filepath.Join(p, name)] != mode {
+				t.Errorf("%s/%s: %v", p, name, got[filepath.Join(p, name)])
+			}
+		}
+		for name := range got {
+			if strings.Contains(name, "_test") || strings.Contains(name, "completion/lektor.") {
+				t.Errorf("%s was installed", name)
+			}
+			if strings.Contains(name, "/systemd/") && strings.HasSuffix(name, ".service") {
+				for line := range strings.Lines(read(t, i.at, name)) {
+					if strings.HasPrefix(line, "ExecStart=") && !strings.HasPrefix(line, "ExecStart="+prefix+"/bin/lektor-") {
+						t.Errorf("%s: %s", name, line)
+					}
+				}
+			}
+		}
+		i.run("uninstall", "DESTDIR="+i.at, "PREFIX="+prefix)
+		left := i.files()
+		delete(left, "usr/share/man/man1/other.1")
+		if len(left) > 0 {
+			t.Errorf("uninstall leaves %v", left)
+		}
+		for _, dir := range []string{"share/lektor", "share/doc/lektor"} {
+			if _, err := os.Stat(filepath.Join(i.at, p, dir)); !os.IsNotExist(err) {
+				t.Errorf("%s is left: %v", dir, err)
+			}
+		}
+	}
+	if _, err := os.Stat(other); err != nil {
+		t.Error(err)
+	}
+}
+
+// systemd finds nothing to complain of in the units as they are installed.
+func TestUnitsVerify(t *testing.T) {
+	analyze, err := exec.LookPath("systemd-analyze")
+	if err != nil {
+		t.Skip(err)
+	}
+	i := newInstalled(t)
+	i.run("install", "PREFIX="+i.at)
+	for _, kind := range []string{"user", "system"} {
+		units, err := filepath.Glob(filepath.Join(i.at, "lib/systemd", kind, "*.*"))
+		if err != nil || len(units) < 2 {
+			t.Fatal(units, err)
+		}
+		for _, unit := range units {
+			args := []string{"verify", "--man=no", unit}
+			if kind == "user" {
+				args = slices.Insert(args, 0, "--user")
+			}
+			cmd := exec.Command(analyze, args...)
+			cmd.Env = append(os.Environ(), "XDG_RUNTIME_DIR="+t.TempDir(), "SYSTEMD_UNIT_PATH="+filepath.Dir(unit)+":")
+			out, err := cmd.CombinedOutput()
+			for line := range strings.Lines(string(out)) {
+				// Of other units on the machine nothing is said here.
+				if strings.Contains(line, "lektor") {
+					t.Errorf("%s: %s", filepath.Base(unit), line)
+				}
+			}
+			if err != nil && !t.Failed() {
+				t.Skipf("systemd-analyze cannot verify here: %v: %s", err, out)
+			}
+		}
+	}
+}
+
+// A run that only failed elsewhere is no failure of the unit, and is tried again.
+func TestUnitsKnowTheirStatus(t *testing.T) {
+	for _, unit := range glob(t, "systemd", "*.service") {
+		text := read(t, unit)
+		if strings.Contains(text, "Type=oneshot") && !strings.Contains(text, "\nSuccessExitStatus=75\n") {
+			t.Errorf("%s fails where nothing did here", unit)
+		}
+		if timer := strings.TrimSuffix(unit, ".service") + ".timer"; strings.Contains(text, "Type=oneshot") && len(glob(t, timer)) == 0 {
+			t.Errorf("%s has no timer", unit)
+		}
+	}
+}
