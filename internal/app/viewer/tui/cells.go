@@ -81,7 +81,7 @@ func ends(s string, width int) string {
 		return s
 	}
 	runes := []rune(s)
-	tail := (width - 1) * 2 / 3
+	tail := (width - 1) / 2
 	from, to := 0, len(runes)
 	for room := width - 1 - tail; room >= termsafe.Width(string(runes[from])); from++ {
 		room -= termsafe.Width(string(runes[from]))

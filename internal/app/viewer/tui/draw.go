@@ -381,7 +381,10 @@ func (m *model) lastLine() string {
 	if m.said != "" {
 		s, text := plainStyle, Plain(m.said)
 		if m.bad {
-			s, text = badText, ends(text, m.width)
+			if s = badText; termsafe.Width(text) > m.width && m.o.Name != "" {
+				text = strings.ReplaceAll(text, m.o.Name+"/", "") // the path of the lektor-dir goes first
+			}
+			text = ends(text, m.width)
 		}
 		return m.paint(s, fit(text, m.width))
 	}
