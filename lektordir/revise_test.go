@@ -32,7 +32,9 @@ func TestWanted(t *testing.T) {
 			t.Fatal(err)
 		}
 		f := &Feed{ID: "urn:f", Name: "F"}
-		item := func(id, text string) Item { return Item{GUID: id, Entry: Entry{ID: id, Title: id, Content: []byte(text)}} }
+		item := func(id, text string) Item {
+			return Item{GUID: id, Entry: Entry{ID: id, Title: id, Content: []byte(text)}}
+		}
 		put := func(items ...Item) (wanted, staged []string) {
 			txn, err := w.Begin(FeedHash(f.ID))
 			if err != nil {
