@@ -116,7 +116,7 @@ func TestInstall(t *testing.T) {
 	if err := os.WriteFile(other, nil, 0o666); err != nil {
 		t.Fatal(err)
 	}
-	for _, prefix := range []string{"/usr", "/usr/local", "/opt/a b"} {
+	for _, prefix := range []string{"/usr", "/opt/lektor"} {
 		i.run("install", "DESTDIR="+i.at, "PREFIX="+prefix)
 		got := i.files()
 		p := prefix[1:]

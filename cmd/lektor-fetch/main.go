@@ -11,7 +11,7 @@ import (
 
 	"github.com/lektordir/lektor/internal/app/fetcher"
 	"github.com/lektordir/lektor/internal/command"
-	"github.com/lektordir/lektor/internal/entries"
+	names "github.com/lektordir/lektor/internal/entries"
 	"github.com/lektordir/lektor/internal/feeddir"
 	"github.com/lektordir/lektor/internal/fetch"
 	"github.com/lektordir/lektor/internal/history"
@@ -49,7 +49,7 @@ Example:
 			addCommand(), rmCommand(), lsCommand(), setCommand(), update, watchCommand(),
 			historyCommand(), deliverCommand(), putCommand(), importCommand(), exportCommand(), checkCommand(),
 		},
-	}, entries.Complete)
+	}, names.Complete)
 }
 
 // common are the options of commands that make no requests.

@@ -82,7 +82,7 @@ func read(t *testing.T, d *dir.Dir, columns, lines int, args string, env ...stri
 	if err != nil {
 		t.Fatal(err)
 	}
-	env = append(env, "LEKTORDIR="+d.Path, "TZ=UTC", "HOME="+r.home, "GORACE=atexit_sleep_ms=0", "BROWSER=", "LEKTOR_BROWSER=", "NO_COLOR=")
+	env = append([]string{"LEKTORDIR=" + d.Path, "TZ=UTC", "HOME=" + r.home, "GORACE=atexit_sleep_ms=0", "BROWSER=", "LEKTOR_BROWSER=", "NO_COLOR="}, env...)
 	r.Tmux = terminal.NewTmux(t, columns, lines, env, `set -m # as a person's shell: who is stopped is a job
 stty -g >"$HOME/before"
 sh -c 'echo $$ >"$HOME/pid"; exec `+bin+` tui `+args+` 2>"$HOME/err"'
@@ -429,4 +429,101 @@ func TestTUIKeys(t *testing.T) {
 	r.see(t, `can be written by others`)
 	r.Keys(":", "q")
 	r.ended(t, 0)
+}
+
+// TestTUICommands presses keys, and runs the commands that docs/tui.md has for them on a
+// lektor-dir that is the same: it stays the same.
+func TestTUICommands(t *testing.T) {
+	d, twin := readerDir(t, false), readerDir(t, false)
+	opened := filepath.Join(t.TempDir(), "opened")
+	browser := "LEKTOR_BROWSER=sh -c 'echo \"$0\" >>" + opened + "'"
+	r := read(t, d, 80, 24, "", browser)
+	r.see(t, `9 unread`)
+	entry := "1700000009.1.h"
+	run := func(line string) {
+		t.Helper()
+		cmd := exec.Command("sh", "-c", line)
+		cmd.Dir = twin.Path
+		cmd.Env = append(os.Environ(), "LEKTORDIR="+twin.Path, "HOME="+r.home, browser)
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Fatalf("%s: %v\n%s", line, err, out)
+		}
+	}
+	paths := func(d *dir.Dir) string {
+		var names []string
+		for _, pattern := range []string{"new/*/*", "cur/*/*", "etc/view/query/*"} {
+			found, _ := filepath.Glob(filepath.Join(d.Path, pattern))
+			for _, path := range found {
+				rel, _ := filepath.Rel(d.Path, path)
+				if data, err := os.ReadFile(path); err == nil {
+					rel += "=" + string(data)
+				}
+				names = append(names, rel)
+			}
+		}
+		return strings.Join(names, "\n")
+	}
+	same := func(keys string) {
+		t.Helper()
+		r.Until("after "+keys, func([]string) bool { return paths(d) == paths(twin) })
+	}
+	r.Keys("l")
+	r.see(t, `>N .*three 2`)
+	for _, c := range []struct{ key, command string }{
+		{"m", "lektor-view mark --set F " + entry},
+		{"m", "lektor-view mark --clear F " + entry},
+		{"r", "lektor-view mark --set S " + entry},
+		{"r", "lektor-view mark --clear S " + entry},
+		{"u", "lektor-view undo"},
+		{"u", "lektor-view undo"},
+		{"M", "lektor-view mark --set aF --clear S " + entry},
+		{"Enter", "lektor-view show --mark " + entry},
+		{"L", "lektor-view open --keep --link 1 " + entry},
+		{"o", "lektor-view open --keep " + entry + " || :"}, // it has no link of its own
+		{"d", "lektor-view rm " + entry},
+		{"u", "lektor-view undo"},
+		{"/", "echo title:two >etc/view/query/second"},
+		{"A", "lektor-view ls -o path title:two | lektor-view mark --set S -"},
+	} {
+		r.Keys(c.key)
+		switch c.key {
+		case "M":
+			r.see(t, `^flags`)
+			r.Type("+aF-S")
+			r.Keys("Enter")
+		case "Enter":
+			r.see(t, `a link\[1\]`)
+		case "L":
+			r.see(t, `^link number`)
+			r.Keys("1", "Enter")
+			r.see(t, `^opened`)
+		case "/":
+			r.Type("title:two")
+			r.see(t, `/title:two  1/3`)
+			r.Keys("Enter", "S")
+			r.see(t, `^save as`)
+			r.Type("second")
+			r.Keys("Enter")
+			if err := os.MkdirAll(filepath.Join(twin.Path, "etc/view/query"), 0o755); err != nil {
+				t.Fatal(err)
+			}
+			r.see(t, `\?second`)
+		}
+		run(c.command)
+		same(c.key)
+	}
+	if got := strings.Join(strings.Fields(r.read(t, opened)), " "); got != "https://x.example/9 https://x.example/9" {
+		t.Errorf("opened %q", got)
+	}
+	r.Keys("Q")
+	r.ended(t, 0)
+}
+
+func (r *reader) read(t *testing.T, path string) string {
+	t.Helper()
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(data)
 }

@@ -13,7 +13,6 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"github.com/lektordir/lektor/internal/lazy"
 	"github.com/lektordir/lektor/internal/termsafe"
 )
 
@@ -234,13 +233,6 @@ func (p *place) flagNames() (all []Candidate) {
 	return all
 }
 
-// placeholder is the name of a flag's value in its usage, and choices what the usage
-// lists behind it: "write a feed in `FORMAT`: atom, rss or json".
-var (
-	placeholder = lazy.Regexp("`([^`]+)`")
-	choices     = lazy.Regexp("`[^`]+`[^:;`]*: ([^;`]+)")
-)
-
 // values gives the values of a flag, each behind prefix.
 func (p *place) values(f cli.Flag, prefix, word string) (all []Candidate) {
 	d, ok := f.(cli.DocGenerationFlag)
@@ -248,15 +240,16 @@ func (p *place) values(f cli.Flag, prefix, word string) (all []Candidate) {
 		return nil
 	}
 	k := Kind{Flag: f.Names()[0], Word: word}
-	if m := placeholder().FindStringSubmatch(d.GetUsage()); m != nil {
-		k.Name = m[1]
-	}
-	if m := choices().FindStringSubmatch(d.GetUsage()); m != nil {
-		for item := range strings.SplitSeq(strings.ReplaceAll(m[1], " or ", ", "), ", ") {
-			item, _, _ = strings.Cut(strings.TrimSpace(item), " (")
-			if item != "" && strings.Trim(item, "abcdefghijklmnopqrstuvwxyz-") == "" {
-				all = append(all, Candidate{Word: item})
-			}
+	// The placeholder, and what the usage lists behind it: "write a feed in `FORMAT`:
+	// atom, rss or json".
+	_, rest, _ := strings.Cut(d.GetUsage(), "`")
+	k.Name, rest, _ = strings.Cut(rest, "`")
+	rest, _, _ = strings.Cut(rest, ";")
+	_, list, _ := strings.Cut(rest, ": ")
+	for item := range strings.SplitSeq(strings.ReplaceAll(list, " or ", ", "), ", ") {
+		item, _, _ = strings.Cut(strings.TrimSpace(item), " (")
+		if item != "" && strings.Trim(item, "abcdefghijklmnopqrstuvwxyz-") == "" {
+			all = append(all, Candidate{Word: item})
 		}
 	}
 	all = append(all, p.names(k)...)

@@ -25,6 +25,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"runtime/debug"
 	"sync"
 	"time"
 
@@ -61,6 +62,10 @@ type Index struct {
 	path string // of the file; "" for none
 	warn sync.Once
 }
+
+// buildGC is by how many per cent memory may grow between two collections while an index
+// is built.
+const buildGC = 40
 
 const (
 	defaultBudget = time.Second / 3
@@ -231,6 +236,8 @@ func (x *Index) build(ctx context.Context, progress func(done, total int)) error
 	}
 	defer s.close()
 	s.progress = progress
+	// Memory matters more than time where as much is read.
+	defer debug.SetGCPercent(debug.SetGCPercent(buildGC))
 	_, begun := s.c.one("SELECT value FROM meta WHERE key = 'next'")
 	if err := s.refresh(ctx, time.Time{}); err != nil {
 		return err

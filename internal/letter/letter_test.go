@@ -214,6 +214,9 @@ func TestHostile(t *testing.T) {
 		e = sample()
 		e.Entry.Content, e.Entry.Type = []byte(h), "text/html"
 		check(t, e)
+		if len(h) > 100_000 {
+			continue // the rest is of how fields are written, not of how long they are
+		}
 		e.Entry.Type = ""
 		check(t, e)
 		e = sample()

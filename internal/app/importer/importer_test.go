@@ -13,6 +13,7 @@ import (
 	"github.com/lektordir/lektor/internal/command"
 	"github.com/lektordir/lektor/internal/feeddir"
 	"github.com/lektordir/lektor/internal/testkit/dir"
+	"github.com/lektordir/lektor/internal/testkit/terminal"
 	"github.com/lektordir/lektor/lektordir"
 )
 
@@ -157,6 +158,23 @@ func TestAsks(t *testing.T) {
 	if strings.Contains(out, lektordir.FeedHash("https://c.example/feed")) {
 		t.Errorf("%s", out)
 	}
+	if _, err := os.Lstat(src(at, "exec:~/bin/make-feed", "")); !os.IsNotExist(err) {
+		t.Errorf("it is there: %v", err)
+	}
+}
+
+// Somebody at a terminal is asked for each command, and takes over what he wants.
+func TestAsksSomebody(t *testing.T) {
+	at := filepath.Join(t.TempDir(), "feeds")
+	term := terminal.Open(t, 80, 24)
+	term.Type("yes\n\n")
+	var stdout, stderr bytes.Buffer
+	s := command.NewStreams("lektor-import", term.TTY, &stdout, &stderr)
+	if err := Import(t.Context(), Options{Dir: at, Reader: "newsboat", Paths: []string{newsboatDir(t)}, Now: func() time.Time { return noon }}, s); err != nil {
+		t.Fatal(err)
+	}
+	has(t, stderr.String(), "through a filter: ~/bin/clean -x", "by a command: ~/bin/make-feed", "take it over, to be run at each fetch? [y/N]", "4 feeds subscribed")
+	want(t, src(at, "https://c.example/feed", "etc/fetch/filter"), "~/bin/clean -x\n")
 	if _, err := os.Lstat(src(at, "exec:~/bin/make-feed", "")); !os.IsNotExist(err) {
 		t.Errorf("it is there: %v", err)
 	}

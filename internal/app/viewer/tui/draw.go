@@ -411,7 +411,28 @@ func (m *model) lastLine() string {
 		left = "read entries, too"
 	}
 	right := m.o.Keys.of("help") + " help"
+	if left == "" && m.width >= 60 {
+		left = m.hints()
+	}
 	return m.paint(dimText, fit(fit(Plain(left), max(0, m.width-len(right)-1))+" "+right, m.width))
+}
+
+// hints are the keys that lead on from where one is.
+func (m *model) hints() string {
+	var hints []string
+	for _, h := range []struct{ action, what string }{
+		{"open", "open"}, {"forward", "read on"}, {"next-unread", "next unread"}, {"search", "search"}, {"quit", "back"},
+	} {
+		key := m.o.Keys.of(h.action)
+		switch {
+		case key == h.action: // none
+			continue
+		case h.action == "quit" && m.focus == feedsPane:
+			h.what = "end"
+		}
+		hints = append(hints, key+" "+h.what)
+	}
+	return strings.Join(hints, "  ")
 }
 
 // promptLine gives the line that is typed, as far as it can be seen, and the column of

@@ -30,8 +30,8 @@ type model struct {
 	send func(tea.Msg)
 	// began is when everything was begun to be read.
 	began  time.Time
-	defect *defect       // that ended it
 	retry  time.Duration // see the constant
+	defect *defect       // that ended it
 
 	width, height int
 	focus         paneKind

@@ -50,8 +50,8 @@ func TestPanic(t *testing.T) {
 // A terminal that says it can shows a picture when its key is pressed, and is asked
 // in a way that those which cannot do not print.
 func TestPicture(t *testing.T) {
-	img := image.NewNRGBA(image.Rect(0, 0, 2000, 1000))
-	for x := range 2000 {
+	img := image.NewNRGBA(image.Rect(0, 0, 500, 250))
+	for x := range 500 {
 		img.Set(x, 10, color.NRGBA{R: 255, A: 255})
 	}
 	var file bytes.Buffer
@@ -65,7 +65,7 @@ func TestPicture(t *testing.T) {
 	} {
 		d := picture{newMemory(1), file.Bytes()}
 		close(d.gate)
-		tty := terminal.Open(t, 80, 24)
+		tty := terminal.Open(t, 60, 12)
 		ended := make(chan error, 1)
 		o := &Options{In: tty.TTY, Out: tty.TTY, Keys: ParseKeys("test", nil), Width: 80, Getenv: func(string) string { return "xterm" }}
 		ctx, cancel := context.WithCancel(t.Context())
