@@ -55,6 +55,8 @@ type fullText struct {
 	pages *feeddir.Pages
 	have  map[int]string    // entry of the document, by its index -> URL of the page
 	late  map[string]string // unique name of an entry in new/ -> the same
+
+	document string // where the feed's was found, which names the pages
 }
 
 // newFullText prepares it for a feed with the setting.
@@ -237,6 +239,7 @@ func (f *fullText) get(list []*wantedPage) error {
 	v := f.v
 	ctx, cancel := context.WithTimeoutCause(v.ctx, v.r.pagesTime, errPagesTime)
 	defer cancel()
+	f.document = cmp.Or(v.resp.FinalURL, v.st.Document()) // a state is for one goroutine
 	var g errgroup.Group
 	g.SetLimit(pagesAtOnce)
 	for _, w := range list {
@@ -336,7 +339,7 @@ func lasting(err error) bool {
 func (f *fullText) ask(ctx context.Context, w *wantedPage, old *feeddir.Page) (*feeddir.Page, error) {
 	v := f.v
 	// The document names the page, so what holds for redirects holds for it.
-	from, to := cmp.Or(v.resp.FinalURL, v.st.Document()), w.url
+	from, to := f.document, w.url
 	for range 1 + maxRefreshes {
 		req := &fetch.Request{URL: to, Origin: from, Page: true}
 		if history.SameOrigin(v.req.URL, to) {
