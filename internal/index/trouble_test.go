@@ -188,9 +188,12 @@ func limitFiles(size uint64) error {
 	if err := unix.Getrlimit(unix.RLIMIT_FSIZE, &l); err != nil {
 		return err
 	}
-	l.Cur = size
+	put(&l.Cur, size)
 	return unix.Setrlimit(unix.RLIMIT_FSIZE, &l)
 }
+
+// put sets a number whose type is not the same on all systems.
+func put[T int64 | uint64](to *T, n uint64) { *to = T(n) }
 
 func TestFullDisk(t *testing.T) {
 	failed := 0
