@@ -37,8 +37,8 @@ const (
 // histories are those that a scenario is tried with.
 func (s *scenario) histories() []history {
 	switch {
-	case s.undo, s.shares:
-		return nil
+	case s.undo, s.shares, s.saves != nil:
+		return nil // what they write is not all in the directory that is recorded
 	case s.viewer || s.once || s.purge:
 		return []history{alone}
 	case s.list:

@@ -417,7 +417,12 @@ func differState(got, want map[string]string) error {
 	var bad []error
 	for name, data := range want {
 		// A reader strips the newline, which a power cut may have taken.
-		if g, ok := got[name]; !ok || g != data && g+"\n" != data {
+		g, ok := got[name]
+		// Pages are not synced, as they can be had again: one that is damaged counts as none.
+		if g == "" && strings.HasPrefix(name, "etc/fetch/pages/") {
+			continue
+		}
+		if !ok || g != data && g+"\n" != data {
 			bad = append(bad, fmt.Errorf("%s is %q (there: %v), not %q", name, g, ok, data))
 		}
 	}
