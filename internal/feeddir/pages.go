@@ -96,19 +96,19 @@ func (p *Pages) Get(url string) (*Page, error) {
 	return page, nil
 }
 
-// All gives all pages. What cannot be read is left out.
-func (p *Pages) All() ([]*Page, error) {
+// Each gives the pages one after the other, as their articles are long and may be many.
+// What cannot be read is left out.
+func (p *Pages) Each(f func(*Page)) error {
 	names, err := os.ReadDir(p.dir)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
+		return nil
 	}
-	var all []*Page
 	for _, n := range names {
 		if page, _ := readPage(filepath.Join(p.dir, n.Name())); page != nil {
-			all = append(all, page)
+			f(page)
 		}
 	}
-	return all, err
+	return err
 }
 
 // Remove removes the page of a URL. That it is not there is no error.

@@ -56,7 +56,8 @@ type fullText struct {
 	have  map[int]string    // entry of the document, by its index -> URL of the page
 	late  map[string]string // unique name of an entry in new/ -> the same
 
-	document string // where the feed's was found, which names the pages
+	had      []string // URLs of the pages that need not be asked for again, before this visit
+	document string   // where the feed's was found, which names the pages
 }
 
 // newFullText prepares it for a feed with the setting.
@@ -180,15 +181,15 @@ func pageURL(raw string) string {
 // of all such entries. Those of others are forgotten, and those in list left out.
 func (f *fullText) delivered(list []*wantedPage) ([]*wantedPage, error) {
 	v := f.v
-	all, err := f.pages.All()
-	if err != nil {
-		return nil, err
-	}
 	due := map[string]bool{} // and whether now
-	for _, p := range all {
+	if err := f.pages.Each(func(p *feeddir.Page) {
 		if p.Tries > 0 {
 			due[p.URL] = v.t.named || !p.Next.After(v.r.now())
+		} else {
+			f.had = append(f.had, p.URL)
 		}
+	}); err != nil {
+		return nil, err
 	}
 	for _, w := range list {
 		delete(due, w.url)
@@ -223,12 +224,13 @@ func (f *fullText) delivered(list []*wantedPage) ([]*wantedPage, error) {
 			late = append(late, entries[0])
 		}
 	}
+	var bad error
 	for u := range due {
 		if len(found[u]) == 0 {
-			err = errors.Join(err, f.pages.Remove(u))
+			bad = errors.Join(bad, f.pages.Remove(u))
 		}
 	}
-	return late, err
+	return late, bad
 }
 
 // get gets pages and keeps what became of them.
@@ -401,26 +403,28 @@ func astray(from, to string) bool {
 // distinct takes articles back that are not those of their entries: the same text, or the
 // same place, behind the pages of several is a wall before them all.
 func (f *fullText) distinct(list []*wantedPage) error {
-	all, err := f.pages.All()
-	if err != nil {
+	type article struct {
+		text  [sha256.Size]byte
+		final string
+	}
+	texts, places := map[[sha256.Size]byte]int{}, map[string]int{}
+	byURL := map[string]article{}
+	if err := f.pages.Each(func(p *feeddir.Page) {
+		if len(p.Article) > 0 {
+			a := article{sha256.Sum256(bytes.TrimSpace(p.Article)), p.Final}
+			byURL[p.URL] = a
+			texts[a.text]++
+			places[a.final]++
+		}
+	}); err != nil {
 		return err
 	}
-	texts, places := map[[32]byte]int{}, map[string]int{}
-	text := func(p *feeddir.Page) [32]byte { return sha256.Sum256(bytes.TrimSpace(p.Article)) }
-	byURL := map[string]*feeddir.Page{}
-	for _, p := range all {
-		byURL[p.URL] = p
-		if len(p.Article) > 0 {
-			texts[text(p)]++
-			places[p.Final]++
-		}
-	}
 	for _, w := range list {
-		p := byURL[w.url]
-		if p == nil || w.page == nil || len(p.Article) == 0 || texts[text(p)] < 2 && places[p.Final] < 2 {
+		a, ok := byURL[w.url]
+		if !ok || w.page == nil || texts[a.text] < 2 && places[a.final] < 2 {
 			continue
 		}
-		w.page = &feeddir.Page{URL: p.URL, Final: p.Final, Refused: "the pages of several entries have the same text"}
+		w.page = &feeddir.Page{URL: w.url, Final: a.final, Refused: "the pages of several entries have the same text"}
 		if err := f.pages.Put(w.page); err != nil {
 			return err
 		}
@@ -452,12 +456,12 @@ func (f *fullText) report(list []*wantedPage) {
 }
 
 // prune forgets the pages of entries that the document does not have any more. They
-// cannot change, and are not asked for again.
-func (f *fullText) prune(urls []string) error {
-	all, err := f.pages.All()
-	for _, p := range all {
-		if p.Tries == 0 && !slices.Contains(urls, p.URL) {
-			err = errors.Join(err, f.pages.Remove(p.URL))
+// cannot change, and are not asked for again. Those that came with this visit stay: the
+// entry of one may be one that was delivered without.
+func (f *fullText) prune(urls []string) (err error) {
+	for _, u := range f.had {
+		if !slices.Contains(urls, u) {
+			err = errors.Join(err, f.pages.Remove(u))
 		}
 	}
 	return err

@@ -349,6 +349,26 @@ func TestFullTextLater(t *testing.T) {
 	}
 }
 
+// The page of an entry that the feed does not show any more takes its place all the same,
+// also when the same document brings something else.
+func TestFullTextOfOneThatLeft(t *testing.T) {
+	t.Parallel()
+	b := newFullBench(t, Options{})
+	b.shows(item{"left", "/left", lede})
+	b.site.Handle("/left", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusServiceUnavailable) }, page(story...))
+	if sum := b.update(); sum.New != 1 {
+		t.Fatalf("%v\n%s", sum, b.log)
+	}
+	b.shows(item{"other", "", lede})
+	b.later(2 * time.Hour)
+	if sum := b.update(); sum.New != 1 || sum.Updated != 1 {
+		t.Errorf("%v\n%s", sum, b.log)
+	}
+	if e := b.entries()["left"]; e == nil || !strings.Contains(string(e.Content), story[2]) {
+		t.Errorf("what came is not there: %v", e)
+	}
+}
+
 // Whether an entry changed is for the feed to say. If it did, its page is asked whether
 // it did, too.
 func TestFullTextChanges(t *testing.T) {
