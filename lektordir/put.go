@@ -347,16 +347,26 @@ func (t *Txn) Unknown(doc Document) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	items, _ := identify(doc)
-	known, split := origins(j, items)
-	renumbered := newRenumberings(j, items)
+	items, _, fresh := compare(j, doc)
 	var unknown []string
 	for i, it := range slices.Backward(items) {
-		if known[i] == nil && (doc.Own || split[i] || renumbered.take(it) == nil) {
+		if fresh(i) {
 			unknown = append(unknown, it.identity.String())
 		}
 	}
 	return unknown, nil
+}
+
+// compare finds the records of the items of a document. fresh tells whether an item is
+// of no entry that was delivered; it is asked once for each, from the last to the first,
+// as each takes the number that an entry may have got instead of its old one.
+func compare(j *journal, doc Document) (items []*item, known []*record, fresh func(i int) bool) {
+	items, _ = identify(doc)
+	known, split := origins(j, items)
+	renumbered := newRenumberings(j, items)
+	return items, known, func(i int) bool {
+		return known[i] == nil && (doc.Own || split[i] || renumbered.take(items[i]) == nil)
+	}
 }
 
 // Wanted is an item of a document that is new or a new version.
@@ -373,9 +383,7 @@ func (t *Txn) Wanted(doc Document) ([]Wanted, error) {
 	if err != nil {
 		return nil, err
 	}
-	items, _ := identify(doc)
-	known, split := origins(j, items)
-	renumbered := newRenumberings(j, items)
+	items, known, fresh := compare(j, doc)
 	at := make(map[*Item]int, len(doc.Items))
 	for i := range doc.Items {
 		at[&doc.Items[i]] = i
@@ -384,7 +392,7 @@ func (t *Txn) Wanted(doc Document) ([]Wanted, error) {
 	for i, it := range slices.Backward(items) {
 		var want bool
 		if known[i] == nil {
-			want = doc.Own || split[i] || renumbered.take(it) == nil
+			want = fresh(i)
 		} else if lineage := j.lineageOf(*known[i]); lineage[len(lineage)-1].Content != it.content {
 			if _, want, err = t.wanted(it, lineage, &doc); err != nil {
 				return nil, err

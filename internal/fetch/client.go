@@ -568,14 +568,10 @@ func (x *exchange) hop(u *url.URL, req *http.Request, privateOK *bool, res *Resp
 		}
 		res.NotModified = true
 	case http.StatusMovedPermanently, http.StatusFound, http.StatusSeeOther, http.StatusTemporaryRedirect, http.StatusPermanentRedirect:
-		next, err := location(u, resp.Header.Get("Location"))
+		next, err := redirected(u, resp, fail)
 		if err != nil {
 			return nil, err
 		}
-		if next == nil {
-			return nil, fail("a redirect that does not say where to")
-		}
-		drain(resp)
 		res.Hops = append(res.Hops, Hop{Status: resp.StatusCode, URL: next.String()})
 		return next, nil
 	default:
@@ -600,6 +596,20 @@ func isPage(contentType string) bool {
 		return true
 	}
 	return false
+}
+
+// redirected gives where an answer to a request for u leads; fail makes the error of one
+// that does not say.
+func redirected(u *url.URL, resp *http.Response, fail func(detail string) error) (*url.URL, error) {
+	next, err := location(u, resp.Header.Get("Location"))
+	if err != nil {
+		return nil, err
+	}
+	if next == nil {
+		return nil, fail("a redirect that does not say where to")
+	}
+	drain(resp)
+	return next, nil
 }
 
 // roundTrip tries public addresses first. Only when there are none, and the

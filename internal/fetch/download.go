@@ -191,15 +191,7 @@ func (d *download) hop(x *exchange, u *url.URL, req *http.Request, privateOK *bo
 		drain(resp)
 		return nil, errAnotherRange
 	case http.StatusMovedPermanently, http.StatusFound, http.StatusSeeOther, http.StatusTemporaryRedirect, http.StatusPermanentRedirect:
-		next, err := location(u, resp.Header.Get("Location"))
-		if err != nil {
-			return nil, err
-		}
-		if next == nil {
-			return nil, fail("a redirect that does not say where to")
-		}
-		drain(resp)
-		return next, nil
+		return redirected(u, resp, fail)
 	default:
 		return nil, fail("")
 	}

@@ -18,8 +18,9 @@ import (
 // mailLedger remembers beside a mailbox what was put into it, so that nothing is that
 // was once: not what a mail program has moved or deleted, and not what a publisher
 // changed a word in. A line is the feed and the unique name of an entry, with a slash
-// between, in the form of package tsv. It is written before the messages appear, and synced, and nothing is ever
-// taken out of it. A line without its end does not count, and is cut off.
+// between, in the form of package tsv. It is written before the messages appear, and
+// synced, and nothing is ever taken out of it. A line without its end does not count, and
+// is cut off.
 //
 // The file is locked for as long as the ledger is open.
 type mailLedger struct {
