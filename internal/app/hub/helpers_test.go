@@ -99,18 +99,33 @@ func (s *site) got(method, path string) (list []call) {
 
 func (s *site) port() string { u, _ := url.Parse(s.URL); return u.Port() }
 
-// newSiteAt serves a site at another address, too, and gives the port there.
+// newSiteAt serves a site at another address, too, and gives the port there. At the same
+// port of 127.0.0.1 nothing is found: it could be that of a server of some other test.
 func newSiteAt(t testing.TB, addr string, s *site) string {
 	t.Helper()
-	l, err := net.Listen("tcp", addr+":0")
-	if err != nil {
-		t.Skip(err)
+	for {
+		l, err := net.Listen("tcp", addr+":0")
+		if err != nil {
+			t.Skip(err)
+		}
+		_, port, _ := net.SplitHostPort(l.Addr().String())
+		if addr != "127.0.0.1" {
+			none, err := net.Listen("tcp", "127.0.0.1:"+port)
+			if err != nil {
+				defer l.Close() // so that the next is not given the same
+				continue
+			}
+			serveUntilEnd(t, none, http.NotFoundHandler())
+		}
+		serveUntilEnd(t, l, s)
+		return port
 	}
-	server := &http.Server{Handler: s}
+}
+
+func serveUntilEnd(t testing.TB, l net.Listener, h http.Handler) {
+	server := &http.Server{Handler: h}
 	go server.Serve(l)
 	t.Cleanup(func() { server.Close() })
-	_, port, _ := net.SplitHostPort(l.Addr().String())
-	return port
 }
 
 // world is a hub, and a site.

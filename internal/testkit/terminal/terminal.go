@@ -4,6 +4,7 @@ package terminal
 
 import (
 	"bytes"
+	"errors"
 	"os"
 	"os/exec"
 	"regexp"
@@ -46,14 +47,18 @@ func Open(t testing.TB, columns, lines int) *Terminal {
 	go func() {
 		defer close(term.read)
 		buf := make([]byte, 1<<15)
-		for {
+		for ended := false; ; {
 			n, err := control.Read(buf)
 			term.mu.Lock()
 			term.out.Write(buf[:n])
 			term.mu.Unlock()
-			if err != nil {
-				return // EIO on Linux: all programs have closed it
+			// EIO on Linux: all programs have closed it. As it looks for what was
+			// written before it looks whether they have, the last of it may be
+			// left, and is read by asking again.
+			if err != nil && (ended || !errors.Is(err, syscall.EIO)) {
+				return
 			}
+			ended = err != nil
 		}
 	}()
 	return term
