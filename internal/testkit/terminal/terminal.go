@@ -39,11 +39,12 @@ func Open(t testing.TB, columns, lines int) *Terminal {
 	if err != nil {
 		t.Fatal(err)
 	}
-	term := &Terminal{TTY: tty, t: t, control: control, read: make(chan struct{})}
-	t.Cleanup(func() { tty.Close(); control.Close(); <-term.read })
 	if err := pty.Setsize(control, &pty.Winsize{Cols: uint16(columns), Rows: uint16(lines)}); err != nil {
 		t.Fatal(err)
 	}
+	control = closable(t, control)
+	term := &Terminal{TTY: tty, t: t, control: control, read: make(chan struct{})}
+	t.Cleanup(func() { tty.Close(); control.Close(); <-term.read })
 	go func() {
 		defer close(term.read)
 		buf := make([]byte, 1<<15)
@@ -51,11 +52,12 @@ func Open(t testing.TB, columns, lines int) *Terminal {
 			n, err := control.Read(buf)
 			term.mu.Lock()
 			term.out.Write(buf[:n])
+			whole := bytes.Contains(term.out.Bytes(), []byte(end))
 			term.mu.Unlock()
-			// EIO on Linux: all programs have closed it. As it looks for what was
-			// written before it looks whether they have, the last of it may be
-			// left, and is read by asking again.
-			if err != nil && (ended || !errors.Is(err, syscall.EIO)) {
+			// EIO on Linux: all programs have closed it. It looks for what was written
+			// before it looks whether they have, so the last may be left, and is read
+			// by asking again.
+			if whole || err != nil && (ended || !errors.Is(err, syscall.EIO)) {
 				return
 			}
 			ended = err != nil
@@ -63,6 +65,25 @@ func Open(t testing.TB, columns, lines int) *Terminal {
 	}()
 	return term
 }
+
+// closable gives the file with reads that end when it is closed.
+func closable(t testing.TB, f *os.File) *os.File {
+	t.Helper()
+	fd, err := syscall.Dup(int(f.Fd()))
+	if err == nil {
+		err = syscall.SetNonblock(fd, true)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.Close()
+	syscall.CloseOnExec(fd)
+	return os.NewFile(uintptr(fd), f.Name())
+}
+
+// end is written when all programs are done: Linux does not always tell who reads that
+// all have closed the terminal.
+const end = "\x00end\x00"
 
 // Start starts a program on a terminal of so many columns and lines of its own, and gives
 // the other end. It is for who measures, and not for a test.
@@ -74,11 +95,12 @@ func Start(cmd *exec.Cmd, columns, lines int) (*os.File, error) {
 // newlines as a program writes them.
 func (t *Terminal) Output() string {
 	t.t.Helper()
+	_, _ = t.TTY.WriteString(end) // it may be closed already
 	t.TTY.Close()
 	select {
 	case <-t.read:
 	case <-time.After(time.Minute):
-		t.t.Fatal("a program still has the terminal")
+		t.t.Fatal("what was written to the terminal cannot be read to its end")
 	}
 	return t.Seen()
 }
@@ -87,7 +109,8 @@ func (t *Terminal) Output() string {
 func (t *Terminal) Seen() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return strings.ReplaceAll(t.out.String(), "\r\n", "\n")
+	written, _, _ := strings.Cut(t.out.String(), end)
+	return strings.ReplaceAll(written, "\r\n", "\n")
 }
 
 // Await waits until a text was written, for a minute.
