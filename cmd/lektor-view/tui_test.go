@@ -87,9 +87,11 @@ func read(t *testing.T, d *dir.Dir, columns, lines int, args string, env ...stri
 stty -g >"$HOME/before"
 sh -c 'echo $$ >"$HOME/pid"; exec `+bin+` tui `+args+` 2>"$HOME/err"'
 status=$?
+stops=0
 while [ $status = 147 ] || [ $status = 148 ]; do
 	stty -g >"$HOME/after"
-	echo STOPPED
+	stops=$((stops + 1))
+	echo STOPPED $stops
 	read _
 	fg >"$HOME/job"
 	status=$?
@@ -368,7 +370,7 @@ func TestTUISuspended(t *testing.T) {
 		} else {
 			kill(t, r, syscall.SIGTSTP)
 		}
-		r.Await("STOPPED")
+		r.Await(fmt.Sprintf("STOPPED %d", i+1))
 		if before, after := r.file(t, "before"), r.file(t, "after"); before != after {
 			t.Errorf("the terminal was %q and is %q", before, after)
 		}
