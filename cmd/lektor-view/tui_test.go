@@ -82,6 +82,11 @@ func read(t *testing.T, d *dir.Dir, columns, lines int, args string, env ...stri
 	if err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(func() {
+		if said, err := os.ReadFile(filepath.Join(r.home, "err")); t.Failed() && err == nil {
+			t.Logf("it said %s", said)
+		}
+	})
 	env = append([]string{"LEKTORDIR=" + d.Path, "TZ=UTC", "HOME=" + r.home, "GORACE=atexit_sleep_ms=0", "BROWSER=", "LEKTOR_BROWSER=", "NO_COLOR="}, env...)
 	r.Tmux = terminal.NewTmux(t, columns, lines, env, `set -m # as a person's shell: who is stopped is a job
 stty -g >"$HOME/before"
