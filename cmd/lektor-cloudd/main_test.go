@@ -13,7 +13,6 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
-	"github.com/lektordir/lektor/internal/command"
 	"github.com/lektordir/lektor/internal/testkit/dir"
 	"github.com/lektordir/lektor/internal/testkit/hub"
 	"github.com/lektordir/lektor/internal/testkit/manual"
@@ -24,11 +23,7 @@ func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){"lektor-cloudd": main})
 }
 
-func TestManual(t *testing.T) {
-	app := newApp()
-	command.Prepare(app)
-	manual.CheckManual(t, app, "../../man/lektor-cloudd.1")
-}
+func TestManual(t *testing.T) { manual.CheckManual(t, newApp()) }
 
 // TestScripts runs testdata/*.txtar. Besides the commands of testscript there
 // are
