@@ -9,7 +9,6 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -19,6 +18,7 @@ import (
 	"github.com/lektordir/lektor/internal/app/viewer/tui"
 	"github.com/lektordir/lektor/internal/atomicfile"
 	"github.com/lektordir/lektor/internal/command"
+	"github.com/lektordir/lektor/internal/crew"
 	"github.com/lektordir/lektor/internal/entries"
 	"github.com/lektordir/lektor/internal/fetch"
 	"github.com/lektordir/lektor/internal/htmltext"
@@ -27,7 +27,6 @@ import (
 	"github.com/lektordir/lektor/internal/termsafe"
 	"github.com/lektordir/lektor/internal/watch"
 	"github.com/lektordir/lektor/lektordir"
-	"golang.org/x/sync/errgroup"
 )
 
 // library is the lektor-dir for the full-screen reader. It is safe for concurrent use.
@@ -103,7 +102,7 @@ func (l *library) Overview(ctx context.Context, newest int) (*tui.Overview, erro
 	}
 	o := &tui.Overview{}
 	var known *entries.Overview
-	var work errgroup.Group
+	var work crew.Crew
 	work.Go(func() (err error) {
 		known, err = s.Overview(ctx, newest)
 		return err
@@ -170,8 +169,7 @@ func (l *library) List(ctx context.Context, feeds ...string) ([]lektordir.Ref, e
 	// In parts, on all processors. What is malformed was told by ls and check.
 	const part = 64
 	lists := make([][]lektordir.Ref, (len(feeds)+part-1)/part)
-	var work errgroup.Group
-	work.SetLimit(runtime.GOMAXPROCS(0))
+	work := crew.New()
 	for i, some := range slices.Collect(slices.Chunk(feeds, part)) {
 		work.Go(func() error {
 			lists[i], _ = l.dir.List(ctx, lektordir.ListOptions{Feeds: some, SkipTrashed: true})

@@ -35,12 +35,14 @@ func (m *model) haveList(msg listMsg) tea.Cmd {
 	}
 	// While the same search is made once more, what it has not found again yet stays.
 	if msg.rest == nil || !l.hold || len(msg.items) >= len(l.items) {
-		l.items = msg.items
+		if l.items = msg.items; msg.made != nil {
+			l.made = msg.made
+		}
 		m.overlay()
 	}
 	l.at = max(0, min(l.at, len(l.items)-1))
 	if at != (key{}) {
-		i := slices.IndexFunc(l.items, func(it item) bool { return it.ref.Unique == at.unique && it.ref.Feed == at.feed })
+		i := slices.IndexFunc(l.items, func(it *item) bool { return it.ref.Unique == at.unique && it.ref.Feed == at.feed })
 		if i >= 0 {
 			// The line of the screen stays, too, but at the top, where one looks for what
 			// arrives.
@@ -74,19 +76,23 @@ func (m *model) overlay() {
 		return
 	}
 	l := &m.list
-	for i, it := range l.items {
-		if at, ok := m.moving[keyOf(it.ref)]; ok {
-			l.items[i].ref = at.ref
+	items := make([]*item, 0, len(l.items)) // the others are those of a listing
+	for _, it := range l.items {
+		if at, ok := m.moving[keyOf(it.ref)]; ok && at.ref != it.ref {
+			it = &item{at.ref, it.date}
+		}
+		if !it.ref.Trashed() {
+			items = append(items, it)
 		}
 	}
-	l.items = slices.DeleteFunc(l.items, func(it item) bool { return it.ref.Trashed() })
+	l.items = items
 }
 
 // current is the entry that the cursor of the list is on.
-func (m *model) current() (item, bool) {
+func (m *model) current() (*item, bool) {
 	l := &m.list
 	if l.at < 0 || l.at >= len(l.items) {
-		return item{}, false
+		return nil, false
 	}
 	return l.items[l.at], true
 }
@@ -98,8 +104,9 @@ func (m *model) chosen() (lektordir.Ref, bool) {
 	case pagePane:
 		return m.page.ref, m.page.key != (key{})
 	case listPane:
-		it, ok := m.current()
-		return it.ref, ok
+		if it, ok := m.current(); ok {
+			return it.ref, true
+		}
 	}
 	return lektordir.Ref{}, false
 }
@@ -603,6 +610,7 @@ func (m *model) toggleAll() tea.Cmd {
 	if m.list.all {
 		m.say("read entries, too")
 	}
+	m.list.made = nil
 	clear(m.list.keep)
 	return m.anew()
 }
@@ -618,6 +626,7 @@ func (m *model) toggleSort() tea.Cmd {
 
 func (m *model) reload() tea.Cmd {
 	m.changed[""] = true
+	m.list.made = nil
 	clear(m.rows)
 	clear(m.list.keep)
 	m.page.width = 0
@@ -626,7 +635,7 @@ func (m *model) reload() tea.Cmd {
 }
 
 func (m *model) suspend() tea.Cmd {
-	return tea.Sequence(m.dropPicture(), tea.Exec(stopping{m.o}, func(err error) tea.Msg { return saidMsg{"", err} }))
+	return inOrder(m.dropPicture(), tea.Exec(stopping{m.o}, func(err error) tea.Msg { return saidMsg{"", err} }))
 }
 
 // readRows reads what the lines on the screen, and those of the next one, need.

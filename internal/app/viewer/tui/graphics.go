@@ -119,7 +119,7 @@ func (m *model) picture(n int) tea.Cmd {
 		ctx, d, seq, kitty := m.ctx, m.disk, g.seq, g.kitty
 		columns, lines := m.width, m.height-1
 		cell := m.o.cell
-		return tea.Sequence(cmd, func() tea.Msg {
+		return inOrder(cmd, func() tea.Msg {
 			data, err := fetchPicture(ctx, d, ref, url, kitty, columns, lines, cell)
 			if err != nil {
 				err = fmt.Errorf("%s: %w", url, err)
@@ -136,7 +136,7 @@ func (m *model) clearPicture() tea.Cmd {
 	}
 	m.shown.picture = nil
 	if m.shown.kitty {
-		return tea.Sequence(tea.Raw(dropKitty), tea.ClearScreen)
+		return inOrder(tea.Raw(dropKitty), tea.ClearScreen)
 	}
 	return tea.ClearScreen
 }
