@@ -320,18 +320,24 @@ func (l *library) parse(text string) (*query.Query, error) {
 	return entries.ParseQuery(l.dir.Path(), []string{text})
 }
 
-func (l *library) Page(_ context.Context, ref lektordir.Ref, width int) (*tui.Page, error) {
+func (l *library) Page(_ context.Context, ref lektordir.Ref, width int, feedText bool) (*tui.Page, error) {
 	s := l.store()
 	v := &viewer{Store: s, clock: l.clock}
 	r := s.Record(ref)
 	if err := r.Read(lektordir.AllFields); err != nil {
 		return nil, err
 	}
+	hasArticle := r.Get(0).FullText.URL != ""
+	if feedText {
+		if err := r.TakeFeedText(); err != nil {
+			return nil, err
+		}
+	}
 	var b strings.Builder
 	v.header(&b, r)
 	d := r.Document(width)
 	e := r.Get(0)
-	p := &tui.Page{Text: d.Text, URL: r.URL(), Links: d.Links, Pictures: d.Pictures}
+	p := &tui.Page{HasArticle: hasArticle, Text: d.Text, URL: r.URL(), Links: d.Links, Pictures: d.Pictures}
 	if p.Text == "" {
 		p.Text = termsafe.Clean(e.Summary)
 	}

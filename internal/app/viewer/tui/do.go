@@ -123,8 +123,13 @@ func (m *model) onChosen(do func(ref lektordir.Ref) tea.Cmd) tea.Cmd {
 
 // onPage does something with what is in the entry that is read, or says that none is.
 func (m *model) onPage(do func(p *Page, ref lektordir.Ref) tea.Cmd) tea.Cmd {
-	if m.focus != pagePane || m.page.page == nil {
+	switch p := &m.page; {
+	case m.focus != pagePane || p.key == (key{}) || p.err != nil:
 		m.say("open an entry first")
+		return nil
+	case p.page == nil:
+		// The key was meant for the entry, which comes.
+		p.then = func(m *model) tea.Cmd { return m.onPage(do) }
 		return nil
 	}
 	return do(m.page.page, m.page.ref)
@@ -216,9 +221,9 @@ func (m *model) layOut() tea.Cmd {
 	}
 	p.width = width
 	p.seq++
-	ctx, d, ref, seq := m.ctx, m.disk, p.ref, p.seq
+	ctx, d, ref, seq, feeds := m.ctx, m.disk, p.ref, p.seq, p.feeds
 	return func() tea.Msg {
-		page, err := d.Page(ctx, ref, width)
+		page, err := d.Page(ctx, ref, width, feeds)
 		msg := pageMsg{seq: seq, page: page, err: err}
 		if err == nil {
 			for _, h := range page.Header {
@@ -230,10 +235,10 @@ func (m *model) layOut() tea.Cmd {
 	}
 }
 
-func (m *model) havePage(msg pageMsg) {
+func (m *model) havePage(msg pageMsg) tea.Cmd {
 	p := &m.page
 	if msg.seq != p.seq {
-		return
+		return nil
 	}
 	p.err = msg.err
 	if msg.err == nil {
@@ -244,6 +249,29 @@ func (m *model) havePage(msg pageMsg) {
 		p.page, p.lines = msg.page, msg.body
 		p.y = max(0, min(p.y, len(p.lines)-m.room()))
 	}
+	then := p.then
+	if p.then = nil; then == nil {
+		return nil
+	}
+	return then(m)
+}
+
+// feedText shows what the feed has in the place of the article of the page, or that again.
+func (m *model) feedText() tea.Cmd {
+	return m.onPage(func(p *Page, _ lektordir.Ref) tea.Cmd {
+		if !p.HasArticle {
+			m.say("the entry has no other text than that of its feed")
+			return nil
+		}
+		r := &m.page
+		r.feeds = !r.feeds
+		r.width, r.y = 0, 0
+		m.say("the article of the page")
+		if r.feeds {
+			m.say("the text of the feed; %s shows the article of the page", m.o.Keys.of("feed-text"))
+		}
+		return tea.Batch(m.dropPicture(), m.layOut())
+	})
 }
 
 // back goes out of what one is in.

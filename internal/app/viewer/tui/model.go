@@ -105,7 +105,9 @@ type reading struct {
 	lines []string
 	y     int
 	seq   int
-	width int // that it was asked for in
+	width int                  // that it was asked for in
+	then  func(*model) tea.Cmd // is done when the page is known
+	feeds bool                 // the feed's text is asked for, not the article of the page
 	err   error
 }
 
@@ -336,7 +338,7 @@ func (m *model) take(msg tea.Msg) tea.Cmd {
 			m.rows[key] = msg.rows[i]
 		}
 	case pageMsg:
-		m.havePage(msg)
+		return m.havePage(msg)
 	case startMsg:
 		return m.start(msg)
 	case jobMsg:

@@ -91,7 +91,7 @@ func (d *memory) Query(ctx context.Context, text string) (Query, error) {
 	}}, nil
 }
 
-func (d *memory) Page(ctx context.Context, ref lektordir.Ref, width int) (*Page, error) {
+func (d *memory) Page(ctx context.Context, ref lektordir.Ref, width int, feedText bool) (*Page, error) {
 	d.wait(ctx)
 	return &Page{Header: []string{"Title: " + ref.Unique}, Text: strings.Repeat("word\n", 100), Links: []string{"https://x.example/"}, Pictures: []string{"https://x.example/p.png"}}, nil
 }
