@@ -201,7 +201,11 @@ func (t *Txn) Stage(ctx context.Context, doc Document) (Result, error) {
 		lineage := it.identity.String()
 		if known[i] != nil {
 			lineage = known[i].lineage()
+			updated := len(res.Updated)
 			err = t.again(ctx, it, j.lineageOf(*known[i]), &doc, &res)
+			if err == nil && len(res.Updated) == updated && it.byForeignLink(known[i]) {
+				err = t.alias(it.identity, it.key, it.content, *known[i])
+			}
 		} else {
 			var old *record
 			if !doc.Own && !split[i] {

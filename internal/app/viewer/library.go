@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"maps"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -522,26 +523,20 @@ func (l *library) Watch(ctx context.Context, since time.Time, changed func(feed 
 }
 
 func (l *library) Open(ctx context.Context, ref lektordir.Ref, url string) (string, error) {
-	s := l.store()
-	v := &viewer{Store: s}
-	r := s.Record(ref)
-	if url == "" {
-		if url = r.URL(); url == "" {
-			return "", errors.New("it has no link")
-		}
-	}
-	argv, err := v.command(&browser, url)
-	if err != nil {
-		return "", err
-	}
-	// The terminal is the reader's: a browser that needs one is for the keys run and
-	// run-wait.
 	t := &told{}
-	v.S = t.streams()
-	cmd := v.external(ctx, r, argv...)
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
-	if err := cmd.Run(); err != nil {
-		return "", t.err(fmt.Errorf("%s: %w", argv[0], err))
+	v := &viewer{Store: entries.New(l.dir, l.clock(), t.streams())}
+	r := v.Record(ref)
+	var err error
+	if url == "" {
+		url, err = pageOf(r)
+	}
+	if err == nil {
+		// The terminal is the reader's: a browser that needs one is for the keys run and
+		// run-wait.
+		err = v.handOver(ctx, &browser, r, url, func(cmd *exec.Cmd) { cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} })
+	}
+	if err != nil {
+		return "", t.err(err)
 	}
 	return url, nil
 }
