@@ -400,7 +400,10 @@ func TestKilled(t *testing.T) {
 	w.must(w.child().Run())
 	takes := time.Since(begin)
 	killed := 0
-	for i := range kills {
+	for i := 0; i < kills || killed < kills/4; i++ {
+		if i > 10*kills {
+			t.Fatalf("only %d of %d were killed", killed, i)
+		}
 		_, x := w.open()
 		if i%2 == 0 {
 			w.must(x.Drop())
@@ -412,11 +415,10 @@ func TestKilled(t *testing.T) {
 		timer := time.AfterFunc(time.Duration(random.Int64N(int64(takes))), func() { _ = cmd.Process.Kill() })
 		if cmd.Wait() != nil {
 			killed++
+		} else {
+			takes = max(takes/2, time.Millisecond) // the machine is less busy now
 		}
 		timer.Stop()
 		w.again()
-	}
-	if killed < kills/4 {
-		t.Errorf("only %d of %d were killed", killed, kills)
 	}
 }

@@ -129,7 +129,7 @@ func (m *model) move(n int) tea.Cmd {
 	case feedsPane:
 		return m.toNode(m.tree.at + n)
 	case listPane:
-		m.list.at = max(0, min(m.list.at+n, len(m.list.items)-1))
+		m.list.goTo(m.list.at + n)
 		return nil
 	}
 	return m.scroll(n)
@@ -147,7 +147,7 @@ func (m *model) to(n int) tea.Cmd {
 	case feedsPane:
 		return m.toNode(n)
 	case listPane:
-		m.list.at = max(0, min(n, len(m.list.items)-1))
+		m.list.goTo(n)
 		return nil
 	}
 	m.page.y = 0
@@ -189,6 +189,7 @@ func (m *model) read() tea.Cmd {
 		return nil
 	}
 	m.focus = pagePane
+	m.list.goTo(m.list.at)
 	p := &m.page
 	seq := p.seq
 	*p = reading{ref: it.ref, key: keyOf(it.ref), seq: seq}
@@ -321,7 +322,7 @@ func (m *model) nextUnread(by int) tea.Cmd {
 	for i := 1; i <= len(l.items); i++ {
 		at := ((l.at+i*by)%len(l.items) + len(l.items)) % len(l.items)
 		if l.items[at].ref.Unread() {
-			l.at = at
+			l.goTo(at)
 			if m.focus == pagePane {
 				return m.read()
 			}
@@ -402,7 +403,7 @@ func (m *model) nextEntry(n int) tea.Cmd {
 		m.say("there is no entry beyond this one")
 		return nil
 	}
-	m.list.at = at
+	m.list.goTo(at)
 	if m.focus == pagePane {
 		return m.read()
 	}
@@ -650,6 +651,10 @@ func (m *model) readRows() tea.Cmd {
 	ctx, d := m.ctx, m.disk
 	return func() tea.Msg { return rowsMsg{keys, d.Rows(ctx, refs)} }
 }
+
+// goTo puts the cursor where a person wants it: what was asked for before that, and comes
+// later, does not take it back to the first entry.
+func (l *list) goTo(at int) { l.at, l.home = max(0, min(at, len(l.items)-1)), false }
 
 // keepOnScreen moves the first line so that the cursor is to be seen.
 func (l *list) keepOnScreen(room int) { l.y = window(l.y, l.at, len(l.items), room) }

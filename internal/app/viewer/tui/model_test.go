@@ -323,6 +323,17 @@ func TestSearch(t *testing.T) {
 	})
 	k.press("esc")
 	k.await("Title 19")
+	// What is found goes on being found while one reads on: the cursor stays where it was put.
+	k.press("/", "0")
+	k.until("found", func() bool { return !k.list.busy && !k.list.home })
+	d.gate = make(chan struct{}) // from now on it does not answer
+	k.press("1", "enter", "j")
+	close(d.gate)
+	k.until("found", func() bool { return !k.list.busy && len(k.list.items) == 11 })
+	if it, _ := k.current(); it.ref.Unique != "1700000018.1.h" {
+		t.Errorf("the cursor is on %s:\n%s", it.ref.Unique, k.shows())
+	}
+	k.press("q")
 	k.press("/", "b", "a", "d", ":", "enter")
 	k.await("column 1")
 	k.press("q")
