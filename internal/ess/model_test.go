@@ -63,6 +63,7 @@ func TestTopModel(t *testing.T) {
 			}
 		}
 		n := []int{1 + rng.IntN(feeds+20), 1000}[rng.IntN(2)]
+		room := n + n*rng.IntN(2)
 		truth := newestOf(docs)
 		for order := range 3 {
 			rng.Shuffle(len(docs), func(i, j int) { docs[i], docs[j] = docs[j], docs[i] })
@@ -82,7 +83,7 @@ func TestTopModel(t *testing.T) {
 				}
 				return tops[0]
 			}
-			top := run(NewTop(n))
+			top := run(newTop(n, room))
 			got, want := top.Entries(), truth[:min(n, len(truth))]
 			if top.Lost() {
 				lost++
@@ -95,7 +96,7 @@ func TestTopModel(t *testing.T) {
 				t.Fatalf("round %d: lost, and with the build times known\n got %v\nwant %v", round, again.Entries(), truth[:min(n, len(truth))])
 			}
 			for range 3 {
-				if again := run(NewTop(n)); !slices.Equal(again.Entries(), got) || again.Lost() != top.Lost() {
+				if again := run(newTop(n, room)); !slices.Equal(again.Entries(), got) || again.Lost() != top.Lost() {
 					t.Fatalf("round %d, order %d, n %d, %d workers: once %d entries, once %d", round, order, n, workers, len(got), again.Len())
 				}
 			}

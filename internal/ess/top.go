@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"container/heap"
 	"hash/maphash"
-	"maps"
 	"slices"
 	"strings"
 )
@@ -13,8 +12,8 @@ import (
 const DefaultTop = 100
 
 // Top is the aggregator of the specification (section "ESS Specifications"): of
-// any number of ESS and NNO documents, in any order, it holds the N newest
-// entries, and memory for no more. What the page does in steps (sort feeds by
+// any number of ESS and NNO documents, in any order, it gives the N newest
+// entries, and has memory for some times as many. What the page does in steps (sort feeds by
 // their first entry, insert and remove the oldest, purge, split) is one step
 // here: every entry stands for itself. Entries are in the order of
 // [FeedEntry.Compare], so that the order of the documents does not matter.
@@ -24,24 +23,25 @@ const DefaultTop = 100
 //
 // An ESS document replaces what an ESS document of the same feed with an earlier
 // build time has brought, and one that is earlier than what came before is passed
-// over: of each feed the build time is remembered, in some 30 bytes, for a million
-// feeds. As only N entries are held, replacing has a limit: what the entries that
-// are replaced had pushed out is lost, and [Top.Entries] then ends early, before
-// the newest of what was lost; see [Top.Lost] and [Top.Again].
+// over: of each feed the build time is remembered, in some twelve bytes, for sixteen
+// million feeds. As no more than some times N entries are held, replacing has a limit:
+// what the entries that are replaced had pushed out is lost, and where less than N
+// are left [Top.Entries] ends early, before the newest of what was lost; see
+// [Top.Lost] and [Top.Again].
 //
 // A Top is not safe for concurrent use: give each worker its own, and
 // [Top.Merge] them, which gives what one Top would hold.
 type Top struct {
-	max   int
-	feeds map[string]*topFeed
-	nodes map[nodeKey]*node
-	heap  byAge
-	held  int    // entries, counting equal ones
-	doc   uint64 // serial number of the document
-	free  []*node
-	url   []byte // of the document
-	// builds are the minutes of the latest ESS documents of feeds, by [hash].
-	builds map[uint64]uint32
+	max    int // N
+	room   int // how many are held
+	feeds  map[string]*topFeed
+	nodes  map[nodeKey]*node
+	heap   byAge
+	held   int    // entries, counting equal ones
+	doc    uint64 // serial number of the document
+	free   []*node
+	url    []byte // of the document
+	builds builds // minutes of the latest ESS documents of feeds
 
 	floor struct { // the first entry, in order, that was turned away or pushed out
 		set    bool
@@ -77,43 +77,45 @@ type node struct {
 
 func (n *node) count() int { return int(max(n.ess, n.nno)) }
 
+// So many times N entries are held besides the newest N, up to a number, as feeds
+// that are given again take some back.
+const (
+	spare    = 3
+	maxSpare = 1 << 16
+)
+
 // NewTop prepares to hold n entries, at least 1.
 func NewTop(n int) *Top {
-	return &Top{max: max(n, 1), feeds: map[string]*topFeed{}, nodes: map[nodeKey]*node{}, builds: map[uint64]uint32{}}
+	n = max(n, 1)
+	return newTop(n, n+min(spare*n, maxSpare))
+}
+
+func newTop(n, room int) *Top {
+	return &Top{max: n, room: room, feeds: map[string]*topFeed{}, nodes: map[nodeKey]*node{}}
 }
 
 // Again gives an empty Top of the same size that knows the build times which t
 // has learned. Given the same documents, from this one or from several made by
 // Again, it takes back nothing, and so loses nothing.
 func (t *Top) Again() *Top {
-	again := NewTop(t.max)
-	again.builds = maps.Clone(t.builds)
+	again := newTop(t.max, t.room)
+	again.builds = t.builds.clone()
 	return again
 }
-
-// maxBuilds is of how many feeds the build time is remembered.
-const maxBuilds = 1 << 20
 
 // seed makes what hashes alike unknown to whoever writes documents.
 var seed = maphash.MakeSeed()
 
 func hash(url []byte) uint64 { return maphash.Bytes(seed, url) }
 
-// learn notes a build time of a feed.
-func (t *Top) learn(h uint64, build uint32) {
-	if old, ok := t.builds[h]; build > old && (ok || len(t.builds) < maxBuilds) {
-		t.builds[h] = build
-	}
-}
-
-// Len is the number of entries that are held.
-func (t *Top) Len() int { return t.held }
+// Len is the number of entries that are given.
+func (t *Top) Len() int { return min(t.held, t.max) }
 
 // Lost reports whether entries are missing at the end, as documents of feeds
 // that were given again took back what had pushed others out.
 func (t *Top) Lost() bool { return t.floor.set && t.held < t.max }
 
-// Entries gives what is held, newest first.
+// Entries gives the newest N of what is held, newest first.
 func (t *Top) Entries() []FeedEntry {
 	out := make([]FeedEntry, 0, t.held)
 	for _, n := range t.heap {
@@ -122,7 +124,7 @@ func (t *Top) Entries() []FeedEntry {
 		}
 	}
 	slices.SortFunc(out, FeedEntry.Compare)
-	return out
+	return slices.Clip(out[:t.Len()])
 }
 
 // Add takes the document that the decoder was reset to. The error is that of the decoder, a [*BuildError] or the
@@ -164,7 +166,7 @@ func (t *Top) Add(d *Decoder) error {
 			// Another feed's, in what began as ESS.
 			t.single(canonical(d), d.minute, d.sum)
 		case skip:
-		case t.held >= t.max && d.minute < t.heap[0].minute && t.floor.set && d.minute < t.floor.minute:
+		case t.held >= t.room && d.minute < t.heap[0].minute && t.floor.set && d.minute < t.floor.minute:
 			// Most entries of most documents.
 		default:
 			feed = t.insert(feed, t.url, d.minute, d.sum, ESS)
@@ -191,10 +193,10 @@ var stale = &topFeed{}
 // is held from earlier ones goes.
 func (t *Top) begin(url []byte, build int64) *topFeed {
 	h := hash(url)
-	if build < int64(t.builds[h]) {
+	if build < t.builds.of(h) {
 		return stale
 	}
-	t.learn(h, uint32(build))
+	t.builds.learn(h, build)
 	feed := t.feeds[string(url)]
 	switch {
 	case feed == nil || feed.build == 0 || feed.build == build:
@@ -224,7 +226,7 @@ func (t *Top) replace(feed *topFeed) {
 
 // single takes an entry of an NNO.
 func (t *Top) single(url []byte, minute int64, sum uint8) {
-	if t.held >= t.max && minute < t.heap[0].minute && t.floor.set && minute < t.floor.minute {
+	if t.held >= t.room && minute < t.heap[0].minute && t.floor.set && minute < t.floor.minute {
 		return
 	}
 	t.insert(t.feeds[string(url)], url, minute, sum, NNO)
@@ -243,7 +245,7 @@ func (t *Top) insert(feed *topFeed, url []byte, minute int64, sum uint8, kind Ki
 			}
 			n.seen++
 			if int(n.seen) > n.count() {
-				if t.held >= t.max {
+				if t.held >= t.room {
 					if t.heap[0] == n {
 						t.reject(minute, url, sum)
 						return feed
@@ -256,11 +258,11 @@ func (t *Top) insert(feed *topFeed, url []byte, minute int64, sum uint8, kind Ki
 			return feed
 		}
 	}
-	if t.held >= t.max && !t.newer(minute, url, sum, t.heap[0]) || t.floor.set && !t.aboveFloor(minute, url, sum) {
+	if t.held >= t.room && !t.newer(minute, url, sum, t.heap[0]) || t.floor.set && !t.aboveFloor(minute, url, sum) {
 		t.reject(minute, url, sum)
 		return feed
 	}
-	if t.held >= t.max {
+	if t.held >= t.room {
 		t.evict()
 		if feed != nil && len(feed.nodes) == 0 {
 			feed = nil
@@ -300,11 +302,9 @@ func (t *Top) Merge(o *Top) {
 	}
 	// What goes, goes first: else the order of feeds would decide what is
 	// pushed out meanwhile.
-	for h, build := range o.builds {
-		t.learn(h, build)
-	}
+	t.builds.merge(&o.builds)
 	for url, feed := range t.feeds {
-		if feed.build != 0 && feed.build < int64(t.builds[hash([]byte(url))]) {
+		if feed.build != 0 && feed.build < t.builds.of(hash([]byte(url))) {
 			t.replace(feed)
 		}
 	}

@@ -142,7 +142,7 @@ func TestTopFeedAgain(t *testing.T) {
 
 // TestTopReplacedAfterPushingOut: what is left is the beginning of the truth.
 func TestTopReplacedAfterPushingOut(t *testing.T) {
-	top := NewTop(2)
+	top := newTop(2, 2)
 	add(t, top, "60000,http://e.com/b,10,1,20,2", "60000,http://e.com/a,1,1,2,2", "60000,http://e.com/c,30,1")
 	if top.Lost() {
 		t.Error("nothing was lost yet")

@@ -76,7 +76,7 @@ func (s *session) differs(ref lektordir.Ref, shown bool, b *bag, known *vocabula
 	if f == nil {
 		return "the index does not have its feed"
 	}
-	r := s.c.query("SELECT id, dir, name, info, listed, date, dated, title, author, more FROM entry WHERE key = ?", keyOf(ref))
+	r := s.c.query("SELECT id, dir, name, info, listed, date, dated, title, author, more FROM entry WHERE dir >> 1 = ? AND key = ?", f.id, keyOf(ref))
 	var id int64
 	var listed int64
 	var odd bool

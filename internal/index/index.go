@@ -238,14 +238,48 @@ func (x *Index) build(ctx context.Context, progress func(done, total int)) error
 	s.progress = progress
 	// Memory matters more than time where as much is read.
 	defer debug.SetGCPercent(debug.SetGCPercent(buildGC))
+	s.c.exec("PRAGMA cache_size = -8000")
+	// Pages that many batches change are brought to their places less often.
+	s.c.exec("PRAGMA wal_autocheckpoint = 8000")
 	_, begun := s.c.one("SELECT value FROM meta WHERE key = 'next'")
-	if err := s.refresh(ctx, time.Time{}); err != nil {
-		return err
-	}
 	if !begun {
+		s.merging(mergeBuild)
+	}
+	// The second look is at entries that may have been still being written at the first:
+	// that of a query would be long where these are many.
+	for range 2 {
+		if err := s.refresh(ctx, time.Time{}); err != nil {
+			return err
+		}
+		s.c.exec("COMMIT")
+	}
+	// A build that was killed is gone on with.
+	if !begun || s.merges() == mergeBuild {
 		s.tidy(ctx)
 	}
 	return cmp.Or(context.Cause(ctx), s.c.err)
+}
+
+// Of so many parts of the words one is made. Where all is built, each word is written
+// anew as rarely as can be, since in the end all parts become one; where a little comes
+// now and then, queries look into few parts.
+const (
+	mergeUsual = 4 // the default of FTS5
+	mergeBuild = 64
+)
+
+// merging sets of how many parts one is made.
+func (s *session) merging(parts int) {
+	s.c.exec("INSERT INTO words (words, rank) VALUES ('automerge', ?)", parts)
+	s.c.exec("INSERT INTO words (words, rank) VALUES ('crisismerge', ?)", 4*parts) // so is that default
+}
+
+// merges is of how many parts one is made.
+func (s *session) merges() int {
+	if r, ok := s.c.one("SELECT v FROM words_config WHERE k = 'automerge'"); ok {
+		return int(r.int(0))
+	}
+	return mergeUsual
 }
 
 // tidy makes one part of the several that the words have come in, which answers faster.
@@ -258,12 +292,12 @@ func (s *session) tidy(ctx context.Context) {
 		}
 		return 0
 	}
-	s.c.exec("COMMIT")
 	for step, more := -pages, true; more && s.c.err == nil && ctx.Err() == nil; step = pages {
 		before := changes()
 		s.c.exec("INSERT INTO words (words, rank) VALUES ('merge', ?)", step)
 		more = changes()-before >= 2 // see the documentation of FTS5, section 6.6
 	}
+	s.merging(mergeUsual)
 	s.c.exec("BEGIN IMMEDIATE")
 	s.tidyWords()
 	s.c.exec("COMMIT")

@@ -193,9 +193,9 @@ func parse(f *feed, place int, n name) (lektordir.Ref, error) {
 }
 
 // young looks at the entries that were perhaps still being written when they were read.
-// It gives those whose directories have changed since, and those of which can be said
-// now that they are whole.
-func (s *session) young() (changed, grown []int64) {
+// It gives those whose directories have changed since, and between which ids are those
+// of which can be said now that they are whole.
+func (s *session) young() (changed []int64, grown span) {
 	r := s.c.query("SELECT id, dir, name, info, young FROM entry INDEXED BY entry_young WHERE young IS NOT NULL ORDER BY id")
 	now := s.x.o.Clock()
 	for r.next() {
@@ -211,11 +211,16 @@ func (s *session) young() (changed, grown []int64) {
 		case ctime != r.int(4):
 			changed = append(changed, r.int(0))
 		case now.Sub(time.Unix(0, ctime)) > youth:
-			grown = append(grown, r.int(0))
+			if grown.last = r.int(0); grown.first == 0 {
+				grown.first = grown.last
+			}
 		}
 	}
 	return changed, grown
 }
+
+// span are the ids from one to another; both are 0 for none.
+type span struct{ first, last int64 }
 
 // youth is how long nothing was written to an entry before it is taken to be whole.
 const youth = time.Minute

@@ -42,7 +42,7 @@ func (s *session) refreshOnce(ctx context.Context, deadline time.Time) error {
 	if s.c.err != nil {
 		return s.c.err
 	}
-	if !dirty && len(changed) == 0 && len(grown) == 0 {
+	if !dirty && len(changed) == 0 && grown.last == 0 {
 		return nil
 	}
 	s.c.exec("COMMIT")
@@ -147,12 +147,12 @@ func keyOf(r lektordir.Ref) int64 {
 }
 
 // run does it.
-func (u *update) run(changed, grown []int64) error {
+func (u *update) run(changed []int64, grown span) error {
 	if r, ok := u.c.one("SELECT value FROM meta WHERE key = 'common'"); ok {
 		u.common = wordSet(string(r.blob(0)))
 	}
-	if len(grown) > 0 {
-		u.c.exec("UPDATE entry SET young = NULL WHERE id BETWEEN ? AND ? AND young < ?", grown[0], grown[len(grown)-1], u.x.o.Clock().Add(-youth).UnixNano())
+	if grown.last > 0 {
+		u.c.exec("UPDATE entry SET young = NULL WHERE id BETWEEN ? AND ? AND young < ?", grown.first, grown.last, u.x.o.Clock().Add(-youth).UnixNano())
 	}
 	for _, id := range changed {
 		u.forget(id)
@@ -229,7 +229,7 @@ var errAgain = errors.New("another process has written to the index")
 
 // batch is how many entries are read before the index is written; a build keeps them
 // then.
-const batch = 4096
+const batch = 2048
 
 // estimate is about how many entries are to be read of a feed.
 func (u *update) estimate(f *feed) int {
@@ -361,9 +361,9 @@ func (u *update) moved(a *arrival) (id int64, ok bool) {
 		return 0, false
 	}
 	key := keyOf(a.ref)
-	r := u.c.query("SELECT id, dir, name, ino FROM entry WHERE key = ?", key)
+	r := u.c.query("SELECT id, dir, name, ino FROM entry WHERE dir >> 1 = ? AND key = ?", a.list.f.id, key)
 	for r.next() {
-		if !ok && r.int(1)>>1 == a.list.f.id && string(r.blob(2)) == a.ref.Unique && uint64(r.int(3)) == a.ino {
+		if !ok && string(r.blob(2)) == a.ref.Unique && uint64(r.int(3)) == a.ino {
 			id, ok = r.int(0), true
 		}
 	}
@@ -666,11 +666,8 @@ func (u *update) relist() {
 	present := map[*feed]map[string]bool{}
 	for key, f := range u.affected {
 		var all []version
-		r := u.c.query("SELECT id, dir, name, info, listed, date FROM entry WHERE key = ?", key)
+		r := u.c.query("SELECT id, dir, name, info, listed, date FROM entry WHERE dir >> 1 = ? AND key = ?", f.id, key)
 		for r.next() {
-			if r.int(1)>>1 != f.id {
-				continue
-			}
 			if ref, ok := u.ref(r.int(1), r.blob(2), r.blob(3), r.null(3)); ok {
 				all = append(all, version{r.int(0), ref, r.null(5), r.int(4)})
 			}

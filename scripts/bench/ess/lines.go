@@ -105,8 +105,8 @@ func inLines(o options, program string, w io.Writer) {
 
 // writeLines writes documents, one a line, and gives how many bytes these are. A fifth
 // of the feeds have two, somewhere in the file and of these the earlier or the later
-// one first; what is in both has another title in one, so that it has to be known which
-// of them counts.
+// one first. What is in both has another title in one, and of some the newest entry is
+// gone from the later: so it has to be known which of them counts.
 func writeLines(path string, documents, entries int) (size int64) {
 	f := must.Get(os.Create(path))
 	out := bufio.NewWriterSize(f, 1<<20)
@@ -124,9 +124,12 @@ func writeLines(path string, documents, entries int) (size int64) {
 			list[k] = ess.Entry{Minute: minute - rng.Int64N(10*24*60), Sum: uint8(rng.IntN(256))}
 		}
 		// Of every second feed the one at the end is the later one.
-		if (i >= feeds) == (feed%2 == 0) {
+		switch later := (i >= feeds) == (feed%2 == 0); {
+		case later:
 			minute++
 			list[0].Sum++
+		case feed%1000 < 6:
+			list[0].Minute = minute
 		}
 		line = append(ess.AppendESSLine(line[:0], ess.Time(minute), fmt.Sprintf("https://www.example%d.com/feed.xml", feed), list), '\n')
 		size += int64(len(line))
