@@ -74,7 +74,7 @@ func TestDrawerHangsNothing(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		cmd := exec.CommandContext(ctx, filepath.Join(bin, args[0]), args[1:]...)
-		cmd.Env = append(os.Environ(), "LEKTORDIR="+dir, "no_proxy=*")
+		cmd.Env = append(os.Environ(), "LEKTORDIR="+dir, "no_proxy=*", "GOGC=")
 		cmd.Stdin = strings.NewReader(server.RSS("a", 3, 3))
 		var out bytes.Buffer
 		cmd.Stdout, cmd.Stderr = &out, &out

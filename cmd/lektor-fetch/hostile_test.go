@@ -102,7 +102,7 @@ func (h *hostile) run(t *testing.T, dir, stdin string, args ...string) outcome {
 	t.Helper()
 	measured := filepath.Join(t.TempDir(), "measured")
 	cmd := exec.Command("measure", append([]string{h.program}, args...)...)
-	cmd.Env = append(os.Environ(), "LEKTORDIR="+dir, "MEASURED="+measured, "GORACE=atexit_sleep_ms=0", "no_proxy=*", "GOMEMLIMIT=")
+	cmd.Env = append(os.Environ(), "LEKTORDIR="+dir, "MEASURED="+measured, "GORACE=atexit_sleep_ms=0", "no_proxy=*", "GOMEMLIMIT=", "GOGC=")
 	cmd.Stdin = strings.NewReader(stdin)
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr

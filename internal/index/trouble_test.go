@@ -383,7 +383,7 @@ func TestTwoWriters(t *testing.T) {
 // child is a process that builds the index.
 func (w *world) child() *exec.Cmd {
 	cmd := exec.Command(os.Args[0])
-	cmd.Env = append(os.Environ(), "LEKTOR_INDEX_CHILD="+w.dir.Path, "LEKTOR_INDEX_CACHE="+w.cache)
+	cmd.Env = append(os.Environ(), "LEKTOR_INDEX_CHILD="+w.dir.Path, "LEKTOR_INDEX_CACHE="+w.cache, "GORACE=atexit_sleep_ms=0")
 	return cmd
 }
 

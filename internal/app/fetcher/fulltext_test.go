@@ -485,6 +485,34 @@ func TestFullTextStopped(t *testing.T) {
 	}
 }
 
+// A page that came for an entry which had been delivered without is not forgotten by a run
+// that ends before the entry has it; nor is it asked for for ever.
+func TestFullTextStoppedLate(t *testing.T) {
+	t.Parallel()
+	b := newFullBench(t, Options{})
+	article := page(append([]string{"Late."}, story...)...)
+	b.site.Handle("/late", func(w http.ResponseWriter, r *http.Request) { http.NotFound(w, r) }, article)
+	b.shows(item{"late", "/late", lede})
+	if sum := b.update(); sum.New != 1 || b.entries()["late"].FullText.URL != "" {
+		t.Fatalf("%v", sum)
+	}
+	b.later(2 * time.Hour)
+	ctx, cancel := context.WithCancel(context.Background())
+	b.reached = func(string) { cancel() }
+	if _, err := b.Update(ctx, Selection{All: true}); err == nil || b.entries()["late"].FullText.URL != "" {
+		t.Fatalf("%v, %+v", err, b.entries()["late"].FullText)
+	}
+	b.reached = nil
+	if sum := b.update(); sum.Updated != 1 || b.entries()["late"].FullText.URL == "" {
+		t.Errorf("%v, %+v\n%s", sum, b.entries()["late"].FullText, b.log)
+	}
+	b.site.Forget("/late")
+	b.later(100 * time.Hour)
+	if b.update(); len(b.site.Requests("/late")) > 0 {
+		t.Errorf("it is asked for again: %d", len(b.site.Requests("/late")))
+	}
+}
+
 // The feed's password and headers are for its own server, and private addresses for
 // documents that come from one.
 func TestFullTextSecrets(t *testing.T) {
