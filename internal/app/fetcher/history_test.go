@@ -298,83 +298,9 @@ func TestHostileArchives(t *testing.T) {
 		}})
 	}
 	r, s, l := within(time.Minute)
-	good := server.Doc("", atomFeed(mark, 1, entry{"old", "Old", 1}))
 	to := func(url string) http.HandlerFunc { return server.Answer(302, "", "Location: "+url) }
 	leads := func(url string) http.HandlerFunc {
 		return server.Doc("", atomFeed(mark+link("prev-archive", url), 1, entry{"old", "Old", 1}))
-	}
-	type hostile struct {
-		name   string
-		answer http.HandlerFunc // of the archive /2, which is to lead to /1
-		reason string
-		at     string // the archive that is missing; "" for /2
-	}
-	// try gives what is not as it should be.
-	try := func(i int, c hostile) (wrong []string) {
-		errorf := func(format string, args ...any) { wrong = append(wrong, fmt.Sprintf(format, args...)) }
-		now = now.Add(100 * 24 * time.Hour)
-		feed, three, two := fmt.Sprint("/feed", i), fmt.Sprint("/3-", i), fmt.Sprint("/2-", i)
-		named := strings.NewReplacer("/3", three, "/feed", feed)
-		at := named.Replace(c.at)
-		if at == "" {
-			at = two
-		}
-		if strings.HasPrefix(at, "/") {
-			at = s.URL(at)
-		}
-		s.Handle(feed, server.Doc("", atomFeed(link("prev-archive", three), 9, entry{"now", "Now", 9})))
-		s.Handle(three, server.Doc("", atomFeed(mark+link("prev-archive", two), 5, entry{"newer", "Newer", 5})))
-		s.Handle(two, func(w http.ResponseWriter, req *http.Request) {
-			rec := &rewriter{w, named, strings.NewReplacer(`"/3`, `"`+three, `"/feed`, `"`+feed)}
-			c.answer(rec, req)
-		})
-		hash := subscribeTo(t, r, s.URL(feed))[0]
-		update(t, r, Selection{Feeds: []string{hash}, Unnamed: true, History: true})
-		h := feeddir.HistoryOf(r.Dir, hash)
-		messages := l.String()
-		l.b.Reset()
-		gap := h.Gap()
-		if gap == nil || gap.URL != at || !strings.Contains(gap.Reason, c.reason) {
-			errorf("%s: %+v, want %s", c.name, gap, at)
-			return wrong
-		}
-		if strings.Count(messages, "\n") != 1 || !strings.HasPrefix(messages, "warning: ") || !strings.Contains(messages, gap.URL) {
-			errorf("%s: %q", c.name, messages)
-		}
-		got := titles(t, r, lektordir.ListOptions{Feeds: []string{hash}})
-		if len(got) < 2 || got[0] != "Now" || !slices.Contains(got, "Newer") {
-			errorf("%s: %q", c.name, got)
-		}
-		if sub, _ := feeddir.Read(r.Dir, hash); sub.Error != "" || h.Summary() != "incomplete" {
-			errorf("%s: %q, %s", c.name, sub.Error, h.Summary())
-		}
-		// Neither asked for nor told of again before it is time.
-		s.Forget("")
-		asked(s)
-		update(t, r, Selection{Feeds: []string{hash}, Unnamed: true})
-		if got := asked(s); got != feed || l.String() != "" {
-			errorf("%s: %s, %s", c.name, got, l)
-		}
-		// After a day it is, and told of if there is news.
-		now = now.Add(49 * time.Hour)
-		update(t, r, Selection{Feeds: []string{hash}, Unnamed: true})
-		if l.String() != "" || h.Retry().Sub(now) < 24*time.Hour-time.Second {
-			errorf("%s: %s; again %v", c.name, l, h.Retry().Sub(now))
-		}
-		// Mended, it comes at once for who asks by name.
-		now = now.Add(49 * time.Hour)
-		s.Handle(two, good)
-		if c.at != "" {
-			return wrong // the archive that is stored does not change
-		}
-		update(t, r, Selection{Feeds: []string{hash}, History: true})
-		if got := titles(t, r, lektordir.ListOptions{Feeds: []string{hash}}); h.Gap() != nil || !slices.Contains(got, "Old") || l.String() != "" {
-			if c.name != "itself" {
-				errorf("%s: %v, %q, %s", c.name, h.Gap(), got, l)
-			}
-		}
-		l.b.Reset()
-		return wrong
 	}
 	for i, c := range []hostile{
 		{"403", server.Answer(403, ""), "the server answered 403 Forbidden", ""},
@@ -395,14 +321,14 @@ func TestHostileArchives(t *testing.T) {
 		{"by redirect", to("/3"), "round in a circle", ""},
 		{"redirect to a file", to("file:///etc/passwd"), "only http and https are followed", ""},
 	} {
-		for _, wrong := range try(i, c) {
+		for _, wrong := range c.try(t, r, s, l, &now, i) {
 			t.Error(wrong)
 		}
 	}
 	// All but the archive comes within the deadline, which takes longer on a busy machine.
 	for deadline := time.Second / 2; ; deadline *= 2 {
 		r, s, l = within(deadline)
-		wrong := try(0, hostile{"timeout", server.Stall, "--timeout raises the limit", ""})
+		wrong := hostile{"timeout", server.Stall, "--timeout raises the limit", ""}.try(t, r, s, l, &now, 0)
 		if len(wrong) == 0 {
 			break
 		}
@@ -410,6 +336,86 @@ func TestHostileArchives(t *testing.T) {
 			t.Fatal(wrong)
 		}
 	}
+}
+
+// hostile is an archive with which something is wrong.
+type hostile struct {
+	name   string
+	answer http.HandlerFunc // of the archive /2, which is to lead to /1
+	reason string
+	at     string // the archive that is missing; "" for /2
+}
+
+// goodArchive is what it is when it is mended.
+var goodArchive = server.Doc("", atomFeed(mark, 1, entry{"old", "Old", 1}))
+
+// try gives what is not as it should be; i tells the cases of a server apart.
+func (c hostile) try(t *testing.T, r *Runner, s *server.Server, l *log, now *time.Time, i int) (wrong []string) {
+	t.Helper()
+	errorf := func(format string, args ...any) { wrong = append(wrong, fmt.Sprintf(format, args...)) }
+	*now = now.Add(100 * 24 * time.Hour)
+	feed, three, two := fmt.Sprint("/feed", i), fmt.Sprint("/3-", i), fmt.Sprint("/2-", i)
+	named := strings.NewReplacer("/3", three, "/feed", feed)
+	at := named.Replace(c.at)
+	if at == "" {
+		at = two
+	}
+	if strings.HasPrefix(at, "/") {
+		at = s.URL(at)
+	}
+	s.Handle(feed, server.Doc("", atomFeed(link("prev-archive", three), 9, entry{"now", "Now", 9})))
+	s.Handle(three, server.Doc("", atomFeed(mark+link("prev-archive", two), 5, entry{"newer", "Newer", 5})))
+	s.Handle(two, func(w http.ResponseWriter, req *http.Request) {
+		rec := &rewriter{w, named, strings.NewReplacer(`"/3`, `"`+three, `"/feed`, `"`+feed)}
+		c.answer(rec, req)
+	})
+	hash := subscribeTo(t, r, s.URL(feed))[0]
+	update(t, r, Selection{Feeds: []string{hash}, Unnamed: true, History: true})
+	h := feeddir.HistoryOf(r.Dir, hash)
+	messages := l.String()
+	l.b.Reset()
+	gap := h.Gap()
+	if gap == nil || gap.URL != at || !strings.Contains(gap.Reason, c.reason) {
+		errorf("%s: %+v, want %s", c.name, gap, at)
+		return wrong
+	}
+	if strings.Count(messages, "\n") != 1 || !strings.HasPrefix(messages, "warning: ") || !strings.Contains(messages, gap.URL) {
+		errorf("%s: %q", c.name, messages)
+	}
+	got := titles(t, r, lektordir.ListOptions{Feeds: []string{hash}})
+	if len(got) < 2 || got[0] != "Now" || !slices.Contains(got, "Newer") {
+		errorf("%s: %q", c.name, got)
+	}
+	if sub, _ := feeddir.Read(r.Dir, hash); sub.Error != "" || h.Summary() != "incomplete" {
+		errorf("%s: %q, %s", c.name, sub.Error, h.Summary())
+	}
+	// Neither asked for nor told of again before it is time.
+	s.Forget("")
+	asked(s)
+	update(t, r, Selection{Feeds: []string{hash}, Unnamed: true})
+	if got := asked(s); got != feed || l.String() != "" {
+		errorf("%s: %s, %s", c.name, got, l)
+	}
+	// After a day it is, and told of if there is news.
+	*now = now.Add(49 * time.Hour)
+	update(t, r, Selection{Feeds: []string{hash}, Unnamed: true})
+	if l.String() != "" || h.Retry().Sub(*now) < 24*time.Hour-time.Second {
+		errorf("%s: %s; again %v", c.name, l, h.Retry().Sub(*now))
+	}
+	// Mended, it comes at once for who asks by name.
+	*now = now.Add(49 * time.Hour)
+	s.Handle(two, goodArchive)
+	if c.at != "" {
+		return wrong // the archive that is stored does not change
+	}
+	update(t, r, Selection{Feeds: []string{hash}, History: true})
+	if got := titles(t, r, lektordir.ListOptions{Feeds: []string{hash}}); h.Gap() != nil || !slices.Contains(got, "Old") || l.String() != "" {
+		if c.name != "itself" {
+			errorf("%s: %v, %q, %s", c.name, h.Gap(), got, l)
+		}
+	}
+	l.b.Reset()
+	return wrong
 }
 
 // rewriter replaces text of an answer.
