@@ -108,7 +108,7 @@ func TestForeign(t *testing.T) {
 		n := len(wo.listed())
 		for i := range 2 {
 			res := wo.move(c.foreign)
-			if new := len(wo.listed()) - n; i == 1 && (len(res.New) > 0 || res.Unchanged != 1) || new > 1 {
+			if came := len(wo.listed()) - n; i == 1 && (len(res.New) > 0 || res.Unchanged != 1) || came > 1 {
 				t.Errorf("%s: moved again: %+v", name, res)
 			}
 		}

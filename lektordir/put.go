@@ -311,10 +311,6 @@ func (t *Txn) dated(it *item, newest record, rule Dates) (bool, error) {
 	for range 3 {
 		old, err := t.d.ReadEntry(ref, FieldUpdated|FieldPubDate)
 		if err == nil {
-			// Of an entry that is gone nothing is missed that need not be there.
-			_, err = os.Lstat(t.d.Abs(ref))
-		}
-		if err == nil {
 			// The disk has whole seconds.
 			was, is := updated(old).Truncate(time.Second), it.updated().Truncate(time.Second)
 			return is.After(was) || rule == NotOlder && is.Equal(was), nil

@@ -17,5 +17,8 @@ func TestManual(t *testing.T) { manual.CheckManual(t, newApp()) }
 
 // TestScripts runs testdata/*.txtar; "status N COMMAND…" is that of [dir.Status].
 func TestScripts(t *testing.T) {
-	testscript.Run(t, testscript.Params{Dir: "testdata", Cmds: map[string]func(*testscript.TestScript, bool, []string){"status": dir.Status}})
+	testscript.Run(t, testscript.Params{Dir: "testdata", Setup: func(env *testscript.Env) error {
+		dir.SetEnv(env, "feeds")
+		return nil
+	}, Cmds: map[string]func(*testscript.TestScript, bool, []string){"status": dir.Status}})
 }

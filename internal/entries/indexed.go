@@ -9,8 +9,8 @@ import (
 	"github.com/lektordir/lektor/lektordir"
 )
 
-// What is here is told by the index or not at all, for those who have something to show
-// meanwhile.
+// What is here but for Tallies is told by the index or not at all, for those who have
+// something to show meanwhile.
 
 // Overview is what a list begins with.
 type Overview struct {
@@ -39,6 +39,29 @@ func (s *Store) Overview(ctx context.Context, newest int) (*Overview, error) {
 	o.Newest = b.sorted()
 	slices.Reverse(o.Newest)
 	return &o, nil
+}
+
+// Tallies counts the entries that a list shows, read ones too, by the hashes of the
+// feeds. The error is the context's.
+func (s *Store) Tallies(ctx context.Context) (map[string]Tally, error) {
+	var all map[string]Tally
+	ok, err := s.look(ctx, func(v View) (err error) {
+		for _, err := range v.Complaints() {
+			s.Report(err)
+		}
+		all, err = v.Tallies()
+		return err
+	})
+	if ok || err != nil {
+		return all, err
+	}
+	all = map[string]Tally{}
+	err = s.scan(ctx, Selection{Query: &query.Query{}, All: true}, func(r *Record) {
+		t := all[r.Ref.Feed]
+		t.Add(r.Ref)
+		all[r.Ref.Feed] = t
+	})
+	return all, err
 }
 
 // Indexed gives the entries of a selection as [Store.Select] does, and false where only

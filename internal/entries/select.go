@@ -69,6 +69,13 @@ func (t *Tally) Add(r lektordir.Ref) {
 	}
 }
 
+// Plus adds others.
+func (t *Tally) Plus(o Tally) {
+	t.All += o.All
+	t.Unread += o.Unread
+	t.Flagged += o.Flagged
+}
+
 // Wanted is what a [View] is asked for.
 type Wanted struct {
 	Query   *query.Query

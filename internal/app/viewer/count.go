@@ -31,11 +31,10 @@ var Groups = []string{"folder", "feed", "author", "day", "query"}
 
 // counted is the number of entries of a feed, of another group, or of all.
 type counted struct {
-	feed        *lektordir.Feed // of a group by feed
-	key         string          // what orders groups
-	name        string          // of a group, "" for those that have none
-	unread, all int
-	flagged     int
+	feed *lektordir.Feed // of a group by feed
+	key  string          // what orders groups
+	name string          // of a group, "" for those that have none
+	entries.Tally
 }
 
 // Count prints how many entries of a query are unread, and how many there are.
@@ -80,7 +79,7 @@ func Count(ctx context.Context, o CountOptions, s *command.Streams) error {
 		return errors.Join(p.PrintAll(counts), p.Flush())
 	}
 	if o.By == "" {
-		_, err := fmt.Fprintf(s.Out, "%d unread of %d\n", counts[0].unread, counts[0].all)
+		_, err := fmt.Fprintf(s.Out, "%d unread of %d\n", counts[0].Unread, counts[0].All)
 		return err
 	}
 	if o.Total && len(counts) > 1 {
@@ -88,7 +87,7 @@ func Count(ctx context.Context, o CountOptions, s *command.Streams) error {
 	}
 	for _, c := range counts {
 		name := cmp.Or(strings.TrimSpace(termsafe.Line(c.name)), "(no "+o.By+")")
-		if _, err := fmt.Fprintf(s.Out, "%6d %6d  %s\n", c.unread, c.all, name); err != nil {
+		if _, err := fmt.Fprintf(s.Out, "%6d %6d  %s\n", c.Unread, c.All, name); err != nil {
 			return err
 		}
 	}
@@ -129,54 +128,98 @@ func (v *viewer) counts(ctx context.Context, by string, want lektordir.Fields) (
 		c.feed = f
 		return c
 	}
-	// What has no entries counts, too, unless only some are asked for.
-	if v.query.Empty() && (by == "feed" || by == "folder") {
-		feeds, err := v.Dir.Feeds()
-		v.Report(err)
-		for _, f := range feeds {
-			if by == "feed" {
-				feed(f)
-				continue
+	in := map[string]map[string]string{} // folders of feeds
+	foldersOf := func(hash string) map[string]string {
+		folders, known := in[hash]
+		if !known {
+			folders = entries.FoldersAbove(v.Folders(hash))
+			in[hash] = folders
+		}
+		return folders
+	}
+	add := func(hash string, f func() *lektordir.Feed, t entries.Tally) {
+		total.Plus(t)
+		switch by {
+		case "feed":
+			feed(f()).Plus(t)
+		case "folder":
+			for key, name := range foldersOf(hash) {
+				group(key, key, name).Plus(t)
 			}
-			for key, name := range entries.FoldersAbove(v.Folders(f.Hash)) {
-				group(key, key, name)
+			if len(foldersOf(hash)) == 0 {
+				group("", "", "").Plus(t)
 			}
 		}
 	}
-	in := map[string]map[string]string{} // folders of feeds
+	if v.query.Empty() && want == 0 {
+		whole, err := v.countWhole(ctx, by, add, func(f *lektordir.Feed) {
+			if by == "feed" {
+				feed(f)
+				return
+			}
+			for key, name := range foldersOf(f.Hash) {
+				group(key, key, name)
+			}
+		})
+		if whole || err != nil {
+			return sortCounts(groups, total, by), total, err
+		}
+	}
 	err = v.Each(ctx, entries.Selection{Query: v.query, All: true, Want: want}, func(r *entries.Record) error {
-		total.add(r.Ref)
+		var t entries.Tally
+		t.Add(r.Ref)
+		add(r.Ref.Feed, r.Feed, t)
 		switch by {
-		case "feed":
-			feed(r.Feed()).add(r.Ref)
 		case "author":
 			name := named(r.Author())
 			key := query.Fold(name)
-			group(key, key, name).add(r.Ref)
+			group(key, key, name).Plus(t)
 		case "day":
 			day := r.Date().In(v.Now.Location()).Format("2006-01-02")
-			group(day, day, day).add(r.Ref)
-		case "folder":
-			folders, known := in[r.Ref.Feed]
-			if !known {
-				if folders = entries.FoldersAbove(v.Folders(r.Ref.Feed)); len(folders) == 0 {
-					folders = map[string]string{"": ""}
-				}
-				in[r.Ref.Feed] = folders
-			}
-			for key, name := range folders {
-				group(key, key, name).add(r.Ref)
-			}
+			group(day, day, day).Plus(t)
 		}
 		return nil
 	})
 	if err != nil {
 		return nil, nil, err
 	}
-	if by == "" {
-		return []*counted{total}, total, nil
+	return sortCounts(groups, total, by), total, nil
+}
+
+// countWhole counts feeds as a whole, for which no entry has to be looked at. What has
+// no entries counts, too: each feed is told to has. It reports false where entries are
+// of feeds that only they themselves know.
+func (v *viewer) countWhole(ctx context.Context, by string, add func(hash string, f func() *lektordir.Feed, t entries.Tally), has func(*lektordir.Feed)) (bool, error) {
+	known := map[string]*lektordir.Feed{}
+	if by == "feed" || by == "folder" {
+		feeds, err := v.Dir.Feeds()
+		v.Report(err)
+		for _, f := range feeds {
+			known[f.Hash] = f
+			has(f)
+		}
 	}
-	counts = make([]*counted, 0, len(groups))
+	tallies, err := v.Tallies(ctx)
+	if err != nil {
+		return false, err
+	}
+	for hash := range tallies {
+		if by == "feed" && known[hash] == nil {
+			return false, nil
+		}
+	}
+	for hash, t := range tallies {
+		add(hash, func() *lektordir.Feed { return known[hash] }, t)
+	}
+	return true, nil
+}
+
+// sortCounts orders groups by name, days the newest first, and what has none last.
+func sortCounts(groups map[string]*counted, total *counted, by string) []*counted {
+	if by == "" {
+		return []*counted{total}
+	}
+	counts := make([]*counted, 0, len(groups))
 	for _, c := range groups {
 		counts = append(counts, c)
 	}
@@ -196,7 +239,7 @@ func (v *viewer) counts(ctx context.Context, by string, want lektordir.Fields) (
 		}
 		return cmp.Or(c, cmp.Compare(a.name, b.name))
 	})
-	return counts, total, nil
+	return counts
 }
 
 // countSaved counts the entries of each saved query that match the words as well.
@@ -219,7 +262,7 @@ func (v *viewer) countSaved(ctx context.Context, words []string) ([]*counted, er
 		}
 		c := &counted{name: q.Name}
 		err := v.Each(ctx, entries.Selection{Query: q.Query, All: true}, func(r *entries.Record) error {
-			c.add(r.Ref)
+			c.Add(r.Ref)
 			return nil
 		})
 		if err != nil {
@@ -230,23 +273,13 @@ func (v *viewer) countSaved(ctx context.Context, words []string) ([]*counted, er
 	return counts, nil
 }
 
-func (c *counted) add(r lektordir.Ref) {
-	c.all++
-	if r.Unread() {
-		c.unread++
-	}
-	if r.HasFlag('F') {
-		c.flagged++
-	}
-}
-
 // countColumns are what -o can print of a count: the numbers, and what they are of.
 func countColumns(by string) []command.Column[*counted] {
 	type C = *counted
 	columns := []command.Column[C]{
-		{Name: "unread", Get: func(c C) any { return c.unread }},
-		{Name: "all", Get: func(c C) any { return c.all }},
-		{Name: "flagged", Get: func(c C) any { return c.flagged }},
+		{Name: "unread", Get: func(c C) any { return c.Unread }},
+		{Name: "all", Get: func(c C) any { return c.All }},
+		{Name: "flagged", Get: func(c C) any { return c.Flagged }},
 	}
 	if by != "" && by != "feed" {
 		return append(columns, command.Column[C]{Name: by, Get: func(c C) any { return c.name }})

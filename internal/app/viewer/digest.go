@@ -53,7 +53,7 @@ func Digest(ctx context.Context, o DigestOptions, s *command.Streams) error {
 		if counts[r.Ref.Feed] == nil {
 			counts[r.Ref.Feed] = &counted{}
 		}
-		counts[r.Ref.Feed].add(r.Ref)
+		counts[r.Ref.Feed].Add(r.Ref)
 		if _, ok := titles[r.Ref.Feed]; !ok {
 			titles[r.Ref.Feed] = query.Fold(r.Feed().Title())
 		}
@@ -151,10 +151,10 @@ func (v *viewer) htmlDigest(ctx context.Context, found []*entries.Record, o Dige
 
 // String tells how many entries a digest has of a feed.
 func (c *counted) String() string {
-	if c.unread == c.all {
-		return units.Count(c.all, "entry")
+	if c.Unread == c.All {
+		return units.Count(c.All, "entry")
 	}
-	return fmt.Sprintf("%s, %d unread", units.Count(c.all, "entry"), c.unread)
+	return fmt.Sprintf("%s, %d unread", units.Count(c.All, "entry"), c.Unread)
 }
 
 // head gives the first lines of the content that have something on them,

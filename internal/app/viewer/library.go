@@ -10,7 +10,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -20,6 +19,7 @@ import (
 	"github.com/lektordir/lektor/internal/app/viewer/tui"
 	"github.com/lektordir/lektor/internal/atomicfile"
 	"github.com/lektordir/lektor/internal/command"
+	"github.com/lektordir/lektor/internal/crew"
 	"github.com/lektordir/lektor/internal/entries"
 	"github.com/lektordir/lektor/internal/fetch"
 	"github.com/lektordir/lektor/internal/htmltext"
@@ -28,7 +28,6 @@ import (
 	"github.com/lektordir/lektor/internal/termsafe"
 	"github.com/lektordir/lektor/internal/watch"
 	"github.com/lektordir/lektor/lektordir"
-	"golang.org/x/sync/errgroup"
 )
 
 // library is the lektor-dir for the full-screen reader. It is safe for concurrent use.
@@ -104,7 +103,7 @@ func (l *library) Overview(ctx context.Context, newest int) (*tui.Overview, erro
 	}
 	o := &tui.Overview{}
 	var known *entries.Overview
-	var work errgroup.Group
+	var work crew.Crew
 	work.Go(func() (err error) {
 		known, err = s.Overview(ctx, newest)
 		return err
@@ -171,8 +170,7 @@ func (l *library) List(ctx context.Context, feeds ...string) ([]lektordir.Ref, e
 	// In parts, on all processors. What is malformed was told by ls and check.
 	const part = 64
 	lists := make([][]lektordir.Ref, (len(feeds)+part-1)/part)
-	var work errgroup.Group
-	work.SetLimit(runtime.GOMAXPROCS(0))
+	work := crew.New()
 	for i, some := range slices.Collect(slices.Chunk(feeds, part)) {
 		work.Go(func() error {
 			lists[i], _ = l.dir.List(ctx, lektordir.ListOptions{Feeds: some, SkipTrashed: true})
@@ -323,18 +321,24 @@ func (l *library) parse(text string) (*query.Query, error) {
 	return entries.ParseQuery(l.dir.Path(), []string{text})
 }
 
-func (l *library) Page(_ context.Context, ref lektordir.Ref, width int) (*tui.Page, error) {
+func (l *library) Page(_ context.Context, ref lektordir.Ref, width int, feedText bool) (*tui.Page, error) {
 	s := l.store()
 	v := &viewer{Store: s, clock: l.clock}
 	r := s.Record(ref)
 	if err := r.Read(lektordir.AllFields); err != nil {
 		return nil, err
 	}
+	hasArticle := r.Get(0).FullText.URL != ""
+	if feedText {
+		if err := r.TakeFeedText(); err != nil {
+			return nil, err
+		}
+	}
 	var b strings.Builder
 	v.header(&b, r)
 	d := r.Document(width)
 	e := r.Get(0)
-	p := &tui.Page{Text: d.Text, URL: r.URL(), Links: d.Links, Pictures: d.Pictures}
+	p := &tui.Page{HasArticle: hasArticle, Text: d.Text, URL: r.URL(), Links: d.Links, Pictures: d.Pictures}
 	if p.Text == "" {
 		p.Text = termsafe.Clean(e.Summary)
 	}

@@ -101,7 +101,7 @@ func (v *viewer) stats(ctx context.Context, weeks int) ([]*stat, error) {
 	paths := map[*stat][]string{}
 	for _, r := range found {
 		x, date := of(r.Feed()), r.Date()
-		x.add(r.Ref)
+		x.Add(r.Ref)
 		if date.After(x.newest) {
 			x.newest = date
 		}
@@ -184,9 +184,9 @@ func (v *viewer) printStats(stats []*stat, o StatsOptions) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%8s %8s  %-*s %5s %10s  %s\n", "unread", "entries", max(o.Weeks, len("weeks")), "weeks", "most", "disk", "feed")
 	for _, x := range stats {
-		all.unread, all.all, all.bytes = all.unread+x.unread, all.all+x.all, all.bytes+x.bytes
+		all.Unread, all.All, all.bytes = all.Unread+x.Unread, all.All+x.All, all.bytes+x.bytes
 		most := slices.Max(x.weeks)
-		line := fmt.Sprintf("%8d %8d  %s%*s %5d %10s  %s", x.unread, x.all, bar(x.weeks, most), max(0, len("weeks")-o.Weeks), "", most, units.Bytes(x.bytes), termsafe.Line(x.feed.Title()))
+		line := fmt.Sprintf("%8d %8d  %s%*s %5d %10s  %s", x.Unread, x.All, bar(x.weeks, most), max(0, len("weeks")-o.Weeks), "", most, units.Bytes(x.bytes), termsafe.Line(x.feed.Title()))
 		switch {
 		case x.error != "":
 			broken++
@@ -203,7 +203,7 @@ func (v *viewer) printStats(stats []*stat, o StatsOptions) error {
 		}
 		b.WriteString(line + "\n")
 	}
-	fmt.Fprintf(&b, "%8d %8d  %s in all, %s; %d broken, %d silent\n", all.unread, all.all, units.Count(len(stats), "feed"), units.Bytes(all.bytes), broken, silent)
+	fmt.Fprintf(&b, "%8d %8d  %s in all, %s; %d broken, %d silent\n", all.Unread, all.All, units.Count(len(stats), "feed"), units.Bytes(all.bytes), broken, silent)
 	_, err := v.S.Out.Write([]byte(b.String()))
 	return err
 }
@@ -211,9 +211,9 @@ func (v *viewer) printStats(stats []*stat, o StatsOptions) error {
 // statColumns are what -o can print of a feed.
 var statColumns = []command.Column[*stat]{
 	{Name: "feed", Get: func(x *stat) any { return x.feed.Title() }},
-	{Name: "unread", Get: func(x *stat) any { return x.unread }},
-	{Name: "all", Get: func(x *stat) any { return x.all }},
-	{Name: "flagged", Get: func(x *stat) any { return x.flagged }},
+	{Name: "unread", Get: func(x *stat) any { return x.Unread }},
+	{Name: "all", Get: func(x *stat) any { return x.All }},
+	{Name: "flagged", Get: func(x *stat) any { return x.Flagged }},
 	{Name: "weeks", Get: func(x *stat) any {
 		list := make([]string, len(x.weeks))
 		for i, n := range x.weeks {

@@ -27,12 +27,12 @@ const (
 )
 
 // notes is the variable with the file in which a program under measurement is noted,
-// and real the one with the program that the name of this one stands for.
-const notes, real = "LEKTOR_BENCH_NOTES", "LEKTOR_BENCH_REAL"
+// and inner the one with the program that the name of this one stands for.
+const notes, inner = "LEKTOR_BENCH_NOTES", "LEKTOR_BENCH_REAL"
 
 // stand runs the program that this one stands for, and notes what it took.
 func stand() {
-	cmd := exec.Command(os.Getenv(real), os.Args[1:]...)
+	cmd := exec.Command(os.Getenv(inner), os.Args[1:]...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
 	start := time.Now()
 	err := cmd.Run()
@@ -76,7 +76,7 @@ func inLines(o options, program string, w io.Writer) {
 		must.Do(errors.Join(os.RemoveAll(notesFile)))
 		cmd := exec.Command("sh", "-c", fmt.Sprintf(how.command, o.n))
 		cmd.Dir = tmp
-		cmd.Env = append(os.Environ(), "PATH="+filepath.Join(tmp, "bin")+":"+os.Getenv("PATH"), notes+"="+notesFile, real+"="+program)
+		cmd.Env = append(os.Environ(), "PATH="+filepath.Join(tmp, "bin")+":"+os.Getenv("PATH"), notes+"="+notesFile, inner+"="+program)
 		var out, said bytes.Buffer
 		cmd.Stdout, cmd.Stderr = &out, &said
 		start := time.Now()
