@@ -57,7 +57,7 @@ func TestTUIMouse(t *testing.T) {
 	r.mouse(0, 500, 500) // nowhere
 	r.mouse(2, 1, 1)
 	r.mouse(0, 1, 1)
-	r.Keys("Escape", "h")
+	r.Keys("h")
 	r.mouse(65, 50, 10)
 	r.see(t, `>N?\s.*three 0`)
 	r.mouse(64, 50, 10)
