@@ -38,7 +38,7 @@ demo: build ## a lektor-dir from nothing to reading; FEED=https://… takes a re
 	@GO="$(GO)" sh scripts/demo $(FEED)
 
 test: check build ## check, then every test, with the race detector where a C compiler works
-	LEKTOR_PROGRAMS="$(CURDIR)/bin" $(GO) test $$(GO="$(GO)" sh scripts/race-flag) ./...
+	@LEKTOR_PROGRAMS="$(CURDIR)/bin" GO="$(GO)" sh scripts/test ./...
 
 check: ## formatting, vet, staticcheck, go.mod, import rules, scripts, man pages, other systems
 	@GO="$(GO)" sh scripts/check

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"sync"
 	"unicode"
 	"unicode/utf8"
 
@@ -194,14 +195,19 @@ func fits(text []byte, bad int) bool {
 // superset. In the alphabets of the West it is nothing that could be told from
 // windows-1252. Nobody writes feeds in MacCyrillic; it is what Ukrainian in
 // windows-1251 is taken for.
-var detectable = map[string]struct {
+var detectable = sync.OnceValue(func() map[string]charsetFound {
+	return map[string]charsetFound{
+		"SHIFT_JIS": {"shift_jis", 0.5}, "CP932": {"shift_jis", 0.5}, "EUC-JP": {"euc-jp", 0.5},
+		"GB2312": {"gb18030", 0.5}, "Big5": {"big5", 0.5}, "EUC-KR": {"euc-kr", 0.5}, "CP949": {"euc-kr", 0.5},
+		"KOI8-R": {"koi8-u", 0.85}, "Windows-1251": {"windows-1251", 0.85}, "MacCyrillic": {"windows-1251", 0.85},
+		"ISO-8859-5": {"iso-8859-5", 0.85}, "ISO-8859-7": {"iso-8859-7", 0.85}, "Windows-1253": {"windows-1253", 0.85},
+	}
+})
+
+// charsetFound is a charset that was detected.
+type charsetFound struct {
 	name       string
 	confidence float64 // the least; Western texts reach none for the first, and 0.73 at all
-}{
-	"SHIFT_JIS": {"shift_jis", 0.5}, "CP932": {"shift_jis", 0.5}, "EUC-JP": {"euc-jp", 0.5},
-	"GB2312": {"gb18030", 0.5}, "Big5": {"big5", 0.5}, "EUC-KR": {"euc-kr", 0.5}, "CP949": {"euc-kr", 0.5},
-	"KOI8-R": {"koi8-u", 0.85}, "Windows-1251": {"windows-1251", 0.85}, "MacCyrillic": {"windows-1251", 0.85},
-	"ISO-8859-5": {"iso-8859-5", 0.85}, "ISO-8859-7": {"iso-8859-7", 0.85}, "Windows-1253": {"windows-1253", 0.85},
 }
 
 // maxDetect is how many bytes are looked at to find a charset.
@@ -215,7 +221,7 @@ func detect(b []byte) (enc encoding.Encoding, name string) {
 	i := bytes.IndexFunc(b, func(r rune) bool { return r >= utf8.RuneSelf })
 	b = b[max(i, 0):]
 	for _, r := range chardet.DetectAll(b[:min(len(b), maxDetect)]) {
-		if d, ok := detectable[r.Encoding]; ok && r.Confidence >= d.confidence {
+		if d, ok := detectable()[r.Encoding]; ok && r.Confidence >= d.confidence {
 			return lookupCharset(d.name)
 		}
 	}
@@ -298,19 +304,21 @@ func declaredCharset(b []byte) string {
 }
 
 // charsetAliases are labels seen in feeds that no register has.
-var charsetAliases = map[string]string{
-	"utf8mb4": "utf-8", "utf8mb3": "utf-8", "cp65001": "utf-8", "unicode": "utf-8",
-	"cp932": "shift_jis", "cp936": "gb18030", "cp949": "euc-kr", "cp950": "big5",
-	"cp1361": "johab", "macroman": "macintosh", "mac-roman": "macintosh",
-	"latin-1": "windows-1252", "latin1": "windows-1252", "ansi": "windows-1252",
-	"utf-7": "", "us-ascii": "windows-1252",
-}
+var charsetAliases = sync.OnceValue(func() map[string]string {
+	return map[string]string{
+		"utf8mb4": "utf-8", "utf8mb3": "utf-8", "cp65001": "utf-8", "unicode": "utf-8",
+		"cp932": "shift_jis", "cp936": "gb18030", "cp949": "euc-kr", "cp950": "big5",
+		"cp1361": "johab", "macroman": "macintosh", "mac-roman": "macintosh",
+		"latin-1": "windows-1252", "latin1": "windows-1252", "ansi": "windows-1252",
+		"utf-7": "", "us-ascii": "windows-1252",
+	}
+})
 
 // lookupCharset finds a charset by its label. The name is in lower case; nil
 // stands for an unknown one.
 func lookupCharset(label string) (enc encoding.Encoding, name string) {
 	label = strings.ToLower(strings.TrimSpace(label))
-	if a, ok := charsetAliases[label]; ok {
+	if a, ok := charsetAliases()[label]; ok {
 		label = a
 	}
 	if label == "" || len(label) > 40 {

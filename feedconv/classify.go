@@ -87,39 +87,94 @@ var properNames = sync.OnceValue(func() map[string]string {
 	return m
 })
 
-// nativeText are the roles of the native elements that are not plain text.
-var (
-	rssFeedRoles = map[string]role{
-		"link": roleRSSLink, "docs": roleURL, "cloud": roleAttributes,
-		"managingeditor": rolePerson, "webmaster": rolePerson, "author": rolePerson,
+// The roles of the native elements that are not plain text.
+
+func rssFeedRole(name string) (role, bool) {
+	switch name {
+	case "link":
+		return roleRSSLink, true
+	case "docs":
+		return roleURL, true
+	case "cloud":
+		return roleAttributes, true
+	case "managingeditor", "webmaster", "author":
+		return rolePerson, true
 	}
-	rssEntryRoles = map[string]role{
-		"link": roleRSSLink, "comments": roleURL, "guid": roleID, "enclosure": roleEnclosure,
-		"image": roleItemImage, "author": rolePerson, "description": roleHTML, "fullitem": roleHTML,
-		"body": roleHTML, "content": roleHTML, "summary": roleHTML, "encoded": roleHTML,
+	return 0, false
+}
+
+func rssEntryRole(name string) (role, bool) {
+	switch name {
+	case "link":
+		return roleRSSLink, true
+	case "comments":
+		return roleURL, true
+	case "guid":
+		return roleID, true
+	case "enclosure":
+		return roleEnclosure, true
+	case "image":
+		return roleItemImage, true
+	case "author":
+		return rolePerson, true
+	case "description", "fullitem", "body", "content", "summary", "encoded":
+		return roleHTML, true
 	}
-	atomRoles = map[string]role{
-		"link": roleAtomLink, "category": roleTerm, "id": roleID, "icon": roleURL, "logo": roleURL,
-		"uri": roleURL, "url": roleURL, "homepage": roleURL,
-		"title": roleAtomText, "subtitle": roleAtomText, "tagline": roleAtomText, "summary": roleAtomText,
-		"content": roleAtomText, "rights": roleAtomText, "copyright": roleAtomText, "info": roleAtomText,
+	return 0, false
+}
+
+func atomRole(name string) (role, bool) {
+	switch name {
+	case "link":
+		return roleAtomLink, true
+	case "category":
+		return roleTerm, true
+	case "id":
+		return roleID, true
+	case "icon", "logo", "uri", "url", "homepage":
+		return roleURL, true
+	case "title", "subtitle", "tagline", "summary", "content", "rights", "copyright", "info":
+		return roleAtomText, true
 	}
-	atomStructs = map[string]bool{"author": true, "contributor": true, "source": true}
-	rssStructs  = map[string]bool{"image": true, "textinput": true, "skiphours": true, "skipdays": true}
-	// siblings are elements that cannot be inside of a title, a link or a
-	// date: one of these that is not closed ends where they begin.
-	rssSiblings = map[string]bool{
-		"title": true, "link": true, "description": true, "guid": true, "pubdate": true, "author": true,
-		"category": true, "comments": true, "enclosure": true, "item": true, "language": true,
-		"generator": true, "lastbuilddate": true, "managingeditor": true, "webmaster": true, "image": true,
-		"encoded": true, "creator": true, "docs": true, "copyright": true, "ttl": true,
+	return 0, false
+}
+
+func isAtomStruct(name string) bool {
+	switch name {
+	case "author", "contributor", "source":
+		return true
 	}
-	atomSiblings = map[string]bool{
-		"title": true, "link": true, "id": true, "updated": true, "published": true, "modified": true,
-		"issued": true, "summary": true, "content": true, "author": true, "category": true, "entry": true,
-		"subtitle": true, "generator": true, "rights": true,
+	return false
+}
+
+func isRSSStruct(name string) bool {
+	switch name {
+	case "image", "textinput", "skiphours", "skipdays":
+		return true
 	}
-)
+	return false
+}
+
+// Siblings are elements that cannot be inside of a title, a link or a date: one of
+// these that is not closed ends where they begin.
+
+func isRSSSibling(name string) bool {
+	switch name {
+	case "title", "link", "description", "guid", "pubdate", "author", "category", "comments", "enclosure", "item", "language",
+		"generator", "lastbuilddate", "managingeditor", "webmaster", "image", "encoded", "creator", "docs", "copyright", "ttl":
+		return true
+	}
+	return false
+}
+
+func isAtomSibling(name string) bool {
+	switch name {
+	case "title", "link", "id", "updated", "published", "modified", "issued", "summary", "content", "author", "category", "entry",
+		"subtitle", "generator", "rights":
+		return true
+	}
+	return false
+}
 
 func (t *tidier) entryName() string {
 	if t.isAtom {
@@ -190,8 +245,9 @@ func (t *tidier) classifyIn(info *nameInfo, ns nsID, lvl level) class {
 	switch ns {
 	case nsAtom10, nsAtom03:
 		out = name
-		if !atomStructs[name] && name != "entry" && name != "feed" {
-			c.kind, c.role = kText, atomRoles[name]
+		if !isAtomStruct(name) && name != "entry" && name != "feed" {
+			c.kind = kText
+			c.role, _ = atomRole(name)
 		}
 	case nsDC, nsDCTerms:
 		out = name
@@ -243,10 +299,10 @@ func (t *tidier) classifyAtom(name, out string, lvl level) class {
 		return class{kind: kTransparent, level: inList}
 	case name == "entry", name == "feed", lvl == inList:
 		return dropped
-	case atomStructs[name] && (name != "source" || lvl == inEntry):
+	case isAtomStruct(name) && (name != "source" || lvl == inEntry):
 		return class{kind: kStruct, out: name}
 	}
-	r, known := atomRoles[name]
+	r, known := atomRole(name)
 	if known {
 		out = name
 	}
@@ -271,13 +327,13 @@ func (t *tidier) classifyRSS(name, out string, lvl level) class {
 		return dropped
 	case name == "categories" && lvl <= inEntry:
 		return class{kind: kTransparent, level: inCategories}
-	case rssStructs[name] && lvl <= inFeed:
+	case isRSSStruct(name) && lvl <= inFeed:
 		return class{kind: kStruct, out: out}
 	}
-	roles := rssEntryRoles
+	roleOf := rssEntryRole
 	switch lvl {
 	case inFeed:
-		roles = rssFeedRoles
+		roleOf = rssFeedRole
 		if name == "author" {
 			// gofeed has no place for it, and looks here next.
 			return class{kind: kText, role: rolePerson, out: "dc:author", ns: nsDC, ext: true}
@@ -293,7 +349,7 @@ func (t *tidier) classifyRSS(name, out string, lvl level) class {
 		}
 		return class{kind: kText, out: out}
 	}
-	r, known := roles[name]
+	r, known := roleOf(name)
 	if known && properNames()[name] == "" {
 		out = name
 	}

@@ -290,7 +290,7 @@ func (t *tidier) innerAttrs() {
 			continue
 		}
 		val := t.ents.decodeAttr(a.val)
-		if len(x.bases) > 0 && urlAttrs[asciiLower(string(key))] {
+		if len(x.bases) > 0 && isHTMLURLAttr(asciiLower(string(key))) {
 			if abs, changed := resolveAttr(x.innermost(), asciiLower(string(key)), html.EscapeString(string(val))); changed && t.grow > 0 {
 				t.grow -= max(len(abs)-len(val), 0)
 				val = []byte(abs)

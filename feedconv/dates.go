@@ -459,7 +459,7 @@ func pivot(year int) int {
 // RFC 2822 (section 4.3) tells readers to take for UTC.
 func (d *dateParts) word(t string) bool {
 	t = strings.TrimPrefix(strings.TrimRight(t, "."), "d'") // d'abril
-	if half, ok := dayHalves[t]; ok {
+	if half, ok := dayHalf(t); ok {
 		if d.pm >= 0 {
 			return false
 		}
@@ -467,7 +467,7 @@ func (d *dateParts) word(t string) bool {
 		return true
 	}
 	if len(t) > 2 && (t[2] == '+' || t[2] == '-' || t[2] == ' ') { // "pm-0500"
-		if _, ok := dayHalves[t[:2]]; ok {
+		if _, ok := dayHalf(t[:2]); ok {
 			return d.word(t[:2]) && d.word(strings.TrimSpace(t[2:]))
 		}
 	}
@@ -496,8 +496,16 @@ func (d *dateParts) word(t string) bool {
 	return true
 }
 
-// dayHalves are am (0) and pm (1).
-var dayHalves = map[string]int{"am": 0, "a.m": 0, "pm": 1, "p.m": 1, "πμ": 0, "π.μ": 0, "μμ": 1, "μ.μ": 1}
+// dayHalf gives 0 for am, and 1 for pm.
+func dayHalf(t string) (half int, ok bool) {
+	switch t {
+	case "am", "a.m", "πμ", "π.μ":
+		return 0, true
+	case "pm", "p.m", "μμ", "μ.μ":
+		return 1, true
+	}
+	return 0, false
+}
 
 // isLetters reports whether t is a word, with the marks that abbreviations have.
 func isLetters(t string) bool {

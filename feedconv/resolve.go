@@ -143,13 +143,15 @@ func removeDots(p string) string {
 	return string(out) + rest
 }
 
-// urlAttrs are the attributes of HTML whose value is a URL. "usemap" is not
-// among them: it names a place in the same text.
-var urlAttrs = map[string]bool{
-	"href": true, "src": true, "action": true, "formaction": true, "cite": true,
-	"poster": true, "longdesc": true, "background": true, "data": true,
-	"codebase": true, "manifest": true, "lowsrc": true, "dynsrc": true,
-	"icon": true, "srcset": true, "imagesrcset": true,
+// isHTMLURLAttr tells whether the value of an attribute of HTML is a URL. That of "usemap"
+// names a place in the same text.
+func isHTMLURLAttr(name string) bool {
+	switch name {
+	case "href", "src", "action", "formaction", "cite", "poster", "longdesc", "background", "data", "codebase", "manifest",
+		"lowsrc", "dynsrc", "icon", "srcset", "imagesrcset":
+		return true
+	}
+	return false
 }
 
 // resolveHTML makes the URLs in HTML absolute. Only the values that change are
@@ -195,7 +197,7 @@ func resolveHTML(s string, base *url.URL, budget *int) string {
 		var done bool
 		i, done = htmlAttrs(s, i, func(key string, from, to int) {
 			lower := asciiLower(key)
-			if !urlAttrs[lower] || *budget <= 0 {
+			if !isHTMLURLAttr(lower) || *budget <= 0 {
 				return
 			}
 			val := s[from:to]
@@ -390,20 +392,22 @@ func indexFold[T string | []byte](s T, sep string) int {
 	}
 }
 
-// linkSchemes are those of URLs that a reader may follow. What a browser runs
-// (javascript, data) or finds on the reader's own disk (file) is no link.
-var linkSchemes = map[string]bool{
-	"http": true, "https": true, "mailto": true, "ftp": true, "ftps": true, "sftp": true, "gemini": true, "gopher": true,
-	"spartan": true, "finger": true, "news": true, "nntp": true, "irc": true, "ircs": true, "xmpp": true, "sip": true,
-	"sips": true, "tel": true, "sms": true, "geo": true, "magnet": true, "feed": true, "ipfs": true, "ipns": true,
-	"rtsp": true, "rtmp": true, "mms": true, "webcal": true, "nostr": true, "acct": true,
+// isLinkScheme tells whether a scheme is one of URLs that a reader may follow. What a
+// browser runs (javascript, data) or finds on the reader's own disk (file) is no link.
+func isLinkScheme(scheme string) bool {
+	switch scheme {
+	case "http", "https", "mailto", "ftp", "ftps", "sftp", "gemini", "gopher", "spartan", "finger", "news", "nntp", "irc", "ircs",
+		"xmpp", "sip", "sips", "tel", "sms", "geo", "magnet", "feed", "ipfs", "ipns", "rtsp", "rtmp", "mms", "webcal", "nostr", "acct":
+		return true
+	}
+	return false
 }
 
 // link gives a URL as it is stored, empty for one that is no link. A relative
 // reference, for which no base was known, stays.
 func link(s string) string {
 	if s = cleanLine(s); hasScheme(s) {
-		if scheme, _, _ := strings.Cut(s, ":"); !linkSchemes[asciiLower(scheme)] {
+		if scheme, _, _ := strings.Cut(s, ":"); !isLinkScheme(asciiLower(scheme)) {
 			return ""
 		}
 	}

@@ -377,9 +377,9 @@ func (t *tidier) leavesText(id int32, info *nameInfo) bool {
 	}
 	ns := t.resolve(info.prefix)
 	if t.isAtom {
-		return atomSiblings[info.lower] && t.native(ns, info.prefix)
+		return isAtomSibling(info.lower) && t.native(ns, info.prefix)
 	}
-	return rssSiblings[info.lower] && (t.native(ns, info.prefix) || ns == nsContent || ns == nsDC)
+	return isRSSSibling(info.lower) && (t.native(ns, info.prefix) || ns == nsContent || ns == nsDC)
 }
 
 // popToFeed closes what is open and has no end tag, down to where an entry may

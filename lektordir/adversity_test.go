@@ -508,7 +508,7 @@ func TestArrivalsInNewDirectory(t *testing.T) {
 }
 
 func contextFor(t *testing.T) (context.Context, context.CancelFunc) {
-	return context.WithTimeout(t.Context(), 30*time.Second)
+	return context.WithTimeout(t.Context(), time.Minute)
 }
 
 // new/$feed that somebody removed while it was empty is made again.

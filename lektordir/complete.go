@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"fmt"
 	"path/filepath"
-	"strings"
 )
 
 // completeFile is what a fetcher keeps of the document of a feed that says of itself
@@ -27,15 +26,13 @@ func (d *Dir) Complete(feed string) (identities []string, ok bool, err error) {
 	}
 	for line := range bytes.Lines(data) {
 		id := string(bytes.TrimSuffix(line, []byte{'\n'}))
-		if !isIdentity(id) {
+		if !IsIdentity(id) {
 			return nil, false, &MalformedError{Path: "src/" + feed + "/" + completeFile, Reason: fmt.Sprintf("%.20q is no entry's 16 digits", id)}
 		}
 		identities = append(identities, id)
 	}
 	return identities, true, nil
 }
-
-func isIdentity(s string) bool { return len(s) == 16 && strings.Trim(s, "0123456789abcdef") == "" }
 
 // present leaves out of a feed's entries those that its document, if it is complete,
 // has no more. An entry whose name tells no identity stays: nobody can say that the

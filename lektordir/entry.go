@@ -251,11 +251,23 @@ func (d *Dir) ReadEntry(r Ref, want Fields) (*Entry, error) {
 	base := d.Abs(r)
 	want = want.whole()
 	var bad error
-	for i := range files {
-		v := &files[i]
-		if want&v.field == 0 {
-			continue
+	absent := false // whether a file was not there, and none was since
+	note := func(field Fields, name string, err error) {
+		switch {
+		case err == nil:
+			absent = false
+		case !isNotExist(err):
+			if field&Obligatory == 0 {
+				err = &OptionalError{err}
+			}
+			bad = errors.Join(bad, err)
+		case field&Obligatory != 0:
+			bad = errors.Join(bad, missing(r, name))
+		default:
+			absent = true
 		}
+	}
+	of := func(v *value) {
 		var data []byte
 		var err error
 		if v.of != nil {
@@ -264,39 +276,46 @@ func (d *Dir) ReadEntry(r Ref, want Fields) (*Entry, error) {
 			// A link that leads nowhere still says which feed it is, by its name.
 			_, err = os.Lstat(base + "/" + v.name)
 		}
-		switch {
-		case err == nil && v.of != nil:
+		if err == nil && v.of != nil {
 			v.parse(e, data)
-		case err == nil:
-		case !isNotExist(err):
-			if v.field&Obligatory == 0 {
-				err = &OptionalError{err}
-			}
-			bad = errors.Join(bad, err)
-		case v.field&Obligatory != 0:
-			bad = errors.Join(bad, missing(r, v.name))
 		}
+		note(v.field, v.name, err)
+	}
+	for v := range want.filesOf(false) {
+		of(v)
 	}
 	if want&Extras != 0 {
-		switch data, err := readFile(base + "/" + extrasFile.name); {
-		case err == nil:
+		data, err := readFile(base + "/" + extrasFile.name)
+		if err == nil {
 			e.parseExtras(data, want)
-		case !isNotExist(err):
-			bad = errors.Join(bad, &OptionalError{err})
 		}
+		note(Extras, extrasFile.name, err)
 	}
 	if want&FieldFeedContent != 0 && e.FullText.URL != "" {
-		data, err := readFile(base + "/" + feedContent.name)
-		if e.FeedContent = data; err != nil && !isNotExist(err) {
-			bad = errors.Join(bad, &OptionalError{err})
-		}
+		of(&feedContent)
 	}
-	if bad != nil {
+	for v := range want.filesOf(true) {
+		of(v)
+	}
+	if bad != nil || absent {
 		if _, err := os.Lstat(base); err != nil {
 			return nil, err
 		}
 	}
 	return e, bad
+}
+
+// filesOf gives the files that have the fields, those that must be there or the others.
+// Those that must are read last: when they are there, the entry was not moved while the
+// others were looked for, and what was not found is none.
+func (want Fields) filesOf(obligatory bool) iter.Seq[*value] {
+	return func(yield func(*value) bool) {
+		for i := range files {
+			if v := &files[i]; want&v.field != 0 && v.field&Obligatory != 0 == obligatory && !yield(v) {
+				return
+			}
+		}
+	}
 }
 
 // whole adds what tells whether there is a file for a field.
@@ -338,15 +357,14 @@ func (r *Reader) ReadEntry(ref Ref, want Fields) (*Entry, error) {
 	}
 	e := &Entry{}
 	name := ref.Name() + "/"
-	for i := range files {
-		v := &files[i]
-		if want&v.field == 0 {
-			continue
-		}
+	absent := false // as in Dir.ReadEntry
+	for v := range want.filesOf(false) {
 		switch data, err := atomicfile.ReadAt(r.fd, name+v.name, maxFile); {
 		case err == nil:
 			v.parse(e, data)
-		case isNotExist(err) && v.field&Obligatory == 0:
+			absent = false
+		case isNotExist(err):
+			absent = true
 		default:
 			return r.d.ReadEntry(ref, want) // which tells what is wrong
 		}
@@ -355,9 +373,23 @@ func (r *Reader) ReadEntry(ref Ref, want Fields) (*Entry, error) {
 		switch data, err := atomicfile.ReadAt(r.fd, name+extrasFile.name, maxFile); {
 		case err == nil:
 			e.parseExtras(data, want)
-		case !isNotExist(err):
+			absent = false
+		case isNotExist(err):
+			absent = true
+		default:
 			return r.d.ReadEntry(ref, want)
 		}
+	}
+	for v := range want.filesOf(true) {
+		data, err := atomicfile.ReadAt(r.fd, name+v.name, maxFile)
+		if err != nil {
+			return r.d.ReadEntry(ref, want)
+		}
+		v.parse(e, data)
+		absent = false
+	}
+	if absent && unix.Fstatat(r.fd, ref.Name(), new(unix.Stat_t), unix.AT_SYMLINK_NOFOLLOW) != nil {
+		return r.d.ReadEntry(ref, want)
 	}
 	return e, nil
 }

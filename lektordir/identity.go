@@ -210,7 +210,9 @@ func origins(j *journal, items []*item) (known []*record, split []bool) {
 	claims := make(map[string]int, len(items)) // lineage -> entry
 	for i, it := range slices.Backward(items) {
 		if known[i] = it.find(j); known[i] == nil {
-			continue
+			if known[i] = it.foreign(j, items); known[i] == nil {
+				continue
+			}
 		}
 		lineage := known[i].lineage()
 		other, ok := claims[lineage]

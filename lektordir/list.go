@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/lektordir/lektor/internal/atomicfile"
 	"github.com/lektordir/lektor/internal/joined"
 )
 
@@ -314,13 +315,5 @@ func (d *Dir) holds(root, path string) bool {
 	if err != nil {
 		return false
 	}
-	if abs == d.path {
-		return true
-	}
-	a, err := os.Stat(abs)
-	if err != nil {
-		return false
-	}
-	b, err := os.Stat(d.path)
-	return err == nil && os.SameFile(a, b)
+	return abs == d.path || atomicfile.Same(abs, d.path)
 }

@@ -19,6 +19,15 @@ func FeedHash(id string) string {
 	return hex.EncodeToString(sum[:])
 }
 
+// IsFeedHash tells whether a name is such a one as [FeedHash] gives.
+func IsFeedHash(name string) bool { return isHex(name, 2*sha1.Size) }
+
+// IsIdentity tells whether a text is such a one as [Ref.Identity] gives of an entry that
+// was delivered by this package.
+func IsIdentity(s string) bool { return isHex(s, 16) }
+
+func isHex(s string, n int) bool { return len(s) == n && strings.Trim(s, "0123456789abcdef") == "" }
+
 // NormalizeID gives the id of a feed that was discovered at a URL: scheme and
 // host in lower case, no fragment, no default port; all else stays as it is,
 // byte for byte. What is no URL with a host is an opaque identifier, and comes

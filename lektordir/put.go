@@ -201,7 +201,11 @@ func (t *Txn) Stage(ctx context.Context, doc Document) (Result, error) {
 		lineage := it.identity.String()
 		if known[i] != nil {
 			lineage = known[i].lineage()
+			updated := len(res.Updated)
 			err = t.again(ctx, it, j.lineageOf(*known[i]), &doc, &res)
+			if err == nil && len(res.Updated) == updated && it.byForeignLink(known[i]) {
+				err = t.alias(it.identity, it.key, it.content, *known[i])
+			}
 		} else {
 			var old *record
 			if !doc.Own && !split[i] {
@@ -306,10 +310,6 @@ func (t *Txn) dated(it *item, newest record, rule Dates) (bool, error) {
 	// A viewer may be taking it just now.
 	for range 3 {
 		old, err := t.d.ReadEntry(ref, FieldUpdated|FieldPubDate)
-		if err == nil {
-			// Of an entry that is gone nothing is missed that need not be there.
-			_, err = os.Lstat(t.d.Abs(ref))
-		}
 		if err == nil {
 			// The disk has whole seconds.
 			was, is := updated(old).Truncate(time.Second), it.updated().Truncate(time.Second)

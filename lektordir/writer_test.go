@@ -659,7 +659,7 @@ mkdir -p "tmp/$HASH/1700000000.M1P2Q4I0123456789abcdef.host;gone"
 func TestArrivals(t *testing.T) {
 	d, _ := newDir(t)
 	deliver(t, d, sample("0", "before"))
-	wctx, cancel := context.WithTimeout(ctx, 30*time.Second)
+	wctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
 	ready := make(chan struct{})
 	got := make(chan Ref)

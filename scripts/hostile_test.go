@@ -335,7 +335,13 @@ func TestHostileEntries(t *testing.T) {
 		letter := string(command("lektor-view", "digest", "--html", "--full", "--keep", "--mail", "kim@example.org"))
 		message(t, "digest by mail", server.URL, letter)
 	})
+	t.Run("maildir", func(t *testing.T) { hostileMaildir(t, server.URL, command, entries) })
+	t.Run("records", func(t *testing.T) { hostileRecords(t, command, entries) })
+	t.Run("run", func(t *testing.T) { hostileRun(t, dir, entries) })
+	t.Run("words", func(t *testing.T) { hostileWords(t, command) })
+	t.Run("scripts", func(t *testing.T) { hostileScripts(t, dir, entries) })
 	t.Run("tui", func(t *testing.T) { hostileScreen(t, dir) })
+	t.Run("viewer", func(t *testing.T) { hostileViewer(t, dir) })
 	if n := asked.Load(); n > 0 {
 		t.Errorf("%d requests left", n)
 	}

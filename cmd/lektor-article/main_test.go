@@ -5,7 +5,6 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
-	"github.com/lektordir/lektor/internal/command"
 	"github.com/lektordir/lektor/internal/testkit/dir"
 	"github.com/lektordir/lektor/internal/testkit/manual"
 )
@@ -14,13 +13,12 @@ func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){"lektor-article": main})
 }
 
-func TestManual(t *testing.T) {
-	app := newApp()
-	command.Prepare(app)
-	manual.CheckManual(t, app, "../../man/lektor-article.1")
-}
+func TestManual(t *testing.T) { manual.CheckManual(t, newApp()) }
 
 // TestScripts runs testdata/*.txtar; "status N COMMAND…" is that of [dir.Status].
 func TestScripts(t *testing.T) {
-	testscript.Run(t, testscript.Params{Dir: "testdata", Cmds: map[string]func(*testscript.TestScript, bool, []string){"status": dir.Status}})
+	testscript.Run(t, testscript.Params{Dir: "testdata", Setup: func(env *testscript.Env) error {
+		dir.SetEnv(env, "feeds")
+		return nil
+	}, Cmds: map[string]func(*testscript.TestScript, bool, []string){"status": dir.Status}})
 }

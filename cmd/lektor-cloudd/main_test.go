@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -14,7 +13,6 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
-	"github.com/lektordir/lektor/internal/command"
 	"github.com/lektordir/lektor/internal/testkit/dir"
 	"github.com/lektordir/lektor/internal/testkit/hub"
 	"github.com/lektordir/lektor/internal/testkit/manual"
@@ -25,11 +23,7 @@ func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){"lektor-cloudd": main})
 }
 
-func TestManual(t *testing.T) {
-	app := newApp()
-	command.Prepare(app)
-	manual.CheckManual(t, app, "../../man/lektor-cloudd.1")
-}
+func TestManual(t *testing.T) { manual.CheckManual(t, newApp()) }
 
 // TestScripts runs testdata/*.txtar. Besides the commands of testscript there
 // are
@@ -59,10 +53,10 @@ func TestScripts(t *testing.T) {
 				ts.Setenv("HUBPORT", u.Port())
 			},
 			"freeport": func(ts *testscript.TestScript, neg bool, args []string) {
-				l, err := net.Listen("tcp", "127.0.0.1:0")
+				port, free, err := server.Port(true)
 				ts.Check(err)
-				ts.Setenv("PORT", fmt.Sprint(l.Addr().(*net.TCPAddr).Port))
-				ts.Check(l.Close())
+				ts.Defer(free)
+				ts.Setenv("PORT", fmt.Sprint(port))
 			},
 			"serve": func(ts *testscript.TestScript, neg bool, args []string) {
 				s, err := server.New("127.0.0.1")
@@ -94,7 +88,7 @@ func TestScripts(t *testing.T) {
 					b, _ := os.ReadFile(filepath.Join(ts.Getenv("LEKTORDIR"), "src", dir.Hash(args[1]), "etc/cloudd/state"))
 					return strings.TrimSpace(string(b)) == args[0]
 				}
-				for end := time.Now().Add(20 * time.Second); !ok(); {
+				for end := time.Now().Add(time.Minute); !ok(); {
 					if time.Now().After(end) {
 						ts.Fatalf("await %q: in vain", args)
 					}

@@ -117,7 +117,7 @@ func realTime(t *testing.T, bin string) {
 			t.Fatalf("%v\n%s", err, out)
 		}
 		want := fmt.Sprintf("News %d", i)
-		deadline := time.After(20 * time.Second)
+		deadline := time.After(time.Minute)
 		for got := ""; got != want; {
 			select {
 			case got = <-lines:
@@ -131,17 +131,17 @@ func realTime(t *testing.T, bin string) {
 
 func freePort(t *testing.T) int {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	port, free, err := server.Port(true)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer l.Close()
-	return l.Addr().(*net.TCPAddr).Port
+	t.Cleanup(free)
+	return port
 }
 
 func await(t *testing.T, what string, ok func() bool) {
 	t.Helper()
-	for end := time.Now().Add(20 * time.Second); !ok(); {
+	for end := time.Now().Add(time.Minute); !ok(); {
 		if time.Now().After(end) {
 			t.Fatalf("%s: in vain", what)
 		}
@@ -205,7 +205,7 @@ func systemd(t *testing.T, bin string) {
 		t.Fatal(err)
 	}
 	defer notify.Close()
-	notify.SetReadDeadline(time.Now().Add(20 * time.Second))
+	notify.SetReadDeadline(time.Now().Add(time.Minute))
 	told := func() string {
 		b := make([]byte, 100)
 		n, err := notify.Read(b)

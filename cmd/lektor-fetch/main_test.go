@@ -35,11 +35,7 @@ func TestMain(m *testing.M) {
 // servers are those of the scripts that run, by their working directories.
 var servers sync.Map
 
-func TestManual(t *testing.T) {
-	app := newApp()
-	command.Prepare(app)
-	manual.CheckManual(t, app, "../../man/lektor-fetch.1")
-}
+func TestManual(t *testing.T) { manual.CheckManual(t, newApp()) }
 
 // TestScripts runs testdata/*.txtar. Besides the commands of testscript there
 // are

@@ -127,7 +127,7 @@ func (o *odd) watch(t *testing.T, until func(said string) bool) (status int, sai
 		wo.Fetch.PerHost = 4
 		done <- fetcher.Watch(ctx, wo, s)
 	}()
-	deadline := time.Now().Add(20 * time.Second)
+	deadline := time.Now().Add(time.Minute)
 	for !until(out.String()) {
 		select {
 		case err := <-done:

@@ -7,7 +7,6 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/lektordir/lektor/internal/app/importer"
-	"github.com/lektordir/lektor/internal/command"
 	"github.com/lektordir/lektor/internal/testkit/dir"
 	"github.com/lektordir/lektor/internal/testkit/manual"
 )
@@ -18,8 +17,7 @@ func TestMain(m *testing.M) {
 
 func TestManual(t *testing.T) {
 	app := newApp()
-	command.Prepare(app)
-	manual.CheckManual(t, app, "../../man/lektor-import.1")
+	manual.CheckManual(t, app)
 	var names []string
 	for _, c := range app.Commands {
 		names = append(names, c.Name)

@@ -5,7 +5,6 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
-	"github.com/lektordir/lektor/internal/command"
 	"github.com/lektordir/lektor/internal/testkit/dir"
 	"github.com/lektordir/lektor/internal/testkit/manual"
 )
@@ -14,11 +13,7 @@ func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){"lektor-share": main})
 }
 
-func TestManual(t *testing.T) {
-	app := newApp()
-	command.Prepare(app)
-	manual.CheckManual(t, app, "../../man/lektor-share.1")
-}
+func TestManual(t *testing.T) { manual.CheckManual(t, newApp()) }
 
 // TestScripts runs testdata/*.txtar, with [dir.Commands].
 func TestScripts(t *testing.T) {

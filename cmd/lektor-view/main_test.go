@@ -26,4 +26,4 @@ func TestScripts(t *testing.T) {
 	})
 }
 
-func TestManual(t *testing.T) { manual.CheckManual(t, newApp(), "../../man/lektor-view.1") }
+func TestManual(t *testing.T) { manual.CheckManual(t, newApp()) }

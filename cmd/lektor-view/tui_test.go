@@ -82,14 +82,21 @@ func read(t *testing.T, d *dir.Dir, columns, lines int, args string, env ...stri
 	if err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(func() {
+		if said, err := os.ReadFile(filepath.Join(r.home, "err")); t.Failed() && err == nil {
+			t.Logf("it said %s", said)
+		}
+	})
 	env = append([]string{"LEKTORDIR=" + d.Path, "TZ=UTC", "HOME=" + r.home, "GORACE=atexit_sleep_ms=0", "BROWSER=", "LEKTOR_BROWSER=", "NO_COLOR="}, env...)
 	r.Tmux = terminal.NewTmux(t, columns, lines, env, `set -m # as a person's shell: who is stopped is a job
 stty -g >"$HOME/before"
 sh -c 'echo $$ >"$HOME/pid"; exec `+bin+` tui `+args+` 2>"$HOME/err"'
 status=$?
+stops=0
 while [ $status = 147 ] || [ $status = 148 ]; do
 	stty -g >"$HOME/after"
-	echo STOPPED
+	stops=$((stops + 1))
+	echo STOPPED $stops
 	read _
 	fg >"$HOME/job"
 	status=$?
@@ -368,7 +375,7 @@ func TestTUISuspended(t *testing.T) {
 		} else {
 			kill(t, r, syscall.SIGTSTP)
 		}
-		r.Await("STOPPED")
+		r.Await(fmt.Sprintf("STOPPED %d", i+1))
 		if before, after := r.file(t, "before"), r.file(t, "after"); before != after {
 			t.Errorf("the terminal was %q and is %q", before, after)
 		}
@@ -405,7 +412,10 @@ func TestTUIKeys(t *testing.T) {
 	r.Keys("l")
 	r.see(t, `>N .*--rf`)
 	r.Keys("X")
-	r.Await("< --rf $(touch pwned); a  b><" + d.Path + "/new/")
+	// The path may be longer than the screen is wide.
+	r.Until("the arguments", func(lines []string) bool {
+		return strings.Contains(strings.Join(lines, ""), "< --rf $(touch pwned); a  b><"+d.Path+"/new/")
+	})
 	r.Await("[Enter]")
 	r.Keys("Enter")
 	r.see(t, `>N .*--rf`)

@@ -76,6 +76,17 @@ func InPlace(f *os.File) (bool, error) {
 	return err == nil && os.SameFile(opened, now), err
 }
 
+// Same tells whether two paths lead to one file or directory. What is not there, or cannot
+// be looked at, is the same as nothing.
+func Same(a, b string) bool {
+	x, err := os.Stat(a)
+	if err != nil {
+		return false
+	}
+	y, err := os.Stat(b)
+	return err == nil && os.SameFile(x, y)
+}
+
 // Open is open(2), for those who need no more than the descriptor of what they open.
 func Open(path string, flags int) (fd int, err error) {
 	err = Retry(func() error { fd, err = unix.Open(path, flags, 0); return err })

@@ -76,6 +76,33 @@ func ReadAt(at int, path string, limit int64) ([]byte, error) {
 	return out, nil
 }
 
+// Head reads the first bytes of a regular file, n of them if it has as many, as [Read]
+// does.
+func Head(path string, n int) ([]byte, error) {
+	fail := func(op string, err error) ([]byte, error) {
+		return nil, &fs.PathError{Op: op, Path: path, Err: err}
+	}
+	fd, err := Open(path, unix.O_RDONLY|unix.O_NONBLOCK|unix.O_NOCTTY)
+	if err != nil {
+		return fail("open", err)
+	}
+	defer unix.Close(fd)
+	var st unix.Stat_t
+	if _, err := retry(func() (int, error) { return 0, unix.Fstat(fd, &st) }); err != nil {
+		return fail("stat", err)
+	}
+	if st.Mode&unix.S_IFMT != unix.S_IFREG {
+		return fail("read", errors.New("not a regular file"))
+	}
+	buf := make([]byte, min(int64(n), st.Size))
+	// A short read of a regular file is its end.
+	got, err := retry(func() (int, error) { return unix.Read(fd, buf) })
+	if err != nil {
+		return fail("read", err)
+	}
+	return buf[:got], nil
+}
+
 // Line reads the first line of a file, without its newline, as [Read] does. The
 // file may have [MaxLine] bytes.
 func Line(path string) (string, error) {

@@ -34,7 +34,7 @@ func start(t *testing.T, in io.Reader, words ...string) (*exec.Cmd, *bytes.Buffe
 	}
 	cmd := exec.Command(exe, words...)
 	cmd.Args[0] = "tiny" // see TestMain
-	cmd.Env = append(os.Environ(), "TINY=1")
+	cmd.Env = append(os.Environ(), "TINY=1", "GORACE=atexit_sleep_ms=0")
 	cmd.Stdin = in
 	var out bytes.Buffer
 	cmd.Stdout = &out

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
@@ -33,9 +32,8 @@ func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir: "testdata",
 		Setup: func(env *testscript.Env) error {
-			env.Setenv("HOME", filepath.Join(env.WorkDir, "home"))
+			dir.SetEnv(env, "")
 			env.Setenv("LEKTORDIR", "")
-			env.Setenv("XDG_DATA_HOME", "")
 			return nil
 		},
 		Cmds: dir.Commands(nil),

@@ -139,3 +139,14 @@ func persons(list []feedconv.Person) []string {
 	}
 	return out
 }
+
+// StageForeign stages entries that are not from a document of the feed, but were kept by
+// another reader, the newest first; byLink tells of each, by its index, whether its link
+// tells which it is. See [lektordir.Txn.StageForeign].
+func StageForeign(ctx context.Context, t *lektordir.Txn, entries []feedconv.Entry, byLink func(i int) bool) (lektordir.Result, error) {
+	foreign := make([]lektordir.Foreign, len(entries))
+	for i := range entries {
+		foreign[i] = lektordir.Foreign{Item: item(&entries[i]), ByLink: byLink(i)}
+	}
+	return t.StageForeign(ctx, foreign)
+}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"io/fs"
 	"os"
-	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -59,10 +58,6 @@ func (r *Record) Read(want lektordir.Fields) error {
 		want |= lektordir.Extras &^ lektordir.FieldSummary &^ r.have
 	}
 	e, err := r.s.Dir.ReadEntry(r.Ref, want)
-	if err == nil && reflect.ValueOf(e).Elem().IsZero() {
-		// Files that need not be there are not missed in an entry that is gone.
-		_, err = os.Lstat(r.Path())
-	}
 	if errors.Is(err, fs.ErrNotExist) {
 		ref, rerr := r.s.Dir.Resolve(r.Ref.Path())
 		if rerr != nil || ref == r.Ref {

@@ -23,16 +23,14 @@ import (
 	"fmt"
 	"io/fs"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
 	"sync"
 	"syscall"
 	"time"
 
-	"golang.org/x/sync/errgroup"
-
 	"github.com/lektordir/lektor/internal/command"
+	"github.com/lektordir/lektor/internal/crew"
 	"github.com/lektordir/lektor/internal/feeddir"
 	"github.com/lektordir/lektor/internal/joined"
 	"github.com/lektordir/lektor/internal/query"
@@ -221,13 +219,12 @@ func Filter(ctx context.Context, list []*Record, keep func(*Record) bool) ([]*Re
 }
 
 // Parallel calls f for 0 to n-1 on all cores. It stops early when ctx ends, and
-// returns the cause.
+// returns the cause. A panic of f is one of its own.
 func Parallel(ctx context.Context, n int, f func(int)) error {
 	// A handful at a time: to start a goroutine for each costs more than what
 	// some of them do.
 	const batch = 32
-	var g errgroup.Group
-	g.SetLimit(runtime.GOMAXPROCS(0))
+	g := crew.New()
 	for from := 0; from < n && ctx.Err() == nil; from += batch {
 		g.Go(func() error {
 			for i := from; i < min(from+batch, n) && ctx.Err() == nil; i++ {

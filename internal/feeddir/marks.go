@@ -142,6 +142,27 @@ func MarkArrived(d *lektordir.Dir, hash string, now time.Time) (moved map[lektor
 	return moved, os.Chtimes(path, now, now)
 }
 
+// Waiting counts the marks that wait for entries of a feed. A file of them that cannot be
+// read has none.
+func Waiting(d *lektordir.Dir, hash string) int {
+	marks, _ := readMarks(marksPath(d, hash))
+	return len(marks)
+}
+
+// Arrived tells of each mark whether the entry that it is for is in new/ or cur/, by the
+// rules of [MarkArrived]. Nothing is marked.
+func Arrived(d *lektordir.Dir, hash string, marks []Mark) ([]bool, error) {
+	arrived, err := arrivedSince(d, hash, notYet)
+	if err != nil {
+		return nil, err
+	}
+	here := make([]bool, len(marks))
+	for _, p := range pairs(marks, arrived) {
+		here[p.mark] = true
+	}
+	return here, nil
+}
+
 // setFlags marks an entry that a viewer may take in the same moment.
 func setFlags(d *lektordir.Dir, ref lektordir.Ref, flags string) (lektordir.Ref, error) {
 	to, err := d.SetFlags(ref, flags, "")

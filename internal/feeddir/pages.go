@@ -1,6 +1,7 @@
 package feeddir
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"errors"
 	"fmt"
@@ -35,10 +36,14 @@ type Page struct {
 	// Refused says why the article is none, "" for one that is.
 	Refused string
 	// Tries is how often the page was asked for in vain, and Next when it may be asked
-	// for again; both zero for a page that was had.
+	// for again. Both are zero for a page that need not be; of one that came for an entry
+	// that had been delivered without they stay until the entry has it.
 	Tries   int
 	Next    time.Time
 	Article []byte // HTML
+	// Text is a digest of the article, which articles with the same text share; "" where
+	// there is none. Put sets it.
+	Text string
 }
 
 // Pages keeps the pages of the entries of a feed: those that its document has, so that a
@@ -65,26 +70,68 @@ func readPage(path string) (*Page, error) {
 	var page Page
 	var tries, next string
 	var err error
-	if page.Article, err = getKept(path, page.fields(&tries, &next)); page.Article == nil {
+	if page.Article, err = getKept(path, page.fields(&tries, &next)); page.Article == nil || page.Text != textOf(page.Article) {
 		return nil, err
 	}
+	page.schedule(tries, next)
+	return &page, nil
+}
+
+// maxHead is more than the lines before an article have.
+const maxHead = 64 << 10
+
+// readHead reads a page without its article; nil for one that is not there or whose
+// lines are no such.
+func readHead(path string) *Page {
+	var page Page
+	var sum, tries, next string
+	for n := 4 << 10; n <= maxHead; n *= 16 {
+		head, err := atomicfile.Head(path, n)
+		if err != nil {
+			return nil
+		}
+		if _, whole := cutFields(head, append([]*string{&sum}, page.fields(&tries, &next)...)); !whole && len(head) == n {
+			continue
+		} else if !whole || len(sum) != 2*sha256.Size || page.Text != "" && len(page.Text) != 2*sha256.Size {
+			return nil
+		}
+		page.schedule(tries, next)
+		return &page
+	}
+	return nil
+}
+
+func (page *Page) schedule(tries, next string) {
 	page.Tries, _ = strconv.Atoi(tries)
 	page.Next, _ = time.Parse(time.RFC3339, next)
-	return &page, nil
+}
+
+// textOf is the digest of an article, "" of none.
+func textOf(article []byte) string {
+	if len(article) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%x", sha256.Sum256(bytes.TrimSpace(article)))
 }
 
 // fields are the lines that stand before an article, in their order.
 func (page *Page) fields(tries, next *string) []*string {
-	return []*string{&page.URL, &page.Final, &page.ETag, &page.LastModified, &page.Refused, tries, next}
+	return []*string{&page.URL, &page.Final, &page.ETag, &page.LastModified, &page.Refused, tries, next, &page.Text}
 }
 
-// Put keeps a page.
+// Put keeps a page. One that is to be asked for again is on the disk when it returns, as
+// nothing else would tell that an entry waits for it; any other can be had again.
 func (p *Pages) Put(page *Page) error {
 	tries, next := "", ""
 	if page.Tries > 0 {
 		tries, next = strconv.Itoa(page.Tries), page.Next.UTC().Format(time.RFC3339)
 	}
-	return putKept(p.path(page.URL), page.fields(&tries, &next), page.Article)
+	write := atomicfile.WriteUnsynced
+	if page.Tries > 0 {
+		write = atomicfile.Write
+	}
+	page.Text = textOf(page.Article)
+	return putKept(p.path(page.URL), page.fields(&tries, &next), page.Article, write)
 }
 
 // Get gives the page of a URL, nil when it is not there or damaged.
@@ -96,15 +143,15 @@ func (p *Pages) Get(url string) (*Page, error) {
 	return page, nil
 }
 
-// Each gives the pages one after the other, as their articles are long and may be many.
-// What cannot be read is left out.
+// Each gives the pages without their articles, which are long and may be many. What cannot
+// be read is left out; that an article is damaged is not seen.
 func (p *Pages) Each(f func(*Page)) error {
 	names, err := os.ReadDir(p.dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
 	for _, n := range names {
-		if page, _ := readPage(filepath.Join(p.dir, n.Name())); page != nil {
+		if page := readHead(filepath.Join(p.dir, n.Name())); page != nil {
 			f(page)
 		}
 	}

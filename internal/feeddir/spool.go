@@ -58,7 +58,7 @@ func (doc *Spooled) header() []*string {
 // Put keeps a document. It does not wait for the disk: one that a power cut damages
 // is known as damaged, and fetched again.
 func (s *Spool) Put(doc *Spooled) error {
-	return putKept(s.path(doc.URL), doc.header(), doc.Body)
+	return putKept(s.path(doc.URL), doc.header(), doc.Body, atomicfile.WriteUnsynced)
 }
 
 // Get gives the document of a URL, nil when it is not there or damaged.
@@ -72,8 +72,8 @@ func (s *Spool) Get(url string) (*Spooled, error) {
 }
 
 // putKept writes a file of a digest, a line for each field, and a body, for nobody else to
-// read. It does not wait for the disk.
-func putKept(path string, fields []*string, body []byte) error {
+// read. It waits for the disk if write does.
+func putKept(path string, fields []*string, body []byte, write func(string, []byte) error) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return err
 	}
@@ -83,7 +83,7 @@ func putKept(path string, fields []*string, body []byte) error {
 	}
 	b.Write(body)
 	sum := sha256.Sum256(b.Bytes())
-	return atomicfile.WriteUnsynced(path, append(fmt.Appendf(nil, "%x\n", sum), b.Bytes()...))
+	return write(path, append(fmt.Appendf(nil, "%x\n", sum), b.Bytes()...))
 }
 
 // getKept reads such a file. The body is nil where there is none, or a damaged one.
@@ -99,11 +99,20 @@ func getKept(path string, fields []*string) (body []byte, err error) {
 	if sum := sha256.Sum256(rest); string(line) != hex.EncodeToString(sum[:]) {
 		return nil, nil
 	}
-	for _, v := range fields {
-		line, rest, _ = bytes.Cut(rest, []byte{'\n'})
-		*v = string(line)
-	}
+	rest, _ = cutFields(rest, fields)
 	return append([]byte{}, rest...), nil
+}
+
+// cutFields reads the lines of fields; whole is false where one does not end.
+func cutFields(data []byte, fields []*string) (rest []byte, whole bool) {
+	whole = true
+	for _, v := range fields {
+		var line []byte
+		var ok bool
+		line, data, ok = bytes.Cut(data, []byte{'\n'})
+		*v, whole = string(line), whole && ok
+	}
+	return data, whole
 }
 
 // Remove removes the document of a URL. That it is not there is no error.

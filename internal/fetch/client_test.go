@@ -650,13 +650,16 @@ func TestTLS(t *testing.T) {
 }
 
 func TestConnectErrors(t *testing.T) {
-	s := serve(t, func(w http.ResponseWriter, r *http.Request) {})
-	s.Close()
+	port, free, err := server.Port(false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer free()
 	var e *NetError
-	if err := getErr(t, client(t), s.URL); !errors.As(err, &e) || e.Kind != KindConnect || e.Offline || !Remote(err) {
+	if err := getErr(t, client(t), fmt.Sprintf("http://127.0.0.1:%d", port)); !errors.As(err, &e) || e.Kind != KindConnect || e.Offline || !Remote(err) {
 		t.Errorf("%v (%+v)", err, e)
 	}
-	s = serve(t, func(w http.ResponseWriter, r *http.Request) {
+	s := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		conn, _, err := w.(http.Hijacker).Hijack()
 		if err == nil {
 			fmt.Fprint(conn, "ICY 200 OK\r\n\r\n")

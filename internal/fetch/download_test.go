@@ -204,7 +204,7 @@ func TestDownloadFails(t *testing.T) {
 	}))
 	defer s.Close()
 	defer close(stop)
-	c := NewClient(Config{Gap: -1, Deadline: 100 * time.Millisecond})
+	c := NewClient(Config{Gap: -1, Deadline: time.Minute})
 	defer c.Close()
 	full := errors.New("no space left on device")
 	err := c.Download(t.Context(), &Download{URL: s.URL, Origin: s.URL}, (&file{err: full}).begin)
@@ -212,10 +212,16 @@ func TestDownloadFails(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 	f := &file{}
-	err = c.Download(t.Context(), &Download{URL: s.URL, Origin: s.URL}, f.begin)
-	if e := (*NetError)(nil); !errors.As(err, &e) || e.Kind != KindTimeout || f.String() != "some" || !Remote(err) {
-		t.Errorf("%v, %q", err, f)
-	}
+	longer(t, 100*time.Millisecond, func(deadline time.Duration) bool {
+		c := NewClient(Config{Gap: -1, Deadline: deadline})
+		defer c.Close()
+		f = &file{}
+		err = c.Download(t.Context(), &Download{URL: s.URL, Origin: s.URL}, f.begin)
+		if e := (*NetError)(nil); !errors.As(err, &e) || e.Kind != KindTimeout || !Remote(err) {
+			t.Errorf("%v, %q", err, f)
+		}
+		return f.String() == "some"
+	})
 	err = c.Download(t.Context(), &Download{URL: s.URL + "/round", Origin: s.URL}, f.begin)
 	if !errors.As(err, new(*RedirectError)) {
 		t.Errorf("%v", err)

@@ -26,6 +26,17 @@ import (
 // short is a deadline for servers that never end.
 func short(cfg *Config) { cfg.Deadline = 300 * time.Millisecond }
 
+// longer tries something with a deadline that comes after something else: with ones that
+// are longer and longer, until the machine does the other before it.
+func longer(t *testing.T, first time.Duration, try func(deadline time.Duration) (done bool)) {
+	t.Helper()
+	for d := first; !try(d); d *= 2 {
+		if d > time.Minute {
+			t.Fatal("no deadline is long enough")
+		}
+	}
+}
+
 // zeros is a body without end.
 type zeros struct{ n int64 }
 
@@ -296,20 +307,28 @@ func TestRedirectLoop(t *testing.T) {
 // Waiting for the host does not count against the deadline.
 func TestDeadlineIsOfTheExchange(t *testing.T) {
 	s := serve(t, func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, rss) })
-	const deadline = time.Second
-	waited := false
-	c := client(t, func(cfg *Config) {
-		cfg.Deadline, cfg.Gap = deadline, time.Hour
-		cfg.Sleep = func(ctx context.Context, _ time.Duration) error {
-			waited = true
-			return sleep(ctx, deadline+deadline/10)
+	longer(t, time.Second/4, func(deadline time.Duration) bool {
+		waited := false
+		c := client(t, func(cfg *Config) {
+			cfg.Deadline, cfg.Gap = deadline, time.Hour
+			cfg.Sleep = func(ctx context.Context, _ time.Duration) error {
+				waited = true
+				return sleep(ctx, deadline+deadline/10)
+			}
+		})
+		for range 2 {
+			if _, err := c.Get(t.Context(), &Request{URL: s.URL}); err != nil {
+				if e := (*NetError)(nil); !errors.As(err, &e) || e.Kind != KindTimeout {
+					t.Fatal(err)
+				}
+				return false
+			}
 		}
+		if !waited {
+			t.Error("nothing was waited for")
+		}
+		return true
 	})
-	get(t, c, s.URL)
-	get(t, c, s.URL)
-	if !waited {
-		t.Error("nothing was waited for")
-	}
 }
 
 func TestPrivateAddresses(t *testing.T) {
@@ -645,14 +664,19 @@ func TestExec(t *testing.T) {
 
 // At the deadline the command ends, and its children do.
 func TestExecDeadline(t *testing.T) {
-	dir := t.TempDir()
+	pid := t.TempDir() + "/pid"
 	c := client(t, short)
-	_, err := c.Filter(t.Context(), "sleep 600 & echo $! >"+dir+"/pid; wait", []byte(rss))
-	var e *NetError
-	if !errors.As(err, &e) || !e.Timeout() {
-		t.Errorf("%v", err)
-	}
-	waitDead(t, dir+"/pid")
+	longer(t, time.Second/4, func(deadline time.Duration) bool {
+		c := client(t, func(cfg *Config) { cfg.Deadline = deadline })
+		_, err := c.Filter(t.Context(), "sleep 600 & echo $! >"+pid+".new; mv "+pid+".new "+pid+"; wait", []byte(rss))
+		var e *NetError
+		if !errors.As(err, &e) || !e.Timeout() {
+			t.Errorf("%v", err)
+		}
+		_, err = os.Stat(pid)
+		return err == nil
+	})
+	waitDead(t, pid)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, err := c.Filter(ctx, "sleep 600", nil); !errors.Is(err, context.Canceled) || Remote(err) {
@@ -672,7 +696,7 @@ func waitDead(t *testing.T, file string) {
 	if pid == 0 {
 		t.Fatalf("no process in %q", b)
 	}
-	for deadline := time.Now().Add(30 * time.Second); alive(pid); runtime.Gosched() {
+	for deadline := time.Now().Add(time.Minute); alive(pid); runtime.Gosched() {
 		if time.Now().After(deadline) {
 			t.Fatalf("process %d still runs", pid)
 		}

@@ -46,7 +46,7 @@ func serve(t testing.TB, h http.HandlerFunc) *httptest.Server {
 // client returns a client for which the whole loopback network is public.
 func client(t testing.TB, change ...func(*Config)) *Client {
 	t.Helper()
-	cfg := Config{AllowPrivate: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}
+	cfg := Config{Deadline: time.Minute, AllowPrivate: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}
 	for _, f := range change {
 		f(&cfg)
 	}

@@ -136,11 +136,11 @@ func (c *Client) command(parent context.Context, what, command string, stdin []b
 	limit := &LimitError{URL: name, Limit: "bytes of output", Max: c.cfg.MaxBytes, Flag: FlagMaxBytes}
 	out := &cappedBuffer{max: c.cfg.MaxBytes, over: func() { cancel(limit) }}
 	stderr := &tail{}
-	cmd.Stdout, cmd.Stderr = out, stderr
+	cmd.Stderr = stderr
 	if stdin != nil {
 		cmd.Stdin = bytes.NewReader(stdin)
 	}
-	err := cmd.Run()
+	err := runInto(cmd, out, kill)
 	if errors.Is(err, exec.ErrWaitDelay) && ctx.Err() == nil {
 		_ = kill()
 		err = nil
@@ -156,6 +156,47 @@ func (c *Client) command(parent context.Context, what, command string, stdin []b
 		return nil, &CommandError{What: what, Command: command, Err: err, Stderr: termsafe.Brief(string(stderr.b))}
 	}
 	return out.b.Bytes(), nil
+}
+
+// runInto runs a command. All that it and its children wrote until they end, or are killed
+// because the command has ended and they have not, goes to out, however long that is busy:
+// what was cut off there would be taken for the whole.
+func runInto(cmd *exec.Cmd, out io.Writer, kill func() error) error {
+	r, w, err := os.Pipe()
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	cmd.Stdout = w
+	err = cmd.Start()
+	w.Close()
+	if err != nil {
+		return err
+	}
+	copied := make(chan struct{})
+	go func() {
+		defer close(copied)
+		_, _ = io.Copy(out, r)
+		r.Close() // so that who goes on writing ends
+	}()
+	err = cmd.Wait()
+	timer := time.NewTimer(cmd.WaitDelay)
+	defer timer.Stop()
+	select {
+	case <-copied:
+		return err
+	case <-timer.C:
+		_ = kill()
+	}
+	// Only who has left the process group may still have the output.
+	timer.Reset(cmd.WaitDelay)
+	select {
+	case <-copied:
+	case <-timer.C:
+		_ = r.SetReadDeadline(time.Now())
+		<-copied
+	}
+	return err
 }
 
 // cappedBuffer takes max bytes and calls over for more.

@@ -287,8 +287,7 @@ func (h *history) settings() {
 
 // kill kills a process that works on the index, at any moment.
 func (h *history) kill() {
-	cmd := exec.Command(os.Args[0])
-	cmd.Env = append(os.Environ(), "LEKTOR_INDEX_CHILD="+h.dir.Path, "LEKTOR_INDEX_CACHE="+h.cache)
+	cmd := h.child()
 	out, err := cmd.StdoutPipe()
 	h.must(err)
 	h.must(cmd.Start())

@@ -7,14 +7,13 @@ import (
 	"errors"
 	"iter"
 	"maps"
-	"runtime"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"golang.org/x/sys/unix"
 
+	"github.com/lektordir/lektor/internal/crew"
 	"github.com/lektordir/lektor/internal/feeddir"
 	"github.com/lektordir/lektor/lektordir"
 )
@@ -460,7 +459,7 @@ func (u *update) read() error {
 			return err
 		}
 	}
-	bags := make([]*bag, runtime.GOMAXPROCS(0))
+	bags := make([]*bag, crew.Size())
 	for i := range bags {
 		if !wait {
 			bags[i] = newBag(u.common)
@@ -480,15 +479,16 @@ func (u *update) read() error {
 			break
 		}
 		docs := make([]*doc, len(part))
-		var work sync.WaitGroup
+		var work crew.Crew
 		for w, b := range bags {
-			work.Go(func() {
+			work.Go(func() error {
 				for i := w; i < len(part); i += len(bags) {
 					docs[i] = u.readOne(part[i], b)
 				}
+				return nil
 			})
 		}
-		work.Wait()
+		_ = work.Wait() // they have no errors
 		for i, d := range docs {
 			if d == nil {
 				part[i].list.stamp = "" // it is somewhere else by now

@@ -26,6 +26,7 @@ type Feed struct {
 	// Key is what the reader calls the feed where it keeps the entries.
 	Key        string
 	Title      string // the user's own name for it, or ""
+	Name       string // its own name, or ""
 	Link       string // its page, or ""
 	Categories []string
 	// Off tells that the reader does not fetch it.
@@ -49,6 +50,14 @@ type Item struct {
 	Read, Trashed  bool
 	Flagged        bool
 	Flags          string // the user's own, a to z
+	// Made tells that the reader made ID, as the feed has none for the entry.
+	Made bool
+	// Row is what the reader's database has for the entry, Text what else is known of
+	// it; nil where that is to be read by the row, or there is nothing.
+	Row  int64
+	Text *Text
+	// FeedTitle is what the reader calls the feed, where the item says so.
+	FeedTitle string
 }
 
 // Marks are the flags of an item, in the letters of a lektor-dir; "" for an unread one

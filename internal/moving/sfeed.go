@@ -87,10 +87,24 @@ func SfeedItems(feed, data string, read func(url string) bool) (items []Item) {
 		if url == "" && len(f) > 7 {
 			url = f[7]
 		}
-		i.Read = url != "" && read(url)
+		if i.Read = url != "" && read(url); !i.Read {
+			f = append(f, "", "", "")
+			i.Text = &Text{Author: sfeedText(f[6]), Content: sfeedText(f[3]), Plain: f[4] != "html", Categories: strings.FieldsFunc(f[8], func(r rune) bool { return r == '|' })}
+			if f[7] != "" {
+				i.Text.Enclosures = []Enclosure{{URL: f[7], Length: -1}}
+			}
+		}
 		items = append(items, i)
 	}
 	return items
+}
+
+// sfeedText reads a field in which newlines, tabs and backslashes are escaped.
+func sfeedText(field string) string {
+	if !strings.Contains(field, `\`) {
+		return field
+	}
+	return strings.NewReplacer(`\\`, `\`, `\n`, "\n", `\t`, "\t").Replace(field)
 }
 
 // script is a shell script that is read, and not run.

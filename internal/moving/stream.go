@@ -2,6 +2,7 @@ package moving
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -28,12 +29,61 @@ type entry struct {
 	Starred      value  // Miniflux a boolean, Inoreader a time
 	Status       string // Miniflux
 	Unread       *bool  // Feedly
-	Origin       struct{ StreamID, HTMLURL string }
+	Origin       struct{ StreamID, HTMLURL, Title string }
 	SourceURL    string
+	SourceTitle  string
 	Feed         struct {
 		FeedURL string `json:"feed_url"`
 		SiteURL string `json:"site_url"`
+		Title   string
 	}
+	Author           string
+	Content, Summary text
+	Keywords         []value // Feedly
+	Enclosure        []file
+	Enclosures       []file // Miniflux
+}
+
+// file is an enclosure.
+type file struct {
+	Href, URL, Type string
+	MimeType        string `json:"mime_type"`
+	Length          value
+	Size            value
+}
+
+// text is HTML by itself, or in an object that has it as its content.
+type text string
+
+func (t *text) UnmarshalJSON(b []byte) error {
+	var object struct{ Content string }
+	var plain string
+	if json.Unmarshal(b, &plain) == nil {
+		*t = text(plain)
+	} else if json.Unmarshal(b, &object) == nil {
+		*t = text(object.Content)
+	}
+	return nil
+}
+
+// text gives what the service has of an entry that is kept.
+func (e *entry) text() *Text {
+	t := &Text{Author: oneLine(e.Author), Content: string(cmp.Or(e.Content, e.Summary))}
+	for _, k := range e.Keywords {
+		t.Categories = append(t.Categories, oneLine(string(k)))
+	}
+	for _, f := range append(e.Enclosure, e.Enclosures...) {
+		url := cmp.Or(f.Href, f.URL)
+		if !isWeb(url) {
+			continue
+		}
+		length, err := strconv.ParseInt(string(cmp.Or(f.Length, f.Size)), 10, 64)
+		if err != nil || length <= 0 {
+			length = -1
+		}
+		t.Enclosures = append(t.Enclosures, Enclosure{URL: url, Type: cmp.Or(f.Type, f.MimeType), Length: length})
+	}
+	return t
 }
 
 type href struct{ Href string }
@@ -117,6 +167,10 @@ func (e *entry) item(saved bool) Item {
 		if i.Page == "" && isWeb(page) {
 			i.Page = page
 		}
+	}
+	i.FeedTitle = oneLine(cmp.Or(e.Origin.Title, e.Feed.Title, e.SourceTitle))
+	if !i.Trashed && (!i.Read || i.Flagged) {
+		i.Text = e.text()
 	}
 	return i
 }

@@ -79,8 +79,8 @@ func TestBombs(t *testing.T) {
 			d := parse(t, in)
 			d.Merge(parse(t, in))
 			d.Update(d.Feeds(), same).Bytes()
-			// A tenth of a second; what was quadratic took minutes.
-			if took := time.Since(begin); took > 20*time.Second {
+			// A tenth of a second; what was quadratic took many minutes.
+			if took := time.Since(begin); took > 2*time.Minute {
 				t.Errorf("it took %v", took)
 			}
 		})

@@ -5,12 +5,13 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 )
 
 func timeout(t *testing.T) context.Context {
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	t.Cleanup(cancel)
 	return ctx
 }
@@ -33,7 +34,12 @@ func await(t *testing.T, ctx context.Context, w *Watcher, dir string) {
 func TestChanges(t *testing.T) {
 	ctx := timeout(t)
 	a, b := t.TempDir(), t.TempDir()
-	w := New(ctx, time.Hour, func(s string) { t.Error(s) })
+	w := New(ctx, time.Hour, func(s string) {
+		if strings.Contains(s, "the kernel's limit") {
+			t.Skip(s) // by what else runs on this machine
+		}
+		t.Error(s)
+	})
 	for _, dir := range []string{a, b} {
 		if err := w.Add(dir); err != nil {
 			t.Fatal(err)

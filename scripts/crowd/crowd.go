@@ -46,6 +46,7 @@ type crowd struct {
 	stats    map[string]*stat
 	findings map[string]int
 	ev       evidence
+	wanted   []string        // kinds that are to run, however long that takes
 	tried    map[string]bool // removed halfway by rm -r, and carried off by somebody meanwhile
 }
 
@@ -253,6 +254,8 @@ var said = []struct {
 	{regexp.MustCompile(`^lektor-fetch: feed [0-9a-f]{40} is being fetched by another process$`), nil},
 	{regexp.MustCompile(`^lektor-fetch: hint: try again in a moment$`), nil},
 	{regexp.MustCompile(`^lektor-view: there is no unread entry`), nil},
+	// What else runs on this machine watches, too.
+	{regexp.MustCompile(`^lektor-\w+: warning: cannot watch for changes, looking every \S+ instead: the kernel's limit `), nil},
 	{regexp.MustCompile(`^lektor-view: no entry (\S+)$`), deny},
 	{regexp.MustCompile(`^lektor-view: (\S+) was replaced by a newer version, \S+$`), deny},
 	{regexp.MustCompile(`^lektor-view: hint: (it was removed, or never was there|work on that one, or list anew.*)$`), nil},

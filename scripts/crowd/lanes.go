@@ -398,8 +398,21 @@ func (c *crowd) viewersElsewhere(ctx context.Context, rnd *rand.Rand) {
 func (c *crowd) rush(ctx context.Context, seed uint64, long, grows time.Duration) (err error) {
 	defer must.Catch(&err)
 	outer := ctx
-	ctx, cancel := context.WithTimeout(ctx, long)
+	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
+	go func() {
+		defer cancel()
+		for after := long; ; after = time.Second / 10 {
+			select {
+			case <-ctx.Done():
+				return
+			case <-time.After(after):
+			}
+			if c.ran() {
+				return
+			}
+		}
+	}()
 	var wg sync.WaitGroup
 	for i, l := range append(c.fetchers(), c.viewers()...) {
 		rnd := rand.New(rand.NewPCG(seed, uint64(i)))
@@ -416,6 +429,18 @@ func (c *crowd) rush(ctx context.Context, seed uint64, long, grows time.Duration
 	wg.Wait()
 	must.Do(outer.Err())
 	return c.settle()
+}
+
+// ran tells whether what is wanted was run.
+func (c *crowd) ran() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, kind := range c.wanted {
+		if s := c.stats[kind]; s == nil || s.runs == 0 {
+			return false
+		}
+	}
+	return true
 }
 
 // settle lets the fetchers of all hosts come a last time, when all is quiet, and

@@ -39,9 +39,7 @@ func (s *scenario) histories() []history {
 	switch {
 	case s.undo, s.shares, s.saves != nil:
 		return nil // what they write is not all in the directory that is recorded
-	case s.pages:
-		return nil // it may end with what the feed has: pages are not synced
-	case s.viewer || s.once || s.purge:
+	case s.viewer || s.once || s.pages || s.purge:
 		return []history{alone}
 	case s.list:
 		return []history{alone, killed, cutOff}

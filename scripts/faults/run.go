@@ -541,7 +541,7 @@ func (t *trial) all(ctx context.Context, faults []fault, workers int, until time
 	var jobs errgroup.Group
 	jobs.SetLimit(workers)
 	for _, f := range faults {
-		if ctx.Err() != nil || !until.IsZero() && time.Now().After(until) {
+		if ctx.Err() != nil || !until.IsZero() && time.Now().After(until) && r.some() {
 			break
 		}
 		jobs.Go(func() error {
@@ -558,6 +558,13 @@ func (t *trial) all(ctx context.Context, faults []fault, workers int, until time
 	}
 	jobs.Wait()
 	return r
+}
+
+// some tells whether there was a fault at all.
+func (r *tally) some() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return len(r.kinds)+len(r.errors) > 0
 }
 
 // kills are all kills.

@@ -400,6 +400,7 @@ func state(path string) map[string]string {
 		for name, data := range must.Get(dir.Files(filepath.Join(path, top))) {
 			switch name = top + "/" + name; {
 			case filepath.Base(name) == "seen", strings.HasPrefix(name, "etc/view/"):
+			case strings.HasPrefix(name, "etc/fetch/pages/"): // a cache; what entries have of it is looked at
 			case strings.HasPrefix(name, "etc/share/"), strings.HasPrefix(name, meeting+"/"):
 				if data, ok := timeless(name, data); ok {
 					all[name] = data

@@ -207,14 +207,14 @@ type supervision struct {
 	decide func(n int, o op) verdict
 }
 
-// run runs the program until it ends, for a minute at the most, or is killed as ctx
+// run runs the program until it ends, for some minutes at the most, or is killed as ctx
 // ends.
 func (v supervision) run(ctx context.Context, argv ...string) (o *outcome, err error) {
 	defer must.Catch(&err)
 	pair := must.Get(unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0))
 	theirs := os.NewFile(uintptr(pair[1]), "socket")
 	defer unix.Close(pair[0])
-	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	ctx, cancel := context.WithTimeout(ctx, 3*time.Minute)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, "/proc/self/exe", argv...)
 	cmd.Env = append(os.Environ(), helperEnv+"=1", "LEKTORDIR="+v.dir)

@@ -1,10 +1,8 @@
 package fetcher
 
 import (
-	"bytes"
 	"cmp"
 	"context"
-	"crypto/sha256"
 	"errors"
 	"net/http"
 	"net/url"
@@ -56,14 +54,15 @@ type fullText struct {
 	have  map[int]string    // entry of the document, by its index -> URL of the page
 	late  map[string]string // unique name of an entry in new/ -> the same
 
-	had      []string // URLs of the pages that need not be asked for again, before this visit
-	document string   // where the feed's was found, which names the pages
+	had      []string                 // URLs of the pages that need not be asked for again, before this visit
+	kept     map[string]*feeddir.Page // by URL, the pages that were there before this visit, without articles
+	document string                   // where the feed's was found, which names the pages
 }
 
 // newFullText prepares it for a feed with the setting.
 func (v *visit) newFullText() (*fullText, error) {
 	pages, err := feeddir.PagesOf(v.r.Dir, v.t.hash)
-	return &fullText{v: v, pages: pages, have: map[int]string{}, late: map[string]string{}}, err
+	return &fullText{v: v, pages: pages, have: map[int]string{}, late: map[string]string{}, kept: map[string]*feeddir.Page{}}, err
 }
 
 // wantedPage is a page that is to be had for an entry.
@@ -76,6 +75,11 @@ type wantedPage struct {
 
 	page *feeddir.Page // what became of it, nil for nothing
 	err  error         // why it could not be had
+}
+
+// has tells whether the entry has an article now.
+func (w *wantedPage) has() bool {
+	return w.err == nil && w.page != nil && w.page.Refused == "" && w.page.Text != ""
 }
 
 // fullText gets the pages of the entries that are about to be delivered, and of those
@@ -139,6 +143,7 @@ func (v *visit) again(res result) bool {
 			v.local(err)
 			return
 		}
+		v.full.settle()
 		v.r.delivered(v.txn, v.mark())
 		res.updated = len(v.out.Updated)
 		v.save(res)
@@ -183,6 +188,7 @@ func (f *fullText) delivered(list []*wantedPage) ([]*wantedPage, error) {
 	v := f.v
 	due := map[string]bool{} // and whether now
 	if err := f.pages.Each(func(p *feeddir.Page) {
+		f.kept[p.URL] = p
 		if p.Tries > 0 {
 			due[p.URL] = v.t.named || !p.Next.After(v.r.now())
 		} else {
@@ -227,6 +233,7 @@ func (f *fullText) delivered(list []*wantedPage) ([]*wantedPage, error) {
 	var bad error
 	for u := range due {
 		if len(found[u]) == 0 {
+			delete(f.kept, u)
 			bad = errors.Join(bad, f.pages.Remove(u))
 		}
 	}
@@ -258,7 +265,7 @@ func (f *fullText) get(list []*wantedPage) error {
 		return err
 	}
 	for _, w := range list {
-		if w.page != nil && w.page.Refused == "" && w.page.Tries == 0 {
+		if w.has() {
 			if w.index >= 0 {
 				f.have[w.index] = w.url
 			} else {
@@ -293,6 +300,13 @@ func (f *fullText) one(ctx context.Context, w *wantedPage) error {
 			return nil
 		}
 		w.page = f.failed(w.url, old, err)
+	} else if w.index < 0 && w.page.Refused == "" {
+		// Until the entry has it, it is to be asked for: a run that ends before would
+		// else leave the entry as it is.
+		w.page.Tries, w.page.Next = 1, f.v.r.now()
+		if old != nil {
+			w.page.Tries = max(old.Tries, 1)
+		}
 	}
 	if err := f.pages.Put(w.page); err != nil {
 		return err
@@ -403,28 +417,23 @@ func astray(from, to string) bool {
 // distinct takes articles back that are not those of their entries: the same text, or the
 // same place, behind the pages of several is a wall before them all.
 func (f *fullText) distinct(list []*wantedPage) error {
-	type article struct {
-		text  [sha256.Size]byte
-		final string
-	}
-	texts, places := map[[sha256.Size]byte]int{}, map[string]int{}
-	byURL := map[string]article{}
-	if err := f.pages.Each(func(p *feeddir.Page) {
-		if len(p.Article) > 0 {
-			a := article{sha256.Sum256(bytes.TrimSpace(p.Article)), p.Final}
-			byURL[p.URL] = a
-			texts[a.text]++
-			places[a.final]++
+	texts, places := map[string]int{}, map[string]int{}
+	for _, w := range list {
+		if w.page != nil {
+			f.kept[w.url] = w.page
 		}
-	}); err != nil {
-		return err
+	}
+	for _, p := range f.kept {
+		if p.Text != "" {
+			texts[p.Text]++
+			places[p.Final]++
+		}
 	}
 	for _, w := range list {
-		a, ok := byURL[w.url]
-		if !ok || w.page == nil || texts[a.text] < 2 && places[a.final] < 2 {
+		if w.page == nil || w.page.Text == "" || texts[w.page.Text] < 2 && places[w.page.Final] < 2 {
 			continue
 		}
-		w.page = &feeddir.Page{URL: w.url, Final: a.final, Refused: "the pages of several entries have the same text"}
+		w.page = &feeddir.Page{URL: w.url, Final: w.page.Final, Refused: "the pages of several entries have the same text"}
 		if err := f.pages.Put(w.page); err != nil {
 			return err
 		}
@@ -488,6 +497,20 @@ func (f *fullText) article() func(int) (delivery.Article, bool) {
 			return delivery.Article{}, false
 		}
 		return f.read(url)
+	}
+}
+
+// settle is told that the entries are durable: those that waited for their pages have
+// them. That it fails costs a request.
+func (f *fullText) settle() {
+	if f == nil {
+		return
+	}
+	for _, url := range f.late {
+		if p, err := f.pages.Get(url); err == nil && p != nil && p.Tries > 0 {
+			p.Tries, p.Next = 0, time.Time{}
+			_ = f.pages.Put(p)
+		}
 	}
 }
 

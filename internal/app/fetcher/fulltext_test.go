@@ -2,6 +2,7 @@ package fetcher
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -121,7 +122,7 @@ func (b *fullBench) later(d time.Duration) {
 func newFullBench(t *testing.T, o Options) *fullBench {
 	b := &fullBench{T: t, at: time.Now()}
 	o.Fetch.Now = b.clock
-	o.Fetch.Deadline = 400 * time.Millisecond
+	o.Fetch.Deadline = cmp.Or(o.Fetch.Deadline, time.Minute)
 	b.Runner, b.site, b.log = setup(t, o)
 	b.extract = inProcess
 	b.hash = subscribeTo(t, b.Runner, b.site.URL("/feed"))[0]
@@ -193,10 +194,6 @@ func TestFullTextPages(t *testing.T) {
 		{name: "pdf", handler: sends("application/pdf", "%PDF-1.7 "+strings.Repeat("x", 100))},
 		{name: "script", handler: sends("text/html", `<html><body><div id="root"></div><noscript>You need to enable JavaScript to run this app.</noscript><script src="/app.js"></script></body></html>`)},
 		{name: "huge", handler: sends("text/html", site(slices.Repeat(story, 40_000)...))},
-		{name: "trickle", handler: func(w http.ResponseWriter, r *http.Request) {
-			fmt.Fprint(w, "<html>"+strings.Repeat(" ", 10_000)) // more than is held back
-			<-r.Context().Done()
-		}},
 		{name: "short", handler: func(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("Content-Length", "100000")
 			fmt.Fprint(w, site(story...))
@@ -288,13 +285,39 @@ func TestFullTextPages(t *testing.T) {
 			t.Errorf("%s was asked for, as %q", r.Path, r.Header.Get("Accept"))
 		}
 	}
-	for _, path := range []string{"/p/article", "/p/pdf", "/p/gone", "/p/trickle"} {
+	for _, path := range []string{"/p/article", "/p/pdf", "/p/gone"} {
 		if n := len(b.site.Requests(path)); n != 1 {
 			t.Errorf("%s was asked for %d times", path, n)
 		}
 	}
 	if problems, err := b.Dir.Check(context.Background(), false); err != nil || len(problems) > 0 {
 		t.Errorf("check: %v, %v", problems, err)
+	}
+}
+
+// A page that does not end leaves the entry as the feed has it.
+func TestFullTextTrickles(t *testing.T) {
+	t.Parallel()
+	// Within the deadline the feed must come, and on a busy machine that takes longer.
+	for deadline := time.Second / 4; ; deadline *= 2 {
+		b := newFullBench(t, Options{Fetch: fetch.Config{Deadline: deadline}})
+		b.shows(item{"trickle", "/trickle", lede})
+		b.site.Handle("/trickle", func(w http.ResponseWriter, r *http.Request) {
+			fmt.Fprint(w, "<html>"+strings.Repeat(" ", 10_000)) // more than is held back
+			<-r.Context().Done()
+		})
+		sum, err := b.Update(context.Background(), Selection{All: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if (sum.Failed > 0 || len(b.site.Requests("/trickle")) == 0) && deadline < time.Minute {
+			continue
+		}
+		e := b.entries()["trickle"]
+		if n := len(b.site.Requests("/trickle")); sum.New != 1 || e == nil || string(e.Content) != lede || e.FullText.URL != "" || n != 1 {
+			t.Errorf("%v, %+v, asked for %d times\n%s", sum, e, n, b.log)
+		}
+		return
 	}
 }
 
@@ -459,6 +482,34 @@ func TestFullTextStopped(t *testing.T) {
 	b.later(2 * time.Hour)
 	if sum := b.update(); sum.Updated != 1 || b.entries()["slow"].FullText.URL == "" {
 		t.Errorf("%v\n%s", sum, b.log)
+	}
+}
+
+// A page that came for an entry which had been delivered without is not forgotten by a run
+// that ends before the entry has it; nor is it asked for for ever.
+func TestFullTextStoppedLate(t *testing.T) {
+	t.Parallel()
+	b := newFullBench(t, Options{})
+	article := page(append([]string{"Late."}, story...)...)
+	b.site.Handle("/late", func(w http.ResponseWriter, r *http.Request) { http.NotFound(w, r) }, article)
+	b.shows(item{"late", "/late", lede})
+	if sum := b.update(); sum.New != 1 || b.entries()["late"].FullText.URL != "" {
+		t.Fatalf("%v", sum)
+	}
+	b.later(2 * time.Hour)
+	ctx, cancel := context.WithCancel(context.Background())
+	b.reached = func(string) { cancel() }
+	if _, err := b.Update(ctx, Selection{All: true}); err == nil || b.entries()["late"].FullText.URL != "" {
+		t.Fatalf("%v, %+v", err, b.entries()["late"].FullText)
+	}
+	b.reached = nil
+	if sum := b.update(); sum.Updated != 1 || b.entries()["late"].FullText.URL == "" {
+		t.Errorf("%v, %+v\n%s", sum, b.entries()["late"].FullText, b.log)
+	}
+	b.site.Forget("/late")
+	b.later(100 * time.Hour)
+	if b.update(); len(b.site.Requests("/late")) > 0 {
+		t.Errorf("it is asked for again: %d", len(b.site.Requests("/late")))
 	}
 }
 

@@ -77,7 +77,7 @@ func subscribeTo(t *testing.T, r *Runner, urls ...string) (hashes []string) {
 // eventually polls until f holds.
 func eventually(t *testing.T, what string, f func() bool) {
 	t.Helper()
-	deadline := time.Now().Add(20 * time.Second)
+	deadline := time.Now().Add(time.Minute)
 	for !f() {
 		if time.Now().After(deadline) {
 			t.Fatalf("in vain waited for: %s", what)

@@ -331,6 +331,7 @@ func (v *visit) deliver() {
 		}
 		first := v.st.Checked().IsZero()
 		v.st.Read(hints)
+		v.full.settle()
 		v.r.delivered(v.txn, v.mark())
 		if !v.claimed && !first && len(v.out.New)+len(v.out.Updated) > 0 {
 			// Whoever listens learns that nobody told him.

@@ -54,7 +54,7 @@ func TestWalkKilled(t *testing.T) {
 			}
 			name := fmt.Sprint(where, " ", k)
 			cmd := exec.Command(os.Args[0], "-test.run=^TestWalkKilled$")
-			cmd.Env = append(os.Environ(), walkKilled+"="+strings.Join([]string{d.Path(), s.URL("/feed"), where, strconv.Itoa(k)}, "\n"))
+			cmd.Env = append(os.Environ(), "GORACE=atexit_sleep_ms=0", walkKilled+"="+strings.Join([]string{d.Path(), s.URL("/feed"), where, strconv.Itoa(k)}, "\n"))
 			out, err := cmd.CombinedOutput()
 			var exit *exec.ExitError
 			if !errors.As(err, &exit) || !exit.Sys().(syscall.WaitStatus).Signaled() {

@@ -183,16 +183,25 @@ func TestAttackCallbackThatRedirects(t *testing.T) {
 
 // A feed that trickles holds up its own subscribers, and nobody else.
 func TestAttackFeedThatTrickles(t *testing.T) {
-	w := newWorld(t, func(o *Options) { o.Feeds.Deadline = 300 * time.Millisecond })
-	w.answer("/trickle", func(rw http.ResponseWriter, r *http.Request) {
-		rw.Header().Set("Content-Length", "1000000")
-		for r.Context().Err() == nil {
-			rw.Write([]byte(" "))
-			http.NewResponseController(rw).Flush()
-			tick := time.NewTimer(10 * time.Millisecond)
-			<-tick.C
+	w := newWorld(t, nil)
+	trickle := func(over chan struct{}) http.HandlerFunc {
+		return func(rw http.ResponseWriter, r *http.Request) {
+			rw.Header().Set("Content-Length", "1000000")
+			for {
+				rw.Write([]byte(" "))
+				http.NewResponseController(rw).Flush()
+				select {
+				case <-r.Context().Done():
+					return
+				case <-over:
+					return
+				case <-time.After(10 * time.Millisecond):
+				}
+			}
 		}
-	})
+	}
+	over := make(chan struct{})
+	w.answer("/trickle", trickle(over))
 	feed := w.feed("/feed", "one")
 	var all sync.WaitGroup
 	for i := range 4 {
@@ -208,7 +217,14 @@ func TestAttackFeedThatTrickles(t *testing.T) {
 	if len(w.notified("/cb")) != 1 {
 		t.Error("not notified meanwhile")
 	}
+	close(over)
 	all.Wait()
+	// By itself it does not end; its time does.
+	short := newWorld(t, func(o *Options) { o.Feeds.Deadline = 300 * time.Millisecond })
+	short.answer("/trickle", trickle(nil))
+	if r := short.ping(short.site.URL + "/trickle"); !strings.Contains(r.body, `success="false"`) {
+		t.Errorf("%s", r.body)
+	}
 	w.h.opts.MaxSave = 0
 	big := w.feed("/big", strings.Repeat("x", 2<<20))
 	if r := w.ping(big); !strings.Contains(r.body, `success="false"`) {

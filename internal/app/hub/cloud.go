@@ -305,7 +305,7 @@ func (h *Hub) pinged(r *http.Request, feedURL string) (string, error) {
 		return "Thanks for the ping. The feed has not changed since the last one, or nobody subscribes to it.", nil
 	}
 	if t.done != nil {
-		timer := time.NewTimer(waitMost)
+		timer := time.NewTimer(h.patience)
 		defer timer.Stop()
 		select {
 		case <-t.done:

@@ -143,7 +143,7 @@ func newWorld(t testing.TB, change func(*Options)) *world {
 	w := &world{t: t, site: newSite(t), clock: server.ClockAt(time.Date(2027, 1, 15, 8, 30, 0, 0, time.UTC)), log: &server.Log{}}
 	w.server = httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) { w.h.ServeHTTP(rw, r) }))
 	t.Cleanup(w.server.Close)
-	config := fetch.Config{AllowPrivate: loopback, Deadline: DefaultTimeout, PerHost: DefaultPerHost, MaxBytes: 1 << 20, MaxRedirects: 5}
+	config := fetch.Config{AllowPrivate: loopback, Deadline: time.Minute, PerHost: DefaultPerHost, MaxBytes: 1 << 20, MaxRedirects: 5}
 	public, _ := url.Parse(w.server.URL)
 	w.opts = Options{
 		State: filepath.Join(t.TempDir(), "state"), Public: public, Feeds: config, Callbacks: config,
@@ -164,6 +164,7 @@ func (w *world) start() {
 	if err != nil {
 		w.t.Fatal(err)
 	}
+	h.patience = time.Minute // so that all were notified when a ping is answered
 	w.h = h
 }
 
@@ -196,7 +197,7 @@ func (w *world) do(method, path, contentType, body string, header ...string) res
 	for i := 0; i+1 < len(header); i += 2 {
 		req.Header.Add(header[i], header[i+1])
 	}
-	resp, err := (&http.Client{Timeout: 30 * time.Second}).Do(req)
+	resp, err := (&http.Client{Timeout: time.Minute}).Do(req)
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -294,7 +295,7 @@ func (w *world) tree() map[string]string {
 // until waits for a condition.
 func until(t testing.TB, what string, ok func() bool) {
 	t.Helper()
-	if !within(20*time.Second, ok) {
+	if !within(time.Minute, ok) {
 		t.Fatalf("%s: in vain", what)
 	}
 }

@@ -114,6 +114,7 @@ type Hub struct {
 	saving    *gate // for large bodies
 	lanes     lanes
 	held      *semaphore.Weighted // bytes of content that is being distributed
+	patience  time.Duration       // of a ping's answer, with the notifications
 	wake      chan struct{}
 	pings     sync.Mutex // held while the file of a ping is written, or removed
 
@@ -160,7 +161,7 @@ func New(o Options, report serve.Reporter) (*Hub, error) {
 		reading: newGate(readMost, readOne), verifying: newGate(verifyMost, verifyOne), saving: newGate(saveMost, saveOne), held: semaphore.NewWeighted(heldMost),
 		lanes:   lanes{quick: make(chan struct{}, max(o.AtOnce, 1)), slow: make(chan struct{}, slowFor*max(o.AtOnce, 1))},
 		flights: map[string]*flight{}, known: map[string]glance{}, busy: map[string]time.Time{}, later: map[string]laterPing{}, rounds: map[string][]*pending{},
-		wake:   make(chan struct{}, 1),
+		wake: make(chan struct{}, 1), patience: waitMost,
 		counts: counts{callers: map[string]int{}, made: map[string]int{}},
 	}
 	if h.log, err = openLog(st.dir, now); err != nil {

@@ -17,52 +17,120 @@ import (
 
 	_ "modernc.org/sqlite" // the driver of that name
 
+	"github.com/lektordir/lektor/internal/command"
 	"github.com/lektordir/lektor/internal/moving"
 )
 
-// newsboatCache reads the entries in the database of newsboat. It is opened for reading
-// alone. One that cannot be read so, as newsboat was killed while it wrote, or is at
-// work, is read from a copy: to put such a file in order is newsboat's business.
-func newsboatCache(ctx context.Context, path string) (items []moving.Item, notes []string, err error) {
+// cache is the database of newsboat.
+type cache struct {
+	db      *sql.DB
+	columns map[string]bool // of the table of entries
+	items   []moving.Item
+	feeds   map[string]moving.Feed // their names and pages, by URL
+	notes   []string
+	temp    string // the directory of a copy
+}
+
+// close ends the work with a cache, which may be nil.
+func (c *cache) close() {
+	if c == nil {
+		return
+	}
+	if c.db != nil {
+		c.db.Close()
+	}
+	if c.temp != "" {
+		os.RemoveAll(c.temp)
+	}
+}
+
+// busyWait is how long newsboat is waited for while it writes, in milliseconds.
+const busyWait = "_pragma=busy_timeout(5000)"
+
+// openCache reads the entries in the database of newsboat, but for their texts. It is
+// opened for reading alone. One that cannot be read so, as newsboat was killed while it
+// wrote, or has a journal of SQLite's that is ahead of it, is read from a copy: to put
+// such a file in order is newsboat's business.
+func openCache(ctx context.Context, path string) (*cache, error) {
 	if fi, err := os.Stat(path); err != nil {
-		return nil, nil, err
+		return nil, err
 	} else if !fi.Mode().IsRegular() {
-		return nil, nil, &fs.PathError{Op: "read", Path: path, Err: errors.New("not a regular file")}
+		return nil, &fs.PathError{Op: "read", Path: path, Err: errors.New("not a regular file")}
 	} else if fi.Size() == 0 {
-		return nil, nil, nil // newsboat never fetched anything
+		return nil, nil // newsboat never fetched anything
 	}
 	if abs, err := filepath.Abs(path); err == nil {
 		path = abs // in a URL there is no other
 	}
-	if !unfinished(path) {
-		if items, notes, err = readCache(ctx, path, "mode=ro"); err == nil || ctx.Err() != nil {
-			return items, notes, err
+	if !ahead(path) {
+		c, err := readCache(ctx, path, "mode=ro&"+busyWait)
+		if err == nil || ctx.Err() != nil {
+			return c, err
 		}
 	}
 	dir, err := os.MkdirTemp("", "lektor-import-")
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	defer os.RemoveAll(dir)
-	for _, end := range []string{"", "-journal", "-wal"} {
-		if err := copyFile(filepath.Join(dir, "cache.db"+end), path+end); err != nil && (end == "" || !errors.Is(err, fs.ErrNotExist)) {
-			return nil, nil, err
+	copied := filepath.Join(dir, "cache.db")
+	var c *cache
+	if err = copyCache(copied, path); err == nil {
+		if c, err = readCache(ctx, copied, ""); err != nil {
+			err = command.Hint(fmt.Errorf("%s: it cannot be read as newsboat's cache: %w", path, err),
+				"if it is damaged, sqlite3 may save what is whole: sqlite3 cache.db .recover | sqlite3 saved.db; then name that behind the path of urls")
 		}
 	}
-	if items, notes, err = readCache(ctx, filepath.Join(dir, "cache.db"), ""); err != nil {
-		err = fmt.Errorf("%s: it cannot be read as newsboat's cache: %w", path, err)
+	if err != nil {
+		os.RemoveAll(dir)
+		return nil, err
 	}
-	return items, notes, err
+	c.temp = dir
+	return c, nil
 }
 
-// unfinished tells whether a transaction was not finished, or is under way.
-func unfinished(path string) bool {
-	for _, end := range []string{"-journal", "-wal"} {
-		if fi, err := os.Stat(path + end); err == nil && fi.Size() > 0 {
-			return true
+// ahead tells whether the database is one with a write-ahead log, which even a reader
+// writes beside it.
+func ahead(path string) bool {
+	if fi, err := os.Stat(path + "-wal"); err == nil && fi.Size() > 0 {
+		return true
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	var version [2]byte // of who may write, and who may read
+	_, err = f.ReadAt(version[:], 18)
+	return err == nil && version[1] == 2
+}
+
+// copyCache copies a database with its journals. If it is written to meanwhile, it is
+// copied again, a few times.
+func copyCache(to, from string) error {
+	ends := []string{"", "-journal", "-wal"}
+	look := func() (now [3]string) {
+		for i, end := range ends {
+			if fi, err := os.Stat(from + end); err == nil {
+				now[i] = fmt.Sprint(fi.Size(), fi.ModTime().UnixNano())
+			}
+		}
+		return now
+	}
+	for try := 0; ; try++ {
+		before := look()
+		for _, end := range ends {
+			os.Remove(to + end)
+			if err := copyFile(to+end, from+end); err != nil && (end == "" || !errors.Is(err, fs.ErrNotExist)) {
+				return err
+			}
+		}
+		if look() == before {
+			return nil
+		}
+		if try == 5 {
+			return fmt.Errorf("%s: newsboat writes to it again and again; end newsboat first", from)
 		}
 	}
-	return false
 }
 
 func copyFile(to, from string) error {
@@ -79,43 +147,64 @@ func copyFile(to, from string) error {
 	return errors.Join(err, w.Close())
 }
 
-// readCache reads the table of entries. Columns that came to it with later versions of
-// newsboat may be missing.
-func readCache(ctx context.Context, path, options string) (items []moving.Item, notes []string, err error) {
+// readCache reads the tables. Columns that came to them with later versions of newsboat
+// may be missing.
+func readCache(ctx context.Context, path, options string) (c *cache, err error) {
 	source := url.URL{Scheme: "file", Path: path, RawQuery: options}
-	db, err := sql.Open("sqlite", source.String())
-	if err != nil {
-		return nil, nil, err
+	c = &cache{}
+	if c.db, err = sql.Open("sqlite", source.String()); err != nil {
+		return nil, err
 	}
-	defer db.Close()
-	columns, err := columnsOf(ctx, db)
-	if err != nil {
-		return nil, nil, err
-	}
-	or := func(column, otherwise string) string {
-		if columns[column] {
-			return "coalesce(" + column + ", " + otherwise + ")"
+	c.db.SetMaxOpenConns(1)
+	defer func() {
+		if err != nil {
+			c.close()
+			c = nil
 		}
-		return otherwise
+	}()
+	if c.columns, err = columnsOf(ctx, c.db); err != nil {
+		return c, err
 	}
-	rows, err := db.QueryContext(ctx, "SELECT guid, title, url, feedurl, CAST(pubDate AS INTEGER), CAST(unread AS INTEGER), "+or("flags", "''")+", CAST("+or("deleted", "0")+" AS INTEGER) FROM rss_item ORDER BY id")
+	if err = c.readItems(ctx); err == nil {
+		c.readFeeds(ctx)
+	}
+	return c, err
+}
+
+// or gives a column, or what stands for it where it is missing or has no value.
+func (c *cache) or(column, otherwise string) string {
+	if c.columns[column] {
+		return "coalesce(" + column + ", " + otherwise + ")"
+	}
+	return otherwise
+}
+
+// readItems reads what tells which entry is which, and what was done with it.
+func (c *cache) readItems(ctx context.Context) error {
+	rows, err := c.db.QueryContext(ctx, "SELECT id, guid, title, url, feedurl, CAST(pubDate AS INTEGER), CAST(unread AS INTEGER), "+c.or("flags", "''")+", CAST("+c.or("deleted", "0")+" AS INTEGER) FROM rss_item ORDER BY id")
 	if err != nil {
-		return nil, nil, err
+		return err
 	}
 	defer rows.Close()
 	strange := map[rune]bool{}
+	feeds := map[string]string{} // each of their URLs once in memory
+	var id sql.NullInt64
+	var guid, title, link, feed, flags sql.RawBytes // what is no text is taken all the same
+	var date, unread, deleted sql.NullInt64
 	for rows.Next() {
 		var i moving.Item
-		var guid, title, link, feed, flags []byte // what is no text is taken all the same
-		var date, unread, deleted int64
-		if err := rows.Scan(&guid, &title, &link, &feed, &date, &unread, &flags, &deleted); err != nil {
-			return nil, nil, err
+		if err := rows.Scan(&id, &guid, &title, &link, &feed, &date, &unread, &flags, &deleted); err != nil {
+			return err
 		}
-		i.ID, i.URL, i.Title, i.Feed = strings.TrimSpace(string(guid)), strings.TrimSpace(string(link)), strings.TrimSpace(string(title)), string(feed)
-		if date > 0 {
-			i.Date = time.Unix(date, 0).UTC()
+		if _, ok := feeds[string(feed)]; !ok {
+			feeds[string(feed)] = string(feed)
 		}
-		i.Read, i.Trashed = unread == 0 || deleted != 0, deleted != 0
+		i.Row, i.Feed = id.Int64, feeds[string(feed)]
+		i.ID, i.URL, i.Title = strings.TrimSpace(string(guid)), strings.TrimSpace(string(link)), strings.TrimSpace(string(title))
+		if date.Int64 > 0 {
+			i.Date = time.Unix(date.Int64, 0).UTC()
+		}
+		i.Read, i.Trashed = unread.Int64 == 0 || deleted.Int64 != 0, deleted.Int64 != 0
 		for _, c := range string(flags) {
 			switch {
 			case c == 'F':
@@ -128,12 +217,67 @@ func readCache(ctx context.Context, path, options string) (items []moving.Item, 
 				strange[c] = true
 			}
 		}
-		items = append(items, i)
+		i.Identify()
+		c.items = append(c.items, i)
 	}
-	for _, c := range slices.Sorted(maps.Keys(strange)) {
-		notes = append(notes, fmt.Sprintf("the flag %q is none here: flags of users are small letters", c))
+	for _, r := range slices.Sorted(maps.Keys(strange)) {
+		c.notes = append(c.notes, fmt.Sprintf("the flag %q is none here: flags of users are small letters", r))
 	}
-	return items, notes, rows.Err()
+	return rows.Err()
+}
+
+// readFeeds reads what feeds call themselves: of those that answer no more nothing else
+// tells. Without the table nothing is missed.
+func (c *cache) readFeeds(ctx context.Context) {
+	c.feeds = map[string]moving.Feed{}
+	rows, err := c.db.QueryContext(ctx, "SELECT rssurl, title, url FROM rss_feed")
+	if err != nil {
+		return
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var feed, title, page sql.RawBytes
+		if rows.Scan(&feed, &title, &page) != nil {
+			return
+		}
+		c.feeds[string(feed)] = moving.Feed{Name: strings.Join(strings.Fields(string(title)), " "), Link: string(page)}
+	}
+}
+
+// texts reads the texts of entries. It may be called concurrently.
+func (c *cache) texts(ctx context.Context, kept []moving.Kept) error {
+	at := make(map[int64]*moving.Item, len(kept))
+	var list strings.Builder
+	for i := range kept {
+		if list.Len() > 0 {
+			list.WriteByte(',')
+		}
+		fmt.Fprint(&list, kept[i].Row)
+		at[kept[i].Row] = kept[i].Item
+	}
+	rows, err := c.db.QueryContext(ctx, "SELECT id, "+c.or("author", "''")+", "+c.or("content", "''")+", "+c.or("content_mime_type", "''")+", "+c.or("base", "''")+", "+
+		c.or("enclosure_url", "''")+", "+c.or("enclosure_type", "''")+" FROM rss_item WHERE id IN ("+list.String()+")")
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	var id int64
+	var author, content, kind, base, file, fileType sql.RawBytes
+	for rows.Next() {
+		if err := rows.Scan(&id, &author, &content, &kind, &base, &file, &fileType); err != nil {
+			return err
+		}
+		i := at[id]
+		if i == nil {
+			continue
+		}
+		// Before there was a column for it, text was not told from HTML.
+		i.Text = &moving.Text{Author: strings.TrimSpace(string(author)), Content: string(content), Plain: string(kind) == "text/plain", Base: string(base)}
+		if len(file) > 0 {
+			i.Text.Enclosures = []moving.Enclosure{{URL: string(file), Type: string(fileType), Length: -1}}
+		}
+	}
+	return rows.Err()
 }
 
 // columnsOf gives the names of the columns of the table of entries.

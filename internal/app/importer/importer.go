@@ -14,7 +14,10 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/lektordir/lektor/internal/atomicfile"
 	"github.com/lektordir/lektor/internal/command"
@@ -48,6 +51,10 @@ type source struct {
 	// own tells that its user wrote the list himself, so that it may name files and
 	// commands.
 	own bool
+	// read, if not nil, reads the texts of items. It may be called concurrently.
+	read func(context.Context, []moving.Kept) error
+	// close ends the work with the reader's files; nil where there is nothing to end.
+	close func()
 }
 
 // Import subscribes to the feeds of another reader, saves its queries, and marks what
@@ -61,6 +68,9 @@ func Import(ctx context.Context, o Options, s *command.Streams) error {
 	src, err := read(ctx, o.Paths, s)
 	if err != nil {
 		return err
+	}
+	if src.close != nil {
+		defer src.close()
 	}
 	for _, note := range src.Notes {
 		s.Report.Warn("%s: %s", o.Reader, note)
@@ -93,7 +103,8 @@ type mover struct {
 	// byKey are hashes by what the reader calls feeds.
 	byKey map[string]string
 
-	marked, waiting, saved int
+	mu                                sync.Mutex
+	delivered, marked, waiting, saved int
 }
 
 // open opens the lektor-dir, and makes it unless it is a dry run: then an empty one
@@ -149,7 +160,7 @@ func (m *mover) subscribe(src *source) error {
 		}
 		filters[id] = f.Filter
 		m.byKey[f.Key] = id
-		list = append(list, &feeddir.Subscription{ID: id, Alias: f.Title, Link: webLink(f.Link), Categories: f.Categories})
+		list = append(list, &feeddir.Subscription{ID: id, Name: f.Name, Alias: f.Title, Link: webLink(f.Link), Categories: f.Categories})
 	}
 	var err error
 	m.list, err = feeddir.AddAll(m.w, m.d, list, feeddir.ManyOptions{DryRun: m.o.DryRun, Before: func(s *feeddir.Subscription) error {
@@ -229,63 +240,162 @@ func (m *mover) consents(f *moving.Feed, id string) bool {
 	return line == "y" || line == "yes"
 }
 
-// mark lets marks wait in the feeds that they are of, and marks what is there.
+// share is what is done in one feed.
+type share struct {
+	hash  string
+	feed  *lektordir.Feed // of one that is not subscribed to, nil for others
+	base  string          // where relative references in its entries begin
+	marks []feeddir.Mark
+	kept  []moving.Kept
+}
+
+// movingAtOnce is how many feeds are worked on at once, so that they share the syncs of
+// the disk.
+const movingAtOnce = 16
+
+// mark lets marks wait in the feeds that they are of, delivers what the user has still
+// before him, and marks what is there.
 func (m *mover) mark(ctx context.Context, src *source) error {
 	find := newFinder(m.d, m.byKey)
-	marks := map[string][]feeddir.Mark{}
+	shares := map[string]*share{}
+	of := func(i *moving.Item) *share {
+		hash := find.feed(i)
+		if hash == "" {
+			hash = stranger(src, i)
+		}
+		if hash == "" {
+			return nil
+		}
+		if shares[hash] == nil {
+			shares[hash] = &share{hash: hash}
+		}
+		return shares[hash]
+	}
 	strangers := 0
 	for _, i := range moving.Distinct(src.items) {
 		flags := i.Marks()
 		if flags == "" {
 			continue
 		}
-		hash := find.feed(&i)
-		if hash == "" {
+		if s := of(&i); s != nil {
+			s.marks = append(s.marks, feeddir.Mark{Flags: flags, ID: i.ID, URL: i.URL, Title: i.Title, Date: i.Date})
+		} else {
 			strangers++
-			continue
 		}
-		marks[hash] = append(marks[hash], feeddir.Mark{Flags: flags, ID: i.ID, URL: i.URL, Title: i.Title, Date: i.Date})
+	}
+	kept, unsure := moving.Keep(src.items)
+	for _, k := range kept {
+		if s := of(k.Item); s != nil {
+			s.kept = append(s.kept, k)
+			s.base = cmp.Or(s.base, base(k.Item))
+			if find.feed(k.Item) == "" && s.feed == nil {
+				id := strangerID(k.Item)
+				s.feed = &lektordir.Feed{ID: id, Name: cmp.Or(k.FeedTitle, feeddir.DefaultName(id)), Link: webLink(k.Page)}
+			}
+		}
 	}
 	if strangers > 0 && !src.own {
 		m.s.Report.Warn("%s: %s of feeds that are not subscribed to: they are left out", m.o.Reader, units.Count(strangers, "entry"))
 	}
+	if unsure > 0 {
+		m.s.Report.Warn("%s: %s of which nothing tells which of their feed's they are: only the feed can bring them", m.o.Reader, units.Count(unsure, "entry"))
+	}
+	var all errgroup.Group
+	all.SetLimit(movingAtOnce)
 	var bad error
-	for hash, list := range marks {
-		if err := ctx.Err(); err != nil {
-			return context.Cause(ctx)
+	for _, s := range shares {
+		if ctx.Err() != nil {
+			break
 		}
-		n, err := m.markFeed(ctx, hash, list)
-		bad = errors.Join(bad, err)
-		m.marked += n
-		m.waiting += len(list) - n
+		if len(s.marks)+len(s.kept) == 0 {
+			continue
+		}
+		all.Go(func() error {
+			err := m.markFeed(ctx, src, s)
+			m.mu.Lock()
+			defer m.mu.Unlock()
+			bad = errors.Join(bad, err)
+			return nil
+		})
+	}
+	all.Wait()
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
 	}
 	return bad
 }
 
-// markFeed marks the entries of a feed that came already, and gives their number. A
-// feed that another process has is waited for.
-func (m *mover) markFeed(ctx context.Context, hash string, marks []feeddir.Mark) (int, error) {
-	t, err := m.w.Begin(hash)
-	for told := false; errors.As(err, new(*lektordir.BusyError)); t, err = m.w.Begin(hash) {
+// base is where relative references in an entry begin.
+func base(i *moving.Item) string {
+	for _, url := range []string{i.Page, i.Feed} {
+		if fetch.IsHTTP(url) {
+			return url
+		}
+	}
+	return ""
+}
+
+// stranger gives the hash for a feed that is not subscribed to, if one of its entries was
+// flagged: that the user wanted to keep, and it stands in no other place. "" for others.
+func stranger(src *source, i *moving.Item) string {
+	if id := strangerID(i); id != "" && !src.own && i.Flagged {
+		return lektordir.FeedHash(id)
+	}
+	return ""
+}
+
+func strangerID(i *moving.Item) string {
+	for _, url := range []string{i.Feed, i.Page} {
+		if fetch.IsHTTP(url) && len(url) < atomicfile.MaxLine {
+			return feeddir.FeedURL(url)
+		}
+	}
+	return ""
+}
+
+// markFeed does what is to be done in a feed. One that another process has is waited
+// for. The marks wait before anything is delivered: if it ends between, they are made
+// the next time, and nothing that was read stays unread.
+func (m *mover) markFeed(ctx context.Context, src *source, s *share) error {
+	t, err := m.w.Begin(s.hash)
+	for told := false; errors.As(err, new(*lektordir.BusyError)); t, err = m.w.Begin(s.hash) {
 		if !told {
 			told = true
-			m.s.Report.Info("%s: another process has the feed; waiting for it", hash)
+			m.s.Report.Info("%s: another process has the feed; waiting for it", s.hash)
 		}
 		select {
 		case <-ctx.Done():
-			return 0, context.Cause(ctx)
+			return context.Cause(ctx)
 		case <-time.After(100 * time.Millisecond):
 		}
 	}
 	if err != nil {
-		return 0, err
+		return err
 	}
-	defer t.Close()
-	if err := feeddir.AddMarks(m.d, hash, marks); err != nil {
-		return 0, err
+	defer func() { t.Close() }()
+	if s.feed != nil {
+		if _, err := m.d.ReadFeed(s.hash); err != nil {
+			if err := t.PutFeed(s.feed); err != nil {
+				return err
+			}
+		}
 	}
-	moved, err := feeddir.MarkArrived(m.d, hash, m.o.Now())
-	return len(moved), err
+	if len(s.marks) > 0 {
+		if err := feeddir.AddMarks(m.d, s.hash, s.marks); err != nil {
+			return err
+		}
+	}
+	n := 0
+	if len(s.kept) > 0 {
+		n, t, err = m.deliver(ctx, t, src, s.base, s.kept)
+	}
+	moved, bad := feeddir.MarkArrived(m.d, s.hash, m.o.Now())
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.delivered += n
+	m.marked += len(moved)
+	m.waiting += feeddir.Waiting(m.d, s.hash)
+	return errors.Join(err, bad)
 }
 
 // saveQueries saves those queries of which none has the name.
@@ -331,6 +441,9 @@ func (m *mover) tell(src *source) {
 	line := fmt.Sprintf("%s: %s %s, %d already", m.o.Reader, units.Count(len(m.list.Added), "feed"), did, len(m.list.Already))
 	if m.saved > 0 {
 		line += "; " + units.Count(m.saved, "query")
+	}
+	if m.delivered > 0 {
+		line += "; " + units.Count(m.delivered, "entry") + " delivered"
 	}
 	if m.marked > 0 {
 		line += "; " + units.Count(m.marked, "entry") + " marked"

@@ -12,6 +12,7 @@ import (
 
 	"github.com/lektordir/lektor/internal/command"
 	"github.com/lektordir/lektor/internal/feeddir"
+	"github.com/lektordir/lektor/internal/moving"
 	"github.com/lektordir/lektor/internal/testkit/dir"
 	"github.com/lektordir/lektor/internal/testkit/terminal"
 	"github.com/lektordir/lektor/lektordir"
@@ -101,14 +102,14 @@ func TestNewsboat(t *testing.T) {
 	want(t, src(at, a, "etc/categories"), "tech\ntwo words\n")
 	want(t, src(at, c, "etc/fetch/filter"), "~/bin/clean -x\n")
 	// The newest first; a URL that several have is none.
-	want(t, src(at, a, "etc/fetch/marks"), "ST\turn:a:5\thttps://a.example/5\t\t1767323049\ns\turn:a:4\thttps://a.example/4\t\t1767323048\n"+
-		"Ssk\turn:a:2\t\t\t1767323046\nS\turn:a:1\thttps://a.example/1\t\t1767323045\nS\tSix\t\tSix\n")
+	want(t, src(at, a, "etc/fetch/marks"), "ST\turn:a:5\thttps://a.example/5\t\t1767323049\n"+
+		"S\turn:a:1\thttps://a.example/1\t\t1767323045\nS\tSix\t\tSix\n")
 	want(t, src(at, c, "etc/fetch/marks"), "S\turn:c:1\thttps://c.example/1\t\t1767323045\n")
 	want(t, filepath.Join(at, "etc/view/query/Unread tech"), "is:unread folder:\"tech\"\n")
 	if fi, err := os.Stat(src(at, b, "etc/fetch/url")); err != nil || fi.Mode().Perm() != 0o600 {
 		t.Errorf("a URL with a password can be read by others: %v, %v", fi, err)
 	}
-	has(t, told, "javascript:alert(1): left out", "the query Busy cannot be said here: unread_count > 10", "flag 'A' is none here", "5 feeds subscribed, 0 already; 1 query; 7 marks waiting")
+	has(t, told, "javascript:alert(1): left out", "the query Busy cannot be said here: unread_count > 10", "flag 'A' is none here", "5 feeds subscribed, 0 already; 1 query; 3 entries delivered; 2 entries marked; 5 marks waiting")
 	if strings.Contains(told+out, "secret") {
 		t.Errorf("the password is told:\n%s%s", told, out)
 	}
@@ -206,7 +207,7 @@ func TestHereAlready(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	has(t, told, "4 feeds subscribed, 1 already; 2 entries marked; 5 marks waiting", "the query Unread tech is there already")
+	has(t, told, "4 feeds subscribed, 1 already; 1 entry delivered; 3 entries marked; 4 marks waiting", "the query Unread tech is there already")
 	want(t, filepath.Join(d.Path, "etc/view/query/Unread tech"), "mine\n")
 	want(t, src(d.Path, a, "etc/view/alias"), "Mine\n")
 	want(t, src(d.Path, a, "etc/categories"), "old\ntech\ntwo words\n")
@@ -245,7 +246,7 @@ func TestCache(t *testing.T) {
 		}
 	}
 	before, _ := dir.Files(at)
-	items, _, err := newsboatCache(t.Context(), killed)
+	items, _, err := readAll(t, killed)
 	if err != nil || len(items) != 9 || items[2].Read || items[0].Title != "One" {
 		t.Errorf("%+v, %v", items, err)
 	}
@@ -273,7 +274,7 @@ func TestCache(t *testing.T) {
 	if err := os.Rename(filepath.Join(at, "o"), old); err != nil {
 		t.Fatal(err)
 	}
-	if items, _, err := newsboatCache(t.Context(), old); err != nil || len(items) != 1 || items[0].Title != "T" || !items[0].Read || !items[0].Date.IsZero() {
+	if items, _, err := readAll(t, old); err != nil || len(items) != 1 || items[0].Title != "T" || !items[0].Read || !items[0].Date.IsZero() {
 		t.Errorf("%+v, %v", items, err)
 	}
 	for name, data := range map[string]string{"text": "hello", "long": strings.Repeat("hello ", 1000)} {
@@ -281,11 +282,11 @@ func TestCache(t *testing.T) {
 		if err := os.WriteFile(path, []byte(data), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if _, _, err := newsboatCache(t.Context(), path); err == nil || !strings.Contains(err.Error(), path) {
+		if _, _, err := readAll(t, path); err == nil || !strings.Contains(err.Error(), path) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if _, _, err := newsboatCache(t.Context(), at); err == nil {
+	if _, _, err := readAll(t, at); err == nil {
 		t.Error("a directory was read")
 	}
 }
@@ -357,8 +358,15 @@ func TestService(t *testing.T) {
 	if err != nil || strings.Count(out, "\n") != 2 {
 		t.Fatal(out, told, err)
 	}
-	has(t, told, "exec:rm -rf ~: left out", "file:///etc/passwd: left out", "1 entry of feeds that are not subscribed to", "2 feeds subscribed, 0 already; 2 marks waiting")
-	want(t, src(feeds, "https://a.example/feed", "etc/fetch/marks"), "F\t\thttps://a.example/1\t\nF\t\thttps://a.example/2\t\n")
+	has(t, told, "exec:rm -rf ~: left out", "file:///etc/passwd: left out", "2 feeds subscribed, 0 already; 3 entries delivered; 3 entries marked")
+	for url, n := range map[string]int{"https://a.example/feed": 2, "https://z.example/feed": 1} {
+		if got, _ := filepath.Glob(filepath.Join(feeds, "cur", lektordir.FeedHash(url), "*;2,F")); len(got) != n {
+			t.Errorf("%s: %q", url, got)
+		}
+	}
+	if _, err := os.Stat(src(feeds, "https://z.example/feed", "etc/fetch/url")); !os.IsNotExist(err) {
+		t.Errorf("a feed of which something was starred is subscribed to: %v", err)
+	}
 	want(t, src(feeds, "https://a.example/feed", "etc/view/alias"), "The A\n")
 	want(t, src(feeds, "https://a.example/feed", "etc/categories"), "Tech\n")
 	for _, bad := range []string{"bad.json", "bad.txt", "none"} {
@@ -405,7 +413,7 @@ func TestSfeedAndR2E(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	has(t, told, "b/c was never fetched by sfeed", "2 already; 1 mark waiting")
+	has(t, told, "b/c was never fetched by sfeed", "2 already; 1 entry delivered; 1 mark waiting")
 	want(t, src(feeds, "https://a.example/feed", "etc/fetch/marks"), "S\turn:2\thttps://a.example/2\t\t1767323046\n")
 
 	if _, told, err = move(t, Options{Dir: feeds, Reader: "r2e"}); err != nil {
@@ -473,4 +481,14 @@ func (w *waiter) Write(p []byte) (int, error) {
 		w.then()
 	}
 	return len(p), nil
+}
+
+// readAll reads a cache, and closes it.
+func readAll(t *testing.T, path string) ([]moving.Item, []string, error) {
+	c, err := openCache(t.Context(), path)
+	if c == nil {
+		return nil, nil, err
+	}
+	defer c.close()
+	return c.items, c.notes, err
 }

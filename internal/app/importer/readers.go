@@ -104,9 +104,15 @@ func fromNewsboat(ctx context.Context, paths []string, s *command.Streams) (*sou
 	if len(paths) > 1 {
 		cache = paths[1]
 	}
-	var notes []string
-	src.items, notes, err = newsboatCache(ctx, cache)
-	src.Notes = append(src.Notes, notes...)
+	c, err := openCache(ctx, cache)
+	if c != nil {
+		src.items, src.read, src.close = c.items, c.texts, c.close
+		src.Notes = append(src.Notes, c.notes...)
+		for i := range src.Feeds {
+			f := &src.Feeds[i]
+			f.Name, f.Link = c.feeds[f.Key].Name, c.feeds[f.Key].Link
+		}
+	}
 	if errors.Is(err, fs.ErrNotExist) && len(paths) < 2 {
 		s.Report.Warn("%s is not there: what was read is not known", cache)
 		err = nil

@@ -59,7 +59,7 @@ func newWorld(t testing.TB, hub *hub.Hub, change func(*ListenOptions)) *world {
 	public, _ := url.Parse(w.callback.URL + "/lektor")
 	w.opts = ListenOptions{
 		Public: public, Cooldown: 10 * time.Second, Rand: func() float64 { return 0 },
-		Common: Common{Fetch: fetch.Config{AllowPrivate: loopback, Now: w.clock.Now, TLS: &tls.Config{RootCAs: pool}, Deadline: 20 * time.Second, PerHost: 2}},
+		Common: Common{Fetch: fetch.Config{AllowPrivate: loopback, Now: w.clock.Now, TLS: &tls.Config{RootCAs: pool}, Deadline: time.Minute, PerHost: 2}},
 	}
 	if change != nil {
 		change(&w.opts)
@@ -137,7 +137,7 @@ func (w *world) markers() int {
 // until waits for a condition.
 func until(t testing.TB, what string, ok func() bool) {
 	t.Helper()
-	for end := time.Now().Add(20 * time.Second); time.Now().Before(end); {
+	for end := time.Now().Add(time.Minute); time.Now().Before(end); {
 		if ok() {
 			return
 		}

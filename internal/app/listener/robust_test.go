@@ -99,7 +99,7 @@ func TestDeliveriesAreReadToTheEnd(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer conn.Close()
-			_ = conn.SetDeadline(time.Now().Add(20 * time.Second))
+			_ = conn.SetDeadline(time.Now().Add(2 * time.Minute))
 			const size = 24 << 20
 			fmt.Fprintf(conn, "POST %s HTTP/1.1\r\nHost: x\r\nContent-Type: application/atom+xml\r\nContent-Length: %d\r\n\r\n", u.Path, size)
 			if _, err := io.CopyN(conn, zeros{}, size); err != nil {

@@ -46,7 +46,6 @@ func TestManyFeedsAtSeveralHubsArePolite(t *testing.T) {
 		}
 		w.feed(fmt.Sprintf("http://f%d.example/", i), push)
 	}
-	start := time.Now()
 	w.step()
 	for _, h := range hubs {
 		h.Wait()
@@ -60,9 +59,6 @@ func TestManyFeedsAtSeveralHubsArePolite(t *testing.T) {
 	}
 	if gaps.Load() == 0 {
 		t.Error("there were no gaps between requests")
-	}
-	if d := time.Since(start); d > time.Minute {
-		t.Errorf("it took %s", d)
 	}
 	if states, _ := filepath.Glob(w.dir.Join("src/*/etc/cloudd/state")); len(states) != feeds {
 		t.Errorf("%d states", len(states))

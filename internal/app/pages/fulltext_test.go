@@ -43,3 +43,34 @@ func TestFullTextIsNotPassedOn(t *testing.T) {
 		}
 	}
 }
+
+// Mail is for the user: digests and messages have the article, and not the feed's text
+// twice.
+func TestFullTextIsMailed(t *testing.T) {
+	base := t.TempDir()
+	d := must.Get(lektordir.Create(filepath.Join(base, "d"), nil))
+	w := must.Get(d.NewWriter(lektordir.WriterOptions{}))
+	defer w.Close()
+	put := must.Get(w.Put(t.Context(), &lektordir.Feed{ID: "http://a.example/feed", Name: "A"}, lektordir.Unread, lektordir.Entry{
+		ID: "http://a.example/1", Title: "One", Content: []byte("<p>Article of the page"), Type: "text/html",
+		FeedContent: []byte("What the feed has."), FullText: lektordir.FullText{URL: "http://a.example/1"},
+	}))
+	c := Common{Dir: d.Path()}
+	for what, run := range map[string]func(*command.Streams) error{
+		"digest": func(s *command.Streams) error {
+			return Digest(t.Context(), DigestOptions{Common: c, Entries: []string{put.New[0].Unique}, Lines: 4}, s)
+		},
+		"full digest": func(s *command.Streams) error {
+			return Digest(t.Context(), DigestOptions{Common: c, Entries: []string{put.New[0].Unique}, Full: true, Mail: "kim@example.org"}, s)
+		},
+		"mbox": func(s *command.Streams) error { return Mbox(t.Context(), MboxOptions{Common: c, To: "-"}, s) },
+	} {
+		var out, said strings.Builder
+		if err := run(command.NewStreams("lektor-pages", strings.NewReader(""), &out, &said)); err != nil {
+			t.Fatal(what, err, said.String())
+		}
+		if !strings.Contains(out.String(), "Article of the page") || strings.Contains(out.String(), "What the feed has.") {
+			t.Errorf("%s:\n%s", what, out.String())
+		}
+	}
+}

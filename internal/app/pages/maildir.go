@@ -93,7 +93,7 @@ func (d *maildir) make() error {
 		return slices.ContainsFunc(names, func(e fs.DirEntry) bool { return e.Name() == name })
 	}
 	switch {
-	case has("src"), sameFile(d.path, d.Dir.Path()):
+	case has("src"), atomicfile.Same(d.path, d.Dir.Path()):
 		return command.Hint(fmt.Errorf("%s is a lektor-dir, and no maildir", d.path), "name a new directory")
 	case len(names) > 0 && !has("cur") && !has("new") && !has(mailLedgerName):
 		return command.Hint(fmt.Errorf("%s is no maildir, and not empty", d.path), "name a new directory, or make one of it: mkdir cur new tmp")
@@ -104,15 +104,6 @@ func (d *maildir) make() error {
 		}
 	}
 	return atomicfile.SyncDir(d.path)
-}
-
-func sameFile(a, b string) bool {
-	x, err := os.Stat(a)
-	if err != nil {
-		return false
-	}
-	y, err := os.Stat(b)
-	return err == nil && os.SameFile(x, y)
 }
 
 // messageName is the name of an entry's message without flags. It says by itself which

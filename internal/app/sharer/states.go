@@ -51,13 +51,11 @@ func stateID(feed, lineage string, flag byte) string {
 func splitState(id string) (feed, lineage string, flag byte, ok bool) {
 	const colon1, colon2 = 40, 40 + 1 + 16
 	if len(id) != colon2+2 || id[colon1] != ':' || id[colon2] != ':' || strings.IndexByte(flags, id[colon2+1]) < 0 ||
-		!isHex(id[:colon1], 40) || !isHex(id[colon1+1:colon2], 16) {
+		!lektordir.IsFeedHash(id[:colon1]) || !lektordir.IsIdentity(id[colon1+1:colon2]) {
 		return "", "", 0, false
 	}
 	return id[:colon1], id[colon1+1 : colon2], id[colon2+1], true
 }
-
-func isHex(s string, n int) bool { return len(s) == n && strings.Trim(s, "0123456789abcdef") == "" }
 
 // sameState tells whether two marks mean the same: that there is one is all that a mark
 // says.
@@ -100,7 +98,7 @@ func (h *share) listFeed(feed string, refs []lektordir.Ref) error {
 	} else if err != nil {
 		return err
 	}
-	if !isHex(feed, 40) || h.local.own[feed] != "" || h.local.subs[feed] == nil && h.withheld(feed) != "" {
+	if !lektordir.IsFeedHash(feed) || h.local.own[feed] != "" || h.local.subs[feed] == nil && h.withheld(feed) != "" {
 		return nil
 	}
 	old := map[string]seenEntry{}

@@ -8,8 +8,8 @@ import (
 	"fmt"
 	"maps"
 	"os"
+	"os/exec"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -19,6 +19,7 @@ import (
 	"github.com/lektordir/lektor/internal/app/viewer/tui"
 	"github.com/lektordir/lektor/internal/atomicfile"
 	"github.com/lektordir/lektor/internal/command"
+	"github.com/lektordir/lektor/internal/crew"
 	"github.com/lektordir/lektor/internal/entries"
 	"github.com/lektordir/lektor/internal/fetch"
 	"github.com/lektordir/lektor/internal/htmltext"
@@ -27,7 +28,6 @@ import (
 	"github.com/lektordir/lektor/internal/termsafe"
 	"github.com/lektordir/lektor/internal/watch"
 	"github.com/lektordir/lektor/lektordir"
-	"golang.org/x/sync/errgroup"
 )
 
 // library is the lektor-dir for the full-screen reader. It is safe for concurrent use.
@@ -103,7 +103,7 @@ func (l *library) Overview(ctx context.Context, newest int) (*tui.Overview, erro
 	}
 	o := &tui.Overview{}
 	var known *entries.Overview
-	var work errgroup.Group
+	var work crew.Crew
 	work.Go(func() (err error) {
 		known, err = s.Overview(ctx, newest)
 		return err
@@ -170,8 +170,7 @@ func (l *library) List(ctx context.Context, feeds ...string) ([]lektordir.Ref, e
 	// In parts, on all processors. What is malformed was told by ls and check.
 	const part = 64
 	lists := make([][]lektordir.Ref, (len(feeds)+part-1)/part)
-	var work errgroup.Group
-	work.SetLimit(runtime.GOMAXPROCS(0))
+	work := crew.New()
 	for i, some := range slices.Collect(slices.Chunk(feeds, part)) {
 		work.Go(func() error {
 			lists[i], _ = l.dir.List(ctx, lektordir.ListOptions{Feeds: some, SkipTrashed: true})
@@ -322,18 +321,24 @@ func (l *library) parse(text string) (*query.Query, error) {
 	return entries.ParseQuery(l.dir.Path(), []string{text})
 }
 
-func (l *library) Page(_ context.Context, ref lektordir.Ref, width int) (*tui.Page, error) {
+func (l *library) Page(_ context.Context, ref lektordir.Ref, width int, feedText bool) (*tui.Page, error) {
 	s := l.store()
 	v := &viewer{Store: s, clock: l.clock}
 	r := s.Record(ref)
 	if err := r.Read(lektordir.AllFields); err != nil {
 		return nil, err
 	}
+	hasArticle := r.Get(0).FullText.URL != ""
+	if feedText {
+		if err := r.TakeFeedText(); err != nil {
+			return nil, err
+		}
+	}
 	var b strings.Builder
 	v.header(&b, r)
 	d := r.Document(width)
 	e := r.Get(0)
-	p := &tui.Page{Text: d.Text, URL: r.URL(), Links: d.Links, Pictures: d.Pictures}
+	p := &tui.Page{HasArticle: hasArticle, Text: d.Text, URL: r.URL(), Links: d.Links, Pictures: d.Pictures}
 	if p.Text == "" {
 		p.Text = termsafe.Clean(e.Summary)
 	}
@@ -518,26 +523,20 @@ func (l *library) Watch(ctx context.Context, since time.Time, changed func(feed 
 }
 
 func (l *library) Open(ctx context.Context, ref lektordir.Ref, url string) (string, error) {
-	s := l.store()
-	v := &viewer{Store: s}
-	r := s.Record(ref)
-	if url == "" {
-		if url = r.URL(); url == "" {
-			return "", errors.New("it has no link")
-		}
-	}
-	argv, err := v.command(&browser, url)
-	if err != nil {
-		return "", err
-	}
-	// The terminal is the reader's: a browser that needs one is for the keys run and
-	// run-wait.
 	t := &told{}
-	v.S = t.streams()
-	cmd := v.external(ctx, r, argv...)
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
-	if err := cmd.Run(); err != nil {
-		return "", t.err(fmt.Errorf("%s: %w", argv[0], err))
+	v := &viewer{Store: entries.New(l.dir, l.clock(), t.streams())}
+	r := v.Record(ref)
+	var err error
+	if url == "" {
+		url, err = pageOf(r)
+	}
+	if err == nil {
+		// The terminal is the reader's: a browser that needs one is for the keys run and
+		// run-wait.
+		err = v.handOver(ctx, &browser, r, url, func(cmd *exec.Cmd) { cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} })
+	}
+	if err != nil {
+		return "", t.err(err)
 	}
 	return url, nil
 }

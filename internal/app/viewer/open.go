@@ -69,11 +69,17 @@ func Open(ctx context.Context, o OpenOptions, s *command.Streams) error {
 			return "", errors.New("it has no page of comments")
 		case o.Comments:
 			return e.Comments, nil
-		case r.URL() == "":
-			return "", errors.New("it has no link")
 		}
-		return r.URL(), nil
+		return pageOf(r)
 	})
+}
+
+// pageOf gives the URL of an entry's page.
+func pageOf(r *entries.Record) (string, error) {
+	if u := r.URL(); u != "" {
+		return u, nil
+	}
+	return "", errors.New("it has no link")
 }
 
 // Play hands an enclosure of each entry to the user's player, and marks the entry as
@@ -82,10 +88,8 @@ func Play(ctx context.Context, o OpenOptions, s *command.Streams) error {
 	return o.hand(ctx, s, "play", &player, func(r *entries.Record) (string, error) {
 		e := r.Get(lektordir.FieldID | lektordir.FieldLink | lektordir.FieldEnclosures)
 		switch {
-		case o.Page && r.URL() == "":
-			return "", errors.New("it has no link")
 		case o.Page:
-			return r.URL(), nil
+			return pageOf(r)
 		case o.Enclosure > 0:
 			return enclosure(e, o.Enclosure)
 		}
@@ -150,16 +154,12 @@ func (o OpenOptions) hand(ctx context.Context, s *command.Streams, name string, 
 		r := v.Record(ref)
 		if err = r.Read(lektordir.Obligatory); err == nil {
 			var u string
-			var argv []string
 			if u, err = pick(r); err == nil {
-				argv, err = v.command(h, u)
-			}
-			if err == nil {
-				cmd := v.external(ctx, r, argv...)
-				if s.InIsTerminal() {
-					cmd.Stdin = s.InFile()
-				}
-				err = cmd.Run()
+				err = v.handOver(ctx, h, r, u, func(cmd *exec.Cmd) {
+					if s.InIsTerminal() {
+						cmd.Stdin = s.InFile()
+					}
+				})
 			}
 			if err != nil && ctx.Err() == nil {
 				hint := (*command.HintError)(nil)
@@ -182,6 +182,20 @@ func (o OpenOptions) hand(ctx context.Context, s *command.Streams, name string, 
 	}
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
+	}
+	return nil
+}
+
+// handOver hands a URL of an entry to a helper, whose process set prepares.
+func (v *viewer) handOver(ctx context.Context, h *helper, r *entries.Record, url string, set func(*exec.Cmd)) error {
+	argv, err := v.command(h, url)
+	if err != nil {
+		return err
+	}
+	cmd := v.external(ctx, r, argv...)
+	set(cmd)
+	if err := cmd.Run(); err != nil {
+		return fmt.Errorf("%s: %w", argv[0], err)
 	}
 	return nil
 }

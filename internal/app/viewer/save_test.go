@@ -194,7 +194,7 @@ func testSaveKilled(t *testing.T, odd []string) {
 	start := func() (*exec.Cmd, *bytes.Buffer) {
 		t.Helper()
 		cmd := exec.Command(os.Args[0], "-test.run=^TestSaveProcess$")
-		cmd.Env = append(os.Environ(), "LEKTOR_TEST_SAVE="+f.Path, "LEKTOR_TEST_SAVE_TO="+to, "TZ=UTC")
+		cmd.Env = append(os.Environ(), "LEKTOR_TEST_SAVE="+f.Path, "LEKTOR_TEST_SAVE_TO="+to, "TZ=UTC", "GORACE=atexit_sleep_ms=0")
 		var said bytes.Buffer
 		cmd.Stdout, cmd.Stderr = &said, &said
 		if err := cmd.Start(); err != nil {

@@ -260,7 +260,7 @@ func (b *lockedBuffer) String() string {
 // await polls until the text is there.
 func (b *lockedBuffer) await(t *testing.T, want string) {
 	t.Helper()
-	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(5 * time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(5 * time.Millisecond) {
 		if got := b.String(); got == want {
 			return
 		} else if time.Now().After(deadline) || !strings.HasPrefix(want, got) {
@@ -401,7 +401,7 @@ func TestFollowExecStops(t *testing.T) {
 		if err != nil {
 			t.Error(err)
 		}
-	case <-time.After(20 * time.Second):
+	case <-time.After(time.Minute):
 		t.Error("it does not stop")
 	}
 }

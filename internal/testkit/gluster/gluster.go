@@ -146,7 +146,7 @@ func New(ctx context.Context, dir string) (*Volume, error) {
 func (v *Volume) until(ctx context.Context, args ...string) error {
 	argv := append([]string{"gluster", "--glusterd-sock=" + v.dir + "/socket", "--mode=script"}, args...)
 	var err error
-	for end := time.Now().Add(30 * time.Second); ctx.Err() == nil && time.Now().Before(end); {
+	for end := time.Now().Add(time.Minute); ctx.Err() == nil && time.Now().Before(end); {
 		if err = run(ctx, argv...); err == nil {
 			return nil
 		}

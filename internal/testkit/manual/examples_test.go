@@ -112,7 +112,7 @@ func (p *place) command(ctx context.Context, flags, script string) *exec.Cmd {
 // sh runs a script and gives what it printed.
 func (p *place) sh(t *testing.T, flags, script string) string {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
 	defer cancel()
 	cmd := p.command(ctx, flags, script)
 	var errs bytes.Buffer
@@ -143,7 +143,7 @@ var complaint = regexp.MustCompile("warning|hint|No such file|not found|usage")
 // stay runs a script until a condition holds, and interrupts it.
 func (p *place) stay(t *testing.T, script, until string) string {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
 	defer cancel()
 	cmd := p.command(ctx, "-c", script)
 	var errs bytes.Buffer

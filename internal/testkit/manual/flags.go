@@ -6,6 +6,8 @@ package manual
 import (
 	"fmt"
 	"os"
+	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -24,9 +26,12 @@ import (
 // a subsection named after a subcommand (".Ss add", ".Ss lektor-fetch add") or
 // in a list below ".It Cm add" are that subcommand's; others hold for all that
 // take them. The page must also have an item or a subsection for every
-// subcommand. --help and --version go without saying.
-func CheckManual(t testing.TB, app *cli.App, path string) {
+// subcommand. --help and --version go without saying. The page is that of the app's
+// name in the project's man/.
+func CheckManual(t testing.TB, app *cli.App) {
 	t.Helper()
+	_, here, _, _ := runtime.Caller(0)
+	path := filepath.Join(filepath.Dir(here), "../../../man", app.Name+".1")
 	page, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)

@@ -1,11 +1,16 @@
 package server
 
 import (
+	"errors"
+	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
+	"syscall"
 	"testing"
 )
 
@@ -70,5 +75,33 @@ func TestServer(t *testing.T) {
 	}
 	if n := strings.Count(RSS("x", 5, 3), "<item>"); n != 3 {
 		t.Errorf("%d items", n)
+	}
+}
+
+// A port that is kept is given to nobody who asks for any, refuses, and can be listened at.
+func TestPort(t *testing.T) {
+	port, free, err := Port(true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer free()
+	if runtime.GOOS != "linux" {
+		t.Skip("ports are not kept here")
+	}
+	address := fmt.Sprintf("127.0.0.1:%d", port)
+	for range 2 {
+		if c, err := net.Dial("tcp", address); !errors.Is(err, syscall.ECONNREFUSED) {
+			t.Errorf("%v, %v", c, err)
+		}
+		l, err := net.Listen("tcp", address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c, err := net.Dial("tcp", address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.Close()
+		l.Close()
 	}
 }

@@ -25,15 +25,21 @@ import (
 )
 
 func main() {
+	if filepath.Base(os.Args[0]) == "lektor-ess" {
+		must.Main("ess", stand)
+		return
+	}
 	var o options
-	flag.IntVar(&o.documents, "documents", 1_000_000, "number of documents")
+	flag.IntVar(&o.documents, "documents", 1_000_000, "number of documents in files of their own; 0 leaves this out")
 	flag.IntVar(&o.entries, "entries", 100, "entries in each")
 	flag.IntVar(&o.n, "n", 1000, "how many of the newest entries to find")
 	flag.IntVar(&o.rounds, "rounds", 3, "rounds, of which the best counts")
+	flag.IntVar(&o.lines, "lines", 200_000, "number of documents that stand one a line, for one program and for four; 0 leaves this out")
+	flag.IntVar(&o.lineEntries, "line-entries", 10, "entries in each of these")
 	flag.StringVar(&o.bin, "bin", "bin", "directory of lektor-ess")
 	flag.StringVar(&o.dir, "dir", "", "put the documents into a temporary directory in here, not in $TMPDIR")
 	flag.Parse()
-	if flag.NArg() > 0 || o.documents < 4 || o.entries < 1 || o.n < 1 || o.rounds < 1 {
+	if flag.NArg() > 0 || o.documents < 0 || o.documents > 0 && o.documents < 4 || o.lines < 0 || o.lineEntries < 1 || o.entries < 1 || o.n < 1 || o.rounds < 1 {
 		flag.Usage()
 		os.Exit(2)
 	}
@@ -42,6 +48,7 @@ func main() {
 
 type options struct {
 	documents, entries, n, rounds int
+	lines, lineEntries            int
 	bin, dir                      string
 }
 
@@ -52,6 +59,15 @@ func run(o options, w io.Writer) {
 	program := must.Get(filepath.Abs(filepath.Join(o.bin, "lektor-ess")))
 	if _, err := os.Stat(program); err != nil {
 		must.Fail("%w (run make first)", err)
+	}
+	inFiles(o, program, w)
+	inLines(o, program, w)
+}
+
+// inFiles has documents aggregated that are a file each.
+func inFiles(o options, program string, w io.Writer) {
+	if o.documents == 0 {
+		return
 	}
 	tmp := must.Get(os.MkdirTemp(o.dir, "lektor-ess-bench."))
 	defer os.RemoveAll(tmp)
@@ -163,12 +179,13 @@ func top(program, dir string, documents, n int) (u usage) {
 	if len(doc.Entries) != n {
 		must.Fail("%d entries, not %d", len(doc.Entries), n)
 	}
-	u.cpu = cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
-	if r, ok := cmd.ProcessState.SysUsage().(*syscall.Rusage); ok {
-		u.memory = int64(r.Maxrss)
-		if runtime.GOOS != "darwin" {
-			u.memory *= 1024
-		}
+	return taken(cmd, u.time)
+}
+
+// maxrss is the most memory of a process, in bytes.
+func maxrss(r *syscall.Rusage) int64 {
+	if runtime.GOOS == "darwin" {
+		return int64(r.Maxrss)
 	}
-	return u
+	return int64(r.Maxrss) * 1024
 }

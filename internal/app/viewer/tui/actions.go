@@ -81,6 +81,7 @@ func actions() []action {
 		{"link", 1, "open a link by its number", "open --keep --link N", func(m *model, n int, words []string) tea.Cmd { return m.link(n, words) }},
 		{"play", 0, "play the enclosure; with N, number N", "play --keep --enclosure N", func(m *model, n int, _ []string) tea.Cmd { return m.play(max(n, 1)) }},
 		{"picture", 0, "fetch a picture of the entry and show it; again: the next", "open --keep --link N", func(m *model, n int, _ []string) tea.Cmd { return m.picture(n) }},
+		{"feed-text", 0, "the feed's own text in the place of the page's article, or that again", "show --feed-text", plain((*model).feedText)},
 		{"search", 0, "search in what is listed, as one types (lektor-query(7))", "ls -a QUERY", plain((*model).search)},
 		{"save-query", 1, "save the search as a folder", "echo QUERY >etc/view/query/NAME", func(m *model, _ int, words []string) tea.Cmd { return m.saveQuery(words) }},
 		{"all", 0, "list read entries too, or not", "ls -a", plain((*model).toggleAll)},

@@ -47,6 +47,8 @@ type Page struct {
 	Links      []string // by their numbers, from 1
 	Pictures   []string // URLs
 	Enclosures []string // URLs
+	// HasArticle tells that the feed's text is another one than the article of the page.
+	HasArticle bool
 }
 
 // Query is a query that was read.
@@ -81,8 +83,9 @@ type Disk interface {
 	Rows(ctx context.Context, refs []lektordir.Ref) []Row
 	// Query reads a query.
 	Query(ctx context.Context, text string) (Query, error)
-	// Page gives an entry as text of so many columns.
-	Page(ctx context.Context, ref lektordir.Ref, width int) (*Page, error)
+	// Page gives an entry as text of so many columns: the article of its page if it has
+	// one, or what the feed has.
+	Page(ctx context.Context, ref lektordir.Ref, width int, feedText bool) (*Page, error)
 	// Mark sets and clears flags, as one command that can be undone, and gives the
 	// entries where they are now, also with an error.
 	Mark(ctx context.Context, refs []lektordir.Ref, set, unset string) ([]lektordir.Ref, error)

@@ -35,12 +35,14 @@ func (m *model) haveList(msg listMsg) tea.Cmd {
 	}
 	// While the same search is made once more, what it has not found again yet stays.
 	if msg.rest == nil || !l.hold || len(msg.items) >= len(l.items) {
-		l.items = msg.items
+		if l.items = msg.items; msg.made != nil {
+			l.made = msg.made
+		}
 		m.overlay()
 	}
 	l.at = max(0, min(l.at, len(l.items)-1))
 	if at != (key{}) {
-		i := slices.IndexFunc(l.items, func(it item) bool { return it.ref.Unique == at.unique && it.ref.Feed == at.feed })
+		i := slices.IndexFunc(l.items, func(it *item) bool { return it.ref.Unique == at.unique && it.ref.Feed == at.feed })
 		if i >= 0 {
 			// The line of the screen stays, too, but at the top, where one looks for what
 			// arrives.
@@ -74,19 +76,23 @@ func (m *model) overlay() {
 		return
 	}
 	l := &m.list
-	for i, it := range l.items {
-		if at, ok := m.moving[keyOf(it.ref)]; ok {
-			l.items[i].ref = at.ref
+	items := make([]*item, 0, len(l.items)) // the others are those of a listing
+	for _, it := range l.items {
+		if at, ok := m.moving[keyOf(it.ref)]; ok && at.ref != it.ref {
+			it = &item{at.ref, it.date}
+		}
+		if !it.ref.Trashed() {
+			items = append(items, it)
 		}
 	}
-	l.items = slices.DeleteFunc(l.items, func(it item) bool { return it.ref.Trashed() })
+	l.items = items
 }
 
 // current is the entry that the cursor of the list is on.
-func (m *model) current() (item, bool) {
+func (m *model) current() (*item, bool) {
 	l := &m.list
 	if l.at < 0 || l.at >= len(l.items) {
-		return item{}, false
+		return nil, false
 	}
 	return l.items[l.at], true
 }
@@ -98,8 +104,9 @@ func (m *model) chosen() (lektordir.Ref, bool) {
 	case pagePane:
 		return m.page.ref, m.page.key != (key{})
 	case listPane:
-		it, ok := m.current()
-		return it.ref, ok
+		if it, ok := m.current(); ok {
+			return it.ref, true
+		}
 	}
 	return lektordir.Ref{}, false
 }
@@ -116,8 +123,13 @@ func (m *model) onChosen(do func(ref lektordir.Ref) tea.Cmd) tea.Cmd {
 
 // onPage does something with what is in the entry that is read, or says that none is.
 func (m *model) onPage(do func(p *Page, ref lektordir.Ref) tea.Cmd) tea.Cmd {
-	if m.focus != pagePane || m.page.page == nil {
+	switch p := &m.page; {
+	case m.focus != pagePane || p.key == (key{}) || p.err != nil:
 		m.say("open an entry first")
+		return nil
+	case p.page == nil:
+		// The key was meant for the entry, which comes.
+		p.then = func(m *model) tea.Cmd { return m.onPage(do) }
 		return nil
 	}
 	return do(m.page.page, m.page.ref)
@@ -129,7 +141,7 @@ func (m *model) move(n int) tea.Cmd {
 	case feedsPane:
 		return m.toNode(m.tree.at + n)
 	case listPane:
-		m.list.at = max(0, min(m.list.at+n, len(m.list.items)-1))
+		m.list.goTo(m.list.at + n)
 		return nil
 	}
 	return m.scroll(n)
@@ -147,7 +159,7 @@ func (m *model) to(n int) tea.Cmd {
 	case feedsPane:
 		return m.toNode(n)
 	case listPane:
-		m.list.at = max(0, min(n, len(m.list.items)-1))
+		m.list.goTo(n)
 		return nil
 	}
 	m.page.y = 0
@@ -189,6 +201,7 @@ func (m *model) read() tea.Cmd {
 		return nil
 	}
 	m.focus = pagePane
+	m.list.goTo(m.list.at)
 	p := &m.page
 	seq := p.seq
 	*p = reading{ref: it.ref, key: keyOf(it.ref), seq: seq}
@@ -209,9 +222,9 @@ func (m *model) layOut() tea.Cmd {
 	}
 	p.width = width
 	p.seq++
-	ctx, d, ref, seq := m.ctx, m.disk, p.ref, p.seq
+	ctx, d, ref, seq, feeds := m.ctx, m.disk, p.ref, p.seq, p.feeds
 	return func() tea.Msg {
-		page, err := d.Page(ctx, ref, width)
+		page, err := d.Page(ctx, ref, width, feeds)
 		msg := pageMsg{seq: seq, page: page, err: err}
 		if err == nil {
 			for _, h := range page.Header {
@@ -223,10 +236,10 @@ func (m *model) layOut() tea.Cmd {
 	}
 }
 
-func (m *model) havePage(msg pageMsg) {
+func (m *model) havePage(msg pageMsg) tea.Cmd {
 	p := &m.page
 	if msg.seq != p.seq {
-		return
+		return nil
 	}
 	p.err = msg.err
 	if msg.err == nil {
@@ -237,6 +250,29 @@ func (m *model) havePage(msg pageMsg) {
 		p.page, p.lines = msg.page, msg.body
 		p.y = max(0, min(p.y, len(p.lines)-m.room()))
 	}
+	then := p.then
+	if p.then = nil; then == nil {
+		return nil
+	}
+	return then(m)
+}
+
+// feedText shows what the feed has in the place of the article of the page, or that again.
+func (m *model) feedText() tea.Cmd {
+	return m.onPage(func(p *Page, _ lektordir.Ref) tea.Cmd {
+		if !p.HasArticle {
+			m.say("the entry has no other text than that of its feed")
+			return nil
+		}
+		r := &m.page
+		r.feeds = !r.feeds
+		r.width, r.y = 0, 0
+		m.say("the article of the page")
+		if r.feeds {
+			m.say("the text of the feed; %s shows the article of the page", m.o.Keys.of("feed-text"))
+		}
+		return tea.Batch(m.dropPicture(), m.layOut())
+	})
 }
 
 // back goes out of what one is in.
@@ -321,7 +357,7 @@ func (m *model) nextUnread(by int) tea.Cmd {
 	for i := 1; i <= len(l.items); i++ {
 		at := ((l.at+i*by)%len(l.items) + len(l.items)) % len(l.items)
 		if l.items[at].ref.Unread() {
-			l.at = at
+			l.goTo(at)
 			if m.focus == pagePane {
 				return m.read()
 			}
@@ -402,7 +438,7 @@ func (m *model) nextEntry(n int) tea.Cmd {
 		m.say("there is no entry beyond this one")
 		return nil
 	}
-	m.list.at = at
+	m.list.goTo(at)
 	if m.focus == pagePane {
 		return m.read()
 	}
@@ -603,6 +639,7 @@ func (m *model) toggleAll() tea.Cmd {
 	if m.list.all {
 		m.say("read entries, too")
 	}
+	m.list.made = nil
 	clear(m.list.keep)
 	return m.anew()
 }
@@ -618,6 +655,7 @@ func (m *model) toggleSort() tea.Cmd {
 
 func (m *model) reload() tea.Cmd {
 	m.changed[""] = true
+	m.list.made = nil
 	clear(m.rows)
 	clear(m.list.keep)
 	m.page.width = 0
@@ -626,7 +664,7 @@ func (m *model) reload() tea.Cmd {
 }
 
 func (m *model) suspend() tea.Cmd {
-	return tea.Sequence(m.dropPicture(), tea.Exec(stopping{m.o}, func(err error) tea.Msg { return saidMsg{"", err} }))
+	return inOrder(m.dropPicture(), tea.Exec(stopping{m.o}, func(err error) tea.Msg { return saidMsg{"", err} }))
 }
 
 // readRows reads what the lines on the screen, and those of the next one, need.
@@ -650,6 +688,10 @@ func (m *model) readRows() tea.Cmd {
 	ctx, d := m.ctx, m.disk
 	return func() tea.Msg { return rowsMsg{keys, d.Rows(ctx, refs)} }
 }
+
+// goTo puts the cursor where a person wants it: what was asked for before that, and comes
+// later, does not take it back to the first entry.
+func (l *list) goTo(at int) { l.at, l.home = max(0, min(at, len(l.items)-1)), false }
 
 // keepOnScreen moves the first line so that the cursor is to be seen.
 func (l *list) keepOnScreen(room int) { l.y = window(l.y, l.at, len(l.items), room) }

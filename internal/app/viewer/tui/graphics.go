@@ -10,6 +10,7 @@ import (
 	_ "image/gif"  // a picture's format
 	_ "image/jpeg" // and another
 	"image/png"
+	"slices"
 	"strings"
 	"time"
 
@@ -35,6 +36,8 @@ func (g *graphics) can() bool { return g.kitty || g.sixel }
 // A terminal that knows kitty's protocol answers this, and then as all do what it is;
 // those that know sixel say so there.
 const (
+	askedKitty = 31 // a picture that there is not
+
 	askKitty  = "\x1b_Gi=31,s=1,v=1,a=q,t=d,f=24;AAAA\x1b\\"
 	dropKitty = "\x1b_Ga=d,d=A\x1b\\"
 	askDevice = ansi.RequestPrimaryDeviceAttributes
@@ -61,11 +64,10 @@ type pictureMsg struct {
 func (m *model) graphicsMsg(msg tea.Msg) tea.Cmd {
 	switch msg := msg.(type) {
 	case uv.KittyGraphicsEvent:
-		m.shown.kitty = string(msg.Payload) == "OK"
+		m.shown.kitty = msg.Options.ID == askedKitty && string(msg.Payload) == "OK"
 	case uv.PrimaryDeviceAttributesEvent:
-		for _, can := range msg {
-			m.shown.sixel = m.shown.sixel || can == 4
-		}
+		// The first says which terminal it is, or says it is: 4 is a VT132 there.
+		m.shown.sixel = len(msg) > 1 && slices.Contains(msg[1:], 4)
 	case pictureMsg:
 		g := &m.shown
 		if msg.seq != g.seq || g.picture == nil {
@@ -119,7 +121,7 @@ func (m *model) picture(n int) tea.Cmd {
 		ctx, d, seq, kitty := m.ctx, m.disk, g.seq, g.kitty
 		columns, lines := m.width, m.height-1
 		cell := m.o.cell
-		return tea.Sequence(cmd, func() tea.Msg {
+		return inOrder(cmd, func() tea.Msg {
 			data, err := fetchPicture(ctx, d, ref, url, kitty, columns, lines, cell)
 			if err != nil {
 				err = fmt.Errorf("%s: %w", url, err)
@@ -136,7 +138,7 @@ func (m *model) clearPicture() tea.Cmd {
 	}
 	m.shown.picture = nil
 	if m.shown.kitty {
-		return tea.Sequence(tea.Raw(dropKitty), tea.ClearScreen)
+		return inOrder(tea.Raw(dropKitty), tea.ClearScreen)
 	}
 	return tea.ClearScreen
 }

@@ -1,23 +1,16 @@
 package tui
 
 import (
-	"fmt"
-	"runtime/debug"
-
 	tea "charm.land/bubbletea/v2"
 
+	"github.com/lektordir/lektor/internal/crew"
 	"github.com/lektordir/lektor/internal/termsafe"
 )
 
 // defect is a panic of what runs beside the screen.
-type defect struct {
-	value any
-	stack []byte
-}
+type defect struct{ *crew.Panic }
 
-func (d *defect) String() string {
-	return termsafe.Clean(fmt.Sprintf("%v\n\n%s", d.value, d.stack))
-}
+func (d *defect) String() string { return termsafe.Clean(d.Error()) }
 
 // guarded makes a defect of a command one that ends the reader as its user would. The
 // library's own way out closes the terminal under whoever still reads from it.
@@ -28,7 +21,7 @@ func guarded(cmd tea.Cmd) tea.Cmd {
 	return func() (msg tea.Msg) {
 		defer func() {
 			if v := recover(); v != nil {
-				msg = &defect{v, debug.Stack()}
+				msg = &defect{crew.Caught(v)}
 			}
 		}()
 		msg = cmd()
@@ -39,4 +32,12 @@ func guarded(cmd tea.Cmd) tea.Cmd {
 		}
 		return msg
 	}
+}
+
+// inOrder does one command after the other, each guarded.
+func inOrder(cmds ...tea.Cmd) tea.Cmd {
+	for i := range cmds {
+		cmds[i] = guarded(cmds[i])
+	}
+	return tea.Sequence(cmds...)
 }

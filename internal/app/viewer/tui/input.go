@@ -230,7 +230,7 @@ func (m *model) mouse(msg tea.MouseMsg) tea.Cmd {
 				if line == m.list.at && was == listPane {
 					return m.open()
 				}
-				m.list.at = line
+				m.list.goTo(line)
 			}
 		}
 	}

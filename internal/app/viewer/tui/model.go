@@ -5,10 +5,12 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"sync"
 	"time"
 
 	tea "charm.land/bubbletea/v2"
 
+	"github.com/lektordir/lektor/internal/crew"
 	"github.com/lektordir/lektor/lektordir"
 )
 
@@ -31,7 +33,8 @@ type model struct {
 	// began is when everything was begun to be read.
 	began  time.Time
 	retry  time.Duration // see the constant
-	defect *defect       // that ended it
+	heard  *heard
+	defect *defect // that ended it
 
 	width, height int
 	focus         paneKind
@@ -76,7 +79,8 @@ type tree struct {
 // list is the second pane.
 type list struct {
 	wanted
-	items  []item
+	items  []*item
+	made   *listing // what the items are, but for what is being marked; nil for a search
 	at, y  int
 	seq    int // of what was asked for last
 	cancel context.CancelFunc
@@ -101,7 +105,9 @@ type reading struct {
 	lines []string
 	y     int
 	seq   int
-	width int // that it was asked for in
+	width int                  // that it was asked for in
+	then  func(*model) tea.Cmd // is done when the page is known
+	feeds bool                 // the feed's text is asked for, not the article of the page
 	err   error
 }
 
@@ -134,7 +140,8 @@ type (
 	}
 	listMsg struct {
 		seq   int
-		items []item
+		made  *listing // nil for a search
+		items []*item
 		whole bool    // all dates are known
 		rest  tea.Cmd // brings the rest; nil when this is all
 		err   error
@@ -155,7 +162,7 @@ type (
 		moved []lektordir.Ref
 		err   error
 	}
-	changedMsg struct{ feed string }
+	changedMsg struct{ feeds []string }
 	scanMsg    struct{}
 	suspendMsg struct{}
 	redrawMsg  struct{}
@@ -169,7 +176,8 @@ type (
 func newModel(ctx context.Context, d Disk, o *Options) *model {
 	m := &model{
 		ctx: ctx, disk: d, o: o, began: time.Now(), retry: retry, changed: map[string]bool{"": true}, rows: map[key]Row{}, asked: map[key]bool{}, moving: map[key]moving{},
-		tree: tree{closed: map[id]bool{}},
+		heard: newHeard(),
+		tree:  tree{closed: map[id]bool{}},
 	}
 	m.list.cancel = func() {}
 	m.list.keep = map[key]bool{}
@@ -207,7 +215,7 @@ func (m *model) haveOverview(msg overviewMsg) tea.Cmd {
 	m.arrangeTree()
 	m.choose(id{kind: allNode})
 	for _, e := range o.Newest {
-		m.list.items = append(m.list.items, item{e.Ref, e.Date})
+		m.list.items = append(m.list.items, &item{e.Ref, e.Date})
 		m.rows[keyOf(e.Ref)] = e.Row
 	}
 	return m.scanWith(o.Feeds)
@@ -218,7 +226,7 @@ func (m *model) haveOverview(msg overviewMsg) tea.Cmd {
 // anew from time to time, until they can.
 func (m *model) watch() tea.Msg {
 	for since := m.began; ; {
-		err := m.disk.Watch(m.ctx, since, func(feed string) { m.send(changedMsg{feed}) })
+		err := m.disk.Watch(m.ctx, since, m.heard.of)
 		if err == nil || m.ctx.Err() != nil {
 			return nil
 		}
@@ -229,8 +237,54 @@ func (m *model) watch() tea.Msg {
 		case <-time.After(m.retry):
 		}
 		since = time.Now()
-		m.send(changedMsg{""})
+		m.heard.of("")
 	}
+}
+
+// heard are the feeds of which a change was heard.
+type heard struct {
+	mu    sync.Mutex
+	feeds map[string]bool
+	wake  chan struct{} // has room for one
+}
+
+func newHeard() *heard { return &heard{feeds: map[string]bool{}, wake: make(chan struct{}, 1)} }
+
+func (h *heard) of(feed string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.feeds[feed] = true
+	select {
+	case h.wake <- struct{}{}:
+	default:
+	}
+}
+
+func (h *heard) take() []string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	feeds := slices.Collect(maps.Keys(h.feeds))
+	clear(h.feeds)
+	return feeds
+}
+
+// together is how long changes are collected before they are told, so that a fetcher,
+// which makes many at once, does not make as many messages, with a key behind them.
+const together = 20 * time.Millisecond
+
+// hear waits for changes, and tells of them.
+func (m *model) hear() tea.Msg {
+	select {
+	case <-m.ctx.Done():
+		return nil
+	case <-m.heard.wake:
+	}
+	select {
+	case <-m.ctx.Done():
+		return nil
+	case <-time.After(together):
+	}
+	return changedMsg{m.heard.take()}
 }
 
 // Update takes a message.
@@ -284,14 +338,16 @@ func (m *model) take(msg tea.Msg) tea.Cmd {
 			m.rows[key] = msg.rows[i]
 		}
 	case pageMsg:
-		m.havePage(msg)
+		return m.havePage(msg)
 	case startMsg:
 		return m.start(msg)
 	case jobMsg:
 		return m.haveJob(msg)
 	case changedMsg:
-		m.changed[msg.feed] = true
-		return m.scan()
+		for _, feed := range msg.feeds {
+			m.changed[feed] = true
+		}
+		return tea.Batch(m.scan(), m.hear)
 	case scanMsg:
 		m.scanning = false
 		return m.scan()
@@ -351,25 +407,24 @@ func (m *model) scanWith(known []Feed) tea.Cmd {
 	ctx, d, old := m.ctx, m.disk, m.shelf
 	return func() tea.Msg {
 		var s *shelf
-		var err error
-		var learned chan struct{}
+		var work crew.Crew
 		if known != nil {
 			// The overview came from what knows the dates, too. With them the entries that
 			// it shows stay where they are.
-			learned = make(chan struct{})
-			go func() {
-				defer close(learned)
+			work.Go(func() error {
 				_ = d.Learn(ctx, nil, func(string, int, int) {})
-			}()
+				return nil
+			})
 		}
-		if all {
-			s, err = newShelf(ctx, d, known)
-		} else {
-			s, err = old.with(ctx, d, feeds)
-		}
-		if learned != nil {
-			<-learned
-		}
+		work.Go(func() (err error) {
+			if all {
+				s, err = newShelf(ctx, d, known)
+			} else {
+				s, err = old.with(ctx, d, feeds)
+			}
+			return err
+		})
+		err := work.Wait()
 		return shelfMsg{s, err, all, feeds}
 	}
 }
@@ -405,10 +460,10 @@ func (m *model) haveShelf(msg shelfMsg) tea.Cmd {
 	if first && shown {
 		cmd := m.anew()
 		m.list.hold = true
-		return tea.Batch(again, cmd, m.watch)
+		return tea.Batch(again, cmd, m.watch, m.hear)
 	}
 	if first {
-		return tea.Batch(again, m.choose(id{kind: allNode}), m.watch)
+		return tea.Batch(again, m.choose(id{kind: allNode}), m.watch, m.hear)
 	}
 	return tea.Batch(again, m.relist())
 }
@@ -457,7 +512,7 @@ func (m *model) choose(of id) tea.Cmd {
 	}
 	l := &m.list
 	l.of, l.query = of, ""
-	l.items, l.at, l.y, l.err = nil, 0, 0, nil
+	l.items, l.made, l.at, l.y, l.err = nil, nil, 0, 0, nil
 	clear(l.keep)
 	l.then = nil
 	return m.anew()
@@ -507,9 +562,17 @@ func (m *model) makeList() tea.Cmd {
 	if text := w.text(); text != "" {
 		return (&searching{wanted: w, text: text, shelf: s, keep: keep, seq: seq}).step(ctx, d)
 	}
+	old := l.made
 	return func() tea.Msg {
-		items, whole := s.list(ctx, d, w, keep)
-		return listMsg{seq: seq, items: items, whole: whole}
+		var made *listing
+		ok := false
+		if old != nil && old.wanted == w {
+			made, ok = old.with(ctx, d, s, keep)
+		}
+		if !ok {
+			made = s.list(ctx, d, w, keep)
+		}
+		return listMsg{seq: seq, made: made, items: made.items, whole: made.whole}
 	}
 }
 
@@ -547,5 +610,6 @@ func (m *model) haveLearned(msg learnMsg) tea.Cmd {
 		m.fail(msg.err)
 		return nil
 	}
+	m.list.made = nil // it has other dates now
 	return m.relist()
 }

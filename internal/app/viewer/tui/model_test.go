@@ -91,7 +91,7 @@ func (d *memory) Query(ctx context.Context, text string) (Query, error) {
 	}}, nil
 }
 
-func (d *memory) Page(ctx context.Context, ref lektordir.Ref, width int) (*Page, error) {
+func (d *memory) Page(ctx context.Context, ref lektordir.Ref, width int, feedText bool) (*Page, error) {
 	d.wait(ctx)
 	return &Page{Header: []string{"Title: " + ref.Unique}, Text: strings.Repeat("word\n", 100), Links: []string{"https://x.example/"}, Pictures: []string{"https://x.example/p.png"}}, nil
 }
@@ -236,6 +236,7 @@ func (k *desk) until(what string, done func() bool) {
 		select {
 		case msg := <-k.msgs:
 			k.update(msg)
+		case <-time.After(time.Millisecond): // what is no message may have changed
 		case <-deadline:
 			k.t.Fatalf("%s: not seen, but\n%s", what, k.shows())
 		}
@@ -323,6 +324,17 @@ func TestSearch(t *testing.T) {
 	})
 	k.press("esc")
 	k.await("Title 19")
+	// What is found goes on being found while one reads on: the cursor stays where it was put.
+	k.press("/", "0")
+	k.until("found", func() bool { return !k.list.busy && !k.list.home })
+	d.gate = make(chan struct{}) // from now on it does not answer
+	k.press("1", "enter", "j")
+	close(d.gate)
+	k.until("found", func() bool { return !k.list.busy && len(k.list.items) == 11 })
+	if it, _ := k.current(); it.ref.Unique != "1700000018.1.h" {
+		t.Errorf("the cursor is on %s:\n%s", it.ref.Unique, k.shows())
+	}
+	k.press("q")
 	k.press("/", "b", "a", "d", ":", "enter")
 	k.await("column 1")
 	k.press("q")
@@ -473,7 +485,7 @@ func TestLearn(t *testing.T) {
 	d.mu.Lock()
 	d.refs = append(d.refs, lektordir.Ref{Feed: "f", Unique: "1700000020.1.h", Place: lektordir.New})
 	d.mu.Unlock()
-	k.update(changedMsg{"f"})
+	k.update(changedMsg{[]string{"f"}})
 	k.await("/21")
 	close(d.learnt)
 	k.until("the order", func() bool {
@@ -488,6 +500,7 @@ func TestLearn(t *testing.T) {
 type away struct {
 	*memory
 	gone atomic.Bool
+	asks atomic.Bool   // it was asked to watch
 	seen chan struct{} // closed when it is watched again
 }
 
@@ -502,6 +515,7 @@ func (d *away) Watch(ctx context.Context, since time.Time, changed func(string))
 	if d.gone.Load() {
 		return errors.New("it is not there")
 	}
+	d.asks.Store(true)
 	select {
 	case d.seen <- struct{}{}:
 	case <-ctx.Done():
@@ -521,10 +535,11 @@ func TestAway(t *testing.T) {
 	k := newDesk(t, d, 80, 24)
 	k.retry = time.Millisecond
 	k.await("Title 04")
+	k.until("watching", d.asks.Load)
 	d.gone.Store(true)
 	<-d.seen
 	k.await("what changes is not seen: it")
-	k.update(changedMsg{"f"})
+	k.update(changedMsg{[]string{"f"}})
 	k.until("the failure", func() bool { return k.bad && strings.Contains(k.shows(), "it is not there") })
 	if s := k.shows(); !strings.Contains(s, "Title 04") || !strings.Contains(s, "5 unread") {
 		t.Fatalf("%s", s)

@@ -18,7 +18,7 @@ import (
 // broken is a disk whose pages are a defect.
 type broken struct{ *memory }
 
-func (broken) Page(context.Context, lektordir.Ref, int) (*Page, error) { panic("a defect") }
+func (broken) Page(context.Context, lektordir.Ref, int, bool) (*Page, error) { panic("a defect") }
 
 // A defect ends the reader, and leaves the terminal as it was.
 func TestPanic(t *testing.T) {
@@ -58,10 +58,22 @@ func TestPicture(t *testing.T) {
 	if err := png.Encode(&file, img); err != nil {
 		t.Fatal(err)
 	}
+	const sixel, kitty, none = "\x1bP0;1", "\x1b_Ga=T,f=100", ""
 	for answer, want := range map[string]string{
-		"\x1b[?62;4;22c":                          "\x1bP0;1",
-		"\x1b_Gi=31;OK\x1b\\\x1b[?62;22c":         "\x1b_Ga=T,f=100",
-		"\x1b_Gi=31;ENOTSUPPORTED\x1b\\\x1b[?62c": "",
+		"\x1b[?62;4;22;28;29c":                    sixel, // foot
+		"\x1b[?63;1;2;4;6;9;15;22c":               sixel, // xterm -ti vt340
+		"\x1b[?65;4;6;18;22;52c":                  sixel, // wezterm, which leaves kitty's question alone
+		"\x1b[?1;2;4c":                            sixel, // tmux in one of those
+		"\x1b_Gi=31;OK\x1b\\\x1b[?62;52c":         kitty, // kitty
+		"\x1b_Gi=31;OK\x1b\\\x1b[?62;1;4c":        kitty, // konsole, which knows both
+		"\x1b_Gi=31;ENOTSUPPORTED\x1b\\\x1b[?62c": none,
+		"\x1b_Gi=7;OK\x1b\\\x1b[?62c":             none, // about another picture
+		"\x1b[?64;1;2;6;9;15;16;17;18;21;22;28c":  none, // xterm
+		"\x1b[?1;2c":                              none, // tmux, screen, VTE's console
+		"\x1b[?6c":                                none, // Linux's console
+		"\x1b[?4;6c":                              none, // a VT132, whose number is not what it can
+		"\x1b[?c":                                 none,
+		"":                                        none, // silence
 	} {
 		d := picture{newMemory(1), file.Bytes()}
 		close(d.gate)

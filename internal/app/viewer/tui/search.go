@@ -36,9 +36,9 @@ type searching struct {
 	seq   int
 
 	query Query
-	rest  []item // that are still to be asked about; nil before it has begun
-	whole bool   // their dates are known
-	found []item
+	rest  []*item // that are still to be asked about; nil before it has begun
+	whole bool    // their dates are known
+	found []*item
 }
 
 // A search asks about so many entries at once, and tells after so long.
@@ -87,7 +87,7 @@ func (s *searching) step(ctx context.Context, d Disk) tea.Cmd {
 			}
 			s.rest = s.rest[n:]
 		}
-		msg.items, msg.whole = append([]item{}, s.found...), s.whole
+		msg.items, msg.whole = append([]*item{}, s.found...), s.whole
 		if len(s.rest) > 0 && ctx.Err() == nil {
 			msg.rest = s.step(ctx, d)
 		}

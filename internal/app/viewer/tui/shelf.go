@@ -7,8 +7,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"time"
 
+	"github.com/lektordir/lektor/internal/crew"
 	"github.com/lektordir/lektor/internal/entries"
 	"github.com/lektordir/lektor/internal/query"
 	"github.com/lektordir/lektor/lektordir"
@@ -29,18 +29,22 @@ type shelf struct {
 type onShelf struct {
 	Feed
 	entries.Tally
-	refs []lektordir.Ref
+	refs  []lektordir.Ref
+	place string // of its title among others
 }
+
+// newOnShelf gives a feed without entries.
+func newOnShelf(f Feed) *onShelf { return &onShelf{Feed: f, place: query.Fold(f.Title)} }
 
 // bareShelf is what an overview tells.
 func bareShelf(o *Overview) *shelf {
 	s := &shelf{feeds: make(map[string]*onShelf, len(o.Feeds)), saved: o.Saved, bare: true}
 	for _, f := range o.Feeds {
-		s.feeds[f.Hash] = &onShelf{Feed: f}
+		s.feeds[f.Hash] = newOnShelf(f)
 	}
 	for hash, n := range o.Counts {
 		if s.feeds[hash] == nil {
-			s.feeds[hash] = &onShelf{Feed: Feed{Hash: hash, Title: hash}}
+			s.feeds[hash] = newOnShelf(Feed{Hash: hash, Title: hash})
 		}
 		s.feeds[hash].Tally = n
 	}
@@ -80,22 +84,24 @@ type id struct {
 
 // newShelf reads everything, but feeds where these are given.
 func newShelf(ctx context.Context, d Disk, feeds []Feed) (*shelf, error) {
-	var feedsErr error
-	read := make(chan struct{})
-	go func() {
-		defer close(read)
-		if feeds == nil {
-			feeds, feedsErr = d.Feeds(ctx)
-		}
-	}()
-	refs, err := d.List(ctx)
-	<-read
-	if err = cmp.Or(err, feedsErr); err != nil {
+	var refs []lektordir.Ref
+	var work crew.Crew
+	if feeds == nil {
+		work.Go(func() (err error) {
+			feeds, err = d.Feeds(ctx)
+			return err
+		})
+	}
+	work.Go(func() (err error) {
+		refs, err = d.List(ctx)
+		return err
+	})
+	if err := work.Wait(); err != nil {
 		return nil, err
 	}
 	s := &shelf{feeds: make(map[string]*onShelf, len(feeds))}
 	for _, f := range feeds {
-		s.feeds[f.Hash] = &onShelf{Feed: f}
+		s.feeds[f.Hash] = newOnShelf(f)
 	}
 	for hash, of := range byFeed(refs) {
 		s.put(hash, of)
@@ -146,9 +152,11 @@ func byFeed(refs []lektordir.Ref) iter.Seq2[string, []lektordir.Ref] {
 
 // put gives a feed its entries.
 func (s *shelf) put(hash string, refs []lektordir.Ref) {
-	f := &onShelf{Feed: Feed{Hash: hash, Title: hash}}
+	var f *onShelf
 	if old := s.feeds[hash]; old != nil {
-		f.Feed = old.Feed
+		f = &onShelf{Feed: old.Feed, place: old.place}
+	} else {
+		f = newOnShelf(Feed{Hash: hash, Title: hash})
 	}
 	f.refs = refs
 	for _, r := range refs {
@@ -224,7 +232,7 @@ func (s *shelf) arrange() {
 // addFeeds adds lines of feeds, by title.
 func (s *shelf) addFeeds(feeds []*onShelf, in string, depth int) {
 	slices.SortFunc(feeds, func(a, b *onShelf) int {
-		return cmp.Or(cmp.Compare(query.Fold(a.Title), query.Fold(b.Title)), cmp.Compare(a.Hash, b.Hash))
+		return cmp.Or(cmp.Compare(a.place, b.place), cmp.Compare(a.Hash, b.Hash))
 	})
 	for _, f := range feeds {
 		s.nodes = append(s.nodes, node{
@@ -234,19 +242,27 @@ func (s *shelf) addFeeds(feeds []*onShelf, in string, depth int) {
 }
 
 // in gives the entries that a node is of, by feed. Of a saved query these are all.
-func (s *shelf) in(of id) []lektordir.Ref {
+func (s *shelf) in(of id) []lektordir.Ref { return s.inOf(of, nil) }
+
+// inOf gives those that are of some feeds; of nil for all.
+func (s *shelf) inOf(of id, feeds map[string]bool) []lektordir.Ref {
 	var refs []lektordir.Ref
 	switch of.kind {
 	case feedNode:
-		if f := s.feeds[of.name]; f != nil {
+		if f := s.feeds[of.name]; f != nil && (feeds == nil || feeds[of.name]) {
 			refs = f.refs
 		}
 		return slices.Clone(refs)
 	case allNode, savedNode:
-		refs = make([]lektordir.Ref, 0, s.all.All)
+		if feeds == nil {
+			refs = make([]lektordir.Ref, 0, s.all.All)
+		}
 	}
 	for _, hash := range slices.Sorted(maps.Keys(s.feeds)) {
 		f := s.feeds[hash]
+		if feeds != nil && !feeds[hash] {
+			continue
+		}
 		switch of.kind {
 		case flaggedNode:
 			for _, r := range f.refs {
@@ -270,73 +286,4 @@ func inFolder(folders []string, path string) bool {
 	return slices.ContainsFunc(folders, func(f string) bool {
 		return slices.ContainsFunc(entries.FolderPath(f), func(above entries.Folder) bool { return above.Key == path })
 	})
-}
-
-// item is an entry in a list.
-type item struct {
-	ref  lektordir.Ref
-	date time.Time
-}
-
-// key is what stays of an entry when it moves.
-type key struct{ feed, unique string }
-
-func keyOf(r lektordir.Ref) key { return key{r.Feed, r.Unique} }
-
-// wanted says what a list is of.
-type wanted struct {
-	of     id
-	query  string // of a search in it
-	all    bool   // read ones too
-	oldest bool   // first
-}
-
-// datesWithin is how long a list waits for the dates of its entries before it is
-// shown in the order of their delivery, which is nearly the same.
-const datesWithin = 150 * time.Millisecond
-
-// list makes a list. What is in keep is in it although it is read. It is not whole
-// when not all dates are known yet.
-func (s *shelf) list(ctx context.Context, d Disk, w wanted, keep map[key]bool) (items []item, whole bool) {
-	refs := s.in(w.of)
-	if !w.all && w.of.kind != flaggedNode {
-		refs = deleteRead(refs, keep)
-	}
-	return sorted(ctx, d, refs, w.oldest)
-}
-
-// deleteRead takes out what is read, but what is to be kept.
-func deleteRead(refs []lektordir.Ref, keep map[key]bool) []lektordir.Ref {
-	return slices.DeleteFunc(refs, func(r lektordir.Ref) bool { return !r.Unread() && !keep[keyOf(r)] })
-}
-
-// sorted puts entries in order.
-func sorted(ctx context.Context, d Disk, refs []lektordir.Ref, oldest bool) (items []item, whole bool) {
-	ctx, cancel := context.WithTimeout(ctx, datesWithin)
-	defer cancel()
-	dates, whole := d.Dates(ctx, refs)
-	// What is moved while it is sorted is small: of each entry its date, and where it is.
-	type place struct {
-		secs     int64
-		nanos, i int32
-	}
-	order := make([]place, len(refs))
-	for i, t := range dates {
-		order[i] = place{t.Unix(), int32(t.Nanosecond()), int32(i)}
-	}
-	slices.SortFunc(order, func(a, b place) int {
-		c := cmp.Or(cmp.Compare(a.secs, b.secs), cmp.Compare(a.nanos, b.nanos))
-		if c == 0 {
-			c = cmp.Or(cmp.Compare(refs[a.i].Unique, refs[b.i].Unique), cmp.Compare(refs[a.i].Feed, refs[b.i].Feed))
-		}
-		if !oldest {
-			c = -c
-		}
-		return c
-	})
-	items = make([]item, len(refs))
-	for k, at := range order {
-		items[k] = item{refs[at.i], dates[at.i]}
-	}
-	return items, whole
 }

@@ -21,6 +21,7 @@ import (
 	"time"
 
 	tea "charm.land/bubbletea/v2"
+	"github.com/lektordir/lektor/internal/crew"
 	"golang.org/x/sys/unix"
 )
 
@@ -122,6 +123,7 @@ func Run(ctx context.Context, d Disk, o *Options) error {
 	if os.Getenv("GOMEMLIMIT") == "" {
 		defer debug.SetMemoryLimit(debug.SetMemoryLimit(softLimit))
 	}
+	defer crew.Spare()()
 	// What the first ^C ends is not what this is run by: it may be meant for a player
 	// that has the terminal.
 	inner, cancel := context.WithCancel(context.WithoutCancel(ctx))

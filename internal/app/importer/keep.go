@@ -1,0 +1,132 @@
+package importer
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	"github.com/lektordir/lektor/feedconv"
+	"github.com/lektordir/lektor/internal/delivery"
+	"github.com/lektordir/lektor/internal/feeddir"
+	"github.com/lektordir/lektor/internal/moving"
+	"github.com/lektordir/lektor/lektordir"
+)
+
+// keepAtOnce is how many entries are in memory with their texts, for each feed that is
+// worked on.
+const keepAtOnce = 500
+
+// jsonEntry is an item of a JSON Feed: by way of feedconv an entry of another reader gets
+// the form that it would have had by its feed, and is known by the same rules.
+type jsonEntry struct {
+	ID          string      `json:"id,omitempty"`
+	URL         string      `json:"url,omitempty"`
+	Title       string      `json:"title,omitempty"`
+	HTML        string      `json:"content_html,omitempty"`
+	Plain       string      `json:"content_text,omitempty"`
+	Published   string      `json:"date_published,omitempty"`
+	Authors     []jsonName  `json:"authors,omitempty"`
+	Tags        []string    `json:"tags,omitempty"`
+	Attachments []jsonAsset `json:"attachments,omitempty"`
+}
+
+type jsonName struct {
+	Name string `json:"name"`
+}
+
+type jsonAsset struct {
+	URL  string `json:"url"`
+	Type string `json:"mime_type,omitempty"`
+	Size int64  `json:"size_in_bytes,omitempty"`
+}
+
+// entryOf gives what another reader kept as an entry; ok is false for one of which
+// nothing is known. base is where relative references begin that have no base of theirs.
+func entryOf(k moving.Kept, base string) (e feedconv.Entry, ok bool) {
+	j := jsonEntry{ID: k.GUID, URL: k.URL, Title: k.Title}
+	if !k.Date.IsZero() {
+		j.Published = k.Date.UTC().Format(time.RFC3339)
+	}
+	if t := k.Text; t != nil {
+		j.HTML, j.Tags = t.Content, t.Categories
+		if t.Plain {
+			j.HTML, j.Plain = "", t.Content
+		}
+		if t.Author != "" {
+			j.Authors = []jsonName{{t.Author}}
+		}
+		for _, a := range t.Enclosures {
+			j.Attachments = append(j.Attachments, jsonAsset{a.URL, a.Type, max(a.Length, 0)})
+		}
+		if t.Base != "" {
+			base = t.Base
+		}
+	}
+	doc, err := json.Marshal(map[string]any{"version": "https://jsonfeed.org/version/1.1", "items": []jsonEntry{j}})
+	if err != nil {
+		return e, false
+	}
+	f, err := feedconv.ParseBytes(doc, feedconv.Options{URL: base, ContentType: "application/feed+json"})
+	if err != nil || len(f.Entries) != 1 {
+		return e, false
+	}
+	e = f.Entries[0]
+	return e, e.GUID != "" || e.Link != ""
+}
+
+// deliver delivers those of the entries of another reader that were never delivered, and
+// gives their number and the transaction that has the lock of the feed now.
+func (m *mover) deliver(ctx context.Context, t *lektordir.Txn, src *source, base string, kept []moving.Kept) (n int, _ *lektordir.Txn, err error) {
+	marks := make([]feeddir.Mark, len(kept))
+	for i, k := range kept {
+		marks[i] = feeddir.Mark{Flags: "S", ID: k.GUID, Date: k.Date}
+		if k.ByLink {
+			marks[i].URL = k.URL
+		}
+	}
+	here, err := feeddir.Arrived(m.d, t.Feed(), marks)
+	if err != nil {
+		return 0, t, err
+	}
+	var list []moving.Kept
+	for i, k := range kept {
+		if !here[i] {
+			list = append(list, k)
+		}
+	}
+	// The newest is delivered last, as it is of a document.
+	for len(list) > 0 {
+		at := max(len(list)-keepAtOnce, 0)
+		some := list[at:]
+		list = list[:at]
+		if src.read != nil {
+			if err := src.read(ctx, some); err != nil {
+				return n, t, err
+			}
+		}
+		var entries []feedconv.Entry
+		var byLink []bool
+		for i, k := range some {
+			e, ok := entryOf(k, base)
+			if src.read != nil {
+				some[i].Text = nil // for the next ones
+			}
+			if ok {
+				entries, byLink = append(entries, e), append(byLink, k.ByLink)
+			}
+		}
+		res, err := delivery.StageForeign(ctx, t, entries, func(i int) bool { return byLink[i] })
+		if err != nil {
+			return n, t, err
+		}
+		done := make(chan error, 1)
+		t.Commit(func(err error) { done <- err })
+		m.w.Flush()
+		if err := <-done; err != nil {
+			return n, t, err
+		}
+		n += len(res.New)
+		t = t.Next()
+	}
+	return n, t, nil
+}

@@ -1,0 +1,83 @@
+package pages
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/lektordir/lektor/internal/command"
+	"github.com/lektordir/lektor/internal/testkit/must"
+	"github.com/lektordir/lektor/internal/testkit/schema"
+	"github.com/lektordir/lektor/lektordir"
+)
+
+// The schema in docs/ says what -o json prints of messages: what that of entries says of
+// an entry, word for word, and two fields more.
+func TestSchema(t *testing.T) {
+	var view, mail struct{ Properties map[string]any }
+	must.Do(json.Unmarshal(must.Get(os.ReadFile("../../../docs/lektor-view.schema.json")), &view))
+	must.Do(json.Unmarshal(must.Get(os.ReadFile("../../../docs/lektor-pages.schema.json")), &mail))
+	for name, property := range view.Properties {
+		if fmt.Sprint(property) != fmt.Sprint(mail.Properties[name]) {
+			t.Errorf("%s is %v of an entry, and %v of its message", name, property, mail.Properties[name])
+		}
+	}
+	want := schema.Open(t, "lektor-pages.schema.json")
+	var names []string
+	for _, c := range mailColumns() {
+		if !c.Extra || c.Full {
+			names = append(names, c.Name)
+		}
+	}
+	slices.Sort(names)
+	if got := want.Properties(); !slices.Equal(got, names) {
+		t.Errorf("the schema has\n%q\nand -o json\n%q", got, names)
+	}
+
+	home := t.TempDir()
+	d := must.Get(lektordir.Create(filepath.Join(home, "feeds"), nil))
+	w := must.Get(d.NewWriter(lektordir.WriterOptions{}))
+	defer w.Close()
+	must.Get(w.Put(t.Context(), &lektordir.Feed{ID: "http://a.example/", Name: "A"}, lektordir.Unread,
+		lektordir.Entry{ID: "urn:x:1", Title: "One", Content: []byte("<p>x"), Type: "text/html", PubDate: time.Unix(1700000000, 0), Link: "http://a.example/1", Enclosures: []lektordir.Enclosure{{URL: "http://a.example/1.mp3", Length: -1}}},
+		lektordir.Entry{ID: "urn:x:2"}))
+	for what, run := range map[string]func(Common, command.PrinterOptions, *command.Streams) error{
+		"maildir": func(c Common, p command.PrinterOptions, s *command.Streams) error {
+			return Maildir(t.Context(), MaildirOptions{Common: c, To: filepath.Join(home, "mail"), Print: p}, s)
+		},
+		"mbox": func(c Common, p command.PrinterOptions, s *command.Streams) error {
+			return Mbox(t.Context(), MboxOptions{Common: c, To: filepath.Join(home, "box"), Print: p}, s)
+		},
+	} {
+		var out, said strings.Builder
+		if err := run(Common{Dir: d.Path()}, command.PrinterOptions{Format: "json"}, command.NewStreams("lektor-pages", strings.NewReader(""), &out, &said)); err != nil {
+			t.Fatal(err, said.String())
+		}
+		lines := strings.Split(strings.TrimSuffix(out.String(), "\n"), "\n")
+		if len(lines) != 2 {
+			t.Fatalf("%s: %q", what, out.String())
+		}
+		for _, line := range lines {
+			if err := want.Check([]byte(line)); err != nil {
+				t.Errorf("%s: %s\n%v", what, line, err)
+			}
+			var record struct{ File, MessageID string }
+			must.Do(json.Unmarshal([]byte(line), &record))
+			if text := string(must.Get(os.ReadFile(record.File))); !strings.Contains(strings.ToLower(text), "\nmessage-id: <"+strings.ToLower(record.MessageID)+">") {
+				t.Errorf("%s: no message %s in %s", what, record.MessageID, record.File)
+			}
+			for _, name := range want.Required() {
+				var without map[string]any
+				must.Do(json.Unmarshal([]byte(line), &without))
+				if delete(without, name); want.Check(must.Get(json.Marshal(without))) == nil {
+					t.Errorf("a record without %s is not wrong", name)
+				}
+			}
+		}
+	}
+}

@@ -1,0 +1,48 @@
+package server
+
+import (
+	"errors"
+	"runtime"
+	"syscall"
+)
+
+// Port finds a port of 127.0.0.1 that is nobody's, and keeps it until free is called: the
+// system gives it to nobody who asks for any, and whoever connects to it is refused. With
+// listen a program that is told to may listen there all the same; systems other than Linux
+// let it only when the port is not kept, and there somebody else may get it first.
+func Port(listen bool) (port int, free func(), err error) {
+	syscall.ForkLock.RLock()
+	fd, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM, 0)
+	if err == nil {
+		syscall.CloseOnExec(fd)
+	}
+	syscall.ForkLock.RUnlock()
+	if err != nil {
+		return 0, nil, err
+	}
+	free = func() { syscall.Close(fd) }
+	// With SO_REUSEADDR, which package net sets too, Linux lets one of those that are bound
+	// to a port listen.
+	err = syscall.SetsockoptInt(fd, syscall.SOL_SOCKET, syscall.SO_REUSEADDR, 1)
+	if err == nil {
+		err = syscall.Bind(fd, &syscall.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}})
+	}
+	if err != nil {
+		free()
+		return 0, nil, err
+	}
+	name, err := syscall.Getsockname(fd)
+	at, ok := name.(*syscall.SockaddrInet4)
+	if err == nil && !ok {
+		err = errors.New("a socket of IPv4 has an address of another kind")
+	}
+	if err != nil {
+		free()
+		return 0, nil, err
+	}
+	if listen && runtime.GOOS != "linux" {
+		free()
+		free = func() {}
+	}
+	return at.Port, free, nil
+}

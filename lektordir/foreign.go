@@ -1,0 +1,115 @@
+package lektordir
+
+import (
+	"context"
+	"encoding/binary"
+	"slices"
+	"time"
+)
+
+// Foreign is an entry of a feed that somebody else than the feed gives: another reader,
+// which its user leaves, had it, and the feed may have it no more.
+type Foreign struct {
+	// Item is the entry. Its GUID is that of the feed, "" where the feed gave it none
+	// or it is not known; then it has a link, and ByLink is set.
+	Item
+	// ByLink tells that no other entry of the feed has its link, so that the link
+	// tells which it is.
+	ByLink bool
+}
+
+// StageForeign stages those of the entries, the newest first, that were never delivered.
+// An error leaves the transaction to be closed, not committed.
+//
+// Each is known by its GUID, and by its link where that says so. When a document of the
+// feed has it, under the GUID or under another one, the document's version is one that
+// changed, whatever is in it: it says more than another reader has kept. By the link it
+// is recognised once, and never in what is a day newer, or where several have the link.
+func (t *Txn) StageForeign(ctx context.Context, entries []Foreign) (Result, error) {
+	var res Result
+	j, err := t.readJournal()
+	if err != nil {
+		return res, err
+	}
+	doc := Document{Items: make([]Item, len(entries)), OneID: true}
+	byLink := make(map[*Item]bool, len(entries))
+	for i := range entries {
+		doc.Items[i] = entries[i].Item
+		byLink[&doc.Items[i]] = entries[i].ByLink && entries[i].Entry.Link != ""
+	}
+	var items []*item
+	items, res.Repeated = identify(doc)
+	links := map[[4]byte]bool{}
+	for _, r := range j.all {
+		links[r.Key.Link] = true
+	}
+	known, _ := origins(j, items)
+	renumbered := newRenumberings(j, items)
+	for i, it := range slices.Backward(items) {
+		if ctx.Err() != nil {
+			return res, context.Cause(ctx)
+		}
+		alone := byLink[it.Item]
+		if known[i] != nil || alone && links[it.key.Link] || renumbered.take(it) != nil {
+			res.Unchanged++
+			continue
+		}
+		v := it.version("")
+		v.Content = digestOf("foreign", string(it.content[:]))
+		ref, err := t.add(ctx, v)
+		if err != nil {
+			return res, err
+		}
+		if alone {
+			k := key{Link: it.key.Link, Rest: minuteOf(it.Entry.PubDate)}
+			if err := t.alias(foreignLink(it.Entry.Link), k, v.Content, record{Unique: ref.Unique}); err != nil {
+				return res, err
+			}
+			links[it.key.Link] = true
+		}
+		res.New = append(res.New, ref)
+	}
+	return res, nil
+}
+
+// foreignLink is the identity that a foreign entry has by its link. In the line of the
+// journal the date stands for the rest of the second key.
+func foreignLink(link string) digest { return digestOf("foreign link", link) }
+
+// minuteOf keeps a date, to the minute; nothing for none, and for those before 1970.
+func minuteOf(date time.Time) (b [4]byte) {
+	if !date.IsZero() {
+		binary.BigEndian.PutUint32(b[:], uint32(max(date.Unix()/60, 0)))
+	}
+	return b
+}
+
+// foreign gives the record of the foreign entry that an item is by its link, if the feed
+// has not been found to have that entry before, or nil.
+func (it *item) foreign(j *journal, items []*item) *record {
+	if it.Entry.Link == "" {
+		return nil
+	}
+	r := last(j.versions(foreignLink(it.Entry.Link)))
+	if r == nil {
+		return nil
+	}
+	minute := binary.BigEndian.Uint32(r.Key.Rest[:])
+	if minute > 0 && !it.Entry.PubDate.IsZero() && it.Entry.PubDate.Unix()/60 > int64(minute)+24*60 {
+		return nil
+	}
+	for _, other := range items {
+		if other != it && other.Entry.Link == it.Entry.Link {
+			return nil
+		}
+	}
+	if slices.ContainsFunc(j.lineageOf(*r), func(v record) bool { return v.Content != r.Content }) {
+		return nil
+	}
+	return r
+}
+
+// byForeignLink tells whether an item was recognised by the link of a foreign entry.
+func (it *item) byForeignLink(r *record) bool {
+	return it.Entry.Link != "" && r.Identity == foreignLink(it.Entry.Link)
+}

@@ -1,0 +1,190 @@
+package lektordir
+
+import (
+	"bytes"
+	"os"
+	"testing"
+	"time"
+)
+
+// foreignWorld is a feed that a user of another reader takes with him.
+type foreignWorld struct {
+	*testing.T
+	d *Dir
+	w *Writer
+}
+
+func (wo *foreignWorld) stage(stage func(*Txn) (Result, error)) Result {
+	wo.Helper()
+	txn, err := wo.w.Begin(feedHash)
+	if err != nil {
+		wo.Fatal(err)
+	}
+	defer txn.Close()
+	if err := txn.PutFeed(&Feed{ID: feedID, Name: "Example"}); err != nil {
+		wo.Fatal(err)
+	}
+	res, err := stage(txn)
+	if err == nil {
+		err = commit(txn)
+	}
+	if err != nil {
+		wo.Fatal(err)
+	}
+	return res
+}
+
+func (wo *foreignWorld) move(entries ...Foreign) Result {
+	wo.Helper()
+	return wo.stage(func(t *Txn) (Result, error) { return t.StageForeign(wo.Context(), entries) })
+}
+
+func (wo *foreignWorld) fetch(items ...Item) Result {
+	wo.Helper()
+	return wo.stage(func(t *Txn) (Result, error) {
+		return t.Stage(wo.Context(), Document{Items: items, Policy: Unread})
+	})
+}
+
+// listed gives the titles of what is there.
+func (wo *foreignWorld) listed() (titles []string) {
+	wo.Helper()
+	refs, err := wo.d.List(wo.Context(), ListOptions{AllVersions: true})
+	if err != nil {
+		wo.Fatal(err)
+	}
+	for _, r := range refs {
+		e, err := wo.d.ReadEntry(r, FieldTitle)
+		if err != nil {
+			wo.Fatal(err)
+		}
+		titles = append(titles, e.Title)
+	}
+	return titles
+}
+
+var day = time.Date(2026, 3, 2, 12, 0, 0, 0, time.UTC)
+
+func post(guid, link, title string, date time.Time) Item {
+	return Item{GUID: guid, Entry: Entry{ID: guid, Link: link, Title: title, Content: []byte("text"), PubDate: date}}
+}
+
+// An entry that another reader had is delivered once, and is the one that the feed has,
+// be it under its guid or under its link, in whichever order they come.
+func TestForeign(t *testing.T) {
+	const link = "http://example.com/1"
+	mine := Foreign{Item: post("urn:1", link, "Mine", day), ByLink: true}
+	linkOnly := Foreign{Item: post("", link, "Mine", day), ByLink: true}
+	guidOnly := Foreign{Item: post("urn:1", link, "Mine", day)}
+	for name, c := range map[string]struct {
+		foreign Foreign
+		first   []Item // what the feed has before
+		then    []Item // and later
+		want    int    // entries in the end
+		updated bool   // the feed's version takes the place of the other
+	}{
+		"by guid":                {mine, nil, []Item{post("urn:1", link, "Mine", day)}, 1, true},
+		"by guid, moved":         {mine, nil, []Item{post("urn:1", link+"/x", "Feed's", day)}, 1, true},
+		"by link":                {linkOnly, nil, []Item{post("urn:2", link, "Feed's", day)}, 1, true},
+		"by link, other guid":    {mine, nil, []Item{post("urn:2", link, "Feed's", day.Add(time.Hour))}, 1, true},
+		"no guid in the feed":    {mine, nil, []Item{post("", link, "Feed's", day)}, 1, true},
+		"no guid at all":         {linkOnly, nil, []Item{post("", link, "Mine", day)}, 1, true},
+		"no date in the feed":    {linkOnly, nil, []Item{post("urn:2", link, "Feed's", time.Time{})}, 1, true},
+		"a later one":            {mine, nil, []Item{post("urn:2", link, "Feed's", day.Add(48*time.Hour))}, 2, false},
+		"several with the link":  {linkOnly, nil, []Item{post("urn:2", link, "A", day), post("urn:3", link, "B", day)}, 3, false},
+		"link says nothing":      {guidOnly, nil, []Item{post("urn:2", link, "Feed's", day)}, 2, false},
+		"another":                {mine, nil, []Item{post("urn:2", link+"2", "Mine", day)}, 2, false},
+		"first, by guid":         {mine, []Item{post("urn:1", link, "Feed's", day)}, nil, 1, false},
+		"first, by link":         {mine, []Item{post("urn:2", link, "Feed's", day)}, nil, 1, false},
+		"first, without guid":    {mine, []Item{post("", link, "Feed's", day)}, nil, 1, false},
+		"first, new guid":        {guidOnly, []Item{post("urn:2", link, "Mine", day)}, nil, 1, false},
+		"first, and not by link": {guidOnly, []Item{post("urn:2", link, "Feed's", day)}, nil, 2, false},
+	} {
+		d, _ := newDir(t)
+		wo := &foreignWorld{t, d, writer(t, d)}
+		if c.first != nil {
+			wo.fetch(c.first...)
+		}
+		n := len(wo.listed())
+		for i := range 2 {
+			res := wo.move(c.foreign)
+			if came := len(wo.listed()) - n; i == 1 && (len(res.New) > 0 || res.Unchanged != 1) || came > 1 {
+				t.Errorf("%s: moved again: %+v", name, res)
+			}
+		}
+		for i := range 2 {
+			if c.then == nil {
+				break
+			}
+			res := wo.fetch(c.then...)
+			if i == 0 && (len(res.Updated) == 1) != c.updated || i == 1 && res.Unchanged != len(c.then) {
+				t.Errorf("%s: fetch %d: %+v", name, i, res)
+			}
+		}
+		if res := wo.move(c.foreign); len(res.New) > 0 {
+			t.Errorf("%s: moved behind the fetch: %+v", name, res)
+		}
+		got := wo.listed()
+		if len(got) != c.want || c.updated && got[0] != c.then[0].Entry.Title {
+			t.Errorf("%s: %q, and %d are right", name, got, c.want)
+		}
+	}
+}
+
+// By the link an entry is recognised once: what comes later under it is another one, also
+// where a viewer had the first and it stayed as it was.
+func TestForeignOnce(t *testing.T) {
+	for _, taken := range []bool{false, true} {
+		d, _ := newDir(t)
+		wo := &foreignWorld{t, d, writer(t, d)}
+		const link = "http://example.com/1"
+		wo.move(Foreign{Item: post("", link, "Mine", day), ByLink: true})
+		if taken {
+			refs, _ := d.List(t.Context(), ListOptions{})
+			if _, err := d.SetFlags(refs[0], "F", ""); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if res := wo.fetch(post("urn:2", link, "Feed's", day)); len(res.New) > 0 || len(res.Updated) == 1 == taken {
+			t.Errorf("taken %t: %+v", taken, res)
+		}
+		if res := wo.fetch(post("urn:3", link, "Another", day)); len(res.New) != 1 {
+			t.Errorf("taken %t: the next one: %+v", taken, res)
+		}
+		if got := wo.listed(); len(got) != 2 {
+			t.Errorf("%q", got)
+		}
+	}
+}
+
+// What was delivered and deleted does not come back, and of two lines of the journal, of
+// which a power cut left the first, the entry is known.
+func TestForeignDeleted(t *testing.T) {
+	d, _ := newDir(t)
+	wo := &foreignWorld{t, d, writer(t, d)}
+	mine := Foreign{Item: post("urn:1", "http://example.com/1", "Mine", day), ByLink: true}
+	res := wo.move(mine)
+	if err := d.Remove(res.New[0]); err != nil {
+		t.Fatal(err)
+	}
+	if res := wo.move(mine); len(res.New) > 0 {
+		t.Errorf("%+v", res)
+	}
+	if res := wo.fetch(post("urn:1", "http://example.com/1", "Mine", day)); len(res.New)+len(res.Updated) > 0 {
+		t.Errorf("%+v", res)
+	}
+	path := d.journalPath(feedHash)
+	lines, err := readFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, lines[:bytes.IndexByte(lines, '\n')+9], 0o666); err != nil {
+		t.Fatal(err)
+	}
+	if res := wo.move(mine); len(res.New) > 0 {
+		t.Errorf("%+v", res)
+	}
+	if res := wo.fetch(post("urn:1", "http://example.com/1", "Mine", day)); len(res.New)+len(res.Updated) > 0 {
+		t.Errorf("%+v", res)
+	}
+}

@@ -1,0 +1,82 @@
+package lektordir
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"reflect"
+	"sync"
+	"testing"
+	"time"
+)
+
+// An entry that a viewer moves while it is read is read whole or not at all: none of its
+// files is taken for one that is not there.
+func TestMovedWhileItIsRead(t *testing.T) {
+	d, _ := newDir(t)
+	whole := &Entry{Title: "T", ID: "urn:x:1", Content: []byte("<p>x\n"), Author: "A", PubDate: time.Unix(1_700_000_000, 0).UTC(), Type: "text/html", Link: "http://a.example/"}
+	for name, text := range map[string]string{"title": "T\n", "id": "urn:x:1\n", "content": "<p>x\n", "author": "A\n", "pubdate": "2023-11-14T22:13:20Z\n", "type": "text/html\n", "extras": "link\thttp://a.example/\n"} {
+		path := d.Join("tmp", "entry", name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, place := range []string{"new", "cur"} {
+		if err := os.MkdirAll(d.Join(place, feedHash), 0o777); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r, err := d.NewReader(New, feedHash)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	at := d.Join("tmp", "entry")
+	for i := range 300 {
+		ref := Ref{Feed: feedHash, Unique: fmt.Sprintf("17%08d.1.h", i), Place: New}
+		if err := os.Rename(at, d.Abs(ref)); err != nil {
+			t.Fatal(err)
+		}
+		at = d.Join("cur", feedHash, ref.Unique+";2,S")
+		want := *whole
+		fields := AllFields &^ FieldFeed
+		if i%4 > 1 { // not even what must be there is asked for
+			fields &^= Obligatory
+			want.Title, want.ID, want.Content = "", "", nil
+		}
+		read := d.ReadEntry
+		if i%2 == 1 {
+			read = r.ReadEntry
+			fields &^= FieldFeedContent // for which it asks the other
+		}
+		var reading sync.WaitGroup
+		begun := make(chan struct{})
+		reading.Go(func() {
+			for n := 0; ; n++ {
+				if n == i%3 {
+					close(begun)
+				}
+				got, err := read(ref, fields)
+				if err != nil {
+					if !isNotExist(err) {
+						t.Errorf("%d: %v", i, err)
+					}
+					return
+				}
+				if !reflect.DeepEqual(got, &want) {
+					t.Errorf("%d: read as %+v", i, got)
+					return
+				}
+			}
+		})
+		<-begun
+		err := os.Rename(d.Abs(ref), at)
+		reading.Wait()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
