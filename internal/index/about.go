@@ -110,12 +110,6 @@ func (v *View) learn() {
 		return
 	}
 	c := v.s.c
-	for _, n := range v.needles {
-		if n.stream != nil {
-			n.stream.close()
-			n.stream = nil
-		}
-	}
 	c.exec("COMMIT")
 	c.exec("BEGIN IMMEDIATE")
 	for _, a := range v.learned {

@@ -210,6 +210,8 @@ type session struct {
 	feeds map[string]*feed // by hash
 	byID  map[int64]*feed
 	next  int64 // id of the next entry
+	// latest is the latest ctime of a feed's directory, in nanoseconds.
+	latest int64
 
 	pending map[int64][]byte // what waiting gave, nil before
 

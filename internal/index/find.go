@@ -27,7 +27,7 @@ func (f *finder) few() int {
 	if f.w.Enough == nil {
 		return few
 	}
-	return min(few, max(100, int(math.Sqrt(15*float64(f.s.next)))))
+	return min(few, max(100, int(math.Sqrt(3*float64(f.s.next)))))
 }
 
 // Complaints are what a list of the lektor-dir would have complained of.
@@ -58,6 +58,7 @@ type finder struct {
 	stop   bool
 	asked  int
 	allows map[int64]bool // by id of a feed: the query may select something of it; nil for all
+	cover  []query.Needle // one of which is in all that the query may select, or in its feed; nil for none such
 }
 
 func (f *finder) run() {
@@ -181,6 +182,7 @@ func (f *finder) chosen() (ids []int64, ok bool) {
 	total := 0
 	var feeds []int64
 	if cover := f.w.Matcher.Cover(size); cover != nil {
+		f.cover = cover
 		for _, c := range cover {
 			total += size(c.Text)
 		}
@@ -299,8 +301,6 @@ func (f *finder) walk() {
 		from = "entry INDEXED BY entry_marked WHERE listed = 1 AND marked = 1"
 	}
 	now := f.w.Now.Unix()
-	// What is dated in the future has the time of its delivery.
-	f.dated("SELECT id, date, dir, info FROM "+from+" AND date > ? ORDER BY date DESC", true, now)
 	span := f.w.Matcher.Span()
 	low, high := int64(-1<<62), now
 	if !span.From.IsZero() {
@@ -309,13 +309,40 @@ func (f *finder) walk() {
 	if !span.To.IsZero() && span.To.Unix() < high {
 		high = span.To.Unix()
 	}
+	lean := f.lean()
+	what := "id, date, dir, info"
+	if lean != nil {
+		what = "id, date" // in the order of dates; to get the others takes twice the time
+	}
+	// What is dated in the future has the time of its delivery.
+	f.dated("SELECT "+what+" FROM "+from+" AND date > ? ORDER BY date DESC", lean, true, now)
 	if !f.stop {
-		f.dated("SELECT id, date, dir, info FROM "+from+" AND date BETWEEN ? AND ? ORDER BY date DESC", false, low, high)
+		f.dated("SELECT "+what+" FROM "+from+" AND date BETWEEN ? AND ? ORDER BY date DESC", lean, false, low, high)
 	}
 }
 
-// dated goes through the entries of a statement.
-func (f *finder) dated(statement string, future bool, args ...any) {
+// lean gives needles of which each wanted entry has one, whatever its feed is; nil where
+// there are none such.
+func (f *finder) lean() []*needle {
+	var needles []*needle
+	for _, c := range f.cover {
+		n := f.needle(c.Text)
+		if n.void {
+			return nil
+		}
+		needles = append(needles, n)
+	}
+	for _, feed := range f.s.byID {
+		if len(needles) == 0 || f.named(feed, f.cover) {
+			return nil
+		}
+	}
+	return needles
+}
+
+// dated goes through the entries of a statement that gives their ids and dates, and if
+// lean is nil also where they are.
+func (f *finder) dated(statement string, lean []*needle, future bool, args ...any) {
 	r := f.s.c.query(statement, args...)
 	defer r.close()
 	for r.next() {
@@ -329,11 +356,22 @@ func (f *finder) dated(statement string, future bool, args ...any) {
 			f.stop = true
 			return
 		}
-		dir := r.int(2)
+		row, at := r, 2
+		if lean != nil {
+			if !f.any(lean, r.int(0)) {
+				continue
+			}
+			if row, _ = f.s.c.one("SELECT dir, info FROM entry WHERE id = ?", r.int(0)); row.values == nil {
+				f.s.c.fail(errInconsistent)
+				return
+			}
+			at = 0
+		}
+		dir := row.int(at)
 		if f.allows != nil && !f.allows[dir>>1] {
 			continue
 		}
-		ref, ok := f.s.ref(dir, nil, r.blob(3), r.null(3))
+		ref, ok := f.s.ref(dir, nil, row.blob(at+1), row.null(at+1))
 		if !ok {
 			f.s.c.fail(errInconsistent)
 			return
@@ -350,6 +388,13 @@ func (f *finder) dated(statement string, future bool, args ...any) {
 		}
 		f.fetch(r.int(0), listedShown)
 	}
+}
+
+// any reports whether an entry may have one of some needles.
+func (f *finder) any(needles []*needle, id int64) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return slices.ContainsFunc(needles, func(n *needle) bool { return n.has(id) != query.No })
 }
 
 // shows reports whether a list shows what has such flags.

@@ -1,7 +1,7 @@
 package index
 
 import (
-	"fmt"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 
@@ -18,11 +18,9 @@ type needle struct {
 	bits        []uint64 // ids that are found
 	count       int
 	// floor is the least id that is decided; the rest is found when it is asked for.
-	floor  int64
-	stream *rows
-	until  int64    // the least id that the stream may give
-	next   []search // that are to follow the stream
-	serial int      // among the needles of a view
+	floor int64
+	next  []search // those that are to find it, nil where nothing is left
+	begun bool     // the first ids are found
 }
 
 // search is a query of the index for the ids from one on, below those of the last.
@@ -30,6 +28,10 @@ type search struct {
 	match string
 	from  int64
 }
+
+// firstIds is how many ids are found at first; then all. They come in one row, as to give
+// rows takes longer than to find what is in them.
+const firstIds = 1024
 
 const (
 	// manyWords is how many words of the vocabulary may stand for a piece of one; they
@@ -46,7 +48,7 @@ const (
 func (v *View) needle(text string) *needle {
 	n := v.needles[text]
 	if n == nil {
-		n = &needle{s: v.s, serial: len(v.needles)}
+		n = &needle{s: v.s}
 		v.needles[text] = n
 		n.waits(text)
 		n.begin(text, v.limited)
@@ -91,20 +93,6 @@ func (n *needle) begin(text string, limited bool) {
 		n.next = append(n.next, search{strings.Join(append(pairs, all...), " AND "), from})
 	}
 	n.next = append(n.next, search{strings.Join(all, " AND "), 0})
-	n.advance()
-}
-
-// advance begins the next search, if there is one.
-func (n *needle) advance() {
-	n.stream = nil
-	if len(n.next) == 0 {
-		n.floor = 0
-		return
-	}
-	q := n.next[0]
-	n.next = n.next[1:]
-	n.stream = n.s.c.query(fmt.Sprintf("SELECT rowid FROM words WHERE words MATCH ? AND rowid >= ? AND rowid < ? ORDER BY rowid DESC /* %d %d */", n.serial, len(n.next)), q.match, q.from, n.floor)
-	n.until = q.from
 }
 
 // segment gives the words that have a segment in them; ok is false where they are too
@@ -222,24 +210,51 @@ func (n *needle) found(id int64) {
 	}
 }
 
-// step finds one more.
+// step finds some more.
 func (n *needle) step() {
-	if !n.stream.next() {
-		n.floor = n.until
-		n.advance()
+	q := n.next[0]
+	var r *rows
+	var ok bool
+	all := n.begun
+	if n.begun = true; all {
+		r, ok = n.s.c.one("SELECT group_concat(rowid, ' ') FROM words WHERE words MATCH ? AND rowid >= ? AND rowid < ?", q.match, q.from, n.floor)
+	} else {
+		r, ok = n.s.c.one("SELECT group_concat(id, ' ') FROM (SELECT rowid AS id FROM words WHERE words MATCH ? AND rowid >= ? AND rowid < ? ORDER BY rowid DESC LIMIT ?)",
+			q.match, q.from, n.floor, firstIds)
+	}
+	if !ok {
+		n.next = nil
 		return
 	}
-	n.floor = n.stream.int(0)
-	n.found(n.floor)
+	count := 0
+	for text := range strings.SplitSeq(r.text(0), " ") {
+		if text == "" {
+			break // none are found
+		}
+		id, err := strconv.ParseInt(text, 10, 64)
+		if err != nil {
+			n.s.c.fail(errInconsistent)
+		}
+		n.found(id)
+		n.floor = min(n.floor, id)
+		count++
+	}
+	if all || count < firstIds {
+		n.floor = q.from
+		n.next = n.next[1:]
+	}
+	if len(n.next) == 0 {
+		n.next, n.floor = nil, 0
+	}
 }
 
 // atLeast tells how many entries are found, and finds as many as limit; whole tells
 // that there are no others.
 func (n *needle) atLeast(limit int) (count int, whole bool) {
-	for !n.void && n.stream != nil && n.count < limit {
+	for !n.void && n.next != nil && n.count < limit {
 		n.step()
 	}
-	return n.count, !n.void && n.stream == nil
+	return n.count, !n.void && n.next == nil
 }
 
 // has tells of an entry whether it has the needle.
@@ -254,7 +269,7 @@ func (n *needle) has(id int64) query.Verdict {
 	if n.void {
 		return query.Maybe
 	}
-	for n.stream != nil && id < n.floor {
+	for n.next != nil && id < n.floor {
 		n.step()
 	}
 	switch {

@@ -23,6 +23,7 @@ type feed struct {
 	// stamps are those of new/$feed, cur/$feed and of the list of the document, when
 	// they were read; now is what they are now.
 	stamps, now [3]stamp
+	ctime       int64 // of the later of the two directories, in nanoseconds
 }
 
 // The places of a feed that have stamps; the first two are also those of entries, and
@@ -116,15 +117,21 @@ func (s *session) survey(ctx context.Context) (dirty bool, err error) {
 	feeds := slices.Collect(maps.Values(s.feeds))
 	err = entries.Parallel(ctx, len(feeds), func(n int) {
 		f := feeds[n]
+		f.ctime = 0
 		for i, fd := range t.fds {
-			f.now[i], _ = look(fd, f.hash)
+			var st *unix.Stat_t
+			if f.now[i], st = look(fd, f.hash); st != nil {
+				f.ctime = max(f.ctime, unix.TimespecToNsec(st.Ctim))
+			}
 		}
 		f.now[ofList], _ = look(s.src, feeddir.CompletePath(f.hash))
 	})
 	if err != nil {
 		return false, err
 	}
+	s.latest = 0
 	for _, f := range feeds {
+		s.latest = max(s.latest, f.ctime)
 		dirty = dirty || f.dirty(inNew) || f.dirty(inCur) || f.dirty(ofList)
 	}
 	return dirty || s.tops != nil, s.c.err
@@ -195,23 +202,29 @@ func parse(f *feed, place int, n name) (lektordir.Ref, error) {
 // young looks at the entries that were perhaps still being written when they were read.
 // It gives those whose directories have changed since, and between which ids are those
 // of which can be said now that they are whole.
-func (s *session) young() (changed []int64, grown span) {
-	r := s.c.query("SELECT id, dir, name, info, young FROM entry INDEXED BY entry_young WHERE young IS NOT NULL ORDER BY id")
-	now := s.x.o.Clock()
-	for r.next() {
-		ref, ok := s.ref(r.int(1), r.blob(2), r.blob(3), r.null(3))
-		if !ok {
-			continue
+func (s *session) young(ctx context.Context) (changed []int64, grown span) {
+	type entry struct{ id, young, ctime int64 }
+	var all []entry
+	var refs []lektordir.Ref
+	for r := s.c.query("SELECT id, dir, name, info, young FROM entry INDEXED BY entry_young WHERE young IS NOT NULL ORDER BY id"); r.next(); {
+		if ref, ok := s.ref(r.int(1), r.blob(2), r.blob(3), r.null(3)); ok {
+			all, refs = append(all, entry{id: r.int(0), young: r.int(4)}), append(refs, ref)
 		}
+	}
+	_ = entries.Parallel(ctx, len(all), func(i int) {
 		var st unix.Stat_t
-		if unix.Lstat(s.x.dir.Abs(ref), &st) != nil {
-			continue // its directory tells
+		if unix.Lstat(s.x.dir.Abs(refs[i]), &st) == nil {
+			all[i].ctime = unix.TimespecToNsec(st.Ctim)
 		}
-		switch ctime := unix.TimespecToNsec(st.Ctim); {
-		case ctime != r.int(4):
-			changed = append(changed, r.int(0))
-		case now.Sub(time.Unix(0, ctime)) > youth:
-			if grown.last = r.int(0); grown.first == 0 {
+	})
+	now := s.x.o.Clock()
+	for _, e := range all {
+		switch {
+		case e.ctime == 0: // its directory tells that it is gone; or nobody waits any more
+		case e.ctime != e.young:
+			changed = append(changed, e.id)
+		case now.Sub(time.Unix(0, e.ctime)) > youth:
+			if grown.last = e.id; grown.first == 0 {
 				grown.first = grown.last
 			}
 		}
@@ -221,6 +234,13 @@ func (s *session) young() (changed []int64, grown span) {
 
 // span are the ids from one to another; both are 0 for none.
 type span struct{ first, last int64 }
+
+// whole reports whether nothing is written any more to an entry that has such a ctime
+// when it is read: something was changed in the lektor-dir long after it, and the clock
+// says so, too. One of them alone may be wrong.
+func (s *session) whole(ctime int64) bool {
+	return time.Duration(s.latest-ctime) > youth && s.x.o.Clock().Sub(time.Unix(0, ctime)) > youth
+}
 
 // youth is how long nothing was written to an entry before it is taken to be whole.
 const youth = time.Minute

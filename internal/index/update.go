@@ -38,7 +38,7 @@ func (s *session) refreshOnce(ctx context.Context, deadline time.Time) error {
 	if err != nil {
 		return err
 	}
-	changed, grown := s.young()
+	changed, grown := s.young(ctx)
 	if s.c.err != nil {
 		return s.c.err
 	}
@@ -625,7 +625,7 @@ func (u *update) insert(a arrival, d *doc, wait bool) {
 		default:
 			typ = []byte(d.entry.Type)
 		}
-		if d.young != 0 {
+		if d.young != 0 && !u.whole(d.young) {
 			young = d.young
 		}
 	}
