@@ -64,6 +64,9 @@ func interleave(t *testing.T, seed uint64) {
 			die(tx)
 		case 1: // killed after some renames
 			if len(tx.staged) > 0 {
+				if err := tx.besides(); err != nil {
+					return err
+				}
 				if err := appendJournal(d.journalPath(feedHash), j, tx.staged); err != nil {
 					return err
 				}
