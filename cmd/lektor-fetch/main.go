@@ -95,6 +95,7 @@ func addCommand() *cli.Command {
 			&cli.BoolFlag{Name: "guess", Value: true, Usage: "of a page that links to no feed, look where feeds usually are"},
 			&cli.StringSliceFlag{Name: "header", Usage: "send `FIELD` to the feed's server, such as 'Authorization: Bearer secret'; may be repeated"},
 			&cli.BoolFlag{Name: "private", Usage: "leave the feed out of what is published"},
+			&cli.BoolFlag{Name: "fulltext", Usage: "give entries the articles of their pages"},
 			&cli.StringSliceFlag{Name: "category", Usage: "put it into the category `NAME`, a/b for b in a; may be repeated"},
 			dryRunFlag(), command.NulFlag(),
 		}, fetchFlags()...),
@@ -103,7 +104,7 @@ func addCommand() *cli.Command {
 				Common: fetching(f), Sources: f.Words(), Nul: command.Nul(f.Context),
 				First: f.Bool("first"), NoFetch: f.Bool("no-fetch"), AsIs: f.Bool("as-is"), DryRun: f.Bool("dry-run"),
 				Alias: f.String("alias"), Interval: f.String("interval"), Categories: f.StringSlice("category"),
-				Guess: f.Bool("guess"), Headers: f.StringSlice("header"), Private: f.Bool("private"), Force: f.Bool("force"), History: f.Bool("history"),
+				Guess: f.Bool("guess"), Headers: f.StringSlice("header"), Private: f.Bool("private"), FullText: f.Bool("fulltext"), Force: f.Bool("force"), History: f.Bool("history"),
 			}
 		}),
 	}

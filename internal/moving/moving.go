@@ -14,6 +14,7 @@ import (
 type Library struct {
 	Feeds   []Feed // in its order, each URL once
 	Queries []Query
+	Rules   []Rule
 	// Notes tell, a line each, what was not understood or has no place here.
 	Notes []string
 }

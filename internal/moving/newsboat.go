@@ -1,6 +1,7 @@
 package moving
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"unicode"
@@ -155,12 +156,22 @@ func QueryName(name string) string {
 // Config is what of newsboat's configuration concerns who moves.
 type Config struct {
 	Cache string   // the file of its database, "" for the usual place; may begin with "~/"
+	Rules []Rule   // of its killfile, lines "ignore-article"
 	Notes []string // of what has another place here
+}
+
+// Rule says which entries the user wants never to see.
+type Rule struct {
+	Source string // as the user wrote it
+	// Feed is the URL of the feed for which it is, as the list has it, "" for all.
+	Feed  string
+	Query string // in the language of lektor-query(7), where Err is nil
+	Err   error  // why it cannot be said in it
 }
 
 // NewsboatConfig reads newsboat's file config.
 func NewsboatConfig(config string) (c Config) {
-	ignored := 0
+	keys := 0
 	for line := range strings.Lines(config) {
 		t := tokens(strings.TrimRight(line, "\r\n"))
 		if len(t) < 2 {
@@ -174,11 +185,33 @@ func NewsboatConfig(config string) (c Config) {
 				c.Notes = append(c.Notes, "it has its feeds from "+t[1]+", and of these nothing is known here: export them there as OPML")
 			}
 		case "ignore-article":
-			ignored++
+			c.Rules = append(c.Rules, ignored(oneLine(line), t[1:]))
+		case "bind-key", "bind", "macro":
+			keys++
+		case "include":
+			c.Notes = append(c.Notes, "include "+t[1]+": only the file config itself is read")
 		}
 	}
-	if ignored > 0 {
-		c.Notes = append(c.Notes, units.Count(ignored, "line")+" ignore-article not taken over: rules do the same, see lektor-view(1)")
+	if keys > 0 {
+		c.Notes = append(c.Notes, units.Count(keys, "line")+" bind-key and macro not taken over: keys are set in etc/view/keys, see lektor-view(1)")
 	}
 	return c
+}
+
+// ignored makes a rule of the words of ignore-article: "*" or the URL of a feed, and an
+// expression of the filter language.
+func ignored(source string, words []string) Rule {
+	r := Rule{Source: source}
+	switch {
+	case len(words) < 2:
+		r.Err = errors.New("it has no expression")
+		return r
+	case strings.HasPrefix(words[0], "regex:"):
+		r.Err = errors.New("feeds are not named by regular expressions here")
+		return r
+	case words[0] != "*":
+		r.Feed = words[0]
+	}
+	r.Query, r.Err = Translate(words[1])
+	return r
 }

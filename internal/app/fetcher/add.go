@@ -23,6 +23,7 @@ import (
 	"github.com/lektordir/lektor/internal/entries"
 	"github.com/lektordir/lektor/internal/feeddir"
 	"github.com/lektordir/lektor/internal/fetch"
+	"github.com/lektordir/lektor/internal/fulltext"
 	"github.com/lektordir/lektor/internal/history"
 	"github.com/lektordir/lektor/internal/units"
 	"github.com/lektordir/lektor/lektordir"
@@ -45,6 +46,7 @@ type AddOptions struct {
 	Categories      []string
 	Headers         []string // lines, see [fetch.ParseHeaders]
 	Private         bool     // see the setting
+	FullText        bool     // likewise
 	History         bool     // deliver what is in the feed's archives, too
 
 	choose func([]discover.Link) (int, error) // of several feeds; nil for an error
@@ -58,6 +60,11 @@ const maxAdding = 8
 func Add(ctx context.Context, o AddOptions, s *command.Streams) error {
 	if err := o.check(); err != nil {
 		return err
+	}
+	if o.FullText {
+		if err := fulltext.Installed(); err != nil {
+			s.Report.Warn("%v", err)
+		}
 	}
 	r, end, err := o.begin(ctx, s, o.DryRun, nil)
 	if err != nil {
@@ -348,6 +355,9 @@ func (r *Runner) Add(ctx context.Context, url string, o AddOptions) (Added, erro
 	added, err := feeddir.Add(r.Writer, r.Dir, &feeddir.Subscription{
 		ID: url, Name: a.Title, Alias: o.Alias, Interval: o.Interval, Categories: o.Categories, Private: o.Private, Origin: origin,
 	}, feeddir.Options{Headers: o.headers()})
+	if err == nil && added && o.FullText {
+		err = feeddir.Set(r.Writer, r.Dir, a.Hash, "fulltext", "on")
+	}
 	if err == nil && page != nil {
 		err = r.essOfPage(a.Hash, &page.Result, page.chosen)
 	}

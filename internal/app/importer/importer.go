@@ -87,7 +87,7 @@ func Import(ctx context.Context, o Options, s *command.Streams) error {
 	if !o.DryRun && ctx.Err() == nil {
 		bad = errors.Join(bad, m.mark(ctx, src))
 	}
-	bad = errors.Join(bad, m.saveQueries(src.Queries))
+	bad = errors.Join(bad, m.saveQueries(src.Queries), m.saveRules(src))
 	m.tell(src)
 	return bad
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/lektordir/lektor/internal/command"
+	"github.com/lektordir/lektor/internal/entries"
 	"github.com/lektordir/lektor/internal/feeddir"
 	"github.com/lektordir/lektor/internal/moving"
 	"github.com/lektordir/lektor/internal/testkit/dir"
@@ -319,8 +320,8 @@ func TestWhereNewsboatIs(t *testing.T) {
 	put(".newsboat/urls", "https://old.example/\n")
 	has(t, list(), "https://old.example/", ".newsboat/cache.db is not there: what was read is not known")
 	put(".config/newsboat/urls", "https://new.example/\n")
-	put(".config/newsboat/config", "# c\ncache-file \"~/else where.db\"\nurls-source \"ttrss\"\nignore-article \"*\" \"title =~ \\\"x\\\"\"\n")
-	has(t, list(), "https://new.example/", h+"/else where.db is not there", "from ttrss", "1 line ignore-article")
+	put(".config/newsboat/config", "# c\ncache-file \"~/else where.db\"\nurls-source \"ttrss\"\nignore-article \"*\" \"title =~ \\\"x\\\"\"\nbind-key ^R reload\n")
+	has(t, list(), "https://new.example/", h+"/else where.db is not there", "from ttrss", "rule title:/x/i -> trash", "1 line bind-key")
 	makeCache(t, filepath.Join(h, "else where.db"), "newsboat.sql")
 	if told := list(); strings.Contains(told, "not there") {
 		t.Error(told)
@@ -491,4 +492,40 @@ func readAll(t *testing.T, path string) ([]moving.Item, []string, error) {
 	}
 	defer c.close()
 	return c.items, c.notes, err
+}
+
+// The killfile becomes rules: those of the user's own stay, none is there twice, and
+// what cannot be said is told.
+func TestKillfile(t *testing.T) {
+	from := newsboatDir(t)
+	config := `ignore-article "*" "title =~ \"^Ad:\" or author = \"Bot -> x\""
+ignore-article "https://a.example/feed.xml" "title = \"Sponsor\""
+ignore-article "filter:~/bin/clean -x:https://c.example/feed" "content =~ \"x\""
+ignore-article "https://a.example/feed.xml" "unread_count > 3"
+ignore-article "regex:.*" "title =~ \"x\""
+ignore-article "*"
+`
+	if err := os.WriteFile(filepath.Join(from, "config"), []byte(config), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	at := filepath.Join(t.TempDir(), "feeds")
+	rules := filepath.Join(at, entries.RulesFile)
+	if err := os.MkdirAll(filepath.Dir(rules), 0o777); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(rules, []byte("is:unread -> flag x"), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		_, told, err := move(t, Options{Dir: at, Reader: "newsboat", Paths: []string{from}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		has(t, told, "unread_count > 3", "regular expressions here: ignore-article", "it has no expression")
+		want(t, rules, `is:unread -> flag x
+title:/^Ad:/i or author:/^Bot -> x$/ -> trash
+feed:"https://a.example/feed.xml" (title:/^Sponsor$/) -> trash
+feed:"https://c.example/feed" (text:/x/i) -> trash
+`)
+	}
 }

@@ -96,7 +96,7 @@ func fromNewsboat(ctx context.Context, paths []string, s *command.Streams) (*sou
 	cache := first(filepath.Join(dir, "cache.db"), filepath.Join(data, "cache.db"))
 	if set, err := atomicfile.Read(filepath.Join(dir, "config"), maxList); err == nil {
 		c := moving.NewsboatConfig(string(set))
-		src.Notes = append(src.Notes, c.Notes...)
+		src.Notes, src.Rules = append(src.Notes, c.Notes...), c.Rules
 		if c.Cache != "" {
 			cache = tilde(c.Cache)
 		}

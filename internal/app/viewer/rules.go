@@ -25,7 +25,7 @@ import (
 // The manual has the actions. All rules whose query an arrival matches are applied to
 // it, in the order of the file.
 const (
-	rulesFile = "etc/view/rules"
+	rulesFile = entries.RulesFile
 	maxRules  = 1 << 20 // bytes
 )
 

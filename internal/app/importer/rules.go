@@ -1,0 +1,90 @@
+package importer
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/lektordir/lektor/internal/atomicfile"
+	"github.com/lektordir/lektor/internal/entries"
+	"github.com/lektordir/lektor/internal/feeddir"
+	"github.com/lektordir/lektor/internal/moving"
+	"github.com/lektordir/lektor/internal/termsafe"
+	"github.com/lektordir/lektor/internal/units"
+)
+
+// maxRules is the largest file of rules, in bytes.
+const maxRules = 1 << 20
+
+// saveRules adds those rules that are not there already to the user's own.
+func (m *mover) saveRules(src *source) error {
+	var lines []string
+	for _, r := range src.Rules {
+		line, err := ruleLine(src, r)
+		if err != nil {
+			m.s.Report.Warn("a rule cannot be said here: %v: %s", err, termsafe.Line(r.Source))
+			continue
+		}
+		lines = append(lines, line)
+	}
+	if len(lines) == 0 {
+		return nil
+	}
+	path := filepath.Join(m.o.Dir, entries.RulesFile)
+	old, err := atomicfile.Read(path, maxRules)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	text, have := string(old), strings.Split(string(old), "\n")
+	if text != "" && !strings.HasSuffix(text, "\n") {
+		text += "\n"
+	}
+	n := 0
+	for _, line := range lines {
+		if slices.Contains(have, line) {
+			continue
+		}
+		have = append(have, line)
+		text += line + "\n"
+		n++
+		if m.o.DryRun {
+			m.s.Report.Info("rule %s", termsafe.Line(line))
+		}
+	}
+	if n == 0 || m.o.DryRun {
+		return nil
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
+		return err
+	}
+	if err := atomicfile.Write(path, []byte(text)); err != nil {
+		return err
+	}
+	m.s.Report.Info("%s in %s: lektor-view rules apply trashes what they are for", units.Count(n, "rule"), entries.RulesFile)
+	return nil
+}
+
+// ruleLine writes a rule as a line of the file.
+func ruleLine(src *source, r moving.Rule) (string, error) {
+	if r.Err != nil {
+		return "", r.Err
+	}
+	query := r.Query
+	if r.Feed != "" {
+		url := r.Feed
+		for _, f := range src.Feeds {
+			if f.Key == r.Feed {
+				url = f.URL
+			}
+		}
+		query = "feed:" + strconv.Quote(feeddir.FeedURL(url)) + " (" + query + ")"
+	}
+	if strings.ContainsAny(query, "\r\n") {
+		return "", errors.New("it has several lines")
+	}
+	return query + " -> trash", nil
+}
