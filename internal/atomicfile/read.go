@@ -30,9 +30,7 @@ func ReadAt(at int, path string, limit int64) ([]byte, error) {
 	fail := func(op string, err error) ([]byte, error) {
 		return nil, &fs.PathError{Op: op, Path: path, Err: err}
 	}
-	fd, err := retry(func() (int, error) {
-		return unix.Openat(at, path, unix.O_RDONLY|unix.O_CLOEXEC|unix.O_NONBLOCK|unix.O_NOCTTY, 0)
-	})
+	fd, err := openToRead(at, path)
 	if err != nil {
 		return fail("open", err)
 	}
@@ -48,17 +46,14 @@ func ReadAt(at int, path string, limit int64) ([]byte, error) {
 		// A short read of a regular file is its end.
 		return bytes.Clone(buf[:n]), nil
 	}
-	var st unix.Stat_t
-	if _, err := retry(func() (int, error) { return 0, unix.Fstat(fd, &st) }); err != nil {
-		return fail("stat", err)
+	length, op, err := regular(fd)
+	if err != nil {
+		return fail(op, err)
 	}
-	if st.Mode&unix.S_IFMT != unix.S_IFREG {
-		return fail("read", errors.New("not a regular file"))
-	}
-	if st.Size > limit {
+	if length > limit {
 		return fail("read", fmt.Errorf("larger than %s", size(limit))) // before room is made for it
 	}
-	out := make([]byte, n, max(st.Size, int64(n))+1)
+	out := make([]byte, n, max(length, int64(n))+1)
 	copy(out, buf)
 	for n > 0 {
 		if int64(len(out)) > limit {
@@ -76,25 +71,42 @@ func ReadAt(at int, path string, limit int64) ([]byte, error) {
 	return out, nil
 }
 
+// openToRead opens a file without waiting for anybody, and for this program alone.
+func openToRead(at int, path string) (fd int, err error) {
+	return retry(func() (int, error) {
+		return unix.Openat(at, path, unix.O_RDONLY|unix.O_CLOEXEC|unix.O_NONBLOCK|unix.O_NOCTTY, 0)
+	})
+}
+
+// regular gives the length of a regular file; of any other the error says, and op what it
+// is an error of.
+func regular(fd int) (length int64, op string, err error) {
+	var st unix.Stat_t
+	if _, err := retry(func() (int, error) { return 0, unix.Fstat(fd, &st) }); err != nil {
+		return 0, "stat", err
+	}
+	if st.Mode&unix.S_IFMT != unix.S_IFREG {
+		return 0, "read", errors.New("not a regular file")
+	}
+	return st.Size, "", nil
+}
+
 // Head reads the first bytes of a regular file, n of them if it has as many, as [Read]
 // does.
 func Head(path string, n int) ([]byte, error) {
 	fail := func(op string, err error) ([]byte, error) {
 		return nil, &fs.PathError{Op: op, Path: path, Err: err}
 	}
-	fd, err := Open(path, unix.O_RDONLY|unix.O_NONBLOCK|unix.O_NOCTTY)
+	fd, err := openToRead(unix.AT_FDCWD, path)
 	if err != nil {
 		return fail("open", err)
 	}
 	defer unix.Close(fd)
-	var st unix.Stat_t
-	if _, err := retry(func() (int, error) { return 0, unix.Fstat(fd, &st) }); err != nil {
-		return fail("stat", err)
+	length, op, err := regular(fd)
+	if err != nil {
+		return fail(op, err)
 	}
-	if st.Mode&unix.S_IFMT != unix.S_IFREG {
-		return fail("read", errors.New("not a regular file"))
-	}
-	buf := make([]byte, min(int64(n), st.Size))
+	buf := make([]byte, min(int64(n), length))
 	// A short read of a regular file is its end.
 	got, err := retry(func() (int, error) { return unix.Read(fd, buf) })
 	if err != nil {
