@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"maps"
 	"net/http"
 	"net/url"
 	"slices"
@@ -54,7 +55,6 @@ type fullText struct {
 	have  map[int]string    // entry of the document, by its index -> URL of the page
 	late  map[string]string // unique name of an entry in new/ -> the same
 
-	had      []string                 // URLs of the pages that need not be asked for again, before this visit
 	kept     map[string]*feeddir.Page // by URL, the pages that were there before this visit, without articles
 	document string                   // where the feed's was found, which names the pages
 }
@@ -191,8 +191,6 @@ func (f *fullText) delivered(list []*wantedPage) ([]*wantedPage, error) {
 		f.kept[p.URL] = p
 		if p.Tries > 0 {
 			due[p.URL] = v.t.named || !p.Next.After(v.r.now())
-		} else {
-			f.had = append(f.had, p.URL)
 		}
 	}); err != nil {
 		return nil, err
@@ -418,12 +416,13 @@ func astray(from, to string) bool {
 // same place, behind the pages of several is a wall before them all.
 func (f *fullText) distinct(list []*wantedPage) error {
 	texts, places := map[string]int{}, map[string]int{}
+	all := maps.Clone(f.kept)
 	for _, w := range list {
 		if w.page != nil {
-			f.kept[w.url] = w.page
+			all[w.url] = w.page
 		}
 	}
-	for _, p := range f.kept {
+	for _, p := range all {
 		if p.Text != "" {
 			texts[p.Text]++
 			places[p.Final]++
@@ -468,8 +467,8 @@ func (f *fullText) report(list []*wantedPage) {
 // cannot change, and are not asked for again. Those that came with this visit stay: the
 // entry of one may be one that was delivered without.
 func (f *fullText) prune(urls []string) (err error) {
-	for _, u := range f.had {
-		if !slices.Contains(urls, u) {
+	for u, p := range f.kept {
+		if p.Tries == 0 && !slices.Contains(urls, u) {
 			err = errors.Join(err, f.pages.Remove(u))
 		}
 	}
