@@ -39,8 +39,12 @@ func SavedQueries(dir string) ([]Saved, error) {
 	return all, err
 }
 
-// RulesFile is the file of the user's rules, relative to the lektor-dir.
-const RulesFile = "etc/view/rules"
+// RulesFile is the file of the user's rules, relative to the lektor-dir. It has
+// [MaxRules] bytes at the most.
+const (
+	RulesFile = "etc/view/rules"
+	MaxRules  = 1 << 20
+)
 
 // SavedPath is where the query of a name is saved in the lektor-dir at a path.
 func SavedPath(dir, name string) string { return filepath.Join(dir, savedDir, name) }

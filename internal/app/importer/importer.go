@@ -258,18 +258,19 @@ const movingAtOnce = 16
 func (m *mover) mark(ctx context.Context, src *source) error {
 	find := newFinder(m.d, m.byKey)
 	shares := map[string]*share{}
-	of := func(i *moving.Item) *share {
+	// id is that of a feed that is not subscribed to, "" of others.
+	of := func(i *moving.Item) (s *share, id string) {
 		hash := find.feed(i)
 		if hash == "" {
-			hash = stranger(src, i)
-		}
-		if hash == "" {
-			return nil
+			if id = stranger(src, i); id == "" {
+				return nil, ""
+			}
+			hash = lektordir.FeedHash(id)
 		}
 		if shares[hash] == nil {
 			shares[hash] = &share{hash: hash}
 		}
-		return shares[hash]
+		return shares[hash], id
 	}
 	strangers := 0
 	for _, i := range moving.Distinct(src.items) {
@@ -277,7 +278,7 @@ func (m *mover) mark(ctx context.Context, src *source) error {
 		if flags == "" {
 			continue
 		}
-		if s := of(&i); s != nil {
+		if s, _ := of(&i); s != nil {
 			s.marks = append(s.marks, feeddir.Mark{Flags: flags, ID: i.ID, URL: i.URL, Title: i.Title, Date: i.Date})
 		} else {
 			strangers++
@@ -285,11 +286,10 @@ func (m *mover) mark(ctx context.Context, src *source) error {
 	}
 	kept, unsure := moving.Keep(src.items)
 	for _, k := range kept {
-		if s := of(k.Item); s != nil {
+		if s, id := of(k.Item); s != nil {
 			s.kept = append(s.kept, k)
 			s.base = cmp.Or(s.base, base(k.Item))
-			if find.feed(k.Item) == "" && s.feed == nil {
-				id := strangerID(k.Item)
+			if id != "" && s.feed == nil {
 				s.feed = &lektordir.Feed{ID: id, Name: cmp.Or(k.FeedTitle, feeddir.DefaultName(id)), Link: webLink(k.Page)}
 			}
 		}
@@ -335,16 +335,12 @@ func base(i *moving.Item) string {
 	return ""
 }
 
-// stranger gives the hash for a feed that is not subscribed to, if one of its entries was
+// stranger gives the id for a feed that is not subscribed to, if an entry of it was
 // flagged: that the user wanted to keep, and it stands in no other place. "" for others.
 func stranger(src *source, i *moving.Item) string {
-	if id := strangerID(i); id != "" && !src.own && i.Flagged {
-		return lektordir.FeedHash(id)
+	if src.own || !i.Flagged {
+		return ""
 	}
-	return ""
-}
-
-func strangerID(i *moving.Item) string {
 	for _, url := range []string{i.Feed, i.Page} {
 		if fetch.IsHTTP(url) && len(url) < atomicfile.MaxLine {
 			return feeddir.FeedURL(url)

@@ -17,9 +17,6 @@ import (
 	"github.com/lektordir/lektor/internal/units"
 )
 
-// maxRules is the largest file of rules, in bytes.
-const maxRules = 1 << 20
-
 // saveRules adds those rules that are not there already to the user's own.
 func (m *mover) saveRules(src *source) error {
 	var lines []string
@@ -35,7 +32,7 @@ func (m *mover) saveRules(src *source) error {
 		return nil
 	}
 	path := filepath.Join(m.o.Dir, entries.RulesFile)
-	old, err := atomicfile.Read(path, maxRules)
+	old, err := atomicfile.Read(path, entries.MaxRules)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}

@@ -26,7 +26,7 @@ import (
 // it, in the order of the file.
 const (
 	rulesFile = entries.RulesFile
-	maxRules  = 1 << 20 // bytes
+	maxRules  = entries.MaxRules
 )
 
 // arrows stand between a query and the actions, with white space around them.

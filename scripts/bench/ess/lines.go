@@ -23,7 +23,7 @@ import (
 const (
 	at     = "--at @1740000000"
 	one    = "lektor-ess top " + at + " -n %d --lines <all.ess"
-	recipe = "parallel --pipe -j 4 --shard 2 --colsep , lektor-ess top " + at + " -n %[1]d --lines <all.ess | lektor-ess top " + at + " -n %[1]d --lines"
+	recipe = `parallel -j 4 "awk -F, '!(\$2 in w) { w[\$2] = n++ %% 4 } w[\$2] == {}' all.ess | lektor-ess top ` + at + ` -n %[1]d --lines" ::: 0 1 2 3 | lektor-ess top ` + at + ` -n %[1]d --lines`
 )
 
 // notes is the variable with the file in which a program under measurement is noted,
@@ -73,7 +73,7 @@ func inLines(o options, program string, w io.Writer) {
 	var first []byte
 	for _, how := range []struct{ name, command string }{{"one", one}, {"four, by GNU parallel", recipe}} {
 		notesFile := filepath.Join(tmp, "notes")
-		must.Do(errors.Join(os.RemoveAll(notesFile)))
+		must.Do(os.RemoveAll(notesFile))
 		cmd := exec.Command("sh", "-c", fmt.Sprintf(how.command, o.n))
 		cmd.Dir = tmp
 		cmd.Env = append(os.Environ(), "PATH="+filepath.Join(tmp, "bin")+":"+os.Getenv("PATH"), notes+"="+notesFile, inner+"="+program)
