@@ -35,7 +35,8 @@ type model struct {
 	retry  time.Duration                        // see the constant
 	after  func(time.Duration, tea.Msg) tea.Cmd // gives a message when a time has passed
 	heard  *heard
-	defect *defect // that ended it
+	hears  func() tea.Msg // hear
+	defect *defect        // that ended it
 
 	width, height int
 	focus         paneKind
@@ -159,6 +160,7 @@ func newModel(ctx context.Context, d Disk, o *Options) *model {
 		heard: newHeard(), after: later,
 		tree: tree{closed: map[id]bool{}},
 	}
+	m.hears = m.hear
 	m.list.cancel = func() {}
 	m.list.keep = &kept{}
 	if n := len(o.Keys.Errs); n > 0 {
@@ -331,7 +333,7 @@ func (m *model) take(msg tea.Msg) tea.Cmd {
 		for _, feed := range msg.feeds {
 			m.changed[feed] = true
 		}
-		return tea.Batch(m.scan(), m.hear)
+		return tea.Batch(m.scan(), m.hears)
 	case scanMsg:
 		m.scanning = false
 		return m.scan()
@@ -436,10 +438,10 @@ func (m *model) haveShelf(msg shelfMsg) tea.Cmd {
 	if first && shown {
 		cmd := m.anew()
 		m.list.hold = true
-		return tea.Batch(again, cmd, m.watch, m.hear)
+		return tea.Batch(again, cmd, m.watch, m.hears)
 	}
 	if first {
-		return tea.Batch(again, m.choose(id{kind: allNode}), m.watch, m.hear)
+		return tea.Batch(again, m.choose(id{kind: allNode}), m.watch, m.hears)
 	}
 	return tea.Batch(again, m.relist())
 }
