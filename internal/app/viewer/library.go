@@ -464,7 +464,8 @@ func (l *library) Save(_ context.Context, name, text string) error {
 const poll = 5 * time.Second
 
 func (l *library) Watch(ctx context.Context, since time.Time, changed func(feed string)) error {
-	w := watch.New(ctx, poll, nil)
+	broken := make(chan *crew.Panic, 2) // one of each goroutine of the watcher
+	w := watch.Guarded(ctx, poll, nil, func(p *crew.Panic) { broken <- p })
 	// Queries and folders may be made while one reads; places of entries must be there.
 	for _, place := range []string{"new", "cur"} {
 		if err := w.Add(l.dir.Join(place)); err != nil {
@@ -503,6 +504,8 @@ func (l *library) Watch(ctx context.Context, since time.Time, changed func(feed 
 		select {
 		case <-ctx.Done():
 			return nil
+		case p := <-broken:
+			panic(p)
 		case dir := <-w.Changed:
 			base := filepath.Base(dir)
 			switch {
