@@ -143,17 +143,15 @@ func Run(ctx context.Context, d Disk, o *Options) error {
 	inner, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
 	m := newModel(inner, d, o)
-	// The library is ended by its context: Kill would give the terminal back beside the
-	// goroutine that is still taking it.
-	screen, end := context.WithCancel(context.Background())
-	defer end()
 	// It is told of the terminal's size: looking itself, it does so in two goroutines at once
 	// when a command has given the terminal back. And it is told of the sixteen colours, which
 	// are all that are drawn.
 	size := o.size()
-	p := tea.NewProgram(m, tea.WithContext(screen), tea.WithInput(o.In), tea.WithOutput(plainWriter{o.Out}), tea.WithEnvironment(os.Environ()),
+	p := tea.NewProgram(m, tea.WithInput(o.In), tea.WithOutput(plainWriter{o.Out}), tea.WithEnvironment(os.Environ()),
 		tea.WithoutSignalHandler(), tea.WithFPS(framesPerSecond), tea.WithWindowSize(size.Width, size.Height), tea.WithColorProfile(colorprofile.ANSI))
-	stop := signals(ctx, inner, p, end, o)
+	// A signal ends the library as a key does. Kill would give the terminal back while
+	// others still take it, and read from it.
+	stop := signals(ctx, inner, p, func() { go p.Send(tea.QuitMsg{}) }, o)
 	defer stop()
 	m.send = p.Send
 	_, err := p.Run()
@@ -164,7 +162,7 @@ func Run(ctx context.Context, d Disk, o *Options) error {
 	switch {
 	case m.defect != nil, errors.Is(err, tea.ErrProgramPanic):
 		return errors.New("the reader has a defect, which it told above; the terminal is as it was")
-	case errors.Is(err, tea.ErrProgramKilled) && stop() != nil:
+	case stop() != nil:
 		// The same signal ends the context, in this moment or in the next.
 		select {
 		case <-ctx.Done():
