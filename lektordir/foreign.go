@@ -25,6 +25,7 @@ type Foreign struct {
 // feed has it, under the GUID or under another one, the document's version is one that
 // changed, whatever is in it: it says more than another reader has kept. By the link it
 // is recognised once, and never in what is a day newer, or where several have the link.
+// Where several have its GUID and its link, it is the one that has its text.
 func (t *Txn) StageForeign(ctx context.Context, entries []Foreign) (Result, error) {
 	var res Result
 	j, err := t.readJournal()
@@ -55,7 +56,7 @@ func (t *Txn) StageForeign(ctx context.Context, entries []Foreign) (Result, erro
 			continue
 		}
 		v := it.version("")
-		v.Content = digestOf("foreign", string(it.content[:]))
+		v.Content = it.foreignContent()
 		ref, err := t.add(ctx, v)
 		if err != nil {
 			return res, err
@@ -70,6 +71,12 @@ func (t *Txn) StageForeign(ctx context.Context, entries []Foreign) (Result, erro
 		res.New = append(res.New, ref)
 	}
 	return res, nil
+}
+
+// foreignContent stands for the content of a foreign entry, which no document has so.
+// The title is not in it, as there are readers that give one to what has none.
+func (it *item) foreignContent() digest {
+	return digestOf("foreign", it.Entry.Link, it.text())
 }
 
 // foreignLink is the identity that a foreign entry has by its link. In the line of the

@@ -188,3 +188,45 @@ func TestForeignDeleted(t *testing.T) {
 		t.Errorf("%+v", res)
 	}
 }
+
+// Where several entries of a document have its guid and its link, it is the one that has
+// its text, whatever its title is, and neither of them where none has; and be one of
+// them taken by a viewer, the other still comes.
+func TestForeignAmongSeveral(t *testing.T) {
+	const link = "http://example.com/1"
+	with := func(title, text string) Item {
+		it := post("urn:1", link, title, day)
+		it.Entry.Content = []byte(text)
+		return it
+	}
+	for _, taken := range []bool{false, true} {
+		for text, want := range map[string]int{"one": 2, "other": 2, "neither": 3} {
+			d, _ := newDir(t)
+			wo := &foreignWorld{t, d, writer(t, d)}
+			ref := wo.move(Foreign{Item: with("1", text)}).New[0]
+			if taken {
+				if _, err := d.SetFlags(ref, "S", ""); err != nil {
+					t.Fatal(err)
+				}
+			}
+			for range 2 {
+				wo.fetch(with("One", "one"), with("", "other"))
+				texts := map[string]int{}
+				refs, err := d.List(t.Context(), ListOptions{AllVersions: true})
+				if err != nil {
+					t.Fatal(err)
+				}
+				for _, r := range refs {
+					e, err := d.ReadEntry(r, FieldContent)
+					if err != nil {
+						t.Fatal(err)
+					}
+					texts[string(e.Content)]++
+				}
+				if len(refs) != want || texts["one"] != 1 || texts["other"] != 1 {
+					t.Errorf("taken %t, kept %q: %v", taken, text, texts)
+				}
+			}
+		}
+	}
+}

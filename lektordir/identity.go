@@ -49,16 +49,22 @@ func updated(e *Entry) time.Time {
 	return e.Updated
 }
 
+// text is the content as change is known by it.
+func (it *item) text() string {
+	text := it.Text
+	if text == "" {
+		text = plainText(it.Entry.Content, it.Entry.Type)
+	}
+	if IsText(it.Entry.Type) {
+		text = fold(text)
+	}
+	return text
+}
+
 // digests fills in what an entry's own fields give.
 func (it *item) digests() {
 	e := &it.Entry
-	text := it.Text
-	if text == "" {
-		text = plainText(e.Content, e.Type)
-	}
-	if IsText(e.Type) {
-		text = fold(text)
-	}
+	text := it.text()
 	date := e.PubDateRaw
 	if !e.PubDate.IsZero() {
 		date = e.PubDate.UTC().Format(time.RFC3339)
@@ -163,7 +169,7 @@ func (it *item) find(j *journal) *record {
 	for i, id := range it.others {
 		others[i] = j.versions(id)
 		for _, r := range others[i] {
-			if r.Key.Link == it.key.Link && (!it.ambiguous || r.Content == it.content) {
+			if r.Key.Link == it.key.Link && (!it.ambiguous || r.Content == it.content || r.Content == it.foreignContent()) {
 				return last(others[i])
 			}
 		}

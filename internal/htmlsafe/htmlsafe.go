@@ -655,12 +655,15 @@ func direction(n *nethtml.Node) string {
 
 // url resolves a link, and gives "" for what is none that may be followed.
 func (w *writer) url(s string, mail bool) string {
-	u, err := url.Parse(strings.TrimSpace(s))
+	u, err := url.Parse(percents(strings.TrimSpace(s)))
 	if err != nil || s == "" {
 		return ""
 	}
 	if w.base != nil {
 		u = w.base.ResolveReference(u)
+	}
+	if _, err := strconv.ParseUint(u.Port(), 10, 16); err != nil && u.Port() != "" {
+		return "" // it leads nowhere
 	}
 	switch {
 	case mail && u.Scheme == "mailto" && u.Opaque != "":
@@ -669,13 +672,44 @@ func (w *writer) url(s string, mail bool) string {
 	default:
 		return ""
 	}
-	return escapes().Replace(termsafe.Line(u.String()))
+	full := termsafe.Line(u.String())
+	// In a host brackets stand around an address.
+	host := 0
+	if at := strings.Index(full, "://"); at >= 0 && u.Host != "" {
+		if host = at + len("://"); strings.ContainsAny(full[host:], "/?#") {
+			host += strings.IndexAny(full[host:], "/?#")
+		} else {
+			host = len(full)
+		}
+	}
+	return full[:host] + escapes().Replace(full[host:])
 }
 
-// escapes are the characters that no URL may have as they are.
+// percents makes a percent sign that begins no escape one that a URL can have. Browsers
+// take it as it is, and so the link leads where its writer wanted it to lead.
+func percents(s string) string {
+	var b strings.Builder
+	for {
+		before, after, found := strings.Cut(s, "%")
+		b.WriteString(before)
+		if !found {
+			return b.String()
+		}
+		if b.WriteByte('%'); len(after) < 2 || !isHex(after[0]) || !isHex(after[1]) {
+			b.WriteString("25")
+		}
+		s = after
+	}
+}
+
+func isHex(c byte) bool {
+	return c >= '0' && c <= '9' || c >= 'a' && c <= 'f' || c >= 'A' && c <= 'F'
+}
+
+// escapes are the characters that no URL may have as they are behind its host.
 var escapes = sync.OnceValue(func() *strings.Replacer {
 	var pairs []string
-	for _, c := range " \"<>\\^`{|}" {
+	for _, c := range " \"<>[\\]^`{|}" {
 		pairs = append(pairs, string(c), "%"+strings.ToUpper(strconv.FormatInt(int64(c), 16)))
 	}
 	return strings.NewReplacer(pairs...)

@@ -22,6 +22,9 @@ func TestClean(t *testing.T) {
 		{"mail", `<a href="mailto:a@b.example">x</a>`, `<a href="mailto:a@b.example" rel="noopener noreferrer">x</a>`},
 		{"password", `<a href="https://kim:secret@e.example/">x</a>`, `<a href="https://e.example/" rel="noopener noreferrer">x</a>`},
 		{"characters no URL has", `<a href='https://e.example/?q=a|b"'>x</a>`, `<a href="https://e.example/?q=a%7Cb%22" rel="noopener noreferrer">x</a>`},
+		{"brackets", `<a href='https://[::1]:80/a[1]?b[]=1#c[d]'>x</a>`, `<a href="https://[::1]:80/a%5B1%5D?b%5B%5D=1#c%5Bd%5D" rel="noopener noreferrer">x</a>`},
+		{"percent signs", `<a href='https://e.example/a%20b?q=5%&amp;r=%zz&amp;s=%41'>x</a>`, `<a href="https://e.example/a%20b?q=5%25&amp;r=%25zz&amp;s=%41" rel="noopener noreferrer">x</a>`},
+		{"port that none is", `<a href="https://e.example:99999/">x</a>`, `x`},
 		{"image", `<img src="/i.png" alt="An &quot;i&quot;" width=10 height=20 srcset="x 2x" onerror=x>`,
 			`<img src="https://base.example/i.png" alt="An &#34;i&#34;" width="10" height="20" loading="lazy" decoding="async" referrerpolicy="no-referrer">`},
 		{"pixel", `<p>a<img src="https://t.example/p.gif" width="1" height="1"></p>`, "<p>a</p>"},
@@ -148,4 +151,22 @@ func FuzzClean(f *testing.F) {
 			}
 		}
 	})
+}
+
+// Links that are an entry's own are as good as those in its text.
+func TestURL(t *testing.T) {
+	for in, want := range map[string]string{
+		"http://e.example/100%?a[]=b%":     "http://e.example/100%25?a%5B%5D=b%25",
+		"http://e.example?x[1]":            "http://e.example?x%5B1%5D",
+		"https://kim:pw@[2001:db8::1]/[1]": "https://[2001:db8::1]/%5B1%5D",
+		"http://e.example":                 "http://e.example",
+		"http://e.example:65536/":          "",
+		"http://[::1/":                     "",
+		"javascript:alert(1)":              "",
+		"mailto:a@b.example":               "",
+	} {
+		if got := URL(in); got != want {
+			t.Errorf("%s: %q, want %q", in, got, want)
+		}
+	}
 }

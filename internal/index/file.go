@@ -260,8 +260,8 @@ func (x *Index) open() (*session, error) {
 		s.close()
 		return nil, err
 	}
-	// What is in the way is read from the directory, and not waited for.
-	s.c.exec("PRAGMA busy_timeout = 0")
+	// What is in the way is read from the directory, and not waited for: that is what
+	// SQLite does unless it is told otherwise.
 	s.c.exec("PRAGMA synchronous = NORMAL")
 	s.c.exec("PRAGMA cache_size = -16000")
 	s.c.exec("PRAGMA cell_size_check = ON")

@@ -44,8 +44,8 @@ func (c *cache) close() {
 	}
 }
 
-// busyWait is how long newsboat is waited for while it writes, in milliseconds.
-const busyWait = "_pragma=busy_timeout(5000)"
+// busyWait is how long newsboat is waited for while it writes. Tests do not wait.
+var busyWait = 5 * time.Second
 
 // openCache reads the entries in the database of newsboat, but for their texts. It is
 // opened for reading alone. One that cannot be read so, as newsboat was killed while it
@@ -63,7 +63,7 @@ func openCache(ctx context.Context, path string) (*cache, error) {
 		path = abs // in a URL there is no other
 	}
 	if !ahead(path) {
-		c, err := readCache(ctx, path, "mode=ro&"+busyWait)
+		c, err := readCache(ctx, path, fmt.Sprintf("mode=ro&_pragma=busy_timeout(%d)", busyWait.Milliseconds()))
 		if err == nil || ctx.Err() != nil {
 			return c, err
 		}

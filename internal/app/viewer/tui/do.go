@@ -26,7 +26,7 @@ func (m *model) haveList(msg listMsg) tea.Cmd {
 	}
 	l.err = msg.err
 	var at key
-	if it, ok := m.current(); ok && !l.home {
+	if it, ok := m.current(); ok && !l.home && (m.focus != feedsPane || l.at > 0) {
 		at = keyOf(it.ref)
 	}
 	if l.home {
@@ -43,8 +43,8 @@ func (m *model) haveList(msg listMsg) tea.Cmd {
 	if at != (key{}) {
 		if i := find(l.items, l.at, at); i >= 0 {
 			// The line of the screen stays, too, but at the top, where one looks for what
-			// arrives.
-			if l.y > 0 {
+			// arrives; unless that is more than there is room for.
+			if l.y > 0 || i >= m.room() {
 				l.y += i - l.at
 			}
 			l.at = i

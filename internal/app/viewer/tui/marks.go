@@ -368,6 +368,9 @@ func (m *model) hasUnread(hash string) bool {
 		return false
 	}
 	marked := func(mark *marking) bool { return mark.moves != nil && mark.moves.feeds[hash] }
+	if m.shelf.uncounted {
+		return true // it may
+	}
 	if m.shelf.bare || !slices.ContainsFunc(m.moving, marked) {
 		return f.Unread > 0
 	}
