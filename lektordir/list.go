@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"os"
 	"path/filepath"
 	"slices"
@@ -41,6 +42,37 @@ type ListOptions struct {
 // [Dir.Complete]), what is not in that document is left out, read or not.
 func (d *Dir) List(ctx context.Context, o ListOptions) ([]Ref, error) {
 	var bad []error
+	var refs []Ref
+	for found, err := range d.ListFeeds(ctx, o) {
+		bad = append(bad, err)
+		refs = append(refs, found...)
+	}
+	return refs, errors.Join(bad...)
+}
+
+// ListFeeds is [Dir.List] feed by feed, for who need not have all entries in memory. An
+// error may come without entries, or with some. It ends when ctx does, with the cause.
+func (d *Dir) ListFeeds(ctx context.Context, o ListOptions) iter.Seq2[[]Ref, error] {
+	return func(yield func([]Ref, error) bool) {
+		feeds, err := d.feedsToList(o)
+		if err != nil && !yield(nil, err) {
+			return
+		}
+		for _, feed := range feeds {
+			if ctx.Err() != nil {
+				yield(nil, context.Cause(ctx))
+				return
+			}
+			if found, err := d.listed(feed, o); (len(found) > 0 || err != nil) && !yield(found, err) {
+				return
+			}
+		}
+	}
+}
+
+// feedsToList gives the feeds of which entries are listed, by hash.
+func (d *Dir) feedsToList(o ListOptions) ([]string, error) {
+	var bad []error
 	feeds := o.Feeds
 	if len(feeds) == 0 {
 		for _, place := range []Place{New, Cur} {
@@ -52,28 +84,23 @@ func (d *Dir) List(ctx context.Context, o ListOptions) ([]Ref, error) {
 	feeds = slices.Clone(feeds)
 	slices.Sort(feeds)
 	feeds = slices.Compact(feeds)
-	var refs []Ref
-	for _, feed := range feeds {
-		if err := ctx.Err(); err != nil {
-			return refs, errors.Join(append(bad, context.Cause(ctx))...)
-		}
-		found, err := d.listFeed(feed)
-		bad = append(bad, err)
-		if !o.AllVersions {
-			found = newestVersions(found)
-		}
-		if !o.Withdrawn && len(found) > 0 {
-			found, err = d.present(feed, found)
-			bad = append(bad, err)
-		}
-		for _, r := range found {
-			if r.Place == New && o.SkipNew || r.Place == Cur && o.SkipCur || o.SkipTrashed && r.Trashed() {
-				continue
-			}
-			refs = append(refs, r)
-		}
+	return feeds, errors.Join(bad...)
+}
+
+// listed gives what is listed of a feed.
+func (d *Dir) listed(feed string, o ListOptions) ([]Ref, error) {
+	found, bad := d.listFeed(feed)
+	if !o.AllVersions {
+		found = newestVersions(found)
 	}
-	return refs, errors.Join(bad...)
+	if !o.Withdrawn && len(found) > 0 {
+		var err error
+		found, err = d.present(feed, found)
+		bad = errors.Join(bad, err)
+	}
+	return slices.DeleteFunc(found, func(r Ref) bool {
+		return r.Place == New && o.SkipNew || r.Place == Cur && o.SkipCur || o.SkipTrashed && r.Trashed()
+	}), bad
 }
 
 // listFeed lists a feed's entries in new/ and cur/, sorted by unique name.

@@ -104,6 +104,12 @@ func named(err error, path string) error {
 // Permissions are as with [Write]. An error means that the old content is
 // still there, and that nothing else was left behind.
 func WriteUnsynced(path string, data []byte) (err error) {
+	return WriteUnsyncedFrom(path, func(w io.Writer) error { _, err := w.Write(data); return err })
+}
+
+// WriteUnsyncedFrom is [WriteUnsynced] for data that is written piece by piece. After an
+// error of from, which it returns, the file is as it was.
+func WriteUnsyncedFrom(path string, from func(io.Writer) error) (err error) {
 	f, err := tempFile(path)
 	if err != nil {
 		return named(err, path)
@@ -115,8 +121,7 @@ func WriteUnsynced(path string, data []byte) (err error) {
 			err = named(err, path)
 		}
 	}()
-	_, err = f.Write(data)
-	err = cmp.Or(err, f.Close())
+	err = cmp.Or(from(f), f.Close())
 	if err != nil {
 		return err
 	}

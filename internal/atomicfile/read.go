@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"strings"
 	"sync"
 
@@ -69,6 +70,20 @@ func ReadAt(at int, path string, limit int64) ([]byte, error) {
 		out = out[:len(out)+n]
 	}
 	return out, nil
+}
+
+// OpenRegular opens a regular file to be read piece by piece. As with [Read], nothing in its
+// place can make it wait, and what is no regular file is an error.
+func OpenRegular(path string) (*os.File, error) {
+	fd, err := openToRead(unix.AT_FDCWD, path)
+	if err != nil {
+		return nil, &fs.PathError{Op: "open", Path: path, Err: err}
+	}
+	if _, op, err := regular(fd); err != nil {
+		_ = unix.Close(fd)
+		return nil, &fs.PathError{Op: op, Path: path, Err: err}
+	}
+	return os.NewFile(uintptr(fd), path), nil
 }
 
 // openToRead opens a file without waiting for anybody, and for this program alone.

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"container/heap"
 	"context"
+	"errors"
 	"hash/maphash"
 	"slices"
 	"time"
@@ -262,43 +263,63 @@ const manyFound = 256
 
 // scan finds the entries of a selection by reading the directory.
 func (s *Store) scan(ctx context.Context, sel Selection, f func(*Record)) error {
-	refs, err := s.List(ctx, lektordir.ListOptions{SkipTrashed: !sel.Hidden && !sel.Query.MentionsTrash(), Withdrawn: sel.Hidden || sel.Query.MentionsWithdrawn()})
-	if err != nil {
-		return err
-	}
 	m := sel.Query.Bind(s.Now)
 	onlyUnread := !sel.All && !sel.Query.MentionsState()
-	found := make([]*Record, 0, len(refs))
-	open := sel.Want != 0
-	for _, ref := range refs {
-		if onlyUnread && !ref.Unread() {
-			continue
+	first := sel.Query.Fields() &^ lektordir.FieldContent
+	total := 0
+	var found []*Record
+	flush := func() error {
+		kept, err := Filter(ctx, found, func(r *Record) bool { return r.wanted(m, first, sel.Want) })
+		for i := 0; i < len(kept) && err == nil; i++ {
+			f(kept[i])
 		}
-		r := s.Record(ref)
-		if !sel.Query.Empty() {
-			switch r.Match(m) {
-			case query.No:
+		found = found[:0]
+		return err
+	}
+	o := lektordir.ListOptions{SkipTrashed: !sel.Hidden && !sel.Query.MentionsTrash(), Withdrawn: sel.Hidden || sel.Query.MentionsWithdrawn()}
+	var bad []error
+	for refs, err := range s.Dir.ListFeeds(ctx, o) {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		if err != nil {
+			bad = append(bad, err)
+		}
+		total += len(refs)
+		for _, ref := range refs {
+			if onlyUnread && !ref.Unread() {
 				continue
-			case query.Maybe:
-				r.maybe, open = true, true
+			}
+			r := s.Record(ref)
+			if !sel.Query.Empty() {
+				switch r.Match(m) {
+				case query.No:
+					continue
+				case query.Maybe:
+					r.maybe = true
+				}
+			}
+			found = append(found, r)
+		}
+		if len(found) >= manyScanned {
+			if err := flush(); err != nil {
+				return err
 			}
 		}
-		found = append(found, r)
 	}
-	if open {
-		first := sel.Query.Fields() &^ lektordir.FieldContent
-		if found, err = Filter(ctx, found, func(r *Record) bool { return r.wanted(m, first, sel.Want) }); err != nil {
-			return err
-		}
+	s.Report(errors.Join(bad...))
+	if err := flush(); err != nil {
+		return err
 	}
 	if s.Index != nil {
-		s.Index.Missed(len(refs))
-	}
-	for _, r := range found {
-		f(r)
+		s.Index.Missed(total)
 	}
 	return nil
 }
+
+// manyScanned is how many entries are in memory at once, and those of a feed more, where
+// the directory is read.
+const manyScanned = 4096
 
 // wanted reads what is needed to tell whether the entry is: cheap files first,
 // the content only if those do not tell.

@@ -224,8 +224,13 @@ func Parallel(ctx context.Context, n int, f func(int)) error {
 	// A handful at a time: to start a goroutine for each costs more than what
 	// some of them do.
 	const batch = 32
+	// And what is in memory has been told before another processor is awake.
+	done := 0
+	for begun := time.Now(); done < n && ctx.Err() == nil && time.Since(begun) < alone; done++ {
+		f(done)
+	}
 	g := crew.New()
-	for from := 0; from < n && ctx.Err() == nil; from += batch {
+	for from := done; from < n && ctx.Err() == nil; from += batch {
 		g.Go(func() error {
 			for i := from; i < min(from+batch, n) && ctx.Err() == nil; i++ {
 				f(i)
@@ -236,6 +241,9 @@ func Parallel(ctx context.Context, n int, f func(int)) error {
 	_ = g.Wait() // f has no errors
 	return context.Cause(ctx)
 }
+
+// alone is how long work is not shared.
+const alone = time.Millisecond
 
 // Resolve finds the entry that the user names by a path or a unique name, see
 // [lektordir.Dir.Resolve], and adds to an error what can be done. number is what

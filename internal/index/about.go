@@ -104,13 +104,13 @@ func (v *View) readAbout(f *feed) *about {
 	return a
 }
 
-// learn writes what was read of feeds, if nobody else is writing.
+// learn writes what was read of feeds, if nobody else is writing. No transaction is
+// open.
 func (v *View) learn() {
-	if len(v.learned) == 0 || v.s.c.err != nil {
+	if len(v.learned) == 0 {
 		return
 	}
 	c := v.s.c
-	c.exec("COMMIT")
 	c.exec("BEGIN IMMEDIATE")
 	for _, a := range v.learned {
 		c.exec("INSERT OR REPLACE INTO about (feed, stamp, id, name, author, alias) VALUES (?, ?, ?, ?, ?, ?)",

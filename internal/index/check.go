@@ -61,6 +61,9 @@ func (x *Index) Check(ctx context.Context, progress func(done, total int), probl
 	if n, ok := s.c.one("SELECT count(*) FROM entry WHERE listed > 0"); ok && int(n.int(0)) > len(shown) {
 		problem(fmt.Sprintf("the index has %d entries, the directory %d", n.int(0), len(shown)))
 	}
+	if n, ok := s.c.one("SELECT count(*), coalesce(sum(length(folded)), 0) FROM pending"); ok && s.backlog() != (backlog{n.int(0), n.int(1)}) {
+		problem(fmt.Sprintf("%d entries wait for the words, and %d are said to", n.int(0), s.backlog().entries))
+	}
 	return len(refs), s.c.err
 }
 

@@ -35,7 +35,8 @@ var schema = []string{
 	"BEGIN IMMEDIATE",
 	fmt.Sprintf("PRAGMA application_id = %d", application),
 	fmt.Sprintf("PRAGMA user_version = %d", version),
-	// path, tops (stamps of new/ and cur/), next (id), common (words), paired (id), fresh (words)
+	// path, tops (stamps of new/ and cur/), next (id), common (words), paired (id), fresh (words),
+	// waiting (how many entries and bytes, see backlog), compared (bytes of fresh)
 	"CREATE TABLE meta (key TEXT PRIMARY KEY, value BLOB) WITHOUT ROWID",
 	// Stamps of new/$feed, of cur/$feed, and of the list of a complete document.
 	"CREATE TABLE feed (id INTEGER PRIMARY KEY, hash BLOB NOT NULL UNIQUE, new BLOB, cur BLOB, complete BLOB)",
@@ -215,6 +216,9 @@ type session struct {
 
 	pending map[int64][]byte // what waiting gave, nil before
 
+	wrote bool // something had come or gone
+	hurry bool // somebody waits
+
 	tops *[2]stamp // those of new/ and cur/, where they are others than the file has
 
 	progress func(done, total int) // nil but for a build
@@ -256,8 +260,8 @@ func (x *Index) open() (*session, error) {
 		s.close()
 		return nil, err
 	}
-	// What is in the way is read from the directory, and not waited for.
-	s.c.exec("PRAGMA busy_timeout = 0")
+	// What is in the way is read from the directory, and not waited for: that is what
+	// SQLite does unless it is told otherwise.
 	s.c.exec("PRAGMA synchronous = NORMAL")
 	s.c.exec("PRAGMA cache_size = -16000")
 	s.c.exec("PRAGMA cell_size_check = ON")

@@ -173,11 +173,10 @@ func (f *finder) feedsAllowed() {
 func (f *finder) chosen() (ids []int64, ok bool) {
 	few := f.few()
 	size := func(text string) int {
-		n, whole := f.needle(text).atLeast(few + 1)
-		if !whole {
-			return max(n, few+1)
+		if n := f.needle(text); !n.void {
+			return n.count
 		}
-		return n
+		return few + 1
 	}
 	total := 0
 	var feeds []int64
@@ -258,7 +257,7 @@ func (f *finder) withFeeds(ids, feeds []int64) []int64 {
 
 // all adds the ids that are found.
 func (n *needle) all(ids []int64) []int64 {
-	for i, word := range n.bits {
+	for i, word := range n.set {
 		for word != 0 {
 			bit := word & -word
 			ids = append(ids, int64(i*64)+int64(bits.TrailingZeros64(bit)))

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"io"
 	"io/fs"
 	"math/rand/v2"
 	"os"
@@ -33,6 +34,14 @@ func TestMain(m *testing.M) {
 			}
 			if err != nil {
 				fmt.Println(err)
+			}
+			return
+		}
+		if pending, err := strconv.Atoi(os.Getenv("LEKTOR_INDEX_PENDING")); err == nil {
+			w := &world{dir: &dir.Dir{Path: path}, cache: os.Getenv("LEKTOR_INDEX_CACHE"), clock: time.Now, pending: pending}
+			fmt.Println("begun")
+			for range 20 {
+				w.told(true)
 			}
 			return
 		}
@@ -285,9 +294,35 @@ func (h *history) settings() {
 	}
 }
 
-// kill kills a process that works on the index, at any moment.
+// asking is a process that asks, and does so again.
+func (h *history) asking() *exec.Cmd {
+	cmd := h.child()
+	cmd.Env = append(cmd.Env, "LEKTOR_INDEX_PENDING="+strconv.Itoa(h.pending))
+	return cmd
+}
+
+// beside lets another process ask while this one does, and things come meanwhile.
+func (h *history) beside() {
+	cmd := h.asking()
+	out, err := cmd.StdoutPipe()
+	h.must(err)
+	h.must(cmd.Start())
+	_, _ = out.Read(make([]byte, 6))
+	for range 3 {
+		h.deliver()
+		h.compare()
+	}
+	_, _ = io.Copy(io.Discard, out)
+	h.must(cmd.Wait())
+}
+
+// kill kills a process that works on the index, at any moment: one that builds it, or
+// one that asks and leaves work for later.
 func (h *history) kill() {
 	cmd := h.child()
+	if h.random.IntN(2) == 0 {
+		cmd = h.asking()
+	}
 	out, err := cmd.StdoutPipe()
 	h.must(err)
 	h.must(cmd.Start())
@@ -428,6 +463,8 @@ func runHistory(t *testing.T, seed uint64) (indexed int) {
 			h.kill()
 		case 2:
 			h.damage()
+		case 4:
+			h.beside()
 		case 3:
 			if _, x := h.open(); x.Build(context.Background(), nil) != nil {
 				continue

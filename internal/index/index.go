@@ -16,7 +16,7 @@
 // that is damaged is removed, and begun anew by later queries.
 //
 // Tokens and the tables: words.go, vocab.go, file.go. What is kept up to date, and how:
-// stamp.go, survey.go, update.go. Answers: needle.go, find.go.
+// stamp.go, survey.go, update.go. Answers: postings.go, needle.go, find.go.
 package index
 
 import (
@@ -48,7 +48,7 @@ type Options struct {
 	// unasked; 0 stands for a thousand.
 	Least int
 	// Pending is how many entries wait to be put into the full text index, while queries
-	// look through their texts; 0 stands for five hundred.
+	// look through their texts, before queries begin to do so; 0 stands for five hundred.
 	Pending int
 	// Warn takes a warning, once.
 	Warn func(format string, a ...any)
@@ -128,18 +128,21 @@ type View struct {
 	x *Index
 	s *session
 
-	mu      sync.Mutex // for the needles, and with them the connection
-	needles map[string]*needle
-	limited bool // not all are wanted
+	mu       sync.Mutex // for the needles, and with them the connection
+	needles  map[string]*needle
+	postings *postings // nil before they are asked for
+	limited  bool      // not all are wanted
 
 	known   map[int64]*about // by id of a feed
 	stored  map[int64]*about // what the file has
 	learned []*about         // those that the file does not have
 }
 
-// Close gives the file free.
+// Close gives the file free, after a little of what was left for later.
 func (v *View) Close() {
+	v.s.c.exec("COMMIT")
 	v.learn()
+	v.s.step()
 	v.s.close()
 }
 
@@ -151,6 +154,7 @@ func (x *Index) Look(ctx context.Context) (entries.View, error) {
 	}
 	s, err := x.open()
 	if err == nil {
+		s.hurry = true
 		err = s.refresh(ctx, time.Now().Add(x.o.Budget))
 	}
 	if err == nil {
@@ -229,6 +233,20 @@ func (x *Index) Build(ctx context.Context, progress func(done, total int)) error
 	}
 }
 
+// Work does what queries have left for later, if nobody else is at it; it is for commands
+// that take long anyway. What is wrong with the file, queries will tell.
+func (x *Index) Work(ctx context.Context) {
+	if !x.Exists() || !x.trusts() {
+		return
+	}
+	s, err := x.open()
+	if err != nil {
+		return
+	}
+	defer s.close()
+	_ = s.work(ctx)
+}
+
 func (x *Index) build(ctx context.Context, progress func(done, total int)) error {
 	s, err := x.open()
 	if err != nil {
@@ -253,6 +271,9 @@ func (x *Index) build(ctx context.Context, progress func(done, total int)) error
 		}
 		s.c.exec("COMMIT")
 	}
+	if err := s.work(ctx); err != nil {
+		return err
+	}
 	// A build that was killed is gone on with.
 	if !begun || s.merges() == mergeBuild {
 		s.tidy(ctx)
@@ -262,40 +283,61 @@ func (x *Index) build(ctx context.Context, progress func(done, total int)) error
 
 // Of so many parts of the words one is made. Where all is built, each word is written
 // anew as rarely as can be, since in the end all parts become one; where a little comes
-// now and then, queries look into few parts.
+// now and then, queries look into few parts, and FTS5 is told when to make one of them,
+// and how much of it: see step.
 const (
-	mergeUsual = 4 // the default of FTS5
-	mergeBuild = 64
+	mergeDefault = 4 // of FTS5
+	mergeUsual   = 0 // when it is told
+	mergeBuild   = 64
+	mergeParts   = 8 // when it is told to
+	mergeNever   = 1000
 )
 
-// merging sets of how many parts one is made.
+// merging sets of how many parts one is made unasked.
 func (s *session) merging(parts int) {
 	s.c.exec("INSERT INTO words (words, rank) VALUES ('automerge', ?)", parts)
-	s.c.exec("INSERT INTO words (words, rank) VALUES ('crisismerge', ?)", 4*parts) // so is that default
+	// From here on they all become one, however long that takes.
+	crisis := 4 * parts // so is the default
+	if parts == mergeUsual {
+		crisis = mergeNever
+	}
+	s.c.exec("INSERT INTO words (words, rank) VALUES ('crisismerge', ?)", crisis)
+	s.c.exec("INSERT INTO words (words, rank) VALUES ('usermerge', ?)", mergeParts)
 }
 
-// merges is of how many parts one is made.
+// merges is of how many parts one is made unasked.
 func (s *session) merges() int {
 	if r, ok := s.c.one("SELECT v FROM words_config WHERE k = 'automerge'"); ok {
 		return int(r.int(0))
 	}
-	return mergeUsual
+	return mergeDefault
+}
+
+// merge writes so many pages of parts that become one, and reports whether there were
+// any.
+func (s *session) merge(pages int) bool {
+	if s.merges() == mergeDefault {
+		s.merging(mergeUsual)
+	}
+	before := s.changes()
+	s.c.exec("INSERT INTO words (words, rank) VALUES ('merge', ?)", pages)
+	return s.changes()-before >= 2 // see the documentation of FTS5, section 6.6
+}
+
+// changes is how many rows the connection has changed.
+func (s *session) changes() int64 {
+	if r, ok := s.c.one("SELECT total_changes()"); ok {
+		return r.int(0)
+	}
+	return 0
 }
 
 // tidy makes one part of the several that the words have come in, which answers faster.
 // It does so in steps, as the journal has to hold what one of them changes.
 func (s *session) tidy(ctx context.Context) {
 	const pages = 2000
-	changes := func() int64 {
-		if r, ok := s.c.one("SELECT total_changes()"); ok {
-			return r.int(0)
-		}
-		return 0
-	}
 	for step, more := -pages, true; more && s.c.err == nil && ctx.Err() == nil; step = pages {
-		before := changes()
-		s.c.exec("INSERT INTO words (words, rank) VALUES ('merge', ?)", step)
-		more = changes()-before >= 2 // see the documentation of FTS5, section 6.6
+		more = s.merge(step)
 	}
 	s.merging(mergeUsual)
 	s.c.exec("BEGIN IMMEDIATE")

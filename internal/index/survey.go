@@ -60,6 +60,10 @@ func (s *session) load() {
 		}
 		s.feeds[f.hash], s.byID[f.id] = f, f
 	}
+	s.loadNext()
+}
+
+func (s *session) loadNext() {
 	s.next = 1
 	if n, ok := s.c.one("SELECT value FROM meta WHERE key = 'next'"); ok {
 		s.next = max(n.int(0), 1)

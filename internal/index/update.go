@@ -45,17 +45,20 @@ func (s *session) refreshOnce(ctx context.Context, deadline time.Time) error {
 	if !dirty && len(changed) == 0 && grown.last == 0 {
 		return nil
 	}
+	was := s.dataVersion()
 	s.c.exec("COMMIT")
-	// What another process did meanwhile is seen by looking once more.
 	s.c.exec("BEGIN IMMEDIATE")
 	if s.c.err != nil {
 		return s.c.err
 	}
-	s.load()
-	if _, err = s.survey(ctx); err != nil {
-		return err
+	// What another process did meanwhile is seen by looking once more.
+	if s.dataVersion() != was {
+		s.load()
+		if _, err = s.survey(ctx); err != nil {
+			return err
+		}
 	}
-	u := &update{session: s, ctx: ctx, deadline: deadline, lists: map[int64]*dirList{}, affected: map[int64]*feed{}, words: map[string]struct{}{}}
+	u := s.update(ctx, deadline)
 	if err := u.run(changed, grown); err != nil {
 		if s.c.err == nil {
 			s.c.exec("ROLLBACK")
@@ -63,6 +66,7 @@ func (s *session) refreshOnce(ctx context.Context, deadline time.Time) error {
 		return err
 	}
 	s.c.exec("COMMIT")
+	s.wrote = true
 	if s.c.err == nil && u.behind {
 		return errBehind
 	}
@@ -84,8 +88,22 @@ type update struct {
 	arrivals []arrival
 	words    map[string]struct{} // of entries that came, not yet in the vocabulary
 	common   map[string]struct{}
+	waits    backlog
+	waited   backlog // what the file says
 	done     int
 	total    int
+}
+
+// update begins one, in a transaction that may write.
+func (s *session) update(ctx context.Context, deadline time.Time) *update {
+	u := &update{session: s, ctx: ctx, deadline: deadline, lists: map[int64]*dirList{}, affected: map[int64]*feed{}, words: map[string]struct{}{}}
+	s.loadNext()
+	if r, ok := s.c.one("SELECT value FROM meta WHERE key = 'common'"); ok {
+		u.common = wordSet(string(r.blob(0)))
+	}
+	u.waits = s.backlog()
+	u.waited = u.waits
+	return u
 }
 
 // listed is an entry in a directory: what its name and inode make together, and its id.
@@ -148,9 +166,6 @@ func keyOf(r lektordir.Ref) int64 {
 
 // run does it.
 func (u *update) run(changed []int64, grown span) error {
-	if r, ok := u.c.one("SELECT value FROM meta WHERE key = 'common'"); ok {
-		u.common = wordSet(string(r.blob(0)))
-	}
 	if grown.last > 0 {
 		u.c.exec("UPDATE entry SET young = NULL WHERE id BETWEEN ? AND ? AND young < ?", grown.first, grown.last, u.x.o.Clock().Add(-youth).UnixNano())
 	}
@@ -217,8 +232,8 @@ func (u *update) breathe() bool {
 }
 
 // dataVersion changes when another connection has written.
-func (u *update) dataVersion() int64 {
-	if r, ok := u.c.one("PRAGMA data_version"); ok {
+func (s *session) dataVersion() int64 {
+	if r, ok := s.c.one("PRAGMA data_version"); ok {
 		return r.int(0)
 	}
 	return 0
@@ -270,7 +285,7 @@ func (u *update) list(f *feed, place int) *dirList {
 }
 
 func (u *update) delete(id, key int64, f *feed) {
-	u.c.exec("DELETE FROM pending WHERE id = ?", id)
+	u.waitNot(id)
 	u.c.exec("DELETE FROM words WHERE rowid = ?", id)
 	u.c.exec("DELETE FROM entry WHERE id = ?", id)
 	u.affected[key] = f
@@ -441,10 +456,12 @@ func (u *update) settle() error {
 		}
 	}
 	clear(u.lists)
-	words := slices.Sorted(maps.Keys(u.words))
-	clear(u.words)
-	u.addWords(words, u.common)
+	u.putWords()
 	u.c.exec("INSERT OR REPLACE INTO meta VALUES ('next', ?)", u.next)
+	if u.waits != u.waited {
+		u.setBacklog(u.waits)
+		u.waited = u.waits
+	}
 	return u.c.err
 }
 
@@ -453,12 +470,8 @@ func (u *update) read() error {
 	if len(u.arrivals) == 0 {
 		return nil
 	}
-	wait := u.room(len(u.arrivals))
-	if !wait {
-		if err := u.admit(); err != nil {
-			return err
-		}
-	}
+	// Many at once are put where they belong: that costs less for each.
+	wait := !u.deadline.IsZero() && len(u.arrivals) <= u.x.o.Pending
 	bags := make([]*bag, crew.Size())
 	for i := range bags {
 		if !wait {
@@ -504,6 +517,11 @@ func (u *update) read() error {
 		}
 	}
 	u.arrivals = nil
+	for wait && u.waits.over(u.x.o, waitFactor) {
+		if _, err := u.admit(leastStep, stepSize); err != nil {
+			return err
+		}
+	}
 	return nil
 }
 
@@ -637,6 +655,8 @@ func (u *update) insert(a arrival, d *doc, wait bool) {
 	case d.odd:
 	case wait:
 		u.c.exec("INSERT INTO pending (id, folded) VALUES (?, ?)", id, []byte(d.folded))
+		u.waits.entries++
+		u.waits.bytes += int64(len(d.folded))
 	default:
 		u.addText(id, d.words, d.text)
 	}

@@ -24,6 +24,8 @@ const (
 	// freshSize is how large the fresh list becomes, and a part of the blocks more.
 	freshSize = 64 << 10
 	freshPart = 16
+	// freshHurry is how many times larger it becomes where somebody waits.
+	freshHurry = 4
 )
 
 // list is sorted words, each as how many bytes it begins with as the one before does,
@@ -129,11 +131,22 @@ func (s *session) addWords(words []string, common map[string]struct{}) {
 		return
 	}
 	limit := freshSize + int(last.int(0))*blockSize/freshPart
-	if len(l.list) > limit {
-		if l.list = s.unknown(l.list); len(l.list) > limit {
+	// All blocks are read for it, so what was compared with them before does not count.
+	compared, _ := s.c.one("SELECT value FROM meta WHERE key = 'compared'")
+	known := 0
+	if compared.values != nil {
+		known = int(compared.int(0))
+	}
+	if len(l.list) > max(limit, known+limit/2) {
+		most := limit
+		if s.hurry {
+			most *= freshHurry
+		}
+		if l.list = s.unknown(l.list); len(l.list) > most {
 			s.rebuild(l.list)
 			l.list = nil
 		}
+		s.c.exec("INSERT OR REPLACE INTO meta VALUES ('compared', ?)", len(l.list))
 	}
 	s.setFresh(l.list)
 }
@@ -234,6 +247,7 @@ func (s *session) tidyWords() {
 		s.rebuild(l)
 	}
 	s.setFresh(nil)
+	s.c.exec("INSERT OR REPLACE INTO meta VALUES ('compared', 0)")
 }
 
 // wordsWith gives the words of the vocabulary that have a piece in them, at their

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/fsnotify/fsnotify"
+
+	"github.com/lektordir/lektor/internal/crew"
 )
 
 // Watcher watches a set of directories, not what lies below them. Its methods
@@ -24,6 +26,7 @@ type Watcher struct {
 
 	fs     *fsnotify.Watcher // nil when there is none to be had
 	notice func(string)
+	broken func(*crew.Panic) // nil lets panics end the process
 
 	mu      sync.Mutex
 	polling bool
@@ -37,17 +40,35 @@ type Watcher struct {
 // watches or of instances is reached, or it has no such service, the watcher
 // looks every poll interval, and says so once by notice (one line of text).
 func New(ctx context.Context, poll time.Duration, notice func(string)) *Watcher {
+	return Guarded(ctx, poll, notice, nil)
+}
+
+// Guarded is as [New]. A panic of one of the watcher's goroutines is told to broken, for who
+// has a terminal to give back first, and nothing is told of changes any more.
+func Guarded(ctx context.Context, poll time.Duration, notice func(string), broken func(*crew.Panic)) *Watcher {
 	ch := make(chan string)
-	w := &Watcher{Changed: ch, notice: notice, pending: map[string]bool{}, added: map[string]bool{}, wake: make(chan struct{}, 1), poll: poll}
+	w := &Watcher{Changed: ch, notice: notice, broken: broken, pending: map[string]bool{}, added: map[string]bool{}, wake: make(chan struct{}, 1), poll: poll}
 	fs, err := fsnotify.NewWatcher()
 	if err != nil {
 		w.fallBack(err)
 	} else {
 		w.fs = fs
-		go w.read(ctx)
+		go w.guard(func() { w.read(ctx) })
 	}
-	go w.send(ctx, ch)
+	go w.guard(func() { w.send(ctx, ch) })
 	return w
+}
+
+// guard does what a goroutine of the watcher does.
+func (w *Watcher) guard(do func()) {
+	if w.broken != nil {
+		defer func() {
+			if v := recover(); v != nil {
+				w.broken(crew.Caught(v))
+			}
+		}()
+	}
+	do()
 }
 
 // Add watches a directory as well. One that is missing is an error, unless the
@@ -155,9 +176,11 @@ func parent(name string) string {
 }
 
 func (w *Watcher) mark(dir string) {
-	w.mu.Lock()
-	w.pending[dir] = true
-	w.mu.Unlock()
+	func() {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.pending[dir] = true
+	}()
 	select {
 	case w.wake <- struct{}{}:
 	default:

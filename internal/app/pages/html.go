@@ -49,6 +49,7 @@ func HTML(ctx context.Context, o HTMLOptions, s *command.Streams) error {
 	if err != nil {
 		return err
 	}
+	defer r.index.Work(ctx)
 	w, unlock, err := openSite(o)
 	if err != nil {
 		return err

@@ -50,6 +50,7 @@ func Mbox(ctx context.Context, o MboxOptions, s *command.Streams) error {
 	if err != nil {
 		return err
 	}
+	defer m.index.Work(ctx)
 	if o.To == "-" {
 		return m.stream(ctx, s.Out)
 	}

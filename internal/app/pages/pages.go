@@ -33,6 +33,7 @@ type Common struct {
 // run is one run of a command.
 type run struct {
 	*entries.Store
+	index   *index.Index
 	query   *query.Query
 	private bool
 }
@@ -47,7 +48,7 @@ func (c Common) open(s *command.Streams) (*run, error) {
 		return nil, err
 	}
 	r := &run{query: q, private: c.Private}
-	r.Store, _, err = index.Open(c.Dir, clock, s, index.Options{})
+	r.Store, r.index, err = index.Open(c.Dir, clock, s, index.Options{})
 	return r, err
 }
 

@@ -72,7 +72,7 @@ func Digest(ctx context.Context, o DigestOptions, s *command.Streams) error {
 	feed := ""
 	var shown []*entries.Record
 	if o.Number {
-		defer func() { v.saveList(shown) }()
+		defer func() { v.saveList(those(shown)) }()
 	}
 	for _, r := range found {
 		if ctx.Err() != nil {

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/lektordir/lektor/internal/command"
@@ -53,6 +54,7 @@ func Expire(ctx context.Context, o ExpireOptions, s *command.Streams) error {
 	if err != nil {
 		return err
 	}
+	defer v.index.Work(ctx)
 	x := &expiry{viewer: v, o: o}
 	for _, l := range []struct {
 		flag, text string
@@ -67,15 +69,63 @@ func Expire(ctx context.Context, o ExpireOptions, s *command.Streams) error {
 		}
 		*l.at = at
 	}
-	found, err := v.Select(ctx, entries.Selection{Query: v.query, All: true, Hidden: true})
+	// Names tell of which entries the time matters.
+	keeps, asked := map[string]feeddir.Keep{}, map[string]packed{}
+	err = v.Each(ctx, entries.Selection{Query: v.query, All: true, Hidden: true}, func(r *entries.Record) error {
+		feed := r.Ref.Feed
+		if _, known := keeps[feed]; !known {
+			keeps[feed] = x.keep(feed)
+		}
+		if x.may(r.Ref, keeps[feed]) {
+			asked[feed] = asked[feed].with(r.Ref)
+		}
+		return nil
+	})
 	if err != nil {
 		return err
 	}
-	doomed, err := x.choose(ctx, found)
-	if err != nil {
-		return err
+	// Of each feed what goes takes the place of what may.
+	total := 0
+	for feed, list := range asked {
+		doomed, err := x.choose(ctx, list.refs(feed), keeps[feed])
+		if err != nil {
+			return err
+		}
+		asked[feed] = nil
+		for _, r := range doomed {
+			asked[feed] = asked[feed].with(r)
+		}
+		if total += len(doomed); len(doomed) == 0 {
+			delete(asked, feed)
+		}
 	}
-	return x.expire(ctx, doomed)
+	return x.expire(ctx, asked, total)
+}
+
+// packed are entries of one feed in as few bytes as their names have, as there may be
+// millions: the first letter of the place, the name, and a slash, which no name has.
+type packed []byte
+
+func (p packed) with(r lektordir.Ref) packed {
+	return append(append(append(p, r.Place.String()[0]), r.Name()...), '/')
+}
+
+// refs gives the entries.
+func (p packed) refs(feed string) []lektordir.Ref {
+	var refs []lektordir.Ref
+	for name := range strings.SplitSeq(strings.TrimSuffix(string(p), "/"), "/") {
+		if name == "" {
+			continue
+		}
+		place := lektordir.New
+		if name[0] == lektordir.Cur.String()[0] {
+			place = lektordir.Cur
+		}
+		if r, err := lektordir.ParsePath(place.String() + "/" + feed + "/" + name[1:]); err == nil {
+			refs = append(refs, r)
+		}
+	}
+	return refs
 }
 
 // expiry is one run of expire.
@@ -108,64 +158,54 @@ func (x *expiry) keep(hash string) feeddir.Keep {
 	return feeddir.Keep{Newest: max(x.o.Keep, 0), Age: x.o.Read}
 }
 
-// choose gives the entries that are to go, by feed.
-func (x *expiry) choose(ctx context.Context, found []*entries.Record) (map[string][]lektordir.Ref, error) {
-	// Names tell of which the time matters; that is looked at on all cores.
-	keeps := map[string]feeddir.Keep{}
-	asked := slices.DeleteFunc(found, func(r *entries.Record) bool {
-		if _, known := keeps[r.Ref.Feed]; !known {
-			keeps[r.Ref.Feed] = x.keep(r.Ref.Feed)
-		}
-		switch {
-		case r.Ref.HasFlag('T'):
-			return x.trashed.IsZero()
-		case r.Ref.HasFlag('F') && !x.o.Flagged:
-			return true
-		case r.Ref.Unread():
-			return x.unread.IsZero()
-		}
-		return keeps[r.Ref.Feed].All
-	})
+// may reports whether an entry goes if it was moved long enough ago.
+func (x *expiry) may(r lektordir.Ref, keep feeddir.Keep) bool {
+	switch {
+	case r.HasFlag('T'):
+		return !x.trashed.IsZero()
+	case r.HasFlag('F') && !x.o.Flagged:
+		return false
+	case r.Unread():
+		return !x.unread.IsZero()
+	}
+	return !keep.All
+}
+
+// choose gives of a feed's entries those that are to go.
+func (x *expiry) choose(ctx context.Context, asked []lektordir.Ref, keep feeddir.Keep) (doomed []lektordir.Ref, err error) {
 	times := make([]time.Time, len(asked))
-	if err := entries.Parallel(ctx, len(asked), func(i int) { times[i] = asked[i].Moved() }); err != nil {
+	if err := entries.Parallel(ctx, len(asked), func(i int) { times[i] = x.Record(asked[i]).Moved() }); err != nil {
 		return nil, err
 	}
-	doomed, read := map[string][]lektordir.Ref{}, map[string][]aged{}
+	var read []aged
 	for i, r := range asked {
 		before := x.unread
 		switch {
 		case times[i].IsZero():
 			continue // it is gone
-		case r.Ref.HasFlag('T'):
+		case r.HasFlag('T'):
 			before = x.trashed
-		case !r.Ref.Unread():
-			read[r.Ref.Feed] = append(read[r.Ref.Feed], aged{r.Ref, times[i]})
+		case !r.Unread():
+			read = append(read, aged{r, times[i]})
 			continue
 		}
 		if times[i].Before(before) {
-			doomed[r.Ref.Feed] = append(doomed[r.Ref.Feed], r.Ref)
+			doomed = append(doomed, r)
 		}
 	}
-	for feed, list := range read {
-		keep := keeps[feed]
-		slices.SortFunc(list, func(a, b aged) int {
-			return cmp.Or(b.moved.Compare(a.moved), b.ref.Delivered().Compare(a.ref.Delivered()), cmp.Compare(b.ref.Unique, a.ref.Unique))
-		})
-		for _, e := range list[min(keep.Newest, len(list)):] {
-			if since, ok := query.Time(keep.Age, x.Now); keep.Age == "" || ok && e.moved.Before(since) {
-				doomed[feed] = append(doomed[feed], e.ref)
-			}
+	slices.SortFunc(read, func(a, b aged) int {
+		return cmp.Or(b.moved.Compare(a.moved), b.ref.Delivered().Compare(a.ref.Delivered()), cmp.Compare(b.ref.Unique, a.ref.Unique))
+	})
+	for _, e := range read[min(keep.Newest, len(read)):] {
+		if since, ok := query.Time(keep.Age, x.Now); keep.Age == "" || ok && e.moved.Before(since) {
+			doomed = append(doomed, e.ref)
 		}
 	}
 	return doomed, nil
 }
 
 // expire deletes entries, or prints them.
-func (x *expiry) expire(ctx context.Context, doomed map[string][]lektordir.Ref) error {
-	total := 0
-	for _, refs := range doomed {
-		total += len(refs)
-	}
+func (x *expiry) expire(ctx context.Context, doomed map[string]packed, total int) error {
 	bar := x.S.Report.Progress(total, "expiring")
 	defer bar.Done()
 	defer x.tellFailed()
@@ -174,7 +214,7 @@ func (x *expiry) expire(ctx context.Context, doomed map[string][]lektordir.Ref) 
 		if err != nil {
 			return err
 		}
-		refs := doomed[feed]
+		refs := doomed[feed].refs(feed)
 		slices.SortFunc(refs, func(a, b lektordir.Ref) int { return cmp.Compare(a.Unique, b.Unique) })
 		before := x.entries
 		for _, ref := range refs {

@@ -6,7 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
+	"hash/maphash"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -37,17 +37,43 @@ type library struct {
 	clock func() time.Time
 
 	mu    sync.Mutex
-	dates map[dateOf]time.Time // of entries that were asked about
-	total int                  // how many entries there were when all were listed last
+	dates dates // of entries that were asked about
+	total int   // how many entries there were when all were listed last
 }
 
-// dateOf is what does not change of an entry: the hash of its feed, and its unique name.
-type dateOf struct{ feed, unique string }
+// dates are those of entries, by the hashes of their feeds and unique names, which do not
+// change. Of a hundred thousand they take what the names alone would, and nothing in them
+// is a pointer that the collector of garbage would follow.
+type dates struct {
+	seed maphash.Seed
+	of   map[uint64]date
+}
+
+// date is a moment.
+type date struct {
+	secs  int64
+	nanos int32
+}
+
+func newDates() dates { return dates{maphash.MakeSeed(), map[uint64]date{}} }
+
+func (d *dates) key(feed, unique string) uint64 {
+	return maphash.Comparable(d.seed, [2]string{feed, unique})
+}
+
+func (d *dates) put(feed, unique string, t time.Time) {
+	d.of[d.key(feed, unique)] = date{t.Unix(), int32(t.Nanosecond())}
+}
+
+func (d *dates) get(r lektordir.Ref) (time.Time, bool) {
+	known, ok := d.of[d.key(r.Feed, r.Unique)]
+	return time.Unix(known.secs, int64(known.nanos)).UTC(), ok
+}
 
 var _ tui.Disk = (*library)(nil)
 
 func newLibrary(o TUIOptions, v *viewer) *library {
-	return &library{o: o, dir: v.Dir, clock: v.clock, dates: map[dateOf]time.Time{}}
+	return &library{o: o, dir: v.Dir, clock: v.clock, dates: newDates()}
 }
 
 // told collects what a command says, for the last line of the screen.
@@ -96,16 +122,24 @@ func (l *library) indexed() *entries.Store {
 
 func (l *library) index() *index.Index { return index.For(l.dir, new(told).streams(), l.o.Index) }
 
+// Overview asks the index, or, where that cannot tell, looks into the feeds that got
+// something last.
 func (l *library) Overview(ctx context.Context, newest int) (*tui.Overview, error) {
-	s := l.indexed()
-	if !l.index().Exists() {
-		return nil, nil
-	}
 	o := &tui.Overview{}
-	var known *entries.Overview
 	var work crew.Crew
 	work.Go(func() (err error) {
-		known, err = s.Overview(ctx, newest)
+		if l.index().Exists() {
+			known, err := l.indexed().Overview(ctx, newest)
+			if err != nil {
+				return err
+			}
+			if known != nil {
+				o.Counts = known.Feeds
+				o.Newest = listed(known.Newest)
+				return nil
+			}
+		}
+		o.Newest, err = l.glance(ctx, newest)
 		return err
 	})
 	work.Go(func() (err error) {
@@ -113,14 +147,75 @@ func (l *library) Overview(ctx context.Context, newest int) (*tui.Overview, erro
 		o.Feeds, err = l.Feeds(ctx)
 		return err
 	})
-	if err := work.Wait(); err != nil || known == nil {
+	if err := work.Wait(); err != nil {
 		return nil, err
 	}
-	o.Counts = known.Feeds
-	for _, r := range known.Newest {
-		o.Newest = append(o.Newest, tui.Listed{Ref: r.Ref, Date: r.Date(), Row: rowOf(r)})
-	}
 	return o, nil
+}
+
+// listed gives what a list shows of entries.
+func listed(records []*entries.Record) []tui.Listed {
+	list := make([]tui.Listed, len(records))
+	for i, r := range records {
+		list[i] = tui.Listed{Ref: r.Ref, Date: r.Date(), Row: rowOf(r)}
+	}
+	return list
+}
+
+// Into so many feeds a glance looks, unless they have so many entries that it takes a while;
+// and from each it takes so many at most, those that were delivered last.
+const glanceFeeds, glanceEntries, glanceEach = 8, 2000, 100
+
+// glance gives unread entries of those feeds that got some last, the newest first. It reads
+// no directory of the others, so it is done long before a list is.
+func (l *library) glance(ctx context.Context, newest int) ([]tui.Listed, error) {
+	names, err := os.ReadDir(l.dir.Join("new"))
+	if err != nil {
+		return nil, err
+	}
+	type got struct {
+		feed string
+		when time.Time
+	}
+	feeds := make([]got, len(names))
+	if err := entries.Parallel(ctx, len(names), func(i int) {
+		if fi, err := names[i].Info(); err == nil && fi.IsDir() && !strings.HasPrefix(fi.Name(), ".") {
+			feeds[i] = got{fi.Name(), fi.ModTime()}
+		}
+	}); err != nil {
+		return nil, err
+	}
+	feeds = slices.DeleteFunc(feeds, func(f got) bool { return f.feed == "" })
+	slices.SortFunc(feeds, func(a, b got) int { return cmp.Or(b.when.Compare(a.when), cmp.Compare(a.feed, b.feed)) })
+	var records []*entries.Record
+	s, seen := l.store(), 0
+	for i, f := range feeds {
+		if len(records) >= newest && (i >= glanceFeeds || seen >= glanceEntries) {
+			break
+		}
+		// What is malformed is told by ls and check.
+		refs, _ := l.dir.List(ctx, lektordir.ListOptions{Feeds: []string{f.feed}, SkipTrashed: true})
+		if ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
+		seen += len(refs)
+		refs = slices.DeleteFunc(refs, func(r lektordir.Ref) bool { return !r.Unread() })
+		for _, r := range refs[max(0, len(refs)-glanceEach):] {
+			records = append(records, s.Record(r))
+		}
+	}
+	if err := entries.Parallel(ctx, len(records), func(i int) { records[i].Date() }); err != nil {
+		return nil, err
+	}
+	slices.SortFunc(records, func(a, b *entries.Record) int {
+		return cmp.Or(b.Date().Compare(a.Date()), cmp.Compare(b.Ref.Unique, a.Ref.Unique), cmp.Compare(b.Ref.Feed, a.Ref.Feed))
+	})
+	l.mu.Lock()
+	for _, r := range records {
+		l.dates.put(r.Ref.Feed, r.Ref.Unique, r.Date())
+	}
+	l.mu.Unlock()
+	return listed(records[:min(len(records), newest)]), nil
 }
 
 // rowOf gives what a list shows of an entry.
@@ -202,15 +297,17 @@ func (l *library) Learn(ctx context.Context, refs []lektordir.Ref, progress func
 		_ = x.Build(ctx, func(done, total int) { progress("indexing", done, total) })
 	}
 	s := l.indexed()
-	known := map[dateOf]time.Time{}
-	if _, err := s.Dates(ctx, func(feed, unique string, when time.Time) { known[dateOf{feed, unique}] = when }); err != nil {
+	if _, err := s.Dates(ctx, func(feed, unique string, when time.Time) {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.dates.put(feed, unique, when)
+	}); err != nil {
 		return err
 	}
 	var missing []lektordir.Ref
 	l.mu.Lock()
-	maps.Copy(l.dates, known)
 	for _, r := range refs {
-		if _, ok := l.dates[dateOf{r.Feed, r.Unique}]; !ok {
+		if _, ok := l.dates.get(r); !ok {
 			missing = append(missing, r)
 		}
 	}
@@ -241,7 +338,7 @@ func (l *library) readDates(ctx context.Context, s *entries.Store, refs []lektor
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for i, r := range refs {
-		l.dates[dateOf{r.Feed, r.Unique}] = dates[i]
+		l.dates.put(r.Feed, r.Unique, dates[i])
 	}
 	return dates, nil
 }
@@ -251,7 +348,8 @@ func (l *library) Dates(ctx context.Context, refs []lektordir.Ref) (dates []time
 	var missing []int
 	l.mu.Lock()
 	for i, r := range refs {
-		if dates[i] = l.dates[dateOf{r.Feed, r.Unique}]; dates[i].IsZero() {
+		known := false
+		if dates[i], known = l.dates.get(r); !known {
 			missing = append(missing, i)
 		}
 	}
@@ -464,7 +562,8 @@ func (l *library) Save(_ context.Context, name, text string) error {
 const poll = 5 * time.Second
 
 func (l *library) Watch(ctx context.Context, since time.Time, changed func(feed string)) error {
-	w := watch.New(ctx, poll, nil)
+	broken := make(chan *crew.Panic, 2) // one of each goroutine of the watcher
+	w := watch.Guarded(ctx, poll, nil, func(p *crew.Panic) { broken <- p })
 	// Queries and folders may be made while one reads; places of entries must be there.
 	for _, place := range []string{"new", "cur"} {
 		if err := w.Add(l.dir.Join(place)); err != nil {
@@ -503,6 +602,8 @@ func (l *library) Watch(ctx context.Context, since time.Time, changed func(feed 
 		select {
 		case <-ctx.Done():
 			return nil
+		case p := <-broken:
+			panic(p)
 		case dir := <-w.Changed:
 			base := filepath.Base(dir)
 			switch {

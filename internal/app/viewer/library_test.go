@@ -49,7 +49,8 @@ func TestOverview(t *testing.T) {
 	}
 	ctx := t.Context()
 	l := f.library(10)
-	if o, err := l.Overview(ctx, 5); o != nil || err != nil {
+	// Without an index it tells of few entries what they are, and not how many there are.
+	if o, err := l.Overview(ctx, 5); err != nil || o.Counts != nil || len(o.Newest) != 5 || len(o.Feeds) != 1 {
 		t.Fatalf("%v %v without an index", o, err)
 	}
 	compare := func() {
@@ -146,6 +147,95 @@ func TestOverview(t *testing.T) {
 	}
 }
 
+// Without an index an overview looks into the feeds that got something last, and into others
+// as long as that is too little. What it tells is in the order of a list, and of feeds with
+// very many entries it takes those that were delivered last.
+func TestGlance(t *testing.T) {
+	f := newFixture(t)
+	l := f.library(1 << 30)
+	feed := func(i int) string { return lektordir.FeedHash(fmt.Sprintf("http://g%02d.example/", i)) }
+	add := func(i, when int, files ...string) string {
+		name := fmt.Sprintf("%d.1.h", when)
+		if _, err := f.Entry(fmt.Sprintf("http://g%02d.example/", i), "new", name, append([]string{"title=" + name, "content=text"}, files...)...); err != nil {
+			t.Fatal(err)
+		}
+		return name
+	}
+	const feeds = 3 * glanceFeeds
+	for i := range feeds {
+		if _, err := f.Feed(fmt.Sprintf("http://g%02d.example/", i), "Feed"); err != nil {
+			t.Fatal(err)
+		}
+		for k := range 3 {
+			// The feeds that got something last have what is dated first, and what was delivered
+			// first of a feed is dated last.
+			add(i, 1700000000+i*10+k, "pubdate="+time.Unix(int64(1600000000-i*10-k), 0).UTC().Format(time.RFC3339))
+		}
+		when := time.Unix(int64(1700000000+i), 0)
+		if err := os.Chtimes(filepath.Join(f.Path, "new", feed(i)), when, when); err != nil {
+			t.Fatal(err)
+		}
+	}
+	check := func(newest int, among ...int) {
+		t.Helper()
+		var want []string
+		for _, i := range among {
+			for k := range 3 {
+				want = append(want, fmt.Sprintf("%d.1.h", 1700000000+i*10+k))
+			}
+		}
+		o, err := l.Overview(t.Context(), newest)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, e := range o.Newest {
+			got = append(got, e.Ref.Unique)
+			if e.Row.Title != e.Ref.Unique {
+				t.Errorf("%+v", e)
+			}
+		}
+		if want = want[:min(len(want), newest)]; !slices.Equal(got, want) {
+			t.Errorf("%v, not %v", got, want)
+		}
+		if o.Counts != nil || len(o.Feeds) != feeds+1 {
+			t.Errorf("%v, %d feeds", o.Counts, len(o.Feeds))
+		}
+	}
+	var last, all []int
+	for i := range feeds {
+		if all = append(all, i); i >= feeds-glanceFeeds {
+			last = append(last, i)
+		}
+	}
+	check(5, last...)
+	check(3*glanceFeeds, last...)
+	check(3*glanceFeeds+1, all[feeds-glanceFeeds-1:]...)
+	check(1000, all...)
+	// What is read, and what has gone, is not in it.
+	name := fmt.Sprintf("%d.1.h", 1700000000+last[0]*10)
+	cur := filepath.Join(f.Path, "cur", feed(last[0]))
+	if err := os.MkdirAll(cur, 0o777); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Rename(filepath.Join(f.Path, "new", feed(last[0]), name), filepath.Join(cur, name+";2,S")); err != nil {
+		t.Fatal(err)
+	}
+	if o, err := l.Overview(t.Context(), 1); err != nil || o.Newest[0].Ref.Unique != fmt.Sprintf("%d.1.h", 1700000000+last[0]*10+1) {
+		t.Errorf("%+v %v", o, err)
+	}
+	for k := range 2 * glanceEach {
+		add(0, 1750000000+k)
+	}
+	o, err := l.Overview(t.Context(), 1000)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := len(o.Newest); n != glanceEach+3*(feeds-1)-1 || o.Newest[0].Ref.Unique != fmt.Sprintf("%d.1.h", 1750000000+2*glanceEach-1) {
+		t.Errorf("%d entries, %+v first", n, o.Newest[0])
+	}
+}
+
 func tuiHash(t *testing.T, l *library) string {
 	t.Helper()
 	feeds, err := l.Feeds(t.Context())
@@ -179,7 +269,7 @@ func TestLearnWithoutIndex(t *testing.T) {
 			t.Errorf("%s", &said)
 		}
 		l.mu.Lock()
-		got := l.dates[dateOf{refs[0].Feed, refs[0].Unique}]
+		got, _ := l.dates.get(refs[0])
 		l.mu.Unlock()
 		if got.Day() != 5 {
 			t.Errorf("%s", got)

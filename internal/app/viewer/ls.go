@@ -4,10 +4,11 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"math"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -56,45 +57,106 @@ func List(ctx context.Context, o ListOptions, s *command.Streams) error {
 		order.by = byRelevance(v.query.Words())
 		sel.Order, sel.Want = order.compare, order.fields
 	}
-	list, err := v.Select(ctx, sel)
+	var seen overview
+	// Select has read the dates; what else cannot be read sorts as empty. What is shown
+	// is checked before it is numbered: no number is skipped.
+	list, err := v.Collect(ctx, sel, entries.Collecting{
+		Order: order.compare, Note: seen.note, Again: func() { seen = overview{} },
+		Keep: func(r *entries.Record) bool {
+			if f := order.fields &^ lektordir.FieldPubDate; f != 0 {
+				r.Get(f)
+			}
+			return v.Usable(r.Check())
+		},
+	})
 	if err != nil {
 		return err
 	}
-	if f := order.fields &^ lektordir.FieldPubDate; f != 0 {
-		// Select has read the dates; what else cannot be read sorts as empty.
-		if err := entries.Parallel(ctx, len(list), func(i int) { list[i].Get(f) }); err != nil {
-			return err
-		}
-	}
-	slices.SortStableFunc(list, order.compare)
-	// What is shown is checked before it is numbered: no number is skipped.
-	if list, err = entries.Filter(ctx, list, func(r *entries.Record) bool { return v.Usable(r.Check()) }); err != nil {
-		return err
-	}
-	for i, r := range list {
-		r.Number = i + 1
-	}
+	defer list.Close()
 	if o.Number {
-		v.saveList(list)
+		v.saveList(list.All())
 	}
 	if v.printer != nil {
-		err = v.records(ctx, o.Print.Format, list)
+		err = v.records(ctx, o.Print.Format, numbered(list.All()))
 	} else {
-		err = v.printList(ctx, list, o)
+		err = v.printList(ctx, list, &seen, o)
 	}
 	if err == nil {
-		v.tellIncomplete(list)
+		v.tellIncomplete(&seen)
 	}
 	return err
+}
+
+// overview is what is to be known of a list before it is printed.
+type overview struct {
+	first *entries.Record // of one feed, as all others are; nil of several, or for none
+	feeds map[string]string
+	flags int // the width of these
+}
+
+func (o *overview) note(r *entries.Record) {
+	if o.feeds == nil {
+		o.feeds, o.first = map[string]string{}, r
+	}
+	// Without a feed in src/ each entry may say otherwise.
+	key := r.Ref.Feed + " " + r.Feed().Title()
+	if _, ok := o.feeds[key]; !ok {
+		o.feeds[key] = r.Feed().Title()
+	}
+	if o.first != nil && r.Ref.Feed != o.first.Ref.Feed {
+		o.first = nil
+	}
+	o.flags = max(o.flags, len(status(r.Ref)))
+}
+
+// numbered gives the records of a list their numbers.
+func numbered(list iter.Seq2[*entries.Record, error]) iter.Seq2[*entries.Record, error] {
+	return func(yield func(*entries.Record, error) bool) {
+		n := 0
+		for r, err := range list {
+			if err == nil {
+				n++
+				r.Number = n
+			}
+			if !yield(r, err) {
+				return
+			}
+		}
+	}
+}
+
+// inParts gives so many records at once, the last ones before an error with it.
+func inParts(list iter.Seq2[*entries.Record, error], n int) iter.Seq2[[]*entries.Record, error] {
+	return func(yield func([]*entries.Record, error) bool) {
+		var part []*entries.Record
+		for r, err := range list {
+			if err != nil {
+				yield(part, err)
+				return
+			}
+			if part = append(part, r); len(part) == n {
+				if !yield(part, nil) {
+					return
+				}
+				part = nil
+			}
+		}
+		if len(part) > 0 {
+			yield(part, nil)
+		}
+	}
 }
 
 // chunk is how many entries are read ahead of printing.
 const chunk = 1024
 
 // records prints records in a format, reading ahead on all cores.
-func (v *viewer) records(ctx context.Context, format string, list []*entries.Record) error {
+func (v *viewer) records(ctx context.Context, format string, list iter.Seq2[*entries.Record, error]) error {
 	n, prepare := entries.Ahead(format)
-	for part := range slices.Chunk(list, n) {
+	for part, err := range inParts(list, n) {
+		if err != nil {
+			return errors.Join(v.printer.Flush(), err)
+		}
 		if err := entries.Parallel(ctx, len(part), func(i int) { prepare(part[i]) }); err != nil {
 			return err
 		}
@@ -182,17 +244,11 @@ func byRank(a, b *entries.Record) int {
 
 // tellIncomplete tells of a list of one feed that older entries are missing (RFC 5005,
 // section 4.2).
-func (v *viewer) tellIncomplete(list []*entries.Record) {
-	for _, r := range list {
-		if r.Ref.Feed != list[0].Ref.Feed {
-			return
+func (v *viewer) tellIncomplete(seen *overview) {
+	if r := seen.first; r != nil {
+		if gap := r.Incomplete(); gap != "" {
+			v.S.Report.Info("%s is incomplete: %s", termsafe.Brief(r.Feed().Title()), gap)
 		}
-	}
-	if len(list) == 0 {
-		return
-	}
-	if gap := list[0].Incomplete(); gap != "" {
-		v.S.Report.Info("%s is incomplete: %s", termsafe.Brief(list[0].Feed().Title()), gap)
 	}
 }
 
@@ -228,7 +284,9 @@ func textual(text func(*entries.Record) string) func(a, b *entries.Record) int {
 	fold := func(r *entries.Record) string {
 		s, ok := folded[r]
 		if !ok {
-			s = query.Fold(text(r))
+			if s = query.Fold(text(r)); len(folded) > 8*chunk {
+				clear(folded) // of many, few are in memory
+			}
 			folded[r] = s
 		}
 		return s
@@ -237,31 +295,33 @@ func textual(text func(*entries.Record) string) func(a, b *entries.Record) int {
 }
 
 // printList prints the list for a person.
-func (v *viewer) printList(ctx context.Context, list []*entries.Record, o ListOptions) error {
-	l := layout{screen: o.Screen, now: v.Now, raw: o.Print.Raw}
+func (v *viewer) printList(ctx context.Context, list *entries.Collection, seen *overview, o ListOptions) error {
+	l := layout{screen: o.Screen, now: v.Now, raw: o.Print.Raw, flags: seen.flags}
 	if o.Number {
 		// Those of a list that nobody saw would be taken for those of another.
-		l.number = len(strconv.Itoa(len(list)))
+		l.number = len(strconv.Itoa(list.Len()))
 	}
-	for _, r := range list {
-		l.flags = max(l.flags, len(status(r.Ref)))
-		l.feed = max(l.feed, termsafe.Width(l.clean(r.Feed().Title())))
+	for _, title := range seen.feeds {
+		l.feed = max(l.feed, termsafe.Width(l.clean(title)))
 	}
 	if l.screen.Width > 0 {
 		l.current = entries.Key(v.current())
 	}
 	// A line of the list is one of the screen, and the prompt needs another.
-	if o.Pager.Command == "" || o.Print.Raw || o.Screen.Height == 0 || len(list) < o.Screen.Height {
-		return v.printRows(ctx, v.S.Out, list, l)
+	if o.Pager.Command == "" || o.Print.Raw || o.Screen.Height == 0 || list.Len() < o.Screen.Height {
+		return v.printRows(ctx, v.S.Out, numbered(list.All()), l)
 	}
 	l.screen.Color = l.screen.Color && o.Pager.colors()
-	return Pager{Command: o.Pager.Command}.show(v.S, func(w io.Writer) error { return v.printRows(ctx, w, list, l) })
+	return Pager{Command: o.Pager.Command}.show(v.S, func(w io.Writer) error { return v.printRows(ctx, w, numbered(list.All()), l) })
 }
 
 // printRows prints records in rows, reading ahead on all cores.
-func (v *viewer) printRows(ctx context.Context, w io.Writer, list []*entries.Record, l layout) error {
+func (v *viewer) printRows(ctx context.Context, w io.Writer, list iter.Seq2[*entries.Record, error], l layout) error {
 	var b bytes.Buffer
-	for part := range slices.Chunk(list, chunk) {
+	for part, err := range inParts(list, chunk) {
+		if err != nil {
+			return err
+		}
 		if p, ok := w.(*pager); ok && p.left {
 			return nil
 		}

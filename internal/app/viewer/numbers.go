@@ -1,11 +1,13 @@
 package viewer
 
 import (
-	"bytes"
+	"bufio"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"iter"
+	"math"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -38,31 +40,27 @@ func owner() string {
 }
 
 // save writes a state file.
-func (v *viewer) save(name string, data []byte) error {
+func (v *viewer) save(name string, from func(io.Writer) error) error {
 	if err := v.Dir.Inside("etc/view"); err != nil {
 		return err
 	}
 	path := v.stateFile(name)
-	err := atomicfile.WriteUnsynced(path, data)
+	err := atomicfile.WriteUnsyncedFrom(path, from)
 	if errors.Is(err, fs.ErrNotExist) {
 		if err = os.MkdirAll(filepath.Dir(path), 0o777); err == nil {
-			err = atomicfile.WriteUnsynced(path, data)
+			err = atomicfile.WriteUnsyncedFrom(path, from)
 		}
 	}
 	return err
 }
 
-// maxNumbers is the largest list that is read, in bytes: that of a million
-// entries.
-const maxNumbers = 256 << 20
-
-// load reads a state file of this terminal. A process without a terminal, and a
+// state opens a state file of this terminal. A process without a terminal, and a
 // terminal that has none yet, take the one of this user that was written last:
 // an editor's or a window manager's command means the list on the screen.
-func (v *viewer) load(name string) ([]byte, error) {
-	data, err := atomicfile.Read(v.stateFile(name), maxNumbers)
+func (v *viewer) state(name string) (*os.File, error) {
+	f, err := atomicfile.OpenRegular(v.stateFile(name))
 	if err == nil || !errors.Is(err, fs.ErrNotExist) {
-		return data, err
+		return f, err
 	}
 	dir := v.Dir.Join("etc", "view")
 	ents, derr := os.ReadDir(dir)
@@ -81,47 +79,105 @@ func (v *viewer) load(name string) ([]byte, error) {
 	if newest == nil {
 		return nil, err
 	}
-	return atomicfile.Read(filepath.Join(dir, newest.Name()), maxNumbers)
+	return atomicfile.OpenRegular(filepath.Join(dir, newest.Name()))
 }
 
 // saveList remembers entries as the last list; a failure is a warning.
-func (v *viewer) saveList(list []*entries.Record) {
-	var b bytes.Buffer
-	for _, r := range list {
-		b.WriteString(r.Ref.Path())
-		b.WriteByte('\n')
-	}
-	if err := v.save("list", b.Bytes()); err != nil {
+func (v *viewer) saveList(list iter.Seq2[*entries.Record, error]) {
+	err := v.save("list", func(w io.Writer) error {
+		b := bufio.NewWriter(w)
+		for r, err := range list {
+			if err != nil {
+				return err
+			}
+			_, _ = b.WriteString(r.Ref.Path())
+			_ = b.WriteByte('\n')
+		}
+		return b.Flush()
+	})
+	if err != nil {
 		v.S.Report.Warn("the numbers cannot be used, they were not saved: %v", err)
 	}
 }
 
-// list gives the paths of the last list, nil if there was none.
-func (v *viewer) list() ([]string, error) {
-	data, err := v.load("list")
+// those gives records that are in memory as a list.
+func those(list []*entries.Record) iter.Seq2[*entries.Record, error] {
+	return func(yield func(*entries.Record, error) bool) {
+		for _, r := range list {
+			if !yield(r, nil) {
+				return
+			}
+		}
+	}
+}
+
+// lastList is the last list, of which no more is in memory than is looked at.
+type lastList struct {
+	f     *os.File // nil if there was none
+	count func() (int, error)
+}
+
+// list opens the last list.
+func (v *viewer) list() (*lastList, error) {
+	f, err := v.state("list")
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
+		f, err = nil, nil
 	}
-	if err != nil {
-		return nil, err
+	l := &lastList{f: f}
+	l.count = sync.OnceValues(func() (n int, err error) {
+		for _, err = range l.paths(1) {
+			n++
+		}
+		return n, err
+	})
+	return l, err
+}
+
+func (l *lastList) close() {
+	if l.f != nil {
+		_ = l.f.Close()
 	}
-	text := strings.TrimSuffix(string(data), "\n")
-	if text == "" {
-		return []string{}, nil
+}
+
+// paths yields the paths from a number on. An error ends them.
+func (l *lastList) paths(from int) iter.Seq2[string, error] {
+	return func(yield func(string, error) bool) {
+		if l.f == nil {
+			return
+		}
+		r := bufio.NewReaderSize(io.NewSectionReader(l.f, 0, math.MaxInt64), 64<<10)
+		for n := 1; ; n++ {
+			line, err := r.ReadSlice('\n')
+			if err != nil && (err != io.EOF || len(line) == 0) {
+				if err != io.EOF {
+					yield("", err)
+				}
+				return
+			}
+			if n >= from && !yield(strings.TrimSuffix(string(line), "\n"), nil) {
+				return
+			}
+		}
 	}
-	return strings.Split(text, "\n"), nil
 }
 
 // setCurrent remembers the entry that "." means.
-func (v *viewer) setCurrent(r lektordir.Ref) error { return v.save("current", []byte(r.Path()+"\n")) }
+func (v *viewer) setCurrent(r lektordir.Ref) error {
+	return v.save("current", func(w io.Writer) error { _, err := io.WriteString(w, r.Path()+"\n"); return err })
+}
 
 // current gives the path of the entry shown last, "" if there is none.
 func (v *viewer) current() string {
-	data, err := v.load("current")
+	f, err := v.state("current")
 	if err != nil {
 		return ""
 	}
-	return strings.TrimSuffix(string(data), "\n")
+	l := &lastList{f: f}
+	defer l.close()
+	for path := range l.paths(1) {
+		return path
+	}
+	return ""
 }
 
 // entryRange is a number or range of the last list as the user writes it; last
@@ -173,7 +229,12 @@ type Names struct {
 // not end it.
 func (v *viewer) named(n Names) iter.Seq2[lektordir.Ref, error] {
 	return func(yield func(lektordir.Ref, error) bool) {
-		list := sync.OnceValues(v.list)
+		open := sync.OnceValues(v.list)
+		defer func() {
+			if l, err := open(); err == nil {
+				l.close()
+			}
+		}()
 		for name, err := range command.ReadArgs(n.Args, v.S.In, n.Nul) {
 			rg, isNumber := parseRange(name)
 			switch {
@@ -183,12 +244,13 @@ func (v *viewer) named(n Names) iter.Seq2[lektordir.Ref, error] {
 					err = command.Hint(errors.New("there is no current entry"), "\".\" is the entry that show or next showed last")
 				}
 			case isNumber:
-				var all []string
-				if all, err = list(); err == nil {
-					rg, err = rg.in(name, all)
+				var lines *lastList
+				if lines, err = open(); err == nil {
+					rg, err = rg.in(name, lines)
 				}
-				for i := rg.from; err == nil && i <= rg.to; i++ {
-					if !yield(v.Resolve(all[i-1], i)) {
+				if err == nil {
+					var more bool
+					if more, err = v.inRange(lines, rg, yield); !more {
 						return
 					}
 				}
@@ -207,20 +269,41 @@ func (v *viewer) named(n Names) iter.Seq2[lektordir.Ref, error] {
 	}
 }
 
+// inRange yields the entries of a range, and reports whether more are wanted.
+func (v *viewer) inRange(list *lastList, rg entryRange, yield func(lektordir.Ref, error) bool) (more bool, err error) {
+	n := rg.from - 1
+	for path, err := range list.paths(rg.from) {
+		if err != nil {
+			return true, err
+		}
+		if n++; !yield(v.Resolve(path, n)) {
+			return false, nil
+		}
+		if n == rg.to {
+			break
+		}
+	}
+	return true, nil
+}
+
 // in gives a range with the numbers that it has in a list.
-func (rg entryRange) in(name string, list []string) (entryRange, error) {
-	if list == nil {
+func (rg entryRange) in(name string, list *lastList) (entryRange, error) {
+	if list.f == nil {
 		return rg, command.Hint(fmt.Errorf("there is no list that %s is a number of", name), "make one with lektor-view ls")
 	}
-	if len(list) == 0 {
+	size, err := list.count()
+	if err != nil {
+		return rg, err
+	}
+	if size == 0 {
 		return rg, command.Hint(fmt.Errorf("%s: the last list is empty", name), "list read entries too with lektor-view ls -a")
 	}
 	for _, end := range []*int{&rg.from, &rg.to} {
 		if *end == last {
-			*end = len(list)
+			*end = size
 		}
-		if *end < 1 || *end > len(list) {
-			return rg, command.Hint(fmt.Errorf("%s: the last list goes from 1 to %d", name, len(list)), "numbers are those of the last lektor-view ls")
+		if *end < 1 || *end > size {
+			return rg, command.Hint(fmt.Errorf("%s: the last list goes from 1 to %d", name, size), "numbers are those of the last lektor-view ls")
 		}
 	}
 	if rg.from > rg.to {

@@ -78,6 +78,7 @@ func Publish(ctx context.Context, o PublishOptions, s *command.Streams) error {
 	if p.viewer, err = o.open(o.Query, command.PrinterOptions{}, s); err != nil {
 		return err
 	}
+	defer p.index.Work(ctx)
 	named, failed, err := entries.Feeds(ctx, o.Include, false, s, entries.Finding(p.Dir, true))
 	if failed || err != nil {
 		return cmp.Or[error](err, &command.ExitError{Status: command.StatusFailed})

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"math"
 	"slices"
 	"strings"
 
@@ -112,24 +113,8 @@ func Next(ctx context.Context, o ShowOptions, s *command.Streams) error {
 // next finds the entry for [Next], nil if there is none.
 func (v *viewer) next(ctx context.Context) (*entries.Record, error) {
 	if v.query.Empty() {
-		found, err := v.Select(ctx, entries.Selection{Query: v.query})
-		if err != nil {
-			return nil, err
-		}
-		list, err := v.list()
-		if err != nil {
-			return nil, err
-		}
-		// Entries are recognised by feed and unique name, wherever they are now.
-		unread := make(map[string]*entries.Record, len(found))
-		for _, r := range found {
-			unread[r.Key()] = r
-		}
-		at := slices.IndexFunc(list, func(p string) bool { return entries.Key(p) == entries.Key(v.current()) })
-		for i := range list {
-			if r := unread[entries.Key(list[(at+1+i)%len(list)])]; r != nil && v.Usable(r.Check()) {
-				return v.Record(r.Ref), nil
-			}
+		if r, err := v.nextListed(ctx); r != nil || err != nil {
+			return r, err
 		}
 	}
 	found, err := v.Select(ctx, entries.Selection{Query: v.query, Want: lektordir.FieldPubDate})
@@ -141,6 +126,54 @@ func (v *viewer) next(ctx context.Context) (*entries.Record, error) {
 		if r.Ref.Unread() && v.Usable(r.Check()) {
 			// It is shown as its files are now.
 			return v.Record(r.Ref), nil
+		}
+	}
+	return nil, nil
+}
+
+// nextListed finds the unread entry that follows the current one in the last list, or
+// from its end on the first; nil if there is none.
+func (v *viewer) nextListed(ctx context.Context) (*entries.Record, error) {
+	list, err := v.list()
+	if err != nil {
+		return nil, err
+	}
+	defer list.close()
+	// Entries are recognised by feed and unique name, wherever they are now.
+	unread := map[string]lektordir.Ref{}
+	err = v.Each(ctx, entries.Selection{Query: v.query}, func(r *entries.Record) error {
+		unread[r.Key()] = r.Ref
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	at, n, current := 0, 0, entries.Key(v.current())
+	for path, err := range list.paths(1) {
+		if err != nil {
+			return nil, err
+		}
+		if n++; entries.Key(path) == current {
+			at = n
+			break
+		}
+	}
+	for _, part := range []struct{ from, to int }{{at + 1, math.MaxInt}, {1, at}} {
+		n := part.from - 1
+		for path, err := range list.paths(part.from) {
+			if err != nil {
+				return nil, err
+			}
+			if n++; n > part.to {
+				break
+			}
+			ref, ok := unread[entries.Key(path)]
+			if !ok {
+				continue
+			}
+			if r := v.Record(ref); v.Usable(r.Check()) {
+				return v.Record(r.Ref), nil
+			}
 		}
 	}
 	return nil, nil

@@ -39,6 +39,7 @@ type Common struct {
 // viewer is one run of a command.
 type viewer struct {
 	*entries.Store
+	index    *index.Index
 	clock    func() time.Time
 	terminal string
 	query    *query.Query
@@ -62,7 +63,7 @@ func (c Common) open(words []string, format command.PrinterOptions, s *command.S
 			return nil, err
 		}
 	}
-	v.Store, _, err = index.Open(c.Dir, v.clock, s, c.Index)
+	v.Store, v.index, err = index.Open(c.Dir, v.clock, s, c.Index)
 	if err != nil {
 		return nil, err
 	}

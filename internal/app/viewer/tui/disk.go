@@ -28,8 +28,8 @@ type Row struct{ Title, Author string }
 type Overview struct {
 	Feeds  []Feed
 	Saved  []Saved
-	Counts map[string]entries.Tally // by hashes of feeds
-	Newest []Listed                 // unread entries, the newest first
+	Counts map[string]entries.Tally // by hashes of feeds; nil when they are not known
+	Newest []Listed                 // unread entries, the newest of those known first
 }
 
 // Listed is an entry as a list shows it.

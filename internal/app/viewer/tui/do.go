@@ -11,7 +11,6 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
-	"github.com/lektordir/lektor/internal/units"
 	"github.com/lektordir/lektor/lektordir"
 )
 
@@ -27,7 +26,7 @@ func (m *model) haveList(msg listMsg) tea.Cmd {
 	}
 	l.err = msg.err
 	var at key
-	if it, ok := m.current(); ok && !l.home {
+	if it, ok := m.current(); ok && !l.home && (m.focus != feedsPane || l.at > 0) {
 		at = keyOf(it.ref)
 	}
 	if l.home {
@@ -38,15 +37,14 @@ func (m *model) haveList(msg listMsg) tea.Cmd {
 		if l.items = msg.items; msg.made != nil {
 			l.made = msg.made
 		}
-		m.overlay()
+		m.markSince(msg.marked)
 	}
 	l.at = max(0, min(l.at, len(l.items)-1))
 	if at != (key{}) {
-		i := slices.IndexFunc(l.items, func(it *item) bool { return it.ref.Unique == at.unique && it.ref.Feed == at.feed })
-		if i >= 0 {
+		if i := find(l.items, l.at, at); i >= 0 {
 			// The line of the screen stays, too, but at the top, where one looks for what
-			// arrives.
-			if l.y > 0 {
+			// arrives; unless that is more than there is room for.
+			if l.y > 0 || i >= m.room() {
 				l.y += i - l.at
 			}
 			l.at = i
@@ -68,24 +66,6 @@ func (m *model) haveList(msg listMsg) tea.Cmd {
 		cmds = append(cmds, m.learn())
 	}
 	return tea.Batch(cmds...)
-}
-
-// overlay puts into a list what is being marked, as it will be.
-func (m *model) overlay() {
-	if len(m.moving) == 0 {
-		return
-	}
-	l := &m.list
-	items := make([]*item, 0, len(l.items)) // the others are those of a listing
-	for _, it := range l.items {
-		if at, ok := m.moving[keyOf(it.ref)]; ok && at.ref != it.ref {
-			it = &item{at.ref, it.date}
-		}
-		if !it.ref.Trashed() {
-			items = append(items, it)
-		}
-	}
-	l.items = items
 }
 
 // current is the entry that the cursor of the list is on.
@@ -206,7 +186,7 @@ func (m *model) read() tea.Cmd {
 	seq := p.seq
 	*p = reading{ref: it.ref, key: keyOf(it.ref), seq: seq}
 	cmds := []tea.Cmd{m.dropPicture(), m.layOut()}
-	m.list.keep[p.key] = true
+	m.list.keep.add(p.key)
 	if it.ref.Unread() {
 		cmds = append(cmds, m.change([]lektordir.Ref{it.ref}, "S", ""))
 	}
@@ -397,29 +377,12 @@ func (m *model) nextFeed(by int) tea.Cmd {
 	at := slices.IndexFunc(nodes, func(n node) bool { return n.id == m.list.of })
 	for i := 1; i < len(nodes); i++ {
 		n := nodes[((at+i*by)%len(nodes)+len(nodes))%len(nodes)]
-		if n.kind == feedNode && m.unreadIn(n.name) > 0 {
+		if n.kind == feedNode && m.hasUnread(n.name) {
 			m.show(n)
 			return m.choose(n.id)
 		}
 	}
 	return nil
-}
-
-// unreadIn counts the unread entries of a feed, as they will be.
-func (m *model) unreadIn(hash string) int {
-	if m.shelf.bare {
-		return m.shelf.feeds[hash].Unread
-	}
-	n := 0
-	for _, r := range m.shelf.feeds[hash].refs {
-		if at, ok := m.moving[keyOf(r)]; ok {
-			r = at.ref
-		}
-		if r.Unread() {
-			n++
-		}
-	}
-	return n
 }
 
 // show opens the folders that hide a node.
@@ -463,117 +426,13 @@ func (m *model) toggle(flag rune) tea.Cmd {
 // mark sets and clears flags of the chosen entry.
 func (m *model) mark(set, unset string) tea.Cmd {
 	return m.onChosen(func(ref lektordir.Ref) tea.Cmd {
-		m.list.keep[keyOf(ref)] = true
+		m.list.keep.add(keyOf(ref))
 		cmd := m.change([]lektordir.Ref{ref}, set, unset)
 		if m.focus == listPane && m.o.Advance {
 			m.move(1)
 		}
 		return cmd
 	})
-}
-
-// change marks entries: on the screen at once, on the disk when it is their turn.
-func (m *model) change(refs []lektordir.Ref, set, unset string) tea.Cmd {
-	d := m.disk
-	return m.enqueue(refs, set, unset, func(ctx context.Context) (string, []lektordir.Ref, error) {
-		if strings.Contains(set, "T") {
-			return "", refs, d.Trash(ctx, refs)
-		}
-		moved, err := d.Mark(ctx, refs, set, unset)
-		return "", moved, err
-	})
-}
-
-// enqueue puts a job behind those that wait.
-func (m *model) enqueue(refs []lektordir.Ref, set, unset string, do doing) tea.Cmd {
-	j := job{do: do}
-	for _, r := range refs {
-		to, err := r.WithFlags(set, unset)
-		if err != nil {
-			m.fail(err)
-			return nil
-		}
-		key := keyOf(r)
-		j.keys = append(j.keys, key)
-		m.moving[key] = moving{to, m.moving[key].jobs + 1}
-		if key == m.page.key {
-			m.page.ref = to
-		}
-	}
-	m.overlay()
-	m.list.at = max(0, min(m.list.at, len(m.list.items)-1))
-	m.marks = append(m.marks, j)
-	if len(m.marks) == 1 {
-		return m.work()
-	}
-	return nil
-}
-
-// work does the first job.
-func (m *model) work() tea.Cmd {
-	ctx, j := m.ctx, m.marks[0]
-	return func() tea.Msg {
-		said, moved, err := j.do(ctx)
-		return jobMsg{j, said, moved, err}
-	}
-}
-
-func (m *model) haveJob(msg jobMsg) tea.Cmd {
-	m.marks = m.marks[1:]
-	for _, key := range msg.job.keys {
-		at := m.moving[key]
-		at.jobs--
-		m.moving[key] = at
-	}
-	if msg.said != "" {
-		m.say("%s", msg.said)
-	}
-	if msg.err != nil {
-		m.fail(msg.err)
-	}
-	for _, r := range msg.moved {
-		m.changed[r.Feed] = true
-		key := keyOf(r)
-		if at := m.moving[key]; at.jobs > 0 {
-			continue // another job waits, and knows better
-		}
-		if key == m.page.key {
-			m.page.ref = r
-		}
-	}
-	for _, key := range msg.job.keys {
-		m.changed[key.feed] = true
-	}
-	if msg.said != "" && len(msg.moved) == 0 {
-		m.changed[""] = true // a query was saved
-	}
-	cmds := []tea.Cmd{m.scan()}
-	if len(m.marks) > 0 {
-		cmds = append(cmds, m.work())
-	}
-	return tea.Batch(cmds...)
-}
-
-// readAll marks as read what is listed, or all of what the cursor of the first pane is
-// on.
-func (m *model) readAll() tea.Cmd {
-	var refs []lektordir.Ref
-	for _, it := range m.list.items {
-		if it.ref.Unread() {
-			refs = append(refs, it.ref)
-			m.list.keep[keyOf(it.ref)] = true
-		}
-	}
-	switch {
-	case m.list.busy:
-		m.say("the list is not complete yet")
-		return nil
-	case len(refs) == 0:
-		m.say("all of these are read")
-		return nil
-	}
-	m.say("%s marked as read; %s takes it back", units.Count(len(refs), "entry"), m.o.Keys.of("undo"))
-	return m.change(refs, "S", "")
 }
 
 // trash marks the chosen entry as trashed. Who reads it reads the next one then.
@@ -591,7 +450,7 @@ func (m *model) trash() tea.Cmd {
 // undo takes back the last command.
 func (m *model) undo() tea.Cmd {
 	d := m.disk
-	return m.enqueue(nil, "", "", func(ctx context.Context) (string, []lektordir.Ref, error) {
+	return m.enqueue(&moves{}, func(ctx context.Context) (string, []lektordir.Ref, error) {
 		said, moved, err := d.Undo(ctx)
 		return said, moved, err
 	})
@@ -640,7 +499,7 @@ func (m *model) toggleAll() tea.Cmd {
 		m.say("read entries, too")
 	}
 	m.list.made = nil
-	clear(m.list.keep)
+	m.list.keep = &kept{}
 	return m.anew()
 }
 
@@ -657,7 +516,7 @@ func (m *model) reload() tea.Cmd {
 	m.changed[""] = true
 	m.list.made = nil
 	clear(m.rows)
-	clear(m.list.keep)
+	m.list.keep = &kept{}
 	m.page.width = 0
 	m.say("read anew")
 	return tea.Batch(m.scan(), m.layOut())
@@ -740,7 +599,7 @@ func (m *model) saveQuery(words []string) tea.Cmd {
 		return nil
 	}
 	d, name, whole := m.disk, strings.TrimSpace(words[0]), wanted{of: m.list.of, query: text}.text()
-	return m.enqueue(nil, "", "", func(ctx context.Context) (string, []lektordir.Ref, error) {
+	return m.enqueue(&moves{}, func(ctx context.Context) (string, []lektordir.Ref, error) {
 		if err := d.Save(ctx, name, whole); err != nil {
 			return "", nil, err
 		}

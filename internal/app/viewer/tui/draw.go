@@ -242,11 +242,14 @@ func (m *model) drawList(width, room int) (string, []string) {
 		title += " /" + Plain(l.query)
 	}
 	if len(l.items) > 0 {
-		n := len(l.items)
-		if m.shelf.bare {
-			n = m.shelf.all.Unread
+		n := fmt.Sprint(len(l.items))
+		switch {
+		case m.shelf.uncounted:
+			n = ""
+		case m.shelf.bare:
+			n = fmt.Sprint(m.shelf.all.Unread)
 		}
-		title += fmt.Sprintf("  %d/%d", l.at+1, n)
+		title += fmt.Sprintf("  %d/%s", l.at+1, n)
 	}
 	if l.busy {
 		title += " …"

@@ -88,7 +88,7 @@ func (m *model) graphicsMsg(msg tea.Msg) tea.Cmd {
 }
 
 // settle is longer than a screen takes to be drawn.
-const settle = 5 * frame
+const settle = 10 * frame
 
 // picture fetches a picture of the entry and shows it: the first one, then the next; with
 // a number that one. Nothing is fetched but by this key.

@@ -41,7 +41,7 @@ type listing struct {
 const datesWithin = 150 * time.Millisecond
 
 // list makes a list. What is in keep is in it although it is read.
-func (s *shelf) list(ctx context.Context, d Disk, w wanted, keep map[key]bool) *listing {
+func (s *shelf) list(ctx context.Context, d Disk, w wanted, keep *kept) *listing {
 	refs := s.in(w.of)
 	if !w.lists() {
 		refs = deleteRead(refs, keep)
@@ -56,7 +56,7 @@ func (w wanted) lists() bool { return w.all || w.of.kind == flaggedNode }
 // with makes the same list of another shelf. Only feeds that are others there are looked
 // at: of a hundred thousand entries those of ten feeds, for as long as a fetcher delivers.
 // ok is false where it is better made from the beginning.
-func (l *listing) with(ctx context.Context, d Disk, s *shelf, keep map[key]bool) (made *listing, ok bool) {
+func (l *listing) with(ctx context.Context, d Disk, s *shelf, keep *kept) (made *listing, ok bool) {
 	others := map[string]bool{}
 	n := 0
 	for hash, f := range s.feeds {
@@ -96,8 +96,8 @@ func (l *listing) with(ctx context.Context, d Disk, s *shelf, keep map[key]bool)
 }
 
 // deleteRead takes out what is read, but what is to be kept.
-func deleteRead(refs []lektordir.Ref, keep map[key]bool) []lektordir.Ref {
-	return slices.DeleteFunc(refs, func(r lektordir.Ref) bool { return !r.Unread() && !keep[keyOf(r)] })
+func deleteRead(refs []lektordir.Ref, keep *kept) []lektordir.Ref {
+	return slices.DeleteFunc(refs, func(r lektordir.Ref) bool { return !r.Unread() && !keep.has(keyOf(r)) })
 }
 
 // compareItems gives the order of a list.

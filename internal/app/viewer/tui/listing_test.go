@@ -51,7 +51,7 @@ func TestListingWith(t *testing.T) {
 			s.put(feed(i), some(feed(i)))
 		}
 		s.arrange()
-		keep := map[key]bool{}
+		keep := &kept{}
 		w := wanted{of: s.nodes[random.IntN(len(s.nodes))].id, all: random.IntN(2) == 0, oldest: random.IntN(2) == 0}
 		l := s.list(t.Context(), d, w, keep)
 		for range 5 {
@@ -69,7 +69,7 @@ func TestListingWith(t *testing.T) {
 			}
 			next.arrange()
 			for _, it := range l.items[:len(l.items)/3] {
-				keep[keyOf(it.ref)] = true
+				keep.add(keyOf(it.ref))
 			}
 			before := slices.Clone(l.items)
 			want := next.list(t.Context(), d, w, keep)

@@ -32,9 +32,11 @@ type model struct {
 	send func(tea.Msg)
 	// began is when everything was begun to be read.
 	began  time.Time
-	retry  time.Duration // see the constant
+	retry  time.Duration                        // see the constant
+	after  func(time.Duration, tea.Msg) tea.Cmd // gives a message when a time has passed
 	heard  *heard
-	defect *defect // that ended it
+	hears  func() tea.Msg // hear
+	defect *defect        // that ended it
 
 	width, height int
 	focus         paneKind
@@ -58,15 +60,9 @@ type model struct {
 	learns  bool   // dates are being read
 	learned string // how much of them
 
-	marks   []job // that wait for the one at work, the first
-	moving  map[key]moving
-	settled []key // keys of moving that the scan at work will see
-}
-
-// moving is an entry that is being marked: where it will be, until a scan sees it there.
-type moving struct {
-	ref  lektordir.Ref
-	jobs int // at work on it
+	marks   []job      // that wait for the one at work, the first
+	moving  []*marking // in the order of the keys
+	settled []*marking // those of moving that the scan at work will see
 }
 
 // tree is the first pane.
@@ -92,7 +88,7 @@ type list struct {
 	took   time.Duration // how long the last one took
 	hold   bool          // it is the same once more
 	home   bool          // the cursor goes to the first one that comes
-	keep   map[key]bool  // read here, and listed until one leaves
+	keep   *kept         // read here, and listed until one leaves
 	then   func(*model) tea.Cmd
 	err    error // why there is none
 }
@@ -110,17 +106,6 @@ type reading struct {
 	feeds bool                 // the feed's text is asked for, not the article of the page
 	err   error
 }
-
-// job is a change of the lektor-dir. They are made one after the other, in the order
-// in which the keys were pressed.
-type job struct {
-	keys []key
-	do   doing
-}
-
-// doing does a job. What it says is for the last line; moved are the entries that were
-// moved, where they are now.
-type doing func(context.Context) (said string, moved []lektordir.Ref, err error)
 
 type (
 	overviewMsg struct {
@@ -142,9 +127,11 @@ type (
 		seq   int
 		made  *listing // nil for a search
 		items []*item
-		whole bool    // all dates are known
-		rest  tea.Cmd // brings the rest; nil when this is all
-		err   error
+		// marked is what was being marked when it was begun, and is so in the items.
+		marked []*moves
+		whole  bool    // all dates are known
+		rest   tea.Cmd // brings the rest; nil when this is all
+		err    error
 	}
 	rowsMsg struct {
 		keys []key
@@ -155,12 +142,6 @@ type (
 		page *Page
 		body []string
 		err  error
-	}
-	jobMsg struct {
-		job   job
-		said  string
-		moved []lektordir.Ref
-		err   error
 	}
 	changedMsg struct{ feeds []string }
 	scanMsg    struct{}
@@ -175,16 +156,22 @@ type (
 
 func newModel(ctx context.Context, d Disk, o *Options) *model {
 	m := &model{
-		ctx: ctx, disk: d, o: o, began: time.Now(), retry: retry, changed: map[string]bool{"": true}, rows: map[key]Row{}, asked: map[key]bool{}, moving: map[key]moving{},
-		heard: newHeard(),
-		tree:  tree{closed: map[id]bool{}},
+		ctx: ctx, disk: d, o: o, began: time.Now(), retry: retry, changed: map[string]bool{"": true}, rows: map[key]Row{}, asked: map[key]bool{},
+		heard: newHeard(), after: later,
+		tree: tree{closed: map[id]bool{}},
 	}
+	m.hears = m.hear
 	m.list.cancel = func() {}
-	m.list.keep = map[key]bool{}
+	m.list.keep = &kept{}
 	if n := len(o.Keys.Errs); n > 0 {
 		m.said, m.bad = o.Keys.Errs[0].Error(), true
 	}
 	return m
+}
+
+// later gives a message when a time has passed.
+func later(d time.Duration, msg tea.Msg) tea.Cmd {
+	return tea.Tick(d, func(time.Time) tea.Msg { return msg })
 }
 
 // firstRows is how many entries an overview is asked for: what a person sees, and
@@ -304,10 +291,7 @@ func (m *model) take(msg tea.Msg) tea.Cmd {
 		// The library forgets what it draws into columns that are new (its renderer copies
 		// lines into the old, narrower ones), and would leave it standing. Drawn once more
 		// when that is done, all is as it believes.
-		again := func(after time.Duration) tea.Cmd {
-			return tea.Tick(after, func(time.Time) tea.Msg { return redrawMsg{} })
-		}
-		return tea.Batch(m.dropPicture(), m.layOut(), again(3*frame), again(20*frame))
+		return tea.Batch(m.dropPicture(), m.layOut(), m.after(6*frame, redrawMsg{}), m.after(40*frame, redrawMsg{}))
 	case redrawMsg:
 		if m.shown.picture == nil {
 			return tea.ClearScreen
@@ -343,11 +327,13 @@ func (m *model) take(msg tea.Msg) tea.Cmd {
 		return m.start(msg)
 	case jobMsg:
 		return m.haveJob(msg)
+	case markedMsg:
+		return m.haveMarked(msg)
 	case changedMsg:
 		for _, feed := range msg.feeds {
 			m.changed[feed] = true
 		}
-		return tea.Batch(m.scan(), m.hear)
+		return tea.Batch(m.scan(), m.hears)
 	case scanMsg:
 		m.scanning = false
 		return m.scan()
@@ -362,8 +348,12 @@ func (m *model) take(msg tea.Msg) tea.Cmd {
 	return nil
 }
 
+// framesPerSecond is how often the library looks whether there is something to be drawn,
+// which is the most that it can: at its default a key waits for as long as 17 ms.
+const framesPerSecond = 120
+
 // frame is how long the library waits between two drawings.
-const frame = time.Second / 60
+const frame = time.Second / framesPerSecond
 
 // maxRows is how many rows are remembered.
 const maxRows = 4000
@@ -398,12 +388,7 @@ func (m *model) scanWith(known []Feed) tea.Cmd {
 	all := m.changed[""] || m.shelf == nil || m.shelf.bare
 	feeds := slices.Sorted(maps.Keys(m.changed))
 	clear(m.changed)
-	m.settled = m.settled[:0]
-	for key, at := range m.moving {
-		if at.jobs == 0 {
-			m.settled = append(m.settled, key)
-		}
-	}
+	m.settled = slices.DeleteFunc(slices.Clone(m.moving), func(mark *marking) bool { return !mark.done })
 	ctx, d, old := m.ctx, m.disk, m.shelf
 	return func() tea.Msg {
 		var s *shelf
@@ -430,23 +415,16 @@ func (m *model) scanWith(known []Feed) tea.Cmd {
 }
 
 func (m *model) haveShelf(msg shelfMsg) tea.Cmd {
-	after := func(d time.Duration) tea.Cmd {
-		return tea.Tick(d, func(time.Time) tea.Msg { return scanMsg{} })
-	}
 	if msg.err != nil {
 		// What there was is shown until it can be read.
 		m.fail(msg.err)
 		for _, hash := range msg.feeds {
 			m.changed[hash] = true
 		}
-		return after(m.retry)
+		return m.after(m.retry, scanMsg{})
 	}
-	again := after(max(pause, 3*m.list.took))
-	for _, key := range m.settled {
-		if m.moving[key].jobs == 0 {
-			delete(m.moving, key)
-		}
-	}
+	again := m.after(max(pause, 3*m.list.took), scanMsg{})
+	m.moving = slices.DeleteFunc(m.moving, func(mark *marking) bool { return slices.Contains(m.settled, mark) })
 	first, shown := m.shelf == nil || m.shelf.bare, m.shelf != nil
 	m.shelf = msg.shelf
 	m.arrangeTree()
@@ -460,10 +438,10 @@ func (m *model) haveShelf(msg shelfMsg) tea.Cmd {
 	if first && shown {
 		cmd := m.anew()
 		m.list.hold = true
-		return tea.Batch(again, cmd, m.watch, m.hear)
+		return tea.Batch(again, cmd, m.watch, m.hears)
 	}
 	if first {
-		return tea.Batch(again, m.choose(id{kind: allNode}), m.watch, m.hear)
+		return tea.Batch(again, m.choose(id{kind: allNode}), m.watch, m.hears)
 	}
 	return tea.Batch(again, m.relist())
 }
@@ -513,7 +491,7 @@ func (m *model) choose(of id) tea.Cmd {
 	l := &m.list
 	l.of, l.query = of, ""
 	l.items, l.made, l.at, l.y, l.err = nil, nil, 0, 0, nil
-	clear(l.keep)
+	l.keep = &kept{}
 	l.then = nil
 	return m.anew()
 }
@@ -558,9 +536,9 @@ func (m *model) makeList() tea.Cmd {
 	l.works, l.later, l.began = true, false, time.Now()
 	ctx, cancel := context.WithCancel(m.ctx)
 	l.cancel = cancel
-	s, d, w, keep, seq := m.shelf, m.disk, l.wanted, maps.Clone(l.keep), l.seq
+	s, d, w, keep, seq, marked := m.shelf, m.disk, l.wanted, l.keep, l.seq, m.marked()
 	if text := w.text(); text != "" {
-		return (&searching{wanted: w, text: text, shelf: s, keep: keep, seq: seq}).step(ctx, d)
+		return (&searching{wanted: w, text: text, shelf: s, keep: keep, seq: seq, marked: marked}).step(ctx, d)
 	}
 	old := l.made
 	return func() tea.Msg {
@@ -572,7 +550,7 @@ func (m *model) makeList() tea.Cmd {
 		if !ok {
 			made = s.list(ctx, d, w, keep)
 		}
-		return listMsg{seq: seq, made: made, items: made.items, whole: made.whole}
+		return listMsg{seq: seq, made: made, items: overlaid(made.items, marked), marked: marked, whole: made.whole}
 	}
 }
 
@@ -582,12 +560,12 @@ func (m *model) learn() tea.Cmd {
 		return nil
 	}
 	m.learns = true
-	ctx, d, send := m.ctx, m.disk, m.send
-	refs := make([]lektordir.Ref, len(m.list.items))
-	for i, it := range m.list.items {
-		refs[i] = it.ref
-	}
+	ctx, d, send, items := m.ctx, m.disk, m.send, m.list.items
 	return func() tea.Msg {
+		refs := make([]lektordir.Ref, len(items))
+		for i, it := range items {
+			refs[i] = it.ref
+		}
 		var told time.Time
 		err := d.Learn(ctx, refs, func(what string, done, total int) {
 			if now := time.Now(); now.Sub(told) > pause {

@@ -424,6 +424,60 @@ func TestOverview(t *testing.T) {
 	}
 }
 
+// glimpse is a disk whose overview does not know how many entries there are.
+type glimpse struct{ early }
+
+func (d glimpse) Overview(ctx context.Context, n int) (*Overview, error) {
+	o, err := d.early.Overview(ctx, n)
+	o.Counts = nil
+	return o, err
+}
+
+// What is not counted yet is shown without a number, and not said to be none.
+func TestOverviewUncounted(t *testing.T) {
+	d := glimpse{early{newMemory(20)}}
+	k := newDesk(t, d, 80, 24)
+	k.await("Title 19")
+	if s := k.shows(); !strings.Contains(s, "1/ ") || strings.Contains(s, "0 unread") || strings.Contains(s, "Title 14") {
+		t.Fatalf("%s", s)
+	}
+	k.press("l", "j", "m", "]")
+	if s := k.shows(); strings.Contains(s, "nothing") || strings.Contains(s, "no unread") || !strings.Contains(s, "…") {
+		t.Fatalf("%s", s)
+	}
+	close(d.gate)
+	k.await("1/20")
+	k.until("the mark", func() bool { return len(k.marks) == 0 && len(k.moving) == 0 && !k.list.busy })
+	if got := strings.Join(d.marks, " "); got != "18+F-" {
+		t.Errorf("made %q:\n%s", got, k.shows())
+	}
+}
+
+// When dates become known the cursor stays on its entry, and that on its line of the screen;
+// where nobody is in the list yet, it begins with what is the newest now.
+func TestLearnStays(t *testing.T) {
+	for _, inList := range []bool{false, true} {
+		d := studious{newMemory(100), make(chan struct{})}
+		close(d.gate)
+		k := newDesk(t, d, 80, 24)
+		k.await("Title 99")
+		if inList {
+			k.press("l", "1", "6", "g", "g")
+		}
+		close(d.learnt)
+		k.until("the order", func() bool { return !k.learns && !k.list.busy })
+		line := slices.IndexFunc(strings.Split(k.shows(), "\n"), func(l string) bool { return strings.Contains(l, ">N  ") })
+		k.until("rows", func() bool { return !strings.Contains(k.shows(), "…") })
+		at, _ := k.current()
+		switch {
+		case inList && (at.ref.Unique != "1700000084.1.h" || line != 16):
+			t.Errorf("%s on line %d:\n%s", at.ref.Unique, line, k.shows())
+		case !inList && (k.list.y != 0 || k.list.at != 0 || !strings.Contains(k.shows(), "Title 00")):
+			t.Errorf("%s:\n%s", at.ref.Unique, k.shows())
+		}
+	}
+}
+
 // Entries that are shown by an overview stay where they are when all are known.
 func TestOverviewStays(t *testing.T) {
 	d := early{newMemory(20)}

@@ -32,8 +32,10 @@ type searching struct {
 	wanted
 	text  string
 	shelf *shelf
-	keep  map[key]bool
+	keep  *kept
 	seq   int
+	// marked is what is being marked.
+	marked []*moves
 
 	query Query
 	rest  []*item // that are still to be asked about; nil before it has begun
@@ -51,7 +53,7 @@ const (
 func (s *searching) step(ctx context.Context, d Disk) tea.Cmd {
 	return func() tea.Msg {
 		began := time.Now()
-		msg := listMsg{seq: s.seq}
+		msg := listMsg{seq: s.seq, marked: s.marked}
 		if s.rest == nil {
 			if s.query, msg.err = d.Query(ctx, s.text); msg.err != nil {
 				return msg
@@ -68,6 +70,7 @@ func (s *searching) step(ctx context.Context, d Disk) tea.Cmd {
 				}
 				refs = slices.DeleteFunc(refs, func(r lektordir.Ref) bool { return !in[keyOf(r)] })
 				msg.items, msg.whole = sorted(ctx, d, refs, s.oldest)
+				msg.items = overlaid(msg.items, s.marked)
 				return msg
 			}
 			s.rest, s.whole = sorted(ctx, d, refs, s.oldest)
@@ -87,7 +90,7 @@ func (s *searching) step(ctx context.Context, d Disk) tea.Cmd {
 			}
 			s.rest = s.rest[n:]
 		}
-		msg.items, msg.whole = append([]*item{}, s.found...), s.whole
+		msg.items, msg.whole = overlaid(slices.Clone(s.found), s.marked), s.whole
 		if len(s.rest) > 0 && ctx.Err() == nil {
 			msg.rest = s.step(ctx, d)
 		}

@@ -21,8 +21,9 @@ type shelf struct {
 	saved []Saved
 	nodes []node
 	all   entries.Tally
-	// bare tells that the entries themselves are not known yet, but how many there are.
-	bare bool
+	// bare tells that the entries themselves are not known yet, but how many there are, or
+	// not even that.
+	bare, uncounted bool
 }
 
 // onShelf is a feed, with its entries by time of delivery.
@@ -38,7 +39,7 @@ func newOnShelf(f Feed) *onShelf { return &onShelf{Feed: f, place: query.Fold(f.
 
 // bareShelf is what an overview tells.
 func bareShelf(o *Overview) *shelf {
-	s := &shelf{feeds: make(map[string]*onShelf, len(o.Feeds)), saved: o.Saved, bare: true}
+	s := &shelf{feeds: make(map[string]*onShelf, len(o.Feeds)), saved: o.Saved, bare: true, uncounted: o.Counts == nil}
 	for _, f := range o.Feeds {
 		s.feeds[f.Hash] = newOnShelf(f)
 	}

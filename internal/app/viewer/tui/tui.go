@@ -129,9 +129,13 @@ func Run(ctx context.Context, d Disk, o *Options) error {
 	inner, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
 	m := newModel(inner, d, o)
-	env := os.Environ()
-	p := tea.NewProgram(m, tea.WithInput(o.In), tea.WithOutput(o.Out), tea.WithEnvironment(env), tea.WithoutSignalHandler())
-	stop := signals(ctx, inner, p, o)
+	// The library is ended by its context: Kill would give the terminal back beside the
+	// goroutine that is still taking it.
+	screen, end := context.WithCancel(context.Background())
+	defer end()
+	p := tea.NewProgram(m, tea.WithContext(screen), tea.WithInput(o.In), tea.WithOutput(o.Out), tea.WithEnvironment(os.Environ()),
+		tea.WithoutSignalHandler(), tea.WithFPS(framesPerSecond))
+	stop := signals(ctx, inner, p, end, o)
 	defer stop()
 	m.send = p.Send
 	_, err := p.Run()
@@ -159,7 +163,7 @@ func Run(ctx context.Context, d Disk, o *Options) error {
 
 // signals ends the program by signals that mean it, and suspends it by the one that asks
 // for that. stop gives them back, and tells which signal it was.
-func signals(ctx, inner context.Context, p *tea.Program, o *Options) (stop func() os.Signal) {
+func signals(ctx, inner context.Context, p *tea.Program, end func(), o *Options) (stop func() os.Signal) {
 	var got atomic.Value
 	c := make(chan os.Signal, 4)
 	signal.Notify(c, syscall.SIGINT, syscall.SIGTERM)
@@ -182,7 +186,7 @@ func signals(ctx, inner context.Context, p *tea.Program, o *Options) (stop func(
 					continue
 				}
 				got.Store(s)
-				p.Kill()
+				end()
 				return
 			case <-o.tstp:
 				p.Send(suspendMsg{})
@@ -197,7 +201,7 @@ func signals(ctx, inner context.Context, p *tea.Program, o *Options) (stop func(
 				default:
 					got.Store(os.Signal(syscall.SIGTERM))
 				}
-				p.Kill()
+				end()
 				return
 			case <-inner.Done():
 				return

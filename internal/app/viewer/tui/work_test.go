@@ -1,0 +1,266 @@
+package tui
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"slices"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	tea "charm.land/bubbletea/v2"
+
+	"github.com/lektordir/lektor/lektordir"
+)
+
+// large is a disk with as many entries as somebody has who never throws one away.
+type large struct {
+	*memory
+	byFeed map[string][]lektordir.Ref // in the order of hashes
+	lists  atomic.Int32               // that were asked for
+}
+
+const (
+	largeFeeds = 500
+	largeEach  = 100
+)
+
+func newLarge() *large {
+	d := &large{memory: newMemory(0), byFeed: map[string][]lektordir.Ref{}}
+	for i := range largeFeeds {
+		for k := range largeEach {
+			d.add(i, 1700000000+k*largeFeeds+i)
+		}
+	}
+	close(d.gate)
+	return d
+}
+
+func (d *large) add(feed, when int) string {
+	hash := fmt.Sprintf("f%04d", feed)
+	d.byFeed[hash] = append(d.byFeed[hash], lektordir.Ref{Feed: hash, Unique: fmt.Sprintf("%d.1.h", when), Place: lektordir.New})
+	return hash
+}
+
+func (d *large) Feeds(context.Context) ([]Feed, error) {
+	var feeds []Feed
+	for hash := range d.byFeed {
+		feeds = append(feeds, Feed{Hash: hash, Title: hash})
+	}
+	return feeds, nil
+}
+
+func (d *large) List(_ context.Context, feeds ...string) ([]lektordir.Ref, error) {
+	d.lists.Add(1)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	var refs []lektordir.Ref
+	for i := range largeFeeds {
+		if hash := fmt.Sprintf("f%04d", i); len(feeds) == 0 || slices.Contains(feeds, hash) {
+			refs = append(refs, d.byFeed[hash]...)
+		}
+	}
+	return refs, nil
+}
+
+func (d *large) Watch(context.Context, time.Time, func(string)) error { return nil }
+
+func (d *large) Mark(_ context.Context, refs []lektordir.Ref, set, unset string) (moved []lektordir.Ref, err error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	wanted := movesOf(refs, set, unset).to
+	for _, of := range d.byFeed {
+		for i, r := range of {
+			if _, ok := wanted[keyOf(r)]; ok {
+				of[i], err = r.WithFlags(set, unset)
+				moved = append(moved, of[i])
+			}
+		}
+	}
+	return moved, err
+}
+
+// counted is a model whose messages are weighed: what the goroutine of the screen allocates
+// for each is how much it does for it.
+type counted struct {
+	*model
+	t       *testing.T
+	msgs    chan tea.Msg
+	running atomic.Int32
+	most    map[string]uint64 // bytes, by the type of the message
+	n       map[string]int
+}
+
+func newCounted(t *testing.T, d *large) *counted {
+	ctx, cancel := context.WithCancel(context.Background())
+	o := &Options{Keys: ParseKeys("test", nil), Width: 80, Getenv: func(string) string { return "" }}
+	k := &counted{model: newModel(ctx, d, o), t: t, msgs: make(chan tea.Msg, 1000), most: map[string]uint64{}, n: map[string]int{}}
+	k.send = func(msg tea.Msg) {}
+	k.hears = func() tea.Msg { return nil } // a test tells it itself
+	k.after = func(_ time.Duration, msg tea.Msg) tea.Cmd { return func() tea.Msg { return msg } }
+	t.Cleanup(func() {
+		cancel()
+		for k.running.Load() > 0 {
+			runtime.Gosched()
+		}
+	})
+	k.start(k.Init())
+	k.take(tea.WindowSizeMsg{Width: 120, Height: 40})
+	return k
+}
+
+func (k *counted) start(cmds ...tea.Cmd) {
+	// All are counted before one of them begins.
+	cmds = slices.DeleteFunc(cmds, func(cmd tea.Cmd) bool { return cmd == nil })
+	k.running.Add(int32(len(cmds)))
+	for _, cmd := range cmds {
+		go func() {
+			defer k.running.Add(-1)
+			switch msg := cmd().(type) {
+			case nil:
+			case tea.BatchMsg:
+				k.start(msg...)
+			default:
+				k.msgs <- msg
+			}
+		}()
+	}
+}
+
+func (k *counted) take(msg tea.Msg) {
+	k.t.Helper()
+	name := fmt.Sprintf("%T", msg)
+	if key, ok := msg.(tea.KeyPressMsg); ok {
+		name = key.String()
+	}
+	k.quiet()
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	_, cmd := k.Update(msg)
+	k.View()
+	runtime.ReadMemStats(&after)
+	k.n[name]++
+	k.most[name] = max(k.most[name], after.TotalAlloc-before.TotalAlloc)
+	k.start(cmd)
+}
+
+func (k *counted) key(name string) {
+	k.t.Helper()
+	msg := tea.KeyPressMsg{Code: []rune(name)[0], Text: name}
+	switch name {
+	case "enter":
+		msg = tea.KeyPressMsg{Code: tea.KeyEnter}
+	case "esc":
+		msg = tea.KeyPressMsg{Code: tea.KeyEscape}
+	}
+	k.take(msg)
+}
+
+// quiet waits until no command runs.
+func (k *counted) quiet() {
+	k.t.Helper()
+	for deadline := time.Now().Add(time.Minute); k.running.Load() > 0; runtime.Gosched() {
+		if time.Now().After(deadline) {
+			k.t.Fatalf("%d commands run", k.running.Load())
+		}
+	}
+}
+
+// idle takes messages until there are none.
+func (k *counted) idle() {
+	k.t.Helper()
+	for deadline := time.Now().Add(time.Minute); ; {
+		if time.Now().After(deadline) {
+			k.t.Fatal("there is no end of messages")
+		}
+		k.quiet()
+		select {
+		case msg := <-k.msgs:
+			k.take(msg)
+		default:
+			return
+		}
+	}
+}
+
+// What the goroutine of the screen does for a message is as much with a hundred thousand
+// entries as with a hundred: whatever goes through the list is done by another one. So a key
+// waits for none of it.
+func TestWorkForMessages(t *testing.T) {
+	d := newLarge()
+	k := newCounted(t, d)
+	k.idle()
+	if n := len(k.list.items); n != largeFeeds*largeEach {
+		t.Fatalf("%d entries", n)
+	}
+	arrive := func(feed, when int) {
+		d.mu.Lock()
+		hash := d.add(feed, when)
+		d.mu.Unlock()
+		k.take(changedMsg{[]string{hash}})
+	}
+	k.key("l")
+	for round := range 2 {
+		for _, name := range []string{"j", "j", "k", "n", "m", "r", "enter", "n", "q", "G", "n", "g", "/", "5", "esc", "/", "1", "enter", "esc", "s", "a", "a", "]", "["} {
+			k.key(name)
+			if name != "g" {
+				arrive(round, 1800000000+len(k.n))
+			}
+			if round == 0 {
+				k.idle()
+			}
+		}
+		k.idle()
+		for _, name := range []string{"h", "g", "g", "l"} {
+			k.key(name)
+		}
+		k.idle()
+	}
+	k.key("a") // read ones, too
+	k.idle()
+	k.key("A")
+	for _, name := range []string{"j", "n", "m", "k"} {
+		k.key(name)
+	}
+	k.idle()
+	if len(k.moving)+len(k.marks) > 0 || k.shelf.all.Unread > 0 {
+		t.Errorf("%d are unread", k.shelf.all.Unread)
+	}
+	for name, bytes := range k.most {
+		most := uint64(300_000)
+		switch name {
+		case "m", "r", "n", "enter":
+			most += 9 * largeFeeds * largeEach // the places of what is listed are copied, no entries
+		}
+		if bytes > most {
+			t.Errorf("for %s the screen made %d bytes", name, bytes)
+		}
+	}
+}
+
+// What arrives while there is a look at the lektor-dir is looked at together, once.
+func TestArrivalsTogether(t *testing.T) {
+	d := newLarge()
+	k := newCounted(t, d)
+	k.idle()
+	before := d.lists.Load()
+	k.key("l")
+	for i := range 200 {
+		d.mu.Lock()
+		hash := d.add(i, 1800000000+i)
+		d.mu.Unlock()
+		_, cmd := k.Update(changedMsg{[]string{hash}})
+		if i == 0 {
+			k.start(cmd)
+		}
+	}
+	k.idle()
+	// One look for the first, which begins at once, and one for all others.
+	if n := d.lists.Load() - before; n != 2 {
+		t.Errorf("%d looks", n)
+	}
+	if n := len(k.list.items); n != largeFeeds*largeEach+200 {
+		t.Errorf("%d entries", n)
+	}
+}

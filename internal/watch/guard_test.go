@@ -1,0 +1,36 @@
+package watch
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/lektordir/lektor/internal/crew"
+)
+
+// A defect of the goroutine that reads the kernel's events, or of the one that hands them
+// on, is told rather than the end of the process, which may have a terminal to give back.
+func TestGuarded(t *testing.T) {
+	ctx := timeout(t)
+	dir := t.TempDir()
+	broken := make(chan *crew.Panic, 2)
+	w := Guarded(ctx, time.Hour, func(s string) { t.Skip(s) }, func(p *crew.Panic) { broken <- p })
+	if err := w.Add(dir); err != nil {
+		t.Fatal(err)
+	}
+	w.mu.Lock()
+	w.pending = nil // which nobody can write to
+	w.mu.Unlock()
+	if err := os.Mkdir(filepath.Join(dir, "x"), 0o777); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case p := <-broken:
+		if len(p.Stack) == 0 {
+			t.Errorf("%v", p)
+		}
+	case <-ctx.Done():
+		t.Fatal("nothing is told")
+	}
+}
