@@ -42,7 +42,8 @@ type Options struct {
 	// Clock tells the time as the file system has it; nil stands for time.Now.
 	Clock func() time.Time
 	// Budget is how long a query may spend on bringing the index up to date before it
-	// reads the directory after all; 0 stands for a third of a second.
+	// reads the directory after all; 0 stands for a third of a second, or longer where
+	// there are so many entries that to read the directory takes longer anyway.
 	Budget time.Duration
 	// Least is how many entries a lektor-dir has at least for which an index is begun
 	// unasked; 0 stands for a thousand.
@@ -69,7 +70,9 @@ const buildGC = 40
 
 const (
 	defaultBudget = time.Second / 3
-	defaultLeast  = 1000
+	// budgetEach is the least that it takes to list an entry of the directory.
+	budgetEach   = 4 * time.Microsecond
+	defaultLeast = 1000
 	// To put entries into the full text index takes longer than to read them.
 	defaultPending = 500
 )
@@ -78,9 +81,6 @@ const (
 func New(d *lektordir.Dir, o Options) *Index {
 	if o.Clock == nil {
 		o.Clock = time.Now
-	}
-	if o.Budget == 0 {
-		o.Budget = defaultBudget
 	}
 	if o.Least == 0 {
 		o.Least = defaultLeast
@@ -155,7 +155,7 @@ func (x *Index) Look(ctx context.Context) (entries.View, error) {
 	s, err := x.open()
 	if err == nil {
 		s.hurry = true
-		err = s.refresh(ctx, time.Now().Add(x.o.Budget))
+		err = s.refresh(ctx, time.Now().Add(s.budget()))
 	}
 	if err == nil {
 		return &View{x: x, s: s, needles: map[string]*needle{}}, nil
@@ -168,6 +168,15 @@ func (x *Index) Look(ctx context.Context) (entries.View, error) {
 	}
 	x.Failed(err)
 	return nil, nil
+}
+
+// budget is how long a query may spend on bringing the file up to date.
+func (s *session) budget() time.Duration {
+	if s.x.o.Budget != 0 {
+		return s.x.o.Budget
+	}
+	s.loadNext()
+	return max(defaultBudget, time.Duration(s.next)*budgetEach)
 }
 
 // trusts reports whether the times of the lektor-dir's directories tell of changes.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"time"
@@ -37,6 +38,9 @@ type ExpireOptions struct {
 
 // DefaultTrashed is how long what was trashed stays.
 const DefaultTrashed = "7d"
+
+// expireGC is by how many per cent memory may grow between two collections.
+const expireGC = 40
 
 // Never is the time after which nothing expires.
 const Never = "never"
@@ -69,6 +73,8 @@ func Expire(ctx context.Context, o ExpireOptions, s *command.Streams) error {
 		}
 		*l.at = at
 	}
+	// Of millions, memory matters more than time.
+	defer debug.SetGCPercent(debug.SetGCPercent(expireGC))
 	// Names tell of which entries the time matters.
 	keeps, asked := map[string]feeddir.Keep{}, map[string]packed{}
 	err = v.Each(ctx, entries.Selection{Query: v.query, All: true, Hidden: true}, func(r *entries.Record) error {
@@ -196,8 +202,9 @@ func (x *expiry) choose(ctx context.Context, asked []lektordir.Ref, keep feeddir
 	slices.SortFunc(read, func(a, b aged) int {
 		return cmp.Or(b.moved.Compare(a.moved), b.ref.Delivered().Compare(a.ref.Delivered()), cmp.Compare(b.ref.Unique, a.ref.Unique))
 	})
+	since, ok := query.Time(keep.Age, x.Now)
 	for _, e := range read[min(keep.Newest, len(read)):] {
-		if since, ok := query.Time(keep.Age, x.Now); keep.Age == "" || ok && e.moved.Before(since) {
+		if keep.Age == "" || ok && e.moved.Before(since) {
 			doomed = append(doomed, e.ref)
 		}
 	}

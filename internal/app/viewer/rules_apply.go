@@ -132,19 +132,19 @@ func (a *applier) arrivals(ctx context.Context) ([]*matched, error) {
 	if err != nil {
 		return nil, err
 	}
-	found, err := a.Select(ctx, entries.Selection{Query: isNew})
-	if err != nil {
-		return nil, err
-	}
-	slices.SortFunc(found, byDelivery)
-	there := make(map[string]bool, len(found))
+	there := map[string]bool{}
 	var list []*matched
-	for _, r := range found {
+	err = a.Each(ctx, entries.Selection{Query: isNew}, func(r *entries.Record) error {
 		there[r.Key()] = true
 		if p := a.seen.known[r.Key()]; p.word != "seen" {
 			list = append(list, &matched{r: r, from: p})
 		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
 	}
+	slices.SortFunc(list, func(a, b *matched) int { return byDelivery(a.r, b.r) })
 	// What rules have begun with may be in cur/ by now.
 	for key, p := range a.seen.known {
 		if p.word == "seen" || p.word == "done" || there[key] {
