@@ -204,12 +204,12 @@ func (d *Dir) removeOld(path string) error {
 const leftAge = time.Hour
 
 // sweep removes what a kill long ago left in a directory, relative to the
-// lektor-dir, of files that were being written. The caller has made sure that it
-// is one.
-func (d *Dir) sweep(rel string) error {
+// lektor-dir, of files that were being written, and gives the names that it had. The
+// caller has made sure that it is one.
+func (d *Dir) sweep(rel string) ([]string, error) {
 	names, err := readAllNames(d.Join(rel))
 	if err != nil {
-		return err
+		return nil, err
 	}
 	for _, name := range names {
 		if !temporary(name) {
@@ -221,10 +221,10 @@ func (d *Dir) sweep(rel string) error {
 			err = os.Remove(path)
 		}
 		if err != nil && !isNotExist(err) {
-			return err
+			return nil, err
 		}
 	}
-	return nil
+	return names, nil
 }
 
 // temporary tells whether a name is one that package atomicfile gives to temporary

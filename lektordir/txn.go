@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -159,14 +160,25 @@ func (t *Txn) PutFeed(f *Feed) error {
 	if err := t.mkdirs(t.srcDirs()...); err != nil {
 		return err
 	}
-	for _, rel := range t.srcDirs()[:2] {
-		if err := t.d.sweep(rel); err != nil {
+	// To ask for a file that is not there costs a call to each of the replicas, where
+	// there are some, and most feeds lack most of the files.
+	there := map[string]bool{}
+	for i, rel := range t.srcDirs()[:2] {
+		names, err := t.d.sweep(rel)
+		if err != nil {
 			return err
+		}
+		for _, name := range names {
+			there[[]string{"", "etc/"}[i]+name] = true
 		}
 	}
 	for _, fd := range f.fields() {
 		path := filepath.Join(base, fd.name)
-		old, err := readFile(path)
+		var old []byte
+		var err error = fs.ErrNotExist
+		if there[fd.name] {
+			old, err = readFile(path)
+		}
 		if err != nil && !isNotExist(err) {
 			return err
 		}

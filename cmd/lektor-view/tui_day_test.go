@@ -78,10 +78,24 @@ func TestTUIMouse(t *testing.T) {
 	r.ended(t, 0)
 }
 
+// onSizes runs a test on a small, a usual and a large terminal.
+func onSizes(t *testing.T, test func(t *testing.T, columns, lines int)) {
+	for _, size := range [][2]int{{40, 15}, {80, 24}, {200, 50}} {
+		t.Run(fmt.Sprintf("%dx%d", size[0], size[1]), func(t *testing.T) {
+			t.Parallel()
+			test(t, size[0], size[1])
+		})
+	}
+}
+
 // Of an entry that has the article of its page, a key shows what the feed has, and the
 // article again; another entry begins with its article.
 func TestTUIFeedText(t *testing.T) {
-	for _, set := range []struct{ name, key string }{{"default", "f"}, {"newsboat", "C-u"}} {
+	onSizes(t, func(t *testing.T, columns, lines int) {
+		set := struct{ name, key string }{"default", "f"}
+		if columns == 80 {
+			set.name, set.key = "newsboat", "C-u"
+		}
 		d := readerDir(t, false)
 		for i := range 2 {
 			if _, err := d.Entry("http://c.example/", "new", fmt.Sprintf("180000000%d.1.h", i), fmt.Sprintf("title=full %d", i), "type=text/html",
@@ -89,7 +103,7 @@ func TestTUIFeedText(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		r := read(t, d, 80, 24, "--keys "+set.name)
+		r := read(t, d, columns, lines, "--keys "+set.name)
 		r.see(t, `11 unread`)
 		r.Keys("Enter")
 		r.see(t, `>N .*full 1`)
@@ -109,12 +123,14 @@ func TestTUIFeedText(t *testing.T) {
 		r.see(t, `no other text`)
 		r.Keys("Q")
 		r.ended(t, 0)
-	}
+	})
 }
 
 // What is played is the enclosure, by its number, and the link of a number is what the
 // browser gets; neither sees a shell.
-func TestTUIPlay(t *testing.T) {
+func TestTUIPlay(t *testing.T) { onSizes(t, playing) }
+
+func playing(t *testing.T, columns, lines int) {
 	d := readerDir(t, false)
 	played := filepath.Join(t.TempDir(), "played")
 	if _, err := d.Entry("http://c.example/", "new", "1800000000.1.h", "title=pod", "type=text/html",
@@ -123,7 +139,7 @@ func TestTUIPlay(t *testing.T) {
 		t.Fatal(err)
 	}
 	script := func(word string) string { return `sh -c 'echo ` + word + ` "$0" >>` + played + `'` }
-	r := read(t, d, 80, 24, "", "LEKTOR_PLAYER="+script("play"), "LEKTOR_BROWSER="+script("browse"))
+	r := read(t, d, columns, lines, "", "LEKTOR_PLAYER="+script("play"), "LEKTOR_BROWSER="+script("browse"))
 	r.see(t, `10 unread`)
 	r.Keys("l")
 	r.see(t, `>N .*pod`)

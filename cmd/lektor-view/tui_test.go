@@ -382,9 +382,13 @@ func TestTUISuspended(t *testing.T) {
 		if got := r.Tell("#{alternate_on}"); got != "0" {
 			t.Errorf("the screen is still ours")
 		}
+		if i == 1 {
+			r.Resize(100, 30) // which nobody tells who is stopped
+		}
 		r.Keys("Enter")
 	}
 	r.see(t, `Gamma +3`)
+	r.see(t, `^.{94}\? help$`)
 	r.Keys("Q")
 	r.ended(t, 0)
 }
@@ -417,8 +421,10 @@ func TestTUIKeys(t *testing.T) {
 		return strings.Contains(strings.Join(lines, ""), "< --rf $(touch pwned); a  b><"+d.Path+"/new/")
 	})
 	r.Await("[Enter]")
+	r.Resize(80, 20) // while a command has the terminal
 	r.Keys("Enter")
 	r.see(t, `>N .*--rf`)
+	r.see(t, `^.{74}\? help$`)
 	r.Keys("Y")
 	r.see(t, `Alpha said`)
 	r.Keys(",", "f")

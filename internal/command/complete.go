@@ -248,7 +248,7 @@ func (p *place) values(f cli.Flag, prefix, word string) (all []Candidate) {
 	_, list, _ := strings.Cut(rest, ": ")
 	for item := range strings.SplitSeq(strings.ReplaceAll(list, " or ", ", "), ", ") {
 		item, _, _ = strings.Cut(strings.TrimSpace(item), " (")
-		if item != "" && strings.Trim(item, "abcdefghijklmnopqrstuvwxyz-") == "" {
+		if isWord(item) {
 			all = append(all, Candidate{Word: item})
 		}
 	}
@@ -257,6 +257,11 @@ func (p *place) values(f cli.Flag, prefix, word string) (all []Candidate) {
 		all[i].Word = prefix + all[i].Word
 	}
 	return all
+}
+
+// isWord tells whether one may type this as it stands: rss, r2e, and no number.
+func isWord(s string) bool {
+	return s != "" && s[0] >= 'a' && s[0] <= 'z' && strings.Trim(s, "abcdefghijklmnopqrstuvwxyz0123456789-") == ""
 }
 
 // arguments gives what the next argument may be, by the usage of the command: names of

@@ -17,7 +17,7 @@ func completed(args ...string) string {
 		Flags: []cli.Flag{DirFlag()},
 		Commands: []*cli.Command{
 			{Name: "get", Usage: "get it", ArgsUsage: "FEED [check|apply] [QUERY]", Flags: []cli.Flag{
-				&cli.StringFlag{Name: "format", Aliases: []string{"o"}, Usage: "print `FORMAT`: path, url (the default), another field or a template; and more: x"},
+				&cli.StringFlag{Name: "format", Aliases: []string{"o"}, Usage: "print `FORMAT`: path, url (the default), r2e, 64k, another field or a template; and more: x"},
 				&cli.BoolFlag{Name: "all", Aliases: []string{"a"}, Usage: "`all` of it"}, &cli.BoolFlag{Name: "secret", Hidden: true},
 				RestFlag("run", "run `CMD`"),
 			}},
@@ -46,7 +46,7 @@ func TestComplete(t *testing.T) {
 		{"get a apply q r", "r..QUERY.D\t"},
 		{"get --a", "--all\tall of it"},
 		{"get --s", ""},
-		{"get -a -o ", "path\t|url\t|.format.FORMAT.D\t"},
+		{"get -a -o ", "path\t|url\t|r2e\t|.format.FORMAT.D\t"},
 		{"get -ao u", "url\t|u.format.FORMAT.D\t"},
 		{"get -opath a", "a..FEED.D\t"},
 		{"get --format=p", "--format=path\t|--format=p.format.FORMAT.D\t"},

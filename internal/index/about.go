@@ -16,25 +16,44 @@ type about struct {
 	feed  int64
 	stamp stamp
 	said  *lektordir.Feed // nil if src/$feed does not tell
+	sure  int             // of how many files it was looked whether they still say so
 }
 
-// toldBy gives the files below src/ that say what queries ask of a feed.
-func toldBy(hash string) [4]string {
-	return [...]string{hash + "/id", hash + "/name", hash + "/author", feeddir.AliasPath(hash)}
+// toldBy gives the files below src/ that say what queries ask of a feed, first those
+// that say what it is called.
+func toldBy(hash string) []string {
+	return []string{hash + "/name", feeddir.AliasPath(hash), hash + "/id", hash + "/author"}
 }
+
+// Of how many of these files it is looked whether they are as they were.
+const (
+	nameFiles = 2
+	allFiles  = 4
+)
 
 // about gives what is known of a feed; ok is false where each entry may say otherwise.
-func (v *View) about(f *feed) (said *lektordir.Feed, ok bool) {
+func (v *View) about(f *feed) (said *lektordir.Feed, ok bool) { return v.some(f, allFiles) }
+
+// some is about where only what some of the files say has to be so.
+func (v *View) some(f *feed, files int) (said *lektordir.Feed, ok bool) {
 	v.loadAbout()
 	a := v.known[f.id]
-	if a == nil {
-		// What the file has is so as long as the files say so that it was read from.
-		if a = v.stored[f.id]; a == nil || a.stamp != v.aboutStamp(f, nil) {
+	if a == nil || a.sure < files {
+		if a = v.stored[f.id]; !v.holds(f, a, files) {
 			a = v.readAbout(f)
 		}
 		v.known[f.id] = a
 	}
 	return a.said, a.said != nil
+}
+
+// holds reports whether some of the files are those that it was read from.
+func (v *View) holds(f *feed, a *about, files int) bool {
+	if a == nil || !strings.HasPrefix(string(a.stamp), string(v.aboutStamp(f, files, nil))) {
+		return false
+	}
+	a.sure = max(a.sure, files)
+	return true
 }
 
 // loadAbout takes from the file what it has.
@@ -53,28 +72,25 @@ func (v *View) loadAbout() {
 	}
 }
 
-// aboutAll makes known what is to be known of feeds, whose files are looked at on all
+// someOfAll makes known what some of the files say of feeds, which are looked at on all
 // processors.
-func (v *View) aboutAll(ctx context.Context, feeds []*feed) {
+func (v *View) someOfAll(ctx context.Context, feeds []*feed, files int) {
 	v.loadAbout()
 	holds := make([]bool, len(feeds))
-	_ = entries.Parallel(ctx, len(feeds), func(i int) {
-		a := v.stored[feeds[i].id]
-		holds[i] = a != nil && a.stamp == v.aboutStamp(feeds[i], nil)
-	})
+	_ = entries.Parallel(ctx, len(feeds), func(i int) { holds[i] = v.holds(feeds[i], v.stored[feeds[i].id], files) })
 	for i, f := range feeds {
 		if holds[i] && v.known[f.id] == nil {
 			v.known[f.id] = v.stored[f.id]
 		}
-		v.about(f)
+		v.some(f, files)
 	}
 }
 
-// aboutStamp is that of all files together. It calls each, if it is not nil, for the
-// stamp of each.
-func (v *View) aboutStamp(f *feed, each func(stamp, *unix.Stat_t) stamp) stamp {
+// aboutStamp is that of some of the files together. It calls each, if it is not nil, for
+// the stamp of each.
+func (v *View) aboutStamp(f *feed, files int, each func(stamp, *unix.Stat_t) stamp) stamp {
 	var all strings.Builder
-	for _, path := range toldBy(f.hash) {
+	for _, path := range toldBy(f.hash)[:files] {
 		s, st := look(v.s.src, path)
 		if each != nil {
 			s = each(s, st)
@@ -89,7 +105,7 @@ func (v *View) aboutStamp(f *feed, each func(stamp, *unix.Stat_t) stamp) stamp {
 func (v *View) readAbout(f *feed) *about {
 	now := v.x.o.Clock()
 	sure := true
-	a := &about{feed: f.id, stamp: v.aboutStamp(f, func(s stamp, st *unix.Stat_t) stamp {
+	a := &about{feed: f.id, sure: allFiles, stamp: v.aboutStamp(f, allFiles, func(s stamp, st *unix.Stat_t) stamp {
 		sure = sure && settled(s, st, now) != ""
 		return s
 	})}

@@ -8,6 +8,7 @@ import (
 	"math"
 	"math/bits"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -41,6 +42,12 @@ func (v *View) Complaints() []error { return v.s.complaints }
 func (v *View) Find(ctx context.Context, w entries.Wanted, yield func(entries.Hit) bool) error {
 	v.limited = w.Enough != nil
 	f := &finder{View: v, ctx: ctx, w: w, yield: yield}
+	switch {
+	case w.Query.AsksAbout():
+		f.files = allFiles
+	case w.Query.AsksNames():
+		f.files = nameFiles
+	}
 	f.run()
 	if v.s.c.err != nil {
 		return v.s.c.err
@@ -57,6 +64,7 @@ type finder struct {
 	err    error
 	stop   bool
 	asked  int
+	files  int            // of a feed that say what the query asks of it
 	allows map[int64]bool // by id of a feed: the query may select something of it; nil for all
 	cover  []query.Needle // one of which is in all that the query may select, or in its feed; nil for none such
 }
@@ -89,10 +97,8 @@ func (f *finder) those(ids []int64) {
 	}
 	type dated struct{ id, date int64 }
 	list := make([]dated, 0, len(ids))
-	for _, id := range ids {
-		if r, ok := f.s.c.one("SELECT date FROM entry WHERE id = ? AND listed = 1", id); ok {
-			list = append(list, dated{id, r.int(0)})
-		}
+	for r := f.s.c.query("SELECT entry.id, date FROM json_each(?) AS those CROSS JOIN entry ON entry.id = those.value WHERE listed = 1", array(ids)); r.next(); {
+		list = append(list, dated{r.int(0), r.int(1)})
 	}
 	slices.SortFunc(list, func(a, b dated) int { return cmp.Compare(b.date, a.date) })
 	now := f.w.Now.Unix()
@@ -102,6 +108,18 @@ func (f *finder) those(ids []int64) {
 		}
 		f.fetch(e.id, listedShown)
 	}
+}
+
+// array gives ids as JSON, which is how one statement takes many.
+func array(ids []int64) string {
+	b := []byte{'['}
+	for i, id := range ids {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = strconv.AppendInt(b, id, 10)
+	}
+	return string(append(b, ']'))
 }
 
 // pace is how many entries are looked at between two looks at what else matters.
@@ -133,9 +151,18 @@ func (f *finder) odd() {
 	}
 }
 
+// told gives what the query asks of a feed; ok is false where each entry may say
+// otherwise, or where it asks nothing.
+func (f *finder) told(feed *feed) (said *lektordir.Feed, ok bool) {
+	if f.files == 0 {
+		return nil, false
+	}
+	return f.some(feed, f.files)
+}
+
 // subject is an entry of which only a part is known.
 func (f *finder) subject(ref lektordir.Ref, unknown query.Unknown) *query.Subject {
-	about, ok := f.about(f.s.feeds[ref.Feed])
+	about, ok := f.told(f.s.feeds[ref.Feed])
 	if !ok {
 		unknown |= query.UnknownFeed
 	}
@@ -153,7 +180,9 @@ func (f *finder) feedsAllowed() {
 			feeds = append(feeds, feed)
 		}
 	}
-	f.aboutAll(f.ctx, feeds)
+	if f.files > 0 {
+		f.someOfAll(f.ctx, feeds, f.files)
+	}
 	may := make([]bool, len(feeds))
 	_ = entries.Parallel(f.ctx, len(feeds), func(i int) {
 		ref := lektordir.Ref{Feed: feeds[i].hash}
@@ -219,10 +248,10 @@ func (f *finder) chosen() (ids []int64, ok bool) {
 
 // named reports whether the feed itself may have one of some needles.
 func (f *finder) named(feed *feed, cover []query.Needle) bool {
-	if feed.gone() {
+	if feed.gone() || !slices.ContainsFunc(cover, func(c query.Needle) bool { return c.InFeed || c.ByFeed }) {
 		return false
 	}
-	about, ok := f.about(feed)
+	about, ok := f.told(feed)
 	if !ok {
 		return true
 	}

@@ -110,6 +110,8 @@ func (h *history) files() []string {
 		files = append(files, "title")
 	case 1:
 		files = append(files, "pubdate")
+	case 3, 4:
+		files = append(files, "author") // that of the feed counts
 	case 2:
 		files = append(files, "extras=category\t"+h.words(1)+"\nenclosure\thttp://x.example/a.mp3\taudio/mpeg\t7\n")
 	}
@@ -273,7 +275,7 @@ func (h *history) settings() {
 	src := filepath.Join(h.dir.Path, "src", dir.Hash(feed))
 	h.must(os.MkdirAll(filepath.Join(src, "etc/view"), 0o777))
 	h.must(os.MkdirAll(filepath.Join(src, "etc/history"), 0o777))
-	switch h.random.IntN(5) {
+	switch h.random.IntN(6) {
 	case 0:
 		h.must(os.WriteFile(filepath.Join(src, "etc/view/alias"), []byte(h.words(1)+"\n"), 0o666))
 	case 1:
@@ -291,6 +293,8 @@ func (h *history) settings() {
 		h.must(os.WriteFile(filepath.Join(src, "etc/history/complete"), []byte(b.String()), 0o666))
 	case 4:
 		h.must(os.Remove(filepath.Join(src, "etc/history/complete")))
+	case 5:
+		h.must(os.WriteFile(filepath.Join(src, "author"), []byte(h.words(1)+"\n"), 0o666))
 	}
 }
 

@@ -312,13 +312,17 @@ to = x
 	if len(lib.Notes) != 2 || !strings.Contains(lib.Notes[0], "post-process") || !strings.Contains(lib.Notes[1], "none has no url") {
 		t.Errorf("%q", lib.Notes)
 	}
-	items, err := R2ESeen([]byte(`{"version": 2, "feeds": [{"name": "xkcd", "etag": null, "modified": "x", "seen": {"https://xkcd.com/1/": {"id": "https://xkcd.com/1/"}}},
-		{"name": "per cent", "seen": {"urn:x": {"id": "0f"}}}, {"name": "new"}]}`))
-	wantI := []Item{{Feed: "xkcd", ID: "https://xkcd.com/1/", URL: "https://xkcd.com/1/", Read: true}, {Feed: "per cent", ID: "urn:x", Read: true}}
+	items, notes, err := R2ESeen([]byte(`{"version": 2, "feeds": [{"name": "xkcd", "etag": null, "modified": "x", "seen": {"https://xkcd.com/1/": {"id": "https://xkcd.com/1/"}}},
+		{"name": "per cent", "seen": {"urn:x": {"id": "0f"}}}, {"name": "new"},
+		{"name": "no ids", "seen": {"0f": {"hash": "0f", "message_id": "<1@h>"}, "urn:y": "1e", "2d": {"hash": "2d", "old": true}}}]}`))
+	wantI := []Item{{Feed: "xkcd", ID: "https://xkcd.com/1/", URL: "https://xkcd.com/1/", Read: true}, {Feed: "per cent", ID: "urn:x", Read: true}, {Feed: "no ids", ID: "urn:y", Read: true}}
+	if len(notes) != 1 || !strings.HasPrefix(notes[0], "no ids: of 2 entries") {
+		t.Errorf("%q", notes)
+	}
 	if err != nil || !reflect.DeepEqual(items, wantI) {
 		t.Errorf("%+v, %v", items, err)
 	}
-	if _, err := R2ESeen([]byte("[feed.x]")); err == nil {
+	if _, _, err := R2ESeen([]byte("[feed.x]")); err == nil {
 		t.Error("no error")
 	}
 }
@@ -346,7 +350,7 @@ func TestStream(t *testing.T) {
 		"miniflux": {`{"total":1,"entries":[{"id":888,"user_id":1,"feed_id":2,"status":"unread","hash":"h","title":"A title","url":"https://a.example/1","comments_url":"","published_at":"2026-01-02T03:04:05Z",
 			"created_at":"2026-01-02T03:04:06Z","content":"c","author":"K","starred":true,"enclosures":[{"id":1,"url":"https://a.example/1.ogg","mime_type":"audio/ogg","size":0},{"url":"javascript:x"}],"tags":["x"],"feed":{"id":2,"feed_url":"http://a.example/feed","site_url":"http://a.example","title":"A","category":{"id":1,"title":"All"}}}]}`,
 			Item{Feed: "http://a.example/feed", Page: "http://a.example", URL: "https://a.example/1", Title: "A title", Date: day, Flagged: true},
-			&Text{Author: "K", Content: "c", Enclosures: []Enclosure{{"https://a.example/1.ogg", "audio/ogg", -1}}}, "A"},
+			&Text{Author: "K", Content: "c", Categories: []string{"x"}, Enclosures: []Enclosure{{"https://a.example/1.ogg", "audio/ogg", -1}}}, "A"},
 		"a bare list": {`[{"title":"A title","url":"https://a.example/1","summary":"s","time":"Fri, 02 Jan 2026 03:04:05 GMT","sourceTitle":"A","sourceUrl":"https://a.example"}]`,
 			Item{Page: "https://a.example", URL: "https://a.example/1", Title: "A title", Flagged: true}, &Text{Content: "s"}, "A"},
 		"odd":      {`{"items":[{"id":[1],"title":"A title","published":"soon","categories":[null,7,[]],"canonical":[],"alternate":[{"href":"javascript:x"}],"url":"/1"}]}`, Item{Title: "A title"}, &Text{}, ""},
@@ -443,7 +447,7 @@ func FuzzServices(f *testing.F) {
 			i.Marks()
 		}
 		R2E(string(data))
-		_, _ = R2ESeen(data)
+		_, _, _ = R2ESeen(data)
 	})
 }
 

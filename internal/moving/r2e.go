@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
+
+	"github.com/lektordir/lektor/internal/units"
 )
 
 // R2E reads the configuration of rss2email, an INI file with a section "feed.NAME" for
@@ -58,8 +60,9 @@ func R2E(config string) *Library {
 }
 
 // R2ESeen reads the data of rss2email, JSON: of each feed what was mailed, which is
-// taken for read.
-func R2ESeen(data []byte) ([]Item, error) {
+// taken for read. What the feed gives no identifier rss2email knows by a digest of its
+// text, as it makes that; such are no items, and notes tell how many there are.
+func R2ESeen(data []byte) (items []Item, notes []string, err error) {
 	var file struct {
 		Feeds []struct {
 			Name string                     `json:"name"`
@@ -67,19 +70,27 @@ func R2ESeen(data []byte) ([]Item, error) {
 		} `json:"feeds"`
 	}
 	if err := json.Unmarshal(data, &file); err != nil {
-		return nil, fmt.Errorf("not the data of rss2email: %w", err)
+		return nil, nil, fmt.Errorf("not the data of rss2email: %w", err)
 	}
-	var items []Item
 	for _, f := range file.Feeds {
-		for guid := range f.Seen {
+		digests := 0
+		for guid, value := range f.Seen {
+			var state struct{ Hash string }
+			if json.Unmarshal(value, &state) == nil && guid == state.Hash { // the first versions had a string here
+				digests++
+				continue
+			}
 			i := Item{Feed: f.Name, ID: guid, Read: true}
 			if isWeb(guid) {
 				i.URL = guid
 			}
 			items = append(items, i)
 		}
+		if digests > 0 {
+			notes = append(notes, fmt.Sprintf("%s: of %s that were mailed only a digest is known, as the feed gives no identifiers: what of them it still has stays unread", oneLine(f.Name), units.Count(digests, "entry")))
+		}
 	}
-	return items, nil
+	return items, notes, nil
 }
 
 func isWeb(s string) bool {

@@ -39,7 +39,7 @@ type entry struct {
 	}
 	Author           string
 	Content, Summary text
-	Keywords         []value // Feedly
+	Keywords         []value // Feedly; Miniflux has them as tags
 	Enclosure        []file
 	Enclosures       []file // Miniflux
 }
@@ -69,8 +69,10 @@ func (t *text) UnmarshalJSON(b []byte) error {
 // text gives what the service has of an entry that is kept.
 func (e *entry) text() *Text {
 	t := &Text{Author: oneLine(e.Author), Content: string(cmp.Or(e.Content, e.Summary))}
-	for _, k := range e.Keywords {
-		t.Categories = append(t.Categories, oneLine(string(k)))
+	for _, k := range append(e.Keywords, e.Tags...) {
+		if k != "" && !strings.HasPrefix(string(k), "user/") { // which are those of Feedly's user
+			t.Categories = append(t.Categories, oneLine(string(k)))
+		}
 	}
 	for _, f := range append(e.Enclosure, e.Enclosures...) {
 		url := cmp.Or(f.Href, f.URL)

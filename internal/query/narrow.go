@@ -1,6 +1,7 @@
 package query
 
 import (
+	"slices"
 	"strings"
 	"time"
 )
@@ -148,13 +149,17 @@ func demands(n node, one func(*term) bool) bool {
 // AsksFeeds reports whether the query says anything that a feed can decide, its
 // folders among it.
 func (q *Query) AsksFeeds() bool {
+	return q.asks(keyAny, keyFeed, keyFolder, keyAuthor, keyCategory)
+}
+
+// AsksNames reports whether it matters to the query what feeds are called, and AsksAbout
+// whether anything else does that they say of themselves, as who writes them.
+func (q *Query) AsksNames() bool { return q.asks(keyAny, keyFeed) }
+func (q *Query) AsksAbout() bool { return q.asks(keyFeed, keyAuthor) }
+
+func (q *Query) asks(keys ...key) bool {
 	found := false
-	q.walk(func(t *term) {
-		switch t.key {
-		case keyAny, keyFeed, keyFolder, keyAuthor, keyCategory:
-			found = true
-		}
-	})
+	q.walk(func(t *term) { found = found || slices.Contains(keys, t.key) })
 	return found
 }
 

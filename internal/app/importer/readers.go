@@ -197,7 +197,9 @@ func fromR2E(_ context.Context, paths []string, s *command.Streams) (*source, er
 		return src, nil
 	}
 	if err == nil {
-		src.items, err = moving.R2ESeen(seen)
+		var notes []string
+		src.items, notes, err = moving.R2ESeen(seen)
+		src.Notes = append(src.Notes, notes...)
 		if err != nil {
 			err = fmt.Errorf("%s: %w", data, err)
 		}

@@ -15,6 +15,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -131,7 +132,7 @@ func New(ctx context.Context, dir string) (*Volume, error) {
 	if err := errors.Join(os.Mkdir("/run/gluster", 0o700), os.WriteFile(conf, fmt.Appendf(nil, settings, dir), 0o600)); err != nil {
 		return nil, err
 	}
-	if err := run(ctx, "glusterd", "-f", conf, "-p", dir+"/pid", "-l", dir+"/log/glusterd"); err != nil {
+	if _, err := run(ctx, "glusterd", "-f", conf, "-p", dir+"/pid", "-l", dir+"/log/glusterd"); err != nil {
 		return nil, err
 	}
 	create := []string{"volume", "create", "lektor", "replica", "2", address + ":" + dir + "/brick1", address + ":" + dir + "/brick2", "force"}
@@ -144,14 +145,86 @@ func New(ctx context.Context, dir string) (*Volume, error) {
 // until runs a command of the volume's management until it succeeds: it may still be
 // starting.
 func (v *Volume) until(ctx context.Context, args ...string) error {
-	argv := append([]string{"gluster", "--glusterd-sock=" + v.dir + "/socket", "--mode=script"}, args...)
 	var err error
 	for end := time.Now().Add(time.Minute); ctx.Err() == nil && time.Now().Before(end); {
-		if err = run(ctx, argv...); err == nil {
+		if _, err = v.manage(ctx, args...); err == nil {
 			return nil
 		}
 	}
 	return errors.Join(err, ctx.Err())
+}
+
+// manage runs a command of the volume's management, and gives what it prints.
+func (v *Volume) manage(ctx context.Context, args ...string) (string, error) {
+	return run(ctx, append([]string{"gluster", "--glusterd-sock=" + v.dir + "/socket", "--mode=script"}, args...)...)
+}
+
+// Set sets an option of the volume, as "volume set" does; mounts follow within seconds.
+func (v *Volume) Set(ctx context.Context, option, value string) error {
+	_, err := v.manage(ctx, "volume", "set", "lektor", option, value)
+	return err
+}
+
+// Count makes the replicas count the calls that they get, which costs them time.
+func (v *Volume) Count(ctx context.Context) error {
+	_, err := v.manage(ctx, "volume", "profile", "lektor", "start")
+	return err
+}
+
+// Calls gives the number of calls of each kind, "LOOKUP" say, that the first replica got
+// since it was asked last.
+func (v *Volume) Calls(ctx context.Context) (map[string]int, error) {
+	out, err := v.manage(ctx, "volume", "profile", "lektor", "info", "incremental")
+	if err != nil {
+		return nil, err
+	}
+	calls, replicas := map[string]int{}, 0
+	for line := range strings.Lines(out) {
+		if strings.HasPrefix(line, "Brick:") {
+			replicas++
+		}
+		// The percentage, three latencies with their units, the number, the name.
+		f := strings.Fields(line)
+		if len(f) != 9 || replicas != 1 {
+			continue
+		}
+		if n, err := strconv.Atoi(f[7]); err == nil {
+			calls[f[8]] = n
+		}
+	}
+	return calls, nil
+}
+
+// Times gives the processor time that the mounts and the replicas of the volume have
+// used so far.
+func (v *Volume) Times() (mounts, replicas time.Duration, err error) {
+	all, err := filepath.Glob("/proc/[0-9]*/cmdline")
+	for _, path := range all {
+		argv, err := os.ReadFile(path)
+		if err != nil {
+			continue // it has ended
+		}
+		stat, err := os.ReadFile(filepath.Join(filepath.Dir(path), "stat"))
+		// After the name, which may have any characters: fields from the third on.
+		_, rest, ok := bytes.Cut(stat, []byte(") "))
+		f := bytes.Fields(rest)
+		if err != nil || !ok || len(f) < 13 {
+			continue
+		}
+		user, err1 := strconv.Atoi(string(f[11]))
+		system, err2 := strconv.Atoi(string(f[12]))
+		if err := errors.Join(err1, err2); err != nil {
+			return 0, 0, err
+		}
+		const tick = time.Second / 100 // of all that Linux shows
+		switch spent := time.Duration(user+system) * tick; {
+		case bytes.Contains(argv, []byte("--brick-name\x00"+v.dir)):
+			replicas += spent
+		case bytes.Contains(argv, []byte("--volfile-id=lektor\x00")):
+			mounts += spent
+		}
+	}
+	return mounts, replicas, err
 }
 
 // Mount mounts the volume once more: as another machine would have it, with what it
@@ -161,7 +234,8 @@ func (v *Volume) Mount(ctx context.Context, at string) error {
 		return err
 	}
 	v.mounts = append(v.mounts, at)
-	return run(ctx, "glusterfs", "--volfile-server="+address, "--volfile-id=lektor", "--log-file="+v.dir+"/log/"+filepath.Base(at), at)
+	_, err := run(ctx, "glusterfs", "--volfile-server="+address, "--volfile-id=lektor", "--log-file="+v.dir+"/log/"+filepath.Base(at), at)
+	return err
 }
 
 // Close takes the mounts away, so that the directory can be removed. The daemons end
@@ -172,15 +246,15 @@ func (v *Volume) Close() {
 	}
 }
 
-func run(ctx context.Context, argv ...string) error {
+func run(ctx context.Context, argv ...string) (string, error) {
 	var out bytes.Buffer
 	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
 	cmd.Stdout, cmd.Stderr = &out, &out
 	cmd.WaitDelay = time.Second // daemons may keep the output open
 	if err := cmd.Run(); err != nil && !errors.Is(err, exec.ErrWaitDelay) {
-		return fmt.Errorf("%s: %w: %s", strings.Join(argv, " "), err, strings.TrimSpace(out.String()))
+		return "", fmt.Errorf("%s: %w: %s", strings.Join(argv, " "), err, strings.TrimSpace(out.String()))
 	}
-	return nil
+	return out.String(), nil
 }
 
 // loopback makes the interface work, which it does not in a namespace that is new.

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"os/exec"
+	"time"
 )
 
 var errNone = errors.New("GlusterFS is for Linux")
@@ -38,3 +39,15 @@ func (*Volume) Mount(context.Context, string) error { return errNone }
 
 // Close does nothing.
 func (*Volume) Close() {}
+
+// Set is an error.
+func (*Volume) Set(context.Context, string, string) error { return errNone }
+
+// Count is an error.
+func (*Volume) Count(context.Context) error { return errNone }
+
+// Calls is an error.
+func (*Volume) Calls(context.Context) (map[string]int, error) { return nil, errNone }
+
+// Times is an error.
+func (*Volume) Times() (mounts, replicas time.Duration, err error) { return 0, 0, errNone }

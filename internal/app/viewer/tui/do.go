@@ -523,7 +523,11 @@ func (m *model) reload() tea.Cmd {
 }
 
 func (m *model) suspend() tea.Cmd {
-	return inOrder(m.dropPicture(), tea.Exec(stopping{m.o}, func(err error) tea.Msg { return saidMsg{"", err} }))
+	send, o := m.send, m.o
+	return inOrder(m.dropPicture(), tea.Exec(stopping{o}, func(err error) tea.Msg {
+		go send(o.size()) // it may be another one; and the library waits for this
+		return saidMsg{"", err}
+	}))
 }
 
 // readRows reads what the lines on the screen, and those of the next one, need.

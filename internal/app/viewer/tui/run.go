@@ -91,8 +91,10 @@ type startMsg struct {
 
 // start gives the terminal to a command.
 func (m *model) start(msg startMsg) tea.Cmd {
-	var c tea.ExecCommand = &onTerminal{Cmd: msg.cmd, wait: msg.wait, began: m.o.child}
+	var c tea.ExecCommand = &onTerminal{Cmd: msg.cmd, wait: msg.wait, out: m.o.Out, began: m.o.child}
+	send, o := m.send, m.o
 	return tea.Exec(c, func(err error) tea.Msg {
+		go send(o.size()) // it may be another one; and the library waits for this
 		if err != nil {
 			return saidMsg{"", fmt.Errorf("%s: %w", msg.name, err)}
 		}
@@ -104,11 +106,12 @@ func (m *model) start(msg startMsg) tea.Cmd {
 type onTerminal struct {
 	*exec.Cmd
 	wait  bool
+	out   *os.File   // the terminal
 	began func(bool) // told that it begins, and that it has ended
 }
 
 func (c *onTerminal) SetStdin(r io.Reader)  { c.Stdin = r }
-func (c *onTerminal) SetStdout(w io.Writer) { c.Stdout = w }
+func (c *onTerminal) SetStdout(io.Writer)   { c.Stdout = c.out }
 func (c *onTerminal) SetStderr(w io.Writer) { c.Stderr = w }
 
 // Run runs the command and waits for Enter, if that is wanted.

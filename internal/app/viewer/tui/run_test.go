@@ -47,6 +47,34 @@ func TestPanic(t *testing.T) {
 	}
 }
 
+// Whoever is ended while it begins gives the terminal back, and in one goroutine: the one
+// that was taking it.
+func TestEndedEarly(t *testing.T) {
+	for i := range 30 {
+		d := newMemory(3)
+		close(d.gate)
+		tty := terminal.Open(t, 80, 24)
+		before, err := term.GetState(int(tty.TTY.Fd()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		o := &Options{In: tty.TTY, Out: tty.TTY, Keys: ParseKeys("test", nil), Width: 80}
+		go func() { ended <- Run(ctx, d, o) }()
+		if i%3 > 0 {
+			tty.Await([]string{"", "\x1b[c", "\x1b[?1049h"}[i%3])
+		}
+		cancel()
+		if err := <-ended; err == nil {
+			t.Error("it ended by itself")
+		}
+		if after, err := term.GetState(int(tty.TTY.Fd())); err != nil || *after != *before {
+			t.Errorf("the terminal is not as it was (%v)", err)
+		}
+	}
+}
+
 // A terminal that says it can shows a picture when its key is pressed, and is asked
 // in a way that those which cannot do not print.
 func TestPicture(t *testing.T) {

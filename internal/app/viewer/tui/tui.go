@@ -21,6 +21,7 @@ import (
 	"time"
 
 	tea "charm.land/bubbletea/v2"
+	"github.com/charmbracelet/colorprofile"
 	"github.com/lektordir/lektor/internal/crew"
 	"golang.org/x/sys/unix"
 )
@@ -85,6 +86,19 @@ func (o *Options) cell() (width, height int) {
 	return width, height
 }
 
+// size is that of the terminal.
+func (o *Options) size() tea.WindowSizeMsg {
+	if o.Out != nil {
+		if ws, err := unix.IoctlGetWinsize(int(o.Out.Fd()), unix.TIOCGWINSZ); err == nil && ws.Col > 0 && ws.Row > 0 {
+			return tea.WindowSizeMsg{Width: int(ws.Col), Height: int(ws.Row)}
+		}
+	}
+	return tea.WindowSizeMsg{Width: 80, Height: 24}
+}
+
+// plainWriter is a file of which the library does not see that it is a terminal.
+type plainWriter struct{ io.Writer }
+
 // stopping stops the process until the shell lets it go on, while the terminal is as
 // that left it.
 type stopping struct{ o *Options }
@@ -133,8 +147,12 @@ func Run(ctx context.Context, d Disk, o *Options) error {
 	// goroutine that is still taking it.
 	screen, end := context.WithCancel(context.Background())
 	defer end()
-	p := tea.NewProgram(m, tea.WithContext(screen), tea.WithInput(o.In), tea.WithOutput(o.Out), tea.WithEnvironment(os.Environ()),
-		tea.WithoutSignalHandler(), tea.WithFPS(framesPerSecond))
+	// It is told of the terminal's size: looking itself, it does so in two goroutines at once
+	// when a command has given the terminal back. And it is told of the sixteen colours, which
+	// are all that are drawn.
+	size := o.size()
+	p := tea.NewProgram(m, tea.WithContext(screen), tea.WithInput(o.In), tea.WithOutput(plainWriter{o.Out}), tea.WithEnvironment(os.Environ()),
+		tea.WithoutSignalHandler(), tea.WithFPS(framesPerSecond), tea.WithWindowSize(size.Width, size.Height), tea.WithColorProfile(colorprofile.ANSI))
 	stop := signals(ctx, inner, p, end, o)
 	defer stop()
 	m.send = p.Send
@@ -174,7 +192,23 @@ func signals(ctx, inner context.Context, p *tea.Program, end func(), o *Options)
 	if !signal.Ignored(syscall.SIGTSTP) {
 		signal.Notify(o.tstp, syscall.SIGTSTP)
 	}
+	winch := make(chan os.Signal, 1)
+	signal.Notify(winch, syscall.SIGWINCH)
 	done := make(chan struct{})
+	// What is told to the library waits for it while a command has the terminal; what ends
+	// it does not.
+	go func() {
+		for {
+			select {
+			case <-o.tstp:
+				p.Send(suspendMsg{})
+			case <-winch:
+				p.Send(o.size())
+			case <-inner.Done():
+				return
+			}
+		}
+	}()
 	go func() {
 		// A context that ends without a signal, as a test's, ends it too.
 		ended := ctx.Done()
@@ -188,8 +222,6 @@ func signals(ctx, inner context.Context, p *tea.Program, end func(), o *Options)
 				got.Store(s)
 				end()
 				return
-			case <-o.tstp:
-				p.Send(suspendMsg{})
 			case <-ended:
 				if o.childs.Load() > 0 {
 					ended = nil // it was ^C, for the child
@@ -216,6 +248,7 @@ func signals(ctx, inner context.Context, p *tea.Program, end func(), o *Options)
 			close(done)
 			signal.Stop(c)
 			signal.Stop(o.tstp)
+			signal.Stop(winch)
 		}
 		s, _ := got.Load().(os.Signal)
 		return s
