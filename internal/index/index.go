@@ -141,6 +141,7 @@ type View struct {
 // Close gives the file free, after a little of what was left for later.
 func (v *View) Close() {
 	v.s.c.exec("COMMIT")
+	v.s.c.exec("PRAGMA busy_timeout = 0")
 	v.learn()
 	v.s.step()
 	v.s.close()
@@ -155,6 +156,8 @@ func (x *Index) Look(ctx context.Context) (entries.View, error) {
 	s, err := x.open()
 	if err == nil {
 		s.hurry = true
+		// Others write for as long, when they have answered.
+		s.c.exec("PRAGMA busy_timeout = 100")
 		err = s.refresh(ctx, time.Now().Add(s.budget()))
 	}
 	if err == nil {

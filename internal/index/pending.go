@@ -29,8 +29,8 @@ const (
 	stepPart, leastStep, stepSize = 64, 8, 256 << 10
 	// mergedPages is how many pages of FTS5 are written anew for an entry.
 	mergedPages = 2
-	// workStep is how many entries are worked off between two looks at what else matters.
-	workStep = 1024
+	// workStep is how many entries, or pages, are worked off before others may write.
+	workStep = 256
 )
 
 // waiting gives the texts of the entries that wait, as [doc] has them, by id.
