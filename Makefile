@@ -13,10 +13,6 @@ LDFLAGS  = -X github.com/lektordir/lektor/internal/command.version=$(VERSION)
 # Without the generator of manuals in urfave/cli, whose tables each start would fill.
 TAGS = urfave_cli_no_docs
 
-# What answers a person while he waits does without the C library, whose loader takes a
-# quarter of each start. Those that fetch have its resolver, which knows .local names.
-QUICK = ./cmd/lektor-view
-
 BIN   = $(DESTDIR)$(PREFIX)/bin
 MAN   = $(DESTDIR)$(PREFIX)/share/man
 SHARE = $(DESTDIR)$(PREFIX)/share/lektor
@@ -37,7 +33,6 @@ SAMPLES  != ls scripts | grep '^lektor-'
 
 build: ## build the programs into bin/ (this is what plain make does)
 	$(GO) build -trimpath -tags "$(TAGS)" -ldflags "$(LDFLAGS)" -o bin/ ./cmd/...
-	CGO_ENABLED=0 $(GO) build -trimpath -tags "$(TAGS)" -ldflags "$(LDFLAGS)" -o bin/ $(QUICK)
 
 demo: build ## a lektor-dir from nothing to reading; FEED=https://… takes a real feed
 	@GO="$(GO)" sh scripts/demo $(FEED)
