@@ -155,7 +155,7 @@ func (c *checker) rename(f *Feed) func() error {
 	}
 	return c.locked(f.Hash, func() error {
 		path := c.d.Join("src", f.Hash, "name")
-		if _, err := os.Lstat(path); !isNotExist(err) {
+		if _, err := lstat(path); !isNotExist(err) {
 			return err // somebody gave it one
 		}
 		return atomicfile.Write(path, []byte(f.ID+"\n"))
@@ -258,7 +258,7 @@ func (c *checker) entries(ctx context.Context) error {
 
 // double looks at an entry that was found in two places.
 func (c *checker) double(first, second Ref) error {
-	if _, err := os.Lstat(c.d.Abs(first)); err != nil {
+	if _, err := lstat(c.d.Abs(first)); err != nil {
 		return nil // a viewer moved it meanwhile
 	}
 	var mend func() error
@@ -283,7 +283,7 @@ func holdsAll(entry, other string) bool {
 	for _, e := range ents {
 		a, b := entry+"/"+e.Name(), other+"/"+e.Name()
 		if e.IsDir() {
-			if fi, err := os.Lstat(a); err != nil || !fi.IsDir() || !holdsAll(a, b) {
+			if fi, err := lstat(a); err != nil || !fi.IsDir() || !holdsAll(a, b) {
 				return false
 			}
 			continue
@@ -324,7 +324,7 @@ func (c *checker) entry(r Ref) error {
 		data, err := readFile(base + "/" + name)
 		switch {
 		case isNotExist(err):
-			if _, serr := os.Lstat(base); serr != nil {
+			if _, serr := lstat(base); serr != nil {
 				return nil // a viewer moved it
 			}
 			bad = errors.Join(bad, c.report(r.Path(), "it has no file "+name, nil))
@@ -336,7 +336,7 @@ func (c *checker) entry(r Ref) error {
 	}
 	bad = errors.Join(bad, c.extras(r))
 	link := base + "/feed"
-	if _, err := os.Lstat(link); err != nil {
+	if _, err := lstat(link); err != nil {
 		return errors.Join(bad, c.report(r.Path(), "it has no feed", c.relink(r)))
 	}
 	if _, err := os.Stat(filepath.Join(link, "id")); err != nil {
@@ -380,7 +380,7 @@ func (c *checker) relink(r Ref) func() error {
 		return nil
 	}
 	link := c.d.Abs(r) + "/feed"
-	if fi, err := os.Lstat(link); err == nil && fi.Mode()&os.ModeSymlink == 0 {
+	if fi, err := lstat(link); err == nil && fi.Mode()&os.ModeSymlink == 0 {
 		return nil
 	}
 	return func() error {

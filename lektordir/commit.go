@@ -238,7 +238,7 @@ func (d *Dir) settle(feed, from string, r record) (dropped bool, err error) {
 		old := d.Join("tmp", feed, r.Replaces+goneReplaced)
 		err = d.putAside(feed, d.Join("new", feed, r.Replaces), old)
 		if isNotExist(err) {
-			if _, serr := os.Lstat(old); serr != nil {
+			if _, serr := lstat(old); serr != nil {
 				return true, d.drop(feed, staged)
 			}
 			err = nil
@@ -257,7 +257,7 @@ func (d *Dir) settle(feed, from string, r record) (dropped bool, err error) {
 	to := d.Join("new", feed, r.Unique)
 	err = d.move(feed, staged, to)
 	if isNotExist(err) {
-		if _, serr := os.Lstat(staged); serr != nil {
+		if _, serr := lstat(staged); serr != nil {
 			return false, nil // somebody finished it
 		}
 		if err := os.Mkdir(d.Join("new", feed), 0o777); err != nil && !errors.Is(err, os.ErrExist) {

@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/lektordir/lektor/internal/atomicfile"
@@ -24,10 +25,20 @@ const (
 // move renames the directory of an entry of a feed, and replaces nothing. Those in
 // the lower layer of an overlay (the image of a container) cannot be renamed, and
 // are moved by a copy.
+//
+// When another machine has just moved the entry to the same place, a file system that
+// both have may say that the new name is taken, going by what it remembers of the old
+// one; to the caller the entry is gone then, as it is on others.
 func (d *Dir) move(feed, from, to string) error {
-	err := d.rename(from, to)
-	if errors.Is(err, unix.EXDEV) {
+	err := atomicfile.Again(func() error { return d.rename(from, to) })
+	switch {
+	case errors.Is(err, unix.EXDEV):
 		return d.moveCopy(feed, from, to)
+	case errors.Is(err, fs.ErrExist) && d.shared():
+		names, rerr := readAllNames(filepath.Dir(from))
+		if rerr == nil && !slices.Contains(names, filepath.Base(from)) {
+			return &os.LinkError{Op: "rename", Old: from, New: to, Err: unix.ENOENT}
+		}
 	}
 	return err
 }
@@ -129,9 +140,9 @@ func (d *Dir) finishMove(feed, name string) error {
 	}
 	defer lock.Close()
 	copied := d.Join("tmp", feed, strings.Replace(name, moving, copying, 1))
-	_, err = os.Lstat(copied)
+	_, err = lstat(copied)
 	if isNotExist(err) {
-		if _, err := os.Lstat(record); err != nil {
+		if _, err := lstat(record); err != nil {
 			return nil // it was finished before it was locked
 		}
 		return removeMoved(d.Join(rel), record)

@@ -134,7 +134,7 @@ func Create(path string, opts *Options) (*Dir, error) {
 	}
 	var parents []string // of directories that are missing
 	for p := abs; ; p = filepath.Dir(p) {
-		if _, err := os.Lstat(p); err == nil || p == filepath.Dir(p) {
+		if _, err := lstat(p); err == nil || p == filepath.Dir(p) {
 			break
 		}
 		parents = append(parents, filepath.Dir(p))

@@ -274,7 +274,7 @@ func (d *Dir) ReadEntry(r Ref, want Fields) (*Entry, error) {
 			data, err = readFile(base + "/" + v.name)
 		} else {
 			// A link that leads nowhere still says which feed it is, by its name.
-			_, err = os.Lstat(base + "/" + v.name)
+			_, err = lstat(base + "/" + v.name)
 		}
 		if err == nil && v.of != nil {
 			v.parse(e, data)
@@ -298,7 +298,7 @@ func (d *Dir) ReadEntry(r Ref, want Fields) (*Entry, error) {
 		of(v)
 	}
 	if bad != nil || absent {
-		if _, err := os.Lstat(base); err != nil {
+		if _, err := lstat(base); err != nil {
 			return nil, err
 		}
 	}

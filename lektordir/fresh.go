@@ -3,9 +3,12 @@ package lektordir
 import (
 	"context"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"time"
+
+	"github.com/lektordir/lektor/internal/atomicfile"
 )
 
 // A file system that several machines have (GlusterFS, NFS) answers for seconds from
@@ -22,6 +25,23 @@ func (d *Dir) Fresh(path string) {
 	if d.shared() {
 		refresh(path)
 	}
+}
+
+// lstat is os.Lstat, and open os.Open, for what another machine may be moving.
+func lstat(path string) (fi fs.FileInfo, err error) {
+	err = atomicfile.Again(func() error {
+		fi, err = os.Lstat(path)
+		return err
+	})
+	return fi, err
+}
+
+func open(path string) (f *os.File, err error) {
+	err = atomicfile.Again(func() error {
+		f, err = os.Open(path)
+		return err
+	})
+	return f, err
 }
 
 // staleness is longer than what a file has in it is remembered.
@@ -47,7 +67,7 @@ func (d *Dir) freshJournal(feed string) (*journal, error) {
 		}
 		// Journals grow; what is read is short where it is old.
 		size := int64(0)
-		fi, err := os.Lstat(path)
+		fi, err := lstat(path)
 		switch {
 		case err == nil:
 			size = fi.Size()

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -212,7 +211,7 @@ func newestVersions(refs []Ref) []Ref {
 
 // readPlace appends the entries in new/$feed or cur/$feed.
 func (d *Dir) readPlace(place Place, feed string, refs []Ref) ([]Ref, error) {
-	f, err := os.Open(d.Join(place.String(), feed))
+	f, err := open(d.Join(place.String(), feed))
 	if err != nil {
 		if isNotExist(err) {
 			return refs, nil
@@ -290,7 +289,7 @@ func (d *Dir) Resolve(name string) (Ref, error) {
 			p = Cur
 		}
 		if r, err := parseRef(p, feed, base); err == nil {
-			if _, err := os.Lstat(d.Abs(r)); err == nil {
+			if _, err := lstat(d.Abs(r)); err == nil {
 				return r, nil
 			}
 		}

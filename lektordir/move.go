@@ -23,7 +23,7 @@ func (d *Dir) SetFlags(r Ref, set, unset string) (Ref, error) {
 		return r, err
 	}
 	if to == r {
-		if _, err := os.Lstat(d.Abs(r)); err != nil {
+		if _, err := lstat(d.Abs(r)); err != nil {
 			return r, err
 		}
 		return r, nil
@@ -36,7 +36,7 @@ func (d *Dir) SetFlags(r Ref, set, unset string) (Ref, error) {
 	err = d.move(r.Feed, d.Abs(r), d.Abs(to))
 	if isNotExist(err) && r.Place == New {
 		// cur/$feed appears with its first entry.
-		if _, lerr := os.Lstat(d.Abs(r)); lerr == nil {
+		if _, lerr := lstat(d.Abs(r)); lerr == nil {
 			if err := os.Mkdir(d.Join("cur", r.Feed), 0o777); err != nil && !errors.Is(err, os.ErrExist) {
 				return r, err
 			}

@@ -44,7 +44,7 @@ func (w *Writer) Purge(ctx context.Context, feed string) error {
 func (d *Dir) finishPurge(feed string) error {
 	tmp, src := d.Join("tmp", feed), d.Join("src", feed)
 	record := tmp + "/" + purging
-	if _, err := os.Lstat(record); err != nil {
+	if _, err := lstat(record); err != nil {
 		if isNotExist(err) {
 			return nil
 		}

@@ -6,7 +6,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 	"time"
@@ -281,7 +280,7 @@ func (t *Txn) wanted(it *item, lineage []record, doc *Document) (replaces string
 	case p == Deliver:
 		wanted = !slices.ContainsFunc(lineage, before)
 	default:
-		_, err := os.Lstat(t.d.Join("new", t.feed, newest.Unique))
+		_, err := lstat(t.d.Join("new", t.feed, newest.Unique))
 		replaces, wanted = newest.Unique, err == nil
 	}
 	return replaces, wanted, nil

@@ -155,7 +155,7 @@ func (d *Dir) recoverLocked(feed string) error {
 		switch {
 		case !ok, name == firstEntries, strings.HasPrefix(name, unique+moving):
 		case strings.HasPrefix(name, unique+copying):
-			if _, err := os.Lstat(d.Join("tmp", feed, strings.Replace(name, copying, moving, 1))); isNotExist(err) {
+			if _, err := lstat(d.Join("tmp", feed, strings.Replace(name, copying, moving, 1))); isNotExist(err) {
 				bad = errors.Join(bad, d.removeOld(d.Join("tmp", feed, name)))
 			}
 		case info == gone[1:] || info == goneReplaced[1:]:
@@ -216,7 +216,7 @@ func (d *Dir) sweep(rel string) ([]string, error) {
 			continue
 		}
 		path := d.Join(rel, name)
-		fi, err := os.Lstat(path)
+		fi, err := lstat(path)
 		if err == nil && fi.Mode().IsRegular() && d.opts.Now().Sub(fi.ModTime()) > leftAge {
 			err = os.Remove(path)
 		}

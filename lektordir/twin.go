@@ -196,5 +196,5 @@ func (t *Txn) forgetTwins() {
 
 // linkat makes a further name of a file, never of what a link leads to.
 func linkat(fromDir int, from string, toDir int, to string) error {
-	return atomicfile.Retry(func() error { return unix.Linkat(fromDir, from, toDir, to, 0) })
+	return atomicfile.Again(func() error { return unix.Linkat(fromDir, from, toDir, to, 0) })
 }

@@ -203,7 +203,7 @@ func (t *Txn) PutFeed(f *Feed) error {
 			t.src = append(t.src, path, filepath.Dir(path))
 		case want != "":
 			// A run that was killed may have written it and not synced.
-			if fi, err := os.Lstat(path); err == nil && t.d.opts.Now().Sub(fi.ModTime()) < unsyncedAge {
+			if fi, err := lstat(path); err == nil && t.d.opts.Now().Sub(fi.ModTime()) < unsyncedAge {
 				t.src = append(t.src, path, filepath.Dir(path))
 			}
 		}
@@ -244,7 +244,7 @@ func (d *Dir) inside(rels ...string) error {
 	for _, rel := range rels {
 		path := d.path + "/" + rel
 		var st unix.Stat_t
-		if err := unix.Lstat(path, &st); err != nil {
+		if err := atomicfile.Again(func() error { return unix.Lstat(path, &st) }); err != nil {
 			return &os.PathError{Op: "lstat", Path: path, Err: err}
 		}
 		if st.Mode&unix.S_IFMT != unix.S_IFDIR {

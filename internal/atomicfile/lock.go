@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io/fs"
 	"os"
+	"time"
 
 	"github.com/gofrs/flock"
 	"golang.org/x/sys/unix"
@@ -89,14 +90,29 @@ func Same(a, b string) bool {
 
 // Open is open(2), for those who need no more than the descriptor of what they open.
 func Open(path string, flags int) (fd int, err error) {
-	err = Retry(func() error { fd, err = unix.Open(path, flags, 0); return err })
+	err = Again(func() error { fd, err = unix.Open(path, flags, 0); return err })
 	return fd, err
+}
+
+// Again repeats a call with names as [Retry] does, and also where a file system of several
+// machines (GlusterFS, NFS) refuses it with ESTALE, going by what it remembers of a name
+// that another machine has moved since. That is given two seconds, as names are
+// remembered for one; the error is that of the last call. It is not for calls that sync,
+// whose error is told once.
+func Again(call func() error) error {
+	for pause := time.Millisecond; ; pause *= 2 {
+		err := Retry(call)
+		if !errors.Is(err, unix.ESTALE) || pause > time.Second {
+			return err
+		}
+		time.Sleep(pause)
+	}
 }
 
 // Retry repeats a system call for as long as signals interrupt it.
 func Retry(call func() error) error {
 	for {
-		if err := call(); err != unix.EINTR {
+		if err := call(); !errors.Is(err, unix.EINTR) {
 			return err
 		}
 	}

@@ -95,3 +95,22 @@ func TestLockNamesFile(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 }
+
+// What another machine has moved is looked for again; anything else is told at once.
+func TestAgain(t *testing.T) {
+	for _, c := range []struct {
+		errs []error
+		want error
+	}{
+		{[]error{nil}, nil},
+		{[]error{unix.ESTALE, unix.EINTR, &fs.PathError{Err: unix.ESTALE}, nil}, nil},
+		{[]error{unix.ESTALE, unix.ENOENT}, unix.ENOENT},
+		{[]error{unix.EIO}, unix.EIO},
+	} {
+		calls := 0
+		err := Again(func() error { calls++; return c.errs[calls-1] })
+		if err != c.want || calls != len(c.errs) {
+			t.Errorf("%v: %v after %d calls", c.errs, err, calls)
+		}
+	}
+}

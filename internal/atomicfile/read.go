@@ -88,9 +88,11 @@ func OpenRegular(path string) (*os.File, error) {
 
 // openToRead opens a file without waiting for anybody, and for this program alone.
 func openToRead(at int, path string) (fd int, err error) {
-	return retry(func() (int, error) {
-		return unix.Openat(at, path, unix.O_RDONLY|unix.O_CLOEXEC|unix.O_NONBLOCK|unix.O_NOCTTY, 0)
+	err = Again(func() error {
+		fd, err = unix.Openat(at, path, unix.O_RDONLY|unix.O_CLOEXEC|unix.O_NONBLOCK|unix.O_NOCTTY, 0)
+		return err
 	})
+	return fd, err
 }
 
 // regular gives the length of a regular file; of any other the error says, and op what it

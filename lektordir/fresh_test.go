@@ -1,0 +1,49 @@
+package lektordir
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// On a file system that other machines have, a name may be remembered that one of them
+// has moved: GlusterFS says so with ESTALE, or with EEXIST of the new name.
+func TestMovedByAnotherMachine(t *testing.T) {
+	d, _ := newDir(t)
+	d.shared = func() bool { return true }
+	refs := deliver(t, d, sample("a", "A"), sample("b", "B"), sample("c", "C"))
+
+	calls := 0
+	d.rename = func(from, to string) error {
+		if calls++; calls <= 3 {
+			return &os.LinkError{Op: "rename", Old: from, New: to, Err: unix.ESTALE}
+		}
+		return renameNoReplace(from, to)
+	}
+	if to, err := d.SetFlags(refs[0], "S", ""); err != nil || calls < 4 || to.Flags() != "S" {
+		t.Errorf("%v, %v after %d calls", to, err, calls)
+	}
+
+	exists := func(from, to string) error {
+		return &os.LinkError{Op: "rename", Old: from, New: to, Err: unix.EEXIST}
+	}
+	d.rename = func(from, to string) error {
+		if err := renameNoReplace(from, to); err != nil { // the other machine's
+			t.Error(err)
+		}
+		return exists(from, to)
+	}
+	if _, err := d.SetFlags(refs[1], "S", ""); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("moved by another machine: %v", err)
+	}
+	d.rename = exists
+	if _, err := d.SetFlags(refs[2], "S", ""); !errors.Is(err, fs.ErrExist) {
+		t.Errorf("in both places: %v", err)
+	}
+	if got := list(t, d, ListOptions{}); len(got) != 3 || len(tree(t, d, "new/"+feedHash)) == 0 {
+		t.Errorf("%q", paths(got))
+	}
+}
