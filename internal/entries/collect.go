@@ -7,8 +7,10 @@ import (
 	"errors"
 	"io"
 	"iter"
+	"math"
 	"os"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/lektordir/lektor/lektordir"
@@ -78,8 +80,8 @@ func (s *Store) Collect(ctx context.Context, sel Selection, c Collecting) (*Coll
 			failed = l.add(ctx, some)
 		}
 		some = some[:0]
-		if failed == nil && len(l.list) >= c.Most {
-			failed = l.spill()
+		if failed == nil && len(l.list) >= l.c.Most {
+			l.spill()
 		}
 	}
 	err := s.each(ctx, sel, taker{
@@ -138,12 +140,12 @@ func (l *Collection) Close() {
 }
 
 // spill brings what is in memory to the file. Where there can be none, it stays.
-func (l *Collection) spill() error {
+func (l *Collection) spill() {
 	if l.file == nil {
 		f, err := os.CreateTemp("", "lektor-list-")
 		if err != nil {
-			l.c.Most = int(^uint(0) >> 1)
-			return nil
+			l.c.Most = math.MaxInt
+			return
 		}
 		_ = os.Remove(f.Name())
 		l.file = f
@@ -161,13 +163,12 @@ func (l *Collection) spill() error {
 	}
 	if err := w.Flush(); err != nil {
 		// A disk that is full: what is in memory can stay there.
-		l.c.Most = int(^uint(0) >> 1)
-		return nil
+		l.c.Most = math.MaxInt
+		return
 	}
 	l.parts, l.end = append(l.parts, part), part.to
 	clear(l.list)
 	l.list = l.list[:0]
-	return nil
 }
 
 // All yields the entries in order. Records are others each time, and those of the file
@@ -320,27 +321,20 @@ func (l *Collection) encode(b []byte, r *Record) []byte {
 
 // decode reads what encode wrote; nobody else can have written it.
 func (l *Collection) decode(s string) *Record {
+	in := strings.NewReader(s)
 	read := func() uint64 {
-		n, shift := uint64(0), 0
-		for {
-			c := s[0]
-			s = s[1:]
-			n |= uint64(c&0x7f) << shift
-			if c < 0x80 {
-				return n
-			}
-			shift += 7
-		}
+		n, _ := binary.ReadUvarint(in)
+		return n
 	}
 	signed := func() int64 {
-		n := read()
-		return int64(n>>1) ^ -int64(n&1)
+		n, _ := binary.ReadVarint(in)
+		return n
 	}
 	text := func() string {
-		n := read()
-		t := s[:n]
-		s = s[n:]
-		return t
+		n := int(read())
+		at := len(s) - in.Len()
+		_, _ = in.Seek(int64(n), io.SeekCurrent)
+		return s[at : at+n]
 	}
 	r := &Record{s: l.s}
 	if n := read(); n > 0 {
