@@ -2,6 +2,8 @@ package entries
 
 import (
 	"bufio"
+	"cmp"
+	"container/heap"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -176,57 +178,60 @@ func (l *Collection) spill() {
 // which is of the file, there are no more.
 func (l *Collection) All() iter.Seq2[*Record, error] {
 	return func(yield func(*Record, error) bool) {
-		var heads []*head
+		q := &heads{order: l.c.Order}
+		begin := func(h *head) error {
+			err := h.next(l)
+			if h.record != nil {
+				heap.Push(q, h)
+			}
+			return err
+		}
 		for i, p := range l.parts {
 			h := &head{part: i, r: bufio.NewReaderSize(io.NewSectionReader(l.file, p.from, p.to-p.from), 8<<10)}
-			if err := h.next(l); err != nil {
+			if err := begin(h); err != nil {
 				yield(nil, err)
 				return
 			}
-			heads = append(heads, h)
 		}
-		heads = append(heads, &head{part: len(l.parts), list: l.list})
-		_ = heads[len(heads)-1].next(l)
-		heads = slices.DeleteFunc(heads, func(h *head) bool { return h.record == nil })
-		less := func(a, b *head) bool {
-			c := l.c.Order(a.record, b.record)
-			return c < 0 || c == 0 && a.part < b.part
-		}
-		// A heap; container/heap would ask for its five methods.
-		sink := func(i int) {
-			for {
-				least := i
-				for k := 2*i + 1; k <= 2*i+2 && k < len(heads); k++ {
-					if less(heads[k], heads[least]) {
-						least = k
-					}
-				}
-				if least == i {
-					return
-				}
-				heads[i], heads[least] = heads[least], heads[i]
-				i = least
-			}
-		}
-		for i := len(heads)/2 - 1; i >= 0; i-- {
-			sink(i)
-		}
-		for len(heads) > 0 {
-			h := heads[0]
+		_ = begin(&head{part: len(l.parts), list: l.list}) // which is in memory
+		for q.Len() > 0 {
+			h := q.list[0]
 			if !yield(h.record, nil) {
 				return
 			}
-			if err := h.next(l); err != nil {
+			switch err := h.next(l); {
+			case err != nil:
 				yield(nil, err)
 				return
+			case h.record == nil:
+				heap.Pop(q)
+			default:
+				heap.Fix(q, 0)
 			}
-			if h.record == nil {
-				heads[0] = heads[len(heads)-1]
-				heads = heads[:len(heads)-1]
-			}
-			sink(0)
 		}
 	}
+}
+
+// heads is a heap of those that have an entry, whose first is that of the first one in
+// the order, and of equal ones that of the earlier part. See container/heap.
+type heads struct {
+	list  []*head
+	order func(a, b *Record) int
+}
+
+func (q *heads) Len() int      { return len(q.list) }
+func (q *heads) Swap(i, j int) { q.list[i], q.list[j] = q.list[j], q.list[i] }
+func (q *heads) Push(h any)    { q.list = append(q.list, h.(*head)) }
+
+func (q *heads) Less(i, j int) bool {
+	a, b := q.list[i], q.list[j]
+	return cmp.Or(q.order(a.record, b.record), cmp.Compare(a.part, b.part)) < 0
+}
+
+func (q *heads) Pop() any {
+	h := q.list[len(q.list)-1]
+	q.list = q.list[:len(q.list)-1]
+	return h
 }
 
 // head is the first entry of a part that was not yielded yet.
