@@ -137,6 +137,21 @@ func (t *Terminal) Type(keys string) {
 	}
 }
 
+// Press types a key, and again after a second, as a person does, until it has done what
+// it should, for a minute: programs throw away what is typed while they deal with ^C.
+func (t *Terminal) Press(key string, done func() bool) {
+	t.t.Helper()
+	for end := time.Now().Add(time.Minute); time.Now().Before(end); {
+		t.Type(key)
+		for again := time.Now().Add(time.Second); time.Now().Before(again); time.Sleep(5 * time.Millisecond) {
+			if done() {
+				return
+			}
+		}
+	}
+	t.t.Fatalf("%q did not do in a minute what it should; written was\n%q", key, t.Seen())
+}
+
 // Command is a program on the terminal, which controls it, with env added to the
 // environment.
 func (t *Terminal) Command(env []string, name string, args ...string) *exec.Cmd {
