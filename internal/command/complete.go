@@ -31,6 +31,9 @@ const completeCommand = "__complete"
 type Candidate struct {
 	Word  string
 	About string // in a few words, or ""
+	// Said is the word as it may have been begun, too: without the quotes that it needs, say,
+	// and in upper or lower case where no word is begun so. "" stands for the word alone.
+	Said string
 	// Open tells that more belongs to the word: no space follows.
 	Open bool
 }
@@ -135,9 +138,19 @@ func candidates(app *cli.App, words []string) []Candidate {
 	default:
 		all = p.arguments(current)
 	}
-	return slices.DeleteFunc(all, func(c Candidate) bool {
+	all = slices.DeleteFunc(all, func(c Candidate) bool {
 		// What a line of a list cannot hold, no name that is typed has.
-		return !strings.HasPrefix(c.Word, current) || c.Word == "" || termsafe.Line(c.Word) != c.Word || !utf8.ValidString(c.Word)
+		return c.Word == "" || termsafe.Line(c.Word) != c.Word || !utf8.ValidString(c.Word)
+	})
+	begun := slices.DeleteFunc(slices.Clone(all), func(c Candidate) bool {
+		return !strings.HasPrefix(c.Word, current) && (c.Said == "" || !strings.HasPrefix(c.Said, current))
+	})
+	if len(begun) > 0 {
+		return begun
+	}
+	lower := strings.ToLower(current)
+	return slices.DeleteFunc(all, func(c Candidate) bool {
+		return c.Said == "" || !strings.HasPrefix(strings.ToLower(c.Said), lower)
 	})
 }
 
@@ -255,6 +268,9 @@ func (p *place) values(f cli.Flag, prefix, word string) (all []Candidate) {
 	all = append(all, p.names(k)...)
 	for i := range all {
 		all[i].Word = prefix + all[i].Word
+		if all[i].Said != "" {
+			all[i].Said = prefix + all[i].Said
+		}
 	}
 	return all
 }

@@ -60,7 +60,7 @@ func feedNames(dir, word string) (all []command.Candidate) {
 		title, id := f.Title(), fetch.Public(f.ID)
 		switch {
 		case titles[strings.ToLower(title)] == 1 && typable(title) && !strings.HasPrefix(word, "http"):
-			all = append(all, command.Candidate{Word: title, About: id})
+			all = append(all, command.Candidate{Word: title, Said: title, About: id})
 		case typable(id):
 			all = append(all, command.Candidate{Word: id, About: title})
 		default:
@@ -115,7 +115,7 @@ func terms(k command.Kind) (all []command.Candidate) {
 		return all
 	}
 	add := func(value, about string) {
-		all = append(all, command.Candidate{Word: negated + key + ":" + query.Value(value), About: about})
+		all = append(all, command.Candidate{Word: negated + key + ":" + query.Value(value), Said: negated + key + ":" + value, About: about})
 	}
 	switch key {
 	case "feed":
