@@ -1,6 +1,7 @@
 package scripts
 
 import (
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -345,4 +346,42 @@ func TestStatus(t *testing.T) {
 		t.Fatal(err)
 	}
 	await("2 Feed b : Later")
+}
+
+// A bar ends the script alone; what that has started goes with it.
+func TestStatusEnds(t *testing.T) {
+	k := newDesk(t, map[string]string{"sleep": "exec /bin/sleep 0.1"})
+	alive, inherited, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer alive.Close()
+	out, err := os.Create(filepath.Join(k.home, "out"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer out.Close()
+	cmd := k.start("lektor-status", "-i")
+	cmd.Stdout, cmd.ExtraFiles, cmd.SysProcAttr = out, []*os.File{inherited}, &syscall.SysProcAttr{Setpgid: true}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	inherited.Close()
+	defer func() { _ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }()
+	for end := time.Now().Add(time.Minute); strings.Count(k.read("out"), "\n") < 2; time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("there are no lines")
+		}
+	}
+	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	_ = cmd.Wait()
+	// The pipe that all have inherited ends with the last of them.
+	if err := alive.SetReadDeadline(time.Now().Add(time.Minute)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := alive.Read(make([]byte, 1)); err != io.EOF {
+		t.Errorf("something runs on: %v", err)
+	}
 }
