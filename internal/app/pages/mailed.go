@@ -1,10 +1,18 @@
 package pages
 
 import (
+	"bufio"
 	"bytes"
+	"cmp"
+	"errors"
 	"fmt"
+	"hash/maphash"
+	"io"
+	"iter"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -26,9 +34,10 @@ import (
 type mailLedger struct {
 	f      *os.File
 	unlock func()
-	fresh  bool               // there was none
-	keys   map[string]bool    // feed/unique
-	ids    map[[2]string]bool // feed and identity
+	fresh  bool  // there was none
+	asked  bool  // nobody will ask of an entry any more
+	keys   *keys // feed/unique
+	ids    *keys // feed and identity
 	// there asks the mailbox whether it has an entry, where the ledger was lost.
 	there func(lektordir.Ref) bool
 	buf   bytes.Buffer
@@ -36,7 +45,6 @@ type mailLedger struct {
 
 const (
 	mailLedgerHead = "lektor-mail 1\n"
-	maxMailLedger  = 1 << 30
 )
 
 // openMailLedger locks and reads a ledger, which is made if need be.
@@ -46,7 +54,7 @@ func openMailLedger(path, to string) (*mailLedger, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := &mailLedger{unlock: unlock, keys: map[string]bool{}, ids: map[[2]string]bool{}}
+	l := &mailLedger{unlock: unlock, keys: newKeys(), ids: newKeys()}
 	if err := l.read(path); err != nil {
 		l.close()
 		return nil, err
@@ -55,32 +63,77 @@ func openMailLedger(path, to string) (*mailLedger, error) {
 }
 
 func (l *mailLedger) read(path string) error {
-	data, err := atomicfile.Read(path, maxMailLedger)
+	f, err := atomicfile.OpenRegular(path)
 	if err != nil {
 		return err
 	}
-	whole := bytes.LastIndexByte(data, '\n') + 1
-	text := string(data[:whole])
-	rest, ok := strings.CutPrefix(text, mailLedgerHead)
-	if l.fresh = text == ""; !ok && !l.fresh {
-		return command.Hint(fmt.Errorf("%s is of another program, or of another version", path), "add to a new mailbox, or remove the file; then what was moved out of this mailbox is added again")
-	}
-	for line := range strings.Lines(rest) {
-		if r, ok := mailRef(strings.TrimSuffix(line, "\n")); ok {
-			l.know(r)
+	defer f.Close()
+	whole, size := int64(0), int64(0)
+	for line, err := range linesOf(f) {
+		if err != nil {
+			return err
 		}
+		size += int64(len(line))
+		if !strings.HasSuffix(line, "\n") {
+			break
+		}
+		if whole == 0 && line != mailLedgerHead {
+			return command.Hint(fmt.Errorf("%s is of another program, or of another version", path), "add to a new mailbox, or remove the file; then what was moved out of this mailbox is added again")
+		}
+		if whole > 0 {
+			if r, ok := mailRef(strings.TrimSuffix(line, "\n")); ok {
+				l.know(r)
+			}
+		}
+		whole = size
 	}
+	l.fresh = whole == 0
 	if l.f, err = os.OpenFile(path, os.O_WRONLY|os.O_APPEND|unix.O_NOFOLLOW, 0); err != nil {
 		return err
 	}
-	if whole < len(data) {
-		err = l.f.Truncate(int64(whole))
+	if whole < size {
+		err = l.f.Truncate(whole)
 	}
 	if l.fresh && err == nil {
 		l.buf.WriteString(mailLedgerHead)
 		err = l.f.Chmod(0o600) // as mailboxes are
 	}
 	return err
+}
+
+// each calls f for what is in the file.
+func (l *mailLedger) each(f func(lektordir.Ref)) error {
+	in, err := atomicfile.OpenRegular(l.f.Name())
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	for line, err := range linesOf(in) {
+		if err != nil {
+			return err
+		}
+		if r, ok := mailRef(strings.TrimSuffix(line, "\n")); ok {
+			f(r)
+		}
+	}
+	return nil
+}
+
+// linesOf yields the lines of a file with their ends, which the last may lack.
+func linesOf(r io.Reader) iter.Seq2[string, error] {
+	return func(yield func(string, error) bool) {
+		b := bufio.NewReaderSize(r, 64<<10)
+		for {
+			line, err := b.ReadString('\n')
+			if line != "" && !yield(line, nil) || errors.Is(err, io.EOF) {
+				return
+			}
+			if err != nil {
+				yield("", err)
+				return
+			}
+		}
+	}
 }
 
 // mailKey is an entry in a line, and mailRef reads it.
@@ -91,10 +144,17 @@ func mailRef(key string) (lektordir.Ref, bool) {
 	return lektordir.Ref{Feed: feed, Unique: unique}, ok
 }
 
-func (l *mailLedger) know(r lektordir.Ref) {
-	l.keys[mailKey(r)] = true
+func identityKey(r lektordir.Ref) string {
 	if id := r.Identity(); id != "" {
-		l.ids[[2]string{r.Feed, id}] = true
+		return r.Feed + "\x00" + id
+	}
+	return ""
+}
+
+func (l *mailLedger) know(r lektordir.Ref) {
+	l.keys.add(mailKey(r))
+	if id := identityKey(r); id != "" {
+		l.ids.add(id)
 	}
 }
 
@@ -104,13 +164,15 @@ func (l *mailLedger) knows(r lektordir.Ref) (known, later bool) {
 	if l.there != nil && l.there(r) {
 		l.add(r)
 	}
-	id := r.Identity()
-	return l.keys[mailKey(r)], id != "" && l.ids[[2]string{r.Feed, id}]
+	id := identityKey(r)
+	return l.keys.has(mailKey(r)), id != "" && l.ids.has(id)
 }
 
 // add adds an entry, which is in the file after [mailLedger.flush].
 func (l *mailLedger) add(r lektordir.Ref) {
-	l.know(r)
+	if !l.asked {
+		l.know(r)
+	}
 	l.buf.WriteString(mailKey(r) + "\n")
 }
 
@@ -144,4 +206,54 @@ func (l *mailLedger) close() {
 		_ = l.f.Close()
 	}
 	l.unlock()
+}
+
+// keys is a set of texts of which only digests are in memory, 16 bytes each: so many
+// that two texts of millions having the same one need not be thought of, whoever wrote
+// them, as the digests are others in each run.
+type keys struct {
+	seeds  [2]maphash.Seed
+	list   [][2]uint64
+	sorted bool               // from when on one of them was asked for
+	more   map[[2]uint64]bool // those that came since then
+}
+
+// mostUnsorted is how many keys come before they are sorted again.
+const mostUnsorted = 1 << 16
+
+func newKeys() *keys {
+	return &keys{seeds: [2]maphash.Seed{maphash.MakeSeed(), maphash.MakeSeed()}, more: map[[2]uint64]bool{}}
+}
+
+func (k *keys) of(s string) [2]uint64 {
+	return [2]uint64{maphash.String(k.seeds[0], s), maphash.String(k.seeds[1], s)}
+}
+
+func (k *keys) add(s string) {
+	if !k.sorted {
+		k.list = append(k.list, k.of(s))
+		return
+	}
+	if k.more[k.of(s)] = true; len(k.more) >= max(mostUnsorted, len(k.list)/8) {
+		k.list = slices.AppendSeq(k.list, maps.Keys(k.more))
+		k.sorted = false
+		clear(k.more)
+	}
+}
+
+func (k *keys) has(s string) bool {
+	if !k.sorted {
+		slices.SortFunc(k.list, compareKeys)
+		k.sorted = true
+	}
+	key := k.of(s)
+	if k.more[key] {
+		return true
+	}
+	_, ok := slices.BinarySearchFunc(k.list, key, compareKeys)
+	return ok
+}
+
+func compareKeys(a, b [2]uint64) int {
+	return cmp.Or(cmp.Compare(a[0], b[0]), cmp.Compare(a[1], b[1]))
 }
