@@ -82,13 +82,10 @@ func (l *List[T]) sort() {
 // spill brings what is in memory to the file. Where there can be none, it stays.
 func (l *List[T]) spill() {
 	if l.file == nil {
-		f, err := os.CreateTemp("", "lektor-list-")
-		if err != nil {
+		if l.file = noName(); l.file == nil {
 			l.whole = true
 			return
 		}
-		_ = os.Remove(f.Name())
-		l.file = f
 	}
 	l.sort()
 	w := bufio.NewWriterSize(io.NewOffsetWriter(l.file, l.end), 64<<10)

@@ -113,3 +113,55 @@ func TestNoName(t *testing.T) {
 		t.Error("it ends at once")
 	}
 }
+
+// TestPile: whatever is in the file, a text is what it was.
+func TestPile(t *testing.T) {
+	random := rand.New(rand.NewPCG(3, 4))
+	for round, dir := range []string{t.TempDir(), t.TempDir(), "/nowhere"} {
+		t.Setenv("TMPDIR", dir)
+		for _, most := range []int{1, 7, 100, 0} {
+			p := spill.NewPile(most)
+			var want []string
+			for i := range 100 {
+				b := make([]byte, random.IntN(30))
+				for k := range b {
+					b[k] = byte(i)
+				}
+				p.Add(b)
+				want = append(want, string(b))
+			}
+			for _, i := range random.Perm(len(want)) {
+				if got, err := p.Text(i); err != nil || got != want[i] {
+					t.Fatalf("round %d, %d in memory: %d is %q, %v; not %q", round, most, i, got, err, want[i])
+				}
+			}
+			if p.Len() != len(want) {
+				t.Error(p.Len())
+			}
+			p.Close()
+		}
+	}
+}
+
+// TestSet: it has what was added, however much that is, and nothing else.
+func TestSet(t *testing.T) {
+	s := spill.NewSet()
+	for i := range 60000 {
+		text := fmt.Sprint("text ", i)
+		if s.Has(text) {
+			t.Fatalf("%s is there before it was added", text)
+		}
+		s.Add(text)
+		if i%3 == 0 {
+			s.Add(text)
+		}
+		if back := fmt.Sprint("text ", i/2); !s.Has(text) || !s.Has(back) {
+			t.Fatalf("%s or %s is not there", text, back)
+		}
+	}
+	for i := range 60000 {
+		if !s.Has(fmt.Sprint("text ", i)) || s.Has(fmt.Sprint("another ", i)) {
+			t.Fatal(i)
+		}
+	}
+}

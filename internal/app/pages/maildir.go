@@ -19,6 +19,7 @@ import (
 
 	"github.com/lektordir/lektor/internal/atomicfile"
 	"github.com/lektordir/lektor/internal/command"
+	"github.com/lektordir/lektor/internal/spill"
 	"github.com/lektordir/lektor/lektordir"
 )
 
@@ -184,16 +185,16 @@ func (d *maildir) recover() error {
 	if !d.ledger.fresh {
 		return nil
 	}
-	there := newKeys()
+	there := spill.NewSet()
 	for _, sub := range []string{"new", "cur"} {
 		for e, err := range namesIn(d.join(sub)) {
 			if err != nil {
 				return err
 			}
-			there.add(base(e.Name()))
+			there.Add(base(e.Name()))
 		}
 	}
-	d.ledger.there = func(r lektordir.Ref) bool { return there.has(messageName(r)) }
+	d.ledger.there = func(r lektordir.Ref) bool { return there.Has(messageName(r)) }
 	return nil
 }
 

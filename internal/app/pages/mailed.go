@@ -3,22 +3,19 @@ package pages
 import (
 	"bufio"
 	"bytes"
-	"cmp"
 	"errors"
 	"fmt"
-	"hash/maphash"
 	"io"
 	"iter"
-	"maps"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/lektordir/lektor/internal/atomicfile"
 	"github.com/lektordir/lektor/internal/command"
+	"github.com/lektordir/lektor/internal/spill"
 	"github.com/lektordir/lektor/internal/tsv"
 	"github.com/lektordir/lektor/lektordir"
 )
@@ -34,10 +31,10 @@ import (
 type mailLedger struct {
 	f      *os.File
 	unlock func()
-	fresh  bool  // there was none
-	asked  bool  // nobody will ask of an entry any more
-	keys   *keys // feed/unique
-	ids    *keys // feed and identity
+	fresh  bool       // there was none
+	asked  bool       // nobody will ask of an entry any more
+	keys   *spill.Set // feed/unique
+	ids    *spill.Set // feed and identity
 	// there asks the mailbox whether it has an entry, where the ledger was lost.
 	there func(lektordir.Ref) bool
 	buf   bytes.Buffer
@@ -54,7 +51,7 @@ func openMailLedger(path, to string) (*mailLedger, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := &mailLedger{unlock: unlock, keys: newKeys(), ids: newKeys()}
+	l := &mailLedger{unlock: unlock, keys: spill.NewSet(), ids: spill.NewSet()}
 	if err := l.read(path); err != nil {
 		l.close()
 		return nil, err
@@ -152,9 +149,9 @@ func identityKey(r lektordir.Ref) string {
 }
 
 func (l *mailLedger) know(r lektordir.Ref) {
-	l.keys.add(mailKey(r))
+	l.keys.Add(mailKey(r))
 	if id := identityKey(r); id != "" {
-		l.ids.add(id)
+		l.ids.Add(id)
 	}
 }
 
@@ -165,7 +162,7 @@ func (l *mailLedger) knows(r lektordir.Ref) (known, later bool) {
 		l.add(r)
 	}
 	id := identityKey(r)
-	return l.keys.has(mailKey(r)), id != "" && l.ids.has(id)
+	return l.keys.Has(mailKey(r)), id != "" && l.ids.Has(id)
 }
 
 // add adds an entry, which is in the file after [mailLedger.flush].
@@ -206,54 +203,4 @@ func (l *mailLedger) close() {
 		_ = l.f.Close()
 	}
 	l.unlock()
-}
-
-// keys is a set of texts of which only digests are in memory, 16 bytes each: so many
-// that two texts of millions having the same one need not be thought of, whoever wrote
-// them, as the digests are others in each run.
-type keys struct {
-	seeds  [2]maphash.Seed
-	list   [][2]uint64
-	sorted bool               // from when on one of them was asked for
-	more   map[[2]uint64]bool // those that came since then
-}
-
-// mostUnsorted is how many keys come before they are sorted again.
-const mostUnsorted = 1 << 16
-
-func newKeys() *keys {
-	return &keys{seeds: [2]maphash.Seed{maphash.MakeSeed(), maphash.MakeSeed()}, more: map[[2]uint64]bool{}}
-}
-
-func (k *keys) of(s string) [2]uint64 {
-	return [2]uint64{maphash.String(k.seeds[0], s), maphash.String(k.seeds[1], s)}
-}
-
-func (k *keys) add(s string) {
-	if !k.sorted {
-		k.list = append(k.list, k.of(s))
-		return
-	}
-	if k.more[k.of(s)] = true; len(k.more) >= max(mostUnsorted, len(k.list)/8) {
-		k.list = slices.AppendSeq(k.list, maps.Keys(k.more))
-		k.sorted = false
-		clear(k.more)
-	}
-}
-
-func (k *keys) has(s string) bool {
-	if !k.sorted {
-		slices.SortFunc(k.list, compareKeys)
-		k.sorted = true
-	}
-	key := k.of(s)
-	if k.more[key] {
-		return true
-	}
-	_, ok := slices.BinarySearchFunc(k.list, key, compareKeys)
-	return ok
-}
-
-func compareKeys(a, b [2]uint64) int {
-	return cmp.Or(cmp.Compare(a[0], b[0]), cmp.Compare(a[1], b[1]))
 }

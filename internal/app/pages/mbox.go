@@ -18,6 +18,7 @@ import (
 	"github.com/lektordir/lektor/internal/atomicfile"
 	"github.com/lektordir/lektor/internal/command"
 	"github.com/lektordir/lektor/internal/letter"
+	"github.com/lektordir/lektor/internal/spill"
 	"github.com/lektordir/lektor/lektordir"
 )
 
@@ -360,15 +361,15 @@ func (b *mbox) learn() error {
 		return err
 	}
 	defer f.Close()
-	ids := newKeys()
+	ids := spill.NewSet()
 	lines := bufio.NewReader(f)
 	for {
 		line, err := lines.ReadSlice('\n')
 		if id := messageID(line); id != "" {
-			ids.add(id)
+			ids.Add(id)
 		}
 		if err != nil && !errors.Is(err, bufio.ErrBufferFull) {
-			b.ledger.there = func(r lektordir.Ref) bool { return ids.has((&letter.Entry{Ref: r}).ID()) }
+			b.ledger.there = func(r lektordir.Ref) bool { return ids.Has((&letter.Entry{Ref: r}).ID()) }
 			return eof(err)
 		}
 	}
