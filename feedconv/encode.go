@@ -8,7 +8,6 @@ import (
 	"errors"
 	"html"
 	"io"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -29,18 +28,14 @@ import (
 // extension or attribute that XML cannot hold: one whose name is none, or one of
 // the feed or an entry without a namespace.
 func EncodeAtom(w io.Writer, f *Feed) error {
-	x := newXMLWriter(w, true)
-	x.feed(f)
-	return x.flush()
+	return encode(w, Atom10, f)
 }
 
 // EncodeRSS writes a feed as an RSS 2.0 document. It is as [EncodeAtom], but
 // RSS has no place for all that entries hold: content and summary are HTML, and
 // dates in whole seconds.
 func EncodeRSS(w io.Writer, f *Feed) error {
-	x := newXMLWriter(w, false)
-	x.rss(f)
-	return x.flush()
+	return encode(w, RSS20, f)
 }
 
 // EncodeJSON writes a feed as a JSON Feed 1.1. It is as [EncodeAtom], but
@@ -48,8 +43,7 @@ func EncodeRSS(w io.Writer, f *Feed) error {
 // goes into extensions of it, "_source" and "_extensions" among them, which
 // Parse reads. The error is that of w.
 func EncodeJSON(w io.Writer, f *Feed) error {
-	b := bufio.NewWriter(w)
-	return errors.Join(encodeJSON(b, f), b.Flush())
+	return encode(w, JSONFeed, f)
 }
 
 // xmlWriter writes elements. Errors in writing are those of the bufio.Writer,
@@ -208,8 +202,9 @@ func linkOf(f *Feed, rel string) string {
 	return ""
 }
 
-func (x *xmlWriter) feed(f *Feed) {
-	x.namespacesOf(f)
+// feed writes the head of a feed that was updated at a time, some of whose entries may
+// have no author.
+func (x *xmlWriter) feed(f *Feed, updated time.Time, nameless bool) {
 	x.w.WriteString(xml.Header)
 	x.openWith("feed", f.Attributes, append([]string{"xmlns", "http://www.w3.org/2005/Atom", "xml:lang", f.Language}, x.declared...)...)
 	id := cmp.Or(f.ID, linkOf(f, "self"), f.Link)
@@ -219,10 +214,9 @@ func (x *xmlWriter) feed(f *Feed) {
 	x.must("id", id)
 	x.must("title", f.Title, "type", "text")
 	x.text("subtitle", f.Description, "type", "text")
-	updated := newest(f)
 	x.must("updated", updated.Format(time.RFC3339Nano))
 	x.persons("author", f.Authors...)
-	if len(f.Authors) == 0 && lacksAuthor(f) {
+	if len(f.Authors) == 0 && nameless {
 		x.persons("author", Person{Name: cmp.Or(f.Title, "unknown")})
 	}
 	if linkOf(f, "alternate") == "" {
@@ -237,10 +231,6 @@ func (x *xmlWriter) feed(f *Feed) {
 	x.text("rights", f.Copyright, "type", "text")
 	x.history(f)
 	x.extensions(f.Extensions, ofFeed)
-	for i := range f.Entries {
-		x.atomEntry(&f.Entries[i], updated)
-	}
-	x.end("feed")
 }
 
 const historyNamespace = "http://purl.org/syndication/history/1.0"
@@ -253,11 +243,6 @@ func (x *xmlWriter) history(f *Feed) {
 	if f.Archive {
 		x.empty("fh:archive")
 	}
-}
-
-// lacksAuthor tells whether Atom demands an author of the feed.
-func lacksAuthor(f *Feed) bool {
-	return len(f.Entries) == 0 || slices.ContainsFunc(f.Entries, func(e Entry) bool { return len(e.Authors) == 0 })
 }
 
 func (x *xmlWriter) persons(name string, list ...Person) {
@@ -432,8 +417,8 @@ func isWellFormed(s string) bool {
 	}
 }
 
+// rss writes the head of a feed.
 func (x *xmlWriter) rss(f *Feed) {
-	x.namespacesOf(f)
 	x.w.WriteString(xml.Header)
 	x.open("rss", append([]string{"version", "2.0"}, x.declared...)...)
 	x.openWith("channel", f.Attributes)
@@ -453,11 +438,6 @@ func (x *xmlWriter) rss(f *Feed) {
 	x.channelExtras(f)
 	x.history(f)
 	x.extensions(f.Extensions, ofFeed)
-	for i := range f.Entries {
-		x.rssItem(&f.Entries[i])
-	}
-	x.end("channel")
-	x.end("rss")
 }
 
 // channelExtras writes what tells a reader when to come back, and the image.

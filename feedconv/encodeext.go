@@ -15,23 +15,14 @@ const xmlNamespace = "http://www.w3.org/XML/1998/namespace"
 
 // namespacesOf declares what the extensions of a feed use, in the order of
 // their appearance.
-func (x *xmlWriter) namespacesOf(f *Feed) {
-	if slices.ContainsFunc(f.Entries, func(e Entry) bool { return e.isPodcast() }) {
+func (x *xmlWriter) namespacesOf(f *Feed, entries *survey) {
+	if entries.podcast {
 		x.declare(itunesNamespace)
 	}
-	x.declareAll(f.Attributes, f.Extensions)
-	for i := range f.Entries {
-		x.declareAll(f.Entries[i].Attributes, f.Entries[i].Extensions)
-	}
-}
-
-func (x *xmlWriter) declareAll(attributes []Attribute, list []Extension) {
-	for _, a := range attributes {
-		x.declare(a.Namespace)
-	}
-	for i := range list {
-		x.declare(list[i].Namespace)
-		x.declareAll(list[i].Attributes, list[i].Children)
+	var own survey
+	own.declares(f.Attributes, f.Extensions)
+	for _, uri := range slices.Concat(own.namespaces, entries.namespaces) {
+		x.declare(uri)
 	}
 }
 

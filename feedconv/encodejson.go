@@ -2,8 +2,6 @@ package feedconv
 
 import (
 	"cmp"
-	"encoding/json"
-	"io"
 	"strconv"
 	"strings"
 	"time"
@@ -73,8 +71,9 @@ type (
 	}
 )
 
-func encodeJSON(w io.Writer, f *Feed) error {
-	out := jsonFeedOut{
+// jsonHead is a feed without its entries.
+func jsonHead(f *Feed) *jsonFeedOut {
+	out := &jsonFeedOut{
 		Version: "https://jsonfeed.org/version/1.1", Title: f.Title, HomePageURL: f.Link,
 		FeedURL: linkOf(f, "self"), NextURL: linkOf(f, "next"), Description: f.Description,
 		Icon: f.Image, Authors: jsonAuthors(f.Authors), Language: f.Language, Expired: f.Expired,
@@ -92,13 +91,7 @@ func encodeJSON(w io.Writer, f *Feed) error {
 			out.Hubs = append(out.Hubs, jsonHubOut{Type: "rssCloud", URL: scheme + "://" + c.Domain + ":" + strconv.Itoa(c.Port) + c.Path})
 		}
 	}
-	for i := range f.Entries {
-		out.Items = append(out.Items, jsonEntry(&f.Entries[i]))
-	}
-	e := json.NewEncoder(w)
-	e.SetEscapeHTML(false)
-	e.SetIndent("", "  ")
-	return e.Encode(out)
+	return out
 }
 
 // jsonAuthors gives authors the fields that JSON Feed has: an address goes

@@ -256,7 +256,7 @@ func (d *Dir) ReadEntry(r Ref, want Fields) (*Entry, error) {
 		switch {
 		case err == nil:
 			absent = false
-		case !isNotExist(err):
+		case !isNotExist(err) && !errors.Is(err, unix.ESTALE): // which another machine has removed
 			if field&Obligatory == 0 {
 				err = &OptionalError{err}
 			}
@@ -298,7 +298,11 @@ func (d *Dir) ReadEntry(r Ref, want Fields) (*Entry, error) {
 		of(v)
 	}
 	if bad != nil || absent {
-		if _, err := lstat(base); err != nil {
+		_, err := lstat(base)
+		if (bad != nil || errors.Is(err, unix.ESTALE)) && d.vanished(base) {
+			err = &os.PathError{Op: "lstat", Path: base, Err: unix.ENOENT}
+		}
+		if err != nil {
 			return nil, err
 		}
 	}

@@ -1,47 +1,40 @@
 package entries
 
 import (
-	"bufio"
 	"cmp"
-	"container/heap"
 	"context"
-	"encoding/binary"
-	"errors"
-	"io"
 	"iter"
 	"math"
-	"os"
 	"slices"
-	"strings"
 	"time"
 
+	"github.com/lektordir/lektor/internal/spill"
 	"github.com/lektordir/lektor/lektordir"
 )
 
 // Collecting says how entries are collected.
 type Collecting struct {
 	Order func(a, b *Record) int // what comes first
+	// First is called for each one by one, as they are found, unless it is nil; what it
+	// does not keep is left out before anything of it is read.
+	First func(*Record) bool
 	// Keep is called for each on all cores, and reads what Order needs; what it does not
-	// keep is left out.
+	// keep is left out. It may be nil.
 	Keep func(*Record) bool
 	// Note is called for each that is kept, one by one and in no order, unless it is nil;
 	// and Again before all of them are told once more.
 	Note  func(*Record)
 	Again func()
-	// Most is how many are in memory at once; 0 stands for a few thousand.
+	// Most is how many are in memory at once; 0 stands for what the store has.
 	Most int
 }
 
 // Collection is the entries of a selection in an order. Of many, few are in memory at a
-// time: the others lie in a file that has no name, sorted in parts.
+// time, see [spill.List].
 type Collection struct {
-	s     *Store
-	c     Collecting
-	total int
-	list  []*Record // the last part, which is in memory
-	parts []span    // those in the file, each in order
-	file  *os.File  // nil for none
-	end   int64
+	*spill.List[*Record]
+	s *Store
+	c Collecting
 
 	feeds  []*lektordir.Feed // what records have, by number less 1
 	feedNo map[*lektordir.Feed]uint64
@@ -49,30 +42,22 @@ type Collection struct {
 	hashNo map[string]uint64
 }
 
-// span is a part of the file.
-type span struct{ from, to int64 }
-
-// mostCollected is how many entries a collection has in memory, and collectedAtOnce how
-// many are looked at on all cores.
-const (
-	mostCollected   = 4096
-	collectedAtOnce = 512
-)
+// collectedAtOnce is how many entries are looked at on all cores.
+const collectedAtOnce = 512
 
 // Collect gives the entries of a selection as [Store.Select] does, in order. Whoever has
-// them closes them. The error is the context's, or that of the file.
+// them closes them. Those that come from the file have what an index knows, and read the
+// rest when they are asked. The error is the context's.
 func (s *Store) Collect(ctx context.Context, sel Selection, c Collecting) (*Collection, error) {
-	if c.Most == 0 {
-		c.Most = mostCollected
+	if sel.Newest > 0 {
+		c.Most = math.MaxInt // they are in memory anyway
 	}
-	l := &Collection{s: s, c: c}
-	l.reset()
+	l := s.collection(c)
 	if sel.Newest > 0 {
 		found, err := s.Select(ctx, sel)
 		if err == nil {
 			err = l.add(ctx, found)
 		}
-		slices.SortStableFunc(l.list, c.Order)
 		return l, err
 	}
 	var failed error
@@ -82,9 +67,6 @@ func (s *Store) Collect(ctx context.Context, sel Selection, c Collecting) (*Coll
 			failed = l.add(ctx, some)
 		}
 		some = some[:0]
-		if failed == nil && len(l.list) >= l.c.Most {
-			l.spill()
-		}
 	}
 	err := s.each(ctx, sel, taker{
 		take: func(r *Record) {
@@ -98,19 +80,51 @@ func (s *Store) Collect(ctx context.Context, sel Selection, c Collecting) (*Coll
 		},
 	})
 	flush()
+	if err = cmp.Or(err, failed); err != nil {
+		l.Close()
+		return nil, err
+	}
+	return l, nil
+}
+
+// CollectThese is [Store.Collect] for records that come from elsewhere.
+func (s *Store) CollectThese(ctx context.Context, list iter.Seq2[*Record, error], c Collecting) (*Collection, error) {
+	l := s.collection(c)
+	var some []*Record
+	var err error
+	for r, failed := range list {
+		if err = failed; err != nil {
+			break
+		}
+		if some = append(some, r); len(some) >= collectedAtOnce {
+			if err = l.add(ctx, some); err != nil {
+				break
+			}
+			some = some[:0]
+		}
+	}
 	if err == nil {
-		err = failed
+		err = l.add(ctx, some)
 	}
 	if err != nil {
 		l.Close()
 		return nil, err
 	}
-	slices.SortStableFunc(l.list, c.Order)
 	return l, nil
 }
 
+func (s *Store) collection(c Collecting) *Collection {
+	c.Most = cmp.Or(c.Most, s.Most)
+	l := &Collection{s: s, c: c}
+	l.reset()
+	return l
+}
+
 func (l *Collection) reset() {
-	l.total, l.list, l.parts, l.end = 0, nil, nil, 0
+	if l.List != nil {
+		l.Close()
+	}
+	l.List = spill.New(spill.How[*Record]{Order: l.c.Order, Encode: l.encode, Decode: l.decode, Most: l.c.Most})
 	l.feeds, l.feedNo, l.hashes, l.hashNo = nil, map[*lektordir.Feed]uint64{}, nil, map[string]uint64{}
 	if l.c.Again != nil {
 		l.c.Again()
@@ -119,151 +133,20 @@ func (l *Collection) reset() {
 
 // add takes entries, and none of the list itself.
 func (l *Collection) add(ctx context.Context, some []*Record) error {
-	kept, err := Filter(ctx, some, l.c.Keep)
+	if l.c.First != nil {
+		some = slices.DeleteFunc(some, func(r *Record) bool { return !l.c.First(r) })
+	}
+	kept, err := some, error(nil)
+	if l.c.Keep != nil {
+		kept, err = Filter(ctx, some, l.c.Keep)
+	}
 	for _, r := range kept {
 		if l.c.Note != nil {
 			l.c.Note(r)
 		}
 	}
-	l.list = append(l.list, kept...)
-	l.total += len(kept)
+	l.Add(kept...)
 	return err
-}
-
-// Len is how many entries there are.
-func (l *Collection) Len() int { return l.total }
-
-// Close gives the file back.
-func (l *Collection) Close() {
-	if l.file != nil {
-		_ = l.file.Close()
-		l.file = nil
-	}
-}
-
-// spill brings what is in memory to the file. Where there can be none, it stays.
-func (l *Collection) spill() {
-	if l.file == nil {
-		f, err := os.CreateTemp("", "lektor-list-")
-		if err != nil {
-			l.c.Most = math.MaxInt
-			return
-		}
-		_ = os.Remove(f.Name())
-		l.file = f
-	}
-	slices.SortStableFunc(l.list, l.c.Order)
-	w := bufio.NewWriterSize(io.NewOffsetWriter(l.file, l.end), 64<<10)
-	var b, size []byte
-	part := span{from: l.end, to: l.end}
-	for _, r := range l.list {
-		b = l.encode(b[:0], r)
-		size = binary.AppendUvarint(size[:0], uint64(len(b)))
-		_, _ = w.Write(size)
-		_, _ = w.Write(b)
-		part.to += int64(len(size) + len(b))
-	}
-	if err := w.Flush(); err != nil {
-		// A disk that is full: what is in memory can stay there.
-		l.c.Most = math.MaxInt
-		return
-	}
-	l.parts, l.end = append(l.parts, part), part.to
-	clear(l.list)
-	l.list = l.list[:0]
-}
-
-// All yields the entries in order. Records are others each time, and those of the file
-// have what an index knows, and read the rest when they are asked. After an error,
-// which is of the file, there are no more.
-func (l *Collection) All() iter.Seq2[*Record, error] {
-	return func(yield func(*Record, error) bool) {
-		q := &heads{order: l.c.Order}
-		begin := func(h *head) error {
-			err := h.next(l)
-			if h.record != nil {
-				heap.Push(q, h)
-			}
-			return err
-		}
-		for i, p := range l.parts {
-			h := &head{part: i, r: bufio.NewReaderSize(io.NewSectionReader(l.file, p.from, p.to-p.from), 8<<10)}
-			if err := begin(h); err != nil {
-				yield(nil, err)
-				return
-			}
-		}
-		_ = begin(&head{part: len(l.parts), list: l.list}) // which is in memory
-		for q.Len() > 0 {
-			h := q.list[0]
-			if !yield(h.record, nil) {
-				return
-			}
-			switch err := h.next(l); {
-			case err != nil:
-				yield(nil, err)
-				return
-			case h.record == nil:
-				heap.Pop(q)
-			default:
-				heap.Fix(q, 0)
-			}
-		}
-	}
-}
-
-// heads is a heap of those that have an entry, whose first is that of the first one in
-// the order, and of equal ones that of the earlier part. See container/heap.
-type heads struct {
-	list  []*head
-	order func(a, b *Record) int
-}
-
-func (q *heads) Len() int      { return len(q.list) }
-func (q *heads) Swap(i, j int) { q.list[i], q.list[j] = q.list[j], q.list[i] }
-func (q *heads) Push(h any)    { q.list = append(q.list, h.(*head)) }
-
-func (q *heads) Less(i, j int) bool {
-	a, b := q.list[i], q.list[j]
-	return cmp.Or(q.order(a.record, b.record), cmp.Compare(a.part, b.part)) < 0
-}
-
-func (q *heads) Pop() any {
-	h := q.list[len(q.list)-1]
-	q.list = q.list[:len(q.list)-1]
-	return h
-}
-
-// head is the first entry of a part that was not yielded yet.
-type head struct {
-	part   int
-	record *Record // nil at the end
-	r      *bufio.Reader
-	list   []*Record // instead of r
-	buf    []byte
-}
-
-func (h *head) next(l *Collection) error {
-	h.record = nil
-	if h.r == nil {
-		if len(h.list) > 0 {
-			h.record, h.list = h.list[0], h.list[1:]
-		}
-		return nil
-	}
-	size, err := binary.ReadUvarint(h.r)
-	if errors.Is(err, io.EOF) {
-		return nil
-	}
-	if err == nil {
-		h.buf = slices.Grow(h.buf[:0], int(size))[:size]
-		_, err = io.ReadFull(h.r, h.buf)
-	}
-	if err != nil {
-		return err
-	}
-	h.record = l.decode(string(h.buf))
-	return nil
 }
 
 // kept is what a record has in the file: what an index knows of it. The rest is read
@@ -282,87 +165,95 @@ func number[T comparable](of map[T]uint64, list *[]T, v T) uint64 {
 }
 
 func (l *Collection) encode(b []byte, r *Record) []byte {
-	text := func(s string) {
-		b = append(binary.AppendUvarint(b, uint64(len(s))), s...)
-	}
+	out := spill.Encoder(b)
 	feed := uint64(0)
 	if r.feed != nil {
 		feed = number(l.feedNo, &l.feeds, r.feed)
 	}
-	flags := uint64(r.Ref.Place) << 2
+	flags := uint64(r.Ref.Place) << 3
 	if r.Ref.Bare {
 		flags |= 1
 	}
 	if r.damaged {
 		flags |= 2
 	}
+	if r.Mark {
+		flags |= 4
+	}
 	for _, n := range []uint64{feed, number(l.hashNo, &l.hashes, r.Ref.Feed), flags, uint64(r.have & kept)} {
-		b = binary.AppendUvarint(b, n)
+		out.Uint(n)
 	}
-	text(r.Ref.Unique)
-	text(r.Ref.Info)
+	out.Text(r.Ref.Unique)
+	out.Text(r.Ref.Info)
 	e := &r.entry
-	text(e.Title)
-	text(e.Author)
-	text(e.Type)
-	text(e.Replaces)
-	if e.PubDate.IsZero() {
-		b = append(b, 0)
-	} else {
-		b = binary.AppendUvarint(binary.AppendVarint(append(b, 1), e.PubDate.Unix()), uint64(e.PubDate.Nanosecond()))
+	out.Text(e.Title)
+	out.Text(e.Author)
+	out.Text(e.Type)
+	out.Text(e.Replaces)
+	out.Bool(!e.PubDate.IsZero())
+	if !e.PubDate.IsZero() {
+		out.Int(e.PubDate.Unix())
+		out.Uint(uint64(e.PubDate.Nanosecond()))
 	}
-	b = binary.AppendUvarint(b, uint64(len(e.Categories)))
+	out.Uint(uint64(len(e.Categories)))
 	for _, c := range e.Categories {
-		text(c)
+		out.Text(c)
 	}
-	b = binary.AppendUvarint(b, uint64(len(e.Enclosures)))
+	out.Uint(uint64(len(e.Enclosures)))
 	for _, enc := range e.Enclosures {
-		text(enc.URL)
-		text(enc.Type)
-		b = binary.AppendVarint(b, enc.Length)
+		out.Text(enc.URL)
+		out.Text(enc.Type)
+		out.Int(enc.Length)
 	}
-	return b
+	return out
 }
 
-// decode reads what encode wrote; nobody else can have written it.
 func (l *Collection) decode(s string) *Record {
-	in := strings.NewReader(s)
-	read := func() uint64 {
-		n, _ := binary.ReadUvarint(in)
-		return n
-	}
-	signed := func() int64 {
-		n, _ := binary.ReadVarint(in)
-		return n
-	}
-	text := func() string {
-		n := int(read())
-		at := len(s) - in.Len()
-		_, _ = in.Seek(int64(n), io.SeekCurrent)
-		return s[at : at+n]
-	}
+	in := spill.NewDecoder(s)
 	r := &Record{s: l.s}
-	if n := read(); n > 0 {
+	if n := in.Uint(); n > 0 {
 		r.feed = l.feeds[n-1]
 	}
-	r.Ref.Feed = l.hashes[read()-1]
-	flags := read()
-	r.Ref.Place, r.Ref.Bare, r.damaged = lektordir.Place(flags>>2), flags&1 != 0, flags&2 != 0
-	r.have = lektordir.Fields(read())
-	r.Ref.Unique, r.Ref.Info = text(), text()
+	r.Ref.Feed = l.hashes[in.Uint()-1]
+	flags := in.Uint()
+	r.Ref.Place, r.Ref.Bare, r.damaged, r.Mark = lektordir.Place(flags>>3), flags&1 != 0, flags&2 != 0, flags&4 != 0
+	r.have = lektordir.Fields(in.Uint())
+	r.Ref.Unique, r.Ref.Info = in.Text(), in.Text()
 	e := &r.entry
-	e.Title, e.Author, e.Type, e.Replaces = text(), text(), text(), text()
-	if read() == 1 {
-		sec := signed()
-		e.PubDate = time.Unix(sec, int64(read())).UTC()
+	e.Title, e.Author, e.Type, e.Replaces = in.Text(), in.Text(), in.Text(), in.Text()
+	if in.Bool() {
+		sec := in.Int()
+		e.PubDate = time.Unix(sec, int64(in.Uint())).UTC()
 	}
-	for range read() {
-		e.Categories = append(e.Categories, text())
+	for range in.Uint() {
+		e.Categories = append(e.Categories, in.Text())
 	}
-	for range read() {
-		enc := lektordir.Enclosure{URL: text(), Type: text()}
-		enc.Length = signed()
+	for range in.Uint() {
+		enc := lektordir.Enclosure{URL: in.Text(), Type: in.Text()}
+		enc.Length = in.Int()
 		e.Enclosures = append(e.Enclosures, enc)
 	}
 	return r
+}
+
+// InParts gives so many of a list at once, the last ones before an error with it.
+func InParts[T any](list iter.Seq2[T, error], n int) iter.Seq2[[]T, error] {
+	return func(yield func([]T, error) bool) {
+		var part []T
+		for r, err := range list {
+			if err != nil {
+				yield(part, err)
+				return
+			}
+			if part = append(part, r); len(part) == n {
+				if !yield(part, nil) {
+					return
+				}
+				part = nil
+			}
+		}
+		if len(part) > 0 {
+			yield(part, nil)
+		}
+	}
 }

@@ -23,6 +23,7 @@ import (
 type Record struct {
 	Ref    lektordir.Ref // where it was seen last
 	Number int           // in the list, from 1; 0 without one
+	Mark   bool          // what whoever collects notes of it, see [Collecting]
 
 	s       *Store
 	maybe   bool            // only its files tell whether a query wants it
@@ -40,6 +41,10 @@ type Record struct {
 
 // Record gives the record of an entry, of which nothing is read yet.
 func (s *Store) Record(ref lektordir.Ref) *Record { return &Record{s: s, Ref: ref} }
+
+// Anew forgets what is known of the entry, as an index does not tell what was put right
+// by hand.
+func (r *Record) Anew() { *r = Record{s: r.s, Ref: r.Ref, Number: r.Number, Mark: r.Mark} }
 
 // Read makes sure that fields are known. An entry that a viewer has moved
 // meanwhile is followed. The error is that of [lektordir.Dir.ReadEntry]; where an entry

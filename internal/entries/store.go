@@ -47,6 +47,9 @@ type Store struct {
 	Now time.Time
 	// Index is asked before the directory is read; nil for none.
 	Index Index
+	// Most is how many entries a collection has in memory at once; 0 stands for a few
+	// thousand.
+	Most int
 
 	malformed command.Warnings
 	inFolders sync.Map // of hashes of feeds, what folders gave

@@ -143,9 +143,18 @@ const excerptWidth = 160
 // items fills the list: from the ledger what is there, and by reading what is new, as
 // entries do not change.
 func (w *site) items(ctx context.Context, r *run) error {
-	records, err := r.selected(ctx, w.o.Newest)
+	found, err := r.collect(ctx, 0, entries.Collecting{Order: entries.ByDate})
 	if err != nil {
 		return err
+	}
+	defer found.Close()
+	var records []*entries.Record
+	for e, err := range found.From(max(0, found.Len()-cmp.Or(w.o.Newest, found.Len()))) {
+		if err != nil {
+			return err
+		}
+		e.Anew()
+		records = append(records, e)
 	}
 	list := make([]*item, len(records))
 	var unknown []int

@@ -69,29 +69,25 @@ func newMailing(c Common, images bool, printing command.PrinterOptions, step fun
 // post is a message that is to be put into a mailbox.
 type post struct {
 	record  *entries.Record
-	later   bool // there is one of another version of the entry
 	message *letter.Message
 	data    []byte
 }
 
 // posts gives what is to be mailed of the query, from old to new; without a ledger, all
-// of it. What the ledger does not know and is not to be mailed, it knows then.
-func (m *mailing) posts(ctx context.Context) ([]*post, error) {
-	found, err := m.selected(ctx, 0)
-	if err != nil {
-		return nil, err
-	}
-	var list []*post
-	deliver := map[string]bool{} // by feed, whether versions are wanted
-	for _, r := range found {
-		known, later := false, false
-		if m.ledger != nil {
-			known, later = m.ledger.knows(r.Ref)
-		}
-		if known {
-			continue
-		}
-		if later {
+// of it. What the ledger does not know and is not to be mailed, it knows then. A record
+// has a mark if there is a message of another version of the entry.
+func (m *mailing) posts(ctx context.Context) (*entries.Collection, error) {
+	c := entries.Collecting{Order: entries.ByDate, Keep: func(r *entries.Record) bool {
+		r.Anew()
+		return m.Usable(r.Check()) && m.Usable(r.Read(lektordir.FieldPubDate))
+	}}
+	if m.ledger != nil {
+		deliver := map[string]bool{} // by feed, whether versions are wanted
+		c.First = func(r *entries.Record) bool {
+			known, later := m.ledger.knows(r.Ref)
+			if known || !later {
+				return !known
+			}
 			wanted, ok := deliver[r.Ref.Feed]
 			if !ok {
 				if st, err := feeddir.Load(m.Dir, r.Ref.Feed); err == nil {
@@ -99,25 +95,19 @@ func (m *mailing) posts(ctx context.Context) ([]*post, error) {
 				}
 				deliver[r.Ref.Feed] = wanted
 			}
-			if !wanted {
+			if r.Mark = wanted; !wanted {
 				m.ledger.add(r.Ref)
-				continue
 			}
-		}
-		list = append(list, &post{record: r, later: later})
-	}
-	if m.ledger != nil {
-		if err := m.ledger.flush(); err != nil {
-			return nil, err
+			return wanted
 		}
 	}
-	err = entries.Parallel(ctx, len(list), func(i int) {
-		if r := list[i].record; !m.Usable(r.Check()) || !m.Usable(r.Read(lektordir.FieldPubDate)) {
-			list[i].record = nil
+	list, err := m.collect(ctx, 0, c)
+	if err == nil && m.ledger != nil {
+		m.ledger.asked = true
+		if err = m.ledger.flush(); err != nil {
+			list.Close()
 		}
-	})
-	list = slices.DeleteFunc(list, func(p *post) bool { return p.record == nil })
-	slices.SortFunc(list, func(a, b *post) int { return entries.ByDate(a.record, b.record) })
+	}
 	return list, err
 }
 
@@ -142,7 +132,7 @@ func (m *mailing) write(p *post) (bool, error) {
 		return false, nil
 	}
 	e := m.letter(r, m.images)
-	if p.later {
+	if r.Mark {
 		e.Version = r.Ref.Unique
 	}
 	p.message = e.Message()
@@ -172,17 +162,30 @@ func (m *mailing) end(where string) error {
 	return nil
 }
 
-// inBatches calls f for batches of messages, which are made in parallel.
-func (m *mailing) inBatches(ctx context.Context, list []*post, f func([]*post) error) error {
-	bar := m.S.Report.Progress(len(list), "writing messages")
+// inBatches calls f for batches of the messages that are to be put into a mailbox, which
+// are made in parallel.
+func (m *mailing) inBatches(ctx context.Context, f func([]*post) error) error {
+	list, err := m.posts(ctx)
+	if err != nil {
+		return err
+	}
+	defer list.Close()
+	bar := m.S.Report.Progress(list.Len(), "writing messages")
 	defer bar.Done()
-	for batch := range slices.Chunk(list, mailBatch) {
+	for records, err := range entries.InParts(list.All(), mailBatch) {
+		if err != nil {
+			return err
+		}
+		batch := make([]*post, len(records))
 		var g errgroup.Group
 		g.SetLimit(mailWriters)
-		usable := make([]bool, len(batch))
-		for i, p := range batch {
-			g.Go(func() (err error) {
-				usable[i], err = m.write(p)
+		for i, r := range records {
+			g.Go(func() error {
+				p := &post{record: r}
+				usable, err := m.write(p)
+				if usable {
+					batch[i] = p
+				}
 				return err
 			})
 		}
@@ -192,19 +195,10 @@ func (m *mailing) inBatches(ctx context.Context, list []*post, f func([]*post) e
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		var whole []*post
-		for i, p := range batch {
-			if usable[i] {
-				whole = append(whole, p)
-			}
-		}
-		if err := f(whole); err != nil {
+		if err := f(slices.DeleteFunc(batch, func(p *post) bool { return p == nil })); err != nil {
 			return err
 		}
-		for _, p := range batch {
-			p.data, p.message = nil, nil
-		}
-		bar.Add(len(batch))
+		bar.Add(len(records))
 	}
 	return nil
 }

@@ -19,6 +19,7 @@ import (
 
 	"github.com/lektordir/lektor/internal/atomicfile"
 	"github.com/lektordir/lektor/internal/command"
+	"github.com/lektordir/lektor/internal/spill"
 	"github.com/lektordir/lektor/lektordir"
 )
 
@@ -66,11 +67,7 @@ func Maildir(ctx context.Context, o MaildirOptions, s *command.Streams) error {
 	if err := d.recover(); err != nil {
 		return err
 	}
-	list, err := m.posts(ctx)
-	if err != nil {
-		return err
-	}
-	if err := m.inBatches(ctx, list, d.deliver); err != nil {
+	if err := m.inBatches(ctx, d.deliver); err != nil {
 		return errors.Join(err, m.end(o.To))
 	}
 	return m.end(o.To)
@@ -156,20 +153,30 @@ func (d *maildir) recover() error {
 	if err != nil {
 		return err
 	}
-	var known map[string]bool
+	var left []string // places of messages that were not given them
+	known := map[string]bool{}
 	for _, e := range names {
-		place, ok := placed(e.Name())
-		if !ok || !e.Type().IsRegular() {
-			continue
+		if place, ok := placed(e.Name()); ok && e.Type().IsRegular() {
+			left = append(left, place)
+			known[base(place)] = false
 		}
-		if known == nil {
-			known = d.ledger.messages()
+	}
+	if len(left) > 0 {
+		err := d.ledger.each(func(r lektordir.Ref) {
+			if _, ok := known[messageName(r)]; ok {
+				known[messageName(r)] = true
+			}
+		})
+		if err != nil {
+			return err
 		}
+	}
+	for _, place := range left {
 		d.step()
 		if known[base(place)] {
-			err = os.Rename(d.join(e.Name()), d.join(place))
+			err = os.Rename(d.join(staged(place)), d.join(place))
 		} else {
-			err = os.Remove(d.join(e.Name()))
+			err = os.Remove(d.join(staged(place)))
 		}
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
@@ -178,28 +185,17 @@ func (d *maildir) recover() error {
 	if !d.ledger.fresh {
 		return nil
 	}
-	there := map[string]bool{}
+	there := spill.NewSet()
 	for _, sub := range []string{"new", "cur"} {
-		names, err := os.ReadDir(d.join(sub))
-		if err != nil {
-			return err
-		}
-		for _, e := range names {
-			there[base(e.Name())] = true
+		for e, err := range namesIn(d.join(sub)) {
+			if err != nil {
+				return err
+			}
+			there.Add(base(e.Name()))
 		}
 	}
-	d.ledger.there = func(r lektordir.Ref) bool { return there[messageName(r)] }
+	d.ledger.there = func(r lektordir.Ref) bool { return there.Has(messageName(r)) }
 	return nil
-}
-
-// messages are the names of the messages of the entries that the ledger knows.
-func (l *mailLedger) messages() map[string]bool {
-	names := make(map[string]bool, len(l.keys))
-	for key := range l.keys {
-		r, _ := mailRef(key)
-		names[messageName(r)] = true
-	}
-	return names
 }
 
 // deliver gives messages their places.

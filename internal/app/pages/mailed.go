@@ -1,8 +1,12 @@
 package pages
 
 import (
+	"bufio"
 	"bytes"
+	"errors"
 	"fmt"
+	"io"
+	"iter"
 	"os"
 	"path/filepath"
 	"strings"
@@ -11,6 +15,7 @@ import (
 
 	"github.com/lektordir/lektor/internal/atomicfile"
 	"github.com/lektordir/lektor/internal/command"
+	"github.com/lektordir/lektor/internal/spill"
 	"github.com/lektordir/lektor/internal/tsv"
 	"github.com/lektordir/lektor/lektordir"
 )
@@ -26,9 +31,10 @@ import (
 type mailLedger struct {
 	f      *os.File
 	unlock func()
-	fresh  bool               // there was none
-	keys   map[string]bool    // feed/unique
-	ids    map[[2]string]bool // feed and identity
+	fresh  bool       // there was none
+	asked  bool       // nobody will ask of an entry any more
+	keys   *spill.Set // feed/unique
+	ids    *spill.Set // feed and identity
 	// there asks the mailbox whether it has an entry, where the ledger was lost.
 	there func(lektordir.Ref) bool
 	buf   bytes.Buffer
@@ -36,7 +42,6 @@ type mailLedger struct {
 
 const (
 	mailLedgerHead = "lektor-mail 1\n"
-	maxMailLedger  = 1 << 30
 )
 
 // openMailLedger locks and reads a ledger, which is made if need be.
@@ -46,7 +51,7 @@ func openMailLedger(path, to string) (*mailLedger, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := &mailLedger{unlock: unlock, keys: map[string]bool{}, ids: map[[2]string]bool{}}
+	l := &mailLedger{unlock: unlock, keys: spill.NewSet(), ids: spill.NewSet()}
 	if err := l.read(path); err != nil {
 		l.close()
 		return nil, err
@@ -55,32 +60,77 @@ func openMailLedger(path, to string) (*mailLedger, error) {
 }
 
 func (l *mailLedger) read(path string) error {
-	data, err := atomicfile.Read(path, maxMailLedger)
+	f, err := atomicfile.OpenRegular(path)
 	if err != nil {
 		return err
 	}
-	whole := bytes.LastIndexByte(data, '\n') + 1
-	text := string(data[:whole])
-	rest, ok := strings.CutPrefix(text, mailLedgerHead)
-	if l.fresh = text == ""; !ok && !l.fresh {
-		return command.Hint(fmt.Errorf("%s is of another program, or of another version", path), "add to a new mailbox, or remove the file; then what was moved out of this mailbox is added again")
-	}
-	for line := range strings.Lines(rest) {
-		if r, ok := mailRef(strings.TrimSuffix(line, "\n")); ok {
-			l.know(r)
+	defer f.Close()
+	whole, size := int64(0), int64(0)
+	for line, err := range linesOf(f) {
+		if err != nil {
+			return err
 		}
+		size += int64(len(line))
+		if !strings.HasSuffix(line, "\n") {
+			break
+		}
+		if whole == 0 && line != mailLedgerHead {
+			return command.Hint(fmt.Errorf("%s is of another program, or of another version", path), "add to a new mailbox, or remove the file; then what was moved out of this mailbox is added again")
+		}
+		if whole > 0 {
+			if r, ok := mailRef(strings.TrimSuffix(line, "\n")); ok {
+				l.know(r)
+			}
+		}
+		whole = size
 	}
+	l.fresh = whole == 0
 	if l.f, err = os.OpenFile(path, os.O_WRONLY|os.O_APPEND|unix.O_NOFOLLOW, 0); err != nil {
 		return err
 	}
-	if whole < len(data) {
-		err = l.f.Truncate(int64(whole))
+	if whole < size {
+		err = l.f.Truncate(whole)
 	}
 	if l.fresh && err == nil {
 		l.buf.WriteString(mailLedgerHead)
 		err = l.f.Chmod(0o600) // as mailboxes are
 	}
 	return err
+}
+
+// each calls f for what is in the file.
+func (l *mailLedger) each(f func(lektordir.Ref)) error {
+	in, err := atomicfile.OpenRegular(l.f.Name())
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	for line, err := range linesOf(in) {
+		if err != nil {
+			return err
+		}
+		if r, ok := mailRef(strings.TrimSuffix(line, "\n")); ok {
+			f(r)
+		}
+	}
+	return nil
+}
+
+// linesOf yields the lines of a file with their ends, which the last may lack.
+func linesOf(r io.Reader) iter.Seq2[string, error] {
+	return func(yield func(string, error) bool) {
+		b := bufio.NewReaderSize(r, 64<<10)
+		for {
+			line, err := b.ReadString('\n')
+			if line != "" && !yield(line, nil) || errors.Is(err, io.EOF) {
+				return
+			}
+			if err != nil {
+				yield("", err)
+				return
+			}
+		}
+	}
 }
 
 // mailKey is an entry in a line, and mailRef reads it.
@@ -91,10 +141,17 @@ func mailRef(key string) (lektordir.Ref, bool) {
 	return lektordir.Ref{Feed: feed, Unique: unique}, ok
 }
 
-func (l *mailLedger) know(r lektordir.Ref) {
-	l.keys[mailKey(r)] = true
+func identityKey(r lektordir.Ref) string {
 	if id := r.Identity(); id != "" {
-		l.ids[[2]string{r.Feed, id}] = true
+		return r.Feed + "\x00" + id
+	}
+	return ""
+}
+
+func (l *mailLedger) know(r lektordir.Ref) {
+	l.keys.Add(mailKey(r))
+	if id := identityKey(r); id != "" {
+		l.ids.Add(id)
 	}
 }
 
@@ -104,13 +161,15 @@ func (l *mailLedger) knows(r lektordir.Ref) (known, later bool) {
 	if l.there != nil && l.there(r) {
 		l.add(r)
 	}
-	id := r.Identity()
-	return l.keys[mailKey(r)], id != "" && l.ids[[2]string{r.Feed, id}]
+	id := identityKey(r)
+	return l.keys.Has(mailKey(r)), id != "" && l.ids.Has(id)
 }
 
 // add adds an entry, which is in the file after [mailLedger.flush].
 func (l *mailLedger) add(r lektordir.Ref) {
-	l.know(r)
+	if !l.asked {
+		l.know(r)
+	}
 	l.buf.WriteString(mailKey(r) + "\n")
 }
 

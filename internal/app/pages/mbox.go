@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"math"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -17,6 +18,7 @@ import (
 	"github.com/lektordir/lektor/internal/atomicfile"
 	"github.com/lektordir/lektor/internal/command"
 	"github.com/lektordir/lektor/internal/letter"
+	"github.com/lektordir/lektor/internal/spill"
 	"github.com/lektordir/lektor/lektordir"
 )
 
@@ -97,21 +99,13 @@ func Mbox(ctx context.Context, o MboxOptions, s *command.Streams) error {
 			return err
 		}
 	}
-	list, err := m.posts(ctx)
-	if err != nil {
-		return err
-	}
-	err = m.inBatches(ctx, list, func(batch []*post) error { return b.add(ctx, batch) })
+	err = m.inBatches(ctx, func(batch []*post) error { return b.add(ctx, batch) })
 	return errors.Join(err, m.end(o.To))
 }
 
 // stream writes all to where nothing is known of what is there.
 func (m *mailing) stream(ctx context.Context, w io.Writer) error {
-	list, err := m.posts(ctx)
-	if err != nil {
-		return err
-	}
-	return m.inBatches(ctx, list, func(batch []*post) error {
+	return m.inBatches(ctx, func(batch []*post) error {
 		for _, p := range batch {
 			if _, err := w.Write(inMbox(p)); err != nil {
 				return err
@@ -186,7 +180,10 @@ type pending struct {
 	text   []byte
 }
 
-const pendingHead = "lektor-append 1"
+const (
+	pendingHead = "lektor-append 1"
+	maxPending  = 1 << 30
+)
 
 // bytes is the file: a line with the offset, a line for each message with its entry
 // and its length, an empty line, and the messages.
@@ -302,7 +299,7 @@ func (b *mbox) finish(p *pending) error {
 func (b *mbox) recover(ctx context.Context) error {
 	path := b.beside("lektor-append")
 	atomicfile.Sweep(path)
-	data, err := atomicfile.Read(path, maxMailLedger)
+	data, err := atomicfile.Read(path, maxPending)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
@@ -364,15 +361,15 @@ func (b *mbox) learn() error {
 		return err
 	}
 	defer f.Close()
-	ids := map[string]bool{}
+	ids := spill.NewSet()
 	lines := bufio.NewReader(f)
 	for {
 		line, err := lines.ReadSlice('\n')
 		if id := messageID(line); id != "" {
-			ids[id] = true
+			ids.Add(id)
 		}
 		if err != nil && !errors.Is(err, bufio.ErrBufferFull) {
-			b.ledger.there = func(r lektordir.Ref) bool { return ids[(&letter.Entry{Ref: r}).ID()] }
+			b.ledger.there = func(r lektordir.Ref) bool { return ids.Has((&letter.Entry{Ref: r}).ID()) }
 			return eof(err)
 		}
 	}
@@ -398,11 +395,20 @@ func eof(err error) error {
 // missing is the part of a batch that is not in a mailbox that others have changed.
 // The first so many bytes are where they should be.
 func (b *mbox) missing(f *os.File, p *pending, there int) (*pending, error) {
-	if _, err := f.Seek(0, io.SeekStart); err != nil {
-		return nil, err
+	messages := make([][]byte, len(p.refs))
+	ids, at := make([]string, len(p.refs)), 0
+	found := map[string]bool{}
+	for i := range p.refs {
+		messages[i] = p.text[at:p.ends[i]]
+		at = p.ends[i]
+		for line := range bytes.Lines(messages[i]) {
+			if ids[i] = messageID(line); ids[i] != "" {
+				break
+			}
+		}
+		found[ids[i]] = false
 	}
-	all, err := io.ReadAll(f)
-	if err != nil {
+	if err := mentioned(io.NewSectionReader(f, 0, math.MaxInt64), found); err != nil {
 		return nil, err
 	}
 	end, gap, err := endOf(f)
@@ -412,22 +418,50 @@ func (b *mbox) missing(f *os.File, p *pending, there int) (*pending, error) {
 	left := &pending{offset: end, text: []byte(gap)}
 	start := 0
 	for i, ref := range p.refs {
-		message := p.text[start:p.ends[i]]
-		id := ""
-		for line := range bytes.Lines(message) {
-			if id = messageID(line); id != "" {
-				break
-			}
-		}
-		whole := p.ends[i] <= there || start >= there && bytes.Contains(all, []byte("<"+id+">"))
+		whole := p.ends[i] <= there || start >= there && found[ids[i]]
 		if start = p.ends[i]; whole {
 			b.ledger.add(ref)
 			continue
 		}
-		left.text = append(left.text, message...)
+		left.text = append(left.text, messages[i]...)
 		left.refs, left.ends = append(left.refs, ref), append(left.ends, len(left.text))
 	}
 	return left, nil
+}
+
+// mentioned notes which of some IDs, each between angle brackets, are in a file.
+func mentioned(r io.Reader, ids map[string]bool) error {
+	const longest = 1 << 10 // more than a line has
+	b := bufio.NewReaderSize(r, 1<<20)
+	for {
+		window, err := b.Peek(b.Size())
+		if eof(err) != nil {
+			return err
+		}
+		last := len(window)
+		if err == nil {
+			last -= longest // what begins after that is whole in the next window
+		}
+		for i := 0; i < last; i++ {
+			n := bytes.IndexByte(window[i:last], '<')
+			if n < 0 {
+				break
+			}
+			i += n
+			if end := bytes.IndexByte(window[i:min(i+longest, len(window))], '>'); end >= 0 {
+				id := string(window[i+1 : i+end])
+				if _, ok := ids[id]; ok {
+					ids[id] = true
+				}
+			}
+		}
+		if err != nil {
+			return nil
+		}
+		if _, err := b.Discard(last); err != nil {
+			return err
+		}
+	}
 }
 
 // common tells how many bytes of a text are in a file from an offset on.

@@ -8,7 +8,11 @@ package pages
 
 import (
 	"context"
-	"slices"
+	"errors"
+	"io"
+	"io/fs"
+	"iter"
+	"os"
 	"time"
 
 	"github.com/lektordir/lektor/internal/command"
@@ -28,6 +32,8 @@ type Common struct {
 	// Private has in a site also what is in feeds that are not for others, see
 	// [feeddir.Shareable].
 	Private bool
+
+	most int // entries in memory at once, for tests; 0 for a few thousand
 }
 
 // run is one run of a command.
@@ -49,32 +55,49 @@ func (c Common) open(s *command.Streams) (*run, error) {
 	}
 	r := &run{query: q, private: c.Private}
 	r.Store, r.index, err = index.Open(c.Dir, clock, s, index.Options{})
+	if err == nil {
+		r.Most = c.most
+	}
 	return r, err
 }
 
-// selected gives the entries of the query, read or not, in no order; of the newest so
-// many, or with 0 all.
-func (r *run) selected(ctx context.Context, newest int) ([]*entries.Record, error) {
-	sel := entries.Selection{Query: r.query, All: true}
-	if newest > 0 {
-		sel.Want = lektordir.FieldPubDate
+// collect collects the entries of the query, read or not, of which what is wanted is
+// read where an index does not know it; see [entries.Store.Collect].
+func (r *run) collect(ctx context.Context, want lektordir.Fields, c entries.Collecting) (*entries.Collection, error) {
+	sharing := r.Sharing(nil)
+	if first := c.First; !r.private {
+		c.First = func(e *entries.Record) bool { return sharing.May(e.Ref.Feed) && (first == nil || first(e)) }
 	}
-	found, err := r.Select(ctx, sel)
-	if err != nil {
-		return nil, err
-	}
-	if !r.private {
-		sharing := r.Sharing(nil)
-		found = slices.DeleteFunc(found, func(e *entries.Record) bool { return !sharing.May(e.Ref.Feed) })
+	list, err := r.Collect(ctx, entries.Selection{Query: r.query, All: true, Want: want}, c)
+	if err == nil {
 		sharing.Tell("--private shows it all the same")
 	}
-	if newest > 0 && len(found) > newest {
-		slices.SortFunc(found, entries.ByDate)
-		found = found[len(found)-newest:]
+	return list, err
+}
+
+// namesIn yields what is in a directory, in no order: of very many, few are in memory.
+func namesIn(dir string) iter.Seq2[fs.DirEntry, error] {
+	return func(yield func(fs.DirEntry, error) bool) {
+		d, err := os.Open(dir)
+		if err != nil {
+			yield(nil, err)
+			return
+		}
+		defer d.Close()
+		for {
+			some, err := d.ReadDir(1024)
+			for _, e := range some {
+				if !yield(e, nil) {
+					return
+				}
+			}
+			if errors.Is(err, io.EOF) {
+				return
+			}
+			if err != nil {
+				yield(nil, err)
+				return
+			}
+		}
 	}
-	// What is shown is what is in the files now: a title that was put right by hand, say.
-	for i, e := range found {
-		found[i] = r.Record(e.Ref)
-	}
-	return found, nil
 }

@@ -125,35 +125,13 @@ func numbered(list iter.Seq2[*entries.Record, error]) iter.Seq2[*entries.Record,
 	}
 }
 
-// inParts gives so many records at once, the last ones before an error with it.
-func inParts(list iter.Seq2[*entries.Record, error], n int) iter.Seq2[[]*entries.Record, error] {
-	return func(yield func([]*entries.Record, error) bool) {
-		var part []*entries.Record
-		for r, err := range list {
-			if err != nil {
-				yield(part, err)
-				return
-			}
-			if part = append(part, r); len(part) == n {
-				if !yield(part, nil) {
-					return
-				}
-				part = nil
-			}
-		}
-		if len(part) > 0 {
-			yield(part, nil)
-		}
-	}
-}
-
 // chunk is how many entries are read ahead of printing.
 const chunk = 1024
 
 // records prints records in a format, reading ahead on all cores.
 func (v *viewer) records(ctx context.Context, format string, list iter.Seq2[*entries.Record, error]) error {
 	n, prepare := entries.Ahead(format)
-	for part, err := range inParts(list, n) {
+	for part, err := range entries.InParts(list, n) {
 		if err != nil {
 			return errors.Join(v.printer.Flush(), err)
 		}
@@ -318,7 +296,7 @@ func (v *viewer) printList(ctx context.Context, list *entries.Collection, seen *
 // printRows prints records in rows, reading ahead on all cores.
 func (v *viewer) printRows(ctx context.Context, w io.Writer, list iter.Seq2[*entries.Record, error], l layout) error {
 	var b bytes.Buffer
-	for part, err := range inParts(list, chunk) {
+	for part, err := range entries.InParts(list, chunk) {
 		if err != nil {
 			return err
 		}

@@ -1,6 +1,7 @@
 package viewer
 
 import (
+	"bufio"
 	"bytes"
 	"cmp"
 	"context"
@@ -8,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"net/mail"
 	"net/url"
 	"os"
@@ -17,10 +19,12 @@ import (
 	"time"
 
 	"github.com/lektordir/lektor/feedconv"
+	"github.com/lektordir/lektor/internal/atomicfile"
 	"github.com/lektordir/lektor/internal/command"
 	"github.com/lektordir/lektor/internal/entries"
 	"github.com/lektordir/lektor/internal/feeddir"
 	"github.com/lektordir/lektor/internal/fetch"
+	"github.com/lektordir/lektor/internal/spill"
 	"github.com/lektordir/lektor/internal/termsafe"
 	"github.com/lektordir/lektor/lektordir"
 )
@@ -55,10 +59,6 @@ type PublishOptions struct {
 // formats are those of [Publish].
 var formats = map[string]feedconv.Format{"atom": feedconv.Atom10, "rss": feedconv.RSS20, "json": feedconv.JSONFeed}
 
-var encoders = map[feedconv.Format]func(io.Writer, *feedconv.Feed) error{
-	feedconv.Atom10: feedconv.EncodeAtom, feedconv.RSS20: feedconv.EncodeRSS, feedconv.JSONFeed: feedconv.EncodeJSON,
-}
-
 // Publish writes the entries selected, read or not, as a feed, newest first: one
 // document, or a directory of them. It takes nothing from the clock: as long as the
 // entries are the same, so are the documents, and their files are not touched.
@@ -90,15 +90,12 @@ func Publish(ctx context.Context, o PublishOptions, s *command.Streams) error {
 	case o.Paged != "":
 		return p.inDir(o.Paged, func(d *documents) error { return p.paged(ctx, d) })
 	}
-	feed := p.feed
-	if err := p.fill(ctx, &feed); err != nil {
-		return err
-	}
-	data, err := p.encode(&feed)
+	list, err := p.fill(ctx)
 	if err != nil {
 		return err
 	}
-	return o.output(data, s)
+	defer list.Close()
+	return o.output(s, func(w io.Writer) error { return p.document(w, p.feed, list, 0, list.Len()) })
 }
 
 // publisher is a run of [Publish].
@@ -113,57 +110,75 @@ type publisher struct {
 }
 
 // selected gives the entries that are published, oldest first.
-func (p *publisher) selected(ctx context.Context) ([]*entries.Record, error) {
+func (p *publisher) selected(ctx context.Context) (*entries.Collection, error) {
 	sharing := p.Sharing(p.named)
-	found, err := p.Select(ctx, entries.Selection{Query: p.query, All: true, Want: lektordir.FieldPubDate})
-	if err != nil {
-		return nil, err
-	}
-	found = slices.DeleteFunc(found, func(r *entries.Record) bool { return !sharing.May(r.Ref.Feed) })
-	if !p.told {
+	found, err := p.Collect(ctx, entries.Selection{Query: p.query, All: true, Want: lektordir.FieldPubDate}, entries.Collecting{
+		First: func(r *entries.Record) bool { return sharing.May(r.Ref.Feed) },
+		Order: func(a, b *entries.Record) int {
+			return cmp.Or(a.Published().Compare(b.Published()), cmp.Compare(a.Ref.Unique, b.Ref.Unique), cmp.Compare(a.Ref.Feed, b.Ref.Feed))
+		},
+	})
+	if err == nil && !p.told {
 		p.told = true
 		sharing.Tell("--include FEED publishes it all the same")
 	}
-	slices.SortFunc(found, func(a, b *entries.Record) int {
-		return cmp.Or(a.Published().Compare(b.Published()), cmp.Compare(a.Ref.Unique, b.Ref.Unique), cmp.Compare(a.Ref.Feed, b.Ref.Feed))
-	})
-	if p.o.Newest > 0 && len(found) > p.o.Newest {
-		found = found[len(found)-p.o.Newest:]
-	}
-	// What is published is what is in the files now, not what an index remembers.
-	for i, r := range found {
-		found[i] = p.Record(r.Ref)
-	}
-	return found, nil
+	return found, err
 }
 
-// fill puts the entries into a feed, newest first.
-func (p *publisher) fill(ctx context.Context, feed *feedconv.Feed) error {
+// newest gives those of a list that are published.
+func (p *publisher) newest(found *entries.Collection) iter.Seq2[*entries.Record, error] {
+	from := 0
+	if p.o.Newest > 0 {
+		from = max(0, found.Len()-p.o.Newest)
+	}
+	return func(yield func(*entries.Record, error) bool) {
+		for r, err := range found.From(from) {
+			if err == nil {
+				// What is published is what is in the files now, not what an index
+				// remembers.
+				r.Anew()
+			}
+			if !yield(r, err) {
+				return
+			}
+		}
+	}
+}
+
+// fill reads the entries of a feed, oldest first.
+func (p *publisher) fill(ctx context.Context) (list *pile, err error) {
 	found, err := p.selected(ctx)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	ids := map[string]bool{}
+	defer found.Close()
+	list = &pile{Pile: spill.NewPile(p.Most)}
+	defer func() {
+		if err != nil {
+			list.Close()
+		}
+	}()
+	ids := spill.NewSet()
 	// Oldest first: of several that share an id the oldest keeps it.
-	for _, r := range found {
-		if ctx.Err() != nil {
-			return context.Cause(ctx)
+	for r, err := range p.newest(found) {
+		if err == nil && ctx.Err() != nil {
+			err = context.Cause(ctx)
+		}
+		if err != nil {
+			return nil, err
 		}
 		if !p.Usable(r.Check()) || !p.Usable(r.Read(lektordir.AllFields)) {
 			continue
 		}
 		e := p.entryOf(r, p.format)
-		for ids[e.ID] {
+		for ids.Has(e.ID) {
 			e.ID = another(r, &e, e.ID)
 			e.GUID = e.ID
 		}
-		ids[e.ID] = true
-		feed.Entries = append(feed.Entries, e)
-		r.Forget()
+		ids.Add(e.ID)
+		list.add(&e)
 	}
-	slices.Reverse(feed.Entries)
-	feed.Updated = newestOf(feed.Entries)
-	return nil
+	return list, nil
 }
 
 // another is the id of an entry that another entry has already. The link tells
@@ -182,28 +197,114 @@ func newestOf(list []feedconv.Entry) (t time.Time) {
 	return t
 }
 
-// encode gives a document.
+// document writes a document of some entries of a list, which are newest first there.
+func (p *publisher) document(w io.Writer, feed feedconv.Feed, list *pile, from, to int) error {
+	return p.stream(w, &feed, func(yield func(*feedconv.Entry, error) bool) {
+		for i := to - 1; i >= from; i-- {
+			e, err := list.entry(i)
+			if err == nil && e.Updated.After(feed.Updated) {
+				feed.Updated = e.Updated
+			}
+			if !yield(e, err) {
+				return
+			}
+		}
+	})
+}
+
+// stream writes a document, whose entries are told twice: the first time for what the
+// feed says of itself.
+func (p *publisher) stream(w io.Writer, feed *feedconv.Feed, list iter.Seq2[*feedconv.Entry, error]) error {
+	var b bytes.Buffer
+	doc, err := feedconv.NewStream(&b, p.format)
+	if err != nil {
+		return err
+	}
+	// What is in it is harmless piece by piece.
+	harmless := termsafe.XML
+	if p.format == feedconv.JSONFeed {
+		harmless = termsafe.JSON
+	}
+	flush := func(err error) error {
+		if err == nil {
+			_, err = w.Write(harmless(b.Bytes()))
+		}
+		b.Reset()
+		return err
+	}
+	for e, err := range list {
+		if err != nil {
+			return err
+		}
+		doc.Survey(e)
+	}
+	if err := flush(doc.Begin(feed)); err != nil {
+		return err
+	}
+	for e, err := range list {
+		if err == nil {
+			err = flush(doc.Entry(e))
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return flush(doc.End())
+}
+
+// encode gives a document whose entries are in memory.
 func (p *publisher) encode(feed *feedconv.Feed) ([]byte, error) {
 	var doc bytes.Buffer
-	if err := encoders[p.format](&doc, feed); err != nil {
-		return nil, err
-	}
-	if p.format == feedconv.JSONFeed {
-		return termsafe.JSON(doc.Bytes()), nil
-	}
-	return termsafe.XML(doc.Bytes()), nil
+	err := p.stream(&doc, feed, func(yield func(*feedconv.Entry, error) bool) {
+		for i := range feed.Entries {
+			if !yield(&feed.Entries[i], nil) {
+				return
+			}
+		}
+	})
+	return doc.Bytes(), err
 }
 
 // output writes the document to the file that the user names, or to standard
 // output.
-func (o *PublishOptions) output(data []byte, s *command.Streams) error {
+func (o *PublishOptions) output(s *command.Streams, write func(io.Writer) error) error {
 	// A pipe in its place would be waited for.
-	if fi, err := os.Stat(o.Output); err == nil && fi.Mode().IsRegular() {
-		if old, err := os.ReadFile(o.Output); err == nil && bytes.Equal(old, data) {
-			return nil
-		}
+	if fi, err := os.Stat(o.Output); err == nil && fi.Mode().IsRegular() && has(o.Output, write) {
+		return nil
 	}
-	return s.Output(o.Output, func(w io.Writer) error { _, err := w.Write(data); return err })
+	return s.Output(o.Output, func(w io.Writer) error {
+		b := bufio.NewWriterSize(w, 64<<10)
+		return cmp.Or(write(b), b.Flush())
+	})
+}
+
+// has tells whether a file has what is written, no more and no less.
+func has(path string, write func(io.Writer) error) bool {
+	f, err := atomicfile.OpenRegular(path)
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	is := &comparing{r: bufio.NewReaderSize(f, 64<<10)}
+	if write(is) != nil {
+		return false
+	}
+	_, err = is.r.ReadByte()
+	return errors.Is(err, io.EOF)
+}
+
+// comparing fails at the first byte that is another than in a file.
+type comparing struct {
+	r    *bufio.Reader
+	read []byte
+}
+
+func (c *comparing) Write(b []byte) (int, error) {
+	c.read = slices.Grow(c.read[:0], len(b))[:len(b)]
+	if _, err := io.ReadFull(c.r, c.read); err != nil || !bytes.Equal(c.read, b) {
+		return 0, errors.New("it is another document")
+	}
+	return len(b), nil
 }
 
 // checkKind makes sure that the options say one kind of feed, and all that it needs.

@@ -230,27 +230,19 @@ func (a *archiver) candidates(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	defer found.Close()
 	anew := a.ledger.Anew()
-	all := make([]*candidate, len(found))
-	err = entries.Parallel(ctx, len(found), func(i int) {
-		r := found[i]
-		if !a.Usable(r.Check()) {
-			return
+	var all []*candidate
+	for part, err := range entries.InParts(a.newest(found), chunk) {
+		if err != nil {
+			return err
 		}
-		e, err := a.entry(r)
-		if !a.Usable(err) {
-			return
+		some := make([]*candidate, len(part))
+		err = entries.Parallel(ctx, len(part), func(i int) { some[i] = a.candidate(part[i], anew) })
+		if err != nil {
+			return err
 		}
-		c := &candidate{record: r, link: e.Link}
-		c.Entry = archive.Entry{ID: e.ID, Digest: a.digest(r, e), Origin: origin(r), Updated: e.Updated}
-		if anew {
-			c.Printed = a.printed(*e)
-		}
-		r.Forget()
-		all[i] = c
-	})
-	if err != nil {
-		return err
+		all = append(all, some...)
 	}
 	a.list = a.list[:0]
 	var want []archive.Candidate
@@ -270,6 +262,24 @@ func (a *archiver) candidates(ctx context.Context) error {
 		a.list[i].Updated = a.ledger.Updated(a.list[i].Entry)
 	}
 	return nil
+}
+
+// candidate reads an entry, of which it keeps what the plan needs; nil where it cannot be
+// read, which was told.
+func (a *archiver) candidate(r *entries.Record, anew bool) *candidate {
+	if !a.Usable(r.Check()) {
+		return nil
+	}
+	e, err := a.entry(r)
+	if !a.Usable(err) {
+		return nil
+	}
+	c := &candidate{record: a.Record(r.Ref), link: e.Link}
+	c.Entry = archive.Entry{ID: e.ID, Digest: a.digest(r, e), Origin: origin(r), Updated: e.Updated}
+	if anew {
+		c.Printed = a.printed(*e)
+	}
+	return c
 }
 
 // entry reads an entry as it is published, but for an id that is not its own.

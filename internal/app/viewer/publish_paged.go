@@ -1,6 +1,7 @@
 package viewer
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -29,23 +30,23 @@ func (p *publisher) paged(ctx context.Context, d *documents) error {
 	if err != nil {
 		return err
 	}
-	var feed feedconv.Feed
-	if err := p.fill(ctx, &feed); err != nil {
+	list, err := p.fill(ctx)
+	if err != nil {
 		return err
 	}
-	list := feed.Entries
-	count := max(1, (len(list)+p.o.PerPage-1)/p.o.PerPage)
+	defer list.Close()
+	count := max(1, (list.Len()+p.o.PerPage-1)/p.o.PerPage)
 	d.sweep()
 	for n := count; n > 0; n-- {
 		feed := p.feed
-		feed.Entries = list[min((n-1)*p.o.PerPage, len(list)):min(n*p.o.PerPage, len(list))]
-		feed.Updated = newestOf(feed.Entries)
 		p.linkPages(&feed, d, n, count)
-		data, err := p.encode(&feed)
-		if err != nil {
+		// The list begins with the oldest, which are on the last page.
+		to := list.Len() - min((n-1)*p.o.PerPage, list.Len())
+		var doc bytes.Buffer
+		if err := p.document(&doc, feed, list, max(0, to-p.o.PerPage), to); err != nil {
 			return err
 		}
-		if err := d.put(d.page(n), data); err != nil {
+		if err := d.put(d.page(n), doc.Bytes()); err != nil {
 			return err
 		}
 	}

@@ -1,0 +1,92 @@
+package viewer
+
+import (
+	"time"
+
+	"github.com/lektordir/lektor/feedconv"
+	"github.com/lektordir/lektor/internal/spill"
+)
+
+// pile is entries as they are published, oldest first, of which few are in memory at a
+// time.
+type pile struct {
+	*spill.Pile
+	b spill.Encoder
+}
+
+// add adds an entry, with all that [viewer.entryOf] gives it: the form is for this run.
+func (p *pile) add(e *feedconv.Entry) {
+	b := &p.b
+	*b = (*b)[:0]
+	for _, s := range []string{
+		e.ID, e.GUID, e.Link, e.Title, e.Content, e.ContentType, e.Summary, e.SummaryType, e.Comments, e.Image, e.Language,
+	} {
+		b.Text(s)
+	}
+	for _, list := range [][]feedconv.Person{e.Authors, e.Contributors} {
+		b.Uint(uint64(len(list)))
+		for _, a := range list {
+			b.Text(a.Name)
+			b.Text(a.Email)
+			b.Text(a.URL)
+		}
+	}
+	for _, t := range []time.Time{e.Published, e.Updated} {
+		b.Int(t.Unix())
+		b.Uint(uint64(t.Nanosecond()))
+	}
+	b.Uint(uint64(len(e.Categories)))
+	for _, c := range e.Categories {
+		b.Text(c)
+	}
+	b.Uint(uint64(len(e.Enclosures)))
+	for _, enc := range e.Enclosures {
+		b.Text(enc.URL)
+		b.Text(enc.Type)
+		b.Int(enc.Length)
+	}
+	b.Int(int64(e.Duration))
+	b.Int(int64(e.Episode))
+	b.Int(int64(e.Season))
+	if b.Bool(e.Source != nil); e.Source != nil {
+		for _, s := range []string{e.Source.ID, e.Source.Title, e.Source.URL, e.Source.Link} {
+			b.Text(s)
+		}
+	}
+	p.Add(*b)
+}
+
+// entry gives an entry by its number. The error is that of the file.
+func (p *pile) entry(i int) (*feedconv.Entry, error) {
+	text, err := p.Text(i)
+	if err != nil {
+		return nil, err
+	}
+	in := spill.NewDecoder(text)
+	e := &feedconv.Entry{}
+	for _, s := range []*string{
+		&e.ID, &e.GUID, &e.Link, &e.Title, &e.Content, &e.ContentType, &e.Summary, &e.SummaryType, &e.Comments, &e.Image, &e.Language,
+	} {
+		*s = in.Text()
+	}
+	for _, list := range []*[]feedconv.Person{&e.Authors, &e.Contributors} {
+		for range in.Uint() {
+			*list = append(*list, feedconv.Person{Name: in.Text(), Email: in.Text(), URL: in.Text()})
+		}
+	}
+	for _, t := range []*time.Time{&e.Published, &e.Updated} {
+		seconds := in.Int()
+		*t = time.Unix(seconds, int64(in.Uint())).UTC()
+	}
+	for range in.Uint() {
+		e.Categories = append(e.Categories, in.Text())
+	}
+	for range in.Uint() {
+		e.Enclosures = append(e.Enclosures, feedconv.Enclosure{URL: in.Text(), Type: in.Text(), Length: in.Int()})
+	}
+	e.Duration, e.Episode, e.Season = time.Duration(in.Int()), int(in.Int()), int(in.Int())
+	if in.Bool() {
+		e.Source = &feedconv.Source{ID: in.Text(), Title: in.Text(), URL: in.Text(), Link: in.Text()}
+	}
+	return e, nil
+}
