@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -37,7 +38,7 @@ func (x *Index) Check(ctx context.Context, progress func(done, total int), probl
 			problem("the file is damaged: " + text)
 		}
 	}
-	c := &check{session: s, bags: newBags(true, nil), known: s.vocabulary(), problem: problem, begun: begun, seen: map[*feed]bool{}}
+	c := &check{session: s, bags: newBags(true, nil), known: s.vocabulary(), problem: problem, begun: begun, seen: map[*feed]bool{}, words: map[string][]uint32{}, refs: map[uint32]lektordir.Ref{}}
 	if n, ok := s.c.one("SELECT coalesce(sum(length(list)), 0) FROM names"); ok {
 		c.total = int(n.int(0)) / listedSize
 	}
@@ -50,6 +51,7 @@ func (x *Index) Check(ctx context.Context, progress func(done, total int), probl
 	if ctx.Err() != nil {
 		return 0, context.Cause(ctx)
 	}
+	c.postings()
 	for _, f := range s.byID {
 		if !c.seen[f] {
 			c.count(f, 0)
@@ -69,6 +71,13 @@ type check struct {
 	known   *vocabulary
 	problem func(string)
 	begun   time.Time // before the index looked
+
+	// words are those of entries whose postings are to be looked at, by their ids: to look
+	// at those of many at once costs a fraction of doing so for each.
+	words  map[string][]uint32
+	pairs  int // of a word and an entry
+	refs   map[uint32]lektordir.Ref
+	listed idSet // of the word at hand
 
 	done, total int
 	seen        map[*feed]bool
@@ -176,19 +185,55 @@ func (c *check) differs(ref lektordir.Ref, d *doc, shown bool) string {
 		}
 		return ""
 	}
-	for len(d.words) > 0 {
-		n := min(len(d.words), 32)
-		parts := make([]string, n)
-		for i, w := range d.words[:n] {
-			if !c.known.has(w) {
-				return "the vocabulary lacks a word of it"
-			}
-			parts[i] = quoted(w)
+	c.refs[uint32(id)] = ref
+	for _, w := range d.words {
+		ids, ok := c.words[w]
+		if !ok {
+			w = strings.Clone(w) // and not all that it is a part of
 		}
-		d.words = d.words[n:]
-		if found, ok := c.c.one("SELECT rowid FROM words WHERE words MATCH ? AND rowid = ?", strings.Join(parts, " AND "), id); c.c.err == nil && (!ok || found.int(0) != id) {
-			return "some of its words are missing"
-		}
+		c.words[w] = append(ids, uint32(id))
+	}
+	if c.pairs += len(d.words); c.pairs > manyPairs {
+		c.postings()
 	}
 	return ""
+}
+
+// manyPairs is of how many words of entries the postings are looked at together. They
+// take some ten bytes each.
+const manyPairs = 3 << 20
+
+// postings compares the words that entries have with those that the index has of them.
+func (c *check) postings() {
+	bad := map[uint32]string{}
+	p := c.session.postings()
+	if c.listed == nil {
+		c.listed = make(idSet, p.next/64+1)
+	}
+	for _, w := range slices.Sorted(maps.Keys(c.words)) {
+		ids := p.of(w)
+		for _, id := range ids {
+			c.listed.add(id)
+		}
+		known := c.known.has(w)
+		for _, id := range c.words[w] {
+			switch {
+			case !c.listed.has(int64(id)):
+				bad[id] = "some of its words are missing"
+			case !known:
+				bad[id] = "the vocabulary lacks a word of it"
+			}
+		}
+		for _, id := range ids {
+			c.listed[id/64] = 0
+		}
+	}
+	for _, id := range slices.Sorted(maps.Keys(bad)) {
+		if ref := c.refs[id]; c.c.err == nil && !c.changed(ref) {
+			c.problem(ref.Path() + ": " + bad[id])
+		}
+	}
+	clear(c.words)
+	clear(c.refs)
+	c.pairs = 0
 }
