@@ -34,6 +34,8 @@ type Common struct {
 	Terminal string
 	// Index is how the index is kept that answers queries, see package index.
 	Index index.Options
+
+	most int // entries in memory at once, for tests; 0 for a few thousand
 }
 
 // viewer is one run of a command.
@@ -67,6 +69,7 @@ func (c Common) open(words []string, format command.PrinterOptions, s *command.S
 	if err != nil {
 		return nil, err
 	}
+	v.Most = c.most
 	return v, nil
 }
 
