@@ -7,7 +7,6 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"github.com/lektordir/lektor/internal/atomicfile"
@@ -34,11 +33,8 @@ func (d *Dir) move(feed, from, to string) error {
 	switch {
 	case errors.Is(err, unix.EXDEV):
 		return d.moveCopy(feed, from, to)
-	case errors.Is(err, fs.ErrExist) && d.shared():
-		names, rerr := readAllNames(filepath.Dir(from))
-		if rerr == nil && !slices.Contains(names, filepath.Base(from)) {
-			return &os.LinkError{Op: "rename", Old: from, New: to, Err: unix.ENOENT}
-		}
+	case (errors.Is(err, fs.ErrExist) || errors.Is(err, unix.ESTALE)) && d.vanished(from):
+		return &os.LinkError{Op: "rename", Old: from, New: to, Err: unix.ENOENT}
 	}
 	return err
 }

@@ -298,7 +298,11 @@ func (d *Dir) ReadEntry(r Ref, want Fields) (*Entry, error) {
 		of(v)
 	}
 	if bad != nil || absent {
-		if _, err := lstat(base); err != nil {
+		_, err := lstat(base)
+		if (errors.Is(err, unix.ESTALE) || errors.Is(bad, unix.ESTALE)) && d.vanished(base) {
+			err = &os.PathError{Op: "lstat", Path: base, Err: unix.ENOENT}
+		}
+		if err != nil {
 			return nil, err
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/lektordir/lektor/internal/atomicfile"
@@ -42,6 +43,16 @@ func open(path string) (f *os.File, err error) {
 		return err
 	})
 	return f, err
+}
+
+// vanished reports whether a name that a file system of several machines still seems to
+// have is not in its directory any more, which it reads anew.
+func (d *Dir) vanished(path string) bool {
+	if !d.shared() {
+		return false
+	}
+	names, err := readAllNames(filepath.Dir(path))
+	return err == nil && !slices.Contains(names, filepath.Base(path))
 }
 
 // staleness is longer than what a file has in it is remembered.

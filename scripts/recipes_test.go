@@ -11,6 +11,7 @@ import (
 
 	"github.com/lektordir/lektor/internal/testkit/dir"
 	"github.com/lektordir/lektor/internal/testkit/server"
+	"github.com/lektordir/lektor/internal/testkit/terminal"
 )
 
 // desk is where somebody runs the scripts: a lektor-dir with an odd title, the programs,
@@ -152,6 +153,38 @@ tail -n 1 "$HOME/list"`,
 	}
 	if got := k.view("count"); !strings.Contains(got, "1 unread of 2") {
 		t.Errorf("%s", got)
+	}
+}
+
+// What is short goes through the pager, too, and stays: fzf covers what is only printed. The
+// preview is as wide as its place.
+func TestFzfOnTerminal(t *testing.T) {
+	k := newDesk(t, map[string]string{
+		"fzf": `list=$(cat)
+[ ! -e "$HOME/picked" ] || exit 130
+for arg; do
+	case $arg in
+	'lektor-view show'*) { printf %s "$arg" | sed 's/{1}$//'; printf '%s\n' "$list" | tail -n 1 | cut -f 1; } | FZF_PREVIEW_COLUMNS=30 sh >"$HOME/preview" ;;
+	esac
+done
+printf '%s\n' "$list" | tail -n 1 | tee "$HOME/picked"`,
+		"less": `{ printf '%s\n' "$LESS"; cat; } >"$HOME/less"`,
+	})
+	path, err := filepath.Abs("lektor-fzf")
+	if err != nil {
+		t.Fatal(err)
+	}
+	tty := terminal.Open(t, 100, 40)
+	cmd := tty.Command(nil, "sh", path)
+	cmd.Env = append(k.env, "PAGER=", "LEKTOR_PAGER=", "LESS=iF")
+	if err := cmd.Run(); err != nil {
+		t.Errorf("%v: %s", err, tty.Output())
+	}
+	if got := k.read("less"); !strings.HasPrefix(got, "iF -+F -R\n") || !strings.Contains(got, "the text of") {
+		t.Errorf("the pager got %q", got)
+	}
+	if got := k.read("preview"); !strings.Contains(got, "the text of x$(touch\n") {
+		t.Errorf("the preview is %q", got)
 	}
 }
 

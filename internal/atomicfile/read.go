@@ -147,12 +147,8 @@ func size(n int64) string {
 	return fmt.Sprintf("%d kiB", n>>10)
 }
 
-// retry repeats a system call that a signal interrupted.
-func retry(call func() (int, error)) (int, error) {
-	for {
-		n, err := call()
-		if err != unix.EINTR {
-			return n, err
-		}
-	}
+// retry is [Retry] for calls that give a number.
+func retry(call func() (int, error)) (n int, err error) {
+	err = Retry(func() error { n, err = call(); return err })
+	return n, err
 }

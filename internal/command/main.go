@@ -102,7 +102,7 @@ func Main(app *cli.App, args []string) int {
 	switch {
 	case out.pipe(), errors.Is(err, errPipe):
 		return 128 + int(syscall.SIGPIPE)
-	case stopped && errors.As(cause, &sig):
+	case errors.As(err, &sig), stopped && errors.As(cause, &sig):
 		return 128 + int(sig.Signal)
 	case err == nil && out.err != nil:
 		err = fmt.Errorf("standard output: %w", out.err)
@@ -117,8 +117,12 @@ func Main(app *cli.App, args []string) int {
 	return StatusDone
 }
 
-// signalError is the cause of a context that a signal ended.
+// signalError is the cause of a context that a signal ended, and the error of what one stopped.
 type signalError struct{ syscall.Signal }
+
+// Stopped is the error of an action that a signal stopped, where that need not be the one
+// that ended the context. The status is 128 and the number of the signal; nothing is printed.
+func Stopped(s syscall.Signal) error { return signalError{s} }
 
 func (e signalError) Error() string { return "stopped by signal: " + e.Signal.String() }
 

@@ -4,16 +4,20 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/lektordir/lektor/internal/command"
+	"github.com/lektordir/lektor/internal/feeddir"
 	"github.com/lektordir/lektor/lektordir"
+	"golang.org/x/sys/unix"
 )
 
 // Check brings the index up to date and then compares it with the directory: every
-// entry is read, and looked for by each of its words. Problem is told each difference.
-// The error is why it could not be compared.
+// entry is read, and looked for by each of its words. Problem is told each difference,
+// but for what has changed since the index looked. The error is why it could not be
+// compared.
 func (x *Index) Check(ctx context.Context, progress func(done, total int), problem func(string)) (entries int, err error) {
 	if !x.Exists() {
 		return 0, command.Hint(errors.New("there is no index"), "lektor-view index builds one")
@@ -23,6 +27,7 @@ func (x *Index) Check(ctx context.Context, progress func(done, total int), probl
 		return 0, err
 	}
 	defer s.close()
+	begun := x.o.Clock()
 	if err := s.refresh(ctx, time.Time{}); err != nil {
 		return 0, err
 	}
@@ -32,68 +37,128 @@ func (x *Index) Check(ctx context.Context, progress func(done, total int), probl
 			problem("the file is damaged: " + text)
 		}
 	}
-	refs, err := x.dir.List(ctx, lektordir.ListOptions{AllVersions: true, Withdrawn: true})
+	c := &check{session: s, bags: newBags(true, nil), known: s.vocabulary(), problem: problem, begun: begun, seen: map[*feed]bool{}}
+	if n, ok := s.c.one("SELECT coalesce(sum(length(list)), 0) FROM names"); ok {
+		c.total = int(n.int(0)) / listedSize
+	}
+	// What is no entry is in neither: the errors of these lists are those of all others.
+	for refs := range x.dir.ListFeeds(ctx, lektordir.ListOptions{AllVersions: true, Withdrawn: true}) {
+		if len(refs) > 0 {
+			c.feed(ctx, refs, progress)
+		}
+	}
 	if ctx.Err() != nil {
 		return 0, context.Cause(ctx)
 	}
-	_ = err // what is no entry is in neither
-	shown, err := x.dir.List(ctx, lektordir.ListOptions{Withdrawn: true})
-	if ctx.Err() != nil {
-		return 0, context.Cause(ctx)
-	}
-	_ = err
-	isShown := make(map[lektordir.Ref]bool, len(shown))
-	for _, ref := range shown {
-		isShown[ref] = true
-	}
-	b, known := newBag(nil), s.vocabulary()
-	for i, ref := range refs {
-		if ctx.Err() != nil {
-			return 0, context.Cause(ctx)
+	for _, f := range s.byID {
+		if !c.seen[f] {
+			c.count(f, 0)
 		}
-		if why := s.differs(ref, isShown[ref], b, known); why != "" && !s.moved(ref) {
-			problem(ref.Path() + ": " + why)
-		}
-		if progress != nil {
-			progress(i+1, len(refs))
-		}
-	}
-	if n, ok := s.c.one("SELECT count(*) FROM entry WHERE listed > 0"); ok && int(n.int(0)) > len(shown) {
-		problem(fmt.Sprintf("the index has %d entries, the directory %d", n.int(0), len(shown)))
 	}
 	if n, ok := s.c.one("SELECT count(*), coalesce(sum(length(folded)), 0) FROM pending"); ok && s.backlog() != (backlog{n.int(0), n.int(1)}) {
 		problem(fmt.Sprintf("%d entries wait for the words, and %d are said to", n.int(0), s.backlog().entries))
 	}
-	return len(refs), s.c.err
+	return c.done, s.c.err
 }
 
-// moved reports whether an entry is not where it was listed any more.
-func (s *session) moved(ref lektordir.Ref) bool {
-	now, err := s.x.dir.Resolve(ref.Path())
-	return err != nil || now != ref
+// check is a comparison of the index with the directory, of which it holds a feed at a
+// time.
+type check struct {
+	*session
+	bags    []*bag
+	known   *vocabulary
+	problem func(string)
+	begun   time.Time // before the index looked
+
+	done, total int
+	seen        map[*feed]bool
 }
 
-// differs tells how the index differs from an entry, "" if it does not.
-func (s *session) differs(ref lektordir.Ref, shown bool, b *bag, known *vocabulary) string {
-	f := s.feeds[ref.Feed]
+// feed compares the entries of one.
+func (c *check) feed(ctx context.Context, refs []lektordir.Ref, progress func(done, total int)) {
+	shown, _ := c.x.dir.List(ctx, lektordir.ListOptions{Feeds: []string{refs[0].Feed}, Withdrawn: true})
+	isShown := make(map[lektordir.Ref]bool, len(shown))
+	for _, ref := range shown {
+		isShown[ref] = true
+	}
+	for part := range slices.Chunk(refs, readAtOnce) {
+		if ctx.Err() != nil {
+			return
+		}
+		docs := make([]*doc, len(part))
+		share(c.bags, len(part), func(i int, b *bag) {
+			if d, ok := read(c.x.dir, part[i], b); ok {
+				docs[i] = d
+			}
+		})
+		for i, ref := range part {
+			if why := c.differs(ref, docs[i], isShown[ref]); why != "" && !c.changed(ref) {
+				c.problem(ref.Path() + ": " + why)
+			}
+		}
+		c.done += len(part)
+		if progress != nil {
+			progress(c.done, max(c.total, c.done))
+		}
+	}
+	if f := c.feeds[refs[0].Feed]; f != nil {
+		c.count(f, len(shown))
+	}
+}
+
+// count compares how many entries are shown of a feed.
+func (c *check) count(f *feed, shown int) {
+	c.seen[f] = true
+	n, ok := c.c.one("SELECT count(*) FROM entry WHERE dir >> 1 = ? AND listed > 0", f.id)
+	if ok && int(n.int(0)) != shown && c.asBefore(f) {
+		c.problem(fmt.Sprintf("feed %s: the index has %d entries, the directory %d", f.hash, n.int(0), shown))
+	}
+}
+
+// asBefore reports whether the directories of a feed are as they were when the index
+// looked: then it has to know what is in them.
+func (c *check) asBefore(f *feed) bool {
+	for place, was := range f.now[:ofList] {
+		if now, _ := look(unix.AT_FDCWD, c.x.dir.Join(lektordir.Place(place).String(), f.hash)); now != was {
+			return false
+		}
+	}
+	now, _ := look(c.src, feeddir.CompletePath(f.hash))
+	return now == f.now[ofList]
+}
+
+// changed reports whether an entry has come, moved, or been written to since the index
+// looked, so that it cannot know.
+func (c *check) changed(ref lektordir.Ref) bool {
+	if f := c.feeds[ref.Feed]; f != nil && !c.asBefore(f) {
+		return true
+	}
+	_, st := look(unix.AT_FDCWD, c.x.dir.Abs(ref))
+	return st == nil || !time.Unix(st.Ctim.Unix()).Before(c.begun)
+}
+
+// differs tells how the index differs from an entry, of which d was read, nil for one
+// that is gone; "" if it does not.
+func (c *check) differs(ref lektordir.Ref, d *doc, shown bool) string {
+	if d == nil {
+		return ""
+	}
+	f := c.feeds[ref.Feed]
 	if f == nil {
 		return "the index does not have its feed"
 	}
-	r := s.c.query("SELECT id, dir, name, info, listed, date, dated, title, author, more FROM entry WHERE dir >> 1 = ? AND key = ?", f.id, keyOf(ref))
+	r := c.c.query("SELECT id, dir, name, info, listed, date, dated, title, author, more FROM entry WHERE dir >> 1 = ? AND key = ?", f.id, keyOf(ref))
 	var id int64
 	var listed int64
 	var odd bool
 	var kept string
 	for r.next() {
-		if at, ok := s.ref(r.int(1), r.blob(2), r.blob(3), r.null(3)); ok && at == ref {
+		if at, ok := c.ref(r.int(1), r.blob(2), r.blob(3), r.null(3)); ok && at == ref {
 			id, listed, odd = r.int(0), r.int(4), r.null(5)
 			kept = string(r.blob(7)) + "\x00" + string(r.blob(8)) + "\x00" + string(r.blob(9))
 		}
 	}
-	d, there := read(s.x.dir, ref, b)
 	switch {
-	case !there:
-		return ""
 	case id == 0:
 		return "the index does not have it"
 	case shown != (listed > 0):
@@ -105,7 +170,7 @@ func (s *session) differs(ref lektordir.Ref, shown bool, b *bag, known *vocabula
 	case kept != d.entry.Title+"\x00"+d.entry.Author+"\x00"+string(d.more()):
 		return "title, author, categories or enclosures are others"
 	}
-	if folded, waits := s.waiting()[id]; waits {
+	if folded, waits := c.waiting()[id]; waits {
 		if string(folded) != d.folded {
 			return "its text is another"
 		}
@@ -115,13 +180,13 @@ func (s *session) differs(ref lektordir.Ref, shown bool, b *bag, known *vocabula
 		n := min(len(d.words), 32)
 		parts := make([]string, n)
 		for i, w := range d.words[:n] {
-			if !known.has(w) {
+			if !c.known.has(w) {
 				return "the vocabulary lacks a word of it"
 			}
 			parts[i] = quoted(w)
 		}
 		d.words = d.words[n:]
-		if found, ok := s.c.one("SELECT rowid FROM words WHERE words MATCH ? AND rowid = ?", strings.Join(parts, " AND "), id); s.c.err == nil && (!ok || found.int(0) != id) {
+		if found, ok := c.c.one("SELECT rowid FROM words WHERE words MATCH ? AND rowid = ?", strings.Join(parts, " AND "), id); c.c.err == nil && (!ok || found.int(0) != id) {
 			return "some of its words are missing"
 		}
 	}

@@ -161,6 +161,15 @@ func (c *conn) one(text string, args ...any) (*rows, bool) {
 	return r, true
 }
 
+// meta gives what the file says of itself under a key, as the one value of a row.
+func (c *conn) meta(key string) (*rows, bool) {
+	return c.one("SELECT value FROM meta WHERE key = ?", key)
+}
+
+func (c *conn) setMeta(key string, value any) {
+	c.exec("INSERT OR REPLACE INTO meta VALUES (?, ?)", key, value)
+}
+
 // The results of SQLite that are told apart; see its list of result codes.
 const (
 	sqliteBusy     = 5

@@ -36,7 +36,8 @@ var schema = []string{
 	fmt.Sprintf("PRAGMA application_id = %d", application),
 	fmt.Sprintf("PRAGMA user_version = %d", version),
 	// path, tops (stamps of new/ and cur/), next (id), common (words), paired (id), fresh (words),
-	// waiting (how many entries and bytes, see backlog), compared (bytes of fresh)
+	// waiting (how many entries and bytes, see backlog), compared (bytes of fresh), young (when
+	// one came that was perhaps being written, see upTime)
 	"CREATE TABLE meta (key TEXT PRIMARY KEY, value BLOB) WITHOUT ROWID",
 	// Stamps of new/$feed, of cur/$feed, and of the list of a complete document.
 	"CREATE TABLE feed (id INTEGER PRIMARY KEY, hash BLOB NOT NULL UNIQUE, new BLOB, cur BLOB, complete BLOB)",

@@ -271,7 +271,7 @@ func (x *Index) build(ctx context.Context, progress func(done, total int)) error
 	s.c.exec("PRAGMA cache_size = -8000")
 	// Pages that many batches change are brought to their places less often.
 	s.c.exec("PRAGMA wal_autocheckpoint = 8000")
-	_, begun := s.c.one("SELECT value FROM meta WHERE key = 'next'")
+	_, begun := s.c.meta("next")
 	if !begun {
 		s.merging(mergeBuild)
 	}

@@ -129,12 +129,12 @@ func (n *needle) neighbours(list []segment, words [][]string) (all [][]string, f
 	if len(list) < 2 {
 		return nil, 0
 	}
-	r, ok := n.s.c.one("SELECT value FROM meta WHERE key = 'paired'")
+	r, ok := n.s.c.meta("paired")
 	if !ok {
 		return nil, 0
 	}
 	from = r.int(0)
-	common, _ := n.s.c.one("SELECT value FROM meta WHERE key = 'common'")
+	common, _ := n.s.c.meta("common")
 	set := wordSet(string(common.blob(0)))
 	for i := 1; i < len(list); i++ {
 		a, b := words[i-1], words[i]

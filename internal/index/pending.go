@@ -50,7 +50,7 @@ type backlog struct{ entries, bytes int64 }
 // backlog gives what the file says; to count would read it all.
 func (s *session) backlog() backlog {
 	var b backlog
-	if r, ok := s.c.one("SELECT value FROM meta WHERE key = 'waiting'"); ok && len(r.blob(0)) == 16 {
+	if r, ok := s.c.meta("waiting"); ok && len(r.blob(0)) == 16 {
 		b.entries, b.bytes = int64(binary.LittleEndian.Uint64(r.blob(0))), int64(binary.LittleEndian.Uint64(r.blob(0)[8:]))
 	}
 	return b
@@ -58,7 +58,7 @@ func (s *session) backlog() backlog {
 
 func (s *session) setBacklog(b backlog) {
 	v := binary.LittleEndian.AppendUint64(nil, uint64(max(b.entries, 0)))
-	s.c.exec("INSERT OR REPLACE INTO meta VALUES ('waiting', ?)", binary.LittleEndian.AppendUint64(v, uint64(max(b.bytes, 0))))
+	s.c.setMeta("waiting", binary.LittleEndian.AppendUint64(v, uint64(max(b.bytes, 0))))
 }
 
 // over reports whether that is more than so many times what waits without being worked

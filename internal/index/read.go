@@ -8,6 +8,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/lektordir/lektor/internal/crew"
 	"github.com/lektordir/lektor/internal/htmltext"
 	"github.com/lektordir/lektor/internal/query"
 	"github.com/lektordir/lektor/lektordir"
@@ -107,4 +108,32 @@ func read(d *lektordir.Dir, ref lektordir.Ref, b *bag) (*doc, bool) {
 	e.Content = nil
 	out.entry = *e
 	return out, true
+}
+
+// readAtOnce is how many entries are read before anything is done with them.
+const readAtOnce = 256
+
+// newBags gives a bag for each processor; nil ones where no words are wanted.
+func newBags(words bool, common map[string]struct{}) []*bag {
+	bags := make([]*bag, crew.Size())
+	for i := range bags {
+		if words {
+			bags[i] = newBag(common)
+		}
+	}
+	return bags
+}
+
+// share calls f for 0 to n-1, with each bag by a goroutine of its own.
+func share(bags []*bag, n int, f func(i int, b *bag)) {
+	var work crew.Crew
+	for w, b := range bags {
+		work.Go(func() error {
+			for i := w; i < n; i += len(bags) {
+				f(i, b)
+			}
+			return nil
+		})
+	}
+	_ = work.Wait() // they have no errors
 }

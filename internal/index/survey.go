@@ -65,7 +65,7 @@ func (s *session) load() {
 
 func (s *session) loadNext() {
 	s.next = 1
-	if n, ok := s.c.one("SELECT value FROM meta WHERE key = 'next'"); ok {
+	if n, ok := s.c.meta("next"); ok {
 		s.next = max(n.int(0), 1)
 	}
 }
@@ -91,7 +91,7 @@ func (s *session) survey(ctx context.Context) (dirty bool, err error) {
 	defer t.close()
 	var known [2]stamp
 	for i, key := range []string{"new", "cur"} {
-		if r, ok := s.c.one("SELECT value FROM meta WHERE key = ?", "top "+key); ok {
+		if r, ok := s.c.meta("top " + key); ok {
 			known[i] = stamp(r.blob(0))
 		}
 		fd, err := unix.Open(s.x.dir.Join(key), unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
@@ -204,8 +204,8 @@ func parse(f *feed, place int, n name) (lektordir.Ref, error) {
 }
 
 // young looks at the entries that were perhaps still being written when they were read.
-// It gives those whose directories have changed since, and between which ids are those
-// of which can be said now that they are whole.
+// It gives those whose directories have changed since, and those of which can be said now
+// that they are whole.
 func (s *session) young(ctx context.Context) (changed []int64, grown span) {
 	type entry struct{ id, young, ctime int64 }
 	var all []entry
@@ -227,17 +227,19 @@ func (s *session) young(ctx context.Context) (changed []int64, grown span) {
 		case e.ctime == 0: // its directory tells that it is gone; or nobody waits any more
 		case e.ctime != e.young:
 			changed = append(changed, e.id)
-		case now.Sub(time.Unix(0, e.ctime)) > youth:
+		case s.whole(e.ctime), s.rested(now.Sub(time.Unix(0, e.ctime))):
 			if grown.last = e.id; grown.first == 0 {
 				grown.first = grown.last
 			}
+			grown.young = max(grown.young, e.ctime)
 		}
 	}
 	return changed, grown
 }
 
-// span are the ids from one to another; both are 0 for none.
-type span struct{ first, last int64 }
+// span are the ids from one to another, both 0 for none, of what has no later ctime than
+// young.
+type span struct{ first, last, young int64 }
 
 // whole reports whether nothing is written any more to an entry that has such a ctime
 // when it is read: something was changed in the lektor-dir long after it, and the clock
@@ -246,8 +248,29 @@ func (s *session) whole(ctime int64) bool {
 	return time.Duration(s.latest-ctime) > youth && s.x.o.Clock().Sub(time.Unix(0, ctime)) > youth
 }
 
-// youth is how long nothing was written to an entry before it is taken to be whole.
-const youth = time.Minute
+// rested reports whether nothing is written any more to an entry that was written to so
+// long ago by the clock, where nothing else has changed since: the last that looked as if
+// it were still being written was read as long ago, by a clock that nobody sets.
+func (s *session) rested(ago time.Duration) bool {
+	if ago <= youth {
+		return false
+	}
+	then, ok := s.c.meta("young")
+	now, has := upTime()
+	if !ok || !has {
+		return ago > longYouth
+	}
+	was := time.Duration(then.int(0))
+	return now < was || now-was > youth // it begins anew with the machine
+}
+
+// youth is how long nothing was written to an entry before it is taken to be whole, and
+// longYouth how long where there is no clock but one that is set: by an hour or two, but
+// rarely by a day while somebody copies an entry.
+const (
+	youth     = time.Minute
+	longYouth = 24 * time.Hour
+)
 
 // ref gives the entry of a row; ok is false for a row that fits no feed.
 func (s *session) ref(dir int64, unique, info []byte, bare bool) (lektordir.Ref, bool) {

@@ -13,7 +13,6 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/lektordir/lektor/internal/crew"
 	"github.com/lektordir/lektor/internal/feeddir"
 	"github.com/lektordir/lektor/lektordir"
 )
@@ -90,6 +89,7 @@ type update struct {
 	common   map[string]struct{}
 	waits    backlog
 	waited   backlog // what the file says
+	young    bool    // some came that may be still being written
 	done     int
 	total    int
 }
@@ -98,7 +98,7 @@ type update struct {
 func (s *session) update(ctx context.Context, deadline time.Time) *update {
 	u := &update{session: s, ctx: ctx, deadline: deadline, lists: map[int64]*dirList{}, affected: map[int64]*feed{}, words: map[string]struct{}{}}
 	s.loadNext()
-	if r, ok := s.c.one("SELECT value FROM meta WHERE key = 'common'"); ok {
+	if r, ok := s.c.meta("common"); ok {
 		u.common = wordSet(string(r.blob(0)))
 	}
 	u.waits = s.backlog()
@@ -167,7 +167,7 @@ func keyOf(r lektordir.Ref) int64 {
 // run does it.
 func (u *update) run(changed []int64, grown span) error {
 	if grown.last > 0 {
-		u.c.exec("UPDATE entry SET young = NULL WHERE id BETWEEN ? AND ? AND young < ?", grown.first, grown.last, u.x.o.Clock().Add(-youth).UnixNano())
+		u.c.exec("UPDATE entry SET young = NULL WHERE id BETWEEN ? AND ? AND young <= ?", grown.first, grown.last, grown.young)
 	}
 	for _, id := range changed {
 		u.forget(id)
@@ -213,7 +213,7 @@ func (u *update) run(changed []int64, grown span) error {
 	}
 	if u.tops != nil && !u.behind {
 		for i, key := range []string{"new", "cur"} {
-			u.c.exec("INSERT OR REPLACE INTO meta VALUES (?, ?)", "top "+key, []byte(u.tops[i]))
+			u.c.setMeta("top "+key, []byte(u.tops[i]))
 		}
 	}
 	return u.c.err
@@ -457,7 +457,10 @@ func (u *update) settle() error {
 	}
 	clear(u.lists)
 	u.putWords()
-	u.c.exec("INSERT OR REPLACE INTO meta VALUES ('next', ?)", u.next)
+	u.c.setMeta("next", u.next)
+	if now, ok := upTime(); ok && u.young {
+		u.c.setMeta("young", int64(now))
+	}
 	if u.waits != u.waited {
 		u.setBacklog(u.waits)
 		u.waited = u.waits
@@ -472,18 +475,12 @@ func (u *update) read() error {
 	}
 	// Many at once are put where they belong: that costs less for each.
 	wait := !u.deadline.IsZero() && len(u.arrivals) <= u.x.o.Pending
-	bags := make([]*bag, crew.Size())
-	for i := range bags {
-		if !wait {
-			bags[i] = newBag(u.common)
-		}
-	}
-	const piece = 256
-	for from := 0; from < len(u.arrivals); from += piece {
+	bags := newBags(!wait, u.common)
+	for from := 0; from < len(u.arrivals); from += readAtOnce {
 		if u.ctx.Err() != nil {
 			return context.Cause(u.ctx)
 		}
-		part := u.arrivals[from:min(from+piece, len(u.arrivals))]
+		part := u.arrivals[from:min(from+readAtOnce, len(u.arrivals))]
 		if u.late() {
 			u.behind = true
 			for _, a := range u.arrivals[from:] {
@@ -492,16 +489,7 @@ func (u *update) read() error {
 			break
 		}
 		docs := make([]*doc, len(part))
-		var work crew.Crew
-		for w, b := range bags {
-			work.Go(func() error {
-				for i := w; i < len(part); i += len(bags) {
-					docs[i] = u.readOne(part[i], b)
-				}
-				return nil
-			})
-		}
-		_ = work.Wait() // they have no errors
+		share(bags, len(part), func(i int, b *bag) { docs[i] = u.readOne(part[i], b) })
 		for i, d := range docs {
 			if d == nil {
 				part[i].list.stamp = "" // it is somewhere else by now
@@ -591,9 +579,9 @@ func (u *update) chooseCommon(sample iter.Seq[[]string]) {
 	u.addWords(words, nil)
 	text := strings.Join(words, "\n")
 	u.common = wordSet(text)
-	u.c.exec("INSERT OR REPLACE INTO meta VALUES ('common', ?)", []byte(text))
+	u.c.setMeta("common", []byte(text))
 	// Entries that wait are told from others by their texts.
-	u.c.exec("INSERT OR REPLACE INTO meta VALUES ('paired', ?)", u.next)
+	u.c.setMeta("paired", u.next)
 }
 
 // wordSet reads words that have newlines between them.
@@ -644,7 +632,7 @@ func (u *update) insert(a arrival, d *doc, wait bool) {
 			typ = []byte(d.entry.Type)
 		}
 		if d.young != 0 && !u.whole(d.young) {
-			young = d.young
+			young, u.young = d.young, true
 		}
 	}
 	u.c.exec(`INSERT INTO entry (id, dir, key, name, info, ino, listed, unread, marked, date, nsec, dated, title, author, type, more, young)

@@ -91,14 +91,14 @@ func gram(a, b, c byte) int {
 
 // fresh gives the fresh list.
 func (s *session) fresh() list {
-	if r, ok := s.c.one("SELECT value FROM meta WHERE key = 'fresh'"); ok {
+	if r, ok := s.c.meta("fresh"); ok {
 		return r.blob(0)
 	}
 	return nil
 }
 
 func (s *session) setFresh(l list) {
-	s.c.exec("INSERT OR REPLACE INTO meta VALUES ('fresh', ?)", []byte(l))
+	s.c.setMeta("fresh", []byte(l))
 }
 
 // addWords puts words, sorted, into the vocabulary. Common ones it has.
@@ -132,7 +132,7 @@ func (s *session) addWords(words []string, common map[string]struct{}) {
 	}
 	limit := freshSize + int(last.int(0))*blockSize/freshPart
 	// All blocks are read for it, so what was compared with them before does not count.
-	compared, _ := s.c.one("SELECT value FROM meta WHERE key = 'compared'")
+	compared, _ := s.c.meta("compared")
 	known := 0
 	if compared.values != nil {
 		known = int(compared.int(0))
@@ -146,7 +146,7 @@ func (s *session) addWords(words []string, common map[string]struct{}) {
 			s.rebuild(l.list)
 			l.list = nil
 		}
-		s.c.exec("INSERT OR REPLACE INTO meta VALUES ('compared', ?)", len(l.list))
+		s.c.setMeta("compared", len(l.list))
 	}
 	s.setFresh(l.list)
 }
@@ -247,7 +247,7 @@ func (s *session) tidyWords() {
 		s.rebuild(l)
 	}
 	s.setFresh(nil)
-	s.c.exec("INSERT OR REPLACE INTO meta VALUES ('compared', 0)")
+	s.c.setMeta("compared", 0)
 }
 
 // wordsWith gives the words of the vocabulary that have a piece in them, at their

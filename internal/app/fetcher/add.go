@@ -56,15 +56,20 @@ type AddOptions struct {
 // as each holds a document until it knows what it is.
 const maxAdding = 8
 
+// warnFullText warns where the program is missing that finds the article of a page.
+func warnFullText(s *command.Streams) {
+	if err := fulltext.Installed(); err != nil {
+		s.Report.Warn("%v", err)
+	}
+}
+
 // Add subscribes to feeds, and delivers their entries.
 func Add(ctx context.Context, o AddOptions, s *command.Streams) error {
 	if err := o.check(); err != nil {
 		return err
 	}
 	if o.FullText {
-		if err := fulltext.Installed(); err != nil {
-			s.Report.Warn("%v", err)
-		}
+		warnFullText(s)
 	}
 	r, end, err := o.begin(ctx, s, o.DryRun, nil)
 	if err != nil {

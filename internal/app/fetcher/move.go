@@ -15,7 +15,7 @@ import (
 )
 
 // move lets lektor-import(1) take over what another reader keeps, and fetches the feeds
-// that are new. That program knows the databases of others, which no fetch should have
+// that are new, or were never fetched. That program knows the databases of others, which no fetch should have
 // to load.
 func (o ImportOptions) move(ctx context.Context, s *command.Streams) error {
 	args := []string{"--dir=" + o.Dir, o.From}

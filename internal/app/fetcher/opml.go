@@ -67,8 +67,20 @@ func Import(ctx context.Context, o ImportOptions, s *command.Streams) error {
 			printLine(s, sub.ID)
 		}
 	}
-	s.Report.Info("%s: %s %s, %d already", name, units.Count(len(list.added), "feed"), did, list.already)
-	if bad != nil || o.DryRun || o.NoFetch || len(list.added) == 0 {
+	// What an import that was stopped has left is fetched by the next.
+	before := 0
+	for _, sub := range list.already {
+		if feeddir.Checked(r.Dir, sub.Hash).IsZero() {
+			before++
+			sel.Feeds = append(sel.Feeds, sub.Hash)
+		}
+	}
+	line := fmt.Sprintf("%s: %s %s, %d already", name, units.Count(len(list.added), "feed"), did, len(list.already))
+	if before > 0 {
+		line += fmt.Sprintf(", of which %d never fetched", before)
+	}
+	s.Report.Info("%s", line)
+	if bad != nil || o.DryRun || o.NoFetch || len(sel.Feeds) == 0 {
 		return bad
 	}
 	return r.imported(ctx, sel, s)
@@ -77,7 +89,17 @@ func Import(ctx context.Context, o ImportOptions, s *command.Streams) error {
 // imported fetches feeds that came from a list.
 func (r *Runner) imported(ctx context.Context, sel Selection, s *command.Streams) error {
 	err := r.fetch(ctx, sel, false, s)
-	if ctx.Err() == nil {
+	if ctx.Err() != nil {
+		left := 0
+		for _, hash := range sel.Feeds {
+			if feeddir.Checked(r.Dir, hash).IsZero() {
+				left++
+			}
+		}
+		if left > 0 {
+			s.Report.Info("stopped; %s of the list not fetched yet: lektor-fetch fetches them, or the same import", units.Count(left, "feed"))
+		}
+	} else {
 		// What the user called a feed stays. Where the feed calls itself so, it
 		// may rename itself.
 		for _, hash := range sel.Feeds {
@@ -90,7 +112,7 @@ func (r *Runner) imported(ctx context.Context, sel Selection, s *command.Streams
 // imported tells what became of a list.
 type imported struct {
 	added   []*feeddir.Subscription
-	already int
+	already []*feeddir.Subscription
 	// refused are feeds that are not http or https: a list made by others
 	// must not name local files, let alone commands. Nor is what could not be
 	// read from the feed's url again.
@@ -116,7 +138,7 @@ func subscribe(w *lektordir.Writer, d *lektordir.Dir, doc *opml.Document, dryRun
 		feeds = append(feeds, s)
 	}
 	list, bad := feeddir.AddAll(w, d, feeds, feeddir.ManyOptions{DryRun: dryRun})
-	out := imported{added: list.Added, already: len(list.Already), refused: refused}
+	out := imported{added: list.Added, already: list.Already, refused: refused}
 	if dryRun {
 		return out, bad
 	}

@@ -1,14 +1,21 @@
 package fetcher
 
 import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/lektordir/lektor/internal/command"
 	"github.com/lektordir/lektor/internal/feeddir"
 	"github.com/lektordir/lektor/internal/opml"
+	"github.com/lektordir/lektor/internal/testkit/server"
 	"github.com/lektordir/lektor/lektordir"
 )
 
@@ -38,7 +45,7 @@ func TestImportKeepsIDs(t *testing.T) {
 		t.Fatal(err)
 	}
 	got, err := subscribe(w, d, doc, false)
-	if err != nil || len(got.added) != 1 || got.added[0].ID != "http://x.example/f" || got.already != 1 || !slices.Equal(got.refused, []string{"file:///etc/passwd"}) {
+	if err != nil || len(got.added) != 1 || got.added[0].ID != "http://x.example/f" || len(got.already) != 1 || !slices.Equal(got.refused, []string{"file:///etc/passwd"}) {
 		t.Errorf("%+v, %v", got, err)
 	}
 	if c := feeddir.Categories(d, s.Hash); !slices.Equal(c, []string{"F"}) {
@@ -93,5 +100,52 @@ func TestImportKeepsWhatItCanRead(t *testing.T) {
 	}
 	if after, err := os.ReadFile(feeddir.ListFile(d)); err != nil || string(after) != string(before) {
 		t.Errorf("%d bytes, %v", len(after), err)
+	}
+}
+
+// An import that is stopped tells what is left, and done again it fetches that and nothing
+// that it has fetched.
+func TestImportStopped(t *testing.T) {
+	s, err := server.New("127.0.0.1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	const doc = `<rss version="2.0"><channel><title>F</title><item><title>One</title><guid>1</guid></item></channel></rss>`
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	s.Handle("/a", server.Doc("text/xml", doc))
+	s.Handle("/b", func(_ http.ResponseWriter, r *http.Request) {
+		cancel()
+		<-r.Context().Done()
+	}, server.Doc("text/xml", doc))
+	list := filepath.Join(t.TempDir(), "list.opml")
+	if err := os.WriteFile(list, []byte(`<opml><body><outline xmlUrl="`+s.URL("/a")+`"/><outline xmlUrl="`+s.URL("/b")+`"/></body></opml>`), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	o := ImportOptions{File: list}
+	o.Dir, o.Jobs = filepath.Join(t.TempDir(), "feeds"), 1
+	run := func(ctx context.Context) (string, error) {
+		var told bytes.Buffer
+		err := Import(ctx, o, command.NewStreams("lektor-fetch", strings.NewReader(""), io.Discard, &told))
+		return told.String(), err
+	}
+	told, err := run(ctx)
+	if !errors.Is(err, context.Canceled) || !strings.Contains(told, "not fetched yet: lektor-fetch fetches them, or the same import") {
+		t.Errorf("%v: %s", err, told)
+	}
+	told, err = run(t.Context())
+	if err != nil || !strings.Contains(told, "0 feeds subscribed, 2 already, of which ") {
+		t.Errorf("%v: %s", err, told)
+	}
+	if n := len(s.Requests("/b")); n != 2 {
+		t.Errorf("the one that was left was asked for %d times", n)
+	}
+	if n := len(s.Requests("/a")); n != 1 {
+		t.Errorf("the other was asked for %d times", n)
+	}
+	told, err = run(t.Context())
+	if err != nil || strings.Contains(told, "never") || len(s.Requests("/b")) != 2 {
+		t.Errorf("%v: %s", err, told)
 	}
 }

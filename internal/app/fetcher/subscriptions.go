@@ -9,7 +9,6 @@ import (
 	"github.com/lektordir/lektor/internal/command"
 	"github.com/lektordir/lektor/internal/entries"
 	"github.com/lektordir/lektor/internal/feeddir"
-	"github.com/lektordir/lektor/internal/fulltext"
 	"github.com/lektordir/lektor/internal/termsafe"
 	"github.com/lektordir/lektor/internal/units"
 	"github.com/lektordir/lektor/lektordir"
@@ -137,8 +136,8 @@ func Set(_ context.Context, o SetOptions, s *command.Streams) error {
 		err = feeddir.Unset(r.Writer, d, hash, o.Key)
 	} else {
 		err = feeddir.SetForced(r.Writer, d, hash, o.Key, value)
-		if missing := fulltext.Installed(); err == nil && o.Key == "fulltext" && value == "on" && missing != nil {
-			s.Report.Warn("%v", missing)
+		if err == nil && o.Key == "fulltext" && value == "on" {
+			warnFullText(s)
 		}
 	}
 	return settingError(entries.FeedHint(err))

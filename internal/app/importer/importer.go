@@ -59,7 +59,8 @@ type source struct {
 
 // Import subscribes to the feeds of another reader, saves its queries, and marks what
 // was read there, or leaves marks that wait for their entries. It prints the paths in
-// src/ of the feeds that are new; in a dry run, what they would be fetched from.
+// src/ of the feeds that are new, or were never fetched; in a dry run, what new ones would
+// be fetched from.
 func Import(ctx context.Context, o Options, s *command.Streams) error {
 	read := readers[o.Reader]
 	if read == nil {
@@ -101,7 +102,8 @@ type mover struct {
 	in   *bufio.Reader
 	list feeddir.Joined
 	// byKey are hashes by what the reader calls feeds.
-	byKey map[string]string
+	byKey     map[string]string
+	unfetched int // of the feeds that were subscribed to already
 
 	mu                                sync.Mutex
 	delivered, marked, waiting, saved int
@@ -187,6 +189,15 @@ func (m *mover) subscribe(src *source) error {
 			continue
 		}
 		fmt.Fprintln(m.s.Out, m.d.Join("src", s.Hash))
+	}
+	// What an import that was stopped has left is fetched after the next.
+	for _, s := range m.list.Already {
+		if feeddir.Checked(m.d, s.Hash).IsZero() {
+			m.unfetched++
+			if !m.o.DryRun {
+				fmt.Fprintln(m.s.Out, m.d.Join("src", s.Hash))
+			}
+		}
 	}
 	return err
 }
@@ -435,6 +446,9 @@ func (m *mover) tell(src *source) {
 		did = "would be subscribed to"
 	}
 	line := fmt.Sprintf("%s: %s %s, %d already", m.o.Reader, units.Count(len(m.list.Added), "feed"), did, len(m.list.Already))
+	if m.unfetched > 0 {
+		line += fmt.Sprintf(", of which %d never fetched", m.unfetched)
+	}
 	if m.saved > 0 {
 		line += "; " + units.Count(m.saved, "query")
 	}

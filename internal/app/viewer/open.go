@@ -305,7 +305,7 @@ func (v *viewer) allowed(text string) (string, error) {
 
 // schemes gives those that the user allows.
 func (v *viewer) schemes() ([]string, error) {
-	data, err := atomicfile.Read(v.Dir.Join(schemesFile), maxRules)
+	data, err := atomicfile.Read(v.Dir.Join(schemesFile), entries.MaxRules)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}

@@ -24,10 +24,6 @@ import (
 //
 // The manual has the actions. All rules whose query an arrival matches are applied to
 // it, in the order of the file.
-const (
-	rulesFile = entries.RulesFile
-	maxRules  = entries.MaxRules
-)
 
 // arrows stand between a query and the actions, with white space around them.
 var arrows = []string{"->", "→"}
@@ -48,7 +44,7 @@ type ruleError struct {
 }
 
 func (e *ruleError) Error() string {
-	at := fmt.Sprintf("%s, line %d", rulesFile, e.line)
+	at := fmt.Sprintf("%s, line %d", entries.RulesFile, e.line)
 	if e.column > 0 {
 		at += fmt.Sprintf(", column %d", e.column)
 	}
@@ -178,7 +174,7 @@ func (r *ruleLine) actions(line string, at int) *ruleError {
 // rules reads the rules of the user. Without the file there are none. One bad line
 // keeps all from being applied, as rules depend on those before them.
 func (v *viewer) rules() ([]*ruleLine, error) {
-	text, err := atomicfile.Read(v.Dir.Join(rulesFile), maxRules)
+	text, err := atomicfile.Read(v.Dir.Join(entries.RulesFile), entries.MaxRules)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
@@ -190,7 +186,7 @@ func (v *viewer) rules() ([]*ruleLine, error) {
 	})
 	for _, r := range rules {
 		if r.run != nil {
-			if err := feeddir.TrustedFile(v.Dir, strings.Split(rulesFile, "/")...); err != nil {
+			if err := feeddir.TrustedFile(v.Dir, strings.Split(entries.RulesFile, "/")...); err != nil {
 				bad = append(bad, &ruleError{line: r.line, reason: err.Error()})
 				break
 			}
@@ -216,7 +212,7 @@ func CheckRules(_ context.Context, o RulesOptions, s *command.Streams) error {
 		}
 	}
 	if err == nil {
-		s.Report.Info("%s in %s", units.Count(len(rules), "rule"), v.Dir.Join(rulesFile))
+		s.Report.Info("%s in %s", units.Count(len(rules), "rule"), v.Dir.Join(entries.RulesFile))
 	}
 	return err
 }

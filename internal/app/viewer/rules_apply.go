@@ -53,7 +53,7 @@ func ApplyRules(ctx context.Context, o RulesOptions, s *command.Streams) error {
 		return err
 	}
 	if len(a.rules) == 0 {
-		s.Report.Info("there are no rules; they are lines of %s", v.Dir.Join(rulesFile))
+		s.Report.Info("there are no rules; they are lines of %s", v.Dir.Join(entries.RulesFile))
 		return nil
 	}
 	return a.all(ctx)

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/lektordir/lektor/internal/command"
+	"github.com/lektordir/lektor/internal/entries"
 	"github.com/lektordir/lektor/internal/query"
 	"github.com/lektordir/lektor/internal/testkit/dir"
 )
@@ -130,7 +131,7 @@ func FuzzRules(f *testing.F) {
 // rules writes the file of rules.
 func (f *fixture) rules(lines ...string) {
 	f.t.Helper()
-	path := filepath.Join(f.Path, rulesFile)
+	path := filepath.Join(f.Path, entries.RulesFile)
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		f.t.Fatal(err)
 	}

@@ -280,7 +280,7 @@ func (d *saver) begin(dir string, r *entries.Record, e lektordir.Enclosure) (*sa
 		s.close()
 		return nil, err
 	}
-	data, err := atomicfile.Read(s.path, maxRules)
+	data, err := atomicfile.Read(s.path, entries.MaxRules)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		s.close()
 		return nil, err

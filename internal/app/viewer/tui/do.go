@@ -524,7 +524,7 @@ func (m *model) reload() tea.Cmd {
 
 func (m *model) suspend() tea.Cmd {
 	send, o := m.send, m.o
-	return inOrder(m.dropPicture(), tea.Exec(stopping{o}, func(err error) tea.Msg {
+	return inOrder(m.dropPicture(), tea.Exec(stopping{}, func(err error) tea.Msg {
 		go send(o.size()) // it may be another one; and the library waits for this
 		return saidMsg{"", err}
 	}))

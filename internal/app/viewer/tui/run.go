@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -91,7 +90,7 @@ type startMsg struct {
 
 // start gives the terminal to a command.
 func (m *model) start(msg startMsg) tea.Cmd {
-	var c tea.ExecCommand = &onTerminal{Cmd: msg.cmd, wait: msg.wait, out: m.o.Out, began: m.o.child}
+	var c tea.ExecCommand = &onTerminal{Cmd: msg.cmd, wait: msg.wait, o: m.o}
 	send, o := m.send, m.o
 	return tea.Exec(c, func(err error) tea.Msg {
 		go send(o.size()) // it may be another one; and the library waits for this
@@ -100,39 +99,6 @@ func (m *model) start(msg startMsg) tea.Cmd {
 		}
 		return saidMsg{}
 	})
-}
-
-// onTerminal is a command on the terminal.
-type onTerminal struct {
-	*exec.Cmd
-	wait  bool
-	out   *os.File   // the terminal
-	began func(bool) // told that it begins, and that it has ended
-}
-
-func (c *onTerminal) SetStdin(r io.Reader)  { c.Stdin = r }
-func (c *onTerminal) SetStdout(io.Writer)   { c.Stdout = c.out }
-func (c *onTerminal) SetStderr(w io.Writer) { c.Stderr = w }
-
-// Run runs the command and waits for Enter, if that is wanted.
-func (c *onTerminal) Run() error {
-	c.began(true)
-	defer c.began(false)
-	err := c.Cmd.Run()
-	if c.wait {
-		if err != nil {
-			fmt.Fprintln(c.Stderr, err)
-		}
-		fmt.Fprint(c.Stdout, "\n[Enter]")
-		one := make([]byte, 1)
-		for one[0] != '\n' && one[0] != '\r' {
-			if n, rerr := c.Stdin.Read(one); n == 0 || rerr != nil {
-				break
-			}
-		}
-		return nil
-	}
-	return err
 }
 
 // run runs a command of the user's keys on the terminal; spawn in the background.

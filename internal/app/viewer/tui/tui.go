@@ -22,6 +22,7 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 	"github.com/charmbracelet/colorprofile"
+	"github.com/lektordir/lektor/internal/command"
 	"github.com/lektordir/lektor/internal/crew"
 	"golang.org/x/sys/unix"
 )
@@ -44,8 +45,11 @@ type Options struct {
 	// Getenv gives a variable; nil stands for [os.Getenv].
 	Getenv func(string) string
 
-	tstp   chan os.Signal
-	childs atomic.Int32 // that have the terminal
+	tstp    chan os.Signal
+	childs  atomic.Int32  // that have the terminal
+	ending  chan struct{} // closed when a signal ends the reader
+	caught  chan<- os.Signal
+	settled chan struct{} // told when SIGWINCH was caught
 }
 
 func (o *Options) date(t time.Time) string {
@@ -74,6 +78,25 @@ func (o *Options) child(runs bool) {
 	}
 }
 
+// settle returns when the signals that were sent before have been heeded. ^C reaches a
+// command and us, and may have ended that before it is heard of here. What means nothing,
+// and is delivered last as its number is greater, is sent behind it.
+func (o *Options) settle() {
+	select {
+	case <-o.settled: // of a resize before
+	default:
+	}
+	signal.Notify(o.caught, syscall.SIGWINCH)
+	if err := syscall.Kill(os.Getpid(), syscall.SIGWINCH); err != nil {
+		return
+	}
+	select {
+	case <-o.settled:
+	case <-o.ending:
+	case <-time.After(time.Second): // somebody blocks it
+	}
+}
+
 // cell is the size of a character in points, which pictures are made to fit.
 func (o *Options) cell() (width, height int) {
 	width, height = 8, 16
@@ -99,33 +122,6 @@ func (o *Options) size() tea.WindowSizeMsg {
 // plainWriter is a file of which the library does not see that it is a terminal.
 type plainWriter struct{ io.Writer }
 
-// stopping stops the process until the shell lets it go on, while the terminal is as
-// that left it.
-type stopping struct{ o *Options }
-
-func (stopping) SetStdin(io.Reader)  {}
-func (stopping) SetStdout(io.Writer) {}
-func (stopping) SetStderr(io.Writer) {}
-
-// Run stops all of what the shell started as one, as the terminal would. It takes
-// SIGSTOP for that: the Go runtime swallows SIGTSTP once somebody was notified of it.
-func (s stopping) Run() error {
-	if leader, err := unix.Getsid(0); err != nil || leader == unix.Getpgrp() {
-		return errors.New("there is no shell that could resume it")
-	}
-	goes := make(chan os.Signal, 1)
-	signal.Notify(goes, syscall.SIGCONT)
-	defer signal.Stop(goes)
-	if err := syscall.Kill(0, syscall.SIGSTOP); err != nil {
-		return err
-	}
-	select {
-	case <-goes:
-	case <-time.After(time.Second):
-	}
-	return nil
-}
-
 // softLimit is the memory beyond which it is collected more often.
 const softLimit = 150 << 20
 
@@ -142,6 +138,7 @@ func Run(ctx context.Context, d Disk, o *Options) error {
 	// that has the terminal.
 	inner, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
+	o.ending = make(chan struct{})
 	m := newModel(inner, d, o)
 	// It is told of the terminal's size: looking itself, it does so in two goroutines at once
 	// when a command has given the terminal back. And it is told of the sixteen colours, which
@@ -151,7 +148,7 @@ func Run(ctx context.Context, d Disk, o *Options) error {
 		tea.WithoutSignalHandler(), tea.WithFPS(framesPerSecond), tea.WithWindowSize(size.Width, size.Height), tea.WithColorProfile(colorprofile.ANSI))
 	// A signal ends the library as a key does. Kill would give the terminal back while
 	// others still take it, and read from it.
-	stop := signals(ctx, inner, p, func() { go p.Send(tea.QuitMsg{}) }, o)
+	stop := signals(ctx, inner, p, func() { close(o.ending); go p.Send(tea.QuitMsg{}) }, o)
 	defer stop()
 	m.send = p.Send
 	_, err := p.Run()
@@ -163,12 +160,13 @@ func Run(ctx context.Context, d Disk, o *Options) error {
 	case m.defect != nil, errors.Is(err, tea.ErrProgramPanic):
 		return errors.New("the reader has a defect, which it told above; the terminal is as it was")
 	case stop() != nil:
-		// The same signal ends the context, in this moment or in the next.
+		// The same signal ends the context, in this moment or in the next, unless an earlier one,
+		// which was for a command, has done that.
 		select {
 		case <-ctx.Done():
 		case <-time.After(time.Second):
 		}
-		return context.Cause(ctx)
+		return command.Stopped(stop().(syscall.Signal))
 	case errors.Is(err, io.EOF), errors.Is(err, syscall.EIO):
 		return nil // the terminal has gone
 	case err != nil:
@@ -181,7 +179,8 @@ func Run(ctx context.Context, d Disk, o *Options) error {
 // for that. stop gives them back, and tells which signal it was.
 func signals(ctx, inner context.Context, p *tea.Program, end func(), o *Options) (stop func() os.Signal) {
 	var got atomic.Value
-	c := make(chan os.Signal, 4)
+	c := make(chan os.Signal, 16)
+	o.caught, o.settled = c, make(chan struct{}, 1)
 	signal.Notify(c, syscall.SIGINT, syscall.SIGTERM)
 	if !signal.Ignored(syscall.SIGHUP) {
 		signal.Notify(c, syscall.SIGHUP)
@@ -193,13 +192,16 @@ func signals(ctx, inner context.Context, p *tea.Program, end func(), o *Options)
 	winch := make(chan os.Signal, 1)
 	signal.Notify(winch, syscall.SIGWINCH)
 	done := make(chan struct{})
-	// What is told to the library waits for it while a command has the terminal; what ends
-	// it does not.
+	// What is told to the library waits for it while a command has the terminal; so does what
+	// ends it, which asks that command to end (see ending).
 	go func() {
 		for {
 			select {
 			case <-o.tstp:
-				p.Send(suspendMsg{})
+				// ^Z for a command on the terminal stops us when it stops.
+				if o.childs.Load() == 0 {
+					p.Send(suspendMsg{})
+				}
 			case <-winch:
 				p.Send(o.size())
 			case <-inner.Done():
@@ -213,6 +215,13 @@ func signals(ctx, inner context.Context, p *tea.Program, end func(), o *Options)
 		for {
 			select {
 			case s := <-c:
+				if s == syscall.SIGWINCH {
+					select {
+					case o.settled <- struct{}{}:
+					default:
+					}
+					continue
+				}
 				if s == syscall.SIGINT && o.childs.Load() > 0 {
 					ended = nil
 					continue
@@ -225,11 +234,13 @@ func signals(ctx, inner context.Context, p *tea.Program, end func(), o *Options)
 					ended = nil // it was ^C, for the child
 					continue
 				}
+				got.Store(os.Signal(syscall.SIGTERM))
 				select {
 				case s := <-c:
-					got.Store(s)
+					if s != syscall.SIGWINCH {
+						got.Store(s)
+					}
 				default:
-					got.Store(os.Signal(syscall.SIGTERM))
 				}
 				end()
 				return

@@ -1,0 +1,118 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/lektordir/lektor/internal/testkit/dir"
+)
+
+// withKeys writes a file of keys into a lektor-dir.
+func withKeys(t *testing.T, d *dir.Dir, keys string) *dir.Dir {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Join(d.Path, "etc/view"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(d.Path, "etc/view/keys"), []byte(keys), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+// child waits until the command of a key has told its process, in the file child of the
+// reader's home, and gives it.
+func (r *reader) child(t *testing.T) int {
+	t.Helper()
+	pid := 0
+	r.Until("a child", func([]string) bool {
+		data, _ := os.ReadFile(filepath.Join(r.home, "child"))
+		pid, _ = strconv.Atoi(strings.TrimSpace(string(data)))
+		return strings.HasSuffix(string(data), "\n") && pid > 0
+	})
+	if err := os.Remove(filepath.Join(r.home, "child")); err != nil {
+		t.Fatal(err)
+	}
+	return pid
+}
+
+// ^Z stops a command on the terminal and the reader with it, as nobody else could let the
+// command go on; ^C is the command's; and what is typed while Enter is awaited means Enter.
+func TestTUIChildKeys(t *testing.T) {
+	t.Parallel()
+	r := read(t, withKeys(t, readerDir(t, false), `X run sh -c 'echo $$ >"$HOME/child"; exec sleep 1000'
+Y run-wait sh -c 'echo $$ >"$HOME/child"; exec sleep 1000'
+`), 80, 24, "")
+	r.see(t, `Gamma +3`)
+	r.Keys("l", "X")
+	pid := r.child(t)
+	for i := range 2 {
+		r.Keys("C-z")
+		r.Await("STOPPED " + strconv.Itoa(i+1))
+		r.Keys("Enter") // the shell's fg
+		r.Until("the command goes on", func([]string) bool {
+			stat, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+			return err != nil || !strings.Contains(string(stat), ") T ")
+		})
+	}
+	r.Keys("C-c")
+	r.see(t, `sh: signal: interrupt`)
+	r.see(t, `>N .*three 2`)
+
+	r.Keys("Y")
+	r.child(t)
+	r.Keys("C-c")
+	r.Await("[Enter]")
+	r.Keys("C-z")
+	r.Await("STOPPED 3")
+	r.Keys("Enter")
+	r.Until("asked again", func(lines []string) bool { return strings.Count(strings.Join(lines, "\n"), "[Enter]") == 2 })
+	r.Keys("C-c")
+	r.see(t, `>N .*three 2`)
+	r.Keys("Q")
+	r.ended(t, 0)
+}
+
+// A command that dies without tidying up leaves neither the modes of the terminal nor who is
+// in its foreground as they are not to be.
+func TestTUIChildDies(t *testing.T) {
+	t.Parallel()
+	r := read(t, withKeys(t, readerDir(t, false), `X run-wait sh -c 'stty raw -echo; printf "\033[?1003h\033[?25l"; kill -9 $$'
+Y run sh -c 'set -m; kill -9 $$'
+`), 80, 24, "")
+	r.see(t, `Gamma +3`)
+	r.Keys("l", "X")
+	r.Await("signal: killed")
+	r.Await("[Enter]")
+	if got := r.Tell("#{mouse_any_flag}"); got != "0" {
+		t.Errorf("the mouse is still that of who died")
+	}
+	r.Keys("Enter")
+	r.see(t, `>N .*three 2`)
+	r.Keys("Y")
+	r.see(t, `sh: signal: killed`)
+	r.Keys("j")
+	r.see(t, `>N .*three 1`)
+	r.Keys("Q")
+	r.ended(t, 0)
+}
+
+// A signal that ends the reader ends the command on the terminal first, also one that heeds
+// no ^C, and after one that was for the command.
+func TestTUIChildEnded(t *testing.T) {
+	t.Parallel()
+	r := read(t, withKeys(t, readerDir(t, false), `X run sh -c 'trap : INT; echo $$ >"$HOME/child"; while :; do sleep 2; done'
+`), 80, 24, "")
+	r.see(t, `Gamma +3`)
+	r.Keys("l", "X")
+	pid := r.child(t)
+	r.Keys("C-c", "C-c")
+	kill(t, r, syscall.SIGTERM)
+	r.ended(t, 143)
+	if err := syscall.Kill(pid, 0); err == nil {
+		t.Error("the command is still there")
+	}
+}
