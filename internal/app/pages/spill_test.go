@@ -62,6 +62,11 @@ func TestSpilled(t *testing.T) {
 		if err := Mbox(t.Context(), MboxOptions{Common: c, To: filepath.Join(to, name+".mbox"), Host: "h"}, s); err != nil {
 			t.Fatal(err)
 		}
+		for _, mail := range []string{"", "kim@example.com"} {
+			if err := Digest(t.Context(), DigestOptions{Common: c, Entries: paths, Lines: 3, Images: true, Mail: mail}, s); err != nil {
+				t.Fatal(err)
+			}
+		}
 		box, err := os.ReadFile(filepath.Join(to, name+".mbox"))
 		if err != nil {
 			t.Fatal(err)
