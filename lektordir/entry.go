@@ -256,7 +256,7 @@ func (d *Dir) ReadEntry(r Ref, want Fields) (*Entry, error) {
 		switch {
 		case err == nil:
 			absent = false
-		case !isNotExist(err):
+		case !isNotExist(err) && !errors.Is(err, unix.ESTALE): // which another machine has removed
 			if field&Obligatory == 0 {
 				err = &OptionalError{err}
 			}
@@ -299,7 +299,7 @@ func (d *Dir) ReadEntry(r Ref, want Fields) (*Entry, error) {
 	}
 	if bad != nil || absent {
 		_, err := lstat(base)
-		if (errors.Is(err, unix.ESTALE) || errors.Is(bad, unix.ESTALE)) && d.vanished(base) {
+		if (bad != nil || errors.Is(err, unix.ESTALE)) && d.vanished(base) {
 			err = &os.PathError{Op: "lstat", Path: base, Err: unix.ENOENT}
 		}
 		if err != nil {

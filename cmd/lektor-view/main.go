@@ -45,7 +45,14 @@ QUERY is described in lektor-query(7).
 }
 
 func common(f *command.Flags) viewer.Common {
-	return viewer.Common{Dir: command.Dir(f.Context), Terminal: viewer.Terminal()}
+	return viewer.Common{Dir: command.Dir(f.Context), Terminal: viewer.Terminal(), Brief: true}
+}
+
+// staying is common for a command that does not end soon.
+func staying(f *command.Flags) viewer.Common {
+	c := common(f)
+	c.Brief = false
+	return c
 }
 
 // numbered reports whether a person sees the list, whose numbers are the last then.
@@ -534,7 +541,7 @@ An argument of that of --run may be a template, as of -o.
 		},
 		Action: command.Run(viewer.Follow, "", func(f *command.Flags) viewer.FollowOptions {
 			o := viewer.FollowOptions{
-				Common: common(f), Query: f.Words(), Past: f.Number("past", 0, 0), Exec: f.String("exec"), Rules: f.Bool("rules"), Print: nulPaths(f), Number: numbered(f),
+				Common: staying(f), Query: f.Words(), Past: f.Number("past", 0, 0), Exec: f.String("exec"), Rules: f.Bool("rules"), Print: nulPaths(f), Number: numbered(f),
 				Screen: f.Streams().Screen(),
 			}
 			if f.IsSet("run") {
@@ -610,7 +617,7 @@ lektor-dir. Every command that takes a QUERY keeps it up to date.
 		},
 		Action: command.Run(viewer.Index, "", func(f *command.Flags) viewer.IndexOptions {
 			f.Fail(command.NoArgs(f.Context))
-			return viewer.IndexOptions{Common: common(f), Check: f.Bool("check"), Drop: f.Bool("drop")}
+			return viewer.IndexOptions{Common: staying(f), Check: f.Bool("check"), Drop: f.Bool("drop")}
 		}),
 	}
 }
@@ -671,7 +678,7 @@ ends. Keys of your own go into etc/view/keys of the lektor-dir.
 		},
 		Action: command.Run(viewer.TUI, "", func(f *command.Flags) viewer.TUIOptions {
 			f.Fail(command.NoArgs(f.Context))
-			o := viewer.TUIOptions{Common: common(f), Set: f.String("keys"), Mouse: f.Bool("mouse"), Advance: f.Bool("advance"), Fetch: fetch.Config{UserAgent: command.UserAgent(f.App.Name), Proxy: http.ProxyFromEnvironment}}
+			o := viewer.TUIOptions{Common: staying(f), Set: f.String("keys"), Mouse: f.Bool("mouse"), Advance: f.Bool("advance"), Fetch: fetch.Config{UserAgent: command.UserAgent(f.App.Name), Proxy: http.ProxyFromEnvironment}}
 			if f.IsSet("width") {
 				o.Width = f.Number("width", 20, 0)
 			}

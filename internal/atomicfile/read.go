@@ -27,7 +27,14 @@ var first = sync.Pool{New: func() any { b := make([]byte, 16<<10); return &b }}
 func Read(path string, limit int64) ([]byte, error) { return ReadAt(unix.AT_FDCWD, path, limit) }
 
 // ReadAt reads as [Read] does, in the directory that is open as the descriptor at.
-func ReadAt(at int, path string, limit int64) ([]byte, error) {
+func ReadAt(at int, path string, limit int64) (data []byte, err error) {
+	// A file system of several machines may open a file when it is read, and find it
+	// replaced.
+	err = Again(func() error { data, err = readAt(at, path, limit); return err })
+	return data, err
+}
+
+func readAt(at int, path string, limit int64) ([]byte, error) {
 	fail := func(op string, err error) ([]byte, error) {
 		return nil, &fs.PathError{Op: op, Path: path, Err: err}
 	}
@@ -75,7 +82,8 @@ func ReadAt(at int, path string, limit int64) ([]byte, error) {
 // OpenRegular opens a regular file to be read piece by piece. As with [Read], nothing in its
 // place can make it wait, and what is no regular file is an error.
 func OpenRegular(path string) (*os.File, error) {
-	fd, err := openToRead(unix.AT_FDCWD, path)
+	var fd int
+	err := Again(func() (err error) { fd, err = openToRead(unix.AT_FDCWD, path); return err })
 	if err != nil {
 		return nil, &fs.PathError{Op: "open", Path: path, Err: err}
 	}
@@ -88,11 +96,9 @@ func OpenRegular(path string) (*os.File, error) {
 
 // openToRead opens a file without waiting for anybody, and for this program alone.
 func openToRead(at int, path string) (fd int, err error) {
-	err = Again(func() error {
-		fd, err = unix.Openat(at, path, unix.O_RDONLY|unix.O_CLOEXEC|unix.O_NONBLOCK|unix.O_NOCTTY, 0)
-		return err
+	return retry(func() (int, error) {
+		return unix.Openat(at, path, unix.O_RDONLY|unix.O_CLOEXEC|unix.O_NONBLOCK|unix.O_NOCTTY, 0)
 	})
-	return fd, err
 }
 
 // regular gives the length of a regular file; of any other the error says, and op what it
@@ -110,7 +116,12 @@ func regular(fd int) (length int64, op string, err error) {
 
 // Head reads the first bytes of a regular file, n of them if it has as many, as [Read]
 // does.
-func Head(path string, n int) ([]byte, error) {
+func Head(path string, n int) (data []byte, err error) {
+	err = Again(func() error { data, err = head(path, n); return err })
+	return data, err
+}
+
+func head(path string, n int) ([]byte, error) {
 	fail := func(op string, err error) ([]byte, error) {
 		return nil, &fs.PathError{Op: op, Path: path, Err: err}
 	}

@@ -36,15 +36,45 @@ func (v *View) about(f *feed) (said *lektordir.Feed, ok bool) { return v.some(f,
 
 // some is about where only what some of the files say has to be so.
 func (v *View) some(f *feed, files int) (said *lektordir.Feed, ok bool) {
-	v.loadAbout()
 	a := v.known[f.id]
 	if a == nil || a.sure < files {
-		if a = v.stored[f.id]; !v.holds(f, a, files) {
+		if a = v.storedAbout(f); !v.holds(f, a, files) {
 			a = v.readAbout(f)
 		}
 		v.known[f.id] = a
 	}
 	return a.said, a.said != nil
+}
+
+// aboutEach is of how many feeds each is taken from the file alone, rather than all at
+// once.
+const aboutEach = 64
+
+// storedAbout gives what the file has of a feed, or nil.
+func (v *View) storedAbout(f *feed) *about {
+	if v.stored == nil && v.asked < aboutEach {
+		v.asked++
+		r, ok := v.s.c.one("SELECT "+aboutColumns+" FROM about WHERE feed = ?", f.id)
+		if !ok {
+			return nil
+		}
+		return v.aboutOf(r)
+	}
+	v.loadAbout()
+	return v.stored[f.id]
+}
+
+const aboutColumns = "feed, stamp, id, name, author, alias"
+
+// aboutOf gives what a row says, nil if that is of no feed.
+func (v *View) aboutOf(r *rows) *about {
+	f := v.s.byID[r.int(0)]
+	if f == nil {
+		return nil
+	}
+	return &about{feed: f.id, stamp: stamp(r.blob(1)), said: &lektordir.Feed{
+		Hash: f.hash, ID: string(r.blob(2)), Name: string(r.blob(3)), Author: string(r.blob(4)), Alias: string(r.blob(5)),
+	}}
 }
 
 // holds reports whether some of the files are those that it was read from.
@@ -56,18 +86,15 @@ func (v *View) holds(f *feed, a *about, files int) bool {
 	return true
 }
 
-// loadAbout takes from the file what it has.
+// loadAbout takes from the file all that it has.
 func (v *View) loadAbout() {
-	if v.known != nil {
+	if v.stored != nil {
 		return
 	}
-	v.known, v.stored = map[int64]*about{}, map[int64]*about{}
-	r := v.s.c.query("SELECT feed, stamp, id, name, author, alias FROM about")
-	for r.next() {
-		if f := v.s.byID[r.int(0)]; f != nil {
-			v.stored[f.id] = &about{feed: f.id, stamp: stamp(r.blob(1)), said: &lektordir.Feed{
-				Hash: f.hash, ID: string(r.blob(2)), Name: string(r.blob(3)), Author: string(r.blob(4)), Alias: string(r.blob(5)),
-			}}
+	v.stored = make(map[int64]*about, len(v.s.byID))
+	for r := v.s.c.query("SELECT " + aboutColumns + " FROM about"); r.next(); {
+		if a := v.aboutOf(r); a != nil {
+			v.stored[a.feed] = a
 		}
 	}
 }

@@ -38,7 +38,7 @@ func TestMain(m *testing.M) {
 			return
 		}
 		if pending, err := strconv.Atoi(os.Getenv("LEKTOR_INDEX_PENDING")); err == nil {
-			w := &world{dir: &dir.Dir{Path: path}, cache: os.Getenv("LEKTOR_INDEX_CACHE"), clock: time.Now, pending: pending}
+			w := &world{dir: &dir.Dir{Path: path}, cache: os.Getenv("LEKTOR_INDEX_CACHE"), clock: time.Now, pending: pending, brief: true}
 			fmt.Println("begun")
 			for range 20 {
 				w.told(true)

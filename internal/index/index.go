@@ -51,6 +51,10 @@ type Options struct {
 	// Pending is how many entries wait to be put into the full text index, while queries
 	// look through their texts, before queries begin to do so; 0 stands for five hundred.
 	Pending int
+	// Brief is that the process ends soon: a query that has brought something into the file
+	// leaves it open. To close it would bring the journal into its place and wait for the
+	// disk, which the next query does that has nothing to bring.
+	Brief bool
 	// Warn takes a warning, once.
 	Warn func(format string, a ...any)
 }
@@ -134,7 +138,8 @@ type View struct {
 	limited  bool      // not all are wanted
 
 	known   map[int64]*about // by id of a feed
-	stored  map[int64]*about // what the file has
+	stored  map[int64]*about // what the file has, nil before it is loaded
+	asked   int              // of how many feeds it was asked
 	learned []*about         // those that the file does not have
 }
 
@@ -144,6 +149,9 @@ func (v *View) Close() {
 	v.s.c.exec("PRAGMA busy_timeout = 0")
 	v.learn()
 	v.s.step()
+	if v.x.o.Brief && v.s.wrote && v.s.c.err == nil {
+		v.s.c = nil
+	}
 	v.s.close()
 }
 
@@ -161,7 +169,7 @@ func (x *Index) Look(ctx context.Context) (entries.View, error) {
 		err = s.refresh(ctx, time.Now().Add(s.budget()))
 	}
 	if err == nil {
-		return &View{x: x, s: s, needles: map[string]*needle{}}, nil
+		return &View{x: x, s: s, needles: map[string]*needle{}, known: map[int64]*about{}}, nil
 	}
 	if s != nil {
 		s.close()

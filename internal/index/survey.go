@@ -49,9 +49,17 @@ type dirError struct{ err error }
 func (e *dirError) Error() string { return e.err.Error() }
 func (e *dirError) Unwrap() error { return e.err }
 
+// mostFeeds is for how many feeds room is made at most, where a damaged file has any
+// number.
+const mostFeeds = 1 << 16
+
 // load takes from the file what feeds there are.
 func (s *session) load() {
-	s.feeds, s.byID, s.pending = map[string]*feed{}, map[int64]*feed{}, nil
+	n := 0
+	if r, ok := s.c.one("SELECT max(id) FROM feed"); ok {
+		n = int(min(max(r.int(0), 0), mostFeeds))
+	}
+	s.feeds, s.byID, s.pending = make(map[string]*feed, n), make(map[int64]*feed, n), nil
 	r := s.c.query("SELECT id, hash, new, cur, complete FROM feed")
 	for r.next() {
 		f := &feed{id: r.int(0), hash: string(r.blob(1))}

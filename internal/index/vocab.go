@@ -103,6 +103,9 @@ func (s *session) setFresh(l list) {
 
 // addWords puts words, sorted, into the vocabulary. Common ones it has.
 func (s *session) addWords(words []string, common map[string]struct{}) {
+	if len(words) == 0 {
+		return // what there is may be long
+	}
 	var l lister
 	r := reader{rest: s.fresh()}
 	more := r.next()

@@ -12,6 +12,7 @@ import (
 
 	"github.com/fsnotify/fsnotify"
 
+	"github.com/lektordir/lektor/internal/atomicfile"
 	"github.com/lektordir/lektor/internal/crew"
 )
 
@@ -77,7 +78,7 @@ func (w *Watcher) guard(do func()) {
 // watched as long as the directory that holds it is watched too.
 func (w *Watcher) Add(dir string) error {
 	if w.fs != nil {
-		err := w.fs.Add(dir)
+		err := atomicfile.Again(func() error { return w.fs.Add(dir) })
 		switch {
 		case err == nil:
 			w.mu.Lock()
@@ -86,7 +87,7 @@ func (w *Watcher) Add(dir string) error {
 			return nil
 		case errors.Is(err, fsnotify.ErrClosed):
 			return nil // the context has ended, and nobody listens
-		case errors.Is(err, os.ErrNotExist) || errors.Is(err, syscall.ENOTDIR):
+		case missing(err) || errors.Is(err, syscall.ENOTDIR):
 			return err
 		}
 		w.fallBack(err)
@@ -160,10 +161,15 @@ func (w *Watcher) again(name string) {
 	if !added {
 		return
 	}
-	if err := w.fs.Add(name); err != nil && !errors.Is(err, os.ErrNotExist) && !errors.Is(err, fsnotify.ErrClosed) {
+	if err := w.fs.Add(name); err != nil && !missing(err) && !errors.Is(err, fsnotify.ErrClosed) {
 		w.fallBack(err)
 	}
 	w.mark(name)
+}
+
+// missing reports whether a directory is not there; of ESTALE, see [atomicfile.Again].
+func missing(err error) bool {
+	return errors.Is(err, os.ErrNotExist) || errors.Is(err, syscall.ESTALE)
 }
 
 func parent(name string) string {
