@@ -8,6 +8,7 @@ import (
 	"github.com/lektordir/lektor/internal/htmltext"
 	"github.com/lektordir/lektor/internal/termsafe"
 	"github.com/lektordir/lektor/internal/units"
+	"github.com/lektordir/lektor/lektordir"
 )
 
 // DigestOptions say what a digest has of each entry.
@@ -17,45 +18,70 @@ type DigestOptions struct {
 }
 
 // Digest gives entries as one document of HTML, and as text, with a title that counts
-// them. Those of a feed stand one after the other.
+// them. Those of a feed stand one after the other. [DigestFeed] and [Entry.Digest] give
+// the parts of what is larger.
 func Digest(list []*Entry, o DigestOptions) (title, text, html string) {
 	var t, h strings.Builder
-	feeds := 0
+	feeds, images := 0, false
 	for i, e := range list {
 		if i == 0 || list[i-1].Ref.Feed != e.Ref.Feed {
-			n := 1
-			for i+n < len(list) && list[i+n].Ref.Feed == e.Ref.Feed {
-				n++
+			f := DigestFeed{Feed: e.Feed}
+			for n := i; n < len(list) && list[n].Ref.Feed == e.Ref.Feed; n++ {
+				f.Add(list[n])
 			}
 			feeds++
-			count := counted(list[i : i+n])
-			fmt.Fprintf(&t, "In feed %s: %s\n\n", FeedTitle(e.Feed), count)
-			fmt.Fprintf(&h, "<h2 dir=\"auto\" style=\"%s\">%s <span style=\"%s\">%s</span></h2>\n", styleFeed, htmlsafe.Link(e.Feed.Link, FeedTitle(e.Feed)), styleMeta, count)
+			text, html := f.Head()
+			t.WriteString(text)
+			h.WriteString(html)
 		}
-		e.text1(&t, o)
-		e.html1(&h, o)
-	}
-	title = fmt.Sprintf("%s in %s", units.Count(len(list), "entry"), units.Count(feeds, "feed"))
-	images := false
-	for _, e := range list {
+		text, html := e.Digest(o)
+		t.WriteString(text)
+		h.WriteString(html)
 		images = images || e.Images
 	}
-	return title, t.String(), Document(title, "en", "<h1 style=\""+styleTitle+"\">"+title+"</h1>\n"+h.String(), images)
+	title, head, foot := DigestDocument(len(list), feeds, images)
+	return title, t.String(), head + h.String() + foot
 }
 
-// counted tells how many entries there are, and how many of them are unread.
-func counted(list []*Entry) string {
-	unread := 0
-	for _, e := range list {
-		if e.Ref.Unread() {
-			unread++
-		}
+// DigestDocument gives the title of a digest of so many entries and feeds, and what stands
+// before and after its parts in HTML.
+func DigestDocument(entries, feeds int, images bool) (title, head, foot string) {
+	title = fmt.Sprintf("%s in %s", units.Count(entries, "entry"), units.Count(feeds, "feed"))
+	head, foot = frame(title, "en", images)
+	return title, head + "<h1 style=\"" + styleTitle + "\">" + title + "</h1>\n", foot
+}
+
+// DigestFeed is a feed in a digest, and counts its entries.
+type DigestFeed struct {
+	Feed            *lektordir.Feed
+	Entries, unread int
+}
+
+// Add counts an entry.
+func (f *DigestFeed) Add(e *Entry) {
+	f.Entries++
+	if e.Ref.Unread() {
+		f.unread++
 	}
-	count := units.Count(len(list), "entry")
-	if unread < len(list) {
-		count += fmt.Sprintf(", %d unread", unread)
+}
+
+// Head gives what stands above the entries of the feed: what it is called, how many there
+// are, and how many of them are unread.
+func (f *DigestFeed) Head() (text, html string) {
+	count := units.Count(f.Entries, "entry")
+	if f.unread < f.Entries {
+		count += fmt.Sprintf(", %d unread", f.unread)
 	}
-	return count
+	return fmt.Sprintf("In feed %s: %s\n\n", FeedTitle(f.Feed), count),
+		fmt.Sprintf("<h2 dir=\"auto\" style=\"%s\">%s <span style=\"%s\">%s</span></h2>\n", styleFeed, htmlsafe.Link(f.Feed.Link, FeedTitle(f.Feed)), styleMeta, count)
+}
+
+// Digest gives the entry as it stands in a digest.
+func (e *Entry) Digest(o DigestOptions) (text, html string) {
+	var t, h strings.Builder
+	e.text1(&t, o)
+	e.html1(&h, o)
+	return t.String(), h.String()
 }
 
 // text1 writes an entry of a digest as text.

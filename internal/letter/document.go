@@ -18,6 +18,12 @@ const (
 // stranger's markup had come through, a browser that shows it runs nothing, and loads
 // nothing but images, and those only with images.
 func Document(title, language, body string, images bool) string {
+	head, foot := frame(title, language, images)
+	return head + body + foot
+}
+
+// frame gives what stands before and after the body of a [Document].
+func frame(title, language string, images bool) (head, foot string) {
 	policy := "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
 	if images {
 		policy += "; img-src http: https:"
@@ -30,5 +36,5 @@ func Document(title, language, body string, images bool) string {
 	return "<!DOCTYPE html>\n<html" + lang + ">\n<head>\n<meta charset=\"utf-8\">\n<title>" + htmlsafe.Text(title) + `</title>
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="referrer" content="no-referrer">
-<meta http-equiv="Content-Security-Policy" content="` + policy + "\">\n</head>\n<body style=\"" + styleBody + "\">\n" + body + "</body>\n</html>\n"
+<meta http-equiv="Content-Security-Policy" content="` + policy + "\">\n</head>\n<body style=\"" + styleBody + "\">\n", "</body>\n</html>\n"
 }

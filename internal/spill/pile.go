@@ -1,7 +1,10 @@
 package spill
 
 import (
+	"bufio"
+	"bytes"
 	"io"
+	"iter"
 	"os"
 )
 
@@ -73,6 +76,31 @@ func (p *Pile) Text(i int) (string, error) {
 	text := make([]byte, p.ends[i]-from)
 	_, err := io.ReadFull(io.NewSectionReader(p.file, from, int64(len(text))), text)
 	return string(text), err
+}
+
+// Texts yields the texts. After an error, which is of the file, there are no more.
+func (p *Pile) Texts() iter.Seq2[string, error] {
+	return func(yield func(string, error) bool) {
+		r := bufio.NewReaderSize(p.Reader(), 64<<10)
+		at := int64(0)
+		for _, end := range p.ends {
+			text := make([]byte, end-at)
+			_, err := io.ReadFull(r, text)
+			if !yield(string(text), err) || err != nil {
+				return
+			}
+			at = end
+		}
+	}
+}
+
+// Reader reads the texts, one after the other.
+func (p *Pile) Reader() io.Reader {
+	memory := bytes.NewReader(p.memory)
+	if p.file == nil {
+		return memory
+	}
+	return io.MultiReader(io.NewSectionReader(p.file, 0, p.filed), memory)
 }
 
 // noName opens a file that goes when it is closed; nil where there can be none.

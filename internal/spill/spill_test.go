@@ -135,8 +135,15 @@ func TestPile(t *testing.T) {
 					t.Fatalf("round %d, %d in memory: %d is %q, %v; not %q", round, most, i, got, err, want[i])
 				}
 			}
-			if p.Len() != len(want) {
-				t.Error(p.Len())
+			var all []string
+			for text, err := range p.Texts() {
+				if err != nil {
+					t.Fatal(err)
+				}
+				all = append(all, text)
+			}
+			if p.Len() != len(want) || !slices.Equal(all, want) {
+				t.Errorf("%d, and %q, not %q", p.Len(), all, want)
 			}
 			p.Close()
 		}

@@ -15,8 +15,8 @@ import (
 	"github.com/lektordir/lektor/internal/atomicfile"
 	"github.com/lektordir/lektor/internal/command"
 	"github.com/lektordir/lektor/internal/entries"
+	"github.com/lektordir/lektor/internal/spill"
 	"github.com/lektordir/lektor/internal/termsafe"
-	"github.com/lektordir/lektor/internal/units"
 	"github.com/lektordir/lektor/lektordir"
 )
 
@@ -55,6 +55,7 @@ func HTML(ctx context.Context, o HTMLOptions, s *command.Streams) error {
 		return err
 	}
 	defer unlock()
+	defer w.close()
 	if err := w.items(ctx, r); err != nil {
 		return err
 	}
@@ -69,15 +70,18 @@ const (
 	styleName  = "style.css"
 )
 
-// site is a site that is written.
+// site is a site that is written. Of its entries and pages, few are in memory at a time.
 type site struct {
 	o      HTMLOptions
+	r      *run
 	ledger *ledger
-	list   []*item          // oldest first
-	found  map[string]*item // by key
+	list   *spill.List[*item] // oldest first
+	lines  *spill.Pile        // of the ledger that is to be, those of the entries
+	begun  map[string]*begun  // by feed
 	feeds  []*group
 	groups []*group // feeds, folders and all
-	pages  []page   // in the order in which they are written
+	in     map[string][]*group
+	rest   []page // which are neither of entries nor lists
 }
 
 // page is a page that should be there.
@@ -85,10 +89,6 @@ type page struct {
 	path   string // relative, with slashes
 	digest string // of all that is on it
 	render func(*strings.Builder) (whole bool)
-	wide   bool // it takes long: an entry has to be read
-	size   int64
-	// again tells that not all could be read that belongs on it: the next run tries.
-	again bool
 }
 
 // openSite locks the directory of a site, which is made if need be. One that has
@@ -116,8 +116,8 @@ func openSite(o HTMLOptions) (*site, func(), error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	w := &site{o: o, found: map[string]*item{}}
-	if w.ledger, err = readLedger(path); err != nil {
+	w := &site{o: o, begun: map[string]*begun{}, in: map[string][]*group{}}
+	if w.ledger, err = openLedger(path); err != nil {
 		unlock()
 		return nil, nil, err
 	}
@@ -140,244 +140,214 @@ type item struct {
 // excerptWidth is how much of an entry a list shows, in columns.
 const excerptWidth = 160
 
+// begun is what is known of the entries of a feed.
+type begun struct {
+	first *item // the oldest
+	n     int
+}
+
+func byDate(a, b *item) int { return cmp.Or(a.date.Compare(b.date), cmp.Compare(a.key, b.key)) }
+
+// byKey orders records as their keys are.
+func byKey(a, b *entries.Record) int {
+	x, y := a.Ref.Feed, b.Ref.Feed
+	if x == y {
+		return cmp.Compare(a.Ref.Unique, b.Ref.Unique)
+	}
+	n := min(len(x), len(y))
+	if c := cmp.Compare(x[:n], y[:n]); c != 0 {
+		return c
+	}
+	return cmp.Compare(x+"/", y+"/")
+}
+
+// selected gives the entries of the query by their keys.
+func (w *site) selected(ctx context.Context, r *run) (*entries.Collection, error) {
+	if w.o.Newest == 0 {
+		return r.collect(ctx, 0, entries.Collecting{Order: byKey})
+	}
+	all, err := r.collect(ctx, lektordir.FieldPubDate, entries.Collecting{Order: entries.ByDate})
+	if err != nil {
+		return nil, err
+	}
+	defer all.Close()
+	return r.CollectThese(ctx, all.From(max(0, all.Len()-w.o.Newest)), entries.Collecting{Order: byKey})
+}
+
+// atOnce is how many entries are read or written at once, on all cores.
+const atOnce = 512
+
 // items fills the list: from the ledger what is there, and by reading what is new, as
 // entries do not change.
 func (w *site) items(ctx context.Context, r *run) error {
-	found, err := r.collect(ctx, 0, entries.Collecting{Order: entries.ByDate})
+	w.r = r
+	w.list = spill.New(spill.How[*item]{Order: byDate, Encode: encodeItem, Decode: w.decodeItem, Most: r.Most})
+	w.lines = spill.NewPile(r.Most)
+	found, err := w.selected(ctx, r)
 	if err != nil {
 		return err
 	}
 	defer found.Close()
-	var records []*entries.Record
-	for e, err := range found.From(max(0, found.Len()-cmp.Or(w.o.Newest, found.Len()))) {
+	known := pull(w.ledger.items())
+	defer known.stop()
+	p := r.S.Report.Progress(found.Len(), "reading entries")
+	defer p.Done()
+	for records, err := range entries.InParts(found.All(), atOnce) {
 		if err != nil {
 			return err
 		}
-		e.Anew()
-		records = append(records, e)
-	}
-	list := make([]*item, len(records))
-	var unknown []int
-	for i, e := range records {
-		if known := w.ledger.items[e.Key()]; known != nil {
-			known.record = e
-			list[i] = known
-		} else {
-			unknown = append(unknown, i)
+		list := make([]*item, len(records))
+		var unknown []int
+		for i, e := range records {
+			e.Anew() // what is shown is what is in the files now
+			key := e.Key()
+			for known.ok && known.v.key < key {
+				known.next()
+			}
+			if known.ok && known.v.key == key {
+				list[i] = known.v
+				list[i].record = e
+			} else {
+				unknown = append(unknown, i)
+			}
 		}
-	}
-	p := r.S.Report.Progress(len(unknown), "reading entries")
-	defer p.Done()
-	err = entries.Parallel(ctx, len(unknown), func(n int) {
-		defer p.Add(1)
-		e := records[unknown[n]]
-		if !r.Usable(e.Check()) || !r.Usable(e.Read(lektordir.Obligatory|lektordir.FieldPubDate)) {
-			return
+		err := entries.Parallel(ctx, len(unknown), func(n int) { list[unknown[n]] = newItem(r, records[unknown[n]]) })
+		if err != nil {
+			return err
 		}
-		list[unknown[n]] = &item{
-			key: e.Key(), name: digest(e.Key()), feed: e.Ref.Feed, date: e.Published().Truncate(time.Second), record: e,
-			title: termsafe.Squeeze(entries.Public(e.Get(0)).Title), excerpt: excerpt(e), images: mayHaveImages(e),
-		}
-		e.Forget()
-	})
-	if err != nil {
-		return err
+		w.add(list)
+		p.Add(len(records))
 	}
-	w.list = slices.DeleteFunc(list, func(i *item) bool { return i == nil })
-	slices.SortFunc(w.list, func(a, b *item) int { return cmp.Or(a.date.Compare(b.date), cmp.Compare(a.key, b.key)) })
-	for _, i := range w.list {
-		w.found[i.key] = i
+	for known.ok {
+		known.next()
 	}
-	return nil
+	return known.err
 }
 
-// plan says which pages there should be: entries first, then the lists that lead to
-// them.
-func (w *site) plan(r *run) {
-	w.group(r)
-	for _, i := range w.list {
-		w.pages = append(w.pages, w.entryPage(r, i, w.o.Images))
-		if i.images && !w.o.Images {
-			w.pages = append(w.pages, w.entryPage(r, i, true))
-		}
-	}
-	for _, g := range w.groups {
-		w.pages = append(w.pages, w.listPages(g)...)
-	}
-	w.pages = append(w.pages, w.searchPages()...)
-	w.pages = append(w.pages, w.feedsPage())
-	w.pages = append(w.pages, page{path: styleName, digest: digest(sheet), render: func(b *strings.Builder) bool {
-		b.WriteString(sheet)
-		return true
-	}})
-}
-
-// build writes the pages that are not there as they should be, and then removes those
-// that should not be there.
-func (w *site) build(ctx context.Context, r *run) error {
-	// A power cut leaves pages empty, which costs less to look for than to prevent.
-	there, err := w.there()
-	if err != nil {
-		return err
-	}
-	should := make(map[string]bool, len(w.pages))
-	var todo []*page
-	for _, p := range w.pages {
-		should[p.path] = true
-		size, ok := there[p.path]
-		if ok && w.ledger.pages[p.path] == (known{digest: p.digest, size: size}) {
-			continue
-		}
-		todo = append(todo, &p)
-	}
-	// Before a page leads to another, that one is there.
-	slices.SortStableFunc(todo, func(a, b *page) int {
-		_, athere := there[a.path]
-		_, bthere := there[b.path]
-		return cmp.Or(first(a.wide, b.wide), first(!athere, !bthere))
-	})
-	gone := []string{}
-	for path := range there {
-		if !should[path] {
-			gone = append(gone, path)
-		}
-	}
-	slices.Sort(gone)
-	if len(todo)+len(gone) == 0 && len(w.ledger.items) == len(w.list) {
+// newItem reads an entry; nil is one that cannot be read, which was told.
+func newItem(r *run, e *entries.Record) *item {
+	if !r.Usable(e.Check()) || !r.Usable(e.Read(lektordir.Obligatory|lektordir.FieldPubDate)) {
 		return nil
 	}
-	// What is about to change is not known until it has: a kill leaves no page that is
-	// taken for another.
-	for _, p := range todo {
-		delete(w.ledger.pages, p.path)
+	i := &item{
+		key: e.Key(), name: digest(e.Key()), feed: e.Ref.Feed, date: e.Published().Truncate(time.Second), record: e,
+		title: termsafe.Squeeze(entries.Public(e.Get(0)).Title), excerpt: excerpt(e), images: mayHaveImages(e),
 	}
-	path := filepath.Join(w.o.Output, ledgerName)
-	if err := atomicfile.WriteUnsynced(path, w.ledger.bytes()); err != nil {
-		return err
-	}
-	if err := w.write(ctx, r, todo); err != nil {
-		return err
-	}
-	for _, name := range gone {
-		if err := os.Remove(filepath.Join(w.o.Output, filepath.FromSlash(name))); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return err
-		}
-	}
-	w.prune(gone)
-	for path := range w.ledger.pages {
-		if !should[path] {
-			delete(w.ledger.pages, path)
-		}
-	}
-	for _, p := range todo {
-		if !p.again {
-			w.ledger.pages[p.path] = known{digest: p.digest, size: p.size}
-		}
-	}
-	w.ledger.items = w.found
-	if err := atomicfile.WriteUnsynced(path, w.ledger.bytes()); err != nil {
-		return err
-	}
-	if r.S.ErrIsTerminal() {
-		r.S.Report.Info("%s: %s, %s written, %s removed", w.o.Output, units.Count(len(w.list), "entry"), units.Count(len(todo), "page"), units.Count(len(gone), "page"))
-	}
-	return nil
+	e.Forget()
+	return i
 }
 
-// first orders what is so before what is not.
-func first(a, b bool) int {
-	switch {
-	case a == b:
-		return 0
-	case a:
-		return -1
+// add adds items, by their keys.
+func (w *site) add(list []*item) {
+	var lines []byte
+	for _, i := range list {
+		if i == nil {
+			continue
+		}
+		lines = i.appendLine(lines)
+		b := w.begun[i.feed]
+		if b == nil {
+			b = &begun{first: i}
+			w.begun[i.feed] = b
+		}
+		if b.n++; byDate(i, b.first) < 0 {
+			b.first = i
+		}
+		w.list.Add(i)
 	}
-	return 1
+	if len(lines) > 0 {
+		w.lines.Add(lines)
+	}
 }
 
-// write renders and writes pages: those of entries in parallel, then the lists.
-func (w *site) write(ctx context.Context, r *run, todo []*page) error {
-	p := r.S.Report.Progress(len(todo), "writing pages")
-	defer p.Done()
-	one := func(pg *page) error {
-		defer p.Add(1)
-		var b strings.Builder
-		pg.again = !pg.render(&b)
-		pg.size = int64(b.Len())
-		path := filepath.Join(w.o.Output, filepath.FromSlash(pg.path))
-		err := atomicfile.WriteUnsynced(path, []byte(b.String()))
-		if errors.Is(err, fs.ErrNotExist) {
-			if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
-				return err
-			}
-			err = atomicfile.WriteUnsynced(path, []byte(b.String()))
-		}
-		return err
+func encodeItem(b []byte, i *item) []byte {
+	e := spill.Encoder(b)
+	e.Text(i.record.Ref.Path())
+	e.Text(i.name)
+	e.Int(i.date.Unix())
+	e.Bool(i.date.Location() == time.UTC)
+	e.Text(i.title)
+	e.Text(i.excerpt)
+	e.Bool(i.images)
+	return e
+}
+
+func (w *site) decodeItem(s string) *item {
+	in := spill.NewDecoder(s)
+	path := in.Text()
+	ref, _ := lektordir.ParsePath(path) // it is that of one
+	i := &item{key: entries.Key(path), feed: ref.Feed, name: in.Text(), date: time.Unix(in.Int(), 0), record: w.r.Record(ref)}
+	if in.Bool() {
+		i.date = i.date.UTC()
 	}
-	n := 0
-	for n < len(todo) && todo[n].wide {
-		n++
+	i.title, i.excerpt, i.images = in.Text(), in.Text(), in.Bool()
+	return i
+}
+
+// plan says what lists there should be.
+func (w *site) plan(r *run) { w.group(r) }
+
+// close gives back what the site is made with.
+func (w *site) close() {
+	w.ledger.close()
+	if w.list != nil {
+		w.list.Close()
+		w.lines.Close()
 	}
-	failed := make([]error, n)
-	if err := entries.Parallel(ctx, n, func(i int) { failed[i] = one(todo[i]) }); err != nil {
-		return err
-	}
-	for _, err := range failed {
-		if err != nil {
-			return err
-		}
-	}
-	for _, pg := range todo[n:] {
-		if ctx.Err() != nil {
-			return context.Cause(ctx)
-		}
-		if err := one(pg); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // there lists the pages that there are, with their sizes. Only names that a page can
 // have are ours. What kills have left of pages that were being written is removed.
-func (w *site) there() (map[string]int64, error) {
-	found := map[string]int64{}
-	err := filepath.WalkDir(w.o.Output, func(path string, e fs.DirEntry, err error) error {
+func (w *site) there() (*spill.List[file], error) {
+	found := spill.New(spill.How[file]{Order: func(a, b file) int { return cmp.Compare(a.path, b.path) }, Encode: encodeFile, Decode: decodeFile, Most: w.r.Most})
+	if err := w.walk("", found); err != nil {
+		found.Close()
+		return nil, err
+	}
+	return found, nil
+}
+
+// walk finds the pages in a directory, which ends in a slash unless it is the first, and
+// those below it.
+func (w *site) walk(dir string, found *spill.List[file]) error {
+	for e, err := range namesIn(filepath.Join(w.o.Output, filepath.FromSlash(dir))) {
 		if err != nil {
 			return err
 		}
-		name, err := filepath.Rel(w.o.Output, path)
-		if err != nil || e.IsDir() {
-			return err
+		name := dir + e.Name()
+		if e.IsDir() {
+			if err := w.walk(name+"/", found); err != nil {
+				return err
+			}
+			continue
 		}
-		if name = filepath.ToSlash(name); ours().MatchString(name) {
+		if ours().MatchString(name) {
 			fi, err := e.Info()
 			switch {
 			case errors.Is(err, fs.ErrNotExist):
 			case err != nil:
 				return err
 			case !fi.Mode().IsRegular():
-				found[name] = -1
+				found.Add(file{name, -1})
 			default:
-				found[name] = fi.Size()
+				found.Add(file{name, fi.Size()})
 			}
 		}
 		if hidden, ok := strings.CutPrefix(e.Name(), "."); ok {
 			page := strings.TrimRight(hidden, "0123456789")
-			if ours().MatchString(strings.TrimSuffix(name, e.Name())+page) && atomicfile.Left(e, page) {
-				_ = os.Remove(path)
+			if ours().MatchString(dir+page) && atomicfile.Left(e, page) {
+				_ = os.Remove(filepath.Join(w.o.Output, filepath.FromSlash(name)))
 			}
 		}
-		return nil
-	})
-	return found, err
+	}
+	return nil
 }
 
 // prune removes directories that have nothing in them any more.
-func (w *site) prune(gone []string) {
-	for _, name := range gone {
-		if dir := filepath.Dir(filepath.FromSlash(name)); dir != "." {
-			_ = os.Remove(filepath.Join(w.o.Output, dir)) // fails while there is something in it
+func (w *site) prune(dirs map[string]bool) {
+	for dir := range dirs {
+		if dir != "." {
+			_ = os.Remove(filepath.Join(w.o.Output, filepath.FromSlash(dir))) // fails while there is something in it
 		}
 	}
 }

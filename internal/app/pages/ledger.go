@@ -5,9 +5,12 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"hash"
+	"io"
 	"io/fs"
-	"maps"
-	"slices"
+	"iter"
+	"math"
+	"os"
 	"strconv"
 	"strings"
 	"time"
@@ -25,9 +28,12 @@ import (
 //	lektor-html 1
 //	entry KEY SECONDS TITLE EXCERPT [images]
 //	page PATH DIGEST BYTES
+//
+// Entries stand in the order of their keys, and pages in that of their paths. What does
+// not is as if it were not there.
 type ledger struct {
-	items map[string]*item
-	pages map[string]known // by path
+	f       *os.File // nil for none
+	entries int      // that it has, once all of them were read
 }
 
 // known is a page as it was written: a digest of what is on it, and its bytes.
@@ -36,70 +42,143 @@ type known struct {
 	size   int64
 }
 
-const (
-	ledgerHead = "lektor-html 1"
-	maxLedger  = 1 << 30
-)
+const ledgerHead = "lektor-html 1"
 
-// readLedger reads a ledger; one that is not there is empty. Lines that are damaged
-// are left out, but the first.
-func readLedger(path string) (*ledger, error) {
-	l := &ledger{items: map[string]*item{}, pages: map[string]known{}}
-	data, err := atomicfile.Read(path, maxLedger)
+// openLedger opens a ledger; one that is not there is empty. Lines that are damaged
+// are left out, but the first. What is read stays the same when the file is replaced.
+func openLedger(path string) (*ledger, error) {
+	f, err := atomicfile.OpenRegular(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return l, nil
+		return &ledger{}, nil
 	}
 	if err != nil {
 		return nil, err
 	}
-	head, rest, _ := strings.Cut(string(data), "\n")
-	if head != ledgerHead && len(data) > 0 {
-		return nil, command.Hint(fmt.Errorf("%s is of another program, or of another version", path), "write to a new directory, or remove the file if the directory is a site of ours: all is made again then")
-	}
-	for line := range strings.Lines(rest) {
-		fields := strings.Split(strings.TrimSuffix(line, "\n"), "\t")
-		switch {
-		case !strings.HasSuffix(line, "\n"):
-		case fields[0] == "entry" && len(fields) == 6:
-			seconds, err := strconv.ParseInt(fields[2], 10, 64)
-			feed, _, ok := strings.Cut(fields[1], "/")
-			if err == nil && ok {
-				l.items[fields[1]] = &item{key: fields[1], name: digest(fields[1]), feed: feed, date: time.Unix(seconds, 0), title: fields[3], excerpt: fields[4], images: fields[5] != ""}
-			}
-		case fields[0] == "page" && len(fields) == 4:
-			if size, err := strconv.ParseInt(fields[3], 10, 64); err == nil {
-				l.pages[fields[1]] = known{digest: fields[2], size: size}
-			}
+	l := &ledger{f: f}
+	for line, err := range linesOf(io.NewSectionReader(f, 0, math.MaxInt64)) {
+		if strings.TrimSuffix(line, "\n") == ledgerHead {
+			break
 		}
+		l.close()
+		if err != nil {
+			return nil, err
+		}
+		return nil, command.Hint(fmt.Errorf("%s is of another program, or of another version", path), "write to a new directory, or remove the file if the directory is a site of ours: all is made again then")
 	}
 	return l, nil
 }
 
-func (l *ledger) bytes() []byte {
-	var b strings.Builder
-	b.WriteString(ledgerHead + "\n")
-	for _, k := range slices.Sorted(maps.Keys(l.items)) {
-		i := l.items[k]
-		images := ""
-		if i.images {
-			images = "images"
+func (l *ledger) close() {
+	if l.f != nil {
+		_ = l.f.Close()
+	}
+}
+
+// lines yields the lines of a kind, which are whole, as they are and in fields.
+func (l *ledger) lines(kind string, yield func(line string, fields []string) bool) error {
+	if l.f == nil {
+		return nil
+	}
+	for line, err := range linesOf(io.NewSectionReader(l.f, 0, math.MaxInt64)) {
+		if err != nil {
+			return err
 		}
-		b.WriteString("entry\t" + k + "\t" + strconv.FormatInt(i.date.Unix(), 10) + "\t" + i.title + "\t" + i.excerpt + "\t" + images + "\n")
+		if text, whole := strings.CutSuffix(line, "\n"); whole && strings.HasPrefix(line, kind+"\t") && !yield(line, strings.Split(text, "\t")) {
+			break
+		}
 	}
-	for _, p := range slices.Sorted(maps.Keys(l.pages)) {
-		b.WriteString("page\t" + p + "\t" + l.pages[p].digest + "\t" + strconv.FormatInt(l.pages[p].size, 10) + "\n")
+	return nil
+}
+
+// items yields the entries, and counts them.
+func (l *ledger) items() iter.Seq2[*item, error] {
+	return func(yield func(*item, error) bool) {
+		l.entries = 0
+		more := true
+		err := l.lines("entry", func(_ string, fields []string) bool {
+			if i := parseItem(fields); i != nil {
+				l.entries++
+				more = yield(i, nil)
+			}
+			return more
+		})
+		if err != nil && more {
+			yield(nil, err)
+		}
 	}
-	return []byte(b.String())
+}
+
+func parseItem(fields []string) *item {
+	if len(fields) != 6 {
+		return nil
+	}
+	seconds, err := strconv.ParseInt(fields[2], 10, 64)
+	feed, _, ok := strings.Cut(fields[1], "/")
+	if err != nil || !ok {
+		return nil
+	}
+	return &item{key: fields[1], name: digest(fields[1]), feed: feed, date: time.Unix(seconds, 0), title: fields[3], excerpt: fields[4], images: fields[5] != ""}
+}
+
+// noted is a page that the ledger knows.
+type noted struct {
+	path string
+	known
+}
+
+// pages yields the pages.
+func (l *ledger) pages() iter.Seq2[noted, error] {
+	return func(yield func(noted, error) bool) {
+		more := true
+		err := l.lines("page", func(_ string, fields []string) bool {
+			if len(fields) == 4 {
+				if size, err := strconv.ParseInt(fields[3], 10, 64); err == nil {
+					more = yield(noted{fields[1], known{fields[2], size}}, nil)
+				}
+			}
+			return more
+		})
+		if err != nil && more {
+			yield(noted{}, err)
+		}
+	}
+}
+
+// appendLine appends the line of an entry.
+func (i *item) appendLine(b []byte) []byte {
+	images := ""
+	if i.images {
+		images = "images"
+	}
+	return append(b, "entry\t"+i.key+"\t"+strconv.FormatInt(i.date.Unix(), 10)+"\t"+i.title+"\t"+i.excerpt+"\t"+images+"\n"...)
+}
+
+func (n noted) line() string {
+	return "page\t" + n.path + "\t" + n.digest + "\t" + strconv.FormatInt(n.size, 10) + "\n"
 }
 
 // digest tells texts apart.
 func digest(parts ...string) string {
-	h := sha256.New()
-	for _, p := range parts {
-		fmt.Fprintf(h, "%d:%s", len(p), p)
-	}
-	return hex.EncodeToString(h.Sum(nil)[:12])
+	d := newDigester(parts...)
+	return d.sum()
 }
+
+// digester makes a digest of texts that come one by one.
+type digester struct{ h hash.Hash }
+
+func newDigester(parts ...string) digester {
+	d := digester{sha256.New()}
+	d.add(parts...)
+	return d
+}
+
+func (d digester) add(parts ...string) {
+	for _, p := range parts {
+		fmt.Fprintf(d.h, "%d:%s", len(p), p)
+	}
+}
+
+func (d digester) sum() string { return hex.EncodeToString(d.h.Sum(nil)[:12]) }
 
 // ours are the names of pages.
 var ours = lazy.Regexp(`^(style\.css|(index|feeds)\.html|(all|search|entry|feed/[0-9a-f]+|folder/[0-9a-z-]+)/[0-9a-z-]+\.html)$`)

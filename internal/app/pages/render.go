@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -84,7 +85,10 @@ type group struct {
 	dir    string // of the others
 	feed   *lektordir.Feed
 	folder bool
-	items  []*item
+	n      int // entries
+
+	number int // of the group
+	at     int // how many entries of it were gone through
 }
 
 // page is the path of a page, from 1 for the oldest entries.
@@ -92,31 +96,26 @@ func (g *group) page(n int) string { return g.dir + "/" + strconv.Itoa(n) + ".ht
 
 // group sorts entries into the lists of the site.
 func (w *site) group(r *run) {
-	all := &group{index: "index.html", dir: "all", items: w.list}
-	feeds, folders := map[string]*group{}, map[string]*group{}
-	in := map[string][]*group{} // folders of a feed, with those above
-	for _, i := range w.list {
-		g := feeds[i.feed]
-		if g == nil {
-			f := i.record.Feed()
-			g = &group{title: letter.FeedTitle(f), dir: "feed/" + i.feed, feed: f}
-			g.index = g.dir + "/index.html"
-			feeds[i.feed] = g
-			w.feeds = append(w.feeds, g)
-			for key, name := range entries.FoldersAbove(r.Folders(i.feed)) {
-				folder := folders[key]
-				if folder == nil {
-					folder = &group{title: termsafe.Squeeze(name), folder: true, dir: "folder/" + slug(key)}
-					folder.index = folder.dir + "/index.html"
-					folders[key] = folder
-				}
-				in[i.feed] = append(in[i.feed], folder)
+	all := &group{index: "index.html", dir: "all", n: w.list.Len()}
+	folders := map[string]*group{}
+	for _, b := range slices.SortedFunc(maps.Values(w.begun), func(a, b *begun) int { return byDate(a.first, b.first) }) {
+		feed := b.first.feed
+		f := b.first.record.Feed()
+		g := &group{title: letter.FeedTitle(f), dir: "feed/" + feed, feed: f, n: b.n}
+		g.index = g.dir + "/index.html"
+		w.feeds = append(w.feeds, g)
+		w.in[feed] = append(w.in[feed], g)
+		for key, name := range entries.FoldersAbove(r.Folders(feed)) {
+			folder := folders[key]
+			if folder == nil {
+				folder = &group{title: termsafe.Squeeze(name), folder: true, dir: "folder/" + slug(key)}
+				folder.index = folder.dir + "/index.html"
+				folders[key] = folder
 			}
+			folder.n += b.n
+			w.in[feed] = append(w.in[feed], folder)
 		}
-		g.items = append(g.items, i)
-		for _, folder := range in[i.feed] {
-			folder.items = append(folder.items, i)
-		}
+		w.in[feed] = append(w.in[feed], all)
 	}
 	byTitle := func(a, b *group) int {
 		return cmp.Or(cmp.Compare(query.Fold(a.title), query.Fold(b.title)), cmp.Compare(a.dir, b.dir))
@@ -129,6 +128,9 @@ func (w *site) group(r *run) {
 	}
 	slices.SortFunc(list, byTitle)
 	w.groups = append(append(w.groups, list...), all)
+	for n, g := range w.groups {
+		g.number = n
+	}
 }
 
 // slug is a name as a part of a URL, which no other name has.
@@ -148,32 +150,49 @@ func slug(name string) string {
 	return strings.Trim(b.String(), "-") + "-" + digest(name)[:8]
 }
 
-// listPages gives the pages of a list. They are numbered from the oldest entries, so
-// that a new one changes the first page that is read, and now and then one more.
-func (w *site) listPages(g *group) []page {
-	n := w.o.PerPage
-	whole := max(0, len(g.items)/n-1) // of the pages that are full the newest is in the index
-	var pages []page
-	for k := 1; k <= whole; k++ {
-		newer := g.index
-		if k < whole {
-			newer = g.page(k + 1)
-		}
-		pages = append(pages, w.listPage(g, g.page(k), g.items[(k-1)*n:k*n], k-1, newer))
-	}
-	return append(pages, w.listPage(g, g.index, g.items[whole*n:], whole, ""))
+// listPage is a page of a list.
+type listPage struct {
+	g        *group
+	name     string
+	from, to int    // its entries are those
+	older    int    // the number of the page with older ones, 0 for none
+	newer    string // the path of that with newer ones
 }
 
-// listPage is a page of a list, of which older pages are before it.
-func (w *site) listPage(g *group, name string, items []*item, older int, newer string) page {
-	parts := []string{version, w.o.Title, g.title, name, strconv.Itoa(older), newer}
-	if g.feed != nil {
-		parts = append(parts, g.feed.Link)
+// pageOf gives the page of a list on which the entry of a number is, from 0 for the
+// oldest. They are numbered from the oldest entries, so that a new one changes the first
+// page that is read, and now and then one more.
+func (g *group) pageOf(i, perPage int) listPage {
+	whole := max(0, g.n/perPage-1) // of the pages that are full the newest is in the index
+	k := i/perPage + 1
+	if k > whole {
+		return listPage{g: g, name: g.index, from: whole * perPage, to: g.n, older: whole}
 	}
-	for _, i := range items {
-		parts = append(parts, i.key, i.title, i.excerpt, i.date.String(), i.record.Feed().Title())
+	p := listPage{g: g, name: g.page(k), from: (k - 1) * perPage, to: k * perPage, older: k - 1, newer: g.index}
+	if k < whole {
+		p.newer = g.page(k + 1)
 	}
-	return page{path: name, digest: digest(parts...), render: func(b *strings.Builder) bool {
+	return p
+}
+
+// digest begins what tells the page apart.
+func (p listPage) digest(w *site) digester {
+	d := newDigester(version, w.o.Title, p.g.title, p.name, strconv.Itoa(p.older), p.newer)
+	if p.g.feed != nil {
+		d.add(p.g.feed.Link)
+	}
+	return d
+}
+
+// onList adds what a list shows of an entry.
+func (d digester) onList(i *item) {
+	d.add(i.key, i.title, i.excerpt, i.date.String(), i.record.Feed().Title())
+}
+
+// listPage gives a page of a list with its entries.
+func (w *site) listPage(p listPage, items []*item) page {
+	g, name, older, newer := p.g, p.name, p.older, p.newer
+	return page{path: name, render: func(b *strings.Builder) bool {
 		root := up(name)
 		w.head(b, root, g.title)
 		if g.title != "" {
@@ -250,7 +269,7 @@ func (w *site) entryPage(r *run, i *item, images bool) page {
 	if images && !w.o.Images {
 		name = i.imagesPath()
 	}
-	return page{path: name, wide: true, digest: digest(version, w.o.Title, i.key, f.Title(), f.Author, i.date.String(), strconv.FormatBool(images), w.whose()), render: func(b *strings.Builder) bool {
+	return page{path: name, digest: digest(version, w.o.Title, i.key, f.Title(), f.Author, i.date.String(), strconv.FormatBool(images), w.whose()), render: func(b *strings.Builder) bool {
 		err := i.record.Read(lektordir.AllFields)
 		e := i.record.Get(0)
 		if err != nil {
@@ -340,7 +359,7 @@ func (w *site) feedsPage() page {
 		if g.folder {
 			folders = append(folders, g)
 		}
-		parts = append(parts, g.title, g.index, strconv.Itoa(len(g.items)))
+		parts = append(parts, g.title, g.index, strconv.Itoa(g.n))
 	}
 	return page{path: name, digest: digest(parts...), render: func(b *strings.Builder) bool {
 		w.head(b, "", "Feeds")
@@ -354,7 +373,7 @@ func (w *site) feedsPage() page {
 			}
 			b.WriteString("<ul>\n")
 			for _, g := range groups {
-				fmt.Fprintf(b, "<li><a dir=\"auto\" href=\"%s\">%s</a> <span class=\"meta\">%s</span></li>\n", g.index, text(g.title), units.Count(len(g.items), "entry"))
+				fmt.Fprintf(b, "<li><a dir=\"auto\" href=\"%s\">%s</a> <span class=\"meta\">%s</span></li>\n", g.index, text(g.title), units.Count(g.n, "entry"))
 			}
 			b.WriteString("</ul>\n")
 		}

@@ -20,13 +20,9 @@ const (
 	maxPerWord  = 50
 )
 
-// searchPages are an index of the words in titles, without a server or a script: a
+// searchPages are, of the newest entries, an index of the words in titles, without a server or a script: a
 // page for the first two letters, on which the words are listed.
-func (w *site) searchPages() []page {
-	newest := w.list
-	if len(newest) > maxSearched {
-		newest = newest[len(newest)-maxSearched:]
-	}
+func (w *site) searchPages(newest []*item) []page {
 	prefixes := map[string]map[string][]*item{} // prefix → word → entries, newest first
 	for _, i := range slices.Backward(newest) {
 		for _, word := range words(i.title) {
@@ -80,14 +76,14 @@ func (w *site) wordsPage(prefix string, of map[string][]*item) page {
 
 // searchPage leads to the words.
 func (w *site) searchPage(sorted []string, prefixes map[string]map[string][]*item, searched int) page {
-	parts := []string{version, w.o.Title, strconv.Itoa(searched), strconv.Itoa(len(w.list))}
+	parts := []string{version, w.o.Title, strconv.Itoa(searched), strconv.Itoa(w.list.Len())}
 	for _, p := range sorted {
 		parts = append(parts, p, strconv.Itoa(len(prefixes[p])))
 	}
 	return page{path: "search/index.html", digest: digest(parts...), render: func(b *strings.Builder) bool {
 		w.head(b, "../", "Search")
 		b.WriteString("<h1>Search</h1>\n<p>Words in titles, by their first letters.</p>\n")
-		if searched < len(w.list) {
+		if searched < w.list.Len() {
 			fmt.Fprintf(b, "<p class=\"meta\">Of the newest %s.</p>\n", units.Count(searched, "entry"))
 		}
 		letter := ""

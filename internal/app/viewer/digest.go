@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -12,6 +13,7 @@ import (
 	"github.com/lektordir/lektor/internal/entries"
 	"github.com/lektordir/lektor/internal/fetch"
 	"github.com/lektordir/lektor/internal/query"
+	"github.com/lektordir/lektor/internal/spill"
 	"github.com/lektordir/lektor/internal/termsafe"
 	"github.com/lektordir/lektor/internal/units"
 	"github.com/lektordir/lektor/lektordir"
@@ -40,27 +42,25 @@ func Digest(ctx context.Context, o DigestOptions, s *command.Streams) error {
 	if err != nil {
 		return err
 	}
-	found, err := v.Select(ctx, entries.Selection{Query: v.query, All: o.All, Want: lektordir.FieldPubDate})
+	feeds := map[string]*digestFeed{}
+	found, err := v.Collect(ctx, entries.Selection{Query: v.query, All: o.All, Want: lektordir.FieldPubDate}, entries.Collecting{
+		// What is counted is printed.
+		Keep: func(r *entries.Record) bool { return v.Usable(r.Check()) },
+		Note: func(r *entries.Record) {
+			if feeds[r.Ref.Feed] == nil {
+				feeds[r.Ref.Feed] = &digestFeed{title: query.Fold(r.Feed().Title())}
+			}
+			feeds[r.Ref.Feed].Add(r.Ref)
+		},
+		Again: func() { clear(feeds) },
+		Order: func(a, b *entries.Record) int {
+			return cmp.Or(cmp.Compare(feeds[a.Ref.Feed].title, feeds[b.Ref.Feed].title), cmp.Compare(a.Ref.Feed, b.Ref.Feed), entries.ByDate(a, b))
+		},
+	})
 	if err != nil {
 		return err
 	}
-	// What is counted is printed.
-	if found, err = entries.Filter(ctx, found, func(r *entries.Record) bool { return v.Usable(r.Check()) }); err != nil {
-		return err
-	}
-	titles, counts := map[string]string{}, map[string]*counted{}
-	for _, r := range found {
-		if counts[r.Ref.Feed] == nil {
-			counts[r.Ref.Feed] = &counted{}
-		}
-		counts[r.Ref.Feed].Add(r.Ref)
-		if _, ok := titles[r.Ref.Feed]; !ok {
-			titles[r.Ref.Feed] = query.Fold(r.Feed().Title())
-		}
-	}
-	slices.SortFunc(found, func(a, b *entries.Record) int {
-		return cmp.Or(cmp.Compare(titles[a.Ref.Feed], titles[b.Ref.Feed]), cmp.Compare(a.Ref.Feed, b.Ref.Feed), entries.ByDate(a, b))
-	})
+	defer found.Close()
 	defer v.moves("digest").close()
 	if o.HTML != nil {
 		return v.htmlDigest(ctx, found, o)
@@ -70,13 +70,17 @@ func Digest(ctx context.Context, o DigestOptions, s *command.Streams) error {
 		width = 80
 	}
 	feed := ""
-	var shown []*entries.Record
+	shown, n := spill.NewPile(v.Most), 0
+	defer shown.Close()
 	if o.Number {
-		defer func() { v.saveList(those(shown)) }()
+		defer func() { v.savePaths(shown.Texts()) }()
 	}
-	for _, r := range found {
-		if ctx.Err() != nil {
-			return context.Cause(ctx)
+	for r, err := range found.All() {
+		if err == nil && ctx.Err() != nil {
+			err = context.Cause(ctx)
+		}
+		if err != nil {
+			return err
 		}
 		if !v.Usable(r.Read(lektordir.Obligatory | lektordir.FieldType | lektordir.FieldLink)) {
 			continue
@@ -87,11 +91,12 @@ func Digest(ctx context.Context, o DigestOptions, s *command.Streams) error {
 				b.WriteByte('\n')
 			}
 			feed = r.Ref.Feed
-			b.WriteString("In feed " + termsafe.Line(r.Feed().Title()) + ": " + counts[feed].String() + "\n")
+			b.WriteString("In feed " + termsafe.Line(r.Feed().Title()) + ": " + feeds[feed].String() + "\n")
 		}
 		b.WriteByte('\n')
-		if shown = append(shown, r); o.Number {
-			fmt.Fprintf(&b, "%d ", len(shown))
+		if n++; o.Number {
+			shown.Add([]byte(r.Ref.Path()))
+			fmt.Fprintf(&b, "%d ", n)
 		}
 		if title := strings.TrimSpace(termsafe.Line(r.Get(0).Title)); title != "" || o.Number {
 			b.WriteString(title + "\n")
@@ -103,48 +108,64 @@ func Digest(ctx context.Context, o DigestOptions, s *command.Streams) error {
 		if _, err := io.WriteString(s.Out, b.String()); err != nil {
 			return err
 		}
-		v.digested(r, o)
+		v.digested(r.Ref, o)
 		r.Forget()
 	}
 	return nil
 }
 
+// digestFeed is what is told of a feed, and by what feeds are ordered.
+type digestFeed struct {
+	counted
+	title string // folded
+}
+
 // digested marks an entry that was written as read.
-func (v *viewer) digested(r *entries.Record, o DigestOptions) {
-	if o.Keep || !r.Ref.Unread() {
+func (v *viewer) digested(ref lektordir.Ref, o DigestOptions) {
+	if o.Keep || !ref.Unread() {
 		return
 	}
-	if _, err := v.setFlags(r.Ref, "S", ""); err != nil && !removed(err) {
+	if _, err := v.setFlags(ref, "S", ""); err != nil && !removed(err) {
 		v.failed(err)
 	}
 }
 
 // htmlDigest has another program write the digest, as what makes HTML harmless would
 // make every start of this one slower. Entries are marked when all was written.
-func (v *viewer) htmlDigest(ctx context.Context, found []*entries.Record, o DigestOptions) error {
-	var paths strings.Builder
-	var shown []*entries.Record
-	for _, r := range found {
-		if ctx.Err() != nil {
-			return context.Cause(ctx)
+func (v *viewer) htmlDigest(ctx context.Context, found *entries.Collection, o DigestOptions) error {
+	shown := spill.NewPile(v.Most) // paths, each with a NUL
+	defer shown.Close()
+	dir := v.Dir.Path() + string(filepath.Separator)
+	for r, err := range found.All() {
+		if err == nil && ctx.Err() != nil {
+			err = context.Cause(ctx)
+		}
+		if err != nil {
+			return err
 		}
 		if v.Usable(r.Read(lektordir.Obligatory)) {
-			paths.WriteString(r.Path() + "\x00")
-			shown = append(shown, r)
+			shown.Add([]byte(dir + r.Ref.Path() + "\x00"))
 		}
 		r.Forget()
 	}
 	// Of no entries it writes nothing, and yet says what is wrong with an address: better
 	// today than on the day when something arrives.
 	args := slices.Concat([]string{"--dir", v.Dir.Path(), "digest", "--null"}, o.HTML, []string{"-"})
-	if err := command.RunBeside(ctx, "lektor-pages", args, strings.NewReader(paths.String()), v.S); err != nil {
+	if err := command.RunBeside(ctx, "lektor-pages", args, shown.Reader(), v.S); err != nil {
 		return err
 	}
-	for _, r := range shown {
-		if ctx.Err() != nil {
-			return context.Cause(ctx)
+	for path, err := range shown.Texts() {
+		if err == nil && ctx.Err() != nil {
+			err = context.Cause(ctx)
 		}
-		v.digested(r, o)
+		if err != nil {
+			return err
+		}
+		ref, err := lektordir.ParsePath(strings.TrimSuffix(strings.TrimPrefix(path, dir), "\x00"))
+		if err != nil {
+			return err
+		}
+		v.digested(ref, o)
 	}
 	return nil
 }

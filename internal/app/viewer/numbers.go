@@ -84,13 +84,28 @@ func (v *viewer) state(name string) (*os.File, error) {
 
 // saveList remembers entries as the last list; a failure is a warning.
 func (v *viewer) saveList(list iter.Seq2[*entries.Record, error]) {
+	v.savePaths(func(yield func(string, error) bool) {
+		for r, err := range list {
+			path := ""
+			if err == nil {
+				path = r.Ref.Path()
+			}
+			if !yield(path, err) {
+				return
+			}
+		}
+	})
+}
+
+// savePaths is [viewer.saveList] for paths.
+func (v *viewer) savePaths(list iter.Seq2[string, error]) {
 	err := v.save("list", func(w io.Writer) error {
 		b := bufio.NewWriter(w)
-		for r, err := range list {
+		for path, err := range list {
 			if err != nil {
 				return err
 			}
-			_, _ = b.WriteString(r.Ref.Path())
+			_, _ = b.WriteString(path)
 			_ = b.WriteByte('\n')
 		}
 		return b.Flush()

@@ -41,7 +41,7 @@ type archiver struct {
 
 // candidate is an entry that is published, without its content.
 type candidate struct {
-	record *entries.Record
+	ref lektordir.Ref
 	archive.Entry
 	link string
 }
@@ -232,7 +232,7 @@ func (a *archiver) candidates(ctx context.Context) error {
 	}
 	defer found.Close()
 	anew := a.ledger.Anew()
-	var all []*candidate
+	a.list = make([]candidate, 0, found.Len())
 	for part, err := range entries.InParts(a.newest(found), chunk) {
 		if err != nil {
 			return err
@@ -242,20 +242,20 @@ func (a *archiver) candidates(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		all = append(all, some...)
-	}
-	a.list = a.list[:0]
-	var want []archive.Candidate
-	for _, c := range all {
-		if c == nil {
-			continue
+		for _, c := range some {
+			if c != nil {
+				a.list = append(a.list, *c)
+			}
 		}
-		a.list = append(a.list, *c)
+	}
+	want := make([]archive.Candidate, len(a.list))
+	for i := range a.list {
+		c := &a.list[i]
 		u, err := url.Parse(c.ID)
-		want = append(want, archive.Candidate{
+		want[i] = archive.Candidate{
 			Entry: c.Entry, Global: err == nil && u.Scheme != "",
-			Else: func(id string) string { return another(c.record, &feedconv.Entry{Link: c.link}, id) },
-		})
+			Else: func(id string) string { return another(a.Record(c.ref), &feedconv.Entry{Link: c.link}, id) },
+		}
 	}
 	for i, id := range a.ledger.IDs(want) {
 		a.list[i].ID = id
@@ -274,7 +274,7 @@ func (a *archiver) candidate(r *entries.Record, anew bool) *candidate {
 	if !a.Usable(err) {
 		return nil
 	}
-	c := &candidate{record: a.Record(r.Ref), link: e.Link}
+	c := &candidate{ref: r.Ref, link: e.Link}
 	c.Entry = archive.Entry{ID: e.ID, Digest: a.digest(r, e), Origin: origin(r), Updated: e.Updated}
 	if anew {
 		c.Printed = a.printed(*e)
@@ -378,11 +378,11 @@ func (a *archiver) gather(ctx context.Context, of []int) ([]feedconv.Entry, erro
 			return nil, context.Cause(ctx)
 		}
 		c := a.list[i]
-		e, err := a.entry(c.record)
-		if err != nil || a.digest(c.record, e) != c.Digest {
+		r := a.Record(c.ref)
+		e, err := a.entry(r)
+		if err != nil || a.digest(r, e) != c.Digest {
 			return nil, errMoved
 		}
-		c.record.Forget()
 		e.ID, e.GUID, e.Updated = c.ID, c.ID, c.Updated
 		list = append(list, *e)
 	}

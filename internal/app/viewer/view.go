@@ -36,6 +36,8 @@ type Common struct {
 	Index index.Options
 	// Brief is that the process ends with the command, see [index.Options].
 	Brief bool
+
+	most int // entries in memory at once, for tests; 0 for a few thousand
 }
 
 // viewer is one run of a command.
@@ -71,6 +73,7 @@ func (c Common) open(words []string, format command.PrinterOptions, s *command.S
 	if err != nil {
 		return nil, err
 	}
+	v.Most = c.most
 	return v, nil
 }
 
