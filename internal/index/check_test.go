@@ -2,8 +2,10 @@ package index_test
 
 import (
 	"context"
+	"database/sql"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -88,6 +90,34 @@ func TestClockJumps(t *testing.T) {
 		w.must(os.WriteFile(filepath.Join(path, "author"), []byte("Late\n"), 0o666))
 		if found := look(); len(found) != 1 || !strings.Contains(found[0], `"Late"`) {
 			t.Errorf("%s: %q", jump, found)
+		}
+	}
+}
+
+// TestCheckFinds: of what is missing in the file, each is told of.
+func TestCheckFinds(t *testing.T) {
+	for _, tc := range []struct{ statement, says string }{
+		{"DELETE FROM words WHERE rowid = 7", "some of its words are missing"},
+		{"DELETE FROM vocab; UPDATE meta SET value = x'' WHERE key = 'fresh'", "the vocabulary lacks a word of it"},
+		{"UPDATE entry SET author = x'656c7365' WHERE id = 7", "title, author, categories or enclosures are others"},
+		{"UPDATE entry SET listed = 0 WHERE id = 7", "another version of it is shown"},
+		{"DELETE FROM entry WHERE id = 7", "the index does not have it"},
+	} {
+		w := filled(t, 20)
+		w.build()
+		db, err := sql.Open("sqlite", w.file())
+		w.must(err)
+		_, err = db.Exec(tc.statement)
+		w.must(err)
+		w.must(db.Close())
+		// Young entries would be read again.
+		w.clock = func() time.Time { return time.Now().Add(48 * time.Hour) }
+		_, x := w.open()
+		var found []string
+		_, err = x.Check(context.Background(), nil, func(p string) { found = append(found, p) })
+		w.must(err)
+		if !slices.ContainsFunc(found, func(p string) bool { return strings.HasSuffix(p, tc.says) }) {
+			t.Errorf("%s: %q", tc.statement, found)
 		}
 	}
 }
