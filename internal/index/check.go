@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"time"
@@ -28,6 +29,7 @@ func (x *Index) Check(ctx context.Context, progress func(done, total int), probl
 		return 0, err
 	}
 	defer s.close()
+	defer debug.SetGCPercent(debug.SetGCPercent(buildGC))
 	begun := x.o.Clock()
 	if err := s.refresh(ctx, time.Time{}); err != nil {
 		return 0, err
@@ -201,7 +203,7 @@ func (c *check) differs(ref lektordir.Ref, d *doc, shown bool) string {
 
 // manyPairs is of how many words of entries the postings are looked at together. They
 // take some ten bytes each.
-const manyPairs = 3 << 20
+const manyPairs = 1 << 20
 
 // postings compares the words that entries have with those that the index has of them.
 func (c *check) postings() {
