@@ -261,8 +261,9 @@ func (x *Index) open() (*session, error) {
 		s.close()
 		return nil, err
 	}
-	// What is in the way is read from the directory, and not waited for: that is what
-	// SQLite does unless it is told otherwise.
+	// What is in the way for longer is read from the directory, and not waited for. Others
+	// read the journal that a brief process has left, or write when they have answered.
+	s.c.exec("PRAGMA busy_timeout = 100")
 	s.c.exec("PRAGMA synchronous = NORMAL")
 	s.c.exec("PRAGMA cache_size = -16000")
 	s.c.exec("PRAGMA cell_size_check = ON")

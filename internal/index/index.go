@@ -164,8 +164,6 @@ func (x *Index) Look(ctx context.Context) (entries.View, error) {
 	s, err := x.open()
 	if err == nil {
 		s.hurry = true
-		// Others write for as long, when they have answered.
-		s.c.exec("PRAGMA busy_timeout = 100")
 		err = s.refresh(ctx, time.Now().Add(s.budget()))
 	}
 	if err == nil {
