@@ -130,7 +130,7 @@ func (v *View) aboutStamp(f *feed, files int, each func(stamp, *unix.Stat_t) sta
 
 // readAbout reads it, and keeps it for the file.
 func (v *View) readAbout(f *feed) *about {
-	now := v.x.o.Clock()
+	now := v.x.now()
 	sure := true
 	a := &about{feed: f.id, sure: allFiles, stamp: v.aboutStamp(f, allFiles, func(s stamp, st *unix.Stat_t) stamp {
 		sure = sure && settled(s, st, now) != ""

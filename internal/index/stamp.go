@@ -46,19 +46,29 @@ func look(at int, path string) (stamp, *unix.Stat_t) {
 	return stampOf(&st), &st
 }
 
-// settled gives the stamp if what was read at a time can be relied on: its last change
-// is longer ago than a step of the clock of its file system. Any change sets the
-// ctime, which nobody else can set.
-func settled(s stamp, st *unix.Stat_t, read time.Time) stamp {
-	if st == nil {
-		return s
-	}
+// moment is when something was looked at, by two clocks: that of Options, and the one by
+// which the kernel stamps files of this machine, if the other is not that.
+type moment struct{ clock, kernel time.Time }
+
+// now is the moment before something is looked at.
+func (x *Index) now() moment { return moment{x.o.Clock(), time.Now()} }
+
+// settled reports whether what was looked at then, and had such times, can be relied on:
+// its last change is longer ago than a step of the clock of its file system. Any change
+// sets the ctime, which nobody else can set.
+func (m moment) settled(mtime, ctime unix.Timespec) bool {
 	step := fineStep
-	if st.Ctim.Nsec == 0 || st.Mtim.Nsec == 0 {
+	if ctime.Nsec == 0 || mtime.Nsec == 0 {
 		step = coarseStep
 	}
-	if ago := read.Sub(time.Unix(st.Ctim.Unix())); ago <= step {
-		return ""
+	at := time.Unix(ctime.Unix())
+	return m.clock.Sub(at) > step && m.kernel.Sub(at) > step
+}
+
+// settled gives the stamp if what was looked at then can be relied on.
+func settled(s stamp, st *unix.Stat_t, then moment) stamp {
+	if st == nil || then.settled(st.Mtim, st.Ctim) {
+		return s
 	}
-	return s
+	return ""
 }

@@ -108,7 +108,7 @@ func (s *session) survey(ctx context.Context) (dirty bool, err error) {
 		}
 		t.fds[i] = fd
 	}
-	read := s.x.o.Clock()
+	read := s.x.now()
 	changed := false
 	for i, fd := range t.fds {
 		var st unix.Stat_t
@@ -184,7 +184,7 @@ func (s *session) list(f *feed, place int) (*listing, error) {
 	}
 	defer unix.Close(fd)
 	var before, after unix.Stat_t
-	read := s.x.o.Clock()
+	read := s.x.now()
 	if err := unix.Fstat(fd, &before); err != nil {
 		return nil, &dirError{err}
 	}

@@ -430,7 +430,7 @@ func flagBits(r lektordir.Ref) (unread, marked int64) {
 
 // complete takes note that another set of entries is in the document of a feed.
 func (u *update) complete(f *feed) {
-	read := u.x.o.Clock()
+	read := u.x.now()
 	now, st := look(u.src, feeddir.CompletePath(f.hash))
 	now = settled(now, st, read)
 	u.c.exec("UPDATE feed SET complete = ? WHERE id = ?", []byte(now), f.id)
@@ -489,13 +489,14 @@ func (u *update) read() error {
 			break
 		}
 		docs := make([]*doc, len(part))
+		begun := u.x.now()
 		share(bags, len(part), func(i int, b *bag) { docs[i] = u.readOne(part[i], b) })
 		for i, d := range docs {
 			if d == nil {
 				part[i].list.stamp = "" // it is somewhere else by now
 				continue
 			}
-			u.insert(part[i], d, wait)
+			u.insert(part[i], d, begun, wait)
 		}
 		if u.c.err != nil {
 			return u.c.err
@@ -610,8 +611,8 @@ func (u *update) readOne(a arrival, b *bag) *doc {
 	return d
 }
 
-// insert adds an entry; its words may wait.
-func (u *update) insert(a arrival, d *doc, wait bool) {
+// insert adds an entry that was read then, or later; its words may wait.
+func (u *update) insert(a arrival, d *doc, then moment, wait bool) {
 	id := u.next
 	u.next++
 	key := keyOf(a.ref)
@@ -633,6 +634,11 @@ func (u *update) insert(a arrival, d *doc, wait bool) {
 		}
 		if d.young != 0 && !u.whole(d.young) {
 			young, u.young = d.young, true
+			// What is written to it in the same step of the clock leaves no trace: it is
+			// read again.
+			if at := unix.NsecToTimespec(d.young); !then.settled(at, at) {
+				young = d.young - 1
+			}
 		}
 	}
 	u.c.exec(`INSERT INTO entry (id, dir, key, name, info, ino, listed, unread, marked, date, nsec, dated, title, author, type, more, young)
