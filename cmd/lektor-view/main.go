@@ -45,13 +45,15 @@ QUERY is described in lektor-query(7).
 }
 
 func common(f *command.Flags) viewer.Common {
-	return viewer.Common{Dir: command.Dir(f.Context), Terminal: viewer.Terminal(), Brief: true}
+	c := viewer.Common{Dir: command.Dir(f.Context), Terminal: viewer.Terminal()}
+	c.Index.Brief = true
+	return c
 }
 
 // staying is common for a command that does not end soon.
 func staying(f *command.Flags) viewer.Common {
 	c := common(f)
-	c.Brief = false
+	c.Index.Brief = false
 	return c
 }
 

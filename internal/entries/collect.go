@@ -6,7 +6,6 @@ import (
 	"iter"
 	"math"
 	"slices"
-	"time"
 
 	"github.com/lektordir/lektor/internal/spill"
 	"github.com/lektordir/lektor/lektordir"
@@ -90,25 +89,14 @@ func (s *Store) Collect(ctx context.Context, sel Selection, c Collecting) (*Coll
 // CollectThese is [Store.Collect] for records that come from elsewhere.
 func (s *Store) CollectThese(ctx context.Context, list iter.Seq2[*Record, error], c Collecting) (*Collection, error) {
 	l := s.collection(c)
-	var some []*Record
-	var err error
-	for r, failed := range list {
-		if err = failed; err != nil {
-			break
+	for some, err := range InParts(list, collectedAtOnce) {
+		if err == nil {
+			err = l.add(ctx, some)
 		}
-		if some = append(some, r); len(some) >= collectedAtOnce {
-			if err = l.add(ctx, some); err != nil {
-				break
-			}
-			some = some[:0]
+		if err != nil {
+			l.Close()
+			return nil, err
 		}
-	}
-	if err == nil {
-		err = l.add(ctx, some)
-	}
-	if err != nil {
-		l.Close()
-		return nil, err
 	}
 	return l, nil
 }
@@ -190,15 +178,8 @@ func (l *Collection) encode(b []byte, r *Record) []byte {
 	out.Text(e.Author)
 	out.Text(e.Type)
 	out.Text(e.Replaces)
-	out.Bool(!e.PubDate.IsZero())
-	if !e.PubDate.IsZero() {
-		out.Int(e.PubDate.Unix())
-		out.Uint(uint64(e.PubDate.Nanosecond()))
-	}
-	out.Uint(uint64(len(e.Categories)))
-	for _, c := range e.Categories {
-		out.Text(c)
-	}
+	out.Time(e.PubDate.UTC())
+	out.Texts(e.Categories)
 	out.Uint(uint64(len(e.Enclosures)))
 	for _, enc := range e.Enclosures {
 		out.Text(enc.URL)
@@ -221,17 +202,9 @@ func (l *Collection) decode(s string) *Record {
 	r.Ref.Unique, r.Ref.Info = in.Text(), in.Text()
 	e := &r.entry
 	e.Title, e.Author, e.Type, e.Replaces = in.Text(), in.Text(), in.Text(), in.Text()
-	if in.Bool() {
-		sec := in.Int()
-		e.PubDate = time.Unix(sec, int64(in.Uint())).UTC()
-	}
+	e.PubDate, e.Categories = in.Time(), in.Texts()
 	for range in.Uint() {
-		e.Categories = append(e.Categories, in.Text())
-	}
-	for range in.Uint() {
-		enc := lektordir.Enclosure{URL: in.Text(), Type: in.Text()}
-		enc.Length = in.Int()
-		e.Enclosures = append(e.Enclosures, enc)
+		e.Enclosures = append(e.Enclosures, lektordir.Enclosure{URL: in.Text(), Type: in.Text(), Length: in.Int()})
 	}
 	return r
 }
@@ -254,6 +227,20 @@ func InParts[T any](list iter.Seq2[T, error], n int) iter.Seq2[[]T, error] {
 		}
 		if len(part) > 0 {
 			yield(part, nil)
+		}
+	}
+}
+
+// While gives a list until ctx ends, and then its cause as the error.
+func While[T any](ctx context.Context, list iter.Seq2[T, error]) iter.Seq2[T, error] {
+	return func(yield func(T, error) bool) {
+		for v, err := range list {
+			if err == nil && ctx.Err() != nil {
+				err = context.Cause(ctx)
+			}
+			if !yield(v, err) || err != nil {
+				return
+			}
 		}
 	}
 }

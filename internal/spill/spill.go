@@ -12,6 +12,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"time"
 )
 
 // Most is how many values a list has in memory where nothing else is said.
@@ -218,7 +219,8 @@ func (h *head[T]) next(l *List[T]) error {
 // Encoder appends values to what is written of one.
 type Encoder []byte
 
-// Text appends a text, Uint a number, Int one that may be negative, and Bool a truth.
+// Text appends a text, Texts several, Uint a number, Int one that may be negative, Bool a
+// truth, and Time a time, of which it tells whether it is in UTC or local.
 func (e *Encoder) Text(s string) {
 	*e = append(binary.AppendUvarint(*e, uint64(len(s))), s...)
 }
@@ -236,6 +238,21 @@ func (e *Encoder) Bool(b bool) {
 		n = 1
 	}
 	*e = append(*e, n)
+}
+
+// Texts is described at [Encoder.Text].
+func (e *Encoder) Texts(list []string) {
+	e.Uint(uint64(len(list)))
+	for _, s := range list {
+		e.Text(s)
+	}
+}
+
+// Time is described at [Encoder.Text].
+func (e *Encoder) Time(t time.Time) {
+	e.Int(t.Unix())
+	e.Uint(uint64(t.Nanosecond()))
+	e.Bool(t.Location() == time.UTC)
 }
 
 // Decoder reads what an [Encoder] has appended, in the same order.
@@ -275,4 +292,22 @@ func (d *Decoder) Int() int64 {
 func (d *Decoder) Bool() bool {
 	b, _ := d.in.ReadByte()
 	return b != 0
+}
+
+// Texts reads several texts, nil where there are none.
+func (d *Decoder) Texts() (list []string) {
+	for range d.Uint() {
+		list = append(list, d.Text())
+	}
+	return list
+}
+
+// Time reads a time.
+func (d *Decoder) Time() time.Time {
+	sec, nsec := d.Int(), d.Uint()
+	t := time.Unix(sec, int64(nsec))
+	if d.Bool() {
+		t = t.UTC()
+	}
+	return t
 }

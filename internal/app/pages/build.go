@@ -37,6 +37,11 @@ func decodeFile(s string) file {
 	return file{in.Text(), in.Int()}
 }
 
+// fileList gives a list of pages by their paths.
+func (w *site) fileList() *spill.List[file] {
+	return spill.New(spill.How[file]{Order: func(a, b file) int { return cmp.Compare(a.path, b.path) }, Encode: encodeFile, Decode: decodeFile, Most: w.r.Most})
+}
+
 // planned is a page that there should be, and what it is: of an entry, whose pages have
 // two numbers each; of the list of a number, less than none; or another.
 type planned struct {
@@ -123,12 +128,11 @@ func (b *building) same() bool { return b.todo()+b.gone.Len() == 0 && b.ledger.e
 
 // build writes the pages that are not there as they should be, and then removes those
 // that should not be there.
-func (w *site) build(ctx context.Context, r *run) error {
+func (w *site) build(ctx context.Context) error {
 	b := &building{site: w, paths: map[string]bool{}, lists: map[int]bool{}}
-	ofFile := spill.How[file]{Order: func(a, b file) int { return cmp.Compare(a.path, b.path) }, Encode: encodeFile, Decode: decodeFile, Most: r.Most}
-	b.gone, b.written = spill.New(ofFile), spill.New(ofFile)
+	b.gone, b.written = w.fileList(), w.fileList()
 	b.planned = spill.New(spill.How[planned]{
-		Order: func(a, b planned) int { return cmp.Compare(a.path, b.path) }, Encode: encodePlanned, Decode: decodePlanned, Most: r.Most,
+		Order: func(a, b planned) int { return cmp.Compare(a.path, b.path) }, Encode: encodePlanned, Decode: decodePlanned, Most: w.r.Most,
 	})
 	defer b.gone.Close()
 	defer b.written.Close()
@@ -149,7 +153,7 @@ func (w *site) build(ctx context.Context, r *run) error {
 	if err := b.forget(); err != nil {
 		return err
 	}
-	if err := b.write(ctx, r); err != nil {
+	if err := b.write(ctx); err != nil {
 		return err
 	}
 	dirs := map[string]bool{}
@@ -166,8 +170,8 @@ func (w *site) build(ctx context.Context, r *run) error {
 	if err := b.remember(); err != nil {
 		return err
 	}
-	if r.S.ErrIsTerminal() {
-		r.S.Report.Info("%s: %s, %s written, %s removed", w.o.Output, units.Count(w.list.Len(), "entry"), units.Count(b.todo(), "page"), units.Count(b.gone.Len(), "page"))
+	if s := w.r.S; s.ErrIsTerminal() {
+		s.Report.Info("%s: %s, %s written, %s removed", w.o.Output, units.Count(w.list.Len(), "entry"), units.Count(b.todo(), "page"), units.Count(b.gone.Len(), "page"))
 	}
 	return nil
 }
@@ -350,8 +354,8 @@ func (b *building) remember() error {
 // write renders and writes pages: those of entries in parallel, then the lists that lead
 // to them. Before a page leads to another, that one is there: so those come first that
 // are not.
-func (b *building) write(ctx context.Context, r *run) error {
-	p := r.S.Report.Progress(b.todo(), "writing pages")
+func (b *building) write(ctx context.Context) error {
+	p := b.r.S.Report.Progress(b.todo(), "writing pages")
 	defer p.Done()
 	some := func(pages []page) error {
 		results := make([]struct {
@@ -421,9 +425,9 @@ func (b *building) one(pg page) (size int64, whole bool, err error) {
 
 // entryPages gives the pages of an entry.
 func (w *site) entryPages(i *item) []page {
-	pages := []page{w.entryPage(w.r, i, w.o.Images)}
+	pages := []page{w.entryPage(i, w.o.Images)}
 	if i.images && !w.o.Images {
-		pages = append(pages, w.entryPage(w.r, i, true))
+		pages = append(pages, w.entryPage(i, true))
 	}
 	return pages
 }

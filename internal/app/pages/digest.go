@@ -49,10 +49,7 @@ func Digest(ctx context.Context, o DigestOptions, s *command.Streams) error {
 	d := &digesting{o: letter.DigestOptions{Lines: o.Lines, Full: o.Full}, text: spill.NewPile(r.Most), html: spill.NewPile(r.Most)}
 	defer d.text.Close()
 	defer d.html.Close()
-	for e, err := range list.All() {
-		if err == nil && ctx.Err() != nil {
-			err = context.Cause(ctx)
-		}
+	for e, err := range entries.While(ctx, list.All()) {
 		if err != nil {
 			return err
 		}

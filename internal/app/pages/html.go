@@ -50,17 +50,17 @@ func HTML(ctx context.Context, o HTMLOptions, s *command.Streams) error {
 		return err
 	}
 	defer r.index.Work(ctx)
-	w, unlock, err := openSite(o)
+	w, unlock, err := openSite(o, r)
 	if err != nil {
 		return err
 	}
 	defer unlock()
 	defer w.close()
-	if err := w.items(ctx, r); err != nil {
+	if err := w.items(ctx); err != nil {
 		return err
 	}
-	w.plan(r)
-	return w.build(ctx, r)
+	w.group()
+	return w.build(ctx)
 }
 
 // The files of a site that are no pages.
@@ -93,7 +93,7 @@ type page struct {
 
 // openSite locks the directory of a site, which is made if need be. One that has
 // something else in it is left alone.
-func openSite(o HTMLOptions) (*site, func(), error) {
+func openSite(o HTMLOptions, r *run) (*site, func(), error) {
 	if err := os.MkdirAll(o.Output, 0o777); err != nil {
 		return nil, nil, err
 	}
@@ -116,7 +116,7 @@ func openSite(o HTMLOptions) (*site, func(), error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	w := &site{o: o, begun: map[string]*begun{}, in: map[string][]*group{}}
+	w := &site{o: o, r: r, begun: map[string]*begun{}, in: map[string][]*group{}}
 	if w.ledger, err = openLedger(path); err != nil {
 		unlock()
 		return nil, nil, err
@@ -162,7 +162,8 @@ func byKey(a, b *entries.Record) int {
 }
 
 // selected gives the entries of the query by their keys.
-func (w *site) selected(ctx context.Context, r *run) (*entries.Collection, error) {
+func (w *site) selected(ctx context.Context) (*entries.Collection, error) {
+	r := w.r
 	if w.o.Newest == 0 {
 		return r.collect(ctx, 0, entries.Collecting{Order: byKey})
 	}
@@ -179,11 +180,11 @@ const atOnce = 512
 
 // items fills the list: from the ledger what is there, and by reading what is new, as
 // entries do not change.
-func (w *site) items(ctx context.Context, r *run) error {
-	w.r = r
+func (w *site) items(ctx context.Context) error {
+	r := w.r
 	w.list = spill.New(spill.How[*item]{Order: byDate, Encode: encodeItem, Decode: w.decodeItem, Most: r.Most})
 	w.lines = spill.NewPile(r.Most)
-	found, err := w.selected(ctx, r)
+	found, err := w.selected(ctx)
 	if err != nil {
 		return err
 	}
@@ -264,8 +265,7 @@ func encodeItem(b []byte, i *item) []byte {
 	e := spill.Encoder(b)
 	e.Text(i.record.Ref.Path())
 	e.Text(i.name)
-	e.Int(i.date.Unix())
-	e.Bool(i.date.Location() == time.UTC)
+	e.Time(i.date)
 	e.Text(i.title)
 	e.Text(i.excerpt)
 	e.Bool(i.images)
@@ -276,16 +276,10 @@ func (w *site) decodeItem(s string) *item {
 	in := spill.NewDecoder(s)
 	path := in.Text()
 	ref, _ := lektordir.ParsePath(path) // it is that of one
-	i := &item{key: entries.Key(path), feed: ref.Feed, name: in.Text(), date: time.Unix(in.Int(), 0), record: w.r.Record(ref)}
-	if in.Bool() {
-		i.date = i.date.UTC()
-	}
+	i := &item{key: entries.Key(path), feed: ref.Feed, name: in.Text(), date: in.Time(), record: w.r.Record(ref)}
 	i.title, i.excerpt, i.images = in.Text(), in.Text(), in.Bool()
 	return i
 }
-
-// plan says what lists there should be.
-func (w *site) plan(r *run) { w.group(r) }
 
 // close gives back what the site is made with.
 func (w *site) close() {
@@ -299,7 +293,7 @@ func (w *site) close() {
 // there lists the pages that there are, with their sizes. Only names that a page can
 // have are ours. What kills have left of pages that were being written is removed.
 func (w *site) there() (*spill.List[file], error) {
-	found := spill.New(spill.How[file]{Order: func(a, b file) int { return cmp.Compare(a.path, b.path) }, Encode: encodeFile, Decode: decodeFile, Most: w.r.Most})
+	found := w.fileList()
 	if err := w.walk("", found); err != nil {
 		found.Close()
 		return nil, err

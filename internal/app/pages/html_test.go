@@ -195,9 +195,9 @@ func TestStopped(t *testing.T) {
 	}
 	for limit := 0; ; limit++ {
 		now := copyOf(t, site)
-		r, w, end := begin(t, d, now)
+		w, end := begin(t, d, now)
 		ctx := &limited{Context: t.Context(), left: limit}
-		err := w.build(ctx, r)
+		err := w.build(ctx)
 		end()
 		links(t, now)
 		if err := write(t, d, now); err != nil {
@@ -232,22 +232,22 @@ func (c *limited) Err() error {
 }
 
 // begin is HTML up to the writing.
-func begin(t *testing.T, d *dir.Dir, to string) (*run, *site, func()) {
+func begin(t *testing.T, d *dir.Dir, to string) (*site, func()) {
 	t.Helper()
 	o := HTMLOptions{Common: Common{Dir: d.Path, Now: func() time.Time { return time.Unix(1700100000, 0).UTC() }}, Output: to, PerPage: 2, Title: "lektor"}
 	r, err := o.open(command.NewStreams("lektor-pages", strings.NewReader(""), &bytes.Buffer{}, &bytes.Buffer{}))
 	if err != nil {
 		t.Fatal(err)
 	}
-	w, unlock, err := openSite(o)
+	w, unlock, err := openSite(o, r)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := w.items(t.Context(), r); err != nil {
+	if err := w.items(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	w.plan(r)
-	return r, w, unlock
+	w.group()
+	return w, unlock
 }
 
 func copyOf(t *testing.T, from string) string {

@@ -40,9 +40,7 @@ type mailLedger struct {
 	buf   bytes.Buffer
 }
 
-const (
-	mailLedgerHead = "lektor-mail 1\n"
-)
+const mailLedgerHead = "lektor-mail 1\n"
 
 // openMailLedger locks and reads a ledger, which is made if need be.
 // to is the mailbox.

@@ -95,7 +95,7 @@ type group struct {
 func (g *group) page(n int) string { return g.dir + "/" + strconv.Itoa(n) + ".html" }
 
 // group sorts entries into the lists of the site.
-func (w *site) group(r *run) {
+func (w *site) group() {
 	all := &group{index: "index.html", dir: "all", n: w.list.Len()}
 	folders := map[string]*group{}
 	for _, b := range slices.SortedFunc(maps.Values(w.begun), func(a, b *begun) int { return byDate(a.first, b.first) }) {
@@ -105,7 +105,7 @@ func (w *site) group(r *run) {
 		g.index = g.dir + "/index.html"
 		w.feeds = append(w.feeds, g)
 		w.in[feed] = append(w.in[feed], g)
-		for key, name := range entries.FoldersAbove(r.Folders(feed)) {
+		for key, name := range entries.FoldersAbove(w.r.Folders(feed)) {
 			folder := folders[key]
 			if folder == nil {
 				folder = &group{title: termsafe.Squeeze(name), folder: true, dir: "folder/" + slug(key)}
@@ -263,7 +263,7 @@ func mayHaveImages(e *entries.Record) bool {
 func (i *item) imagesPath() string { return "entry/" + i.name + "-images.html" }
 
 // entryPage is the page of an entry, with its images or without.
-func (w *site) entryPage(r *run, i *item, images bool) page {
+func (w *site) entryPage(i *item, images bool) page {
 	f := i.record.Feed()
 	name := i.path()
 	if images && !w.o.Images {
@@ -274,7 +274,7 @@ func (w *site) entryPage(r *run, i *item, images bool) page {
 		e := i.record.Get(0)
 		if err != nil {
 			if !errors.Is(err, fs.ErrNotExist) {
-				r.Usable(err) // which tells
+				w.r.Usable(err) // which tells
 			}
 			// Lists lead here, so there is a page, with what they say.
 			e = &lektordir.Entry{Content: []byte(i.excerpt)}

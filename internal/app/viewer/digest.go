@@ -75,10 +75,7 @@ func Digest(ctx context.Context, o DigestOptions, s *command.Streams) error {
 	if o.Number {
 		defer func() { v.savePaths(shown.Texts()) }()
 	}
-	for r, err := range found.All() {
-		if err == nil && ctx.Err() != nil {
-			err = context.Cause(ctx)
-		}
+	for r, err := range entries.While(ctx, found.All()) {
 		if err != nil {
 			return err
 		}
@@ -136,10 +133,7 @@ func (v *viewer) htmlDigest(ctx context.Context, found *entries.Collection, o Di
 	shown := spill.NewPile(v.Most) // paths, each with a NUL
 	defer shown.Close()
 	dir := v.Dir.Path() + string(filepath.Separator)
-	for r, err := range found.All() {
-		if err == nil && ctx.Err() != nil {
-			err = context.Cause(ctx)
-		}
+	for r, err := range entries.While(ctx, found.All()) {
 		if err != nil {
 			return err
 		}
@@ -154,10 +148,7 @@ func (v *viewer) htmlDigest(ctx context.Context, found *entries.Collection, o Di
 	if err := command.RunBeside(ctx, "lektor-pages", args, shown.Reader(), v.S); err != nil {
 		return err
 	}
-	for path, err := range shown.Texts() {
-		if err == nil && ctx.Err() != nil {
-			err = context.Cause(ctx)
-		}
+	for path, err := range entries.While(ctx, shown.Texts()) {
 		if err != nil {
 			return err
 		}

@@ -32,13 +32,9 @@ func (p *pile) add(e *feedconv.Entry) {
 		}
 	}
 	for _, t := range []time.Time{e.Published, e.Updated} {
-		b.Int(t.Unix())
-		b.Uint(uint64(t.Nanosecond()))
+		b.Time(t.UTC())
 	}
-	b.Uint(uint64(len(e.Categories)))
-	for _, c := range e.Categories {
-		b.Text(c)
-	}
+	b.Texts(e.Categories)
 	b.Uint(uint64(len(e.Enclosures)))
 	for _, enc := range e.Enclosures {
 		b.Text(enc.URL)
@@ -75,12 +71,9 @@ func (p *pile) entry(i int) (*feedconv.Entry, error) {
 		}
 	}
 	for _, t := range []*time.Time{&e.Published, &e.Updated} {
-		seconds := in.Int()
-		*t = time.Unix(seconds, int64(in.Uint())).UTC()
+		*t = in.Time()
 	}
-	for range in.Uint() {
-		e.Categories = append(e.Categories, in.Text())
-	}
+	e.Categories = in.Texts()
 	for range in.Uint() {
 		e.Enclosures = append(e.Enclosures, feedconv.Enclosure{URL: in.Text(), Type: in.Text(), Length: in.Int()})
 	}

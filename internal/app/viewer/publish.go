@@ -160,10 +160,7 @@ func (p *publisher) fill(ctx context.Context) (list *pile, err error) {
 	}()
 	ids := spill.NewSet()
 	// Oldest first: of several that share an id the oldest keeps it.
-	for r, err := range p.newest(found) {
-		if err == nil && ctx.Err() != nil {
-			err = context.Cause(ctx)
-		}
+	for r, err := range entries.While(ctx, p.newest(found)) {
 		if err != nil {
 			return nil, err
 		}

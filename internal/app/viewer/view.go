@@ -34,8 +34,6 @@ type Common struct {
 	Terminal string
 	// Index is how the index is kept that answers queries, see package index.
 	Index index.Options
-	// Brief is that the process ends with the command, see [index.Options].
-	Brief bool
 
 	most int // entries in memory at once, for tests; 0 for a few thousand
 }
@@ -67,9 +65,7 @@ func (c Common) open(words []string, format command.PrinterOptions, s *command.S
 			return nil, err
 		}
 	}
-	kept := c.Index
-	kept.Brief = kept.Brief || c.Brief
-	v.Store, v.index, err = index.Open(c.Dir, v.clock, s, kept)
+	v.Store, v.index, err = index.Open(c.Dir, v.clock, s, c.Index)
 	if err != nil {
 		return nil, err
 	}
