@@ -130,22 +130,29 @@ func (r *rows) close() {
 }
 
 // A file that somebody damaged can have anything anywhere: what is of another type is
-// as if it were nothing.
+// as if it were nothing. So is all of a row that is not there, as the statement failed.
+
+func (r *rows) value(i int) driver.Value {
+	if i >= len(r.values) {
+		return nil
+	}
+	return r.values[i]
+}
 
 func (r *rows) int(i int) int64 {
-	n, _ := r.values[i].(int64)
+	n, _ := r.value(i).(int64)
 	return n
 }
 
-func (r *rows) null(i int) bool { return r.values[i] == nil }
+func (r *rows) null(i int) bool { return r.value(i) == nil }
 
 func (r *rows) text(i int) string {
-	s, _ := r.values[i].(string)
+	s, _ := r.value(i).(string)
 	return s
 }
 
 func (r *rows) blob(i int) []byte {
-	b, _ := r.values[i].([]byte)
+	b, _ := r.value(i).([]byte)
 	return b
 }
 

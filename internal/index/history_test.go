@@ -283,15 +283,17 @@ func (h *history) backdate() {
 func (h *history) settings() {
 	feed := h.one(h.feeds)
 	src := filepath.Join(h.dir.Path, "src", dir.Hash(feed))
-	h.must(os.MkdirAll(filepath.Join(src, "etc/view"), 0o777))
-	h.must(os.MkdirAll(filepath.Join(src, "etc/history"), 0o777))
-	switch h.random.IntN(6) {
+	write := func(name, text string) {
+		h.must(os.MkdirAll(filepath.Dir(filepath.Join(src, name)), 0o777))
+		h.must(os.WriteFile(filepath.Join(src, name), []byte(text), 0o666))
+	}
+	switch h.random.IntN(9) {
 	case 0:
-		h.must(os.WriteFile(filepath.Join(src, "etc/view/alias"), []byte(h.words(1)+"\n"), 0o666))
+		write("etc/view/alias", h.words(1)+"\n")
 	case 1:
-		h.must(os.WriteFile(filepath.Join(src, "etc/categories"), []byte(h.words(1)+"/"+h.words(1)+"\n"), 0o666))
+		write("etc/categories", h.words(1)+"/"+h.words(1)+"\n")
 	case 2:
-		h.must(os.WriteFile(filepath.Join(src, "name"), []byte(h.words(2)+"\n"), 0o666))
+		write("name", h.words(2)+"\n")
 	case 3:
 		var b strings.Builder
 		for range 20 {
@@ -300,11 +302,20 @@ func (h *history) settings() {
 		if h.random.IntN(6) == 0 {
 			b.WriteString("nonsense\n")
 		}
-		h.must(os.WriteFile(filepath.Join(src, "etc/history/complete"), []byte(b.String()), 0o666))
+		write("etc/history/complete", b.String())
 	case 4:
 		h.must(os.Remove(filepath.Join(src, "etc/history/complete")))
 	case 5:
-		h.must(os.WriteFile(filepath.Join(src, "author"), []byte(h.words(1)+"\n"), 0o666))
+		write("author", h.words(1)+"\n")
+	case 6:
+		h.must(os.RemoveAll(filepath.Join(src, "etc", h.one([]string{"view", "history"}))))
+	case 7: // all settings go away together, and come back
+		for _, names := range [][2]string{{"etc", "away"}, {"was", "etc"}, {"away", "was"}} {
+			h.must(os.Rename(filepath.Join(src, names[0]), filepath.Join(src, names[1])))
+		}
+	case 8:
+		when := time.Now().Add(time.Duration(h.random.IntN(7)-3) * time.Hour).Truncate(time.Second)
+		h.must(os.Chtimes(filepath.Join(src, "etc"), when, when))
 	}
 }
 
@@ -312,6 +323,7 @@ func (h *history) settings() {
 func (h *history) asking() *exec.Cmd {
 	cmd := h.child()
 	cmd.Env = append(cmd.Env, "LEKTOR_INDEX_PENDING="+strconv.Itoa(h.pending))
+	cmd.Stderr = &bytes.Buffer{}
 	return cmd
 }
 
@@ -327,7 +339,9 @@ func (h *history) beside() {
 		h.compare()
 	}
 	_, _ = io.Copy(io.Discard, out)
-	h.must(cmd.Wait())
+	if err := cmd.Wait(); err != nil {
+		h.Fatalf("%v: %s", err, cmd.Stderr)
+	}
 }
 
 // kill kills a process that works on the index, at any moment: one that builds it, or
