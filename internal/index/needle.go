@@ -24,10 +24,12 @@ const (
 	manyWords = 64
 	// tooManyWords is where to look them up takes longer than to read entries.
 	tooManyWords = 20000
-	// manyFound is how many entries are looked for where there is no end in sight; most
-	// queries want the newest, and these are found by reading the newest.
-	manyFound = 200000
 )
+
+// manyFound is how many entries are looked for at most, of so many, where only the newest
+// are wanted. To find those of a word takes the longer the more have it, and to read the
+// newest until enough of them have it the shorter: there both take about the same.
+func manyFound(all int64) int { return int(300 * math.Sqrt(float64(all))) }
 
 // needle gives what is known of a folded text.
 func (v *View) needle(text string) *needle {
@@ -55,7 +57,7 @@ func (n *needle) find(p *postings, text string, limited bool) {
 	if len(list) == 1 {
 		most = tooManyWords
 		if limited {
-			limit = manyFound
+			limit = manyFound(n.s.next)
 		}
 	}
 	words := make([][]string, len(list))
