@@ -182,8 +182,11 @@ func (h *History) Whole() error {
 // CompletePath is where [History.Present] records, below src/, for those who want to know
 // whether it has since.
 func CompletePath(hash string) string {
-	return hash + "/etc/" + areaHistory + "/" + fileComplete
+	return SettingsPath(hash) + "/" + areaHistory + "/" + fileComplete
 }
+
+// SettingsPath is the directory of what programs and users keep about a feed, below src/.
+func SettingsPath(hash string) string { return hash + "/etc" }
 
 // Present records the entries of a document that says that it is complete, in its
 // order, by the 16 digits of their unique names; see [lektordir.Dir.Complete].

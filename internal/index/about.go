@@ -4,14 +4,13 @@ import (
 	"context"
 	"strings"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/lektordir/lektor/internal/entries"
 	"github.com/lektordir/lektor/internal/feeddir"
 	"github.com/lektordir/lektor/lektordir"
 )
 
-// about is what queries ask of a feed, and the stamp of the files that say it.
+// about is what queries ask of a feed, and the stamps of the files that say it, each with
+// a slash after it.
 type about struct {
 	feed  int64
 	stamp stamp
@@ -19,17 +18,36 @@ type about struct {
 	sure  int             // of how many files it was looked whether they still say so
 }
 
-// toldBy gives the files below src/ that say what queries ask of a feed, first those
-// that say what it is called.
-func toldBy(hash string) []string {
-	return []string{hash + "/name", feeddir.AliasPath(hash), hash + "/id", hash + "/author"}
-}
+// Files below src/$feed that say what queries ask of a feed, in the order of their
+// stamps; first those that say what it is called.
+const (
+	ofName = iota
+	ofAlias
+	ofID
+	ofAuthor
+)
 
 // Of how many of these files it is looked whether they are as they were.
 const (
-	nameFiles = 2
-	allFiles  = 4
+	nameFiles = ofAlias + 1
+	allFiles  = ofAuthor + 1
 )
+
+// lookAbout looks at one of these files.
+func (v *View) lookAbout(f *feed, file int, known stamp) (stamp, times) {
+	var path string
+	switch file {
+	case ofName:
+		path = f.hash + "/name"
+	case ofAlias:
+		path = feeddir.AliasPath(f.hash)
+	case ofID:
+		path = f.hash + "/id"
+	case ofAuthor:
+		path = f.hash + "/author"
+	}
+	return lookAgain(v.s.src, path, known)
+}
 
 // about gives what is known of a feed; ok is false where each entry may say otherwise.
 func (v *View) about(f *feed) (said *lektordir.Feed, ok bool) { return v.some(f, allFiles) }
@@ -79,8 +97,20 @@ func (v *View) aboutOf(r *rows) *about {
 
 // holds reports whether some of the files are those that it was read from.
 func (v *View) holds(f *feed, a *about, files int) bool {
-	if a == nil || !strings.HasPrefix(string(a.stamp), string(v.aboutStamp(f, files, nil))) {
+	if a == nil {
 		return false
+	}
+	rest := a.stamp
+	for file := range files {
+		now := absent
+		if file != ofAlias || !f.bare {
+			now, _ = v.lookAbout(f, file, rest[:min(stampSize, len(rest))])
+		}
+		n := len(now)
+		if n == 0 || len(rest) <= n || rest[:n] != now || rest[n] != '/' {
+			return false
+		}
+		rest = rest[n+1:]
 	}
 	a.sure = max(a.sure, files)
 	return true
@@ -113,38 +143,38 @@ func (v *View) someOfAll(ctx context.Context, feeds []*feed, files int) {
 	}
 }
 
-// aboutStamp is that of some of the files together. It calls each, if it is not nil, for
-// the stamp of each.
-func (v *View) aboutStamp(f *feed, files int, each func(stamp, *unix.Stat_t) stamp) stamp {
-	var all strings.Builder
-	for _, path := range toldBy(f.hash)[:files] {
-		s, st := look(v.s.src, path)
-		if each != nil {
-			s = each(s, st)
-		}
-		all.WriteString(string(s))
-		all.WriteByte('/')
-	}
-	return stamp(all.String())
-}
-
 // readAbout reads it, and keeps it for the file.
 func (v *View) readAbout(f *feed) *about {
-	now := v.x.now()
-	sure := true
-	a := &about{feed: f.id, sure: allFiles, stamp: v.aboutStamp(f, allFiles, func(s stamp, st *unix.Stat_t) stamp {
-		sure = sure && settled(s, st, now) != ""
-		return s
-	})}
+	then := v.x.now()
+	before := v.aboutStamps(f, &then)
+	a := &about{feed: f.id, sure: allFiles, stamp: before}
 	said, err := v.x.dir.ReadFeed(f.hash)
 	if err != nil {
 		return a
 	}
 	a.said = said
-	if sure {
+	// What was not there has no time that tells when it came.
+	if before != "" && v.aboutStamps(f, nil) == before {
 		v.learned = append(v.learned, a)
 	}
 	return a
+}
+
+// aboutStamps are those of all the files, "" where one cannot be relied on that was looked
+// at then, or at any time where that is nil.
+func (v *View) aboutStamps(f *feed, then *moment) stamp {
+	var all strings.Builder
+	for file := range allFiles {
+		now, t := v.lookAbout(f, file, "")
+		if then != nil {
+			now = settled(now, t, *then)
+		}
+		if now == "" {
+			return ""
+		}
+		all.WriteString(string(now) + "/")
+	}
+	return stamp(all.String())
 }
 
 // learn writes what was read of feeds, if nobody else is writing. No transaction is

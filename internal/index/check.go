@@ -135,7 +135,7 @@ func (c *check) asBefore(f *feed) bool {
 		}
 	}
 	now, _ := look(c.src, feeddir.CompletePath(f.hash))
-	return now == f.now[ofList]
+	return now == f.now[ofList] || now == absent && f.hadNoList()
 }
 
 // changed reports whether an entry has come, moved, or been written to since the index
@@ -144,8 +144,8 @@ func (c *check) changed(ref lektordir.Ref) bool {
 	if f := c.feeds[ref.Feed]; f != nil && !c.asBefore(f) {
 		return true
 	}
-	_, st := look(unix.AT_FDCWD, c.x.dir.Abs(ref))
-	return st == nil || !time.Unix(st.Ctim.Unix()).Before(c.begun)
+	_, t := look(unix.AT_FDCWD, c.x.dir.Abs(ref))
+	return t == (times{}) || !time.Unix(t.ctime.Unix()).Before(c.begun)
 }
 
 // differs tells how the index differs from an entry, of which d was read, nil for one

@@ -208,6 +208,8 @@ type session struct {
 	unlock func()
 	c      *conn
 	src    int // the directory of feeds, open
+	// srcTold is that a directory in it has another stamp when something in it has changed.
+	srcTold bool
 
 	feeds map[string]*feed // by hash
 	byID  map[int64]*feed

@@ -289,6 +289,7 @@ func (x *Index) build(ctx context.Context, progress func(done, total int)) error
 		}
 		s.c.exec("COMMIT")
 	}
+	s.keepAllBare()
 	if err := s.work(ctx); err != nil {
 		return err
 	}

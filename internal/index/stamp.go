@@ -23,27 +23,43 @@ const (
 	coarseStep = 2100 * time.Millisecond
 )
 
-func stampOf(st *unix.Stat_t) stamp {
-	var b [48]byte
-	for i, n := range [6]int64{
+const stampSize = 48
+
+func stampOf(st *unix.Stat_t) stamp { return stampLike(st, "") }
+
+// stampLike is stampOf, where the outcome is mostly one that is in memory.
+func stampLike(st *unix.Stat_t, known stamp) stamp {
+	var b [stampSize]byte
+	for i, n := range [stampSize / 8]int64{
 		int64(st.Dev), int64(st.Ino), unix.TimespecToNsec(st.Mtim), unix.TimespecToNsec(st.Ctim), int64(st.Size), int64(st.Nlink),
 	} {
 		binary.LittleEndian.PutUint64(b[8*i:], uint64(n))
 	}
+	if string(b[:]) == string(known) {
+		return known
+	}
 	return stamp(b[:])
 }
 
+// times are those of a file; zero for what is not there.
+type times struct{ mtime, ctime unix.Timespec }
+
+func timesOf(st *unix.Stat_t) times { return times{st.Mtim, st.Ctim} }
+
 // look gives the stamp of a path relative to the directory that is open as at. Below a
 // directory that could not be opened nothing is there.
-func look(at int, path string) (stamp, *unix.Stat_t) {
+func look(at int, path string) (stamp, times) { return lookAgain(at, path, "") }
+
+// lookAgain is look, where known is mostly what it is.
+func lookAgain(at int, path string, known stamp) (stamp, times) {
 	var st unix.Stat_t
 	if err := unix.Fstatat(at, path, &st, 0); err != nil {
 		if err == unix.ENOENT || err == unix.ENOTDIR || err == unix.EBADF {
-			return absent, nil
+			return absent, times{}
 		}
-		return "", nil
+		return "", times{}
 	}
-	return stampOf(&st), &st
+	return stampLike(&st, known), timesOf(&st)
 }
 
 // moment is when something was looked at, by two clocks: that of Options, and the one by
@@ -56,18 +72,18 @@ func (x *Index) now() moment { return moment{x.o.Clock(), time.Now()} }
 // settled reports whether what was looked at then, and had such times, can be relied on:
 // its last change is longer ago than a step of the clock of its file system. Any change
 // sets the ctime, which nobody else can set.
-func (m moment) settled(mtime, ctime unix.Timespec) bool {
+func (m moment) settled(t times) bool {
 	step := fineStep
-	if ctime.Nsec == 0 || mtime.Nsec == 0 {
+	if t.ctime.Nsec == 0 || t.mtime.Nsec == 0 {
 		step = coarseStep
 	}
-	at := time.Unix(ctime.Unix())
+	at := time.Unix(t.ctime.Unix())
 	return m.clock.Sub(at) > step && m.kernel.Sub(at) > step
 }
 
 // settled gives the stamp if what was looked at then can be relied on.
-func settled(s stamp, st *unix.Stat_t, then moment) stamp {
-	if st == nil || then.settled(st.Mtim, st.Ctim) {
+func settled(s stamp, t times, then moment) stamp {
+	if t == (times{}) || then.settled(t) {
 		return s
 	}
 	return ""

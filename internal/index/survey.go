@@ -21,8 +21,9 @@ type feed struct {
 	id   int64 // 0 for one that the index does not have yet
 	hash string
 	// stamps are those of new/$feed, cur/$feed and of the list of the document, when
-	// they were read; now is what they are now.
+	// they were read; now is what they are now. For a list that is not there, see bare.
 	stamps, now [3]stamp
+	bare        bool
 	ctime       int64 // of the later of the two directories, in nanoseconds
 }
 
@@ -35,6 +36,59 @@ const (
 )
 
 func (f *feed) dirty(place int) bool { return f.now[place] == "" || f.now[place] != f.stamps[place] }
+
+// A feed mostly has neither a complete document nor an alias, nor the directories in
+// which they would be. That there is none of these is told by the directory that would
+// have them, src/$feed/etc, in one look: the stamp of a list that is not there is then
+// absent, with that of the directory after it.
+
+// lookList looks at the list of the document.
+func (s *session) lookList(f *feed) {
+	was := f.stamps[ofList]
+	f.bare = false
+	if etc, ok := bare(was); ok && s.srcTold {
+		if now, _ := lookAgain(s.src, feeddir.SettingsPath(f.hash), etc); now == etc {
+			f.now[ofList], f.bare = was, true
+			return
+		}
+	}
+	f.now[ofList], _ = lookAgain(s.src, feeddir.CompletePath(f.hash), was)
+	if f.now[ofList] == absent && f.hadNoList() {
+		f.now[ofList] = was
+	}
+}
+
+// hadNoList reports whether the feed had no list when it was read.
+func (f *feed) hadNoList() bool {
+	_, ok := bare(f.stamps[ofList])
+	return ok || f.stamps[ofList] == absent
+}
+
+// bare gives the stamp of the directory that had neither list nor alias below it, which
+// may be absent as well. It is told from other stamps by its length.
+func bare(s stamp) (etc stamp, ok bool) {
+	if n := len(s) - len(absent); n == stampSize || n == len(absent) {
+		return s[len(absent):], true
+	}
+	return "", false
+}
+
+// listStamp gives the stamp to be kept for the list of the document, as it is now.
+func (s *session) listStamp(f *feed) stamp {
+	read := s.x.now()
+	// The directory first: what comes to it after this look makes it another one.
+	etc, at := look(s.src, feeddir.SettingsPath(f.hash))
+	now, t := look(s.src, feeddir.CompletePath(f.hash))
+	if now != absent || !s.srcTold || settled(etc, at, read) == "" {
+		return settled(now, t, read)
+	}
+	for _, below := range []string{feeddir.CompletePath(f.hash), feeddir.AliasPath(f.hash)} {
+		if there, _ := look(s.src, path.Dir(below)); there != absent {
+			return now
+		}
+	}
+	return absent + etc
+}
 
 // gone reports whether the feed has neither directory any more.
 func (f *feed) gone() bool { return f.now[inNew] == absent && f.now[inCur] == absent }
@@ -110,12 +164,16 @@ func (s *session) survey(ctx context.Context) (dirty bool, err error) {
 	}
 	read := s.x.now()
 	changed := false
+	// Of new/ and cur/ it is known that their file system tells, see keepsTimes.
+	var src unix.Stat_t
+	s.srcTold = unix.Fstat(s.src, &src) == nil
 	for i, fd := range t.fds {
 		var st unix.Stat_t
 		if err := unix.Fstat(fd, &st); err != nil {
 			return false, &dirError{err}
 		}
-		t.now[i] = settled(stampOf(&st), &st, read)
+		t.now[i] = settled(stampOf(&st), timesOf(&st), read)
+		s.srcTold = s.srcTold && st.Dev == src.Dev
 		changed = changed || t.now[i] == "" || t.now[i] != known[i]
 	}
 	if changed {
@@ -131,12 +189,11 @@ func (s *session) survey(ctx context.Context) (dirty bool, err error) {
 		f := feeds[n]
 		f.ctime = 0
 		for i, fd := range t.fds {
-			var st *unix.Stat_t
-			if f.now[i], st = look(fd, f.hash); st != nil {
-				f.ctime = max(f.ctime, unix.TimespecToNsec(st.Ctim))
-			}
+			var t times
+			f.now[i], t = lookAgain(fd, f.hash, f.stamps[i])
+			f.ctime = max(f.ctime, unix.TimespecToNsec(t.ctime))
 		}
-		f.now[ofList], _ = look(s.src, feeddir.CompletePath(f.hash))
+		s.lookList(f)
 	})
 	if err != nil {
 		return false, err
@@ -197,7 +254,7 @@ func (s *session) list(f *feed, place int) (*listing, error) {
 	}
 	l := &listing{names: names}
 	if unix.Fstat(fd, &after) == nil && stampOf(&before) == stampOf(&after) {
-		l.stamp = settled(stampOf(&before), &before, read)
+		l.stamp = settled(stampOf(&before), timesOf(&before), read)
 	}
 	return l, nil
 }

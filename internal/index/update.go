@@ -13,7 +13,6 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/lektordir/lektor/internal/feeddir"
 	"github.com/lektordir/lektor/lektordir"
 )
 
@@ -312,6 +311,8 @@ func (u *update) feed(f *feed) error {
 	}
 	if f.dirty(ofList) {
 		u.complete(f)
+	} else {
+		u.keepBare(f)
 	}
 	var changed []*dirList
 	for place := range 2 {
@@ -428,13 +429,37 @@ func flagBits(r lektordir.Ref) (unread, marked int64) {
 	return unread, marked
 }
 
+// keepList keeps the stamp that the list of a feed's document has now. Whoever calls it
+// has it told what that changes, unless there was no list and is none.
+func (s *session) keepList(f *feed, now stamp) {
+	s.c.exec("UPDATE feed SET complete = ? WHERE id = ? AND coalesce(complete, x'') = ?", []byte(now), f.id, []byte(f.stamps[ofList]))
+	f.stamps[ofList] = now
+}
+
+// keepBare keeps how that there is no list is told by one look, where it is not known.
+func (s *session) keepBare(f *feed) {
+	if f.bare || !f.hadNoList() {
+		return
+	}
+	if now := s.listStamp(f); now != f.stamps[ofList] {
+		if _, ok := bare(now); ok || now == absent {
+			s.keepList(f, now)
+		}
+	}
+}
+
+// keepAllBare does so for all feeds. No transaction is open, before and after.
+func (s *session) keepAllBare() {
+	s.c.exec("BEGIN IMMEDIATE")
+	for _, f := range s.byID {
+		s.keepBare(f)
+	}
+	s.c.exec("COMMIT")
+}
+
 // complete takes note that another set of entries is in the document of a feed.
 func (u *update) complete(f *feed) {
-	read := u.x.now()
-	now, st := look(u.src, feeddir.CompletePath(f.hash))
-	now = settled(now, st, read)
-	u.c.exec("UPDATE feed SET complete = ? WHERE id = ?", []byte(now), f.id)
-	f.stamps[ofList] = now
+	u.keepList(f, u.listStamp(f))
 	for place := range 2 {
 		for _, e := range u.list(f, place).entries {
 			if r, ok := u.c.one("SELECT key FROM entry WHERE id = ?", int64(e.id)); ok {
@@ -636,7 +661,7 @@ func (u *update) insert(a arrival, d *doc, then moment, wait bool) {
 			young, u.young = d.young, true
 			// What is written to it in the same step of the clock leaves no trace: it is
 			// read again.
-			if at := unix.NsecToTimespec(d.young); !then.settled(at, at) {
+			if at := unix.NsecToTimespec(d.young); !then.settled(times{at, at}) {
 				young = d.young - 1
 			}
 		}
