@@ -25,13 +25,13 @@ type knowing struct {
 	err   error
 }
 
-func (k *knowing) Look(context.Context) (entries.View, error)                   { return k, nil }
-func (k *knowing) Failed(err error)                                             { k.err = err }
-func (k *knowing) Missed(int)                                                   {}
-func (k *knowing) Tallies() (map[string]entries.Tally, error)                   { return nil, nil }
-func (k *knowing) Complaints() []error                                          { return nil }
-func (k *knowing) Close()                                                       {}
-func (k *knowing) Dates(context.Context, func(string, string, time.Time)) error { return nil }
+func (k *knowing) Look(context.Context) (entries.View, error)                         { return k, nil }
+func (k *knowing) Failed(err error)                                                   { k.err = err }
+func (k *knowing) Missed(int)                                                         {}
+func (k *knowing) Tallies() (map[string]entries.Tally, error)                         { return nil, nil }
+func (k *knowing) Complaints() []error                                                { return nil }
+func (k *knowing) Close()                                                             {}
+func (k *knowing) Dates(context.Context, bool, func(string, string, time.Time)) error { return nil }
 
 func (k *knowing) Find(_ context.Context, _ entries.Wanted, yield func(entries.Hit) bool) error {
 	for i, h := range k.hits {

@@ -64,20 +64,30 @@ func (s *Store) Tallies(ctx context.Context) (map[string]Tally, error) {
 	return all, err
 }
 
-// Indexed gives the entries of a selection as [Store.Select] does, and false where only
-// the directory can tell. The error is the context's.
-func (s *Store) Indexed(ctx context.Context, sel Selection) (found []*Record, ok bool, err error) {
-	ok, err = s.look(ctx, func(v View) error {
-		return s.find(ctx, v, sel, taker{take: func(r *Record) { found = append(found, r) }})
-	})
-	return found, ok, err
+// Indexed gives take the entries of a selection, as [Store.Select] finds them, and reports
+// false where only the directory can tell: then what take was given is void. The error is
+// the context's.
+func (s *Store) Indexed(ctx context.Context, sel Selection, take func(*Record)) (ok bool, err error) {
+	if sel.Newest == 0 {
+		return s.look(ctx, func(v View) error { return s.find(ctx, v, sel, taker{take: take}) })
+	}
+	sel.Want |= lektordir.FieldPubDate
+	b := newBest(&sel)
+	ok, err = s.look(ctx, func(v View) error { return s.find(ctx, v, sel, taker{take: b.add, enough: b.enough}) })
+	if ok {
+		for _, r := range b.list {
+			take(r)
+		}
+	}
+	return ok, err
 }
 
-// Dates calls f with the dates of the entries that the index knows, see [Record.Date];
-// feed is a hash. It reports false where there is no index. The error is the context's.
-func (s *Store) Dates(ctx context.Context, f func(feed, unique string, when time.Time)) (ok bool, err error) {
+// Dates calls f with the dates of the entries that the index knows, of the unread ones
+// alone if so asked, see [Record.Date]; feed is a hash. It reports false where there is no
+// index. The error is the context's.
+func (s *Store) Dates(ctx context.Context, unread bool, f func(feed, unique string, when time.Time)) (ok bool, err error) {
 	return s.look(ctx, func(v View) error {
-		return v.Dates(ctx, func(feed, unique string, pubdate time.Time) {
+		return v.Dates(ctx, unread, func(feed, unique string, pubdate time.Time) {
 			f(feed, unique, query.Date(lektordir.Ref{Feed: feed, Unique: unique}, &lektordir.Entry{PubDate: pubdate}, s.Now))
 		})
 	})

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"hash/maphash"
+	"iter"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -136,6 +137,13 @@ func (l *library) Overview(ctx context.Context, newest int) (*tui.Overview, erro
 			if known != nil {
 				o.Counts = known.Feeds
 				o.Newest = listed(known.Newest)
+				total := 0
+				for _, n := range known.Feeds {
+					total += n.All
+				}
+				l.mu.Lock()
+				l.total = total
+				l.mu.Unlock()
 				return nil
 			}
 		}
@@ -237,52 +245,75 @@ func (l *library) Feeds(ctx context.Context) ([]tui.Feed, error) {
 	return slices.DeleteFunc(list, func(f tui.Feed) bool { return f.Hash == "" }), err
 }
 
-func (l *library) List(ctx context.Context, feeds ...string) ([]lektordir.Ref, error) {
-	all := len(feeds) == 0
-	if !all {
-		// A feed that is nowhere has no entries; a lektor-dir that is nowhere is another
-		// matter.
-		for _, place := range []string{"new", "cur"} {
-			if _, err := os.Stat(l.dir.Join(place)); err != nil {
-				return nil, err
-			}
+func (l *library) List(ctx context.Context, feeds ...string) iter.Seq2[[]lektordir.Ref, error] {
+	return func(yield func([]lektordir.Ref, error) bool) {
+		all := len(feeds) == 0
+		feeds, err := l.places(feeds)
+		if err != nil {
+			yield(nil, err)
+			return
 		}
-	} else {
-		for _, place := range []string{"new", "cur"} {
-			ents, err := os.ReadDir(l.dir.Join(place))
-			if err != nil {
-				return nil, err
+		// In parts, on all processors. What is malformed was told by ls and check.
+		const part = 16
+		total := 0
+		for parts := range slices.Chunk(slices.Collect(slices.Chunk(feeds, part)), crew.Size()) {
+			lists := make([][]lektordir.Ref, len(parts))
+			work := crew.New()
+			for i, some := range parts {
+				work.Go(func() error {
+					lists[i], _ = l.dir.List(ctx, lektordir.ListOptions{Feeds: some, SkipTrashed: true})
+					return context.Cause(ctx)
+				})
 			}
-			for _, e := range ents {
-				if !strings.HasPrefix(e.Name(), ".") {
-					feeds = append(feeds, e.Name())
+			if err := work.Wait(); err != nil {
+				yield(nil, err)
+				return
+			}
+			for _, list := range lists {
+				if total += len(list); !yield(list, nil) {
+					return
 				}
 			}
 		}
+		if all {
+			l.mu.Lock()
+			l.total = total
+			l.mu.Unlock()
+		}
+	}
+}
+
+// places gives the feeds that have entries, if it was given none.
+func (l *library) places(feeds []string) ([]string, error) {
+	given := len(feeds) > 0
+	for _, place := range []string{"new", "cur"} {
+		if given {
+			// A feed that is nowhere has no entries; a lektor-dir that is nowhere is another
+			// matter.
+			if _, err := os.Stat(l.dir.Join(place)); err != nil {
+				return nil, err
+			}
+			continue
+		}
+		ents, err := os.ReadDir(l.dir.Join(place))
+		if err != nil {
+			return nil, err
+		}
+		for _, e := range ents {
+			if !strings.HasPrefix(e.Name(), ".") {
+				feeds = append(feeds, e.Name())
+			}
+		}
+	}
+	if !given {
 		slices.Sort(feeds)
 		feeds = slices.Compact(feeds)
 	}
-	// In parts, on all processors. What is malformed was told by ls and check.
-	const part = 64
-	lists := make([][]lektordir.Ref, (len(feeds)+part-1)/part)
-	work := crew.New()
-	for i, some := range slices.Collect(slices.Chunk(feeds, part)) {
-		work.Go(func() error {
-			lists[i], _ = l.dir.List(ctx, lektordir.ListOptions{Feeds: some, SkipTrashed: true})
-			return context.Cause(ctx)
-		})
-	}
-	if err := work.Wait(); err != nil {
-		return nil, err
-	}
-	refs := slices.Concat(lists...)
-	if all {
-		l.mu.Lock()
-		l.total = len(refs)
-		l.mu.Unlock()
-	}
-	return refs, nil
+	return feeds, nil
 }
+
+// manyDates is of how many entries the dates are in memory that nobody has asked about.
+const manyDates = 200_000
 
 // Learn asks the index, which it begins first where there are many entries and none is
 // there. What that does not tell is read.
@@ -296,11 +327,22 @@ func (l *library) Learn(ctx context.Context, refs []lektordir.Ref, progress func
 		// Whoever cannot have one, or not now, reads the entries after all.
 		_ = x.Build(ctx, func(done, total int) { progress("indexing", done, total) })
 	}
+	// What is unread is asked about first.
+	many := total > manyDates
+	var asked map[uint64]bool
+	if many && len(refs) > 0 {
+		asked = make(map[uint64]bool, len(refs))
+		for _, r := range refs {
+			asked[l.dates.key(r.Feed, r.Unique)] = true
+		}
+	}
 	s := l.indexed()
-	if _, err := s.Dates(ctx, func(feed, unique string, when time.Time) {
+	if _, err := s.Dates(ctx, many && len(refs) == 0, func(feed, unique string, when time.Time) {
 		l.mu.Lock()
 		defer l.mu.Unlock()
-		l.dates.put(feed, unique, when)
+		if asked == nil || asked[l.dates.key(feed, unique)] {
+			l.dates.put(feed, unique, when)
+		}
 	}); err != nil {
 		return err
 	}
@@ -393,12 +435,19 @@ func (l *library) Query(_ context.Context, text string) (tui.Query, error) {
 		return tui.Query{}, err
 	}
 	m := q.Bind(l.clock())
-	find := func(ctx context.Context) ([]lektordir.Ref, bool) {
-		found, ok, err := l.indexed().Indexed(ctx, entries.Selection{Query: q, All: true})
-		refs := make([]lektordir.Ref, len(found))
-		for i, r := range found {
-			refs[i] = r.Ref
-		}
+	find := func(ctx context.Context, newest int) ([]lektordir.Ref, bool) {
+		var refs []lektordir.Ref
+		ok, err := l.indexed().Indexed(ctx, entries.Selection{Query: q, All: true, Newest: newest}, func(r *entries.Record) {
+			if r.Ref.Trashed() {
+				return
+			}
+			refs = append(refs, r.Ref)
+			if newest > 0 { // then the date is known
+				l.mu.Lock()
+				defer l.mu.Unlock()
+				l.dates.put(r.Ref.Feed, r.Ref.Unique, r.Date())
+			}
+		})
 		return refs, ok && err == nil
 	}
 	match := func(ctx context.Context, refs []lektordir.Ref) []bool {

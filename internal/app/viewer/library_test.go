@@ -2,6 +2,7 @@ package viewer
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -13,6 +14,7 @@ import (
 	"github.com/lektordir/lektor/internal/command"
 	"github.com/lektordir/lektor/internal/entries"
 	"github.com/lektordir/lektor/internal/index"
+	"github.com/lektordir/lektor/internal/testkit/must"
 	"github.com/lektordir/lektor/lektordir"
 )
 
@@ -55,7 +57,7 @@ func TestOverview(t *testing.T) {
 	}
 	compare := func() {
 		t.Helper()
-		refs, err := l.List(ctx)
+		refs, err := listAll(ctx, l)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -115,11 +117,9 @@ func TestOverview(t *testing.T) {
 					match = append(match, refs[i].Path())
 				}
 			}
-			found, ok := q.Find(ctx)
+			found, ok := q.Find(ctx, 0)
 			for _, r := range found {
-				if !r.Trashed() {
-					find = append(find, r.Path())
-				}
+				find = append(find, r.Path())
 			}
 			slices.Sort(find)
 			slices.Sort(match)
@@ -127,6 +127,23 @@ func TestOverview(t *testing.T) {
 				t.Errorf("%s: %t %q, not %q", text, ok, find, match)
 			}
 		}
+		// The newest of all, with their dates.
+		fresh := &library{o: l.o, dir: l.dir, clock: l.clock, dates: newDates()}
+		found, ok := must.Get(fresh.Query(ctx, "")).Find(ctx, 8)
+		if !ok || len(found) == 0 || len(found) > 8 {
+			t.Fatalf("%d %t", len(found), ok)
+		}
+		when, whole := fresh.Dates(ctx, found)
+		oldest := slices.MinFunc(when, time.Time.Compare)
+		for i, r := range refs {
+			if !slices.Contains(found, r) && dates[i].After(oldest) {
+				t.Errorf("%s of %s is not among the newest", r.Path(), dates[i])
+			}
+		}
+		if fresh.mu.Lock(); !whole || len(fresh.dates.of) != len(found) {
+			t.Errorf("%d dates are known of %d", len(fresh.dates.of), len(found))
+		}
+		fresh.mu.Unlock()
 	}
 	compare()
 	// Another viewer marks, a fetcher delivers.
@@ -245,6 +262,17 @@ func tuiHash(t *testing.T, l *library) string {
 	return feeds[0].Hash
 }
 
+// listAll gives all entries in one list.
+func listAll(ctx context.Context, l *library) (refs []lektordir.Ref, err error) {
+	for some, err := range l.List(ctx) {
+		if err != nil {
+			return nil, err
+		}
+		refs = append(refs, some...)
+	}
+	return refs, nil
+}
+
 // Where there can be no index, or there are too few entries for one, dates are read.
 func TestLearnWithoutIndex(t *testing.T) {
 	f := newFixture(t)
@@ -257,7 +285,7 @@ func TestLearnWithoutIndex(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, l := range []*library{few, none} {
-		refs, err := l.List(t.Context())
+		refs, err := listAll(t.Context(), l)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -2,6 +2,7 @@ package tui
 
 import (
 	"context"
+	"iter"
 	"time"
 
 	"github.com/lektordir/lektor/internal/entries"
@@ -54,9 +55,10 @@ type Page struct {
 // Query is a query that was read.
 type Query struct {
 	State bool // it says itself what is read, or flagged
-	// Find gives the entries that it selects, read or not, in any order; ok is false where
-	// only Match can tell.
-	Find func(ctx context.Context) (found []lektordir.Ref, ok bool)
+	// Find gives the entries that it selects, read or not, but none that is trashed, in any
+	// order, or the newest of them, if newest is not 0; ok is false where only Match can
+	// tell.
+	Find func(ctx context.Context, newest int) (found []lektordir.Ref, ok bool)
 	// Match tells which of the entries it selects.
 	Match func(ctx context.Context, refs []lektordir.Ref) []bool
 }
@@ -71,8 +73,9 @@ type Disk interface {
 	// Feeds lists all feeds.
 	Feeds(ctx context.Context) ([]Feed, error)
 	// List lists the entries of feeds, of none for all: one version of each, by feed
-	// and time of delivery, without what is trashed or withdrawn.
-	List(ctx context.Context, feeds ...string) ([]lektordir.Ref, error)
+	// and time of delivery, without what is trashed or withdrawn. It comes in parts, each of
+	// whole feeds; after an error there are no more.
+	List(ctx context.Context, feeds ...string) iter.Seq2[[]lektordir.Ref, error]
 	// Dates gives the dates of entries. Where it would take long, or the context ends
 	// before all are known, the others are those of delivery, and whole is false.
 	Dates(ctx context.Context, refs []lektordir.Ref) (dates []time.Time, whole bool)

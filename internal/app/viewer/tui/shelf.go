@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/lektordir/lektor/internal/crew"
 	"github.com/lektordir/lektor/internal/entries"
@@ -24,9 +25,40 @@ type shelf struct {
 	// bare tells that the entries themselves are not known yet, but how many there are, or
 	// not even that.
 	bare, uncounted bool
+	budget          *budget
+	// lean tells that of the entries those alone are here that are unread, flagged, or were
+	// read here: the others are listed when a list is to have them.
+	lean bool
 }
 
-// onShelf is a feed, with its entries by time of delivery.
+// budget is how much is in memory. It does not change.
+type budget struct {
+	most   int   // entries, of which all are on the shelf
+	listed int   // in a list of a lean shelf that has read ones
+	read   *kept // those that were read here
+}
+
+// mostHere is how many entries there may be, of which all are in memory, some 200 bytes
+// each, and mostListed how many of more are in a list that has read ones, too, which take
+// as much again: more than anybody goes through. Of what is unread there are few.
+const mostHere, mostListed = 200_000, 50_000
+
+// of gives of a feed's entries those that are here.
+func (b *budget) of(refs []lektordir.Ref, lean bool) []lektordir.Ref {
+	if !lean {
+		return refs
+	}
+	var here []lektordir.Ref
+	for _, ref := range refs {
+		if ref.Unread() || ref.HasFlag('F') || b.read.has(keyOf(ref)) {
+			here = append(here, ref)
+		}
+	}
+	return here
+}
+
+// onShelf is a feed, with how many entries it has, and those that are here by time of
+// delivery.
 type onShelf struct {
 	Feed
 	entries.Tally
@@ -84,8 +116,8 @@ type id struct {
 }
 
 // newShelf reads everything, but feeds where these are given.
-func newShelf(ctx context.Context, d Disk, feeds []Feed) (*shelf, error) {
-	var refs []lektordir.Ref
+func newShelf(ctx context.Context, d Disk, feeds []Feed, b *budget) (*shelf, error) {
+	s := &shelf{feeds: map[string]*onShelf{}, budget: b}
 	var work crew.Crew
 	if feeds == nil {
 		work.Go(func() (err error) {
@@ -93,19 +125,33 @@ func newShelf(ctx context.Context, d Disk, feeds []Feed) (*shelf, error) {
 			return err
 		})
 	}
-	work.Go(func() (err error) {
-		refs, err = d.List(ctx)
-		return err
+	work.Go(func() error {
+		n := 0
+		for refs, err := range d.List(ctx) {
+			if err != nil {
+				return err
+			}
+			for hash, of := range byFeed(refs) {
+				s.put(hash, of)
+			}
+			if n += len(refs); n > b.most && !s.lean {
+				s.lean = true
+				for _, f := range s.feeds {
+					f.refs = b.of(f.refs, true)
+				}
+			}
+		}
+		return nil
 	})
 	if err := work.Wait(); err != nil {
 		return nil, err
 	}
-	s := &shelf{feeds: make(map[string]*onShelf, len(feeds))}
 	for _, f := range feeds {
-		s.feeds[f.Hash] = newOnShelf(f)
-	}
-	for hash, of := range byFeed(refs) {
-		s.put(hash, of)
+		named := newOnShelf(f)
+		if of := s.feeds[f.Hash]; of != nil {
+			named.Tally, named.refs = of.Tally, of.refs
+		}
+		s.feeds[f.Hash] = named
 	}
 	// A list of saved queries that cannot be read is not worth the rest.
 	s.saved, _ = d.Saved(ctx)
@@ -117,19 +163,20 @@ func newShelf(ctx context.Context, d Disk, feeds []Feed) (*shelf, error) {
 func (s *shelf) with(ctx context.Context, d Disk, feeds []string) (*shelf, error) {
 	for _, hash := range feeds {
 		if s.feeds[hash] == nil {
-			return newShelf(ctx, d, nil) // a feed that is new has a name and folders
+			return newShelf(ctx, d, nil, s.budget) // a feed that is new has a name and folders
 		}
 	}
-	refs, err := d.List(ctx, feeds...)
-	if err != nil {
-		return nil, err
-	}
-	t := &shelf{feeds: maps.Clone(s.feeds), saved: s.saved}
+	t := &shelf{feeds: maps.Clone(s.feeds), saved: s.saved, budget: s.budget, lean: s.lean}
 	for _, hash := range feeds {
 		t.put(hash, nil)
 	}
-	for hash, of := range byFeed(refs) {
-		t.put(hash, of)
+	for refs, err := range d.List(ctx, feeds...) {
+		if err != nil {
+			return nil, err
+		}
+		for hash, of := range byFeed(refs) {
+			t.put(hash, of)
+		}
 	}
 	t.arrange()
 	return t, nil
@@ -159,7 +206,7 @@ func (s *shelf) put(hash string, refs []lektordir.Ref) {
 	} else {
 		f = newOnShelf(Feed{Hash: hash, Title: hash})
 	}
-	f.refs = refs
+	f.refs = s.budget.of(refs, s.lean)
 	for _, r := range refs {
 		f.Add(r)
 	}
@@ -242,44 +289,137 @@ func (s *shelf) addFeeds(feeds []*onShelf, in string, depth int) {
 	}
 }
 
-// in gives the entries that a node is of, by feed. Of a saved query these are all.
-func (s *shelf) in(of id) []lektordir.Ref { return s.inOf(of, nil) }
-
-// inOf gives those that are of some feeds; of nil for all.
-func (s *shelf) inOf(of id, feeds map[string]bool) []lektordir.Ref {
-	var refs []lektordir.Ref
+// feedsOf gives the feeds that a node is of, in order.
+func (s *shelf) feedsOf(of id) []string {
 	switch of.kind {
 	case feedNode:
-		if f := s.feeds[of.name]; f != nil && (feeds == nil || feeds[of.name]) {
-			refs = f.refs
+		if s.feeds[of.name] == nil {
+			return nil
 		}
-		return slices.Clone(refs)
-	case allNode, savedNode:
-		if feeds == nil {
-			refs = make([]lektordir.Ref, 0, s.all.All)
-		}
-	}
-	for _, hash := range slices.Sorted(maps.Keys(s.feeds)) {
-		f := s.feeds[hash]
-		if feeds != nil && !feeds[hash] {
-			continue
-		}
-		switch of.kind {
-		case flaggedNode:
-			for _, r := range f.refs {
-				if r.HasFlag('F') {
-					refs = append(refs, r)
-				}
-			}
-		case folderNode:
+		return []string{of.name}
+	case folderNode:
+		var hashes []string
+		for hash, f := range s.feeds {
 			if inFolder(f.Folders, of.name) {
-				refs = append(refs, f.refs...)
+				hashes = append(hashes, hash)
 			}
-		default:
-			refs = append(refs, f.refs...)
+		}
+		slices.Sort(hashes)
+		return hashes
+	}
+	return slices.Sorted(maps.Keys(s.feeds))
+}
+
+// in gives p the entries of which a list may be, of some feeds alone where others is not
+// nil. What is read is among them if the list is to have it, or if it is here.
+func (s *shelf) in(ctx context.Context, d Disk, w wanted, others map[string]bool, p *picked) error {
+	hashes := s.feedsOf(w.of)
+	if others != nil {
+		hashes = slices.DeleteFunc(hashes, func(hash string) bool { return !others[hash] })
+	}
+	if s.lean && w.of.kind != flaggedNode && (w.all || w.text() != "") {
+		if len(hashes) == 0 {
+			return nil
+		}
+		for refs, err := range d.List(ctx, hashes...) {
+			if err != nil {
+				return err
+			}
+			p.add(refs)
+		}
+		return nil
+	}
+	if w.of.kind != flaggedNode {
+		n := 0
+		for _, hash := range hashes {
+			n += len(s.feeds[hash].refs)
+		}
+		p.refs = make([]lektordir.Ref, 0, n)
+	}
+	for _, hash := range hashes {
+		refs := s.feeds[hash].refs
+		if w.of.kind == flaggedNode {
+			refs = slices.DeleteFunc(slices.Clone(refs), func(r lektordir.Ref) bool { return !r.HasFlag('F') })
+		}
+		p.add(refs)
+	}
+	return nil
+}
+
+// among gives p of entries that were found those that a node is of.
+func (s *shelf) among(of id, found []lektordir.Ref, p *picked) {
+	feeds := map[string]bool{}
+	for _, hash := range s.feedsOf(of) {
+		feeds[hash] = true
+	}
+	p.add(slices.DeleteFunc(found, func(r lektordir.Ref) bool {
+		return !feeds[r.Feed] || of.kind == flaggedNode && !r.HasFlag('F')
+	}))
+}
+
+// pick begins to pick the entries of a list.
+func (s *shelf) pick(w wanted, keep *kept) *picked {
+	p := &picked{oldest: w.oldest, unread: !w.lists(), keep: keep}
+	if s.lean && w.lists() && w.of.kind != flaggedNode {
+		p.most = s.budget.listed
+	}
+	return p
+}
+
+// picked are the entries of a list: of those that come the ones that it shows, and if they
+// are too many, those that were delivered last, or first.
+type picked struct {
+	most   int // 0 for any number
+	oldest bool
+	unread bool // alone, and what is in keep
+	keep   *kept
+
+	refs  []lektordir.Ref
+	total int       // how many there were
+	bound time.Time // where some were left out: when the last that was not was delivered
+}
+
+func (p *picked) add(refs []lektordir.Ref) {
+	for _, r := range refs {
+		if !p.unread || r.Unread() || p.keep.has(keyOf(r)) {
+			p.refs = append(p.refs, r)
+			p.total++
 		}
 	}
-	return refs
+	if p.most > 0 && len(p.refs) >= 2*p.most {
+		p.cut()
+	}
+}
+
+// of is how many there were, where some were left out; else 0.
+func (p *picked) of() int {
+	if p.bound.IsZero() {
+		return 0
+	}
+	return p.total
+}
+
+// beyond tells whether an entry is to be left out by when it was delivered.
+func (p *picked) beyond(r lektordir.Ref) bool {
+	c := r.Delivered().Compare(p.bound)
+	return !p.bound.IsZero() && (c > 0) == p.oldest && c != 0
+}
+
+// cut leaves out what is too much.
+func (p *picked) cut() {
+	if p.most == 0 || len(p.refs) <= p.most {
+		return
+	}
+	slices.SortFunc(p.refs, func(a, b lektordir.Ref) int {
+		c := cmp.Or(a.Delivered().Compare(b.Delivered()), cmp.Compare(a.Unique, b.Unique), cmp.Compare(a.Feed, b.Feed))
+		if !p.oldest {
+			c = -c
+		}
+		return c
+	})
+	p.bound = p.refs[p.most-1].Delivered()
+	clear(p.refs[p.most:])
+	p.refs = p.refs[:p.most]
 }
 
 // inFolder tells whether one of folders is that of a folded path, or below it.

@@ -15,7 +15,6 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
-	"runtime/debug"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -45,11 +44,12 @@ type Options struct {
 	// Getenv gives a variable; nil stands for [os.Getenv].
 	Getenv func(string) string
 
-	tstp    chan os.Signal
-	childs  atomic.Int32  // that have the terminal
-	ending  chan struct{} // closed when a signal ends the reader
-	caught  chan<- os.Signal
-	settled chan struct{} // told when SIGWINCH was caught
+	most, listed int // see budget; 0 for mostHere and mostListed
+	tstp         chan os.Signal
+	childs       atomic.Int32  // that have the terminal
+	ending       chan struct{} // closed when a signal ends the reader
+	caught       chan<- os.Signal
+	settled      chan struct{} // told when SIGWINCH was caught
 }
 
 func (o *Options) date(t time.Time) string {
@@ -122,17 +122,10 @@ func (o *Options) size() tea.WindowSizeMsg {
 // plainWriter is a file of which the library does not see that it is a terminal.
 type plainWriter struct{ io.Writer }
 
-// softLimit is the memory beyond which it is collected more often.
-const softLimit = 150 << 20
-
 // Run runs the reader until the user ends it, or the context. The terminal is left as
 // it was found, also by a panic and by signals.
 func Run(ctx context.Context, d Disk, o *Options) error {
-	// A hundred thousand entries take 60 MB; what is made anew with each list need not
-	// double that before it is collected.
-	if os.Getenv("GOMEMLIMIT") == "" {
-		defer debug.SetMemoryLimit(debug.SetMemoryLimit(softLimit))
-	}
+	defer softly()()
 	defer crew.Spare()()
 	// What the first ^C ends is not what this is run by: it may be meant for a player
 	// that has the terminal.

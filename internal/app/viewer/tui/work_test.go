@@ -3,6 +3,7 @@ package tui
 import (
 	"context"
 	"fmt"
+	"iter"
 	"runtime"
 	"slices"
 	"sync/atomic"
@@ -51,7 +52,7 @@ func (d *large) Feeds(context.Context) ([]Feed, error) {
 	return feeds, nil
 }
 
-func (d *large) List(_ context.Context, feeds ...string) ([]lektordir.Ref, error) {
+func (d *large) List(_ context.Context, feeds ...string) iter.Seq2[[]lektordir.Ref, error] {
 	d.lists.Add(1)
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -61,7 +62,7 @@ func (d *large) List(_ context.Context, feeds ...string) ([]lektordir.Ref, error
 			refs = append(refs, d.byFeed[hash]...)
 		}
 	}
-	return refs, nil
+	return inOne(refs, nil)
 }
 
 func (d *large) Watch(context.Context, time.Time, func(string)) error { return nil }
