@@ -118,6 +118,8 @@ func (o options) indexing(dir string, t *table) {
 				b.query(g, b.ofMail("lektor-view ls -n 50"), small.ls("-a", q.lektor))
 			}
 			b.query(g, b.ofMail("notmuch search"), b.notmuch("search", "--limit=50", q.notmuch))
+			// What other programs have moved counts, as it does for lektor-view.
+			b.query(g, b.ofMail("notmuch new, search"), []string{"sh", "-c", `notmuch new --quiet && exec notmuch search --limit=50 "$1"`, "sh", q.notmuch})
 		}
 	}
 	// What has come costs the next query; what is unchanged costs nothing.
