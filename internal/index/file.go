@@ -2,9 +2,11 @@ package index
 
 import (
 	"crypto/sha256"
+	"encoding/binary"
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -245,8 +247,7 @@ func (x *Index) open() (*session, error) {
 	if err != nil {
 		return nil, err
 	}
-	// SQLite takes what a page lacks for zeroes. Without a journal nobody is writing.
-	if _, err := os.Lstat(x.path + "-wal"); fi.Size()%pageSize != 0 && errors.Is(err, fs.ErrNotExist) {
+	if !x.whole(fi.Size()) {
 		unlock()
 		return nil, errInconsistent
 	}
@@ -280,6 +281,60 @@ func (x *Index) open() (*session, error) {
 		return nil, errForeign
 	}
 	return s, nil
+}
+
+// whole reports whether all pages are there that the file, which has a size, says that it
+// has: what a page lacks, and where there is a journal all of a page, SQLite takes for
+// zeroes. A file that is to be longer is so when the last page was brought there from the
+// journal, where it is until then.
+func (x *Index) whole(size int64) bool {
+	journal, err := os.Open(x.path + "-wal")
+	if err != nil {
+		return size%pageSize == 0 || !errors.Is(err, fs.ErrNotExist) // nobody is writing
+	}
+	defer journal.Close()
+	pages, err := x.pages()
+	if err != nil || size >= pages*pageSize {
+		return err == nil
+	}
+	there := journaled(journal)
+	for n := size/pageSize + 1; n <= pages; n++ {
+		if !there[n] {
+			// Somebody brings them there just now, and begins the journal anew.
+			fi, err := os.Stat(x.path)
+			return err == nil && fi.Size() >= pages*pageSize
+		}
+	}
+	return true
+}
+
+// pages is how many the file says that it has.
+func (x *Index) pages() (int64, error) {
+	f, err := os.Open(x.path)
+	if err != nil {
+		return 0, err
+	}
+	defer f.Close()
+	var head [32]byte // see section 1.3 of SQLite's file format
+	_, err = f.ReadAt(head[:], 0)
+	return int64(binary.BigEndian.Uint32(head[28:])), err
+}
+
+// journaled gives the numbers of the pages in a journal, see section 4.1 of SQLite's file
+// format.
+func journaled(f io.ReaderAt) map[int64]bool {
+	pages := map[int64]bool{}
+	var head [32]byte
+	if _, err := f.ReadAt(head[:], 0); err != nil {
+		return pages
+	}
+	var frame [24]byte
+	for at := int64(len(head)); ; at += int64(len(frame)) + pageSize {
+		if _, err := f.ReadAt(frame[:], at); err != nil || string(frame[8:16]) != string(head[16:24]) {
+			return pages
+		}
+		pages[int64(binary.BigEndian.Uint32(frame[:]))] = true
+	}
 }
 
 func (s *session) close() {

@@ -492,7 +492,7 @@ func runHistory(t *testing.T, seed uint64) (indexed int) {
 			h.kill()
 		case 2:
 			h.damage()
-		case 4:
+		case 4, 5, 6:
 			h.beside()
 		case 3:
 			if _, x := h.open(); x.Build(context.Background(), nil) != nil {

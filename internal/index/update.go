@@ -49,12 +49,14 @@ func (s *session) refreshOnce(ctx context.Context, deadline time.Time) error {
 	if s.c.err != nil {
 		return s.c.err
 	}
-	// What another process did meanwhile is seen by looking once more.
+	// What another process did meanwhile is seen by looking once more, also at what it has
+	// read while that was written.
 	if s.dataVersion() != was {
 		s.load()
 		if _, err = s.survey(ctx); err != nil {
 			return err
 		}
+		changed, grown = s.young(ctx)
 	}
 	u := s.update(ctx, deadline)
 	if err := u.run(changed, grown); err != nil {

@@ -1,0 +1,148 @@
+package index
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/lektordir/lektor/internal/testkit/dir"
+	"github.com/lektordir/lektor/lektordir"
+)
+
+// TestShortFile: a file that has lost its end while others have left a journal is found to
+// be damaged, wherever it ends; SQLite takes what is missing for zeroes, and often says
+// nothing. One of which the journal has the rest is whole.
+func TestShortFile(t *testing.T) {
+	ctx := context.Background()
+	made := dir.New(t)
+	d, err := lektordir.Open(made.Path, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := made.Feed("http://a.example/", "A"); err != nil {
+		t.Fatal(err)
+	}
+	n := 0
+	deliver := func(more int) {
+		for range more {
+			var text strings.Builder
+			for i := range 300 {
+				fmt.Fprintf(&text, "w%dx%dy ", n, i*7919%1009)
+			}
+			if _, err := made.Entry("http://a.example/", "new", dir.Unique(1700000000+int64(n), n+1), "title=T", "content="+text.String()); err != nil {
+				t.Fatal(err)
+			}
+			n++
+		}
+	}
+	x := New(d, Options{Cache: filepath.Join(t.TempDir(), "cache"), Pending: 1, Budget: time.Hour, Warn: t.Errorf})
+	deliver(60)
+	if err := x.Build(ctx, nil); err != nil {
+		t.Fatal(err)
+	}
+	held, err := x.open() // who closes the file is not the last, and leaves the journal
+	if err != nil {
+		t.Fatal(err)
+	}
+	held.c.one("PRAGMA user_version")
+	for range 12 {
+		deliver(2)
+		v, err := x.Look(ctx)
+		if err != nil || v == nil {
+			t.Fatal(v, err)
+		}
+		v.Close()
+	}
+	files := map[string][]byte{}
+	for _, suffix := range []string{"", "-wal"} {
+		if files[suffix], err = os.ReadFile(x.path + suffix); err != nil {
+			t.Fatal(err)
+		}
+	}
+	held.close()
+	size := len(files[""])
+	y := &Index{path: filepath.Join(t.TempDir(), "copy")}
+	copied := func(end int) {
+		_ = y.unlink()
+		for suffix, data := range files {
+			if suffix == "" {
+				data = data[:end]
+			}
+			if err := os.WriteFile(y.path+suffix, data, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	copied(size)
+	if !y.whole(int64(size)) {
+		t.Fatal("a file that is whole is not")
+	}
+	want := contents(y.path)
+	silent := 0
+	for end := 0; end < size; end += pageSize / 2 {
+		copied(end)
+		whole := y.whole(int64(end))
+		switch got := contents(y.path); {
+		case whole && got != want:
+			t.Errorf("a file that lacks all from %d of %d bytes on is whole", end, size)
+		case got != "" && got != want:
+			silent++
+		}
+	}
+	if silent == 0 {
+		t.Error("SQLite always finds that something is missing")
+	}
+	// Who brings the journal to its place begins with the first page, which says how many
+	// there will be. A kill then leaves a file that is shorter.
+	const frame = 24 + pageSize
+	last := 0
+	for at := 32; at+frame <= len(files["-wal"]); at += frame {
+		if page := files["-wal"][at : at+frame]; binary.BigEndian.Uint32(page) == 1 {
+			last = at
+		}
+	}
+	if last == 0 {
+		t.Fatal("the journal does not have the first page")
+	}
+	copy(files[""], files["-wal"][last+24:last+frame])
+	copied(size)
+	pages, err := y.pages()
+	if err != nil || pages*pageSize <= int64(size) {
+		t.Fatalf("%d pages, %d bytes, %v", pages, size, err)
+	}
+	if !y.whole(int64(size)) || contents(y.path) != want {
+		t.Error("a file whose end is in the journal is not whole")
+	}
+	files["-wal"] = files["-wal"][:32+frame]
+	if copied(size); y.whole(int64(size)) {
+		t.Error("a file that has lost its journal is whole")
+	}
+}
+
+// contents are all rows of all tables, "" where SQLite finds that something is wrong.
+func contents(path string) string {
+	c, err := connect(path)
+	if err != nil {
+		return ""
+	}
+	defer c.close()
+	var all strings.Builder
+	var tables []string
+	for r := c.query("SELECT name FROM sqlite_master WHERE type = 'table' AND sql NOT LIKE 'CREATE VIRTUAL%' ORDER BY name"); r.next(); {
+		tables = append(tables, r.text(0))
+	}
+	for _, table := range tables {
+		for r := c.query("SELECT * FROM " + table); r.next(); {
+			fmt.Fprintln(&all, table, r.values)
+		}
+	}
+	if c.err != nil {
+		return ""
+	}
+	return all.String()
+}
