@@ -247,6 +247,21 @@ func (e *Entry) stored() iter.Seq2[*value, []byte] {
 // far as it could be read. So it is when a file that an entry need not have cannot be
 // read, with an [*OptionalError].
 func (d *Dir) ReadEntry(r Ref, want Fields) (*Entry, error) {
+	// What was away for a moment, as whoever takes a move back has it, does not lack what
+	// was looked for meanwhile.
+	for again := readAgain; ; again-- {
+		e, err := d.readEntry(r, want)
+		var bad *MalformedError
+		if again == 0 || !errors.As(err, &bad) {
+			return e, err
+		}
+	}
+}
+
+// readAgain is how often what is malformed is read again.
+const readAgain = 2
+
+func (d *Dir) readEntry(r Ref, want Fields) (*Entry, error) {
 	e := &Entry{}
 	base := d.Abs(r)
 	want = want.whole()

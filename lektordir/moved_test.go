@@ -1,7 +1,9 @@
 package lektordir
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -78,5 +80,44 @@ func TestMovedWhileItIsRead(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+	}
+}
+
+// An entry that is moved and brought back while it is read, as by an undo, lacks nothing.
+func TestMovedAndBack(t *testing.T) {
+	d, _ := newDir(t)
+	ref := Ref{Feed: feedHash, Unique: "1700000000.1.h", Place: New}
+	to := Ref{Feed: feedHash, Unique: ref.Unique, Place: Cur, Info: "2,S"}
+	for _, name := range []string{"title", "id", "content"} {
+		path := filepath.Join(d.Abs(ref), name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte("x\n"), 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.MkdirAll(filepath.Dir(d.Abs(to)), 0o777); err != nil {
+		t.Fatal(err)
+	}
+	for range 1000 {
+		var reading sync.WaitGroup
+		begun := make(chan struct{})
+		reading.Go(func() {
+			close(begun)
+			for range 3 {
+				e, err := d.ReadEntry(ref, FieldTitle|FieldID|FieldContent)
+				if err != nil && !errors.Is(err, fs.ErrNotExist) || err == nil && e.ID != "x" {
+					t.Errorf("%v %v", e, err)
+				}
+			}
+		})
+		<-begun
+		for _, move := range [][2]Ref{{ref, to}, {to, ref}} {
+			if err := os.Rename(d.Abs(move[0]), d.Abs(move[1])); err != nil {
+				t.Fatal(err)
+			}
+		}
+		reading.Wait()
 	}
 }

@@ -32,6 +32,8 @@ type doc struct {
 	// written when it was read, in nanoseconds; 0 for one that was renamed to its place
 	// as a whole.
 	young int64
+	// torn tells that it was changed while it was read, whenever young is.
+	torn bool
 
 	entry lektordir.Entry
 	// folded are title, author and text of the content, folded, each with a newline
@@ -81,7 +83,12 @@ func read(d *lektordir.Dir, ref lektordir.Ref, b *bag) (*doc, bool) {
 	if m, c := unix.TimespecToNsec(st.Mtim), unix.TimespecToNsec(st.Ctim); m >= c {
 		out.young = c
 	}
+	begun := unix.TimespecToNsec(st.Ctim)
 	e, err := d.ReadEntry(ref, fields|lektordir.FieldContent|lektordir.FieldFeed)
+	// What was moved meanwhile, and is perhaps there again, may have been read in part.
+	if unix.Lstat(path, &st) != nil || unix.TimespecToNsec(st.Ctim) != begun {
+		out.torn, out.young = true, begun
+	}
 	if err != nil {
 		if errors.Is(err, fs.ErrNotExist) {
 			return nil, false

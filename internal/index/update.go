@@ -659,7 +659,7 @@ func (u *update) insert(a arrival, d *doc, then moment, wait bool) {
 		default:
 			typ = []byte(d.entry.Type)
 		}
-		if d.young != 0 && !u.whole(d.young) {
+		if d.torn || d.young != 0 && !u.whole(d.young) {
 			young, u.young = d.young, true
 			// What is written to it in the same step of the clock leaves no trace: it is
 			// read again.
