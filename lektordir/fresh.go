@@ -45,6 +45,11 @@ func open(path string) (f *os.File, err error) {
 	return f, err
 }
 
+// removeAll is os.RemoveAll for what another machine may be removing, too.
+func removeAll(path string) error {
+	return atomicfile.Again(func() error { return os.RemoveAll(path) })
+}
+
 // vanished reports whether a name that a file system of several machines still seems to
 // have is not in its directory any more, which it reads anew.
 func (d *Dir) vanished(path string) bool {

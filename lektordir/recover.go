@@ -134,7 +134,7 @@ func (d *Dir) recoverLocked(feed string) error {
 				continue
 			}
 			if u, ok := parseUniq(name); ok && u.host == d.host {
-				bad = errors.Join(bad, os.RemoveAll(path))
+				bad = errors.Join(bad, removeAll(path))
 				continue
 			}
 			bad = errors.Join(bad, d.removeOld(path))
@@ -162,7 +162,7 @@ func (d *Dir) recoverLocked(feed string) error {
 			// An entry put aside for a version that could not be renamed just
 			// now must stay.
 			if bad == nil || unique == "" {
-				bad = errors.Join(bad, os.RemoveAll(d.Join("tmp", feed, name)))
+				bad = errors.Join(bad, removeAll(d.Join("tmp", feed, name)))
 			}
 		default:
 			bad = errors.Join(bad, d.removeOld(d.Join("tmp", feed, name)))
@@ -188,8 +188,8 @@ func (d *Dir) removeOld(path string) error {
 		}
 		return nil
 	})
-	if isNotExist(err) {
-		return nil // its writer is at work
+	if isNotExist(err) || errors.Is(err, unix.ESTALE) {
+		return nil // its writer is at work, perhaps on another machine
 	}
 	if err != nil {
 		return err
@@ -197,7 +197,7 @@ func (d *Dir) removeOld(path string) error {
 	if d.opts.Now().Sub(newest) < foreignAge {
 		return nil
 	}
-	return os.RemoveAll(path)
+	return removeAll(path)
 }
 
 // leftAge is how old a temporary file is that is nobody's work any more.

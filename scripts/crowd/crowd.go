@@ -263,6 +263,8 @@ var said = []struct {
 	{regexp.MustCompile(`^lektor-view: (\S+): it has no (?:file )?(?:title|id|content|feed)$`), mangle}, // by next
 	// What is put aside, a fetcher of another host may remove at the same time.
 	{regexp.MustCompile(`^rm: cannot remove 'tmp/\S+;gone(/\w+)?': Stale file handle$`), nil},
+	// What another host has taken, a mount still shows for a second.
+	{regexp.MustCompile(`^mv: cannot move 'new/\S+' to '(?:cur|tmp)/\S+': Stale file handle$`), nil},
 	{regexp.MustCompile(`^lektor-digest: \./(\S+) is not a whole entry$`), mangle},
 }
 
