@@ -102,13 +102,14 @@ func (d *Dir) recoverLocked(feed string) error {
 	if err != nil {
 		return err
 	}
-	taken, err := d.readPlace(Cur, feed, nil)
+	// Strictly: an entry that is overlooked in cur/ would come to new/ once more.
+	there, err := d.listFeed(context.Background(), feed, true)
 	if err := unlessNames(err); err != nil {
 		return err
 	}
-	inCur := make(map[string]bool, len(taken))
-	for _, r := range taken {
-		inCur[r.Unique] = true
+	inCur := make(map[string]bool, len(there))
+	for _, r := range there {
+		inCur[r.Unique] = r.Place == Cur
 	}
 	var bad error
 	for _, name := range names {
