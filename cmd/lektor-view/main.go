@@ -328,11 +328,11 @@ func markCommand() *cli.Command {
 		ArgsUsage: "ENTRY…",
 		Description: `Flags are letters: F flagged, S seen (read), T trashed, a to z your own.
 
-   lektor-view mark --set S 2-5
+   lektor-view mark --set read 2-5
    lektor-view ls -o path feed:ads | lektor-view mark -s S -`,
 		Flags: []cli.Flag{
-			&cli.StringFlag{Name: "set", Aliases: []string{"s"}, Usage: "set `FLAGS`"},
-			&cli.StringFlag{Name: "clear", Aliases: []string{"c"}, Usage: "clear `FLAGS`"},
+			&cli.StringFlag{Name: "set", Aliases: []string{"s"}, Usage: "set `FLAGS`, letters or a word: read, flagged, trashed or saved"},
+			&cli.StringFlag{Name: "clear", Aliases: []string{"c"}, Usage: "clear `FLAGS`, letters or a word: read, flagged, trashed or saved"},
 			dryRunFlag(),
 			command.OutputFlag("print `FORMAT`: path (the default), url, tsv, json, another field or a template"),
 			command.NulFlag(), command.NumericArgs(),
