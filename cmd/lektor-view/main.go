@@ -383,12 +383,13 @@ and no fetcher delivers it again.
 			&cli.StringFlag{Name: "trashed", Usage: "delete what was trashed `TIME` ago or earlier", Value: viewer.DefaultTrashed},
 			&cli.StringFlag{Name: "unread", Usage: "delete also what came `TIME` ago or earlier, and is unread", DefaultText: "never"},
 			&cli.BoolFlag{Name: "flagged", Usage: "delete flagged entries as others"},
+			&cli.BoolFlag{Name: "yes", Usage: "the clock is right, though it is a month ahead of the last expire and the last fetch"},
 			dryRunFlag(),
 		},
 		Action: command.Run(viewer.Expire, "", func(f *command.Flags) viewer.ExpireOptions {
 			o := viewer.ExpireOptions{
 				Common: common(f), Query: f.Words(), Read: f.String("read"), Keep: -1, Trashed: f.String("trashed"), Unread: f.String("unread"),
-				Flagged: f.Bool("flagged"), DryRun: f.Bool("dry-run"),
+				Flagged: f.Bool("flagged"), Yes: f.Bool("yes"), DryRun: f.Bool("dry-run"),
 			}
 			if f.IsSet("keep") {
 				o.Keep = f.Number("keep", 0, 0)
