@@ -39,7 +39,7 @@ QUERY is described in lektor-query(7).
 			countCommand(), statsCommand(), digestCommand(), followCommand(), publishCommand(), tuiCommand(), indexCommand(),
 			command.External("html", "lektor-pages", "write a site to read entries in a browser"),
 			command.External("maildir", "lektor-pages", "deliver entries into a maildir, each once"),
-			command.External("mbox", "lektor-pages", "add entries to a mailbox, each once; or print them as one"),
+			command.External("mbox", "lektor-pages", "print entries as a mailbox, or write one to a new file"),
 		},
 	}, entries.Complete)
 }
