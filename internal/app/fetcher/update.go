@@ -128,8 +128,15 @@ func New(d *lektordir.Dir, report Reporter, o Options) (*Runner, error) {
 func (r *Runner) Close() error {
 	r.commits.Wait()
 	err := r.Writer.Close()
+	r.noteDate()
 	r.Client.Close()
 	return err
+}
+
+// noteDate records the Date of servers, by which others recognise a wrong clock.
+func (r *Runner) noteDate() {
+	// A record that is missing or old protects less, and harms nothing.
+	_ = feeddir.NoteDate(r.Dir, r.Client.Date(), r.now())
 }
 
 // Recover finishes what earlier runs left half done. It comes before anything

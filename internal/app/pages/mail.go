@@ -44,6 +44,8 @@ type mailing struct {
 	ledger *mailLedger
 	print  *command.Printer[*mailed] // nil for nothing
 	added  int
+	// written are the messages of a mailbox that is not in place yet.
+	written []*post
 	// step is told before each step that a kill may fall on; for tests.
 	step func()
 }
