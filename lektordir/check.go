@@ -41,8 +41,8 @@ type checker struct {
 // Check verifies a lektor-dir: feeds, journals, entries, and what was left in
 // tmp/. With repair it mends what is safe to mend: journals are cut back to
 // their last good line, tmp/ is recovered, links to feeds that lead nowhere
-// are made anew, and an entry in two places is taken out of new/ where the one
-// in cur/ has all of its files. The error tells what could not be read or
+// are made anew, extras that are files in etc/ of an entry become lines of one file, and an
+// entry in two places is taken out of new/ where the one in cur/ has all of its files. The error tells what could not be read or
 // mended.
 func (d *Dir) Check(ctx context.Context, repair bool) ([]Problem, error) {
 	c := &checker{d: d, repair: repair}
@@ -351,8 +351,11 @@ func (c *checker) extras(r Ref) error {
 	data, err := readFile(c.d.Join(rel))
 	if err != nil {
 		if isNotExist(err) {
-			return nil
+			return c.etcFiles(r, nil)
 		}
+		return err
+	}
+	if err := c.etcFiles(r, data); err != nil {
 		return err
 	}
 	if !utf8.Valid(data) || bytes.IndexByte(data, 0) >= 0 {

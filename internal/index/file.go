@@ -24,7 +24,7 @@ import (
 // files of any other are made anew.
 const (
 	application = 0x6c6b7472
-	version     = 4
+	version     = 5
 	pageSize    = 8192
 )
 
