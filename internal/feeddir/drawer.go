@@ -70,6 +70,18 @@ func WriteList(d *lektordir.Dir, data []byte) error {
 // stateDir is the directory of the feed's [State].
 func stateDir(d *lektordir.Dir, hash string) string { return d.SrcEtc(hash, "fetch") }
 
+// OnUpdateOf returns what [State.OnUpdate] does of a feed, and an error if the system
+// cannot read the setting.
+func OnUpdateOf(d *lektordir.Dir, hash string) (string, error) {
+	s, err := Load(d, hash)
+	if err != nil {
+		return "", err
+	}
+	defer s.Close()
+	v := s.OnUpdate()
+	return v, s.unread[fileOnUpdate]
+}
+
 // Load opens the state of a feed. One without any is empty. One behind a link, in
 // its own place or in that of etc or of the feed, is an error: what is saved
 // might be written out of the lektor-dir. Close the state.
