@@ -133,7 +133,7 @@ func loadState(dir string) (*State, error) {
 	}
 	for _, n := range names {
 		s.names[n] = true
-		if n[0] == '.' && isTemp(n) {
+		if atomicfile.Temporary(n) {
 			s.stale = append(s.stale, n)
 		}
 	}
@@ -156,17 +156,6 @@ func (s *State) at(name string) (fd int, path string) {
 		return unix.AT_FDCWD, filepath.Join(s.dir, name)
 	}
 	return int(s.open.Fd()), name
-}
-
-// isTemp tells whether name is a temporary file of one of ours.
-func isTemp(name string) bool {
-	name = "." + strings.TrimLeft(name, ".") // that of a pending url has two dots
-	base := strings.TrimRight(strings.TrimPrefix(name, "."), "0123456789")
-	if !atomicfile.IsTemp(name, base) {
-		return false
-	}
-	s, err := known(base)
-	return slices.Contains(stateFiles, base) || err == nil && s.inState()
 }
 
 // Due tells whether the feed should be fetched now: when `next` has passed or
@@ -569,7 +558,7 @@ func (s *State) Save() error {
 	// What a kill left behind long ago; younger ones may be somebody's work.
 	for _, n := range s.stale {
 		path := filepath.Join(s.dir, n)
-		if t, ok := mtime(path); ok && !s.now.IsZero() && s.now.Sub(t) > time.Hour {
+		if t, ok := mtime(path); ok && !s.now.IsZero() && s.now.Sub(t) > atomicfile.Abandoned {
 			errs = append(errs, remove(path))
 		}
 	}

@@ -132,12 +132,13 @@ func (r *Runner) Close() error {
 	return err
 }
 
-// Recover finishes what earlier runs left half done. It comes before anything
+// Recover finishes what earlier runs left half done, and removes their temporary files. It comes before anything
 // else; errors are reported, and keep nobody from fetching other feeds.
 func (r *Runner) Recover(ctx context.Context) {
 	if err := r.Writer.Recover(ctx); err != nil && ctx.Err() == nil {
 		r.report.Error("recovery: %v", err)
 	}
+	feeddir.Sweep(r.Dir, r.now())
 }
 
 // Selection says which feeds to fetch.
