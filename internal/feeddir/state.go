@@ -133,7 +133,7 @@ func loadState(dir string) (*State, error) {
 	}
 	for _, n := range names {
 		s.names[n] = true
-		if atomicfile.Temporary(n) {
+		if atomicfile.Temporary(n) || n == filepath.Base(pendingURLFile) {
 			s.stale = append(s.stale, n)
 		}
 	}
@@ -525,7 +525,7 @@ func (s *State) Save() error {
 		}
 		path := filepath.Join(s.dir, name)
 		var err error
-		if secret(name, value) {
+		if value != "" && (secret(name, value) || slices.Contains(secretFiles, "etc/fetch/"+name) && s.withheld()) {
 			err = guard(path)
 			s.names[name] = true
 		}
@@ -586,6 +586,11 @@ func (s *State) disown() error {
 		s.read[name], s.names[name] = "", false
 	}
 	return nil
+}
+
+// withheld is [Withheld] for what the state knows.
+func (s *State) withheld() bool {
+	return s.names[filePrivate] && !strings.EqualFold(strings.TrimSpace(s.get(filePrivate)), "no") || s.get(fileHeaders) != "" || s.get(fileFilter) != "" || ownURL(s.URL())
 }
 
 // saveURL follows a permanent redirect, unless the user gave another url while
