@@ -2,8 +2,10 @@ package hub
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -269,6 +271,9 @@ func (w *world) subscriptions(feed string) (list []subscription) {
 	}
 	for _, k := range keys {
 		s, err := w.h.read(hashOf(feed), k)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue // a sweep has just removed it
+		}
 		if err != nil {
 			w.t.Fatal(err)
 		}
