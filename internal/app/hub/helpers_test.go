@@ -103,7 +103,7 @@ func (s *site) port() string { u, _ := url.Parse(s.URL); return u.Port() }
 
 // newSiteAt serves a site at another address, too, and gives the port there. At the same
 // port of 127.0.0.1 nothing is found: it could be that of a server of some other test.
-func newSiteAt(t testing.TB, addr string, s *site) string {
+func newSiteAt(t testing.TB, addr string, s http.Handler) string {
 	t.Helper()
 	for {
 		l, err := net.Listen("tcp", addr+":0")
