@@ -108,6 +108,8 @@ func Add(w *lektordir.Writer, d *lektordir.Dir, s *Subscription, o Options) (add
 	if o.Unsynced {
 		n.write = atomicfile.WriteUnsynced
 	}
+	why, err := Withheld(d, s.Hash) // because of settings that are there already
+	n.withheld = err != nil || why != "" || s.Private || o.Headers != "" || ownURL(s.URL) || ownURL(s.ID)
 	if err := n.describe(o.Headers); err != nil {
 		return false, err
 	}
@@ -129,6 +131,8 @@ type newcomer struct {
 	s     *Subscription
 	base  string
 	write func(path string, data []byte) error
+	// withheld is true if the URLs are for nobody but the user to read.
+	withheld bool
 }
 
 // put writes a file of one line, unless there is nothing to write, or (missing)
@@ -148,7 +152,7 @@ func (n *newcomer) put(name, value string, missing bool) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
 		return err
 	}
-	if (name == "id" || name == pendingURLFile) && hasPassword(value) {
+	if (name == "id" || name == pendingURLFile) && n.withheld {
 		if err := guard(path); err != nil {
 			return err
 		}
@@ -188,7 +192,7 @@ func (n *newcomer) describe(headers string) error {
 
 // subscribe writes the url.
 func (n *newcomer) subscribe() error {
-	if !hasPassword(n.s.URL) {
+	if !n.withheld {
 		return n.put(urlFile, n.s.URL, false)
 	}
 	// Nobody else may read it at any time, nor find an empty one.

@@ -139,12 +139,14 @@ func (r *Runner) noteDate() {
 	_ = feeddir.NoteDate(r.Dir, r.Client.Date(), r.now())
 }
 
-// Recover finishes what earlier runs left half done. It comes before anything
-// else; errors are reported, and keep nobody from fetching other feeds.
+// Recover finishes what earlier runs left half done, and removes their temporary
+// files. It comes before anything else; errors are reported, and keep nobody from
+// fetching other feeds.
 func (r *Runner) Recover(ctx context.Context) {
 	if err := r.Writer.Recover(ctx); err != nil && ctx.Err() == nil {
 		r.report.Error("recovery: %v", err)
 	}
+	feeddir.Sweep(r.Dir, r.now())
 }
 
 // Selection says which feeds to fetch.

@@ -120,6 +120,7 @@ func openSite(o HTMLOptions, r *run) (*site, func(), error) {
 	if err != nil {
 		return nil, nil, err
 	}
+	atomicfile.SweepTree(o.Output, r.Now)
 	w := &site{o: o, r: r, begun: map[string]*begun{}, in: map[string][]*group{}}
 	if w.ledger, err = openLedger(path); err != nil {
 		unlock()

@@ -71,7 +71,7 @@ func (r *run) collect(ctx context.Context, want lektordir.Fields, c entries.Coll
 	if first := c.First; !r.private {
 		c.First = func(e *entries.Record) bool { return r.may(e.Ref.Feed) && (first == nil || first(e)) }
 	}
-	list, err := r.Collect(ctx, entries.Selection{Query: r.query, All: true, Want: want}, c)
+	list, err := r.Collect(ctx, entries.Selection{Query: r.query, All: true, Strict: true, Want: want}, c)
 	if err == nil {
 		r.sharing.Tell("--private shows it all the same")
 	}

@@ -128,7 +128,7 @@ type publisher struct {
 // selected gives the entries that are published, oldest first.
 func (p *publisher) selected(ctx context.Context) (*entries.Collection, error) {
 	sharing := p.Sharing(p.named)
-	found, err := p.Collect(ctx, entries.Selection{Query: p.query, All: true, Want: lektordir.FieldPubDate}, entries.Collecting{
+	found, err := p.Collect(ctx, entries.Selection{Query: p.query, All: true, Strict: true, Want: lektordir.FieldPubDate}, entries.Collecting{
 		First: func(r *entries.Record) bool { return sharing.May(r.Ref.Feed) },
 		Order: func(a, b *entries.Record) int {
 			return cmp.Or(a.Published().Compare(b.Published()), cmp.Compare(a.Ref.Unique, b.Ref.Unique), cmp.Compare(a.Ref.Feed, b.Ref.Feed))
