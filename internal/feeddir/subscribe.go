@@ -15,9 +15,11 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 
 	"github.com/lektordir/lektor/internal/atomicfile"
 	"github.com/lektordir/lektor/internal/fetch"
+	"github.com/lektordir/lektor/internal/joined"
 	"github.com/lektordir/lektor/internal/termsafe"
 	"github.com/lektordir/lektor/lektordir"
 )
@@ -415,6 +417,24 @@ func AliasPath(hash string) string { return hash + "/" + aliasFile }
 func Categories(d *lektordir.Dir, hash string) []string {
 	list, _ := categories(d, hash)
 	return list
+}
+
+// Readable returns the error of the system that keeps from being read what is shown of a
+// feed: its files, alias and categories. A feed that is malformed or not there is no
+// error.
+func Readable(d *lektordir.Dir, hash string) error {
+	_, err := d.ReadFeed(hash)
+	bad := []error{err}
+	for _, path := range []string{aliasFile, categoryFile} {
+		_, err := atomicfile.Head(d.Join("src", hash, path), 1)
+		bad = append(bad, err)
+	}
+	for _, err := range joined.Errors(errors.Join(bad...)) {
+		if _, ok := errors.AsType[syscall.Errno](err); ok && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	return nil
 }
 
 // categories fails if the file is there and cannot be read.

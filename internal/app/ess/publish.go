@@ -99,7 +99,7 @@ func Publish(ctx context.Context, o PublishOptions, s *command.Streams) error {
 	}
 	var items []*item
 	if len(selected) > 0 { // of none, list would list all
-		if items, err = st.list(ctx, lektordir.ListOptions{Feeds: selected, SkipTrashed: true}, itemFields); err != nil {
+		if items, err = st.list(ctx, lektordir.ListOptions{Feeds: selected, SkipTrashed: true, Strict: true}, itemFields); err != nil {
 			return err
 		}
 	}
