@@ -125,7 +125,11 @@ func plainLinks(list []*atom.Link) []Link {
 func atomPersons(list []*atom.Person) []Person {
 	var out []Person
 	for _, p := range list {
-		out = append(out, tidyPerson(Person{Name: p.Name, Email: p.Email, URL: p.URI}))
+		if several := parsePersons(p.Name, false); len(several) > 1 && p.Email == "" && p.URI == "" {
+			out = append(out, several...)
+		} else {
+			out = append(out, tidyPerson(Person{Name: p.Name, Email: p.Email, URL: p.URI}))
+		}
 	}
 	return out
 }

@@ -293,7 +293,7 @@ func (t *Txn) dated(it *item, newest record, rule Dates) (bool, error) {
 		return true, nil
 	}
 	if t.onDisk == nil {
-		refs, err := t.d.listFeed(t.feed)
+		refs, err := t.d.listFeed(context.Background(), t.feed, true)
 		if err := unlessNames(err); err != nil {
 			return false, err
 		}
@@ -472,7 +472,7 @@ func (t *Txn) Find(ctx context.Context, id string) (Ref, bool) {
 		known[r.lineage()] = true
 	}
 	// What cannot be listed is not found.
-	refs, _ := t.d.List(ctx, ListOptions{Feeds: []string{t.feed}, Withdrawn: true})
+	refs, _ := t.d.List(ctx, ListOptions{Feeds: []string{t.feed}, Withdrawn: true, Strict: true})
 	for _, r := range refs {
 		if known[r.Identity()] {
 			found = r
