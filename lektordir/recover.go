@@ -207,9 +207,6 @@ func (d *Dir) removeOld(path string) error {
 	return removeAll(path)
 }
 
-// leftAge is how old a temporary file is that is nobody's work any more.
-const leftAge = time.Hour
-
 // sweep removes what a kill long ago left in a directory, relative to the
 // lektor-dir, of files that were being written, and gives the names that it had. The
 // caller has made sure that it is one.
@@ -219,12 +216,12 @@ func (d *Dir) sweep(rel string) ([]string, error) {
 		return nil, err
 	}
 	for _, name := range names {
-		if !temporary(name) {
+		if !atomicfile.Temporary(name) {
 			continue
 		}
 		path := d.Join(rel, name)
 		fi, err := lstat(path)
-		if err == nil && fi.Mode().IsRegular() && d.opts.Now().Sub(fi.ModTime()) > leftAge {
+		if err == nil && fi.Mode().IsRegular() && d.opts.Now().Sub(fi.ModTime()) > atomicfile.Abandoned {
 			err = os.Remove(path)
 		}
 		if err != nil && !isNotExist(err) {
@@ -232,14 +229,6 @@ func (d *Dir) sweep(rel string) ([]string, error) {
 		}
 	}
 	return names, nil
-}
-
-// temporary tells whether a name is one that package atomicfile gives to temporary
-// files, of whatever they become: a dot, the name, and a random number, of which
-// fewer than fifteen digits are as good as impossible.
-func temporary(name string) bool {
-	base := strings.TrimRight(name, "0123456789")
-	return len(base) > 1 && base[0] == '.' && len(name)-len(base) >= 15
 }
 
 // readNames lists a directory, which must be none behind a link, without dot
