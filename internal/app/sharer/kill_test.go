@@ -158,7 +158,7 @@ func TestSweep(t *testing.T) {
 	if err != nil || len(endpoints) != 2 {
 		t.Fatalf("%q, %v", endpoints, err)
 	}
-	names := []string{".state-all.rss123456", ".replica9", ".syncthing.state.rss.tmp", "state.rss~", "state.sync-conflict-20260101-000000-ABCDEFG.rss", "notes.txt"}
+	names := []string{".state-all.rss1234567890123456", ".published1234567890123456789", ".syncthing.state.rss.tmp", "state.rss~", "state.sync-conflict-20260101-000000-ABCDEFG.rss", "notes.txt"}
 	for _, dir := range append(endpoints, filepath.Join(a.Path, shareDir)) {
 		for _, name := range names {
 			if err := os.WriteFile(filepath.Join(dir, name), []byte("<rss"), 0o600); err != nil {
@@ -174,12 +174,12 @@ func TestSweep(t *testing.T) {
 	for _, dir := range endpoints {
 		mine := strings.HasPrefix(filepath.Base(dir), "a-")
 		for n, name := range names {
-			if _, err := os.Stat(filepath.Join(dir, name)); (err == nil) == (mine && n < 1) {
+			if _, err := os.Stat(filepath.Join(dir, name)); (err == nil) == (mine && n < 2) {
 				t.Errorf("%s in %s: %v", name, dir, err)
 			}
 		}
 	}
-	if left, _ := filepath.Glob(filepath.Join(a.Path, shareDir, ".[rs]*[0-9]")); len(left) > 0 {
+	if left, _ := filepath.Glob(filepath.Join(a.Path, shareDir, ".[sp]*[0-9]")); len(left) > 0 {
 		t.Errorf("%q are left", left)
 	}
 }

@@ -125,9 +125,9 @@ func (r *reader) subscription(l *local, hash string) {
 }
 
 // listing lists the entries of the lektor-dir for those who decide by what is missing.
-func listing(ctx context.Context, d *lektordir.Dir) ([]lektordir.Ref, error) {
+func listing(ctx context.Context, d *lektordir.Dir, feeds ...string) ([]lektordir.Ref, error) {
 	// What its document withdrew is here as well as before, and not gone.
-	return d.List(ctx, lektordir.ListOptions{Withdrawn: true})
+	return d.List(ctx, lektordir.ListOptions{Withdrawn: true, Strict: true, Feeds: feeds})
 }
 
 // list lists the entries of all feeds that are shared. If a feed's directories cannot be
@@ -249,7 +249,7 @@ func (r *reader) absent(ctx context.Context, w *lektordir.Writer, feed string, i
 	if err != nil {
 		return nil, err
 	}
-	refs, err := r.d.List(ctx, lektordir.ListOptions{Feeds: []string{feed}, Withdrawn: true})
+	refs, err := listing(ctx, r.d, feed)
 	for _, e := range joined.Errors(err) {
 		if !errors.As(e, new(*lektordir.NameError)) {
 			return nil, e

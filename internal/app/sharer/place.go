@@ -104,17 +104,16 @@ func writeFile(path string, doc func(io.Writer) error) error {
 	return err
 }
 
-// sweepDir removes temporary files that kills have left of files in a directory.
-func sweepDir(dir string, names []string) {
+// sweepDir removes the temporary files that kills have left in a directory.
+func sweepDir(dir string, step func()) {
 	if fi, err := os.Lstat(dir); err != nil || !fi.IsDir() {
 		return
 	}
 	found, _ := os.ReadDir(dir)
 	for _, f := range found {
-		for _, name := range names {
-			if atomicfile.IsTemp(f.Name(), name) {
-				_ = os.Remove(filepath.Join(dir, f.Name())) // the next run tries again
-			}
+		if atomicfile.Temporary(f.Name()) {
+			step()
+			_ = os.Remove(filepath.Join(dir, f.Name())) // the next run tries again
 		}
 	}
 }

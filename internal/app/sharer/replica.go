@@ -331,12 +331,11 @@ func (p *replica) migrateBaseline(r *run) error {
 // sweep removes what runs that were killed left of files, which nobody else writes: in a
 // directory that is replicated it would be on all machines for ever.
 func (r *run) sweep() {
-	dirs := map[string][]string{r.path(): append(slices.Clone(documents), storeFile, publishedFile, oldIndexFile, oldLastFile)}
+	dirs := []string{r.path()}
 	if r.target != "" && !isURL(r.target) {
-		dirs[filepath.Join(r.target, r.me)] = documents
+		dirs = append(dirs, filepath.Join(r.target, r.me))
 	}
-	for dir, names := range dirs {
-		r.c.step()
-		sweepDir(dir, names)
+	for _, dir := range dirs {
+		sweepDir(dir, r.c.step)
 	}
 }
