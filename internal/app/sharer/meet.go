@@ -2,14 +2,13 @@ package sharer
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
-	"io/fs"
 	"maps"
 	"os"
 	"slices"
 	"strings"
 
+	"github.com/lektordir/lektor/internal/feeddir"
 	"github.com/lektordir/lektor/internal/feedsync"
 	"github.com/lektordir/lektor/internal/fetch"
 	"github.com/lektordir/lektor/lektordir"
@@ -80,8 +79,8 @@ func (r *reader) meet(s *set, base baseline, l *local, changed []string) (waitin
 
 // journalSize is the size of the journal of a feed, 0 where there is none.
 func journalSize(d *lektordir.Dir, feed string) int64 {
-	fi, err := os.Stat(d.Join("src", feed, "etc/fetch/seen"))
-	if errors.Is(err, fs.ErrNotExist) || err != nil {
+	fi, err := os.Stat(d.Join(feeddir.JournalPath(feed)))
+	if err != nil {
 		return 0
 	}
 	return fi.Size()

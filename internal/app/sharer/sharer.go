@@ -227,7 +227,7 @@ func (r *run) line(text string, elem ...string) error {
 // errSaid is the error when all that failed was reported, and errRemote when only peers
 // failed.
 var (
-	errSaid   = &command.ExitError{Status: 1}
+	errSaid         = &command.ExitError{Status: 1}
 	errRemote error = &command.ExitError{Status: 75}
 )
 

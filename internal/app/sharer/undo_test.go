@@ -196,7 +196,9 @@ type history struct {
 	undos  int
 }
 
-func (h *history) logf(format string, args ...any) { h.log = append(h.log, fmt.Sprintf(format, args...)) }
+func (h *history) logf(format string, args ...any) {
+	h.log = append(h.log, fmt.Sprintf(format, args...))
+}
 
 // sync lets a machine sync, and often kills it.
 func (h *history) sync(m *machine) {
