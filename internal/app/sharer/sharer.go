@@ -250,7 +250,7 @@ func needs(bytes int) {
 // and of a mark that is noted.
 const (
 	parsedWeight = 3.2
-	ownWeight    = 1.8
+	ownWeight    = 1.3
 	entryWeight  = 600
-	markWeight   = 1000
+	markWeight   = 600
 )
