@@ -140,6 +140,12 @@ func Create(path string, opts *Options) (*Dir, error) {
 		}
 		parents = append(parents, filepath.Dir(p))
 	}
+	if err := os.MkdirAll(filepath.Dir(abs), 0o777); err != nil {
+		return nil, err
+	}
+	if err := os.Mkdir(abs, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+		return nil, err
+	}
 	for _, name := range dirs {
 		if err := os.MkdirAll(filepath.Join(path, name), 0o777); err != nil {
 			return nil, err

@@ -67,8 +67,44 @@ func WriteList(d *lektordir.Dir, data []byte) error {
 	return atomicfile.Write(path, data)
 }
 
+// sweptFile has the time of the last [Sweep].
+const sweptFile = markersDir + "/swept"
+
+// sweepEvery is the time between two looks for temporary files.
+const sweepEvery = time.Hour
+
+// Sweep removes the temporary files that killed programs left in etc/ and src/ of the
+// lektor-dir, unless that was done within the last hour.
+func Sweep(d *lektordir.Dir, now time.Time) {
+	path := d.Join(sweptFile)
+	if last, ok := mtime(path); ok && !last.After(now) && now.Sub(last) < sweepEvery {
+		return
+	}
+	if err := d.Inside(markersDir); err != nil {
+		return
+	}
+	// The next run would merely look again, so a failure is ignored.
+	if err := atomicfile.WriteUnsynced(path, nil); err == nil {
+		_ = os.Chtimes(path, now, now)
+	}
+	atomicfile.SweepTree(d.Join("etc"), now)
+	atomicfile.SweepTree(d.Join("src"), now)
+}
+
 // stateDir is the directory of the feed's [State].
 func stateDir(d *lektordir.Dir, hash string) string { return d.SrcEtc(hash, "fetch") }
+
+// OnUpdateOf returns what [State.OnUpdate] does of a feed, and an error if the system
+// cannot read the setting.
+func OnUpdateOf(d *lektordir.Dir, hash string) (string, error) {
+	s, err := Load(d, hash)
+	if err != nil {
+		return "", err
+	}
+	defer s.Close()
+	v := s.OnUpdate()
+	return v, s.unread[fileOnUpdate]
+}
 
 // Load opens the state of a feed. One without any is empty. One behind a link, in
 // its own place or in that of etc or of the feed, is an error: what is saved

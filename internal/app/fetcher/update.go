@@ -139,12 +139,14 @@ func (r *Runner) noteDate() {
 	_ = feeddir.NoteDate(r.Dir, r.Client.Date(), r.now())
 }
 
-// Recover finishes what earlier runs left half done. It comes before anything
-// else; errors are reported, and keep nobody from fetching other feeds.
+// Recover finishes what earlier runs left half done, and removes their temporary
+// files. It comes before anything else; errors are reported, and keep nobody from
+// fetching other feeds.
 func (r *Runner) Recover(ctx context.Context) {
 	if err := r.Writer.Recover(ctx); err != nil && ctx.Err() == nil {
 		r.report.Error("recovery: %v", err)
 	}
+	feeddir.Sweep(r.Dir, r.now())
 }
 
 // Selection says which feeds to fetch.
@@ -257,7 +259,8 @@ type result struct {
 	kind         kind
 	err          error // for failed and broken
 	new, updated int
-	walk         bool // through its archives or pages is to be made
+	walk         bool      // through its archives or pages is to be made
+	began        time.Time // when the visit did
 }
 
 // Update fetches the feeds selected. One that fails never keeps others from
@@ -288,6 +291,7 @@ func (r *Runner) Update(ctx context.Context, sel Selection) (Summary, error) {
 		defer mu.Unlock()
 		sum.add(res)
 		if res.walk {
+			t.began = res.began
 			walks = append(walks, t)
 		}
 		step()
