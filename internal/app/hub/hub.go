@@ -68,6 +68,7 @@ type Options struct {
 	MaxSave   int           // bytes of a feed that is stored here
 	MaxForm   int           // bytes of a request that is a form
 
+	NoPage  bool // answers no request for the page
 	Verbose bool // reports what the log has
 	// Now is the clock; the default is time.Now.
 	Now func() time.Time
@@ -314,11 +315,15 @@ func (h *Hub) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		handler(w, r)
 	case handler != nil:
 		head.Set("Allow", "POST")
-		http.Error(w, "only POST; a form to try it is at /", http.StatusMethodNotAllowed)
+		text := "only POST; a form to try it is at /"
+		if h.opts.NoPage {
+			text = "only POST"
+		}
+		http.Error(w, text, http.StatusMethodNotAllowed)
 	case r.Method != http.MethodGet && r.Method != http.MethodHead:
 		head.Set("Allow", "GET, HEAD")
 		http.Error(w, "only GET", http.StatusMethodNotAllowed)
-	case path == "":
+	case path == "" && !h.opts.NoPage:
 		h.page(w, r)
 	case strings.HasPrefix(path, savedPath):
 		h.saved(w, r)

@@ -453,7 +453,7 @@ func TestPublicURLWithAPath(t *testing.T) {
 		}
 	}
 	for _, path := range []string{"/", "/my/hub", "/my/hub/"} {
-		if r := w.do("GET", path, "", ""); r.status != 200 || !strings.Contains(r.body, `action="/my/hub/ping"`) || !strings.Contains(r.body, `path="/my/hub/rsscloud/pleaseNotify"`) {
+		if r := w.do("GET", path, "", ""); r.status != 200 || !strings.Contains(r.body, `action="/my/hub/ping?page"`) || !strings.Contains(r.body, `path="/my/hub/rsscloud/pleaseNotify"`) {
 			t.Errorf("%s: %+v", path, r)
 		}
 	}
