@@ -15,8 +15,9 @@ TAGS = urfave_cli_no_docs
 
 BIN   = $(DESTDIR)$(PREFIX)/bin
 MAN   = $(DESTDIR)$(PREFIX)/share/man
-SHARE = $(DESTDIR)$(PREFIX)/share/lektor
 DOC   = $(DESTDIR)$(PREFIX)/share/doc/lektor
+# Samples and schemas were here once. Below $HOME/.local this is the user's lektor-dir.
+OLDSHARE = $(DESTDIR)$(PREFIX)/share/lektor
 # Below $HOME systemd looks for units in share: UNITDIR=$HOME/.local/share/systemd.
 UNITDIR = $(PREFIX)/lib/systemd
 UNITS   = $(DESTDIR)$(UNITDIR)
@@ -62,14 +63,13 @@ fuzz: ## every fuzz target for FUZZTIME (30s)
 	@GO="$(GO)" sh scripts/fuzz "$(FUZZTIME)"
 
 install: build ## into PREFIX (/usr/local), below DESTDIR, where Debian expects it
-	mkdir -p "$(BIN)" "$(SHARE)/scripts" "$(DOC)" "$(UNITS)/user" "$(UNITS)/system" "$(BASHCOMP)" "$(FISHCOMP)" "$(ZSHCOMP)"
+	mkdir -p "$(BIN)" "$(DOC)/scripts" "$(UNITS)/user" "$(UNITS)/system" "$(BASHCOMP)" "$(FISHCOMP)" "$(ZSHCOMP)"
 	for f in $(PROGRAMS); do install -m 755 "bin/$$f" "$(BIN)/" || exit 1; done
 	for f in man/*.[1-9]; do \
 		mkdir -p "$(MAN)/man$${f##*.}" && install -m 644 "$$f" "$(MAN)/man$${f##*.}/" || exit 1; \
 	done
-	install -m 644 docs/*.schema.json "$(SHARE)/"
-	install -m 644 README.md LICENSE docs/*.md "$(DOC)/"
-	for f in $(SAMPLES); do install -m 755 "scripts/$$f" "$(SHARE)/scripts/" || exit 1; done
+	install -m 644 README.md LICENSE docs/*.md docs/*.schema.json "$(DOC)/"
+	for f in $(SAMPLES); do install -m 755 "scripts/$$f" "$(DOC)/scripts/" || exit 1; done
 	for f in scripts/systemd/*.*; do \
 		case $${f##*/} in lektor-hub.*) to=system ;; *) to=user ;; esac; \
 		sed 's|^\(# *\)*ExecStart=lektor|\1ExecStart=$(PREFIX)/bin/lektor|' "$$f" >"$(UNITS)/$$to/$${f##*/}" && \
@@ -81,12 +81,17 @@ install: build ## into PREFIX (/usr/local), below DESTDIR, where Debian expects 
 	done
 	install -m 644 scripts/completion/_lektor "$(ZSHCOMP)/"
 
-uninstall: ## remove what install put there
+uninstall: ## remove, by name, the files that install put there
 	for f in $(PROGRAMS); do rm -f "$(BIN)/$$f" "$(BASHCOMP)/$$f" "$(FISHCOMP)/$$f.fish" || exit 1; done
 	for f in man/*.[1-9]; do rm -f "$(MAN)/man$${f##*.}/$${f##*/}"; done
 	for f in scripts/systemd/*.*; do rm -f "$(UNITS)/user/$${f##*/}" "$(UNITS)/system/$${f##*/}"; done
 	rm -f "$(ZSHCOMP)/_lektor"
-	rm -rf "$(SHARE)" "$(DOC)"
+	for f in $(SAMPLES); do rm -f "$(DOC)/scripts/$$f" "$(OLDSHARE)/scripts/$$f" || exit 1; done
+	for f in docs/*.schema.json; do rm -f "$(OLDSHARE)/$${f##*/}" || exit 1; done
+	for f in README.md LICENSE docs/*.md docs/*.schema.json; do rm -f "$(DOC)/$${f##*/}" || exit 1; done
+	for d in "$(DOC)/scripts" "$(DOC)" "$(OLDSHARE)/scripts" "$(OLDSHARE)"; do \
+		[ -L "$$d" ] || [ ! -d "$$d" ] || [ -n "$$(ls -A "$$d")" ] || rmdir "$$d" || exit 1; \
+	done
 
 clean: ## remove what make built
 	rm -rf bin

@@ -33,7 +33,13 @@ func atomFeed(a *atom.Feed, doc *tidied, opts Options) *Feed {
 	f.Updated, _ = firstDate([]string{a.Updated, value(terms, "modified"), value(dc, "date")})
 	f.Published, _ = firstDate([]string{value(terms, "issued")})
 
-	addAll(f, a.Entries, opts, func(e *atom.Entry, number int) *draft { return atomEntry(e, doc, number) })
+	addAll(f, a.Entries, opts, func(e *atom.Entry, number int) *draft {
+		d := atomEntry(e, doc, number)
+		if later := doc.later[number]; later != nil {
+			d.earlier = atomEntry(earlierAtom(e, later), doc, number)
+		}
+		return d
+	})
 	return f
 }
 
@@ -125,7 +131,11 @@ func plainLinks(list []*atom.Link) []Link {
 func atomPersons(list []*atom.Person) []Person {
 	var out []Person
 	for _, p := range list {
-		out = append(out, tidyPerson(Person{Name: p.Name, Email: p.Email, URL: p.URI}))
+		if several := parsePersons(p.Name, false); len(several) > 1 && p.Email == "" && p.URI == "" {
+			out = append(out, several...)
+		} else {
+			out = append(out, tidyPerson(Person{Name: p.Name, Email: p.Email, URL: p.URI}))
+		}
 	}
 	return out
 }

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"html"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -33,7 +34,9 @@ func EncodeAtom(w io.Writer, f *Feed) error {
 
 // EncodeRSS writes a feed as an RSS 2.0 document. It is as [EncodeAtom], but
 // RSS has no place for all that entries hold: content and summary are HTML, and
-// dates in whole seconds.
+// dates in whole seconds. Only these and the description of the feed are escaped as
+// HTML; of a title, what HTML would take for markup. Names and categories are
+// text: readers that expect HTML there drop what looks like a tag.
 func EncodeRSS(w io.Writer, f *Feed) error {
 	return encode(w, RSS20, f)
 }
@@ -144,8 +147,8 @@ func (x *xmlWriter) indent() {
 	}
 }
 
-// escape writes text. Characters that XML does not have are left out, and
-// carriage returns with them, since a parser would not give them back.
+// escape writes text. It leaves out the characters that XML does not have, and
+// carriage returns, since a parser would not return them.
 func (x *xmlWriter) escape(s string) { x.escapeIn(s, false) }
 
 // escapeIn is escape for an attribute, too, in which a parser makes spaces of
@@ -158,9 +161,9 @@ func (x *xmlWriter) escapeIn(s string, attribute bool) {
 			x.w.WriteString("&amp;")
 		case r == '<':
 			x.w.WriteString("&lt;")
-		case r == '>':
+		case r == '>' && strings.HasSuffix(s[:i], "]]"): // XML 1.0, section 2.4
 			x.w.WriteString("&gt;")
-		case r == '"':
+		case attribute && r == '"':
 			x.w.WriteString("&quot;")
 		case attribute && (r == '\n' || r == '\t'):
 			x.w.WriteString("&#" + strconv.Itoa(int(r)) + ";")
@@ -245,13 +248,18 @@ func (x *xmlWriter) history(f *Feed) {
 	}
 }
 
+// persons writes elements of Atom.
 func (x *xmlWriter) persons(name string, list ...Person) {
+	prefix := ""
+	if !x.atom {
+		prefix = "atom:"
+	}
 	for _, p := range list {
-		x.open(name)
-		x.must("name", cmp.Or(p.Name, p.Email, p.URL))
-		x.text("email", p.Email)
-		x.text("uri", p.URL)
-		x.end(name)
+		x.open(prefix + name)
+		x.must(prefix+"name", cmp.Or(p.Name, p.Email, p.URL))
+		x.text(prefix+"email", p.Email)
+		x.text(prefix+"uri", p.URL)
+		x.end(prefix + name)
 	}
 }
 
@@ -269,19 +277,60 @@ func (x *xmlWriter) link(rel, href string, attributes ...string) {
 	}
 }
 
-// htmlTexts writes an element of RSS for each text, which is escaped for HTML first.
-func (x *xmlWriter) htmlTexts(name string, list []string) {
+// texts writes an element for each text.
+func (x *xmlWriter) texts(name string, list []string) {
 	for _, s := range list {
-		x.text(name, html.EscapeString(s))
+		x.text(name, s)
 	}
 }
 
-// creators writes persons as RSS has them.
-func (x *xmlWriter) creators(name string, list []Person) {
+// creators writes persons as RSS has them. If one has a URL, all stand in elements of
+// Atom, too, which have a place for it.
+func (x *xmlWriter) creators(creator, person string, list []Person) {
 	for _, p := range list {
-		x.text(name, html.EscapeString(p.String()))
+		x.text(creator, p.String())
+	}
+	if slices.ContainsFunc(list, func(p Person) bool { return p.URL != "" && p.Name+p.Email != "" }) {
+		x.persons(person, list...)
 	}
 }
+
+// htmlText escapes text for an element that holds HTML.
+func htmlText(s string) string { return htmlEscapes.Replace(s) }
+
+var htmlEscapes = strings.NewReplacer("&", "&amp;", "<", "&lt;")
+
+// rssTitle writes a title for readers that take it for HTML and for readers that
+// take it for text: only a reference or a tag of HTML is escaped, all else is the
+// same in both.
+func rssTitle(s string) string {
+	var b strings.Builder
+	for i := 0; i < len(s); i++ {
+		rest := s[i:]
+		switch {
+		case s[i] == '<' && len(rest) > 1 && (isLetter(rest[1]) || strings.IndexByte("/!?", rest[1]) >= 0):
+			b.WriteString("&lt;")
+		case s[i] == '&' && isReference(rest):
+			b.WriteString("&amp;")
+		default:
+			b.WriteByte(s[i])
+		}
+	}
+	return b.String()
+}
+
+// isReference reports whether HTML takes the ampersand that s begins with for the
+// beginning of a character reference.
+func isReference(s string) bool {
+	if end := strings.IndexByte(s[1:], '&'); end >= 0 {
+		s = s[:1+end]
+	}
+	s = s[:min(len(s), maxReference)]
+	return html.UnescapeString(s) != s
+}
+
+// maxReference is the length in bytes of the longest reference that is looked for.
+const maxReference = 64
 
 func (x *xmlWriter) atomEntry(e *Entry, feedUpdated time.Time) {
 	x.openWith("entry", e.Attributes, "xml:lang", e.Language)
@@ -422,19 +471,19 @@ func (x *xmlWriter) rss(f *Feed) {
 	x.w.WriteString(xml.Header)
 	x.open("rss", append([]string{"version", "2.0"}, x.declared...)...)
 	x.openWith("channel", f.Attributes)
-	x.must("title", html.EscapeString(f.Title))
+	x.must("title", rssTitle(f.Title))
 	x.must("link", cmp.Or(f.Link, linkOf(f, "self")))
-	x.must("description", html.EscapeString(f.Description))
+	x.must("description", htmlText(f.Description))
 	for _, l := range f.Links {
 		x.empty("atom:link", "rel", l.Rel, "href", l.Href, "type", l.Type, "title", l.Title)
 	}
 	x.text("language", f.Language)
-	x.text("copyright", html.EscapeString(f.Copyright))
-	x.text("generator", html.EscapeString(f.Generator))
+	x.text("copyright", f.Copyright)
+	x.text("generator", f.Generator)
 	x.rssDate("pubDate", f.Published)
 	x.rssDate("lastBuildDate", f.Updated)
-	x.creators("dc:creator", f.Authors)
-	x.htmlTexts("category", f.Categories)
+	x.creators("dc:creator", "author", f.Authors)
+	x.texts("category", f.Categories)
 	x.channelExtras(f)
 	x.history(f)
 	x.extensions(f.Extensions, ofFeed)
@@ -448,7 +497,7 @@ func (x *xmlWriter) channelExtras(f *Feed) {
 	if f.Image != "" {
 		x.open("image")
 		x.must("url", f.Image)
-		x.must("title", html.EscapeString(f.Title))
+		x.must("title", rssTitle(f.Title))
 		x.must("link", cmp.Or(f.Link, linkOf(f, "self")))
 		x.end("image")
 	}
@@ -486,8 +535,7 @@ func (x *xmlWriter) rssDate(name string, t time.Time) {
 
 func (x *xmlWriter) rssItem(e *Entry) {
 	x.openWith("item", e.Attributes)
-	// Readers take a title for HTML, so text is escaped for HTML first.
-	x.text("title", html.EscapeString(e.Title))
+	x.text("title", rssTitle(e.Title))
 	x.text("link", e.Link)
 	permalink := "false"
 	if e.ID == e.Link {
@@ -498,8 +546,8 @@ func (x *xmlWriter) rssItem(e *Entry) {
 	if !e.Updated.IsZero() && !e.Updated.Equal(e.Published) {
 		x.must("dcterms:modified", e.Updated.UTC().Format(time.RFC3339Nano))
 	}
-	x.creators("dc:creator", e.Authors)
-	x.htmlTexts("category", e.Categories)
+	x.creators("dc:creator", "author", e.Authors)
+	x.texts("category", e.Categories)
 	content := asHTML(e.Content, e.ContentType)
 	if e.Summary == "" {
 		x.must("description", content)
@@ -516,9 +564,9 @@ func (x *xmlWriter) rssItem(e *Entry) {
 	}
 	x.text("dc:language", e.Language)
 	if e.Source != nil && e.Source.URL != "" {
-		x.must("source", html.EscapeString(e.Source.Title), "url", e.Source.URL)
+		x.must("source", rssTitle(e.Source.Title), "url", e.Source.URL)
 	}
-	x.creators("dc:contributor", e.Contributors)
+	x.creators("dc:contributor", "contributor", e.Contributors)
 	x.podcast(e)
 	x.extensions(e.Extensions, ofEntry)
 	x.end("item")
@@ -532,5 +580,5 @@ func asHTML(s, contentType string) string {
 	if isMarkup(contentType) {
 		return s
 	}
-	return strings.ReplaceAll(html.EscapeString(s), "\n", "<br>\n")
+	return strings.ReplaceAll(htmlText(s), "\n", "<br>\n")
 }

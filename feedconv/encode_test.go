@@ -6,10 +6,12 @@ import (
 	"encoding/xml"
 	"errors"
 	"fmt"
+	"html"
 	"io"
 	"math/rand/v2"
 	"os"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -97,27 +99,12 @@ func canonical(e Entry, format Format, feedUpdated time.Time) Entry {
 			e.Updated = e.Updated.Truncate(time.Second)
 		}
 		e.Published = e.Published.Truncate(time.Second)
-		short := func(p Person) Person {
-			if p.Name != "" || p.Email != "" {
-				p.URL = ""
-			}
-			return p
-		}
-		e.Authors, e.Contributors = canonicalAuthors(e.Authors, short), canonicalAuthors(e.Contributors, short)
 	case JSONFeed:
-		e.Comments = ""
 		e.ContentType = map[bool]string{true: typeHTML, false: typePlain}[isMarkup(e.ContentType)]
 		e.Summary, e.SummaryType = PlainText(e.Summary, e.SummaryType), ""
 		if e.Link == "" && isWebURL(e.ID) {
 			e.Link = e.ID
 		}
-		short := func(p Person) Person {
-			if p.URL != "" {
-				p.Email = ""
-			}
-			return p
-		}
-		e.Authors, e.Contributors = canonicalAuthors(e.Authors, short), canonicalAuthors(e.Contributors, short)
 	}
 	e.Content, e.Summary = strings.TrimSpace(e.Content), strings.TrimSpace(e.Summary)
 	if e.Content == "" {
@@ -129,12 +116,31 @@ func canonical(e Entry, format Format, feedUpdated time.Time) Entry {
 	return e
 }
 
-func canonicalAuthors(list []Person, change func(Person) Person) []Person {
-	out := make([]Person, 0, len(list))
-	for _, p := range list {
-		out = append(out, change(p))
+// asRead returns what a reader takes for an entry of a document: RSS says nowhere that
+// names and categories are text, so markup in them is markup. Persons of whom one has
+// a URL stand in elements of Atom, too, which hold text.
+func asRead(e Entry, format Format) Entry {
+	if format != RSS20 {
+		return e
 	}
-	return uniquePersons(out)
+	read := func(list []Person) []Person {
+		if slices.ContainsFunc(list, func(p Person) bool { return p.URL != "" }) {
+			return list
+		}
+		var out []Person
+		for _, p := range list {
+			p.Name = titleText(p.Name, true)
+			out = append(out, p)
+		}
+		return uniquePersons(out)
+	}
+	e.Authors, e.Contributors = read(e.Authors), read(e.Contributors)
+	var categories []string
+	for _, c := range e.Categories {
+		categories = append(categories, titleText(c, true))
+	}
+	e.Categories = uniqueStrings(categories)
+	return e
 }
 
 // checkRoundTrip compares a feed with what is read back from it.
@@ -156,7 +162,7 @@ func checkRoundTrip(t *testing.T, f *Feed, format Format) {
 	}
 	for i := range f.Entries {
 		updated := newest(f)
-		want, got := canonical(f.Entries[i], format, updated), canonical(back.Entries[i], format, updated)
+		want, got := canonical(asRead(f.Entries[i], format), format, updated), canonical(back.Entries[i], format, updated)
 		if !reflect.DeepEqual(want, got) {
 			t.Errorf("%s, entry %d:\n got %#v\nwant %#v\n%s", format, i, got, want, document[:min(len(document), 6000)])
 			return
@@ -362,6 +368,92 @@ func TestEncodeReportsWriteErrors(t *testing.T) {
 		f := &Feed{Entries: []Entry{{ID: "1", Content: strings.Repeat("x", 1<<16)}}}
 		if err := encodeAs(fullWriter{}, f, format); !errors.Is(err, errFull) {
 			t.Errorf("%s: got %v", format, err)
+		}
+	}
+}
+
+// RSS is escaped as XML is, once; as HTML before that only the text of elements
+// that hold HTML, and in a title no more than HTML would take for markup.
+func TestEncodeRSSEscapesOnce(t *testing.T) {
+	const text = `Tom & Jerry's "AT&T" <b> a < b ]]> &amp; &copy &nosuch;`
+	f := &Feed{Title: text, Description: text, Copyright: text, Generator: text, Categories: []string{text}, Entries: []Entry{{
+		ID: "1", Title: text, Content: text, ContentType: typePlain, Summary: "<i>" + text, SummaryType: typeHTML, Categories: []string{text},
+		Authors:      []Person{{Name: text}, {Name: text, Email: "a@example.com", URL: "http://example.com/?a&b"}},
+		Contributors: []Person{{Name: text}}, Source: &Source{Title: text, URL: "http://example.com/?a&b"},
+	}}}
+	var b bytes.Buffer
+	if err := EncodeRSS(&b, f); err != nil {
+		t.Fatal(err)
+	}
+	for _, never := range []string{"&quot;", "&#34;", "&#39;", "&apos;", "&amp;quot;", "&amp;#"} {
+		if strings.Contains(b.String(), never) {
+			t.Errorf("%s in\n%s", never, b.Bytes())
+		}
+	}
+	// What a reader of XML finds in the elements.
+	const title = `Tom & Jerry's "AT&T" &lt;b> a < b ]]> &amp;amp; &amp;copy &nosuch;`
+	const asHTML = `Tom &amp; Jerry's "AT&amp;T" &lt;b> a &lt; b ]]> &amp;amp; &amp;copy &amp;nosuch;`
+	want := map[string]string{
+		"title": title, "source": title, "copyright": text, "generator": text, "category": text, "contributor": text, "name": text,
+		"description": asHTML + "|<i>" + text, "encoded": asHTML, "creator": text + "|" + text + " <a@example.com>",
+	}
+	got := map[string]string{}
+	d := xml.NewDecoder(&b)
+	var name string
+	for {
+		token, err := d.Token()
+		if err == io.EOF {
+			break
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		switch token := token.(type) {
+		case xml.StartElement:
+			name = token.Name.Local
+		case xml.CharData:
+			if s := string(token); strings.TrimSpace(s) != "" && !strings.HasSuffix(got[name], s) {
+				got[name] = strings.TrimPrefix(got[name]+"|"+s, "|")
+			}
+		}
+	}
+	for name, text := range want {
+		if got[name] != text {
+			t.Errorf("%s: got %s\nwant %s", name, got[name], text)
+		}
+	}
+}
+
+// Readers that take titles for HTML and readers that take them for text show the same,
+// but for what HTML would take for markup.
+func TestEncodeRSSTitles(t *testing.T) {
+	for _, c := range []struct{ title, written string }{
+		{`it's "quoted"`, `it's "quoted"`},
+		{"AT&T, R&D & Q&A", "AT&T, R&D & Q&A"},
+		{"a < b > c <3", "a < b > c <3"},
+		{"Vec<String>", "Vec&lt;String>"},
+		{"</p> <!-- <?x", "&lt;/p> &lt;!-- &lt;?x"},
+		{"&amp; &#39; &copy2004 &CounterClockwiseContourIntegral;", "&amp;amp; &amp;#39; &amp;copy2004 &amp;CounterClockwiseContourIntegral;"},
+		{"&", "&"}, {"<", "<"}, {"", ""},
+	} {
+		if got := rssTitle(c.title); got != c.written {
+			t.Errorf("%q: %q, want %q", c.title, got, c.written)
+		}
+		if got := html.UnescapeString(rssTitle(c.title)); got != c.title {
+			t.Errorf("%q is read as HTML as %q", c.title, got)
+		}
+	}
+}
+
+// Each person keeps name, address and URL.
+func TestEncodePersons(t *testing.T) {
+	people := []Person{{"Ann", "ann@example.com", "http://example.com/ann"}, {Name: "Bob", URL: "http://example.com/bob"}, {Name: "Cy"},
+		{Email: "d@example.com", URL: "http://example.com/d"}, {Name: "E, F", Email: "e@example.com"}, {URL: "http://example.com/g"}}
+	f := &Feed{Title: "t", Entries: []Entry{{ID: "1", Title: "e", Authors: people, Contributors: people[:2], Comments: "http://example.com/c"}}}
+	for _, format := range encodings {
+		document, back := roundTrip(t, f, format)
+		e := back.Entries[0]
+		if !slices.Equal(e.Authors, people) || !slices.Equal(e.Contributors, people[:2]) || e.Comments != "http://example.com/c" {
+			t.Errorf("%s: %+v %+v %q in\n%s", format, e.Authors, e.Contributors, e.Comments, document)
 		}
 	}
 }

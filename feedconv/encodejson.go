@@ -26,8 +26,9 @@ type (
 		Items       []*jsonFeedEntry `json:"items"`
 	}
 	jsonAuthorOut struct {
-		Name string `json:"name,omitempty"`
-		URL  string `json:"url,omitempty"`
+		Name  string `json:"name,omitempty"`
+		URL   string `json:"url,omitempty"`
+		Email string `json:"_email,omitempty"` // where URL is another
 	}
 	jsonHubOut struct {
 		Type string `json:"type"`
@@ -48,11 +49,15 @@ type (
 		Language      string              `json:"language,omitempty"`
 		Attachments   []jsonAttachmentOut `json:"attachments,omitempty"`
 		// The format has nothing for these (JSON Feed 1.1, "Extensions").
-		Source       *jsonSourceOut  `json:"_source,omitempty"`
-		Contributors []jsonAuthorOut `json:"_contributors,omitempty"`
-		Podcast      *jsonPodcastOut `json:"_podcast,omitempty"`
-		Extensions   []Extension     `json:"_extensions,omitempty"`
-		Attributes   []Attribute     `json:"_attributes,omitempty"`
+		Source       *jsonSourceOut   `json:"_source,omitempty"`
+		Contributors []jsonAuthorOut  `json:"_contributors,omitempty"`
+		Comments     *jsonCommentsOut `json:"_comments,omitempty"`
+		Podcast      *jsonPodcastOut  `json:"_podcast,omitempty"`
+		Extensions   []Extension      `json:"_extensions,omitempty"`
+		Attributes   []Attribute      `json:"_attributes,omitempty"`
+	}
+	jsonCommentsOut struct {
+		URL string `json:"url"`
 	}
 	jsonPodcastOut struct {
 		Duration int `json:"duration,omitempty"` // in seconds
@@ -94,14 +99,14 @@ func jsonHead(f *Feed) *jsonFeedOut {
 	return out
 }
 
-// jsonAuthors gives authors the fields that JSON Feed has: an address goes
-// into the URL.
+// jsonAuthors returns authors with the fields that JSON Feed has. An address is the
+// URL of an author who has no other.
 func jsonAuthors(list []Person) []jsonAuthorOut {
 	var out []jsonAuthorOut
 	for _, p := range list {
-		a := jsonAuthorOut{Name: p.Name, URL: p.URL}
+		a := jsonAuthorOut{Name: p.Name, URL: p.URL, Email: p.Email}
 		if a.URL == "" && p.Email != "" {
-			a.URL = "mailto:" + p.Email
+			a.URL, a.Email = "mailto:"+p.Email, ""
 		}
 		out = append(out, a)
 	}
@@ -127,6 +132,9 @@ func jsonEntry(e *Entry) *jsonFeedEntry {
 	}
 	if e.isPodcast() {
 		out.Podcast = &jsonPodcastOut{int(e.Duration / time.Second), e.Episode, e.Season}
+	}
+	if e.Comments != "" {
+		out.Comments = &jsonCommentsOut{e.Comments}
 	}
 	if src := e.Source; src != nil {
 		out.Source = &jsonSourceOut{Title: src.Title, HomePageURL: src.Link, FeedURL: src.URL}

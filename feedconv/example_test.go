@@ -82,11 +82,11 @@ func ExampleEncodeRSS() {
 	//     <description></description>
 	//     <atom:link rel="self" href="https://example.org/feed"/>
 	//     <item>
-	//       <title>Frost &amp;lt; snow</title>
+	//       <title>Frost &lt; snow</title>
 	//       <link>https://example.org/frost</link>
 	//       <guid isPermaLink="true">https://example.org/frost</guid>
 	//       <pubDate>Wed, 16 Nov 2022 00:38:15 GMT</pubDate>
-	//       <description>&lt;p&gt;It is cold.&lt;/p&gt;</description>
+	//       <description>&lt;p>It is cold.&lt;/p></description>
 	//       <podcast:location geo="geo:52.5,13.4">Berlin</podcast:location>
 	//     </item>
 	//   </channel>

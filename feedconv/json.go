@@ -184,7 +184,7 @@ func (d *jsonDoc) hub(v jsonValue) {
 // persons reads one author or several: objects, or names.
 func (d *jsonDoc) persons(v jsonValue) []Person {
 	return people(v, func(a jsonValue) Person {
-		return Person{Name: a.get("name", "displayName", "preferredUsername").scalar(), Email: a.get("email").scalar(), URL: d.url(a.get("url", "uri").scalar())}
+		return Person{Name: a.get("name", "displayName", "preferredUsername").scalar(), Email: a.get("email", "_email").scalar(), URL: d.url(a.get("url", "uri").scalar())}
 	})
 }
 
@@ -195,7 +195,7 @@ func people(v jsonValue, read func(object jsonValue) Person) []Person {
 		if a.isObject() {
 			out = append(out, tidyPerson(read(a)))
 		} else {
-			out = append(out, parsePerson(a.scalar(), false))
+			out = append(out, parsePersons(a.scalar(), false)...)
 		}
 	})
 	return out
@@ -243,6 +243,8 @@ func (d *jsonDoc) jsonFeedItem(item jsonValue) bool {
 			e.Categories = append(e.Categories, jsonStrings(v)...)
 		case "language":
 			e.Language = v.scalar()
+		case "_comments":
+			e.Comments = d.url(cmp.Or(v.get("url").scalar(), v.scalar()))
 		case "_contributors":
 			e.Contributors = d.persons(v)
 		case "_podcast":

@@ -2,6 +2,7 @@ package feedconv
 
 import (
 	"cmp"
+	"slices"
 	"strings"
 )
 
@@ -91,15 +92,88 @@ func tidyPerson(p Person) Person {
 	return p
 }
 
-// uniquePersons drops empty persons and those that say nothing new.
+// uniquePersons drops empty persons, and those of whom another one of the list
+// says as much or more.
 func uniquePersons(list []Person) []Person {
 	var out []Person
 	seen := make(map[Person]bool, len(list))
 	for _, p := range list {
-		if p != (Person{}) && !seen[p] && len(out) < maxList {
-			seen[p] = true
+		if p == (Person{}) || seen[p] || len(out) == maxList {
+			continue
+		}
+		seen[p] = true
+		if i := slices.IndexFunc(out, func(q Person) bool { return p.covers(q) || q.covers(p) }); i < 0 {
 			out = append(out, p)
+		} else if p.covers(out[i]) {
+			out[i] = p
 		}
 	}
 	return out
+}
+
+// covers reports whether p says all that q says.
+func (p Person) covers(q Person) bool {
+	same := func(a, b string) bool { return b == "" || a == b }
+	return same(p.Name, q.Name) && same(p.Email, q.Email) && same(p.URL, q.URL)
+}
+
+// coverAll reports whether each person of list, whose name may have been read as
+// markup, is one of fuller, which say as much or more.
+func coverAll(fuller, list []Person) bool {
+	if len(fuller) < len(list) || len(fuller) > maxList {
+		return false
+	}
+	read := make([]Person, len(fuller))
+	for i, p := range fuller {
+		p.Name = titleText(p.Name, true)
+		read[i] = p
+	}
+	return !slices.ContainsFunc(list, func(q Person) bool {
+		return !slices.ContainsFunc(read, func(p Person) bool { return p.covers(q) })
+	})
+}
+
+// parsePersons reads an author element that may name several persons: "mail (Name),
+// mail (Name)". A list is one only if each of its parts has an address.
+func parsePersons(s string, markup bool) []Person {
+	if markup {
+		s = titleText(s, true)
+	}
+	if strings.Count(s, "@") > 1 {
+		var list []Person
+		for _, part := range splitPersons(s) {
+			p := parsePerson(part, false)
+			if p.Email == "" {
+				list = nil
+				break
+			}
+			list = append(list, p)
+		}
+		if len(list) > 1 {
+			return list
+		}
+	}
+	return []Person{parsePerson(s, false)}
+}
+
+// splitPersons splits at commas and semicolons that stand outside of brackets and
+// quotes.
+func splitPersons(s string) []string {
+	var parts []string
+	start, depth, quoted := 0, 0, false
+	for i := 0; i < len(s) && len(parts) < maxList; i++ {
+		switch c := s[i]; {
+		case c == '"':
+			quoted = !quoted
+		case quoted:
+		case c == '(' || c == '<':
+			depth++
+		case (c == ')' || c == '>') && depth > 0:
+			depth--
+		case (c == ',' || c == ';') && depth == 0:
+			parts = append(parts, s[start:i])
+			start = i + 1
+		}
+	}
+	return append(parts, s[start:])
 }

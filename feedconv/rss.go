@@ -14,7 +14,7 @@ func rssFeed(r *rss.Feed, doc *tidied, opts Options) *Feed {
 		Title:       titleText(r.Title, true),
 		Description: PlainText(r.Description, typeHTML),
 		Language:    cmp.Or(r.Language, tidyMeta(r.Extensions, "lang")),
-		Copyright:   PlainText(r.Copyright, typeHTML),
+		Copyright:   titleText(r.Copyright, true),
 		Generator:   titleText(r.Generator, true),
 		Links:       atomLinks(r.Extensions),
 		TTL:         ttl(r.TTL),
@@ -27,7 +27,7 @@ func rssFeed(r *rss.Feed, doc *tidied, opts Options) *Feed {
 		f.Image = r.Image.URL
 	}
 	if s := cmp.Or(r.ManagingEditor, r.WebMaster); s != "" {
-		f.Authors = append(f.Authors, parsePerson(s, true))
+		f.Authors = parsePersons(s, true)
 	}
 	for _, c := range r.Categories {
 		f.Categories = append(f.Categories, titleText(c.Value, true))
@@ -40,14 +40,20 @@ func rssFeed(r *rss.Feed, doc *tidied, opts Options) *Feed {
 	}
 	feedModules(f, r.Extensions)
 	f.Image = cmp.Or(f.Image, value(atomModule(r.Extensions), "logo"))
-	if len(f.Authors) == 0 {
-		f.Authors = extensionPersons(atomModule(r.Extensions)["author"])
+	if authors := extensionPersons(atomModule(r.Extensions)["author"]); coverAll(authors, f.Authors) {
+		f.Authors = authors
 	}
 	terms, dc, at := r.Extensions["dcterms"], r.Extensions["dc"], atomModule(r.Extensions)
 	f.Updated, _ = firstDate([]string{r.LastBuildDate, value(terms, "modified"), value(dc, "date"), value(at, "updated")})
 	f.Published, _ = firstDate([]string{r.PubDate, value(terms, "issued"), value(at, "published")})
 
-	addAll(f, r.Items, opts, func(item *rss.Item, number int) *draft { return rssEntry(item, doc, number) })
+	addAll(f, r.Items, opts, func(item *rss.Item, number int) *draft {
+		d := rssEntry(item, doc, number)
+		if later := doc.later[number]; later != nil {
+			d.earlier = rssEntry(earlierRSS(item, later), doc, number)
+		}
+		return d
+	})
 	return f
 }
 
@@ -77,7 +83,7 @@ func rssEntry(r *rss.Item, doc *tidied, number int) *draft {
 	}
 	e.GUID = cmp.Or(e.GUID, tidyMeta(x, "about"))
 	for _, s := range values(x[metaPrefix], "author") {
-		e.Authors = append(e.Authors, parsePerson(s, true))
+		e.Authors = append(e.Authors, parsePersons(s, true)...)
 	}
 	if r.Source != nil {
 		e.Source = &Source{Title: titleText(r.Source.Title, true), URL: r.Source.URL}

@@ -169,7 +169,7 @@ func (d *draft) modules(x ext.Extensions) {
 func parseAll(list []string) []Person {
 	var out []Person
 	for _, s := range list {
-		out = append(out, parsePerson(s, true))
+		out = append(out, parsePersons(s, true)...)
 	}
 	return out
 }
@@ -321,10 +321,14 @@ func (d *draft) atom(x ext.Extensions) {
 	}
 	d.published = append(d.published, value(m, "published"), value(m, "issued"))
 	d.updated = append(d.updated, value(m, "updated"), value(m, "modified"))
-	if len(e.Authors) == 0 {
-		e.Authors = extensionPersons(m["author"])
+	if authors := extensionPersons(m["author"]); coverAll(authors, e.Authors) {
+		e.Authors = authors
 	}
-	e.Contributors = append(e.Contributors, extensionPersons(m["contributor"])...)
+	contributors := extensionPersons(m["contributor"])
+	if coverAll(contributors, e.Contributors) {
+		e.Contributors = nil
+	}
+	e.Contributors = append(e.Contributors, contributors...)
 	e.Categories = append(e.Categories, attrs(m, "category", "term", "label")...)
 	e.GUID = cmp.Or(e.GUID, value(m, "id"))
 }

@@ -41,13 +41,13 @@ type checker struct {
 // Check verifies a lektor-dir: feeds, journals, entries, and what was left in
 // tmp/. With repair it mends what is safe to mend: journals are cut back to
 // their last good line, tmp/ is recovered, links to feeds that lead nowhere
-// are made anew, and an entry in two places is taken out of new/ where the one
-// in cur/ has all of its files. The error tells what could not be read or
+// are made anew, extras that are files in etc/ of an entry become lines of one file, and an
+// entry in two places is taken out of new/ where the one in cur/ has all of its files. The error tells what could not be read or
 // mended.
 func (d *Dir) Check(ctx context.Context, repair bool) ([]Problem, error) {
 	c := &checker{d: d, repair: repair}
 	var bad error
-	for _, step := range []func(context.Context) error{c.tmp, c.feeds, c.entries} {
+	for _, step := range []func(context.Context) error{c.tmp, c.feeds, c.leftovers, c.entries} {
 		if err := ctx.Err(); err != nil {
 			return c.found, errors.Join(bad, context.Cause(ctx))
 		}
@@ -127,7 +127,7 @@ func (c *checker) feeds(context.Context) error {
 		if f != nil && f.ID != "" && FeedHash(f.ID) != hash {
 			err = errors.Join(err, c.report("src/"+hash, fmt.Sprintf("its id %q belongs in src/%s", f.ID, FeedHash(f.ID)), nil))
 		}
-		err = errors.Join(err, c.temporary(hash), c.journal(hash))
+		err = errors.Join(err, c.journal(hash))
 	}
 	return err
 }
@@ -162,37 +162,18 @@ func (c *checker) rename(f *Feed) func() error {
 	})
 }
 
-// temporary looks for files that a program was killed in writing.
-func (c *checker) temporary(hash string) error {
+// leftovers looks for temporary files that a program was killed in writing.
+func (c *checker) leftovers(context.Context) error {
 	var bad error
-	base := "src/" + hash
-	for _, way := range [][]string{{base}, {base, base + "/etc"}, {base, base + "/etc", base + "/etc/fetch"}, {base, base + "/etc", base + "/etc/view"}} {
-		rel := way[len(way)-1]
-		if c.d.inside(way...) != nil {
-			continue // not there, or told already
-		}
-		ents, err := os.ReadDir(c.d.Join(rel))
-		if err != nil {
-			continue
-		}
-		for _, e := range ents {
-			if !e.Type().IsRegular() || !temporary(e.Name()) && !slices.ContainsFunc(new(Feed).fields(), func(f field) bool {
-				return atomicfile.IsTemp(e.Name(), filepath.Base(f.name))
-			}) {
-				continue
+	for _, sub := range []string{"etc", "src"} {
+		paths, err := atomicfile.Leftovers(c.d.Join(sub), c.d.opts.Now())
+		bad = errors.Join(bad, err)
+		for _, path := range paths {
+			rel, err := filepath.Rel(c.d.path, path)
+			if err != nil {
+				return err
 			}
-			// A young one is likely to be somebody's work, and of no harm in any case.
-			if fi, err := e.Info(); err != nil || !c.repair && c.d.opts.Now().Sub(fi.ModTime()) <= leftAge {
-				continue
-			}
-			file := rel + "/" + e.Name()
-			bad = errors.Join(bad, c.report(file, "being written, or left by an interrupted run",
-				c.locked(hash, func() error {
-					if err := c.d.inside(way...); err != nil {
-						return err
-					}
-					return os.Remove(c.d.Join(file))
-				})))
+			bad = errors.Join(bad, c.report(rel, "a temporary file, left by an interrupted run", func() error { return os.Remove(path) }))
 		}
 	}
 	return bad
@@ -351,8 +332,11 @@ func (c *checker) extras(r Ref) error {
 	data, err := readFile(c.d.Join(rel))
 	if err != nil {
 		if isNotExist(err) {
-			return nil
+			return c.etcFiles(r, nil)
 		}
+		return err
+	}
+	if err := c.etcFiles(r, data); err != nil {
 		return err
 	}
 	if !utf8.Valid(data) || bytes.IndexByte(data, 0) >= 0 {

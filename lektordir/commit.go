@@ -228,47 +228,14 @@ func syncPath(path string) error {
 }
 
 // settle renames a staged entry that the journal names from tmp/ (from, which is
-// relative to the lektor-dir) to new/, after
-// taking the version it replaces out of new/; should it fail, it can be done
-// again. dropped tells that it was not
-// delivered because a viewer had taken that version.
+// relative to the lektor-dir) to new/, and takes the version that it replaces out of
+// new/; should it fail, it can be done again. dropped reports that it was not delivered
+// because a viewer had taken that version.
 func (d *Dir) settle(feed, from string, r record) (dropped bool, err error) {
-	staged := d.Join(from, r.Unique)
-	if r.Replaces != "" {
-		old := d.Join("tmp", feed, r.Replaces+goneReplaced)
-		err = d.putAside(feed, d.Join("new", feed, r.Replaces), old)
-		if isNotExist(err) {
-			if _, serr := lstat(old); serr != nil {
-				return true, d.drop(feed, staged)
-			}
-			err = nil
-		}
-		if err != nil {
-			return false, err
-		}
-		// While the new version is not in place, the old one put aside is what
-		// tells recovery to put it there.
-		defer func() {
-			if err == nil {
-				os.RemoveAll(old)
-			}
-		}()
+	if r.Replaces == "" {
+		return false, d.arrive(feed, from, r.Unique)
 	}
-	to := d.Join("new", feed, r.Unique)
-	err = d.move(feed, staged, to)
-	if isNotExist(err) {
-		if _, serr := lstat(staged); serr != nil {
-			return false, nil // somebody finished it
-		}
-		if err := os.Mkdir(d.Join("new", feed), 0o777); err != nil && !errors.Is(err, os.ErrExist) {
-			return false, err
-		}
-		err = d.move(feed, staged, to)
-	}
-	if errors.Is(err, os.ErrExist) {
-		return false, d.drop(feed, staged)
-	}
-	return false, err
+	return d.replace(feed, from, r.Unique, r.Replaces)
 }
 
 // drop deletes a staged entry.

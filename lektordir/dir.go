@@ -33,8 +33,9 @@ type Dir struct {
 	host string
 	seq  atomic.Int64
 
-	rename func(from, to string) error                                // renameNoReplace, but in tests
-	link   func(fromDir int, from string, toDir int, to string) error // linkat, but in tests
+	rename  func(from, to string) error                                // renameNoReplace, but in tests
+	link    func(fromDir int, from string, toDir int, to string) error // linkat, but in tests
+	readDir func(*os.File) ([]os.DirEntry, error)                      // readEntries, but in tests
 
 	shared func() bool // other machines may have it, see Fresh
 
@@ -74,7 +75,7 @@ func Open(path string, opts *Options) (*Dir, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &Dir{path: abs, rename: renameNoReplace, link: linkat}
+	d := &Dir{path: abs, rename: renameNoReplace, link: linkat, readDir: readEntries}
 	if opts != nil {
 		d.opts = *opts
 	}
@@ -138,6 +139,12 @@ func Create(path string, opts *Options) (*Dir, error) {
 			break
 		}
 		parents = append(parents, filepath.Dir(p))
+	}
+	if err := os.MkdirAll(filepath.Dir(abs), 0o777); err != nil {
+		return nil, err
+	}
+	if err := os.Mkdir(abs, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+		return nil, err
 	}
 	for _, name := range dirs {
 		if err := os.MkdirAll(filepath.Join(path, name), 0o777); err != nil {

@@ -36,7 +36,9 @@
 //
 // # What is not promised
 //
-// A listing is no snapshot: entries that arrive or move while it is made may
-// or may not be in it, but none is in it twice. A viewer's moves are not
-// synced; a power cut may undo the last seconds of them.
+// A listing is no snapshot: entries that arrive or are deleted while it is made
+// may or may not be in it, and none is in it twice. Entries that move meanwhile
+// are in it, as directories that changed are read again, three times at most.
+// Callers that act on an entry's absence set [ListOptions.Strict]. A viewer's
+// moves are not synced; a power cut may undo the last seconds of them.
 package lektordir

@@ -301,10 +301,17 @@ func (d *Dir) readEntry(r Ref, want Fields) (*Entry, error) {
 	}
 	if want&Extras != 0 {
 		data, err := readFile(base + "/" + extrasFile.name)
-		if err == nil {
-			e.parseExtras(data, want)
-		}
 		note(Extras, extrasFile.name, err)
+		if isNotExist(err) {
+			if data, err = etcExtras(base); err != nil {
+				note(Extras, etcDir, err)
+			}
+			// A check that converts them writes the lines before it removes the files.
+			if lines, err := readFile(base + "/" + extrasFile.name); data != nil && err == nil {
+				data = lines
+			}
+		}
+		e.parseExtras(data, want)
 	}
 	if want&FieldFeedContent != 0 && e.FullText.URL != "" {
 		of(&feedContent)
@@ -394,6 +401,9 @@ func (r *Reader) ReadEntry(ref Ref, want Fields) (*Entry, error) {
 			e.parseExtras(data, want)
 			absent = false
 		case isNotExist(err):
+			if !isNotExist(unix.Fstatat(r.fd, name+etcDir, new(unix.Stat_t), unix.AT_SYMLINK_NOFOLLOW)) {
+				return r.d.ReadEntry(ref, want) // its extras may be files
+			}
 			absent = true
 		default:
 			return r.d.ReadEntry(ref, want)

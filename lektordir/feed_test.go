@@ -78,11 +78,14 @@ func BenchmarkFeedOf(b *testing.B) {
 
 // What a fetcher leaves that is killed while it makes a feed is mended.
 func TestCheckKilledFeed(t *testing.T) {
-	d, _ := newDir(t)
+	d, c := newDir(t)
 	base := d.Join("src", feedHash)
 	write(t, base+"/id", feedID+"\n")
-	write(t, base+"/.name1234567890123456", "half")
-	write(t, base+"/.id12", "")
+	old := c.Now().Add(-2 * atomicfile.Abandoned)
+	for _, name := range []string{"/.name1234567890123456", "/.id1234567890123456789"} {
+		write(t, base+name, "half")
+		os.Chtimes(base+name, old, old)
+	}
 	write(t, base+"/.mine", "kept\n")
 	problems, err := d.Check(t.Context(), true)
 	if err != nil || len(problems) != 3 {
@@ -102,25 +105,34 @@ func TestCheckTemporary(t *testing.T) {
 	d, c := newDir(t)
 	deliver(t, d, sample("a", "A"))
 	base := d.Join("src", feedHash)
-	for _, name := range []string{"/etc/.link12", "/etc/.interval1234567890123456", "/etc/fetch/.seen1234567890123456789", "/etc/view/.alias1234567890123456"} {
+	left := []string{"/etc/.interval1234567890123456", "/etc/fetch/.seen1234567890123456789", "/etc/view/.alias1234567890123456", "/etc/history/.next1234567890123456"}
+	for _, name := range append(left, "/../../etc/fetch/pages/x/.p1234567890123456", "/../../etc/share/.last1234567890123456") {
 		write(t, base+name, "half")
 	}
 	write(t, base+"/etc/.mine12", "kept\n")
-	young, old := c.Now(), c.Now().Add(-leftAge-time.Second)
-	for _, name := range []string{"/etc/.link12", "/etc/.interval1234567890123456", "/etc/fetch/.seen1234567890123456789", "/etc/view/.alias1234567890123456"} {
-		os.Chtimes(base+name, young, young)
+	young, old := c.Now(), c.Now().Add(-atomicfile.Abandoned-time.Second)
+	all := []string{d.Join("etc/fetch/pages/x/.p1234567890123456"), d.Join("etc/share/.last1234567890123456")}
+	for _, name := range left {
+		all = append(all, base+name)
 	}
-	os.Chtimes(base+"/etc/.link12", old, old)
-	if problems, err := d.Check(t.Context(), false); err != nil || len(problems) != 1 {
+	for _, path := range all {
+		os.Chtimes(path, old, old)
+	}
+	os.Chtimes(base+left[0], young, young)
+	if problems, err := d.Check(t.Context(), false); err != nil || len(problems) != 5 {
 		t.Error("of those that are old:", problems, err)
 	}
-	if problems, err := d.Check(t.Context(), true); err != nil || len(problems) != 4 {
+	if problems, err := d.Check(t.Context(), true); err != nil || len(problems) != 5 {
+		t.Error(problems, err)
+	}
+	os.Chtimes(base+left[0], old, old)
+	if problems, err := d.Check(t.Context(), true); err != nil || len(problems) != 1 {
 		t.Error(problems, err)
 	}
 	if problems, err := d.Check(t.Context(), true); err != nil || len(problems) != 0 {
 		t.Error(problems, err)
 	}
-	if got := tree(t, d, "src/"+feedHash); len(got) != 7 || !slices.Contains(got, "etc/.mine12") {
+	if got := tree(t, d, "src/"+feedHash); len(got) != 8 || !slices.Contains(got, "etc/.mine12") {
 		t.Error(got)
 	}
 }
@@ -131,13 +143,13 @@ func TestPutFeedAfterKill(t *testing.T) {
 	d, c := newDir(t)
 	base := d.Join("src", feedHash)
 	write(t, base+"/id", feedID+"\n")
-	old := c.Now().Add(-leftAge - time.Second)
+	old := c.Now().Add(-atomicfile.Abandoned - time.Second)
 	for _, name := range []string{".id1234567890123456", ".name1234567890123456789", "etc/.link1234567890123456", ".mine", "name.1234567890123456"} {
 		write(t, base+"/"+name, "half")
 		os.Chtimes(base+"/"+name, old, old)
 	}
 	os.Symlink("nowhere", base+"/.name1234567890123457")
-	young := c.Now().Add(-leftAge)
+	young := c.Now().Add(-atomicfile.Abandoned)
 	write(t, base+"/.name1234567890123458", "half")
 	os.Chtimes(base+"/.name1234567890123458", young, young)
 	putFeed := func() []string {

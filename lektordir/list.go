@@ -6,10 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/lektordir/lektor/internal/atomicfile"
 	"github.com/lektordir/lektor/internal/joined"
@@ -30,6 +32,11 @@ type ListOptions struct {
 	// SkipTrashed leaves out what has the flag T, and without AllVersions the older
 	// versions that it stands for.
 	SkipTrashed bool
+	// Strict reads the directories of each feed until two readings in a row have the
+	// same entries. Set it if you act on the absence of an entry: if you forget, delete
+	// or unpublish what is not listed. If the readings of a feed never agree, the list
+	// has what any of them had, and the error has an [UnsettledError].
+	Strict bool
 }
 
 // List lists entries by reading directories alone: no entry is opened. They
@@ -62,7 +69,7 @@ func (d *Dir) ListFeeds(ctx context.Context, o ListOptions) iter.Seq2[[]Ref, err
 				yield(nil, context.Cause(ctx))
 				return
 			}
-			if found, err := d.listed(feed, o); (len(found) > 0 || err != nil) && !yield(found, err) {
+			if found, err := d.listed(ctx, feed, o); (len(found) > 0 || err != nil) && !yield(found, err) {
 				return
 			}
 		}
@@ -87,8 +94,8 @@ func (d *Dir) feedsToList(o ListOptions) ([]string, error) {
 }
 
 // listed gives what is listed of a feed.
-func (d *Dir) listed(feed string, o ListOptions) ([]Ref, error) {
-	found, bad := d.listFeed(feed)
+func (d *Dir) listed(ctx context.Context, feed string, o ListOptions) ([]Ref, error) {
+	found, bad := d.listFeed(ctx, feed, o.Strict)
 	if !o.AllVersions {
 		found = newestVersions(found)
 	}
@@ -102,15 +109,77 @@ func (d *Dir) listed(feed string, o ListOptions) ([]Ref, error) {
 	}), bad
 }
 
+// How often listFeed reads a feed's directories at most. From the fourth reading on a
+// strict one waits before each, a millisecond and then twice as long as before, up to
+// strictPause: ten seconds in all.
+const (
+	mostReadings   = 3
+	strictReadings = 100
+	strictPause    = 100 * time.Millisecond
+)
+
 // listFeed lists a feed's entries in new/ and cur/, sorted by unique name.
-func (d *Dir) listFeed(feed string) ([]Ref, error) {
+//
+// readdir(3) skips an entry that is renamed within the directory if it passes the new
+// name before the rename and the old name after it. So a feed whose directories changed
+// is read again. The readings are united: an entry is where the last of them saw it.
+// strict is [ListOptions.Strict].
+func (d *Dir) listFeed(ctx context.Context, feed string, strict bool) ([]Ref, error) {
+	var all, last []Ref
+	agreed := 0 // readings in a row that had the entries of the one before
+	pause := time.Millisecond
+	for n := 0; ; n++ {
+		if n >= mostReadings {
+			if err := d.opts.Sleep(ctx, pause); err != nil {
+				return all, err
+			}
+			pause = min(2*pause, strictPause)
+		}
+		refs, change, err := d.readOnce(feed)
+		if agreed++; n == 0 || !sameEntries(last, refs) {
+			agreed = 0
+		}
+		all, last = unite(all, refs), refs
+		// Two readings skip the same entry only if it is renamed during both.
+		settled := agreed == 1 && change != changed || agreed == 2
+		switch {
+		case unlessNames(err) != nil, !strict && (change == unchanged || settled || n+1 == mostReadings):
+			return all, err
+		case strict && settled:
+			return refs, err
+		case n+1 == strictReadings:
+			return all, &UnsettledError{feed}
+		}
+	}
+}
+
+// UnsettledError is the error of a strict listing (see [ListOptions.Strict]) if the
+// directories of a feed changed during every reading.
+type UnsettledError struct{ Feed string }
+
+func (e *UnsettledError) Error() string {
+	return fmt.Sprintf("new/%s and cur/%[1]s cannot be listed reliably: other programs keep changing them; try again later", e.Feed)
+}
+
+// change says whether directories changed while they were read.
+type change uint8
+
+const (
+	unchanged      change = iota // so no entry is missing
+	maybeUnchanged               // or changed twice within a tick, or by another machine
+	changed
+)
+
+// readOnce reads new/$feed and cur/$feed once, and sorts the entries by unique name.
+func (d *Dir) readOnce(feed string) (refs []Ref, c change, err error) {
 	var bad error
 	// new/ comes first: an entry that a viewer takes meanwhile is seen twice,
 	// which is mended below, rather than not at all.
-	refs, err := d.readPlace(New, feed, nil)
-	bad = errors.Join(bad, err)
-	refs, err = d.readPlace(Cur, feed, refs)
-	bad = errors.Join(bad, err)
+	var looks [2]look
+	for i, place := range []Place{New, Cur} {
+		refs, looks[i], err = d.lookInto(place, feed, refs)
+		bad = errors.Join(bad, err)
+	}
 	sortRefs(refs)
 	out := refs[:0]
 	for i, r := range refs {
@@ -119,7 +188,94 @@ func (d *Dir) listFeed(feed string) ([]Ref, error) {
 		}
 		out = append(out, r)
 	}
-	return out, bad
+	// Both are looked at after both were read, as an entry may go from one to the other.
+	if d.shared() {
+		c = maybeUnchanged // times come from a cache
+	}
+	for _, l := range looks {
+		c = max(c, l.change())
+		l.close()
+	}
+	return out, c, bad
+}
+
+// look is a directory that is being read, with its mtime before that.
+type look struct {
+	path  string
+	f     *os.File // nil for a directory that is not there
+	mtime time.Time
+	sure  bool // a later change of the directory makes its mtime another one
+}
+
+// A file system's clock has ticks: of the kernel, or on old file systems of two seconds.
+// Two changes within a tick have one mtime.
+const (
+	fineTick   = 10 * time.Millisecond
+	coarseTick = 2*time.Second + fineTick
+)
+
+// begin notes the directory's mtime.
+func (l *look) begin() {
+	now := time.Now() // the clock that stamps files, whatever that of the lektor-dir says
+	fi, err := l.f.Stat()
+	if err != nil {
+		return
+	}
+	l.mtime = fi.ModTime()
+	tick := fineTick
+	if l.mtime.Nanosecond() == 0 {
+		tick = coarseTick
+	}
+	l.sure = now.Sub(l.mtime) > tick
+}
+
+// change compares the directory with how it was.
+func (l *look) change() change {
+	same := false
+	if l.f == nil {
+		_, err := lstat(l.path)
+		same = isNotExist(err)
+	} else if fi, err := l.f.Stat(); err == nil {
+		same = fi.ModTime().Equal(l.mtime)
+	}
+	switch {
+	case !same:
+		return changed
+	case !l.sure:
+		return maybeUnchanged
+	}
+	return unchanged
+}
+
+func (l *look) close() {
+	if l.f != nil {
+		l.f.Close()
+	}
+}
+
+// sameEntries reports whether two readings, sorted by unique name, have the same
+// entries, wherever they are.
+func sameEntries(a, b []Ref) bool {
+	return slices.EqualFunc(a, b, func(x, y Ref) bool { return x.Unique == y.Unique })
+}
+
+// unite adds to a reading what only earlier ones had.
+func unite(earlier, last []Ref) []Ref {
+	if len(earlier) == 0 {
+		return last
+	}
+	in := make(map[string]struct{}, len(last))
+	for _, r := range last {
+		in[r.Unique] = struct{}{}
+	}
+	all := slices.Clone(last)
+	for _, r := range earlier {
+		if _, ok := in[r.Unique]; !ok {
+			all = append(all, r)
+		}
+	}
+	sortRefs(all)
+	return all
 }
 
 // sortRefs sorts entries of one feed by time of delivery; of a unique name in
@@ -209,19 +365,29 @@ func newestVersions(refs []Ref) []Ref {
 	return out
 }
 
-// readPlace appends the entries in new/$feed or cur/$feed.
+// readPlace appends the entries in new/$feed or cur/$feed, of one reading.
 func (d *Dir) readPlace(place Place, feed string, refs []Ref) ([]Ref, error) {
-	f, err := open(d.Join(place.String(), feed))
+	refs, l, err := d.lookInto(place, feed, refs)
+	l.close()
+	return refs, err
+}
+
+// lookInto is readPlace for a caller that asks whether the directory has changed. It
+// closes the look.
+func (d *Dir) lookInto(place Place, feed string, refs []Ref) ([]Ref, look, error) {
+	l := look{path: d.Join(place.String(), feed)}
+	f, err := open(l.path)
 	if err != nil {
 		if isNotExist(err) {
-			return refs, nil
+			l.sure, err = true, nil
 		}
-		return refs, err
+		return refs, l, err
 	}
-	defer f.Close()
-	ents, err := f.ReadDir(-1)
+	l.f = f
+	l.begin()
+	ents, err := d.readDir(f)
 	if isNotExist(err) {
-		err = nil // removed while it was read
+		l.sure, err = false, nil // removed while it was read
 	}
 	// Joined once: text of errors joined one by one takes quadratic time.
 	bad := []error{err}
@@ -242,8 +408,11 @@ func (d *Dir) readPlace(place Place, feed string, refs []Ref) ([]Ref, error) {
 		}
 		refs = append(refs, r)
 	}
-	return refs, errors.Join(bad...)
+	return refs, l, errors.Join(bad...)
 }
+
+// readEntries reads the rest of a directory.
+func readEntries(f *os.File) ([]os.DirEntry, error) { return f.ReadDir(-1) }
 
 // unlessNames leaves out of an error of readPlace what is only about names that
 // are no entries'.
@@ -314,7 +483,7 @@ func (d *Dir) Resolve(name string) (Ref, error) {
 	var newer *Ref
 	var bad error
 	for _, feed := range feeds {
-		refs, err := d.listFeed(feed)
+		refs, err := d.listFeed(context.Background(), feed, false)
 		bad = errors.Join(bad, unlessNames(err))
 		for _, r := range refs {
 			if r.Unique == unique {

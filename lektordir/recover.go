@@ -102,21 +102,23 @@ func (d *Dir) recoverLocked(feed string) error {
 	if err != nil {
 		return err
 	}
-	taken, err := d.readPlace(Cur, feed, nil)
+	// Strictly: an entry that is overlooked in cur/ would come to new/ once more.
+	there, err := d.listFeed(context.Background(), feed, true)
 	if err := unlessNames(err); err != nil {
 		return err
 	}
-	inCur := make(map[string]bool, len(taken))
-	for _, r := range taken {
-		inCur[r.Unique] = true
+	at := make(map[string]Place, len(there))
+	for _, r := range there {
+		at[r.Unique] = r.Place
 	}
+	has := func(unique string) bool { _, ok := at[unique]; return ok }
 	var bad error
 	for _, name := range names {
 		if strings.Contains(name, moving) {
 			bad = errors.Join(bad, d.finishMove(feed, name))
 		}
 	}
-	// Entries before removals: an interrupted replacement is known by the old
+	// Entries before removals: how far a replacement came is known by the old
 	// version's having been put aside.
 	staged := func(from string, names []string) {
 		for _, name := range names {
@@ -125,7 +127,7 @@ func (d *Dir) recoverLocked(feed string) error {
 			}
 			path := d.Join(from, name)
 			if rec, ok := j.named(name); ok {
-				if inCur[name] {
+				if at[name] == Cur {
 					bad = errors.Join(bad, d.drop(feed, path))
 					continue
 				}
@@ -151,9 +153,14 @@ func (d *Dir) recoverLocked(feed string) error {
 	}
 	staged("tmp/"+feed, names)
 	for _, name := range names {
+		if unique, ok := strings.CutSuffix(name, replacing); ok {
+			bad = errors.Join(bad, d.finishReplacing(feed, unique, j, has))
+		}
+	}
+	for _, name := range names {
 		unique, info, ok := strings.Cut(name, ";")
 		switch {
-		case !ok, name == firstEntries, strings.HasPrefix(name, unique+moving):
+		case !ok, name == firstEntries, info == replacing[1:], strings.HasPrefix(name, unique+moving):
 		case strings.HasPrefix(name, unique+copying):
 			if _, err := lstat(d.Join("tmp", feed, strings.Replace(name, copying, moving, 1))); isNotExist(err) {
 				bad = errors.Join(bad, d.removeOld(d.Join("tmp", feed, name)))
@@ -200,9 +207,6 @@ func (d *Dir) removeOld(path string) error {
 	return removeAll(path)
 }
 
-// leftAge is how old a temporary file is that is nobody's work any more.
-const leftAge = time.Hour
-
 // sweep removes what a kill long ago left in a directory, relative to the
 // lektor-dir, of files that were being written, and gives the names that it had. The
 // caller has made sure that it is one.
@@ -212,12 +216,12 @@ func (d *Dir) sweep(rel string) ([]string, error) {
 		return nil, err
 	}
 	for _, name := range names {
-		if !temporary(name) {
+		if !atomicfile.Temporary(name) {
 			continue
 		}
 		path := d.Join(rel, name)
 		fi, err := lstat(path)
-		if err == nil && fi.Mode().IsRegular() && d.opts.Now().Sub(fi.ModTime()) > leftAge {
+		if err == nil && fi.Mode().IsRegular() && d.opts.Now().Sub(fi.ModTime()) > atomicfile.Abandoned {
 			err = os.Remove(path)
 		}
 		if err != nil && !isNotExist(err) {
@@ -225,14 +229,6 @@ func (d *Dir) sweep(rel string) ([]string, error) {
 		}
 	}
 	return names, nil
-}
-
-// temporary tells whether a name is one that package atomicfile gives to temporary
-// files, of whatever they become: a dot, the name, and a random number, of which
-// fewer than fifteen digits are as good as impossible.
-func temporary(name string) bool {
-	base := strings.TrimRight(name, "0123456789")
-	return len(base) > 1 && base[0] == '.' && len(name)-len(base) >= 15
 }
 
 // readNames lists a directory, which must be none behind a link, without dot

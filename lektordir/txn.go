@@ -113,14 +113,14 @@ func (t *Txn) readJournal() (*journal, error) {
 	return j, nil
 }
 
-// unsettled reports whether an entry that the journal names is in tmp/$feed still,
-// or may be.
+// unsettled reports whether an entry that the journal names is in tmp/$feed still, or
+// may be, or the record of a replacement.
 func (d *Dir) unsettled(feed string, j *journal) bool {
 	for _, dir := range []string{feed, feed + "/" + firstEntries} {
 		names, err := readNames(d.Join("tmp", dir))
 		if err != nil && !isNotExist(err) || slices.ContainsFunc(names, func(n string) bool {
 			_, ok := j.named(n)
-			return ok
+			return ok || strings.HasSuffix(n, replacing)
 		}) {
 			return true
 		}
@@ -266,8 +266,8 @@ type version struct {
 	// unique names this one's shares 16 digits with; "" for the first.
 	Lineage string
 	// Replaces is the unique name of the version in new/ that this one takes
-	// the place of, or "". If a viewer takes that version before the commit,
-	// this one is not delivered.
+	// the place of, or "". If a viewer takes that version before this one has
+	// its place, this one is not delivered.
 	Replaces string
 }
 

@@ -23,8 +23,9 @@ import (
 //  2. The feeds' journals, src/$feed/etc/fetch/seen, get a line for each entry,
 //     and are synced. From here on the entries count as delivered.
 //  3. The entries are renamed into new/$feed; the first ones of a feed all at once,
-//     by a rename of the directory that they were staged in. If that is interrupted,
-//     [Writer.Recover] renames what the journals name.
+//     by a rename of the directory that they were staged in. A version that replaces
+//     another comes before that one leaves. If this is interrupted, [Writer.Recover]
+//     renames what the journals name.
 //
 // A failed sync renames and saves nothing.
 //

@@ -74,7 +74,7 @@ func mailFlags() []cli.Flag {
 	return []cli.Flag{
 		&cli.StringFlag{Name: "query", Usage: "only what `QUERY` selects", DefaultText: "all, read or not"},
 		imagesFlag("have messages show images, which most mail programs load only when asked to"),
-		command.OutputFlag("print `FORMAT` of each message that is added: file, messageid, path, tsv, json, another field or a template"),
+		command.OutputFlag("print `FORMAT` of each message that is written: file, messageid, path, tsv, json, another field or a template"),
 	}
 }
 
@@ -117,11 +117,11 @@ again, whatever becomes of the message.
 func mboxCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "mbox",
-		Usage:     "add entries to a mailbox, each once; or print them as one",
+		Usage:     "print entries as a mailbox, or write one to a new file",
 		ArgsUsage: "[FILE|-]",
-		Description: `Without FILE, or with -, all of them are printed.
+		Description: `A FILE that exists is refused. To add entries to your mail, each once, use maildir.
 
-   lektor-view mbox ~/mail/feeds
+   lektor-view mbox ~/mail/lwn.mbox --query feed:lwn
    lektor-view mbox --query 'feed:lwn since:1w' >lwn.mbox`,
 		Flags: mailFlags(),
 		Action: command.Run(app.Mbox, "", func(f *command.Flags) app.MboxOptions {
@@ -129,7 +129,7 @@ func mboxCommand() *cli.Command {
 			if to == "" {
 				to = "-"
 			}
-			o := app.MboxOptions{Common: c, To: to, Images: f.Bool("images"), Print: f.Printing(), Wait: app.LockWait}
+			o := app.MboxOptions{Common: c, To: to, Images: f.Bool("images"), Print: f.Printing()}
 			if to == "-" && o.Print.Format != "" {
 				f.Fail(command.Usagef("the mailbox is printed, and nothing else; -o is for a FILE"))
 			}

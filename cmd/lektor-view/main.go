@@ -39,7 +39,7 @@ QUERY is described in lektor-query(7).
 			countCommand(), statsCommand(), digestCommand(), followCommand(), publishCommand(), tuiCommand(), indexCommand(),
 			command.External("html", "lektor-pages", "write a site to read entries in a browser"),
 			command.External("maildir", "lektor-pages", "deliver entries into a maildir, each once"),
-			command.External("mbox", "lektor-pages", "add entries to a mailbox, each once; or print them as one"),
+			command.External("mbox", "lektor-pages", "print entries as a mailbox, or write one to a new file"),
 		},
 	}, entries.Complete)
 }
@@ -328,11 +328,11 @@ func markCommand() *cli.Command {
 		ArgsUsage: "ENTRY…",
 		Description: `Flags are letters: F flagged, S seen (read), T trashed, a to z your own.
 
-   lektor-view mark --set S 2-5
+   lektor-view mark --set read 2-5
    lektor-view ls -o path feed:ads | lektor-view mark -s S -`,
 		Flags: []cli.Flag{
-			&cli.StringFlag{Name: "set", Aliases: []string{"s"}, Usage: "set `FLAGS`"},
-			&cli.StringFlag{Name: "clear", Aliases: []string{"c"}, Usage: "clear `FLAGS`"},
+			&cli.StringFlag{Name: "set", Aliases: []string{"s"}, Usage: "set `FLAGS`, letters or a word: read, flagged, trashed or saved"},
+			&cli.StringFlag{Name: "clear", Aliases: []string{"c"}, Usage: "clear `FLAGS`, letters or a word: read, flagged, trashed or saved"},
 			dryRunFlag(),
 			command.OutputFlag("print `FORMAT`: path (the default), url, tsv, json, another field or a template"),
 			command.NulFlag(), command.NumericArgs(),
@@ -383,12 +383,13 @@ and no fetcher delivers it again.
 			&cli.StringFlag{Name: "trashed", Usage: "delete what was trashed `TIME` ago or earlier", Value: viewer.DefaultTrashed},
 			&cli.StringFlag{Name: "unread", Usage: "delete also what came `TIME` ago or earlier, and is unread", DefaultText: "never"},
 			&cli.BoolFlag{Name: "flagged", Usage: "delete flagged entries as others"},
+			&cli.BoolFlag{Name: "yes", Usage: "the clock is right, though it is a month ahead of the last expire and the last fetch"},
 			dryRunFlag(),
 		},
 		Action: command.Run(viewer.Expire, "", func(f *command.Flags) viewer.ExpireOptions {
 			o := viewer.ExpireOptions{
 				Common: common(f), Query: f.Words(), Read: f.String("read"), Keep: -1, Trashed: f.String("trashed"), Unread: f.String("unread"),
-				Flagged: f.Bool("flagged"), DryRun: f.Bool("dry-run"),
+				Flagged: f.Bool("flagged"), Yes: f.Bool("yes"), DryRun: f.Bool("dry-run"),
 			}
 			if f.IsSet("keep") {
 				o.Keep = f.Number("keep", 0, 0)

@@ -492,7 +492,7 @@ func TestTUICommands(t *testing.T) {
 		{"r", "lektor-view mark --clear S " + entry},
 		{"u", "lektor-view undo"},
 		{"u", "lektor-view undo"},
-		{"M", "lektor-view mark --set aF --clear S " + entry},
+		{"M", "lektor-view mark --set Fa --clear S " + entry},
 		{"Enter", "lektor-view show --mark " + entry},
 		{"L", "lektor-view open --keep --link 1 " + entry},
 		{"o", "lektor-view open --keep " + entry + " || :"}, // it has no link of its own
@@ -505,7 +505,7 @@ func TestTUICommands(t *testing.T) {
 		switch c.key {
 		case "M":
 			r.see(t, `^flags`)
-			r.Type("+aF-S")
+			r.Type("+Fa-S")
 			r.Keys("Enter")
 		case "Enter":
 			r.see(t, `a link\[1\]`)

@@ -163,8 +163,11 @@ func openNew(path string, mode fs.FileMode) (*os.File, error) {
 
 // tempFile opens a new file beside path, with the permissions of the file at
 // path if that is a regular one.
-func tempFile(path string) (*os.File, error) {
-	mode, chmod := perm, false
+func tempFile(path string) (*os.File, error) { return tempFileOf(path, perm) }
+
+// tempFileOf is tempFile with the permissions of a file that is not there yet.
+func tempFileOf(path string, mode fs.FileMode) (*os.File, error) {
+	chmod := false
 	if fi, err := os.Lstat(path); err == nil && fi.Mode().IsRegular() {
 		mode, chmod = fi.Mode().Perm(), true
 	}

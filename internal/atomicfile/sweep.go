@@ -1,6 +1,7 @@
 package atomicfile
 
 import (
+	"errors"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -55,4 +56,47 @@ func Left(e fs.DirEntry, base string) bool {
 	}
 	fi, err := e.Info()
 	return err == nil && time.Since(fi.ModTime()) > leftAfter
+}
+
+// Abandoned is the age after which a temporary file, of whatever it would have become, is
+// nobody's work.
+const Abandoned = time.Hour
+
+// randomDigits is how many digits at least end the name of a temporary file of ours; fewer
+// are as good as impossible.
+const randomDigits = 15
+
+// Temporary reports whether a name (without directories) is one that this package gives to
+// temporary files: a dot, the name of the file to be replaced, and a random number.
+func Temporary(name string) bool {
+	base := strings.TrimRight(name, "0123456789")
+	return len(base) > 1 && base[0] == '.' && len(name)-len(base) >= randomDigits
+}
+
+// Leftovers returns the paths of the abandoned temporary files in a directory and in those
+// below it. A link is followed in the place of dir alone. The error joins what could not
+// be read.
+func Leftovers(dir string, now time.Time) (paths []string, err error) {
+	var bad error
+	err = filepath.WalkDir(dir+"/.", func(path string, e fs.DirEntry, err error) error {
+		if err == nil && e.Type().IsRegular() && Temporary(e.Name()) {
+			var fi fs.FileInfo
+			if fi, err = e.Info(); err == nil && now.Sub(fi.ModTime()) > Abandoned {
+				paths = append(paths, filepath.Clean(path))
+			}
+		}
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			bad = errors.Join(bad, err)
+		}
+		return nil
+	})
+	return paths, errors.Join(bad, err)
+}
+
+// SweepTree removes [Leftovers]. A file that cannot be removed stays.
+func SweepTree(dir string, now time.Time) {
+	paths, _ := Leftovers(dir, now) // the rest stays until it can be read
+	for _, path := range paths {
+		_ = os.Remove(path)
+	}
 }

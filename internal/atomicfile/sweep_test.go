@@ -63,3 +63,58 @@ func TestSweepOwn(t *testing.T) {
 		t.Error("it was put in place all the same")
 	}
 }
+
+// Abandoned temporary files are found at any depth and of any name, and nothing else is.
+func TestSweepTree(t *testing.T) {
+	top := t.TempDir()
+	now := time.Now()
+	outside := filepath.Join(t.TempDir(), ".x1234567890123456")
+	gone := []string{".a1234567890123456", "d/.lektor-html1234567890123456789", "d/e/..url123456789012345", ".b.c-d1234567890123456"}
+	kept := []string{"a1234567890123456", ".a12345678901234", ".1234567890123456", "d/.a1234567890123456x", "d/e/.young1234567890123456", "d/f"}
+	for _, path := range append(append([]string{outside}, gone...), kept...) {
+		if !filepath.IsAbs(path) {
+			path = filepath.Join(top, path)
+		}
+		if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, nil, 0o666); err != nil {
+			t.Fatal(err)
+		}
+		age := Abandoned + time.Second
+		if filepath.Base(path) == ".young1234567890123456" {
+			age = Abandoned - time.Minute
+		}
+		if err := os.Chtimes(path, now.Add(-age), now.Add(-age)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for link, to := range map[string]string{"l": filepath.Dir(outside), ".l1234567890123456": outside} {
+		if err := os.Symlink(to, filepath.Join(top, link)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	found, err := Leftovers(top, now)
+	if err != nil || len(found) != len(gone) {
+		t.Errorf("found %q, %v", found, err)
+	}
+	root := filepath.Join(t.TempDir(), "link")
+	if err := os.Symlink(top, root); err != nil {
+		t.Fatal(err)
+	}
+	SweepTree(root, now)
+	SweepTree(filepath.Join(top, "none"), now)
+	for _, name := range gone {
+		if Exists(filepath.Join(top, name)) {
+			t.Errorf("%s is left", name)
+		}
+	}
+	for _, name := range append(kept, "l", ".l1234567890123456") {
+		if !Exists(filepath.Join(top, name)) {
+			t.Errorf("%s was removed", name)
+		}
+	}
+	if !Exists(outside) {
+		t.Error("a file behind a link was removed")
+	}
+}

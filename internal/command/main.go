@@ -271,23 +271,37 @@ func CreateDir(path string, opts *lektordir.Options) (*lektordir.Dir, error) {
 	}
 	// Nobody wants four directories strewn among other files because of a
 	// mistyped path.
-	if names, _ := os.ReadDir(path); len(names) > 0 && !begun(names) {
+	if names, _ := os.ReadDir(path); len(names) > 0 && !begun(path, names) {
 		return nil, Hint(fmt.Errorf("%s holds other files and is no lektor-dir", path), "choose another with --dir or $LEKTORDIR, or: mkdir %s/tmp %[1]s/new %[1]s/cur %[1]s/src", path)
 	}
 	return lektordir.Create(path, opts)
 }
 
 // begun reports whether a directory has a part of a lektor-dir, or only hidden
-// files.
-func begun(names []fs.DirEntry) bool {
-	hidden := true
+// files and the samples and schemas that make install once put into share/lektor.
+func begun(path string, names []fs.DirEntry) bool {
+	harmless := true
 	for _, n := range names {
 		if slices.Contains([]string{"tmp", "new", "cur", "src", "etc"}, n.Name()) {
 			return true
 		}
-		hidden = hidden && strings.HasPrefix(n.Name(), ".")
+		harmless = harmless && (strings.HasPrefix(n.Name(), ".") || isSchema(n) || isSamples(path, n))
 	}
-	return hidden
+	return harmless
+}
+
+func isSchema(e fs.DirEntry) bool {
+	ok, _ := filepath.Match("lektor-*.schema.json", e.Name())
+	return ok && e.Type().IsRegular()
+}
+
+// isSamples reports whether an entry of a directory is scripts/, with samples alone.
+func isSamples(path string, e fs.DirEntry) bool {
+	if e.Name() != "scripts" || !e.IsDir() {
+		return false
+	}
+	names, err := os.ReadDir(filepath.Join(path, e.Name()))
+	return err == nil && !slices.ContainsFunc(names, func(n fs.DirEntry) bool { return !strings.HasPrefix(n.Name(), "lektor-") })
 }
 
 // version is stamped by the Makefile, from git describe.

@@ -3,6 +3,7 @@ package entries
 import (
 	"cmp"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"slices"
@@ -49,7 +50,7 @@ func (r *Record) Anew() { *r = Record{s: r.s, Ref: r.Ref, Number: r.Number, Mark
 // Read makes sure that fields are known. An entry that a viewer has moved
 // meanwhile is followed. The error is that of [lektordir.Dir.ReadEntry]; where an entry
 // is sound without the files that cannot be read, that is reported, and they are taken
-// for none.
+// for none, unless the store is strict.
 func (r *Record) Read(want lektordir.Fields) error {
 	if want &^= r.have; want == 0 {
 		return nil
@@ -81,9 +82,14 @@ func (r *Record) Read(want lektordir.Fields) error {
 	return nil
 }
 
-// Check makes sure that the entry has its obligatory files. Only the title is
-// read, as that is what most will be shown of.
+// Check makes sure that the entry has its obligatory files, and, for a strict store, that
+// its feed can be read. Only the title is read, as that is what most will be shown of.
 func (r *Record) Check() error {
+	if r.s.Strict {
+		if err := r.s.FeedError(r.Ref.Feed); err != nil {
+			return fmt.Errorf("%s: %w", r.Ref.Path(), err)
+		}
+	}
 	if err := r.Read(lektordir.FieldTitle); err != nil {
 		return err
 	}

@@ -21,6 +21,9 @@ type Selection struct {
 	// Hidden wants also what is trashed, and what feeds have withdrawn, whatever the
 	// query says.
 	Hidden bool
+	// Strict lists the directory strictly, see [lektordir.ListOptions]: for callers that
+	// forget, delete or unpublish what is not selected.
+	Strict bool
 	// Newest limits to so many of the newest; 0 does not.
 	Newest int
 	// Order puts those first, with Newest, of which so many are kept; nil stands for
@@ -277,7 +280,7 @@ func (s *Store) scan(ctx context.Context, sel Selection, f func(*Record)) error 
 		found = found[:0]
 		return err
 	}
-	o := lektordir.ListOptions{SkipTrashed: !sel.Hidden && !sel.Query.MentionsTrash(), Withdrawn: sel.Hidden || sel.Query.MentionsWithdrawn()}
+	o := lektordir.ListOptions{SkipTrashed: !sel.Hidden && !sel.Query.MentionsTrash(), Withdrawn: sel.Hidden || sel.Query.MentionsWithdrawn(), Strict: sel.Strict}
 	var bad []error
 	for refs, err := range s.Dir.ListFeeds(ctx, o) {
 		if ctx.Err() != nil {

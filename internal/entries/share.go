@@ -1,6 +1,9 @@
 package entries
 
 import (
+	"errors"
+	"syscall"
+
 	"github.com/lektordir/lektor/internal/feeddir"
 	"github.com/lektordir/lektor/internal/fetch"
 	"github.com/lektordir/lektor/internal/units"
@@ -11,16 +14,19 @@ import (
 // [feeddir.Shareable], and tells once which may not. It is used by one goroutine
 // at a time.
 type Sharing struct {
-	s     *Store
-	may   map[string]bool // by hash
-	left  int             // feeds that were left out
-	first string          // one of them, and why
+	s   *Store
+	may map[string]bool // by hash
+	// unknown are the hashes of feeds that may not, as something cannot be read that
+	// decides it.
+	unknown map[string]bool
+	left    int    // feeds that were left out
+	first   string // one of them, and why
 }
 
 // Sharing begins a decision. The feeds whose hashes are named may, whatever they
 // are.
 func (s *Store) Sharing(named []string) *Sharing {
-	h := &Sharing{s: s, may: map[string]bool{}}
+	h := &Sharing{s: s, may: map[string]bool{}, unknown: map[string]bool{}}
 	for _, hash := range named {
 		h.may[hash] = true
 	}
@@ -33,14 +39,23 @@ func (h *Sharing) May(hash string) bool {
 	if known {
 		return may
 	}
-	why, may := feeddir.Shareable(h.s.Dir, hash)
-	if h.may[hash] = may; !may {
+	why, err := feeddir.Withheld(h.s.Dir, hash)
+	may = why == ""
+	h.may[hash] = may
+	if _, system := errors.AsType[syscall.Errno](err); system {
+		h.unknown[hash] = true
+		h.s.S.Report.Print(err)
+	} else if !may {
 		if h.left++; h.left == 1 {
 			h.first = fetch.PublicText(h.s.Dir.FeedOf(lektordir.Ref{Feed: hash}).Title()) + " " + why
 		}
 	}
 	return may
 }
+
+// Unknown reports whether a feed may not be shared only because something cannot be read,
+// which was reported as an error.
+func (h *Sharing) Unknown(hash string) bool { return h.unknown[hash] }
 
 // Tell warns of the feeds that were left out; how says how to have them all the
 // same.

@@ -50,11 +50,16 @@ type Store struct {
 	// Most is how many entries a collection has in memory at once; 0 stands for a few
 	// thousand.
 	Most int
+	// Strict refuses an entry of which the system cannot read a file, even one that an
+	// entry need not have, and one of a feed that cannot be read: for outlets, which write
+	// once and for all what they have read.
+	Strict bool
 
 	malformed command.Warnings
 	inFolders sync.Map // of hashes of feeds, what folders gave
 	gaps      sync.Map // of hashes of feeds, what Incomplete gave
 	complete  sync.Map // of hashes of feeds, what ranks gave
+	refused   sync.Map // of hashes of feeds, what FeedError returned
 }
 
 // Open opens the lektor-dir at path for a command that makes none. now is the
@@ -161,7 +166,8 @@ func (s *Store) Usable(err error) bool {
 func (s *Store) sound(err error, told bool) error {
 	all := joined.Errors(err)
 	for _, e := range all {
-		if _, ok := errors.AsType[*lektordir.OptionalError](e); !ok ||
+		_, system := errors.AsType[syscall.Errno](e)
+		if _, ok := errors.AsType[*lektordir.OptionalError](e); !ok || system && s.Strict ||
 			errors.Is(e, syscall.EMFILE) || errors.Is(e, syscall.ENFILE) || errors.Is(e, syscall.ENOMEM) {
 			return err
 		}
@@ -178,6 +184,20 @@ func (s *Store) sound(err error, told bool) error {
 	}
 	return nil
 }
+
+// FeedError returns the error of the system that keeps a feed from being read; nil for
+// one that can be read, is malformed or is not there. A feed is read once.
+func (s *Store) FeedError(hash string) error {
+	if err, ok := s.refused.Load(hash); ok {
+		return err.(feedError).error
+	}
+	refused := feedError{feeddir.Readable(s.Dir, hash)}
+	s.refused.Store(hash, refused)
+	return refused.error
+}
+
+// feedError is an error or nil, for a map.
+type feedError struct{ error }
 
 // List lists entries, see [lektordir.Dir.List]; the error is the context's.
 func (s *Store) List(ctx context.Context, o lektordir.ListOptions) ([]lektordir.Ref, error) {

@@ -16,6 +16,39 @@ import (
 	"github.com/lektordir/lektor/lektordir"
 )
 
+// dateFile has the greatest Date that servers have sent: one line, RFC 3339. It is how
+// programs recognise that the clock of this machine is far ahead, before they delete what
+// only looks old.
+const dateFile = "etc/fetch/date"
+
+// NoteDate records the greatest Date of the answers of a run, unless a later one is on
+// record. One that is in the future by now, as a clock that was wrong has left it, is
+// replaced.
+func NoteDate(d *lektordir.Dir, date, now time.Time) error {
+	old := LastDate(d)
+	if date.IsZero() || !date.After(old) && !old.After(now.Add(24*time.Hour)) {
+		return nil
+	}
+	if err := d.Inside("etc", "etc/fetch"); err != nil {
+		return err
+	}
+	path := d.Join(dateFile)
+	if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
+		return err
+	}
+	return atomicfile.WriteUnsynced(path, []byte(date.UTC().Format(time.RFC3339)+"\n"))
+}
+
+// LastDate returns the Date on record, and the zero time if there is none.
+func LastDate(d *lektordir.Dir) time.Time {
+	line, err := atomicfile.Line(d.Join(dateFile))
+	if err != nil {
+		return time.Time{}
+	}
+	t, _ := time.Parse(time.RFC3339, line)
+	return t
+}
+
 // ListFile is the path of the union of the subscription lists (OPML) that were
 // imported. An export begins with it, so that it gives back what we do not
 // understand of them.
@@ -34,8 +67,44 @@ func WriteList(d *lektordir.Dir, data []byte) error {
 	return atomicfile.Write(path, data)
 }
 
+// sweptFile has the time of the last [Sweep].
+const sweptFile = markersDir + "/swept"
+
+// sweepEvery is the time between two looks for temporary files.
+const sweepEvery = time.Hour
+
+// Sweep removes the temporary files that killed programs left in etc/ and src/ of the
+// lektor-dir, unless that was done within the last hour.
+func Sweep(d *lektordir.Dir, now time.Time) {
+	path := d.Join(sweptFile)
+	if last, ok := mtime(path); ok && !last.After(now) && now.Sub(last) < sweepEvery {
+		return
+	}
+	if err := d.Inside(markersDir); err != nil {
+		return
+	}
+	// The next run would merely look again, so a failure is ignored.
+	if err := atomicfile.WriteUnsynced(path, nil); err == nil {
+		_ = os.Chtimes(path, now, now)
+	}
+	atomicfile.SweepTree(d.Join("etc"), now)
+	atomicfile.SweepTree(d.Join("src"), now)
+}
+
 // stateDir is the directory of the feed's [State].
 func stateDir(d *lektordir.Dir, hash string) string { return d.SrcEtc(hash, "fetch") }
+
+// OnUpdateOf returns what [State.OnUpdate] does of a feed, and an error if the system
+// cannot read the setting.
+func OnUpdateOf(d *lektordir.Dir, hash string) (string, error) {
+	s, err := Load(d, hash)
+	if err != nil {
+		return "", err
+	}
+	defer s.Close()
+	v := s.OnUpdate()
+	return v, s.unread[fileOnUpdate]
+}
 
 // Load opens the state of a feed. One without any is empty. One behind a link, in
 // its own place or in that of etc or of the feed, is an error: what is saved

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/lektordir/lektor/lektordir"
 )
@@ -55,5 +56,34 @@ func TestTrusted(t *testing.T) {
 			t.Fatal(err)
 		}
 		check(false, "another user's")
+	}
+}
+
+// TestNoteDate: the greatest Date stays on record, and one from the future does not.
+func TestNoteDate(t *testing.T) {
+	l, err := lektordir.Create(t.TempDir(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	day := func(n int) time.Time { return time.Date(2026, 3, n, 12, 0, 0, 0, time.UTC) }
+	if got := LastDate(l); !got.IsZero() {
+		t.Errorf("at first: %v", got)
+	}
+	for _, step := range []struct{ date, now, want time.Time }{
+		{time.Time{}, day(2), time.Time{}}, {day(2), day(2), day(2)}, {day(1), day(2), day(2)}, {day(20), day(20), day(20)},
+		{day(3), day(3), day(3)}, // the clock was 17 days ahead
+	} {
+		if err := NoteDate(l, step.date, step.now); err != nil {
+			t.Fatal(err)
+		}
+		if got := LastDate(l); !got.Equal(step.want) {
+			t.Errorf("after %v there is %v, not %v", step.date, got, step.want)
+		}
+	}
+	if err := os.WriteFile(l.Join("etc/fetch/date"), []byte("soon\n"), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	if got := LastDate(l); !got.IsZero() {
+		t.Errorf("damaged: %v", got)
 	}
 }

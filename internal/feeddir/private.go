@@ -91,17 +91,70 @@ func readPrivate(d *lektordir.Dir, hash string) (bool, error) {
 // a token.
 func hasPassword(url string) bool { return fetch.Public(url) != url }
 
-// secret tells whether a value is for nobody but the user. Headers are where
-// tokens are.
+// ownURL reports whether a URL is the user's own business: it has a password, or names a
+// command or a file of this machine.
+func ownURL(url string) bool {
+	scheme, _, _ := strings.Cut(strings.ToLower(strings.TrimSpace(url)), ":")
+	return hasPassword(url) || scheme == "exec" || scheme == "file"
+}
+
+// secret reports whether a value is for nobody but the user, whatever else is set of the
+// feed. Headers and commands are where tokens are.
 func secret(name, value string) bool {
 	switch name {
-	case fileHeaders:
+	case fileHeaders, fileFilter:
 		return value != ""
-	case fileURL, fileFrom, "id":
+	case fileURL, fileFrom, fileFinal, fileMoved, "id":
 		url, _, _ := strings.Cut(value, "\t")
-		return hasPassword(url)
+		return ownURL(url)
 	}
 	return false
+}
+
+// secretFiles are the files that are for nobody but the user if a feed is [Withheld],
+// relative to src/$feed: all that have its URLs, in which there may be tokens.
+var secretFiles = []string{"id", urlFile, "etc/fetch/" + fileFrom, "etc/fetch/" + fileFinal, "etc/fetch/" + fileMoved, "etc/fetch/" + fileHeaders, "etc/fetch/" + fileFilter}
+
+// Open returns those files of a feed that others may read and should not, relative to the
+// lektor-dir.
+func Open(d *lektordir.Dir, hash string) (paths []string, err error) {
+	why, err := Withheld(d, hash)
+	if err != nil || why == "" {
+		return nil, err
+	}
+	for _, name := range secretFiles {
+		rel := filepath.Join("src", hash, name)
+		fi, err := os.Lstat(d.Join(rel))
+		if err == nil && fi.Mode().IsRegular() && fi.Mode().Perm()&0o077 != 0 {
+			paths = append(paths, rel)
+		}
+	}
+	return paths, nil
+}
+
+// Shut makes the files that [Open] returns files that only the user can read.
+func Shut(d *lektordir.Dir, hash string) error {
+	paths, err := Open(d, hash)
+	for _, rel := range paths {
+		err = errors.Join(err, guard(d.Join(rel)))
+	}
+	return err
+}
+
+// noteFile is there when the user was told that others may read the lektor-dir.
+const noteFile = markersDir + "/told-open"
+
+// NoteOpen records that the user is told that others may read the lektor-dir, and reports
+// whether that is new.
+func NoteOpen(d *lektordir.Dir) bool {
+	path := d.Join(noteFile)
+	if _, err := os.Lstat(path); err == nil {
+		return false
+	}
+	if d.Inside(markersDir) == nil {
+		_ = atomicfile.WriteUnsynced(path, nil) // else the user is told again
+	}
+	return true
 }
 
 // guard makes the file at path one that only the user can read, and makes it if
@@ -124,8 +177,8 @@ func guard(path string) error {
 	return f.Chmod(0o600)
 }
 
-// GuardID makes the id of a feed one that only the user can read, if it holds a
-// password.
+// GuardID makes the id of a feed one that only the user can read, if it is a URL that is
+// the user's own.
 func GuardID(d *lektordir.Dir, hash, id string) error {
 	if !secret("id", id) {
 		return nil

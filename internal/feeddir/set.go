@@ -164,7 +164,10 @@ func SetForced(w *lektordir.Writer, d *lektordir.Dir, hash, key, value string) e
 		case "history":
 			return HistoryOf(d, hash).write(filepath.Base(historyFile), value)
 		}
-		return st.SetUser(key, value)
+		if err := st.SetUser(key, value); err != nil {
+			return err
+		}
+		return Shut(d, hash)
 	})
 }
 

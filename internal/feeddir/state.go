@@ -133,7 +133,7 @@ func loadState(dir string) (*State, error) {
 	}
 	for _, n := range names {
 		s.names[n] = true
-		if n[0] == '.' && isTemp(n) {
+		if atomicfile.Temporary(n) || n == filepath.Base(pendingURLFile) {
 			s.stale = append(s.stale, n)
 		}
 	}
@@ -156,17 +156,6 @@ func (s *State) at(name string) (fd int, path string) {
 		return unix.AT_FDCWD, filepath.Join(s.dir, name)
 	}
 	return int(s.open.Fd()), name
-}
-
-// isTemp tells whether name is a temporary file of one of ours.
-func isTemp(name string) bool {
-	name = "." + strings.TrimLeft(name, ".") // that of a pending url has two dots
-	base := strings.TrimRight(strings.TrimPrefix(name, "."), "0123456789")
-	if !atomicfile.IsTemp(name, base) {
-		return false
-	}
-	s, err := known(base)
-	return slices.Contains(stateFiles, base) || err == nil && s.inState()
 }
 
 // Due tells whether the feed should be fetched now: when `next` has passed or
@@ -536,7 +525,7 @@ func (s *State) Save() error {
 		}
 		path := filepath.Join(s.dir, name)
 		var err error
-		if secret(name, value) {
+		if value != "" && (secret(name, value) || slices.Contains(secretFiles, "etc/fetch/"+name) && s.withheld()) {
 			err = guard(path)
 			s.names[name] = true
 		}
@@ -569,7 +558,7 @@ func (s *State) Save() error {
 	// What a kill left behind long ago; younger ones may be somebody's work.
 	for _, n := range s.stale {
 		path := filepath.Join(s.dir, n)
-		if t, ok := mtime(path); ok && !s.now.IsZero() && s.now.Sub(t) > time.Hour {
+		if t, ok := mtime(path); ok && !s.now.IsZero() && s.now.Sub(t) > atomicfile.Abandoned {
 			errs = append(errs, remove(path))
 		}
 	}
@@ -597,6 +586,11 @@ func (s *State) disown() error {
 		s.read[name], s.names[name] = "", false
 	}
 	return nil
+}
+
+// withheld is [Withheld] for what the state knows.
+func (s *State) withheld() bool {
+	return s.names[filePrivate] && !strings.EqualFold(strings.TrimSpace(s.get(filePrivate)), "no") || s.get(fileHeaders) != "" || s.get(fileFilter) != "" || ownURL(s.URL())
 }
 
 // saveURL follows a permanent redirect, unless the user gave another url while

@@ -15,9 +15,11 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 
 	"github.com/lektordir/lektor/internal/atomicfile"
 	"github.com/lektordir/lektor/internal/fetch"
+	"github.com/lektordir/lektor/internal/joined"
 	"github.com/lektordir/lektor/internal/termsafe"
 	"github.com/lektordir/lektor/lektordir"
 )
@@ -106,6 +108,8 @@ func Add(w *lektordir.Writer, d *lektordir.Dir, s *Subscription, o Options) (add
 	if o.Unsynced {
 		n.write = atomicfile.WriteUnsynced
 	}
+	why, err := Withheld(d, s.Hash) // because of settings that are there already
+	n.withheld = err != nil || why != "" || s.Private || o.Headers != "" || ownURL(s.URL) || ownURL(s.ID)
 	if err := n.describe(o.Headers); err != nil {
 		return false, err
 	}
@@ -127,6 +131,8 @@ type newcomer struct {
 	s     *Subscription
 	base  string
 	write func(path string, data []byte) error
+	// withheld is true if the URLs are for nobody but the user to read.
+	withheld bool
 }
 
 // put writes a file of one line, unless there is nothing to write, or (missing)
@@ -146,7 +152,7 @@ func (n *newcomer) put(name, value string, missing bool) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
 		return err
 	}
-	if (name == "id" || name == pendingURLFile) && hasPassword(value) {
+	if (name == "id" || name == pendingURLFile) && n.withheld {
 		if err := guard(path); err != nil {
 			return err
 		}
@@ -186,7 +192,7 @@ func (n *newcomer) describe(headers string) error {
 
 // subscribe writes the url.
 func (n *newcomer) subscribe() error {
-	if !hasPassword(n.s.URL) {
+	if !n.withheld {
 		return n.put(urlFile, n.s.URL, false)
 	}
 	// Nobody else may read it at any time, nor find an empty one.
@@ -411,6 +417,24 @@ func AliasPath(hash string) string { return hash + "/" + aliasFile }
 func Categories(d *lektordir.Dir, hash string) []string {
 	list, _ := categories(d, hash)
 	return list
+}
+
+// Readable returns the error of the system that keeps from being read what is shown of a
+// feed: its files, alias and categories. A feed that is malformed or not there is no
+// error.
+func Readable(d *lektordir.Dir, hash string) error {
+	_, err := d.ReadFeed(hash)
+	bad := []error{err}
+	for _, path := range []string{aliasFile, categoryFile} {
+		_, err := atomicfile.Head(d.Join("src", hash, path), 1)
+		bad = append(bad, err)
+	}
+	for _, err := range joined.Errors(errors.Join(bad...)) {
+		if _, ok := errors.AsType[syscall.Errno](err); ok && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	return nil
 }
 
 // categories fails if the file is there and cannot be read.

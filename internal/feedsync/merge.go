@@ -31,7 +31,7 @@ func Create(id string, content []byte, when time.Time, by string) (*Item, error)
 // leave that as it is, or its deletion.
 func (it *Item) Update(content []byte, deleted bool, when time.Time, by string) (*Item, error) {
 	if it.Version >= MaxVersion {
-		return nil, fmt.Errorf("item %s: it was modified as often as versions can count", brief(it.ID))
+		return nil, &BoundError{it.ID, "it was modified as often as versions can count"}
 	}
 	next := it.clone()
 	next.sync = nil
@@ -44,7 +44,7 @@ func (it *Item) Update(content []byte, deleted bool, when time.Time, by string) 
 	next.Conflict, next.Conflicts = false, nil // step 4
 	if len(it.Settled) > 0 {
 		next.Settled = nil
-		next.behind(it.Settled, it.History[min(1, len(it.History)):])
+		next.behind(it.Settled, slices.Concat(it.History, it.Settled))
 	}
 	if content == nil {
 		return next, nil
@@ -81,35 +81,70 @@ func (it *Item) Resolve(content []byte, deleted bool, when time.Time, by string)
 	if err != nil {
 		return nil, err
 	}
-	var heads, rest []Update
+	var heads []Update
+	all, stale := slices.Concat(it.History, it.Settled), false
 	for _, c := range it.Conflicts {
 		heads = append(heads, c.Update)
-		rest = append(rest, c.Updates...)
+		all = union(all, append([]Update{c.Update}, c.Updates...))
+		stale = stale || len(c.Updates) > 0
 	}
 	newest := func(a, b Update) int { return b.compare(a) }
 	slices.SortFunc(heads, newest)
-	before := it.History[min(1, len(it.History)):]
-	heads = append(heads, it.Settled...)
-	if len(rest) > 0 {
+	if stale {
 		// A stale copy of a loser is as likely as one of the winner.
-		rest = append(rest, before...)
-		slices.SortStableFunc(rest, newest)
-	} else {
-		rest = before
+		slices.SortStableFunc(all, newest)
 	}
-	next.behind(heads, rest)
+	next.behind(append(heads, it.Settled...), all)
 	return next, nil
 }
 
-// behind puts updates behind the one before the own.
-func (it *Item) behind(lists ...[]Update) {
-	it.History = it.History[:min(2, len(it.History))]
-	for _, u := range slices.Concat(lists...) {
-		if !slices.Contains(it.History, u) {
-			it.History = append(it.History, u)
+// before are the updates before the last.
+func (it *Item) before() []Update { return it.History[min(1, len(it.History)):] }
+
+// behind puts updates behind the one before the own: first some, then the rest of all.
+// An update that all has twice is two of one second, and stays so.
+func (it *Item) behind(heads, all []Update) {
+	history := slices.Clone(it.History[:min(2, len(it.History))])
+	rest := minus(all, history)
+	for _, u := range heads {
+		if i := slices.Index(rest, u); i >= 0 {
+			history, rest = append(history, u), slices.Delete(rest, i, i+1)
 		}
 	}
+	it.History = append(history, rest...)
 	it.truncate()
+}
+
+// union returns the updates of both lists, each as often as the list has it that has it
+// more often.
+func union(a, b []Update) []Update {
+	return append(slices.Clone(a), minus(b, a)...)
+}
+
+// minus returns the updates of a without those of b, each taken away as often as b has it.
+func minus(a, b []Update) []Update {
+	left := slices.Clone(b)
+	var out []Update
+	for _, u := range a {
+		if i := slices.Index(left, u); i >= 0 {
+			left = slices.Delete(left, i, i+1)
+			continue
+		}
+		out = append(out, u)
+	}
+	return out
+}
+
+// count returns how often a list has an update: an endpoint that edits twice in a second
+// makes two that are equal.
+func count(list []Update, u Update) int {
+	n := 0
+	for _, o := range list {
+		if o == u {
+			n++
+		}
+	}
+	return n
 }
 
 // Rules say how items are merged.
@@ -208,7 +243,7 @@ func Concurrent(winner, loser *Item, r Rules) bool {
 	if len(winner.History) == 0 || len(loser.History) == 0 {
 		return false // step 1: there is no history
 	}
-	if !r.Strict && (slices.Contains(winner.History[1:], loser.Head())) {
+	if !r.Strict && count(winner.before(), loser.Head()) >= count(loser.History, loser.Head()) {
 		return false
 	}
 	n := winner.Version - loser.Version // steps 1.1 and 1.2
@@ -281,25 +316,34 @@ func (it *Item) unite(loser *Item, detected bool, r Rules) *Item {
 	if detected {
 		all = append(all, loser.asConflict())
 	}
-	settled := slices.Clone(it.History[min(1, len(it.History)):])
-	for _, c := range all {
-		settled = append(settled, c.Updates...)
-	}
+	known := slices.Clone(all)
 	all = slices.DeleteFunc(all, func(c *Conflict) bool {
+		often := 1 + count(c.Updates, c.Update)
+		if count(it.before(), c.Update) >= often {
+			return true
+		}
+		for _, o := range known {
+			// Those of one endpoint are told apart by their age, see reduce.
+			if o.By != c.By && count(o.Updates, c.Update) >= often {
+				return true
+			}
+		}
 		lost, err := c.Loser(it.ID)
-		return slices.Contains(settled, c.Update) || err == nil && r.equal(it, lost)
+		return err == nil && r.equal(it, lost)
 	})
 	// A flag without an sx:conflict is all that some endpoints write.
 	bare := it.Conflict && len(it.Conflicts) == 0 || loser.Conflict && len(loser.Conflicts) == 0
 	all = reduce(all)
 	next := it.with(all, bare || len(all) > 0)
-	same := append(slices.Clone(it.Settled), loser.Settled...)
-	if !detected && compareItems(it, loser) != 0 {
-		same = append(same, loser.History...)
+	theirs := slices.Concat(loser.History, loser.Settled)
+	switch {
+	case compareItems(it, loser) == 0:
+		theirs = slices.Concat(it.History, loser.Settled)
+	case detected:
+		theirs = loser.Settled
 	}
-	same = slices.DeleteFunc(same, func(u Update) bool { return slices.Contains(it.History, u) })
+	same := minus(union(slices.Concat(it.History, it.Settled), theirs), it.History)
 	slices.SortFunc(same, Update.compare)
-	same = slices.Compact(same)
 	same = same[max(0, len(same)-KeepUpdates):]
 	if slices.Equal(same, it.Settled) {
 		return next
@@ -324,7 +368,7 @@ func compareConflicts(a, b *Conflict) int {
 }
 
 // reduce keeps one conflict for each endpoint, the latest, and one for all without
-// (section 5.2).
+// (section 5.2); of more than MaxConflicts the greatest.
 func reduce(all []*Conflict) []*Conflict {
 	slices.SortStableFunc(all, compareConflicts)
 	var out []*Conflict
@@ -335,7 +379,7 @@ func reduce(all []*Conflict) []*Conflict {
 		}
 		out = append(out, c)
 	}
-	return out
+	return out[max(0, len(out)-MaxConflicts):]
 }
 
 // Loser gives the modification that lost as an item, such as [Item.Resolve] may make

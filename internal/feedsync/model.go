@@ -41,8 +41,30 @@ const SpecVersion = "0.91"
 // languages in which endpoints are written can count.
 const MaxVersion = 1 << 53
 
-// KeepUpdates is how many updates an item keeps (section 4.2, step 2.3).
-const KeepUpdates = 25
+// Limits of an item. Each is a function of the item alone, so that every endpoint cuts
+// or skips the same.
+const (
+	// KeepUpdates is how many updates an item keeps behind the last (section 4.2, step 2.3).
+	KeepUpdates = 25
+	// MaxConflicts is how many conflicts an item keeps: the greatest, in the order of
+	// section 5.2.
+	MaxConflicts = 32
+	// MaxContent is the length of the longest element that is read as a content, in bytes.
+	MaxContent = 64 << 10
+)
+
+// BoundError is the error for an edit that would take an item beyond a limit.
+type BoundError struct{ ID, Reason string }
+
+func (e *BoundError) Error() string {
+	if e.ID == "" {
+		return e.Reason
+	}
+	return "item " + brief(e.ID) + ": " + e.Reason
+}
+
+// tooLong is the reason to skip a content.
+const tooLong = "it is longer than 64 KiB"
 
 // Kind is what a document is.
 type Kind uint8
@@ -117,13 +139,15 @@ type Item struct {
 	// circle tells that it is at the root as it would be within itself otherwise: that
 	// is shown as a conflict, and is none of the item's.
 	circle bool
-	open   []byte
-	kids   []kid
-	end    []byte    // the end tag
-	sync   []byte    // the sx:sync as it was read; nil when it is to be written anew
-	ns     []binding // of prefixes that the element has from outside
-	extra  *extra
-	source []byte // the whole element as it was read; nil when anything was changed
+	// changed tells, while a document is read, that limits took some of its sx:sync.
+	changed bool
+	open    []byte
+	kids    []kid
+	end     []byte    // the end tag
+	sync    []byte    // the sx:sync as it was read; nil when it is to be written anew
+	ns      []binding // of prefixes that the element has from outside
+	extra   *extra
+	source  []byte // the whole element as it was read; nil when anything was changed
 }
 
 // extra is what sx:sync has beyond what is known.
@@ -216,6 +240,27 @@ func (it *Item) own() []kid {
 	})
 }
 
+// size is the length of the item's content in bytes.
+func (it *Item) size() int {
+	n := len(it.open) + len(it.end)
+	for _, k := range it.own() {
+		n += len(k.raw)
+	}
+	return n
+}
+
+// Blank returns the item with another content, in its conflicts, too. It is no edit.
+func (it *Item) Blank(content []byte) (*Item, error) {
+	next := it.clone()
+	next.sync, next.Conflicts = nil, nil
+	for _, c := range it.Conflicts {
+		c := &Conflict{Version: c.Version, Update: c.Update, Deleted: c.Deleted}
+		c.content = content
+		next.Conflicts = append(next.Conflicts, c)
+	}
+	return next, next.SetContent(content)
+}
+
 // SetContent gives an item its content: a well-formed element, item or outline, with
 // the namespaces that it uses declared. An sx:sync or an item in it is an error.
 func (it *Item) SetContent(element []byte) error {
@@ -226,6 +271,9 @@ func (it *Item) SetContent(element []byte) error {
 	}
 	if len(c.open) == 0 {
 		return errors.New("a content is an element")
+	}
+	if c.size() > MaxContent {
+		return &BoundError{it.ID, tooLong}
 	}
 	it.source = nil
 	it.open, it.kids, it.end, it.ns = c.open, append(c.kids, kid{item: syncMark}), c.end, c.ns
@@ -412,6 +460,8 @@ type Document struct {
 	// the others.
 	Problems     []Problem
 	MoreProblems int
+	// Plain is the number of items without an sx:sync, which take no part.
+	Plain int
 
 	head    []kid // up to and with the start tag of the channel or body
 	kids    []kid

@@ -139,6 +139,7 @@ type frame struct {
 	item  *Item
 	bad   string // why the item is none
 	syncs int
+	over  bool // an sx:update beyond those that are kept
 }
 
 // usage is the prefixes of an item or a conflict that are bound outside of it, so that
@@ -436,7 +437,11 @@ func (p *parser) start(t token) error {
 		return p.use(t)
 	case f.role == roleSync && p.is(t.name, LektorNamespace, "settled", true):
 		it := p.itemFrame().item
-		it.Settled = append(it.Settled, p.update(t, "settled", func(attr) {}))
+		if u := p.update(t, "settled", func(attr) {}); len(it.Settled) < KeepUpdates {
+			it.Settled = append(it.Settled, u)
+		} else {
+			it.changed = true
+		}
 		return p.use(t)
 	case sx == "" && (f.role == roleSync || f.role == roleHistory):
 		next.role = roleExtra
@@ -570,8 +575,20 @@ func (p *parser) endItem(t token) {
 	if f.bad == "" && f.syncs > 0 && len(it.History) == 0 {
 		f.bad = "sx:sync has no sx:history"
 	}
+	if f.bad == "" && f.syncs > 0 && it.size() > MaxContent {
+		f.bad = tooLong
+	}
 	if f.bad != "" {
 		p.d.problem(Problem{Line: it.line, ID: it.ID, Reason: f.bad})
+	}
+	if f.syncs == 0 {
+		p.d.Plain++
+	}
+	if len(it.Conflicts) > MaxConflicts {
+		it.Conflicts, it.changed = reduce(it.Conflicts), true
+	}
+	if it.changed {
+		it.sync, it.source, it.changed = nil, nil, false
 	}
 	it.inert = f.bad != "" || f.syncs == 0
 	if !it.inert {

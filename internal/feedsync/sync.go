@@ -53,6 +53,10 @@ func (p *parser) startSync(t token, name string, next frame) error {
 		next.role = roleUpdate
 		var attrs []byte
 		u := p.update(t, name, func(a attr) { attrs = p.inside(attrs, a) })
+		if next.over = len(it.History) > KeepUpdates; next.over {
+			it.changed = true
+			break
+		}
 		it.History = append(it.History, u)
 		if attrs != nil {
 			it.more().updates = append(it.more().updates, noted{Update: u, attrs: attrs})
@@ -139,7 +143,7 @@ func (p *parser) endSync(f *frame, t token) {
 		it.sync = p.data[f.begin:t.end:t.end]
 		p.itemFrame().from = t.end
 	case roleUpdate:
-		if t.begin == f.inner || t.begin == t.end {
+		if t.begin == f.inner || t.begin == t.end || f.over {
 			break
 		}
 		u, x := it.History[len(it.History)-1], it.more()
@@ -164,7 +168,11 @@ func (p *parser) endSync(f *frame, t token) {
 			c.content = p.data[f.inner:t.begin:t.begin]
 			c.Updates = p.conflictUpdates(c)
 		}
-		it.Conflicts = append(it.Conflicts, c)
+		if len(c.content) > 2*MaxContent {
+			it.changed = true
+		} else if it.Conflicts = append(it.Conflicts, c); len(it.Conflicts) > 2*MaxConflicts {
+			it.Conflicts, it.changed = reduce(it.Conflicts), true
+		}
 		p.frames = append(p.frames, frame{}) // for finish to take off
 	case roleExtra:
 		p.keep(p.frames[len(p.frames)-2].role, p.data[f.begin:t.end])
@@ -187,7 +195,7 @@ func (p *parser) conflictUpdates(c *Conflict) []Update {
 		case startTag:
 			if q.push(t); q.depth() == 2 && q.sx(t.name) == "update" {
 				u := q.update(t, "update", func(attr) {})
-				if u != (Update{}) {
+				if u != (Update{}) && len(out) < KeepUpdates {
 					out = append(out, u)
 				}
 			}

@@ -22,6 +22,7 @@ import (
 	"net/netip"
 	"net/url"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"time"
 )
@@ -160,6 +161,7 @@ type Client struct {
 	// so that no redirect finds a connection that it could not have made.
 	strict, open *http.Transport
 	big          chan struct{}
+	date         atomic.Int64 // see Date, in seconds
 }
 
 // NewClient returns a client. Close it when no more requests will be made.
@@ -172,6 +174,33 @@ func NewClient(cfg Config) *Client {
 	}
 	c.strict, c.open = c.transport(true), c.transport(false)
 	return c
+}
+
+// maxAhead is by how much the clock of a server may be ahead of ours to be believed.
+const maxAhead = 24 * time.Hour
+
+// Date returns the greatest Date that a server has sent, and the zero time before the
+// first. A Date more than a day ahead of our own clock does not count: one server with a
+// wrong clock says nothing about ours.
+func (c *Client) Date() time.Time {
+	if s := c.date.Load(); s != 0 {
+		return time.Unix(s, 0)
+	}
+	return time.Time{}
+}
+
+// noteDate remembers the Date of an answer.
+func (c *Client) noteDate(h http.Header) {
+	t, err := http.ParseTime(h.Get("Date"))
+	if err != nil || t.After(c.cfg.Now().Add(maxAhead)) {
+		return
+	}
+	for s := t.Unix(); ; {
+		old := c.date.Load()
+		if s <= old || c.date.CompareAndSwap(old, s) {
+			return
+		}
+	}
 }
 
 // Close closes the idle connections.
@@ -520,6 +549,7 @@ func (x *exchange) send(req *http.Request, privateOK *bool) (resp *http.Response
 		return nil, nil, x.classify(req.URL, err)
 	}
 	x.answered = true
+	x.c.noteDate(resp.Header)
 	return resp, func() { resp.Body.Close(); gates.leave(host) }, nil
 }
 

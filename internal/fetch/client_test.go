@@ -750,3 +750,40 @@ func TestValidatorsBelongToTheirURL(t *testing.T) {
 		}
 	}
 }
+
+// TestDateOfServers: a client knows the greatest Date of all answers, of redirects and
+// errors as well, and believes none from far ahead of the own clock.
+func TestDateOfServers(t *testing.T) {
+	now := time.Date(2026, 3, 2, 12, 0, 0, 0, time.UTC)
+	dates := map[string]string{
+		"/from": "Mon, 02 Mar 2026 10:00:00 GMT", "/to": "Mon, 02 Mar 2026 09:00:00 GMT", "/error": "Mon, 02 Mar 2026 11:00:00 GMT",
+		"/behind": "Thu, 01 Jan 2015 00:00:00 GMT", "/ahead": "Fri, 02 Mar 2046 00:00:00 GMT", "/none": "soon",
+	}
+	s := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Date", dates[r.URL.Path])
+		switch r.URL.Path {
+		case "/from":
+			http.Redirect(w, r, "/to", http.StatusFound)
+		case "/error":
+			http.Error(w, "no", http.StatusInternalServerError)
+		default:
+			fmt.Fprint(w, rss)
+		}
+	})
+	c := client(t, func(cfg *Config) { cfg.Now = func() time.Time { return now } })
+	if d := c.Date(); !d.IsZero() {
+		t.Errorf("before the first answer: %v", d)
+	}
+	for _, step := range []struct{ path, want string }{
+		{"/none", ""}, {"/ahead", ""}, {"/behind", "2015-01-01T00:00:00Z"}, {"/from", "2026-03-02T10:00:00Z"}, {"/behind", "2026-03-02T10:00:00Z"}, {"/error", "2026-03-02T11:00:00Z"},
+	} {
+		_, _ = c.Get(t.Context(), &Request{URL: s.URL + step.path})
+		got := ""
+		if d := c.Date(); !d.IsZero() {
+			got = d.UTC().Format(time.RFC3339)
+		}
+		if got != step.want {
+			t.Errorf("after %s the date is %q, not %q", step.path, got, step.want)
+		}
+	}
+}

@@ -208,15 +208,15 @@ const manyPairs = 1 << 20
 // postings compares the words that entries have with those that the index has of them.
 func (c *check) postings() {
 	bad := map[uint32]string{}
-	p := c.session.postings()
 	if c.listed == nil {
-		c.listed = make(idSet, p.next/64+1)
+		c.listed = make(idSet, c.next/64+1)
 	}
 	for _, w := range slices.Sorted(maps.Keys(c.words)) {
-		ids := p.of(w)
-		for _, id := range ids {
+		var ids []int64
+		c.withWord(w, func(id int64) {
+			ids = append(ids, id)
 			c.listed.add(id)
-		}
+		})
 		known := c.known.has(w)
 		for _, id := range c.words[w] {
 			switch {

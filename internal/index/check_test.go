@@ -111,7 +111,7 @@ func TestCheckFinds(t *testing.T) {
 			w.must(os.Chtimes(path, time.Unix(1700000000, 0), time.Unix(1700000000, 0)))
 		}
 		w.build()
-		db, err := sql.Open("sqlite", w.file())
+		db, err := sql.Open("sqlite", "file:"+w.file()+"?vfs=lektor-checksum")
 		w.must(err)
 		_, err = db.Exec(tc.statement)
 		w.must(err)

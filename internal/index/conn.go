@@ -22,8 +22,11 @@ type conn struct {
 
 // connect opens a file, which is made if it is not there.
 func connect(path string) (*conn, error) {
+	if err := checksums(); err != nil {
+		return nil, err
+	}
 	// The driver takes what follows a question mark for options.
-	c, err := (&sqlite.Driver{}).Open((&url.URL{Scheme: "file", Path: path}).String())
+	c, err := (&sqlite.Driver{}).Open((&url.URL{Scheme: "file", Path: path, RawQuery: "vfs=" + vfsName}).String())
 	if err != nil {
 		return nil, err
 	}
@@ -186,12 +189,16 @@ const (
 	sqliteCantOpen = 14
 	sqliteProtocol = 15
 	sqliteIOErr    = 10
+	sqliteIOData   = 10 | 32<<8 // an extended one
 )
 
 // code is the primary result code of an error, 0 for one that is not of SQLite.
 func code(err error) int {
 	var e *sqlite.Error
 	if errors.As(err, &e) {
+		if e.Code() == sqliteIOData {
+			return sqliteIOData
+		}
 		return e.Code() & 0xff
 	}
 	return 0

@@ -1,12 +1,11 @@
 package index
 
 import (
+	"cmp"
 	"crypto/sha256"
-	"encoding/binary"
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -24,14 +23,13 @@ import (
 // files of any other are made anew.
 const (
 	application = 0x6c6b7472
-	version     = 4
+	version     = 5
 	pageSize    = 8192
 )
 
 // schema are the tables. Times are in seconds since 1970. An entry's row is its
 // document's in words, which has no text of its own.
 var schema = []string{
-	fmt.Sprintf("PRAGMA page_size = %d", pageSize),
 	"PRAGMA auto_vacuum = INCREMENTAL",
 	"PRAGMA journal_mode = WAL",
 	"BEGIN IMMEDIATE",
@@ -231,6 +229,9 @@ type session struct {
 	complaints []error
 }
 
+// errDamaged is that the journal beside a file is.
+var errDamaged = errors.New("its journal is damaged")
+
 // errForeign is that a file is none of ours, or not of this version.
 var errForeign = errors.New("it is no index of this version")
 
@@ -247,9 +248,9 @@ func (x *Index) open() (*session, error) {
 	if err != nil {
 		return nil, err
 	}
-	if !x.whole(fi.Size()) {
+	if whole, err := journalWhole(x.path + "-wal"); err != nil || !whole {
 		unlock()
-		return nil, errInconsistent
+		return nil, cmp.Or(err, errDamaged)
 	}
 	s := &session{x: x, unlock: unlock, src: -1}
 	switch fd, err := unix.Open(x.dir.Join("src"), unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0); err {
@@ -283,60 +284,6 @@ func (x *Index) open() (*session, error) {
 	return s, nil
 }
 
-// whole reports whether all pages are there that the file, which has a size, says that it
-// has: what a page lacks, and where there is a journal all of a page, SQLite takes for
-// zeroes. A file that is to be longer is so when the last page was brought there from the
-// journal, where it is until then.
-func (x *Index) whole(size int64) bool {
-	journal, err := os.Open(x.path + "-wal")
-	if err != nil {
-		return size%pageSize == 0 || !errors.Is(err, fs.ErrNotExist) // nobody is writing
-	}
-	defer journal.Close()
-	pages, err := x.pages()
-	if err != nil || size >= pages*pageSize {
-		return err == nil
-	}
-	there := journaled(journal)
-	for n := size/pageSize + 1; n <= pages; n++ {
-		if !there[n] {
-			// Somebody brings them there just now, and begins the journal anew.
-			fi, err := os.Stat(x.path)
-			return err == nil && fi.Size() >= pages*pageSize
-		}
-	}
-	return true
-}
-
-// pages is how many the file says that it has.
-func (x *Index) pages() (int64, error) {
-	f, err := os.Open(x.path)
-	if err != nil {
-		return 0, err
-	}
-	defer f.Close()
-	var head [32]byte // see section 1.3 of SQLite's file format
-	_, err = f.ReadAt(head[:], 0)
-	return int64(binary.BigEndian.Uint32(head[28:])), err
-}
-
-// journaled gives the numbers of the pages in a journal, see section 4.1 of SQLite's file
-// format.
-func journaled(f io.ReaderAt) map[int64]bool {
-	pages := map[int64]bool{}
-	var head [32]byte
-	if _, err := f.ReadAt(head[:], 0); err != nil {
-		return pages
-	}
-	var frame [24]byte
-	for at := int64(len(head)); ; at += int64(len(frame)) + pageSize {
-		if _, err := f.ReadAt(frame[:], at); err != nil || string(frame[8:16]) != string(head[16:24]) {
-			return pages
-		}
-		pages[int64(binary.BigEndian.Uint32(frame[:]))] = true
-	}
-}
-
 func (s *session) close() {
 	if s.c != nil {
 		_ = s.c.close()
@@ -367,7 +314,7 @@ func kind(err error) ailment {
 	switch {
 	case err == nil, errors.As(err, &busy), errors.As(err, &dir), errors.Is(err, errBehind), errors.Is(err, fs.ErrNotExist), errors.Is(err, fs.ErrPermission), errors.Is(err, syscall.EROFS):
 		return fine
-	case errors.Is(err, errForeign), errors.Is(err, errInconsistent):
+	case errors.Is(err, errForeign), errors.Is(err, errDamaged), errors.Is(err, errInconsistent):
 		return broken
 	}
 	switch code(err) {

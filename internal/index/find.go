@@ -40,7 +40,6 @@ func (v *View) Complaints() []error { return v.s.complaints }
 // whether entries before a time can still be wanted. The error is the context's, or one
 // for [Index.Failed].
 func (v *View) Find(ctx context.Context, w entries.Wanted, yield func(entries.Hit) bool) error {
-	v.limited = w.Enough != nil
 	f := &finder{View: v, ctx: ctx, w: w, yield: yield}
 	switch {
 	case w.Query.AsksAbout():

@@ -16,7 +16,8 @@
 // that is damaged is removed, and begun anew by later queries.
 //
 // Tokens and the tables: words.go, vocab.go, file.go. What is kept up to date, and how:
-// stamp.go, survey.go, update.go. Answers: postings.go, needle.go, find.go.
+// stamp.go, survey.go, update.go. Answers: needle.go, find.go. Pages with checksums:
+// checksum.go.
 package index
 
 import (
@@ -132,10 +133,8 @@ type View struct {
 	x *Index
 	s *session
 
-	mu       sync.Mutex // for the needles, and with them the connection
-	needles  map[string]*needle
-	postings *postings // nil before they are asked for
-	limited  bool      // not all are wanted
+	mu      sync.Mutex // for the needles, and with them the connection
+	needles map[string]*needle
 
 	known   map[int64]*about // by id of a feed
 	stored  map[int64]*about // what the file has, nil before it is loaded

@@ -1,7 +1,7 @@
 package index
 
 import (
-	"math"
+	"math/bits"
 	"unicode/utf8"
 
 	"github.com/lektordir/lektor/internal/query"
@@ -23,24 +23,40 @@ const (
 	// others beside it, which say enough.
 	manyWords = 64
 	// tooManyWords is where to look them up takes longer than to read entries.
-	tooManyWords = 20000
+	tooManyWords = 1000
 )
 
-// manyFound is how many entries are looked for at most, of so many, where only the newest
-// are wanted. To find those of a word takes the longer the more have it, and to read the
-// newest until enough of them have it the shorter: there both take about the same.
-func manyFound(all int64) int { return int(300 * math.Sqrt(float64(all))) }
+// idSet is a set of ids below some number, a bit for each. The nil set is empty.
+type idSet []uint64
+
+func (s idSet) has(id int64) bool { return s != nil && s[id/64]&(1<<(id%64)) != 0 }
+func (s idSet) add(id int64)      { s[id/64] |= 1 << (id % 64) }
+
+// both removes what is missing in another set of the same size, from an id on.
+func (s idSet) both(t idSet, from int64) {
+	for i := from / 64; i < int64(len(s)); i++ {
+		keep := t[i]
+		if i == from/64 {
+			keep |= 1<<(from%64) - 1
+		}
+		s[i] &= keep
+	}
+}
+
+func (s idSet) count() (n int) {
+	for _, word := range s {
+		n += bits.OnesCount64(word)
+	}
+	return n
+}
 
 // needle gives what is known of a folded text.
 func (v *View) needle(text string) *needle {
 	n := v.needles[text]
 	if n == nil {
-		if v.postings == nil {
-			v.postings = v.s.postings()
-		}
 		n = &needle{s: v.s}
 		v.needles[text] = n
-		n.find(v.postings, text, v.limited)
+		n.find(text)
 		n.waits(text)
 		n.count = n.set.count()
 	}
@@ -48,17 +64,14 @@ func (v *View) needle(text string) *needle {
 }
 
 // find looks the words up.
-func (n *needle) find(p *postings, text string, limited bool) {
+func (n *needle) find(text string) {
 	var list []segment
 	segments(text, true, func(s segment) { list = append(list, s) })
 	n.void = true
 	n.exact = len(list) == 1 && list[0].text == text
-	most, limit := manyWords, math.MaxInt
+	most := manyWords
 	if len(list) == 1 {
 		most = tooManyWords
-		if limited {
-			limit = manyFound(n.s.next)
-		}
 	}
 	words := make([][]string, len(list))
 	for i, s := range list {
@@ -67,32 +80,40 @@ func (n *needle) find(p *postings, text string, limited bool) {
 			words[i] = needed[0]
 		}
 		for _, either := range needed {
-			if ok {
-				ok = n.narrow(p, either, 0, limit)
-			}
+			n.narrow(either, 0)
 		}
 		n.exact = n.exact && ok // the other words will do
 	}
 	// Entries that came before the pairs have none.
 	if pairs, from := n.neighbours(list, words); !n.void {
 		for _, either := range pairs {
-			n.narrow(p, either, from, limit)
+			n.narrow(either, from)
 		}
 	}
 }
 
-// narrow leaves of what was found what has one of some words, or is before an id; it
-// reports false if these are too many to tell.
-func (n *needle) narrow(p *postings, either []string, from int64, limit int) bool {
-	set, ok := p.any(either, limit)
-	switch {
-	case !ok:
-	case n.void:
+// narrow removes what has none of some words, from an id on.
+func (n *needle) narrow(either []string, from int64) {
+	set := make(idSet, n.s.next/64+1)
+	for _, w := range either {
+		n.s.withWord(w, set.add)
+	}
+	if n.void {
 		n.set, n.void = set, false
-	default:
+	} else {
 		n.set.both(set, from)
 	}
-	return ok
+}
+
+// withWord calls f with the ids of the entries that have a word.
+func (s *session) withWord(word string, f func(id int64)) {
+	for r := s.c.query("SELECT rowid FROM words WHERE words MATCH ?", quoted(word)); r.next(); {
+		if id := r.int(0); id > 0 && id < s.next {
+			f(id)
+		} else {
+			s.c.fail(errInconsistent)
+		}
+	}
 }
 
 // segment gives the words that have a segment in them: of each list one is there. ok is

@@ -95,7 +95,7 @@ func TestVocabulary(t *testing.T) {
 		for range 12 {
 			w := some[random.IntN(len(some))]
 			if !v.has(w) || v.has(w+"zz") {
-				t.Fatalf("%q is not there, or what begins with it is", w)
+				t.Fatalf("%q is not there, or what begins with it is: %v", w, s.c.err)
 			}
 			r := []rune(w)
 			from := random.IntN(len(r))

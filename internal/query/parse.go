@@ -2,6 +2,7 @@ package query
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"regexp"
 	"strings"
@@ -363,6 +364,10 @@ func (p *parser) check(t *term, at int) error {
 		}
 		return p.fail(at, fmt.Sprintf("there is no %s:%s", t.key, t.value), fmt.Sprintf("after %s: may stand %s", t.key, list(names)))
 	case keyFlag:
+		if err, ok := errors.AsType[*FlagError](misnamed(t.value)); ok {
+			return p.fail(at, err.Message, err.Hint)
+		}
+		t.value = cmp.Or(flagWords[t.value], t.value)
 		for _, c := range t.value {
 			if (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') {
 				return p.fail(at, fmt.Sprintf("%q is no flag", c), "flags are ASCII letters: F flagged, S seen, T trashed, a to z your own")

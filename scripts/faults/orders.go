@@ -212,12 +212,12 @@ func (t *trial) recovers(ctx context.Context, h history, ram string, r *recordin
 func (t *trial) afterCut(ctx context.Context, dir string, ended, deletes bool) (err error) {
 	defer must.Catch(&err)
 	argv := t.s.command(t.e, t.template)
-	var bad error
+	bad := t.hidden(dir, nil)
 	switch {
 	case t.s.viewer:
 		bad = t.viewed(dir)
 	case t.s.list:
-		bad = t.listed(dir, ended)
+		bad = errors.Join(bad, t.listed(dir, ended))
 	case t.s.purge && ended:
 		if all := read(dir); len(all) > 0 {
 			bad = fmt.Errorf("it was removed, and there is %v", all)

@@ -83,6 +83,7 @@ type trial struct {
 	ops      []op // without faults
 	reads    []op
 	before   map[string]bool // entries, by feed and files
+	there    map[string]bool // entries before, by feed and id
 	entries  map[string]int  // after it, and what is always done then
 	done     map[string]int  // after it alone
 	state    map[string]string
@@ -104,14 +105,29 @@ func newTrial(ctx context.Context, e *env, s scenario) (t *trial, err error) {
 	defer must.Catch(&err)
 	t = &trial{e: e, s: s, template: filepath.Join(e.work, "template "+s.name)}
 	e.prepare(ctx, s, t.template)
-	t.before = map[string]bool{}
+	t.before, t.there = map[string]bool{}, map[string]bool{}
 	for _, x := range read(t.template) {
 		t.before[content(x.key())] = true
+		t.there[x.id()] = true
 	}
 	for _, reads := range []bool{true, false} {
 		dir := t.dir()
 		copyTree(t.template, dir)
-		o := must.Get(supervise(ctx, dir, reads, s.stdin, func(_ int, o op) verdict { return syncsSkipped(o) }, s.command(e, dir)...))
+		var hidden error // at the first call before which it is so
+		o := must.Get(supervise(ctx, dir, reads, s.stdin, func(n int, o op) verdict {
+			// Looked at again, as another thread's call may end only now.
+			for try := 0; hidden == nil && try < 3; try++ {
+				err := must.Run(func() { must.Do(t.hidden(dir, nil)) })
+				if err == nil {
+					break
+				}
+				if try == 2 {
+					hidden = fmt.Errorf("before call %d, %s: %w", n, o, err)
+				}
+			}
+			return syncsSkipped(o)
+		}, s.command(e, dir)...))
+		must.That(hidden, "without a fault")
 		if o.status != 0 {
 			must.Fail("without a fault: status %d: %s", o.status, o.stderr)
 		}
@@ -206,7 +222,7 @@ func (t *trial) try(ctx context.Context, f fault) (hit op, err error) {
 	if strings.Contains(o.stderr, "goroutine ") {
 		fail("it panicked: %s", o.stderr)
 	}
-	bad = append(bad, t.whole(ctx, dir))
+	bad = append(bad, t.whole(ctx, dir), t.hidden(dir, taken))
 	if f.viewer != toLeave && !f.watched {
 		taken, err = take(dir, f.viewer)
 		bad = append(bad, err)
@@ -368,6 +384,28 @@ func (t *trial) goOnAdding(ctx context.Context, dir string, argv []string) error
 		must.Do(t.consistent(ctx, dir))
 	}
 	return t.sameState(dir)
+}
+
+// hidden reports the entries that were there before a fetcher ran and of which no version
+// is there while it runs or after it was killed, but for those that a viewer took.
+func (t *trial) hidden(dir string, taken map[string]*entry) error {
+	if t.s.viewer || t.s.purge || t.s.shares {
+		return nil
+	}
+	now := map[string]bool{}
+	for _, x := range read(dir) {
+		now[x.id()] = true
+	}
+	for _, x := range taken {
+		now[x.id()] = true
+	}
+	var bad []error
+	for id := range t.there {
+		if !now[id] {
+			bad = append(bad, fmt.Errorf("no version is in sight of %s", id))
+		}
+	}
+	return errors.Join(bad...)
 }
 
 // sameState tells how the state differs from that after a run without faults.

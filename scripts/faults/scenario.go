@@ -195,9 +195,16 @@ func scenarios(e *env) []scenario {
 		{name: "recovery", feeds: 1, command: e.update, more: interrupt(e.update, func(o op, _ int) bool {
 			return o.Kind == "rename" && (strings.HasPrefix(o.From, "tmp/") || strings.HasPrefix(o.From, "new/"))
 		})},
+		{name: "recovery of a recorded replacement", feeds: 1, command: e.update, more: interrupt(e.update, func(o op, _ int) bool {
+			return o.Kind == "write" && strings.HasSuffix(o.Path, ";replaces")
+		})},
+		{name: "recovery of two versions", feeds: 1, command: e.update, more: interrupt(e.update, func(o op, _ int) bool {
+			return o.Kind == "rename" && strings.HasSuffix(o.Path, ";gone,R")
+		})},
 		{name: "recovery of a replacement", feeds: 1, command: e.update, more: interrupt(e.update, func(_ op, put int) bool {
 			return put > 0
 		})},
+		{name: "recovery of an older program's replacement", feeds: 1, command: e.update, more: putAside(e)},
 		{name: "add", feeds: 1, list: true, due: []int{2}, command: func(e *env, _ string) []string {
 			return []string{e.fetch, "add", e.url(2)}
 		}},
@@ -300,6 +307,28 @@ func interrupt(command func(*env, string) []string, when func(o op, put int) boo
 	}
 }
 
+// putAside prepares a lektor-dir in which a replacement is staged and in the journal, and
+// the old version put aside without a record, as programs did that were killed then.
+func putAside(e *env) func(e *env, dir string) {
+	noted := interrupt(e.update, func(o op, _ int) bool { return o.Kind == "create" && strings.HasSuffix(o.Path, ";replaces") })
+	return func(e *env, path string) {
+		noted(e, path)
+		put := 0
+		for _, path := range must.Get(filepath.Glob(filepath.Join(path, "tmp/*/*/extras"))) {
+			_, old := dir.TakeReplaces(string(must.Get(os.ReadFile(path))))
+			if old == "" {
+				continue
+			}
+			tmp := filepath.Dir(filepath.Dir(path))
+			must.Do(os.Rename(filepath.Join(tmp, "../../new", filepath.Base(tmp), old), filepath.Join(tmp, old+";gone,R")))
+			put++
+		}
+		if put == 0 {
+			must.Fail("there was nothing to put aside")
+		}
+	}
+}
+
 // prepare makes the lektor-dir that a scenario starts from.
 func (e *env) prepare(ctx context.Context, s scenario, dir string) {
 	e.server.version.Store(1)
@@ -355,6 +384,9 @@ func (x *entry) key() string {
 	}
 	return b.String()
 }
+
+// id tells entries apart, whatever their versions.
+func (x *entry) id() string { return x.Feed + " " + strings.TrimSpace(x.Files["id"]) }
 
 func (x *entry) String() string {
 	return fmt.Sprintf("%s/%s/%s%s %q", x.Place, x.Feed, x.Unique, x.Flags, x.Files["title"])

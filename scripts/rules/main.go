@@ -42,6 +42,7 @@ var doors = map[string][]string{
 	"github.com/charmbracelet":        {"internal/app/viewer/tui"},
 	"github.com/wlynxg/chardet":       {"feedconv"},
 	"golang.org/x/crypto":             {"internal/app/hub"},
+	"modernc.org/libc":                {"internal/index"},
 	"modernc.org/sqlite":              {"internal/index", "internal/app/importer"},
 	"github.com/rivo/uniseg":          {"internal/htmltext"},
 	"github.com/microcosm-cc":         {"internal/htmlsafe"},

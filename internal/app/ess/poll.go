@@ -358,7 +358,7 @@ func (p *poller) compare(ctx context.Context, hash string, doc *ess.Document) er
 	if err := p.Dir.InsideSrc(hash, "ess"); err != nil && !p.o.DryRun {
 		return err
 	}
-	items, err := p.list(ctx, lektordir.ListOptions{Feeds: []string{hash}, AllVersions: true, Withdrawn: true}, itemFields)
+	items, err := p.list(ctx, lektordir.ListOptions{Feeds: []string{hash}, AllVersions: true, Withdrawn: true, Strict: true}, itemFields)
 	if err != nil {
 		return err
 	}

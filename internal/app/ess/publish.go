@@ -76,8 +76,9 @@ func Publish(ctx context.Context, o PublishOptions, s *command.Streams) error {
 	if o.BaseURL != "" {
 		var err error
 		if base, err = url.Parse(o.BaseURL); err != nil || !fetch.IsHTTP(o.BaseURL) || base.Host == "" {
-			return command.Usagef("--base-url %s: it is no http URL", o.BaseURL)
+			return command.Usagef("--base-url %s: it is no http URL", fetch.Public(o.BaseURL))
 		}
+		base.User = nil // everybody reads the documents
 		if !strings.HasSuffix(base.Path, "/") {
 			base = base.JoinPath("/")
 		}
@@ -98,7 +99,7 @@ func Publish(ctx context.Context, o PublishOptions, s *command.Streams) error {
 	}
 	var items []*item
 	if len(selected) > 0 { // of none, list would list all
-		if items, err = st.list(ctx, lektordir.ListOptions{Feeds: selected, SkipTrashed: true}, itemFields); err != nil {
+		if items, err = st.list(ctx, lektordir.ListOptions{Feeds: selected, SkipTrashed: true, Strict: true}, itemFields); err != nil {
 			return err
 		}
 	}

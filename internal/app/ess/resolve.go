@@ -164,7 +164,7 @@ func (st *store) resolver(ctx context.Context, url string) (*resolver, error) {
 		return r, nil
 	}
 	var err error
-	if r.items, err = st.list(ctx, lektordir.ListOptions{Feeds: []string{r.hash}, AllVersions: true, Withdrawn: true}, itemURLFields); err != nil {
+	if r.items, err = st.list(ctx, lektordir.ListOptions{Feeds: []string{r.hash}, AllVersions: true, Withdrawn: true, Strict: true}, itemURLFields); err != nil {
 		return nil, err
 	}
 	for _, it := range r.items {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"strings"
 
 	"github.com/lektordir/lektor/internal/command"
@@ -201,7 +202,15 @@ func Check(ctx context.Context, o CheckOptions, s *command.Streams) error {
 	if err != nil {
 		return err
 	}
+	open, err := openToOthers(d, s)
+	if err != nil {
+		return err
+	}
 	problems, err := d.Check(ctx, o.Repair)
+	if open {
+		found, serr := checkSecrets(d, o.Repair)
+		problems, err = append(problems, found...), errors.Join(err, serr)
+	}
 	left, safe := 0, false
 	for _, p := range problems {
 		printLine(s, p.String())
@@ -218,4 +227,38 @@ func Check(ctx context.Context, o CheckOptions, s *command.Streams) error {
 		return command.Hint(err, "lektor-fetch check --repair mends what is safe to mend")
 	}
 	return err
+}
+
+// openToOthers reports whether other users may read the lektor-dir, which is told once: it
+// may be meant to be so.
+func openToOthers(d *lektordir.Dir, s *command.Streams) (bool, error) {
+	fi, err := os.Stat(d.Path())
+	if err != nil || fi.Mode().Perm()&0o077 == 0 {
+		return false, err
+	}
+	if feeddir.NoteOpen(d) {
+		s.Report.Warn("other users may read %s; to keep it to yourself: chmod 700 %[1]s", d.Path())
+	}
+	return true, nil
+}
+
+// checkSecrets looks for the addresses, headers and commands of feeds that are the user's
+// own business and that other users may read.
+func checkSecrets(d *lektordir.Dir, repair bool) (found []lektordir.Problem, err error) {
+	hashes, err := d.FeedHashes()
+	for _, hash := range hashes {
+		paths, oerr := feeddir.Open(d, hash)
+		err = errors.Join(err, oerr)
+		if len(paths) == 0 {
+			continue
+		}
+		if repair {
+			oerr = feeddir.Shut(d, hash)
+			err = errors.Join(err, oerr)
+		}
+		for _, path := range paths {
+			found = append(found, lektordir.Problem{Path: path, What: "other users may read what is for you alone", Safe: true, Repaired: repair && oerr == nil})
+		}
+	}
+	return found, err
 }

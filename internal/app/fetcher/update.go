@@ -128,16 +128,25 @@ func New(d *lektordir.Dir, report Reporter, o Options) (*Runner, error) {
 func (r *Runner) Close() error {
 	r.commits.Wait()
 	err := r.Writer.Close()
+	r.noteDate()
 	r.Client.Close()
 	return err
 }
 
-// Recover finishes what earlier runs left half done. It comes before anything
-// else; errors are reported, and keep nobody from fetching other feeds.
+// noteDate records the Date of servers, by which others recognise a wrong clock.
+func (r *Runner) noteDate() {
+	// A record that is missing or old protects less, and harms nothing.
+	_ = feeddir.NoteDate(r.Dir, r.Client.Date(), r.now())
+}
+
+// Recover finishes what earlier runs left half done, and removes their temporary
+// files. It comes before anything else; errors are reported, and keep nobody from
+// fetching other feeds.
 func (r *Runner) Recover(ctx context.Context) {
 	if err := r.Writer.Recover(ctx); err != nil && ctx.Err() == nil {
 		r.report.Error("recovery: %v", err)
 	}
+	feeddir.Sweep(r.Dir, r.now())
 }
 
 // Selection says which feeds to fetch.

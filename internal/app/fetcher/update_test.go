@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/lektordir/lektor/internal/feeddir"
+	"github.com/lektordir/lektor/internal/fetch"
 	"github.com/lektordir/lektor/internal/testkit/server"
 	"github.com/lektordir/lektor/lektordir"
 )
@@ -584,5 +585,22 @@ func TestOneCauseOneMessage(t *testing.T) {
 	d.tell("/feeds", &l)
 	if got := l.String(); !strings.HasPrefix(got, "error: /feeds: no space left on device: of 12 feeds ") || strings.Count(got, "\n") != 2 {
 		t.Errorf("%q", got)
+	}
+}
+
+// TestDateIsKept: a run records the time of the servers, whatever the own clock says.
+func TestDateIsKept(t *testing.T) {
+	ahead := time.Now().Add(400 * 24 * time.Hour)
+	r, s, l := setup(t, Options{Fetch: fetch.Config{Now: func() time.Time { return ahead }}})
+	s.Handle("/feed", server.Doc("", server.RSS("Feed", 0, 3)))
+	subscribeTo(t, r, s.URL("/feed"))
+	if sum, err := r.Update(t.Context(), Selection{All: true}); err != nil || sum.Fetched != 1 {
+		t.Fatalf("%+v, %v, %s", sum, err, l)
+	}
+	if err := r.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if d := feeddir.LastDate(r.Dir); time.Since(d).Abs() > time.Hour {
+		t.Errorf("the date on record is %v", d)
 	}
 }

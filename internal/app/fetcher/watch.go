@@ -91,6 +91,7 @@ func (r *Runner) Watch(ctx context.Context, ready func()) error {
 	for {
 		// Other fetchers may be killed as well, and nobody else may come for days.
 		if r.unsettled.Swap(false) || !r.now().Before(recovered.Add(rescan)) {
+			r.noteDate()
 			r.Recover(ctx)
 			recovered = r.now()
 		}

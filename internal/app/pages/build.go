@@ -409,11 +409,15 @@ func (b *building) write(ctx context.Context) error {
 	return nil
 }
 
-// one writes a page. It tells the size, and whether all could be read that belongs on it.
+// one writes a page. It returns the size, and whether all could be read that belongs on
+// the page. A page that is there is not replaced by one that lacks something.
 func (b *building) one(pg page) (size int64, whole bool, err error) {
 	var text strings.Builder
 	whole = pg.render(&text)
 	to := filepath.Join(b.o.Output, filepath.FromSlash(pg.path))
+	if fi, err := os.Lstat(to); !whole && err == nil && fi.Mode().IsRegular() && fi.Size() > 0 {
+		return fi.Size(), false, nil
+	}
 	err = atomicfile.WriteUnsynced(to, []byte(text.String()))
 	if errors.Is(err, fs.ErrNotExist) {
 		if err := os.MkdirAll(filepath.Dir(to), 0o777); err != nil {

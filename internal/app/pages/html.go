@@ -10,13 +10,16 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/lektordir/lektor/internal/atomicfile"
 	"github.com/lektordir/lektor/internal/command"
 	"github.com/lektordir/lektor/internal/entries"
+	"github.com/lektordir/lektor/internal/joined"
 	"github.com/lektordir/lektor/internal/spill"
 	"github.com/lektordir/lektor/internal/termsafe"
+	"github.com/lektordir/lektor/internal/units"
 	"github.com/lektordir/lektor/lektordir"
 )
 
@@ -38,8 +41,9 @@ type HTMLOptions struct {
 //
 // Only pages that change are written, each atomically, and the lists after what they
 // lead to. Nothing is synced: it can all be made again. A run that is killed leaves a
-// site whose links all lead somewhere, and the next one finishes it. Nobody else writes
-// to the directory meanwhile.
+// site in which all links of what the front page leads to lead somewhere, and the next
+// one finishes it; pages that were about to be removed, to which nothing leads any more,
+// may link to what is gone. Nobody else writes to the directory meanwhile.
 func HTML(ctx context.Context, o HTMLOptions, s *command.Streams) error {
 	o.Title = cmp.Or(strings.Join(strings.Fields(o.Title), " "), "lektor")
 	if o.PerPage == 0 {
@@ -116,6 +120,7 @@ func openSite(o HTMLOptions, r *run) (*site, func(), error) {
 	if err != nil {
 		return nil, nil, err
 	}
+	atomicfile.Sweep(path)
 	w := &site{o: o, r: r, begun: map[string]*begun{}, in: map[string][]*group{}}
 	if w.ledger, err = openLedger(path); err != nil {
 		unlock()
@@ -184,11 +189,13 @@ func (w *site) items(ctx context.Context) error {
 	r := w.r
 	w.list = spill.New(spill.How[*item]{Order: byDate, Encode: encodeItem, Decode: w.decodeItem, Most: r.Most})
 	w.lines = spill.NewPile(r.Most)
+	before := r.S.Report.Errors()
 	found, err := w.selected(ctx)
 	if err != nil {
 		return err
 	}
 	defer found.Close()
+	lost := &missing{r: r, incomplete: r.S.Report.Errors() > before}
 	known := pull(w.ledger.items())
 	defer known.stop()
 	p := r.S.Report.Progress(found.Len(), "reading entries")
@@ -197,41 +204,112 @@ func (w *site) items(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		list := make([]*item, len(records))
+		var list []*item
 		var unknown []int
-		for i, e := range records {
+		for _, e := range records {
 			e.Anew() // what is shown is what is in the files now
+			// Titles of the feed stand on all its pages and lists.
+			if err := r.FeedError(e.Ref.Feed); err != nil {
+				return unchanged(err)
+			}
 			key := e.Key()
 			for known.ok && known.v.key < key {
+				list = lost.keep(ctx, list, known.v)
 				known.next()
 			}
-			if known.ok && known.v.key == key {
-				list[i] = known.v
-				list[i].record = e
+			isKnown := known.ok && known.v.key == key
+			if isKnown && !known.v.date.After(r.Now) { // earlier versions took dates in the future
+				known.v.record = e
+				list = append(list, known.v)
 			} else {
-				unknown = append(unknown, i)
+				unknown = append(unknown, len(list))
+				list = append(list, &item{key: key, record: e})
+			}
+			if isKnown {
+				known.next()
 			}
 		}
-		err := entries.Parallel(ctx, len(unknown), func(n int) { list[unknown[n]] = newItem(r, records[unknown[n]]) })
+		err := entries.Parallel(ctx, len(unknown), func(n int) { list[unknown[n]] = newItem(r, list[unknown[n]].record) })
 		if err != nil {
 			return err
 		}
 		w.add(list)
 		p.Add(len(records))
 	}
+	var rest []*item
 	for known.ok {
+		rest = lost.keep(ctx, rest, known.v)
 		known.next()
+	}
+	if lost.err != nil {
+		return unchanged(lost.err)
+	}
+	if w.add(rest); lost.kept > 0 {
+		r.S.Report.Info("%s: %s could not be listed; the pages are kept", w.o.Output, units.Count(lost.kept, "entry"))
 	}
 	return known.err
 }
 
+// unchanged adds to an error that the site is as it was.
+func unchanged(err error) error {
+	return command.Hint(err, "the site stays as it is until its feeds can be read")
+}
+
+// missing decides about the entries of a site that a run did not find.
+type missing struct {
+	r          *run
+	incomplete bool                       // something could not be listed or read
+	feeds      map[string]map[string]bool // by feed the unique names that are there; nil for what cannot be listed
+	kept       int
+	err        error // that a feed cannot be read
+}
+
+// keep appends an entry to a list if it may be there: if something could not be read,
+// and its feed has it still, or cannot be listed.
+func (m *missing) keep(ctx context.Context, list []*item, i *item) []*item {
+	ref, err := lektordir.ParsePath("new/" + i.key)
+	if !m.incomplete || err != nil || !m.r.may(i.feed) && !m.r.sharing.Unknown(i.feed) {
+		return list
+	}
+	if err := m.r.FeedError(i.feed); err != nil {
+		m.err = err
+		return list
+	}
+	names, listed := m.feeds[i.feed]
+	if !listed {
+		refs, err := m.r.Dir.List(ctx, lektordir.ListOptions{Feeds: []string{i.feed}, SkipTrashed: true})
+		if !slices.ContainsFunc(joined.Errors(err), refused) {
+			names = map[string]bool{}
+			for _, r := range refs {
+				names[r.Unique] = true
+			}
+		}
+		if m.feeds == nil {
+			m.feeds = map[string]map[string]bool{}
+		}
+		m.feeds[i.feed] = names
+	}
+	if names != nil && !names[ref.Unique] {
+		return list
+	}
+	m.kept++
+	i.record = m.r.Record(ref)
+	return append(list, i)
+}
+
+// refused reports whether an error is one of the system, and not that something is gone.
+func refused(err error) bool {
+	_, ok := errors.AsType[syscall.Errno](err)
+	return ok && !errors.Is(err, fs.ErrNotExist)
+}
+
 // newItem reads an entry; nil is one that cannot be read, which was told.
 func newItem(r *run, e *entries.Record) *item {
-	if !r.Usable(e.Check()) || !r.Usable(e.Read(lektordir.Obligatory|lektordir.FieldPubDate)) {
+	if !r.Usable(e.Check()) || !r.Usable(e.Read(lektordir.AllFields)) {
 		return nil
 	}
 	i := &item{
-		key: e.Key(), name: digest(e.Key()), feed: e.Ref.Feed, date: e.Published().Truncate(time.Second), record: e,
+		key: e.Key(), name: digest(e.Key()), feed: e.Ref.Feed, date: e.Date().Truncate(time.Second), record: e,
 		title: termsafe.Squeeze(entries.Public(e.Get(0)).Title), excerpt: excerpt(e), images: mayHaveImages(e),
 	}
 	e.Forget()
@@ -314,6 +392,9 @@ func (w *site) walk(dir string, found *spill.List[file]) error {
 				return err
 			}
 			continue
+		}
+		if ourDirs().MatchString(name) {
+			return command.Hint(fmt.Errorf("%s is no directory, and nothing is written behind a link", filepath.Join(w.o.Output, filepath.FromSlash(name))), "remove it: the pages that belong there are written again")
 		}
 		if ours().MatchString(name) {
 			fi, err := e.Info()

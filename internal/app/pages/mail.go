@@ -44,6 +44,8 @@ type mailing struct {
 	ledger *mailLedger
 	print  *command.Printer[*mailed] // nil for nothing
 	added  int
+	// written are the messages of a mailbox that is not in place yet.
+	written []*post
 	// step is told before each step that a kill may fall on; for tests.
 	step func()
 }
@@ -83,16 +85,25 @@ func (m *mailing) posts(ctx context.Context) (*entries.Collection, error) {
 	}}
 	if m.ledger != nil {
 		deliver := map[string]bool{} // by feed, whether versions are wanted
+		unknown := map[string]bool{} // feeds of which that cannot be read
 		c.First = func(r *entries.Record) bool {
 			known, later := m.ledger.knows(r.Ref)
 			if known || !later {
 				return !known
 			}
 			wanted, ok := deliver[r.Ref.Feed]
+			if unknown[r.Ref.Feed] {
+				return false
+			}
 			if !ok {
-				if st, err := feeddir.Load(m.Dir, r.Ref.Feed); err == nil {
-					wanted = st.OnUpdate() == "deliver"
+				on, err := feeddir.OnUpdateOf(m.Dir, r.Ref.Feed)
+				if err != nil {
+					// The next run asks again.
+					m.S.Report.Print(err)
+					unknown[r.Ref.Feed] = true
+					return false
 				}
+				wanted = on == "deliver"
 				deliver[r.Ref.Feed] = wanted
 			}
 			if r.Mark = wanted; !wanted {

@@ -42,6 +42,7 @@ type run struct {
 	index   *index.Index
 	query   *query.Query
 	private bool
+	sharing *entries.Sharing // of the last collect
 }
 
 func (c Common) open(s *command.Streams) (*run, error) {
@@ -57,6 +58,8 @@ func (c Common) open(s *command.Streams) (*run, error) {
 	r.Store, r.index, err = index.Open(c.Dir, clock, s, index.Options{})
 	if err == nil {
 		r.Most = c.most
+		// A page or a message that lacks a file would lack it for ever.
+		r.Strict = true
 	}
 	return r, err
 }
@@ -64,16 +67,19 @@ func (c Common) open(s *command.Streams) (*run, error) {
 // collect collects the entries of the query, read or not, of which what is wanted is
 // read where an index does not know it; see [entries.Store.Collect].
 func (r *run) collect(ctx context.Context, want lektordir.Fields, c entries.Collecting) (*entries.Collection, error) {
-	sharing := r.Sharing(nil)
+	r.sharing = r.Sharing(nil)
 	if first := c.First; !r.private {
-		c.First = func(e *entries.Record) bool { return sharing.May(e.Ref.Feed) && (first == nil || first(e)) }
+		c.First = func(e *entries.Record) bool { return r.may(e.Ref.Feed) && (first == nil || first(e)) }
 	}
-	list, err := r.Collect(ctx, entries.Selection{Query: r.query, All: true, Want: want}, c)
+	list, err := r.Collect(ctx, entries.Selection{Query: r.query, All: true, Strict: true, Want: want}, c)
 	if err == nil {
-		sharing.Tell("--private shows it all the same")
+		r.sharing.Tell("--private shows it all the same")
 	}
 	return list, err
 }
+
+// may reports whether the entries of a feed are shown.
+func (r *run) may(feed string) bool { return r.private || r.sharing.May(feed) }
 
 // namesIn yields what is in a directory, in no order: of very many, few are in memory.
 func namesIn(dir string) iter.Seq2[fs.DirEntry, error] {

@@ -59,7 +59,8 @@ func TestSpilled(t *testing.T) {
 		if err := Mbox(t.Context(), MboxOptions{Common: c, To: "-"}, s); err != nil {
 			t.Fatal(err)
 		}
-		if err := Mbox(t.Context(), MboxOptions{Common: c, To: filepath.Join(to, name+".mbox"), Host: "h"}, s); err != nil {
+		_ = os.Remove(filepath.Join(to, name+".mbox"))
+		if err := Mbox(t.Context(), MboxOptions{Common: c, To: filepath.Join(to, name+".mbox")}, s); err != nil {
 			t.Fatal(err)
 		}
 		for _, mail := range []string{"", "kim@example.com"} {

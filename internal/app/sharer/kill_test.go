@@ -144,7 +144,7 @@ func TestSweep(t *testing.T) {
 	if err != nil || len(endpoints) != 2 {
 		t.Fatalf("%q, %v", endpoints, err)
 	}
-	names := []string{".state-all.rss123456", ".subscriptions.opml9", ".syncthing.state.rss.tmp", "state.rss~", "state.sync-conflict-20260101-000000-ABCDEFG.rss", "notes.txt"}
+	names := []string{".state-all.rss1234567890123456", ".published1234567890123456789", ".syncthing.state.rss.tmp", "state.rss~", "state.sync-conflict-20260101-000000-ABCDEFG.rss", "notes.txt"}
 	for _, dir := range append(endpoints, filepath.Join(a.Path, shareDir)) {
 		for _, name := range names {
 			if err := os.WriteFile(filepath.Join(dir, name), []byte("<rss"), 0o600); err != nil {
@@ -165,7 +165,7 @@ func TestSweep(t *testing.T) {
 			}
 		}
 	}
-	if left, _ := filepath.Glob(filepath.Join(a.Path, shareDir, ".s*s[0-9]*")); len(left) > 0 {
+	if left, _ := filepath.Glob(filepath.Join(a.Path, shareDir, ".[sp]*[0-9]")); len(left) > 0 {
 		t.Errorf("%q are left", left)
 	}
 }

@@ -203,7 +203,7 @@ func (h *share) sweep() {
 	for _, dir := range dirs {
 		names, _ := os.ReadDir(dir)
 		for _, n := range names {
-			if slices.ContainsFunc(append(documents, indexFile, lastFile), func(base string) bool { return atomicfile.IsTemp(n.Name(), base) }) {
+			if atomicfile.Temporary(n.Name()) {
 				h.change()
 				_ = os.Remove(filepath.Join(dir, n.Name())) // the next run tries again
 			}

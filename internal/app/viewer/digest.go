@@ -42,6 +42,8 @@ func Digest(ctx context.Context, o DigestOptions, s *command.Streams) error {
 	if err != nil {
 		return err
 	}
+	// An entry is marked as read when it was printed, so it is printed whole.
+	v.Strict = true
 	feeds := map[string]*digestFeed{}
 	found, err := v.Collect(ctx, entries.Selection{Query: v.query, All: o.All, Want: lektordir.FieldPubDate}, entries.Collecting{
 		// What is counted is printed.

@@ -7,11 +7,14 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
+	"os"
+	"path/filepath"
 	"runtime/debug"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/lektordir/lektor/internal/atomicfile"
 	"github.com/lektordir/lektor/internal/command"
 	"github.com/lektordir/lektor/internal/entries"
 	"github.com/lektordir/lektor/internal/feeddir"
@@ -32,6 +35,7 @@ type ExpireOptions struct {
 	Trashed string
 	Unread  string // time since the delivery; "" for ever
 	Flagged bool   // those with the flag F too
+	Yes     bool   // the clock is right, however far it has gone on
 	DryRun  bool
 	Print   command.PrinterOptions // of a dry run
 }
@@ -49,6 +53,9 @@ const Never = "never"
 // they were moved last, whatever their own date is. What is flagged or unread stays,
 // unless the options say otherwise. Each goes with the older versions that it hides,
 // which go first, so that none comes to light if it is interrupted.
+//
+// A clock that is far ahead makes everything old, so one that has gone on by more than a
+// month since the last run, and since the last Date of a server, is refused.
 //
 // What a viewer moves meanwhile stays. A fetcher delivers nothing of it again. Undo
 // does not know of it.
@@ -72,6 +79,9 @@ func Expire(ctx context.Context, o ExpireOptions, s *command.Streams) error {
 			return &command.UsageError{Message: fmt.Sprintf("--%s %s: it is no time", l.flag, l.text), Hint: "write 2h, 3d, 2w, 6m (months), 1y, or never"}
 		}
 		*l.at = at
+	}
+	if err := x.checkClock(); err != nil {
+		return err
 	}
 	// Of millions, memory matters more than time.
 	defer debug.SetGCPercent(debug.SetGCPercent(expireGC))
@@ -105,7 +115,47 @@ func Expire(ctx context.Context, o ExpireOptions, s *command.Streams) error {
 			delete(asked, feed)
 		}
 	}
-	return x.expire(ctx, asked, total)
+	if err := x.expire(ctx, asked, total); err != nil || o.DryRun {
+		return err
+	}
+	return x.noteRun()
+}
+
+// expiredFile has the time of the last run, one line.
+const expiredFile = "etc/view/expired"
+
+// maxGap is how far the clock may be ahead of the last run, or of the last Date of a
+// server, without a word from the user.
+const maxGap = 31 * 24 * time.Hour
+
+// checkClock refuses a clock that may be far ahead: what expired is gone for good.
+func (x *expiry) checkClock() error {
+	seen := feeddir.LastDate(x.Dir)
+	if line, err := atomicfile.Line(x.Dir.Join(expiredFile)); err == nil {
+		if last, err := time.Parse(time.RFC3339, line); err == nil && last.After(seen) {
+			seen = last
+		}
+	}
+	if x.o.Yes || seen.IsZero() || !x.Now.After(seen.Add(maxGap)) {
+		return nil
+	}
+	return command.Hint(
+		fmt.Errorf("the clock says %s, which is %d days after the last expire and the last answer of a server; nothing was deleted",
+			x.Now.Format(time.DateTime), int(x.Now.Sub(seen)/(24*time.Hour))),
+		"run lektor-fetch update with the right clock; or if the clock is right, expire --yes")
+}
+
+// noteRun records when this run was. A refusal does not, so that the next run with the
+// same clock is refused as well.
+func (x *expiry) noteRun() error {
+	if err := x.Dir.Inside("etc", "etc/view"); err != nil {
+		return err
+	}
+	path := x.Dir.Join(expiredFile)
+	if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
+		return err
+	}
+	return atomicfile.WriteUnsynced(path, []byte(x.Now.UTC().Format(time.RFC3339)+"\n"))
 }
 
 // packed are entries of one feed in as few bytes as their names have, as there may be

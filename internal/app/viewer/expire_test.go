@@ -1,6 +1,7 @@
 package viewer
 
 import (
+	"errors"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -11,7 +12,10 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/lektordir/lektor/internal/command"
+	"github.com/lektordir/lektor/internal/feeddir"
 	"github.com/lektordir/lektor/internal/testkit/dir"
+	"github.com/lektordir/lektor/lektordir"
 )
 
 // touched moves the time at which an entry was moved to now, past that of another.
@@ -58,6 +62,16 @@ func (f *fixture) in(d time.Duration) Common {
 	c, t := f.common(), time.Now().Add(d)
 	c.Now = func() time.Time { return t }
 	return c
+}
+
+// opened opens the lektor-dir.
+func (f *fixture) opened() *lektordir.Dir {
+	f.t.Helper()
+	d, err := lektordir.Open(f.Path, nil)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	return d
 }
 
 const days = 24 * time.Hour
@@ -234,5 +248,73 @@ func TestExpireReadOnly(t *testing.T) {
 	err := Expire(t.Context(), ExpireOptions{Common: f.in(days), Keep: 0}, s)
 	if err != nil || s.Report.Errors() != 2 || !strings.Contains(f.err.String(), "2 more entries could not be moved: "+fs.ErrPermission.Error()) {
 		t.Errorf("%v, %s", err, &f.err)
+	}
+}
+
+// TestExpireClockAhead: a clock more than 31 days ahead of the last run and of the last
+// Date of a server deletes nothing, however often it is tried, unless the user says yes.
+func TestExpireClockAhead(t *testing.T) {
+	f := newFixture(t)
+	f.entry("cur", "1700000001.1.h;2,S")
+	expire := func(in time.Duration, o ExpireOptions) error {
+		o.Common, o.Keep, o.Read = f.in(in), -1, "90d"
+		return Expire(t.Context(), o, f.streams(""))
+	}
+	refused := func(in time.Duration, o ExpireOptions) {
+		t.Helper()
+		err := expire(in, o)
+		if hint, ok := errors.AsType[*command.HintError](err); !ok || !strings.Contains(hint.Hint, "expire --yes") || !strings.Contains(err.Error(), "the clock says") {
+			t.Errorf("after %v: %v", in, err)
+		}
+		if got := f.remaining(); got != "01" {
+			t.Errorf("after %v there is left: %q", in, got)
+		}
+	}
+	passes := func(in time.Duration, o ExpireOptions) {
+		t.Helper()
+		if err := expire(in, o); err != nil {
+			t.Errorf("after %v: %v", in, err)
+		}
+	}
+	date := func(in time.Duration) {
+		t.Helper()
+		if err := feeddir.NoteDate(f.opened(), time.Now().Add(in), time.Now().Add(in)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	passes(0, ExpireOptions{})
+	refused(400*days, ExpireOptions{})
+	refused(400*days, ExpireOptions{}) // the refusal is no run
+	refused(400*days, ExpireOptions{DryRun: true})
+	passes(0, ExpireOptions{})
+	passes(30*days, ExpireOptions{})
+	passes(60*days, ExpireOptions{DryRun: true})
+	refused(62*days, ExpireOptions{}) // nor is a dry run
+	// Servers have the time, too: the later of both counts.
+	date(50 * days)
+	passes(80*days, ExpireOptions{})
+	refused(112*days, ExpireOptions{})
+	date(70 * days)
+	passes(110*days, ExpireOptions{DryRun: true, Yes: true})
+	passes(80*days, ExpireOptions{})
+	if got := f.remaining(); got != "01" {
+		t.Fatalf("left: %q", got)
+	}
+	passes(400*days, ExpireOptions{Yes: true})
+	if got := f.remaining(); got != "" {
+		t.Errorf("left after --yes: %q", got)
+	}
+}
+
+// TestExpireClockOfServers: without a run before, the last Date alone protects.
+func TestExpireClockOfServers(t *testing.T) {
+	f := newFixture(t)
+	f.entry("cur", "1700000001.1.h;2,S")
+	if err := feeddir.NoteDate(f.opened(), time.Now(), time.Now().Add(400*days)); err != nil {
+		t.Fatal(err)
+	}
+	err := Expire(t.Context(), ExpireOptions{Common: f.in(400 * days), Keep: 0}, f.streams(""))
+	if err == nil || f.remaining() != "01" {
+		t.Errorf("%v; left: %q", err, f.remaining())
 	}
 }

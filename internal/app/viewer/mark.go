@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/lektordir/lektor/internal/command"
+	"github.com/lektordir/lektor/internal/query"
 	"github.com/lektordir/lektor/lektordir"
 )
 
@@ -27,9 +28,16 @@ func Mark(ctx context.Context, o MarkOptions, s *command.Streams) error {
 	if o.Set == "" && o.Clear == "" {
 		return &command.UsageError{Message: "mark: no flag is given", Hint: "--set S marks entries as read, --clear S as unread"}
 	}
-	// Wrong letters are the fault of the command line, not of any entry.
-	if _, err := (lektordir.Ref{}).WithFlags(o.Set, o.Clear); err != nil {
-		return &command.UsageError{Message: err.Error(), Hint: "F flagged, S seen, T trashed, a to z your own"}
+	// A wrong word is the fault of the command line, not of any entry.
+	for _, f := range []struct {
+		name string
+		text *string
+	}{{"--set", &o.Set}, {"--clear", &o.Clear}} {
+		flags, err := query.ParseFlags(*f.text)
+		if refused, ok := errors.AsType[*query.FlagError](err); ok {
+			return &command.UsageError{Message: f.name + ": " + refused.Message, Hint: refused.Hint}
+		}
+		*f.text = flags
 	}
 	o.Print.Format = cmp.Or(o.Print.Format, "path")
 	v, err := o.open(nil, o.Print, s)

@@ -79,6 +79,8 @@ func Publish(ctx context.Context, o PublishOptions, s *command.Streams) error {
 		return err
 	}
 	defer p.index.Work(ctx)
+	// Readers take an entry that is not in a document, or lacks a file, for changed.
+	p.Strict = true
 	named, failed, err := entries.Feeds(ctx, o.Include, false, s, entries.Finding(p.Dir, true))
 	if failed || err != nil {
 		return cmp.Or[error](err, &command.ExitError{Status: command.StatusFailed})
@@ -95,7 +97,21 @@ func Publish(ctx context.Context, o PublishOptions, s *command.Streams) error {
 		return err
 	}
 	defer list.Close()
+	if o.Output != "" && o.Output != "-" {
+		if err := p.whole(o.Output); err != nil {
+			return err
+		}
+	}
 	return o.output(s, func(w io.Writer) error { return p.document(w, p.feed, list, 0, list.Len()) })
+}
+
+// whole fails if an entry of the feed could not be listed or read, which was reported: a
+// document without it would tell readers that it is gone.
+func (p *publisher) whole(path string) error {
+	if p.S.Report.Errors() == 0 {
+		return nil
+	}
+	return command.Hint(fmt.Errorf("%s is left as it is, as not all entries could be read", path), "see the errors above")
 }
 
 // publisher is a run of [Publish].
@@ -112,7 +128,7 @@ type publisher struct {
 // selected gives the entries that are published, oldest first.
 func (p *publisher) selected(ctx context.Context) (*entries.Collection, error) {
 	sharing := p.Sharing(p.named)
-	found, err := p.Collect(ctx, entries.Selection{Query: p.query, All: true, Want: lektordir.FieldPubDate}, entries.Collecting{
+	found, err := p.Collect(ctx, entries.Selection{Query: p.query, All: true, Strict: true, Want: lektordir.FieldPubDate}, entries.Collecting{
 		First: func(r *entries.Record) bool { return sharing.May(r.Ref.Feed) },
 		Order: func(a, b *entries.Record) int {
 			return cmp.Or(a.Published().Compare(b.Published()), cmp.Compare(a.Ref.Unique, b.Ref.Unique), cmp.Compare(a.Ref.Feed, b.Ref.Feed))

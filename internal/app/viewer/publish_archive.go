@@ -248,6 +248,9 @@ func (a *archiver) candidates(ctx context.Context) error {
 			}
 		}
 	}
+	if err := a.whole(a.dir); err != nil {
+		return err
+	}
 	want := make([]archive.Candidate, len(a.list))
 	for i := range a.list {
 		c := &a.list[i]

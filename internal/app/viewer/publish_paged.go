@@ -35,6 +35,9 @@ func (p *publisher) paged(ctx context.Context, d *documents) error {
 		return err
 	}
 	defer list.Close()
+	if err := p.whole(d.dir); err != nil {
+		return err
+	}
 	count := max(1, (list.Len()+p.o.PerPage-1)/p.o.PerPage)
 	d.sweep()
 	for n := count; n > 0; n-- {

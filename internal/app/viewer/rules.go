@@ -1,6 +1,7 @@
 package viewer
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -15,7 +16,6 @@ import (
 	"github.com/lektordir/lektor/internal/feeddir"
 	"github.com/lektordir/lektor/internal/query"
 	"github.com/lektordir/lektor/internal/units"
-	"github.com/lektordir/lektor/lektordir"
 )
 
 // The rules of the user are lines of the file etc/view/rules:
@@ -147,13 +147,11 @@ func (r *ruleLine) actions(line string, at int) *ruleError {
 			}
 			return nil
 		case name == "flag":
-			if value == "" {
-				value = "F"
+			flags, err := query.ParseFlags(cmp.Or(value, "F"))
+			if refused, ok := errors.AsType[*query.FlagError](err); ok {
+				return fail(refused.Hint, "flag: %s", refused.Message)
 			}
-			if _, err := (lektordir.Ref{}).WithFlags(value, ""); err != nil {
-				return fail("F flagged, S seen, T trashed, a to z your own", "flag: %v", err)
-			}
-			r.flags += value
+			r.flags += flags
 		case value != "":
 			return fail(actionHint, "%s takes nothing: %s", name, value)
 		case name == "read":

@@ -424,10 +424,11 @@ func (d *saver) sweep(dir string) {
 		fi, err := os.Lstat(path)
 		base := filepath.Base(path)
 		name := strings.TrimSuffix(strings.TrimPrefix(base, ".lektor-"), ".part")
+		age := leftovers
 		if of := len("..lektor-") + 16; len(base) > of && atomicfile.IsTemp(base, base[1:of]) {
-			name = base[of-16 : of] // of a write that was killed
+			name, age = base[of-16:of], atomicfile.Abandoned // of a write that was killed
 		}
-		if err != nil || len(name) != 16 || !fi.Mode().IsRegular() || d.Now.Sub(fi.ModTime()) < leftovers {
+		if err != nil || len(name) != 16 || !fi.Mode().IsRegular() || d.Now.Sub(fi.ModTime()) < age {
 			continue
 		}
 		_ = os.Remove(path)

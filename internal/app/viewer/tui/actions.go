@@ -73,7 +73,7 @@ func actions() []action {
 		{"read", 0, "mark as read", "mark --set S", plain(func(m *model) tea.Cmd { return m.mark("S", "") })},
 		{"unread", 0, "mark as unread", "mark --clear S", plain(func(m *model) tea.Cmd { return m.mark("", "S") })},
 		{"toggle-flagged", 0, "flagged or not", "mark --set F, --clear F", plain(func(m *model) tea.Cmd { return m.toggle('F') })},
-		{"flags", 1, "set and clear flags: +aF-S", "mark --set aF --clear S", func(m *model, _ int, words []string) tea.Cmd { return m.flags(words) }},
+		{"flags", 1, "set and clear flags: +Fa-S", "mark --set Fa --clear S", func(m *model, _ int, words []string) tea.Cmd { return m.flags(words) }},
 		{"read-all", 0, "mark all that is listed as read", "ls -o path QUERY | mark --set S -", plain((*model).readAll)},
 		{"trash", 0, "mark as trashed", "rm", plain((*model).trash)},
 		{"undo", 0, "take back the last mark", "undo", plain((*model).undo)},

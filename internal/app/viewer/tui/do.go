@@ -11,6 +11,7 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
+	"github.com/lektordir/lektor/internal/query"
 	"github.com/lektordir/lektor/lektordir"
 )
 
@@ -460,7 +461,7 @@ func (m *model) undo() tea.Cmd {
 func (m *model) flags(words []string) tea.Cmd {
 	return m.onChosen(func(lektordir.Ref) tea.Cmd {
 		if len(words) == 0 {
-			m.ask("flags, as +aF-S: ", "", func(m *model, text string) tea.Cmd { return m.flags([]string{text}) })
+			m.ask("flags, as +Fa-S: ", "", func(m *model, text string) tea.Cmd { return m.flags([]string{text}) })
 			return nil
 		}
 		set, unset, err := parseFlags(words[0])
@@ -472,24 +473,31 @@ func (m *model) flags(words []string) tea.Cmd {
 	})
 }
 
-// parseFlags reads +aF-S: set a and F, clear S.
+// parseFlags reads +Fa-S or +flagged-read: set F and a, clear S.
 func parseFlags(s string) (set, unset string, err error) {
-	to := &set
-	for _, c := range strings.ReplaceAll(s, " ", "") {
-		switch c {
-		case '+':
-			to = &set
-		case '-':
-			to = &unset
-		default:
-			*to += string(c)
+	s = strings.ReplaceAll(s, " ", "")
+	for s != "" {
+		to := &set
+		if sign := s[0]; sign == '+' || sign == '-' {
+			s = s[1:]
+			if sign == '-' {
+				to = &unset
+			}
 		}
+		end := strings.IndexAny(s, "+-")
+		if end < 0 {
+			end = len(s)
+		}
+		flags, err := query.ParseFlags(s[:end])
+		if refused, ok := errors.AsType[*query.FlagError](err); ok {
+			return "", "", fmt.Errorf("%w; %s", refused, refused.Hint)
+		}
+		*to, s = *to+flags, s[end:]
 	}
 	if set+unset == "" {
 		return "", "", errors.New("no flag was given: F flagged, S read, T trashed, a to z your own")
 	}
-	_, err = lektordir.Ref{}.WithFlags(set, unset)
-	return set, unset, err
+	return set, unset, nil
 }
 
 func (m *model) toggleAll() tea.Cmd {

@@ -1,0 +1,90 @@
+package feedsync
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+)
+
+// An endpoint that edits twice within a second makes two equal updates. Knowing one of
+// them is not knowing both.
+func TestTwoUpdatesInOneSecond(t *testing.T) {
+	// X edited twice in the second "1x"; Y knew the first and edited twice.
+	winner := item(t, 3, "theirs", "5y 4y 1x")
+	loser := item(t, 2, "mine", "1x 1x")
+	if !Concurrent(winner, loser, Rules{}) {
+		t.Error("the second update of the second is known to nobody, and there is no conflict")
+	}
+	out := Merge(loser, winner, Rules{})
+	if !out.Item.Conflict || len(out.Item.Conflicts) != 1 || out.Item.Conflicts[0].By != "x" {
+		t.Fatalf("the conflict of an endpoint with two updates in a second: %+v", out.Item)
+	}
+	// It does not settle itself when it comes again, and is not doubled.
+	again := Merge(out.Item, winner, Rules{})
+	if len(again.Item.Conflicts) != 1 {
+		t.Errorf("merged again: %+v", again.Item.Conflicts)
+	}
+	// Known as often as it was made.
+	if Concurrent(item(t, 3, "theirs", "5y 1x 1x"), loser, Rules{}) {
+		t.Error("both updates of the second are known, and there is a conflict")
+	}
+	// A resolution keeps both: a stale copy of the loser is no news.
+	solved, err := out.Item.Resolve(nil, false, u("6y").When, "y")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if count(solved.History, u("1x")) != 2 || Concurrent(solved, loser, Rules{}) {
+		t.Errorf("resolved: %v", solved.History)
+	}
+	// Settled without a conflict, likewise.
+	same := Merge(item(t, 2, "mine", "1x 1x"), item(t, 3, "mine", "5y 4y 1x"), Rules{}).Item
+	if same.Conflict || count(same.Settled, u("1x")) != 1 {
+		t.Fatalf("settled: %+v", same)
+	}
+	next, err := same.Update(nil, true, u("7y").When, "y")
+	if err != nil || Concurrent(next, loser, Rules{}) {
+		t.Errorf("%v, %v", next, err)
+	}
+}
+
+// A document is cut to the limits as it is read, the same on every endpoint.
+func TestLimitsOfAnItem(t *testing.T) {
+	var updates, conflicts strings.Builder
+	for n := range 1000 {
+		fmt.Fprintf(&updates, `<sx:update when="Tue, 24 May 2005 08:00:11 GMT" by="u%d"/>`, n)
+		fmt.Fprintf(&conflicts, `<sx:conflict by="c%04d" version="1"><item/></sx:conflict>`, n)
+	}
+	long := strings.Repeat("x", MaxContent)
+	d := parse(t, `<rss xmlns:sx="`+Namespace+`"><channel>`+
+		`<item><sx:sync id="a" version="9007199254740992"><sx:history by="x">`+updates.String()+`</sx:history><sx:conflicts>`+conflicts.String()+`</sx:conflicts></sx:sync></item>`+
+		`<item><title>`+long+`</title><sx:sync id="b" version="1"><sx:history by="x"/></sx:sync></item>`+
+		`<item><title>plain</title></item>`+
+		`</channel></rss>`)
+	a := d.Item("a")
+	if a == nil || len(a.History) != 1+KeepUpdates || len(a.Conflicts) != MaxConflicts || a.Conflicts[MaxConflicts-1].By != "c0999" {
+		t.Fatalf("%+v", a)
+	}
+	if n := len(d.Bytes()); n > 100_000 {
+		t.Errorf("it is written in %d bytes", n)
+	}
+	if d.Item("b") != nil || len(d.Problems) != 1 || !strings.Contains(d.Problems[0].String(), "longer than 64 KiB; skipped") {
+		t.Errorf("problems: %v", d.Problems)
+	}
+	if d.Plain != 1 {
+		t.Errorf("%d items without sx:sync", d.Plain)
+	}
+	for _, edit := range []func() (*Item, error){
+		func() (*Item, error) { return a.Update(nil, true, day0, "me") },
+		func() (*Item, error) { return a.Resolve(nil, true, day0, "me") },
+		func() (*Item, error) { return Create("c", []byte("<item><title>"+long+"</title></item>"), day0, "me") },
+	} {
+		if _, err := edit(); !errors.As(err, new(*BoundError)) {
+			t.Errorf("an edit beyond a limit: %v", err)
+		}
+	}
+	blank, err := a.Blank([]byte("<item><title>nothing</title></item>"))
+	if err != nil || len(blank.Conflicts) != MaxConflicts || string(blank.Conflicts[0].Content()) != "<item><title>nothing</title></item>" {
+		t.Errorf("%+v, %v", blank, err)
+	}
+}

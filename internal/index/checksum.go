@@ -1,0 +1,228 @@
+package index
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"hash/crc32"
+	"io"
+	"io/fs"
+	"os"
+	"sync"
+	"unsafe"
+
+	"modernc.org/libc"
+	sqlite3 "modernc.org/sqlite/lib"
+)
+
+// SQLite takes the bytes of a page as they are. Here each page of the file ends with a
+// checksum, as with SQLite's extension cksumvfs, which the library does not have: a VFS that
+// is the system's, but for reads and writes of pages. A page with another checksum, and
+// one that the file is too short for, is the error SQLITE_IOERR_DATA.
+
+// vfsName is the name of the VFS for SQLite.
+const vfsName = "lektor-checksum"
+
+const (
+	// reserved is the number of bytes at the end of a page that SQLite leaves alone.
+	reserved = 8
+	// minPage is the size of the smallest page; shorter reads are of the header.
+	minPage = 512
+)
+
+// methods are the system's methods of a file, three of them replaced by ours.
+type methods struct {
+	sqlite3.Tsqlite3_io_methods
+	system sqlite3.Tsqlite3_io_methods
+}
+
+type (
+	openFunc func(tls *libc.TLS, vfs, name, file uintptr, flags int32, outFlags uintptr) int32
+	pageFunc func(tls *libc.TLS, file, page uintptr, size int32, at int64) int32
+	bitsFunc func(tls *libc.TLS, file uintptr) int32
+)
+
+// checksums registers the VFS, once.
+var checksums = sync.OnceValue(func() error {
+	tls := libc.NewTLS()
+	defer tls.Close()
+	system := pointer[sqlite3.Tsqlite3_vfs](sqlite3.Xsqlite3_vfs_find(tls, 0))
+	vfs := new(sqlite3.Tsqlite3_vfs)
+	at, err := outside(vfs)
+	if err != nil {
+		return err
+	}
+	name, err := libc.CString(vfsName)
+	if err != nil {
+		return err
+	}
+	*at, crcTable = *system, crc32.MakeTable(crc32.Castagnoli)
+	at.FzName, at.FpNext = name, 0
+	systemOpen := *function[openFunc](&system.FxOpen)
+	known := map[uintptr]uintptr{} // methods by the system's
+	var mu sync.Mutex
+	open := openFunc(func(tls *libc.TLS, vfs, name, file uintptr, flags int32, outFlags uintptr) int32 {
+		code := systemOpen(tls, vfs, name, file, flags, outFlags)
+		f := pointer[sqlite3.Tsqlite3_file](file)
+		if code != sqlite3.SQLITE_OK || flags&sqlite3.SQLITE_OPEN_MAIN_DB == 0 || f.FpMethods == 0 {
+			return code
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		if known[f.FpMethods] == 0 {
+			m, err := outside(new(methods))
+			if err != nil {
+				return sqlite3.SQLITE_NOMEM
+			}
+			m.system = *pointer[sqlite3.Tsqlite3_io_methods](f.FpMethods)
+			m.Tsqlite3_io_methods = m.system
+			m.FxRead, m.FxWrite = *function[uintptr](&readPage), *function[uintptr](&writePage)
+			m.FxDeviceCharacteristics = *function[uintptr](&deviceBits)
+			known[f.FpMethods] = address(m)
+		}
+		f.FpMethods = known[f.FpMethods]
+		return code
+	})
+	opened = open
+	at.FxOpen = *function[uintptr](&opened)
+	if code := sqlite3.Xsqlite3_vfs_register(tls, address(at), 0); code != sqlite3.SQLITE_OK {
+		return errors.New("SQLite takes no VFS")
+	}
+	return nil
+})
+
+// SQLite holds these functions by their addresses.
+var (
+	opened     openFunc
+	readPage   pageFunc = readChecked
+	writePage  pageFunc = writeChecked
+	deviceBits bitsFunc = wholePages
+	crcTable   *crc32.Table
+)
+
+// pointer is what SQLite has at an address.
+func pointer[T any](at uintptr) *T { return *(**T)(unsafe.Pointer(&at)) }
+
+// address is where SQLite finds something that is not Go's.
+func address[T any](p *T) uintptr { return uintptr(unsafe.Pointer(p)) }
+
+// function is a function as the other of Go and SQLite has it.
+func function[T, F any](f *F) *T { return (*T)(unsafe.Pointer(f)) }
+
+// outside returns memory of the size of a value that Go does not manage.
+func outside[T any](*T) (*T, error) {
+	tls := libc.NewTLS()
+	defer tls.Close()
+	at := libc.Xcalloc(tls, 1, libc.Tsize_t(unsafe.Sizeof(*new(T))))
+	if at == 0 {
+		return nil, errors.New("out of memory")
+	}
+	return pointer[T](at), nil
+}
+
+func methodsOf(file uintptr) *methods {
+	return pointer[methods](pointer[sqlite3.Tsqlite3_file](file).FpMethods)
+}
+
+// checksum is that of a page, without its end, which stands somewhere in the file.
+func checksum(page []byte, at int64) uint32 {
+	where := binary.LittleEndian.AppendUint64(nil, uint64(at))
+	return crc32.Update(crc32.Checksum(page[:len(page)-reserved], crcTable), crcTable, where)
+}
+
+func readChecked(tls *libc.TLS, file, page uintptr, size int32, at int64) int32 {
+	m := methodsOf(file)
+	code := (*function[pageFunc](&m.system.FxRead))(tls, file, page, size, at)
+	b := unsafe.Slice(pointer[byte](page), size)
+	switch {
+	case size < minPage:
+		// A new file gets the size of pages and of their ends from its header, see section
+		// 1.3 of SQLite's file format.
+		if code == sqlite3.SQLITE_IOERR_SHORT_READ && at == 0 && size > 20 && binary.BigEndian.Uint16(b[16:]) == 0 {
+			binary.BigEndian.PutUint16(b[16:], pageSize)
+			b[20] = reserved
+		}
+		return code
+	case code == sqlite3.SQLITE_IOERR_SHORT_READ, code == sqlite3.SQLITE_OK && binary.LittleEndian.Uint32(b[size-4:]) != checksum(b, at):
+		return sqlite3.SQLITE_IOERR_DATA
+	}
+	return code
+}
+
+func writeChecked(tls *libc.TLS, file, page uintptr, size int32, at int64) int32 {
+	if size >= minPage {
+		b := unsafe.Slice(pointer[byte](page), size)
+		binary.LittleEndian.PutUint32(b[size-4:], checksum(b, at))
+	}
+	m := methodsOf(file)
+	return (*function[pageFunc](&m.system.FxWrite))(tls, file, page, size, at)
+}
+
+// wholePages forbids to read a part of a page, which has no checksum.
+func wholePages(tls *libc.TLS, file uintptr) int32 {
+	bits := (*function[bitsFunc](&methodsOf(file).system.FxDeviceCharacteristics))(tls, file)
+	return bits &^ sqlite3.SQLITE_IOCAP_SUBPAGE_READ
+}
+
+// journalWhole reports whether nothing is damaged in the journal at a path. SQLite takes
+// what stands before the damage, and so older pages than perhaps are in the file already.
+// What a kill leaves at the end is none. See section 4 of SQLite's file format.
+func journalWhole(path string) (bool, error) {
+	f, err := os.Open(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return true, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	defer f.Close()
+	for {
+		var head, again [32]byte
+		if n, err := io.ReadFull(f, head[:]); n == 0 || errors.Is(err, io.ErrUnexpectedEOF) {
+			return true, nil
+		}
+		whole := framesWhole(f, head[:])
+		// Another process may have begun it anew meanwhile.
+		if _, err := f.ReadAt(again[:], 0); whole || err != nil || again == head {
+			return whole, nil
+		}
+		if _, err := f.Seek(0, io.SeekStart); err != nil {
+			return false, err
+		}
+	}
+}
+
+func framesWhole(r io.Reader, head []byte) bool {
+	var order binary.ByteOrder = binary.LittleEndian
+	if head[3]&1 != 0 {
+		order = binary.BigEndian
+	}
+	var a, b uint32
+	sum := func(data []byte) {
+		for ; len(data) >= 8; data = data[8:] {
+			a += order.Uint32(data) + b
+			b += order.Uint32(data[4:]) + a
+		}
+	}
+	is := func(data []byte) bool {
+		return binary.BigEndian.Uint32(data) == a && binary.BigEndian.Uint32(data[4:]) == b
+	}
+	if sum(head[:24]); !is(head[24:]) {
+		return false
+	}
+	frame := make([]byte, 24+pageSize)
+	for whole := true; ; {
+		if _, err := io.ReadFull(r, frame); err != nil {
+			return true
+		}
+		ours, commits := bytes.Equal(frame[8:16], head[16:24]), binary.BigEndian.Uint32(frame[4:]) != 0
+		if whole {
+			sum(frame[:8])
+			sum(frame[24:])
+			whole = ours && is(frame[16:])
+		}
+		if !whole && ours && commits {
+			return false
+		}
+	}
+}

@@ -1,0 +1,67 @@
+package index_test
+
+import (
+	"math/rand/v2"
+	"os"
+	"slices"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/lektordir/lektor/internal/entries"
+)
+
+// TestFlippedBytes changes random bytes of the index file and of its journal: lists stay
+// those of the directory. LEKTOR_INDEX_FLIPS sets the number of tries.
+func TestFlippedBytes(t *testing.T) {
+	tries := 12
+	if n, err := strconv.Atoi(os.Getenv("LEKTOR_INDEX_FLIPS")); err == nil {
+		tries = n
+	}
+	w := filled(t, 300)
+	w.build()
+	w.more(300, 320)
+	w.clock = func() time.Time { return time.Now().Add(time.Hour) } // nothing is young
+	// A process that ends soon leaves a journal.
+	cmd := w.child()
+	cmd.Env = append(cmd.Env, "LEKTOR_INDEX_PENDING=0")
+	w.must(cmd.Run())
+	whole := map[string][]byte{}
+	for _, suffix := range []string{"", "-wal"} {
+		data, err := os.ReadFile(w.file() + suffix)
+		w.must(err)
+		whole[suffix] = data
+	}
+	asked := append(questions(), question{"z17q", entries.Selection{All: true}}, question{"17", entries.Selection{All: true, Newest: 2}}, question{"title:3 or w4x", entries.Selection{All: true}})
+	want := make([][]string, len(asked))
+	for i, q := range asked {
+		want[i] = w.ask(false, q.words, q.sel)
+	}
+	random := rand.New(rand.NewPCG(1, 3))
+	found := 0
+	for try := range tries {
+		_, x := w.open()
+		w.must(x.Drop())
+		for suffix, data := range whole {
+			data = append([]byte(nil), data...)
+			if suffix == "" || try%2 == 0 {
+				for range 20 {
+					data[random.IntN(len(data))] ^= byte(1 + random.IntN(255))
+				}
+			}
+			w.must(os.WriteFile(w.file()+suffix, data, 0o666))
+		}
+		w.said.Reset()
+		for i, q := range asked {
+			if got := w.ask(true, q.words, q.sel); !slices.Equal(got, want[i]) {
+				t.Errorf("try %d, %q:\nindex:\n%q\ndirectory:\n%q", try, q.words, got, want[i])
+			}
+		}
+		if w.said.Len() > 0 {
+			found++
+		}
+	}
+	if found < tries/2 {
+		t.Errorf("damage was found in %d of %d tries", found, tries)
+	}
+}

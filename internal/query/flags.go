@@ -1,0 +1,64 @@
+package query
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// flagWords are the words for flags, which stand in the place of letters.
+var flagWords = map[string]string{"read": "S", "flagged": "F", "trashed": "T", "saved": "d"}
+
+// misnomers are other words for them, which are refused with the right one, as most
+// words are letters of the user's own flags, too.
+var misnomers = map[string]string{
+	"seen": "read", "flag": "flagged", "star": "flagged", "starred": "flagged", "marked": "flagged", "important": "flagged",
+	"trash": "trashed", "delete": "trashed", "deleted": "trashed", "removed": "trashed", "save": "saved", "downloaded": "saved",
+}
+
+// FlagError is a text that names no flags.
+type FlagError struct{ Message, Hint string }
+
+func (e *FlagError) Error() string { return e.Message }
+
+// ParseFlags reads flags as a user writes them: a word for one, or letters in the order
+// of ASCII, each once. Any other word is refused with a [*FlagError], since its letters
+// would be flags that the user did not mean.
+func ParseFlags(text string) (string, error) {
+	if err := misnamed(text); err != nil {
+		return "", err
+	}
+	if flag, ok := flagWords[text]; ok {
+		return flag, nil
+	}
+	letters := []byte(text)
+	for _, c := range letters {
+		if lower := c | 0x20; lower < 'a' || lower > 'z' {
+			return "", &FlagError{fmt.Sprintf("%q names no flags: flags are ASCII letters", text), "F flagged, S read, T trashed, a to z your own"}
+		}
+	}
+	slices.Sort(letters)
+	if sorted := string(slices.Compact(letters)); sorted != text {
+		return "", &FlagError{
+			fmt.Sprintf("%q names no flags", text),
+			fmt.Sprintf("words are read, flagged, trashed and saved; for the letters in it, write %s", sorted),
+		}
+	}
+	return text, nil
+}
+
+// misnamed reports a word for a flag that is not the one to write.
+func misnamed(text string) error {
+	lower := strings.ToLower(text)
+	word := misnomers[lower]
+	if _, ok := flagWords[lower]; ok && lower != text {
+		word = lower
+	}
+	switch {
+	case lower == "unread" || lower == "unseen":
+		return &FlagError{fmt.Sprintf("%q names no flag", text), "an entry without the flag S is unread: clear read, or S"}
+	case word != "":
+		return &FlagError{fmt.Sprintf("%q names no flag", text), fmt.Sprintf("write %s, or %s", word, flagWords[word])}
+	}
+	return nil
+}

@@ -1,0 +1,157 @@
+package lektordir
+
+import (
+	"bytes"
+	"cmp"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// replacing is the end of the name of a file in tmp/$feed that records a replacement:
+// $unique;replaces holds the unique name of the version that $unique replaces.
+const replacing = ";replaces"
+
+// replace puts a staged version in the place of an old one in new/, so that a viewer
+// sees one of them at every moment. The caller has the feed's lock, and what is staged
+// and the journal's line of it are on the disk.
+//
+//  0. tmp/$feed/NEW;replaces is written.
+//  1. If there is no new/OLD, a viewer has it: NEW is withdrawn.
+//  2. NEW is renamed to new/. Both versions are there, and the newest one counts.
+//  3. OLD is renamed to tmp/$feed/OLD;gone,R.
+//  4. The record is removed, and then OLD.
+//
+// If a viewer takes OLD between 1 and 3, NEW is withdrawn, or stays where a viewer took
+// that as well. Interrupted anywhere, replace goes on from there if it is called again:
+// it can be told from what is in new/ and tmp/ how far it came. dropped reports that NEW
+// was withdrawn.
+func (d *Dir) replace(feed, from, unique, old string) (dropped bool, err error) {
+	note := d.Join("tmp", feed, unique+replacing)
+	if err := writeNote(note, old); err != nil {
+		return false, err
+	}
+	there, aside := d.Join("new", feed, old), d.Join("tmp", feed, old+goneReplaced)
+	_, err = lstat(there)
+	if isNotExist(err) {
+		// Put aside by an earlier run, or by one of a version that did so first.
+		if _, aerr := lstat(aside); aerr == nil {
+			if err := d.arrive(feed, from, unique); err != nil {
+				return false, err
+			}
+			d.endReplacement(note, aside)
+			return false, nil
+		} else if !isNotExist(aerr) {
+			return false, aerr
+		}
+		return d.withdraw(feed, from, unique, note)
+	}
+	if err != nil {
+		return false, err
+	}
+	if err := d.arrive(feed, from, unique); err != nil {
+		return false, err
+	}
+	if err := d.putAside(feed, there, aside); isNotExist(err) {
+		return d.withdraw(feed, from, unique, note)
+	} else if err != nil {
+		return false, err
+	}
+	d.endReplacement(note, aside)
+	return false, nil
+}
+
+// writeNote records which version is replaced, unless it is recorded already. The
+// record need not be on the disk: the journal has the name as well.
+func writeNote(note, old string) error {
+	f, err := os.OpenFile(note, os.O_WRONLY|os.O_CREATE|os.O_EXCL|unix.O_NOFOLLOW, 0o666)
+	if errors.Is(err, os.ErrExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteString(old + "\n")
+	if cerr := f.Close(); err == nil {
+		err = cerr
+	}
+	if err != nil {
+		os.Remove(note)
+	}
+	return err
+}
+
+// endReplacement removes the record, and then a directory that was put aside. Without
+// the directory, the record would say that a viewer took the old version. Recovery does
+// what fails here.
+func (d *Dir) endReplacement(note, aside string) {
+	if err := os.Remove(note); err == nil || isNotExist(err) {
+		_ = removeAll(aside)
+	}
+}
+
+// withdraw takes a version back whose older one a viewer took: from tmp/, where it is
+// staged, and from new/.
+func (d *Dir) withdraw(feed, from, unique, note string) (withdrawn bool, err error) {
+	aside := d.Join("tmp", feed, unique+gone)
+	for _, path := range []string{d.Join(from, unique), d.Join("new", feed, unique)} {
+		// Renamed first, as half an entry under a name that the journal has could
+		// be taken for a whole one.
+		switch err := d.putAside(feed, path, aside); {
+		case err == nil:
+			withdrawn = true
+		case !isNotExist(err):
+			return withdrawn, err
+		}
+	}
+	d.endReplacement(note, aside)
+	return withdrawn, nil
+}
+
+// arrive renames a staged entry from tmp/ (from, which is relative to the lektor-dir) to
+// new/. Where it is no longer staged, it did so before.
+func (d *Dir) arrive(feed, from, unique string) error {
+	staged, to := d.Join(from, unique), d.Join("new", feed, unique)
+	err := d.move(feed, staged, to)
+	if isNotExist(err) {
+		if _, serr := lstat(staged); isNotExist(serr) {
+			return nil
+		}
+		if err := os.Mkdir(filepath.Dir(to), 0o777); err != nil && !errors.Is(err, os.ErrExist) {
+			return err
+		}
+		err = d.move(feed, staged, to)
+	}
+	if errors.Is(err, os.ErrExist) {
+		return d.drop(feed, staged)
+	}
+	return err
+}
+
+// finishReplacing goes on with a replacement of which there is a record, for a version
+// that is no longer staged. has reports whether an entry is in new/ or cur/.
+func (d *Dir) finishReplacing(feed, unique string, j *journal, has func(unique string) bool) error {
+	note := d.Join("tmp", feed, unique+replacing)
+	data, err := readFile(note)
+	if isNotExist(err) {
+		return nil // it was finished with the staged version
+	}
+	if err != nil {
+		return err
+	}
+	// A power cut may leave the file empty; then the journal has the name.
+	rec, known := j.named(unique)
+	old := cmp.Or(rec.Replaces, string(bytes.TrimSuffix(data, []byte{'\n'})))
+	switch {
+	case old == "" || old[0] == '.' || strings.ContainsAny(old, "/;\x00"):
+		return d.removeOld(note) // nobody of ours wrote it
+	case !known && !has(unique):
+		// The journal was lost, and with it the version that was staged.
+		return os.Remove(note)
+	}
+	_, err = d.replace(feed, "tmp/"+feed, unique, old)
+	return err
+}
