@@ -20,6 +20,7 @@ import (
 
 	"golang.org/x/sync/semaphore"
 
+	"github.com/lektordir/lektor/internal/atomicfile"
 	"github.com/lektordir/lektor/internal/fetch"
 	"github.com/lektordir/lektor/internal/limiter"
 	"github.com/lektordir/lektor/internal/serve"
@@ -239,6 +240,10 @@ func (h *Hub) sweep(clean bool) {
 	h.mu.Lock()
 	h.counts.made = map[string]int{}
 	h.mu.Unlock()
+	if clean {
+		// By the real clock, which the file system has, too.
+		atomicfile.SweepTree(h.dir, time.Now())
+	}
 	s, err := h.states.sweep(clean, h.now, func() bool { return h.ctx.Err() != nil }, h.report.Warn)
 	if err != nil {
 		h.report.Warn("%v", err)
