@@ -24,7 +24,7 @@ func TestFlippedBytes(t *testing.T) {
 	w.clock = func() time.Time { return time.Now().Add(time.Hour) } // nothing is young
 	// A process that ends soon leaves a journal.
 	cmd := w.child()
-	cmd.Env = append(cmd.Env, "LEKTOR_INDEX_PENDING=0")
+	cmd.Env = append(cmd.Env, "LEKTOR_INDEX_DO=brief")
 	w.must(cmd.Run())
 	whole := map[string][]byte{}
 	for _, suffix := range []string{"", "-wal"} {
