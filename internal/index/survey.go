@@ -7,6 +7,7 @@ import (
 	"maps"
 	"path"
 	"slices"
+	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -168,6 +169,44 @@ func (s *session) newFeeds(t *tops) error {
 type listing struct {
 	stamp stamp // empty if it cannot be relied on
 	names []name
+}
+
+// readings is how often listFeed reads the directories of a feed at most.
+const readings = 4
+
+// listFeed reads the directories of a feed that have changed; the others are nil.
+//
+// readdir(3) skips an entry that is renamed meanwhile, and an entry may move from a
+// directory that is not yet read to one that was. So unless the stamps tell that nothing
+// changed, the directories are read until two readings have the same entries. sure is
+// false if none have.
+func (s *session) listFeed(f *feed) (found [2]*listing, sure bool, err error) {
+	var last []string
+	for n := 0; n < readings && !sure; n++ {
+		sure = true
+		var names []string
+		for place := range found {
+			if n > 0 {
+				f.now[place], _ = look(unix.AT_FDCWD, s.x.dir.Join(lektordir.Place(place).String(), f.hash))
+			}
+			if !f.dirty(place) {
+				continue
+			}
+			if found[place], err = s.list(f, place); err != nil {
+				return found, false, err
+			}
+			sure = sure && found[place].stamp != ""
+			for _, n := range found[place].names {
+				unique, _, _ := strings.Cut(n.name, ";")
+				names = append(names, unique)
+			}
+		}
+		slices.Sort(names)
+		names = slices.Compact(names)
+		sure = sure || n > 0 && slices.Equal(names, last)
+		last = names
+	}
+	return found, sure, nil
 }
 
 // list reads new/$feed or cur/$feed.

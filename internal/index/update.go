@@ -317,18 +317,21 @@ func (u *update) feed(f *feed) error {
 	if f.dirty(ofList) {
 		u.complete(f)
 	}
+	found, sure, err := u.listFeed(f)
+	if err != nil {
+		return err
+	}
+	if !sure {
+		u.behind = true
+	}
 	var changed []*dirList
-	for place := range 2 {
-		if !f.dirty(place) {
+	for place, of := range found {
+		if of == nil {
 			continue
 		}
-		found, err := u.session.list(f, place)
-		if err != nil {
-			return err
-		}
 		l := u.list(f, place)
-		l.stamp, l.touched = found.stamp, true
-		u.compare(l, found)
+		l.stamp, l.touched = of.stamp, true
+		u.compare(l, of)
 		changed = append(changed, l)
 	}
 	for _, l := range changed {
