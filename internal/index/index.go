@@ -6,9 +6,9 @@
 // Nobody tells the index what changes. At each query it looks: a directory whose
 // [stamp] is as it was is not read, of others the names are read, and of names that are
 // new the entries. A name and the inode behind it stand for what was read of an entry,
-// wherever it moves within its feed, since entries do not change once they are
-// delivered. What the index cannot vouch for it leaves to whoever asks: entries that
-// are odd are always candidates, whatever the query.
+// wherever it moves within its feed, since entries rarely change once they are delivered:
+// [Index.Build] alone looks whether one did. What the index cannot vouch for it leaves to
+// whoever asks: entries that are odd are always candidates, whatever the query.
 //
 // Whatever goes wrong, a file that is locked, damaged or somebody else's, a disk that
 // is full, a home that cannot be written: the answer is that the directory has to be
