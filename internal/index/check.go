@@ -24,6 +24,15 @@ func (x *Index) Check(ctx context.Context, progress func(done, total int), probl
 	if !x.Exists() {
 		return 0, command.Hint(errors.New("there is no index"), "lektor-view index builds one")
 	}
+	n, err := x.compare(ctx, progress, problem)
+	if kind(err) == broken {
+		problem("the file is damaged: " + err.Error())
+		err = nil
+	}
+	return n, err
+}
+
+func (x *Index) compare(ctx context.Context, progress func(done, total int), problem func(string)) (entries int, err error) {
 	s, err := x.open()
 	if err != nil {
 		return 0, err

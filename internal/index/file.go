@@ -221,8 +221,8 @@ type session struct {
 	complaints []error
 }
 
-// errDamaged is that the journal beside a file is.
-var errDamaged = errors.New("its journal is damaged")
+// errDamaged is that a page of the file, or of its journal, is not as it was written.
+var errDamaged = errors.New("a checksum is wrong")
 
 // errForeign is that a file is none of ours, or not of this version.
 var errForeign = errors.New("it is no index of this version")

@@ -65,3 +65,22 @@ func TestFlippedBytes(t *testing.T) {
 		t.Errorf("damage was found in %d of %d tries", found, tries)
 	}
 }
+
+// TestCheckDamaged changes a byte of each page in turn: Check finds it.
+func TestCheckDamaged(t *testing.T) {
+	w := filled(t, 60)
+	w.build()
+	whole, err := os.ReadFile(w.file())
+	w.must(err)
+	const page = 8192
+	for at := page / 2; at < len(whole); at += page {
+		data := slices.Clone(whole)
+		data[at] ^= 4
+		w.must(os.WriteFile(w.file(), data, 0o666))
+		_, x := w.open()
+		found := 0
+		if _, err := x.Check(t.Context(), nil, func(string) { found++ }); err != nil || found == 0 {
+			t.Errorf("page %d: %d problems, %v", at/page, found, err)
+		}
+	}
+}
