@@ -42,8 +42,7 @@ func (d *Dir) replace(feed, from, unique, old string) (dropped bool, err error) 
 			if err := d.arrive(feed, from, unique); err != nil {
 				return false, err
 			}
-			d.endReplacement(note, aside)
-			return false, nil
+			return false, d.endReplacement(note, aside)
 		} else if !isNotExist(aerr) {
 			return false, aerr
 		}
@@ -60,8 +59,7 @@ func (d *Dir) replace(feed, from, unique, old string) (dropped bool, err error) 
 	} else if err != nil {
 		return false, err
 	}
-	d.endReplacement(note, aside)
-	return false, nil
+	return false, d.endReplacement(note, aside)
 }
 
 // writeNote records which version is replaced, unless it is recorded already. The
@@ -84,13 +82,15 @@ func writeNote(note, old string) error {
 	return err
 }
 
-// endReplacement removes the record, and then a directory that was put aside. Without
-// the directory, the record would say that a viewer took the old version. Recovery does
-// what fails here.
-func (d *Dir) endReplacement(note, aside string) {
-	if err := os.Remove(note); err == nil || isNotExist(err) {
-		_ = removeAll(aside)
+// endReplacement removes the record, and then a directory that was put aside: the record
+// without the directory would say that a viewer took the old version. What is left of the
+// directory is no error, as recovery removes it.
+func (d *Dir) endReplacement(note, aside string) error {
+	if err := os.Remove(note); err != nil && !isNotExist(err) {
+		return err
 	}
+	_ = removeAll(aside)
+	return nil
 }
 
 // withdraw takes a version back whose older one a viewer took: from tmp/, where it is
@@ -107,8 +107,7 @@ func (d *Dir) withdraw(feed, from, unique, note string) (withdrawn bool, err err
 			return withdrawn, err
 		}
 	}
-	d.endReplacement(note, aside)
-	return withdrawn, nil
+	return withdrawn, d.endReplacement(note, aside)
 }
 
 // arrive renames a staged entry from tmp/ (from, which is relative to the lektor-dir) to

@@ -196,7 +196,7 @@ func (r *Runner) Put(ctx context.Context, feedID, feedName string, e feedconv.En
 			old = &lektordir.Feed{}
 		}
 		old.ID = feedID
-		old.Name = cmp.Or(feeddir.OneField(feedName), old.Name, feeddir.DefaultName(feedID))
+		old.Name = cmp.Or(feeddir.OneField(feedName), feeddir.OneField(old.Name), feeddir.DefaultName(feedID))
 		if err := t.PutFeed(old); err != nil {
 			return lektordir.Result{}, err
 		}

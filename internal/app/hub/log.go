@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"net/http"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -16,6 +17,7 @@ import (
 	"github.com/lektordir/lektor/internal/lazy"
 	"github.com/lektordir/lektor/internal/serve"
 	"github.com/lektordir/lektor/internal/termsafe"
+	"github.com/lektordir/lektor/internal/units"
 )
 
 // logbook is what happened, a line each: time, event, feed and what else there is to
@@ -139,6 +141,14 @@ func reason(err error, flag string) string {
 	}
 	if redirect := (*fetch.RedirectError)(nil); errors.As(err, &redirect) {
 		return "a redirect was not followed: " + redirect.Reason // the target may be half a URL
+	}
+	if status, ok := errors.AsType[*fetch.StatusError](err); ok {
+		// Without advice to the reader of a feed, such as that it is tried again.
+		text := fmt.Sprintf("%s: the server answered %d %s", fetch.Brief(status.URL), status.Status, http.StatusText(status.Status))
+		if status.RetryAfter > 0 {
+			text += " and wants to be left alone for " + units.ShortDuration(status.RetryAfter)
+		}
+		return text
 	}
 	return err.Error()
 }

@@ -257,7 +257,7 @@ func TestServer(t *testing.T) {
 		}
 	}
 	// The first finds nothing of the other.
-	if err := Sync(t.Context(), SyncOptions{Common: a.common()}, a.streams()); err != remote || !strings.Contains(a.err.String(), "published nothing yet") {
+	if err := Sync(t.Context(), SyncOptions{Common: a.common()}, a.streams()); err != errRemote || !strings.Contains(a.err.String(), "published nothing yet") {
 		t.Fatalf("%v, %s", err, &a.err)
 	}
 	a.mark(1, 0, "S", "")
@@ -293,7 +293,7 @@ func TestServer(t *testing.T) {
 	// A server that is down fails what is remote alone, and is tried again.
 	a.mark(1, 20, "F", "")
 	srv.answer = says(http.StatusServiceUnavailable, "", "")
-	if err := Sync(t.Context(), SyncOptions{Common: a.common()}, a.streams()); err != remote {
+	if err := Sync(t.Context(), SyncOptions{Common: a.common()}, a.streams()); err != errRemote {
 		t.Errorf("%v: %s", err, &a.err)
 	}
 	srv.answer = nil
