@@ -25,7 +25,7 @@ import (
 )
 
 // version changes when pages look otherwise, so that they are written again.
-const version = "1"
+const version = "2"
 
 //go:embed style.css
 var sheet string
