@@ -24,7 +24,7 @@ import (
 )
 
 // version changes when pages look otherwise, so that they are written again.
-const version = "1"
+const version = "2"
 
 // policy is what a browser may do on a page: even if a stranger's markup had come
 // through, nothing of it would run, and nothing be sent.
