@@ -88,8 +88,8 @@ type Feed struct {
 	// links of other formats that mean the same: JSON Feed's next_url and
 	// feed_url become rel "next" and "self", its WebSub hubs rel "hub".
 	Links []Link
-	// Refused holds the links that are none of Links since no reader may follow
-	// them (see [IsLink]), for those who tell the user that something is missing.
+	// Refused holds the links that are none of Links since no reader may follow them
+	// (see [IsLink]) or since they are empty. They show that something is missing.
 	Refused []Link
 	// Clouds holds <cloud> and <source:cloud> elements, rssCloud hubs of a
 	// JSON Feed among them.

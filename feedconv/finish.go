@@ -244,9 +244,8 @@ func finishFeed(f *Feed, opts Options) {
 		if link(l.Href) != "" {
 			return false
 		}
-		if l.Href = cleanLine(l.Href); l.Href != "" {
-			f.Refused = append(f.Refused, l)
-		}
+		l.Href = cleanLine(l.Href)
+		f.Refused = append(f.Refused, l)
 		return true
 	})
 	if max(len(f.Authors), len(f.Categories)) > maxList {

@@ -350,32 +350,41 @@ func (doc *Document) Versions() map[string]time.Time {
 	return all
 }
 
-// Unknown gives the identities, as in [Document.Versions], of those entries of a
-// document that were not delivered before.
-func (t *Txn) Unknown(doc Document) ([]string, error) {
+// Arrived returns, by identity as in [Document.Versions], when those entries of a document
+// came that were delivered before, whatever became of them since.
+func (t *Txn) Arrived(doc Document) (map[string]time.Time, error) {
 	j, err := t.readJournal()
 	if err != nil {
 		return nil, err
 	}
-	items, _, fresh := compare(j, doc)
-	var unknown []string
+	items, _, before := compare(j, doc)
+	arrived := map[string]time.Time{}
 	for i, it := range slices.Backward(items) {
-		if fresh(i) {
-			unknown = append(unknown, it.identity.String())
+		if old := before(i); old != nil {
+			first := Ref{Unique: old.Unique}.Delivered()
+			for _, r := range j.lineageOf(*old) {
+				if at := (Ref{Unique: r.Unique}).Delivered(); at.Before(first) {
+					first = at
+				}
+			}
+			arrived[it.identity.String()] = first
 		}
 	}
-	return unknown, nil
+	return arrived, nil
 }
 
-// compare finds the records of the items of a document. fresh tells whether an item is
-// of no entry that was delivered; it is asked once for each, from the last to the first,
-// as each takes the number that an entry may have got instead of its old one.
-func compare(j *journal, doc Document) (items []*item, known []*record, fresh func(i int) bool) {
+// compare finds the entries of a document that were delivered. before returns the record of
+// the one that an item is, nil for none; it is called once for each item, from the last to
+// the first, as each takes the number that an entry may have got instead of its old one.
+func compare(j *journal, doc Document) (items []*item, known []*record, before func(i int) *record) {
 	items, _ = identify(doc)
 	known, split := origins(j, items)
 	renumbered := newRenumberings(j, items)
-	return items, known, func(i int) bool {
-		return known[i] == nil && (doc.Own || split[i] || renumbered.take(items[i]) == nil)
+	return items, known, func(i int) *record {
+		if known[i] != nil || doc.Own || split[i] {
+			return known[i]
+		}
+		return renumbered.take(items[i])
 	}
 }
 
@@ -393,7 +402,7 @@ func (t *Txn) Wanted(doc Document) ([]Wanted, error) {
 	if err != nil {
 		return nil, err
 	}
-	items, known, fresh := compare(j, doc)
+	items, known, before := compare(j, doc)
 	at := make(map[*Item]int, len(doc.Items))
 	for i := range doc.Items {
 		at[&doc.Items[i]] = i
@@ -402,7 +411,7 @@ func (t *Txn) Wanted(doc Document) ([]Wanted, error) {
 	for i, it := range slices.Backward(items) {
 		var want bool
 		if known[i] == nil {
-			want = fresh(i)
+			want = before(i) == nil
 		} else if lineage := j.lineageOf(*known[i]); !it.is(lineage[len(lineage)-1].Content) {
 			if _, want, err = t.wanted(it, lineage, &doc); err != nil {
 				return nil, err

@@ -72,10 +72,10 @@ func Versions(f *feedconv.Feed) map[string]time.Time {
 	return doc.Versions()
 }
 
-// Unknown gives those of them that were not delivered before, see
-// [lektordir.Txn.Unknown].
-func Unknown(t *lektordir.Txn, f *feedconv.Feed) ([]string, error) {
-	return t.Unknown(document(f, ""))
+// Arrived returns when those of them came that were delivered before, see
+// [lektordir.Txn.Arrived].
+func Arrived(t *lektordir.Txn, f *feedconv.Feed) (map[string]time.Time, error) {
+	return t.Arrived(document(f, ""))
 }
 
 // Put stages one entry whose GUID is given by the caller. It is recognised by

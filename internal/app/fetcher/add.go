@@ -130,6 +130,7 @@ func Add(ctx context.Context, o AddOptions, s *command.Streams) error {
 	if sum := r.walks(ctx, walks); sum.Requested > 0 {
 		s.Report.Info("history: %s requested; %s", units.Count(sum.Requested, "document"), units.Count(sum.New+sum.Updated, "entry"))
 	}
+	r.disk.tell(r.Dir.Path(), r.report)
 	return context.Cause(ctx)
 }
 
@@ -425,6 +426,7 @@ func (r *Runner) first(ctx context.Context, a *Added, resp *fetch.Response, whol
 		finished: func(res result) {
 			a.Summary.add(res)
 			a.walk, a.task = res.walk, t
+			a.task.began = res.began
 			if res.err != nil {
 				bad = prefixed(fetch.Public(a.URL), res.err)
 			}

@@ -259,7 +259,8 @@ type result struct {
 	kind         kind
 	err          error // for failed and broken
 	new, updated int
-	walk         bool // through its archives or pages is to be made
+	walk         bool      // through its archives or pages is to be made
+	began        time.Time // when the visit did
 }
 
 // Update fetches the feeds selected. One that fails never keeps others from
@@ -290,6 +291,7 @@ func (r *Runner) Update(ctx context.Context, sel Selection) (Summary, error) {
 		defer mu.Unlock()
 		sum.add(res)
 		if res.walk {
+			t.began = res.began
 			walks = append(walks, t)
 		}
 		step()

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 	"strings"
+	"time"
 
 	"github.com/lektordir/lektor/feedconv"
 	"github.com/lektordir/lektor/internal/feeddir"
@@ -32,6 +33,7 @@ type visit struct {
 	name    string         // of the feed, in messages
 	txn     *lektordir.Txn // nil until the feed was locked
 	st      *feeddir.Visit // nil until the state was loaded
+	began   time.Time      // before the document was asked for
 	claimed bool           // there was a marker, to be cleared after the request
 	req     *fetch.Request
 	resp    *fetch.Response
@@ -44,7 +46,10 @@ type visit struct {
 // hook finished is called once, perhaps from another goroutine after feed has
 // returned. resp is a document that was fetched before, or nil.
 func (r *Runner) feed(ctx context.Context, t task, resp *fetch.Response, h hooks) {
-	v := &visit{r: r, ctx: ctx, t: t, h: h, name: fetch.Public(t.url), resp: resp}
+	v := &visit{r: r, ctx: ctx, t: t, h: h, name: fetch.Public(t.url), resp: resp, began: r.now()}
+	if resp != nil {
+		v.began = resp.Received
+	}
 	if v.begin() && v.ask() && v.read() {
 		v.deliver()
 	}
@@ -52,6 +57,7 @@ func (r *Runner) feed(ctx context.Context, t task, resp *fetch.Response, h hooks
 
 // end ends the visit. It returns false, for those steps that end with it.
 func (v *visit) end(res result) bool {
+	v.resp.Done()
 	// Whoever is told that it is over may find the feed locked no more.
 	if v.st != nil {
 		v.st.Close()
@@ -59,7 +65,7 @@ func (v *visit) end(res result) bool {
 	if v.txn != nil {
 		v.txn.Close()
 	}
-	res.hash = v.t.hash
+	res.hash, res.began = v.t.hash, v.began
 	switch {
 	case v.t.quiet:
 	case res.kind == broken && v.r.disk.add(prefixed(v.name, res.err)):
@@ -99,7 +105,7 @@ func (v *visit) save(res result) bool {
 	if err := v.st.Save(); err != nil {
 		res.kind, res.err = broken, err
 	} else {
-		res.walk = v.walk()
+		res.walk = v.walk(res.kind == fetched)
 	}
 	v.clear()
 	return v.end(res)
@@ -166,6 +172,7 @@ func (v *visit) ask() bool {
 		if err := v.r.room(v.ctx); err != nil {
 			return v.local(err)
 		}
+		v.req.Hold = true
 		resp, err := v.st.Ask(v.ctx, v.req)
 		v.h.free()
 		if err != nil {
@@ -237,6 +244,7 @@ func (v *visit) read() bool {
 		}
 		return v.keep()
 	})
+	v.resp.Done() // pages may be as big
 	if err == nil && v.full != nil {
 		if err = v.fullText(); err == nil {
 			err = v.r.reading(v.ctx, int64(len(v.resp.Body)), v.keep)
@@ -293,8 +301,13 @@ func (v *visit) linked() error {
 		// What it does not say may stand in the part that is missing.
 		return nil
 	}
-	if first := old == (feeddir.Linked{}) && h.Baseline() == "" && !v.st.ReadBefore(); first && !v.t.history && l.Prev != "" {
-		if err := h.SetBaseline(l.Prev); err != nil {
+	if l.Prev != "" && old.Prev == "" && !v.t.history && !h.Baseline().Set() {
+		b := history.Baseline{URL: l.Prev, Since: v.began}
+		if v.st.ReadBefore() {
+			// Archives are new to the feed: those that its documents since had are no news.
+			b = history.Baseline{Since: v.st.LastRead()}
+		}
+		if err := h.SetBaseline(b); err != nil {
 			return err
 		}
 	}
@@ -308,12 +321,38 @@ func (v *visit) linked() error {
 	return h.SetLinked(l)
 }
 
-// walk tells whether a walk through archives or pages is to follow.
-func (v *visit) walk() bool {
+// walk reports whether a walk through archives or pages is to follow. read reports whether
+// the document was another one than before.
+func (v *visit) walk(read bool) bool {
 	if !fetch.IsHTTP(v.req.URL) {
 		return false
 	}
-	return v.t.history || v.t.pages != 0 || feeddir.HistoryOf(v.r.Dir, v.t.hash).WalkDue(v.r.now())
+	if v.t.history || v.t.pages != 0 {
+		return true
+	}
+	h := feeddir.HistoryOf(v.r.Dir, v.t.hash)
+	due, whole := h.WalkDue(v.r.now(), v.st.Document(), v.req.URL)
+	if whole && h.Exists() {
+		if err := v.settle(h, read); err != nil {
+			v.r.report.Warn("%s: %v", v.name, err)
+		}
+	}
+	return due
+}
+
+// settle takes note that nothing is missing. What a walk left that was killed at its end
+// is removed.
+func (v *visit) settle(h *feeddir.History, read bool) error {
+	if read {
+		if err := h.Settle(v.began); err != nil {
+			return err
+		}
+	}
+	spool, err := feeddir.SpoolOf(v.r.Dir, v.t.hash)
+	if err != nil {
+		return err
+	}
+	return spool.Clear()
 }
 
 // deliver commits what was staged. The visit ends when that is durable.

@@ -80,6 +80,7 @@ func (r *Runner) Watch(ctx context.Context, ready func()) error {
 			if !res.walk || ctx.Err() != nil {
 				return false
 			}
+			t.began = res.began
 			walks.Go(func() { walk(t) })
 			return true
 		})
