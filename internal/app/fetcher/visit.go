@@ -68,7 +68,7 @@ func (v *visit) end(res result) bool {
 	switch {
 	case v.t.quiet:
 	case res.kind == broken && v.r.disk.add(prefixed(v.name, res.err)):
-	case res.kind == broken, res.kind == failed && v.t.named:
+	case res.kind == broken, res.err != nil && v.t.named:
 		v.r.report.Error("%s", prefixed(v.name, res.err))
 	case res.kind == failed:
 		v.r.report.Info("%s", prefixed(v.name, res.err))
@@ -119,14 +119,31 @@ func (v *visit) clear() {
 	}
 }
 
+// waits reports whether the user asked for the feed's history by name, which another
+// process that has the feed need not fetch.
+func (v *visit) waits() bool { return v.t.named && (v.t.history || v.t.pages != 0) }
+
+var errHistoryBusy = errors.New("its history was not fetched: another process is fetching the feed; try again later")
+
 // begin locks the feed and looks whether it is to be fetched.
 func (v *visit) begin() bool {
 	var err error
-	if v.txn, err = v.r.Writer.Begin(v.t.hash); err != nil {
-		if inUse := (*lektordir.BusyError)(nil); errors.As(err, &inUse) {
-			v.r.report.Info("%s: skipped, another process is fetching it", cmp.Or(v.name, v.t.hash))
-			return v.end(result{kind: busy})
+	if v.waits() {
+		v.txn, err = v.r.Writer.BeginWait(v.ctx, v.t.hash)
+	} else {
+		v.txn, err = v.r.Writer.Begin(v.t.hash)
+	}
+	if inUse := (*lektordir.BusyError)(nil); errors.As(err, &inUse) {
+		if v.waits() {
+			return v.end(result{kind: busy, err: errHistoryBusy})
 		}
+		v.r.report.Info("%s: skipped, another process is fetching it", cmp.Or(v.name, v.t.hash))
+		return v.end(result{kind: busy})
+	}
+	switch {
+	case err != nil && v.ctx.Err() != nil:
+		return v.end(result{kind: skipped})
+	case err != nil:
 		return v.end(result{kind: broken, err: err})
 	}
 	if !v.t.force {
