@@ -425,8 +425,8 @@ func (c hostile) try(t *testing.T, r *Runner, s *server.Server, l *log, now *tim
 	return wrong
 }
 
-// TestMendedLink: an archive whose link led nowhere is asked for again by who asks for the
-// feed by name, whatever was wrong, and once its publisher has mended it, older ones come.
+// TestMendedLink: history with the name of a feed asks again for an archive whose link led
+// nowhere, whatever was wrong with it. If the publisher has mended it, older ones come.
 func TestMendedLink(t *testing.T) {
 	r, s, l := setup(t, Options{})
 	for i, c := range []struct{ name, bad string }{
@@ -453,7 +453,7 @@ func TestMendedLink(t *testing.T) {
 		for range 2 {
 			update(t, r, named)
 			if h.Gap() == nil || !strings.Contains(l.String(), "error: ") {
-				t.Errorf("%s: nothing is missing: %s", c.name, l)
+				t.Fatalf("%s: nothing is missing: %s", c.name, l)
 			}
 			l.b.Reset()
 		}
@@ -1056,8 +1056,8 @@ func TestWithoutGuid(t *testing.T) {
 	}
 }
 
-// TestHistoryBusy: who asks for the history of a feed by name that another process has is
-// told by the exit status; others leave it to that one.
+// TestHistoryBusy: history with the name of a feed fails if another process has the feed;
+// update leaves the feed to that process.
 func TestHistoryBusy(t *testing.T) {
 	s, err := server.New("127.0.0.1")
 	if err != nil {
@@ -1106,8 +1106,8 @@ func TestHistoryBusy(t *testing.T) {
 	}
 }
 
-// TestHistoryProgress: a walk counts documents as they come. If the user stops it, he is
-// told how many are kept; they are not asked for again.
+// TestHistoryProgress: a walk counts documents as they come. If it is stopped, a message
+// says how many are kept; they are not asked for again.
 func TestHistoryProgress(t *testing.T) {
 	var mu sync.Mutex
 	steps := map[string]int{}

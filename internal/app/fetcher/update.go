@@ -263,7 +263,7 @@ type result struct {
 	err          error // for failed and broken
 	new, updated int
 	walk         bool      // through its archives or pages is to be made
-	began        time.Time // when the visit did
+	began        time.Time // when the visit did, zero if entries of the document are missing
 }
 
 // Update fetches the feeds selected. One that fails never keeps others from

@@ -34,6 +34,7 @@ type visit struct {
 	txn     *lektordir.Txn // nil until the feed was locked
 	st      *feeddir.Visit // nil until the state was loaded
 	began   time.Time      // before the document was asked for
+	short   bool           // entries of the document are missing
 	claimed bool           // there was a marker, to be cleared after the request
 	req     *fetch.Request
 	resp    *fetch.Response
@@ -64,7 +65,10 @@ func (v *visit) end(res result) bool {
 	if v.txn != nil {
 		v.txn.Close()
 	}
-	res.hash, res.began = v.t.hash, v.began
+	res.hash = v.t.hash
+	if !v.short {
+		res.began = v.began
+	}
 	switch {
 	case v.t.quiet:
 	case res.kind == broken && v.r.disk.add(prefixed(v.name, res.err)):
@@ -281,6 +285,7 @@ func (v *visit) keep() error {
 	}
 	if err == nil {
 		v.feed.Truncated = v.feed.Truncated || v.resp.Truncated
+		v.short = v.feed.Truncated || v.resp.Short
 		v.out, err = v.r.stage(v.ctx, v.txn, policy, v.feed, v.full.article())
 	}
 	if err == nil && v.full != nil {
@@ -318,7 +323,8 @@ func (v *visit) linked() error {
 	if l.Prev != "" && old.Prev == "" && !v.t.history && !h.Baseline().Set() {
 		b := history.Baseline{URL: l.Prev, Since: v.began}
 		if v.st.ReadBefore() {
-			// Archives are new to the feed: those that its documents since had are no news.
+			// The feed has got archives since. Entries that it published before its last
+			// document are no news.
 			b = history.Baseline{Since: v.st.LastRead()}
 		}
 		if err := h.SetBaseline(b); err != nil {
@@ -357,7 +363,7 @@ func (v *visit) walk(read bool) bool {
 // settle takes note that nothing is missing. What a walk left that was killed at its end
 // is removed.
 func (v *visit) settle(h *feeddir.History, read bool) error {
-	if read {
+	if read && !v.short {
 		if err := h.Settle(v.began); err != nil {
 			return err
 		}

@@ -47,7 +47,7 @@ type walking struct {
 	r    *Runner
 	t    task
 	name string // of the feed, in messages
-	step func() // counts a document
+	step func() // counts a document that was asked for
 
 	txn    *lektordir.Txn
 	st     *feeddir.State
@@ -80,7 +80,7 @@ func (r *Runner) walks(ctx context.Context, tasks []task) (sum Summary) {
 	if len(tasks) == 0 {
 		return sum
 	}
-	// How many documents there are, nobody knows before the last one.
+	// The last document alone says that there are no more.
 	step, end := r.progress("older documents", 0)
 	defer end()
 	sums := make([]Summary, len(tasks))
@@ -107,9 +107,6 @@ func (r *Runner) walks(ctx context.Context, tasks []task) (sum Summary) {
 // walk makes one walk, and reports what went wrong. Its summary has entries and
 // documents only. step is called for each document.
 func (r *Runner) walk(ctx context.Context, t task, step func()) Summary {
-	if t.began.IsZero() {
-		t.began = r.now()
-	}
 	w := &walking{r: r, t: t, name: fetch.Public(t.url), step: step}
 	err := w.begin(ctx)
 	if err == nil {
@@ -209,7 +206,11 @@ func (w *walking) archives(ctx context.Context) error {
 		return err
 	}
 	if walk.Stopped() == nil && !walk.Waits() {
-		if err := errors.Join(w.h.Whole(), w.h.Settle(w.t.began)); err != nil {
+		err := w.h.Whole()
+		if err == nil && !w.t.began.IsZero() {
+			err = w.h.Settle(w.t.began)
+		}
+		if err != nil {
 			return err
 		}
 	}
