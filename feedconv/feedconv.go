@@ -166,6 +166,11 @@ type Entry struct {
 	// Attributes and Extensions are as in [Feed].
 	Attributes []Attribute
 	Extensions []Extension
+	// Earlier is the entry as an earlier version of this package read it, nil where
+	// that is the same: GUID, ID, Link, Title, Content, ContentType and the dates. A
+	// program that knows entries by these knows one by its earlier reading, too, so
+	// that a mended reading makes nothing new of it.
+	Earlier *Entry
 }
 
 // Source is the feed that an entry comes from (RFC 4287, section 4.2.11, and

@@ -75,8 +75,12 @@ type shadow struct {
 
 // covers tells whether an entry may be one of them.
 func (s *shadow) covers(it *item) bool {
-	return s.identities[it.identity] || it.Entry.Link != "" && s.keys[it.key] ||
-		slices.ContainsFunc(it.others, func(d digest) bool { return s.identities[d] })
+	for id := range it.identities() {
+		if s.identities[id] {
+			return true
+		}
+	}
+	return it.Entry.Link != "" && s.keys[it.key]
 }
 
 func (s *shadow) add(items []*item) {
@@ -84,9 +88,8 @@ func (s *shadow) add(items []*item) {
 		s.identities, s.keys = map[digest]bool{}, map[key]bool{}
 	}
 	for _, it := range items {
-		s.identities[it.identity] = true
-		for _, d := range it.others {
-			s.identities[d] = true
+		for id := range it.identities() {
+			s.identities[id] = true
 		}
 		s.keys[it.key] = true
 	}
@@ -244,9 +247,17 @@ func (t *Txn) first(ctx context.Context, it *item, old *record, res *Result) err
 // if it changed and dates and policy let it through.
 func (t *Txn) again(ctx context.Context, it *item, lineage []record, doc *Document, res *Result) error {
 	newest := lineage[len(lineage)-1]
-	if newest.Content == it.content {
+	if it.is(newest.Content) {
 		res.Unchanged++
-		return nil
+		if it.earlier == nil {
+			return nil
+		}
+		// From now on it is known by what it is read as now.
+		j, err := t.readJournal()
+		if err == nil && (newest.Content != it.content || len(j.versions(it.identity)) == 0) {
+			err = t.alias(it.identity, it.key, it.content, newest)
+		}
+		return err
 	}
 	replaces, wanted, err := t.wanted(it, lineage, doc)
 	if err != nil {
@@ -270,7 +281,7 @@ func (t *Txn) again(ctx context.Context, it *item, lineage []record, doc *Docume
 // it takes out of new/.
 func (t *Txn) wanted(it *item, lineage []record, doc *Document) (replaces string, wanted bool, err error) {
 	newest := lineage[len(lineage)-1]
-	before := func(r record) bool { return r.Content == it.content }
+	before := func(r record) bool { return it.is(r.Content) }
 	dated, err := t.dated(it, newest, doc.Dates)
 	if err != nil {
 		return "", false, err
@@ -401,7 +412,7 @@ func (t *Txn) Wanted(doc Document) ([]Wanted, error) {
 		var want bool
 		if known[i] == nil {
 			want = before(i) == nil
-		} else if lineage := j.lineageOf(*known[i]); lineage[len(lineage)-1].Content != it.content {
+		} else if lineage := j.lineageOf(*known[i]); !it.is(lineage[len(lineage)-1].Content) {
 			if _, want, err = t.wanted(it, lineage, &doc); err != nil {
 				return nil, err
 			}

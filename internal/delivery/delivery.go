@@ -99,13 +99,17 @@ func document(f *feedconv.Feed, p lektordir.Policy) lektordir.Document {
 // item gives an entry the form of a lektor-dir; what is costly, and tells nothing
 // of which entry it is, when it is wanted.
 func item(e *feedconv.Entry) lektordir.Item {
+	var earlier *lektordir.Item
+	if e.Earlier != nil {
+		before := item(e.Earlier)
+		earlier = &before
+	}
 	text := e.Content
 	if lektordir.IsText(e.ContentType) {
 		text = feedconv.PlainText(text, e.ContentType)
 	}
 	return lektordir.Item{
-		GUID: e.GUID,
-		Text: text,
+		GUID: e.GUID, Text: text, Earlier: earlier,
 		Entry: lektordir.Entry{
 			Title: e.Title, ID: e.ID, Type: e.ContentType, Link: e.Link,
 			PubDate: e.Published, PubDateRaw: e.PublishedRaw, Updated: e.Updated,

@@ -249,6 +249,13 @@ type recording struct {
 	now     volume // as the programs see it
 	calls   int
 	changes []change
+	printed []printed
+}
+
+// printed is an entry whose path a program printed after a call.
+type printed struct {
+	unique string
+	call   int
 }
 
 // newRecording begins one in a directory whose content is on the disk.

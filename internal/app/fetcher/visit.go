@@ -58,6 +58,7 @@ func (r *Runner) feed(ctx context.Context, t task, resp *fetch.Response, h hooks
 
 // end ends the visit. It returns false, for those steps that end with it.
 func (v *visit) end(res result) bool {
+	v.resp.Done()
 	// Whoever is told that it is over may find the feed locked no more.
 	if v.st != nil {
 		v.st.Close()
@@ -192,6 +193,7 @@ func (v *visit) ask() bool {
 		if err := v.r.room(v.ctx); err != nil {
 			return v.local(err)
 		}
+		v.req.Hold = true
 		resp, err := v.st.Ask(v.ctx, v.req)
 		v.h.free()
 		if err != nil {
@@ -263,6 +265,7 @@ func (v *visit) read() bool {
 		}
 		return v.keep()
 	})
+	v.resp.Done() // pages may be as big
 	if err == nil && v.full != nil {
 		if err = v.fullText(); err == nil {
 			err = v.r.reading(v.ctx, int64(len(v.resp.Body)), v.keep)

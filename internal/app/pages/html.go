@@ -53,7 +53,6 @@ func HTML(ctx context.Context, o HTMLOptions, s *command.Streams) error {
 	if err != nil {
 		return err
 	}
-	defer r.index.Work(ctx)
 	w, unlock, err := openSite(o, r)
 	if err != nil {
 		return err
@@ -120,7 +119,7 @@ func openSite(o HTMLOptions, r *run) (*site, func(), error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	atomicfile.SweepTree(o.Output, r.Now)
+	atomicfile.Sweep(path)
 	w := &site{o: o, r: r, begun: map[string]*begun{}, in: map[string][]*group{}}
 	if w.ledger, err = openLedger(path); err != nil {
 		unlock()
@@ -392,6 +391,9 @@ func (w *site) walk(dir string, found *spill.List[file]) error {
 				return err
 			}
 			continue
+		}
+		if ourDirs().MatchString(name) {
+			return command.Hint(fmt.Errorf("%s is no directory, and nothing is written behind a link", filepath.Join(w.o.Output, filepath.FromSlash(name))), "remove it: the pages that belong there are written again")
 		}
 		if ours().MatchString(name) {
 			fi, err := e.Info()

@@ -180,5 +180,8 @@ func (d digester) add(parts ...string) {
 
 func (d digester) sum() string { return hex.EncodeToString(d.h.Sum(nil)[:12]) }
 
+// ourDirs are the names of the directories that have pages.
+var ourDirs = lazy.Regexp(`^(all|search|entry|(feed|folder)(/[0-9a-z-]+)?)$`)
+
 // ours are the names of pages.
 var ours = lazy.Regexp(`^(style\.css|(index|feeds)\.html|(all|search|entry|feed/[0-9a-f]+|folder/[0-9a-z-]+)/[0-9a-z-]+\.html)$`)

@@ -13,17 +13,31 @@ import (
 	"github.com/lektordir/lektor/internal/testkit/dir"
 )
 
+// items returns the items of a machine's set.
+func (m *machine) items() []*feedsync.Item {
+	m.t.Helper()
+	r, rep, err := m.common().begin(m.streams())
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	defer r.end()
+	out := rep.set.subs.Items()
+	for _, k := range rep.set.sorted(func(string, *mark) bool { return true }) {
+		it := rep.set.item(k)
+		if it == nil {
+			m.t.Fatal(rep.set.err)
+		}
+		out = append(out, it)
+	}
+	return out
+}
+
 // set gives what a machine's set says, without times: an edit that was noted by a later
 // run is another's.
 func (m *machine) set() string {
 	m.t.Helper()
-	h, err := m.common().begin(m.streams())
-	if err != nil {
-		m.t.Fatal(err)
-	}
-	defer h.end()
 	var lines []string
-	for _, it := range h.items(every) {
+	for _, it := range m.items() {
 		lines = append(lines, fmt.Sprintf("%s v%d %v %v %s", it.ID, it.Version, it.Deleted, it.Conflict, feedsync.Canonical(it.Content())))
 	}
 	slices.Sort(lines)
