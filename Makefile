@@ -30,7 +30,7 @@ ZSHCOMP  = $(DESTDIR)$(PREFIX)/share/zsh/$(ZSHDIR)
 PROGRAMS != ls cmd | grep '^lektor-'
 SAMPLES  != ls scripts | grep '^lektor-'
 
-.PHONY: build demo test check bench fuzz faults install uninstall clean help
+.PHONY: build demo test check vuln bench fuzz faults install uninstall clean help
 
 build: ## build the programs into bin/ (this is what plain make does)
 	$(GO) build -trimpath -tags "$(TAGS)" -ldflags "$(LDFLAGS)" -o bin/ ./cmd/...
@@ -43,6 +43,9 @@ test: check build ## check, then every test, with the race detector where a C co
 
 check: ## formatting, vet, staticcheck, go.mod, import rules, scripts, man pages, other systems
 	@GO="$(GO)" sh scripts/check
+
+vuln: ## known vulnerabilities in what the programs call; asks vuln.go.dev, so no part of test
+	$(GO) run golang.org/x/vuln/cmd/govulncheck@latest ./...
 
 bench: build ## the speed of everything, against sfeed, newsboat and mblaze where installed
 	$(GO) run ./scripts/bench

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -131,8 +132,9 @@ func (d *Dir) arrive(feed, from, unique string) error {
 }
 
 // finishReplacing goes on with a replacement of which there is a record, for a version
-// that is no longer staged. has reports whether an entry is in new/ or cur/.
-func (d *Dir) finishReplacing(feed, unique string, j *journal, has func(unique string) bool) error {
+// that is no longer staged. has reports whether an entry is in new/ or cur/. A record of
+// another's stays that changed since a time.
+func (d *Dir) finishReplacing(feed, unique string, j *journal, has func(unique string) bool, before time.Time) error {
 	note := d.Join("tmp", feed, unique+replacing)
 	data, err := readFile(note)
 	if isNotExist(err) {
@@ -146,7 +148,7 @@ func (d *Dir) finishReplacing(feed, unique string, j *journal, has func(unique s
 	old := cmp.Or(rec.Replaces, string(bytes.TrimSuffix(data, []byte{'\n'})))
 	switch {
 	case old == "" || old[0] == '.' || strings.ContainsAny(old, "/;\x00"):
-		return d.removeOld(note) // nobody of ours wrote it
+		return d.removeOld(note, before) // nobody of ours wrote it
 	case !known && !has(unique):
 		// The journal was lost, and with it the version that was staged.
 		return os.Remove(note)

@@ -240,6 +240,9 @@ func PendingPath(hash string) string { return "src/" + hash + "/" + pendingURLFi
 // URLPath is the file that makes a feed a subscription, relative to the lektor-dir.
 func URLPath(hash string) string { return "src/" + hash + "/" + urlFile }
 
+// JournalPath is the journal of what was delivered of a feed, relative to the lektor-dir.
+func JournalPath(hash string) string { return "src/" + hash + "/etc/fetch/seen" }
+
 // CategoriesPath is the file with the categories of a feed, relative to the lektor-dir.
 func CategoriesPath(hash string) string { return "src/" + hash + "/" + categoryFile }
 

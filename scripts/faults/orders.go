@@ -158,7 +158,8 @@ func (t *trial) record(ctx context.Context, h history, ram string, m model, rng 
 				text += string(o.Data)
 				for line, rest, ok := strings.Cut(text, "\n"); ok; line, rest, ok = strings.Cut(text, "\n") {
 					text = rest
-					if unique, ok := printedUnique(line); ok {
+					// A viewer's renames are not synced.
+					if unique, ok := printedUnique(line); ok && argv[0] == t.e.fetch {
 						r.printed = append(r.printed, printed{unique, before + n})
 					}
 				}

@@ -434,7 +434,7 @@ func state(path string) map[string]string {
 	for _, top := range []string{"src", "etc"} {
 		for name, data := range must.Get(dir.Files(filepath.Join(path, top))) {
 			switch name = top + "/" + name; {
-			case filepath.Base(name) == "seen", strings.HasPrefix(name, "etc/view/"):
+			case filepath.Base(name) == "seen", strings.HasPrefix(name, "etc/view/"), name == "etc/fetch/date":
 			case strings.HasPrefix(name, "etc/fetch/pages/"): // a cache; what entries have of it is looked at
 			case strings.HasPrefix(name, "etc/share/"), strings.HasPrefix(name, meeting+"/"):
 				if data, ok := timeless(name, data); ok {

@@ -44,11 +44,15 @@ func (h *Hub) bodyOf(w http.ResponseWriter, r *http.Request) (string, error) {
 	return string(b), nil
 }
 
-// result answers a request by REST, with status 200 in any case, in XML or, when it
-// is asked for, in JSON.
-func result(w http.ResponseWriter, r *http.Request, element, msg string, err error) {
+// result answers a request by REST, with status 200 in any case: in XML, in JSON if the
+// request asks for it, and as a page to a form of the page.
+func (h *Hub) result(w http.ResponseWriter, r *http.Request, element, msg string, err error) {
 	if err != nil {
 		msg = err.Error()
+	}
+	if r.URL.Query().Has("page") && !h.opts.NoPage {
+		writePage(w, r, "answer", answerData{h.frame("Answer of the hub"), err == nil, msg})
+		return
 	}
 	if wantsJSON(r.Header.Values("Accept")) {
 		w.Header().Set("Content-Type", "application/json; charset=utf-8")
@@ -113,7 +117,7 @@ func (h *Hub) pleaseNotify(w http.ResponseWriter, r *http.Request) {
 			msg, err = h.register(r, q)
 		}
 	}
-	result(w, r, "notifyResult", msg, err)
+	h.result(w, r, "notifyResult", msg, err)
 }
 
 // register makes the subscriptions of a request. One that can be made is a success,
@@ -306,7 +310,7 @@ func (h *Hub) pingREST(w http.ResponseWriter, r *http.Request) {
 			}
 		}
 	}
-	result(w, r, "result", msg, err)
+	h.result(w, r, "result", msg, err)
 }
 
 // pinged is a ping. It waits for a while for all to be notified.

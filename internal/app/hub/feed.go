@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -324,8 +325,15 @@ func (h *Hub) subscribedTo(hash string) bool {
 		return false
 	}
 	defer f.Close()
-	list, _ := f.Readdirnames(1)
-	return len(list) > 0
+	for {
+		list, err := f.Readdirnames(16)
+		if slices.ContainsFunc(list, isKey) {
+			return true // and no temporary file that a kill has left
+		}
+		if err != nil {
+			return false
+		}
+	}
 }
 
 // allowed reports whether the user named the feed, or it is stored here.

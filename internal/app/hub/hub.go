@@ -20,6 +20,7 @@ import (
 
 	"golang.org/x/sync/semaphore"
 
+	"github.com/lektordir/lektor/internal/atomicfile"
 	"github.com/lektordir/lektor/internal/fetch"
 	"github.com/lektordir/lektor/internal/limiter"
 	"github.com/lektordir/lektor/internal/serve"
@@ -68,6 +69,7 @@ type Options struct {
 	MaxSave   int           // bytes of a feed that is stored here
 	MaxForm   int           // bytes of a request that is a form
 
+	NoPage  bool // answers no request for the page
 	Verbose bool // reports what the log has
 	// Now is the clock; the default is time.Now.
 	Now func() time.Time
@@ -238,6 +240,10 @@ func (h *Hub) sweep(clean bool) {
 	h.mu.Lock()
 	h.counts.made = map[string]int{}
 	h.mu.Unlock()
+	if clean {
+		// By the real clock, which the file system has, too.
+		atomicfile.SweepTree(h.dir, time.Now())
+	}
 	s, err := h.states.sweep(clean, h.now, func() bool { return h.ctx.Err() != nil }, h.report.Warn)
 	if err != nil {
 		h.report.Warn("%v", err)
@@ -314,11 +320,15 @@ func (h *Hub) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		handler(w, r)
 	case handler != nil:
 		head.Set("Allow", "POST")
-		http.Error(w, "only POST; a form to try it is at /", http.StatusMethodNotAllowed)
+		text := "only POST; a form to try it is at /"
+		if h.opts.NoPage {
+			text = "only POST"
+		}
+		http.Error(w, text, http.StatusMethodNotAllowed)
 	case r.Method != http.MethodGet && r.Method != http.MethodHead:
 		head.Set("Allow", "GET, HEAD")
 		http.Error(w, "only GET", http.StatusMethodNotAllowed)
-	case path == "":
+	case path == "" && !h.opts.NoPage:
 		h.page(w, r)
 	case strings.HasPrefix(path, savedPath):
 		h.saved(w, r)

@@ -81,8 +81,8 @@ func (l *logbook) remember(e event) {
 	l.recent = append(l.recent, e)
 }
 
-// add adds a line, which the page shows to everybody. No path of a callback is in it,
-// see [hide], and no password of a URL.
+// add adds a line. It has no path of a callback, see [hide], and no password of a URL. The
+// page shows less of it, see [Hub.shown].
 func (l *logbook) add(what, feed, format string, args ...any) {
 	e := event{l.now(), what, oneField(fetch.Public(feed)), oneField(hide(fmt.Sprintf(format, args...)))}
 	line := stamp(e.Time) + "\t" + e.What + "\t" + e.Feed + "\t" + e.About + "\n"

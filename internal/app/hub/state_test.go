@@ -332,6 +332,32 @@ func TestRoundThatWasInterrupted(t *testing.T) {
 	}
 }
 
+// Temporary files that a kill has left are no subscriptions, and are removed.
+func TestTemporaryFilesOfAKill(t *testing.T) {
+	w := newWorld(t, nil)
+	feed := w.feed("/feed", "one")
+	w.register("/cb", feed)
+	key := w.subscriptions(feed)[0]
+	subs := w.h.subs(hashOf(feed))
+	if err := os.Remove(filepath.Join(subs, key.key())); err != nil {
+		t.Fatal(err)
+	}
+	for _, base := range []string{filepath.Join(subs, "."+key.key()), filepath.Join(w.opts.State, "pending", "."+hashOf(feed)+".1-1"), filepath.Join(w.opts.State, "pings", "."+hashOf(feed))} {
+		path := base + "1795405526682951720"
+		if err := errors.Join(os.WriteFile(path, nil, 0o600), os.Chtimes(path, time.Time{}, time.Now().Add(-2*time.Hour))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if w.h.subscribedTo(hashOf(feed)) {
+		t.Error("a temporary file is a subscription")
+	}
+	w.restart()
+	w.h.resume()
+	if w.h.sweep(true); len(w.tree()) != 0 {
+		t.Errorf("%v is left: %s", w.tree(), w.log)
+	}
+}
+
 // Journals that nobody wrote whole do no harm.
 func TestJournalsThatAreDamaged(t *testing.T) {
 	w := newWorld(t, nil)
@@ -453,7 +479,7 @@ func TestPublicURLWithAPath(t *testing.T) {
 		}
 	}
 	for _, path := range []string{"/", "/my/hub", "/my/hub/"} {
-		if r := w.do("GET", path, "", ""); r.status != 200 || !strings.Contains(r.body, `action="/my/hub/ping"`) || !strings.Contains(r.body, `path="/my/hub/rsscloud/pleaseNotify"`) {
+		if r := w.do("GET", path, "", ""); r.status != 200 || !strings.Contains(r.body, `action="/my/hub/ping?page"`) || !strings.Contains(r.body, `path="/my/hub/rsscloud/pleaseNotify"`) {
 			t.Errorf("%s: %+v", path, r)
 		}
 	}

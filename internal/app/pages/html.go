@@ -53,7 +53,6 @@ func HTML(ctx context.Context, o HTMLOptions, s *command.Streams) error {
 	if err != nil {
 		return err
 	}
-	defer r.index.Work(ctx)
 	w, unlock, err := openSite(o, r)
 	if err != nil {
 		return err

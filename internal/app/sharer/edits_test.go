@@ -206,6 +206,63 @@ func TestJournalTells(t *testing.T) {
 	if got := list(b)[0].Flags(); got != "F" {
 		t.Errorf("and back: %q", got)
 	}
+	// The other way, where b has said nothing as yet: the marks of a name both guids.
+	all, _ = machines(t, "a b")
+	a, b = all[0], all[1]
+	a.subscribe(1)
+	b.subscribe(1)
+	deliver(a, "urn:old")
+	a.sync()
+	if _, err := a.dir().SetFlags(list(a)[0], "F", ""); err != nil {
+		t.Fatal(err)
+	}
+	a.sync()
+	deliver(a, "urn:new")
+	deliver(b, "urn:new")
+	rounds(2, a, b)
+	if got := list(b)[0].Flags(); got != "F" || strings.Contains(b.err.String(), "waiting") {
+		t.Errorf("by the journal of the other machine it has %q: %s", got, &b.err)
+	}
+	if _, err := b.dir().SetFlags(list(b)[0], "a", "F"); err != nil {
+		t.Fatal(err)
+	}
+	rounds(1, b, a)
+	if got := list(a)[0].Flags(); got != "a" {
+		t.Errorf("and back it has %q", got)
+	}
+}
+
+// Two machines marked an entry under two identities before they knew that it is one: both
+// have both marks then, and what is cleared stays so.
+func TestMarksUnderTwoIdentities(t *testing.T) {
+	all, _ := machines(t, "a b")
+	a, b := all[0], all[1]
+	for i, m := range all {
+		m.subscribe(1)
+		if _, err := m.Entry(feedURL(1), "cur", fmt.Sprintf("1503674340.M1P1Q1I00000000000000%d%d.h;2,%c", i, i, "FS"[i]), "id=urn:one"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	flags := func(m *machine) string {
+		t.Helper()
+		refs, err := m.dir().List(t.Context(), lektordir.ListOptions{})
+		if err != nil || len(refs) != 1 {
+			t.Fatalf("%v, %v", refs, err)
+		}
+		return refs[0].Flags()
+	}
+	rounds(3, a, b)
+	if x, y := flags(a), flags(b); x != "FS" || y != "FS" {
+		t.Fatalf("a has %q, b %q", x, y)
+	}
+	refs, _ := b.dir().List(t.Context(), lektordir.ListOptions{})
+	if _, err := b.dir().SetFlags(refs[0], "", "F"); err != nil {
+		t.Fatal(err)
+	}
+	rounds(3, b, a)
+	if x, y := flags(a), flags(b); x != "S" || y != "S" || strings.Contains(a.err.String()+b.err.String(), "waiting") {
+		t.Errorf("cleared: a has %q, b %q", x, y)
+	}
 }
 
 // The same mark set on two machines at once is one, and so it is cleared.

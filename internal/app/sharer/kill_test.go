@@ -1,6 +1,7 @@
 package sharer
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -181,5 +182,44 @@ func TestSweep(t *testing.T) {
 	}
 	if left, _ := filepath.Glob(filepath.Join(a.Path, shareDir, ".[sp]*[0-9]")); len(left) > 0 {
 		t.Errorf("%q are left", left)
+	}
+}
+
+// A sync whose set cannot be saved has read nothing: the next one reads the peers again. One
+// that cannot save what it published fails, too.
+func TestNotSavedIsNotRead(t *testing.T) {
+	for _, name := range []string{storeFile, publishedFile} {
+		t.Run(name, func(t *testing.T) {
+			all, _ := machines(t, "a b")
+			a, b := all[0], all[1]
+			fetched(1, 2, all...)
+			rounds(2, a, b)
+			a.mark(1, 0, "F", "")
+			a.sync()
+			b.mark(1, 1, "F", "")
+			path := filepath.Join(b.Path, shareDir, name)
+			c := b.common()
+			first := true
+			c.step = func() {
+				if !first {
+					return
+				}
+				first = false
+				if err := errors.Join(os.Rename(path, path+"~"), os.MkdirAll(path+"/x", 0o777)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := Sync(t.Context(), SyncOptions{Common: c}, b.streams()); err == nil {
+				t.Error("it succeeded")
+			}
+			if err := errors.Join(os.RemoveAll(path), os.Rename(path+"~", path)); err != nil {
+				t.Fatal(err)
+			}
+			rounds(1, b, a)
+			same(t, a, b)
+			if !b.has(1, 0, 'F') || !a.has(1, 1, 'F') {
+				t.Errorf("%s", b.state())
+			}
+		})
 	}
 }

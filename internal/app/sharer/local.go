@@ -168,6 +168,10 @@ func (r *reader) listFeed(l *local, base baseline, feed string, refs []lektordir
 	if !lektordir.IsFeedHash(feed) || l.own[feed] != "" || l.subs[feed] == nil && r.withheld(feed) != "" {
 		return nil
 	}
+	known := map[string]baseEntry{}
+	if f := base[feed]; f != nil {
+		known = f.entries
+	}
 	all := make([]entry, len(refs))
 	here := make(map[string]*entry, len(refs))
 	for i, ref := range refs {
@@ -181,7 +185,7 @@ func (r *reader) listFeed(l *local, base baseline, feed string, refs []lektordir
 				continue
 			}
 		}
-		old, _ := base.entry(feed, identity)
+		old := known[identity]
 		all[i] = entry{ref: ref, as: old.as, kept: old.kept}
 		here[identity] = &all[i]
 	}

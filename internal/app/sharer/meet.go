@@ -2,14 +2,14 @@ package sharer
 
 import (
 	"bytes"
-	"errors"
+	"cmp"
 	"fmt"
-	"io/fs"
 	"maps"
 	"os"
 	"slices"
 	"strings"
 
+	"github.com/lektordir/lektor/internal/feeddir"
 	"github.com/lektordir/lektor/internal/feedsync"
 	"github.com/lektordir/lektor/internal/fetch"
 	"github.com/lektordir/lektor/lektordir"
@@ -28,6 +28,7 @@ type meeting struct {
 	news    bool              // there are marks, entries or lines of the journal since the last time
 	journal map[string]string // identity -> the one that the entry's name has
 	byAs    map[string]string // identity that is shared -> the own one
+	named   map[string]string // see names
 	byID    map[string]string // id of an entry -> its own identity, "" for several
 }
 
@@ -80,8 +81,8 @@ func (r *reader) meet(s *set, base baseline, l *local, changed []string) (waitin
 
 // journalSize is the size of the journal of a feed, 0 where there is none.
 func journalSize(d *lektordir.Dir, feed string) int64 {
-	fi, err := os.Stat(d.Join("src", feed, "etc/fetch/seen"))
-	if errors.Is(err, fs.ErrNotExist) || err != nil {
+	fi, err := os.Stat(d.Join(feeddir.JournalPath(feed)))
+	if err != nil {
 		return 0
 	}
 	return fi.Size()
@@ -129,6 +130,11 @@ func (m *meeting) find(other string) string {
 	}
 	if own := m.journal[other]; m.here[own] != nil {
 		return own
+	}
+	if key, ok := m.names()[other]; ok {
+		if own := cmp.Or(m.byAs[key], key); m.here[own] != nil {
+			return own
+		}
 	}
 	if !m.news {
 		return ""
@@ -211,6 +217,7 @@ func (m *meeting) link(own, other string) {
 			_ = m.set.modify(feedsync.RSS, stateID(m.feed, keep, c), it.Content(), "")
 		}
 	}
+	m.name(keep, []string{drop})
 }
 
 // shares makes an identity the one under which the marks of an entry are shared.
@@ -241,31 +248,60 @@ func (m *meeting) tell() {
 		if e == nil {
 			continue
 		}
-		for _, c := range []byte(flags) {
-			k := m.set.flagOf(m.feed, e.key(own), c)
-			if k == nil || k.deleted {
-				continue
-			}
-			missing := slices.DeleteFunc(append([]string{own}, ids...), func(id string) bool {
-				return id == e.key(own) || bytes.Contains(k.text, []byte(">"+id+"<"))
-			})
-			it := m.set.item(k)
-			if it == nil || len(missing) == 0 {
-				continue
-			}
-			content, ok := bytes.CutSuffix(it.Content(), []byte("</item>"))
-			if !ok {
-				continue
-			}
-			var more strings.Builder
-			for _, id := range missing[:min(len(missing), maxIdentities)] {
-				fmt.Fprintf(&more, `<lektor:identity xmlns:lektor="%s">%s</lektor:identity>`, feedsync.LektorNamespace, id)
-			}
-			if told, err := it.Recast(slices.Concat(content, []byte(more.String()), []byte("</item>"))); err == nil {
-				m.set.put(told, nil)
-			}
+		m.name(e.key(own), append([]string{own}, ids...))
+	}
+}
+
+// name adds identities to the marks that are shared under another one.
+func (m *meeting) name(key string, ids []string) {
+	for _, c := range []byte(flags) {
+		k := m.set.flagOf(m.feed, key, c)
+		if k == nil {
+			continue
+		}
+		missing := slices.DeleteFunc(slices.Clone(ids), func(id string) bool {
+			return id == key || bytes.Contains(k.text, []byte(">"+id+"<"))
+		})
+		if len(missing) == 0 {
+			continue
+		}
+		it := m.set.item(k)
+		if it == nil {
+			continue
+		}
+		content, ok := bytes.CutSuffix(it.Content(), []byte("</item>"))
+		if !ok {
+			continue
+		}
+		var more strings.Builder
+		for _, id := range missing[:min(len(missing), maxIdentities)] {
+			fmt.Fprintf(&more, `<lektor:identity xmlns:lektor="%s">%s</lektor:identity>`, feedsync.LektorNamespace, id)
+		}
+		if told, err := it.Recast(slices.Concat(content, []byte(more.String()), []byte("</item>"))); err == nil {
+			m.set.put(told, nil)
 		}
 	}
+}
+
+// names returns the identities that marks name, with the one that they are shared under.
+func (m *meeting) names() map[string]string {
+	if m.named != nil {
+		return m.named
+	}
+	m.named = map[string]string{}
+	for _, k := range m.set.marks[m.feed] {
+		if !bytes.Contains(k.text, []byte("identity>")) {
+			continue
+		}
+		if it := m.set.item(k); it != nil {
+			_ = feedsync.EachChild(it.Content(), func(ns, name, text string) {
+				if ns == feedsync.LektorNamespace && name == "identity" {
+					m.named[text] = k.identity()
+				}
+			})
+		}
+	}
+	return m.named
 }
 
 // maxIdentities is how many identities of an entry a mark is given at once.

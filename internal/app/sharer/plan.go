@@ -137,29 +137,37 @@ func privateHost(raw string, allow []netip.Prefix) (netip.Addr, bool) {
 // marks returns what is to be done to the entries of a feed.
 func (p *planner) marks(s *set, feed string) (out []action) {
 	here := p.local.entries[feed]
-	for _, identity := range slices.Sorted(maps.Keys(here)) {
-		e := here[identity]
-		if e.late {
-			continue // the user has just said something else
+	byKey := make(map[string]string, len(here)) // identity that is shared -> own one
+	for identity, e := range here {
+		if !e.late { // else the user has just said something else
+			byKey[e.key(identity)] = identity
 		}
-		a := action{kind: setFlags, feed: feed, identity: identity, entry: e}
-		has, key := shared(e.ref), e.key(identity)
-		for _, c := range []byte(flags) {
-			m := s.flagOf(feed, key, c)
-			if m == nil || strings.IndexByte(has, c) >= 0 == !m.deleted || strings.IndexByte(e.kept, c) >= 0 {
-				continue
-			}
-			if m.deleted {
-				a.clear += string(c)
-			} else {
-				a.set += string(c)
-			}
-		}
-		if a.set+a.clear == "" {
+	}
+	wanted := map[string]*action{}
+	for _, m := range s.marks[feed] {
+		identity, ok := byKey[m.identity()]
+		if !ok {
 			continue
 		}
-		if to, err := e.ref.WithFlags(a.set, a.clear); err == nil && shared(to) != has {
-			out = append(out, a)
+		e, c := here[identity], m.flag()
+		if e.ref.HasFlag(c) == !m.deleted || strings.IndexByte(e.kept, c) >= 0 {
+			continue
+		}
+		a := wanted[identity]
+		if a == nil {
+			a = &action{kind: setFlags, feed: feed, identity: identity, entry: e}
+			wanted[identity] = a
+		}
+		if m.deleted {
+			a.clear += string(c)
+		} else {
+			a.set += string(c)
+		}
+	}
+	for _, identity := range slices.Sorted(maps.Keys(wanted)) {
+		a := wanted[identity]
+		if to, err := a.entry.ref.WithFlags(a.set, a.clear); err == nil && shared(to) != shared(a.entry.ref) {
+			out = append(out, *a)
 		}
 	}
 	return out

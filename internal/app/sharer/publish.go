@@ -138,7 +138,7 @@ func (x *exchange) publish(ctx context.Context) error {
 		} else if wait := leftAlone(err); wait > 0 {
 			rec["after"] = feedsync.FormatDate(x.now.Add(wait))
 		}
-		if err := errors.Join(err, x.writeRecord("../"+publishedFile, rec)); err == nil {
+		if err = errors.Join(err, x.writeRecord("../"+publishedFile, rec)); err == nil {
 			continue
 		}
 		bad = errors.Join(bad, err)

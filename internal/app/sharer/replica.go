@@ -12,6 +12,7 @@ import (
 
 	"github.com/lektordir/lektor/internal/atomicfile"
 	"github.com/lektordir/lektor/internal/command"
+	"github.com/lektordir/lektor/internal/feeddir"
 	"github.com/lektordir/lektor/internal/feedsync"
 	"github.com/lektordir/lektor/lektordir"
 )
@@ -61,7 +62,10 @@ func (r *run) load() (*replica, error) {
 func (r *run) syncMoves(p *replica) error {
 	var rels []string
 	for _, hash := range union(p.base, p.store.saved) {
-		rels = append(rels, "new/"+hash, "cur/"+hash, "src/"+hash+"/etc", "src/"+hash+"/etc/fetch", "src/"+hash+"/etc/view")
+		rels = append(rels, "new/"+hash, "cur/"+hash)
+		for _, file := range []string{feeddir.URLPath(hash), feeddir.CategoriesPath(hash), "src/" + feeddir.AliasPath(hash)} {
+			rels = append(rels, filepath.Dir(file))
+		}
 	}
 	return r.d.SyncMoves(append(rels, "new", "cur", "src")...)
 }

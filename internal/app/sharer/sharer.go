@@ -227,7 +227,7 @@ func (r *run) line(text string, elem ...string) error {
 // errSaid is the error when all that failed was reported, and errRemote when only peers
 // failed.
 var (
-	errSaid   = &command.ExitError{Status: 1}
+	errSaid         = &command.ExitError{Status: 1}
 	errRemote error = &command.ExitError{Status: 75}
 )
 
@@ -250,7 +250,7 @@ func needs(bytes int) {
 // and of a mark that is noted.
 const (
 	parsedWeight = 3.2
-	ownWeight    = 1.8
+	ownWeight    = 1.3
 	entryWeight  = 600
-	markWeight   = 1000
+	markWeight   = 600
 )

@@ -39,7 +39,11 @@ func Sync(ctx context.Context, o SyncOptions, s *command.Streams) error {
 		return t.result(r)
 	}
 	r.sweep()
-	if err := errors.Join(rep.commit(t.local.own), x.remember(t.peers)); err != nil {
+	if err := rep.commit(t.local.own); err != nil {
+		return err
+	}
+	// What was read of peers is remembered once the set has it.
+	if err := x.remember(t.peers); err != nil {
 		return err
 	}
 	a, bad := r.follow(ctx, rep, t.local, t.actions)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"slices"
@@ -196,7 +197,9 @@ type history struct {
 	undos  int
 }
 
-func (h *history) logf(format string, args ...any) { h.log = append(h.log, fmt.Sprintf(format, args...)) }
+func (h *history) logf(format string, args ...any) {
+	h.log = append(h.log, fmt.Sprintf(format, args...))
+}
 
 // sync lets a machine sync, and often kills it.
 func (h *history) sync(m *machine) {
@@ -285,4 +288,17 @@ func TestNothingReturns(t *testing.T) {
 		t.Errorf("%d kills, %d changes of others taken back: this tries too little", kills, undos)
 	}
 	t.Logf("%d histories with %d kills, %d changes of others taken back", runs, kills, undos)
+}
+
+// prefixes parses networks.
+func prefixes(t *testing.T, texts ...string) (out []netip.Prefix) {
+	t.Helper()
+	for _, text := range texts {
+		p, err := netip.ParsePrefix(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		out = append(out, p)
+	}
+	return out
 }

@@ -78,7 +78,6 @@ func Publish(ctx context.Context, o PublishOptions, s *command.Streams) error {
 	if p.viewer, err = o.open(o.Query, command.PrinterOptions{}, s); err != nil {
 		return err
 	}
-	defer p.index.Work(ctx)
 	// Readers take an entry that is not in a document, or lacks a file, for changed.
 	p.Strict = true
 	named, failed, err := entries.Feeds(ctx, o.Include, false, s, entries.Finding(p.Dir, true))

@@ -27,10 +27,12 @@ const (
 // model is all that the screen shows. It belongs to the goroutine of the screen, which
 // never waits: what takes longer is a [tea.Cmd], and what that found comes as a message.
 type model struct {
-	ctx  context.Context
-	disk Disk
-	o    *Options
-	send func(tea.Msg)
+	ctx     context.Context
+	disk    Disk
+	o       *Options
+	send    func(tea.Msg)
+	program *tea.Program // nil in tests
+	clock   *drawClock
 	// began is when everything was begun to be read.
 	began  time.Time
 	retry  time.Duration                        // see the constant
@@ -287,6 +289,10 @@ func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 		m.defect = d
 		return m, tea.Quit
 	}
+	if m.clock == nil && m.program != nil {
+		m.clock = newDrawClock(m.program)
+	}
+	m.clock.wake()
 	cmd := m.take(msg)
 	return m, guarded(tea.Batch(cmd, m.readRows()))
 }

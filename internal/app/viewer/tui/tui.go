@@ -143,7 +143,7 @@ func Run(ctx context.Context, d Disk, o *Options) error {
 	// others still take it, and read from it.
 	stop := signals(ctx, inner, p, func() { close(o.ending); go p.Send(tea.QuitMsg{}) }, o)
 	defer stop()
-	m.send = p.Send
+	m.send, m.program = p.Send, p
 	_, err := p.Run()
 	cancel()
 	if m.defect != nil && o.Out != nil {
