@@ -2,6 +2,7 @@ package feedconv
 
 import (
 	"cmp"
+	"slices"
 
 	"github.com/mmcdole/gofeed/atom"
 )
@@ -95,6 +96,8 @@ func atomEntry(a *atom.Entry, doc *tidied, number int) *draft {
 			}
 		}
 	}
+	e.Links = otherLinks(links)
+	e.Rights = PlainText(a.Rights, textType(x, "rights", "copyright"))
 	if c := a.Content; c != nil {
 		d.contents = append(d.contents, text{doc.text(c.Value), atomType(c.Type)})
 		d.outOfLine(c)
@@ -126,6 +129,18 @@ func plainLinks(list []*atom.Link) []Link {
 		})
 	}
 	return out
+}
+
+// otherLinks returns the links of an entry that are in no other field, and not for
+// programs that edit it.
+func otherLinks(links []Link) []Link {
+	return slices.DeleteFunc(slices.Clone(links), func(l Link) bool {
+		switch l.Rel {
+		case "alternate", "enclosure", "replies", "self", "edit", "edit-media", "hub":
+			return true
+		}
+		return false
+	})
 }
 
 func atomPersons(list []*atom.Person) []Person {

@@ -225,9 +225,7 @@ func (x *xmlWriter) feed(f *Feed, updated time.Time, nameless bool) {
 	if linkOf(f, "alternate") == "" {
 		x.link("alternate", f.Link)
 	}
-	for _, l := range f.Links {
-		x.empty("link", "rel", l.Rel, "href", l.Href, "type", l.Type, "title", l.Title)
-	}
+	x.links("link", f.Links)
 	x.terms(f.Categories)
 	x.text("generator", f.Generator)
 	x.text("logo", f.Image)
@@ -274,6 +272,13 @@ func (x *xmlWriter) terms(categories []string) {
 func (x *xmlWriter) link(rel, href string, attributes ...string) {
 	if href != "" {
 		x.empty("link", append([]string{"rel", rel, "href", href}, attributes...)...)
+	}
+}
+
+// links writes links of Atom.
+func (x *xmlWriter) links(name string, list []Link) {
+	for _, l := range list {
+		x.empty(name, "rel", l.Rel, "href", l.Href, "type", l.Type, "title", l.Title)
 	}
 }
 
@@ -352,9 +357,11 @@ func (x *xmlWriter) atomEntry(e *Entry, feedUpdated time.Time) {
 		x.empty("link", "rel", "enclosure", "href", enc.URL, "type", enc.Type, "length", size(enc, ""))
 	}
 	x.link("replies", e.Comments, "type", typeHTML)
+	x.links("link", e.Links)
 	x.persons("author", e.Authors...)
 	x.persons("contributor", e.Contributors...)
 	x.terms(e.Categories)
+	x.text("rights", e.Rights, "type", "text")
 	if e.Image != "" {
 		x.empty("media:thumbnail", "url", e.Image)
 	}
@@ -474,9 +481,7 @@ func (x *xmlWriter) rss(f *Feed) {
 	x.must("title", rssTitle(f.Title))
 	x.must("link", cmp.Or(f.Link, linkOf(f, "self")))
 	x.must("description", htmlText(f.Description))
-	for _, l := range f.Links {
-		x.empty("atom:link", "rel", l.Rel, "href", l.Href, "type", l.Type, "title", l.Title)
-	}
+	x.links("atom:link", f.Links)
 	x.text("language", f.Language)
 	x.text("copyright", f.Copyright)
 	x.text("generator", f.Generator)
@@ -559,6 +564,8 @@ func (x *xmlWriter) rssItem(e *Entry) {
 		x.empty("enclosure", "url", enc.URL, "length", size(enc, "0"), "type", cmp.Or(enc.Type, typeUnknown))
 	}
 	x.text("comments", e.Comments)
+	x.links("atom:link", e.Links)
+	x.text("dc:rights", e.Rights)
 	if e.Image != "" {
 		x.empty("media:thumbnail", "url", e.Image)
 	}

@@ -51,10 +51,18 @@ type (
 		// The format has nothing for these (JSON Feed 1.1, "Extensions").
 		Source       *jsonSourceOut   `json:"_source,omitempty"`
 		Contributors []jsonAuthorOut  `json:"_contributors,omitempty"`
+		Links        []jsonLinkOut    `json:"_links,omitempty"`
+		Rights       string           `json:"_rights,omitempty"`
 		Comments     *jsonCommentsOut `json:"_comments,omitempty"`
 		Podcast      *jsonPodcastOut  `json:"_podcast,omitempty"`
 		Extensions   []Extension      `json:"_extensions,omitempty"`
 		Attributes   []Attribute      `json:"_attributes,omitempty"`
+	}
+	jsonLinkOut struct {
+		Rel   string `json:"rel"`
+		URL   string `json:"url"`
+		Type  string `json:"mime_type,omitempty"`
+		Title string `json:"title,omitempty"`
 	}
 	jsonCommentsOut struct {
 		URL string `json:"url"`
@@ -132,6 +140,10 @@ func jsonEntry(e *Entry) *jsonFeedEntry {
 	}
 	if e.isPodcast() {
 		out.Podcast = &jsonPodcastOut{int(e.Duration / time.Second), e.Episode, e.Season}
+	}
+	out.Rights = e.Rights
+	for _, l := range e.Links {
+		out.Links = append(out.Links, jsonLinkOut{l.Rel, l.Href, l.Type, l.Title})
 	}
 	if e.Comments != "" {
 		out.Comments = &jsonCommentsOut{e.Comments}

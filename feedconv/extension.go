@@ -13,8 +13,8 @@ import (
 //
 //   - Atom in RSS: author, id, link, published, updated; of an entry category,
 //     content, contributor, issued, modified, summary, title, too; of a feed logo
-//   - Dublin Core: author, creator, date, description, language, subject, title;
-//     of a feed rights; dcterms issued and modified; of an entry contributor and
+//   - Dublin Core: author, creator, date, description, language, rights, subject,
+//     title; dcterms issued and modified; of an entry contributor and
 //     dcterms created
 //   - iTunes: author, category, image, keywords, link, subtitle, summary, title;
 //     of an entry duration, episode, season
@@ -83,7 +83,7 @@ var mapped = sync.OnceValue(func() map[nsID]map[string]places {
 		},
 		nsDC: {
 			"author": anywhere, "creator": anywhere, "date": anywhere, "description": anywhere, "language": anywhere,
-			"subject": anywhere, "title": anywhere, "rights": ofFeed, "contributor": ofEntry,
+			"subject": anywhere, "title": anywhere, "rights": anywhere, "contributor": ofEntry,
 		},
 		nsDCTerms: {"issued": anywhere, "modified": anywhere, "created": ofEntry},
 		nsITunes: {

@@ -163,6 +163,9 @@ type Entry struct {
 	// others; nil when the entry does not say so. What is unknown of it is
 	// empty.
 	Source *Source
+	// Links are the links of other relations than those above: related, via, license ….
+	Links  []Link
+	Rights string // plain text
 	// Attributes and Extensions are as in [Feed].
 	Attributes []Attribute
 	Extensions []Extension

@@ -130,6 +130,7 @@ func (d *draft) finish() {
 	e.Authors, e.Contributors = persons(e.Authors), persons(e.Contributors)
 	e.Categories = uniqueStrings(e.Categories)
 	e.Enclosures = uniqueEnclosures(e.Enclosures)
+	e.Links = uniqueLinks(e.Links)
 	switch {
 	case e.GUID != "":
 		e.ID = e.GUID
@@ -345,6 +346,19 @@ func uniqueEnclosures(list []Enclosure) []Enclosure {
 		out[i].Type = cmp.Or(out[i].Type, e.Type)
 		if out[i].Length < 0 {
 			out[i].Length = e.Length
+		}
+	}
+	return out
+}
+
+// uniqueLinks drops repeated links, and those that nobody may follow.
+func uniqueLinks(list []Link) []Link {
+	var out []Link
+	seen := make(map[Link]bool, len(list))
+	for _, l := range list {
+		if l.Href = link(l.Href); l.Href != "" && !seen[l] && len(out) < maxList {
+			seen[l] = true
+			out = append(out, l)
 		}
 	}
 	return out

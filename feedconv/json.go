@@ -243,6 +243,16 @@ func (d *jsonDoc) jsonFeedItem(item jsonValue) bool {
 			e.Categories = append(e.Categories, jsonStrings(v)...)
 		case "language":
 			e.Language = v.scalar()
+		case "_links":
+			v.list(func(l jsonValue) {
+				e.Links = append(e.Links, Link{
+					Rel: linkRel(l.get("rel").scalar()), Href: d.url(l.get("url").scalar()),
+					Type: cleanLine(l.get("mime_type").scalar()), Title: titleText(l.get("title").scalar(), false),
+				})
+			})
+			e.Links = otherLinks(e.Links)
+		case "_rights":
+			e.Rights = PlainText(v.scalar(), typePlain)
 		case "_comments":
 			e.Comments = d.url(cmp.Or(v.get("url").scalar(), v.scalar()))
 		case "_contributors":

@@ -155,6 +155,7 @@ func (d *draft) modules(x ext.Extensions) {
 	e.Categories = append(e.Categories, moduleCategories(x)...)
 	e.Categories = append(e.Categories, values(dc, "subject")...)
 	e.Language = cmp.Or(e.Language, value(dc, "language"))
+	e.Rights = cmp.Or(e.Rights, PlainText(value(dc, "rights"), typeHTML))
 	e.Image = cmp.Or(moduleImage(itunes), e.Image)
 	d.media(x["media"], 0)
 	for _, s := range []string{value(itunes, "summary"), value(itunes, "subtitle"), value(dc, "description")} {
@@ -302,6 +303,7 @@ func (d *draft) atom(x ext.Extensions) {
 	}
 	links := atomLinks(x)
 	e.Link = cmp.Or(e.Link, alternate(links))
+	e.Links = append(e.Links, otherLinks(links)...)
 	for _, l := range m["link"] {
 		if linkRel(l.Attrs["rel"]) == "enclosure" {
 			e.Enclosures = append(e.Enclosures, enclosure(l.Attrs["href"], l.Attrs["type"], l.Attrs["length"]))

@@ -48,7 +48,13 @@ type Entry struct {
 	// People are the authors and contributors of whom more is known than a name, or
 	// of whom there are several: Author and Contributors have them as text.
 	People []Person
+	// Relations are the links of other relations than those that have an extra.
+	Relations []Relation
+	Rights    string // who may do what with it, as text
 }
+
+// Relation is a link of an entry: related, via, license ….
+type Relation struct{ Rel, URL, Type, Title string }
 
 // Person is somebody who took part in an entry.
 type Person struct {
@@ -127,10 +133,12 @@ const (
 	FieldSeason
 	FieldFullText
 	FieldPeople
+	FieldRelations
+	FieldRights
 
 	// Obligatory are the fields without which an entry is malformed.
 	Obligatory = FieldTitle | FieldID | FieldContent | FieldFeed
-	AllFields  = FieldPeople<<1 - 1
+	AllFields  = FieldRights<<1 - 1
 	// Extras are the fields that are in the file extras.
 	Extras = AllFields &^ (FieldFeedContent<<1 - 1)
 )
@@ -187,6 +195,8 @@ func (v *value) copy(e, from *Entry) {
 		*to = *v.of(from).(*[]Enclosure)
 	case *[]Person:
 		*to = *v.of(from).(*[]Person)
+	case *[]Relation:
+		*to = *v.of(from).(*[]Relation)
 	case *Source:
 		*to = *v.of(from).(*Source)
 	case *FullText:

@@ -29,6 +29,8 @@ var extras = []value{
 	{field: FieldLanguage, name: "language", of: func(e *Entry) any { return &e.Language }, line: oneLine},
 	{field: FieldContributors, name: "contributor", of: func(e *Entry) any { return &e.Contributors }, line: oneLine},
 	{field: FieldPeople, name: "person", of: func(e *Entry) any { return &e.People }, line: oneLine},
+	{field: FieldRelations, name: "relation", of: func(e *Entry) any { return &e.Relations }, line: oneField},
+	{field: FieldRights, name: "rights", of: func(e *Entry) any { return &e.Rights }, line: clean},
 	{field: FieldSource, name: "source", of: func(e *Entry) any { return &e.Source }, line: oneField},
 	{field: FieldDuration, name: "duration", of: func(e *Entry) any { return &e.Duration }},
 	{field: FieldEpisode, name: "episode", of: func(e *Entry) any { return &e.Episode }},
@@ -74,6 +76,12 @@ func (v *value) appendLines(b []byte, e *Entry) []byte {
 		for _, p := range *of {
 			if v.line(p.Role) != "" && v.line(p.Name)+v.line(p.Email)+v.line(p.URL) != "" {
 				b = v.appendLine(b, v.line(p.Role), v.line(p.Name), v.line(p.Email), v.line(p.URL))
+			}
+		}
+	case *[]Relation:
+		for _, r := range *of {
+			if v.line(r.Rel) != "" && v.line(r.URL) != "" {
+				b = v.appendLine(b, v.line(r.Rel), v.line(r.URL), v.line(r.Type), v.line(r.Title))
 			}
 		}
 	case *Source:
@@ -158,6 +166,10 @@ func (v *value) take(e *Entry, rest []byte) {
 	case *[]Person:
 		if p := (Person{Role: next(), Name: next(), Email: next(), URL: next()}); p.Role != "" && p.Name+p.Email+p.URL != "" {
 			*to = append(*to, p)
+		}
+	case *[]Relation:
+		if r := (Relation{Rel: next(), URL: next(), Type: next(), Title: next()}); r.Rel != "" && r.URL != "" {
+			*to = append(*to, r)
 		}
 	case *Source:
 		if *to == (Source{}) {

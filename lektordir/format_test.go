@@ -55,8 +55,9 @@ func TestEntryRoundTrip(t *testing.T) {
 		Enclosures: []Enclosure{{"http://example.com/a.mp3", "audio/mpeg", 12}, {"http://example.com/b", "", -1}},
 		Categories: []string{"one", "two words"}, Comments: "http://example.com/c", PubDateRaw: "yesterday",
 		Image: "http://example.com/i", Language: "de-AT", Contributors: []string{"C <c@example.com>", "D"}, Duration: 90 * time.Second, Episode: 3, Season: 1,
-		Source: Source{ID: "urn:s", Title: "S", URL: "http://example.com/s"},
-		People: []Person{{RoleAuthor, "A", "a@example.com", ""}, {RoleAuthor, "B", "", "http://example.com/b"}, {RoleContributor, "D", "", ""}, {RoleAuthor, "", "", ""}, {"", "E", "", ""}},
+		Source:    Source{ID: "urn:s", Title: "S", URL: "http://example.com/s"},
+		People:    []Person{{RoleAuthor, "A", "a@example.com", ""}, {RoleAuthor, "B", "", "http://example.com/b"}, {RoleContributor, "D", "", ""}, {RoleAuthor, "", "", ""}, {"", "E", "", ""}},
+		Relations: []Relation{{"via", "http://example.com/v", "text/html", "V"}, {"license", "http://example.com/l", "", ""}, {"", "http://example.com/", "", ""}}, Rights: "all\nreserved",
 	}
 	refs := deliver(t, d, v)
 	got, err := d.ReadEntry(refs[0], AllFields)
@@ -68,7 +69,8 @@ func TestEntryRoundTrip(t *testing.T) {
 		!got.Updated.Equal(want.Updated) || got.Summary != want.Summary || !slices.Equal(got.Enclosures, want.Enclosures) ||
 		!slices.Equal(got.Categories, want.Categories) || got.Comments != want.Comments || got.PubDateRaw != want.PubDateRaw ||
 		got.Image != want.Image || got.Language != want.Language || !slices.Equal(got.Contributors, want.Contributors) ||
-		got.Duration != want.Duration || got.Episode != want.Episode || got.Season != want.Season || got.Source != want.Source || !slices.Equal(got.People, want.People[:3]) {
+		got.Duration != want.Duration || got.Episode != want.Episode || got.Season != want.Season || got.Source != want.Source || !slices.Equal(got.People, want.People[:3]) ||
+		!slices.Equal(got.Relations, want.Relations[:2]) || got.Rights != want.Rights {
 		t.Errorf("%+v\nwant %+v", got, want)
 	}
 	base := d.Abs(refs[0])
@@ -78,6 +80,7 @@ func TestEntryRoundTrip(t *testing.T) {
 			"enclosure\thttp://example.com/a.mp3\taudio/mpeg\t12\nenclosure\thttp://example.com/b\t\t\ncomments\thttp://example.com/c\n" +
 			"pubdate-raw\tyesterday\nimage\thttp://example.com/i\nlanguage\tde-AT\ncontributor\tC <c@example.com>\ncontributor\tD\n" +
 			"person\tauthor\tA\ta@example.com\t\nperson\tauthor\tB\t\thttp://example.com/b\nperson\tcontributor\tD\t\t\n" +
+			"relation\tvia\thttp://example.com/v\ttext/html\tV\nrelation\tlicense\thttp://example.com/l\t\t\nrights\tall\\nreserved\n" +
 			"source\turn:s\tS\t\thttp://example.com/s\nduration\t90\nepisode\t3\nseason\t1\nsummary\tshort\\n\n",
 	} {
 		if got := read(t, filepath.Join(base, name)); got != want {

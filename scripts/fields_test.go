@@ -44,6 +44,7 @@ func TestFieldsReachTheDirectoryAndPublish(t *testing.T) {
 	for name, want := range map[string]string{
 		"author": "Ann, Bob <bob@a.example>\n",
 		"extras": "image\thttps://a.example/i.png\nlanguage\tfr-CA\ncontributor\tCy <cy@a.example>\ncontributor\tDi\n" +
+			"person\tauthor\tAnn\t\t\nperson\tauthor\tBob\tbob@a.example\t\nperson\tcontributor\tCy\tcy@a.example\t\nperson\tcontributor\tDi\t\t\n" +
 			"source\turn:other\tOther\thttps://other.example/\thttps://other.example/feed\nduration\t3723\nepisode\t7\nseason\t2\n",
 	} {
 		if got, err := os.ReadFile(filepath.Join(found[0], name)); err != nil || string(got) != want {
@@ -58,6 +59,7 @@ func TestFieldsReachTheDirectoryAndPublish(t *testing.T) {
 	var published struct {
 		Entries []struct {
 			Lang         string   `xml:"http://www.w3.org/XML/1998/namespace lang,attr"`
+			Authors      []string `xml:"author>name"`
 			Contributors []string `xml:"contributor>name"`
 			Source       struct {
 				ID    string `xml:"id"`
@@ -73,7 +75,7 @@ func TestFieldsReachTheDirectoryAndPublish(t *testing.T) {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	e := published.Entries[0]
-	if e.Lang != "fr-CA" || strings.Join(e.Contributors, "+") != "Cy+Di" || e.Source.ID != "urn:other" || e.Source.Title != "Other" || e.Duration != "3723" && e.Duration != "1:02:03" || e.Episode != "7" || e.Season != "2" {
+	if e.Lang != "fr-CA" || strings.Join(e.Authors, "+") != "Ann+Bob" || strings.Join(e.Contributors, "+") != "Cy+Di" || e.Source.ID != "urn:other" || e.Source.Title != "Other" || e.Duration != "3723" && e.Duration != "1:02:03" || e.Episode != "7" || e.Season != "2" {
 		t.Errorf("published: %+v\n%s", e, out)
 	}
 	if !strings.Contains(out, "https://a.example/i.png") {

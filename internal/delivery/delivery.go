@@ -122,7 +122,10 @@ func item(e *feedconv.Entry) lektordir.Item {
 			to.Author = strings.Join(persons(e.Authors), ", ")
 			to.Contributors = persons(e.Contributors)
 			to.People = append(people(lektordir.RoleAuthor, e.Authors), people(lektordir.RoleContributor, e.Contributors)...)
-			to.Image, to.Language = e.Image, e.Language
+			to.Image, to.Language, to.Rights = e.Image, e.Language, e.Rights
+			for _, l := range e.Links {
+				to.Relations = append(to.Relations, lektordir.Relation{Rel: l.Rel, URL: l.Href, Type: l.Type, Title: l.Title})
+			}
 			to.Duration, to.Episode, to.Season = e.Duration, e.Episode, e.Season
 			if e.Source != nil {
 				to.Source = lektordir.Source{ID: e.Source.ID, Title: e.Source.Title, Link: e.Source.Link, URL: e.Source.URL}

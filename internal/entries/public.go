@@ -19,7 +19,7 @@ func Public(e *lektordir.Entry) *lektordir.Entry {
 		p.Content, p.Type = p.FeedContent, p.FullText.Type
 		p.FeedContent, p.FullText = nil, lektordir.FullText{}
 	}
-	for _, s := range []*string{&p.Title, &p.ID, &p.Author, &p.Link, &p.Summary, &p.Comments, &p.Image, &p.Source.ID, &p.Source.Title, &p.Source.Link, &p.Source.URL} {
+	for _, s := range []*string{&p.Title, &p.ID, &p.Author, &p.Link, &p.Summary, &p.Comments, &p.Image, &p.Source.ID, &p.Source.Title, &p.Source.Link, &p.Source.URL, &p.Rights} {
 		*s = fetch.PublicText(*s)
 	}
 	for _, s := range []*string{&p.Link, &p.Comments, &p.Image, &p.Source.Link, &p.Source.URL} {
@@ -35,6 +35,11 @@ func Public(e *lektordir.Entry) *lektordir.Entry {
 	p.Contributors = slices.Clone(p.Contributors)
 	for i, c := range p.Contributors {
 		p.Contributors[i] = fetch.PublicText(c)
+	}
+	p.Relations = slices.DeleteFunc(slices.Clone(p.Relations), func(r lektordir.Relation) bool { return !feedconv.IsLink(r.URL) })
+	for i := range p.Relations {
+		r := &p.Relations[i]
+		r.Rel, r.URL, r.Title = fetch.PublicText(r.Rel), fetch.PublicText(r.URL), fetch.PublicText(r.Title)
 	}
 	p.People = slices.Clone(p.People)
 	for i := range p.People {

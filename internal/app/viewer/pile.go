@@ -19,9 +19,15 @@ func (p *pile) add(e *feedconv.Entry) {
 	b := &p.b
 	*b = (*b)[:0]
 	for _, s := range []string{
-		e.ID, e.GUID, e.Link, e.Title, e.Content, e.ContentType, e.Summary, e.SummaryType, e.Comments, e.Image, e.Language,
+		e.ID, e.GUID, e.Link, e.Title, e.Content, e.ContentType, e.Summary, e.SummaryType, e.Comments, e.Image, e.Language, e.Rights,
 	} {
 		b.Text(s)
+	}
+	b.Uint(uint64(len(e.Links)))
+	for _, l := range e.Links {
+		for _, s := range []string{l.Rel, l.Href, l.Type, l.Title} {
+			b.Text(s)
+		}
 	}
 	for _, list := range [][]feedconv.Person{e.Authors, e.Contributors} {
 		b.Uint(uint64(len(list)))
@@ -61,9 +67,12 @@ func (p *pile) entry(i int) (*feedconv.Entry, error) {
 	in := spill.NewDecoder(text)
 	e := &feedconv.Entry{}
 	for _, s := range []*string{
-		&e.ID, &e.GUID, &e.Link, &e.Title, &e.Content, &e.ContentType, &e.Summary, &e.SummaryType, &e.Comments, &e.Image, &e.Language,
+		&e.ID, &e.GUID, &e.Link, &e.Title, &e.Content, &e.ContentType, &e.Summary, &e.SummaryType, &e.Comments, &e.Image, &e.Language, &e.Rights,
 	} {
 		*s = in.Text()
+	}
+	for range in.Uint() {
+		e.Links = append(e.Links, feedconv.Link{Rel: in.Text(), Href: in.Text(), Type: in.Text(), Title: in.Text()})
 	}
 	for _, list := range []*[]feedconv.Person{&e.Authors, &e.Contributors} {
 		for range in.Uint() {

@@ -470,7 +470,10 @@ func (v *viewer) entryOf(r *entries.Record, format feedconv.Format) feedconv.Ent
 		Summary: e.Summary, SummaryType: "text/plain",
 		Authors: personsOf(e, lektordir.RoleAuthor, fetch.PublicText(r.Author())), Published: r.Published(), Updated: e.Updated,
 		Categories: e.Categories, Comments: e.Comments, Image: e.Image, Language: e.Language,
-		Duration: e.Duration, Episode: e.Episode, Season: e.Season,
+		Duration: e.Duration, Episode: e.Episode, Season: e.Season, Rights: e.Rights,
+	}
+	for _, l := range e.Relations {
+		out.Links = append(out.Links, feedconv.Link{Rel: l.Rel, Href: l.URL, Type: l.Type, Title: l.Title})
 	}
 	out.Contributors = personsOf(e, lektordir.RoleContributor, e.Contributors...)
 	if out.Updated.IsZero() {

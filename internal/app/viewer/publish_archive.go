@@ -331,6 +331,10 @@ func (a *archiver) digest(r *entries.Record, e *feedconv.Entry) string {
 	for _, c := range e.Enclosures {
 		add("enclosure", c.URL, c.Type, fmt.Sprint(c.Length))
 	}
+	for _, l := range e.Links {
+		add("link "+l.Rel, l.Href, l.Type, l.Title)
+	}
+	add("rights", e.Rights)
 	add("comments", e.Comments)
 	add("image", e.Image)
 	add("language", e.Language)

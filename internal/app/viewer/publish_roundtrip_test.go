@@ -94,7 +94,7 @@ func kept(e *feedconv.Entry) map[string]any {
 	return map[string]any{
 		"authors": inParts(e.Authors), "contributors": inParts(e.Contributors), "categories": fmt.Sprintf("%q", e.Categories),
 		"enclosures": fmt.Sprintf("%v", enclosures), "comments": e.Comments, "image": e.Image, "language": e.Language, "duration": e.Duration,
-		"episode": e.Episode, "season": e.Season, "source": source, "link": e.Link, "title": e.Title, "published": e.Published.UTC(),
+		"episode": e.Episode, "season": e.Season, "source": source, "link": e.Link, "title": e.Title, "published": e.Published.UTC(), "links": fmt.Sprintf("%q", e.Links), "rights": e.Rights,
 	}
 }
 
@@ -131,6 +131,10 @@ func randomFeed(r *rand.Rand) *feedconv.Feed {
 			Duration: time.Duration(r.IntN(3)) * time.Minute, Episode: r.IntN(3), Season: r.IntN(2),
 			Source: &feedconv.Source{ID: "urn:s", Title: some("Elsewhere", "R&D's"), URL: "http://s.example/feed", Link: "http://s.example/"},
 		}
+		for n := range r.IntN(3) {
+			e.Links = append(e.Links, feedconv.Link{Rel: some("related", "via", "license"), Href: fmt.Sprintf("http://l.example/%d?a&b", n), Type: some("", "text/html"), Title: some("", "R&D's")})
+		}
+		e.Rights = some("", `© Ann, "all" rights & more`)
 		for n := range 1 + r.IntN(3) {
 			e.Authors = append(e.Authors, person(n))
 		}

@@ -167,12 +167,13 @@ func TestPile(t *testing.T) {
 	e := feedconv.Entry{
 		ID: "1", GUID: "2", Link: "3", Title: "4", Content: "5", ContentType: "6", Summary: "7", SummaryType: "8",
 		Authors: []feedconv.Person{{Name: "9", Email: "10", URL: "11"}}, Contributors: []feedconv.Person{{Name: "12"}, {URL: "13"}},
+		Links: []feedconv.Link{{Rel: "via", Href: "14", Type: "15", Title: "16"}}, Rights: "17",
 		Published: when, Updated: when.Add(time.Hour), Categories: []string{"14", "15"}, Enclosures: []feedconv.Enclosure{{URL: "16", Type: "17", Length: -1}},
 		Comments: "18", Image: "19", Language: "20", Duration: time.Minute, Episode: 21, Season: 22,
 		Source: &feedconv.Source{ID: "23", Title: "24", URL: "25", Link: "26"},
 	}
 	// These, entryOf leaves alone.
-	without := []string{"PublishedRaw", "Attributes", "Extensions"}
+	without := []string{"PublishedRaw", "Attributes", "Extensions", "Earlier"}
 	v := reflect.ValueOf(e)
 	for i := range v.NumField() {
 		if name := v.Type().Field(i).Name; v.Field(i).IsZero() != slices.Contains(without, name) {
