@@ -121,6 +121,7 @@ func item(e *feedconv.Entry) lektordir.Item {
 			to.Summary = feedconv.PlainText(e.Summary, e.SummaryType)
 			to.Author = strings.Join(persons(e.Authors), ", ")
 			to.Contributors = persons(e.Contributors)
+			to.People = append(people(lektordir.RoleAuthor, e.Authors), people(lektordir.RoleContributor, e.Contributors)...)
 			to.Image, to.Language = e.Image, e.Language
 			to.Duration, to.Episode, to.Season = e.Duration, e.Episode, e.Season
 			if e.Source != nil {
@@ -131,6 +132,18 @@ func item(e *feedconv.Entry) lektordir.Item {
 			}
 		},
 	}
+}
+
+// people returns persons with a role, none where a name alone says the same.
+func people(role string, list []feedconv.Person) []lektordir.Person {
+	if len(list) == 1 && list[0].Email == "" && list[0].URL == "" {
+		return nil
+	}
+	out := make([]lektordir.Person, len(list))
+	for i, p := range list {
+		out[i] = lektordir.Person{Role: role, Name: p.Name, Email: p.Email, URL: p.URL}
+	}
+	return out
 }
 
 // persons are those of whom anything is known.

@@ -563,13 +563,13 @@ func TestStaleTemporaries(t *testing.T) {
 	dir := t.TempDir()
 	write(t, dir, "url", "http://a/\n")
 	old := time.Now().Add(-2 * time.Hour)
-	for _, name := range []string{".etag123456789012345", ".headers512345678901234", ".mine123", ".etag", "seen"} {
+	for _, name := range []string{".etag1234567890123456", ".headers1234567890123456789", ".mine123", ".etag", "seen"} {
 		write(t, dir, name, "x")
 		if err := os.Chtimes(filepath.Join(dir, name), old, old); err != nil {
 			t.Fatal(err)
 		}
 	}
-	write(t, dir, ".error771234567890123", "young")
+	write(t, dir, ".error1234567890123456", "young")
 	s := load(t, dir)
 	s.NotModified(time.Now(), same())
 	save(t, s)
@@ -580,7 +580,7 @@ func TestStaleTemporaries(t *testing.T) {
 			}
 		}
 	})
-	if want := []string{".error771234567890123", ".etag", ".mine123", "checked", "next", "seen", "status", "url"}; !slices.Equal(got, want) {
+	if want := []string{".error1234567890123456", ".etag", ".mine123", "checked", "next", "seen", "status", "url"}; !slices.Equal(got, want) {
 		t.Errorf("there are %q, want %q", got, want)
 	}
 }

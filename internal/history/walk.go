@@ -102,7 +102,7 @@ func (s *Stop) Error() string {
 	return fmt.Sprintf("%s: %s", fetch.Brief(fetch.Public(s.URL)), s.Reason)
 }
 
-// Baseline is the end of a walk that nobody asked for: what came before it is no news.
+// Baseline is the end of a walk that nobody asked for: entries from before it are no news.
 // The zero value means none: the walk goes on to the first archive of all.
 type Baseline struct {
 	// URL is the archive that the subscription document named when nothing was missing;

@@ -399,9 +399,8 @@ func (w *writer) block(n *nethtml.Node) {
 			w.element("p", "", n, w.phrasing)
 		}
 	case atom.Pre:
-		// An element that scrolls takes the focus, so that keys can scroll it.
 		if !w.empty(n) {
-			w.element("pre", ` tabindex="0"`, n, w.phrasing)
+			w.element("pre", w.focus(), n, w.phrasing)
 		}
 	case atom.Hr:
 		w.b.WriteString("<hr>")
@@ -424,6 +423,15 @@ func (w *writer) block(n *nethtml.Node) {
 			w.element("div", "", n, w.flow)
 		}
 	}
+}
+
+// focus returns the attribute by which an element that scrolls takes the focus, so that
+// keys can scroll it. In a link nothing else may.
+func (w *writer) focus() string {
+	if w.link > 0 {
+		return ""
+	}
+	return ` tabindex="0"`
 }
 
 // list writes a list; whatever stands in it is an item.
@@ -577,7 +585,7 @@ func (w *writer) table(n *nethtml.Node) {
 	for _, g := range groups {
 		spans = spans && even(g.rows, groups[0].rows)
 	}
-	w.b.WriteString(`<table tabindex="0">`) // it scrolls, as pre does
+	w.b.WriteString("<table" + w.focus() + ">")
 	if caption != nil {
 		w.element("caption", "", caption, w.phrasing)
 	}

@@ -33,6 +33,7 @@ func TestClean(t *testing.T) {
 		{"image without an address in a link", `<p>a <a href="https://e.example/"><img src="" alt=" "></a></p>`, "<p>a  </p>"},
 		{"image with a name in a link", `<a href="https://e.example/"><img src="javascript:x" alt="i"></a>`, `<a href="https://e.example/" rel="noopener noreferrer">i</a>`},
 		{"what scrolls has the focus", "<pre>a\n  b</pre>", "<pre tabindex=\"0\">a\n  b</pre>"},
+		{"what scrolls in a link", `<a href="https://e.example/"><pre>a</pre></a>`, `<a href="https://e.example/" rel="noopener noreferrer"><pre>a</pre></a>`},
 		{"pixel by name", `<p>a<img src="https://pixel.wp.com/b.gif?host=x"></p>`, "<p>a</p>"},
 		{"image of data", `<img src="data:image/png;base64,AAAA" alt="dot">`, "dot"},
 		{"block in inline", `<b><p>x</p></b>`, "<p>x</p>"},
@@ -110,7 +111,7 @@ func FuzzClean(f *testing.F) {
 	}
 	allowed := map[string]string{
 		"a": " href rel ", "img": " src alt title width height loading decoding referrerpolicy ", "ol": " start ", "li": " value ",
-		"td": " colspan rowspan ", "th": " colspan rowspan ", "abbr": " title ", "dfn": " title ",
+		"td": " colspan rowspan ", "th": " colspan rowspan ", "abbr": " title ", "dfn": " title ", "pre": " tabindex ", "table": " tabindex ",
 	}
 	for name := range strings.FieldsSeq("b bdi bdo cite code del em i ins kbd mark q s samp small strong sub sup u var br wbr p pre hr blockquote ul dl dt dd table caption thead tbody tfoot tr figure figcaption details summary div h2 h3 h4 h5 h6") {
 		allowed[name] += ""

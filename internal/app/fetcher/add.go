@@ -122,6 +122,9 @@ func Add(ctx context.Context, o AddOptions, s *command.Streams) error {
 					later(a.task)
 				}
 				s.Report.Info("%s: subscribed (%s), %s", fetch.Public(a.URL), a.Title, units.Count(a.Summary.New+a.Summary.Updated, "entry"))
+				if !o.History && feeddir.HistoryOf(r.Dir, a.Hash).Linked().Prev != "" {
+					s.Report.Info("%s: it has archives; lektor-fetch history brings what is in them", fetch.Public(a.URL))
+				}
 			}
 			return nil
 		})

@@ -276,7 +276,7 @@ func TestOfAWalk(t *testing.T) {
 	}
 	update(t, r, Selection{})
 	before := tree()
-	sum := r.walk(t.Context(), task{hash: hash, history: true, named: true})
+	sum := r.walk(t.Context(), task{hash: hash, history: true, named: true}, func() {})
 	if after := tree(); sum.New != 2 || after != before {
 		t.Errorf("%+v\n%s\n%s", sum, before, after)
 	}
@@ -425,8 +425,8 @@ func (c hostile) try(t *testing.T, r *Runner, s *server.Server, l *log, now *tim
 	return wrong
 }
 
-// TestMendedLink: an archive whose link led nowhere is asked for again by who asks for the
-// feed by name, whatever was wrong, and once its publisher has mended it, older ones come.
+// TestMendedLink: history with the name of a feed asks again for an archive whose link led
+// nowhere, whatever was wrong with it. If the publisher has mended it, older ones come.
 func TestMendedLink(t *testing.T) {
 	r, s, l := setup(t, Options{})
 	for i, c := range []struct{ name, bad string }{
@@ -453,7 +453,7 @@ func TestMendedLink(t *testing.T) {
 		for range 2 {
 			update(t, r, named)
 			if h.Gap() == nil || !strings.Contains(l.String(), "error: ") {
-				t.Errorf("%s: nothing is missing: %s", c.name, l)
+				t.Fatalf("%s: nothing is missing: %s", c.name, l)
 			}
 			l.b.Reset()
 		}
@@ -1053,6 +1053,100 @@ func TestWithoutGuid(t *testing.T) {
 		if slices.Sort(got); fmt.Sprint(got) != "[One Three Two Zero]" {
 			t.Errorf("%s: %q", policy, got)
 		}
+	}
+}
+
+// TestHistoryBusy: history with the name of a feed fails if another process has the feed;
+// update leaves the feed to that process.
+func TestHistoryBusy(t *testing.T) {
+	s, err := server.New("127.0.0.1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.Close)
+	chain(s, 2)
+	pauses := 0
+	d, err := lektordir.Create(filepath.Join(t.TempDir(), "feeds"), &lektordir.Options{Sleep: func(ctx context.Context, _ time.Duration) error {
+		pauses++
+		return ctx.Err()
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, l := newRunner(t, d)
+	hash := visited(t, r, s)
+	other, err := r.Writer.Begin(hash)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		sel   Selection
+		fails bool
+	}{
+		{Selection{Feeds: []string{hash}}, false},
+		{Selection{Feeds: []string{hash}, History: true, Unnamed: true}, false},
+		{Selection{All: true, History: true}, false},
+		{Selection{Feeds: []string{hash}, History: true}, true},
+		{Selection{Feeds: []string{hash}, Pages: 2}, true},
+	} {
+		pauses = 0
+		sum := update(t, r, c.sel)
+		if got := l.String(); sum.Busy != 1 || strings.Contains(got, "error: ") != c.fails || !strings.Contains(got, "another process is fetching") || (pauses > 0) != c.fails {
+			t.Errorf("%+v: %+v, %d pauses, %s", c.sel, sum, pauses, got)
+		}
+		l.b.Reset()
+	}
+	err = r.first(t.Context(), &Added{Hash: hash, URL: s.URL("/feed")}, nil, true)
+	if err == nil || !strings.Contains(err.Error(), "its history was not fetched: another process is fetching the feed") {
+		t.Error(err)
+	}
+	other.Close()
+	if sum := update(t, r, Selection{Feeds: []string{hash}, History: true}); sum.New != 4 || l.String() != "" {
+		t.Errorf("%+v, %s", sum, l)
+	}
+}
+
+// TestHistoryProgress: a walk counts documents as they come. If it is stopped, a message
+// says how many are kept; they are not asked for again.
+func TestHistoryProgress(t *testing.T) {
+	var mu sync.Mutex
+	steps := map[string]int{}
+	o := early()
+	o.Progress = func(what string, total int) (func(), func()) {
+		mu.Lock()
+		defer mu.Unlock()
+		steps[what] -= total
+		return func() { mu.Lock(); steps[what]++; mu.Unlock() }, func() {}
+	}
+	r, s, l := setup(t, o)
+	chain(s, 9)
+	hash := subscribeTo(t, r, s.URL("/feed"))[0]
+	ctx, cancel := context.WithCancel(t.Context())
+	left := 4
+	r.reached = func(where string) {
+		if where == "spooled" {
+			if left--; left == 0 {
+				cancel()
+			}
+		}
+	}
+	whole := Selection{Feeds: []string{hash}, History: true}
+	if _, err := r.Update(ctx, whole); err == nil {
+		t.Error("it was not stopped")
+	}
+	if got := l.String(); got != "stopped; 4 documents of archives came, and will not be asked for again\n" {
+		t.Error(got)
+	}
+	if steps["older documents"] != 4 || steps["fetching"] != 0 {
+		t.Errorf("%v", steps)
+	}
+	l.b.Reset()
+	asked(s)
+	if sum := update(t, r, whole); sum.Requested != 5 || sum.Reused != 4 || asked(s) != "/feed /5 /4 /3 /2 /1" || l.String() != "" {
+		t.Errorf("%+v, %s", sum, l)
+	}
+	if steps["older documents"] != 9 {
+		t.Errorf("%v", steps)
 	}
 }
 

@@ -40,7 +40,7 @@ type task struct {
 	last            bool      // of its host that is queued
 	history         bool      // all its archives are wanted
 	fullText        bool      // pages of entries that were delivered without are wanted
-	began           time.Time // when the visit before its walk did
+	began           time.Time // result.began of the visit before its walk
 	pages           int       // so many of its pages are wanted, or AllPages; 0 for none
 }
 

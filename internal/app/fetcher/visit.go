@@ -34,6 +34,7 @@ type visit struct {
 	txn     *lektordir.Txn // nil until the feed was locked
 	st      *feeddir.Visit // nil until the state was loaded
 	began   time.Time      // before the document was asked for
+	short   bool           // entries of the document are missing
 	claimed bool           // there was a marker, to be cleared after the request
 	req     *fetch.Request
 	resp    *fetch.Response
@@ -65,11 +66,14 @@ func (v *visit) end(res result) bool {
 	if v.txn != nil {
 		v.txn.Close()
 	}
-	res.hash, res.began = v.t.hash, v.began
+	res.hash = v.t.hash
+	if !v.short {
+		res.began = v.began
+	}
 	switch {
 	case v.t.quiet:
 	case res.kind == broken && v.r.disk.add(prefixed(v.name, res.err)):
-	case res.kind == broken, res.kind == failed && v.t.named:
+	case res.kind == broken, res.err != nil && v.t.named:
 		v.r.report.Error("%s", prefixed(v.name, res.err))
 	case res.kind == failed:
 		v.r.report.Info("%s", prefixed(v.name, res.err))
@@ -120,14 +124,31 @@ func (v *visit) clear() {
 	}
 }
 
+// waits reports whether the user asked for the feed's history by name, which another
+// process that has the feed need not fetch.
+func (v *visit) waits() bool { return v.t.named && (v.t.history || v.t.pages != 0) }
+
+var errHistoryBusy = errors.New("its history was not fetched: another process is fetching the feed; try again later")
+
 // begin locks the feed and looks whether it is to be fetched.
 func (v *visit) begin() bool {
 	var err error
-	if v.txn, err = v.r.Writer.Begin(v.t.hash); err != nil {
-		if inUse := (*lektordir.BusyError)(nil); errors.As(err, &inUse) {
-			v.r.report.Info("%s: skipped, another process is fetching it", cmp.Or(v.name, v.t.hash))
-			return v.end(result{kind: busy})
+	if v.waits() {
+		v.txn, err = v.r.Writer.BeginWait(v.ctx, v.t.hash)
+	} else {
+		v.txn, err = v.r.Writer.Begin(v.t.hash)
+	}
+	if inUse := (*lektordir.BusyError)(nil); errors.As(err, &inUse) {
+		if v.waits() {
+			return v.end(result{kind: busy, err: errHistoryBusy})
 		}
+		v.r.report.Info("%s: skipped, another process is fetching it", cmp.Or(v.name, v.t.hash))
+		return v.end(result{kind: busy})
+	}
+	switch {
+	case err != nil && v.ctx.Err() != nil:
+		return v.end(result{kind: skipped})
+	case err != nil:
 		return v.end(result{kind: broken, err: err})
 	}
 	if !v.t.force {
@@ -267,6 +288,7 @@ func (v *visit) keep() error {
 	}
 	if err == nil {
 		v.feed.Truncated = v.feed.Truncated || v.resp.Truncated
+		v.short = v.feed.Truncated || v.resp.Short
 		v.out, err = v.r.stage(v.ctx, v.txn, policy, v.feed, v.full.article())
 	}
 	if err == nil && v.full != nil {
@@ -304,7 +326,8 @@ func (v *visit) linked() error {
 	if l.Prev != "" && old.Prev == "" && !v.t.history && !h.Baseline().Set() {
 		b := history.Baseline{URL: l.Prev, Since: v.began}
 		if v.st.ReadBefore() {
-			// Archives are new to the feed: those that its documents since had are no news.
+			// The feed has got archives since. Entries that it published before its last
+			// document are no news.
 			b = history.Baseline{Since: v.st.LastRead()}
 		}
 		if err := h.SetBaseline(b); err != nil {
@@ -343,7 +366,7 @@ func (v *visit) walk(read bool) bool {
 // settle takes note that nothing is missing. What a walk left that was killed at its end
 // is removed.
 func (v *visit) settle(h *feeddir.History, read bool) error {
-	if read {
+	if read && !v.short {
 		if err := h.Settle(v.began); err != nil {
 			return err
 		}

@@ -19,6 +19,7 @@ import (
 	"github.com/lektordir/lektor/internal/feeddir"
 	"github.com/lektordir/lektor/internal/fetch"
 	"github.com/lektordir/lektor/internal/history"
+	"github.com/lektordir/lektor/internal/units"
 	"github.com/lektordir/lektor/lektordir"
 )
 
@@ -46,6 +47,7 @@ type walking struct {
 	r    *Runner
 	t    task
 	name string // of the feed, in messages
+	step func() // counts a document that was asked for
 
 	txn    *lektordir.Txn
 	st     *feeddir.State
@@ -60,6 +62,7 @@ type walking struct {
 
 	staged       []passed // not committed yet
 	new, updated int      // entries of staged
+	delivered    int      // documents of way
 
 	sum   Summary
 	after time.Duration // what a server that failed wants to be left alone for
@@ -77,10 +80,8 @@ func (r *Runner) walks(ctx context.Context, tasks []task) (sum Summary) {
 	if len(tasks) == 0 {
 		return sum
 	}
-	step, end := func() {}, func() {}
-	if r.opts.Progress != nil {
-		step, end = r.opts.Progress(len(tasks))
-	}
+	// The last document alone says that there are no more.
+	step, end := r.progress("older documents", 0)
 	defer end()
 	sums := make([]Summary, len(tasks))
 	var g errgroup.Group
@@ -88,9 +89,8 @@ func (r *Runner) walks(ctx context.Context, tasks []task) (sum Summary) {
 	for i, t := range tasks {
 		g.Go(func() error {
 			if ctx.Err() == nil {
-				sums[i] = r.walk(ctx, t)
+				sums[i] = r.walk(ctx, t, step)
 			}
-			step()
 			return nil
 		})
 	}
@@ -98,16 +98,16 @@ func (r *Runner) walks(ctx context.Context, tasks []task) (sum Summary) {
 	for _, s := range sums {
 		sum.walked(s)
 	}
+	if sum.kept > 0 {
+		r.report.Info("stopped; %s of archives came, and will not be asked for again", units.Count(sum.kept, "document"))
+	}
 	return sum
 }
 
 // walk makes one walk, and reports what went wrong. Its summary has entries and
-// documents only.
-func (r *Runner) walk(ctx context.Context, t task) Summary {
-	if t.began.IsZero() {
-		t.began = r.now()
-	}
-	w := &walking{r: r, t: t, name: fetch.Public(t.url)}
+// documents only. step is called for each document.
+func (r *Runner) walk(ctx context.Context, t task, step func()) Summary {
+	w := &walking{r: r, t: t, name: fetch.Public(t.url), step: step}
 	err := w.begin(ctx)
 	if err == nil {
 		if t.pages != 0 {
@@ -121,6 +121,9 @@ func (r *Runner) walk(ctx context.Context, t task) Summary {
 	}
 	if w.txn != nil {
 		w.txn.Close()
+	}
+	if ctx.Err() != nil && t.pages == 0 {
+		w.sum.kept = len(w.way) - w.delivered
 	}
 	inUse := (*lektordir.BusyError)(nil)
 	switch {
@@ -203,7 +206,11 @@ func (w *walking) archives(ctx context.Context) error {
 		return err
 	}
 	if walk.Stopped() == nil && !walk.Waits() {
-		if err := errors.Join(w.h.Whole(), w.h.Settle(w.t.began)); err != nil {
+		err := w.h.Whole()
+		if err == nil && !w.t.began.IsZero() {
+			err = w.h.Settle(w.t.began)
+		}
+		if err != nil {
 			return err
 		}
 	}
@@ -329,6 +336,7 @@ func (w *walking) get(ctx context.Context, url, from string) (*feeddir.Spooled, 
 		return nil, context.Cause(ctx)
 	}
 	w.sum.Requested++
+	w.step()
 	w.r.at("requested")
 	switch {
 	case err != nil:
@@ -522,6 +530,7 @@ func (w *walking) commit() error {
 			return err
 		}
 	}
+	w.delivered += len(w.staged)
 	w.staged = nil
 	w.txn = w.txn.Next()
 	return nil

@@ -57,7 +57,7 @@ func (r *Runner) Watch(ctx context.Context, ready func()) error {
 	walk := func(t task) {
 		select {
 		case slots <- struct{}{}:
-			r.walk(ctx, t)
+			r.walk(ctx, t, func() {})
 			<-slots
 		case <-ctx.Done():
 		}

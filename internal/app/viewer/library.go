@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"hash/maphash"
 	"iter"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -235,14 +236,47 @@ func (l *library) Feeds(ctx context.Context) ([]tui.Feed, error) {
 		return nil, err
 	}
 	s := l.store()
-	list := make([]tui.Feed, len(hashes))
+	list, ids := make([]tui.Feed, len(hashes)), make([]string, len(hashes))
 	err = entries.Parallel(ctx, len(hashes), func(i int) {
 		// What is malformed was told by ls and check.
 		if f, err := l.dir.ReadFeed(hashes[i]); err == nil {
-			list[i] = tui.Feed{Hash: f.Hash, Title: f.Title(), Folders: s.Folders(f.Hash)}
+			list[i], ids[i] = tui.Feed{Hash: f.Hash, Title: f.Title(), Folders: s.Folders(f.Hash)}, f.ID
 		}
 	})
+	tellApart(list, ids)
 	return slices.DeleteFunc(list, func(f tui.Feed) bool { return f.Hash == "" }), err
+}
+
+// tellApart sets Apart of feeds that have a title in common: the host of the id, or the
+// whole id if the hosts are the same.
+func tellApart(list []tui.Feed, ids []string) {
+	titles, hosts := map[string]int{}, map[[2]string]int{}
+	title := func(i int) string { return query.Fold(tui.Plain(list[i].Title)) }
+	host := func(i int) string {
+		u, err := url.Parse(ids[i])
+		if err != nil {
+			return ""
+		}
+		return u.Host
+	}
+	for i := range list {
+		titles[title(i)]++
+		hosts[[2]string{title(i), host(i)}]++
+	}
+	for i := range list {
+		switch name := host(i); {
+		case titles[title(i)] == 1:
+		case name != "" && hosts[[2]string{title(i), name}] == 1:
+			list[i].Apart = name
+		default:
+			id := fetch.Public(ids[i])
+			_, rest, ok := strings.Cut(id, "://")
+			list[i].Apart = cmp.Or(rest, id)
+			if !ok {
+				list[i].Apart = id
+			}
+		}
+	}
 }
 
 func (l *library) List(ctx context.Context, feeds ...string) iter.Seq2[[]lektordir.Ref, error] {

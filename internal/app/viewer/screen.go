@@ -100,7 +100,7 @@ func (l layout) row(b *bytes.Buffer, r *entries.Record, title string) {
 const dateWidth = len("Mon 10:05")
 
 // readable writes a time as a person would say it on a day: the hour today, with
-// the weekday in the six days before, the day of this year, and else the year.
+// the weekday in the six days before, the day of this year, and else the month and the year.
 // What is still to come has no weekday, which would be taken for the last one.
 func readable(t, now time.Time) string {
 	t = t.In(now.Location())
@@ -112,7 +112,7 @@ func readable(t, now time.Time) string {
 	case t.Year() == now.Year():
 		return t.Format("2 Jan")
 	}
-	return t.Format("2006")
+	return t.Format("Jan 2006")
 }
 
 // day numbers the days of the calendar, of which some have 23 or 25 hours.

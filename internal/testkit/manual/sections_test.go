@@ -71,7 +71,9 @@ func lacks(page string) (list []string) {
 
 // names are the names of variables on a line of mdoc.
 func names(line string) []string {
-	return slices.DeleteFunc(strings.Fields(line), func(w string) bool { return strings.Trim(w, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_") != "" })
+	return slices.DeleteFunc(strings.Fields(line), func(w string) bool {
+		return strings.Trim(w, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_") != ""
+	})
 }
 
 // TestLacks: each of these is missed.

@@ -13,6 +13,7 @@ import (
 type Feed struct {
 	Hash    string
 	Title   string
+	Apart   string   // what tells it from other feeds of the same title, "" where there is none
 	Folders []string // paths of names with '/' between them
 }
 

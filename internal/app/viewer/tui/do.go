@@ -194,6 +194,18 @@ func (m *model) read() tea.Cmd {
 	return tea.Batch(cmds...)
 }
 
+// follow shows the entry that the cursor of the list is on, if another one is seen beside it.
+// It stays unread.
+func (m *model) follow() tea.Cmd {
+	it, ok := m.current()
+	p := &m.page
+	if !ok || m.focus != listPane || p.key == (key{}) || p.key == keyOf(it.ref) || m.textWidth() == 0 {
+		return nil
+	}
+	*p = reading{ref: it.ref, key: keyOf(it.ref), seq: p.seq}
+	return tea.Batch(m.dropPicture(), m.layOut())
+}
+
 // layOut makes the text of the entry that is read fit its pane.
 func (m *model) layOut() tea.Cmd {
 	p := &m.page

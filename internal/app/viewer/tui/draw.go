@@ -204,7 +204,13 @@ func (m *model) drawTree(width, room int) (string, []string) {
 		}
 		depth := min(n.depth, max(0, width/3))
 		left := cursorMark(i == t.at) + strings.Repeat(" ", depth) + sign
-		name := fit(Plain(termsafe.Brief(n.title)), width-len(left)-len(count)-1)
+		room := width - len(left) - len(count) - 1
+		name := fit(Plain(termsafe.Brief(n.title)), room)
+		if n.apart != "" && room > 8 {
+			apart := Plain(termsafe.Brief(n.apart))
+			most := min(termsafe.Width(apart), room/2)
+			name = fit(Plain(termsafe.Brief(n.title)), room-most-1) + " " + fit(ends(apart, most), most)
+		}
 		s := plainStyle
 		if n.unread > 0 {
 			s = unreadText

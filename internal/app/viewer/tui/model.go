@@ -294,7 +294,7 @@ func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	}
 	m.clock.wake()
 	cmd := m.take(msg)
-	return m, guarded(tea.Batch(cmd, m.readRows()))
+	return m, guarded(tea.Batch(cmd, m.follow(), m.readRows()))
 }
 
 func (m *model) take(msg tea.Msg) tea.Cmd {

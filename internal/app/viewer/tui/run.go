@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -145,6 +146,10 @@ func (m *model) withCommand(words []string, do func(ctx context.Context, env, ar
 		return nil
 	}
 	ctx, d := m.ctx, m.disk
+	_, chosen := m.chosen()
+	if !chosen && len(words) > 0 && !slices.ContainsFunc(words, func(w string) bool { return strings.Contains(w, "{{") }) {
+		return func() tea.Msg { return do(ctx, nil, words) } // it needs no entry
+	}
 	return m.onChosen(func(ref lektordir.Ref) tea.Cmd {
 		return func() tea.Msg {
 			argv, err := d.Command(ctx, ref, words)

@@ -101,6 +101,7 @@ const (
 type node struct {
 	id
 	title  string
+	apart  string // shown behind the title
 	depth  int
 	counts bool // unread and any mean something
 	unread int
@@ -284,7 +285,7 @@ func (s *shelf) addFeeds(feeds []*onShelf, in string, depth int) {
 	})
 	for _, f := range feeds {
 		s.nodes = append(s.nodes, node{
-			id: id{kind: feedNode, name: f.Hash, in: in}, title: f.Title, depth: depth, counts: true, unread: f.Unread, any: f.All,
+			id: id{kind: feedNode, name: f.Hash, in: in}, title: f.Title, apart: f.Apart, depth: depth, counts: true, unread: f.Unread, any: f.All,
 		})
 	}
 }
