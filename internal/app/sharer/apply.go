@@ -28,7 +28,6 @@ type applier struct {
 	step    func() // called before each change of a file
 	waiting int    // actions that could not be done yet
 	done    [setFlags + 1]int
-	trouble error
 }
 
 // errStop tells that nothing more can be applied, as the store cannot be written.

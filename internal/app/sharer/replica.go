@@ -209,6 +209,9 @@ const frameSize = 1 << 10
 // follow makes the lektor-dir what the set says.
 func (r *run) follow(ctx context.Context, p *replica, l *local, actions []action) (*applier, error) {
 	a := &applier{r: &r.reader, local: l, base: p.base, store: p.store, step: r.c.step}
+	if len(actions) == 0 {
+		return a, nil
+	}
 	bad := a.apply(ctx, actions)
 	if errors.As(bad, new(*errStop)) {
 		return a, bad

@@ -173,17 +173,6 @@ func (s *set) sorted(want func(feed string, m *mark) bool) []*mark {
 	return out
 }
 
-// sortedOf returns the marks of a feed in the order of their ids.
-func (s *set) sortedOf(feed string) []*mark {
-	marks := s.marks[feed]
-	out := make([]*mark, 0, len(marks))
-	for _, m := range marks {
-		out = append(out, m)
-	}
-	slices.SortFunc(out, func(a, b *mark) int { return strings.Compare(a.id, b.id) })
-	return out
-}
-
 // inConflict returns all items in conflict.
 func (s *set) inConflict() []*feedsync.Item {
 	out := slices.DeleteFunc(s.subs.Items(), func(it *feedsync.Item) bool { return !it.Conflict })

@@ -438,6 +438,7 @@ func (st *store) writeAll(s *set, base baseline) error {
 
 // write appends a block, behind the end of the last action.
 func (st *store) write(lines []byte, durable bool) error {
+	st.step()
 	if st.log == nil {
 		f, err := os.OpenFile(st.path, os.O_WRONLY|syscall.O_NOFOLLOW, 0)
 		if err != nil {
@@ -450,7 +451,6 @@ func (st *store) write(lines []byte, durable bool) error {
 		}
 		st.log = f
 	}
-	st.step()
 	b := st.end
 	if lines != nil {
 		b = appendBlock(b, lines)

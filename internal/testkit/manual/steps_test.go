@@ -724,6 +724,10 @@ var sharing = []step{
 		then:   `test -z "$(lektor-share status)"; test -z "$(lektor-share conflicts -o item)"`,
 	},
 	{
+		starts: "lektor-share conflicts -o item | lektor-share resolve - theirs",
+		then:   `test -z "$(lektor-share conflicts -o item)"`,
+	},
+	{
 		starts: "lektor-share merge mine.opml theirs.opml > both.opml",
 		before: `for n in mine theirs; do
 	echo "<opml version='2.0' xmlns:sx='https://www.microsoft.com/schemas/rss/sse'><head/><body><outline text='$n'><sx:sync id='$n' version='1'><sx:history by='$n'/></sx:sync></outline></body></opml>" >$n.opml
