@@ -33,7 +33,13 @@ func atomFeed(a *atom.Feed, doc *tidied, opts Options) *Feed {
 	f.Updated, _ = firstDate([]string{a.Updated, value(terms, "modified"), value(dc, "date")})
 	f.Published, _ = firstDate([]string{value(terms, "issued")})
 
-	addAll(f, a.Entries, opts, func(e *atom.Entry, number int) *draft { return atomEntry(e, doc, number) })
+	addAll(f, a.Entries, opts, func(e *atom.Entry, number int) *draft {
+		d := atomEntry(e, doc, number)
+		if later := doc.later[number]; later != nil {
+			d.earlier = atomEntry(earlierAtom(e, later), doc, number)
+		}
+		return d
+	})
 	return f
 }
 

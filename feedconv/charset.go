@@ -24,49 +24,59 @@ import (
 
 // decodeBytes caps, gunzips and converts the document to UTF-8 without BOM.
 // A document over the cap is a *LimitError, an empty one a *NotFeedError. The
-// result is valid UTF-8; it may share memory with raw.
-func decodeBytes(raw []byte, opts Options) (text []byte, warnings []Warning, err error) {
+// result is valid UTF-8; it may share memory with raw. earlier is the text as it was
+// once read, where its charset was not found, else nil; see [Entry.Earlier].
+func decodeBytes(raw []byte, opts Options) (text, earlier []byte, warnings []Warning, err error) {
 	limit := opts.MaxBytes
 	if limit <= 0 {
 		limit = DefaultMaxBytes
 	}
 	if int64(len(raw)) > limit {
-		return nil, nil, &LimitError{Limit: "bytes", Max: limit}
+		return nil, nil, nil, &LimitError{Limit: "bytes", Max: limit}
 	}
 	if len(raw) >= 3 && raw[0] == 0x1f && raw[1] == 0x8b && raw[2] == 8 {
 		plain, err := gunzip(raw, limit)
 		switch {
 		case isLimit(err):
-			return nil, nil, err
+			return nil, nil, nil, err
 		case err != nil && len(plain) == 0:
-			return nil, nil, &NotFeedError{What: "damaged gzip data"}
+			return nil, nil, nil, &NotFeedError{What: "damaged gzip data"}
 		case err != nil:
 			warnings = append(warnings, Warning{Text: "the gzip data ends early or is damaged; what could be read is used"})
 		}
 		raw = plain
 	}
-	text, w := DecodeText(raw, opts.ContentType)
+	text, late, w := toUTF8(raw, opts.ContentType)
+	text = cutBOM(text)
+	if late {
+		earlier = cutBOM(decodeEarlier(raw))
+	}
 	warnings = append(warnings, w...)
 	if blank(text) {
-		return nil, warnings, &NotFeedError{What: "an empty document"}
+		return nil, nil, warnings, &NotFeedError{What: "an empty document"}
 	}
-	return text, warnings, nil
+	return text, earlier, warnings, nil
 }
 
 // DecodeText gives a text in UTF-8, without a byte order mark, whatever charset
 // it is in. What the bytes themselves prove goes before the charset of an HTTP
 // Content-Type (empty when there is none), that before an XML declaration in the
 // text, and that before what the bytes look like: UTF-8 but for stray bytes, a
-// charset of eastern Asia, Cyrillic or Greek, else windows-1252. Bytes that fit
+// charset of eastern Asia, Cyrillic, Greek, Hebrew, Arabic, Thai, central Europe,
+// Turkish or Baltic, else windows-1252. Bytes that fit
 // nowhere become U+FFFD; warnings tell what was not certain. The result is valid
 // UTF-8; it may share memory with b. There is no limit: the result has at most
 // three times the size of b.
 func DecodeText(b []byte, contentType string) (text []byte, warnings []Warning) {
-	text, warnings = toUTF8(b, contentType)
+	text, _, warnings = toUTF8(b, contentType)
+	return cutBOM(text), warnings
+}
+
+func cutBOM(text []byte) []byte {
 	for bytes.HasPrefix(text, []byte("\uFEFF")) {
 		text = text[3:]
 	}
-	return text, warnings
+	return text
 }
 
 // blank reports whether nothing but white space and NULs is in b.
@@ -105,28 +115,29 @@ func gunzip(raw []byte, limit int64) ([]byte, error) {
 }
 
 // toUTF8 finds the document's charset. What the bytes themselves prove goes
-// before what labels say, since labels are wrong more often than bytes are.
-func toUTF8(b []byte, contentType string) ([]byte, []Warning) {
+// before what labels say, since labels are wrong more often than bytes are. late tells
+// that it is a charset that was once not found.
+func toUTF8(b []byte, contentType string) (text []byte, late bool, warnings []Warning) {
 	if enc, skip := byteOrder(b); enc != nil {
 		out, bad := decodeWith(enc, b[skip:])
 		if bad > 0 {
-			return out, []Warning{damaged(bad)}
+			return out, false, []Warning{damaged(bad)}
 		}
-		return out, nil
+		return out, false, nil
 	}
 	if bytes.HasPrefix(b, []byte("\xEF\xBB\xBF")) {
 		b = b[3:]
 		if utf8.Valid(b) {
-			return b, nil
+			return b, false, nil
 		}
-		return mixed(b)
+		out, w := mixed(b)
+		return out, false, w
 	}
 	valid, ascii := utf8.Valid(b), isASCII(b)
 	if valid && ascii && bytes.IndexByte(b, 0x1b) < 0 && !bytes.Contains(b, []byte("~{")) {
-		return b, nil // the same in every charset that is left
+		return b, false, nil // the same in every charset that is left
 	}
 	u := countUTF8(b)
-	var warnings []Warning
 	for _, label := range []string{contentTypeCharset(contentType), declaredCharset(b)} {
 		if label == "" {
 			continue
@@ -148,26 +159,38 @@ func toUTF8(b []byte, contentType string) ([]byte, []Warning) {
 		}
 		out, bad := decodeWith(enc, b)
 		if bad == 0 {
-			return out, warnings
+			return out, false, warnings
 		}
 		if !u.mostly() && fits(out, bad) {
-			return out, append(warnings, damaged(bad))
+			return out, false, append(warnings, damaged(bad))
 		}
 	}
 	if valid {
-		return b, nil
+		return b, false, nil
 	}
 	if u.good > u.bad || u.bad == 0 {
 		out, w := u.read(b)
-		return out, append(warnings, w...)
+		return out, false, append(warnings, w...)
 	}
-	if enc, name := detect(b); enc != nil {
+	enc, name, late := detect(b, false)
+	if enc != nil {
 		if out, bad := decodeWith(enc, b); fits(out, bad) {
-			return out, append(warnings, Warning{Text: fmt.Sprintf("the document says no charset that fits; by its looks it was read as %s", name)})
+			return out, late, append(warnings, Warning{Text: fmt.Sprintf("the document says no charset that fits; by its looks it was read as %s", name)})
 		}
 	}
 	out, w := u.read(b)
-	return out, append(warnings, w...)
+	return out, late, append(warnings, w...)
+}
+
+// decodeEarlier reads a text of a charset that was once not found, as it was read then.
+func decodeEarlier(b []byte) []byte {
+	if enc, _, _ := detect(b, true); enc != nil {
+		if out, bad := decodeWith(enc, b); fits(out, bad) {
+			return out
+		}
+	}
+	out, _ := mixed(b)
+	return out
 }
 
 // damaged is the warning for characters that could not be decoded.
@@ -192,15 +215,15 @@ func fits(text []byte, bad int) bool {
 
 // detectable are the charsets that are worth detecting, by the names of the
 // library, and what stands for them here: those of feeds that say none, as a
-// superset. In the alphabets of the West it is nothing that could be told from
-// windows-1252. Nobody writes feeds in MacCyrillic; it is what Ukrainian in
-// windows-1251 is taken for.
+// superset. Those of the alphabets of the West are told by [detectLatin]. Nobody
+// writes feeds in MacCyrillic; it is what Ukrainian in windows-1251 is taken for.
 var detectable = sync.OnceValue(func() map[string]charsetFound {
 	return map[string]charsetFound{
-		"SHIFT_JIS": {"shift_jis", 0.5}, "CP932": {"shift_jis", 0.5}, "EUC-JP": {"euc-jp", 0.5},
-		"GB2312": {"gb18030", 0.5}, "Big5": {"big5", 0.5}, "EUC-KR": {"euc-kr", 0.5}, "CP949": {"euc-kr", 0.5},
-		"KOI8-R": {"koi8-u", 0.85}, "Windows-1251": {"windows-1251", 0.85}, "MacCyrillic": {"windows-1251", 0.85},
-		"ISO-8859-5": {"iso-8859-5", 0.85}, "ISO-8859-7": {"iso-8859-7", 0.85}, "Windows-1253": {"windows-1253", 0.85},
+		"SHIFT_JIS": {"shift_jis", 0.5, false}, "CP932": {"shift_jis", 0.5, false}, "EUC-JP": {"euc-jp", 0.5, false},
+		"GB2312": {"gb18030", 0.5, false}, "Big5": {"big5", 0.5, false}, "EUC-KR": {"euc-kr", 0.5, false}, "CP949": {"euc-kr", 0.5, false},
+		"KOI8-R": {"koi8-u", 0.85, false}, "Windows-1251": {"windows-1251", 0.85, false}, "MacCyrillic": {"windows-1251", 0.85, false},
+		"ISO-8859-5": {"iso-8859-5", 0.85, false}, "ISO-8859-7": {"iso-8859-7", 0.85, false}, "Windows-1253": {"windows-1253", 0.85, false},
+		"IBM866": {"ibm866", 0.85, true}, "TIS-620": {"windows-874", 0.8, true}, "Windows-1255": {"windows-1255", 0.85, true}, "ISO-8859-8": {"windows-1255", 0.85, true},
 	}
 })
 
@@ -208,24 +231,52 @@ var detectable = sync.OnceValue(func() map[string]charsetFound {
 type charsetFound struct {
 	name       string
 	confidence float64 // the least; Western texts reach none for the first, and 0.73 at all
+	late       bool    // it was once not looked for
 }
 
 // maxDetect is how many bytes are looked at to find a charset.
 const maxDetect = 16 << 10
 
 // detect finds the charset of a text that says none by what its bytes look like,
-// nil where nothing is likely enough.
-func detect(b []byte) (enc encoding.Encoding, name string) {
+// nil where nothing is likely enough; earlier, among those that were once looked for.
+func detect(b []byte, earlier bool) (enc encoding.Encoding, name string, late bool) {
 	// In every charset that is looked for a character begins with a byte beyond
 	// ASCII, and the first one is a beginning.
-	i := bytes.IndexFunc(b, func(r rune) bool { return r >= utf8.RuneSelf })
-	b = b[max(i, 0):]
-	for _, r := range chardet.DetectAll(b[:min(len(b), maxDetect)]) {
-		if d, ok := detectable()[r.Encoding]; ok && r.Confidence >= d.confidence {
-			return lookupCharset(d.name)
+	i := max(bytes.IndexFunc(b, func(r rune) bool { return r >= utf8.RuneSelf }), 0)
+	from := b[i:]
+	from = from[:min(len(from), maxDetect)]
+	for _, r := range chardet.DetectAll(from) {
+		d, ok := detectable()[r.Encoding]
+		switch {
+		case !ok || r.Confidence < d.confidence || earlier && d.late:
+		case !earlier && multibyte(d.name) && mostlyAlone(from):
+			late = true
+		default:
+			enc, name = lookupCharset(d.name)
+			return enc, name, late || d.late
 		}
 	}
-	return nil, ""
+	if earlier {
+		return nil, "", false
+	}
+	i = max(i-1, 0) // the letter before it
+	enc, name = lookupCharset(detectLatin(b[i:min(i+maxDetect, len(b))]))
+	return enc, name, late || enc != nil
+}
+
+// mostlyAlone reports whether most bytes beyond ASCII stand between two of ASCII, as
+// the letters of the West do and the bytes of eastern Asia do not.
+func mostlyAlone(b []byte) bool {
+	high, alone := 0, 0
+	for i, c := range b {
+		if c < utf8.RuneSelf {
+			continue
+		}
+		if high++; (i == 0 || b[i-1] < utf8.RuneSelf) && (i+1 == len(b) || b[i+1] < utf8.RuneSelf) {
+			alone++
+		}
+	}
+	return alone*2 > high
 }
 
 func isASCII(b []byte) bool {

@@ -158,6 +158,27 @@ func isRSSStruct(name string) bool {
 // Siblings are elements that cannot be inside of a title, a link or a date: one of
 // these that is not closed ends where they begin.
 
+// isHead reports whether an element makes its document a feed, with entries or
+// without: the channel of RSS, and in Atom an element of a feed, of Atom itself or of
+// a vocabulary that has a field.
+func (t *tidier) isHead(info *nameInfo, lvl level, c class) bool {
+	switch {
+	case c.kind == kFeed:
+		return true
+	case !t.isAtom || lvl != inFeed || c.role == roleDrop || c.kind == kForeign:
+		return false
+	}
+	return c.ext || isAtomStruct(info.lower) || isAtomHead(info.lower)
+}
+
+func isAtomHead(name string) bool {
+	switch name {
+	case "title", "id", "updated", "modified", "link", "subtitle", "tagline", "generator", "icon", "logo", "rights", "copyright", "category", "info":
+		return true
+	}
+	return false
+}
+
 func isRSSSibling(name string) bool {
 	switch name {
 	case "title", "link", "description", "guid", "pubdate", "author", "category", "comments", "enclosure", "item", "language",

@@ -6,7 +6,6 @@ import (
 	"encoding/base64"
 	"html"
 	"net/url"
-	"regexp"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -117,6 +116,7 @@ func (t *tidier) structText(text []byte) {
 	if f.person {
 		if !f.hasKids && f.runs == 0 {
 			f.runs++
+			f.said = append(f.said, "name")
 			open, end := "<name>", "</name>"
 			if f.class.ext {
 				open, end = "<atom:name>", "</atom:name>"
@@ -355,13 +355,14 @@ func isVoid(name []byte) bool {
 	return false
 }
 
-// closeText writes the text construct that ends.
-func (t *tidier) closeText(f *frame) {
+// closeText writes the text construct that ends, and reports whether it says
+// something.
+func (t *tidier) closeText(f *frame) bool {
 	x := &t.txt
 	x.active = false
 	c := f.class
 	if c.role == roleDrop {
-		return
+		return false
 	}
 	s := x.one
 	if x.multi {
@@ -377,50 +378,50 @@ func (t *tidier) closeText(f *frame) {
 	made := ""
 	switch c.role {
 	case roleURL:
-		s = []byte(t.resolved(x.base, plainOf(s, x.markup)))
+		s = []byte(t.resolved(x.base, leadingText(s, x.markup)))
 		if t.isAtom && !c.ext {
 			s = []byte(guardURL(string(s)))
 		}
 	case roleID:
 		if t.isAtom && !c.ext {
 			s = []byte(guardURL(string(s)))
-		} else if lvl == inEntry && !c.ext {
+		} else if lvl == inEntry && !c.ext && !f.repeats {
 			t.permalink(bytes.TrimSpace(s))
 		}
 	case roleHTML:
 		s, made = t.resolveMarkup(s, x.base)
 	case roleAtomText:
 		t.closeAtomText(f, s, lvl)
-		return
+		return len(s) > 0 || x.src
 	case roleAtomLink:
 		if !x.src {
-			if href := t.resolved(x.base, plainOf(s, x.markup)); href != "" {
+			if href := t.resolved(x.base, leadingText(s, x.markup)); href != "" {
 				t.attr("href", []byte(guardURL(href)))
 			}
 		}
 		t.endEmpty()
-		return
+		return true
 	case roleTerm:
 		if !x.src {
-			if term := strings.TrimSpace(plainOf(s, x.markup)); term != "" {
+			if term := strings.TrimSpace(leadingText(s, x.markup)); term != "" {
 				t.attr("term", []byte(term))
 			}
 		}
 		t.endEmpty()
-		return
+		return true
 	case roleEnclosure:
 		if !x.src {
-			if u := t.resolved(x.base, plainOf(s, x.markup)); u != "" {
+			if u := t.resolved(x.base, leadingText(s, x.markup)); u != "" {
 				t.attr("url", []byte(u))
 			}
 		}
 		t.endEmpty()
-		return
+		return true
 	case roleAttributes:
 		t.endEmpty()
-		return
+		return true
 	case roleRSSLink:
-		s = []byte(t.resolved(x.base, plainOf(s, x.markup)))
+		s = []byte(t.resolved(x.base, leadingText(s, x.markup)))
 		if len(s) == 0 && x.href != "" {
 			href := t.resolved(x.base, x.href)
 			if x.rel {
@@ -431,7 +432,7 @@ func (t *tidier) closeText(f *frame) {
 				t.attr("href", []byte(guardURL(href)))
 				t.endEmpty()
 				t.ns[nsAtom10].used = true
-				return
+				return true
 			}
 			s = []byte(href)
 		}
@@ -442,12 +443,17 @@ func (t *tidier) closeText(f *frame) {
 			s = []byte(personText(string(s)))
 		}
 	}
+	if f.repeats {
+		t.noteLater(f, s, "")
+		return false
+	}
 	if x.typ != "" && !c.ext {
 		t.noteType(c.out, x.typ, lvl)
 	}
 	t.endOpen()
 	t.text(s, made, c.ext, t.mayAside(c, lvl), false)
 	t.end(c.out)
+	return len(s) > 0
 }
 
 // trim drops white space at the ends, except what was in a CDATA section.
@@ -518,6 +524,10 @@ func (t *tidier) closeAtomText(f *frame, s []byte, lvl level) {
 	if x.markup || strings.Contains(lower, "html") {
 		s, made = t.resolveMarkup(s, x.base)
 	}
+	if f.repeats {
+		t.noteLater(f, s, typ)
+		return
+	}
 	if typ != "" {
 		t.attr("type", []byte(typ))
 		if !f.class.ext {
@@ -564,6 +574,15 @@ func plainOf(s []byte, markup bool) string {
 	return html.UnescapeString(withoutTags(string(s)))
 }
 
+// leadingText is plainOf for a construct that is one value: text that stands before
+// the first child is all of it.
+func leadingText(s []byte, markup bool) string {
+	if i := bytes.IndexByte(s, '<'); markup && i > 0 && !blank(s[:i]) {
+		s = s[:i]
+	}
+	return plainOf(s, markup)
+}
+
 // withoutTags puts a space in the place of every tag.
 func withoutTags(s string) string {
 	var b strings.Builder
@@ -584,38 +603,61 @@ func withoutTags(s string) string {
 	return b.String()
 }
 
-var (
-	namePattern  = lazy.Regexp(`(?is)<name\b[^>]*>([^<]*)<`)
-	emailPattern = lazy.Regexp(`(?is)<(?:email|mbox)\b[^>]*>([^<]*)<`)
-	urlPattern   = lazy.Regexp(`(?is)<url\b[^>]*>([^<]*)<`)
-)
-
 // personText makes one line of an author with children, as Atom has them.
 func personText(s string) string {
-	find := func(re *regexp.Regexp) string {
-		if m := re.FindStringSubmatch(s); m != nil {
-			return strings.TrimSpace(html.UnescapeString(m[1]))
-		}
-		return ""
+	parts := childTexts(s, "", "name", "email", "mbox")
+	if parts["name"] == "" && parts["email"] == "" && parts["mbox"] == "" && !structured().MatchString(s) {
+		return strings.Join(strings.Fields(plainOf([]byte(s), true)), " ")
 	}
-	name, email := find(namePattern()), find(emailPattern())
-	switch {
-	case name != "" && email != "":
+	name, email := cmp.Or(parts[""], parts["name"]), cmp.Or(parts["email"], parts["mbox"])
+	if name != "" && email != "" {
 		return name + " <" + email + ">"
-	case name != "" || email != "":
-		return name + email
 	}
-	return strings.Join(strings.Fields(plainOf([]byte(s), true)), " ")
+	return name + email
 }
+
+// structured matches markup that describes a person.
+var structured = lazy.Regexp(`(?i)<(?:name|email|mbox)\b`)
 
 // imageURL finds the URL of an item's image.
 func imageURL(s string, markup bool) string {
 	if markup {
-		if m := urlPattern().FindStringSubmatch(s); m != nil {
-			return html.UnescapeString(m[1])
+		if parts := childTexts(s, "url"); parts["url"] != "" {
+			return parts["url"]
 		}
 	}
-	return strings.TrimSpace(plainOf([]byte(s), markup))
+	return strings.TrimSpace(leadingText([]byte(s), markup))
+}
+
+// childTexts returns the text of the children of these names in markup, of each the
+// first that has any; "" is the text before the first child. What is nested deeper
+// does not count.
+func childTexts(s string, names ...string) map[string]string {
+	found := map[string]string{}
+	depth, name := 0, ""
+	for first := true; s != ""; first = false {
+		text, tag, isTag := strings.Cut(s, "<")
+		text = strings.TrimSpace(html.UnescapeString(text))
+		if text != "" && (first || depth == 1) && found[name] == "" && slices.Contains(names, name) {
+			found[name] = text
+		}
+		if !isTag {
+			break
+		}
+		tag, s, _ = strings.Cut(tag, ">")
+		switch local := strings.ToLower(strings.Trim(strings.Fields(tag + " /")[0], "/")); {
+		case strings.HasPrefix(tag, "/"):
+			depth = max(depth-1, 0)
+			name = "/" // behind a child
+		case !strings.HasSuffix(tag, "/") && !isVoid([]byte(local)):
+			if depth++; depth == 1 {
+				name = local
+			} else {
+				name = "/"
+			}
+		}
+	}
+	return found
 }
 
 // permalink keeps the URL that a guid stands for, when it is a relative

@@ -6,9 +6,12 @@ import (
 	"strings"
 	"sync"
 	"time"
+	_ "time/tzdata" // for systems that have none
 	"unicode"
 
 	"golang.org/x/text/unicode/norm"
+
+	"github.com/lektordir/lektor/internal/lazy"
 )
 
 // maxDateLen bounds what is looked at: the longest sensible dates have full
@@ -22,47 +25,148 @@ const maxDateLen = 150
 // be. Dates that no calendar has (30 February, 25 o'clock) are refused, and so
 // is the year 1, which programs write that have no date.
 func parseDate(s string) (time.Time, bool) {
+	t, ok, _ := readDate(s)
+	return t, ok
+}
+
+// readDate is parseDate. late tells that the first versions of this package did not
+// read the form, see [Entry.Earlier].
+func readDate(s string) (_ time.Time, ok, late bool) {
 	s = strings.TrimSpace(s)
 	if s == "" || len(s) > maxDateLen {
-		return time.Time{}, false
+		return time.Time{}, false, false
 	}
-	s = dropComments(foldDate(s))
+	s, zone := cutZone(dropComments(s))
+	s, late = foldDate(s)
 	iso := s
 	// A day of the week may stand before any form.
 	if i := strings.IndexAny(s, "0123456789"); i > 0 && digits(s[i:]) >= 4 && len(s[i:]) >= len("2022-1-1") && isLetters(strings.Trim(s[:i], " ,.")) {
 		iso = s[i:]
 	}
-	d := newDateParts()
+	d := newDateParts(late)
 	if !d.iso(iso) {
-		d = newDateParts()
+		d = newDateParts(late)
 		if !d.tokens(s) {
-			return time.Time{}, false
+			return time.Time{}, false, false
 		}
 	}
+	d.in = zone.in
 	t, ok := d.time()
-	return t, ok && t.Year() > 1 && t.Year() < 10000
+	return t, ok && t.Year() > 1 && t.Year() < 10000, d.late || zone.found
 }
 
 // foldDate gives a date in lower case and without accents, which are left out as
-// often as not, and with the marks of year and month of eastern Asia as hyphens.
-func foldDate(s string) string {
+// often as not, with the digits of the West, and with the marks of year and month of
+// eastern Asia as hyphens; a month that stands after its day, or alone, keeps a mark.
+// late is as for [readDate].
+func foldDate(s string) (folded string, late bool) {
 	s = strings.ToLower(s)
 	if !strings.ContainsFunc(s, func(r rune) bool { return r >= 0x80 }) {
-		return s
+		return s, false
 	}
-	return strings.Map(func(r rune) rune {
+	marks := dateMarks
+	if year, month := strings.IndexAny(s, "年년"), strings.IndexAny(s, "月월"); month >= 0 && (year < 0 || year > month) {
+		marks, late = monthMarks, true
+	}
+	s = strings.Map(func(r rune) rune {
 		switch {
 		case unicode.Is(unicode.Mn, r):
+			return -1
+		case r >= '٠' && r <= '٩':
+			late = true
+			return '0' + r - '٠'
+		case r >= '۰' && r <= '۹':
+			late = true
+			return '0' + r - '۰'
+		case r == '،':
+			late = true
+			return ','
+		case r == '־':
+			late = true
+			return '-'
+		case r == '\u200e', r == '\u200f', r == 'ـ', r == '׳':
+			late = true
 			return -1
 		case unicode.IsSpace(r):
 			return ' '
 		}
 		return r
-	}, norm.NFD.String(dateMarks.Replace(s)))
+	}, norm.NFD.String(marks.Replace(s)))
+	return levantine.Replace(s), late
 }
 
 var dateMarks = strings.NewReplacer("年", "-", "月", "-", "日", " ", "년 ", "-", "년", "-", "월 ", "-", "월", "-", "일", " ",
 	"ı", "i", "’", "'", "\u2212", "-")
+
+// monthMarks are those of dates in which the year does not come first.
+var monthMarks = strings.NewReplacer("十二月", "12"+monthMark+" ", "十一月", "11"+monthMark+" ", "十月", "10"+monthMark+" ",
+	"九月", "9"+monthMark+" ", "八月", "8"+monthMark+" ", "七月", "7"+monthMark+" ", "六月", "6"+monthMark+" ", "五月", "5"+monthMark+" ",
+	"四月", "4"+monthMark+" ", "三月", "3"+monthMark+" ", "二月", "2"+monthMark+" ", "一月", "1"+monthMark+" ",
+	"月", monthMark+" ", "월", monthMark+" ", "年", " ", "년", " ", "日", " ", "일", " ", "ı", "i", "’", "'", "\u2212", "-")
+
+// monthMark stands behind the number of a month.
+const monthMark = "\uE001"
+
+// levantine are months of two words, folded.
+var levantine = strings.NewReplacer("كانون الثاني", "يناير", "كانون الاول", "ديسمبر", "تشرين الثاني", "نوفمبر", "تشرين الاول", "اكتوبر")
+
+// namedLocation is a zone of the tz database that a date names.
+type namedLocation struct {
+	found bool
+	in    *time.Location // nil for one that is not known
+}
+
+// zoneName matches the name of such a zone: "Europe/Berlin", "EST5EDT", or any between
+// brackets, as in "2022-11-18T12:00+01:00[Europe/Berlin]".
+var zoneName = lazy.Regexp(`\[[A-Za-z][A-Za-z0-9_+/-]*\]|\b[A-Z][A-Za-z]+/[A-Z][A-Za-z_-]+(?:/[A-Z][A-Za-z_-]+)?\b|\b(?:EST5EDT|CST6CDT|MST7MDT|PST8PDT)\b`)
+
+// cutZone takes the name of a zone out of a date. An unknown one stays, but between
+// brackets.
+func cutZone(s string) (string, namedLocation) {
+	// Most dates have none, and are not searched.
+	if slash := strings.IndexByte(s, '/'); strings.IndexByte(s, '[') < 0 && !strings.Contains(s, "DT") &&
+		(slash < 0 || slash+1 == len(s) || !isLetter(s[slash+1])) {
+		return s, namedLocation{}
+	}
+	at := zoneName().FindStringIndex(s)
+	if at == nil {
+		return s, namedLocation{}
+	}
+	name := s[at[0]:at[1]]
+	bare := strings.Trim(name, "[]")
+	in := location(bare)
+	if in == nil && bare == name {
+		return s, namedLocation{}
+	}
+	return strings.TrimSpace(s[:at[0]] + " " + s[at[1]:]), namedLocation{true, in}
+}
+
+// locations are the zones that were looked for, nil for those that are not known.
+var locations struct {
+	sync.Mutex
+	byName map[string]*time.Location
+}
+
+// maxLocations is more than there are zones.
+const maxLocations = 1000
+
+func location(name string) *time.Location {
+	locations.Lock()
+	defer locations.Unlock()
+	in, ok := locations.byName[name]
+	if ok || len(locations.byName) >= maxLocations || name == "Local" {
+		return in
+	}
+	if locations.byName == nil {
+		locations.byName = map[string]*time.Location{}
+	}
+	in, err := time.LoadLocation(name)
+	if err != nil {
+		in = nil
+	}
+	locations.byName[name] = in
+	return in
+}
 
 // dropComments removes the comments of RFC 822: "(PST)".
 func dropComments(s string) string {
@@ -88,12 +192,14 @@ type dateParts struct {
 	perhapsDay           bool // what gave the month may be a day of the week
 	offset               int  // seconds east of Greenwich
 	zone                 zoneKind
+	late                 bool           // in a form that was once not read
+	in                   *time.Location // that was named, or nil
 	unix                 bool
 	at                   time.Time
 }
 
-func newDateParts() *dateParts {
-	return &dateParts{year: -1, month: -1, day: -1, hour: -1, pm: -1}
+func newDateParts(late bool) *dateParts {
+	return &dateParts{year: -1, month: -1, day: -1, hour: -1, pm: -1, late: late}
 }
 
 func (d *dateParts) time() (time.Time, bool) {
@@ -116,6 +222,9 @@ func (d *dateParts) time() (time.Time, bool) {
 	midnight := hour == 24 && d.min == 0 && d.sec == 0
 	if hour > 23 && !midnight || d.min > 59 || d.sec > 60 {
 		return time.Time{}, false
+	}
+	if d.in != nil && d.zone == noZone {
+		return time.Date(d.year, time.Month(d.month), d.day, hour, d.min, d.sec, d.nano, d.in).UTC(), true
 	}
 	t := time.Date(d.year, time.Month(d.month), d.day, hour, d.min, d.sec, d.nano, time.UTC)
 	return t.Add(-time.Duration(d.offset) * time.Second), true
@@ -329,6 +438,15 @@ func endOfToken(s string) int {
 }
 
 func (d *dateParts) token(t string) bool {
+	switch t {
+	case "-", "–", "—", "|", "@": // between date and time
+		d.late = true
+		return true
+	}
+	if rest, ok := strings.CutPrefix(t, "ב-"); ok && rest != "" && isDigit(rest[0]) { // "on the", in Hebrew
+		d.late = true
+		t = rest
+	}
 	if !isDigit(t[0]) {
 		return d.word(t)
 	}
@@ -339,6 +457,12 @@ func (d *dateParts) token(t string) bool {
 		return d.number(t[:n])
 	case rest[0] == ':':
 		return d.colons(t)
+	case rest == monthMark:
+		if d.month >= 0 || n > 2 {
+			return false
+		}
+		d.month = atoi(t[:n])
+		return true
 	case rest[0] == 'h': // 10h14 and 10h
 		return d.colons(t[:n] + ":" + cmp.Or(rest[1:], "00"))
 	case rest[0] == '.' && d.day > 0 && d.hour < 0: // 10.14 and 10.14.55
@@ -459,6 +583,10 @@ func pivot(year int) int {
 // RFC 2822 (section 4.3) tells readers to take for UTC.
 func (d *dateParts) word(t string) bool {
 	t = strings.TrimPrefix(strings.TrimRight(t, "."), "d'") // d'abril
+	if half, ok := lateHalves()[t]; ok && d.late && d.pm < 0 {
+		d.pm = half
+		return true
+	}
 	if half, ok := dayHalf(t); ok {
 		if d.pm >= 0 {
 			return false
@@ -473,6 +601,10 @@ func (d *dateParts) word(t string) bool {
 	}
 	// Of names only zones of three letters may stand before the time: "at", "pt"
 	// and "ct" are words, too.
+	if offset, ok := cutOffset(t); ok {
+		d.offset, d.zone, d.late = offset, numericZone, true
+		return true
+	}
 	if offset, kind := zoneOffset(t); kind == numericZone || kind == namedZone && d.begun && (d.hour >= 0 || len(t) > 2) {
 		// A number says more than a name beside it: "+0100 CET", "GMT +0100".
 		if kind > d.zone {
@@ -484,6 +616,10 @@ func (d *dateParts) word(t string) bool {
 		return false
 	}
 	m := monthOf(t)
+	if m > 12 {
+		m -= 12
+		d.late = true
+	}
 	switch {
 	case m == 0:
 	case d.month < 0 || d.perhapsDay:
@@ -521,8 +657,14 @@ func isLetters(t string) bool {
 	return found
 }
 
-// monthOf gives the month that a word begins with the name of, else 0.
+// monthOf gives the month that a word begins with the name of, else 0; 12 more for
+// names that were once not read.
 func monthOf(word string) int {
+	if rest, ok := strings.CutPrefix(word, "ב"); ok && rest != "" { // "in", in Hebrew
+		if m := monthOf(rest); m > 0 {
+			return m
+		}
+	}
 	switch {
 	case word == "mardi", word == "martes", word == "martedi", word == "marti", strings.HasPrefix(word, "pazar"):
 		return 0 // Tuesday in the languages of Rome; Sunday and Monday in Turkish
@@ -563,7 +705,27 @@ var monthStems = sync.OnceValue(func() map[string]int {
 			stems[norm.NFD.String(stem)] = i + 1
 		}
 	}
+	for i, month := range lateMonths {
+		for stem := range strings.FieldsSeq(month) {
+			stems[stem] = 12 + i + 1
+		}
+	}
 	return stems
+})
+
+// lateMonths are further beginnings, folded: of Hebrew and Arabic, in Egypt, the
+// Maghreb and the Levant.
+var lateMonths = [...]string{
+	"ינו يناير جانفي", "פבר فبراير فيفري شباط", "מרץ מרס مارس اذار", "אפר ابريل افريل نيسان", "מאי مايو ماي ايار", "יונ يونيو يونيه جوان حزيران",
+	"יול يوليو يوليه جويلية تموز", "אוג اغسطس غشت اوت اب", "ספט سبتمبر شتنبر ايلول", "אוק اكتوبر", "נוב نوفمبر نونبر", "דצמ ديسمبر دجنبر",
+}
+
+// lateHalves are the halves of the day in the languages of dates that were once not
+// read, folded.
+var lateHalves = sync.OnceValue(func() map[string]int {
+	return map[string]int{
+		"ص": 0, "صباحا": 0, "م": 1, "مساء": 1, norm.NFD.String("오전"): 0, norm.NFD.String("오후"): 1, "上午": 0, "下午": 1, "午前": 0, "午後": 1,
+	}
 })
 
 var weekdays = [...]string{"sunday", "monday", "tuesday", "wednesday", "thursday", "friday", "saturday"}
@@ -594,6 +756,14 @@ func zoneOffset(s string) (seconds int, kind zoneKind) {
 		return int(hours * 3600), namedZone
 	}
 	return 0, noZone
+}
+
+// cutOffset reads an offset whose last digit was cut off: "+00:0", "+05:3".
+func cutOffset(s string) (seconds int, ok bool) {
+	if n := len(s); n >= 4 && n <= 5 && (s[0] == '+' || s[0] == '-') && (strings.HasSuffix(s, ":0") || strings.HasSuffix(s, ":3")) {
+		return readOffset(s + "0")
+	}
+	return 0, false
 }
 
 // readOffset reads a sign and "1", "01", "0100", "01:00", "1:00" or "100".

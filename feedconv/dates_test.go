@@ -134,7 +134,9 @@ func TestRule15ImpossibleDates(t *testing.T) {
 }
 
 func FuzzDate(f *testing.F) {
-	for _, s := range []string{"mar., 16 août 2022 00:38:15 +0100", "2022年11月16日 10:14", "onsdag den 16. november 2022 kl. 10.14 p.m. GMT -0300", "Paz, 2022-11-16T10h14 pt"} {
+	for _, s := range []string{"mar., 16 août 2022 00:38:15 +0100", "2022年11月16日 10:14", "onsdag den 16. november 2022 kl. 10.14 p.m. GMT -0300", "Paz, 2022-11-16T10h14 pt",
+		"Friday, November 18, 2022 - 12:00", "2022-11-18T12:00:00+00:0", "18 Nov 2022 12:00 EST5EDT", "2022-07-18T12:00[Europe/Berlin]",
+		"ב-18 בנובמבר 2022 12:00", "١٨ تشرين الثاني ٢٠٢٢ 03:00 م", "금, 18 11월 2022 오후 3:00"} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {

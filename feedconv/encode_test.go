@@ -50,7 +50,7 @@ func roundTrip(t *testing.T, f *Feed, format Format) (document []byte, back *Fee
 // canonical gives what is left of an entry in a format: what the format has no
 // place for is taken away, from the original and from what was read back.
 func canonical(e Entry, format Format, feedUpdated time.Time) Entry {
-	e.GUID, e.PublishedRaw = "", ""
+	e.GUID, e.PublishedRaw, e.Earlier = "", "", nil
 	e.Enclosures = append([]Enclosure(nil), e.Enclosures...)
 	for i := range e.Enclosures {
 		if e.Enclosures[i].Type == "" && format != Atom10 {

@@ -88,8 +88,8 @@ type Feed struct {
 	// links of other formats that mean the same: JSON Feed's next_url and
 	// feed_url become rel "next" and "self", its WebSub hubs rel "hub".
 	Links []Link
-	// Refused holds the links that are none of Links since no reader may follow
-	// them (see [IsLink]), for those who tell the user that something is missing.
+	// Refused holds the links that are none of Links since no reader may follow them
+	// (see [IsLink]) or since they are empty. They show that something is missing.
 	Refused []Link
 	// Clouds holds <cloud> and <source:cloud> elements, rssCloud hubs of a
 	// JSON Feed among them.
@@ -166,6 +166,11 @@ type Entry struct {
 	// Attributes and Extensions are as in [Feed].
 	Attributes []Attribute
 	Extensions []Extension
+	// Earlier is the entry as an earlier version of this package read it, nil where
+	// that is the same: GUID, ID, Link, Title, Content, ContentType and the dates. A
+	// program that knows entries by these knows one by its earlier reading, too, so
+	// that a mended reading makes nothing new of it.
+	Earlier *Entry
 }
 
 // Source is the feed that an entry comes from (RFC 4287, section 4.2.11, and

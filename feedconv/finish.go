@@ -36,6 +36,8 @@ type draft struct {
 	published []string
 	updated   []string
 	tail      string // HTML that follows the content
+	earlier   *draft // the entry as it was once read, where elements of it are repeated
+	late      bool   // a date has a form that was once not read
 }
 
 // maxTitle is how many characters of a title are kept.
@@ -58,8 +60,42 @@ func (f *Feed) add(d *draft) bool {
 		e.ID = d.digest()
 	}
 	e.Title = f.cutTitle(e.Title)
+	e.Earlier = f.earlier(d)
 	f.Entries = append(f.Entries, *e)
 	return true
+}
+
+// earlier returns [Entry.Earlier] of a finished draft.
+func (f *Feed) earlier(d *draft) *Entry {
+	before := d.earlier
+	switch {
+	case before != nil:
+		before.finish()
+		before.entry.Title = f.cutTitle(before.entry.Title)
+	case d.late:
+		copied := *d
+		before = &copied
+	default:
+		return nil
+	}
+	if before.finishDates(true); before.entry.GUID == "" && before.entry.Link == "" {
+		before.entry.ID = before.digest()
+	}
+	return before.entry.reading(&d.entry)
+}
+
+// reading returns what identifies an entry and tells a change of it, or nil where that
+// is the same in another reading.
+func (e *Entry) reading(other *Entry) *Entry {
+	if e.GUID == other.GUID && e.ID == other.ID && e.Link == other.Link && e.Title == other.Title &&
+		e.Content == other.Content && e.ContentType == other.ContentType &&
+		e.Published.Equal(other.Published) && e.Updated.Equal(other.Updated) && e.PublishedRaw == other.PublishedRaw {
+		return nil
+	}
+	return &Entry{
+		GUID: e.GUID, ID: e.ID, Link: e.Link, Title: e.Title, Content: e.Content, ContentType: e.ContentType,
+		Published: e.Published, Updated: e.Updated, PublishedRaw: e.PublishedRaw,
+	}
 }
 
 // cutTitle shortens a title that is too long, and says so.
@@ -87,7 +123,7 @@ func (d *draft) finish() {
 		}
 	}
 	d.finishContent()
-	d.finishDates()
+	d.finishDates(false)
 	e.GUID = cleanLine(e.GUID)
 	e.Link, e.Comments, e.Image = link(e.Link), link(e.Comments), link(e.Image)
 	e.Language = language(e.Language)
@@ -142,14 +178,15 @@ func (d *draft) finishContent() {
 	}
 }
 
-func (d *draft) finishDates() {
+// finishDates reads the dates; earlier, as they were once read.
+func (d *draft) finishDates(earlier bool) {
 	e := &d.entry
-	var raw, rawUpdated string
-	e.Published, raw = firstDate(d.published)
-	e.Updated, rawUpdated = firstDate(d.updated)
+	published, updated := firstOf(d.published, earlier), firstOf(d.updated, earlier)
+	e.Published, e.Updated, e.PublishedRaw = published.at, updated.at, ""
+	d.late = published.late || updated.late
 	switch {
 	case e.Published.IsZero() && e.Updated.IsZero():
-		e.PublishedRaw = cmp.Or(raw, rawUpdated)
+		e.PublishedRaw = cmp.Or(published.raw, updated.raw)
 	case e.Published.IsZero():
 		e.Published = e.Updated
 	case e.Updated.IsZero():
@@ -174,16 +211,29 @@ func (d *draft) digest() string {
 
 // firstDate gives the first date that can be read, else the first as written.
 func firstDate(candidates []string) (t time.Time, raw string) {
+	d := firstOf(candidates, false)
+	return d.at, d.raw
+}
+
+// foundDate is the date that candidates say.
+type foundDate struct {
+	at   time.Time
+	raw  string // the first as written, where none could be read
+	late bool   // an earlier version of this package could not read it
+}
+
+// firstOf finds the first date that can be read; earlier, that could once be read.
+func firstOf(candidates []string, earlier bool) (found foundDate) {
 	for _, s := range candidates {
 		if s = cleanLine(s); s == "" {
 			continue
 		}
-		if t, ok := parseDate(s); ok {
-			return t, ""
+		if t, ok, late := readDate(s); ok && !(earlier && late) {
+			return foundDate{at: t, late: late}
 		}
-		raw = cmp.Or(raw, s)
+		found.raw = cmp.Or(found.raw, s)
 	}
-	return time.Time{}, raw
+	return found
 }
 
 // finishFeed applies to the feed what is the same for all formats.
@@ -194,9 +244,8 @@ func finishFeed(f *Feed, opts Options) {
 		if link(l.Href) != "" {
 			return false
 		}
-		if l.Href = cleanLine(l.Href); l.Href != "" {
-			f.Refused = append(f.Refused, l)
-		}
+		l.Href = cleanLine(l.Href)
+		f.Refused = append(f.Refused, l)
 		return true
 	})
 	if max(len(f.Authors), len(f.Categories)) > maxList {

@@ -19,6 +19,34 @@ func TestJSONStrings(t *testing.T) {
 	}
 }
 
+// JSON behind a mark against inclusion, and in a call, is JSON.
+func TestWrappedJSON(t *testing.T) {
+	const feed = `{"version": "https://jsonfeed.org/version/1.1", "title": "t", "items": [{"id": "1", "title": "a ) }"}]}`
+	for _, test := range []struct{ before, behind string }{
+		{")]}',\n", ""}, {")]}'\n", "\n"}, {" )]}', ", ""}, {"\ufeff)]}',", ""},
+		{"callback(", ");"}, {"jQuery_1.cb['x'](", ")"}, {"/**/ cb (\n", " ) ;\n"}, {"typeof cb === 'function' && cb(", ");"}, {"cb(", ""},
+	} {
+		f, err := ParseBytes([]byte(test.before+feed+test.behind), Options{})
+		if err != nil || f.Title != "t" || len(f.Entries) != 1 || len(f.Warnings) != 1 || f.Warnings[0].Line != 1 || f.Truncated {
+			t.Errorf("%q %q: %+v %v", test.before, test.behind, f, err)
+		}
+	}
+	f, err := ParseBytes([]byte("cb(\n\n"+feed[:len(feed)-2]), Options{})
+	if err != nil || !f.Truncated || len(f.Warnings) != 2 || f.Warnings[1].Line != 3 {
+		t.Errorf("cut off: %+v %v", f, err)
+	}
+	// Junk before a feed of XML is none.
+	f, err = ParseBytes([]byte(`warning({"a": 1}) <rss version="2.0"><channel><title>t</title></channel></rss>`), Options{})
+	if err != nil || f.Format != RSS20 {
+		t.Errorf("%+v %v", f, err)
+	}
+	for _, s := range []string{")]}',", ")]}', x", "cb(", "cb({", `cb({"a": 1});`, `cb(1, {"items": []})`, `1cb({"items": []})`, `a b({"items": []})`} {
+		if f, err := ParseBytes([]byte(s), Options{}); err == nil {
+			t.Errorf("%q: %+v", s, f)
+		}
+	}
+}
+
 func TestJSONScalars(t *testing.T) {
 	for in, want := range map[string]string{
 		`"a"`: "a", `12`: "12", `-1.5e300`: "-1.5e300", `12345678901234567890123`: "12345678901234567890123",

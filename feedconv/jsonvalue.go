@@ -5,6 +5,8 @@ import (
 	"strings"
 	"unicode/utf16"
 	"unicode/utf8"
+
+	"github.com/lektordir/lektor/internal/lazy"
 )
 
 // jsonValue is a JSON value where it stands in the document, not yet decoded.
@@ -35,6 +37,39 @@ func jsonAt(b []byte, i int) (v jsonValue, end int, complete bool) {
 	}
 	return jsonValue(b[start:end]), end, complete
 }
+
+// unwrapJSON returns the JSON that a document is, nil if it is none, and the length of
+// what stands before it: the mark )]}', against inclusion as a script, or the call of
+// JSONP, whose end is cut off, too.
+func unwrapJSON(b []byte) (value []byte, prefix int) {
+	start := func(i int) bool { return i < len(b) && (b[i] == '{' || b[i] == '[') }
+	i := jsonSpace(b, 0)
+	if start(i) {
+		return b, 0
+	}
+	if mark := bytes.TrimPrefix(b[i:], []byte(")]}'")); len(mark) < len(b)-i {
+		if i = jsonSpace(b, len(b)-len(bytes.TrimPrefix(mark, []byte(",")))); start(i) {
+			return b[i:], i
+		}
+		return nil, 0
+	}
+	call := jsonCall().FindIndex(b[i:min(len(b), i+maxCall)])
+	if call == nil || !start(i+call[1]) {
+		return nil, 0
+	}
+	i += call[1]
+	v, end, complete := jsonAt(b, i)
+	if complete && len(bytes.Trim(b[end:], ") ;\t\r\n")) == 0 {
+		return v, i
+	}
+	return b[i:], i
+}
+
+// jsonCall matches the beginning of a call of JSONP, up to its argument.
+var jsonCall = lazy.Regexp(`^(?:/\*[^*]*\*/\s*)?(?:typeof\s+[\w$.]+\s*===?\s*['"]function['"]\s*&&\s*)?[A-Za-z_$][\w$.\[\]'"]*\s*\(\s*`)
+
+// maxCall bounds how long a call is.
+const maxCall = 512
 
 // jsonSpace skips what JSON has for white space, and what is none anywhere.
 func jsonSpace(b []byte, i int) int {

@@ -2,6 +2,7 @@ package feedconv
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"io"
 	"slices"
@@ -65,7 +66,7 @@ func ParseBytes(b []byte, opts Options) (f *Feed, err error) {
 	if alone {
 		defer opts.Limiter.wait()()
 	}
-	text, warnings, err := decodeBytes(b, opts)
+	text, earlier, warnings, err := decodeBytes(b, opts)
 	if err != nil {
 		return nil, err
 	}
@@ -78,7 +79,23 @@ func ParseBytes(b []byte, opts Options) (f *Feed, err error) {
 		return nil, err
 	}
 	f.Warnings = append(warnings, f.Warnings...)
+	if earlier != nil {
+		f.readEarlier(earlier, opts)
+	}
 	return f, nil
+}
+
+// readEarlier notes what the entries were when the charset of their document was not
+// found.
+func (f *Feed) readEarlier(text []byte, opts Options) {
+	before, err := parseText(text, opts)
+	if err != nil || len(before.Entries) != len(f.Entries) {
+		return
+	}
+	for i := range f.Entries {
+		e := &before.Entries[i]
+		f.Entries[i].Earlier = cmp.Or(e.Earlier, e).reading(&f.Entries[i])
+	}
 }
 
 // isGzip tells compressed documents, whose size is known only when they have
@@ -87,8 +104,11 @@ func isGzip(b []byte) bool { return len(b) > 1 && b[0] == 0x1f && b[1] == 0x8b }
 
 // parseText parses a document in UTF-8.
 func parseText(text []byte, opts Options) (*Feed, error) {
-	if i := jsonSpace(text, 0); i < len(text) && (text[i] == '{' || text[i] == '[') {
-		return parseJSON(text, opts)
+	if value, prefix := unwrapJSON(text); value != nil {
+		// Behind something else it may be no JSON, but junk before a feed.
+		if f, err := parseJSON(value, opts); prefix == 0 || err == nil {
+			return f.behind(text[:prefix]), err
+		}
 	}
 	doc, err := tidyXML(text, opts)
 	if err != nil {
@@ -106,21 +126,32 @@ func parseText(text []byte, opts Options) (*Feed, error) {
 	return f, nil
 }
 
-// checkEmpty refuses what has no entries and is yet no empty feed: whoever
-// took it for one would not look again until it changes.
+// behind says of a feed that something stands before it.
+func (f *Feed) behind(prefix []byte) *Feed {
+	if f == nil || len(prefix) == 0 {
+		return f
+	}
+	lines := bytes.Count(prefix, []byte{'\n'})
+	for i := range f.Warnings {
+		if f.Warnings[i].Line > 0 {
+			f.Warnings[i].Line += lines
+		}
+	}
+	f.Warnings = slices.Insert(f.Warnings, 0, Warning{Line: 1, Text: "what stands before the feed was skipped"})
+	return f
+}
+
+// checkEmpty refuses a document without entries that is no empty feed either: a
+// program that took it for one would not look again until it changes.
 func checkEmpty(f *Feed, doc *tidied) error {
 	switch {
 	case len(f.Entries) > 0:
-		return nil
 	case doc.cut:
 		return errCutOff(doc.lost)
+	case doc.head || doc.entries > 0:
 	case doc.root == "feed":
-		// An element of the head, be it empty, makes it a feed to come.
-		if !slices.ContainsFunc([]string{"title", "id", "updated", "modified", "link", "subtitle", "tagline", "author", "generator", "icon", "logo", "rights"},
-			func(name string) bool { return bytes.Contains(doc.xml, []byte("<"+name)) }) {
-			return &NotFeedError{What: "a <feed> element with nothing in it"}
-		}
-	case !bytes.Contains(doc.xml, []byte("<channel")):
+		return &NotFeedError{What: "a <feed> element with nothing in it"}
+	default:
 		return &NotFeedError{What: "an <" + doc.root + "> element without a channel"}
 	}
 	return nil

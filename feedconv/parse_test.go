@@ -331,7 +331,7 @@ func FuzzJSON(f *testing.F) {
 		}
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
-		if start := bytes.TrimLeft(b, " \n"); len(start) > 0 && start[0] == '{' {
+		if start, _ := unwrapJSON(b); start != nil {
 			fuzzParse(t, b)
 		}
 	})

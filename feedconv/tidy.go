@@ -45,11 +45,13 @@ type tidied struct {
 	root     string // "rss", "rdf", "feed", "channel"
 	atom03   bool
 	entries  int    // entries in xml
+	head     bool   // the feed says something of itself
 	cut      bool   // the document ends too early
 	lost     string // the first warning of what a limit left out, or empty
 	warnings []Warning
-	aside    []string // long texts, which xml has a mark for
-	kept     keeper   // the extensions
+	aside    []string          // long texts, which xml has a mark for
+	kept     keeper            // the extensions
+	later    map[int][]reading // by entry; see reading
 }
 
 // asideMark begins what stands in the document for a text that was set aside; the
@@ -106,6 +108,9 @@ type frame struct {
 	person  bool // an Atom person, whose bare text is a name
 	gap     gap
 	hasKids bool
+	repeats bool     // another element of its name stands before it
+	single  string   // the name under which there can be one, or empty
+	said    []string // of these, its children that say something
 }
 
 // tidier makes a clean document of tokens.
@@ -135,6 +140,9 @@ type tidier struct {
 	scratch   []byte
 	entryMeta []metaAttr
 	feedMeta  []metaAttr
+	head      bool // the feed says something of itself
+	later     []reading
+	laterOf   map[int][]reading
 	kept      keeper
 }
 
@@ -184,8 +192,8 @@ func tidyXML(text []byte, opts Options) (*tidied, error) {
 	}
 	xml = append(append(append(xml, "</"...), t.rootElement()...), '>')
 	return &tidied{
-		xml: xml, root: t.root, atom03: t.atom03, entries: t.entries, cut: t.cut, lost: t.lost,
-		warnings: w.all(), aside: t.aside, kept: t.kept,
+		xml: xml, root: t.root, atom03: t.atom03, entries: t.entries, head: t.head || t.root == "channel", cut: t.cut, lost: t.lost,
+		warnings: w.all(), aside: t.aside, kept: t.kept, later: t.laterOf,
 	}, nil
 }
 
@@ -272,7 +280,7 @@ func (t *tidier) startTag(name []byte, i int, self bool) {
 		t.channels++
 	case kEntry:
 		f.level = inEntry
-		t.entryMeta = t.entryMeta[:0]
+		t.entryMeta, t.later = t.entryMeta[:0], nil
 		if t.entries >= t.max {
 			f.drop = true
 			t.warn(warnEntries, i, fmt.Appendf(nil, "%d", t.max))
@@ -286,6 +294,9 @@ func (t *tidier) startTag(name []byte, i int, self bool) {
 	case kForeign:
 		f.level = inForeign
 	}
+	t.head = t.head || t.isHead(info, lvl, c)
+	f.single = singleName(c, lvl, t.isAtom)
+	f.repeats = f.single != "" && slices.Contains(t.top().said, f.single)
 	t.spend(&f, c)
 	if c.kind == kForeign {
 		t.foreignTag(&f, c.ns, lvl)
@@ -447,8 +458,9 @@ func (t *tidier) endTag(id int32, name []byte, i int) {
 // pop closes the innermost element.
 func (t *tidier) pop() {
 	f := t.top()
+	says := f.hasKids || f.runs > 0
 	if t.txt.active {
-		t.closeText(f)
+		says = t.closeText(f)
 	} else {
 		switch f.class.kind {
 		case kEntry:
@@ -456,6 +468,7 @@ func (t *tidier) pop() {
 			t.end(f.class.out)
 			t.kept.endEntry(t.entries, !f.drop)
 			if !f.drop {
+				t.endLater()
 				t.entries++
 			}
 		case kFeed:
@@ -468,12 +481,15 @@ func (t *tidier) pop() {
 			t.kept.pop()
 		}
 	}
-	if f.drop {
+	if f.drop || f.repeats {
 		t.out = t.out[:f.outAt]
 	}
 	t.unwind(f.undo)
 	t.infos[f.name].open--
 	t.stack = t.stack[:len(t.stack)-1]
+	if len(t.stack) > 0 && says && !f.drop && !f.repeats && f.single != "" {
+		t.top().said = append(t.top().said, f.single)
+	}
 }
 
 // finish closes what the end of the document leaves open. An entry that was

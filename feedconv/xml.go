@@ -95,9 +95,6 @@ func atomLinks(x ext.Extensions) []Link {
 	var out []Link
 	for _, e := range atomModule(x)["link"] {
 		href := cmp.Or(e.Attrs["href"], e.Value)
-		if href == "" {
-			continue
-		}
 		out = append(out, Link{
 			Rel:   linkRel(e.Attrs["rel"]),
 			Href:  cleanLine(href),

@@ -53,6 +53,10 @@ func (d *Dir) commit(g *group) {
 	for i, err := range g.each(noted, (*Txn).settle) {
 		fail[noted[i]] = err
 	}
+	// 4. The renames become durable, before anybody is told of them.
+	if moved := those(func(t *Txn) bool { return len(t.staged) > 0 }); len(moved) > 0 {
+		d.sync(g, g.whole != nil && len(moved) > fewJournals, fail, (*Txn).syncDelivered)
+	}
 	for _, t := range g.txns {
 		t.end(fail[t])
 	}
@@ -167,6 +171,22 @@ func (t *Txn) syncStaged(shared func(string) error) error {
 		}
 	}
 	return syncPath(t.d.Join("tmp", t.feed))
+}
+
+// syncDelivered syncs the names of what was delivered.
+func (t *Txn) syncDelivered(shared func(string) error) error {
+	if len(t.staged) == 0 {
+		return nil
+	}
+	if t.initial {
+		if err := shared(t.d.Join("new")); err != nil {
+			return err
+		}
+	}
+	if err := syncPath(t.d.Join("new", t.feed)); !isNotExist(err) {
+		return err
+	}
+	return nil // somebody has removed all of it
 }
 
 // syncEntries syncs the staged entries, or waits for those that do so themselves.

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/lektordir/lektor/internal/atomicfile"
 	"golang.org/x/sys/unix"
@@ -101,8 +102,9 @@ func removeMoved(from, record string) error {
 }
 
 // finishMove finishes or undoes a move by a copy that was interrupted, from its
-// record in tmp/$feed. One that is still going on is left alone.
-func (d *Dir) finishMove(feed, name string) error {
+// record in tmp/$feed. One that is still going on is left alone, and a record of
+// another's that changed since a time.
+func (d *Dir) finishMove(feed, name string, before time.Time) error {
 	record := d.Join("tmp", feed, name)
 	data, err := readFile(record)
 	if isNotExist(err) {
@@ -118,7 +120,7 @@ func (d *Dir) finishMove(feed, name string) error {
 	}
 	unique, _, _ := strings.Cut(base, ";")
 	if place != "new" && place != "cur" && place != "tmp" || base == "" || strings.Contains(base, "/") || !strings.HasPrefix(name, unique+moving) {
-		return d.removeOld(record) // written in part, or not by us
+		return d.removeOld(record, before) // written in part, or not by us
 	}
 	if err := d.inside(place + "/" + feed); isNotExist(err) {
 		return os.Remove(record)

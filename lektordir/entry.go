@@ -45,7 +45,22 @@ type Entry struct {
 	Episode      int // from 1, as Season; 0 when there is none
 	Season       int
 	FullText     FullText
+	// People are the authors and contributors of whom more is known than a name, or
+	// of whom there are several: Author and Contributors have them as text.
+	People []Person
 }
+
+// Person is somebody who took part in an entry.
+type Person struct {
+	Role             string // RoleAuthor, RoleContributor, or what others write
+	Name, Email, URL string
+}
+
+// The roles of persons.
+const (
+	RoleAuthor      = "author"
+	RoleContributor = "contributor"
+)
 
 // FullText tells that the content of an entry is not what its feed has, but the article
 // of its page. The zero value is for the feed's own.
@@ -111,10 +126,11 @@ const (
 	FieldEpisode
 	FieldSeason
 	FieldFullText
+	FieldPeople
 
 	// Obligatory are the fields without which an entry is malformed.
 	Obligatory = FieldTitle | FieldID | FieldContent | FieldFeed
-	AllFields  = FieldFullText<<1 - 1
+	AllFields  = FieldPeople<<1 - 1
 	// Extras are the fields that are in the file extras.
 	Extras = AllFields &^ (FieldFeedContent<<1 - 1)
 )
@@ -169,6 +185,8 @@ func (v *value) copy(e, from *Entry) {
 		*to = *v.of(from).(*[]string)
 	case *[]Enclosure:
 		*to = *v.of(from).(*[]Enclosure)
+	case *[]Person:
+		*to = *v.of(from).(*[]Person)
 	case *Source:
 		*to = *v.of(from).(*Source)
 	case *FullText:

@@ -28,6 +28,7 @@ var extras = []value{
 	{field: FieldImage, name: "image", of: func(e *Entry) any { return &e.Image }, line: oneLine},
 	{field: FieldLanguage, name: "language", of: func(e *Entry) any { return &e.Language }, line: oneLine},
 	{field: FieldContributors, name: "contributor", of: func(e *Entry) any { return &e.Contributors }, line: oneLine},
+	{field: FieldPeople, name: "person", of: func(e *Entry) any { return &e.People }, line: oneLine},
 	{field: FieldSource, name: "source", of: func(e *Entry) any { return &e.Source }, line: oneField},
 	{field: FieldDuration, name: "duration", of: func(e *Entry) any { return &e.Duration }},
 	{field: FieldEpisode, name: "episode", of: func(e *Entry) any { return &e.Episode }},
@@ -68,6 +69,12 @@ func (v *value) appendLines(b []byte, e *Entry) []byte {
 				length = strconv.FormatInt(enc.Length, 10)
 			}
 			b = v.appendLine(b, v.line(enc.URL), v.line(enc.Type), length)
+		}
+	case *[]Person:
+		for _, p := range *of {
+			if v.line(p.Role) != "" && v.line(p.Name)+v.line(p.Email)+v.line(p.URL) != "" {
+				b = v.appendLine(b, v.line(p.Role), v.line(p.Name), v.line(p.Email), v.line(p.URL))
+			}
 		}
 	case *Source:
 		if *of != (Source{}) {
@@ -147,6 +154,10 @@ func (v *value) take(e *Entry, rest []byte) {
 		}
 		if enc.URL != "" {
 			*to = append(*to, enc) // without a URL there is nothing to be had
+		}
+	case *[]Person:
+		if p := (Person{Role: next(), Name: next(), Email: next(), URL: next()}); p.Role != "" && p.Name+p.Email+p.URL != "" {
+			*to = append(*to, p)
 		}
 	case *Source:
 		if *to == (Source{}) {

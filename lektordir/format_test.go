@@ -56,6 +56,7 @@ func TestEntryRoundTrip(t *testing.T) {
 		Categories: []string{"one", "two words"}, Comments: "http://example.com/c", PubDateRaw: "yesterday",
 		Image: "http://example.com/i", Language: "de-AT", Contributors: []string{"C <c@example.com>", "D"}, Duration: 90 * time.Second, Episode: 3, Season: 1,
 		Source: Source{ID: "urn:s", Title: "S", URL: "http://example.com/s"},
+		People: []Person{{RoleAuthor, "A", "a@example.com", ""}, {RoleAuthor, "B", "", "http://example.com/b"}, {RoleContributor, "D", "", ""}, {RoleAuthor, "", "", ""}, {"", "E", "", ""}},
 	}
 	refs := deliver(t, d, v)
 	got, err := d.ReadEntry(refs[0], AllFields)
@@ -67,7 +68,7 @@ func TestEntryRoundTrip(t *testing.T) {
 		!got.Updated.Equal(want.Updated) || got.Summary != want.Summary || !slices.Equal(got.Enclosures, want.Enclosures) ||
 		!slices.Equal(got.Categories, want.Categories) || got.Comments != want.Comments || got.PubDateRaw != want.PubDateRaw ||
 		got.Image != want.Image || got.Language != want.Language || !slices.Equal(got.Contributors, want.Contributors) ||
-		got.Duration != want.Duration || got.Episode != want.Episode || got.Season != want.Season || got.Source != want.Source {
+		got.Duration != want.Duration || got.Episode != want.Episode || got.Season != want.Season || got.Source != want.Source || !slices.Equal(got.People, want.People[:3]) {
 		t.Errorf("%+v\nwant %+v", got, want)
 	}
 	base := d.Abs(refs[0])
@@ -76,6 +77,7 @@ func TestEntryRoundTrip(t *testing.T) {
 		"extras": "link\thttp://example.com/page\nupdated\t2016-01-01T00:00:00Z\ncategory\tone\ncategory\ttwo words\n" +
 			"enclosure\thttp://example.com/a.mp3\taudio/mpeg\t12\nenclosure\thttp://example.com/b\t\t\ncomments\thttp://example.com/c\n" +
 			"pubdate-raw\tyesterday\nimage\thttp://example.com/i\nlanguage\tde-AT\ncontributor\tC <c@example.com>\ncontributor\tD\n" +
+			"person\tauthor\tA\ta@example.com\t\nperson\tauthor\tB\t\thttp://example.com/b\nperson\tcontributor\tD\t\t\n" +
 			"source\turn:s\tS\t\thttp://example.com/s\nduration\t90\nepisode\t3\nseason\t1\nsummary\tshort\\n\n",
 	} {
 		if got := read(t, filepath.Join(base, name)); got != want {

@@ -1,6 +1,7 @@
 package lektordir
 
 import (
+	"iter"
 	"slices"
 	"time"
 )
@@ -22,6 +23,10 @@ type Item struct {
 	// Fill, if not nil, completes Entry when it is known that it will be
 	// delivered, which most entries of most documents will not.
 	Fill func(*Entry)
+	// Earlier is the entry as earlier versions of the program read it in the same
+	// document, nil where that is the same. An entry delivered as Earlier is this
+	// one, and unchanged. Its Fill is not called.
+	Earlier *Item
 }
 
 // item is an entry and what it is recognised by (DESIGN: identity and change).
@@ -37,6 +42,28 @@ type item struct {
 	key       key
 	rest      digest // of all that has no identifier
 	content   digest
+	earlier   *item // by Item.Earlier
+}
+
+// is reports whether a digest is of the content of the item, in either reading.
+func (it *item) is(content digest) bool {
+	return content == it.content || it.earlier != nil && content == it.earlier.content
+}
+
+// identities yields those under which the item may be recorded.
+func (it *item) identities() iter.Seq[digest] {
+	return func(yield func(digest) bool) {
+		for ; it != nil; it = it.earlier {
+			if !yield(it.identity) {
+				return
+			}
+			for _, id := range it.others {
+				if !yield(id) {
+					return
+				}
+			}
+		}
+	}
 }
 
 // updated is the time by which the newer of two versions is known.
@@ -152,7 +179,36 @@ func identify(doc Document) (out []*item, repeated int) {
 		seen[it.identity] = len(out)
 		out = append(out, it)
 	}
+	readEarlier(doc, out)
 	return out, repeated
+}
+
+// readEarlier identifies the items of a document that have an earlier reading by it, among
+// the others as they were then.
+func readEarlier(doc Document, items []*item) {
+	if !slices.ContainsFunc(items, func(it *item) bool { return it.Earlier != nil }) {
+		return
+	}
+	before := doc
+	before.Items = slices.Clone(doc.Items)
+	now := make(map[*Item]*Item, len(doc.Items)) // by the one before
+	for i := range before.Items {
+		if e := doc.Items[i].Earlier; e != nil {
+			before.Items[i] = *e
+		}
+		before.Items[i].Earlier = nil
+		now[&before.Items[i]] = &doc.Items[i]
+	}
+	earlier := make(map[*Item]*item, len(doc.Items))
+	all, _ := identify(before)
+	for _, it := range all {
+		earlier[now[it.Item]] = it
+	}
+	for _, it := range items {
+		if it.Earlier != nil {
+			it.earlier = earlier[it.Item]
+		}
+	}
 }
 
 // find gives the last record of an entry that was delivered before, or nil. Under
@@ -215,7 +271,10 @@ func origins(j *journal, items []*item) (known []*record, split []bool) {
 	}
 	claims := make(map[string]int, len(items)) // lineage -> entry
 	for i, it := range slices.Backward(items) {
-		if known[i] = it.find(j); known[i] == nil {
+		if known[i] = it.find(j); known[i] == nil && it.earlier != nil {
+			known[i] = it.earlier.find(j)
+		}
+		if known[i] == nil {
 			if known[i] = it.foreign(j, items); known[i] == nil {
 				continue
 			}
@@ -244,8 +303,7 @@ type renumberings struct {
 func newRenumberings(j *journal, items []*item) *renumberings {
 	present := make(map[digest]bool, len(items))
 	for _, it := range items {
-		present[it.identity] = true
-		for _, id := range it.others {
+		for id := range it.identities() {
 			present[id] = true
 		}
 	}

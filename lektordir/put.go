@@ -75,8 +75,12 @@ type shadow struct {
 
 // covers tells whether an entry may be one of them.
 func (s *shadow) covers(it *item) bool {
-	return s.identities[it.identity] || it.Entry.Link != "" && s.keys[it.key] ||
-		slices.ContainsFunc(it.others, func(d digest) bool { return s.identities[d] })
+	for id := range it.identities() {
+		if s.identities[id] {
+			return true
+		}
+	}
+	return it.Entry.Link != "" && s.keys[it.key]
 }
 
 func (s *shadow) add(items []*item) {
@@ -84,9 +88,8 @@ func (s *shadow) add(items []*item) {
 		s.identities, s.keys = map[digest]bool{}, map[key]bool{}
 	}
 	for _, it := range items {
-		s.identities[it.identity] = true
-		for _, d := range it.others {
-			s.identities[d] = true
+		for id := range it.identities() {
+			s.identities[id] = true
 		}
 		s.keys[it.key] = true
 	}
@@ -244,9 +247,17 @@ func (t *Txn) first(ctx context.Context, it *item, old *record, res *Result) err
 // if it changed and dates and policy let it through.
 func (t *Txn) again(ctx context.Context, it *item, lineage []record, doc *Document, res *Result) error {
 	newest := lineage[len(lineage)-1]
-	if newest.Content == it.content {
+	if it.is(newest.Content) {
 		res.Unchanged++
-		return nil
+		if it.earlier == nil {
+			return nil
+		}
+		// From now on it is known by what it is read as now.
+		j, err := t.readJournal()
+		if err == nil && (newest.Content != it.content || len(j.versions(it.identity)) == 0) {
+			err = t.alias(it.identity, it.key, it.content, newest)
+		}
+		return err
 	}
 	replaces, wanted, err := t.wanted(it, lineage, doc)
 	if err != nil {
@@ -270,7 +281,7 @@ func (t *Txn) again(ctx context.Context, it *item, lineage []record, doc *Docume
 // it takes out of new/.
 func (t *Txn) wanted(it *item, lineage []record, doc *Document) (replaces string, wanted bool, err error) {
 	newest := lineage[len(lineage)-1]
-	before := func(r record) bool { return r.Content == it.content }
+	before := func(r record) bool { return it.is(r.Content) }
 	dated, err := t.dated(it, newest, doc.Dates)
 	if err != nil {
 		return "", false, err
@@ -339,32 +350,41 @@ func (doc *Document) Versions() map[string]time.Time {
 	return all
 }
 
-// Unknown gives the identities, as in [Document.Versions], of those entries of a
-// document that were not delivered before.
-func (t *Txn) Unknown(doc Document) ([]string, error) {
+// Arrived returns, by identity as in [Document.Versions], when those entries of a document
+// came that were delivered before, whatever became of them since.
+func (t *Txn) Arrived(doc Document) (map[string]time.Time, error) {
 	j, err := t.readJournal()
 	if err != nil {
 		return nil, err
 	}
-	items, _, fresh := compare(j, doc)
-	var unknown []string
+	items, _, before := compare(j, doc)
+	arrived := map[string]time.Time{}
 	for i, it := range slices.Backward(items) {
-		if fresh(i) {
-			unknown = append(unknown, it.identity.String())
+		if old := before(i); old != nil {
+			first := Ref{Unique: old.Unique}.Delivered()
+			for _, r := range j.lineageOf(*old) {
+				if at := (Ref{Unique: r.Unique}).Delivered(); at.Before(first) {
+					first = at
+				}
+			}
+			arrived[it.identity.String()] = first
 		}
 	}
-	return unknown, nil
+	return arrived, nil
 }
 
-// compare finds the records of the items of a document. fresh tells whether an item is
-// of no entry that was delivered; it is asked once for each, from the last to the first,
-// as each takes the number that an entry may have got instead of its old one.
-func compare(j *journal, doc Document) (items []*item, known []*record, fresh func(i int) bool) {
+// compare finds the entries of a document that were delivered. before returns the record of
+// the one that an item is, nil for none; it is called once for each item, from the last to
+// the first, as each takes the number that an entry may have got instead of its old one.
+func compare(j *journal, doc Document) (items []*item, known []*record, before func(i int) *record) {
 	items, _ = identify(doc)
 	known, split := origins(j, items)
 	renumbered := newRenumberings(j, items)
-	return items, known, func(i int) bool {
-		return known[i] == nil && (doc.Own || split[i] || renumbered.take(items[i]) == nil)
+	return items, known, func(i int) *record {
+		if known[i] != nil || doc.Own || split[i] {
+			return known[i]
+		}
+		return renumbered.take(items[i])
 	}
 }
 
@@ -382,7 +402,7 @@ func (t *Txn) Wanted(doc Document) ([]Wanted, error) {
 	if err != nil {
 		return nil, err
 	}
-	items, known, fresh := compare(j, doc)
+	items, known, before := compare(j, doc)
 	at := make(map[*Item]int, len(doc.Items))
 	for i := range doc.Items {
 		at[&doc.Items[i]] = i
@@ -391,8 +411,8 @@ func (t *Txn) Wanted(doc Document) ([]Wanted, error) {
 	for i, it := range slices.Backward(items) {
 		var want bool
 		if known[i] == nil {
-			want = fresh(i)
-		} else if lineage := j.lineageOf(*known[i]); lineage[len(lineage)-1].Content != it.content {
+			want = before(i) == nil
+		} else if lineage := j.lineageOf(*known[i]); !it.is(lineage[len(lineage)-1].Content) {
 			if _, want, err = t.wanted(it, lineage, &doc); err != nil {
 				return nil, err
 			}

@@ -22,8 +22,8 @@ const foreignAge = 36 * time.Hour
 // Recover finishes what earlier runs left in tmp/, for every feed that has
 // something there: what a journal names is delivered, interrupted replacements
 // and removals are finished, other entries of this machine's are removed, and
-// those of others 36 hours after their last change. Call it at the start of
-// every run. Feeds that another fetcher has locked are left to it. The error
+// those of others 36 hours after their last change, by the clock and by the last
+// Date of a server that a fetcher noted. Call it at the start of every run. Feeds that another fetcher has locked are left to it. The error
 // joins what went wrong, feed by feed; the others are recovered all the same.
 func (w *Writer) Recover(ctx context.Context) error {
 	feeds, err := w.d.feedNames("tmp")
@@ -112,10 +112,11 @@ func (d *Dir) recoverLocked(feed string) error {
 		at[r.Unique] = r.Place
 	}
 	has := func(unique string) bool { _, ok := at[unique]; return ok }
+	before := d.certainTime(feed).Add(-foreignAge)
 	var bad error
 	for _, name := range names {
 		if strings.Contains(name, moving) {
-			bad = errors.Join(bad, d.finishMove(feed, name))
+			bad = errors.Join(bad, d.finishMove(feed, name, before))
 		}
 	}
 	// Entries before removals: how far a replacement came is known by the old
@@ -139,7 +140,7 @@ func (d *Dir) recoverLocked(feed string) error {
 				bad = errors.Join(bad, removeAll(path))
 				continue
 			}
-			bad = errors.Join(bad, d.removeOld(path))
+			bad = errors.Join(bad, d.removeOld(path, before))
 		}
 	}
 	if slices.Contains(names, firstEntries) {
@@ -154,7 +155,7 @@ func (d *Dir) recoverLocked(feed string) error {
 	staged("tmp/"+feed, names)
 	for _, name := range names {
 		if unique, ok := strings.CutSuffix(name, replacing); ok {
-			bad = errors.Join(bad, d.finishReplacing(feed, unique, j, has))
+			bad = errors.Join(bad, d.finishReplacing(feed, unique, j, has, before))
 		}
 	}
 	for _, name := range names {
@@ -163,7 +164,7 @@ func (d *Dir) recoverLocked(feed string) error {
 		case !ok, name == firstEntries, info == replacing[1:], strings.HasPrefix(name, unique+moving):
 		case strings.HasPrefix(name, unique+copying):
 			if _, err := lstat(d.Join("tmp", feed, strings.Replace(name, copying, moving, 1))); isNotExist(err) {
-				bad = errors.Join(bad, d.removeOld(d.Join("tmp", feed, name)))
+				bad = errors.Join(bad, d.removeOld(d.Join("tmp", feed, name), before))
 			}
 		case info == gone[1:] || info == goneReplaced[1:]:
 			// An entry put aside for a version that could not be renamed just
@@ -172,15 +173,47 @@ func (d *Dir) recoverLocked(feed string) error {
 				bad = errors.Join(bad, removeAll(d.Join("tmp", feed, name)))
 			}
 		default:
-			bad = errors.Join(bad, d.removeOld(d.Join("tmp", feed, name)))
+			bad = errors.Join(bad, d.removeOld(d.Join("tmp", feed, name), before))
 		}
 	}
 	return bad
 }
 
-// removeOld removes a foreign entry from tmp/ when nothing in it has changed for
-// long enough.
-func (d *Dir) removeOld(path string) error {
+// dateFile has the greatest Date that a server sent: one line, RFC 3339. Package feeddir
+// keeps it.
+const dateFile = "etc/fetch/date"
+
+// maxGap is how far the clock may be ahead of the last change of a feed's directories to
+// be believed where no server said what time it is.
+const maxGap = 31 * 24 * time.Hour
+
+// certainTime returns a time that has come, even if the clock is far ahead: no later than
+// the last Date of a server, and without one no later than the last change that the clock
+// is not far ahead of. What a program wrote a minute ago is not old by it.
+func (d *Dir) certainTime(feed string) time.Time {
+	now := d.opts.Now()
+	if text, err := atomicfile.Line(d.Join(dateFile)); err == nil {
+		if date, err := time.Parse(time.RFC3339, text); err == nil {
+			if date.Before(now) {
+				return date
+			}
+			return now
+		}
+	}
+	var last time.Time
+	for _, path := range []string{d.journalPath(feed), d.Join("new", feed), d.Join("cur", feed), d.Join("src", feed), d.Join("new"), d.Join("src")} {
+		if fi, err := lstat(path); err == nil && fi.ModTime().After(last) {
+			last = fi.ModTime()
+		}
+	}
+	if now.Sub(last) > maxGap {
+		return last
+	}
+	return now
+}
+
+// removeOld removes a foreign entry from tmp/ if nothing in it has changed since a time.
+func (d *Dir) removeOld(path string, before time.Time) error {
 	var newest time.Time
 	err := filepath.WalkDir(path, func(_ string, e os.DirEntry, err error) error {
 		if err != nil {
@@ -201,7 +234,7 @@ func (d *Dir) removeOld(path string) error {
 	if err != nil {
 		return err
 	}
-	if d.opts.Now().Sub(newest) < foreignAge {
+	if newest.After(before) {
 		return nil
 	}
 	return removeAll(path)

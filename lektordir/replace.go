@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -42,8 +43,7 @@ func (d *Dir) replace(feed, from, unique, old string) (dropped bool, err error) 
 			if err := d.arrive(feed, from, unique); err != nil {
 				return false, err
 			}
-			d.endReplacement(note, aside)
-			return false, nil
+			return false, d.endReplacement(note, aside)
 		} else if !isNotExist(aerr) {
 			return false, aerr
 		}
@@ -60,8 +60,7 @@ func (d *Dir) replace(feed, from, unique, old string) (dropped bool, err error) 
 	} else if err != nil {
 		return false, err
 	}
-	d.endReplacement(note, aside)
-	return false, nil
+	return false, d.endReplacement(note, aside)
 }
 
 // writeNote records which version is replaced, unless it is recorded already. The
@@ -84,13 +83,15 @@ func writeNote(note, old string) error {
 	return err
 }
 
-// endReplacement removes the record, and then a directory that was put aside. Without
-// the directory, the record would say that a viewer took the old version. Recovery does
-// what fails here.
-func (d *Dir) endReplacement(note, aside string) {
-	if err := os.Remove(note); err == nil || isNotExist(err) {
-		_ = removeAll(aside)
+// endReplacement removes the record, and then a directory that was put aside: the record
+// without the directory would say that a viewer took the old version. What is left of the
+// directory is no error, as recovery removes it.
+func (d *Dir) endReplacement(note, aside string) error {
+	if err := os.Remove(note); err != nil && !isNotExist(err) {
+		return err
 	}
+	_ = removeAll(aside)
+	return nil
 }
 
 // withdraw takes a version back whose older one a viewer took: from tmp/, where it is
@@ -107,8 +108,7 @@ func (d *Dir) withdraw(feed, from, unique, note string) (withdrawn bool, err err
 			return withdrawn, err
 		}
 	}
-	d.endReplacement(note, aside)
-	return withdrawn, nil
+	return withdrawn, d.endReplacement(note, aside)
 }
 
 // arrive renames a staged entry from tmp/ (from, which is relative to the lektor-dir) to
@@ -132,8 +132,9 @@ func (d *Dir) arrive(feed, from, unique string) error {
 }
 
 // finishReplacing goes on with a replacement of which there is a record, for a version
-// that is no longer staged. has reports whether an entry is in new/ or cur/.
-func (d *Dir) finishReplacing(feed, unique string, j *journal, has func(unique string) bool) error {
+// that is no longer staged. has reports whether an entry is in new/ or cur/. A record of
+// another's stays that changed since a time.
+func (d *Dir) finishReplacing(feed, unique string, j *journal, has func(unique string) bool, before time.Time) error {
 	note := d.Join("tmp", feed, unique+replacing)
 	data, err := readFile(note)
 	if isNotExist(err) {
@@ -147,7 +148,7 @@ func (d *Dir) finishReplacing(feed, unique string, j *journal, has func(unique s
 	old := cmp.Or(rec.Replaces, string(bytes.TrimSuffix(data, []byte{'\n'})))
 	switch {
 	case old == "" || old[0] == '.' || strings.ContainsAny(old, "/;\x00"):
-		return d.removeOld(note) // nobody of ours wrote it
+		return d.removeOld(note, before) // nobody of ours wrote it
 	case !known && !has(unique):
 		// The journal was lost, and with it the version that was staged.
 		return os.Remove(note)

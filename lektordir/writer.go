@@ -26,6 +26,8 @@ import (
 //     by a rename of the directory that they were staged in. A version that replaces
 //     another comes before that one leaves. If this is interrupted, [Writer.Recover]
 //     renames what the journals name.
+//  4. new/$feed is synced, and the commit ends: a power cut after that takes back no
+//     rename.
 //
 // A failed sync renames and saves nothing.
 //

@@ -283,6 +283,57 @@ func TestRecoverLeavesOthers(t *testing.T) {
 	}
 }
 
+// A clock that is far ahead makes nothing old that another program is writing: neither of
+// a lektor-dir that knows the Date of servers, however often it is recovered, nor of one
+// that was in use before the clock jumped.
+func TestRecoverClockAhead(t *testing.T) {
+	const day = 24 * time.Hour
+	theirs := "1700000000.M1P2Q3I0123456789abcdef.elsewhere"
+	for name, test := range map[string]struct {
+		clock, date, used time.Duration // after the entry was written; date 0: no server said any
+		kept              bool
+	}{
+		"an hour later":                            {clock: time.Hour, used: time.Hour, kept: true},
+		"two days later":                           {clock: 2 * day, used: 2 * day},
+		"two days later, by servers too":           {clock: 2 * day, date: 2 * day, used: 2 * day},
+		"a jump":                                   {clock: 400 * day, used: time.Minute, kept: true},
+		"a jump of two days, a server knows":       {clock: 2 * day, date: time.Minute, used: time.Minute, kept: true},
+		"a jump, a server knows, used since":       {clock: 400 * day, date: time.Minute, used: 400 * day, kept: true},
+		"a jump, a server knows, fetched for days": {clock: 400 * day, date: 37 * time.Hour, used: 400 * day},
+		"a server that is ahead":                   {clock: time.Hour, date: 400 * day, used: time.Hour, kept: true},
+		"a year later":                             {clock: 400 * day, used: 399 * day},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d, c := newDir(t)
+			deliver(t, d, sample("1", "A"))
+			written := c.Now()
+			at := func(after time.Duration, rels ...string) {
+				for _, rel := range rels {
+					if err := os.Chtimes(d.Join(rel), time.Time{}, written.Add(after)); err != nil {
+						t.Fatal(err)
+					}
+				}
+			}
+			write(t, d.Join("tmp", feedHash, theirs, "title"), "x")
+			at(0, "tmp/"+feedHash+"/"+theirs+"/title", "tmp/"+feedHash+"/"+theirs)
+			if test.date != 0 {
+				write(t, d.Join("etc/fetch/date"), written.Add(test.date).UTC().Format(time.RFC3339)+"\n")
+			}
+			at(test.used, "new", "src", "new/"+feedHash, "src/"+feedHash, "src/"+feedHash+"/etc/fetch/seen")
+			c.Sleep(ctx, test.clock)
+			w := writer(t, d)
+			for range 2 {
+				if err := w.Recover(ctx); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if left := tree(t, d, "tmp/"+feedHash); (len(left) > 0) != test.kept {
+				t.Errorf("left: %q", left)
+			}
+		})
+	}
+}
+
 // replacement delivers A and stages B in its place, and gives both.
 func replacement(t *testing.T, d *Dir, w *Writer) (a Ref, tx *Txn, b Ref) {
 	t.Helper()

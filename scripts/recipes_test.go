@@ -285,6 +285,14 @@ func TestLogwatch(t *testing.T) {
 	}
 	k.run("lektor-logwatch", "-n", "Mail", "a log", "^error")
 	titles("2: error: $(touch ran) [2J two\n1: error: half a line\n1: error: new\n")
+	// A log that is not there is a failure, in a sentence.
+	cmd := k.start("lektor-logwatch", "no log")
+	var said strings.Builder
+	cmd.Stderr = &said
+	_ = cmd.Run()
+	if cmd.ProcessState.ExitCode() != 1 || !strings.HasSuffix(said.String(), "/no log is not a file that can be read\n") || strings.Count(said.String(), "\n") != 1 {
+		t.Errorf("without the log: %v, %q", cmd.ProcessState, said.String())
+	}
 	for _, args := range [][]string{{}, {"-x", "f"}, {"a", "b", "c"}} {
 		cmd := k.start("lektor-logwatch", args...)
 		_ = cmd.Run()
@@ -350,7 +358,7 @@ func TestStatus(t *testing.T) {
 
 // A bar ends the script alone; what that has started goes with it.
 func TestStatusEnds(t *testing.T) {
-	k := newDesk(t, map[string]string{"sleep": "exec /bin/sleep 0.1"})
+	k := newDesk(t, map[string]string{"sleep": "exec /bin/sleep 3600"})
 	alive, inherited, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)
@@ -368,9 +376,15 @@ func TestStatusEnds(t *testing.T) {
 	}
 	inherited.Close()
 	defer func() { _ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }()
-	for end := time.Now().Add(time.Minute); strings.Count(k.read("out"), "\n") < 2; time.Sleep(10 * time.Millisecond) {
+	// All of it runs when an arrival makes a line.
+	n := 0
+	for end := time.Now().Add(time.Minute); strings.Count(k.read("out"), "\n") < 2; time.Sleep(100 * time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatal("there are no lines")
+		}
+		n++
+		if _, err := (&dir.Dir{Path: k.dir}).Entry("https://a.example/feed", "new", dir.Unique(1700001000+int64(n), n), "title=Later"); err != nil {
+			t.Fatal(err)
 		}
 	}
 	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {

@@ -11,6 +11,29 @@ import (
 	"github.com/lektordir/lektor/internal/testkit/server"
 )
 
+// TestErrorsNameTheCommand: what lektor-view has another program do is called by the name
+// that was typed, in errors, hints and help.
+func TestErrorsNameTheCommand(t *testing.T) {
+	bin := build(t)
+	for _, c := range []struct {
+		args   []string
+		status int
+		want   string
+	}{
+		{[]string{"lektor-view", "--dir", t.TempDir(), "html", "/dev/null/site"}, 1, "lektor-view: "},
+		{[]string{"lektor-view", "html"}, 2, "lektor-view: DIR is missing\nlektor-view: hint: see lektor-view html --help\n"},
+		{[]string{"lektor-view", "mbox", "--nothing"}, 2, "lektor-view: "},
+		{[]string{"lektor-view", "html", "--help"}, 0, "lektor-view html - "},
+		{[]string{"lektor-pages", "html"}, 2, "lektor-pages: DIR is missing\nlektor-pages: hint: see lektor-pages html --help\n"},
+	} {
+		cmd := exec.Command(filepath.Join(bin, c.args[0]), c.args[1:]...)
+		out, _ := cmd.CombinedOutput()
+		if cmd.ProcessState.ExitCode() != c.status || !strings.Contains(string(out), c.want) || c.args[0] == "lektor-view" && strings.Contains(string(out), "lektor-pages: ") {
+			t.Errorf("%q: %v\n%s", c.args, cmd.ProcessState, out)
+		}
+	}
+}
+
 // The sample fetcher, the sample viewer and our two programs in one directory:
 // each sees what the others did, and no entry is shown twice or lost.
 func TestAllFourTogether(t *testing.T) {

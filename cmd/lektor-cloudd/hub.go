@@ -38,6 +38,7 @@ func hubCommand() *cli.Command {
 			&cli.DurationFlag{Name: fetch.FlagTimeout, Value: hub.DefaultTimeout, Usage: "give up an exchange after `TIME`, less than 8s"},
 			&cli.IntFlag{Name: fetch.FlagMaxRedirects, Value: 5, Usage: "follow `N` redirects"},
 			&cli.StringFlag{Name: "user-agent", Usage: "tell servers that we are `NAME`"},
+			&cli.BoolFlag{Name: "no-page", Usage: "show no page at /"},
 			&cli.BoolFlag{Name: "expire-now", Usage: "only remove the subscriptions that have ended"},
 			&cli.BoolFlag{Name: "verbose", Usage: "tell of all that the log has"},
 		}...),
@@ -88,7 +89,7 @@ func hubOptions(f *command.Flags) hub.ServeOptions {
 		Public: publicURL(f), TrustedProxies: f.Prefixes("trusted-proxy"), Feeds: config, Callbacks: config,
 		Allowed: f.StringSlice("feed"), Users: f.String("htpasswd"),
 		MaxURLs: f.Number("max-urls", 1, 0), PerCaller: f.Number("max-per-caller", 1, 0), Most: f.Number("max-subscriptions", 1, 0),
-		AtOnce: f.Number("at-once", 1, 0), PingGap: f.Time("ping-gap"), MaxForm: f.Number("max-form", 1, 0), MaxSave: f.Number("max-save", 1, 0), Verbose: f.Bool("verbose"),
+		AtOnce: f.Number("at-once", 1, 0), PingGap: f.Time("ping-gap"), MaxForm: f.Number("max-form", 1, 0), MaxSave: f.Number("max-save", 1, 0), NoPage: f.Bool("no-page"), Verbose: f.Bool("verbose"),
 	}}
 	o.Feeds.AllowPrivate, o.Callbacks.AllowPrivate = f.Prefixes("allow-feeds"), f.Prefixes("allow-callbacks")
 	return o

@@ -367,10 +367,32 @@ type bomb struct {
 func TestHostile(t *testing.T) {
 	h, s := newHostile(t), newHostileServer(t)
 	t.Run("answers", func(t *testing.T) { testHostileAnswers(t, h, s) })
+	t.Run("together", func(t *testing.T) { testHostileTogether(t, h, s) })
 	t.Run("lists", func(t *testing.T) { testHostileLists(t, h) })
 	t.Run("pages", func(t *testing.T) { testHostilePages(t, h, s) })
 	t.Run("mended", func(t *testing.T) { testMendedDocuments(t, h, s) })
 	t.Run("large", func(t *testing.T) { testLargeFeed(t, h) })
+}
+
+// testHostileTogether fetches many large documents at the same time: the limit of
+// memory is one for the process.
+func testHostileTogether(t *testing.T, h *hostile, s *hostileServer) {
+	const size = 16<<20 - 4096
+	dir := filepath.Join(t.TempDir(), "feeds")
+	answers := []http.HandlerFunc{
+		repeated(rssHead+item+"<description>", "a &lt;b ", size/8-100, "</description></item>"+rssTail),
+		repeated(rssHead+item+"<description>", "caf\xe9 \xe8\xe9", size/7-100, "</description></item>"+rssTail),
+	}
+	n := 12
+	if *full {
+		n = 20
+	}
+	for i := range n {
+		subscribed(t, dir, s.serve(answers[i%len(answers)]))
+	}
+	if o := h.run(t, dir, "", "-a", "-j", "20", "--per-host", "20", "--gap", "0", "--timeout", busy); o.status != 0 || delivered(t, dir) != n {
+		t.Errorf("status %d, %d entries", o.status, delivered(t, dir))
+	}
 }
 
 // testHostileAnswers fetches feeds. The limit that was passed is named on

@@ -49,7 +49,7 @@ Example:
 			addCommand(), rmCommand(), lsCommand(), setCommand(), update, watchCommand(),
 			historyCommand(), deliverCommand(), putCommand(), importCommand(), exportCommand(), checkCommand(),
 		},
-	}, names.Complete)
+	}, names.CompleteSubscribed)
 }
 
 // common are the options of commands that make no requests.

@@ -53,7 +53,7 @@ func dryRunFlag() cli.Flag {
 }
 
 func yesFlag() cli.Flag {
-	return &cli.BoolFlag{Name: "yes", Usage: "end subscriptions, however many they are"}
+	return &cli.BoolFlag{Name: "yes", Usage: "end subscriptions and trash entries, however many they are"}
 }
 
 func rawFlag() cli.Flag {
@@ -111,9 +111,14 @@ func applyCommand() *cli.Command {
 		Description: `It reads and publishes nothing.
 
    lektor-fetch; lektor-share apply; lektor-view ls`,
-		Flags: []cli.Flag{yesFlag(), dryRunFlag()},
+		Flags: []cli.Flag{
+			yesFlag(), dryRunFlag(),
+			&cli.StringSliceFlag{Name: "allow", Usage: "subscribe to feeds in the private network `PREFIX`; may be repeated"},
+		},
 		Action: command.Run(app.Apply, "", func(f *command.Flags) app.ApplyOptions {
-			return app.ApplyOptions{Common: common(f), Yes: f.Bool("yes"), DryRun: f.Bool("dry-run")}
+			o := app.ApplyOptions{Common: common(f), Yes: f.Bool("yes"), DryRun: f.Bool("dry-run")}
+			o.Fetch.AllowPrivate = f.Prefixes("allow")
+			return o
 		}),
 	}
 }
@@ -166,17 +171,31 @@ func resolveCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "resolve",
 		Usage:     "settle a conflict",
-		ArgsUsage: "ITEM ours|theirs [PEER]",
-		Description: `ITEM is one of those that conflicts lists, or the beginning of its name. With
-theirs, PEER is needed where several others changed it.
+		ArgsUsage: "ITEM ours|theirs [PEER] | --all ours|theirs [PEER]",
+		Description: `ITEM is one of those that conflicts lists, or the beginning of its name; - reads
+items from standard input, one a line. With theirs, PEER is needed where several others
+changed it.
 
-   lektor-share resolve 80af8e84 theirs`,
-		Flags: []cli.Flag{dryRunFlag()},
+   lektor-share resolve 80af8e84 theirs
+   lektor-share conflicts -o item | lektor-share resolve - ours`,
+		Flags: []cli.Flag{
+			&cli.BoolFlag{Name: "all", Usage: "settle all conflicts"},
+			dryRunFlag(),
+		},
 		Action: command.Run(app.Resolve, "an item", func(f *command.Flags) app.ResolveOptions {
-			if n := f.NArg(); n < 2 || n > 3 {
-				f.Fail(command.Usagef("resolve: it takes an item, ours or theirs, and perhaps a peer"))
+			o := app.ResolveOptions{Common: common(f), All: f.Bool("all"), DryRun: f.Bool("dry-run")}
+			words := f.Words()
+			if !o.All && len(words) > 0 {
+				o.Items, words = words[:1], words[1:]
 			}
-			return app.ResolveOptions{Common: common(f), Item: f.Args().Get(0), Which: f.Args().Get(1), Peer: f.Args().Get(2), DryRun: f.Bool("dry-run")}
+			if n := len(words); n < 1 || n > 2 {
+				f.Fail(command.Usagef("resolve: it takes an item or --all, ours or theirs, and perhaps a peer"))
+				return o
+			}
+			if o.Which = words[0]; len(words) > 1 {
+				o.Peer = words[1]
+			}
+			return o
 		}),
 	}
 }
@@ -205,6 +224,7 @@ func mergeCommand() *cli.Command {
 		Usage:     "merge one document of Simple Sharing into another",
 		ArgsUsage: "LOCAL INCOMING",
 		Description: `The result goes to standard output; neither file is changed. "-" is standard input.
+Items without sx:sync take no part.
 
    lektor-share merge mine.opml theirs.opml > both.opml`,
 		Flags: []cli.Flag{

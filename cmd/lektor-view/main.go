@@ -112,7 +112,7 @@ func lsCommand() *cli.Command {
 		Flags: []cli.Flag{
 			allFlag(),
 			&cli.IntFlag{Name: "newest", Aliases: []string{"n"}, Usage: "only the newest `N`", DefaultText: "all"},
-			&cli.StringFlag{Name: "sort", Usage: "sort by `KEY`: date, delivered, feed, title, author or relevance; -KEY the other way round", Value: viewer.DefaultSort},
+			&cli.StringFlag{Name: "sort", Usage: "sort by `KEY`: date, delivered, feed, title, author, rank or relevance; -KEY the other way round", Value: viewer.DefaultSort},
 			numberFlag("other commands take the numbers of this list, also of one into a pipe or a file"),
 			command.OutputFlag("print `FORMAT`: path, url, tsv, json, another field or a template"),
 			print0Flag(),

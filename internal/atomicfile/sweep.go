@@ -60,7 +60,7 @@ func Left(e fs.DirEntry, base string) bool {
 
 // Abandoned is the age after which a temporary file, of whatever it would have become, is
 // nobody's work.
-const Abandoned = time.Hour
+const Abandoned = 2 * time.Hour
 
 // randomDigits is how many digits at least end the name of a temporary file of ours; fewer
 // are as good as impossible.

@@ -40,10 +40,11 @@ type Candidate struct {
 
 // Kind is what a word of a command line stands for.
 type Kind struct {
-	Flag string // whose value it is, without dashes; "" for an argument
-	Name string // the placeholder in --help, such as FEED
-	Dir  string // path of the lektor-dir
-	Word string // what was typed of it so far, without quotes
+	Command string // the command it is an argument of, or of whose flag; "" before one
+	Flag    string // whose value it is, without dashes; "" for an argument
+	Name    string // the placeholder in --help, such as FEED
+	Dir     string // path of the lektor-dir
+	Word    string // what was typed of it so far, without quotes
 }
 
 const completerKey = "lektor completer"
@@ -110,7 +111,7 @@ func candidates(app *cli.App, words []string) []Candidate {
 	}
 	names, _ := app.Metadata[completerKey].(func(Kind) []Candidate)
 	p.names = func(k Kind) []Candidate {
-		k.Dir = p.dir()
+		k.Command, k.Dir = p.command, p.dir()
 		if names == nil {
 			return nil
 		}
@@ -157,6 +158,7 @@ func candidates(app *cli.App, words []string) []Candidate {
 // place is where in a command line the word is that is to be completed.
 type place struct {
 	commands []*cli.Command // that may come next
+	command  string         // the one that came
 	flags    []cli.Flag
 	usage    string // of the arguments
 	count    int    // of arguments so far
@@ -206,6 +208,7 @@ func (p *place) take(w string, want cli.Flag) cli.Flag {
 			p.ended = true
 			return nil
 		}
+		p.command = c.Name
 		p.commands, p.flags, p.usage = c.Subcommands, append([]cli.Flag{cli.HelpFlag}, c.Flags...), c.ArgsUsage
 	}
 	return nil

@@ -68,6 +68,7 @@ const (
 // reported errors with [Reporter.Error] ends with status 1, and so does one
 // whose output could not be written. Panics are not caught.
 func Main(app *cli.App, args []string) int {
+	app.Name = called(app.Name, args)
 	Prepare(app)
 	app.Reader = cmp.Or[io.Reader](app.Reader, os.Stdin)
 	app.Writer = cmp.Or[io.Writer](app.Writer, os.Stdout)

@@ -353,6 +353,36 @@ func TestProgress(t *testing.T) {
 	}
 }
 
+// TestCounter: without a total, the steps are counted, in a line that fits.
+func TestCounter(t *testing.T) {
+	var b bytes.Buffer
+	s := NewStreams("x", nil, nil, &b)
+	s.Report.Counter("older documents").Add(1)
+	if b.Len() > 0 {
+		t.Errorf("a counter where no terminal is: %q", &b)
+	}
+	for _, columns := range []int{10, 20, 40, 80} {
+		tty := terminal.Open(t, columns, 24)
+		s := NewStreams("x", nil, nil, tty.TTY)
+		s.Report.pace = 0
+		p := s.Report.Counter("older documents")
+		for range 123 {
+			p.Add(1)
+		}
+		p.Done()
+		s.Report.Info("done")
+		out := tty.Output()
+		for line := range strings.SplitSeq(out, "\r") {
+			if n := terminal.Columns(line); n >= columns {
+				t.Errorf("%d of %d columns: %q", n, columns, line)
+			}
+		}
+		if columns >= 40 && (!strings.Contains(out, "older documents (123) ") || strings.Contains(out, "%")) || !strings.HasSuffix(out, "x: done\n") {
+			t.Errorf("at %d columns: %q", columns, out)
+		}
+	}
+}
+
 // A line that does not fit would be drawn below itself again and again.
 func TestProgressFits(t *testing.T) {
 	for _, plain := range []string{"", "1"} {

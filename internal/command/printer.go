@@ -228,6 +228,15 @@ func (p *Printer[R]) value(c Column[R], record R) any {
 	}
 }
 
+// joinInts puts numbers together.
+func joinInts(list []int, sep string) string {
+	words := make([]string, len(list))
+	for i, n := range list {
+		words[i] = strconv.Itoa(n)
+	}
+	return strings.Join(words, sep)
+}
+
 // text writes a value as a person or a shell reads it. A zero time is empty.
 func text(v any) string {
 	switch v := v.(type) {
@@ -237,6 +246,8 @@ func text(v any) string {
 		return v
 	case []string:
 		return strings.Join(v, ", ")
+	case []int:
+		return joinInts(v, ", ")
 	case []Object:
 		return joinText(v, ", ")
 	case []object:
@@ -490,6 +501,8 @@ var templateFuncs = template.FuncMap{
 		switch list := v.(type) {
 		case []string:
 			return strings.Join(list, sep)
+		case []int:
+			return joinInts(list, sep)
 		case []object:
 			return joinText(list, sep)
 		}

@@ -270,7 +270,18 @@ type Progress struct {
 // nothing at all where stderr is no terminal. There is one bar at a time. Call
 // [Progress.Done] at the end; what ends early is cleaned up by [Main].
 func (r *Reporter) Progress(total int, description string) *Progress {
-	if !r.terminal || total <= 0 {
+	if total <= 0 {
+		return nil
+	}
+	return r.begin(total, description)
+}
+
+// Counter is [Reporter.Progress] for work of which nobody knows how many steps it has: it
+// shows how many are done.
+func (r *Reporter) Counter(description string) *Progress { return r.begin(-1, description) }
+
+func (r *Reporter) begin(total int, description string) *Progress {
+	if !r.terminal {
 		return nil
 	}
 	r.mu.Lock()
@@ -300,6 +311,10 @@ func (r *Reporter) Progress(total int, description string) *Progress {
 	}
 	if count {
 		options = append(options, progressbar.OptionShowCount())
+	}
+	if total < 0 {
+		// It turns with each step, and not by a clock.
+		options = append(options, progressbar.OptionShowTotalBytes(false), progressbar.OptionSetSpinnerChangeInterval(0))
 	}
 	r.bar = progressbar.NewOptions(total, options...)
 	r.bar.RenderBlank()

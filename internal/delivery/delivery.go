@@ -72,10 +72,10 @@ func Versions(f *feedconv.Feed) map[string]time.Time {
 	return doc.Versions()
 }
 
-// Unknown gives those of them that were not delivered before, see
-// [lektordir.Txn.Unknown].
-func Unknown(t *lektordir.Txn, f *feedconv.Feed) ([]string, error) {
-	return t.Unknown(document(f, ""))
+// Arrived returns when those of them came that were delivered before, see
+// [lektordir.Txn.Arrived].
+func Arrived(t *lektordir.Txn, f *feedconv.Feed) (map[string]time.Time, error) {
+	return t.Arrived(document(f, ""))
 }
 
 // Put stages one entry whose GUID is given by the caller. It is recognised by
@@ -99,13 +99,17 @@ func document(f *feedconv.Feed, p lektordir.Policy) lektordir.Document {
 // item gives an entry the form of a lektor-dir; what is costly, and tells nothing
 // of which entry it is, when it is wanted.
 func item(e *feedconv.Entry) lektordir.Item {
+	var earlier *lektordir.Item
+	if e.Earlier != nil {
+		before := item(e.Earlier)
+		earlier = &before
+	}
 	text := e.Content
 	if lektordir.IsText(e.ContentType) {
 		text = feedconv.PlainText(text, e.ContentType)
 	}
 	return lektordir.Item{
-		GUID: e.GUID,
-		Text: text,
+		GUID: e.GUID, Text: text, Earlier: earlier,
 		Entry: lektordir.Entry{
 			Title: e.Title, ID: e.ID, Type: e.ContentType, Link: e.Link,
 			PubDate: e.Published, PubDateRaw: e.PublishedRaw, Updated: e.Updated,
@@ -117,6 +121,7 @@ func item(e *feedconv.Entry) lektordir.Item {
 			to.Summary = feedconv.PlainText(e.Summary, e.SummaryType)
 			to.Author = strings.Join(persons(e.Authors), ", ")
 			to.Contributors = persons(e.Contributors)
+			to.People = append(people(lektordir.RoleAuthor, e.Authors), people(lektordir.RoleContributor, e.Contributors)...)
 			to.Image, to.Language = e.Image, e.Language
 			to.Duration, to.Episode, to.Season = e.Duration, e.Episode, e.Season
 			if e.Source != nil {
@@ -127,6 +132,18 @@ func item(e *feedconv.Entry) lektordir.Item {
 			}
 		},
 	}
+}
+
+// people returns persons with a role, none where a name alone says the same.
+func people(role string, list []feedconv.Person) []lektordir.Person {
+	if len(list) == 1 && list[0].Email == "" && list[0].URL == "" {
+		return nil
+	}
+	out := make([]lektordir.Person, len(list))
+	for i, p := range list {
+		out[i] = lektordir.Person{Role: role, Name: p.Name, Email: p.Email, URL: p.URL}
+	}
+	return out
 }
 
 // persons are those of whom anything is known.

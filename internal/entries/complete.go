@@ -18,7 +18,7 @@ import (
 func Complete(k command.Kind) []command.Candidate {
 	switch {
 	case k.Name == "FEED":
-		return feedNames(k.Dir, k.Word)
+		return feedNames(feeds(k.Dir), k.Word)
 	case k.Name == "SETTING":
 		return plain(feeddir.Settings)
 	case k.Name == "FLAGS":
@@ -29,6 +29,20 @@ func Complete(k command.Kind) []command.Candidate {
 		return plain(folders(k.Dir))
 	}
 	return nil
+}
+
+// CompleteSubscribed is [Complete] for commands that work on subscriptions: feeds of other
+// fetchers are candidates for rm alone, which removes them, too.
+func CompleteSubscribed(k command.Kind) []command.Candidate {
+	if k.Name != "FEED" || k.Command == "rm" {
+		return Complete(k)
+	}
+	d, err := lektordir.Open(k.Dir, nil)
+	if err != nil {
+		return nil
+	}
+	list := slices.DeleteFunc(feeds(k.Dir), func(f *lektordir.Feed) bool { return !feeddir.Subscribed(d, f.Hash) })
+	return feedNames(list, k.Word)
 }
 
 func plain(words []string) (all []command.Candidate) {
@@ -50,8 +64,7 @@ func feeds(dir string) []*lektordir.Feed {
 
 // feedNames gives each feed by its title if no other has that, else, or where a URL was
 // begun, by its id.
-func feedNames(dir, word string) (all []command.Candidate) {
-	list := feeds(dir)
+func feedNames(list []*lektordir.Feed, word string) (all []command.Candidate) {
 	titles := map[string]int{}
 	for _, f := range list {
 		titles[strings.ToLower(f.Title())]++
@@ -119,7 +132,7 @@ func terms(k command.Kind) (all []command.Candidate) {
 	}
 	switch key {
 	case "feed":
-		for _, c := range feedNames(k.Dir, word[len("feed:"):]) {
+		for _, c := range feedNames(feeds(k.Dir), word[len("feed:"):]) {
 			add(c.Word, c.About)
 		}
 	case "folder", "category":

@@ -36,6 +36,11 @@ func Public(e *lektordir.Entry) *lektordir.Entry {
 	for i, c := range p.Contributors {
 		p.Contributors[i] = fetch.PublicText(c)
 	}
+	p.People = slices.Clone(p.People)
+	for i := range p.People {
+		who := &p.People[i]
+		who.Name, who.Email, who.URL = fetch.PublicText(who.Name), fetch.PublicText(who.Email), Followable(fetch.PublicText(who.URL))
+	}
 	p.Enclosures = slices.DeleteFunc(slices.Clone(p.Enclosures), func(e lektordir.Enclosure) bool { return !feedconv.IsLink(e.URL) })
 	for i := range p.Enclosures {
 		p.Enclosures[i].URL = fetch.PublicText(p.Enclosures[i].URL)

@@ -14,13 +14,13 @@ import (
 // [feeddir.Shareable], and tells once which may not. It is used by one goroutine
 // at a time.
 type Sharing struct {
-	s     *Store
-	may   map[string]bool // by hash
+	s   *Store
+	may map[string]bool // by hash
 	// unknown are the hashes of feeds that may not, as something cannot be read that
 	// decides it.
 	unknown map[string]bool
-	left  int             // feeds that were left out
-	first string          // one of them, and why
+	left    int    // feeds that were left out
+	first   string // one of them, and why
 }
 
 // Sharing begins a decision. The feeds whose hashes are named may, whatever they

@@ -330,7 +330,10 @@ func Finding(d *lektordir.Dir, all bool) func(name string) (string, error) {
 // nil.
 func FeedHint(err error) error {
 	var none *lektordir.NoFeedError
+	var guess *feeddir.GuessError
 	switch {
+	case errors.As(err, &guess):
+		return command.Hint(err, "did you mean %s?", strings.Join(guess.Likely, ", "))
 	case errors.As(err, new(*feeddir.SeveralError)):
 		return command.Hint(err, "give the feed's hash or URL")
 	case errors.As(err, &none) && len(none.Matches) > 1:

@@ -9,6 +9,7 @@ import (
 
 	"github.com/lektordir/lektor/internal/atomicfile"
 	"github.com/lektordir/lektor/internal/fetch"
+	"github.com/lektordir/lektor/internal/termsafe"
 	"github.com/lektordir/lektor/lektordir"
 )
 
@@ -27,6 +28,19 @@ type SeveralError struct {
 func (e *SeveralError) Error() string {
 	return fmt.Sprintf("%d feeds are called %s: %s", len(e.Hashes), e.Name, strings.Join(e.Hashes, " "))
 }
+
+// GuessError is the error for a name that no feed has, with feeds that may be meant: those
+// that have the name as a part of their own, or of their URL.
+type GuessError struct {
+	Err    error
+	Likely []string // title and URL, for people
+}
+
+func (e *GuessError) Error() string { return e.Err.Error() }
+func (e *GuessError) Unwrap() error { return e.Err }
+
+// maxGuesses is how many feeds a [GuessError] names.
+const maxGuesses = 4
 
 // Finder finds feeds by what users call them. What it has to read of all feeds
 // for that it reads once, so it is for the length of a command. It is not safe
@@ -87,11 +101,38 @@ func (f *Finder) Find(name string) (string, error) {
 		if len(f.names[aliasFile+"\n"+fold(name)])+len(f.names["name\n"+fold(name)]) > 0 {
 			return "", &NotSubscribedError{Name: name}
 		}
+		if likely := f.likely(name); len(likely) > 0 && none != nil && len(none.Matches) == 0 {
+			return "", &GuessError{Err: err, Likely: likely}
+		}
 		return "", err
 	case 1:
 		return aliases[0], nil
 	}
 	return "", &SeveralError{Name: name, Hashes: aliases}
+}
+
+// likely returns feeds that have a name as a part of their own, or of their URL.
+func (f *Finder) likely(name string) (list []string) {
+	part := fold(name)
+	if len(part) < 2 {
+		return nil
+	}
+	hashes, _ := f.Dir.FeedHashes()
+	for _, h := range hashes {
+		feed, err := f.Dir.ReadFeed(h)
+		if err != nil || !f.counts(h) {
+			continue
+		}
+		url := fetch.Public(feed.ID)
+		if !slices.ContainsFunc([]string{feed.Alias, feed.Name, url}, func(s string) bool { return strings.Contains(fold(s), part) }) {
+			continue
+		}
+		if len(list) == maxGuesses {
+			return append(list, "…")
+		}
+		list = append(list, fmt.Sprintf("%s (%s)", termsafe.Brief(feed.Title()), url))
+	}
+	return list
 }
 
 // byURL is [ByURL], and as what is printed has no passwords, without them. Where

@@ -34,7 +34,7 @@ const (
 	fileKind       = "kind"         // of the document that is subscribed to, none for a plain one
 	filePrev       = "prev-archive" // URL, of the archive that it names
 	fileNextPage   = "next"         // URL, of its second page
-	fileBaseline   = "baseline"     // URL, of the archive at which automatic walks end
+	fileBaseline   = "baseline"     // URL of the archive at which automatic walks end, tab, since when
 	fileArchives   = "archives"     // a line for each archive whose entries are stored
 	fileIncomplete = "incomplete"   // URL of the archive that is missing, tab, why, tab, since when
 	fileRetry      = "retry"        // failed walks in a row, tab, when the next may be made
@@ -114,11 +114,48 @@ func (h *History) SetLinked(l Linked) error {
 	return err
 }
 
-// Baseline is the archive at which automatic walks end, "" for none.
-func (h *History) Baseline() string { return h.line(fileBaseline) }
+// Baseline is where automatic walks end.
+func (h *History) Baseline() history.Baseline {
+	modified, ok := mtime(h.path(fileBaseline))
+	if !ok {
+		return history.Baseline{}
+	}
+	url, since, _ := strings.Cut(h.line(fileBaseline), "\t")
+	if url == "-" {
+		url = ""
+	}
+	b := history.Baseline{URL: url, Since: modified}
+	if t, err := time.Parse(time.RFC3339, since); err == nil {
+		b.Since = t
+	}
+	return b
+}
 
-// SetBaseline sets it; "" removes it.
-func (h *History) SetBaseline(url string) error { return h.write(fileBaseline, OneField(url)) }
+// SetBaseline sets it; the zero value removes it.
+func (h *History) SetBaseline(b history.Baseline) error {
+	return h.write(fileBaseline, baselineLine(b))
+}
+
+func baselineLine(b history.Baseline) string {
+	if !b.Set() {
+		return ""
+	}
+	return cmp.Or(OneField(b.URL), "-") + "\t" + b.Since.UTC().Format(time.RFC3339)
+}
+
+// Settle moves the baseline after a visit, or a walk, that began at a time and left
+// nothing missing. A power cut may undo it, and leave the one before. Of a feed without
+// archives nothing is kept.
+func (h *History) Settle(began time.Time) error {
+	b := history.Baseline{URL: h.line(filePrev), Since: began}
+	if b.URL == "" {
+		old := h.Baseline()
+		if b.URL = old.URL; !old.Set() {
+			return nil
+		}
+	}
+	return recordBy(atomicfile.WriteUnsynced, h.d, h.hash, areaHistory, fileBaseline, asLines(baselineLine(b)))
+}
 
 // Gap is an archive that is missing, and what is older with it.
 type Gap struct {
@@ -321,30 +358,45 @@ func (h *History) Store(s history.Stored) error {
 	return f.Close()
 }
 
-// WalkDue tells whether a walk through the archives of a feed is to be made unasked:
-// when the archive that its document names is not stored (RFC 5005, section 4.2), or
-// when what was missing may be asked for again.
-func (h *History) WalkDue(now time.Time) bool {
-	if !h.Exists() {
-		return false
-	}
-	prev := h.line(filePrev)
-	if prev == "" || !h.Follow() {
-		return false
-	}
-	gap := h.Gap()
-	if gap != nil && !now.Before(h.Retry()) {
-		return true
-	}
-	if prev == h.Baseline() || gap != nil && gap.URL == prev {
-		return false
-	}
-	r, err := h.Archives()
+// Walk prepares a walk from the document that is subscribed to, whose URLs are own. One
+// that the user asked for goes to the first archive, another ends at the baseline, and
+// leaves what is missing alone until it may be tried again.
+func (h *History) Walk(now time.Time, asked bool, own ...string) (*history.Walk, error) {
+	record, err := h.Archives()
 	if err != nil {
-		return true // the walk says why
+		return nil, err
 	}
-	_, stored := r.Find(prev)
-	return !stored
+	w := history.NewWalk(record, h.line(filePrev), own...)
+	if gap := h.Gap(); gap != nil {
+		w.Gap = gap.URL
+		w.Later = !asked && now.Before(h.Retry())
+	}
+	if !asked {
+		w.Baseline = h.Baseline()
+		if w.Baseline.Since.After(now.Add(clockSkew)) {
+			// The clock was wrong then. Archives are news rather than nothing.
+			w.Baseline.Since = time.Unix(0, 0)
+		}
+	}
+	return w, nil
+}
+
+// WalkDue reports whether a walk through the archives of a feed is to be made unasked:
+// when the archive that its document names is not stored (RFC 5005, section 4.2), or
+// when what was missing may be asked for again. Where it is not, whole reports whether
+// nothing is missing. own are the URLs of the document.
+func (h *History) WalkDue(now time.Time, own ...string) (due, whole bool) {
+	if h.line(filePrev) == "" {
+		return false, true
+	}
+	w, err := h.Walk(now, false, own...)
+	if err != nil {
+		return h.Follow(), false // the walk says why
+	}
+	_, _, ask := w.Next()
+	gap := w.Gap != "" || w.Stopped() != nil
+	again := gap && !now.Before(h.Retry())
+	return (ask || again) && h.Follow(), !ask && !gap
 }
 
 // Stored tells whether any archive is in the record, or may be.
@@ -374,8 +426,9 @@ func (h *History) Summary() string {
 		return ""
 	}
 	kind := h.Linked().Kind
+	_, whole := h.WalkDue(time.Time{})
 	switch {
-	case h.Gap() != nil:
+	case h.Gap() != nil, !whole && h.Follow():
 		return "incomplete"
 	case kind == history.Archived, kind == history.Archive:
 		n := 0

@@ -118,18 +118,76 @@ func FuzzArchive(f *testing.F) {
 	})
 }
 
+func due(h *History, now time.Time) bool {
+	due, _ := h.WalkDue(now)
+	return due
+}
+
+// TestBaselineLines: what was written is read again; one of the form before has the time
+// of its file, and so has one that is damaged, as without a baseline all is news.
+func TestBaselineLines(t *testing.T) {
+	_, h := someHistory(t)
+	if h.Baseline().Set() {
+		t.Error(h.Baseline())
+	}
+	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	for _, b := range []history.Baseline{{URL: "http://x.example/9", Since: at}, {Since: at}} {
+		if err := h.SetBaseline(b); err != nil {
+			t.Fatal(err)
+		}
+		if got := h.Baseline(); got != b {
+			t.Errorf("%+v, not %+v", got, b)
+		}
+	}
+	old := at.Add(-time.Hour)
+	for text, url := range map[string]string{"http://x.example/9\n": "http://x.example/9", "": "", "http://x.example/9\t2026-13": "http://x.example/9"} {
+		if err := os.WriteFile(h.path(fileBaseline), []byte(text), 0o666); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Chtimes(h.path(fileBaseline), old, old); err != nil {
+			t.Fatal(err)
+		}
+		if got := h.Baseline(); got.URL != url || !got.Since.Equal(old) {
+			t.Errorf("%q: %+v", text, got)
+		}
+	}
+	if err := h.SetBaseline(history.Baseline{}); err != nil || h.Baseline().Set() {
+		t.Error(h.Baseline(), err)
+	}
+	// Settled, it moves, but none is made for a feed without archives.
+	if err := h.Settle(at); err != nil || h.Baseline().Set() {
+		t.Error(h.Baseline(), err)
+	}
+	if err := h.SetLinked(Linked{Kind: history.Archived, Prev: "http://x.example/8"}); err != nil {
+		t.Fatal(err)
+	}
+	for i, prev := range []string{"http://x.example/8", ""} {
+		if err := h.SetLinked(Linked{Kind: history.Archived, Prev: prev}); err != nil {
+			t.Fatal(err)
+		}
+		now := at.Add(time.Duration(i) * time.Hour)
+		if err := h.Settle(now); err != nil || h.Baseline() != (history.Baseline{URL: "http://x.example/8", Since: now}) {
+			t.Error(h.Baseline(), err)
+		}
+	}
+	// A time that is still to come was written by a clock that was wrong.
+	if w, err := h.Walk(at.Add(-time.Hour), false); err != nil || w.Baseline.Since.After(at.Add(-time.Hour)) || !w.Baseline.Set() {
+		t.Error(w.Baseline, err)
+	}
+}
+
 // TestMissing: one warning for one reason, and longer and longer delays until there is
 // progress.
 func TestMissing(t *testing.T) {
 	_, h := someHistory(t)
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-	if h.Gap() != nil || h.WalkDue(now) {
+	if h.Gap() != nil || due(h, now) {
 		t.Error("something is missing")
 	}
 	if err := h.SetLinked(Linked{Kind: history.Archived, Prev: "http://x.example/9"}); err != nil {
 		t.Fatal(err)
 	}
-	if !h.WalkDue(now) {
+	if !due(h, now) {
 		t.Error("no walk")
 	}
 	days := func(news, progress bool, reason string, after time.Duration) int {
@@ -142,21 +200,23 @@ func TestMissing(t *testing.T) {
 			t.Errorf("%+v", g)
 		}
 		wait := h.Retry().Sub(now)
-		if h.WalkDue(now.Add(wait - time.Second)) {
+		if due(h, now.Add(wait-time.Second)) {
 			// The archive at the beginning is not stored, so there is a walk all the
 			// same; the missing one waits.
 			if r, _ := h.Archives(); r.Len() > 0 {
 				t.Error("too early")
 			}
 		}
-		if !h.WalkDue(now.Add(wait)) {
+		if !due(h, now.Add(wait)) {
 			t.Error("too late")
 		}
 		return int(wait / (24 * time.Hour))
 	}
 	var got []int
 	got = append(got, days(true, true, "404", 0))
-	if err := h.Store(stored(9)); err != nil {
+	nine := stored(9)
+	nine.Prev = "http://x.example/1"
+	if err := h.Store(nine); err != nil {
 		t.Fatal(err)
 	}
 	for range 6 {
@@ -247,7 +307,7 @@ func TestForgets(t *testing.T) {
 	}
 	_, missing := h.Missing(time.Now(), "http://x.example/1", "404", false, 0)
 	for _, err := range []error{
-		h.SetLinked(Linked{history.Archived, "http://x.example/9", "http://x.example/p"}), h.SetBaseline("http://x.example/9"), missing,
+		h.SetLinked(Linked{history.Archived, "http://x.example/9", "http://x.example/p"}), h.SetBaseline(history.Baseline{URL: "http://x.example/9", Since: time.Now()}), missing,
 		h.Store(stored(9)), h.Present([]string{"0123456789abcdef"}), Set(w, d, sub.Hash, "history", "off"), s.Put(&Spooled{URL: "u"}),
 	} {
 		if err != nil {

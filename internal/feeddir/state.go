@@ -193,6 +193,10 @@ func (s *State) Document() string { return fetch.Public(cmp.Or(s.get(fileFinal),
 // ReadBefore tells whether a document of the feed was ever read.
 func (s *State) ReadBefore() bool { return s.get(fileFrom) != "" }
 
+// LastRead is when a document was read last that differed from the one before it, zero
+// if none was.
+func (s *State) LastRead() time.Time { t, _ := s.time(fileBody); return t }
+
 // Filter is the command that each document goes through, or empty.
 func (s *State) Filter() string { return s.get(fileFilter) }
 

@@ -213,6 +213,12 @@ const pendingURLFile = "etc/fetch/.url0"
 // url on the disk before it has its name, as a power cut may leave an empty file
 // under it otherwise. Feeds that it could not subscribe to are in the error.
 func Finish(w *lektordir.Writer, d *lektordir.Dir, subs []*Subscription) error {
+	return FinishEach(w, d, subs, func(_ *Subscription, finish func() error) error { return finish() })
+}
+
+// FinishEach is [Finish] for callers that do something before and after the rename that
+// subscribes to a feed: step must call finish.
+func FinishEach(w *lektordir.Writer, d *lektordir.Dir, subs []*Subscription, step func(s *Subscription, finish func() error) error) error {
 	var all, urls []string
 	for _, s := range subs {
 		all, urls = append(all, "src/"+s.Hash), append(urls, "src/"+s.Hash+"/etc/fetch")
@@ -222,10 +228,23 @@ func Finish(w *lektordir.Writer, d *lektordir.Dir, subs []*Subscription) error {
 	}
 	var bad error
 	for _, s := range subs {
-		bad = errors.Join(bad, finish(w, d, s.Hash))
+		bad = errors.Join(bad, step(s, func() error { return finish(w, d, s.Hash) }))
 	}
 	return errors.Join(bad, d.Sync(urls...))
 }
+
+// PendingPath is the url of a feed that was added unsynced and is not finished, relative to
+// the lektor-dir. [URLPath] is what it is renamed to.
+func PendingPath(hash string) string { return "src/" + hash + "/" + pendingURLFile }
+
+// URLPath is the file that makes a feed a subscription, relative to the lektor-dir.
+func URLPath(hash string) string { return "src/" + hash + "/" + urlFile }
+
+// JournalPath is the journal of what was delivered of a feed, relative to the lektor-dir.
+func JournalPath(hash string) string { return "src/" + hash + "/etc/fetch/seen" }
+
+// CategoriesPath is the file with the categories of a feed, relative to the lektor-dir.
+func CategoriesPath(hash string) string { return "src/" + hash + "/" + categoryFile }
 
 // finish gives a pending url its name, unless somebody else has subscribed
 // meanwhile: then his is the one that counts.

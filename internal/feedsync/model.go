@@ -75,8 +75,8 @@ const (
 	OPML                 // items are outlines of the body, at any depth
 )
 
-// element is the name of an item's element.
-func (k Kind) element() string {
+// String is the name of an item's element.
+func (k Kind) String() string {
 	if k == OPML {
 		return "outline"
 	}
@@ -247,6 +247,13 @@ func (it *Item) size() int {
 		n += len(k.raw)
 	}
 	return n
+}
+
+// Recast returns the item with another content that means the same. It is no edit.
+func (it *Item) Recast(content []byte) (*Item, error) {
+	next := it.clone()
+	next.sync = nil
+	return next, next.SetContent(content)
 }
 
 // Blank returns the item with another content, in its conflicts, too. It is no edit.

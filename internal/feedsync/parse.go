@@ -445,7 +445,7 @@ func (p *parser) start(t token) error {
 		return p.use(t)
 	case sx == "" && (f.role == roleSync || f.role == roleHistory):
 		next.role = roleExtra
-	case (f.role == roleContainer || f.role == roleItem && p.d.Kind == OPML) && plain && string(t.name) == p.d.Kind.element():
+	case (f.role == roleContainer || f.role == roleItem && p.d.Kind == OPML) && plain && string(t.name) == p.d.Kind.String():
 		if p.levels() >= maxDepth {
 			if !p.deep {
 				p.deep = true

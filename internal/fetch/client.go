@@ -45,7 +45,7 @@ const MaxRetryAfter = 30 * 24 * time.Hour
 const (
 	maxIdle     = 64               // idle connections, all hosts together
 	idleTimeout = 10 * time.Second // and how long each is kept
-	bigBodies   = 4                // bodies over a megabyte read at once
+	bigBodies   = 2                // bodies over a megabyte read, or held, at once
 	drainBytes  = 4 << 10          // read of a body that nobody wants, to use the connection again
 	maxValue    = 8 << 10          // longest validator that is kept
 )
@@ -325,6 +325,9 @@ type Request struct {
 	// Page tells that the URL is that of a page for people: HTML is asked for, of at most
 	// MaxPage bytes, and anything else is a [TypeError].
 	Page bool
+	// Hold keeps the place of a body over a megabyte, of which there are few, until
+	// [Response.Done] is called, so that what waits to be parsed counts, too.
+	Hold bool
 	// AllowExec permits exec: URLs. Set it only for a command that nobody but the
 	// user can have written.
 	AllowExec bool
@@ -379,6 +382,16 @@ type Response struct {
 	Received time.Time
 
 	digest string // of Body, once it was asked for
+	leave  func() // gives up the place of Body, or nil
+}
+
+// Done gives up the place that a big body has, see [Request].Hold. It may be called
+// again, and on nil.
+func (r *Response) Done() {
+	if r != nil && r.leave != nil {
+		r.leave()
+		r.leave = nil
+	}
 }
 
 // exchange is one call of Get.
@@ -387,6 +400,7 @@ type exchange struct {
 	parent, ctx context.Context
 	cancel      context.CancelCauseFunc
 	page        bool // see Request.Page
+	hold, held  bool // see Request.Hold; whether there is a place to give up
 	timer       *time.Timer
 	left        time.Duration
 	since       time.Time
@@ -462,7 +476,7 @@ func (c *Client) Get(ctx context.Context, r *Request) (*Response, error) {
 	}
 	x := c.begin(ctx)
 	defer x.end()
-	x.page = r.Page
+	x.page, x.hold = r.Page, r.Hold
 
 	var (
 		origin    = *u
@@ -584,7 +598,13 @@ func (x *exchange) hop(u *url.URL, req *http.Request, privateOK *bool, res *Resp
 		}
 		b, err := x.readBody(u, resp)
 		if err != nil {
+			if x.held {
+				x.leaveBig()
+			}
 			return nil, err
+		}
+		if x.held {
+			res.leave = x.leaveBig
 		}
 		res.Body, res.WireBytes = b.data, b.wire
 		res.Warnings = append(res.Warnings, b.warnings...)

@@ -287,8 +287,11 @@ func (x *exchange) collect(r io.Reader, hint int64) ([]byte, error) {
 			if err = x.enterBig(); err != nil {
 				break
 			}
-			big = true
-			defer x.leaveBig()
+			if big = true; x.hold {
+				x.held = true
+			} else {
+				defer x.leaveBig()
+			}
 		}
 		var n int
 		n, err = r.Read(cur[len(cur):cap(cur)])

@@ -292,6 +292,45 @@ func TestBigBodiesTakeTurns(t *testing.T) {
 	}
 }
 
+// A body that is held keeps its place until its user is done, and one that fails has none.
+func TestBigBodiesAreHeld(t *testing.T) {
+	s := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		size := int64(3 << 20)
+		if r.URL.Path == "/over" {
+			size = 5 << 20
+		}
+		_, _ = io.Copy(w, &zeros{size})
+	})
+	c := client(t, func(cfg *Config) { cfg.PerHost, cfg.MaxBytes, cfg.MaxDecoded = 100, 4<<20, 4<<20 })
+	fetch := func(path string) *Response {
+		t.Helper()
+		res, err := c.Get(t.Context(), &Request{URL: s.URL + path, Hold: true})
+		if (err != nil) != (path == "/over") {
+			t.Fatal(path, err)
+		}
+		return res
+	}
+	places := func(want int, when string) {
+		t.Helper()
+		if len(c.big) != want {
+			t.Errorf("%s: %d places are taken, not %d", when, len(c.big), want)
+		}
+	}
+	fetch("/over").Done()
+	places(0, "one failed")
+	first := fetch("/a")
+	places(1, "one is held")
+	second := fetch("/b")
+	places(2, "two are held")
+	first.Done()
+	first.Done()
+	places(1, "the first is done")
+	third := fetch("/c")
+	second.Done()
+	third.Done()
+	places(0, "all are done")
+}
+
 func TestRedirectLoop(t *testing.T) {
 	var n atomic.Int32
 	s := serve(t, func(w http.ResponseWriter, r *http.Request) {

@@ -76,7 +76,7 @@ func Subscribed(f *feedconv.Feed, final string, asked ...string) Document {
 	if elsewhere {
 		d.Current = current
 	}
-	d.Prev = links.href("prev-archive")
+	d.Prev = links.archive(d.URL)
 	if d.Prev == "" && links.chained() {
 		d.Prev = links.href("previous")
 	}
@@ -107,7 +107,7 @@ func Reached(f *feedconv.Feed, final string) Document {
 	d.Kind = Archive
 	links := linksOf(f)
 	d.Current = links.href("current")
-	d.Prev = links.href("prev-archive")
+	d.Prev = links.archive(d.URL)
 	if d.Prev == "" && d.Current != "" && links.chained() {
 		d.Prev = links.href("previous")
 	}
@@ -161,12 +161,30 @@ func linksOf(f *feedconv.Feed) links { return slices.Concat(links(f.Links), link
 // (RFC 4287, section 4.2.7.2).
 const registered = "http://www.iana.org/assignments/relation/"
 
-// href gives the first link of a relation, "" for none.
+// is reports whether a link has a relation.
+func is(l feedconv.Link, rel string) bool {
+	return strings.EqualFold(strings.TrimPrefix(strings.TrimSpace(l.Rel), registered), rel)
+}
+
+// href returns the first link of a relation, "" for none.
 func (l links) href(rel string) string {
 	for _, link := range l {
-		if strings.EqualFold(strings.TrimPrefix(strings.TrimSpace(link.Rel), registered), rel) && strings.TrimSpace(link.Href) != "" {
+		if is(link, rel) && strings.TrimSpace(link.Href) != "" {
 			return Normal(link.Href)
 		}
+	}
+	return ""
+}
+
+// archive returns the link prev-archive of a document, "" for none. An empty one leads to
+// the document itself (RFC 3986, section 4.4), which is not the end of the archives.
+func (l links) archive(own string) string {
+	const rel = "prev-archive"
+	if prev := l.href(rel); prev != "" {
+		return prev
+	}
+	if slices.ContainsFunc(l, func(link feedconv.Link) bool { return is(link, rel) }) {
+		return own
 	}
 	return ""
 }

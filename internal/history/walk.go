@@ -2,6 +2,7 @@ package history
 
 import (
 	"fmt"
+	"maps"
 	"time"
 
 	"github.com/lektordir/lektor/internal/fetch"
@@ -51,6 +52,28 @@ func (r *Record) Find(url string) (Stored, bool) {
 	return s, ok
 }
 
+// Forget makes the archive of a URL one that is not stored, under each of its URLs.
+func (r *Record) Forget(url string) {
+	s, ok := r.Find(url)
+	if !ok {
+		return
+	}
+	for _, m := range []map[string]Stored{r.byURL, r.bySelf} {
+		maps.DeleteFunc(m, func(_ string, o Stored) bool { return o.Final == s.Final })
+	}
+	r.n--
+}
+
+// before finds an archive that names another one as the archive before it.
+func (r *Record) before(s Stored) (newer Stored, ok bool) {
+	for _, o := range r.byURL {
+		if old, ok := r.Find(o.Prev); ok && old.Final == s.Final && o.Final != s.Final {
+			return o, true
+		}
+	}
+	return Stored{}, false
+}
+
 // Len counts the archives.
 func (r *Record) Len() int { return r.n }
 
@@ -79,31 +102,80 @@ func (s *Stop) Error() string {
 	return fmt.Sprintf("%s: %s", fetch.Brief(fetch.Public(s.URL)), s.Reason)
 }
 
+// Baseline is the end of a walk that nobody asked for: entries from before it are no news.
+// The zero value means none: the walk goes on to the first archive of all.
+type Baseline struct {
+	// URL is the archive that the subscription document named when nothing was missing;
+	// "" when it named none.
+	URL string
+	// Since is when the last visit began after which nothing was missing.
+	Since time.Time
+}
+
+// overlap is how much older than [Baseline].Since an entry that is not known may be and
+// still count as news: clocks differ, and a date may be that of a draft.
+const overlap = 24 * time.Hour
+
+// Set reports whether there is a baseline.
+func (b Baseline) Set() bool { return !b.Since.IsZero() }
+
+// Behind reports whether all entries of a document are older than the baseline, so that
+// no archive before it has news. versions are the dates of its entries, zero where there
+// is none; delivered is when those that are known came, which stands for a missing date.
+// An empty document says nothing.
+func (b Baseline) Behind(versions, delivered map[string]time.Time) bool {
+	for id, date := range versions {
+		if date.IsZero() {
+			date = delivered[id]
+		}
+		if date.IsZero() || !date.Before(b.Since) {
+			return false
+		}
+	}
+	return b.Set() && len(versions) > 0
+}
+
+// News reports whether an entry of this date that is not known is to be delivered. One
+// without a date is.
+func (b Baseline) News(date time.Time) bool {
+	return date.IsZero() || !date.Before(b.Since.Add(-overlap))
+}
+
 // Walk is a walk from a subscription document through its archives, to older and
-// older ones. [Walk.Next] says which to get, and is told of it by [Walk.Got]
-// before it is asked again. It is not safe for concurrent use.
+// older ones. [Walk.Next] returns which to get, and [Walk.Got], [Walk.Arrived] or
+// [Walk.Fail] take what came of it before the next call. It is not safe for concurrent
+// use.
 type Walk struct {
-	// These may be set before the first call. Baseline is the archive at which the
-	// walk ends as if it were the first, "" for none; Waiting the one that is not to be
-	// asked for yet, since it could not be had before.
-	Limits            Limits
-	Baseline, Waiting string
+	// These may be set before the first call.
+	Limits   Limits
+	Baseline Baseline // where the walk ends as if that were the first archive
+	// Gap is the archive at which the walk before ended too early, "" for none. Without it
+	// a walk with a baseline ends at a recorded archive. With it recorded archives are
+	// passed, to it and to what may be missing behind it.
+	Gap string
+	// Later leaves Gap for another time, since it could not be had before.
+	Later bool
 
 	record  *Record
 	next    string // "" at the end
 	from    string // the document that named it
+	stale   string // the archive at from, if it was not asked for in this walk; "" otherwise
+	broken  string // stale, if its link is why the walk stopped
 	visited map[string]bool
 	stop    *Stop
-	waits   bool // it ended at Waiting
+	waits   bool // it ended at Gap
 	known   int
 
 	documents, entries int
 	bytes              int64
 }
 
+// Forget makes a recorded archive one that is asked for again.
+func (w *Walk) Forget(url string) { w.record.Forget(url) }
+
 // NewWalk begins a walk at the first archive that the subscription document names.
 // own are the URLs of that document, the first the one its links are judged from.
-// record is what was stored before, and is not changed.
+// record is what was stored before; only [Walk.Forget] changes it.
 func NewWalk(record *Record, first string, own ...string) *Walk {
 	w := &Walk{record: record, next: first, visited: map[string]bool{}}
 	for i, u := range own {
@@ -115,53 +187,60 @@ func NewWalk(record *Record, first string, own ...string) *Walk {
 	return w
 }
 
-// Next gives the URL of the archive that comes next, and of the document that named
+// Next returns the URL of the archive that comes next, and of the document that named
 // it. It passes what was stored before. At the end of the walk ok is false, and
 // [Walk.Stopped] tells why it is not the end of the archives, if it is not.
 func (w *Walk) Next() (url, from string, ok bool) {
 	for w.stop == nil && w.next != "" {
-		if w.Baseline != "" && w.next == w.Baseline {
-			w.next = ""
+		if w.Baseline.Set() && w.next == w.Baseline.URL {
 			break
 		}
 		if w.visited[w.next] {
-			w.Fail("the archives go round in a circle: this one was passed before")
+			w.Fail("the archives go round in a circle: this one was passed before", true)
 			break
 		}
 		if s, ok := w.record.Find(w.next); ok {
+			if w.Baseline.Set() && w.Gap == "" {
+				break
+			}
 			w.known++
 			w.pass(s)
+			w.stale = s.URL
 			continue
 		}
-		if w.Waiting != "" && w.next == w.Waiting {
-			w.waits, w.next = true, ""
+		if w.Later && w.next == w.Gap {
+			w.waits = true
 			break
 		}
 		if err := Check(w.from, w.next); err != nil {
-			w.Fail(err.(*LinkError).Reason)
+			w.Fail(err.(*LinkError).Reason, true)
 			break
 		}
 		return w.next, w.from, true
 	}
+	w.next = ""
 	return "", "", false
 }
 
-// pass goes on behind an archive that is stored.
+// pass goes on behind an archive.
 func (w *Walk) pass(s Stored) {
 	w.visited[w.next], w.visited[s.URL], w.visited[s.Final] = true, true, true
-	w.from, w.next = s.Final, s.Prev
+	w.from, w.next, w.stale = s.Final, s.Prev, ""
 }
+
+// End ends the walk behind the archive that came last, as if it were the first.
+func (w *Walk) End() { w.next = "" }
 
 // May is the reason for which the limits do not let another document be asked for,
 // or nil; the walk has ended then.
 func (w *Walk) May() *Stop {
 	switch l := w.Limits; {
 	case l.Documents > 0 && w.documents >= l.Documents:
-		w.Fail(fmt.Sprintf("the walk ended here after %s; the next one goes on from here, and --%s raises the limit", units.Count(w.documents, "document"), FlagDocuments))
+		w.Fail(fmt.Sprintf("the walk ended here after %s; the next one goes on from here, and --%s raises the limit", units.Count(w.documents, "document"), FlagDocuments), false)
 	case l.Entries > 0 && w.entries >= l.Entries:
-		w.Fail(fmt.Sprintf("the walk ended here after %s; the next one goes on from here, and --%s raises the limit", units.Count(w.entries, "entry"), FlagEntries))
+		w.Fail(fmt.Sprintf("the walk ended here after %s; the next one goes on from here, and --%s raises the limit", units.Count(w.entries, "entry"), FlagEntries), false)
 	case l.Bytes > 0 && w.bytes >= l.Bytes:
-		w.Fail(fmt.Sprintf("the walk ended here after %s; the next one goes on from here, and --%s raises the limit", units.Bytes(w.bytes), FlagBytes))
+		w.Fail(fmt.Sprintf("the walk ended here after %s; the next one goes on from here, and --%s raises the limit", units.Bytes(w.bytes), FlagBytes), false)
 	}
 	return w.stop
 }
@@ -173,43 +252,63 @@ func (w *Walk) Count(entries int, bytes int64) {
 	w.bytes += bytes
 }
 
-// Arrived tells the URL that the archive which Next gave came from, after
-// redirects. It reports what is stored under that URL already: the walk then goes
+// Arrived takes the URL that the archive which Next returned came from, after
+// redirects. It returns what is stored under that URL already: the walk then goes
 // on behind it. An error ends the walk.
 func (w *Walk) Arrived(final string) (known *Stored, err error) {
 	final = Normal(final)
 	if err := Check(w.next, final); err != nil {
-		w.Fail("it redirects to " + fetch.Brief(fetch.Public(final)) + ": " + err.(*LinkError).Reason)
+		w.Fail("it redirects to "+fetch.Brief(fetch.Public(final))+": "+err.(*LinkError).Reason, true)
 		return nil, w.stop
 	}
 	if final != w.next && w.visited[final] {
-		w.Fail("the archives go round in a circle: it redirects to " + fetch.Brief(final) + ", which was passed before")
+		w.Fail("the archives go round in a circle: it redirects to "+fetch.Brief(final)+", which was passed before", true)
 		return nil, w.stop
 	}
-	if s, ok := w.record.Find(final); ok {
-		s.URL = w.next
-		w.pass(s)
-		return &s, nil
+	s, ok := w.record.Find(final)
+	if !ok {
+		return nil, nil
 	}
-	return nil, nil
+	// An archive that moved has its old place in the chain. One that another archive
+	// leads to has a place of its own, and those between would be passed over.
+	if newer, ok := w.record.before(s); ok {
+		w.Fail("it redirects to "+fetch.Brief(final)+", which is the archive before "+fetch.Brief(newer.Final), true)
+		return nil, w.stop
+	}
+	s.URL = w.next
+	w.pass(s)
+	if w.stale = s.Final; w.Baseline.Set() && w.Gap == "" {
+		w.End()
+	}
+	return &s, nil
 }
 
-// Got tells what the archive that Next gave says of others. It gives it as it is to
-// be recorded, but for digest and time.
+// Got takes what the archive that Next returned says of others. It returns what is to
+// be recorded of it, but for digest and time.
 func (w *Walk) Got(d Document) Stored {
 	s := Stored{URL: w.next, Final: d.URL, Self: d.Self, Prev: d.Prev}
 	w.pass(s)
 	return s
 }
 
-// Fail ends the walk at the archive that Next gave last.
-func (w *Walk) Fail(reason string) { w.stop = &Stop{URL: w.next, Reason: reason} }
+// Fail ends the walk at the archive that Next returned last. link reports whether the
+// link that led there is to blame.
+func (w *Walk) Fail(reason string, link bool) {
+	w.stop = &Stop{URL: w.next, Reason: reason}
+	if link {
+		w.broken = w.stale
+	}
+}
 
-// Stopped tells why the walk ended before the first archive; nil when it has got
+// Stopped is why the walk ended before the first archive; nil when it has got
 // there, or to the baseline.
 func (w *Walk) Stopped() *Stop { return w.stop }
 
-// Waits tells that the walk ended at an archive that is not to be asked for yet.
+// Broken is the URL of the recorded archive whose link stopped the walk, "" for none. Its
+// publisher may have mended the link since it was recorded.
+func (w *Walk) Broken() string { return w.broken }
+
+// Waits reports whether the walk ended at an archive that is not to be asked for yet.
 func (w *Walk) Waits() bool { return w.waits }
 
 // Known counts the archives that were passed since they are stored.

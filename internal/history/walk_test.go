@@ -30,7 +30,7 @@ func walk(t *testing.T, s site, w *Walk, redirects map[string]string) (asked []s
 			prev, there = s[to]
 		}
 		if !there {
-			w.Fail("404")
+			w.Fail("404", true)
 			return asked, stored, w.Stopped()
 		}
 		w.Count(10, 100)
@@ -72,6 +72,7 @@ func TestWalk(t *testing.T) {
 		site     site
 		record   *Record
 		baseline string
+		gap      string
 		limits   Limits
 		redirect map[string]string
 		asked    string
@@ -85,6 +86,11 @@ func TestWalk(t *testing.T) {
 		{name: "a gap in the middle", first: u(5), site: chain(5), record: record(chain(5), 5, 4, 1), asked: "3 2"},
 		{name: "the baseline", first: u(5), site: chain(5), record: &Record{}, baseline: u(3), asked: "5 4"},
 		{name: "nothing but the baseline", first: u(3), site: chain(5), record: &Record{}, baseline: u(3)},
+		{name: "recorded before the baseline is as far as it goes", first: u(5), site: chain(5), record: record(chain(5), 3), baseline: u(1), asked: "5 4"},
+		{name: "redirected to that", first: u(5), site: site{u(5): u("3b"), u(3): u(2)}, redirect: map[string]string{u("3b"): u(3)}, record: record(chain(5), 3), baseline: u(1), asked: "5 3b"},
+		{name: "but for a gap", first: u(6), site: chain(6), record: record(chain(6), 5, 4, 2), baseline: u(0), gap: u(3), asked: "6 3 1"},
+		{name: "a redirect to an archive with a place of its own", first: u(7), site: site{u(7): u(6), u(2): u(1)}, redirect: map[string]string{u(6): u(2)}, record: record(chain(4), 4, 3, 2, 1), asked: "7 6", stop: u(6) + ": it redirects to " + u(2) + ", which is the archive before " + u(3)},
+		{name: "a redirect to one that moved", first: u(7), site: site{u(7): u(6), u("six"): u(1)}, redirect: map[string]string{u(6): u("six")}, record: record(chain(4), 4, 3, 2, 1), asked: "7 6"},
 		{name: "a missing one", first: u(3), site: site{u(3): u(2)}, record: &Record{}, asked: "3 2", stop: u(2) + ": 404"},
 		{name: "itself", first: u(1), site: site{u(1): u(1)}, record: &Record{}, asked: "1", stop: u(1) + ": the archives go round"},
 		{name: "two", first: u(2), site: site{u(2): u(1), u(1): u(2)}, record: &Record{}, asked: "2 1", stop: u(2) + ": the archives go round"},
@@ -100,7 +106,10 @@ func TestWalk(t *testing.T) {
 		{name: "no link for a stranger", first: "file:///etc/passwd", site: chain(1), record: &Record{}, stop: "file:///etc/passwd: the link to it is not followed"},
 	} {
 		w := NewWalk(c.record, c.first, sub)
-		w.Limits, w.Baseline = c.limits, c.baseline
+		w.Limits, w.Gap = c.limits, c.gap
+		if c.baseline != "" {
+			w.Baseline = Baseline{c.baseline, time.Unix(1000, 0)}
+		}
 		asked, _, stop := walk(t, c.site, w, c.redirect)
 		got := ""
 		if stop != nil {
@@ -109,6 +118,64 @@ func TestWalk(t *testing.T) {
 		if strings.Join(asked, " ") != c.asked || (got == "") != (c.stop == "") || !strings.HasPrefix(got, c.stop) {
 			t.Errorf("%s: %q and %q, want %q and %q", c.name, asked, got, c.asked, c.stop)
 		}
+	}
+}
+
+// TestForget: an archive that is forgotten is asked for again, and no other.
+func TestForget(t *testing.T) {
+	for _, name := range []any{2, "two", "self"} {
+		r := &Record{}
+		for n := 1; n <= 3; n++ {
+			r.Add(Stored{URL: u(n), Final: u(n), Prev: chain(3)[u(n)]})
+		}
+		r.Add(Stored{URL: u("two"), Final: u(2), Self: u("self"), Prev: u("bad")})
+		w := NewWalk(r, u(3), u("feed"))
+		if asked, _, stop := walk(t, chain(3), w, nil); stop == nil || len(asked) != 1 || w.Broken() == "" {
+			t.Fatal(asked, stop, w.Broken())
+		}
+		r.Forget(w.Broken())
+		r.Forget(u(name))
+		asked, _, stop := walk(t, chain(3), NewWalk(r, u(3), u("feed")), nil)
+		if fmt.Sprint(asked) != "[2]" || stop != nil || r.Len() != 2 {
+			t.Errorf("%v: %q, %v, %d", name, asked, stop, r.Len())
+		}
+	}
+}
+
+// TestBaseline: the end of a walk is where all entries are older, those without a date by
+// when they came; what is not known is delivered if it is not older by a day.
+func TestBaseline(t *testing.T) {
+	at := func(hours int) time.Time { return time.Unix(1e9, 0).Add(time.Duration(hours) * time.Hour) }
+	b := Baseline{Since: at(0)}
+	for _, c := range []struct {
+		name      string
+		versions  map[string]time.Time
+		delivered map[string]time.Time
+		behind    bool
+	}{
+		{"nothing", nil, nil, false},
+		{"all older", map[string]time.Time{"a": at(-1), "b": at(-1000)}, nil, true},
+		{"of the moment", map[string]time.Time{"a": at(0), "b": at(-1000)}, nil, false},
+		{"newer, and known", map[string]time.Time{"a": at(1)}, map[string]time.Time{"a": at(-5)}, false},
+		{"older, and came later", map[string]time.Time{"a": at(-1)}, map[string]time.Time{"a": at(5)}, true},
+		{"no date, and not known", map[string]time.Time{"a": {}}, nil, false},
+		{"no date, and came before", map[string]time.Time{"a": {}}, map[string]time.Time{"a": at(-1)}, true},
+		{"no date, and came after", map[string]time.Time{"a": {}}, map[string]time.Time{"a": at(1)}, false},
+	} {
+		if got := b.Behind(c.versions, c.delivered); got != c.behind {
+			t.Errorf("%s: %t", c.name, got)
+		}
+		if (Baseline{}).Behind(c.versions, c.delivered) {
+			t.Errorf("%s: it ends without a baseline", c.name)
+		}
+	}
+	for hours, news := range map[int]bool{-25: false, -24: true, 0: true, 1: true} {
+		if got := b.News(at(hours)); got != news {
+			t.Errorf("%d hours after: %t", hours, got)
+		}
+	}
+	if !b.News(time.Time{}) {
+		t.Error("an entry without a date is left out")
 	}
 }
 

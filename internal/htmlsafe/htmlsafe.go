@@ -12,6 +12,7 @@ import (
 	"bytes"
 	"html"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -142,14 +143,18 @@ func hasBlocks(n *nethtml.Node) bool {
 }
 
 // empty reports whether there is nothing to see in an element.
-func empty(n *nethtml.Node) bool {
+func (w *writer) empty(n *nethtml.Node) bool {
 	for d := range n.Descendants() {
 		switch {
 		case d.Type == nethtml.TextNode && strings.TrimSpace(d.Data) != "":
 			return false
 		case d.Type == nethtml.ElementNode:
 			switch d.DataAtom {
-			case atom.Img, atom.Hr, atom.Iframe, atom.Audio, atom.Video:
+			case atom.Img:
+				if src, ok := w.visible(d); ok && (src != "" || strings.TrimSpace(attr(d, "alt")) != "") {
+					return false
+				}
+			case atom.Hr, atom.Iframe, atom.Audio, atom.Video:
 				return false
 			}
 		}
@@ -241,7 +246,7 @@ func (w *writer) inline(n *nethtml.Node) {
 	case atom.Img:
 		w.image(n)
 	case atom.Rt:
-		if !empty(n) {
+		if !w.empty(n) {
 			w.b.WriteString(" (")
 			w.phrasing(children(n))
 			w.b.WriteString(")")
@@ -258,7 +263,7 @@ func (w *writer) inline(n *nethtml.Node) {
 		switch {
 		case name == "" || name == "bdo" && direction(n) == "":
 			w.phrasing(children(n))
-		case empty(n):
+		case w.empty(n):
 			w.phrasing(children(n)) // its blanks
 		default:
 			w.element(name, title, n, w.phrasing)
@@ -269,7 +274,7 @@ func (w *writer) inline(n *nethtml.Node) {
 // anchor writes a link, or if it leads nowhere what it holds.
 func (w *writer) anchor(n *nethtml.Node, inside func([]*nethtml.Node)) {
 	href := w.url(attr(n, "href"), true)
-	if href == "" || w.link > 0 || empty(n) {
+	if href == "" || w.link > 0 || w.empty(n) {
 		inside(children(n))
 		return
 	}
@@ -322,23 +327,32 @@ func (w *writer) player(n *nethtml.Node) {
 // trackers are hosts whose images nobody sees.
 var trackers = []string{"pixel.wp.com", "stats.wordpress.com", "feeds.feedburner.com", "feedads.g.doubleclick.net", "www.google-analytics.com", "b.scorecardresearch.com"}
 
-// image writes an image, if it is not there to count readers.
-func (w *writer) image(n *nethtml.Node) {
-	src := w.url(attr(n, "src"), false)
+// visible returns the URL of an image, "" if it has none, of which the alternative text is
+// shown. It reports false for an image that is there to count readers.
+func (w *writer) visible(n *nethtml.Node) (src string, ok bool) {
+	src = w.url(attr(n, "src"), false)
 	u, err := url.Parse(src)
 	if src == "" || err != nil {
+		return "", true
+	}
+	width, height := pixels(attr(n, "width")), pixels(attr(n, "height"))
+	if width >= 0 && width <= 2 || height >= 0 && height <= 2 {
+		return src, false
+	}
+	return src, !slices.ContainsFunc(trackers, func(t string) bool { return strings.EqualFold(u.Hostname(), t) })
+}
+
+// image writes an image, if it is visible.
+func (w *writer) image(n *nethtml.Node) {
+	src, ok := w.visible(n)
+	switch {
+	case !ok:
+		return
+	case src == "":
 		w.text(attr(n, "alt"))
 		return
 	}
 	width, height := pixels(attr(n, "width")), pixels(attr(n, "height"))
-	if width >= 0 && width <= 2 || height >= 0 && height <= 2 {
-		return
-	}
-	for _, t := range trackers {
-		if strings.EqualFold(u.Hostname(), t) {
-			return
-		}
-	}
 	alt := strings.TrimSpace(attr(n, "alt"))
 	stand := "[image]"
 	if alt != "" {
@@ -374,15 +388,19 @@ func pixels(s string) int {
 // block writes an element that is no phrasing.
 func (w *writer) block(n *nethtml.Node) {
 	if l := level(n); l <= 6 {
-		if !empty(n) {
+		if !w.empty(n) {
 			w.element("h"+strconv.Itoa(min(6, w.o.Heading+l-w.top)), "", n, w.phrasing)
 		}
 		return
 	}
 	switch n.DataAtom {
-	case atom.P, atom.Pre:
-		if !empty(n) {
-			w.element(n.Data, "", n, w.phrasing)
+	case atom.P:
+		if !w.empty(n) {
+			w.element("p", "", n, w.phrasing)
+		}
+	case atom.Pre:
+		if !w.empty(n) {
+			w.element("pre", w.focus(), n, w.phrasing)
 		}
 	case atom.Hr:
 		w.b.WriteString("<hr>")
@@ -401,10 +419,19 @@ func (w *writer) block(n *nethtml.Node) {
 	default:
 		// Elements that mean a place in a page, of which this is only a piece, and
 		// those that stand where they may not.
-		if !empty(n) {
+		if !w.empty(n) {
 			w.element("div", "", n, w.flow)
 		}
 	}
+}
+
+// focus returns the attribute by which an element that scrolls takes the focus, so that
+// keys can scroll it. In a link nothing else may.
+func (w *writer) focus() string {
+	if w.link > 0 {
+		return ""
+	}
+	return ` tabindex="0"`
 }
 
 // list writes a list; whatever stands in it is an item.
@@ -461,7 +488,7 @@ func (w *writer) definitions(n *nethtml.Node) {
 
 // figure writes a figure, whose caption is its first or last child.
 func (w *writer) figure(n *nethtml.Node) {
-	if empty(n) {
+	if w.empty(n) {
 		return
 	}
 	var inside []*nethtml.Node
@@ -487,7 +514,7 @@ func (w *writer) figure(n *nethtml.Node) {
 func (w *writer) details(n *nethtml.Node) {
 	list := children(n)
 	for i, c := range list {
-		if c.DataAtom == atom.Summary && c.Type == nethtml.ElementNode && !empty(c) && w.link == 0 {
+		if c.DataAtom == atom.Summary && c.Type == nethtml.ElementNode && !w.empty(c) && w.link == 0 {
 			w.b.WriteString("<details" + direction(n) + "><summary>")
 			w.link++ // a link would open what should be opened
 			w.phrasing(children(c))
@@ -534,7 +561,7 @@ func (w *writer) table(n *nethtml.Node) {
 		}
 		switch c.DataAtom {
 		case atom.Caption:
-			if caption == nil && !empty(c) {
+			if caption == nil && !w.empty(c) {
 				caption = c
 			}
 		case atom.Tr:
@@ -558,7 +585,7 @@ func (w *writer) table(n *nethtml.Node) {
 	for _, g := range groups {
 		spans = spans && even(g.rows, groups[0].rows)
 	}
-	w.b.WriteString("<table>")
+	w.b.WriteString("<table" + w.focus() + ">")
 	if caption != nil {
 		w.element("caption", "", caption, w.phrasing)
 	}

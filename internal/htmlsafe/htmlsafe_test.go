@@ -28,6 +28,12 @@ func TestClean(t *testing.T) {
 		{"image", `<img src="/i.png" alt="An &quot;i&quot;" width=10 height=20 srcset="x 2x" onerror=x>`,
 			`<img src="https://base.example/i.png" alt="An &#34;i&#34;" width="10" height="20" loading="lazy" decoding="async" referrerpolicy="no-referrer">`},
 		{"pixel", `<p>a<img src="https://t.example/p.gif" width="1" height="1"></p>`, "<p>a</p>"},
+		{"pixel in a link", `<p>a <a href="https://e.example/"><img src="https://t.example/p.gif" width="1" height="1"></a></p>`, "<p>a </p>"},
+		{"pixel in a link by itself", `<p>a</p><p><a href="https://e.example/"><b><img src="https://pixel.wp.com/b.gif"></b></a></p><h2><img width=1 src="https://t.example/p.gif"></h2>`, "<p>a</p>"},
+		{"image without an address in a link", `<p>a <a href="https://e.example/"><img src="" alt=" "></a></p>`, "<p>a  </p>"},
+		{"image with a name in a link", `<a href="https://e.example/"><img src="javascript:x" alt="i"></a>`, `<a href="https://e.example/" rel="noopener noreferrer">i</a>`},
+		{"what scrolls has the focus", "<pre>a\n  b</pre>", "<pre tabindex=\"0\">a\n  b</pre>"},
+		{"what scrolls in a link", `<a href="https://e.example/"><pre>a</pre></a>`, `<a href="https://e.example/" rel="noopener noreferrer"><pre>a</pre></a>`},
 		{"pixel by name", `<p>a<img src="https://pixel.wp.com/b.gif?host=x"></p>`, "<p>a</p>"},
 		{"image of data", `<img src="data:image/png;base64,AAAA" alt="dot">`, "dot"},
 		{"block in inline", `<b><p>x</p></b>`, "<p>x</p>"},
@@ -39,8 +45,8 @@ func TestClean(t *testing.T) {
 		{"terms", `<dl><dt>a<dd>b</dl>`, "<dl><dt>a</dt><dd>b</dd></dl>"},
 		{"terms without meaning", `<dl><dd>b</dl>`, "<div><div>b</div></div>"},
 		{"table", `<table><tr><th>a<td colspan=2>b<tr><td>1<td>2<td>3</table>`,
-			`<table><tbody><tr><th>a</th><td colspan="2">b</td></tr><tr><td>1</td><td>2</td><td>3</td></tr></tbody></table>`},
-		{"ragged table", `<table><tr><td colspan=9>a<tr><td>1<td rowspan=3>2</table>`, "<table><tbody><tr><td>a</td></tr><tr><td>1</td><td>2</td></tr></tbody></table>"},
+			`<table tabindex="0"><tbody><tr><th>a</th><td colspan="2">b</td></tr><tr><td>1</td><td>2</td><td>3</td></tr></tbody></table>`},
+		{"ragged table", `<table><tr><td colspan=9>a<tr><td>1<td rowspan=3>2</table>`, "<table tabindex=\"0\"><tbody><tr><td>a</td></tr><tr><td>1</td><td>2</td></tr></tbody></table>"},
 		{"figure", `<figure><img src="https://e.example/i.png" alt="i"><figcaption>c</figcaption></figure>`,
 			`<figure><img src="https://e.example/i.png" alt="i" loading="lazy" decoding="async" referrerpolicy="no-referrer"><figcaption>c</figcaption></figure>`},
 		{"details", `<details open><summary>s</summary>t</details>`, "<details><summary>s</summary>t</details>"},
@@ -105,7 +111,7 @@ func FuzzClean(f *testing.F) {
 	}
 	allowed := map[string]string{
 		"a": " href rel ", "img": " src alt title width height loading decoding referrerpolicy ", "ol": " start ", "li": " value ",
-		"td": " colspan rowspan ", "th": " colspan rowspan ", "abbr": " title ", "dfn": " title ",
+		"td": " colspan rowspan ", "th": " colspan rowspan ", "abbr": " title ", "dfn": " title ", "pre": " tabindex ", "table": " tabindex ",
 	}
 	for name := range strings.FieldsSeq("b bdi bdo cite code del em i ins kbd mark q s samp small strong sub sup u var br wbr p pre hr blockquote ul dl dt dd table caption thead tbody tfoot tr figure figcaption details summary div h2 h3 h4 h5 h6") {
 		allowed[name] += ""

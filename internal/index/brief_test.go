@@ -22,7 +22,7 @@ func TestBrief(t *testing.T) {
 	}
 	w.more(40, 80)
 	cmd := w.child()
-	cmd.Env = append(cmd.Env, "LEKTOR_INDEX_PENDING=0")
+	cmd.Env = append(cmd.Env, "LEKTOR_INDEX_DO=brief")
 	out, err := cmd.CombinedOutput()
 	if err != nil {
 		t.Fatalf("%v: %s", err, out)

@@ -24,6 +24,15 @@ func (x *Index) Check(ctx context.Context, progress func(done, total int), probl
 	if !x.Exists() {
 		return 0, command.Hint(errors.New("there is no index"), "lektor-view index builds one")
 	}
+	n, err := x.compare(ctx, progress, problem)
+	if kind(err) == broken {
+		problem("the file is damaged: " + err.Error())
+		err = nil
+	}
+	return n, err
+}
+
+func (x *Index) compare(ctx context.Context, progress func(done, total int), problem func(string)) (entries int, err error) {
 	s, err := x.open()
 	if err != nil {
 		return 0, err
@@ -40,7 +49,7 @@ func (x *Index) Check(ctx context.Context, progress func(done, total int), probl
 			problem("the file is damaged: " + text)
 		}
 	}
-	c := &check{session: s, bags: newBags(true, nil), known: s.vocabulary(), problem: problem, begun: begun, seen: map[*feed]bool{}, words: map[string][]uint32{}, refs: map[uint32]lektordir.Ref{}}
+	c := &check{session: s, bags: newBags(nil), problem: problem, begun: begun, seen: map[*feed]bool{}, words: map[string][]uint32{}, refs: map[uint32]lektordir.Ref{}}
 	if n, ok := s.c.one("SELECT coalesce(sum(length(list)), 0) FROM names"); ok {
 		c.total = int(n.int(0)) / listedSize
 	}
@@ -59,9 +68,6 @@ func (x *Index) Check(ctx context.Context, progress func(done, total int), probl
 			c.count(f, 0)
 		}
 	}
-	if n, ok := s.c.one("SELECT count(*), coalesce(sum(length(folded)), 0) FROM pending"); ok && s.backlog() != (backlog{n.int(0), n.int(1)}) {
-		problem(fmt.Sprintf("%d entries wait for the words, and %d are said to", n.int(0), s.backlog().entries))
-	}
 	return c.done, s.c.err
 }
 
@@ -70,7 +76,6 @@ func (x *Index) Check(ctx context.Context, progress func(done, total int), probl
 type check struct {
 	*session
 	bags    []*bag
-	known   *vocabulary
 	problem func(string)
 	begun   time.Time // before the index looked
 
@@ -135,7 +140,7 @@ func (c *check) asBefore(f *feed) bool {
 		}
 	}
 	now, _ := look(c.src, feeddir.CompletePath(f.hash))
-	return now == f.now[ofList] || now == absent && f.hadNoList()
+	return now == f.now[ofList] && now == f.stamps[ofList]
 }
 
 // changed reports whether an entry has come, moved, or been written to since the index
@@ -181,12 +186,6 @@ func (c *check) differs(ref lektordir.Ref, d *doc, shown bool) string {
 	case kept != d.entry.Title+"\x00"+d.entry.Author+"\x00"+string(d.more()):
 		return "title, author, categories or enclosures are others"
 	}
-	if folded, waits := c.waiting()[id]; waits {
-		if string(folded) != d.folded {
-			return "its text is another"
-		}
-		return ""
-	}
 	c.refs[uint32(id)] = ref
 	for _, w := range d.words {
 		ids, ok := c.words[w]
@@ -211,18 +210,23 @@ func (c *check) postings() {
 	if c.listed == nil {
 		c.listed = make(idSet, c.next/64+1)
 	}
+	unknown := make(map[string]struct{}, len(c.words))
+	for w := range c.words {
+		unknown[w] = struct{}{}
+	}
+	c.known(unknown)
 	for _, w := range slices.Sorted(maps.Keys(c.words)) {
 		var ids []int64
 		c.withWord(w, func(id int64) {
 			ids = append(ids, id)
 			c.listed.add(id)
 		})
-		known := c.known.has(w)
+		_, lacks := unknown[w]
 		for _, id := range c.words[w] {
 			switch {
 			case !c.listed.has(int64(id)):
 				bad[id] = "some of its words are missing"
-			case !known:
+			case lacks:
 				bad[id] = "the vocabulary lacks a word of it"
 			}
 		}

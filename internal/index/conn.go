@@ -42,6 +42,9 @@ func (c *conn) close() error {
 
 // fail keeps the first error.
 func (c *conn) fail(err error) {
+	if e := (*sqlite.Error)(nil); errors.As(err, &e) && e.Code() == sqliteIOData {
+		err = errDamaged
+	}
 	if c.err == nil {
 		c.err = err
 	}
@@ -196,9 +199,6 @@ const (
 func code(err error) int {
 	var e *sqlite.Error
 	if errors.As(err, &e) {
-		if e.Code() == sqliteIOData {
-			return sqliteIOData
-		}
 		return e.Code() & 0xff
 	}
 	return 0

@@ -35,22 +35,20 @@ var schema = []string{
 	"BEGIN IMMEDIATE",
 	fmt.Sprintf("PRAGMA application_id = %d", application),
 	fmt.Sprintf("PRAGMA user_version = %d", version),
-	// path, tops (stamps of new/ and cur/), next (id), common (words), paired (id), fresh (words),
-	// waiting (how many entries and bytes, see backlog), compared (bytes of fresh), young (when
-	// one came that was perhaps being written, see upTime)
+	// path, tops (stamps of new/ and cur/), next (id), common (words), paired (id), built, young
+	// (when one came that was perhaps being written, see upTime)
 	"CREATE TABLE meta (key TEXT PRIMARY KEY, value BLOB) WITHOUT ROWID",
 	// Stamps of new/$feed, of cur/$feed, and of the list of a complete document.
 	"CREATE TABLE feed (id INTEGER PRIMARY KEY, hash BLOB NOT NULL UNIQUE, new BLOB, cur BLOB, complete BLOB)",
-	// What queries ask of a feed.
-	"CREATE TABLE about (feed INTEGER PRIMARY KEY, stamp BLOB, id BLOB, name BLOB, author BLOB, alias BLOB)",
 	// What is in a directory: id of the feed, doubled, and 1 more for cur/; see listed.
 	"CREATE TABLE names (dir INTEGER PRIMARY KEY, list BLOB)",
 	// The hash of feed and identity, or unique name, is the key. How it is listed,
 	// see the constants. unread and marked (a flag
-	// other than S) say what dir and info do.
+	// other than S) say what dir and info do. ctime is that of the directory when it was
+	// read, in nanoseconds; young says that it was perhaps still being written.
 	`CREATE TABLE entry (id INTEGER PRIMARY KEY, dir INTEGER NOT NULL, key INTEGER NOT NULL, name BLOB NOT NULL, info BLOB,
 		ino INTEGER NOT NULL, listed INTEGER NOT NULL, unread INTEGER NOT NULL, marked INTEGER NOT NULL, date INTEGER,
-		nsec INTEGER, dated INTEGER, title BLOB, author BLOB, type, more BLOB, young INTEGER)`,
+		nsec INTEGER, dated INTEGER, title BLOB, author BLOB, type, more BLOB, ctime INTEGER NOT NULL, young INTEGER NOT NULL)`,
 	// By feed first, so that those of a feed stand side by side.
 	"CREATE INDEX entry_key ON entry (dir >> 1, key)",
 	"CREATE INDEX entry_date ON entry (date, dir, info) WHERE listed = 1",
@@ -58,11 +56,9 @@ var schema = []string{
 	"CREATE INDEX entry_marked ON entry (date, dir, info) WHERE listed = 1 AND marked = 1",
 	"CREATE INDEX entry_odd ON entry (id) WHERE listed = 2",
 	"CREATE INDEX entry_withdrawn ON entry (id) WHERE listed >= 3",
-	"CREATE INDEX entry_young ON entry (id) WHERE young IS NOT NULL",
+	"CREATE INDEX entry_young ON entry (id) WHERE young = 1",
 	"CREATE VIRTUAL TABLE words USING fts5 (text, content = '', contentless_delete = 1, detail = none, tokenize = 'ascii')",
 	"INSERT INTO words (words, rank) VALUES ('hashsize', 8000000)",
-	// What came and is not yet in words: see pending.go.
-	"CREATE TABLE pending (id INTEGER PRIMARY KEY, folded BLOB NOT NULL)",
 	// The blocks of the vocabulary, and by class of three bytes in which of them these are.
 	"CREATE TABLE vocab (id INTEGER PRIMARY KEY, words BLOB NOT NULL)",
 	"CREATE TABLE gram (id INTEGER PRIMARY KEY, blocks BLOB NOT NULL)",
@@ -208,8 +204,6 @@ type session struct {
 	unlock func()
 	c      *conn
 	src    int // the directory of feeds, open
-	// srcTold is that a directory in it has another stamp when something in it has changed.
-	srcTold bool
 
 	feeds map[string]*feed // by hash
 	byID  map[int64]*feed
@@ -217,10 +211,8 @@ type session struct {
 	// latest is the latest ctime of a feed's directory, in nanoseconds.
 	latest int64
 
-	pending map[int64][]byte // what waiting gave, nil before
-
-	wrote bool // something had come or gone
-	hurry bool // somebody waits
+	wrote    bool // something had come or gone
+	thorough bool // whether files of entries were changed in place is looked at, too
 
 	tops *[2]stamp // those of new/ and cur/, where they are others than the file has
 
@@ -229,8 +221,8 @@ type session struct {
 	complaints []error
 }
 
-// errDamaged is that the journal beside a file is.
-var errDamaged = errors.New("its journal is damaged")
+// errDamaged is that a page of the file, or of its journal, is not as it was written.
+var errDamaged = errors.New("a checksum is wrong")
 
 // errForeign is that a file is none of ours, or not of this version.
 var errForeign = errors.New("it is no index of this version")

@@ -40,13 +40,7 @@ func (v *View) Complaints() []error { return v.s.complaints }
 // whether entries before a time can still be wanted. The error is the context's, or one
 // for [Index.Failed].
 func (v *View) Find(ctx context.Context, w entries.Wanted, yield func(entries.Hit) bool) error {
-	f := &finder{View: v, ctx: ctx, w: w, yield: yield}
-	switch {
-	case w.Query.AsksAbout():
-		f.files = allFiles
-	case w.Query.AsksNames():
-		f.files = nameFiles
-	}
+	f := &finder{View: v, ctx: ctx, w: w, yield: yield, asks: w.Query.AsksAbout() || w.Query.AsksNames()}
 	f.run()
 	if v.s.c.err != nil {
 		return v.s.c.err
@@ -63,7 +57,7 @@ type finder struct {
 	err    error
 	stop   bool
 	asked  int
-	files  int            // of a feed that say what the query asks of it
+	asks   bool           // the query asks what is said of a feed
 	allows map[int64]bool // by id of a feed: the query may select something of it; nil for all
 	cover  []query.Needle // one of which is in all that the query may select, or in its feed; nil for none such
 }
@@ -150,13 +144,31 @@ func (f *finder) odd() {
 	}
 }
 
-// told gives what the query asks of a feed; ok is false where each entry may say
-// otherwise, or where it asks nothing.
+// about returns what src/$feed says of a feed; ok is false if each entry may say
+// otherwise.
+func (v *View) about(f *feed) (said *lektordir.Feed, ok bool) {
+	said, known := v.known[f.id]
+	if !known {
+		said = v.readAbout(f)
+		v.known[f.id] = said
+	}
+	return said, said != nil
+}
+
+func (v *View) readAbout(f *feed) *lektordir.Feed {
+	said, err := v.x.dir.ReadFeed(f.hash)
+	if err != nil {
+		return nil
+	}
+	return said
+}
+
+// told is about, if the query asks for that.
 func (f *finder) told(feed *feed) (said *lektordir.Feed, ok bool) {
-	if f.files == 0 {
+	if !f.asks {
 		return nil, false
 	}
-	return f.some(feed, f.files)
+	return f.about(feed)
 }
 
 // subject is an entry of which only a part is known.
@@ -179,8 +191,12 @@ func (f *finder) feedsAllowed() {
 			feeds = append(feeds, feed)
 		}
 	}
-	if f.files > 0 {
-		f.someOfAll(f.ctx, feeds, f.files)
+	if f.asks {
+		said := make([]*lektordir.Feed, len(feeds))
+		_ = entries.Parallel(f.ctx, len(feeds), func(i int) { said[i] = f.readAbout(feeds[i]) })
+		for i, feed := range feeds {
+			f.known[feed.id] = said[i]
+		}
 	}
 	may := make([]bool, len(feeds))
 	_ = entries.Parallel(f.ctx, len(feeds), func(i int) {

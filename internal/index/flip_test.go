@@ -24,7 +24,7 @@ func TestFlippedBytes(t *testing.T) {
 	w.clock = func() time.Time { return time.Now().Add(time.Hour) } // nothing is young
 	// A process that ends soon leaves a journal.
 	cmd := w.child()
-	cmd.Env = append(cmd.Env, "LEKTOR_INDEX_PENDING=0")
+	cmd.Env = append(cmd.Env, "LEKTOR_INDEX_DO=brief")
 	w.must(cmd.Run())
 	whole := map[string][]byte{}
 	for _, suffix := range []string{"", "-wal"} {
@@ -63,5 +63,24 @@ func TestFlippedBytes(t *testing.T) {
 	}
 	if found < tries/2 {
 		t.Errorf("damage was found in %d of %d tries", found, tries)
+	}
+}
+
+// TestCheckDamaged changes a byte of each page in turn: Check finds it.
+func TestCheckDamaged(t *testing.T) {
+	w := filled(t, 60)
+	w.build()
+	whole, err := os.ReadFile(w.file())
+	w.must(err)
+	const page = 8192
+	for at := page / 2; at < len(whole); at += page {
+		data := slices.Clone(whole)
+		data[at] ^= 4
+		w.must(os.WriteFile(w.file(), data, 0o666))
+		_, x := w.open()
+		found := 0
+		if _, err := x.Check(t.Context(), nil, func(string) { found++ }); err != nil || found == 0 {
+			t.Errorf("page %d: %d problems, %v", at/page, found, err)
+		}
 	}
 }

@@ -6,9 +6,9 @@
 // Nobody tells the index what changes. At each query it looks: a directory whose
 // [stamp] is as it was is not read, of others the names are read, and of names that are
 // new the entries. A name and the inode behind it stand for what was read of an entry,
-// wherever it moves within its feed, since entries do not change once they are
-// delivered. What the index cannot vouch for it leaves to whoever asks: entries that
-// are odd are always candidates, whatever the query.
+// wherever it moves within its feed, since entries rarely change once they are delivered:
+// [Index.Build] alone looks whether one did. What the index cannot vouch for it leaves to
+// whoever asks: entries that are odd are always candidates, whatever the query.
 //
 // Whatever goes wrong, a file that is locked, damaged or somebody else's, a disk that
 // is full, a home that cannot be written: the answer is that the directory has to be
@@ -49,9 +49,6 @@ type Options struct {
 	// Least is how many entries a lektor-dir has at least for which an index is begun
 	// unasked; 0 stands for a thousand.
 	Least int
-	// Pending is how many entries wait to be put into the full text index, while queries
-	// look through their texts, before queries begin to do so; 0 stands for five hundred.
-	Pending int
 	// Brief is that the process ends soon: a query that has brought something into the file
 	// leaves it open. To close it would bring the journal into its place and wait for the
 	// disk, which the next query does that has nothing to bring.
@@ -78,8 +75,6 @@ const (
 	// budgetEach is the least that it takes to list an entry of the directory.
 	budgetEach   = 4 * time.Microsecond
 	defaultLeast = 1000
-	// To put entries into the full text index takes longer than to read them.
-	defaultPending = 500
 )
 
 // New gives the index of a lektor-dir. It touches nothing.
@@ -89,9 +84,6 @@ func New(d *lektordir.Dir, o Options) *Index {
 	}
 	if o.Least == 0 {
 		o.Least = defaultLeast
-	}
-	if o.Pending == 0 {
-		o.Pending = defaultPending
 	}
 	return &Index{dir: d, o: o, path: filePath(d, o)}
 }
@@ -136,18 +128,12 @@ type View struct {
 	mu      sync.Mutex // for the needles, and with them the connection
 	needles map[string]*needle
 
-	known   map[int64]*about // by id of a feed
-	stored  map[int64]*about // what the file has, nil before it is loaded
-	asked   int              // of how many feeds it was asked
-	learned []*about         // those that the file does not have
+	known map[int64]*lektordir.Feed // by id; nil for one whose entries may say otherwise
 }
 
-// Close gives the file free, after a little of what was left for later.
+// Close closes the file.
 func (v *View) Close() {
 	v.s.c.exec("COMMIT")
-	v.s.c.exec("PRAGMA busy_timeout = 0")
-	v.learn()
-	v.s.step()
 	if v.x.o.Brief && v.s.wrote && v.s.c.err == nil {
 		v.s.c = nil
 	}
@@ -162,11 +148,10 @@ func (x *Index) Look(ctx context.Context) (entries.View, error) {
 	}
 	s, err := x.open()
 	if err == nil {
-		s.hurry = true
 		err = s.refresh(ctx, time.Now().Add(s.budget()))
 	}
 	if err == nil {
-		return &View{x: x, s: s, needles: map[string]*needle{}, known: map[int64]*about{}}, nil
+		return &View{x: x, s: s, needles: map[string]*needle{}, known: map[int64]*lektordir.Feed{}}, nil
 	}
 	if s != nil {
 		s.close()
@@ -250,20 +235,6 @@ func (x *Index) Build(ctx context.Context, progress func(done, total int)) error
 	}
 }
 
-// Work does what queries have left for later, if nobody else is at it; it is for commands
-// that take long anyway. What is wrong with the file, queries will tell.
-func (x *Index) Work(ctx context.Context) {
-	if !x.Exists() || !x.trusts() {
-		return
-	}
-	s, err := x.open()
-	if err != nil {
-		return
-	}
-	defer s.close()
-	_ = s.work(ctx)
-}
-
 func (x *Index) build(ctx context.Context, progress func(done, total int)) error {
 	s, err := x.open()
 	if err != nil {
@@ -276,70 +247,36 @@ func (x *Index) build(ctx context.Context, progress func(done, total int)) error
 	s.c.exec("PRAGMA cache_size = -8000")
 	// Pages that many batches change are brought to their places less often.
 	s.c.exec("PRAGMA wal_autocheckpoint = 8000")
-	_, begun := s.c.meta("next")
-	if !begun {
-		s.merging(mergeBuild)
-	}
+	_, built := s.c.meta("built")
 	// The second look is at entries that may have been still being written at the first:
 	// that of a query would be long where these are many.
-	for range 2 {
+	for round := range 2 {
+		s.thorough = round == 0
 		if err := s.refresh(ctx, time.Time{}); err != nil {
 			return err
 		}
 		s.c.exec("COMMIT")
 	}
-	s.keepAllBare()
-	if err := s.work(ctx); err != nil {
-		return err
-	}
-	// A build that was killed is gone on with.
-	if !begun || s.merges() == mergeBuild {
-		s.tidy(ctx)
+	if !built {
+		s.merge(ctx)
+		s.c.exec("BEGIN IMMEDIATE")
+		s.c.setMeta("built", 1)
+		s.c.exec("COMMIT")
+		s.c.query("PRAGMA incremental_vacuum").drain()
 	}
 	return cmp.Or(context.Cause(ctx), s.c.err)
 }
 
-// Of so many parts of the words one is made. Where all is built, each word is written
-// anew as rarely as can be, since in the end all parts become one; where a little comes
-// now and then, queries look into few parts, and FTS5 is told when to make one of them,
-// and how much of it: see step.
-const (
-	mergeDefault = 4 // of FTS5
-	mergeUsual   = 0 // when it is told
-	mergeBuild   = 64
-	mergeParts   = 8 // when it is told to
-	mergeNever   = 1000
-)
-
-// merging sets of how many parts one is made unasked.
-func (s *session) merging(parts int) {
-	s.c.exec("INSERT INTO words (words, rank) VALUES ('automerge', ?)", parts)
-	// From here on they all become one, however long that takes.
-	crisis := 4 * parts // so is the default
-	if parts == mergeUsual {
-		crisis = mergeNever
+// merge makes one part of the several that FTS5 has the words in, which answers faster.
+// It does so in steps, as the journal holds the pages of one. See section 6.8 of the
+// documentation of FTS5.
+func (s *session) merge(ctx context.Context) {
+	const pages = 2000
+	for step, more := -pages, true; more && s.c.err == nil && ctx.Err() == nil; step = pages {
+		before := s.changes()
+		s.c.exec("INSERT INTO words (words, rank) VALUES ('merge', ?)", step)
+		more = s.changes()-before >= 2
 	}
-	s.c.exec("INSERT INTO words (words, rank) VALUES ('crisismerge', ?)", crisis)
-	s.c.exec("INSERT INTO words (words, rank) VALUES ('usermerge', ?)", mergeParts)
-}
-
-// merges is of how many parts one is made unasked.
-func (s *session) merges() int {
-	if r, ok := s.c.one("SELECT v FROM words_config WHERE k = 'automerge'"); ok {
-		return int(r.int(0))
-	}
-	return mergeDefault
-}
-
-// merge writes so many pages of parts that become one, and reports whether there were
-// any.
-func (s *session) merge(pages int) bool {
-	if s.merges() == mergeDefault {
-		s.merging(mergeUsual)
-	}
-	before := s.changes()
-	s.c.exec("INSERT INTO words (words, rank) VALUES ('merge', ?)", pages)
-	return s.changes()-before >= 2 // see the documentation of FTS5, section 6.6
 }
 
 // changes is how many rows the connection has changed.
@@ -348,20 +285,6 @@ func (s *session) changes() int64 {
 		return r.int(0)
 	}
 	return 0
-}
-
-// tidy makes one part of the several that the words have come in, which answers faster.
-// It does so in steps, as the journal has to hold what one of them changes.
-func (s *session) tidy(ctx context.Context) {
-	const pages = 2000
-	for step, more := -pages, true; more && s.c.err == nil && ctx.Err() == nil; step = pages {
-		more = s.merge(step)
-	}
-	s.merging(mergeUsual)
-	s.c.exec("BEGIN IMMEDIATE")
-	s.tidyWords()
-	s.c.exec("COMMIT")
-	s.c.query("PRAGMA incremental_vacuum").drain()
 }
 
 // Drop removes the index.

@@ -26,9 +26,7 @@ type world struct {
 	cache string
 	clock func() time.Time
 	said  bytes.Buffer
-	// pending is how many entries wait, see index.Options.
-	pending int
-	brief   bool
+	brief bool
 	// indexed counts the answers that were the index's, unless it is nil.
 	indexed *int
 }
@@ -62,7 +60,7 @@ func (w *world) open() (*entries.Store, *index.Index) {
 	}
 	streams := command.NewStreams("test", nil, &bytes.Buffer{}, &w.said)
 	s := entries.New(d, time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC), streams)
-	x := index.New(d, index.Options{Cache: w.cache, Host: "here", Clock: w.clock, Budget: time.Hour, Least: 1, Pending: w.pending, Brief: w.brief, Warn: streams.Report.Warn})
+	x := index.New(d, index.Options{Cache: w.cache, Host: "here", Clock: w.clock, Budget: time.Hour, Least: 1, Brief: w.brief, Warn: streams.Report.Warn})
 	return s, x
 }
 

@@ -57,7 +57,6 @@ func (v *View) needle(text string) *needle {
 		n = &needle{s: v.s}
 		v.needles[text] = n
 		n.find(text)
-		n.waits(text)
 		n.count = n.set.count()
 	}
 	return n
@@ -184,27 +183,14 @@ func (n *needle) neighbours(list []segment, words [][]string) (all [][]string, f
 	return all, from
 }
 
-// found adds an entry.
-func (n *needle) found(id int64) {
-	if id < 0 || id >= n.s.next {
-		n.s.c.fail(errInconsistent)
-		return
-	}
-	if n.set == nil {
-		n.set = make(idSet, n.s.next/64+1)
-	}
-	n.set.add(id)
-}
-
 // has tells of an entry whether it has the needle.
 func (n *needle) has(id int64) query.Verdict {
-	_, waits := n.s.pending[id]
 	switch {
-	case n.void && !waits:
+	case n.void:
 		return query.Maybe
 	case !n.set.has(id):
 		return query.No
-	case n.exact || waits:
+	case n.exact:
 		return query.Yes
 	}
 	return query.Maybe

@@ -28,11 +28,12 @@ type doc struct {
 	// missing may come, what the system refuses may be allowed, and where a link leads
 	// may change. Then nothing else is known.
 	odd bool
-	// young is the ctime of the directory of an entry that was perhaps still being
-	// written when it was read, in nanoseconds; 0 for one that was renamed to its place
-	// as a whole.
-	young int64
-	// torn tells that it was changed while it was read, whenever young is.
+	// ctime is that of the directory of the entry, in nanoseconds; 0 if it is odd. young
+	// tells that the entry was perhaps still being written, as it was not renamed to its
+	// place as a whole.
+	ctime int64
+	young bool
+	// torn tells that it was changed while it was read.
 	torn bool
 
 	entry lektordir.Entry
@@ -64,7 +65,7 @@ func (d *doc) more() []byte {
 }
 
 // read reads an entry for the index. It reports false if it is gone. Several may be
-// read at once, with a bag each; without one no words are found.
+// read at once, with a bag each.
 func read(d *lektordir.Dir, ref lektordir.Ref, b *bag) (*doc, bool) {
 	var st unix.Stat_t
 	path := d.Abs(ref)
@@ -77,17 +78,14 @@ func read(d *lektordir.Dir, ref lektordir.Ref, b *bag) (*doc, bool) {
 	if st.Mode&unix.S_IFMT != unix.S_IFDIR {
 		return &doc{odd: true}, true
 	}
-	out := &doc{}
 	// A rename sets the ctime alone, and so does whoever sets the times of what he has
 	// copied: what was written to after that has both.
-	if m, c := unix.TimespecToNsec(st.Mtim), unix.TimespecToNsec(st.Ctim); m >= c {
-		out.young = c
-	}
-	begun := unix.TimespecToNsec(st.Ctim)
+	out := &doc{ctime: unix.TimespecToNsec(st.Ctim)}
+	out.young = unix.TimespecToNsec(st.Mtim) >= out.ctime
 	e, err := d.ReadEntry(ref, fields|lektordir.FieldContent|lektordir.FieldFeed)
 	// What was moved meanwhile, and is perhaps there again, may have been read in part.
-	if unix.Lstat(path, &st) != nil || unix.TimespecToNsec(st.Ctim) != begun {
-		out.torn, out.young = true, begun
+	if unix.Lstat(path, &st) != nil || unix.TimespecToNsec(st.Ctim) != out.ctime {
+		out.torn = true
 	}
 	if err != nil {
 		if errors.Is(err, fs.ErrNotExist) {
@@ -109,9 +107,7 @@ func read(d *lektordir.Dir, ref lektordir.Ref, b *bag) (*doc, bool) {
 		}
 	}
 	out.folded = query.Fold(e.Title) + "\n" + query.Fold(e.Author) + "\n" + query.Fold(htmltext.Text(e.Content, e.Type)) + "\n"
-	if b != nil {
-		out.words, out.text = b.of(out.folded)
-	}
+	out.words, out.text = b.of(out.folded)
 	e.Content = nil
 	out.entry = *e
 	return out, true
@@ -120,13 +116,11 @@ func read(d *lektordir.Dir, ref lektordir.Ref, b *bag) (*doc, bool) {
 // readAtOnce is how many entries are read before anything is done with them.
 const readAtOnce = 256
 
-// newBags gives a bag for each processor; nil ones where no words are wanted.
-func newBags(words bool, common map[string]struct{}) []*bag {
+// newBags returns a bag for each processor.
+func newBags(common map[string]struct{}) []*bag {
 	bags := make([]*bag, crew.Size())
 	for i := range bags {
-		if words {
-			bags[i] = newBag(common)
-		}
+		bags[i] = newBag(common)
 	}
 	return bags
 }

@@ -40,7 +40,7 @@ func TestShortFile(t *testing.T) {
 			n++
 		}
 	}
-	x := New(d, Options{Cache: filepath.Join(t.TempDir(), "cache"), Pending: 1, Budget: time.Hour, Warn: t.Errorf})
+	x := New(d, Options{Cache: filepath.Join(t.TempDir(), "cache"), Budget: time.Hour, Warn: t.Errorf})
 	deliver(60)
 	if err := x.Build(ctx, nil); err != nil {
 		t.Fatal(err)

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"path"
 	"slices"
+	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -21,9 +22,8 @@ type feed struct {
 	id   int64 // 0 for one that the index does not have yet
 	hash string
 	// stamps are those of new/$feed, cur/$feed and of the list of the document, when
-	// they were read; now is what they are now. For a list that is not there, see bare.
+	// they were read; now is what they are now.
 	stamps, now [3]stamp
-	bare        bool
 	ctime       int64 // of the later of the two directories, in nanoseconds
 }
 
@@ -36,59 +36,6 @@ const (
 )
 
 func (f *feed) dirty(place int) bool { return f.now[place] == "" || f.now[place] != f.stamps[place] }
-
-// A feed mostly has neither a complete document nor an alias, nor the directories in
-// which they would be. That there is none of these is told by the directory that would
-// have them, src/$feed/etc, in one look: the stamp of a list that is not there is then
-// absent, with that of the directory after it.
-
-// lookList looks at the list of the document.
-func (s *session) lookList(f *feed) {
-	was := f.stamps[ofList]
-	f.bare = false
-	if etc, ok := bare(was); ok && s.srcTold {
-		if now, _ := lookAgain(s.src, feeddir.SettingsPath(f.hash), etc); now == etc {
-			f.now[ofList], f.bare = was, true
-			return
-		}
-	}
-	f.now[ofList], _ = lookAgain(s.src, feeddir.CompletePath(f.hash), was)
-	if f.now[ofList] == absent && f.hadNoList() {
-		f.now[ofList] = was
-	}
-}
-
-// hadNoList reports whether the feed had no list when it was read.
-func (f *feed) hadNoList() bool {
-	_, ok := bare(f.stamps[ofList])
-	return ok || f.stamps[ofList] == absent
-}
-
-// bare gives the stamp of the directory that had neither list nor alias below it, which
-// may be absent as well. It is told from other stamps by its length.
-func bare(s stamp) (etc stamp, ok bool) {
-	if n := len(s) - len(absent); n == stampSize || n == len(absent) {
-		return s[len(absent):], true
-	}
-	return "", false
-}
-
-// listStamp gives the stamp to be kept for the list of the document, as it is now.
-func (s *session) listStamp(f *feed) stamp {
-	read := s.x.now()
-	// The directory first: what comes to it after this look makes it another one.
-	etc, at := look(s.src, feeddir.SettingsPath(f.hash))
-	now, t := look(s.src, feeddir.CompletePath(f.hash))
-	if now != absent || !s.srcTold || settled(etc, at, read) == "" {
-		return settled(now, t, read)
-	}
-	for _, below := range []string{feeddir.CompletePath(f.hash), feeddir.AliasPath(f.hash)} {
-		if there, _ := look(s.src, path.Dir(below)); there != absent {
-			return now
-		}
-	}
-	return absent + etc
-}
 
 // gone reports whether the feed has neither directory any more.
 func (f *feed) gone() bool { return f.now[inNew] == absent && f.now[inCur] == absent }
@@ -113,7 +60,7 @@ func (s *session) load() {
 	if r, ok := s.c.one("SELECT max(id) FROM feed"); ok {
 		n = int(min(max(r.int(0), 0), mostFeeds))
 	}
-	s.feeds, s.byID, s.pending = make(map[string]*feed, n), make(map[int64]*feed, n), nil
+	s.feeds, s.byID = make(map[string]*feed, n), make(map[int64]*feed, n)
 	r := s.c.query("SELECT id, hash, new, cur, complete FROM feed")
 	for r.next() {
 		f := &feed{id: r.int(0), hash: string(r.blob(1))}
@@ -164,16 +111,12 @@ func (s *session) survey(ctx context.Context) (dirty bool, err error) {
 	}
 	read := s.x.now()
 	changed := false
-	// Of new/ and cur/ it is known that their file system tells, see keepsTimes.
-	var src unix.Stat_t
-	s.srcTold = unix.Fstat(s.src, &src) == nil
 	for i, fd := range t.fds {
 		var st unix.Stat_t
 		if err := unix.Fstat(fd, &st); err != nil {
 			return false, &dirError{err}
 		}
 		t.now[i] = settled(stampOf(&st), timesOf(&st), read)
-		s.srcTold = s.srcTold && st.Dev == src.Dev
 		changed = changed || t.now[i] == "" || t.now[i] != known[i]
 	}
 	if changed {
@@ -193,7 +136,7 @@ func (s *session) survey(ctx context.Context) (dirty bool, err error) {
 			f.now[i], t = lookAgain(fd, f.hash, f.stamps[i])
 			f.ctime = max(f.ctime, unix.TimespecToNsec(t.ctime))
 		}
-		s.lookList(f)
+		f.now[ofList], _ = lookAgain(s.src, feeddir.CompletePath(f.hash), f.stamps[ofList])
 	})
 	if err != nil {
 		return false, err
@@ -226,6 +169,44 @@ func (s *session) newFeeds(t *tops) error {
 type listing struct {
 	stamp stamp // empty if it cannot be relied on
 	names []name
+}
+
+// readings is how often listFeed reads the directories of a feed at most.
+const readings = 4
+
+// listFeed reads the directories of a feed that have changed; the others are nil.
+//
+// readdir(3) skips an entry that is renamed meanwhile, and an entry may move from a
+// directory that is not yet read to one that was. So unless the stamps tell that nothing
+// changed, the directories are read until two readings have the same entries. sure is
+// false if none have.
+func (s *session) listFeed(f *feed) (found [2]*listing, sure bool, err error) {
+	var last []string
+	for n := 0; n < readings && !sure; n++ {
+		sure = true
+		var names []string
+		for place := range found {
+			if n > 0 {
+				f.now[place], _ = look(unix.AT_FDCWD, s.x.dir.Join(lektordir.Place(place).String(), f.hash))
+			}
+			if !f.dirty(place) {
+				continue
+			}
+			if found[place], err = s.list(f, place); err != nil {
+				return found, false, err
+			}
+			sure = sure && found[place].stamp != ""
+			for _, n := range found[place].names {
+				unique, _, _ := strings.Cut(n.name, ";")
+				names = append(names, unique)
+			}
+		}
+		slices.Sort(names)
+		names = slices.Compact(names)
+		sure = sure || n > 0 && slices.Equal(names, last)
+		last = names
+	}
+	return found, sure, nil
 }
 
 // list reads new/$feed or cur/$feed.
@@ -268,43 +249,59 @@ func parse(f *feed, place int, n name) (lektordir.Ref, error) {
 	return lektordir.ParsePath(rel)
 }
 
-// young looks at the entries that were perhaps still being written when they were read.
-// It gives those whose directories have changed since, and those of which can be said now
-// that they are whole.
-func (s *session) young(ctx context.Context) (changed []int64, grown span) {
-	type entry struct{ id, young, ctime int64 }
+// compare looks at the entries that were perhaps still being written when they were read,
+// and if it is to be thorough at all. It returns those whose directories have changed
+// since, or were renamed, and those that are now known to be whole.
+func (s *session) compare(ctx context.Context) (changed []int64, grown span) {
+	type entry struct {
+		id, ctime, now int64
+		young          bool
+	}
 	var all []entry
 	var refs []lektordir.Ref
-	for r := s.c.query("SELECT id, dir, name, info, young FROM entry INDEXED BY entry_young WHERE young IS NOT NULL ORDER BY id"); r.next(); {
-		if ref, ok := s.ref(r.int(1), r.blob(2), r.blob(3), r.null(3)); ok {
-			all, refs = append(all, entry{id: r.int(0), young: r.int(4)}), append(refs, ref)
-		}
-	}
-	_ = entries.Parallel(ctx, len(all), func(i int) {
-		var st unix.Stat_t
-		if unix.Lstat(s.x.dir.Abs(refs[i]), &st) == nil {
-			all[i].ctime = unix.TimespecToNsec(st.Ctim)
-		}
-	})
 	now := s.x.o.Clock()
-	for _, e := range all {
-		switch {
-		case e.ctime == 0: // its directory tells that it is gone; or nobody waits any more
-		case e.ctime != e.young:
-			changed = append(changed, e.id)
-		case s.whole(e.ctime), s.rested(now.Sub(time.Unix(0, e.ctime))):
-			if grown.last = e.id; grown.first == 0 {
-				grown.first = grown.last
+	compare := func() {
+		_ = entries.Parallel(ctx, len(all), func(i int) {
+			var st unix.Stat_t
+			if unix.Lstat(s.x.dir.Abs(refs[i]), &st) == nil {
+				all[i].now = unix.TimespecToNsec(st.Ctim)
 			}
-			grown.young = max(grown.young, e.ctime)
+		})
+		for _, e := range all {
+			switch {
+			case e.now == 0: // its directory tells that it is gone; or nobody waits any more
+			case e.now != e.ctime:
+				changed = append(changed, e.id)
+			case !e.young:
+			case s.whole(e.ctime), s.rested(now.Sub(time.Unix(0, e.ctime))):
+				if grown.last = e.id; grown.first == 0 {
+					grown.first = grown.last
+				}
+				grown.ctime = max(grown.ctime, e.ctime)
+			}
+		}
+		all, refs = all[:0], refs[:0]
+	}
+	from := "entry INDEXED BY entry_young WHERE young = 1"
+	if s.thorough {
+		from = "entry"
+	}
+	r := s.c.query("SELECT id, dir, name, info, ctime, young FROM " + from + " ORDER BY id")
+	defer r.close()
+	for r.next() && ctx.Err() == nil {
+		if ref, ok := s.ref(r.int(1), r.blob(2), r.blob(3), r.null(3)); ok {
+			all, refs = append(all, entry{id: r.int(0), ctime: r.int(4), young: r.int(5) == 1}), append(refs, ref)
+		}
+		if len(all) == batch {
+			compare()
 		}
 	}
+	compare()
 	return changed, grown
 }
 
-// span are the ids from one to another, both 0 for none, of what has no later ctime than
-// young.
-type span struct{ first, last, young int64 }
+// span are the ids from one to another, both 0 for none, of what has no later ctime.
+type span struct{ first, last, ctime int64 }
 
 // whole reports whether nothing is written any more to an entry that has such a ctime
 // when it is read: something was changed in the lektor-dir long after it, and the clock

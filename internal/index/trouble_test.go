@@ -200,7 +200,6 @@ func TestFullDisk(t *testing.T) {
 	for _, size := range []int{0, 5000, 20000, 60000} {
 		t.Run(strconv.Itoa(size), func(t *testing.T) {
 			w := filled(t, 30)
-			w.pending = 5
 			w.build()
 			w.more(30, 45)
 			try := func() {

@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/lektordir/lektor/internal/feeddir"
 	"github.com/lektordir/lektor/lektordir"
 )
 
@@ -36,7 +37,7 @@ func (s *session) refreshOnce(ctx context.Context, deadline time.Time) error {
 	if err != nil {
 		return err
 	}
-	changed, grown := s.young(ctx)
+	changed, grown := s.compare(ctx)
 	if s.c.err != nil {
 		return s.c.err
 	}
@@ -56,7 +57,7 @@ func (s *session) refreshOnce(ctx context.Context, deadline time.Time) error {
 		if _, err = s.survey(ctx); err != nil {
 			return err
 		}
-		changed, grown = s.young(ctx)
+		changed, grown = s.compare(ctx)
 	}
 	u := s.update(ctx, deadline)
 	if err := u.run(changed, grown); err != nil {
@@ -88,9 +89,7 @@ type update struct {
 	arrivals []arrival
 	words    map[string]struct{} // of entries that came, not yet in the vocabulary
 	common   map[string]struct{}
-	waits    backlog
-	waited   backlog // what the file says
-	young    bool    // some came that may be still being written
+	young    bool // some came that may be still being written
 	done     int
 	total    int
 }
@@ -102,8 +101,6 @@ func (s *session) update(ctx context.Context, deadline time.Time) *update {
 	if r, ok := s.c.meta("common"); ok {
 		u.common = wordSet(string(r.blob(0)))
 	}
-	u.waits = s.backlog()
-	u.waited = u.waits
 	return u
 }
 
@@ -168,14 +165,10 @@ func keyOf(r lektordir.Ref) int64 {
 // run does it.
 func (u *update) run(changed []int64, grown span) error {
 	if grown.last > 0 {
-		u.c.exec("UPDATE entry SET young = NULL WHERE id BETWEEN ? AND ? AND young <= ?", grown.first, grown.last, grown.young)
-	}
-	for _, id := range changed {
-		u.forget(id)
+		u.c.exec("UPDATE entry SET young = 0 WHERE id BETWEEN ? AND ? AND young = 1 AND ctime <= ?", grown.first, grown.last, grown.ctime)
 	}
 	feeds := slices.SortedFunc(maps.Values(u.feeds), func(a, b *feed) int { return cmp.Compare(a.hash, b.hash) })
-	// An index that is begun is begun with the frequent words.
-	if u.common == nil && u.next == 1 {
+	if u.common == nil {
 		if err := u.findCommon(feeds); err != nil {
 			return err
 		}
@@ -185,6 +178,8 @@ func (u *update) run(changed []int64, grown span) error {
 			u.total += u.estimate(f)
 		}
 	}
+	u.total += len(changed)
+	u.forget(changed)
 	for _, f := range feeds {
 		if u.ctx.Err() != nil {
 			return context.Cause(u.ctx)
@@ -259,20 +254,29 @@ func (u *update) estimate(f *feed) int {
 	return n
 }
 
-// forget lets an entry be read anew.
-func (u *update) forget(id int64) {
-	r, ok := u.c.one("SELECT dir, key FROM entry WHERE id = ?", id)
-	if !ok {
-		return
+// forget lets entries be read anew.
+func (u *update) forget(ids []int64) {
+	gone := map[*dirList]map[uint32]bool{}
+	for _, id := range ids {
+		r, ok := u.c.one("SELECT dir, key FROM entry WHERE id = ?", id)
+		if !ok {
+			continue
+		}
+		f := u.byID[r.int(0)>>1]
+		if f == nil {
+			continue
+		}
+		l := u.list(f, int(r.int(0)&1))
+		if gone[l] == nil {
+			gone[l] = map[uint32]bool{}
+		}
+		gone[l][uint32(id)] = true
+		u.delete(id, r.int(1), f)
 	}
-	f := u.byID[r.int(0)>>1]
-	if f == nil {
-		return
+	for l, ids := range gone {
+		l.entries = slices.DeleteFunc(l.entries, func(e listed) bool { return ids[e.id] })
+		l.touched, l.f.stamps[l.place] = true, ""
 	}
-	l := u.list(f, int(r.int(0)&1))
-	l.entries = slices.DeleteFunc(l.entries, func(e listed) bool { return int64(e.id) == id })
-	l.touched, f.stamps[l.place] = true, ""
-	u.delete(id, r.int(1), f)
 }
 
 // list gives what the index has of a directory, as this update leaves it.
@@ -286,7 +290,6 @@ func (u *update) list(f *feed, place int) *dirList {
 }
 
 func (u *update) delete(id, key int64, f *feed) {
-	u.waitNot(id)
 	u.c.exec("DELETE FROM words WHERE rowid = ?", id)
 	u.c.exec("DELETE FROM entry WHERE id = ?", id)
 	u.affected[key] = f
@@ -313,21 +316,22 @@ func (u *update) feed(f *feed) error {
 	}
 	if f.dirty(ofList) {
 		u.complete(f)
-	} else {
-		u.keepBare(f)
+	}
+	found, sure, err := u.listFeed(f)
+	if err != nil {
+		return err
+	}
+	if !sure {
+		u.behind = true
 	}
 	var changed []*dirList
-	for place := range 2 {
-		if !f.dirty(place) {
+	for place, of := range found {
+		if of == nil {
 			continue
 		}
-		found, err := u.session.list(f, place)
-		if err != nil {
-			return err
-		}
 		l := u.list(f, place)
-		l.stamp, l.touched = found.stamp, true
-		u.compare(l, found)
+		l.stamp, l.touched = of.stamp, true
+		u.compare(l, of)
 		changed = append(changed, l)
 	}
 	for _, l := range changed {
@@ -373,9 +377,9 @@ func (u *update) compare(l *dirList, found *listing) {
 }
 
 // moved looks for an entry that the index has elsewhere in the feed, and notes where
-// it is now.
+// it is now. Its rename changed the ctime, so a thorough update reads it again.
 func (u *update) moved(a *arrival) (id int64, ok bool) {
-	if !a.dir {
+	if !a.dir || u.thorough {
 		return 0, false
 	}
 	key := keyOf(a.ref)
@@ -431,37 +435,17 @@ func flagBits(r lektordir.Ref) (unread, marked int64) {
 	return unread, marked
 }
 
-// keepList keeps the stamp that the list of a feed's document has now. Whoever calls it
-// has it told what that changes, unless there was no list and is none.
+// keepList keeps the stamp of the list of a feed's document.
 func (s *session) keepList(f *feed, now stamp) {
-	s.c.exec("UPDATE feed SET complete = ? WHERE id = ? AND coalesce(complete, x'') = ?", []byte(now), f.id, []byte(f.stamps[ofList]))
+	s.c.exec("UPDATE feed SET complete = ? WHERE id = ?", []byte(now), f.id)
 	f.stamps[ofList] = now
-}
-
-// keepBare keeps how that there is no list is told by one look, where it is not known.
-func (s *session) keepBare(f *feed) {
-	if f.bare || !f.hadNoList() {
-		return
-	}
-	if now := s.listStamp(f); now != f.stamps[ofList] {
-		if _, ok := bare(now); ok || now == absent {
-			s.keepList(f, now)
-		}
-	}
-}
-
-// keepAllBare does so for all feeds. No transaction is open, before and after.
-func (s *session) keepAllBare() {
-	s.c.exec("BEGIN IMMEDIATE")
-	for _, f := range s.byID {
-		s.keepBare(f)
-	}
-	s.c.exec("COMMIT")
 }
 
 // complete takes note that another set of entries is in the document of a feed.
 func (u *update) complete(f *feed) {
-	u.keepList(f, u.listStamp(f))
+	read := u.x.now()
+	now, t := look(u.src, feeddir.CompletePath(f.hash))
+	u.keepList(f, settled(now, t, read))
 	for place := range 2 {
 		for _, e := range u.list(f, place).entries {
 			if r, ok := u.c.one("SELECT key FROM entry WHERE id = ?", int64(e.id)); ok {
@@ -483,14 +467,11 @@ func (u *update) settle() error {
 		}
 	}
 	clear(u.lists)
-	u.putWords()
+	u.addWords(u.words)
+	clear(u.words)
 	u.c.setMeta("next", u.next)
 	if now, ok := upTime(); ok && u.young {
 		u.c.setMeta("young", int64(now))
-	}
-	if u.waits != u.waited {
-		u.setBacklog(u.waits)
-		u.waited = u.waits
 	}
 	return u.c.err
 }
@@ -500,9 +481,7 @@ func (u *update) read() error {
 	if len(u.arrivals) == 0 {
 		return nil
 	}
-	// Many at once are put where they belong: that costs less for each.
-	wait := !u.deadline.IsZero() && len(u.arrivals) <= u.x.o.Pending
-	bags := newBags(!wait, u.common)
+	bags := newBags(u.common)
 	for from := 0; from < len(u.arrivals); from += readAtOnce {
 		if u.ctx.Err() != nil {
 			return context.Cause(u.ctx)
@@ -523,7 +502,7 @@ func (u *update) read() error {
 				part[i].list.stamp = "" // it is somewhere else by now
 				continue
 			}
-			u.insert(part[i], d, begun, wait)
+			u.insert(part[i], d, begun)
 		}
 		if u.c.err != nil {
 			return u.c.err
@@ -533,11 +512,6 @@ func (u *update) read() error {
 		}
 	}
 	u.arrivals = nil
-	for wait && u.waits.over(u.x.o, waitFactor) {
-		if _, err := u.admit(leastStep, stepSize); err != nil {
-			return err
-		}
-	}
 	return nil
 }
 
@@ -604,11 +578,9 @@ func (u *update) chooseCommon(sample iter.Seq[[]string]) {
 	words := slices.SortedFunc(maps.Keys(in), func(a, b string) int { return cmp.Or(cmp.Compare(in[b], in[a]), strings.Compare(a, b)) })
 	words = words[:min(len(words), commonWords)]
 	slices.Sort(words)
-	u.addWords(words, nil)
 	text := strings.Join(words, "\n")
 	u.common = wordSet(text)
 	u.c.setMeta("common", []byte(text))
-	// Entries that wait are told from others by their texts.
 	u.c.setMeta("paired", u.next)
 }
 
@@ -638,13 +610,14 @@ func (u *update) readOne(a arrival, b *bag) *doc {
 	return d
 }
 
-// insert adds an entry that was read then, or later; its words may wait.
-func (u *update) insert(a arrival, d *doc, then moment, wait bool) {
+// insert adds an entry that was read then, or later.
+func (u *update) insert(a arrival, d *doc, then moment) {
 	id := u.next
 	u.next++
 	key := keyOf(a.ref)
 	unread, marked := flagBits(a.ref)
-	var date, nsec, dated, typ, young any
+	var date, nsec, dated, typ any
+	young := int64(0)
 	if !d.odd {
 		when := a.ref.Delivered()
 		dated = int64(0)
@@ -659,27 +632,25 @@ func (u *update) insert(a arrival, d *doc, then moment, wait bool) {
 		default:
 			typ = []byte(d.entry.Type)
 		}
-		if d.torn || d.young != 0 && !u.whole(d.young) {
-			young, u.young = d.young, true
-			// What is written to it in the same step of the clock leaves no trace: it is
-			// read again.
-			if at := unix.NsecToTimespec(d.young); !then.settled(times{at, at}) {
-				young = d.young - 1
-			}
+		if d.torn || d.young && !u.whole(d.ctime) {
+			young, u.young = 1, true
 		}
 	}
-	u.c.exec(`INSERT INTO entry (id, dir, key, name, info, ino, listed, unread, marked, date, nsec, dated, title, author, type, more, young)
-		VALUES (?, ?, ?, ?, ?, ?, 0, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+	// What is written to it in the same step of the clock leaves no trace: it is read again.
+	if at := unix.NsecToTimespec(d.ctime); d.ctime != 0 && !then.settled(times{at, at}) {
+		d.ctime--
+	}
+	u.c.exec(`INSERT INTO entry (id, dir, key, name, info, ino, listed, unread, marked, date, nsec, dated, title, author, type, more, ctime, young)
+		VALUES (?, ?, ?, ?, ?, ?, 0, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
 		id, dirID(a.list.f, a.list.place), key, []byte(a.ref.Unique), infoOf(a.ref), int64(a.ino), unread, marked,
-		date, nsec, dated, []byte(d.entry.Title), []byte(d.entry.Author), typ, nullable(d.more()), young)
-	switch {
-	case d.odd:
-	case wait:
-		u.c.exec("INSERT INTO pending (id, folded) VALUES (?, ?)", id, []byte(d.folded))
-		u.waits.entries++
-		u.waits.bytes += int64(len(d.folded))
-	default:
-		u.addText(id, d.words, d.text)
+		date, nsec, dated, []byte(d.entry.Title), []byte(d.entry.Author), typ, nullable(d.more()), d.ctime, young)
+	if !d.odd {
+		u.c.exec("INSERT INTO words (rowid, text) VALUES (?, ?)", id, d.text)
+		for _, w := range d.words {
+			if _, ok := u.words[w]; !ok {
+				u.words[strings.Clone(w)] = struct{}{} // and not all that it is a part of
+			}
+		}
 	}
 	a.list.entries = append(a.list.entries, listed{a.hash, uint32(id)})
 	u.affected[key] = a.list.f
@@ -738,9 +709,12 @@ func (u *update) present(known map[*feed]map[string]bool, f *feed, r lektordir.R
 	set, ok := known[f]
 	if !ok {
 		list, complete, err := u.x.dir.Complete(f.hash)
+		// All that is said of the feed may be away now, and come back as it was.
+		if now, _ := look(u.src, feeddir.CompletePath(f.hash)); err != nil || now != f.stamps[ofList] {
+			u.keepList(f, "")
+		}
 		if err != nil {
 			u.complaints = append(u.complaints, err)
-			u.c.exec("UPDATE feed SET complete = x'' WHERE id = ?", f.id)
 		} else if complete {
 			set = make(map[string]bool, len(list))
 			for _, id := range list {

@@ -2,33 +2,24 @@ package index
 
 import (
 	"bytes"
+	"maps"
 	"slices"
-	"strings"
 )
 
 // The vocabulary is all words there are: to find those that have a piece in them is what
-// makes a query for a part of a word one for words. They are sorted, in blocks, each a
-// list (see [list]); and of each three bytes that follow one another in a word it is
-// known in which blocks these are, so that few blocks are read. What has come since the
-// blocks were made is in one more list, the fresh one, which is looked through as a
-// whole. It may have words that the blocks have too, and so the words of a handful of
-// entries are added without a look at a block; when it has grown it is compared with
-// them, and when it has grown more the blocks are made anew. Words whose entries are
-// gone stay, and do no harm.
+// makes a query for a part of a word one for words. They are in blocks, each a list (see
+// [list]); and of each three bytes that follow one another in a word it is known in which
+// blocks these are, so that few blocks are read. New words go to the end of the last
+// block, and into blocks after it. Words whose entries are gone stay, and do no harm.
 
 const (
 	// blockSize is that of a list in a block, in bytes: two fit into a page.
 	blockSize = 4000
 	// grams is how many classes of three bytes there are.
 	grams = 1 << 12
-	// freshSize is how large the fresh list becomes, and a part of the blocks more.
-	freshSize = 64 << 10
-	freshPart = 16
-	// freshHurry is how many times larger it becomes where somebody waits.
-	freshHurry = 4
 )
 
-// list is sorted words, each as how many bytes it begins with as the one before does,
+// list is words, each as how many bytes it begins with as the one before does,
 // and the rest. No byte of a word is less than firstByte, so the number ends the rest.
 type list []byte
 
@@ -89,125 +80,73 @@ func gram(a, b, c byte) int {
 	return int((uint32(a)<<16|uint32(b)<<8|uint32(c))*2654435761>>16) & (grams - 1)
 }
 
-// fresh gives the fresh list.
-func (s *session) fresh() list {
-	if r, ok := s.c.meta("fresh"); ok {
-		return r.blob(0)
+// known removes the words that the vocabulary has, and returns the last block.
+func (s *session) known(words map[string]struct{}) (id int64, last lister) {
+	// To look each word of the vocabulary up among these takes three times longer.
+	var like [1 << 16]bool
+	for w := range words {
+		like[likeness([]byte(w))] = true
 	}
-	return nil
-}
-
-func (s *session) setFresh(l list) {
-	s.c.setMeta("fresh", []byte(l))
-}
-
-// addWords puts words, sorted, into the vocabulary. Common ones it has.
-func (s *session) addWords(words []string, common map[string]struct{}) {
-	if len(words) == 0 {
-		return // what there is may be long
-	}
-	var l lister
-	r := reader{rest: s.fresh()}
-	more := r.next()
-	grown := false
-	for _, w := range words {
-		for more && string(r.word) < w {
-			l.add(r.word)
-			more = r.next()
-		}
-		if more && string(r.word) == w {
-			continue
-		}
-		if _, ok := common[w]; !ok {
-			l.add([]byte(w))
-			grown = true
-		}
-	}
-	if !grown {
-		return
-	}
-	for ; more; more = r.next() {
-		l.add(r.word)
-	}
-	last, _ := s.c.one("SELECT max(id) FROM vocab")
-	if s.c.err != nil {
-		return
-	}
-	limit := freshSize + int(last.int(0))*blockSize/freshPart
-	// All blocks are read for it, so what was compared with them before does not count.
-	compared, _ := s.c.meta("compared")
-	known := 0
-	if compared.values != nil {
-		known = int(compared.int(0))
-	}
-	if len(l.list) > max(limit, known+limit/2) {
-		most := limit
-		if s.hurry {
-			most *= freshHurry
-		}
-		if l.list = s.unknown(l.list); len(l.list) > most {
-			s.rebuild(l.list)
-			l.list = nil
-		}
-		s.c.setMeta("compared", len(l.list))
-	}
-	s.setFresh(l.list)
-}
-
-// blocks calls f for every block, in order.
-func (s *session) blocks(f func(list)) {
-	r := s.c.query("SELECT words FROM vocab ORDER BY id")
+	r := s.c.query("SELECT id, words FROM vocab ORDER BY id")
 	for r.next() {
-		f(r.blob(0))
-	}
-}
-
-// unknown gives the words of a list that no block has.
-func (s *session) unknown(l list) list {
-	var out lister
-	r := reader{rest: l}
-	more := r.next()
-	s.blocks(func(block list) {
-		for b := (reader{rest: block}); more && b.next(); {
-			order := bytes.Compare(r.word, b.word)
-			for ; more && order < 0; order = bytes.Compare(r.word, b.word) {
-				out.add(r.word)
-				if more = r.next(); !more {
-					return
-				}
-			}
-			if order == 0 {
-				more = r.next()
+		id = r.int(0)
+		block := reader{rest: r.blob(1)}
+		for block.next() {
+			if like[likeness(block.word)] {
+				delete(words, string(block.word))
 			}
 		}
-	})
-	for ; more; more = r.next() {
-		out.add(r.word)
+		last = lister{list: r.blob(1), last: block.word}
 	}
-	return out.list
+	return id, last
 }
 
-// rebuild makes the blocks anew, with the words of a list that they do not have.
-func (s *session) rebuild(l list) {
-	var blocks []list
+// likeness is a class of words, by length, first, middle and last byte.
+func likeness(word []byte) uint16 {
+	n := len(word)
+	if n == 0 {
+		return 0
+	}
+	return uint16((uint32(word[0])<<24 | uint32(word[n/2])<<16 | uint32(word[n-1])<<8 | uint32(n)) * 2654435761 >> 16)
+}
+
+// addWords puts words into the vocabulary. It removes those that are there already.
+func (s *session) addWords(words map[string]struct{}) {
+	if len(words) == 0 {
+		return
+	}
+	id, block := s.known(words)
+	if len(words) == 0 || s.c.err != nil {
+		return
+	}
 	var where [grams][]byte // a bit for each block
-	var out lister
-	add := func(word []byte) {
-		if len(out.list)+len(word) >= blockSize {
-			blocks = append(blocks, out.list)
-			out = lister{}
+	for r := s.c.query("SELECT id, blocks FROM gram"); r.next(); {
+		if n := r.int(0); n >= 0 && n < grams {
+			where[n] = slices.Clone(r.blob(1))
 		}
-		out.add(word)
-		id := len(blocks)
-		note := func(a, b, c byte) {
-			bits := &where[gram(a, b, c)]
-			for len(*bits) <= id/8 {
-				*bits = append(*bits, 0)
-			}
+	}
+	changed := map[int]bool{}
+	note := func(a, b, c byte) {
+		n := gram(a, b, c)
+		bits := &where[n]
+		for int64(len(*bits)) <= id/8 {
+			*bits = append(*bits, 0)
+		}
+		if (*bits)[id/8]&(1<<(id%8)) == 0 {
 			(*bits)[id/8] |= 1 << (id % 8)
+			changed[n] = true
 		}
+	}
+	write := func() { s.c.exec("INSERT OR REPLACE INTO vocab (id, words) VALUES (?, ?)", id, []byte(block.list)) }
+	for _, word := range slices.Sorted(maps.Keys(words)) {
+		if len(block.list)+len(word) >= blockSize {
+			write()
+			block = lister{}
+			id++
+		}
+		block.add([]byte(word))
 		a, b := byte(0), byte('\n')
-		for _, c := range word {
+		for _, c := range []byte(word) {
 			if a != 0 {
 				note(a, b, c)
 			}
@@ -215,42 +154,10 @@ func (s *session) rebuild(l list) {
 		}
 		note(a, b, '\n')
 	}
-	r := reader{rest: l}
-	more := r.next()
-	s.blocks(func(block list) {
-		for b := (reader{rest: block}); b.next(); {
-			for more && bytes.Compare(r.word, b.word) < 0 {
-				add(r.word)
-				more = r.next()
-			}
-			add(b.word)
-		}
-	})
-	for ; more; more = r.next() {
-		add(r.word)
+	write()
+	for n := range changed {
+		s.c.exec("INSERT OR REPLACE INTO gram (id, blocks) VALUES (?, ?)", n, where[n])
 	}
-	if len(out.list) > 0 {
-		blocks = append(blocks, out.list)
-	}
-	s.c.exec("DELETE FROM vocab")
-	s.c.exec("DELETE FROM gram")
-	for id, block := range blocks {
-		s.c.exec("INSERT INTO vocab (id, words) VALUES (?, ?)", id, []byte(block))
-	}
-	for id, bits := range where {
-		if len(bits) > 0 {
-			s.c.exec("INSERT INTO gram (id, blocks) VALUES (?, ?)", id, bits)
-		}
-	}
-}
-
-// tidyWords leaves nothing in the fresh list.
-func (s *session) tidyWords() {
-	if l := s.unknown(s.fresh()); len(l) > 0 {
-		s.rebuild(l)
-	}
-	s.setFresh(nil)
-	s.c.setMeta("compared", 0)
 }
 
 // wordsWith gives the words of the vocabulary that have a piece in them, at their
@@ -271,7 +178,6 @@ func (s *session) wordsWith(seg segment, limit int) (words []string, ok bool) {
 			ok = len(words) <= limit
 		}
 	}
-	search(s.fresh())
 	if in, known := s.blocksWith(piece); !known {
 		// There is no end of words where the piece is so short: they are read one by one.
 		r := s.c.query("SELECT words FROM vocab")
@@ -340,28 +246,4 @@ func wordsAround(words []string, text, piece []byte, limit int) []string {
 		at = to
 	}
 	return words
-}
-
-// vocabulary is all of it, for a check.
-type vocabulary struct {
-	firsts []string
-	texts  [][]byte
-	fresh  []byte
-}
-
-func (s *session) vocabulary() *vocabulary {
-	v := &vocabulary{fresh: s.fresh().plain()}
-	s.blocks(func(l list) {
-		text := l.plain()
-		first, _, _ := strings.Cut(string(text[1:]), "\n")
-		v.firsts, v.texts = append(v.firsts, first), append(v.texts, text)
-	})
-	return v
-}
-
-// has reports whether a word is in it.
-func (v *vocabulary) has(word string) bool {
-	line := []byte("\n" + word + "\n")
-	i, found := slices.BinarySearch(v.firsts, word)
-	return found || i > 0 && bytes.Contains(v.texts[i-1], line) || bytes.Contains(v.fresh, line)
 }

@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
@@ -224,6 +225,46 @@ func TestOrders(t *testing.T) {
 			}
 			for _, err := range res.findings {
 				t.Error(err)
+			}
+		})
+	}
+}
+
+// An entry whose path was printed is on the disk, whenever the power is cut after that.
+func TestPrintedIsDurable(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it takes seconds")
+	}
+	e, ram := ordersEnv(t)
+	for _, s := range scenarios(e) {
+		if s.name != "put" && s.name != "deliver" && s.name != "fetch, a few" {
+			continue
+		}
+		t.Run(s.name, func(t *testing.T) {
+			tr, err := newTrial(t.Context(), e, s)
+			if err != nil {
+				t.Fatal(err)
+			}
+			rng := rand.New(rand.NewPCG(rand.Uint64(), 0))
+			r, err := tr.recorded(t.Context(), alone, ram, model{}, rng)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(r.printed) == 0 {
+				t.Fatal("it printed no path")
+			}
+			// The state of least luck after each print: no name that was not synced is there.
+			for _, p := range r.printed {
+				for k := p.call; k <= r.calls; k++ {
+					names, others := r.loose(k, model{})
+					c := cut{names: names, others: others}
+					dir := filepath.Join(ram, fmt.Sprintf("printed-%d", e.serial.Add(1)))
+					r.build(k, c.fates(0, func(int) fate { return fate{} })).volume.write(dir)
+					if err := r.promised(k, dir); err != nil {
+						t.Errorf("power cut after call %d of %d: %v", k, r.calls, err)
+					}
+					os.RemoveAll(dir)
+				}
 			}
 		})
 	}

@@ -41,7 +41,8 @@ type hubs struct {
 
 	mu      sync.Mutex
 	version int
-	told    []string // paths of subscribers who were notified
+	told    []string      // paths of subscribers who were notified
+	hold    chan struct{} // closed when the feed can be read; nil for now
 }
 
 func newHubs(work string) *hubs {
@@ -56,6 +57,12 @@ func newHubs(work string) *hubs {
 // ServeHTTP serves the feed, and is its subscribers.
 func (h *hubs) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.mu.Lock()
+	hold := h.hold
+	h.mu.Unlock()
+	if hold != nil && r.URL.Path == "/feed" {
+		<-hold
+	}
+	h.mu.Lock()
 	defer h.mu.Unlock()
 	switch {
 	case r.URL.Path == "/feed":
@@ -69,6 +76,20 @@ func (h *hubs) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 func (h *hubs) feed() string { return h.site.URL + "/feed" }
+
+// holdFeed keeps the feed from being read until release is called.
+func (h *hubs) holdFeed() (release func()) {
+	hold := make(chan struct{})
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.hold = hold
+	return func() {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		h.hold = nil
+		close(hold)
+	}
+}
 
 // publish writes the next version of the feed, of which nobody is told yet.
 func (h *hubs) publish() {
@@ -221,6 +242,11 @@ func (h *hubs) promises() []*promise {
 		{name: "a round, when its first subscriber is notified", gap: "0", send: "POST /r", want: "2 subscribers", kept: told("/rest", "/rpc"), ask: func(base string) string {
 			h.publish()
 			return ping(base)
+		}},
+		{name: "a publish by WebSub", gap: "0", send: "HTTP/1.1 204", kept: told("/rest", "/rpc"), ask: func(base string) string {
+			h.publish()
+			defer h.holdFeed()() // so that the answer comes before the feed is read
+			return form(base+"/websub", "hub.mode", "publish", "hub.url", h.feed())
 		}},
 		// The time is further away than a gap of a moment can have it, so the next hub
 		// does it at once.

@@ -143,21 +143,21 @@ func (v volume) differ(w volume) error {
 
 // write makes a directory of a volume.
 func (v volume) write(dir string) {
-	must.Do(os.Mkdir(dir, 0o777))
+	must.Do(os.Mkdir(dir, 0o700))
 	made := map[*node]string{}
 	for p, x := range v.all() {
 		p = filepath.Join(dir, p)
 		twin, ok := made[x]
 		switch {
 		case x.mode == fs.ModeDir:
-			must.Do(os.Mkdir(p, 0o777))
+			must.Do(os.Mkdir(p, 0o700))
 		case x.mode == fs.ModeSymlink:
 			must.Do(os.Symlink(string(x.data), p))
 		case ok:
 			must.Do(os.Link(twin, p))
 		default:
 			made[x] = p
-			must.Do(os.WriteFile(p, x.data, 0o666))
+			must.Do(os.WriteFile(p, x.data, 0o600))
 			if !x.mtime.IsZero() {
 				must.Do(os.Chtimes(p, x.mtime, x.mtime))
 			}
@@ -249,6 +249,13 @@ type recording struct {
 	now     volume // as the programs see it
 	calls   int
 	changes []change
+	printed []printed
+}
+
+// printed is an entry whose path a program printed after a call.
+type printed struct {
+	unique string
+	call   int
 }
 
 // newRecording begins one in a directory whose content is on the disk.

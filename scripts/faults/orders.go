@@ -152,12 +152,24 @@ func (t *trial) record(ctx context.Context, h history, ram string, m model, rng 
 	}
 	r = newRecording(dir)
 	run := func(kill int, argv []string) {
-		o := must.Get(supervise(ctx, dir, false, t.s.stdin, func(n int, o op) verdict {
+		before, text := r.calls, ""
+		o := must.Get(supervision{dir: dir, prints: true, stdin: t.s.stdin, decide: func(n int, o op) verdict {
+			if o.Kind == "print" {
+				text += string(o.Data)
+				for line, rest, ok := strings.Cut(text, "\n"); ok; line, rest, ok = strings.Cut(text, "\n") {
+					text = rest
+					// A viewer's renames are not synced.
+					if unique, ok := printedUnique(line); ok && argv[0] == t.e.fetch {
+						r.printed = append(r.printed, printed{unique, before + n})
+					}
+				}
+				return verdict{}
+			}
 			if kill > 0 && n >= kill {
 				return verdict{kill: true}
 			}
 			return syncsSkipped(o)
-		}, argv...))
+		}}.run(ctx, argv...))
 		if kill > 0 && len(o.ops) >= kill {
 			o.ops = o.ops[:kill-1]
 		} else if o.status != 0 && argv[0] != t.e.view { // with a version its older ones are deleted
@@ -195,6 +207,9 @@ func (t *trial) recovers(ctx context.Context, h history, ram string, r *recordin
 	defer os.RemoveAll(dir)
 	err := must.Run(func() {
 		s.volume.write(dir)
+		if h != removed && !t.s.viewer {
+			must.Do(r.promised(s.call, dir))
+		}
 		if h == marked || h == removed {
 			must.Do(t.afterViewer(ctx, dir, h))
 		} else {
@@ -205,6 +220,39 @@ func (t *trial) recovers(ctx context.Context, h history, ram string, r *recordin
 		err = fmt.Errorf("%s%s: %s:\n%w", t.s.name, h, r.describe(s), err)
 	}
 	return err
+}
+
+// promised reports the entries whose paths were printed before a power cut after a call,
+// and that the disk does not have.
+func (r *recording) promised(call int, dir string) error {
+	var uniques []string
+	for _, p := range r.printed {
+		if p.call <= call {
+			uniques = append(uniques, p.unique)
+		}
+	}
+	return promised(uniques, dir)
+}
+
+// printedUnique returns the unique name in a line that is the path of an entry.
+func printedUnique(line string) (unique string, ok bool) {
+	unique, _, _ = strings.Cut(path.Base(line), ";")
+	return unique, strings.Contains(line, "/new/") || strings.Contains(line, "/cur/")
+}
+
+// promised reports those of the entries that a lektor-dir does not have.
+func promised(uniques []string, dir string) error {
+	there := map[string]bool{}
+	for _, x := range read(dir) {
+		there[x.Unique] = true
+	}
+	var bad []error
+	for _, unique := range uniques {
+		if !there[unique] {
+			bad = append(bad, fmt.Errorf("its path was printed, and it is not there: %s", unique))
+		}
+	}
+	return errors.Join(bad...)
 }
 
 // afterCut looks at a lektor-dir after a power cut. ended tells that the command

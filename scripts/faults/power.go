@@ -164,7 +164,7 @@ func (t *trial) cut(ctx context.Context, k *disk, unsynced bool) (err error) {
 	var hit op
 	var bad error
 	argv := t.s.command(t.e, dir)
-	_, err = supervise(ctx, dir, false, t.s.stdin, func(i int, o op) verdict {
+	run, err := supervise(ctx, dir, false, t.s.stdin, func(i int, o op) verdict {
 		if i == at {
 			bad = errors.Join(bad, must.Run(sync))
 		}
@@ -183,6 +183,16 @@ func (t *trial) cut(ctx context.Context, k *disk, unsynced bool) (err error) {
 		k.cut(ctx)
 	}
 	k.restart(ctx)
+	if !t.s.viewer {
+		var uniques []string
+		for line := range strings.Lines(run.stdout) {
+			line, whole := strings.CutSuffix(line, "\n")
+			if unique, ok := printedUnique(line); ok && whole {
+				uniques = append(uniques, unique)
+			}
+		}
+		must.That(promised(uniques, dir), "%s: power cut before call %d, %s (synced before call %d: %s)", t.s.name, n, hit, at, what)
+	}
 	deletes := !t.s.viewer && !t.s.list && !t.s.purge && rand.IntN(2) == 0
 	if err := t.afterCut(ctx, dir, hit.Kind == "", deletes); err != nil {
 		return fmt.Errorf("%s: power cut before call %d, %s (synced before call %d: %s):\n%w", t.s.name, n, hit, at, what, err)

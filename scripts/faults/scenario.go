@@ -152,7 +152,7 @@ func (e *env) list(feeds ...int) string {
 }
 
 func (e *env) update(*env, string) []string {
-	return []string{e.fetch, "update", "-a", "--gap", "1ms", "--per-host", "4"}
+	return []string{e.fetch, "update", "-a", "-o", "path", "--gap", "1ms", "--per-host", "4"}
 }
 
 // purge removes the first feed, and add subscribes to it.
@@ -186,7 +186,10 @@ func scenarios(e *env) []scenario {
 		{name: "fetch, a few", feeds: 1, command: e.update},
 		{name: "fetch, many", feeds: 5, command: e.update},
 		{name: "deliver", feeds: 1, stdin: document("/0", 2), command: func(e *env, _ string) []string {
-			return []string{e.fetch, "deliver", "--id", e.url(0)}
+			return []string{e.fetch, "deliver", "-o", "path", "--id", e.url(0)}
+		}},
+		{name: "put", feeds: 1, stdin: "text", command: func(e *env, _ string) []string {
+			return []string{e.fetch, "put", "--feed-id", "urn:x:notes", "--id", "urn:x:1", "--title", "A note", "--date", "@1780000000"}
 		}},
 		{name: "compaction", feeds: 1, repeated: true, command: e.update, more: func(e *env, dir string) {
 			path := filepath.Join(dir, "src", feedHash(e.url(0)), "etc/fetch/seen")
@@ -431,7 +434,7 @@ func state(path string) map[string]string {
 	for _, top := range []string{"src", "etc"} {
 		for name, data := range must.Get(dir.Files(filepath.Join(path, top))) {
 			switch name = top + "/" + name; {
-			case filepath.Base(name) == "seen", strings.HasPrefix(name, "etc/view/"):
+			case filepath.Base(name) == "seen", strings.HasPrefix(name, "etc/view/"), name == "etc/fetch/date":
 			case strings.HasPrefix(name, "etc/fetch/pages/"): // a cache; what entries have of it is looked at
 			case strings.HasPrefix(name, "etc/share/"), strings.HasPrefix(name, meeting+"/"):
 				if data, ok := timeless(name, data); ok {

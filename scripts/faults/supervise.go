@@ -200,11 +200,12 @@ func supervise(ctx context.Context, dir string, reads bool, stdin string, decide
 type supervision struct {
 	dir   string // the lektor-dir
 	reads bool   // calls that read are asked about, too
-	// sends tells that so are writes to sockets, kind "send", which are not counted and
-	// always done: n is that of the call before.
-	sends  bool
-	stdin  string
-	decide func(n int, o op) verdict
+	// sends says that writes to sockets are asked about, too, kind "send", and prints that
+	// writes to standard output are, kind "print". They are not counted and always done: n
+	// is that of the call before.
+	sends, prints bool
+	stdin         string
+	decide        func(n int, o op) verdict
 }
 
 // run runs the program until it ends, for some minutes at the most, or is killed as ctx
@@ -294,7 +295,7 @@ func (s *supervisor) loop(ctx context.Context) (err error) {
 			return err
 		}
 		r := response{id: n.id, flags: unix.SECCOMP_USER_NOTIF_FLAG_CONTINUE}
-		if o, ok := s.send(&n); ok {
+		if o, ok := s.out(&n); ok {
 			s.decide(len(s.ops), o)
 		} else if o, ok := s.op(&n); ok {
 			s.ops = append(s.ops, o)
@@ -320,12 +321,19 @@ func (s *supervisor) loop(ctx context.Context) (err error) {
 	}
 }
 
-// send tells what a call writes to a socket, and whether it is one that is asked about.
-func (s *supervisor) send(n *notification) (op, bool) {
-	if !s.sends || int(n.nr) != unix.SYS_WRITE || !strings.HasPrefix(s.fd(n, n.args[0]), "socket:") {
+// out returns what a call writes to a socket or to standard output, if it is asked about.
+func (s *supervisor) out(n *notification) (op, bool) {
+	o := op{Write: true, Len: int(n.args[2])}
+	switch {
+	case int(n.nr) != unix.SYS_WRITE:
+		return op{}, false
+	case s.sends && strings.HasPrefix(s.fd(n, n.args[0]), "socket:"):
+		o.Kind = "send"
+	case s.prints && n.args[0] == 1:
+		o.Kind = "print"
+	default:
 		return op{}, false
 	}
-	o := op{Kind: "send", Write: true, Len: int(n.args[2])}
 	s.details(n, &o)
 	return o, true
 }

@@ -122,6 +122,9 @@ func Add(ctx context.Context, o AddOptions, s *command.Streams) error {
 					later(a.task)
 				}
 				s.Report.Info("%s: subscribed (%s), %s", fetch.Public(a.URL), a.Title, units.Count(a.Summary.New+a.Summary.Updated, "entry"))
+				if !o.History && feeddir.HistoryOf(r.Dir, a.Hash).Linked().Prev != "" {
+					s.Report.Info("%s: it has archives; lektor-fetch history brings what is in them", fetch.Public(a.URL))
+				}
 			}
 			return nil
 		})
@@ -130,6 +133,7 @@ func Add(ctx context.Context, o AddOptions, s *command.Streams) error {
 	if sum := r.walks(ctx, walks); sum.Requested > 0 {
 		s.Report.Info("history: %s requested; %s", units.Count(sum.Requested, "document"), units.Count(sum.New+sum.Updated, "entry"))
 	}
+	r.disk.tell(r.Dir.Path(), r.report)
 	return context.Cause(ctx)
 }
 
@@ -425,6 +429,7 @@ func (r *Runner) first(ctx context.Context, a *Added, resp *fetch.Response, whol
 		finished: func(res result) {
 			a.Summary.add(res)
 			a.walk, a.task = res.walk, t
+			a.task.began = res.began
 			if res.err != nil {
 				bad = prefixed(fetch.Public(a.URL), res.err)
 			}

@@ -63,8 +63,11 @@ func (c Common) runner(s *command.Streams, d *lektordir.Dir, p *printer) (*Runne
 			_ = p.Flush()
 		}
 	}
-	c.Progress = func(total int) (func(), func()) {
-		bar := s.Report.Progress(total, "fetching")
+	c.Progress = func(what string, total int) (func(), func()) {
+		bar := s.Report.Progress(total, what)
+		if total == 0 {
+			bar = s.Report.Counter(what)
+		}
 		return func() { bar.Add(1) }, bar.Done
 	}
 	return New(d, s.Report, c.Options)

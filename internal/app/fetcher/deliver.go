@@ -196,7 +196,12 @@ func (r *Runner) Put(ctx context.Context, feedID, feedName string, e feedconv.En
 			old = &lektordir.Feed{}
 		}
 		old.ID = feedID
-		old.Name = cmp.Or(feeddir.OneField(feedName), old.Name, feeddir.DefaultName(feedID))
+		name := feeddir.DefaultName(feedID)
+		// A power cut may have torn the name that an earlier put wrote.
+		if was := feeddir.OneField(old.Name); !strings.HasPrefix(name, was) {
+			name = was
+		}
+		old.Name = cmp.Or(feeddir.OneField(feedName), name)
 		if err := t.PutFeed(old); err != nil {
 			return lektordir.Result{}, err
 		}

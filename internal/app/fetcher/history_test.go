@@ -96,6 +96,13 @@ func titles(t *testing.T, r *Runner, o lektordir.ListOptions) []string {
 	return all
 }
 
+// before is a clock at which the entries of atomFeed are yet to be published, so that all
+// of them are news.
+func before() time.Time { return time.Now().AddDate(-20, 0, 0) }
+
+// early are options by that clock.
+func early() Options { return Options{Fetch: fetch.Config{Now: before}} }
+
 // update fetches feeds that are named, and gives the summary.
 func update(t *testing.T, r *Runner, sel Selection) Summary {
 	t.Helper()
@@ -150,14 +157,14 @@ func TestHistoryRequests(t *testing.T) {
 // TestBaseline: the first fetch goes through no archives, later ones go through those
 // that came since, and history through all.
 func TestBaseline(t *testing.T) {
-	r, s, _ := setup(t, Options{})
+	r, s, _ := setup(t, early())
 	chain(s, 3)
 	hash := visited(t, r, s)
 	if got := asked(s); got != "/feed" {
 		t.Error(got)
 	}
 	h := feeddir.HistoryOf(r.Dir, hash)
-	if h.Baseline() != s.URL("/3") || h.Summary() != "archived 0" {
+	if h.Baseline().URL != s.URL("/3") || h.Summary() != "archived 0" {
 		t.Error(h.Baseline(), h.Summary())
 	}
 	again := Selection{Feeds: []string{hash}}
@@ -169,7 +176,7 @@ func TestBaseline(t *testing.T) {
 	if sum := update(t, r, again); asked(s) != "/feed /5 /4" || sum.New != 4 {
 		t.Errorf("%+v", sum)
 	}
-	if sum := update(t, r, Selection{Feeds: []string{hash}, History: true}); asked(s) != "/feed /3 /2 /1" || sum.New != 6 || h.Baseline() != "" {
+	if sum := update(t, r, Selection{Feeds: []string{hash}, History: true}); asked(s) != "/feed /3 /2 /1" || sum.New != 6 || h.Baseline().URL != s.URL("/5") {
 		t.Errorf("%+v", sum)
 	}
 	if got := titles(t, r, lektordir.ListOptions{}); len(got) != 12 {
@@ -196,7 +203,7 @@ func TestBaseline(t *testing.T) {
 // TestWatchWalks: a watch goes through archives, and fetches the feed again after
 // that when somebody left a marker meanwhile.
 func TestWatchWalks(t *testing.T) {
-	r, s, _ := setup(t, Options{})
+	r, s, _ := setup(t, early())
 	chain(s, 2)
 	hash := visited(t, r, s)
 	chain(s, 4)
@@ -269,7 +276,7 @@ func TestOfAWalk(t *testing.T) {
 	}
 	update(t, r, Selection{})
 	before := tree()
-	sum := r.walk(t.Context(), task{hash: hash, history: true, named: true})
+	sum := r.walk(t.Context(), task{hash: hash, history: true, named: true}, func() {})
 	if after := tree(); sum.New != 2 || after != before {
 		t.Errorf("%+v\n%s\n%s", sum, before, after)
 	}
@@ -418,6 +425,63 @@ func (c hostile) try(t *testing.T, r *Runner, s *server.Server, l *log, now *tim
 	return wrong
 }
 
+// TestMendedLink: history with the name of a feed asks again for an archive whose link led
+// nowhere, whatever was wrong with it. If the publisher has mended it, older ones come.
+func TestMendedLink(t *testing.T) {
+	r, s, l := setup(t, Options{})
+	for i, c := range []struct{ name, bad string }{
+		{"a file", "file:///etc/passwd"}, {"a password", "http://me:pw@127.0.0.1/"}, {"another scheme", "ftp://x.example/"}, {"no host", "http:///x"},
+		{"itself", "#top"}, {"empty", ""}, {"blank", " "},
+		{"the newer archive", "3"}, {"the feed", "feed"}, {"not there", "nowhere"}, {"gone", "gone"}, {"no feed", "page"},
+		{"a redirect to the newer archive", "redirect"}, {"a redirect to a file", "redirect-file"},
+	} {
+		dir := fmt.Sprintf("/%d/", i)
+		s.Handle(dir+"gone", server.Answer(410, ""))
+		s.Handle(dir+"page", server.Doc("text/html", "<!DOCTYPE html><title>x</title><p>x"))
+		s.Handle(dir+"redirect", server.Answer(302, "", "Location: "+dir+"3"))
+		s.Handle(dir+"redirect-file", server.Answer(302, "", "Location: file:///etc/passwd"))
+		s.Handle(dir+"feed", server.Doc("", atomFeed(link("prev-archive", "3"), 9, entry{"4", "Four", 9})))
+		s.Handle(dir+"3", server.Doc("", atomFeed(mark+link("prev-archive", "2"), 3, entry{"3", "Three", 3})))
+		second := func(prev string) http.HandlerFunc {
+			return server.Doc("", atomFeed(mark+`<link rel="prev-archive" href="`+prev+`"/>`, 2, entry{"2", "Two", 2}))
+		}
+		s.Handle(dir+"2", second(c.bad))
+		s.Handle(dir+"1", server.Doc("", atomFeed(mark, 1, entry{"1", "One", 1})))
+		hash := subscribeTo(t, r, s.URL(dir+"feed"))[0]
+		named := Selection{Feeds: []string{hash}, History: true}
+		h := feeddir.HistoryOf(r.Dir, hash)
+		for range 2 {
+			update(t, r, named)
+			if h.Gap() == nil || !strings.Contains(l.String(), "error: ") {
+				t.Fatalf("%s: nothing is missing: %s", c.name, l)
+			}
+			l.b.Reset()
+		}
+		gap := h.Gap().String()
+		s.Handle(dir+"2", second("1"))
+		asked(s)
+		// Unasked, an archive is asked for once.
+		unnamed := named
+		unnamed.Unnamed = true
+		if update(t, r, unnamed); strings.Contains(asked(s), dir+"2") || h.Gap() == nil {
+			t.Errorf("%s: %v", c.name, h.Gap())
+		}
+		l.b.Reset()
+		sum := update(t, r, named)
+		if got := asked(s); h.Gap() != nil || l.String() != "" || sum.New != 1 || strings.Count(got, dir+"2") != 1 || strings.Contains(got, dir+"3") && c.bad != "redirect" {
+			t.Errorf("%s (%s): %v, %+v, it asked for %s\n%s", c.name, gap, h.Gap(), sum, got, l)
+		}
+		got := titles(t, r, lektordir.ListOptions{Feeds: []string{hash}, AllVersions: true})
+		if slices.Sort(got); fmt.Sprint(got) != "[Four One Three Two]" || h.Summary() != "archived 3" {
+			t.Errorf("%s: %q, %s", c.name, got, h.Summary())
+		}
+		if update(t, r, named); asked(s) != dir+"feed" || l.String() != "" {
+			t.Errorf("%s: it is asked for again: %s", c.name, l)
+		}
+		l.b.Reset()
+	}
+}
+
 // rewriter replaces text of an answer.
 type rewriter struct {
 	http.ResponseWriter
@@ -496,7 +560,7 @@ func TestEndless(t *testing.T) {
 
 // TestPublishersDo: what publishers do with archives, whatever they should.
 func TestPublishersDo(t *testing.T) {
-	r, s, l := setup(t, Options{})
+	r, s, l := setup(t, early())
 	chain(s, 3)
 	hash := subscribeTo(t, r, s.URL("/feed"))[0]
 	update(t, r, Selection{Feeds: []string{hash}, History: true})
@@ -754,12 +818,12 @@ func TestPages(t *testing.T) {
 	if got := fmt.Sprint(titles(t, r, lektordir.ListOptions{})); got != "[Entry 18 Entry 19 Entry 14 Entry 15 Entry 16 Entry 17]" {
 		t.Error(got)
 	}
-	// Nothing new on page 2: that is the end.
-	if update(t, r, Selection{Feeds: []string{hash}, Pages: AllPages}); asked(s) != "/feed /feed?page=2" {
-		t.Error("it went on")
-	}
-	if !strings.Contains(l.String(), "its page 2 has nothing that is new; those behind it were not asked for") {
-		t.Error(l)
+	// Behind pages that are known, there may be others that are not.
+	for _, news := range []int{4, 0} {
+		sum := update(t, r, Selection{Feeds: []string{hash}, Pages: AllPages})
+		if got := asked(s); got != "/feed /feed?page=2 /feed?page=3 /feed?page=4 /feed?page=5" || sum.New != news {
+			t.Errorf("%s, %+v", got, sum)
+		}
 	}
 	// Pages move on by one entry while one goes through them.
 	other := subscribeTo(t, r, s.URL("/feed?x"))[0]
@@ -780,6 +844,79 @@ func TestPages(t *testing.T) {
 	}
 	if h := feeddir.HistoryOf(r.Dir, other); h.Gap() != nil || h.Stored() || h.Summary() != "paged" {
 		t.Error(h.Summary())
+	}
+}
+
+// TestPagesGoDeeper: a walk through pages that ended early, whatever for, keeps no later one
+// from the pages behind.
+func TestPagesGoDeeper(t *testing.T) {
+	const pages, size = 30, 4
+	for _, guessed := range []bool{false, true} {
+		r, s, l := setup(t, Options{})
+		url := func(n int) string {
+			if n == 1 {
+				return "/feed"
+			}
+			return fmt.Sprint("/feed?paged=", n)
+		}
+		serve := func() {
+			for n := 1; n <= pages; n++ {
+				first := (pages - n) * size
+				if guessed {
+					s.Handle(url(n), server.Doc("", strings.Replace(server.RSS("P", first, size), "<channel>", "<channel><generator>https://wordpress.org/?v=6.4.2</generator>", 1)))
+					continue
+				}
+				next := ""
+				if n < pages {
+					next = link("next", url(n+1))
+				}
+				s.Handle(url(n), server.Doc("", atomFeed(next+link("first", "/feed"), 99, numbered(first, size)...)))
+			}
+		}
+		serve()
+		hash := visited(t, r, s)
+		through := func(what string, n, limit, want int) {
+			t.Helper()
+			r.opts.History.Documents = limit
+			update(t, r, Selection{Feeds: []string{hash}, Pages: n})
+			got := titles(t, r, lektordir.ListOptions{AllVersions: true})
+			if slices.Sort(got); len(got) != want*size || len(slices.Compact(got)) != want*size {
+				t.Errorf("%s, guessed %t: %d entries, not %d", what, guessed, len(got), want*size)
+			}
+		}
+		through("three pages", 3, 100, 3)
+		through("a limit", AllPages, 9, 10)
+		if !strings.Contains(l.String(), "--limit-documents, --limit-entries and --limit-bytes raise the limits") {
+			t.Error(l)
+		}
+		through("the same limit", AllPages, 9, 10)
+		through("a limit that was raised", AllPages, 14, 15)
+		s.Handle(url(20), server.Answer(503, ""))
+		l.b.Reset()
+		through("a server in trouble", AllPages, 100, 19)
+		if got := l.String(); !strings.Contains(got, "error: ") || !strings.Contains(got, "paged=20: the server answered 503") {
+			t.Error(got)
+		}
+		serve()
+		through("25 pages", 25, 100, 25)
+		l.b.Reset()
+		through("all", AllPages, 100, pages)
+		through("all again", AllPages, 100, pages)
+		if l.String() != "" {
+			t.Error(l)
+		}
+	}
+	// A server that has one document whatever the query says is asked for no more than that.
+	r, s, l := setup(t, Options{})
+	doc := server.Doc("", strings.Replace(server.RSS("P", 0, 3), "<channel>", "<channel><generator>https://wordpress.org/?v=6.4.2</generator>", 1))
+	for _, path := range []string{"/feed", "/feed?paged=2", "/feed?paged=3", "/feed?paged=4"} {
+		s.Handle(path, doc)
+	}
+	hash := visited(t, r, s)
+	asked(s)
+	sum := update(t, r, Selection{Feeds: []string{hash}, Pages: AllPages})
+	if got := asked(s); got != "/feed /feed?paged=2 /feed?paged=3" || sum.New != 0 || l.String() != "" {
+		t.Errorf("%s, %+v, %s", got, sum, l)
 	}
 }
 
@@ -916,6 +1053,100 @@ func TestWithoutGuid(t *testing.T) {
 		if slices.Sort(got); fmt.Sprint(got) != "[One Three Two Zero]" {
 			t.Errorf("%s: %q", policy, got)
 		}
+	}
+}
+
+// TestHistoryBusy: history with the name of a feed fails if another process has the feed;
+// update leaves the feed to that process.
+func TestHistoryBusy(t *testing.T) {
+	s, err := server.New("127.0.0.1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.Close)
+	chain(s, 2)
+	pauses := 0
+	d, err := lektordir.Create(filepath.Join(t.TempDir(), "feeds"), &lektordir.Options{Sleep: func(ctx context.Context, _ time.Duration) error {
+		pauses++
+		return ctx.Err()
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, l := newRunner(t, d)
+	hash := visited(t, r, s)
+	other, err := r.Writer.Begin(hash)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		sel   Selection
+		fails bool
+	}{
+		{Selection{Feeds: []string{hash}}, false},
+		{Selection{Feeds: []string{hash}, History: true, Unnamed: true}, false},
+		{Selection{All: true, History: true}, false},
+		{Selection{Feeds: []string{hash}, History: true}, true},
+		{Selection{Feeds: []string{hash}, Pages: 2}, true},
+	} {
+		pauses = 0
+		sum := update(t, r, c.sel)
+		if got := l.String(); sum.Busy != 1 || strings.Contains(got, "error: ") != c.fails || !strings.Contains(got, "another process is fetching") || (pauses > 0) != c.fails {
+			t.Errorf("%+v: %+v, %d pauses, %s", c.sel, sum, pauses, got)
+		}
+		l.b.Reset()
+	}
+	err = r.first(t.Context(), &Added{Hash: hash, URL: s.URL("/feed")}, nil, true)
+	if err == nil || !strings.Contains(err.Error(), "its history was not fetched: another process is fetching the feed") {
+		t.Error(err)
+	}
+	other.Close()
+	if sum := update(t, r, Selection{Feeds: []string{hash}, History: true}); sum.New != 4 || l.String() != "" {
+		t.Errorf("%+v, %s", sum, l)
+	}
+}
+
+// TestHistoryProgress: a walk counts documents as they come. If it is stopped, a message
+// says how many are kept; they are not asked for again.
+func TestHistoryProgress(t *testing.T) {
+	var mu sync.Mutex
+	steps := map[string]int{}
+	o := early()
+	o.Progress = func(what string, total int) (func(), func()) {
+		mu.Lock()
+		defer mu.Unlock()
+		steps[what] -= total
+		return func() { mu.Lock(); steps[what]++; mu.Unlock() }, func() {}
+	}
+	r, s, l := setup(t, o)
+	chain(s, 9)
+	hash := subscribeTo(t, r, s.URL("/feed"))[0]
+	ctx, cancel := context.WithCancel(t.Context())
+	left := 4
+	r.reached = func(where string) {
+		if where == "spooled" {
+			if left--; left == 0 {
+				cancel()
+			}
+		}
+	}
+	whole := Selection{Feeds: []string{hash}, History: true}
+	if _, err := r.Update(ctx, whole); err == nil {
+		t.Error("it was not stopped")
+	}
+	if got := l.String(); got != "stopped; 4 documents of archives came, and will not be asked for again\n" {
+		t.Error(got)
+	}
+	if steps["older documents"] != 4 || steps["fetching"] != 0 {
+		t.Errorf("%v", steps)
+	}
+	l.b.Reset()
+	asked(s)
+	if sum := update(t, r, whole); sum.Requested != 5 || sum.Reused != 4 || asked(s) != "/feed /5 /4 /3 /2 /1" || l.String() != "" {
+		t.Errorf("%+v, %s", sum, l)
+	}
+	if steps["older documents"] != 9 {
+		t.Errorf("%v", steps)
 	}
 }
 

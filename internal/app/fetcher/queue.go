@@ -3,6 +3,7 @@ package fetcher
 import (
 	"context"
 	"sync"
+	"time"
 )
 
 // queue hands out tasks so that workers are not held up by one host: of a host
@@ -32,14 +33,15 @@ type hostQueue struct {
 // task is a feed to fetch.
 type task struct {
 	hash, url, host string
-	force           bool // due or not
-	named           bool // by the user: a failure is his business
-	quiet           bool // the caller reports failures
-	marked          bool // somebody left a due marker
-	last            bool // of its host that is queued
-	history         bool // all its archives are wanted
-	fullText        bool // pages of entries that were delivered without are wanted
-	pages           int  // so many of its pages are wanted, or AllPages; 0 for none
+	force           bool      // due or not
+	named           bool      // by the user: a failure is his business
+	quiet           bool      // the caller reports failures
+	marked          bool      // somebody left a due marker
+	last            bool      // of its host that is queued
+	history         bool      // all its archives are wanted
+	fullText        bool      // pages of entries that were delivered without are wanted
+	began           time.Time // result.began of the visit before its walk
+	pages           int       // so many of its pages are wanted, or AllPages; 0 for none
 }
 
 func newQueue(perHost int) *queue {

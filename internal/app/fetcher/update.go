@@ -59,9 +59,9 @@ type Options struct {
 	// Delivered is told of entries once they are durable in new/. Calls do
 	// not overlap.
 	Delivered func([]lektordir.Ref)
-	// Progress begins a progress display of that many feeds; the functions it
-	// returns count one feed and end it. May be nil.
-	Progress func(total int) (step, end func())
+	// Progress begins a progress display of work in so many steps, 0 if their number is
+	// not known; the functions it returns count one step and end it. May be nil.
+	Progress func(what string, total int) (step, end func())
 }
 
 // Reporter takes messages for the user, one line each.
@@ -139,9 +139,9 @@ func (r *Runner) noteDate() {
 	_ = feeddir.NoteDate(r.Dir, r.Client.Date(), r.now())
 }
 
-// Recover finishes what earlier runs left half done, and removes their temporary files.
-// It comes before anything
-// else; errors are reported, and keep nobody from fetching other feeds.
+// Recover finishes what earlier runs left half done, and removes their temporary
+// files. It comes before anything else; errors are reported, and keep nobody from
+// fetching other feeds.
 func (r *Runner) Recover(ctx context.Context) {
 	if err := r.Writer.Recover(ctx); err != nil && ctx.Err() == nil {
 		r.report.Error("recovery: %v", err)
@@ -179,6 +179,8 @@ type Summary struct {
 	// Documents of the history of feeds, archives and pages: those asked for, and
 	// those that were had before.
 	Requested, Reused int
+
+	kept int // documents that wait in the spool since the walk was stopped
 }
 
 // String is the summary line.
@@ -238,6 +240,7 @@ func (s *Summary) walked(w Summary) {
 	s.Updated += w.Updated
 	s.Requested += w.Requested
 	s.Reused += w.Reused
+	s.kept += w.kept
 }
 
 // kind is what became of a feed.
@@ -259,7 +262,8 @@ type result struct {
 	kind         kind
 	err          error // for failed and broken
 	new, updated int
-	walk         bool // through its archives or pages is to be made
+	walk         bool      // through its archives or pages is to be made
+	began        time.Time // when the visit did, zero if entries of the document are missing
 }
 
 // Update fetches the feeds selected. One that fails never keeps others from
@@ -272,10 +276,7 @@ func (r *Runner) Update(ctx context.Context, sel Selection) (Summary, error) {
 		return sum, err
 	}
 	sum.Feeds = len(tasks)
-	step, end := func() {}, func() {}
-	if r.opts.Progress != nil {
-		step, end = r.opts.Progress(len(tasks))
-	}
+	step, end := r.progress("fetching", len(tasks))
 	end = sync.OnceFunc(end)
 	defer end()
 	q := newQueue(r.opts.Fetch.PerHost)
@@ -290,6 +291,7 @@ func (r *Runner) Update(ctx context.Context, sel Selection) (Summary, error) {
 		defer mu.Unlock()
 		sum.add(res)
 		if res.walk {
+			t.began = res.began
 			walks = append(walks, t)
 		}
 		step()
@@ -304,6 +306,14 @@ func (r *Runner) Update(ctx context.Context, sel Selection) (Summary, error) {
 		return sum, context.Cause(ctx)
 	}
 	return sum, nil
+}
+
+// progress begins a progress display, where one is wanted.
+func (r *Runner) progress(what string, total int) (step, end func()) {
+	if r.opts.Progress == nil {
+		return func() {}, func() {}
+	}
+	return r.opts.Progress(what, total)
 }
 
 // Due lists the URLs of the feeds that [Runner.Update] would fetch.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 	"strings"
+	"time"
 
 	"github.com/lektordir/lektor/feedconv"
 	"github.com/lektordir/lektor/internal/feeddir"
@@ -32,6 +33,8 @@ type visit struct {
 	name    string         // of the feed, in messages
 	txn     *lektordir.Txn // nil until the feed was locked
 	st      *feeddir.Visit // nil until the state was loaded
+	began   time.Time      // before the document was asked for
+	short   bool           // entries of the document are missing
 	claimed bool           // there was a marker, to be cleared after the request
 	req     *fetch.Request
 	resp    *fetch.Response
@@ -44,7 +47,10 @@ type visit struct {
 // hook finished is called once, perhaps from another goroutine after feed has
 // returned. resp is a document that was fetched before, or nil.
 func (r *Runner) feed(ctx context.Context, t task, resp *fetch.Response, h hooks) {
-	v := &visit{r: r, ctx: ctx, t: t, h: h, name: fetch.Public(t.url), resp: resp}
+	v := &visit{r: r, ctx: ctx, t: t, h: h, name: fetch.Public(t.url), resp: resp, began: r.now()}
+	if resp != nil {
+		v.began = resp.Received
+	}
 	if v.begin() && v.ask() && v.read() {
 		v.deliver()
 	}
@@ -52,6 +58,7 @@ func (r *Runner) feed(ctx context.Context, t task, resp *fetch.Response, h hooks
 
 // end ends the visit. It returns false, for those steps that end with it.
 func (v *visit) end(res result) bool {
+	v.resp.Done()
 	// Whoever is told that it is over may find the feed locked no more.
 	if v.st != nil {
 		v.st.Close()
@@ -60,10 +67,13 @@ func (v *visit) end(res result) bool {
 		v.txn.Close()
 	}
 	res.hash = v.t.hash
+	if !v.short {
+		res.began = v.began
+	}
 	switch {
 	case v.t.quiet:
 	case res.kind == broken && v.r.disk.add(prefixed(v.name, res.err)):
-	case res.kind == broken, res.kind == failed && v.t.named:
+	case res.kind == broken, res.err != nil && v.t.named:
 		v.r.report.Error("%s", prefixed(v.name, res.err))
 	case res.kind == failed:
 		v.r.report.Info("%s", prefixed(v.name, res.err))
@@ -99,7 +109,7 @@ func (v *visit) save(res result) bool {
 	if err := v.st.Save(); err != nil {
 		res.kind, res.err = broken, err
 	} else {
-		res.walk = v.walk()
+		res.walk = v.walk(res.kind == fetched)
 	}
 	v.clear()
 	return v.end(res)
@@ -114,14 +124,31 @@ func (v *visit) clear() {
 	}
 }
 
+// waits reports whether the user asked for the feed's history by name, which another
+// process that has the feed need not fetch.
+func (v *visit) waits() bool { return v.t.named && (v.t.history || v.t.pages != 0) }
+
+var errHistoryBusy = errors.New("its history was not fetched: another process is fetching the feed; try again later")
+
 // begin locks the feed and looks whether it is to be fetched.
 func (v *visit) begin() bool {
 	var err error
-	if v.txn, err = v.r.Writer.Begin(v.t.hash); err != nil {
-		if inUse := (*lektordir.BusyError)(nil); errors.As(err, &inUse) {
-			v.r.report.Info("%s: skipped, another process is fetching it", cmp.Or(v.name, v.t.hash))
-			return v.end(result{kind: busy})
+	if v.waits() {
+		v.txn, err = v.r.Writer.BeginWait(v.ctx, v.t.hash)
+	} else {
+		v.txn, err = v.r.Writer.Begin(v.t.hash)
+	}
+	if inUse := (*lektordir.BusyError)(nil); errors.As(err, &inUse) {
+		if v.waits() {
+			return v.end(result{kind: busy, err: errHistoryBusy})
 		}
+		v.r.report.Info("%s: skipped, another process is fetching it", cmp.Or(v.name, v.t.hash))
+		return v.end(result{kind: busy})
+	}
+	switch {
+	case err != nil && v.ctx.Err() != nil:
+		return v.end(result{kind: skipped})
+	case err != nil:
 		return v.end(result{kind: broken, err: err})
 	}
 	if !v.t.force {
@@ -166,6 +193,7 @@ func (v *visit) ask() bool {
 		if err := v.r.room(v.ctx); err != nil {
 			return v.local(err)
 		}
+		v.req.Hold = true
 		resp, err := v.st.Ask(v.ctx, v.req)
 		v.h.free()
 		if err != nil {
@@ -237,6 +265,7 @@ func (v *visit) read() bool {
 		}
 		return v.keep()
 	})
+	v.resp.Done() // pages may be as big
 	if err == nil && v.full != nil {
 		if err = v.fullText(); err == nil {
 			err = v.r.reading(v.ctx, int64(len(v.resp.Body)), v.keep)
@@ -259,6 +288,7 @@ func (v *visit) keep() error {
 	}
 	if err == nil {
 		v.feed.Truncated = v.feed.Truncated || v.resp.Truncated
+		v.short = v.feed.Truncated || v.resp.Short
 		v.out, err = v.r.stage(v.ctx, v.txn, policy, v.feed, v.full.article())
 	}
 	if err == nil && v.full != nil {
@@ -293,8 +323,14 @@ func (v *visit) linked() error {
 		// What it does not say may stand in the part that is missing.
 		return nil
 	}
-	if first := old == (feeddir.Linked{}) && h.Baseline() == "" && !v.st.ReadBefore(); first && !v.t.history && l.Prev != "" {
-		if err := h.SetBaseline(l.Prev); err != nil {
+	if l.Prev != "" && old.Prev == "" && !v.t.history && !h.Baseline().Set() {
+		b := history.Baseline{URL: l.Prev, Since: v.began}
+		if v.st.ReadBefore() {
+			// The feed has got archives since. Entries that it published before its last
+			// document are no news.
+			b = history.Baseline{Since: v.st.LastRead()}
+		}
+		if err := h.SetBaseline(b); err != nil {
 			return err
 		}
 	}
@@ -308,12 +344,38 @@ func (v *visit) linked() error {
 	return h.SetLinked(l)
 }
 
-// walk tells whether a walk through archives or pages is to follow.
-func (v *visit) walk() bool {
+// walk reports whether a walk through archives or pages is to follow. read reports whether
+// the document was another one than before.
+func (v *visit) walk(read bool) bool {
 	if !fetch.IsHTTP(v.req.URL) {
 		return false
 	}
-	return v.t.history || v.t.pages != 0 || feeddir.HistoryOf(v.r.Dir, v.t.hash).WalkDue(v.r.now())
+	if v.t.history || v.t.pages != 0 {
+		return true
+	}
+	h := feeddir.HistoryOf(v.r.Dir, v.t.hash)
+	due, whole := h.WalkDue(v.r.now(), v.st.Document(), v.req.URL)
+	if whole && h.Exists() {
+		if err := v.settle(h, read); err != nil {
+			v.r.report.Warn("%s: %v", v.name, err)
+		}
+	}
+	return due
+}
+
+// settle takes note that nothing is missing. What a walk left that was killed at its end
+// is removed.
+func (v *visit) settle(h *feeddir.History, read bool) error {
+	if read && !v.short {
+		if err := h.Settle(v.began); err != nil {
+			return err
+		}
+	}
+	spool, err := feeddir.SpoolOf(v.r.Dir, v.t.hash)
+	if err != nil {
+		return err
+	}
+	return spool.Clear()
 }
 
 // deliver commits what was staged. The visit ends when that is durable.

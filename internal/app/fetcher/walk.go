@@ -19,6 +19,7 @@ import (
 	"github.com/lektordir/lektor/internal/feeddir"
 	"github.com/lektordir/lektor/internal/fetch"
 	"github.com/lektordir/lektor/internal/history"
+	"github.com/lektordir/lektor/internal/units"
 	"github.com/lektordir/lektor/lektordir"
 )
 
@@ -46,6 +47,7 @@ type walking struct {
 	r    *Runner
 	t    task
 	name string // of the feed, in messages
+	step func() // counts a document that was asked for
 
 	txn    *lektordir.Txn
 	st     *feeddir.State
@@ -58,8 +60,9 @@ type walking struct {
 	choice history.Choice
 	last   *feedconv.Feed // of the last of way
 
-	staged  []passed // not committed yet
-	entries int      // in those
+	staged       []passed // not committed yet
+	new, updated int      // entries of staged
+	delivered    int      // documents of way
 
 	sum   Summary
 	after time.Duration // what a server that failed wants to be left alone for
@@ -67,8 +70,9 @@ type walking struct {
 
 // passed is a document that is to be delivered.
 type passed struct {
-	url    string
-	stored history.Stored
+	url     string
+	stored  history.Stored
+	partial bool // entries of it were left out, so it is not recorded
 }
 
 // walks makes walks, some at a time, and adds what came of them up.
@@ -76,10 +80,8 @@ func (r *Runner) walks(ctx context.Context, tasks []task) (sum Summary) {
 	if len(tasks) == 0 {
 		return sum
 	}
-	step, end := func() {}, func() {}
-	if r.opts.Progress != nil {
-		step, end = r.opts.Progress(len(tasks))
-	}
+	// The last document alone says that there are no more.
+	step, end := r.progress("older documents", 0)
 	defer end()
 	sums := make([]Summary, len(tasks))
 	var g errgroup.Group
@@ -87,9 +89,8 @@ func (r *Runner) walks(ctx context.Context, tasks []task) (sum Summary) {
 	for i, t := range tasks {
 		g.Go(func() error {
 			if ctx.Err() == nil {
-				sums[i] = r.walk(ctx, t)
+				sums[i] = r.walk(ctx, t, step)
 			}
-			step()
 			return nil
 		})
 	}
@@ -97,13 +98,16 @@ func (r *Runner) walks(ctx context.Context, tasks []task) (sum Summary) {
 	for _, s := range sums {
 		sum.walked(s)
 	}
+	if sum.kept > 0 {
+		r.report.Info("stopped; %s of archives came, and will not be asked for again", units.Count(sum.kept, "document"))
+	}
 	return sum
 }
 
 // walk makes one walk, and reports what went wrong. Its summary has entries and
-// documents only.
-func (r *Runner) walk(ctx context.Context, t task) Summary {
-	w := &walking{r: r, t: t, name: fetch.Public(t.url)}
+// documents only. step is called for each document.
+func (r *Runner) walk(ctx context.Context, t task, step func()) Summary {
+	w := &walking{r: r, t: t, name: fetch.Public(t.url), step: step}
 	err := w.begin(ctx)
 	if err == nil {
 		if t.pages != 0 {
@@ -117,6 +121,9 @@ func (r *Runner) walk(ctx context.Context, t task) Summary {
 	}
 	if w.txn != nil {
 		w.txn.Close()
+	}
+	if ctx.Err() != nil && t.pages == 0 {
+		w.sum.kept = len(w.way) - w.delivered
 	}
 	inUse := (*lektordir.BusyError)(nil)
 	switch {
@@ -179,42 +186,58 @@ func (w *walking) archives(ctx context.Context) error {
 	}
 	if w.t.history {
 		// The user wants all there is, now and, should this be interrupted, later.
-		if err := w.h.SetBaseline(""); err != nil {
+		if err := w.h.SetBaseline(history.Baseline{}); err != nil {
 			return err
 		}
 	}
-	record, err := w.h.Archives()
+	walk, err := w.follow(ctx, "")
+	if err == nil && w.t.history && w.t.named && walk.Broken() != "" {
+		walk, err = w.follow(ctx, walk.Broken())
+	}
 	if err != nil {
 		return err
-	}
-	walk := history.NewWalk(record, linked.Prev, w.st.Document(), w.req.URL)
-	walk.Limits, walk.Baseline = w.r.opts.History, w.h.Baseline()
-	if gap := w.h.Gap(); gap != nil && !w.t.history && w.r.now().Before(w.h.Retry()) {
-		walk.Waiting = gap.URL
-	}
-	for {
-		url, from, ok := walk.Next()
-		if !ok {
-			break
-		}
-		if err := w.archive(ctx, walk, url, from); err != nil {
-			return err
-		}
 	}
 	w.sum.Reused += walk.Known()
 	// Before anything is recorded: what is recorded is not looked at again.
 	if err := w.tell(walk.Stopped()); err != nil {
 		return err
 	}
-	if err := w.deliver(ctx); err != nil {
+	if err := w.deliver(ctx, walk.Baseline); err != nil {
 		return err
 	}
 	if walk.Stopped() == nil && !walk.Waits() {
-		if err := w.h.Whole(); err != nil {
+		err := w.h.Whole()
+		if err == nil && !w.t.began.IsZero() {
+			err = w.h.Settle(w.t.began)
+		}
+		if err != nil {
 			return err
 		}
 	}
 	return errors.Join(w.h.Sync(), w.spool.Clear())
+}
+
+// follow gets the archives, and remembers those whose entries are to be delivered. again
+// is a recorded one that is asked for once more, "" for none.
+func (w *walking) follow(ctx context.Context, again string) (*history.Walk, error) {
+	walk, err := w.h.Walk(w.r.now(), w.t.history, w.st.Document(), w.req.URL)
+	if err != nil {
+		return nil, err
+	}
+	walk.Limits = w.r.opts.History
+	if again != "" {
+		walk.Forget(again)
+	}
+	w.way, w.choice, w.last, w.sum.Reused = nil, history.Choice{}, nil, 0
+	for {
+		url, from, ok := walk.Next()
+		if !ok {
+			return walk, nil
+		}
+		if err := w.archive(ctx, walk, url, from); err != nil {
+			return nil, err
+		}
+	}
 }
 
 // archive gets one archive. An error is a local one; what is wrong with the archive
@@ -233,7 +256,7 @@ func (w *walking) archive(ctx context.Context, walk *history.Walk, url, from str
 			if ctx.Err() != nil {
 				return err
 			}
-			walk.Fail(w.reason(url, err))
+			walk.Fail(w.reason(url, err), misled(err))
 			return nil
 		}
 	}
@@ -250,7 +273,7 @@ func (w *walking) archive(ctx context.Context, walk *history.Walk, url, from str
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
 	case err != nil:
-		walk.Fail(w.reason(url, err))
+		walk.Fail(w.reason(url, err), misled(err))
 		return w.spool.Remove(url)
 	}
 	if spooled {
@@ -265,12 +288,33 @@ func (w *walking) archive(ctx context.Context, walk *history.Walk, url, from str
 	s := walk.Got(history.Reached(feed, doc.Final))
 	s.Digest = fmt.Sprintf("%x", sha256.Sum256(doc.Body))
 	w.pass(url, s, feed)
-	return nil
+	if !walk.Baseline.Set() {
+		return nil
+	}
+	arrived, err := delivery.Arrived(w.txn, feed)
+	if err == nil && walk.Baseline.Behind(delivery.Versions(feed), arrived) {
+		walk.End()
+	}
+	return err
+}
+
+// misled reports whether the link that led to a document is to blame that it could not be
+// had, rather than a server that is in trouble.
+func misled(err error) bool {
+	var status *fetch.StatusError
+	var network *fetch.NetError
+	switch {
+	case errors.As(err, &status):
+		return status.Status < 500 && status.Status != http.StatusTooManyRequests
+	case errors.As(err, &network):
+		return !network.Offline && !network.Timeout()
+	}
+	return errors.As(err, new(*fetch.RedirectError)) || errors.As(err, new(*feedconv.NotFeedError))
 }
 
 // pass remembers a document on the way.
 func (w *walking) pass(url string, s history.Stored, feed *feedconv.Feed) {
-	w.way = append(w.way, passed{url, s})
+	w.way = append(w.way, passed{url: url, stored: s})
 	w.last = feed
 	for id, updated := range delivery.Versions(feed) {
 		w.choice.Add(id, history.Version{Updated: updated, Document: feed.Updated, Nearness: -len(w.way)})
@@ -292,6 +336,7 @@ func (w *walking) get(ctx context.Context, url, from string) (*feeddir.Spooled, 
 		return nil, context.Cause(ctx)
 	}
 	w.sum.Requested++
+	w.step()
 	w.r.at("requested")
 	switch {
 	case err != nil:
@@ -396,9 +441,10 @@ func (w *walking) nothing(l feeddir.Linked) {
 	}
 }
 
-// deliver delivers what was passed, the oldest first. Each archive is recorded when its
-// entries are durable, and removed from the spool then.
-func (w *walking) deliver(ctx context.Context) error {
+// deliver delivers what was passed, the oldest first, and of a walk with a baseline what is
+// news. Each archive is recorded when its entries are durable, and removed from the spool
+// then.
+func (w *walking) deliver(ctx context.Context, b history.Baseline) error {
 	for i := len(w.way) - 1; i >= 0; i-- {
 		p := w.way[i]
 		feed := w.last
@@ -415,34 +461,49 @@ func (w *walking) deliver(ctx context.Context) error {
 				return err
 			}
 		}
-		nearness := -(i + 1)
-		stage := func() (lektordir.Result, error) {
-			return delivery.StageWith(ctx, w.txn, feed, w.policy, delivery.Options{
-				Dates: lektordir.OnlyNewer, Apart: true,
-				Keep: func(id string) bool { return w.choice.From(id, nearness) },
-			})
-		}
-		out, err := stage()
+		out, err := w.stage(ctx, b, feed, -(i + 1), &p)
 		if errors.Is(err, lektordir.ErrOverlap) {
 			if err := w.commit(); err != nil {
 				return err
 			}
-			out, err = stage()
+			out, err = w.stage(ctx, b, feed, -(i + 1), &p)
 		}
 		if err != nil {
 			return err
 		}
 		w.r.at("staged")
-		w.sum.New += len(out.New)
-		w.sum.Updated += len(out.Updated)
 		w.staged = append(w.staged, p)
-		if w.entries += len(out.New) + len(out.Updated); w.entries >= w.r.together {
+		w.new += len(out.New)
+		w.updated += len(out.Updated)
+		if w.new+w.updated >= w.r.together {
 			if err := w.commit(); err != nil {
 				return err
 			}
 		}
 	}
 	return w.commit()
+}
+
+// stage stages a document that was passed. Of those of its entries that are not known
+// only news come, if there is a baseline.
+func (w *walking) stage(ctx context.Context, b history.Baseline, feed *feedconv.Feed, nearness int, p *passed) (lektordir.Result, error) {
+	old := map[string]bool{}
+	if b.Set() {
+		arrived, err := delivery.Arrived(w.txn, feed)
+		if err != nil {
+			return lektordir.Result{}, err
+		}
+		for id, date := range delivery.Versions(feed) {
+			if _, known := arrived[id]; !known && !b.News(date) {
+				old[id] = true
+			}
+		}
+	}
+	p.partial = len(old) > 0
+	return delivery.StageWith(ctx, w.txn, feed, w.policy, delivery.Options{
+		Dates: lektordir.OnlyNewer, Apart: true,
+		Keep: func(id string) bool { return w.choice.From(id, nearness) && !old[id] },
+	})
 }
 
 // commit commits what is staged, and records the archives.
@@ -454,8 +515,11 @@ func (w *walking) commit() error {
 		return err
 	}
 	w.r.at("delivered")
+	w.sum.New += w.new
+	w.sum.Updated += w.updated
+	w.new, w.updated = 0, 0
 	for _, p := range w.staged {
-		if w.t.pages == 0 {
+		if w.t.pages == 0 && !p.partial {
 			p.stored.Time = w.r.now()
 			if err := w.h.Store(p.stored); err != nil {
 				return err
@@ -466,7 +530,8 @@ func (w *walking) commit() error {
 			return err
 		}
 	}
-	w.staged, w.entries = nil, 0
+	w.delivered += len(w.staged)
+	w.staged = nil
 	w.txn = w.txn.Next()
 	return nil
 }
@@ -547,13 +612,10 @@ func (w *walking) pages(ctx context.Context) error {
 			fail(w.reason(url, err))
 			continue
 		}
-		fresh, err := w.fresh(feed)
-		if err != nil {
-			return err
-		}
-		if !fresh {
+		if !w.further(feed) {
+			// A server that has no such page may send another one instead.
 			if w.t.named && history.Page(feed, doc.Final).Next != "" {
-				w.r.report.Info("%s: its page %d has nothing that is new; those behind it were not asked for", w.name, page)
+				w.r.report.Info("%s: its page %d has nothing that is not on those before it; those behind it were not asked for", w.name, page)
 			}
 			continue
 		}
@@ -569,7 +631,7 @@ func (w *walking) pages(ctx context.Context) error {
 			next = history.PageURL(w.st.Document(), page+1)
 		}
 	}
-	if err := w.deliver(ctx); err != nil {
+	if err := w.deliver(ctx, history.Baseline{}); err != nil {
 		return err
 	}
 	if stop != nil {
@@ -578,14 +640,12 @@ func (w *walking) pages(ctx context.Context) error {
 	return nil
 }
 
-// fresh tells whether a page has an entry that neither was delivered before nor stands
-// on a page before it.
-func (w *walking) fresh(feed *feedconv.Feed) (bool, error) {
-	unknown, err := delivery.Unknown(w.txn, feed)
-	for _, id := range unknown {
+// further reports whether a page has an entry that does not stand on a page before it.
+func (w *walking) further(feed *feedconv.Feed) bool {
+	for id := range delivery.Versions(feed) {
 		if !w.choice.Has(id) {
-			return true, nil
+			return true
 		}
 	}
-	return false, err
+	return false
 }

@@ -17,18 +17,19 @@ import (
 	"github.com/lektordir/lektor/lektordir"
 )
 
-// walkKilled tells a process of TestWalkKilled what to do: lektor-dir, feed, where to
-// kill itself, and the how manieth time it is there.
+// walkKilled says to a process of TestWalkKilled what to do: lektor-dir, feed, "history" or
+// "update", where to kill itself, and at which time that it is there, from 1.
 const walkKilled = "LEKTOR_TEST_WALK_KILLED"
 
-// TestWalkKilled kills a walk through a chain of ten archives, after each request, each
+// TestWalkKilled kills a walk through ten archives, of all there are or behind a baseline,
+// after each request, each
 // document that was spooled, before each commit, between each delivery and its record,
 // and after each record. Run again, it ends with the same entries as one that is left
 // alone, each once, and asks for no archive that was spooled or recorded.
 func TestWalkKilled(t *testing.T) {
-	if args := strings.Split(os.Getenv(walkKilled), "\n"); len(args) == 4 {
-		k, _ := strconv.Atoi(args[3])
-		walkAndDie(t, args[0], args[1], args[2], k)
+	if args := strings.Split(os.Getenv(walkKilled), "\n"); len(args) == 5 {
+		k, _ := strconv.Atoi(args[4])
+		walkAndDie(t, args[0], args[1], args[2] == "history", args[3], k)
 		return
 	}
 	s, err := server.New("127.0.0.1")
@@ -36,10 +37,19 @@ func TestWalkKilled(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(s.Close)
-	const n = 10
-	chain(s, n)
+	for _, mode := range []string{"history", "update"} {
+		t.Run(mode, func(t *testing.T) { walkKilledIn(t, s, mode) })
+	}
+}
+
+func walkKilledIn(t *testing.T, s *server.Server, mode string) {
+	const n, old = 10, 2
+	archives, first := n, 2 // and the first entry that is wanted
+	if mode == "update" {
+		archives, first = old+n, 2*old+2
+	}
 	var want []string
-	for i := 2; i < 2*n+4; i++ {
+	for i := first; i < 2*archives+4; i++ {
 		want = append(want, fmt.Sprint("Entry ", i))
 	}
 	slices.Sort(want)
@@ -48,13 +58,25 @@ func TestWalkKilled(t *testing.T) {
 			if k%3 != 1 && os.Getenv(walkFeeds) == "" {
 				continue // make faults does them all
 			}
+			if mode == "update" && where == "delivered" && k == n {
+				continue // the first visit had the entries of the oldest
+			}
 			d, err := lektordir.Create(filepath.Join(t.TempDir(), "feeds"), nil)
 			if err != nil {
 				t.Fatal(err)
 			}
+			again := Selection{Feeds: []string{lektordir.FeedHash(s.URL("/feed"))}, History: mode == "history"}
+			if mode == "update" {
+				chain(s, old)
+				r, _ := newRunner(t, d)
+				visited(t, r, s)
+				r.Close()
+			}
+			chain(s, archives)
+			asked(s)
 			name := fmt.Sprint(where, " ", k)
 			cmd := exec.Command(os.Args[0], "-test.run=^TestWalkKilled$")
-			cmd.Env = append(os.Environ(), "GORACE=atexit_sleep_ms=0", walkKilled+"="+strings.Join([]string{d.Path(), s.URL("/feed"), where, strconv.Itoa(k)}, "\n"))
+			cmd.Env = append(os.Environ(), "GORACE=atexit_sleep_ms=0", walkKilled+"="+strings.Join([]string{d.Path(), s.URL("/feed"), mode, where, strconv.Itoa(k)}, "\n"))
 			out, err := cmd.CombinedOutput()
 			var exit *exec.ExitError
 			if !errors.As(err, &exit) || !exit.Sys().(syscall.WaitStatus).Signaled() {
@@ -66,16 +88,16 @@ func TestWalkKilled(t *testing.T) {
 			}
 			r, l := newRunner(t, d)
 			r.Recover(t.Context())
-			update(t, r, Selection{Feeds: []string{lektordir.FeedHash(s.URL("/feed"))}, History: true})
-			again := strings.Fields(asked(s))
-			for _, path := range again {
+			update(t, r, again)
+			rest := strings.Fields(asked(s))
+			for _, path := range rest {
 				lost := where == "requested" && path == first[len(first)-1]
 				if path != "/feed" && slices.Contains(first, path) && !lost {
 					t.Errorf("%s: %s was asked for again", name, path)
 				}
 			}
-			if where != "requested" && len(first)+len(again) != n+2 {
-				t.Errorf("%s: %q, then %q", name, first, again)
+			if where != "requested" && len(first)+len(rest) != n+2 {
+				t.Errorf("%s: %q, then %q", name, first, rest)
 			}
 			got := titles(t, r, lektordir.ListOptions{AllVersions: true})
 			if slices.Sort(got); !slices.Equal(got, want) {
@@ -101,7 +123,7 @@ func TestWalkKilled(t *testing.T) {
 func newRunner(t *testing.T, d *lektordir.Dir) (*Runner, *log) {
 	t.Helper()
 	l := &log{}
-	r, err := New(d, l, Options{})
+	r, err := New(d, l, early())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -110,7 +132,7 @@ func newRunner(t *testing.T, d *lektordir.Dir) (*Runner, *log) {
 }
 
 // walkAndDie is what the process does.
-func walkAndDie(t *testing.T, dir, url, where string, k int) {
+func walkAndDie(t *testing.T, dir, url string, whole bool, where string, k int) {
 	d, err := lektordir.Open(dir, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -128,5 +150,8 @@ func walkAndDie(t *testing.T, dir, url, where string, k int) {
 			select {}
 		}
 	}
-	update(t, r, Selection{Feeds: subscribeTo(t, r, url), History: true})
+	if whole {
+		subscribeTo(t, r, url)
+	}
+	update(t, r, Selection{Feeds: []string{lektordir.FeedHash(url)}, History: whole})
 }

@@ -92,7 +92,7 @@ func TestWalkModel(t *testing.T) {
 		seed = v
 	}
 	rnd := rand.New(rand.NewPCG(seed, 1))
-	r, s, l := setup(t, Options{})
+	r, s, l := setup(t, early())
 	var hashes []string
 	var want [][]string
 	serve := func(i int, head string, doc told) {

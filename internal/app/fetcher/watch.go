@@ -57,7 +57,7 @@ func (r *Runner) Watch(ctx context.Context, ready func()) error {
 	walk := func(t task) {
 		select {
 		case slots <- struct{}{}:
-			r.walk(ctx, t)
+			r.walk(ctx, t, func() {})
 			<-slots
 		case <-ctx.Done():
 		}
@@ -80,6 +80,7 @@ func (r *Runner) Watch(ctx context.Context, ready func()) error {
 			if !res.walk || ctx.Err() != nil {
 				return false
 			}
+			t.began = res.began
 			walks.Go(func() { walk(t) })
 			return true
 		})

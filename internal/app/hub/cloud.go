@@ -15,6 +15,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/lektordir/lektor/internal/fetch"
@@ -43,11 +44,15 @@ func (h *Hub) bodyOf(w http.ResponseWriter, r *http.Request) (string, error) {
 	return string(b), nil
 }
 
-// result answers a request by REST, with status 200 in any case, in XML or, when it
-// is asked for, in JSON.
-func result(w http.ResponseWriter, r *http.Request, element, msg string, err error) {
+// result answers a request by REST, with status 200 in any case: in XML, in JSON if the
+// request asks for it, and as a page to a form of the page.
+func (h *Hub) result(w http.ResponseWriter, r *http.Request, element, msg string, err error) {
 	if err != nil {
 		msg = err.Error()
+	}
+	if r.URL.Query().Has("page") && !h.opts.NoPage {
+		writePage(w, r, "answer", answerData{h.frame("Answer of the hub"), err == nil, msg})
+		return
 	}
 	if wantsJSON(r.Header.Values("Accept")) {
 		w.Header().Set("Content-Type", "application/json; charset=utf-8")
@@ -112,7 +117,7 @@ func (h *Hub) pleaseNotify(w http.ResponseWriter, r *http.Request) {
 			msg, err = h.register(r, q)
 		}
 	}
-	result(w, r, "notifyResult", msg, err)
+	h.result(w, r, "notifyResult", msg, err)
 }
 
 // register makes the subscriptions of a request. One that can be made is a success,
@@ -124,19 +129,54 @@ func (h *Hub) register(r *http.Request, q rsscloud.Request) (string, error) {
 	}
 	callback := q.Callback(addr)
 	foreign := q.Domain != "" && !h.isCaller(r.Context(), q.Domain, addr)
+	subs := make([]subscription, len(q.URLs))
+	docs := make([]*document, len(q.URLs))
 	errs := make([]error, len(q.URLs))
-	var all sync.WaitGroup
-	for i, u := range q.URLs {
-		all.Go(func() {
-			s := subscription{Callback: callback, Protocol: q.Protocol, Procedure: q.Procedure, Feed: u, Caller: caller}
-			if errs[i] = h.subscribe(r.Context(), s, q.Domain != "", foreign); errs[i] == nil {
-				h.log.add("subscribed", u, "%s by %s", hostOf(callback), q.Protocol)
-			} else {
-				h.log.add("refused", u, "%s: %s", hostOf(callback), errs[i])
+	each := func(do func(i int)) {
+		var all sync.WaitGroup
+		for i := range q.URLs {
+			if errs[i] == nil {
+				all.Go(func() { do(i) })
 			}
-		})
+		}
+		all.Wait()
 	}
-	all.Wait()
+	each(func(i int) {
+		subs[i] = subscription{Callback: callback, Protocol: q.Protocol, Procedure: q.Procedure, Feed: q.URLs[i], Caller: caller}
+		docs[i], errs[i] = h.subscribable(r.Context(), &subs[i])
+	})
+	// The callback of a stranger is tried for one feed first, and for no other once it has
+	// failed: who names a victim gets one request.
+	var dead atomic.Pointer[error]
+	confirm := func(i int) bool {
+		if err := dead.Load(); err != nil {
+			errs[i] = *err
+			return false
+		}
+		tried, err := h.subscribe(r.Context(), subs[i], docs[i], q.Domain != "", foreign)
+		if errs[i] = err; err != nil && tried {
+			dead.Store(&err)
+		}
+		return err == nil
+	}
+	first := 0
+	for ; first < len(errs); first++ {
+		if errs[first] == nil && confirm(first) {
+			break
+		}
+	}
+	each(func(i int) {
+		if i > first {
+			confirm(i)
+		}
+	})
+	for i, u := range q.URLs {
+		if errs[i] == nil {
+			h.log.add("subscribed", u, "%s by %s", hostOf(callback), q.Protocol)
+		} else {
+			h.log.add("refused", u, "%s: %s", hostOf(callback), errs[i])
+		}
+	}
 	var failed []string
 	for i, err := range errs {
 		if err != nil {
@@ -164,41 +204,44 @@ func (h *Hub) isCaller(ctx context.Context, domain string, addr netip.Addr) bool
 	return err == nil && slices.ContainsFunc(list, func(a netip.Addr) bool { return a.Unmap() == addr })
 }
 
-// subscribe makes one subscription, when the feed can be read and the handler was
-// tried. What fails changes nothing.
-func (h *Hub) subscribe(ctx context.Context, s subscription, domain, foreign bool) error {
+// subscribable reads the feed of a subscription, if there is room for one more.
+func (h *Hub) subscribable(ctx context.Context, s *subscription) (*document, error) {
 	if err := checkFeed(s.Feed); err != nil {
-		return err
+		return nil, err
 	}
-	hash := hashOf(s.Feed)
-	_, err := h.read(hash, s.key())
-	renewal := err == nil
-	if !renewal {
+	if _, err := h.read(hashOf(s.Feed), s.key()); err != nil {
 		if err := h.room(s.Caller); err != nil {
-			return err
+			return nil, err
 		}
 	}
 	doc, err := h.look(ctx, s.Caller, s.Feed)
-	if errors.Is(err, errMuch) {
-		return err
-	}
-	if err != nil {
+	if err != nil && !errors.Is(err, errMuch) {
 		h.log.add("unread", s.Feed, "%s", reason(err, allowFeeds))
-		return h.unread("subscription", s.Feed, err)
+		return nil, h.unread("subscription", s.Feed, err)
 	}
-	leave, err := h.verifying.enter(ctx, s.Caller)
+	return doc, err
+}
+
+// subscribe makes one subscription, if the callback confirms it. If not, nothing changes;
+// tried reports that the callback failed.
+func (h *Hub) subscribe(ctx context.Context, s subscription, doc *document, domain, foreign bool) (tried bool, err error) {
+	place, err := h.verifying.Acquire(ctx, s.Caller)
 	if err != nil {
-		return err
+		return false, err
 	}
-	defer leave()
-	if err := h.try(ctx, s, domain, foreign); err != nil {
+	defer place.Release()
+	err = h.reach(ctx, s.Callback, func() error { return h.try(ctx, s, domain, foreign) })
+	if errors.Is(err, errMuch) {
+		return true, err
+	}
+	if err != nil {
 		h.log.add("untried", s.Feed, "%s: %s", hostOf(s.Callback), reason(err, allowCallbacks))
 		if private := (*fetch.PrivateError)(nil); errors.As(err, &private) {
-			return rsscloud.Sayf("%v It is at a private address.", errHandler)
+			return true, rsscloud.Sayf("%v It is at a private address.", errHandler)
 		}
-		return errHandler
+		return true, errHandler
 	}
-	return h.keepSubscription(hash, s, doc, CloudExpire)
+	return false, h.keepSubscription(hashOf(s.Feed), s, doc, CloudExpire)
 }
 
 // keepSubscription stores one that was verified; it is on the disk then.
@@ -267,7 +310,7 @@ func (h *Hub) pingREST(w http.ResponseWriter, r *http.Request) {
 			}
 		}
 	}
-	result(w, r, "result", msg, err)
+	h.result(w, r, "result", msg, err)
 }
 
 // pinged is a ping. It waits for a while for all to be notified.
@@ -275,33 +318,29 @@ func (h *Hub) pinged(r *http.Request, feedURL string) (string, error) {
 	if err := checkFeed(feedURL); err != nil {
 		return "", err
 	}
-	wait, err := h.soon(feedURL)
-	if err != nil {
-		return "", err
-	}
-	if wait > 0 {
+	_, caller := h.caller(r)
+	hash, job := hashOf(feedURL), pingJob{url: feedURL, caller: caller}
+	if wait := h.gap(hash); wait > 0 && h.heeded(hash, feedURL) {
+		if err := h.postpone(hash, job, wait); err != nil {
+			return "", err
+		}
 		return fmt.Sprintf("Thanks for the ping. The feed was read not long ago, and will be again in %s.", wait.Round(time.Second)), nil
 	}
-	_, caller := h.caller(r)
-	t, err := h.ping(r.Context(), caller, feedURL)
+	t, err := h.ping(r.Context(), job)
 	var ours rsscloud.Sentence
-	if errors.As(err, &ours) && !errors.Is(err, errMuch) {
-		return "", err // the feed was read
-	}
-	if err != nil {
-		h.log.add("unread", feedURL, "%s", reason(err, allowFeeds))
-		if wait, err := h.whenFree(feedURL, err); err != nil {
-			return "", err
-		} else if wait > 0 {
-			return fmt.Sprintf("Thanks for the ping. The feed cannot be read now, and will be in %s.", roundUp(wait)), nil
-		}
-		if errors.Is(err, errMuch) {
-			return "", err
-		}
+	switch {
+	case err == nil:
+	case errors.As(err, &ours) && !errors.Is(err, errMuch):
+		return "", err // the disk is full
+	case t.again > 0:
+		return fmt.Sprintf("Thanks for the ping. The feed cannot be read now, and will be in %s.", roundUp(t.again)), nil
+	case errors.Is(err, errMuch):
+		return "", err
+	default:
 		return "", h.unread("ping", feedURL, err)
 	}
 	if !t.changed {
-		h.log.add("pinged", feedURL, "it has not changed, or nobody subscribes to it")
+		h.log.add("pinged", feedURL, "%s", unchanged)
 		return "Thanks for the ping. The feed has not changed since the last one, or nobody subscribes to it.", nil
 	}
 	if t.done != nil {
@@ -339,11 +378,11 @@ func (h *Hub) call(w http.ResponseWriter, r *http.Request) (any, error) {
 			return nil, rsscloud.Sayf("The call is longer than %s.", units.Bytes(int64(most)))
 		}
 		_, caller := h.caller(r)
-		leave, err := h.saving.enter(r.Context(), caller)
+		place, err := h.saving.Acquire(r.Context(), caller)
 		if err != nil {
 			return nil, err
 		}
-		defer leave()
+		defer place.Release()
 	}
 	m, err := message(w, r, most)
 	if err != nil {

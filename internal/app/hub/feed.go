@@ -7,11 +7,13 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/lektordir/lektor/internal/atomicfile"
 	"github.com/lektordir/lektor/internal/fetch"
+	"github.com/lektordir/lektor/internal/limiter"
 	"github.com/lektordir/lektor/internal/rsscloud"
 	"github.com/lektordir/lektor/internal/units"
 )
@@ -30,10 +32,11 @@ type document struct {
 // than what is read. Hub.mu guards it until it begins.
 type flight struct {
 	ping    bool            // somebody said that the feed was updated
+	job     pingJob         // the reading that follows if one for a ping fails
 	callers map[string]bool // who asked before it began; "" for the hub itself
 	waiting context.Context // for a place; nil until it is the feed's next
 	begun   chan struct{}   // closed when it has one
-	leave   func()          // gives the place back; nil when it has none, or did not get any
+	place   *limiter.Place  // nil when it has none, or did not get any
 	over    bool            // it has begun, or been given up
 	done    chan struct{}
 	doc     *document
@@ -48,6 +51,7 @@ type told struct {
 	changed     bool
 	subscribers int
 	done        <-chan struct{} // closed when all were notified; nil for nobody
+	again       time.Duration   // until the feed is read again, if it could not be; 0 for never
 }
 
 // look reads a feed for somebody who wants to subscribe to it, or joins who does. What
@@ -57,7 +61,7 @@ func (h *Hub) look(ctx context.Context, caller, feedURL string) (*document, erro
 	if g, ok := h.glanced(hash); ok {
 		return g.doc, h.remembered(g)
 	}
-	f := h.fly(hash, feedURL, caller, false)
+	f := h.fly(hash, pingJob{url: feedURL, caller: caller}, false)
 	select {
 	case <-f.done:
 		return f.doc, f.err
@@ -66,15 +70,24 @@ func (h *Hub) look(ctx context.Context, caller, feedURL string) (*document, erro
 	}
 }
 
-// ping reads a feed that was updated, and has its subscribers notified when it was.
-func (h *Hub) ping(ctx context.Context, caller, feedURL string) (told, error) {
-	hash := hashOf(feedURL)
-	if !h.subscribedTo(hash) && !h.allowed(feedURL) {
+// heeded reports whether a ping of a feed has a use.
+func (h *Hub) heeded(hash, feedURL string) bool { return h.subscribedTo(hash) || h.allowed(feedURL) }
+
+// ping reads a feed that was updated, and has its subscribers notified when it was. If it
+// cannot be read, that is in the log, and it is read again, whether the caller waits for
+// the answer or not.
+func (h *Hub) ping(ctx context.Context, j pingJob) (told, error) {
+	hash := hashOf(j.url)
+	if !h.heeded(hash, j.url) {
 		if g, ok := h.glanced(hash); ok {
-			return told{}, h.remembered(g)
+			err := h.remembered(g)
+			if err != nil {
+				h.log.add("unread", j.url, "%s", reason(err, allowFeeds))
+			}
+			return told{}, err
 		}
 	}
-	f := h.fly(hash, feedURL, caller, true)
+	f := h.fly(hash, j, true)
 	select {
 	case <-f.done:
 		return f.told, f.err
@@ -85,14 +98,14 @@ func (h *Hub) ping(ctx context.Context, caller, feedURL string) (told, error) {
 
 // fly gives a reading of a feed, which is begun where none is under way; for a ping,
 // one that begins after this call.
-func (h *Hub) fly(hash, feedURL, caller string, ping bool) *flight {
+func (h *Hub) fly(hash string, j pingJob, ping bool) *flight {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	f := h.flights[hash]
 	if f == nil {
 		f = newFlight()
 		h.flights[hash] = f
-		h.working.Go(func() { h.land(f, hash, feedURL) })
+		h.working.Go(func() { h.land(f, hash, j.url) })
 	}
 	if f.over && ping {
 		if f.next == nil {
@@ -103,11 +116,13 @@ func (h *Hub) fly(hash, feedURL, caller string, ping bool) *flight {
 	if f.over {
 		return f
 	}
-	f.ping = f.ping || ping
-	if !f.callers[caller] {
-		f.callers[caller] = true
+	if ping && (!f.ping || j.tries < f.job.tries) {
+		f.ping, f.job = true, j
+	}
+	if !f.callers[j.caller] {
+		f.callers[j.caller] = true
 		if f.waiting != nil {
-			h.working.Go(func() { h.seat(f, f.waiting, caller) })
+			h.working.Go(func() { h.seat(f, f.waiting, j.caller) })
 		}
 	}
 	return f
@@ -124,23 +139,23 @@ const errMuch = rsscloud.Sentence("This hub has too much to read just now; try a
 // once is bounded, in all and for each of them; whoever of those who wait for one feed has
 // a place first begins for all, so that who has many read delays no other's.
 func (h *Hub) seat(f *flight, ctx context.Context, caller string) {
-	leave, err := h.reading.enter(ctx, caller)
+	place, err := h.reading.Acquire(ctx, caller)
 	if err != nil {
 		return
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if f.over {
-		leave()
+		place.Release()
 		return
 	}
-	f.over, f.leave = true, leave
+	f.over, f.place = true, place
 	close(f.begun)
 }
 
 // board waits until a flight has a place, and reports whether it got one.
 func (h *Hub) board(f *flight) bool {
-	ctx, cancel := context.WithTimeout(h.ctx, readWait)
+	ctx, cancel := context.WithTimeout(h.ctx, h.readWait)
 	defer cancel()
 	h.mu.Lock()
 	f.waiting = ctx
@@ -155,7 +170,7 @@ func (h *Hub) board(f *flight) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	f.over = true
-	return f.leave != nil
+	return f.place != nil
 }
 
 // land makes a reading, and those that were asked for meanwhile.
@@ -164,8 +179,16 @@ func (h *Hub) land(f *flight, hash, feedURL string) {
 		var seen glance
 		begun := h.board(f)
 		if f.err = errMuch; begun {
-			seen = h.readFor(f, hash, feedURL)
-			f.leave()
+			if begun = h.afford(hash, feedURL); begun {
+				seen = h.readFor(f, hash, feedURL)
+			}
+			f.place.Release()
+		}
+		if f.ping && f.err != nil && h.ctx.Err() == nil {
+			var err error
+			if f.told.again, err = h.unreadFor(hash, f.job, f.err); err != nil {
+				f.told.again, f.err = 0, err
+			}
 		}
 		h.mu.Lock()
 		if f.next == nil {
@@ -302,8 +325,15 @@ func (h *Hub) subscribedTo(hash string) bool {
 		return false
 	}
 	defer f.Close()
-	list, _ := f.Readdirnames(1)
-	return len(list) > 0
+	for {
+		list, err := f.Readdirnames(16)
+		if slices.ContainsFunc(list, isKey) {
+			return true // and no temporary file that a kill has left
+		}
+		if err != nil {
+			return false
+		}
+	}
 }
 
 // allowed reports whether the user named the feed, or it is stored here.

@@ -1,10 +1,8 @@
 package hub
 
 import (
-	"maps"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -43,34 +41,42 @@ func FuzzState(f *testing.F) {
 	})
 }
 
-// A journal names only those whom it names, and no file elsewhere.
+// The file of a round stands for the subscribers that it names, and for no file elsewhere.
 func FuzzPending(f *testing.F) {
 	f.Add("http://a.example/\n" + strings.Repeat("a", 40) + "\n\n")
 	f.Add("http://a.example/\n" + strings.Repeat("a", 40) + "\n\n" + strings.Repeat("a", 40) + "\tfailed\nagain\t2027-01-15T08:30:10Z\n" + strings.Repeat("a", 40) + "\tnewer\n")
+	f.Add("http://a.example/\n" + strings.Repeat("a", 40) + "\n\n" + strings.Repeat("a", 40) + "\t3\t2027-01-15T08:30:10Z\n" + strings.Repeat("a", 40) + "\t9\t\n")
 	dir := f.TempDir()
 	f.Fuzz(func(t *testing.T, text string) {
 		path := filepath.Join(dir, strings.Repeat("a", 40)+".1-1")
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		p, err := readPending(path)
+		now := time.Unix(1_800_000_000, 0)
+		r, err := readRound(path, now)
 		if err != nil {
 			return
 		}
-		for k := range p.left {
+		for k := range r.left {
 			if len(k) != 40 || strings.ContainsAny(k, "/.") || !strings.Contains(text, k) {
 				t.Fatalf("%q", k)
 			}
 		}
-		// It is gone on with whatever is in it: each pass has fewer, or is the last.
-		for n := 0; ; n++ {
-			for _, k := range slices.Collect(maps.Keys(p.left)) {
-				p.failed(k)
+		// Whatever is in it, each pass takes a step of a ladder, and ladders end.
+		for n := 0; len(r.left) > 0; n++ {
+			p, next := r.begin(now)
+			if p == nil {
+				now = next
+				continue
 			}
-			if p.rest(time.Unix(1_800_000_000, 0)).left == 0 {
-				break
+			for _, k := range p.keys {
+				if !p.take(k, now) {
+					t.Fatalf("%s is not taken", k)
+				}
+				p.failed(k, now, time.Time{}, false)
 			}
-			if n > len(retryAfter) {
+			p.rest(now)
+			if n > len(r.left)+len(text)+len(ladder) {
 				t.Fatal("there is no end of it")
 			}
 		}

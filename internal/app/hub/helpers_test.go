@@ -2,8 +2,10 @@ package hub
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -101,7 +103,7 @@ func (s *site) port() string { u, _ := url.Parse(s.URL); return u.Port() }
 
 // newSiteAt serves a site at another address, too, and gives the port there. At the same
 // port of 127.0.0.1 nothing is found: it could be that of a server of some other test.
-func newSiteAt(t testing.TB, addr string, s *site) string {
+func newSiteAt(t testing.TB, addr string, s http.Handler) string {
 	t.Helper()
 	for {
 		l, err := net.Listen("tcp", addr+":0")
@@ -269,6 +271,9 @@ func (w *world) subscriptions(feed string) (list []subscription) {
 	}
 	for _, k := range keys {
 		s, err := w.h.read(hashOf(feed), k)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue // a sweep has just removed it
+		}
 		if err != nil {
 			w.t.Fatal(err)
 		}

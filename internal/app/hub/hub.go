@@ -1,10 +1,10 @@
 // Package hub is the room of lektor-cloudd hub: a cloud of rssCloud and a hub of
 // WebSub, which tells subscribers that a feed was updated when its publisher says so.
 //
-// What it knows is in files, [states], and in them alone. A ping reads the feed once,
-// whatever number of pings come meanwhile, and when the document is another one than
-// before writes down who is to be notified, [pending], and begins. What becomes of a
-// subscription is decided by a pure type, [subscription].
+// All it knows is in files, [states]. A ping reads the feed once, however many pings come
+// meanwhile. If the document has changed, its subscribers become a job, a [round]. Handlers
+// add jobs, and [Hub.due] does those that are due. A pure type, [subscription], decides
+// when a subscription ends.
 package hub
 
 import (
@@ -20,7 +20,9 @@ import (
 
 	"golang.org/x/sync/semaphore"
 
+	"github.com/lektordir/lektor/internal/atomicfile"
 	"github.com/lektordir/lektor/internal/fetch"
+	"github.com/lektordir/lektor/internal/limiter"
 	"github.com/lektordir/lektor/internal/serve"
 )
 
@@ -67,18 +69,21 @@ type Options struct {
 	MaxSave   int           // bytes of a feed that is stored here
 	MaxForm   int           // bytes of a request that is a form
 
+	NoPage  bool // answers no request for the page
 	Verbose bool // reports what the log has
 	// Now is the clock; the default is time.Now.
 	Now func() time.Time
+	// AfterFunc is the timer of slow requests to callbacks; see [limiter.Options].
+	AfterFunc func(time.Duration, func()) (stop func())
 	// Ready is called once, when requests are served; nil for none.
 	Ready func()
 }
 
 // Limits that are no options.
 const (
-	readMost    = 64 // feeds that are read at once
-	readOne     = 8  // and those for one caller
-	readWait    = 30 * time.Second
+	readMost    = 64               // feeds that are read at once
+	readOne     = 8                // and those for one caller
+	readWait    = 30 * time.Second // for a place to read a feed
 	readLater   = 10 * time.Second
 	verifyMost  = 64 // callbacks that are tried at once
 	verifyOne   = 16 // and those of one caller
@@ -109,21 +114,22 @@ type Hub struct {
 	working sync.WaitGroup
 	proxied sync.Once // that a proxy is not trusted is said
 
-	reading   *gate // for feeds that are read
-	verifying *gate // for callbacks that are tried
-	saving    *gate // for large bodies
-	lanes     lanes
+	reading   *limiter.Limiter // of feeds, by caller
+	verifying *limiter.Limiter // of callbacks, by caller
+	saving    *limiter.Limiter // of large bodies, by caller
+	lanes     *limiter.Limiter // of requests to callbacks, by server
+	budget    budget
 	held      *semaphore.Weighted // bytes of content that is being distributed
 	patience  time.Duration       // of a ping's answer, with the notifications
+	readWait  time.Duration       // of a feed for a place to be read
 	wake      chan struct{}
 	pings     sync.Mutex // held while the file of a ping is written, or removed
 
 	mu      sync.Mutex
 	flights map[string]*flight // by hash of the feed
 	known   map[string]glance
-	busy    map[string]time.Time  // until when feeds' servers want to be left alone, by hash of the feed
-	later   map[string]laterPing  // by hash of the feed
-	rounds  map[string][]*pending // by hash of the feed, those that began earlier first
+	busy    map[string]time.Time // until when feeds' servers want to be left alone, by hash of the feed
+	jobs    jobs
 	counts  counts
 	serial  uint64
 }
@@ -158,10 +164,14 @@ func New(o Options, report serve.Reporter) (*Hub, error) {
 	now := func() time.Time { return o.Now().Round(0) }
 	h := &Hub{
 		states: st, opts: o, report: report, now: now,
-		reading: newGate(readMost, readOne), verifying: newGate(verifyMost, verifyOne), saving: newGate(saveMost, saveOne), held: semaphore.NewWeighted(heldMost),
-		lanes:   lanes{quick: make(chan struct{}, max(o.AtOnce, 1)), slow: make(chan struct{}, slowFor*max(o.AtOnce, 1))},
-		flights: map[string]*flight{}, known: map[string]glance{}, busy: map[string]time.Time{}, later: map[string]laterPing{}, rounds: map[string][]*pending{},
-		wake: make(chan struct{}, 1), patience: waitMost,
+		reading: limiter.New(limiter.Options{All: readMost, Each: readOne}), verifying: limiter.New(limiter.Options{All: verifyMost, Each: verifyOne}),
+		saving: limiter.New(limiter.Options{All: saveMost, Each: saveOne}), held: semaphore.NewWeighted(heldMost),
+		lanes: limiter.New(limiter.Options{
+			All: max(o.AtOnce, 1), Each: max(o.Callbacks.PerHost, 1), After: handOver, SlowAll: slowFor * max(o.AtOnce, 1), SlowEach: slowFor * max(o.Callbacks.PerHost, 1), AfterFunc: o.AfterFunc,
+		}),
+		budget:  budget{most: perTarget},
+		flights: map[string]*flight{}, known: map[string]glance{}, busy: map[string]time.Time{}, jobs: jobs{pings: map[string]pingJob{}, reading: map[string]int{}, rounds: map[string]*round{}},
+		wake: make(chan struct{}, 1), patience: waitMost, readWait: readWait,
 		counts: counts{callers: map[string]int{}, made: map[string]int{}},
 	}
 	if h.log, err = openLog(st.dir, now); err != nil {
@@ -176,6 +186,7 @@ func New(o Options, report serve.Reporter) (*Hub, error) {
 	// What one feed or subscriber at a host says is not to silence the others there,
 	// who are strangers to it: it is heeded for each.
 	o.Feeds.Undeterred, o.Callbacks.Undeterred = true, true
+	o.Callbacks.PerHost = (1 + slowFor) * max(o.Callbacks.PerHost, 1) // the lanes are the limit
 	h.feeds, h.callbacks = fetch.NewClient(o.Feeds), fetch.NewClient(o.Callbacks)
 	h.ctx, h.stop = context.WithCancel(context.Background())
 	return h, nil
@@ -229,6 +240,10 @@ func (h *Hub) sweep(clean bool) {
 	h.mu.Lock()
 	h.counts.made = map[string]int{}
 	h.mu.Unlock()
+	if clean {
+		// By the real clock, which the file system has, too.
+		atomicfile.SweepTree(h.dir, time.Now())
+	}
 	s, err := h.states.sweep(clean, h.now, func() bool { return h.ctx.Err() != nil }, h.report.Warn)
 	if err != nil {
 		h.report.Warn("%v", err)
@@ -272,57 +287,6 @@ func (h *Hub) count(caller string, n int) {
 	}
 }
 
-// gate has places, of which one caller has a part alone: who is slow keeps nobody else
-// waiting. It may be used by many at once.
-type gate struct {
-	all chan struct{}
-	one int // places of one caller
-
-	mu      sync.Mutex
-	callers map[string]*turns
-}
-
-// turns are the places that a caller has.
-type turns struct {
-	places chan struct{}
-	users  int // that have one, or wait
-}
-
-func newGate(all, one int) *gate {
-	return &gate{all: make(chan struct{}, all), one: one, callers: map[string]*turns{}}
-}
-
-// enter waits for a place. leave is to be called.
-func (g *gate) enter(ctx context.Context, caller string) (leave func(), err error) {
-	g.mu.Lock()
-	t := g.callers[caller]
-	if t == nil {
-		t = &turns{places: make(chan struct{}, g.one)}
-		g.callers[caller] = t
-	}
-	t.users++
-	g.mu.Unlock()
-	forget := func() {
-		g.mu.Lock()
-		defer g.mu.Unlock()
-		if t.users--; t.users == 0 {
-			delete(g.callers, caller)
-		}
-	}
-	for i, places := range []chan struct{}{t.places, g.all} {
-		select {
-		case places <- struct{}{}:
-		case <-ctx.Done():
-			if i == 1 {
-				<-t.places
-			}
-			forget()
-			return nil, context.Cause(ctx)
-		}
-	}
-	return func() { <-g.all; <-t.places; forget() }, nil
-}
-
 // caller names who made a request: an address, or a network of 64 bits by IPv6, in
 // which one has as many addresses as one likes.
 func (h *Hub) caller(r *http.Request) (netip.Addr, string) {
@@ -334,12 +298,7 @@ func (h *Hub) caller(r *http.Request) (netip.Addr, string) {
 			h.report.Warn("%s says for whom it calls (X-Forwarded-For) and is not believed; if it is your proxy, give --trusted-proxy %[1]s", addr)
 		})
 	}
-	if addr.Is6() {
-		if p, err := addr.Prefix(64); err == nil {
-			return addr, p.String()
-		}
-	}
-	return addr, addr.String()
+	return addr, network(addr)
 }
 
 // ServeHTTP is the hub. Paths count in any case and with a slash at the end.
@@ -361,11 +320,15 @@ func (h *Hub) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		handler(w, r)
 	case handler != nil:
 		head.Set("Allow", "POST")
-		http.Error(w, "only POST; a form to try it is at /", http.StatusMethodNotAllowed)
+		text := "only POST; a form to try it is at /"
+		if h.opts.NoPage {
+			text = "only POST"
+		}
+		http.Error(w, text, http.StatusMethodNotAllowed)
 	case r.Method != http.MethodGet && r.Method != http.MethodHead:
 		head.Set("Allow", "GET, HEAD")
 		http.Error(w, "only GET", http.StatusMethodNotAllowed)
-	case path == "":
+	case path == "" && !h.opts.NoPage:
 		h.page(w, r)
 	case strings.HasPrefix(path, savedPath):
 		h.saved(w, r)

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"net/http"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -16,6 +17,7 @@ import (
 	"github.com/lektordir/lektor/internal/lazy"
 	"github.com/lektordir/lektor/internal/serve"
 	"github.com/lektordir/lektor/internal/termsafe"
+	"github.com/lektordir/lektor/internal/units"
 )
 
 // logbook is what happened, a line each: time, event, feed and what else there is to
@@ -79,8 +81,8 @@ func (l *logbook) remember(e event) {
 	l.recent = append(l.recent, e)
 }
 
-// add adds a line, which the page shows to everybody. No path of a callback is in it,
-// see [hide], and no password of a URL.
+// add adds a line. It has no path of a callback, see [hide], and no password of a URL. The
+// page shows less of it, see [Hub.shown].
 func (l *logbook) add(what, feed, format string, args ...any) {
 	e := event{l.now(), what, oneField(fetch.Public(feed)), oneField(hide(fmt.Sprintf(format, args...)))}
 	line := stamp(e.Time) + "\t" + e.What + "\t" + e.Feed + "\t" + e.About + "\n"
@@ -139,6 +141,14 @@ func reason(err error, flag string) string {
 	}
 	if redirect := (*fetch.RedirectError)(nil); errors.As(err, &redirect) {
 		return "a redirect was not followed: " + redirect.Reason // the target may be half a URL
+	}
+	if status, ok := errors.AsType[*fetch.StatusError](err); ok {
+		// Without advice to the reader of a feed, such as that it is tried again.
+		text := fmt.Sprintf("%s: the server answered %d %s", fetch.Brief(status.URL), status.Status, http.StatusText(status.Status))
+		if status.RetryAfter > 0 {
+			text += " and wants to be left alone for " + units.ShortDuration(status.RetryAfter)
+		}
+		return text
 	}
 	return err.Error()
 }

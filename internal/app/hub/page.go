@@ -4,44 +4,102 @@ import (
 	_ "embed"
 	"html/template"
 	"net/http"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
 	"github.com/lektordir/lektor/internal/fetch"
 	"github.com/lektordir/lektor/internal/rsscloud"
+	"github.com/lektordir/lektor/internal/stylesheet"
 )
 
 //go:embed page.html
 var pageText string
 
+// formStyle aligns labels and inputs side by side, or one below the other on a phone.
+const formStyle = `
+form { display: grid; gap: .4rem 1rem; align-items: center; }
+form input, form select, form button { font: inherit; min-width: 0; max-width: 100%; padding: .35rem .5rem; border: 1px solid var(--soft); border-radius: .25rem; background: var(--page); color: var(--text); }
+form button { justify-self: start; padding-inline: 1.2rem; }
+@media (min-width: 40rem) {
+	form { grid-template-columns: minmax(10rem, 16rem) 1fr; }
+	form button { grid-column: 2; }
+}
+`
+
 var pageTemplate = sync.OnceValue(func() *template.Template {
-	return template.Must(template.New("page").Funcs(template.FuncMap{
+	return template.Must(template.New("").Funcs(template.FuncMap{
 		"time": func(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05") },
-		"link": fetch.IsHTTP,
+		"iso":  func(t time.Time) string { return t.UTC().Format(time.RFC3339) },
 	}).Parse(pageText))
 })
 
-// pageData is what the page shows.
+// frame is what all pages show.
+type frame struct {
+	Title, Base string // Base is the path of the hub
+	Style       template.CSS
+}
+
+// pageData is what the page of the hub shows.
 type pageData struct {
-	Public, Base  string // the URL, and its path
+	frame
+	Public        string // URL
 	Subscriptions int
-	Feeds         []pageFeed
-	Events        []event
-	Saves         bool
+	Feeds         []pageEvent // that were updated recently
+	Events        []pageEvent
 	Cloud         struct{ Domain, Port, Path, Protocol string }
 }
 
-// pageFeed is a feed that was updated of late.
-type pageFeed struct {
-	URL     string
-	Updated time.Time
+// answerData is what the answer to a form shows.
+type answerData struct {
+	frame
+	Success bool
+	Message string
 }
 
-// page shows what the hub does: feeds that were updated of late, recent events, and
-// forms to try a ping and a registration. It has no JavaScript, and shows nothing of a
-// callback but its host.
+// pageEvent is a line of the log as strangers may read it.
+type pageEvent struct {
+	Time        time.Time
+	What, About string
+	Feed, Link  string // Link is empty if Feed is no whole URL
+}
+
+// harmless are the events of which the page shows all. The others name hosts of
+// subscribers, or callers.
+var harmless = []string{"updated", "pinged", "resumed", "later", "missed", "swept"}
+
+// shown returns an event without all that is none of a stranger's business: the query of a
+// feed, which may be a password, the name of a user, and the host of a subscriber.
+func (h *Hub) shown(e event) (p pageEvent, ok bool) {
+	p = pageEvent{Time: e.Time, What: e.What, Feed: e.Feed}
+	if slices.Contains(harmless, e.What) {
+		p.About = e.About
+	} else if e.Feed == "" {
+		return p, false
+	}
+	bare, _, cut := strings.Cut(e.Feed, "?")
+	own := h.opts.Public != nil && strings.HasPrefix(e.Feed, h.public(savedPath))
+	switch {
+	case own:
+		p.Feed = h.public(savedPath) + "…"
+	case cut:
+		p.Feed = bare + "?…"
+	case fetch.IsHTTP(e.Feed):
+		p.Link = e.Feed
+	}
+	return p, true
+}
+
+// frame returns the frame of a page.
+func (h *Hub) frame(title string) frame {
+	return frame{Title: title, Base: h.base(), Style: template.CSS(stylesheet.CSS + formStyle)}
+}
+
+// page shows what the hub does: feeds that were updated recently, events, and forms to try
+// a ping and a registration. It has no JavaScript.
 func (h *Hub) page(w http.ResponseWriter, r *http.Request) {
-	d := pageData{Base: h.base(), Events: h.log.Recent(), Saves: h.users != nil}
+	d := pageData{frame: h.frame("rssCloud and WebSub hub")}
 	if h.opts.Public != nil {
 		d.Public = h.public("")
 		d.Cloud.Domain, d.Cloud.Port, d.Cloud.Path = h.opts.Public.Hostname(), fetch.Port(h.opts.Public), h.base()+"/rsscloud/pleaseNotify"
@@ -53,12 +111,22 @@ func (h *Hub) page(w http.ResponseWriter, r *http.Request) {
 	d.Subscriptions = h.counts.all
 	h.mu.Unlock()
 	seen := map[string]bool{}
-	for _, e := range d.Events {
+	for _, e := range h.log.Recent() {
+		p, ok := h.shown(e)
+		if !ok {
+			continue
+		}
+		d.Events = append(d.Events, p)
 		if e.What == "updated" && !seen[e.Feed] {
 			seen[e.Feed] = true
-			d.Feeds = append(d.Feeds, pageFeed{e.Feed, e.Time})
+			d.Feeds = append(d.Feeds, p)
 		}
 	}
+	writePage(w, r, "page", d)
+}
+
+// writePage writes a page by its template.
+func writePage(w http.ResponseWriter, r *http.Request, name string, data any) {
 	head := w.Header()
 	head.Set("Content-Type", "text/html; charset=utf-8")
 	head.Set("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'; img-src data:; form-action 'self'; frame-ancestors 'none'; base-uri 'none'")
@@ -66,5 +134,5 @@ func (h *Hub) page(w http.ResponseWriter, r *http.Request) {
 	if r.Method == http.MethodHead {
 		return
 	}
-	_ = pageTemplate().Execute(w, d) // the connection is gone
+	_ = pageTemplate().ExecuteTemplate(w, name, data) // the connection is gone
 }

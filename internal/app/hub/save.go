@@ -3,10 +3,13 @@ package hub
 import (
 	"bufio"
 	"bytes"
+	"crypto/sha256"
+	"encoding/binary"
 	"encoding/xml"
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/url"
 	"os"
@@ -44,6 +47,7 @@ type users struct {
 	now  func() time.Time
 
 	checking sync.Mutex // one password at a time, as each costs time
+	compare  func(hash, password []byte) error
 
 	mu     sync.Mutex
 	stamp  time.Time
@@ -63,14 +67,8 @@ const (
 	mostWait  = 15 * time.Minute
 )
 
-// nobody is compared with where there is no such user, so that it takes as long.
-var nobody = sync.OnceValue(func() []byte {
-	b, _ := bcrypt.GenerateFromPassword([]byte("nobody"), bcrypt.DefaultCost)
-	return b
-})
-
 func readUsers(path string, now func() time.Time) (*users, error) {
-	u := &users{path: path, now: now, wrong: map[string]failures{}}
+	u := &users{path: path, now: now, compare: bcrypt.CompareHashAndPassword, wrong: map[string]failures{}}
 	return u, u.load()
 }
 
@@ -113,6 +111,9 @@ func (u *users) check(name, password, caller string) error {
 	u.mu.Lock()
 	err := u.load()
 	hash, known := u.hashes[name]
+	if !known {
+		hash = u.another(name)
+	}
 	wait := u.wait(caller)
 	u.mu.Unlock()
 	if err != nil {
@@ -121,11 +122,8 @@ func (u *users) check(name, password, caller string) error {
 	if wait > 0 {
 		return rsscloud.Sayf("There were too many wrong passwords. Try again in %s.", wait.Round(time.Second)+time.Second)
 	}
-	if !known {
-		hash = nobody()
-	}
 	u.checking.Lock()
-	err = bcrypt.CompareHashAndPassword(hash, []byte(password))
+	err = u.compare(hash, []byte(password))
 	u.checking.Unlock()
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -137,12 +135,16 @@ func (u *users) check(name, password, caller string) error {
 	return nil
 }
 
-// known reports whether there is a user of this name.
-func (u *users) known(name string) bool {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	_, ok := u.hashes[name]
-	return ok
+// another returns the hash of some user, always the same for a name: a password for a name
+// that nobody has is compared with it, and that takes as long as for one that somebody
+// has. The caller holds mu.
+func (u *users) another(name string) []byte {
+	if len(u.hashes) == 0 {
+		return nil
+	}
+	names := slices.Sorted(maps.Keys(u.hashes))
+	sum := sha256.Sum256([]byte(name))
+	return u.hashes[names[binary.BigEndian.Uint64(sum[:])%uint64(len(names))]]
 }
 
 // wait is for how long somebody has to wait. The caller holds mu.
@@ -188,10 +190,8 @@ func (h *Hub) save(r *http.Request, params []rsscloud.Value) (string, error) {
 	name, document := params[0].Text, documentOf(params[2])
 	_, caller := h.caller(r)
 	if err := h.users.check(name, params[1].Exact, caller); err != nil {
-		if !h.users.known(name) {
-			name = "nobody known" // it may be the password, in the wrong place
-		}
-		h.log.add("refused", "", "saveRss by %s as %s", caller, name)
+		// Without the name: it may be the password, in the wrong place.
+		h.log.add("refused", "", "saveRss by %s", caller)
 		if _, err := os.Stat(h.users.path); err != nil {
 			return "", h.failing(err)
 		}

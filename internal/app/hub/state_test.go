@@ -45,17 +45,22 @@ func TestEveryTransition(t *testing.T) {
 		{"begins anew, after errors", bad, verified{anew, 2 * time.Hour}, with(anew, func(s *subscription) { s.Since, s.Expires = later, later.Add(2*time.Hour) }), store},
 		{"delivered", s, delivered{}, s, keep},
 		{"delivered after errors", bad, delivered{}, s, store},
-		{"failed", s, failed{text: "a\nb"}, with(s, func(s *subscription) { s.Errors, s.Error, s.Failed = 1, "a b", later }), store},
-		{"failed when it was tried again", bad, failed{text: "x", again: true}, with(bad, func(s *subscription) { s.Error, s.Failed = "x", later }), store},
-		{"failed for the third time", bad, failed{text: "x"}, with(s, func(s *subscription) { s.Errors, s.Error, s.Failed = 3, "x", later }), store},
+		{"failed", s, failed{text: "a\nb"}, with(s, func(s *subscription) { s.Error, s.Failed = "a b", later }), store},
+		{"failed after errors", bad, failed{text: "x"}, with(bad, func(s *subscription) { s.Error, s.Failed = "x", later }), store},
 		{"failed, and wants to be left alone", s, failed{text: "x", after: 90*time.Second + 1}, with(s, func(s *subscription) {
-			s.Errors, s.Error, s.Failed, s.After = 1, "x", later, later.Add(91*time.Second)
+			s.Error, s.Failed, s.After = "x", later, later.Add(91*time.Second)
 		}), store},
 		{"failed, and wants to be left alone for a year", s, failed{text: "x", after: 365 * 24 * time.Hour}, with(s, func(s *subscription) {
-			s.Errors, s.Error, s.Failed, s.After = 1, "x", later, later.Add(time.Hour)
+			s.Error, s.Failed, s.After = "x", later, later.Add(time.Hour)
 		}), store},
-		{"failed otherwise then", busy, failed{text: "x"}, with(s, func(s *subscription) { s.Errors, s.Error, s.Failed = 1, "x", later }), store},
+		{"failed otherwise then", busy, failed{text: "x"}, with(s, func(s *subscription) { s.Error, s.Failed = "x", later }), store},
+		{"failed slowly", s, failed{text: "x", slow: true}, with(s, func(s *subscription) { s.Error, s.Failed, s.Slow = "x", later, true }), store},
 		{"delivered then", busy, delivered{}, s, store},
+		{"delivered slowly", s, delivered{slow: true}, with(s, func(s *subscription) { s.Slow = true }), store},
+		{"delivered slowly again", with(s, func(s *subscription) { s.Slow = true }), delivered{slow: true}, with(s, func(s *subscription) { s.Slow = true }), keep},
+		{"delivered quickly", with(s, func(s *subscription) { s.Slow = true }), delivered{}, s, store},
+		{"struck", s, struck{}, with(s, func(s *subscription) { s.Errors = 1 }), store},
+		{"struck for the third time", bad, struck{}, with(bad, func(s *subscription) { s.Errors = 3 }), store},
 		{"unsubscribed", s, unsubscribed{}, s, remove},
 	} {
 		if got, do := tc.from.on(tc.event, later); got != tc.want || do != tc.do {
@@ -83,7 +88,7 @@ func TestSubscriptionIsReadAsItWasWritten(t *testing.T) {
 	}
 	now := time.Unix(1_800_000_000, 0).UTC()
 	s := subscription{Callback: "http://a.example/ä", Protocol: WebSub, Procedure: "p", Secret: "\t\n%\x00 ü", Feed: "http://f.example/", Caller: "192.0.2.1",
-		Since: now, Expires: now.Add(time.Hour), Errors: 2, Failed: now, Error: "no\tway", After: now.Add(time.Minute)}
+		Since: now, Expires: now.Add(time.Hour), Errors: 2, Failed: now, Error: "no\tway", After: now.Add(time.Minute), Slow: true}
 	hash := hashOf(s.Feed)
 	if err := st.locked(hash, true, func() error { return st.write(hash, s.key(), s, store, true) }); err != nil {
 		t.Fatal(err)
@@ -327,6 +332,32 @@ func TestRoundThatWasInterrupted(t *testing.T) {
 	}
 }
 
+// Temporary files that a kill has left are no subscriptions, and are removed.
+func TestTemporaryFilesOfAKill(t *testing.T) {
+	w := newWorld(t, nil)
+	feed := w.feed("/feed", "one")
+	w.register("/cb", feed)
+	key := w.subscriptions(feed)[0]
+	subs := w.h.subs(hashOf(feed))
+	if err := os.Remove(filepath.Join(subs, key.key())); err != nil {
+		t.Fatal(err)
+	}
+	for _, base := range []string{filepath.Join(subs, "."+key.key()), filepath.Join(w.opts.State, "pending", "."+hashOf(feed)+".1-1"), filepath.Join(w.opts.State, "pings", "."+hashOf(feed))} {
+		path := base + "1795405526682951720"
+		if err := errors.Join(os.WriteFile(path, nil, 0o600), os.Chtimes(path, time.Time{}, time.Now().Add(-2*time.Hour))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if w.h.subscribedTo(hashOf(feed)) {
+		t.Error("a temporary file is a subscription")
+	}
+	w.restart()
+	w.h.resume()
+	if w.h.sweep(true); len(w.tree()) != 0 {
+		t.Errorf("%v is left: %s", w.tree(), w.log)
+	}
+}
+
 // Journals that nobody wrote whole do no harm.
 func TestJournalsThatAreDamaged(t *testing.T) {
 	w := newWorld(t, nil)
@@ -432,7 +463,7 @@ func TestFeedThatBreaksOff(t *testing.T) {
 		rw.Header().Set("Content-Length", "1000")
 		io.WriteString(rw, "<rss>")
 	})
-	if r := w.ping(feed); !strings.Contains(r.body, `success="false"`) || len(w.notified("/cb")) != 0 {
+	if r := w.ping(feed); !strings.Contains(r.body, "cannot be read now, and will be in 10s") || len(w.notified("/cb")) != 0 {
 		t.Errorf("%s, %v", r.body, w.notified("/cb"))
 	}
 }
@@ -448,7 +479,7 @@ func TestPublicURLWithAPath(t *testing.T) {
 		}
 	}
 	for _, path := range []string{"/", "/my/hub", "/my/hub/"} {
-		if r := w.do("GET", path, "", ""); r.status != 200 || !strings.Contains(r.body, `action="/my/hub/ping"`) || !strings.Contains(r.body, `path="/my/hub/rsscloud/pleaseNotify"`) {
+		if r := w.do("GET", path, "", ""); r.status != 200 || !strings.Contains(r.body, `action="/my/hub/ping?page"`) || !strings.Contains(r.body, `path="/my/hub/rsscloud/pleaseNotify"`) {
 			t.Errorf("%s: %+v", path, r)
 		}
 	}
@@ -513,8 +544,8 @@ func TestPingGap(t *testing.T) {
 		w.clock.Add(time.Hour)
 	}
 	// A feed that nobody subscribes to is no use to be read later.
-	if other := w.feed("/other", "x"); w.ping(other).status != 200 || strings.Contains(w.ping(other).body, "again") || len(w.h.later) != 0 {
-		t.Errorf("%+v", w.h.later)
+	if other := w.feed("/other", "x"); w.ping(other).status != 200 || strings.Contains(w.ping(other).body, "again") || len(w.h.jobs.pings) != 0 {
+		t.Errorf("%+v", w.h.jobs.pings)
 	}
 	// What is damaged does no harm.
 	for name, text := range map[string]string{"x": "", strings.Repeat("a", 40): "url\thttp://a.example/\n", hashOf("file:///etc/passwd"): "url\tfile:///etc/passwd\n"} {
@@ -523,8 +554,8 @@ func TestPingGap(t *testing.T) {
 		}
 	}
 	w.h.resume()
-	if w.h.due(); len(w.h.later) != 0 || strings.Count(w.log.String(), "it is no ping") != 3 {
-		t.Errorf("%+v, %s", w.h.later, w.log)
+	if w.h.due(); len(w.h.jobs.pings) != 0 || strings.Count(w.log.String(), "it is no ping") != 3 {
+		t.Errorf("%+v, %s", w.h.jobs.pings, w.log)
 	}
 }
 
@@ -593,7 +624,7 @@ func TestWalkthroughSavingTheFeedThroughTheCloud(t *testing.T) {
 	if err := save(document); !strings.Contains(err, "is wrong") {
 		t.Errorf("%s", err)
 	}
-	for _, text := range []string{"bull:$apr1$x", "bull", "../x:" + string(nobody())} {
+	for _, text := range []string{"bull:$apr1$x", "bull", "../x:$2a$04$6pXfRRhBEqxtahKzfgT8x.S.YY2PXnDxYAsl0BAoyjNHNXfpFXVp6"} {
 		bad := filepath.Join(t.TempDir(), "bad")
 		os.WriteFile(bad, []byte(text+"\n"), 0o600)
 		if _, err := readUsers(bad, time.Now); err == nil || !strings.Contains(err.Error(), bad+":1:") {

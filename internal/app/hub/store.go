@@ -27,8 +27,8 @@ import (
 //
 //	feeds/ab/abcd…/feed        what is known of a feed; the name is the SHA-1 of its URL
 //	feeds/ab/abcd…/subs/KEY    a subscription
-//	pending/abcd….N            deliveries that are under way, see pending
-//	pings/abcd…                a ping that waits
+//	pending/abcd….N            the round of a feed, see round
+//	pings/abcd…                a feed that is read later for a ping
 //	saved/USER/rss.xml         a feed that is stored here
 //	log, log.1                 what happened
 //	lock                       held by the one hub that there can be
@@ -119,8 +119,8 @@ func values(path string, known ...string) (m map[string]string, others string, e
 // The values of a feed, of a subscription and of a ping.
 var (
 	feedValues         = []string{"url", "digest", "length", "changed"}
-	subscriptionValues = []string{"callback", "protocol", "procedure", "secret", "feed", "caller", "since", "expires", "errors", "failed", "error", "after"}
-	pingValues         = []string{"url", "at"}
+	subscriptionValues = []string{"callback", "protocol", "procedure", "secret", "feed", "caller", "since", "expires", "errors", "failed", "error", "after", "slow"}
+	pingValues         = []string{"url", "at", "tries", "caller"}
 )
 
 // lines writes values that are not empty, in their order.
@@ -173,7 +173,7 @@ func (st states) read(hash, key string) (subscription, error) {
 	n, _ := strconv.Atoi(m["errors"])
 	s := subscription{
 		Callback: m["callback"], Protocol: m["protocol"], Procedure: m["procedure"], Secret: unescaped(m["secret"]), Feed: m["feed"], Caller: m["caller"],
-		Since: when(m["since"]), Expires: when(m["expires"]), Errors: n, Failed: when(m["failed"]), Error: m["error"], After: when(m["after"]),
+		Since: when(m["since"]), Expires: when(m["expires"]), Errors: n, Failed: when(m["failed"]), Error: m["error"], After: when(m["after"]), Slow: m["slow"] != "",
 		others: others,
 	}
 	if s.Callback == "" || s.Protocol == "" || s.Feed == "" {
@@ -215,8 +215,12 @@ func (st states) write(hash, key string, s subscription, do change, sync bool) e
 
 // encode writes a subscription as a file of values.
 func (s *subscription) encode() []byte {
+	slow := ""
+	if s.Slow {
+		slow = "yes"
+	}
 	return append(lines("callback", s.Callback, "protocol", s.Protocol, "procedure", s.Procedure, "secret", url.QueryEscape(s.Secret), "feed", s.Feed, "caller", s.Caller,
-		"since", stamp(s.Since), "expires", stamp(s.Expires), "errors", strconv.Itoa(s.Errors), "failed", stamp(s.Failed), "error", s.Error, "after", stamp(s.After)), s.others...)
+		"since", stamp(s.Since), "expires", stamp(s.Expires), "errors", strconv.Itoa(s.Errors), "failed", stamp(s.Failed), "error", s.Error, "after", stamp(s.After), "slow", slow), s.others...)
 }
 
 // locked does something with a feed while nobody else does, be it in another

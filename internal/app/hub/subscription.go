@@ -21,7 +21,8 @@ const (
 	MinLease     = time.Minute
 	MaxLease     = 30 * 24 * time.Hour
 	DefaultLease = 10 * 24 * time.Hour
-	// strikes is after how many errors in a row a subscriber is given up.
+	// strikes is after how many ladders in a row that failed nothing more is sent to a
+	// subscriber by rssCloud.
 	strikes = 3
 	// mostAfter is the longest Retry-After of a subscriber that is heeded: he is to
 	// have the news while they are, and one answer is not to end his subscription.
@@ -34,8 +35,9 @@ const (
 // be done. It begins when it is verified, and not before.
 //
 //	verified      begins, or begins anew
-//	delivered     no errors in a row any more
-//	failed        one more; by rssCloud, after three it is not notified any more
+//	delivered     no ladders in a row have failed
+//	failed        an attempt; its ladder goes on
+//	struck        a whole ladder has failed; by rssCloud, nothing is sent after three
 //	unsubscribed  ends
 type subscription struct {
 	Callback  string // URL
@@ -46,9 +48,10 @@ type subscription struct {
 	Caller    string // who asked for it, an address
 	Since     time.Time
 	Expires   time.Time
-	Errors    int // in a row
+	Errors    int // ladders in a row that failed
 	Failed    time.Time
-	Error     string // the last of them, in one line
+	Error     string // of the last attempt, in one line
+	Slow      bool   // the last attempt took longer than [handOver]
 	// After is until when the subscriber wants to be left alone, as he said with the
 	// last of them (Retry-After).
 	After  time.Time
@@ -63,16 +66,16 @@ type (
 		as    subscription
 		lease time.Duration
 	}
-	// delivered is that a notification was taken.
-	delivered struct{}
-	// failed is that it was not; again, that it was not either when it was tried
-	// again, which is no other error. after is for how long the subscriber wants to be
-	// left alone, 0 where he did not say.
+	// delivered is that the subscriber answered a notification with success.
+	delivered struct{ slow bool }
+	// failed is that it did not. after is the subscriber's Retry-After, 0 for none.
 	failed struct {
 		text  string
-		again bool
 		after time.Duration
+		slow  bool
 	}
+	// struck is that all attempts of a ladder have failed.
+	struck struct{}
 	// unsubscribed is that the subscriber wants no more.
 	unsubscribed struct{}
 )
@@ -95,20 +98,20 @@ func (s subscription) on(event any, now time.Time) (subscription, change) {
 		s.Since, s.Expires = now, now.Add(e.lease)
 		return s, store
 	case delivered:
-		if !s.hasFailed() {
+		if !s.hasFailed() && s.Slow == e.slow {
 			return s, keep
 		}
-		s.Errors, s.Error, s.Failed, s.After = 0, "", time.Time{}, time.Time{}
+		s.Errors, s.Error, s.Failed, s.After, s.Slow = 0, "", time.Time{}, time.Time{}, e.slow
 		return s, store
 	case failed:
-		if !e.again {
-			s.Errors++
-		}
-		s.Error, s.Failed, s.After = termsafe.Brief(e.text), now, time.Time{}
+		s.Error, s.Failed, s.After, s.Slow = termsafe.Brief(e.text), now, time.Time{}, e.slow
 		if e.after > 0 {
 			// A file has whole seconds, and none of them is to be too early.
 			s.After = now.Add(min(e.after, mostAfter) + time.Second - 1).Truncate(time.Second)
 		}
+		return s, store
+	case struck:
+		s.Errors++
 		return s, store
 	case unsubscribed:
 		return s, remove
@@ -121,7 +124,7 @@ func (s *subscription) wants(now time.Time) bool {
 	return !s.givenUp() && now.Before(s.Expires)
 }
 
-// givenUp reports whether the subscriber has failed too often. By WebSub nobody has:
+// givenUp reports whether too many ladders have failed. By WebSub that ends nothing:
 // "The hub MUST keep the subscription active until the end of the lease duration"
 // (section 7).
 func (s *subscription) givenUp() bool { return s.Protocol != WebSub && s.Errors >= strikes }

@@ -328,20 +328,26 @@ func TestWalkthroughThreeConsecutiveErrors(t *testing.T) {
 	feed := w.feed("/feed", "0")
 	w.register("/cb", feed)
 	w.register("/ok", feed)
-	status := 500
-	w.answer("/cb", func(rw http.ResponseWriter, r *http.Request) { rw.WriteHeader(status) })
+	m := &moody{status: 500}
+	w.answer("/cb", m.answer)
 	n := 0
 	update := func() { n++; w.feed("/feed", fmt.Sprint(n)); w.ping(feed) }
-	update()
-	update()
-	status = 200
-	update() // they are not consecutive any more
-	status = 500
-	for range 5 {
+	fail := func() {
 		update()
+		for _, d := range ladder {
+			w.later(d)
+		}
 	}
-	if got := len(w.notified("/cb")); got != 6 {
-		t.Errorf("notified %d times", got)
+	fail()
+	fail()
+	m.set(200)
+	update() // they are not consecutive any more
+	m.set(500)
+	for range 5 {
+		fail()
+	}
+	if got, want := len(w.notified("/cb")), 2*5+1+3*5; got != want {
+		t.Errorf("notified %d times, not %d", got, want)
 	}
 	if list := w.subscriptions(feed); len(list) != 2 || list[0].Errors != 3 || !strings.Contains(list[0].Error, "500") {
 		t.Errorf("dropped before the top of the hour: %+v", list)

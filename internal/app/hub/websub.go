@@ -25,16 +25,11 @@ func (h *Hub) websub(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "the form cannot be read", http.StatusBadRequest)
 		return
 	}
-	var do func()
-	accepted := http.StatusAccepted
 	if form.Get("hub.mode") == "publish" {
-		// What PubSubHubbub had for publishers ("MUST return a 204"), and many of them
-		// take all else for a failure.
-		accepted = http.StatusNoContent
-		do, err = h.published(r, form)
-	} else {
-		do, err = h.requested(r, form)
+		h.published(w, r, form)
+		return
 	}
+	do, err := h.requested(r, form)
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
@@ -42,34 +37,50 @@ func (h *Hub) websub(w http.ResponseWriter, r *http.Request) {
 	ctx, cancel := context.WithTimeout(r.Context(), waitMost)
 	defer cancel()
 	_, caller := h.caller(r)
-	leave, err := h.verifying.enter(ctx, caller)
+	place, err := h.verifying.Acquire(ctx, caller)
 	if err != nil {
-		w.Header().Set("Retry-After", "10")
-		http.Error(w, "too much at once; try again later", http.StatusServiceUnavailable)
+		unavailable(w, "too much at once; try again later")
 		return
 	}
-	w.WriteHeader(accepted)
+	w.WriteHeader(http.StatusAccepted)
 	h.working.Go(func() {
-		defer leave()
+		defer place.Release()
 		do()
 	})
 }
 
-// published gives what a publisher asks for.
-func (h *Hub) published(r *http.Request, form url.Values) (func(), error) {
+func unavailable(w http.ResponseWriter, text string) {
+	w.Header().Set("Retry-After", "10")
+	http.Error(w, text, http.StatusServiceUnavailable)
+}
+
+// published adds a job for each feed that a publisher names. The jobs are durable when it
+// answers. Nobody waits for the result, so feeds without subscribers are not read.
+func (h *Hub) published(w http.ResponseWriter, r *http.Request, form url.Values) {
 	topics, err := websub.ParsePublish(form)
+	if err == nil && len(topics) > h.opts.MaxURLs {
+		err = rsscloud.Sayf("One request can name %d feeds at most; divide it.", h.opts.MaxURLs)
+	}
 	if err != nil {
-		return nil, err
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
 	}
-	if len(topics) > h.opts.MaxURLs {
-		return nil, rsscloud.Sayf("One request can name %d feeds at most; divide it.", h.opts.MaxURLs)
-	}
-	detached := r.WithContext(h.ctx)
-	return func() {
-		for _, t := range topics {
-			_, _ = h.pinged(detached, t) // the log has it
+	_, caller := h.caller(r)
+	for _, t := range topics {
+		hash := hashOf(t)
+		if err := checkFeed(t); err != nil {
+			h.log.add("refused", t, "%s", err)
+		} else if !h.heeded(hash, t) {
+			h.log.add("pinged", t, "%s", unchanged)
+		} else if err := h.postpone(hash, pingJob{url: t, caller: caller}, h.gap(hash)); err != nil {
+			unavailable(w, err.Error())
+			return
 		}
-	}, nil
+	}
+	h.hurry()
+	// PubSubHubbub had this status ("MUST return a 204"), and many publishers take all
+	// others for a failure.
+	w.WriteHeader(http.StatusNoContent)
 }
 
 // requested gives what a subscriber asks for: to verify that it is he, and then to do
@@ -102,7 +113,7 @@ func (h *Hub) join(s subscription, q websub.Request) error {
 	hash := hashOf(s.Feed)
 	if _, err := h.read(hash, s.key()); err != nil {
 		if err := h.room(s.Caller); err != nil {
-			websub.Deny(ctx, h.callbacks, q, err.Error())
+			h.deny(ctx, q, err.Error())
 			return err
 		}
 	}
@@ -111,19 +122,36 @@ func (h *Hub) join(s subscription, q websub.Request) error {
 		return err // he is not denied, which would count for long, and asks again
 	}
 	if err != nil {
-		websub.Deny(ctx, h.callbacks, q, "the topic cannot be read")
+		h.deny(ctx, q, "the topic cannot be read")
 		return err
 	}
 	begin := h.now()
-	if err := websub.Verify(ctx, h.callbacks, q, challenge()); err != nil {
+	if err := h.verify(ctx, q); err != nil {
 		return err
 	}
 	// The lease is "measured from the time the verification request was made".
 	if err := h.keepSubscription(hash, s, doc, q.Lease-h.now().Sub(begin)); err != nil {
-		websub.Deny(ctx, h.callbacks, q, err.Error())
+		h.deny(ctx, q, err.Error())
 		return err
 	}
 	return nil
+}
+
+// verify asks a callback whether it wants what a request says.
+func (h *Hub) verify(ctx context.Context, q websub.Request) error {
+	return h.reach(ctx, q.Callback, func() error { return websub.Verify(ctx, h.callbacks, q, challenge()) })
+}
+
+// errDenied keeps the budget of a callback that is told of a denial, as nobody knows
+// whether it asked.
+var errDenied = errors.New("denied")
+
+// deny tells a callback that its request is denied.
+func (h *Hub) deny(ctx context.Context, q websub.Request, text string) {
+	_ = h.reach(ctx, q.Callback, func() error {
+		websub.Deny(ctx, h.callbacks, q, text)
+		return errDenied
+	})
 }
 
 // leave ends a subscription, when the callback confirms it. It is asked where there is
@@ -131,7 +159,7 @@ func (h *Hub) join(s subscription, q websub.Request) error {
 func (h *Hub) leave(s subscription, q websub.Request) {
 	hash := hashOf(s.Feed)
 	was, rerr := h.read(hash, s.key())
-	if err := websub.Verify(h.ctx, h.callbacks, q, challenge()); err != nil {
+	if err := h.verify(h.ctx, q); err != nil {
 		h.log.add("refused", s.Feed, "%s, the end: %s", hostOf(s.Callback), reason(err, allowCallbacks))
 		return
 	}

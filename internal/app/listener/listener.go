@@ -39,6 +39,7 @@ const (
 	perBatch  = 20 // feeds in a request: what a hub takes that has a limit
 	workers   = 64 // hubs that are asked at once
 	rescan    = time.Minute
+	noteEvery = 20 * time.Second // that somebody listens
 	settle    = 300 * time.Millisecond
 	pollEvery = 5 * time.Second
 	// leaveAgain is when a marker is tried again that could not be left, as on
@@ -190,15 +191,19 @@ func (l *Listener) Run(ctx context.Context) error {
 	}
 	l.heard = lastHeard(l.dir)
 	l.listening()
-	scanAt := l.now().Add(rescan)
-	late := func() bool { left := scanAt.Sub(l.now()); return left <= 0 || left > rescan }
+	scanAt, noteAt := l.now().Add(rescan), l.now().Add(noteEvery)
+	// A time further away than it can be comes from a clock that was wrong.
+	late := func(at time.Time, every time.Duration) bool {
+		left := at.Sub(l.now())
+		return left <= 0 || left > every
+	}
 	dirty := map[string]bool{}
 	var settled <-chan time.Time
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
 		next := l.step(ctx)
-		wait := min(scanAt.Sub(l.now()), rescan)
+		wait := min(scanAt.Sub(l.now()), noteAt.Sub(l.now()), noteEvery)
 		if !next.IsZero() {
 			wait = min(wait, next.Sub(l.now()))
 		}
@@ -224,20 +229,23 @@ func (l *Listener) Run(ctx context.Context) error {
 			}
 			clear(dirty)
 		case <-timer.C:
-			if late() {
+			if late(noteAt, noteEvery) {
+				noteAt = l.now().Add(noteEvery)
+				l.listening()
+			}
+			if late(scanAt, rescan) {
 				scanAt = l.now().Add(rescan)
 				l.rescan()
-				l.listening()
 			}
 		}
 	}
 }
 
-// listening takes down that somebody listens now, and has everything renewed when
-// nobody did for long, be it that the machine slept.
+// listening notes that somebody listens now. If nobody did for [deafAfter], also because
+// the machine slept, it has everything renewed.
 func (l *Listener) listening() {
 	now := l.now()
-	if since := now.Sub(l.heard); since > deafAfter || since < 0 {
+	if since := now.Sub(l.heard); since >= deafAfter || since < 0 {
 		l.deaf()
 	}
 	l.heard = now

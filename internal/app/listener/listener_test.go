@@ -530,7 +530,6 @@ func TestWebSubSubscription(t *testing.T) {
 		}
 		// Nobody can verify what we do not intend.
 		for _, q := range []url.Values{
-			{"hub.mode": {"subscribe"}, "hub.topic": {self}, "hub.challenge": {"abc"}},
 			{"hub.mode": {"unsubscribe"}, "hub.topic": {self}, "hub.challenge": {"abc"}},
 			{"hub.mode": {"subscribe"}, "hub.topic": {feedB}, "hub.challenge": {"abc"}},
 		} {
@@ -538,13 +537,30 @@ func TestWebSubSubscription(t *testing.T) {
 				t.Errorf("%v: %+v", q, got)
 			}
 		}
+		// A hub that repeats its verification gets the same answer, and changes nothing.
+		again := func(mode string) {
+			t.Helper()
+			before := w.state(a)
+			for i := range 3 {
+				q := url.Values{"hub.mode": {mode}, "hub.topic": {self}, "hub.challenge": {fmt.Sprint("again", i)}, "hub.lease_seconds": {"60"}}
+				if got := get(t, st.Callback+"?"+q.Encode()); got.status != 200 || got.body != fmt.Sprint("again", i) {
+					t.Errorf("%v: %+v", q, got)
+				}
+			}
+			if after := w.state(a); after != before {
+				t.Errorf("%+v becomes %+v", before, after)
+			}
+		}
+		again("subscribe")
 		// The feed is not subscribed to any more.
 		os.Remove(filepath.Join(w.dir.SrcEtc(a, "fetch"), "url"))
 		w.step()
 		if st := w.state(a); st.State != Unsubscribed || len(w.hub.Subscriptions()) != 0 {
 			t.Errorf("%+v", st)
 		}
+		again("unsubscribe")
 		w.restart()
+		again("unsubscribe")
 		if status, err := w.hub.Post(st.Callback, "", []byte("x")); status != http.StatusGone || err != nil {
 			t.Errorf("after unsubscribing: %d, %v", status, err)
 		}

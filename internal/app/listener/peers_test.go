@@ -150,15 +150,26 @@ func TestHubThatForgetsWhoWasAway(t *testing.T) {
 	}
 	w.callback.Config.Handler = http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) { w.l.ServeHTTP(rw, r) })
 	before, _ := w.hub.Requests()
-	for _, away := range []time.Duration{time.Minute, time.Hour} {
+	for _, away := range []time.Duration{time.Minute - time.Second, time.Minute} {
 		w.clock.Add(away)
 		w.restart()
 		run(t, w)
 		after, _ := w.hub.Requests()
-		if want := map[bool]int{true: 2}[away > deafAfter]; after-before != want {
+		if want := map[bool]int{true: 2}[away >= time.Minute]; after-before != want {
 			t.Errorf("after %s: %d requests", away, after-before)
 		}
 	}
+	// One that goes on listening is not deaf.
+	before, _ = w.hub.Requests()
+	for range 10 {
+		w.clock.Add(noteEvery)
+		w.l.listening()
+		w.step()
+	}
+	if after, _ := w.hub.Requests(); after != before {
+		t.Errorf("%d requests while it listens", after-before)
+	}
+	w.clock.Add(-10 * noteEvery)
 	if err := w.hub.Notify(feedA); err != nil || !w.marker(a) {
 		t.Error("it is still deaf", err)
 	}

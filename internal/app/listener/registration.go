@@ -39,10 +39,10 @@ const (
 	// share a request with another of the same cloud.
 	share = 30 * time.Minute
 
-	// deafAfter is how long nobody may have listened until hubs are taken to have
-	// given us up, as they do after three errors; everything is renewed within
-	// deafSpread then.
-	deafAfter  = 5 * time.Minute
+	// deafAfter is how long a listener can be down before hubs may have given it up, as
+	// some do after three errors, which three updates within a minute are. Then everything
+	// is renewed within deafSpread.
+	deafAfter  = time.Minute
 	deafSpread = 5 * time.Minute
 	// missedGrace is how long a notification may be later than what it tells of is
 	// found by the schedule, and missedRest the least time from one renewal to
@@ -370,8 +370,10 @@ func (r registration) onIntent(e intent, now time.Time) (registration, action) {
 			r.Next = now
 		}
 		return r, confirm | save | wake
-	case e.Mode != pending, r.Asked.IsZero():
+	case e.Mode != pending, pending == websub.Subscribe && r.url == "", r.Asked.IsZero() && r.State == Denied:
 		return r, 0
+	case r.Asked.IsZero() && (r.State == Registered || r.State == Unsubscribed):
+		return r, confirm // the hub repeats a verification
 	case pending == websub.Unsubscribe:
 		return r.ended(), confirm | save
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/lektordir/lektor/internal/atomicfile"
 	"github.com/lektordir/lektor/internal/entries"
 	"github.com/lektordir/lektor/internal/spill"
+	"github.com/lektordir/lektor/internal/stylesheet"
 	"github.com/lektordir/lektor/internal/units"
 )
 
@@ -214,8 +215,8 @@ func (b *building) plan(ctx context.Context) error {
 		p := all.pageOf(0, w.o.PerPage)
 		b.planned.Add(planned{path: p.name, digest: p.digest(w).sum(), entry: -1, list: all.number})
 	}
-	w.rest = append(w.searchPages(newest), w.feedsPage(), page{path: styleName, digest: digest(sheet), render: func(b *strings.Builder) bool {
-		b.WriteString(sheet)
+	w.rest = append(w.searchPages(newest), w.feedsPage(), page{path: styleName, digest: digest(stylesheet.CSS), render: func(b *strings.Builder) bool {
+		b.WriteString(stylesheet.CSS)
 		return true
 	}})
 	for _, p := range w.rest {

@@ -41,8 +41,9 @@ type HTMLOptions struct {
 //
 // Only pages that change are written, each atomically, and the lists after what they
 // lead to. Nothing is synced: it can all be made again. A run that is killed leaves a
-// site whose links all lead somewhere, and the next one finishes it. Nobody else writes
-// to the directory meanwhile.
+// site in which all links of what the front page leads to lead somewhere, and the next
+// one finishes it; pages that were about to be removed, to which nothing leads any more,
+// may link to what is gone. Nobody else writes to the directory meanwhile.
 func HTML(ctx context.Context, o HTMLOptions, s *command.Streams) error {
 	o.Title = cmp.Or(strings.Join(strings.Fields(o.Title), " "), "lektor")
 	if o.PerPage == 0 {
@@ -52,7 +53,6 @@ func HTML(ctx context.Context, o HTMLOptions, s *command.Streams) error {
 	if err != nil {
 		return err
 	}
-	defer r.index.Work(ctx)
 	w, unlock, err := openSite(o, r)
 	if err != nil {
 		return err
@@ -216,13 +216,16 @@ func (w *site) items(ctx context.Context) error {
 				list = lost.keep(ctx, list, known.v)
 				known.next()
 			}
-			if known.ok && known.v.key == key {
+			isKnown := known.ok && known.v.key == key
+			if isKnown && !known.v.date.After(r.Now) { // earlier versions took dates in the future
 				known.v.record = e
 				list = append(list, known.v)
-				known.next()
 			} else {
 				unknown = append(unknown, len(list))
 				list = append(list, &item{key: key, record: e})
+			}
+			if isKnown {
+				known.next()
 			}
 		}
 		err := entries.Parallel(ctx, len(unknown), func(n int) { list[unknown[n]] = newItem(r, list[unknown[n]].record) })
@@ -305,7 +308,7 @@ func newItem(r *run, e *entries.Record) *item {
 		return nil
 	}
 	i := &item{
-		key: e.Key(), name: digest(e.Key()), feed: e.Ref.Feed, date: e.Published().Truncate(time.Second), record: e,
+		key: e.Key(), name: digest(e.Key()), feed: e.Ref.Feed, date: e.Date().Truncate(time.Second), record: e,
 		title: termsafe.Squeeze(entries.Public(e.Get(0)).Title), excerpt: excerpt(e), images: mayHaveImages(e),
 	}
 	e.Forget()

@@ -55,7 +55,6 @@ func Maildir(ctx context.Context, o MaildirOptions, s *command.Streams) error {
 	if err != nil {
 		return err
 	}
-	defer m.index.Work(ctx)
 	d := &maildir{m, o.To}
 	if err := d.make(); err != nil {
 		return err

@@ -35,7 +35,6 @@ func Mbox(ctx context.Context, o MboxOptions, s *command.Streams) error {
 	if err != nil {
 		return err
 	}
-	defer m.index.Work(ctx)
 	write := func(w io.Writer) error { return m.mailbox(ctx, w) }
 	if o.To == "-" {
 		return write(s.Out)

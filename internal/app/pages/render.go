@@ -3,7 +3,6 @@ package pages
 import (
 	"bytes"
 	"cmp"
-	_ "embed"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -25,10 +24,7 @@ import (
 )
 
 // version changes when pages look otherwise, so that they are written again.
-const version = "1"
-
-//go:embed style.css
-var sheet string
+const version = "2"
 
 // policy is what a browser may do on a page: even if a stranger's markup had come
 // through, nothing of it would run, and nothing be sent.

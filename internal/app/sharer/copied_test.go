@@ -81,7 +81,7 @@ func TestCopied(t *testing.T) {
 				one.mark(1, 1, "F", "")
 				two.mark(1, 2, "F", "")
 				one.sync()
-				if err := Sync(t.Context(), SyncOptions{Common: b.common()}, b.streams()); err != nil && err != remote {
+				if err := Sync(t.Context(), SyncOptions{Common: b.common()}, b.streams()); err != nil && err != errRemote {
 					t.Fatal(err) // the other copy has published nothing as yet
 				}
 				two.refused()

@@ -84,6 +84,9 @@ func Merge(ctx context.Context, o MergeOptions, s *command.Streams) error {
 	}
 	problems(s, o.Local, local)
 	problems(s, o.Incoming, incoming)
+	if incoming.Plain > 0 {
+		s.Report.Warn("%s: %s without sx:sync %s no part", o.Incoming, units.Count(incoming.Plain, incoming.Kind.String()), map[bool]string{true: "takes", false: "take"}[incoming.Plain == 1])
+	}
 	until := incoming.Sharing
 	if len(local.Merge(incoming, feedsync.Rules{Strict: o.Strict})) > 0 && local.Sharing != nil && !local.Sharing.Until.IsZero() {
 		// It grows when an item changes (section 2.1), by no clock of ours.
@@ -142,7 +145,7 @@ func Check(ctx context.Context, o CheckOptions, s *command.Streams) error {
 		bad = bad || skipped > 0
 	}
 	if bad {
-		return said
+		return errSaid
 	}
 	return nil
 }

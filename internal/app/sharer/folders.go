@@ -6,7 +6,6 @@ import (
 	"encoding/hex"
 	"fmt"
 	"io"
-	"slices"
 	"strings"
 
 	"github.com/lektordir/lektor/internal/feedsync"
@@ -27,10 +26,11 @@ func isFolder(it *feedsync.Item) bool { return strings.HasPrefix(it.ID, folderPr
 
 const folderPrefix = "folder:"
 
-func (h *share) folders() *folders {
-	t := &folders{doc: h.subs, paths: map[string]string{}, ids: map[string]string{}}
+// foldersOf returns the tree of the folders of a document.
+func foldersOf(doc *feedsync.Document) *folders {
+	t := &folders{doc: doc, paths: map[string]string{}, ids: map[string]string{}}
 	parents := map[string]string{}
-	items := h.subs.Items()
+	items := doc.Items()
 	for _, it := range items {
 		parents[it.ID] = it.Parent
 	}
@@ -86,39 +86,38 @@ func folderContent(name string) []byte {
 	return []byte(`<outline text="` + feedsync.Attr(name) + `"/>`)
 }
 
-// folder gives the id of the folder at a path, which is made where it is missing.
-func (h *share) folder(t *folders, path string) (string, error) {
+// folder returns the id of the folder at a path, which is made where it is missing.
+func (n *noter) folder(path string) (string, error) {
 	if path == "" {
 		return "", nil
 	}
-	if id, ok := t.ids[path]; ok {
+	if id, ok := n.tree.ids[path]; ok {
 		return id, nil
 	}
 	above, name := split(path)
-	parent, err := h.folder(t, above)
+	parent, err := n.folder(above)
 	if err != nil {
 		return "", err
 	}
 	sum := sha256.Sum256([]byte(path))
 	id := folderPrefix + hex.EncodeToString(sum[:8])
-	if old := h.subs.Item(id); old != nil && !(old.Deleted && old.Value("", "text") == name && old.Parent == parent) {
+	if old := n.set.subs.Item(id); old != nil && (!old.Deleted || old.Version >= feedsync.MaxVersion || old.Value("", "text") != name || old.Parent != parent) {
 		// It was renamed or moved, and is another now.
-		random, err := h.random(8)
+		random, err := n.random(8)
 		if err != nil {
 			return "", err
 		}
 		id += "-" + random
 	}
-	if err := h.modify(h.subs, id, folderContent(name), parent); err != nil {
+	if err := n.set.modify(feedsync.OPML, id, folderContent(name), parent); err != nil {
 		return "", err
 	}
-	t.parent[id], t.paths[id], t.ids[path] = parent, path, id
+	n.tree.parent[id], n.tree.paths[id], n.tree.ids[path] = parent, path, id
 	return id, nil
 }
 
-// random gives n random bytes in hexadecimal.
-func (h *share) random(n int) (string, error) {
-	from := h.c.Rand
+// random returns n random bytes in hexadecimal.
+func random(from io.Reader, n int) (string, error) {
 	if from == nil {
 		from = rand.Reader
 	}
@@ -129,62 +128,39 @@ func (h *share) random(n int) (string, error) {
 	return hex.EncodeToString(b), nil
 }
 
-// moveFolders finds folders that were renamed or moved: all feeds that were directly in
-// one are in one other now, which there was not. from and to are the first categories
-// of feeds, before and now.
-func (h *share) moveFolders(t *folders, from, to map[string]string) error {
-	members := map[string][]string{} // path before -> feeds
-	for hash, path := range from {
-		members[path] = append(members[path], hash)
+// moveFolder notes that a folder was renamed or moved to a path where there was none.
+func (n *noter) moveFolder(from, to string) error {
+	id, ok := n.tree.ids[from]
+	if _, taken := n.tree.ids[to]; !ok || taken {
+		return nil
 	}
-	still := map[string]bool{} // paths that a feed is in now, or below
-	for _, path := range to {
-		for p := path; p != ""; p, _ = split(p) {
-			still[p] = true
-		}
+	above, name := split(to)
+	parent, err := n.folder(above)
+	if err != nil {
+		return err
 	}
-	paths := make([]string, 0, len(members))
-	for path := range members {
-		paths = append(paths, path)
+	if err := n.set.modify(feedsync.OPML, id, folderContent(name), parent); err != nil {
+		return err
 	}
-	// From the outer to the inner: what is moved with its folder is not moved.
-	slices.SortFunc(paths, func(a, b string) int { return len(opml.SplitPath(a)) - len(opml.SplitPath(b)) })
-	for _, path := range paths {
-		id, ok := t.ids[path]
-		now := to[members[path][0]]
-		_, taken := t.ids[now]
-		one := !slices.ContainsFunc(members[path], func(hash string) bool { return to[hash] != now })
-		if !ok || path == "" || now == "" || now == path || taken || !one || still[path] || strings.HasPrefix(now, path+"/") {
-			continue
-		}
-		above, name := split(now)
-		parent, err := h.folder(t, above)
-		if err != nil {
-			return err
-		}
-		if err := h.modify(h.subs, id, folderContent(name), parent); err != nil {
-			return err
-		}
-		*t = *h.folders()
-	}
+	n.tree = foldersOf(n.set.subs)
 	return nil
 }
 
 // dropEmpty deletes the folder at a path that nothing is in any more, and those above
 // it.
-func (h *share) dropEmpty(path string) error {
+func (n *noter) dropEmpty(path string) error {
 	for path != "" {
-		t := h.folders()
+		t := foldersOf(n.set.subs)
 		id, ok := t.ids[path]
 		if !ok {
 			return nil
 		}
-		for _, it := range h.subs.Items() {
+		for _, it := range n.set.subs.Items() {
 			if !it.Deleted && t.parent[it.ID] == id {
 				return nil
 			}
 		}
-		if err := h.modify(h.subs, id, nil, ""); err != nil {
+		if err := n.set.modify(feedsync.OPML, id, nil, ""); err != nil {
 			return fmt.Errorf("folder %s: %w", path, err)
 		}
 		path, _ = split(path)

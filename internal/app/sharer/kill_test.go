@@ -1,6 +1,7 @@
 package sharer
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -13,17 +14,31 @@ import (
 	"github.com/lektordir/lektor/internal/testkit/dir"
 )
 
+// items returns the items of a machine's set.
+func (m *machine) items() []*feedsync.Item {
+	m.t.Helper()
+	r, rep, err := m.common().begin(m.streams())
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	defer r.end()
+	out := rep.set.subs.Items()
+	for _, k := range rep.set.sorted(func(string, *mark) bool { return true }) {
+		it := rep.set.item(k)
+		if it == nil {
+			m.t.Fatal(rep.set.err)
+		}
+		out = append(out, it)
+	}
+	return out
+}
+
 // set gives what a machine's set says, without times: an edit that was noted by a later
 // run is another's.
 func (m *machine) set() string {
 	m.t.Helper()
-	h, err := m.common().begin(m.streams())
-	if err != nil {
-		m.t.Fatal(err)
-	}
-	defer h.end()
 	var lines []string
-	for _, it := range h.items(every) {
+	for _, it := range m.items() {
 		lines = append(lines, fmt.Sprintf("%s v%d %v %v %s", it.ID, it.Version, it.Deleted, it.Conflict, feedsync.Canonical(it.Content())))
 	}
 	slices.Sort(lines)
@@ -167,5 +182,44 @@ func TestSweep(t *testing.T) {
 	}
 	if left, _ := filepath.Glob(filepath.Join(a.Path, shareDir, ".[sp]*[0-9]")); len(left) > 0 {
 		t.Errorf("%q are left", left)
+	}
+}
+
+// A sync whose set cannot be saved has read nothing: the next one reads the peers again. One
+// that cannot save what it published fails, too.
+func TestNotSavedIsNotRead(t *testing.T) {
+	for _, name := range []string{storeFile, publishedFile} {
+		t.Run(name, func(t *testing.T) {
+			all, _ := machines(t, "a b")
+			a, b := all[0], all[1]
+			fetched(1, 2, all...)
+			rounds(2, a, b)
+			a.mark(1, 0, "F", "")
+			a.sync()
+			b.mark(1, 1, "F", "")
+			path := filepath.Join(b.Path, shareDir, name)
+			c := b.common()
+			first := true
+			c.step = func() {
+				if !first {
+					return
+				}
+				first = false
+				if err := errors.Join(os.Rename(path, path+"~"), os.MkdirAll(path+"/x", 0o777)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := Sync(t.Context(), SyncOptions{Common: c}, b.streams()); err == nil {
+				t.Error("it succeeded")
+			}
+			if err := errors.Join(os.RemoveAll(path), os.Rename(path+"~", path)); err != nil {
+				t.Fatal(err)
+			}
+			rounds(1, b, a)
+			same(t, a, b)
+			if !b.has(1, 0, 'F') || !a.has(1, 1, 'F') {
+				t.Errorf("%s", b.state())
+			}
+		})
 	}
 }

@@ -22,6 +22,7 @@ import (
 	"github.com/lektordir/lektor/internal/joined"
 	"github.com/lektordir/lektor/internal/termsafe"
 	"github.com/lektordir/lektor/internal/units"
+	"github.com/lektordir/lektor/lektordir"
 )
 
 // anotherTarget is what to do about a target that is none.
@@ -34,21 +35,12 @@ type peer struct {
 	named bool   // by the user, and not found in the target
 }
 
-// peers gives those that are read, as they were when it was asked first.
-func (h *share) peers() ([]peer, error) {
-	var err error
-	if h.allPeers == nil {
-		h.allPeers, err = h.listPeers()
-	}
-	return h.allPeers, err
-}
-
-// listPeers lists those that are read: all directories beside our own in a target that is
+// peers lists those that are read: all directories beside our own in a target that is
 // one, and those that the user named.
-func (h *share) listPeers() ([]peer, error) {
+func (r *run) peers() ([]peer, error) {
 	out := []peer{}
-	if h.target != "" && !isURL(h.target) {
-		names, err := os.ReadDir(h.target)
+	if r.target != "" && !isURL(r.target) {
+		names, err := os.ReadDir(r.target)
 		if errors.Is(err, syscall.ENOTDIR) {
 			err = command.Hint(err, anotherTarget)
 		}
@@ -58,12 +50,12 @@ func (h *share) listPeers() ([]peer, error) {
 		for _, n := range names {
 			// Only what can be an endpoint's is one: services of synchronisation
 			// have directories of their own.
-			if fi, err := os.Stat(filepath.Join(h.target, n.Name())); err == nil && fi.IsDir() && n.Name() != h.me && peerName(n.Name()) {
-				out = append(out, peer{name: n.Name(), place: filepath.Join(h.target, n.Name())})
+			if fi, err := os.Stat(filepath.Join(r.target, n.Name())); err == nil && fi.IsDir() && n.Name() != r.me && peerName(n.Name()) {
+				out = append(out, peer{name: n.Name(), place: filepath.Join(r.target, n.Name())})
 			}
 		}
 	}
-	names, err := os.ReadDir(h.path(peersDir))
+	names, err := os.ReadDir(r.path(peersDir))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
@@ -71,7 +63,7 @@ func (h *share) listPeers() ([]peer, error) {
 		if !peerName(n.Name()) {
 			continue
 		}
-		place, err := atomicfile.Line(h.path(peersDir, n.Name()))
+		place, err := atomicfile.Line(r.path(peersDir, n.Name()))
 		if err != nil {
 			return nil, err
 		}
@@ -92,15 +84,15 @@ func peerName(name string) bool {
 // record is what is known of a peer, etc/share/read/NAME: values by name, a line each.
 type record map[string]string
 
-func (h *share) record(name string) record {
-	r := record{}
-	data, _ := atomicfile.Read(h.path(readDir, name), maxDocument)
+func (r *run) record(name string) record {
+	rec := record{}
+	data, _ := atomicfile.Read(r.path(readDir, name), maxDocument)
 	for l := range strings.Lines(string(data)) {
 		if k, v, ok := strings.Cut(strings.TrimSuffix(l, "\n"), " "); ok {
-			r[k] = v
+			rec[k] = v
 		}
 	}
-	return r
+	return rec
 }
 
 // knows tells whether a document was read.
@@ -119,15 +111,14 @@ func (r record) forgetValidators(name string) {
 }
 
 // writeRecord writes a record, with the names in order.
-func (h *share) writeRecord(name string, r record) error {
+func (r *run) writeRecord(name string, rec record) error {
 	var b strings.Builder
-	for _, k := range slices.Sorted(maps.Keys(r)) {
-		if r[k] != "" {
-			b.WriteString(k + " " + strings.ReplaceAll(r[k], "\n", " ") + "\n")
+	for _, k := range slices.Sorted(maps.Keys(rec)) {
+		if rec[k] != "" {
+			b.WriteString(k + " " + strings.ReplaceAll(rec[k], "\n", " ") + "\n")
 		}
 	}
-	_, err := h.private(h.path(readDir, name), []byte(b.String()))
-	return err
+	return r.private(r.path(readDir, name), []byte(b.String()))
 }
 
 // errMissing tells that a peer has no such document, and errNothing that it has none.
@@ -135,90 +126,6 @@ var (
 	errMissing = errors.New("there is no such document")
 	errNothing = errors.New("it has published nothing yet")
 )
-
-// get reads a document of a peer; nil when it is what was read before.
-func (h *share) get(ctx context.Context, p peer, name string, r record) ([]byte, error) {
-	if !isURL(p.place) {
-		path := filepath.Join(p.place, name)
-		if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
-			return nil, errMissing
-		} else if err != nil {
-			return nil, err
-		}
-		is := identity(path)
-		if r[name] == is {
-			return nil, nil
-		}
-		data, err := atomicfile.Read(path, maxDocument)
-		r[name] = is
-		return data, err
-	}
-	req := &fetch.Request{URL: strings.TrimSuffix(p.place, "/") + "/" + name, ETag: r[name+".etag"], LastModified: r[name+".modified"]}
-	if h.isTarget(p.place) {
-		header, err := h.headers()
-		if err != nil {
-			return nil, err
-		}
-		req.Header = header
-	}
-	resp, err := h.client().Get(ctx, req)
-	var status *fetch.StatusError
-	switch {
-	case errors.As(err, &status) && (status.Status == http.StatusNotFound || status.Status == http.StatusGone):
-		return nil, errMissing
-	case status != nil:
-		return nil, h.askedInVain(p, status)
-	case err != nil:
-		return nil, err
-	case resp.NotModified:
-		return nil, nil
-	case resp.Truncated:
-		return nil, errors.New("it was cut off on the way")
-	}
-	r[name+".etag"], r[name+".modified"] = resp.ETag, resp.LastModified
-	return resp.Body, nil
-}
-
-// askedInVain says of an answer without a document what is to be done.
-func (h *share) askedInVain(p peer, e *fetch.StatusError) error {
-	if e.Status != http.StatusUnauthorized && e.Status != http.StatusForbidden {
-		return e
-	}
-	err := &fetch.StatusError{URL: e.URL, Status: e.Status, Detail: "this machine may not read there"}
-	if !h.isTarget(p.place) {
-		return command.Hint(err, "the headers of %s are for the server of the target alone; this one has to let everybody read, by an address that nobody guesses", h.path(headersFile))
-	}
-	return command.Hint(err, "%s", h.password())
-}
-
-// password says where that for the target's server goes.
-func (h *share) password() string {
-	return fmt.Sprintf("put the header that the server wants, as Authorization, into %s; or say user and password in the URL of lektor-share init", h.path(headersFile))
-}
-
-// isTarget tells whether the headers for the target are for a URL, too.
-func (h *share) isTarget(place string) bool {
-	return isURL(h.target) && fetch.SameOrigin(h.target, place)
-}
-
-// headers are those of requests to the target.
-func (h *share) headers() (http.Header, error) {
-	text, err := atomicfile.Read(h.path(headersFile), atomicfile.MaxLine)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	if fi, err := os.Stat(h.path(headersFile)); err == nil && fi.Mode().Perm()&0o077 != 0 {
-		return nil, command.Hint(fmt.Errorf("%s can be read by others", h.path(headersFile)), "chmod 600 %s", h.path(headersFile))
-	}
-	header, err := fetch.ParseHeaders(string(text))
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", h.path(headersFile), err)
-	}
-	return header, nil
-}
 
 // CopiedError is the error for an update by our own endpoint that it never made.
 type CopiedError struct {
@@ -246,6 +153,24 @@ type news struct {
 	broken bool // a document of it is
 }
 
+// exchange reads the documents of peers, and publishes those of this endpoint.
+type exchange struct {
+	*run
+	rep     *replica
+	all     []peer
+	readNow map[string]bool      // of these, by this run
+	origins map[string]string    // of feeds that a document on a server told of
+	later   map[string]time.Time // of peers whose servers asked for a pause: its end
+}
+
+// exchange begins the exchange of a run.
+func (r *run) exchange(p *replica) (*exchange, error) {
+	x := &exchange{run: r, rep: p, readNow: map[string]bool{}, origins: map[string]string{}, later: map[string]time.Time{}}
+	var err error
+	x.all, err = r.peers()
+	return x, err
+}
+
 // brokenError tells that a document of a peer could not be read to its end.
 type brokenError struct {
 	name  string
@@ -270,19 +195,19 @@ func (e *brokenError) Unwrap() error { return e.err }
 // not deleted. But it was not read, and is the next time: of what stands at its
 // beginning, until when it reaches, nothing is kept. The error tells of those that are
 // broken; any other one tells that nothing was read.
-func (h *share) fetchPeer(ctx context.Context, p peer) (*news, error) {
-	n := &news{peer: p, record: h.record(p.name)}
-	if h.lost || n.record["place"] != digest([]byte(p.place)) {
-		n.record = record{"place": digest([]byte(p.place)), "success": n.record["success"]}
+func (x *exchange) fetchPeer(ctx context.Context, p peer) (*news, error) {
+	n := &news{peer: p, record: x.record(p.name)}
+	if x.rep.lost || n.record["place"] != digest([]byte(p.place)) {
+		n.record = record{"place": digest([]byte(p.place)), "success": n.record["success"], "wrote": n.record["wrote"]}
 	}
-	if err := h.tooSoon(p.place, n.record); err != nil {
+	if err := tooSoon(p.place, n.record, x.now); err != nil {
 		return nil, err
 	}
 	delete(n.record, "after")
 	found := false
 	var broken []error
 	read := func(name string, kind feedsync.Kind) (*feedsync.Document, error) {
-		doc, err := h.fetchDocument(ctx, n, name, kind)
+		doc, err := x.fetchDocument(ctx, n, name, kind)
 		if err == errMissing {
 			return nil, nil
 		}
@@ -302,7 +227,7 @@ func (h *share) fetchPeer(ctx context.Context, p peer) (*news, error) {
 	if err != nil {
 		return nil, err
 	}
-	if partial != nil && h.needsComplete(partial, n.record) {
+	if partial != nil && x.needsComplete(partial, n.record) {
 		// Whatever was read of it before is too old.
 		n.record.forget(completeFile)
 		before := len(broken)
@@ -326,6 +251,7 @@ func (h *share) fetchPeer(ctx context.Context, p peer) (*news, error) {
 			n.record["until"] = feedsync.FormatDate(partial.Sharing.Until)
 		}
 	}
+	n.note(x.now)
 	if !found {
 		return nil, errNothing
 	}
@@ -334,12 +260,12 @@ func (h *share) fetchPeer(ctx context.Context, p peer) (*news, error) {
 }
 
 // fetchDocument reads a document of a peer; nil if it is what was read before.
-func (h *share) fetchDocument(ctx context.Context, n *news, name string, kind feedsync.Kind) (*feedsync.Document, error) {
-	data, err := h.get(ctx, n.peer, name, n.record)
+func (x *exchange) fetchDocument(ctx context.Context, n *news, name string, kind feedsync.Kind) (*feedsync.Document, error) {
+	data, err := x.placeAt(n.peer.place).read(ctx, name, n.record)
 	if err != nil || data == nil {
 		return nil, err
 	}
-	h.needs(int(parsedWeight * float64(len(data))))
+	needs(int(parsedWeight * float64(len(data))))
 	doc, bad := parse(data, kind)
 	if bad != nil && isURL(n.peer.place) && isPage(http.StatusOK, data) {
 		doc, bad = nil, errors.New(aPage)
@@ -347,12 +273,14 @@ func (h *share) fetchDocument(ctx context.Context, n *news, name string, kind fe
 	if doc == nil {
 		return nil, &brokenError{name, bad, 0}
 	}
-	warnings := command.Warnings{Report: h.s.Report}
+	warnings := command.Warnings{Report: x.s.Report}
 	for _, problem := range doc.Problems {
 		warnings.Warn("%s: %s: %s", n.peer.name, name, termsafe.Brief(problem.String()))
 	}
-	if err := h.own(n.peer, doc); err != nil {
-		return nil, err
+	if n.peer.name != x.me { // else the set is lost, and this is all that there is
+		if err := x.notOurs(n.peer, doc); err != nil {
+			return nil, err
+		}
 	}
 	n.docs, n.read = append(n.docs, doc), true
 	if bad != nil {
@@ -363,7 +291,7 @@ func (h *share) fetchDocument(ctx context.Context, n *news, name string, kind fe
 
 // needsComplete tells whether a partial document does not reach back to what was read
 // last.
-func (h *share) needsComplete(partial *feedsync.Document, r record) bool {
+func (x *exchange) needsComplete(partial *feedsync.Document, r record) bool {
 	s := partial.Sharing
 	if s == nil || s.Since.IsZero() && !slices.ContainsFunc(s.Related, func(r feedsync.Related) bool { return r.Type == "complete" }) {
 		return false // it is complete itself
@@ -372,19 +300,15 @@ func (h *share) needsComplete(partial *feedsync.Document, r record) bool {
 	return !ok || s.Until.IsZero() || s.Until.Before(before) || s.Since.After(before)
 }
 
-// own looks for updates by our own endpoint that we never made: later than all that it
+// notOurs looks for updates by our own endpoint that we never made: later than all that it
 // had made before this run, and not of this run.
-func (h *share) own(p peer, doc *feedsync.Document) error {
-	var ours set = h.states
-	if doc.Kind == feedsync.OPML {
-		ours = h.subs
-	}
+func (x *exchange) notOurs(p peer, doc *feedsync.Document) error {
 	for _, it := range doc.Items() {
 		for _, u := range it.History {
-			if u.By != h.me || !u.When.After(h.madeBefore) {
+			if u.By != x.me || !u.When.After(x.rep.made) {
 				continue
 			}
-			if local := ours.Item(it.ID); local == nil || !slices.Contains(local.History, u) {
+			if local := x.rep.set.find(doc.Kind, it.ID); local == nil || !slices.Contains(local.History, u) {
 				return command.Hint(&CopiedError{p.name, it.ID}, renew)
 			}
 		}
@@ -392,14 +316,14 @@ func (h *share) own(p peer, doc *feedsync.Document) error {
 	return nil
 }
 
-// published looks whether a document that stands where this endpoint publishes is from
+// publishedElsewhere looks whether a document that stands where this endpoint publishes is from
 // elsewhere: it has edits that were not made here, or is newer than what was.
-func (h *share) published(place, name string, doc *feedsync.Document) error {
-	if err := h.own(peer{name: place}, doc); err != nil {
+func (x *exchange) publishedElsewhere(place, name string, doc *feedsync.Document) error {
+	if err := x.notOurs(peer{name: place}, doc); err != nil {
 		return err
 	}
 	// When a document of the set is lost, what is published is all that there is.
-	if !h.lost && doc.Sharing != nil && doc.Sharing.Until.After(h.untils[name]) {
+	if !x.rep.lost && doc.Sharing != nil && doc.Sharing.Until.After(x.rep.untils[name]) {
 		return command.Hint(&CopiedError{place, ""}, renew)
 	}
 	return nil
@@ -416,11 +340,11 @@ func leftAlone(err error) time.Duration {
 	return 0
 }
 
-// tooSoon is the error for a request to a server that wanted to be left alone for longer
-// when it was asked last.
-func (h *share) tooSoon(place string, r record) error {
-	after, _ := feedsync.ParseDate(r["after"])
-	left := after.Sub(h.now)
+// tooSoon is the error for a request to a server that asked for a longer pause when it was
+// asked last.
+func tooSoon(place string, rec record, now time.Time) error {
+	after, _ := feedsync.ParseDate(rec["after"])
+	left := after.Sub(now)
 	if !isURL(place) || left <= 0 || left > fetch.MaxRetryAfter { // by another clock
 		return nil
 	}
@@ -439,17 +363,38 @@ func (e *laterError) Error() string {
 
 func digest(data []byte) string { return fmt.Sprintf("%x", sha256.Sum256(data)) }
 
-// readPeers reads all peers, and merges what they have into the set; changed are the
-// ids of what is new of states. One that cannot be read does not keep the others; failed
-// is how many.
-func (h *share) readPeers(ctx context.Context, quiet bool) (all []*news, changed map[string]bool, failed int, err error) {
-	peers, err := h.peers()
-	if err != nil || len(peers) == 0 {
-		return nil, nil, 0, err
+// note notes when a peer wrote last, and which feeds it publishes.
+func (n *news) note(now time.Time) {
+	wrote, _ := feedsync.ParseDate(n.record["wrote"])
+	for _, doc := range n.docs {
+		if doc.Sharing != nil && doc.Sharing.Until.After(wrote) {
+			wrote = doc.Sharing.Until
+		}
+		if doc.Kind != feedsync.OPML {
+			continue
+		}
+		var feeds []string
+		for _, it := range doc.Items() {
+			if !it.Deleted && !isFolder(it) && lektordir.IsFeedHash(it.ID) {
+				feeds = append(feeds, it.ID)
+			}
+		}
+		n.record["feeds"] = strings.Join(feeds, " ")
 	}
-	changed, h.leaveAlone = map[string]bool{}, map[string]time.Time{}
-	for _, p := range peers {
-		n, err := h.fetchPeer(ctx, p)
+	if !wrote.IsZero() {
+		n.record["wrote"] = feedsync.FormatDate(wrote)
+	}
+	// A date that stays the same as long as the peer publishes nothing new.
+	if !n.broken && (n.read || n.record["success"] == "") {
+		n.record["success"] = feedsync.FormatDate(now)
+	}
+}
+
+// read reads all peers, and merges into the set what they have: changed are the marks that
+// changed. One that cannot be read does not keep the others; failed is how many.
+func (x *exchange) read(ctx context.Context, quiet bool) (all []*news, changed []string, failed int, err error) {
+	for _, p := range x.all {
+		n, err := x.fetchPeer(ctx, p)
 		var copied *CopiedError
 		switch {
 		case ctx.Err() != nil:
@@ -459,42 +404,107 @@ func (h *share) readPeers(ctx context.Context, quiet bool) (all []*news, changed
 		case err == errNothing && !p.named:
 			// A machine that has just begun, or no machine's directory.
 			if !quiet {
-				h.s.Report.Info("%s: %v", p.name, err)
+				x.s.Report.Info("%s: %v", p.name, err)
 			}
 		case err != nil:
 			failed++
 			if wait := leftAlone(err); wait > 0 {
-				h.leaveAlone[p.name] = h.now.Add(wait)
+				x.later[p.name] = x.now.Add(wait)
 			}
 			for _, e := range joined.Errors(err) {
-				h.s.Report.Print(fmt.Errorf("%s: %w", p.name, e))
+				x.s.Report.Print(fmt.Errorf("%s: %w", p.name, e))
 			}
 		}
 		if n != nil {
-			h.readNow[p.name] = true
-			h.merge(n, changed)
+			x.readNow[p.name] = true
+			changed = append(changed, x.merge(n)...)
 			all = append(all, n)
 		}
 	}
 	return all, changed, failed, nil
 }
 
-// merge merges what a peer has into the set.
-func (h *share) merge(n *news, changed map[string]bool) {
-	for _, doc := range n.docs {
-		if doc.Kind == feedsync.OPML {
-			for _, c := range h.subs.Merge(doc, feedsync.Rules{Equal: sameOutline}) {
-				h.touch(h.subs)
-				if c.Incoming && isURL(n.peer.place) {
-					h.origins[c.Item.ID] = n.peer.place
-				}
-			}
-			continue
-		}
-		for _, id := range h.states.merge(doc, feedsync.Rules{Equal: sameState}) {
-			h.touch(h.states)
-			changed[id] = true
+// merge merges into the set what a peer has, and returns the ids of the marks that changed.
+func (x *exchange) merge(n *news) (changed []string) {
+	subs, marks := x.rep.set.merge(n.docs)
+	for _, id := range subs {
+		if isURL(n.peer.place) {
+			x.origins[id] = n.peer.place
 		}
 	}
 	n.docs = nil // there may be many peers, each with all that there is
+	return marks
+}
+
+// remember writes down what was read, and who is not to be asked for a while. The set has
+// been saved.
+func (x *exchange) remember(all []*news) error {
+	for _, n := range all {
+		if err := x.writeRecord(n.peer.name, n.record); err != nil {
+			return err
+		}
+	}
+	for name, when := range x.later {
+		rec := x.record(name)
+		rec["after"] = feedsync.FormatDate(when)
+		if err := x.writeRecord(name, rec); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// recover reads what this endpoint has published, when the set is lost, and forgets what
+// was read of others: all of that is to be read, too. What is deleted, here or there,
+// would come back otherwise.
+func (x *exchange) recover(ctx context.Context, dryRun bool) error {
+	place := x.place()
+	n, err := x.fetchPeer(ctx, peer{name: x.me, place: place})
+	if n == nil {
+		return command.Hint(fmt.Errorf("the set is gone from %s, and what was published of it cannot be read: %w", x.path(), err),
+			"mount %s; or, to do without: rm %s", place, x.path(publishedFile))
+	}
+	for _, e := range joined.Errors(err) {
+		x.s.Report.Print(fmt.Errorf("%s: %w", x.me, e))
+	}
+	for _, doc := range n.docs {
+		if u := &x.rep.set.until; doc.Sharing != nil && doc.Kind == feedsync.OPML {
+			u.subs = later(u.subs, doc.Sharing.Until)
+		} else if doc.Sharing != nil {
+			u.marks = later(u.marks, doc.Sharing.Until)
+		}
+	}
+	x.merge(n)
+	x.rep.set.made = x.rep.set.lastEdit(x.me)
+	x.rep.made = x.rep.set.made
+	if dryRun {
+		return nil
+	}
+	x.c.step()
+	return os.RemoveAll(x.path(readDir))
+}
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}
+
+// related names the peers that are read. Of paths on this machine nothing is told.
+func (x *exchange) related(document string) []feedsync.Related {
+	var out []feedsync.Related
+	for _, p := range x.all {
+		link := "../" + p.name + "/" + document
+		switch {
+		case isURL(p.place):
+			link = fetch.Public(strings.TrimSuffix(p.place, "/")) + "/" + document
+		case p.named:
+			continue
+		}
+		if x.readNow[p.name] || atomicfile.Exists(x.path(readDir, p.name)) {
+			out = append(out, feedsync.Related{Link: link, Type: "aggregated", Title: p.name})
+		}
+	}
+	return out
 }

@@ -1,189 +1,222 @@
 package sharer
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
-	"syscall"
 
-	"github.com/lektordir/lektor/internal/atomicfile"
 	"github.com/lektordir/lektor/internal/command"
 	"github.com/lektordir/lektor/internal/feedsync"
+	"github.com/lektordir/lektor/internal/fetch"
 )
 
-// publish brings the documents to the target, as far as they differ from what is there.
-func (h *share) publish(ctx context.Context) error {
-	switch {
-	case h.target == "":
-		return nil
-	case isURL(h.target):
-		return h.upload(ctx)
+// place is where this endpoint publishes: a directory or a URL.
+func (r *run) place() string {
+	if isURL(r.target) {
+		return strings.TrimSuffix(r.target, "/") + "/" + r.me
 	}
-	if fi, err := os.Stat(h.target); err != nil || !fi.IsDir() {
-		return command.Hint(fmt.Errorf("%s is not there; nothing is published", h.target), anotherTarget)
-	}
-	return h.copyTo(h.place())
+	return filepath.Join(r.target, r.me)
 }
 
-// place is where this endpoint publishes: a directory or a URL.
-func (h *share) place() string {
-	if isURL(h.target) {
-		return strings.TrimSuffix(h.target, "/") + "/" + h.me
+// published is what is known of the documents in the target. What is known of another
+// place is of no use.
+func (r *run) published() record {
+	rec := r.record("../" + publishedFile)
+	if place := digest([]byte(r.place())); rec["place"] != place {
+		rec = record{"place": place}
 	}
-	return filepath.Join(h.target, h.me)
+	return rec
 }
 
 // overwritten looks at what this endpoint published last, if that has been written by
 // somebody else since: when that is a copy of this lektor-dir, the two would overwrite
 // each other's edits for ever, and neither would know. It comes before the set is saved:
 // an edit that bears this endpoint's name can be found out, and none that both have made.
-func (h *share) overwritten(ctx context.Context) error {
-	switch {
-	case h.target == "":
+// A server is asked only when something is going to be put there, and by the validators
+// that are known: nearly always nothing comes back.
+func (x *exchange) overwritten(ctx context.Context) error {
+	if x.target == "" {
 		return nil
-	case isURL(h.target):
-		return h.overwrittenThere(ctx)
 	}
-	put := h.record("../" + publishedFile)
+	rec, s := x.published(), x.rep.set
+	if isURL(x.target) && tooSoon(x.target, rec, x.now) != nil {
+		return nil
+	}
 	for _, name := range documents {
-		path := filepath.Join(h.place(), name)
-		if _, is := cutIdentity(put[name]); is == identity(path) {
-			continue
+		if isURL(x.target) {
+			// All who change marks write the document with the newer ones.
+			if name == completeFile || name == subsFile && !x.rep.store.subsDiffer(s) || name == partialFile && len(s.touched) == 0 {
+				continue
+			}
+		} else {
+			_, is, _ := strings.Cut(rec[name], ", ")
+			if is == identity(filepath.Join(x.place(), name)) {
+				continue
+			}
 		}
-		data, err := atomicfile.Read(path, maxDocument)
-		if err != nil {
-			continue // gone, or not to be read: it is written anew
+		// What cannot be read is written anew, and if that fails, it is told.
+		data, err := x.placeAt(x.place()).read(ctx, name, rec)
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
 		}
-		h.needs(int(parsedWeight * float64(len(data))))
-		doc, _ := feedsync.Parse(data)
-		if doc == nil {
-			continue
-		}
-		if err := h.published(path, name, doc); err != nil {
-			return err
+		if err == nil && data != nil {
+			if err := x.another(name, data); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
 }
 
-// copyTo writes the documents into a directory, as far as they are not those that it
-// was given last. The complete one comes before the partial one that names it.
-func (h *share) copyTo(dir string) error {
-	put := h.record("../" + publishedFile)
-	for _, name := range documents {
-		from, to := h.path(name), filepath.Join(dir, name)
-		if was, is := cutIdentity(put[name]); !atomicfile.Exists(from) || was == identity(from) && is == identity(to) && atomicfile.Exists(to) {
-			continue
-		}
-		h.change()
-		// Before there is a document there is no directory, and nobody looks into it.
-		if err := makeDir(dir); err != nil {
-			return err
-		}
-		if err := copyFile(from, to); err != nil {
-			return err
-		}
-		put[name] = identity(from) + ", " + identity(to)
+// another is the error for a document in our place that another machine put there, which
+// takes itself for this endpoint.
+func (x *exchange) another(name string, data []byte) error {
+	needs(int(parsedWeight * float64(len(data))))
+	doc, _ := feedsync.Parse(data)
+	if doc == nil {
+		return nil
 	}
-	return h.writeRecord("../"+publishedFile, put)
+	return x.publishedElsewhere(fetch.Public(x.place())+"/"+name, name, doc)
 }
 
-// makeDir makes a directory that is to be written to.
-func makeDir(dir string) error {
-	err := os.MkdirAll(dir, 0o777)
-	if errors.Is(err, syscall.ENOTDIR) {
-		return command.Hint(err, "it has to be a directory: move what is in its place, or choose another")
+// versions are those of the documents, "" for one that there is not.
+func (x *exchange) versions() map[string]string {
+	u := &x.rep.set.until
+	out := map[string]string{}
+	if !u.subs.IsZero() {
+		out[subsFile] = feedsync.FormatDate(u.subs)
 	}
-	return err
+	if !u.complete.IsZero() {
+		out[completeFile], out[partialFile] = feedsync.FormatDate(u.complete), feedsync.FormatDate(u.marks)
+	}
+	for name, date := range out {
+		// A date has a comma, which has a meaning in the record.
+		out[name] = strings.ReplaceAll(date, ",", "")
+	}
+	return out
 }
 
-// cutIdentity gives the identities of a document of the set and of its copy in the
-// target.
-func cutIdentity(put string) (was, is string) {
-	was, is, _ = strings.Cut(put, ", ")
-	return was, is
-}
-
-// identity is what changes when a file does.
-func identity(path string) string {
-	fi, err := os.Stat(path)
-	if err != nil {
-		return "none"
-	}
-	// Whoever replaces a file by another makes an inode.
-	is := fmt.Sprintf("%d %d", fi.Size(), fi.ModTime().UnixNano())
-	if st, ok := fi.Sys().(*syscall.Stat_t); ok {
-		is += fmt.Sprintf(" %d", st.Ino)
-	}
-	return is
-}
-
-// copyFile copies a file, unless the copy is there.
-func copyFile(from, to string) error {
-	source := func(w io.Writer) error {
-		f, err := os.Open(from)
-		if err != nil {
-			return err
-		}
-		defer f.Close()
-		_, err = io.Copy(w, f)
+// document writes a document.
+func (x *exchange) document(name string, w io.Writer) error {
+	v := view{set: x.rep.set, hide: x.rep.set.withheld(), related: x.related}
+	if name == subsFile {
+		_, err := v.subscriptions().WriteTo(w)
 		return err
 	}
-	if same := (&comparer{}); same.open(to) {
-		err := source(same)
-		if same.end() && err == nil {
-			return nil
-		}
-	}
-	err := atomicfile.WritePrivateFrom(to, source)
-	if errors.Is(err, fs.ErrPermission) || errors.Is(err, errors.ErrUnsupported) {
-		// A stick, or a server that is mounted, may know no permissions.
-		var data []byte
-		if data, err = atomicfile.Read(from, maxDocument); err == nil {
-			err = atomicfile.Write(to, data)
-		}
-	}
-	return err
+	return v.writeMarks(w, name == partialFile)
 }
 
-// comparer compares what is written to it with a file.
-type comparer struct {
-	f    *os.File
-	buf  []byte
-	diff bool
+// publish brings the documents to the target, as far as they differ from what is there.
+// One that a server does not take keeps the other set from nothing; but the partial
+// document of a set names the complete one, and does not come without it.
+func (x *exchange) publish(ctx context.Context) error {
+	if x.target == "" {
+		return nil
+	}
+	if fi, err := os.Stat(x.target); !isURL(x.target) && (err != nil || !fi.IsDir()) {
+		return command.Hint(fmt.Errorf("%s is not there; nothing is published", x.target), anotherTarget)
+	}
+	rec, to := x.published(), x.placeAt(x.place())
+	versions := x.versions()
+	var bad error
+	for _, name := range documents {
+		version := versions[name]
+		if version == "" || to.has(name, version, rec) {
+			continue
+		}
+		if err := tooSoon(x.target, rec, x.now); err != nil {
+			return errors.Join(bad, err)
+		}
+		err := to.write(ctx, name, version, func(w io.Writer) error { return x.document(name, w) }, rec, func(data []byte) error { return x.another(name, data) })
+		if err == nil {
+			delete(rec, "after")
+		} else if wait := leftAlone(err); wait > 0 {
+			rec["after"] = feedsync.FormatDate(x.now.Add(wait))
+		}
+		if err = errors.Join(err, x.writeRecord("../"+publishedFile, rec)); err == nil {
+			continue
+		}
+		bad = errors.Join(bad, err)
+		if name != subsFile || !ofOne(err) {
+			return bad
+		}
+	}
+	return bad
 }
 
-var errDiffers = errors.New("it differs")
+// ofOne tells whether an error is of one document, and may be none of the next.
+func ofOne(err error) bool {
+	e, ok := errors.AsType[*fetch.StatusError](err)
+	switch {
+	case !ok:
+		return false
+	case e.Status == http.StatusRequestEntityTooLarge, e.Status == http.StatusLocked, e.Status == http.StatusInsufficientStorage:
+		return true
+	}
+	return false
+}
 
-func (c *comparer) open(path string) bool {
-	if fi, err := os.Lstat(path); err != nil || !fi.Mode().IsRegular() {
+// lasting tells whether an error of publishing stays one until somebody does something
+// about it here.
+func lasting(err error) bool {
+	if errors.As(err, new(*CopiedError)) || !fetch.Remote(err) && !errors.As(err, new(*laterError)) {
+		return true
+	}
+	e, ok := errors.AsType[*fetch.StatusError](err)
+	switch {
+	case !ok:
+		return false
+	case e.Status == http.StatusRequestTimeout, e.Status == http.StatusLocked, e.Status == http.StatusTooEarly, e.Status == http.StatusTooManyRequests:
 		return false
 	}
-	var err error
-	c.f, err = os.Open(path)
-	return err == nil
+	return e.Status/100 == 4
 }
 
-func (c *comparer) Write(b []byte) (int, error) {
-	if len(c.buf) < len(b) {
-		c.buf = make([]byte, len(b))
-	}
-	if n, err := io.ReadFull(c.f, c.buf[:len(b)]); err != nil || !bytes.Equal(c.buf[:n], b) {
-		c.diff = true
-		return 0, errDiffers
-	}
-	return len(b), nil
+// PublishOptions are those of [Publish].
+type PublishOptions struct {
+	Common
+	To  string // a directory, or "-" for standard output
+	Set string // with "-": subscriptions or state
 }
 
-// end tells whether the file was all of it.
-func (c *comparer) end() bool {
-	n, err := c.f.Read(make([]byte, 1))
-	c.f.Close()
-	return !c.diff && n == 0 && err == io.EOF
+// Publish writes the documents to another place than the target, complete.
+func Publish(ctx context.Context, o PublishOptions, s *command.Streams) error {
+	name, ok := map[string]string{"": subsFile, "subscriptions": subsFile, "state": completeFile}[o.Set]
+	if !ok {
+		return command.Usagef("--set %s: it is subscriptions or state", o.Set)
+	}
+	r, rep, l, err := o.noted(ctx, s)
+	if err != nil {
+		return err
+	}
+	defer r.end()
+	if err := errors.Join(rep.commit(l.own), r.trouble); err != nil {
+		return err
+	}
+	x, err := r.exchange(rep)
+	if err != nil {
+		return err
+	}
+	if o.To == "-" {
+		return x.document(name, s.Out)
+	}
+	dir := filepath.Join(o.To, r.me)
+	if err := makeDir(dir); err != nil {
+		return err
+	}
+	versions := x.versions()
+	for _, name := range documents {
+		if versions[name] == "" {
+			continue
+		}
+		if err := writeFile(filepath.Join(dir, name), func(w io.Writer) error { return x.document(name, w) }); err != nil {
+			return err
+		}
+	}
+	return nil
 }

@@ -1,6 +1,7 @@
 package sharer
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"net/http"
@@ -48,13 +49,14 @@ type kindOfServer struct {
 	conditions       int    // 0: knows If-Match and If-None-Match of a PUT; 200: does not; else what it says to them
 	collections      bool   // it is WebDAV: documents are in directories, and MKCOL makes one
 	slash            bool   // which it knows by the slash at the end
+	orphaned         int    // what it says to a PUT without a directory; 0 for 409
 }
 
 var servers = []kindOfServer{
 	// Apache's mod_dav has a page for what it made, and no ETag.
 	{name: "Apache", created: 201, renewed: 204, body: "<!DOCTYPE HTML PUBLIC \"-//IETF//DTD HTML 2.0//EN\">\n<html><head>\n<title>201 Created</title>\n</head><body>\n", etag: `"%d-5f"`, collections: true},
 	// That of nginx heeds no condition of a PUT.
-	{name: "nginx", created: 201, renewed: 204, etag: `"%d"`, conditions: 200, collections: true, slash: true},
+	{name: "nginx", created: 201, renewed: 204, etag: `"%d"`, conditions: 200, collections: true, slash: true, orphaned: 500},
 	// Nextcloud and all others that are made of sabre/dav.
 	{name: "Nextcloud", created: 201, renewed: 204, tagged: true, etag: `"%d"`, collections: true},
 	// A store of objects knows no directories, and refuses conditions that it does not know.
@@ -157,7 +159,7 @@ func (d *dav) put(w http.ResponseWriter, r *http.Request, orphan bool) int {
 	case conditional && d.as.conditions > 299:
 		status = d.as.conditions
 	case orphan:
-		status = http.StatusConflict
+		status = cmp.Or(d.as.orphaned, http.StatusConflict)
 	case !there:
 		status = d.as.created
 	}
@@ -257,7 +259,7 @@ func TestServer(t *testing.T) {
 		}
 	}
 	// The first finds nothing of the other.
-	if err := Sync(t.Context(), SyncOptions{Common: a.common()}, a.streams()); err != remote || !strings.Contains(a.err.String(), "published nothing yet") {
+	if err := Sync(t.Context(), SyncOptions{Common: a.common()}, a.streams()); err != errRemote || !strings.Contains(a.err.String(), "published nothing yet") {
 		t.Fatalf("%v, %s", err, &a.err)
 	}
 	a.mark(1, 0, "S", "")
@@ -293,7 +295,7 @@ func TestServer(t *testing.T) {
 	// A server that is down fails what is remote alone, and is tried again.
 	a.mark(1, 20, "F", "")
 	srv.answer = says(http.StatusServiceUnavailable, "", "")
-	if err := Sync(t.Context(), SyncOptions{Common: a.common()}, a.streams()); err != remote {
+	if err := Sync(t.Context(), SyncOptions{Common: a.common()}, a.streams()); err != errRemote {
 		t.Errorf("%v: %s", err, &a.err)
 	}
 	srv.answer = nil

@@ -5,128 +5,148 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"io"
-	"io/fs"
-	"iter"
 	"maps"
 	"slices"
 	"strings"
 	"time"
 
-	"github.com/lektordir/lektor/internal/atomicfile"
 	"github.com/lektordir/lektor/internal/feedsync"
+	"github.com/lektordir/lektor/lektordir"
 )
 
-// set is a set of items: the subscriptions, which are a document, or the states.
-type set interface {
-	Item(id string) *feedsync.Item
-	Append(items ...*feedsync.Item)
+// set is what all machines are to agree on: the subscriptions and folders, and the marks of
+// entries. It is a value: it knows neither disk nor network.
+type set struct {
+	subs  *feedsync.Document
+	marks map[string]map[string]*mark // feed, identity and flag as in an id
+	frame *feedsync.Document          // of a document with marks: what prefixes mean
+	me    string                      // the endpoint that edits
+	now   time.Time
+	made  time.Time // of the last edit of this endpoint
+
+	// until are those of the published documents: subscriptions, marks, and all marks when
+	// they were last written as one document.
+	until struct{ subs, marks, complete time.Time }
+	// withdrawn are the feeds that the documents do not show, or show without title and link.
+	withdrawn string
+
+	touched map[string]bool // marks that differ from what is stored, by id
+	chunk   []byte          // room for texts
+	err     error           // a mark could not be read
 }
 
-// states is the set of marks of entries. There may be a million, and a run looks into
-// few of them: so items are kept as their texts, and read when they are asked for. The
-// complete document is not even parsed, as an index tells what stands where.
-type states struct {
-	frame *feedsync.Document // what stands around the items of the complete document
-	size  int                // of that document; 0 when there is none
-	feeds map[string][]mark  // what it says, by feed and in order
-	news  map[string]mark    // what is newer than it, by id
-
-	since, until time.Time // of the complete document, and of the newest
-
-	chunk []byte // room for texts
-	index []byte // of the complete document, when the one on the disk is not its
-	err   error  // an item could not be read
-}
-
-// mark is an item of the states. An item of another program has its id for a lineage,
-// no flag, and belongs to the feed "".
+// mark is the item of a flag of an entry. Its text is read when it is merged or edited,
+// which happens to few of them.
 type mark struct {
-	lineage           string
-	flag              byte
+	id                string
 	deleted, conflict bool
-	at                int // in the complete document
-	text              []byte
+	newer             bool   // than the document with all marks
+	text              []byte // the element, with what frame declares in scope
 }
 
-// markOf gives the mark of an id, and its feed.
-func markOf(id string) (feed string, m mark) {
-	feed, lineage, flag, ok := splitState(id)
-	if !ok {
-		return "", mark{lineage: id}
+func newSet(me string, now time.Time) *set {
+	s := &set{marks: map[string]map[string]*mark{}, me: me, now: now, touched: map[string]bool{}}
+	s.subs, s.frame = s.empty(feedsync.OPML), s.empty(feedsync.RSS)
+	return s
+}
+
+// empty returns a document without items.
+func (s *set) empty(kind feedsync.Kind) *feedsync.Document {
+	if kind == feedsync.OPML {
+		return feedsync.New(kind, "Subscriptions of "+s.me, "", "")
 	}
-	return feed, mark{lineage: lineage, flag: flag}
+	return feedsync.New(kind, "Entries read and marked on "+s.me, "https://github.com/lektordir/lektor", "What lektor-share keeps equal on several machines")
 }
 
-// id gives the id of a mark of a feed.
-func (m mark) id(feed string) string {
-	if feed == "" {
-		return m.lineage
+// flags are those that are shared: seen, flagged, trashed, and the user's own.
+const flags = "FSTabcdefghijklmnopqrstuvwxyz"
+
+// stateID is the id of the item for a flag of an entry.
+func stateID(feed, identity string, flag byte) string {
+	return feed + ":" + identity + ":" + string(flag)
+}
+
+// splitState undoes [stateID].
+func splitState(id string) (feed, identity string, flag byte, ok bool) {
+	const colon1, colon2 = 40, 40 + 1 + 16
+	if len(id) != colon2+2 || id[colon1] != ':' || id[colon2] != ':' || strings.IndexByte(flags, id[colon2+1]) < 0 ||
+		!lektordir.IsFeedHash(id[:colon1]) || !lektordir.IsIdentity(id[colon1+1:colon2]) {
+		return "", "", 0, false
 	}
-	return stateID(feed, m.lineage, m.flag)
+	return id[:colon1], id[colon1+1 : colon2], id[colon2+1], true
 }
 
-// compare orders the marks of a feed.
-func (m mark) compare(o mark) int {
-	return cmp.Or(strings.Compare(m.lineage, o.lineage), cmp.Compare(m.flag, o.flag))
-}
-
-// find gives what the set has of an item.
-func (s *states) find(id string) (mark, bool) {
-	if m, ok := s.news[id]; ok {
-		return m, true
+// place returns the two keys of a mark in the set. The items of other programs belong to
+// the feed "".
+func place(id string) (feed, rest string) {
+	if feed, _, _, ok := splitState(id); ok {
+		return feed, id[len(feed)+1:]
 	}
-	feed, want := markOf(id)
-	marks := s.feeds[feed]
-	i, ok := slices.BinarySearchFunc(marks, want, mark.compare)
-	if !ok {
-		return mark{}, false
-	}
-	return marks[i], true
+	return "", id
 }
 
-// Item gives an item, nil for one that there is not.
-func (s *states) Item(id string) *feedsync.Item {
-	m, ok := s.find(id)
-	if !ok {
+// flag is that of a mark of ours.
+func (m *mark) flag() byte { return m.id[len(m.id)-1] }
+
+// identity is that of the entry that a mark of ours is of.
+func (m *mark) identity() string { return m.id[41:57] }
+
+// mark returns the mark with an id, or nil.
+func (s *set) mark(id string) *mark {
+	feed, rest := place(id)
+	return s.marks[feed][rest]
+}
+
+// flagOf returns the mark of a flag of an entry, or nil.
+func (s *set) flagOf(feed, identity string, flag byte) *mark {
+	var key [18]byte
+	copy(key[:], identity)
+	if len(identity) != 16 {
 		return nil
 	}
-	return s.read(id, m)
+	key[16], key[17] = ':', flag
+	return s.marks[feed][string(key[:])]
 }
 
-// read reads an item. All that is in the set can be read; were it not so, nothing would
-// be written of it.
-func (s *states) read(id string, m mark) *feedsync.Item {
+// store puts a mark into the set as it was read from the store.
+func (s *set) store(m *mark) {
+	feed, rest := place(m.id)
+	of := s.marks[feed]
+	if of == nil {
+		of = map[string]*mark{}
+		s.marks[feed] = of
+	}
+	of[rest] = m
+}
+
+// item reads the item of a mark, nil if there is none.
+func (s *set) item(m *mark) *feedsync.Item {
+	if m == nil {
+		return nil
+	}
 	it, err := s.frame.Read(m.text)
-	if err == nil && it.ID != id {
+	if err == nil && it.ID != m.id {
 		err = errors.New("it is another item")
 	}
 	if err != nil {
 		if s.err == nil {
-			s.err = fmt.Errorf("item %s of the set: %w", id, err)
+			s.err = fmt.Errorf("item %s of the set: %w", m.id, err)
 		}
 		return nil
 	}
 	return it
 }
 
-// Append puts items into the set, in the place of those with their ids.
-func (s *states) Append(items ...*feedsync.Item) {
-	for _, it := range items {
-		s.put(it, nil)
-	}
+// put puts an item into the marks; from is the document that it stands in, or nil.
+func (s *set) put(it *feedsync.Item, from *feedsync.Document) {
+	m := &mark{id: it.ID, deleted: it.Deleted, conflict: it.Conflict, newer: true, text: s.text(it, from)}
+	s.store(m)
+	s.touched[m.id] = true
 }
 
-// put puts an item into the set that is from a document, or from none.
-func (s *states) put(it *feedsync.Item, from *feedsync.Document) {
-	_, m := markOf(it.ID)
-	m.deleted, m.conflict, m.text = it.Deleted, it.Conflict, s.text(it, from)
-	s.news[it.ID] = m
-}
-
-// text gives the text of an item: as it was read from a document that has the same
-// prefixes, or as it would stand in ours.
-func (s *states) text(it *feedsync.Item, from *feedsync.Document) []byte {
+// text returns an item as it stands in a document: as it was read, if prefixes mean the
+// same there, else written anew.
+func (s *set) text(it *feedsync.Item, from *feedsync.Document) []byte {
 	if source := it.Source(); source != nil && from != nil && s.frame.SameScope(from) {
 		return source
 	}
@@ -139,22 +159,98 @@ func (s *states) text(it *feedsync.Item, from *feedsync.Document) []byte {
 	return s.chunk[begin:len(s.chunk):len(s.chunk)]
 }
 
-// merge merges an incoming document into the set, and gives the ids of what changed.
-func (s *states) merge(in *feedsync.Document, r feedsync.Rules) (changed []string) {
+// sorted returns the marks that are wanted, in the order of their ids.
+func (s *set) sorted(want func(feed string, m *mark) bool) []*mark {
+	var out []*mark
+	for feed, marks := range s.marks {
+		for _, m := range marks {
+			if want(feed, m) {
+				out = append(out, m)
+			}
+		}
+	}
+	slices.SortFunc(out, func(a, b *mark) int { return strings.Compare(a.id, b.id) })
+	return out
+}
+
+// sortedOf returns the marks of a feed in the order of their ids.
+func (s *set) sortedOf(feed string) []*mark {
+	marks := s.marks[feed]
+	out := make([]*mark, 0, len(marks))
+	for _, m := range marks {
+		out = append(out, m)
+	}
+	slices.SortFunc(out, func(a, b *mark) int { return strings.Compare(a.id, b.id) })
+	return out
+}
+
+// inConflict returns all items in conflict.
+func (s *set) inConflict() []*feedsync.Item {
+	out := slices.DeleteFunc(s.subs.Items(), func(it *feedsync.Item) bool { return !it.Conflict })
+	for _, m := range s.sorted(func(_ string, m *mark) bool { return m.conflict }) {
+		if it := s.item(m); it != nil {
+			out = append(out, it)
+		}
+	}
+	return out
+}
+
+// isMark reports whether an item belongs to the marks.
+func (s *set) isMark(it *feedsync.Item) bool { return s.subs.Item(it.ID) == nil }
+
+// find returns the item with an id, nil if there is none.
+func (s *set) find(kind feedsync.Kind, id string) *feedsync.Item {
+	if kind == feedsync.OPML {
+		return s.subs.Item(id)
+	}
+	return s.item(s.mark(id))
+}
+
+// replace puts an item into the set, in the place of the one with its id.
+func (s *set) replace(kind feedsync.Kind, it *feedsync.Item) {
+	if kind == feedsync.OPML {
+		s.subs.Append(it)
+		return
+	}
+	s.put(it, nil)
+}
+
+// merge merges what a peer has, and returns the ids of the subscriptions and of the marks
+// that are new or changed.
+func (s *set) merge(docs []*feedsync.Document) (subs, marks []string) {
+	for _, doc := range docs {
+		if doc.Kind == feedsync.OPML {
+			for _, c := range s.subs.Merge(doc, feedsync.Rules{Equal: sameOutline}) {
+				if c.Incoming {
+					subs = append(subs, c.Item.ID)
+				}
+			}
+			continue
+		}
+		marks = append(marks, s.mergeMarks(doc)...)
+	}
+	s.subs.Arrange()
+	return subs, marks
+}
+
+// sameState reports whether two marks mean the same: a mark says that it is there.
+func sameState(_, _ *feedsync.Item) bool { return true }
+
+func (s *set) mergeMarks(in *feedsync.Document) (changed []string) {
 	same := s.frame.SameScope(in)
 	for _, it := range in.Items() {
-		m, ok := s.find(it.ID)
+		m := s.mark(it.ID)
 		switch {
-		case !ok:
+		case m == nil:
 			s.put(it, in)
 		case same && bytes.Equal(m.text, it.Source()):
 			continue // nearly all items of nearly all documents
 		default:
-			local := s.read(it.ID, m)
+			local := s.item(m)
 			if local == nil {
 				return changed
 			}
-			out := feedsync.Merge(local, it, r)
+			out := feedsync.Merge(local, it, feedsync.Rules{Equal: sameState})
 			if out.Item == local {
 				continue
 			}
@@ -165,219 +261,121 @@ func (s *states) merge(in *feedsync.Document, r feedsync.Rules) (changed []strin
 	return changed
 }
 
-// byFeed gives the marks of each feed, feeds and marks in order.
-func (s *states) byFeed() iter.Seq2[string, []mark] {
-	news := map[string][]mark{}
-	for id, m := range s.news {
-		feed, _ := markOf(id)
-		news[feed] = append(news[feed], m)
+// modify makes the next version of an item, or the first: its content, or with nil its
+// deletion. An edit of an item in conflict settles the conflict.
+func (s *set) modify(kind feedsync.Kind, id string, content []byte, parent string) error {
+	it := s.find(kind, id)
+	when := s.moment(it)
+	var next *feedsync.Item
+	var err error
+	switch {
+	case it == nil:
+		next, err = feedsync.Create(id, content, when, s.me)
+	case it.Conflict:
+		next, err = it.Resolve(content, content == nil, when, s.me)
+	default:
+		next, err = it.Update(content, content == nil, when, s.me)
 	}
-	feeds := slices.AppendSeq(slices.Collect(maps.Keys(s.feeds)), maps.Keys(news))
-	slices.Sort(feeds)
-	feeds = slices.Compact(feeds)
-	return func(yield func(string, []mark) bool) {
-		for _, feed := range feeds {
-			marks := s.feeds[feed]
-			if more := news[feed]; len(more) > 0 {
-				slices.SortFunc(more, mark.compare)
-				marks = united(marks, more)
-			}
-			if !yield(feed, marks) {
-				return
-			}
-		}
-	}
-}
-
-// united merges marks in order; of two of one item the newer one stays.
-func united(old, newer []mark) []mark {
-	out := make([]mark, 0, len(old)+len(newer))
-	for len(old) > 0 && len(newer) > 0 {
-		c := old[0].compare(newer[0])
-		if c < 0 {
-			out = append(out, old[0])
-		} else {
-			out = append(out, newer[0])
-			newer = newer[1:]
-		}
-		if c <= 0 {
-			old = old[1:]
-		}
-	}
-	return append(append(out, old...), newer...)
-}
-
-// items reads the items that are wanted.
-func (s *states) items(want func(mark) bool) iter.Seq[*feedsync.Item] {
-	return func(yield func(*feedsync.Item) bool) {
-		for feed, marks := range s.byFeed() {
-			for _, m := range marks {
-				if !want(m) {
-					continue
-				}
-				if it := s.read(m.id(feed), m); it != nil && !yield(it) {
-					return
-				}
-			}
-		}
-	}
-}
-
-func every(mark) bool        { return true }
-func inConflict(m mark) bool { return m.conflict }
-
-// loadStates reads the set of states.
-func (h *share) loadStates() error {
-	s := &states{frame: h.empty(feedsync.RSS), feeds: map[string][]mark{}, news: map[string]mark{}}
-	h.states = s
-	data, err := atomicfile.Read(h.path(completeFile), maxDocument)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	h.needs(int(ownWeight * float64(len(data))))
-	if s.size = len(data); err == nil {
-		index, _ := atomicfile.Read(h.path(indexFile), maxDocument)
-		if !s.readIndex(data, index) {
-			doc, err := h.parseOwn(completeFile, data, feedsync.RSS)
-			if err != nil {
-				return err
-			}
-			h.needs(int((parsedWeight - ownWeight) * float64(len(data))))
-			s.take(doc, data)
-		}
-	}
-	if s.frame.Sharing != nil {
-		s.since = s.frame.Sharing.Until
-		s.until = s.since
-	}
-	partial, err := h.read(partialFile, feedsync.RSS)
 	if err != nil {
 		return err
 	}
-	if p := partial.Sharing; p != nil {
-		if p.Until.Before(s.until) {
-			return nil // the complete one was written after it, and has all of it
-		}
-		s.until = p.Until
+	if content != nil {
+		next.Parent = parent
 	}
-	for _, it := range partial.Items() {
-		s.put(it, partial)
-	}
+	s.edited(kind, next, when)
 	return nil
 }
 
-// take takes over the complete document, which was parsed.
-func (s *states) take(doc *feedsync.Document, data []byte) {
-	items := doc.Items()
-	if doc.Sharing == nil || !s.frame.SameScope(doc) {
-		// It was written by hand, and is written anew with the next change.
-		for _, it := range items {
-			s.put(it, nil)
-		}
-		s.frame.SetSharing(doc.Sharing)
-		return
+// edited puts an item into the set that this endpoint has edited.
+func (s *set) edited(kind feedsync.Kind, it *feedsync.Item, when time.Time) {
+	if when.After(s.made) {
+		s.made = when
 	}
-	before, after := doc.Frame()
-	s.frame, _ = feedsync.Parse(slices.Concat(before, after))
-	end, plain := 0, true
-	for _, it := range items {
-		feed, m := markOf(it.ID)
-		m.deleted, m.conflict, m.text = it.Deleted, it.Conflict, s.text(it, doc)
-		gap := bytes.Index(data[end:], m.text)
-		// What stands between items would be lost.
-		plain = plain && gap >= 0 && (end == 0 || len(bytes.TrimSpace(data[end:end+gap])) == 0)
-		m.at = end + max(gap, 0)
-		end = m.at + len(m.text)
-		s.feeds[feed] = append(s.feeds[feed], m)
-	}
-	for _, marks := range s.feeds {
-		slices.SortFunc(marks, mark.compare)
-	}
-	if plain {
-		out := &summed{w: io.Discard}
-		_, _ = out.Write(data)
-		s.index = s.makeIndex(out)
-	}
+	s.replace(kind, it)
 }
 
-// saveStates writes what is newer than the complete document, and that one if it has
-// grown out of proportion to it.
-func (h *share) saveStates() error {
-	s := h.states
-	until := h.next(s.until)
-	var text []byte
-	if s.size > 0 {
-		text = h.partial(until)
+// moment is when an edit happens: now, but for the endpoint's own order of edits.
+func (s *set) moment(it *feedsync.Item) time.Time {
+	when := s.now
+	if it != nil {
+		when = it.Moment(s.now, s.me)
 	}
-	if s.size == 0 || len(text) > max(s.size/4, minPartial) {
-		if err := h.saveComplete(until); err != nil {
-			return err
-		}
-		text = h.partial(until)
-	}
-	s.until = until
-	_, err := h.private(h.path(partialFile), text)
-	return err
+	return when.UTC().Truncate(time.Second)
 }
 
-// saveComplete writes the complete document.
-func (h *share) saveComplete(until time.Time) error {
-	s := h.states
-	s.frame.SetSharing(&feedsync.Sharing{Until: until, Version: feedsync.SpecVersion, Related: h.aggregated(partialFile)})
-	feeds := map[string][]mark{}
-	out := &summed{}
-	h.change()
-	err := atomicfile.WritePrivateFrom(h.path(completeFile), func(w io.Writer) error {
-		out.w = w
-		return s.write(out, func(feed string, m mark) { feeds[feed] = append(feeds[feed], m) })
-	})
-	if err != nil {
-		return err
+// next returns an until that is later than the one before: it grows with every change
+// (section 2.1).
+func (s *set) next(before time.Time) time.Time {
+	until := s.now.UTC().Truncate(time.Second)
+	if !until.After(before) {
+		until = before.Add(time.Second)
 	}
-	s.size, s.since = out.n, until
-	s.feeds, s.news = feeds, map[string]mark{}
-	s.index = s.makeIndex(out)
-	return nil
+	return until
 }
 
-// write writes all items with what stands around them, and tells where each stands.
-func (s *states) write(out *summed, told func(feed string, m mark)) error {
-	before, after := s.frame.Frame()
-	b := before
-	flush := func(least int) error {
-		if len(b) < least {
-			return nil
+// unsubscribed reports whether the set holds the tombstone of a feed.
+func (s *set) unsubscribed(feed string) bool {
+	it := s.subs.Item(feed)
+	return it != nil && it.Deleted
+}
+
+// withdraw sets which feeds the documents do not show, for the feeds that this machine
+// withholds, and reports whether that has changed.
+func (s *set) withdraw(own map[string]string) bool {
+	var feeds []string
+	for _, feed := range slices.Sorted(maps.Keys(own)) {
+		if len(s.marks[feed]) > 0 || s.subs.Item(feed) != nil {
+			feeds = append(feeds, feed)
 		}
-		_, err := out.Write(b)
-		b = b[:0]
-		return err
 	}
-	for feed, marks := range s.byFeed() {
-		for _, m := range marks {
-			m.at = out.n + len(b)
-			told(feed, m)
-			b = append(append(b, m.text...), '\n')
-			if err := flush(1 << 18); err != nil {
-				return err
+	for _, feed := range slices.Sorted(maps.Keys(s.marks)) {
+		if own[feed] == "" && s.unsubscribed(feed) {
+			feeds = append(feeds, "-"+feed)
+		}
+	}
+	now := strings.Join(feeds, " ")
+	if now == s.withdrawn {
+		return false
+	}
+	s.withdrawn = now
+	return true
+}
+
+// withheld returns the feeds that are in no document.
+func (s *set) withheld() map[string]bool {
+	out := map[string]bool{}
+	for _, feed := range strings.Fields(s.withdrawn) {
+		if feed[0] != '-' {
+			out[feed] = true
+		}
+	}
+	return out
+}
+
+// lastEdit is the time of the last edit in the set that an endpoint made.
+func (s *set) lastEdit(by string) (last time.Time) {
+	look := func(it *feedsync.Item) {
+		for _, u := range it.History {
+			if u.By == by && u.When.After(last) {
+				last = u.When
 			}
 		}
 	}
-	b = append(b, after...)
-	return flush(0)
+	for _, it := range s.subs.Items() {
+		look(it)
+	}
+	for _, m := range s.sorted(func(string, *mark) bool { return true }) {
+		if it := s.item(m); it != nil {
+			look(it)
+		}
+	}
+	return last
 }
 
-// partial gives the document of what is newer than the complete one.
-func (h *share) partial(until time.Time) []byte {
-	doc := h.empty(feedsync.RSS)
-	s := &feedsync.Sharing{Since: h.states.since, Until: until, Version: feedsync.SpecVersion}
-	if !s.Since.IsZero() {
-		s.Window = int(until.Sub(s.Since)/(24*time.Hour)) + 1
+// label is what an item is called to a person.
+func label(it *feedsync.Item) string {
+	if title, ok := it.ChildText("", "title"); ok {
+		return title
 	}
-	s.Related = append([]feedsync.Related{{Link: completeFile, Type: "complete", Until: h.states.since}}, h.aggregated(partialFile)...)
-	doc.SetSharing(s)
-	b, after := doc.Frame()
-	for _, id := range slices.Sorted(maps.Keys(h.states.news)) {
-		b = append(append(b, h.states.news[id].text...), '\n')
-	}
-	return append(b, after...)
+	return cmp.Or(it.Value("", "text"), it.Value("", "title"), it.ID)
 }

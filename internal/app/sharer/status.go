@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"os"
 	"path/filepath"
@@ -34,16 +33,16 @@ func AddPeer(_ context.Context, o PeerOptions, s *command.Streams) error {
 	if !peerName(o.Name) {
 		return command.Usagef("peer add: %q cannot be the name of a peer; letters, digits and - can", o.Name)
 	}
-	h, err := o.begin(s)
+	r, _, err := o.begin(s)
 	if err != nil {
 		return err
 	}
-	defer h.end()
+	defer r.end()
 	place := strings.TrimSpace(o.Place)
 	switch {
 	case isURL(place):
 		if fetch.Public(place) != place {
-			return command.Hint(errors.New("a peer's URL has no user and password"), "the headers of the target are sent to its server: %s", h.path(headersFile))
+			return command.Hint(errors.New("a peer's URL has no user and password"), "the headers of the target are sent to its server: %s", r.path(headersFile))
 		}
 	case strings.Contains(place, "://") || place == "":
 		return command.Usagef("peer add: %q is neither a directory nor an http or https URL", fetch.Public(place))
@@ -52,26 +51,27 @@ func AddPeer(_ context.Context, o PeerOptions, s *command.Streams) error {
 			return err
 		}
 	}
-	return h.line(place, peersDir, o.Name)
+	return r.line(place, peersDir, o.Name)
 }
 
 // RemovePeer ends that an endpoint is read. What came of it stays.
 func RemovePeer(_ context.Context, o PeerOptions, s *command.Streams) error {
-	h, err := o.begin(s)
+	r, _, err := o.begin(s)
 	if err != nil {
 		return err
 	}
-	defer h.end()
-	if !peerName(o.Name) || !atomicfile.Exists(h.path(peersDir, o.Name)) {
+	defer r.end()
+	if !peerName(o.Name) || !atomicfile.Exists(r.path(peersDir, o.Name)) {
 		return command.Hint(fmt.Errorf("there is no peer %s that was added", o.Name), "lektor-share peer ls; one in the target goes with its directory there")
 	}
-	return errors.Join(atomicfile.Remove(h.path(peersDir, o.Name)), os.RemoveAll(h.path(readDir, o.Name)))
+	return errors.Join(atomicfile.Remove(r.path(peersDir, o.Name)), os.RemoveAll(r.path(readDir, o.Name)))
 }
 
 // shown is a peer as it is printed.
 type shown struct {
 	peer
-	success time.Time
+	success time.Time // when it was read
+	wrote   time.Time // when it says that it wrote
 	now     time.Time
 }
 
@@ -85,27 +85,36 @@ var peerColumns = []command.Column[shown]{
 		}
 		return units.ShortDuration(p.now.Sub(p.success))
 	}},
+	{Name: "wrote", Get: func(p shown) any { return p.wrote }},
+	{Name: "silent", Get: func(p shown) any {
+		if p.wrote.IsZero() {
+			return "never"
+		}
+		return units.ShortDuration(max(0, p.now.Sub(p.wrote)))
+	}},
 }
 
 // Peers lists the peers.
 func Peers(_ context.Context, o PeerOptions, s *command.Streams) error {
-	h, err := o.begin(s)
+	r, _, err := o.begin(s)
 	if err != nil {
 		return err
 	}
-	defer h.end()
-	return h.printPeers(o.Print)
+	defer r.end()
+	return r.printPeers(o.Print)
 }
 
-func (h *share) printPeers(o command.PrinterOptions) error {
-	return command.Records(h.s.Out, o, "tsv", peerColumns, func(p *command.Printer[shown]) error {
-		peers, err := h.peers()
+func (r *run) printPeers(o command.PrinterOptions) error {
+	return command.Records(r.s.Out, o, "tsv", peerColumns, func(p *command.Printer[shown]) error {
+		peers, err := r.peers()
 		if err != nil {
 			return err
 		}
 		for _, peer := range peers {
-			when, _ := feedsync.ParseDate(h.record(peer.name)["success"])
-			if err := p.Print(shown{peer, when, h.now}); err != nil {
+			rec := r.record(peer.name)
+			success, _ := feedsync.ParseDate(rec["success"])
+			wrote, _ := feedsync.ParseDate(rec["wrote"])
+			if err := p.Print(shown{peer, success, wrote, r.now}); err != nil {
 				return err
 			}
 		}
@@ -122,49 +131,58 @@ type StatusOptions struct {
 // Status tells of the peers, and on standard error of this endpoint, of what waits, of
 // conflicts, and of what is not shared.
 func Status(ctx context.Context, o StatusOptions, s *command.Streams) error {
-	h, err := o.begin(s)
+	r, rep, err := o.begin(s)
 	if err != nil {
 		return err
 	}
-	defer h.end()
-	if err := h.printPeers(o.Print); err != nil {
+	defer r.end()
+	if err := r.printPeers(o.Print); err != nil {
 		return err
 	}
-	if err := h.look(); err != nil {
-		return err
-	}
-	if err := h.list(ctx); err != nil {
-		return err
-	}
-	s.Report.Info("endpoint %s, target %s", h.me, cmp.Or(h.target, "none"))
-	changes, refused := h.plan()
-	h.applyStatesCount(ctx)
-	h.waiting += len(changes)
-	for _, r := range refused {
-		s.Report.Info("%s", r)
-	}
-	peers, err := h.peers()
+	l, err := r.subscriptions()
 	if err != nil {
 		return err
 	}
-	h.summary(len(peers))
-	for _, hash := range slices.Sorted(maps.Keys(h.local.own)) {
+	if err := r.list(ctx, l, rep.base); err != nil {
+		return err
+	}
+	s.Report.Info("endpoint %s, target %s", r.me, cmp.Or(r.target, "none"))
+	waiting := r.meet(rep.set, rep.base, l, nil)
+	p := &planner{base: rep.base, local: l, allow: o.Fetch.AllowPrivate}
+	for _, a := range p.plan(rep.set) {
+		if a.kind != setFlags {
+			waiting++
+		}
+	}
+	for _, why := range p.refused {
+		s.Report.Info("%s", why)
+	}
+	peers, err := r.peers()
+	if err != nil {
+		return err
+	}
+	r.summary(rep, len(peers), "", waiting)
+	for _, hash := range slices.Sorted(maps.Keys(l.own)) {
 		name := hash
-		if sub, err := feeddir.Read(h.d, hash); err == nil {
+		if sub, err := feeddir.Read(r.d, hash); err == nil {
 			name = sub.Title()
 		}
-		s.Report.Info("not shared: %s, which %s", name, h.local.own[hash])
+		still := 0
+		for _, peer := range peers {
+			if slices.Contains(strings.Fields(r.record(peer.name)["feeds"]), hash) {
+				still++
+			}
+		}
+		text := fmt.Sprintf("not shared: %s, which %s", name, l.own[hash])
+		switch {
+		case still == 1:
+			text += "; 1 peer still publishes it"
+		case still > 1:
+			text += fmt.Sprintf("; %d peers still publish it", still)
+		}
+		s.Report.Info("%s", text)
 	}
-	return h.trouble
-}
-
-// applyStatesCount counts what waits, and changes nothing.
-func (h *share) applyStatesCount(ctx context.Context) {
-	quiet := *h
-	quiet.s = command.NewStreams("", nil, nil, io.Discard)
-	if err := quiet.applyStates(ctx, nil, true); err == nil {
-		h.waiting = quiet.waiting
-	}
+	return r.trouble
 }
 
 // conflict is an item in conflict as it is printed: a line for each loser.
@@ -216,26 +234,26 @@ type ConflictsOptions struct {
 
 // Conflicts lists what was edited in two places.
 func Conflicts(_ context.Context, o ConflictsOptions, s *command.Streams) error {
-	h, err := o.begin(s)
+	r, rep, err := o.begin(s)
 	if err != nil {
 		return err
 	}
-	defer h.end()
+	defer r.end()
 	return command.Records(s.Out, o.Print, "tsv", conflictColumns, func(p *command.Printer[conflict]) error {
-		return p.PrintAll(h.conflicts())
+		return p.PrintAll(rep.set.conflicts())
 	})
 }
 
-func (h *share) conflicts() (out []conflict) {
-	t := h.folders()
+func (s *set) conflicts() (out []conflict) {
+	t := foldersOf(s.subs)
 	parents := map[string]string{}
-	for _, it := range h.subs.Items() {
+	for _, it := range s.subs.Items() {
 		parents[it.ID] = it.Parent
 	}
 	_, circle := feedsync.Parents(parents)
-	for doc, it := range h.items(inConflict) {
+	for _, it := range s.inConflict() {
 		kind := "subscription"
-		if doc == set(h.states) {
+		if s.isMark(it) {
 			kind = "state"
 		} else if isFolder(it) {
 			kind = "folder"
@@ -262,75 +280,131 @@ func (h *share) conflicts() (out []conflict) {
 // ResolveOptions are those of [Resolve].
 type ResolveOptions struct {
 	Common
-	Item, Which, Peer string
-	DryRun            bool
+	Items       []string // "-" reads them from standard input, one a line
+	All         bool
+	Which, Peer string
+	DryRun      bool
 }
 
-// Resolve settles a conflict, and applies what was decided. The next sync tells others.
+// Resolve settles conflicts, and applies what was decided. The next sync tells others.
 func Resolve(ctx context.Context, o ResolveOptions, s *command.Streams) error {
 	if o.Which != "ours" && o.Which != "theirs" {
 		return command.Usagef("resolve: %q is neither ours nor theirs", o.Which)
 	}
-	h, err := o.noted(ctx, s)
+	r, rep, l, err := o.noted(ctx, s)
 	if err != nil {
 		return err
 	}
-	defer h.end()
-	doc, it, err := h.inConflict(o.Item)
+	defer r.end()
+	items, err := rep.set.named(ctx, o, s)
 	if err != nil {
 		return err
 	}
+	bad := false
+	for _, it := range items {
+		next, err := rep.set.settled(it, o.Which, o.Peer)
+		if err != nil {
+			if len(items) == 1 {
+				return err
+			}
+			s.Report.Print(err)
+			bad = true
+			continue
+		}
+		if o.DryRun {
+			s.Report.Info("would settle %s: %s", it.ID, label(it))
+			continue
+		}
+		kind := feedsync.OPML
+		if rep.set.isMark(it) {
+			kind = feedsync.RSS
+		}
+		rep.set.edited(kind, next, next.Head().When)
+	}
+	if !o.DryRun {
+		rep.set.subs.Arrange()
+		err = r.applyNow(ctx, rep, l, false, false)
+	}
+	if err == nil && bad {
+		return errSaid
+	}
+	return err
+}
+
+// named returns the items that the user names, each in conflict.
+func (s *set) named(ctx context.Context, o ResolveOptions, streams *command.Streams) ([]*feedsync.Item, error) {
+	all := slices.DeleteFunc(s.inConflict(), func(it *feedsync.Item) bool { return !it.Conflict })
+	if o.All {
+		return all, nil
+	}
+	names := o.Items
+	if slices.Equal(names, []string{"-"}) {
+		data, err := command.ReadAll(ctx, streams.In, maxDocument)
+		if err != nil {
+			return nil, err
+		}
+		names = nil
+		for line := range strings.Lines(string(data)) {
+			// The line of conflicts begins with the item.
+			name, _, _ := strings.Cut(strings.TrimRight(line, "\r\n"), "\t")
+			if name != "" && !slices.Contains(names, name) {
+				names = append(names, name)
+			}
+		}
+	}
+	var out []*feedsync.Item
+	for _, name := range names {
+		it, err := inConflict(all, name)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, it)
+	}
+	return out, nil
+}
+
+// settled returns the item as it is when its conflict is settled.
+func (s *set) settled(it *feedsync.Item, which, peer string) (*feedsync.Item, error) {
 	var content []byte
 	deleted, parent := it.Deleted, it.Parent
-	if o.Which == "theirs" {
-		loser, err := h.loser(it, o.Peer)
+	if which == "theirs" {
+		loser, err := loser(it, peer)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		content, deleted, parent = loser.Content(), loser.Deleted, loser.Parent
 	}
-	if o.DryRun {
-		s.Report.Info("would settle %s: %s", it.ID, label(it))
-		return nil
-	}
-	next, err := it.Resolve(content, deleted, h.moment(it), h.me)
+	next, err := it.Resolve(content, deleted, s.moment(it), s.me)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	next.Parent = parent
-	h.put(doc, next)
-	if err := h.save(); err != nil {
-		return err
-	}
-	bad := h.follow(ctx, nil, false, false)
-	return errors.Join(h.trouble, bad)
+	return next, nil
 }
 
 // inConflict finds the item that the user names, by its id or the beginning of it that
 // one alone in conflict has.
-func (h *share) inConflict(name string) (set, *feedsync.Item, error) {
-	var doc set
+func inConflict(all []*feedsync.Item, name string) (*feedsync.Item, error) {
 	var found []*feedsync.Item
-	for d, it := range h.items(inConflict) {
+	for _, it := range all {
 		switch {
-		case !it.Conflict:
 		case it.ID == name:
-			return d, it, nil
+			return it, nil
 		case name != "" && strings.HasPrefix(it.ID, name):
-			doc, found = d, append(found, it)
+			found = append(found, it)
 		}
 	}
 	switch len(found) {
 	case 0:
-		return nil, nil, command.Hint(fmt.Errorf("no item %s is in conflict", name), "lektor-share conflicts lists those that are")
+		return nil, command.Hint(fmt.Errorf("no item %s is in conflict", name), "lektor-share conflicts lists those that are")
 	case 1:
-		return doc, found[0], nil
+		return found[0], nil
 	}
-	return nil, nil, fmt.Errorf("%d items in conflict begin with %s", len(found), name)
+	return nil, fmt.Errorf("%d items in conflict begin with %s", len(found), name)
 }
 
-// loser gives what an endpoint made of an item and lost.
-func (h *share) loser(it *feedsync.Item, peer string) (*feedsync.Item, error) {
+// loser returns what an endpoint made of an item and lost.
+func loser(it *feedsync.Item, peer string) (*feedsync.Item, error) {
 	var found []*feedsync.Conflict
 	var names []string
 	for _, c := range it.Conflicts {

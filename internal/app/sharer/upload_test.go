@@ -20,7 +20,7 @@ func (m *machine) talk() (status int, text string) {
 	m.t.Helper()
 	s := m.streams()
 	err := Sync(m.t.Context(), SyncOptions{Common: m.common()}, s)
-	if err != nil && err != error(remote) {
+	if err != nil && err != error(errRemote) {
 		s.Report.Print(err)
 	}
 	return command.Status(err), m.err.String()

@@ -65,7 +65,6 @@ func Expire(ctx context.Context, o ExpireOptions, s *command.Streams) error {
 	if err != nil {
 		return err
 	}
-	defer v.index.Work(ctx)
 	x := &expiry{viewer: v, o: o}
 	for _, l := range []struct {
 		flag, text string

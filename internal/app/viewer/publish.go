@@ -78,7 +78,6 @@ func Publish(ctx context.Context, o PublishOptions, s *command.Streams) error {
 	if p.viewer, err = o.open(o.Query, command.PrinterOptions{}, s); err != nil {
 		return err
 	}
-	defer p.index.Work(ctx)
 	// Readers take an entry that is not in a document, or lacks a file, for changed.
 	p.Strict = true
 	named, failed, err := entries.Feeds(ctx, o.Include, false, s, entries.Finding(p.Dir, true))
@@ -469,13 +468,11 @@ func (v *viewer) entryOf(r *entries.Record, format feedconv.Format) feedconv.Ent
 		ID: e.ID, GUID: e.ID, Link: e.URL(), Title: e.Title,
 		Content: string(e.Content), ContentType: cmp.Or(e.Type, "text/plain"),
 		Summary: e.Summary, SummaryType: "text/plain",
-		Authors: authors(fetch.PublicText(r.Author())), Published: r.Published(), Updated: e.Updated,
+		Authors: personsOf(e, lektordir.RoleAuthor, fetch.PublicText(r.Author())), Published: r.Published(), Updated: e.Updated,
 		Categories: e.Categories, Comments: e.Comments, Image: e.Image, Language: e.Language,
 		Duration: e.Duration, Episode: e.Episode, Season: e.Season,
 	}
-	for _, c := range e.Contributors {
-		out.Contributors = append(out.Contributors, authors(c)...)
-	}
+	out.Contributors = personsOf(e, lektordir.RoleContributor, e.Contributors...)
 	if out.Updated.IsZero() {
 		out.Updated = out.Published
 	}
@@ -509,6 +506,27 @@ func (v *viewer) entryOf(r *entries.Record, format feedconv.Format) feedconv.Ent
 // machine.
 func digestID(feedID, id string) string {
 	return fmt.Sprintf("urn:sha256:%x", sha256.Sum256([]byte(feedID+"\x00"+id)))
+}
+
+// personsOf returns the persons of a role: those that the entry has in parts, if they
+// are those that stand in its lines of text.
+func personsOf(e *lektordir.Entry, role string, lines ...string) []feedconv.Person {
+	var list []feedconv.Person
+	var text []string
+	for _, p := range e.People {
+		if p.Role == role {
+			list = append(list, feedconv.Person{Name: p.Name, Email: p.Email, URL: p.URL})
+			text = append(text, list[len(list)-1].String())
+		}
+	}
+	if len(list) > 0 && strings.Join(text, ", ") == strings.Join(lines, ", ") {
+		return list
+	}
+	list = nil
+	for _, l := range lines {
+		list = append(list, authors(l)...)
+	}
+	return list
 }
 
 // authors reads names and addresses as the file author has them.

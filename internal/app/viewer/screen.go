@@ -44,8 +44,9 @@ type layout struct {
 	raw                 bool
 }
 
-// Of a terminal's width the feed may take a fifth, between these. One that is
-// narrower than withFeed has none.
+// The feed may take a fifth of a terminal's width, between these; in a pipe, where no name
+// is cut off, titles stand behind maxFeed columns unless the name is longer. A terminal
+// that is narrower than withFeed shows no feeds.
 const minFeed, maxFeed, withFeed = 8, 24, 50
 
 // clean makes text fit for a column.
@@ -68,7 +69,8 @@ func (l layout) row(b *bytes.Buffer, r *entries.Record, title string) {
 	title = l.clean(title)
 	if l.screen.Width == 0 {
 		date := r.Date().In(l.now.Location()).Format("2006-01-02 15:04")
-		l.screen.Line(b, command.Piece{Text: number + flags + date + "  " + termsafe.Pad(feed, l.feed) + "  " + title})
+		blank := strings.Repeat(" ", max(0, min(l.feed, maxFeed)-termsafe.Width(feed))+2)
+		l.screen.Line(b, command.Piece{Text: number + flags + date + "  " + feed + blank + title})
 		return
 	}
 	mark := command.Piece{Text: " "}

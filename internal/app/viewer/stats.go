@@ -278,13 +278,7 @@ var statColumns = []command.Column[*stat]{
 	{Name: "unread", Get: func(x *stat) any { return x.Unread }},
 	{Name: "all", Get: func(x *stat) any { return x.All }},
 	{Name: "flagged", Get: func(x *stat) any { return x.Flagged }},
-	{Name: "weeks", Get: func(x *stat) any {
-		list := make([]string, len(x.weeks))
-		for i, n := range x.weeks {
-			list[i] = fmt.Sprint(n)
-		}
-		return list
-	}},
+	{Name: "weeks", Get: func(x *stat) any { return x.weeks }},
 	{Name: "newest", Get: func(x *stat) any { return x.newest }},
 	{Name: "silent", Get: func(x *stat) any { return x.silent }},
 	{Name: "error", Get: func(x *stat) any { return x.error }},

@@ -1,10 +1,13 @@
 package viewer
 
 import (
+	"encoding/json"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/lektordir/lektor/internal/command"
+	"github.com/lektordir/lektor/internal/testkit/schema"
 )
 
 func TestBar(t *testing.T) {
@@ -56,6 +59,45 @@ func TestStats(t *testing.T) {
 	}
 	if !strings.HasSuffix(f.out.String(), "; 1 broken, 1 silent\n") || strings.ContainsAny(f.out.String(), "\x1b\x07") {
 		t.Errorf("%q", f.out.String())
+	}
+	// The schema in docs/ says what -o json prints: no more, no less.
+	o.Print.Format = "json"
+	if err := Stats(t.Context(), o, f.streams("")); err != nil {
+		t.Fatal(err)
+	}
+	sch := schema.Open(t, "lektor-stats.schema.json")
+	var names []string
+	for _, c := range statColumns {
+		names = append(names, c.Name)
+	}
+	slices.Sort(names)
+	if got := sch.Properties(); !slices.Equal(got, names) {
+		t.Errorf("the schema has %q, and -o json %q", got, names)
+	}
+	if !strings.Contains(f.out.String(), `"weeks":[0,1,2]`) {
+		t.Errorf("no numbers in %s", &f.out)
+	}
+	for line := range strings.Lines(f.out.String()) {
+		if err := sch.Check([]byte(line)); err != nil {
+			t.Errorf("%s%v", line, err)
+		}
+		for _, name := range append(sch.Required(), "more") {
+			var record map[string]any
+			if err := json.Unmarshal([]byte(line), &record); err != nil {
+				t.Fatal(err)
+			}
+			if _, there := record[name]; there {
+				delete(record, name)
+			} else {
+				record[name] = 1
+			}
+			if wrong, err := json.Marshal(record); err != nil || sch.Check(wrong) == nil {
+				t.Errorf("%s: with or without %s is not wrong, %v", line, name, err)
+			}
+		}
+		if sch.Check([]byte(strings.Replace(line, `"weeks":[0`, `"weeks":["0"`, 1))) == nil {
+			t.Errorf("%s: a week that is no number is not wrong", line)
+		}
 	}
 	// What entries have in common is on the disk once, and what is no entry's is not
 	// counted.

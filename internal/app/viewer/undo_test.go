@@ -418,7 +418,7 @@ func TestUndoCrowd(t *testing.T) {
 				case 0:
 					err = Mark(t.Context(), MarkOptions{Common: c, Names: some, Set: "Sa", Clear: "F"}, s)
 				case 1:
-					err = Mark(t.Context(), MarkOptions{Common: c, Names: some, Set: "F", Clear: "aS"}, s)
+					err = Mark(t.Context(), MarkOptions{Common: c, Names: some, Set: "F", Clear: "Sa"}, s)
 				case 2:
 					err = Remove(t.Context(), RemoveOptions{Common: c, Names: some}, s)
 				case 3:

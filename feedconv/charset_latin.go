@@ -1,0 +1,219 @@
+package feedconv
+
+import (
+	"sync"
+	"unicode"
+	"unicode/utf8"
+
+	"golang.org/x/text/encoding"
+)
+
+// The charsets of central Europe, Turkey and the Baltic differ from windows-1252 in
+// few letters, and statistics of bytes do not tell them apart. The alphabets do: a
+// text is in one of them if it has no letter beyond ASCII that is not of a language
+// written in it, and if no western language has its letters in windows-1252.
+
+// alphabet is the letters of a language beyond ASCII, in lower case.
+type alphabet struct{ charset, letters string }
+
+// eastern are the languages of charsets that are looked for, of those that fit equally
+// well the first.
+var eastern = []alphabet{
+	{"windows-1250", "ąćęłńóśźż"}, {"windows-1250", "áčďéěíňóřšťúůýž"}, {"windows-1250", "áäčďéíĺľňóôŕšťúýž"},
+	{"windows-1250", "áéíóöőúüű"}, {"windows-1250", "ăâîşţ"}, {"windows-1250", "čćđšž"},
+	{"iso-8859-2", "ąćęłńóśźż"}, {"iso-8859-2", "áčďéěíňóřšťúůýž"}, {"iso-8859-2", "áäčďéíĺľňóôŕšťúýž"},
+	{"iso-8859-2", "áéíóöőúüű"}, {"iso-8859-2", "ăâîşţ"}, {"iso-8859-2", "čćđšž"},
+	{"windows-1254", "âçğıîöşüûi̇"},
+	{"windows-1257", "ąčęėįšųūž"}, {"windows-1257", "āčēģīķļņšūž"}, {"windows-1257", "äõöüšž"},
+}
+
+// western are the languages of windows-1252: French, German, Spanish, Portuguese,
+// Italian, Catalan, Dutch, Swedish and Finnish, Danish and Norwegian, Icelandic,
+// Estonian, Irish, Albanian.
+var western = []alphabet{
+	{"", "àâæçéèêëîïôœùûüÿ"}, {"", "äöüßé"}, {"", "áéíñóúüªº"}, {"", "ãáâàçéêíõóôúüªº"}, {"", "àéèìíîòóùúªº"},
+	{"", "àçèéíïòóúüñ"}, {"", "éèëïóöüáíúêàç"}, {"", "åäöéüšžà"}, {"", "åæøéèêóòôäöü"}, {"", "áæðéíóöúýþ"},
+	{"", "äõöüšž"}, {"", "áéíóúàèìòù"}, {"", "çë"},
+}
+
+// signs stand in texts of all languages, but most not inside of words.
+const signs = "\u00a0\u00ad¡¢£¤¥¦§¨©«¬®¯°±²³´µ¶·¸¹»¼½¾¿×÷‚ƒ„…†‡ˆ‰‹‘’“”•–—˜™›€"
+
+// inWords are those that stand inside of words, too.
+const inWords = "\u00ad·‘’´-"
+
+// byteCount is how often each byte beyond ASCII stands in a text: inside of a word and
+// elsewhere.
+type byteCount struct {
+	inside, outside [256]int
+	all             int
+	c1              bool // some are from 0x80 to 0x9F
+}
+
+func countBytes(b []byte) *byteCount {
+	var n byteCount
+	wordly := func(i int) bool { return i >= 0 && i < len(b) && (isLetter(b[i]) || b[i] >= 0xC0) }
+	for i, c := range b {
+		if c < utf8.RuneSelf {
+			continue
+		}
+		n.all++
+		n.c1 = n.c1 || c < 0xA0
+		if wordly(i-1) && wordly(i+1) {
+			n.inside[c]++
+		} else {
+			n.outside[c]++
+		}
+	}
+	return &n
+}
+
+// table is a charset of one byte a character.
+type table [256]rune
+
+// tables are those of the charsets above, and of windows-1252 under "".
+var tables = sync.OnceValue(func() map[string]*table {
+	all := map[string]*table{}
+	for _, name := range []string{"windows-1252", "windows-1250", "iso-8859-2", "windows-1254", "windows-1257", "iso-8859-15", "windows-1256"} {
+		enc, _ := lookupCharset(name)
+		all[name] = tableOf(enc)
+	}
+	all[""] = all["windows-1252"]
+	return all
+})
+
+func tableOf(enc encoding.Encoding) *table {
+	var t table
+	for i := range t {
+		s, _ := enc.NewDecoder().Bytes([]byte{byte(i)})
+		t[i], _ = utf8.DecodeRune(s)
+	}
+	return &t
+}
+
+// fit counts the bytes that a language has no use for in a charset, and those of its
+// letters that windows-1252 has another character for.
+func (n *byteCount) fit(letters map[rune]bool, in *table) (strange, telling, kinds int) {
+	west := tables()[""]
+	for c := utf8.RuneSelf; c < 256; c++ {
+		all := n.inside[c] + n.outside[c]
+		if all == 0 {
+			continue
+		}
+		switch r := unicode.ToLower(in[c]); {
+		case letters[r]:
+			if in[c] != west[c] {
+				telling += all
+				kinds++
+			}
+		case signSet()[r] == signInWord:
+		case signSet()[r] == sign:
+			strange += n.inside[c]
+		default:
+			strange += all
+		}
+	}
+	return strange, telling, kinds
+}
+
+type signKind uint8
+
+const (
+	sign signKind = 1 + iota
+	signInWord
+)
+
+var signSet = sync.OnceValue(func() map[rune]signKind {
+	set := map[rune]signKind{}
+	for _, r := range signs {
+		set[r] = sign
+	}
+	for _, r := range inWords {
+		set[r] = signInWord
+	}
+	return set
+})
+
+func letterSet(s string) map[rune]bool {
+	set := map[rune]bool{}
+	for _, r := range s {
+		set[r] = true
+	}
+	return set
+}
+
+// Least evidence for one of the charsets. A text of the West is explained by its own
+// language but for foreign names; one that mixes languages has letters that are in no
+// other alphabet.
+const (
+	minTelling = 3 // letters that windows-1252 has not, of at least two kinds
+	minStrange = 8 // one of so many is strange in all western languages
+)
+
+// detectLatin finds the charset of a text that no western language explains, or "".
+func detectLatin(b []byte) string {
+	n := countBytes(b)
+	least := n.strangeInWest(tables()[""])
+	if least >= max(minTelling, n.all/minStrange) {
+		best, found := 0, ""
+		for _, a := range eastern {
+			strange, telling, kinds := n.fit(letterSet(a.letters), tables()[a.charset])
+			if strange <= n.all/100 && telling >= minTelling && kinds > 1 && telling > best {
+				best, found = telling, a.charset
+			}
+		}
+		if found != "" {
+			return found
+		}
+		if n.isArabic(b) {
+			return "windows-1256"
+		}
+	}
+	if n.isLatin9() {
+		return "iso-8859-15"
+	}
+	return ""
+}
+
+// strangeInWest counts the bytes that the western language has no use for that has
+// most.
+func (n *byteCount) strangeInWest(in *table) int {
+	least := n.all
+	for _, a := range western {
+		strange, _, _ := n.fit(letterSet(a.letters), in)
+		least = min(least, strange)
+	}
+	return least
+}
+
+// isLatin9 reports whether a text is in ISO-8859-15, which has the euro sign where
+// others have a sign that nobody uses, and letters where others have signs that do not
+// stand inside of words.
+func (n *byteCount) isLatin9() bool {
+	const euro, oe, sCaron, zCaron = 0xA4, 0xBD, 0xA8, 0xB8
+	euros, letters := n.outside[euro], n.inside[oe]+n.inside[sCaron]+n.inside[zCaron]
+	return !n.c1 && euros+letters > 0 && n.inside[euro] == 0 && n.strangeInWest(tables()["iso-8859-15"]) <= n.all/minStrange
+}
+
+// isArabic reports whether a text is Arabic in windows-1256: words of its letters, among
+// which are many articles.
+func (n *byteCount) isArabic(b []byte) bool {
+	const alef, lam = 0xC7, 0xE1
+	letters, articles, words := 0, 0, 0
+	in := tables()["windows-1256"]
+	for c := utf8.RuneSelf; c < 256; c++ {
+		if unicode.In(in[c], unicode.Arabic) && unicode.IsLetter(in[c]) {
+			letters += n.inside[c] + n.outside[c]
+		}
+	}
+	arabic := func(i int) bool { return i >= 0 && i < len(b) && b[i] >= 0xC0 }
+	for i := range b {
+		if arabic(i) && !arabic(i-1) {
+			words++
+			if b[i] == alef && i+1 < len(b) && b[i+1] == lam {
+				articles++
+			}
+		}
+	}
+	return letters > 20 && letters*20 > n.all*19 && letters > 3*words && articles*20 > words
+}

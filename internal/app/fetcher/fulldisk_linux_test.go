@@ -1,0 +1,136 @@
+package fetcher
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/lektordir/lektor/internal/command"
+	"github.com/lektordir/lektor/internal/feeddir"
+	"github.com/lektordir/lektor/internal/testkit/server"
+	"github.com/lektordir/lektor/internal/units"
+	"github.com/lektordir/lektor/lektordir"
+)
+
+// onSmallDisk names the directory on which a process of onDisk mounts its file system.
+const onSmallDisk = "LEKTOR_TEST_SMALL_DISK"
+
+// onDisk runs a test in a process of its own, where dir is a file system of its own with
+// a limit such as "nr_inodes=200".
+func onDisk(t *testing.T, limit string, test func(dir string)) {
+	if dir := os.Getenv(onSmallDisk); dir != "" {
+		if err := syscall.Mount("none", dir, "tmpfs", 0, limit); err != nil {
+			fmt.Println("no mount:", err)
+			os.Exit(77)
+		}
+		test(dir)
+		return
+	}
+	cmd := exec.Command(os.Args[0], "-test.run=^"+t.Name()+"$")
+	cmd.Env = append(os.Environ(), onSmallDisk+"="+t.TempDir(), "GORACE=atexit_sleep_ms=0")
+	cmd.SysProcAttr = &syscall.SysProcAttr{
+		Cloneflags:  syscall.CLONE_NEWUSER | syscall.CLONE_NEWNS,
+		UidMappings: []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getuid(), Size: 1}},
+		GidMappings: []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getgid(), Size: 1}},
+	}
+	out, err := cmd.CombinedOutput()
+	if cmd.ProcessState == nil || cmd.ProcessState.ExitCode() == 77 {
+		t.Skipf("no file system can be mounted here: %v %s", err, out)
+	}
+	if err != nil {
+		t.Errorf("%v\n%s", err, out)
+	}
+}
+
+// TestHistoryFullDisk: if the disk gets full, add --history fails as history does, counts
+// the entries that are in new/, and the feed is incomplete. With room again, the next
+// update brings the rest, each entry once.
+func TestHistoryFullDisk(t *testing.T) {
+	onDisk(t, "nr_inodes=6900", func(dir string) {
+		s, err := server.New("127.0.0.1")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer s.Close()
+		const n, each = 30, 40
+		prev := ""
+		for i := range n {
+			s.Handle(fmt.Sprint("/", i), server.Doc("", atomFeed(mark+prev, i, numbered(each*i, each)...)))
+			prev = link("prev-archive", fmt.Sprint("/", i))
+		}
+		s.Handle("/feed", server.Doc("", atomFeed(prev, 9999, numbered(n*each, 2)...)))
+		hash := lektordir.FeedHash(s.URL("/feed"))
+		for _, name := range []string{"add", "history"} {
+			path := filepath.Join(dir, name)
+			var stderr bytes.Buffer
+			streams := command.NewStreams("lektor-fetch", strings.NewReader(""), &bytes.Buffer{}, &stderr)
+			if name == "add" {
+				err = Add(t.Context(), AddOptions{Common: Common{Dir: path}, Sources: []string{s.URL("/feed")}, AsIs: true, History: true}, streams)
+			} else {
+				if err := Add(t.Context(), AddOptions{Common: Common{Dir: path}, Sources: []string{s.URL("/feed")}, AsIs: true, NoFetch: true}, streams); err != nil {
+					t.Fatal(err)
+				}
+				err = History(t.Context(), HistoryOptions{Common: Common{Dir: path}, Feeds: []string{hash}}, streams)
+			}
+			streams.Report.Print(err)
+			d, err := lektordir.Open(path, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			there := len(inNew(t, path, hash))
+			// The first batch fits, the second does not.
+			if there < 1000 || there >= n*each {
+				t.Fatalf("%s: the disk is of the wrong size: %d entries", name, there)
+			}
+			said := stderr.String()
+			if streams.Report.Errors() == 0 || !strings.Contains(said, "no space left on device") {
+				t.Errorf("%s: %d errors:\n%s", name, streams.Report.Errors(), said)
+			}
+			// add counts the entries of the document apart.
+			counted := "; " + units.Count(there-2, "entry") + "\n"
+			if name == "history" {
+				counted = "; " + units.Count(there, "new entry") + ";"
+			}
+			if !strings.Contains(said, counted) {
+				t.Errorf("%s: it does not say %q:\n%s", name, counted, said)
+			}
+			if got := feeddir.HistoryOf(d, hash).Summary(); got != "incomplete" {
+				t.Errorf("%s: the feed is %q", name, got)
+			}
+			if err := syscall.Mount("none", dir, "", syscall.MS_REMOUNT, "nr_inodes=100000"); err != nil {
+				t.Fatal(err)
+			}
+			r, l := newRunner(t, d)
+			r.Recover(t.Context())
+			update(t, r, Selection{Feeds: []string{hash}})
+			if got := inNew(t, path, hash); len(got) != n*each+2 || l.String() != "" || feeddir.HistoryOf(d, hash).Summary() != fmt.Sprint("archived ", n) {
+				t.Errorf("%s: with room again: %d entries, %s", name, len(got), l)
+			}
+			r.Close()
+			if err := os.RemoveAll(path); err != nil {
+				t.Fatal(err)
+			}
+			if err := syscall.Mount("none", dir, "", syscall.MS_REMOUNT, "nr_inodes=6900"); err != nil {
+				t.Fatal(err)
+			}
+		}
+	})
+}
+
+// inNew are the names in new/ of a feed.
+func inNew(t *testing.T, dir, hash string) (names []string) {
+	t.Helper()
+	all, err := os.ReadDir(filepath.Join(dir, "new", hash))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range all {
+		names = append(names, e.Name())
+	}
+	return names
+}

@@ -1,0 +1,421 @@
+package hub
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/lektordir/lektor/internal/websub"
+)
+
+// A feed that cannot be read when its publisher tells of an update is read again after
+// each time of the ladder, by the next hub too; the log says when.
+func TestPingOfAFeedThatFailsIsRetried(t *testing.T) {
+	fail := map[string]http.HandlerFunc{
+		"500": func(rw http.ResponseWriter, _ *http.Request) { rw.WriteHeader(500) },
+		"503": func(rw http.ResponseWriter, _ *http.Request) { rw.WriteHeader(503) },
+		"404": http.NotFound,
+		"cut": func(rw http.ResponseWriter, _ *http.Request) {
+			rw.Header().Set("Content-Length", "1000")
+			io.WriteString(rw, "<rss>")
+		},
+	}
+	tell := map[string]func(w *world, feed string){
+		"websub":  func(w *world, feed string) { w.form("/websub", "hub.mode", "publish", "hub.url", feed); w.settle() },
+		"rest":    func(w *world, feed string) { w.ping(feed) },
+		"xml-rpc": func(w *world, feed string) { w.rpc("rssCloud.ping", feed) },
+	}
+	for name, how := range fail {
+		for by, publish := range tell {
+			for _, restarts := range []bool{false, true} {
+				t.Run(fmt.Sprintf("%s, %s, restarts %v", name, by, restarts), func(t *testing.T) {
+					w := newWorld(t, nil)
+					feed := w.feed("/feed", "one")
+					w.register("/cb", feed)
+					w.subscribe("subscribe", w.site.URL+"/websub", feed)
+					step := func(d time.Duration) (reads int) {
+						before := len(w.got("GET", "/feed"))
+						if restarts {
+							w.restart()
+							w.h.resume()
+							w.settle()
+						}
+						w.later(d)
+						return len(w.got("GET", "/feed")) - before
+					}
+					told := func() int { return len(w.notified("/cb")) + len(w.got("POST", "/websub")) }
+					w.answer("/feed", how)
+					w.feed("/feed", "two")
+					publish(w, feed)
+					w.settle()
+					if step(9*time.Second) != 0 || step(time.Second) != 1 || step(time.Minute) != 1 || told() != 0 {
+						t.Errorf("it is read at other times, or somebody was notified")
+					}
+					w.answer("/feed", nil)
+					if step(5*time.Minute-time.Second) != 0 || step(time.Second) != 1 || told() != 2 {
+						t.Errorf("%d were notified", told())
+					}
+					if step(time.Hour) != 0 || told() != 2 {
+						t.Errorf("once more: %d", told())
+					}
+					// The ladder ends.
+					w.answer("/feed", how)
+					w.feed("/feed", "three")
+					publish(w, feed)
+					reads := 0
+					for range 100 {
+						reads += step(time.Minute)
+					}
+					if left, _ := names(filepath.Join(w.opts.State, "pings")); reads != len(ladder) || len(left) != 0 || told() != 2 {
+						t.Errorf("it was read %d times; %v is left", reads, left)
+					}
+					log, _ := os.ReadFile(filepath.Join(w.opts.State, "log"))
+					for _, want := range []string{"; it is read again in 10s\n", "; it is read again in 1m0s\n", "; it is read again in 30m0s\n", "; it is not read again before the next ping\n"} {
+						if !strings.Contains(string(log), want) {
+							t.Errorf("the log lacks %q:\n%s", want, log)
+						}
+					}
+					if strings.Contains(string(log), "tried again later") {
+						t.Errorf("the log promises what nobody does:\n%s", log)
+					}
+					// The next ping begins anew.
+					w.answer("/feed", nil)
+					publish(w, feed)
+					if w.settle(); told() != 4 {
+						t.Errorf("%d were notified", told())
+					}
+				})
+			}
+		}
+	}
+}
+
+// Nobody waits for a feed without subscribers, nor for one at a private address.
+func TestPingThatIsNotRetried(t *testing.T) {
+	w := newWorld(t, nil)
+	none := w.feed("/none", "x")
+	w.answer("/none", http.NotFound)
+	if r := w.ping(none); !strings.Contains(r.body, `success="false"`) || len(w.h.jobs.pings) != 0 {
+		t.Errorf("%s, %v", r.body, w.h.jobs.pings)
+	}
+	w.form("/websub", "hub.mode", "publish", "hub.url", none)
+	w.settle()
+	if n := len(w.got("GET", "/none")); n != 1 {
+		t.Errorf("read %d times for nobody", n)
+	}
+	feed := w.feed("/feed", "one")
+	w.register("/cb", feed)
+	w.answer("/feed", func(rw http.ResponseWriter, r *http.Request) {
+		http.Redirect(rw, r, "http://169.254.169.254/", http.StatusFound)
+	})
+	if r := w.ping(feed); len(w.h.jobs.pings) != 0 {
+		t.Errorf("%s, %v", r.body, w.h.jobs.pings)
+	}
+	if log := fmt.Sprint(w.h.log.Recent()); strings.Contains(log, "read again in") {
+		t.Error(log)
+	}
+}
+
+// A ping whose sender does not wait for the answer is retried all the same.
+func TestPingWhoseSenderLeaves(t *testing.T) {
+	w := newWorld(t, nil)
+	feed := w.feed("/feed", "one")
+	w.register("/cb", feed)
+	hold := make(chan struct{})
+	w.answer("/feed", func(rw http.ResponseWriter, r *http.Request) {
+		<-hold
+		rw.WriteHeader(500)
+	})
+	ctx, cancel := context.WithCancel(context.Background())
+	req, _ := http.NewRequestWithContext(ctx, "POST", w.server.URL+"/ping", strings.NewReader(encode("url", feed)))
+	req.Header.Set("Content-Type", formType)
+	reads := len(w.got("GET", "/feed"))
+	go http.DefaultClient.Do(req)
+	until(t, "the reading", func() bool { return len(w.got("GET", "/feed")) > reads })
+	cancel()
+	close(hold)
+	w.settle()
+	w.answer("/feed", nil)
+	w.feed("/feed", "two")
+	if w.later(10 * time.Second); len(w.notified("/cb")) != 1 {
+		t.Error("the ping is lost")
+	}
+}
+
+// Updates while a ladder runs neither count nor restart it; the last document is notified
+// of. An update makes one more attempt, if the last is ten seconds old.
+func TestUpdatesDuringALadder(t *testing.T) {
+	for _, protocol := range []string{"http-post", WebSub} {
+		for _, restarts := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, restarts %v", protocol, restarts), func(t *testing.T) {
+				w := newWorld(t, nil)
+				feed := w.feed("/feed", "0")
+				if protocol == WebSub {
+					w.subscribe("subscribe", w.site.URL+"/cb", feed)
+				} else {
+					w.register("/cb", feed)
+				}
+				m := &moody{status: 500}
+				w.answer("/cb", m.answer)
+				begin, n := w.clock.Now(), 0
+				tries := func() int { return len(w.got("POST", "/cb")) }
+				at := func(d time.Duration, update bool, want int) {
+					t.Helper()
+					if restarts {
+						w.restart()
+						w.h.resume()
+						w.settle()
+					}
+					w.later(begin.Add(d).Sub(w.clock.Now()))
+					if update {
+						n++
+						w.feed("/feed", fmt.Sprint(n))
+						w.ping(feed)
+						w.settle()
+					}
+					if tries() != want || w.journals() != min(1, w.journals()) {
+						t.Errorf("after %s: tried %d times, not %d; %d rounds", d, tries(), want, w.journals())
+					}
+				}
+				// Three updates within three seconds, and it is back.
+				at(0, true, 1)
+				at(time.Second, true, 1)
+				at(2*time.Second, true, 1)
+				m.set(200)
+				at(10*time.Second, false, 2)
+				if s := w.subscriptions(feed)[0]; s.Errors != 0 || !s.Failed.IsZero() || w.journals() != 0 {
+					t.Errorf("%+v, %d rounds", s, w.journals())
+				}
+				if got := w.got("POST", "/cb"); protocol == WebSub && got[1].body != "3" {
+					t.Errorf("it was told of %q", got[1].body)
+				}
+				// Three ladders, with an update each 100 seconds.
+				m.set(500)
+				for round := range 3 {
+					begin = w.clock.Now()
+					before := tries()
+					want := before
+					steps := []time.Duration{0, 10 * time.Second, 70 * time.Second, 370 * time.Second, 2170 * time.Second}
+					// The attempts besides the ladder: each at an update, if the last is old.
+					var last time.Duration = -time.Hour
+					for d := time.Duration(0); d <= 2170*time.Second; d += 10 * time.Second {
+						update := d%(100*time.Second) == 0 && d < 2170*time.Second
+						if !update && !slices.Contains(steps, d) {
+							continue
+						}
+						if slices.Contains(steps, d) {
+							want++
+							last = d
+						} else if update && d-last >= 10*time.Second {
+							want++
+							last = d
+						}
+						at(d, update, want)
+					}
+					s := w.subscriptions(feed)[0]
+					if s.Errors != round+1 || w.journals() != 0 {
+						t.Fatalf("after ladder %d: %+v, %d rounds", round+1, s, w.journals())
+					}
+					if protocol == WebSub && tries()-before < len(ladder)+15 {
+						t.Error("this test makes no attempts besides the ladder")
+					}
+					w.clock.Add(time.Hour)
+				}
+				// By rssCloud nothing more is sent, until it registers again.
+				begin = w.clock.Now()
+				before := tries()
+				if protocol == WebSub {
+					at(0, true, before+1)
+					return
+				}
+				at(0, true, before)
+				m.set(200)
+				w.register("/cb", feed)
+				at(time.Minute, true, before+1)
+				if s := w.subscriptions(feed)[0]; s.Errors != 0 {
+					t.Errorf("%+v", s)
+				}
+				if log := fmt.Sprint(w.h.log.Recent()); !strings.Contains(log, "until it registers again") {
+					t.Error(log)
+				}
+			})
+		}
+	}
+}
+
+// Any success clears the strikes: two ladders that fail, a success, and two more.
+func TestSuccessClearsStrikes(t *testing.T) {
+	w := newWorld(t, nil)
+	feed := w.feed("/feed", "0")
+	w.register("/cb", feed)
+	m := &moody{}
+	w.answer("/cb", m.answer)
+	fail := func(i int) {
+		m.set(500)
+		w.feed("/feed", fmt.Sprint("failure ", i))
+		w.ping(feed)
+		for _, d := range ladder {
+			w.later(d)
+		}
+	}
+	for i, want := range []int{1, 2} {
+		fail(i)
+		if s := w.subscriptions(feed)[0]; s.Errors != want {
+			t.Errorf("%+v", s)
+		}
+	}
+	m.set(204)
+	w.feed("/feed", "success")
+	w.ping(feed)
+	for i, want := range []int{1, 2, 3} {
+		fail(i + 10)
+		if s := w.subscriptions(feed)[0]; s.Errors != want || s.givenUp() != (want == 3) {
+			t.Errorf("%+v", s)
+		}
+	}
+}
+
+// Hubs that end at any moment, updates and moods at random: everybody has the last document
+// in the end, and nobody has it twice.
+func TestRoundsOfHubsThatEnd(t *testing.T) {
+	for seed := range uint64(20) {
+		random := rand.New(rand.NewPCG(seed, 1))
+		w := newWorld(t, nil)
+		feed := w.feed("/feed", "0")
+		var mu sync.Mutex
+		had := map[string][]string{}
+		bad := map[string]bool{}
+		const n = 4
+		for i := range n {
+			path := fmt.Sprintf("/cb%d", i)
+			w.subscribe("subscribe", w.site.URL+path, feed)
+			w.answer(path, func(rw http.ResponseWriter, r *http.Request) {
+				if r.Method != http.MethodPost {
+					io.WriteString(rw, r.FormValue("hub.challenge"))
+					return
+				}
+				b, _ := io.ReadAll(r.Body)
+				mu.Lock()
+				defer mu.Unlock()
+				if bad[path] {
+					rw.WriteHeader(500)
+					return
+				}
+				had[path] = append(had[path], string(b))
+			})
+		}
+		version := 0
+		for range 40 {
+			mu.Lock()
+			bad[fmt.Sprintf("/cb%d", random.IntN(n))] = random.IntN(2) == 0
+			mu.Unlock()
+			switch random.IntN(4) {
+			case 0:
+				version++
+				w.feed("/feed", fmt.Sprint(version))
+				w.ping(feed)
+			case 1:
+				w.settle() // nobody is being notified
+				w.restart()
+				w.h.resume()
+			case 2:
+				w.later(time.Duration(random.IntN(400)) * time.Second)
+			case 3:
+				w.later(time.Second)
+			}
+		}
+		version++
+		w.feed("/feed", fmt.Sprint(version))
+		mu.Lock()
+		clear(bad)
+		mu.Unlock()
+		w.ping(feed)
+		for range 60 {
+			w.later(time.Minute)
+		}
+		for path, list := range had {
+			if list[len(list)-1] != fmt.Sprint(version) || len(slices.Compact(slices.Clone(list))) != len(list) {
+				t.Errorf("seed %d: %s had %v, and the last is %d", seed, path, list, version)
+			}
+		}
+		if len(had) != n || w.journals() != 0 {
+			t.Errorf("seed %d: %d subscribers, %d rounds are left", seed, len(had), w.journals())
+		}
+	}
+}
+
+// The state that the version before left: its rounds go on, its pings are done, and who
+// was given up is, until it registers again. testdata/old was made by that program.
+func TestStateOfTheVersionBefore(t *testing.T) {
+	const site = "http://127.77.0.1:8177"
+	w := newWorld(t, func(o *Options) {
+		if err := os.CopyFS(o.State, os.DirFS("testdata/old/state")); err != nil {
+			t.Fatal(err)
+		}
+		o.PingGap = 3 * time.Hour
+	})
+	dial := func(ctx context.Context, network, addr string) (net.Conn, error) {
+		if addr != "127.77.0.1:8177" {
+			return nil, fmt.Errorf("a request to %s", addr)
+		}
+		return (&net.Dialer{}).DialContext(ctx, network, strings.TrimPrefix(w.site.URL, "http://"))
+	}
+	w.opts.Feeds.Dial, w.opts.Callbacks.Dial = dial, dial
+	w.feed("/a", "the newest")
+	w.feed("/b", "two")
+	w.clock.Add(time.Date(2026, 11, 23, 2, 42, 31, 0, time.UTC).Sub(w.clock.Now()))
+	w.restart()
+	w.h.resume()
+	w.h.sweep(false)
+	w.settle()
+	if n := len(w.calls); n != 0 || w.h.counts.all != 4 {
+		t.Errorf("%d requests too early; %d subscriptions", n, w.h.counts.all)
+	}
+	w.later(time.Second)
+	if got := w.got("POST", "/websub"); len(got) != 1 || got[0].body != "the newest" || !signed(t, got[0], "geheim") {
+		t.Errorf("%+v", got)
+	}
+	if len(w.notified("/down")) != 1 || len(w.notified("/up")) != 0 || w.journals() != 0 {
+		t.Errorf("%+v, %d rounds", w.calls, w.journals())
+	}
+	if w.later(3 * time.Hour); len(w.notified("/b-up")) != 1 {
+		t.Errorf("the ping that waited is lost: %+v", w.calls)
+	}
+	if left, _ := names(filepath.Join(w.opts.State, "pings")); len(left) != 0 {
+		t.Errorf("%v is left", left)
+	}
+	w.clock.Add(3 * time.Hour)
+	w.feed("/a", "newer")
+	w.ping(site + "/a")
+	if len(w.notified("/up")) != 1 || len(w.notified("/down")) != 2 || len(w.notified("/deaf")) != 0 {
+		t.Errorf("%+v", w.calls)
+	}
+	w.form("/pleaseNotify", "port", "8177", "path", "/deaf", "protocol", "http-post", "domain", "127.77.0.1", "url1", site+"/a")
+	w.clock.Add(3 * time.Hour)
+	w.feed("/a", "newest")
+	if w.ping(site + "/a"); len(w.notified("/deaf")) != 1 {
+		t.Errorf("it registered again: %+v", w.calls)
+	}
+}
+
+// signed reports whether a delivery is signed with a secret.
+func signed(t *testing.T, c call, secret string) bool {
+	t.Helper()
+	sig, err := websub.ParseSignature(c.header.Get("X-Hub-Signature"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := sig.Hash(secret)
+	io.WriteString(h, c.body)
+	return sig.Matches(h)
+}

@@ -1,0 +1,272 @@
+package sharer
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/lektordir/lektor/internal/feeddir"
+	"github.com/lektordir/lektor/internal/fetch"
+	"github.com/lektordir/lektor/internal/joined"
+	"github.com/lektordir/lektor/lektordir"
+)
+
+// local is what the lektor-dir has.
+type local struct {
+	subs    map[string]*feeddir.Subscription // that are shared
+	own     map[string]string                // hash -> why a feed is not shared
+	unread  map[string]bool                  // feeds that could not be read: nothing is known of them
+	entries map[string]map[string]*entry     // feed, identity
+}
+
+// entry is an entry of the lektor-dir.
+type entry struct {
+	ref  lektordir.Ref
+	as   string // identity under which its marks are shared; "" for its own
+	kept string // flags that the set does not hold, see [baseEntry]
+	// late tells that an edit of it could not be noted: the baseline stays as it was.
+	late bool
+}
+
+// key returns the identity under which the marks of an entry are shared.
+func (e *entry) key(identity string) string { return baseEntry{as: e.as}.key(identity) }
+
+// shared returns the flags of an entry that are shared.
+func shared(r lektordir.Ref) string {
+	return strings.Map(func(c rune) rune {
+		if strings.ContainsRune(flags, c) {
+			return c
+		}
+		return -1
+	}, r.Flags())
+}
+
+// reader reads a lektor-dir. What it cannot read it notes in trouble, and the rest counts.
+type reader struct {
+	d       *lektordir.Dir
+	trouble error
+}
+
+// fails notes what could not be read. The rest is done, and the next run does what is
+// left.
+func (r *reader) fails(err error) {
+	if err != nil {
+		r.trouble = errors.Join(r.trouble, err)
+	}
+}
+
+// maxURL is the length of the longest URL that is shared, in bytes.
+const maxURL = 8 << 10
+
+// withheld returns why a feed is not shared, "" if it is. A feed whose settings cannot be
+// read is not shared, and was not removed.
+func (r *reader) withheld(hash string) string {
+	if feeddir.Never(r.d, hash) {
+		return "has a file etc/share/never"
+	}
+	why, err := feeddir.Withheld(r.d, hash)
+	r.fails(err)
+	return why
+}
+
+// subscriptions reads the subscriptions.
+func (r *reader) subscriptions() (*local, error) {
+	l := &local{subs: map[string]*feeddir.Subscription{}, own: map[string]string{}, unread: map[string]bool{}}
+	hashes, err := r.d.FeedHashes()
+	if err != nil {
+		return nil, err
+	}
+	for _, hash := range hashes {
+		if why := r.withheld(hash); why != "" {
+			l.own[hash] = why
+			continue
+		}
+		r.subscription(l, hash)
+	}
+	return l, nil
+}
+
+// subscription reads a subscription.
+func (r *reader) subscription(l *local, hash string) {
+	delete(l.subs, hash)
+	sub, err := feeddir.ReadWhole(r.d, hash)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return // not subscribed to
+	case err != nil:
+		// What cannot be read was not removed.
+		l.unread[hash] = true
+		r.fails(fmt.Errorf("%w; what was shared of it stays", err))
+		return
+	case !fetch.IsHTTP(sub.URL) || !fetch.IsHTTP(sub.ID):
+		l.own[hash] = "is not from an http or https URL"
+		return
+	case len(sub.URL) > maxURL || len(sub.ID) > maxURL:
+		l.own[hash] = "has a URL of more than 8 KiB"
+		return
+	}
+	var categories []string
+	for _, c := range sub.Categories {
+		if c = clean(c); c != "" && !slices.Contains(categories, c) {
+			categories = append(categories, c)
+		}
+	}
+	sub.Categories = categories
+	if sub.Alias = strings.TrimSpace(sub.Alias); sub.Alias == strings.TrimSpace(sub.Name) {
+		sub.Alias = ""
+	}
+	l.subs[hash] = sub
+}
+
+// listing lists the entries of the lektor-dir for those who decide by what is missing.
+func listing(ctx context.Context, d *lektordir.Dir, feeds ...string) ([]lektordir.Ref, error) {
+	// What its document withdrew is here as well as before, and not gone.
+	return d.List(ctx, lektordir.ListOptions{Withdrawn: true, Strict: true, Feeds: feeds})
+}
+
+// list lists the entries of all feeds that are shared. If a feed's directories cannot be
+// read, nothing is known of any feed: absence is no news then.
+func (r *reader) list(ctx context.Context, l *local, base baseline) error {
+	refs, err := listing(ctx, r.d)
+	if err := context.Cause(ctx); err != nil {
+		return err
+	}
+	for _, e := range joined.Errors(err) {
+		var name *lektordir.NameError
+		if !errors.As(e, &name) {
+			return e
+		}
+	}
+	l.entries = map[string]map[string]*entry{}
+	needs(entryWeight * len(refs))
+	for len(refs) > 0 {
+		feed, n := refs[0].Feed, 1
+		for n < len(refs) && refs[n].Feed == feed {
+			n++
+		}
+		if err := r.listFeed(l, base, feed, refs[:n]); err != nil {
+			return err
+		}
+		refs = refs[n:]
+	}
+	return nil
+}
+
+// listFeed takes the entries of a feed, if it is shared.
+func (r *reader) listFeed(l *local, base baseline, feed string, refs []lektordir.Ref) error {
+	if _, err := os.Stat(r.d.Join("src", feed)); errors.Is(err, fs.ErrNotExist) {
+		return nil
+	} else if err != nil {
+		return err
+	}
+	if !lektordir.IsFeedHash(feed) || l.own[feed] != "" || l.subs[feed] == nil && r.withheld(feed) != "" {
+		return nil
+	}
+	known := map[string]baseEntry{}
+	if f := base[feed]; f != nil {
+		known = f.entries
+	}
+	all := make([]entry, len(refs))
+	here := make(map[string]*entry, len(refs))
+	for i, ref := range refs {
+		identity := ref.Identity()
+		if identity == "" {
+			var err error
+			if identity, err = r.identityOf(ref); err != nil {
+				return err
+			}
+			if identity == "" {
+				continue
+			}
+		}
+		old := known[identity]
+		all[i] = entry{ref: ref, as: old.as, kept: old.kept}
+		here[identity] = &all[i]
+	}
+	l.entries[feed] = here
+	return nil
+}
+
+// identityOf returns an identity that is made of the id of an entry, for entries of a
+// fetcher that writes none into their names.
+func (r *reader) identityOf(ref lektordir.Ref) (string, error) {
+	e, err := r.d.ReadEntry(ref, lektordir.FieldID)
+	if unreadable(err) {
+		return "", err
+	}
+	if err != nil || e.ID == "" {
+		return "", nil
+	}
+	sum := sha256.Sum256([]byte(e.ID))
+	return hex.EncodeToString(sum[:8]), nil
+}
+
+// unreadable reports whether a file that is there could not be read.
+func unreadable(err error) bool {
+	var path *fs.PathError
+	return errors.As(err, &path) && !errors.Is(err, fs.ErrNotExist)
+}
+
+// present returns the identities of a feed that are in a name in new/, cur/ or tmp/, but
+// for what is being deleted. The feed's lock is held: nothing is between two places.
+func present(d *lektordir.Dir, feed string) (map[string]bool, error) {
+	found := map[string]bool{}
+	for before := -1; before != len(found); {
+		before = len(found)
+		for _, place := range []string{"new", "cur", "tmp"} {
+			names, err := os.ReadDir(d.Join(place, feed))
+			if err != nil && !errors.Is(err, fs.ErrNotExist) {
+				return nil, err
+			}
+			for _, n := range names {
+				unique, info, _ := strings.Cut(n.Name(), ";")
+				if place == "tmp" && strings.HasPrefix(info, "gone") {
+					continue
+				}
+				if ref := (lektordir.Ref{Feed: feed, Unique: unique}); ref.Identity() != "" {
+					found[ref.Identity()] = true
+				}
+			}
+		}
+	}
+	return found, nil
+}
+
+// absent returns those of some entries of a feed that are gone: in a second listing, under
+// the feed's lock. Of a feed that a fetcher is busy with none is.
+func (r *reader) absent(ctx context.Context, w *lektordir.Writer, feed string, identities []string) ([]string, error) {
+	t, err := w.Begin(feed)
+	if errors.As(err, new(*lektordir.BusyError)) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer t.Close()
+	here, err := present(r.d, feed)
+	if err != nil {
+		return nil, err
+	}
+	refs, err := listing(ctx, r.d, feed)
+	for _, e := range joined.Errors(err) {
+		if !errors.As(e, new(*lektordir.NameError)) {
+			return nil, e
+		}
+	}
+	for _, ref := range refs {
+		if ref.Identity() == "" {
+			identity, err := r.identityOf(ref)
+			if err != nil {
+				return nil, err
+			}
+			here[identity] = true
+		}
+	}
+	return slices.DeleteFunc(identities, func(id string) bool { return here[id] }), context.Cause(ctx)
+}

@@ -1,0 +1,308 @@
+package sharer
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/lektordir/lektor/internal/feeddir"
+	"github.com/lektordir/lektor/internal/feedsync"
+	"github.com/lektordir/lektor/internal/fetch"
+	"github.com/lektordir/lektor/lektordir"
+)
+
+// meeting finds which entries the marks of a feed mean. A mark bears the identity that an
+// entry has on the machine that made it; on another that met the feed before its guids
+// changed, or after, the entry has another one. The journal of either machine may know
+// both: marks name all identities that it knows.
+type meeting struct {
+	r       *reader
+	set     *set
+	base    *baseFeed // nil for a feed without entries
+	feed    string
+	here    map[string]*entry
+	news    bool              // there are marks, entries or lines of the journal since the last time
+	journal map[string]string // identity -> the one that the entry's name has
+	byAs    map[string]string // identity that is shared -> the own one
+	named   map[string]string // see names
+	byID    map[string]string // id of an entry -> its own identity, "" for several
+}
+
+// meet gives entries the identities under which marks of them are shared, and returns how
+// many marks are of no entry that is here.
+func (r *reader) meet(s *set, base baseline, l *local, changed []string) (waiting int) {
+	newMarks := map[string]bool{}
+	for _, id := range changed {
+		feed, _ := place(id)
+		newMarks[feed] = true
+	}
+	for _, feed := range slices.Sorted(maps.Keys(s.marks)) {
+		here := l.entries[feed]
+		if feed == "" || l.own[feed] != "" || len(here) == 0 && l.subs[feed] == nil {
+			continue
+		}
+		f := base[feed]
+		m := &meeting{r: r, set: s, base: f, feed: feed, here: here, byAs: map[string]string{}}
+		m.news = newMarks[feed]
+		for identity, e := range here {
+			if e.as != "" {
+				m.byAs[e.as] = identity
+			}
+			if _, ok := base.entry(feed, identity); !ok {
+				m.news = true
+			}
+		}
+		strangers := m.strangers()
+		size := journalSize(r.d, feed)
+		grown := f != nil && f.journal != size
+		if m.news = m.news || grown; len(strangers) > 0 || grown {
+			var err error
+			m.journal, err = r.d.Lineages(feed)
+			r.fails(err)
+			if grown && err == nil {
+				m.tell()
+				f.journal = size
+			}
+		}
+		for _, other := range strangers {
+			if own := m.find(other); own != "" {
+				m.link(own, other)
+			} else {
+				waiting += m.live(other)
+			}
+		}
+	}
+	return waiting
+}
+
+// journalSize is the size of the journal of a feed, 0 where there is none.
+func journalSize(d *lektordir.Dir, feed string) int64 {
+	fi, err := os.Stat(d.Join(feeddir.JournalPath(feed)))
+	if err != nil {
+		return 0
+	}
+	return fi.Size()
+}
+
+// strangers returns the identities of marks that are not those of entries that are here.
+func (m *meeting) strangers() []string {
+	found := map[string]bool{}
+	for _, k := range m.set.marks[m.feed] {
+		identity := k.identity()
+		if e := m.here[identity]; e == nil || e.as != "" && e.as != identity {
+			found[identity] = true
+		}
+	}
+	return slices.Sorted(maps.Keys(found))
+}
+
+// live counts the marks of an identity that are set.
+func (m *meeting) live(identity string) (n int) {
+	for _, c := range []byte(flags) {
+		if k := m.set.flagOf(m.feed, identity, c); k != nil && !k.deleted {
+			n++
+		}
+	}
+	return n
+}
+
+// stated reports whether there are marks of an identity.
+func (m *meeting) stated(identity string) bool {
+	for _, c := range []byte(flags) {
+		if m.set.flagOf(m.feed, identity, c) != nil {
+			return true
+		}
+	}
+	return false
+}
+
+// find returns the own identity of the entry that another one means, "" if none is here.
+func (m *meeting) find(other string) string {
+	if own, ok := m.byAs[other]; ok {
+		return own
+	}
+	if m.here[other] != nil {
+		return other // whose marks are shared under another one
+	}
+	if own := m.journal[other]; m.here[own] != nil {
+		return own
+	}
+	if key, ok := m.names()[other]; ok {
+		if own := cmp.Or(m.byAs[key], key); m.here[own] != nil {
+			return own
+		}
+	}
+	if !m.news {
+		return ""
+	}
+	// Reading marks, and the ids of all entries, is for when something is new.
+	for _, c := range []byte(flags) {
+		it := m.set.item(m.set.flagOf(m.feed, other, c))
+		if it == nil {
+			continue
+		}
+		id := ""
+		own := ""
+		_ = feedsync.EachChild(it.Content(), func(ns, name, text string) {
+			switch {
+			case ns != feedsync.LektorNamespace:
+			case name == "entry":
+				id = text
+			case name == "identity" && m.here[text] != nil:
+				own = text
+			}
+		})
+		if own == "" && id != "" {
+			own = m.ids()[id]
+		}
+		if own != "" {
+			return own
+		}
+	}
+	return ""
+}
+
+// ids returns the own identities of the entries by id, as far as one alone has the id.
+func (m *meeting) ids() map[string]string {
+	if m.byID != nil {
+		return m.byID
+	}
+	m.byID = map[string]string{}
+	for identity, e := range m.here {
+		entry, err := m.r.d.ReadEntry(e.ref, lektordir.FieldID)
+		if unreadable(err) {
+			// It may be the second of two with one id: nothing is known then.
+			m.r.fails(err)
+			m.byID = map[string]string{}
+			return m.byID
+		}
+		if err != nil || entry.ID == "" {
+			continue
+		}
+		id := fetch.Public(entry.ID)
+		if _, several := m.byID[id]; several {
+			m.byID[id] = ""
+			continue
+		}
+		m.byID[id] = identity
+	}
+	return m.byID
+}
+
+// link makes the marks of two identities those of one entry. If both have marks, the lower
+// identity is the one under which all machines go on, and gets what the other has.
+func (m *meeting) link(own, other string) {
+	e := m.here[own]
+	key := e.key(own)
+	switch {
+	case key == other:
+		return
+	case !m.stated(key):
+		m.shares(own, other)
+		return
+	}
+	keep, drop := min(key, other), max(key, other)
+	m.shares(own, keep)
+	for _, c := range []byte(flags) {
+		from := m.set.flagOf(m.feed, drop, c)
+		if from == nil || from.deleted || m.set.flagOf(m.feed, keep, c) != nil {
+			continue
+		}
+		if it := m.set.item(from); it != nil {
+			// Two machines that do this at once make items that mean the same.
+			_ = m.set.modify(feedsync.RSS, stateID(m.feed, keep, c), it.Content(), "")
+		}
+	}
+	m.name(keep, []string{drop})
+}
+
+// shares makes an identity the one under which the marks of an entry are shared.
+func (m *meeting) shares(own, as string) {
+	m.byAs[as] = own
+	if as == own {
+		as = ""
+	}
+	m.here[own].as = as
+	if m.base == nil {
+		return
+	}
+	if b, ok := m.base.entries[own]; ok {
+		b.as = as
+		m.base.entries[own] = b
+	}
+}
+
+// tell adds to marks the identities that the journal knows of their entries. It is no edit:
+// of two items that mean the same the longer one stays, on every machine.
+func (m *meeting) tell() {
+	others := map[string][]string{}
+	for _, id := range slices.Sorted(maps.Keys(m.journal)) {
+		others[m.journal[id]] = append(others[m.journal[id]], id)
+	}
+	for own, ids := range others {
+		e := m.here[own]
+		if e == nil {
+			continue
+		}
+		m.name(e.key(own), append([]string{own}, ids...))
+	}
+}
+
+// name adds identities to the marks that are shared under another one.
+func (m *meeting) name(key string, ids []string) {
+	for _, c := range []byte(flags) {
+		k := m.set.flagOf(m.feed, key, c)
+		if k == nil {
+			continue
+		}
+		missing := slices.DeleteFunc(slices.Clone(ids), func(id string) bool {
+			return id == key || bytes.Contains(k.text, []byte(">"+id+"<"))
+		})
+		if len(missing) == 0 {
+			continue
+		}
+		it := m.set.item(k)
+		if it == nil {
+			continue
+		}
+		content, ok := bytes.CutSuffix(it.Content(), []byte("</item>"))
+		if !ok {
+			continue
+		}
+		var more strings.Builder
+		for _, id := range missing[:min(len(missing), maxIdentities)] {
+			fmt.Fprintf(&more, `<lektor:identity xmlns:lektor="%s">%s</lektor:identity>`, feedsync.LektorNamespace, id)
+		}
+		if told, err := it.Recast(slices.Concat(content, []byte(more.String()), []byte("</item>"))); err == nil {
+			m.set.put(told, nil)
+		}
+	}
+}
+
+// names returns the identities that marks name, with the one that they are shared under.
+func (m *meeting) names() map[string]string {
+	if m.named != nil {
+		return m.named
+	}
+	m.named = map[string]string{}
+	for _, k := range m.set.marks[m.feed] {
+		if !bytes.Contains(k.text, []byte("identity>")) {
+			continue
+		}
+		if it := m.set.item(k); it != nil {
+			_ = feedsync.EachChild(it.Content(), func(ns, name, text string) {
+				if ns == feedsync.LektorNamespace && name == "identity" {
+					m.named[text] = k.identity()
+				}
+			})
+		}
+	}
+	return m.named
+}
+
+// maxIdentities is how many identities of an entry a mark is given at once.
+const maxIdentities = 16

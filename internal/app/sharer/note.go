@@ -1,0 +1,333 @@
+package sharer
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/lektordir/lektor/internal/entries"
+	"github.com/lektordir/lektor/internal/feeddir"
+	"github.com/lektordir/lektor/internal/feedsync"
+	"github.com/lektordir/lektor/internal/fetch"
+	"github.com/lektordir/lektor/lektordir"
+)
+
+// words are what flags are called in documents.
+var words = map[byte]string{'S': "read", 'F': "flagged", 'T': "trashed"}
+
+func wordOf(flag byte) string { return cmp.Or(words[flag], string(flag)) }
+
+// describe reads what is told of the entries that a flag was set of, on all processors: at
+// first that is most of them.
+func (r *reader) describe(ctx context.Context, l *local, edits []edit) error {
+	for len(edits) > 0 {
+		n := 1
+		for n < len(edits) && edits[n].feed == edits[0].feed {
+			n++
+		}
+		if err := r.describeFeed(ctx, l, edits[0].feed, edits[:n]); err != nil {
+			return err
+		}
+		edits = edits[n:]
+	}
+	return nil
+}
+
+func (r *reader) describeFeed(ctx context.Context, l *local, feed string, edits []edit) error {
+	var read [2]func(lektordir.Ref, lektordir.Fields) (*lektordir.Entry, error)
+	for _, place := range []lektordir.Place{lektordir.New, lektordir.Cur} {
+		read[place] = r.d.ReadEntry
+		if len(edits) < 8 {
+			continue
+		}
+		if in, err := r.d.NewReader(place, feed); err == nil {
+			defer in.Close()
+			read[place] = in.ReadEntry
+		}
+	}
+	return entries.Parallel(ctx, len(edits), func(i int) {
+		d := &edits[i]
+		if d.kind != editFlag || !d.set {
+			return
+		}
+		e, err := read[d.entry.ref.Place](d.entry.ref, lektordir.FieldTitle|lektordir.FieldID|lektordir.FieldLink)
+		if unreadable(err) {
+			d.err = err
+			return
+		}
+		if e != nil {
+			d.about.id, d.about.title, d.about.link = e.ID, e.Title, e.URL()
+		}
+		if sub := l.subs[feed]; sub != nil {
+			d.about.feedID = sub.ID
+		} else if f := r.d.FeedOf(d.entry.ref); f != nil {
+			d.about.feedID = f.ID
+		}
+	})
+}
+
+// noter notes edits in a set.
+type noter struct {
+	set    *set
+	base   baseline // gets what the set cannot hold
+	tree   *folders
+	rand   io.Reader
+	left   map[string]bool // paths of folders that a feed has left
+	warned []string        // edits that stay on this machine
+}
+
+func (n *noter) random(bytes int) (string, error) { return random(n.rand, bytes) }
+
+// note notes edits in the set, as far as it does not know of them. The baseline is that for
+// what the lektor-dir has now.
+func (s *set) note(edits []edit, base baseline, from io.Reader) (warned []string, err error) {
+	if len(edits) == 0 {
+		return nil, nil
+	}
+	n := &noter{set: s, base: base, tree: foldersOf(s.subs), rand: from, left: map[string]bool{}}
+	for i := range edits {
+		if err := n.note(&edits[i]); err != nil {
+			return nil, err
+		}
+	}
+	for _, path := range slices.Backward(sortedKeys(n.left)) {
+		if err := n.dropEmpty(path); err != nil && !errors.As(err, new(*feedsync.BoundError)) {
+			return nil, err
+		}
+	}
+	s.subs.Arrange()
+	return n.warned, nil
+}
+
+func sortedKeys(m map[string]bool) []string { return union(m, map[string]bool{}) }
+
+// note notes an edit. One that would take the item beyond a limit stays on this machine:
+// the baseline knows that the set does not hold it.
+func (n *noter) note(d *edit) error {
+	var err error
+	switch d.kind {
+	case editFolder:
+		err = n.moveFolder(d.from, d.to)
+	case editFeed:
+		err = n.noteFeed(d)
+	default:
+		err = n.noteMark(d)
+	}
+	var bound *feedsync.BoundError
+	if !errors.As(err, &bound) {
+		return err
+	}
+	name := cmp.Or(d.about.title, d.about.id, d.feed)
+	switch d.kind {
+	case editFolder:
+		return nil // its feeds are in another folder then
+	case editFeed:
+		n.base.feed(d.feed).kept = true
+		if d.sub != nil {
+			name = d.sub.Title()
+		} else if it := n.set.subs.Item(d.feed); it != nil {
+			name = label(it)
+		}
+	default:
+		if e, ok := n.base.entry(d.feed, d.identity); ok && strings.IndexByte(e.kept, d.flag) < 0 {
+			e.kept += string(d.flag)
+			n.base.feed(d.feed).entries[d.identity] = e
+		}
+		if d.entry != nil && strings.IndexByte(d.entry.kept, d.flag) < 0 {
+			d.entry.kept += string(d.flag)
+		}
+	}
+	n.warned = append(n.warned, fmt.Sprintf("%s: the change stays on this machine: %s", name, bound.Reason))
+	return nil
+}
+
+// noteMark notes that a flag was set or cleared, or that an entry is gone.
+func (n *noter) noteMark(d *edit) error {
+	m := n.set.flagOf(d.feed, d.key, d.flag)
+	if d.kind == editGone && m != nil {
+		return nil
+	}
+	if said := m != nil && !m.deleted; said == d.set {
+		return nil
+	}
+	id := stateID(d.feed, d.key, d.flag)
+	if !d.set {
+		return n.set.modify(feedsync.RSS, id, nil, "")
+	}
+	return n.set.modify(feedsync.RSS, id, markContent(id, d.flag, &d.about), "")
+}
+
+// maxTitle is how much of a title is told, in bytes.
+const maxTitle = 2 << 10
+
+// markContent is the content of a mark.
+func markContent(id string, flag byte, m *about) []byte {
+	title := fetch.PublicText(cmp.Or(strings.TrimSpace(m.title), m.id))
+	if len(title) > maxTitle {
+		title = strings.ToValidUTF8(title[:maxTitle], "") + "…"
+	}
+	b := fmt.Appendf(nil, `<item xmlns:lektor="%s"><title>%s</title>`, feedsync.LektorNamespace, feedsync.Text(title))
+	if fetch.IsHTTP(m.link) && len(m.link) <= maxURL {
+		b = fmt.Appendf(b, "<link>%s</link>", feedsync.Text(fetch.Public(m.link)))
+	}
+	b = fmt.Appendf(b, `<guid isPermaLink="false">%s</guid><category>%s</category>`, feedsync.Text(id), wordOf(flag))
+	if len(m.feedID) <= maxURL {
+		b = fmt.Appendf(b, "<lektor:feed>%s</lektor:feed>", feedsync.Text(fetch.Public(m.feedID)))
+	}
+	if m.id != "" && len(m.id) <= maxURL {
+		b = fmt.Appendf(b, "<lektor:entry>%s</lektor:entry>", feedsync.Text(fetch.Public(m.id)))
+	}
+	return append(b, "</item>"...)
+}
+
+// noteFeed notes what was done to a subscription.
+func (n *noter) noteFeed(d *edit) error {
+	it := n.set.subs.Item(d.feed)
+	if d.sub == nil {
+		if it == nil || it.Deleted {
+			return nil
+		}
+		n.leaves(d.feed)
+		return n.unsubscribe(it)
+	}
+	old := d.before
+	if old == nil && it != nil && !it.Deleted {
+		return nil // told by another machine, and not applied as yet
+	}
+	sub := d.sub
+	if old != nil && it != nil && !it.Deleted {
+		// What the user left alone may be another machine's, not applied as yet.
+		edited := *sub
+		if m := meaningOf(it); old.alias == sub.Alias {
+			edited.Alias = m.alias
+		}
+		if slices.Equal(old.categories, sub.Categories) {
+			edited.Categories = n.tree.categories(it)
+		}
+		sub = &edited
+	}
+	parent, err := n.folder(first(sub.Categories))
+	if err != nil {
+		return err
+	}
+	want := meaning{alias: sub.Alias}
+	if len(sub.Categories) > 1 {
+		want.categories = sub.Categories[1:]
+	}
+	if it != nil && !it.Deleted && it.Parent == parent && meaningOf(it).equal(want) {
+		return nil
+	}
+	if it != nil {
+		n.leaves(d.feed)
+	}
+	return n.set.modify(feedsync.OPML, d.feed, content(sub), parent)
+}
+
+// leaves notes that a feed leaves the folder that it is in.
+func (n *noter) leaves(feed string) { n.left[n.tree.path(n.tree.parent[feed])] = true }
+
+// unsubscribe makes the tombstone of a feed. Its content names no feed: it is nobody's
+// business any more, and programs that know nothing of tombstones read the document, too.
+func (n *noter) unsubscribe(it *feedsync.Item) error {
+	if err := n.set.modify(feedsync.OPML, it.ID, nil, ""); err != nil {
+		return err
+	}
+	return n.set.subs.Item(it.ID).SetContent([]byte(`<outline text="(no subscription any more)"/>`))
+}
+
+// first is the first category, whose folder the feed's outline is in.
+func first(categories []string) string {
+	if len(categories) == 0 {
+		return ""
+	}
+	return categories[0]
+}
+
+var escapeComma = strings.NewReplacer(`\`, `\\`, `,`, `\,`)
+
+// content is the outline of a subscription.
+func content(s *feeddir.Subscription) []byte {
+	b := fmt.Appendf(nil, `<outline xmlns:lektor="%s" type="rss" text="%s" title="%s" xmlUrl="%s"`, feedsync.LektorNamespace,
+		feedsync.Attr(cmp.Or(s.Alias, s.Name)), feedsync.Attr(s.Name), feedsync.Attr(fetch.Public(s.URL)))
+	if s.ID != s.URL {
+		b = fmt.Appendf(b, ` lektor:id="%s"`, feedsync.Attr(fetch.Public(s.ID)))
+	}
+	if fetch.IsHTTP(s.Link) && len(s.Link) <= maxURL {
+		b = fmt.Appendf(b, ` htmlUrl="%s"`, feedsync.Attr(fetch.Public(s.Link)))
+	}
+	if len(s.Categories) > 1 {
+		var list []string
+		for _, c := range s.Categories[1:] {
+			list = append(list, "/"+escapeComma.Replace(c))
+		}
+		b = fmt.Appendf(b, ` category="%s"`, feedsync.Attr(strings.Join(list, ",")))
+	}
+	return append(b, "/>"...)
+}
+
+// meaning is what of an outline is its content: alias, and categories but the first,
+// which is the folder that it is in.
+type meaning struct {
+	alias      string
+	categories []string
+}
+
+func (m meaning) equal(o meaning) bool {
+	return m.alias == o.alias && slices.Equal(m.categories, o.categories)
+}
+
+func meaningOf(it *feedsync.Item) meaning {
+	var m meaning
+	text, title := strings.TrimSpace(it.Value("", "text")), strings.TrimSpace(it.Value("", "title"))
+	if text != title && title != "" {
+		m.alias = text
+	}
+	var word strings.Builder
+	end := func() {
+		if c := clean(strings.TrimPrefix(strings.TrimSpace(word.String()), "/")); c != "" && !slices.Contains(m.categories, c) {
+			m.categories = append(m.categories, c)
+		}
+		word.Reset()
+	}
+	escaped := false
+	for _, r := range it.Value("", "category") {
+		switch {
+		case escaped && r != ',' && r != '\\':
+			word.WriteByte('\\')
+			fallthrough
+		case escaped:
+			word.WriteRune(r)
+			escaped = false
+		case r == '\\':
+			escaped = true
+		case r == ',':
+			end()
+		default:
+			word.WriteRune(r)
+		}
+	}
+	end()
+	return m
+}
+
+// sameOutline reports whether two outlines mean the same: another name or xmlUrl alone is
+// no edit.
+func sameOutline(a, b *feedsync.Item) bool {
+	if isFolder(a) || a.Value("", "xmlUrl") == "" || b.Value("", "xmlUrl") == "" {
+		return a.Parent == b.Parent && feedsync.Canonical(a.Content()) == feedsync.Canonical(b.Content())
+	}
+	return a.Parent == b.Parent && meaningOf(a).equal(meaningOf(b))
+}
+
+// categories are those of a feed by its outline.
+func (t *folders) categories(it *feedsync.Item) []string {
+	categories := meaningOf(it).categories
+	if path := t.path(t.parent[it.ID]); path != "" {
+		categories = slices.Insert(slices.DeleteFunc(categories, func(c string) bool { return c == path }), 0, path)
+	}
+	return categories
+}

@@ -1,0 +1,217 @@
+package sharer
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"net/netip"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/lektordir/lektor/internal/feeddir"
+	"github.com/lektordir/lektor/internal/feedsync"
+	"github.com/lektordir/lektor/internal/fetch"
+	"github.com/lektordir/lektor/lektordir"
+)
+
+// action is a change that makes the lektor-dir follow the set.
+type action struct {
+	kind       actionKind
+	feed       string
+	sub        *feeddir.Subscription // to subscribe to
+	alias      string
+	categories []string
+
+	identity   string
+	entry      *entry
+	set, clear string // flags
+}
+
+type actionKind uint8
+
+const (
+	subscribe actionKind = iota
+	unsubscribe
+	setAlias
+	setCategories
+	setFlags
+)
+
+// planner plans for a machine.
+type planner struct {
+	base    baseline
+	local   *local
+	allow   []netip.Prefix    // private networks whose feeds may be subscribed to
+	origins map[string]string // of feeds that a document on a server told of
+	refused []string          // why some of the set is not for this machine
+}
+
+// plan returns what differs between the set and the lektor-dir.
+func (p *planner) plan(s *set) []action {
+	var out []action
+	tree := foldersOf(s.subs)
+	for _, it := range s.subs.Items() {
+		f := p.base[it.ID]
+		if isFolder(it) || p.local.unread[it.ID] || p.local.own[it.ID] != "" || f != nil && f.kept {
+			continue
+		}
+		out = append(out, p.feed(tree, it)...)
+	}
+	for _, feed := range slices.Sorted(maps.Keys(p.local.entries)) {
+		if p.local.own[feed] == "" && len(s.marks[feed]) > 0 {
+			out = append(out, p.marks(s, feed)...)
+		}
+	}
+	return out
+}
+
+// feed returns what is to be done to a subscription.
+func (p *planner) feed(tree *folders, it *feedsync.Item) []action {
+	sub := p.local.subs[it.ID]
+	url := strings.TrimSpace(it.Value("", "xmlUrl"))
+	switch {
+	case it.Deleted && sub != nil:
+		return []action{{kind: unsubscribe, feed: it.ID}}
+	case it.Deleted, url == "": // an item of another program has no URL
+		return nil
+	}
+	m, categories := meaningOf(it), tree.categories(it)
+	if sub == nil {
+		id := cmp.Or(strings.TrimSpace(it.Value(feedsync.LektorNamespace, "id")), url)
+		if why := p.refuses(it.ID, url, id); why != "" {
+			p.refused = append(p.refused, fmt.Sprintf("%s: not subscribed to: %s", fetch.Brief(fetch.Public(url)), why))
+			return nil
+		}
+		return []action{{kind: subscribe, feed: it.ID, sub: &feeddir.Subscription{
+			ID: id, URL: url, Name: it.Value("", "title"), Alias: m.alias, Link: it.Value("", "htmlUrl"), Categories: categories, Origin: p.origins[it.ID],
+		}}}
+	}
+	var out []action
+	if sub.Alias != m.alias {
+		out = append(out, action{kind: setAlias, feed: it.ID, alias: m.alias})
+	}
+	if !slices.Equal(sub.Categories, categories) {
+		out = append(out, action{kind: setCategories, feed: it.ID, categories: categories})
+	}
+	return out
+}
+
+// refuses returns why a feed is not subscribed to, "" if it is.
+func (p *planner) refuses(hash, url, id string) string {
+	switch {
+	case !fetch.IsHTTP(url) || !fetch.IsHTTP(id):
+		return "it is not from an http or https URL"
+	case len(url) > maxURL || len(id) > maxURL:
+		return "its URL is longer than 8 KiB"
+	case fetch.Public(url) != url || fetch.Public(id) != id:
+		return "it has a user or password in its URL"
+	case lektordir.FeedHash(lektordir.NormalizeID(id)) != hash:
+		return "its id is not that of its URL"
+	}
+	if addr, private := privateHost(url, p.allow); private {
+		return fmt.Sprintf("%s is in a private network; to allow it: lektor-share sync --allow %s", addr, netip.PrefixFrom(addr, addr.BitLen()))
+	}
+	return ""
+}
+
+// privateHost returns the address that a URL names, if that is a private one which is not
+// allowed. A name is looked up by whoever fetches.
+func privateHost(raw string, allow []netip.Prefix) (netip.Addr, bool) {
+	u, err := url.Parse(raw)
+	if err != nil {
+		return netip.Addr{}, false
+	}
+	host := strings.TrimSuffix(strings.ToLower(u.Hostname()), ".")
+	if host == "localhost" || strings.HasSuffix(host, ".localhost") {
+		host = "127.0.0.1"
+	}
+	addr, err := netip.ParseAddr(host)
+	if err != nil || !fetch.Private(addr) {
+		return addr, false
+	}
+	addr = addr.Unmap().WithZone("")
+	return addr, !slices.ContainsFunc(allow, func(p netip.Prefix) bool { return p.Contains(addr) })
+}
+
+// marks returns what is to be done to the entries of a feed.
+func (p *planner) marks(s *set, feed string) (out []action) {
+	here := p.local.entries[feed]
+	byKey := make(map[string]string, len(here)) // identity that is shared -> own one
+	for identity, e := range here {
+		if !e.late { // else the user has just said something else
+			byKey[e.key(identity)] = identity
+		}
+	}
+	wanted := map[string]*action{}
+	for _, m := range s.marks[feed] {
+		identity, ok := byKey[m.identity()]
+		if !ok {
+			continue
+		}
+		e, c := here[identity], m.flag()
+		if e.ref.HasFlag(c) == !m.deleted || strings.IndexByte(e.kept, c) >= 0 {
+			continue
+		}
+		a := wanted[identity]
+		if a == nil {
+			a = &action{kind: setFlags, feed: feed, identity: identity, entry: e}
+			wanted[identity] = a
+		}
+		if m.deleted {
+			a.clear += string(c)
+		} else {
+			a.set += string(c)
+		}
+	}
+	for _, identity := range slices.Sorted(maps.Keys(wanted)) {
+		a := wanted[identity]
+		if to, err := a.entry.ref.WithFlags(a.set, a.clear); err == nil && shared(to) != shared(a.entry.ref) {
+			out = append(out, *a)
+		}
+	}
+	return out
+}
+
+// ErrMany is the error for a merge that would take most of what is here.
+type ErrMany struct {
+	What    string // "end" or "trash"
+	Of      string
+	Number  int
+	AllHere int
+}
+
+func (e *ErrMany) Error() string {
+	return fmt.Sprintf("it would %s %d of %d %s; none of them is", e.What, e.Number, e.AllHere, e.Of)
+}
+
+// maxTrash is how many entries a sync may trash, however many there are.
+const maxTrash = 100
+
+// guard takes out of the actions those that would end more than half of the subscriptions,
+// or trash more than half of the entries, and returns an error for them.
+func guard(actions []action, l *local) (kept []action, errs []error) {
+	isEnd := func(a action) bool { return a.kind == unsubscribe }
+	isTrash := func(a action) bool { return a.kind == setFlags && strings.Contains(a.set, "T") }
+	count := func(is func(action) bool) (n int) {
+		for _, a := range actions {
+			if is(a) {
+				n++
+			}
+		}
+		return n
+	}
+	entries := 0
+	for _, here := range l.entries {
+		entries += len(here)
+	}
+	if ends := count(isEnd); len(l.subs) > 2 && 2*ends > len(l.subs) {
+		errs = append(errs, &ErrMany{"end", "subscriptions", ends, len(l.subs)})
+		actions = slices.DeleteFunc(actions, isEnd)
+	}
+	if trashed := count(isTrash); trashed > maxTrash && 2*trashed > entries {
+		errs = append(errs, &ErrMany{"trash", "entries", trashed, entries})
+		actions = slices.DeleteFunc(actions, isTrash)
+	}
+	return actions, errs
+}

@@ -1,0 +1,468 @@
+package sharer
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/lektordir/lektor/internal/command"
+	"github.com/lektordir/lektor/internal/feedsync"
+	"github.com/lektordir/lektor/internal/testkit/dir"
+	"github.com/lektordir/lektor/lektordir"
+)
+
+// told returns all that a machine has published.
+func (m *machine) told(target string) string {
+	m.t.Helper()
+	var out strings.Builder
+	for _, name := range documents {
+		data, err := os.ReadFile(filepath.Join(target, m.endpoint(), name))
+		if err != nil {
+			m.t.Fatal(err)
+		}
+		out.Write(data)
+	}
+	return out.String()
+}
+
+// A feed that becomes private is in no document after the next sync: no item, no conflict,
+// no mark, no folder; and untils grow. Its items stay in the set, and are published again
+// when it is shared again.
+func TestFeedMadePrivateIsWithdrawn(t *testing.T) {
+	all, target := machines(t, "a b")
+	a, b := all[0], all[1]
+	for _, m := range all {
+		m.subscribe(1, "Secret folder/Within")
+		m.subscribe(2, "Open folder")
+		for f := range 3 {
+			for n := range 5 {
+				if f > 0 {
+					m.deliver(f, n)
+				}
+			}
+		}
+	}
+	a.mark(1, 0, "F", "")
+	a.mark(2, 0, "F", "")
+	rounds(2, a, b)
+	// A conflict, and a mark that is newer than the document with all.
+	secret := "src/" + dir.Hash(feedURL(1))
+	a.write(secret+"/etc/view/alias", "Secret alias\n")
+	b.write(secret+"/etc/view/alias", "Another secret\n")
+	a.mark(1, 1, "S", "")
+	rounds(2, a, b)
+	if s := a.told(target); !strings.Contains(s, "feed1.example") || !strings.Contains(s, "Another secret") || !strings.Contains(s, "Entry 1 of 1") {
+		t.Fatalf("before: %s", s)
+	}
+	until := func(name string) time.Time { return a.published(target, name).Sharing.Until }
+	before := map[string]time.Time{}
+	for _, name := range documents {
+		before[name] = until(name)
+	}
+	for _, file := range []string{"etc/share/never", "etc/fetch/headers", "etc/fetch/private"} {
+		a.write(secret+"/"+file, "Cookie: x\n")
+		a.sync()
+		s := a.told(target)
+		for _, word := range []string{"feed1", "ecret", "Within", dir.Hash(feedURL(1)), "of 1<"} {
+			if strings.Contains(s, word) {
+				t.Errorf("%s: the documents have %q: %s", file, word, s)
+			}
+		}
+		if !strings.Contains(s, "feed2.example") || !strings.Contains(s, "Open folder") || !strings.Contains(s, "Entry 0 of 2") {
+			t.Errorf("%s: the other feed is gone: %s", file, s)
+		}
+		for _, name := range documents {
+			if !until(name).After(before[name]) {
+				t.Errorf("%s: %s: until is %v and was %v", file, name, until(name), before[name])
+			}
+			before[name] = until(name)
+		}
+		if err := Status(t.Context(), StatusOptions{Common: a.common()}, a.streams()); err != nil || !strings.Contains(a.err.String(), "; 1 peer still publishes it") {
+			t.Errorf("%v, %s", err, &a.err)
+		}
+		// What the peer goes on with is merged, and neither applied nor published.
+		b.mark(1, 2, "F", "")
+		rounds(1, b, a)
+		if a.has(1, 2, 'F') || strings.Contains(a.told(target), "feed1") || !strings.Contains(a.set(), ":0000000100000002:F") {
+			t.Errorf("%s: %s\n%s", file, a.state(), a.set())
+		}
+		if !strings.Contains(b.state(), feedURL(1)) || !b.has(1, 0, 'F') {
+			t.Errorf("%s: the other machine lost it: %s", file, b.state())
+		}
+		if err := os.Remove(filepath.Join(a.Path, secret, file)); err != nil {
+			t.Fatal(err)
+		}
+		rounds(2, a, b)
+		if s := a.told(target); !strings.Contains(s, "feed1.example") || !strings.Contains(s, "Entry 1 of 1") {
+			t.Errorf("%s: shared again: %s", file, s)
+		}
+		same(t, a, b)
+		b.mark(1, 2, "", "F")
+		rounds(2, b, a)
+	}
+}
+
+// Marks of a feed that nobody is subscribed to any more are without title and link.
+func TestMarksOfAnEndedSubscription(t *testing.T) {
+	all, target := machines(t, "a b")
+	a, b := all[0], all[1]
+	fetched(1, 3, all...)
+	fetched(2, 3, all...)
+	a.mark(1, 0, "F", "")
+	a.mark(2, 0, "F", "")
+	rounds(2, a, b)
+	a.unsubscribe(1)
+	rounds(2, a, b)
+	for _, m := range all {
+		s := m.told(target)
+		if strings.Contains(s, "feed1.example") || strings.Contains(s, "Entry 0 of 1") || !strings.Contains(s, ":0000000100000000:F") || !strings.Contains(s, "Entry 0 of 2") {
+			t.Errorf("%s tells %s", m.name, s)
+		}
+		if c := m.conflicts(); c != "" {
+			t.Errorf("conflicts: %s", c)
+		}
+	}
+	a.sync()
+	if !strings.Contains(a.err.String(), "1 peer read\n") {
+		t.Errorf("%s", &a.err)
+	}
+}
+
+// An entry is read by another program only if it is gone from every place: not one that a
+// fetcher is replacing, and not while a fetcher has the feed.
+func TestReplacedEntryIsNotRead(t *testing.T) {
+	all, _ := machines(t, "a b")
+	a, b := all[0], all[1]
+	fetched(1, 3, all...)
+	rounds(2, a, b)
+	hash := dir.Hash(feedURL(1))
+	name := "1503674300.M1P1Q1I0000000100000000.a"
+	from := filepath.Join(a.Path, "new", hash, name)
+	move := func(to string) {
+		t.Helper()
+		to = filepath.Join(a.Path, to)
+		if err := errors.Join(os.MkdirAll(filepath.Dir(to), 0o777), os.Rename(from, to)); err != nil {
+			t.Fatal(err)
+		}
+		from = to
+	}
+	read := func(want bool, what string) {
+		t.Helper()
+		rounds(1, a, b)
+		if got := strings.Contains(a.set(), ":0000000100000000:S") || b.has(1, 0, 'S'); got != want {
+			t.Errorf("%s: read is %v", what, got)
+		}
+	}
+	move("tmp/" + hash + "/" + name)
+	read(false, "staged")
+	move("tmp/" + hash + "/1503674399.M1P1Q1I0000000100000000.a;replaces")
+	read(false, "about to be replaced")
+	move("tmp/" + hash + "/" + name + ";gone,R")
+	w, err := a.dir().NewWriter(lektordir.WriterOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Close()
+	tx, err := w.Begin(hash)
+	if err != nil {
+		t.Fatal(err)
+	}
+	read(false, "busy")
+	tx.Close()
+	read(true, "deleted")
+}
+
+// An item at the greatest version stays as it is on all machines: an edit of it stays with
+// its user, who is told once, and everything else goes on.
+func TestGreatestVersion(t *testing.T) {
+	all, target := machines(t, "a b")
+	a, b := all[0], all[1]
+	fetched(1, 3, all...)
+	fetched(2, 3, all...)
+	rounds(2, a, b)
+	evil := filepath.Join(target, "evil")
+	hash := dir.Hash(feedURL(1))
+	item := func(element, id, rest string) string {
+		return fmt.Sprintf(`<%s><sx:sync id="%s" version="9007199254740992"><sx:history when="Thu, 01 Jan 2026 00:00:00 GMT" by="evil"/></sx:sync></%s>`, element+rest, id, element)
+	}
+	if err := errors.Join(os.MkdirAll(evil, 0o777),
+		os.WriteFile(filepath.Join(evil, subsFile), []byte(`<opml xmlns:sx="`+feedsync.Namespace+`"><body>`+item("outline", hash, ` text="Evil" title="Feed 1" xmlUrl="`+feedURL(1)+`"`)+`</body></opml>`), 0o666),
+		os.WriteFile(filepath.Join(evil, completeFile), []byte(`<rss xmlns:sx="`+feedsync.Namespace+`"><channel>`+item("item", hash+":0000000100000000:F", "")+`</channel></rss>`), 0o666)); err != nil {
+		t.Fatal(err)
+	}
+	rounds(2, a, b)
+	if !a.has(1, 0, 'F') || !strings.Contains(a.state(), feedURL(1)+" Evil ") {
+		t.Fatalf("%s", a.state())
+	}
+	a.mark(1, 0, "", "F")
+	a.write("src/"+hash+"/etc/view/alias", "Mine\n")
+	a.mark(2, 1, "F", "")
+	a.sync()
+	if s := a.err.String(); strings.Count(s, "stays on this machine") != 2 {
+		t.Errorf("%s", s)
+	}
+	for range 3 {
+		rounds(1, b, a)
+		if s := a.err.String(); strings.Contains(s, "stays on") {
+			t.Errorf("said again: %s", s)
+		}
+	}
+	if a.has(1, 0, 'F') || !strings.Contains(a.state(), " Mine ") || !b.has(1, 0, 'F') || !b.has(2, 1, 'F') {
+		t.Errorf("a has\n%s\nb has\n%s", a.state(), b.state())
+	}
+	// Set back, it is no edit; unsubscribed here, it is not subscribed to again.
+	a.mark(1, 0, "F", "")
+	a.unsubscribe(1)
+	rounds(2, a, b)
+	if strings.Contains(a.state(), feedURL(1)) || !strings.Contains(b.state(), feedURL(1)) {
+		t.Errorf("a has\n%s\nb has\n%s", a.state(), b.state())
+	}
+}
+
+// What is longer than the limits is skipped, and stops nothing: a URL, a title, a feed of
+// a peer.
+func TestTooLong(t *testing.T) {
+	all, target := machines(t, "a b")
+	a, b := all[0], all[1]
+	fetched(1, 1, all...)
+	long := feedURL(9) + strings.Repeat("x", maxURL)
+	if _, err := a.Feed(long, "Long", "etc/fetch/url="+long); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := a.Entry(feedURL(1), "cur", "1503674340.M1P1Q1I00000000000000aa.h;2,F", "title="+strings.Repeat("<", 1<<16), "id="+strings.Repeat("y", 1<<16)); err != nil {
+		t.Fatal(err)
+	}
+	peer := filepath.Join(target, "peer")
+	url := feedURL(8) + strings.Repeat("z", maxURL)
+	if err := errors.Join(os.MkdirAll(peer, 0o777), os.WriteFile(filepath.Join(peer, subsFile), []byte(`<opml xmlns:sx="`+feedsync.Namespace+`"><body><outline title="t" text="t" xmlUrl="`+url+`"><sx:sync id="`+dir.Hash(url)+`" version="1"><sx:history by="peer"/></sx:sync></outline></body></opml>`), 0o666)); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		rounds(1, a, b)
+		if !strings.Contains(b.err.String(), "its URL is longer than 8 KiB") {
+			t.Errorf("%s", &b.err)
+		}
+	}
+	if s := a.told(target); strings.Contains(s, "Long") || !strings.Contains(s, "00000000000000aa:F") || len(s) > 40_000 {
+		t.Errorf("%d bytes: %.3000s", len(s), s)
+	}
+	if strings.Contains(b.state(), "xxx") || strings.Contains(b.state(), "zzz") {
+		t.Errorf("%s", b.state())
+	}
+}
+
+// A sync says what it did; status tells when a peer wrote, not only when it was read; and
+// most entries are not trashed without asking.
+func TestWhatASyncDid(t *testing.T) {
+	all, _ := machines(t, "a b")
+	a, b := all[0], all[1]
+	fetched(1, 120, all...)
+	a.subscribe(2)
+	rounds(2, a, b)
+	wrote := a.clock.now
+	for n := range 5 {
+		a.mark(1, n, "F", "")
+	}
+	a.subscribe(3)
+	a.unsubscribe(2)
+	rounds(1, a, b)
+	if s := b.err.String(); !strings.Contains(s, "1 peer read, marked 5, subscribed to 1, unsubscribed from 1") {
+		t.Errorf("%s", s)
+	}
+	a.clock.now = a.clock.now.Add(30 * 24 * time.Hour)
+	var out bytes.Buffer
+	if err := Peers(t.Context(), PeerOptions{Common: b.common(), Print: command.PrinterOptions{Format: "wrote,silent"}}, command.NewStreams("lektor-share", nil, &out, &b.err)); err != nil {
+		t.Fatal(err)
+	}
+	if s := out.String(); !strings.Contains(s, wrote.Format("2006-01-02")) || !strings.Contains(s, "720h") {
+		t.Errorf("%q", s)
+	}
+	for n := range 110 {
+		a.mark(1, n, "T", "")
+	}
+	a.sync()
+	err := Sync(t.Context(), SyncOptions{Common: b.common()}, b.streams())
+	if many := (*ErrMany)(nil); !errors.As(err, &many) || many.Number != 110 || many.AllHere != 120 || b.has(1, 0, 'T') {
+		t.Errorf("%v", err)
+	}
+	if err := Sync(t.Context(), SyncOptions{Common: b.common(), Yes: true}, b.streams()); err != nil || !b.has(1, 0, 'T') {
+		t.Errorf("%v", err)
+	}
+	same(t, a, b)
+}
+
+// Feeds with private addresses are subscribed to only if the user allows the network.
+func TestPrivateAddressesOfPeers(t *testing.T) {
+	all, _ := machines(t, "a b")
+	a, b := all[0], all[1]
+	for _, url := range []string{"http://192.168.1.1/feed", "http://localhost:8080/", "http://[::1]/x", "http://10.1.2.3/"} {
+		if _, err := a.Feed(url, "Private", "etc/fetch/url="+url); err != nil {
+			t.Fatal(err)
+		}
+	}
+	rounds(1, a, b)
+	if s := b.state(); s != "" || strings.Count(b.err.String(), "is in a private network; to allow it: lektor-share sync --allow") != 4 {
+		t.Errorf("%s\n%s", s, &b.err)
+	}
+	c := b.common()
+	c.Fetch.AllowPrivate = prefixes(t, "192.168.0.0/16", "::1/128")
+	if err := Sync(t.Context(), SyncOptions{Common: c}, b.streams()); err != nil {
+		t.Fatal(err)
+	}
+	if s := b.state(); strings.Count(s, "http") != 2 || !strings.Contains(s, "192.168.1.1") || !strings.Contains(s, "[::1]") {
+		t.Errorf("%s", s)
+	}
+}
+
+// A link in the place of this endpoint's directory is not written through.
+func TestLinkInTheTarget(t *testing.T) {
+	all, target := machines(t, "a")
+	a := all[0]
+	a.subscribe(1)
+	elsewhere := t.TempDir()
+	if err := os.WriteFile(filepath.Join(elsewhere, ".state.rss1234567890123456"), nil, 0o666); err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(os.MkdirAll(target, 0o777), os.Symlink(elsewhere, filepath.Join(target, a.endpoint()))); err != nil {
+		t.Fatal(err)
+	}
+	err := Sync(t.Context(), SyncOptions{Common: a.common()}, a.streams())
+	if err == nil || !strings.Contains(err.Error(), "is a symbolic link") {
+		t.Errorf("%v", err)
+	}
+	if names, _ := os.ReadDir(elsewhere); len(names) != 1 {
+		t.Errorf("%v", names)
+	}
+}
+
+// Conflicts are settled all at once, or as they are listed on standard input.
+func TestResolveMany(t *testing.T) {
+	for _, all := range []bool{true, false} {
+		both, _ := machines(t, "a b")
+		a, b := both[0], both[1]
+		for n := range 3 {
+			a.subscribe(n)
+			b.subscribe(n)
+		}
+		rounds(2, a, b)
+		for _, m := range both {
+			for n := range 3 {
+				m.write("src/"+dir.Hash(feedURL(n))+"/etc/view/alias", "Of "+m.name+"\n")
+			}
+		}
+		rounds(2, a, b)
+		list := a.conflicts()
+		if strings.Count(list, "\n") != 3 {
+			t.Fatalf("%s", list)
+		}
+		var items bytes.Buffer
+		if err := Conflicts(t.Context(), ConflictsOptions{Common: a.common()}, command.NewStreams("lektor-share", nil, &items, &a.err)); err != nil {
+			t.Fatal(err)
+		}
+		o := ResolveOptions{Common: a.common(), Which: "theirs", All: all}
+		if !all {
+			o.Items = []string{"-"}
+		}
+		if err := Resolve(t.Context(), o, command.NewStreams("lektor-share", strings.NewReader(items.String()), &bytes.Buffer{}, &a.err)); err != nil {
+			t.Fatal(err)
+		}
+		rounds(2, a, b)
+		same(t, a, b)
+		if c := a.conflicts() + b.conflicts(); c != "" {
+			t.Errorf("all=%v: %s", all, c)
+		}
+	}
+}
+
+// The set and the baseline of the version before are read once, and nothing of them is
+// lost: the directory is one that its programs made.
+func TestVersionBefore(t *testing.T) {
+	c := &clock{time.Date(2026, 12, 1, 0, 0, 0, 0, time.UTC)}
+	target := filepath.Join(t.TempDir(), "sync")
+	m := newMachine(t, c, "here", target)
+	for f := 1; f <= 3; f++ {
+		if f < 3 {
+			m.subscribe(f)
+		} else if _, err := m.Feed(feedURL(3), "Feed 3"); err != nil {
+			t.Fatal(err)
+		}
+		for n := range 4 {
+			m.deliver(f, n)
+		}
+	}
+	m.mark(1, 0, "FS", "")
+	m.mark(1, 1, "S", "")
+	m.mark(2, 0, "F", "")
+	m.write("src/"+dir.Hash(feedURL(2))+"/etc/view/alias", "Ours\n")
+	share := filepath.Join(m.Path, shareDir)
+	if err := os.RemoveAll(share); err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(os.CopyFS(share, os.DirFS("testdata/version1")), os.Chmod(share, 0o700)); err != nil {
+		t.Fatal(err)
+	}
+	m.write("etc/share/target", target+"\n")
+	if err := os.MkdirAll(filepath.Join(target, m.endpoint()), 0o777); err != nil {
+		t.Fatal(err)
+	}
+	items := func(all map[string]string, file string) {
+		data, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		doc, err := feedsync.Parse(data)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, it := range doc.Items() {
+			all[it.ID] = fmt.Sprintf("%s v%d %v %v in %q %v %s", it.ID, it.Version, it.Deleted, it.Conflict, it.Parent, it.History, feedsync.Canonical(it.Content()))
+			for _, c := range it.Conflicts {
+				all[it.ID] += fmt.Sprintf("\nlost v%d %v in %q %v %s", c.Version, c.Update, c.Parent, c.Updates, feedsync.Canonical(c.Content()))
+			}
+		}
+	}
+	all := func(place string) string {
+		found := map[string]string{}
+		for _, name := range documents { // the newer marks come last
+			items(found, filepath.Join(place, name))
+		}
+		return strings.Join(slices.Sorted(maps.Values(found)), "\n")
+	}
+	want, state := all("testdata/version1"), m.state()
+	m.sync()
+	if got := all(filepath.Join(target, m.endpoint())); got != want {
+		t.Errorf("published is\n%s\nwant\n%s", got, want)
+	}
+	if s := m.state(); s != state {
+		t.Errorf("it has\n%s\nand had\n%s", s, state)
+	}
+	if strings.Count(m.conflicts(), "\n") != 2 {
+		t.Errorf("conflicts: %s", m.conflicts())
+	}
+	for _, name := range []string{subsFile, completeFile, partialFile, oldIndexFile, oldLastFile} {
+		if _, err := os.Stat(filepath.Join(share, name)); err == nil {
+			t.Errorf("%s is still there", name)
+		}
+	}
+	if _, err := os.Stat(filepath.Join(share, storeFile)); err != nil {
+		t.Error(err)
+	}
+	// What the user does next is an edit: the baseline came along.
+	m.mark(1, 0, "", "F")
+	m.mark(1, 2, "S", "")
+	m.sync()
+	s := m.set()
+	if !strings.Contains(s, ":0000000100000000:F v2 true") || !strings.Contains(s, ":0000000100000002:S v1 false") {
+		t.Errorf("%s", s)
+	}
+	if flags := m.state(); !strings.Contains(flags, "0000000100000000 S\n") {
+		t.Errorf("%s", flags)
+	}
+}

@@ -1,0 +1,304 @@
+package sharer
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/lektordir/lektor/internal/feeddir"
+	"github.com/lektordir/lektor/internal/testkit/dir"
+	"github.com/lektordir/lektor/lektordir"
+)
+
+// killedAt syncs, and ends before the change of a file with the number n, from 0. It
+// reports whether there were so many.
+func (m *machine) killedAt(n int) (killed bool) {
+	m.t.Helper()
+	c := m.common()
+	count := 0
+	type kill struct{}
+	c.step = func() {
+		if count++; count > n {
+			panic(kill{})
+		}
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			if _, ok := r.(kill); !ok {
+				panic(r)
+			}
+			killed = true
+		}
+	}()
+	if err := Sync(m.t.Context(), SyncOptions{Common: c, Yes: true}, m.streams()); err != nil {
+		m.t.Fatalf("%s, to be killed at change %d: %v\n%s", m.name, n, err, &m.err)
+	}
+	return false
+}
+
+// thing is something that machines share, and that is on or off.
+type thing struct {
+	name string
+	is   func(m *machine) bool
+	set  func(m *machine, on bool)
+}
+
+// has reports whether an entry has a flag.
+func (m *machine) has(feed, n int, flag byte) bool {
+	m.t.Helper()
+	refs, err := m.dir().List(context.Background(), lektordir.ListOptions{Feeds: []string{dir.Hash(feedURL(feed))}})
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	for _, r := range refs {
+		if r.Identity() == fmt.Sprintf("%08x%08x", feed, n) {
+			return r.HasFlag(flag)
+		}
+	}
+	m.t.Fatalf("%s has no entry %d of %d", m.name, n, feed)
+	return false
+}
+
+func flagThing(feed, n int, flag byte) thing {
+	return thing{
+		fmt.Sprintf("flag %c of entry %d of feed %d", flag, n, feed),
+		func(m *machine) bool { return m.has(feed, n, flag) },
+		func(m *machine, on bool) {
+			if on {
+				m.mark(feed, n, string(flag), "")
+			} else {
+				m.mark(feed, n, "", string(flag))
+			}
+		},
+	}
+}
+
+func feedThing(n int) thing {
+	return thing{
+		fmt.Sprintf("feed %d", n),
+		func(m *machine) bool { return feeddir.Subscribed(m.dir(), dir.Hash(feedURL(n))) },
+		func(m *machine, on bool) {
+			if on {
+				m.subscribe(n)
+			} else {
+				m.unsubscribe(n)
+			}
+		},
+	}
+}
+
+// fileThing is a setting of a feed that is there or not.
+func fileThing(feed int, file, text string) thing {
+	path := "src/" + dir.Hash(feedURL(feed)) + "/" + file
+	return thing{
+		fmt.Sprintf("%s of feed %d", file, feed),
+		func(m *machine) bool {
+			data, err := os.ReadFile(filepath.Join(m.Path, path))
+			return err == nil && strings.TrimSpace(string(data)) != ""
+		},
+		func(m *machine, on bool) {
+			if on {
+				m.write(path, text+"\n")
+			} else if err := os.Remove(filepath.Join(m.Path, path)); err != nil {
+				m.t.Fatal(err)
+			}
+		},
+	}
+}
+
+func everyThing() []thing {
+	return []thing{
+		flagThing(1, 0, 'F'), flagThing(1, 1, 'S'), flagThing(2, 0, 'a'), flagThing(2, 1, 'F'),
+		feedThing(7), feedThing(8), fileThing(1, "etc/view/alias", "An alias"), fileThing(2, "etc/categories", "A folder/within"),
+	}
+}
+
+// peopled returns machines with feeds and entries, in sync.
+func peopled(t *testing.T, names string) (all []*machine, target string) {
+	all, target = machines(t, names)
+	fetched(1, 2, all...)
+	fetched(2, 2, all...)
+	rounds(2, all...)
+	return all, target
+}
+
+// A sync is killed before any of its changes of a file: what the user then takes back,
+// here, stays as the user left it, on all machines, be it a change of the user's own or one
+// that the sync applied.
+func TestTakenBackAfterAKill(t *testing.T) {
+	for _, x := range everyThing() {
+		for _, own := range []bool{true, false} {
+			for _, on := range []bool{true, false} {
+				t.Run(fmt.Sprintf("%s, own=%v, on=%v", x.name, own, on), func(t *testing.T) {
+					all, target := peopled(t, "a b")
+					a, b := all[0], all[1]
+					if !on {
+						x.set(a, true)
+						rounds(2, a, b)
+					}
+					if own {
+						x.set(b, on)
+					} else {
+						x.set(a, on)
+						a.sync()
+					}
+					snapshot := t.TempDir()
+					copyDir(t, a.Path, snapshot+"/a")
+					copyDir(t, b.Path, snapshot+"/b")
+					copyDir(t, target, snapshot+"/sync")
+					undone := 0
+					for n := 0; ; n++ {
+						copyDir(t, snapshot+"/a", a.Path)
+						copyDir(t, snapshot+"/b", b.Path)
+						copyDir(t, snapshot+"/sync", target)
+						killed := b.killedAt(n)
+						want := on
+						if x.is(b) == on {
+							x.set(b, !on)
+							want = !on
+							undone++
+						}
+						rounds(2, b, a)
+						for _, m := range all {
+							if x.is(m) != want {
+								t.Errorf("killed at change %d: %s has %v, want %v", n, m.name, !want, want)
+							}
+						}
+						if !killed {
+							break
+						}
+					}
+					if undone < 3 {
+						t.Errorf("only %d kills left something to take back", undone)
+					}
+				})
+			}
+		}
+	}
+}
+
+// history is a random life of machines.
+type history struct {
+	t      *testing.T
+	r      *rand.Rand
+	all    []*machine
+	things []thing
+	value  []bool // what the last edit made of each
+	turns  []int  // edits of each in this round
+	log    []string
+	kills  int
+	undos  int
+}
+
+func (h *history) logf(format string, args ...any) {
+	h.log = append(h.log, fmt.Sprintf(format, args...))
+}
+
+// sync lets a machine sync, and often kills it.
+func (h *history) sync(m *machine) {
+	if h.r.IntN(3) == 0 {
+		m.sync()
+		h.logf("%s syncs", m.name)
+		return
+	}
+	n := h.r.IntN(14)
+	if m.killedAt(n) {
+		h.kills++
+		h.logf("%s syncs, and is killed at change %d", m.name, n)
+	} else {
+		h.logf("%s syncs", m.name)
+	}
+}
+
+// round makes some edits, each by a user who sees the one before it, between syncs with
+// kills; in the end all sync, and all have what the last edits made.
+func (h *history) round() {
+	start := slices.Clone(h.value)
+	h.turns = make([]int, len(h.things))
+	by := make([]*machine, len(h.things))
+	few := h.r.Perm(len(h.things))[:3]
+	for range 10 + h.r.IntN(20) {
+		m := h.all[h.r.IntN(len(h.all))]
+		i := few[h.r.IntN(len(few))]
+		x := h.things[i]
+		switch {
+		case h.r.IntN(2) == 0:
+			h.sync(m)
+		case h.turns[i] == 0 || by[i] == m:
+			// The first of the round, or one more by the same user.
+			h.edit(m, i)
+			by[i] = m
+		case h.turns[i] == 1 && h.value[i] != start[i] && x.is(m) == h.value[i]:
+			// Only by a sync can this machine have it: it is taken back.
+			h.edit(m, i)
+			by[i] = m
+			h.undos++
+		}
+	}
+	for range 3 {
+		for _, i := range h.r.Perm(len(h.all)) {
+			h.all[i].sync()
+		}
+	}
+	for i, x := range h.things {
+		for _, m := range h.all {
+			if x.is(m) != h.value[i] {
+				h.t.Fatalf("%s has %s %v, and the last edit made it %v:\n%s", m.name, x.name, x.is(m), h.value[i], strings.Join(h.log, "\n"))
+			}
+		}
+	}
+	h.logf("all sync")
+}
+
+func (h *history) edit(m *machine, i int) {
+	x := h.things[i]
+	x.set(m, !x.is(m))
+	h.value[i] = x.is(m)
+	h.turns[i]++
+	h.logf("%s makes %s %v", m.name, x.name, h.value[i])
+}
+
+// In random histories with kills before any change of a file, nothing returns that a user
+// took back, and nothing is lost. LEKTOR_SHARE_RUNS says how many.
+func TestNothingReturns(t *testing.T) {
+	runs, err := strconv.Atoi(os.Getenv("LEKTOR_SHARE_RUNS"))
+	if err != nil {
+		runs = 3
+	}
+	kills, undos := 0, 0
+	for seed := range uint64(runs) {
+		r := rand.New(rand.NewPCG(seed, 7))
+		all, _ := peopled(t, []string{"a b", "a b c", "a b c d"}[r.IntN(3)])
+		h := &history{t: t, r: r, all: all, things: everyThing()}
+		h.value = make([]bool, len(h.things))
+		h.logf("seed %d, %d machines", seed, len(all))
+		for range 6 {
+			h.round()
+		}
+		kills, undos = kills+h.kills, undos+h.undos
+	}
+	if kills < 5*runs || undos < runs {
+		t.Errorf("%d kills, %d changes of others taken back: this tries too little", kills, undos)
+	}
+	t.Logf("%d histories with %d kills, %d changes of others taken back", runs, kills, undos)
+}
+
+// prefixes parses networks.
+func prefixes(t *testing.T, texts ...string) (out []netip.Prefix) {
+	t.Helper()
+	for _, text := range texts {
+		p, err := netip.ParsePrefix(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		out = append(out, p)
+	}
+	return out
+}

@@ -1,0 +1,128 @@
+package limiter
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"time"
+)
+
+// timers are timers that fire when the test says so.
+type timers struct {
+	mu sync.Mutex
+	f  []func()
+}
+
+func (t *timers) after(_ time.Duration, f func()) func() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.f = append(t.f, f)
+	return func() {}
+}
+
+// fire lets the time of all holders pass.
+func (t *timers) fire() {
+	t.mu.Lock()
+	all := t.f
+	t.f = nil
+	t.mu.Unlock()
+	for _, f := range all {
+		f()
+	}
+}
+
+// try acquires a place that must be free.
+func try(t *testing.T, l *Limiter, key string) *Place {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	p, err := l.Acquire(ctx, key)
+	if err != nil {
+		t.Fatalf("no place for %s: %v", key, err)
+	}
+	return p
+}
+
+// full reports whether no place is free for a name: a hundred tries fail. One try is not
+// enough, as select may choose the end of the context although there is a place.
+func full(t *testing.T, l *Limiter, key string) bool {
+	t.Helper()
+	for range 100 {
+		ctx, cancel := context.WithCancel(context.Background())
+		cancel()
+		if p, err := l.Acquire(ctx, key); err == nil {
+			p.Release()
+			return false
+		}
+	}
+	return true
+}
+
+func TestBounds(t *testing.T) {
+	l := New(Options{All: 3, Each: 2})
+	a, b := try(t, l, "a"), try(t, l, "a")
+	if !full(t, l, "a") || full(t, l, "b") {
+		t.Error("a name has two places, and leaves one")
+	}
+	c := try(t, l, "b")
+	if !full(t, l, "c") {
+		t.Error("there are three places")
+	}
+	for _, p := range []*Place{a, b, c} {
+		if p.Slow() {
+			t.Error("slow without a slow lane")
+		}
+		p.Release()
+	}
+	if l.Names() != 0 || full(t, l, "a") {
+		t.Errorf("%d names are remembered", l.Names())
+	}
+}
+
+// A slow holder leaves its place of the name and its place of all, as long as the slow
+// lane has room.
+func TestSlowHoldersLeaveTheQuickLane(t *testing.T) {
+	var clock timers
+	l := New(Options{All: 2, Each: 2, After: time.Second, SlowAll: 4, SlowEach: 3, AfterFunc: clock.after})
+	var held []*Place
+	for range 2 {
+		held = append(held, try(t, l, "a"))
+	}
+	if !full(t, l, "a") {
+		t.Error("not full")
+	}
+	clock.fire()
+	for range 2 {
+		held = append(held, try(t, l, "a"))
+	}
+	clock.fire()
+	// The slow lane has room for one of them.
+	held = append(held, try(t, l, "a"))
+	if !full(t, l, "a") || !held[0].Slow() || !held[3].Slow() || held[4].Slow() {
+		t.Error("the slow lane of a name has three places")
+	}
+	for _, p := range held {
+		p.Release()
+	}
+	if l.Names() != 0 || len(l.all.quick)+len(l.all.slow) != 0 {
+		t.Errorf("%d names, %d and %d places are not given back", l.Names(), len(l.all.quick), len(l.all.slow))
+	}
+	clock.fire() // of a holder that has ended
+	if len(l.all.quick)+len(l.all.slow) != 0 {
+		t.Error("a timer that fires late takes a place")
+	}
+}
+
+// Forty slow holders of one name do not delay a quick one: when their time is over it
+// has a place, though none of them has ended.
+func TestQuickHoldersPassSlowOnes(t *testing.T) {
+	var clock timers
+	l := New(Options{All: 256, Each: 8, After: time.Second, SlowAll: 2048, SlowEach: 64, AfterFunc: clock.after})
+	for range 5 {
+		for range 8 {
+			try(t, l, "a")
+		}
+		clock.fire()
+	}
+	try(t, l, "a")
+}

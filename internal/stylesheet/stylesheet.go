@@ -1,0 +1,11 @@
+// Package stylesheet holds the style sheet of all pages that lektor makes: the site of
+// lektor-pages html and the page of a hub. It is readable on a phone, and has dark colours
+// for readers who prefer them.
+package stylesheet
+
+import _ "embed" // for CSS
+
+// CSS is the style sheet.
+//
+//go:embed style.css
+var CSS string

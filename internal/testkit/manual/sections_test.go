@@ -1,0 +1,93 @@
+package manual
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// TestSections: a page of a program has -h and --version, every environment variable
+// that it names in ENVIRONMENT, with LEKTORDIR if it takes --dir, and FILES if it names
+// files of the lektor-dir or of its own.
+func TestSections(t *testing.T) {
+	pages, err := filepath.Glob(filepath.Join(manDir, "*.1"))
+	if err != nil || len(pages) < 8 {
+		t.Fatal(pages, err)
+	}
+	for _, path := range pages {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, lack := range lacks(string(text)) {
+			t.Errorf("%s lacks %s", filepath.Base(path), lack)
+		}
+	}
+}
+
+var (
+	variable = regexp.MustCompile(`(?m)^\.(?:It )?Ev (.*)`)
+	ownFile  = regexp.MustCompile(`(?m)^\.(?:It )?Pa ["']?(?:etc/|src/[$H]|\.lektor|\$XDG_CACHE_HOME|DIR/\.)`)
+)
+
+// lacks returns what a page lacks.
+func lacks(page string) (list []string) {
+	want := func(ok bool, what string) {
+		if !ok {
+			list = append(list, what)
+		}
+	}
+	section := func(name string) (text string, ok bool) {
+		_, text, ok = strings.Cut(page, "\n.Sh "+name+"\n")
+		text, _, _ = strings.Cut(text, "\n.Sh ")
+		return text, ok
+	}
+	want(strings.Contains(page, "\n.It Fl h , Fl -help\n"), "-h, --help")
+	want(strings.Contains(page, "\n.It Fl v , Fl -version\n"), "-v, --version")
+	environment, _ := section("ENVIRONMENT")
+	var listed []string
+	for _, m := range variable.FindAllStringSubmatch(environment, -1) {
+		listed = append(listed, names(m[1])...)
+	}
+	wanted := []string{}
+	if strings.Contains(page, "Fl -dir ") {
+		wanted = append(wanted, "LEKTORDIR")
+	}
+	for _, m := range variable.FindAllStringSubmatch(page, -1) {
+		wanted = append(wanted, names(m[1])...)
+	}
+	slices.Sort(wanted)
+	for _, name := range slices.Compact(wanted) {
+		want(slices.Contains(listed, name), name+" in ENVIRONMENT")
+	}
+	if _, ok := section("FILES"); ownFile.MatchString(page) {
+		want(ok, "FILES")
+	}
+	return list
+}
+
+// names are the names of variables on a line of mdoc.
+func names(line string) []string {
+	return slices.DeleteFunc(strings.Fields(line), func(w string) bool {
+		return strings.Trim(w, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_") != ""
+	})
+}
+
+// TestLacks: each of these is missed.
+func TestLacks(t *testing.T) {
+	whole := ".Nm x\n.Op Fl -dir Ar DIR\n.It Fl h , Fl -help\n.It Fl v , Fl -version\n.Pa etc/x\n.Ev FOO .\n.Sh ENVIRONMENT\n.It Ev LEKTORDIR\n.It Ev FOO , BAR\n.Sh FILES\n.It Pa etc/x\n"
+	if got := lacks(whole); got != nil {
+		t.Errorf("of a whole page: %q", got)
+	}
+	for part, want := range map[string]string{
+		".It Fl h , Fl -help\n": "-h, --help", ".It Fl v , Fl -version\n": "-v, --version", ".It Ev LEKTORDIR\n": "LEKTORDIR in ENVIRONMENT",
+		".It Ev FOO , BAR\n": "FOO in ENVIRONMENT", ".Sh FILES\n": "FILES",
+	} {
+		if got := lacks(strings.Replace(whole, part, "", 1)); len(got) != 1 || got[0] != want {
+			t.Errorf("without %q: %q", part, got)
+		}
+	}
+}
