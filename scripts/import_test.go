@@ -13,9 +13,11 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/lektordir/lektor/internal/testkit/dir"
 	"github.com/lektordir/lektor/internal/testkit/server"
+	"github.com/lektordir/lektor/internal/testkit/terminal"
 )
 
 // newsboat is a person who has read with newsboat so far.
@@ -76,6 +78,23 @@ func (n *newsboat) unread(line string) int {
 	return count
 }
 
+// found is what newsboat's list of feeds says of each query: how many entries it finds that
+// are unread, and how many at all.
+func (n *newsboat) found(queries map[string]string) map[string]string {
+	n.t.Helper()
+	n.write("config", "cleanup-on-quit no\nprepopulate-query-feeds yes\nshow-read-feeds yes\nfeedlist-format \"%t=%U/%c.\"\n")
+	tmux := terminal.NewTmux(n.t, 100, 60, []string{"HOME=" + n.home, "XDG_CONFIG_HOME=" + n.home + "/none", "XDG_DATA_HOME=" + n.home + "/none"}, n.path+"\necho END")
+	all := map[string]string{}
+	for name := range queries {
+		line := regexp.MustCompile(`(?m)^ *` + regexp.QuoteMeta(name) + `=(\d+/\d+)\.`)
+		lines := tmux.Until("the query "+name, func(lines []string) bool { return line.MatchString(strings.Join(lines, "\n")) })
+		all[name] = line.FindStringSubmatch(strings.Join(lines, "\n"))[1]
+	}
+	tmux.Keys("q")
+	tmux.Await("END")
+	return all
+}
+
 // rssItem is an item; an empty guid is none, and so is an empty link.
 func rssItem(i int, guid, link string) string {
 	item := fmt.Sprintf("<item><title>Title %d</title><description>text %d &lt;b&gt;x&lt;/b&gt;</description>", i, i)
@@ -120,6 +139,19 @@ func TestNewsboatMoves(t *testing.T) {
 		home += rssItem(i, fmt.Sprint("home-", i), "http://127.0.0.1/")
 		left += rssItem(i, fmt.Sprint("left-", i), fmt.Sprintf("http://127.0.0.1/left/%d", i))
 	}
+	// Their dates are some days later when the user moves.
+	shifted, later := "", ""
+	for i := range 6 {
+		item := func(day int) string {
+			return fmt.Sprintf("<item><title>Shifted %d</title><link>http://127.0.0.1/shifted/%[1]d</link><pubDate>Mon, %02d Nov 2025 10:00:00 +0100</pubDate><description>d</description></item>\n", i, day)
+		}
+		shifted, later = shifted+item(3), later+item(10)
+	}
+	var aged string
+	for i, days := range []int{1, 29, 30, 31, 32, 400} {
+		date := time.Now().Add(-time.Duration(days)*24*time.Hour - 6*time.Hour).UTC().Format(time.RFC1123Z)
+		aged += fmt.Sprintf("<item><title>Aged %d</title><guid isPermaLink=\"false\">aged-%[1]d</guid><link>http://127.0.0.1/aged/%[1]d</link><pubDate>%s</pubDate><description>d</description></item>\n", i, date)
+	}
 	// Of these newsboat has one.
 	twice := rssItem(20, "urn:twice", "http://127.0.0.1/twice") + rssItem(21, "urn:twice", "http://127.0.0.1/twice") + rssItem(22, "urn:once", "http://127.0.0.1/once")
 	atom := `<feed xmlns="http://www.w3.org/2005/Atom"><title>Atom &amp; co</title><id>urn:f</id><updated>2025-11-01T00:00:00Z</updated>`
@@ -128,7 +160,7 @@ func TestNewsboatMoves(t *testing.T) {
 	}
 	for name, doc := range map[string]string{
 		"guids": rss("Guids", guids), "links": rss("Links", links), "bare": rss("Bare", bare), "home": rss("Home", home), "atom": atom + "</feed>", "upper": rss("UPPER", upper),
-		"left": rss("Left", left), "twice": rss("Twice", twice),
+		"left": rss("Left", left), "shifted": rss("Shifted", shifted), "aged": rss("Aged", aged), "twice": rss("Twice", twice),
 	} {
 		s.Handle("/"+name, server.Doc("application/xml", doc))
 	}
@@ -147,17 +179,26 @@ func TestNewsboatMoves(t *testing.T) {
 		"upper":     `"filter:tr U u:` + s.URL("/upper") + `" "~upper"`,
 		"Left":      s.URL("/left"),
 		"Twice":     s.URL("/twice"),
+		"Shifted":   s.URL("/shifted") + ` "science/plants"`,
+		"Aged":      s.URL("/aged") + ` science/plants tech`,
 	}
 	urls := "# feeds\n"
 	for _, title := range slices.Sorted(maps.Keys(lines)) {
 		urls += lines[title] + "\n"
 	}
 	urls += `"query:Unread tech:unread = \"yes\" and tags # \"tech\""` + "\n" + `"query:Sevens:title =~ \"\\<7$\""` + "\n" + `"query:Busy:unread_count > 3"` + "\n"
+	queries := map[string]string{ // that both count
+		"Plants": `unread = \"yes\" and tags # \"science/plants\"`, "Flagged": `flags =~ \"F\"`, "Letters": `flags =~ \"[kF]\"`, "Not flagged": `tags # \"science/plants\" and flags !~ \"F\"`,
+		"Old": `age > 30 and tags # \"science/plants\"`, "Young": `age <= 30 and title =~ \"Aged\"`, "Between": `age between 29:31`, "Word": `title # \"Aged\"`,
+	}
+	for _, name := range slices.Sorted(maps.Keys(queries)) {
+		urls += fmt.Sprintf("\"query:%s:%s\"\n", name, queries[name])
+	}
 	n.write("urls", urls)
 	n.write("config", "cleanup-on-quit no\nreload-threads 1\n")
 	n.run("-x", "reload")
 	// What was read, by newsboat's own way to take it over from another one: by guid.
-	read := "urn:a:0\nurn:a:1\nhome-3\nhome-4\nTitle 1\nTitle 2\nTitle 5\nleft-0\nleft-11\n"
+	read := "urn:a:0\nurn:a:1\nhome-3\nhome-4\naged-1\nTitle 1\nTitle 2\nTitle 5\nleft-0\nleft-11\n"
 	for i := range 12 {
 		if i%2 == 0 {
 			read += fmt.Sprintf("urn:made:%d\nurn:upper:%[1]d\n", i)
@@ -165,13 +206,16 @@ func TestNewsboatMoves(t *testing.T) {
 	}
 	list := n.write("read", read)
 	n.run("-I", list)
+	flagged := map[string]string{} // by title, where newsboat's own keys can be imitated
 	if sqlite, err := exec.LookPath("sqlite3"); err == nil {
 		// Those with a line break in their guid cannot stand in its list.
 		db := filepath.Join(n.home, ".newsboat/cache.db")
-		if out, err := exec.Command(sqlite, db, "UPDATE rss_item SET unread = 0 WHERE title IN ('Title 4', 'Title 9') AND feedurl NOT LIKE '%/home' AND feedurl NOT LIKE '%/left'; UPDATE rss_item SET flags = 'k', deleted = 0 WHERE title = 'A 5'; UPDATE rss_item SET deleted = 1 WHERE title = 'A 4'").CombinedOutput(); err != nil {
+		if out, err := exec.Command(sqlite, db, "UPDATE rss_item SET unread = 0 WHERE title IN ('Title 4', 'Title 9') AND feedurl NOT LIKE '%/home' AND feedurl NOT LIKE '%/left'; UPDATE rss_item SET flags = 'k', deleted = 0 WHERE title = 'A 5'; UPDATE rss_item SET deleted = 1 WHERE title = 'A 4'; UPDATE rss_item SET unread = 0 WHERE title IN ('Shifted 0', 'Shifted 1', 'Shifted 2'); UPDATE rss_item SET flags = 'Fk' WHERE title IN ('Shifted 1', 'Aged 5'); UPDATE rss_item SET flags = 'FX' WHERE title = 'Shifted 4'; UPDATE rss_item SET flags = 'X' WHERE title = 'Aged 1'").CombinedOutput(); err != nil {
 			t.Fatalf("%v\n%s", err, out)
 		}
+		flagged = map[string]string{"A 5": "k", "Shifted 1": "FSk", "Aged 5": "Fk", "Shifted 4": "F", "Aged 1": "S"}
 	}
+	found := n.found(queries)
 	want := map[string]int{}
 	total := 0
 	for title, line := range lines {
@@ -190,6 +234,7 @@ func TestNewsboatMoves(t *testing.T) {
 	}
 	want["Twice"]++
 	// Ten entries have left the feed since, of which one was read.
+	s.Handle("/shifted", server.Doc("application/xml", rss("Shifted", later)))
 	s.Handle("/left", server.Doc("application/xml", rss("Left", left[strings.Index(left, "<item><title>Title 10<"):])))
 
 	feeds := filepath.Join(n.home, "feeds")
@@ -232,14 +277,33 @@ func TestNewsboatMoves(t *testing.T) {
 		title, list, _ := strings.Cut(strings.TrimSuffix(line, "\n"), "|")
 		folders[title] = list
 	}
-	if w := map[string]string{"Guids": "tech,news", "My links": "two words", "Bare": "", "Home": "tech", "Atom & co": `a\/b`, "Made": "scripts", "upper": "", "Left": "", "Twice": ""}; !maps.Equal(folders, w) {
+	if w := map[string]string{"Guids": "tech,news", "My links": "two words", "Bare": "", "Home": "tech", "Atom & co": `a/b`, "Made": "scripts", "upper": "", "Left": "", "Twice": "", "Shifted": "science/plants", "Aged": "science/plants,tech"}; !maps.Equal(folders, w) {
 		t.Errorf("folders: %v, not %v", folders, w)
 	}
-	if got, w := strings.TrimSpace(run("lektor-view", "count", "-o", "unread", `query:"Unread tech"`)), fmt.Sprint(want["Guids"]+want["Home"]); got != w {
+	if got, w := strings.TrimSpace(run("lektor-view", "count", "-o", "unread", `query:"Unread tech"`)), fmt.Sprint(want["Guids"]+want["Home"]+want["Aged"]); got != w {
 		t.Errorf("the query has %s entries, not %s", got, w)
 	}
 	if got := strings.TrimSpace(run("lektor-view", "count", "-o", "all", "query:Sevens")); got != "7" { // of Atom there is none
 		t.Errorf("the other has %s", got)
+	}
+	flags := map[string]string{}
+	for line := range strings.Lines(run("lektor-view", "ls", "-a", "-o", "{{.title}}|{{.flags}}")) {
+		title, letters, _ := strings.Cut(strings.TrimSuffix(line, "\n"), "|")
+		flags[title] = letters
+	}
+	for title, w := range flagged {
+		if got := flags[title]; got != w {
+			t.Errorf("%s has the flags %q, want %q", title, got, w)
+		}
+	}
+	for name, w := range found {
+		q := "query:" + strconv.Quote(name)
+		if got := strings.TrimSpace(run("lektor-view", "count", "-o", "{{.unread}}/{{.all}}", q)); got != w {
+			t.Errorf("the query %s (%s) finds %s, newsboat %s", name, queries[name], got, w)
+		}
+	}
+	if !strings.Contains(told, `the flag 'X' is none here`) || !strings.Contains(told, `"Aged 1"`) {
+		t.Errorf("nothing is told of the flag X: %s", told)
 	}
 	after, err := dir.Files(filepath.Join(n.home, ".newsboat"))
 	if err != nil {

@@ -27,8 +27,8 @@ import (
 type Mark struct {
 	Flags string // letters, never empty
 	// ID is what the other reader took for the entry's identifier, mostly the guid of
-	// RSS or the id of Atom; URL that of its page. Title is for an entry that has
-	// neither. What is not known is "".
+	// RSS or the id of Atom; URL that of its page. By its Title an entry is known that has
+	// neither, and one that has the URL and a later date. What is not known is "".
 	ID, URL, Title string
 	// Date is that of the entry, zero if it is not known: what is newer is another one,
 	// though it has the URL.
@@ -65,11 +65,17 @@ func AddMarks(d *lektordir.Dir, hash string, marks []Mark) error {
 		return err
 	}
 	type entry struct{ id, url, title string }
+	of := func(m Mark) entry {
+		if m.URL != "" {
+			m.Title = ""
+		}
+		return entry{m.ID, m.URL, m.Title}
+	}
 	replaced := make(map[entry]bool, len(marks))
 	for _, m := range marks {
-		replaced[entry{m.ID, m.URL, m.Title}] = true
+		replaced[of(m)] = true
 	}
-	all := slices.DeleteFunc(old, func(m Mark) bool { return replaced[entry{m.ID, m.URL, m.Title}] })
+	all := slices.DeleteFunc(old, func(m Mark) bool { return replaced[of(m)] })
 	if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
 		return err
 	}
@@ -85,7 +91,7 @@ func (s *State) Awaits() bool { return s.names[fileMarks] }
 // MarkArrived marks those entries of a feed for which marks wait, and lets the others
 // wait on. It looks at all entries at first, and from then on at those in new/ that
 // were delivered since it looked last. An entry is the one that a mark means if it has
-// its ID; else if it alone has its URL, and is not newer; else, where the mark has no
+// its ID; else if it alone has its URL, and is not newer or has its title, too; else, where the mark has no
 // URL, if it alone has its title, and no URL either.
 //
 // moved has for each entry that was moved where it is now. The feed's lock is held by
@@ -249,7 +255,12 @@ func pairs(marks []Mark, arrived []arrival) (found []pair) {
 		}
 		for key, m := range of {
 			e := at[key]
-			if len(m) != 1 || len(e) != 1 || newer(arrived[e[0]].date, marks[m[0]].Date) {
+			if len(m) != 1 || len(e) != 1 {
+				continue
+			}
+			a, of := &arrived[e[0]], &marks[m[0]]
+			// A page whose entry changes has one URL for all of them, and other titles.
+			if newer(a.date, of.Date) && (a.title == "" || a.title != strings.TrimSpace(of.Title)) {
 				continue
 			}
 			take(m[0], e[0])

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/lektordir/lektor/internal/opml"
 	"github.com/lektordir/lektor/internal/query"
 )
 
@@ -193,7 +194,7 @@ func comparison(attribute, op, value string) (text, joins string, err error) {
 		if op != "#" && op != "!#" {
 			return "", "", errOp
 		}
-		return negate("folder:"+quote(escapeFolder(value)), op == "!#"), "", nil
+		return negate("folder:"+quote(tagFolder(value)), op == "!#"), "", nil
 	case "flags":
 		return flags(op, value)
 	case "age":
@@ -216,6 +217,9 @@ func comparison(attribute, op, value string) (text, joins string, err error) {
 			return "", "", err
 		}
 		return negate(key+":"+slashed(re), op == "!~"), "", nil
+	case (op == "#" || op == "!#") && value != "" && !strings.Contains(value, " "):
+		// A word between spaces, with its capitals.
+		return negate(key+`:/(^| )`+strings.ReplaceAll(regexp.QuoteMeta(value), "/", `\/`)+`( |$)/`, op == "!#"), "", nil
 	case (op == "=" || op == "!=") && value == "" && slices.Contains(hasKeys, attribute):
 		return negate("has:"+attribute, op == "="), "", nil
 	case (op == "=" || op == "!=") && value != "" && attribute != "content":
@@ -237,12 +241,16 @@ func flags(op, value string) (text, joins string, err error) {
 	} else if op != "#" && op != "!#" || len(value) > 1 {
 		return "", "", errOp
 	}
-	if letters == "" || strings.Trim(letters, "abcdefghijklmnopqrstuvwxyz") != "" {
-		return "", "", errors.New("flags of users are small letters here")
+	if letters == "" || strings.Trim(letters, "Fabcdefghijklmnopqrstuvwxyz") != "" {
+		return "", "", errors.New("flags are F and small letters here")
 	}
 	var terms []string
 	for _, c := range letters {
-		terms = append(terms, "flag:"+string(c))
+		if c == 'F' {
+			terms = append(terms, "is:flagged")
+		} else {
+			terms = append(terms, "flag:"+string(c))
+		}
 	}
 	text = strings.Join(terms, " or ")
 	if one && len(terms) > 1 {
@@ -315,10 +323,8 @@ func quote(s string) string {
 	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(s) + `"`
 }
 
-// escapeFolder writes a tag as the folder that it became.
-func escapeFolder(tag string) string {
-	return strings.NewReplacer(`\`, `\\`, `/`, `\/`).Replace(oneLine(tag))
-}
+// tagFolder is the folder that a tag becomes: "a/b" is b in a.
+func tagFolder(tag string) string { return opml.JoinPath(strings.Split(oneLine(tag), "/")) }
 
 // slashed makes a term of a regular expression, in which case does not count.
 func slashed(re string) string {

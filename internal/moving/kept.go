@@ -43,7 +43,7 @@ func Keep(items []Item) (kept []Kept, unsure int) {
 	}
 	for n := range items {
 		i := &items[n]
-		if i.Trashed || i.Read && !i.Flagged && i.Flags == "" {
+		if i.Trashed || i.Read && !i.Flagged && i.Flags == "" && !i.Marked {
 			continue
 		}
 		k := Kept{Item: i, GUID: i.ID, ByLink: i.URL != "" && urls[in{i.Feed, i.URL}] == 1}

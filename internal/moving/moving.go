@@ -51,6 +51,7 @@ type Item struct {
 	Read, Trashed  bool
 	Flagged        bool
 	Flags          string // the user's own, a to z
+	Marked         bool   // the user gave it other flags, which are none here
 	// Made tells that the reader made ID, as the feed has none for the entry.
 	Made bool
 	// Row is what the reader's database has for the entry, Text what else is known of
@@ -95,8 +96,8 @@ func Distinct(items []Item) []Item {
 	for n := range out {
 		i := &out[n]
 		if i.URL != "" {
-			if i.Title = ""; urls[in{i.Feed, i.URL}] > 1 {
-				i.URL = ""
+			if urls[in{i.Feed, i.URL}] > 1 {
+				i.URL, i.Title = "", ""
 			}
 		} else if titles[in{i.Feed, i.Title}] > 1 {
 			i.Title = ""

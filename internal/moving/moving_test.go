@@ -35,7 +35,7 @@ func TestNewsboat(t *testing.T) {
 	want := []Feed{
 		{URL: "https://a.example/feed.xml"},
 		{URL: "https://b.example/?q=a#b", Title: "The B", Categories: []string{"tech", "two words", "more"}},
-		{URL: "https://c.example/with space", Categories: []string{`a "quoted" tag`, `a\/b`}},
+		{URL: "https://c.example/with space", Categories: []string{`a "quoted" tag`, `a/b`}},
 		{URL: "exec:~/bin/make-feed", Categories: []string{"t"}},
 		{URL: "exec:~/bin/make-feed --arg 1"},
 		{URL: "https://d.example/feed:1", Filter: "~/bin/f -x", Key: "filter:~/bin/f -x:https://d.example/feed:1", Categories: []string{"d"}},
@@ -72,7 +72,7 @@ func TestTranslate(t *testing.T) {
 		{`unread = "maybe"`, "", "not compared so"},
 		{`tags # "tech"`, `folder:"tech"`, ""},
 		{`tags !# "a \"b\""`, `not:folder:"a \"b\""`, ""},
-		{`tags # "a/b"`, `folder:"a\\/b"`, ""},
+		{`tags # "a/b"`, `folder:"a/b"`, ""},
 		{`title =~ "go(lang)? 1\.[0-9]+"`, `title:/go(lang)? 1\.[0-9]+/i`, ""},
 		{`title =~ "a/b"`, `title:/a\/b/i`, ""},
 		{`title !~ "ads"`, `not:title:/ads/i`, ""},
@@ -100,6 +100,12 @@ func TestTranslate(t *testing.T) {
 		{`flags # "a"`, `flag:a`, ""},
 		{`flags =~ "[ab]"`, `flag:a or flag:b`, ""},
 		{`flags !~ "[ab]"`, `not:(flag:a or flag:b)`, ""},
+		{`flags # "F"`, "is:flagged", ""},
+		{`flags !# "F"`, "not:is:flagged", ""},
+		{`flags =~ "[Fa]"`, "is:flagged or flag:a", ""},
+		{`title # "a/b.c"`, `title:/(^| )a\/b\.c( |$)/`, ""},
+		{`tags !# "science/plants"`, `not:folder:"science/plants"`, ""},
+		{`age > 30`, "before:31d", ""},
 		{`flags =~ "S"`, "", "small letters"},
 		{`enclosure_type =~ "audio/"`, `has:audio`, ""},
 		{`enclosure_url != ""`, `has:enclosure`, ""},
@@ -386,7 +392,7 @@ func TestDistinct(t *testing.T) {
 		{Feed: "a"},
 	})
 	want := []Item{
-		{Feed: "a", ID: "1"}, {Feed: "a", ID: "2"}, {Feed: "b", ID: "1", URL: "https://a.example/"}, {Feed: "a", Title: "only title"}, {Feed: "a", ID: "3"},
+		{Feed: "a", ID: "1"}, {Feed: "a", ID: "2"}, {Feed: "b", ID: "1", URL: "https://a.example/", Title: "x"}, {Feed: "a", Title: "only title"}, {Feed: "a", ID: "3"},
 	}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("%+v", got)

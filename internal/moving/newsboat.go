@@ -6,7 +6,6 @@ import (
 	"strings"
 	"unicode"
 
-	"github.com/lektordir/lektor/internal/opml"
 	"github.com/lektordir/lektor/internal/query"
 	"github.com/lektordir/lektor/internal/units"
 )
@@ -59,8 +58,7 @@ func (l *Library) tagged(f Feed, tags []string) {
 			}
 		case t == "!":
 		default:
-			// A tag is one folder, whatever signs it has.
-			if c := opml.JoinPath([]string{t}); c != "" {
+			if c := tagFolder(t); c != "" {
 				f.Categories = append(f.Categories, c)
 			}
 		}

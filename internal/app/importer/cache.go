@@ -19,6 +19,7 @@ import (
 
 	"github.com/lektordir/lektor/internal/command"
 	"github.com/lektordir/lektor/internal/moving"
+	"github.com/lektordir/lektor/internal/termsafe"
 )
 
 // cache is the database of newsboat.
@@ -186,7 +187,7 @@ func (c *cache) readItems(ctx context.Context) error {
 		return err
 	}
 	defer rows.Close()
-	strange := map[rune]bool{}
+	strange := map[rune][]string{}
 	feeds := map[string]string{} // each of their URLs once in memory
 	var id sql.NullInt64
 	var guid, title, link, feed, flags sql.RawBytes // what is no text is taken all the same
@@ -214,14 +215,15 @@ func (c *cache) readItems(ctx context.Context) error {
 					i.Flags += string(c)
 				}
 			default:
-				strange[c] = true
+				strange[c] = append(strange[c], i.Title)
+				i.Marked = true
 			}
 		}
 		i.Identify()
 		c.items = append(c.items, i)
 	}
 	for _, r := range slices.Sorted(maps.Keys(strange)) {
-		c.notes = append(c.notes, fmt.Sprintf("the flag %q is none here: flags of users are small letters", r))
+		c.notes = append(c.notes, fmt.Sprintf("the flag %q is none here, where flags of users are small letters; it was on %s", r, someTitles(strange[r])))
 	}
 	return rows.Err()
 }
@@ -302,4 +304,20 @@ func columnsOf(ctx context.Context, db *sql.DB) (map[string]bool, error) {
 		return nil, errors.New("it has no table of entries")
 	}
 	return names, nil
+}
+
+// someTitles names a few entries.
+func someTitles(titles []string) string {
+	const most = 3
+	var b strings.Builder
+	for i, t := range titles[:min(len(titles), most)] {
+		if i > 0 {
+			b.WriteString(", ")
+		}
+		fmt.Fprintf(&b, "%q", termsafe.Brief(t))
+	}
+	if more := len(titles) - most; more > 0 {
+		fmt.Fprintf(&b, " and %d more", more)
+	}
+	return b.String()
 }

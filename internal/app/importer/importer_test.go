@@ -105,9 +105,9 @@ func TestNewsboat(t *testing.T) {
 	want(t, src(at, a, "etc/categories"), "tech\ntwo words\n")
 	want(t, src(at, c, "etc/fetch/filter"), "~/bin/clean -x\n")
 	// The newest first; a URL that several have is none.
-	want(t, src(at, a, "etc/fetch/marks"), "ST\turn:a:5\thttps://a.example/5\t\t1767323049\n"+
-		"S\turn:a:1\thttps://a.example/1\t\t1767323045\nS\tSix\t\tSix\n")
-	want(t, src(at, c, "etc/fetch/marks"), "S\turn:c:1\thttps://c.example/1\t\t1767323045\n")
+	want(t, src(at, a, "etc/fetch/marks"), "ST\turn:a:5\thttps://a.example/5\tFive\t1767323049\n"+
+		"S\turn:a:1\thttps://a.example/1\tOne\t1767323045\nS\tSix\t\tSix\n")
+	want(t, src(at, c, "etc/fetch/marks"), "S\turn:c:1\thttps://c.example/1\tOne\t1767323045\n")
 	want(t, filepath.Join(at, "etc/view/query/Unread tech"), "is:unread folder:\"tech\"\n")
 	if fi, err := os.Stat(src(at, b, "etc/fetch/url")); err != nil || fi.Mode().Perm() != 0o600 {
 		t.Errorf("a URL with a password can be read by others: %v, %v", fi, err)
@@ -476,7 +476,7 @@ func TestSfeedAndR2E(t *testing.T) {
 		t.Fatal(err)
 	}
 	has(t, told, "b/c was never fetched by sfeed", "2 already, of which 2 never fetched; 1 entry delivered; 1 mark waiting")
-	want(t, src(feeds, "https://a.example/feed", "etc/fetch/marks"), "S\turn:2\thttps://a.example/2\t\t1767323046\n")
+	want(t, src(feeds, "https://a.example/feed", "etc/fetch/marks"), "S\turn:2\thttps://a.example/2\tTwo\t1767323046\n")
 
 	if _, told, err = move(t, Options{Dir: feeds, Reader: "r2e"}); err != nil {
 		t.Fatal(err)

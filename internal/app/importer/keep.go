@@ -81,7 +81,7 @@ func (m *mover) deliver(ctx context.Context, t *lektordir.Txn, src *source, base
 	for i, k := range kept {
 		marks[i] = feeddir.Mark{Flags: "S", ID: k.GUID, Date: k.Date}
 		if k.ByLink {
-			marks[i].URL = k.URL
+			marks[i].URL, marks[i].Title = k.URL, k.Title
 		}
 	}
 	here, err := feeddir.Arrived(m.d, t.Feed(), marks)

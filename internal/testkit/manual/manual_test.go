@@ -48,7 +48,10 @@ func TestLint(t *testing.T) {
 	}
 	for _, page := range pages {
 		// Whether other pages are installed is not the page's fault.
-		out, _ := exec.Command(mandoc, "-T", "lint", "-W", "style", page).Output()
+		out, err := exec.Command(mandoc, "-T", "lint", "-W", "style", page).Output()
+		if len(out) == 0 && err != nil {
+			t.Errorf("mandoc of %s: %v", page, err)
+		}
 		for line := range strings.Lines(string(out)) {
 			if !strings.Contains(line, "referenced manual not found") {
 				t.Error(strings.TrimSpace(line))
