@@ -291,7 +291,7 @@ func TestWhatASyncDid(t *testing.T) {
 	}
 	a.sync()
 	err := Sync(t.Context(), SyncOptions{Common: b.common()}, b.streams())
-	if many := (*ErrMany)(nil); !errors.As(err, &many) || many.Number != 110 || many.AllHere != 120 || b.has(1, 0, 'T') {
+	if many := (*ErrMany)(nil); !errors.As(err, &many) || many.Number != 110 || many.AllHere != 120 || !strings.HasSuffix(err.Error(), "entries, and did not") || b.has(1, 0, 'T') {
 		t.Errorf("%v", err)
 	}
 	if err := Sync(t.Context(), SyncOptions{Common: b.common(), Yes: true}, b.streams()); err != nil || !b.has(1, 0, 'T') {
