@@ -42,7 +42,10 @@ func (m *sharer) fetch() {
 	m.run("", "lektor-fetch", "update", "-a", "--gap", "1ms", "--per-host", "4")
 }
 
-func (m *sharer) sync() { m.t.Helper(); m.run("", "lektor-share", "sync", "-q", "--allow", "127.0.0.0/8") }
+func (m *sharer) sync() {
+	m.t.Helper()
+	m.run("", "lektor-share", "sync", "-q", "--allow", "127.0.0.0/8")
+}
 
 // listed is an entry as lektor-view lists it.
 type listed struct{ Path, FeedID, ID, Flags string }

@@ -516,7 +516,7 @@ func (w *walking) commit() error {
 	}
 	w.r.at("delivered")
 	w.sum.New += w.new
-	w.sum.Updated += w.updated
+	w.sum.Updated += len(w.txn.Delivered()) - w.new // viewers may have taken older versions
 	w.new, w.updated = 0, 0
 	for _, p := range w.staged {
 		if w.t.pages == 0 && !p.partial {

@@ -3,6 +3,7 @@ package sharer
 import (
 	"context"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"net/netip"
 	"os"
@@ -301,4 +302,13 @@ func prefixes(t *testing.T, texts ...string) (out []netip.Prefix) {
 		out = append(out, p)
 	}
 	return out
+}
+
+func emptyDocument(io.Writer) error { return nil }
+
+func rename(t *testing.T, from, to string) {
+	t.Helper()
+	if err := os.Rename(from, to); err != nil {
+		t.Fatal(err)
+	}
 }

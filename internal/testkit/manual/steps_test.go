@@ -51,7 +51,7 @@ var readme = []step{
 		before: `mkdir ~/.newsboat; printf '%s\n' 'https://daringfireball.net/feed tech "~Fireball"' '"query:Tea:title =~ \"tea\""' >~/.newsboat/urls; : >~/.newsboat/cache.db`,
 		then:   `test "$(lektor-view count folder:tech)" = "5 unread of 5"; test "$(lektor-fetch ls -o title | grep -c Fireball)" -eq 1; lektor-fetch rm --purge https://daringfireball.net/feed`,
 	},
-	{starts: "lektor-fetch set https://example.org/feed categories News", then: `test "$(lektor-view count -o all folder:news)" = 5; lektor-fetch add --no-fetch --category News https://a.example/feed; test "$(lektor-fetch set https://a.example/feed categories)" = News; lektor-fetch rm --purge https://a.example/feed`},
+	{starts: "lektor-fetch set https://example.org/feed categories News", then: `test "$(lektor-view count -o all folder:news)" = 5; lektor-fetch add --as-is --no-fetch --category News https://a.example/feed; test "$(lektor-fetch set https://a.example/feed categories)" = News; lektor-fetch rm --purge https://a.example/feed`},
 	{starts: "lektor-fetch", before: due, then: notDue},
 	{starts: "lektor-fetch watch", until: watched},
 	{
