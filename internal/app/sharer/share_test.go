@@ -323,6 +323,31 @@ func TestPrivateAddressesOfPeers(t *testing.T) {
 	}
 }
 
+// Numbers and full-width digits, which resolvers and clients take for addresses, do not pass
+// for names.
+func TestHostsThatAreNumbers(t *testing.T) {
+	all, _ := machines(t, "a b")
+	a, b := all[0], all[1]
+	refused := []string{"http://127.1/x", "http://2130706433/x", "http://0x7f.1/x", "http://0x7f000001:80/x", "http://017700000001./x", "http://\uff11\uff10.0.0.1/x", "http://10\u30020\u30020\u30021/x"}
+	taken := []string{"http://1.example/x", "http://93.184.216.34/x", "http://f\u00fc\u00df.example/x"}
+	for _, url := range append(slices.Clone(refused), taken...) {
+		if _, err := a.Feed(url, "A feed", "etc/fetch/url="+url); err != nil {
+			t.Fatal(err)
+		}
+	}
+	rounds(1, a, b)
+	for _, url := range refused {
+		if strings.Contains(b.state(), url) {
+			t.Errorf("subscribed to %s", url)
+		}
+	}
+	for _, url := range taken {
+		if !strings.Contains(b.state(), url) {
+			t.Errorf("not subscribed to %s: %s", url, &b.err)
+		}
+	}
+}
+
 // A link in the place of this endpoint's directory is not written through.
 func TestLinkInTheTarget(t *testing.T) {
 	all, target := machines(t, "a")
