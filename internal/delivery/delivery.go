@@ -4,6 +4,7 @@ package delivery
 
 import (
 	"context"
+	"net/mail"
 	"strings"
 	"time"
 
@@ -145,12 +146,19 @@ func item(e *feedconv.Entry) lektordir.Item {
 	}
 }
 
-// people returns persons with a role, none where a name alone says the same.
+// people returns persons with a role, none if the text of one person says the same.
 func people(role string, list []feedconv.Person) []lektordir.Person {
-	if len(list) == 1 && list[0].Email == "" && list[0].URL == "" {
+	if len(list) == 1 && list[0].URL == "" && (list[0].Email == "" || isAddress(list[0])) {
 		return nil
 	}
 	return inRole(role, list)
+}
+
+// isAddress reports whether the text of a person, read as an address of mail, is that
+// person.
+func isAddress(p feedconv.Person) bool {
+	a, err := mail.ParseAddress(p.String())
+	return err == nil && a.Name == p.Name && a.Address == p.Email
 }
 
 // inRole returns persons with a role.

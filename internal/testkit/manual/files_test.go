@@ -25,7 +25,7 @@ const (
 	richAtom = `<feed xmlns="http://www.w3.org/2005/Atom" xml:lang="de"><title>Atom</title><id>urn:x:f</id><updated>2026-01-02T00:00:00Z</updated>
 <entry xml:lang="en"><title>Two</title><id>urn:x:2</id><link href="http://example.org/2"/>
 <link rel="via" href="http://example.org/v" type="text/html" title="V"/><rights>r</rights><published>2026-01-01T00:00:00Z</published>
-<updated>2026-01-02T00:00:00Z</updated><author><name>A</name></author><contributor><name>C</name></contributor>
+<updated>2026-01-02T00:00:00Z</updated><author><name>A</name><uri>http://example.org/a</uri></author><contributor><name>C</name></contributor>
 <summary>short</summary><content type="html">VERSION</content></entry></feed>`
 )
 
