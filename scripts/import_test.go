@@ -414,3 +414,17 @@ func TestMarksWaitForTheirEntries(t *testing.T) {
 		t.Errorf("marks are left: %v", err)
 	}
 }
+
+// An import that finds nothing says so, and never that a part was moved.
+func TestImportNothing(t *testing.T) {
+	at := t.TempDir()
+	cmd := exec.Command(filepath.Join(build(t), "lektor-fetch"), "import", "--from", "newsboat")
+	cmd.Env = append(os.Environ(), "HOME="+at, "LEKTORDIR="+filepath.Join(at, "feeds"), "XDG_CONFIG_HOME=", "XDG_DATA_HOME=", "PATH="+build(t)+":"+os.Getenv("PATH"))
+	out, err := cmd.CombinedOutput()
+	if err == nil || cmd.ProcessState.ExitCode() != 1 {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	if want := "lektor-fetch: import --from newsboat: something was not moved\n"; !strings.Contains(string(out), "no such file") || !strings.HasSuffix(string(out), want) {
+		t.Errorf("it says\n%s", out)
+	}
+}

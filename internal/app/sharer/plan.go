@@ -192,7 +192,7 @@ type ErrMany struct {
 }
 
 func (e *ErrMany) Error() string {
-	return fmt.Sprintf("it would %s %d of %d %s; none of them is", e.What, e.Number, e.AllHere, e.Of)
+	return fmt.Sprintf("it would %s %d of %d %s, and did not", e.What, e.Number, e.AllHere, e.Of)
 }
 
 // maxTrash is how many entries a sync may trash, however many there are.
