@@ -153,7 +153,7 @@ func (n *newcomer) put(name, value string, missing bool) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
 		return err
 	}
-	if (name == "id" || name == pendingURLFile) && n.withheld {
+	if n.withheld && (name == "id" || name == pendingURLFile || value == oneLine(n.s.ID)) { // a command is its own name
 		if err := guard(path); err != nil {
 			return err
 		}
