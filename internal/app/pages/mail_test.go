@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -163,4 +164,25 @@ func subject(data []byte) string {
 		}
 	}
 	return ""
+}
+
+// Messages of a batch are printed when all of them, and the directories that they are in,
+// are on the disk.
+func TestMaildirPrintsWhatIsOnTheDisk(t *testing.T) {
+	d, add := someMail(t)
+	add(0, 60)
+	var out strings.Builder
+	c := Common{Dir: d.Path, Now: func() time.Time { return time.Unix(1700100000, 0).UTC() }}
+	step := func() {
+		if out.Len() > 0 {
+			t.Errorf("%d bytes were printed before the last step", out.Len())
+		}
+	}
+	o := MaildirOptions{Common: c, To: filepath.Join(t.TempDir(), "mail"), Print: command.PrinterOptions{Format: "path"}, step: step}
+	if err := Maildir(t.Context(), o, command.NewStreams("lektor-pages", strings.NewReader(""), &out, io.Discard)); err != nil {
+		t.Fatal(err)
+	}
+	if n := strings.Count(out.String(), "\n"); n != 60 {
+		t.Errorf("%d messages were printed, want 60", n)
+	}
 }

@@ -220,17 +220,24 @@ func (d *maildir) deliver(batch []*post) error {
 	if err := d.ledger.flush(); err != nil {
 		return err
 	}
-	for i, p := range batch {
+	moved, err := 0, error(nil)
+	for ; moved < len(batch); moved++ {
 		d.step()
-		if err := os.Rename(d.join(staged(places[i])), d.join(places[i])); err != nil {
-			return err
-		}
-		if err := d.done(p, d.join(places[i])); err != nil {
-			return err
+		if err = os.Rename(d.join(staged(places[moved])), d.join(places[moved])); err != nil {
+			break
 		}
 	}
 	d.step()
-	return cmp.Or(atomicfile.SyncDir(d.join("new")), atomicfile.SyncDir(d.join("cur")))
+	// A path that is printed stays after a power cut.
+	if serr := cmp.Or(atomicfile.SyncDir(d.join("new")), atomicfile.SyncDir(d.join("cur"))); serr != nil {
+		return cmp.Or(err, serr)
+	}
+	for i, p := range batch[:moved] {
+		if derr := d.done(p, d.join(places[i])); derr != nil {
+			return cmp.Or(err, derr)
+		}
+	}
+	return err
 }
 
 // stage writes a message to the disk, of an entry that came at a time.
