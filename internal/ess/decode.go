@@ -87,10 +87,11 @@ func DecodeStrict(b []byte, warn func(Warning)) (*Document, error) {
 type decoder struct {
 	report func(Warning) // may be nil
 	strict bool
-	b      []byte // the rest of the document
+	b      []byte // the document
+	pos    int    // in b, where the rest begins
 	doc    Document
 
-	line   int  // of b
+	line   int  // of the rest
 	at     int  // line of the field
 	fields int  // how many were read
 	comma  bool // a comma ended the field
@@ -148,9 +149,12 @@ func (d *decoder) decode() (*Document, error) {
 
 // buildTime reads the first field, and whether what follows it marks an NNO.
 func (d *decoder) buildTime() error {
-	b, mark := bytes.CutPrefix(d.b, []byte("\xef\xbb\xbf"))
-	if d.b = b; mark && d.strict {
-		d.warnAt(1, 1, "a byte order mark stands before the document")
+	const mark = "\xef\xbb\xbf"
+	if bytes.HasPrefix(d.b, []byte(mark)) {
+		d.pos = len(mark)
+		if d.strict {
+			d.warnAt(1, 1, "a byte order mark stands before the document")
+		}
 	}
 	f, ok := d.field()
 	if !ok {
@@ -178,12 +182,8 @@ func (d *decoder) buildTime() error {
 	d.doc.Build = Time(d.build)
 	if d.comma {
 		line := d.line
-		more := d.skip()
-		second := more && d.b[0] == ','
-		if second {
-			d.b = d.b[1:]
-		}
-		d.mark = !more || second || d.line > line
+		second := d.skipComma()
+		d.mark = second || d.pos == len(d.b) || d.line > line
 	}
 	return nil
 }
@@ -197,33 +197,35 @@ func (d *decoder) field() ([]byte, bool) {
 	}
 	d.fields++
 	d.at = d.line
-	i := 0
-	for i < len(d.b) && d.b[i] != ',' && d.b[i] != '\n' && d.b[i] != '\r' {
-		i++
+	start := d.pos
+	for d.pos < len(d.b) && d.b[d.pos] != ',' && d.b[d.pos] != '\n' && d.b[d.pos] != '\r' {
+		d.pos++
 	}
-	f := d.b[:i]
+	f := d.b[start:d.pos]
 	for len(f) > 0 && f[len(f)-1] <= ' ' {
 		f = f[:len(f)-1]
 	}
-	d.b = d.b[i:]
-	d.comma = d.skip() && d.b[0] == ','
-	if d.comma {
-		d.b = d.b[1:]
-	}
+	d.comma = d.skipComma()
 	return f, true
 }
 
 // skip passes white space, and reports false at the end of the document.
 func (d *decoder) skip() bool {
-	i := 0
-	for i < len(d.b) && d.b[i] <= ' ' {
-		if d.b[i] == '\n' {
+	for ; d.pos < len(d.b) && d.b[d.pos] <= ' '; d.pos++ {
+		if d.b[d.pos] == '\n' {
 			d.line++
 		}
-		i++
 	}
-	d.b = d.b[i:]
-	return len(d.b) > 0
+	return d.pos < len(d.b)
+}
+
+// skipComma passes white space and one comma, and reports whether there was one.
+func (d *decoder) skipComma() bool {
+	comma := d.skip() && d.b[d.pos] == ','
+	if comma {
+		d.pos++
+	}
+	return comma
 }
 
 // value takes a number: minutes, or the checksum that completes an entry.

@@ -1,6 +1,7 @@
 package ess
 
 import (
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -31,7 +32,7 @@ type Top struct {
 	keep   int                 // how many entries remain when others are dropped
 	builds map[string]int64    // of each feed the minute of its latest ESS document
 	held   map[FeedEntry]times // up to twice as many as keep
-	cut    FeedEntry           // the newest entry that was dropped
+	cut    FeedEntry           // the newest entry that was dropped; from it on none counts
 }
 
 // times is how often an entry stands in one document, at most: an ESS document
@@ -78,16 +79,17 @@ func (t *Top) Entries() []FeedEntry {
 	return list
 }
 
-// Add takes a document, and changes it.
+// Add adds the entries of a document.
 func (t *Top) Add(doc *Document) {
 	build, own := Minute(doc.Build), canonical(doc.URL)
 	if own != "" {
 		t.builds[own] = max(t.builds[own], build)
 	}
-	// Most entries of most documents are older than all that are held.
-	list := slices.DeleteFunc(doc.Entries, func(e FeedEntry) bool { return e.Minute < t.cut.Minute })
-	for i := range list {
-		list[i].Feed = canonical(list[i].Feed)
+	var list []FeedEntry
+	for _, e := range doc.Entries {
+		if e.Minute >= t.cut.Minute { // few are, of most documents
+			list = append(list, FeedEntry{canonical(e.Feed), e.Entry})
+		}
 	}
 	slices.SortFunc(list, FeedEntry.Compare)
 	for len(list) > 0 {
@@ -118,18 +120,20 @@ func canonical(url string) string { return strings.ReplaceAll(url, ",", "%2C") }
 // count is how often an entry that is held counts.
 func (t *Top) count(e FeedEntry) int {
 	held := t.held[e]
-	if held.build < t.builds[e.Feed] {
+	switch {
+	case e.Compare(t.cut) >= 0:
+		return 0
+	case held.build < t.builds[e.Feed]:
 		return int(held.nno)
 	}
 	return int(max(held.ess, held.nno))
 }
 
-// known returns the entries that count, newest first, up to the first that was
-// dropped.
+// known returns the entries that count, newest first.
 func (t *Top) known() []FeedEntry {
 	var list []FeedEntry
 	for e := range t.held {
-		if t.count(e) > 0 && e.Compare(t.cut) < 0 {
+		if t.count(e) > 0 {
 			list = append(list, e)
 		}
 	}
@@ -139,14 +143,8 @@ func (t *Top) known() []FeedEntry {
 
 // drop drops the oldest entries, and those that do not count.
 func (t *Top) drop() {
-	list := t.known()
-	if len(list) > t.keep {
+	if list := t.known(); len(list) > t.keep {
 		t.cut = list[t.keep]
-		list = list[:t.keep]
 	}
-	held := make(map[FeedEntry]times, 2*t.keep)
-	for _, e := range list {
-		held[e] = t.held[e]
-	}
-	t.held = held
+	maps.DeleteFunc(t.held, func(e FeedEntry, _ times) bool { return t.count(e) == 0 })
 }
