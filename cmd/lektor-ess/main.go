@@ -173,8 +173,8 @@ func topCommand() *cli.Command {
 		Name:      "top",
 		Usage:     "aggregate ESS and NNO documents to the NNO of the newest entries",
 		ArgsUsage: "[DOCUMENT…|-]",
-		Description: `DOCUMENT is a file or URL; "-" reads their names from standard input. Any number
-of documents takes no more memory than N entries and 40 bytes a feed.
+		Description: `DOCUMENT is a file or URL; "-" reads their names from standard input. Memory
+grows with N and, by some 300 bytes each, with the number of feeds.
 
    find ess -name '*.ess' -print0 | lektor-ess top -n 1000 -0 -
    lektor-ess build | lektor-ess top -n 20 --lines`,

@@ -3,20 +3,16 @@ package ess
 import (
 	"bytes"
 	"fmt"
-	"io"
 	"strconv"
 	"strings"
 	"time"
 	"unicode/utf8"
 )
 
-// The limits of a [Decoder].
 const (
 	// MaxField is the longest field that is read, in bytes, and the longest URL
 	// as [EscapeURL] writes it: others must be able to read what is read here.
 	MaxField = 8 << 10
-	// bufSize is what is held of a document that is read from a reader.
-	bufSize = 64 << 10
 
 	// Milliseconds is where build times in milliseconds begin, as on the page's
 	// own examples: as seconds it would be the year 5138, which in milliseconds
@@ -37,7 +33,17 @@ const (
 
 func (k Kind) String() string { return [...]string{"ESS", "NNO"}[k] }
 
-// Warning tells what is wrong in a document, and where.
+// Document is a decoded document.
+type Document struct {
+	Build time.Time // a whole minute, in UTC
+	Kind  Kind      // ESS or NNO
+	// URL is that of the feed, for ESS; "" if there is none. An NNO has one if
+	// it begins as an ESS: several pairs follow its first URL.
+	URL     string
+	Entries []FeedEntry // in the order of the document
+}
+
+// Warning is something wrong in a document, and its place.
 type Warning struct {
 	Line  int // from 1
 	Field int // from 1, counted through the document
@@ -62,44 +68,47 @@ func (e *BuildError) Error() string {
 	return fmt.Sprintf("line %d: it begins with %s, not with a build time", e.Line, strconv.Quote(e.Found))
 }
 
-// Decoder reads ESS and NNO documents in one pass, tolerantly; ess(5), "What a
-// reader accepts", says how. It allocates nothing for an entry, and nothing for
-// a document once it was used for one.
-//
-// The zero value is ready for Reset or ResetBytes. A Decoder is not safe for
-// concurrent use.
-type Decoder struct {
-	// Warn is told of what is wrong and was mended or left out, in the order
-	// of the document. May be nil.
-	Warn func(Warning)
-	// Strict makes Warn hear of everything that a strict writer would not have
-	// written, too.
-	Strict bool
+// Decode reads a document tolerantly; ess(5), "What a reader accepts", says how.
+// It calls warn, which may be nil, for each part that is wrong and was mended or
+// left out, in the order of the document. The error is a [*BuildError].
+func Decode(b []byte, warn func(Warning)) (*Document, error) {
+	d := decoder{report: warn, b: b}
+	return d.decode()
+}
 
-	r      io.Reader // nil when all of the document is in buf
-	own    []byte    // the buffer for r
-	buf    []byte
-	pos    int
-	err    error
-	kept   []byte // a field, while the buffer is filled
-	head   []byte // of the last field that was too long
-	line   int
-	at     int // line of the field
-	fields int
+// DecodeStrict is [Decode], and also warns of everything that a strict writer
+// would not have written.
+func DecodeStrict(b []byte, warn func(Warning)) (*Document, error) {
+	d := decoder{report: warn, b: b, strict: true}
+	return d.decode()
+}
 
-	build  int64 // minute
-	mark   bool  // the comma after the build time is that of an NNO
-	url    []byte
-	size   int  // of the URL, as EscapeURL writes it; -1 while it is not counted
-	urls   int  // how many there were
-	pairs  int  // of this URL
-	total  int  // pairs of all
-	commas bool // there was a raw comma in the URL
-	drop   bool // the URL is too long, and its entries are dropped
-	first  struct{ line, field int }
+// decoder reads one document.
+type decoder struct {
+	report func(Warning) // may be nil
+	strict bool
+	b      []byte // the document
+	pos    int    // in b, where the rest begins
+	doc    Document
 
-	minute int64
-	sum    uint8
+	line   int  // of the rest
+	at     int  // line of the field
+	fields int  // how many were read
+	comma  bool // a comma ended the field
+
+	build int64 // minute
+	mark  bool  // the comma after the build time is that of an NNO
+
+	urls  int    // how many there were
+	pairs int    // how many the URL has
+	total int    // how many all URLs have
+	url   []byte // grows by fields while they may be parts of it
+	size  int    // of the URL, as EscapeURL writes it
+	feed  string // the URL, once it has an entry
+	drop  bool   // the URL is too long, and its entries are dropped
+	first struct{ line, field int }
+	// empties counts the empty fields right after the URL.
+	empties int
 
 	pending struct { // minutes that wait for their checksum
 		set         bool
@@ -107,251 +116,190 @@ type Decoder struct {
 		absurd      bool
 		line, field int
 	}
-	empties int // empty fields right after the URL
-	last    int64
-	lastURL []byte
-	lastSum uint8
-	any     bool
 }
 
-// Reset begins a document that is read from r, of any length, with a buffer of
-// fixed size.
-func (d *Decoder) Reset(r io.Reader) {
-	if d.own == nil {
-		d.own = make([]byte, bufSize)
-	}
-	d.reset(d.own[:0])
-	d.r = r
-}
-
-// ResetBytes begins a document that is in memory. It is not changed, and must
-// not be while it is decoded.
-func (d *Decoder) ResetBytes(b []byte) { d.reset(b) }
-
-func (d *Decoder) reset(b []byte) {
-	*d = Decoder{
-		Warn: d.Warn, Strict: d.Strict, own: d.own, kept: d.kept, head: d.head, url: d.url[:0], lastURL: d.lastURL, buf: b, line: 1, at: 1,
-	}
-}
-
-// Begin reads the build time. The error is a [*BuildError], or that of the
-// reader.
-func (d *Decoder) Begin() error {
-	for len(d.buf)-d.pos < 3 && d.fill() {
-		continue
-	}
-	if bytes.HasPrefix(d.buf[d.pos:], []byte("\xef\xbb\xbf")) {
-		d.pos += 3
-		if d.Strict {
-			d.fields = 1
-			d.warn("a byte order mark stands before the document")
-			d.fields = 0
-		}
-	}
-	var f []byte
-	long := false
-	ok := d.skip()
-	if ok {
-		d.fields, d.at = 1, d.line
-		f, long = d.scan()
-	}
-	switch {
-	case d.err != nil:
-		return d.err
-	case !ok:
-		return &BuildError{Line: d.at}
-	case long:
-		return &BuildError{Line: d.at, Found: excerpt(d.head)}
-	case len(f) == 0:
-		return &BuildError{Line: d.at, Found: ","}
-	}
-	n, isNumber, huge := number(f)
-	if !isNumber || huge {
-		return &BuildError{Line: d.at, Found: excerpt(f)}
-	}
-	d.plain(f)
-	if n < 60 {
-		// No build time is in the first minute of 1970.
-		return &BuildError{Line: d.at, Found: excerpt(f)}
-	}
-	if n >= Milliseconds {
-		if n/1000 >= Milliseconds {
-			return &BuildError{Line: d.at, Found: excerpt(f)}
-		}
-		if d.Strict {
-			d.warn("the build time is in milliseconds, not in seconds")
-		}
-		n /= 1000
-	}
-	if d.Strict && n%60 != 0 {
-		d.warn("the build time is no multiple of 60")
-	}
-	d.build = n / 60
-	d.mark = d.pos > 0 && d.buf[d.pos-1] == ',' && d.marked()
-	return d.err
-}
-
-// marked passes what follows the comma after the build time, and reports whether
-// it is what makes an NNO.
-func (d *Decoder) marked() bool {
-	line := d.line
-	if !d.skip() {
-		return true
-	}
-	if d.buf[d.pos] == ',' {
-		d.pos++
-		return true
-	}
-	return d.line > line
-}
-
-// Kind is what the document is, after Next has returned false.
-func (d *Decoder) Kind() Kind {
-	if d.urls > 1 || d.mark && (d.urls == 0 || d.total < 2) {
-		return NNO
-	}
-	return ESS
-}
-
-// Build gives the build time, a whole minute, in UTC.
-func (d *Decoder) Build() time.Time { return Time(d.build) }
-
-// URLs counts the URLs so far, those without an entry included.
-func (d *Decoder) URLs() int { return d.urls }
-
-// Next finds the next entry, and reports false at the end of the document.
-func (d *Decoder) Next() bool {
-	if d.urls > 0 && d.empties == 0 && !d.pending.set && !d.drop && !d.Strict && d.quick() {
-		return true
+func (d *decoder) decode() (*Document, error) {
+	d.line, d.at = 1, 1
+	d.doc.Entries = make([]FeedEntry, 0, min(bytes.Count(d.b, []byte(","))/2, DefaultTop))
+	if err := d.buildTime(); err != nil {
+		return nil, err
 	}
 	for {
 		f, ok := d.field()
 		if !ok {
-			d.end()
-			return false
-		}
-		if len(f) == 0 {
-			d.empty()
-			continue
+			break
 		}
 		n, isNumber, huge := number(f)
 		switch {
+		case len(f) > MaxField:
+			d.tooLong(f)
+		case len(f) == 0:
+			d.empty()
 		case isNumber:
-			if d.value(f, n, huge) {
-				return true
-			}
+			d.value(f, n, huge)
 		case hasScheme(f):
-			d.begin(f)
+			d.newURL(f)
 		default:
 			d.text(f)
 		}
 	}
+	d.end()
+	return &d.doc, nil
 }
 
-// quick reads a pair that is written as a strict writer does, and nothing
-// else: then it leaves everything as it was.
-func (d *Decoder) quick() bool {
-	b, p, line := d.buf, d.pos, d.line
-	for p < len(b) && b[p] <= ' ' {
-		if b[p] == '\n' {
-			line++
+// buildTime reads the first field, and whether what follows it marks an NNO.
+func (d *decoder) buildTime() error {
+	const mark = "\xef\xbb\xbf"
+	if bytes.HasPrefix(d.b, []byte(mark)) {
+		d.pos = len(mark)
+		if d.strict {
+			d.warnAt(1, 1, "a byte order mark stands before the document")
 		}
-		p++
 	}
-	start, n := p, 0
-	for p < len(b) && b[p]-'0' < 10 {
-		n = n*10 + int(b[p]-'0')
-		p++
+	f, ok := d.field()
+	if !ok {
+		return &BuildError{Line: d.at}
 	}
-	if k := p - start; k == 0 || k > 8 || p >= len(b) || b[p] != ',' {
-		return false
+	n, isNumber, huge := number(f)
+	if !isNumber || huge || n < 60 || n/1000 >= Milliseconds { // no build time is in the first minute of 1970
+		found := excerpt(f)
+		if found == "" {
+			found = ","
+		}
+		return &BuildError{Line: d.at, Found: found}
 	}
-	p++
-	start = p
-	sum := 0
-	for p < len(b) && b[p]-'0' < 10 {
-		sum = sum*10 + int(b[p]-'0')
-		p++
+	d.plain(f)
+	if n >= Milliseconds {
+		if d.strict {
+			d.warn("the build time is in milliseconds, not in seconds")
+		}
+		n /= 1000
 	}
-	if k := p - start; k == 0 || k > 3 || p >= len(b) || b[p] != ',' || sum > 256 {
-		return false
+	if d.strict && n%60 != 0 {
+		d.warn("the build time is no multiple of 60")
 	}
-	d.pos, d.line = p+1, line
-	d.fields += 2
-	d.pairs++
-	d.total++
-	d.minute, d.sum = d.build-int64(n), uint8(sum)
-	return true
+	d.build = n / 60
+	d.doc.Build = Time(d.build)
+	if d.comma {
+		line := d.line
+		second := d.skipComma()
+		d.mark = second || d.pos == len(d.b) || d.line > line
+	}
+	return nil
 }
 
-// value takes a number, and reports whether it completes an entry.
-func (d *Decoder) value(f []byte, n int64, huge bool) bool {
+// field returns the next field without white space around it. Fields end at a
+// comma or at the end of a line; a comma beside the end of a line makes no field
+// of its own, and empty lines are none.
+func (d *decoder) field() ([]byte, bool) {
+	if !d.skip() {
+		return nil, false
+	}
+	d.fields++
+	d.at = d.line
+	start := d.pos
+	for d.pos < len(d.b) && d.b[d.pos] != ',' && d.b[d.pos] != '\n' && d.b[d.pos] != '\r' {
+		d.pos++
+	}
+	f := d.b[start:d.pos]
+	for len(f) > 0 && f[len(f)-1] <= ' ' {
+		f = f[:len(f)-1]
+	}
+	d.comma = d.skipComma()
+	return f, true
+}
+
+// skip passes white space, and reports false at the end of the document.
+func (d *decoder) skip() bool {
+	for ; d.pos < len(d.b) && d.b[d.pos] <= ' '; d.pos++ {
+		if d.b[d.pos] == '\n' {
+			d.line++
+		}
+	}
+	return d.pos < len(d.b)
+}
+
+// skipComma passes white space and one comma, and reports whether there was one.
+func (d *decoder) skipComma() bool {
+	comma := d.skip() && d.b[d.pos] == ','
+	if comma {
+		d.pos++
+	}
+	return comma
+}
+
+// value takes a number: minutes, or the checksum that completes an entry.
+func (d *decoder) value(f []byte, n int64, huge bool) {
 	if d.urls == 0 {
 		d.warn("%s stands before any URL; dropped", excerpt(f))
-		return false
+		return
 	}
-	if d.empties > 0 {
-		d.warnEmpty()
-	}
+	d.warnEmpty()
 	d.plain(f)
 	if !d.pending.set {
 		d.pending.set, d.pending.n, d.pending.absurd = true, n, huge || d.build-n < firstMinute || d.build-n > lastMinute
 		d.pending.line, d.pending.field = d.at, d.fields
-		return false
+		return
 	}
 	d.pending.set = false
 	if d.pending.absurd {
 		d.warnAt(d.pending.line, d.pending.field, "the minutes make no sense; the entry is dropped")
-		return false
+		return
 	}
 	if huge || n < 0 || n > 256 {
 		d.warn("the checksum %s is not in 0 to 256", excerpt(f))
-	} else if n == 256 && d.Strict {
+	} else if n == 256 && d.strict {
 		d.warn("the checksum 256 must be written 0")
 	}
 	d.pairs++
 	d.total++
 	if d.drop {
-		return false
+		return
 	}
-	d.minute, d.sum = d.build-d.pending.n, uint8(n)
-	if d.Strict {
-		if d.urls > 1 && d.pairs > 1 {
-			d.warnAt(d.pending.line, d.pending.field, "the entry has no URL of its own, as those of an NNO have")
-		}
-		c := bytes.Compare(d.url, d.lastURL)
-		switch {
-		case d.any && d.minute > d.last:
-			d.warnAt(d.pending.line, d.pending.field, "the entry is newer than the one before it")
-		case d.any && d.minute == d.last && (c < 0 || c == 0 && d.sum < d.lastSum):
-			d.warnAt(d.pending.line, d.pending.field, "the entry comes before the one before it, which has the same minute")
-		}
-		d.any, d.last, d.lastSum = true, d.minute, d.sum
-		d.lastURL = append(d.lastURL[:0], d.url...)
+	if d.pairs == 1 {
+		d.feed = string(d.url)
 	}
-	return true
+	e := FeedEntry{d.feed, Entry{d.build - d.pending.n, uint8(n)}}
+	if d.strict {
+		d.order(e)
+	}
+	d.doc.Entries = append(d.doc.Entries, e)
 }
 
-// plain tells of a number that is not written as a strict writer does.
-func (d *Decoder) plain(f []byte) {
-	if d.Strict && (f[0] == '+' || len(f) > 1 && (f[0] == '0' || f[0] == '-' && f[1] == '0')) {
+// order warns of an entry that a strict writer writes in another place.
+func (d *decoder) order(e FeedEntry) {
+	warn := func(text string) { d.warnAt(d.pending.line, d.pending.field, "%s", text) }
+	if d.urls > 1 && d.pairs > 1 {
+		warn("the entry has no URL of its own, as those of an NNO have")
+	}
+	if len(d.doc.Entries) == 0 {
+		return
+	}
+	last := d.doc.Entries[len(d.doc.Entries)-1]
+	switch {
+	case e.Minute > last.Minute:
+		warn("the entry is newer than the one before it")
+	case e.Compare(last) < 0:
+		warn("the entry comes before the one before it, which has the same minute")
+	}
+}
+
+// plain warns of a number that is not written as a strict writer does.
+func (d *decoder) plain(f []byte) {
+	if d.strict && (f[0] == '+' || len(f) > 1 && (f[0] == '0' || f[0] == '-' && f[1] == '0')) {
 		d.warn("%s is not written as a plain number", excerpt(f))
 	}
 }
 
-// begin takes a URL.
-func (d *Decoder) begin(f []byte) {
+// newURL takes a URL.
+func (d *decoder) newURL(f []byte) {
 	d.beginURL()
-	d.size = -1
-	if len(f) > MaxField/3 { // where each byte may become three
-		d.size = escapedLen(f)
-	}
-	if d.size > MaxField {
-		d.noURL()
+	if d.size = escapedLen(f); d.size > MaxField {
+		d.dropURL()
 		return
 	}
-	d.url = append(d.url[:0], f...)
-	if d.Strict {
+	d.url = append(d.url, f...)
+	if d.strict {
 		d.escaped(f)
 		low := bytes.ToLower(f)
 		if !bytes.HasPrefix(low, []byte("http://")) && !bytes.HasPrefix(low, []byte("https://")) {
@@ -360,87 +308,76 @@ func (d *Decoder) begin(f []byte) {
 	}
 }
 
-func (d *Decoder) beginURL() {
+func (d *decoder) beginURL() {
 	d.dangling()
 	switch {
 	case d.urls > 0 && d.pairs == 0:
 		d.warnAt(d.first.line, d.first.field, "no entry follows the URL")
-	case d.urls == 1 && d.pairs > 1 && d.Strict:
-		d.warnAt(d.first.line, d.first.field, "several entries follow the URL, as in an ESS, but it is not the only one")
+	case d.urls == 1 && d.pairs > 1:
+		d.doc.URL = d.feed
+		if d.strict {
+			d.warnAt(d.first.line, d.first.field, "several entries follow the URL, as in an ESS, but it is not the only one")
+		}
 	}
 	d.urls++
-	d.pairs, d.commas, d.drop, d.empties = 0, false, false, 0
+	d.url, d.feed = d.url[:0], ""
+	d.pairs, d.drop, d.empties = 0, false, 0
 	d.first.line, d.first.field = d.at, d.fields
 }
 
-// tooLong takes a field that is too long. What follows a URL that is dropped
-// must not count for the URL before it.
-func (d *Decoder) tooLong() {
+// tooLong takes a field that is too long. If it is a URL, or a part of one, the
+// entries that follow must not count for the URL before it.
+func (d *decoder) tooLong(f []byte) {
 	switch {
-	case hasScheme(d.head):
+	case hasScheme(f[:MaxField]):
 		d.beginURL()
 	case d.urls == 0 || d.pairs > 0 || d.pending.set:
 		d.warn("the field is too long; dropped")
 		return
 	}
-	d.noURL()
+	d.dropURL()
 }
 
-// noURL drops the URL, and the entries that follow it.
-func (d *Decoder) noURL() {
+// dropURL drops the URL, and the entries that follow it.
+func (d *decoder) dropURL() {
 	if !d.drop {
 		d.warn("the URL is too long; dropped with its entries")
 	}
 	d.drop, d.url = true, d.url[:0]
 }
 
-// escapedLen is the length of EscapeURL(url).
-func escapedLen(url []byte) int {
-	size := len(url)
-	for len(url) > 0 {
-		r, n := utf8.DecodeRune(url)
-		if special(r) && (r != utf8.RuneError || n == 1) {
-			size += 2 * n
-		}
-		url = url[n:]
-	}
-	return size
-}
+// escapedLen is the length of a URL as [EscapeURL] writes it.
+func escapedLen(url []byte) int { return len(EscapeURL(string(url))) }
 
-// escaped tells of characters that a URL must not have.
-func (d *Decoder) escaped(f []byte) {
+// escaped warns of characters that a URL must not have.
+func (d *decoder) escaped(f []byte) {
 	if s := string(f); s != EscapeURL(s) || !utf8.Valid(f) {
 		d.warn("the URL has characters in it that must be percent-encoded")
 	}
 }
 
 // text takes a field that is neither a number nor a URL.
-func (d *Decoder) text(f []byte) {
+func (d *decoder) text(f []byte) {
 	if d.urls == 0 || d.pairs > 0 || d.pending.set {
 		d.warn("%s is neither a number nor a URL; dropped", excerpt(f))
 		return
 	}
 	// A URL with a raw comma in it.
-	if d.size < 0 {
-		d.size = escapedLen(d.url)
-	}
 	d.size += 3*(d.empties+1) + escapedLen(f) // each comma is %2C
-	for range d.empties {
-		d.url = append(d.url, ',')
-	}
-	d.empties, d.commas = 0, true
+	commas := d.empties + 1
+	d.empties = 0
 	if d.drop || d.size > MaxField {
-		d.noURL()
+		d.dropURL()
 		return
 	}
-	d.url = append(append(d.url, ','), f...)
-	if d.Strict {
+	d.url = append(append(d.url, strings.Repeat(",", commas)...), f...)
+	if d.strict {
 		d.warn("the comma in the URL must be written %%2C")
 		d.escaped(f)
 	}
 }
 
-func (d *Decoder) empty() {
+func (d *decoder) empty() {
 	if d.urls > 0 && d.pairs == 0 && !d.pending.set && len(d.url)+d.empties < MaxField {
 		d.empties++ // perhaps two commas in a URL
 		return
@@ -448,173 +385,45 @@ func (d *Decoder) empty() {
 	d.warn("the field is empty; dropped")
 }
 
-func (d *Decoder) warnEmpty() {
-	d.warnAt(d.first.line, d.first.field+1, "the field is empty; dropped")
-	d.empties = 0
+// warnEmpty warns of the empty fields after the URL that are no part of it.
+func (d *decoder) warnEmpty() {
+	if d.empties > 0 {
+		d.warnAt(d.first.line, d.first.field+1, "the field is empty; dropped")
+		d.empties = 0
+	}
 }
 
-func (d *Decoder) dangling() {
+// dangling warns of minutes that have no checksum.
+func (d *decoder) dangling() {
 	if d.pending.set {
 		d.warnAt(d.pending.line, d.pending.field, "no checksum follows the minutes; dropped")
 		d.pending.set = false
 	}
 }
 
-func (d *Decoder) end() {
-	if d.err != nil {
-		return
-	}
-	if d.empties > 0 {
-		d.warnEmpty()
-	}
+// end says what the document is.
+func (d *decoder) end() {
+	d.warnEmpty()
 	d.dangling()
 	if (d.urls > 1 || d.urls == 1 && d.mark) && d.pairs == 0 {
 		d.warnAt(d.first.line, d.first.field, "no entry follows the URL")
-		d.pairs = 1 // say it once
+	}
+	if d.urls > 1 || d.mark && (d.urls == 0 || d.total < 2) {
+		d.doc.Kind = NNO
+		return
+	}
+	d.doc.URL = string(d.url)
+	if d.urls == 0 && d.strict {
+		d.warnAt(1, 2, "there is no URL")
 	}
 }
 
-func (d *Decoder) warn(format string, args ...any) { d.warnAt(d.at, d.fields, format, args...) }
+func (d *decoder) warn(format string, args ...any) { d.warnAt(d.at, d.fields, format, args...) }
 
-func (d *Decoder) warnAt(line, field int, format string, args ...any) {
-	if d.Warn != nil {
-		d.Warn(Warning{Line: line, Field: field, Text: fmt.Sprintf(format, args...)})
+func (d *decoder) warnAt(line, field int, format string, args ...any) {
+	if d.report != nil {
+		d.report(Warning{Line: line, Field: field, Text: fmt.Sprintf(format, args...)})
 	}
-}
-
-// field gives the next field without white space around it. Fields end at a
-// comma or at the end of a line; a comma beside the end of a line makes no field
-// of its own, and empty lines are none. The field is valid until the next call.
-func (d *Decoder) field() ([]byte, bool) {
-	for d.skip() {
-		d.fields++
-		d.at = d.line
-		f, long := d.scan()
-		if d.err != nil {
-			return nil, false
-		}
-		if !long {
-			return f, true
-		}
-		d.tooLong()
-	}
-	return nil, false
-}
-
-// scan gives the field that begins here, and reports whether it was too long;
-// then head is its beginning.
-func (d *Decoder) scan() (f []byte, long bool) {
-	scanned := 0
-	check := func(f []byte) bool {
-		if !long && len(f) > MaxField {
-			d.head = append(d.head[:0], f[:MaxField]...)
-			long = true
-		}
-		return long
-	}
-	for {
-		rest := d.buf[d.pos:]
-		if i := bytes.IndexAny(rest[scanned:], ",\n\r"); i >= 0 {
-			i += scanned
-			d.pos += i
-			f = trimRight(rest[:i])
-			if rest[i] == ',' {
-				d.pos++
-				return f, check(f)
-			}
-			if check(f) {
-				f = nil
-			}
-			return d.endOfLine(f), long
-		}
-		if scanned = len(rest); scanned > bufSize/2 && d.r != nil {
-			check(rest)
-			d.pos, scanned = len(d.buf), 0
-		}
-		if !d.fill() {
-			f = trimRight(d.buf[d.pos:]) // filling may have moved it
-			d.pos = len(d.buf)
-			return f, check(f)
-		}
-	}
-}
-
-// endOfLine passes white space, and a comma behind it. The field is kept where
-// filling the buffer does not overwrite it.
-func (d *Decoder) endOfLine(f []byte) []byte {
-	for {
-		for ; d.pos < len(d.buf) && d.buf[d.pos] <= ' '; d.pos++ {
-			if d.buf[d.pos] == '\n' {
-				d.line++
-			}
-		}
-		if d.pos < len(d.buf) {
-			if d.buf[d.pos] == ',' {
-				d.pos++
-			}
-			return f
-		}
-		if d.r == nil {
-			return f
-		}
-		d.kept = append(d.kept[:0], f...)
-		f = d.kept
-		if !d.fill() {
-			return f
-		}
-	}
-}
-
-func trimRight(f []byte) []byte {
-	for len(f) > 0 && f[len(f)-1] <= ' ' {
-		f = f[:len(f)-1]
-	}
-	return f
-}
-
-// skip passes white space, and reports false at the end of the document.
-func (d *Decoder) skip() bool {
-	for {
-		for d.pos < len(d.buf) {
-			c := d.buf[d.pos]
-			if c > ' ' {
-				return true
-			}
-			if c == '\n' {
-				d.line++
-			}
-			d.pos++
-		}
-		if !d.fill() {
-			return false
-		}
-	}
-}
-
-// fill reads more of the document into the buffer, and reports false at its
-// end.
-func (d *Decoder) fill() bool {
-	if d.r == nil || d.err != nil {
-		return false
-	}
-	n := copy(d.own, d.buf[d.pos:])
-	d.buf, d.pos = d.own[:n], 0
-	for range 100 {
-		m, err := d.r.Read(d.own[n:])
-		d.buf = d.own[:n+m]
-		if err != nil {
-			if err != io.EOF {
-				d.err = err
-			}
-			d.r = nil
-			return m > 0
-		}
-		if m > 0 {
-			return true
-		}
-	}
-	d.err = io.ErrNoProgress
-	return false
 }
 
 // number reads a whole number with an optional sign; huge is one that no field
@@ -644,46 +453,10 @@ func number(f []byte) (n int64, ok, huge bool) {
 	return n, true, huge
 }
 
-// excerpt gives the beginning of a field for a message.
+// excerpt returns the beginning of a field for a message.
 func excerpt(f []byte) string {
 	if len(f) > 60 {
 		f = append(bytes.Clone(f[:60]), "…"...)
 	}
 	return strings.ToValidUTF8(string(f), "\uFFFD")
-}
-
-// Document is a decoded document.
-type Document struct {
-	Build   time.Time // a whole minute, in UTC
-	Kind    Kind      // ESS or NNO
-	URL     string    // of the feed, for ESS; "" when there is none
-	Entries []FeedEntry
-}
-
-// Decode reads a document that is in memory, whole; warn may be nil. The error is
-// a [*BuildError].
-func Decode(b []byte, warn func(Warning)) (*Document, error) {
-	d := Decoder{Warn: warn}
-	d.ResetBytes(b)
-	return d.Decode()
-}
-
-// Decode reads the document that the decoder was reset to, whole. The error is a [*BuildError], or that of the reader;
-// what was read until then is returned with it.
-func (d *Decoder) Decode() (*Document, error) {
-	if err := d.Begin(); err != nil {
-		return nil, err
-	}
-	doc := &Document{Build: d.Build()}
-	url := ""
-	for d.Next() {
-		if url != string(d.url) {
-			url = string(d.url)
-		}
-		doc.Entries = append(doc.Entries, FeedEntry{url, Entry{d.minute, d.sum}})
-	}
-	if doc.Kind = d.Kind(); doc.Kind == ESS {
-		doc.URL = string(d.url)
-	}
-	return doc, d.err
 }

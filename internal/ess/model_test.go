@@ -29,7 +29,7 @@ func newestOf(docs []sample) []FeedEntry {
 func (s sample) feed() string { return s.entries[0].Feed }
 
 // TestTopModel: feeds that are given again with other build times, in any
-// order, and in any number of workers; when something was lost, once more.
+// order; when something was lost, once more.
 func TestTopModel(t *testing.T) {
 	const begin = 1_000_000
 	rng := rand.New(rand.NewPCG(11, 12))
@@ -67,37 +67,30 @@ func TestTopModel(t *testing.T) {
 		truth := newestOf(docs)
 		for order := range 3 {
 			rng.Shuffle(len(docs), func(i, j int) { docs[i], docs[j] = docs[j], docs[i] })
-			workers := 1 + rng.IntN(3)
-			run := func(first *Top) *Top {
-				tops := make([]*Top, workers)
-				for i := range tops {
-					tops[i] = first.Again()
-				}
-				for i, d := range docs {
-					if err := tops[i%workers].AddBytes(d.bytes(), nil); err != nil {
+			run := func(top *Top) *Top {
+				for _, d := range docs {
+					if err := top.AddBytes(d.bytes(), nil); err != nil {
 						t.Fatal(err)
 					}
 				}
-				for _, o := range tops[1:] {
-					tops[0].Merge(o)
-				}
-				return tops[0]
+				return top
 			}
 			top := run(newTop(n, room))
+			wasLost := top.Lost()
 			got, want := top.Entries(), truth[:min(n, len(truth))]
 			if top.Lost() {
 				lost++
 				want = want[:min(len(got), len(want))]
 			}
-			if !slices.Equal(got, want) || top.Len() != len(got) {
-				t.Fatalf("round %d, order %d, n %d, %d workers, lost %v:\n got %v\nwant %v\n%v", round, order, n, workers, top.Lost(), got, want, docs)
+			if !slices.Equal(got, want) {
+				t.Fatalf("round %d, order %d, n %d, lost %v:\n got %v\nwant %v\n%v", round, order, n, top.Lost(), got, want, docs)
 			}
-			if again := run(top); again.Lost() || !slices.Equal(again.Entries(), truth[:min(n, len(truth))]) {
+			if again := run(top.Again()); again.Lost() || !slices.Equal(again.Entries(), truth[:min(n, len(truth))]) {
 				t.Fatalf("round %d: lost, and with the build times known\n got %v\nwant %v", round, again.Entries(), truth[:min(n, len(truth))])
 			}
 			for range 3 {
-				if again := run(newTop(n, room)); !slices.Equal(again.Entries(), got) || again.Lost() != top.Lost() {
-					t.Fatalf("round %d, order %d, n %d, %d workers: once %d entries, once %d", round, order, n, workers, len(got), again.Len())
+				if again := run(newTop(n, room)); !slices.Equal(again.Entries(), got) || again.Lost() != wasLost {
+					t.Fatalf("round %d, order %d, n %d: once %d entries, once %d", round, order, n, len(got), len(again.Entries()))
 				}
 			}
 		}
@@ -140,15 +133,12 @@ func TestTopEmptied(t *testing.T) {
 // URLs as they are written.
 func TestStrictOwn(t *testing.T) {
 	entries := list(fe("http://e.com/a,b", 5, 1), fe("http://e.com/a+b", 5, 1), fe("http://e.com/\x00", 5, 1), fe("http://e.com/a+b", 5, 0), fe("http://e.com/é", 9, 1))
-	d := &Decoder{Strict: true, Warn: func(w Warning) { t.Error(w) }}
 	doc := AppendNNO(nil, Time(60), entries)
-	d.ResetBytes(doc)
-	if got, err := d.Decode(); err != nil || len(got.Entries) != 5 {
+	if got, err := DecodeStrict(doc, func(w Warning) { t.Error(w) }); err != nil || len(got.Entries) != 5 {
 		t.Errorf("%s: %v, %v", doc, got, err)
 	}
 	doc = AppendESS(nil, Time(60), "http://e.com/a,b", []Entry{{5, 2}, {5, 1}, {9, 0}, {70, 255}, {5, 1}})
-	d.ResetBytes(doc)
-	if got, err := d.Decode(); err != nil || len(got.Entries) != 5 {
+	if got, err := DecodeStrict(doc, func(w Warning) { t.Error(w) }); err != nil || len(got.Entries) != 5 {
 		t.Errorf("%s: %v, %v", doc, got, err)
 	}
 }

@@ -1,7 +1,7 @@
 package ess
 
 import (
-	"cmp"
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -26,6 +26,8 @@ type document struct {
 // maxDocument is the largest document that is read whole.
 const maxDocument = 64 << 20
 
+var errTooLarge = fmt.Errorf("it is larger than %d MiB", maxDocument>>20)
+
 // readDocument reads a document that is named by a path or URL, "-" for stdin.
 func readDocument(ctx context.Context, client *fetch.Client, name string, in io.Reader) (*document, error) {
 	d := &document{name: name}
@@ -41,15 +43,26 @@ func readDocument(ctx context.Context, client *fetch.Client, name string, in io.
 		}
 	default:
 		d.body, err = command.Interruptible(ctx, func() ([]byte, error) {
-			f, err := os.Open(name)
-			if err != nil {
-				return nil, err
-			}
-			defer f.Close()
-			return readAll(ctx, f)
+			var b bytes.Buffer
+			err := readFile(&b, name)
+			return b.Bytes(), err
 		})
 	}
 	return d, err
+}
+
+// readFile reads a file, which may be a pipe.
+func readFile(b *bytes.Buffer, name string) error {
+	f, err := os.Open(name)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	n, err := b.ReadFrom(io.LimitReader(f, maxDocument+1))
+	if err == nil && n > maxDocument {
+		err = errTooLarge
+	}
+	return err
 }
 
 func pathOf(url string) string {
@@ -60,7 +73,7 @@ func pathOf(url string) string {
 func readAll(ctx context.Context, r io.Reader) ([]byte, error) {
 	b, err := command.ReadAll(ctx, r, maxDocument)
 	if _, ok := errors.AsType[*command.SizeError](err); ok {
-		return nil, fmt.Errorf("it is larger than %d MiB", maxDocument>>20)
+		return nil, errTooLarge
 	}
 	return b, err
 }
@@ -147,12 +160,13 @@ func Check(ctx context.Context, o DocumentOptions, s *command.Streams) error {
 	found := false
 	err := command.Records(s.Out, o.Print, line, problemColumns, func(p *command.Printer[problem]) error {
 		return o.each(ctx, s, func(d *document) error {
-			problems, err := o.check(d, s)
-			for _, w := range problems {
+			for _, w := range o.check(d, s) {
 				found = true
-				err = cmp.Or(err, p.Print(problem{d.name, w}))
+				if err := p.Print(problem{d.name, w}); err != nil {
+					return err
+				}
 			}
-			return err
+			return nil
 		})
 	})
 	if err == nil && found {
@@ -161,29 +175,21 @@ func Check(ctx context.Context, o DocumentOptions, s *command.Streams) error {
 	return err
 }
 
-// check gives what is wrong in a document.
-func (o DocumentOptions) check(d *document, s *command.Streams) (problems []ess.Warning, err error) {
+// check returns the defects of a document.
+func (o DocumentOptions) check(d *document, s *command.Streams) (problems []ess.Warning) {
 	report := func(w ess.Warning) { problems = append(problems, w) }
-	dec := &ess.Decoder{Strict: true, Warn: report}
-	dec.ResetBytes(d.body)
-	doc, err := dec.Decode()
-	var build *ess.BuildError
-	switch {
-	case errors.As(err, &build):
+	doc, err := ess.DecodeStrict(d.body, report)
+	if build, ok := errors.AsType[*ess.BuildError](err); ok {
 		text := "it does not begin with a build time"
 		if build.Found == "" {
 			text = "it is empty, and has no build time"
 		}
 		report(ess.Warning{Line: build.Line, Field: 1, Text: text})
-	case err != nil:
-		return problems, err
-	case dec.URLs() == 0 && doc.Kind == ess.ESS:
-		report(ess.Warning{Line: 1, Field: 2, Text: "there is no URL"})
-	case len(doc.Entries) == 0 && doc.Kind == ess.ESS:
+	} else if len(doc.Entries) == 0 && doc.Kind == ess.ESS && doc.URL != "" {
 		// It is one all the same: of a feed that has no entries.
 		s.Report.Warn("%s: no entry follows the URL", d.name)
 	}
-	return problems, nil
+	return problems
 }
 
 // ChecksumOptions are the options of [Checksums].

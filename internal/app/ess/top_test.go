@@ -3,6 +3,7 @@ package ess
 import (
 	"bytes"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -69,7 +70,7 @@ func TestTopParts(t *testing.T) {
 		want := ""
 		for range 3 {
 			rng.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
-			got := top(t, "", TopOptions{Documents: files(t, all), N: n, Workers: 1 + rng.IntN(3)})
+			got := top(t, "", TopOptions{Documents: files(t, all), N: n})
 			if want == "" {
 				want = got
 			}
@@ -130,5 +131,19 @@ func TestTopBadLine(t *testing.T) {
 	}
 	if want := fmt.Sprintf("%d,,http://e.com/,1,2,http://f.com/%%2Coops,1,2\n", begin.Unix()); out.String() != want {
 		t.Errorf("%s", out)
+	}
+}
+
+// TestTopLineTooLong: a line beyond the limit ends its file with an error, and the
+// lines before it count.
+func TestTopLineTooLong(t *testing.T) {
+	s, out, msg := streams("")
+	s.In = io.MultiReader(strings.NewReader(fmt.Sprintf("%d,http://e.com/,1,2\n", begin.Unix())), bytes.NewReader(bytes.Repeat([]byte("x"), maxDocument+1)))
+	err := Top(t.Context(), TopOptions{Common: Common{At: begin}, Lines: true, N: 9}, s)
+	if err != nil || s.Report.Errors() != 1 || !strings.Contains(msg.String(), "standard input:2: it is larger than 64 MiB") {
+		t.Errorf("%v, %s", err, msg)
+	}
+	if want := fmt.Sprintf("%d,,http://e.com/,1,2\n", begin.Unix()); out.String() != want {
+		t.Errorf("%q", out)
 	}
 }

@@ -1,7 +1,7 @@
 // Ess measures how fast lektor-ess aggregates: it generates ESS documents, a
 // file each, and has "lektor-ess top" find the newest entries of them all, from
 // a warm cache; once of a quarter of the documents and once of all, to show how
-// the time grows, and how the memory does not.
+// time and memory grow.
 package main
 
 import (
