@@ -151,7 +151,7 @@ func (n *noter) noteMark(d *edit) error {
 	if d.kind == editGone && m != nil {
 		return nil
 	}
-	if said := m != nil && !m.deleted; said == d.set {
+	if said := m != nil && !m.Deleted; said == d.set {
 		return nil
 	}
 	id := stateID(d.feed, d.key, d.flag)
