@@ -18,12 +18,15 @@ func seconds(t time.Time) time.Time {
 }
 
 // Create makes an item of a content (section 4.1). The content is an element, see
-// [Item.SetContent].
+// [Item.SetContent]; nil leaves it to [Item.PutContent].
 func Create(id string, content []byte, when time.Time, by string) (*Item, error) {
 	if !IsNSS(id) {
 		return nil, fmt.Errorf("%q cannot be the id of an item", brief(id))
 	}
 	it := &Item{ID: id, Version: 1, History: []Update{{seconds(when), by}}} // steps 1 and 2
+	if content == nil {
+		return it, nil
+	}
 	return it, it.SetContent(content)
 }
 

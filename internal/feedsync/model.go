@@ -197,11 +197,16 @@ func (it *Item) SetContent(content []byte) error {
 			return errors.New("a content has no sx:sync")
 		}
 	}
-	b := e.content()
-	if len(b) > MaxContent {
+	return it.PutContent(e.content())
+}
+
+// PutContent is [Item.SetContent] for a content in the form that [Canonical] returns,
+// which is not read again.
+func (it *Item) PutContent(content []byte) error {
+	if len(content) > MaxContent {
 		return &BoundError{it.ID, tooLong}
 	}
-	it.content = b
+	it.content = content
 	return nil
 }
 

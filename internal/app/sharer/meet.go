@@ -22,7 +22,7 @@ import (
 type meeting struct {
 	r       *reader
 	set     *set
-	base    *baseFeed // nil for a feed without entries
+	base    baseline
 	feed    string
 	here    map[string]*entry
 	news    bool              // there are marks, entries or lines of the journal since the last time
@@ -46,7 +46,7 @@ func (r *reader) meet(s *set, base baseline, l *local, changed []string) (waitin
 			continue
 		}
 		f := base[feed]
-		m := &meeting{r: r, set: s, base: f, feed: feed, here: here, byAs: map[string]string{}}
+		m := &meeting{r: r, set: s, base: base, feed: feed, here: here, byAs: map[string]string{}}
 		m.news = newMarks[feed]
 		for identity, e := range here {
 			if e.as != "" {
@@ -65,7 +65,7 @@ func (r *reader) meet(s *set, base baseline, l *local, changed []string) (waitin
 			r.fails(err)
 			if grown && err == nil {
 				m.tell()
-				f.journal = size
+				base.feed(feed).journal = size
 			}
 		}
 		for _, other := range strangers {
@@ -225,12 +225,9 @@ func (m *meeting) shares(own, as string) {
 		as = ""
 	}
 	m.here[own].as = as
-	if m.base == nil {
-		return
-	}
-	if b, ok := m.base.entries[own]; ok {
+	if b, ok := m.base.entry(m.feed, own); ok {
 		b.as = as
-		m.base.entries[own] = b
+		m.base.feed(m.feed).entries[own] = b
 	}
 }
 

@@ -198,8 +198,8 @@ func (s *set) mergeMarks(in *feedsync.Document) (changed []string) {
 	return changed
 }
 
-// modify makes the next version of an item, or the first: its content, or with nil its
-// deletion. An edit of an item in conflict settles the conflict.
+// modify makes the next version of an item, or the first: its content, in the form of
+// [feedsync.Canonical], or with nil its deletion. An edit of an item in conflict settles the conflict.
 func (s *set) modify(kind feedsync.Kind, id string, content []byte, parent string) error {
 	it := s.find(kind, id)
 	when := s.moment(it)
@@ -207,16 +207,19 @@ func (s *set) modify(kind feedsync.Kind, id string, content []byte, parent strin
 	var err error
 	switch {
 	case it == nil:
-		next, err = feedsync.Create(id, content, when, s.me)
+		next, err = feedsync.Create(id, nil, when, s.me)
 	case it.Conflict:
-		next, err = it.Resolve(content, content == nil, when, s.me)
+		next, err = it.Resolve(nil, content == nil, when, s.me)
 	default:
-		next, err = it.Update(content, content == nil, when, s.me)
+		next, err = it.Update(nil, content == nil, when, s.me)
 	}
 	if err != nil {
 		return err
 	}
 	if content != nil {
+		if err := next.PutContent(content); err != nil {
+			return err
+		}
 		next.Parent = parent
 	}
 	s.edited(kind, next, when)
