@@ -19,14 +19,16 @@ func atomFeed(a *atom.Feed, doc *tidied, opts Options) *Feed {
 		Copyright:   text{a.Rights, textType(x, "rights", "copyright")}.plain(),
 		Image:       cmp.Or(a.Logo, a.Icon),
 		Authors:     atomPersons(a.Authors),
-		Categories:  atomCategories(a.Categories),
+		Categories:  namesOf(atomCategories(a.Categories)),
 		Links:       plainLinks(a.Links),
 	}
 	if doc.atom03 {
 		f.Format = Atom03
 	}
 	if a.Generator != nil {
-		f.Generator = titleText(a.Generator.Value, false)
+		f.Generator = Generator{
+			Name: titleText(a.Generator.Value, false), URL: link(a.Generator.URI), Version: titleText(a.Generator.Version, false),
+		}
 	}
 	f.Link = alternate(f.Links)
 	feedModules(f, x)
@@ -77,7 +79,11 @@ func atomEntry(a *atom.Entry, doc *tidied, number int) *draft {
 	e.Contributors = atomPersons(a.Contributors)
 	if src := a.Source; src != nil {
 		links := plainLinks(src.Links)
-		e.Source = &Source{ID: src.ID, Title: src.Title, Link: alternate(links)}
+		e.Source = &Source{
+			ID: src.ID, Title: src.Title, Link: alternate(links), Image: cmp.Or(src.Logo, src.Icon), Authors: atomPersons(src.Authors),
+			Description: text{src.Subtitle, textType(x, "source-subtitle", "source-tagline")}.plain(),
+			Copyright:   text{src.Rights, textType(x, "source-rights", "source-copyright")}.plain(),
+		}
 		for _, l := range links {
 			if l.Rel == "self" && e.Source.URL == "" {
 				e.Source.URL = l.Href
@@ -85,7 +91,7 @@ func atomEntry(a *atom.Entry, doc *tidied, number int) *draft {
 		}
 		e.Source.Updated, _ = firstDate([]string{src.Updated})
 	}
-	e.Categories = atomCategories(a.Categories)
+	e.categorize(atomCategories(a.Categories)...)
 	for i, l := range links {
 		switch l.Rel {
 		case "enclosure":
@@ -155,16 +161,30 @@ func atomPersons(list []*atom.Person) []Person {
 	return out
 }
 
-// atomCategories gives the terms; a term that is a URL is for programs, and
-// its label is for people.
-func atomCategories(list []*atom.Category) []string {
-	var out []string
+// atomCategories returns the categories by term; a term that is a URL is for programs,
+// and its label is for people.
+func atomCategories(list []*atom.Category) []Category {
+	var out []Category
 	for _, c := range list {
 		if c.Label != "" && (c.Term == "" || isWebURL(c.Term)) {
-			out = append(out, c.Label)
+			out = append(out, Category{Name: c.Label, Scheme: c.Scheme, Term: c.Term})
 		} else {
-			out = append(out, c.Term)
+			out = append(out, Category{Name: c.Term, Scheme: c.Scheme, Label: c.Label})
 		}
 	}
 	return out
+}
+
+func namesOf(list []Category) []string {
+	var out []string
+	for _, c := range list {
+		out = append(out, c.Name)
+	}
+	return out
+}
+
+// categorize adds categories to those of an entry.
+func (e *Entry) categorize(list ...Category) {
+	e.Categories = append(e.Categories, namesOf(list)...)
+	e.Terms = append(e.Terms, list...)
 }

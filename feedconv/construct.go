@@ -673,7 +673,11 @@ func (t *tidier) permalink(guid []byte) {
 }
 
 func (t *tidier) noteType(name, typ string, lvl level) {
-	if list := t.metaFor(lvl); list != nil && len(typ) <= 100 {
+	list := t.metaFor(lvl)
+	if n := len(t.stack); lvl == inStruct && n > 1 && t.stack[n-2].class.out == "source" {
+		list, name = &t.entryMeta, "source-"+name
+	}
+	if list != nil && len(typ) <= 100 {
 		addMeta(list, "type-"+name, typ)
 	}
 }

@@ -226,8 +226,10 @@ func (x *xmlWriter) feed(f *Feed, updated time.Time, nameless bool) {
 		x.link("alternate", f.Link)
 	}
 	x.links("link", f.Links)
-	x.terms(f.Categories)
-	x.text("generator", f.Generator)
+	x.terms(f.Categories, nil)
+	if g := f.Generator; g != (Generator{}) {
+		x.must("generator", g.Name, "uri", g.URL, "version", g.Version)
+	}
 	x.text("logo", f.Image)
 	x.text("rights", f.Copyright, "type", "text")
 	x.history(f)
@@ -261,11 +263,23 @@ func (x *xmlWriter) persons(name string, list ...Person) {
 	}
 }
 
-// terms writes the categories of Atom.
-func (x *xmlWriter) terms(categories []string) {
-	for _, c := range categories {
-		x.empty("category", "term", c)
+// terms writes the categories of Atom, with what is known of them.
+func (x *xmlWriter) terms(categories []string, known []Category) {
+	for _, name := range categories {
+		c := termOf(name, known)
+		if c.Term != "" {
+			c.Label = cmp.Or(c.Label, name)
+		}
+		x.empty("category", "term", cmp.Or(c.Term, name), "scheme", c.Scheme, "label", c.Label)
 	}
+}
+
+// termOf returns what is known of a category.
+func termOf(name string, known []Category) Category {
+	if i := slices.IndexFunc(known, func(c Category) bool { return c.Name == name }); i >= 0 {
+		return known[i]
+	}
+	return Category{Name: name}
 }
 
 // link writes a link of Atom, if there is one.
@@ -360,7 +374,7 @@ func (x *xmlWriter) atomEntry(e *Entry, feedUpdated time.Time) {
 	x.links("link", e.Links)
 	x.persons("author", e.Authors...)
 	x.persons("contributor", e.Contributors...)
-	x.terms(e.Categories)
+	x.terms(e.Categories, e.Terms)
 	x.text("rights", e.Rights, "type", "text")
 	if e.Image != "" {
 		x.empty("media:thumbnail", "url", e.Image)
@@ -375,12 +389,16 @@ func (x *xmlWriter) atomEntry(e *Entry, feedUpdated time.Time) {
 		x.open("source")
 		x.text("id", src.ID)
 		x.must("title", src.Title, "type", "text")
-		if src.Updated.IsZero() {
-			src = &Source{ID: src.ID, Title: src.Title, URL: src.URL, Link: src.Link, Updated: updated}
+		x.text("subtitle", src.Description, "type", "text")
+		if !src.Updated.IsZero() {
+			updated = src.Updated
 		}
-		x.must("updated", src.Updated.UTC().Format(time.RFC3339Nano))
+		x.must("updated", updated.UTC().Format(time.RFC3339Nano))
+		x.persons("author", src.Authors...)
 		x.link("alternate", src.Link)
 		x.link("self", src.URL)
+		x.text("logo", src.Image)
+		x.text("rights", src.Copyright, "type", "text")
 		x.end("source")
 	}
 	x.podcast(e)
@@ -484,7 +502,7 @@ func (x *xmlWriter) rss(f *Feed) {
 	x.links("atom:link", f.Links)
 	x.text("language", f.Language)
 	x.text("copyright", f.Copyright)
-	x.text("generator", f.Generator)
+	x.text("generator", f.Generator.String())
 	x.rssDate("pubDate", f.Published)
 	x.rssDate("lastBuildDate", f.Updated)
 	x.creators("dc:creator", "author", f.Authors)
@@ -552,7 +570,9 @@ func (x *xmlWriter) rssItem(e *Entry) {
 		x.must("dcterms:modified", e.Updated.UTC().Format(time.RFC3339Nano))
 	}
 	x.creators("dc:creator", "author", e.Authors)
-	x.texts("category", e.Categories)
+	for _, name := range e.Categories {
+		x.text("category", name, "domain", termOf(name, e.Terms).Scheme)
+	}
 	content := asHTML(e.Content, e.ContentType)
 	if e.Summary == "" {
 		x.must("description", content)

@@ -65,14 +65,17 @@ func canonical(e Entry, format Format, feedUpdated time.Time) Entry {
 	}
 	if src := e.Source; src != nil {
 		switch format {
-		case Atom10: // which wants a date
-			e.Source = &Source{ID: src.ID, Title: src.Title, URL: src.URL, Link: src.Link}
+		case Atom10: // which wants a date, and lets entries inherit the authors
+			if len(e.Authors) == 0 {
+				e.Authors = src.Authors
+			}
+			dated := *src
+			dated.Updated = time.Time{}
+			e.Source = &dated
 		case RSS20:
 			if e.Source = nil; src.URL != "" {
 				e.Source = &Source{Title: src.Title, URL: src.URL}
 			}
-		case JSONFeed:
-			e.Source = &Source{Title: src.Title, URL: src.URL, Link: src.Link}
 		}
 	}
 	switch format {
@@ -140,6 +143,11 @@ func asRead(e Entry, format Format) Entry {
 		categories = append(categories, titleText(c, true))
 	}
 	e.Categories = uniqueStrings(categories)
+	var terms []Category
+	for _, c := range e.Terms { // RSS has their scheme
+		terms = append(terms, Category{Name: titleText(c.Name, true), Scheme: c.Scheme})
+	}
+	e.Terms = uniqueTerms(terms)
 	return e
 }
 
@@ -226,6 +234,12 @@ func generated(r *rand.Rand) *Feed {
 		}
 		for range r.IntN(3) {
 			e.Categories = uniqueStrings(append(e.Categories, randomLine(r, false)))
+			if n := len(e.Categories); n > 0 {
+				name, scheme := e.Categories[n-1], []string{"", "http://example.com/s?a&b", "a scheme"}[r.IntN(3)]
+				e.Terms = uniqueTerms(append(e.Terms, []Category{
+					{Name: name, Scheme: scheme}, {Name: name, Scheme: scheme, Label: randomLine(r, false)}, {Name: name, Scheme: scheme, Term: "http://example.com/#term"},
+				}[r.IntN(3)]))
+			}
 			e.Authors = uniquePersons(append(e.Authors, randomPerson(r)))
 			e.Enclosures = uniqueEnclosures(append(e.Enclosures, Enclosure{
 				URL: fmt.Sprintf("http://example.com/%d.mp3?a&b", r.IntN(9)), Type: []string{"audio/mpeg", ""}[r.IntN(2)],
@@ -237,6 +251,10 @@ func generated(r *rand.Rand) *Feed {
 			e.Contributors = uniquePersons(append(e.Contributors, randomPerson(r), randomPerson(r)))
 			e.Duration, e.Episode, e.Season = time.Duration(r.IntN(1e5))*time.Second, r.IntN(9), r.IntN(3)
 			e.Source = &Source{ID: "http://example.com/?a&b", Title: randomLine(r, true), URL: "http://example.com/f?a&b", Link: "http://example.com/"}
+			if r.IntN(2) == 0 {
+				e.Source.Description, e.Source.Copyright, e.Source.Image = randomLine(r, true), randomLine(r, true), "http://example.com/logo.png?a&b"
+				e.Source.Authors = uniquePersons([]Person{randomPerson(r), randomPerson(r)})
+			}
 			if e.Language = "de-AT"; r.IntN(2) == 0 {
 				e.Source.URL, e.Language = "", ""
 			}
@@ -298,7 +316,7 @@ func TestEncodeGeneratedFeeds(t *testing.T) {
 func TestEncodeFeedFields(t *testing.T) {
 	f := &Feed{
 		ID: "urn:x", Title: "a <b> & c", Description: "d & <e>", Link: "http://example.com/", Language: "en", Image: "http://example.com/i.png",
-		Copyright: "© <me>", Generator: "g & h", Authors: []Person{{Name: "Ann", Email: "ann@example.com"}}, Categories: []string{"a & b", "c"},
+		Copyright: "© <me>", Generator: Generator{"g & h", "http://g.example/?a&b", "1 < 2"}, Authors: []Person{{Name: "Ann", Email: "ann@example.com"}}, Categories: []string{"a & b", "c"},
 		Updated: time.Unix(1e9, 0).UTC(), Published: time.Unix(1e8, 0).UTC(),
 		Links: []Link{{Rel: "self", Href: "http://example.com/feed?a&b", Type: "application/atom+xml", Title: "t & u"}, {Rel: "next", Href: "http://example.com/2"},
 			{Rel: "prev-archive", Href: "http://example.com/3"}, {Rel: "hub", Href: "http://hub.example.com/"}},
@@ -376,7 +394,7 @@ func TestEncodeReportsWriteErrors(t *testing.T) {
 // that hold HTML, and in a title no more than HTML would take for markup.
 func TestEncodeRSSEscapesOnce(t *testing.T) {
 	const text = `Tom & Jerry's "AT&T" <b> a < b ]]> &amp; &copy &nosuch;`
-	f := &Feed{Title: text, Description: text, Copyright: text, Generator: text, Categories: []string{text}, Entries: []Entry{{
+	f := &Feed{Title: text, Description: text, Copyright: text, Generator: Generator{Name: text}, Categories: []string{text}, Entries: []Entry{{
 		ID: "1", Title: text, Content: text, ContentType: typePlain, Summary: "<i>" + text, SummaryType: typeHTML, Categories: []string{text},
 		Authors:      []Person{{Name: text}, {Name: text, Email: "a@example.com", URL: "http://example.com/?a&b"}},
 		Contributors: []Person{{Name: text}}, Source: &Source{Title: text, URL: "http://example.com/?a&b"},

@@ -51,12 +51,19 @@ type (
 		// The format has nothing for these (JSON Feed 1.1, "Extensions").
 		Source       *jsonSourceOut   `json:"_source,omitempty"`
 		Contributors []jsonAuthorOut  `json:"_contributors,omitempty"`
+		Categories   []jsonTermOut    `json:"_categories,omitempty"`
 		Links        []jsonLinkOut    `json:"_links,omitempty"`
 		Rights       string           `json:"_rights,omitempty"`
 		Comments     *jsonCommentsOut `json:"_comments,omitempty"`
 		Podcast      *jsonPodcastOut  `json:"_podcast,omitempty"`
 		Extensions   []Extension      `json:"_extensions,omitempty"`
 		Attributes   []Attribute      `json:"_attributes,omitempty"`
+	}
+	jsonTermOut struct {
+		Name   string `json:"name"` // as in tags
+		Scheme string `json:"scheme,omitempty"`
+		Label  string `json:"label,omitempty"`
+		Term   string `json:"term,omitempty"`
 	}
 	jsonLinkOut struct {
 		Rel   string `json:"rel"`
@@ -73,9 +80,15 @@ type (
 		Season   int `json:"season,omitempty"`
 	}
 	jsonSourceOut struct {
-		Title       string `json:"title,omitempty"`
-		HomePageURL string `json:"home_page_url,omitempty"`
-		FeedURL     string `json:"feed_url,omitempty"`
+		ID          string          `json:"id,omitempty"`
+		Title       string          `json:"title,omitempty"`
+		HomePageURL string          `json:"home_page_url,omitempty"`
+		FeedURL     string          `json:"feed_url,omitempty"`
+		Description string          `json:"description,omitempty"`
+		Icon        string          `json:"icon,omitempty"`
+		Authors     []jsonAuthorOut `json:"authors,omitempty"`
+		Rights      string          `json:"rights,omitempty"`
+		Updated     string          `json:"date_modified,omitempty"`
 	}
 	jsonAttachmentOut struct {
 		URL  string `json:"url"`
@@ -142,6 +155,9 @@ func jsonEntry(e *Entry) *jsonFeedEntry {
 		out.Podcast = &jsonPodcastOut{int(e.Duration / time.Second), e.Episode, e.Season}
 	}
 	out.Rights = e.Rights
+	for _, c := range e.Terms {
+		out.Categories = append(out.Categories, jsonTermOut(c))
+	}
 	for _, l := range e.Links {
 		out.Links = append(out.Links, jsonLinkOut{l.Rel, l.Href, l.Type, l.Title})
 	}
@@ -149,7 +165,13 @@ func jsonEntry(e *Entry) *jsonFeedEntry {
 		out.Comments = &jsonCommentsOut{e.Comments}
 	}
 	if src := e.Source; src != nil {
-		out.Source = &jsonSourceOut{Title: src.Title, HomePageURL: src.Link, FeedURL: src.URL}
+		out.Source = &jsonSourceOut{
+			ID: src.ID, Title: src.Title, HomePageURL: src.Link, FeedURL: src.URL,
+			Description: src.Description, Icon: src.Image, Authors: jsonAuthors(src.Authors), Rights: src.Copyright,
+		}
+		if !src.Updated.IsZero() {
+			out.Source.Updated = src.Updated.UTC().Format(time.RFC3339Nano)
+		}
 	}
 	for _, enc := range e.Enclosures {
 		out.Attachments = append(out.Attachments, jsonAttachmentOut{

@@ -17,6 +17,7 @@ package feedconv
 
 import (
 	"fmt"
+	"strings"
 	"time"
 )
 
@@ -78,7 +79,7 @@ type Feed struct {
 	Language    string // RFC 5646
 	Image       string // URL
 	Copyright   string // plain text
-	Generator   string // plain text
+	Generator   Generator
 	Authors     []Person
 	Categories  []string
 	Updated     time.Time // zero when unknown
@@ -151,10 +152,12 @@ type Entry struct {
 	// PublishedRaw is the date as written, set only when it could not be read.
 	PublishedRaw string
 	Categories   []string
-	Enclosures   []Enclosure
-	Comments     string // URL of the page of comments
-	Image        string // URL
-	Language     string
+	// Terms are those of Categories of which more is known than a name, one for a name.
+	Terms      []Category
+	Enclosures []Enclosure
+	Comments   string // URL of the page of comments
+	Image      string // URL
+	Language   string
 	// Duration, Episode and Season are those of the iTunes module, for podcasts;
 	// 0 when unknown. Durations are in whole seconds.
 	Duration        time.Duration
@@ -184,7 +187,36 @@ type Source struct {
 	URL     string // of the feed document, empty when it has none
 	Link    string // the page that the feed belongs to
 	Updated time.Time
+
+	Description, Copyright string // plain text
+	Image                  string // URL
+	Authors                []Person
 }
+
+// empty reports whether nothing is known of the feed.
+func (s *Source) empty() bool {
+	return s.ID+s.Title+s.URL+s.Link+s.Description+s.Copyright+s.Image == "" && s.Updated.IsZero() && len(s.Authors) == 0
+}
+
+// Generator is the program that made a feed.
+type Generator struct{ Name, URL, Version string }
+
+// String returns the generator as "Name Version (URL)", or what is known of these. It is
+// one line.
+func (g Generator) String() string {
+	s := strings.TrimSpace(g.Name + " " + g.Version)
+	switch {
+	case g.URL == "":
+		return s
+	case s == "":
+		return g.URL
+	}
+	return s + " (" + g.URL + ")"
+}
+
+// Category is a category of an entry. Name is what [Entry.Categories] has for it; Label
+// or Term is set if the document has another text for people or for programs.
+type Category struct{ Name, Scheme, Label, Term string }
 
 // Person is an author.
 type Person struct{ Name, Email, URL string }

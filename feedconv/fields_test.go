@@ -137,7 +137,7 @@ func TestPodcastFields(t *testing.T) {
 
 func TestSource(t *testing.T) {
 	e := atomItem(t, `<id>1</id><source><id>tag:s</id><title>S &amp; T</title><updated>2004-01-02T00:00:00Z</updated><link href="/page"/><link rel="self" href="feed"/><author><name>A</name></author></source>`)
-	want := &Source{ID: "tag:s", Title: "S & T", URL: "http://example.com/dir/feed", Link: "http://example.com/page", Updated: time.Date(2004, 1, 2, 0, 0, 0, 0, time.UTC)}
+	want := &Source{ID: "tag:s", Title: "S & T", URL: "http://example.com/dir/feed", Link: "http://example.com/page", Updated: time.Date(2004, 1, 2, 0, 0, 0, 0, time.UTC), Authors: []Person{{Name: "A"}}}
 	if !reflect.DeepEqual(e.Source, want) {
 		t.Errorf("%+v", e.Source)
 	}

@@ -43,18 +43,21 @@ type draft struct {
 // maxTitle is how many characters of a title are kept.
 const maxTitle = 10000
 
-// add finishes an entry. One that says nothing is none.
+// add finishes an entry. One that says nothing is none, whatever rights there are in it.
+// One that has nothing but links to something related is an entry about the first.
 func (f *Feed) add(d *draft) bool {
 	e := &d.entry
-	lists := max(len(e.Authors), len(e.Contributors), len(e.Categories), len(e.Enclosures)) > maxList
+	lists := max(len(e.Authors), len(e.Contributors), len(e.Categories), len(e.Enclosures), len(e.Links)) > maxList
 	d.finish()
-	if e.GUID == "" && e.Link == "" && e.Title == "" && e.Content == "" && e.PublishedRaw == "" && e.Published.IsZero() &&
-		e.Comments == "" && e.Image == "" && e.Source == nil &&
-		len(e.Authors)+len(e.Contributors)+len(e.Categories)+len(e.Enclosures)+len(e.Extensions)+len(e.Attributes) == 0 {
-		return false
+	if e.saysNothing() {
+		i := slices.IndexFunc(e.Links, func(l Link) bool { return l.Rel != "license" })
+		if i < 0 {
+			return false
+		}
+		e.Link, e.ID = e.Links[i].Href, e.Links[i].Href
 	}
 	if lists {
-		f.warnOnce("an entry has more than %d authors, contributors, categories or enclosures; the rest was left out", maxList)
+		f.warnOnce("an entry has more than %d authors, contributors, categories, enclosures or links; the rest was left out", maxList)
 	}
 	if e.ID == "" {
 		e.ID = d.digest()
@@ -63,6 +66,13 @@ func (f *Feed) add(d *draft) bool {
 	e.Earlier = f.earlier(d)
 	f.Entries = append(f.Entries, *e)
 	return true
+}
+
+// saysNothing reports whether an entry has nothing, but for other links and rights.
+func (e *Entry) saysNothing() bool {
+	return e.GUID == "" && e.Link == "" && e.Title == "" && e.Content == "" && e.PublishedRaw == "" && e.Published.IsZero() &&
+		e.Comments == "" && e.Image == "" && e.Source == nil &&
+		len(e.Authors)+len(e.Contributors)+len(e.Categories)+len(e.Enclosures)+len(e.Extensions)+len(e.Attributes) == 0
 }
 
 // earlier returns [Entry.Earlier] of a finished draft.
@@ -128,7 +138,8 @@ func (d *draft) finish() {
 	e.Link, e.Comments, e.Image = link(e.Link), link(e.Comments), link(e.Image)
 	e.Language = language(e.Language)
 	e.Authors, e.Contributors = persons(e.Authors), persons(e.Contributors)
-	e.Categories = uniqueStrings(e.Categories)
+	e.Categories, e.Terms = uniqueStrings(e.Categories), uniqueTerms(e.Terms)
+	e.Terms = slices.DeleteFunc(e.Terms, func(c Category) bool { return !slices.Contains(e.Categories, c.Name) })
 	e.Enclosures = uniqueEnclosures(e.Enclosures)
 	e.Links = uniqueLinks(e.Links)
 	switch {
@@ -139,7 +150,8 @@ func (d *draft) finish() {
 	}
 	if src := e.Source; src != nil {
 		src.ID, src.Title = cleanLine(src.ID), titleText(src.Title, false)
-		if src.URL, src.Link = link(src.URL), link(src.Link); *src == (Source{}) {
+		src.URL, src.Link, src.Image = link(src.URL), link(src.Link), link(src.Image)
+		if src.Authors = persons(src.Authors); src.empty() {
 			e.Source = nil
 		}
 	}
@@ -322,6 +334,25 @@ func uniqueStrings(list []string) []string {
 		if s = plainText(s, false, false); s != "" && !seen[s] && len(out) < maxList {
 			seen[s] = true
 			out = append(out, s)
+		}
+	}
+	return out
+}
+
+// uniqueTerms keeps the first category of a name that says more than the name.
+func uniqueTerms(list []Category) []Category {
+	var out []Category
+	seen := make(map[string]bool, len(list))
+	for _, c := range list {
+		for _, s := range []*string{&c.Name, &c.Label, &c.Term} {
+			*s = plainText(*s, false, false)
+		}
+		if c.Scheme = cleanLine(c.Scheme); c.Label == c.Name {
+			c.Label = ""
+		}
+		if c.Name != "" && c.Scheme+c.Label+c.Term != "" && !seen[c.Name] && len(out) < maxList {
+			seen[c.Name] = true
+			out = append(out, c)
 		}
 	}
 	return out

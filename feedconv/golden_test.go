@@ -142,7 +142,7 @@ func dumpResult(f *Feed, err error) string {
 	d.field("language", f.Language)
 	d.field("image", f.Image)
 	d.field("copyright", f.Copyright)
-	d.field("generator", f.Generator)
+	d.field("generator", f.Generator.String())
 	dumpPersons(&d, f.Authors)
 	dumpList(&d, "category", f.Categories)
 	d.time("updated", f.Updated)
@@ -189,6 +189,9 @@ func (d *dumper) entry(e *Entry) {
 	}
 	d.field("published-raw", e.PublishedRaw)
 	dumpList(d, "category", e.Categories)
+	dumpList(d, "term", e.Terms)
+	dumpList(d, "relation", e.Links)
+	d.field("rights", e.Rights)
 	dumpList(d, "enclosure", e.Enclosures)
 	d.field("comments", e.Comments)
 	d.field("image", e.Image)

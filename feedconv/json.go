@@ -251,6 +251,12 @@ func (d *jsonDoc) jsonFeedItem(item jsonValue) bool {
 				})
 			})
 			e.Links = otherLinks(e.Links)
+		case "_categories":
+			v.list(func(c jsonValue) {
+				e.Terms = append(e.Terms, Category{
+					Name: c.get("name").scalar(), Scheme: c.get("scheme").scalar(), Label: c.get("label").scalar(), Term: c.get("term").scalar(),
+				})
+			})
 		case "_rights":
 			e.Rights = PlainText(v.scalar(), typePlain)
 		case "_comments":
@@ -262,8 +268,11 @@ func (d *jsonDoc) jsonFeedItem(item jsonValue) bool {
 			e.Duration = duration(v.get("duration").scalar())
 		case "_source":
 			e.Source = &Source{
-				Title: v.get("title").scalar(), Link: d.url(v.get("home_page_url").scalar()), URL: d.url(v.get("feed_url").scalar()),
+				ID: v.get("id").scalar(), Title: v.get("title").scalar(), Link: d.url(v.get("home_page_url").scalar()), URL: d.url(v.get("feed_url").scalar()),
+				Description: titleText(v.get("description").scalar(), false), Image: d.url(v.get("icon").scalar()),
+				Authors: d.persons(v.get("authors")), Copyright: titleText(v.get("rights").scalar(), false),
 			}
+			e.Source.Updated, _ = firstDate([]string{v.get("date_modified").scalar()})
 		case "_extensions":
 			e.Extensions = d.extensions(v)
 		case "_attributes":

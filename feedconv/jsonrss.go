@@ -27,7 +27,7 @@ func (d *jsonDoc) rssInJSON(rss jsonValue) {
 		case "copyright":
 			f.Copyright = PlainText(elementText(v), typeHTML)
 		case "generator":
-			f.Generator = titleText(elementText(v), true)
+			f.Generator = Generator{Name: titleText(elementText(v), true)}
 		case "pubDate":
 			published = append(published, elementText(v))
 		case "lastBuildDate":

@@ -277,7 +277,7 @@ func invariants(t *testing.T, f *Feed, opts Options) {
 			t.Errorf("%s: %q", what, s)
 		}
 	}
-	for what, s := range map[string]string{"id": f.ID, "title": f.Title, "link": f.Link, "language": f.Language, "image": f.Image, "generator": f.Generator, "copyright": f.Copyright} {
+	for what, s := range map[string]string{"id": f.ID, "title": f.Title, "link": f.Link, "language": f.Language, "image": f.Image, "generator": f.Generator.String(), "copyright": f.Copyright} {
 		line("feed "+what, s)
 	}
 	text("feed description", f.Description)

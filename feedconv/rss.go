@@ -15,7 +15,7 @@ func rssFeed(r *rss.Feed, doc *tidied, opts Options) *Feed {
 		Description: PlainText(r.Description, typeHTML),
 		Language:    cmp.Or(r.Language, tidyMeta(r.Extensions, "lang")),
 		Copyright:   titleText(r.Copyright, true),
-		Generator:   titleText(r.Generator, true),
+		Generator:   Generator{Name: titleText(r.Generator, true)},
 		Links:       atomLinks(r.Extensions),
 		TTL:         ttl(r.TTL),
 		SkipHours:   skipHours(r.SkipHours),
@@ -90,7 +90,7 @@ func rssEntry(r *rss.Item, doc *tidied, number int) *draft {
 	}
 	e.Language = tidyMeta(x, "lang")
 	for _, c := range r.Categories {
-		e.Categories = append(e.Categories, titleText(c.Value, true))
+		e.categorize(Category{Name: titleText(c.Value, true), Scheme: c.Domain})
 	}
 	for _, enc := range r.Enclosures {
 		e.Enclosures = append(e.Enclosures, enclosure(enc.URL, enc.Type, enc.Length))

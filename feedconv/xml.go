@@ -328,7 +328,9 @@ func (d *draft) atom(x ext.Extensions) {
 		e.Contributors = nil
 	}
 	e.Contributors = append(e.Contributors, contributors...)
-	e.Categories = append(e.Categories, attrs(m, "category", "term", "label")...)
+	for _, c := range m["category"] {
+		e.categorize(Category{Name: cmp.Or(c.Attrs["term"], c.Attrs["label"]), Scheme: c.Attrs["scheme"], Label: c.Attrs["label"]})
+	}
 	e.GUID = cmp.Or(e.GUID, value(m, "id"))
 }
 

@@ -46,19 +46,26 @@ type Entry struct {
 	Season       int
 	FullText     FullText
 	// People are the authors and contributors of whom more is known than a name, or
-	// of whom there are several: Author and Contributors have them as text.
+	// of whom there are several: Author and Contributors have them as text. All authors
+	// of the source are among them.
 	People []Person
 	// Relations are the links of other relations than those that have an extra.
 	Relations []Relation
 	Rights    string // who may do what with it, as text
+	// Terms are those of Categories of which more is known than the name.
+	Terms []Category
 }
+
+// Category is a category of an entry. Name is what [Entry.Categories] has for it; Label
+// or Term is set if the feed has another text for people or for programs.
+type Category struct{ Name, Scheme, Label, Term string }
 
 // Relation is a link of an entry: related, via, license ….
 type Relation struct{ Rel, URL, Type, Title string }
 
 // Person is somebody who took part in an entry.
 type Person struct {
-	Role             string // RoleAuthor, RoleContributor, or what others write
+	Role             string // RoleAuthor, RoleContributor, RoleSource, or what others write
 	Name, Email, URL string
 }
 
@@ -66,6 +73,7 @@ type Person struct {
 const (
 	RoleAuthor      = "author"
 	RoleContributor = "contributor"
+	RoleSource      = "source" // an author of the source
 )
 
 // FullText tells that the content of an entry is not what its feed has, but the article
@@ -81,6 +89,10 @@ type Source struct {
 	ID, Title string
 	Link      string // URL of its page
 	URL       string // of the feed document
+
+	Updated                time.Time
+	Description, Copyright string // one line each
+	Image                  string // URL
 }
 
 // Enclosure is a file that belongs to an entry; Length is in bytes, -1 when
@@ -135,10 +147,11 @@ const (
 	FieldPeople
 	FieldRelations
 	FieldRights
+	FieldTerms // which has FieldCategories with it
 
 	// Obligatory are the fields without which an entry is malformed.
 	Obligatory = FieldTitle | FieldID | FieldContent | FieldFeed
-	AllFields  = FieldRights<<1 - 1
+	AllFields  = FieldTerms<<1 - 1
 	// Extras are the fields that are in the file extras.
 	Extras = AllFields &^ (FieldFeedContent<<1 - 1)
 )
@@ -197,6 +210,8 @@ func (v *value) copy(e, from *Entry) {
 		*to = *v.of(from).(*[]Person)
 	case *[]Relation:
 		*to = *v.of(from).(*[]Relation)
+	case *[]Category:
+		*to = *v.of(from).(*[]Category)
 	case *Source:
 		*to = *v.of(from).(*Source)
 	case *FullText:

@@ -2,6 +2,7 @@ package lektordir
 
 import (
 	"bytes"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -21,6 +22,7 @@ var extras = []value{
 	{field: FieldLink, name: "link", of: func(e *Entry) any { return &e.Link }, line: oneLine},
 	{field: FieldUpdated, name: "updated", of: func(e *Entry) any { return &e.Updated }},
 	{field: FieldCategories, name: "category", of: func(e *Entry) any { return &e.Categories }, line: oneLine},
+	{field: FieldTerms, name: "category", of: func(e *Entry) any { return &e.Terms }, line: oneLine},
 	{field: FieldEnclosures, name: "enclosure", of: func(e *Entry) any { return &e.Enclosures }, line: oneField},
 	{field: FieldComments, name: "comments", of: func(e *Entry) any { return &e.Comments }, line: oneLine},
 	{field: FieldPubDateRaw, name: "pubdate-raw", of: func(e *Entry) any { return &e.PubDateRaw }, line: oneLine},
@@ -59,7 +61,11 @@ func (v *value) appendLines(b []byte, e *Entry) []byte {
 		b = v.appendText(b, formatTime(*of))
 	case *[]string:
 		for _, s := range *of {
-			b = v.appendText(b, v.line(s))
+			if v.field == FieldCategories {
+				b = v.appendCategory(b, s, e.Terms)
+			} else {
+				b = v.appendText(b, v.line(s))
+			}
 		}
 	case *[]Enclosure:
 		for _, enc := range *of {
@@ -86,7 +92,8 @@ func (v *value) appendLines(b []byte, e *Entry) []byte {
 		}
 	case *Source:
 		if *of != (Source{}) {
-			b = v.appendLine(b, v.line(of.ID), v.line(of.Title), v.line(of.Link), v.line(of.URL))
+			b = v.appendFields(b, v.line(of.ID), v.line(of.Title), v.line(of.Link), v.line(of.URL),
+				formatTime(of.Updated), v.line(of.Copyright), v.line(of.Image), v.line(of.Description))
 		}
 	case *FullText:
 		if of.URL != "" {
@@ -98,6 +105,29 @@ func (v *value) appendLines(b []byte, e *Entry) []byte {
 		b = v.appendText(b, positive(*of))
 	}
 	return b
+}
+
+// appendCategory adds the line of a category, with the fields that are known of it.
+func (v *value) appendCategory(b []byte, name string, terms []Category) []byte {
+	i := slices.IndexFunc(terms, func(c Category) bool { return c.Name == name })
+	if i < 0 || v.line(name) == "" {
+		return v.appendText(b, v.line(name))
+	}
+	c := terms[i]
+	return v.appendFields(b, v.line(name), v.line(c.Scheme), v.line(c.Label), v.line(c.Term))
+}
+
+// appendFields adds a line without the empty fields at its end, but for the first four of
+// a source, which lines of earlier versions always have.
+func (v *value) appendFields(b []byte, fields ...string) []byte {
+	least := 1
+	if v.field == FieldSource {
+		least = 4
+	}
+	for len(fields) > least && fields[len(fields)-1] == "" {
+		fields = fields[:len(fields)-1]
+	}
+	return v.appendLine(b, fields...)
 }
 
 // appendText adds a line with one field, unless there is nothing to say.
@@ -128,7 +158,9 @@ func (e *Entry) parseExtras(data []byte, want Fields) {
 				if want&v.field != 0 {
 					v.take(e, rest)
 				}
-				break
+				if v.field != FieldCategories { // whose lines have the terms, too
+					break
+				}
 			}
 		}
 	}
@@ -171,9 +203,16 @@ func (v *value) take(e *Entry, rest []byte) {
 		if r := (Relation{Rel: next(), URL: next(), Type: next(), Title: next()}); r.Rel != "" && r.URL != "" {
 			*to = append(*to, r)
 		}
+	case *[]Category:
+		if c := (Category{Name: next(), Scheme: next(), Label: next(), Term: next()}); c.Name != "" && c.Scheme+c.Label+c.Term != "" {
+			*to = append(*to, c)
+		}
 	case *Source:
 		if *to == (Source{}) {
-			*to = Source{ID: next(), Title: next(), Link: next(), URL: next()}
+			*to = Source{
+				ID: next(), Title: next(), Link: next(), URL: next(), Updated: parseTime(next()),
+				Copyright: next(), Image: next(), Description: next(),
+			}
 		}
 	case *FullText:
 		if to.URL == "" {

@@ -29,8 +29,9 @@ type Feed struct {
 	Copyright   string
 	Author      string
 
-	Link  string // extra etc/link: the page the feed belongs to
-	Alias string // extra etc/view/alias: the user's own name for it
+	Link      string // extra etc/link: the page the feed belongs to
+	Generator string // extra etc/generator: the program that made the feed
+	Alias     string // extra etc/view/alias: the user's own name for it
 }
 
 // Title is what a viewer shows: the user's alias, else the name, else the id.
@@ -45,6 +46,7 @@ func (f *Feed) fields() []field {
 		{"description", &f.Description, false}, {"language", &f.Language, false},
 		{"image", &f.Image, false}, {"copyright", &f.Copyright, false},
 		{"author", &f.Author, false}, {"etc/link", &f.Link, false},
+		{"etc/generator", &f.Generator, false},
 	}
 }
 

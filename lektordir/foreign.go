@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/binary"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -24,7 +25,8 @@ type Foreign struct {
 // Each is known by its GUID, and by its link where that says so. When a document of the
 // feed has it, under the GUID or under another one, the document's version is one that
 // changed, whatever is in it: it says more than another reader has kept. By the link it
-// is recognised once, and never in what is a day newer, or where several have the link.
+// is recognised once, and never where several have the link, nor in what is more than a day
+// newer and has another title.
 // Where several have its GUID and its link, it is the one that has its text.
 func (t *Txn) StageForeign(ctx context.Context, entries []Foreign) (Result, error) {
 	var res Result
@@ -63,8 +65,10 @@ func (t *Txn) StageForeign(ctx context.Context, entries []Foreign) (Result, erro
 		}
 		if alone {
 			k := key{Link: it.key.Link, Rest: minuteOf(it.Entry.PubDate)}
-			if err := t.alias(foreignLink(it.Entry.Link), k, v.Content, record{Unique: ref.Unique}); err != nil {
-				return res, err
+			for _, id := range []digest{foreignLink(it.Entry.Link), foreignTitle(&it.Entry)} {
+				if err := t.alias(id, k, v.Content, record{Unique: ref.Unique}); err != nil {
+					return res, err
+				}
 			}
 			links[it.key.Link] = true
 		}
@@ -82,6 +86,11 @@ func (it *item) foreignContent() digest {
 // foreignLink is the identity that a foreign entry has by its link. In the line of the
 // journal the date stands for the rest of the second key.
 func foreignLink(link string) digest { return digestOf("foreign link", link) }
+
+// foreignTitle is the identity that a foreign entry has by its link and its title.
+func foreignTitle(e *Entry) digest {
+	return digestOf("foreign title", e.Link, strings.TrimSpace(e.Title))
+}
 
 // minuteOf keeps a date, to the minute; nothing for none, and for those before 1970.
 func minuteOf(date time.Time) (b [4]byte) {
@@ -102,8 +111,13 @@ func (it *item) foreign(j *journal, items []*item) *record {
 		return nil
 	}
 	minute := binary.BigEndian.Uint32(r.Key.Rest[:])
-	if minute > 0 && !it.Entry.PubDate.IsZero() && it.Entry.PubDate.Unix()/60 > int64(minute)+24*60 {
-		return nil
+	later := minute > 0 && !it.Entry.PubDate.IsZero() && it.Entry.PubDate.Unix()/60 > int64(minute)+24*60
+	if later {
+		// A page whose entry changes has one link for all of them, and other titles.
+		titled := last(j.versions(foreignTitle(&it.Entry)))
+		if strings.TrimSpace(it.Entry.Title) == "" || titled == nil || titled.Unique != r.Unique {
+			return nil
+		}
 	}
 	for _, other := range items {
 		if other != it && other.Entry.Link == it.Entry.Link {

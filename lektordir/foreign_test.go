@@ -91,6 +91,8 @@ func TestForeign(t *testing.T) {
 		"no guid at all":         {linkOnly, nil, []Item{post("", link, "Mine", day)}, 1, true},
 		"no date in the feed":    {linkOnly, nil, []Item{post("urn:2", link, "Feed's", time.Time{})}, 1, true},
 		"a later one":            {mine, nil, []Item{post("urn:2", link, "Feed's", day.Add(48*time.Hour))}, 2, false},
+		"later, with its title":  {mine, nil, []Item{post("urn:2", link, "Mine", day.Add(7*24*time.Hour))}, 1, true},
+		"later, no title":        {Foreign{Item: post("urn:1", link, "", day), ByLink: true}, nil, []Item{post("urn:2", link, "", day.Add(48*time.Hour))}, 2, false},
 		"several with the link":  {linkOnly, nil, []Item{post("urn:2", link, "A", day), post("urn:3", link, "B", day)}, 3, false},
 		"link says nothing":      {guidOnly, nil, []Item{post("urn:2", link, "Feed's", day)}, 2, false},
 		"another":                {mine, nil, []Item{post("urn:2", link+"2", "Mine", day)}, 2, false},

@@ -55,7 +55,9 @@ func TestEntryRoundTrip(t *testing.T) {
 		Enclosures: []Enclosure{{"http://example.com/a.mp3", "audio/mpeg", 12}, {"http://example.com/b", "", -1}},
 		Categories: []string{"one", "two words"}, Comments: "http://example.com/c", PubDateRaw: "yesterday",
 		Image: "http://example.com/i", Language: "de-AT", Contributors: []string{"C <c@example.com>", "D"}, Duration: 90 * time.Second, Episode: 3, Season: 1,
-		Source:    Source{ID: "urn:s", Title: "S", URL: "http://example.com/s"},
+		Source: Source{ID: "urn:s", Title: "S", URL: "http://example.com/s", Updated: time.Date(2017, 1, 1, 0, 0, 0, 0, time.UTC),
+			Image: "http://example.com/logo"},
+		Terms:     []Category{{"two words", "http://example.com/scheme", "", "term"}, {"of no category", "s", "", ""}},
 		People:    []Person{{RoleAuthor, "A", "a@example.com", ""}, {RoleAuthor, "B", "", "http://example.com/b"}, {RoleContributor, "D", "", ""}, {RoleAuthor, "", "", ""}, {"", "E", "", ""}},
 		Relations: []Relation{{"via", "http://example.com/v", "text/html", "V"}, {"license", "http://example.com/l", "", ""}, {"", "http://example.com/", "", ""}}, Rights: "all\nreserved",
 	}
@@ -70,18 +72,18 @@ func TestEntryRoundTrip(t *testing.T) {
 		!slices.Equal(got.Categories, want.Categories) || got.Comments != want.Comments || got.PubDateRaw != want.PubDateRaw ||
 		got.Image != want.Image || got.Language != want.Language || !slices.Equal(got.Contributors, want.Contributors) ||
 		got.Duration != want.Duration || got.Episode != want.Episode || got.Season != want.Season || got.Source != want.Source || !slices.Equal(got.People, want.People[:3]) ||
-		!slices.Equal(got.Relations, want.Relations[:2]) || got.Rights != want.Rights {
+		!slices.Equal(got.Terms, want.Terms[:1]) || !slices.Equal(got.Relations, want.Relations[:2]) || got.Rights != want.Rights {
 		t.Errorf("%+v\nwant %+v", got, want)
 	}
 	base := d.Abs(refs[0])
 	for name, want := range map[string]string{
 		"title": "Title\n", "pubdate": "2015-06-23T13:06:22Z\n", "type": "text/html\n", "content": "<p>two\nlines</p>\n\n",
-		"extras": "link\thttp://example.com/page\nupdated\t2016-01-01T00:00:00Z\ncategory\tone\ncategory\ttwo words\n" +
+		"extras": "link\thttp://example.com/page\nupdated\t2016-01-01T00:00:00Z\ncategory\tone\ncategory\ttwo words\thttp://example.com/scheme\t\tterm\n" +
 			"enclosure\thttp://example.com/a.mp3\taudio/mpeg\t12\nenclosure\thttp://example.com/b\t\t\ncomments\thttp://example.com/c\n" +
 			"pubdate-raw\tyesterday\nimage\thttp://example.com/i\nlanguage\tde-AT\ncontributor\tC <c@example.com>\ncontributor\tD\n" +
 			"person\tauthor\tA\ta@example.com\t\nperson\tauthor\tB\t\thttp://example.com/b\nperson\tcontributor\tD\t\t\n" +
 			"relation\tvia\thttp://example.com/v\ttext/html\tV\nrelation\tlicense\thttp://example.com/l\t\t\nrights\tall\\nreserved\n" +
-			"source\turn:s\tS\t\thttp://example.com/s\nduration\t90\nepisode\t3\nseason\t1\nsummary\tshort\\n\n",
+			"source\turn:s\tS\t\thttp://example.com/s\t2017-01-01T00:00:00Z\t\thttp://example.com/logo\nduration\t90\nepisode\t3\nseason\t1\nsummary\tshort\\n\n",
 	} {
 		if got := read(t, filepath.Join(base, name)); got != want {
 			t.Errorf("%s is %q, want %q", name, got, want)

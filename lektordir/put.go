@@ -155,9 +155,7 @@ func (w *Writer) Put(ctx context.Context, f *Feed, p Policy, entries ...Entry) (
 	if err := <-done; err != nil {
 		return Result{}, err
 	}
-	dropped := func(r Ref) bool { return t.dropped[r.Unique] }
-	res.Updated = slices.DeleteFunc(res.Updated, dropped)
-	return res, nil
+	return t.Outcome(res), nil
 }
 
 // Put stages those of the entries that are new or changed, in this order. Each is

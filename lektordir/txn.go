@@ -530,6 +530,13 @@ func (t *Txn) Delivered() []Ref {
 	return out
 }
 
+// Outcome returns a result of [Txn.Stage] after a commit without error: without the
+// versions that were not delivered, because a viewer took the one that they replace.
+func (t *Txn) Outcome(staged Result) Result {
+	staged.Updated = slices.DeleteFunc(slices.Clone(staged.Updated), func(r Ref) bool { return t.dropped[r.Unique] })
+	return staged
+}
+
 // leave takes a transaction that will not be submitted out of its group.
 func (t *Txn) leave() {
 	if t.group == nil {

@@ -20,7 +20,7 @@ import (
 // whole lektor-dir that concern one. Those of a row are read one after the other,
 // whatever is found in them: they are tried together.
 var drawerFiles = []string{
-	"src/$/id", "src/$/name src/$/etc/link src/$/etc/categories src/$/etc/view/alias",
+	"src/$/id", "src/$/name src/$/etc/link src/$/etc/generator src/$/etc/categories src/$/etc/view/alias",
 	"src/$/etc/fetch/url", "src/$/etc/fetch/interval", "src/$/etc/fetch/on-update", "src/$/etc/fetch/headers", "src/$/etc/fetch/filter src/$/etc/fetch/private",
 	"src/$/etc/fetch/etag src/$/etc/fetch/modified src/$/etc/fetch/final", "src/$/etc/fetch/from src/$/etc/fetch/gone src/$/etc/fetch/moved", "src/$/etc/fetch/body",
 	"src/$/etc/fetch/status src/$/etc/fetch/error src/$/etc/fetch/failures src/$/etc/fetch/max-age src/$/etc/fetch/ttl src/$/etc/fetch/update-interval " +

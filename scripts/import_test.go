@@ -139,11 +139,15 @@ func TestNewsboatMoves(t *testing.T) {
 		home += rssItem(i, fmt.Sprint("home-", i), "http://127.0.0.1/")
 		left += rssItem(i, fmt.Sprint("left-", i), fmt.Sprintf("http://127.0.0.1/left/%d", i))
 	}
-	// Their dates are some days later when the user moves.
+	// Their dates are some days later when the user moves, and half of them have other guids.
 	shifted, later := "", ""
 	for i := range 6 {
 		item := func(day int) string {
-			return fmt.Sprintf("<item><title>Shifted %d</title><link>http://127.0.0.1/shifted/%[1]d</link><pubDate>Mon, %02d Nov 2025 10:00:00 +0100</pubDate><description>d</description></item>\n", i, day)
+			guid := ""
+			if i%2 == 0 {
+				guid = fmt.Sprintf("<guid isPermaLink=\"false\">shifted-%d-%d</guid>", i, day)
+			}
+			return fmt.Sprintf("<item><title>Shifted %d</title>%[2]s<link>http://127.0.0.1/shifted/%[1]d</link><pubDate>Mon, %02[3]d Nov 2025 10:00:00 +0100</pubDate><description>d</description></item>\n", i, guid, day)
 		}
 		shifted, later = shifted+item(3), later+item(10)
 	}
@@ -408,5 +412,19 @@ func TestMarksWaitForTheirEntries(t *testing.T) {
 	}
 	if _, err := os.Stat(marks[0]); !os.IsNotExist(err) {
 		t.Errorf("marks are left: %v", err)
+	}
+}
+
+// An import that finds nothing says so, and never that a part was moved.
+func TestImportNothing(t *testing.T) {
+	at := t.TempDir()
+	cmd := exec.Command(filepath.Join(build(t), "lektor-fetch"), "import", "--from", "newsboat")
+	cmd.Env = append(os.Environ(), "HOME="+at, "LEKTORDIR="+filepath.Join(at, "feeds"), "XDG_CONFIG_HOME=", "XDG_DATA_HOME=", "PATH="+build(t)+":"+os.Getenv("PATH"))
+	out, err := cmd.CombinedOutput()
+	if err == nil || cmd.ProcessState.ExitCode() != 1 {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	if want := "lektor-fetch: import --from newsboat: something was not moved\n"; !strings.Contains(string(out), "no such file") || !strings.HasSuffix(string(out), want) {
+		t.Errorf("it says\n%s", out)
 	}
 }

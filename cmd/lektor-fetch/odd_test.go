@@ -242,7 +242,7 @@ func TestPlantedLinks(t *testing.T) {
 	for i, plant := range []string{
 		"tmp/$", "new/$", "cur/$", "src/$", "src/$/etc", "src/$/etc/fetch", "src/$/etc/view", "src/$/etc/push", "src/$/etc/ess", "src/$/etc/history",
 		"etc/fetch", "etc/fetch/due", "etc/fetch/taken", "etc/fetch/lock", "etc/fetch/spool", "etc/view", "etc/view/undo",
-		"src/$/id", "src/$/name", "src/$/etc/link", "src/$/etc/categories", "src/$/etc/view/alias", "src/$/etc/push/cloud", "src/$/etc/ess/link",
+		"src/$/id", "src/$/name", "src/$/etc/link", "src/$/etc/generator", "src/$/etc/categories", "src/$/etc/view/alias", "src/$/etc/push/cloud", "src/$/etc/ess/link",
 		"src/$/etc/fetch/seen", "src/$/etc/fetch/url", "src/$/etc/fetch/etag", "src/$/etc/fetch/status", "src/$/etc/fetch/error", "src/$/etc/fetch/interval",
 		"src/$/etc/fetch/headers", "src/$/etc/fetch/checked", "src/$/etc/fetch/next", "src/$/etc/fetch/body",
 		"src/$/etc/history/archives", "src/$/etc/history/kind", "src/$/etc/history/complete", "src/$/etc/history/incomplete",

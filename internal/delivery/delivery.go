@@ -4,6 +4,7 @@ package delivery
 
 import (
 	"context"
+	"net/mail"
 	"strings"
 	"time"
 
@@ -123,12 +124,20 @@ func item(e *feedconv.Entry) lektordir.Item {
 			to.Contributors = persons(e.Contributors)
 			to.People = append(people(lektordir.RoleAuthor, e.Authors), people(lektordir.RoleContributor, e.Contributors)...)
 			to.Image, to.Language, to.Rights = e.Image, e.Language, e.Rights
+			for _, c := range e.Terms {
+				to.Terms = append(to.Terms, lektordir.Category(c))
+			}
 			for _, l := range e.Links {
 				to.Relations = append(to.Relations, lektordir.Relation{Rel: l.Rel, URL: l.Href, Type: l.Type, Title: l.Title})
 			}
 			to.Duration, to.Episode, to.Season = e.Duration, e.Episode, e.Season
 			if e.Source != nil {
-				to.Source = lektordir.Source{ID: e.Source.ID, Title: e.Source.Title, Link: e.Source.Link, URL: e.Source.URL}
+				s := e.Source
+				to.People = append(to.People, inRole(lektordir.RoleSource, s.Authors)...)
+				to.Source = lektordir.Source{
+					ID: s.ID, Title: s.Title, Link: s.Link, URL: s.URL, Updated: s.Updated,
+					Copyright: s.Copyright, Image: s.Image, Description: s.Description,
+				}
 			}
 			for _, enc := range e.Enclosures {
 				to.Enclosures = append(to.Enclosures, lektordir.Enclosure{URL: enc.URL, Type: enc.Type, Length: enc.Length})
@@ -137,11 +146,23 @@ func item(e *feedconv.Entry) lektordir.Item {
 	}
 }
 
-// people returns persons with a role, none where a name alone says the same.
+// people returns persons with a role, none if the text of one person says the same.
 func people(role string, list []feedconv.Person) []lektordir.Person {
-	if len(list) == 1 && list[0].Email == "" && list[0].URL == "" {
+	if len(list) == 1 && list[0].URL == "" && (list[0].Email == "" || isAddress(list[0])) {
 		return nil
 	}
+	return inRole(role, list)
+}
+
+// isAddress reports whether the text of a person, read as an address of mail, is that
+// person.
+func isAddress(p feedconv.Person) bool {
+	a, err := mail.ParseAddress(p.String())
+	return err == nil && a.Name == p.Name && a.Address == p.Email
+}
+
+// inRole returns persons with a role.
+func inRole(role string, list []feedconv.Person) []lektordir.Person {
 	out := make([]lektordir.Person, len(list))
 	for i, p := range list {
 		out[i] = lektordir.Person{Role: role, Name: p.Name, Email: p.Email, URL: p.URL}

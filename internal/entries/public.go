@@ -19,10 +19,11 @@ func Public(e *lektordir.Entry) *lektordir.Entry {
 		p.Content, p.Type = p.FeedContent, p.FullText.Type
 		p.FeedContent, p.FullText = nil, lektordir.FullText{}
 	}
-	for _, s := range []*string{&p.Title, &p.ID, &p.Author, &p.Link, &p.Summary, &p.Comments, &p.Image, &p.Source.ID, &p.Source.Title, &p.Source.Link, &p.Source.URL, &p.Rights} {
+	for _, s := range []*string{&p.Title, &p.ID, &p.Author, &p.Link, &p.Summary, &p.Comments, &p.Image, &p.Source.ID, &p.Source.Title, &p.Source.Link, &p.Source.URL, &p.Rights,
+		&p.Source.Copyright, &p.Source.Image, &p.Source.Description} {
 		*s = fetch.PublicText(*s)
 	}
-	for _, s := range []*string{&p.Link, &p.Comments, &p.Image, &p.Source.Link, &p.Source.URL} {
+	for _, s := range []*string{&p.Link, &p.Comments, &p.Image, &p.Source.Link, &p.Source.URL, &p.Source.Image} {
 		*s = Followable(*s)
 	}
 	if lektordir.IsText(p.Type) {
@@ -31,6 +32,13 @@ func Public(e *lektordir.Entry) *lektordir.Entry {
 	p.Categories = slices.Clone(p.Categories)
 	for i, c := range p.Categories {
 		p.Categories[i] = fetch.PublicText(c)
+	}
+	p.Terms = slices.Clone(p.Terms)
+	for i := range p.Terms {
+		c := &p.Terms[i]
+		for _, s := range []*string{&c.Name, &c.Scheme, &c.Label, &c.Term} {
+			*s = fetch.PublicText(*s)
+		}
 	}
 	p.Contributors = slices.Clone(p.Contributors)
 	for i, c := range p.Contributors {

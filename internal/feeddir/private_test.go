@@ -2,6 +2,7 @@ package feeddir
 
 import (
 	"errors"
+	"io/fs"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -154,6 +155,36 @@ func TestModes(t *testing.T) {
 	}
 	if fi, err := os.Stat(d.Join("src", s.Hash, "id")); err != nil || fi.Mode().Perm() != 0o600 || read(t, d, "src/"+s.Hash+"/id") != s.ID+"\n" {
 		t.Error(fi, err)
+	}
+}
+
+// A command is in no file that others may read, nor in the name that a feed has before its
+// first document.
+func TestCommandsAreTheUsersOwn(t *testing.T) {
+	for _, unsynced := range []bool{false, true} {
+		d, w := setup(t)
+		s := &Subscription{ID: "exec:curl -H 'Token: s3cr3t' http://a.example/"}
+		if _, err := Add(w, d, s, Options{Unsynced: unsynced}); err != nil {
+			t.Fatal(err)
+		}
+		seen := 0
+		err := filepath.WalkDir(d.Join("src", s.Hash), func(path string, e fs.DirEntry, err error) error {
+			if err != nil || !e.Type().IsRegular() {
+				return err
+			}
+			data, err := os.ReadFile(path)
+			if err != nil || !strings.Contains(string(data), "s3cr3t") {
+				return err
+			}
+			seen++
+			if fi, err := e.Info(); err != nil || fi.Mode().Perm() != 0o600 {
+				t.Errorf("unsynced %t: %s has the mode %v", unsynced, path, fi.Mode())
+			}
+			return nil
+		})
+		if err != nil || seen < 2 {
+			t.Errorf("%d files, %v", seen, err)
+		}
 	}
 }
 

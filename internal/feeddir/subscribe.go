@@ -31,6 +31,7 @@ type Subscription struct {
 	URL        string // where the feed is fetched from now
 	Name       string // as the feed itself says
 	Alias      string // as the user says
+	Generator  string // the program that made the feed
 	Link       string
 	About      string   // the feed's description
 	Categories []string // paths of folders, "a/b"
@@ -152,7 +153,7 @@ func (n *newcomer) put(name, value string, missing bool) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
 		return err
 	}
-	if (name == "id" || name == pendingURLFile) && n.withheld {
+	if n.withheld && (name == "id" || name == pendingURLFile || value == oneLine(n.s.ID)) { // a command is its own name
 		if err := guard(path); err != nil {
 			return err
 		}
@@ -303,7 +304,7 @@ func Read(d *lektordir.Dir, hash string) (*Subscription, error) {
 	}
 	s := &Subscription{
 		Hash: hash, ID: f.ID, URL: cmp.Or(strings.TrimSpace(url), f.ID), Name: cmp.Or(f.Name, DefaultName(f.ID)),
-		Alias: f.Alias, Link: f.Link, About: f.Description, Categories: Categories(d, hash),
+		Alias: f.Alias, Link: f.Link, Generator: f.Generator, About: f.Description, Categories: Categories(d, hash),
 		Private: isPrivate(d, hash),
 	}
 	s.Interval, _ = atomicfile.Line(filepath.Join(base, intervalFile))

@@ -134,7 +134,7 @@ func begin(f *feedconv.Feed, final string) Document {
 // wordpress tells whether a feed was made by WordPress, which has pages of every
 // feed under ?paged=2 and so on, and links to none of them.
 func wordpress(f *feedconv.Feed) bool {
-	return strings.Contains(strings.ToLower(f.Generator), "wordpress")
+	return strings.Contains(strings.ToLower(f.Generator.Name), "wordpress")
 }
 
 // PageURL gives the URL of a page of a feed made by WordPress, "" where there is

@@ -3,6 +3,7 @@ package history
 import (
 	"fmt"
 	"maps"
+	"slices"
 	"time"
 
 	"github.com/lektordir/lektor/internal/fetch"
@@ -157,11 +158,11 @@ type Walk struct {
 	Later bool
 
 	record  *Record
-	next    string // "" at the end
-	from    string // the document that named it
-	stale   string // the archive at from, if it was not asked for in this walk; "" otherwise
-	broken  string // stale, if its link is why the walk stopped
-	visited map[string]bool
+	next    string         // "" at the end
+	from    string         // the document that named it
+	trail   []string       // the archives that were passed; "" for one that was asked for in this walk
+	broken  []string       // those of trail of which one has the link that stopped the walk
+	visited map[string]int // URLs, and how long trail was when each was passed
 	stop    *Stop
 	waits   bool // it ended at Gap
 	known   int
@@ -177,12 +178,12 @@ func (w *Walk) Forget(url string) { w.record.Forget(url) }
 // own are the URLs of that document, the first the one its links are judged from.
 // record is what was stored before; only [Walk.Forget] changes it.
 func NewWalk(record *Record, first string, own ...string) *Walk {
-	w := &Walk{record: record, next: first, visited: map[string]bool{}}
+	w := &Walk{record: record, next: first, visited: map[string]int{}}
 	for i, u := range own {
 		if u = Normal(u); i == 0 {
 			w.from = u
 		}
-		w.visited[u] = true
+		w.visited[u] = 0
 	}
 	return w
 }
@@ -195,8 +196,7 @@ func (w *Walk) Next() (url, from string, ok bool) {
 		if w.Baseline.Set() && w.next == w.Baseline.URL {
 			break
 		}
-		if w.visited[w.next] {
-			w.Fail("the archives go round in a circle: this one was passed before", true)
+		if w.circle(w.next, "this one was passed before") {
 			break
 		}
 		if s, ok := w.record.Find(w.next); ok {
@@ -204,8 +204,7 @@ func (w *Walk) Next() (url, from string, ok bool) {
 				break
 			}
 			w.known++
-			w.pass(s)
-			w.stale = s.URL
+			w.pass(s, s.URL)
 			continue
 		}
 		if w.Later && w.next == w.Gap {
@@ -222,10 +221,25 @@ func (w *Walk) Next() (url, from string, ok bool) {
 	return "", "", false
 }
 
-// pass goes on behind an archive.
-func (w *Walk) pass(s Stored) {
-	w.visited[w.next], w.visited[s.URL], w.visited[s.Final] = true, true, true
-	w.from, w.next, w.stale = s.Final, s.Prev, ""
+// pass goes on behind an archive. stale is its URL, or "" if it was asked for in this walk.
+func (w *Walk) pass(s Stored, stale string) {
+	at := len(w.trail)
+	w.visited[w.next], w.visited[s.URL], w.visited[s.Final] = at, at, at
+	w.from, w.next, w.trail = s.Final, s.Prev, append(w.trail, stale)
+}
+
+// circle ends the walk if an archive was passed before. Each link of the circle may be the
+// wrong one, but most likely the last.
+func (w *Walk) circle(url, reason string) bool {
+	begin, passed := w.visited[url]
+	if !passed {
+		return false
+	}
+	w.Fail("the archives go round in a circle: "+reason, true)
+	if len(w.broken) == 0 {
+		w.broken = slices.DeleteFunc(slices.Clone(w.trail[begin:]), func(u string) bool { return u == "" })
+	}
+	return true
 }
 
 // End ends the walk behind the archive that came last, as if it were the first.
@@ -261,8 +275,7 @@ func (w *Walk) Arrived(final string) (known *Stored, err error) {
 		w.Fail("it redirects to "+fetch.Brief(fetch.Public(final))+": "+err.(*LinkError).Reason, true)
 		return nil, w.stop
 	}
-	if final != w.next && w.visited[final] {
-		w.Fail("the archives go round in a circle: it redirects to "+fetch.Brief(final)+", which was passed before", true)
+	if final != w.next && w.circle(final, "it redirects to "+fetch.Brief(final)+", which was passed before") {
 		return nil, w.stop
 	}
 	s, ok := w.record.Find(final)
@@ -276,8 +289,7 @@ func (w *Walk) Arrived(final string) (known *Stored, err error) {
 		return nil, w.stop
 	}
 	s.URL = w.next
-	w.pass(s)
-	if w.stale = s.Final; w.Baseline.Set() && w.Gap == "" {
+	if w.pass(s, s.Final); w.Baseline.Set() && w.Gap == "" {
 		w.End()
 	}
 	return &s, nil
@@ -287,7 +299,7 @@ func (w *Walk) Arrived(final string) (known *Stored, err error) {
 // be recorded of it, but for digest and time.
 func (w *Walk) Got(d Document) Stored {
 	s := Stored{URL: w.next, Final: d.URL, Self: d.Self, Prev: d.Prev}
-	w.pass(s)
+	w.pass(s, "")
 	return s
 }
 
@@ -295,8 +307,8 @@ func (w *Walk) Got(d Document) Stored {
 // link that led there is to blame.
 func (w *Walk) Fail(reason string, link bool) {
 	w.stop = &Stop{URL: w.next, Reason: reason}
-	if link {
-		w.broken = w.stale
+	if last := len(w.trail) - 1; link && last >= 0 && w.trail[last] != "" {
+		w.broken = w.trail[last:]
 	}
 }
 
@@ -304,9 +316,9 @@ func (w *Walk) Fail(reason string, link bool) {
 // there, or to the baseline.
 func (w *Walk) Stopped() *Stop { return w.stop }
 
-// Broken is the URL of the recorded archive whose link stopped the walk, "" for none. Its
-// publisher may have mended the link since it was recorded.
-func (w *Walk) Broken() string { return w.broken }
+// Broken returns the URLs of recorded archives of which one has the link that stopped the
+// walk. Its publisher may have mended the link since it was recorded.
+func (w *Walk) Broken() []string { return w.broken }
 
 // Waits reports whether the walk ended at an archive that is not to be asked for yet.
 func (w *Walk) Waits() bool { return w.waits }

@@ -130,15 +130,34 @@ func TestForget(t *testing.T) {
 		}
 		r.Add(Stored{URL: u("two"), Final: u(2), Self: u("self"), Prev: u("bad")})
 		w := NewWalk(r, u(3), u("feed"))
-		if asked, _, stop := walk(t, chain(3), w, nil); stop == nil || len(asked) != 1 || w.Broken() == "" {
+		if asked, _, stop := walk(t, chain(3), w, nil); stop == nil || len(asked) != 1 || len(w.Broken()) != 1 {
 			t.Fatal(asked, stop, w.Broken())
 		}
-		r.Forget(w.Broken())
+		r.Forget(w.Broken()[0])
 		r.Forget(u(name))
 		asked, _, stop := walk(t, chain(3), NewWalk(r, u(3), u("feed")), nil)
 		if fmt.Sprint(asked) != "[2]" || stop != nil || r.Len() != 2 {
 			t.Errorf("%v: %q, %v, %d", name, asked, stop, r.Len())
 		}
+	}
+}
+
+// TestBrokenCircle: of a circle, the last archive is to blame if it is recorded, then all
+// that are recorded.
+func TestBrokenCircle(t *testing.T) {
+	site := map[string]string{u(5): u(4), u(4): u(3), u(3): u(2), u(2): u(4)}
+	r := &Record{}
+	for n := 3; n <= 5; n++ {
+		r.Add(Stored{URL: u(n), Final: u(n), Prev: site[u(n)]})
+	}
+	w := NewWalk(r, u(5), u("feed"))
+	if _, _, stop := walk(t, site, w, nil); stop == nil || fmt.Sprint(w.Broken()) != fmt.Sprint([]string{u(4), u(3)}) {
+		t.Errorf("%v, %q", stop, w.Broken())
+	}
+	r.Add(Stored{URL: u(2), Final: u(2), Prev: u(4)})
+	w = NewWalk(r, u(5), u("feed"))
+	if _, _, stop := walk(t, site, w, nil); stop == nil || fmt.Sprint(w.Broken()) != fmt.Sprint([]string{u(2)}) {
+		t.Errorf("%v, %q", stop, w.Broken())
 	}
 }
 

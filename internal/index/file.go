@@ -3,9 +3,11 @@ package index
 import (
 	"cmp"
 	"crypto/sha256"
+	"encoding/binary"
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -227,6 +229,21 @@ var errDamaged = errors.New("a checksum is wrong")
 // errForeign is that a file is none of ours, or not of this version.
 var errForeign = errors.New("it is no index of this version")
 
+// ofAnotherVersion reports whether the header of the file, which has the same form in all
+// versions, says so. Pages of other versions need not have checksums.
+func (x *Index) ofAnotherVersion() bool {
+	f, err := os.Open(x.path)
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	var header [100]byte
+	if _, err := io.ReadFull(f, header[:]); err != nil {
+		return false
+	}
+	return binary.BigEndian.Uint32(header[68:]) == application && binary.BigEndian.Uint32(header[60:]) != version
+}
+
 // open opens the file.
 func (x *Index) open() (*session, error) {
 	fi, err := os.Stat(x.path)
@@ -239,6 +256,10 @@ func (x *Index) open() (*session, error) {
 	unlock, err := x.hold(false)
 	if err != nil {
 		return nil, err
+	}
+	if x.ofAnotherVersion() {
+		unlock()
+		return nil, errForeign
 	}
 	if whole, err := journalWhole(x.path + "-wal"); err != nil || !whole {
 		unlock()

@@ -195,7 +195,11 @@ func (x *Index) Failed(err error) {
 	switch kind(err) {
 	case fine:
 	case broken:
-		x.tell("the index %s is damaged (%v): it is made anew, and the directory read meanwhile", x.path, err)
+		what := fmt.Sprintf("is damaged (%v)", err)
+		if errors.Is(err, errForeign) {
+			what = "is of another version"
+		}
+		x.tell("the index %s %s: it is removed, and the directory read until there is a new one", x.path, what)
 		_ = x.remove()
 	case trouble:
 		x.tell("the index %s cannot be used, and the directory was read: %v", x.path, err)

@@ -172,6 +172,25 @@ func TestDamagedFile(t *testing.T) {
 	}
 }
 
+// An index of another version is not called damaged, though its pages have no checksums.
+func TestAnotherVersion(t *testing.T) {
+	w := filled(t, 24)
+	w.build()
+	data, err := os.ReadFile(w.file())
+	w.must(err)
+	data[63]--
+	for at := 4096; at < len(data); at += 8192 {
+		data[at] ^= 1
+	}
+	w.must(os.WriteFile(w.file(), data, 0o666))
+	w.said.Reset()
+	w.same("kernel", entries.Selection{All: true})
+	if said := w.said.String(); !strings.Contains(said, "is of another version") || strings.Contains(said, "damaged") {
+		t.Errorf("it says %q", said)
+	}
+	w.again()
+}
+
 // limited is a process for which no file may be larger, as on a disk that is full. It
 // asks, or builds the index, see TestMain.
 func (w *world) limited(size int, what string) (string, error) {

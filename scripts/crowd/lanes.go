@@ -203,7 +203,7 @@ func some(rnd *rand.Rand, lines []string, n int) []string {
 
 // marks pipes ls into mark.
 func (c *crowd) marks(ctx context.Context, rnd *rand.Rand) {
-	flags := [][]string{{"--set", "S"}, {"--set", "FS"}, {"--set", "F"}, {"--set", "ab", "--clear", "S"}, {"--clear", "SF"}, {"--set", "S", "--clear", "a"}}
+	flags := [][]string{{"--set", "S"}, {"--set", "FS"}, {"--set", "F"}, {"--set", "ab", "--clear", "S"}, {"--clear", "FS"}, {"--set", "S", "--clear", "a"}}
 	at(ctx, rnd, 100*time.Millisecond, func() {
 		ls := process{kind: "ls", argv: []string{c.view, "ls", "-o", "path"}}
 		if rnd.IntN(2) == 0 {

@@ -177,20 +177,22 @@ func (r *Runner) Deliver(ctx context.Context, doc Document) (Summary, error) {
 		r.report.Info("%s: a feed of %s; nothing was delivered", doc.ID, units.Count(len(feed.Entries), "entry"))
 		return Summary{Feeds: 1}, nil
 	}
-	return r.into(ctx, doc.ID, func(t *lektordir.Txn, p lektordir.Policy) (lektordir.Result, error) {
+	_, sum, err := r.into(ctx, doc.ID, func(t *lektordir.Txn, p lektordir.Policy) (lektordir.Result, error) {
 		if err := r.describe(t, feed, doc.ID, doc.Name); err != nil {
 			return lektordir.Result{}, err
 		}
 		return r.stage(ctx, t, p, feed, nil)
 	})
+	return sum, err
 }
 
 // Put delivers one entry, which is recognised by its id alone. It gives the
 // path of the entry, relative to the lektor-dir: of the version delivered, or
 // of the one that is there already; empty when that was removed.
 func (r *Runner) Put(ctx context.Context, feedID, feedName string, e feedconv.Entry) (string, Summary, error) {
-	path := ""
-	sum, err := r.into(ctx, feedID, func(t *lektordir.Txn, p lektordir.Policy) (lektordir.Result, error) {
+	var txn *lektordir.Txn
+	out, sum, err := r.into(ctx, feedID, func(t *lektordir.Txn, p lektordir.Policy) (lektordir.Result, error) {
+		txn = t
 		old, _ := r.Dir.ReadFeed(t.Feed())
 		if old == nil {
 			old = &lektordir.Feed{}
@@ -205,46 +207,48 @@ func (r *Runner) Put(ctx context.Context, feedID, feedName string, e feedconv.En
 		if err := t.PutFeed(old); err != nil {
 			return lektordir.Result{}, err
 		}
-		out, err := delivery.Put(ctx, t, e, p)
-		if err != nil {
-			return out, err
-		}
-		for _, ref := range append(out.New, out.Updated...) {
-			path = ref.Path()
-		}
-		if path == "" {
-			if ref, ok := t.Find(ctx, e.GUID); ok {
-				path = ref.Path()
-			}
-		}
-		return out, nil
+		return delivery.Put(ctx, t, e, p)
 	})
-	return path, sum, err
+	if err != nil {
+		return "", sum, err
+	}
+	if refs := append(out.New, out.Updated...); len(refs) > 0 {
+		return refs[len(refs)-1].Path(), sum, nil
+	}
+	if ref, ok := txn.Find(ctx, e.GUID); ok {
+		return ref.Path(), sum, nil
+	}
+	return "", sum, nil
 }
 
 // into delivers to a feed, waiting a little for another fetcher: what comes on
 // standard input cannot be had again later.
-func (r *Runner) into(ctx context.Context, id string, stage func(*lektordir.Txn, lektordir.Policy) (lektordir.Result, error)) (Summary, error) {
-	sum := Summary{Feeds: 1, Fetched: 1}
+func (r *Runner) into(ctx context.Context, id string, stage func(*lektordir.Txn, lektordir.Policy) (lektordir.Result, error)) (out lektordir.Result, sum Summary, err error) {
+	sum = Summary{Feeds: 1, Fetched: 1}
 	hash := lektordir.FeedHash(id)
 	txn, err := r.Writer.BeginWait(ctx, hash)
 	if err != nil {
-		return sum, err
+		return out, sum, err
 	}
 	defer txn.Close()
 	st, err := r.state(hash)
 	if err != nil {
-		return sum, err
+		return out, sum, err
 	}
 	defer st.Close()
 	policy, err := lektordir.ParsePolicy(st.OnUpdate())
 	if err != nil {
-		return sum, err
+		return out, sum, err
 	}
-	out, err := stage(txn, policy)
+	out, err = stage(txn, policy)
 	if err != nil {
-		return sum, err
+		return out, sum, err
 	}
+	r.at("staged")
+	if err = r.commitNow(txn); err != nil {
+		return out, sum, err
+	}
+	out = txn.Outcome(out)
 	sum.New, sum.Updated = len(out.New), len(out.Updated)
-	return sum, r.commitNow(txn)
+	return out, sum, nil
 }

@@ -48,6 +48,7 @@ var listColumns = []command.Column[*listed]{
 	{Name: "name", Extra: true, Get: func(l *listed) any { return l.Name }},
 	{Name: "alias", Extra: true, Get: func(l *listed) any { return l.Alias }},
 	{Name: "link", Extra: true, Get: func(l *listed) any { return l.Link }},
+	{Name: "generator", Extra: true, Get: func(l *listed) any { return l.Generator }},
 	{Name: "interval", Extra: true, Get: func(l *listed) any { return l.Interval }},
 	{Name: "private", Extra: true, Get: func(l *listed) any { return l.Private }},
 	{Name: "checked", Extra: true, Get: func(l *listed) any { return feeddir.Checked(l.d, l.Hash) }},

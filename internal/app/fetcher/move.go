@@ -45,7 +45,7 @@ func (o ImportOptions) move(ctx context.Context, s *command.Streams) error {
 	case errors.As(err, &exit) && exit.ExitCode() == command.StatusUsage:
 		return &command.UsageError{Message: "import --from " + o.From + ": nothing was moved", Hint: "see lektor-import(1)"}
 	case errors.As(err, &exit):
-		err = fmt.Errorf("import --from %s: not all of it was moved", o.From)
+		err = fmt.Errorf("import --from %s: something was not moved", o.From)
 	case err != nil:
 		return err
 	}

@@ -212,12 +212,15 @@ func (o ExportOptions) list(d *lektordir.Dir) (*opml.Document, error) {
 	feeds := make([]opml.Feed, 0, len(subs))
 	for _, s := range subs {
 		f := opml.Feed{URL: s.URL, ID: s.ID, Title: s.Alias, Name: s.Name, HTMLURL: s.Link, Description: s.About, Categories: s.Categories}
-		_, shareable := feeddir.Shareable(d, s.Hash)
+		withheld, err := feeddir.Withheld(d, s.Hash)
+		if o.Public {
+			bad = errors.Join(bad, err) // the list has the name alone
+		}
 		switch local := strings.ToLower(s.URL); {
 		case strings.HasPrefix(local, "exec:") || strings.HasPrefix(local, "file:"):
 			// Of use on this machine only, and perhaps nobody's business.
 			continue
-		case o.Public && !shareable:
+		case o.Public && withheld != "":
 			f = opml.Feed{Title: s.Title(), Categories: s.Categories}
 		}
 		feeds = append(feeds, f)

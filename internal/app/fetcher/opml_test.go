@@ -149,3 +149,22 @@ func TestImportStopped(t *testing.T) {
 		t.Errorf("%v: %s", err, told)
 	}
 }
+
+// A feed of which it cannot be read whether it is private is not told of in a list for
+// others, and a warning says why.
+func TestPublicListOfAFeedThatCannotBeRead(t *testing.T) {
+	d, w := setupDir(t)
+	sub := &feeddir.Subscription{ID: "http://127.0.0.1/feed", URL: "http://127.0.0.1/feed"}
+	if _, err := feeddir.Add(w, d, sub, feeddir.Options{}); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.MkdirAll(filepath.Join(d.SrcEtc(sub.Hash, "fetch"), "private"), 0o777); err != nil {
+		t.Fatal(err)
+	}
+	for _, public := range []bool{false, true} {
+		doc, bad := ExportOptions{Public: public}.list(d)
+		if shown := strings.Contains(string(doc.Bytes()), sub.URL); shown == public || (bad != nil) != public {
+			t.Errorf("public %v: its URL is shown: %v; %v", public, shown, bad)
+		}
+	}
+}

@@ -690,6 +690,7 @@ func (r *Runner) describe(txn *lektordir.Txn, feed *feedconv.Feed, id, name stri
 		Copyright:   feed.Copyright,
 		Author:      strings.Join(authors, ", "),
 		Link:        feed.Link,
+		Generator:   feed.Generator.String(),
 	}); err != nil {
 		return err
 	}

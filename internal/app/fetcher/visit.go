@@ -391,6 +391,7 @@ func (v *visit) deliver() {
 			v.local(err)
 			return
 		}
+		v.out = v.txn.Outcome(v.out)
 		first := v.st.Checked().IsZero()
 		v.st.Read(hints)
 		v.full.settle()

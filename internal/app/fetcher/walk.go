@@ -36,6 +36,10 @@ const (
 // together is how many entries of archives wait for each other to be synced.
 const together = 1000
 
+// mostMends is how often a walk that was asked for is made again, as the link that stopped it
+// is in a recorded archive: for the last one, for all of a circle, and for one behind it.
+const mostMends = 3
+
 // AllPages stands for as many pages as there are.
 const AllPages = -1
 
@@ -190,9 +194,14 @@ func (w *walking) archives(ctx context.Context) error {
 			return err
 		}
 	}
-	walk, err := w.follow(ctx, "")
-	if err == nil && w.t.history && w.t.named && walk.Broken() != "" {
-		walk, err = w.follow(ctx, walk.Broken())
+	walk, err := w.follow(ctx, nil)
+	var again []string
+	for range mostMends {
+		if err != nil || !w.t.history || !w.t.named || len(walk.Broken()) == 0 {
+			break
+		}
+		again = append(again, walk.Broken()...)
+		walk, err = w.follow(ctx, again)
 	}
 	if err != nil {
 		return err
@@ -218,15 +227,15 @@ func (w *walking) archives(ctx context.Context) error {
 }
 
 // follow gets the archives, and remembers those whose entries are to be delivered. again
-// is a recorded one that is asked for once more, "" for none.
-func (w *walking) follow(ctx context.Context, again string) (*history.Walk, error) {
+// are recorded ones that are asked for once more.
+func (w *walking) follow(ctx context.Context, again []string) (*history.Walk, error) {
 	walk, err := w.h.Walk(w.r.now(), w.t.history, w.st.Document(), w.req.URL)
 	if err != nil {
 		return nil, err
 	}
 	walk.Limits = w.r.opts.History
-	if again != "" {
-		walk.Forget(again)
+	for _, url := range again {
+		walk.Forget(url)
 	}
 	w.way, w.choice, w.last, w.sum.Reused = nil, history.Choice{}, nil, 0
 	for {
@@ -516,7 +525,7 @@ func (w *walking) commit() error {
 	}
 	w.r.at("delivered")
 	w.sum.New += w.new
-	w.sum.Updated += w.updated
+	w.sum.Updated += len(w.txn.Delivered()) - w.new // viewers may have taken older versions
 	w.new, w.updated = 0, 0
 	for _, p := range w.staged {
 		if w.t.pages == 0 && !p.partial {

@@ -109,7 +109,7 @@ func (h *Hub) willing(p *pass) []subscription {
 	}
 	for _, key := range p.keys {
 		if !there[key] {
-			p.done(key, false)
+			p.done(key)
 		}
 	}
 	now := h.now()
@@ -230,7 +230,7 @@ func (h *Hub) notify(p *pass, s *subscription, c *content, place *limiter.Place)
 	if p.few {
 		h.log.add("notified", s.Feed, "%s by %s", hostOf(s.Callback), s.Protocol)
 	}
-	p.done(s.key(), !gone)
+	p.done(s.key())
 }
 
 // laneOf names the server of a callback, by host and port.

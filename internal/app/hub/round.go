@@ -191,6 +191,7 @@ func (r *round) close() {
 type pass struct {
 	*round
 	version int
+	few     bool // [round].few when it began
 	keys    []string
 	content *content      // nil if it must be read again
 	passed  chan struct{} // closed at the end; or nil
@@ -201,7 +202,7 @@ type pass struct {
 func (r *round) begin(now time.Time) (p *pass, next time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	p = &pass{round: r, version: r.version}
+	p = &pass{round: r, version: r.version, few: r.few}
 	running := false
 	for key, a := range r.left {
 		switch {
@@ -245,15 +246,16 @@ func (p *pass) take(key string, now time.Time) bool {
 	return true
 }
 
-// done ends the attempts at a subscriber who was notified or has ended. A subscriber who
-// was notified of an older document stays.
-func (p *pass) done(key string, notified bool) {
+// done ends the attempts at a subscriber who was notified or has ended. If the feed was
+// updated meanwhile, the subscriber stays for the newer document: one that ended may have
+// registered again before the update.
+func (p *pass) done(key string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	a := p.left[key]
 	switch {
 	case a == nil:
-	case notified && p.version != p.round.version:
+	case p.version != p.round.version:
 		*a = attempt{}
 		p.note(key + "\t0\t\n")
 	default:

@@ -164,12 +164,3 @@ func subject(data []byte) string {
 	}
 	return ""
 }
-
-func content(t *testing.T, path string) string {
-	t.Helper()
-	data, err := os.ReadFile(path)
-	if err != nil && !errors.Is(err, os.ErrNotExist) {
-		t.Fatal(err)
-	}
-	return string(data)
-}

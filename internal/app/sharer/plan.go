@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 
+	"golang.org/x/net/idna"
+
 	"github.com/lektordir/lektor/internal/feeddir"
 	"github.com/lektordir/lektor/internal/feedsync"
 	"github.com/lektordir/lektor/internal/fetch"
@@ -109,29 +111,37 @@ func (p *planner) refuses(hash, url, id string) string {
 	case lektordir.FeedHash(lektordir.NormalizeID(id)) != hash:
 		return "its id is not that of its URL"
 	}
-	if addr, private := privateHost(url, p.allow); private {
-		return fmt.Sprintf("%s is in a private network; to allow it: lektor-share sync --allow %s", addr, netip.PrefixFrom(addr, addr.BitLen()))
-	}
-	return ""
+	return refusesHost(url, p.allow)
 }
 
-// privateHost returns the address that a URL names, if that is a private one which is not
-// allowed. A name is looked up by whoever fetches.
-func privateHost(raw string, allow []netip.Prefix) (netip.Addr, bool) {
+// refusesHost returns why a feed at a URL is not subscribed to for its host, "" if it is:
+// it is an address in a private network that is not allowed, or a number that a resolver
+// may take for one, such as 127.1. A name is looked up by whoever fetches.
+func refusesHost(raw string, allow []netip.Prefix) string {
 	u, err := url.Parse(raw)
 	if err != nil {
-		return netip.Addr{}, false
+		return ""
 	}
-	host := strings.TrimSuffix(strings.ToLower(u.Hostname()), ".")
+	host := strings.ToLower(u.Hostname())
+	if ascii, err := idna.Lookup.ToASCII(host); err == nil {
+		host = ascii // the form in which it is asked for: full-width digits are digits
+	}
+	host = strings.TrimSuffix(host, ".")
 	if host == "localhost" || strings.HasSuffix(host, ".localhost") {
 		host = "127.0.0.1"
 	}
 	addr, err := netip.ParseAddr(host)
-	if err != nil || !fetch.Private(addr) {
-		return addr, false
+	if err != nil {
+		last := host[strings.LastIndexByte(host, '.')+1:]
+		if strings.Trim(last, "0123456789") == "" || strings.HasPrefix(last, "0x") {
+			return "its host is a number, and no address"
+		}
+		return ""
 	}
-	addr = addr.Unmap().WithZone("")
-	return addr, !slices.ContainsFunc(allow, func(p netip.Prefix) bool { return p.Contains(addr) })
+	if addr = addr.Unmap().WithZone(""); !fetch.Private(addr) || slices.ContainsFunc(allow, func(p netip.Prefix) bool { return p.Contains(addr) }) {
+		return ""
+	}
+	return fmt.Sprintf("%s is in a private network; to allow it: lektor-share sync --allow %s", addr, netip.PrefixFrom(addr, addr.BitLen()))
 }
 
 // marks returns what is to be done to the entries of a feed.
@@ -182,7 +192,7 @@ type ErrMany struct {
 }
 
 func (e *ErrMany) Error() string {
-	return fmt.Sprintf("it would %s %d of %d %s; none of them is", e.What, e.Number, e.AllHere, e.Of)
+	return fmt.Sprintf("it would %s %d of %d %s, and did not", e.What, e.Number, e.AllHere, e.Of)
 }
 
 // maxTrash is how many entries a sync may trash, however many there are.

@@ -291,12 +291,18 @@ func Resolve(ctx context.Context, o ResolveOptions, s *command.Streams) error {
 	if o.Which != "ours" && o.Which != "theirs" {
 		return command.Usagef("resolve: %q is neither ours nor theirs", o.Which)
 	}
+	// All names are read before the lock is taken, as the program that writes them into a
+	// pipe may be another lektor-share, which holds it.
+	names, err := o.names(ctx, s)
+	if err != nil {
+		return err
+	}
 	r, rep, l, err := o.noted(ctx, s)
 	if err != nil {
 		return err
 	}
 	defer r.end()
-	items, err := rep.set.named(ctx, o, s)
+	items, err := rep.set.named(names, o.All)
 	if err != nil {
 		return err
 	}
@@ -331,30 +337,35 @@ func Resolve(ctx context.Context, o ResolveOptions, s *command.Streams) error {
 	return err
 }
 
-// named returns the items that the user names, each in conflict.
-func (s *set) named(ctx context.Context, o ResolveOptions, streams *command.Streams) ([]*feedsync.Item, error) {
-	all := slices.DeleteFunc(s.inConflict(), func(it *feedsync.Item) bool { return !it.Conflict })
-	if o.All {
-		return all, nil
+// names returns the items that the user names, from standard input for "-".
+func (o ResolveOptions) names(ctx context.Context, s *command.Streams) ([]string, error) {
+	if o.All || !slices.Equal(o.Items, []string{"-"}) {
+		return o.Items, nil
 	}
-	names := o.Items
-	if slices.Equal(names, []string{"-"}) {
-		data, err := command.ReadAll(ctx, streams.In, maxDocument)
-		if err != nil {
-			return nil, err
+	data, err := command.ReadAll(ctx, s.In, maxDocument)
+	if err != nil {
+		return nil, err
+	}
+	var names []string
+	for line := range strings.Lines(string(data)) {
+		// A line of conflicts begins with the item.
+		name, _, _ := strings.Cut(strings.TrimRight(line, "\r\n"), "\t")
+		if name != "" && !slices.Contains(names, name) {
+			names = append(names, name)
 		}
-		names = nil
-		for line := range strings.Lines(string(data)) {
-			// The line of conflicts begins with the item.
-			name, _, _ := strings.Cut(strings.TrimRight(line, "\r\n"), "\t")
-			if name != "" && !slices.Contains(names, name) {
-				names = append(names, name)
-			}
-		}
+	}
+	return names, nil
+}
+
+// named returns the items of these names, or all, each in conflict.
+func (s *set) named(names []string, all bool) ([]*feedsync.Item, error) {
+	items := slices.DeleteFunc(s.inConflict(), func(it *feedsync.Item) bool { return !it.Conflict })
+	if all {
+		return items, nil
 	}
 	var out []*feedsync.Item
 	for _, name := range names {
-		it, err := inConflict(all, name)
+		it, err := inConflict(items, name)
 		if err != nil {
 			return nil, err
 		}

@@ -472,6 +472,9 @@ func (v *viewer) entryOf(r *entries.Record, format feedconv.Format) feedconv.Ent
 		Categories: e.Categories, Comments: e.Comments, Image: e.Image, Language: e.Language,
 		Duration: e.Duration, Episode: e.Episode, Season: e.Season, Rights: e.Rights,
 	}
+	for _, c := range e.Terms {
+		out.Terms = append(out.Terms, feedconv.Category(c))
+	}
 	for _, l := range e.Relations {
 		out.Links = append(out.Links, feedconv.Link{Rel: l.Rel, Href: l.URL, Type: l.Type, Title: l.Title})
 	}
@@ -488,7 +491,11 @@ func (v *viewer) entryOf(r *entries.Record, format feedconv.Format) feedconv.Ent
 	}
 	if e.Source != (lektordir.Source{}) {
 		// One that is there already stays (RFC 4287, section 4.2.11).
-		out.Source = &feedconv.Source{ID: e.Source.ID, Title: e.Source.Title, Link: e.Source.Link, URL: e.Source.URL}
+		s := e.Source
+		out.Source = &feedconv.Source{
+			ID: s.ID, Title: s.Title, Link: s.Link, URL: s.URL, Updated: s.Updated,
+			Authors: inRole(e, lektordir.RoleSource), Copyright: s.Copyright, Image: s.Image, Description: s.Description,
+		}
 		return out
 	}
 	f := r.Feed()
@@ -514,13 +521,10 @@ func digestID(feedID, id string) string {
 // personsOf returns the persons of a role: those that the entry has in parts, if they
 // are those that stand in its lines of text.
 func personsOf(e *lektordir.Entry, role string, lines ...string) []feedconv.Person {
-	var list []feedconv.Person
+	list := inRole(e, role)
 	var text []string
-	for _, p := range e.People {
-		if p.Role == role {
-			list = append(list, feedconv.Person{Name: p.Name, Email: p.Email, URL: p.URL})
-			text = append(text, list[len(list)-1].String())
-		}
+	for _, p := range list {
+		text = append(text, p.String())
 	}
 	if len(list) > 0 && strings.Join(text, ", ") == strings.Join(lines, ", ") {
 		return list
@@ -528,6 +532,16 @@ func personsOf(e *lektordir.Entry, role string, lines ...string) []feedconv.Pers
 	list = nil
 	for _, l := range lines {
 		list = append(list, authors(l)...)
+	}
+	return list
+}
+
+// inRole returns the persons that an entry has in parts.
+func inRole(e *lektordir.Entry, role string) (list []feedconv.Person) {
+	for _, p := range e.People {
+		if p.Role == role {
+			list = append(list, feedconv.Person{Name: p.Name, Email: p.Email, URL: p.URL})
+		}
 	}
 	return list
 }

@@ -328,6 +328,9 @@ func (a *archiver) digest(r *entries.Record, e *feedconv.Entry) string {
 	add("author", own.Author)
 	add("contributors", people(e.Contributors)...)
 	add("categories", e.Categories...)
+	for _, c := range e.Terms {
+		add("category", c.Name, c.Scheme, c.Label, c.Term)
+	}
 	for _, c := range e.Enclosures {
 		add("enclosure", c.URL, c.Type, fmt.Sprint(c.Length))
 	}

@@ -170,7 +170,8 @@ func TestPile(t *testing.T) {
 		Links: []feedconv.Link{{Rel: "via", Href: "14", Type: "15", Title: "16"}}, Rights: "17",
 		Published: when, Updated: when.Add(time.Hour), Categories: []string{"14", "15"}, Enclosures: []feedconv.Enclosure{{URL: "16", Type: "17", Length: -1}},
 		Comments: "18", Image: "19", Language: "20", Duration: time.Minute, Episode: 21, Season: 22,
-		Source: &feedconv.Source{ID: "23", Title: "24", URL: "25", Link: "26"},
+		Terms:  []feedconv.Category{{Name: "14", Scheme: "27", Label: "28", Term: "29"}},
+		Source: &feedconv.Source{ID: "23", Title: "24", URL: "25", Link: "26", Updated: when, Description: "30", Copyright: "31", Image: "32", Authors: []feedconv.Person{{Name: "33", Email: "34", URL: "35"}}},
 	}
 	// These, entryOf leaves alone.
 	without := []string{"PublishedRaw", "Attributes", "Extensions", "Earlier"}

@@ -23,8 +23,9 @@ const (
 <itunes:season>1</itunes:season><itunes:image href="http://example.org/1.png"/><description>text</description></item>
 </channel></rss>`
 	richAtom = `<feed xmlns="http://www.w3.org/2005/Atom" xml:lang="de"><title>Atom</title><id>urn:x:f</id><updated>2026-01-02T00:00:00Z</updated>
-<entry xml:lang="en"><title>Two</title><id>urn:x:2</id><link href="http://example.org/2"/><published>2026-01-01T00:00:00Z</published>
-<updated>2026-01-02T00:00:00Z</updated><author><name>A</name></author><contributor><name>C</name></contributor>
+<entry xml:lang="en"><title>Two</title><id>urn:x:2</id><link href="http://example.org/2"/>
+<link rel="via" href="http://example.org/v" type="text/html" title="V"/><rights>r</rights><published>2026-01-01T00:00:00Z</published>
+<updated>2026-01-02T00:00:00Z</updated><author><name>A</name><uri>http://example.org/a</uri></author><contributor><name>C</name></contributor>
 <summary>short</summary><content type="html">VERSION</content></entry></feed>`
 )
 
@@ -119,7 +120,7 @@ lektor-fetch deliver --id http://example.org/atom <atom2.xml
 lektor-fetch add --no-fetch https://daringfireball.net/feed
 lektor-fetch set https://daringfireball.net/feed fulltext on
 lektor-fetch update https://daringfireball.net/feed`)
-	fields := map[string]int{"enclosure": 3, "source": 4, "fulltext": 2}
+	fields := map[string]int{"enclosure": 3, "source": 4, "fulltext": 2, "person": 4, "relation": 4}
 	found, err := filepath.Glob(filepath.Join(p.dir, "new/*/*/extras"))
 	if err != nil || len(found) != 7 {
 		t.Fatal(found, err)
