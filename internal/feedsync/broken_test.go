@@ -21,6 +21,22 @@ var cuttable = []string{
 </outline><outline text="d"><sx:sync id="d" version="1"><sx:history by="x"/></sx:sync></outline>`),
 }
 
+// ends returns where the element of an item ends.
+func ends(text, id string) int {
+	begin := strings.Index(text, ` id="`+id+`"`)
+	depth := 1 // around the sx:sync
+	for at := begin; ; at++ {
+		switch tail := text[at:]; {
+		case strings.HasPrefix(tail, "<item>"), strings.HasPrefix(tail, "<outline"):
+			depth++
+		case strings.HasPrefix(tail, "</item>"), strings.HasPrefix(tail, "</outline>"):
+			if depth--; depth == 0 {
+				return at + strings.IndexByte(tail, '>') + 1
+			}
+		}
+	}
+}
+
 // Of a document that was cut off, wherever that was, the items count that were read
 // whole, as they are in the whole one; and none that was not there.
 func TestCutOff(t *testing.T) {
@@ -41,14 +57,14 @@ func TestCutOff(t *testing.T) {
 			}
 			for _, it := range items {
 				want := whole.Item(it.ID)
-				if want == nil || compareItems(it, want) != 0 || !sameBytes(it, want) || it.Deleted != want.Deleted || it.Conflict != want.Conflict || len(it.Conflicts) != len(want.Conflicts) {
+				if want == nil || compareItems(it, want) != 0 || !sameContent(it, want) || it.Deleted != want.Deleted || it.Conflict != want.Conflict || len(it.Conflicts) != len(want.Conflicts) {
 					t.Errorf("cut at %d, item %s is %+v, and was %+v", n, it.ID, it, want)
 				}
 			}
 			// What ends before the cut counts, but for outlines in one of which it
 			// is not known whether it is an item.
 			for _, it := range whole.Items() {
-				end := strings.Index(text, string(it.source)) + len(it.source)
+				end := ends(text, it.ID)
 				if counts := doc.Item(it.ID) != nil; counts != (end <= n) && !(strings.Contains("bc", it.ID) && whole.Kind == OPML && !counts) {
 					t.Errorf("cut at %d, item %s counts: %v; it ends at %d", n, it.ID, counts, end)
 				}
@@ -86,7 +102,7 @@ func TestBrokenInTheMiddle(t *testing.T) {
 func TestUnknownInUpdates(t *testing.T) {
 	doc := `<rss version="2.0" xmlns:z="` + Namespace + `" xmlns:q="urn:q"><channel><item xmlns:r="urn:r"><title>T</title>` +
 		`<z:sync xmlns:s="urn:s" id="a" version="3" s:x="0"><z:history by="x" xmlns:sx="urn:not" sx:y="1"><z:update by="y" q:on="phone" r:z='2' s:deep="3"><q:why>&amp;<!-- c --></q:why></z:update><z:update by="w" xmlns:t="urn:t" t:u="4"/></z:history></z:sync></item></channel></rss>`
-	kept := []string{`q:on="phone"`, `r:z="2"`, `s:deep="3"`, `<q:why>&amp;<!-- c --></q:why>`, `t:u="4"`}
+	kept := []string{`{urn:q}on="phone"`, `{urn:r}z="2"`, `{urn:s}deep="3"`, "<{urn:q}why >\n&\n</>", `{urn:t}u="4"`}
 	it := parse(t, doc).Item("a")
 	next, err := it.Update(nil, false, time.Now(), "me")
 	if err != nil {
@@ -102,11 +118,10 @@ func TestUnknownInUpdates(t *testing.T) {
 	lost := document(t, out.Item)
 	for what, text := range map[string]string{"edited": edited, "lost": lost} {
 		for _, k := range kept {
-			if !strings.Contains(text, k) {
+			if !strings.Contains(c14n(t, text), k) {
 				t.Errorf("%s: %s is lost: %s", what, k, text)
 			}
 		}
-		c14n(t, text) // and the prefixes are bound
 		again := parse(t, text).Item("a")
 		if again == nil {
 			t.Fatalf("%s: %s", what, text)
@@ -115,12 +130,12 @@ func TestUnknownInUpdates(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if c14n(t, document(t, once)); what == "edited" && !strings.Contains(document(t, once), kept[3]) {
+		if what == "edited" && !strings.Contains(c14n(t, document(t, once)), kept[3]) {
 			t.Errorf("lost by the next edit: %s", document(t, once))
 		}
 	}
-	for _, k := range []string{`s:x="0"`, `sx:y="1"`} {
-		if !strings.Contains(edited, k) {
+	for _, k := range []string{`{urn:s}x="0"`, `{urn:not}y="1"`} {
+		if !strings.Contains(c14n(t, edited), k) {
 			t.Errorf("%s is lost: %s", k, edited)
 		}
 	}

@@ -88,3 +88,25 @@ func TestLimitsOfAnItem(t *testing.T) {
 		t.Errorf("%+v, %v", blank, err)
 	}
 }
+
+// A content that is nested too deep is skipped; one that is just not can be a conflict.
+func TestDeepItem(t *testing.T) {
+	nested := func(n int, by string) string {
+		return rss("<item>" + strings.Repeat("<x>", n) + by + strings.Repeat("</x>", n) + `<sx:sync id="a" version="2"><sx:history by="` + by + `"/></sx:sync></item>`)
+	}
+	if d := parse(t, nested(maxNesting+1, "a")); d.Len() != 0 || len(d.Problems) != 1 || !strings.Contains(d.Problems[0].Reason, "more than 100") {
+		t.Errorf("%d items, %v", d.Len(), d.Problems)
+	}
+	d := parse(t, nested(maxNesting, "a"))
+	d.Merge(parse(t, nested(maxNesting, "b")), Rules{})
+	again := parse(t, string(d.Bytes()))
+	if it := again.Item("a"); it == nil || len(it.Conflicts) != 1 || state(again) != state(d) {
+		t.Fatalf("%v, %s", again.Problems, d.Bytes())
+	}
+	if it, err := ReadItem(again.Item("a").Append(nil)); err != nil || len(it.Conflicts) != 1 {
+		t.Errorf("%v", err)
+	}
+	if _, err := Create("a", []byte("<item>"+strings.Repeat("<x>", 1000)+strings.Repeat("</x>", 1000)+"</item>"), day0, "a"); err == nil {
+		t.Error("a content of any depth is taken")
+	}
+}

@@ -18,12 +18,15 @@ func seconds(t time.Time) time.Time {
 }
 
 // Create makes an item of a content (section 4.1). The content is an element, see
-// [Item.SetContent].
+// [Item.SetContent]; nil leaves it to [Item.PutContent].
 func Create(id string, content []byte, when time.Time, by string) (*Item, error) {
 	if !IsNSS(id) {
 		return nil, fmt.Errorf("%q cannot be the id of an item", brief(id))
 	}
 	it := &Item{ID: id, Version: 1, History: []Update{{seconds(when), by}}} // steps 1 and 2
+	if content == nil {
+		return it, nil
+	}
 	return it, it.SetContent(content)
 }
 
@@ -34,7 +37,6 @@ func (it *Item) Update(content []byte, deleted bool, when time.Time, by string) 
 		return nil, &BoundError{it.ID, "it was modified as often as versions can count"}
 	}
 	next := it.clone()
-	next.sync = nil
 	next.Version++ // step 1
 	// Step 2: what was the last is the first of those before it. Of these the
 	// oldest go (2.3).
@@ -194,20 +196,12 @@ func (r Rules) equal(a, b *Item) bool {
 	return sameContent(a, b)
 }
 
-// sameBytes tells whether two items are written equally, but for their sx:sync.
-func sameBytes(a, b *Item) bool {
-	raw := func(it *Item) []kid { return slices.DeleteFunc(it.own(), func(k kid) bool { return k.item != nil }) }
-	return a.Deleted == b.Deleted && a.Parent == b.Parent && bytes.Equal(a.open, b.open) && slices.Equal(a.ns, b.ns) &&
-		slices.EqualFunc(raw(a), raw(b), func(a, b kid) bool { return bytes.Equal(a.raw, b.raw) })
-}
-
-func sameContent(a, b *Item) bool {
-	return a.Parent == b.Parent && Canonical(a.Content()) == Canonical(b.Content())
-}
+// sameContent reports whether two items are written equally, but for their sx:sync.
+func sameContent(a, b *Item) bool { return a.Parent == b.Parent && bytes.Equal(a.content, b.content) }
 
 // weight is by what items with equal keys are told apart.
 func weight(it *Item) string {
-	return fmt.Sprint(it.Deleted) + "\x00" + Canonical(it.Content()) + "\x00" + it.Parent
+	return fmt.Sprint(it.Deleted) + "\x00" + string(it.content) + "\x00" + it.Parent
 }
 
 // Merge merges an incoming item with the local one of the same id (section 4.4).
@@ -259,7 +253,7 @@ func mergeTie(local, incoming *Item, r Rules) Outcome {
 	if r.Strict {
 		return out
 	}
-	same := sameBytes(local, incoming)
+	same := local.Deleted == incoming.Deleted && sameContent(local, incoming)
 	if same && len(incoming.Conflicts) == 0 && incoming.Conflict == local.Conflict && len(incoming.Settled) == 0 {
 		return out // nearly all items of nearly all documents
 	}
@@ -280,31 +274,13 @@ func (it *Item) with(conflicts []*Conflict, flag bool) *Item {
 		return it
 	}
 	next := it.clone()
-	next.sync = nil
 	next.Conflict, next.Conflicts = flag, conflicts
 	return next
 }
 
 // asConflict is the item as it stands among the conflicts of another (section 5.2).
 func (it *Item) asConflict() *Conflict {
-	c := &Conflict{Version: it.Version, Update: it.Head(), Updates: it.History[min(1, len(it.History)):], Deleted: it.Deleted, Parent: it.Parent}
-	w := &writer{b: it.Content()}
-	if len(c.Updates) > 0 {
-		sx := binding{"sx", Namespace}
-		if len(it.notes()) > 0 {
-			// What is noted of updates may use what is bound around them.
-			for _, b := range slices.Concat(it.ns, it.extra.declares, it.extra.inside) {
-				c.ns = slices.DeleteFunc(c.ns, func(o binding) bool { return o.prefix == b.prefix })
-				c.ns = append(c.ns, b)
-			}
-			sx = freeSX(c.ns)
-			c.ns = slices.DeleteFunc(c.ns, func(o binding) bool { return o.prefix == sx.prefix })
-		}
-		c.ns = append(c.ns, sx)
-		w.updates(sx.prefix, c.Updates, it.notes())
-	}
-	c.content = w.b
-	return c
+	return &Conflict{Version: it.Version, Update: it.Head(), Updates: it.before(), Deleted: it.Deleted, Parent: it.Parent, content: it.content, notes: it.notes()}
 }
 
 // unite gives the winner with the conflicts of both, and if they are in conflict the
@@ -351,7 +327,7 @@ func (it *Item) unite(loser *Item, detected bool, r Rules) *Item {
 	if next == it {
 		next = it.clone()
 	}
-	next.sync, next.Settled = nil, same
+	next.Settled = same
 	return next
 }
 
@@ -362,7 +338,7 @@ func compareConflicts(a, b *Conflict) int {
 		return c
 	}
 	weight := func(c *Conflict) string {
-		return fmt.Sprint(c.Deleted) + "\x00" + Canonical(c.Content()) + "\x00" + c.Parent
+		return fmt.Sprint(c.Deleted) + "\x00" + string(c.content) + "\x00" + c.Parent
 	}
 	return strings.Compare(weight(a), weight(b))
 }
@@ -385,10 +361,8 @@ func reduce(all []*Conflict) []*Conflict {
 // Loser gives the modification that lost as an item, such as [Item.Resolve] may make
 // of it again.
 func (c *Conflict) Loser(id string) (*Item, error) {
-	it := &Item{ID: id, Version: c.Version, Deleted: c.Deleted, Parent: c.Parent, History: append([]Update{c.Update}, c.Updates...)}
-	content := c.Content()
-	if content == nil {
+	if c.content == nil {
 		return nil, fmt.Errorf("item %s: its conflict by %s has no content", brief(id), cmp.Or(c.By, "nobody"))
 	}
-	return it, it.SetContent(bytes.Clone(content))
+	return &Item{ID: id, Version: c.Version, Deleted: c.Deleted, Parent: c.Parent, History: append([]Update{c.Update}, c.Updates...), content: c.content}, nil
 }

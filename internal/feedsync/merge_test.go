@@ -420,18 +420,16 @@ func TestResolve(t *testing.T) {
 
 func order(d *Document) string {
 	var b strings.Builder
-	var down func(kids []kid)
-	down = func(kids []kid) {
-		for _, k := range kids {
-			if k.isItem() {
-				if !k.item.inert {
-					b.WriteString(k.item.ID)
-				}
-				if k.item.Children() > 0 {
-					b.WriteByte('(')
-					down(k.item.kids)
-					b.WriteByte(')')
-				}
+	var down func(kids []*Item)
+	down = func(kids []*Item) {
+		for _, it := range kids {
+			if !it.inert {
+				b.WriteString(it.ID)
+			}
+			if len(it.kids) > 0 {
+				b.WriteByte('(')
+				down(it.kids)
+				b.WriteByte(')')
 			}
 		}
 	}

@@ -1,323 +1,285 @@
 package feedsync
 
 import (
-	"bytes"
 	"cmp"
+	"encoding/xml"
 	"fmt"
 	"strconv"
 	"strings"
 	"time"
 )
 
-// itemFrame is the item that is open.
-func (p *parser) itemFrame() *frame {
-	for i := len(p.frames) - 1; i >= 0; i-- {
-		if p.frames[i].role == roleItem {
-			return &p.frames[i]
-		}
-	}
-	return &frame{item: &Item{}}
+// rest is what an element has beyond what is known.
+type rest struct {
+	attrs []xml.Attr
+	kids  []node
 }
 
-// blame says why the item is none; the first reason counts.
-func (p *parser) blame(format string, args ...any) {
-	f := p.itemFrame()
-	f.bad = cmp.Or(f.bad, fmt.Sprintf(format, args...))
+func (r rest) empty() bool { return len(r.attrs)+len(r.kids) == 0 }
+
+// noted is what an sx:update has beyond who and when.
+type noted struct {
+	Update
+	rest
 }
 
-// startSync takes a start tag of Simple Sharing in an item.
-func (p *parser) startSync(t token, name string, next frame) error {
-	f := p.top()
-	it := p.itemFrame().item
-	next.item = it
-	switch {
-	case name == "sync" && f.role == roleItem:
-		if f.syncs++; f.syncs > 1 {
-			p.blame("it has two sx:sync")
-			return p.use(t)
-		}
-		f.cut(p, t.begin)
-		it.kids = append(it.kids, kid{item: syncMark})
-		next.role = roleSync
-		p.syncAttributes(t, it)
-	case name == "history" && f.role == roleSync:
-		if it.History != nil {
-			p.blame("it has two sx:history")
-			return p.use(t)
-		}
-		next.role = roleHistory
-		it.History = append(make([]Update, 0, 1), p.update(t, name, func(a attr) {
-			it.more().history = p.inside(it.more().history, a)
-		}))
-	case name == "update" && f.role == roleHistory:
-		next.role = roleUpdate
-		var attrs []byte
-		u := p.update(t, name, func(a attr) { attrs = p.inside(attrs, a) })
-		if next.over = len(it.History) > KeepUpdates; next.over {
-			it.changed = true
-			break
-		}
-		it.History = append(it.History, u)
-		if attrs != nil {
-			it.more().updates = append(it.more().updates, noted{Update: u, attrs: attrs})
-		}
-	case name == "conflicts" && f.role == roleSync:
-		next.role = roleConflicts
-	case name == "conflict" && f.role == roleConflicts:
-		next.role = roleConflict
-		c := &Conflict{}
-		version := ""
-		c.Update = p.update(t, name, func(a attr) {
-			switch {
-			case string(a.name) == "version":
-				version = unescape(a.value, true)
-			case p.is(a.name, LektorNamespace, "deleted", false):
-				c.Deleted = unescape(a.value, true) == "true"
-			case p.is(a.name, LektorNamespace, "parent", false):
-				c.Parent = unescape(a.value, true)
-			default:
-				if _, declares := declared(a.name); !declares {
-					c.attrs = appendRaw(c.attrs, a)
-				}
-			}
-		})
-		ok := false
-		if c.Version, ok = parseVersion(version); !ok {
-			p.blame("an sx:conflict has the version %q; versions are whole numbers from 1 to 2^53", brief(version))
-		}
-		p.frames = append(p.frames, next)
-		p.pushUsage(next.depth)
-		p.conflict = c
-		return p.use(t)
-	case f.role == roleSync || f.role == roleHistory:
-		next.role = roleExtra
-	default:
-		return p.use(t)
-	}
-	p.frames = append(p.frames, next)
-	return p.use(t)
+// extra is what an sx:sync has beyond what is known.
+type extra struct {
+	sync, history rest
+	updates       []noted
 }
 
-// inside keeps an attribute of a tag within sx:sync that is not known, or binds a
-// prefix for one.
-func (p *parser) inside(to []byte, a attr) []byte {
-	if prefix, declares := declared(a.name); declares {
-		b := binding{string(prefix), unescape(a.value, true)}
-		if b.prefix == "sx" && (b.uri == Namespace || b.uri == namespaceHTTP) {
-			return to // it is bound where it is needed
-		}
-		x := p.itemFrame().item.more()
-		x.inside = append(x.inside, b)
-	}
-	return appendRaw(to, a)
+// syncer reads an sx:sync.
+type syncer struct {
+	words map[string]string
+	bad   string
 }
 
-// appendRaw writes an attribute as it was read, but for its quotes.
-func appendRaw(to []byte, a attr) []byte {
-	return fmt.Appendf(to, ` %s="%s"`, a.name, bytes.ReplaceAll(a.value, []byte{'"'}, []byte("&quot;")))
-}
-
-// more gives what is unknown in the sx:sync of an item.
-func (it *Item) more() *extra {
-	if it.extra == nil {
-		it.extra = &extra{}
-	}
-	return it.extra
-}
-
-// keep keeps what is unknown in sx:sync or sx:history.
-func (p *parser) keep(r role, raw []byte) {
-	x := p.itemFrame().item.more()
-	if r == roleHistory {
-		x.inHistory = append(x.inHistory, raw...)
-	} else {
-		x.inSync = append(x.inSync, raw...)
+// blame sets why the item is none; the first reason counts.
+func (s *syncer) blame(format string, args ...any) {
+	if s.bad == "" {
+		s.bad = fmt.Sprintf(format, args...)
 	}
 }
 
-// endSync takes an end tag of Simple Sharing in an item.
-func (p *parser) endSync(f *frame, t token) {
-	it := f.item
-	switch f.role {
-	case roleSync:
-		it.sync = p.data[f.begin:t.end:t.end]
-		p.itemFrame().from = t.end
-	case roleUpdate:
-		if t.begin == f.inner || t.begin == t.end || f.over {
-			break
-		}
-		u, x := it.History[len(it.History)-1], it.more()
-		if n := len(x.updates); n == 0 || x.updates[n-1].Update != u {
-			x.updates = append(x.updates, noted{Update: u})
-		}
-		x.updates[len(x.updates)-1].within = p.data[f.inner:t.begin:t.begin]
-	case roleConflicts:
-		if len(it.Conflicts) == 0 {
-			p.d.problem(Problem{Line: p.line.at(p.data, f.begin), ID: it.ID, Reason: "sx:conflicts has no sx:conflict", Warning: true})
-		}
-	case roleConflict:
-		used := p.used[len(p.used)-1].list
-		p.used = p.used[:len(p.used)-1]
-		p.frames = p.frames[:len(p.frames)-1]
-		for _, b := range used {
-			p.note(b)
-		}
-		c := p.conflict
-		c.ns = p.bindings(used)
-		if t.begin > f.inner {
-			c.content = p.data[f.inner:t.begin:t.begin]
-			c.Updates = p.conflictUpdates(c)
-		}
-		if len(c.content) > 2*MaxContent {
-			it.changed = true
-		} else if it.Conflicts = append(it.Conflicts, c); len(it.Conflicts) > 2*MaxConflicts {
-			it.Conflicts, it.changed = reduce(it.Conflicts), true
-		}
-		p.frames = append(p.frames, frame{}) // for finish to take off
-	case roleExtra:
-		p.keep(p.frames[len(p.frames)-2].role, p.data[f.begin:t.end])
-	}
-}
+// none is the reason not to read an item without an sx:sync.
+const none = "it has no sx:sync"
 
-// conflictUpdates reads the sx:update that stand directly in a conflict.
-func (p *parser) conflictUpdates(c *Conflict) []Update {
-	if !bytes.Contains(c.content, []byte("update")) {
-		return nil
-	}
-	var out []Update
-	q := &parser{scanner: scanner{data: wrapped(c.content, c.ns)}, d: &Document{}}
-	for {
-		t, err := q.next()
-		if err != nil {
-			return out
+// sync reads the sx:sync of an item's element, and returns why the item is none, if it is.
+func (p *parser) sync(it *Item, e *element) string {
+	var found *element
+	s := &syncer{words: p.words}
+	for _, k := range e.kids {
+		if k.element == nil || !k.is(Namespace, "sync") {
+			continue
 		}
-		switch t.kind {
-		case startTag:
-			if q.push(t); q.depth() == 2 && q.sx(t.name) == "update" {
-				u := q.update(t, "update", func(attr) {})
-				if u != (Update{}) && len(out) < KeepUpdates {
-					out = append(out, u)
-				}
-			}
-		case endTag:
-			q.leave()
+		if found != nil {
+			s.blame("it has two sx:sync")
+			continue
+		}
+		found = k.element
+	}
+	if found == nil {
+		return none
+	}
+	twice := s.bad
+	s.bad = ""
+	s.sync(it, found)
+	for _, k := range found.kids {
+		if k.element != nil && k.is(Namespace, "conflicts") && len(it.Conflicts) == 0 && s.bad == "" {
+			p.d.problem(Problem{Line: k.line, ID: it.ID, Reason: "sx:conflicts has no sx:conflict", Warning: true})
 		}
 	}
+	return cmp.Or(s.bad, twice)
 }
 
-// wrapped gives a content a root that declares its namespaces.
-func wrapped(content []byte, ns []binding) []byte {
-	w := &writer{}
-	w.element([]byte("<r"), ns)
-	w.b = append(w.b, content...)
-	return append(w.b, "</r>"...)
-}
-
-func (p *parser) syncAttributes(t token, it *Item) {
-	id, version := "", ""
-	for _, a := range t.attrs {
-		value := unescape(a.value, true)
-		switch string(a.name) {
-		case "id":
-			id = value
-		case "version":
-			version = value
-		case "deleted":
-			it.Deleted = p.boolean("deleted", value)
-		case "conflict":
-			it.Conflict = p.boolean("conflict", value)
+func (s *syncer) sync(it *Item, e *element) {
+	var x extra
+	version := ""
+	for _, a := range e.attrs {
+		switch a.Name {
+		case xml.Name{Local: "id"}:
+			it.ID = a.Value
+		case xml.Name{Local: "version"}:
+			version = a.Value
+		case xml.Name{Local: "deleted"}:
+			it.Deleted = s.boolean("deleted", a.Value)
+		case xml.Name{Local: "conflict"}:
+			it.Conflict = s.boolean("conflict", a.Value)
 		default:
-			it.more().sync = p.inside(it.more().sync, a)
+			x.sync.attrs = append(x.sync.attrs, a)
 		}
 	}
-	it.ID = id
-	switch {
+	switch id := it.ID; {
 	case id == "":
-		p.blame("sx:sync has no id")
+		s.bad = "sx:sync has no id"
 	case !IsNSS(id):
 		it.ID = "" // not to be printed
-		p.blame("the id %q is no namespace specific string", brief(id))
+		s.bad = fmt.Sprintf("the id %q is no namespace specific string", brief(id))
 	}
 	var ok bool
 	if it.Version, ok = parseVersion(version); !ok && version == "" {
-		p.blame("sx:sync has no version")
+		s.blame("sx:sync has no version")
 	} else if !ok {
-		p.blame("the version is %q; versions are whole numbers from 1 to 2^53", brief(version))
+		s.blame("the version is %q; versions are whole numbers from 1 to 2^53", brief(version))
+	}
+	for _, k := range e.kids {
+		switch {
+		case k.element == nil:
+		case k.is(Namespace, "history"):
+			s.history(it, &x, k.element)
+		case k.is(Namespace, "conflicts"):
+			for _, c := range k.kids {
+				if c.element != nil && c.is(Namespace, "conflict") {
+					s.conflict(it, c.element)
+				}
+			}
+		case k.is(LektorNamespace, "settled"):
+			if u, _ := s.update(k.element, "settled"); len(it.Settled) < KeepUpdates {
+				it.Settled = append(it.Settled, u)
+			}
+		default:
+			x.sync.kids = append(x.sync.kids, k)
+		}
+	}
+	if len(it.History) == 0 {
+		s.blame("sx:sync has no sx:history")
+	}
+	if len(it.Conflicts) > MaxConflicts {
+		it.Conflicts = reduce(it.Conflicts)
+	}
+	if !x.sync.empty() || !x.history.empty() || len(x.updates) > 0 {
+		it.extra = &x
+	}
+}
+
+func (s *syncer) history(it *Item, x *extra, e *element) {
+	if it.History != nil {
+		s.blame("it has two sx:history")
+		return
+	}
+	u, other := s.update(e, "history")
+	it.History, x.history.attrs = []Update{u}, other
+	for _, k := range e.kids {
+		switch {
+		case k.element == nil:
+		case !k.is(Namespace, "update"):
+			x.history.kids = append(x.history.kids, k)
+		default:
+			u, other := s.update(k.element, "update")
+			if len(it.History) > KeepUpdates {
+				continue
+			}
+			it.History = append(it.History, u)
+			if n := (noted{u, rest{other, k.kids}}); !n.empty() {
+				x.updates = append(x.updates, n)
+			}
+		}
+	}
+}
+
+// conflict reads an sx:conflict.
+func (s *syncer) conflict(it *Item, e *element) {
+	c := &Conflict{}
+	version := ""
+	var other []xml.Attr
+	c.Update, other = s.update(e, "conflict")
+	for _, a := range other {
+		switch a.Name {
+		case xml.Name{Local: "version"}:
+			version = a.Value
+		case xml.Name{Space: LektorNamespace, Local: "deleted"}:
+			c.Deleted = a.Value == "true"
+		case xml.Name{Space: LektorNamespace, Local: "parent"}:
+			c.Parent = a.Value
+		default:
+			c.rest.attrs = append(c.rest.attrs, a)
+		}
+	}
+	ok := false
+	if c.Version, ok = parseVersion(version); !ok {
+		s.blame("an sx:conflict has the version %q; versions are whole numbers from 1 to 2^53", brief(version))
+	}
+	size := 0
+	for _, k := range e.kids {
+		switch {
+		case k.element == nil:
+		case k.is(Namespace, "update"):
+			quiet := &syncer{words: s.words}
+			if u, other := quiet.update(k.element, "update"); quiet.bad == "" && len(c.Updates) < KeepUpdates {
+				c.Updates = append(c.Updates, u)
+				if n := (noted{u, rest{other, k.kids}}); !n.empty() {
+					c.notes = append(c.notes, n)
+				}
+			}
+		case c.content == nil:
+			k.tidy(true)
+			c.content = k.content()
+			size += len(c.content)
+		default:
+			raw := k.append(nil)
+			size += len(raw)
+			c.rest.kids = append(c.rest.kids, node{raw: raw})
+		}
+	}
+	if size > 2*MaxContent {
+		return
+	}
+	if it.Conflicts = append(it.Conflicts, c); len(it.Conflicts) > 2*MaxConflicts {
+		it.Conflicts = reduce(it.Conflicts)
 	}
 }
 
 // boolean reads a value that is true, false or empty (section 2.3).
-func (p *parser) boolean(name, value string) bool {
+func (s *syncer) boolean(name, value string) bool {
 	if value != "true" && value != "false" && value != "" {
-		p.blame("%s is %q, and neither true nor false", name, brief(value))
+		s.blame("%s is %q, and neither true nor false", name, brief(value))
 	}
 	return value == "true"
 }
 
-// update reads who and when; other is called for the other attributes.
-func (p *parser) update(t token, name string, other func(attr)) Update {
-	var u Update
-	for _, a := range t.attrs {
-		switch string(a.name) {
-		case "when":
-			if text := strings.Trim(unescape(a.value, true), space); text != "" {
+// update reads who and when, and returns the other attributes, too.
+func (s *syncer) update(e *element, name string) (u Update, other []xml.Attr) {
+	for _, a := range e.attrs {
+		switch a.Name {
+		case xml.Name{Local: "when"}:
+			if text := strings.Trim(a.Value, space); text != "" {
 				var ok bool
 				if u.When, ok = ParseDate(text); !ok {
-					p.blame("sx:%s has the date %q, which is none of RFC 822", name, brief(text))
+					s.blame("sx:%s has the date %q, which is none of RFC 822", name, brief(text))
 				}
 			}
-		case "by":
-			if u.By = p.word(a.value); strings.Contains(u.By, "&") {
-				u.By = unescape(a.value, true)
-			}
-			if u.By != "" && !IsNSS(u.By) {
-				p.blame("sx:%s is by %q, which is no namespace specific string", name, brief(u.By))
+		case xml.Name{Local: "by"}:
+			if u.By = s.word(a.Value); u.By != "" && !IsNSS(u.By) {
+				s.blame("sx:%s is by %q, which is no namespace specific string", name, brief(u.By))
 			}
 		default:
-			other(a)
+			other = append(other, a)
 		}
 	}
 	if u == (Update{}) {
-		p.blame("sx:%s has neither when nor by", name)
+		s.blame("sx:%s has neither when nor by", name)
 	}
-	return u
+	return u, other
 }
 
-// startSharing takes an sx:sharing.
-func (p *parser) startSharing(t token, f *frame, next frame) error {
-	line := p.line.at(p.data, t.begin)
+// word returns a string that is kept once.
+func (s *syncer) word(w string) string {
+	known, ok := s.words[w]
+	if ok {
+		return known
+	}
+	if s.words != nil && len(s.words) < 1000 {
+		s.words[w] = w
+	}
+	return w
+}
+
+// sharing reads an sx:sharing; it reports false for a second one.
+func (p *parser) sharing(e *element, around role) bool {
 	if p.d.Sharing != nil {
-		p.d.problem(Problem{Line: line, Reason: "a second sx:sharing"})
-		return p.use(t)
+		p.d.problem(Problem{Line: e.line, Reason: "a second sx:sharing"})
+		return false
 	}
 	s := &Sharing{}
-	p.d.Sharing = s
+	p.d.Sharing, p.d.sharing = s, e
 	warn := func(format string, args ...any) {
-		p.d.problem(Problem{Line: line, Reason: fmt.Sprintf(format, args...), Warning: true})
+		p.d.problem(Problem{Line: e.line, Reason: fmt.Sprintf(format, args...), Warning: true})
 	}
-	if f.role == roleRoot {
+	if around == roleRoot {
 		place := "channel"
 		if p.d.Kind == OPML {
 			place = "head"
 		}
 		warn("sx:sharing stands beside the %s, not in it", place)
 	}
-	for _, a := range t.attrs {
-		value := strings.Trim(unescape(a.value, true), space)
-		switch string(a.name) {
-		case "since":
-			s.Since = p.sharingDate(line, "since", value)
-		case "until":
-			s.Until = p.sharingDate(line, "until", value)
-		case "version":
-			s.Version = value
-		case "window":
-			n, err := strconv.Atoi(value)
-			if value != "" && (err != nil || n < 0) {
-				p.d.problem(Problem{Line: line, Reason: fmt.Sprintf("the window %q is no number of days", brief(value))})
-				n = 0
-			}
-			s.Window = n
+	value := func(name string) string { return strings.Trim(e.attr("", name), space) }
+	s.Since, s.Until, s.Version = p.date(e, "since"), p.date(e, "until"), value("version")
+	if window := value("window"); window != "" {
+		var err error
+		if s.Window, err = strconv.Atoi(window); err != nil || s.Window < 0 {
+			p.d.problem(Problem{Line: e.line, Reason: fmt.Sprintf("the window %q is no number of days", brief(window))})
+			s.Window = 0
 		}
 	}
 	switch s.Version {
@@ -328,59 +290,34 @@ func (p *parser) startSharing(t token, f *frame, next frame) error {
 		warn("sx:sharing is of version %q, and read as %s", brief(s.Version), SpecVersion)
 	}
 	if !s.Since.IsZero() && !s.Until.IsZero() && s.Since.After(s.Until) {
-		p.d.problem(Problem{Line: line, Reason: "since is after until, and neither counts"})
+		p.d.problem(Problem{Line: e.line, Reason: "since is after until, and neither counts"})
 		s.Since, s.Until = time.Time{}, time.Time{}
 	}
-	if f.role == roleContainer {
-		f.cut(p, t.begin)
-		p.d.kids = append(p.d.kids, kid{item: sharingMark})
+	for _, k := range e.kids {
+		if k.element != nil && k.is(Namespace, "related") {
+			p.related(k.element)
+		}
 	}
-	next.role = roleSharing
-	p.frames = append(p.frames, next)
-	return p.use(t)
+	return true
 }
 
-// sharingDate reads a date of sx:sharing or sx:related; a wrong one is absent.
-func (p *parser) sharingDate(line int, name, value string) time.Time {
+// date reads a date of sx:sharing or sx:related; a wrong one is absent.
+func (p *parser) date(e *element, name string) time.Time {
+	value := strings.Trim(e.attr("", name), space)
 	if value == "" {
 		return time.Time{}
 	}
 	t, ok := ParseDate(value)
 	if !ok {
-		p.d.problem(Problem{Line: line, Reason: fmt.Sprintf("%s has the date %q, which is none of RFC 822", name, brief(value))})
+		p.d.problem(Problem{Line: e.line, Reason: fmt.Sprintf("%s has the date %q, which is none of RFC 822", name, brief(value))})
 	}
 	return t
 }
 
-func (p *parser) endSharing(t token) {
-	f := p.top()
-	p.d.sharing = p.data[f.begin:t.end:t.end]
-	if parent := &p.frames[len(p.frames)-2]; parent.role == roleContainer {
-		parent.from = t.end
-	} else {
-		p.sharingBegin, p.sharingEnd = f.begin, t.end
-	}
-}
-
-// related takes an sx:related (section 2.2).
-func (p *parser) related(t token) {
-	line := p.line.at(p.data, t.begin)
-	var r Related
-	for _, a := range t.attrs {
-		value := strings.Trim(unescape(a.value, true), space)
-		switch string(a.name) {
-		case "link":
-			r.Link = value
-		case "title":
-			r.Title = value
-		case "type":
-			r.Type = value
-		case "since":
-			r.Since = p.sharingDate(line, "since", value)
-		case "until":
-			r.Until = p.sharingDate(line, "until", value)
-		}
-	}
+// related reads an sx:related (section 2.2).
+func (p *parser) related(e *element) {
+	value := func(name string) string { return strings.Trim(e.attr("", name), space) }
+	r := Related{Link: value("link"), Title: value("title"), Type: value("type"), Since: p.date(e, "since"), Until: p.date(e, "until")}
 	bad := ""
 	switch {
 	case r.Link == "":
@@ -391,7 +328,7 @@ func (p *parser) related(t token) {
 		bad = fmt.Sprintf("sx:related has the type %q, and is neither complete nor aggregated", brief(r.Type))
 	}
 	if bad != "" {
-		p.d.problem(Problem{Line: line, Reason: bad})
+		p.d.problem(Problem{Line: e.line, Reason: bad})
 		return
 	}
 	p.d.Sharing.Related = append(p.d.Sharing.Related, r)

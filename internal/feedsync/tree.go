@@ -66,7 +66,7 @@ func (d *Document) Merge(incoming *Document, r Rules) []Change {
 			c := in.clone()
 			c.placed, c.circle = false, false
 			d.byID[in.ID] = c
-			d.kids = append(d.kids, kid{item: c}, kid{raw: newline})
+			d.kids = append(d.kids, c)
 			moved = append(moved, c)
 			changes = append(changes, Change{Outcome: Outcome{Item: c, Incoming: true}})
 			continue
@@ -203,7 +203,7 @@ func placeSiblings(here, there []*Item, moved map[string]bool, position map[stri
 	return out
 }
 
-// rebuild puts the items into their parents in an order. Raw XML stays where it is.
+// rebuild puts the items into their parents in an order.
 func (d *Document) rebuild(order []*Item, parent map[string]string) {
 	within := map[string][]*Item{}
 	for _, it := range order {
@@ -212,63 +212,38 @@ func (d *Document) rebuild(order []*Item, parent map[string]string) {
 	// Items in an element that is none stay there as long as they have the same
 	// parent.
 	stay := map[string]bool{}
-	var down func(kids []kid, id string, inert bool) []kid
-	down = func(kids []kid, id string, inert bool) []kid {
-		return slices.DeleteFunc(kids, func(k kid) bool {
-			switch {
-			case !k.isItem():
-			case k.item.inert:
-				k.item.kids = down(k.item.kids, id, true)
-			default:
-				k.item.kids = down(k.item.kids, k.item.ID, false)
-				if inert && parent[k.item.ID] != id {
-					return true
-				}
-				stay[k.item.ID] = stay[k.item.ID] || inert
+	var down func(kids []*Item, id string, inert bool) []*Item
+	down = func(kids []*Item, id string, inert bool) []*Item {
+		return slices.DeleteFunc(kids, func(it *Item) bool {
+			if it.inert {
+				it.kids = down(it.kids, id, true)
+				return false
 			}
+			it.kids = down(it.kids, it.ID, false)
+			if inert && parent[it.ID] != id {
+				return true
+			}
+			stay[it.ID] = stay[it.ID] || inert
 			return false
 		})
 	}
-	d.kids = down(d.kids, "", false)
-	d.kids = place(d.kids, within[""], stay)
+	d.kids = place(down(d.kids, "", false), within[""], stay)
 	for _, it := range order {
 		it.kids = place(it.kids, within[it.ID], stay)
 	}
 }
 
-// place gives the kids of an element with the items that belong in it. If they are
-// those that are there, in the same order, nothing changes.
-func place(kids []kid, want []*Item, stay map[string]bool) []kid {
-	var have []*Item
-	for _, k := range kids {
-		if k.isItem() && !k.item.inert {
-			have = append(have, k.item)
-		}
-	}
+// place returns the kids of an element with the items that belong in it, in the order
+// wanted. Elements that are no items keep their places.
+func place(kids, want []*Item, stay map[string]bool) []*Item {
 	want = slices.DeleteFunc(slices.Clone(want), func(it *Item) bool { return stay[it.ID] })
-	if slices.Equal(have, want) {
-		return kids
-	}
-	out := make([]kid, 0, len(kids)+2*len(want))
-	next := 0
-	for _, k := range kids {
-		switch {
-		case k.isItem() && k.item.inert:
-			out = append(out, k)
-		case k.isItem():
-			if next < len(want) {
-				out = append(out, kid{item: want[next]})
-				next++
-			}
-		default:
-			out = append(out, k)
+	var out []*Item
+	for _, it := range kids {
+		if it.inert {
+			out = append(out, it)
+		} else if len(want) > 0 {
+			out, want = append(out, want[0]), want[1:]
 		}
 	}
-	for ; next < len(want); next++ {
-		if n := len(out); n == 0 || out[n-1].item != nil || !strings.HasSuffix(string(out[n-1].raw), "\n") {
-			out = append(out, kid{raw: newline})
-		}
-		out = append(out, kid{item: want[next]}, kid{raw: newline})
-	}
-	return out
+	return append(out, want...)
 }

@@ -22,6 +22,7 @@ type baseFeed struct {
 	kept       bool  // the set does not hold the user's last edit of it, see [feedsync.BoundError]
 	journal    int64 // size of the journal whose identities the marks name
 	entries    map[string]baseEntry
+	shared     bool // entries belong to several baselines, see [baseline.feed]
 }
 
 // baseEntry is what an entry had: its shared flags, and whether it was in new/.
@@ -35,15 +36,12 @@ type baseEntry struct {
 // key returns the identity under which the marks of an entry are shared.
 func (e baseEntry) key(identity string) string { return cmp.Or(e.as, identity) }
 
-// clone copies the baseline, so that the copy can be changed feed by feed.
+// clone copies the baseline. Both have the same feeds until one is changed.
 func (b baseline) clone() baseline {
-	out := make(baseline, len(b))
-	for hash, f := range b {
-		c := *f
-		c.entries = maps.Clone(f.entries)
-		out[hash] = &c
+	for _, f := range b {
+		f.shared = true
 	}
-	return out
+	return maps.Clone(b)
 }
 
 // entry returns what an entry had.
@@ -56,14 +54,32 @@ func (b baseline) entry(feed, identity string) (baseEntry, bool) {
 	return e, ok
 }
 
-// feed returns the feed, which is added if it is not there.
+// feed returns the feed to be changed, which is added if it is not there, and copied if
+// another baseline has it, too.
 func (b baseline) feed(hash string) *baseFeed {
 	f := b[hash]
-	if f == nil {
+	switch {
+	case f == nil:
 		f = &baseFeed{entries: map[string]baseEntry{}}
-		b[hash] = f
+	case f.shared:
+		c := *f
+		f, c.entries, c.shared = &c, maps.Clone(f.entries), false
 	}
+	b[hash] = f
 	return f
+}
+
+// holds reports whether the entries are those that are here.
+func (f *baseFeed) holds(here map[string]*entry) bool {
+	if len(f.entries) != len(here) {
+		return false
+	}
+	for identity, e := range here {
+		if was, ok := f.entries[identity]; !ok || !e.late && was != e.base(identity) {
+			return false
+		}
+	}
+	return true
 }
 
 // same reports whether two feeds are equal but for their entries.
@@ -120,6 +136,9 @@ func appendChanges(b []byte, old, now baseline) []byte {
 	none := &baseFeed{}
 	for _, hash := range slices.Sorted(maps.Keys(now)) {
 		f, was := now[hash], old[hash]
+		if f == was {
+			continue
+		}
 		named := was == nil || !f.same(was)
 		if was == nil {
 			was = none

@@ -139,6 +139,7 @@ func rebase(base baseline, l *local) baseline {
 		old, sub := base[hash], l.subs[hash]
 		if old != nil && (l.own[hash] != "" || l.unread[hash]) {
 			f := now.feed(hash)
+			old.shared = true
 			*f = *old
 			if l.entries[hash] != nil {
 				f.entries = map[string]baseEntry{} // filled below
@@ -155,7 +156,12 @@ func rebase(base baseline, l *local) baseline {
 		}
 	}
 	for feed, here := range l.entries {
-		f := now.feed(feed)
+		f, old := now.feed(feed), base[feed]
+		if old != nil && f.same(old) && old.holds(here) {
+			old.shared = true
+			now[feed] = old
+			continue
+		}
 		for identity, e := range here {
 			if e.late {
 				if was, ok := base.entry(feed, identity); ok {

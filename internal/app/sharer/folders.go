@@ -83,7 +83,7 @@ func split(path string) (parent, name string) {
 }
 
 func folderContent(name string) []byte {
-	return []byte(`<outline text="` + feedsync.Attr(name) + `"/>`)
+	return []byte(`<outline text="` + feedsync.Attr(name) + `"></outline>`)
 }
 
 // folder returns the id of the folder at a path, which is made where it is missing.

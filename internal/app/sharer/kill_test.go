@@ -24,11 +24,7 @@ func (m *machine) items() []*feedsync.Item {
 	defer r.end()
 	out := rep.set.subs.Items()
 	for _, k := range rep.set.sorted(func(string, *mark) bool { return true }) {
-		it := rep.set.item(k)
-		if it == nil {
-			m.t.Fatal(rep.set.err)
-		}
-		out = append(out, it)
+		out = append(out, k.Item)
 	}
 	return out
 }

@@ -22,7 +22,7 @@ import (
 type meeting struct {
 	r       *reader
 	set     *set
-	base    *baseFeed // nil for a feed without entries
+	base    baseline
 	feed    string
 	here    map[string]*entry
 	news    bool              // there are marks, entries or lines of the journal since the last time
@@ -46,7 +46,7 @@ func (r *reader) meet(s *set, base baseline, l *local, changed []string) (waitin
 			continue
 		}
 		f := base[feed]
-		m := &meeting{r: r, set: s, base: f, feed: feed, here: here, byAs: map[string]string{}}
+		m := &meeting{r: r, set: s, base: base, feed: feed, here: here, byAs: map[string]string{}}
 		m.news = newMarks[feed]
 		for identity, e := range here {
 			if e.as != "" {
@@ -65,7 +65,7 @@ func (r *reader) meet(s *set, base baseline, l *local, changed []string) (waitin
 			r.fails(err)
 			if grown && err == nil {
 				m.tell()
-				f.journal = size
+				base.feed(feed).journal = size
 			}
 		}
 		for _, other := range strangers {
@@ -103,7 +103,7 @@ func (m *meeting) strangers() []string {
 // live counts the marks of an identity that are set.
 func (m *meeting) live(identity string) (n int) {
 	for _, c := range []byte(flags) {
-		if k := m.set.flagOf(m.feed, identity, c); k != nil && !k.deleted {
+		if k := m.set.flagOf(m.feed, identity, c); k != nil && !k.Deleted {
 			n++
 		}
 	}
@@ -141,13 +141,13 @@ func (m *meeting) find(other string) string {
 	}
 	// Reading marks, and the ids of all entries, is for when something is new.
 	for _, c := range []byte(flags) {
-		it := m.set.item(m.set.flagOf(m.feed, other, c))
-		if it == nil {
+		k := m.set.flagOf(m.feed, other, c)
+		if k == nil {
 			continue
 		}
 		id := ""
 		own := ""
-		_ = feedsync.EachChild(it.Content(), func(ns, name, text string) {
+		_ = feedsync.EachChild(k.Content(), func(ns, name, text string) {
 			switch {
 			case ns != feedsync.LektorNamespace:
 			case name == "entry":
@@ -209,13 +209,11 @@ func (m *meeting) link(own, other string) {
 	m.shares(own, keep)
 	for _, c := range []byte(flags) {
 		from := m.set.flagOf(m.feed, drop, c)
-		if from == nil || from.deleted || m.set.flagOf(m.feed, keep, c) != nil {
+		if from == nil || from.Deleted || m.set.flagOf(m.feed, keep, c) != nil {
 			continue
 		}
-		if it := m.set.item(from); it != nil {
-			// Two machines that do this at once make items that mean the same.
-			_ = m.set.modify(feedsync.RSS, stateID(m.feed, keep, c), it.Content(), "")
-		}
+		// Two machines that do this at once make items that mean the same.
+		_ = m.set.modify(feedsync.RSS, stateID(m.feed, keep, c), from.Content(), "")
 	}
 	m.name(keep, []string{drop})
 }
@@ -227,12 +225,9 @@ func (m *meeting) shares(own, as string) {
 		as = ""
 	}
 	m.here[own].as = as
-	if m.base == nil {
-		return
-	}
-	if b, ok := m.base.entries[own]; ok {
+	if b, ok := m.base.entry(m.feed, own); ok {
 		b.as = as
-		m.base.entries[own] = b
+		m.base.feed(m.feed).entries[own] = b
 	}
 }
 
@@ -260,25 +255,21 @@ func (m *meeting) name(key string, ids []string) {
 			continue
 		}
 		missing := slices.DeleteFunc(slices.Clone(ids), func(id string) bool {
-			return id == key || bytes.Contains(k.text, []byte(">"+id+"<"))
+			return id == key || bytes.Contains(k.Content(), []byte(">"+id+"<"))
 		})
 		if len(missing) == 0 {
 			continue
 		}
-		it := m.set.item(k)
-		if it == nil {
-			continue
-		}
-		content, ok := bytes.CutSuffix(it.Content(), []byte("</item>"))
+		content, ok := bytes.CutSuffix(k.Content(), []byte("</item>"))
 		if !ok {
 			continue
 		}
 		var more strings.Builder
 		for _, id := range missing[:min(len(missing), maxIdentities)] {
-			fmt.Fprintf(&more, `<lektor:identity xmlns:lektor="%s">%s</lektor:identity>`, feedsync.LektorNamespace, id)
+			fmt.Fprintf(&more, `<lektor:identity>%s</lektor:identity>`, id)
 		}
-		if told, err := it.Recast(slices.Concat(content, []byte(more.String()), []byte("</item>"))); err == nil {
-			m.set.put(told, nil)
+		if told, err := k.Recast(slices.Concat(content, []byte(more.String()), []byte("</item>"))); err == nil {
+			m.set.put(told)
 		}
 	}
 }
@@ -290,16 +281,14 @@ func (m *meeting) names() map[string]string {
 	}
 	m.named = map[string]string{}
 	for _, k := range m.set.marks[m.feed] {
-		if !bytes.Contains(k.text, []byte("identity>")) {
+		if !bytes.Contains(k.Content(), []byte("identity>")) {
 			continue
 		}
-		if it := m.set.item(k); it != nil {
-			_ = feedsync.EachChild(it.Content(), func(ns, name, text string) {
-				if ns == feedsync.LektorNamespace && name == "identity" {
-					m.named[text] = k.identity()
-				}
-			})
-		}
+		_ = feedsync.EachChild(k.Content(), func(ns, name, text string) {
+			if ns == feedsync.LektorNamespace && name == "identity" {
+				m.named[text] = k.identity()
+			}
+		})
 	}
 	return m.named
 }

@@ -151,7 +151,7 @@ func (n *noter) noteMark(d *edit) error {
 	if d.kind == editGone && m != nil {
 		return nil
 	}
-	if said := m != nil && !m.deleted; said == d.set {
+	if said := m != nil && !m.Deleted; said == d.set {
 		return nil
 	}
 	id := stateID(d.feed, d.key, d.flag)
@@ -170,16 +170,25 @@ func markContent(id string, flag byte, m *about) []byte {
 	if len(title) > maxTitle {
 		title = strings.ToValidUTF8(title[:maxTitle], "") + "…"
 	}
-	b := fmt.Appendf(nil, `<item xmlns:lektor="%s"><title>%s</title>`, feedsync.LektorNamespace, feedsync.Text(title))
-	if fetch.IsHTTP(m.link) && len(m.link) <= maxURL {
-		b = fmt.Appendf(b, "<link>%s</link>", feedsync.Text(fetch.Public(m.link)))
+	b := []byte("<item>")
+	child := func(name, text string) {
+		if text = feedsync.Text(text); text == "" {
+			b = fmt.Appendf(b, "<%s/>", name)
+			return
+		}
+		b = fmt.Appendf(b, "<%s>%s</%s>", name, text, name)
 	}
-	b = fmt.Appendf(b, `<guid isPermaLink="false">%s</guid><category>%s</category>`, feedsync.Text(id), wordOf(flag))
+	child("title", title)
+	if fetch.IsHTTP(m.link) && len(m.link) <= maxURL {
+		child("link", fetch.Public(m.link))
+	}
+	b = fmt.Appendf(b, `<guid isPermaLink="false">%s</guid>`, feedsync.Text(id))
+	child("category", wordOf(flag))
 	if len(m.feedID) <= maxURL {
-		b = fmt.Appendf(b, "<lektor:feed>%s</lektor:feed>", feedsync.Text(fetch.Public(m.feedID)))
+		child("lektor:feed", fetch.Public(m.feedID))
 	}
 	if m.id != "" && len(m.id) <= maxURL {
-		b = fmt.Appendf(b, "<lektor:entry>%s</lektor:entry>", feedsync.Text(fetch.Public(m.id)))
+		child("lektor:entry", fetch.Public(m.id))
 	}
 	return append(b, "</item>"...)
 }
@@ -251,22 +260,27 @@ var escapeComma = strings.NewReplacer(`\`, `\\`, `,`, `\,`)
 
 // content is the outline of a subscription.
 func content(s *feeddir.Subscription) []byte {
-	b := fmt.Appendf(nil, `<outline xmlns:lektor="%s" type="rss" text="%s" title="%s" xmlUrl="%s"`, feedsync.LektorNamespace,
-		feedsync.Attr(cmp.Or(s.Alias, s.Name)), feedsync.Attr(s.Name), feedsync.Attr(fetch.Public(s.URL)))
-	if s.ID != s.URL {
-		b = fmt.Appendf(b, ` lektor:id="%s"`, feedsync.Attr(fetch.Public(s.ID)))
-	}
-	if fetch.IsHTTP(s.Link) && len(s.Link) <= maxURL {
-		b = fmt.Appendf(b, ` htmlUrl="%s"`, feedsync.Attr(fetch.Public(s.Link)))
-	}
+	// Attributes stand in the order of [feedsync.Canonical].
+	b := []byte("<outline")
+	attr := func(name, value string) { b = fmt.Appendf(b, ` %s="%s"`, name, feedsync.Attr(value)) }
 	if len(s.Categories) > 1 {
 		var list []string
 		for _, c := range s.Categories[1:] {
 			list = append(list, "/"+escapeComma.Replace(c))
 		}
-		b = fmt.Appendf(b, ` category="%s"`, feedsync.Attr(strings.Join(list, ",")))
+		attr("category", strings.Join(list, ","))
 	}
-	return append(b, "/>"...)
+	if fetch.IsHTTP(s.Link) && len(s.Link) <= maxURL {
+		attr("htmlUrl", fetch.Public(s.Link))
+	}
+	attr("text", cmp.Or(s.Alias, s.Name))
+	attr("title", s.Name)
+	attr("type", "rss")
+	attr("xmlUrl", fetch.Public(s.URL))
+	if s.ID != s.URL {
+		attr("lektor:id", fetch.Public(s.ID))
+	}
+	return append(b, "></outline>"...)
 }
 
 // meaning is what of an outline is its content: alias, and categories but the first,

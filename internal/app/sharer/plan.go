@@ -160,7 +160,7 @@ func (p *planner) marks(s *set, feed string) (out []action) {
 			continue
 		}
 		e, c := here[identity], m.flag()
-		if e.ref.HasFlag(c) == !m.deleted || strings.IndexByte(e.kept, c) >= 0 {
+		if e.ref.HasFlag(c) == !m.Deleted || strings.IndexByte(e.kept, c) >= 0 {
 			continue
 		}
 		a := wanted[identity]
@@ -168,7 +168,7 @@ func (p *planner) marks(s *set, feed string) (out []action) {
 			a = &action{kind: setFlags, feed: feed, identity: identity, entry: e}
 			wanted[identity] = a
 		}
-		if m.deleted {
+		if m.Deleted {
 			a.clear += string(c)
 		} else {
 			a.set += string(c)

@@ -73,11 +73,11 @@ func (v view) writeMarks(w io.Writer, newer bool) error {
 	doc.SetSharing(sharing)
 	b, after := doc.Frame()
 	for _, m := range v.sorted(func(feed string, m *mark) bool { return !v.hide[feed] && (!newer || m.newer) }) {
-		text, err := v.shown(m)
+		it, err := v.shown(m)
 		if err != nil {
 			return err
 		}
-		if b = append(append(b, text...), '\n'); len(b) > 1<<18 {
+		if b = append(it.Append(b), '\n'); len(b) > 1<<18 {
 			if _, err := w.Write(b); err != nil {
 				return err
 			}
@@ -89,23 +89,15 @@ func (v view) writeMarks(w io.Writer, newer bool) error {
 }
 
 // shown returns what a document shows of a mark.
-func (v view) shown(m *mark) ([]byte, error) {
-	feed, _, flag, ours := splitState(m.id)
+func (v view) shown(m *mark) (*feedsync.Item, error) {
+	feed, _, flag, ours := splitState(m.ID)
 	if !ours || !v.unsubscribed(feed) {
-		return m.text, nil
+		return m.Item, nil
 	}
-	it := v.item(m)
-	if it == nil {
-		return nil, v.err
-	}
-	blank, err := it.Blank(blankMark(m.id, flag))
-	if err != nil {
-		return nil, err
-	}
-	return v.frame.AppendText(nil, blank), nil
+	return m.Blank(blankMark(m.ID, flag))
 }
 
-// size is the length of the texts of the marks in a document.
+// size is about how long the marks in a document are, in bytes.
 func (v view) size(newer bool) int {
 	n := 0
 	for feed, marks := range v.marks {
@@ -114,7 +106,7 @@ func (v view) size(newer bool) int {
 		}
 		for _, m := range marks {
 			if !newer || m.newer {
-				n += len(m.text) + 1
+				n += len(m.Content()) + 60 + 100*len(m.History)
 			}
 		}
 	}

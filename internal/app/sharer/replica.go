@@ -92,7 +92,7 @@ func (r *run) note(ctx context.Context, p *replica) (*local, error) {
 	}
 	known := func(d edit) bool {
 		m := p.set.flagOf(d.feed, d.key, d.flag)
-		return d.kind == editFlag && (m != nil && !m.deleted) == d.set
+		return d.kind == editFlag && (m != nil && !m.Deleted) == d.set
 	}
 	edits = slices.DeleteFunc(kept, known)
 	needs(markWeight * len(edits))
@@ -184,9 +184,6 @@ func (p *replica) commit(own map[string]string) error {
 		}
 	}
 	if err := p.store.commit(s, p.base, complete); err != nil {
-		if s.err != nil {
-			return command.Hint(err, "remove %s, and the next sync has of it what the other machines have", p.store.path)
-		}
 		return err
 	}
 	for _, path := range p.gone {
@@ -256,7 +253,7 @@ func (p *replica) migrate(r *run) error {
 			}
 		}
 		for _, it := range doc.Items() {
-			p.set.put(it, doc)
+			p.set.put(it)
 			p.set.mark(it.ID).newer = name == partialFile
 		}
 	}

@@ -1,10 +1,7 @@
 package sharer
 
 import (
-	"bytes"
 	"cmp"
-	"errors"
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -19,7 +16,6 @@ import (
 type set struct {
 	subs  *feedsync.Document
 	marks map[string]map[string]*mark // feed, identity and flag as in an id
-	frame *feedsync.Document          // of a document with marks: what prefixes mean
 	me    string                      // the endpoint that edits
 	now   time.Time
 	made  time.Time // of the last edit of this endpoint
@@ -31,22 +27,17 @@ type set struct {
 	withdrawn string
 
 	touched map[string]bool // marks that differ from what is stored, by id
-	chunk   []byte          // room for texts
-	err     error           // a mark could not be read
 }
 
-// mark is the item of a flag of an entry. Its text is read when it is merged or edited,
-// which happens to few of them.
+// mark is the item of a flag of an entry.
 type mark struct {
-	id                string
-	deleted, conflict bool
-	newer             bool   // than the document with all marks
-	text              []byte // the element, with what frame declares in scope
+	*feedsync.Item
+	newer bool // than the document with all marks
 }
 
 func newSet(me string, now time.Time) *set {
 	s := &set{marks: map[string]map[string]*mark{}, me: me, now: now, touched: map[string]bool{}}
-	s.subs, s.frame = s.empty(feedsync.OPML), s.empty(feedsync.RSS)
+	s.subs = s.empty(feedsync.OPML)
 	return s
 }
 
@@ -86,10 +77,10 @@ func place(id string) (feed, rest string) {
 }
 
 // flag is that of a mark of ours.
-func (m *mark) flag() byte { return m.id[len(m.id)-1] }
+func (m *mark) flag() byte { return m.ID[len(m.ID)-1] }
 
 // identity is that of the entry that a mark of ours is of.
-func (m *mark) identity() string { return m.id[41:57] }
+func (m *mark) identity() string { return m.ID[41:57] }
 
 // mark returns the mark with an id, or nil.
 func (s *set) mark(id string) *mark {
@@ -110,7 +101,7 @@ func (s *set) flagOf(feed, identity string, flag byte) *mark {
 
 // store puts a mark into the set as it was read from the store.
 func (s *set) store(m *mark) {
-	feed, rest := place(m.id)
+	feed, rest := place(m.ID)
 	of := s.marks[feed]
 	if of == nil {
 		of = map[string]*mark{}
@@ -119,44 +110,10 @@ func (s *set) store(m *mark) {
 	of[rest] = m
 }
 
-// item reads the item of a mark, nil if there is none.
-func (s *set) item(m *mark) *feedsync.Item {
-	if m == nil {
-		return nil
-	}
-	it, err := s.frame.Read(m.text)
-	if err == nil && it.ID != m.id {
-		err = errors.New("it is another item")
-	}
-	if err != nil {
-		if s.err == nil {
-			s.err = fmt.Errorf("item %s of the set: %w", m.id, err)
-		}
-		return nil
-	}
-	return it
-}
-
-// put puts an item into the marks; from is the document that it stands in, or nil.
-func (s *set) put(it *feedsync.Item, from *feedsync.Document) {
-	m := &mark{id: it.ID, deleted: it.Deleted, conflict: it.Conflict, newer: true, text: s.text(it, from)}
-	s.store(m)
-	s.touched[m.id] = true
-}
-
-// text returns an item as it stands in a document: as it was read, if prefixes mean the
-// same there, else written anew.
-func (s *set) text(it *feedsync.Item, from *feedsync.Document) []byte {
-	if source := it.Source(); source != nil && from != nil && s.frame.SameScope(from) {
-		return source
-	}
-	const size = 1 << 20 // many to an allocation
-	if cap(s.chunk)-len(s.chunk) < size/64 {
-		s.chunk = make([]byte, 0, size)
-	}
-	begin := len(s.chunk)
-	s.chunk = s.frame.AppendText(s.chunk, it)
-	return s.chunk[begin:len(s.chunk):len(s.chunk)]
+// put puts an item into the marks.
+func (s *set) put(it *feedsync.Item) {
+	s.store(&mark{it, true})
+	s.touched[it.ID] = true
 }
 
 // sorted returns the marks that are wanted, in the order of their ids.
@@ -169,17 +126,15 @@ func (s *set) sorted(want func(feed string, m *mark) bool) []*mark {
 			}
 		}
 	}
-	slices.SortFunc(out, func(a, b *mark) int { return strings.Compare(a.id, b.id) })
+	slices.SortFunc(out, func(a, b *mark) int { return strings.Compare(a.ID, b.ID) })
 	return out
 }
 
 // inConflict returns all items in conflict.
 func (s *set) inConflict() []*feedsync.Item {
 	out := slices.DeleteFunc(s.subs.Items(), func(it *feedsync.Item) bool { return !it.Conflict })
-	for _, m := range s.sorted(func(_ string, m *mark) bool { return m.conflict }) {
-		if it := s.item(m); it != nil {
-			out = append(out, it)
-		}
+	for _, m := range s.sorted(func(_ string, m *mark) bool { return m.Conflict }) {
+		out = append(out, m.Item)
 	}
 	return out
 }
@@ -192,7 +147,10 @@ func (s *set) find(kind feedsync.Kind, id string) *feedsync.Item {
 	if kind == feedsync.OPML {
 		return s.subs.Item(id)
 	}
-	return s.item(s.mark(id))
+	if m := s.mark(id); m != nil {
+		return m.Item
+	}
+	return nil
 }
 
 // replace puts an item into the set, in the place of the one with its id.
@@ -201,7 +159,7 @@ func (s *set) replace(kind feedsync.Kind, it *feedsync.Item) {
 		s.subs.Append(it)
 		return
 	}
-	s.put(it, nil)
+	s.put(it)
 }
 
 // merge merges what a peer has, and returns the ids of the subscriptions and of the marks
@@ -226,32 +184,22 @@ func (s *set) merge(docs []*feedsync.Document) (subs, marks []string) {
 func sameState(_, _ *feedsync.Item) bool { return true }
 
 func (s *set) mergeMarks(in *feedsync.Document) (changed []string) {
-	same := s.frame.SameScope(in)
 	for _, it := range in.Items() {
-		m := s.mark(it.ID)
-		switch {
-		case m == nil:
-			s.put(it, in)
-		case same && bytes.Equal(m.text, it.Source()):
-			continue // nearly all items of nearly all documents
-		default:
-			local := s.item(m)
-			if local == nil {
-				return changed
+		if m := s.mark(it.ID); m != nil {
+			out := feedsync.Merge(m.Item, it, feedsync.Rules{Equal: sameState})
+			if out.Item == m.Item {
+				continue // nearly all items of nearly all documents
 			}
-			out := feedsync.Merge(local, it, feedsync.Rules{Equal: sameState})
-			if out.Item == local {
-				continue
-			}
-			s.put(out.Item, in)
+			it = out.Item
 		}
+		s.put(it)
 		changed = append(changed, it.ID)
 	}
 	return changed
 }
 
-// modify makes the next version of an item, or the first: its content, or with nil its
-// deletion. An edit of an item in conflict settles the conflict.
+// modify makes the next version of an item, or the first: its content, in the form of
+// [feedsync.Canonical], or with nil its deletion. An edit of an item in conflict settles the conflict.
 func (s *set) modify(kind feedsync.Kind, id string, content []byte, parent string) error {
 	it := s.find(kind, id)
 	when := s.moment(it)
@@ -259,16 +207,19 @@ func (s *set) modify(kind feedsync.Kind, id string, content []byte, parent strin
 	var err error
 	switch {
 	case it == nil:
-		next, err = feedsync.Create(id, content, when, s.me)
+		next, err = feedsync.Create(id, nil, when, s.me)
 	case it.Conflict:
-		next, err = it.Resolve(content, content == nil, when, s.me)
+		next, err = it.Resolve(nil, content == nil, when, s.me)
 	default:
-		next, err = it.Update(content, content == nil, when, s.me)
+		next, err = it.Update(nil, content == nil, when, s.me)
 	}
 	if err != nil {
 		return err
 	}
 	if content != nil {
+		if err := next.PutContent(content); err != nil {
+			return err
+		}
 		next.Parent = parent
 	}
 	s.edited(kind, next, when)
@@ -354,9 +305,7 @@ func (s *set) lastEdit(by string) (last time.Time) {
 		look(it)
 	}
 	for _, m := range s.sorted(func(string, *mark) bool { return true }) {
-		if it := s.item(m); it != nil {
-			look(it)
-		}
+		look(m.Item)
 	}
 	return last
 }

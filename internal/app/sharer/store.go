@@ -71,6 +71,7 @@ func appendBlock(b, lines []byte) []byte {
 // decoder reads the blocks of a store.
 type decoder struct {
 	set     *set
+	words   map[string]string // endpoints
 	base    *baseReader
 	boot    string
 	stamp   func(path string) string // of what is there now
@@ -201,11 +202,11 @@ func (d *decoder) line(word string, args []byte) bool {
 	s := d.set
 	switch word {
 	case "mark":
-		f := bytes.SplitN(args, []byte{'\t'}, 3)
-		if len(f) != 3 {
+		it, ok := readMark(args, d.words)
+		if !ok {
 			return false
 		}
-		s.store(&mark{id: string(f[0]), deleted: bytes.IndexByte(f[1], '-') >= 0, conflict: bytes.IndexByte(f[1], '!') >= 0, newer: true, text: unescape(f[2])})
+		s.store(&mark{it, true})
 	case "subscriptions":
 		d.order = nil
 	case "item":
@@ -213,7 +214,7 @@ func (d *decoder) line(word string, args []byte) bool {
 		if !ok {
 			return false
 		}
-		it, err := s.subs.Read(unescape(text))
+		it, err := feedsync.ReadItem(unescape(text))
 		if err != nil {
 			return false
 		}
@@ -259,22 +260,87 @@ func unescape(field []byte) []byte {
 	return []byte(tsv.Unescape(field))
 }
 
-// appendMark appends the line of a mark.
+// appendMark appends the line of a mark: id, flags, version, updates, settled ones and
+// content. If it has more than that, it is the flag x and the item as in a document.
 func appendMark(b []byte, m *mark) []byte {
-	b = append(append(append(b, "mark "...), m.id...), '\t')
-	if m.deleted {
+	b = append(append(append(b, "mark "...), m.ID...), '\t')
+	if !m.Flat() {
+		return append(appendField(append(b, "x\t"...), m.Append(nil)), '\n')
+	}
+	if m.Deleted {
 		b = append(b, '-')
 	}
-	if m.conflict {
+	if m.Conflict {
 		b = append(b, '!')
 	}
-	b = append(b, '\t')
-	if bytes.ContainsAny(m.text, "\\\t\n\r") {
-		b = tsv.Append(b, string(m.text))
-	} else {
-		b = append(b, m.text...)
+	b = append(strconv.AppendUint(append(b, '\t'), m.Version, 10), '\t')
+	b = append(appendUpdates(b, m.History), '\t')
+	b = append(appendUpdates(b, m.Settled), '\t')
+	return append(appendField(b, m.Content()), '\n')
+}
+
+func appendField(b, field []byte) []byte {
+	if bytes.ContainsAny(field, "\\\t\n\r") {
+		return tsv.Append(b, string(field))
 	}
-	return append(b, '\n')
+	return append(b, field...)
+}
+
+// appendUpdates appends updates as seconds/endpoint, which holds neither blank nor slash.
+func appendUpdates(b []byte, list []feedsync.Update) []byte {
+	for i, u := range list {
+		if i > 0 {
+			b = append(b, ' ')
+		}
+		if !u.When.IsZero() {
+			b = strconv.AppendInt(b, u.When.Unix(), 10)
+		}
+		b = append(append(b, '/'), u.By...)
+	}
+	return b
+}
+
+// readMark reads what [appendMark] appended, behind the word. words holds the endpoints.
+func readMark(line []byte, words map[string]string) (*feedsync.Item, bool) {
+	id, line, _ := bytes.Cut(line, []byte{'\t'})
+	flags, line, ok := bytes.Cut(line, []byte{'\t'})
+	if string(flags) == "x" {
+		it, err := feedsync.ReadItem(unescape(line))
+		return it, err == nil && it.ID == string(id)
+	}
+	number, line, _ := bytes.Cut(line, []byte{'\t'})
+	history, line, _ := bytes.Cut(line, []byte{'\t'})
+	settled, content, complete := bytes.Cut(line, []byte{'\t'})
+	it := feedsync.Restore(string(id), unescape(content))
+	it.Deleted, it.Conflict = bytes.IndexByte(flags, '-') >= 0, bytes.IndexByte(flags, '!') >= 0
+	var err error
+	it.Version, err = strconv.ParseUint(string(number), 10, 64)
+	var ok1, ok2 bool
+	it.History, ok1 = readUpdates(history, words)
+	it.Settled, ok2 = readUpdates(settled, words)
+	return it, ok && complete && err == nil && ok1 && ok2 && len(it.History) > 0
+}
+
+func readUpdates(field []byte, words map[string]string) (out []feedsync.Update, ok bool) {
+	for len(field) > 0 {
+		var one []byte
+		one, field, _ = bytes.Cut(field, []byte{' '})
+		when, by, ok := bytes.Cut(one, []byte{'/'})
+		var u feedsync.Update
+		if len(when) > 0 {
+			n, err := strconv.ParseInt(string(when), 10, 64)
+			if err != nil {
+				return nil, false
+			}
+			u.When = time.Unix(n, 0).UTC()
+		}
+		if u.By, ok = words[string(by)]; !ok {
+			u.By = string(by)
+			words[u.By] = u.By
+		}
+		out = append(out, u)
+	}
+	return out, true
 }
 
 // appendSubs appends the lines of all subscriptions and folders, in their order.
@@ -282,7 +348,7 @@ func appendSubs(b []byte, s *set) []byte {
 	b = append(b, "subscriptions\n"...)
 	for _, it := range s.subs.Items() {
 		b = append(append(append(b, "item "...), it.Parent...), '\t')
-		b = append(tsv.Append(b, string(s.subs.AppendText(nil, it))), '\n')
+		b = append(appendField(b, it.Append(nil)), '\n')
 	}
 	return b
 }
@@ -312,7 +378,7 @@ func (st *store) load(s *set) (baseline, bool, error) {
 		return nil, false, err
 	}
 	needs(int(ownWeight * float64(len(data))))
-	d := &decoder{set: s, base: &baseReader{base: baseline{}}, boot: st.boot, stamp: func(rel string) string { return stampOf(filepath.Join(st.root, rel)) }}
+	d := &decoder{set: s, words: map[string]string{}, base: &baseReader{base: baseline{}}, boot: st.boot, stamp: func(rel string) string { return stampOf(filepath.Join(st.root, rel)) }}
 	if st.size, err = d.decode(st.path, data); err != nil {
 		return nil, false, err
 	}
@@ -330,9 +396,6 @@ func (st *store) remember(s *set, base baseline) {
 // commit makes the set and the baseline what the store has, on the disk. complete tells
 // that a document with all marks is written.
 func (st *store) commit(s *set, base baseline, complete bool) error {
-	if s.err != nil {
-		return s.err // what cannot be read is not to be lost
-	}
 	changes := appendChanges(nil, st.saved, base)
 	subs, meta := appendSubs(nil, s), appendMeta(nil, s)
 	var lines []byte
