@@ -443,6 +443,10 @@ func (t *tidier) closeText(f *frame) bool {
 			s = []byte(personText(string(s)))
 		}
 	}
+	if x.markup && lvl == inStruct && (f.single == "name" || f.single == "email" || f.single == "uri") {
+		// The parts of a person are text (RFC 4287, section 3.2); elements in them are not.
+		s = []byte(strings.TrimSpace(leadingText(s, x.markup)))
+	}
 	if f.repeats {
 		t.noteLater(f, s, "")
 		return false

@@ -54,6 +54,7 @@ func TestNestedInTextElements(t *testing.T) {
 		`<author><name>Laura</name><x:y><name>EVIL</name></x:y></author>`,
 		`<author><x:y><name>EVIL</name></x:y><name>Laura</name></author>`,
 		`<author><name>Laura</name><name>EVIL</name></author>`,
+		`<author><name>Laura<x:y><name>EVIL</name></x:y></name></author>`,
 		`<author>Laura<x:y><name>EVIL`,
 		`<author>Laura<x:y><name>EVIL</author>`,
 	} {
