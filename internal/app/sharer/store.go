@@ -325,7 +325,10 @@ func readUpdates(field []byte, words map[string]string) (out []feedsync.Update, 
 	for len(field) > 0 {
 		var one []byte
 		one, field, _ = bytes.Cut(field, []byte{' '})
-		when, by, ok := bytes.Cut(one, []byte{'/'})
+		when, by, complete := bytes.Cut(one, []byte{'/'})
+		if !complete {
+			return nil, false
+		}
 		var u feedsync.Update
 		if len(when) > 0 {
 			n, err := strconv.ParseInt(string(when), 10, 64)

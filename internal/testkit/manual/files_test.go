@@ -15,7 +15,7 @@ import (
 // richRSS and richAtom have something for every file of a feed and an entry.
 const (
 	richRSS = `<?xml version="1.0"?><rss version="2.0" xmlns:itunes="http://www.itunes.com/dtds/podcast-1.0.dtd"><channel>
-<title>Cast</title><link>http://example.org/</link><description>d</description><language>de</language><copyright>c</copyright>
+<title>Cast</title><link>http://example.org/</link><generator>g</generator><description>d</description><language>de</language><copyright>c</copyright>
 <managingEditor>m@example.org (M)</managingEditor><image><url>http://example.org/i.png</url><title>x</title><link>http://example.org/</link></image>
 <item><title>One</title><link>http://example.org/1</link><guid>urn:x:1</guid><author>a@example.org (A)</author><category>c</category>
 <comments>http://example.org/c</comments><pubDate>yesterday</pubDate><source url="http://s.example/">S</source>

@@ -110,11 +110,11 @@ grep '^Come|Come at last$' "$HOME/notified"`,
 	},
 	{starts: "# publish what you like; who subscribes later finds the older entries in archives", then: archived},
 	{
-		starts: `cd "${LEKTORDIR:-${XDG_DATA_HOME:-$HOME/.local/share}/lektor}"`, needs: "sha1sum",
+		starts: `cd "${LEKTORDIR:-${XDG_DATA_HOME:-$HOME/.local/share}/lektor}" || exit`, needs: "sha1sum",
 		then: `lektor-view ls -o title feed:urn:x:disk | grep '^Disk at [0-9][0-9]:[0-9][0-9]$'; lektor-view ls -o content feed:urn:x:disk | grep /; lektor-fetch check; cd "$HOME/work"`,
 	},
 	{
-		starts: `cd "${LEKTORDIR:-${XDG_DATA_HOME:-$HOME/.local/share}/lektor}"`,
+		starts: `cd "${LEKTORDIR:-${XDG_DATA_HOME:-$HOME/.local/share}/lektor}" || exit`,
 		before: `printf '\033]0;Mine\007 \302\2332J \342\200\256 \342\201\246 \302\302\233\233 Hostile' >hostile; lektor-fetch put --feed-id urn:x:hostile --id urn:x:hostile --title Hostile <hostile
 cp hostile "$(lektor-view ls -o path feed:urn:x:hostile)/content"
 lektor-view count -o unread >"$HOME/a"; { echo n; yes y | head -n 500; } >"$HOME/answers"`,
