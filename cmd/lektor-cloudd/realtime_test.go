@@ -110,6 +110,18 @@ func realTime(t *testing.T, bin string) {
 		b, _ := os.ReadFile(filepath.Join(feeds, "src", dir.Hash(feed), "etc/cloudd/state"))
 		return string(b) == "registered\n"
 	})
+	// follow prints what comes after it has begun.
+	ready := 0
+	await(t, "lektor-view follow", func() bool {
+		ready++
+		err := command("lektor-fetch", "put", "--feed-id", "urn:x:ready", "--feed-name", "Ready", "--id", fmt.Sprintf("urn:x:%d", ready), "--title", "Ready").Run()
+		select {
+		case <-lines:
+			return true
+		default:
+			return err != nil
+		}
+	})
 	for i := 2; i <= 6; i++ {
 		entries.Store(int64(i))
 		begin := time.Now()
