@@ -41,7 +41,7 @@ type world struct {
 	settle bool
 	// second stops the clock: an endpoint makes several updates in one second.
 	second bool
-	// full tells that items have more conflicts than are kept: one that was cut off may
+	// full reports that items have more conflicts than are kept: one that was cut off may
 	// have settled another, which comes again without it.
 	full bool
 }

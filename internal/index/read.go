@@ -33,7 +33,7 @@ type doc struct {
 	// place as a whole.
 	ctime int64
 	young bool
-	// torn tells that it was changed while it was read.
+	// torn reports that it was changed while it was read.
 	torn bool
 
 	entry lektordir.Entry

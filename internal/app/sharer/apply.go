@@ -30,7 +30,7 @@ type applier struct {
 	done    [setFlags + 1]int
 }
 
-// errStop tells that nothing more can be applied, as the store cannot be written.
+// errStop reports that nothing more can be applied, as the store cannot be written.
 type errStop struct{ error }
 
 func (e *errStop) Unwrap() error { return e.error }

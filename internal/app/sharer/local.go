@@ -30,7 +30,7 @@ type entry struct {
 	ref  lektordir.Ref
 	as   string // identity under which its marks are shared; "" for its own
 	kept string // flags that the set does not hold, see [baseEntry]
-	// late tells that an edit of it could not be noted: the baseline stays as it was.
+	// late reports that an edit of it could not be noted: the baseline stays as it was.
 	late bool
 }
 

@@ -170,7 +170,7 @@ func (c *comparer) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// end tells whether the file was all of it.
+// end reports whether the file was all of it.
 func (c *comparer) end() bool {
 	n, err := c.f.Read(make([]byte, 1))
 	c.f.Close()
@@ -181,7 +181,7 @@ func (c *comparer) end() bool {
 type server struct {
 	r   *run
 	url string
-	// made tells that the directory was asked for.
+	// made reports that the directory was asked for.
 	made bool
 }
 
@@ -361,7 +361,7 @@ func (p *server) makeDirectory(ctx context.Context, header http.Header) {
 	}
 }
 
-// isPage tells whether a server that says that all is well gives a web page, as those do
+// isPage reports whether a server that says that all is well gives a web page, as those do
 // that want a login first: of a document that was put there it took nothing then. (A
 // status of 201 may have a page that says so.)
 func isPage(status int, body []byte) bool {

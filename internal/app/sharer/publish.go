@@ -149,7 +149,7 @@ func (x *exchange) publish(ctx context.Context) error {
 	return bad
 }
 
-// ofOne tells whether an error is of one document, and may be none of the next.
+// ofOne reports whether an error is of one document, and may be none of the next.
 func ofOne(err error) bool {
 	e, ok := errors.AsType[*fetch.StatusError](err)
 	switch {
@@ -161,7 +161,7 @@ func ofOne(err error) bool {
 	return false
 }
 
-// lasting tells whether an error of publishing stays one until somebody does something
+// lasting reports whether an error of publishing stays one until somebody does something
 // about it here.
 func lasting(err error) bool {
 	if errors.As(err, new(*CopiedError)) || !fetch.Remote(err) && !errors.As(err, new(*laterError)) {

@@ -1,6 +1,7 @@
 package sharer
 
 import (
+	"cmp"
 	"fmt"
 	"syscall"
 
@@ -10,11 +11,5 @@ import (
 // changeTime is the time of the last change of an inode, renames included.
 func changeTime(st *syscall.Stat_t) string { return fmt.Sprintf("%d.%d", st.Ctim.Sec, st.Ctim.Nsec) }
 
-// bootID tells one running of the machine from another.
-func bootID() string {
-	id, err := atomicfile.Line("/proc/sys/kernel/random/boot_id")
-	if err != nil || id == "" {
-		return "-"
-	}
-	return id
-}
+// bootID identifies the current boot of the machine, "-" if that is unknown.
+func bootID() string { return cmp.Or(atomicfile.BootID(), "-") }

@@ -8,6 +8,5 @@ import "syscall"
 // long as what it renames is where it was.
 func changeTime(*syscall.Stat_t) string { return "" }
 
-// bootID tells one running of the machine from another. Without one all actions since the
-// last commit count.
+// bootID is unknown here, so all actions since the last commit count.
 func bootID() string { return "-" }

@@ -345,7 +345,7 @@ func (d *saver) save(ctx context.Context, s *saving, r *entries.Record, e lektor
 			return nil
 		}
 	}
-	boot := bootID()
+	boot := atomicfile.BootID() // without one no file is resumed
 	have := fi.Size()
 	if boot == "" || s.boot != boot {
 		have = 0
