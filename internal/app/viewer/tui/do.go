@@ -35,7 +35,7 @@ func (m *model) haveList(msg listMsg) tea.Cmd {
 	}
 	// While the same search is made once more, what it has not found again yet stays.
 	if msg.rest == nil || !l.hold || len(msg.items) >= len(l.items) {
-		if l.items, l.total = msg.items, msg.total; msg.made != nil {
+		if l.items = msg.items; msg.made != nil {
 			l.made = msg.made
 		}
 		m.markSince(msg.marked)
@@ -519,7 +519,7 @@ func (m *model) toggleAll() tea.Cmd {
 		m.say("read entries, too")
 	}
 	m.list.made = nil
-	m.list.keep = m.keepNew()
+	m.list.keep = &kept{}
 	return m.anew()
 }
 
@@ -536,7 +536,7 @@ func (m *model) reload() tea.Cmd {
 	m.changed[""] = true
 	m.list.made = nil
 	clear(m.rows)
-	m.list.keep = m.keepNew()
+	m.list.keep = &kept{}
 	m.page.width = 0
 	m.say("read anew")
 	return tea.Batch(m.scan(), m.layOut())

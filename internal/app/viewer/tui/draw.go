@@ -254,8 +254,6 @@ func (m *model) drawList(width, room int) (string, []string) {
 			n = ""
 		case m.shelf.bare:
 			n = fmt.Sprint(m.shelf.all.Unread)
-		case l.total > 0:
-			n += fmt.Sprintf(" of %d", l.total)
 		}
 		title += fmt.Sprintf("  %d/%s", l.at+1, n)
 	}

@@ -33,9 +33,7 @@ type listing struct {
 	wanted
 	shelf *shelf
 	items []*item
-	whole bool      // all dates are known
-	total int       // entries, where the items are some of them; else 0
-	bound time.Time // see picked
+	whole bool // all dates are known
 }
 
 // datesWithin is how long a list waits for the dates of its entries before it is
@@ -43,39 +41,17 @@ type listing struct {
 const datesWithin = 150 * time.Millisecond
 
 // list makes a list. What is in keep is in it although it is read.
-func (s *shelf) list(ctx context.Context, d Disk, w wanted, keep *kept) (*listing, error) {
-	p := s.pick(w, keep)
-	if !s.newest(ctx, d, w, p) {
-		if err := s.in(ctx, d, w, nil, p); err != nil {
-			return nil, err
-		}
-		p.cut()
-	}
-	items, whole := sorted(ctx, d, p.refs, w.oldest)
-	return &listing{wanted: w, shelf: s, items: items, whole: whole, total: p.of(), bound: p.bound}, nil
+func (s *shelf) list(ctx context.Context, d Disk, w wanted, keep *kept) *listing {
+	items, whole := sorted(ctx, d, w.pick(s.entries(w.of, nil), keep), w.oldest)
+	return &listing{wanted: w, shelf: s, items: items, whole: whole}
 }
 
-// newest gives p the newest of all entries, where these are too many and are known without
-// listing them all.
-func (s *shelf) newest(ctx context.Context, d Disk, w wanted, p *picked) bool {
-	if w.of.kind != allNode || w.oldest || p.most == 0 || s.all.All <= p.most {
-		return false
+// pick removes entries that are read, unless the list has them or they are in keep.
+func (w wanted) pick(refs []lektordir.Ref, keep *kept) []lektordir.Ref {
+	if w.lists() {
+		return refs
 	}
-	q, err := d.Query(ctx, "")
-	if err != nil {
-		return false
-	}
-	found, ok := q.Find(ctx, p.most)
-	if !ok || len(found) == 0 {
-		return false
-	}
-	p.refs, p.total, p.bound = found, s.all.All, found[0].Delivered()
-	for _, r := range found {
-		if t := r.Delivered(); t.Before(p.bound) {
-			p.bound = t
-		}
-	}
-	return true
+	return slices.DeleteFunc(refs, func(r lektordir.Ref) bool { return !r.Unread() && !keep.has(keyOf(r)) })
 }
 
 // lists tells whether a list has what is read, too.
@@ -99,17 +75,12 @@ func (l *listing) with(ctx context.Context, d Disk, s *shelf, keep *kept) (made 
 		}
 	}
 	if len(others) == 0 {
-		return &listing{wanted: l.wanted, shelf: s, items: l.items, whole: l.whole, total: l.total, bound: l.bound}, true
+		return &listing{wanted: l.wanted, shelf: s, items: l.items, whole: l.whole}, true
 	}
 	if n > len(l.items)/2 {
 		return nil, false
 	}
-	p := s.pick(l.wanted, keep)
-	if err := s.in(ctx, d, l.wanted, others, p); err != nil {
-		return nil, false
-	}
-	p.bound = l.bound
-	fresh, whole := sorted(ctx, d, slices.DeleteFunc(p.refs, p.beyond), l.oldest)
+	fresh, whole := sorted(ctx, d, l.pick(s.entries(l.of, others), keep), l.oldest)
 	items := make([]*item, 0, len(l.items)+len(fresh))
 	for _, it := range l.items {
 		if others[it.ref.Feed] {
@@ -121,13 +92,7 @@ func (l *listing) with(ctx context.Context, d Disk, s *shelf, keep *kept) (made 
 		items = append(items, it)
 	}
 	items = append(items, fresh...)
-	total := 0
-	if !l.bound.IsZero() {
-		for _, hash := range s.feedsOf(l.of) {
-			total += s.feeds[hash].All
-		}
-	}
-	return &listing{wanted: l.wanted, shelf: s, items: items, whole: l.whole && whole, total: total, bound: l.bound}, true
+	return &listing{wanted: l.wanted, shelf: s, items: items, whole: l.whole && whole}, true
 }
 
 // compareItems gives the order of a list.

@@ -176,15 +176,11 @@ func find(items []*item, near int, k key) int {
 // kept are entries that were read here. The zero value has none. It may be used by several
 // goroutines.
 type kept struct {
-	all  *kept // has them, too, if it is not nil
 	mu   sync.RWMutex
 	keys map[key]bool
 }
 
 func (k *kept) add(keys ...key) {
-	if k.all != nil {
-		k.all.add(keys...)
-	}
 	// In parts, as nobody else can look meanwhile.
 	for part := range slices.Chunk(keys, 256) {
 		k.mu.Lock()

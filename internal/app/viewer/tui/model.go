@@ -1,7 +1,6 @@
 package tui
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -51,8 +50,7 @@ type model struct {
 	bad           bool   // which tells of a failure
 	shown         graphics
 
-	shelf    *shelf  // nil until it is read
-	budget   *budget // of each shelf
+	shelf    *shelf // nil until it is read
 	changed  map[string]bool
 	scanning bool
 	tree     tree
@@ -81,7 +79,6 @@ type list struct {
 	wanted
 	items  []*item
 	made   *listing // what the items are, but for what is being marked; nil for a search
-	total  int      // entries, where the items are some of them; else 0
 	at, y  int
 	seq    int // of what was asked for last
 	cancel context.CancelFunc
@@ -134,7 +131,6 @@ type (
 		items []*item
 		// marked is what was being marked when it was begun, and is so in the items.
 		marked []*moves
-		total  int     // see listing
 		whole  bool    // all dates are known
 		rest   tea.Cmd // brings the rest; nil when this is all
 		err    error
@@ -163,20 +159,17 @@ type (
 func newModel(ctx context.Context, d Disk, o *Options) *model {
 	m := &model{
 		ctx: ctx, disk: d, o: o, began: time.Now(), retry: retry, changed: map[string]bool{"": true}, rows: map[key]Row{}, asked: map[key]bool{},
-		heard: newHeard(), after: later, budget: &budget{cmp.Or(o.most, mostHere), cmp.Or(o.listed, mostListed), &kept{}},
+		heard: newHeard(), after: later,
 		tree: tree{closed: map[id]bool{}},
 	}
 	m.hears = m.hear
 	m.list.cancel = func() {}
-	m.list.keep = m.keepNew()
+	m.list.keep = &kept{}
 	if n := len(o.Keys.Errs); n > 0 {
 		m.said, m.bad = o.Keys.Errs[0].Error(), true
 	}
 	return m
 }
-
-// keepNew gives what a list begins to keep with.
-func (m *model) keepNew() *kept { return &kept{all: m.budget.read} }
 
 // later gives a message when a time has passed.
 func later(d time.Duration, msg tea.Msg) tea.Cmd {
@@ -402,7 +395,7 @@ func (m *model) scanWith(known []Feed) tea.Cmd {
 	feeds := slices.Sorted(maps.Keys(m.changed))
 	clear(m.changed)
 	m.settled = slices.DeleteFunc(slices.Clone(m.moving), func(mark *marking) bool { return !mark.done })
-	ctx, d, old, budget := m.ctx, m.disk, m.shelf, m.budget
+	ctx, d, old := m.ctx, m.disk, m.shelf
 	return func() tea.Msg {
 		var s *shelf
 		var work crew.Crew
@@ -416,7 +409,7 @@ func (m *model) scanWith(known []Feed) tea.Cmd {
 		}
 		work.Go(func() (err error) {
 			if all {
-				s, err = newShelf(ctx, d, known, budget)
+				s, err = newShelf(ctx, d, known)
 			} else {
 				s, err = old.with(ctx, d, feeds)
 			}
@@ -503,8 +496,8 @@ func (m *model) choose(of id) tea.Cmd {
 	}
 	l := &m.list
 	l.of, l.query = of, ""
-	l.items, l.made, l.total, l.at, l.y, l.err = nil, nil, 0, 0, 0, nil
-	l.keep = m.keepNew()
+	l.items, l.made, l.at, l.y, l.err = nil, nil, 0, 0, nil
+	l.keep = &kept{}
 	l.then = nil
 	return m.anew()
 }
@@ -561,12 +554,9 @@ func (m *model) makeList() tea.Cmd {
 			made, ok = old.with(ctx, d, s, keep)
 		}
 		if !ok {
-			var err error
-			if made, err = s.list(ctx, d, w, keep); err != nil {
-				return listMsg{seq: seq, err: err}
-			}
+			made = s.list(ctx, d, w, keep)
 		}
-		return listMsg{seq: seq, made: made, items: overlaid(made.items, marked), marked: marked, whole: made.whole, total: made.total}
+		return listMsg{seq: seq, made: made, items: overlaid(made.items, marked), marked: marked, whole: made.whole}
 	}
 }
 

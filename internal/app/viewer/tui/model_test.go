@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"iter"
 	"regexp"
 	"slices"
 	"strings"
@@ -49,16 +48,11 @@ func (d *memory) Feeds(ctx context.Context) ([]Feed, error) {
 	return []Feed{{Hash: "f", Title: "Feed", Folders: []string{"News / Inner"}}, {Hash: "g", Title: "Empty"}}, nil
 }
 
-func (d *memory) List(ctx context.Context, feeds ...string) iter.Seq2[[]lektordir.Ref, error] {
+func (d *memory) List(ctx context.Context, feeds ...string) (map[string][]lektordir.Ref, error) {
 	d.wait(ctx)
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return inOne(slices.DeleteFunc(slices.Clone(d.refs), lektordir.Ref.Trashed), nil)
-}
-
-// inOne gives a list in one part.
-func inOne(refs []lektordir.Ref, err error) iter.Seq2[[]lektordir.Ref, error] {
-	return func(yield func([]lektordir.Ref, error) bool) { yield(refs, err) }
+	return map[string][]lektordir.Ref{"f": slices.DeleteFunc(slices.Clone(d.refs), lektordir.Ref.Trashed)}, nil
 }
 
 func (d *memory) Overview(context.Context, int) (*Overview, error) { return nil, nil }
@@ -87,7 +81,7 @@ func (d *memory) Query(ctx context.Context, text string) (Query, error) {
 	if text == "bad:" {
 		return Query{}, errors.New("query, column 1: bad")
 	}
-	return Query{Find: func(context.Context, int) ([]lektordir.Ref, bool) { return nil, false }, Match: func(ctx context.Context, refs []lektordir.Ref) []bool {
+	return Query{Find: func(context.Context) ([]lektordir.Ref, bool) { return nil, false }, Match: func(ctx context.Context, refs []lektordir.Ref) []bool {
 		d.wait(ctx)
 		yes := make([]bool, len(refs))
 		for i, r := range refs {
@@ -169,8 +163,7 @@ type desk struct {
 
 func newDesk(t *testing.T, d Disk, columns, lines int) *desk {
 	ctx, cancel := context.WithCancel(context.Background())
-	// As where there are very many entries; tests of the program are those of few.
-	o := &Options{most: -1, Keys: ParseKeys("test", nil), Width: 80, Getenv: func(string) string { return "" }}
+	o := &Options{Keys: ParseKeys("test", nil), Width: 80, Getenv: func(string) string { return "" }}
 	k := &desk{model: newModel(ctx, d, o), t: t, msgs: make(chan tea.Msg)}
 	t.Cleanup(func() {
 		cancel()
@@ -565,9 +558,9 @@ type away struct {
 	seen chan struct{} // closed when it is watched again
 }
 
-func (d *away) List(ctx context.Context, feeds ...string) iter.Seq2[[]lektordir.Ref, error] {
+func (d *away) List(ctx context.Context, feeds ...string) (map[string][]lektordir.Ref, error) {
 	if d.gone.Load() {
-		return inOne(nil, errors.New("it is not there"))
+		return nil, errors.New("it is not there")
 	}
 	return d.memory.List(ctx, feeds...)
 }

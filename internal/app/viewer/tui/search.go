@@ -58,31 +58,23 @@ func (s *searching) step(ctx context.Context, d Disk) tea.Cmd {
 			if s.query, msg.err = d.Query(ctx, s.text); msg.err != nil {
 				return msg
 			}
-			found, ok := s.query.Find(ctx, 0)
+			found, ok := s.query.Find(ctx)
+			refs := s.shelf.entries(s.of, nil)
 			// A saved query shows what is unread, as ls does, unless it says otherwise.
-			unread := s.of.kind == savedNode && s.wanted.query == "" && !s.all && !s.query.State
-			p := &picked{oldest: s.oldest, unread: unread, keep: s.keep}
-			if ok && s.shelf.lean {
-				p.most = s.shelf.budget.listed
-				s.shelf.among(s.of, found, p)
-				p.cut()
-			} else if msg.err = s.shelf.in(ctx, d, s.wanted, nil, p); msg.err != nil {
-				return msg
+			if s.of.kind == savedNode && s.wanted.query == "" && !s.all && !s.query.State {
+				refs = slices.DeleteFunc(refs, func(r lektordir.Ref) bool { return !r.Unread() && !s.keep.has(keyOf(r)) })
 			}
-			if !ok {
-				s.rest, s.whole = sorted(ctx, d, p.refs, s.oldest)
-			} else {
-				if !s.shelf.lean {
-					in := make(map[key]bool, len(found))
-					for _, r := range found {
-						in[keyOf(r)] = true
-					}
-					p.refs = slices.DeleteFunc(p.refs, func(r lektordir.Ref) bool { return !in[keyOf(r)] })
+			if ok {
+				in := make(map[key]bool, len(found))
+				for _, r := range found {
+					in[keyOf(r)] = true
 				}
-				msg.items, msg.whole = sorted(ctx, d, p.refs, s.oldest)
-				msg.items, msg.total = overlaid(msg.items, s.marked), p.of()
+				refs = slices.DeleteFunc(refs, func(r lektordir.Ref) bool { return !in[keyOf(r)] })
+				msg.items, msg.whole = sorted(ctx, d, refs, s.oldest)
+				msg.items = overlaid(msg.items, s.marked)
 				return msg
 			}
+			s.rest, s.whole = sorted(ctx, d, refs, s.oldest)
 		}
 		// What is shown is not written to any more.
 		s.found = s.found[:len(s.found):len(s.found)]

@@ -3,11 +3,9 @@ package tui
 import (
 	"cmp"
 	"context"
-	"iter"
 	"maps"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/lektordir/lektor/internal/crew"
 	"github.com/lektordir/lektor/internal/entries"
@@ -25,40 +23,9 @@ type shelf struct {
 	// bare tells that the entries themselves are not known yet, but how many there are, or
 	// not even that.
 	bare, uncounted bool
-	budget          *budget
-	// lean tells that of the entries those alone are here that are unread, flagged, or were
-	// read here: the others are listed when a list is to have them.
-	lean bool
 }
 
-// budget is how much is in memory. It does not change.
-type budget struct {
-	most   int   // entries, of which all are on the shelf
-	listed int   // in a list of a lean shelf that has read ones
-	read   *kept // those that were read here
-}
-
-// mostHere is how many entries there may be, of which all are in memory, some 200 bytes
-// each, and mostListed how many of more are in a list that has read ones, too, which take
-// as much again: more than anybody goes through. Of what is unread there are few.
-const mostHere, mostListed = 200_000, 50_000
-
-// of gives of a feed's entries those that are here.
-func (b *budget) of(refs []lektordir.Ref, lean bool) []lektordir.Ref {
-	if !lean {
-		return refs
-	}
-	var here []lektordir.Ref
-	for _, ref := range refs {
-		if ref.Unread() || ref.HasFlag('F') || b.read.has(keyOf(ref)) {
-			here = append(here, ref)
-		}
-	}
-	return here
-}
-
-// onShelf is a feed, with how many entries it has, and those that are here by time of
-// delivery.
+// onShelf is a feed with its entries, by time of delivery, and how many they are.
 type onShelf struct {
 	Feed
 	entries.Tally
@@ -117,8 +84,8 @@ type id struct {
 }
 
 // newShelf reads everything, but feeds where these are given.
-func newShelf(ctx context.Context, d Disk, feeds []Feed, b *budget) (*shelf, error) {
-	s := &shelf{feeds: map[string]*onShelf{}, budget: b}
+func newShelf(ctx context.Context, d Disk, feeds []Feed) (*shelf, error) {
+	s := &shelf{feeds: map[string]*onShelf{}}
 	var work crew.Crew
 	if feeds == nil {
 		work.Go(func() (err error) {
@@ -126,26 +93,16 @@ func newShelf(ctx context.Context, d Disk, feeds []Feed, b *budget) (*shelf, err
 			return err
 		})
 	}
-	work.Go(func() error {
-		n := 0
-		for refs, err := range d.List(ctx) {
-			if err != nil {
-				return err
-			}
-			for hash, of := range byFeed(refs) {
-				s.put(hash, of)
-			}
-			if n += len(refs); n > b.most && !s.lean {
-				s.lean = true
-				for _, f := range s.feeds {
-					f.refs = b.of(f.refs, true)
-				}
-			}
-		}
-		return nil
+	var lists map[string][]lektordir.Ref
+	work.Go(func() (err error) {
+		lists, err = d.List(ctx)
+		return err
 	})
 	if err := work.Wait(); err != nil {
 		return nil, err
+	}
+	for hash, refs := range lists {
+		s.put(hash, refs)
 	}
 	for _, f := range feeds {
 		named := newOnShelf(f)
@@ -164,39 +121,19 @@ func newShelf(ctx context.Context, d Disk, feeds []Feed, b *budget) (*shelf, err
 func (s *shelf) with(ctx context.Context, d Disk, feeds []string) (*shelf, error) {
 	for _, hash := range feeds {
 		if s.feeds[hash] == nil {
-			return newShelf(ctx, d, nil, s.budget) // a feed that is new has a name and folders
+			return newShelf(ctx, d, nil) // a feed that is new has a name and folders
 		}
 	}
-	t := &shelf{feeds: maps.Clone(s.feeds), saved: s.saved, budget: s.budget, lean: s.lean}
+	lists, err := d.List(ctx, feeds...)
+	if err != nil {
+		return nil, err
+	}
+	t := &shelf{feeds: maps.Clone(s.feeds), saved: s.saved}
 	for _, hash := range feeds {
-		t.put(hash, nil)
-	}
-	for refs, err := range d.List(ctx, feeds...) {
-		if err != nil {
-			return nil, err
-		}
-		for hash, of := range byFeed(refs) {
-			t.put(hash, of)
-		}
+		t.put(hash, lists[hash])
 	}
 	t.arrange()
 	return t, nil
-}
-
-// byFeed gives the entries of each feed in a list that is by feed.
-func byFeed(refs []lektordir.Ref) iter.Seq2[string, []lektordir.Ref] {
-	return func(yield func(string, []lektordir.Ref) bool) {
-		for len(refs) > 0 {
-			n := 1
-			for n < len(refs) && refs[n].Feed == refs[0].Feed {
-				n++
-			}
-			if !yield(refs[0].Feed, refs[:n:n]) {
-				return
-			}
-			refs = refs[n:]
-		}
-	}
 }
 
 // put gives a feed its entries.
@@ -207,7 +144,7 @@ func (s *shelf) put(hash string, refs []lektordir.Ref) {
 	} else {
 		f = newOnShelf(Feed{Hash: hash, Title: hash})
 	}
-	f.refs = s.budget.of(refs, s.lean)
+	f.refs = refs
 	for _, r := range refs {
 		f.Add(r)
 	}
@@ -311,116 +248,21 @@ func (s *shelf) feedsOf(of id) []string {
 	return slices.Sorted(maps.Keys(s.feeds))
 }
 
-// in gives p the entries of which a list may be, of some feeds alone where others is not
-// nil. What is read is among them if the list is to have it, or if it is here.
-func (s *shelf) in(ctx context.Context, d Disk, w wanted, others map[string]bool, p *picked) error {
-	hashes := s.feedsOf(w.of)
-	if others != nil {
-		hashes = slices.DeleteFunc(hashes, func(hash string) bool { return !others[hash] })
-	}
-	if s.lean && w.of.kind != flaggedNode && (w.all || w.text() != "") {
-		if len(hashes) == 0 {
-			return nil
-		}
-		for refs, err := range d.List(ctx, hashes...) {
-			if err != nil {
-				return err
-			}
-			p.add(refs)
-		}
-		return nil
-	}
-	if w.of.kind != flaggedNode {
-		n := 0
-		for _, hash := range hashes {
-			n += len(s.feeds[hash].refs)
-		}
-		p.refs = make([]lektordir.Ref, 0, n)
-	}
-	for _, hash := range hashes {
-		refs := s.feeds[hash].refs
-		if w.of.kind == flaggedNode {
-			refs = slices.DeleteFunc(slices.Clone(refs), func(r lektordir.Ref) bool { return !r.HasFlag('F') })
-		}
-		p.add(refs)
-	}
-	return nil
-}
-
-// among gives p of entries that were found those that a node is of.
-func (s *shelf) among(of id, found []lektordir.Ref, p *picked) {
-	feeds := map[string]bool{}
+// entries returns the entries that a list may have, if others is not nil only those of the
+// feeds in it.
+func (s *shelf) entries(of id, others map[string]bool) []lektordir.Ref {
+	var all []lektordir.Ref
 	for _, hash := range s.feedsOf(of) {
-		feeds[hash] = true
-	}
-	p.add(slices.DeleteFunc(found, func(r lektordir.Ref) bool {
-		return !feeds[r.Feed] || of.kind == flaggedNode && !r.HasFlag('F')
-	}))
-}
-
-// pick begins to pick the entries of a list.
-func (s *shelf) pick(w wanted, keep *kept) *picked {
-	p := &picked{oldest: w.oldest, unread: !w.lists(), keep: keep}
-	if s.lean && w.lists() && w.of.kind != flaggedNode {
-		p.most = s.budget.listed
-	}
-	return p
-}
-
-// picked are the entries of a list: of those that come the ones that it shows, and if they
-// are too many, those that were delivered last, or first.
-type picked struct {
-	most   int // 0 for any number
-	oldest bool
-	unread bool // alone, and what is in keep
-	keep   *kept
-
-	refs  []lektordir.Ref
-	total int       // how many there were
-	bound time.Time // where some were left out: when the last that was not was delivered
-}
-
-func (p *picked) add(refs []lektordir.Ref) {
-	for _, r := range refs {
-		if !p.unread || r.Unread() || p.keep.has(keyOf(r)) {
-			p.refs = append(p.refs, r)
-			p.total++
+		if others != nil && !others[hash] {
+			continue
+		}
+		for _, r := range s.feeds[hash].refs {
+			if of.kind != flaggedNode || r.HasFlag('F') {
+				all = append(all, r)
+			}
 		}
 	}
-	if p.most > 0 && len(p.refs) >= 2*p.most {
-		p.cut()
-	}
-}
-
-// of is how many there were, where some were left out; else 0.
-func (p *picked) of() int {
-	if p.bound.IsZero() {
-		return 0
-	}
-	return p.total
-}
-
-// beyond tells whether an entry is to be left out by when it was delivered.
-func (p *picked) beyond(r lektordir.Ref) bool {
-	c := r.Delivered().Compare(p.bound)
-	return !p.bound.IsZero() && (c > 0) == p.oldest && c != 0
-}
-
-// cut leaves out what is too much.
-func (p *picked) cut() {
-	if p.most == 0 || len(p.refs) <= p.most {
-		return
-	}
-	slices.SortFunc(p.refs, func(a, b lektordir.Ref) int {
-		c := cmp.Or(a.Delivered().Compare(b.Delivered()), cmp.Compare(a.Unique, b.Unique), cmp.Compare(a.Feed, b.Feed))
-		if !p.oldest {
-			c = -c
-		}
-		return c
-	})
-	p.bound = p.refs[p.most-1].Delivered()
-	clear(p.refs[p.most:])
-	p.refs = p.refs[:p.most]
+	return all
 }
 
 // inFolder tells whether one of folders is that of a folded path, or below it.

@@ -44,12 +44,11 @@ type Options struct {
 	// Getenv gives a variable; nil stands for [os.Getenv].
 	Getenv func(string) string
 
-	most, listed int // see budget; 0 for mostHere and mostListed
-	tstp         chan os.Signal
-	childs       atomic.Int32  // that have the terminal
-	ending       chan struct{} // closed when a signal ends the reader
-	caught       chan<- os.Signal
-	settled      chan struct{} // told when SIGWINCH was caught
+	tstp    chan os.Signal
+	childs  atomic.Int32  // that have the terminal
+	ending  chan struct{} // closed when a signal ends the reader
+	caught  chan<- os.Signal
+	settled chan struct{} // told when SIGWINCH was caught
 }
 
 func (o *Options) date(t time.Time) string {
@@ -125,7 +124,6 @@ type plainWriter struct{ io.Writer }
 // Run runs the reader until the user ends it, or the context. The terminal is left as
 // it was found, also by a panic and by signals.
 func Run(ctx context.Context, d Disk, o *Options) error {
-	defer softly()()
 	defer crew.Spare()()
 	// What the first ^C ends is not what this is run by: it may be meant for a player
 	// that has the terminal.

@@ -3,7 +3,6 @@ package tui
 import (
 	"context"
 	"fmt"
-	"iter"
 	"runtime"
 	"slices"
 	"sync/atomic"
@@ -52,17 +51,17 @@ func (d *large) Feeds(context.Context) ([]Feed, error) {
 	return feeds, nil
 }
 
-func (d *large) List(_ context.Context, feeds ...string) iter.Seq2[[]lektordir.Ref, error] {
+func (d *large) List(_ context.Context, feeds ...string) (map[string][]lektordir.Ref, error) {
 	d.lists.Add(1)
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	var refs []lektordir.Ref
-	for i := range largeFeeds {
-		if hash := fmt.Sprintf("f%04d", i); len(feeds) == 0 || slices.Contains(feeds, hash) {
-			refs = append(refs, d.byFeed[hash]...)
+	lists := map[string][]lektordir.Ref{}
+	for hash, refs := range d.byFeed {
+		if len(feeds) == 0 || slices.Contains(feeds, hash) {
+			lists[hash] = slices.Clone(refs)
 		}
 	}
-	return inOne(refs, nil)
+	return lists, nil
 }
 
 func (d *large) Watch(context.Context, time.Time, func(string)) error { return nil }
