@@ -67,21 +67,30 @@ func TestListingWith(t *testing.T) {
 	}
 	taken := 0
 	for range 300 {
-		keep := &kept{}
-		empty := func() *shelf { return &shelf{feeds: map[string]*onShelf{}} }
-		put := func(s *shelf, hash string) {
+		keep := &keySet{}
+		empty := func() *snapshot { return &snapshot{feeds: map[string]*feedSnapshot{}} }
+		put := func(s *snapshot, hash string) {
 			d.byFeed[hash] = some(hash)
 			s.put(hash, slices.Clone(d.byFeed[hash]))
 		}
 		s := empty()
 		clear(d.byFeed)
 		for i := range 12 {
-			s.feeds[feed(i)] = newOnShelf(foldered(feed(i)))
+			s.feeds[feed(i)] = newFeedSnapshot(foldered(feed(i)))
 			put(s, feed(i))
 		}
 		s.arrange()
-		w := wanted{of: s.nodes[random.IntN(len(s.nodes))].id, all: random.IntN(2) == 0, oldest: random.IntN(2) == 0}
-		list := func(s *shelf) *listing { return s.list(t.Context(), d, w, keep) }
+		spec := listSpec{of: s.nodes[random.IntN(len(s.nodes))].id, all: random.IntN(2) == 0, oldest: random.IntN(2) == 0}
+		work := func(s *snapshot, old *sortedList) *listWork {
+			return &listWork{listSpec: spec, disk: d, snapshot: s, readHere: keep, old: old}
+		}
+		list := func(s *snapshot) *sortedList {
+			l, err := work(s, nil).make(t.Context(), nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return l
+		}
 		l := list(s)
 		for range 5 {
 			next := empty()
@@ -99,23 +108,23 @@ func TestListingWith(t *testing.T) {
 			}
 			next.arrange()
 			for _, it := range l.items[:len(l.items)/3] {
-				keep.add(keyOf(it.ref))
+				keep.add(it.ref)
 			}
 			before := slices.Clone(l.items)
 			want := list(next)
-			got, ok := l.with(t.Context(), d, next, keep)
+			got := work(next, l).update(t.Context())
 			if !slices.Equal(before, l.items) {
 				t.Fatal("the list that there was is another one")
 			}
-			if ok {
+			if got != nil {
 				taken++
-				if !slices.EqualFunc(got.items, want.items, func(a, b *item) bool { return *a == *b }) || got.whole != want.whole {
-					t.Fatalf("%+v: %d items, not %d", w, len(got.items), len(want.items))
+				if !slices.EqualFunc(got.items, want.items, func(a, b *item) bool { return *a == *b }) || got.dated != want.dated {
+					t.Fatalf("%+v: %d items, not %d", spec, len(got.items), len(want.items))
 				}
 			}
 			l, s = want, next
 			// The disk has as many.
-			read, err := newShelf(t.Context(), d, nil)
+			read, err := newSnapshot(t.Context(), d, nil)
 			if err != nil || read.all != s.all {
 				t.Fatalf("%+v, not %+v, %v", read.all, s.all, err)
 			}
