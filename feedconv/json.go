@@ -19,7 +19,8 @@ type jsonDoc struct {
 	// nothing counts items that say nothing.
 	nothing int
 	// growth bounds what resolving URLs may add to the document.
-	growth int
+	growth  int
+	reading *reading
 }
 
 // parseJSON reads the formats that are JSON. Its fields are decoded one by
@@ -29,7 +30,7 @@ func parseJSON(b []byte, opts Options) (*Feed, error) {
 	if !top.isObject() {
 		return nil, notJSONFeed(b)
 	}
-	d := &jsonDoc{feed: &Feed{}, base: documentBase(opts), limit: opts.maxEntries(), max: opts.maxEntries(), growth: len(b) + 64<<10}
+	d := &jsonDoc{feed: &Feed{}, base: documentBase(opts), limit: opts.maxEntries(), max: opts.maxEntries(), growth: len(b) + 64<<10, reading: opts.reading}
 	var rss, items, version, kind jsonValue
 	top.fields(func(name string, v jsonValue) bool { // in one pass, since each takes a whole document
 		switch name {
@@ -104,7 +105,7 @@ func lineAt(b []byte, offset int) int {
 
 // add finishes an entry; false means that no more are taken.
 func (d *jsonDoc) add(e *draft) bool {
-	if d.feed.add(e) {
+	if d.feed.add(e, d.reading) {
 		d.limit--
 	} else if d.nothing++; d.nothing > 4*d.max { // hostile
 		d.limit = -1
