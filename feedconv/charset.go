@@ -128,7 +128,12 @@ func toUTF8(b []byte, contentType string, r *reading) (text []byte, warnings []W
 	if valid && ascii && bytes.IndexByte(b, 0x1b) < 0 && !bytes.Contains(b, []byte("~{")) {
 		return b, nil // the same in every charset that is left
 	}
-	u := countUTF8(b)
+	var u utf8Count
+	if !valid {
+		u = countUTF8(b)
+	} else if !ascii {
+		u.good = 1 // at least
+	}
 	for _, label := range []string{contentTypeCharset(contentType), declaredCharset(b)} {
 		if label == "" {
 			continue
