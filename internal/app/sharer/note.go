@@ -39,23 +39,12 @@ func (r *reader) describe(ctx context.Context, l *local, edits []edit) error {
 }
 
 func (r *reader) describeFeed(ctx context.Context, l *local, feed string, edits []edit) error {
-	var read [2]func(lektordir.Ref, lektordir.Fields) (*lektordir.Entry, error)
-	for _, place := range []lektordir.Place{lektordir.New, lektordir.Cur} {
-		read[place] = r.d.ReadEntry
-		if len(edits) < 8 {
-			continue
-		}
-		if in, err := r.d.NewReader(place, feed); err == nil {
-			defer in.Close()
-			read[place] = in.ReadEntry
-		}
-	}
 	return workers.ForEach(ctx, len(edits), func(i int) {
 		d := &edits[i]
 		if d.kind != editFlag || !d.set {
 			return
 		}
-		e, err := read[d.entry.ref.Place](d.entry.ref, lektordir.FieldTitle|lektordir.FieldID|lektordir.FieldLink)
+		e, err := r.d.ReadEntry(d.entry.ref, lektordir.FieldTitle|lektordir.FieldID|lektordir.FieldLink)
 		if unreadable(err) {
 			d.err = err
 			return
