@@ -9,10 +9,10 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/lektordir/lektor/internal/entries"
 	"github.com/lektordir/lektor/internal/feeddir"
 	"github.com/lektordir/lektor/internal/feedsync"
 	"github.com/lektordir/lektor/internal/fetch"
+	"github.com/lektordir/lektor/internal/workers"
 	"github.com/lektordir/lektor/lektordir"
 )
 
@@ -49,7 +49,7 @@ func (r *reader) describeFeed(ctx context.Context, l *local, feed string, edits 
 			read[place] = in.ReadEntry
 		}
 	}
-	return entries.Parallel(ctx, len(edits), func(i int) {
+	return workers.ForEach(ctx, len(edits), func(i int) {
 		d := &edits[i]
 		if d.kind != editFlag || !d.set {
 			return

@@ -20,6 +20,7 @@ import (
 	"github.com/lektordir/lektor/internal/feeddir"
 	"github.com/lektordir/lektor/internal/query"
 	"github.com/lektordir/lektor/internal/units"
+	"github.com/lektordir/lektor/internal/workers"
 	"github.com/lektordir/lektor/lektordir"
 )
 
@@ -229,7 +230,7 @@ func (x *expiry) may(r lektordir.Ref, keep feeddir.Keep) bool {
 // choose gives of a feed's entries those that are to go.
 func (x *expiry) choose(ctx context.Context, asked []lektordir.Ref, keep feeddir.Keep) (doomed []lektordir.Ref, err error) {
 	times := make([]time.Time, len(asked))
-	if err := entries.Parallel(ctx, len(asked), func(i int) { times[i] = x.Record(asked[i]).Moved() }); err != nil {
+	if err := workers.ForEach(ctx, len(asked), func(i int) { times[i] = x.Record(asked[i]).Moved() }); err != nil {
 		return nil, err
 	}
 	var read []aged
