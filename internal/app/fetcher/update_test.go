@@ -18,6 +18,7 @@ import (
 
 	"github.com/lektordir/lektor/internal/feeddir"
 	"github.com/lektordir/lektor/internal/fetch"
+	"github.com/lektordir/lektor/internal/servertime"
 	"github.com/lektordir/lektor/internal/testkit/server"
 	"github.com/lektordir/lektor/lektordir"
 )
@@ -544,7 +545,7 @@ func TestDateIsKept(t *testing.T) {
 	if err := r.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if d := feeddir.LastDate(r.Dir); time.Since(d).Abs() > time.Hour {
+	if d := servertime.Last(r.Dir.Path()); time.Since(d).Abs() > time.Hour {
 		t.Errorf("the date on record is %v", d)
 	}
 }
