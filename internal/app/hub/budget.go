@@ -85,12 +85,12 @@ func network(addr netip.Addr) string {
 }
 
 // reach makes a request to the callback of a stranger, who may name any server.
-func (h *Hub) reach(ctx context.Context, callback string, request func() error) error {
+func (h *engine) reach(ctx context.Context, callback string, request func() error) error {
 	host := target(ctx, &h.opts.Callbacks, callback)
 	if !h.budget.spend(host, h.now()) {
 		return errMuch
 	}
-	place, err := h.lanes.Acquire(ctx, laneOf(callback))
+	place, err := h.limits[calling].Acquire(ctx, laneOf(callback))
 	if err != nil {
 		return err
 	}
@@ -103,6 +103,6 @@ func (h *Hub) reach(ctx context.Context, callback string, request func() error) 
 
 // afford reports whether a feed can be read: for a feed without subscribers, a stranger
 // may have named any server.
-func (h *Hub) afford(hash, feedURL string) bool {
+func (h *engine) afford(hash, feedURL string) bool {
 	return h.heeded(hash, feedURL) || h.budget.spend(target(h.ctx, &h.opts.Feeds, feedURL), h.now())
 }

@@ -317,7 +317,7 @@ func kindOf(document []byte) string {
 }
 
 // savedFile gives the file of a feed that is stored here, by its URL.
-func (h *Hub) savedFile(feedURL string) (string, bool) {
+func (h *engine) savedFile(feedURL string) (string, bool) {
 	if h.opts.Public == nil {
 		return "", false
 	}
@@ -328,7 +328,7 @@ func (h *Hub) savedFile(feedURL string) (string, bool) {
 	return h.savedBy(rest)
 }
 
-func (h *Hub) savedBy(rest string) (string, bool) {
+func (h *engine) savedBy(rest string) (string, bool) {
 	name, file, _ := strings.Cut(rest, "/")
 	if file != savedName || !userName().MatchString(name) {
 		return "", false
