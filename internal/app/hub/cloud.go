@@ -8,9 +8,7 @@ import (
 	"fmt"
 	"io"
 	"mime"
-	"net"
 	"net/http"
-	"net/netip"
 	"slices"
 	"strconv"
 	"strings"
@@ -129,7 +127,7 @@ func (h *Hub) register(r *http.Request, q rsscloud.Request) (string, error) {
 	}
 	callback := q.Callback(addr)
 	domain := q.Domain != ""
-	foreign := domain && !h.isCaller(r.Context(), q.Domain, addr)
+	foreign := domain && !slices.Contains(lookup(r.Context(), &h.opts.Callbacks, q.Domain), addr)
 	subs := make([]subscription, len(q.URLs))
 	docs := make([]*document, len(q.URLs))
 	errs := make([]error, len(q.URLs))
@@ -195,18 +193,6 @@ func (h *Hub) registered(urls []string, callback, protocol string, errs []error)
 		return thanks, nil
 	}
 	return thanks + " But not for " + strings.Join(failed, ", ") + ": " + first.Error(), nil
-}
-
-// isCaller reports whether a domain stands for the address of the caller.
-func (h *Hub) isCaller(ctx context.Context, domain string, addr netip.Addr) bool {
-	if a, err := netip.ParseAddr(domain); err == nil {
-		return a.Unmap() == addr
-	}
-	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
-	defer cancel()
-	resolver := cmp.Or(h.opts.Callbacks.Resolver, net.DefaultResolver)
-	list, err := resolver.LookupNetIP(ctx, "ip", domain)
-	return err == nil && slices.ContainsFunc(list, func(a netip.Addr) bool { return a.Unmap() == addr })
 }
 
 // subscribable reads the feed of a subscription, if there is room for one more.
@@ -276,19 +262,14 @@ func (h *engine) failing(err error) error {
 // notification where he did not, or calls himself by it. By XML-RPC at a domain that
 // is not the caller's, either will do.
 func (h *Hub) try(ctx context.Context, s subscription, domain, foreign bool) error {
-	call := func(strict bool) error {
-		return rsscloud.Notify(ctx, h.notifier.callbacks, s.Callback, s.Protocol, s.Procedure, s.Feed, strict)
-	}
-	switch {
-	case !domain, s.Protocol == rsscloud.XMLRPC && !foreign:
-		return call(false)
-	case s.Protocol == rsscloud.XMLRPC:
-		if rsscloud.Verify(ctx, h.notifier.callbacks, s.Callback, s.Feed, challenge()) == nil {
-			return nil
+	rpc := s.Protocol == rsscloud.XMLRPC
+	if domain && (foreign || !rpc) {
+		err := rsscloud.Verify(ctx, h.notifier.callbacks, s.Callback, s.Feed, challenge())
+		if err == nil || !rpc {
+			return err
 		}
-		return call(true)
 	}
-	return rsscloud.Verify(ctx, h.notifier.callbacks, s.Callback, s.Feed, challenge())
+	return rsscloud.Notify(ctx, h.notifier.callbacks, s.Callback, s.Protocol, s.Procedure, s.Feed, domain && foreign)
 }
 
 // checkFeed is the error for what is no URL of a feed.

@@ -32,19 +32,17 @@ type document struct {
 // feed is not read again for everybody who asks for it. They may be used by many
 // goroutines.
 type readings struct {
-	now    func() time.Time
-	mu     sync.Mutex
-	last   map[string]*reading // the last of each feed, by hash
-	number int                 // readings that have begun
+	now  func() time.Time
+	mu   sync.Mutex
+	last map[string]*reading // of each feed, by hash
 }
 
 // reading is one reading of a feed. Callers who ask while it is under way wait for it, but
 // a ping needs one that begins after the ping: the update may be later than what is read.
 type reading struct {
-	number int
-	ping   bool          // a publisher said that the feed was updated
-	tries  int           // of the job, if the reading is for a ping
-	done   chan struct{} // closed at the end
+	ping  bool          // a publisher said that the feed was updated
+	tries int           // of the job, if the reading is for a ping
+	done  chan struct{} // closed at the end
 
 	doc  *document
 	err  error
@@ -65,19 +63,19 @@ type told struct {
 	err         error           // of this machine
 }
 
-// begun returns the number of readings that have begun.
-func (rs *readings) begun() int {
+// newest returns the last reading of a feed; nil if there is none.
+func (rs *readings) newest(hash string) *reading {
 	rs.mu.Lock()
 	defer rs.mu.Unlock()
-	return rs.number
+	return rs.last[hash]
 }
 
-// find returns the last reading of a feed, if it is under way or will do: for a ping one
-// that is later than a number of others, else one that was not long ago. It returns nil if
-// there is none. The caller holds mu.
-func (rs *readings) find(hash string, ping bool, after int) *reading {
+// find returns the last reading of a feed, if it is under way or will do: for a ping if it
+// is another one than old, else if it was not long ago. It returns nil if there is none.
+// The caller holds mu.
+func (rs *readings) find(hash string, ping bool, old *reading) *reading {
 	r := rs.last[hash]
-	if r == nil || r.at.IsZero() || ping && r.number > after {
+	if r == nil || r.at.IsZero() || ping && r != old {
 		return r
 	}
 	most := rememberFor
@@ -91,21 +89,20 @@ func (rs *readings) find(hash string, ping bool, after int) *reading {
 }
 
 // join is find.
-func (rs *readings) join(hash string, ping bool, after int) *reading {
+func (rs *readings) join(hash string, ping bool, old *reading) *reading {
 	rs.mu.Lock()
 	defer rs.mu.Unlock()
-	return rs.find(hash, ping, after)
+	return rs.find(hash, ping, old)
 }
 
 // begin begins a reading, if find returns none; else it returns nil.
-func (rs *readings) begin(hash string, ping bool, after, tries int) *reading {
+func (rs *readings) begin(hash string, ping bool, old *reading, tries int) *reading {
 	rs.mu.Lock()
 	defer rs.mu.Unlock()
-	if rs.find(hash, ping, after) != nil {
+	if rs.find(hash, ping, old) != nil {
 		return nil
 	}
-	rs.number++
-	r := &reading{number: rs.number, ping: ping, tries: tries, done: make(chan struct{}), before: rs.last[hash]}
+	r := &reading{ping: ping, tries: tries, done: make(chan struct{}), before: rs.last[hash]}
 	if r.before != nil {
 		r.pinged, r.alone = r.before.pinged, r.before.alone
 	}
@@ -137,7 +134,7 @@ func (rs *readings) end(hash string, r *reading, made bool) {
 func (rs *readings) recent(hash string) *reading {
 	rs.mu.Lock()
 	defer rs.mu.Unlock()
-	if r := rs.find(hash, false, 0); r != nil && !r.at.IsZero() {
+	if r := rs.find(hash, false, nil); r != nil && !r.at.IsZero() {
 		return r
 	}
 	return nil
@@ -228,9 +225,9 @@ func (h *reader) ping(ctx context.Context, j job) (told, error) {
 // readFor reads a feed, or waits for a reading that will do. The reading goes on if ctx
 // ends.
 func (h *reader) readFor(ctx context.Context, hash string, j job, ping bool) (*reading, error) {
-	after := h.readings.begun()
+	old := h.readings.newest(hash)
 	answer := make(chan *reading, 1)
-	h.working.Go(func() { answer <- h.readInTurn(hash, j, ping, after) })
+	h.working.Go(func() { answer <- h.readInTurn(hash, j, ping, old) })
 	select {
 	case r := <-answer:
 		return r, nil
@@ -243,18 +240,18 @@ func (h *reader) readFor(ctx context.Context, hash string, j job, ping bool) (*r
 const errMuch = rsscloud.Sentence("This hub has too much to read just now; try again later.")
 
 // readInTurn reads a feed when its caller has a place for it, or returns another reading
-// that has begun after a number of others. Callers who wait for one feed wait each for a
-// place of their own, so one who has many feeds read delays no other.
-func (h *reader) readInTurn(hash string, j job, ping bool, after int) *reading {
+// than old that will do. Callers who wait for one feed wait each for a place of their own,
+// so one who has many feeds read delays no other.
+func (h *reader) readInTurn(hash string, j job, ping bool, old *reading) *reading {
 	ctx, cancel := context.WithTimeout(h.ctx, h.wait)
 	defer cancel()
 	for {
-		if r := h.readings.join(hash, ping, after); r != nil {
+		if r := h.readings.join(hash, ping, old); r != nil {
 			<-r.done
-			if !ping || r.ping && r.number > after && r.tries <= j.tries {
+			if !ping || r.ping && r != old && r.tries <= j.tries {
 				return r
 			}
-			after = max(after, r.number)
+			old = r
 		}
 		place, err := h.limits[reads].Acquire(ctx, j.caller)
 		if err != nil {
@@ -262,7 +259,7 @@ func (h *reader) readInTurn(hash string, j job, ping bool, after int) *reading {
 			h.unreadFor(hash, j, ping, r)
 			return r
 		}
-		if r := h.readings.begin(hash, ping, after, j.tries); r != nil {
+		if r := h.readings.begin(hash, ping, old, j.tries); r != nil {
 			h.readNow(hash, j, r)
 			place.Release()
 			return r

@@ -68,9 +68,7 @@ func (h *Hub) published(w http.ResponseWriter, r *http.Request, form url.Values)
 	_, caller := h.caller(r)
 	for _, t := range topics {
 		hash := hashOf(t)
-		if err := checkFeed(t); err != nil {
-			h.log.add("refused", t, "%s", err)
-		} else if !h.heeded(hash, t) {
+		if !h.heeded(hash, t) {
 			h.log.add("pinged", t, "%s", unchanged)
 		} else if _, err := h.postpone(hash, job{url: t, caller: caller}, h.readings.gap(hash, h.opts.PingGap)); err != nil {
 			unavailable(w, err.Error())
