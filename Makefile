@@ -49,9 +49,6 @@ vuln: ## known vulnerabilities in what the programs call; asks vuln.go.dev, so n
 
 bench: build ## the speed of everything, against sfeed, newsboat and mblaze where installed
 	$(GO) run ./scripts/bench
-	$(GO) run ./scripts/bench/ess
-	$(GO) run ./scripts/bench/share
-	$(GO) run ./scripts/bench/gluster
 
 faults: ## a crowd; kills, failing calls and power cuts at every file-system operation; histories of feeds; an hour
 	$(GO) run ./scripts/crowd

@@ -14,10 +14,10 @@ import (
 	"strings"
 
 	"github.com/lektordir/lektor/internal/atomicfile"
-	"github.com/lektordir/lektor/internal/entries"
 	"github.com/lektordir/lektor/internal/spill"
 	"github.com/lektordir/lektor/internal/stylesheet"
 	"github.com/lektordir/lektor/internal/units"
+	"github.com/lektordir/lektor/internal/workers"
 )
 
 // file is a page that there is, with its size.
@@ -364,7 +364,7 @@ func (b *building) write(ctx context.Context) error {
 			whole bool
 			err   error
 		}, len(pages))
-		err := entries.Parallel(ctx, len(pages), func(i int) {
+		err := workers.ForEach(ctx, len(pages), func(i int) {
 			defer p.Add(1)
 			x := &results[i]
 			x.path = pages[i].path

@@ -20,6 +20,7 @@ import (
 	"github.com/lektordir/lektor/internal/spill"
 	"github.com/lektordir/lektor/internal/termsafe"
 	"github.com/lektordir/lektor/internal/units"
+	"github.com/lektordir/lektor/internal/workers"
 	"github.com/lektordir/lektor/lektordir"
 )
 
@@ -228,7 +229,7 @@ func (w *site) items(ctx context.Context) error {
 				known.next()
 			}
 		}
-		err := entries.Parallel(ctx, len(unknown), func(n int) { list[unknown[n]] = newItem(r, list[unknown[n]].record) })
+		err := workers.ForEach(ctx, len(unknown), func(n int) { list[unknown[n]] = newItem(r, list[unknown[n]].record) })
 		if err != nil {
 			return err
 		}

@@ -16,6 +16,7 @@ import (
 	"github.com/lektordir/lektor/internal/entries"
 	"github.com/lektordir/lektor/internal/query"
 	"github.com/lektordir/lektor/internal/termsafe"
+	"github.com/lektordir/lektor/internal/workers"
 	"github.com/lektordir/lektor/lektordir"
 )
 
@@ -135,7 +136,7 @@ func (v *viewer) records(ctx context.Context, format string, list iter.Seq2[*ent
 		if err != nil {
 			return errors.Join(v.printer.Flush(), err)
 		}
-		if err := entries.Parallel(ctx, len(part), func(i int) { prepare(part[i]) }); err != nil {
+		if err := workers.ForEach(ctx, len(part), func(i int) { prepare(part[i]) }); err != nil {
 			return err
 		}
 		for _, r := range part {
@@ -304,7 +305,7 @@ func (v *viewer) printRows(ctx context.Context, w io.Writer, list iter.Seq2[*ent
 			return nil
 		}
 		titles := make([]string, len(part))
-		if err := entries.Parallel(ctx, len(part), func(i int) { titles[i] = part[i].Title() }); err != nil {
+		if err := workers.ForEach(ctx, len(part), func(i int) { titles[i] = part[i].Title() }); err != nil {
 			return err
 		}
 		for i, r := range part {

@@ -20,6 +20,7 @@ import (
 	"github.com/lektordir/lektor/internal/archive"
 	"github.com/lektordir/lektor/internal/command"
 	"github.com/lektordir/lektor/internal/entries"
+	"github.com/lektordir/lektor/internal/workers"
 	"github.com/lektordir/lektor/lektordir"
 )
 
@@ -238,7 +239,7 @@ func (a *archiver) candidates(ctx context.Context) error {
 			return err
 		}
 		some := make([]*candidate, len(part))
-		err = entries.Parallel(ctx, len(part), func(i int) { some[i] = a.candidate(part[i], anew) })
+		err = workers.ForEach(ctx, len(part), func(i int) { some[i] = a.candidate(part[i], anew) })
 		if err != nil {
 			return err
 		}

@@ -10,7 +10,7 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
-	"github.com/lektordir/lektor/internal/crew"
+	"github.com/lektordir/lektor/internal/workers"
 	"github.com/lektordir/lektor/lektordir"
 )
 
@@ -294,7 +294,7 @@ func (m *model) beginScan() tea.Cmd {
 	d, old := m.disk, m.browser.snapshot
 	return func() tea.Msg {
 		var s *snapshot
-		var work crew.Crew
+		var work workers.Group
 		if r.known != nil {
 			// The overview came from the index, which knows dates too. With them the entries that
 			// it shows stay where they are.

@@ -7,9 +7,9 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/lektordir/lektor/internal/crew"
 	"github.com/lektordir/lektor/internal/entries"
 	"github.com/lektordir/lektor/internal/query"
+	"github.com/lektordir/lektor/internal/workers"
 	"github.com/lektordir/lektor/lektordir"
 )
 
@@ -97,7 +97,7 @@ func (of id) holds(f *feedSnapshot) bool {
 // newSnapshot reads everything, but not the feeds if they are given.
 func newSnapshot(ctx context.Context, d Disk, feeds []Feed) (*snapshot, error) {
 	s := &snapshot{feeds: map[string]*feedSnapshot{}}
-	var work crew.Crew
+	var work workers.Group
 	if feeds == nil {
 		work.Go(func() (err error) {
 			feeds, err = d.Feeds(ctx)

@@ -20,7 +20,7 @@ import (
 	"github.com/charmbracelet/colorprofile"
 
 	"github.com/lektordir/lektor/internal/command"
-	"github.com/lektordir/lektor/internal/crew"
+	"github.com/lektordir/lektor/internal/workers"
 )
 
 // Options are the options of the reader.
@@ -62,7 +62,7 @@ type plainWriter struct{ io.Writer }
 // Run runs the reader until the user ends it, or the context. The terminal is left as
 // it was found, also by a panic and by signals.
 func Run(ctx context.Context, d Disk, o *Options) error {
-	defer crew.Spare()()
+	defer workers.Spare()()
 	// The first ^C ends ctx, but may be meant for a player that has the terminal.
 	inner, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
