@@ -187,7 +187,7 @@ func (m *model) mark(set, unset string) {
 	if !ok {
 		return
 	}
-	m.browser.list.readHere.add(ref)
+	m.browser.list.readHere[keyOf(ref)] = true
 	m.change([]lektordir.Ref{ref}, set, unset)
 	if m.browser.focus == listPane && m.o.Advance {
 		m.apply(m.browser.move(1))
@@ -249,13 +249,13 @@ func readAll(m *model, _ call) tea.Cmd {
 	for _, it := range m.browser.list.items {
 		if m.marks.unread(it.ref) {
 			refs = append(refs, m.marks.now(it.ref))
+			m.browser.list.readHere[keyOf(it.ref)] = true
 		}
 	}
 	if len(refs) == 0 {
 		m.say("all of these are read")
 		return nil
 	}
-	m.browser.list.readHere.add(refs...)
 	m.say("%s marked as read; %s takes it back", units.Count(len(refs), "entry"), m.o.Keys.of("undo"))
 	m.change(refs, "S", "")
 	return nil
@@ -309,7 +309,7 @@ func saveQuery(m *model, c call) tea.Cmd {
 func toggleAll(m *model, _ call) tea.Cmd {
 	l := &m.browser.list
 	l.all = !l.all
-	l.sorted, l.readHere = nil, &keySet{}
+	l.sorted, l.readHere = nil, map[key]bool{}
 	m.apply(effects{list: true, say: "unread entries only"})
 	if l.all {
 		m.say("read entries, too")
@@ -331,8 +331,8 @@ func toggleSort(m *model, _ call) tea.Cmd {
 // reload reads everything again.
 func reload(m *model, _ call) tea.Cmd {
 	m.wantScan(map[string]bool{"": true})
-	clear(m.rows.known)
-	m.browser.list.sorted, m.browser.list.readHere = nil, &keySet{}
+	clear(m.rows)
+	m.browser.list.sorted, m.browser.list.readHere = nil, map[key]bool{}
 	m.browser.page.width = 0
 	m.say("read anew")
 	return nil

@@ -52,10 +52,10 @@ type list struct {
 	sorted      *sortedList // the last one that is not of a search
 	complete    bool        // the items are all of what is listed
 	at, y       int
-	cursorToTop bool    // the next items begin at the top
-	seek        int     // look for an unread entry in the next items: 1 from the first, -1 from the last
-	readHere    *keySet // listed until the user lists something else
-	err         error   // why there is none
+	cursorToTop bool         // the next items begin at the top
+	seek        int          // look for an unread entry in the next items: 1 from the first, -1 from the last
+	readHere    map[key]bool // listed until the user lists something else
+	err         error        // why there is none
 }
 
 // reading is the third pane.
@@ -162,7 +162,7 @@ func (b *browser) choose(of id) effects {
 	}
 	spec := b.list.listSpec
 	spec.of, spec.query = of, ""
-	b.list = list{listSpec: spec, readHere: &keySet{}}
+	b.list = list{listSpec: spec, readHere: map[key]bool{}}
 	return effects{list: true}
 }
 
@@ -263,7 +263,7 @@ func (b *browser) read() effects {
 	b.focus = pagePane
 	b.list.goTo(b.list.at)
 	b.show()
-	b.list.readHere.add(ref)
+	b.list.readHere[b.page.key] = true
 	return effects{read: ref.Unread()}
 }
 

@@ -272,14 +272,10 @@ func (p *painter) message(text string, s style, width, room int) (body []string)
 // entry returns the line of an entry.
 func (p *painter) entry(it *item, here bool, width int) string {
 	ref := p.marks.now(it.ref)
-	row, known := p.m.rows.known[keyOf(ref)]
-	if !known {
-		row.Title = "…"
-	}
 	flags := flagLetters(ref)
 	text := cursorMark(here) + fit(flags, 3) + " "
 	if width >= withDate {
-		text += fmt.Sprintf("%*s  ", dateWidth, p.m.o.date(it.date))
+		text += fmt.Sprintf("%*s  ", dateWidth, p.m.o.Date(it.date))
 	}
 	feed := ""
 	if width >= withFeed && p.list.of.kind != feedNode {
@@ -289,7 +285,7 @@ func (p *painter) entry(it *item, here bool, width int) string {
 		}
 		feed = fit(name, max(8, min(width/5, 20))) + "  "
 	}
-	title := fit(row.Title, width-termsafe.Width(text)-termsafe.Width(feed))
+	title := fit(p.title(keyOf(ref)), width-termsafe.Width(text)-termsafe.Width(feed))
 	s := plainStyle
 	if ref.Unread() {
 		s = unreadText
@@ -315,10 +311,18 @@ func flagLetters(r lektordir.Ref) string {
 // dateWidth is that of the longest date.
 const dateWidth = len("Mon 10:05")
 
+// title returns the title of an entry, if it was read.
+func (p *painter) title(k key) string {
+	if row := p.m.rows[k]; row != nil {
+		return row.Title
+	}
+	return "…"
+}
+
 // text draws the entry that is open.
 func (p *painter) text(width, room int) (string, []string) {
 	r := &p.page
-	title := " " + strings.TrimLeft(flagLetters(p.marks.now(r.ref))+" ", " ") + p.m.rows.known[r.key].Title
+	title := " " + strings.TrimLeft(flagLetters(p.marks.now(r.ref))+" ", " ") + p.title(r.key)
 	switch {
 	case r.err != nil:
 		return title, p.message(r.err.Error(), badText, width, room)

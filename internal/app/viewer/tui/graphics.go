@@ -45,8 +45,8 @@ const (
 // for a title, and a console prints it.
 func (m *model) askGraphics() tea.Cmd {
 	ask := askDevice
-	name := m.o.env("TERM")
-	if m.o.env("TMUX") == "" && m.o.env("STY") == "" && !strings.HasPrefix(name, "screen") && !strings.HasPrefix(name, "tmux") && name != "linux" {
+	name := m.o.Getenv("TERM")
+	if m.o.Getenv("TMUX") == "" && m.o.Getenv("STY") == "" && !strings.HasPrefix(name, "screen") && !strings.HasPrefix(name, "tmux") && name != "linux" {
 		ask = askKitty + ask
 	}
 	return tea.Raw(ask)

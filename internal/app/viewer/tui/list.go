@@ -72,8 +72,8 @@ type listWork struct {
 	listSpec
 	disk     Disk
 	snapshot *snapshot
-	readHere *keySet     // listed although they are read
-	old      *sortedList // may be nil
+	readHere map[key]bool // listed although they are read
+	old      *sortedList  // may be nil
 }
 
 // make returns the list. A search hands what it has found until now to partial.
@@ -95,7 +95,7 @@ func (w *listWork) unread(refs []lektordir.Ref) []lektordir.Ref {
 	if w.lists() {
 		return refs
 	}
-	return slices.DeleteFunc(refs, func(r lektordir.Ref) bool { return !r.Unread() && !w.readHere.has(r) })
+	return slices.DeleteFunc(refs, func(r lektordir.Ref) bool { return !r.Unread() && !w.readHere[keyOf(r)] })
 }
 
 // update returns the old list with the feeds that are others in the new snapshot: of a

@@ -67,7 +67,7 @@ func TestListingWith(t *testing.T) {
 	}
 	taken := 0
 	for range 300 {
-		keep := &keySet{}
+		keep := map[key]bool{}
 		empty := func() *snapshot { return &snapshot{feeds: map[string]*feedSnapshot{}} }
 		put := func(s *snapshot, hash string) {
 			d.byFeed[hash] = some(hash)
@@ -108,7 +108,7 @@ func TestListingWith(t *testing.T) {
 			}
 			next.arrange()
 			for _, it := range l.items[:len(l.items)/3] {
-				keep.add(it.ref)
+				keep[keyOf(it.ref)] = true
 			}
 			before := slices.Clone(l.items)
 			want := list(next)

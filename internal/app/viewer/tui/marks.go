@@ -6,7 +6,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"sync"
 
 	"github.com/lektordir/lektor/lektordir"
 )
@@ -177,27 +176,4 @@ func (q *marks) overlay(rows []*item) []*item {
 // touches reports whether an entry of a feed is being changed.
 func (q *marks) touches(feed string) bool {
 	return slices.ContainsFunc(q.changes, func(c *change) bool { return c.feeds[feed] })
-}
-
-// keySet is a set of entries. Several goroutines may use it.
-type keySet struct {
-	mu   sync.RWMutex
-	keys map[key]bool
-}
-
-func (k *keySet) add(refs ...lektordir.Ref) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if k.keys == nil {
-		k.keys = make(map[key]bool, len(refs))
-	}
-	for _, r := range refs {
-		k.keys[keyOf(r)] = true
-	}
-}
-
-func (k *keySet) has(r lektordir.Ref) bool {
-	k.mu.RLock()
-	defer k.mu.RUnlock()
-	return k.keys[keyOf(r)]
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"os"
 	"slices"
 	"sync"
 	"time"
@@ -25,7 +26,7 @@ type model struct {
 	pager    job[pageRequest]
 	listTook time.Duration
 	dates    learning
-	rows     rowCache
+	rows     map[key]*Row // nil while one is read
 	input    input
 	status   status
 	shown    picture
@@ -116,10 +117,16 @@ type (
 )
 
 func newModel(ctx context.Context, d Disk, o *Options) *model {
+	if o.Date == nil {
+		o.Date = func(t time.Time) string { return t.Format(time.DateOnly) }
+	}
+	if o.Getenv == nil {
+		o.Getenv = os.Getenv
+	}
 	m := &model{world: world{ctx: ctx, disk: d, o: o, terminal: newTTY(o.Out), began: time.Now(), retry: retry, after: later, queue: newChangeQueue()}}
 	m.hears = func() tea.Msg { return m.queue.wait(ctx) }
-	m.browser = browser{marks: &m.marks, tree: tree{closed: map[id]bool{}}, list: list{readHere: &keySet{}}, textMost: o.Width}
-	m.rows = rowCache{known: map[key]Row{}, asked: map[key]bool{}}
+	m.browser = browser{marks: &m.marks, tree: tree{closed: map[id]bool{}}, list: list{readHere: map[key]bool{}}, textMost: o.Width}
+	m.rows = map[key]*Row{}
 	m.scan.next = &scanRequest{changed: map[string]bool{"": true}}
 	if n := len(o.Keys.Errs); n > 0 {
 		m.status = status{o.Keys.Errs[0].Error(), true}
@@ -195,7 +202,7 @@ func (m *model) take(msg tea.Msg) tea.Cmd {
 			return m.do(m.browser.takePage(msg.page, msg.lines, msg.err))
 		}
 	case rowsMsg:
-		m.rows.take(msg)
+		m.takeRows(msg)
 	case learnMsg:
 		m.takeDates(msg)
 	case startMsg:
@@ -272,7 +279,7 @@ func (m *model) takeOverview(msg overviewMsg) {
 	m.apply(b.choose(id{kind: allNode}))
 	for _, e := range o.Newest {
 		b.list.items = append(b.list.items, &item{e.Ref, e.Date})
-		m.rows.known[keyOf(e.Ref)] = e.Row
+		m.rows[keyOf(e.Ref)] = &e.Row
 	}
 }
 
@@ -366,7 +373,7 @@ func (m *model) beginList() tea.Cmd {
 	if r == nil {
 		return nil
 	}
-	w := listWork{listSpec: b.list.listSpec, disk: m.disk, snapshot: b.snapshot, readHere: b.list.readHere, old: b.list.sorted}
+	w := listWork{listSpec: b.list.listSpec, disk: m.disk, snapshot: b.snapshot, readHere: maps.Clone(b.list.readHere), old: b.list.sorted}
 	send := m.send
 	return func() tea.Msg {
 		began := time.Now()
@@ -509,19 +516,13 @@ func (m *model) takeChange(msg changeMsg) {
 // maxRows is how many rows are remembered.
 const maxRows = 4000
 
-// rowCache is the rows of entries that are or were on the screen.
-type rowCache struct {
-	known map[key]Row
-	asked map[key]bool // that are being read
-}
-
-func (c *rowCache) take(msg rowsMsg) {
-	if len(c.known) > maxRows {
-		clear(c.known)
+// takeRows remembers rows.
+func (m *model) takeRows(msg rowsMsg) {
+	if len(m.rows) > maxRows {
+		clear(m.rows)
 	}
 	for i, key := range msg.keys {
-		delete(c.asked, key)
-		c.known[key] = msg.rows[i]
+		m.rows[key] = &msg.rows[i]
 	}
 }
 
@@ -532,12 +533,12 @@ func (m *model) readRows() tea.Cmd {
 	var refs []lektordir.Ref
 	var keys []key
 	for i := max(0, l.y-room); i < min(len(l.items), l.y+2*room); i++ {
-		k := keyOf(l.items[i].ref)
-		if _, ok := m.rows.known[k]; ok || m.rows.asked[k] {
-			continue
+		ref := l.items[i].ref
+		k := keyOf(ref)
+		if _, ok := m.rows[k]; !ok {
+			m.rows[k] = nil
+			refs, keys = append(refs, ref), append(keys, k)
 		}
-		m.rows.asked[k] = true
-		refs, keys = append(refs, l.items[i].ref), append(keys, k)
 	}
 	if len(refs) == 0 {
 		return nil
@@ -598,11 +599,7 @@ func (q *changeQueue) wait(ctx context.Context) tea.Msg {
 		return nil
 	case <-q.wake:
 	}
-	select {
-	case <-ctx.Done():
-		return nil
-	case <-time.After(changeDebounce):
-	}
+	time.Sleep(changeDebounce)
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	msg := changedMsg{q.feeds}

@@ -36,24 +36,10 @@ type Options struct {
 	NoColor    bool // styles, but no colours
 	Mouse      bool
 	Advance    bool // to the next entry after one was marked
-	// Date writes a date as a list has it.
+	// Date writes a date as a list has it; nil means year, month and day.
 	Date func(time.Time) string
 	// Getenv looks up an environment variable; nil means [os.Getenv].
 	Getenv func(string) string
-}
-
-func (o *Options) date(t time.Time) string {
-	if o.Date == nil {
-		return t.Format("2006-01-02")
-	}
-	return o.Date(t)
-}
-
-func (o *Options) env(name string) string {
-	if o.Getenv == nil {
-		return os.Getenv(name)
-	}
-	return o.Getenv(name)
 }
 
 // plainWriter is a file that the library does not recognize as a terminal.
