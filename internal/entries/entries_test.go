@@ -2,13 +2,11 @@ package entries
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"fmt"
 	"os"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -131,31 +129,6 @@ func TestColumns(t *testing.T) {
 	}
 	if !slices.Equal(names, []string{"title", "summary", "path"}) {
 		t.Errorf("%q", names)
-	}
-}
-
-func TestParallel(t *testing.T) {
-	for _, n := range []int{0, 1, 31, 32, 33, 1000} {
-		var seen [1000]atomic.Int32
-		if err := Parallel(t.Context(), n, func(i int) { seen[i].Add(1) }); err != nil {
-			t.Fatal(err)
-		}
-		for i := range seen {
-			if got := seen[i].Load(); (got == 1) != (i < n) {
-				t.Fatalf("%d of %d: %d times", i, n, got)
-			}
-		}
-	}
-	ctx, cancel := context.WithCancelCause(t.Context())
-	why := errors.New("stopped")
-	var calls atomic.Int32
-	err := Parallel(ctx, 1_000_000, func(i int) {
-		if calls.Add(1) == 100 {
-			cancel(why)
-		}
-	})
-	if !errors.Is(err, why) || calls.Load() > 10_000 {
-		t.Errorf("%v after %d calls", err, calls.Load())
 	}
 }
 

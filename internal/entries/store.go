@@ -30,10 +30,11 @@ import (
 	"time"
 
 	"github.com/lektordir/lektor/internal/command"
-	"github.com/lektordir/lektor/internal/crew"
+	"github.com/lektordir/lektor/internal/feedcmd"
 	"github.com/lektordir/lektor/internal/feeddir"
 	"github.com/lektordir/lektor/internal/joined"
 	"github.com/lektordir/lektor/internal/query"
+	"github.com/lektordir/lektor/internal/workers"
 	"github.com/lektordir/lektor/lektordir"
 )
 
@@ -68,7 +69,7 @@ func Open(path string, now func() time.Time, s *command.Streams) (*Store, error)
 	if now == nil {
 		now = time.Now
 	}
-	dir, err := command.OpenDir(path, &lektordir.Options{Now: now})
+	dir, err := feedcmd.OpenDir(path, &lektordir.Options{Now: now})
 	if err != nil {
 		return nil, err
 	}
@@ -229,40 +230,13 @@ func (s *Store) Records(ctx context.Context, refs []lektordir.Ref, want lektordi
 // Filter keeps the records for which keep, which is called on all cores, says
 // so; it may change the list. The error is the context's.
 func Filter(ctx context.Context, list []*Record, keep func(*Record) bool) ([]*Record, error) {
-	err := Parallel(ctx, len(list), func(i int) {
+	err := workers.ForEach(ctx, len(list), func(i int) {
 		if !keep(list[i]) {
 			list[i] = nil
 		}
 	})
 	return slices.DeleteFunc(list, func(r *Record) bool { return r == nil }), err
 }
-
-// Parallel calls f for 0 to n-1 on all cores. It stops early when ctx ends, and
-// returns the cause. A panic of f is one of its own.
-func Parallel(ctx context.Context, n int, f func(int)) error {
-	// A handful at a time: to start a goroutine for each costs more than what
-	// some of them do.
-	const batch = 32
-	// And what is in memory has been told before another processor is awake.
-	done := 0
-	for begun := time.Now(); done < n && ctx.Err() == nil && time.Since(begun) < alone; done++ {
-		f(done)
-	}
-	g := crew.New()
-	for from := done; from < n && ctx.Err() == nil; from += batch {
-		g.Go(func() error {
-			for i := from; i < min(from+batch, n) && ctx.Err() == nil; i++ {
-				f(i)
-			}
-			return nil
-		})
-	}
-	_ = g.Wait() // f has no errors
-	return context.Cause(ctx)
-}
-
-// alone is how long work is not shared.
-const alone = time.Millisecond
 
 // Resolve finds the entry that the user names by a path or a unique name, see
 // [lektordir.Dir.Resolve], and adds to an error what can be done. number is what

@@ -13,9 +13,9 @@ import (
 	"strings"
 
 	"github.com/lektordir/lektor/internal/atomicfile"
-	"github.com/lektordir/lektor/internal/entries"
 	"github.com/lektordir/lektor/internal/stylesheet"
 	"github.com/lektordir/lektor/internal/units"
+	"github.com/lektordir/lektor/internal/workers"
 )
 
 // page is a page that should be there.
@@ -80,7 +80,7 @@ func (w *site) build(ctx context.Context) error {
 		for part := range slices.Chunk(pages, atOnce) {
 			written := make([]known, len(part))
 			failed := make([]error, len(part))
-			err := entries.Parallel(ctx, len(part), func(i int) {
+			err := workers.ForEach(ctx, len(part), func(i int) {
 				defer bar.Add(1)
 				written[i], failed[i] = w.write(part[i])
 			})

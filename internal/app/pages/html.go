@@ -20,6 +20,7 @@ import (
 	"github.com/lektordir/lektor/internal/joined"
 	"github.com/lektordir/lektor/internal/termsafe"
 	"github.com/lektordir/lektor/internal/units"
+	"github.com/lektordir/lektor/internal/workers"
 	"github.com/lektordir/lektor/lektordir"
 )
 
@@ -171,7 +172,7 @@ func (w *site) items(ctx context.Context) error {
 			unknown = append(unknown, n)
 		}
 	}
-	err = entries.Parallel(ctx, len(unknown), func(k int) {
+	err = workers.ForEach(ctx, len(unknown), func(k int) {
 		defer bar.Add(1)
 		// What is shown is what is in the files now, not what an index remembers.
 		list[unknown[k]] = newItem(r, r.Record(found[unknown[k]].Ref))

@@ -15,6 +15,7 @@ import (
 	"github.com/lektordir/lektor/internal/entries"
 	"github.com/lektordir/lektor/internal/query"
 	"github.com/lektordir/lektor/internal/termsafe"
+	"github.com/lektordir/lektor/internal/workers"
 	"github.com/lektordir/lektor/lektordir"
 )
 
@@ -122,7 +123,7 @@ const chunk = 1024
 func (v *viewer) records(ctx context.Context, format string, list []*entries.Record) error {
 	n, prepare := entries.Ahead(format)
 	for part := range slices.Chunk(list, n) {
-		if err := entries.Parallel(ctx, len(part), func(i int) { prepare(part[i]) }); err != nil {
+		if err := workers.ForEach(ctx, len(part), func(i int) { prepare(part[i]) }); err != nil {
 			return err
 		}
 		for _, r := range part {
@@ -283,7 +284,7 @@ func (v *viewer) printRows(ctx context.Context, w io.Writer, list []*entries.Rec
 			return nil
 		}
 		titles := make([]string, len(part))
-		if err := entries.Parallel(ctx, len(part), func(i int) { titles[i] = part[i].Title() }); err != nil {
+		if err := workers.ForEach(ctx, len(part), func(i int) { titles[i] = part[i].Title() }); err != nil {
 			return err
 		}
 		for i, r := range part {

@@ -27,7 +27,9 @@ import (
 	"github.com/lektordir/lektor/internal/entries"
 	"github.com/lektordir/lektor/internal/feeddir"
 	"github.com/lektordir/lektor/internal/fetch"
+	"github.com/lektordir/lektor/internal/redact"
 	"github.com/lektordir/lektor/internal/termsafe"
+	"github.com/lektordir/lektor/internal/workers"
 	"github.com/lektordir/lektor/lektordir"
 )
 
@@ -169,7 +171,7 @@ func (p *publisher) candidates(ctx context.Context, look func(*candidate, *entri
 		return nil, err
 	}
 	list := make([]candidate, len(found))
-	err = entries.Parallel(ctx, len(found), func(i int) {
+	err = workers.ForEach(ctx, len(found), func(i int) {
 		// What is published is what is in the files now, not what an index remembers.
 		r := p.Record(found[i].Ref)
 		if !p.Usable(r.Check()) {
@@ -202,7 +204,7 @@ func (p *publisher) tellApart(list []candidate) {
 func (p *publisher) gather(ctx context.Context, of []candidate) ([]feedconv.Entry, error) {
 	list := make([]feedconv.Entry, len(of))
 	var moved atomic.Bool
-	err := entries.Parallel(ctx, len(of), func(i int) {
+	err := workers.ForEach(ctx, len(of), func(i int) {
 		c := of[len(of)-1-i]
 		r := p.Record(c.ref)
 		e, err := p.entry(r)
@@ -550,7 +552,7 @@ func (v *viewer) entryOf(r *entries.Record, format feedconv.Format) feedconv.Ent
 		ID: e.ID, GUID: e.ID, Link: e.URL(), Title: e.Title,
 		Content: string(e.Content), ContentType: cmp.Or(e.Type, "text/plain"),
 		Summary: e.Summary, SummaryType: "text/plain",
-		Authors: personsOf(e, lektordir.RoleAuthor, fetch.PublicText(r.Author())), Published: r.Published(), Updated: e.Updated,
+		Authors: personsOf(e, lektordir.RoleAuthor, redact.Text(r.Author())), Published: r.Published(), Updated: e.Updated,
 		Categories: e.Categories, Comments: e.Comments, Image: e.Image, Language: e.Language,
 		Duration: e.Duration, Episode: e.Episode, Season: e.Season, Rights: e.Rights,
 	}
@@ -581,7 +583,7 @@ func (v *viewer) entryOf(r *entries.Record, format feedconv.Format) feedconv.Ent
 		return out
 	}
 	f := r.Feed()
-	out.Source = &feedconv.Source{ID: fetch.Public(f.ID), Title: fetch.PublicText(f.Name), Link: entries.Followable(fetch.Public(f.Link))}
+	out.Source = &feedconv.Source{ID: fetch.Public(f.ID), Title: redact.Text(f.Name), Link: entries.Followable(fetch.Public(f.Link))}
 	// Where it is fetched from, but not with a password, nor a file's name.
 	src := f.ID
 	if line, err := feeddir.URL(v.Dir, r.Ref.Feed); err == nil {

@@ -12,6 +12,7 @@ import (
 	"github.com/lektordir/lektor/internal/command"
 	"github.com/lektordir/lektor/internal/entries"
 	"github.com/lektordir/lektor/internal/query"
+	"github.com/lektordir/lektor/internal/workers"
 	"github.com/lektordir/lektor/lektordir"
 )
 
@@ -96,7 +97,7 @@ func (a *applier) all(ctx context.Context) (err error) {
 		return err
 	}
 	bindings := a.bind()
-	err = entries.Parallel(ctx, len(list), func(i int) { list[i].rules = a.match(list[i].r, bindings) })
+	err = workers.ForEach(ctx, len(list), func(i int) { list[i].rules = a.match(list[i].r, bindings) })
 	if err != nil {
 		return err
 	}

@@ -19,6 +19,7 @@ import (
 	"github.com/lektordir/lektor/internal/query"
 	"github.com/lektordir/lektor/internal/termsafe"
 	"github.com/lektordir/lektor/internal/units"
+	"github.com/lektordir/lektor/internal/workers"
 	"github.com/lektordir/lektor/lektordir"
 )
 
@@ -112,7 +113,7 @@ func (v *viewer) stats(ctx context.Context, weeks int) ([]*stat, error) {
 	slices.SortFunc(list, func(a, b *stat) int {
 		return cmp.Or(cmp.Compare(query.Fold(a.feed.Title()), query.Fold(b.feed.Title())), cmp.Compare(a.feed.Hash, b.feed.Hash))
 	})
-	err = entries.Parallel(ctx, len(list), func(i int) {
+	err = workers.ForEach(ctx, len(list), func(i int) {
 		x := list[i]
 		x.error = feeddir.LastError(v.Dir, x.feed.Hash)
 		x.silent = x.newest.IsZero() || weeksAgo(x.newest, v.Now) >= weeks

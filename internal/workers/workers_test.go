@@ -1,6 +1,7 @@
-package crew
+package workers
 
 import (
+	"context"
 	"errors"
 	"runtime"
 	"strings"
@@ -9,7 +10,7 @@ import (
 )
 
 // A panic of a goroutine is one of who waits, when the others are done, and tells where it
-// was; also through a crew in a crew.
+// was; also through a group in a group.
 func TestPanic(t *testing.T) {
 	var done atomic.Int32
 	outer := New()
@@ -42,7 +43,7 @@ func TestPanic(t *testing.T) {
 func somewhere() { panic("a defect") }
 
 func TestErrors(t *testing.T) {
-	var c Crew
+	var c Group
 	want := errors.New("an error")
 	c.Go(func() error { return nil })
 	c.Go(func() error { return want })
@@ -51,16 +52,41 @@ func TestErrors(t *testing.T) {
 	}
 }
 
-// A crew is no larger for processors that are spared.
+// A group is no larger for processors that are spared.
 func TestSpare(t *testing.T) {
 	before := runtime.GOMAXPROCS(0)
 	size := Size()
 	giveBack := Spare()
 	if n := runtime.GOMAXPROCS(0); n <= size || Size() != size {
-		t.Errorf("%d processors, and crews of %d, were %d", n, Size(), size)
+		t.Errorf("%d processors, and groups of %d, were %d", n, Size(), size)
 	}
 	giveBack()
 	if n := runtime.GOMAXPROCS(0); n != before {
 		t.Errorf("%d processors, not %d", n, before)
+	}
+}
+
+func TestForEach(t *testing.T) {
+	for _, n := range []int{0, 1, 31, 32, 33, 1000} {
+		var seen [1000]atomic.Int32
+		if err := ForEach(t.Context(), n, func(i int) { seen[i].Add(1) }); err != nil {
+			t.Fatal(err)
+		}
+		for i := range seen {
+			if got := seen[i].Load(); (got == 1) != (i < n) {
+				t.Fatalf("%d of %d: %d times", i, n, got)
+			}
+		}
+	}
+	ctx, cancel := context.WithCancelCause(t.Context())
+	why := errors.New("stopped")
+	var calls atomic.Int32
+	err := ForEach(ctx, 1_000_000, func(i int) {
+		if calls.Add(1) == 100 {
+			cancel(why)
+		}
+	})
+	if !errors.Is(err, why) || calls.Load() > 10_000 {
+		t.Errorf("ForEach = %v after %d calls, want %v after some 100", err, calls.Load(), why)
 	}
 }
