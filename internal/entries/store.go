@@ -30,6 +30,7 @@ import (
 	"time"
 
 	"github.com/lektordir/lektor/internal/command"
+	"github.com/lektordir/lektor/internal/feedcmd"
 	"github.com/lektordir/lektor/internal/feeddir"
 	"github.com/lektordir/lektor/internal/joined"
 	"github.com/lektordir/lektor/internal/query"
@@ -68,7 +69,7 @@ func Open(path string, now func() time.Time, s *command.Streams) (*Store, error)
 	if now == nil {
 		now = time.Now
 	}
-	dir, err := command.OpenDir(path, &lektordir.Options{Now: now})
+	dir, err := feedcmd.OpenDir(path, &lektordir.Options{Now: now})
 	if err != nil {
 		return nil, err
 	}

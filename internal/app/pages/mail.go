@@ -9,8 +9,8 @@ import (
 	"github.com/lektordir/lektor/internal/command"
 	"github.com/lektordir/lektor/internal/entries"
 	"github.com/lektordir/lektor/internal/feeddir"
-	"github.com/lektordir/lektor/internal/fetch"
 	"github.com/lektordir/lektor/internal/letter"
+	"github.com/lektordir/lektor/internal/redact"
 	"github.com/lektordir/lektor/internal/units"
 	"github.com/lektordir/lektor/lektordir"
 )
@@ -132,7 +132,7 @@ func (r *run) letter(e *entries.Record, images bool) *letter.Entry {
 		date = e.Ref.Delivered()
 	}
 	return &letter.Entry{
-		Ref: e.Ref, Feed: e.Feed(), Entry: entries.Own(e.Get(0)), Title: fetch.PublicText(e.Title()), Date: date.In(r.Now.Location()), Images: images,
+		Ref: e.Ref, Feed: e.Feed(), Entry: entries.Own(e.Get(0)), Title: redact.Text(e.Title()), Date: date.In(r.Now.Location()), Images: images,
 	}
 }
 

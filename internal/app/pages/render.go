@@ -18,6 +18,7 @@ import (
 	"github.com/lektordir/lektor/internal/htmltext"
 	"github.com/lektordir/lektor/internal/letter"
 	"github.com/lektordir/lektor/internal/query"
+	"github.com/lektordir/lektor/internal/redact"
 	"github.com/lektordir/lektor/internal/termsafe"
 	"github.com/lektordir/lektor/internal/units"
 	"github.com/lektordir/lektor/lektordir"
@@ -33,7 +34,7 @@ const policy = "default-src 'none'; style-src 'self'; img-src http: https: data:
 func excerpt(e *entries.Record) string {
 	// Lists are made once, and for all.
 	c := entries.Public(e.Get(lektordir.FieldContent | lektordir.FieldType | lektordir.FieldFeedContent))
-	return termsafe.Squeeze(fetch.PublicText(htmltext.Excerpt(c.Content, c.Type, excerptWidth)))
+	return termsafe.Squeeze(redact.Text(htmltext.Excerpt(c.Content, c.Type, excerptWidth)))
 }
 
 // text is a stranger's line in a page.
@@ -306,7 +307,7 @@ func (w *site) entry(b *strings.Builder, i *item, e *lektordir.Entry, images boo
 	fmt.Fprintf(b, "<h1 dir=\"auto\">%s</h1>\n<p class=\"meta\">", text(title))
 	fmt.Fprintf(b, `<a href="%sfeed/%s/index.html">%s</a>`, root, i.feed, text(letter.FeedTitle(i.record.Feed())))
 	if a := termsafe.Squeeze(cmp.Or(e.Author, i.record.Feed().Author)); a != "" {
-		b.WriteString(" · " + text(fetch.PublicText(a)))
+		b.WriteString(" · " + text(redact.Text(a)))
 	}
 	b.WriteString(" · " + moment(i.date))
 	if u := e.URL(); entries.Followable(u) != "" {

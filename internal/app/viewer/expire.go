@@ -19,6 +19,7 @@ import (
 	"github.com/lektordir/lektor/internal/entries"
 	"github.com/lektordir/lektor/internal/feeddir"
 	"github.com/lektordir/lektor/internal/query"
+	"github.com/lektordir/lektor/internal/servertime"
 	"github.com/lektordir/lektor/internal/units"
 	"github.com/lektordir/lektor/internal/workers"
 	"github.com/lektordir/lektor/lektordir"
@@ -124,19 +125,15 @@ func Expire(ctx context.Context, o ExpireOptions, s *command.Streams) error {
 // expiredFile has the time of the last run, one line.
 const expiredFile = "etc/view/expired"
 
-// maxGap is how far the clock may be ahead of the last run, or of the last Date of a
-// server, without a word from the user.
-const maxGap = 31 * 24 * time.Hour
-
 // checkClock refuses a clock that may be far ahead: what expired is gone for good.
 func (x *expiry) checkClock() error {
-	seen := feeddir.LastDate(x.Dir)
+	seen := servertime.Last(x.Dir.Path())
 	if line, err := atomicfile.Line(x.Dir.Join(expiredFile)); err == nil {
 		if last, err := time.Parse(time.RFC3339, line); err == nil && last.After(seen) {
 			seen = last
 		}
 	}
-	if x.o.Yes || seen.IsZero() || !x.Now.After(seen.Add(maxGap)) {
+	if x.o.Yes || seen.IsZero() || !x.Now.After(seen.Add(servertime.MaxGap)) {
 		return nil
 	}
 	return command.Hint(

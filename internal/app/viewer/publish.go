@@ -24,6 +24,7 @@ import (
 	"github.com/lektordir/lektor/internal/entries"
 	"github.com/lektordir/lektor/internal/feeddir"
 	"github.com/lektordir/lektor/internal/fetch"
+	"github.com/lektordir/lektor/internal/redact"
 	"github.com/lektordir/lektor/internal/spill"
 	"github.com/lektordir/lektor/internal/termsafe"
 	"github.com/lektordir/lektor/lektordir"
@@ -468,7 +469,7 @@ func (v *viewer) entryOf(r *entries.Record, format feedconv.Format) feedconv.Ent
 		ID: e.ID, GUID: e.ID, Link: e.URL(), Title: e.Title,
 		Content: string(e.Content), ContentType: cmp.Or(e.Type, "text/plain"),
 		Summary: e.Summary, SummaryType: "text/plain",
-		Authors: personsOf(e, lektordir.RoleAuthor, fetch.PublicText(r.Author())), Published: r.Published(), Updated: e.Updated,
+		Authors: personsOf(e, lektordir.RoleAuthor, redact.Text(r.Author())), Published: r.Published(), Updated: e.Updated,
 		Categories: e.Categories, Comments: e.Comments, Image: e.Image, Language: e.Language,
 		Duration: e.Duration, Episode: e.Episode, Season: e.Season, Rights: e.Rights,
 	}
@@ -499,7 +500,7 @@ func (v *viewer) entryOf(r *entries.Record, format feedconv.Format) feedconv.Ent
 		return out
 	}
 	f := r.Feed()
-	out.Source = &feedconv.Source{ID: fetch.Public(f.ID), Title: fetch.PublicText(f.Name), Link: entries.Followable(fetch.Public(f.Link))}
+	out.Source = &feedconv.Source{ID: fetch.Public(f.ID), Title: redact.Text(f.Name), Link: entries.Followable(fetch.Public(f.Link))}
 	// Where it is fetched from, but not with a password, nor a file's name.
 	src := f.ID
 	if line, err := feeddir.URL(v.Dir, r.Ref.Feed); err == nil {
