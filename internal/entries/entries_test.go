@@ -2,13 +2,11 @@ package entries
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"fmt"
 	"os"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -134,31 +132,6 @@ func TestColumns(t *testing.T) {
 	}
 }
 
-func TestParallel(t *testing.T) {
-	for _, n := range []int{0, 1, 31, 32, 33, 1000} {
-		var seen [1000]atomic.Int32
-		if err := Parallel(t.Context(), n, func(i int) { seen[i].Add(1) }); err != nil {
-			t.Fatal(err)
-		}
-		for i := range seen {
-			if got := seen[i].Load(); (got == 1) != (i < n) {
-				t.Fatalf("%d of %d: %d times", i, n, got)
-			}
-		}
-	}
-	ctx, cancel := context.WithCancelCause(t.Context())
-	why := errors.New("stopped")
-	var calls atomic.Int32
-	err := Parallel(ctx, 1_000_000, func(i int) {
-		if calls.Add(1) == 100 {
-			cancel(why)
-		}
-	})
-	if !errors.Is(err, why) || calls.Load() > 10_000 {
-		t.Errorf("%v after %d calls", err, calls.Load())
-	}
-}
-
 // TestSharing: a feed that is not for others is left out, told of once, and there
 // when it is named.
 func TestSharing(t *testing.T) {
@@ -203,10 +176,10 @@ func TestAhead(t *testing.T) {
 		if read := r.have&lektordir.FieldContent != 0; read != content || (n == fewAhead) != content {
 			t.Errorf("%s: read is %v, of %d at once", format, read, n)
 		}
-		if content && (r.shown == nil || *r.shown != "text") {
+		if content && (r.details == nil || r.shown == nil || *r.shown != "text") {
 			t.Errorf("%s: nothing is prepared", format)
 		}
-		if r.Forget(); r.shown != nil || r.have&lektordir.FieldContent != 0 {
+		if r.Forget(); r.details != nil || r.have&lektordir.FieldContent != 0 {
 			t.Errorf("%s: the content is kept", format)
 		}
 	}

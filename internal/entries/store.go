@@ -30,10 +30,11 @@ import (
 	"time"
 
 	"github.com/lektordir/lektor/internal/command"
-	"github.com/lektordir/lektor/internal/crew"
+	"github.com/lektordir/lektor/internal/feedcmd"
 	"github.com/lektordir/lektor/internal/feeddir"
 	"github.com/lektordir/lektor/internal/joined"
 	"github.com/lektordir/lektor/internal/query"
+	"github.com/lektordir/lektor/internal/workers"
 	"github.com/lektordir/lektor/lektordir"
 )
 
@@ -47,19 +48,19 @@ type Store struct {
 	Now time.Time
 	// Index is asked before the directory is read; nil for none.
 	Index Index
-	// Most is how many entries a collection has in memory at once; 0 stands for a few
-	// thousand.
-	Most int
 	// Strict refuses an entry of which the system cannot read a file, even one that an
 	// entry need not have, and one of a feed that cannot be read: for outlets, which write
 	// once and for all what they have read.
 	Strict bool
 
 	malformed command.Warnings
-	inFolders sync.Map // of hashes of feeds, what folders gave
-	gaps      sync.Map // of hashes of feeds, what Incomplete gave
-	complete  sync.Map // of hashes of feeds, what ranks gave
+	inFolders sync.Map // of hashes of feeds, what Folders returned
+	gaps      sync.Map // of hashes of feeds, what Incomplete returned
+	complete  sync.Map // of hashes of feeds, what ranks returned
 	refused   sync.Map // of hashes of feeds, what FeedError returned
+
+	moved  sync.Mutex
+	places map[string]map[string]lektordir.Ref // by feed and unique name, see where
 }
 
 // Open opens the lektor-dir at path for a command that makes none. now is the
@@ -68,7 +69,7 @@ func Open(path string, now func() time.Time, s *command.Streams) (*Store, error)
 	if now == nil {
 		now = time.Now
 	}
-	dir, err := command.OpenDir(path, &lektordir.Options{Now: now})
+	dir, err := feedcmd.OpenDir(path, &lektordir.Options{Now: now})
 	if err != nil {
 		return nil, err
 	}
@@ -82,13 +83,9 @@ func New(dir *lektordir.Dir, now time.Time, s *command.Streams) *Store {
 	}}
 }
 
-// Folders gives the folders that a feed is in, each a path of names with '/' between
+// Folders returns the folders that a feed is in, each a path of names with '/' between
 // them, as they were when it was first asked about.
-func (s *Store) Folders(hash string) []string { return s.folders(hash) }
-
-// folders gives the folders that a feed is in, as they were when it was first
-// asked about.
-func (s *Store) folders(hash string) []string {
+func (s *Store) Folders(hash string) []string {
 	list, ok := s.inFolders.Load(hash)
 	if !ok {
 		list, _ = s.inFolders.LoadOrStore(hash, feeddir.Categories(s.Dir, hash))
@@ -233,40 +230,13 @@ func (s *Store) Records(ctx context.Context, refs []lektordir.Ref, want lektordi
 // Filter keeps the records for which keep, which is called on all cores, says
 // so; it may change the list. The error is the context's.
 func Filter(ctx context.Context, list []*Record, keep func(*Record) bool) ([]*Record, error) {
-	err := Parallel(ctx, len(list), func(i int) {
+	err := workers.ForEach(ctx, len(list), func(i int) {
 		if !keep(list[i]) {
 			list[i] = nil
 		}
 	})
 	return slices.DeleteFunc(list, func(r *Record) bool { return r == nil }), err
 }
-
-// Parallel calls f for 0 to n-1 on all cores. It stops early when ctx ends, and
-// returns the cause. A panic of f is one of its own.
-func Parallel(ctx context.Context, n int, f func(int)) error {
-	// A handful at a time: to start a goroutine for each costs more than what
-	// some of them do.
-	const batch = 32
-	// And what is in memory has been told before another processor is awake.
-	done := 0
-	for begun := time.Now(); done < n && ctx.Err() == nil && time.Since(begun) < alone; done++ {
-		f(done)
-	}
-	g := crew.New()
-	for from := done; from < n && ctx.Err() == nil; from += batch {
-		g.Go(func() error {
-			for i := from; i < min(from+batch, n) && ctx.Err() == nil; i++ {
-				f(i)
-			}
-			return nil
-		})
-	}
-	_ = g.Wait() // f has no errors
-	return context.Cause(ctx)
-}
-
-// alone is how long work is not shared.
-const alone = time.Millisecond
 
 // Resolve finds the entry that the user names by a path or a unique name, see
 // [lektordir.Dir.Resolve], and adds to an error what can be done. number is what

@@ -289,3 +289,16 @@ func (x *exchange) classify(u *url.URL, err error) error {
 	}
 	return e
 }
+
+// Pause returns how long a server asked not to be asked again, with an error of this
+// package that says so: the Retry-After of an answer, or what is left of the one before. It
+// is 0 for all other errors.
+func Pause(err error) time.Duration {
+	if e, ok := errors.AsType[*StatusError](err); ok {
+		return e.RetryAfter
+	}
+	if e, ok := errors.AsType[*HostDelayError](err); ok {
+		return e.Left
+	}
+	return 0
+}

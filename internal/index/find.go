@@ -14,6 +14,7 @@ import (
 
 	"github.com/lektordir/lektor/internal/entries"
 	"github.com/lektordir/lektor/internal/query"
+	"github.com/lektordir/lektor/internal/workers"
 	"github.com/lektordir/lektor/lektordir"
 )
 
@@ -193,13 +194,13 @@ func (f *finder) feedsAllowed() {
 	}
 	if f.asks {
 		said := make([]*lektordir.Feed, len(feeds))
-		_ = entries.Parallel(f.ctx, len(feeds), func(i int) { said[i] = f.readAbout(feeds[i]) })
+		_ = workers.ForEach(f.ctx, len(feeds), func(i int) { said[i] = f.readAbout(feeds[i]) })
 		for i, feed := range feeds {
 			f.known[feed.id] = said[i]
 		}
 	}
 	may := make([]bool, len(feeds))
-	_ = entries.Parallel(f.ctx, len(feeds), func(i int) {
+	_ = workers.ForEach(f.ctx, len(feeds), func(i int) {
 		ref := lektordir.Ref{Feed: feeds[i].hash}
 		may[i] = f.w.Matcher.Match(f.subject(ref, query.UnknownName|query.UnknownState), 0) != query.No
 	})

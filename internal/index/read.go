@@ -8,9 +8,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/lektordir/lektor/internal/crew"
 	"github.com/lektordir/lektor/internal/htmltext"
 	"github.com/lektordir/lektor/internal/query"
+	"github.com/lektordir/lektor/internal/workers"
 	"github.com/lektordir/lektor/lektordir"
 )
 
@@ -118,7 +118,7 @@ const readAtOnce = 256
 
 // newBags returns a bag for each processor.
 func newBags(common map[string]struct{}) []*bag {
-	bags := make([]*bag, crew.Size())
+	bags := make([]*bag, workers.Size())
 	for i := range bags {
 		bags[i] = newBag(common)
 	}
@@ -127,7 +127,7 @@ func newBags(common map[string]struct{}) []*bag {
 
 // share calls f for 0 to n-1, with each bag by a goroutine of its own.
 func share(bags []*bag, n int, f func(i int, b *bag)) {
-	var work crew.Crew
+	var work workers.Group
 	for w, b := range bags {
 		work.Go(func() error {
 			for i := w; i < n; i += len(bags) {

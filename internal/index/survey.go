@@ -12,8 +12,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/lektordir/lektor/internal/entries"
 	"github.com/lektordir/lektor/internal/feeddir"
+	"github.com/lektordir/lektor/internal/workers"
 	"github.com/lektordir/lektor/lektordir"
 )
 
@@ -128,7 +128,7 @@ func (s *session) survey(ctx context.Context) (dirty bool, err error) {
 		s.tops = &t.now
 	}
 	feeds := slices.Collect(maps.Values(s.feeds))
-	err = entries.Parallel(ctx, len(feeds), func(n int) {
+	err = workers.ForEach(ctx, len(feeds), func(n int) {
 		f := feeds[n]
 		f.ctime = 0
 		for i, fd := range t.fds {
@@ -261,7 +261,7 @@ func (s *session) compare(ctx context.Context) (changed []int64, grown span) {
 	var refs []lektordir.Ref
 	now := s.x.o.Clock()
 	compare := func() {
-		_ = entries.Parallel(ctx, len(all), func(i int) {
+		_ = workers.ForEach(ctx, len(all), func(i int) {
 			var st unix.Stat_t
 			if unix.Lstat(s.x.dir.Abs(refs[i]), &st) == nil {
 				all[i].now = unix.TimespecToNsec(st.Ctim)

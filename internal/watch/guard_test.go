@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lektordir/lektor/internal/crew"
+	"github.com/lektordir/lektor/internal/workers"
 )
 
 // A defect of the goroutine that reads the kernel's events, or of the one that hands them
@@ -14,8 +14,8 @@ import (
 func TestGuarded(t *testing.T) {
 	ctx := timeout(t)
 	dir := t.TempDir()
-	broken := make(chan *crew.Panic, 2)
-	w := Guarded(ctx, time.Hour, func(s string) { t.Skip(s) }, func(p *crew.Panic) { broken <- p })
+	broken := make(chan *workers.Panic, 2)
+	w := Guarded(ctx, time.Hour, func(s string) { t.Skip(s) }, func(p *workers.Panic) { broken <- p })
 	if err := w.Add(dir); err != nil {
 		t.Fatal(err)
 	}

@@ -13,7 +13,7 @@ import (
 	"github.com/fsnotify/fsnotify"
 
 	"github.com/lektordir/lektor/internal/atomicfile"
-	"github.com/lektordir/lektor/internal/crew"
+	"github.com/lektordir/lektor/internal/workers"
 )
 
 // Watcher watches a set of directories, not what lies below them. Its methods
@@ -27,7 +27,7 @@ type Watcher struct {
 
 	fs     *fsnotify.Watcher // nil when there is none to be had
 	notice func(string)
-	broken func(*crew.Panic) // nil lets panics end the process
+	broken func(*workers.Panic) // nil lets panics end the process
 
 	mu      sync.Mutex
 	polling bool
@@ -46,7 +46,7 @@ func New(ctx context.Context, poll time.Duration, notice func(string)) *Watcher 
 
 // Guarded is as [New]. A panic of one of the watcher's goroutines is told to broken, for who
 // has a terminal to give back first, and nothing is told of changes any more.
-func Guarded(ctx context.Context, poll time.Duration, notice func(string), broken func(*crew.Panic)) *Watcher {
+func Guarded(ctx context.Context, poll time.Duration, notice func(string), broken func(*workers.Panic)) *Watcher {
 	ch := make(chan string)
 	w := &Watcher{Changed: ch, notice: notice, broken: broken, pending: map[string]bool{}, added: map[string]bool{}, wake: make(chan struct{}, 1), poll: poll}
 	fs, err := fsnotify.NewWatcher()
@@ -65,7 +65,7 @@ func (w *Watcher) guard(do func()) {
 	if w.broken != nil {
 		defer func() {
 			if v := recover(); v != nil {
-				w.broken(crew.Caught(v))
+				w.broken(workers.Caught(v))
 			}
 		}()
 	}

@@ -9,10 +9,11 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/lektordir/lektor/internal/entries"
 	"github.com/lektordir/lektor/internal/feeddir"
 	"github.com/lektordir/lektor/internal/feedsync"
 	"github.com/lektordir/lektor/internal/fetch"
+	"github.com/lektordir/lektor/internal/redact"
+	"github.com/lektordir/lektor/internal/workers"
 	"github.com/lektordir/lektor/lektordir"
 )
 
@@ -38,23 +39,12 @@ func (r *reader) describe(ctx context.Context, l *local, edits []edit) error {
 }
 
 func (r *reader) describeFeed(ctx context.Context, l *local, feed string, edits []edit) error {
-	var read [2]func(lektordir.Ref, lektordir.Fields) (*lektordir.Entry, error)
-	for _, place := range []lektordir.Place{lektordir.New, lektordir.Cur} {
-		read[place] = r.d.ReadEntry
-		if len(edits) < 8 {
-			continue
-		}
-		if in, err := r.d.NewReader(place, feed); err == nil {
-			defer in.Close()
-			read[place] = in.ReadEntry
-		}
-	}
-	return entries.Parallel(ctx, len(edits), func(i int) {
+	return workers.ForEach(ctx, len(edits), func(i int) {
 		d := &edits[i]
 		if d.kind != editFlag || !d.set {
 			return
 		}
-		e, err := read[d.entry.ref.Place](d.entry.ref, lektordir.FieldTitle|lektordir.FieldID|lektordir.FieldLink)
+		e, err := r.d.ReadEntry(d.entry.ref, lektordir.FieldTitle|lektordir.FieldID|lektordir.FieldLink)
 		if unreadable(err) {
 			d.err = err
 			return
@@ -166,7 +156,7 @@ const maxTitle = 2 << 10
 
 // markContent is the content of a mark.
 func markContent(id string, flag byte, m *about) []byte {
-	title := fetch.PublicText(cmp.Or(strings.TrimSpace(m.title), m.id))
+	title := redact.Text(cmp.Or(strings.TrimSpace(m.title), m.id))
 	if len(title) > maxTitle {
 		title = strings.ToValidUTF8(title[:maxTitle], "") + "…"
 	}

@@ -329,17 +329,6 @@ func (x *exchange) publishedElsewhere(place, name string, doc *feedsync.Document
 	return nil
 }
 
-// leftAlone is how long the server wants to be left alone that an error is of.
-func leftAlone(err error) time.Duration {
-	if e, ok := errors.AsType[*fetch.StatusError](err); ok {
-		return e.RetryAfter
-	}
-	if e, ok := errors.AsType[*fetch.HostDelayError](err); ok {
-		return e.Left
-	}
-	return 0
-}
-
 // tooSoon is the error for a request to a server that asked for a longer pause when it was
 // asked last.
 func tooSoon(place string, rec record, now time.Time) error {
@@ -408,7 +397,7 @@ func (x *exchange) read(ctx context.Context, quiet bool) (all []*news, changed [
 			}
 		case err != nil:
 			failed++
-			if wait := leftAlone(err); wait > 0 {
+			if wait := fetch.Pause(err); wait > 0 {
 				x.later[p.name] = x.now.Add(wait)
 			}
 			for _, e := range joined.Errors(err) {

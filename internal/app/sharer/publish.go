@@ -135,7 +135,7 @@ func (x *exchange) publish(ctx context.Context) error {
 		err := to.write(ctx, name, version, func(w io.Writer) error { return x.document(name, w) }, rec, func(data []byte) error { return x.another(name, data) })
 		if err == nil {
 			delete(rec, "after")
-		} else if wait := leftAlone(err); wait > 0 {
+		} else if wait := fetch.Pause(err); wait > 0 {
 			rec["after"] = feedsync.FormatDate(x.now.Add(wait))
 		}
 		if err = errors.Join(err, x.writeRecord("../"+publishedFile, rec)); err == nil {

@@ -21,7 +21,6 @@ import (
 	"github.com/lektordir/lektor/internal/app/viewer/tui"
 	"github.com/lektordir/lektor/internal/atomicfile"
 	"github.com/lektordir/lektor/internal/command"
-	"github.com/lektordir/lektor/internal/crew"
 	"github.com/lektordir/lektor/internal/entries"
 	"github.com/lektordir/lektor/internal/fetch"
 	"github.com/lektordir/lektor/internal/htmltext"
@@ -29,6 +28,7 @@ import (
 	"github.com/lektordir/lektor/internal/query"
 	"github.com/lektordir/lektor/internal/termsafe"
 	"github.com/lektordir/lektor/internal/watch"
+	"github.com/lektordir/lektor/internal/workers"
 	"github.com/lektordir/lektor/lektordir"
 )
 
@@ -128,7 +128,7 @@ func (l *library) index() *index.Index { return index.For(l.dir, new(told).strea
 // something last.
 func (l *library) Overview(ctx context.Context, newest int) (*tui.Overview, error) {
 	o := &tui.Overview{}
-	var work crew.Crew
+	var work workers.Group
 	work.Go(func() (err error) {
 		if l.index().Exists() {
 			known, err := l.indexed().Overview(ctx, newest)
@@ -187,7 +187,7 @@ func (l *library) glance(ctx context.Context, newest int) ([]tui.Listed, error) 
 		when time.Time
 	}
 	feeds := make([]got, len(names))
-	if err := entries.Parallel(ctx, len(names), func(i int) {
+	if err := workers.ForEach(ctx, len(names), func(i int) {
 		if fi, err := names[i].Info(); err == nil && fi.IsDir() && !strings.HasPrefix(fi.Name(), ".") {
 			feeds[i] = got{fi.Name(), fi.ModTime()}
 		}
@@ -213,7 +213,7 @@ func (l *library) glance(ctx context.Context, newest int) ([]tui.Listed, error) 
 			records = append(records, s.Record(r))
 		}
 	}
-	if err := entries.Parallel(ctx, len(records), func(i int) { records[i].Date() }); err != nil {
+	if err := workers.ForEach(ctx, len(records), func(i int) { records[i].Date() }); err != nil {
 		return nil, err
 	}
 	slices.SortFunc(records, func(a, b *entries.Record) int {
@@ -237,7 +237,7 @@ func (l *library) Feeds(ctx context.Context) ([]tui.Feed, error) {
 	}
 	s := l.store()
 	list, ids := make([]tui.Feed, len(hashes)), make([]string, len(hashes))
-	err = entries.Parallel(ctx, len(hashes), func(i int) {
+	err = workers.ForEach(ctx, len(hashes), func(i int) {
 		// What is malformed was told by ls and check.
 		if f, err := l.dir.ReadFeed(hashes[i]); err == nil {
 			list[i], ids[i] = tui.Feed{Hash: f.Hash, Title: f.Title(), Folders: s.Folders(f.Hash)}, f.ID
@@ -290,9 +290,9 @@ func (l *library) List(ctx context.Context, feeds ...string) iter.Seq2[[]lektord
 		// In parts, on all processors. What is malformed was told by ls and check.
 		const part = 16
 		total := 0
-		for parts := range slices.Chunk(slices.Collect(slices.Chunk(feeds, part)), crew.Size()) {
+		for parts := range slices.Chunk(slices.Collect(slices.Chunk(feeds, part)), workers.Size()) {
 			lists := make([][]lektordir.Ref, len(parts))
-			work := crew.New()
+			work := workers.New()
 			for i, some := range parts {
 				work.Go(func() error {
 					lists[i], _ = l.dir.List(ctx, lektordir.ListOptions{Feeds: some, SkipTrashed: true})
@@ -408,7 +408,7 @@ const datesAtOnce = 256
 // readDates reads the dates of entries, and remembers them. The error is the context's.
 func (l *library) readDates(ctx context.Context, s *entries.Store, refs []lektordir.Ref) ([]time.Time, error) {
 	dates := make([]time.Time, len(refs))
-	if err := entries.Parallel(ctx, len(refs), func(i int) { dates[i] = s.Record(refs[i]).Date() }); err != nil {
+	if err := workers.ForEach(ctx, len(refs), func(i int) { dates[i] = s.Record(refs[i]).Date() }); err != nil {
 		return nil, err
 	}
 	l.mu.Lock()
@@ -457,7 +457,7 @@ func (l *library) Dates(ctx context.Context, refs []lektordir.Ref) (dates []time
 func (l *library) Rows(ctx context.Context, refs []lektordir.Ref) []tui.Row {
 	s := l.store()
 	rows := make([]tui.Row, len(refs))
-	_ = entries.Parallel(ctx, len(refs), func(i int) {
+	_ = workers.ForEach(ctx, len(refs), func(i int) {
 		rows[i] = rowOf(s.Record(refs[i]))
 	})
 	return rows
@@ -471,23 +471,24 @@ func (l *library) Query(_ context.Context, text string) (tui.Query, error) {
 	m := q.Bind(l.clock())
 	find := func(ctx context.Context, newest int) ([]lektordir.Ref, bool) {
 		var refs []lektordir.Ref
-		ok, err := l.indexed().Indexed(ctx, entries.Selection{Query: q, All: true, Newest: newest}, func(r *entries.Record) {
+		found, ok, err := l.indexed().Indexed(ctx, entries.Selection{Query: q, All: true, Newest: newest})
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		for _, r := range found {
 			if r.Ref.Trashed() {
-				return
+				continue
 			}
 			refs = append(refs, r.Ref)
 			if newest > 0 { // then the date is known
-				l.mu.Lock()
-				defer l.mu.Unlock()
 				l.dates.put(r.Ref.Feed, r.Ref.Unique, r.Date())
 			}
-		})
+		}
 		return refs, ok && err == nil
 	}
 	match := func(ctx context.Context, refs []lektordir.Ref) []bool {
 		s := l.store()
 		yes := make([]bool, len(refs))
-		_ = entries.Parallel(ctx, len(refs), func(i int) {
+		_ = workers.ForEach(ctx, len(refs), func(i int) {
 			r := s.Record(refs[i])
 			ok, err := r.Decide(m, q.Fields())
 			yes[i] = ok && err == nil
@@ -645,8 +646,8 @@ func (l *library) Save(_ context.Context, name, text string) error {
 const poll = 5 * time.Second
 
 func (l *library) Watch(ctx context.Context, since time.Time, changed func(feed string)) error {
-	broken := make(chan *crew.Panic, 2) // one of each goroutine of the watcher
-	w := watch.Guarded(ctx, poll, nil, func(p *crew.Panic) { broken <- p })
+	broken := make(chan *workers.Panic, 2) // one of each goroutine of the watcher
+	w := watch.Guarded(ctx, poll, nil, func(p *workers.Panic) { broken <- p })
 	// Queries and folders may be made while one reads; places of entries must be there.
 	for _, place := range []string{"new", "cur"} {
 		if err := w.Add(l.dir.Join(place)); err != nil {

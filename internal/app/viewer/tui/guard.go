@@ -3,12 +3,12 @@ package tui
 import (
 	tea "charm.land/bubbletea/v2"
 
-	"github.com/lektordir/lektor/internal/crew"
 	"github.com/lektordir/lektor/internal/termsafe"
+	"github.com/lektordir/lektor/internal/workers"
 )
 
 // defect is a panic of what runs beside the screen.
-type defect struct{ *crew.Panic }
+type defect struct{ *workers.Panic }
 
 func (d *defect) String() string { return termsafe.Clean(d.Error()) }
 
@@ -21,7 +21,7 @@ func guarded(cmd tea.Cmd) tea.Cmd {
 	return func() (msg tea.Msg) {
 		defer func() {
 			if v := recover(); v != nil {
-				msg = &defect{crew.Caught(v)}
+				msg = &defect{workers.Caught(v)}
 			}
 		}()
 		msg = cmd()

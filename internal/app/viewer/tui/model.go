@@ -11,7 +11,7 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
-	"github.com/lektordir/lektor/internal/crew"
+	"github.com/lektordir/lektor/internal/workers"
 	"github.com/lektordir/lektor/lektordir"
 )
 
@@ -405,7 +405,7 @@ func (m *model) scanWith(known []Feed) tea.Cmd {
 	ctx, d, old, budget := m.ctx, m.disk, m.shelf, m.budget
 	return func() tea.Msg {
 		var s *shelf
-		var work crew.Crew
+		var work workers.Group
 		if known != nil {
 			// The overview came from what knows the dates, too. With them the entries that
 			// it shows stay where they are.

@@ -9,9 +9,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/lektordir/lektor/internal/crew"
 	"github.com/lektordir/lektor/internal/entries"
 	"github.com/lektordir/lektor/internal/query"
+	"github.com/lektordir/lektor/internal/workers"
 	"github.com/lektordir/lektor/lektordir"
 )
 
@@ -119,7 +119,7 @@ type id struct {
 // newShelf reads everything, but feeds where these are given.
 func newShelf(ctx context.Context, d Disk, feeds []Feed, b *budget) (*shelf, error) {
 	s := &shelf{feeds: map[string]*onShelf{}, budget: b}
-	var work crew.Crew
+	var work workers.Group
 	if feeds == nil {
 		work.Go(func() (err error) {
 			feeds, err = d.Feeds(ctx)

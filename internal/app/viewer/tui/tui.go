@@ -22,7 +22,7 @@ import (
 	tea "charm.land/bubbletea/v2"
 	"github.com/charmbracelet/colorprofile"
 	"github.com/lektordir/lektor/internal/command"
-	"github.com/lektordir/lektor/internal/crew"
+	"github.com/lektordir/lektor/internal/workers"
 	"golang.org/x/sys/unix"
 )
 
@@ -126,7 +126,7 @@ type plainWriter struct{ io.Writer }
 // it was found, also by a panic and by signals.
 func Run(ctx context.Context, d Disk, o *Options) error {
 	defer softly()()
-	defer crew.Spare()()
+	defer workers.Spare()()
 	// What the first ^C ends is not what this is run by: it may be meant for a player
 	// that has the terminal.
 	inner, cancel := context.WithCancel(context.WithoutCancel(ctx))

@@ -1,0 +1,203 @@
+package filelog
+
+import (
+	"bytes"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/lektordir/lektor/internal/atomicfile"
+)
+
+// odd accepts lines of an odd number of bytes.
+func odd(line []byte) bool { return len(line)%2 == 1 }
+
+func content(t *testing.T, path string) string {
+	t.Helper()
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
+
+func TestOpen(t *testing.T) {
+	for _, c := range []struct {
+		name, file string
+		valid      func([]byte) bool
+		counts     string
+	}{
+		{"an empty file", "", nil, ""},
+		{"whole lines", "a\nb\n", nil, "a\nb\n"},
+		{"a line cut off", "a\nb", nil, "a\n"},
+		{"no line", "a", nil, ""},
+		{"a bad line at the end", "a\nbb\n", odd, "a\n"},
+		{"a bad line in the middle", "a\nbb\nc\n", odd, "a\nbb\nc\n"},
+		{"bad lines only", "aa\nbb\n", odd, ""},
+		{"an empty line", "a\n\n", nil, "a\n\n"},
+	} {
+		path := filepath.Join(t.TempDir(), "log")
+		if err := os.WriteFile(path, []byte(c.file), 0o666); err != nil {
+			t.Fatal(err)
+		}
+		o := Options{Valid: c.valid}
+		if got, err := Read(path, o); string(got) != c.counts || err != nil {
+			t.Errorf("%s: Read = %q, %v, want %q", c.name, got, err, c.counts)
+		}
+		l, got, err := Open(path, o)
+		if string(got) != c.counts || err != nil {
+			t.Errorf("%s: Open = %q, %v, want %q", c.name, got, err, c.counts)
+		}
+		if got := content(t, path); got != c.file {
+			t.Errorf("%s: opened only, the file is %q, want it untouched", c.name, got)
+		}
+		if err := errors.Join(l.Append([]byte("x\nyyy\n")), l.Append(nil), l.Close()); err != nil {
+			t.Errorf("%s: %v", c.name, err)
+		}
+		if got, want := content(t, path), c.counts+"x\nyyy\n"; got != want {
+			t.Errorf("%s: after an append the file is %q, want %q", c.name, got, want)
+		}
+	}
+}
+
+func TestMissing(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "log")
+	if got, err := Read(path, Options{}); len(got) != 0 || err != nil {
+		t.Errorf("Read of no file = %q, %v", got, err)
+	}
+	l, _, err := Open(path, Options{Perm: 0o600, New: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(l.Append([]byte("a\n")), l.Sync(), l.Close()); err != nil {
+		t.Error(err)
+	}
+	if fi, err := os.Stat(path); err != nil || fi.Mode() != 0o600 || fi.Size() != 2 {
+		t.Errorf("the file is %v, %v", fi, err)
+	}
+	if _, _, err := Open(path, Options{New: true}); !errors.Is(err, fs.ErrExist) {
+		t.Errorf("Open of a new log where there is one: %v", err)
+	}
+	if _, _, err := Open(filepath.Join(path, "log"), Options{}); err == nil {
+		t.Error("a log below a file is opened")
+	}
+}
+
+// Files that a log cannot be are errors that name the file, and nothing blocks.
+func TestOdd(t *testing.T) {
+	dir := t.TempDir()
+	link, large := filepath.Join(dir, "link"), filepath.Join(dir, "large")
+	if err := errors.Join(os.Symlink("target", link), os.WriteFile(large, make([]byte, 100), 0o666)); err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{dir, link, large} {
+		if _, _, err := Open(path, Options{Max: 99}); err == nil || !bytes.Contains([]byte(err.Error()), []byte(path)) {
+			t.Errorf("Open of %s: %v, want an error with its name", path, err)
+		}
+	}
+	if _, err := os.Lstat(filepath.Join(dir, "target")); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the link was followed: %v", err)
+	}
+	if got := content(t, large); len(got) != 100 {
+		t.Errorf("the file that is too large has %d bytes now", len(got))
+	}
+}
+
+func TestCut(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "log")
+	l, _, err := Open(path, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	if err := l.Append([]byte("a\n")); err != nil {
+		t.Fatal(err)
+	}
+	before := l.Size()
+	if err := l.Append([]byte("b\n")); err != nil {
+		t.Fatal(err)
+	}
+	l.Cut(before)
+	if err := l.Append([]byte("c\n")); err != nil {
+		t.Fatal(err)
+	}
+	if got := content(t, path); got != "a\nc\n" || l.Size() != 4 {
+		t.Errorf("the file is %q and has %d bytes, want %q", got, l.Size(), "a\nc\n")
+	}
+}
+
+func TestReplace(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "log")
+	l, _, err := Open(path, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { l.Close() }()
+	if err := l.Append([]byte("a\nb\n")); err != nil {
+		t.Fatal(err)
+	}
+	full := errors.New("the disk is full")
+	if err := l.Replace(nil, func(string, []byte) error { return full }); err != full {
+		t.Errorf("Replace = %v, want the error of write", err)
+	}
+	if err := errors.Join(l.Append([]byte("c\n")), l.Replace([]byte("b\n"), atomicfile.WriteUnsynced), l.Append([]byte("d\n"))); err != nil {
+		t.Error(err)
+	}
+	if got := content(t, path); got != "b\nd\n" {
+		t.Errorf("the file is %q, want %q", got, "b\nd\n")
+	}
+}
+
+func TestLock(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "log")
+	l, _, err := Open(path, Options{Lock: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := Open(path, Options{Lock: true}); !errors.Is(err, ErrLocked) {
+		t.Errorf("the second Open = %v, want ErrLocked", err)
+	}
+	if err := l.Replace(nil, atomicfile.Write); err == nil {
+		t.Error("a locked log is replaced")
+	}
+	if err := errors.Join(l.Append([]byte("a\n")), l.Close()); err != nil {
+		t.Error(err)
+	}
+	l, got, err := Open(path, Options{Lock: true})
+	if err != nil || string(got) != "a\n" {
+		t.Errorf("Open after Close = %q, %v", got, err)
+	}
+	l.Close()
+}
+
+// A write that fails leaves nothing of it behind what counts.
+func TestFull(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "log")
+	if err := os.WriteFile(path, []byte("a\nto"), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	l, _, err := Open(path, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	good := l.f
+	if l.f, err = os.Open(path); err != nil { // it takes no writes
+		t.Fatal(err)
+	}
+	for range 2 {
+		if err := l.Append([]byte("b\n")); err == nil {
+			t.Error("an append to a file that takes none succeeds")
+		}
+	}
+	l.f.Close()
+	l.f = good
+	defer l.Close()
+	if err := l.Append([]byte("c\n")); err != nil {
+		t.Error(err)
+	}
+	if got := content(t, path); got != "a\nc\n" || l.Size() != 4 {
+		t.Errorf("the file is %q, of %d bytes, want %q", got, l.Size(), "a\nc\n")
+	}
+}
