@@ -235,7 +235,6 @@ func (r *Runner) into(ctx context.Context, id string, stage func(*lektordir.Txn,
 	if err != nil {
 		return out, sum, err
 	}
-	defer st.Close()
 	policy, err := lektordir.ParsePolicy(st.OnUpdate())
 	if err != nil {
 		return out, sum, err

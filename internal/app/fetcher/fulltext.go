@@ -137,7 +137,6 @@ func (v *visit) again(res result) bool {
 	}
 	v.resp.Digest()
 	v.resp.Body = nil
-	v.st.Close()
 	v.r.commit(v.txn, func(err error) {
 		if err != nil {
 			v.local(err)

@@ -469,7 +469,6 @@ func (r *Runner) reschedule(hash string) {
 	}
 	defer t.Close()
 	if st, err := r.state(hash); err == nil {
-		defer st.Close()
 		if err := st.Reschedule(); err != nil {
 			r.report.Warn("src/%s: %v", hash, err)
 		}

@@ -60,9 +60,6 @@ func (r *Runner) feed(ctx context.Context, t task, resp *fetch.Response, h hooks
 func (v *visit) end(res result) bool {
 	v.resp.Done()
 	// Whoever is told that it is over may find the feed locked no more.
-	if v.st != nil {
-		v.st.Close()
-	}
 	if v.txn != nil {
 		v.txn.Close()
 	}
@@ -385,7 +382,6 @@ func (v *visit) deliver() {
 	// Many may wait for the commit: what they hold is let go of.
 	v.resp.Digest() // the last use of the body, which may be large
 	v.resp.Body, v.feed = nil, nil
-	v.st.Close()
 	v.r.commit(v.txn, func(err error) {
 		if err != nil {
 			v.local(err)

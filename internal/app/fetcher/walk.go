@@ -120,9 +120,6 @@ func (r *Runner) walk(ctx context.Context, t task, step func()) Summary {
 			err = w.archives(ctx)
 		}
 	}
-	if w.st != nil {
-		w.st.Close()
-	}
 	if w.txn != nil {
 		w.txn.Close()
 	}
