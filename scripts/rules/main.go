@@ -85,6 +85,8 @@ func imports(p pkg, path string, test bool) string {
 	case !ours:
 	case name == "lektordir" && to == "feedconv", name == "feedconv" && to == "lektordir":
 		return "the public packages do not know each other"
+	case !test && name == "internal/command" && (to == "lektordir" || to == "internal/fetch"):
+		return "a command line knows no feeds; internal/feedcmd does"
 	case below(to, "cmd"):
 		return "commands are the outermost layer"
 	case !test && below(to, "internal/app") && below(name, "internal/app") && room(to) != room(name):

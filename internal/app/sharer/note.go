@@ -12,6 +12,7 @@ import (
 	"github.com/lektordir/lektor/internal/feeddir"
 	"github.com/lektordir/lektor/internal/feedsync"
 	"github.com/lektordir/lektor/internal/fetch"
+	"github.com/lektordir/lektor/internal/redact"
 	"github.com/lektordir/lektor/internal/workers"
 	"github.com/lektordir/lektor/lektordir"
 )
@@ -155,7 +156,7 @@ const maxTitle = 2 << 10
 
 // markContent is the content of a mark.
 func markContent(id string, flag byte, m *about) []byte {
-	title := fetch.PublicText(cmp.Or(strings.TrimSpace(m.title), m.id))
+	title := redact.Text(cmp.Or(strings.TrimSpace(m.title), m.id))
 	if len(title) > maxTitle {
 		title = strings.ToValidUTF8(title[:maxTitle], "") + "…"
 	}
