@@ -445,11 +445,12 @@ func (l *library) Query(_ context.Context, text string) (tui.Query, error) {
 	m := q.Bind(l.clock())
 	find := func(ctx context.Context) ([]lektordir.Ref, bool) {
 		var refs []lektordir.Ref
-		ok, err := l.indexed().Indexed(ctx, entries.Selection{Query: q, All: true}, func(r *entries.Record) {
+		found, ok, err := l.indexed().Indexed(ctx, entries.Selection{Query: q, All: true})
+		for _, r := range found {
 			if !r.Ref.Trashed() {
 				refs = append(refs, r.Ref)
 			}
-		})
+		}
 		return refs, ok && err == nil
 	}
 	match := func(ctx context.Context, refs []lektordir.Ref) []bool {
