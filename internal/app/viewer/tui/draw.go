@@ -36,7 +36,7 @@ const (
 	linkText   style = "34"   // blue
 )
 
-// paint gives a text in a style. Without colours the styles that are none stay.
+// paint returns a text in a style. Without colours, bold, faint and reversed stay.
 func (p *painter) paint(s style, text string) string {
 	if s == plainStyle || text == "" {
 		return text

@@ -17,16 +17,16 @@ import (
 //go:embed sets
 var sets embed.FS
 
-// DefaultSet is the set of keys of who has chosen none.
+// DefaultSet is the set of keys of a user who has chosen none.
 const DefaultSet = "default"
 
-// Set gives the text of a set of keys that ships, in the form of the file.
+// Set returns the text of a set of keys that ships, in the form of the file.
 func Set(name string) (string, bool) {
 	data, err := sets.ReadFile("sets/" + name)
 	return string(data), err == nil && !strings.ContainsAny(name, "/.")
 }
 
-// Sets gives the names of the sets that ship.
+// Sets returns the names of the sets that ship.
 func Sets() []string {
 	ents, _ := sets.ReadDir("sets") // it is in the program
 	var names []string
@@ -42,7 +42,7 @@ type Keys struct {
 	order []string           // as they stand in the file, for help
 	// Errs are the lines that make no sense, which do nothing.
 	Errs []error
-	// Commands tells whether a binding runs a command.
+	// Commands means that a binding runs a command.
 	Commands bool
 }
 
@@ -63,8 +63,8 @@ func (b binding) String() string {
 	return strings.Join(all, "; ")
 }
 
-// ParseKeys reads a file of keys, name its name for messages. What is wrong with a
-// line is in Errs; the others count.
+// ParseKeys reads a file of keys, name its name for messages. Errors of a line
+// are in Errs; the other lines count.
 //
 //	# comment
 //	use NAME                    begin with that set, instead of the default
@@ -164,7 +164,7 @@ func parseLine(s string) (l line) {
 	return l
 }
 
-// check tells what is wrong with a step.
+// check returns the error of a step.
 func (s step) check() error {
 	if s.action == "none" {
 		return nil
@@ -246,7 +246,7 @@ var named = []struct{ library, file string }{
 	{"f7", "f7"}, {"f8", "f8"}, {"f9", "f9"}, {"f10", "f10"}, {"f11", "f11"}, {"f12", "f12"},
 }
 
-// keyName gives a key that was pressed in the form of the file.
+// keyName returns a key that was pressed in the form of the file.
 func keyName(pressed string) string {
 	mods := ""
 	rest := pressed
@@ -273,7 +273,7 @@ func keyName(pressed string) string {
 	return rest
 }
 
-// canonical gives keys of a file in one form, whatever the case of their names.
+// canonical returns keys of a file in one form, whatever the case of their names.
 func canonical(keys string) (string, error) {
 	var b strings.Builder
 	for rest := keys; rest != ""; {
