@@ -451,7 +451,7 @@ func help(m *model, _ call) tea.Cmd {
 	for _, keys := range m.o.Keys.order {
 		b := m.o.Keys.bound[keys]
 		text := b.String()
-		if a, ok := actionOf(b.steps[0].action); ok && len(b.steps) == 1 && len(b.steps[0].words) == 0 {
+		if a, ok := actionOf(b[0].action); ok && len(b) == 1 && len(b[0].words) == 0 {
 			text = a.help
 			if a.command != "" {
 				text += "  (" + a.command + ")"
