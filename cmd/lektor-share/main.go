@@ -14,7 +14,7 @@ import (
 )
 
 func main() {
-	// What a hundred thousand marks need; the app raises it for more.
+	// What a hundred thousand marks need. More marks take more time, and more memory.
 	debug.SetMemoryLimit(208 << 20)
 	os.Exit(command.Main(newApp(), os.Args))
 }

@@ -156,19 +156,28 @@ type news struct {
 // exchange reads the documents of peers, and publishes those of this endpoint.
 type exchange struct {
 	*run
-	rep     *replica
-	all     []peer
-	readNow map[string]bool      // of these, by this run
+	peers   []peer
+	news    []*news              // of the peers that were read
+	changed []string             // marks that peers have changed
+	failed  int                  // peers that could not be read
 	origins map[string]string    // of feeds that a document on a server told of
 	later   map[string]time.Time // of peers whose servers asked for a pause: its end
 }
 
 // exchange begins the exchange of a run.
-func (r *run) exchange(p *replica) (*exchange, error) {
-	x := &exchange{run: r, rep: p, readNow: map[string]bool{}, origins: map[string]string{}, later: map[string]time.Time{}}
-	var err error
-	x.all, err = r.peers()
-	return x, err
+func (r *run) exchange() (*exchange, error) {
+	peers, err := r.peers()
+	return &exchange{run: r, peers: peers, origins: map[string]string{}, later: map[string]time.Time{}}, err
+}
+
+// whole is how many peers were read whole.
+func (x *exchange) whole() (n int) {
+	for _, one := range x.news {
+		if !one.broken {
+			n++
+		}
+	}
+	return n
 }
 
 // brokenError tells that a document of a peer could not be read to its end.
@@ -265,7 +274,6 @@ func (x *exchange) fetchDocument(ctx context.Context, n *news, name string, kind
 	if err != nil || data == nil {
 		return nil, err
 	}
-	needs(int(parsedWeight * float64(len(data))))
 	doc, bad := parse(data, kind)
 	if bad != nil && isURL(n.peer.place) && isPage(http.StatusOK, data) {
 		doc, bad = nil, errors.New(aPage)
@@ -379,24 +387,23 @@ func (n *news) note(now time.Time) {
 	}
 }
 
-// read reads all peers, and merges into the set what they have: changed are the marks that
-// changed. One that cannot be read does not keep the others; failed is how many.
-func (x *exchange) read(ctx context.Context, quiet bool) (all []*news, changed []string, failed int, err error) {
-	for _, p := range x.all {
+// read reads all peers, and merges into the set what they have. One that cannot be read
+// does not keep the others.
+func (x *exchange) read(ctx context.Context, quiet bool) error {
+	for _, p := range x.peers {
 		n, err := x.fetchPeer(ctx, p)
-		var copied *CopiedError
 		switch {
 		case ctx.Err() != nil:
-			return nil, nil, 0, context.Cause(ctx)
-		case errors.As(err, &copied):
-			return nil, nil, 0, err
+			return context.Cause(ctx)
+		case errors.As(err, new(*CopiedError)):
+			return err
 		case err == errNothing && !p.named:
 			// A machine that has just begun, or no machine's directory.
 			if !quiet {
 				x.s.Report.Info("%s: %v", p.name, err)
 			}
 		case err != nil:
-			failed++
+			x.failed++
 			if wait := fetch.Pause(err); wait > 0 {
 				x.later[p.name] = x.now.Add(wait)
 			}
@@ -405,30 +412,29 @@ func (x *exchange) read(ctx context.Context, quiet bool) (all []*news, changed [
 			}
 		}
 		if n != nil {
-			x.readNow[p.name] = true
-			changed = append(changed, x.merge(n)...)
-			all = append(all, n)
+			x.merge(n)
+			x.news = append(x.news, n)
 		}
 	}
-	return all, changed, failed, nil
+	return nil
 }
 
-// merge merges into the set what a peer has, and returns the ids of the marks that changed.
-func (x *exchange) merge(n *news) (changed []string) {
+// merge merges into the set what a peer has.
+func (x *exchange) merge(n *news) {
 	subs, marks := x.rep.set.merge(n.docs)
 	for _, id := range subs {
 		if isURL(n.peer.place) {
 			x.origins[id] = n.peer.place
 		}
 	}
+	x.changed = append(x.changed, marks...)
 	n.docs = nil // there may be many peers, each with all that there is
-	return marks
 }
 
 // remember writes down what was read, and who is not to be asked for a while. The set has
 // been saved.
-func (x *exchange) remember(all []*news) error {
-	for _, n := range all {
+func (x *exchange) remember() error {
+	for _, n := range x.news {
 		if err := x.writeRecord(n.peer.name, n.record); err != nil {
 			return err
 		}
@@ -458,9 +464,9 @@ func (x *exchange) recover(ctx context.Context, dryRun bool) error {
 	}
 	for _, doc := range n.docs {
 		if u := &x.rep.set.until; doc.Sharing != nil && doc.Kind == feedsync.OPML {
-			u.subs = later(u.subs, doc.Sharing.Until)
+			u.subs = latest(u.subs, doc.Sharing.Until)
 		} else if doc.Sharing != nil {
-			u.marks = later(u.marks, doc.Sharing.Until)
+			u.marks = latest(u.marks, doc.Sharing.Until)
 		}
 	}
 	x.merge(n)
@@ -473,7 +479,7 @@ func (x *exchange) recover(ctx context.Context, dryRun bool) error {
 	return os.RemoveAll(x.path(readDir))
 }
 
-func later(a, b time.Time) time.Time {
+func latest(a, b time.Time) time.Time {
 	if a.After(b) {
 		return a
 	}
@@ -483,7 +489,7 @@ func later(a, b time.Time) time.Time {
 // related names the peers that are read. Of paths on this machine nothing is told.
 func (x *exchange) related(document string) []feedsync.Related {
 	var out []feedsync.Related
-	for _, p := range x.all {
+	for _, p := range x.peers {
 		link := "../" + p.name + "/" + document
 		switch {
 		case isURL(p.place):
@@ -491,7 +497,7 @@ func (x *exchange) related(document string) []feedsync.Related {
 		case p.named:
 			continue
 		}
-		if x.readNow[p.name] || atomicfile.Exists(x.path(readDir, p.name)) {
+		if slices.ContainsFunc(x.news, func(n *news) bool { return n.peer.name == p.name }) || atomicfile.Exists(x.path(readDir, p.name)) {
 			out = append(out, feedsync.Related{Link: link, Type: "aggregated", Title: p.name})
 		}
 	}

@@ -50,7 +50,7 @@ func (x *exchange) overwritten(ctx context.Context) error {
 	for _, name := range documents {
 		if isURL(x.target) {
 			// All who change marks write the document with the newer ones.
-			if name == completeFile || name == subsFile && !x.rep.store.subsDiffer(s) || name == partialFile && len(s.touched) == 0 {
+			if name == completeFile || name == subsFile && !s.subsTouched || name == partialFile && len(s.touched) == 0 {
 				continue
 			}
 		} else {
@@ -76,7 +76,6 @@ func (x *exchange) overwritten(ctx context.Context) error {
 // another is the error for a document in our place that another machine put there, which
 // takes itself for this endpoint.
 func (x *exchange) another(name string, data []byte) error {
-	needs(int(parsedWeight * float64(len(data))))
 	doc, _ := feedsync.Parse(data)
 	if doc == nil {
 		return nil
@@ -190,15 +189,15 @@ func Publish(ctx context.Context, o PublishOptions, s *command.Streams) error {
 	if !ok {
 		return command.Usagef("--set %s: it is subscriptions or state", o.Set)
 	}
-	r, rep, l, err := o.noted(ctx, s)
+	r, l, err := o.noted(ctx, s)
 	if err != nil {
 		return err
 	}
 	defer r.end()
-	if err := errors.Join(rep.commit(l.own), r.trouble); err != nil {
+	if err := errors.Join(r.commit(l.own), r.trouble); err != nil {
 		return err
 	}
-	x, err := r.exchange(rep)
+	x, err := r.exchange()
 	if err != nil {
 		return err
 	}

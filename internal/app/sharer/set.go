@@ -26,7 +26,9 @@ type set struct {
 	// withdrawn are the feeds that the documents do not show, or show without title and link.
 	withdrawn string
 
-	touched map[string]bool // marks that differ from what is stored, by id
+	// What differs from what is stored: marks, by id, and whether subscriptions do.
+	touched     map[string]bool
+	subsTouched bool
 }
 
 // mark is the item of a flag of an entry.
@@ -116,6 +118,15 @@ func (s *set) put(it *feedsync.Item) {
 	s.touched[it.ID] = true
 }
 
+// allPublished notes that the document with all marks has them.
+func (s *set) allPublished() {
+	for _, marks := range s.marks {
+		for _, m := range marks {
+			m.newer = false
+		}
+	}
+}
+
 // sorted returns the marks that are wanted, in the order of their ids.
 func (s *set) sorted(want func(feed string, m *mark) bool) []*mark {
 	var out []*mark
@@ -157,6 +168,7 @@ func (s *set) find(kind feedsync.Kind, id string) *feedsync.Item {
 func (s *set) replace(kind feedsync.Kind, it *feedsync.Item) {
 	if kind == feedsync.OPML {
 		s.subs.Append(it)
+		s.subsTouched = true
 		return
 	}
 	s.put(it)
@@ -168,6 +180,7 @@ func (s *set) merge(docs []*feedsync.Document) (subs, marks []string) {
 	for _, doc := range docs {
 		if doc.Kind == feedsync.OPML {
 			for _, c := range s.subs.Merge(doc, feedsync.Rules{Equal: sameOutline}) {
+				s.subsTouched = true
 				if c.Incoming {
 					subs = append(subs, c.Item.ID)
 				}

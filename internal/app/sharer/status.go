@@ -33,7 +33,7 @@ func AddPeer(_ context.Context, o PeerOptions, s *command.Streams) error {
 	if !peerName(o.Name) {
 		return command.Usagef("peer add: %q cannot be the name of a peer; letters, digits and - can", o.Name)
 	}
-	r, _, err := o.begin(s)
+	r, err := o.begin(s)
 	if err != nil {
 		return err
 	}
@@ -56,7 +56,7 @@ func AddPeer(_ context.Context, o PeerOptions, s *command.Streams) error {
 
 // RemovePeer ends that an endpoint is read. What came of it stays.
 func RemovePeer(_ context.Context, o PeerOptions, s *command.Streams) error {
-	r, _, err := o.begin(s)
+	r, err := o.begin(s)
 	if err != nil {
 		return err
 	}
@@ -96,7 +96,7 @@ var peerColumns = []command.Column[shown]{
 
 // Peers lists the peers.
 func Peers(_ context.Context, o PeerOptions, s *command.Streams) error {
-	r, _, err := o.begin(s)
+	r, err := o.begin(s)
 	if err != nil {
 		return err
 	}
@@ -131,7 +131,7 @@ type StatusOptions struct {
 // Status tells of the peers, and on standard error of this endpoint, of what waits, of
 // conflicts, and of what is not shared.
 func Status(ctx context.Context, o StatusOptions, s *command.Streams) error {
-	r, rep, err := o.begin(s)
+	r, err := o.begin(s)
 	if err != nil {
 		return err
 	}
@@ -139,17 +139,14 @@ func Status(ctx context.Context, o StatusOptions, s *command.Streams) error {
 	if err := r.printPeers(o.Print); err != nil {
 		return err
 	}
-	l, err := r.subscriptions()
+	l, err := r.local(ctx)
 	if err != nil {
 		return err
 	}
-	if err := r.list(ctx, l, rep.base); err != nil {
-		return err
-	}
 	s.Report.Info("endpoint %s, target %s", r.me, cmp.Or(r.target, "none"))
-	waiting := r.meet(rep.set, rep.base, l, nil)
-	p := &planner{base: rep.base, local: l, allow: o.Fetch.AllowPrivate}
-	for _, a := range p.plan(rep.set) {
+	waiting := r.meet(r.rep.set, r.rep.base, l, nil)
+	p := &planner{base: r.rep.base, local: l, allow: o.Fetch.AllowPrivate}
+	for _, a := range p.plan(r.rep.set) {
 		if a.kind != setFlags {
 			waiting++
 		}
@@ -161,7 +158,7 @@ func Status(ctx context.Context, o StatusOptions, s *command.Streams) error {
 	if err != nil {
 		return err
 	}
-	r.summary(rep, len(peers), "", waiting)
+	r.summary(len(peers), "", waiting)
 	for _, hash := range slices.Sorted(maps.Keys(l.own)) {
 		name := hash
 		if sub, err := feeddir.Read(r.d, hash); err == nil {
@@ -234,13 +231,13 @@ type ConflictsOptions struct {
 
 // Conflicts lists what was edited in two places.
 func Conflicts(_ context.Context, o ConflictsOptions, s *command.Streams) error {
-	r, rep, err := o.begin(s)
+	r, err := o.begin(s)
 	if err != nil {
 		return err
 	}
 	defer r.end()
 	return command.Records(s.Out, o.Print, "tsv", conflictColumns, func(p *command.Printer[conflict]) error {
-		return p.PrintAll(rep.set.conflicts())
+		return p.PrintAll(r.rep.set.conflicts())
 	})
 }
 
@@ -297,18 +294,18 @@ func Resolve(ctx context.Context, o ResolveOptions, s *command.Streams) error {
 	if err != nil {
 		return err
 	}
-	r, rep, l, err := o.noted(ctx, s)
+	r, l, err := o.noted(ctx, s)
 	if err != nil {
 		return err
 	}
 	defer r.end()
-	items, err := rep.set.named(names, o.All)
+	items, err := r.rep.set.named(names, o.All)
 	if err != nil {
 		return err
 	}
 	bad := false
 	for _, it := range items {
-		next, err := rep.set.settled(it, o.Which, o.Peer)
+		next, err := r.rep.set.settled(it, o.Which, o.Peer)
 		if err != nil {
 			if len(items) == 1 {
 				return err
@@ -322,14 +319,14 @@ func Resolve(ctx context.Context, o ResolveOptions, s *command.Streams) error {
 			continue
 		}
 		kind := feedsync.OPML
-		if rep.set.isMark(it) {
+		if r.rep.set.isMark(it) {
 			kind = feedsync.RSS
 		}
-		rep.set.edited(kind, next, next.Head().When)
+		r.rep.set.edited(kind, next, next.Head().When)
 	}
 	if !o.DryRun {
-		rep.set.subs.Arrange()
-		err = r.applyNow(ctx, rep, l, false, false)
+		r.rep.set.subs.Arrange()
+		err = r.applyNow(ctx, l, false, false)
 	}
 	if err == nil && bad {
 		return errSaid
