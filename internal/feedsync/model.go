@@ -150,9 +150,6 @@ func (it *Item) notes() []noted {
 	return it.extra.updates
 }
 
-// Line is where the item was read, from 1; 0 for one that was made.
-func (it *Item) Line() int { return it.line }
-
 // Head is the last modification.
 func (it *Item) Head() Update {
 	if len(it.History) == 0 {

@@ -369,7 +369,7 @@ func (p *parser) known(it *Item) {
 		return
 	}
 	loser := it
-	if c := compareItems(it, old); c > 0 || c == 0 && bytes.Compare(it.content, old.content) > 0 {
+	if c := Compare(it, old); c > 0 || c == 0 && bytes.Compare(it.content, old.content) > 0 {
 		loser = old
 		p.d.byID[it.ID] = it
 	}

@@ -67,11 +67,11 @@ func (r *reader) meet(s *set, base *baseline, l *local, changed []string) (waiti
 				base.setSub(feed, sub)
 			}
 		}
-		for _, other := range strangers {
-			if own := m.find(other); own != "" {
+		for _, other := range slices.Sorted(maps.Keys(strangers)) {
+			if own := m.find(other, strangers[other]); own != "" {
 				m.link(own, other)
 			} else {
-				waiting += m.live(other)
+				waiting += m.live(strangers[other])
 			}
 		}
 	}
@@ -93,24 +93,24 @@ func (m *meeting) has(identity string) bool {
 	return ok
 }
 
-// strangers returns the identities of marks that are not those of entries that are here.
-func (m *meeting) strangers() []string {
-	found := map[string]bool{}
+// strangers returns the marks of identities that are not those of entries that are here.
+func (m *meeting) strangers() map[string][]*mark {
+	found := map[string][]*mark{}
 	for _, k := range m.set.marks[m.feed] {
 		identity := k.identity()
 		if !m.has(identity) || m.base.key(m.feed, identity) != identity {
-			found[identity] = true
+			found[identity] = append(found[identity], k)
 		}
 	}
-	return slices.Sorted(maps.Keys(found))
+	return found
 }
 
-// live counts the marks of an identity that are set, without those that this endpoint has
-// edited: their entry was here, and has expired.
-func (m *meeting) live(identity string) (n int) {
+// live counts the marks that are set, without those that this endpoint has edited: their
+// entry was here, and has expired.
+func (m *meeting) live(marks []*mark) (n int) {
 	ours := func(u feedsync.Update) bool { return u.By == m.set.me }
-	for _, c := range []byte(flags) {
-		if k := m.set.flagOf(m.feed, identity, c); k != nil && !k.Deleted && !slices.ContainsFunc(k.History, ours) {
+	for _, k := range marks {
+		if !k.Deleted && !slices.ContainsFunc(k.History, ours) {
 			n++
 		}
 	}
@@ -119,16 +119,12 @@ func (m *meeting) live(identity string) (n int) {
 
 // stated reports whether there are marks of an identity.
 func (m *meeting) stated(identity string) bool {
-	for _, c := range []byte(flags) {
-		if m.set.flagOf(m.feed, identity, c) != nil {
-			return true
-		}
-	}
-	return false
+	return strings.ContainsFunc(flags, func(c rune) bool { return m.set.flagOf(m.feed, identity, byte(c)) != nil })
 }
 
 // find returns the own identity of the entry that another one means, "" if none is here.
-func (m *meeting) find(other string) string {
+// Marks are those of the other one.
+func (m *meeting) find(other string, marks []*mark) string {
 	if own, ok := m.byAs[other]; ok {
 		return own
 	}
@@ -138,36 +134,18 @@ func (m *meeting) find(other string) string {
 	if own := m.journal[other]; m.has(own) {
 		return own
 	}
-	if key, ok := m.names()[other]; ok {
-		if own := cmp.Or(m.byAs[key], key); m.has(own) {
+	if name, ok := m.names()[other]; ok {
+		if own := cmp.Or(m.byAs[name], name); m.has(own) {
 			return own
 		}
 	}
 	if !m.news {
 		return ""
 	}
-	// Reading marks, and the ids of all entries, is for when something is new.
-	for _, c := range []byte(flags) {
-		k := m.set.flagOf(m.feed, other, c)
-		if k == nil {
-			continue
-		}
-		id := ""
-		own := ""
-		_ = feedsync.EachChild(k.Content(), func(ns, name, text string) {
-			switch {
-			case ns != feedsync.LektorNamespace:
-			case name == "entry":
-				id = text
-			case name == "identity" && m.has(text):
-				own = text
-			}
-		})
-		if own == "" && id != "" {
-			own = m.ids()[id]
-		}
-		if own != "" {
-			return own
+	// Reading the ids of all entries is for when something is new.
+	for _, k := range marks {
+		if id, ok := k.ChildText(feedsync.LektorNamespace, "entry"); ok && m.ids()[id] != "" {
+			return m.ids()[id]
 		}
 	}
 	return ""
@@ -277,7 +255,8 @@ func (m *meeting) name(key string, ids []string) {
 	}
 }
 
-// names returns the identities that marks name, with the one that they are shared under.
+// names returns, for the identities that marks name beside their own, the one that they are
+// shared under; and for that one those of entries that are here.
 func (m *meeting) names() map[string]string {
 	if m.named != nil {
 		return m.named
@@ -288,8 +267,12 @@ func (m *meeting) names() map[string]string {
 			continue
 		}
 		_ = feedsync.EachChild(k.Content(), func(ns, name, text string) {
-			if ns == feedsync.LektorNamespace && name == "identity" {
-				m.named[text] = k.identity()
+			if ns != feedsync.LektorNamespace || name != "identity" {
+				return
+			}
+			m.named[text] = k.identity()
+			if m.has(text) {
+				m.named[k.identity()] = text
 			}
 		})
 	}

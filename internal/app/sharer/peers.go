@@ -148,9 +148,10 @@ const renew = "lektor-share init --renew makes this lektor-dir an endpoint of it
 type news struct {
 	peer   peer
 	docs   []*feedsync.Document // to be merged in this order
-	read   bool                 // there was something
+	found  bool                 // it has published something
+	read   bool                 // of that something is new
+	broken []error              // of documents that could not be read to their end
 	record record
-	broken bool // a document of it is
 }
 
 // exchange reads the documents of peers, and publishes those of this endpoint.
@@ -173,7 +174,7 @@ func (r *run) exchange() (*exchange, error) {
 // whole is how many peers were read whole.
 func (x *exchange) whole() (n int) {
 	for _, one := range x.news {
-		if !one.broken {
+		if len(one.broken) == 0 {
 			n++
 		}
 	}
@@ -213,44 +214,28 @@ func (x *exchange) fetchPeer(ctx context.Context, p peer) (*news, error) {
 		return nil, err
 	}
 	delete(n.record, "after")
-	found := false
-	var broken []error
-	read := func(name string, kind feedsync.Kind) (*feedsync.Document, error) {
-		doc, err := x.fetchDocument(ctx, n, name, kind)
-		if err == errMissing {
-			return nil, nil
-		}
-		found = true
-		if b := (*brokenError)(nil); errors.As(err, &b) {
-			// The bytes of an unread document are no watermark.
-			n.record.forget(name)
-			broken = append(broken, err)
-			return nil, nil
-		}
-		return doc, err
-	}
-	if _, err := read(subsFile, feedsync.OPML); err != nil {
+	if _, err := x.fetchDocument(ctx, n, subsFile); err != nil {
 		return nil, err
 	}
-	partial, err := read(partialFile, feedsync.RSS)
+	partial, err := x.fetchDocument(ctx, n, partialFile)
 	if err != nil {
 		return nil, err
 	}
-	if partial != nil && x.needsComplete(partial, n.record) {
+	switch broken := len(n.broken); {
+	case partial != nil && x.needsComplete(partial, n.record):
 		// Whatever was read of it before is too old.
 		n.record.forget(completeFile)
-		before := len(broken)
-		if _, err := read(completeFile, feedsync.RSS); err != nil {
+		if _, err := x.fetchDocument(ctx, n, completeFile); err != nil {
 			return nil, err
 		}
-		if len(broken) > before {
+		if len(n.broken) > broken {
 			// What is in between is not known: the partial one does not reach back
 			// the next time, either.
 			n.record.forget(partialFile)
 			partial = nil
 		}
-	} else if partial == nil && !n.record.knows(partialFile) {
-		if _, err := read(completeFile, feedsync.RSS); err != nil {
+	case partial == nil && !n.record.knows(partialFile):
+		if _, err := x.fetchDocument(ctx, n, completeFile); err != nil {
 			return nil, err
 		}
 	}
@@ -261,38 +246,50 @@ func (x *exchange) fetchPeer(ctx context.Context, p peer) (*news, error) {
 		}
 	}
 	n.note(x.now)
-	if !found {
+	if !n.found {
 		return nil, errNothing
 	}
-	n.broken = len(broken) > 0
-	return n, errors.Join(broken...)
+	return n, errors.Join(n.broken...)
 }
 
-// fetchDocument reads a document of a peer; nil if it is what was read before.
-func (x *exchange) fetchDocument(ctx context.Context, n *news, name string, kind feedsync.Kind) (*feedsync.Document, error) {
+// fetchDocument reads a document of a peer; nil if it is what was read before, is not
+// there, or is broken.
+func (x *exchange) fetchDocument(ctx context.Context, n *news, name string) (*feedsync.Document, error) {
 	data, err := x.placeAt(n.peer.place).read(ctx, name, n.record)
+	if err == errMissing {
+		return nil, nil
+	}
+	n.found = true
 	if err != nil || data == nil {
 		return nil, err
+	}
+	kind := feedsync.RSS
+	if name == subsFile {
+		kind = feedsync.OPML
 	}
 	doc, bad := parse(data, kind)
 	if bad != nil && isURL(n.peer.place) && isPage(http.StatusOK, data) {
 		doc, bad = nil, errors.New(aPage)
 	}
-	if doc == nil {
-		return nil, &brokenError{name, bad, 0}
-	}
-	warnings := command.Warnings{Report: x.s.Report}
-	for _, problem := range doc.Problems {
-		warnings.Warn("%s: %s: %s", n.peer.name, name, termsafe.Brief(problem.String()))
-	}
-	if n.peer.name != x.me { // else the set is lost, and this is all that there is
-		if err := x.notOurs(n.peer, doc); err != nil {
-			return nil, err
+	items := 0
+	if doc != nil {
+		items = doc.Len()
+		warnings := command.Warnings{Report: x.s.Report}
+		for _, problem := range doc.Problems {
+			warnings.Warn("%s: %s: %s", n.peer.name, name, termsafe.Brief(problem.String()))
 		}
+		if n.peer.name != x.me { // else the set is lost, and this is all that there is
+			if err := x.notOurs(n.peer, doc); err != nil {
+				return nil, err
+			}
+		}
+		n.docs, n.read = append(n.docs, doc), true
 	}
-	n.docs, n.read = append(n.docs, doc), true
 	if bad != nil {
-		return nil, &brokenError{name, bad, doc.Len()}
+		// The bytes of an unread document are no watermark.
+		n.record.forget(name)
+		n.broken = append(n.broken, &brokenError{name, bad, items})
+		return nil, nil
 	}
 	return doc, nil
 }
@@ -382,7 +379,7 @@ func (n *news) note(now time.Time) {
 		n.record["wrote"] = feedsync.FormatDate(wrote)
 	}
 	// A date that stays the same as long as the peer publishes nothing new.
-	if !n.broken && (n.read || n.record["success"] == "") {
+	if len(n.broken) == 0 && (n.read || n.record["success"] == "") {
 		n.record["success"] = feedsync.FormatDate(now)
 	}
 }

@@ -85,14 +85,8 @@ func (p directory) write(_ context.Context, name, version string, doc func(io.Wr
 	return nil
 }
 
-// writeFile replaces a file, unless it holds the document already.
+// writeFile replaces a file by a document.
 func writeFile(path string, doc func(io.Writer) error) error {
-	if same := (&comparer{}); same.open(path) {
-		err := doc(same)
-		if same.end() && err == nil {
-			return nil
-		}
-	}
 	err := atomicfile.WritePrivateFrom(path, doc)
 	if errors.Is(err, fs.ErrPermission) || errors.Is(err, errors.ErrUnsupported) {
 		// A stick, or a server that is mounted, may know no permissions.
@@ -139,42 +133,6 @@ func identity(path string) string {
 		is += fmt.Sprintf(" %d", st.Ino)
 	}
 	return is
-}
-
-// comparer compares what is written to it with a file.
-type comparer struct {
-	f    *os.File
-	buf  []byte
-	diff bool
-}
-
-var errDiffers = errors.New("it differs")
-
-func (c *comparer) open(path string) bool {
-	if fi, err := os.Lstat(path); err != nil || !fi.Mode().IsRegular() {
-		return false
-	}
-	var err error
-	c.f, err = os.Open(path)
-	return err == nil
-}
-
-func (c *comparer) Write(b []byte) (int, error) {
-	if len(c.buf) < len(b) {
-		c.buf = make([]byte, len(b))
-	}
-	if n, err := io.ReadFull(c.f, c.buf[:len(b)]); err != nil || !bytes.Equal(c.buf[:n], b) {
-		c.diff = true
-		return 0, errDiffers
-	}
-	return len(b), nil
-}
-
-// end reports whether the file was all of it.
-func (c *comparer) end() bool {
-	n, err := c.f.Read(make([]byte, 1))
-	c.f.Close()
-	return !c.diff && n == 0 && err == io.EOF
 }
 
 // server is a place on a web server that takes PUT.

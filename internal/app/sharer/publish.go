@@ -104,8 +104,7 @@ func (x *exchange) versions() map[string]string {
 func (x *exchange) document(name string, w io.Writer) error {
 	v := view{set: x.rep.set, hide: x.rep.set.withheld(), related: x.related}
 	if name == subsFile {
-		_, err := v.subscriptions().WriteTo(w)
-		return err
+		return v.subscriptions().Write(w)
 	}
 	return v.writeMarks(w, name == partialFile)
 }

@@ -92,13 +92,7 @@ func (s *set) mark(id string) *mark {
 
 // flagOf returns the mark of a flag of an entry, or nil.
 func (s *set) flagOf(feed, identity string, flag byte) *mark {
-	var key [18]byte
-	copy(key[:], identity)
-	if len(identity) != 16 {
-		return nil
-	}
-	key[16], key[17] = ':', flag
-	return s.marks[feed][string(key[:])]
+	return s.marks[feed][identity+":"+string(flag)]
 }
 
 // store puts a mark into the set as it was read from the store.
@@ -141,9 +135,10 @@ func (s *set) sorted(want func(feed string, m *mark) bool) []*mark {
 	return out
 }
 
-// inConflict returns all items in conflict.
+// inConflict returns all items in conflict, and those that would be within themselves.
 func (s *set) inConflict() []*feedsync.Item {
-	out := slices.DeleteFunc(s.subs.Items(), func(it *feedsync.Item) bool { return !it.Conflict })
+	circle := foldersOf(s.subs).circle
+	out := slices.DeleteFunc(s.subs.Items(), func(it *feedsync.Item) bool { return !it.Conflict && !slices.Contains(circle, it.ID) })
 	for _, m := range s.sorted(func(_ string, m *mark) bool { return m.Conflict }) {
 		out = append(out, m.Item)
 	}

@@ -243,11 +243,6 @@ func Conflicts(_ context.Context, o ConflictsOptions, s *command.Streams) error 
 
 func (s *set) conflicts() (out []conflict) {
 	t := foldersOf(s.subs)
-	parents := map[string]string{}
-	for _, it := range s.subs.Items() {
-		parents[it.ID] = it.Parent
-	}
-	_, circle := feedsync.Parents(parents)
 	for _, it := range s.inConflict() {
 		kind := "subscription"
 		if s.isMark(it) {
@@ -266,7 +261,7 @@ func (s *set) conflicts() (out []conflict) {
 		if it.Conflict && len(it.Conflicts) == 0 {
 			out = append(out, c)
 		}
-		if slices.Contains(circle, it.ID) {
+		if slices.Contains(t.circle, it.ID) {
 			c.by, c.when, c.other = "", time.Time{}, "within itself; move one of the folders"
 			out = append(out, c)
 		}
