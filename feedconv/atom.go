@@ -36,13 +36,7 @@ func atomFeed(a *atom.Feed, doc *tidied, opts Options) *Feed {
 	f.Updated, _ = firstDate([]string{a.Updated, value(terms, "modified"), value(dc, "date")})
 	f.Published, _ = firstDate([]string{value(terms, "issued")})
 
-	addAll(f, a.Entries, opts, func(e *atom.Entry, number int) *draft {
-		d := atomEntry(e, doc, number)
-		if later := doc.later[number]; later != nil {
-			d.earlier = atomEntry(earlierAtom(e, later), doc, number)
-		}
-		return d
-	})
+	addAll(f, a.Entries, opts, func(e *atom.Entry, number int) *draft { return atomEntry(e, doc, number) })
 	return f
 }
 
@@ -54,7 +48,7 @@ func addAll[E any](f *Feed, entries []*E, opts Options, read func(e *E, number i
 	}
 	f.Entries = make([]Entry, 0, len(entries))
 	for i, e := range entries {
-		f.add(read(e, i))
+		f.add(read(e, i), opts.reading)
 		entries[i] = nil // big documents: gofeed's copy may go
 	}
 }

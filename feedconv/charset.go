@@ -24,38 +24,31 @@ import (
 
 // decodeBytes caps, gunzips and converts the document to UTF-8 without BOM.
 // A document over the cap is a *LimitError, an empty one a *NotFeedError. The
-// result is valid UTF-8; it may share memory with raw. earlier is the text as it was
-// once read, where its charset was not found, else nil; see [Entry.Earlier].
-func decodeBytes(raw []byte, opts Options) (text, earlier []byte, warnings []Warning, err error) {
-	limit := opts.MaxBytes
-	if limit <= 0 {
-		limit = DefaultMaxBytes
-	}
+// result is valid UTF-8; it may share memory with raw.
+func decodeBytes(raw []byte, opts Options) (text []byte, warnings []Warning, err error) {
+	limit := opts.maxBytes()
 	if int64(len(raw)) > limit {
-		return nil, nil, nil, &LimitError{Limit: "bytes", Max: limit}
+		return nil, nil, &LimitError{Limit: "bytes", Max: limit}
 	}
 	if len(raw) >= 3 && raw[0] == 0x1f && raw[1] == 0x8b && raw[2] == 8 {
 		plain, err := gunzip(raw, limit)
 		switch {
 		case isLimit(err):
-			return nil, nil, nil, err
+			return nil, nil, err
 		case err != nil && len(plain) == 0:
-			return nil, nil, nil, &NotFeedError{What: "damaged gzip data"}
+			return nil, nil, &NotFeedError{What: "damaged gzip data"}
 		case err != nil:
 			warnings = append(warnings, Warning{Text: "the gzip data ends early or is damaged; what could be read is used"})
 		}
 		raw = plain
 	}
-	text, late, w := toUTF8(raw, opts.ContentType)
+	text, w := toUTF8(raw, opts.ContentType, opts.reading)
 	text = cutBOM(text)
-	if late {
-		earlier = cutBOM(decodeEarlier(raw))
-	}
 	warnings = append(warnings, w...)
 	if blank(text) {
-		return nil, nil, warnings, &NotFeedError{What: "an empty document"}
+		return nil, warnings, &NotFeedError{What: "an empty document"}
 	}
-	return text, earlier, warnings, nil
+	return text, warnings, nil
 }
 
 // DecodeText gives a text in UTF-8, without a byte order mark, whatever charset
@@ -68,7 +61,7 @@ func decodeBytes(raw []byte, opts Options) (text, earlier []byte, warnings []War
 // UTF-8; it may share memory with b. There is no limit: the result has at most
 // three times the size of b.
 func DecodeText(b []byte, contentType string) (text []byte, warnings []Warning) {
-	text, _, warnings = toUTF8(b, contentType)
+	text, warnings = toUTF8(b, contentType, nil)
 	return cutBOM(text), warnings
 }
 
@@ -115,29 +108,32 @@ func gunzip(raw []byte, limit int64) ([]byte, error) {
 }
 
 // toUTF8 finds the document's charset. What the bytes themselves prove goes
-// before what labels say, since labels are wrong more often than bytes are. late tells
-// that it is a charset that was once not found.
-func toUTF8(b []byte, contentType string) (text []byte, late bool, warnings []Warning) {
+// before what labels say, since labels are wrong more often than bytes are.
+func toUTF8(b []byte, contentType string, r *reading) (text []byte, warnings []Warning) {
 	if enc, skip := byteOrder(b); enc != nil {
 		out, bad := decodeWith(enc, b[skip:])
 		if bad > 0 {
-			return out, false, []Warning{damaged(bad)}
+			return out, []Warning{damaged(bad)}
 		}
-		return out, false, nil
+		return out, nil
 	}
 	if bytes.HasPrefix(b, []byte("\xEF\xBB\xBF")) {
 		b = b[3:]
 		if utf8.Valid(b) {
-			return b, false, nil
+			return b, nil
 		}
-		out, w := mixed(b)
-		return out, false, w
+		return mixed(b)
 	}
 	valid, ascii := utf8.Valid(b), isASCII(b)
 	if valid && ascii && bytes.IndexByte(b, 0x1b) < 0 && !bytes.Contains(b, []byte("~{")) {
-		return b, false, nil // the same in every charset that is left
+		return b, nil // the same in every charset that is left
 	}
-	u := countUTF8(b)
+	var u utf8Count
+	if !valid {
+		u = countUTF8(b)
+	} else if !ascii {
+		u.good = 1 // at least
+	}
 	for _, label := range []string{contentTypeCharset(contentType), declaredCharset(b)} {
 		if label == "" {
 			continue
@@ -159,38 +155,26 @@ func toUTF8(b []byte, contentType string) (text []byte, late bool, warnings []Wa
 		}
 		out, bad := decodeWith(enc, b)
 		if bad == 0 {
-			return out, false, warnings
+			return out, warnings
 		}
 		if !u.mostly() && fits(out, bad) {
-			return out, false, append(warnings, damaged(bad))
+			return out, append(warnings, damaged(bad))
 		}
 	}
 	if valid {
-		return b, false, nil
+		return b, nil
 	}
 	if u.good > u.bad || u.bad == 0 {
 		out, w := u.read(b)
-		return out, false, append(warnings, w...)
+		return out, append(warnings, w...)
 	}
-	enc, name, late := detect(b, false)
-	if enc != nil {
+	if enc, name := r.detect(b); enc != nil {
 		if out, bad := decodeWith(enc, b); fits(out, bad) {
-			return out, late, append(warnings, Warning{Text: fmt.Sprintf("the document says no charset that fits; by its looks it was read as %s", name)})
+			return out, append(warnings, Warning{Text: fmt.Sprintf("the document says no charset that fits; by its looks it was read as %s", name)})
 		}
 	}
 	out, w := u.read(b)
-	return out, late, append(warnings, w...)
-}
-
-// decodeEarlier reads a text of a charset that was once not found, as it was read then.
-func decodeEarlier(b []byte) []byte {
-	if enc, _, _ := detect(b, true); enc != nil {
-		if out, bad := decodeWith(enc, b); fits(out, bad) {
-			return out
-		}
-	}
-	out, _ := mixed(b)
-	return out
+	return out, append(warnings, w...)
 }
 
 // damaged is the warning for characters that could not be decoded.
@@ -231,37 +215,35 @@ var detectable = sync.OnceValue(func() map[string]charsetFound {
 type charsetFound struct {
 	name       string
 	confidence float64 // the least; Western texts reach none for the first, and 0.73 at all
-	late       bool    // it was once not looked for
+	newer      bool    // than the first versions of this package, which did not look for it
 }
 
 // maxDetect is how many bytes are looked at to find a charset.
 const maxDetect = 16 << 10
 
 // detect finds the charset of a text that says none by what its bytes look like,
-// nil where nothing is likely enough; earlier, among those that were once looked for.
-func detect(b []byte, earlier bool) (enc encoding.Encoding, name string, late bool) {
+// nil where nothing is likely enough.
+func (r *reading) detect(b []byte) (enc encoding.Encoding, name string) {
 	// In every charset that is looked for a character begins with a byte beyond
 	// ASCII, and the first one is a beginning.
 	i := max(bytes.IndexFunc(b, func(r rune) bool { return r >= utf8.RuneSelf }), 0)
 	from := b[i:]
 	from = from[:min(len(from), maxDetect)]
-	for _, r := range chardet.DetectAll(from) {
-		d, ok := detectable()[r.Encoding]
+	for _, result := range chardet.DetectAll(from) {
+		d, ok := detectable()[result.Encoding]
 		switch {
-		case !ok || r.Confidence < d.confidence || earlier && d.late:
-		case !earlier && multibyte(d.name) && mostlyAlone(from):
-			late = true
+		case !ok || result.Confidence < d.confidence:
+		case d.newer && !r.newer():
+		case multibyte(d.name) && mostlyAlone(from) && r.newer():
 		default:
-			enc, name = lookupCharset(d.name)
-			return enc, name, late || d.late
+			return lookupCharset(d.name)
 		}
 	}
-	if earlier {
-		return nil, "", false
-	}
 	i = max(i-1, 0) // the letter before it
-	enc, name = lookupCharset(detectLatin(b[i:min(i+maxDetect, len(b))]))
-	return enc, name, late || enc != nil
+	if name = detectLatin(b[i:min(i+maxDetect, len(b))]); name != "" && r.newer() {
+		return lookupCharset(name)
+	}
+	return nil, ""
 }
 
 // mostlyAlone reports whether most bytes beyond ASCII stand between two of ASCII, as

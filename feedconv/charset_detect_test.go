@@ -71,7 +71,7 @@ func document(text string) string {
 
 func decode(t *testing.T, raw string) string {
 	t.Helper()
-	got, _, _, err := decodeBytes([]byte(raw), Options{})
+	got, _, err := decodeBytes([]byte(raw), Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -215,7 +215,7 @@ func TestStrayBytes(t *testing.T) {
 	}
 	raw = strings.Replace(raw, "</description>", "\xff</description>", 1)
 	for _, label := range []string{`<?xml version="1.0" encoding="Shift_JIS"?>`, `<?xml version="1.0" encoding="cp932"?>`} {
-		got, _, warnings, err := decodeBytes([]byte(label+raw), Options{})
+		got, warnings, err := decodeBytes([]byte(label+raw), Options{})
 		if want := strings.Replace(document(texts["ja"]), "</description>", "\uFFFD</description>", 1); err != nil || string(got) != label+want || len(warnings) != 1 {
 			t.Errorf("%q: %v %v %.300q", label, warnings, err, got)
 		}

@@ -36,30 +36,30 @@ func gz(t testing.TB, b []byte) []byte {
 func TestTidyRule1Bytes(t *testing.T) {
 	doc := []byte(item("<title>x</title>"))
 	var limit *LimitError
-	if _, _, _, err := decodeBytes(doc, Options{MaxBytes: int64(len(doc)) - 1}); !errors.As(err, &limit) || limit.Limit != "bytes" || limit.Max != int64(len(doc))-1 {
+	if _, _, err := decodeBytes(doc, Options{MaxBytes: int64(len(doc)) - 1}); !errors.As(err, &limit) || limit.Limit != "bytes" || limit.Max != int64(len(doc))-1 {
 		t.Errorf("over the cap: %v", err)
 	}
-	if got, _, _, err := decodeBytes(doc, Options{MaxBytes: int64(len(doc))}); err != nil || !bytes.Equal(got, doc) {
+	if got, _, err := decodeBytes(doc, Options{MaxBytes: int64(len(doc))}); err != nil || !bytes.Equal(got, doc) {
 		t.Errorf("at the cap: %v", err)
 	}
-	if _, _, _, err := decodeBytes(make([]byte, DefaultMaxBytes+1), Options{}); !errors.As(err, &limit) || limit.Max != DefaultMaxBytes {
+	if _, _, err := decodeBytes(make([]byte, DefaultMaxBytes+1), Options{}); !errors.As(err, &limit) || limit.Max != DefaultMaxBytes {
 		t.Errorf("the default cap: %v", err)
 	}
 	packed := gz(t, doc)
-	if got, _, w, err := decodeBytes(packed, Options{}); err != nil || !bytes.Equal(got, doc) || len(w) > 0 {
+	if got, w, err := decodeBytes(packed, Options{}); err != nil || !bytes.Equal(got, doc) || len(w) > 0 {
 		t.Errorf("gzip: %q %v %v", got, w, err)
 	}
-	if _, _, _, err := decodeBytes(gz(t, make([]byte, 1<<20)), Options{MaxBytes: 1 << 16}); !errors.As(err, &limit) || limit.Limit != "bytes after decompression" {
+	if _, _, err := decodeBytes(gz(t, make([]byte, 1<<20)), Options{MaxBytes: 1 << 16}); !errors.As(err, &limit) || limit.Limit != "bytes after decompression" {
 		t.Errorf("gzip bomb: %v", err)
 	}
 	long := []byte(item(strings.Repeat("<title>abc "+strings.Repeat("def", 9)+"</title>\n", 2000)))
 	packed = gz(t, long)
-	if got, _, w, err := decodeBytes(packed[:len(packed)-20], Options{}); err != nil || !bytes.HasPrefix(long, got) || len(got) == 0 || len(w) != 1 {
+	if got, w, err := decodeBytes(packed[:len(packed)-20], Options{}); err != nil || !bytes.HasPrefix(long, got) || len(got) == 0 || len(w) != 1 {
 		t.Errorf("truncated gzip: %d bytes, %v %v", len(got), w, err)
 	}
 	var nf *NotFeedError
 	for _, b := range [][]byte{nil, {}, []byte(" \n\t"), []byte("\xEF\xBB\xBF\n"), {0, 0}, gz(t, nil), []byte("\xFF\xFE"), []byte("\x1f\x8b\x08xx")} {
-		if _, _, _, err := decodeBytes(b, Options{}); !errors.As(err, &nf) || !strings.Contains(nf.What, "empty") && !strings.Contains(nf.What, "gzip") {
+		if _, _, err := decodeBytes(b, Options{}); !errors.As(err, &nf) || !strings.Contains(nf.What, "empty") && !strings.Contains(nf.What, "gzip") {
 			t.Errorf("%q: %v", b, err)
 		}
 	}
@@ -137,7 +137,7 @@ func TestTidyRule2Charset(t *testing.T) {
 		{"a lone good sequence among bad ones", []byte("<rss>K\xe4se f\xfcr \xfcbl\xf6d \xc3\xa9</rss>"), "", "Käse für üblöd Ã©"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			got, _, _, err := decodeBytes(c.raw, Options{ContentType: c.ct})
+			got, _, err := decodeBytes(c.raw, Options{ContentType: c.ct})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -146,11 +146,11 @@ func TestTidyRule2Charset(t *testing.T) {
 			}
 		})
 	}
-	_, _, w, err := decodeBytes([]byte("<rss>\n"+cyr+" \xe4</rss>"), Options{})
+	_, w, err := decodeBytes([]byte("<rss>\n"+cyr+" \xe4</rss>"), Options{})
 	if err != nil || len(w) != 1 || w[0].Line != 2 || !strings.Contains(w[0].Text, "windows-1252") {
 		t.Errorf("mixed: %v %v", w, err)
 	}
-	if _, _, w, _ = decodeBytes([]byte(decl("utf-8", cjk)), Options{}); len(w) > 0 {
+	if _, w, _ = decodeBytes([]byte(decl("utf-8", cjk)), Options{}); len(w) > 0 {
 		t.Errorf("clean: %v", w)
 	}
 }
@@ -166,7 +166,7 @@ func FuzzDecodeBytes(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, raw []byte, ct string) {
 		const limit = 1 << 16
-		got, _, _, err := decodeBytes(raw, Options{ContentType: ct, MaxBytes: limit})
+		got, _, err := decodeBytes(raw, Options{ContentType: ct, MaxBytes: limit})
 		if err != nil {
 			var nf *NotFeedError
 			if !isLimit(err) && !errors.As(err, &nf) {

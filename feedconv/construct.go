@@ -448,7 +448,6 @@ func (t *tidier) closeText(f *frame) bool {
 		s = []byte(strings.TrimSpace(leadingText(s, x.markup)))
 	}
 	if f.repeats {
-		t.noteLater(f, s, "")
 		return false
 	}
 	if x.typ != "" && !c.ext {
@@ -529,7 +528,6 @@ func (t *tidier) closeAtomText(f *frame, s []byte, lvl level) {
 		s, made = t.resolveMarkup(s, x.base)
 	}
 	if f.repeats {
-		t.noteLater(f, s, typ)
 		return
 	}
 	if typ != "" {

@@ -1,9 +1,6 @@
 package feedconv
 
-import (
-	"bytes"
-	"slices"
-)
+import "slices"
 
 // gap tells whether an element has its end tag.
 type gap uint8
@@ -31,10 +28,13 @@ type defect struct {
 // maxDefects is how many defects are told apart, and how many open elements.
 const maxDefects = 1 << 16
 
-// at tells whether the element is closed whose start tag begins at pos; pos
-// does not decrease from call to call.
+// at reports whether the element is closed whose start tag begins at pos; pos
+// does not decrease from call to call. A nil d has no defects.
 func (d *defects) at(pos int) gap {
-	if d.all {
+	switch {
+	case d == nil:
+		return closed
+	case d.all:
 		return unclosed
 	}
 	for d.next < len(d.list) && d.list[d.next].at < pos {
@@ -55,11 +55,8 @@ func (d *defects) add(at int, g gap) {
 }
 
 // findDefects looks from behind the root's start tag on, which began at root.
-func (t *tidier) findDefects(tag []byte, root int) defects {
-	var d defects
-	if wellFormed(t.src, t.pos, tag) {
-		return d
-	}
+func (t *tidier) findDefects(tag []byte, root int) *defects {
+	d := &defects{}
 	type element struct {
 		at   int
 		id   int32
@@ -93,7 +90,7 @@ func (t *tidier) findDefects(tag []byte, root int) defects {
 		switch tk.kind {
 		case tokenOpen:
 			if len(stack) > maxDefects {
-				return defects{all: true}
+				return &defects{all: true}
 			}
 			if !tk.self {
 				count[id]++
@@ -110,108 +107,4 @@ func (t *tidier) findDefects(tag []byte, root int) defects {
 			}
 		}
 	}
-}
-
-// wellFormed tells, quickly, whether every element is closed from pos on, which
-// is behind the start tag of the root. It may say no where a slower look finds
-// nothing, but not the other way round.
-func wellFormed(src []byte, pos int, root []byte) bool {
-	stack := append(make([][]byte, 0, 32), root)
-	for {
-		n := bytes.IndexByte(src[pos:], '<')
-		if n < 0 || pos+n+1 >= len(src) {
-			return n < 0 && len(stack) == 0
-		}
-		i := pos + n + 1
-		switch src[i] {
-		case '/':
-			if len(stack) == 0 {
-				return false
-			}
-			name := stack[len(stack)-1]
-			stack = stack[:len(stack)-1]
-			if !bytes.HasPrefix(src[i+1:], name) {
-				return false
-			}
-			if pos = skipSpace(src, i+1+len(name)); pos >= len(src) || src[pos] != '>' {
-				return false
-			}
-			pos++
-		case '!', '?':
-			end := "?>"
-			switch rest := src[i:]; {
-			case bytes.HasPrefix(rest, []byte("!--")):
-				i += 3
-				end = "-->"
-			case bytes.HasPrefix(rest, []byte("![CDATA[")):
-				end = "]]>"
-			case rest[0] == '!':
-				return false
-			}
-			if n = bytes.Index(src[i:], []byte(end)); n < 0 {
-				return false
-			}
-			pos = i + n + len(end)
-		default:
-			next, name, self := strictTag(src, i)
-			if name == nil || len(stack) == 0 || len(stack) > maxDefects {
-				return false
-			}
-			if !self {
-				stack = append(stack, name)
-			}
-			pos = next
-		}
-	}
-}
-
-// strictTag reads the start tag whose name begins at i, if it is as XML wants
-// it; else name is nil.
-func strictTag(src []byte, i int) (next int, name []byte, self bool) {
-	j := i
-	if !isNameStart(src[j]) {
-		return 0, nil, false
-	}
-	for j < len(src) && nameBytes[src[j]] {
-		j++
-	}
-	name = src[i:j]
-	for {
-		before := j
-		j = skipSpace(src, j)
-		switch {
-		case j >= len(src):
-			return 0, nil, false
-		case src[j] == '>' && name[len(name)-1] != ':':
-			return j + 1, name, false
-		case src[j] == '/':
-			if j+1 >= len(src) || src[j+1] != '>' {
-				return 0, nil, false
-			}
-			return j + 2, name, true
-		case j == before || !isNameStart(src[j]):
-			return 0, nil, false
-		}
-		for j < len(src) && nameBytes[src[j]] {
-			j++
-		}
-		if j = skipSpace(src, j); j >= len(src) || src[j] != '=' {
-			return 0, nil, false
-		}
-		if j = skipSpace(src, j+1); j >= len(src) || src[j] != '"' && src[j] != '\'' {
-			return 0, nil, false
-		}
-		n := bytes.IndexByte(src[j+1:], src[j])
-		if n < 0 || bytes.IndexByte(src[j+1:j+1+n], '<') >= 0 {
-			return 0, nil, false
-		}
-		j += n + 2
-	}
-}
-
-func skipSpace(src []byte, i int) int {
-	for i < len(src) && isSpace(src[i]) {
-		i++
-	}
-	return i
 }

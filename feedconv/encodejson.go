@@ -42,22 +42,22 @@ type (
 		ContentText   *string             `json:"content_text,omitempty"`
 		Summary       string              `json:"summary,omitempty"`
 		Image         string              `json:"image,omitempty"`
-		DatePublished string              `json:"date_published,omitempty"`
-		DateModified  string              `json:"date_modified,omitempty"`
+		DatePublished time.Time           `json:"date_published,omitzero"`
+		DateModified  time.Time           `json:"date_modified,omitzero"`
 		Authors       []jsonAuthorOut     `json:"authors,omitempty"`
 		Tags          []string            `json:"tags,omitempty"`
 		Language      string              `json:"language,omitempty"`
 		Attachments   []jsonAttachmentOut `json:"attachments,omitempty"`
 		// The format has nothing for these (JSON Feed 1.1, "Extensions").
-		Source       *jsonSourceOut   `json:"_source,omitempty"`
-		Contributors []jsonAuthorOut  `json:"_contributors,omitempty"`
-		Categories   []jsonTermOut    `json:"_categories,omitempty"`
-		Links        []jsonLinkOut    `json:"_links,omitempty"`
-		Rights       string           `json:"_rights,omitempty"`
-		Comments     *jsonCommentsOut `json:"_comments,omitempty"`
-		Podcast      *jsonPodcastOut  `json:"_podcast,omitempty"`
-		Extensions   []Extension      `json:"_extensions,omitempty"`
-		Attributes   []Attribute      `json:"_attributes,omitempty"`
+		Source       *jsonSourceOut  `json:"_source,omitempty"`
+		Contributors []jsonAuthorOut `json:"_contributors,omitempty"`
+		Categories   []jsonTermOut   `json:"_categories,omitempty"`
+		Links        []jsonLinkOut   `json:"_links,omitempty"`
+		Rights       string          `json:"_rights,omitempty"`
+		Comments     jsonCommentsOut `json:"_comments,omitzero"`
+		Podcast      jsonPodcastOut  `json:"_podcast,omitzero"`
+		Extensions   []Extension     `json:"_extensions,omitempty"`
+		Attributes   []Attribute     `json:"_attributes,omitempty"`
 	}
 	jsonTermOut struct {
 		Name   string `json:"name"` // as in tags
@@ -88,7 +88,7 @@ type (
 		Icon        string          `json:"icon,omitempty"`
 		Authors     []jsonAuthorOut `json:"authors,omitempty"`
 		Rights      string          `json:"rights,omitempty"`
-		Updated     string          `json:"date_modified,omitempty"`
+		Updated     time.Time       `json:"date_modified,omitzero"`
 	}
 	jsonAttachmentOut struct {
 		URL  string `json:"url"`
@@ -138,6 +138,8 @@ func jsonEntry(e *Entry) *jsonFeedEntry {
 	out := &jsonFeedEntry{
 		ID: e.ID, URL: e.Link, Title: e.Title, Summary: PlainText(e.Summary, e.SummaryType),
 		Image: e.Image, Authors: jsonAuthors(e.Authors), Tags: e.Categories, Language: e.Language,
+		DatePublished: e.Published.UTC(), Rights: e.Rights, Comments: jsonCommentsOut{e.Comments},
+		Podcast:    jsonPodcastOut{int(e.Duration / time.Second), e.Episode, e.Season},
 		Extensions: e.Extensions, Attributes: e.Attributes, Contributors: jsonAuthors(e.Contributors),
 	}
 	if isMarkup(e.ContentType) {
@@ -145,32 +147,19 @@ func jsonEntry(e *Entry) *jsonFeedEntry {
 	} else {
 		out.ContentText = &e.Content
 	}
-	if !e.Published.IsZero() {
-		out.DatePublished = e.Published.UTC().Format(time.RFC3339Nano)
+	if !e.Updated.Equal(e.Published) {
+		out.DateModified = e.Updated.UTC()
 	}
-	if !e.Updated.IsZero() && !e.Updated.Equal(e.Published) {
-		out.DateModified = e.Updated.UTC().Format(time.RFC3339Nano)
-	}
-	if e.isPodcast() {
-		out.Podcast = &jsonPodcastOut{int(e.Duration / time.Second), e.Episode, e.Season}
-	}
-	out.Rights = e.Rights
 	for _, c := range e.Terms {
 		out.Categories = append(out.Categories, jsonTermOut(c))
 	}
 	for _, l := range e.Links {
 		out.Links = append(out.Links, jsonLinkOut{l.Rel, l.Href, l.Type, l.Title})
 	}
-	if e.Comments != "" {
-		out.Comments = &jsonCommentsOut{e.Comments}
-	}
 	if src := e.Source; src != nil {
 		out.Source = &jsonSourceOut{
-			ID: src.ID, Title: src.Title, HomePageURL: src.Link, FeedURL: src.URL,
+			ID: src.ID, Title: src.Title, HomePageURL: src.Link, FeedURL: src.URL, Updated: src.Updated.UTC(),
 			Description: src.Description, Icon: src.Image, Authors: jsonAuthors(src.Authors), Rights: src.Copyright,
-		}
-		if !src.Updated.IsZero() {
-			out.Source.Updated = src.Updated.UTC().Format(time.RFC3339Nano)
 		}
 	}
 	for _, enc := range e.Enclosures {

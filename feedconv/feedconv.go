@@ -48,6 +48,7 @@ type Options struct {
 	Limiter *Limiter
 
 	asideFrom int // for tests; 0 means the constant of that name
+	reading   *reading
 }
 
 // Format names the format of a document.

@@ -36,8 +36,6 @@ type draft struct {
 	published []string
 	updated   []string
 	tail      string // HTML that follows the content
-	earlier   *draft // the entry as it was once read, where elements of it are repeated
-	late      bool   // a date has a form that was once not read
 }
 
 // maxTitle is how many characters of a title are kept.
@@ -45,10 +43,10 @@ const maxTitle = 10000
 
 // add finishes an entry. One that says nothing is none, whatever rights there are in it.
 // One that has nothing but links to something related is an entry about the first.
-func (f *Feed) add(d *draft) bool {
+func (f *Feed) add(d *draft, r *reading) bool {
 	e := &d.entry
 	lists := max(len(e.Authors), len(e.Contributors), len(e.Categories), len(e.Enclosures), len(e.Links)) > maxList
-	d.finish()
+	d.finish(r)
 	if e.saysNothing() {
 		i := slices.IndexFunc(e.Links, func(l Link) bool { return l.Rel != "license" })
 		if i < 0 {
@@ -63,7 +61,6 @@ func (f *Feed) add(d *draft) bool {
 		e.ID = d.digest()
 	}
 	e.Title = f.cutTitle(e.Title)
-	e.Earlier = f.earlier(d)
 	f.Entries = append(f.Entries, *e)
 	return true
 }
@@ -73,39 +70,6 @@ func (e *Entry) saysNothing() bool {
 	return e.GUID == "" && e.Link == "" && e.Title == "" && e.Content == "" && e.PublishedRaw == "" && e.Published.IsZero() &&
 		e.Comments == "" && e.Image == "" && e.Source == nil &&
 		len(e.Authors)+len(e.Contributors)+len(e.Categories)+len(e.Enclosures)+len(e.Extensions)+len(e.Attributes) == 0
-}
-
-// earlier returns [Entry.Earlier] of a finished draft.
-func (f *Feed) earlier(d *draft) *Entry {
-	before := d.earlier
-	switch {
-	case before != nil:
-		before.finish()
-		before.entry.Title = f.cutTitle(before.entry.Title)
-	case d.late:
-		copied := *d
-		before = &copied
-	default:
-		return nil
-	}
-	if before.finishDates(true); before.entry.GUID == "" && before.entry.Link == "" {
-		before.entry.ID = before.digest()
-	}
-	return before.entry.reading(&d.entry)
-}
-
-// reading returns what identifies an entry and tells a change of it, or nil where that
-// is the same in another reading.
-func (e *Entry) reading(other *Entry) *Entry {
-	if e.GUID == other.GUID && e.ID == other.ID && e.Link == other.Link && e.Title == other.Title &&
-		e.Content == other.Content && e.ContentType == other.ContentType &&
-		e.Published.Equal(other.Published) && e.Updated.Equal(other.Updated) && e.PublishedRaw == other.PublishedRaw {
-		return nil
-	}
-	return &Entry{
-		GUID: e.GUID, ID: e.ID, Link: e.Link, Title: e.Title, Content: e.Content, ContentType: e.ContentType,
-		Published: e.Published, Updated: e.Updated, PublishedRaw: e.PublishedRaw,
-	}
 }
 
 // cutTitle shortens a title that is too long, and says so.
@@ -125,7 +89,7 @@ func (f *Feed) cutTitle(s string) string {
 }
 
 // finish turns a draft into an entry, but for an ID that is a digest.
-func (d *draft) finish() {
+func (d *draft) finish(r *reading) {
 	e := &d.entry
 	for _, t := range d.titles {
 		if e.Title = t.plain(); e.Title != "" {
@@ -133,7 +97,7 @@ func (d *draft) finish() {
 		}
 	}
 	d.finishContent()
-	d.finishDates(false)
+	d.finishDates(r)
 	e.GUID = cleanLine(e.GUID)
 	e.Link, e.Comments, e.Image = link(e.Link), link(e.Comments), link(e.Image)
 	e.Language = language(e.Language)
@@ -191,15 +155,15 @@ func (d *draft) finishContent() {
 	}
 }
 
-// finishDates reads the dates; earlier, as they were once read.
-func (d *draft) finishDates(earlier bool) {
+// finishDates reads the dates.
+func (d *draft) finishDates(r *reading) {
 	e := &d.entry
-	published, updated := firstOf(d.published, earlier), firstOf(d.updated, earlier)
-	e.Published, e.Updated, e.PublishedRaw = published.at, updated.at, ""
-	d.late = published.late || updated.late
+	var published, updated string // as written
+	e.Published, published = r.firstDate(d.published)
+	e.Updated, updated = r.firstDate(d.updated)
 	switch {
 	case e.Published.IsZero() && e.Updated.IsZero():
-		e.PublishedRaw = cmp.Or(published.raw, updated.raw)
+		e.PublishedRaw = cmp.Or(published, updated)
 	case e.Published.IsZero():
 		e.Published = e.Updated
 	case e.Updated.IsZero():
@@ -222,31 +186,23 @@ func (d *draft) digest() string {
 	return "urn:sha256:" + hex.EncodeToString(h.Sum(nil))
 }
 
-// firstDate gives the first date that can be read, else the first as written.
+// firstDate returns the first date that can be read, else the first as written.
 func firstDate(candidates []string) (t time.Time, raw string) {
-	d := firstOf(candidates, false)
-	return d.at, d.raw
+	var r *reading
+	return r.firstDate(candidates)
 }
 
-// foundDate is the date that candidates say.
-type foundDate struct {
-	at   time.Time
-	raw  string // the first as written, where none could be read
-	late bool   // an earlier version of this package could not read it
-}
-
-// firstOf finds the first date that can be read; earlier, that could once be read.
-func firstOf(candidates []string, earlier bool) (found foundDate) {
+func (r *reading) firstDate(candidates []string) (t time.Time, raw string) {
 	for _, s := range candidates {
 		if s = cleanLine(s); s == "" {
 			continue
 		}
-		if t, ok, late := readDate(s); ok && !(earlier && late) {
-			return foundDate{at: t, late: late}
+		if t, ok, late := readDate(s); ok && (!late || r.newer()) {
+			return t, ""
 		}
-		found.raw = cmp.Or(found.raw, s)
+		raw = cmp.Or(raw, s)
 	}
-	return found
+	return time.Time{}, raw
 }
 
 // finishFeed applies to the feed what is the same for all formats.

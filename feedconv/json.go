@@ -19,37 +19,23 @@ type jsonDoc struct {
 	// nothing counts items that say nothing.
 	nothing int
 	// growth bounds what resolving URLs may add to the document.
-	growth int
+	growth  int
+	reading *reading
 }
 
 // parseJSON reads the formats that are JSON. Its fields are decoded one by
 // one, so that one of a wrong type costs nothing but itself.
 func parseJSON(b []byte, opts Options) (*Feed, error) {
-	top, _, complete := jsonAt(b, 0)
-	if !top.isObject() {
-		return nil, notJSONFeed(b)
-	}
-	d := &jsonDoc{feed: &Feed{}, base: documentBase(opts), limit: opts.maxEntries(), max: opts.maxEntries(), growth: len(b) + 64<<10}
-	var rss, items, version, kind jsonValue
-	top.fields(func(name string, v jsonValue) bool { // in one pass, since each takes a whole document
-		switch name {
-		case "rss":
-			rss = v
-		case "items":
-			items = v
-		case "version":
-			version = v
-		case "type", "@type":
-			kind = v
-		}
-		return true
-	})
+	value, _, complete := jsonAt(b, 0)
+	top := value.object()
+	d := &jsonDoc{feed: &Feed{}, base: documentBase(opts), limit: opts.maxEntries(), max: opts.maxEntries(), growth: len(b) + 64<<10, reading: opts.reading}
+	rss, items := top.get("rss"), top.get("items")
 	switch {
 	case rss.isObject():
 		d.rssInJSON(rss)
-	case strings.Contains(version.str(), "jsonfeed.org"):
+	case strings.Contains(top.get("version").str(), "jsonfeed.org"):
 		d.jsonFeed(top)
-	case isCollection(kind), isActivity(items):
+	case isCollection(top.get("type", "@type")), isActivity(items):
 		d.activityStreams(top)
 	case items.isArray():
 		d.jsonFeed(top)
@@ -104,7 +90,7 @@ func lineAt(b []byte, offset int) int {
 
 // add finishes an entry; false means that no more are taken.
 func (d *jsonDoc) add(e *draft) bool {
-	if d.feed.add(e) {
+	if d.feed.add(e, d.reading) {
 		d.limit--
 	} else if d.nothing++; d.nothing > 4*d.max { // hostile
 		d.limit = -1
@@ -124,76 +110,67 @@ func (d *jsonDoc) url(s string) string {
 func (d *jsonDoc) html(s string) text { return text{resolveHTML(s, d.base, &d.growth), typeHTML} }
 
 // jsonFeed maps JSON Feed 1.0 and 1.1.
-func (d *jsonDoc) jsonFeed(top jsonValue) {
+func (d *jsonDoc) jsonFeed(top jsonObject) {
 	f := d.feed
 	f.Format = JSONFeed
-	var items jsonValue
-	var logo, icon string
-	top.fields(func(name string, v jsonValue) bool {
-		switch name {
-		case "title":
-			f.Title = titleText(v.scalar(), false)
-		case "description":
-			f.Description = PlainText(v.scalar(), typePlain)
-		case "home_page_url":
-			f.Link = d.url(v.scalar())
+	f.Title = titleText(top.text("title"), false)
+	f.Description = PlainText(top.text("description"), typePlain)
+	f.Link = d.url(top.text("home_page_url"))
+	f.Image = cmp.Or(d.url(top.text("icon")), d.url(top.text("favicon")))
+	f.Language = top.text("language")
+	f.Expired = top.get("expired").isTrue()
+	f.Extensions, f.Attributes = d.extensions(top.get("_extensions")), jsonAttributes(top.get("_attributes"))
+	for _, v := range top.all("author", "authors") {
+		f.Authors = append(f.Authors, d.persons(v)...)
+	}
+	for _, m := range top {
+		switch m.name {
 		case "feed_url":
-			f.Links = append(f.Links, Link{Rel: "self", Href: d.url(v.scalar()), Type: "application/feed+json"})
+			f.link(Link{Rel: "self", Href: d.url(m.value.scalar()), Type: "application/feed+json"})
 		case "next_url":
-			f.Links = append(f.Links, Link{Rel: "next", Href: d.url(v.scalar())})
-		case "icon":
-			icon = d.url(v.scalar())
-		case "favicon":
-			logo = d.url(v.scalar())
-		case "language":
-			f.Language = v.scalar()
-		case "expired":
-			f.Expired = v.isTrue()
-		case "author", "authors":
-			f.Authors = append(f.Authors, d.persons(v)...)
+			f.link(Link{Rel: "next", Href: d.url(m.value.scalar())})
 		case "hubs":
-			v.list(d.hub)
-		case "_extensions":
-			f.Extensions = d.extensions(v)
-		case "_attributes":
-			f.Attributes = jsonAttributes(v)
-		case "items":
-			items = v
+			m.value.list(d.hub)
 		}
-		return true
-	})
-	f.Image = cmp.Or(icon, logo)
-	f.Links = slices.DeleteFunc(f.Links, func(l Link) bool { return l.Href == "" }) // whose URL was no string
-	items.each(func(item jsonValue) bool {
-		return !item.isObject() || d.jsonFeedItem(item)
-	})
+	}
+	for item := range top.get("items").each {
+		if item.isObject() && !d.jsonFeedItem(item.object()) {
+			break
+		}
+	}
+}
+
+// link adds a link, if its URL is one.
+func (f *Feed) link(l Link) {
+	if l.Href != "" {
+		f.Links = append(f.Links, l)
+	}
 }
 
 // hub reads one of a JSON Feed's hubs.
 func (d *jsonDoc) hub(v jsonValue) {
-	href := d.url(v.get("url").scalar())
-	switch kind := strings.ToLower(v.get("type").scalar()); {
-	case href == "":
-	case strings.Contains(kind, "rsscloud"):
+	hub := v.object()
+	href := d.url(hub.text("url"))
+	if href != "" && strings.Contains(strings.ToLower(hub.text("type")), "rsscloud") {
 		d.feed.Clouds = append(d.feed.Clouds, cloudOfURL(href))
-	default:
-		d.feed.Links = append(d.feed.Links, Link{Rel: "hub", Href: href})
+	} else {
+		d.feed.link(Link{Rel: "hub", Href: href})
 	}
 }
 
 // persons reads one author or several: objects, or names.
 func (d *jsonDoc) persons(v jsonValue) []Person {
-	return people(v, func(a jsonValue) Person {
-		return Person{Name: a.get("name", "displayName", "preferredUsername").scalar(), Email: a.get("email", "_email").scalar(), URL: d.url(a.get("url", "uri").scalar())}
+	return people(v, func(a jsonObject) Person {
+		return Person{Name: a.text("name", "displayName", "preferredUsername"), Email: a.text("email", "_email"), URL: d.url(a.text("url", "uri"))}
 	})
 }
 
 // people reads one person or several: names, or objects by read.
-func people(v jsonValue, read func(object jsonValue) Person) []Person {
+func people(v jsonValue, read func(jsonObject) Person) []Person {
 	var out []Person
 	v.list(func(a jsonValue) {
 		if a.isObject() {
-			out = append(out, tidyPerson(read(a)))
+			out = append(out, tidyPerson(read(a.object())))
 		} else {
 			out = append(out, parsePersons(a.scalar(), false)...)
 		}
@@ -208,89 +185,57 @@ func jsonStrings(v jsonValue) []string {
 	return out
 }
 
-func (d *jsonDoc) jsonFeedItem(item jsonValue) bool {
+func (d *jsonDoc) jsonFeedItem(item jsonObject) bool {
 	var x draft
 	e := &x.entry
-	var external, image, banner string
-	var plain, markup text
-	item.fields(func(name string, v jsonValue) bool {
-		switch name {
-		case "id":
-			e.GUID = v.scalar()
-		case "url":
-			e.Link = d.url(v.scalar())
-		case "external_url":
-			external = d.url(v.scalar())
-		case "title":
-			x.titles = append(x.titles, text{v.scalar(), typePlain})
-		case "content_html":
-			markup = d.html(v.scalar())
-		case "content_text":
-			plain = text{v.scalar(), typePlain}
-		case "summary":
-			x.summaries = append(x.summaries, text{v.scalar(), typePlain})
-		case "image":
-			image = d.url(v.scalar())
-		case "banner_image":
-			banner = d.url(v.scalar())
-		case "date_published":
-			x.published = append(x.published, v.scalar())
-		case "date_modified":
-			x.updated = append(x.updated, v.scalar())
-		case "author", "authors":
-			e.Authors = append(e.Authors, d.persons(v)...)
-		case "tags":
-			e.Categories = append(e.Categories, jsonStrings(v)...)
-		case "language":
-			e.Language = v.scalar()
-		case "_links":
-			v.list(func(l jsonValue) {
-				e.Links = append(e.Links, Link{
-					Rel: linkRel(l.get("rel").scalar()), Href: d.url(l.get("url").scalar()),
-					Type: cleanLine(l.get("mime_type").scalar()), Title: titleText(l.get("title").scalar(), false),
-				})
-			})
-			e.Links = otherLinks(e.Links)
-		case "_categories":
-			v.list(func(c jsonValue) {
-				e.Terms = append(e.Terms, Category{
-					Name: c.get("name").scalar(), Scheme: c.get("scheme").scalar(), Label: c.get("label").scalar(), Term: c.get("term").scalar(),
-				})
-			})
-		case "_rights":
-			e.Rights = PlainText(v.scalar(), typePlain)
-		case "_comments":
-			e.Comments = d.url(cmp.Or(v.get("url").scalar(), v.scalar()))
-		case "_contributors":
-			e.Contributors = d.persons(v)
-		case "_podcast":
-			e.Episode, e.Season = number(v.get("episode").scalar()), number(v.get("season").scalar())
-			e.Duration = duration(v.get("duration").scalar())
-		case "_source":
-			e.Source = &Source{
-				ID: v.get("id").scalar(), Title: v.get("title").scalar(), Link: d.url(v.get("home_page_url").scalar()), URL: d.url(v.get("feed_url").scalar()),
-				Description: titleText(v.get("description").scalar(), false), Image: d.url(v.get("icon").scalar()),
-				Authors: d.persons(v.get("authors")), Copyright: titleText(v.get("rights").scalar(), false),
-			}
-			e.Source.Updated, _ = firstDate([]string{v.get("date_modified").scalar()})
-		case "_extensions":
-			e.Extensions = d.extensions(v)
-		case "_attributes":
-			e.Attributes = jsonAttributes(v)
-		case "attachments":
-			v.list(func(a jsonValue) {
-				e.Enclosures = append(e.Enclosures, enclosure(d.url(a.get("url").scalar()),
-					a.get("mime_type").scalar(), a.get("size_in_bytes").scalar()))
-				if e.Duration == 0 {
-					e.Duration = duration(a.get("duration_in_seconds").scalar())
-				}
-			})
+	e.GUID = item.text("id")
+	e.Link = firstLink(d.url(item.text("url")), d.url(item.text("external_url")))
+	x.titles = []text{{item.text("title"), typePlain}}
+	x.contents = []text{d.html(item.text("content_html")), {item.text("content_text"), typePlain}}
+	x.summaries = []text{{item.text("summary"), typePlain}}
+	e.Image = cmp.Or(d.url(item.text("image")), d.url(item.text("banner_image")))
+	x.published, x.updated = []string{item.text("date_published")}, []string{item.text("date_modified")}
+	for _, v := range item.all("author", "authors") {
+		e.Authors = append(e.Authors, d.persons(v)...)
+	}
+	e.Contributors = d.persons(item.get("_contributors"))
+	e.Categories = jsonStrings(item.get("tags"))
+	e.Language = item.text("language")
+	e.Rights = PlainText(item.text("_rights"), typePlain)
+	comments := item.get("_comments")
+	e.Comments = d.url(cmp.Or(comments.text("url"), comments.scalar()))
+	e.Extensions, e.Attributes = d.extensions(item.get("_extensions")), jsonAttributes(item.get("_attributes"))
+	podcast := item.get("_podcast").object()
+	e.Episode, e.Season = number(podcast.text("episode")), number(podcast.text("season"))
+	e.Duration = duration(podcast.text("duration"))
+	item.get("attachments").list(func(v jsonValue) {
+		a := v.object()
+		e.Enclosures = append(e.Enclosures, enclosure(d.url(a.text("url")), a.text("mime_type"), a.text("size_in_bytes")))
+		if e.Duration == 0 {
+			e.Duration = duration(a.text("duration_in_seconds"))
 		}
-		return true
 	})
-	x.contents = []text{markup, plain}
-	e.Link = firstLink(e.Link, external)
-	e.Image = cmp.Or(image, banner)
+	item.get("_links").list(func(v jsonValue) {
+		l := v.object()
+		e.Links = append(e.Links, Link{
+			Rel: linkRel(l.text("rel")), Href: d.url(l.text("url")),
+			Type: cleanLine(l.text("mime_type")), Title: titleText(l.text("title"), false),
+		})
+	})
+	e.Links = otherLinks(e.Links)
+	item.get("_categories").list(func(v jsonValue) {
+		c := v.object()
+		e.Terms = append(e.Terms, Category{Name: c.text("name"), Scheme: c.text("scheme"), Label: c.text("label"), Term: c.text("term")})
+	})
+	if v := item.get("_source"); v != nil {
+		src := v.object()
+		e.Source = &Source{
+			ID: src.text("id"), Title: src.text("title"), Link: d.url(src.text("home_page_url")), URL: d.url(src.text("feed_url")),
+			Description: titleText(src.text("description"), false), Image: d.url(src.text("icon")),
+			Authors: d.persons(src.get("authors")), Copyright: titleText(src.text("rights"), false),
+		}
+		e.Source.Updated, _ = firstDate([]string{src.text("date_modified")})
+	}
 	if e.Link == "" && isWebURL(e.GUID) {
 		e.Link = e.GUID // the specification wants the id to be the permalink
 	}
@@ -314,39 +259,27 @@ func extensionList(v jsonValue, depth int, left *int) []Extension {
 		return nil
 	}
 	var out []Extension
-	v.each(func(element jsonValue) bool {
+	for element := range v.each {
 		if *left--; *left < 0 {
-			return false
+			break
 		}
-		var e Extension
-		element.fields(func(name string, v jsonValue) bool {
-			switch name {
-			case "namespace":
-				e.Namespace = v.scalar()
-			case "name":
-				e.Name = v.scalar()
-			case "text":
-				e.Text = v.scalar()
-			case "attributes":
-				e.Attributes = jsonAttributes(v)
-			case "children":
-				e.Children = extensionList(v, depth+1, left)
-			}
-			return true
-		})
+		o := element.object()
+		e := Extension{
+			Namespace: o.text("namespace"), Name: o.text("name"), Text: o.text("text"),
+			Attributes: jsonAttributes(o.get("attributes")), Children: extensionList(o.get("children"), depth+1, left),
+		}
 		if e.Name == "" && e.Text != "" || validName(e.Name) {
 			out = append(out, e)
 		}
-		return true
-	})
+	}
 	return out
 }
 
 func jsonAttributes(v jsonValue) []Attribute {
 	var out []Attribute
-	v.list(func(a jsonValue) {
-		if name := a.get("name").scalar(); validName(name) {
-			out = addAttribute(out, Attribute{Namespace: a.get("namespace").scalar(), Name: name, Value: a.get("value").scalar()})
+	v.list(func(v jsonValue) {
+		if a := v.object(); validName(a.text("name")) {
+			out = addAttribute(out, Attribute{Namespace: a.text("namespace"), Name: a.text("name"), Value: a.text("value")})
 		}
 	})
 	return out

@@ -114,7 +114,7 @@ func TestJSONElements(t *testing.T) {
 func TestJSONGet(t *testing.T) {
 	v := jsonValue(`{"b": 1, "a": null, "c": 2, "a": 3}`)
 	for want, names := range map[string][]string{"1": {"b"}, "3": {"a", "b"}, "2": {"x", "c"}, "": {"x", "y"}} {
-		if got := string(v.get(names...)); got != want {
+		if got := string(v.object().get(names...)); got != want {
 			t.Errorf("%v: got %q, want %q", names, got, want)
 		}
 	}

@@ -5,84 +5,80 @@ import (
 	"strings"
 )
 
-// isCollection tells the types of the collections of ActivityStreams 2.0.
+// isCollection reports the types of the collections of ActivityStreams 2.0.
 func isCollection(types jsonValue) bool {
-	found := false
 	n := 0
-	types.each(func(t jsonValue) bool {
+	for t := range types.each {
 		s := t.scalar()
 		switch s[strings.LastIndexAny(s, "#/:")+1:] { // without its namespace
 		case "Collection", "OrderedCollection", "CollectionPage", "OrderedCollectionPage":
-			found = true
+			return true
 		}
-		n++
-		return !found && n < 8
-	})
-	return found
-}
-
-// isActivity tells the items of ActivityStreams 1.0, which have verbs.
-func isActivity(items jsonValue) bool {
-	found := false
-	n := 0
-	items.each(func(item jsonValue) bool {
-		found = len(item.get("verb")) > 0 || len(item.get("objectType")) > 0 || item.get("object").isObject()
-		n++
-		return !found && n < 8
-	})
-	return found && items.isArray()
-}
-
-// activityStreams maps a collection: 2.0, or 1.0, whose names differ.
-func (d *jsonDoc) activityStreams(top jsonValue) {
-	f := d.feed
-	f.Format = ActivityStreams
-	f.ID = top.get("id", "@id").scalar()
-	f.Title = titleText(natural(top, "name", "displayName", "title"), true)
-	f.Description = PlainText(natural(top, "summary"), typeHTML)
-	f.Authors = d.actors(top.get("attributedTo", "actor", "author"))
-	f.Updated, _ = firstDate([]string{top.get("updated").scalar()})
-	f.Published, _ = firstDate([]string{top.get("published").scalar()})
-	f.Link = d.pageURL(top.get("url"))
-	if next := d.pageURL(top.get("next")); next != "" {
-		f.Links = append(f.Links, Link{Rel: "next", Href: next})
-	}
-	page := top
-	if first := top.get("first"); first.isObject() {
-		page = first
-	}
-	items := page.get("orderedItems", "items")
-	if items == nil {
-		items = top.get("orderedItems", "items")
-	}
-	items.each(func(item jsonValue) bool {
-		return !item.isObject() || d.activity(item)
-	})
-}
-
-// natural gives a text that may come in several languages: "name", or a
-// "nameMap" of them, the first of which is taken.
-func natural(v jsonValue, names ...string) string {
-	if s := v.get(names...).scalar(); s != "" {
-		return s
-	}
-	first := ""
-	for _, name := range names {
-		v.get(name + "Map").fields(func(_ string, s jsonValue) bool {
-			first = s.scalar()
-			return first == ""
-		})
-		if first != "" {
+		if n++; n == 8 {
 			break
 		}
 	}
-	return first
+	return false
+}
+
+// isActivity reports the items of ActivityStreams 1.0, which have verbs.
+func isActivity(items jsonValue) bool {
+	n := 0
+	for v := range items.each {
+		item := v.object()
+		if item.get("verb", "objectType") != nil || item.get("object").isObject() {
+			return items.isArray()
+		}
+		if n++; n == 8 {
+			break
+		}
+	}
+	return false
+}
+
+// activityStreams maps a collection: 2.0, or 1.0, whose names differ.
+func (d *jsonDoc) activityStreams(top jsonObject) {
+	f := d.feed
+	f.Format = ActivityStreams
+	f.ID = top.text("id", "@id")
+	f.Title = titleText(natural(top, "name", "displayName", "title"), true)
+	f.Description = PlainText(natural(top, "summary"), typeHTML)
+	f.Authors = d.actors(top.get("attributedTo", "actor", "author"))
+	f.Updated, _ = firstDate([]string{top.text("updated")})
+	f.Published, _ = firstDate([]string{top.text("published")})
+	f.Link = d.pageURL(top.get("url"))
+	f.link(Link{Rel: "next", Href: d.pageURL(top.get("next"))})
+	items := top.get("first").object().get("orderedItems", "items")
+	if items == nil {
+		items = top.get("orderedItems", "items")
+	}
+	for item := range items.each {
+		if item.isObject() && !d.activity(item.object()) {
+			break
+		}
+	}
+}
+
+// natural returns a text that may come in several languages: "name", or a
+// "nameMap" of them, the first of which is taken.
+func natural(o jsonObject, names ...string) string {
+	if s := o.text(names...); s != "" {
+		return s
+	}
+	for _, name := range names {
+		for _, s := range o.get(name + "Map").fields {
+			if s.scalar() != "" {
+				return s.scalar()
+			}
+		}
+	}
+	return ""
 }
 
 // activity maps an activity, or an object that stands in a collection without
 // one. What is created or announced gives the entry; the activity adds what
 // the object does not say.
-func (d *jsonDoc) activity(a jsonValue) bool {
+func (d *jsonDoc) activity(a jsonObject) bool {
 	var x draft
 	e := &x.entry
 	object := firstElement(a.get("object"))
@@ -90,16 +86,11 @@ func (d *jsonDoc) activity(a jsonValue) bool {
 	if object.isString() { // a reference: what it leads to is not here
 		e.Link = d.url(object.str())
 	}
-	layers := []jsonValue{a}
 	if object.isObject() {
-		layers = []jsonValue{object, a}
+		d.object(&x, object.object(), false)
 	}
-	for i, v := range layers {
-		d.object(&x, v, i == len(layers)-1 && wraps)
-	}
-	if id := a.get("id", "@id").scalar(); id != "" {
-		e.GUID = id
-	}
+	d.object(&x, a, wraps)
+	e.GUID = cmp.Or(a.text("id", "@id"), e.GUID)
 	if e.Link == "" && isWebURL(e.GUID) && !wraps {
 		e.Link = e.GUID
 	}
@@ -108,52 +99,53 @@ func (d *jsonDoc) activity(a jsonValue) bool {
 
 // object adds what one layer says. An activity's own name ("Ann posted a
 // note") and link are of use only where its object has none.
-func (d *jsonDoc) object(x *draft, v jsonValue, isActivity bool) {
+func (d *jsonDoc) object(x *draft, o jsonObject, isActivity bool) {
 	e := &x.entry
-	e.GUID = cmp.Or(e.GUID, v.get("id", "@id").scalar())
-	e.Link = cmp.Or(e.Link, d.pageURL(v.get("url")))
-	if s := natural(v, "name", "displayName", "title"); s != "" {
+	e.GUID = cmp.Or(e.GUID, o.text("id", "@id"))
+	e.Link = cmp.Or(e.Link, d.pageURL(o.get("url")))
+	if s := natural(o, "name", "displayName", "title"); s != "" {
 		x.titles = append(x.titles, text{s, typeHTML})
 	}
-	if s := natural(v, "content"); s != "" {
+	if s := natural(o, "content"); s != "" {
 		content := d.html(s)
-		if t := v.get("mediaType").scalar(); t != "" {
+		if t := o.text("mediaType"); t != "" {
 			content.mime = mimeType(t)
 		}
 		x.contents = append(x.contents, content)
 	}
-	if s := natural(v, "summary"); s != "" && !(isActivity && len(x.contents) > 0) {
+	if s := natural(o, "summary"); s != "" && !(isActivity && len(x.contents) > 0) {
 		x.summaries = append(x.summaries, d.html(s))
 	}
-	x.published = append(x.published, v.get("published", "postedTime").scalar())
-	x.updated = append(x.updated, v.get("updated").scalar())
+	x.published = append(x.published, o.text("published", "postedTime"))
+	x.updated = append(x.updated, o.text("updated"))
 	if len(e.Authors) == 0 {
-		e.Authors = d.actors(v.get("attributedTo", "author", "actor"))
+		e.Authors = d.actors(o.get("attributedTo", "author", "actor"))
 	}
-	v.get("tag", "tags").list(func(tag jsonValue) {
-		if name := natural(tag, "name", "displayName") + tag.scalar(); !strings.HasPrefix(name, "@") {
+	o.get("tag", "tags").list(func(tag jsonValue) {
+		if name := natural(tag.object(), "name", "displayName") + tag.scalar(); !strings.HasPrefix(name, "@") {
 			e.Categories = append(e.Categories, strings.TrimPrefix(name, "#"))
 		}
 	})
-	v.get("attachment", "attachments").list(func(at jsonValue) { d.attachment(e, at) })
-	e.Image = cmp.Or(e.Image, d.linkURL(v.get("image", "icon")))
-	e.Comments = cmp.Or(e.Comments, d.pageURL(v.get("replies")))
+	o.get("attachment", "attachments").list(func(at jsonValue) { d.attachment(e, at) })
+	e.Image = cmp.Or(e.Image, d.linkURL(o.get("image", "icon")))
+	e.Comments = cmp.Or(e.Comments, d.pageURL(o.get("replies")))
 }
 
-func (d *jsonDoc) attachment(e *Entry, at jsonValue) {
-	link := firstElement(at.get("url", "href"))
-	kind := cmp.Or(at.get("mediaType").scalar(), link.get("mediaType", "type").scalar())
-	href := d.linkURL(at)
+func (d *jsonDoc) attachment(e *Entry, v jsonValue) {
+	at := v.object()
+	link := firstElement(at.get("url", "href")).object()
+	kind := cmp.Or(at.text("mediaType"), link.text("mediaType", "type"))
+	href := d.linkURL(v)
 	if href == "" {
 		return
 	}
-	e.Enclosures = append(e.Enclosures, enclosure(href, kind, at.get("size", "length").scalar()))
+	e.Enclosures = append(e.Enclosures, enclosure(href, kind, at.text("size", "length")))
 	if e.Image == "" && strings.HasPrefix(kind, "image/") {
 		e.Image = href
 	}
 }
 
-// linkURL gives the URL of something that is a string, a Link with "href", or
+// linkURL returns the URL of something that is a string, a Link with "href", or
 // an object with "url".
 func (d *jsonDoc) linkURL(v jsonValue) string {
 	for range 4 {
@@ -161,32 +153,32 @@ func (d *jsonDoc) linkURL(v jsonValue) string {
 		if !v.isObject() {
 			return d.url(v.scalar())
 		}
-		v = v.get("href", "url")
+		v = v.object().get("href", "url")
 	}
 	return ""
 }
 
 // pageURL is linkURL that prefers, among several links, one to a page.
 func (d *jsonDoc) pageURL(v jsonValue) string {
-	best := ""
-	v.each(func(l jsonValue) bool {
-		if isMarkup(l.get("mediaType").scalar()) {
-			best = d.linkURL(l)
+	for l := range v.each {
+		if isMarkup(l.text("mediaType")) {
+			if s := d.linkURL(l); s != "" {
+				return s
+			}
 		}
-		return best == ""
-	})
-	if best == "" && firstElement(v).isObject() && len(firstElement(v).get("href", "url")) == 0 {
-		return d.url(firstElement(v).get("id", "@id").scalar())
 	}
-	return cmp.Or(best, d.linkURL(v))
+	if first := firstElement(v).object(); first.get("href", "url") == nil && first.get("id", "@id") != nil {
+		return d.url(first.text("id", "@id"))
+	}
+	return d.linkURL(v)
 }
 
 // actors reads who did it: an object, a URL, or several.
 func (d *jsonDoc) actors(v jsonValue) []Person {
-	return people(v, func(a jsonValue) Person {
+	return people(v, func(a jsonObject) Person {
 		return Person{
-			Name: cmp.Or(natural(a, "name", "displayName"), a.get("preferredUsername").scalar()),
-			URL:  cmp.Or(d.pageURL(a.get("url")), d.url(a.get("id", "@id").scalar())),
+			Name: cmp.Or(natural(a, "name", "displayName"), a.text("preferredUsername")),
+			URL:  cmp.Or(d.pageURL(a.get("url")), d.url(a.text("id", "@id"))),
 		}
 	})
 }

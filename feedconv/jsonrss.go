@@ -11,78 +11,55 @@ import (
 func (d *jsonDoc) rssInJSON(rss jsonValue) {
 	f := d.feed
 	f.Format = RSSInJSON
-	channel := firstElement(rss.get("channel"))
-	var items jsonValue
-	var published, updated []string
-	channel.fields(func(name string, v jsonValue) bool {
-		switch name {
-		case "title":
-			f.Title = titleText(elementText(v), true)
-		case "link":
-			f.Link = d.url(elementText(v))
-		case "description":
-			f.Description = PlainText(elementText(v), typeHTML)
-		case "language":
-			f.Language = elementText(v)
-		case "copyright":
-			f.Copyright = PlainText(elementText(v), typeHTML)
-		case "generator":
-			f.Generator = Generator{Name: titleText(elementText(v), true)}
-		case "pubDate":
-			published = append(published, elementText(v))
-		case "lastBuildDate":
-			updated = append([]string{elementText(v)}, updated...)
-		case "dc:date":
-			updated = append(updated, elementText(v))
-		case "ttl":
-			f.TTL = ttl(elementText(v))
-		case "skipHours":
-			f.SkipHours = skipHours(elementTexts(v.get("hour")))
-		case "skipDays":
-			f.SkipDays = skipDays(elementTexts(v.get("day")))
-		case "managingEditor", "author", "dc:creator", "itunes:author":
-			f.Authors = append(f.Authors, parseAll(elementTexts(v))...)
-		case "category":
-			f.Categories = append(f.Categories, markupTexts(v)...)
-		case "image":
-			f.Image = d.url(elementText(v.get("url")))
-		case "cloud", "source:cloud":
-			v.list(d.cloud)
-		case "atom:link":
-			d.atomLinks(v)
-		case "sy:updatePeriod":
-			f.UpdateInterval = updateInterval(elementText(v), elementText(channel.get("sy:updateFrequency")))
-		case "fh:complete":
-			f.Complete = true
-		case "fh:archive":
-			f.Archive = true
-		case "item":
-			items = v
+	channel := firstElement(rss.object().get("channel")).object()
+	f.Title = titleText(channel.element("title"), true)
+	f.Link = d.url(channel.element("link"))
+	f.Description = PlainText(channel.element("description"), typeHTML)
+	f.Language = channel.element("language")
+	f.Copyright = PlainText(channel.element("copyright"), typeHTML)
+	f.Generator = Generator{Name: titleText(channel.element("generator"), true)}
+	f.Published, _ = firstDate([]string{channel.element("pubDate")})
+	f.Updated, _ = firstDate([]string{channel.element("lastBuildDate"), channel.element("dc:date")})
+	f.TTL = ttl(channel.element("ttl"))
+	f.UpdateInterval = updateInterval(channel.element("sy:updatePeriod"), channel.element("sy:updateFrequency"))
+	f.SkipHours = skipHours(elementTexts(channel.get("skipHours").object().get("hour")))
+	f.SkipDays = skipDays(elementTexts(channel.get("skipDays").object().get("day")))
+	f.Image = d.url(channel.get("image").object().element("url"))
+	f.Categories = markupTexts(channel.get("category"))
+	for _, v := range channel.all("managingEditor", "author", "dc:creator", "itunes:author") {
+		f.Authors = append(f.Authors, parseAll(elementTexts(v))...)
+	}
+	for _, v := range channel.all("cloud", "source:cloud") {
+		v.list(d.cloud)
+	}
+	channel.get("atom:link").list(d.atomLink)
+	f.Complete, f.Archive = len(channel.all("fh:complete")) > 0, len(channel.all("fh:archive")) > 0
+	for item := range channel.get("item").each {
+		if item.isObject() && !d.rssItem(item.object()) {
+			break
 		}
-		return true
-	})
-	f.Updated, _ = firstDate(updated)
-	f.Published, _ = firstDate(published)
-	items.each(func(item jsonValue) bool {
-		return !item.isObject() || d.rssItem(item)
-	})
+	}
 }
 
-// firstElement gives an element that may stand in an array.
+// firstElement returns an element that may stand in an array.
 func firstElement(v jsonValue) jsonValue {
-	var first jsonValue
-	v.each(func(e jsonValue) bool { first = e; return false })
-	return first
+	for e := range v.each {
+		return e
+	}
+	return nil
 }
 
-// elementText gives the text of an element.
+// elementText returns the text of an element.
 func elementText(v jsonValue) string {
 	v = firstElement(v)
 	if v.isObject() {
-		v = v.get("#value", "#text", "_text", "$t", "_")
+		return v.text("#value", "#text", "_text", "$t", "_")
 	}
 	return v.scalar()
 }
+
+// element returns the text of a member that is an element.
+func (o jsonObject) element(name string) string { return elementText(o.get(name)) }
 
 // elementTexts gives the texts of an element that may repeat.
 func elementTexts(v jsonValue) []string {
@@ -102,85 +79,67 @@ func markupTexts(v jsonValue) []string {
 
 // cloud reads a cloud with attributes, or the URL of one.
 func (d *jsonDoc) cloud(v jsonValue) {
-	if c := cloudOf(func(name string) string { return v.get(name).scalar() }, elementText(v)); c.Domain != "" {
+	o := v.object()
+	if c := cloudOf(func(name string) string { return o.text(name) }, elementText(v)); c.Domain != "" {
 		d.feed.Clouds = append(d.feed.Clouds, c)
 	}
 }
 
-func (d *jsonDoc) atomLinks(v jsonValue) {
-	v.list(func(l jsonValue) {
-		if href := d.url(l.get("href").scalar()); href != "" {
-			d.feed.Links = append(d.feed.Links, Link{
-				Rel: linkRel(l.get("rel").scalar()), Href: href, Type: cleanLine(l.get("type").scalar()),
-				Title: titleText(l.get("title").scalar(), false),
-			})
-		}
+func (d *jsonDoc) atomLink(v jsonValue) {
+	l := v.object()
+	d.feed.link(Link{
+		Rel: linkRel(l.text("rel")), Href: d.url(l.text("href")), Type: cleanLine(l.text("type")), Title: titleText(l.text("title"), false),
 	})
 }
 
-func (d *jsonDoc) rssItem(item jsonValue) bool {
+func (d *jsonDoc) rssItem(item jsonObject) bool {
 	var x draft
 	e := &x.entry
-	var encoded, description text
-	permalink := true
-	item.fields(func(name string, v jsonValue) bool {
-		switch name {
-		case "title", "dc:title", "media:title":
-			x.titles = append(x.titles, text{elementText(v), typeHTML})
-		case "link":
-			e.Link = d.url(elementText(v))
-		case "guid":
-			e.GUID = elementText(v)
-			permalink = !strings.EqualFold(firstElement(v).get("isPermaLink").text(), "false")
-		case "description":
-			description = d.html(elementText(v)).lines()
-		case "content:encoded":
-			encoded = d.html(elementText(v)).lines()
-		case "pubDate", "dcterms:issued":
-			x.published = append(x.published, elementText(v))
-		case "dcterms:modified", "dc:date":
-			x.updated = append(x.updated, elementText(v))
+	for _, v := range item.all("title", "dc:title", "media:title") {
+		x.titles = append(x.titles, text{elementText(v), typeHTML})
+	}
+	e.Link = d.url(item.element("link"))
+	e.GUID = item.element("guid")
+	x.summaries = []text{d.html(item.element("description")).lines()}
+	x.contents = []text{d.html(item.element("content:encoded")).lines()}
+	for _, v := range item.all("pubDate", "dcterms:issued") {
+		x.published = append(x.published, elementText(v))
+	}
+	for _, v := range item.all("dcterms:modified", "dc:date") {
+		x.updated = append(x.updated, elementText(v))
+	}
+	for _, m := range item {
+		switch m.name {
 		case "author", "dc:creator", "itunes:author":
-			if len(e.Authors) == 0 || name == "dc:creator" {
-				e.Authors = append(e.Authors, parseAll(elementTexts(v))...)
+			if len(e.Authors) == 0 || m.name == "dc:creator" {
+				e.Authors = append(e.Authors, parseAll(elementTexts(m.value))...)
 			}
-		case "dc:contributor":
-			e.Contributors = append(e.Contributors, parseAll(elementTexts(v))...)
-		case "itunes:duration":
-			e.Duration = duration(elementText(v))
-		case "itunes:episode":
-			e.Episode = number(elementText(v))
-		case "itunes:season":
-			e.Season = number(elementText(v))
-		case "source":
-			e.Source = &Source{Title: titleText(elementText(v), true), URL: d.url(firstElement(v).get("url").scalar())}
-		case "category", "dc:subject":
-			e.Categories = append(e.Categories, markupTexts(v)...)
-		case "comments":
-			e.Comments = d.url(elementText(v))
-		case "enclosure", "media:content":
-			v.list(func(a jsonValue) {
-				e.Enclosures = append(e.Enclosures, enclosure(d.url(a.get("url").scalar()),
-					a.get("type").scalar(), a.get("length", "fileSize").scalar()))
-			})
-		case "itunes:image", "media:thumbnail":
-			v = firstElement(v)
-			e.Image = d.url(cmp.Or(v.get("href", "url").scalar(), v.scalar()))
 		}
-		return true
-	})
-	x.contents = []text{encoded}
-	x.summaries = []text{description}
-	if u := d.url(e.GUID); e.Link == "" && permalink && (isWebURL(e.GUID) || strings.HasPrefix(e.GUID, "/") && isWebURL(u)) {
+	}
+	e.Contributors = parseAll(elementTexts(item.get("dc:contributor")))
+	e.Duration = duration(item.element("itunes:duration"))
+	e.Episode, e.Season = number(item.element("itunes:episode")), number(item.element("itunes:season"))
+	if v := item.get("source"); v != nil {
+		e.Source = &Source{Title: titleText(elementText(v), true), URL: d.url(firstElement(v).text("url"))}
+	}
+	for _, v := range item.all("category", "dc:subject") {
+		e.Categories = append(e.Categories, markupTexts(v)...)
+	}
+	e.Comments = d.url(item.element("comments"))
+	for _, v := range item.all("enclosure", "media:content") {
+		v.list(func(v jsonValue) {
+			a := v.object()
+			e.Enclosures = append(e.Enclosures, enclosure(d.url(a.text("url")), a.text("type"), a.text("length", "fileSize")))
+		})
+	}
+	for _, v := range item.all("itunes:image", "media:thumbnail") {
+		v = firstElement(v)
+		e.Image = d.url(cmp.Or(v.text("href", "url"), v.scalar()))
+	}
+	permalink := firstElement(item.get("guid")).object().get("isPermaLink")
+	if u := d.url(e.GUID); e.Link == "" && strings.Trim(strings.ToLower(string(permalink)), `"`) != "false" &&
+		(isWebURL(e.GUID) || strings.HasPrefix(e.GUID, "/") && isWebURL(u)) {
 		e.Link = u
 	}
 	return d.add(&x)
-}
-
-// text gives a scalar, true and false included.
-func (v jsonValue) text() string {
-	if k := v.kind(); k == 't' || k == 'f' {
-		return string(v)
-	}
-	return v.scalar()
 }

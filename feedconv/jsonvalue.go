@@ -2,6 +2,7 @@ package feedconv
 
 import (
 	"bytes"
+	"slices"
 	"strings"
 	"unicode/utf16"
 	"unicode/utf8"
@@ -213,26 +214,60 @@ func (v jsonValue) list(f func(element jsonValue)) {
 
 func (v jsonValue) isNull() bool { return string(v) == "null" }
 
-// get gives the first member of an object that has one of the names, in the
-// order of the names.
-func (v jsonValue) get(names ...string) jsonValue {
-	found := make([]jsonValue, len(names))
-	v.fields(func(name string, value jsonValue) bool {
-		for i, n := range names {
-			if n == name && found[i] == nil && !value.isNull() {
-				found[i] = value
-				return i > 0
-			}
+// jsonObject is an object whose members have been found.
+type jsonObject []jsonMember
+
+type jsonMember struct {
+	name  string
+	value jsonValue
+}
+
+// maxMembers is how many members of an object are looked at.
+const maxMembers = 10000
+
+// object returns the members of an object, in their order.
+func (v jsonValue) object() jsonObject {
+	if !v.isObject() {
+		return nil
+	}
+	o := make(jsonObject, 0, 16)
+	for name, value := range v.fields {
+		if o = append(o, jsonMember{name, value}); len(o) == maxMembers {
+			break
 		}
-		return true
-	})
-	for _, value := range found {
-		if value != nil {
-			return value
+	}
+	return o
+}
+
+// get returns the member of the first of these names that there is, of several with one
+// name the last. A null is none.
+func (o jsonObject) get(names ...string) jsonValue {
+	for _, name := range names {
+		for i := len(o) - 1; i >= 0; i-- {
+			if o[i].name == name && !o[i].value.isNull() {
+				return o[i].value
+			}
 		}
 	}
 	return nil
 }
+
+// all returns the members of these names, in the order of the document.
+func (o jsonObject) all(names ...string) []jsonValue {
+	var out []jsonValue
+	for _, m := range o {
+		if slices.Contains(names, m.name) {
+			out = append(out, m.value)
+		}
+	}
+	return out
+}
+
+// text returns the member of the first of these names that there is, as text.
+func (o jsonObject) text(names ...string) string { return o.get(names...).scalar() }
+
+// text returns a member of an object as text; see [jsonObject.text].
+func (v jsonValue) text(names ...string) string { return v.object().text(names...) }
 
 // scalar gives a string, or a number as it is written. Identifiers are
 // numbers in some feeds, and too long for a float64 in some of these.

@@ -68,12 +68,6 @@ type binding struct {
 	old    nsID
 }
 
-// lookup finds a name that was seen before.
-func (n *names) lookup(name []byte) (int32, bool) {
-	id, ok := n.byName[string(name)]
-	return id, ok
-}
-
 // intern gives a name its number. Names that differ only in case are one, so
 // that <Title> … </title> is an element.
 func (n *names) intern(name []byte) int32 {

@@ -2,7 +2,6 @@ package feedconv
 
 import (
 	"bytes"
-	"cmp"
 	"fmt"
 	"io"
 	"slices"
@@ -66,7 +65,8 @@ func ParseBytes(b []byte, opts Options) (f *Feed, err error) {
 	if alone {
 		defer opts.Limiter.wait()()
 	}
-	text, earlier, warnings, err := decodeBytes(b, opts)
+	opts.reading = &reading{}
+	text, warnings, err := decodeBytes(b, opts)
 	if err != nil {
 		return nil, err
 	}
@@ -79,22 +79,56 @@ func ParseBytes(b []byte, opts Options) (f *Feed, err error) {
 		return nil, err
 	}
 	f.Warnings = append(warnings, f.Warnings...)
-	if earlier != nil {
-		f.readEarlier(earlier, opts)
+	if opts.reading.differs {
+		f.readEarlier(b, opts)
 	}
 	return f, nil
 }
 
-// readEarlier notes what the entries were when the charset of their document was not
-// found.
-func (f *Feed) readEarlier(text []byte, opts Options) {
+// reading says how a document is read: by all rules, or as the first versions of this
+// package did, for [Entry.Earlier]. A nil reading is by all rules.
+type reading struct {
+	first   bool
+	differs bool // a rule applies that the first versions did not have
+}
+
+// newer reports whether a rule holds that the first versions of this package did not
+// have. It is asked where the rule makes a difference.
+func (r *reading) newer() bool {
+	if r == nil {
+		return true
+	}
+	r.differs = true
+	return !r.first
+}
+
+// readEarlier sets what the entries were for the first versions of this package.
+func (f *Feed) readEarlier(b []byte, opts Options) {
+	opts.reading = &reading{first: true}
+	text, _, err := decodeBytes(b, opts)
+	if err != nil {
+		return
+	}
 	before, err := parseText(text, opts)
 	if err != nil || len(before.Entries) != len(f.Entries) {
 		return
 	}
 	for i := range f.Entries {
-		e := &before.Entries[i]
-		f.Entries[i].Earlier = cmp.Or(e.Earlier, e).reading(&f.Entries[i])
+		f.Entries[i].Earlier = before.Entries[i].earlier(&f.Entries[i])
+	}
+}
+
+// earlier returns what identifies an entry and shows a change of it, or nil where that
+// is the same in another reading.
+func (e *Entry) earlier(other *Entry) *Entry {
+	if e.GUID == other.GUID && e.ID == other.ID && e.Link == other.Link && e.Title == other.Title &&
+		e.Content == other.Content && e.ContentType == other.ContentType &&
+		e.Published.Equal(other.Published) && e.Updated.Equal(other.Updated) && e.PublishedRaw == other.PublishedRaw {
+		return nil
+	}
+	return &Entry{
+		GUID: e.GUID, ID: e.ID, Link: e.Link, Title: e.Title, Content: e.Content, ContentType: e.ContentType,
+		Published: e.Published, Updated: e.Updated, PublishedRaw: e.PublishedRaw,
 	}
 }
 

@@ -171,8 +171,12 @@ func (t *tidier) pageTitle() string {
 	return s
 }
 
-// openRoot takes the root's namespaces and attributes.
-func (t *tidier) openRoot(tag []byte) {
+// openRoot finds the root and takes its namespaces and attributes.
+func (t *tidier) openRoot() (tag []byte, self bool, err error) {
+	tag, self, err = t.findRoot()
+	if err != nil {
+		return nil, false, err
+	}
 	t.isAtom = t.root == "feed"
 	id := t.intern(tag)
 	t.declare(t.attrs, &t.ents, t.pos)
@@ -213,6 +217,7 @@ func (t *tidier) openRoot(tag []byte) {
 	t.stack = append(t.stack, frame{
 		name: id, raw: tag, class: class{kind: kRoot}, level: lvl, base: t.rootBase, srcAt: t.pos,
 	})
+	return tag, self, nil
 }
 
 // rootAttributes keeps the root's attributes of other vocabularies.

@@ -47,13 +47,7 @@ func rssFeed(r *rss.Feed, doc *tidied, opts Options) *Feed {
 	f.Updated, _ = firstDate([]string{r.LastBuildDate, value(terms, "modified"), value(dc, "date"), value(at, "updated")})
 	f.Published, _ = firstDate([]string{r.PubDate, value(terms, "issued"), value(at, "published")})
 
-	addAll(f, r.Items, opts, func(item *rss.Item, number int) *draft {
-		d := rssEntry(item, doc, number)
-		if later := doc.later[number]; later != nil {
-			d.earlier = rssEntry(earlierRSS(item, later), doc, number)
-		}
-		return d
-	})
+	addAll(f, r.Items, opts, func(item *rss.Item, number int) *draft { return rssEntry(item, doc, number) })
 	return f
 }
 

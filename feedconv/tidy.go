@@ -49,9 +49,8 @@ type tidied struct {
 	cut      bool   // the document ends too early
 	lost     string // the first warning of what a limit left out, or empty
 	warnings []Warning
-	aside    []string          // long texts, which xml has a mark for
-	kept     keeper            // the extensions
-	later    map[int][]reading // by entry; see reading
+	aside    []string // long texts, which xml has a mark for
+	kept     keeper   // the extensions
 }
 
 // asideMark begins what stands in the document for a text that was set aside; the
@@ -130,7 +129,7 @@ type tidier struct {
 	rootOver bool // the root has been closed
 	rootAt   int
 	channels int
-	defects  defects
+	defects  *defects // nil as long as the document is well-formed
 	cut      bool
 
 	stack []frame
@@ -141,8 +140,7 @@ type tidier struct {
 	entryMeta []metaAttr
 	feedMeta  []metaAttr
 	head      bool // the feed says something of itself
-	later     []reading
-	laterOf   map[int][]reading
+	reading   *reading
 	kept      keeper
 }
 
@@ -153,30 +151,24 @@ func tidyXML(text []byte, opts Options) (*tidied, error) {
 		text, _ = mixed(text)
 	}
 	clean, mended, first := cleanChars(text)
-	w := &warnings{doc: clean, line: 1}
-	t := &tidier{
-		warnings: w,
-		scanner:  newScanner(clean, w),
-		names:    newNames(w),
-		writer:   writer{asideFrom: cmp.Or(opts.asideFrom, asideFrom)},
-		grow:     len(text)/2 + 1<<20,
-		max:      opts.maxEntries(),
-		rootBase: documentBase(opts),
-		stack:    make([]frame, 0, 16),
-	}
+	var list []Warning
 	if mended > 0 {
-		w.list = append(w.list, Warning{
+		list = append(list, Warning{
 			Line: 1 + bytes.Count(text[:first], []byte("\n")),
 			Text: fmt.Sprintf("control characters were dropped or read as windows-1252, %d in all", mended),
 		})
 	}
-	name, self, err := t.findRoot()
+	t := newTidier(clean, opts, list)
+	name, self, err := t.openRoot()
 	if err != nil {
 		return nil, err
 	}
-	t.out = make([]byte, 0, len(clean)/3+512) // long texts are set aside
-	t.openRoot(name)
-	if t.rootOver = self; !self {
+	if t.rootOver = self; !self && !t.run() {
+		// Anew, since what is open where it should not be changes how the rest is read.
+		t = newTidier(clean, opts, list)
+		if _, _, err := t.openRoot(); err != nil {
+			return nil, err
+		}
 		t.defects = t.findDefects(name, t.rootAt)
 		t.run()
 	}
@@ -193,33 +185,67 @@ func tidyXML(text []byte, opts Options) (*tidied, error) {
 	xml = append(append(append(xml, "</"...), t.rootElement()...), '>')
 	return &tidied{
 		xml: xml, root: t.root, atom03: t.atom03, entries: t.entries, head: t.head || t.root == "channel", cut: t.cut, lost: t.lost,
-		warnings: w.all(), aside: t.aside, kept: t.kept, later: t.laterOf,
+		warnings: t.all(), aside: t.aside, kept: t.kept,
 	}, nil
+}
+
+func newTidier(clean []byte, opts Options, list []Warning) *tidier {
+	w := &warnings{doc: clean, line: 1, list: slices.Clip(list)}
+	return &tidier{
+		warnings: w,
+		scanner:  newScanner(clean, w),
+		names:    newNames(w),
+		writer:   writer{out: make([]byte, 0, len(clean)/3+512), asideFrom: cmp.Or(opts.asideFrom, asideFrom)}, // long texts are set aside
+		grow:     len(clean)/2 + 1<<20,
+		max:      opts.maxEntries(),
+		rootBase: documentBase(opts),
+		stack:    make([]frame, 0, 16),
+		reading:  opts.reading,
+	}
 }
 
 func (t *tidier) top() *frame { return &t.stack[len(t.stack)-1] }
 
-// run reads everything behind the root's start tag.
-func (t *tidier) run() {
+// run reads everything behind the root's start tag. It returns false, and stops, when a
+// document whose defects are not known proves not to be well-formed.
+func (t *tidier) run() bool {
+	open := append(make([]int32, 0, 32), t.stack[0].name) // text constructs have their children here, too
 	for {
 		var inside []byte
 		if len(t.stack) > 0 {
 			inside = t.top().raw
 		}
-		switch tk := t.next(inside); tk.kind {
+		tk := t.next(inside)
+		var id int32
+		switch tk.kind {
 		case tokenEnd:
-			return
+			return len(open) == 0 && t.warned[warnCDATA] == 0 || t.defects != nil
+		case tokenOpen, tokenClose, tokenCut:
+			id = t.intern(tk.data)
+		}
+		if t.defects == nil {
+			switch n := len(open); {
+			case tk.kind == tokenOpen && tk.self:
+			case tk.kind == tokenOpen && n <= maxDefects:
+				open = append(open, id)
+			case tk.kind == tokenClose && n > 0 && open[n-1] == id:
+				open = open[:n-1]
+			case tk.kind == tokenOpen, tk.kind == tokenClose, tk.kind == tokenCut:
+				return false
+			}
+		}
+		switch tk.kind {
 		case tokenText:
 			t.charData(tk.data)
 		case tokenCDATA:
 			t.addCDATA(tk.data)
 		case tokenOpen:
-			t.startTag(tk.data, tk.at, tk.self)
+			t.startTag(id, tk.data, tk.at, tk.self)
 		case tokenClose:
-			t.endTag(t.intern(tk.data), tk.data, tk.at)
+			t.endTag(id, tk.data, tk.at)
 		case tokenCut:
 			// "</channel" at the very end is as good as closed.
-			if id, ok := t.lookup(tk.data); ok && t.infos[id].open > 0 {
+			if t.infos[id].open > 0 {
 				t.endTag(id, tk.data, tk.at)
 			}
 		}
@@ -227,8 +253,7 @@ func (t *tidier) run() {
 }
 
 // startTag takes the tag that parseTag has read, which stands at i.
-func (t *tidier) startTag(name []byte, i int, self bool) {
-	id := t.intern(name)
+func (t *tidier) startTag(id int32, name []byte, i int, self bool) {
 	info := &t.infos[id]
 	gap := t.defects.at(i)
 	if t.txt.active {
@@ -280,7 +305,7 @@ func (t *tidier) startTag(name []byte, i int, self bool) {
 		t.channels++
 	case kEntry:
 		f.level = inEntry
-		t.entryMeta, t.later = t.entryMeta[:0], nil
+		t.entryMeta = t.entryMeta[:0]
 		if t.entries >= t.max {
 			f.drop = true
 			t.warn(warnEntries, i, fmt.Appendf(nil, "%d", t.max))
@@ -296,7 +321,9 @@ func (t *tidier) startTag(name []byte, i int, self bool) {
 	}
 	t.head = t.head || t.isHead(info, lvl, c)
 	f.single = singleName(c, lvl, t.isAtom)
-	f.repeats = f.single != "" && slices.Contains(t.top().said, f.single)
+	if f.single != "" && slices.Contains(t.top().said, f.single) {
+		f.repeats = lvl != inEntry || t.reading.newer()
+	}
 	t.spend(&f, c)
 	if c.kind == kForeign {
 		t.foreignTag(&f, c.ns, lvl)
@@ -468,7 +495,6 @@ func (t *tidier) pop() {
 			t.end(f.class.out)
 			t.kept.endEntry(t.entries, !f.drop)
 			if !f.drop {
-				t.endLater()
 				t.entries++
 			}
 		case kFeed:

@@ -787,7 +787,7 @@ func TestTidyRealFeeds(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		text, _, warnings, err := decodeBytes(raw, Options{})
+		text, warnings, err := decodeBytes(raw, Options{})
 		if err != nil || len(warnings) > 0 {
 			t.Errorf("%s: %v %v", name, err, warnings)
 			continue
@@ -826,7 +826,7 @@ func TestTidyFixtures(t *testing.T) {
 		if _, err := fmt.Sscan(parts[len(parts)-2], &want); err != nil {
 			t.Fatalf("%s: no number of entries in the name", name)
 		}
-		text, _, _, err := decodeBytes(raw, Options{})
+		text, _, err := decodeBytes(raw, Options{})
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
 			continue
@@ -928,7 +928,7 @@ func BenchmarkDecodeBytes(b *testing.B) {
 	doc := benchDoc()
 	b.SetBytes(int64(len(doc)))
 	for b.Loop() {
-		if _, _, _, err := decodeBytes(doc, Options{}); err != nil {
+		if _, _, err := decodeBytes(doc, Options{}); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -209,15 +209,8 @@ func (c *checker) journal(hash string) error {
 
 // entries looks at new/ and cur/.
 func (c *checker) entries(ctx context.Context) error {
-	var bad error
-	var feeds []string
-	for _, place := range []Place{New, Cur} {
-		names, err := c.d.feedNames(place.String())
-		bad = errors.Join(bad, err)
-		feeds = append(feeds, names...)
-	}
-	slices.Sort(feeds)
-	for _, feed := range slices.Compact(feeds) {
+	feeds, bad := c.d.listedFeeds()
+	for _, feed := range feeds {
 		places := map[string]Ref{}
 		for _, place := range []Place{New, Cur} {
 			if err := ctx.Err(); err != nil {

@@ -39,7 +39,7 @@ type Dir struct {
 
 	shared func() bool // other machines may have it, see Fresh
 
-	feeds sync.Map // hash -> *knownFeed, of feeds read by FeedOf
+	feeds sync.Map // hash -> knownFeed, of feeds read by FeedOf
 }
 
 // dirs are the obligatory subdirectories.

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"iter"
 	"os"
+	"reflect"
 	"strings"
 	"time"
 
@@ -182,44 +183,14 @@ var files = []value{
 // extras.
 var feedContent = value{field: FieldFeedContent, name: "feed-content", of: func(e *Entry) any { return &e.FeedContent }}
 
-// Merge takes the fields that are selected over from another.
+// Merge sets the selected fields to those of another entry.
 func (e *Entry) Merge(from *Entry, fields Fields) {
 	for _, table := range [][]value{files, {feedContent}, extras} {
 		for i := range table {
 			if v := &table[i]; fields&v.field != 0 && v.of != nil {
-				v.copy(e, from)
+				reflect.ValueOf(v.of(e)).Elem().Set(reflect.ValueOf(v.of(from)).Elem())
 			}
 		}
-	}
-}
-
-// copy takes the value over from another entry.
-func (v *value) copy(e, from *Entry) {
-	switch to := v.of(e).(type) {
-	case *string:
-		*to = *v.of(from).(*string)
-	case *[]byte:
-		*to = *v.of(from).(*[]byte)
-	case *time.Time:
-		*to = *v.of(from).(*time.Time)
-	case *[]string:
-		*to = *v.of(from).(*[]string)
-	case *[]Enclosure:
-		*to = *v.of(from).(*[]Enclosure)
-	case *[]Person:
-		*to = *v.of(from).(*[]Person)
-	case *[]Relation:
-		*to = *v.of(from).(*[]Relation)
-	case *[]Category:
-		*to = *v.of(from).(*[]Category)
-	case *Source:
-		*to = *v.of(from).(*Source)
-	case *FullText:
-		*to = *v.of(from).(*FullText)
-	case *time.Duration:
-		*to = *v.of(from).(*time.Duration)
-	case *int:
-		*to = *v.of(from).(*int)
 	}
 }
 
@@ -307,7 +278,9 @@ const readAgain = 2
 func (d *Dir) readEntry(r Ref, want Fields) (*Entry, error) {
 	e := &Entry{}
 	base := d.Abs(r)
-	want = want.whole()
+	if want&FieldFeedContent != 0 {
+		want |= FieldFullText // which says whether there is a file
+	}
 	var bad error
 	absent := false // whether a file was not there, and none was since
 	note := func(field Fields, name string, err error) {
@@ -385,85 +358,6 @@ func (want Fields) filesOf(obligatory bool) iter.Seq[*value] {
 			}
 		}
 	}
-}
-
-// whole adds what tells whether there is a file for a field.
-func (want Fields) whole() Fields {
-	if want&FieldFeedContent != 0 {
-		want |= FieldFullText
-	}
-	return want
-}
-
-// Reader reads entries of one feed in one place, for those who read many: names are
-// looked up in a directory that is open. It is safe for concurrent use until it is
-// closed.
-type Reader struct {
-	d     *Dir
-	place Place
-	feed  string
-	fd    int
-}
-
-// NewReader opens a place of a feed. Where there is no such directory, the error is
-// fs.ErrNotExist.
-func (d *Dir) NewReader(place Place, feed string) (*Reader, error) {
-	path := d.Join(place.String(), feed)
-	fd, err := atomicfile.Open(path, unix.O_RDONLY|unix.O_CLOEXEC|unix.O_DIRECTORY)
-	if err != nil {
-		return nil, &os.PathError{Op: "open", Path: path, Err: err}
-	}
-	return &Reader{d, place, feed, fd}, nil
-}
-
-// Close closes the directory.
-func (r *Reader) Close() error { return unix.Close(r.fd) }
-
-// ReadEntry is [Dir.ReadEntry].
-func (r *Reader) ReadEntry(ref Ref, want Fields) (*Entry, error) {
-	if ref.Place != r.place || ref.Feed != r.feed || want&(FieldFeed|FieldFeedContent) != 0 {
-		return r.d.ReadEntry(ref, want)
-	}
-	e := &Entry{}
-	name := ref.Name() + "/"
-	absent := false // as in Dir.ReadEntry
-	for v := range want.filesOf(false) {
-		switch data, err := atomicfile.ReadAt(r.fd, name+v.name, maxFile); {
-		case err == nil:
-			v.parse(e, data)
-			absent = false
-		case isNotExist(err):
-			absent = true
-		default:
-			return r.d.ReadEntry(ref, want) // which tells what is wrong
-		}
-	}
-	if want&Extras != 0 {
-		switch data, err := atomicfile.ReadAt(r.fd, name+extrasFile.name, maxFile); {
-		case err == nil:
-			e.parseExtras(data, want)
-			absent = false
-		case isNotExist(err):
-			if !isNotExist(unix.Fstatat(r.fd, name+etcDir, new(unix.Stat_t), unix.AT_SYMLINK_NOFOLLOW)) {
-				return r.d.ReadEntry(ref, want) // its extras may be files
-			}
-			absent = true
-		default:
-			return r.d.ReadEntry(ref, want)
-		}
-	}
-	for v := range want.filesOf(true) {
-		data, err := atomicfile.ReadAt(r.fd, name+v.name, maxFile)
-		if err != nil {
-			return r.d.ReadEntry(ref, want)
-		}
-		v.parse(e, data)
-		absent = false
-	}
-	if absent && unix.Fstatat(r.fd, ref.Name(), new(unix.Stat_t), unix.AT_SYMLINK_NOFOLLOW) != nil {
-		return r.d.ReadEntry(ref, want)
-	}
-	return e, nil
 }
 
 // OptionalError tells that a file of an entry that need not be there is, and cannot be

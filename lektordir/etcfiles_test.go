@@ -60,14 +60,6 @@ func TestExtrasInEtc(t *testing.T) {
 				if err != nil || !reflect.DeepEqual(*got, c.want) {
 					t.Errorf("%s: got %+v, %v\nwant %+v", when, *got, err, c.want)
 				}
-				nr, err := d.NewReader(New, hash)
-				if err != nil {
-					t.Fatal(err)
-				}
-				defer nr.Close()
-				if got, err := nr.ReadEntry(r, Extras); err != nil || !reflect.DeepEqual(*got, c.want) {
-					t.Errorf("%s, by a reader: got %+v, %v\nwant %+v", when, *got, err, c.want)
-				}
 			}
 			read("before")
 			if _, err := d.Check(context.Background(), true); err != nil {

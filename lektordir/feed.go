@@ -9,10 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"time"
-
-	"golang.org/x/sys/unix"
 )
 
 // Feed is what src/$feed says of a feed (specification, "Feeds"). Obligatory
@@ -147,49 +144,25 @@ func (d *Dir) feedNames(place string) ([]string, error) {
 	return names, err
 }
 
-// knownFeed is a feed that was read.
+// knownFeed is a feed and when it was read.
 type knownFeed struct {
-	feed  *Feed
-	stamp feedStamp
-	asked atomic.Int64 // when stamp was last found unchanged, in nanoseconds
-}
-
-// feedStamp differs when a feed's files may have changed: those in src/$feed by
-// being replaced, which changes the directory, and the two that its title is made
-// of by being written to, too.
-type feedStamp [4]struct{ inode, changed int64 }
-
-func (d *Dir) feedStamp(hash string) (s feedStamp) {
-	base := d.path + "/src/" + hash
-	for i, name := range []string{"", "/name", "/etc", aliasFile} {
-		var st unix.Stat_t
-		if unix.Stat(base+name, &st) == nil {
-			s[i].inode, s[i].changed = int64(st.Ino), unix.TimespecToNsec(st.Ctim)
-		}
-	}
-	return s
+	feed *Feed
+	read time.Time
 }
 
 // feedAge is how long FeedOf relies on what it knows of a feed.
 const feedAge = time.Second
 
-// FeedOf gives the feed of an entry: src/$feed, or where that is missing or
+// FeedOf returns the feed of an entry: src/$feed, or where that is missing or
 // malformed the entry's own feed directory or link. It never fails: what is
-// not known stays empty. A feed is read again when it has changed, which is found
-// out within a second.
+// not known stays empty. A feed is read once in a second at most.
 func (d *Dir) FeedOf(r Ref) *Feed {
-	now := d.opts.Now().UnixNano()
-	known, _ := d.feeds.Load(r.Feed)
-	k, _ := known.(*knownFeed)
-	if k != nil {
-		if age := now - k.asked.Load(); age >= 0 && age < int64(feedAge) {
+	now := d.opts.Now()
+	if known, ok := d.feeds.Load(r.Feed); ok {
+		k := known.(knownFeed)
+		if age := now.Sub(k.read); age >= 0 && age < feedAge {
 			return k.feed
 		}
-	}
-	stamp := d.feedStamp(r.Feed) // before it is read
-	if k != nil && k.stamp == stamp {
-		k.asked.Store(now)
-		return k.feed
 	}
 	f, err := d.ReadFeed(r.Feed)
 	if err != nil {
@@ -201,9 +174,7 @@ func (d *Dir) FeedOf(r Ref) *Feed {
 		}
 		return f
 	}
-	k = &knownFeed{feed: f, stamp: stamp}
-	k.asked.Store(now)
-	d.feeds.Store(r.Feed, k)
+	d.feeds.Store(r.Feed, knownFeed{f, now})
 	return f
 }
 

@@ -60,9 +60,12 @@ func (d *Dir) List(ctx context.Context, o ListOptions) ([]Ref, error) {
 // error may come without entries, or with some. It ends when ctx does, with the cause.
 func (d *Dir) ListFeeds(ctx context.Context, o ListOptions) iter.Seq2[[]Ref, error] {
 	return func(yield func([]Ref, error) bool) {
-		feeds, err := d.feedsToList(o)
-		if err != nil && !yield(nil, err) {
-			return
+		feeds := slices.Compact(slices.Sorted(slices.Values(o.Feeds)))
+		if len(feeds) == 0 {
+			var err error
+			if feeds, err = d.listedFeeds(); err != nil && !yield(nil, err) {
+				return
+			}
 		}
 		for _, feed := range feeds {
 			if ctx.Err() != nil {
@@ -76,21 +79,16 @@ func (d *Dir) ListFeeds(ctx context.Context, o ListOptions) iter.Seq2[[]Ref, err
 	}
 }
 
-// feedsToList gives the feeds of which entries are listed, by hash.
-func (d *Dir) feedsToList(o ListOptions) ([]string, error) {
+// listedFeeds returns the names of the directories in new/ and cur/, sorted.
+func (d *Dir) listedFeeds() (feeds []string, err error) {
 	var bad []error
-	feeds := o.Feeds
-	if len(feeds) == 0 {
-		for _, place := range []Place{New, Cur} {
-			names, err := d.feedNames(place.String())
-			bad = append(bad, err)
-			feeds = append(feeds, names...)
-		}
+	for _, place := range []Place{New, Cur} {
+		names, err := d.feedNames(place.String())
+		bad = append(bad, err)
+		feeds = append(feeds, names...)
 	}
-	feeds = slices.Clone(feeds)
 	slices.Sort(feeds)
-	feeds = slices.Compact(feeds)
-	return feeds, errors.Join(bad...)
+	return slices.Compact(feeds), errors.Join(bad...)
 }
 
 // listed gives what is listed of a feed.
@@ -466,18 +464,10 @@ func (d *Dir) Resolve(name string) (Ref, error) {
 	unique, _, _ := strings.Cut(base, ";")
 	feeds := []string{feed}
 	if feed == "" {
-		var bad error
-		feeds = nil
-		for _, place := range []string{"new", "cur"} {
-			names, err := d.feedNames(place)
-			bad = errors.Join(bad, err)
-			feeds = append(feeds, names...)
+		var err error
+		if feeds, err = d.listedFeeds(); err != nil {
+			return Ref{}, err
 		}
-		if bad != nil {
-			return Ref{}, bad
-		}
-		slices.Sort(feeds)
-		feeds = slices.Compact(feeds)
 	}
 	want := Ref{Unique: unique}.Identity()
 	var newer *Ref

@@ -31,11 +31,6 @@ func TestMovedWhileItIsRead(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	r, err := d.NewReader(New, feedHash)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer r.Close()
 	at := d.Join("tmp", "entry")
 	for i := range 300 {
 		ref := Ref{Feed: feedHash, Unique: fmt.Sprintf("17%08d.1.h", i), Place: New}
@@ -49,11 +44,6 @@ func TestMovedWhileItIsRead(t *testing.T) {
 			fields &^= Obligatory
 			want.Title, want.ID, want.Content = "", "", nil
 		}
-		read := d.ReadEntry
-		if i%2 == 1 {
-			read = r.ReadEntry
-			fields &^= FieldFeedContent // for which it asks the other
-		}
 		var reading sync.WaitGroup
 		begun := make(chan struct{})
 		reading.Go(func() {
@@ -61,7 +51,7 @@ func TestMovedWhileItIsRead(t *testing.T) {
 				if n == i%3 {
 					close(begun)
 				}
-				got, err := read(ref, fields)
+				got, err := d.ReadEntry(ref, fields)
 				if err != nil {
 					if !isNotExist(err) {
 						t.Errorf("%d: %v", i, err)

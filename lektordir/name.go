@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"net/url"
 	"path"
-	"sort"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -282,17 +282,11 @@ type NameError struct {
 
 func (e *NameError) Error() string { return e.Path + ": not an entry: " + e.Reason }
 
-// sortFlags gives flags sorted and without duplicates, as maildir has them.
+// sortFlags returns flags sorted and without duplicates, as maildir has them.
 func sortFlags(flags string) string {
 	b := []byte(flags)
-	sort.Slice(b, func(i, j int) bool { return b[i] < b[j] })
-	out := b[:0]
-	for _, c := range b {
-		if len(out) == 0 || out[len(out)-1] != c {
-			out = append(out, c)
-		}
-	}
-	return string(out)
+	slices.Sort(b)
+	return string(slices.Compact(b))
 }
 
 // uniqueName puts a unique name together in our own form.

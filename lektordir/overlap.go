@@ -42,10 +42,23 @@ type unwritten struct {
 	data []byte
 }
 
-// writeBeside begins to write and sync the files of an entry, and its directory;
-// [Txn.besides] tells how it went. What entries share is written before it returns, in
-// the order of the entries.
-func (t *Txn) writeBeside(fd int, unique string, e *Entry) error {
+// write writes the files of an entry. If each has to be synced by itself, it only begins:
+// [Txn.besides] waits for the rest and returns its error. The files that entries share are
+// written before write returns, in the order of the entries.
+func (t *Txn) write(fd int, unique string, e *Entry) error {
+	t.w.mu.Lock()
+	t.group.entries++
+	t.w.mu.Unlock()
+	u := &unsynced{t: t, dir: fd, unique: unique}
+	if t.group.whole != nil {
+		err := u.create(e, false)
+		if err == nil && !t.share(fd, unique, "feed", leadsTo(t.feed)) {
+			if err = t.linkFeed(fd, unique); err == nil {
+				t.written(fd, unique, "feed", leadsTo(t.feed))
+			}
+		}
+		return cmp.Or(err, u.close())
+	}
 	if t.beside.group == nil {
 		t.beside.group, t.beside.ctx = errgroup.WithContext(context.Background())
 	}
@@ -53,28 +66,11 @@ func (t *Txn) writeBeside(fd int, unique string, e *Entry) error {
 		return t.besides()
 	}
 	t.w.slots <- struct{}{} // before the first file is opened
-	u := &unsynced{t: t, dir: fd, unique: unique}
-	// What there is to share is known when the first entry has a file.
-	first := t.twins.known == nil
-	for v, data := range e.stored() {
-		if v.repeats && t.share(fd, unique, v.name, string(data)) {
-			if t.foundBefore(v.name, string(data)) {
-				u.linked = append(u.linked, v.name)
-			}
-			continue
-		}
-		if !v.repeats && !first {
-			u.later = append(u.later, unwritten{v.name, data})
-			continue
-		}
-		if err := u.create(v.name, data); err != nil {
-			err = cmp.Or(err, u.close())
-			<-t.w.slots
-			return err
-		}
-		if v.repeats {
-			t.written(fd, unique, v.name, string(data))
-		}
+	// The files to share are known when the first entry is written.
+	if err := u.create(e, t.twins.known != nil); err != nil {
+		err = cmp.Or(err, u.close())
+		<-t.w.slots
+		return err
 	}
 	t.beside.group.Go(func() error {
 		defer func() { <-t.w.slots }()
@@ -83,8 +79,32 @@ func (t *Txn) writeBeside(fd int, unique string, e *Entry) error {
 	return nil
 }
 
-// create writes a file, and leaves it open.
-func (u *unsynced) create(name string, data []byte) error {
+// create writes the files of an entry, and leaves them open. If later is true, it writes
+// only those that entries share.
+func (u *unsynced) create(e *Entry, later bool) error {
+	for v, data := range e.stored() {
+		if v.repeats && u.t.share(u.dir, u.unique, v.name, string(data)) {
+			if u.t.foundBefore(v.name, string(data)) {
+				u.linked = append(u.linked, v.name)
+			}
+			continue
+		}
+		if later && !v.repeats {
+			u.later = append(u.later, unwritten{v.name, data})
+			continue
+		}
+		if err := u.createFile(v.name, data); err != nil {
+			return err
+		}
+		if v.repeats {
+			u.t.written(u.dir, u.unique, v.name, string(data))
+		}
+	}
+	return nil
+}
+
+// createFile writes a file, and leaves it open.
+func (u *unsynced) createFile(name string, data []byte) error {
 	path := u.t.d.Join(u.t.stagedIn(), u.unique, name)
 	fd, err := createAt(u.dir, u.unique+"/"+name, data)
 	if err != nil {
@@ -100,7 +120,7 @@ func (u *unsynced) finish() error {
 	var err error
 	for _, f := range u.later {
 		if err == nil {
-			err = u.create(f.name, f.data)
+			err = u.createFile(f.name, f.data)
 		}
 	}
 	if err == nil {
@@ -111,7 +131,6 @@ func (u *unsynced) finish() error {
 			err = f.Sync()
 		}
 	}
-	// What close tells must not be lost: NFS and quotas report here.
 	err = cmp.Or(err, u.close())
 	dir := u.t.d.Join(u.t.stagedIn(), u.unique)
 	for _, name := range u.linked {
@@ -122,7 +141,7 @@ func (u *unsynced) finish() error {
 	return cmp.Or(err, syncPath(dir))
 }
 
-// close closes the files.
+// close closes the files. NFS and quotas report errors of writing here.
 func (u *unsynced) close() error {
 	var err error
 	for _, f := range u.open {

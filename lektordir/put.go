@@ -178,16 +178,14 @@ func (t *Txn) Stage(ctx context.Context, doc Document) (Result, error) {
 	if err != nil {
 		return res, err
 	}
-	var items []*item
-	items, res.Repeated = identify(doc)
+	items, known, before := compare(j, doc)
+	res.Repeated = len(doc.Items) - len(items)
 	if doc.Apart {
 		if slices.ContainsFunc(items, t.shadow.covers) {
 			return Result{}, ErrOverlap
 		}
 		t.shadow.add(items)
 	}
-	known, split := origins(j, items)
-	renumbered := newRenumberings(j, items)
 	if doc.Rank {
 		res.Ranked = make([]string, len(items))
 	}
@@ -207,10 +205,7 @@ func (t *Txn) Stage(ctx context.Context, doc Document) (Result, error) {
 				err = t.alias(it.identity, it.key, it.content, *known[i])
 			}
 		} else {
-			var old *record
-			if !doc.Own && !split[i] {
-				old = renumbered.take(it)
-			}
+			old := before(i)
 			if old != nil {
 				lineage = old.lineage()
 			}

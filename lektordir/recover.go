@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/lektordir/lektor/internal/atomicfile"
+	"github.com/lektordir/lektor/internal/servertime"
 	"golang.org/x/sys/unix"
 )
 
@@ -179,26 +180,16 @@ func (d *Dir) recoverLocked(feed string) error {
 	return bad
 }
 
-// dateFile has the greatest Date that a server sent: one line, RFC 3339. Package feeddir
-// keeps it.
-const dateFile = "etc/fetch/date"
-
-// maxGap is how far the clock may be ahead of the last change of a feed's directories to
-// be believed where no server said what time it is.
-const maxGap = 31 * 24 * time.Hour
-
 // certainTime returns a time that has come, even if the clock is far ahead: no later than
 // the last Date of a server, and without one no later than the last change that the clock
 // is not far ahead of. What a program wrote a minute ago is not old by it.
 func (d *Dir) certainTime(feed string) time.Time {
 	now := d.opts.Now()
-	if text, err := atomicfile.Line(d.Join(dateFile)); err == nil {
-		if date, err := time.Parse(time.RFC3339, text); err == nil {
-			if date.Before(now) {
-				return date
-			}
-			return now
+	if date := servertime.Last(d.path); !date.IsZero() {
+		if date.Before(now) {
+			return date
 		}
+		return now
 	}
 	var last time.Time
 	for _, path := range []string{d.journalPath(feed), d.Join("new", feed), d.Join("cur", feed), d.Join("src", feed), d.Join("new"), d.Join("src")} {
@@ -206,7 +197,7 @@ func (d *Dir) certainTime(feed string) time.Time {
 			last = fi.ModTime()
 		}
 	}
-	if now.Sub(last) > maxGap {
+	if now.Sub(last) > servertime.MaxGap {
 		return last
 	}
 	return now
@@ -238,30 +229,6 @@ func (d *Dir) removeOld(path string, before time.Time) error {
 		return nil
 	}
 	return removeAll(path)
-}
-
-// sweep removes what a kill long ago left in a directory, relative to the
-// lektor-dir, of files that were being written, and gives the names that it had. The
-// caller has made sure that it is one.
-func (d *Dir) sweep(rel string) ([]string, error) {
-	names, err := readAllNames(d.Join(rel))
-	if err != nil {
-		return nil, err
-	}
-	for _, name := range names {
-		if !atomicfile.Temporary(name) {
-			continue
-		}
-		path := d.Join(rel, name)
-		fi, err := lstat(path)
-		if err == nil && fi.Mode().IsRegular() && d.opts.Now().Sub(fi.ModTime()) > atomicfile.Abandoned {
-			err = os.Remove(path)
-		}
-		if err != nil && !isNotExist(err) {
-			return nil, err
-		}
-	}
-	return names, nil
 }
 
 // readNames lists a directory, which must be none behind a link, without dot

@@ -137,8 +137,7 @@ func (d *Dir) nothingStaged(feed string) bool {
 // PutFeed writes the feed's files in src/$feed: id and name, and those of the
 // optional ones that are not empty; an optional file whose value is now empty
 // is removed. Each is replaced whole, and only where it changed; an optional one that
-// was not there may be seen empty for a moment, which is as good. Temporary files of
-// fetchers that were killed in that are removed after an hour. The caller has
+// was not there may be seen empty for a moment, which is as good. The caller has
 // made sure that FeedHash(f.ID) is the feed of this transaction. From here on
 // other deliveries may wait for the transaction's [Txn.Commit] or [Txn.Close],
 // so what takes long comes before.
@@ -164,7 +163,7 @@ func (t *Txn) PutFeed(f *Feed) error {
 	// there are some, and most feeds lack most of the files.
 	there := map[string]bool{}
 	for i, rel := range t.srcDirs()[:2] {
-		names, err := t.d.sweep(rel)
+		names, err := readAllNames(t.d.Join(rel))
 		if err != nil {
 			return err
 		}
@@ -400,36 +399,6 @@ func (t *Txn) claim(ctx context.Context, fd int, identity string, after time.Tim
 	return "", fmt.Errorf("no unique name after %d tries: %w", maxNameTries, last)
 }
 
-// write writes the files of an entry.
-func (t *Txn) write(fd int, unique string, e *Entry) error {
-	t.w.mu.Lock()
-	t.group.entries++
-	t.w.mu.Unlock()
-	if t.group.whole == nil {
-		return t.writeBeside(fd, unique, e)
-	}
-	path := func(name string) string { return t.d.Join(t.stagedIn(), unique, name) }
-	for v, data := range e.stored() {
-		if v.repeats && t.share(fd, unique, v.name, string(data)) {
-			continue
-		}
-		if err := writeAt(fd, unique+"/"+v.name, data); err != nil {
-			return &os.PathError{Op: "write", Path: path(v.name), Err: err}
-		}
-		if v.repeats {
-			t.written(fd, unique, v.name, string(data))
-		}
-	}
-	if t.share(fd, unique, "feed", leadsTo(t.feed)) {
-		return nil
-	}
-	if err := t.linkFeed(fd, unique); err != nil {
-		return err
-	}
-	t.written(fd, unique, "feed", leadsTo(t.feed))
-	return nil
-}
-
 // linkFeed makes the link from an entry to its feed.
 func (t *Txn) linkFeed(fd int, unique string) error {
 	if err := unix.Symlinkat(leadsTo(t.feed), fd, unique+"/feed"); err != nil {
@@ -440,16 +409,6 @@ func (t *Txn) linkFeed(fd int, unique string) error {
 
 // leadsTo is the link feed of the entries of a feed.
 func leadsTo(feed string) string { return "../../../src/" + feed }
-
-// writeAt writes a new file.
-func writeAt(dir int, name string, data []byte) error {
-	fd, err := createAt(dir, name, data)
-	if err != nil {
-		return err
-	}
-	// What close tells must not be lost: NFS and quotas report here.
-	return unix.Close(fd)
-}
 
 // alias records another identity of an entry that was delivered as old, so that
 // it is recognised under either from now on.

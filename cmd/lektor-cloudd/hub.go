@@ -2,13 +2,12 @@ package main
 
 import (
 	"cmp"
-	"os"
-	"runtime/debug"
 
 	"github.com/urfave/cli/v2"
 
 	"github.com/lektordir/lektor/internal/app/hub"
 	"github.com/lektordir/lektor/internal/command"
+	"github.com/lektordir/lektor/internal/feedcmd"
 	"github.com/lektordir/lektor/internal/fetch"
 	"github.com/lektordir/lektor/internal/serve"
 )
@@ -44,10 +43,6 @@ func hubCommand() *cli.Command {
 		}...),
 		Action: command.Run(hub.Serve, "", func(f *command.Flags) hub.ServeOptions {
 			f.Fail(command.NoArgs(f.Context))
-			// A round of notifications to thousands needs more than a listener.
-			if os.Getenv("GOMEMLIMIT") == "" {
-				debug.SetMemoryLimit(192 << 20)
-			}
 			return hubOptions(f)
 		}),
 	}
@@ -77,7 +72,7 @@ func serverOptions(f *command.Flags) serve.Options {
 }
 
 func hubOptions(f *command.Flags) hub.ServeOptions {
-	config := f.Asking()
+	config := feedcmd.Asking(f)
 	config.PerHost = f.Number("per-host", 4, 1000) // many subscribers share a host
 	config.MaxBytes = int64(f.Number("max-feed", 1, 0))
 	config.MaxDecoded = config.MaxBytes
@@ -86,11 +81,11 @@ func hubOptions(f *command.Flags) hub.ServeOptions {
 	}
 	o := hub.ServeOptions{ExpireNow: f.Bool("expire-now"), Options: hub.Options{
 		Options: serverOptions(f), State: cmp.Or(f.String("state"), hub.DefaultState()),
-		Public: publicURL(f), TrustedProxies: f.Prefixes("trusted-proxy"), Feeds: config, Callbacks: config,
+		Public: publicURL(f), TrustedProxies: feedcmd.Prefixes(f, "trusted-proxy"), Feeds: config, Callbacks: config,
 		Allowed: f.StringSlice("feed"), Users: f.String("htpasswd"),
 		MaxURLs: f.Number("max-urls", 1, 0), PerCaller: f.Number("max-per-caller", 1, 0), Most: f.Number("max-subscriptions", 1, 0),
 		AtOnce: f.Number("at-once", 1, 0), PingGap: f.Time("ping-gap"), MaxForm: f.Number("max-form", 1, 0), MaxSave: f.Number("max-save", 1, 0), NoPage: f.Bool("no-page"), Verbose: f.Bool("verbose"),
 	}}
-	o.Feeds.AllowPrivate, o.Callbacks.AllowPrivate = f.Prefixes("allow-feeds"), f.Prefixes("allow-callbacks")
+	o.Feeds.AllowPrivate, o.Callbacks.AllowPrivate = feedcmd.Prefixes(f, "allow-feeds"), feedcmd.Prefixes(f, "allow-callbacks")
 	return o
 }

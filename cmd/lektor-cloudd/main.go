@@ -11,13 +11,14 @@ import (
 
 	"github.com/lektordir/lektor/internal/app/listener"
 	"github.com/lektordir/lektor/internal/command"
+	"github.com/lektordir/lektor/internal/feedcmd"
 	"github.com/lektordir/lektor/internal/fetch"
 )
 
 func main() {
-	// It has little to remember, and strangers must not make it more.
+	// For a round of notifications to thousands. What strangers send must not make it more.
 	if os.Getenv("GOMEMLIMIT") == "" {
-		debug.SetMemoryLimit(96 << 20)
+		debug.SetMemoryLimit(192 << 20)
 	}
 	os.Exit(command.Main(newApp(), os.Args))
 }
@@ -55,7 +56,7 @@ func listenCommand() *cli.Command {
 			f.Fail(command.NoArgs(f.Context))
 			o := listener.ListenOptions{
 				Common: common(f), Options: serverOptions(f),
-				Public: publicURL(f), TrustedProxies: f.Prefixes("trusted-proxy"),
+				Public: publicURL(f), TrustedProxies: feedcmd.Prefixes(f, "trusted-proxy"),
 				Cooldown: f.Time("cooldown"), Verbose: f.Bool("verbose"), SelfTest: f.Bool("self-test"),
 			}
 			o.Fetch.PerHost, o.Fetch.Gap = f.Number("per-host", 1, 1000), f.Time("gap")
@@ -178,5 +179,5 @@ func askFlags() []cli.Flag {
 
 // common reads the flags of askFlags, and the lektor-dir.
 func common(f *command.Flags) listener.Common {
-	return listener.Common{Dir: command.Dir(f.Context), Fetch: f.Asking()}
+	return listener.Common{Dir: command.Dir(f.Context), Fetch: feedcmd.Asking(f)}
 }

@@ -11,6 +11,7 @@ import (
 	app "github.com/lektordir/lektor/internal/app/ess"
 	"github.com/lektordir/lektor/internal/command"
 	"github.com/lektordir/lektor/internal/ess"
+	"github.com/lektordir/lektor/internal/feedcmd"
 	"github.com/lektordir/lektor/internal/fetch"
 	"github.com/lektordir/lektor/internal/units"
 )
@@ -40,7 +41,7 @@ the formats are described in ess(5) and nno(5).
 const maxBytes = 1 << 20
 
 // fetchFlags are those of all commands that make requests.
-func fetchFlags() []cli.Flag { return command.FetchFlags(maxBytes) }
+func fetchFlags() []cli.Flag { return feedcmd.FetchFlags(maxBytes) }
 
 func atFlag() cli.Flag {
 	return &cli.StringFlag{Name: "at", Usage: "build as of `TIME`, such as 2026-01-31T12:00:00Z, or @ and seconds since 1970", DefaultText: "now"}
@@ -89,7 +90,7 @@ func common(f *command.Flags) app.Common {
 // fetching is common for commands that make requests.
 func fetching(f *command.Flags) app.Common {
 	o := common(f)
-	o.Fetch = f.Fetch()
+	o.Fetch = feedcmd.Fetch(f)
 	return o
 }
 

@@ -15,6 +15,7 @@ import (
 	"github.com/lektordir/lektor/internal/app/viewer"
 	"github.com/lektordir/lektor/internal/command"
 	"github.com/lektordir/lektor/internal/entries"
+	"github.com/lektordir/lektor/internal/feedcmd"
 	"github.com/lektordir/lektor/internal/fetch"
 )
 
@@ -254,7 +255,7 @@ it does not play to its end with success stays unread.
 func saveCommand() *cli.Command {
 	// Of the flags of those who make requests these have a meaning of their own here,
 	// or none.
-	fetching := slices.DeleteFunc(command.FetchFlags(maxEnclosure), func(f cli.Flag) bool {
+	fetching := slices.DeleteFunc(feedcmd.FetchFlags(maxEnclosure), func(f cli.Flag) bool {
 		return slices.Contains([]string{fetch.FlagTimeout, fetch.FlagMaxDecoded, "per-host"}, f.Names()[0])
 	})
 	return &cli.Command{
@@ -278,7 +279,7 @@ begun is gone on with; what has the flag d was saved before.
 				Common: common(f), To: f.Args().First(), Type: f.String("type"), Again: f.Bool("again"),
 				Names: viewer.Names{Args: f.Args().Tail(), Nul: command.Nul(f.Context)},
 			}
-			o.Fetch = f.Asking()
+			o.Fetch = feedcmd.Asking(f)
 			o.Fetch.Gap = f.Time("gap")
 			o.Fetch.MaxBytes, o.Fetch.MaxHeader, o.Fetch.Proxy = f.Bytes(fetch.FlagMaxBytes), f.Bytes(fetch.FlagMaxHeader), http.ProxyFromEnvironment
 			switch {
@@ -681,7 +682,7 @@ ends. Keys of your own go into etc/view/keys of the lektor-dir.
 		},
 		Action: command.Run(viewer.TUI, "", func(f *command.Flags) viewer.TUIOptions {
 			f.Fail(command.NoArgs(f.Context))
-			o := viewer.TUIOptions{Common: staying(f), Set: f.String("keys"), Mouse: f.Bool("mouse"), Advance: f.Bool("advance"), Fetch: fetch.Config{UserAgent: command.UserAgent(f.App.Name), Proxy: http.ProxyFromEnvironment}}
+			o := viewer.TUIOptions{Common: staying(f), Set: f.String("keys"), Mouse: f.Bool("mouse"), Advance: f.Bool("advance"), Fetch: fetch.Config{UserAgent: feedcmd.UserAgent(f.App.Name), Proxy: http.ProxyFromEnvironment}}
 			if f.IsSet("width") {
 				o.Width = f.Number("width", 20, 0)
 			}

@@ -1,16 +1,11 @@
 package command
 
 import (
-	"cmp"
 	"context"
-	"net/http"
-	"net/netip"
-	"strings"
 	"time"
 
 	"github.com/urfave/cli/v2"
 
-	"github.com/lektordir/lektor/internal/fetch"
 	"github.com/lektordir/lektor/internal/units"
 )
 
@@ -100,50 +95,6 @@ func (f *Flags) Printing() PrinterOptions {
 	return PrinterOptions{Format: OutputFormat(f.Context), Nul: f.Bool("print0"), Raw: f.Bool("raw")}
 }
 
-// FetchFlags are those of commands that make requests. maxBytes is the largest
-// document unless they say otherwise, 0 for that of [fetch.DefaultConfig].
-func FetchFlags(maxBytes int64) []cli.Flag {
-	d := fetch.DefaultConfig()
-	if maxBytes > 0 {
-		d.MaxBytes, d.MaxDecoded = maxBytes, maxBytes
-	}
-	return []cli.Flag{
-		&cli.IntFlag{Name: "per-host", Value: d.PerHost, Usage: "make `N` requests at once to one host"},
-		&cli.DurationFlag{Name: "gap", Value: d.Gap, Usage: "wait for `TIME` between two requests to one host"},
-		&cli.DurationFlag{Name: fetch.FlagTimeout, Value: d.Deadline, Usage: "give up an exchange after `TIME`"},
-		&cli.Int64Flag{Name: fetch.FlagMaxBytes, Value: d.MaxBytes, Usage: "refuse documents of more than `N` bytes as transferred"},
-		&cli.Int64Flag{Name: fetch.FlagMaxDecoded, Value: d.MaxDecoded, Usage: "refuse documents of more than `N` bytes after decompression"},
-		&cli.IntFlag{Name: fetch.FlagMaxRedirects, Value: d.MaxRedirects, Usage: "follow `N` redirects"},
-		&cli.Int64Flag{Name: fetch.FlagMaxHeader, Value: d.MaxHeader, Usage: "refuse response headers of more than `N` bytes"},
-		&cli.StringSliceFlag{Name: "allow", Usage: "let public servers redirect to the private network `PREFIX`; may be repeated"},
-		&cli.StringFlag{Name: "user-agent", Usage: "tell servers that we are `NAME`"},
-	}
-}
-
-// Fetch is what the flags of [FetchFlags] say.
-func (f *Flags) Fetch() fetch.Config {
-	config := f.Asking()
-	config.PerHost, config.Gap = f.Number("per-host", 1, 1000), f.Time("gap")
-	config.MaxBytes, config.MaxDecoded, config.MaxHeader = f.Bytes(fetch.FlagMaxBytes), f.Bytes(fetch.FlagMaxDecoded), f.Bytes(fetch.FlagMaxHeader)
-	config.Proxy = http.ProxyFromEnvironment
-	return config
-}
-
-// Asking is what the flags say that every program has which makes requests:
-// --allow, --timeout, --max-redirects and --user-agent.
-func (f *Flags) Asking() fetch.Config {
-	config := fetch.Config{
-		UserAgent:    cmp.Or(f.Given("user-agent").String("user-agent"), UserAgent(f.App.Name)),
-		Deadline:     f.Given(fetch.FlagTimeout).Duration(fetch.FlagTimeout),
-		MaxRedirects: f.Number(fetch.FlagMaxRedirects, 1, 0),
-		AllowPrivate: f.Prefixes("allow"),
-	}
-	if config.Deadline <= 0 || config.Deadline > time.Hour {
-		f.Fail(Usagef("--%s %v: it is a time such as 30s, up to an hour", fetch.FlagTimeout, config.Deadline))
-	}
-	return config
-}
-
 // Time is the value of a flag that is a time to wait.
 func (f *Flags) Time(name string) time.Duration {
 	d := f.Given(name).Duration(name)
@@ -151,22 +102,4 @@ func (f *Flags) Time(name string) time.Duration {
 		f.Fail(Usagef("--%s %v: it is a time such as 30s", name, d))
 	}
 	return d
-}
-
-// Prefixes is the value of a flag that names networks.
-func (f *Flags) Prefixes(name string) []netip.Prefix {
-	var out []netip.Prefix
-	for _, v := range f.Given(name).StringSlice(name) {
-		p, err := fetch.ParsePrefix(v)
-		if err != nil {
-			f.Fail(Usagef("--%s %w", name, err))
-		}
-		out = append(out, p)
-	}
-	return out
-}
-
-// UserAgent is what a program calls itself to servers.
-func UserAgent(name string) string {
-	return strings.Replace(fetch.DefaultUserAgent, "lektor-fetch ", name+"/"+Version()+" ", 1)
 }

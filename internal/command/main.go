@@ -23,18 +23,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
 	"os/signal"
 	"os/user"
 	"path/filepath"
 	"runtime/debug"
-	"slices"
-	"strings"
 	"syscall"
 	"time"
 
-	"github.com/lektordir/lektor/lektordir"
 	"github.com/urfave/cli/v2"
 )
 
@@ -251,58 +247,6 @@ func DefaultDir() string {
 		home = u.HomeDir
 	}
 	return filepath.Join(home, ".local", "share", "lektor")
-}
-
-// OpenDir opens the lektor-dir at path for a command that makes none, and says
-// what can be done where there is none. opts may be nil, as in
-// [lektordir.Open].
-func OpenDir(path string, opts *lektordir.Options) (*lektordir.Dir, error) {
-	d, err := lektordir.Open(path, opts)
-	if none, ok := errors.AsType[*lektordir.NotLektorDirError](err); ok && none.Err == nil {
-		return nil, Hint(err, "name another with --dir or $LEKTORDIR; \"lektor-fetch add URL\" makes one")
-	}
-	return d, err
-}
-
-// CreateDir is [OpenDir] for commands that make the lektor-dir if it is not there.
-func CreateDir(path string, opts *lektordir.Options) (*lektordir.Dir, error) {
-	d, err := OpenDir(path, opts)
-	if _, ok := errors.AsType[*lektordir.NotLektorDirError](err); !ok {
-		return d, err
-	}
-	// Nobody wants four directories strewn among other files because of a
-	// mistyped path.
-	if names, _ := os.ReadDir(path); len(names) > 0 && !begun(path, names) {
-		return nil, Hint(fmt.Errorf("%s holds other files and is no lektor-dir", path), "choose another with --dir or $LEKTORDIR, or: mkdir %s/tmp %[1]s/new %[1]s/cur %[1]s/src", path)
-	}
-	return lektordir.Create(path, opts)
-}
-
-// begun reports whether a directory has a part of a lektor-dir, or only hidden
-// files and the samples and schemas that make install once put into share/lektor.
-func begun(path string, names []fs.DirEntry) bool {
-	harmless := true
-	for _, n := range names {
-		if slices.Contains([]string{"tmp", "new", "cur", "src", "etc"}, n.Name()) {
-			return true
-		}
-		harmless = harmless && (strings.HasPrefix(n.Name(), ".") || isSchema(n) || isSamples(path, n))
-	}
-	return harmless
-}
-
-func isSchema(e fs.DirEntry) bool {
-	ok, _ := filepath.Match("lektor-*.schema.json", e.Name())
-	return ok && e.Type().IsRegular()
-}
-
-// isSamples reports whether an entry of a directory is scripts/, with samples alone.
-func isSamples(path string, e fs.DirEntry) bool {
-	if e.Name() != "scripts" || !e.IsDir() {
-		return false
-	}
-	names, err := os.ReadDir(filepath.Join(path, e.Name()))
-	return err == nil && !slices.ContainsFunc(names, func(n fs.DirEntry) bool { return !strings.HasPrefix(n.Name(), "lektor-") })
 }
 
 // version is stamped by the Makefile, from git describe.

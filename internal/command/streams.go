@@ -16,7 +16,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/lektordir/lektor/internal/atomicfile"
-	"github.com/lektordir/lektor/internal/fetch"
+	"github.com/lektordir/lektor/internal/redact"
 	"github.com/lektordir/lektor/internal/termsafe"
 )
 
@@ -237,7 +237,7 @@ func (r *Reporter) Errors() int {
 func (r *Reporter) line(message string) {
 	message = strings.ReplaceAll(strings.TrimSpace(message), "\n", "; ")
 	if strings.Contains(message, "@") {
-		message = fetch.PublicText(message)
+		message = redact.Text(message)
 	}
 	text := r.name + ": " + termsafe.Line(message) + "\n"
 	if r.bar == nil {

@@ -4,7 +4,7 @@ import (
 	"slices"
 
 	"github.com/lektordir/lektor/feedconv"
-	"github.com/lektordir/lektor/internal/fetch"
+	"github.com/lektordir/lektor/internal/redact"
 	"github.com/lektordir/lektor/lektordir"
 )
 
@@ -21,42 +21,42 @@ func Public(e *lektordir.Entry) *lektordir.Entry {
 	}
 	for _, s := range []*string{&p.Title, &p.ID, &p.Author, &p.Link, &p.Summary, &p.Comments, &p.Image, &p.Source.ID, &p.Source.Title, &p.Source.Link, &p.Source.URL, &p.Rights,
 		&p.Source.Copyright, &p.Source.Image, &p.Source.Description} {
-		*s = fetch.PublicText(*s)
+		*s = redact.Text(*s)
 	}
 	for _, s := range []*string{&p.Link, &p.Comments, &p.Image, &p.Source.Link, &p.Source.URL, &p.Source.Image} {
 		*s = Followable(*s)
 	}
 	if lektordir.IsText(p.Type) {
-		p.Content = []byte(fetch.PublicText(string(p.Content)))
+		p.Content = []byte(redact.Text(string(p.Content)))
 	}
 	p.Categories = slices.Clone(p.Categories)
 	for i, c := range p.Categories {
-		p.Categories[i] = fetch.PublicText(c)
+		p.Categories[i] = redact.Text(c)
 	}
 	p.Terms = slices.Clone(p.Terms)
 	for i := range p.Terms {
 		c := &p.Terms[i]
 		for _, s := range []*string{&c.Name, &c.Scheme, &c.Label, &c.Term} {
-			*s = fetch.PublicText(*s)
+			*s = redact.Text(*s)
 		}
 	}
 	p.Contributors = slices.Clone(p.Contributors)
 	for i, c := range p.Contributors {
-		p.Contributors[i] = fetch.PublicText(c)
+		p.Contributors[i] = redact.Text(c)
 	}
 	p.Relations = slices.DeleteFunc(slices.Clone(p.Relations), func(r lektordir.Relation) bool { return !feedconv.IsLink(r.URL) })
 	for i := range p.Relations {
 		r := &p.Relations[i]
-		r.Rel, r.URL, r.Title = fetch.PublicText(r.Rel), fetch.PublicText(r.URL), fetch.PublicText(r.Title)
+		r.Rel, r.URL, r.Title = redact.Text(r.Rel), redact.Text(r.URL), redact.Text(r.Title)
 	}
 	p.People = slices.Clone(p.People)
 	for i := range p.People {
 		who := &p.People[i]
-		who.Name, who.Email, who.URL = fetch.PublicText(who.Name), fetch.PublicText(who.Email), Followable(fetch.PublicText(who.URL))
+		who.Name, who.Email, who.URL = redact.Text(who.Name), redact.Text(who.Email), Followable(redact.Text(who.URL))
 	}
 	p.Enclosures = slices.DeleteFunc(slices.Clone(p.Enclosures), func(e lektordir.Enclosure) bool { return !feedconv.IsLink(e.URL) })
 	for i := range p.Enclosures {
-		p.Enclosures[i].URL = fetch.PublicText(p.Enclosures[i].URL)
+		p.Enclosures[i].URL = redact.Text(p.Enclosures[i].URL)
 	}
 	return &p
 }

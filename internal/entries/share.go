@@ -5,7 +5,7 @@ import (
 	"syscall"
 
 	"github.com/lektordir/lektor/internal/feeddir"
-	"github.com/lektordir/lektor/internal/fetch"
+	"github.com/lektordir/lektor/internal/redact"
 	"github.com/lektordir/lektor/internal/units"
 	"github.com/lektordir/lektor/lektordir"
 )
@@ -47,7 +47,7 @@ func (h *Sharing) May(hash string) bool {
 		h.s.S.Report.Print(err)
 	} else if !may {
 		if h.left++; h.left == 1 {
-			h.first = fetch.PublicText(h.s.Dir.FeedOf(lektordir.Ref{Feed: hash}).Title()) + " " + why
+			h.first = redact.Text(h.s.Dir.FeedOf(lektordir.Ref{Feed: hash}).Title()) + " " + why
 		}
 	}
 	return may

@@ -12,41 +12,17 @@ import (
 	"time"
 
 	"github.com/lektordir/lektor/internal/atomicfile"
+	"github.com/lektordir/lektor/internal/servertime"
 	"github.com/lektordir/lektor/internal/termsafe"
 	"github.com/lektordir/lektor/lektordir"
 )
 
-// dateFile has the greatest Date that servers have sent: one line, RFC 3339. It is how
-// programs recognise that the clock of this machine is far ahead, before they delete what
-// only looks old.
-const dateFile = "etc/fetch/date"
-
-// NoteDate records the greatest Date of the answers of a run, unless a later one is on
-// record. One that is in the future by now, as a clock that was wrong has left it, is
-// replaced.
+// NoteDate is [servertime.Note], which it refuses where a link leads out of the lektor-dir.
 func NoteDate(d *lektordir.Dir, date, now time.Time) error {
-	old := LastDate(d)
-	if date.IsZero() || !date.After(old) && !old.After(now.Add(24*time.Hour)) {
-		return nil
-	}
 	if err := d.Inside("etc", "etc/fetch"); err != nil {
 		return err
 	}
-	path := d.Join(dateFile)
-	if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
-		return err
-	}
-	return atomicfile.WriteUnsynced(path, []byte(date.UTC().Format(time.RFC3339)+"\n"))
-}
-
-// LastDate returns the Date on record, and the zero time if there is none.
-func LastDate(d *lektordir.Dir) time.Time {
-	line, err := atomicfile.Line(d.Join(dateFile))
-	if err != nil {
-		return time.Time{}
-	}
-	t, _ := time.Parse(time.RFC3339, line)
-	return t
+	return servertime.Note(d.Path(), date, now)
 }
 
 // ListFile is the path of the union of the subscription lists (OPML) that were

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lektordir/lektor/internal/servertime"
 	"github.com/lektordir/lektor/lektordir"
 )
 
@@ -66,7 +67,7 @@ func TestNoteDate(t *testing.T) {
 		t.Fatal(err)
 	}
 	day := func(n int) time.Time { return time.Date(2026, 3, n, 12, 0, 0, 0, time.UTC) }
-	if got := LastDate(l); !got.IsZero() {
+	if got := servertime.Last(l.Path()); !got.IsZero() {
 		t.Errorf("at first: %v", got)
 	}
 	for _, step := range []struct{ date, now, want time.Time }{
@@ -76,14 +77,14 @@ func TestNoteDate(t *testing.T) {
 		if err := NoteDate(l, step.date, step.now); err != nil {
 			t.Fatal(err)
 		}
-		if got := LastDate(l); !got.Equal(step.want) {
+		if got := servertime.Last(l.Path()); !got.Equal(step.want) {
 			t.Errorf("after %v there is %v, not %v", step.date, got, step.want)
 		}
 	}
 	if err := os.WriteFile(l.Join("etc/fetch/date"), []byte("soon\n"), 0o666); err != nil {
 		t.Fatal(err)
 	}
-	if got := LastDate(l); !got.IsZero() {
+	if got := servertime.Last(l.Path()); !got.IsZero() {
 		t.Errorf("damaged: %v", got)
 	}
 }

@@ -309,6 +309,8 @@ type Document struct {
 	MoreProblems int
 	// Plain is the number of items without an sx:sync, which take no part.
 	Plain int
+	// Known is the number of items that [ParseNews] has not kept.
+	Known int
 
 	root, container element  // without what stands below
 	head            *element // of OPML

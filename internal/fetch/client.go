@@ -25,6 +25,8 @@ import (
 	"sync/atomic"
 	"syscall"
 	"time"
+
+	"golang.org/x/sync/semaphore"
 )
 
 // Defaults of [Config].
@@ -156,12 +158,12 @@ func sleep(ctx context.Context, d time.Duration) error {
 // wait, for more they fail with a [HostDelayError] and send nothing.
 type Client struct {
 	cfg   Config
-	gates gates
+	gates *gates
 	// strict connects to public addresses only, open to private ones, too. Separate pools,
 	// so that no redirect finds a connection that it could not have made.
 	strict, open *http.Transport
-	big          chan struct{}
-	date         atomic.Int64 // see Date, in seconds
+	big          *semaphore.Weighted // bodies over a megabyte
+	date         atomic.Int64        // see Date, in seconds
 }
 
 // NewClient returns a client. Close it when no more requests will be made.
@@ -169,8 +171,8 @@ func NewClient(cfg Config) *Client {
 	cfg = cfg.withDefaults()
 	c := &Client{
 		cfg:   cfg,
-		gates: gates{perHost: cfg.PerHost, gap: cfg.Gap, now: cfg.Now, sleep: cfg.Sleep},
-		big:   make(chan struct{}, bigBodies),
+		gates: newGates(cfg),
+		big:   semaphore.NewWeighted(bigBodies),
 	}
 	c.strict, c.open = c.transport(true), c.transport(false)
 	return c
@@ -400,10 +402,12 @@ type exchange struct {
 	parent, ctx context.Context
 	cancel      context.CancelCauseFunc
 	page        bool // see Request.Page
-	hold, held  bool // see Request.Hold; whether there is a place to give up
-	timer       *time.Timer
-	left        time.Duration
-	since       time.Time
+	held        bool // the body has one of the places for big ones
+	// privateOK is true as long as a private address is the user's choice.
+	privateOK bool
+	timer     *time.Timer
+	left      time.Duration
+	since     time.Time
 	// received and answered describe the answer to the current hop.
 	received int64
 	answered bool
@@ -436,23 +440,71 @@ func (x *exchange) pause() {
 	}
 }
 
+// enterBig waits for one of a few places for big bodies, so that many of them at once do
+// not fill the memory.
 func (x *exchange) enterBig() error {
-	select {
-	case x.c.big <- struct{}{}:
-		return nil
-	default:
+	if !x.c.big.TryAcquire(1) {
+		x.pause()
+		defer x.run()
+		if err := x.c.big.Acquire(x.ctx, 1); err != nil {
+			return context.Cause(x.ctx)
+		}
 	}
-	x.pause()
-	defer x.run()
-	select {
-	case x.c.big <- struct{}{}:
-		return nil
-	case <-x.ctx.Done():
-		return context.Cause(x.ctx)
+	x.held = true
+	return nil
+}
+
+func (x *exchange) leaveBig() {
+	if x.held {
+		x.held = false
+		x.c.big.Release(1)
 	}
 }
 
-func (x *exchange) leaveBig() { <-x.c.big }
+// follow calls hop with u, and with each URL that the one before redirects to, until hop
+// returns none. origin is the URL of the document that named u, "" for none.
+func (x *exchange) follow(u *url.URL, origin string, hop func(u *url.URL) (next *url.URL, err error)) error {
+	first, most := u, x.c.cfg.MaxRedirects
+	visited := map[string]bool{}
+	for redirects := 0; redirects <= most; redirects++ {
+		visited[u.String()] = true
+		next, err := hop(u)
+		if refused := (*PrivateError)(nil); errors.As(err, &refused) && redirects == 0 {
+			refused.Origin = Public(origin)
+		}
+		if err != nil || next == nil {
+			return err
+		}
+		if visited[next.String()] {
+			return &RedirectError{URL: display(u), Target: next.String(), Reason: "it goes round in a circle (the server may insist on a cookie, and lektor keeps none)"}
+		}
+		u = next
+	}
+	return &LimitError{URL: display(first), Limit: "redirects", Max: int64(most), Flag: FlagMaxRedirects}
+}
+
+// request makes a GET request.
+func (c *Client) request(u *url.URL, accept, encoding string) *http.Request {
+	return &http.Request{
+		Method: http.MethodGet, URL: u, Host: u.Host, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
+		Header: http.Header{"User-Agent": {c.cfg.UserAgent}, "Accept": {accept}, "Accept-Encoding": {encoding}},
+	}
+}
+
+// withoutUser returns a URL without its user and password, and these, nil for none.
+func withoutUser(u *url.URL) (*url.URL, *url.Userinfo) {
+	plain := *u
+	plain.User = nil
+	return &plain, u.User
+}
+
+// authorize sends a user and password with a request; nil for none.
+func authorize(req *http.Request, user *url.Userinfo) {
+	if user != nil {
+		password, _ := user.Password()
+		req.SetBasicAuth(user.Username(), password)
+	}
+}
 
 // Get fetches a document, following redirects. It returns a response for 200
 // and 304 and an error of this package's types for everything else; the text
@@ -476,37 +528,24 @@ func (c *Client) Get(ctx context.Context, r *Request) (*Response, error) {
 	}
 	x := c.begin(ctx)
 	defer x.end()
-	x.page, x.hold = r.Page, r.Hold
-
-	var (
-		origin    = *u
-		user      = u.User
-		trusted   = true                                                    // still at the feed's own origin: credentials may be sent
-		privateOK = !r.Stranger && (r.Origin == "" || vouched(r.Origin, u)) // nothing public yet: private addresses are the user's choice
-		lasting   = true                                                    // only permanent redirects yet
-		visited   = map[string]bool{}
-		res       = &Response{}
-	)
-	u.User = nil
-	validated := cmp.Or(r.Validated, u.String())
-	for {
-		visited[u.String()] = true
-		req := &http.Request{Method: http.MethodGet, URL: u, Host: u.Host, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Header: http.Header{}, Close: r.Last}
-		h := req.Header
-		h.Set("User-Agent", c.cfg.UserAgent)
-		h.Set("Accept", accept)
-		if r.Page {
-			h.Set("Accept", acceptPage)
-		}
-		h.Set("Accept-Encoding", acceptEncoding)
-		if trusted = trusted && sameOrigin(&origin, u); trusted {
-			if user != nil {
-				password, _ := user.Password()
-				req.SetBasicAuth(user.Username(), password)
-			}
+	x.page, x.privateOK = r.Page, !r.Stranger && (r.Origin == "" || vouched(r.Origin, u))
+	origin, user := withoutUser(u)
+	accepted := accept
+	if r.Page {
+		accepted = acceptPage
+	}
+	validated := cmp.Or(r.Validated, origin.String())
+	trusted := true // still at the feed's own origin: credentials may be sent
+	lasting := true // only permanent redirects yet
+	res := &Response{}
+	err = x.follow(origin, r.Origin, func(u *url.URL) (*url.URL, error) {
+		req := c.request(u, accepted, acceptEncoding)
+		req.Close = r.Last
+		if trusted = trusted && sameOrigin(origin, u); trusted {
+			authorize(req, user)
 			for name, values := range r.Header {
 				if headerName(name) == nil {
-					h[http.CanonicalHeaderKey(name)] = values
+					req.Header[http.CanonicalHeaderKey(name)] = values
 				}
 			}
 		}
@@ -514,42 +553,40 @@ func (c *Client) Get(ctx context.Context, r *Request) (*Response, error) {
 		if u.String() == validated {
 			for name, v := range map[string]string{"If-None-Match": r.ETag, "If-Modified-Since": r.LastModified} {
 				if v != "" && sendable(v) {
-					h[name] = []string{v}
+					req.Header[name] = []string{v}
 					conditional = true
 				}
 			}
 		}
-		next, err := x.hop(u, req, &privateOK, res, conditional)
-		if refused := (*PrivateError)(nil); errors.As(err, &refused) && len(res.Hops) == 0 {
-			refused.Origin = Public(r.Origin)
-		}
-		if err != nil {
-			return nil, err
-		}
+		next, err := x.hop(u, req, res, conditional)
 		if next == nil {
-			return res, nil
+			return nil, err
 		}
 		status := res.Hops[len(res.Hops)-1].Status
 		if lasting = lasting && (status == http.StatusMovedPermanently || status == http.StatusPermanentRedirect) &&
 			!(u.Scheme == "https" && next.Scheme == "http"); lasting {
 			res.Permanent = next.String()
 		}
-		if visited[next.String()] {
-			return nil, &RedirectError{URL: display(u), Target: next.String(), Reason: "it goes round in a circle (the server may insist on a cookie, and lektor keeps none)"}
-		}
-		if len(res.Hops) > c.cfg.MaxRedirects {
-			return nil, &LimitError{URL: display(&origin), Limit: "redirects", Max: int64(c.cfg.MaxRedirects), Flag: FlagMaxRedirects}
-		}
-		u = next
+		return next, nil
+	})
+	if r.Hold && err == nil && x.held {
+		res.leave = x.leaveBig
+	} else {
+		x.leaveBig()
 	}
+	if err != nil {
+		return nil, err
+	}
+	return res, nil
 }
 
 // send makes one request in a slot of the host, which is kept until done is
 // called, and the body of the answer closed by that.
-func (x *exchange) send(req *http.Request, privateOK *bool) (resp *http.Response, done func(), err error) {
-	gates, host := &x.c.gates, hostKey(req.URL)
+func (x *exchange) send(req *http.Request) (resp *http.Response, done func(), err error) {
+	host := hostKey(req.URL)
 	x.pause()
-	if err := gates.enter(x.ctx, host); err != nil {
+	leave, err := x.c.gates.enter(x.ctx, host)
+	if err != nil {
 		if delay, ok := errors.AsType[*HostDelayError](err); ok {
 			delay.URL = display(req.URL)
 			return nil, nil, delay
@@ -558,13 +595,13 @@ func (x *exchange) send(req *http.Request, privateOK *bool) (resp *http.Response
 	}
 	x.run()
 	x.received, x.answered = 0, false
-	if resp, err = x.roundTrip(req, privateOK); err != nil {
-		gates.leave(host)
+	if resp, err = x.roundTrip(req); err != nil {
+		leave()
 		return nil, nil, x.classify(req.URL, err)
 	}
 	x.answered = true
 	x.c.noteDate(resp.Header)
-	return resp, func() { resp.Body.Close(); gates.leave(host) }, nil
+	return resp, func() { resp.Body.Close(); leave() }, nil
 }
 
 // retryAfter gives how long an answer 429 or 503 wants the host to be left alone
@@ -579,8 +616,8 @@ func (x *exchange) retryAfter(resp *http.Response, received time.Time) (wait tim
 }
 
 // hop makes one request. It returns where the answer redirects to, or fills res.
-func (x *exchange) hop(u *url.URL, req *http.Request, privateOK *bool, res *Response, conditional bool) (*url.URL, error) {
-	resp, done, err := x.send(req, privateOK)
+func (x *exchange) hop(u *url.URL, req *http.Request, res *Response, conditional bool) (*url.URL, error) {
+	resp, done, err := x.send(req)
 	if err != nil {
 		return nil, err
 	}
@@ -598,13 +635,7 @@ func (x *exchange) hop(u *url.URL, req *http.Request, privateOK *bool, res *Resp
 		}
 		b, err := x.readBody(u, resp)
 		if err != nil {
-			if x.held {
-				x.leaveBig()
-			}
 			return nil, err
-		}
-		if x.held {
-			res.leave = x.leaveBig
 		}
 		res.Body, res.WireBytes = b.data, b.wire
 		res.Warnings = append(res.Warnings, b.warnings...)
@@ -664,7 +695,7 @@ func redirected(u *url.URL, resp *http.Response, fail func(detail string) error)
 
 // roundTrip tries public addresses first. Only when there are none, and the
 // user chose the host, it goes to a private one; it thereby knows which it is.
-func (x *exchange) roundTrip(req *http.Request, privateOK *bool) (*http.Response, error) {
+func (x *exchange) roundTrip(req *http.Request) (*http.Response, error) {
 	ctx := x.ctx
 	if proxy := x.c.cfg.Proxy; proxy != nil {
 		p, err := proxy(req)
@@ -682,16 +713,16 @@ func (x *exchange) roundTrip(req *http.Request, privateOK *bool) (*http.Response
 			} else if name == "localhost" || strings.HasSuffix(name, ".localhost") {
 				s = private
 			}
-			if s == never || s == private && !*privateOK {
+			if s == never || s == private && !x.privateOK {
 				return nil, &PrivateError{Addr: addr, Never: s == never}
 			}
-			*privateOK = *privateOK && s == private
+			x.privateOK = x.privateOK && s == private
 		}
 	}
 	req = req.WithContext(ctx)
 	// An address needs no try.
 	if addr, err := netip.ParseAddr(req.URL.Hostname()); err == nil && ctx == x.ctx && x.c.cfg.Dial == nil && standingOf(addr, x.c.cfg.AllowPrivate) != public {
-		if !*privateOK {
+		if !x.privateOK {
 			return nil, &PrivateError{Addr: addr.Unmap(), Never: standingOf(addr, x.c.cfg.AllowPrivate) == never}
 		}
 		return x.c.open.RoundTrip(req)
@@ -699,11 +730,11 @@ func (x *exchange) roundTrip(req *http.Request, privateOK *bool) (*http.Response
 	resp, err := x.c.strict.RoundTrip(req)
 	if err == nil {
 		if ctx == x.ctx {
-			*privateOK = false
+			x.privateOK = false
 		}
 		return resp, nil
 	}
-	if *privateOK && errors.As(err, new(*PrivateError)) {
+	if x.privateOK && errors.As(err, new(*PrivateError)) {
 		return x.c.open.RoundTrip(req)
 	}
 	return nil, err

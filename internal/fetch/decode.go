@@ -223,7 +223,7 @@ func (x *exchange) readBody(u *url.URL, resp *http.Response) (*body, error) {
 		r = stage
 	}
 
-	data, err := x.collect(r, min(resp.ContentLength, maxDecoded))
+	data, err := io.ReadAll(&bigReader{r: r, x: x})
 	b.data, b.wire = data, wire.n
 	if err == nil && int64(len(data)) > maxDecoded {
 		err = tooBig // no coding, and MaxDecoded below MaxBytes
@@ -258,54 +258,23 @@ func (x *exchange) readBody(u *url.URL, resp *http.Response) (*body, error) {
 	return nil, &DecodeError{URL: display(u), Encoding: strings.Join(cs, ", "), Err: err}
 }
 
-const (
-	firstChunk = 16 << 10
-	lastChunk  = 1 << 20
-)
+// bigBody is the size in bytes from which a body needs one of a few places.
+const bigBody = 1 << 20
 
-// collect reads r to its end. The bytes are gathered in chunks and joined when
-// all are there, so that a body takes its size twice for a moment only, and one
-// that is refused at a limit never. hint is the expected size, or negative.
-//
-// Bodies of more than lastChunk bytes wait for one of a few places, so that
-// many huge ones at once do not fill the memory.
-func (x *exchange) collect(r io.Reader, hint int64) ([]byte, error) {
-	size := firstChunk
-	if hint >= 0 && hint < lastChunk {
-		size = int(hint) + 1 // room to see the end without another chunk
-	}
-	var chunks [][]byte
-	total, big := 0, false
-	cur := make([]byte, 0, size)
-	var err error
-	for err == nil {
-		if len(cur) == cap(cur) {
-			chunks = append(chunks, cur)
-			cur = make([]byte, 0, min(max(2*cap(cur), firstChunk), lastChunk))
+// bigReader waits for a place before it reads more than bigBody bytes.
+type bigReader struct {
+	r io.Reader
+	x *exchange
+	n int
+}
+
+func (b *bigReader) Read(p []byte) (int, error) {
+	if b.n >= bigBody && !b.x.held {
+		if err := b.x.enterBig(); err != nil {
+			return 0, err
 		}
-		if total >= lastChunk && !big {
-			if err = x.enterBig(); err != nil {
-				break
-			}
-			if big = true; x.hold {
-				x.held = true
-			} else {
-				defer x.leaveBig()
-			}
-		}
-		var n int
-		n, err = r.Read(cur[len(cur):cap(cur)])
-		cur = cur[:len(cur)+n]
-		total += n
 	}
-	if err == io.EOF {
-		err = nil
-	}
-	if _, ok := errors.AsType[*LimitError](err); ok {
-		return nil, err
-	}
-	if len(chunks) == 0 {
-		return cur, err
-	}
-	return bytes.Join(append(chunks, cur), nil), err
+	n, err := b.r.Read(p)
+	b.n += n
+	return n, err
 }

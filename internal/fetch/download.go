@@ -120,44 +120,24 @@ func (d *download) restart() { d.piece = Piece{Total: -1} }
 func (d *download) exchange(ctx context.Context, u *url.URL, origin string) error {
 	x := d.c.begin(ctx)
 	defer x.end()
-	first, user, privateOK := *u, u.User, vouched(origin, u)
-	visited := map[string]bool{}
-	plain := *u
-	u, plain.User = &plain, nil
-	for redirects := 0; ; redirects++ {
-		if redirects > d.c.cfg.MaxRedirects {
-			return &LimitError{URL: display(&first), Limit: "redirects", Max: int64(d.c.cfg.MaxRedirects), Flag: FlagMaxRedirects}
-		}
-		visited[u.String()] = true
-		req := &http.Request{Method: http.MethodGet, URL: u, Host: u.Host, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Header: http.Header{}}
-		req.Header.Set("User-Agent", d.c.cfg.UserAgent)
-		req.Header.Set("Accept", "*/*")
-		req.Header.Set("Accept-Encoding", "identity") // a range is one of what is sent
-		if user != nil && sameOrigin(&first, u) {
-			password, _ := user.Password()
-			req.SetBasicAuth(user.Username(), password)
+	x.privateOK = vouched(origin, u)
+	first, user := withoutUser(u)
+	return x.follow(first, origin, func(u *url.URL) (*url.URL, error) {
+		req := d.c.request(u, "*/*", "identity") // a range is one of what is sent
+		if sameOrigin(first, u) {
+			authorize(req, user)
 		}
 		if d.piece.At > 0 {
 			req.Header.Set("Range", "bytes="+strconv.FormatInt(d.piece.At, 10)+"-")
 			req.Header.Set("If-Range", d.piece.Validator)
 		}
-		next, err := d.hop(x, u, req, &privateOK)
-		if refused := (*PrivateError)(nil); errors.As(err, &refused) && redirects == 0 {
-			refused.Origin = Public(origin)
-		}
-		if err != nil || next == nil {
-			return err
-		}
-		if visited[next.String()] {
-			return &RedirectError{URL: display(u), Target: next.String(), Reason: "it goes round in a circle"}
-		}
-		u = next
-	}
+		return d.hop(x, u, req)
+	})
 }
 
 // hop makes one request. It returns where the answer redirects to.
-func (d *download) hop(x *exchange, u *url.URL, req *http.Request, privateOK *bool) (*url.URL, error) {
-	resp, done, err := x.send(req, privateOK)
+func (d *download) hop(x *exchange, u *url.URL, req *http.Request) (*url.URL, error) {
+	resp, done, err := x.send(req)
 	if err != nil {
 		return nil, err
 	}

@@ -2,10 +2,11 @@ package fetch
 
 import (
 	"context"
+	"maps"
 	"sync"
 	"time"
 
-	"golang.org/x/sync/semaphore"
+	"github.com/lektordir/lektor/internal/limiter"
 )
 
 // maxHostWait is the longest Retry-After of a host that another request to it
@@ -13,80 +14,63 @@ import (
 // that one host cannot hold up a run.
 const maxHostWait = 5 * time.Second
 
-// gates lets requests to each host through one after another. Requests wait in
-// the order in which they came. A host that is not in use costs nothing once
-// its gap is over.
+// gates lets requests to each host through, [Config].PerHost at a time, in the order in
+// which they came, with pauses between them.
 type gates struct {
-	perHost int
-	gap     time.Duration
-	now     func() time.Time
-	sleep   func(context.Context, time.Duration) error
+	cfg    Config
+	places *limiter.Limiter // of each host
 
 	mu      sync.Mutex
-	m       map[string]*gate
-	sweepAt int // size of m at which idle gates are removed
+	pauses  map[string]pause // of hosts
+	sweepAt int              // size of pauses at which those that are over are removed
 }
 
-type gate struct {
-	slots *semaphore.Weighted // handed over in the order in which requests came
-	users int                 // that have a slot or wait for one
-	// ready is when the gap after the last request is over; blocked is when
-	// Retry-After lets us ask again, and status what it came with.
-	ready, blocked time.Time
-	status         int
+// pause is the time in which a host is not asked.
+type pause struct {
+	ready   time.Time // when the gap after the last request is over
+	blocked time.Time // when Retry-After lets us ask again
+	status  int       // that Retry-After came with
 }
 
-func (g *gate) idle(now time.Time) bool {
-	return g.users == 0 && !g.ready.After(now) && !g.blocked.After(now)
-}
-
-// enter waits for a slot of host and for the gap to be over. Every call that
-// returns nil must be followed by leave.
-func (gs *gates) enter(ctx context.Context, host string) error {
-	gs.mu.Lock()
-	g := gs.m[host]
-	if g == nil {
-		gs.sweep()
-		g = &gate{slots: semaphore.NewWeighted(int64(gs.perHost))}
-		gs.m[host] = g
+func (p pause) until() time.Time {
+	if p.blocked.After(p.ready) {
+		return p.blocked
 	}
-	err := gs.delayed(host)
-	if err == nil {
-		g.users++
+	return p.ready
+}
+
+func newGates(cfg Config) *gates {
+	return &gates{cfg: cfg, places: limiter.New(limiter.Options{Each: cfg.PerHost}), pauses: map[string]pause{}}
+}
+
+// enter waits for a place at host and for the pause to be over. leave gives the place
+// back; the gap begins then.
+func (gs *gates) enter(ctx context.Context, host string) (leave func(), err error) {
+	if _, err := gs.pause(host); err != nil {
+		return nil, err
 	}
-	gs.mu.Unlock()
+	place, err := gs.places.Acquire(ctx, host)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	if err := g.slots.Acquire(ctx, 1); err != nil {
-		gs.mu.Lock()
-		g.users--
-		gs.mu.Unlock()
-		return context.Cause(ctx)
+	if err := gs.rest(ctx, host); err != nil {
+		place.Release()
+		return nil, err
 	}
-	if err := gs.rest(ctx, host, g); err != nil {
-		gs.mu.Lock()
-		defer gs.mu.Unlock()
-		gs.pass(g)
-		return err
-	}
-	return nil
+	return func() {
+		gs.set(host, func(p *pause) { p.ready = gs.cfg.Now().Add(gs.cfg.Gap) })
+		place.Release()
+	}, nil
 }
 
-// rest waits, in a slot, until the host may be asked. Other requests that run
-// beside it (perHost > 1) may move the time while we sleep, but only those that
-// run already.
-func (gs *gates) rest(ctx context.Context, host string, g *gate) error {
+// rest waits until the host may be asked. Other requests that run beside it (PerHost > 1)
+// may move the time while we sleep, but only those that run already.
+func (gs *gates) rest(ctx context.Context, host string) error {
 	var slept time.Time
 	for {
-		gs.mu.Lock()
-		err := gs.delayed(host)
-		until := g.ready
-		if g.blocked.After(until) {
-			until = g.blocked
-		}
-		wait := until.Sub(gs.now())
-		gs.mu.Unlock()
+		p, err := gs.pause(host)
+		until := p.until()
+		wait := until.Sub(gs.cfg.Now())
 		if err == nil && ctx.Err() != nil {
 			err = context.Cause(ctx)
 		}
@@ -95,64 +79,44 @@ func (gs *gates) rest(ctx context.Context, host string, g *gate) error {
 			return err
 		}
 		slept = until
-		if err := gs.sleep(ctx, min(wait, max(gs.gap, maxHostWait))); err != nil {
+		if err := gs.cfg.Sleep(ctx, min(wait, max(gs.cfg.Gap, maxHostWait))); err != nil {
 			return err
 		}
 	}
 }
 
-// leave gives the slot back; the gap begins.
-func (gs *gates) leave(host string) {
-	gs.mu.Lock()
-	defer gs.mu.Unlock()
-	g := gs.m[host]
-	g.ready = gs.now().Add(gs.gap)
-	gs.pass(g)
-}
-
 // block keeps all requests from host for d from now on.
 func (gs *gates) block(host string, status int, d time.Duration) {
+	gs.set(host, func(p *pause) {
+		if until := gs.cfg.Now().Add(d); until.After(p.blocked) {
+			p.blocked, p.status = until, status
+		}
+	})
+}
+
+// pause returns the pause of a host. It is an error if the host wants to be left alone for
+// longer than one waits.
+func (gs *gates) pause(host string) (pause, error) {
 	gs.mu.Lock()
 	defer gs.mu.Unlock()
-	g := gs.m[host]
-	if until := gs.now().Add(d); g != nil && until.After(g.blocked) {
-		g.blocked, g.status = until, status
+	p := gs.pauses[host]
+	if left := p.blocked.Sub(gs.cfg.Now()); left > maxHostWait {
+		return p, &HostDelayError{Host: host, Status: p.status, Until: p.blocked, Left: left}
 	}
+	return p, nil
 }
 
-// delayed is the error for a request to a host that wants to be left alone for
-// longer than one waits. The caller holds mu.
-func (gs *gates) delayed(host string) error {
-	g := gs.m[host]
-	if g == nil {
-		return nil
+// set changes the pause of a host. Pauses that are over are removed whenever their number
+// may have doubled, so that each request pays for a constant share of it.
+func (gs *gates) set(host string, change func(*pause)) {
+	gs.mu.Lock()
+	defer gs.mu.Unlock()
+	if len(gs.pauses) >= max(gs.sweepAt, 64) {
+		now := gs.cfg.Now()
+		maps.DeleteFunc(gs.pauses, func(_ string, p pause) bool { return !p.until().After(now) })
+		gs.sweepAt = 2 * len(gs.pauses)
 	}
-	if left := g.blocked.Sub(gs.now()); left > maxHostWait {
-		return &HostDelayError{Host: host, Status: g.status, Until: g.blocked, Left: left}
-	}
-	return nil
-}
-
-// pass gives a slot to whoever has waited longest. The caller holds mu.
-func (gs *gates) pass(g *gate) {
-	g.users--
-	g.slots.Release(1)
-}
-
-// sweep forgets idle hosts whenever their number may have doubled, so that
-// each request pays for a constant share of it. The caller holds mu.
-func (gs *gates) sweep() {
-	if gs.m == nil {
-		gs.m = make(map[string]*gate)
-	}
-	if len(gs.m) < max(gs.sweepAt, 64) {
-		return
-	}
-	now := gs.now()
-	for h, g := range gs.m {
-		if g.idle(now) {
-			delete(gs.m, h)
-		}
-	}
-	gs.sweepAt = 2 * len(gs.m)
+	p := gs.pauses[host]
+	change(&p)
+	gs.pauses[host] = p
 }

@@ -14,15 +14,15 @@ import (
 	"github.com/lektordir/lektor/internal/testkit/server"
 )
 
-func newGates(perHost int, gap time.Duration) *gates {
-	return &gates{perHost: perHost, gap: gap, now: time.Now, sleep: sleep}
+func gatesOf(perHost int, gap time.Duration) *gates {
+	return NewClient(Config{PerHost: perHost, Gap: gap}).gates
 }
 
 // Per host one request at a time and a gap between the end of one and the
 // start of the next, in the order of the calls; other hosts do not wait.
 func TestGateOrderAndGap(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		gs := newGates(1, 250*time.Millisecond)
+		gs := gatesOf(1, 250*time.Millisecond)
 		start := time.Now()
 		var mu sync.Mutex
 		var got []string
@@ -30,7 +30,8 @@ func TestGateOrderAndGap(t *testing.T) {
 		for i := range 5 {
 			for _, host := range []string{"a:80", "b:80"} {
 				wg.Go(func() {
-					if err := gs.enter(t.Context(), host); err != nil {
+					leave, err := gs.enter(t.Context(), host)
+					if err != nil {
 						t.Error(err)
 						return
 					}
@@ -38,7 +39,7 @@ func TestGateOrderAndGap(t *testing.T) {
 					got = append(got, fmt.Sprint(host, i, " ", time.Since(start)))
 					mu.Unlock()
 					time.Sleep(time.Second)
-					gs.leave(host)
+					leave()
 				})
 			}
 			synctest.Wait() // so that the order of calls is known
@@ -59,12 +60,13 @@ func TestGateOrderAndGap(t *testing.T) {
 
 func TestGatePerHost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		gs := newGates(3, 0)
+		gs := gatesOf(3, 0)
 		var active, most atomic.Int32
 		var wg sync.WaitGroup
 		for range 20 {
 			wg.Go(func() {
-				if err := gs.enter(t.Context(), "a:80"); err != nil {
+				leave, err := gs.enter(t.Context(), "a:80")
+				if err != nil {
 					t.Error(err)
 					return
 				}
@@ -73,7 +75,7 @@ func TestGatePerHost(t *testing.T) {
 				}
 				time.Sleep(time.Second)
 				active.Add(-1)
-				gs.leave("a:80")
+				leave()
 			})
 		}
 		wg.Wait()
@@ -85,36 +87,29 @@ func TestGatePerHost(t *testing.T) {
 
 func TestGateHeedsContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		gs := newGates(1, time.Hour)
-		if err := gs.enter(t.Context(), "a:80"); err != nil {
+		gs := gatesOf(1, time.Hour)
+		leave, err := gs.enter(t.Context(), "a:80")
+		if err != nil {
 			t.Fatal(err)
 		}
-		// Waiting for the slot.
-		ctx, cancel := context.WithCancel(t.Context())
-		errs := make(chan error)
-		go func() { errs <- gs.enter(ctx, "a:80") }()
-		synctest.Wait()
-		cancel()
-		if err := <-errs; !errors.Is(err, context.Canceled) {
-			t.Errorf("waiting for a slot ended with %v", err)
+		stopped := func(where string) {
+			ctx, cancel := context.WithCancel(t.Context())
+			errs := make(chan error)
+			go func() { _, err := gs.enter(ctx, "a:80"); errs <- err }()
+			synctest.Wait()
+			cancel()
+			if err := <-errs; !errors.Is(err, context.Canceled) {
+				t.Errorf("waiting for %s ended with %v", where, err)
+			}
 		}
-		gs.leave("a:80")
-		// Waiting for the gap.
-		ctx, cancel = context.WithCancel(t.Context())
-		go func() { errs <- gs.enter(ctx, "a:80") }()
-		synctest.Wait()
-		cancel()
-		if err := <-errs; !errors.Is(err, context.Canceled) {
-			t.Errorf("waiting for the gap ended with %v", err)
-		}
-		if g := gs.m["a:80"]; g.users != 0 {
-			t.Errorf("the slot was not given back: %+v", g)
-		}
+		stopped("the place")
+		leave()
+		stopped("the gap")
 		time.Sleep(time.Hour)
-		if err := gs.enter(t.Context(), "a:80"); err != nil {
-			t.Error(err)
+		if leave, err = gs.enter(t.Context(), "a:80"); err != nil {
+			t.Fatal(err)
 		}
-		gs.leave("a:80")
+		leave()
 	})
 }
 
@@ -122,25 +117,26 @@ func TestGateHeedsContext(t *testing.T) {
 // too. A few seconds are waited for.
 func TestGateBlocked(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		gs := newGates(1, 0)
-		if err := gs.enter(t.Context(), "a:80"); err != nil {
+		gs := gatesOf(1, 0)
+		leave, err := gs.enter(t.Context(), "a:80")
+		if err != nil {
 			t.Fatal(err)
 		}
 		errs := make(chan error)
-		go func() { errs <- gs.enter(t.Context(), "a:80") }()
+		go func() { _, err := gs.enter(t.Context(), "a:80"); errs <- err }()
 		synctest.Wait()
 		gs.block("a:80", 429, time.Minute)
-		gs.leave("a:80")
+		leave()
 		var delay *HostDelayError
 		if err := <-errs; !errors.As(err, &delay) || delay.Left != time.Minute || delay.Status != 429 {
 			t.Errorf("who waited in line got %v", err)
 		}
-		if err := gs.enter(t.Context(), "b:80"); err != nil {
+		if _, err := gs.enter(t.Context(), "b:80"); err != nil {
 			t.Errorf("another host: %v", err)
 		}
 		time.Sleep(time.Minute - 2*time.Second)
 		before := time.Now()
-		if err := gs.enter(t.Context(), "a:80"); err != nil {
+		if _, err := gs.enter(t.Context(), "a:80"); err != nil {
 			t.Fatal(err)
 		}
 		if d := time.Since(before); d != 2*time.Second {
@@ -152,29 +148,30 @@ func TestGateBlocked(t *testing.T) {
 // Thousands of hosts leave nothing behind.
 func TestGateForgets(t *testing.T) {
 	c := server.NewClock()
-	gs := &gates{perHost: 1, gap: time.Second, now: c.Now, sleep: c.Sleep}
+	gs := NewClient(Config{Gap: time.Second, Now: c.Now, Sleep: c.Sleep}).gates
 	for i := range 20000 {
-		host := fmt.Sprint("host", i, ":80")
-		if err := gs.enter(t.Context(), host); err != nil {
+		leave, err := gs.enter(t.Context(), fmt.Sprint("host", i, ":80"))
+		if err != nil {
 			t.Fatal(err)
 		}
-		gs.leave(host)
+		leave()
 		c.Add(time.Second / 10)
 	}
-	if len(gs.m) > 200 {
-		t.Errorf("%d hosts are remembered", len(gs.m))
+	if len(gs.pauses) > 200 || gs.places.Names() > 0 {
+		t.Errorf("%d hosts are remembered, %d have places", len(gs.pauses), gs.places.Names())
 	}
 }
 
 // With a clock that stands still requests go on.
 func TestGateStoppedClock(t *testing.T) {
 	now := time.Now()
-	gs := &gates{perHost: 1, gap: time.Second, now: func() time.Time { return now },
-		sleep: func(context.Context, time.Duration) error { return nil }}
+	gs := NewClient(Config{Gap: time.Second, Now: func() time.Time { return now },
+		Sleep: func(context.Context, time.Duration) error { return nil }}).gates
 	for range 3 {
-		if err := gs.enter(t.Context(), "a:80"); err != nil {
+		leave, err := gs.enter(t.Context(), "a:80")
+		if err != nil {
 			t.Fatal(err)
 		}
-		gs.leave("a:80")
+		leave()
 	}
 }

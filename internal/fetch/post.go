@@ -75,30 +75,23 @@ func (c *Client) Post(ctx context.Context, p *Post) (*Answer, error) {
 	x := c.begin(ctx)
 	defer x.end()
 	u.User = nil
-	origin := u
-	privateOK := p.Chosen
-	for redirects := 0; ; redirects++ {
-		if redirects > c.cfg.MaxRedirects {
-			return nil, &LimitError{URL: display(origin), Limit: "redirects", Max: int64(c.cfg.MaxRedirects), Flag: FlagMaxRedirects}
+	x.privateOK = p.Chosen
+	header := p.Header
+	var answer *Answer
+	err = x.follow(u, "", func(u *url.URL) (next *url.URL, err error) {
+		if next, answer, err = x.post(u, p, header); next != nil && !sameOrigin(u, next) {
+			header = nil
 		}
-		next, answer, err := x.post(u, p, &privateOK)
-		if err != nil || answer != nil {
-			return answer, err
-		}
-		if p.Header != nil && !sameOrigin(u, next) {
-			bare := *p
-			bare.Header = nil
-			p = &bare
-		}
-		u = next
-	}
+		return next, err
+	})
+	return answer, err
 }
 
 // redirectCodes are the statuses by which a server names another URL.
 var redirectCodes = []int{http.StatusMovedPermanently, http.StatusFound, http.StatusTemporaryRedirect, http.StatusPermanentRedirect, http.StatusSeeOther}
 
 // post is one request of Post.
-func (x *exchange) post(u *url.URL, p *Post, privateOK *bool) (*url.URL, *Answer, error) {
+func (x *exchange) post(u *url.URL, p *Post, header http.Header) (*url.URL, *Answer, error) {
 	method, body := cmp.Or(p.Method, http.MethodPost), io.Reader(bytes.NewReader(p.Body))
 	get := method == http.MethodGet || method == http.MethodHead
 	if get {
@@ -108,7 +101,7 @@ func (x *exchange) post(u *url.URL, p *Post, privateOK *bool) (*url.URL, *Answer
 	if err != nil {
 		return nil, nil, &URLError{URL: display(u), Reason: "not a URL"}
 	}
-	maps.Copy(req.Header, p.Header)
+	maps.Copy(req.Header, header)
 	req.Header.Set("User-Agent", x.c.cfg.UserAgent)
 	if !get && p.ContentType != "" {
 		req.Header.Set("Content-Type", p.ContentType)
@@ -117,23 +110,22 @@ func (x *exchange) post(u *url.URL, p *Post, privateOK *bool) (*url.URL, *Answer
 	if p.Accept != "" {
 		req.Header.Set("Accept", p.Accept)
 	}
-	resp, done, err := x.send(req, privateOK)
+	resp, done, err := x.send(req)
 	if err != nil {
 		return nil, nil, err
 	}
 	defer done()
 	if !p.Direct && slices.Contains(redirectCodes, resp.StatusCode) {
-		next, err := location(u, resp.Header.Get("Location"))
+		next, err := redirected(u, resp, func(detail string) error {
+			return &StatusError{URL: display(u), Status: resp.StatusCode, Detail: detail}
+		})
 		if err != nil {
 			return nil, nil, err
 		}
-		drain(resp)
 		refuse := func(reason string) error {
 			return &RedirectError{URL: display(u), Target: next.String(), Reason: reason}
 		}
 		switch {
-		case next == nil:
-			return nil, nil, &StatusError{URL: display(u), Status: resp.StatusCode, Detail: "a redirect that does not say where to"}
 		case resp.StatusCode == http.StatusSeeOther && !get:
 			return nil, nil, refuse("the answer is elsewhere (303), and what was sent would be lost")
 		case u.Scheme == "https" && next.Scheme == "http":

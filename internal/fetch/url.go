@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"net/url"
 	"strings"
-
-	"github.com/lektordir/lektor/internal/lazy"
 )
 
 // IsHTTP tells whether a URL is an http or https one: what others may have
@@ -124,16 +122,4 @@ func redact(s string) string {
 		}
 	}
 	return s
-}
-
-// userinfo is what stands before the host of a URL, within any text.
-var userinfo = lazy.Regexp(`(?i)\b([a-z][a-z0-9+.-]*://)[^/?#\s"'<>\\]*@`)
-
-// PublicText is [Public] for the URLs within a text, such as the content of an
-// entry: user and password are taken out of each.
-func PublicText(text string) string {
-	if strings.IndexByte(text, '@') < 0 {
-		return text
-	}
-	return userinfo().ReplaceAllString(text, "$1")
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/lektordir/lektor/internal/fetch"
 	"github.com/lektordir/lektor/internal/htmlsafe"
 	"github.com/lektordir/lektor/internal/htmltext"
+	"github.com/lektordir/lektor/internal/redact"
 	"github.com/lektordir/lektor/internal/termsafe"
 	"github.com/lektordir/lektor/internal/units"
 	"github.com/lektordir/lektor/lektordir"
@@ -117,13 +118,13 @@ func bracketed(url string) string {
 
 // FeedTitle is what a feed is called.
 func FeedTitle(f *lektordir.Feed) string {
-	return cmp.Or(termsafe.Squeeze(fetch.PublicText(f.Title())), "(no name)")
+	return cmp.Or(termsafe.Squeeze(redact.Text(f.Title())), "(no name)")
 }
 
 // author gives the names of the authors, and addresses only of those without a name.
 func (e *Entry) author() string {
 	var names []string
-	for one := range strings.SplitSeq(fetch.PublicText(cmp.Or(e.Entry.Author, e.Feed.Author)), ", ") {
+	for one := range strings.SplitSeq(redact.Text(cmp.Or(e.Entry.Author, e.Feed.Author)), ", ") {
 		name, _, _ := strings.Cut(one, "<")
 		name = termsafe.Squeeze(cmp.Or(strings.TrimSpace(name), strings.Trim(one, "<> ")))
 		if name != "" {

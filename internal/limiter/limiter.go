@@ -9,7 +9,7 @@ import (
 
 // Options are the bounds of a [Limiter].
 type Options struct {
-	All  int // holders at once
+	All  int // holders at once; 0 means any number, and needs After 0
 	Each int // holders at once that have the same name
 
 	// After is how long a holder counts as one of All and Each. A holder that takes longer
@@ -86,9 +86,13 @@ func (l *Limiter) Acquire(ctx context.Context, key string) (*Place, error) {
 	}
 	n.users++
 	l.mu.Unlock()
-	for i, places := range []chan struct{}{n.quick, l.all.quick} {
+	places := []chan struct{}{n.quick, l.all.quick}
+	if l.o.All == 0 {
+		places = places[:1]
+	}
+	for i, place := range places {
 		select {
-		case places <- struct{}{}:
+		case place <- struct{}{}:
 		case <-ctx.Done():
 			if i == 1 {
 				<-n.quick
@@ -155,7 +159,9 @@ func (p *Place) Release() {
 		<-p.l.all.slow
 		<-p.name.slow
 	} else {
-		<-p.l.all.quick
+		if p.l.o.All > 0 {
+			<-p.l.all.quick
+		}
 		<-p.name.quick
 	}
 	p.lane = released

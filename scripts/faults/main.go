@@ -33,7 +33,6 @@ func main() {
 	unsynced := flag.Bool("unsynced", false, "of power cuts and orders: syncs do nothing, to see that this is found")
 	states := flag.Int("orders", 0, "try `N` states that a disk may be in after a power cut, of each scenario")
 	seed := flag.Uint64("seed", rand.Uint64(), "begin the random choices of -orders with `N`")
-	perDirectory := flag.Bool("perdir", false, "of -orders: names are changed in order in each directory only, which is less than is promised for")
 	step := flag.Int("step", 1, "try every `N`-th fault")
 	show := flag.Int("show", 10, "show `N` findings of a kind in full")
 	jobs := flag.Int("j", runtime.NumCPU(), "try `N` at once")
@@ -41,7 +40,7 @@ func main() {
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	o := orderOptions{states: *states, model: model{perDirectory: *perDirectory, unsynced: *unsynced}, seed: *seed, jobs: *jobs}
+	o := orderOptions{states: *states, model: model{unsynced: *unsynced}, seed: *seed, jobs: *jobs}
 	must.Main("faults", func() {
 		if *volume && !gluster.Inside() {
 			os.Exit(gluster.Main(ctx))

@@ -22,6 +22,7 @@ import (
 	"github.com/lektordir/lektor/internal/ess"
 	"github.com/lektordir/lektor/internal/fetch"
 	"github.com/lektordir/lektor/internal/lazy"
+	"github.com/lektordir/lektor/internal/redact"
 	"github.com/lektordir/lektor/internal/termsafe"
 	"github.com/lektordir/lektor/internal/units"
 	"github.com/lektordir/lektor/lektordir"
@@ -131,7 +132,7 @@ func Publish(ctx context.Context, o PublishOptions, s *command.Streams) error {
 			return err
 		}
 		page.Feeds = append(page.Feeds, indexFeed{
-			Title: cmp.Or(strings.TrimSpace(termsafe.Line(fetch.PublicText(f.Name))), feedURL), URL: feedURL, Link: safeLink(fetch.Public(f.Link)), ESS: link(base, name), Type: feedType(feedURL),
+			Title: cmp.Or(strings.TrimSpace(termsafe.Line(redact.Text(f.Name))), feedURL), URL: feedURL, Link: safeLink(fetch.Public(f.Link)), ESS: link(base, name), Type: feedType(feedURL),
 		})
 	}
 	slices.SortStableFunc(page.Feeds, func(a, b indexFeed) int {

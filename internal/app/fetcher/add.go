@@ -81,11 +81,14 @@ func Add(ctx context.Context, o AddOptions, s *command.Streams) error {
 	}
 	var adding errgroup.Group
 	var mu sync.Mutex
-	var walks []task // when all are added
-	later := func(t task) {
+	var walks []Outcome // when all are added
+	later := func(a Added) {
+		if !a.outcome.walk {
+			return
+		}
 		mu.Lock()
 		defer mu.Unlock()
-		walks = append(walks, t)
+		walks = append(walks, a.outcome)
 	}
 	adding.SetLimit(maxAdding)
 	for arg, err := range command.ReadArgs(o.Sources, s.In, o.Nul) {
@@ -109,18 +112,14 @@ func Add(ctx context.Context, o AddOptions, s *command.Streams) error {
 			case err != nil:
 				s.Report.Print(addHint(err))
 			case a.Already:
-				if a.walk {
-					later(a.task)
-				}
+				later(a)
 				s.Report.Info("%s: already subscribed (%s)", fetch.Public(a.URL), a.Title)
 			case o.DryRun:
 				s.Report.Info("%s: would be subscribed to (%s)", fetch.Public(a.URL), a.Title)
 			case o.NoFetch:
 				s.Report.Info("%s: subscribed (%s)", fetch.Public(a.URL), a.Title)
 			default:
-				if a.walk {
-					later(a.task)
-				}
+				later(a)
 				s.Report.Info("%s: subscribed (%s), %s", fetch.Public(a.URL), a.Title, units.Count(a.Summary.New+a.Summary.Updated, "entry"))
 				if !o.History && feeddir.HistoryOf(r.Dir, a.Hash).Linked().Prev != "" {
 					s.Report.Info("%s: it has archives; lektor-fetch history brings what is in them", fetch.Public(a.URL))
@@ -249,8 +248,7 @@ type Added struct {
 	Already              bool // it was subscribed to before
 	Summary              Summary
 
-	walk bool // through its archives is to be made
-	task task
+	outcome Outcome // of its first visit
 }
 
 // SeveralError is returned for a page that links to several feeds.
@@ -419,25 +417,12 @@ func (r *Runner) guess(ctx context.Context, page *pageError, header http.Header)
 // first fetches a feed for the first time, or delivers the document that was
 // fetched already.
 func (r *Runner) first(ctx context.Context, a *Added, resp *fetch.Response, whole bool) error {
-	var bad error
+	t := r.task(a.Hash, Named)
+	t.want.Archives = whole
+	a.outcome = r.visit(ctx, t, turn{asked: func() {}, staged: r.Writer.Flush}, resp)
+	a.Summary = a.outcome.Summary
 	a.Summary.Feeds = 1
-	t := r.task(a.Hash)
-	t.force, t.quiet, t.history, t.named = true, true, whole, true
-	done := make(chan struct{})
-	r.feed(ctx, t, resp, hooks{
-		free: func() {}, submitted: r.Writer.Flush,
-		finished: func(res result) {
-			a.Summary.add(res)
-			a.walk, a.task = res.walk, t
-			a.task.began = res.began
-			if res.err != nil {
-				bad = prefixed(fetch.Public(a.URL), res.err)
-			}
-			close(done)
-		},
-	})
-	<-done
-	return cmp.Or(bad, context.Cause(ctx))
+	return cmp.Or(a.outcome.Err, context.Cause(ctx))
 }
 
 // subscribed finds a subscription by the id or URL.
@@ -445,8 +430,7 @@ func (r *Runner) subscribed(id string) (Added, bool) {
 	hash := lektordir.FeedHash(id)
 	if !feeddir.Subscribed(r.Dir, hash) {
 		// Read once for all: feeds added meanwhile are found by their ids.
-		r.urls.Do(func() { r.byURL = feeddir.ByURL(r.Dir) })
-		if hash = r.byURL[id]; hash == "" {
+		if hash = r.byURL()[id]; hash == "" {
 			return Added{}, false
 		}
 	}
@@ -519,10 +503,12 @@ func (r *Runner) look(ctx context.Context, req *fetch.Request) (*fetch.Response,
 	if err != nil {
 		return nil, nil, err
 	}
-	r.parsing <- struct{}{}
-	defer func() { <-r.parsing }()
 	contentType := resp.Header.Get("Content-Type")
-	feed, err := r.read(resp.Body, resp.FinalURL, contentType, resp.Header)
+	var feed *feedconv.Feed
+	err = r.reading(ctx, len(resp.Body), func() (err error) {
+		feed, err = r.read(resp.Body, resp.FinalURL, contentType, resp.Header)
+		return err
+	})
 	var not *feedconv.NotFeedError
 	switch {
 	case errors.As(err, &not) && not.HTML:

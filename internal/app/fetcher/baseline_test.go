@@ -289,7 +289,7 @@ func TestUnasked(t *testing.T) {
 	t.Run("after all of it was asked for", func(t *testing.T) {
 		w := newPublisher(t, 100)
 		u := newSubscriber(t, w)
-		update(t, u.Runner, Selection{Feeds: []string{u.hash}, History: true})
+		update(t, u.Runner, Selection{Feeds: []string{u.hash}, Want: Want{Archives: true}})
 		if got := u.has(); len(got) != 100 {
 			t.Fatal(len(got))
 		}
@@ -312,7 +312,7 @@ func TestUnasked(t *testing.T) {
 			u.visit()
 		}
 		u.check("moved")
-		update(t, u.Runner, Selection{Feeds: []string{u.hash}, History: true})
+		update(t, u.Runner, Selection{Feeds: []string{u.hash}, Want: Want{Archives: true}})
 		if got := u.has(); len(got) != len(w.posts) {
 			t.Errorf("%d of %d posts", len(got), len(w.posts))
 		}
@@ -331,7 +331,7 @@ func TestUnasked(t *testing.T) {
 				cancel()
 			}
 		}
-		if _, err := u.Update(ctx, Selection{Feeds: []string{u.hash}, History: true}); err == nil {
+		if _, err := u.Update(ctx, Selection{Feeds: []string{u.hash}, Want: Want{Archives: true}}); err == nil {
 			t.Error("it was not stopped")
 		}
 		u.reached = nil

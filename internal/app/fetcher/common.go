@@ -10,6 +10,7 @@ import (
 
 	"github.com/lektordir/lektor/internal/command"
 	"github.com/lektordir/lektor/internal/entries"
+	"github.com/lektordir/lektor/internal/feedcmd"
 	"github.com/lektordir/lektor/internal/feeddir"
 	"github.com/lektordir/lektor/internal/termsafe"
 	"github.com/lektordir/lektor/lektordir"
@@ -29,7 +30,7 @@ func (c Common) open() (*lektordir.Dir, error) {
 	if c.Dir == "" {
 		return nil, command.Hint(errors.New("there is no home directory to keep feeds in"), "give --dir or set $LEKTORDIR")
 	}
-	return command.OpenDir(c.Dir, &lektordir.Options{Now: c.Fetch.Now})
+	return feedcmd.OpenDir(c.Dir, &lektordir.Options{Now: c.Fetch.Now})
 }
 
 // create opens the lektor-dir, and makes it if it is not there.
@@ -37,7 +38,7 @@ func (c Common) create() (*lektordir.Dir, error) {
 	if c.Dir == "" {
 		return c.open()
 	}
-	return command.CreateDir(c.Dir, &lektordir.Options{Now: c.Fetch.Now})
+	return feedcmd.CreateDir(c.Dir, &lektordir.Options{Now: c.Fetch.Now})
 }
 
 // runner makes a runner on an open lektor-dir that prints the entries it

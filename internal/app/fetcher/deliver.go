@@ -177,78 +177,71 @@ func (r *Runner) Deliver(ctx context.Context, doc Document) (Summary, error) {
 		r.report.Info("%s: a feed of %s; nothing was delivered", doc.ID, units.Count(len(feed.Entries), "entry"))
 		return Summary{Feeds: 1}, nil
 	}
-	_, sum, err := r.into(ctx, doc.ID, func(t *lektordir.Txn, p lektordir.Policy) (lektordir.Result, error) {
-		if err := r.describe(t, feed, doc.ID, doc.Name); err != nil {
-			return lektordir.Result{}, err
-		}
-		return r.stage(ctx, t, p, feed, nil)
-	})
+	s, err := r.open(ctx, lektordir.FeedHash(doc.ID), true)
+	if err != nil {
+		return Summary{Feeds: 1, Fetched: 1}, err
+	}
+	defer s.Close()
+	if err := s.describe(feed, doc.ID, doc.Name); err != nil {
+		return Summary{Feeds: 1, Fetched: 1}, err
+	}
+	_, sum, err := s.deliver(s.stage(ctx, feed, nil))
 	return sum, err
 }
 
-// Put delivers one entry, which is recognised by its id alone. It gives the
+// Put delivers one entry, which is recognised by its id alone. It returns the
 // path of the entry, relative to the lektor-dir: of the version delivered, or
 // of the one that is there already; empty when that was removed.
 func (r *Runner) Put(ctx context.Context, feedID, feedName string, e feedconv.Entry) (string, Summary, error) {
-	var txn *lektordir.Txn
-	out, sum, err := r.into(ctx, feedID, func(t *lektordir.Txn, p lektordir.Policy) (lektordir.Result, error) {
-		txn = t
-		old, _ := r.Dir.ReadFeed(t.Feed())
-		if old == nil {
-			old = &lektordir.Feed{}
-		}
-		old.ID = feedID
-		name := feeddir.DefaultName(feedID)
-		// A power cut may have torn the name that an earlier put wrote.
-		if was := feeddir.OneField(old.Name); !strings.HasPrefix(name, was) {
-			name = was
-		}
-		old.Name = cmp.Or(feeddir.OneField(feedName), name)
-		if err := t.PutFeed(old); err != nil {
-			return lektordir.Result{}, err
-		}
-		return delivery.Put(ctx, t, e, p)
-	})
+	sum := Summary{Feeds: 1, Fetched: 1}
+	s, err := r.open(ctx, lektordir.FeedHash(feedID), true)
+	if err != nil {
+		return "", sum, err
+	}
+	defer s.Close()
+	policy, err := s.policy()
+	if err != nil {
+		return "", sum, err
+	}
+	old, _ := r.Dir.ReadFeed(s.hash)
+	if old == nil {
+		old = &lektordir.Feed{}
+	}
+	old.ID = feedID
+	name := feeddir.DefaultName(feedID)
+	// A power cut may have torn the name that an earlier put wrote.
+	if was := feeddir.OneField(old.Name); !strings.HasPrefix(name, was) {
+		name = was
+	}
+	old.Name = cmp.Or(feeddir.OneField(feedName), name)
+	if err := s.txn.PutFeed(old); err != nil {
+		return "", sum, err
+	}
+	out, sum, err := s.deliver(delivery.Put(ctx, s.txn, e, policy))
 	if err != nil {
 		return "", sum, err
 	}
 	if refs := append(out.New, out.Updated...); len(refs) > 0 {
 		return refs[len(refs)-1].Path(), sum, nil
 	}
-	if ref, ok := txn.Find(ctx, e.GUID); ok {
+	if ref, ok := s.txn.Find(ctx, e.GUID); ok {
 		return ref.Path(), sum, nil
 	}
 	return "", sum, nil
 }
 
-// into delivers to a feed, waiting a little for another fetcher: what comes on
-// standard input cannot be had again later.
-func (r *Runner) into(ctx context.Context, id string, stage func(*lektordir.Txn, lektordir.Policy) (lektordir.Result, error)) (out lektordir.Result, sum Summary, err error) {
-	sum = Summary{Feeds: 1, Fetched: 1}
-	hash := lektordir.FeedHash(id)
-	txn, err := r.Writer.BeginWait(ctx, hash)
+// deliver commits what was staged at once, unless that failed, and returns what was
+// delivered of it.
+func (s *session) deliver(staged lektordir.Result, err error) (lektordir.Result, Summary, error) {
+	sum := Summary{Feeds: 1, Fetched: 1}
 	if err != nil {
-		return out, sum, err
+		return staged, sum, err
 	}
-	defer txn.Close()
-	st, err := r.state(hash)
-	if err != nil {
-		return out, sum, err
+	s.r.at("staged")
+	if err := s.commit(s.r.Writer.Flush); err != nil {
+		return staged, sum, err
 	}
-	defer st.Close()
-	policy, err := lektordir.ParsePolicy(st.OnUpdate())
-	if err != nil {
-		return out, sum, err
-	}
-	out, err = stage(txn, policy)
-	if err != nil {
-		return out, sum, err
-	}
-	r.at("staged")
-	if err = r.commitNow(txn); err != nil {
-		return out, sum, err
-	}
-	out = txn.Outcome(out)
+	out := s.txn.Outcome(staged)
 	sum.New, sum.Updated = len(out.New), len(out.Updated)
 	return out, sum, nil
 }

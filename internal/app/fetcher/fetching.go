@@ -13,7 +13,7 @@ type UpdateOptions struct {
 	Feeds              []string // none for those that are due; "-" reads them
 	Nul                bool     // what "-" reads ends with NUL
 	All, Quiet, DryRun bool
-	FullText           bool   // see [Selection]
+	FullText           bool   // see [Want]
 	Format             string // of what is printed of entries delivered
 }
 
@@ -27,7 +27,7 @@ func Update(ctx context.Context, o UpdateOptions, s *command.Streams) error {
 	if err != nil {
 		return err
 	}
-	sel := Selection{All: o.All, FullText: o.FullText}
+	sel := Selection{All: o.All, Want: Want{FullText: o.FullText}}
 	if len(o.Feeds) > 0 {
 		sel.Feeds, err = feeds(ctx, d, o.Feeds, o.Nul, s)
 		if err != nil || len(sel.Feeds) == 0 {

@@ -9,7 +9,6 @@ import (
 	"net/url"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -61,7 +60,7 @@ type fullText struct {
 
 // newFullText prepares it for a feed with the setting.
 func (v *visit) newFullText() (*fullText, error) {
-	pages, err := feeddir.PagesOf(v.r.Dir, v.t.hash)
+	pages, err := feeddir.PagesOf(v.r.Dir, v.hash)
 	return &fullText{v: v, pages: pages, have: map[int]string{}, late: map[string]string{}, kept: map[string]*feeddir.Page{}}, err
 }
 
@@ -85,11 +84,11 @@ func (w *wantedPage) has() bool {
 // fullText gets the pages of the entries that are about to be delivered, and of those
 // delivered without. The error is a local one, or the context's.
 func (v *visit) fullText() error {
-	policy, err := lektordir.ParsePolicy(v.st.OnUpdate())
+	policy, err := v.policy()
 	if err != nil {
 		return err
 	}
-	wanted, err := delivery.Wanted(v.txn, v.feed, policy, dates(feeddir.HistoryOf(v.r.Dir, v.t.hash)))
+	wanted, err := delivery.Wanted(v.txn, v.feed, policy, dates(feeddir.HistoryOf(v.r.Dir, v.hash)))
 	if err != nil {
 		return err
 	}
@@ -120,8 +119,9 @@ func (v *visit) fullText() error {
 	return v.full.prune(urls)
 }
 
-// again is what is done of it when the document brings nothing new: it ends the visit.
-func (v *visit) again(res result) bool {
+// again is what is done of it when the document brings nothing new: it ends the visit. sum
+// is what became of the feed otherwise.
+func (v *visit) again(sum Summary) *Outcome {
 	late, err := v.full.delivered(nil)
 	if err == nil {
 		err = v.full.get(late)
@@ -129,27 +129,14 @@ func (v *visit) again(res result) bool {
 	if err == nil {
 		err = v.full.revise(&v.out)
 	}
-	switch {
-	case err != nil:
-		return v.local(err)
-	case len(v.out.Updated) == 0:
-		return v.save(res)
+	if err == nil && len(v.out.Updated) > 0 {
+		err = v.commitVisit()
 	}
-	v.resp.Digest()
-	v.resp.Body = nil
-	v.st.Close()
-	v.r.commit(v.txn, func(err error) {
-		if err != nil {
-			v.local(err)
-			return
-		}
-		v.full.settle()
-		v.r.delivered(v.txn, v.mark())
-		res.updated = len(v.out.Updated)
-		v.save(res)
-	})
-	v.h.submitted()
-	return false
+	if err != nil {
+		return v.local(err)
+	}
+	sum.Updated = len(v.out.Updated)
+	return v.save(sum)
 }
 
 // entryPages gives the page of each entry of a document, "" for one that has none of its
@@ -190,7 +177,7 @@ func (f *fullText) delivered(list []*wantedPage) ([]*wantedPage, error) {
 	if err := f.pages.Each(func(p *feeddir.Page) {
 		f.kept[p.URL] = p
 		if p.Tries > 0 {
-			due[p.URL] = v.t.named || !p.Next.After(v.r.now())
+			due[p.URL] = v.t.reason == Named || !p.Next.After(v.r.now())
 		}
 	}); err != nil {
 		return nil, err
@@ -198,10 +185,10 @@ func (f *fullText) delivered(list []*wantedPage) ([]*wantedPage, error) {
 	for _, w := range list {
 		delete(due, w.url)
 	}
-	if len(due) == 0 && !v.t.fullText {
+	if len(due) == 0 && !v.t.want.FullText {
 		return nil, nil
 	}
-	refs, err := v.r.Dir.List(v.ctx, lektordir.ListOptions{Feeds: []string{v.t.hash}, SkipCur: true})
+	refs, err := v.r.Dir.List(v.ctx, lektordir.ListOptions{Feeds: []string{v.hash}, SkipCur: true})
 	if v.ctx.Err() != nil {
 		return nil, context.Cause(v.ctx)
 	}
@@ -224,7 +211,7 @@ func (f *fullText) delivered(list []*wantedPage) ([]*wantedPage, error) {
 	}
 	var late []*wantedPage
 	for u, entries := range found {
-		if now, known := due[u]; len(entries) == 1 && len(late)+len(list) < maxPages && (now || v.t.fullText && !known) {
+		if now, known := due[u]; len(entries) == 1 && len(late)+len(list) < maxPages && (now || v.t.want.FullText && !known) {
 			late = append(late, entries[0])
 		}
 	}
@@ -380,7 +367,7 @@ func (f *fullText) ask(ctx context.Context, w *wantedPage, old *feeddir.Page) (*
 			return nil, errTruncated
 		}
 		var a *fulltext.Article
-		err = v.r.reading(ctx, int64(len(resp.Body)), func() (err error) {
+		err = v.r.reading(ctx, len(resp.Body), func() (err error) {
 			a, err = v.r.extract(ctx, resp.Body, resp.FinalURL, resp.Header.Get("Content-Type"))
 			return err
 		})
@@ -439,9 +426,6 @@ func (f *fullText) distinct(list []*wantedPage) error {
 	}
 	return nil
 }
-
-// missing tells of the program that is not there once for all feeds.
-type missing struct{ sync.Once }
 
 // report tells what could not be had, in one line.
 func (f *fullText) report(list []*wantedPage) {

@@ -439,7 +439,7 @@ func TestFullTextChanges(t *testing.T) {
 	if got := b.entries(); got["new"].FullText.URL == "" || got["plain"].FullText.URL != "" {
 		t.Errorf("%+v, %+v", got["new"].FullText, got["plain"].FullText)
 	}
-	if sum := must.Get(b.Update(context.Background(), Selection{All: true, FullText: true})); sum.Updated != 1 || b.entries()["plain"].FullText.URL == "" {
+	if sum := must.Get(b.Update(context.Background(), Selection{All: true, Want: Want{FullText: true}})); sum.Updated != 1 || b.entries()["plain"].FullText.URL == "" {
 		t.Errorf("%v, %+v", sum, b.entries()["plain"].FullText)
 	}
 }

@@ -36,7 +36,7 @@ func History(ctx context.Context, o HistoryOptions, s *command.Streams) error {
 	if err != nil {
 		return err
 	}
-	sel := Selection{All: true, History: o.Pages == 0, Pages: o.Pages}
+	sel := Selection{All: true, Want: Want{Archives: o.Pages == 0, Pages: o.Pages}}
 	if len(o.Feeds) > 0 {
 		find := &feeddir.Finder{Dir: d}
 		sel.Feeds, _, err = entries.Feeds(ctx, o.Feeds, o.Nul, s, func(name string) (string, error) {
@@ -98,17 +98,16 @@ func (r *Runner) inquiry(ctx context.Context, t task) (string, error) {
 	if !fetch.IsHTTP(req.URL) {
 		return fetch.Public(req.URL) + ": what is not fetched by HTTP has no history", nil
 	}
-	if st.Filter() != "" {
-		if err := feeddir.Trusted(r.Dir, t.hash, "filter"); err != nil {
-			return "", err
-		}
+	s := &session{r: r, hash: t.hash, st: st} // nothing is written, so there is no lock
+	if err := s.trusted(); err != nil {
+		return "", err
 	}
 	req.ETag, req.LastModified = "", ""
 	resp, err := r.Client.Get(ctx, req)
 	if err != nil {
 		return "", err
 	}
-	feed, err := r.parse(ctx, st, resp, fetch.Public(req.URL), r.env(t.hash, req.URL))
+	feed, err := s.document(ctx, req, resp)
 	if err != nil {
 		return "", err
 	}

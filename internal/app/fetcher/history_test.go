@@ -127,7 +127,7 @@ func TestHistoryRequests(t *testing.T) {
 	r, s, l := setup(t, Options{})
 	chain(s, 3)
 	hash := subscribeTo(t, r, s.URL("/feed"))[0]
-	whole := Selection{Feeds: []string{hash}, History: true}
+	whole := Selection{Feeds: []string{hash}, Want: Want{Archives: true}}
 	if sum := update(t, r, whole); asked(s) != "/feed /3 /2 /1" || sum.New != 8 || sum.Requested != 3 || sum.Reused != 0 {
 		t.Errorf("%+v", sum)
 	}
@@ -176,7 +176,7 @@ func TestBaseline(t *testing.T) {
 	if sum := update(t, r, again); asked(s) != "/feed /5 /4" || sum.New != 4 {
 		t.Errorf("%+v", sum)
 	}
-	if sum := update(t, r, Selection{Feeds: []string{hash}, History: true}); asked(s) != "/feed /3 /2 /1" || sum.New != 6 || h.Baseline().URL != s.URL("/5") {
+	if sum := update(t, r, Selection{Feeds: []string{hash}, Want: Want{Archives: true}}); asked(s) != "/feed /3 /2 /1" || sum.New != 6 || h.Baseline().URL != s.URL("/5") {
 		t.Errorf("%+v", sum)
 	}
 	if got := titles(t, r, lektordir.ListOptions{}); len(got) != 12 {
@@ -276,7 +276,7 @@ func TestOfAWalk(t *testing.T) {
 	}
 	update(t, r, Selection{})
 	before := tree()
-	sum := r.walk(t.Context(), task{hash: hash, history: true, named: true}, func() {})
+	sum := r.walk(t.Context(), Outcome{task: task{hash: hash, reason: Named, want: Want{Archives: true}}}, func() {})
 	if after := tree(); sum.New != 2 || after != before {
 		t.Errorf("%+v\n%s\n%s", sum, before, after)
 	}
@@ -377,7 +377,7 @@ func (c hostile) try(t *testing.T, r *Runner, s *server.Server, l *log, now *tim
 		c.answer(rec, req)
 	})
 	hash := subscribeTo(t, r, s.URL(feed))[0]
-	update(t, r, Selection{Feeds: []string{hash}, Unnamed: true, History: true})
+	update(t, r, Selection{Feeds: []string{hash}, Unnamed: true, Want: Want{Archives: true}})
 	h := feeddir.HistoryOf(r.Dir, hash)
 	messages := l.String()
 	l.b.Reset()
@@ -415,7 +415,7 @@ func (c hostile) try(t *testing.T, r *Runner, s *server.Server, l *log, now *tim
 	if c.at != "" {
 		return wrong // the archive that is stored does not change
 	}
-	update(t, r, Selection{Feeds: []string{hash}, History: true})
+	update(t, r, Selection{Feeds: []string{hash}, Want: Want{Archives: true}})
 	if got := titles(t, r, lektordir.ListOptions{Feeds: []string{hash}}); h.Gap() != nil || !slices.Contains(got, "Old") || l.String() != "" {
 		if c.name != "itself" {
 			errorf("%s: %v, %q, %s", c.name, h.Gap(), got, l)
@@ -450,7 +450,7 @@ func TestMendedLink(t *testing.T) {
 		s.Handle(dir+"2", second(c.bad))
 		s.Handle(dir+"1", server.Doc("", atomFeed(mark, 1, entry{"1", "One", 1})))
 		hash := subscribeTo(t, r, s.URL(dir+"feed"))[0]
-		named := Selection{Feeds: []string{hash}, History: true}
+		named := Selection{Feeds: []string{hash}, Want: Want{Archives: true}}
 		h := feeddir.HistoryOf(r.Dir, hash)
 		for range 2 {
 			update(t, r, named)
@@ -520,7 +520,7 @@ func TestNamedFails(t *testing.T) {
 	s.Handle("/1", server.Answer(404, ""))
 	hash := subscribeTo(t, r, s.URL("/feed"))[0]
 	for range 2 {
-		update(t, r, Selection{Feeds: []string{hash}, History: true})
+		update(t, r, Selection{Feeds: []string{hash}, Want: Want{Archives: true}})
 		if got := l.String(); strings.Count(got, "error: ") != 1 || !strings.Contains(got, "/1: the server answered 404") {
 			t.Error(got)
 		}
@@ -547,7 +547,7 @@ func TestEndless(t *testing.T) {
 	hash := subscribeTo(t, r, s.URL("/feed"))[0]
 	h := feeddir.HistoryOf(r.Dir, hash)
 	for run := range 2 {
-		sum := update(t, r, Selection{Feeds: []string{hash}, Unnamed: true, History: true})
+		sum := update(t, r, Selection{Feeds: []string{hash}, Unnamed: true, Want: Want{Archives: true}})
 		gap := h.Gap()
 		if sum.Requested != most || sum.Reused != most*run || gap == nil || gap.URL != s.URL(fmt.Sprint("/e/", most*(run+1))) || !strings.Contains(gap.Reason, "20 documents; the next one goes on") {
 			t.Errorf("%+v, %+v", sum, gap)
@@ -569,7 +569,7 @@ func TestPublishersDo(t *testing.T) {
 	r, s, l := setup(t, early())
 	chain(s, 3)
 	hash := subscribeTo(t, r, s.URL("/feed"))[0]
-	update(t, r, Selection{Feeds: []string{hash}, History: true})
+	update(t, r, Selection{Feeds: []string{hash}, Want: Want{Archives: true}})
 	count := func() int { return len(titles(t, r, lektordir.ListOptions{})) }
 	if count() != 8 {
 		t.Fatal(count())
@@ -637,7 +637,7 @@ func TestLinksOfArchives(t *testing.T) {
 	s.Handle("/base/3", server.Doc("", strings.Replace(server.RSS("In RSS", 0, 1), "<channel>", `<channel><a:link xmlns:a="http://www.w3.org/2005/Atom" rel="prev-archive" href="/4"/>`, 1)))
 	s.Handle("/4", server.Doc("application/feed+json", `{"version":"https://jsonfeed.org/version/1.1","title":"T","items":[{"id":"j","title":"In JSON","content_text":"x"}]}`))
 	hash := subscribeTo(t, r, s.URL("/feed"))[0]
-	update(t, r, Selection{Feeds: []string{hash}, History: true})
+	update(t, r, Selection{Feeds: []string{hash}, Want: Want{Archives: true}})
 	if got := titles(t, r, lektordir.ListOptions{}); fmt.Sprint(got) != "[In JSON In RSS 0 In RDF In Atom]" || l.String() != "" {
 		t.Errorf("%q, %s", got, l)
 	}
@@ -741,7 +741,7 @@ func TestCutOff(t *testing.T) {
 	s.Handle("/gone", server.Answer(404, ""))
 	s.Handle("/feed", server.Doc("", archived))
 	hash := subscribeTo(t, r, s.URL("/feed"))[0]
-	update(t, r, Selection{Feeds: []string{hash}, History: true})
+	update(t, r, Selection{Feeds: []string{hash}, Want: Want{Archives: true}})
 	h := feeddir.HistoryOf(r.Dir, hash)
 	was := h.Linked()
 	if was.Prev == "" || h.Gap() == nil {
@@ -817,7 +817,7 @@ func TestPages(t *testing.T) {
 	if h := feeddir.HistoryOf(r.Dir, hash); asked(s) != "/feed" || h.Summary() != "paged" {
 		t.Error(h.Summary())
 	}
-	sum := update(t, r, Selection{Feeds: []string{hash}, Pages: 3})
+	sum := update(t, r, Selection{Feeds: []string{hash}, Want: Want{Pages: 3}})
 	if got := asked(s); got != "/feed /feed?page=2 /feed?page=3" || sum.New != 4 {
 		t.Errorf("%s, %+v", got, sum)
 	}
@@ -826,7 +826,7 @@ func TestPages(t *testing.T) {
 	}
 	// Behind pages that are known, there may be others that are not.
 	for _, news := range []int{4, 0} {
-		sum := update(t, r, Selection{Feeds: []string{hash}, Pages: AllPages})
+		sum := update(t, r, Selection{Feeds: []string{hash}, Want: Want{Pages: AllPages}})
 		if got := asked(s); got != "/feed /feed?page=2 /feed?page=3 /feed?page=4 /feed?page=5" || sum.New != news {
 			t.Errorf("%s, %+v", got, sum)
 		}
@@ -839,7 +839,7 @@ func TestPages(t *testing.T) {
 			serve(1)
 		}
 	}
-	sum = update(t, r, Selection{Feeds: []string{other}, Pages: AllPages})
+	sum = update(t, r, Selection{Feeds: []string{other}, Want: Want{Pages: AllPages}})
 	got := titles(t, r, lektordir.ListOptions{Feeds: []string{other}})
 	slices.Sort(got)
 	if len(slices.Compact(slices.Clone(got))) != len(got) || len(got) != 9 {
@@ -884,7 +884,7 @@ func TestPagesGoDeeper(t *testing.T) {
 		through := func(what string, n, limit, want int) {
 			t.Helper()
 			r.opts.History.Documents = limit
-			update(t, r, Selection{Feeds: []string{hash}, Pages: n})
+			update(t, r, Selection{Feeds: []string{hash}, Want: Want{Pages: n}})
 			got := titles(t, r, lektordir.ListOptions{AllVersions: true})
 			if slices.Sort(got); len(got) != want*size || len(slices.Compact(got)) != want*size {
 				t.Errorf("%s, guessed %t: %d entries, not %d", what, guessed, len(got), want*size)
@@ -920,7 +920,7 @@ func TestPagesGoDeeper(t *testing.T) {
 	}
 	hash := visited(t, r, s)
 	asked(s)
-	sum := update(t, r, Selection{Feeds: []string{hash}, Pages: AllPages})
+	sum := update(t, r, Selection{Feeds: []string{hash}, Want: Want{Pages: AllPages}})
 	if got := asked(s); got != "/feed /feed?paged=2 /feed?paged=3" || sum.New != 0 || l.String() != "" {
 		t.Errorf("%s, %+v, %s", got, sum, l)
 	}
@@ -937,7 +937,7 @@ func TestWordPress(t *testing.T) {
 	s.Handle("/feed?paged=3", page(0))
 	hash := visited(t, r, s)
 	asked(s)
-	sum := update(t, r, Selection{Feeds: []string{hash}, Pages: AllPages})
+	sum := update(t, r, Selection{Feeds: []string{hash}, Want: Want{Pages: AllPages}})
 	if got := asked(s); got != "/feed /feed?paged=2 /feed?paged=3 /feed?paged=4" || sum.New != 4 || l.String() != "" {
 		t.Errorf("%s, %+v, %s", got, sum, l)
 	}
@@ -947,7 +947,7 @@ func TestWordPress(t *testing.T) {
 	// A feed that is not there any more is another matter.
 	s.Handle("/other", server.Doc("", atomFeed(link("next", "/gone"), 1, entry{"1", "One", 1})))
 	other := subscribeTo(t, r, s.URL("/other"))[0]
-	update(t, r, Selection{Feeds: []string{other}, Pages: AllPages})
+	update(t, r, Selection{Feeds: []string{other}, Want: Want{Pages: AllPages}})
 	if !strings.Contains(l.String(), "error: ") || !strings.Contains(l.String(), "/gone: the server answered 404") {
 		t.Error(l)
 	}
@@ -1000,7 +1000,7 @@ func TestNoHistory(t *testing.T) {
 		t.Fatal(err)
 	}
 	hash := subscribeTo(t, r, "file://"+path)[0]
-	update(t, r, Selection{Feeds: []string{hash}, History: true})
+	update(t, r, Selection{Feeds: []string{hash}, Want: Want{Archives: true}})
 	if got := asked(s); got != "" || len(titles(t, r, lektordir.ListOptions{})) != 1 {
 		t.Error(got)
 	}
@@ -1021,7 +1021,7 @@ func TestSizes(t *testing.T) {
 	}
 	s.Handle("/feed", server.Doc("", atomFeed(prev, 999, numbered(19*each, each)...)))
 	hash := subscribeTo(t, r, s.URL("/feed"))[0]
-	sum := update(t, r, Selection{Feeds: []string{hash}, History: true})
+	sum := update(t, r, Selection{Feeds: []string{hash}, Want: Want{Archives: true}})
 	if n := len(strings.Fields(asked(s))); n != 20 || sum.New != 20*each {
 		t.Errorf("%d requests, %+v", n, sum)
 	}
@@ -1054,7 +1054,7 @@ func TestWithoutGuid(t *testing.T) {
 		if err := feeddir.Set(r.Writer, r.Dir, hash, "on-update", policy); err != nil {
 			t.Fatal(err)
 		}
-		update(t, r, Selection{Feeds: []string{hash}, History: true})
+		update(t, r, Selection{Feeds: []string{hash}, Want: Want{Archives: true}})
 		got := titles(t, r, lektordir.ListOptions{AllVersions: true})
 		if slices.Sort(got); fmt.Sprint(got) != "[One Three Two Zero]" {
 			t.Errorf("%s: %q", policy, got)
@@ -1090,10 +1090,10 @@ func TestHistoryBusy(t *testing.T) {
 		fails bool
 	}{
 		{Selection{Feeds: []string{hash}}, false},
-		{Selection{Feeds: []string{hash}, History: true, Unnamed: true}, false},
-		{Selection{All: true, History: true}, false},
-		{Selection{Feeds: []string{hash}, History: true}, true},
-		{Selection{Feeds: []string{hash}, Pages: 2}, true},
+		{Selection{Feeds: []string{hash}, Unnamed: true, Want: Want{Archives: true}}, false},
+		{Selection{All: true, Want: Want{Archives: true}}, false},
+		{Selection{Feeds: []string{hash}, Want: Want{Archives: true}}, true},
+		{Selection{Feeds: []string{hash}, Want: Want{Pages: 2}}, true},
 	} {
 		pauses = 0
 		sum := update(t, r, c.sel)
@@ -1107,7 +1107,7 @@ func TestHistoryBusy(t *testing.T) {
 		t.Error(err)
 	}
 	other.Close()
-	if sum := update(t, r, Selection{Feeds: []string{hash}, History: true}); sum.New != 4 || l.String() != "" {
+	if sum := update(t, r, Selection{Feeds: []string{hash}, Want: Want{Archives: true}}); sum.New != 4 || l.String() != "" {
 		t.Errorf("%+v, %s", sum, l)
 	}
 }
@@ -1136,7 +1136,7 @@ func TestHistoryProgress(t *testing.T) {
 			}
 		}
 	}
-	whole := Selection{Feeds: []string{hash}, History: true}
+	whole := Selection{Feeds: []string{hash}, Want: Want{Archives: true}}
 	if _, err := r.Update(ctx, whole); err == nil {
 		t.Error("it was not stopped")
 	}
@@ -1167,7 +1167,7 @@ func TestSpoolDamaged(t *testing.T) {
 			os.RemoveAll(r.Dir.Join("etc/fetch/spool", hash))
 		}
 	}
-	update(t, r, Selection{Feeds: []string{hash}, History: true})
+	update(t, r, Selection{Feeds: []string{hash}, Want: Want{Archives: true}})
 	if !strings.Contains(l.String(), "is not in etc/fetch/spool any more") {
 		t.Error(l)
 	}

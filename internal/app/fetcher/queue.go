@@ -3,173 +3,125 @@ package fetcher
 import (
 	"context"
 	"sync"
-	"time"
+	"sync/atomic"
+
+	"golang.org/x/sync/semaphore"
+
+	"github.com/lektordir/lektor/internal/limiter"
 )
 
-// queue hands out tasks so that workers are not held up by one host: of a host
-// at most perHost tasks are out at a time, and the hosts take turns. A feed is
-// in the queue once.
+// queue fetches feeds, each in a goroutine of its own. Hosts take turns, so that no host
+// holds up the others: [fetch.Config].PerHost feeds of a host are asked for at once, and
+// [Options].Jobs feeds are fetched at once. A feed is in the queue once.
 type queue struct {
-	perHost int
+	r      *Runner
+	ctx    context.Context
+	hosts  *limiter.Limiter // until the request is over
+	jobs   *semaphore.Weighted
+	coming atomic.Int64 // feeds that may still have something to commit
+	group  sync.WaitGroup
 
-	mu     sync.Mutex
-	cond   *sync.Cond
-	hosts  map[string]*hostQueue
-	ready  []*hostQueue // with tasks, and fewer than perHost out
-	queued map[string]bool
-	out    map[string]bool // handed out, not done yet
-	again  map[string]task // added while out
-	left   int             // queued or out
-	coming int             // of these, may still have something to commit
-	closed bool
+	mu      sync.Mutex
+	waiting map[string]int   // feeds of each host that wait for their turn
+	feeds   map[string]*task // those in the queue; not nil: to be fetched once more
 }
 
-type hostQueue struct {
-	tasks  []task
-	active int
-	ready  bool
+func (r *Runner) newQueue(ctx context.Context) *queue {
+	return &queue{
+		r: r, ctx: ctx,
+		hosts:   limiter.New(limiter.Options{Each: max(r.opts.Fetch.PerHost, 1)}),
+		jobs:    semaphore.NewWeighted(int64(r.opts.Jobs)),
+		waiting: map[string]int{}, feeds: map[string]*task{},
+	}
 }
 
-// task is a feed to fetch.
-type task struct {
-	hash, url, host string
-	force           bool      // due or not
-	named           bool      // by the user: a failure is his business
-	quiet           bool      // the caller reports failures
-	marked          bool      // somebody left a due marker
-	last            bool      // of its host that is queued
-	history         bool      // all its archives are wanted
-	fullText        bool      // pages of entries that were delivered without are wanted
-	began           time.Time // result.began of the visit before its walk
-	pages           int       // so many of its pages are wanted, or AllPages; 0 for none
-}
-
-func newQueue(perHost int) *queue {
-	q := &queue{perHost: max(perHost, 1), hosts: map[string]*hostQueue{}, queued: map[string]bool{}, out: map[string]bool{}, again: map[string]task{}}
-	q.cond = sync.NewCond(&q.mu)
-	return q
-}
-
-// add queues a task. One whose feed is queued already is not added; one whose
-// feed is being fetched just now follows after that if somebody left a marker
-// meanwhile, and is not added otherwise.
-func (q *queue) add(t task) bool {
+// add queues a feed. done is called when its visit is over; the feed leaves the queue when
+// done returns. A feed that is in the queue is not added; if somebody left a marker, it is
+// fetched again afterwards.
+func (q *queue) add(t task, done func(Outcome)) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	return q.push(t)
-}
-
-func (q *queue) push(t task) bool {
-	switch {
-	case q.closed || q.queued[t.hash]:
-		return false
-	case q.out[t.hash]:
-		if t.marked {
-			q.again[t.hash] = t
+	if _, busy := q.feeds[t.hash]; busy {
+		if t.reason == Marked {
+			q.feeds[t.hash] = &t
 		}
-		return false
-	}
-	q.queued[t.hash] = true
-	q.left++
-	q.coming++
-	h := q.hosts[t.host]
-	if h == nil {
-		h = &hostQueue{}
-		q.hosts[t.host] = h
-	}
-	h.tasks = append(h.tasks, t)
-	q.wake(h)
-	return true
-}
-
-// wake puts a host that can do with another worker into the ready list.
-func (q *queue) wake(h *hostQueue) {
-	if !h.ready && len(h.tasks) > 0 && h.active < q.perHost {
-		h.ready = true
-		q.ready = append(q.ready, h)
-		q.cond.Signal()
-	}
-}
-
-// next waits for a task. It gives none when the queue is closed, or (once) all
-// tasks are done.
-func (q *queue) next(once bool) (task, bool) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	for {
-		if q.closed || once && q.left == 0 {
-			return task{}, false
-		}
-		if len(q.ready) > 0 {
-			h := q.ready[0]
-			q.ready = q.ready[1:]
-			h.ready = false
-			t := h.tasks[0]
-			h.tasks = h.tasks[1:]
-			h.active++
-			t.last = len(h.tasks) == 0
-			delete(q.queued, t.hash)
-			q.out[t.hash] = true
-			q.wake(h)
-			return t, true
-		}
-		q.cond.Wait()
-	}
-}
-
-// freed tells that the request of a task is over, whatever else is to be done.
-func (q *queue) freed(t task) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	h := q.hosts[t.host]
-	h.active--
-	if h.active == 0 && len(h.tasks) == 0 {
-		delete(q.hosts, t.host)
 		return
 	}
-	q.wake(h)
+	q.enter(t)
+	q.group.Go(func() {
+		for again := true; again; t, again = q.next(t) {
+			q.fetch(t, done)
+		}
+	})
 }
 
-// submitted tells that a task has committed what it will, or never will. It
-// reports whether that was the last one: nobody else will share the commit.
-func (q *queue) submitted() bool {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	q.coming--
-	return q.coming == 0
+// enter counts a feed as one that waits. The caller holds mu.
+func (q *queue) enter(t task) {
+	q.feeds[t.hash] = nil
+	q.waiting[t.host]++
+	q.coming.Add(1)
 }
 
-// done tells that a task is over.
-func (q *queue) done(t task) {
+// next takes a feed out of the queue, unless it is to be fetched again.
+func (q *queue) next(t task) (task, bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	delete(q.out, t.hash)
-	q.left--
-	if again, ok := q.again[t.hash]; ok {
-		delete(q.again, t.hash)
-		q.push(again)
+	again := q.feeds[t.hash]
+	if again == nil || q.ctx.Err() != nil {
+		delete(q.feeds, t.hash)
+		return task{}, false
 	}
-	if q.left == 0 {
-		q.cond.Broadcast()
+	q.enter(*again)
+	return *again, true
+}
+
+// fetch waits for the turn of a feed, and visits it. If the context ends before the turn
+// comes, done is not called.
+func (q *queue) fetch(t task, done func(Outcome)) {
+	committing := sync.OnceFunc(func() {
+		if q.coming.Add(-1) == 0 {
+			q.r.Writer.Flush() // no other feed will share the commit
+		}
+	})
+	defer committing()
+	host, err := q.hosts.Acquire(q.ctx, t.host)
+	if err == nil {
+		if err = q.jobs.Acquire(q.ctx, 1); err != nil {
+			host.Release()
+		}
 	}
-}
-
-// close ends the queue: next gives no more tasks.
-func (q *queue) close() {
 	q.mu.Lock()
-	defer q.mu.Unlock()
-	q.closed = true
-	q.cond.Broadcast()
+	q.waiting[t.host]--
+	last := q.waiting[t.host] == 0
+	if last {
+		delete(q.waiting, t.host)
+	}
+	q.mu.Unlock()
+	if err != nil {
+		return
+	}
+	asked := sync.OnceFunc(host.Release)
+	staged := sync.OnceFunc(func() { q.jobs.Release(1); committing() })
+	o := q.r.visit(q.ctx, t, turn{last: last, asked: asked, staged: staged}, nil)
+	asked()
+	staged()
+	done(o)
 }
 
-// closeAt closes the queue when ctx ends.
-func (q *queue) closeAt(ctx context.Context) (stop func() bool) {
-	return context.AfterFunc(ctx, q.close)
+// turn is a feed's turn to be fetched. Its functions may be called again.
+type turn struct {
+	last   bool   // no other feed of the host waits
+	asked  func() // the request is over: another feed of the host may be asked for
+	staged func() // what is new is being committed, or nothing is
 }
 
-// busy reports whether a feed is queued or being fetched.
+// wait waits until the queue is empty.
+func (q *queue) wait() { q.group.Wait() }
+
+// busy reports whether a feed is in the queue.
 func (q *queue) busy(hash string) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	return q.queued[hash] || q.out[hash]
+	_, busy := q.feeds[hash]
+	return busy
 }

@@ -18,6 +18,7 @@ import (
 
 	"github.com/lektordir/lektor/internal/feeddir"
 	"github.com/lektordir/lektor/internal/fetch"
+	"github.com/lektordir/lektor/internal/servertime"
 	"github.com/lektordir/lektor/internal/testkit/server"
 	"github.com/lektordir/lektor/lektordir"
 )
@@ -102,104 +103,42 @@ func TestSummary(t *testing.T) {
 	}
 }
 
-// TestQueue checks that hosts take turns and that none has more than its share.
-func TestQueue(t *testing.T) {
-	q := newQueue(2)
-	for i := range 10 {
-		q.add(task{hash: fmt.Sprint("a", i), host: "a"})
+// TestTurns: hosts take turns, so one with few feeds does not wait for one with many.
+func TestTurns(t *testing.T) {
+	r, many, _ := setup(t, Options{Jobs: 1})
+	few, err := server.New("127.0.0.1")
+	if err != nil {
+		t.Fatal(err)
 	}
-	for i := range 3 {
-		q.add(task{hash: fmt.Sprint("b", i), host: "b"})
-	}
-	if q.add(task{hash: "a5", host: "a"}) {
-		t.Error("a feed was queued twice")
-	}
-	var got []string
-	var out []task
-	for range 4 {
-		task, ok := q.next(true)
-		if !ok {
-			t.Fatal("no task")
+	defer few.Close()
+	var mu sync.Mutex
+	var order []string
+	feed := func(s *server.Server, name string, n int) {
+		for i := range n {
+			path := fmt.Sprintf("/%d", i)
+			s.Handle(path, func(w http.ResponseWriter, q *http.Request) {
+				mu.Lock()
+				order = append(order, name)
+				mu.Unlock()
+				server.Doc("", server.RSS(name, i, 1))(w, q)
+			})
+			subscribeTo(t, r, s.URL(path))
 		}
-		got = append(got, task.hash)
-		out = append(out, task)
 	}
-	if want := []string{"a0", "b0", "a1", "b1"}; !slices.Equal(got, want) {
-		t.Errorf("%q, want %q", got, want)
+	feed(many, "many", 20)
+	feed(few, "few", 3)
+	if sum, err := r.Update(t.Context(), Selection{}); err != nil || sum.Fetched != 23 {
+		t.Fatalf("%+v, %v", sum, err)
 	}
-	// No host may have more: who asks waits until a request is over.
-	c := make(chan task)
-	go func() { t, _ := q.next(true); c <- t }()
-	select {
-	case task := <-c:
-		t.Fatalf("%s was handed out", task.hash)
-	default:
-	}
-	q.freed(out[1])
-	if next := <-c; next.hash != "b2" {
-		t.Errorf("%s, want b2", next.hash)
-	}
-	// A marker left while a feed is out makes it come again.
-	q.add(task{hash: "a0", host: "a"})
-	q.add(task{hash: "a1", host: "a", marked: true})
-	for _, task := range []task{out[0], out[2], out[3]} {
-		q.freed(task)
-		q.done(task)
-	}
-	q.done(out[1])
-	q.freed(task{hash: "b2", host: "b"})
-	q.done(task{hash: "b2"})
-	got = nil
-	for {
-		task, ok := q.next(true)
-		if !ok {
-			break
-		}
-		got = append(got, task.hash)
-		q.freed(task)
-		q.done(task)
-	}
-	if want := []string{"a2", "a3", "a4", "a5", "a6", "a7", "a8", "a9", "a1"}; !slices.Equal(got, want) {
-		t.Errorf("%q, want %q", got, want)
-	}
-	q.close()
-	if _, ok := q.next(false); ok || q.add(task{hash: "x"}) {
-		t.Error("a closed queue works")
+	if last := len(order) - slices.Index(reversed(order), "few"); last > 9 {
+		t.Errorf("the last of the few is number %d: %q", last, order)
 	}
 }
 
-// TestQueueConcurrently runs many workers on few hosts.
-func TestQueueConcurrently(t *testing.T) {
-	q := newQueue(1)
-	const hosts, each = 7, 50
-	for i := range hosts * each {
-		q.add(task{hash: fmt.Sprint(i), host: fmt.Sprint(i % hosts)})
-	}
-	var active [hosts]atomic.Int32
-	var n atomic.Int32
-	var wg sync.WaitGroup
-	for range 20 {
-		wg.Go(func() {
-			for {
-				task, ok := q.next(true)
-				if !ok {
-					return
-				}
-				h := int(task.host[0] - '0')
-				if active[h].Add(1) > 1 {
-					t.Errorf("two requests to host %d", h)
-				}
-				active[h].Add(-1)
-				n.Add(1)
-				q.freed(task)
-				q.done(task)
-			}
-		})
-	}
-	wg.Wait()
-	if n.Load() != hosts*each || len(q.hosts) != 0 {
-		t.Errorf("%d tasks, %d hosts left", n.Load(), len(q.hosts))
-	}
+func reversed(s []string) []string {
+	s = slices.Clone(s)
+	slices.Reverse(s)
+	return s
 }
 
 // TestStallsHoldUpNobody has more feeds of one host that stalls than there are
@@ -392,13 +331,19 @@ func TestWatch(t *testing.T) {
 
 // TestWatchRecovers: what a failed commit left is delivered without a restart.
 func TestWatchRecovers(t *testing.T) {
-	r, s, _ := setup(t, Options{})
+	var shift atomic.Int64
+	r, s, _ := setup(t, Options{Fetch: fetch.Config{Now: func() time.Time { return time.Now().Add(time.Duration(shift.Load())) }}})
 	entry := deliveredOne(t, r, s)
 	unsettle(t, r, entry)
-	r.unsettled.Store(true)
 	ctx, cancel := context.WithCancel(context.Background())
-	end := make(chan error)
-	go func() { end <- r.Watch(ctx, nil) }()
+	ready, end := make(chan struct{}), make(chan error)
+	go func() { end <- r.Watch(ctx, func() { close(ready) }) }()
+	<-ready
+	shift.Store(int64(2 * rescan))
+	// Any news ends the wait until the next look at all feeds.
+	if err := os.Mkdir(r.Dir.Join("src", "x"), 0o777); err != nil {
+		t.Fatal(err)
+	}
 	eventually(t, "the entry", func() bool {
 		_, err := os.Stat(r.Dir.Abs(entry))
 		return err == nil
@@ -468,10 +413,10 @@ func TestPasswordsAreNotShown(t *testing.T) {
 	}
 }
 
-// TestRoom: no request is begun while documents enough wait to be parsed.
+// TestRoom: no request is begun while as many documents are parsed as may be at once.
 func TestRoom(t *testing.T) {
 	r, _, _ := setup(t, Options{})
-	if err := r.held.Acquire(t.Context(), maxHeld); err != nil {
+	if err := r.parsing.Acquire(t.Context(), r.parsers); err != nil {
 		t.Fatal(err)
 	}
 	done := make(chan error)
@@ -481,11 +426,11 @@ func TestRoom(t *testing.T) {
 		t.Fatal("it did not wait")
 	default:
 	}
-	r.held.Release(1)
+	r.parsing.Release(1)
 	if err := <-done; err != nil {
 		t.Error(err)
 	}
-	if err := r.held.Acquire(t.Context(), 1); err != nil {
+	if err := r.parsing.Acquire(t.Context(), 1); err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
@@ -600,7 +545,7 @@ func TestDateIsKept(t *testing.T) {
 	if err := r.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if d := feeddir.LastDate(r.Dir); time.Since(d).Abs() > time.Hour {
+	if d := servertime.Last(r.Dir.Path()); time.Since(d).Abs() > time.Hour {
 		t.Errorf("the date on record is %v", d)
 	}
 }

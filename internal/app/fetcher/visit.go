@@ -16,23 +16,15 @@ import (
 	"github.com/lektordir/lektor/lektordir"
 )
 
-// hooks are called while a feed is fetched.
-type hooks struct {
-	free      func() // when the request is over
-	submitted func() // when its entries are being committed, if there are any
-	finished  func(result)
-}
-
-// visit is the fetch of one feed. Each of its steps reports whether another one
-// follows; one that does not has ended the visit.
+// visit is the fetch of one feed. Each of its steps returns nil if another one follows, and
+// the outcome if it has ended the visit.
 type visit struct {
-	r       *Runner
+	*session
 	ctx     context.Context
 	t       task
-	h       hooks
+	turn    turn
 	name    string         // of the feed, in messages
-	txn     *lektordir.Txn // nil until the feed was locked
-	st      *feeddir.Visit // nil until the state was loaded
+	fetched *feeddir.Visit // the state, and what the answer changes in it
 	began   time.Time      // before the document was asked for
 	short   bool           // entries of the document are missing
 	claimed bool           // there was a marker, to be cleared after the request
@@ -43,220 +35,190 @@ type visit struct {
 	full    *fullText // nil for a feed whose entries keep its own text
 }
 
-// feed fetches one feed and delivers what is new. When everything is done the
-// hook finished is called once, perhaps from another goroutine after feed has
-// returned. resp is a document that was fetched before, or nil.
-func (r *Runner) feed(ctx context.Context, t task, resp *fetch.Response, h hooks) {
-	v := &visit{r: r, ctx: ctx, t: t, h: h, name: fetch.Public(t.url), resp: resp, began: r.now()}
+// visit fetches one feed and delivers what is new. It returns when that is durable and the
+// feed unlocked. resp is a document that was fetched before, or nil.
+func (r *Runner) visit(ctx context.Context, t task, turn turn, resp *fetch.Response) Outcome {
+	v := &visit{ctx: ctx, t: t, turn: turn, name: fetch.Public(t.url), resp: resp, began: r.now()}
 	if resp != nil {
 		v.began = resp.Received
 	}
-	if v.begin() && v.ask() && v.read() {
-		v.deliver()
+	var o *Outcome
+	s, err := r.open(ctx, t.hash, v.waits())
+	if err != nil {
+		o = v.unopened(r, err)
+	} else {
+		v.session = s
+		defer s.Close()
+		for _, step := range []func() *Outcome{v.begin, v.ask, v.read, v.deliver} {
+			if o = step(); o != nil {
+				break
+			}
+		}
 	}
+	v.resp.Done()
+	if o.task = t; !v.short {
+		o.began = v.began
+	}
+	if o.Err != nil {
+		o.Err = prefixed(v.name, o.Err)
+	}
+	return *o
 }
 
-// end ends the visit. It returns false, for those steps that end with it.
-func (v *visit) end(res result) bool {
-	v.resp.Done()
-	// Whoever is told that it is over may find the feed locked no more.
-	if v.st != nil {
-		v.st.Close()
-	}
-	if v.txn != nil {
-		v.txn.Close()
-	}
-	res.hash = v.t.hash
-	if !v.short {
-		res.began = v.began
-	}
-	switch {
-	case v.t.quiet:
-	case res.kind == broken && v.r.disk.add(prefixed(v.name, res.err)):
-	case res.kind == broken, res.err != nil && v.t.named:
-		v.r.report.Error("%s", prefixed(v.name, res.err))
-	case res.kind == failed:
-		v.r.report.Info("%s", prefixed(v.name, res.err))
-	}
-	v.h.finished(res)
-	return false
-}
+func broken(err error) *Outcome { return &Outcome{Summary: Summary{Broken: 1}, Err: err} }
+func skipped() *Outcome         { return &Outcome{Summary: Summary{Skipped: 1}} }
 
 // fail ends a visit that brought no document that could be read: the feed is
 // asked less often from now on.
-func (v *visit) fail(k kind, err error) bool {
+func (v *visit) fail(err error, remote bool) *Outcome {
 	if v.ctx.Err() != nil {
-		return v.end(result{kind: skipped}) // the feed is as due as it was
+		return skipped() // the feed is as due as it was
 	}
 	err = prefixed(v.name, err)
-	if bad := v.st.Fail(v.ctx, err); bad != nil {
-		k, err = broken, errors.Join(err, bad)
-	}
+	bad := v.fetched.Fail(v.ctx, err)
 	v.clear()
-	return v.end(result{kind: k, err: err})
+	if remote && bad == nil {
+		return &Outcome{Summary: Summary{Failed: 1}, Err: err}
+	}
+	return broken(errors.Join(err, bad))
 }
 
 // local ends a visit whose document could not be stored, see [feeddir.Visit].
-func (v *visit) local(err error) bool {
+func (v *visit) local(err error) *Outcome {
 	if v.ctx.Err() != nil {
-		return v.end(result{kind: skipped})
+		return skipped()
 	}
-	return v.end(result{kind: broken, err: fmt.Errorf("not delivered: %w", err)})
+	return broken(fmt.Errorf("not delivered: %w", err))
 }
 
 // save ends a visit that brought something.
-func (v *visit) save(res result) bool {
-	if err := v.st.Save(); err != nil {
-		res.kind, res.err = broken, err
+func (v *visit) save(sum Summary) *Outcome {
+	o := &Outcome{Summary: sum}
+	if err := v.fetched.Save(); err != nil {
+		o = broken(err)
+		o.New, o.Updated = sum.New, sum.Updated
 	} else {
-		res.walk = v.walk(res.kind == fetched)
+		o.walk = v.walk(sum.Fetched > sum.Unchanged)
 	}
 	v.clear()
-	return v.end(res)
+	return o
 }
 
 func (v *visit) clear() {
 	if !v.claimed {
 		return
 	}
-	if err := feeddir.Clear(v.r.Dir, v.t.hash); err != nil {
+	if err := feeddir.Clear(v.r.Dir, v.hash); err != nil {
 		v.r.report.Warn("%v", err)
 	}
 }
 
 // waits reports whether the user asked for the feed's history by name, which another
 // process that has the feed need not fetch.
-func (v *visit) waits() bool { return v.t.named && (v.t.history || v.t.pages != 0) }
+func (v *visit) waits() bool { return v.t.reason == Named && v.t.want.history() }
 
 var errHistoryBusy = errors.New("its history was not fetched: another process is fetching the feed; try again later")
 
-// begin locks the feed and looks whether it is to be fetched.
-func (v *visit) begin() bool {
-	var err error
-	if v.waits() {
-		v.txn, err = v.r.Writer.BeginWait(v.ctx, v.t.hash)
-	} else {
-		v.txn, err = v.r.Writer.Begin(v.t.hash)
+// unopened ends a visit whose feed could not be locked, or its state loaded.
+func (v *visit) unopened(r *Runner, err error) *Outcome {
+	switch busy := errors.As(err, new(*lektordir.BusyError)); {
+	case busy && v.waits():
+		return &Outcome{Summary: Summary{Busy: 1}, Err: errHistoryBusy}
+	case busy:
+		r.report.Info("%s: skipped, another process is fetching it", cmp.Or(v.name, v.t.hash))
+		return &Outcome{Summary: Summary{Busy: 1}}
+	case v.ctx.Err() != nil:
+		return skipped()
 	}
-	if inUse := (*lektordir.BusyError)(nil); errors.As(err, &inUse) {
-		if v.waits() {
-			return v.end(result{kind: busy, err: errHistoryBusy})
-		}
-		v.r.report.Info("%s: skipped, another process is fetching it", cmp.Or(v.name, v.t.hash))
-		return v.end(result{kind: busy})
-	}
-	switch {
-	case err != nil && v.ctx.Err() != nil:
-		return v.end(result{kind: skipped})
-	case err != nil:
-		return v.end(result{kind: broken, err: err})
-	}
-	if !v.t.force {
-		feeddir.Fresh(v.r.Dir, v.t.hash)
-	}
-	st, err := v.r.state(v.t.hash)
-	if err != nil {
-		return v.end(result{kind: broken, err: err})
-	}
-	v.st = &feeddir.Visit{State: st, Client: v.r.Client, Now: v.r.now, Moved: func(to string) error {
+	return broken(err)
+}
+
+// begin looks whether the feed is to be fetched.
+func (v *visit) begin() *Outcome {
+	v.fetched = &feeddir.Visit{State: v.st, Client: v.r.Client, Now: v.r.now, Moved: func(to string) error {
 		v.r.report.Info("%s: moved for good, and is fetched from %s from now on", v.name, fetch.Public(to))
 		return nil
 	}}
-	if v.claimed, err = feeddir.Take(v.r.Dir, v.t.hash); err != nil {
+	var err error
+	if v.claimed, err = feeddir.Take(v.r.Dir, v.hash); err != nil {
 		v.r.report.Warn("%v", err)
 	}
-	if !v.t.force && !v.claimed && !st.Due(v.r.now()) {
-		return v.end(result{kind: skipped})
+	if v.t.reason < Forced && !v.claimed && !v.st.Due(v.r.now()) {
+		return skipped()
 	}
-	if v.req, err = st.Request(); errors.Is(err, fs.ErrNotExist) {
-		return v.end(result{kind: skipped}) // unsubscribed meanwhile
+	if v.req, err = v.st.Request(); errors.Is(err, fs.ErrNotExist) {
+		return skipped() // unsubscribed meanwhile
 	} else if err != nil {
-		return v.end(result{kind: broken, err: err})
+		return broken(err)
 	}
-	v.req.Last = v.t.last
+	v.req.Last = v.turn.last
 	v.name = fetch.Public(v.req.URL)
-	if feeddir.FullText(v.r.Dir, v.t.hash) {
+	if feeddir.FullText(v.r.Dir, v.hash) {
 		if v.full, err = v.newFullText(); err != nil {
-			return v.end(result{kind: broken, err: err})
+			return broken(err)
 		}
 	}
-	return true
+	return nil
 }
 
-// ask makes the request, if that was not done before. It ends the visit when
-// nothing new came.
-func (v *visit) ask() bool {
-	if v.resp == nil {
-		if err := v.trusted(); err != nil {
-			return v.fail(broken, err)
-		}
-		if err := v.r.room(v.ctx); err != nil {
-			return v.local(err)
-		}
-		v.req.Hold = true
-		resp, err := v.st.Ask(v.ctx, v.req)
-		v.h.free()
-		if err != nil {
-			k := failed
-			if !fetch.Remote(err) {
-				k = broken
-			}
-			return v.fail(k, err)
-		}
-		v.resp = resp
-	} else {
-		v.st.Answered(v.resp)
-		v.h.free()
+// ask makes the request, if that was not done before. It ends the visit if nothing new
+// came.
+func (v *visit) ask() *Outcome {
+	defer v.turn.asked()
+	if v.resp != nil {
+		v.fetched.Answered(v.resp)
+	} else if o := v.request(); o != nil {
+		return o
 	}
+	v.turn.asked()
 	for _, w := range v.st.Warnings() {
 		v.r.report.Warn("%s", w)
 	}
 	for _, w := range v.resp.Warnings {
 		v.r.report.Warn("%s: %s", v.name, w)
 	}
-	if !v.st.Known() {
-		return true
-	}
-	v.mark() // what was delivered before a kill, or by another fetcher
-	res := result{kind: unchanged}
-	if v.resp.NotModified {
-		res.kind = notModified
-	}
-	if v.full != nil {
-		return v.again(res)
-	}
-	return v.save(res)
-}
-
-// mark marks what was read elsewhere, if marks wait.
-func (v *visit) mark() map[lektordir.Ref]lektordir.Ref {
-	if !v.st.Awaits() {
+	if !v.fetched.Known() {
 		return nil
 	}
-	return v.r.mark(v.t.hash)
+	v.mark() // what was delivered before a kill, or by another fetcher
+	sum := Summary{Fetched: 1, Unchanged: 1}
+	if v.resp.NotModified {
+		sum = Summary{NotModified: 1}
+	}
+	if v.full != nil {
+		return v.again(sum)
+	}
+	return v.save(sum)
 }
 
-// trusted looks at the commands of the feed, before anything is asked for that
-// could not be read.
-func (v *visit) trusted() error {
+// request asks for the document, unless the feed has a command that could not be run: its
+// document could not be read.
+func (v *visit) request() *Outcome {
 	if strings.HasPrefix(strings.ToLower(v.req.URL), "exec:") {
-		if err := feeddir.Trusted(v.r.Dir, v.t.hash, "url"); err != nil {
-			return err
+		if err := feeddir.Trusted(v.r.Dir, v.hash, "url"); err != nil {
+			return v.fail(err, false)
 		}
-		v.req.AllowExec, v.req.Env = true, v.r.env(v.t.hash, v.req.URL)
+		v.req.AllowExec, v.req.Env = true, v.r.env(v.hash, v.req.URL)
 	}
-	if v.st.Filter() != "" {
-		return feeddir.Trusted(v.r.Dir, v.t.hash, "filter")
+	if err := v.trusted(); err != nil {
+		return v.fail(err, false)
+	}
+	if err := v.r.room(v.ctx); err != nil {
+		return v.local(err)
+	}
+	v.req.Hold = true
+	var err error
+	if v.resp, err = v.fetched.Ask(v.ctx, v.req); err != nil {
+		return v.fail(err, fetch.Remote(err))
 	}
 	return nil
 }
 
 // read reads the document and stages what is new in it.
-func (v *visit) read() bool {
+func (v *visit) read() *Outcome {
 	unread := false
-	// The documents that wait here are in memory, see [Runner.room].
-	err := v.r.reading(v.ctx, int64(len(v.resp.Body)), func() (err error) {
-		if v.feed, err = v.r.parse(v.ctx, v.st.State, v.resp, v.name, v.r.env(v.t.hash, v.req.URL)); err != nil {
+	err := v.r.reading(v.ctx, len(v.resp.Body), func() (err error) {
+		if v.feed, err = v.document(v.ctx, v.req, v.resp); err != nil {
 			unread = true
 			return err
 		}
@@ -268,44 +230,43 @@ func (v *visit) read() bool {
 	v.resp.Done() // pages may be as big
 	if err == nil && v.full != nil {
 		if err = v.fullText(); err == nil {
-			err = v.r.reading(v.ctx, int64(len(v.resp.Body)), v.keep)
+			err = v.r.reading(v.ctx, len(v.resp.Body), v.keep)
 		}
 	}
 	switch {
 	case unread:
-		return v.fail(failed, err)
+		return v.fail(err, true)
 	case err != nil:
 		return v.local(err)
 	}
-	return true
+	return nil
 }
 
 // keep stages what is new in the document, and records what it says of the feed.
 func (v *visit) keep() error {
-	policy, err := lektordir.ParsePolicy(v.st.OnUpdate())
-	if err == nil {
-		err = v.r.describe(v.txn, v.feed, "", "")
+	if err := v.describe(v.feed, "", ""); err != nil {
+		return err
 	}
-	if err == nil {
-		v.feed.Truncated = v.feed.Truncated || v.resp.Truncated
-		v.short = v.feed.Truncated || v.resp.Short
-		v.out, err = v.r.stage(v.ctx, v.txn, policy, v.feed, v.full.article())
+	v.feed.Truncated = v.feed.Truncated || v.resp.Truncated
+	v.short = v.feed.Truncated || v.resp.Short
+	var err error
+	if v.out, err = v.stage(v.ctx, v.feed, v.full.article()); err != nil {
+		return err
 	}
-	if err == nil && v.full != nil {
-		err = v.full.revise(&v.out)
+	if v.full != nil {
+		if err := v.full.revise(&v.out); err != nil {
+			return err
+		}
 	}
-	if err == nil {
-		err = v.r.ess(v.t.hash, v.feed, v.resp.WireBytes)
+	if err := v.r.ess(v.hash, v.feed, v.resp.WireBytes); err != nil {
+		return err
 	}
-	if err == nil {
-		err = v.linked()
-	}
-	return err
+	return v.linked()
 }
 
 // linked records which archives and pages the document names.
 func (v *visit) linked() error {
-	h := feeddir.HistoryOf(v.r.Dir, v.t.hash)
+	h := feeddir.HistoryOf(v.r.Dir, v.hash)
 	doc := history.Subscribed(v.feed, v.resp.FinalURL, v.req.URL)
 	l := feeddir.Linked{Kind: doc.Kind, Prev: doc.Prev, Next: doc.Next}
 	if !fetch.IsHTTP(v.req.URL) {
@@ -323,7 +284,7 @@ func (v *visit) linked() error {
 		// What it does not say may stand in the part that is missing.
 		return nil
 	}
-	if l.Prev != "" && old.Prev == "" && !v.t.history && !h.Baseline().Set() {
+	if l.Prev != "" && old.Prev == "" && !v.t.want.Archives && !h.Baseline().Set() {
 		b := history.Baseline{URL: l.Prev, Since: v.began}
 		if v.st.ReadBefore() {
 			// The feed has got archives since. Entries that it published before its last
@@ -350,10 +311,10 @@ func (v *visit) walk(read bool) bool {
 	if !fetch.IsHTTP(v.req.URL) {
 		return false
 	}
-	if v.t.history || v.t.pages != 0 {
+	if v.t.want.history() {
 		return true
 	}
-	h := feeddir.HistoryOf(v.r.Dir, v.t.hash)
+	h := feeddir.HistoryOf(v.r.Dir, v.hash)
 	due, whole := h.WalkDue(v.r.now(), v.st.Document(), v.req.URL)
 	if whole && h.Exists() {
 		if err := v.settle(h, read); err != nil {
@@ -371,38 +332,41 @@ func (v *visit) settle(h *feeddir.History, read bool) error {
 			return err
 		}
 	}
-	spool, err := feeddir.SpoolOf(v.r.Dir, v.t.hash)
+	spool, err := feeddir.SpoolOf(v.r.Dir, v.hash)
 	if err != nil {
 		return err
 	}
 	return spool.Clear()
 }
 
-// deliver commits what was staged. The visit ends when that is durable.
-func (v *visit) deliver() {
+// deliver commits what was staged, and saves what was learned.
+func (v *visit) deliver() *Outcome {
 	f := v.feed
 	hints := feeddir.Hints{TTL: f.TTL, UpdateInterval: f.UpdateInterval, SkipHours: f.SkipHours, SkipDays: f.SkipDays}
-	// Many may wait for the commit: what they hold is let go of.
+	if err := v.commitVisit(); err != nil {
+		return v.local(err)
+	}
+	v.out = v.txn.Outcome(v.out)
+	first := v.st.Checked().IsZero()
+	v.fetched.Read(hints)
+	if !v.claimed && !first && len(v.out.New)+len(v.out.Updated) > 0 {
+		// Whoever listens learns that nobody told him.
+		if err := feeddir.LeaveMissed(v.r.Dir, v.hash, v.r.now()); err != nil {
+			v.r.report.Warn("%v", err)
+		}
+	}
+	return v.save(Summary{Fetched: 1, New: len(v.out.New), Updated: len(v.out.Updated)})
+}
+
+// commitVisit commits what was staged. Many feeds may wait for the commit, so what they
+// hold is let go of before.
+func (v *visit) commitVisit() error {
 	v.resp.Digest() // the last use of the body, which may be large
 	v.resp.Body, v.feed = nil, nil
 	v.st.Close()
-	v.r.commit(v.txn, func(err error) {
-		if err != nil {
-			v.local(err)
-			return
-		}
-		v.out = v.txn.Outcome(v.out)
-		first := v.st.Checked().IsZero()
-		v.st.Read(hints)
-		v.full.settle()
-		v.r.delivered(v.txn, v.mark())
-		if !v.claimed && !first && len(v.out.New)+len(v.out.Updated) > 0 {
-			// Whoever listens learns that nobody told him.
-			if err := feeddir.LeaveMissed(v.r.Dir, v.t.hash, v.r.now()); err != nil {
-				v.r.report.Warn("%v", err)
-			}
-		}
-		v.save(result{kind: fetched, new: len(v.out.New), updated: len(v.out.Updated)})
-	})
-	v.h.submitted()
+	if err := v.session.commit(v.turn.staged); err != nil {
+		return err
+	}
+	v.full.settle()
+	return nil
 }

@@ -43,30 +43,23 @@ const mostMends = 3
 // AllPages stands for as many pages as there are.
 const AllPages = -1
 
-// walking is a walk through the archives of a feed, or through its pages. It holds
+// walk is a walk through the archives of a feed, or through its pages. It holds
 // the feed's lock from its begin to its end. What comes is spooled, and delivered when
 // the walk has ended, the oldest first: so entries without a date are in order, and a
 // walk that is interrupted is taken up where it was.
-type walking struct {
-	r    *Runner
+type walk struct {
+	*session
 	t    task
 	name string // of the feed, in messages
 	step func() // counts a document that was asked for
 
-	txn    *lektordir.Txn
-	st     *feeddir.State
-	h      *feeddir.History
-	spool  *feeddir.Spool
-	req    *fetch.Request // for the document that is subscribed to
-	policy lektordir.Policy
+	h     *feeddir.History
+	spool *feeddir.Spool
+	req   *fetch.Request // for the document that is subscribed to
 
 	way    []passed // newest first
 	choice history.Choice
 	last   *feedconv.Feed // of the last of way
-
-	staged       []passed // not committed yet
-	new, updated int      // entries of staged
-	delivered    int      // documents of way
 
 	sum   Summary
 	after time.Duration // what a server that failed wants to be left alone for
@@ -80,27 +73,27 @@ type passed struct {
 }
 
 // walks makes walks, some at a time, and adds what came of them up.
-func (r *Runner) walks(ctx context.Context, tasks []task) (sum Summary) {
-	if len(tasks) == 0 {
+func (r *Runner) walks(ctx context.Context, visits []Outcome) (sum Summary) {
+	if len(visits) == 0 {
 		return sum
 	}
 	// The last document alone says that there are no more.
 	step, end := r.progress("older documents", 0)
 	defer end()
-	sums := make([]Summary, len(tasks))
+	sums := make([]Summary, len(visits))
 	var g errgroup.Group
 	g.SetLimit(maxWalks)
-	for i, t := range tasks {
+	for i, o := range visits {
 		g.Go(func() error {
 			if ctx.Err() == nil {
-				sums[i] = r.walk(ctx, t, step)
+				sums[i] = r.walk(ctx, o, step)
 			}
 			return nil
 		})
 	}
 	_ = g.Wait() // there are none
 	for _, s := range sums {
-		sum.walked(s)
+		sum.add(s)
 	}
 	if sum.kept > 0 {
 		r.report.Info("stopped; %s of archives came, and will not be asked for again", units.Count(sum.kept, "document"))
@@ -108,33 +101,20 @@ func (r *Runner) walks(ctx context.Context, tasks []task) (sum Summary) {
 	return sum
 }
 
-// walk makes one walk, and reports what went wrong. Its summary has entries and
-// documents only. step is called for each document.
-func (r *Runner) walk(ctx context.Context, t task, step func()) Summary {
-	w := &walking{r: r, t: t, name: fetch.Public(t.url), step: step}
-	err := w.begin(ctx)
-	if err == nil {
-		if t.pages != 0 {
-			err = w.pages(ctx)
-		} else {
-			err = w.archives(ctx)
-		}
+// walk makes one walk after a visit, and reports what went wrong. Its summary has entries
+// and documents only. step is called for each document.
+func (r *Runner) walk(ctx context.Context, visit Outcome, step func()) Summary {
+	w := &walk{t: visit.task, name: fetch.Public(visit.task.url), step: step}
+	var err error
+	if w.session, err = r.open(ctx, w.t.hash, w.t.reason == Named); err == nil {
+		defer w.Close()
+		err = w.through(ctx, visit.began)
 	}
-	if w.st != nil {
-		w.st.Close()
-	}
-	if w.txn != nil {
-		w.txn.Close()
-	}
-	if ctx.Err() != nil && t.pages == 0 {
-		w.sum.kept = len(w.way) - w.delivered
-	}
-	inUse := (*lektordir.BusyError)(nil)
 	switch {
 	case err == nil, ctx.Err() != nil, errors.Is(err, errNoWalk):
-	case errors.As(err, &inUse):
+	case errors.As(err, new(*lektordir.BusyError)):
 		// Whoever has the feed walks himself, or the next visit does.
-		if t.named {
+		if w.t.reason == Named {
 			r.report.Error("%v", prefixed(w.name, err))
 		}
 	default:
@@ -148,47 +128,40 @@ func (r *Runner) walk(ctx context.Context, t task, step func()) Summary {
 // errNoWalk ends a walk for which there is no reason any more.
 var errNoWalk = errors.New("there is nothing to walk through")
 
-// begin locks the feed and reads what is needed of it.
-func (w *walking) begin(ctx context.Context) (err error) {
-	r := w.r
-	if w.t.named {
-		w.txn, err = r.Writer.BeginWait(ctx, w.t.hash)
-	} else {
-		w.txn, err = r.Writer.Begin(w.t.hash)
-	}
-	if err != nil {
-		return err
-	}
-	if w.st, err = r.state(w.t.hash); err != nil {
-		return err
-	}
+// through reads what is needed of the feed, and goes through its pages or archives. began
+// is when the visit before did, see [Outcome].
+func (w *walk) through(ctx context.Context, began time.Time) (err error) {
 	if w.req, err = w.st.Request(); errors.Is(err, fs.ErrNotExist) {
 		return errNoWalk // unsubscribed meanwhile
 	} else if err != nil {
 		return err
 	}
 	w.name = fetch.Public(w.req.URL)
-	if w.policy, err = lektordir.ParsePolicy(w.st.OnUpdate()); err != nil {
+	if err := w.trusted(); err != nil {
 		return err
 	}
-	if w.st.Filter() != "" {
-		if err := feeddir.Trusted(r.Dir, w.t.hash, "filter"); err != nil {
-			return err
-		}
+	w.h = feeddir.HistoryOf(w.r.Dir, w.hash)
+	if w.spool, err = feeddir.SpoolOf(w.r.Dir, w.hash); err != nil {
+		return err
 	}
-	w.h = feeddir.HistoryOf(r.Dir, w.t.hash)
-	w.spool, err = feeddir.SpoolOf(r.Dir, w.t.hash)
+	if w.t.want.Pages != 0 {
+		return w.pages(ctx)
+	}
+	err = w.archives(ctx, began)
+	if ctx.Err() != nil {
+		w.sum.kept = len(w.way)
+	}
 	return err
 }
 
 // archives walks through the archives.
-func (w *walking) archives(ctx context.Context) error {
+func (w *walk) archives(ctx context.Context, began time.Time) error {
 	linked := w.h.Linked()
 	if linked.Prev == "" {
 		w.nothing(linked)
 		return nil
 	}
-	if w.t.history {
+	if w.t.want.Archives {
 		// The user wants all there is, now and, should this be interrupted, later.
 		if err := w.h.SetBaseline(history.Baseline{}); err != nil {
 			return err
@@ -197,7 +170,7 @@ func (w *walking) archives(ctx context.Context) error {
 	walk, err := w.follow(ctx, nil)
 	var again []string
 	for range mostMends {
-		if err != nil || !w.t.history || !w.t.named || len(walk.Broken()) == 0 {
+		if err != nil || !w.t.want.Archives || w.t.reason != Named || len(walk.Broken()) == 0 {
 			break
 		}
 		again = append(again, walk.Broken()...)
@@ -216,8 +189,8 @@ func (w *walking) archives(ctx context.Context) error {
 	}
 	if walk.Stopped() == nil && !walk.Waits() {
 		err := w.h.Whole()
-		if err == nil && !w.t.began.IsZero() {
-			err = w.h.Settle(w.t.began)
+		if err == nil && !began.IsZero() {
+			err = w.h.Settle(began)
 		}
 		if err != nil {
 			return err
@@ -228,8 +201,8 @@ func (w *walking) archives(ctx context.Context) error {
 
 // follow gets the archives, and remembers those whose entries are to be delivered. again
 // are recorded ones that are asked for once more.
-func (w *walking) follow(ctx context.Context, again []string) (*history.Walk, error) {
-	walk, err := w.h.Walk(w.r.now(), w.t.history, w.st.Document(), w.req.URL)
+func (w *walk) follow(ctx context.Context, again []string) (*history.Walk, error) {
+	walk, err := w.h.Walk(w.r.now(), w.t.want.Archives, w.st.Document(), w.req.URL)
 	if err != nil {
 		return nil, err
 	}
@@ -251,7 +224,7 @@ func (w *walking) follow(ctx context.Context, again []string) (*history.Walk, er
 
 // archive gets one archive. An error is a local one; what is wrong with the archive
 // ends the walk.
-func (w *walking) archive(ctx context.Context, walk *history.Walk, url, from string) error {
+func (w *walk) archive(ctx context.Context, walk *history.Walk, url, from string) error {
 	doc, err := w.spool.Get(url)
 	if err != nil {
 		return err
@@ -277,7 +250,7 @@ func (w *walking) archive(ctx context.Context, walk *history.Walk, url, from str
 		walk.Count(0, int64(len(doc.Body)))
 		return w.h.Store(*known)
 	}
-	feed, err := w.parse(ctx, doc)
+	feed, err := w.read(ctx, doc)
 	switch {
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
@@ -322,7 +295,7 @@ func misled(err error) bool {
 }
 
 // pass remembers a document on the way.
-func (w *walking) pass(url string, s history.Stored, feed *feedconv.Feed) {
+func (w *walk) pass(url string, s history.Stored, feed *feedconv.Feed) {
 	w.way = append(w.way, passed{url: url, stored: s})
 	w.last = feed
 	for id, updated := range delivery.Versions(feed) {
@@ -331,7 +304,7 @@ func (w *walking) pass(url string, s history.Stored, feed *feedconv.Feed) {
 }
 
 // get asks for a document that one at from names. The error is for the user.
-func (w *walking) get(ctx context.Context, url, from string) (*feeddir.Spooled, error) {
+func (w *walk) get(ctx context.Context, url, from string) (*feeddir.Spooled, error) {
 	req := &fetch.Request{URL: url, Origin: from}
 	if history.SameOrigin(w.req.URL, url) {
 		req.Header = w.req.Header
@@ -373,21 +346,15 @@ func as(owner, raw string) string {
 	return u.String()
 }
 
-// parse reads a document of the feed's history. One of which something is missing is
+// read reads a document of the feed's history. One of which something is missing is
 // an error: it is recorded as stored once, and never asked for again.
-func (w *walking) parse(ctx context.Context, doc *feeddir.Spooled) (feed *feedconv.Feed, err error) {
-	body, contentType := doc.Body, doc.ContentType
-	if filter := w.st.Filter(); filter != "" {
-		if body, err = w.r.Client.Filter(ctx, filter, body, w.r.env(w.t.hash, w.req.URL)...); err != nil {
-			return nil, err
-		}
-		contentType = ""
-	}
+func (w *walk) read(ctx context.Context, doc *feeddir.Spooled) (feed *feedconv.Feed, err error) {
 	h := http.Header{}
+	h.Set("Content-Type", doc.ContentType)
 	h.Set("Content-Location", doc.ContentLocation)
 	h.Set("Content-Language", doc.ContentLanguage)
-	err = w.r.reading(ctx, int64(len(body)), func() (err error) {
-		feed, err = w.r.read(body, doc.Final, contentType, h)
+	err = w.r.reading(ctx, len(doc.Body), func() (err error) {
+		feed, err = w.session.parse(ctx, w.req.URL, doc.Body, doc.Final, h)
 		return err
 	})
 	switch {
@@ -402,7 +369,7 @@ func (w *walking) parse(ctx context.Context, doc *feeddir.Spooled) (feed *feedco
 }
 
 // reason says in a line why a document could not be had.
-func (w *walking) reason(url string, err error) string {
+func (w *walk) reason(url string, err error) string {
 	var status *fetch.StatusError
 	var delay *fetch.HostDelayError
 	switch {
@@ -417,7 +384,7 @@ func (w *walking) reason(url string, err error) string {
 
 // tell records and tells the user why the walk did not come to its end, if so: once,
 // unless he asked for it.
-func (w *walking) tell(stop *history.Stop) error {
+func (w *walk) tell(stop *history.Stop) error {
 	if stop == nil {
 		return nil
 	}
@@ -427,10 +394,10 @@ func (w *walking) tell(stop *history.Stop) error {
 }
 
 // report tells the user where a walk ended too early.
-func (w *walking) report(news bool, stop *history.Stop) {
+func (w *walk) report(news bool, stop *history.Stop) {
 	err := fmt.Errorf("older entries are missing: %w", stop)
 	switch {
-	case w.t.named:
+	case w.t.reason == Named:
 		w.r.report.Error("%v", prefixed(w.name, err))
 	case news:
 		w.r.report.Warn("%v", prefixed(w.name, err))
@@ -438,9 +405,9 @@ func (w *walking) report(news bool, stop *history.Stop) {
 }
 
 // nothing tells who asked for it that there are no archives.
-func (w *walking) nothing(l feeddir.Linked) {
+func (w *walk) nothing(l feeddir.Linked) {
 	switch {
-	case !w.t.history || !w.t.named:
+	case !w.t.want.Archives || w.t.reason != Named:
 	case l.Kind == history.Complete:
 		w.r.report.Info("%s: its document has all entries there are", w.name)
 	case l.Next != "":
@@ -453,49 +420,68 @@ func (w *walking) nothing(l feeddir.Linked) {
 // deliver delivers what was passed, the oldest first, and of a walk with a baseline what is
 // news. Each archive is recorded when its entries are durable, and removed from the spool
 // then.
-func (w *walking) deliver(ctx context.Context, b history.Baseline) error {
-	for i := len(w.way) - 1; i >= 0; i-- {
-		p := w.way[i]
-		feed := w.last
-		if w.last = nil; feed == nil {
-			doc, err := w.spool.Get(p.url)
-			if err == nil && doc == nil {
-				// Not recorded, it is asked for again.
-				err = fmt.Errorf("%s was fetched, and is not in etc/fetch/spool any more", fetch.Brief(p.url))
-			}
-			if err == nil {
-				feed, err = w.parse(ctx, doc)
-			}
-			if err != nil {
-				return err
-			}
+func (w *walk) deliver(ctx context.Context, b history.Baseline) error {
+	var staged []passed
+	entries, added := 0, 0 // staged; of these, new
+	commit := func() error {
+		err := w.record(staged, added)
+		staged, entries, added = nil, 0, 0
+		return err
+	}
+	for len(w.way) > len(staged) {
+		at := len(w.way) - len(staged)
+		p := w.way[at-1]
+		feed, err := w.again(ctx, p.url)
+		if err != nil {
+			return err
 		}
-		out, err := w.stage(ctx, b, feed, -(i + 1), &p)
+		out, err := w.stagePassed(ctx, b, feed, -at, &p)
 		if errors.Is(err, lektordir.ErrOverlap) {
-			if err := w.commit(); err != nil {
+			if err := commit(); err != nil {
 				return err
 			}
-			out, err = w.stage(ctx, b, feed, -(i + 1), &p)
+			out, err = w.stagePassed(ctx, b, feed, -at, &p)
 		}
 		if err != nil {
 			return err
 		}
 		w.r.at("staged")
-		w.staged = append(w.staged, p)
-		w.new += len(out.New)
-		w.updated += len(out.Updated)
-		if w.new+w.updated >= w.r.together {
-			if err := w.commit(); err != nil {
+		staged = append(staged, p)
+		added += len(out.New)
+		if entries += len(out.New) + len(out.Updated); entries >= w.r.together {
+			if err := commit(); err != nil {
 				return err
 			}
 		}
 	}
-	return w.commit()
+	return commit()
 }
 
-// stage stages a document that was passed. Of those of its entries that are not known
+// again returns a document that was passed: the last one from memory, others from the
+// spool.
+func (w *walk) again(ctx context.Context, url string) (*feedconv.Feed, error) {
+	if feed := w.last; feed != nil {
+		w.last = nil
+		return feed, nil
+	}
+	doc, err := w.spool.Get(url)
+	switch {
+	case err != nil:
+		return nil, err
+	case doc == nil:
+		// Not recorded, it is asked for again.
+		return nil, fmt.Errorf("%s was fetched, and is not in etc/fetch/spool any more", fetch.Brief(url))
+	}
+	return w.read(ctx, doc)
+}
+
+// stagePassed stages a document that was passed. Of those of its entries that are not known
 // only news come, if there is a baseline.
-func (w *walking) stage(ctx context.Context, b history.Baseline, feed *feedconv.Feed, nearness int, p *passed) (lektordir.Result, error) {
+func (w *walk) stagePassed(ctx context.Context, b history.Baseline, feed *feedconv.Feed, nearness int, p *passed) (lektordir.Result, error) {
+	policy, err := w.policy()
+	if err != nil {
+		return lektordir.Result{}, err
+	}
 	old := map[string]bool{}
 	if b.Set() {
 		arrived, err := delivery.Arrived(w.txn, feed)
@@ -509,26 +495,26 @@ func (w *walking) stage(ctx context.Context, b history.Baseline, feed *feedconv.
 		}
 	}
 	p.partial = len(old) > 0
-	return delivery.StageWith(ctx, w.txn, feed, w.policy, delivery.Options{
+	return delivery.StageWith(ctx, w.txn, feed, policy, delivery.Options{
 		Dates: lektordir.OnlyNewer, Apart: true,
 		Keep: func(id string) bool { return w.choice.From(id, nearness) && !old[id] },
 	})
 }
 
-// commit commits what is staged, and records the archives.
-func (w *walking) commit() error {
-	if len(w.staged) == 0 {
+// record commits the documents that are staged, the last of the way, with so many new
+// entries. It records the archives among them.
+func (w *walk) record(staged []passed, added int) error {
+	if len(staged) == 0 {
 		return nil
 	}
-	if err := w.r.commitNow(w.txn); err != nil {
+	if err := w.session.commit(w.r.Writer.Flush); err != nil {
 		return err
 	}
 	w.r.at("delivered")
-	w.sum.New += w.new
-	w.sum.Updated += len(w.txn.Delivered()) - w.new // viewers may have taken older versions
-	w.new, w.updated = 0, 0
-	for _, p := range w.staged {
-		if w.t.pages == 0 && !p.partial {
+	w.sum.New += added
+	w.sum.Updated += len(w.txn.Delivered()) - added // viewers may have taken older versions
+	for _, p := range staged {
+		if w.t.want.Pages == 0 && !p.partial {
 			p.stored.Time = w.r.now()
 			if err := w.h.Store(p.stored); err != nil {
 				return err
@@ -539,48 +525,15 @@ func (w *walking) commit() error {
 			return err
 		}
 	}
-	w.delivered += len(w.staged)
-	w.staged = nil
+	w.way = w.way[:len(w.way)-len(staged)]
 	w.txn = w.txn.Next()
 	return nil
 }
 
-// commitNow commits a transaction, waits for it, and tells of what was delivered.
-func (r *Runner) commitNow(txn *lektordir.Txn) error {
-	done := make(chan error, 1)
-	r.commit(txn, func(err error) { done <- err })
-	r.Writer.Flush()
-	if err := <-done; err != nil {
-		return err
-	}
-	r.delivered(txn, r.mark(txn.Feed()))
-	return nil
-}
-
-// reading reads a document of a size, when there is room for what it grows to.
-func (r *Runner) reading(ctx context.Context, size int64, read func() error) error {
-	size = min(size, maxHeld)
-	if err := r.held.Acquire(ctx, size); err != nil {
-		return err
-	}
-	defer r.held.Release(size)
-	r.parsing <- struct{}{}
-	defer func() { <-r.parsing }()
-	return read()
-}
-
-// at is told by tests to be somewhere.
-func (r *Runner) at(where string) {
-	if r.reached != nil {
-		r.reached(where)
-	}
-}
-
 // pages walks through the pages of a feed, of which the first was delivered. Nothing
 // of it is recorded: pages change all the while (RFC 5005, section 3).
-func (w *walking) pages(ctx context.Context) error {
+func (w *walk) pages(ctx context.Context) error {
 	linked := w.h.Linked()
-	limits := w.r.opts.History
 	guessed := linked.Kind == history.Plain && linked.Next != ""
 	next, from := linked.Next, w.st.Document()
 	visited := map[string]bool{history.Normal(from): true, history.Normal(w.req.URL): true}
@@ -590,51 +543,41 @@ func (w *walking) pages(ctx context.Context) error {
 	}
 	var stop *history.Stop
 	entries, size := 0, int64(0)
-	for page := 2; next != "" && stop == nil && (w.t.pages == AllPages || page <= w.t.pages); page++ {
-		url := next
-		next = ""
-		fail := func(reason string) { stop = &history.Stop{URL: url, Reason: reason} }
-		switch err := history.Check(from, url); {
-		case err != nil:
-			fail(err.(*history.LinkError).Reason)
-			continue
-		case visited[url]:
-			fail("the pages go round in a circle: this one was passed before")
-			continue
-		case limits.Documents > 0 && w.sum.Requested >= limits.Documents, limits.Entries > 0 && entries >= limits.Entries, limits.Bytes > 0 && size >= limits.Bytes:
-			fail(fmt.Sprintf("the walk ended here; --%s, --%s and --%s raise the limits", history.FlagDocuments, history.FlagEntries, history.FlagBytes))
-			continue
-		}
-		visited[url] = true
-		doc, err := w.get(ctx, url, from)
+	for page := 2; next != "" && (w.t.want.Pages == AllPages || page <= w.t.want.Pages); page++ {
+		reason := w.refused(from, next, visited, entries, size)
+		var doc *feeddir.Spooled
 		var feed *feedconv.Feed
-		if err == nil {
-			feed, err = w.parse(ctx, doc)
+		var err error
+		if reason == "" {
+			visited[next] = true
+			if doc, feed, err = w.page(ctx, next, from); ctx.Err() != nil {
+				return context.Cause(ctx)
+			}
+			if guessed && absent(err) {
+				break // the page before was the last
+			}
+			if err != nil {
+				reason = w.reason(next, err)
+			}
 		}
-		var status *fetch.StatusError
-		switch {
-		case ctx.Err() != nil:
-			return context.Cause(ctx)
-		case guessed && errors.As(err, &status) && (status.Status == http.StatusNotFound || status.Status == http.StatusGone):
-			continue // the page before was the last
-		case err != nil:
-			fail(w.reason(url, err))
-			continue
+		if reason != "" {
+			stop = &history.Stop{URL: next, Reason: reason}
+			break
 		}
+		linked := history.Page(feed, doc.Final)
 		if !w.further(feed) {
 			// A server that has no such page may send another one instead.
-			if w.t.named && history.Page(feed, doc.Final).Next != "" {
+			if w.t.reason == Named && linked.Next != "" {
 				w.r.report.Info("%s: its page %d has nothing that is not on those before it; those behind it were not asked for", w.name, page)
 			}
-			continue
+			break
 		}
 		entries += len(feed.Entries)
 		size += int64(len(doc.Body))
 		if err := w.spool.Put(doc); err != nil {
 			return err
 		}
-		w.pass(url, history.Stored{}, feed)
-		linked := history.Page(feed, doc.Final)
+		w.pass(next, history.Stored{}, feed)
 		from, next = linked.URL, linked.Next
 		if next == "" && guessed {
 			next = history.PageURL(w.st.Document(), page+1)
@@ -649,8 +592,39 @@ func (w *walking) pages(ctx context.Context) error {
 	return nil
 }
 
+// refused returns the reason for which a page is not asked for, "" if it may be. entries
+// and size are those of the pages before it.
+func (w *walk) refused(from, url string, visited map[string]bool, entries int, size int64) string {
+	limits := w.r.opts.History
+	switch err := history.Check(from, url); {
+	case err != nil:
+		return err.(*history.LinkError).Reason
+	case visited[url]:
+		return "the pages go round in a circle: this one was passed before"
+	case limits.Documents > 0 && w.sum.Requested >= limits.Documents, limits.Entries > 0 && entries >= limits.Entries, limits.Bytes > 0 && size >= limits.Bytes:
+		return fmt.Sprintf("the walk ended here; --%s, --%s and --%s raise the limits", history.FlagDocuments, history.FlagEntries, history.FlagBytes)
+	}
+	return ""
+}
+
+// page asks for a page that one at from names, and reads it.
+func (w *walk) page(ctx context.Context, url, from string) (*feeddir.Spooled, *feedconv.Feed, error) {
+	doc, err := w.get(ctx, url, from)
+	if err != nil {
+		return nil, nil, err
+	}
+	feed, err := w.read(ctx, doc)
+	return doc, feed, err
+}
+
+// absent reports whether an error says that there is no such document.
+func absent(err error) bool {
+	var status *fetch.StatusError
+	return errors.As(err, &status) && (status.Status == http.StatusNotFound || status.Status == http.StatusGone)
+}
+
 // further reports whether a page has an entry that does not stand on a page before it.
-func (w *walking) further(feed *feedconv.Feed) bool {
+func (w *walk) further(feed *feedconv.Feed) bool {
 	for id := range delivery.Versions(feed) {
 		if !w.choice.Has(id) {
 			return true

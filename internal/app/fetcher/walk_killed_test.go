@@ -65,7 +65,7 @@ func walkKilledIn(t *testing.T, s *server.Server, mode string) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			again := Selection{Feeds: []string{lektordir.FeedHash(s.URL("/feed"))}, History: mode == "history"}
+			again := Selection{Feeds: []string{lektordir.FeedHash(s.URL("/feed"))}, Want: Want{Archives: mode == "history"}}
 			if mode == "update" {
 				chain(s, old)
 				r, _ := newRunner(t, d)
@@ -153,5 +153,5 @@ func walkAndDie(t *testing.T, dir, url string, whole bool, where string, k int) 
 	if whole {
 		subscribeTo(t, r, url)
 	}
-	update(t, r, Selection{Feeds: []string{lektordir.FeedHash(url)}, History: whole})
+	update(t, r, Selection{Feeds: []string{lektordir.FeedHash(url)}, Want: Want{Archives: whole}})
 }

@@ -139,7 +139,7 @@ func TestWalkModel(t *testing.T) {
 			want = append(want, logical(archives, sub))
 		}
 	}
-	update(t, r, Selection{Feeds: hashes, History: true})
+	update(t, r, Selection{Feeds: hashes, Want: Want{Archives: true}})
 	for _, f := range later {
 		f()
 	}

@@ -6,6 +6,8 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sync/semaphore"
+
 	"github.com/lektordir/lektor/internal/feeddir"
 	"github.com/lektordir/lektor/internal/watch"
 )
@@ -39,8 +41,7 @@ func (r *Runner) Watch(ctx context.Context, ready func()) error {
 			return err
 		}
 	}
-	q := newQueue(r.opts.Fetch.PerHost)
-	defer q.closeAt(ctx)()
+	q := r.newQueue(ctx)
 	finished := make(chan struct{}, 1)
 	var mu sync.Mutex
 	// A feed whose state could not be saved, or that another process has, is
@@ -51,47 +52,38 @@ func (r *Runner) Watch(ctx context.Context, ready func()) error {
 		defer mu.Unlock()
 		return q.busy(hash) || r.now().Before(later[hash])
 	}
-	var workers, walks sync.WaitGroup
-	slots := make(chan struct{}, maxWalks)
-	// A walk holds up its feed, and nothing else.
-	walk := func(t task) {
-		select {
-		case slots <- struct{}{}:
-			r.walk(ctx, t, func() {})
-			<-slots
-		case <-ctx.Done():
+	walks := semaphore.NewWeighted(maxWalks)
+	done := func(o Outcome) {
+		r.tell(o)
+		mu.Lock()
+		delete(later, o.task.hash)
+		if o.Busy+o.Broken > 0 {
+			later[o.task.hash] = r.now().Add(rescan)
 		}
-		q.done(t)
+		mu.Unlock()
+		select {
+		case finished <- struct{}{}:
+		default:
+		}
+		// A walk holds up its feed, and nothing else.
+		if o.walk && walks.Acquire(ctx, 1) == nil {
+			r.walk(ctx, o, func() {})
+			walks.Release(1)
+		}
 	}
-	defer func() { workers.Wait(); r.commits.Wait(); walks.Wait(); r.disk.tell(r.Dir.Path(), r.report) }()
-	defer cancel()
-	workers.Go(func() {
-		r.work(ctx, q, r.opts.Jobs, false, func(t task, res result) bool {
-			mu.Lock()
-			delete(later, res.hash)
-			if res.kind == busy || res.kind == broken {
-				later[res.hash] = r.now().Add(rescan)
-			}
-			mu.Unlock()
-			select {
-			case finished <- struct{}{}:
-			default:
-			}
-			if !res.walk || ctx.Err() != nil {
-				return false
-			}
-			t.began = res.began
-			walks.Go(func() { walk(t) })
-			return true
-		})
-	})
+	defer func() {
+		cancel()
+		q.wait()
+		r.disk.tell(r.Dir.Path(), r.report)
+	}()
 	recovered := r.now()
 	if ready != nil {
 		ready()
 	}
 	for {
-		// Other fetchers may be killed as well, and nobody else may come for days.
-		if r.unsettled.Swap(false) || !r.now().Before(recovered.Add(rescan)) {
+		// A commit may have failed, other fetchers may be killed, and nobody else may come
+		// for days.
+		if !r.now().Before(recovered.Add(rescan)) {
 			r.noteDate()
 			r.Recover(ctx)
 			recovered = r.now()
@@ -102,17 +94,24 @@ func (r *Runner) Watch(ctx context.Context, ready func()) error {
 			return err
 		}
 		for _, t := range tasks {
-			q.add(t)
+			q.add(t, done)
 		}
-		if !r.pause(ctx, q, w, next, finished) {
+		marked := func() {
+			for hash := range r.left() {
+				if t := r.task(hash, Marked); t.url != "" {
+					q.add(t, done)
+				}
+			}
+		}
+		if !r.pause(ctx, w, marked, next, finished) {
 			return nil
 		}
 	}
 }
 
-// pause waits until the feeds must be looked at again, and takes care of due
-// markers meanwhile. It reports false when ctx has ended.
-func (r *Runner) pause(ctx context.Context, q *queue, w *watch.Watcher, next time.Time, finished <-chan struct{}) bool {
+// pause waits until the feeds must be looked at again, and calls marked whenever due
+// markers changed meanwhile. It reports false when ctx has ended.
+func (r *Runner) pause(ctx context.Context, w *watch.Watcher, marked func(), next time.Time, finished <-chan struct{}) bool {
 	wait := rescan
 	if !next.IsZero() {
 		wait = max(min(wait, next.Sub(r.now())), 0)
@@ -129,13 +128,7 @@ func (r *Runner) pause(ctx context.Context, q *queue, w *watch.Watcher, next tim
 			return true
 		case dir := <-w.Changed:
 			if dir == due {
-				for h := range r.left() {
-					t := r.task(h)
-					t.marked = true
-					if t.url != "" {
-						q.add(t)
-					}
-				}
+				marked()
 				continue
 			}
 		case <-finished:

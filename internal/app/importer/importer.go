@@ -22,6 +22,7 @@ import (
 	"github.com/lektordir/lektor/internal/atomicfile"
 	"github.com/lektordir/lektor/internal/command"
 	"github.com/lektordir/lektor/internal/entries"
+	"github.com/lektordir/lektor/internal/feedcmd"
 	"github.com/lektordir/lektor/internal/feeddir"
 	"github.com/lektordir/lektor/internal/fetch"
 	"github.com/lektordir/lektor/internal/moving"
@@ -124,7 +125,7 @@ func open(o Options, s *command.Streams) (m *mover, end func(), err error) {
 		o.Dir, end = temp, func() { os.RemoveAll(temp) }
 	}
 	m = &mover{o: o, s: s, in: bufio.NewReader(s.In), byKey: map[string]string{}}
-	if m.d, err = command.CreateDir(o.Dir, &lektordir.Options{Now: o.Now}); err == nil {
+	if m.d, err = feedcmd.CreateDir(o.Dir, &lektordir.Options{Now: o.Now}); err == nil {
 		m.w, err = m.d.NewWriter(lektordir.WriterOptions{})
 	}
 	if err != nil {

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/lektordir/lektor/internal/command"
+	"github.com/lektordir/lektor/internal/feedcmd"
 	"github.com/lektordir/lektor/internal/feeddir"
 	"github.com/lektordir/lektor/internal/fetch"
 	"github.com/lektordir/lektor/internal/serve"
@@ -64,7 +65,7 @@ func Listen(ctx context.Context, o ListenOptions, s *command.Streams) error {
 	if o.SelfTest {
 		return selfTest(ctx, o, s)
 	}
-	d, err := command.OpenDir(o.Dir, nil)
+	d, err := feedcmd.OpenDir(o.Dir, nil)
 	if err != nil {
 		return err
 	}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/lektordir/lektor/internal/command"
+	"github.com/lektordir/lektor/internal/feedcmd"
 	"github.com/lektordir/lektor/internal/feeddir"
 	"github.com/lektordir/lektor/internal/termsafe"
 	"github.com/lektordir/lektor/lektordir"
@@ -81,7 +82,7 @@ var statusColumns = []command.Column[FeedStatus]{
 
 // Status lists the feeds with their hub, and what became of the registration.
 func Status(_ context.Context, o StatusOptions, s *command.Streams) error {
-	d, err := command.OpenDir(o.Dir, nil)
+	d, err := feedcmd.OpenDir(o.Dir, nil)
 	if err != nil {
 		return err
 	}

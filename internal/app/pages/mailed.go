@@ -15,7 +15,6 @@ import (
 
 	"github.com/lektordir/lektor/internal/atomicfile"
 	"github.com/lektordir/lektor/internal/command"
-	"github.com/lektordir/lektor/internal/spill"
 	"github.com/lektordir/lektor/internal/tsv"
 	"github.com/lektordir/lektor/lektordir"
 )
@@ -31,10 +30,9 @@ import (
 type mailLedger struct {
 	f      *os.File
 	unlock func()
-	fresh  bool       // there was none
-	asked  bool       // nobody will ask of an entry any more
-	keys   *spill.Set // feed/unique
-	ids    *spill.Set // feed and identity
+	fresh  bool            // there was none
+	keys   map[string]bool // feed/unique
+	ids    map[string]bool // feed and identity
 	// there asks the mailbox whether it has an entry, where the ledger was lost.
 	there func(lektordir.Ref) bool
 	buf   bytes.Buffer
@@ -49,7 +47,7 @@ func openMailLedger(path, to string) (*mailLedger, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := &mailLedger{unlock: unlock, keys: spill.NewSet(), ids: spill.NewSet()}
+	l := &mailLedger{unlock: unlock, keys: map[string]bool{}, ids: map[string]bool{}}
 	if err := l.read(path); err != nil {
 		l.close()
 		return nil, err
@@ -147,9 +145,9 @@ func identityKey(r lektordir.Ref) string {
 }
 
 func (l *mailLedger) know(r lektordir.Ref) {
-	l.keys.Add(mailKey(r))
+	l.keys[mailKey(r)] = true
 	if id := identityKey(r); id != "" {
-		l.ids.Add(id)
+		l.ids[id] = true
 	}
 }
 
@@ -160,14 +158,12 @@ func (l *mailLedger) knows(r lektordir.Ref) (known, later bool) {
 		l.add(r)
 	}
 	id := identityKey(r)
-	return l.keys.Has(mailKey(r)), id != "" && l.ids.Has(id)
+	return l.keys[mailKey(r)], id != "" && l.ids[id]
 }
 
 // add adds an entry, which is in the file after [mailLedger.flush].
 func (l *mailLedger) add(r lektordir.Ref) {
-	if !l.asked {
-		l.know(r)
-	}
+	l.know(r)
 	l.buf.WriteString(mailKey(r) + "\n")
 }
 

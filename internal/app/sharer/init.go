@@ -11,6 +11,7 @@ import (
 
 	"github.com/lektordir/lektor/internal/atomicfile"
 	"github.com/lektordir/lektor/internal/command"
+	"github.com/lektordir/lektor/internal/feedcmd"
 	"github.com/lektordir/lektor/internal/fetch"
 	"github.com/lektordir/lektor/internal/lazy"
 )
@@ -31,9 +32,9 @@ func Init(_ context.Context, o InitOptions, s *command.Streams) error {
 	if o.Target == "" && !o.Renew {
 		return &command.UsageError{Message: "init: no target is given", Hint: "a directory that all your machines have, or the URL of a server that takes PUT"}
 	}
-	with := command.CreateDir
+	with := feedcmd.CreateDir
 	if o.Renew {
-		with = command.OpenDir // which is to have something to go on with
+		with = feedcmd.OpenDir // which is to have something to go on with
 	}
 	r, err := o.open(s, with)
 	if err != nil {

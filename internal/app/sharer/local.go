@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"iter"
 	"os"
 	"slices"
 	"strings"
@@ -78,28 +77,17 @@ func (r *reader) local(ctx context.Context) (*local, error) {
 	if err != nil {
 		return nil, err
 	}
-	for feed, refs := range chunks(refs, func(ref lektordir.Ref) string { return ref.Feed }) {
-		if err := r.listFeed(l, feed, refs); err != nil {
+	for len(refs) > 0 {
+		feed, n := refs[0].Feed, 1
+		for n < len(refs) && refs[n].Feed == feed {
+			n++
+		}
+		if err := r.listFeed(l, feed, refs[:n]); err != nil {
 			return nil, err
 		}
+		refs = refs[n:]
 	}
 	return l, nil
-}
-
-// chunks divides a list that is sorted by a key into the parts with one key.
-func chunks[T any](list []T, key func(T) string) iter.Seq2[string, []T] {
-	return func(yield func(string, []T) bool) {
-		for len(list) > 0 {
-			k, n := key(list[0]), 1
-			for n < len(list) && key(list[n]) == k {
-				n++
-			}
-			if !yield(k, list[:n]) {
-				return
-			}
-			list = list[n:]
-		}
-	}
 }
 
 // subscription reads a subscription.

@@ -13,6 +13,7 @@ import (
 	"github.com/lektordir/lektor/internal/feeddir"
 	"github.com/lektordir/lektor/internal/feedsync"
 	"github.com/lektordir/lektor/internal/fetch"
+	"github.com/lektordir/lektor/internal/redact"
 	"github.com/lektordir/lektor/internal/workers"
 	"github.com/lektordir/lektor/lektordir"
 )
@@ -26,11 +27,25 @@ func wordOf(flag byte) string { return cmp.Or(words[flag], string(flag)) }
 // first that is most of them. An edit of which nothing can be told now is left for the next
 // time.
 func (r *run) describe(ctx context.Context, l *local, edits []edit) ([]edit, error) {
-	for feed, part := range chunks(edits, func(d edit) string { return d.feed }) {
-		if err := r.describeFeed(ctx, l, feed, part); err != nil {
-			return nil, err
+	err := workers.ForEach(ctx, len(edits), func(i int) {
+		d := &edits[i]
+		if d.kind != editFlag || !d.set {
+			return
 		}
-	}
+		e, err := r.d.ReadEntry(d.ref, lektordir.FieldTitle|lektordir.FieldID|lektordir.FieldLink)
+		if isUnreadable(err) {
+			d.err = err
+			return
+		}
+		if e != nil {
+			d.about.id, d.about.title, d.about.link = e.ID, e.Title, e.URL()
+		}
+		if sub := l.subs[d.feed]; sub != nil {
+			d.about.feedID = sub.ID
+		} else if f := r.d.FeedOf(d.ref); f != nil {
+			d.about.feedID = f.ID
+		}
+	})
 	var bad error
 	edits = slices.DeleteFunc(edits, func(d edit) bool {
 		if d.err != nil {
@@ -41,40 +56,7 @@ func (r *run) describe(ctx context.Context, l *local, edits []edit) ([]edit, err
 		return d.err != nil
 	})
 	r.fails(bad) // one of many will do
-	return edits, nil
-}
-
-func (r *run) describeFeed(ctx context.Context, l *local, feed string, edits []edit) error {
-	var read [2]func(lektordir.Ref, lektordir.Fields) (*lektordir.Entry, error)
-	for _, place := range []lektordir.Place{lektordir.New, lektordir.Cur} {
-		read[place] = r.d.ReadEntry
-		if len(edits) < 8 {
-			continue
-		}
-		if in, err := r.d.NewReader(place, feed); err == nil {
-			defer in.Close()
-			read[place] = in.ReadEntry
-		}
-	}
-	return workers.ForEach(ctx, len(edits), func(i int) {
-		d := &edits[i]
-		if d.kind != editFlag || !d.set {
-			return
-		}
-		e, err := read[d.ref.Place](d.ref, lektordir.FieldTitle|lektordir.FieldID|lektordir.FieldLink)
-		if isUnreadable(err) {
-			d.err = err
-			return
-		}
-		if e != nil {
-			d.about.id, d.about.title, d.about.link = e.ID, e.Title, e.URL()
-		}
-		if sub := l.subs[feed]; sub != nil {
-			d.about.feedID = sub.ID
-		} else if f := r.d.FeedOf(d.ref); f != nil {
-			d.about.feedID = f.ID
-		}
-	})
+	return edits, err
 }
 
 // noter notes edits in a set.
@@ -170,7 +152,7 @@ const maxTitle = 2 << 10
 
 // markContent is the content of a mark.
 func markContent(id string, flag byte, m *about) []byte {
-	title := fetch.PublicText(cmp.Or(strings.TrimSpace(m.title), m.id))
+	title := redact.Text(cmp.Or(strings.TrimSpace(m.title), m.id))
 	if len(title) > maxTitle {
 		title = strings.ToValidUTF8(title[:maxTitle], "") + "…"
 	}

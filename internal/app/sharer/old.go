@@ -65,24 +65,11 @@ func (r *run) ownDocument(name string, kind feedsync.Kind) (*feedsync.Document, 
 	if err != nil {
 		return nil, err
 	}
-	doc, err := parse(data, kind)
+	doc, err := parse(data, kind, nil)
 	if err != nil {
 		return nil, command.Hint(fmt.Errorf("%s: %w", r.path(name), err), "it was written by hand or damaged; remove it, and the next sync has of it what the other machines have")
 	}
 	return doc, nil
-}
-
-// parse reads a document that is to be of a kind. With the error for one that is broken
-// comes what was read of it.
-func parse(data []byte, kind feedsync.Kind) (*feedsync.Document, error) {
-	doc, err := feedsync.Parse(data)
-	if doc != nil && doc.Kind != kind {
-		if err == nil {
-			err = errors.New("it is a document of another kind")
-		}
-		return nil, err
-	}
-	return doc, err
 }
 
 // migrateBaseline reads what the lektor-dir had, etc/share/last.

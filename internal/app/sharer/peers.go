@@ -267,19 +267,19 @@ func (x *exchange) fetchDocument(ctx context.Context, n *news, name string) (*fe
 	if name == subsFile {
 		kind = feedsync.OPML
 	}
-	doc, bad := parse(data, kind)
+	doc, bad := parse(data, kind, x.isKnown)
 	if bad != nil && isURL(n.peer.place) && isPage(http.StatusOK, data) {
 		doc, bad = nil, errors.New(aPage)
 	}
 	items := 0
 	if doc != nil {
-		items = doc.Len()
+		items = doc.Len() + doc.Known
 		warnings := command.Warnings{Report: x.s.Report}
 		for _, problem := range doc.Problems {
 			warnings.Warn("%s: %s: %s", n.peer.name, name, termsafe.Brief(problem.String()))
 		}
 		if n.peer.name != x.me { // else the set is lost, and this is all that there is
-			if err := x.notOurs(n.peer, doc); err != nil {
+			if err := x.notOurs(n.peer.name, doc); err != nil {
 				return nil, err
 			}
 		}
@@ -294,6 +294,25 @@ func (x *exchange) fetchDocument(ctx context.Context, n *news, name string) (*fe
 	return doc, nil
 }
 
+// parse reads a document that is to be of a kind. With the error for one that is broken
+// comes what was read of it.
+func parse(data []byte, kind feedsync.Kind, known func(*feedsync.Item) bool) (*feedsync.Document, error) {
+	doc, err := feedsync.ParseNews(data, known)
+	if doc != nil && doc.Kind != kind {
+		if err == nil {
+			err = errors.New("it is a document of another kind")
+		}
+		return nil, err
+	}
+	return doc, err
+}
+
+// isKnown reports whether the set has all of a mark of a peer, as it has of nearly all marks
+// of nearly all documents, and whoever else has our name has not edited it.
+func (x *exchange) isKnown(it *feedsync.Item) bool {
+	return !x.rep.set.isNews(it) && x.isOurs(it, feedsync.RSS)
+}
+
 // needsComplete tells whether a partial document does not reach back to what was read
 // last.
 func (x *exchange) needsComplete(partial *feedsync.Document, r record) bool {
@@ -301,44 +320,36 @@ func (x *exchange) needsComplete(partial *feedsync.Document, r record) bool {
 	if s == nil || s.Since.IsZero() && !slices.ContainsFunc(s.Related, func(r feedsync.Related) bool { return r.Type == "complete" }) {
 		return false // it is complete itself
 	}
-	before, ok := feedsync.ParseDate(r["until"])
-	return !ok || s.Until.IsZero() || s.Until.Before(before) || s.Since.After(before)
+	before := parseDate(r["until"])
+	return before.IsZero() || s.Until.IsZero() || s.Until.Before(before) || s.Since.After(before)
 }
 
-// notOurs looks for updates by our own endpoint that we never made: later than all that it
-// had made before this run, and not of this run.
-func (x *exchange) notOurs(p peer, doc *feedsync.Document) error {
+// notOurs looks for updates by our own endpoint that we never made.
+func (x *exchange) notOurs(place string, doc *feedsync.Document) error {
 	for _, it := range doc.Items() {
-		for _, u := range it.History {
-			if u.By != x.me || !u.When.After(x.rep.made) {
-				continue
-			}
-			if local := x.rep.set.find(doc.Kind, it.ID); local == nil || !slices.Contains(local.History, u) {
-				return command.Hint(&CopiedError{p.name, it.ID}, renew)
-			}
+		if !x.isOurs(it, doc.Kind) {
+			return command.Hint(&CopiedError{place, it.ID}, renew)
 		}
 	}
 	return nil
 }
 
-// publishedElsewhere looks whether a document that stands where this endpoint publishes is from
-// elsewhere: it has edits that were not made here, or is newer than what was.
-func (x *exchange) publishedElsewhere(place, name string, doc *feedsync.Document) error {
-	if err := x.notOurs(peer{name: place}, doc); err != nil {
-		return err
-	}
-	// When a document of the set is lost, what is published is all that there is.
-	if !x.rep.lost && doc.Sharing != nil && doc.Sharing.Until.After(x.rep.untils[name]) {
-		return command.Hint(&CopiedError{place, ""}, renew)
-	}
-	return nil
+// isOurs reports whether this endpoint made all updates of an item that bear its name: those
+// that are later than all that it had made before this run are of this run.
+func (x *exchange) isOurs(it *feedsync.Item, kind feedsync.Kind) bool {
+	return !slices.ContainsFunc(it.History, func(u feedsync.Update) bool {
+		if u.By != x.me || !u.When.After(x.rep.made) {
+			return false
+		}
+		local := x.rep.set.find(kind, it.ID)
+		return local == nil || !slices.Contains(local.History, u)
+	})
 }
 
 // tooSoon is the error for a request to a server that asked for a longer pause when it was
 // asked last.
 func tooSoon(place string, rec record, now time.Time) error {
-	after, _ := feedsync.ParseDate(rec["after"])
-	left := after.Sub(now)
+	left := parseDate(rec["after"]).Sub(now)
 	if !isURL(place) || left <= 0 || left > fetch.MaxRetryAfter { // by another clock
 		return nil
 	}
@@ -359,7 +370,7 @@ func digest(data []byte) string { return fmt.Sprintf("%x", sha256.Sum256(data)) 
 
 // note notes when a peer wrote last, and which feeds it publishes.
 func (n *news) note(now time.Time) {
-	wrote, _ := feedsync.ParseDate(n.record["wrote"])
+	wrote := parseDate(n.record["wrote"])
 	for _, doc := range n.docs {
 		if doc.Sharing != nil && doc.Sharing.Until.After(wrote) {
 			wrote = doc.Sharing.Until

@@ -74,30 +74,39 @@ func (x *exchange) overwritten(ctx context.Context) error {
 }
 
 // another is the error for a document in our place that another machine put there, which
-// takes itself for this endpoint.
+// takes itself for this endpoint: it has edits that were not made here, or is newer than
+// what was published.
 func (x *exchange) another(name string, data []byte) error {
-	doc, _ := feedsync.Parse(data)
+	doc, _ := feedsync.ParseNews(data, x.isKnown)
 	if doc == nil {
 		return nil
 	}
-	return x.publishedElsewhere(fetch.Public(x.place())+"/"+name, name, doc)
+	place := fetch.Public(x.place()) + "/" + name
+	if err := x.notOurs(place, doc); err != nil {
+		return err
+	}
+	until := x.rep.before.marks
+	if name == subsFile {
+		until = x.rep.before.subs
+	}
+	// When a document of the set is lost, what is published is all that there is.
+	if !x.rep.lost && doc.Sharing != nil && doc.Sharing.Until.After(until) {
+		return command.Hint(&CopiedError{place, ""}, renew)
+	}
+	return nil
 }
 
-// versions are those of the documents, "" for one that there is not.
-func (x *exchange) versions() map[string]string {
-	u := &x.rep.set.until
-	out := map[string]string{}
-	if !u.subs.IsZero() {
-		out[subsFile] = feedsync.FormatDate(u.subs)
+// version is that of a document, "" for one that there is not.
+func (u untils) version(name string) string {
+	until := u.marks
+	switch {
+	case name == subsFile:
+		until = u.subs
+	case name == completeFile || u.complete.IsZero():
+		until = u.complete
 	}
-	if !u.complete.IsZero() {
-		out[completeFile], out[partialFile] = feedsync.FormatDate(u.complete), feedsync.FormatDate(u.marks)
-	}
-	for name, date := range out {
-		// A date has a comma, which has a meaning in the record.
-		out[name] = strings.ReplaceAll(date, ",", "")
-	}
-	return out
+	// A date has a comma, which has a meaning in the record.
+	return strings.ReplaceAll(feedsync.FormatDate(until), ",", "")
 }
 
 // document writes a document.
@@ -120,10 +129,9 @@ func (x *exchange) publish(ctx context.Context) error {
 		return command.Hint(fmt.Errorf("%s is not there; nothing is published", x.target), anotherTarget)
 	}
 	rec, to := x.published(), x.placeAt(x.place())
-	versions := x.versions()
 	var bad error
 	for _, name := range documents {
-		version := versions[name]
+		version := x.rep.set.until.version(name)
 		if version == "" || to.has(name, version, rec) {
 			continue
 		}
@@ -207,9 +215,8 @@ func Publish(ctx context.Context, o PublishOptions, s *command.Streams) error {
 	if err := makeDir(dir); err != nil {
 		return err
 	}
-	versions := x.versions()
 	for _, name := range documents {
-		if versions[name] == "" {
+		if r.rep.set.until.version(name) == "" {
 			continue
 		}
 		if err := writeFile(filepath.Join(dir, name), func(w io.Writer) error { return x.document(name, w) }); err != nil {

@@ -16,15 +16,13 @@ import (
 
 // replica is the set and the baseline of a lektor-dir, with their store.
 type replica struct {
-	set   *set
-	base  *baseline
-	store *store
-	lost  bool // there is no store, and there was one
-	// What this endpoint had published before this run: its last edit, and the until of
-	// each document.
-	made   time.Time
-	untils map[string]time.Time
-	gone   []string // files of the version before, which the store replaces
+	set    *set
+	base   *baseline
+	store  *store
+	lost   bool      // there is no store, and there was one
+	made   time.Time // the last edit of this endpoint before this run
+	before untils    // of the documents before this run
+	gone   []string  // files of the version before, which the store replaces
 }
 
 // load reads the replica.
@@ -47,9 +45,7 @@ func (r *run) load() error {
 			p.gone = append(p.gone, r.path(name))
 		}
 	}
-	p.made = p.set.made
-	u := &p.set.until
-	p.untils = map[string]time.Time{subsFile: u.subs, completeFile: u.marks, partialFile: u.marks}
+	p.made, p.before = p.set.made, p.set.until
 	return nil
 }
 

@@ -20,9 +20,7 @@ type set struct {
 	now   time.Time
 	made  time.Time // of the last edit of this endpoint
 
-	// until are those of the published documents: subscriptions, marks, and all marks when
-	// they were last written as one document.
-	until struct{ subs, marks, complete time.Time }
+	until untils
 	// withdrawn are the feeds that the documents do not show, or show without title and link.
 	withdrawn string
 
@@ -30,6 +28,10 @@ type set struct {
 	touched     map[string]bool
 	subsTouched bool
 }
+
+// untils are those of the published documents: subscriptions, marks, and all marks when they
+// were last written as one document.
+type untils struct{ subs, marks, complete time.Time }
 
 // mark is the item of a flag of an entry.
 type mark struct {
@@ -191,17 +193,26 @@ func (s *set) merge(docs []*feedsync.Document) (subs, marks []string) {
 // sameState reports whether two marks mean the same: a mark says that it is there.
 func sameState(_, _ *feedsync.Item) bool { return true }
 
+// merged returns what comes of merging a mark of a peer.
+func (s *set) merged(it *feedsync.Item) *feedsync.Item {
+	if m := s.mark(it.ID); m != nil {
+		return feedsync.Merge(m.Item, it, feedsync.Rules{Equal: sameState}).Item
+	}
+	return it
+}
+
+// isNews reports whether a mark of a peer would change the set.
+func (s *set) isNews(it *feedsync.Item) bool {
+	m := s.mark(it.ID)
+	return m == nil || s.merged(it) != m.Item
+}
+
 func (s *set) mergeMarks(in *feedsync.Document) (changed []string) {
 	for _, it := range in.Items() {
-		if m := s.mark(it.ID); m != nil {
-			out := feedsync.Merge(m.Item, it, feedsync.Rules{Equal: sameState})
-			if out.Item == m.Item {
-				continue // nearly all items of nearly all documents
-			}
-			it = out.Item
+		if s.isNews(it) {
+			s.put(s.merged(it))
+			changed = append(changed, it.ID)
 		}
-		s.put(it)
-		changed = append(changed, it.ID)
 	}
 	return changed
 }

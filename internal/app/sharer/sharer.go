@@ -25,6 +25,7 @@ import (
 
 	"github.com/lektordir/lektor/internal/atomicfile"
 	"github.com/lektordir/lektor/internal/command"
+	"github.com/lektordir/lektor/internal/feedcmd"
 	"github.com/lektordir/lektor/internal/feedsync"
 	"github.com/lektordir/lektor/internal/fetch"
 	"github.com/lektordir/lektor/lektordir"
@@ -86,7 +87,7 @@ func (r *run) path(elem ...string) string {
 	return r.d.Join(append([]string{shareDir}, elem...)...)
 }
 
-// open opens the lektor-dir with one of [command.OpenDir] and [command.CreateDir].
+// open opens the lektor-dir with one of [feedcmd.OpenDir] and [feedcmd.CreateDir].
 func (c Common) open(s *command.Streams, with func(string, *lektordir.Options) (*lektordir.Dir, error)) (*run, error) {
 	if c.Now == nil {
 		c.Now = time.Now
@@ -109,7 +110,7 @@ func (c Common) open(s *command.Streams, with func(string, *lektordir.Options) (
 
 // begin is open for a lektor-dir that is shared, with its replica.
 func (c Common) begin(s *command.Streams) (*run, error) {
-	r, err := c.open(s, command.OpenDir)
+	r, err := c.open(s, feedcmd.OpenDir)
 	if err != nil {
 		return nil, err
 	}

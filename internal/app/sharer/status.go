@@ -20,25 +20,36 @@ import (
 	"github.com/lektordir/lektor/internal/units"
 )
 
-// PeerOptions are those of the commands on peers.
+// PeerOptions are those of [Peer].
 type PeerOptions struct {
 	Common
-	Words       []string // of [Peer]
-	Name, Place string
-	Print       command.PrinterOptions
+	Words []string // add NAME PLACE, rm NAME, or ls
+	Print command.PrinterOptions
 }
 
-// AddPeer makes another endpoint one that is read.
-func AddPeer(_ context.Context, o PeerOptions, s *command.Streams) error {
-	if !peerName(o.Name) {
-		return command.Usagef("peer add: %q cannot be the name of a peer; letters, digits and - can", o.Name)
+// Peer adds or removes an endpoint that is read, or lists all.
+func Peer(_ context.Context, o PeerOptions, s *command.Streams) error {
+	words, do := o.Words, (*run).printPeers
+	switch {
+	case len(words) == 3 && words[0] == "add":
+		if !peerName(words[1]) {
+			return command.Usagef("peer add: %q cannot be the name of a peer; letters, digits and - can", words[1])
+		}
+		do = func(r *run, _ command.PrinterOptions) error { return r.addPeer(words[1], strings.TrimSpace(words[2])) }
+	case len(words) == 2 && words[0] == "rm":
+		do = func(r *run, _ command.PrinterOptions) error { return r.removePeer(words[1]) }
+	case len(words) > 1, len(words) == 1 && words[0] != "ls":
+		return &command.UsageError{Message: "peer: it is add NAME URL|DIR, rm NAME, or ls", Hint: "see lektor-share peer --help"}
 	}
 	r, err := o.begin(s)
 	if err != nil {
 		return err
 	}
 	defer r.end()
-	place := strings.TrimSpace(o.Place)
+	return do(r, o.Print)
+}
+
+func (r *run) addPeer(name, place string) (err error) {
 	switch {
 	case isURL(place):
 		if fetch.Public(place) != place {
@@ -51,20 +62,15 @@ func AddPeer(_ context.Context, o PeerOptions, s *command.Streams) error {
 			return err
 		}
 	}
-	return r.line(place, peersDir, o.Name)
+	return r.line(place, peersDir, name)
 }
 
-// RemovePeer ends that an endpoint is read. What came of it stays.
-func RemovePeer(_ context.Context, o PeerOptions, s *command.Streams) error {
-	r, err := o.begin(s)
-	if err != nil {
-		return err
+// removePeer ends that an endpoint is read. What came of it stays.
+func (r *run) removePeer(name string) error {
+	if !peerName(name) || !atomicfile.Exists(r.path(peersDir, name)) {
+		return command.Hint(fmt.Errorf("there is no peer %s that was added", name), "lektor-share peer ls; one in the target goes with its directory there")
 	}
-	defer r.end()
-	if !peerName(o.Name) || !atomicfile.Exists(r.path(peersDir, o.Name)) {
-		return command.Hint(fmt.Errorf("there is no peer %s that was added", o.Name), "lektor-share peer ls; one in the target goes with its directory there")
-	}
-	return errors.Join(atomicfile.Remove(r.path(peersDir, o.Name)), os.RemoveAll(r.path(readDir, o.Name)))
+	return errors.Join(atomicfile.Remove(r.path(peersDir, name)), os.RemoveAll(r.path(readDir, name)))
 }
 
 // shown is a peer as it is printed.
@@ -94,16 +100,6 @@ var peerColumns = []command.Column[shown]{
 	}},
 }
 
-// Peers lists the peers.
-func Peers(_ context.Context, o PeerOptions, s *command.Streams) error {
-	r, err := o.begin(s)
-	if err != nil {
-		return err
-	}
-	defer r.end()
-	return r.printPeers(o.Print)
-}
-
 func (r *run) printPeers(o command.PrinterOptions) error {
 	return command.Records(r.s.Out, o, "tsv", peerColumns, func(p *command.Printer[shown]) error {
 		peers, err := r.peers()
@@ -112,9 +108,7 @@ func (r *run) printPeers(o command.PrinterOptions) error {
 		}
 		for _, peer := range peers {
 			rec := r.record(peer.name)
-			success, _ := feedsync.ParseDate(rec["success"])
-			wrote, _ := feedsync.ParseDate(rec["wrote"])
-			if err := p.Print(shown{peer, success, wrote, r.now}); err != nil {
+			if err := p.Print(shown{peer, parseDate(rec["success"]), parseDate(rec["wrote"]), r.now}); err != nil {
 				return err
 			}
 		}
@@ -425,20 +419,4 @@ func loser(it *feedsync.Item, peer string) (*feedsync.Item, error) {
 		return nil, command.Hint(fmt.Errorf("item %s has several conflicts", it.ID), "say whose counts: %s", strings.Join(names, ", "))
 	}
 	return found[0].Loser(it.ID)
-}
-
-// Peer is "peer add", "peer rm" or "peer ls".
-func Peer(ctx context.Context, o PeerOptions, s *command.Streams) error {
-	words := o.Words
-	switch {
-	case len(words) == 3 && words[0] == "add":
-		o.Name, o.Place = words[1], words[2]
-		return AddPeer(ctx, o, s)
-	case len(words) == 2 && words[0] == "rm":
-		o.Name = words[1]
-		return RemovePeer(ctx, o, s)
-	case len(words) == 0, len(words) == 1 && words[0] == "ls":
-		return Peers(ctx, o, s)
-	}
-	return &command.UsageError{Message: "peer: it is add NAME URL|DIR, rm NAME, or ls", Hint: "see lektor-share peer --help"}
 }

@@ -1,0 +1,126 @@
+package fetcher
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"slices"
+
+	"github.com/lektordir/lektor/feedconv"
+	"github.com/lektordir/lektor/internal/feeddir"
+	"github.com/lektordir/lektor/internal/fetch"
+	"github.com/lektordir/lektor/internal/units"
+	"github.com/lektordir/lektor/internal/websub"
+)
+
+// bigDocument is the size from which a document is parsed alone.
+const bigDocument = 1 << 20
+
+// room waits until a document could be parsed. No request begins before, so documents that
+// wait to be parsed do not pile up: each request under way brings one at most.
+func (r *Runner) room(ctx context.Context) error {
+	if err := r.parsing.Acquire(ctx, 1); err != nil {
+		return context.Cause(ctx)
+	}
+	r.parsing.Release(1)
+	return nil
+}
+
+// reading calls read, which parses a document of a size in bytes, when there is room for
+// what the document grows to.
+func (r *Runner) reading(ctx context.Context, size int, read func() error) error {
+	weight := int64(1)
+	if size > bigDocument {
+		weight = r.parsers
+	}
+	if err := r.parsing.Acquire(ctx, weight); err != nil {
+		return context.Cause(ctx)
+	}
+	defer r.parsing.Release(weight)
+	return read()
+}
+
+// document parses the answer to a request for the feed.
+func (s *session) document(ctx context.Context, req *fetch.Request, resp *fetch.Response) (*feedconv.Feed, error) {
+	feed, err := s.parse(ctx, req.URL, resp.Body, resp.FinalURL, resp.Header)
+	if err != nil {
+		return nil, err
+	}
+	// The end of the document is missing. Where the server did not say how long
+	// it is, that may have happened on the way: what came is delivered, and
+	// the rest must come by the next request.
+	if feed.Truncated && resp.Header.Get("Content-Length") == "" {
+		resp.Truncated = true
+	}
+	resp.Short = limited(feed) >= 0
+	s.r.warn(fetch.Public(req.URL), feed)
+	return feed, nil
+}
+
+// parse parses a document of the feed at feedURL, through the feed's filter if it has one.
+// The document is from url, with the header h.
+func (s *session) parse(ctx context.Context, feedURL string, doc []byte, url string, h http.Header) (*feedconv.Feed, error) {
+	contentType := h.Get("Content-Type")
+	if filter := s.st.Filter(); filter != "" {
+		out, err := s.r.Client.Filter(ctx, filter, doc, s.r.env(s.hash, feedURL)...)
+		if err != nil {
+			return nil, err
+		}
+		doc, contentType = out, ""
+	}
+	return s.r.read(doc, url, contentType, h)
+}
+
+// trusted is the error for a filter of the feed that others may have written.
+func (s *session) trusted() error {
+	if s.st.Filter() == "" {
+		return nil
+	}
+	return feeddir.Trusted(s.r.Dir, s.hash, "filter")
+}
+
+// env is what the commands of a feed find in their environment: its URL, without a
+// password, its name below src/, and the lektor-dir.
+func (r *Runner) env(hash, url string) []string {
+	return []string{"LEKTOR_URL=" + fetch.Public(url), "LEKTOR_FEED=" + hash, "LEKTOR_DIR=" + r.Dir.Path()}
+}
+
+// read reads a document.
+func (r *Runner) read(doc []byte, url, contentType string, h http.Header) (*feedconv.Feed, error) {
+	feed, err := feedconv.ParseBytes(doc, feedconv.Options{
+		URL: url, ContentType: contentType,
+		ContentLocation: h.Get("Content-Location"), ContentLanguage: h.Get("Content-Language"),
+		MaxBytes: r.opts.Fetch.MaxDecoded, MaxEntries: r.opts.MaxEntries,
+	})
+	if limit, ok := errors.AsType[*feedconv.LimitError](err); ok {
+		err = &fetch.LimitError{URL: fetch.Public(url), Limit: limit.Limit, Max: limit.Max, Flag: fetch.FlagMaxDecoded}
+	}
+	if feed != nil {
+		// Those who listen look for hubs in the header first.
+		feed.Links = websub.Links(h, url, feed.Links)
+	}
+	return feed, err
+}
+
+// limited gives the first warning that a limit left something out which can
+// be raised, -1 for none.
+func limited(feed *feedconv.Feed) int {
+	return slices.IndexFunc(feed.Warnings, func(w feedconv.Warning) bool { return w.Limit != "" })
+}
+
+// warn says what was wrong with a document, in one line. Of several defects it
+// names the one that the user can do something about.
+func (r *Runner) warn(name string, feed *feedconv.Feed) {
+	if len(feed.Warnings) == 0 {
+		return
+	}
+	i := limited(feed)
+	text := feed.Warnings[max(0, i)].String()
+	if i >= 0 {
+		text += "; --" + FlagMaxEntries + " raises the limit"
+	}
+	if n := len(feed.Warnings); n > 1 {
+		text += " (and " + units.Count(n-1, "more defect") + ")"
+	}
+	r.report.Warn("%s: %s", name, text)
+}

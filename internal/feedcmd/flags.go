@@ -1,0 +1,75 @@
+package feedcmd
+
+import (
+	"cmp"
+	"net/http"
+	"net/netip"
+	"strings"
+	"time"
+
+	"github.com/lektordir/lektor/internal/command"
+	"github.com/lektordir/lektor/internal/fetch"
+	"github.com/urfave/cli/v2"
+)
+
+// FetchFlags are those of commands that make requests. maxBytes is the largest
+// document unless they say otherwise, 0 for that of [fetch.DefaultConfig].
+func FetchFlags(maxBytes int64) []cli.Flag {
+	d := fetch.DefaultConfig()
+	if maxBytes > 0 {
+		d.MaxBytes, d.MaxDecoded = maxBytes, maxBytes
+	}
+	return []cli.Flag{
+		&cli.IntFlag{Name: "per-host", Value: d.PerHost, Usage: "make `N` requests at once to one host"},
+		&cli.DurationFlag{Name: "gap", Value: d.Gap, Usage: "wait for `TIME` between two requests to one host"},
+		&cli.DurationFlag{Name: fetch.FlagTimeout, Value: d.Deadline, Usage: "give up an exchange after `TIME`"},
+		&cli.Int64Flag{Name: fetch.FlagMaxBytes, Value: d.MaxBytes, Usage: "refuse documents of more than `N` bytes as transferred"},
+		&cli.Int64Flag{Name: fetch.FlagMaxDecoded, Value: d.MaxDecoded, Usage: "refuse documents of more than `N` bytes after decompression"},
+		&cli.IntFlag{Name: fetch.FlagMaxRedirects, Value: d.MaxRedirects, Usage: "follow `N` redirects"},
+		&cli.Int64Flag{Name: fetch.FlagMaxHeader, Value: d.MaxHeader, Usage: "refuse response headers of more than `N` bytes"},
+		&cli.StringSliceFlag{Name: "allow", Usage: "let public servers redirect to the private network `PREFIX`; may be repeated"},
+		&cli.StringFlag{Name: "user-agent", Usage: "tell servers that we are `NAME`"},
+	}
+}
+
+// Fetch is what the flags of [FetchFlags] say.
+func Fetch(f *command.Flags) fetch.Config {
+	config := Asking(f)
+	config.PerHost, config.Gap = f.Number("per-host", 1, 1000), f.Time("gap")
+	config.MaxBytes, config.MaxDecoded, config.MaxHeader = f.Bytes(fetch.FlagMaxBytes), f.Bytes(fetch.FlagMaxDecoded), f.Bytes(fetch.FlagMaxHeader)
+	config.Proxy = http.ProxyFromEnvironment
+	return config
+}
+
+// Asking is what the flags say that every program has which makes requests:
+// --allow, --timeout, --max-redirects and --user-agent.
+func Asking(f *command.Flags) fetch.Config {
+	config := fetch.Config{
+		UserAgent:    cmp.Or(f.Given("user-agent").String("user-agent"), UserAgent(f.App.Name)),
+		Deadline:     f.Given(fetch.FlagTimeout).Duration(fetch.FlagTimeout),
+		MaxRedirects: f.Number(fetch.FlagMaxRedirects, 1, 0),
+		AllowPrivate: Prefixes(f, "allow"),
+	}
+	if config.Deadline <= 0 || config.Deadline > time.Hour {
+		f.Fail(command.Usagef("--%s %v: it is a time such as 30s, up to an hour", fetch.FlagTimeout, config.Deadline))
+	}
+	return config
+}
+
+// Prefixes is the value of a flag that names networks.
+func Prefixes(f *command.Flags, name string) []netip.Prefix {
+	var out []netip.Prefix
+	for _, v := range f.Given(name).StringSlice(name) {
+		p, err := fetch.ParsePrefix(v)
+		if err != nil {
+			f.Fail(command.Usagef("--%s %w", name, err))
+		}
+		out = append(out, p)
+	}
+	return out
+}
+
+// UserAgent returns what a program calls itself to servers.
+func UserAgent(name string) string {
+	return strings.Replace(fetch.DefaultUserAgent, "lektor-fetch ", name+"/"+command.Version()+" ", 1)
+}

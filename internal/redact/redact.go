@@ -1,0 +1,22 @@
+// Package redact removes user names and passwords from text that others may see.
+package redact
+
+import (
+	"regexp"
+	"strings"
+	"sync"
+)
+
+// userinfo matches a URL within any text, up to its host.
+var userinfo = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`(?i)\b([a-z][a-z0-9+.-]*://)[^/?#\s"'<>\\]*@`)
+})
+
+// Text removes user and password from each URL within a text, such as the content of an
+// entry or a message.
+func Text(text string) string {
+	if strings.IndexByte(text, '@') < 0 {
+		return text
+	}
+	return userinfo().ReplaceAllString(text, "$1")
+}
