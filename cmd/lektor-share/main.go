@@ -16,7 +16,7 @@ import (
 
 func main() {
 	// What a hundred thousand marks need. More marks take more time, and more memory.
-	debug.SetMemoryLimit(208 << 20)
+	debug.SetMemoryLimit(200 << 20)
 	os.Exit(command.Main(newApp(), os.Args))
 }
 

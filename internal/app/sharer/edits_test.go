@@ -344,7 +344,8 @@ func TestNeedsComplete(t *testing.T) {
 	} {
 		doc := feedsync.New(feedsync.RSS, "t", "", "")
 		doc.SetSharing(&feedsync.Sharing{Since: day(c.since), Until: day(c.until), Related: c.related})
-		r := record{"until": feedsync.FormatDate(day(c.before))}
+		r := newRecord("")
+		r.Set("until", feedsync.FormatDate(day(c.before)))
 		if got := (&exchange{}).needsComplete(doc, r); got != c.want {
 			t.Errorf("%s: %v", c.name, got)
 		}

@@ -22,7 +22,7 @@ const (
 func (p *replica) migrate(r *run) error {
 	put := r.record("../" + publishedFile)
 	for _, name := range documents {
-		p.lost = p.lost || put[name] != "" && !atomicfile.Exists(r.path(name))
+		p.lost = p.lost || put.Get(name) != "" && !atomicfile.Exists(r.path(name))
 	}
 	subs, err := r.ownDocument(subsFile, feedsync.OPML)
 	if err != nil {

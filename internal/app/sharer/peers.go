@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"maps"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -22,6 +21,7 @@ import (
 	"github.com/lektordir/lektor/internal/joined"
 	"github.com/lektordir/lektor/internal/termsafe"
 	"github.com/lektordir/lektor/internal/units"
+	"github.com/lektordir/lektor/internal/values"
 	"github.com/lektordir/lektor/lektordir"
 )
 
@@ -81,44 +81,44 @@ func peerName(name string) bool {
 	return feedsync.IsNSS(name) && name[0] != '.' && len(name) <= 200 && name != "*"
 }
 
-// record is what is known of a peer, etc/share/read/NAME: values by name, a line each.
-type record map[string]string
+// record is what is known of a peer, etc/share/read/NAME, or of the target.
+type record struct{ *values.Values }
 
 func (r *run) record(name string) record {
-	rec := record{}
 	data, _ := atomicfile.Read(r.path(readDir, name), maxDocument)
-	for l := range strings.Lines(string(data)) {
-		if k, v, ok := strings.Cut(strings.TrimSuffix(l, "\n"), " "); ok {
-			rec[k] = v
-		}
-	}
+	return record{values.Parse(data, ' ')}
+}
+
+// newRecord returns that of a place of which nothing is known.
+func newRecord(place string) record {
+	rec := record{values.New(' ')}
+	rec.Set("place", digest([]byte(place)))
 	return rec
 }
 
-// knows tells whether a document was read.
-func (r record) knows(name string) bool { return r[name]+r[name+".etag"]+r[name+".modified"] != "" }
+// isOf reports whether a record is of a place, and not of one before.
+func (r record) isOf(place string) bool { return r.Get("place") == digest([]byte(place)) }
+
+// knows reports whether a document was read.
+func (r record) knows(name string) bool {
+	return r.Get(name)+r.Get(name+".etag")+r.Get(name+".modified") != ""
+}
 
 // forget makes a document one that was not read.
 func (r record) forget(name string) {
-	delete(r, name)
-	r.forgetValidators(name)
+	r.Set(name, "")
+	r.validators(name, "", "")
 }
 
-// forgetValidators makes the next request for a document one without conditions.
-func (r record) forgetValidators(name string) {
-	delete(r, name+".etag")
-	delete(r, name+".modified")
+// validators sets those of a document; without them the next request for it has no
+// conditions.
+func (r record) validators(name, etag, modified string) {
+	r.Set(name+".etag", etag)
+	r.Set(name+".modified", modified)
 }
 
-// writeRecord writes a record, with the names in order.
 func (r *run) writeRecord(name string, rec record) error {
-	var b strings.Builder
-	for _, k := range slices.Sorted(maps.Keys(rec)) {
-		if rec[k] != "" {
-			b.WriteString(k + " " + strings.ReplaceAll(rec[k], "\n", " ") + "\n")
-		}
-	}
-	return r.private(r.path(readDir, name), []byte(b.String()))
+	return r.private(r.path(readDir, name), rec.Text())
 }
 
 // errMissing tells that a peer has no such document, and errNothing that it has none.
@@ -207,13 +207,15 @@ func (e *brokenError) Unwrap() error { return e.err }
 // broken; any other one tells that nothing was read.
 func (x *exchange) fetchPeer(ctx context.Context, p peer) (*news, error) {
 	n := &news{peer: p, record: x.record(p.name)}
-	if x.rep.lost || n.record["place"] != digest([]byte(p.place)) {
-		n.record = record{"place": digest([]byte(p.place)), "success": n.record["success"], "wrote": n.record["wrote"]}
+	if old := n.record; x.rep.lost || !old.isOf(p.place) {
+		n.record = newRecord(p.place)
+		n.record.Set("success", old.Get("success"))
+		n.record.Set("wrote", old.Get("wrote"))
 	}
 	if err := tooSoon(p.place, n.record, x.now); err != nil {
 		return nil, err
 	}
-	delete(n.record, "after")
+	n.record.Set("after", "")
 	if _, err := x.fetchDocument(ctx, n, subsFile); err != nil {
 		return nil, err
 	}
@@ -240,10 +242,11 @@ func (x *exchange) fetchPeer(ctx context.Context, p peer) (*news, error) {
 		}
 	}
 	if partial != nil {
-		n.record["until"] = ""
+		until := ""
 		if partial.Sharing != nil {
-			n.record["until"] = feedsync.FormatDate(partial.Sharing.Until)
+			until = feedsync.FormatDate(partial.Sharing.Until)
 		}
+		n.record.Set("until", until)
 	}
 	n.note(x.now)
 	if !n.found {
@@ -320,7 +323,7 @@ func (x *exchange) needsComplete(partial *feedsync.Document, r record) bool {
 	if s == nil || s.Since.IsZero() && !slices.ContainsFunc(s.Related, func(r feedsync.Related) bool { return r.Type == "complete" }) {
 		return false // it is complete itself
 	}
-	before := parseDate(r["until"])
+	before := parseDate(r.Get("until"))
 	return before.IsZero() || s.Until.IsZero() || s.Until.Before(before) || s.Since.After(before)
 }
 
@@ -349,7 +352,7 @@ func (x *exchange) isOurs(it *feedsync.Item, kind feedsync.Kind) bool {
 // tooSoon is the error for a request to a server that asked for a longer pause when it was
 // asked last.
 func tooSoon(place string, rec record, now time.Time) error {
-	left := parseDate(rec["after"]).Sub(now)
+	left := parseDate(rec.Get("after")).Sub(now)
 	if !isURL(place) || left <= 0 || left > fetch.MaxRetryAfter { // by another clock
 		return nil
 	}
@@ -370,7 +373,7 @@ func digest(data []byte) string { return fmt.Sprintf("%x", sha256.Sum256(data)) 
 
 // note notes when a peer wrote last, and which feeds it publishes.
 func (n *news) note(now time.Time) {
-	wrote := parseDate(n.record["wrote"])
+	wrote := parseDate(n.record.Get("wrote"))
 	for _, doc := range n.docs {
 		if doc.Sharing != nil && doc.Sharing.Until.After(wrote) {
 			wrote = doc.Sharing.Until
@@ -384,14 +387,12 @@ func (n *news) note(now time.Time) {
 				feeds = append(feeds, it.ID)
 			}
 		}
-		n.record["feeds"] = strings.Join(feeds, " ")
+		n.record.Set("feeds", strings.Join(feeds, " "))
 	}
-	if !wrote.IsZero() {
-		n.record["wrote"] = feedsync.FormatDate(wrote)
-	}
+	n.record.Set("wrote", feedsync.FormatDate(wrote))
 	// A date that stays the same as long as the peer publishes nothing new.
-	if len(n.broken) == 0 && (n.read || n.record["success"] == "") {
-		n.record["success"] = feedsync.FormatDate(now)
+	if len(n.broken) == 0 && (n.read || n.record.Get("success") == "") {
+		n.record.Set("success", feedsync.FormatDate(now))
 	}
 }
 
@@ -449,7 +450,7 @@ func (x *exchange) remember() error {
 	}
 	for name, when := range x.later {
 		rec := x.record(name)
-		rec["after"] = feedsync.FormatDate(when)
+		rec.Set("after", feedsync.FormatDate(when))
 		if err := x.writeRecord(name, rec); err != nil {
 			return err
 		}

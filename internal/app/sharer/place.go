@@ -54,17 +54,17 @@ func (p directory) read(_ context.Context, name string, rec record) ([]byte, err
 		return nil, err
 	}
 	is := identity(path)
-	if rec[name] == is {
+	if rec.Get(name) == is {
 		return nil, nil
 	}
 	data, err := atomicfile.Read(path, maxDocument)
-	rec[name] = is
+	rec.Set(name, is)
 	return data, err
 }
 
 func (p directory) has(name, version string, rec record) bool {
 	path := filepath.Join(p.path, name)
-	was, is, _ := strings.Cut(rec[name], ", ")
+	was, is, _ := strings.Cut(rec.Get(name), ", ")
 	return was == version && is == identity(path) && atomicfile.Exists(path)
 }
 
@@ -81,7 +81,7 @@ func (p directory) write(_ context.Context, name, version string, doc func(io.Wr
 	if err := writeFile(path, doc); err != nil {
 		return err
 	}
-	rec[name] = version + ", " + identity(path)
+	rec.Set(name, version+", "+identity(path))
 	return nil
 }
 
@@ -144,7 +144,7 @@ type server struct {
 }
 
 func (p *server) read(ctx context.Context, name string, rec record) ([]byte, error) {
-	req := &fetch.Request{URL: p.url + "/" + name, ETag: rec[name+".etag"], LastModified: rec[name+".modified"]}
+	req := &fetch.Request{URL: p.url + "/" + name, ETag: rec.Get(name + ".etag"), LastModified: rec.Get(name + ".modified")}
 	if p.r.isTarget(p.url) {
 		header, err := p.r.headers()
 		if err != nil {
@@ -166,12 +166,12 @@ func (p *server) read(ctx context.Context, name string, rec record) ([]byte, err
 	case resp.Truncated:
 		return nil, errors.New("it was cut off on the way")
 	}
-	rec[name+".etag"], rec[name+".modified"] = resp.ETag, resp.LastModified
+	rec.validators(name, resp.ETag, resp.LastModified)
 	return resp.Body, nil
 }
 
 func (p *server) has(name, version string, rec record) bool {
-	return rec[name] == p.digest(name, version)
+	return rec.Get(name) == p.digest(name, version)
 }
 
 // digest is that of a version of a document in this place.
@@ -239,9 +239,9 @@ func (p *server) write(ctx context.Context, name, version string, doc func(io.Wr
 	}
 	p.makeDirectory(ctx, header)
 	condition := http.Header{}
-	if tag := rec[name+".etag"]; strings.HasPrefix(tag, `"`) { // a weak one matches nothing
+	if tag := rec.Get(name + ".etag"); strings.HasPrefix(tag, `"`) { // a weak one matches nothing
 		condition.Set("If-Match", tag)
-	} else if rec[name] == "" {
+	} else if rec.Get(name) == "" {
 		condition.Set("If-None-Match", "*")
 	}
 	for {
@@ -254,10 +254,10 @@ func (p *server) write(ctx context.Context, name, version string, doc func(io.Wr
 			return err
 		case a.Success() && !isPage(a.Status, a.Body):
 			p.validators(ctx, post, a, name, rec)
-			rec[name] = p.digest(name, version)
+			rec.Set(name, p.digest(name, version))
 			return nil
 		case len(condition) > 0 && a.Status == http.StatusPreconditionFailed:
-			rec.forgetValidators(name)
+			rec.validators(name, "", "")
 			other, err := p.read(ctx, name, rec)
 			if ctx.Err() != nil {
 				return context.Cause(ctx)
@@ -279,10 +279,10 @@ func (p *server) write(ctx context.Context, name, version string, doc func(io.Wr
 // validators notes by what the server knows the document that it has taken: what it says
 // of it by itself, or else when it is asked.
 func (p *server) validators(ctx context.Context, post *fetch.Post, a *fetch.Answer, name string, rec record) {
-	rec.forgetValidators(name)
 	tags := func(a *fetch.Answer) bool {
-		rec[name+".etag"], rec[name+".modified"] = fetch.Validators(a.Header)
-		return rec[name+".etag"] != ""
+		etag, modified := fetch.Validators(a.Header)
+		rec.validators(name, etag, modified)
+		return etag != ""
 	}
 	if tags(a) {
 		return

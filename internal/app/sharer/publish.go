@@ -26,11 +26,10 @@ func (r *run) place() string {
 // published is what is known of the documents in the target. What is known of another
 // place is of no use.
 func (r *run) published() record {
-	rec := r.record("../" + publishedFile)
-	if place := digest([]byte(r.place())); rec["place"] != place {
-		rec = record{"place": place}
+	if rec := r.record("../" + publishedFile); rec.isOf(r.place()) {
+		return rec
 	}
-	return rec
+	return newRecord(r.place())
 }
 
 // overwritten looks at what this endpoint published last, if that has been written by
@@ -54,7 +53,7 @@ func (x *exchange) overwritten(ctx context.Context) error {
 				continue
 			}
 		} else {
-			_, is, _ := strings.Cut(rec[name], ", ")
+			_, is, _ := strings.Cut(rec.Get(name), ", ")
 			if is == identity(filepath.Join(x.place(), name)) {
 				continue
 			}
@@ -140,9 +139,9 @@ func (x *exchange) publish(ctx context.Context) error {
 		}
 		err := to.write(ctx, name, version, func(w io.Writer) error { return x.document(name, w) }, rec, func(data []byte) error { return x.another(name, data) })
 		if err == nil {
-			delete(rec, "after")
+			rec.Set("after", "")
 		} else if wait := fetch.Pause(err); wait > 0 {
-			rec["after"] = feedsync.FormatDate(x.now.Add(wait))
+			rec.Set("after", feedsync.FormatDate(x.now.Add(wait)))
 		}
 		if err = errors.Join(err, x.writeRecord("../"+publishedFile, rec)); err == nil {
 			continue

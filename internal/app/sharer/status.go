@@ -108,7 +108,7 @@ func (r *run) printPeers(o command.PrinterOptions) error {
 		}
 		for _, peer := range peers {
 			rec := r.record(peer.name)
-			if err := p.Print(shown{peer, parseDate(rec["success"]), parseDate(rec["wrote"]), r.now}); err != nil {
+			if err := p.Print(shown{peer, parseDate(rec.Get("success")), parseDate(rec.Get("wrote")), r.now}); err != nil {
 				return err
 			}
 		}
@@ -160,7 +160,7 @@ func Status(ctx context.Context, o StatusOptions, s *command.Streams) error {
 		}
 		still := 0
 		for _, peer := range peers {
-			if slices.Contains(strings.Fields(r.record(peer.name)["feeds"]), hash) {
+			if slices.Contains(strings.Fields(r.record(peer.name).Get("feeds")), hash) {
 				still++
 			}
 		}
