@@ -30,7 +30,7 @@ ZSHCOMP  = $(DESTDIR)$(PREFIX)/share/zsh/$(ZSHDIR)
 PROGRAMS != ls cmd | grep '^lektor-'
 SAMPLES  != ls scripts | grep '^lektor-'
 
-.PHONY: build demo test check vuln bench fuzz faults install uninstall clean help
+.PHONY: build demo quick test check vuln bench fuzz faults install uninstall clean help
 
 build: ## build the programs into bin/ (this is what plain make does)
 	$(GO) build -trimpath -tags "$(TAGS)" -ldflags "$(LDFLAGS)" -o bin/ ./cmd/...
@@ -38,7 +38,11 @@ build: ## build the programs into bin/ (this is what plain make does)
 demo: build ## a lektor-dir from nothing to reading; FEED=https://… takes a real feed
 	@GO="$(GO)" sh scripts/demo $(FEED)
 
-test: check build ## check, then every test, with the race detector where a C compiler works
+quick: build ## the daily round: vet, and the short tests of what has changed, without the race detector
+	$(GO) vet ./...
+	@LEKTOR_PROGRAMS="$(CURDIR)/bin" $(GO) test -short -vet=off ./...
+
+test: check build ## check, then every test, with the race detector where it can find something
 	@LEKTOR_PROGRAMS="$(CURDIR)/bin" GO="$(GO)" sh scripts/test ./...
 
 check: ## formatting, vet, staticcheck, go.mod, import rules, scripts, man pages, other systems
@@ -49,15 +53,10 @@ vuln: ## known vulnerabilities in what the programs call; asks vuln.go.dev, so n
 
 bench: build ## the speed of everything, against sfeed, newsboat and mblaze where installed
 	$(GO) run ./scripts/bench
-	$(GO) run ./scripts/bench/ess
-	$(GO) run ./scripts/bench/share
-	$(GO) run ./scripts/bench/gluster
 
 faults: ## a crowd; kills, failing calls and power cuts at every file-system operation; histories of feeds; an hour
-	$(GO) run ./scripts/crowd
 	$(GO) run ./scripts/faults -cuts 200 -orders 300
-	$(GO) run ./scripts/crowd -gluster -grow 200ms
-	$(GO) run ./scripts/faults -gluster -faults kill -step 40
+	$(GO) run ./scripts/faults -gluster -grow 200ms -faults kill -step 40
 	LEKTOR_TEST_FEEDS=1000 $(GO) test -count=1 -run "^Test(Walk|Sizes|Unasked)" ./internal/app/fetcher
 	LEKTOR_HISTORIES=300 $(GO) test -run TestArchiveHistories ./internal/app/viewer
 	LEKTOR_INDEX_HISTORIES=1000 $(GO) test -timeout 2h -run TestHistories ./internal/index

@@ -9,7 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"hash/crc32"
-	"iter"
 	"os"
 	"slices"
 	"strings"
@@ -18,6 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/lektordir/lektor/internal/atomicfile"
+	"github.com/lektordir/lektor/internal/filelog"
 )
 
 // digest is the beginning of a SHA-256, as much of it as tells the entries of a
@@ -162,11 +162,8 @@ type journal struct {
 	good int64  // bytes up to the end of the last good line
 	size int64  // bytes of the file
 
-	byID, byKey, byName index
-	// others are the lines whose entry has the identity of another line in its
-	// name, by the beginning of that.
-	others  map[uint64][]int32
-	repeats int // lines that say what an earlier one says, but for a few
+	// Each index is made when it is first asked.
+	byIdentity, byLineage, byKey, byName index
 
 	parsed int // how many lines were read, for tests
 }
@@ -237,21 +234,21 @@ func (j *journal) bad() int {
 	return n
 }
 
-// fields gives the beginnings of identity, link, rest and content of a line, eight
-// digits of each, and all from the unique name on.
+// fields returns the beginnings of identity, link, rest and content of a line, eight
+// digits of each, and all from the unique name on; nil of a line that does not count.
 func fields(l []byte) (id, link, rest, content, unique []byte) {
 	wide := 16
 	if len(l) > 32 && l[16] != ' ' {
 		wide = 32
 	}
 	if len(l) < 3*(wide+1)+1 {
-		return nil, nil, nil, nil, nil // of no line that counts
+		return nil, nil, nil, nil, nil
 	}
 	k := l[wide+1:]
 	return l[:8], k[:8], k[wide/2 : wide/2+8], k[wide+1 : wide+9], l[3*(wide+1):]
 }
 
-// hash mixes what has eight digits.
+// hash mixes texts of eight digits.
 func hash(parts ...[]byte) uint64 {
 	h := uint64(0)
 	for _, p := range parts {
@@ -262,84 +259,53 @@ func hash(parts ...[]byte) uint64 {
 	return h ^ h>>32
 }
 
-// stem is what of a unique name is the same whether the identity is left out or not.
-func stem(unique []byte) []byte {
-	s, _, _ := bytes.Cut(unique, []byte{'I'})
-	return s
+func hashOfIdentity(l []byte) uint64 { id, _, _, _, _ := fields(l); return hash(id) }
+
+func hashOfKey(l []byte) uint64 { _, link, rest, _, _ := fields(l); return hash(link, rest) }
+
+func hashOfName(l []byte) uint64 {
+	_, _, _, _, unique := fields(l)
+	unique, _, _ = bytes.Cut(unique, []byte{' '})
+	return hashOfStem(unique)
 }
 
-// identityOf gives the beginning of the lineage of a line. Names of another form
-// than ours have none of their own.
-func identityOf(id, unique []byte) []byte {
-	n := len(stem(unique)) + 1
-	if n+17 > len(unique) || unique[n] == '.' || unique[n+16] != '.' || len(bytes.Trim(unique[:n-1], "0123456789.MPQ")) > 0 {
-		return id
+// hashOfStem is that of the part of a unique name that is the same whether the identity is
+// left out or not.
+func hashOfStem(unique []byte) uint64 {
+	stem, _, _ := bytes.Cut(unique, []byte{'I'})
+	return uint64(crc32.Checksum(stem, crcTable))
+}
+
+// hashOfLineage is that of the identity in the unique name of a line, and of the line's own
+// where none is in the name.
+func hashOfLineage(l []byte) uint64 {
+	id, _, _, _, unique := fields(l)
+	n := bytes.IndexByte(unique, 'I') + 1
+	if n == 0 || n+17 > len(unique) || unique[n] == '.' || unique[n+16] != '.' || len(bytes.Trim(unique[:n-1], "0123456789.MPQ")) > 0 {
+		return hash(id)
 	}
-	return unique[n : n+8]
+	return hash(unique[n : n+8])
 }
 
-// newIndex makes room for n lines.
-func newIndex(n int) index {
-	size := 1
-	for size < 2*n {
-		size *= 2
-	}
-	return index{heads: make([]int32, size), before: make([]int32, n)}
-}
-
-func (x *index) add(i int, h uint64) {
-	at := &x.heads[h&uint64(len(x.heads)-1)]
-	x.before[i], *at = *at, int32(i+1)
-}
-
-// lines yields the lines with a hash, and some with others, the last first.
-func (x *index) lines(h uint64) iter.Seq[int] {
-	return func(yield func(int) bool) {
-		if x.heads == nil {
-			return
+// find returns the records whose lines have a hash and for which is holds, oldest first.
+// of computes the hash of a line, for an index that is yet to be made.
+func (j *journal) find(x *index, of func(line []byte) uint64, h uint64, is func(record) bool) []record {
+	if x.heads == nil {
+		size := 1
+		for size < 2*len(j.ends) {
+			size *= 2
 		}
-		for i := x.heads[h&uint64(len(x.heads)-1)]; i > 0 && yield(int(i-1)); i = x.before[i-1] {
-		}
-	}
-}
-
-// build makes what is asked for in every fetch, in one pass.
-func (j *journal) build() {
-	if j.byID.heads != nil {
-		return
-	}
-	j.byID = newIndex(len(j.ends))
-	for i := range j.ends {
-		l := j.line(i)
-		id, _, _, content, unique := fields(l)
-		h := hash(id)
-		looked := 0
-		for k := range j.byID.lines(h) {
-			if other := j.line(k); len(other) > 8 && string(other[:8]) == string(id) {
-				if _, _, _, c, _ := fields(other); string(c) == string(content) {
-					j.repeats++
-					break
-				}
-			}
-			if looked++; looked == 4 {
-				break
-			}
-		}
-		j.byID.add(i, h)
-		if in := identityOf(id, unique); string(in) != string(id) {
-			if j.others == nil {
-				j.others = map[uint64][]int32{}
-			}
-			j.others[hash(in)] = append(j.others[hash(in)], int32(i))
+		*x = index{heads: make([]int32, size), before: make([]int32, len(j.ends))}
+		begin := 0
+		for i, end := range j.ends {
+			head := &x.heads[of(j.data[begin:end-1])&uint64(size-1)]
+			x.before[i], *head = *head, int32(i+1)
+			begin = end
 		}
 	}
-}
-
-// pick gives those records of lines for which is holds, oldest first.
-func (j *journal) pick(lines iter.Seq[int], is func(record) bool) []record {
 	var found []record
-	for i := range lines {
-		if r, ok := j.record(i); ok && is(r) {
+	for i := x.heads[h&uint64(len(x.heads)-1)]; i > 0; i = x.before[i-1] {
+		if r, ok := j.record(int(i - 1)); ok && is(r) {
 			found = append(found, r)
 		}
 	}
@@ -347,36 +313,19 @@ func (j *journal) pick(lines iter.Seq[int], is func(record) bool) []record {
 	return found
 }
 
-// find is pick for an index that is made when it is first used; of tells the hash
-// of a line.
-func (j *journal) find(x *index, of func(l []byte) uint64, h uint64, is func(record) bool) []record {
-	if x.heads == nil {
-		*x = newIndex(len(j.ends))
-		for i := range j.ends {
-			x.add(i, of(j.line(i)))
-		}
-	}
-	return j.pick(x.lines(h), is)
-}
-
 func digits(b []byte) []byte { return hex.AppendEncode(make([]byte, 0, 16), b)[:8] }
 
-// versions gives the records of an identity, oldest first.
+// versions returns the records of an identity, oldest first.
 func (j *journal) versions(identity digest) []record {
-	j.build()
-	return j.pick(j.byID.lines(hash(digits(identity[:]))), func(r record) bool { return r.Identity == identity })
+	return j.find(&j.byIdentity, hashOfIdentity, hash(digits(identity[:])), func(r record) bool { return r.Identity == identity })
 }
 
-// withKey gives the records with a second key, oldest first.
+// withKey returns the records with a second key, oldest first.
 func (j *journal) withKey(k key) []record {
-	of := func(l []byte) uint64 {
-		_, link, rest, _, _ := fields(l)
-		return hash(link, rest)
-	}
-	return j.find(&j.byKey, of, hash(digits(k.Link[:]), digits(k.Rest[:])), func(r record) bool { return r.Key == k })
+	return j.find(&j.byKey, hashOfKey, hash(digits(k.Link[:]), digits(k.Rest[:])), func(r record) bool { return r.Key == k })
 }
 
-// lineageOf gives the records of all versions of the entry that a record is of,
+// lineageOf returns the records of all versions of the entry that a record is of,
 // under whichever identity, oldest first.
 func (j *journal) lineageOf(r record) []record {
 	if found := j.lineage(r.lineage()); len(found) > 0 {
@@ -386,69 +335,38 @@ func (j *journal) lineageOf(r record) []record {
 }
 
 func (j *journal) lineage(want string) []record {
-	j.build()
-	h := hash([]byte(want[:8]))
-	lines := slices.Collect(j.byID.lines(h))
-	if others := j.others[h]; len(others) > 0 {
-		for _, i := range others {
-			lines = append(lines, int(i))
-		}
-		slices.Sort(lines)
-		lines = slices.Compact(lines)
-		slices.Reverse(lines)
-	}
-	return j.pick(slices.Values(lines), func(r record) bool { return r.lineage() == want })
+	return j.find(&j.byLineage, hashOfLineage, hash([]byte(want[:8])), func(r record) bool { return r.lineage() == want })
 }
 
-// named gives the last record of a unique name.
+// named returns the last record of a unique name.
 func (j *journal) named(unique string) (record, bool) {
-	of := func(unique []byte) uint64 { return uint64(crc32.Checksum(stem(unique), crcTable)) }
-	ofLine := func(l []byte) uint64 {
-		_, _, _, _, unique := fields(l)
-		unique, _, _ = bytes.Cut(unique, []byte{' '})
-		return of(unique)
-	}
-	rs := j.find(&j.byName, ofLine, of([]byte(unique)), func(r record) bool { return r.Unique == unique })
-	if len(rs) == 0 {
+	r := last(j.find(&j.byName, hashOfName, hashOfStem([]byte(unique)), func(r record) bool { return r.Unique == unique }))
+	if r == nil {
 		return record{}, false
 	}
-	return rs[len(rs)-1], true
+	return *r, true
 }
 
 // appendJournal appends records to the journal at path, which was read as j
-// under the feed's lock. Whatever does not count at its end is cut off first,
-// and what could not be written whole is cut off again, so that the file ends
-// in a good line; the error is an [*uncutError] when that failed. It does not
-// sync.
+// under the feed's lock. The part of the file that does not count is cut off first,
+// and so is what could not be written whole; the error is an [*uncutError] when that
+// failed. It does not sync.
 func appendJournal(path string, j *journal, recs []record) error {
-	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|unix.O_NOFOLLOW, 0o666)
+	log, _, err := filelog.Open(path, filelog.Options{Valid: valid, Max: maxFile})
 	if err != nil {
 		return err
 	}
-	defer f.Close()
-	if fi, err := f.Stat(); err != nil {
-		return err
-	} else if fi.Size() != j.size {
+	if log.Size() != j.good {
+		_ = log.Close()
 		return &os.PathError{Op: "write", Path: path, Err: errors.New("somebody changed it without the feed's lock")}
-	}
-	if j.size > j.good {
-		if err := f.Truncate(j.good); err != nil {
-			return err
-		}
-		j.size = j.good
 	}
 	var b []byte
 	for _, r := range recs {
 		b = r.appendTo(b)
 	}
-	if _, err := f.WriteAt(b, j.good); err != nil {
-		if cerr := f.Truncate(j.good); cerr != nil {
-			return &uncutError{errors.Join(err, cerr)}
-		}
-		return err
-	}
-	if err := f.Close(); err != nil {
-		if cerr := os.Truncate(path, j.good); cerr != nil {
+	// NFS and quotas report errors of writing when a file is closed.
+	if err := errors.Join(log.Append(b), log.Close()); err != nil {
+		if cerr := truncateJournal(path, j.good); cerr != nil {
 			return &uncutError{errors.Join(err, cerr)}
 		}
 		return err
@@ -457,6 +375,8 @@ func appendJournal(path string, j *journal, recs []record) error {
 	j.size = j.good
 	return nil
 }
+
+func valid(line []byte) bool { _, ok := parseRecord(line); return ok }
 
 // uncutError tells that a failed append may have left whole lines, which count.
 type uncutError struct{ error }
@@ -479,16 +399,22 @@ func truncateJournal(path string, size int64) error {
 // compactFrom is the number of lines from which a journal is worth compacting.
 const compactFrom = 512
 
-// worthCompacting reports whether more than half of the lines say what a later
-// line says again, or are longer than they need be.
+// worthCompacting reports whether more than half of the last lines say what another of
+// them says, or lines are longer than they need be.
 func (j *journal) worthCompacting() bool {
 	n := len(j.ends)
 	if n < compactFrom {
 		return false
 	}
-	j.build()
-	middle := j.line(n / 2) // those before it are no shorter
-	return j.repeats > n/2 || len(middle) > 16 && middle[16] != ' '
+	if middle := j.line(n / 2); len(middle) > 16 && middle[16] != ' ' {
+		return true // those before it are no shorter
+	}
+	versions := make(map[string]bool, compactFrom)
+	for i := n - compactFrom; i < n; i++ {
+		id, _, _, content, _ := fields(j.line(i))
+		versions[string(id)+string(content)] = true
+	}
+	return len(versions) < compactFrom/2
 }
 
 // live gives the records that compaction keeps, in order: of every identity and

@@ -2,8 +2,6 @@ package main
 
 import (
 	"cmp"
-	"os"
-	"runtime/debug"
 
 	"github.com/urfave/cli/v2"
 
@@ -45,10 +43,6 @@ func hubCommand() *cli.Command {
 		}...),
 		Action: command.Run(hub.Serve, "", func(f *command.Flags) hub.ServeOptions {
 			f.Fail(command.NoArgs(f.Context))
-			// A round of notifications to thousands needs more than a listener.
-			if os.Getenv("GOMEMLIMIT") == "" {
-				debug.SetMemoryLimit(192 << 20)
-			}
 			return hubOptions(f)
 		}),
 	}

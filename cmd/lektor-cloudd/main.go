@@ -16,9 +16,9 @@ import (
 )
 
 func main() {
-	// It has little to remember, and strangers must not make it more.
+	// For a round of notifications to thousands. What strangers send must not make it more.
 	if os.Getenv("GOMEMLIMIT") == "" {
-		debug.SetMemoryLimit(96 << 20)
+		debug.SetMemoryLimit(192 << 20)
 	}
 	os.Exit(command.Main(newApp(), os.Args))
 }

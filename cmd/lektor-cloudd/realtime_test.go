@@ -318,8 +318,10 @@ func hubKilled(t *testing.T, bin string) {
 	close(hold)
 	before := count()
 	second := start()
-	pending := func() int { list, _ := os.ReadDir(filepath.Join(state, "pending")); return len(list) }
-	await(t, "the end of the round", func() bool { return pending() == 0 })
+	await(t, "the end of the round", func() bool {
+		fi, err := os.Stat(filepath.Join(state, "jobs"))
+		return err == nil && fi.Size() == 0
+	})
 	second.Process.Signal(syscall.SIGTERM)
 	if err := second.Wait(); err != nil {
 		t.Error(err)

@@ -84,11 +84,13 @@ func peerOf(a net.Addr) netip.Prefix {
 	if err != nil {
 		return netip.Prefix{}
 	}
-	addr := ap.Addr().Unmap().WithZone("")
-	bits := addr.BitLen()
-	if addr.Is6() {
-		bits = 64
-	}
-	p, _ := addr.Prefix(bits)
+	return Network(ap.Addr())
+}
+
+// Network returns an address, or by IPv6 the network of 64 bits within which a host has as
+// many addresses as it likes.
+func Network(addr netip.Addr) netip.Prefix {
+	addr = addr.Unmap().WithZone("")
+	p, _ := addr.Prefix(min(addr.BitLen(), 64))
 	return p
 }

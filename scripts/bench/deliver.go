@@ -1,84 +1,62 @@
+//go:build linux
+
 package main
 
 import (
 	"context"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
 	"strings"
-	"sync"
 	"time"
 
-	"golang.org/x/sync/errgroup"
 	"golang.org/x/sys/unix"
 
 	"github.com/lektordir/lektor/internal/testkit/must"
 	"github.com/lektordir/lektor/lektordir"
 )
 
-// Delivery alone is measured by two programs that are this one run again: both
-// have the entries of a lektor-dir in memory and write them to a new one, one
-// through the package lektordir, the other by the system calls that cannot be
-// saved: the floor.
+// Delivery alone is measured by two programs that are this one run again: both have the
+// entries of a lektor-dir in memory and write them to a new one, one through the package
+// lektordir, the other by the system calls that cannot be saved: the floor.
 
-// deliverArg is the first argument of such a run; the others are the way, the
-// lektor-dir to copy and the one to make.
+// deliverArg is the first argument of such a run; the others are the way, the lektor-dir
+// to copy and the one to make.
 const deliverArg = "-deliver"
 
-// deliveries are the two ways.
-var deliveries = map[string]func(from *lektordir.Dir, to string) func(){
-	"lektordir": throughLektordir,
-	"floor":     throughFloor,
+var deliveries = map[string]func(from *lektordir.Dir, to string) func(){"lektordir": throughLektordir, "floor": throughFloor}
+
+// deliver measures both ways, with feeds that lektor-fetch has fetched.
+func (b *bench) deliver() {
+	if sizes["large"] == 0 || b.against != "" {
+		return
+	}
+	s := serve(sizes["large"], sizes["entries"], sizes["bytes"])
+	defer s.close()
+	us := b.ours("lektor-fetch")[0]
+	take(setupLektor(us, us.dir, s.urls)())
+	// Each makes a third of a million files.
+	g := group{what: fmt.Sprintf("delivery alone, %d × %d", sizes["large"], sizes["entries"]), unit: "entries", n: sizes["large"] * sizes["entries"], rounds: min(b.rounds, 3)}
+	b.compare(g, []*way{{name: "lektordir"}, {name: "floor"}}, func(w *way, _ int) measurement {
+		cmd := exec.Command(must.Get(os.Executable()), deliverArg, w.name, filepath.Join(us.dir, "feeds"), filepath.Join(b.place(), "feeds"))
+		cmd.Stderr = os.Stderr
+		out, err := cmd.Output()
+		must.That(err, "delivery by %s", w.name)
+		return measurement{time: must.Get(time.ParseDuration(strings.TrimSpace(string(out))))}
+	})
 }
 
 // deliverChild is main of such a run.
 func deliverChild(args []string) {
-	if len(args) != 3 || deliveries[args[0]] == nil {
-		must.Fail("usage: %s WAY FROM TO", deliverArg)
-	}
-	from := must.Get(lektordir.Open(args[1], nil))
-	run := deliveries[args[0]](from, args[2])
+	run := deliveries[args[0]](must.Get(lektordir.Open(args[1], nil)), args[2])
 	runtime.GC()
 	unix.Sync()
 	start := time.Now()
 	run()
 	must.Get(fmt.Println(time.Since(start)))
-}
-
-// deliver runs one of the ways in a process of its own.
-func deliver(way, from, to string) time.Duration {
-	cmd := exec.Command(must.Get(os.Executable()), deliverArg, way, from, to)
-	cmd.Stderr = os.Stderr
-	out, err := cmd.Output()
-	must.That(err, "delivery by %s", way)
-	return must.Get(time.ParseDuration(strings.TrimSpace(string(out))))
-}
-
-// deliveries measures both ways, by turns, with what is in from, and gives the
-// best time of each.
-func (o options) deliveries(from, tmp string) map[string]time.Duration {
-	best := map[string]time.Duration{}
-	for round := range min(o.rounds, 2) { // each makes a third of a million files
-		for _, way := range []string{"floor", "lektordir"} {
-			d := deliver(way, from, filepath.Join(tmp, fmt.Sprintf("%d-%s", round, way)))
-			if best[way] == 0 || d < best[way] {
-				best[way] = d
-			}
-		}
-	}
-	return best
-}
-
-// parallel calls f for each of n things, on all processors.
-func parallel(n int, f func(i int)) {
-	var g errgroup.Group
-	g.SetLimit(runtime.GOMAXPROCS(0))
-	for i := range n {
-		g.Go(func() error { return must.Run(func() { f(i) }) })
-	}
-	must.Do(g.Wait())
 }
 
 // throughLektordir delivers as a fetcher does.
@@ -100,34 +78,139 @@ func throughLektordir(from *lektordir.Dir, to string) func() {
 		f.items = append(f.items, lektordir.Item{Entry: *e, GUID: e.ID, Text: string(e.Content)})
 	}
 	return func() {
-		library(to, len(feeds), func(i int) (*lektordir.Feed, []lektordir.Item) { return feeds[i].about, feeds[i].items })
+		deliver(to, len(feeds), func(i int) (*lektordir.Feed, []lektordir.Item) { return feeds[i].about, feeds[i].items })
 	}
 }
 
-// library makes a lektor-dir of n feeds, as a fetcher does that fetches them all
-// for the first time.
-func library(dir string, n int, feed func(i int) (*lektordir.Feed, []lektordir.Item)) {
-	d := must.Get(lektordir.Create(dir, nil))
-	w := must.Get(d.NewWriter(lektordir.WriterOptions{Delay: 250 * time.Millisecond}))
-	var pending sync.WaitGroup
-	failed := make(chan error, n)
-	parallel(n, func(i int) {
-		about, items := feed(i)
-		t := must.Get(w.Begin(lektordir.FeedHash(about.ID)))
-		must.Do(t.PutFeed(about))
-		must.Get(t.Stage(context.Background(), lektordir.Document{Items: items}))
-		pending.Add(1)
-		t.Commit(func(err error) {
-			defer pending.Done()
-			t.Close()
-			if err != nil {
-				failed <- err
+// floorFile is a file as the floor makes it.
+type floorFile struct {
+	name string
+	data []byte // of a symbolic link: where it leads
+	mode fs.FileMode
+	twin string // another name of the same file, which is there already
+}
+
+// floorFeed is a feed with all its files.
+type floorFeed struct {
+	hash    string
+	src     []floorFile
+	journal []byte
+	files   []floorFile // of the entries, each after the directory that it is in
+}
+
+// throughFloor makes the same files with nothing around it: no locks, no checks,
+// names known beforehand, one group for all of it, with the two syncs.
+func throughFloor(from *lektordir.Dir, to string) func() {
+	hashes := must.Get(from.FeedHashes())
+	feeds := make([]floorFeed, len(hashes))
+	for i, h := range hashes {
+		feeds[i] = loadFloor(from, h)
+	}
+	return func() {
+		for _, dir := range []string{"", "/tmp", "/new", "/cur", "/src"} {
+			must.Do(os.Mkdir(to+dir, 0o777))
+		}
+		// Each step for all feeds, and the disk in between.
+		for i, step := range []func(*floorFeed, string){(*floorFeed).stage, (*floorFeed).record, (*floorFeed).deliver} {
+			if i > 0 {
+				inDir(to, func(fd int) { must.Do(unix.Syncfs(fd)) })
 			}
-		})
-	})
-	w.Flush()
-	pending.Wait()
-	must.Do(w.Close())
-	close(failed)
-	must.Do(<-failed)
+			parallel(len(feeds), func(i int) { step(&feeds[i], to) })
+		}
+	}
+}
+
+// loadFloor reads a feed into memory.
+func loadFloor(from *lektordir.Dir, hash string) (f floorFeed) {
+	f.hash = hash
+	f.src = readFloor(from.Join("src", hash), "etc")
+	f.journal = must.Get(os.ReadFile(from.Join("src", hash, "etc/fetch/seen")))
+	f.files = readFloor(from.Join("new", hash), "")
+	return f
+}
+
+// readFloor reads all files below base, but for the directory skip.
+func readFloor(base, skip string) (files []floorFile) {
+	seen := map[uint64]string{}
+	must.Do(filepath.WalkDir(base, func(path string, e fs.DirEntry, err error) error {
+		must.Do(err)
+		rel := strings.TrimPrefix(strings.TrimPrefix(path, base), "/")
+		switch rel {
+		case "":
+			return nil
+		case skip:
+			return fs.SkipDir
+		}
+		f := floorFile{name: rel, mode: e.Type()}
+		if !e.IsDir() {
+			var st unix.Stat_t
+			must.Do(unix.Lstat(path, &st))
+			if f.twin = seen[st.Ino]; f.twin == "" {
+				seen[st.Ino] = rel
+			}
+		}
+		switch {
+		case f.twin != "":
+		case e.Type() == fs.ModeSymlink:
+			f.data = []byte(must.Get(os.Readlink(path)))
+		case e.Type().IsRegular():
+			f.data = must.Get(os.ReadFile(path))
+		}
+		files = append(files, f)
+		return nil
+	}))
+	return files
+}
+
+// stage makes the feed, and its entries below tmp.
+func (f *floorFeed) stage(to string) {
+	for _, dir := range []string{"/src/" + f.hash, "/src/" + f.hash + "/etc", "/src/" + f.hash + "/etc/fetch", "/tmp/" + f.hash} {
+		must.Do(unix.Mkdir(to+dir, 0o777))
+	}
+	inDir(to+"/src/"+f.hash, func(fd int) { putFloor(fd, f.src) })
+	inDir(to+"/tmp/"+f.hash, func(fd int) { putFloor(fd, f.files) })
+}
+
+// record writes the journal.
+func (f *floorFeed) record(to string) {
+	must.Do(writeFloor(unix.AT_FDCWD, to+"/src/"+f.hash+"/etc/fetch/seen", f.journal))
+}
+
+// deliver moves the entries into new.
+func (f *floorFeed) deliver(to string) {
+	must.Do(unix.Rename(to+"/tmp/"+f.hash, to+"/new/"+f.hash))
+}
+
+func putFloor(fd int, files []floorFile) {
+	for _, f := range files {
+		var err error
+		switch {
+		case f.twin != "":
+			err = unix.Linkat(fd, f.twin, fd, f.name, 0)
+		case f.mode.IsDir():
+			err = unix.Mkdirat(fd, f.name, 0o777)
+		case f.mode&fs.ModeSymlink != 0:
+			err = unix.Symlinkat(string(f.data), fd, f.name)
+		default:
+			err = writeFloor(fd, f.name, f.data)
+		}
+		must.That(err, "%s", f.name)
+	}
+}
+
+func writeFloor(dir int, name string, data []byte) error {
+	fd, err := unix.Openat(dir, name, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL|unix.O_CLOEXEC, 0o666)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(fd)
+	_, err = unix.Write(fd, data)
+	return err
+}
+
+// inDir calls f with a descriptor of a directory.
+func inDir(dir string, f func(fd int)) {
+	fd := must.Get(unix.Open(dir, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0))
+	defer unix.Close(fd)
+	f(fd)
 }

@@ -1,10 +1,10 @@
+//go:build linux
+
 package main
 
 import (
 	"fmt"
 	"html"
-	"math/rand/v2"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -17,57 +17,53 @@ import (
 // pastEntries is how many entries an archive has.
 const pastEntries = 100
 
-// history measures how long it takes to bring a feed from its archives, against the
-// same entries in one document.
-func (o options) history(tmp string, t *table) {
-	if o.archives < 1 {
+// history measures how long it takes to bring a feed from its archives, against the same
+// entries in one document.
+func (b *bench) history() {
+	archives := sizes["archives"]
+	if archives == 0 {
 		return
 	}
-	fetch := o.built("lektor-fetch")
-	documents, n := past(o.archives, o.size)
+	documents, n := past(archives)
 	s := must.Get(server.New("127.0.0.1"))
 	defer s.Close()
 	for path, doc := range documents {
 		s.Handle(path, server.Doc("application/atom+xml", doc))
 	}
-	g := t.group(fmt.Sprintf("history, %d × %d × %.1f kB", o.archives, pastEntries, float64(o.size)/1000), "entries")
-	for _, way := range []struct{ name, path string }{{"lektor-fetch history", "/feed"}, {"one document", "/all"}} {
-		var best measurement
-		for round := range o.rounds {
-			dir := filepath.Join(tmp, fmt.Sprintf("%d%s", round, strings.ReplaceAll(way.path, "/", "-")))
-			must.Do(os.MkdirAll(dir, 0o700))
-			feeds, url := filepath.Join(dir, "feeds"), s.URL(way.path)
-			run := func(args ...string) (m measurement) {
-				m.run(way.name, command(dir, fetch, append([]string{"--dir", feeds}, args...)...))
+	var ways []*way
+	for _, kind := range []struct{ name, path string }{{"lektor-fetch history", "/feed"}, {"lektor-fetch history of one document", "/all"}} {
+		for _, w := range b.ours(kind.name) {
+			ways = append(ways, w)
+			w.once = func(w *way, _ int) measurement {
+				feeds, url := filepath.Join(b.place(), "feeds"), s.URL(kind.path)
+				take(w.lektor(feeds, "lektor-fetch", "add", "--no-fetch", "--as-is", url))
+				large := fmt.Sprint(len(documents["/all"]) + 1)
+				m, _ := take(w.lektor(feeds, "lektor-fetch", "history", "--gap", "0", "--limit-documents", fmt.Sprint(archives+1), "--limit-entries", fmt.Sprint(n+1),
+					"--limit-bytes", "100G", "--max-bytes", large, "--max-decoded", large, "--max-entries", fmt.Sprint(n), url))
+				if found := must.Get(filepath.Glob(filepath.Join(feeds, "new/*/*"))); len(found) != n {
+					must.Fail("%s has %d entries, want %d", w.name, len(found), n)
+				}
 				return m
 			}
-			run("add", "--no-fetch", "--as-is", url)
-			large := fmt.Sprint(len(documents["/all"]) + 1)
-			m := run("history", "--gap", "0", "--limit-documents", fmt.Sprint(o.archives+1), "--limit-entries", fmt.Sprint(n+1),
-				"--limit-bytes", "100G", "--max-bytes", large, "--max-decoded", large, "--max-entries", fmt.Sprint(n), url)
-			if found, err := filepath.Glob(filepath.Join(feeds, "new/*/*")); err != nil || len(found) != n {
-				must.Fail("%s has %d entries, not %d", way.name, len(found), n)
-			}
-			best.keep(m)
 		}
-		g.add(&contestant{name: way.name}, float64(n), best)
 	}
+	b.compare(group{what: fmt.Sprintf("history, %d × %d × %.1f kB", archives, pastEntries, float64(sizes["bytes"])/1000), unit: "entries", n: n}, ways, nil)
 }
 
 // past makes a feed with archives, the newest linked from /feed, which has none of its
 // entries, and /all with all of them.
-func past(archives, size int) (documents map[string]string, entries int) {
-	random := rand.New(rand.NewPCG(1, 2))
+func past(archives int) (documents map[string]string, entries int) {
+	c := newCorpus(1)
 	const head = `<?xml version="1.0" encoding="utf-8"?><feed xmlns="http://www.w3.org/2005/Atom" xmlns:fh="http://purl.org/syndication/history/1.0"><title>Past</title><id>urn:x:past</id>`
 	documents = map[string]string{}
-	var all []string // newest first
+	var all []string // the newest archive first
 	link := ""
 	for i := range archives {
 		var b strings.Builder
 		for k := range pastEntries {
-			at := modified.Add(time.Duration(-(archives-i)*pastEntries+pastEntries-k) * time.Minute).Format(time.RFC3339)
+			at := newest.Add(time.Duration(-(archives-i)*pastEntries+pastEntries-k) * time.Minute).Format(time.RFC3339)
 			fmt.Fprintf(&b, "<entry><title>%s</title><id>urn:x:%d:%d</id><updated>%s</updated><content type=\"html\">%s</content></entry>\n",
-				html.EscapeString(words(random, 40)), i, k, at, html.EscapeString(markup(random, size)))
+				html.EscapeString(c.title(k)), i, k, at, html.EscapeString(c.body(k, sizes["bytes"])))
 		}
 		all = slices.Insert(all, 0, b.String())
 		documents[fmt.Sprint("/", i)] = fmt.Sprintf("%s<fh:archive/><link rel=\"current\" href=\"/feed\"/>%s\n%s</feed>\n", head, link, b.String())

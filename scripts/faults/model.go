@@ -365,9 +365,6 @@ func (r *recording) put(c change) {
 
 // model is what is assumed of a file system beyond the syncs.
 type model struct {
-	// perDirectory: names are changed in order in each directory, but one
-	// directory may be ahead of another.
-	perDirectory bool
 	// unsynced: syncs do nothing.
 	unsynced bool
 }
@@ -421,26 +418,14 @@ func (r *recording) loose(k int, m model) (names, others []int) {
 		}
 	}
 	// What came before a durable change of names is durable.
-	last := map[int]int{}
+	later := false
 	for i := len(done) - 1; i >= 0; i-- {
 		c := &done[i]
 		if !c.isName() {
 			continue
 		}
-		dirs := []int{-1} // for all names
-		if m.perDirectory {
-			dirs = []int{c.dir, c.to}
-		}
-		for _, d := range dirs {
-			if durable[i] || last[d] > i {
-				durable[i] = true
-			}
-		}
-		if durable[i] {
-			for _, d := range dirs {
-				last[d] = max(last[d], i)
-			}
-		}
+		durable[i] = durable[i] || later
+		later = durable[i]
 	}
 	for i := range done {
 		switch {
@@ -556,11 +541,11 @@ func (r *recording) orders(n int, m model, rng *rand.Rand, yield func(*diskState
 		}
 		total = min(total+ways, n+1)
 	}
-	if total <= n && !m.perDirectory {
+	if total <= n {
 		return o.every()
 	}
-	if o.forgotten() && (m.perDirectory || o.plain(rng)) {
-		o.chosen(m, rng)
+	if o.forgotten() && o.plain(rng) {
+		o.chosen(rng)
 	}
 	return false
 }
@@ -667,7 +652,7 @@ func (o *orderer) plain(rng *rand.Rand) bool {
 }
 
 // chosen yields states by chance.
-func (o *orderer) chosen(m model, rng *rand.Rand) {
+func (o *orderer) chosen(rng *rand.Rand) {
 	for range 20 * o.n {
 		if len(o.seen) >= o.n {
 			return
@@ -678,11 +663,7 @@ func (o *orderer) chosen(m model, rng *rand.Rand) {
 		if rng.IntN(4) == 0 {
 			survive = len(c.names)
 		}
-		f := c.fates(survive, o.random(rng))
-		if m.perDirectory {
-			o.directories(rng, c.names, f)
-		}
-		if !o.put(k, f) {
+		if !o.put(k, c.fates(survive, o.random(rng))) {
 			return
 		}
 	}
@@ -701,33 +682,6 @@ func (r *recording) random(rng *rand.Rand) func(i int) fate {
 			f.torn = 1 + rng.IntN(len(c.op.Data)-1)
 		}
 		return f
-	}
-}
-
-// directories gives fates to changes of names, so that in each directory some
-// survive and those after them do not.
-func (r *recording) directories(rng *rand.Rand, names []int, fates map[int]fate) {
-	until := map[int]int{} // where a directory's first change is that does not
-	limit := func(d int) int {
-		if _, ok := until[d]; !ok {
-			switch rng.IntN(3) {
-			case 0:
-				until[d] = 0
-			case 1:
-				until[d] = len(r.changes)
-			default:
-				until[d] = names[rng.IntN(len(names))]
-			}
-		}
-		return until[d]
-	}
-	for _, i := range names {
-		c := &r.changes[i]
-		lost := i >= limit(c.dir) || i >= limit(c.to)
-		if lost {
-			until[c.dir], until[c.to] = min(until[c.dir], i), min(until[c.to], i)
-		}
-		fates[i] = fate{lost: lost}
 	}
 }
 

@@ -1,144 +1,120 @@
-// Pictures makes the pictures of the README, docs/pictures/tui.svg and pages.png: the
-// screen of lektor-view tui as tmux has it, and a page of lektor-pages html as Chromium
-// shows it, both of feeds that are written here. What is not installed is left out.
-//
-//	make && go run ./scripts/pictures
+// Pictures reads a screen of text and SGR sequences, as tmux captures it, and writes it as
+// SVG. The script draw beside it makes the pictures of the README with it.
 package main
 
 import (
-	"context"
-	"flag"
 	"fmt"
+	"html"
+	"io"
 	"os"
-	"os/exec"
-	"path/filepath"
+	"regexp"
 	"strings"
-	"time"
 
-	"github.com/lektordir/lektor/internal/atomicfile"
-	"github.com/lektordir/lektor/internal/feeddir"
+	"github.com/lektordir/lektor/internal/termsafe"
 	"github.com/lektordir/lektor/internal/testkit/must"
-	"github.com/lektordir/lektor/lektordir"
 )
 
-// The screen has three panes at this size, and can be read in a README.
-const columns, lines = 132, 32
+// The colours of the picture: ground, ink, and the sixteen of a terminal.
+const ground, ink = "#16181d", "#d8dbe2"
 
-// largest is what a picture may have, in bytes.
-const largest = 100_000
+var colours = [16]string{
+	"#3b4048", "#e06c75", "#98c379", "#e5c07b", "#6ba6ff", "#c678dd", "#56b6c2", "#d8dbe2",
+	"#5c6370", "#ff7b86", "#b5e08d", "#ffd98a", "#8cbcff", "#dd92f0", "#6fd3df", "#ffffff",
+}
+
+// A character has this size, and this distance from the edge, in pixels.
+const cellWidth, cellHeight, edge = 8, 17, 12
 
 func main() {
-	bin := flag.String("bin", "bin", "`directory` of lektor's programs")
-	out := flag.String("out", "docs/pictures", "`directory` of the pictures")
-	flag.Parse()
-	if err := must.Run(func() { draw(*bin, *out) }); err != nil {
-		fmt.Fprintln(os.Stderr, "pictures:", err)
-		os.Exit(1)
+	must.Main("pictures", func() {
+		must.Get(os.Stdout.WriteString(svg(string(must.Get(io.ReadAll(os.Stdin))), "lektor-view tui: folders and feeds, entries, and the entry")))
+	})
+}
+
+// A piece is text in one style, and the sequence before it.
+var piece = regexp.MustCompile(`(?:\x1b\[([0-9;]*)m)?([^\x1b]*)`)
+
+// svg draws a screen; title says what it shows.
+func svg(screen, title string) string {
+	var b strings.Builder
+	style := map[string]bool{} // SGR codes in force
+	width := 0
+	lines := strings.Split(strings.TrimSuffix(screen, "\n"), "\n")
+	for y, line := range lines {
+		x := 0
+		for _, m := range piece.FindAllStringSubmatch(line, -1) {
+			if strings.HasPrefix(m[0], "\x1b") {
+				apply(style, m[1])
+			}
+			// A wide character has a place of its own, as fonts disagree on its width.
+			for _, text := range regexp.MustCompile(`\p{Han}|\P{Han}+`).FindAllString(m[2], -1) {
+				draw(&b, text, style, x, y)
+				x += termsafe.Width(text)
+			}
+		}
+		width = max(width, x)
+	}
+	return fmt.Sprintf(`<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" role="img">
+<title>%s</title>
+<rect width="100%%" height="100%%" rx="8" fill="%s"/>
+<g font-family="ui-monospace,SFMono-Regular,Menlo,Consolas,'DejaVu Sans Mono',monospace" font-size="13" fill="%s">
+%s</g>
+</svg>
+`, width*cellWidth+2*edge, len(lines)*cellHeight+2*edge, html.EscapeString(title), ground, ink, &b)
+}
+
+// apply changes the style by the codes of a sequence.
+func apply(style map[string]bool, codes string) {
+	for code := range strings.SplitSeq(codes, ";") {
+		switch code {
+		case "", "0":
+			clear(style)
+		case "22", "24", "27", "39":
+			for _, off := range map[string][]string{"22": {"1", "2"}, "24": {"4"}, "27": {"7"}, "39": names()}[code] {
+				delete(style, off)
+			}
+		default:
+			style[code] = true
+		}
 	}
 }
 
-func draw(bin, out string) {
-	bin = must.Get(filepath.Abs(bin))
-	must.Do(os.MkdirAll(out, 0o777))
-	tmp := must.Get(os.MkdirTemp("", "lektor-pictures."))
-	defer os.RemoveAll(tmp)
-	library := filepath.Join(tmp, "feeds")
-	deliver(library, time.Now())
-	if path, err := exec.LookPath("tmux"); err != nil {
-		fmt.Fprintln(os.Stderr, "pictures: no picture of the screen: tmux is not installed")
-	} else {
-		screen := photograph(path, tmp, bin, library)
-		save(filepath.Join(out, "tui.svg"), []byte(svg(parse(screen, columns, lines), "lektor-view tui: folders and feeds, entries, and the entry")))
+// names are the codes of the sixteen colours.
+func names() (all []string) {
+	for i := range 8 {
+		all = append(all, fmt.Sprint(30+i))
 	}
-	browser := ""
-	for _, name := range []string{"chromium", "chromium-browser", "google-chrome"} {
-		if path, err := exec.LookPath(name); err == nil && browser == "" {
-			browser = path
+	for i := range 8 {
+		all = append(all, fmt.Sprint(90+i))
+	}
+	return all
+}
+
+// draw adds text in a style, in as many columns as it has.
+func draw(b *strings.Builder, text string, style map[string]bool, x, y int) {
+	fill, attrs := ink, ""
+	for i, code := range names() {
+		if style[code] {
+			fill = colours[i]
 		}
 	}
-	if browser == "" {
-		fmt.Fprintln(os.Stderr, "pictures: no picture of a page: Chromium is not installed")
+	left, top := edge+x*cellWidth, edge+y*cellHeight
+	if style["7"] {
+		fmt.Fprintf(b, `<rect x="%d" y="%d" width="%d" height="%d" fill="%s"/>`+"\n", left, top, termsafe.Width(text)*cellWidth, cellHeight, fill)
+		fill = ground
+	}
+	if !style["4"] {
+		text = strings.TrimRight(text, " ")
+	}
+	if text == "" {
 		return
 	}
-	run(tmp, filepath.Join(bin, "lektor-pages"), "--dir", library, "html", "--title", "Morning paper", filepath.Join(tmp, "site"))
-	page := filepath.Join(tmp, "page.png")
-	run(tmp, browser, "--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--user-data-dir="+filepath.Join(tmp, "browser"),
-		"--window-size=960,600", "--screenshot="+page, "file://"+filepath.Join(tmp, "site", "index.html"))
-	save(filepath.Join(out, "pages.png"), must.Get(os.ReadFile(page)))
-}
-
-// save writes a picture.
-func save(path string, data []byte) {
-	if len(data) > largest {
-		must.Fail("%s: %d bytes are more than %d", path, len(data), largest)
-	}
-	must.Do(atomicfile.Write(path, data))
-	fmt.Printf("%s: %d bytes\n", path, len(data))
-}
-
-// run runs a program that knows nothing of the user's.
-func run(home, name string, args ...string) string {
-	cmd := exec.Command(name, args...)
-	cmd.Env = []string{"HOME=" + home, "PATH=" + os.Getenv("PATH"), "LC_ALL=C.UTF-8", "TERM=xterm-256color", "TMPDIR=" + home}
-	said, err := cmd.CombinedOutput()
-	if err != nil {
-		must.Fail("%s: %w\n%s", strings.Join(cmd.Args, " "), err, said)
-	}
-	return string(said)
-}
-
-// photograph reads for a while, and gives the screen with its styles.
-func photograph(tmux, tmp, bin, library string) string {
-	socket := filepath.Join(tmp, "tmux")
-	do := func(args ...string) string {
-		return run(tmp, tmux, append([]string{"-S", socket, "-f", os.DevNull}, args...)...)
-	}
-	do("new-session", "-d", "-x", fmt.Sprint(columns), "-y", fmt.Sprint(lines), "-s", "reader", filepath.Join(bin, "lektor-view"), "--dir", library, "tui")
-	defer do("kill-server")
-	do("set", "-g", "status", "off")
-	do("resize-window", "-t", "reader", "-x", fmt.Sprint(columns), "-y", fmt.Sprint(lines))
-	see := func(text string) string {
-		for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
-			if strings.Contains(do("capture-pane", "-p", "-t", "reader"), text) {
-				return do("capture-pane", "-e", "-N", "-p", "-t", "reader")
-			}
+	for code, attr := range map[string]string{"1": ` font-weight="bold"`, "2": ` opacity=".55"`, "4": ` text-decoration="underline"`} {
+		if style[code] {
+			attrs += attr
 		}
-		must.Fail("%q is not to be seen, but\n%s", text, do("capture-pane", "-p", "-t", "reader"))
-		return ""
 	}
-	see("How the light")
-	do("send-keys", "-t", "reader", "l", "j", "m", "j", "j", "r", "k", "k", "k", "Enter")
-	see("https://keeper.example/lamp")
-	time.Sleep(time.Second) // the screen is drawn once more after it got its size
-	return see("https://keeper.example/lamp")
-}
-
-// deliver writes the feeds into a lektor-dir, as if they had come in the last days.
-func deliver(dir string, now time.Time) {
-	d := must.Get(lektordir.Create(dir, nil))
-	w := must.Get(d.NewWriter(lektordir.WriterOptions{}))
-	committed := make(chan error, len(feeds))
-	for _, f := range feeds {
-		id := "https://" + f.host + "/feed"
-		hash := lektordir.FeedHash(id)
-		t := must.Get(w.Begin(hash))
-		must.Do(t.PutFeed(&lektordir.Feed{ID: id, Name: f.name, Link: "https://" + f.host + "/"}))
-		var items []lektordir.Item
-		for i, e := range f.entries {
-			entry := lektordir.Entry{
-				ID: fmt.Sprintf("https://%s/%d", f.host, i), Link: fmt.Sprintf("https://%s/%d", f.host, i), Title: e.title, Author: f.author,
-				Content: []byte(e.html), Type: "text/html", PubDate: now.Add(-e.age),
-			}
-			items = append(items, lektordir.Item{Entry: entry, GUID: entry.ID, Text: e.html})
-		}
-		must.Get(t.Stage(context.Background(), lektordir.Document{Items: items}))
-		t.Commit(func(err error) {
-			t.Close()
-			committed <- err
-		})
-		w.Flush()
-		must.Do(<-committed)
-		must.Do(feeddir.SetCategories(d, hash, []string{f.folder}, atomicfile.Write))
-	}
-	must.Do(w.Close())
+	// Programs disagree on what to do with several spaces, but not on these.
+	spaced := strings.ReplaceAll(html.EscapeString(text), " ", "\u00a0")
+	fmt.Fprintf(b, `<text x="%d" y="%d" textLength="%d" fill="%s"%s>%s</text>`+"\n", left, top+cellHeight-4, termsafe.Width(text)*cellWidth, fill, attrs, spaced)
 }

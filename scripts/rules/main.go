@@ -111,7 +111,7 @@ func room(name string) string {
 // program for itself, below etc.
 var (
 	drawer = regexp.MustCompile(`^(src/[^ ]*/)?/?etc/((fetch|push|cloudd|ess|history|share/never)(/|$)|categories$|view/(alias|keep)$|link$|fulltext$)[^ ]*$`)
-	own    = regexp.MustCompile(`^etc/(fetch|fetch/opml|cloudd|cloudd/(lock|heard))$`)
+	own    = regexp.MustCompile(`^etc/(fetch|fetch/(opml|date)|cloudd|cloudd/(lock|heard))$`)
 )
 
 // names gives the place of each string in a file that only internal/feeddir may

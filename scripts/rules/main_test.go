@@ -55,7 +55,7 @@ func TestImports(t *testing.T) {
 		{"internal/app/viewer", module + "internal/ess", false, true},
 		{"internal/feeddir", module + "internal/app/fetcher", false, false},
 		{"cmd/lektor-view", module + "internal/app/ess", false, true},
-		{"scripts/crowd", module + "internal/app/viewer", false, true},
+		{"scripts/faults", module + "internal/app/viewer", false, true},
 		{"internal/fetch", module + "internal/testkit/server", false, false},
 		{"internal/fetch", module + "internal/testkit/server", true, true},
 		{"cmd/lektor-fetch", module + "internal/testkit/dir", false, false},

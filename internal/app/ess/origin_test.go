@@ -67,7 +67,6 @@ func TestResolveSubscribesOnTheWordOfADocument(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer st.Close()
 	if r, err := st.Request(); err != nil || r.URL != feed || r.Origin != nno {
 		t.Errorf("%+v, %v\n%s", r, err, said)
 	}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/lektordir/lektor/internal/fetch"
+	"github.com/lektordir/lektor/internal/serve"
 )
 
 // perTarget is how many requests a minute strangers can have the hub make to one host: for
@@ -57,40 +58,46 @@ func target(ctx context.Context, o *fetch.Config, rawURL string) string {
 		return ""
 	}
 	host := strings.ToLower(u.Hostname())
-	if _, err := netip.ParseAddr(host); err != nil {
-		ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
-		defer cancel()
-		list, err := cmp.Or(o.Resolver, net.DefaultResolver).LookupNetIP(ctx, "ip", host)
-		if err != nil || len(list) == 0 {
-			return host
-		}
-		host = slices.MinFunc(list, netip.Addr.Compare).String()
-	}
-	addr, err := netip.ParseAddr(host)
-	if err != nil {
+	list := lookup(ctx, o, host)
+	if len(list) == 0 {
 		return host
 	}
-	return network(addr.Unmap().WithZone(""))
+	return network(slices.MinFunc(list, netip.Addr.Compare))
+}
+
+// lookup returns the addresses of a host; none if it cannot be looked up in two seconds.
+func lookup(ctx context.Context, o *fetch.Config, host string) (list []netip.Addr) {
+	if a, err := netip.ParseAddr(host); err == nil {
+		return []netip.Addr{a.Unmap()}
+	}
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
+	defer cancel()
+	found, err := cmp.Or(o.Resolver, net.DefaultResolver).LookupNetIP(ctx, "ip", host)
+	if err != nil {
+		return nil
+	}
+	for _, a := range found {
+		list = append(list, a.Unmap())
+	}
+	return list
 }
 
 // network names an address, or by IPv6 the 64 bits within which a host has as many
 // addresses as it likes.
 func network(addr netip.Addr) string {
-	if addr.Is6() {
-		if p, err := addr.Prefix(64); err == nil {
-			return p.String()
-		}
+	if p := serve.Network(addr); addr.Is6() {
+		return p.String()
 	}
 	return addr.String()
 }
 
 // reach makes a request to the callback of a stranger, who may name any server.
-func (h *Hub) reach(ctx context.Context, callback string, request func() error) error {
+func (h *engine) reach(ctx context.Context, callback string, request func() error) error {
 	host := target(ctx, &h.opts.Callbacks, callback)
 	if !h.budget.spend(host, h.now()) {
 		return errMuch
 	}
-	place, err := h.lanes.Acquire(ctx, laneOf(callback))
+	place, err := h.limits[calling].Acquire(ctx, laneOf(callback))
 	if err != nil {
 		return err
 	}
@@ -103,6 +110,6 @@ func (h *Hub) reach(ctx context.Context, callback string, request func() error) 
 
 // afford reports whether a feed can be read: for a feed without subscribers, a stranger
 // may have named any server.
-func (h *Hub) afford(hash, feedURL string) bool {
+func (h *engine) afford(hash, feedURL string) bool {
 	return h.heeded(hash, feedURL) || h.budget.spend(target(h.ctx, &h.opts.Feeds, feedURL), h.now())
 }

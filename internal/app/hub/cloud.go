@@ -8,9 +8,7 @@ import (
 	"fmt"
 	"io"
 	"mime"
-	"net"
 	"net/http"
-	"net/netip"
 	"slices"
 	"strconv"
 	"strings"
@@ -128,7 +126,8 @@ func (h *Hub) register(r *http.Request, q rsscloud.Request) (string, error) {
 		return "", rsscloud.Sayf("Your address is unknown; give a domain.")
 	}
 	callback := q.Callback(addr)
-	foreign := q.Domain != "" && !h.isCaller(r.Context(), q.Domain, addr)
+	domain := q.Domain != ""
+	foreign := domain && !slices.Contains(lookup(r.Context(), &h.opts.Callbacks, q.Domain), addr)
 	subs := make([]subscription, len(q.URLs))
 	docs := make([]*document, len(q.URLs))
 	errs := make([]error, len(q.URLs))
@@ -148,21 +147,22 @@ func (h *Hub) register(r *http.Request, q rsscloud.Request) (string, error) {
 	// The callback of a stranger is tried for one feed first, and for no other once it has
 	// failed: who names a victim gets one request.
 	var dead atomic.Pointer[error]
-	confirm := func(i int) bool {
+	confirm := func(i int) {
 		if err := dead.Load(); err != nil {
 			errs[i] = *err
-			return false
+			return
 		}
-		tried, err := h.subscribe(r.Context(), subs[i], docs[i], q.Domain != "", foreign)
+		tried, err := h.subscribe(r.Context(), subs[i], docs[i], domain, foreign)
 		if errs[i] = err; err != nil && tried {
 			dead.Store(&err)
 		}
-		return err == nil
 	}
 	first := 0
 	for ; first < len(errs); first++ {
-		if errs[first] == nil && confirm(first) {
-			break
+		if errs[first] == nil {
+			if confirm(first); errs[first] == nil {
+				break
+			}
 		}
 	}
 	each(func(i int) {
@@ -170,38 +170,29 @@ func (h *Hub) register(r *http.Request, q rsscloud.Request) (string, error) {
 			confirm(i)
 		}
 	})
-	for i, u := range q.URLs {
-		if errs[i] == nil {
-			h.log.add("subscribed", u, "%s by %s", hostOf(callback), q.Protocol)
-		} else {
-			h.log.add("refused", u, "%s: %s", hostOf(callback), errs[i])
-		}
-	}
-	var failed []string
-	for i, err := range errs {
-		if err != nil {
-			failed = append(failed, q.URLs[i])
-		}
-	}
-	switch {
-	case len(failed) == len(q.URLs):
-		return "", errs[0]
-	case len(failed) > 0:
-		return thanks + " But not for " + strings.Join(failed, ", ") + ": " + errs[slices.IndexFunc(errs, func(e error) bool { return e != nil })].Error(), nil
-	}
-	return thanks, nil
+	return h.registered(q.URLs, callback, q.Protocol, errs)
 }
 
-// isCaller reports whether a domain stands for the address of the caller.
-func (h *Hub) isCaller(ctx context.Context, domain string, addr netip.Addr) bool {
-	if a, err := netip.ParseAddr(domain); err == nil {
-		return a.Unmap() == addr
+// registered logs what came of a request, and returns its message or its error.
+func (h *Hub) registered(urls []string, callback, protocol string, errs []error) (string, error) {
+	var failed []string
+	var first error
+	for i, u := range urls {
+		if errs[i] == nil {
+			h.log.add("subscribed", u, "%s by %s", hostOf(callback), protocol)
+			continue
+		}
+		h.log.add("refused", u, "%s: %s", hostOf(callback), errs[i])
+		failed = append(failed, u)
+		first = cmp.Or(first, errs[i])
 	}
-	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
-	defer cancel()
-	resolver := cmp.Or(h.opts.Callbacks.Resolver, net.DefaultResolver)
-	list, err := resolver.LookupNetIP(ctx, "ip", domain)
-	return err == nil && slices.ContainsFunc(list, func(a netip.Addr) bool { return a.Unmap() == addr })
+	switch len(failed) {
+	case len(urls):
+		return "", first
+	case 0:
+		return thanks, nil
+	}
+	return thanks + " But not for " + strings.Join(failed, ", ") + ": " + first.Error(), nil
 }
 
 // subscribable reads the feed of a subscription, if there is room for one more.
@@ -210,14 +201,14 @@ func (h *Hub) subscribable(ctx context.Context, s *subscription) (*document, err
 		return nil, err
 	}
 	if _, err := h.read(hashOf(s.Feed), s.key()); err != nil {
-		if err := h.room(s.Caller); err != nil {
+		if err := h.counts.room(s.Caller); err != nil {
 			return nil, err
 		}
 	}
-	doc, err := h.look(ctx, s.Caller, s.Feed)
+	doc, err := h.reader.look(ctx, s.Caller, s.Feed)
 	if err != nil && !errors.Is(err, errMuch) {
 		h.log.add("unread", s.Feed, "%s", reason(err, allowFeeds))
-		return nil, h.unread("subscription", s.Feed, err)
+		return nil, h.reader.unread("subscription", s.Feed, err)
 	}
 	return doc, err
 }
@@ -225,7 +216,7 @@ func (h *Hub) subscribable(ctx context.Context, s *subscription) (*document, err
 // subscribe makes one subscription, if the callback confirms it. If not, nothing changes;
 // tried reports that the callback failed.
 func (h *Hub) subscribe(ctx context.Context, s subscription, doc *document, domain, foreign bool) (tried bool, err error) {
-	place, err := h.verifying.Acquire(ctx, s.Caller)
+	place, err := h.limits[verifying].Acquire(ctx, s.Caller)
 	if err != nil {
 		return false, err
 	}
@@ -246,25 +237,23 @@ func (h *Hub) subscribe(ctx context.Context, s subscription, doc *document, doma
 
 // keepSubscription stores one that was verified; it is on the disk then.
 func (h *Hub) keepSubscription(hash string, s subscription, doc *document, lease time.Duration) error {
-	if err := h.begin(hash, s.Feed, doc); err != nil {
+	if err := h.noteFeed(hash, feedState{s.Feed, doc.digest, doc.length, h.now()}); err != nil {
 		return h.failing(err)
 	}
 	was, _, _, err := h.apply(hash, s.key(), verified{s, lease}, h.now(), true)
 	if err != nil {
 		return h.failing(err)
 	}
-	if was.Callback == "" {
-		h.count(s.Caller, 1)
-	} else if was.Caller != s.Caller {
-		h.count(was.Caller, -1)
-		h.count(s.Caller, 1)
+	if was.Callback != "" {
+		h.counts.add(was.Caller, -1)
 	}
+	h.counts.add(s.Caller, 1)
 	return nil
 }
 
 // failing reports an error of this machine, of which a caller is told no more than
 // that.
-func (h *Hub) failing(err error) error {
+func (h *engine) failing(err error) error {
 	h.report.Warn("%v", err)
 	return rsscloud.Sayf("This hub cannot store it now; try again later.")
 }
@@ -273,19 +262,14 @@ func (h *Hub) failing(err error) error {
 // notification where he did not, or calls himself by it. By XML-RPC at a domain that
 // is not the caller's, either will do.
 func (h *Hub) try(ctx context.Context, s subscription, domain, foreign bool) error {
-	call := func(strict bool) error {
-		return rsscloud.Notify(ctx, h.callbacks, s.Callback, s.Protocol, s.Procedure, s.Feed, strict)
-	}
-	switch {
-	case !domain, s.Protocol == rsscloud.XMLRPC && !foreign:
-		return call(false)
-	case s.Protocol == rsscloud.XMLRPC:
-		if rsscloud.Verify(ctx, h.callbacks, s.Callback, s.Feed, challenge()) == nil {
-			return nil
+	rpc := s.Protocol == rsscloud.XMLRPC
+	if domain && (foreign || !rpc) {
+		err := rsscloud.Verify(ctx, h.notifier.callbacks, s.Callback, s.Feed, challenge())
+		if err == nil || !rpc {
+			return err
 		}
-		return call(true)
 	}
-	return rsscloud.Verify(ctx, h.callbacks, s.Callback, s.Feed, challenge())
+	return rsscloud.Notify(ctx, h.notifier.callbacks, s.Callback, s.Protocol, s.Procedure, s.Feed, domain && foreign)
 }
 
 // checkFeed is the error for what is no URL of a feed.
@@ -319,14 +303,14 @@ func (h *Hub) pinged(r *http.Request, feedURL string) (string, error) {
 		return "", err
 	}
 	_, caller := h.caller(r)
-	hash, job := hashOf(feedURL), pingJob{url: feedURL, caller: caller}
-	if wait := h.gap(hash); wait > 0 && h.heeded(hash, feedURL) {
-		if err := h.postpone(hash, job, wait); err != nil {
+	hash, job := hashOf(feedURL), job{url: feedURL, caller: caller}
+	if wait := h.readings.gap(hash, h.opts.PingGap); wait > 0 && h.heeded(hash, feedURL) {
+		if _, err := h.postpone(hash, job, wait); err != nil {
 			return "", err
 		}
 		return fmt.Sprintf("Thanks for the ping. The feed was read not long ago, and will be again in %s.", wait.Round(time.Second)), nil
 	}
-	t, err := h.ping(r.Context(), job)
+	t, err := h.reader.ping(r.Context(), job)
 	var ours rsscloud.Sentence
 	switch {
 	case err == nil:
@@ -337,7 +321,7 @@ func (h *Hub) pinged(r *http.Request, feedURL string) (string, error) {
 	case errors.Is(err, errMuch):
 		return "", err
 	default:
-		return "", h.unread("ping", feedURL, err)
+		return "", h.reader.unread("ping", feedURL, err)
 	}
 	if !t.changed {
 		h.log.add("pinged", feedURL, "%s", unchanged)
@@ -378,7 +362,7 @@ func (h *Hub) call(w http.ResponseWriter, r *http.Request) (any, error) {
 			return nil, rsscloud.Sayf("The call is longer than %s.", units.Bytes(int64(most)))
 		}
 		_, caller := h.caller(r)
-		place, err := h.saving.Acquire(r.Context(), caller)
+		place, err := h.limits[saving].Acquire(r.Context(), caller)
 		if err != nil {
 			return nil, err
 		}

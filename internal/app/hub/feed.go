@@ -6,14 +6,15 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/lektordir/lektor/internal/atomicfile"
 	"github.com/lektordir/lektor/internal/fetch"
-	"github.com/lektordir/lektor/internal/limiter"
 	"github.com/lektordir/lektor/internal/rsscloud"
 	"github.com/lektordir/lektor/internal/units"
 )
@@ -27,23 +28,30 @@ type document struct {
 	body   []byte // nil where nobody is to have it
 }
 
-// flight is one reading of a feed. Whoever asks before it begins is on it; who asks while
-// it is in the air waits for it, or for the next one when what he tells of may be later
-// than what is read. Hub.mu guards it until it begins.
-type flight struct {
-	ping    bool            // somebody said that the feed was updated
-	job     pingJob         // the reading that follows if one for a ping fails
-	callers map[string]bool // who asked before it began; "" for the hub itself
-	waiting context.Context // for a place; nil until it is the feed's next
-	begun   chan struct{}   // closed when it has one
-	place   *limiter.Place  // nil when it has none, or did not get any
-	over    bool            // it has begun, or been given up
-	done    chan struct{}
-	doc     *document
-	err     error
-	// told is what became of a ping.
-	told told
-	next *flight
+// readings are the readings of feeds that are under way, and what was seen not long ago: a
+// feed is not read again for everybody who asks for it. They may be used by many
+// goroutines.
+type readings struct {
+	now  func() time.Time
+	mu   sync.Mutex
+	last map[string]*reading // of each feed, by hash
+}
+
+// reading is one reading of a feed. Callers who ask while it is under way wait for it, but
+// a ping needs one that begins after the ping: the update may be later than what is read.
+type reading struct {
+	ping  bool          // a publisher said that the feed was updated
+	tries int           // of the job, if the reading is for a ping
+	done  chan struct{} // closed at the end
+
+	doc  *document
+	err  error
+	at   time.Time // of the end; zero while it is under way
+	told told      // what became of a ping
+
+	before *reading  // of the feed, while this one is under way
+	pinged time.Time // when the feed was last read for a ping
+	alone  time.Time // until when its server wants to be left alone
 }
 
 // told is what became of a ping.
@@ -52,202 +60,310 @@ type told struct {
 	subscribers int
 	done        <-chan struct{} // closed when all were notified; nil for nobody
 	again       time.Duration   // until the feed is read again, if it could not be; 0 for never
+	err         error           // of this machine
 }
 
-// look reads a feed for somebody who wants to subscribe to it, or joins who does. What
-// was seen not long ago will do: thousands renew their subscription to one feed.
-func (h *Hub) look(ctx context.Context, caller, feedURL string) (*document, error) {
-	hash := hashOf(feedURL)
-	if g, ok := h.glanced(hash); ok {
-		return g.doc, h.remembered(g)
+// newest returns the last reading of a feed; nil if there is none.
+func (rs *readings) newest(hash string) *reading {
+	rs.mu.Lock()
+	defer rs.mu.Unlock()
+	return rs.last[hash]
+}
+
+// find returns the last reading of a feed, if it is under way or will do: for a ping if it
+// is another one than old, else if it was not long ago. It returns nil if there is none.
+// The caller holds mu.
+func (rs *readings) find(hash string, ping bool, old *reading) *reading {
+	r := rs.last[hash]
+	if r == nil || r.at.IsZero() || ping && r != old {
+		return r
 	}
-	f := h.fly(hash, pingJob{url: feedURL, caller: caller}, false)
-	select {
-	case <-f.done:
-		return f.doc, f.err
-	case <-ctx.Done():
-		return nil, context.Cause(ctx)
+	most := rememberFor
+	if r.err != nil {
+		most = rememberErr
 	}
+	if age := rs.now().Sub(r.at); ping || age < 0 || age >= most {
+		return nil
+	}
+	return r
+}
+
+// join is find.
+func (rs *readings) join(hash string, ping bool, old *reading) *reading {
+	rs.mu.Lock()
+	defer rs.mu.Unlock()
+	return rs.find(hash, ping, old)
+}
+
+// begin begins a reading, if find returns none; else it returns nil.
+func (rs *readings) begin(hash string, ping bool, old *reading, tries int) *reading {
+	rs.mu.Lock()
+	defer rs.mu.Unlock()
+	if rs.find(hash, ping, old) != nil {
+		return nil
+	}
+	r := &reading{ping: ping, tries: tries, done: make(chan struct{}), before: rs.last[hash]}
+	if r.before != nil {
+		r.pinged, r.alone = r.before.pinged, r.before.alone
+	}
+	if len(rs.last) >= remember {
+		maps.DeleteFunc(rs.last, func(_ string, r *reading) bool { return !r.at.IsZero() })
+	}
+	rs.last[hash] = r
+	return r
+}
+
+// end ends a reading. One that was not made is forgotten.
+func (rs *readings) end(hash string, r *reading, made bool) {
+	rs.mu.Lock()
+	defer rs.mu.Unlock()
+	r.at = rs.now()
+	switch {
+	case !made && r.before == nil:
+		delete(rs.last, hash)
+	case !made:
+		rs.last[hash] = r.before
+	case r.ping:
+		r.pinged = r.at
+	}
+	r.before = nil
+	close(r.done)
+}
+
+// recent returns the last reading of a feed, if it has ended not long ago; else nil.
+func (rs *readings) recent(hash string) *reading {
+	rs.mu.Lock()
+	defer rs.mu.Unlock()
+	if r := rs.find(hash, false, nil); r != nil && !r.at.IsZero() {
+		return r
+	}
+	return nil
+}
+
+// leaveAlone leaves the server of a feed alone for as long as it says, and does not
+// heed more than [mostAfter].
+func (rs *readings) leaveAlone(hash string, wait time.Duration) {
+	rs.mu.Lock()
+	defer rs.mu.Unlock()
+	if r := rs.last[hash]; r != nil && wait > 0 {
+		r.alone = rs.now().Add(min(wait, mostAfter))
+	}
+}
+
+// leftAlone returns for how long the server of a feed is still left alone.
+func (rs *readings) leftAlone(hash string) time.Duration {
+	return rs.left(hash, mostAfter, func(r *reading) time.Time { return r.alone })
+}
+
+// gap returns how long a feed must not be read for a ping, if at least gap lies between two
+// such readings.
+func (rs *readings) gap(hash string, gap time.Duration) time.Duration {
+	return rs.left(hash, gap, func(r *reading) time.Time { return r.pinged.Add(gap) })
+}
+
+// left returns the time until a time of the last reading of a feed; 0 if there is none, or
+// if it is more than most away, as a clock was wrong.
+func (rs *readings) left(hash string, most time.Duration, until func(*reading) time.Time) time.Duration {
+	rs.mu.Lock()
+	defer rs.mu.Unlock()
+	r := rs.last[hash]
+	if r == nil {
+		return 0
+	}
+	left := until(r).Sub(rs.now())
+	if left > most {
+		return 0
+	}
+	return max(left, 0)
 }
 
 // heeded reports whether a ping of a feed has a use.
-func (h *Hub) heeded(hash, feedURL string) bool { return h.subscribedTo(hash) || h.allowed(feedURL) }
+func (h *engine) heeded(hash, feedURL string) bool { return h.subscribedTo(hash) || h.allowed(feedURL) }
+
+// reader reads feeds, for callers and for pings.
+type reader struct {
+	*engine
+	wait time.Duration // of a caller for a place to read a feed
+}
+
+// look reads a feed for a caller who wants to subscribe to it. A reading that was not long
+// ago will do: thousands renew their subscription to one feed.
+func (h *reader) look(ctx context.Context, caller, feedURL string) (*document, error) {
+	hash := hashOf(feedURL)
+	r := h.readings.recent(hash)
+	if r == nil {
+		var err error
+		if r, err = h.readFor(ctx, hash, job{url: feedURL, caller: caller}, false); err != nil {
+			return nil, err
+		}
+		return r.doc, r.err
+	}
+	return r.doc, r.remembered(h.now())
+}
 
 // ping reads a feed that was updated, and has its subscribers notified when it was. If it
 // cannot be read, that is in the log, and it is read again, whether the caller waits for
 // the answer or not.
-func (h *Hub) ping(ctx context.Context, j pingJob) (told, error) {
+func (h *reader) ping(ctx context.Context, j job) (told, error) {
 	hash := hashOf(j.url)
 	if !h.heeded(hash, j.url) {
-		if g, ok := h.glanced(hash); ok {
-			err := h.remembered(g)
+		if r := h.readings.recent(hash); r != nil {
+			err := r.remembered(h.now())
 			if err != nil {
 				h.log.add("unread", j.url, "%s", reason(err, allowFeeds))
 			}
 			return told{}, err
 		}
 	}
-	f := h.fly(hash, j, true)
+	r, err := h.readFor(ctx, hash, j, true)
+	if err != nil {
+		return told{}, err
+	}
+	return r.told, cmp.Or(r.told.err, r.err)
+}
+
+// readFor reads a feed, or waits for a reading that will do. The reading goes on if ctx
+// ends.
+func (h *reader) readFor(ctx context.Context, hash string, j job, ping bool) (*reading, error) {
+	old := h.readings.newest(hash)
+	answer := make(chan *reading, 1)
+	h.working.Go(func() { answer <- h.readInTurn(hash, j, ping, old) })
 	select {
-	case <-f.done:
-		return f.told, f.err
+	case r := <-answer:
+		return r, nil
 	case <-ctx.Done():
-		return told{}, context.Cause(ctx)
+		return nil, context.Cause(ctx)
 	}
-}
-
-// fly gives a reading of a feed, which is begun where none is under way; for a ping,
-// one that begins after this call.
-func (h *Hub) fly(hash string, j pingJob, ping bool) *flight {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	f := h.flights[hash]
-	if f == nil {
-		f = newFlight()
-		h.flights[hash] = f
-		h.working.Go(func() { h.land(f, hash, j.url) })
-	}
-	if f.over && ping {
-		if f.next == nil {
-			f.next = newFlight()
-		}
-		f = f.next
-	}
-	if f.over {
-		return f
-	}
-	if ping && (!f.ping || j.tries < f.job.tries) {
-		f.ping, f.job = true, j
-	}
-	if !f.callers[j.caller] {
-		f.callers[j.caller] = true
-		if f.waiting != nil {
-			h.working.Go(func() { h.seat(f, f.waiting, j.caller) })
-		}
-	}
-	return f
-}
-
-func newFlight() *flight {
-	return &flight{callers: map[string]bool{}, begun: make(chan struct{}), done: make(chan struct{})}
 }
 
 // errMuch is the error for a feed that had no turn to be read.
 const errMuch = rsscloud.Sentence("This hub has too much to read just now; try again later.")
 
-// seat gets a place for a flight, as one that a caller has. What strangers have read at
-// once is bounded, in all and for each of them; whoever of those who wait for one feed has
-// a place first begins for all, so that who has many read delays no other's.
-func (h *Hub) seat(f *flight, ctx context.Context, caller string) {
-	place, err := h.reading.Acquire(ctx, caller)
-	if err != nil {
-		return
-	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if f.over {
-		place.Release()
-		return
-	}
-	f.over, f.place = true, place
-	close(f.begun)
-}
-
-// board waits until a flight has a place, and reports whether it got one.
-func (h *Hub) board(f *flight) bool {
-	ctx, cancel := context.WithTimeout(h.ctx, h.readWait)
+// readInTurn reads a feed when its caller has a place for it, or returns another reading
+// than old that will do. Callers who wait for one feed wait each for a place of their own,
+// so one who has many feeds read delays no other.
+func (h *reader) readInTurn(hash string, j job, ping bool, old *reading) *reading {
+	ctx, cancel := context.WithTimeout(h.ctx, h.wait)
 	defer cancel()
-	h.mu.Lock()
-	f.waiting = ctx
-	for caller := range f.callers {
-		h.working.Go(func() { h.seat(f, ctx, caller) })
-	}
-	h.mu.Unlock()
-	select {
-	case <-f.begun:
-	case <-ctx.Done():
-	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	f.over = true
-	return f.place != nil
-}
-
-// land makes a reading, and those that were asked for meanwhile.
-func (h *Hub) land(f *flight, hash, feedURL string) {
-	for f != nil {
-		var seen glance
-		begun := h.board(f)
-		if f.err = errMuch; begun {
-			if begun = h.afford(hash, feedURL); begun {
-				seen = h.readFor(f, hash, feedURL)
+	for {
+		if r := h.readings.join(hash, ping, old); r != nil {
+			<-r.done
+			if !ping || r.ping && r != old && r.tries <= j.tries {
+				return r
 			}
-			f.place.Release()
+			old = r
 		}
-		if f.ping && f.err != nil && h.ctx.Err() == nil {
-			var err error
-			if f.told.again, err = h.unreadFor(hash, f.job, f.err); err != nil {
-				f.told.again, f.err = 0, err
+		place, err := h.limits[reads].Acquire(ctx, j.caller)
+		if err != nil {
+			r := &reading{err: errMuch}
+			h.unreadFor(hash, j, ping, r)
+			return r
+		}
+		if r := h.readings.begin(hash, ping, old, j.tries); r != nil {
+			h.readNow(hash, j, r)
+			place.Release()
+			return r
+		}
+		place.Release()
+	}
+}
+
+// readNow makes a reading.
+func (h *reader) readNow(hash string, j job, r *reading) {
+	r.err = errMuch
+	made := h.afford(hash, j.url)
+	if made {
+		if r.doc, r.err = h.get(j.url); r.err == nil {
+			if r.told, r.told.err = h.compare(hash, j.url, r); r.told.err != nil {
+				r.told.err = h.failing(r.told.err)
 			}
 		}
-		h.mu.Lock()
-		if f.next == nil {
-			delete(h.flights, hash)
-		} else {
-			h.flights[hash] = f.next
-		}
-		if begun {
-			h.glance(hash, seen, f.ping)
-		}
-		close(f.done)
-		f = f.next
-		h.mu.Unlock()
 	}
+	h.unreadFor(hash, j, r.ping, r)
+	h.readings.end(hash, r, made)
 }
 
-// readFor makes the reading of one flight, and gives what is remembered of it.
-func (h *Hub) readFor(f *flight, hash, feedURL string) glance {
-	f.doc, f.err = h.get(feedURL)
-	seen := glance{doc: f.doc, err: f.err} // what a disk that is full makes of it is not the feed's
-	if f.err == nil {
-		if f.told, f.err = h.compare(f, hash, feedURL); f.err != nil {
-			f.err = h.failing(f.err)
-		}
-	}
-	return seen
-}
-
-// compare looks whether the document of a flight is another one than subscribers know
-// of, and has them notified if so. A feed that is not known yet becomes so with its
-// first subscriber: until then, nothing is kept of it.
-func (h *Hub) compare(f *flight, hash, feedURL string) (told, error) {
-	defer func() { f.doc.body = nil }()
-	if !h.subscribedTo(hash) {
+// compare looks whether the document of a reading is another one than subscribers know of,
+// and has them notified if so. A feed that is not known yet becomes so with its first
+// subscriber: until then, nothing is kept of it.
+func (h *reader) compare(hash, feedURL string, r *reading) (told, error) {
+	doc := *r.doc
+	r.doc.body = nil
+	// A change that a subscriber's request finds is left to the ping, which would find
+	// nothing changed otherwise.
+	if !r.ping || !h.subscribedTo(hash) {
 		return told{}, nil
 	}
 	was := h.readFeed(hash)
-	if !f.ping || was.Digest == f.doc.digest && was.Length == f.doc.length {
-		// What a subscriber's request finds changed is for the ping to tell: it
-		// would find nothing changed otherwise.
+	if was.Digest == doc.digest && was.Length == doc.length {
 		return told{}, nil
 	}
-	return h.publish(hash, feedState{URL: cmp.Or(was.URL, feedURL), Digest: f.doc.digest, Length: f.doc.length, Changed: h.now(), others: was.others}, f.doc)
+	return h.notifier.publish(hash, feedState{URL: cmp.Or(was.URL, feedURL), Digest: doc.digest, Length: doc.length, Changed: h.now()}, &doc)
 }
 
-// begin takes note of a feed with its first subscriber, who knows of the document that
-// was read just now. What is known of the feed already stays.
-func (h *Hub) begin(hash, feedURL string, doc *document) error {
-	return h.locked(hash, true, func() error {
-		was := h.readFeed(hash)
-		if was.Digest != "" {
-			return nil
+// unreadFor logs that a feed could not be read for a ping, and has it read again.
+func (h *reader) unreadFor(hash string, j job, ping bool, r *reading) {
+	if !ping || r.err == nil || h.ctx.Err() != nil {
+		return
+	}
+	r.told.again, r.told.err = h.again(hash, j, r.err)
+	text := reason(r.err, allowFeeds)
+	switch {
+	case r.told.again > 0:
+		text += "; it is read again in " + roundUp(r.told.again).String()
+	case h.subscribedTo(hash):
+		text += "; it is not read again before the next ping"
+	}
+	h.log.add("unread", j.url, "%s", text)
+}
+
+// again adds a job to read a feed again that could not be read for a ping. It returns when
+// that will be; 0 for never: if nobody subscribes to the feed, its address is private, or
+// the ladder has ended.
+func (h *reader) again(hash string, j job, err error) (time.Duration, error) {
+	wait := readLater
+	private := (*fetch.PrivateError)(nil)
+	switch {
+	case !h.subscribedTo(hash), errors.As(err, &private):
+		return 0, nil
+	case errors.Is(err, errMuch): // it was not read
+	default:
+		if j.tries++; ladder.Over(j.tries) {
+			return 0, nil
 		}
-		return h.writeFeed(hash, feedState{URL: feedURL, Digest: doc.digest, Length: doc.length, Changed: h.now(), others: was.others})
-	})
+		wait = ladder.Wait(j.tries, 0, 0)
+	}
+	return h.postpone(hash, j, max(wait, h.readings.leftAlone(hash)))
+}
+
+// postpone adds a job to read a feed, or moves it forward. It returns when that will be.
+func (h *engine) postpone(hash string, j job, wait time.Duration) (time.Duration, error) {
+	j.at = h.now().Add(wait)
+	at, err := h.jobs.read(hash, job{url: j.url, caller: j.caller, tries: j.tries, at: j.at})
+	h.poke()
+	if err != nil {
+		return 0, h.failing(err)
+	}
+	return max(at.Sub(h.now()), time.Second), nil
+}
+
+// unchanged is what the log says of a ping that notifies nobody.
+const unchanged = "it has not changed, or nobody subscribes to it"
+
+// pingLate reads a feed for a ping that waited.
+func (h *reader) pingLate(hash string, j *job) {
+	t, err := h.ping(h.ctx, *j)
+	if err != nil && h.ctx.Err() != nil {
+		return // the next hub does it
+	}
+	if err == nil && !t.changed {
+		h.log.add("pinged", j.url, "%s", unchanged)
+	}
+	h.jobs.hasRead(hash, j)
 }
 
 // get reads the document of a feed. One that is stored here is read from the disk.
-func (h *Hub) get(feedURL string) (*document, error) {
+func (h *engine) get(feedURL string) (*document, error) {
 	doc := &document{}
 	if path, ok := h.savedFile(feedURL); ok {
 		b, err := atomicfile.Read(path, int64(h.opts.MaxSave)+1) // and the end of its last line
@@ -260,14 +376,12 @@ func (h *Hub) get(feedURL string) (*document, error) {
 		doc.body, doc.kind = b, kindOf(b)
 	} else {
 		hash := hashOf(feedURL)
-		if left := h.leftAlone(hash); left > 0 {
+		if left := h.readings.leftAlone(hash); left > 0 {
 			return nil, &busyError{feedURL, left}
 		}
 		resp, err := h.feeds.Get(h.ctx, &fetch.Request{URL: feedURL, Stranger: true})
-		if status, ok := errors.AsType[*fetch.StatusError](err); ok && status.RetryAfter > 0 {
-			h.leaveAlone(hash, status.RetryAfter)
-		}
 		if err != nil {
+			h.readings.leaveAlone(hash, fetch.Pause(err))
 			return nil, err
 		}
 		if resp.Truncated {
@@ -290,76 +404,14 @@ func (e *busyError) Error() string {
 	return fmt.Sprintf("%s: not asked: its server wants to be left alone for another %s", fetch.Public(e.feed), units.ShortDuration(e.left))
 }
 
-// leaveAlone leaves the server of a feed alone for as long as it says, and does not
-// heed more than [mostAfter].
-func (h *Hub) leaveAlone(hash string, wait time.Duration) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if len(h.busy) >= remember {
-		clear(h.busy)
-	}
-	h.busy[hash] = h.now().Add(min(wait, mostAfter))
-}
-
-// leftAlone gives for how long the server of a feed is left alone yet.
-func (h *Hub) leftAlone(hash string) time.Duration {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	until, ok := h.busy[hash]
-	left := until.Sub(h.now())
-	if ok && (left <= 0 || left > mostAfter) {
-		delete(h.busy, hash)
-		left = 0
-	}
-	return max(left, 0)
-}
-
 func digestOf(b []byte) string {
 	return fmt.Sprintf("%x", sha256.Sum256(b))
 }
 
-// subscribedTo reports whether there is a subscription to a feed.
-func (h *Hub) subscribedTo(hash string) bool {
-	f, err := os.Open(h.subs(hash))
-	if err != nil {
-		return false
-	}
-	defer f.Close()
-	for {
-		list, err := f.Readdirnames(16)
-		if slices.ContainsFunc(list, isKey) {
-			return true // and no temporary file that a kill has left
-		}
-		if err != nil {
-			return false
-		}
-	}
-}
-
 // allowed reports whether the user named the feed, or it is stored here.
-func (h *Hub) allowed(feedURL string) bool {
-	if _, ok := h.savedFile(feedURL); ok {
-		return true
-	}
-	for _, prefix := range h.opts.Allowed {
-		if strings.HasPrefix(feedURL, prefix) {
-			return true
-		}
-	}
-	return false
-}
-
-// glanced gives what was seen of a feed not long ago.
-func (h *Hub) glanced(hash string) (glance, bool) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	g, ok := h.known[hash]
-	most := rememberFor
-	if g.err != nil {
-		most = rememberErr
-	}
-	age := h.now().Sub(g.at)
-	return g, ok && age >= 0 && age < most
+func (h *engine) allowed(feedURL string) bool {
+	_, stored := h.savedFile(feedURL)
+	return stored || slices.ContainsFunc(h.opts.Allowed, func(prefix string) bool { return strings.HasPrefix(feedURL, prefix) })
 }
 
 // rememberedError is the error of an earlier reading of a feed, which is not read again
@@ -371,20 +423,20 @@ type rememberedError struct {
 
 func (e *rememberedError) Unwrap() error { return e.error }
 
-// remembered is the error of what was seen not long ago, if it is one.
-func (h *Hub) remembered(g glance) error {
-	if g.err == nil {
+// remembered returns the error of a recent reading, if it failed.
+func (r *reading) remembered(now time.Time) error {
+	if r.err == nil {
 		return nil
 	}
-	return &rememberedError{g.err, g.at.Add(rememberErr).Sub(h.now())}
+	return &rememberedError{r.err, r.at.Add(rememberErr).Sub(now)}
 }
 
 // unread is what a caller is told when a feed cannot be read, and when it will be again
 // where that is not at once.
-func (h *Hub) unread(what, feedURL string, err error) error {
+func (h *reader) unread(what, feedURL string, err error) error {
 	text := fmt.Sprintf("The %s was cancelled because %v %s.", what, errReading, feedURL)
 	old := (*rememberedError)(nil)
-	if left := h.leftAlone(hashOf(feedURL)); left > 0 {
+	if left := h.readings.leftAlone(hashOf(feedURL)); left > 0 {
 		text += fmt.Sprintf(" Its server wants to be left alone; it is read again in %s.", roundUp(left))
 	} else if errors.As(err, &old) {
 		text += fmt.Sprintf(" That was a moment ago; it is read again in %s.", roundUp(old.left))
@@ -392,17 +444,5 @@ func (h *Hub) unread(what, feedURL string, err error) error {
 	return rsscloud.Sentence(text)
 }
 
-// roundUp gives a time in whole seconds, for people.
+// roundUp returns a time in whole seconds, for people.
 func roundUp(d time.Duration) time.Duration { return (d + time.Second - 1).Truncate(time.Second) }
-
-// glance takes down what a flight saw, for a ping or not. The caller holds mu.
-func (h *Hub) glance(hash string, seen glance, ping bool) {
-	if len(h.known) >= remember {
-		clear(h.known)
-	}
-	seen.at, seen.pinged = h.now(), h.known[hash].pinged
-	if ping {
-		seen.pinged = seen.at
-	}
-	h.known[hash] = seen
-}

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/lektordir/lektor/internal/values"
 )
 
 // What is in a file that somebody wrote is read as a whole subscription or as none, and
@@ -30,13 +32,13 @@ func FuzzState(f *testing.F) {
 			return
 		}
 		s.wants(time.Unix(0, 0))
-		once := s.encode()
+		once := s.text(values.New('\t'))
 		if err := os.WriteFile(path, once, 0o600); err != nil {
 			t.Fatal(err)
 		}
 		again, err := st.read(hash, key)
-		if err == nil && string(again.encode()) != string(once) {
-			t.Fatalf("%q becomes %q", once, again.encode())
+		if err == nil && string(again.text(values.New('\t'))) != string(once) {
+			t.Fatalf("%q becomes %q", once, again.text(values.New('\t')))
 		}
 	})
 }
@@ -53,30 +55,40 @@ func FuzzPending(f *testing.F) {
 			t.Fatal(err)
 		}
 		now := time.Unix(1_800_000_000, 0)
-		r, err := readRound(path, now)
+		lines, err := oldRound(path)
 		if err != nil {
 			return
 		}
-		for k := range r.left {
-			if len(k) != 40 || strings.ContainsAny(k, "/.") || !strings.Contains(text, k) {
-				t.Fatalf("%q", k)
+		j, err := openJobs(t.TempDir(), now)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer j.close()
+		if err := j.adopt(lines, now); err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range j.feeds {
+			for k := range f.left {
+				if len(k) != 40 || strings.ContainsAny(k, "/.") || !strings.Contains(text, k) {
+					t.Fatalf("%q", k)
+				}
 			}
 		}
 		// Whatever is in it, each pass takes a step of a ladder, and ladders end.
-		for n := 0; len(r.left) > 0; n++ {
-			p, next := r.begin(now)
-			if p == nil {
+		for n := 0; len(j.feeds) > 0; n++ {
+			_, passes, next := j.begin(now, time.Hour)
+			if len(passes) == 0 {
 				now = next
 				continue
 			}
-			for _, k := range p.keys {
-				if !p.take(k, now) {
+			for _, k := range passes[0].keys {
+				if !j.take(passes[0], k, now) {
 					t.Fatalf("%s is not taken", k)
 				}
-				p.failed(k, now, time.Time{}, false)
+				j.failed(passes[0], k, now, time.Time{}, false)
 			}
-			p.rest(now)
-			if n > len(r.left)+len(text)+len(ladder) {
+			j.end(passes[0], now)
+			if n > len(text)+len(ladder.Steps) {
 				t.Fatal("there is no end of it")
 			}
 		}

@@ -283,13 +283,16 @@ func (w *world) subscriptions(feed string) (list []subscription) {
 	return list
 }
 
-// tree is all that is in the state but the log, by path.
+// tree is all that is in the state but the log and a table without jobs, by path.
 func (w *world) tree() map[string]string {
 	w.t.Helper()
 	all := map[string]string{}
 	filepath.WalkDir(w.opts.State, func(path string, d os.DirEntry, err error) error {
 		if err == nil && d.Type().IsRegular() && !strings.HasPrefix(d.Name(), "log") {
 			b, _ := os.ReadFile(path)
+			if d.Name() == "jobs" && len(b) == 0 {
+				return nil
+			}
 			all[strings.TrimPrefix(path, w.opts.State)] = string(b)
 		}
 		return nil

@@ -1,10 +1,10 @@
 // Package hub is the room of lektor-cloudd hub: a cloud of rssCloud and a hub of
 // WebSub, which tells subscribers that a feed was updated when its publisher says so.
 //
-// All it knows is in files, [states]. A ping reads the feed once, however many pings come
-// meanwhile. If the document has changed, its subscribers become a job, a [round]. Handlers
-// add jobs, and [Hub.due] does those that are due. A pure type, [subscription], decides
-// when a subscription ends.
+// All it knows of feeds and subscribers is in files, [states]. A ping reads the feed once,
+// however many pings come meanwhile, see [readings]. If the document has changed, each of its
+// subscribers becomes a job. Handlers add [jobs], and [Hub.hurry] does those that are due. A
+// pure type, [subscription], decides when a subscription ends.
 package hub
 
 import (
@@ -100,57 +100,45 @@ const (
 
 // Hub is a hub. [Hub.ServeHTTP] serves it while [Hub.Run] runs.
 type Hub struct {
+	*engine
+	users    *users        // nil if nobody may store feeds
+	patience time.Duration // of a ping's answer, with the notifications
+	proxied  sync.Once     // that a proxy is not trusted is said
+}
+
+// engine does the jobs of a hub, and has what they and requests need.
+type engine struct {
 	states
-	opts      Options
-	report    serve.Reporter
-	now       func() time.Time
-	feeds     *fetch.Client
-	callbacks *fetch.Client
-	log       *logbook
-	users     *users
+	opts   Options
+	report serve.Reporter
+	now    func() time.Time
+	log    *logbook
 
 	ctx     context.Context // of what goes on when a request is answered
 	stop    context.CancelFunc
 	working sync.WaitGroup
-	proxied sync.Once // that a proxy is not trusted is said
+	wake    chan struct{}
 
-	reading   *limiter.Limiter // of feeds, by caller
-	verifying *limiter.Limiter // of callbacks, by caller
-	saving    *limiter.Limiter // of large bodies, by caller
-	lanes     *limiter.Limiter // of requests to callbacks, by server
-	budget    budget
-	held      *semaphore.Weighted // bytes of content that is being distributed
-	patience  time.Duration       // of a ping's answer, with the notifications
-	readWait  time.Duration       // of a feed for a place to be read
-	wake      chan struct{}
-	pings     sync.Mutex // held while the file of a ping is written, or removed
+	limits   limits
+	budget   budget
+	jobs     *jobs
+	readings readings
+	counts   counts
+	feeds    *fetch.Client
 
-	mu      sync.Mutex
-	flights map[string]*flight // by hash of the feed
-	known   map[string]glance
-	busy    map[string]time.Time // until when feeds' servers want to be left alone, by hash of the feed
-	jobs    jobs
-	counts  counts
-	serial  uint64
+	reader   reader
+	notifier notifier
 }
 
-// glance is what was seen of a feed not long ago: it is not read again for everybody
-// who asks for it.
-type glance struct {
-	doc *document
-	err error
-	at  time.Time
-	// pinged is when it was last read for a ping.
-	pinged time.Time
-}
+// limits bound by their kind what is done at once.
+type limits [4]*limiter.Limiter
 
-// counts are those of subscriptions. They are right after a sweep, and nearly so
-// until the next: one that was made during a sweep may count twice.
-type counts struct {
-	all     int
-	callers map[string]int
-	made    map[string]int // since a sweep began
-}
+const (
+	reads     = iota // of feeds, by caller
+	verifying        // of callbacks, by caller
+	saving           // of large bodies, by caller
+	calling          // requests to callbacks, by server
+)
 
 // New opens the state of a hub. End it with Close.
 func New(o Options, report serve.Reporter) (*Hub, error) {
@@ -162,34 +150,43 @@ func New(o Options, report serve.Reporter) (*Hub, error) {
 		o.Now = time.Now
 	}
 	now := func() time.Time { return o.Now().Round(0) }
-	h := &Hub{
+	atOnce, perHost := max(o.AtOnce, 1), max(o.Callbacks.PerHost, 1)
+	h := &engine{
 		states: st, opts: o, report: report, now: now,
-		reading: limiter.New(limiter.Options{All: readMost, Each: readOne}), verifying: limiter.New(limiter.Options{All: verifyMost, Each: verifyOne}),
-		saving: limiter.New(limiter.Options{All: saveMost, Each: saveOne}), held: semaphore.NewWeighted(heldMost),
-		lanes: limiter.New(limiter.Options{
-			All: max(o.AtOnce, 1), Each: max(o.Callbacks.PerHost, 1), After: handOver, SlowAll: slowFor * max(o.AtOnce, 1), SlowEach: slowFor * max(o.Callbacks.PerHost, 1), AfterFunc: o.AfterFunc,
-		}),
-		budget:  budget{most: perTarget},
-		flights: map[string]*flight{}, known: map[string]glance{}, busy: map[string]time.Time{}, jobs: jobs{pings: map[string]pingJob{}, reading: map[string]int{}, rounds: map[string]*round{}},
-		wake: make(chan struct{}, 1), patience: waitMost, readWait: readWait,
-		counts: counts{callers: map[string]int{}, made: map[string]int{}},
+		limits: limits{
+			reads:     limiter.New(limiter.Options{All: readMost, Each: readOne}),
+			verifying: limiter.New(limiter.Options{All: verifyMost, Each: verifyOne}),
+			saving:    limiter.New(limiter.Options{All: saveMost, Each: saveOne}),
+			calling: limiter.New(limiter.Options{
+				All: atOnce, Each: perHost, After: handOver, SlowAll: slowFor * atOnce, SlowEach: slowFor * perHost, AfterFunc: o.AfterFunc,
+			}),
+		},
+		budget: budget{most: perTarget}, wake: make(chan struct{}, 1),
+		readings: readings{now: now, last: map[string]*reading{}},
+		counts:   counts{most: o.Most, perCaller: o.PerCaller, callers: map[string]int{}},
 	}
-	if h.log, err = openLog(st.dir, now); err != nil {
-		return nil, err
-	}
+	var u *users
 	if o.Users != "" {
-		if h.users, err = readUsers(o.Users, now); err != nil {
-			h.log.Close()
+		if u, err = readUsers(o.Users, now); err != nil {
 			return nil, err
 		}
+	}
+	if h.jobs, err = openJobs(st.dir, now()); err != nil {
+		return nil, err
+	}
+	if h.log, err = openLog(st.dir, now); err != nil {
+		h.jobs.close()
+		return nil, err
 	}
 	// What one feed or subscriber at a host says is not to silence the others there,
 	// who are strangers to it: it is heeded for each.
 	o.Feeds.Undeterred, o.Callbacks.Undeterred = true, true
-	o.Callbacks.PerHost = (1 + slowFor) * max(o.Callbacks.PerHost, 1) // the lanes are the limit
-	h.feeds, h.callbacks = fetch.NewClient(o.Feeds), fetch.NewClient(o.Callbacks)
+	o.Callbacks.PerHost = (1 + slowFor) * perHost // the limit of calls counts
+	h.feeds = fetch.NewClient(o.Feeds)
+	h.reader = reader{h, readWait}
+	h.notifier = notifier{h, fetch.NewClient(o.Callbacks), semaphore.NewWeighted(heldMost)}
 	h.ctx, h.stop = context.WithCancel(context.Background())
-	return h, nil
+	return &Hub{engine: h, users: u, patience: waitMost}, nil
 }
 
 // Close gives up what goes on, which the next hub finishes, and waits until it has
@@ -198,7 +195,8 @@ func (h *Hub) Close() {
 	h.stop()
 	h.working.Wait()
 	h.feeds.Close()
-	h.callbacks.Close()
+	h.notifier.callbacks.Close()
+	h.jobs.close()
 	h.log.Close()
 }
 
@@ -235,11 +233,40 @@ func (h *Hub) Run(ctx context.Context) error {
 	}
 }
 
+// resume begins the jobs that an earlier hub left.
+func (h *Hub) resume() {
+	h.adopt()
+	h.hurry()
+}
+
+// due begins the jobs that are due, and returns when there will be more; zero for never.
+func (h *engine) due() time.Time {
+	pings, passes, next := h.jobs.begin(h.now(), max(h.opts.PingGap, mostAfter))
+	for hash, j := range pings {
+		h.working.Go(func() { h.reader.pingLate(hash, j) })
+	}
+	for _, p := range passes {
+		h.working.Go(func() { h.notifier.pass(p) })
+	}
+	return next
+}
+
+// hurry does what is due at once, after a job was added.
+func (h *engine) hurry() {
+	h.due()
+	h.poke()
+}
+
+// poke makes Run look at what is due.
+func (h *engine) poke() {
+	select {
+	case h.wake <- struct{}{}:
+	default:
+	}
+}
+
 // sweep is that of the state, after which the counts are right.
 func (h *Hub) sweep(clean bool) {
-	h.mu.Lock()
-	h.counts.made = map[string]int{}
-	h.mu.Unlock()
 	if clean {
 		// By the real clock, which the file system has, too.
 		atomicfile.SweepTree(h.dir, time.Now())
@@ -251,40 +278,57 @@ func (h *Hub) sweep(clean bool) {
 	if err != nil || h.ctx.Err() != nil {
 		return
 	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.counts.all, h.counts.callers = s.Kept, s.callers
-	for caller, n := range h.counts.made {
-		h.counts.all += n
-		h.counts.callers[caller] += n
-	}
+	h.counts.set(s)
 	if s.Expired+s.Failed > 0 {
 		h.log.add("swept", "", "%d expired, %d failed, %d left", s.Expired, s.Failed, s.Kept)
 	}
 }
 
-// room is the error for a caller who cannot have one more subscription.
-func (h *Hub) room(caller string) error {
-	h.mu.Lock()
-	defer h.mu.Unlock()
+// counts are those of subscriptions. They are right after a sweep, and nearly so
+// until the next: one that was made during a sweep may not count. They may be used by many
+// goroutines.
+type counts struct {
+	most, perCaller int // of all, and of a caller
+
+	mu      sync.Mutex
+	all     int
+	callers map[string]int
+}
+
+func (c *counts) set(s swept) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.all, c.callers = s.Kept, s.callers
+}
+
+// get returns the number of all subscriptions.
+func (c *counts) get() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.all
+}
+
+// add counts n subscriptions of a caller that were made; below zero, that have ended.
+func (c *counts) add(caller string, n int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.all += n
+	if c.callers[caller] += n; c.callers[caller] <= 0 {
+		delete(c.callers, caller)
+	}
+}
+
+// room returns the error for a caller who cannot have one more subscription.
+func (c *counts) room(caller string) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	switch {
-	case h.counts.all >= h.opts.Most:
+	case c.all >= c.most:
 		return errFull
-	case h.counts.callers[caller] >= h.opts.PerCaller:
+	case c.callers[caller] >= c.perCaller:
 		return errTooMany
 	}
 	return nil
-}
-
-// count counts a subscription that was made, or ended with n of -1.
-func (h *Hub) count(caller string, n int) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.counts.all += n
-	h.counts.made[caller] += n
-	if h.counts.callers[caller] += n; h.counts.callers[caller] <= 0 {
-		delete(h.counts.callers, caller)
-	}
 }
 
 // caller names who made a request: an address, or a network of 64 bits by IPv6, in
@@ -349,7 +393,7 @@ func (h *Hub) base() string {
 }
 
 // public gives the URL of one of our paths.
-func (h *Hub) public(path string) string {
+func (h *engine) public(path string) string {
 	return strings.TrimRight(h.opts.Public.String(), "/") + path
 }
 

@@ -1,346 +1,454 @@
 package hub
 
 import (
-	"cmp"
-	"errors"
-	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/lektordir/lektor/internal/atomicfile"
-	"github.com/lektordir/lektor/internal/fetch"
-	"github.com/lektordir/lektor/internal/websub"
+	"github.com/lektordir/lektor/internal/backoff"
+	"github.com/lektordir/lektor/internal/filelog"
 )
 
-// jobs is the table of what a hub does later: for each feed one ping and one round at
-// most, by the hash of the feed. Each is in a file, too, and is done by the next hub if
-// this one ends. Handlers add jobs, and [Hub.due] does what is due.
+// jobs is the table of what a hub does later, by feed: reading it for a ping, and notifying
+// its subscribers. Handlers add jobs, and [Hub.hurry] begins those that are due. Each is in
+// a log, too, so that a hub that is started after a kill goes on. That hub notifies a second
+// time only the subscribers that were being notified at the kill. A table may be used by
+// many goroutines.
+//
+// The log has a line for each change, with tabs between the fields:
+//
+//	FEED KEY TRIES TIME              notify a subscriber; TRIES attempts have failed, the next is due at TIME
+//	FEED ping TRIES TIME URL CALLER  read the feed at URL; TRIES readings have failed
+//	FEED KEY, or FEED ping           is done
 type jobs struct {
-	pings   map[string]pingJob
-	reading map[string]int // pings that are being done
-	rounds  map[string]*round
+	mu      sync.Mutex
+	log     *filelog.Log
+	compact int64                // size at which the log is written anew
+	feeds   map[string]*feedJobs // by hash
 }
 
-// pingJob is a feed that is read later for a ping: after --ping-gap, when its server
-// wants, or because it could not be read.
-type pingJob struct {
-	url    string
-	caller string // who sent the ping
-	at     time.Time
-	tries  int // readings that failed
+// feedJobs are the jobs of a feed.
+type feedJobs struct {
+	ping    *job            // nil for none
+	left    map[string]*job // subscribers who lack the newest document, by key
+	version int             // of the document; each update raises it
+	fresh   bool            // no pass has begun with that version
+	content *content        // the document, for the next pass; nil if it must be read again
+	running *pass           // the newest pass that has not ended
 }
 
-func (st states) pingFile(hash string) string { return filepath.Join(st.dir, "pings", hash) }
+// job is a reading of a feed, or attempts to notify a subscriber: the first one, and one
+// more after each time of [ladder].
+type job struct {
+	url, caller string // of a reading: the feed, and who sent the ping
 
-// due begins the jobs that are due, and returns when there will be more; zero for never.
-func (h *Hub) due() (next time.Time) {
-	soonest := func(t time.Time) {
-		if !t.IsZero() && (next.IsZero() || t.Before(next)) {
-			next = t
+	busy    bool      // it is being done
+	version int       // of the document, when a pass last took it
+	tries   int       // steps of the ladder that failed
+	at      time.Time // when the next step is due; zero for now
+	last    time.Time // when an attempt last failed
+	extra   bool      // an attempt besides the ladder is due now, as the feed was updated
+	unread  bool      // the last step failed because the feed could not be read
+}
+
+// ladder is how long to wait after each failed attempt (WebSub, section 7: "Hubs SHOULD
+// retry content distribution requests up to self-imposed limits"), to notify a subscriber
+// or to read a feed for a ping.
+var ladder = backoff.Backoff{Steps: []time.Duration{10 * time.Second, time.Minute, 5 * time.Minute, 30 * time.Minute}}
+
+const (
+	// extraAfter is how old the last attempt must be for an update to cause another one
+	// at once.
+	extraAfter = 10 * time.Second
+
+	jobsName = "jobs"
+	pingKey  = "ping"
+	fewKeys  = 10
+
+	maxJobs    = 512 << 20 // bytes of the log
+	minCompact = 1 << 20
+)
+
+// openJobs opens the table with the jobs that an earlier hub left.
+func openJobs(dir string, now time.Time) (*jobs, error) {
+	log, data, err := filelog.Open(filepath.Join(dir, jobsName), filelog.Options{Max: maxJobs, Perm: 0o600})
+	if err != nil {
+		return nil, err
+	}
+	j := &jobs{log: log, compact: minCompact, feeds: map[string]*feedJobs{}}
+	j.resume(string(data), now)
+	return j, nil
+}
+
+// adopt adds lines to the log, which are durable when adopt returns, and their jobs.
+func (j *jobs) adopt(lines string, now time.Time) error {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if err := j.write(lines, true); err != nil {
+		return err
+	}
+	j.resume(lines, now)
+	return nil
+}
+
+// resume adds the jobs of lines, with the times that the log does not have. The caller
+// holds mu.
+func (j *jobs) resume(lines string, now time.Time) {
+	for line := range strings.Lines(lines) {
+		j.replay(strings.TrimSuffix(line, "\n"))
+	}
+	for hash, f := range j.feeds {
+		for key, a := range f.left {
+			step := ladder.Wait(a.tries, 0, 0)
+			switch {
+			case ladder.Over(a.tries): // the kill came before its last line
+				delete(f.left, key)
+			case a.tries > 0 && a.at.IsZero():
+				a.at = now.Add(step)
+			}
+			a.last = a.at.Add(-step)
 		}
+		j.forget(hash)
 	}
-	now := h.now()
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	for _, r := range h.jobs.rounds {
-		p, at := r.begin(now)
-		if p != nil {
-			h.working.Go(func() { h.pass(p) })
+}
+
+// replay applies a line of the log. A line that is none is passed over.
+func (j *jobs) replay(line string) {
+	fields := strings.Split(line, "\t")
+	if len(fields) < 2 || !isKey(fields[0]) || fields[1] != pingKey && !isKey(fields[1]) {
+		return
+	}
+	hash, key := fields[0], fields[1]
+	f := j.of(hash)
+	a := &job{}
+	if len(fields) >= 4 {
+		n, err := strconv.Atoi(fields[2])
+		if err != nil || n < 0 {
+			return
 		}
-		soonest(at)
+		a.tries, a.at = n, when(fields[3])
 	}
-	for hash, j := range h.jobs.pings {
-		if j.at.After(now) && j.at.Sub(now) <= max(h.opts.PingGap, mostAfter) {
-			soonest(j.at)
-			continue
-		}
-		delete(h.jobs.pings, hash)
-		h.jobs.reading[hash]++
-		h.working.Go(func() { h.pingLate(hash, j) })
-	}
-	return next
-}
-
-// hurry does what is due at once, after a job was added.
-func (h *Hub) hurry() {
-	h.due()
-	h.poke()
-}
-
-// poke makes Run look at what is due.
-func (h *Hub) poke() {
-	select {
-	case h.wake <- struct{}{}:
-	default:
-	}
-}
-
-// gap returns how long a feed must not be read for a ping.
-func (h *Hub) gap(hash string) time.Duration {
-	if h.opts.PingGap <= 0 {
-		return 0
-	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	wait := h.known[hash].pinged.Add(h.opts.PingGap).Sub(h.now())
-	if wait > h.opts.PingGap {
-		return 0 // from a clock that was wrong
-	}
-	return max(wait, 0)
-}
-
-// again adds a job to read a feed again that could not be read for a ping. It returns when
-// that will be; 0 for never: if nobody subscribes to the feed, its address is private, or
-// the ladder has ended.
-func (h *Hub) again(hash string, j pingJob, err error) (time.Duration, error) {
-	var wait time.Duration
-	private := (*fetch.PrivateError)(nil)
 	switch {
-	case !h.subscribedTo(hash), errors.As(err, &private):
-		return 0, nil
-	case errors.Is(err, errMuch): // it was not read
-		wait = readLater
-	case j.tries >= len(ladder):
-		return 0, nil
-	default:
-		wait = ladder[j.tries]
-		j.tries++
+	case len(fields) == 2 && key == pingKey:
+		f.ping = nil
+	case len(fields) == 2:
+		delete(f.left, key)
+	case len(fields) == 6 && key == pingKey:
+		a.url, a.caller = fields[4], fields[5]
+		if hashOf(a.url) == hash && checkFeed(a.url) == nil {
+			f.ping = a
+		}
+	case len(fields) == 4 && key != pingKey:
+		f.left[key] = a
 	}
-	wait = max(wait, h.leftAlone(hash))
-	if at, waits := h.waits(hash); waits {
-		wait = min(wait, at.Sub(h.now()))
-	}
-	return wait, h.postpone(hash, j, wait)
 }
 
-// waits returns when a feed is read for a ping that waits.
-func (h *Hub) waits(hash string) (time.Time, bool) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	j, waits := h.jobs.pings[hash]
-	return j.at, waits && j.at.After(h.now())
+// line is the line of a job.
+func (a *job) line(hash, key string) string {
+	line := hash + "\t" + key + "\t" + strconv.Itoa(a.tries) + "\t" + stamp(a.at)
+	if key == pingKey {
+		line += "\t" + a.url + "\t" + a.caller
+	}
+	return line + "\n"
 }
 
-// postpone adds a job to read a feed, or moves it forward. It is durable when postpone
-// returns; if it cannot be written, this hub does it nevertheless.
-func (h *Hub) postpone(hash string, j pingJob, wait time.Duration) error {
-	h.pings.Lock()
-	defer h.pings.Unlock()
-	h.mu.Lock()
-	j.at = h.now().Add(wait)
-	old, waits := h.jobs.pings[hash]
-	if waits && !old.at.After(j.at) {
-		j.at = old.at
+// of returns the jobs of a feed. The caller holds mu.
+func (j *jobs) of(hash string) *feedJobs {
+	f := j.feeds[hash]
+	if f == nil {
+		f = &feedJobs{left: map[string]*job{}}
+		j.feeds[hash] = f
 	}
-	h.jobs.pings[hash] = j
-	h.mu.Unlock()
-	h.poke()
-	if waits && j == old {
-		return nil
+	return f
+}
+
+// forget removes a feed without jobs from the table, and all from the log if the table is
+// empty. The caller holds mu.
+func (j *jobs) forget(hash string) {
+	if f := j.feeds[hash]; f != nil && f.ping == nil && f.running == nil && len(f.left) == 0 {
+		delete(j.feeds, hash)
 	}
-	if err := atomicfile.MkdirAll(filepath.Dir(h.pingFile(hash)), 0o700); err != nil {
-		return h.failing(err)
+	if len(j.feeds) == 0 && j.log.Size() > 0 {
+		j.log.Cut(0)
 	}
-	if err := atomicfile.Write(h.pingFile(hash), lines("url", j.url, "at", stamp(j.at), "tries", strconv.Itoa(j.tries), "caller", j.caller)); err != nil {
-		return h.failing(err)
+}
+
+// write appends lines to the log. With sync they are durable when write returns; without,
+// a line that is lost costs a second notification, no more. The caller holds mu.
+func (j *jobs) write(lines string, sync bool) error {
+	if err := j.log.Append([]byte(lines)); err != nil {
+		return err
+	}
+	if j.log.Size() > j.compact {
+		return j.rewrite()
+	}
+	if sync {
+		return j.log.Sync()
 	}
 	return nil
 }
 
-// pingLate reads a feed for a ping that waited.
-func (h *Hub) pingLate(hash string, j pingJob) {
-	t, err := h.ping(h.ctx, j)
-	if err != nil && h.ctx.Err() != nil {
-		return // the next hub does it
+// rewrite writes the log anew, without what is done. The caller holds mu, and has changed
+// the table as the log says.
+func (j *jobs) rewrite() error {
+	var b strings.Builder
+	for hash, f := range j.feeds {
+		if f.ping != nil {
+			b.WriteString(f.ping.line(hash, pingKey))
+		}
+		for key, a := range f.left {
+			b.WriteString(a.line(hash, key))
+		}
 	}
-	if err == nil && !t.changed {
-		h.log.add("pinged", j.url, "%s", unchanged)
+	j.compact = max(minCompact, 4*int64(b.Len()))
+	return j.log.Replace([]byte(b.String()), atomicfile.Write)
+}
+
+// close closes the log.
+func (j *jobs) close() { _ = j.log.Close() }
+
+// due reports whether a job is. A time that is further away than it can be comes from a
+// clock that was wrong.
+func (a *job) due(now time.Time, most time.Duration) bool {
+	return !a.at.After(now) || a.at.Sub(now) > most+time.Second
+}
+
+// begin returns the readings that are due, by hash, and a pass for each feed of which
+// subscribers are to be notified. next is when there will be more; zero for never. most is
+// the longest that a reading waits.
+func (j *jobs) begin(now time.Time, most time.Duration) (pings map[string]*job, passes []*pass, next time.Time) {
+	soonest := func(t time.Time) {
+		if next.IsZero() || t.Before(next) {
+			next = t
+		}
 	}
-	h.pings.Lock()
-	defer h.pings.Unlock()
-	h.mu.Lock()
-	if h.jobs.reading[hash]--; h.jobs.reading[hash] == 0 {
-		delete(h.jobs.reading, hash)
+	pings = map[string]*job{}
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	for hash, f := range j.feeds {
+		if a := f.ping; a != nil && !a.busy {
+			if a.due(now, most) {
+				a.busy = true
+				pings[hash] = a
+			} else {
+				soonest(a.at)
+			}
+		}
+		if f.running != nil && f.running.version == f.version {
+			continue // who failed in it waits for its end, so that a feed is read once for many
+		}
+		var keys []string
+		busy := false
+		for key, a := range f.left {
+			switch {
+			case a.busy:
+				busy = true // its end begins another pass
+			case a.extra, a.due(now, mostAfter):
+				a.version = f.version
+				keys = append(keys, key)
+			default:
+				soonest(a.at)
+			}
+		}
+		if len(keys) > 0 || f.fresh && !busy {
+			slices.Sort(keys)
+			f.running = &pass{hash: hash, version: f.version, fresh: f.fresh, few: len(f.left) <= fewKeys, keys: keys, content: f.content, done: make(chan struct{})}
+			f.content, f.fresh = nil, false
+			passes = append(passes, f.running)
+		}
 	}
-	_, again := h.jobs.pings[hash]
-	again = again || h.jobs.reading[hash] > 0
-	h.mu.Unlock()
-	if !again {
-		_ = os.Remove(h.pingFile(hash))
+	return pings, passes, next
+}
+
+// read adds a job to read a feed, or moves it forward. It returns when the feed is read.
+// The job is durable when read returns; if it cannot be written, this hub does it
+// nevertheless.
+func (j *jobs) read(hash string, a job) (time.Time, error) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	f := j.of(hash)
+	if old := f.ping; old != nil && !old.busy {
+		if !old.at.After(a.at) {
+			a.at = old.at
+		}
+		if *old == a {
+			return a.at, nil
+		}
+	}
+	f.ping = &a
+	return a.at, j.write(a.line(hash, pingKey), true)
+}
+
+// hasRead ends a job to read a feed, if none has come in its place.
+func (j *jobs) hasRead(hash string, a *job) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if f := j.feeds[hash]; f != nil && f.ping == a {
+		f.ping = nil
+		_ = j.write(hash+"\t"+pingKey+"\n", false)
+		j.forget(hash)
 	}
 }
 
-// unchanged is what the log says of a ping without a round.
-const unchanged = "it has not changed, or nobody subscribes to it"
+// update adds subscribers who must have a new document. They are durable when update
+// returns. It returns the content that nobody needs any more.
+func (j *jobs) update(hash string, keys []string, c *content, now time.Time) (older *content, err error) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	f := j.of(hash)
+	var b strings.Builder
+	var added []string
+	for _, key := range keys {
+		if f.left[key] == nil {
+			f.left[key] = &job{}
+			b.WriteString(f.left[key].line(hash, key))
+			added = append(added, key)
+		}
+	}
+	if err := j.write(b.String(), true); err != nil {
+		for _, key := range added {
+			delete(f.left, key)
+		}
+		j.forget(hash)
+		return nil, err
+	}
+	for _, key := range keys {
+		if a := f.left[key]; a.tries > 0 && now.Sub(a.last) >= extraAfter {
+			a.extra = true
+		}
+	}
+	older, f.content = f.content, c
+	f.version++
+	f.fresh = true
+	return older, nil
+}
 
-// unreadFor logs that a feed could not be read for a ping, and has it read again. It
-// returns after how long; 0 for never.
-func (h *Hub) unreadFor(hash string, j pingJob, err error) (time.Duration, error) {
-	wait, jerr := h.again(hash, j, err)
-	text := reason(err, allowFeeds)
+// running returns the pass of a feed that has not ended; nil for none.
+func (j *jobs) running(hash string) *pass {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if f := j.feeds[hash]; f != nil {
+		return f.running
+	}
+	return nil
+}
+
+// A pass is the attempts to notify subscribers of a feed that were due at one moment.
+type pass struct {
+	hash, feed string // the feed, and its URL
+	version    int
+	fresh      bool // the first with this version
+	few        bool // so few subscribers that the log names each
+	keys       []string
+	content    *content      // nil if it must be read again
+	done       chan struct{} // closed at the end
+
+	missed int      // subscribers whose ladder has ended
+	struck []string // those of them who did not answer with success
+}
+
+// of returns the job for a subscriber, if no later pass has it; else nil. The caller holds
+// mu.
+func (p *pass) of(j *jobs, key string) (*feedJobs, *job) {
+	f := j.of(p.hash)
+	if a := f.left[key]; a != nil && a.version == p.version {
+		return f, a
+	}
+	return f, nil
+}
+
+// take begins an attempt, unless a newer document is there, whose pass has the subscriber.
+func (j *jobs) take(p *pass, key string, now time.Time) bool {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	f, a := p.of(j, key)
+	if a == nil || a.busy || p.version != f.version {
+		return false
+	}
+	a.busy = true
+	a.extra = a.extra && !a.due(now, mostAfter)
+	return true
+}
+
+// hasTold ends the attempts at a subscriber who was notified or has ended. If the feed was
+// updated meanwhile, the subscriber stays for the newer document: one that ended may have
+// registered again before the update.
+func (j *jobs) hasTold(p *pass, key string) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	f, a := p.of(j, key)
 	switch {
-	case wait > 0:
-		text += "; it is read again in " + roundUp(wait).String()
-	case h.subscribedTo(hash):
-		text += "; it is not read again before the next ping"
-	}
-	h.log.add("unread", j.url, "%s", text)
-	return wait, jerr
-}
-
-// notifyAll adds subscribers to the round of a feed, and begins one if there is none.
-func (h *Hub) notifyAll(hash, feedURL string, keys []string, c *content, passed chan struct{}) error {
-	for {
-		h.mu.Lock()
-		r := h.jobs.rounds[hash]
-		h.mu.Unlock()
-		begins := r == nil
-		if begins {
-			r = &round{hash: hash, feed: feedURL}
-		}
-		older, open, err := r.update(h.newPath(hash), keys, c, passed, h.now())
-		if err != nil {
-			return err
-		}
-		h.release(older)
-		if !open {
-			h.forgetRound(r)
-			continue
-		}
-		if begins {
-			h.mu.Lock()
-			h.jobs.rounds[hash] = r
-			h.mu.Unlock()
-		}
-		return nil
+	case a == nil:
+	case p.version != f.version:
+		*a = job{}
+		_ = j.write(a.line(p.hash, key), false)
+	default:
+		delete(f.left, key)
+		_ = j.write(p.hash+"\t"+key+"\n", false)
 	}
 }
 
-// forgetRound removes a round that has ended from the table.
-func (h *Hub) forgetRound(r *round) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.jobs.rounds[r.hash] == r {
-		delete(h.jobs.rounds, r.hash)
+// failed ends an attempt that failed. An attempt besides the ladder leaves the ladder as it
+// is. The next attempt is not made before the time after.
+func (j *jobs) failed(p *pass, key string, now, after time.Time, unread bool) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	f, a := p.of(j, key)
+	if a == nil {
+		return
 	}
-}
-
-// contentAgain reads the document of a feed once more. While it reads, it holds as much
-// memory as a feed can have.
-func (h *Hub) contentAgain(feedURL string) (*content, error) {
-	most := min(h.opts.Feeds.MaxBytes, heldMost)
-	if most <= 0 {
-		most = heldMost
-	}
-	if err := h.held.Acquire(h.ctx, most); err != nil {
-		return nil, err
-	}
-	doc, err := h.get(feedURL)
-	if err != nil {
-		h.held.Release(most)
-		return nil, err
-	}
-	n := min(int64(len(doc.body)), most)
-	h.held.Release(most - n)
-	return &content{h.contentOf(doc), n}, nil
-}
-
-// release gives back the memory of content; nil is allowed.
-func (h *Hub) release(c *content) {
-	if c != nil {
-		h.held.Release(c.held)
-	}
-}
-
-// resume reads the jobs that an earlier hub left, and begins those that are due.
-func (h *Hub) resume() {
-	h.resumeRounds()
-	h.resumePings()
-	h.hurry()
-}
-
-func (h *Hub) resumeRounds() {
-	left, err := names(filepath.Join(h.dir, "pending"))
-	if err != nil {
-		h.report.Warn("%v", err)
-	}
-	// In the order in which they were written: nanoseconds have one length until 2286.
-	slices.SortFunc(left, func(a, b string) int {
-		return strings.Compare(a[strings.IndexByte(a, '.')+1:], b[strings.IndexByte(b, '.')+1:])
-	})
-	files := map[string][]*round{}
-	for _, name := range left {
-		r, err := readRound(filepath.Join(h.dir, "pending", name), h.now())
-		if err != nil {
-			h.report.Warn("%v", err)
-			continue
+	a.busy, a.last, a.unread = false, now, unread
+	if a.extra {
+		a.extra = false
+	} else if a.tries++; ladder.Over(a.tries) {
+		// Before the strike: one that a kill prevents is better than two.
+		delete(f.left, key)
+		_ = j.write(p.hash+"\t"+key+"\n", false)
+		if p.missed++; !unread {
+			p.struck = append(p.struck, key)
 		}
-		files[r.hash] = append(files[r.hash], r)
+		return
+	} else {
+		a.at = now.Add(ladder.Wait(a.tries, 0, 0))
 	}
-	for hash, list := range files {
-		r, err := h.unite(list)
-		if err != nil {
-			h.report.Warn("%v", err)
-		}
-		if len(r.left) == 0 {
-			_ = os.Remove(r.path)
-			continue
-		}
-		h.mu.Lock()
-		h.jobs.rounds[hash] = r
-		h.mu.Unlock()
+	if after.After(a.at) {
+		a.at = after
+	}
+	_ = j.write(a.line(p.hash, key), false)
+}
+
+// postpone leaves a subscriber alone until a time.
+func (j *jobs) postpone(p *pass, key string, until time.Time) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if _, a := p.of(j, key); a != nil {
+		a.extra, a.at = false, until
 	}
 }
 
-// unite makes one round of the files of a feed, oldest first: a kill came before the older
-// one was removed, or an earlier version had one for each update.
-func (h *Hub) unite(list []*round) (*round, error) {
-	r := list[len(list)-1]
-	if len(list) == 1 {
-		return r, nil
-	}
-	all := map[string]*attempt{}
-	for _, older := range list {
-		for key, a := range older.left {
-			all[key] = a
+// end ends a pass. It returns how many subscribers wait for another attempt, and when the
+// first of these is due.
+func (j *jobs) end(p *pass, now time.Time) (left int, next time.Time) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	f := j.of(p.hash)
+	for _, a := range f.left {
+		if !a.busy && a.at.After(now) {
+			if left++; left == 1 || a.at.Before(next) {
+				next = a.at
+			}
 		}
 	}
-	if err := r.replace(h.newPath(r.hash), all); err != nil {
-		r.left = all
-		return r, err
+	if f.running == p {
+		f.running = nil
 	}
-	for _, older := range list[:len(list)-1] {
-		_ = os.Remove(older.path)
-	}
-	return r, nil
+	j.forget(p.hash)
+	return left, next
 }
 
-func (h *Hub) resumePings() {
-	left, err := names(filepath.Join(h.dir, "pings"))
-	if err != nil {
-		h.report.Warn("%v", err)
-	}
-	for _, hash := range left {
-		m, _, err := values(h.pingFile(hash), pingValues...)
-		if err == nil && (!isKey(hash) || hashOf(m["url"]) != hash || checkFeed(m["url"]) != nil) {
-			h.report.Warn("%s: it is no ping", h.pingFile(hash))
-			continue
-		}
-		if err != nil {
-			h.report.Warn("%v", err)
-			continue
-		}
-		tries, _ := strconv.Atoi(m["tries"])
-		h.mu.Lock()
-		h.jobs.pings[hash] = pingJob{url: m["url"], caller: m["caller"], at: when(m["at"]), tries: max(tries, 0)}
-		h.mu.Unlock()
-	}
-}
-
-// contentOf returns a document as it is distributed.
-func (h *Hub) contentOf(doc *document) websub.Content {
-	return websub.Content{Hub: h.public("/websub"), Type: cmp.Or(doc.kind, "application/octet-stream"), Body: doc.body}
-}
+// isKey reports whether a text is a [subscription.key] or [hashOf] a feed.
+func isKey(s string) bool { return len(s) == 40 && strings.Trim(s, "0123456789abcdef") == "" }

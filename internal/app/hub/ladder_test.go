@@ -76,7 +76,7 @@ func TestPingOfAFeedThatFailsIsRetried(t *testing.T) {
 					for range 100 {
 						reads += step(time.Minute)
 					}
-					if left, _ := names(filepath.Join(w.opts.State, "pings")); reads != len(ladder) || len(left) != 0 || told() != 2 {
+					if left := w.pings(); reads != len(ladder.Steps) || len(left) != 0 || told() != 2 {
 						t.Errorf("it was read %d times; %v is left", reads, left)
 					}
 					log, _ := os.ReadFile(filepath.Join(w.opts.State, "log"))
@@ -105,8 +105,8 @@ func TestPingThatIsNotRetried(t *testing.T) {
 	w := newWorld(t, nil)
 	none := w.feed("/none", "x")
 	w.answer("/none", http.NotFound)
-	if r := w.ping(none); !strings.Contains(r.body, `success="false"`) || len(w.h.jobs.pings) != 0 {
-		t.Errorf("%s, %v", r.body, w.h.jobs.pings)
+	if r := w.ping(none); !strings.Contains(r.body, `success="false"`) || len(w.pings()) != 0 {
+		t.Errorf("%s, %v", r.body, w.pings())
 	}
 	w.form("/websub", "hub.mode", "publish", "hub.url", none)
 	w.settle()
@@ -118,8 +118,8 @@ func TestPingThatIsNotRetried(t *testing.T) {
 	w.answer("/feed", func(rw http.ResponseWriter, r *http.Request) {
 		http.Redirect(rw, r, "http://169.254.169.254/", http.StatusFound)
 	})
-	if r := w.ping(feed); len(w.h.jobs.pings) != 0 {
-		t.Errorf("%s, %v", r.body, w.h.jobs.pings)
+	if r := w.ping(feed); len(w.pings()) != 0 {
+		t.Errorf("%s, %v", r.body, w.pings())
 	}
 	if log := fmt.Sprint(w.h.log.Recent()); strings.Contains(log, "read again in") {
 		t.Error(log)
@@ -226,7 +226,7 @@ func TestUpdatesDuringALadder(t *testing.T) {
 					if s.Errors != round+1 || w.journals() != 0 {
 						t.Fatalf("after ladder %d: %+v, %d rounds", round+1, s, w.journals())
 					}
-					if protocol == WebSub && tries()-before < len(ladder)+15 {
+					if protocol == WebSub && tries()-before < len(ladder.Steps)+15 {
 						t.Error("this test makes no attempts besides the ladder")
 					}
 					w.clock.Add(time.Hour)
@@ -264,7 +264,7 @@ func TestSuccessClearsStrikes(t *testing.T) {
 		m.set(500)
 		w.feed("/feed", fmt.Sprint("failure ", i))
 		w.ping(feed)
-		for _, d := range ladder {
+		for _, d := range ladder.Steps {
 			w.later(d)
 		}
 	}
@@ -378,8 +378,8 @@ func TestStateOfTheVersionBefore(t *testing.T) {
 	w.h.resume()
 	w.h.sweep(false)
 	w.settle()
-	if n := len(w.calls); n != 0 || w.h.counts.all != 4 {
-		t.Errorf("%d requests too early; %d subscriptions", n, w.h.counts.all)
+	if n := len(w.calls); n != 0 || w.h.counts.get() != 4 {
+		t.Errorf("%d requests too early; %d subscriptions", n, w.h.counts.get())
 	}
 	w.later(time.Second)
 	if got := w.got("POST", "/websub"); len(got) != 1 || got[0].body != "the newest" || !signed(t, got[0], "geheim") {
@@ -391,7 +391,7 @@ func TestStateOfTheVersionBefore(t *testing.T) {
 	if w.later(3 * time.Hour); len(w.notified("/b-up")) != 1 {
 		t.Errorf("the ping that waited is lost: %+v", w.calls)
 	}
-	if left, _ := names(filepath.Join(w.opts.State, "pings")); len(left) != 0 {
+	if left, _ := names(filepath.Join(w.opts.State, "pings")); len(left)+len(w.pings()) != 0 {
 		t.Errorf("%v is left", left)
 	}
 	w.clock.Add(3 * time.Hour)

@@ -1,13 +1,15 @@
 package hub
 
 import (
-	"errors"
+	"cmp"
 	"net"
 	"net/url"
 	"slices"
 	"strings"
 	"sync"
 	"time"
+
+	"golang.org/x/sync/semaphore"
 
 	"github.com/lektordir/lektor/internal/fetch"
 	"github.com/lektordir/lektor/internal/limiter"
@@ -16,107 +18,150 @@ import (
 	"github.com/lektordir/lektor/internal/websub"
 )
 
+// content is a document for subscribers by WebSub, and the bytes that it takes of
+// [notifier].held.
+type content struct {
+	websub.Content
+	held int64
+}
+
+// notifier notifies subscribers.
+type notifier struct {
+	*engine
+	callbacks *fetch.Client
+	held      *semaphore.Weighted // bytes of content that is being distributed
+}
+
 // publish has the subscribers of a feed notified that its document changed.
-func (h *Hub) publish(hash string, f feedState, doc *document) (told, error) {
+func (h *notifier) publish(hash string, f feedState, doc *document) (told, error) {
 	t := told{changed: true}
 	keys, err := h.keys(hash)
 	if err != nil {
 		return t, err
 	}
-	list := h.notifiable(hash, keys)
+	list := h.notifiable(hash, keys, h.now())
 	if len(list) > 0 {
 		keys = keys[:0]
 		for _, s := range list {
 			keys = append(keys, s.key())
 		}
-		passed, c := make(chan struct{}), h.hold(list, doc)
-		if err = h.notifyAll(hash, f.URL, keys, c, passed); err != nil {
+		c := h.hold(list, doc)
+		older, err := h.jobs.update(hash, keys, c, h.now())
+		if err != nil {
 			h.release(c)
 			return t, err
 		}
-		t.subscribers, t.done = len(list), passed
+		h.release(older)
 	}
-	// After the round: a kill between the two notifies twice rather than never.
+	// After the jobs: a kill between the two notifies twice rather than never.
 	if err := h.writeFeed(hash, f); err != nil {
 		h.report.Warn("%v", err) // the next ping finds it changed once more
 	}
 	h.log.add("updated", f.URL, "%s", units.Count(len(list), "subscriber"))
 	h.hurry()
+	t.subscribers = len(list)
+	if p := h.jobs.running(hash); p != nil {
+		t.done = p.done
+	}
 	return t, nil
 }
 
-// notifiable reads those of some subscriptions to a feed that want to be notified.
-func (h *Hub) notifiable(hash string, keys []string) (list []subscription) {
-	now := h.now()
-	for _, key := range keys {
-		s, err := h.read(hash, key)
-		if err == nil && s.wants(now) && s.key() == key {
-			list = append(list, s)
-		}
-	}
-	return list
+// wantsContent reports whether a subscriber gets the document itself.
+func wantsContent(list []subscription) bool {
+	return slices.ContainsFunc(list, func(s subscription) bool { return s.Protocol == WebSub })
+}
+
+// contentOf returns a document as it is distributed, which takes n bytes of the memory.
+func (h *notifier) contentOf(doc *document, n int64) *content {
+	return &content{websub.Content{Hub: h.public("/websub"), Type: cmp.Or(doc.kind, "application/octet-stream"), Body: doc.body}, n}
 }
 
 // hold takes memory for a document that subscribers get by WebSub. It returns nil if there
 // are none, or not enough memory: the document is read again when there is.
-func (h *Hub) hold(list []subscription, doc *document) *content {
-	held := min(int64(len(doc.body)), heldMost)
-	if !wantsContent(list) || !h.held.TryAcquire(held) {
+func (h *notifier) hold(list []subscription, doc *document) *content {
+	n := min(int64(len(doc.body)), heldMost)
+	if !wantsContent(list) || !h.held.TryAcquire(n) {
 		return nil
 	}
-	return &content{h.contentOf(doc), held}
+	return h.contentOf(doc, n)
 }
 
-// pass makes the attempts of a pass.
-func (h *Hub) pass(p *pass) {
-	if p.passed != nil {
-		defer close(p.passed)
+// contentAgain reads the document of a feed once more. While it reads, it holds as much
+// memory as a feed can have.
+func (h *notifier) contentAgain(feedURL string) (*content, error) {
+	most := min(h.opts.Feeds.MaxBytes, heldMost)
+	if most <= 0 {
+		most = heldMost
 	}
+	if err := h.held.Acquire(h.ctx, most); err != nil {
+		return nil, err
+	}
+	doc, err := h.get(feedURL)
+	if err != nil {
+		h.held.Release(most)
+		return nil, err
+	}
+	n := min(int64(len(doc.body)), most)
+	h.held.Release(most - n)
+	return h.contentOf(doc, n), nil
+}
+
+// release gives back the memory of content; nil is allowed.
+func (h *notifier) release(c *content) {
+	if c != nil {
+		h.held.Release(c.held)
+	}
+}
+
+// pass makes the attempts of a pass. If the hub is stopped meanwhile, the next hub makes
+// the others.
+func (h *notifier) pass(p *pass) {
+	defer close(p.done)
+	p.feed = h.readFeed(p.hash).URL
 	list, c := h.willing(p), p.content
 	read := c == nil && wantsContent(list)
-	if read || p.passed == nil {
+	if read || !p.fresh {
 		h.log.add("resumed", p.feed, "%s", units.Count(len(list), "subscriber"))
 	}
 	if read {
 		var err error
-		c, err = h.contentAgain(p.feed)
-		if h.ctx.Err() != nil {
-			h.release(c)
-			return // the next hub goes on
-		}
-		if err != nil {
+		if c, err = h.contentAgain(p.feed); err != nil && h.ctx.Err() == nil {
 			h.log.add("unread", p.feed, "%s", reason(err, allowFeeds))
 			list = slices.DeleteFunc(list, func(s subscription) bool {
-				if s.Protocol == WebSub && p.take(s.key(), h.now()) {
-					p.failed(s.key(), h.now(), time.Time{}, true)
+				if s.Protocol == WebSub && h.jobs.take(p, s.key(), h.now()) {
+					h.jobs.failed(p, s.key(), h.now(), time.Time{}, true)
 				}
 				return s.Protocol == WebSub
 			})
 		}
 	}
-	h.fan(p, list, c)
+	if h.ctx.Err() == nil {
+		h.fan(p, list, c)
+	}
 	h.release(c)
-	h.rest(p)
+	if h.ctx.Err() == nil {
+		h.conclude(p)
+	}
 }
 
 // willing returns the subscribers of a pass who are notified now. Subscribers that sent
 // Retry-After wait for a later pass.
-func (h *Hub) willing(p *pass) []subscription {
-	list := h.notifiable(p.hash, p.keys)
+func (h *notifier) willing(p *pass) []subscription {
+	list := h.notifiable(p.hash, p.keys, h.now())
 	there := make(map[string]bool, len(list))
 	for _, s := range list {
 		there[s.key()] = true
 	}
 	for _, key := range p.keys {
 		if !there[key] {
-			p.done(key)
+			h.jobs.hasTold(p, key)
 		}
 	}
 	now := h.now()
 	return slices.DeleteFunc(list, func(s subscription) bool {
 		until, busy := s.busy(now)
 		if busy {
-			p.postpone(s.key(), until)
+			h.jobs.postpone(p, s.key(), until)
 		}
 		return busy
 	})
@@ -124,27 +169,18 @@ func (h *Hub) willing(p *pass) []subscription {
 
 // fan notifies subscribers, all hosts side by side. At a host, subscribers that failed or
 // were slow the last time come last.
-func (h *Hub) fan(p *pass, list []subscription, c *content) {
+func (h *notifier) fan(p *pass, list []subscription, c *content) {
+	slices.SortStableFunc(list, func(a, b subscription) int { return cmp.Compare(a.rank(), b.rank()) })
 	queues := map[string][]*subscription{}
-	var hosts []string
-	for _, last := range []bool{false, true} {
-		for i := range list {
-			s := &list[i]
-			if (s.hasFailed() || s.Slow) != last {
-				continue
-			}
-			host := laneOf(s.Callback)
-			if queues[host] == nil {
-				hosts = append(hosts, host)
-			}
-			queues[host] = append(queues[host], s)
-		}
+	for i := range list {
+		host := laneOf(list[i].Callback)
+		queues[host] = append(queues[host], &list[i])
 	}
 	var all sync.WaitGroup
-	for _, host := range hosts {
+	for host, queue := range queues {
 		all.Go(func() {
-			for _, s := range queues[host] {
-				place, err := h.lanes.Acquire(h.ctx, host)
+			for _, s := range queue {
+				place, err := h.limits[calling].Acquire(h.ctx, host)
 				if err != nil {
 					return // the next hub does it
 				}
@@ -158,38 +194,26 @@ func (h *Hub) fan(p *pass, list []subscription, c *content) {
 	all.Wait()
 }
 
-// rest ends a pass, and the round if nobody is left.
-func (h *Hub) rest(p *pass) {
-	if h.ctx.Err() != nil {
-		return // the next hub goes on
-	}
-	s := p.rest(h.now())
-	for _, key := range s.struck {
+// conclude ends a pass, and logs what came of it.
+func (h *notifier) conclude(p *pass) {
+	left, next := h.jobs.end(p, h.now())
+	for _, key := range p.struck {
 		if _, is, _, err := h.apply(p.hash, key, struck{}, h.now(), false); err == nil && is.givenUp() {
 			h.log.add("given-up", p.feed, "%s, until it registers again", hostOf(is.Callback))
 		}
 	}
-	if s.missed > 0 {
-		h.log.add("missed", p.feed, "%s not reached, and not tried again", units.Count(s.missed, "subscriber"))
+	if p.missed > 0 {
+		h.log.add("missed", p.feed, "%s not reached, and not tried again", units.Count(p.missed, "subscriber"))
 	}
-	if s.left > 0 {
-		h.log.add("later", p.feed, "%s not reached, and tried again in %s", units.Count(s.left, "subscriber"), s.wait)
-	}
-	if s.ended {
-		h.forgetRound(p.round)
-		return
+	if left > 0 {
+		h.log.add("later", p.feed, "%s not reached, and tried again in %s", units.Count(left, "subscriber"), next.Sub(h.now()))
 	}
 	h.hurry()
 }
 
-// wantsContent reports whether somebody is to have the document itself.
-func wantsContent(list []subscription) bool {
-	return slices.ContainsFunc(list, func(s subscription) bool { return s.Protocol == WebSub })
-}
-
 // notify makes an attempt at one subscriber, and records the result.
-func (h *Hub) notify(p *pass, s *subscription, c *content, place *limiter.Place) {
-	if !p.take(s.key(), h.now()) {
+func (h *notifier) notify(p *pass, s *subscription, c *content, place *limiter.Place) {
+	if !h.jobs.take(p, s.key(), h.now()) {
 		return
 	}
 	var err error
@@ -209,28 +233,25 @@ func (h *Hub) notify(p *pass, s *subscription, c *content, place *limiter.Place)
 	case gone:
 		event = unsubscribed{}
 	case err != nil:
-		e := failed{text: reason(err, allowCallbacks), slow: place.Slow()}
-		if status, ok := errors.AsType[*fetch.StatusError](err); ok {
-			e.after = status.RetryAfter
-		}
-		event = e
-		h.log.add("failed", s.Feed, "%s: %s", hostOf(s.Callback), e.text)
+		text := reason(err, allowCallbacks)
+		event = failed{text: text, after: fetch.Pause(err), slow: place.Slow()}
+		h.log.add("failed", s.Feed, "%s: %s", hostOf(s.Callback), text)
 	}
 	var is subscription
 	if _, do := s.on(event, h.now()); do != keep {
 		var do change
 		if _, is, do, _ = h.apply(p.hash, s.key(), event, h.now(), false); do == remove {
-			h.count(s.Caller, -1)
+			h.counts.add(s.Caller, -1)
 		}
 	}
 	if err != nil && !gone {
-		p.failed(s.key(), h.now(), is.After, false)
+		h.jobs.failed(p, s.key(), h.now(), is.After, false)
 		return
 	}
 	if p.few {
 		h.log.add("notified", s.Feed, "%s by %s", hostOf(s.Callback), s.Protocol)
 	}
-	p.done(s.key())
+	h.jobs.hasTold(p, s.key())
 }
 
 // laneOf names the server of a callback, by host and port.

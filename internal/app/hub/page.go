@@ -107,9 +107,7 @@ func (h *Hub) page(w http.ResponseWriter, r *http.Request) {
 			d.Cloud.Protocol = rsscloud.HTTPSPost
 		}
 	}
-	h.mu.Lock()
-	d.Subscriptions = h.counts.all
-	h.mu.Unlock()
+	d.Subscriptions = h.counts.get()
 	seen := map[string]bool{}
 	for _, e := range h.log.Recent() {
 		p, ok := h.shown(e)

@@ -1,6 +1,7 @@
 package hub
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
 	"os"
@@ -15,6 +16,7 @@ import (
 	"golang.org/x/sync/semaphore"
 
 	"github.com/lektordir/lektor/internal/rsscloud"
+	"github.com/lektordir/lektor/internal/values"
 )
 
 // moody makes callbacks that fail or not, as one says.
@@ -52,9 +54,46 @@ func (w *world) later(d time.Duration) {
 	w.settle()
 }
 
+// onDisk reads the jobs that the next hub would have.
+func (w *world) onDisk() *jobs {
+	data, _ := os.ReadFile(filepath.Join(w.opts.State, "jobs"))
+	j := &jobs{feeds: map[string]*feedJobs{}}
+	for line := range strings.Lines(string(data)) {
+		j.replay(strings.TrimSuffix(line, "\n"))
+	}
+	return j
+}
+
+// journals counts the feeds whose subscribers are still to be notified, and the files of
+// such feeds that an earlier version left.
 func (w *world) journals() int {
 	list, _ := names(filepath.Join(w.opts.State, "pending"))
-	return len(list)
+	n := len(list)
+	for _, f := range w.onDisk().feeds {
+		if len(f.left) > 0 {
+			n++
+		}
+	}
+	return n
+}
+
+// pings lists the feeds that are to be read later.
+func (w *world) pings() (urls []string) {
+	for _, f := range w.onDisk().feeds {
+		if f.ping != nil {
+			urls = append(urls, f.ping.url)
+		}
+	}
+	return urls
+}
+
+// pend writes a file as a hub of an earlier version left it.
+func (w *world) pend(name, text string) {
+	w.t.Helper()
+	path := filepath.Join(w.opts.State, name)
+	if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(text), 0o600)); err != nil {
+		w.t.Fatal(err)
+	}
 }
 
 // Who is not reached is tried again, after ten seconds, a minute, five, and half an
@@ -227,7 +266,7 @@ func TestRetryAfterWithoutAnEnd(t *testing.T) {
 	// A clock that was a year ahead: its times mean nothing.
 	s := w.subscriptions(feed)[0]
 	s.Errors, s.After = 0, w.clock.Now().Add(365*24*time.Hour)
-	if err := w.h.write(hashOf(feed), s.key(), s, store, false); err != nil {
+	if err := os.WriteFile(filepath.Join(w.h.subs(hashOf(feed)), s.key()), s.text(values.New('\t')), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	m.set(200)
@@ -286,7 +325,7 @@ func TestRetryAfterOfAFeed(t *testing.T) {
 		later(time.Hour-time.Second, 0, other)
 		later(time.Second, 1, other, feed)
 		later(24*time.Hour, 0, other, feed)
-		if list, _ := names(filepath.Join(w.opts.State, "pings")); len(list) != 0 {
+		if list := w.pings(); len(list) != 0 {
 			t.Errorf("%v is left", list)
 		}
 		// Nobody is to be told: it is no use to be read later.
@@ -295,8 +334,8 @@ func TestRetryAfterOfAFeed(t *testing.T) {
 			rw.Header().Set("Retry-After", "60")
 			rw.WriteHeader(http.StatusTooManyRequests)
 		})
-		if r := w.ping(none); !strings.Contains(r.body, `success="false"`) || len(w.h.jobs.pings) != 0 {
-			t.Errorf("%s, %v", r.body, w.h.jobs.pings)
+		if r := w.ping(none); !strings.Contains(r.body, `success="false"`) || len(w.pings()) != 0 {
+			t.Errorf("%s, %v", r.body, w.pings())
 		}
 	}
 }
@@ -345,10 +384,7 @@ func TestTwoRoundsThatWereInterrupted(t *testing.T) {
 		return (&subscription{Protocol: "http-post", Callback: w.site.URL + path}).key()
 	}
 	for i, keys := range []string{key("/a") + "\n" + key("/b"), key("/b")} {
-		path := filepath.Join(w.opts.State, "pending", fmt.Sprintf("%s.%d-1", hashOf(feed), w.clock.Now().UnixNano()+int64(i)))
-		if err := os.WriteFile(path, []byte(feed+"\n"+keys+"\n\n"), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		w.pend(fmt.Sprintf("pending/%s.%d-1", hashOf(feed), w.clock.Now().UnixNano()+int64(i)), feed+"\n"+keys+"\n\n")
 	}
 	w.restart()
 	w.h.resume()
@@ -387,7 +423,7 @@ func TestContentThatCannotBeReadAgain(t *testing.T) {
 // read again then.
 func TestContentForWhichThereIsNoRoom(t *testing.T) {
 	w := newWorld(t, func(o *Options) { o.Feeds.MaxBytes = 1000 })
-	w.h.held = semaphore.NewWeighted(1000)
+	w.h.notifier.held = semaphore.NewWeighted(1000)
 	hold := make(chan struct{})
 	release := sync.OnceFunc(func() { close(hold) })
 	t.Cleanup(release)
@@ -419,7 +455,7 @@ func TestContentForWhichThereIsNoRoom(t *testing.T) {
 	if got := w.got("POST", "/quick"); len(got) != 1 || got[0].body != strings.Repeat("c", 200) || w.journals() != 0 {
 		t.Errorf("%d deliveries, %d journals", len(got), w.journals())
 	}
-	if !w.h.held.TryAcquire(1000) {
+	if !w.h.notifier.held.TryAcquire(1000) {
 		t.Error("memory is not given back")
 	}
 }
@@ -474,9 +510,9 @@ func TestUpdateDuringARound(t *testing.T) {
 		until(t, "the round", func() bool { return w.journals() == 1 && posts.Load() > 0 })
 	}
 	until(t, "that it has them", func() bool {
-		w.h.mu.Lock()
-		defer w.h.mu.Unlock()
-		return w.h.jobs.rounds[hashOf(feed)].version == 2
+		w.h.jobs.mu.Lock()
+		defer w.h.jobs.mu.Unlock()
+		return w.h.jobs.feeds[hashOf(feed)].version == 2
 	})
 	release()
 	w.settle()

@@ -1,9 +1,7 @@
 package hub
 
 import (
-	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 )
@@ -13,41 +11,112 @@ import (
 func TestSubscriberThatComesBackDuringAPass(t *testing.T) {
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	hash, key := strings.Repeat("a", 40), strings.Repeat("b", 40)
-	dir := t.TempDir()
-	r := &round{hash: hash, feed: "http://127.0.0.1/feed"}
-	update := func(serial string) {
-		if _, open, err := r.update(filepath.Join(dir, "pending", hash+"."+serial), []string{key}, nil, nil, now); err != nil || !open {
-			t.Fatal(open, err)
+	w := newWorld(t, nil)
+	j := w.h.jobs
+	update := func() {
+		if _, err := j.update(hash, []string{key}, nil, now); err != nil {
+			t.Fatal(err)
 		}
 	}
-	update("1-1")
-	old, _ := r.begin(now)
-	if old == nil {
-		t.Fatal("there is no pass")
-	}
-	// An update does not disturb a pass that reads what it needs of the round.
-	var reader sync.WaitGroup
-	reader.Go(func() {
-		if !old.few {
-			t.Error("the log does not name the subscriber")
+	begin := func() *pass {
+		_, passes, _ := j.begin(now, time.Hour)
+		if len(passes) != 1 {
+			t.Fatalf("%d passes", len(passes))
 		}
-	})
-	update("1-2")
-	reader.Wait()
-	old.done(key) // it is not there any more, as the old pass sees it
-	if s := old.rest(now); s.ended {
-		t.Error("the round has ended without the update")
+		return passes[0]
 	}
-	again, err := readRound(r.path, now)
-	if err != nil || len(again.left) != 1 {
-		t.Errorf("after a kill: %+v, %v", again, err)
+	update()
+	old := begin()
+	update()
+	j.hasTold(old, key) // it is not there any more, as the old pass sees it
+	if j.end(old, now); w.journals() != 1 {
+		t.Error("after a kill the update is lost")
 	}
-	p, _ := r.begin(now)
-	if p == nil || !p.take(key, now) {
+	p := begin()
+	if !j.take(p, key, now) {
 		t.Fatal("the subscriber is not notified")
 	}
-	p.done(key)
-	if s := p.rest(now); !s.ended {
+	j.hasTold(p, key)
+	if j.end(p, now); len(j.feeds) != 0 || w.journals() != 0 {
 		t.Error("the round goes on")
+	}
+}
+
+// A table that is written anew while it is used has what was in it.
+func TestLogOfJobsIsCompacted(t *testing.T) {
+	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	hash := strings.Repeat("a", 40)
+	w := newWorld(t, nil)
+	j := w.h.jobs
+	j.compact = 2000
+	var keys []string
+	for i := range 20 {
+		keys = append(keys, strings.Repeat(string("0123456789abcdef"[i%16])+string("0123456789abcdef"[i/16]), 20))
+	}
+	if _, err := j.update(hash, keys, nil, now); err != nil {
+		t.Fatal(err)
+	}
+	j.compact = 2000
+	for range len(ladder.Steps) {
+		_, passes, next := j.begin(now, time.Hour)
+		if len(passes) == 0 {
+			now = next
+			continue
+		}
+		for i, key := range passes[0].keys {
+			if !j.take(passes[0], key, now) {
+				t.Fatal(key)
+			}
+			if i%2 == 0 {
+				j.hasTold(passes[0], key)
+			} else {
+				j.failed(passes[0], key, now, time.Time{}, false)
+			}
+		}
+		j.end(passes[0], now)
+		if got := w.onDisk().feeds[hash]; len(got.left) != len(j.feeds[hash].left) {
+			t.Fatalf("%d on the disk, %d in the table", len(got.left), len(j.feeds[hash].left))
+		}
+	}
+	if j.log.Size() > 2*minCompact || len(j.feeds[hash].left) == 0 {
+		t.Errorf("%d bytes for %d jobs", j.log.Size(), len(j.feeds[hash].left))
+	}
+}
+
+// A round and a ping of the version before, which had a file for each, go on at their times.
+func TestFilesOfTheVersionBefore(t *testing.T) {
+	w := newWorld(t, nil)
+	feed, other := w.feed("/feed", "one"), w.feed("/other", "one")
+	var keys []string
+	for _, path := range []string{"/told", "/failed", "/new"} {
+		w.register(path, feed)
+		keys = append(keys, (&subscription{Protocol: "http-post", Callback: w.site.URL + path}).key())
+	}
+	w.register("/other-cb", other)
+	w.feed("/other", "two")
+	in := func(d time.Duration) string { return stamp(w.clock.Now().Add(d)) }
+	w.pend("pending/"+hashOf(feed)+".1795401682936399760-4", feed+"\n"+strings.Join(keys, "\n")+"\n\n"+keys[1]+"\t1\t"+in(0)+"\n"+keys[0]+"\n"+keys[1]+"\t2\t"+in(time.Minute)+"\n")
+	w.pend("pings/"+hashOf(other), "url\t"+other+"\nat\t"+in(2*time.Minute)+"\ntries\t1\ncaller\t192.0.2.1\n")
+	w.restart()
+	w.h.resume()
+	w.settle()
+	check := func(want ...int) {
+		t.Helper()
+		for i, path := range []string{"/told", "/failed", "/new", "/other-cb"} {
+			if n := len(w.notified(path)); n != want[i] {
+				t.Errorf("%s was notified %d times, not %d", path, n, want[i])
+			}
+		}
+		w.restart()
+	}
+	check(0, 0, 1, 0)
+	w.later(time.Minute - time.Second)
+	check(0, 0, 1, 0)
+	w.later(time.Second)
+	check(0, 1, 1, 0)
+	w.later(time.Minute)
+	check(0, 1, 1, 1)
+	if w.journals() != 0 || len(w.pings()) != 0 {
+		t.Errorf("%d rounds and %v are left", w.journals(), w.pings())
 	}
 }

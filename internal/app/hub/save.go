@@ -26,6 +26,7 @@ import (
 	"golang.org/x/text/transform"
 
 	"github.com/lektordir/lektor/internal/atomicfile"
+	"github.com/lektordir/lektor/internal/backoff"
 	"github.com/lektordir/lektor/internal/lazy"
 	"github.com/lektordir/lektor/internal/rsscloud"
 	"github.com/lektordir/lektor/internal/units"
@@ -62,10 +63,12 @@ type failures struct {
 }
 
 const (
-	freeTries = 5           // wrong passwords that cost nothing
-	firstWait = time.Second // after the next, doubled for each
+	freeTries = 5 // wrong passwords that cost nothing
 	mostWait  = 15 * time.Minute
 )
+
+// wrongWait is how long to wait after each further one.
+var wrongWait = backoff.Backoff{Base: time.Second, Cap: mostWait}
 
 func readUsers(path string, now func() time.Time) (*users, error) {
 	u := &users{path: path, now: now, compare: bcrypt.CompareHashAndPassword, wrong: map[string]failures{}}
@@ -153,10 +156,7 @@ func (u *users) wait(who string) time.Duration {
 	if f.n <= freeTries {
 		return 0
 	}
-	d := mostWait
-	if n := f.n - freeTries - 1; n < 10 {
-		d = min(firstWait<<n, mostWait)
-	}
+	d := wrongWait.Wait(f.n-freeTries, 0, 0)
 	left := f.last.Add(d).Sub(u.now())
 	if left > d {
 		return 0 // of a clock that was wrong
@@ -317,7 +317,7 @@ func kindOf(document []byte) string {
 }
 
 // savedFile gives the file of a feed that is stored here, by its URL.
-func (h *Hub) savedFile(feedURL string) (string, bool) {
+func (h *engine) savedFile(feedURL string) (string, bool) {
 	if h.opts.Public == nil {
 		return "", false
 	}
@@ -328,7 +328,7 @@ func (h *Hub) savedFile(feedURL string) (string, bool) {
 	return h.savedBy(rest)
 }
 
-func (h *Hub) savedBy(rest string) (string, bool) {
+func (h *engine) savedBy(rest string) (string, bool) {
 	name, file, _ := strings.Cut(rest, "/")
 	if file != savedName || !userName().MatchString(name) {
 		return "", false
@@ -345,12 +345,8 @@ func (h *Hub) saved(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	data, err := atomicfile.Read(path, int64(h.opts.MaxSave)+1)
-	if err != nil {
-		http.NotFound(w, r)
-		return
-	}
-	fi, err := os.Stat(path)
-	if err != nil {
+	fi, serr := os.Stat(path)
+	if err != nil || serr != nil {
 		http.NotFound(w, r)
 		return
 	}

@@ -21,6 +21,7 @@ import (
 	"github.com/lektordir/lektor/internal/command"
 	"github.com/lektordir/lektor/internal/rsscloud"
 	"github.com/lektordir/lektor/internal/serve"
+	"github.com/lektordir/lektor/internal/values"
 )
 
 // Every event in every state of a subscription.
@@ -90,7 +91,10 @@ func TestSubscriptionIsReadAsItWasWritten(t *testing.T) {
 	s := subscription{Callback: "http://a.example/ä", Protocol: WebSub, Procedure: "p", Secret: "\t\n%\x00 ü", Feed: "http://f.example/", Caller: "192.0.2.1",
 		Since: now, Expires: now.Add(time.Hour), Errors: 2, Failed: now, Error: "no\tway", After: now.Add(time.Minute), Slow: true}
 	hash := hashOf(s.Feed)
-	if err := st.locked(hash, true, func() error { return st.write(hash, s.key(), s, store, true) }); err != nil {
+	if err := os.MkdirAll(st.subs(hash), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(st.subs(hash), s.key()), s.text(values.New('\t')), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if got, err := st.read(hash, s.key()); err != nil || got != s {
@@ -169,7 +173,6 @@ func TestStateOfAnotherVersion(t *testing.T) {
 	hash := hashOf(feed)
 	s := subscription{Protocol: "http-post", Callback: w.site.URL + "/cb"}
 	files := []string{filepath.Join(w.h.feed(hash), "feed"), filepath.Join(w.h.subs(hash), s.key())}
-	const more = "note\tof mine\nweight\t5\n"
 	for _, path := range files {
 		b, err := os.ReadFile(path)
 		if err != nil {
@@ -187,10 +190,7 @@ func TestStateOfAnotherVersion(t *testing.T) {
 		}
 	}
 	// A journal with marks that are not known: who has them is notified rather than not.
-	journal := filepath.Join(w.opts.State, "pending", hash+".1-1")
-	if err := os.WriteFile(journal, []byte(feed+"\n"+s.key()+"\n\n"+s.key()+"\tfrobnicated\nversion\t2\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	w.pend("pending/"+hash+".1-1", feed+"\n"+s.key()+"\n\n"+s.key()+"\tfrobnicated\nversion\t2\n")
 	w.restart()
 	w.h.resume()
 	w.settle()
@@ -208,7 +208,7 @@ func TestStateOfAnotherVersion(t *testing.T) {
 	w.h.sweep(true)
 	w.register("/cb", feed)
 	for _, path := range files {
-		if b, err := os.ReadFile(path); err != nil || !strings.HasSuffix(string(b), more) || strings.Count(string(b), "note") != 1 {
+		if b, err := os.ReadFile(path); err != nil || !strings.Contains(string(b), "note\tof mine\n") || !strings.Contains(string(b), "weight\t5\n") || strings.Count(string(b), "note") != 1 {
 			t.Errorf("%s: %s, %v", path, b, err)
 		}
 	}
@@ -223,15 +223,14 @@ func TestStateThatCannotBeWritten(t *testing.T) {
 	w := newWorld(t, nil)
 	feed := w.feed("/feed", "one")
 	w.register("/cb", feed)
-	pending := filepath.Join(w.opts.State, "pending")
-	if err := errors.Join(os.Remove(pending), os.WriteFile(pending, nil, 0o600)); err != nil {
-		t.Fatal(err)
-	}
+	log := filepath.Join(w.opts.State, "jobs")
+	w.h.jobs.close()
 	w.feed("/feed", "two")
-	if r := w.ping(feed); !strings.Contains(r.body, `success="false" msg="This hub cannot store it now`) || !strings.Contains(w.log.String(), pending) {
+	if r := w.ping(feed); !strings.Contains(r.body, `success="false" msg="This hub cannot store it now`) || !strings.Contains(w.log.String(), log) {
 		t.Errorf("%s\n%s", r.body, w.log)
 	}
-	if err := os.Remove(pending); err != nil {
+	var err error
+	if w.h.jobs, err = openJobs(w.opts.State, w.clock.Now()); err != nil {
 		t.Fatal(err)
 	}
 	if r := w.register("/later", feed); !strings.Contains(r.body, `success="true"`) {
@@ -297,7 +296,7 @@ func TestRoundThatWasInterrupted(t *testing.T) {
 	w.feed("/feed", "two")
 	go http.Post(w.server.URL+"/ping", formType, strings.NewReader(encode("url", feed)))
 	until(t, "half of it", func() bool { return served.Load() >= 24 })
-	journals := func() int { list, _ := names(filepath.Join(w.opts.State, "pending")); return len(list) }
+	journals := w.journals
 	if journals() != 1 {
 		t.Errorf("%d journals", journals())
 	}
@@ -344,7 +343,7 @@ func TestTemporaryFilesOfAKill(t *testing.T) {
 	}
 	for _, base := range []string{filepath.Join(subs, "."+key.key()), filepath.Join(w.opts.State, "pending", "."+hashOf(feed)+".1-1"), filepath.Join(w.opts.State, "pings", "."+hashOf(feed))} {
 		path := base + "1795405526682951720"
-		if err := errors.Join(os.WriteFile(path, nil, 0o600), os.Chtimes(path, time.Time{}, time.Now().Add(-2*time.Hour))); err != nil {
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, nil, 0o600), os.Chtimes(path, time.Time{}, time.Now().Add(-2*time.Hour))); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -367,9 +366,7 @@ func TestJournalsThatAreDamaged(t *testing.T) {
 	for name, text := range map[string]string{
 		"x": "", hash + ".x": feed + "\n" + key + "\n\n", hash + ".1": "", hash + ".2": feed + "\n" + key, hash + ".3": feed + "\n../../../../etc\n\n", hash + ".4": feed + "\n" + key + "\n\n" + key[:20],
 	} {
-		if err := os.WriteFile(filepath.Join(w.opts.State, "pending", name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		w.pend("pending/"+name, text)
 	}
 	w.h.resume()
 	w.settle()
@@ -535,7 +532,7 @@ func TestPingGap(t *testing.T) {
 		told(before, "just after the start")
 		w.clock.Add(later)
 		told(before+1, "by the next hub")
-		if list, _ := names(filepath.Join(w.opts.State, "pings")); len(list) != 0 {
+		if list := w.pings(); len(list) != 0 {
 			t.Errorf("%v is left", list)
 		}
 		w.restart()
@@ -544,18 +541,16 @@ func TestPingGap(t *testing.T) {
 		w.clock.Add(time.Hour)
 	}
 	// A feed that nobody subscribes to is no use to be read later.
-	if other := w.feed("/other", "x"); w.ping(other).status != 200 || strings.Contains(w.ping(other).body, "again") || len(w.h.jobs.pings) != 0 {
-		t.Errorf("%+v", w.h.jobs.pings)
+	if other := w.feed("/other", "x"); w.ping(other).status != 200 || strings.Contains(w.ping(other).body, "again") || len(w.pings()) != 0 {
+		t.Errorf("%+v", w.pings())
 	}
 	// What is damaged does no harm.
 	for name, text := range map[string]string{"x": "", strings.Repeat("a", 40): "url\thttp://a.example/\n", hashOf("file:///etc/passwd"): "url\tfile:///etc/passwd\n"} {
-		if err := os.WriteFile(filepath.Join(w.opts.State, "pings", name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		w.pend("pings/"+name, text)
 	}
 	w.h.resume()
-	if w.h.due(); len(w.h.jobs.pings) != 0 || strings.Count(w.log.String(), "it is no ping") != 3 {
-		t.Errorf("%+v, %s", w.h.jobs.pings, w.log)
+	if w.h.due(); len(w.pings()) != 0 || strings.Count(w.log.String(), "it is no ping") != 3 {
+		t.Errorf("%+v, %s", w.pings(), w.log)
 	}
 }
 
@@ -697,7 +692,7 @@ func (w *world) put(feed string, n int, callback func(int) string) {
 	}
 	for i := range n {
 		s := subscription{Callback: callback(i), Protocol: rsscloud.HTTPPost, Feed: feed, Caller: fmt.Sprintf("192.0.2.%d", i%250), Since: w.clock.Now(), Expires: w.clock.Now().Add(CloudExpire)}
-		if err := os.WriteFile(filepath.Join(w.h.subs(hash), s.key()), s.encode(), 0o600); err != nil {
+		if err := os.WriteFile(filepath.Join(w.h.subs(hash), s.key()), s.text(values.New('\t')), 0o600); err != nil {
 			w.t.Fatal(err)
 		}
 	}
@@ -753,9 +748,7 @@ func TestManySubscriptionsInTheState(t *testing.T) {
 	// They are counted meanwhile, which takes as long as it does to read them all.
 	for range scaled(1, 20) {
 		if within(time.Minute, func() bool {
-			w.h.mu.Lock()
-			defer w.h.mu.Unlock()
-			return w.h.counts.all == feeds*each+10
+			return w.h.counts.get() == feeds*each+10
 		}) {
 			t.Logf("counted after %s", time.Since(begin))
 			return

@@ -1,17 +1,14 @@
 package hub
 
 import (
-	"bytes"
 	"crypto/sha1"
 	"encoding/hex"
 	"errors"
 	"fmt"
 	"io/fs"
-	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 	"unicode"
@@ -19,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/lektordir/lektor/internal/atomicfile"
+	"github.com/lektordir/lektor/internal/values"
 	"github.com/lektordir/lektor/lektordir"
 )
 
@@ -27,8 +25,7 @@ import (
 //
 //	feeds/ab/abcd…/feed        what is known of a feed; the name is the SHA-1 of its URL
 //	feeds/ab/abcd…/subs/KEY    a subscription
-//	pending/abcd….N            the round of a feed, see round
-//	pings/abcd…                a feed that is read later for a ping
+//	jobs                       what is done later, see jobs
 //	saved/USER/rss.xml         a feed that is stored here
 //	log, log.1                 what happened
 //	lock                       held by the one hub that there can be
@@ -44,7 +41,6 @@ type feedState struct {
 	Digest  string // SHA-256 of the document that subscribers know of
 	Length  int    // of that, in bytes
 	Changed time.Time
-	others  string // lines with other names
 }
 
 // plain writes a URL without percent-encoding that need not be, which "Hubs MUST always
@@ -85,7 +81,7 @@ func hashOf(feedURL string) string {
 // openStates makes the directory where there is none. Nobody else may read it, as
 // callbacks and secrets are in it.
 func openStates(dir string) (states, error) {
-	for _, d := range []string{dir, filepath.Join(dir, "feeds"), filepath.Join(dir, "pending"), filepath.Join(dir, "pings"), filepath.Join(dir, "saved")} {
+	for _, d := range []string{dir, filepath.Join(dir, "feeds"), filepath.Join(dir, "saved")} {
 		if err := atomicfile.MkdirAll(d, 0o700); err != nil {
 			return states{}, err
 		}
@@ -96,47 +92,6 @@ func openStates(dir string) (states, error) {
 func (st states) feed(hash string) string { return filepath.Join(st.dir, "feeds", hash[:2], hash) }
 func (st states) subs(hash string) string { return filepath.Join(st.feed(hash), "subs") }
 
-// values reads a file of values, and gives apart the lines whose name is none of those
-// that are known.
-func values(path string, known ...string) (m map[string]string, others string, err error) {
-	data, err := atomicfile.Read(path, 64<<10)
-	if err != nil {
-		return nil, "", err
-	}
-	m = make(map[string]string, len(known))
-	for line := range strings.Lines(string(data)) {
-		name, value, ok := strings.Cut(strings.TrimSuffix(line, "\n"), "\t")
-		switch {
-		case ok && slices.Contains(known, name):
-			m[name] = value
-		case ok && name != "":
-			others += strings.TrimSuffix(line, "\n") + "\n"
-		}
-	}
-	return m, others, nil
-}
-
-// The values of a feed, of a subscription and of a ping.
-var (
-	feedValues         = []string{"url", "digest", "length", "changed"}
-	subscriptionValues = []string{"callback", "protocol", "procedure", "secret", "feed", "caller", "since", "expires", "errors", "failed", "error", "after", "slow"}
-	pingValues         = []string{"url", "at", "tries", "caller"}
-)
-
-// lines writes values that are not empty, in their order.
-func lines(pairs ...string) []byte {
-	var b bytes.Buffer
-	for i := 0; i < len(pairs); i += 2 {
-		if v := strings.NewReplacer("\n", " ", "\r", " ", "\x00", "").Replace(pairs[i+1]); v != "" {
-			b.WriteString(pairs[i] + "\t" + v + "\n")
-		}
-	}
-	return b.Bytes()
-}
-
-// unescaped is a secret, which is written percent-encoded as any bytes can be in it.
-func unescaped(s string) string { v, _ := url.QueryUnescape(s); return v }
-
 func stamp(t time.Time) string {
 	if t.IsZero() {
 		return ""
@@ -146,81 +101,111 @@ func stamp(t time.Time) string {
 
 func when(s string) time.Time { t, _ := time.Parse(time.RFC3339, s); return t }
 
+// readValues reads a file of values, an empty one with the error that there is none.
+func readValues(path string) (*values.Values, error) {
+	data, err := atomicfile.Read(path, 64<<10)
+	return values.Parse(data, '\t'), err
+}
+
 // readFeed reads what is known of a feed, the zero value for one that is not.
 func (st states) readFeed(hash string) feedState {
-	m, others, err := values(filepath.Join(st.feed(hash), "feed"), feedValues...)
-	if err != nil {
-		return feedState{}
-	}
-	n, _ := strconv.Atoi(m["length"])
-	return feedState{URL: m["url"], Digest: m["digest"], Length: n, Changed: when(m["changed"]), others: others}
+	v, _ := readValues(filepath.Join(st.feed(hash), "feed"))
+	return feedState{v.Get("url"), v.Get("digest"), v.Int("length"), v.Time("changed")}
 }
 
 func (st states) writeFeed(hash string, f feedState) error {
 	if err := os.MkdirAll(st.feed(hash), 0o700); err != nil {
 		return err
 	}
-	return atomicfile.WriteUnsynced(filepath.Join(st.feed(hash), "feed"), append(lines(
-		"url", f.URL, "digest", f.Digest, "length", strconv.Itoa(f.Length), "changed", stamp(f.Changed)), f.others...))
+	path := filepath.Join(st.feed(hash), "feed")
+	v, _ := readValues(path)
+	v.Set("url", f.URL)
+	v.Set("digest", f.Digest)
+	v.SetInt("length", f.Length)
+	v.SetTime("changed", f.Changed)
+	return atomicfile.WriteUnsynced(path, v.Text())
+}
+
+// noteFeed writes what is known of a feed with its first subscriber, who knows of the
+// document that was read just now. What is known of the feed already stays.
+func (st states) noteFeed(hash string, f feedState) error {
+	return st.locked(hash, true, func() error {
+		if st.readFeed(hash).Digest != "" {
+			return nil
+		}
+		return st.writeFeed(hash, f)
+	})
+}
+
+// subscribedTo reports whether there is a subscription to a feed.
+func (st states) subscribedTo(hash string) bool {
+	f, err := os.Open(st.subs(hash))
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	for {
+		list, err := f.Readdirnames(16)
+		if slices.ContainsFunc(list, isKey) {
+			return true // and no temporary file that a kill has left
+		}
+		if err != nil {
+			return false
+		}
+	}
 }
 
 // read reads a subscription. Half of one, which no hub of ours wrote, is an error.
 func (st states) read(hash, key string) (subscription, error) {
-	m, others, err := values(filepath.Join(st.subs(hash), key), subscriptionValues...)
-	if err != nil {
-		return subscription{}, err
-	}
-	n, _ := strconv.Atoi(m["errors"])
-	s := subscription{
-		Callback: m["callback"], Protocol: m["protocol"], Procedure: m["procedure"], Secret: unescaped(m["secret"]), Feed: m["feed"], Caller: m["caller"],
-		Since: when(m["since"]), Expires: when(m["expires"]), Errors: n, Failed: when(m["failed"]), Error: m["error"], After: when(m["after"]), Slow: m["slow"] != "",
-		others: others,
-	}
-	if s.Callback == "" || s.Protocol == "" || s.Feed == "" {
-		return s, fmt.Errorf("%s: it is no subscription: callback, protocol or feed is missing", filepath.Join(st.subs(hash), key))
-	}
-	return s, nil
+	s, _, err := st.readSubscription(hash, key)
+	return s, err
 }
 
-// apply lets a subscription take an event, and makes the disk follow; it gives it
+func (st states) readSubscription(hash, key string) (s subscription, v *values.Values, err error) {
+	path := filepath.Join(st.subs(hash), key)
+	if v, err = readValues(path); err != nil {
+		return s, v, err
+	}
+	if s.get(v); s.Callback == "" || s.Protocol == "" || s.Feed == "" {
+		err = fmt.Errorf("%s: it is no subscription: callback, protocol or feed is missing", path)
+	}
+	return s, v, err
+}
+
+// notifiable reads those of some subscriptions to a feed that want to be notified.
+func (st states) notifiable(hash string, keys []string, now time.Time) (list []subscription) {
+	for _, key := range keys {
+		s, err := st.read(hash, key)
+		if err == nil && s.wants(now) && s.key() == key {
+			list = append(list, s)
+		}
+	}
+	return list
+}
+
+// apply lets a subscription take an event, and makes the disk follow; it returns it
 // before and after. One that is not there takes nothing but verified. With sync it is
 // on the disk when apply returns.
 func (st states) apply(hash, key string, event any, now time.Time, sync bool) (was, is subscription, do change, err error) {
 	_, begins := event.(verified)
 	err = st.locked(hash, begins, func() error {
+		var v *values.Values
 		var err error
-		if was, err = st.read(hash, key); err != nil && !begins {
+		if was, v, err = st.readSubscription(hash, key); err != nil && !begins {
 			return err
 		}
-		is, do = was.on(event, now)
-		return st.write(hash, key, is, do, sync)
+		path := filepath.Join(st.subs(hash), key)
+		switch is, do = was.on(event, now); {
+		case do == keep:
+			return nil
+		case do == remove:
+			return atomicfile.Remove(path)
+		case sync:
+			return atomicfile.Write(path, is.text(v))
+		}
+		return atomicfile.WriteUnsynced(path, is.text(v))
 	})
 	return was, is, do, err
-}
-
-func (st states) write(hash, key string, s subscription, do change, sync bool) error {
-	path := filepath.Join(st.subs(hash), key)
-	switch do {
-	case keep:
-		return nil
-	case remove:
-		return atomicfile.Remove(path)
-	}
-	data := s.encode()
-	if sync {
-		return atomicfile.Write(path, data)
-	}
-	return atomicfile.WriteUnsynced(path, data)
-}
-
-// encode writes a subscription as a file of values.
-func (s *subscription) encode() []byte {
-	slow := ""
-	if s.Slow {
-		slow = "yes"
-	}
-	return append(lines("callback", s.Callback, "protocol", s.Protocol, "procedure", s.Procedure, "secret", url.QueryEscape(s.Secret), "feed", s.Feed, "caller", s.Caller,
-		"since", stamp(s.Since), "expires", stamp(s.Expires), "errors", strconv.Itoa(s.Errors), "failed", stamp(s.Failed), "error", s.Error, "after", stamp(s.After), "slow", slow), s.others...)
 }
 
 // locked does something with a feed while nobody else does, be it in another

@@ -3,9 +3,12 @@ package hub
 import (
 	"crypto/sha1"
 	"fmt"
+	"net/url"
+	"strconv"
 	"time"
 
 	"github.com/lektordir/lektor/internal/termsafe"
+	"github.com/lektordir/lektor/internal/values"
 )
 
 // WebSub is the protocol of a subscription that is none of rssCloud's.
@@ -54,8 +57,34 @@ type subscription struct {
 	Slow      bool   // the last attempt took longer than [handOver]
 	// After is until when the subscriber wants to be left alone, as he said with the
 	// last of them (Retry-After).
-	After  time.Time
-	others string // lines of its file with other names
+	After time.Time
+}
+
+// get sets a subscription to the values of its file.
+func (s *subscription) get(v *values.Values) {
+	secret, _ := url.QueryUnescape(v.Get("secret"))
+	*s = subscription{
+		Callback: v.Get("callback"), Protocol: v.Get("protocol"), Procedure: v.Get("procedure"), Secret: secret,
+		Feed: v.Get("feed"), Caller: v.Get("caller"), Since: v.Time("since"), Expires: v.Time("expires"),
+		Errors: v.Int("errors"), Failed: v.Time("failed"), Error: v.Get("error"), After: v.Time("after"), Slow: v.Get("slow") != "",
+	}
+}
+
+// text returns the text of its file, whose other values are those of v. The secret is
+// percent-encoded, as any bytes can be in it.
+func (s *subscription) text(v *values.Values) []byte {
+	slow := ""
+	if s.Slow {
+		slow = "yes"
+	}
+	for _, pair := range [][2]string{
+		{"callback", s.Callback}, {"protocol", s.Protocol}, {"procedure", s.Procedure}, {"secret", url.QueryEscape(s.Secret)},
+		{"feed", s.Feed}, {"caller", s.Caller}, {"since", stamp(s.Since)}, {"expires", stamp(s.Expires)}, {"errors", strconv.Itoa(s.Errors)},
+		{"failed", stamp(s.Failed)}, {"error", s.Error}, {"after", stamp(s.After)}, {"slow", slow},
+	} {
+		v.Set(pair[0], pair[1])
+	}
+	return v.Text()
 }
 
 // The events of a subscription.
@@ -92,9 +121,7 @@ const (
 func (s subscription) on(event any, now time.Time) (subscription, change) {
 	switch e := event.(type) {
 	case verified:
-		others := s.others
 		s = e.as
-		s.others = others
 		s.Since, s.Expires = now, now.Add(e.lease)
 		return s, store
 	case delivered:
@@ -131,6 +158,15 @@ func (s *subscription) givenUp() bool { return s.Protocol != WebSub && s.Errors 
 
 // hasFailed reports whether the last notification was not taken.
 func (s *subscription) hasFailed() bool { return s.Errors > 0 || !s.Failed.IsZero() }
+
+// rank orders the subscribers of a host: those that failed or were slow the last time come
+// last.
+func (s *subscription) rank() int {
+	if s.hasFailed() || s.Slow {
+		return 1
+	}
+	return 0
+}
 
 // busy gives until when the subscriber wants to be left alone, and false when he does
 // not. What is further away than it can be is of a clock that was wrong.

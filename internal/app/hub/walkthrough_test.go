@@ -334,7 +334,7 @@ func TestWalkthroughThreeConsecutiveErrors(t *testing.T) {
 	update := func() { n++; w.feed("/feed", fmt.Sprint(n)); w.ping(feed) }
 	fail := func() {
 		update()
-		for _, d := range ladder {
+		for _, d := range ladder.Steps {
 			w.later(d)
 		}
 	}
@@ -357,7 +357,7 @@ func TestWalkthroughThreeConsecutiveErrors(t *testing.T) {
 		t.Error("dropped at the start")
 	}
 	w.h.sweep(true)
-	if list := w.subscriptions(feed); len(list) != 1 || list[0].Callback != w.site.URL+"/ok" || w.h.counts.all != 1 {
+	if list := w.subscriptions(feed); len(list) != 1 || list[0].Callback != w.site.URL+"/ok" || w.h.counts.get() != 1 {
 		t.Errorf("%+v", list)
 	}
 	if len(w.notified("/ok")) != n {

@@ -37,7 +37,7 @@ func (h *Hub) websub(w http.ResponseWriter, r *http.Request) {
 	ctx, cancel := context.WithTimeout(r.Context(), waitMost)
 	defer cancel()
 	_, caller := h.caller(r)
-	place, err := h.verifying.Acquire(ctx, caller)
+	place, err := h.limits[verifying].Acquire(ctx, caller)
 	if err != nil {
 		unavailable(w, "too much at once; try again later")
 		return
@@ -68,11 +68,9 @@ func (h *Hub) published(w http.ResponseWriter, r *http.Request, form url.Values)
 	_, caller := h.caller(r)
 	for _, t := range topics {
 		hash := hashOf(t)
-		if err := checkFeed(t); err != nil {
-			h.log.add("refused", t, "%s", err)
-		} else if !h.heeded(hash, t) {
+		if !h.heeded(hash, t) {
 			h.log.add("pinged", t, "%s", unchanged)
-		} else if err := h.postpone(hash, pingJob{url: t, caller: caller}, h.gap(hash)); err != nil {
+		} else if _, err := h.postpone(hash, job{url: t, caller: caller}, h.readings.gap(hash, h.opts.PingGap)); err != nil {
 			unavailable(w, err.Error())
 			return
 		}
@@ -112,12 +110,12 @@ func (h *Hub) join(s subscription, q websub.Request) error {
 	defer cancel()
 	hash := hashOf(s.Feed)
 	if _, err := h.read(hash, s.key()); err != nil {
-		if err := h.room(s.Caller); err != nil {
+		if err := h.counts.room(s.Caller); err != nil {
 			h.deny(ctx, q, err.Error())
 			return err
 		}
 	}
-	doc, err := h.look(ctx, s.Caller, s.Feed)
+	doc, err := h.reader.look(ctx, s.Caller, s.Feed)
 	if errors.Is(err, errMuch) {
 		return err // he is not denied, which would count for long, and asks again
 	}
@@ -139,7 +137,7 @@ func (h *Hub) join(s subscription, q websub.Request) error {
 
 // verify asks a callback whether it wants what a request says.
 func (h *Hub) verify(ctx context.Context, q websub.Request) error {
-	return h.reach(ctx, q.Callback, func() error { return websub.Verify(ctx, h.callbacks, q, challenge()) })
+	return h.reach(ctx, q.Callback, func() error { return websub.Verify(ctx, h.notifier.callbacks, q, challenge()) })
 }
 
 // errDenied keeps the budget of a callback that is told of a denial, as nobody knows
@@ -149,7 +147,7 @@ var errDenied = errors.New("denied")
 // deny tells a callback that its request is denied.
 func (h *Hub) deny(ctx context.Context, q websub.Request, text string) {
 	_ = h.reach(ctx, q.Callback, func() error {
-		websub.Deny(ctx, h.callbacks, q, text)
+		websub.Deny(ctx, h.notifier.callbacks, q, text)
 		return errDenied
 	})
 }
@@ -169,7 +167,7 @@ func (h *Hub) leave(s subscription, q websub.Request) {
 	if _, _, do, err := h.apply(hash, s.key(), unsubscribed{}, h.now(), true); err != nil {
 		h.report.Warn("%v", err)
 	} else if do == remove {
-		h.count(was.Caller, -1)
+		h.counts.add(was.Caller, -1)
 		h.log.add("unsubscribed", s.Feed, "%s", hostOf(s.Callback))
 	}
 }

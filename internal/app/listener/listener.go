@@ -28,6 +28,7 @@ import (
 	"github.com/lektordir/lektor/internal/feeddir"
 	"github.com/lektordir/lektor/internal/fetch"
 	"github.com/lektordir/lektor/internal/rsscloud"
+	"github.com/lektordir/lektor/internal/serve"
 	"github.com/lektordir/lektor/internal/watch"
 	"github.com/lektordir/lektor/lektordir"
 )
@@ -50,18 +51,12 @@ const (
 	strikes = 3
 )
 
-// Reporter takes messages for the user, one line each.
-type Reporter interface {
-	Warn(format string, args ...any)
-	Info(format string, args ...any)
-}
-
 // Listener is the listener for one lektor-dir. [Listener.Run] asks the hubs,
 // and [Listener.ServeHTTP] is the callback; they run at the same time.
 type Listener struct {
 	dir    *lektordir.Dir
 	opts   ListenOptions
-	report Reporter
+	report serve.Reporter
 	client *fetch.Client
 	now    func() time.Time
 
@@ -147,7 +142,7 @@ func (a *asking) heard(keys []string) bool {
 }
 
 // New prepares a listener; close the client's connections with Close.
-func New(d *lektordir.Dir, report Reporter, o ListenOptions) *Listener {
+func New(d *lektordir.Dir, report serve.Reporter, o ListenOptions) *Listener {
 	if o.Fetch.Now == nil {
 		o.Fetch.Now = time.Now
 	}

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/lektordir/lektor/internal/backoff"
 	"github.com/lektordir/lektor/internal/feeddir"
 	"github.com/lektordir/lektor/internal/fetch"
 	"github.com/lektordir/lektor/internal/rsscloud"
@@ -50,12 +51,13 @@ const (
 	missedGrace = 2 * time.Minute
 	missedRest  = time.Hour
 
-	backoffFirst = time.Minute
-	backoffMost  = 6 * time.Hour
 	// rotate is after how many failures in a row another of a feed's hubs has
 	// its turn.
 	rotate = 3
 )
+
+// retry is how long to wait after failures in a row.
+var retry = backoff.Backoff{Base: time.Minute, Cap: 6 * time.Hour, Jitter: -0.5}
 
 // The states of a feed's registration, as the file state has them.
 const (
@@ -300,7 +302,7 @@ func (r registration) onAccepted(e accepted, now time.Time, jitter float64) regi
 	r.Next = now.Add(verifyWithin)
 	if r.Failures++; r.Failures > 1 {
 		r.Error = fmt.Sprintf("%s: the hub took the request and has not verified it; can it reach %s?", r.Hub, strings.TrimSuffix(r.Callback, r.Token()))
-		r.Next = now.Add(max(verifyWithin, backoff(r.Failures, jitter)))
+		r.Next = now.Add(retry.Wait(r.Failures, jitter, verifyWithin))
 		if r.Failures%rotate == 0 {
 			r.turn++
 		}
@@ -322,7 +324,7 @@ func (r registration) onFailed(e failed, now time.Time, jitter float64) registra
 		r.Next = now.Add(e.after)
 	} else {
 		r.Failures++
-		wait := max(backoff(r.Failures, jitter), e.after)
+		wait := retry.Wait(r.Failures, jitter, e.after)
 		if len(r.offers) > 1 && (e.refused || r.Failures%rotate == 0) {
 			r.turn++
 			if r.turn%len(r.offers) != 0 && r.Failures <= len(r.offers) {
@@ -476,16 +478,6 @@ func (r *registration) due(now time.Time) (wish, bool) {
 		at = time.Time{} // subscribed to again
 	}
 	return wish{at: at, offer: o, early: o.protocol != WebSub && r.stands() && at.Sub(now) <= share}, true
-}
-
-// backoff is how long to wait after so many failures: a minute, doubled up to
-// six hours, less up to half of it.
-func backoff(failures int, jitter float64) time.Duration {
-	d := backoffMost
-	if failures < 16 {
-		d = min(backoffFirst<<max(failures-1, 0), backoffMost)
-	}
-	return d - time.Duration(jitter*float64(d)/2)
 }
 
 // cooldown spaces the due markers of a feed, so that several notifications in a

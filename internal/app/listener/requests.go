@@ -183,13 +183,7 @@ func (x *exchange) end(ctx context.Context, f *feed, err error, unheard bool) er
 
 // failure is the event of an error.
 func failure(err error) failed {
-	e := failed{text: explain(err), refused: isA[*fetch.RefusedError](err)}
-	if delay, ok := errors.AsType[*fetch.HostDelayError](err); ok {
-		e.delayed, e.after = true, delay.Left
-	} else if status, ok := errors.AsType[*fetch.StatusError](err); ok {
-		e.after = status.RetryAfter
-	}
-	return e
+	return failed{text: explain(err), refused: isA[*fetch.RefusedError](err), delayed: isA[*fetch.HostDelayError](err), after: fetch.Pause(err)}
 }
 
 // isA reports whether an error is, or wraps, one of type E.

@@ -1,0 +1,393 @@
+//go:build linux && (amd64 || arm64)
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/lektordir/lektor/internal/testkit/gluster"
+	"github.com/lektordir/lektor/internal/testkit/must"
+)
+
+// hang is when a process is taken for one that will never end.
+const hang = 90 * time.Second
+
+// crowd is a lektor-dir and those who are at work on it.
+type crowd struct {
+	*env
+	dir, self, scripts string
+
+	// second is the lektor-dir as another machine has it, on which processes of
+	// another host work, and third gives it as one that was not there before; on a
+	// disk of this machine there is neither.
+	second string
+	third  func() string
+
+	feeds *feeds
+	// alone is why no process can be given a host name and process numbers of
+	// its own, nil where it can.
+	alone error
+
+	mu       sync.Mutex
+	kinds    []string
+	stats    map[string]*stat
+	findings map[string]int
+	ev       evidence
+	put      int             // entries that the lane of puts has put
+	wanted   []string        // kinds that are to run, however long that takes
+	tried    map[string]bool // removed halfway by rm -r, and carried off by somebody meanwhile
+}
+
+// stat is what a kind of process did.
+type stat struct {
+	runs, killed int
+	statuses     map[int]int
+}
+
+// newCrowd prepares a lektor-dir, on one file system or as hosts have it on a volume.
+func newCrowd(ctx context.Context, e *env) *crowd {
+	work := filepath.Join(e.work, fmt.Sprintf("crowd-%d", e.serial.Add(1)))
+	must.Do(os.Mkdir(work, 0o777))
+	module := must.Get(exec.Command("go", "list", "-m", "-f", "{{.Dir}}").Output())
+	c := &crowd{
+		env: e, dir: filepath.Join(work, "lektor"), self: must.Get(os.Executable()),
+		scripts: filepath.Join(strings.TrimSpace(string(module)), "scripts"),
+		stats:   map[string]*stat{}, findings: map[string]int{}, tried: map[string]bool{},
+		ev: evidence{
+			removed: map[string]int{}, hidden: map[string]bool{}, printed: map[string]int{}, denied: map[string]bool{}, broken: map[string]bool{},
+			clock: newFeed("", "tag:example.org,2026:lektor-clock", "", false).hash,
+		},
+	}
+	if e.volume != nil {
+		mount := func(name string) string {
+			at := filepath.Join(work, name)
+			must.Do(e.volume.Mount(ctx, at))
+			return filepath.Join(at, filepath.Base(work))
+		}
+		c.third = func() string { return mount("three") }
+		c.dir, c.second = mount("one"), mount("two")
+	}
+	c.alone = namespaces()
+	c.feeds = serveFeeds()
+	c.ev.feeds = c.feeds.all
+	c.subscribe()
+	return c
+}
+
+// subscribe makes the lektor-dir.
+func (c *crowd) subscribe() {
+	run := func(args ...string) {
+		if o := c.run(process{kind: "add, set", argv: append([]string{c.fetch}, args...), silent: regexp.MustCompile(`: subscribed \(`)}); o.status != 0 {
+			must.Fail("lektor-fetch %q: status %d: %s", args, o.status, o.stderr)
+		}
+	}
+	for _, f := range c.feeds.all {
+		if !f.pulled {
+			etc := filepath.Join(c.dir, "src", f.hash, "etc/fetch")
+			must.Do(os.MkdirAll(etc, 0o777))
+			must.Do(os.WriteFile(filepath.Join(etc, "on-update"), []byte(f.policy+"\n"), 0o666))
+			continue
+		}
+		run("add", "--no-fetch", "--as-is", f.id)
+		run("set", f.id, "on-update", f.policy)
+		// Shorter than the command takes one.
+		must.Do(os.WriteFile(filepath.Join(c.dir, "src", f.hash, "etc/fetch/interval"), []byte("1s\n"), 0o666))
+	}
+}
+
+// namespaces tells why processes cannot be given a host name and process numbers
+// of their own.
+func namespaces() error {
+	if runtime.GOOS != "linux" {
+		return errors.New("there are no namespaces")
+	}
+	if os.Getuid() != 0 {
+		return errors.New("namespaces need root")
+	}
+	argv := apart([]string{"uname", "-n"})
+	out, err := exec.Command(argv[0], argv[1:]...).CombinedOutput()
+	if err != nil || string(out) != otherHost+"\n" {
+		return fmt.Errorf("unshare: %v: %s", err, out)
+	}
+	return nil
+}
+
+// otherHost is the name of the host that processes are on which run apart.
+const otherHost = "crowd-apart"
+
+// apart makes a command run on another host, as far as it can tell, with the
+// process number 1: one that all such processes share.
+func apart(argv []string) []string {
+	return append([]string{"unshare", "--uts", "--pid", "--fork", "--kill-child", "sh", "-c",
+		`echo ` + otherHost + ` >/proc/sys/kernel/hostname && exec "$@"`, "sh"}, argv...)
+}
+
+// somewhere is apart for every other command, where that can be.
+func (c *crowd) somewhere(rnd *rand.Rand, argv ...string) []string {
+	if c.alone != nil || rnd.IntN(2) == 0 {
+		return argv
+	}
+	return apart(argv)
+}
+
+// find notes something that must not be.
+func (c *crowd) find(format string, args ...any) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.findings[fmt.Sprintf(format, args...)]++
+}
+
+// process is what is run.
+type process struct {
+	kind  string
+	argv  []string
+	stdin string
+	env   []string
+	// after so long, or when ctx ends, it is sent the signal.
+	signal syscall.Signal
+	after  time.Duration
+	ctx    context.Context
+	fails  bool           // it may end with status 1, if it says why
+	silent *regexp.Regexp // other messages that are fine
+}
+
+// elsewhere reports whether it is one of another host.
+func (p process) elsewhere() bool {
+	return p.argv[0] == "unshare" || slices.ContainsFunc(p.env, func(v string) bool {
+		host, ok := strings.CutPrefix(v, "CROWD_HOST=")
+		return ok && host != ""
+	})
+}
+
+// ended is how a process ended; the status is -1 for one that a signal killed.
+type ended struct {
+	status         int
+	stdout, stderr string
+}
+
+// lines are the lines of what a process printed, without an unfinished one.
+func (o ended) lines() []string {
+	whole := o.stdout[:strings.LastIndexByte(o.stdout, '\n')+1]
+	return strings.FieldsFunc(whole, func(r rune) bool { return r == '\n' })
+}
+
+// run runs a process, and judges its status and messages.
+func (c *crowd) run(p process) ended {
+	at := c.dir
+	if c.second != "" && p.elsewhere() {
+		at = c.second
+		for i, arg := range p.argv {
+			p.argv[i] = strings.Replace(arg, c.dir, c.second, 1)
+		}
+	}
+	cmd := exec.Command(p.argv[0], p.argv[1:]...)
+	cmd.Env = append(os.Environ(), "LEKTORDIR="+at, "GORACE=atexit_sleep_ms=0", "LC_ALL=C", "no_proxy=*")
+	cmd.Env = append(cmd.Env, p.env...)
+	cmd.Stdin = strings.NewReader(p.stdin)
+	cmd.WaitDelay = 5 * time.Second
+	var stdout, stderr strings.Builder
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	err := cmd.Start()
+	if err == nil {
+		ended := make(chan struct{})
+		go func() {
+			var soon <-chan time.Time
+			var stop <-chan struct{}
+			if p.signal != 0 {
+				soon = time.After(p.after)
+			}
+			if p.ctx != nil {
+				stop = p.ctx.Done()
+			}
+			select {
+			case <-ended:
+				return
+			case <-soon:
+				cmd.Process.Signal(p.signal)
+			case <-stop:
+				cmd.Process.Signal(p.signal)
+			case <-time.After(hang):
+			}
+			select {
+			case <-ended:
+			case <-time.After(hang):
+				c.find("%s: it does not end", p.kind)
+				cmd.Process.Kill()
+			}
+		}()
+		err = cmd.Wait()
+		close(ended)
+	}
+	o := ended{stdout: stdout.String(), stderr: stderr.String()}
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) {
+		c.find("%s: %v", p.kind, err)
+		o.status = -2
+		return o
+	}
+	o.status = cmd.ProcessState.ExitCode()
+	c.judge(p, o)
+	return o
+}
+
+// said are the messages that mean no harm, and what is to be made of them.
+var said = []struct {
+	form  *regexp.Regexp
+	claim func(e *evidence, m []string)
+}{
+	{regexp.MustCompile(`^lektor-fetch: \d+ feeds?: .*; .* (entry|entries)(, .* updated)?$`), nil},
+	{regexp.MustCompile(`^lektor-fetch: \S+: skipped, another process is fetching it$`), nil},
+	{regexp.MustCompile(`^lektor-fetch: feed [0-9a-f]{40} is being fetched by another process$`), nil},
+	{regexp.MustCompile(`^lektor-fetch: hint: try again in a moment$`), nil},
+	{regexp.MustCompile(`^lektor-view: there is no unread entry`), nil},
+	// What else runs on this machine watches, too.
+	{regexp.MustCompile(`^lektor-\w+: warning: cannot watch for changes, looking every \S+ instead: the kernel's limit `), nil},
+	{regexp.MustCompile(`^lektor-view: no entry (\S+)$`), deny},
+	{regexp.MustCompile(`^lektor-view: (\S+) was replaced by a newer version, \S+$`), deny},
+	{regexp.MustCompile(`^lektor-view: hint: (it was removed, or never was there|work on that one, or list anew.*)$`), nil},
+	{regexp.MustCompile(`^lektor-view: warning: (\S+): it has no (?:file )?(?:title|id|content|feed); skipped$`), mangle},
+	{regexp.MustCompile(`^lektor-view: (\S+): it has no (?:file )?(?:title|id|content|feed)$`), mangle}, // by next
+	// What is put aside, a fetcher of another host may remove at the same time.
+	{regexp.MustCompile(`^rm: cannot remove 'tmp/\S+;gone(/\w+)?': Stale file handle$`), nil},
+	// What another host has taken, a mount still shows for a second.
+	{regexp.MustCompile(`^mv: cannot move 'new/\S+' to '(?:cur|tmp)/\S+': Stale file handle$`), nil},
+	{regexp.MustCompile(`^lektor-digest: \./(\S+) is not a whole entry$`), mangle},
+}
+
+// deny notes what a viewer did not find. Of what another host has moved a mount of
+// GlusterFS may not know for a second: lektor(7), "On many machines".
+func deny(e *evidence, m []string) {
+	if !gluster.Inside() {
+		e.denied[keyOf(m[1])] = true
+	}
+}
+
+func mangle(e *evidence, m []string) { e.broken[keyOf(m[1])] = true }
+
+// keyOf gives feed/unique of a path.
+func keyOf(path string) string {
+	unique, _, _ := strings.Cut(filepath.Base(path), ";")
+	return filepath.Base(filepath.Dir(path)) + "/" + unique
+}
+
+// judge looks at how a process ended and what it said.
+func (c *crowd) judge(p process, o ended) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	s := c.stats[p.kind]
+	if s == nil {
+		s = &stat{statuses: map[int]int{}}
+		c.stats[p.kind] = s
+		c.kinds = append(c.kinds, p.kind)
+	}
+	s.runs++
+	if o.status == -1 && p.signal != 0 {
+		// By SIGTERM, too, when it came before the program was ready for it.
+		s.killed++
+	} else {
+		s.statuses[o.status]++
+		if o.status != 0 && !(o.status == 1 && p.fails && o.stderr != "") {
+			c.findings[fmt.Sprintf("%s: status %d: %.400s", p.kind, o.status, o.stderr)]++
+		}
+	}
+lines:
+	for l := range strings.Lines(o.stderr) {
+		l = strings.TrimSuffix(l, "\n")
+		for _, m := range said {
+			if f := m.form.FindStringSubmatch(l); f != nil {
+				if m.claim != nil {
+					m.claim(&c.ev, f)
+				}
+				continue lines
+			}
+		}
+		if p.silent == nil || !p.silent.MatchString(l) {
+			c.findings[p.kind+": it said: "+l]++
+		}
+	}
+}
+
+// printed notes the entries that a fetcher says to have delivered.
+func (c *crowd) printed(o ended) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, l := range o.lines() {
+		c.ev.printed[keyOf(l)]++
+	}
+}
+
+// removed notes entries that a viewer says to have removed.
+func (c *crowd) removed(hides bool, paths ...string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, p := range paths {
+		c.ev.removed[keyOf(p)]++
+		if hides {
+			c.ev.hidden[keyOf(p)] = true
+		}
+	}
+}
+
+// at runs f again and again until ctx ends, after pauses of that length on
+// average.
+func at(ctx context.Context, rnd *rand.Rand, pause time.Duration, f func()) {
+	for ctx.Err() == nil {
+		f()
+		select {
+		case <-ctx.Done():
+		case <-time.After(time.Duration(rnd.Int64N(int64(2*pause) + 1))):
+		}
+	}
+}
+
+// report prints what was done, and what was found, and returns the number of
+// findings.
+func (c *crowd) report() int {
+	for _, kind := range c.kinds {
+		s := c.stats[kind]
+		var by []string
+		for _, n := range slices.Sorted(maps.Keys(s.statuses)) {
+			by = append(by, fmt.Sprintf("%d with status %d", s.statuses[n], n))
+		}
+		if s.killed > 0 {
+			by = append(by, fmt.Sprintf("%d killed", s.killed))
+		}
+		fmt.Printf("%-28s %5d runs: %s\n", kind, s.runs, strings.Join(by, ", "))
+	}
+	for _, text := range slices.Sorted(maps.Keys(c.findings)) {
+		fmt.Printf("\nFOUND (%d times): %s\n", c.findings[text], text)
+	}
+	return len(c.findings)
+}
+
+// crowd lets a crowd work for a time, and returns how much was found.
+func (e *env) crowd(ctx context.Context, seed uint64, long, grows time.Duration) int {
+	c := newCrowd(ctx, e)
+	defer c.feeds.server.Close()
+	fmt.Println("crowd: seed", seed)
+	if c.second != "" {
+		// Before the crowd, which leaves nothing idle.
+		must.Do(oneAsks(ctx, c.fetch, c.self, [2]string{c.dir + "-hosts", c.second + "-hosts"}, 40, 5))
+	}
+	if c.alone != nil {
+		fmt.Println("skipped, other hosts and repeated process numbers of the programs themselves:", c.alone)
+	}
+	must.Do(c.rush(ctx, seed, long, grows))
+	found := c.report()
+	fmt.Printf("crowd: %d entries there, %d removed, %d delivered as fetchers say; %d findings\n", len(c.ev.entries), len(c.ev.removed), len(c.ev.printed), found)
+	return found
+}
