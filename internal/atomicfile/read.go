@@ -143,6 +143,17 @@ func head(path string, n int) ([]byte, error) {
 	return buf[:got], nil
 }
 
+// Names returns the names in a directory, in no order. A link in its place is an error.
+func Names(dir string) ([]string, error) {
+	fd, err := Open(dir, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC)
+	if err != nil {
+		return nil, &fs.PathError{Op: "open", Path: dir, Err: err}
+	}
+	f := os.NewFile(uintptr(fd), dir)
+	defer f.Close()
+	return f.Readdirnames(-1)
+}
+
 // Line reads the first line of a file, without its newline, as [Read] does. The
 // file may have [MaxLine] bytes.
 func Line(path string) (string, error) {

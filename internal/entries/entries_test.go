@@ -176,10 +176,10 @@ func TestAhead(t *testing.T) {
 		if read := r.have&lektordir.FieldContent != 0; read != content || (n == fewAhead) != content {
 			t.Errorf("%s: read is %v, of %d at once", format, read, n)
 		}
-		if content && (r.shown == nil || *r.shown != "text") {
+		if content && (r.details == nil || r.shown == nil || *r.shown != "text") {
 			t.Errorf("%s: nothing is prepared", format)
 		}
-		if r.Forget(); r.shown != nil || r.have&lektordir.FieldContent != 0 {
+		if r.Forget(); r.details != nil || r.have&lektordir.FieldContent != 0 {
 			t.Errorf("%s: the content is kept", format)
 		}
 	}

@@ -9,34 +9,25 @@ import (
 	"github.com/lektordir/lektor/lektordir"
 )
 
-// What is here but for Tallies is told by the index or not at all, for those who have
-// something to show meanwhile.
-
 // Overview is what a list begins with.
 type Overview struct {
 	Newest []*Record // unread ones, the newest first
 	Feeds  map[string]Tally
 }
 
-// Overview gives the newest of the unread entries, so many at most, and how
-// many entries each feed has. It is nil where only the directory can tell. The error is
-// the context's.
+// Overview returns the newest of the unread entries, at most newest, and how many
+// entries each feed has; nil if the index cannot tell. The error is the context's.
 func (s *Store) Overview(ctx context.Context, newest int) (*Overview, error) {
-	sel := Selection{Query: &query.Query{}, Newest: newest, Want: lektordir.FieldPubDate}
-	b := newBest(&sel)
 	var o Overview
-	ok, err := s.look(ctx, func(v View) error {
-		if err := s.find(ctx, v, sel, taker{take: b.add, enough: b.enough}); err != nil {
-			return err
+	ok, err := s.look(ctx, func(v View) (err error) {
+		if o.Newest, err = s.find(ctx, v, Selection{Query: &query.Query{}, Newest: newest}); err == nil {
+			o.Feeds, err = v.Tallies()
 		}
-		var err error
-		o.Feeds, err = v.Tallies()
 		return err
 	})
 	if !ok {
 		return nil, err
 	}
-	o.Newest = b.sorted()
 	slices.Reverse(o.Newest)
 	return &o, nil
 }
@@ -55,31 +46,14 @@ func (s *Store) Tallies(ctx context.Context) (map[string]Tally, error) {
 	if ok || err != nil {
 		return all, err
 	}
+	found, err := s.scan(ctx, Selection{Query: &query.Query{}, All: true})
 	all = map[string]Tally{}
-	err = s.scan(ctx, Selection{Query: &query.Query{}, All: true}, func(r *Record) {
+	for _, r := range found {
 		t := all[r.Ref.Feed]
 		t.Add(r.Ref)
 		all[r.Ref.Feed] = t
-	})
+	}
 	return all, err
-}
-
-// Indexed gives take the entries of a selection, as [Store.Select] finds them, and reports
-// false where only the directory can tell: then what take was given is void. The error is
-// the context's.
-func (s *Store) Indexed(ctx context.Context, sel Selection, take func(*Record)) (ok bool, err error) {
-	if sel.Newest == 0 {
-		return s.look(ctx, func(v View) error { return s.find(ctx, v, sel, taker{take: take}) })
-	}
-	sel.Want |= lektordir.FieldPubDate
-	b := newBest(&sel)
-	ok, err = s.look(ctx, func(v View) error { return s.find(ctx, v, sel, taker{take: b.add, enough: b.enough}) })
-	if ok {
-		for _, r := range b.list {
-			take(r)
-		}
-	}
-	return ok, err
 }
 
 // Dates calls f with the dates of the entries that the index knows, of the unread ones

@@ -2,6 +2,7 @@ package entries
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -24,28 +25,69 @@ import (
 type Record struct {
 	Ref    lektordir.Ref // where it was seen last
 	Number int           // in the list, from 1; 0 without one
-	Mark   bool          // what whoever collects notes of it, see [Collecting]
 
-	s       *Store
-	maybe   bool            // only its files tell whether a query wants it
-	feed    *lektordir.Feed // what an index knows of the feed, or nil
-	entry   lektordir.Entry
-	have    lektordir.Fields
-	when    time.Time // what Date gave; sorting asks often
-	text    string    // the content as text, once it was asked for
-	texts   bool
-	damaged bool    // a file could not be read that it need not have; that was told
-	shown   *string // the content as the column has it, once it was asked for
-	// words tells what words it has without reading it, nil for one of no index.
+	s    *Store
+	feed *lektordir.Feed // what an index knows of the feed, or nil
+	have lektordir.Fields
+	// These have the fields of brief, as far as they are in have: what lists are ordered
+	// by and show. A list holds no more of an entry.
+	title, author string
+	pubdate       time.Time
+	when          time.Time // the result of Date; sorting asks often
+	*details                // nil while nothing else is known
+	maybe         bool      // only its files tell whether a query wants it
+	damaged       bool      // a file that it need not have could not be read; that was reported
+}
+
+// brief are the fields that a record holds for as long as it lives.
+const brief = lektordir.FieldTitle | lektordir.FieldAuthor | lektordir.FieldPubDate
+
+// details are what a record holds until it forgets.
+type details struct {
+	entry lektordir.Entry
+	text  *string // the content as text, once it was asked for
+	shown *string // the content as the column has it, once it was asked for
+	// words tells what words the entry has without reading it, nil outside of an index.
 	words func(folded string) query.Verdict
 }
 
-// Record gives the record of an entry, of which nothing is read yet.
+// Record returns the record of an entry, of which nothing is read yet.
 func (s *Store) Record(ref lektordir.Ref) *Record { return &Record{s: s, Ref: ref} }
 
-// Anew forgets what is known of the entry, as an index does not tell what was put right
-// by hand.
-func (r *Record) Anew() { *r = Record{s: r.s, Ref: r.Ref, Number: r.Number, Mark: r.Mark} }
+// hit returns the record of an entry that an index knows.
+func (s *Store) hit(h Hit) *Record {
+	r := &Record{s: s, Ref: h.Ref, feed: h.Feed, have: h.Have}
+	if h.Have != 0 || h.Words != nil {
+		r.title, r.author, r.pubdate = h.Entry.Title, h.Entry.Author, h.Entry.PubDate
+		r.details = &details{entry: h.Entry, words: h.Words}
+	}
+	return r
+}
+
+// take takes fields of an entry.
+func (r *Record) take(e *lektordir.Entry, fields lektordir.Fields) {
+	if fields&lektordir.FieldTitle != 0 {
+		r.title = e.Title
+	}
+	if fields&lektordir.FieldAuthor != 0 {
+		r.author = e.Author
+	}
+	if fields&lektordir.FieldPubDate != 0 {
+		r.pubdate, r.when = e.PubDate, time.Time{}
+	}
+	r.have |= fields
+	if r.details != nil || fields&^brief != 0 {
+		r.full().entry.Merge(e, fields)
+	}
+}
+
+// full returns the details, which begin with the fields of brief.
+func (r *Record) full() *details {
+	if r.details == nil {
+		r.details = &details{entry: lektordir.Entry{Title: r.title, Author: r.author, PubDate: r.pubdate}}
+	}
+	return r.details
+}
 
 // Read makes sure that fields are known. An entry that a viewer has moved
 // meanwhile is followed. The error is that of [lektordir.Dir.ReadEntry]; where an entry
@@ -64,9 +106,9 @@ func (r *Record) Read(want lektordir.Fields) error {
 		want |= lektordir.Extras &^ lektordir.FieldSummary &^ r.have
 	}
 	e, err := r.s.Dir.ReadEntry(r.Ref, want)
-	if errors.Is(err, fs.ErrNotExist) {
-		ref, rerr := r.s.Dir.Resolve(r.Ref.Path())
-		if rerr != nil || ref == r.Ref {
+	for try := 0; errors.Is(err, fs.ErrNotExist) && try < mostMoves; try++ {
+		ref, there := r.s.where(r.Ref)
+		if !there || ref == r.Ref && try > 1 {
 			return err
 		}
 		r.Ref = ref
@@ -77,9 +119,38 @@ func (r *Record) Read(want lektordir.Fields) error {
 		return err
 	}
 	r.damaged = r.damaged || !whole
-	r.entry.Merge(e, want)
-	r.have |= want
+	r.take(e, want)
 	return nil
+}
+
+// mostMoves is how often an entry is followed that others rename while it is read.
+const mostMoves = 20
+
+// where returns the place of an entry that was not at ref a moment ago, and false if it
+// is gone. One listing of the feed serves all its entries until it proves wrong: a
+// listing for each entry would never end beside a process that renames all of them
+// without pause.
+func (s *Store) where(ref lektordir.Ref) (lektordir.Ref, bool) {
+	if _, err := os.Lstat(s.Dir.Abs(ref)); err == nil {
+		return ref, true
+	}
+	s.moved.Lock()
+	defer s.moved.Unlock()
+	if now, known := s.places[ref.Feed][ref.Unique]; known && now != ref {
+		return now, true
+	}
+	// What is malformed was reported when it was selected.
+	refs, _ := s.Dir.List(context.Background(), lektordir.ListOptions{Feeds: []string{ref.Feed}, AllVersions: true, Withdrawn: true})
+	feed := make(map[string]lektordir.Ref, len(refs))
+	for _, r := range refs {
+		feed[r.Unique] = r
+	}
+	if s.places == nil {
+		s.places = map[string]map[string]lektordir.Ref{}
+	}
+	s.places[ref.Feed] = feed
+	now, there := feed[ref.Unique]
+	return now, there
 }
 
 // Check makes sure that the entry has its obligatory files, and, for a strict store, that
@@ -112,22 +183,46 @@ func (r *Record) Check() error {
 }
 
 // Get is [Record.Read] where an error was reported before: what cannot be read
-// is empty. What it gives is the record's own, and of the fields only those are
-// right that were asked for now or before.
+// is empty. The result is the record's own until [Record.Forget], and only those fields
+// of it are right that were asked for now or before.
 func (r *Record) Get(want lektordir.Fields) *lektordir.Entry {
 	_ = r.Read(want)
-	return &r.entry
+	return &r.full().entry
 }
 
-// Forget drops what is large and can be read again.
+// Forget drops what can be read again, but for title, author and date.
 func (r *Record) Forget() {
-	r.entry.Content, r.entry.FeedContent, r.text, r.texts, r.shown = nil, nil, "", false, nil
+	r.details = nil
+	r.have &= brief
+}
+
+// settle drops what a list does not need, unless some of it was asked for.
+func (r *Record) settle(want lektordir.Fields) {
+	if want&^brief == 0 {
+		r.Forget()
+	}
+	if r.details != nil {
+		r.words = nil // which ends with the view of the index
+		r.dropContent()
+	}
+}
+
+// dropContent drops what is large.
+func (r *Record) dropContent() {
+	r.entry.Content, r.entry.FeedContent, r.text, r.shown = nil, nil, nil, nil
 	r.have &^= lektordir.FieldContent | lektordir.FieldFeedContent
 }
 
+// nothing stands for an entry of which nothing is known.
+var nothing lektordir.Entry
+
 // Match asks a query, with what is known.
 func (r *Record) Match(m *query.Matcher) query.Verdict {
-	return m.Match(&query.Subject{Ref: r.Ref, Feed: r.Feed(), Entry: &r.entry, Text: r.Text, Folders: r.folders, Moved: r.Moved, Withdrawn: r.withdrawn, Words: r.words}, r.have)
+	s := query.Subject{Ref: r.Ref, Feed: r.Feed(), Entry: &nothing, Text: r.Text, Folders: r.folders, Moved: r.Moved, Withdrawn: r.withdrawn}
+	if r.have != 0 || r.details != nil {
+		s.Entry, s.Words = &r.full().entry, r.words
+	}
+	return m.Match(&s, r.have)
 }
 
 // Decide asks a query that needs fields, and reads of these what it takes to tell: the
@@ -160,7 +255,7 @@ func (r *Record) withdrawn() bool {
 // for nothing.
 func (r *Record) Incomplete() string { return r.s.Incomplete(r.Ref.Feed) }
 
-func (r *Record) folders() []string { return r.s.folders(r.Ref.Feed) }
+func (r *Record) folders() []string { return r.s.Folders(r.Ref.Feed) }
 
 // Moved is when the entry was moved last, the ctime of its directory; zero when that
 // cannot be told. Whatever else changes that time, a copy say, makes it later.
@@ -198,7 +293,8 @@ func Key(path string) string {
 // missing or in the future that of the delivery.
 func (r *Record) Date() time.Time {
 	if r.when.IsZero() {
-		r.when = query.Date(r.Ref, r.Get(lektordir.FieldPubDate), r.s.Now)
+		_ = r.Read(lektordir.FieldPubDate)
+		r.when = query.Date(r.Ref, &lektordir.Entry{PubDate: r.pubdate}, r.s.Now)
 	}
 	return r.when
 }
@@ -206,35 +302,43 @@ func (r *Record) Date() time.Time {
 // Published is the date that the entry has for everybody, whatever the clock
 // says: the pubdate, or where that is missing the time of delivery.
 func (r *Record) Published() time.Time {
-	if t := r.Get(lektordir.FieldPubDate).PubDate; !t.IsZero() {
-		return t
+	_ = r.Read(lektordir.FieldPubDate)
+	if r.pubdate.IsZero() {
+		return r.Ref.Delivered()
 	}
-	return r.Ref.Delivered()
+	return r.pubdate
 }
 
 // Text is the content as bare text.
 func (r *Record) Text() string {
-	if !r.texts {
-		e := r.Get(lektordir.FieldContent | lektordir.FieldType)
-		r.text, r.texts = htmltext.Text(e.Content, e.Type), true
+	e := r.Get(lektordir.FieldContent | lektordir.FieldType)
+	if r.text == nil {
+		text := htmltext.Text(e.Content, e.Type)
+		r.text = &text
 	}
-	return r.text
+	return *r.text
 }
 
 // excerptWidth is how much of its content stands for the title of an entry.
 const excerptWidth = 200
 
+// OwnTitle is the title that the feed has given the entry, "" for none.
+func (r *Record) OwnTitle() string {
+	_ = r.Read(lektordir.FieldTitle)
+	return r.title
+}
+
 // Title is what is shown as the title: without one the beginning of the
 // content, else where the entry is found. It is never read more than needed.
 func (r *Record) Title() string {
-	if t := r.Get(lektordir.FieldTitle).Title; strings.TrimSpace(t) != "" {
+	if t := r.OwnTitle(); strings.TrimSpace(t) != "" {
 		return t
 	}
 	had := r.have&lektordir.FieldContent != 0
 	e := r.Get(lektordir.FieldContent | lektordir.FieldType)
 	text := htmltext.Excerpt(e.Content, e.Type, excerptWidth)
-	if !had {
-		r.Forget()
+	if !had && r.details != nil {
+		r.dropContent()
 	}
 	return cmp.Or(text, r.URL(), r.Get(lektordir.FieldID).ID)
 }
@@ -243,9 +347,9 @@ func (r *Record) Title() string {
 // is the article of the entry's page. The error is that of [Record.Read].
 func (r *Record) TakeFeedText() error {
 	err := r.Read(lektordir.FieldContent | lektordir.FieldType | lektordir.FieldFeedContent | lektordir.FieldFullText)
-	if e := &r.entry; err == nil && e.FullText.URL != "" {
+	if e := r.Get(0); err == nil && e.FullText.URL != "" {
 		e.Content, e.Type = e.FeedContent, e.FullText.Type
-		r.text, r.texts, r.shown = "", false, nil
+		r.text, r.shown = nil, nil
 	}
 	return err
 }
@@ -255,7 +359,8 @@ func (r *Record) URL() string { return r.Get(lektordir.FieldLink | lektordir.Fie
 
 // Author is the entry's, or the feed's where it has none.
 func (r *Record) Author() string {
-	return cmp.Or(r.Get(lektordir.FieldAuthor).Author, r.Feed().Author)
+	_ = r.Read(lektordir.FieldAuthor)
+	return cmp.Or(r.author, r.Feed().Author)
 }
 
 // Content is the content as text with footnotes, wrapped to width columns.
@@ -270,7 +375,7 @@ func (r *Record) Document(width int) htmltext.Document {
 
 // rendered is the content for the column of that name.
 func (r *Record) rendered() string {
-	if r.shown == nil {
+	if r.full().shown == nil {
 		text := strings.TrimSuffix(r.Content(0), "\n")
 		r.shown = &text
 	}

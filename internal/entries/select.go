@@ -1,11 +1,8 @@
 package entries
 
 import (
-	"cmp"
-	"container/heap"
 	"context"
 	"errors"
-	"hash/maphash"
 	"slices"
 	"time"
 
@@ -24,12 +21,9 @@ type Selection struct {
 	// Strict lists the directory strictly, see [lektordir.ListOptions]: for callers that
 	// forget, delete or unpublish what is not selected.
 	Strict bool
-	// Newest limits to so many of the newest; 0 does not.
+	// Newest keeps at most this many entries, the newest; 0 means no limit.
 	Newest int
-	// Order puts those first, with Newest, of which so many are kept; nil stands for
-	// what is newest. It sees the fields of Want.
-	Order func(a, b *Record) int
-	// Want is what is read of each, in parallel; what lacks it is left out.
+	// Want is what is read of each, in parallel; an entry that lacks it is left out.
 	Want lektordir.Fields
 }
 
@@ -107,99 +101,35 @@ type Hit struct {
 	Words func(folded string) query.Verdict
 }
 
-// Select gives the entries of a selection, in no order that means anything
-// unless Newest is set: then from the last of them to the first. Malformed ones among
-// those that had to be opened are left out with a warning. The error is the context's.
+// Select returns the entries of a selection, in no order that means anything unless
+// Newest is set: then from the oldest to the newest. All are found before the first is
+// returned; if the index fails meanwhile, the directory is read instead. Malformed ones
+// among those that had to be opened are left out with a warning. The error is the
+// context's.
 //
-// Every command that asks a query comes through here or [Store.Each], so that what
-// knows the answers without reading the directory is asked in one place.
+// A record holds a few hundred bytes: of what was read, or an index knows, it keeps what
+// lists show and are ordered by, and the fields of Want.
 func (s *Store) Select(ctx context.Context, sel Selection) ([]*Record, error) {
-	if sel.Newest > 0 {
-		best := newBest(&sel)
-		enough := best.enough
-		if sel.Order != nil {
-			enough = nil
-		}
-		if err := s.each(ctx, sel, taker{take: best.add, again: best.reset, enough: enough}); err != nil {
-			return nil, err
-		}
-		return best.sorted(), nil
-	}
-	var found []*Record
-	err := s.each(ctx, sel, taker{take: func(r *Record) { found = append(found, r) }, again: func() { found = nil }})
-	return found, err
-}
-
-// Each calls f, one by one, for the entries of a selection, in no order that means
-// anything. Unlike [Store.Select] it need not have all of them in memory, for those
-// who only count. The error is the context's, or the first of f, which ends it.
-func (s *Store) Each(ctx context.Context, sel Selection, f func(*Record) error) error {
-	if sel.Newest > 0 {
-		found, err := s.Select(ctx, sel)
-		for i := 0; i < len(found) && err == nil; i++ {
-			err = f(found[i])
-		}
-		return err
-	}
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	// Of what was given when it has to begin anew, nothing is given twice.
-	var given []uint64
-	var before map[uint64]bool
-	seed := maphash.MakeSeed()
-	err := s.each(ctx, sel, taker{
-		take: func(r *Record) {
-			if ctx.Err() != nil {
-				return
-			}
-			if s.Index != nil {
-				h := maphash.Comparable(seed, [2]string{r.Ref.Feed, r.Ref.Unique})
-				if before[h] {
-					return
-				}
-				given = append(given, h)
-			}
-			if err := f(r); err != nil {
-				cancel(err)
-			}
-		},
-		again: func() {
-			before = make(map[uint64]bool, len(given))
-			for _, h := range given {
-				before[h] = true
-			}
-		},
-	})
-	return cmp.Or(context.Cause(ctx), err)
-}
-
-// taker is who gets the entries of a selection.
-type taker struct {
-	take func(*Record)
-	// again is called before all are given once more, or what take has was the wrong
-	// half.
-	again func()
-	// enough, if it is not nil, tells whether nothing is wanted of what is dated at a
-	// time or before.
-	enough func(time.Time) bool
-}
-
-// each gives the entries of a selection, of which at least all are among them that
-// Newest keeps.
-func (s *Store) each(ctx context.Context, sel Selection, t taker) error {
-	if sel.Newest > 0 && sel.Order == nil {
-		sel.Want |= lektordir.FieldPubDate
-	}
-	ok, err := s.look(ctx, func(v View) error { return s.find(ctx, v, sel, t) })
+	found, ok, err := s.Indexed(ctx, sel)
 	if ok || err != nil {
-		return err
+		return found, err
 	}
-	t.again()
-	return s.scan(ctx, sel, t.take)
+	return s.scan(ctx, sel)
 }
 
-// look lets f ask the index. It reports false where the directory has to be read
-// instead, and what f has got is void. The error is the context's.
+// Indexed is [Store.Select] for callers that can do something better than wait for a
+// reading of the directory: ok is false if the index cannot answer. The error is the
+// context's.
+func (s *Store) Indexed(ctx context.Context, sel Selection) (found []*Record, ok bool, err error) {
+	ok, err = s.look(ctx, func(v View) (err error) {
+		found, err = s.find(ctx, v, sel)
+		return err
+	})
+	return found, ok, err
+}
+
+// look lets f ask the index. It reports false if the directory has to be read instead;
+// then the results of f are void. The error is the context's.
 func (s *Store) look(ctx context.Context, f func(View) error) (ok bool, err error) {
 	if s.Index == nil {
 		return false, nil
@@ -219,72 +149,130 @@ func (s *Store) look(ctx context.Context, f func(View) error) (ok bool, err erro
 	return err == nil, nil
 }
 
+// selecting is a run of [Store.Select].
+type selecting struct {
+	*Store
+	Selection
+	ctx     context.Context
+	matcher *query.Matcher
+	first   lektordir.Fields // what the query needs, but for the content
+	pending []*Record        // found, and perhaps to be read
+	found   []*Record
+	// oldest is, once Newest are found, the date of the oldest of them.
+	oldest time.Time
+}
+
+func (s *Store) selecting(ctx context.Context, sel Selection) *selecting {
+	if sel.Newest > 0 {
+		sel.Want |= lektordir.FieldPubDate
+	}
+	return &selecting{Store: s, Selection: sel, ctx: ctx, matcher: sel.Query.Bind(s.Now), first: sel.Query.Fields() &^ lektordir.FieldContent}
+}
+
+// lookedAtOnce is how many entries are read together.
+const lookedAtOnce = 1024
+
+// add adds an entry, unless what is known of it tells that the query does not want it.
+func (q *selecting) add(r *Record) error {
+	if !q.Query.Empty() {
+		switch r.Match(q.matcher) {
+		case query.No:
+			return nil
+		case query.Maybe:
+			r.maybe = true
+		}
+	}
+	if q.pending = append(q.pending, r); len(q.pending) < lookedAtOnce {
+		return nil
+	}
+	return q.decide()
+}
+
+// decide decides about the entries that are pending.
+func (q *selecting) decide() error {
+	kept, err := Filter(q.ctx, q.pending, func(r *Record) bool {
+		wanted := r.wanted(q.matcher, q.first, q.Want)
+		r.settle(q.Want)
+		return wanted
+	})
+	q.found = append(q.found, kept...)
+	clear(q.pending)
+	q.pending = q.pending[:0]
+	if q.Newest > 0 && len(q.found) > 2*q.Newest+lookedAtOnce {
+		q.trim()
+	}
+	return err
+}
+
+// trim keeps the newest entries, the newest first.
+func (q *selecting) trim() {
+	slices.SortFunc(q.found, func(a, b *Record) int { return ByDate(b, a) })
+	if len(q.found) >= q.Newest {
+		clear(q.found[q.Newest:])
+		q.found = q.found[:q.Newest]
+		q.oldest = q.found[q.Newest-1].Date()
+	}
+}
+
+// enough reports whether entries dated t or earlier can be skipped.
+func (q *selecting) enough(t time.Time) bool {
+	before := len(q.found)
+	if q.decide() != nil {
+		return true
+	}
+	if len(q.found) > before && len(q.found) >= q.Newest {
+		q.trim()
+	}
+	return !q.oldest.IsZero() && q.oldest.Unix() > t.Unix()
+}
+
+// end returns what was found.
+func (q *selecting) end() ([]*Record, error) {
+	if err := q.decide(); err != nil {
+		return nil, err
+	}
+	if q.Newest > 0 {
+		q.trim()
+		slices.Reverse(q.found)
+	}
+	return q.found, nil
+}
+
+// onlyUnread, skipTrashed and withdrawn report which entries a selection is about,
+// whatever its query says.
+func (sel *Selection) onlyUnread() bool  { return !sel.All && !sel.Query.MentionsState() }
+func (sel *Selection) skipTrashed() bool { return !sel.Hidden && !sel.Query.MentionsTrash() }
+func (sel *Selection) withdrawn() bool   { return sel.Hidden || sel.Query.MentionsWithdrawn() }
+
 // find finds the entries of a selection by an index.
-func (s *Store) find(ctx context.Context, view View, sel Selection, t taker) error {
+func (s *Store) find(ctx context.Context, view View, sel Selection) ([]*Record, error) {
 	for _, err := range view.Complaints() {
 		s.Report(err)
 	}
-	m := sel.Query.Bind(s.Now)
-	first := sel.Query.Fields() &^ lektordir.FieldContent
-	var found []*Record
-	flush := func() error {
-		kept, err := Filter(ctx, found, func(r *Record) bool { return r.wanted(m, first, sel.Want) })
-		for _, r := range kept {
-			r.words = nil // it knows no more once the view is closed
-			t.take(r)
-		}
-		found = found[:0]
-		return err
-	}
+	q := s.selecting(ctx, sel)
 	w := Wanted{
-		Query: sel.Query, Matcher: m, Now: s.Now, OnlyUnread: !sel.All && !sel.Query.MentionsState(),
-		SkipTrashed: !sel.Hidden && !sel.Query.MentionsTrash(), Withdrawn: sel.Hidden || sel.Query.MentionsWithdrawn(), Folders: s.folders, Want: sel.Want,
+		Query: sel.Query, Matcher: q.matcher, Now: s.Now, OnlyUnread: sel.onlyUnread(),
+		SkipTrashed: sel.skipTrashed(), Withdrawn: sel.withdrawn(), Folders: s.Folders, Want: q.Want,
 	}
-	if t.enough != nil {
-		w.Enough = func(when time.Time) bool { return flush() != nil || t.enough(when) }
+	if sel.Newest > 0 {
+		w.Enough = q.enough
 	}
-	err := view.Find(ctx, w, func(h Hit) bool {
-		r := &Record{Ref: h.Ref, s: s, feed: h.Feed, entry: h.Entry, have: h.Have, words: h.Words}
-		if !sel.Query.Empty() {
-			switch r.Match(m) {
-			case query.No:
-				return true
-			case query.Maybe:
-				r.maybe = true
-			}
-		}
-		if found = append(found, r); len(found) < manyFound {
-			return true
-		}
-		return flush() == nil
-	})
-	return cmp.Or(err, flush())
+	err := view.Find(ctx, w, func(h Hit) bool { return q.add(s.hit(h)) == nil })
+	if err != nil {
+		return nil, err
+	}
+	return q.end()
 }
 
-// manyFound is how many entries that an index knows are read at once, where they have
-// to be.
-const manyFound = 256
-
 // scan finds the entries of a selection by reading the directory.
-func (s *Store) scan(ctx context.Context, sel Selection, f func(*Record)) error {
-	m := sel.Query.Bind(s.Now)
-	onlyUnread := !sel.All && !sel.Query.MentionsState()
-	first := sel.Query.Fields() &^ lektordir.FieldContent
+func (s *Store) scan(ctx context.Context, sel Selection) ([]*Record, error) {
+	q := s.selecting(ctx, sel)
+	onlyUnread := sel.onlyUnread()
 	total := 0
-	var found []*Record
-	flush := func() error {
-		kept, err := Filter(ctx, found, func(r *Record) bool { return r.wanted(m, first, sel.Want) })
-		for i := 0; i < len(kept) && err == nil; i++ {
-			f(kept[i])
-		}
-		found = found[:0]
-		return err
-	}
-	o := lektordir.ListOptions{SkipTrashed: !sel.Hidden && !sel.Query.MentionsTrash(), Withdrawn: sel.Hidden || sel.Query.MentionsWithdrawn(), Strict: sel.Strict}
 	var bad []error
-	for refs, err := range s.Dir.ListFeeds(ctx, o) {
+	for refs, err := range s.Dir.ListFeeds(ctx, lektordir.ListOptions{SkipTrashed: sel.skipTrashed(), Withdrawn: sel.withdrawn(), Strict: sel.Strict}) {
 		if ctx.Err() != nil {
-			return context.Cause(ctx)
+			return nil, context.Cause(ctx)
 		}
 		if err != nil {
 			bad = append(bad, err)
@@ -294,36 +282,18 @@ func (s *Store) scan(ctx context.Context, sel Selection, f func(*Record)) error 
 			if onlyUnread && !ref.Unread() {
 				continue
 			}
-			r := s.Record(ref)
-			if !sel.Query.Empty() {
-				switch r.Match(m) {
-				case query.No:
-					continue
-				case query.Maybe:
-					r.maybe = true
-				}
-			}
-			found = append(found, r)
-		}
-		if len(found) >= manyScanned {
-			if err := flush(); err != nil {
-				return err
+			if err := q.add(s.Record(ref)); err != nil {
+				return nil, err
 			}
 		}
 	}
 	s.Report(errors.Join(bad...))
-	if err := flush(); err != nil {
-		return err
-	}
-	if s.Index != nil {
+	found, err := q.end()
+	if err == nil && s.Index != nil {
 		s.Index.Missed(total)
 	}
-	return nil
+	return found, err
 }
-
-// manyScanned is how many entries are in memory at once, and those of a feed more, where
-// the directory is read.
-const manyScanned = 4096
 
 // wanted reads what is needed to tell whether the entry is: cheap files first,
 // the content only if those do not tell.
@@ -340,58 +310,6 @@ func (r *Record) wanted(m *query.Matcher, first, want lektordir.Fields) bool {
 			return false
 		}
 		verdict = r.Match(m)
-		r.Forget()
 	}
 	return verdict == query.Yes
-}
-
-// best keeps so many of the records it is given: a heap whose first is the one to go
-// next.
-type best struct {
-	list  []*Record
-	limit int
-	order func(a, b *Record) int
-}
-
-func newBest(sel *Selection) *best {
-	b := &best{limit: sel.Newest, order: sel.Order}
-	if b.order == nil {
-		b.order = func(a, b *Record) int { return ByDate(b, a) }
-	}
-	return b
-}
-
-func (b *best) Len() int           { return len(b.list) }
-func (b *best) Less(i, j int) bool { return b.order(b.list[i], b.list[j]) > 0 }
-func (b *best) Swap(i, j int)      { b.list[i], b.list[j] = b.list[j], b.list[i] }
-func (b *best) Push(x any)         { b.list = append(b.list, x.(*Record)) }
-func (b *best) Pop() any {
-	last := len(b.list) - 1
-	r := b.list[last]
-	b.list[last] = nil
-	b.list = b.list[:last]
-	return r
-}
-
-func (b *best) add(r *Record) {
-	switch {
-	case len(b.list) < b.limit:
-		heap.Push(b, r)
-	case b.order(r, b.list[0]) < 0:
-		b.list[0] = r
-		heap.Fix(b, 0)
-	}
-}
-
-func (b *best) reset() { b.list = nil }
-
-// enough reports whether what is dated at a time or before is not among the newest.
-func (b *best) enough(t time.Time) bool {
-	return len(b.list) == b.limit && b.list[0].Date().Unix() > t.Unix()
-}
-
-// sorted gives what was kept, the last first.
-func (b *best) sorted() []*Record {
-	slices.SortFunc(b.list, func(x, y *Record) int { return b.order(y, x) })
-	return b.list
 }

@@ -48,19 +48,19 @@ type Store struct {
 	Now time.Time
 	// Index is asked before the directory is read; nil for none.
 	Index Index
-	// Most is how many entries a collection has in memory at once; 0 stands for a few
-	// thousand.
-	Most int
 	// Strict refuses an entry of which the system cannot read a file, even one that an
 	// entry need not have, and one of a feed that cannot be read: for outlets, which write
 	// once and for all what they have read.
 	Strict bool
 
 	malformed command.Warnings
-	inFolders sync.Map // of hashes of feeds, what folders gave
-	gaps      sync.Map // of hashes of feeds, what Incomplete gave
-	complete  sync.Map // of hashes of feeds, what ranks gave
+	inFolders sync.Map // of hashes of feeds, what Folders returned
+	gaps      sync.Map // of hashes of feeds, what Incomplete returned
+	complete  sync.Map // of hashes of feeds, what ranks returned
 	refused   sync.Map // of hashes of feeds, what FeedError returned
+
+	moved  sync.Mutex
+	places map[string]map[string]lektordir.Ref // by feed and unique name, see where
 }
 
 // Open opens the lektor-dir at path for a command that makes none. now is the
@@ -83,13 +83,9 @@ func New(dir *lektordir.Dir, now time.Time, s *command.Streams) *Store {
 	}}
 }
 
-// Folders gives the folders that a feed is in, each a path of names with '/' between
+// Folders returns the folders that a feed is in, each a path of names with '/' between
 // them, as they were when it was first asked about.
-func (s *Store) Folders(hash string) []string { return s.folders(hash) }
-
-// folders gives the folders that a feed is in, as they were when it was first
-// asked about.
-func (s *Store) folders(hash string) []string {
+func (s *Store) Folders(hash string) []string {
 	list, ok := s.inFolders.Load(hash)
 	if !ok {
 		list, _ = s.inFolders.LoadOrStore(hash, feeddir.Categories(s.Dir, hash))

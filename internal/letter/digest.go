@@ -8,7 +8,6 @@ import (
 	"github.com/lektordir/lektor/internal/htmltext"
 	"github.com/lektordir/lektor/internal/termsafe"
 	"github.com/lektordir/lektor/internal/units"
-	"github.com/lektordir/lektor/lektordir"
 )
 
 // DigestOptions say what a digest has of each entry.
@@ -17,71 +16,34 @@ type DigestOptions struct {
 	Full  bool // all of its content instead
 }
 
-// Digest gives entries as one document of HTML, and as text, with a title that counts
-// them. Those of a feed stand one after the other. [DigestFeed] and [Entry.Digest] give
-// the parts of what is larger.
+// Digest returns entries as one document of HTML, and as text, with a title that counts
+// them. Those of a feed stand one after the other.
 func Digest(list []*Entry, o DigestOptions) (title, text, html string) {
 	var t, h strings.Builder
 	feeds, images := 0, false
 	for i, e := range list {
 		if i == 0 || list[i-1].Ref.Feed != e.Ref.Feed {
-			f := DigestFeed{Feed: e.Feed}
-			for n := i; n < len(list) && list[n].Ref.Feed == e.Ref.Feed; n++ {
-				f.Add(list[n])
-			}
 			feeds++
-			text, html := f.Head()
-			t.WriteString(text)
-			h.WriteString(html)
+			all, unread := 0, 0
+			for ; i+all < len(list) && list[i+all].Ref.Feed == e.Ref.Feed; all++ {
+				if list[i+all].Ref.Unread() {
+					unread++
+				}
+			}
+			count := units.Count(all, "entry")
+			if unread < all {
+				count += fmt.Sprintf(", %d unread", unread)
+			}
+			fmt.Fprintf(&t, "In feed %s: %s\n\n", FeedTitle(e.Feed), count)
+			fmt.Fprintf(&h, "<h2 dir=\"auto\" style=\"%s\">%s <span style=\"%s\">%s</span></h2>\n", styleFeed, htmlsafe.Link(e.Feed.Link, FeedTitle(e.Feed)), styleMeta, count)
 		}
-		text, html := e.Digest(o)
-		t.WriteString(text)
-		h.WriteString(html)
+		e.text1(&t, o)
+		e.html1(&h, o)
 		images = images || e.Images
 	}
-	title, head, foot := DigestDocument(len(list), feeds, images)
-	return title, t.String(), head + h.String() + foot
-}
-
-// DigestDocument gives the title of a digest of so many entries and feeds, and what stands
-// before and after its parts in HTML.
-func DigestDocument(entries, feeds int, images bool) (title, head, foot string) {
-	title = fmt.Sprintf("%s in %s", units.Count(entries, "entry"), units.Count(feeds, "feed"))
-	head, foot = frame(title, "en", images)
-	return title, head + "<h1 style=\"" + styleTitle + "\">" + title + "</h1>\n", foot
-}
-
-// DigestFeed is a feed in a digest, and counts its entries.
-type DigestFeed struct {
-	Feed            *lektordir.Feed
-	Entries, unread int
-}
-
-// Add counts an entry.
-func (f *DigestFeed) Add(e *Entry) {
-	f.Entries++
-	if e.Ref.Unread() {
-		f.unread++
-	}
-}
-
-// Head gives what stands above the entries of the feed: what it is called, how many there
-// are, and how many of them are unread.
-func (f *DigestFeed) Head() (text, html string) {
-	count := units.Count(f.Entries, "entry")
-	if f.unread < f.Entries {
-		count += fmt.Sprintf(", %d unread", f.unread)
-	}
-	return fmt.Sprintf("In feed %s: %s\n\n", FeedTitle(f.Feed), count),
-		fmt.Sprintf("<h2 dir=\"auto\" style=\"%s\">%s <span style=\"%s\">%s</span></h2>\n", styleFeed, htmlsafe.Link(f.Feed.Link, FeedTitle(f.Feed)), styleMeta, count)
-}
-
-// Digest gives the entry as it stands in a digest.
-func (e *Entry) Digest(o DigestOptions) (text, html string) {
-	var t, h strings.Builder
-	e.text1(&t, o)
-	e.html1(&h, o)
-	return t.String(), h.String()
+	title = fmt.Sprintf("%s in %s", units.Count(len(list), "entry"), units.Count(feeds, "feed"))
+	head, foot := frame(title, "en", images)
+	return title, t.String(), head + "<h1 style=\"" + styleTitle + "\">" + title + "</h1>\n" + h.String() + foot
 }
 
 // text1 writes an entry of a digest as text.

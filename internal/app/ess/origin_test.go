@@ -67,7 +67,6 @@ func TestResolveSubscribesOnTheWordOfADocument(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer st.Close()
 	if r, err := st.Request(); err != nil || r.URL != feed || r.Origin != nno {
 		t.Errorf("got %+v, %v\n%s; want err == nil and r.URL == feed and r.Origin == nno", r, err, said)
 	}

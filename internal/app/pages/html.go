@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -17,7 +18,6 @@ import (
 	"github.com/lektordir/lektor/internal/command"
 	"github.com/lektordir/lektor/internal/entries"
 	"github.com/lektordir/lektor/internal/joined"
-	"github.com/lektordir/lektor/internal/spill"
 	"github.com/lektordir/lektor/internal/termsafe"
 	"github.com/lektordir/lektor/internal/units"
 	"github.com/lektordir/lektor/internal/workers"
@@ -59,7 +59,6 @@ func HTML(ctx context.Context, o HTMLOptions, s *command.Streams) error {
 		return err
 	}
 	defer unlock()
-	defer w.close()
 	if err := w.items(ctx); err != nil {
 		return err
 	}
@@ -74,25 +73,14 @@ const (
 	styleName  = "style.css"
 )
 
-// site is a site that is written. Of its entries and pages, few are in memory at a time.
+// site is a site that is written.
 type site struct {
 	o      HTMLOptions
 	r      *run
 	ledger *ledger
-	list   *spill.List[*item] // oldest first
-	lines  *spill.Pile        // of the ledger that is to be, those of the entries
-	begun  map[string]*begun  // by feed
+	list   []*item // oldest first
 	feeds  []*group
 	groups []*group // feeds, folders and all
-	in     map[string][]*group
-	rest   []page // which are neither of entries nor lists
-}
-
-// page is a page that should be there.
-type page struct {
-	path   string // relative, with slashes
-	digest string // of all that is on it
-	render func(*strings.Builder) (whole bool)
 }
 
 // openSite locks the directory of a site, which is made if need be. One that has
@@ -121,7 +109,7 @@ func openSite(o HTMLOptions, r *run) (*site, func(), error) {
 		return nil, nil, err
 	}
 	atomicfile.Sweep(path)
-	w := &site{o: o, r: r, begun: map[string]*begun{}, in: map[string][]*group{}}
+	w := &site{o: o, r: r}
 	if w.ledger, err = openLedger(path); err != nil {
 		unlock()
 		return nil, nil, err
@@ -139,120 +127,83 @@ type item struct {
 	excerpt string
 	images  bool // there may be some
 
-	record *entries.Record
+	ref lektordir.Ref // where it was seen last
 }
 
 // excerptWidth is how much of an entry a list shows, in columns.
 const excerptWidth = 160
 
-// begun is what is known of the entries of a feed.
-type begun struct {
-	first *item // the oldest
-	n     int
-}
-
 func byDate(a, b *item) int { return cmp.Or(a.date.Compare(b.date), cmp.Compare(a.key, b.key)) }
 
-// byKey orders records as their keys are.
-func byKey(a, b *entries.Record) int {
-	x, y := a.Ref.Feed, b.Ref.Feed
-	if x == y {
-		return cmp.Compare(a.Ref.Unique, b.Ref.Unique)
-	}
-	n := min(len(x), len(y))
-	if c := cmp.Compare(x[:n], y[:n]); c != 0 {
-		return c
-	}
-	return cmp.Compare(x+"/", y+"/")
-}
-
-// selected gives the entries of the query by their keys.
-func (w *site) selected(ctx context.Context) (*entries.Collection, error) {
-	r := w.r
-	if w.o.Newest == 0 {
-		return r.collect(ctx, 0, entries.Collecting{Order: byKey})
-	}
-	all, err := r.collect(ctx, lektordir.FieldPubDate, entries.Collecting{Order: entries.ByDate})
-	if err != nil {
-		return nil, err
-	}
-	defer all.Close()
-	return r.CollectThese(ctx, all.From(max(0, all.Len()-w.o.Newest)), entries.Collecting{Order: byKey})
-}
-
-// atOnce is how many entries are read or written at once, on all cores.
-const atOnce = 512
+// feedOf returns the feed of an entry.
+func (w *site) feedOf(i *item) *lektordir.Feed { return w.r.Record(i.ref).Feed() }
 
 // items fills the list: from the ledger what is there, and by reading what is new, as
 // entries do not change.
 func (w *site) items(ctx context.Context) error {
 	r := w.r
-	w.list = spill.New(spill.How[*item]{Order: byDate, Encode: encodeItem, Decode: w.decodeItem, Most: r.Most})
-	w.lines = spill.NewPile(r.Most)
 	before := r.S.Report.Errors()
-	found, err := w.selected(ctx)
+	found, err := r.selected(ctx)
 	if err != nil {
 		return err
 	}
-	defer found.Close()
-	lost := &missing{r: r, incomplete: r.S.Report.Errors() > before}
-	known := pull(w.ledger.items())
-	defer known.stop()
-	p := r.S.Report.Progress(found.Len(), "reading entries")
-	defer p.Done()
-	for records, err := range entries.InParts(found.All(), atOnce) {
-		if err != nil {
-			return err
-		}
-		var list []*item
-		var unknown []int
-		for _, e := range records {
-			e.Anew() // what is shown is what is in the files now
-			// Titles of the feed stand on all its pages and lists.
-			if err := r.FeedError(e.Ref.Feed); err != nil {
-				return unchanged(err)
-			}
-			key := e.Key()
-			for known.ok && known.v.key < key {
-				list = lost.keep(ctx, list, known.v)
-				known.next()
-			}
-			isKnown := known.ok && known.v.key == key
-			if isKnown && !known.v.date.After(r.Now) { // earlier versions took dates in the future
-				known.v.record = e
-				list = append(list, known.v)
-			} else {
-				unknown = append(unknown, len(list))
-				list = append(list, &item{key: key, record: e})
-			}
-			if isKnown {
-				known.next()
-			}
-		}
-		err := workers.ForEach(ctx, len(unknown), func(n int) { list[unknown[n]] = newItem(r, list[unknown[n]].record) })
-		if err != nil {
-			return err
-		}
-		w.add(list)
-		p.Add(len(records))
+	if w.o.Newest > 0 {
+		slices.SortFunc(found, entries.ByDate)
+		found = found[max(0, len(found)-w.o.Newest):]
 	}
-	var rest []*item
-	for known.ok {
-		rest = lost.keep(ctx, rest, known.v)
-		known.next()
+	lost := &missing{r: r, incomplete: r.S.Report.Errors() > before}
+	bar := r.S.Report.Progress(len(found), "reading entries")
+	defer bar.Done()
+	list := make([]*item, len(found))
+	seen := make(map[string]bool, len(found))
+	var unknown []int
+	for n, e := range found {
+		// Titles of the feed stand on all its pages and lists.
+		if err := r.FeedError(e.Ref.Feed); err != nil {
+			return unchanged(err)
+		}
+		key := e.Key()
+		seen[key] = true
+		if i := w.ledger.items[key]; i != nil && !i.date.After(r.Now) { // earlier versions took dates in the future
+			i.ref = e.Ref
+			list[n] = i
+			bar.Add(1)
+		} else {
+			unknown = append(unknown, n)
+		}
+	}
+	err = workers.ForEach(ctx, len(unknown), func(k int) {
+		defer bar.Add(1)
+		// What is shown is what is in the files now, not what an index remembers.
+		list[unknown[k]] = newItem(r, r.Record(found[unknown[k]].Ref))
+	})
+	if err != nil {
+		return err
+	}
+	for _, key := range slices.Sorted(maps.Keys(w.ledger.items)) {
+		if !seen[key] {
+			list = lost.keep(ctx, list, w.ledger.items[key])
+		}
 	}
 	if lost.err != nil {
 		return unchanged(lost.err)
 	}
-	if w.add(rest); lost.kept > 0 {
+	if lost.kept > 0 {
 		r.S.Report.Info("%s: %s could not be listed; the pages are kept", w.o.Output, units.Count(lost.kept, "entry"))
 	}
-	return known.err
+	w.list = slices.DeleteFunc(list, func(i *item) bool { return i == nil })
+	slices.SortFunc(w.list, byDate)
+	return nil
 }
 
 // unchanged adds to an error that the site is as it was.
 func unchanged(err error) error {
 	return command.Hint(err, "the site stays as it is until its feeds can be read")
+}
+
+// notOurs is the error of something in the place of a directory of pages.
+func notOurs(path string) error {
+	return command.Hint(fmt.Errorf("%s is no directory, and nothing is written behind a link", path), "remove it: the pages that belong there are written again")
 }
 
 // missing decides about the entries of a site that a run did not find.
@@ -293,7 +244,7 @@ func (m *missing) keep(ctx context.Context, list []*item, i *item) []*item {
 		return list
 	}
 	m.kept++
-	i.record = m.r.Record(ref)
+	i.ref = ref
 	return append(list, i)
 }
 
@@ -308,121 +259,8 @@ func newItem(r *run, e *entries.Record) *item {
 	if !r.Usable(e.Check()) || !r.Usable(e.Read(lektordir.AllFields)) {
 		return nil
 	}
-	i := &item{
-		key: e.Key(), name: digest(e.Key()), feed: e.Ref.Feed, date: e.Date().Truncate(time.Second), record: e,
+	return &item{
+		key: e.Key(), name: digest(e.Key()), feed: e.Ref.Feed, date: e.Date().Truncate(time.Second), ref: e.Ref,
 		title: termsafe.Squeeze(entries.Public(e.Get(0)).Title), excerpt: excerpt(e), images: mayHaveImages(e),
-	}
-	e.Forget()
-	return i
-}
-
-// add adds items, by their keys.
-func (w *site) add(list []*item) {
-	var lines []byte
-	for _, i := range list {
-		if i == nil {
-			continue
-		}
-		lines = i.appendLine(lines)
-		b := w.begun[i.feed]
-		if b == nil {
-			b = &begun{first: i}
-			w.begun[i.feed] = b
-		}
-		if b.n++; byDate(i, b.first) < 0 {
-			b.first = i
-		}
-		w.list.Add(i)
-	}
-	if len(lines) > 0 {
-		w.lines.Add(lines)
-	}
-}
-
-func encodeItem(b []byte, i *item) []byte {
-	e := spill.Encoder(b)
-	e.Text(i.record.Ref.Path())
-	e.Text(i.name)
-	e.Time(i.date)
-	e.Text(i.title)
-	e.Text(i.excerpt)
-	e.Bool(i.images)
-	return e
-}
-
-func (w *site) decodeItem(s string) *item {
-	in := spill.NewDecoder(s)
-	path := in.Text()
-	ref, _ := lektordir.ParsePath(path) // it is that of one
-	i := &item{key: entries.Key(path), feed: ref.Feed, name: in.Text(), date: in.Time(), record: w.r.Record(ref)}
-	i.title, i.excerpt, i.images = in.Text(), in.Text(), in.Bool()
-	return i
-}
-
-// close gives back what the site is made with.
-func (w *site) close() {
-	w.ledger.close()
-	if w.list != nil {
-		w.list.Close()
-		w.lines.Close()
-	}
-}
-
-// there lists the pages that there are, with their sizes. Only names that a page can
-// have are ours. What kills have left of pages that were being written is removed.
-func (w *site) there() (*spill.List[file], error) {
-	found := w.fileList()
-	if err := w.walk("", found); err != nil {
-		found.Close()
-		return nil, err
-	}
-	return found, nil
-}
-
-// walk finds the pages in a directory, which ends in a slash unless it is the first, and
-// those below it.
-func (w *site) walk(dir string, found *spill.List[file]) error {
-	for e, err := range namesIn(filepath.Join(w.o.Output, filepath.FromSlash(dir))) {
-		if err != nil {
-			return err
-		}
-		name := dir + e.Name()
-		if e.IsDir() {
-			if err := w.walk(name+"/", found); err != nil {
-				return err
-			}
-			continue
-		}
-		if ourDirs().MatchString(name) {
-			return command.Hint(fmt.Errorf("%s is no directory, and nothing is written behind a link", filepath.Join(w.o.Output, filepath.FromSlash(name))), "remove it: the pages that belong there are written again")
-		}
-		if ours().MatchString(name) {
-			fi, err := e.Info()
-			switch {
-			case errors.Is(err, fs.ErrNotExist):
-			case err != nil:
-				return err
-			case !fi.Mode().IsRegular():
-				found.Add(file{name, -1})
-			default:
-				found.Add(file{name, fi.Size()})
-			}
-		}
-		if hidden, ok := strings.CutPrefix(e.Name(), "."); ok {
-			page := strings.TrimRight(hidden, "0123456789")
-			if ours().MatchString(dir+page) && atomicfile.Left(e, page) {
-				_ = os.Remove(filepath.Join(w.o.Output, filepath.FromSlash(name)))
-			}
-		}
-	}
-	return nil
-}
-
-// prune removes directories that have nothing in them any more.
-func (w *site) prune(dirs map[string]bool) {
-	for dir := range dirs {
-		if dir != "." {
-			_ = os.Remove(filepath.Join(w.o.Output, filepath.FromSlash(dir))) // fails while there is something in it
-		}
 	}
 }

@@ -71,55 +71,74 @@ func newMailing(c Common, images bool, printing command.PrinterOptions, step fun
 // post is a message that is to be put into a mailbox.
 type post struct {
 	record  *entries.Record
+	version bool // there is a message of another version of the entry
 	message *letter.Message
 	data    []byte
 }
 
-// posts gives what is to be mailed of the query, from old to new; without a ledger, all
-// of it. What the ledger does not know and is not to be mailed, it knows then. A record
-// has a mark if there is a message of another version of the entry.
-func (m *mailing) posts(ctx context.Context) (*entries.Collection, error) {
-	c := entries.Collecting{Order: entries.ByDate, Keep: func(r *entries.Record) bool {
-		r.Anew()
-		return m.Usable(r.Check()) && m.Usable(r.Read(lektordir.FieldPubDate))
-	}}
-	if m.ledger != nil {
-		deliver := map[string]bool{} // by feed, whether versions are wanted
-		unknown := map[string]bool{} // feeds of which that cannot be read
-		c.First = func(r *entries.Record) bool {
-			known, later := m.ledger.knows(r.Ref)
-			if known || !later {
-				return !known
-			}
-			wanted, ok := deliver[r.Ref.Feed]
-			if unknown[r.Ref.Feed] {
-				return false
-			}
-			if !ok {
-				on, err := feeddir.OnUpdateOf(m.Dir, r.Ref.Feed)
-				if err != nil {
-					// The next run asks again.
-					m.S.Report.Print(err)
-					unknown[r.Ref.Feed] = true
-					return false
-				}
-				wanted = on == "deliver"
-				deliver[r.Ref.Feed] = wanted
-			}
-			if r.Mark = wanted; !wanted {
-				m.ledger.add(r.Ref)
-			}
-			return wanted
-		}
+// posts returns what is to be mailed of the query, from old to new; without a ledger, all
+// of it. What the ledger does not know and is not to be mailed, it knows then.
+func (m *mailing) posts(ctx context.Context) ([]*post, error) {
+	found, err := m.selected(ctx)
+	if err != nil {
+		return nil, err
 	}
-	list, err := m.collect(ctx, 0, c)
-	if err == nil && m.ledger != nil {
-		m.ledger.asked = true
-		if err = m.ledger.flush(); err != nil {
-			list.Close()
-		}
+	// What is mailed is what is in the files now, not what an index remembers.
+	for i, r := range found {
+		found[i] = m.Record(r.Ref)
+	}
+	versions := map[*entries.Record]bool{}
+	if m.ledger != nil {
+		later := m.laterVersions()
+		found = slices.DeleteFunc(found, func(r *entries.Record) bool {
+			known, version := m.ledger.knows(r.Ref)
+			if !known && version {
+				known = !later(r.Ref)
+				versions[r] = true
+			}
+			return known
+		})
+	}
+	found, err = entries.Filter(ctx, found, func(r *entries.Record) bool {
+		return m.Usable(r.Check()) && m.Usable(r.Read(lektordir.FieldPubDate))
+	})
+	if err != nil {
+		return nil, err
+	}
+	slices.SortFunc(found, entries.ByDate)
+	list := make([]*post, len(found))
+	for i, r := range found {
+		list[i] = &post{record: r, version: versions[r]}
+	}
+	if m.ledger != nil {
+		err = m.ledger.flush()
 	}
 	return list, err
+}
+
+// laterVersions returns a function that reports whether another version of an entry that
+// was mailed is to be mailed, too. If it is not, the ledger knows it then.
+func (m *mailing) laterVersions() func(lektordir.Ref) bool {
+	deliver := map[string]bool{} // by feed, whether versions are wanted
+	unknown := map[string]bool{} // feeds of which that cannot be read
+	return func(ref lektordir.Ref) bool {
+		wanted, ok := deliver[ref.Feed]
+		if !ok && !unknown[ref.Feed] {
+			on, err := feeddir.OnUpdateOf(m.Dir, ref.Feed)
+			if err != nil {
+				// The next run asks again.
+				m.S.Report.Print(err)
+				unknown[ref.Feed] = true
+			} else {
+				wanted = on == "deliver"
+				deliver[ref.Feed] = wanted
+			}
+		}
+		if !wanted && !unknown[ref.Feed] {
+			m.ledger.add(ref)
+		}
+		return wanted
+	}
 }
 
 // earliest is a date that mail programs can read (RFC 5322, 3.3).
@@ -143,7 +162,7 @@ func (m *mailing) write(p *post) (bool, error) {
 		return false, nil
 	}
 	e := m.letter(r, m.images)
-	if r.Mark {
+	if p.version {
 		e.Version = r.Ref.Unique
 	}
 	p.message = e.Message()
@@ -180,23 +199,15 @@ func (m *mailing) inBatches(ctx context.Context, f func([]*post) error) error {
 	if err != nil {
 		return err
 	}
-	defer list.Close()
-	bar := m.S.Report.Progress(list.Len(), "writing messages")
+	bar := m.S.Report.Progress(len(list), "writing messages")
 	defer bar.Done()
-	for records, err := range entries.InParts(list.All(), mailBatch) {
-		if err != nil {
-			return err
-		}
-		batch := make([]*post, len(records))
+	for batch := range slices.Chunk(list, mailBatch) {
+		usable := make([]bool, len(batch))
 		var g errgroup.Group
 		g.SetLimit(mailWriters)
-		for i, r := range records {
-			g.Go(func() error {
-				p := &post{record: r}
-				usable, err := m.write(p)
-				if usable {
-					batch[i] = p
-				}
+		for i, p := range batch {
+			g.Go(func() (err error) {
+				usable[i], err = m.write(p)
 				return err
 			})
 		}
@@ -206,10 +217,16 @@ func (m *mailing) inBatches(ctx context.Context, f func([]*post) error) error {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		if err := f(slices.DeleteFunc(batch, func(p *post) bool { return p == nil })); err != nil {
+		var made []*post
+		for i, p := range batch {
+			if usable[i] {
+				made = append(made, p)
+			}
+		}
+		if err := f(made); err != nil {
 			return err
 		}
-		bar.Add(len(records))
+		bar.Add(len(batch))
 	}
 	return nil
 }

@@ -19,7 +19,6 @@ import (
 
 	"github.com/lektordir/lektor/internal/atomicfile"
 	"github.com/lektordir/lektor/internal/command"
-	"github.com/lektordir/lektor/internal/spill"
 	"github.com/lektordir/lektor/lektordir"
 )
 
@@ -161,14 +160,11 @@ func (d *maildir) recover() error {
 		}
 	}
 	if len(left) > 0 {
-		err := d.ledger.each(func(r lektordir.Ref) {
+		d.ledger.each(func(r lektordir.Ref) {
 			if _, ok := known[messageName(r)]; ok {
 				known[messageName(r)] = true
 			}
 		})
-		if err != nil {
-			return err
-		}
 	}
 	for _, place := range left {
 		d.step()
@@ -184,16 +180,17 @@ func (d *maildir) recover() error {
 	if !d.ledger.fresh {
 		return nil
 	}
-	there := spill.NewSet()
+	there := map[string]bool{}
 	for _, sub := range []string{"new", "cur"} {
-		for e, err := range namesIn(d.join(sub)) {
-			if err != nil {
-				return err
-			}
-			there.Add(base(e.Name()))
+		names, err := os.ReadDir(d.join(sub))
+		if err != nil {
+			return err
+		}
+		for _, e := range names {
+			there[base(e.Name())] = true
 		}
 	}
-	d.ledger.there = func(r lektordir.Ref) bool { return there.Has(messageName(r)) }
+	d.ledger.there = func(r lektordir.Ref) bool { return there[messageName(r)] }
 	return nil
 }
 

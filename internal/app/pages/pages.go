@@ -8,11 +8,7 @@ package pages
 
 import (
 	"context"
-	"errors"
-	"io"
-	"io/fs"
-	"iter"
-	"os"
+	"slices"
 	"time"
 
 	"github.com/lektordir/lektor/internal/command"
@@ -32,8 +28,6 @@ type Common struct {
 	// Private has in a site also what is in feeds that are not for others, see
 	// [feeddir.Shareable].
 	Private bool
-
-	most int // entries in memory at once, for tests; 0 for a few thousand
 }
 
 // run is one run of a command.
@@ -57,53 +51,23 @@ func (c Common) open(s *command.Streams) (*run, error) {
 	r := &run{query: q, private: c.Private}
 	r.Store, r.index, err = index.Open(c.Dir, clock, s, index.Options{})
 	if err == nil {
-		r.Most = c.most
 		// A page or a message that lacks a file would lack it for ever.
 		r.Strict = true
 	}
 	return r, err
 }
 
-// collect collects the entries of the query, read or not, of which what is wanted is
-// read where an index does not know it; see [entries.Store.Collect].
-func (r *run) collect(ctx context.Context, want lektordir.Fields, c entries.Collecting) (*entries.Collection, error) {
+// selected returns the entries of the query, read or not, with their dates.
+func (r *run) selected(ctx context.Context) ([]*entries.Record, error) {
+	list, err := r.Select(ctx, entries.Selection{Query: r.query, All: true, Strict: true, Want: lektordir.FieldPubDate})
+	if err != nil {
+		return nil, err
+	}
 	r.sharing = r.Sharing(nil)
-	if first := c.First; !r.private {
-		c.First = func(e *entries.Record) bool { return r.may(e.Ref.Feed) && (first == nil || first(e)) }
-	}
-	list, err := r.Collect(ctx, entries.Selection{Query: r.query, All: true, Strict: true, Want: want}, c)
-	if err == nil {
-		r.sharing.Tell("--private shows it all the same")
-	}
-	return list, err
+	list = slices.DeleteFunc(list, func(e *entries.Record) bool { return !r.may(e.Ref.Feed) })
+	r.sharing.Tell("--private shows it all the same")
+	return list, nil
 }
 
 // may reports whether the entries of a feed are shown.
 func (r *run) may(feed string) bool { return r.private || r.sharing.May(feed) }
-
-// namesIn yields what is in a directory, in no order: of very many, few are in memory.
-func namesIn(dir string) iter.Seq2[fs.DirEntry, error] {
-	return func(yield func(fs.DirEntry, error) bool) {
-		d, err := os.Open(dir)
-		if err != nil {
-			yield(nil, err)
-			return
-		}
-		defer d.Close()
-		for {
-			some, err := d.ReadDir(1024)
-			for _, e := range some {
-				if !yield(e, nil) {
-					return
-				}
-			}
-			if errors.Is(err, io.EOF) {
-				return
-			}
-			if err != nil {
-				yield(nil, err)
-				return
-			}
-		}
-	}
-}

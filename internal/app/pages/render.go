@@ -82,10 +82,7 @@ type group struct {
 	dir    string // of the others
 	feed   *lektordir.Feed
 	folder bool
-	n      int // entries
-
-	number int // of the group
-	at     int // how many entries of it were gone through
+	items  []*item // oldest first
 }
 
 // page is the path of a page, from 1 for the oldest entries.
@@ -93,41 +90,41 @@ func (g *group) page(n int) string { return g.dir + "/" + strconv.Itoa(n) + ".ht
 
 // group sorts entries into the lists of the site.
 func (w *site) group() {
-	all := &group{index: "index.html", dir: "all", n: w.list.Len()}
+	byFeed := map[string][]*item{}
+	var feeds []string // that of the oldest entry first
+	for _, i := range w.list {
+		if byFeed[i.feed] == nil {
+			feeds = append(feeds, i.feed)
+		}
+		byFeed[i.feed] = append(byFeed[i.feed], i)
+	}
 	folders := map[string]*group{}
-	for _, b := range slices.SortedFunc(maps.Values(w.begun), func(a, b *begun) int { return byDate(a.first, b.first) }) {
-		feed := b.first.feed
-		f := b.first.record.Feed()
-		g := &group{title: letter.FeedTitle(f), dir: "feed/" + feed, feed: f, n: b.n}
-		g.index = g.dir + "/index.html"
+	for _, feed := range feeds {
+		f := w.feedOf(byFeed[feed][0])
+		g := &group{title: letter.FeedTitle(f), dir: "feed/" + feed, feed: f, items: byFeed[feed]}
 		w.feeds = append(w.feeds, g)
-		w.in[feed] = append(w.in[feed], g)
 		for key, name := range entries.FoldersAbove(w.r.Folders(feed)) {
 			folder := folders[key]
 			if folder == nil {
 				folder = &group{title: termsafe.Squeeze(name), folder: true, dir: "folder/" + slug(key)}
-				folder.index = folder.dir + "/index.html"
 				folders[key] = folder
 			}
-			folder.n += b.n
-			w.in[feed] = append(w.in[feed], folder)
+			folder.items = append(folder.items, g.items...)
 		}
-		w.in[feed] = append(w.in[feed], all)
 	}
 	byTitle := func(a, b *group) int {
 		return cmp.Or(cmp.Compare(query.Fold(a.title), query.Fold(b.title)), cmp.Compare(a.dir, b.dir))
 	}
 	slices.SortFunc(w.feeds, byTitle)
 	w.groups = append(w.groups, w.feeds...)
-	var list []*group
-	for _, g := range folders {
-		list = append(list, g)
+	for _, g := range slices.SortedFunc(maps.Values(folders), byTitle) {
+		slices.SortFunc(g.items, byDate)
+		w.groups = append(w.groups, g)
 	}
-	slices.SortFunc(list, byTitle)
-	w.groups = append(append(w.groups, list...), all)
-	for n, g := range w.groups {
-		g.number = n
+	for _, g := range w.groups {
+		g.index = g.dir + "/index.html"
 	}
+	w.groups = append(w.groups, &group{index: "index.html", dir: "all", items: w.list})
 }
 
 // slug is a name as a part of a URL, which no other name has.
@@ -149,47 +146,39 @@ func slug(name string) string {
 
 // listPage is a page of a list.
 type listPage struct {
-	g        *group
-	name     string
-	from, to int    // its entries are those
-	older    int    // the number of the page with older ones, 0 for none
-	newer    string // the path of that with newer ones
+	g     *group
+	name  string
+	items []*item
+	older int    // the number of the page with older ones, 0 for none
+	newer string // the path of that with newer ones
 }
 
-// pageOf gives the page of a list on which the entry of a number is, from 0 for the
-// oldest. They are numbered from the oldest entries, so that a new one changes the first
-// page that is read, and now and then one more.
-func (g *group) pageOf(i, perPage int) listPage {
-	whole := max(0, g.n/perPage-1) // of the pages that are full the newest is in the index
-	k := i/perPage + 1
-	if k > whole {
-		return listPage{g: g, name: g.index, from: whole * perPage, to: g.n, older: whole}
+// pages returns the pages of the list. They are numbered from the oldest entries, so that
+// a new one changes the first page that is read, and now and then one more.
+func (g *group) pages(perPage int) []listPage {
+	whole := max(0, len(g.items)/perPage-1) // of the pages that are full the newest is in the index
+	var list []listPage
+	for k := 1; k <= whole; k++ {
+		p := listPage{g: g, name: g.page(k), items: g.items[(k-1)*perPage : k*perPage], older: k - 1, newer: g.index}
+		if k < whole {
+			p.newer = g.page(k + 1)
+		}
+		list = append(list, p)
 	}
-	p := listPage{g: g, name: g.page(k), from: (k - 1) * perPage, to: k * perPage, older: k - 1, newer: g.index}
-	if k < whole {
-		p.newer = g.page(k + 1)
-	}
-	return p
+	return append(list, listPage{g: g, name: g.index, items: g.items[whole*perPage:], older: whole})
 }
 
-// digest begins what tells the page apart.
-func (p listPage) digest(w *site) digester {
-	d := newDigester(version, w.o.Title, p.g.title, p.name, strconv.Itoa(p.older), p.newer)
-	if p.g.feed != nil {
-		d.add(p.g.feed.Link)
-	}
-	return d
-}
-
-// onList adds what a list shows of an entry.
-func (d digester) onList(i *item) {
-	d.add(i.key, i.title, i.excerpt, i.date.String(), i.record.Feed().Title())
-}
-
-// listPage gives a page of a list with its entries.
-func (w *site) listPage(p listPage, items []*item) page {
+// listPage returns a page of a list with its entries.
+func (w *site) listPage(p listPage) page {
 	g, name, older, newer := p.g, p.name, p.older, p.newer
-	return page{path: name, render: func(b *strings.Builder) bool {
+	parts := []string{version, w.o.Title, g.title, name, strconv.Itoa(older), newer}
+	if g.feed != nil {
+		parts = append(parts, g.feed.Link)
+	}
+	for _, i := range p.items {
+		parts = append(parts, i.key, i.title, i.excerpt, i.date.String(), w.feedOf(i).Title())
+	}
+	return page{path: name, digest: digest(parts...), render: func(b *strings.Builder) bool {
 		root := up(name)
 		w.head(b, root, g.title)
 		if g.title != "" {
@@ -202,11 +191,11 @@ func (w *site) listPage(p listPage, items []*item) page {
 				fmt.Fprintf(b, "<p class=\"meta\">%s</p>\n", htmlsafe.Link(link, link))
 			}
 		}
-		if len(items) == 0 {
+		if len(p.items) == 0 {
 			b.WriteString("<p>There are no entries.</p>\n")
 		} else {
 			b.WriteString("<ul class=\"entries\">\n")
-			for _, i := range slices.Backward(items) {
+			for _, i := range slices.Backward(p.items) {
 				w.row(b, root, i, g.feed == nil)
 			}
 			b.WriteString("</ul>\n")
@@ -231,7 +220,7 @@ func (w *site) row(b *strings.Builder, root string, i *item, feed bool) {
 	title := cmp.Or(i.title, i.excerpt, "(no title)")
 	fmt.Fprintf(b, `<li><a class="title" dir="auto" href="%s%s">%s</a> <span class="meta">`, root, i.path(), text(title))
 	if feed {
-		fmt.Fprintf(b, `<a href="%sfeed/%s/index.html">%s</a> `, root, i.feed, text(letter.FeedTitle(i.record.Feed())))
+		fmt.Fprintf(b, `<a href="%sfeed/%s/index.html">%s</a> `, root, i.feed, text(letter.FeedTitle(w.feedOf(i))))
 	}
 	b.WriteString(moment(i.date) + "</span>")
 	if i.title != "" && i.excerpt != "" {
@@ -261,14 +250,15 @@ func (i *item) imagesPath() string { return "entry/" + i.name + "-images.html" }
 
 // entryPage is the page of an entry, with its images or without.
 func (w *site) entryPage(i *item, images bool) page {
-	f := i.record.Feed()
+	f := w.feedOf(i)
 	name := i.path()
 	if images && !w.o.Images {
 		name = i.imagesPath()
 	}
 	return page{path: name, digest: digest(version, w.o.Title, i.key, f.Title(), f.Author, i.date.String(), strconv.FormatBool(images), w.whose()), render: func(b *strings.Builder) bool {
-		err := i.record.Read(lektordir.AllFields)
-		e := i.record.Get(0)
+		r := w.r.Record(i.ref)
+		err := r.Read(lektordir.AllFields)
+		e := r.Get(0)
 		if err != nil {
 			if !errors.Is(err, fs.ErrNotExist) {
 				w.r.Usable(err) // which tells
@@ -281,7 +271,6 @@ func (w *site) entryPage(i *item, images bool) page {
 			shown = entries.Own
 		}
 		w.entry(b, i, shown(e), images)
-		i.record.Forget()
 		return err == nil
 	}}
 }
@@ -298,15 +287,15 @@ func (w *site) whose() string {
 func (w *site) entry(b *strings.Builder, i *item, e *lektordir.Entry, images bool) {
 	const root = "../"
 	title := cmp.Or(i.title, i.excerpt, "(no title)")
-	content := htmlsafe.Clean(e.Content, e.Type, htmlsafe.Options{Base: cmp.Or(e.URL(), i.record.Feed().ID), NoImages: !images})
+	content := htmlsafe.Clean(e.Content, e.Type, htmlsafe.Options{Base: cmp.Or(e.URL(), w.feedOf(i).ID), NoImages: !images})
 	if strings.TrimSpace(content) == "" && e.Summary != "" {
 		content = htmlsafe.Clean([]byte(e.Summary), "text/plain", htmlsafe.Options{})
 	}
 	w.head(b, root, title)
 	b.WriteString("<article>\n")
 	fmt.Fprintf(b, "<h1 dir=\"auto\">%s</h1>\n<p class=\"meta\">", text(title))
-	fmt.Fprintf(b, `<a href="%sfeed/%s/index.html">%s</a>`, root, i.feed, text(letter.FeedTitle(i.record.Feed())))
-	if a := termsafe.Squeeze(cmp.Or(e.Author, i.record.Feed().Author)); a != "" {
+	fmt.Fprintf(b, `<a href="%sfeed/%s/index.html">%s</a>`, root, i.feed, text(letter.FeedTitle(w.feedOf(i))))
+	if a := termsafe.Squeeze(cmp.Or(e.Author, w.feedOf(i).Author)); a != "" {
 		b.WriteString(" · " + text(redact.Text(a)))
 	}
 	b.WriteString(" · " + moment(i.date))
@@ -356,7 +345,7 @@ func (w *site) feedsPage() page {
 		if g.folder {
 			folders = append(folders, g)
 		}
-		parts = append(parts, g.title, g.index, strconv.Itoa(g.n))
+		parts = append(parts, g.title, g.index, strconv.Itoa(len(g.items)))
 	}
 	return page{path: name, digest: digest(parts...), render: func(b *strings.Builder) bool {
 		w.head(b, "", "Feeds")
@@ -370,7 +359,7 @@ func (w *site) feedsPage() page {
 			}
 			b.WriteString("<ul>\n")
 			for _, g := range groups {
-				fmt.Fprintf(b, "<li><a dir=\"auto\" href=\"%s\">%s</a> <span class=\"meta\">%s</span></li>\n", g.index, text(g.title), units.Count(g.n, "entry"))
+				fmt.Fprintf(b, "<li><a dir=\"auto\" href=\"%s\">%s</a> <span class=\"meta\">%s</span></li>\n", g.index, text(g.title), units.Count(len(g.items), "entry"))
 			}
 			b.WriteString("</ul>\n")
 		}

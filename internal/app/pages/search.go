@@ -76,14 +76,14 @@ func (w *site) wordsPage(prefix string, of map[string][]*item) page {
 
 // searchPage leads to the words.
 func (w *site) searchPage(sorted []string, prefixes map[string]map[string][]*item, searched int) page {
-	parts := []string{version, w.o.Title, strconv.Itoa(searched), strconv.Itoa(w.list.Len())}
+	parts := []string{version, w.o.Title, strconv.Itoa(searched), strconv.Itoa(len(w.list))}
 	for _, p := range sorted {
 		parts = append(parts, p, strconv.Itoa(len(prefixes[p])))
 	}
 	return page{path: "search/index.html", digest: digest(parts...), render: func(b *strings.Builder) bool {
 		w.head(b, "../", "Search")
 		b.WriteString("<h1>Search</h1>\n<p>Words in titles, by their first letters.</p>\n")
-		if searched < w.list.Len() {
+		if searched < len(w.list) {
 			fmt.Fprintf(b, "<p class=\"meta\">Of the newest %s.</p>\n", units.Count(searched, "entry"))
 		}
 		letter := ""

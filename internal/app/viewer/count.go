@@ -165,7 +165,11 @@ func (v *viewer) counts(ctx context.Context, by string, want lektordir.Fields) (
 			return sortCounts(groups, total, by), total, err
 		}
 	}
-	err = v.Each(ctx, entries.Selection{Query: v.query, All: true, Want: want}, func(r *entries.Record) error {
+	found, err := v.Select(ctx, entries.Selection{Query: v.query, All: true, Want: want})
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, r := range found {
 		var t entries.Tally
 		t.Add(r.Ref)
 		add(r.Ref.Feed, r.Feed, t)
@@ -178,10 +182,6 @@ func (v *viewer) counts(ctx context.Context, by string, want lektordir.Fields) (
 			day := r.Date().In(v.Now.Location()).Format("2006-01-02")
 			group(day, day, day).Plus(t)
 		}
-		return nil
-	})
-	if err != nil {
-		return nil, nil, err
 	}
 	return sortCounts(groups, total, by), total, nil
 }
@@ -261,12 +261,12 @@ func (v *viewer) countSaved(ctx context.Context, words []string) ([]*counted, er
 			}
 		}
 		c := &counted{name: q.Name}
-		err := v.Each(ctx, entries.Selection{Query: q.Query, All: true}, func(r *entries.Record) error {
-			c.Add(r.Ref)
-			return nil
-		})
+		found, err := v.Select(ctx, entries.Selection{Query: q.Query, All: true})
 		if err != nil {
 			return nil, err
+		}
+		for _, r := range found {
+			c.Add(r.Ref)
 		}
 		counts = append(counts, c)
 	}

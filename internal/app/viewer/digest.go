@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -13,7 +12,6 @@ import (
 	"github.com/lektordir/lektor/internal/entries"
 	"github.com/lektordir/lektor/internal/fetch"
 	"github.com/lektordir/lektor/internal/query"
-	"github.com/lektordir/lektor/internal/spill"
 	"github.com/lektordir/lektor/internal/termsafe"
 	"github.com/lektordir/lektor/internal/units"
 	"github.com/lektordir/lektor/lektordir"
@@ -44,42 +42,40 @@ func Digest(ctx context.Context, o DigestOptions, s *command.Streams) error {
 	}
 	// An entry is marked as read when it was printed, so it is printed whole.
 	v.Strict = true
-	feeds := map[string]*digestFeed{}
-	found, err := v.Collect(ctx, entries.Selection{Query: v.query, All: o.All, Want: lektordir.FieldPubDate}, entries.Collecting{
-		// What is counted is printed.
-		Keep: func(r *entries.Record) bool { return v.Usable(r.Check()) },
-		Note: func(r *entries.Record) {
-			if feeds[r.Ref.Feed] == nil {
-				feeds[r.Ref.Feed] = &digestFeed{title: query.Fold(r.Feed().Title())}
-			}
-			feeds[r.Ref.Feed].Add(r.Ref)
-		},
-		Again: func() { clear(feeds) },
-		Order: func(a, b *entries.Record) int {
-			return cmp.Or(cmp.Compare(feeds[a.Ref.Feed].title, feeds[b.Ref.Feed].title), cmp.Compare(a.Ref.Feed, b.Ref.Feed), entries.ByDate(a, b))
-		},
-	})
+	list, err := v.Select(ctx, entries.Selection{Query: v.query, All: o.All, Want: lektordir.FieldPubDate})
 	if err != nil {
 		return err
 	}
-	defer found.Close()
+	// What is counted is printed.
+	if list, err = entries.Filter(ctx, list, func(r *entries.Record) bool { return v.Usable(r.Check()) }); err != nil {
+		return err
+	}
+	feeds := map[string]*digestFeed{}
+	for _, r := range list {
+		if feeds[r.Ref.Feed] == nil {
+			feeds[r.Ref.Feed] = &digestFeed{title: query.Fold(r.Feed().Title())}
+		}
+		feeds[r.Ref.Feed].Add(r.Ref)
+	}
+	slices.SortFunc(list, func(a, b *entries.Record) int {
+		return cmp.Or(cmp.Compare(feeds[a.Ref.Feed].title, feeds[b.Ref.Feed].title), cmp.Compare(a.Ref.Feed, b.Ref.Feed), entries.ByDate(a, b))
+	})
 	defer v.moves("digest").close()
 	if o.HTML != nil {
-		return v.htmlDigest(ctx, found, o)
+		return v.htmlDigest(ctx, list, o)
 	}
 	width := o.Width
 	if width <= 0 {
 		width = 80
 	}
 	feed := ""
-	shown, n := spill.NewPile(v.Most), 0
-	defer shown.Close()
+	var shown []*entries.Record
 	if o.Number {
-		defer func() { v.savePaths(shown.Texts()) }()
+		defer func() { v.saveList(shown) }()
 	}
-	for r, err := range entries.While(ctx, found.All()) {
-		if err != nil {
-			return err
+	for _, r := range list {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
 		}
 		if !v.Usable(r.Read(lektordir.Obligatory | lektordir.FieldType | lektordir.FieldLink)) {
 			continue
@@ -93,11 +89,11 @@ func Digest(ctx context.Context, o DigestOptions, s *command.Streams) error {
 			b.WriteString("In feed " + termsafe.Line(r.Feed().Title()) + ": " + feeds[feed].String() + "\n")
 		}
 		b.WriteByte('\n')
-		if n++; o.Number {
-			shown.Add([]byte(r.Ref.Path()))
-			fmt.Fprintf(&b, "%d ", n)
+		shown = append(shown, r)
+		if o.Number {
+			fmt.Fprintf(&b, "%d ", len(shown))
 		}
-		if title := strings.TrimSpace(termsafe.Line(r.Get(0).Title)); title != "" || o.Number {
+		if title := strings.TrimSpace(termsafe.Line(r.OwnTitle())); title != "" || o.Number {
 			b.WriteString(title + "\n")
 		}
 		b.WriteString(head(r, width-4, o.Lines))
@@ -131,34 +127,30 @@ func (v *viewer) digested(ref lektordir.Ref, o DigestOptions) {
 
 // htmlDigest has another program write the digest, as what makes HTML harmless would
 // make every start of this one slower. Entries are marked when all was written.
-func (v *viewer) htmlDigest(ctx context.Context, found *entries.Collection, o DigestOptions) error {
-	shown := spill.NewPile(v.Most) // paths, each with a NUL
-	defer shown.Close()
-	dir := v.Dir.Path() + string(filepath.Separator)
-	for r, err := range entries.While(ctx, found.All()) {
-		if err != nil {
-			return err
+func (v *viewer) htmlDigest(ctx context.Context, list []*entries.Record, o DigestOptions) error {
+	var shown []*entries.Record
+	var paths strings.Builder
+	for _, r := range list {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
 		}
 		if v.Usable(r.Read(lektordir.Obligatory)) {
-			shown.Add([]byte(dir + r.Ref.Path() + "\x00"))
+			shown = append(shown, r)
+			paths.WriteString(r.Path() + "\x00")
 		}
 		r.Forget()
 	}
 	// Of no entries it writes nothing, and yet says what is wrong with an address: better
 	// today than on the day when something arrives.
 	args := slices.Concat([]string{"--dir", v.Dir.Path(), "digest", "--null"}, o.HTML, []string{"-"})
-	if err := command.RunBeside(ctx, "lektor-pages", args, shown.Reader(), v.S); err != nil {
+	if err := command.RunBeside(ctx, "lektor-pages", args, strings.NewReader(paths.String()), v.S); err != nil {
 		return err
 	}
-	for path, err := range entries.While(ctx, shown.Texts()) {
-		if err != nil {
-			return err
+	for _, r := range shown {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
 		}
-		ref, err := lektordir.ParsePath(strings.TrimSuffix(strings.TrimPrefix(path, dir), "\x00"))
-		if err != nil {
-			return err
-		}
-		v.digested(ref, o)
+		v.digested(r.Ref, o)
 	}
 	return nil
 }

@@ -9,9 +9,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
-	"runtime/debug"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/lektordir/lektor/internal/atomicfile"
@@ -44,9 +42,6 @@ type ExpireOptions struct {
 
 // DefaultTrashed is how long what was trashed stays.
 const DefaultTrashed = "7d"
-
-// expireGC is by how many per cent memory may grow between two collections.
-const expireGC = 40
 
 // Never is the time after which nothing expires.
 const Never = "never"
@@ -84,39 +79,31 @@ func Expire(ctx context.Context, o ExpireOptions, s *command.Streams) error {
 	if err := x.checkClock(); err != nil {
 		return err
 	}
-	// Of millions, memory matters more than time.
-	defer debug.SetGCPercent(debug.SetGCPercent(expireGC))
+	list, err := v.Select(ctx, entries.Selection{Query: v.query, All: true, Hidden: true})
+	if err != nil {
+		return err
+	}
 	// Names tell of which entries the time matters.
-	keeps, asked := map[string]feeddir.Keep{}, map[string]packed{}
-	err = v.Each(ctx, entries.Selection{Query: v.query, All: true, Hidden: true}, func(r *entries.Record) error {
+	keeps, asked := map[string]feeddir.Keep{}, map[string][]lektordir.Ref{}
+	for _, r := range list {
 		feed := r.Ref.Feed
 		if _, known := keeps[feed]; !known {
 			keeps[feed] = x.keep(feed)
 		}
 		if x.may(r.Ref, keeps[feed]) {
-			asked[feed] = asked[feed].with(r.Ref)
+			asked[feed] = append(asked[feed], r.Ref)
 		}
-		return nil
-	})
-	if err != nil {
-		return err
 	}
-	// Of each feed what goes takes the place of what may.
-	total := 0
-	for feed, list := range asked {
-		doomed, err := x.choose(ctx, list.refs(feed), keeps[feed])
-		if err != nil {
+	doomed, total := map[string][]lektordir.Ref{}, 0
+	for feed, refs := range asked {
+		if refs, err = x.choose(ctx, refs, keeps[feed]); err != nil {
 			return err
 		}
-		asked[feed] = nil
-		for _, r := range doomed {
-			asked[feed] = asked[feed].with(r)
-		}
-		if total += len(doomed); len(doomed) == 0 {
-			delete(asked, feed)
+		if total += len(refs); len(refs) > 0 {
+			doomed[feed] = refs
 		}
 	}
-	if err := x.expire(ctx, asked, total); err != nil || o.DryRun {
+	if err := x.expire(ctx, doomed, total); err != nil || o.DryRun {
 		return err
 	}
 	return x.noteRun()
@@ -153,32 +140,6 @@ func (x *expiry) noteRun() error {
 		return err
 	}
 	return atomicfile.WriteUnsynced(path, []byte(x.Now.UTC().Format(time.RFC3339)+"\n"))
-}
-
-// packed are entries of one feed in as few bytes as their names have, as there may be
-// millions: the first letter of the place, the name, and a slash, which no name has.
-type packed []byte
-
-func (p packed) with(r lektordir.Ref) packed {
-	return append(append(append(p, r.Place.String()[0]), r.Name()...), '/')
-}
-
-// refs gives the entries.
-func (p packed) refs(feed string) []lektordir.Ref {
-	var refs []lektordir.Ref
-	for name := range strings.SplitSeq(strings.TrimSuffix(string(p), "/"), "/") {
-		if name == "" {
-			continue
-		}
-		place := lektordir.New
-		if name[0] == lektordir.Cur.String()[0] {
-			place = lektordir.Cur
-		}
-		if r, err := lektordir.ParsePath(place.String() + "/" + feed + "/" + name[1:]); err == nil {
-			refs = append(refs, r)
-		}
-	}
-	return refs
 }
 
 // expiry is one run of expire.
@@ -259,7 +220,7 @@ func (x *expiry) choose(ctx context.Context, asked []lektordir.Ref, keep feeddir
 }
 
 // expire deletes entries, or prints them.
-func (x *expiry) expire(ctx context.Context, doomed map[string]packed, total int) error {
+func (x *expiry) expire(ctx context.Context, doomed map[string][]lektordir.Ref, total int) error {
 	bar := x.S.Report.Progress(total, "expiring")
 	defer bar.Done()
 	defer x.tellFailed()
@@ -268,7 +229,7 @@ func (x *expiry) expire(ctx context.Context, doomed map[string]packed, total int
 		if err != nil {
 			return err
 		}
-		refs := doomed[feed].refs(feed)
+		refs := doomed[feed]
 		slices.SortFunc(refs, func(a, b lektordir.Ref) int { return cmp.Compare(a.Unique, b.Unique) })
 		before := x.entries
 		for _, ref := range refs {

@@ -175,7 +175,7 @@ func (f *follower) emit(ctx context.Context, r *entries.Record) error {
 		defer r.Forget() // a list grows for as long as it runs
 		f.shown = append(f.shown, r)
 		r.Number = len(f.shown)
-		f.saveList(those(f.shown))
+		f.saveList(f.shown)
 	}
 	if f.printer != nil {
 		if err := cmp.Or(f.printer.Print(r), f.printer.Flush()); err != nil {

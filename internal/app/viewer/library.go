@@ -471,17 +471,18 @@ func (l *library) Query(_ context.Context, text string) (tui.Query, error) {
 	m := q.Bind(l.clock())
 	find := func(ctx context.Context, newest int) ([]lektordir.Ref, bool) {
 		var refs []lektordir.Ref
-		ok, err := l.indexed().Indexed(ctx, entries.Selection{Query: q, All: true, Newest: newest}, func(r *entries.Record) {
+		found, ok, err := l.indexed().Indexed(ctx, entries.Selection{Query: q, All: true, Newest: newest})
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		for _, r := range found {
 			if r.Ref.Trashed() {
-				return
+				continue
 			}
 			refs = append(refs, r.Ref)
 			if newest > 0 { // then the date is known
-				l.mu.Lock()
-				defer l.mu.Unlock()
 				l.dates.put(r.Ref.Feed, r.Ref.Unique, r.Date())
 			}
-		})
+		}
 		return refs, ok && err == nil
 	}
 	match := func(ctx context.Context, refs []lektordir.Ref) []bool {

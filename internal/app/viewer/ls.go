@@ -4,11 +4,10 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"io"
-	"iter"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -56,29 +55,36 @@ func List(ctx context.Context, o ListOptions, s *command.Streams) error {
 	sel := entries.Selection{Query: v.query, All: o.All, Newest: o.Newest, Want: order.fields & lektordir.FieldPubDate}
 	if order.best {
 		order.by = byRelevance(v.query.Words())
-		sel.Order, sel.Want = order.compare, order.fields
+		sel.Newest, sel.Want = 0, order.fields
 	}
-	var seen overview
+	list, err := v.Select(ctx, sel)
+	if err != nil {
+		return err
+	}
+	if order.best && o.Newest > 0 {
+		slices.SortStableFunc(list, order.compare)
+		list = list[:min(o.Newest, len(list))]
+	}
 	// Select has read the dates; what else cannot be read sorts as empty. What is shown
 	// is checked before it is numbered: no number is skipped.
-	list, err := v.Collect(ctx, sel, entries.Collecting{
-		Order: order.compare, Note: seen.note, Again: func() { seen = overview{} },
-		Keep: func(r *entries.Record) bool {
-			if f := order.fields &^ lektordir.FieldPubDate; f != 0 {
-				r.Get(f)
-			}
-			return v.Usable(r.Check())
-		},
+	list, err = entries.Filter(ctx, list, func(r *entries.Record) bool {
+		_ = r.Read(order.fields)
+		return v.Usable(r.Check())
 	})
 	if err != nil {
 		return err
 	}
-	defer list.Close()
+	slices.SortStableFunc(list, order.compare)
+	var seen overview
+	for i, r := range list {
+		r.Number = i + 1
+		seen.note(r)
+	}
 	if o.Number {
-		v.saveList(list.All())
+		v.saveList(list)
 	}
 	if v.printer != nil {
-		err = v.records(ctx, o.Print.Format, numbered(list.All()))
+		err = v.records(ctx, o.Print.Format, list)
 	} else {
 		err = v.printList(ctx, list, &seen, o)
 	}
@@ -110,32 +116,13 @@ func (o *overview) note(r *entries.Record) {
 	o.flags = max(o.flags, len(status(r.Ref)))
 }
 
-// numbered gives the records of a list their numbers.
-func numbered(list iter.Seq2[*entries.Record, error]) iter.Seq2[*entries.Record, error] {
-	return func(yield func(*entries.Record, error) bool) {
-		n := 0
-		for r, err := range list {
-			if err == nil {
-				n++
-				r.Number = n
-			}
-			if !yield(r, err) {
-				return
-			}
-		}
-	}
-}
-
 // chunk is how many entries are read ahead of printing.
 const chunk = 1024
 
 // records prints records in a format, reading ahead on all cores.
-func (v *viewer) records(ctx context.Context, format string, list iter.Seq2[*entries.Record, error]) error {
+func (v *viewer) records(ctx context.Context, format string, list []*entries.Record) error {
 	n, prepare := entries.Ahead(format)
-	for part, err := range entries.InParts(list, n) {
-		if err != nil {
-			return errors.Join(v.printer.Flush(), err)
-		}
+	for part := range slices.Chunk(list, n) {
 		if err := workers.ForEach(ctx, len(part), func(i int) { prepare(part[i]) }); err != nil {
 			return err
 		}
@@ -168,7 +155,7 @@ func sortOrder(by string) (order, error) {
 		o.by = textual(func(r *entries.Record) string { return r.Feed().Title() })
 	case "title":
 		o.fields, o.newest = lektordir.FieldPubDate|lektordir.FieldTitle, true
-		o.by = textual(func(r *entries.Record) string { return strings.TrimSpace(r.Get(lektordir.FieldTitle).Title) })
+		o.by = textual(func(r *entries.Record) string { return strings.TrimSpace(r.OwnTitle()) })
 	case "author":
 		o.fields, o.newest = lektordir.FieldPubDate|lektordir.FieldAuthor, true
 		o.by = textual((*entries.Record).Author)
@@ -193,7 +180,7 @@ func byRelevance(words []string) func(a, b *entries.Record) int {
 	score := func(r *entries.Record) int {
 		s, ok := known[r]
 		if !ok {
-			title, who := query.Fold(r.Get(lektordir.FieldTitle).Title), query.Fold(r.Author()+"\n"+r.Feed().Title())
+			title, who := query.Fold(r.OwnTitle()), query.Fold(r.Author()+"\n"+r.Feed().Title())
 			for _, w := range words {
 				switch {
 				case query.StandsAlone(title, w):
@@ -203,9 +190,6 @@ func byRelevance(words []string) func(a, b *entries.Record) int {
 				case strings.Contains(who, w):
 					s++
 				}
-			}
-			if len(known) > chunk {
-				clear(known) // of many, few are kept
 			}
 			known[r] = s
 		}
@@ -263,9 +247,7 @@ func textual(text func(*entries.Record) string) func(a, b *entries.Record) int {
 	fold := func(r *entries.Record) string {
 		s, ok := folded[r]
 		if !ok {
-			if s = query.Fold(text(r)); len(folded) > 8*chunk {
-				clear(folded) // of many, few are in memory
-			}
+			s = query.Fold(text(r))
 			folded[r] = s
 		}
 		return s
@@ -274,11 +256,11 @@ func textual(text func(*entries.Record) string) func(a, b *entries.Record) int {
 }
 
 // printList prints the list for a person.
-func (v *viewer) printList(ctx context.Context, list *entries.Collection, seen *overview, o ListOptions) error {
+func (v *viewer) printList(ctx context.Context, list []*entries.Record, seen *overview, o ListOptions) error {
 	l := layout{screen: o.Screen, now: v.Now, raw: o.Print.Raw, flags: seen.flags}
 	if o.Number {
 		// Those of a list that nobody saw would be taken for those of another.
-		l.number = len(strconv.Itoa(list.Len()))
+		l.number = len(strconv.Itoa(len(list)))
 	}
 	for _, title := range seen.feeds {
 		l.feed = max(l.feed, termsafe.Width(l.clean(title)))
@@ -287,20 +269,17 @@ func (v *viewer) printList(ctx context.Context, list *entries.Collection, seen *
 		l.current = entries.Key(v.current())
 	}
 	// A line of the list is one of the screen, and the prompt needs another.
-	if o.Pager.Command == "" || o.Print.Raw || o.Screen.Height == 0 || list.Len() < o.Screen.Height {
-		return v.printRows(ctx, v.S.Out, numbered(list.All()), l)
+	if o.Pager.Command == "" || o.Print.Raw || o.Screen.Height == 0 || len(list) < o.Screen.Height {
+		return v.printRows(ctx, v.S.Out, list, l)
 	}
 	l.screen.Color = l.screen.Color && o.Pager.colors()
-	return Pager{Command: o.Pager.Command}.show(v.S, func(w io.Writer) error { return v.printRows(ctx, w, numbered(list.All()), l) })
+	return Pager{Command: o.Pager.Command}.show(v.S, func(w io.Writer) error { return v.printRows(ctx, w, list, l) })
 }
 
 // printRows prints records in rows, reading ahead on all cores.
-func (v *viewer) printRows(ctx context.Context, w io.Writer, list iter.Seq2[*entries.Record, error], l layout) error {
+func (v *viewer) printRows(ctx context.Context, w io.Writer, list []*entries.Record, l layout) error {
 	var b bytes.Buffer
-	for part, err := range entries.InParts(list, chunk) {
-		if err != nil {
-			return err
-		}
+	for part := range slices.Chunk(list, chunk) {
 		if p, ok := w.(*pager); ok && p.left {
 			return nil
 		}

@@ -1,13 +1,11 @@
 package viewer
 
 import (
-	"bufio"
+	"bytes"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"iter"
-	"math"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -40,157 +38,77 @@ func owner() string {
 }
 
 // save writes a state file.
-func (v *viewer) save(name string, from func(io.Writer) error) error {
+func (v *viewer) save(name string, data []byte) error {
 	if err := v.Dir.Inside("etc/view"); err != nil {
 		return err
 	}
 	path := v.stateFile(name)
-	err := atomicfile.WriteUnsyncedFrom(path, from)
+	err := atomicfile.WriteUnsynced(path, data)
 	if errors.Is(err, fs.ErrNotExist) {
 		if err = os.MkdirAll(filepath.Dir(path), 0o777); err == nil {
-			err = atomicfile.WriteUnsyncedFrom(path, from)
+			err = atomicfile.WriteUnsynced(path, data)
 		}
 	}
 	return err
 }
 
-// state opens a state file of this terminal. A process without a terminal, and a
-// terminal that has none yet, take the one of this user that was written last:
+// maxState is the most that a state file may have, in bytes: the paths of ten million
+// entries.
+const maxState = 1 << 30
+
+// state reads the lines of a state file of this terminal. A process without a terminal,
+// and a terminal that has none yet, take the one of this user that was written last:
 // an editor's or a window manager's command means the list on the screen.
-func (v *viewer) state(name string) (*os.File, error) {
-	f, err := atomicfile.OpenRegular(v.stateFile(name))
-	if err == nil || !errors.Is(err, fs.ErrNotExist) {
-		return f, err
-	}
-	dir := v.Dir.Join("etc", "view")
-	ents, derr := os.ReadDir(dir)
-	if derr != nil {
-		return nil, err
-	}
-	var newest os.FileInfo
-	for _, e := range ents {
-		if !strings.HasPrefix(e.Name(), name+"."+owner()+".") {
-			continue
+func (v *viewer) state(name string) ([]string, error) {
+	data, err := atomicfile.Read(v.stateFile(name), maxState)
+	if errors.Is(err, fs.ErrNotExist) {
+		dir := v.Dir.Join("etc", "view")
+		ents, _ := os.ReadDir(dir)
+		var newest os.FileInfo
+		for _, e := range ents {
+			if !strings.HasPrefix(e.Name(), name+"."+owner()+".") {
+				continue
+			}
+			if fi, err := e.Info(); err == nil && (newest == nil || fi.ModTime().After(newest.ModTime())) {
+				newest = fi
+			}
 		}
-		if fi, err := e.Info(); err == nil && (newest == nil || fi.ModTime().After(newest.ModTime())) {
-			newest = fi
+		if newest == nil {
+			return nil, err
 		}
+		data, err = atomicfile.Read(filepath.Join(dir, newest.Name()), maxState)
 	}
-	if newest == nil {
-		return nil, err
-	}
-	return atomicfile.OpenRegular(filepath.Join(dir, newest.Name()))
+	lines := strings.Split(string(data), "\n")
+	return lines[:len(lines)-1], err
 }
 
 // saveList remembers entries as the last list; a failure is a warning.
-func (v *viewer) saveList(list iter.Seq2[*entries.Record, error]) {
-	v.savePaths(func(yield func(string, error) bool) {
-		for r, err := range list {
-			path := ""
-			if err == nil {
-				path = r.Ref.Path()
-			}
-			if !yield(path, err) {
-				return
-			}
-		}
-	})
-}
-
-// savePaths is [viewer.saveList] for paths.
-func (v *viewer) savePaths(list iter.Seq2[string, error]) {
-	err := v.save("list", func(w io.Writer) error {
-		b := bufio.NewWriter(w)
-		for path, err := range list {
-			if err != nil {
-				return err
-			}
-			_, _ = b.WriteString(path)
-			_ = b.WriteByte('\n')
-		}
-		return b.Flush()
-	})
-	if err != nil {
+func (v *viewer) saveList(list []*entries.Record) {
+	var b bytes.Buffer
+	for _, r := range list {
+		b.WriteString(r.Ref.Path() + "\n")
+	}
+	if err := v.save("list", b.Bytes()); err != nil {
 		v.S.Report.Warn("the numbers cannot be used, they were not saved: %v", err)
 	}
 }
 
-// those gives records that are in memory as a list.
-func those(list []*entries.Record) iter.Seq2[*entries.Record, error] {
-	return func(yield func(*entries.Record, error) bool) {
-		for _, r := range list {
-			if !yield(r, nil) {
-				return
-			}
-		}
-	}
-}
-
-// lastList is the last list, of which no more is in memory than is looked at.
-type lastList struct {
-	f     *os.File // nil if there was none
-	count func() (int, error)
-}
-
-// list opens the last list.
-func (v *viewer) list() (*lastList, error) {
-	f, err := v.state("list")
+// list reads the paths of the last list; nil if there was none.
+func (v *viewer) list() ([]string, error) {
+	paths, err := v.state("list")
 	if errors.Is(err, fs.ErrNotExist) {
-		f, err = nil, nil
+		return nil, nil
 	}
-	l := &lastList{f: f}
-	l.count = sync.OnceValues(func() (n int, err error) {
-		for _, err = range l.paths(1) {
-			n++
-		}
-		return n, err
-	})
-	return l, err
-}
-
-func (l *lastList) close() {
-	if l.f != nil {
-		_ = l.f.Close()
-	}
-}
-
-// paths yields the paths from a number on. An error ends them.
-func (l *lastList) paths(from int) iter.Seq2[string, error] {
-	return func(yield func(string, error) bool) {
-		if l.f == nil {
-			return
-		}
-		r := bufio.NewReaderSize(io.NewSectionReader(l.f, 0, math.MaxInt64), 64<<10)
-		for n := 1; ; n++ {
-			line, err := r.ReadSlice('\n')
-			if err != nil && (err != io.EOF || len(line) == 0) {
-				if err != io.EOF {
-					yield("", err)
-				}
-				return
-			}
-			if n >= from && !yield(strings.TrimSuffix(string(line), "\n"), nil) {
-				return
-			}
-		}
-	}
+	return paths, err
 }
 
 // setCurrent remembers the entry that "." means.
-func (v *viewer) setCurrent(r lektordir.Ref) error {
-	return v.save("current", func(w io.Writer) error { _, err := io.WriteString(w, r.Path()+"\n"); return err })
-}
+func (v *viewer) setCurrent(r lektordir.Ref) error { return v.save("current", []byte(r.Path()+"\n")) }
 
-// current gives the path of the entry shown last, "" if there is none.
+// current returns the path of the entry shown last, "" if there is none.
 func (v *viewer) current() string {
-	f, err := v.state("current")
-	if err != nil {
-		return ""
-	}
-	l := &lastList{f: f}
-	defer l.close()
-	for path := range l.paths(1) {
-		return path
+	if lines, err := v.state("current"); err == nil && len(lines) > 0 {
+		return lines[0]
 	}
 	return ""
 }
@@ -244,12 +162,7 @@ type Names struct {
 // not end it.
 func (v *viewer) named(n Names) iter.Seq2[lektordir.Ref, error] {
 	return func(yield func(lektordir.Ref, error) bool) {
-		open := sync.OnceValues(v.list)
-		defer func() {
-			if l, err := open(); err == nil {
-				l.close()
-			}
-		}()
+		list := sync.OnceValues(v.list)
 		for name, err := range command.ReadArgs(n.Args, v.S.In, n.Nul) {
 			rg, isNumber := parseRange(name)
 			switch {
@@ -259,17 +172,16 @@ func (v *viewer) named(n Names) iter.Seq2[lektordir.Ref, error] {
 					err = command.Hint(errors.New("there is no current entry"), "\".\" is the entry that show or next showed last")
 				}
 			case isNumber:
-				var lines *lastList
-				if lines, err = open(); err == nil {
-					rg, err = rg.in(name, lines)
+				var paths []string
+				if paths, err = list(); err == nil {
+					rg, err = rg.in(name, paths)
 				}
 				if err == nil {
-					var more bool
-					if more, err = v.inRange(lines, rg, yield); !more {
-						return
+					for n := rg.from; n <= rg.to; n++ {
+						if !yield(v.Resolve(paths[n-1], n)) {
+							return
+						}
 					}
-				}
-				if err == nil {
 					continue
 				}
 			}
@@ -284,32 +196,12 @@ func (v *viewer) named(n Names) iter.Seq2[lektordir.Ref, error] {
 	}
 }
 
-// inRange yields the entries of a range, and reports whether more are wanted.
-func (v *viewer) inRange(list *lastList, rg entryRange, yield func(lektordir.Ref, error) bool) (more bool, err error) {
-	n := rg.from - 1
-	for path, err := range list.paths(rg.from) {
-		if err != nil {
-			return true, err
-		}
-		if n++; !yield(v.Resolve(path, n)) {
-			return false, nil
-		}
-		if n == rg.to {
-			break
-		}
-	}
-	return true, nil
-}
-
-// in gives a range with the numbers that it has in a list.
-func (rg entryRange) in(name string, list *lastList) (entryRange, error) {
-	if list.f == nil {
+// in returns a range with the numbers that it has in a list.
+func (rg entryRange) in(name string, list []string) (entryRange, error) {
+	if list == nil {
 		return rg, command.Hint(fmt.Errorf("there is no list that %s is a number of", name), "make one with lektor-view ls")
 	}
-	size, err := list.count()
-	if err != nil {
-		return rg, err
-	}
+	size := len(list)
 	if size == 0 {
 		return rg, command.Hint(fmt.Errorf("%s: the last list is empty", name), "list read entries too with lektor-view ls -a")
 	}

@@ -9,24 +9,27 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"iter"
 	"net/mail"
 	"net/url"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/lektordir/lektor/feedconv"
+	"github.com/lektordir/lektor/internal/archive"
 	"github.com/lektordir/lektor/internal/atomicfile"
 	"github.com/lektordir/lektor/internal/command"
 	"github.com/lektordir/lektor/internal/entries"
 	"github.com/lektordir/lektor/internal/feeddir"
 	"github.com/lektordir/lektor/internal/fetch"
 	"github.com/lektordir/lektor/internal/redact"
-	"github.com/lektordir/lektor/internal/spill"
 	"github.com/lektordir/lektor/internal/termsafe"
+	"github.com/lektordir/lektor/internal/workers"
 	"github.com/lektordir/lektor/lektordir"
 )
 
@@ -92,17 +95,23 @@ func Publish(ctx context.Context, o PublishOptions, s *command.Streams) error {
 	case o.Paged != "":
 		return p.inDir(o.Paged, func(d *documents) error { return p.paged(ctx, d) })
 	}
-	list, err := p.fill(ctx)
-	if err != nil {
-		return err
-	}
-	defer list.Close()
-	if o.Output != "" && o.Output != "-" {
-		if err := p.whole(o.Output); err != nil {
+	return p.settled(func() error { return p.single(ctx) })
+}
+
+// errMoved reports that an entry changed or went while its document was made.
+var errMoved = errors.New("the entries change while they are published")
+
+// mostChanges is how often entries may do so.
+const mostChanges = 5
+
+// settled calls publish until the entries stay as they were while it ran.
+func (p *publisher) settled(publish func() error) error {
+	for range mostChanges {
+		if err := publish(); !errors.Is(err, errMoved) {
 			return err
 		}
 	}
-	return o.output(s, func(w io.Writer) error { return p.document(w, p.feed, list, 0, list.Len()) })
+	return command.Hint(errMoved, "try again when fetching is done")
 }
 
 // whole fails if an entry of the feed could not be listed or read, which was reported: a
@@ -125,79 +134,97 @@ type publisher struct {
 	told   bool          // of the feeds that are left out
 }
 
-// selected gives the entries that are published, oldest first.
-func (p *publisher) selected(ctx context.Context) (*entries.Collection, error) {
-	sharing := p.Sharing(p.named)
-	found, err := p.Collect(ctx, entries.Selection{Query: p.query, All: true, Strict: true, Want: lektordir.FieldPubDate}, entries.Collecting{
-		First: func(r *entries.Record) bool { return sharing.May(r.Ref.Feed) },
-		Order: func(a, b *entries.Record) int {
-			return cmp.Or(a.Published().Compare(b.Published()), cmp.Compare(a.Ref.Unique, b.Ref.Unique), cmp.Compare(a.Ref.Feed, b.Ref.Feed))
-		},
-	})
-	if err == nil && !p.told {
-		p.told = true
-		sharing.Tell("--include FEED publishes it all the same")
-	}
-	return found, err
-}
-
-// newest gives those of a list that are published.
-func (p *publisher) newest(found *entries.Collection) iter.Seq2[*entries.Record, error] {
-	from := 0
-	if p.o.Newest > 0 {
-		from = max(0, found.Len()-p.o.Newest)
-	}
-	return func(yield func(*entries.Record, error) bool) {
-		for r, err := range found.From(from) {
-			if err == nil {
-				// What is published is what is in the files now, not what an index
-				// remembers.
-				r.Anew()
-			}
-			if !yield(r, err) {
-				return
-			}
-		}
-	}
-}
-
-// fill reads the entries of a feed, oldest first.
-func (p *publisher) fill(ctx context.Context) (list *pile, err error) {
-	found, err := p.selected(ctx)
+// selected returns the entries that are published, oldest first.
+func (p *publisher) selected(ctx context.Context) ([]*entries.Record, error) {
+	list, err := p.Select(ctx, entries.Selection{Query: p.query, All: true, Strict: true, Want: lektordir.FieldPubDate})
 	if err != nil {
 		return nil, err
 	}
-	defer found.Close()
-	list = &pile{Pile: spill.NewPile(p.Most)}
-	defer func() {
-		if err != nil {
-			list.Close()
-		}
-	}()
-	ids := spill.NewSet()
-	// Oldest first: of several that share an id the oldest keeps it.
-	for r, err := range entries.While(ctx, p.newest(found)) {
-		if err != nil {
-			return nil, err
-		}
-		if !p.Usable(r.Check()) || !p.Usable(r.Read(lektordir.AllFields)) {
-			continue
-		}
-		e := p.entryOf(r, p.format)
-		for ids.Has(e.ID) {
-			e.ID = another(r, &e, e.ID)
-			e.GUID = e.ID
-		}
-		ids.Add(e.ID)
-		list.add(&e)
+	sharing := p.Sharing(p.named)
+	list = slices.DeleteFunc(list, func(r *entries.Record) bool { return !sharing.May(r.Ref.Feed) })
+	if !p.told {
+		p.told = true
+		sharing.Tell("--include FEED publishes it all the same")
+	}
+	slices.SortFunc(list, func(a, b *entries.Record) int {
+		return cmp.Or(a.Published().Compare(b.Published()), cmp.Compare(a.Ref.Unique, b.Ref.Unique), cmp.Compare(a.Ref.Feed, b.Ref.Feed))
+	})
+	if p.o.Newest > 0 {
+		list = list[max(0, len(list)-p.o.Newest):]
 	}
 	return list, nil
 }
 
-// another is the id of an entry that another entry has already. The link tells
-// entries of one feed apart that share a guid.
-func another(r *entries.Record, e *feedconv.Entry, id string) string {
-	return digestID(r.Feed().ID, id+"\x00"+e.Link)
+// candidate is an entry that is published, without its content.
+type candidate struct {
+	ref lektordir.Ref
+	archive.Entry
+	link string
+}
+
+// candidates reads the entries that are published, in parallel, and returns what is to be
+// known of all of them before the first is written, oldest first. Those that cannot be
+// read are left out, which is reported. look is called with each, concurrently.
+func (p *publisher) candidates(ctx context.Context, look func(*candidate, *entries.Record, *feedconv.Entry)) ([]candidate, error) {
+	found, err := p.selected(ctx)
+	if err != nil {
+		return nil, err
+	}
+	list := make([]candidate, len(found))
+	err = workers.ForEach(ctx, len(found), func(i int) {
+		// What is published is what is in the files now, not what an index remembers.
+		r := p.Record(found[i].Ref)
+		if !p.Usable(r.Check()) {
+			return
+		}
+		e, err := p.entry(r)
+		if !p.Usable(err) {
+			return
+		}
+		list[i] = candidate{ref: r.Ref, link: e.Link, Entry: archive.Entry{ID: e.ID, Digest: digest(r, e), Updated: e.Updated}}
+		look(&list[i], r, e)
+	})
+	return slices.DeleteFunc(list, func(c candidate) bool { return c.Digest == "" }), err
+}
+
+// tellApart gives candidates that share an id others: the oldest keeps it.
+func (p *publisher) tellApart(list []candidate) {
+	taken := make(map[string]bool, len(list))
+	for i := range list {
+		c := &list[i]
+		for taken[c.ID] {
+			c.ID = p.another(c, c.ID)
+		}
+		taken[c.ID] = true
+	}
+}
+
+// gather reads entries again, newest first, for the document that they are for. The error
+// is errMoved if one is not as it was.
+func (p *publisher) gather(ctx context.Context, of []candidate) ([]feedconv.Entry, error) {
+	list := make([]feedconv.Entry, len(of))
+	var moved atomic.Bool
+	err := workers.ForEach(ctx, len(of), func(i int) {
+		c := of[len(of)-1-i]
+		r := p.Record(c.ref)
+		e, err := p.entry(r)
+		if err != nil || digest(r, e) != c.Digest {
+			moved.Store(true)
+			return
+		}
+		e.ID, e.GUID, e.Updated = c.ID, c.ID, c.Updated
+		list[i] = *e
+	})
+	if err == nil && moved.Load() {
+		err = errMoved
+	}
+	return list, err
+}
+
+// another returns the id of an entry if another entry has its own already. The link
+// tells entries of one feed apart that share a guid.
+func (p *publisher) another(c *candidate, id string) string {
+	return digestID(p.Record(c.ref).Feed().ID, id+"\x00"+c.link)
 }
 
 // newestOf is when the newest of some entries was updated, zero without any.
@@ -210,114 +237,150 @@ func newestOf(list []feedconv.Entry) (t time.Time) {
 	return t
 }
 
-// document writes a document of some entries of a list, which are newest first there.
-func (p *publisher) document(w io.Writer, feed feedconv.Feed, list *pile, from, to int) error {
-	return p.stream(w, &feed, func(yield func(*feedconv.Entry, error) bool) {
-		for i := to - 1; i >= from; i-- {
-			e, err := list.entry(i)
-			if err == nil && e.Updated.After(feed.Updated) {
-				feed.Updated = e.Updated
-			}
-			if !yield(e, err) {
-				return
-			}
-		}
-	})
-}
+// together is how many entries are in memory, with their contents, while a document is
+// written.
+const together = 64
 
-// stream writes a document, whose entries are told twice: the first time for what the
-// feed says of itself.
-func (p *publisher) stream(w io.Writer, feed *feedconv.Feed, list iter.Seq2[*feedconv.Entry, error]) error {
-	var b bytes.Buffer
-	doc, err := feedconv.NewStream(&b, p.format)
+// single publishes one document.
+func (p *publisher) single(ctx context.Context) error {
+	doc, err := p.newDocument()
 	if err != nil {
 		return err
 	}
-	// What is in it is harmless piece by piece.
-	harmless := termsafe.XML
-	if p.format == feedconv.JSONFeed {
-		harmless = termsafe.JSON
-	}
-	flush := func(err error) error {
-		if err == nil {
-			_, err = w.Write(harmless(b.Bytes()))
-		}
-		b.Reset()
-		return err
-	}
-	for e, err := range list {
-		if err != nil {
-			return err
-		}
+	var mu sync.Mutex
+	list, err := p.candidates(ctx, func(_ *candidate, _ *entries.Record, e *feedconv.Entry) {
+		mu.Lock()
+		defer mu.Unlock()
 		doc.Survey(e)
-	}
-	if err := flush(doc.Begin(feed)); err != nil {
+	})
+	if err != nil {
 		return err
 	}
-	for e, err := range list {
-		if err == nil {
-			err = flush(doc.Entry(e))
-		}
-		if err != nil {
-			return err
+	p.tellApart(list)
+	feed := p.feed
+	for _, c := range list {
+		if c.Updated.After(feed.Updated) {
+			feed.Updated = c.Updated
 		}
 	}
-	return flush(doc.End())
-}
-
-// encode gives a document whose entries are in memory.
-func (p *publisher) encode(feed *feedconv.Feed) ([]byte, error) {
-	var doc bytes.Buffer
-	err := p.stream(&doc, feed, func(yield func(*feedconv.Entry, error) bool) {
-		for i := range feed.Entries {
-			if !yield(&feed.Entries[i], nil) {
-				return
+	write := func(w io.Writer) error {
+		err := doc.flush(w, doc.Begin(&feed))
+		for to := len(list); to > 0 && err == nil; to -= together {
+			var part []feedconv.Entry
+			part, err = p.gather(ctx, list[max(0, to-together):to])
+			for i := 0; i < len(part) && err == nil; i++ {
+				err = doc.flush(w, doc.Entry(&part[i]))
 			}
 		}
-	})
-	return doc.Bytes(), err
+		if err != nil {
+			return err
+		}
+		return doc.flush(w, doc.End())
+	}
+	if p.o.Output != "" && p.o.Output != "-" {
+		if err := p.whole(p.o.Output); err != nil {
+			return err
+		}
+		return p.replace(p.o.Output, write)
+	}
+	// Nothing can be taken back from standard output.
+	var b bytes.Buffer
+	if err := write(&b); err != nil {
+		return err
+	}
+	_, err = p.S.Out.Write(b.Bytes())
+	return err
 }
 
-// output writes the document to the file that the user names, or to standard
-// output.
-func (o *PublishOptions) output(s *command.Streams, write func(io.Writer) error) error {
-	// A pipe in its place would be waited for.
-	if fi, err := os.Stat(o.Output); err == nil && fi.Mode().IsRegular() && has(o.Output, write) {
+// document is a document that is written, and made harmless piece by piece.
+type document struct {
+	*feedconv.Stream
+	b        bytes.Buffer
+	harmless func([]byte) []byte
+}
+
+func (p *publisher) newDocument() (*document, error) {
+	d := &document{harmless: termsafe.XML}
+	if p.format == feedconv.JSONFeed {
+		d.harmless = termsafe.JSON
+	}
+	var err error
+	d.Stream, err = feedconv.NewStream(&d.b, p.format)
+	return d, err
+}
+
+// flush writes what a call has made, unless it failed.
+func (d *document) flush(w io.Writer, err error) error {
+	if err == nil {
+		_, err = w.Write(d.harmless(d.b.Bytes()))
+	}
+	d.b.Reset()
+	return err
+}
+
+// encode returns a document whose entries are in memory.
+func (p *publisher) encode(feed *feedconv.Feed) ([]byte, error) {
+	doc, err := p.newDocument()
+	if err != nil {
+		return nil, err
+	}
+	for i := range feed.Entries {
+		doc.Survey(&feed.Entries[i])
+	}
+	var b bytes.Buffer
+	err = doc.flush(&b, doc.Begin(feed))
+	for i := 0; i < len(feed.Entries) && err == nil; i++ {
+		err = doc.flush(&b, doc.Entry(&feed.Entries[i]))
+	}
+	if err == nil {
+		err = doc.flush(&b, doc.End())
+	}
+	return b.Bytes(), err
+}
+
+// errSame ends the writing of a document that is in place already.
+var errSame = errors.New("the document is the same")
+
+// replace writes the document to the file that the user names, unless it has these bytes.
+func (p *publisher) replace(path string, write func(io.Writer) error) error {
+	err := p.S.Output(path, func(w io.Writer) error {
+		to := &comparing{w: bufio.NewWriterSize(w, 64<<10)}
+		// A pipe in its place would be waited for.
+		if f, err := atomicfile.OpenRegular(path); err == nil {
+			defer f.Close()
+			to.old = bufio.NewReaderSize(f, 64<<10)
+		}
+		if err := cmp.Or(write(to), to.w.Flush()); err != nil {
+			return err
+		}
+		if to.old != nil {
+			if _, err := to.old.ReadByte(); errors.Is(err, io.EOF) {
+				return errSame
+			}
+		}
+		return nil
+	})
+	if errors.Is(err, errSame) {
 		return nil
 	}
-	return s.Output(o.Output, func(w io.Writer) error {
-		b := bufio.NewWriterSize(w, 64<<10)
-		return cmp.Or(write(b), b.Flush())
-	})
+	return err
 }
 
-// has tells whether a file has what is written, no more and no less.
-func has(path string, write func(io.Writer) error) bool {
-	f, err := atomicfile.OpenRegular(path)
-	if err != nil {
-		return false
-	}
-	defer f.Close()
-	is := &comparing{r: bufio.NewReaderSize(f, 64<<10)}
-	if write(is) != nil {
-		return false
-	}
-	_, err = is.r.ReadByte()
-	return errors.Is(err, io.EOF)
-}
-
-// comparing fails at the first byte that is another than in a file.
+// comparing writes, and compares that with what is there.
 type comparing struct {
-	r    *bufio.Reader
+	w    *bufio.Writer
+	old  *bufio.Reader // nil once it has other bytes
 	read []byte
 }
 
 func (c *comparing) Write(b []byte) (int, error) {
-	c.read = slices.Grow(c.read[:0], len(b))[:len(b)]
-	if _, err := io.ReadFull(c.r, c.read); err != nil || !bytes.Equal(c.read, b) {
-		return 0, errors.New("it is another document")
+	if c.old != nil {
+		c.read = slices.Grow(c.read[:0], len(b))[:len(b)]
+		if _, err := io.ReadFull(c.old, c.read); err != nil || !bytes.Equal(c.read, b) {
+			c.old = nil
+		}
 	}
-	return len(b), nil
+	return c.w.Write(b)
 }
 
 // checkKind makes sure that the options say one kind of feed, and all that it needs.
@@ -460,6 +523,26 @@ func cloudOf(s string) (feedconv.Cloud, error) {
 		c.RegisterProcedure = "rssCloud.pleaseNotify"
 	}
 	return c, nil
+}
+
+// entry reads an entry as it is published.
+func (p *publisher) entry(r *entries.Record) (*feedconv.Entry, error) {
+	if err := r.Read(lektordir.AllFields); err != nil {
+		return nil, err
+	}
+	e := p.entryOf(r, p.format)
+	if p.o.Archive == "" {
+		return &e, nil
+	}
+	if e.Updated.IsZero() {
+		// It would take the date of its document, and be another in each.
+		e.Updated = time.Unix(0, 0)
+	}
+	if !utf8.ValidString(e.ID) || strings.TrimSpace(e.ID) != e.ID || strings.ContainsFunc(e.ID, func(r rune) bool { return !unicode.IsPrint(r) }) {
+		// A document would not hold it as it is.
+		e.ID = digestID(r.Feed().ID, e.ID)
+	}
+	return &e, nil
 }
 
 // entryOf makes a feed's entry of an entry of the lektor-dir.

@@ -13,22 +13,13 @@ import (
 	"slices"
 	"strings"
 	"time"
-	"unicode"
-	"unicode/utf8"
 
 	"github.com/lektordir/lektor/feedconv"
 	"github.com/lektordir/lektor/internal/archive"
 	"github.com/lektordir/lektor/internal/command"
 	"github.com/lektordir/lektor/internal/entries"
-	"github.com/lektordir/lektor/internal/workers"
 	"github.com/lektordir/lektor/lektordir"
 )
-
-// errMoved tells that an entry changed or went while its document was made.
-var errMoved = errors.New("the entries change while they are published")
-
-// moves is how often entries may do so.
-const moves = 5
 
 // archiver is a run that publishes an archived feed.
 type archiver struct {
@@ -40,13 +31,6 @@ type archiver struct {
 	list   []candidate  // oldest first
 }
 
-// candidate is an entry that is published, without its content.
-type candidate struct {
-	ref lektordir.Ref
-	archive.Entry
-	link string
-}
-
 // archive publishes an archived feed. Documents are written in an order in which
 // none links to one that is not there yet: archives, the subscription document,
 // and then in each archive the link to the next. A run that is interrupted is
@@ -56,13 +40,7 @@ func (p *publisher) archive(ctx context.Context, d *documents) error {
 	if err := a.open(); err != nil {
 		return err
 	}
-	for range moves {
-		err := a.publish(ctx)
-		if !errors.Is(err, errMoved) {
-			return err
-		}
-	}
-	return command.Hint(errMoved, "try again when fetching is done")
+	return p.settled(func() error { return a.publish(ctx) })
 }
 
 // open reads what was published.
@@ -184,7 +162,7 @@ func (a *archiver) recover(n int) error {
 
 // publish brings the directory up to date.
 func (a *archiver) publish(ctx context.Context) error {
-	if err := a.candidates(ctx); err != nil {
+	if err := a.prepare(ctx); err != nil {
 		return err
 	}
 	list := make([]archive.Entry, len(a.list))
@@ -224,30 +202,17 @@ func (a *archiver) publish(ctx context.Context) error {
 	return a.removePages(a.pages, 1)
 }
 
-// candidates reads the entries that are published, in parallel, and gives them
-// their ids. Of each only what the plan needs is kept.
-func (a *archiver) candidates(ctx context.Context) error {
-	found, err := a.selected(ctx)
+// prepare reads the entries that are published, and gives them their ids.
+func (a *archiver) prepare(ctx context.Context) (err error) {
+	anew := a.ledger.Anew()
+	a.list, err = a.candidates(ctx, func(c *candidate, r *entries.Record, e *feedconv.Entry) {
+		c.Origin = origin(r)
+		if anew {
+			c.Printed = a.printed(*e)
+		}
+	})
 	if err != nil {
 		return err
-	}
-	defer found.Close()
-	anew := a.ledger.Anew()
-	a.list = make([]candidate, 0, found.Len())
-	for part, err := range entries.InParts(a.newest(found), chunk) {
-		if err != nil {
-			return err
-		}
-		some := make([]*candidate, len(part))
-		err = workers.ForEach(ctx, len(part), func(i int) { some[i] = a.candidate(part[i], anew) })
-		if err != nil {
-			return err
-		}
-		for _, c := range some {
-			if c != nil {
-				a.list = append(a.list, *c)
-			}
-		}
 	}
 	if err := a.whole(a.dir); err != nil {
 		return err
@@ -258,7 +223,7 @@ func (a *archiver) candidates(ctx context.Context) error {
 		u, err := url.Parse(c.ID)
 		want[i] = archive.Candidate{
 			Entry: c.Entry, Global: err == nil && u.Scheme != "",
-			Else: func(id string) string { return another(a.Record(c.ref), &feedconv.Entry{Link: c.link}, id) },
+			Else: func(id string) string { return a.another(c, id) },
 		}
 	}
 	for i, id := range a.ledger.IDs(want) {
@@ -266,41 +231,6 @@ func (a *archiver) candidates(ctx context.Context) error {
 		a.list[i].Updated = a.ledger.Updated(a.list[i].Entry)
 	}
 	return nil
-}
-
-// candidate reads an entry, of which it keeps what the plan needs; nil where it cannot be
-// read, which was told.
-func (a *archiver) candidate(r *entries.Record, anew bool) *candidate {
-	if !a.Usable(r.Check()) {
-		return nil
-	}
-	e, err := a.entry(r)
-	if !a.Usable(err) {
-		return nil
-	}
-	c := &candidate{ref: r.Ref, link: e.Link}
-	c.Entry = archive.Entry{ID: e.ID, Digest: a.digest(r, e), Origin: origin(r), Updated: e.Updated}
-	if anew {
-		c.Printed = a.printed(*e)
-	}
-	return c
-}
-
-// entry reads an entry as it is published, but for an id that is not its own.
-func (a *archiver) entry(r *entries.Record) (*feedconv.Entry, error) {
-	if err := r.Read(lektordir.AllFields); err != nil {
-		return nil, err
-	}
-	e := a.entryOf(r, a.format)
-	if e.Updated.IsZero() {
-		// It would take the date of its document, and be another in each.
-		e.Updated = time.Unix(0, 0)
-	}
-	if !utf8.ValidString(e.ID) || strings.TrimSpace(e.ID) != e.ID || strings.ContainsFunc(e.ID, func(r rune) bool { return !unicode.IsPrint(r) }) {
-		// A document would not hold it as it is.
-		e.ID = digestID(r.Feed().ID, e.ID)
-	}
-	return &e, nil
 }
 
 // origin is what an entry is in its feed, whatever version of it is there.
@@ -318,7 +248,7 @@ func origin(r *entries.Record) archive.Origin {
 
 // digest tells versions of an entry apart by all that it says of itself. What it
 // has from its feed does not count: a feed that is renamed changes no entry.
-func (a *archiver) digest(r *entries.Record, e *feedconv.Entry) string {
+func digest(r *entries.Record, e *feedconv.Entry) string {
 	h := sha256.New()
 	own := r.Get(lektordir.FieldAuthor | lektordir.FieldPubDate)
 	add := func(name string, values ...string) { addTo(h, name, values) }
@@ -380,24 +310,14 @@ func (a *archiver) printed(e feedconv.Entry) string {
 	return archive.Printed(doc)
 }
 
-// gather reads entries again, newest first, for the document that they are for.
+// gather reads the entries of a document again, newest first.
 func (a *archiver) gather(ctx context.Context, of []int) ([]feedconv.Entry, error) {
-	list := make([]feedconv.Entry, 0, len(of))
+	list := make([]candidate, len(of))
 	// By date, whatever brought them together.
-	for _, i := range slices.Backward(slices.Sorted(slices.Values(of))) {
-		if ctx.Err() != nil {
-			return nil, context.Cause(ctx)
-		}
-		c := a.list[i]
-		r := a.Record(c.ref)
-		e, err := a.entry(r)
-		if err != nil || a.digest(r, e) != c.Digest {
-			return nil, errMoved
-		}
-		e.ID, e.GUID, e.Updated = c.ID, c.ID, c.Updated
-		list = append(list, *e)
+	for k, i := range slices.Sorted(slices.Values(of)) {
+		list[k] = a.list[i]
 	}
-	return list, nil
+	return a.publisher.gather(ctx, list)
 }
 
 // writeArchive writes the next archive.

@@ -1,7 +1,6 @@
 package viewer
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -12,6 +11,7 @@ import (
 	"github.com/lektordir/lektor/feedconv"
 	"github.com/lektordir/lektor/internal/archive"
 	"github.com/lektordir/lektor/internal/command"
+	"github.com/lektordir/lektor/internal/entries"
 )
 
 // paged publishes a paged feed (RFC 5005, section 3): the newest entries in the
@@ -30,26 +30,35 @@ func (p *publisher) paged(ctx context.Context, d *documents) error {
 	if err != nil {
 		return err
 	}
-	list, err := p.fill(ctx)
+	return p.settled(func() error { return p.writePages(ctx, d, there) })
+}
+
+// writePages writes the pages, of which some are there.
+func (p *publisher) writePages(ctx context.Context, d *documents, there map[int]bool) error {
+	list, err := p.candidates(ctx, func(*candidate, *entries.Record, *feedconv.Entry) {})
 	if err != nil {
 		return err
 	}
-	defer list.Close()
 	if err := p.whole(d.dir); err != nil {
 		return err
 	}
-	count := max(1, (list.Len()+p.o.PerPage-1)/p.o.PerPage)
+	p.tellApart(list)
+	count := max(1, (len(list)+p.o.PerPage-1)/p.o.PerPage)
 	d.sweep()
 	for n := count; n > 0; n-- {
 		feed := p.feed
 		p.linkPages(&feed, d, n, count)
 		// The list begins with the oldest, which are on the last page.
-		to := list.Len() - min((n-1)*p.o.PerPage, list.Len())
-		var doc bytes.Buffer
-		if err := p.document(&doc, feed, list, max(0, to-p.o.PerPage), to); err != nil {
+		to := len(list) - min((n-1)*p.o.PerPage, len(list))
+		if feed.Entries, err = p.gather(ctx, list[max(0, to-p.o.PerPage):to]); err != nil {
 			return err
 		}
-		if err := d.put(d.page(n), doc.Bytes()); err != nil {
+		feed.Updated = newestOf(feed.Entries)
+		data, err := p.encode(&feed)
+		if err != nil {
+			return err
+		}
+		if err := d.put(d.page(n), data); err != nil {
 			return err
 		}
 	}

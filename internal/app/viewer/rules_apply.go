@@ -135,15 +135,15 @@ func (a *applier) arrivals(ctx context.Context) ([]*matched, error) {
 	}
 	there := map[string]bool{}
 	var list []*matched
-	err = a.Each(ctx, entries.Selection{Query: isNew}, func(r *entries.Record) error {
+	found, err := a.Select(ctx, entries.Selection{Query: isNew})
+	if err != nil {
+		return nil, err
+	}
+	for _, r := range found {
 		there[r.Key()] = true
 		if p := a.seen.known[r.Key()]; p.word != "seen" {
 			list = append(list, &matched{r: r, from: p})
 		}
-		return nil
-	})
-	if err != nil {
-		return nil, err
 	}
 	slices.SortFunc(list, func(a, b *matched) int { return byDelivery(a.r, b.r) })
 	// What rules have begun with may be in cur/ by now.

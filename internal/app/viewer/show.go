@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"math"
 	"slices"
 	"strings"
 
@@ -138,42 +137,24 @@ func (v *viewer) nextListed(ctx context.Context) (*entries.Record, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer list.close()
-	// Entries are recognised by feed and unique name, wherever they are now.
-	unread := map[string]lektordir.Ref{}
-	err = v.Each(ctx, entries.Selection{Query: v.query}, func(r *entries.Record) error {
-		unread[r.Key()] = r.Ref
-		return nil
-	})
+	found, err := v.Select(ctx, entries.Selection{Query: v.query})
 	if err != nil {
 		return nil, err
 	}
-	at, n, current := 0, 0, entries.Key(v.current())
-	for path, err := range list.paths(1) {
-		if err != nil {
-			return nil, err
-		}
-		if n++; entries.Key(path) == current {
-			at = n
-			break
-		}
+	// Entries are recognised by feed and unique name, wherever they are now.
+	unread := map[string]lektordir.Ref{}
+	for _, r := range found {
+		unread[r.Key()] = r.Ref
 	}
-	for _, part := range []struct{ from, to int }{{at + 1, math.MaxInt}, {1, at}} {
-		n := part.from - 1
-		for path, err := range list.paths(part.from) {
-			if err != nil {
-				return nil, err
-			}
-			if n++; n > part.to {
-				break
-			}
-			ref, ok := unread[entries.Key(path)]
-			if !ok {
-				continue
-			}
-			if r := v.Record(ref); v.Usable(r.Check()) {
-				return v.Record(r.Ref), nil
-			}
+	current := entries.Key(v.current())
+	at := 1 + slices.IndexFunc(list, func(path string) bool { return entries.Key(path) == current })
+	for _, path := range slices.Concat(list[at:], list[:at]) {
+		ref, ok := unread[entries.Key(path)]
+		if !ok {
+			continue
+		}
+		if r := v.Record(ref); v.Usable(r.Check()) {
+			return v.Record(r.Ref), nil
 		}
 	}
 	return nil, nil

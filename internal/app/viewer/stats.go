@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -42,9 +41,10 @@ type stat struct {
 	counted
 	weeks  []int     // entries of each week by their date, the oldest first
 	newest time.Time // of the entries
-	disk   diskUse
-	error  string // of the last fetch
-	silent bool   // no entry in all the weeks
+	dirs   []string  // of the feed and its entries
+	disk   int64     // bytes that these take
+	error  string    // of the last fetch
+	silent bool      // no entry in all the weeks
 }
 
 // Stats prints of each feed how many entries it has, and had in each of the last weeks,
@@ -80,20 +80,17 @@ func Stats(ctx context.Context, o StatsOptions, s *command.Streams) error {
 
 // stats counts, feeds by name.
 func (v *viewer) stats(ctx context.Context, weeks int) ([]*stat, error) {
-	// Feed by feed, as what its entries have in common on the disk is counted once.
-	found, err := v.Collect(ctx, entries.Selection{Query: v.query, All: true, Want: lektordir.FieldPubDate}, entries.Collecting{
-		Order: func(a, b *entries.Record) int { return cmp.Compare(a.Ref.Feed, b.Ref.Feed) },
-	})
+	found, err := v.Select(ctx, entries.Selection{Query: v.query, All: true, Want: lektordir.FieldPubDate})
 	if err != nil {
 		return nil, err
 	}
-	defer found.Close()
 	byFeed := map[string]*stat{}
 	of := func(f *lektordir.Feed) *stat {
 		x := byFeed[f.Hash]
 		if x == nil {
 			x = &stat{feed: f, weeks: make([]int, weeks)}
 			byFeed[f.Hash] = x
+			x.dirs = append(x.dirs, v.Dir.Join("src", f.Hash))
 		}
 		return x
 	}
@@ -104,8 +101,10 @@ func (v *viewer) stats(ctx context.Context, weeks int) ([]*stat, error) {
 			of(f)
 		}
 	}
-	if err := v.measure(ctx, found, of); err != nil {
-		return nil, err
+	for _, r := range found {
+		x := of(r.Feed())
+		x.count(r, v.Now)
+		x.dirs = append(x.dirs, r.Path())
 	}
 	list := make([]*stat, 0, len(byFeed))
 	for _, x := range byFeed {
@@ -118,47 +117,9 @@ func (v *viewer) stats(ctx context.Context, weeks int) ([]*stat, error) {
 		x := list[i]
 		x.error = feeddir.LastError(v.Dir, x.feed.Hash)
 		x.silent = x.newest.IsZero() || weeksAgo(x.newest, v.Now) >= weeks
-		if x.All == 0 {
-			x.disk.add(ctx, v.Dir.Join("src", x.feed.Hash))
-		}
+		x.measure(ctx)
 	})
 	return list, err
-}
-
-// measure counts entries, which come feed by feed, and what they and their feeds take on
-// the disk.
-func (v *viewer) measure(ctx context.Context, found *entries.Collection, of func(*lektordir.Feed) *stat) error {
-	var current *stat
-	for part, err := range entries.InParts(found.All(), chunk) {
-		if err != nil {
-			return err
-		}
-		type dir struct {
-			of   *stat
-			path string
-		}
-		var dirs []dir
-		var done []*stat
-		for _, r := range part {
-			if x := of(r.Feed()); x != current {
-				if current != nil {
-					done = append(done, current)
-				}
-				current = x
-				dirs = append(dirs, dir{x, v.Dir.Join("src", x.feed.Hash)})
-			}
-			current.count(r, v.Now)
-			dirs = append(dirs, dir{current, r.Path()})
-		}
-		err := workers.ForEach(ctx, len(dirs), func(i int) { dirs[i].of.disk.add(ctx, dirs[i].path) })
-		if err != nil {
-			return err
-		}
-		for _, x := range done {
-			x.disk.seen = nil
-		}
-	}
-	return nil
 }
 
 // weeksAgo tells how many weeks ago a time is: 0 within seven days before now, and for
@@ -179,49 +140,29 @@ func (x *stat) count(r *entries.Record, now time.Time) {
 	}
 }
 
-// diskUse is what directories take on the disk, what several have in common once. It is
-// safe for concurrent use.
-type diskUse struct {
-	mu    sync.Mutex
-	bytes int64
-	seen  map[inode]bool
-}
-
 type inode struct{ dev, ino uint64 }
 
-// add adds a directory.
-func (d *diskUse) add(ctx context.Context, dir string) {
-	total := int64(0)
-	_ = filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
-		if ctx.Err() != nil {
-			return filepath.SkipAll
-		}
-		var st unix.Stat_t
-		if err != nil || unix.Lstat(path, &st) != nil {
-			return nil // it went while we looked
-		}
-		if (st.Nlink == 1 || e.IsDir()) || d.first(inode{uint64(st.Dev), uint64(st.Ino)}) {
-			total += int64(st.Blocks) * 512
-		}
-		return nil
-	})
-	d.mu.Lock()
-	d.bytes += total
-	d.mu.Unlock()
-}
-
-// first tells whether a file was not seen before.
-func (d *diskUse) first(id inode) bool {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.seen[id] {
-		return false
+// measure adds up what the directories take on the disk, what several have in common
+// once.
+func (x *stat) measure(ctx context.Context) {
+	seen := map[inode]bool{}
+	for _, dir := range x.dirs {
+		_ = filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
+			if ctx.Err() != nil {
+				return filepath.SkipAll
+			}
+			var st unix.Stat_t
+			if err != nil || unix.Lstat(path, &st) != nil {
+				return nil // it went while we looked
+			}
+			if id := (inode{uint64(st.Dev), uint64(st.Ino)}); !seen[id] {
+				x.disk += int64(st.Blocks) * 512
+				seen[id] = st.Nlink > 1 && !e.IsDir()
+			}
+			return nil
+		})
 	}
-	if d.seen == nil {
-		d.seen = map[inode]bool{}
-	}
-	d.seen[id] = true
-	return true
+	x.dirs = nil
 }
 
 // bars are from nothing to all.
@@ -249,9 +190,9 @@ func (v *viewer) printStats(stats []*stat, o StatsOptions) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%8s %8s  %-*s %5s %10s  %s\n", "unread", "entries", max(o.Weeks, len("weeks")), "weeks", "most", "disk", "feed")
 	for _, x := range stats {
-		all.Unread, all.All, all.disk.bytes = all.Unread+x.Unread, all.All+x.All, all.disk.bytes+x.disk.bytes
+		all.Unread, all.All, all.disk = all.Unread+x.Unread, all.All+x.All, all.disk+x.disk
 		most := slices.Max(x.weeks)
-		line := fmt.Sprintf("%8d %8d  %s%*s %5d %10s  %s", x.Unread, x.All, bar(x.weeks, most), max(0, len("weeks")-o.Weeks), "", most, units.Bytes(x.disk.bytes), termsafe.Line(x.feed.Title()))
+		line := fmt.Sprintf("%8d %8d  %s%*s %5d %10s  %s", x.Unread, x.All, bar(x.weeks, most), max(0, len("weeks")-o.Weeks), "", most, units.Bytes(x.disk), termsafe.Line(x.feed.Title()))
 		switch {
 		case x.error != "":
 			broken++
@@ -268,7 +209,7 @@ func (v *viewer) printStats(stats []*stat, o StatsOptions) error {
 		}
 		b.WriteString(line + "\n")
 	}
-	fmt.Fprintf(&b, "%8d %8d  %s in all, %s; %d broken, %d silent\n", all.Unread, all.All, units.Count(len(stats), "feed"), units.Bytes(all.disk.bytes), broken, silent)
+	fmt.Fprintf(&b, "%8d %8d  %s in all, %s; %d broken, %d silent\n", all.Unread, all.All, units.Count(len(stats), "feed"), units.Bytes(all.disk), broken, silent)
 	_, err := v.S.Out.Write([]byte(b.String()))
 	return err
 }
@@ -283,7 +224,7 @@ var statColumns = []command.Column[*stat]{
 	{Name: "newest", Get: func(x *stat) any { return x.newest }},
 	{Name: "silent", Get: func(x *stat) any { return x.silent }},
 	{Name: "error", Get: func(x *stat) any { return x.error }},
-	{Name: "bytes", Get: func(x *stat) any { return x.disk.bytes }},
+	{Name: "bytes", Get: func(x *stat) any { return x.disk }},
 	{Name: "feedid", Get: func(x *stat) any { return fetch.Public(x.feed.ID) }},
 	{Name: "feedhash", Verbatim: true, Get: func(x *stat) any { return x.feed.Hash }},
 }

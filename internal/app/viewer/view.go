@@ -34,8 +34,6 @@ type Common struct {
 	Terminal string
 	// Index is how the index is kept that answers queries, see package index.
 	Index index.Options
-
-	most int // entries in memory at once, for tests; 0 for a few thousand
 }
 
 // viewer is one run of a command.
@@ -66,11 +64,7 @@ func (c Common) open(words []string, format command.PrinterOptions, s *command.S
 		}
 	}
 	v.Store, v.index, err = index.Open(c.Dir, v.clock, s, c.Index)
-	if err != nil {
-		return nil, err
-	}
-	v.Most = c.most
-	return v, nil
+	return v, err
 }
 
 // Terminal names the terminal of this process, so that each has a list of its

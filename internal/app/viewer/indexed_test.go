@@ -1,0 +1,147 @@
+package viewer
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"testing"
+
+	"github.com/lektordir/lektor/internal/atomicfile"
+	"github.com/lektordir/lektor/internal/command"
+	"github.com/lektordir/lektor/internal/index"
+	"github.com/lektordir/lektor/internal/testkit/dir"
+)
+
+// some has entries of several feeds, of which some share their dates, their ids and all
+// that they have.
+func some(t *testing.T, seed uint64) *fixture {
+	t.Helper()
+	f := newFixture(t)
+	random := rand.New(rand.NewPCG(seed, 9))
+	for n := range 4 {
+		if _, err := f.Feed(fmt.Sprintf("http://%d.example/", n), []string{"Same", "same", "Other", "Last"}[n]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i := range 60 {
+		place, name := "new", dir.Unique(1700000000+int64(random.IntN(20)), i+1)
+		if random.IntN(2) == 0 {
+			place, name = "cur", name+[]string{"", ";2,S", ";2,FS"}[random.IntN(3)]
+		}
+		files := []string{"title=" + fmt.Sprint("Title ", random.IntN(9)), "content=<p>text é " + fmt.Sprint(i)}
+		if random.IntN(3) > 0 {
+			files = append(files, fmt.Sprintf("pubdate=2023-11-%02dT10:00:00Z", 1+random.IntN(9)))
+		}
+		if random.IntN(3) > 0 {
+			files = append(files, fmt.Sprintf("id=urn:x:%d", random.IntN(25)))
+		}
+		if random.IntN(2) == 0 {
+			files = append(files, "type=text/html")
+		}
+		if random.IntN(4) == 0 {
+			files = append(files, "author=A. Writer <a@x.example>")
+		}
+		if random.IntN(4) == 0 {
+			files = append(files, "extras=category\tc\nenclosure\thttp://x.example/a\taudio/mpeg\t7\nduration\t61\n")
+		}
+		if _, err := f.Entry(fmt.Sprintf("http://%d.example/", random.IntN(5)), place, name, files...); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return f
+}
+
+// TestWithIndex: commands print and write the same with an index and without.
+func TestWithIndex(t *testing.T) {
+	ctx := context.Background()
+	f := some(t, 3)
+	cache := t.TempDir()
+	run := func(indexed bool, what func(Common, *command.Streams, string) error) map[string]string {
+		t.Helper()
+		c := f.common()
+		if indexed {
+			c.Index = index.Options{Cache: cache}
+			if err := Index(ctx, IndexOptions{Common: c}, f.streams("")); err != nil {
+				t.Fatal(err)
+			}
+		}
+		to := t.TempDir()
+		if err := what(c, f.streams(""), to); err != nil {
+			t.Fatal(err)
+		}
+		files, err := dir.Files(to)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if files == nil {
+			files = map[string]string{}
+		}
+		files["printed"], files["said"] = f.out.String(), f.err.String()
+		return files
+	}
+	publish := func(o PublishOptions) func(Common, *command.Streams, string) error {
+		return func(c Common, s *command.Streams, to string) error {
+			o := o
+			o.Common, o.Self = c, "http://me.example/feed."+o.Format
+			if o.PerPage > 0 {
+				o.disk = &disk{atomicfile.WriteUnsynced, os.Remove} // it need not last
+				if o.Archive != "" {
+					o.Archive = to
+				} else {
+					o.Paged = to
+				}
+			}
+			return Publish(ctx, o, s)
+		}
+	}
+	for name, what := range map[string]func(Common, *command.Streams, string) error{
+		"stats": func(c Common, s *command.Streams, _ string) error { return Stats(ctx, StatsOptions{Common: c}, s) },
+		"digest": func(c Common, s *command.Streams, _ string) error {
+			return Digest(ctx, DigestOptions{Common: c, All: true, Lines: 3, Keep: true, Number: true}, s)
+		},
+		"atom":         publish(PublishOptions{Format: "atom", Complete: true}),
+		"rss":          publish(PublishOptions{Format: "rss"}),
+		"json":         publish(PublishOptions{Format: "json"}),
+		"newest":       publish(PublishOptions{Format: "atom", Newest: 17}),
+		"paged":        publish(PublishOptions{Format: "atom", PerPage: 7}),
+		"paged, JSON":  publish(PublishOptions{Format: "json", PerPage: 7, Newest: 30}),
+		"archive":      publish(PublishOptions{Format: "atom", Archive: "x", PerPage: 7}),
+		"archive, RSS": publish(PublishOptions{Format: "rss", Archive: "x", PerPage: 11}),
+		"one that asks": func(c Common, s *command.Streams, _ string) error {
+			return Digest(ctx, DigestOptions{Common: c, Query: []string{"is:flagged"}, Keep: true}, s)
+		},
+	} {
+		want := run(false, what)
+		if len(want["printed"]) < 200 && len(want) < 4 {
+			t.Fatalf("%s: %q", name, want)
+		}
+		got := run(true, what)
+		if maps.Equal(got, want) {
+			continue
+		}
+		for _, k := range slices.Sorted(maps.Keys(want)) {
+			if got[k] != want[k] {
+				t.Errorf("%s: %s is\n%s\nnot\n%s", name, k, got[k], want[k])
+			}
+		}
+	}
+}
+
+// TestDigestMarks: what was printed is marked as read, and the list has it.
+func TestDigestMarks(t *testing.T) {
+	f := some(t, 8)
+	c := f.common()
+	if err := Digest(context.Background(), DigestOptions{Common: c, Number: true}, f.streams("")); err != nil {
+		t.Fatal(err)
+	}
+	list, err := dir.Entries(f.Path)
+	if err != nil || len(list) != 60 {
+		t.Fatal(len(list), err)
+	}
+	if err := List(context.Background(), ListOptions{Common: c, Print: command.PrinterOptions{Format: "path"}}, f.streams("")); err != nil || f.out.Len() > 0 {
+		t.Errorf("%v, and unread are still\n%s", err, &f.out)
+	}
+}
