@@ -160,7 +160,7 @@ func (m *model) needPage(c call) *Page {
 // toggleRead marks the chosen entry as read, or as unread if it is read.
 func toggleRead(m *model, _ call) tea.Cmd {
 	if ref, ok := m.needEntry(); ok {
-		m.toggle("S", !ref.Unread())
+		toggle(m, "S", !ref.Unread())
 	}
 	return nil
 }
@@ -168,12 +168,13 @@ func toggleRead(m *model, _ call) tea.Cmd {
 // toggleFlagged sets the flag F of the chosen entry, or clears it.
 func toggleFlagged(m *model, _ call) tea.Cmd {
 	if ref, ok := m.needEntry(); ok {
-		m.toggle("F", ref.HasFlag('F'))
+		toggle(m, "F", ref.HasFlag('F'))
 	}
 	return nil
 }
 
-func (m *model) toggle(flag string, has bool) {
+// toggle clears a flag of the chosen entry if it has it, and sets it otherwise.
+func toggle(m *model, flag string, has bool) {
 	if has {
 		m.mark("", flag)
 	} else {

@@ -24,13 +24,13 @@ func openEntry(m *model, c call) tea.Cmd {
 		return openLink(m, c)
 	}
 	if ref, ok := m.needEntry(); ok {
-		return m.openURL(ref, "")
+		return openURL(m, ref, "")
 	}
 	return nil
 }
 
 // openURL opens a URL, "" for that of the entry.
-func (m *model) openURL(ref lektordir.Ref, url string) tea.Cmd {
+func openURL(m *model, ref lektordir.Ref, url string) tea.Cmd {
 	// A browser that is started here stays when the reader ends.
 	ctx, d := context.WithoutCancel(m.ctx), m.disk
 	m.say("opening %s", Plain(url))
@@ -60,7 +60,7 @@ func openLink(m *model, c call) tea.Cmd {
 		m.say("there is no link %d", n)
 		return nil
 	}
-	return m.openURL(m.browser.page.ref, page.Links[n-1])
+	return openURL(m, m.browser.page.ref, page.Links[n-1])
 }
 
 // play plays an enclosure, on the terminal, as players of sound show there where they are.
@@ -108,14 +108,14 @@ func (m *model) start(msg startMsg) tea.Cmd {
 // run runs a command of the user's keys on the terminal.
 func run(m *model, c call) tea.Cmd {
 	wait := c.action == "run-wait"
-	return m.withCommand(c.words, func(env, argv []string) tea.Msg {
+	return withCommand(m, c.words, func(env, argv []string) tea.Msg {
 		return startMsg{newCommand(env, argv), argv[0], wait}
 	})
 }
 
 // spawn runs a command of the user's keys in the background.
 func spawn(m *model, c call) tea.Cmd {
-	return m.withCommand(c.words, func(env, argv []string) tea.Msg {
+	return withCommand(m, c.words, func(env, argv []string) tea.Msg {
 		cmd := newCommand(env, argv)
 		out := &limited{}
 		cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // the terminal is ours
@@ -144,7 +144,7 @@ func (l *limited) Write(p []byte) (int, error) {
 }
 
 // withCommand makes a command of the words of a key, and does something with it.
-func (m *model) withCommand(words []string, do func(env, argv []string) tea.Msg) tea.Cmd {
+func withCommand(m *model, words []string, do func(env, argv []string) tea.Msg) tea.Cmd {
 	if err := m.o.NoCommands; err != nil {
 		m.fail(err)
 		return nil
