@@ -314,11 +314,6 @@ func (x *xmlWriter) creators(creator, person string, list []Person) {
 	}
 }
 
-// htmlText escapes text for an element that holds HTML.
-func htmlText(s string) string { return htmlEscapes.Replace(s) }
-
-var htmlEscapes = strings.NewReplacer("&", "&amp;", "<", "&lt;")
-
 // rssTitle writes a title for readers that take it for HTML and for readers that
 // take it for text: only a reference or a tag of HTML is escaped, all else is the
 // same in both.
@@ -405,8 +400,6 @@ func (x *xmlWriter) atomEntry(e *Entry, feedUpdated time.Time) {
 	x.extensions(e.Extensions, ofEntry)
 	x.end("entry")
 }
-
-const itunesNamespace = "http://www.itunes.com/dtds/podcast-1.0.dtd"
 
 // isPodcast tells whether there is something to write in the iTunes module.
 func (e *Entry) isPodcast() bool { return e.Duration > 0 || e.Episode > 0 || e.Season > 0 }
@@ -601,11 +594,3 @@ func (x *xmlWriter) rssItem(e *Entry) {
 
 // typeUnknown is written where a format demands a type and none is known.
 const typeUnknown = "application/octet-stream"
-
-// asHTML gives text of any type as HTML.
-func asHTML(s, contentType string) string {
-	if isMarkup(contentType) {
-		return s
-	}
-	return strings.ReplaceAll(htmlText(s), "\n", "<br>\n")
-}
