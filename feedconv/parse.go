@@ -1,5 +1,17 @@
 package feedconv
 
+// The files have an order, in which each refers only to files of its own stage and of
+// those above. TestStages reads it here.
+//
+//	base:   feedconv extension limits warnings reading
+//	text:   text plaintext entities dates resolve charset charset_latin
+//	scan:   scan jsonvalue
+//	tidy:   names namespaces classify keep root tidy defects construct attributes single writer
+//	finish: finish person
+//	map:    xml rss atom json jsonrss jsonactivity
+//	parse:  parse
+//	encode: stream encode encodeext encodejson
+
 import (
 	"bytes"
 	"fmt"
