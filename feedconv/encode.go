@@ -296,13 +296,6 @@ func (x *xmlWriter) links(name string, list []Link) {
 	}
 }
 
-// texts writes an element for each text.
-func (x *xmlWriter) texts(name string, list []string) {
-	for _, s := range list {
-		x.text(name, s)
-	}
-}
-
 // creators writes persons as RSS has them. If one has a URL, all stand in elements of
 // Atom, too, which have a place for it.
 func (x *xmlWriter) creators(creator, person string, list []Person) {
@@ -499,7 +492,9 @@ func (x *xmlWriter) rss(f *Feed) {
 	x.rssDate("pubDate", f.Published)
 	x.rssDate("lastBuildDate", f.Updated)
 	x.creators("dc:creator", "author", f.Authors)
-	x.texts("category", f.Categories)
+	for _, name := range f.Categories {
+		x.text("category", name)
+	}
 	x.channelExtras(f)
 	x.history(f)
 	x.extensions(f.Extensions, ofFeed)
