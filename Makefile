@@ -55,10 +55,8 @@ bench: build ## the speed of everything, against sfeed, newsboat and mblaze wher
 	$(GO) run ./scripts/bench
 
 faults: ## a crowd; kills, failing calls and power cuts at every file-system operation; histories of feeds; an hour
-	$(GO) run ./scripts/crowd
 	$(GO) run ./scripts/faults -cuts 200 -orders 300
-	$(GO) run ./scripts/crowd -gluster -grow 200ms
-	$(GO) run ./scripts/faults -gluster -faults kill -step 40
+	$(GO) run ./scripts/faults -gluster -grow 200ms -faults kill -step 40
 	LEKTOR_TEST_FEEDS=1000 $(GO) test -count=1 -run "^Test(Walk|Sizes|Unasked)" ./internal/app/fetcher
 	LEKTOR_HISTORIES=300 $(GO) test -run TestArchiveHistories ./internal/app/viewer
 	LEKTOR_INDEX_HISTORIES=1000 $(GO) test -timeout 2h -run TestHistories ./internal/index

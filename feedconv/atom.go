@@ -9,14 +9,14 @@ import (
 
 // atomFeed maps Atom 0.3 and 1.0.
 func atomFeed(a *atom.Feed, doc *tidied, opts Options) *Feed {
-	x := a.Extensions
+	x, kept := a.Extensions, doc.kept.feed
 	f := &Feed{
 		Format:      Atom10,
 		ID:          a.ID,
-		Title:       text{a.Title, textType(x, "title")}.plain(),
-		Description: text{a.Subtitle, textType(x, "subtitle", "tagline")}.plain(),
-		Language:    cmp.Or(a.Language, tidyMeta(x, "lang")),
-		Copyright:   text{a.Rights, textType(x, "rights", "copyright")}.plain(),
+		Title:       text{a.Title, kept.textType("title")}.plain(),
+		Description: text{a.Subtitle, kept.textType("subtitle", "tagline")}.plain(),
+		Language:    kept.notes["lang"],
+		Copyright:   text{a.Rights, kept.textType("rights", "copyright")}.plain(),
 		Image:       cmp.Or(a.Logo, a.Icon),
 		Authors:     atomPersons(a.Authors),
 		Categories:  namesOf(atomCategories(a.Categories)),
@@ -55,9 +55,11 @@ func addAll[E any](f *Feed, entries []*E, opts Options, read func(e *E, number i
 
 func atomEntry(a *atom.Entry, doc *tidied, number int) *draft {
 	x := a.Extensions
+	kept := doc.kept.of(number)
 	d := &draft{
-		titles:    []text{{a.Title, textType(x, "title")}},
-		summaries: []text{{doc.text(a.Summary), textType(x, "summary")}},
+		entry:     kept.entry(),
+		titles:    []text{{a.Title, kept.textType("title")}},
+		summaries: []text{{doc.text(a.Summary), kept.textType("summary")}},
 		published: []string{a.Published},
 		updated:   []string{a.Updated},
 	}
@@ -65,7 +67,6 @@ func atomEntry(a *atom.Entry, doc *tidied, number int) *draft {
 	links := plainLinks(a.Links)
 	e.GUID = a.ID
 	e.Link = alternate(links)
-	e.Language = tidyMeta(x, "lang")
 	e.Authors = atomPersons(a.Authors)
 	if len(e.Authors) == 0 && a.Source != nil {
 		e.Authors = atomPersons(a.Source.Authors) // RFC 4287, section 4.2.1
@@ -75,8 +76,8 @@ func atomEntry(a *atom.Entry, doc *tidied, number int) *draft {
 		links := plainLinks(src.Links)
 		e.Source = &Source{
 			ID: src.ID, Title: src.Title, Link: alternate(links), Image: cmp.Or(src.Logo, src.Icon), Authors: atomPersons(src.Authors),
-			Description: text{src.Subtitle, textType(x, "source-subtitle", "source-tagline")}.plain(),
-			Copyright:   text{src.Rights, textType(x, "source-rights", "source-copyright")}.plain(),
+			Description: text{src.Subtitle, kept.textType("source-subtitle", "source-tagline")}.plain(),
+			Copyright:   text{src.Rights, kept.textType("source-rights", "source-copyright")}.plain(),
 		}
 		for _, l := range links {
 			if l.Rel == "self" && e.Source.URL == "" {
@@ -97,13 +98,12 @@ func atomEntry(a *atom.Entry, doc *tidied, number int) *draft {
 		}
 	}
 	e.Links = otherLinks(links)
-	e.Rights = PlainText(a.Rights, textType(x, "rights", "copyright"))
+	e.Rights = PlainText(a.Rights, kept.textType("rights", "copyright"))
 	if c := a.Content; c != nil {
 		d.contents = append(d.contents, text{doc.text(c.Value), atomType(c.Type)})
 		d.outOfLine(c)
 	}
 	d.modules(x)
-	doc.extend(e, number)
 	return d
 }
 

@@ -84,19 +84,24 @@ func (t *tidier) attribute(f *frame, parent level, a attr) {
 		t.keepAttribute(into, ns, local, a.val)
 		return
 	}
-	local = properAttr(local)
 	if ns == nsRDF && string(local) == "about" && (f.class.kind == kEntry || f.class.kind == kFeed) {
-		list := &t.entryMeta
+		x := &t.kept.entry
 		if f.class.kind == kFeed {
-			list = &t.feedMeta
+			x = &t.kept.feed
 		}
-		addMeta(list, "about", t.attrValue(a.val))
+		x.note("about", t.attrValue(a.val))
 		return
 	}
 	if ns != nsNone && ns != f.class.ns && !t.native(ns, -1) {
 		return // gofeed would take it for one without a prefix
 	}
-	name := string(local)
+	name := asciiLower(string(local))
+	switch name { // gofeed's spelling
+	case "ispermalink":
+		name = "isPermaLink"
+	case "registerprocedure":
+		name = "registerProcedure"
+	}
 	val := t.ents.decodeAttr(a.val)
 	if f.class.kind == kText && ns == nsNone && t.txt.attribute(f.class.role, name, val) {
 		return
@@ -157,12 +162,12 @@ func (t *tidier) language(f *frame, parent level, lang string) {
 	lang = strings.TrimSpace(lang)
 	switch f.class.kind {
 	case kEntry:
-		addMeta(&t.entryMeta, "lang", lang)
+		t.kept.entry.note("lang", lang)
 	case kFeed:
-		addMeta(&t.feedMeta, "lang", lang)
+		t.kept.feed.note("lang", lang)
 	case kText:
-		if parent == inEntry && metaValue(t.entryMeta, "lang") == "" {
-			addMeta(&t.entryMeta, "lang", lang)
+		if parent == inEntry && t.kept.entry.notes["lang"] == "" {
+			t.kept.entry.note("lang", lang)
 		}
 	}
 }
@@ -184,30 +189,10 @@ func (t *tidier) resolved(base *url.URL, ref string) string {
 
 // guardURL keeps gofeed from re-encoding a URL: one with a newline before it
 // (after it is not enough, that may be a fragment) it cannot parse, and leaves
-// alone. Where re-encoding changes nothing, none is needed.
+// alone.
 func guardURL(s string) string {
-	rest, ok := strings.CutPrefix(s, "http://")
-	if !ok {
-		rest, ok = strings.CutPrefix(s, "https://")
-	}
-	ok = ok && rest != "" && (rest[0]|0x20 >= 'a' && rest[0]|0x20 <= 'z' || rest[0] >= '0' && rest[0] <= '9')
-	for i := 0; i < len(rest) && ok; i++ {
-		ok = plainURLByte[rest[i]]
-	}
-	if ok {
-		return s
-	}
-	u, err := url.Parse(strings.TrimLeft(s, " "))
-	if err != nil || u.String() == s {
-		return s
+	if s == "" {
+		return ""
 	}
 	return "\n" + s
 }
-
-var plainURLByte = func() (t [256]bool) {
-	for _, c := range "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._~/=&;," {
-		t[c] = true
-	}
-	t[':'], t['?'] = true, true
-	return
-}()

@@ -33,8 +33,8 @@ func decodeBytes(raw []byte, opts Options) (text []byte, warnings []Warning, err
 	if len(raw) >= 3 && raw[0] == 0x1f && raw[1] == 0x8b && raw[2] == 8 {
 		plain, err := gunzip(raw, limit)
 		switch {
-		case isLimit(err):
-			return nil, nil, err
+		case int64(len(plain)) > limit:
+			return nil, nil, &LimitError{Limit: "bytes after decompression", Max: limit}
 		case err != nil && len(plain) == 0:
 			return nil, nil, &NotFeedError{What: "damaged gzip data"}
 		case err != nil:
@@ -86,13 +86,8 @@ func blank(b []byte) bool {
 	return true
 }
 
-func isLimit(err error) bool {
-	_, ok := err.(*LimitError)
-	return ok
-}
-
-// gunzip returns what could be decompressed along with an error, so that a
-// transfer that was cut off gives the entries before the cut.
+// gunzip decompresses up to one byte more than the limit. What could be decompressed is
+// returned along with an error, so that the entries before a cut are not lost.
 func gunzip(raw []byte, limit int64) ([]byte, error) {
 	zr, err := gzip.NewReader(bytes.NewReader(raw))
 	if err != nil {
@@ -101,9 +96,6 @@ func gunzip(raw []byte, limit int64) ([]byte, error) {
 	// A member's declared size is not to be believed; grow with what comes.
 	var buf bytes.Buffer
 	_, err = io.Copy(&buf, io.LimitReader(zr, limit+1))
-	if int64(buf.Len()) > limit {
-		return nil, &LimitError{Limit: "bytes after decompression", Max: limit}
-	}
 	return buf.Bytes(), err
 }
 
@@ -274,32 +266,32 @@ func isASCII(b []byte) bool {
 // first since it starts with UTF-16's, or by the zero bytes around the first
 // character, which is in ASCII in everything that we read.
 func byteOrder(b []byte) (enc encoding.Encoding, bom int) {
-	u16 := func(e xunicode.Endianness) encoding.Encoding { return xunicode.UTF16(e, xunicode.IgnoreBOM) }
-	u32 := func(e utf32.Endianness) encoding.Encoding { return utf32.UTF32(e, utf32.IgnoreBOM) }
-	at := func(i int) int {
-		if i < len(b) {
-			return int(b[i])
-		}
-		return -1
+	orders := []struct {
+		enc   encoding.Encoding
+		bom   string
+		ascii int    // the place of the first character
+		zeros string // of the first four bytes, those that are zero
+	}{
+		{utf32.UTF32(utf32.LittleEndian, utf32.IgnoreBOM), "\xFF\xFE\x00\x00", 0, "x000"},
+		{utf32.UTF32(utf32.BigEndian, utf32.IgnoreBOM), "\x00\x00\xFE\xFF", 3, "000x"},
+		{xunicode.UTF16(xunicode.LittleEndian, xunicode.IgnoreBOM), "\xFF\xFE", 0, "x0x0"},
+		{xunicode.UTF16(xunicode.BigEndian, xunicode.IgnoreBOM), "\xFE\xFF", 1, "0x0x"},
 	}
-	ascii := func(c int) bool { return c == '<' || c == '{' || c == ' ' || c == '\t' || c == '\r' || c == '\n' }
-	switch {
-	case bytes.HasPrefix(b, []byte{0xFF, 0xFE, 0, 0}):
-		return u32(utf32.LittleEndian), 4
-	case bytes.HasPrefix(b, []byte{0, 0, 0xFE, 0xFF}):
-		return u32(utf32.BigEndian), 4
-	case bytes.HasPrefix(b, []byte{0xFF, 0xFE}):
-		return u16(xunicode.LittleEndian), 2
-	case bytes.HasPrefix(b, []byte{0xFE, 0xFF}):
-		return u16(xunicode.BigEndian), 2
-	case ascii(at(0)) && at(1) == 0 && at(2) == 0 && at(3) == 0:
-		return u32(utf32.LittleEndian), 0
-	case at(0) == 0 && at(1) == 0 && at(2) == 0 && ascii(at(3)):
-		return u32(utf32.BigEndian), 0
-	case ascii(at(0)) && at(1) == 0 && at(2) > 0 && at(3) == 0:
-		return u16(xunicode.LittleEndian), 0
-	case at(0) == 0 && ascii(at(1)) && at(2) == 0 && at(3) > 0:
-		return u16(xunicode.BigEndian), 0
+	zeros := ""
+	for _, c := range b[:min(len(b), 4)] {
+		if c == 0 {
+			zeros += "0"
+		} else {
+			zeros += "x"
+		}
+	}
+	for _, o := range orders {
+		switch {
+		case bytes.HasPrefix(b, []byte(o.bom)):
+			return o.enc, len(o.bom)
+		case zeros == o.zeros && strings.IndexByte("<{ \t\r\n", b[o.ascii]) >= 0:
+			return o.enc, 0
+		}
 	}
 	return nil, 0
 }

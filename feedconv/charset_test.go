@@ -169,7 +169,8 @@ func FuzzDecodeBytes(f *testing.F) {
 		got, _, err := decodeBytes(raw, Options{ContentType: ct, MaxBytes: limit})
 		if err != nil {
 			var nf *NotFeedError
-			if !isLimit(err) && !errors.As(err, &nf) {
+			var tooLarge *LimitError
+			if !errors.As(err, &tooLarge) && !errors.As(err, &nf) {
 				t.Fatal(err)
 			}
 			return

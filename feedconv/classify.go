@@ -1,6 +1,7 @@
 package feedconv
 
 import (
+	"slices"
 	"strings"
 	"sync"
 )
@@ -76,87 +77,37 @@ type class struct {
 // dropped is what is left out with all that is in it.
 var dropped = class{kind: kText, role: roleDrop}
 
-// properNames are names with capitals, by their form in lower case.
-var properNames = sync.OnceValue(func() map[string]string {
-	m := map[string]string{}
-	for n := range strings.FieldsSeq(`pubDate lastBuildDate managingEditor webMaster skipHours skipDays textInput
-		updatePeriod updateFrequency updateBase commentRss origLink localTime newFeedUrl feedUrl
-		isPermaLink registerProcedure fileSize samplingrate xmlUrl htmlUrl`) {
-		m[strings.ToLower(n)] = n
-	}
-	return m
-})
-
 // The roles of the native elements that are not plain text.
 
-func rssFeedRole(name string) (role, bool) {
-	switch name {
-	case "link":
-		return roleRSSLink, true
-	case "docs":
-		return roleURL, true
-	case "cloud":
-		return roleAttributes, true
-	case "managingeditor", "webmaster", "author":
-		return rolePerson, true
+var rssFeedRoles = sync.OnceValue(func() map[string]role {
+	return map[string]role{
+		"link": roleRSSLink, "docs": roleURL, "cloud": roleAttributes,
+		"managingeditor": rolePerson, "webmaster": rolePerson, "author": rolePerson,
 	}
-	return 0, false
-}
+})
 
-func rssEntryRole(name string) (role, bool) {
-	switch name {
-	case "link":
-		return roleRSSLink, true
-	case "comments":
-		return roleURL, true
-	case "guid":
-		return roleID, true
-	case "enclosure":
-		return roleEnclosure, true
-	case "image":
-		return roleItemImage, true
-	case "author":
-		return rolePerson, true
-	case "description", "fullitem", "body", "content", "summary", "encoded":
-		return roleHTML, true
+var rssEntryRoles = sync.OnceValue(func() map[string]role {
+	return map[string]role{
+		"link": roleRSSLink, "comments": roleURL, "guid": roleID, "enclosure": roleEnclosure, "image": roleItemImage, "author": rolePerson,
+		"description": roleHTML, "fullitem": roleHTML, "body": roleHTML, "content": roleHTML, "summary": roleHTML, "encoded": roleHTML,
 	}
-	return 0, false
-}
+})
 
-func atomRole(name string) (role, bool) {
-	switch name {
-	case "link":
-		return roleAtomLink, true
-	case "category":
-		return roleTerm, true
-	case "id":
-		return roleID, true
-	case "icon", "logo", "uri", "url", "homepage":
-		return roleURL, true
-	case "title", "subtitle", "tagline", "summary", "content", "rights", "copyright", "info":
-		return roleAtomText, true
+var atomRoles = sync.OnceValue(func() map[string]role {
+	return map[string]role{
+		"link": roleAtomLink, "category": roleTerm, "id": roleID,
+		"icon": roleURL, "logo": roleURL, "uri": roleURL, "url": roleURL, "homepage": roleURL,
+		"title": roleAtomText, "subtitle": roleAtomText, "tagline": roleAtomText, "summary": roleAtomText, "content": roleAtomText,
+		"rights": roleAtomText, "copyright": roleAtomText, "info": roleAtomText,
 	}
-	return 0, false
-}
+})
 
-func isAtomStruct(name string) bool {
-	switch name {
-	case "author", "contributor", "source":
-		return true
-	}
-	return false
-}
+// among reports whether a name is one of a list.
+func among(name, list string) bool { return slices.Contains(strings.Fields(list), name) }
 
-func isRSSStruct(name string) bool {
-	switch name {
-	case "image", "textinput", "skiphours", "skipdays":
-		return true
-	}
-	return false
-}
+func isAtomStruct(name string) bool { return among(name, "author contributor source") }
 
-// Siblings are elements that cannot be inside of a title, a link or a date: one of
-// these that is not closed ends where they begin.
+func isRSSStruct(name string) bool { return among(name, "image textinput skiphours skipdays") }
 
 // isHead reports whether an element makes its document a feed, with entries or
 // without: the channel of RSS, and in Atom an element of a feed, of Atom itself or of
@@ -172,29 +123,19 @@ func (t *tidier) isHead(info *nameInfo, lvl level, c class) bool {
 }
 
 func isAtomHead(name string) bool {
-	switch name {
-	case "title", "id", "updated", "modified", "link", "subtitle", "tagline", "generator", "icon", "logo", "rights", "copyright", "category", "info":
-		return true
-	}
-	return false
+	return among(name, "title id updated modified link subtitle tagline generator icon logo rights copyright category info")
 }
 
+// Siblings are elements that cannot be inside of a title, a link or a date: one of
+// these that is not closed ends where they begin.
+
 func isRSSSibling(name string) bool {
-	switch name {
-	case "title", "link", "description", "guid", "pubdate", "author", "category", "comments", "enclosure", "item", "language",
-		"generator", "lastbuilddate", "managingeditor", "webmaster", "image", "encoded", "creator", "docs", "copyright", "ttl":
-		return true
-	}
-	return false
+	return among(name, `title link description guid pubdate author category comments enclosure item language
+		generator lastbuilddate managingeditor webmaster image encoded creator docs copyright ttl`)
 }
 
 func isAtomSibling(name string) bool {
-	switch name {
-	case "title", "link", "id", "updated", "published", "modified", "issued", "summary", "content", "author", "category", "entry",
-		"subtitle", "generator", "rights":
-		return true
-	}
-	return false
+	return among(name, "title link id updated published modified issued summary content author category entry subtitle generator rights")
 }
 
 func (t *tidier) entryName() string {
@@ -222,10 +163,6 @@ func (t *tidier) classifyIn(info *nameInfo, ns nsID, lvl level) class {
 		return class{kind: kForeign, ns: ns}
 	}
 	name := info.lower
-	out := info.local
-	if p, ok := properNames()[name]; ok {
-		out = p
-	}
 	// An entry in a namespace that nobody knows is still one, and so is what
 	// is in it.
 	if lvl <= inList && info.prefix == t.rootPfx && ns >= nsID(len(knownNamespaces)) && ns != t.other && !t.ns[ns].native &&
@@ -237,7 +174,7 @@ func (t *tidier) classifyIn(info *nameInfo, ns nsID, lvl level) class {
 			t.ns[ns].native = true
 		}
 		if lvl == inExt {
-			c := class{kind: kText, out: out, ext: true}
+			c := class{kind: kText, out: name, ext: true}
 			switch name {
 			case "description", "body", "fullitem":
 				c.role = roleHTML
@@ -247,9 +184,9 @@ func (t *tidier) classifyIn(info *nameInfo, ns nsID, lvl level) class {
 			return c
 		}
 		if t.isAtom {
-			return t.classifyAtom(name, out, lvl)
+			return t.classifyAtom(info, lvl)
 		}
-		return t.classifyRSS(name, out, lvl)
+		return t.classifyRSS(info, lvl)
 	}
 	switch {
 	case ns == nsRDF && lvl <= inList:
@@ -262,44 +199,35 @@ func (t *tidier) classifyIn(info *nameInfo, ns nsID, lvl level) class {
 	if place := lvl.place(); place != 0 && !hasField(ns, name, place, t.isAtom) {
 		return class{kind: kForeign, ns: ns}
 	}
-	c := class{kind: kStruct, ext: true, ns: ns}
+	c := class{kind: kStruct, ext: true, ns: ns, out: t.ns[ns].prefix + ":" + name}
 	switch ns {
 	case nsAtom10, nsAtom03:
-		out = name
 		if !isAtomStruct(name) && name != "entry" && name != "feed" {
 			c.kind = kText
-			c.role, _ = atomRole(name)
+			c.role = atomRoles()[name]
 		}
 	case nsDC, nsDCTerms:
-		out = name
 		c.kind = kText
 		if name == "creator" || name == "author" || name == "contributor" || name == "publisher" {
 			c.role = rolePerson
 		}
 	case nsContent:
 		if name == "encoded" {
-			out = name
 			c.kind, c.role = kText, roleHTML
 			c.ext = t.isAtom || lvl != inEntry // gofeed reads it as content in RSS entries
 		}
 	case nsXHTML:
 		c.kind, c.role = kText, roleHTML
-		out = name
 	case nsITunes:
-		switch name {
-		case "owner", "category", "image":
-			out = name
-		default:
+		if name != "owner" && name != "category" && name != "image" {
 			c.kind = kText
 		}
 	case nsMedia:
 		switch name {
 		case "title", "description", "text", "copyright", "credit", "keywords", "rating":
-			out = name
 			c.kind, c.role = kText, roleAtomText
 		}
 	}
-	c.out = t.ns[ns].prefix + ":" + out
 	return c
 }
 
@@ -312,7 +240,8 @@ func (t *tidier) belongs(outer, ns nsID, prefix int32) bool {
 	return outer != nsMedia && t.native(ns, prefix)
 }
 
-func (t *tidier) classifyAtom(name, out string, lvl level) class {
+func (t *tidier) classifyAtom(info *nameInfo, lvl level) class {
+	name := info.lower
 	switch {
 	case name == "entry" && lvl <= inList:
 		return class{kind: kEntry, out: "entry"}
@@ -323,14 +252,11 @@ func (t *tidier) classifyAtom(name, out string, lvl level) class {
 	case isAtomStruct(name) && (name != "source" || lvl == inEntry):
 		return class{kind: kStruct, out: name}
 	}
-	r, known := atomRole(name)
-	if known {
-		out = name
-	}
-	return class{kind: kText, role: r, out: out}
+	return info.text(atomRoles()[name])
 }
 
-func (t *tidier) classifyRSS(name, out string, lvl level) class {
+func (t *tidier) classifyRSS(info *nameInfo, lvl level) class {
+	name := info.lower
 	switch {
 	case name == "item" && lvl <= inList:
 		return class{kind: kEntry, out: "item"}
@@ -349,12 +275,12 @@ func (t *tidier) classifyRSS(name, out string, lvl level) class {
 	case name == "categories" && lvl <= inEntry:
 		return class{kind: kTransparent, level: inCategories}
 	case isRSSStruct(name) && lvl <= inFeed:
-		return class{kind: kStruct, out: out}
+		return class{kind: kStruct, out: name}
 	}
-	roleOf := rssEntryRole
+	roles := rssEntryRoles()
 	switch lvl {
 	case inFeed:
-		roleOf = rssFeedRole
+		roles = rssFeedRoles()
 		if name == "author" {
 			// gofeed has no place for it, and looks here next.
 			return class{kind: kText, role: rolePerson, out: "dc:author", ns: nsDC, ext: true}
@@ -368,35 +294,18 @@ func (t *tidier) classifyRSS(name, out string, lvl level) class {
 		if name == "url" || name == "link" {
 			return class{kind: kText, role: roleURL, out: name}
 		}
-		return class{kind: kText, out: out}
+		return class{kind: kText, out: name}
 	}
-	r, known := roleOf(name)
-	if known && properNames()[name] == "" {
-		out = name
-	}
-	return class{kind: kText, role: r, out: out}
+	return info.text(roles[name])
 }
 
-// properAttr gives an attribute name the spelling that gofeed looks for.
-func properAttr(name []byte) []byte {
-	for _, c := range name {
-		if c >= 'A' && c <= 'Z' {
-			lower := asciiLower(string(name))
-			if p, ok := properNames()[lower]; ok {
-				return []byte(p)
-			}
-			switch lower {
-			case "href", "rel", "type", "url", "length", "src", "title", "term", "label", "scheme", "domain",
-				"port", "path", "protocol", "version", "text", "about", "resource", "medium", "mode":
-				return []byte(lower)
-			}
-			return name
-		}
+// text returns the class of a native text construct. gofeed lists those that it does not
+// know as they are spelled.
+func (info *nameInfo) text(r role) class {
+	if r == rolePlain {
+		return class{kind: kText, out: info.local}
 	}
-	if string(name) == "ispermalink" || string(name) == "registerprocedure" || string(name) == "filesize" {
-		return []byte(properNames()[string(name)])
-	}
-	return name
+	return class{kind: kText, role: r, out: info.lower}
 }
 
 func isURLAttr(name string) bool {

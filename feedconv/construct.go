@@ -17,10 +17,7 @@ import (
 type construct struct {
 	active    bool
 	ext       bool
-	one       []byte // the text, while it is one piece of the source
-	buf       []byte // else here
-	multi     bool
-	any       bool    // something was added
+	buf       []byte
 	firstCD   bool    // it begins with a CDATA section
 	keepEnd   int     // what of it came from CDATA and is not trimmed
 	markup    bool    // a child tag was seen: buf is HTML
@@ -61,38 +58,12 @@ const (
 
 // charData takes text with references in it.
 func (t *tidier) charData(raw []byte) {
-	if t.txt.active {
-		x := &t.txt
-		if bytes.IndexByte(raw, '&') < 0 {
-			t.addText(raw)
-			return
-		}
-		if x.markup {
-			t.scratch = t.ents.decode(t.scratch[:0], raw)
-			t.addText(t.scratch)
-			return
-		}
-		x.own()
-		x.any = true
-		x.buf = t.ents.decode(x.buf, raw)
-		return
-	}
-	if len(t.stack) == 0 {
-		return
-	}
 	f := t.top()
-	if f.class.kind == kForeign {
-		if bytes.IndexByte(raw, '&') >= 0 {
-			t.scratch = t.ents.decode(t.scratch[:0], raw)
-			raw = t.scratch
-		}
-		t.foreignText(raw)
+	switch {
+	case t.txt.active || f.class.kind == kForeign:
+	case f.class.kind != kStruct:
 		return
-	}
-	if blank(raw) && f.class.kind != kStruct {
-		return
-	}
-	if blank(raw) {
+	case blank(raw):
 		if f.runs > 0 && f.class.ext && t.out[len(t.out)-1] != '>' {
 			t.out = append(t.out, ' ')
 		}
@@ -102,7 +73,19 @@ func (t *tidier) charData(raw []byte) {
 		t.scratch = t.ents.decode(t.scratch[:0], raw)
 		raw = t.scratch
 	}
-	t.structText(raw)
+	t.addText(raw)
+}
+
+// addText takes text whose references are resolved.
+func (t *tidier) addText(text []byte) {
+	switch {
+	case t.txt.active:
+		t.txt.add(text)
+	case t.top().class.kind == kForeign:
+		t.foreignText(text)
+	case !blank(text):
+		t.structText(text)
+	}
 }
 
 // structText takes text that stands between the children of an element. Only
@@ -141,59 +124,22 @@ func (t *tidier) structText(text []byte) {
 
 // addCDATA takes text as it is.
 func (t *tidier) addCDATA(text []byte) {
-	if !t.txt.active {
-		switch {
-		case len(t.stack) == 0:
-		case t.top().class.kind == kForeign:
-			t.foreignText(text)
-		case !blank(text):
-			t.structText(text)
-		}
-		return
-	}
 	x := &t.txt
-	if !x.any {
-		x.firstCD = true
-	}
+	x.firstCD = x.firstCD || len(x.buf) == 0
 	t.addText(text)
-	x.keepEnd = x.size()
+	x.keepEnd = len(x.buf)
 }
 
-func (x *construct) size() int {
-	if x.multi {
-		return len(x.buf)
-	}
-	return len(x.one)
-}
-
-// own moves the text into a buffer.
-func (x *construct) own() {
-	if !x.multi {
-		x.multi = true
-		x.buf = append(x.buf[:0], x.one...)
-		x.one = nil
-	}
-}
-
-func (t *tidier) addText(text []byte) {
-	x := &t.txt
-	if len(text) == 0 {
+// add adds text to a construct, escaped if that is markup.
+func (x *construct) add(text []byte) {
+	if !x.markup {
+		x.buf = append(x.buf, text...)
 		return
 	}
-	if !x.any && !x.markup && !x.multi {
-		x.one, x.any = text, true
-		return
+	if x.div == divDone && !blank(text) {
+		x.div = divOther
 	}
-	x.any = true
-	x.own()
-	if x.markup {
-		if x.div == divDone && !blank(text) {
-			x.div = divOther
-		}
-		x.buf = appendEscaped(x.buf, text, false)
-		return
-	}
-	x.buf = append(x.buf, text...)
+	x.buf = appendEscaped(x.buf, text, false)
 }
 
 // innerTag takes a start tag inside a text construct: the construct is markup
@@ -204,7 +150,6 @@ func (t *tidier) innerTag(name []byte, id int32, self bool) {
 		return
 	}
 	if !x.markup {
-		x.own()
 		before := x.buf
 		if blank(before) {
 			x.div = divNone
@@ -214,7 +159,7 @@ func (t *tidier) innerTag(name []byte, id int32, self bool) {
 		if bytes.ContainsAny(before, "&<>") {
 			x.buf = appendEscaped(make([]byte, 0, len(before)+len(before)/8), before, false)
 		}
-		x.markup, x.any = true, true
+		x.markup = true
 	}
 	local := name
 	if i := bytes.IndexByte(name, ':'); i >= 0 {
@@ -299,27 +244,13 @@ func (t *tidier) innerAttrs() {
 		x.buf = append(x.buf, ' ')
 		x.buf = append(x.buf, key...)
 		x.buf = append(x.buf, '=', '"')
-		x.buf = appendAttr(x.buf, val)
+		x.buf = append(x.buf, attrEscapes.Replace(string(val))...)
 		x.buf = append(x.buf, '"')
 	}
 }
 
-// appendAttr escapes the value of an HTML attribute.
-func appendAttr(dst, s []byte) []byte {
-	for _, c := range s {
-		switch c {
-		case '&':
-			dst = append(dst, "&amp;"...)
-		case '"':
-			dst = append(dst, "&quot;"...)
-		case '<':
-			dst = append(dst, "&lt;"...)
-		default:
-			dst = append(dst, c)
-		}
-	}
-	return dst
-}
+// attrEscapes escapes the value of an HTML attribute.
+var attrEscapes = strings.NewReplacer("&", "&amp;", `"`, "&quot;", "<", "&lt;")
 
 // innerEnd takes an end tag inside a text construct.
 func (t *tidier) innerEnd(id int32) {
@@ -364,10 +295,7 @@ func (t *tidier) closeText(f *frame) bool {
 	if c.role == roleDrop {
 		return false
 	}
-	s := x.one
-	if x.multi {
-		s = x.buf
-	}
+	s := x.buf
 	if !x.markup {
 		s = x.trim(s)
 	}
@@ -375,7 +303,6 @@ func (t *tidier) closeText(f *frame) bool {
 	if len(t.stack) > 1 {
 		lvl = t.stack[len(t.stack)-2].level
 	}
-	made := ""
 	switch c.role {
 	case roleURL:
 		s = []byte(t.resolved(x.base, leadingText(s, x.markup)))
@@ -389,36 +316,12 @@ func (t *tidier) closeText(f *frame) bool {
 			t.permalink(bytes.TrimSpace(s))
 		}
 	case roleHTML:
-		s, made = t.resolveMarkup(s, x.base)
+		s = t.resolveMarkup(s, x.base)
 	case roleAtomText:
 		t.closeAtomText(f, s, lvl)
 		return len(s) > 0 || x.src
-	case roleAtomLink:
-		if !x.src {
-			if href := t.resolved(x.base, leadingText(s, x.markup)); href != "" {
-				t.attr("href", []byte(guardURL(href)))
-			}
-		}
-		t.endEmpty()
-		return true
-	case roleTerm:
-		if !x.src {
-			if term := strings.TrimSpace(leadingText(s, x.markup)); term != "" {
-				t.attr("term", []byte(term))
-			}
-		}
-		t.endEmpty()
-		return true
-	case roleEnclosure:
-		if !x.src {
-			if u := t.resolved(x.base, leadingText(s, x.markup)); u != "" {
-				t.attr("url", []byte(u))
-			}
-		}
-		t.endEmpty()
-		return true
-	case roleAttributes:
-		t.endEmpty()
+	case roleAtomLink, roleTerm, roleEnclosure, roleAttributes:
+		t.closeEmpty(c.role, leadingText(s, x.markup))
 		return true
 	case roleRSSLink:
 		s = []byte(t.resolved(x.base, leadingText(s, x.markup)))
@@ -454,9 +357,24 @@ func (t *tidier) closeText(f *frame) bool {
 		t.noteType(c.out, x.typ, lvl)
 	}
 	t.endOpen()
-	t.text(s, made, c.ext, t.mayAside(c, lvl), false)
+	t.text(s, c.ext, t.mayAside(c, lvl), false)
 	t.end(c.out)
 	return len(s) > 0
+}
+
+// closeEmpty ends an element that has attributes only. Its text stands for the one that is
+// missing.
+func (t *tidier) closeEmpty(r role, text string) {
+	switch {
+	case t.txt.src:
+	case r == roleTerm:
+		t.attrIf("term", strings.TrimSpace(text))
+	case r == roleAtomLink:
+		t.attrIf("href", guardURL(t.resolved(t.txt.base, text)))
+	case r == roleEnclosure:
+		t.attrIf("url", t.resolved(t.txt.base, text))
+	}
+	t.endEmpty()
 }
 
 // trim drops white space at the ends, except what was in a CDATA section.
@@ -474,11 +392,10 @@ func (x *construct) trim(s []byte) []byte {
 	return s
 }
 
-// resolveMarkup resolves the URLs in HTML. It gives the string that it had to
-// make of it, too.
-func (t *tidier) resolveMarkup(s []byte, base *url.URL) ([]byte, string) {
+// resolveMarkup resolves the URLs in HTML.
+func (t *tidier) resolveMarkup(s []byte, base *url.URL) []byte {
 	if base == nil || bytes.IndexByte(s, '<') < 0 {
-		return s, ""
+		return s
 	}
 	before := t.grow
 	str := string(s)
@@ -486,16 +403,15 @@ func (t *tidier) resolveMarkup(s []byte, base *url.URL) ([]byte, string) {
 	if before > 0 && t.grow <= 0 {
 		t.warn(warnGrow, t.pos, nil)
 	}
-	if len(res) != len(str) || res != str {
-		s = []byte(res)
+	if res == str {
+		return s
 	}
-	return s, res
+	return []byte(res)
 }
 
 // closeAtomText writes a text construct with a type.
 func (t *tidier) closeAtomText(f *frame, s []byte, lvl level) {
 	x := &t.txt
-	made := ""
 	typ, mode := x.typ, x.mode
 	lower := strings.ToLower(typ)
 	if x.markup {
@@ -525,7 +441,7 @@ func (t *tidier) closeAtomText(f *frame, s []byte, lvl level) {
 	}
 	lower = strings.ToLower(typ)
 	if x.markup || strings.Contains(lower, "html") {
-		s, made = t.resolveMarkup(s, x.base)
+		s = t.resolveMarkup(s, x.base)
 	}
 	if f.repeats {
 		return
@@ -540,7 +456,7 @@ func (t *tidier) closeAtomText(f *frame, s []byte, lvl level) {
 		t.attr("mode", []byte(mode))
 	}
 	t.endOpen()
-	t.text(s, made, f.class.ext, t.mayAside(f.class, lvl), typ != "" && lower != "text" || mode != "")
+	t.text(s, f.class.ext, t.mayAside(f.class, lvl), typ != "" && lower != "text" || mode != "")
 	t.end(f.class.out)
 }
 
@@ -670,17 +586,22 @@ func (t *tidier) permalink(guid []byte) {
 		return
 	}
 	if s := string(guid); !hasScheme(s) && !strings.ContainsAny(s, " \t\n") && strings.ContainsAny(s, "/?") {
-		addMeta(&t.entryMeta, "permalink", t.resolved(t.txt.base, s))
+		t.kept.entry.note("permalink", t.resolved(t.txt.base, s))
 	}
 }
 
+// noteType keeps the type of a text construct of an entry, its source or the feed.
 func (t *tidier) noteType(name, typ string, lvl level) {
-	list := t.metaFor(lvl)
-	if n := len(t.stack); lvl == inStruct && n > 1 && t.stack[n-2].class.out == "source" {
-		list, name = &t.entryMeta, "source-"+name
+	if len(typ) > 100 {
+		return
 	}
-	if list != nil && len(typ) <= 100 {
-		addMeta(list, "type-"+name, typ)
+	switch n := len(t.stack); {
+	case lvl == inEntry:
+		t.kept.entry.note("type-"+name, typ)
+	case lvl == inFeed:
+		t.kept.feed.note("type-"+name, typ)
+	case lvl == inStruct && n > 1 && t.stack[n-2].class.out == "source":
+		t.kept.entry.note("type-source-"+name, typ)
 	}
 }
 

@@ -2,7 +2,6 @@ package feedconv
 
 import (
 	"cmp"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -194,8 +193,7 @@ type dateParts struct {
 	zone                 zoneKind
 	late                 bool           // in a form that was once not read
 	in                   *time.Location // that was named, or nil
-	unix                 bool
-	at                   time.Time
+	at                   time.Time      // in seconds since 1970, or zero
 }
 
 func newDateParts(late bool) *dateParts {
@@ -203,7 +201,7 @@ func newDateParts(late bool) *dateParts {
 }
 
 func (d *dateParts) time() (time.Time, bool) {
-	if d.unix {
+	if !d.at.IsZero() {
 		return d.at, true
 	}
 	if d.year < 0 || d.month < 1 || d.month > 12 || d.day < 1 || d.day > daysIn(d.year, d.month) {
@@ -240,8 +238,8 @@ func (d *dateParts) iso(s string) bool {
 	switch {
 	case n == 4:
 		d.year = atoi(s[:4])
-		rest, ok := d.isoCalendar(s[4:])
-		return ok && d.isoTime(rest)
+		s = s[4:]
+		return d.isoCalendar(&s) && d.isoTime(s)
 	case n == 7: // year and day of the year
 		d.year = atoi(s[:4])
 		return d.ordinal(atoi(s[4:7])) && d.isoTime(s[7:])
@@ -251,110 +249,77 @@ func (d *dateParts) iso(s string) bool {
 			return d.clock(s[8:])
 		}
 		return d.isoTime(s[8:])
-	case n == len(s) && (n == 10 || n == 13):
-		return d.epoch(s)
+	case n == len(s) && n == 10: // since 1970
+		d.at = time.Unix(int64(atoi(s)), 0).UTC()
+		return true
+	case n == len(s) && n == 13:
+		d.at = time.UnixMilli(int64(atoi(s))).UTC()
+		return true
 	}
 	return false
 }
 
-func (d *dateParts) epoch(s string) bool {
-	var v int64
-	for i := 0; i < len(s); i++ {
-		v = v*10 + int64(s[i]-'0')
+// isoCalendar reads what follows a year of four digits up to the time.
+func (d *dateParts) isoCalendar(s *string) (ok bool) {
+	d.month, d.day = 1, 1
+	if *s == "" {
+		return true
 	}
-	d.unix = true
-	if len(s) == 13 {
-		d.at = time.UnixMilli(v).UTC()
-	} else {
-		d.at = time.Unix(v, 0).UTC()
+	separator := (*s)[0]
+	*s = (*s)[1:]
+	switch separator {
+	case 'w':
+		return d.isoWeek(s)
+	case '-', '/', '.':
+	default:
+		return false
 	}
-	return true
-}
-
-// isoCalendar reads what follows a year of four digits up to the time, and
-// gives the rest.
-func (d *dateParts) isoCalendar(s string) (string, bool) {
-	if s == "" {
-		d.month, d.day = 1, 1
-		return "", true
+	if d.month, ok = cutNumber(s, 1, 2); ok {
+		if cutByte(s, separator) {
+			d.day, ok = cutNumber(s, 1, 2)
+		}
+		return ok
 	}
-	sep := s[0]
-	if sep == 'w' {
-		return d.isoWeek(s[1:])
+	if cutByte(s, 'w') {
+		return d.isoWeek(s)
 	}
-	if sep != '-' && sep != '/' && sep != '.' {
-		return "", false
+	if n, ok := cutNumber(s, 3, 3); ok && separator == '-' {
+		return d.ordinal(n)
 	}
-	s = s[1:]
-	if strings.HasPrefix(s, "w") {
-		return d.isoWeek(s[1:])
-	}
-	n := digits(s)
-	switch {
-	case n == 3 && sep == '-':
-		return s[3:], d.ordinal(atoi(s[:3]))
-	case n == 4 && sep == '-':
-		d.month, d.day = atoi(s[:2]), atoi(s[2:4])
-		return s[4:], true
-	case n < 1 || n > 2:
-		return "", false
-	}
-	d.month, d.day = atoi(s[:n]), 1
-	s = s[n:]
-	if s == "" || s[0] != sep {
-		return s, true
-	}
-	s = s[1:]
-	n = digits(s)
-	if n < 1 || n > 2 {
-		return "", false
-	}
-	d.day = atoi(s[:n])
-	return s[n:], true
+	n, ok := cutNumber(s, 4, 4)
+	d.month, d.day = n/100, n%100
+	return ok && separator == '-'
 }
 
 // isoWeek reads "07", "07-3" and "073": a week and a day of it.
-func (d *dateParts) isoWeek(s string) (string, bool) {
-	n := digits(s)
-	if n != 2 && n != 3 {
-		return "", false
+func (d *dateParts) isoWeek(s *string) bool {
+	day := 1
+	week, ok := cutNumber(s, 2, 2)
+	switch {
+	case !ok:
+		week, ok = cutNumber(s, 3, 3)
+		week, day = week/10, week%10
+	case cutByte(s, '-'):
+		day, ok = cutNumber(s, 1, 1)
 	}
-	week, day := atoi(s[:2]), 1
-	if n == 3 {
-		day = int(s[2] - '0')
-	}
-	s = s[n:]
-	if n == 2 && strings.HasPrefix(s, "-") {
-		if digits(s[1:]) != 1 {
-			return "", false
-		}
-		day = int(s[1] - '0')
-		s = s[2:]
-	}
-	if week < 1 || week > 53 || day < 1 || day > 7 {
-		return "", false
+	if !ok || week < 1 || week > 53 || day < 1 || day > 7 {
+		return false
 	}
 	// 4 January is always in the first week.
 	jan4 := time.Date(d.year, 1, 4, 0, 0, 0, 0, time.UTC)
 	monday := jan4.AddDate(0, 0, -(int(jan4.Weekday())+6)%7)
 	t := monday.AddDate(0, 0, (week-1)*7+day-1)
 	if y, w := t.ISOWeek(); y != d.year || w != week {
-		return "", false
+		return false
 	}
 	d.year, d.month, d.day = t.Year(), int(t.Month()), t.Day()
-	return s, true
+	return true
 }
 
 func (d *dateParts) ordinal(n int) bool {
-	if n < 1 || n > 366 {
-		return false
-	}
 	t := time.Date(d.year, 1, n, 0, 0, 0, 0, time.UTC)
-	if t.Year() != d.year {
-		return false
-	}
 	d.month, d.day = int(t.Month()), t.Day()
-	return true
+	return n > 0 && t.Year() == d.year
 }
 
 // isoTime reads an optional time and zone after a date.
@@ -374,14 +339,12 @@ func (d *dateParts) isoTime(s string) bool {
 // clock reads "191020", "1910" and "19" with fraction and zone.
 func (d *dateParts) clock(s string) bool {
 	n := digits(s)
-	d.hour, d.min, d.sec = atoi(s[:2]), 0, 0
-	if n >= 4 {
+	d.hour = atoi(s[:2])
+	if n > 2 {
 		d.min = atoi(s[2:4])
 	}
-	if n == 6 {
+	if n > 4 {
 		d.sec = atoi(s[4:6])
-	} else if n > 4 || n == 3 {
-		return false
 	}
 	return d.afterClock(s[n:])
 }
@@ -492,31 +455,18 @@ func (d *dateParts) token(t string) bool {
 }
 
 // colons reads "10:14", "10:14:55.3", "10:14pm" and "10:14:55+01:00".
-func (d *dateParts) colons(t string) bool {
+func (d *dateParts) colons(t string) (ok bool) {
 	if d.hour >= 0 {
 		return false
 	}
-	n := digits(t)
-	if n > 2 || t[n] != ':' {
+	if d.hour, ok = cutNumber(&t, 1, 2); !ok || !cutByte(&t, ':') {
 		return false
 	}
-	d.hour = atoi(t[:n])
-	t = t[n+1:]
-	n = digits(t)
-	if n < 1 || n > 2 {
-		return false
+	d.min, ok = cutNumber(&t, 1, 2)
+	if len(t) > 1 && isDigit(t[1]) && cutByte(&t, ':') && ok {
+		d.sec, ok = cutNumber(&t, 1, 2)
 	}
-	d.min = atoi(t[:n])
-	t = t[n:]
-	if len(t) > 1 && t[0] == ':' && isDigit(t[1]) {
-		n = digits(t[1:])
-		if n > 2 {
-			return false
-		}
-		d.sec = atoi(t[1 : 1+n])
-		t = t[1+n:]
-	}
-	return d.afterClock(t)
+	return ok && d.afterClock(t)
 }
 
 // number reads a day or a year.
@@ -540,33 +490,26 @@ func (d *dateParts) number(s string) bool {
 // numeric reads "12/25/2003", which is American unless it cannot be, and
 // "25.12.2003", which is not.
 func (d *dateParts) numeric(t string, sep byte) bool {
+	parts := strings.Split(strings.TrimSuffix(t, "."), string(sep))
+	if len(parts) != 3 || d.year >= 0 || d.month >= 0 && !d.perhapsDay || d.day >= 0 {
+		return false
+	}
+	year := len(parts[2])
 	var v [3]int
-	var last string
-	for i := range v {
-		n := digits(t)
-		if n == 0 || n > 4 || n > 2 && i < 2 && !(i == 0 && n == 4) {
+	for i, most := range [...]int{2, 2, 4} {
+		var ok bool
+		if v[i], ok = cutNumber(&parts[i], 1, most); !ok || parts[i] != "" {
 			return false
 		}
-		v[i], last = atoi(t[:n]), t[:n]
-		t = t[n:]
-		if i < 2 {
-			if t == "" || t[0] != sep {
-				return false
-			}
-			t = t[1:]
-		}
-	}
-	if t != "" && t != "." || d.year >= 0 || d.month >= 0 && !d.perhapsDay || d.day >= 0 || len(last) != 2 && len(last) != 4 {
-		return false
 	}
 	d.month, d.day, d.year = v[0], v[1], v[2]
 	if sep == '.' || d.month > 12 {
 		d.month, d.day = d.day, d.month
 	}
-	if len(last) == 2 {
+	if year == 2 {
 		d.year = pivot(d.year)
 	}
-	return true
+	return year == 2 || year == 4
 }
 
 // pivot gives a year of two digits its century.
@@ -728,13 +671,6 @@ var lateHalves = sync.OnceValue(func() map[string]int {
 	}
 })
 
-var weekdays = [...]string{"sunday", "monday", "tuesday", "wednesday", "thursday", "friday", "saturday"}
-
-// nameIndex finds a full name or an abbreviation of three or more letters.
-func nameIndex(s string, names []string) int {
-	return slices.IndexFunc(names, func(name string) bool { return len(s) >= 3 && strings.HasPrefix(name, s) })
-}
-
 // zoneKind is how a zone was written, from what says least to what says most.
 type zoneKind uint8
 
@@ -825,7 +761,27 @@ func digits(s string) int {
 
 func isDigit(c byte) bool { return c >= '0' && c <= '9' }
 
-// atoi reads a few digits.
+// cutNumber takes a number from the front of s if it has so many digits.
+func cutNumber(s *string, least, most int) (v int, ok bool) {
+	n := digits(*s)
+	if n < least || n > most {
+		return 0, false
+	}
+	v = atoi((*s)[:n])
+	*s = (*s)[n:]
+	return v, true
+}
+
+// cutByte takes a byte from the front of s if it is c.
+func cutByte(s *string, c byte) bool {
+	if *s == "" || (*s)[0] != c {
+		return false
+	}
+	*s = (*s)[1:]
+	return true
+}
+
+// atoi reads digits.
 func atoi(s string) int {
 	v := 0
 	for i := 0; i < len(s); i++ {

@@ -115,17 +115,33 @@ func hasField(ns nsID, name string, place places, atom bool) bool {
 	return mapped()[ns][name]&place != 0
 }
 
-// extensions are those of an entry or of the feed, while they are read.
-type extensions struct {
+// extras are what gofeed has no place for of an entry or of the feed.
+type extras struct {
 	list       []Extension
 	attributes []Attribute
 	count      int
 	bytes      int
+	// notes are about (rdf:about), lang (xml:lang), permalink (the URL that a guid stands for),
+	// and type-title, type-summary … (the types of text constructs).
+	notes map[string]string
+}
+
+// note sets one of the notes.
+func (x *extras) note(name, value string) {
+	if value == "" {
+		return
+	}
+	if x.notes == nil {
+		x.notes = make(map[string]string, 4)
+	}
+	if _, ok := x.notes[name]; ok || len(x.notes) <= 16 {
+		x.notes[name] = value
+	}
 }
 
 // room takes a number of bytes for one more element, and tells whether there
 // was room.
-func (x *extensions) room(bytes int) bool {
+func (x *extras) room(bytes int) bool {
 	x.count++
 	x.bytes += bytes
 	return x.count <= maxExtensions && x.bytes <= maxExtensionBytes
@@ -140,9 +156,9 @@ type openExtension struct {
 
 // keeper builds extensions from what is read of them.
 type keeper struct {
-	entry, feed extensions
-	entries     []extensions // by entry; shorter where the last have none
-	into        *extensions  // where the one goes that is open
+	entry, feed extras
+	entries     []extras // by entry; shorter where the last have none
+	into        *extras  // where the one goes that is open
 	open        []openExtension
 	depth       int  // of what is open, left out or not
 	full        bool // the one that is open passes a limit
@@ -213,21 +229,21 @@ func (k *keeper) pop() {
 // endEntry takes what was read since the last entry as that of the entry of a
 // number, or drops it.
 func (k *keeper) endEntry(number int, keep bool) {
-	if keep && (len(k.entry.list) > 0 || len(k.entry.attributes) > 0) {
+	if keep && len(k.entry.list)+len(k.entry.attributes)+len(k.entry.notes) > 0 {
 		for len(k.entries) < number {
-			k.entries = append(k.entries, extensions{})
+			k.entries = append(k.entries, extras{})
 		}
 		k.entries = append(k.entries, k.entry)
 	}
-	k.entry = extensions{}
+	k.entry = extras{}
 }
 
 // of gives what was kept of an entry.
-func (k *keeper) of(entry int) extensions {
+func (k *keeper) of(entry int) extras {
 	if entry < len(k.entries) {
 		return k.entries[entry]
 	}
-	return extensions{}
+	return extras{}
 }
 
 // foreignTag takes the start tag of an element that has no field.
@@ -236,7 +252,6 @@ func (t *tidier) foreignTag(f *frame, ns nsID, parent level) {
 	if k.depth++; k.full {
 		return
 	}
-	what := warnKind(numWarnings)
 	if k.depth == 1 {
 		k.into = &k.feed
 		if parent == inEntry {
@@ -255,15 +270,12 @@ func (t *tidier) foreignTag(f *frame, ns nsID, parent level) {
 	switch {
 	case f.drop: // said already
 	case k.depth > maxExtensionDepth:
-		what = warnExtDepth
+		t.warn(warnExtDepth, f.srcAt, f.raw)
 	case !k.into.room(size):
-		what = warnExtSize
+		t.warn(warnExtSize, f.srcAt, f.raw)
 	default:
 		k.push(e)
 		return
-	}
-	if what != numWarnings {
-		t.warn(what, f.srcAt, f.raw)
 	}
 	k.full = true
 }
@@ -321,7 +333,7 @@ func addAttribute(list []Attribute, a Attribute) []Attribute {
 
 // keepAttribute keeps an attribute of another vocabulary on the element of the
 // feed or of an entry.
-func (t *tidier) keepAttribute(into *extensions, ns nsID, local, val []byte) {
+func (t *tidier) keepAttribute(into *extras, ns nsID, local, val []byte) {
 	a := Attribute{Namespace: t.uriOf(ns), Name: t.kept.name(local), Value: t.attrValue(val)}
 	if !into.room(len(a.Namespace) + len(a.Name) + len(a.Value)) {
 		t.warn(warnExtSize, t.pos, local)

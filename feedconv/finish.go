@@ -282,36 +282,39 @@ func cleanLine(s string) string {
 // or a feed.
 const maxList = 1000
 
-// uniqueStrings trims and folds, and drops what is empty or was there.
-func uniqueStrings(list []string) []string {
-	var out []string
-	seen := make(map[string]bool, len(list))
-	for _, s := range list {
-		if s = plainText(s, false, false); s != "" && !seen[s] && len(out) < maxList {
-			seen[s] = true
-			out = append(out, s)
+// unique returns the first elements of a list with each key, at most maxList. Those whose
+// key is not ok are left out.
+func unique[T any, K comparable](list []T, key func(*T) (k K, ok bool)) []T {
+	var out []T
+	seen := make(map[K]bool, len(list))
+	for i := range list {
+		if k, ok := key(&list[i]); ok && !seen[k] && len(out) < maxList {
+			seen[k] = true
+			out = append(out, list[i])
 		}
 	}
 	return out
 }
 
+// uniqueStrings trims and folds, and drops what is empty or was there.
+func uniqueStrings(list []string) []string {
+	return unique(list, func(s *string) (string, bool) {
+		*s = plainText(*s, false, false)
+		return *s, *s != ""
+	})
+}
+
 // uniqueTerms keeps the first category of a name that says more than the name.
 func uniqueTerms(list []Category) []Category {
-	var out []Category
-	seen := make(map[string]bool, len(list))
-	for _, c := range list {
+	return unique(list, func(c *Category) (string, bool) {
 		for _, s := range []*string{&c.Name, &c.Label, &c.Term} {
 			*s = plainText(*s, false, false)
 		}
 		if c.Scheme = cleanLine(c.Scheme); c.Label == c.Name {
 			c.Label = ""
 		}
-		if c.Name != "" && c.Scheme+c.Label+c.Term != "" && !seen[c.Name] && len(out) < maxList {
-			seen[c.Name] = true
-			out = append(out, c)
-		}
-	}
-	return out
+		return c.Name, c.Name != "" && c.Scheme+c.Label+c.Term != ""
+	})
 }
 
 // uniqueEnclosures drops repeated URLs, and keeps the most that is said of
@@ -340,15 +343,10 @@ func uniqueEnclosures(list []Enclosure) []Enclosure {
 
 // uniqueLinks drops repeated links, and those that nobody may follow.
 func uniqueLinks(list []Link) []Link {
-	var out []Link
-	seen := make(map[Link]bool, len(list))
-	for _, l := range list {
-		if l.Href = link(l.Href); l.Href != "" && !seen[l] && len(out) < maxList {
-			seen[l] = true
-			out = append(out, l)
-		}
-	}
-	return out
+	return unique(list, func(l *Link) (Link, bool) {
+		l.Href = link(l.Href)
+		return *l, l.Href != ""
+	})
 }
 
 // enclosure makes an Enclosure of attributes. Feeds that do not know a length

@@ -167,6 +167,7 @@ func resolveHTML(s string, base *url.URL, budget *int) string {
 	}
 	var out []byte
 	copied := 0 // s[:copied] is in out
+text:
 	for i := 0; ; {
 		n := strings.IndexByte(s[i:], '<')
 		if n < 0 {
@@ -228,16 +229,12 @@ func resolveHTML(s string, base *url.URL, budget *int) string {
 			case "script", "style", "textarea":
 				end := indexFold(s[i:], "</"+n)
 				if end < 0 {
-					return finishResolve(out, s, copied)
+					break text
 				}
 				i += end
 			}
 		}
 	}
-	return finishResolve(out, s, copied)
-}
-
-func finishResolve(out []byte, s string, copied int) string {
 	if copied == 0 {
 		return s
 	}

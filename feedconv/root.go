@@ -185,18 +185,17 @@ func (t *tidier) openRoot() (tag []byte, self bool, err error) {
 	if t.rootNS >= nsID(len(knownNamespaces)) {
 		t.ns[t.rootNS].native = true
 	}
-	version := ""
 	for _, a := range t.attrs {
 		switch strings.ToLower(string(a.key)) {
 		case "version":
-			version = strings.TrimSpace(string(t.ents.decode(nil, a.val[:min(len(a.val), 64)])))
+			t.version = strings.TrimSpace(string(t.ents.decode(nil, a.val[:min(len(a.val), 64)])))
 		case "xml:lang":
-			addMeta(&t.feedMeta, "lang", t.attrValue(a.val))
+			t.kept.feed.note("lang", t.attrValue(a.val))
 		case "xml:base":
 			t.rootBase = childBase(t.rootBase, t.attrValue(a.val))
 		case "rdf:about":
 			if t.root == "channel" {
-				addMeta(&t.feedMeta, "about", t.attrValue(a.val))
+				t.kept.feed.note("about", t.attrValue(a.val))
 			}
 		}
 	}
@@ -204,10 +203,7 @@ func (t *tidier) openRoot() (tag []byte, self bool, err error) {
 		t.rootAttributes()
 	}
 	if t.isAtom {
-		t.atom03 = t.rootNS == nsAtom03 || strings.HasPrefix(version, "0.") && t.rootNS != nsAtom10
-	}
-	if version != "" {
-		t.feedMeta = append(t.feedMeta, metaAttr{"version", version}) // for the header
+		t.atom03 = t.rootNS == nsAtom03 || strings.HasPrefix(t.version, "0.") && t.rootNS != nsAtom10
 	}
 	info.open++
 	lvl := inRoot
@@ -245,52 +241,35 @@ func (t *tidier) rootElement() string {
 
 // header writes the root's start tag, with the namespaces that are in use.
 func (t *tidier) header() []byte {
-	var b []byte
-	b = append(b, '<')
-	b = append(b, t.rootElement()...)
-	version := metaValue(t.feedMeta, "version")
-	if version != "" && t.rootElement() != "rdf:RDF" {
-		b = append(b, ` version="`...)
-		b = appendEscaped(b, []byte(version), true)
-		b = append(b, '"')
-	}
+	var w writer
+	w.open(t.rootElement())
 	switch {
-	case t.atom03:
-		b = append(b, ` xmlns="http://purl.org/atom/ns#"`...)
-	case t.isAtom:
-		b = append(b, ` xmlns="http://www.w3.org/2005/Atom"`...)
 	case t.rootElement() == "rdf:RDF":
+		uri := t.ns[nsRSS10].uri
 		if t.usesRSS09() {
-			b = append(b, ` xmlns="http://my.netscape.com/rdf/simple/0.9/"`...)
-		} else {
-			b = append(b, ` xmlns="http://purl.org/rss/1.0/"`...)
+			uri = t.ns[nsRSS09].uri
 		}
+		w.attr("xmlns", []byte(uri))
 		t.ns[nsRDF].used = true
+	case t.atom03:
+		w.attr("xmlns", []byte(t.ns[nsAtom03].uri))
+	case t.isAtom:
+		w.attr("xmlns", []byte(t.ns[nsAtom10].uri))
+	case t.version != "":
+		w.attr("version", []byte(t.version))
 	}
 	for i := range t.ns {
 		n := &t.ns[i]
-		if !n.used || n.prefix == "" || nsID(i) == nsXML {
-			continue
+		if n.used && n.prefix != "" && nsID(i) != nsXML && (nsID(i) != nsAtom03 || !t.ns[nsAtom10].used) {
+			w.attr("xmlns:"+n.prefix, []byte(n.uri))
 		}
-		if nsID(i) == nsAtom03 && t.ns[nsAtom10].used {
-			continue
-		}
-		b = append(b, " xmlns:"...)
-		b = append(b, n.prefix...)
-		b = append(b, `="`...)
-		b = appendEscaped(b, []byte(n.uri), true)
-		b = append(b, '"')
 	}
-	if lang := metaValue(t.feedMeta, "lang"); lang != "" {
-		b = append(b, ` xml:lang="`...)
-		b = appendEscaped(b, []byte(lang), true)
-		b = append(b, '"')
-	}
-	b = append(b, '>')
+	w.endOpen()
 	if t.root == "channel" {
-		b = append(b, "<channel>"...)
+		w.open("channel")
+		w.endOpen()
 	}
-	return b
+	return w.out
 }
 
 func (t *tidier) usesRSS09() bool { return t.ns[nsRSS09].native && !t.ns[nsRSS10].native }

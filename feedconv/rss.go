@@ -13,7 +13,7 @@ func rssFeed(r *rss.Feed, doc *tidied, opts Options) *Feed {
 		Format:      rssFormat(r.Version, doc.root),
 		Title:       titleText(r.Title, true),
 		Description: PlainText(r.Description, typeHTML),
-		Language:    cmp.Or(r.Language, tidyMeta(r.Extensions, "lang")),
+		Language:    cmp.Or(r.Language, doc.kept.feed.notes["lang"]),
 		Copyright:   titleText(r.Copyright, true),
 		Generator:   Generator{Name: titleText(r.Generator, true)},
 		Links:       atomLinks(r.Extensions),
@@ -21,7 +21,7 @@ func rssFeed(r *rss.Feed, doc *tidied, opts Options) *Feed {
 		SkipHours:   skipHours(r.SkipHours),
 		SkipDays:    skipDays(r.SkipDays),
 	}
-	f.ID = cmp.Or(tidyMeta(r.Extensions, "about"), value(atomModule(r.Extensions), "id"))
+	f.ID = cmp.Or(doc.kept.feed.notes["about"], value(atomModule(r.Extensions), "id"))
 	f.Link = firstLink(append(r.Links, alternate(f.Links))...)
 	if r.Image != nil {
 		f.Image = r.Image.URL
@@ -63,8 +63,9 @@ func rssFormat(version, root string) Format {
 }
 
 func rssEntry(r *rss.Item, doc *tidied, number int) *draft {
-	x := r.Extensions
+	x, kept := r.Extensions, doc.kept.of(number)
 	d := &draft{
+		entry:     kept.entry(),
 		titles:    []text{{r.Title, typeHTML}},
 		published: []string{r.PubDate, r.Custom["published"], r.Custom["date"]},
 		updated:   []string{r.Custom["updated"]},
@@ -75,14 +76,13 @@ func rssEntry(r *rss.Item, doc *tidied, number int) *draft {
 	if r.GUID != nil {
 		e.GUID = r.GUID.Value
 	}
-	e.GUID = cmp.Or(e.GUID, tidyMeta(x, "about"))
+	e.GUID = cmp.Or(e.GUID, kept.notes["about"])
 	for _, s := range values(x[metaPrefix], "author") {
 		e.Authors = append(e.Authors, parsePersons(s, true)...)
 	}
 	if r.Source != nil {
 		e.Source = &Source{Title: titleText(r.Source.Title, true), URL: r.Source.URL}
 	}
-	e.Language = tidyMeta(x, "lang")
 	for _, c := range r.Categories {
 		e.categorize(Category{Name: titleText(c.Value, true), Scheme: c.Domain})
 	}
@@ -101,11 +101,10 @@ func rssEntry(r *rss.Item, doc *tidied, number int) *draft {
 	}
 	d.modules(x)
 	if e.Link == "" && r.GUID != nil && !strings.EqualFold(strings.TrimSpace(r.GUID.IsPermalink), "false") {
-		if u := cmp.Or(tidyMeta(x, "permalink"), r.GUID.Value); isWebURL(u) {
+		if u := cmp.Or(kept.notes["permalink"], r.GUID.Value); isWebURL(u) {
 			e.Link = u
 		}
 	}
 	d.tail = cloudItems(x)
-	doc.extend(e, number)
 	return d
 }

@@ -13,7 +13,6 @@ type scanner struct {
 	pos   int
 	ents  entitySet
 	attrs []attr // of the last start tag
-	seen  map[string]struct{}
 
 	noComment, noPI, noDQ, noSQ bool // no such end is left
 	cdEnd                       int  // the next "]]>" at or after the last place asked for
@@ -141,7 +140,7 @@ func (s *scanner) parseTag(i int) (name []byte, next int, self bool, st tagStatu
 	if name[len(name)-1] == ':' {
 		return nil, j, false, tagText
 	}
-	extra := false
+	count := 0
 	for {
 		for j < len(src) && isSpace(src[j]) {
 			j++
@@ -151,7 +150,7 @@ func (s *scanner) parseTag(i int) (name []byte, next int, self bool, st tagStatu
 		}
 		switch src[j] {
 		case '>':
-			if extra {
+			if count > maxAttrs {
 				s.warns.warn(warnAttrs, i, name)
 			}
 			return name, j + 1, self, tagOK
@@ -184,11 +183,10 @@ func (s *scanner) parseTag(i int) (name []byte, next int, self bool, st tagStatu
 				return nil, len(src), false, tagCut
 			}
 		}
-		if len(s.attrs) >= maxAttrs {
-			extra = true
+		if count++; count > maxAttrs {
 			continue
 		}
-		if !s.duplicate(key) {
+		if !s.has(key) {
 			s.attrs = append(s.attrs, attr{key, val})
 		}
 	}
@@ -233,32 +231,13 @@ func (s *scanner) attrText(k int) (val []byte, next int, ok bool) {
 	return src[k+1 : k+1+n], k + 1 + n, true
 }
 
-// duplicate reports whether an attribute of this name is there already.
-func (s *scanner) duplicate(key []byte) bool {
-	if len(s.attrs) < 16 {
-		for _, a := range s.attrs {
-			if bytes.Equal(a.key, key) {
-				return true
-			}
-		}
-		return false
-	}
-	if len(s.attrs) == 16 || s.seen == nil {
-		if s.seen == nil {
-			s.seen = make(map[string]struct{}, maxAttrs)
-		}
-		clear(s.seen)
-		for _, a := range s.attrs {
-			s.seen[string(a.key)] = struct{}{}
+// has reports whether an attribute of this name is there already.
+func (s *scanner) has(key []byte) bool {
+	for _, a := range s.attrs {
+		if bytes.Equal(a.key, key) {
+			return true
 		}
 	}
-	if len(key) > maxNameLen {
-		return true // is not written anyway
-	}
-	if _, ok := s.seen[string(key)]; ok {
-		return true
-	}
-	s.seen[string(key)] = struct{}{}
 	return false
 }
 

@@ -11,7 +11,7 @@ func singleName(c class, lvl level, atom bool) string {
 	if c.ext || c.kind != kText && c.kind != kStruct || c.role == roleDrop || lvl != inFeed && lvl != inEntry && lvl != inStruct {
 		return ""
 	}
-	name := c.out[strings.IndexByte(c.out, ':')+1:]
+	name := asciiLower(c.out[strings.IndexByte(c.out, ':')+1:])
 	switch name {
 	case "link", "category", "enclosure", "hour", "day":
 		return ""

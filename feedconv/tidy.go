@@ -9,8 +9,6 @@ import (
 	"strconv"
 	"strings"
 	"unicode/utf8"
-
-	ext "github.com/mmcdole/gofeed/extensions"
 )
 
 // What tidy does not let through, whatever a document holds.
@@ -36,10 +34,8 @@ const (
 // CDATA sections where gofeed would otherwise decode it twice. A URL, or an
 // Atom id, that gofeed would re-encode has a newline before it, which makes
 // gofeed leave it alone and is trimmed when the entry is finished. And what gofeed
-// has no field for is kept in one extension element at the end of each entry
-// and of the feed, with the attributes about (rdf:about), lang (xml:lang) and
-// type-title, type-summary, … (the types of text constructs); see tidyMeta. Long
-// texts are beside it, in aside; see asideMark.
+// has no field for is beside it, in kept, as are long texts, in aside; see
+// asideMark.
 type tidied struct {
 	xml      []byte
 	root     string // "rss", "rdf", "feed", "channel"
@@ -80,17 +76,6 @@ func (doc *tidied) text(s string) string {
 	return s
 }
 
-// tidyMeta gives an attribute of the element that tidy leaves in an entry or a
-// feed for what gofeed has no field for: "about", "lang", "type-title" ….
-func tidyMeta(x ext.Extensions, name string) string {
-	for _, e := range x[metaPrefix]["meta"] {
-		if v := e.Attrs[name]; v != "" {
-			return v
-		}
-	}
-	return ""
-}
-
 const metaPrefix = "lektor"
 
 type frame struct {
@@ -120,6 +105,7 @@ type tidier struct {
 	writer
 
 	root     string
+	version  string // that the root says
 	atom03   bool
 	max      int
 	entries  int
@@ -135,13 +121,11 @@ type tidier struct {
 	stack []frame
 	over  []int32 // names of open elements beyond maxDepth
 
-	txt       construct
-	scratch   []byte
-	entryMeta []metaAttr
-	feedMeta  []metaAttr
-	head      bool // the feed says something of itself
-	reading   *reading
-	kept      keeper
+	txt     construct
+	scratch []byte
+	head    bool // the feed says something of itself
+	reading *reading
+	kept    keeper
 }
 
 // tidyXML makes a clean document of whatever text is. The error is a
@@ -305,7 +289,6 @@ func (t *tidier) startTag(id int32, name []byte, i int, self bool) {
 		t.channels++
 	case kEntry:
 		f.level = inEntry
-		t.entryMeta = t.entryMeta[:0]
 		if t.entries >= t.max {
 			f.drop = true
 			t.warn(warnEntries, i, fmt.Appendf(nil, "%d", t.max))
@@ -491,17 +474,12 @@ func (t *tidier) pop() {
 	} else {
 		switch f.class.kind {
 		case kEntry:
-			t.writeMeta(t.entryMeta)
 			t.end(f.class.out)
 			t.kept.endEntry(t.entries, !f.drop)
 			if !f.drop {
 				t.entries++
 			}
-		case kFeed:
-			t.writeMeta(t.feedMeta)
-			t.feedMeta = metaOnly(t.feedMeta, "version", "lang")
-			t.end(f.class.out)
-		case kStruct:
+		case kFeed, kStruct:
 			t.end(f.class.out)
 		case kForeign:
 			t.kept.pop()
@@ -521,56 +499,24 @@ func (t *tidier) pop() {
 // finish closes what the end of the document leaves open. An entry that was
 // cut off is not delivered by half.
 func (t *tidier) finish() {
-	if !t.rootOver && len(t.stack) > 0 {
-		entry := -1
-		for i := range t.stack {
-			if t.stack[i].class.kind == kEntry {
-				entry = i
-				break
-			}
-		}
+	entry := slices.IndexFunc(t.stack, func(f frame) bool { return f.class.kind == kEntry })
+	if entry >= 0 {
+		t.stack[entry].drop = true
+	}
+	switch {
+	case !t.rootOver:
 		t.cut = true
 		t.warn(warnCut, len(t.src), t.top().raw)
-		if entry >= 0 {
-			t.stack[entry].drop = true
-		}
-	} else if len(t.stack) > 1 {
-		for i := range t.stack {
-			if t.stack[i].class.kind == kEntry {
-				t.stack[i].drop = true
-				t.cut = true
-				t.warn(warnCut, len(t.src), t.stack[i].raw)
-				break
-			}
-		}
+	case entry >= 0:
+		t.cut = true
+		t.warn(warnCut, len(t.src), t.stack[entry].raw)
 	}
 	t.over = nil
 	for len(t.stack) > 1 {
 		t.pop()
 	}
-	if t.isAtom || t.root == "channel" {
-		t.writeMeta(t.feedMeta)
-	}
-}
-
-func (t *tidier) writeMeta(list []metaAttr) {
-	if t.meta(list) {
-		t.ns[nsMeta].used = true
-	}
 }
 
 func (t *tidier) looksCDF() bool {
 	return bytes.Contains(t.src, []byte("<SCHEDULE")) || bytes.Contains(t.src, []byte("<ABSTRACT"))
-}
-
-// metaFor gives the list that belongs to the element at the top, nil when it
-// is neither in an entry nor in a feed directly.
-func (t *tidier) metaFor(lvl level) *[]metaAttr {
-	switch lvl {
-	case inEntry:
-		return &t.entryMeta
-	case inFeed:
-		return &t.feedMeta
-	}
-	return nil
 }

@@ -25,6 +25,13 @@ func (w *writer) attr(name string, value []byte) {
 	w.out = append(w.out, '"')
 }
 
+// attrIf writes an attribute that has a value.
+func (w *writer) attrIf(name, value string) {
+	if value != "" {
+		w.attr(name, []byte(value))
+	}
+}
+
 func (w *writer) endOpen()  { w.out = append(w.out, '>') }
 func (w *writer) endEmpty() { w.out = append(w.out, "/>"...) }
 
@@ -32,61 +39,6 @@ func (w *writer) end(name string) {
 	w.out = append(w.out, '<', '/')
 	w.out = append(w.out, name...)
 	w.out = append(w.out, '>')
-}
-
-// meta writes the element that holds what gofeed has no field for, and tells
-// whether there was anything to write.
-func (w *writer) meta(list []metaAttr) bool {
-	start, found := len(w.out), false
-	w.open(metaPrefix + ":meta")
-	for _, m := range list {
-		if m.name != "version" {
-			found = true
-			w.attr(m.name, []byte(m.value))
-		}
-	}
-	if !found {
-		w.out = w.out[:start]
-		return false
-	}
-	w.endEmpty()
-	return true
-}
-
-// metaAttr is an attribute of that element.
-type metaAttr struct{ name, value string }
-
-// addMeta sets a value in a list.
-func addMeta(list *[]metaAttr, name, value string) {
-	if value == "" || len(*list) > 16 {
-		return
-	}
-	for i := range *list {
-		if (*list)[i].name == name {
-			(*list)[i].value = value
-			return
-		}
-	}
-	*list = append(*list, metaAttr{name, value})
-}
-
-func metaValue(list []metaAttr, name string) string {
-	for _, m := range list {
-		if m.name == name {
-			return m.value
-		}
-	}
-	return ""
-}
-
-func metaOnly(list []metaAttr, names ...string) []metaAttr {
-	var kept []metaAttr
-	for _, n := range names {
-		if v := metaValue(list, n); v != "" {
-			kept = append(kept, metaAttr{n, v})
-		}
-	}
-	return kept
 }
 
 // appendEscaped escapes text, or an attribute's value.
@@ -129,18 +81,14 @@ func appendEscaped(dst, s []byte, attribute bool) []byte {
 // text writes a string as what gofeed will read unchanged. Extensions are read
 // by encoding/xml, piece by piece, so theirs is one escaped piece; everything
 // else by gofeed, which takes CDATA verbatim and decodes other text by rules
-// that depend on the element. Long ones are set aside where they may be. made is
-// s as a string, or empty.
-func (w *writer) text(s []byte, made string, extension, mayAside, verbatim bool) {
+// that depend on the element. Long ones are set aside where they may be.
+func (w *writer) text(s []byte, extension, mayAside, verbatim bool) {
 	if !extension && !verbatim && len(s) > 0 && !bytes.ContainsAny(s, "<>&") && !isSpace(s[0]) && !isSpace(s[len(s)-1]) {
 		// gofeed trims what is not CDATA, and more than isSpace knows.
 		s = bytes.TrimSpace(s)
 	}
 	if mayAside && (len(s) >= w.asideFrom || bytes.HasPrefix(s, []byte(asideMark))) {
-		if len(made) != len(s) {
-			made = string(s)
-		}
-		w.aside = append(w.aside, made)
+		w.aside = append(w.aside, string(s))
 		s = strconv.AppendInt([]byte(asideMark), int64(len(w.aside)-1), 10)
 	}
 	switch {

@@ -38,10 +38,9 @@ func parseXML(doc *tidied, opts Options) (*Feed, error) {
 	return f, nil
 }
 
-// extend gives the entry of a number what was kept beside gofeed.
-func (doc *tidied) extend(e *Entry, number int) {
-	kept := doc.kept.of(number)
-	e.Attributes, e.Extensions = kept.attributes, kept.list
+// entry returns an entry with what gofeed has no place for.
+func (x *extras) entry() Entry {
+	return Entry{Attributes: x.attributes, Extensions: x.list, Language: x.notes["lang"]}
 }
 
 // elements of one namespace by name.
@@ -260,7 +259,7 @@ func (d *draft) media(m module, depth int) {
 			if kind == "" && c.Attrs["medium"] == "image" {
 				kind = "image/*"
 			}
-			enc := enclosure(href, kind, c.Attrs["fileSize"])
+			enc := enclosure(href, kind, c.Attrs["filesize"])
 			if strings.HasSuffix(enc.Type, "/*") {
 				enc.Type = ""
 			}
@@ -384,22 +383,17 @@ func feedModules(f *Feed, x ext.Extensions) {
 	}
 	f.Categories = append(f.Categories, moduleCategories(x)...)
 	f.Categories = append(f.Categories, values(dc, "subject")...)
-	f.UpdateInterval = updateInterval(value(sy, "updatePeriod"), value(sy, "updateFrequency"))
+	f.UpdateInterval = updateInterval(value(sy, "updateperiod"), value(sy, "updatefrequency"))
 	history := x["fh"]
 	f.Complete = f.Complete || len(history["complete"]) > 0
 	f.Archive = f.Archive || len(history["archive"]) > 0
 	for _, c := range x["source"]["cloud"] {
-		f.Clouds = append(f.Clouds, sourceCloud(c))
+		f.Clouds = append(f.Clouds, cloudOf(func(name string) string { return c.Attrs[name] }, c.Value))
 	}
 }
 
-// sourceCloud reads <source:cloud>, which has the attributes of <cloud>, or
-// the URL of a cloud as its text.
-func sourceCloud(e ext.Extension) Cloud {
-	return cloudOf(func(name string) string { return e.Attrs[name] }, e.Value)
-}
-
-// cloudOf makes a cloud of attributes, or of its URL, which may be the text.
+// cloudOf makes a cloud of attributes, or of its URL, which may be the text, as in
+// <source:cloud>.
 func cloudOf(attribute func(name string) string, text string) Cloud {
 	if attribute("domain") == "" {
 		return cloudOfURL(cmp.Or(text, attribute("url"), attribute("href")))
@@ -445,28 +439,25 @@ func number(s string) int {
 
 func skipHours(list []string) []int {
 	var out []int
-	seen := [24]bool{}
 	for _, s := range list {
 		h, err := strconv.Atoi(strings.TrimSpace(s))
-		if err != nil || h < 0 || h > 24 {
-			continue
-		}
-		if h %= 24; !seen[h] { // RSS 0.91 counts from 1 to 24
-			seen[h] = true
-			out = append(out, h)
+		// RSS 0.91 counts from 1 to 24.
+		if err == nil && h >= 0 && h <= 24 && !slices.Contains(out, h%24) {
+			out = append(out, h%24)
 		}
 	}
 	return out
 }
 
+// skipDays reads the names of days, or three or more letters of them.
 func skipDays(list []string) []time.Weekday {
 	var out []time.Weekday
-	seen := [7]bool{}
 	for _, s := range list {
-		day := nameIndex(strings.ToLower(strings.TrimSpace(s)), weekdays[:])
-		if day >= 0 && !seen[day] {
-			seen[day] = true
-			out = append(out, time.Weekday(day))
+		s = strings.ToLower(strings.TrimSpace(s))
+		for day := time.Sunday; day <= time.Saturday; day++ {
+			if len(s) >= 3 && strings.HasPrefix(strings.ToLower(day.String()), s) && !slices.Contains(out, day) {
+				out = append(out, day)
+			}
 		}
 	}
 	return out
@@ -521,10 +512,10 @@ func writeCloudItem(b *strings.Builder, title, target, description string) {
 	}
 }
 
-// textType gives the MIME type of a text construct, which gofeed drops.
-func textType(x ext.Extensions, names ...string) string {
+// textType returns the MIME type of a text construct, which gofeed drops.
+func (x *extras) textType(names ...string) string {
 	for _, name := range names {
-		if t := tidyMeta(x, "type-"+name); t != "" {
+		if t := x.notes["type-"+name]; t != "" {
 			return atomType(t)
 		}
 	}

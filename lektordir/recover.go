@@ -240,14 +240,9 @@ func readNames(dir string) ([]string, error) {
 
 // readAllNames is readNames with dot files.
 func readAllNames(dir string) ([]string, error) {
-	fd, err := atomicfile.Open(dir, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC)
-	if err == unix.ENOTDIR || err == unix.ELOOP {
-		return nil, &os.PathError{Op: "open", Path: dir, Err: errNotDir}
+	names, err := atomicfile.Names(dir)
+	if errors.Is(err, unix.ENOTDIR) || errors.Is(err, unix.ELOOP) {
+		err = &os.PathError{Op: "open", Path: dir, Err: errNotDir}
 	}
-	if err != nil {
-		return nil, &os.PathError{Op: "open", Path: dir, Err: err}
-	}
-	f := os.NewFile(uintptr(fd), dir)
-	defer f.Close()
-	return f.Readdirnames(-1)
+	return names, err
 }

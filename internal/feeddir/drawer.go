@@ -77,14 +77,13 @@ func OnUpdateOf(d *lektordir.Dir, hash string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	defer s.Close()
 	v := s.OnUpdate()
 	return v, s.unread[fileOnUpdate]
 }
 
 // Load opens the state of a feed. One without any is empty. One behind a link, in
 // its own place or in that of etc or of the feed, is an error: what is saved
-// might be written out of the lektor-dir. Close the state.
+// might be written out of the lektor-dir.
 func Load(d *lektordir.Dir, hash string) (*State, error) { return loadState(stateDir(d, hash)) }
 
 // URL gives where a feed is fetched from, and reads nothing else. It may contain a
@@ -115,15 +114,16 @@ func LastError(d *lektordir.Dir, hash string) string {
 // Due tells, by modification times alone, whether a feed is due, as [State.Due]
 // does, and when else.
 func Due(d *lektordir.Dir, hash string, now time.Time) (due bool, next time.Time) {
-	return isDue(stateDir(d, hash), now)
+	dir := stateDir(d, hash)
+	return isDue(func(name string) (time.Time, bool) { return mtime(filepath.Join(dir, name)) }, now)
 }
 
-func isDue(dir string, now time.Time) (due bool, next time.Time) {
-	next, ok := mtime(filepath.Join(dir, fileNext))
+func isDue(mtime func(name string) (time.Time, bool), now time.Time) (due bool, next time.Time) {
+	next, ok := mtime(fileNext)
 	if !ok || !next.After(now) {
 		return true, next
 	}
-	checked, ok := mtime(filepath.Join(dir, fileChecked))
+	checked, ok := mtime(fileChecked)
 	return ok && checked.After(now.Add(clockSkew)), next
 }
 
@@ -204,11 +204,15 @@ func trusted(path string) error {
 // record makes a file below src/$feed/etc/area hold text, and touches nothing when
 // it does already. Without text there is no file.
 func record(d *lektordir.Dir, hash, area, name, text string) error {
-	return recordBy(atomicfile.WriteUnsynced, d, hash, area, name, text)
+	return recordBy(atomicfile.WriteUnsynced, remove, d, hash, area, name, text)
 }
 
-// recordBy is record that writes in another way.
-func recordBy(write func(path string, data []byte) error, d *lektordir.Dir, hash, area, name, text string) error {
+// recordDurably is record that returns when the change is durable.
+func recordDurably(d *lektordir.Dir, hash, area, name, text string) error {
+	return recordBy(atomicfile.Write, atomicfile.Remove, d, hash, area, name, text)
+}
+
+func recordBy(write func(path string, data []byte) error, remove func(path string) error, d *lektordir.Dir, hash, area, name, text string) error {
 	if err := d.InsideSrc(hash, area); err != nil {
 		return err
 	}

@@ -38,9 +38,6 @@ func (e ESS) Path() string { return e.Dir.SrcEtc(e.Hash, areaESS) }
 // known.
 func (e ESS) Link() string { return e.line(fileLink) }
 
-// NNO is the URL of an NNO document that tells of the feed, or "".
-func (e ESS) NNO() string { return e.line(fileNNO) }
-
 // Size is how many bytes the feed itself took to transfer, 0 when that is not
 // known.
 func (e ESS) Size() int64 {

@@ -27,7 +27,6 @@ func header(pairs ...string) http.Header {
 func serve(t testing.TB, h http.HandlerFunc) *httptest.Server {
 	t.Helper()
 	s := httptest.NewServer(h)
-	t.Cleanup(s.Close)
 	return s
 }
 
@@ -55,7 +54,7 @@ func write(t testing.TB, dir, name, value string) {
 
 // dueAt is Due for the state in a directory.
 func dueAt(dir string, now time.Time) bool {
-	due, _ := isDue(dir, now)
+	due, _ := isDue(func(name string) (time.Time, bool) { return mtime(filepath.Join(dir, name)) }, now)
 	return due
 }
 

@@ -14,10 +14,10 @@ import (
 	"strings"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/lektordir/lektor/internal/atomicfile"
+	"github.com/lektordir/lektor/internal/backoff"
 	"github.com/lektordir/lektor/internal/fetch"
+	"github.com/lektordir/lektor/internal/filelog"
 	"github.com/lektordir/lektor/internal/history"
 	"github.com/lektordir/lektor/internal/termsafe"
 	"github.com/lektordir/lektor/lektordir"
@@ -44,11 +44,8 @@ const (
 // maxArchives is how much of a record of archives is read, in bytes.
 const maxArchives = 64 << 20
 
-// Delays between automatic walks that end at the same archive.
-const (
-	leastRetry = 24 * time.Hour
-	mostRetry  = 30 * 24 * time.Hour
-)
+// retry is between automatic walks that end at the same archive.
+var retry = backoff.Backoff{Base: 24 * time.Hour, Cap: 30 * 24 * time.Hour}
 
 // History is what is known of the documents of a feed beside the one that is
 // subscribed to: the directory etc/history. Its user holds the feed's lock where
@@ -73,7 +70,7 @@ func (h *History) line(name string) string {
 // write writes a file durably, and touches none that holds the value already. "" has
 // none.
 func (h *History) write(name, value string) error {
-	return recordBy(atomicfile.Write, h.d, h.hash, areaHistory, name, asLines(value))
+	return recordDurably(h.d, h.hash, areaHistory, name, asLines(value))
 }
 
 // Exists tells whether anything is known.
@@ -154,7 +151,7 @@ func (h *History) Settle(began time.Time) error {
 			return nil
 		}
 	}
-	return recordBy(atomicfile.WriteUnsynced, h.d, h.hash, areaHistory, fileBaseline, asLines(baselineLine(b)))
+	return record(h.d, h.hash, areaHistory, fileBaseline, asLines(baselineLine(b)))
 }
 
 // Gap is an archive that is missing, and what is older with it.
@@ -192,11 +189,7 @@ func (h *History) Missing(now time.Time, url, reason string, progress bool, afte
 		tries, _ = strconv.Atoi(n)
 	}
 	tries = max(tries, 0) + 1
-	wait := leastRetry
-	for range min(tries-1, 10) {
-		wait = min(2*wait, mostRetry)
-	}
-	next := now.Add(max(wait, after)).UTC().Format(time.RFC3339)
+	next := now.Add(retry.Wait(tries, 0, after)).UTC().Format(time.RFC3339)
 	news = old == nil || old.URL != url || old.Reason != reason
 	if news {
 		err = h.write(fileIncomplete, strings.Join([]string{url, reason, now.UTC().Format(time.RFC3339)}, "\t"))
@@ -228,10 +221,7 @@ func SettingsPath(hash string) string { return hash + "/etc" }
 // Present records the entries of a document that says that it is complete, in its
 // order, by the 16 digits of their unique names; see [lektordir.Dir.Complete].
 func (h *History) Present(identities []string) error {
-	text := strings.Join(identities, "\n")
-	if text != "" {
-		text += "\n"
-	}
+	text := asLines(identities...)
 	old, err := atomicfile.Read(h.path(fileComplete), maxArchives)
 	if err == nil && string(old) == text {
 		return nil
@@ -244,13 +234,10 @@ func (h *History) Present(identities []string) error {
 
 // NotComplete records that the document of a feed does not say that it is complete.
 func (h *History) NotComplete() error {
-	if _, err := os.Lstat(h.path(fileComplete)); errors.Is(err, fs.ErrNotExist) {
+	if !atomicfile.Exists(h.path(fileComplete)) {
 		return nil
 	}
-	if err := h.d.InsideSrc(h.hash, areaHistory); err != nil {
-		return err
-	}
-	return atomicfile.Remove(h.path(fileComplete))
+	return h.write(fileComplete, "")
 }
 
 func (h *History) mkdir() error {
@@ -306,56 +293,33 @@ func parseArchive(line []byte) (s history.Stored, ok bool) {
 // Archives reads the record of archives. Lines that do not count are passed over: the
 // archive is fetched again, and what was in it is known.
 func (h *History) Archives() (*history.Record, error) {
-	r, _, err := h.archives()
-	return r, err
-}
-
-// archives reads the record, and how long it is up to the end of the last good line.
-func (h *History) archives() (*history.Record, int64, error) {
-	r := &history.Record{}
-	data, err := atomicfile.Read(h.path(fileArchives), maxArchives)
-	if errors.Is(err, fs.ErrNotExist) {
-		return r, 0, nil
-	}
+	data, err := filelog.Read(h.path(fileArchives), archivesLog)
 	if err != nil {
-		return nil, 0, err
+		return nil, err
 	}
-	good, at := 0, 0
+	r := &history.Record{}
 	for line := range bytes.Lines(data) {
-		at += len(line)
-		text, whole := bytes.CutSuffix(line, []byte{'\n'})
-		if s, ok := parseArchive(text); ok && whole {
+		if s, ok := parseArchive(bytes.TrimSuffix(line, []byte{'\n'})); ok {
 			r.Add(s)
-			good = at
 		}
 	}
-	return r, int64(good), nil
+	return r, nil
 }
 
-// Store adds an archive to the record, whose entries must be durable. What does not
-// count at the end of the file is cut off first, and so is what could not be written
-// whole. It does not sync: a line that is lost costs a request.
+// archivesLog is the record of archives: a log whose lines that do not count are passed over.
+var archivesLog = filelog.Options{Valid: func(line []byte) bool { _, ok := parseArchive(line); return ok }, Max: maxArchives}
+
+// Store adds an archive to the record, whose entries must be durable. It does not sync: a
+// line that is lost costs a request.
 func (h *History) Store(s history.Stored) error {
-	_, good, err := h.archives()
-	if err != nil {
-		return err
-	}
 	if err := h.mkdir(); err != nil {
 		return err
 	}
-	path := h.path(fileArchives)
-	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0o666)
+	log, _, err := filelog.Open(h.path(fileArchives), archivesLog)
 	if err != nil {
 		return err
 	}
-	defer f.Close()
-	if err := f.Truncate(good); err != nil {
-		return err
-	}
-	if _, err := f.WriteAt(archiveLine(s), good); err != nil {
-		return errors.Join(err, f.Truncate(good))
-	}
-	return f.Close()
+	return errors.Join(log.Append(archiveLine(s)), log.Close())
 }
 
 // Walk prepares a walk from the document that is subscribed to, whose URLs are own. One

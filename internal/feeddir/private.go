@@ -14,20 +14,14 @@ import (
 	"github.com/lektordir/lektor/lektordir"
 )
 
-// Shareable tells whether a feed may be told of in what leaves the machine:
-// published documents, pages, lists for others. One that is fetched with a
-// password, with headers of its own, through a filter, by a command or from a
-// file is the user's own business unless he names it, and so is one that he
-// marked private. why says which, in words that follow "the feed" in a sentence.
-// What cannot be looked at is not shared. Tokens in the path or query of a URL
-// cannot be told from other text: such a feed is marked private by its user.
-func Shareable(d *lektordir.Dir, hash string) (why string, ok bool) {
-	why, _ = Withheld(d, hash)
-	return why, why == ""
-}
-
-// Withheld tells as [Shareable] does why a feed is not shared, "" if it is, and beside it
-// the error if it is only not known, as something could not be read.
+// Withheld returns why a feed may not be told of in what leaves the machine (published
+// documents, pages, lists for others), in words that follow "the feed" in a sentence; "" if
+// it may. A feed that is fetched with a password, with headers of its own, through a filter,
+// by a command or from a file is the user's own business unless he names it, and so is one
+// that he marked private. Tokens in the path or query of a URL cannot be told from other
+// text: such a feed is marked private by its user.
+//
+// A feed of which something could not be read is withheld too, and err says why.
 func Withheld(d *lektordir.Dir, hash string) (why string, err error) {
 	private, err := readPrivate(d, hash)
 	if private {

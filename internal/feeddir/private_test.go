@@ -14,7 +14,7 @@ import (
 	"github.com/lektordir/lektor/lektordir"
 )
 
-func TestShareable(t *testing.T) {
+func TestWithheld(t *testing.T) {
 	for _, c := range []struct {
 		id, file, text string
 		why            string // "" when it may be shared
@@ -43,7 +43,8 @@ func TestShareable(t *testing.T) {
 		if c.file != "" {
 			write(t, stateDir(d, s.Hash), c.file, c.text)
 		}
-		why, ok := Shareable(d, s.Hash)
+		why, _ := Withheld(d, s.Hash)
+		ok := why == ""
 		if ok != (c.why == "") || !strings.Contains(why, c.why) || ok && why != "" {
 			t.Errorf("%+v: %v, it %s", c, ok, why)
 		}
@@ -53,7 +54,7 @@ func TestShareable(t *testing.T) {
 			if err := errors.Join(os.RemoveAll(path), syscall.Mkfifo(path, 0o666)); err != nil {
 				t.Fatal(err)
 			}
-			if _, ok := Shareable(d, s.Hash); ok {
+			if why, _ := Withheld(d, s.Hash); why == "" {
 				t.Errorf("shared with a pipe in the place of %s", name)
 			}
 			os.Remove(path)

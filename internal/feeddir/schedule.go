@@ -4,12 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"net/http"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
+	"github.com/lektordir/lektor/internal/backoff"
 	"github.com/lektordir/lektor/internal/fetch"
 	"github.com/lektordir/lektor/internal/termsafe"
 	"github.com/lektordir/lektor/internal/units"
@@ -139,7 +141,7 @@ func (s *State) success(now time.Time, resp *fetch.Response) {
 	if _, has := fetch.MaxAge(resp.Header); !ok && !has {
 		fresh = fetch.ExpiresIn(resp.Header, resp.Received)
 	}
-	s.now = now
+
 	s.times[fileChecked] = now
 	s.times[fileNext] = s.after(now, max(fresh-fetch.Age(resp.Header), 0))
 	s.moved(resp.Permanent)
@@ -177,7 +179,7 @@ func (s *State) Failed(now time.Time, err error) {
 		}
 		return
 	}
-	s.now = now
+
 	s.times[fileChecked] = now
 	s.put(fileError, termsafe.Brief(err.Error()))
 
@@ -187,33 +189,32 @@ func (s *State) Failed(now time.Time, err error) {
 	}
 	n := s.Failures() + 1
 	s.put(fileFailures, strconv.Itoa(n))
-	wait := s.backoff(n)
+	var retryAfter time.Duration
 	if status, ok := errors.AsType[*fetch.StatusError](err); ok {
 		s.put(fileStatus, strconv.Itoa(status.Status))
-		wait = max(wait, min(status.RetryAfter, fetch.MaxRetryAfter))
+		retryAfter = status.RetryAfter
 		if status.Status == http.StatusGone && !s.Gone() {
 			s.put(fileGone, now.UTC().Format(time.RFC3339))
 		}
 	}
+	wait := s.backoff(n, retryAfter)
 	if s.Gone() {
 		wait = GoneDelay
 	}
 	s.times[fileNext] = s.skip(now.Add(wait))
 }
 
-// backoff gives the time to wait after n failures. Jitter makes it up to a
+// backoff returns the time to wait after n failures. Jitter makes it up to a
 // quarter longer, so that what failed together does not come back together;
 // never shorter than the interval, nor longer than MaxDelay.
-func (s *State) backoff(n int) time.Duration {
-	interval := s.Interval()
-	d := interval
-	for range n - 1 {
-		if d *= 2; d >= MaxDelay {
-			break
-		}
+func (s *State) backoff(n int, retryAfter time.Duration) time.Duration {
+	const most = MaxDelay * 4 / 5 // with the jitter
+	random := rand.Float64
+	if s.Rand != nil {
+		random = s.Rand
 	}
-	jitter := 1 + s.random()/4
-	return max(interval, time.Duration(float64(min(d, MaxDelay*4/5))*jitter))
+	b := backoff.Backoff{Base: min(s.Interval(), most), Cap: most, Jitter: 0.25}
+	return max(s.Interval(), b.Wait(n, random(), min(retryAfter, fetch.MaxRetryAfter)))
 }
 
 // skip moves t to the first hour that the document does not ask to skip. A

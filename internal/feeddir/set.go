@@ -141,34 +141,28 @@ func SetForced(w *lektordir.Writer, d *lektordir.Dir, hash, key, value string) e
 			return err
 		}
 	}
-	return change(w, d, hash, func(st *State) error {
-		switch key {
-		case "alias", "keep":
-			if err := d.InsideSrc(hash, "view"); err != nil {
-				return err
-			}
-			path := filepath.Join(d.Join("src", hash), s.path)
-			if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
-				return err
-			}
-			return atomicfile.Write(path, []byte(oneLine(value)+"\n"))
-		case "categories":
-			return SetCategories(d, hash, strings.Split(value, "\n"), atomicfile.Write)
-		case "fulltext":
-			if value != "on" {
-				if err := removePages(d, hash); err != nil {
-					return err
-				}
-			}
-			return recordBy(atomicfile.Write, d, hash, "", filepath.Base(fullTextFile), value+"\n")
-		case "history":
-			return HistoryOf(d, hash).write(filepath.Base(historyFile), value)
-		}
-		if err := st.SetUser(key, value); err != nil {
+	return change(w, d, hash, func(st *State) error { return s.set(d, hash, st, value) })
+}
+
+// set sets a setting, durably; "" removes it. The caller holds the feed's lock.
+func (s *setting) set(d *lektordir.Dir, hash string, st *State, value string) error {
+	switch {
+	case s.inState() && value == "":
+		return st.Unset(s.name)
+	case s.inState():
+		if err := st.SetUser(s.name, value); err != nil {
 			return err
 		}
 		return Shut(d, hash)
-	})
+	case s.path == categoryFile:
+		return SetCategories(d, hash, strings.Split(value, "\n"), atomicfile.Write)
+	case s.path == fullTextFile && value != "on":
+		if err := removePages(d, hash); err != nil {
+			return err
+		}
+	}
+	area, name := filepath.Split(strings.TrimPrefix(s.path, "etc/"))
+	return recordDurably(d, hash, strings.TrimSuffix(area, "/"), name, asLines(oneLine(value)))
 }
 
 // Unset removes a setting, so that the default holds. The url cannot be
@@ -181,24 +175,7 @@ func Unset(w *lektordir.Writer, d *lektordir.Dir, hash, key string) error {
 	if key == fileURL {
 		return errors.New("the url cannot be unset; to unsubscribe there is rm")
 	}
-	return change(w, d, hash, func(st *State) error {
-		if s.inState() {
-			return st.Unset(key)
-		}
-		if key == "fulltext" {
-			if err := removePages(d, hash); err != nil {
-				return err
-			}
-		}
-		area, _, nested := strings.Cut(strings.TrimPrefix(s.path, "etc/"), "/")
-		if !nested {
-			area = ""
-		}
-		if err := d.InsideSrc(hash, area); err != nil {
-			return err
-		}
-		return atomicfile.Remove(filepath.Join(d.Join("src", hash), s.path))
-	})
+	return change(w, d, hash, func(st *State) error { return s.set(d, hash, st, "") })
 }
 
 // SameAlias removes the alias of a feed that calls itself so. That need not
@@ -238,6 +215,5 @@ func change(w *lektordir.Writer, d *lektordir.Dir, hash string, f func(*State) e
 	if err != nil {
 		return err
 	}
-	defer st.Close()
 	return f(st)
 }

@@ -6,16 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"math/rand/v2"
 	"os"
 	"path/filepath"
-	"runtime"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
-
-	"golang.org/x/sys/unix"
 
 	"github.com/lektordir/lektor/internal/atomicfile"
 	"github.com/lektordir/lektor/internal/fetch"
@@ -74,14 +69,10 @@ const permanentTimes = 3
 
 // State is what is kept of a feed between fetches: the directory etc/fetch of
 // the feed, with one value a file, so that a shell can read and change it all.
-//
-// Files are read when they are asked for, and only if they were there when the
-// directory was listed; [State.Save] writes those that changed. A value that
-// makes no sense is ignored with a warning, and kept. Other files in the
-// directory are left alone.
+// [State.Save] writes those that changed.
 //
 // A State is not safe for concurrent use, and while one is between load and
-// save, its user holds the feed's lock. Close it.
+// save, its user holds the feed's lock.
 type State struct {
 	// DefaultInterval is the interval of feeds that have none of their own;
 	// [DefaultInterval] when it is 0.
@@ -93,69 +84,17 @@ type State struct {
 	// Rand gives the jitter, a number in [0, 1); nil means random.
 	Rand func() float64
 
-	dir      string
-	open     *os.File // dir, or nil
-	names    map[string]bool
-	stale    []string             // temporary files found
-	read     map[string]string    // values as they are on the disk; "" when absent
-	changed  map[string]string    // values to be saved; "" to be removed
-	times    map[string]time.Time // to be saved
-	now      time.Time            // of the last event, zero when there was none
-	movedTo  string
-	warnings []string
-	warned   map[string]bool
-	unread   map[string]error // files that are there, and could not be read
+	area
+	movedTo string
 }
 
 // loadState lists dir, the directory of a state; see [Load].
 func loadState(dir string) (*State, error) {
-	s := &State{
-		dir: dir, names: map[string]bool{}, read: map[string]string{}, changed: map[string]string{},
-		times: map[string]time.Time{}, warned: map[string]bool{}, unread: map[string]error{},
-	}
-	for i, p := 0, filepath.Clean(dir); i < 3; i, p = i+1, filepath.Dir(p) {
-		if fi, err := os.Lstat(p); err == nil && fi.Mode()&fs.ModeSymlink != 0 {
-			return nil, &fs.PathError{Op: "open", Path: p, Err: errors.New("it is a link, where a directory of the feed belongs")}
-		}
-	}
-	fd, err := atomicfile.Open(dir, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC)
-	if err == unix.ENOENT {
-		return s, nil
-	}
+	a, err := loadArea(dir)
 	if err != nil {
-		return nil, &fs.PathError{Op: "open", Path: dir, Err: err}
-	}
-	s.open = os.NewFile(uintptr(fd), dir)
-	names, err := s.open.Readdirnames(-1)
-	if err != nil {
-		s.Close()
 		return nil, err
 	}
-	for _, n := range names {
-		s.names[n] = true
-		if atomicfile.Temporary(n) || n == filepath.Base(pendingURLFile) {
-			s.stale = append(s.stale, n)
-		}
-	}
-	return s, nil
-}
-
-// Close lets go of the directory, which is kept open since its files are found
-// faster so. The state can be used as before.
-func (s *State) Close() {
-	if s.open != nil {
-		_ = s.open.Close()
-		s.open = nil
-	}
-}
-
-// at gives what a system call takes for a file of the directory. [runtime.KeepAlive]
-// must follow it.
-func (s *State) at(name string) (fd int, path string) {
-	if s.open == nil {
-		return unix.AT_FDCWD, filepath.Join(s.dir, name)
-	}
-	return int(s.open.Fd()), name
+	return &State{area: a}, nil
 }
 
 // Due tells whether the feed should be fetched now: when `next` has passed or
@@ -163,12 +102,8 @@ func (s *State) at(name string) (fd int, path string) {
 // machines differ ([clockSkew]), since then the clock was set back and `next` means
 // nothing.
 func (s *State) Due(now time.Time) bool {
-	next, ok := s.time(fileNext)
-	if !ok || !next.After(now) {
-		return true
-	}
-	checked, ok := s.time(fileChecked)
-	return ok && checked.After(now.Add(clockSkew))
+	due, _ := isDue(s.time, now)
+	return due
 }
 
 // clockSkew is by how much the clocks of machines may differ that fetch into one
@@ -428,82 +363,9 @@ func (s *State) userChanged(name, old, value string) error {
 func (s *State) Reschedule() error {
 	if checked, ok := s.time(fileChecked); ok && s.names[fileNext] && s.Failures() == 0 {
 		age, _ := fetch.Seconds(s.get(fileMaxAge))
-		return s.setTime(fileNext, s.after(checked, age))
+		return s.saveTime(fileNext, s.after(checked, age))
 	}
 	return nil
-}
-
-// get gives the value of a file without its newline, "" when it is not there.
-func (s *State) get(name string) string {
-	if v, ok := s.changed[name]; ok {
-		return v
-	}
-	return s.disk(name)
-}
-
-func (s *State) disk(name string) string {
-	if v, ok := s.read[name]; ok {
-		return v
-	}
-	v := ""
-	if s.names[name] {
-		fd, path := s.at(name)
-		b, err := atomicfile.ReadAt(fd, path, maxFile)
-		runtime.KeepAlive(s.open)
-		if pe := (*fs.PathError)(nil); errors.As(err, &pe) {
-			pe.Path = filepath.Join(s.dir, name)
-		}
-		switch {
-		case err == nil:
-			v = strings.TrimSuffix(string(b), "\n")
-		case !errors.Is(err, fs.ErrNotExist):
-			s.malformed(name, err.Error())
-			if errno := unix.Errno(0); errors.As(err, &errno) && errno != unix.EISDIR {
-				s.unread[name] = err
-			}
-		}
-	}
-	s.read[name] = v
-	return v
-}
-
-// put sets a value to be saved, "" to have none.
-func (s *State) put(name, value string) {
-	if s.disk(name) == value && (value != "" || !s.names[name]) {
-		delete(s.changed, name)
-		return
-	}
-	s.changed[name] = value
-}
-
-func (s *State) number(name string) int {
-	v := s.get(name)
-	if v == "" {
-		return 0
-	}
-	n, err := strconv.Atoi(v)
-	if err != nil || n < 0 {
-		s.malformed(name, fmt.Sprintf("%q is no number", termsafe.Brief(v)))
-		return 0
-	}
-	return n
-}
-
-func (s *State) malformed(name, what string) {
-	if !s.warned[name] {
-		s.warned[name] = true
-		s.warnings = append(s.warnings, fmt.Sprintf("%s is ignored: %s", filepath.Join(s.dir, name), what))
-	}
-}
-
-func (s *State) time(name string) (time.Time, bool) {
-	if t, ok := s.times[name]; ok {
-		return t, true
-	}
-	if !s.names[name] {
-		return time.Time{}, false
-	}
-	return mtime(filepath.Join(s.dir, name))
 }
 
 // Save writes what has changed since the state was loaded. Nothing is synced
@@ -554,19 +416,11 @@ func (s *State) Save() error {
 	}
 	for _, name := range []string{fileChecked, fileNext} {
 		if t, ok := s.times[name]; ok {
-			if err := s.setTime(name, t); err != nil {
+			if err := s.saveTime(name, t); err != nil {
 				errs = append(errs, err)
 			}
 		}
 	}
-	// What a kill left behind long ago; younger ones may be somebody's work.
-	for _, n := range s.stale {
-		path := filepath.Join(s.dir, n)
-		if t, ok := mtime(path); ok && !s.now.IsZero() && s.now.Sub(t) > atomicfile.Abandoned {
-			errs = append(errs, remove(path))
-		}
-	}
-	s.stale = nil
 	return errors.Join(errs...)
 }
 
@@ -612,38 +466,6 @@ func (s *State) saveURL(path, value string) error {
 	return atomicfile.Write(path, []byte(value+"\n"))
 }
 
-// setTime gives an empty file the modification time t.
-func (s *State) setTime(name string, t time.Time) error {
-	path := filepath.Join(s.dir, name)
-	ts, err := unix.TimeToTimespec(t)
-	if err != nil {
-		return fmt.Errorf("%s: %w", path, err)
-	}
-	set := func() error {
-		fd, path := s.at(name)
-		defer runtime.KeepAlive(s.open)
-		return unix.UtimesNanoAt(fd, path, []unix.Timespec{ts, ts}, unix.AT_SYMLINK_NOFOLLOW)
-	}
-	err = set()
-	if errors.Is(err, fs.ErrNotExist) {
-		s.Close() // another directory may have taken its place
-		f, err2 := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
-		if err2 == nil {
-			err2 = f.Close()
-		}
-		if err2 != nil && !errors.Is(err2, fs.ErrExist) {
-			return err2
-		}
-		err = set()
-	}
-	if err != nil {
-		return &fs.PathError{Op: "utimes", Path: path, Err: err}
-	}
-	delete(s.times, name)
-	s.names[name] = true
-	return nil
-}
-
 func mtime(path string) (time.Time, bool) {
 	fi, err := os.Lstat(path)
 	if err != nil {
@@ -658,11 +480,4 @@ func remove(path string) error {
 		return nil
 	}
 	return err
-}
-
-func (s *State) random() float64 {
-	if s.Rand != nil {
-		return s.Rand()
-	}
-	return rand.Float64()
 }

@@ -119,7 +119,7 @@ func Add(w *lektordir.Writer, d *lektordir.Dir, s *Subscription, o Options) (add
 		return true, n.put(pendingURLFile, s.URL, false)
 	}
 	for _, dir := range []string{d.Join("src"), n.base, filepath.Join(n.base, "etc")} {
-		if err := syncDir(dir); err != nil {
+		if err := atomicfile.SyncDir(dir); err != nil {
 			return false, err
 		}
 	}
@@ -187,7 +187,6 @@ func (n *newcomer) describe(headers string) error {
 	if err != nil {
 		return err
 	}
-	defer st.Close()
 	return st.SetUser(fileHeaders, headers)
 }
 
@@ -203,12 +202,12 @@ func (n *newcomer) subscribe() error {
 	if err := os.Rename(filepath.Join(n.base, pendingURLFile), filepath.Join(n.base, urlFile)); err != nil {
 		return err
 	}
-	return syncDir(filepath.Join(n.base, "etc/fetch"))
+	return atomicfile.SyncDir(filepath.Join(n.base, "etc/fetch"))
 }
 
 // pendingURLFile is the url of a feed that was added unsynced, under a name of
 // temporary files.
-const pendingURLFile = "etc/fetch/.url0"
+const pendingURLFile = "etc/fetch/.url000000000000000"
 
 // Finish subscribes to feeds that were added unsynced: durably, and with each
 // url on the disk before it has its name, as a power cut may leave an empty file
@@ -388,7 +387,7 @@ func Remove(w *lektordir.Writer, d *lektordir.Dir, hash string) error {
 		}
 	}
 	removeMarkers(d, hash)
-	return errors.Join(bad, HistoryOf(d, hash).forget(), removeSpool(d, hash), remove(d.Join("src", hash, fullTextFile)), syncDir(dir))
+	return errors.Join(bad, HistoryOf(d, hash).forget(), removeSpool(d, hash), remove(d.Join("src", hash, fullTextFile)), atomicfile.SyncDir(dir))
 }
 
 // Purge removes a feed with all its entries, read and unread, and forgets what
@@ -446,7 +445,7 @@ func Readable(d *lektordir.Dir, hash string) error {
 	_, err := d.ReadFeed(hash)
 	bad := []error{err}
 	for _, path := range []string{aliasFile, categoryFile} {
-		_, err := atomicfile.Head(d.Join("src", hash, path), 1)
+		_, err := atomicfile.Line(d.Join("src", hash, path))
 		bad = append(bad, err)
 	}
 	for _, err := range joined.Errors(errors.Join(bad...)) {
@@ -473,26 +472,13 @@ func categories(d *lektordir.Dir, hash string) (out []string, err error) {
 
 // SetCategories writes the categories of a feed; none removes the file.
 func SetCategories(d *lektordir.Dir, hash string, categories []string, write func(string, []byte) error) error {
-	if err := d.InsideSrc(hash, ""); err != nil {
-		return err
-	}
-	path := filepath.Join(d.Join("src", hash), categoryFile)
 	var b strings.Builder
 	for _, c := range categories {
 		if c = oneLine(c); c != "" {
 			b.WriteString(c + "\n")
 		}
 	}
-	if b.Len() == 0 {
-		if _, err := os.Lstat(path); errors.Is(err, fs.ErrNotExist) {
-			return nil // of a new feed, which needs no sync
-		}
-		return atomicfile.Remove(path)
-	}
-	if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
-		return err
-	}
-	return write(path, []byte(b.String()))
+	return recordBy(write, atomicfile.Remove, d, hash, "", filepath.Base(categoryFile), b.String())
 }
 
 // oneLine makes text fit for a file of a single line.
@@ -502,13 +488,4 @@ func oneLine(s string) string {
 		s = strings.Join(strings.Fields(s), " ")
 	}
 	return strings.TrimSpace(s)
-}
-
-func syncDir(path string) error {
-	f, err := os.Open(path)
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	return f.Sync()
 }

@@ -297,7 +297,6 @@ func TestOriginIsKept(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer st.Close()
 		if r, err := st.Request(); err != nil || r.Origin != want {
 			t.Errorf("%+v, %v", r, err)
 		}

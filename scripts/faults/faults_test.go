@@ -21,6 +21,7 @@ import (
 
 func TestMain(m *testing.M) {
 	helper()
+	childOfCrowd()
 	os.Exit(m.Run())
 }
 

@@ -26,6 +26,7 @@ import (
 
 func main() {
 	helper()
+	childOfCrowd()
 	only := flag.String("only", "", "only scenarios whose name contains `TEXT`")
 	kinds := flag.String("faults", "kill,fail,read,view", "`KINDS` of faults: kill, fail, read, and a viewer in the middle, view; may be empty")
 	cuts := flag.Int("cuts", 0, "cut the power of each disk `N` times")
@@ -36,6 +37,8 @@ func main() {
 	step := flag.Int("step", 1, "try every `N`-th fault")
 	show := flag.Int("show", 10, "show `N` findings of a kind in full")
 	jobs := flag.Int("j", runtime.NumCPU(), "try `N` at once")
+	crowded := flag.Duration("crowd", time.Minute, "let the crowd work for `TIME`; 0 leaves it out")
+	grows := flag.Duration("grow", 40*time.Millisecond, "of the crowd: add or change an entry every `TIME`")
 	volume := flag.Bool("gluster", false, "let the programs work on a volume of GlusterFS")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -45,24 +48,29 @@ func main() {
 		if *volume && !gluster.Inside() {
 			os.Exit(gluster.Main(ctx))
 		}
-		if everything(ctx, *only, *kinds, *on, *cuts, *unsynced, *step, *show, *jobs, o) > 0 {
-			os.Exit(1)
+		work := must.Get(os.MkdirTemp("", "lektor-faults-"))
+		defer os.RemoveAll(work)
+		e := must.Get(newEnv(work))
+		defer e.server.Close()
+		if gluster.Inside() {
+			defer e.onVolume(ctx)()
+		}
+		bad := 0
+		if *crowded > 0 && strings.Contains("crowd", *only) {
+			bad += e.crowd(ctx, *seed, *crowded, *grows)
+		}
+		bad += e.everything(ctx, *only, *kinds, *on, *cuts, *unsynced, *step, *show, *jobs, o)
+		if bad > 0 {
+			must.Fail("%d faults did not go well", bad)
 		}
 	})
 }
 
-// everything gives how many faults did not go well.
-func everything(ctx context.Context, only, kinds, disks string, cuts int, unsynced bool, step, show, jobs int, o orderOptions) (bad int) {
+// everything tries faults, and returns how many did not go well.
+func (e *env) everything(ctx context.Context, only, kinds, disks string, cuts int, unsynced bool, step, show, jobs int, o orderOptions) (bad int) {
 	if err := supported(ctx); err != nil {
 		fmt.Println("skipped:", err)
 		return 0
-	}
-	work := must.Get(os.MkdirTemp("", "lektor-faults-"))
-	defer os.RemoveAll(work)
-	e := must.Get(newEnv(work))
-	defer e.server.Close()
-	if gluster.Inside() {
-		defer e.onVolume(ctx)()
 	}
 	total := 0
 	for _, s := range scenarios(e) {
@@ -108,7 +116,7 @@ func everything(ctx context.Context, only, kinds, disks string, cuts int, unsync
 		well, badly := e.orders(ctx, only, o, show)
 		total, bad = total+well, bad+badly
 		if strings.Contains("hub", only) {
-			well, badly = tryHub(ctx, work, o.model, show)
+			well, badly = tryHub(ctx, e.work, o.model, show)
 			total, bad = total+well, bad+badly
 		}
 	}
@@ -145,8 +153,8 @@ func tell(findings []error, most int) {
 func (e *env) onVolume(ctx context.Context) (end func()) {
 	dir := filepath.Join(e.work, "volume")
 	must.Do(os.Mkdir(dir, 0o700))
-	v := must.Get(gluster.New(ctx, dir))
+	e.volume = must.Get(gluster.New(ctx, dir))
 	e.place = filepath.Join(e.work, "mount")
-	must.Do(v.Mount(ctx, e.place))
-	return v.Close
+	must.Do(e.volume.Mount(ctx, e.place))
+	return e.volume.Close
 }

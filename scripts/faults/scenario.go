@@ -21,6 +21,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/lektordir/lektor/internal/testkit/dir"
+	"github.com/lektordir/lektor/internal/testkit/gluster"
 	"github.com/lektordir/lektor/internal/testkit/must"
 	feedserver "github.com/lektordir/lektor/internal/testkit/server"
 	"github.com/lektordir/lektor/lektordir"
@@ -128,7 +129,8 @@ type scenario struct {
 type env struct {
 	fetch, view, share string
 	work               string
-	place              string // where the programs work
+	place              string          // where the programs work
+	volume             *gluster.Volume // where place is, if it is one of GlusterFS
 	server             *server
 	serial             atomic.Int64
 }
@@ -474,14 +476,9 @@ func differState(got, want map[string]string) error {
 // journals counts, for each feed, the lines of each identity and version.
 func journals(dir string) map[string]int {
 	n := map[string]int{}
-	for _, path := range must.Get(filepath.Glob(filepath.Join(dir, "src/*/etc/fetch/seen"))) {
-		rel := strings.TrimPrefix(path, dir+"/")
-		for line := range strings.Lines(string(must.Get(os.ReadFile(path)))) {
-			f := strings.Fields(line)
-			if len(f) != 6 || !strings.HasSuffix(line, "\n") {
-				must.Fail("%s: line %q", rel, line)
-			}
-			n[rel+" "+f[0]+" "+f[2]]++
+	for hash, lines := range readJournals(dir) {
+		for _, l := range lines {
+			n["src/"+hash+" "+l.identity+" "+l.content]++
 		}
 	}
 	return n

@@ -18,8 +18,8 @@ func TestImports(t *testing.T) {
 		{"feedconv", "github.com/mmcdole/gofeed/extensions", false, true},
 		{"internal/opml", "github.com/mmcdole/gofeed", false, false},
 		{"internal/opml", "github.com/mmcdole/gofeed", true, false},
-		{"internal/atomicfile", "github.com/google/renameio/v2", false, true},
-		{"lektordir", "github.com/google/renameio/v2", false, false},
+		{"internal/atomicfile", "github.com/gofrs/flock", false, true},
+		{"lektordir", "github.com/gofrs/flock", false, false},
 		{"internal/watch", "github.com/fsnotify/fsnotify", false, true},
 		{"internal/watcher", "github.com/fsnotify/fsnotify", false, false},
 		{"cmd/lektor-view", "github.com/urfave/cli/v2", false, true},
@@ -55,7 +55,7 @@ func TestImports(t *testing.T) {
 		{"internal/app/viewer", module + "internal/ess", false, true},
 		{"internal/feeddir", module + "internal/app/fetcher", false, false},
 		{"cmd/lektor-view", module + "internal/app/ess", false, true},
-		{"scripts/crowd", module + "internal/app/viewer", false, true},
+		{"scripts/faults", module + "internal/app/viewer", false, true},
 		{"internal/fetch", module + "internal/testkit/server", false, false},
 		{"internal/fetch", module + "internal/testkit/server", true, true},
 		{"cmd/lektor-fetch", module + "internal/testkit/dir", false, false},
@@ -118,7 +118,7 @@ func TestShadows(t *testing.T) {
 		"type error struct{}":                     false,
 	} {
 		if found := look(t, "scripts/x", "package x\n"+body); (len(found) == 0) != good {
-			t.Errorf("%s: %q", body, found)
+			t.Errorf("got %s: %q; want (len(found) == 0) == good", body, found)
 		}
 	}
 }

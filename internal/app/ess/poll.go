@@ -275,7 +275,6 @@ func (p *poller) ask(ctx context.Context, t target) error {
 	if err != nil {
 		return err
 	}
-	defer state.Close()
 	if state.Failures() > 0 && !state.Due(p.common.now()) && !t.named {
 		p.mu.Lock()
 		p.later++

@@ -90,7 +90,6 @@ func (r *Runner) inquiry(ctx context.Context, t task) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	defer st.Close()
 	req, err := st.Request()
 	if err != nil {
 		return "", err

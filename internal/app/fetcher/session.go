@@ -45,7 +45,6 @@ func (r *Runner) open(ctx context.Context, hash string, wait bool) (*session, er
 
 // Close unlocks the feed. Entries that are staged and not committed are removed.
 func (s *session) Close() {
-	s.st.Close()
 	s.txn.Close()
 }
 

@@ -363,7 +363,6 @@ func (v *visit) deliver() *Outcome {
 func (v *visit) commitVisit() error {
 	v.resp.Digest() // the last use of the body, which may be large
 	v.resp.Body, v.feed = nil, nil
-	v.st.Close()
 	if err := v.session.commit(v.turn.staged); err != nil {
 		return err
 	}

@@ -160,14 +160,11 @@ func (d *maildir) recover() error {
 		}
 	}
 	if len(left) > 0 {
-		err := d.ledger.each(func(r lektordir.Ref) {
+		d.ledger.each(func(r lektordir.Ref) {
 			if _, ok := known[messageName(r)]; ok {
 				known[messageName(r)] = true
 			}
 		})
-		if err != nil {
-			return err
-		}
 	}
 	for _, place := range left {
 		d.step()

@@ -1,20 +1,13 @@
 package pages
 
 import (
-	"bufio"
 	"bytes"
 	"errors"
 	"fmt"
-	"io"
-	"iter"
-	"os"
-	"path/filepath"
 	"strings"
 
-	"golang.org/x/sys/unix"
-
-	"github.com/lektordir/lektor/internal/atomicfile"
 	"github.com/lektordir/lektor/internal/command"
+	"github.com/lektordir/lektor/internal/filelog"
 	"github.com/lektordir/lektor/internal/tsv"
 	"github.com/lektordir/lektor/lektordir"
 )
@@ -28,103 +21,52 @@ import (
 //
 // The file is locked for as long as the ledger is open.
 type mailLedger struct {
-	f      *os.File
-	unlock func()
-	fresh  bool            // there was none
-	keys   map[string]bool // feed/unique
-	ids    map[string]bool // feed and identity
+	log   *filelog.Log
+	fresh bool            // there was none
+	keys  map[string]bool // feed/unique
+	ids   map[string]bool // feed and identity
 	// there asks the mailbox whether it has an entry, where the ledger was lost.
 	there func(lektordir.Ref) bool
 	buf   bytes.Buffer
 }
 
-const mailLedgerHead = "lektor-mail 1\n"
+const (
+	mailLedgerHead = "lektor-mail 1"
+	maxMailLedger  = 1 << 30 // bytes: those of ten million entries
+)
 
 // openMailLedger locks and reads a ledger, which is made if need be.
 // to is the mailbox.
 func openMailLedger(path, to string) (*mailLedger, error) {
-	unlock, err := atomicfile.Lock(path, command.Hint(fmt.Errorf("another process adds to %s", to), "try again in a moment"))
+	log, data, err := filelog.Open(path, filelog.Options{Max: maxMailLedger, Perm: 0o600, Lock: true}) // as mailboxes are
+	if errors.Is(err, filelog.ErrLocked) {
+		return nil, command.Hint(fmt.Errorf("another process adds to %s", to), "try again in a moment")
+	}
 	if err != nil {
 		return nil, err
 	}
-	l := &mailLedger{unlock: unlock, keys: map[string]bool{}, ids: map[string]bool{}}
-	if err := l.read(path); err != nil {
+	l := &mailLedger{log: log, fresh: len(data) == 0, keys: map[string]bool{}, ids: map[string]bool{}}
+	head, lines, _ := strings.Cut(string(data), "\n")
+	switch {
+	case l.fresh:
+		l.buf.WriteString(mailLedgerHead + "\n")
+	case head != mailLedgerHead:
 		l.close()
-		return nil, err
+		return nil, command.Hint(fmt.Errorf("%s is of another program, or of another version", path), "add to a new mailbox, or remove the file; then what was moved out of this mailbox is added again")
+	}
+	for line := range strings.Lines(lines) {
+		if r, ok := mailRef(strings.TrimSuffix(line, "\n")); ok {
+			l.know(r)
+		}
 	}
 	return l, nil
 }
 
-func (l *mailLedger) read(path string) error {
-	f, err := atomicfile.OpenRegular(path)
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	whole, size := int64(0), int64(0)
-	for line, err := range linesOf(f) {
-		if err != nil {
-			return err
-		}
-		size += int64(len(line))
-		if !strings.HasSuffix(line, "\n") {
-			break
-		}
-		if whole == 0 && line != mailLedgerHead {
-			return command.Hint(fmt.Errorf("%s is of another program, or of another version", path), "add to a new mailbox, or remove the file; then what was moved out of this mailbox is added again")
-		}
-		if whole > 0 {
-			if r, ok := mailRef(strings.TrimSuffix(line, "\n")); ok {
-				l.know(r)
-			}
-		}
-		whole = size
-	}
-	l.fresh = whole == 0
-	if l.f, err = os.OpenFile(path, os.O_WRONLY|os.O_APPEND|unix.O_NOFOLLOW, 0); err != nil {
-		return err
-	}
-	if whole < size {
-		err = l.f.Truncate(whole)
-	}
-	if l.fresh && err == nil {
-		l.buf.WriteString(mailLedgerHead)
-		err = l.f.Chmod(0o600) // as mailboxes are
-	}
-	return err
-}
-
-// each calls f for what is in the file.
-func (l *mailLedger) each(f func(lektordir.Ref)) error {
-	in, err := atomicfile.OpenRegular(l.f.Name())
-	if err != nil {
-		return err
-	}
-	defer in.Close()
-	for line, err := range linesOf(in) {
-		if err != nil {
-			return err
-		}
-		if r, ok := mailRef(strings.TrimSuffix(line, "\n")); ok {
+// each calls f for what the ledger knows.
+func (l *mailLedger) each(f func(lektordir.Ref)) {
+	for key := range l.keys {
+		if r, ok := mailRef(key); ok {
 			f(r)
-		}
-	}
-	return nil
-}
-
-// linesOf yields the lines of a file with their ends, which the last may lack.
-func linesOf(r io.Reader) iter.Seq2[string, error] {
-	return func(yield func(string, error) bool) {
-		b := bufio.NewReaderSize(r, 64<<10)
-		for {
-			line, err := b.ReadString('\n')
-			if line != "" && !yield(line, nil) || errors.Is(err, io.EOF) {
-				return
-			}
-			if err != nil {
-				yield("", err)
-				return
-			}
 		}
 	}
 }
@@ -172,29 +114,16 @@ func (l *mailLedger) flush() error {
 	if l.buf.Len() == 0 {
 		return nil
 	}
-	fi, err := l.f.Stat()
-	if err == nil {
-		_, err = l.f.Write(l.buf.Bytes())
+	before := l.log.Size()
+	if err := l.log.Append(l.buf.Bytes()); err != nil {
+		return err
 	}
-	if err == nil {
-		err = l.f.Sync()
-	}
-	if err == nil && l.fresh {
-		err = atomicfile.SyncDir(filepath.Dir(l.f.Name()))
-	}
-	if err != nil {
-		if fi != nil {
-			_ = l.f.Truncate(fi.Size())
-		}
+	if err := l.log.Sync(); err != nil {
+		l.log.Cut(before)
 		return err
 	}
 	l.buf.Reset()
 	return nil
 }
 
-func (l *mailLedger) close() {
-	if l.f != nil {
-		_ = l.f.Close()
-	}
-	l.unlock()
-}
+func (l *mailLedger) close() { _ = l.log.Close() }

@@ -12,9 +12,7 @@ import (
 	"strings"
 	"time"
 
-	"golang.org/x/sys/unix"
-
-	"github.com/lektordir/lektor/internal/atomicfile"
+	"github.com/lektordir/lektor/internal/filelog"
 	"github.com/lektordir/lektor/lektordir"
 )
 
@@ -38,14 +36,13 @@ const (
 	journalTries = 100
 )
 
-// journal is what the command that runs writes down. The zero value of f stands
+// journal is what the command that runs writes down. The zero value of log stands
 // for a command that has moved nothing yet, and has no file.
 type journal struct {
 	v       *viewer
 	command string
-	f       *os.File
-	size    int64 // of what is written and right
-	last    int64 // of the last line
+	log     *filelog.Log
+	before  int64 // size of the log before the last line
 	moves   int
 	max     int64
 	failed  error // no more is written
@@ -68,24 +65,21 @@ func (j *journal) note(from, to string) {
 	line := from + "\t" + to + "\n"
 	if strings.ContainsAny(from, "\t\n") || strings.ContainsAny(to, "\t\n") {
 		j.v.S.Report.Warn("undo will not know of %s: its name has a tab or a newline", from)
-		j.last = 0
+		j.before = -1
 		return
 	}
-	err := j.begin()
-	if err == nil && j.size+int64(len(line)) > j.max {
-		err = fmt.Errorf("there are too many")
-	}
-	if err == nil {
-		if _, err = j.f.WriteString(line); err != nil {
-			j.cut() // of a part of it
-		}
-	}
-	if j.failed = err; err != nil {
+	if j.failed = j.begin(); j.failed != nil {
 		return
 	}
-	j.last = int64(len(line))
-	j.size += j.last
-	j.moves++
+	j.before = j.log.Size()
+	if j.before+int64(len(line)) > j.max {
+		j.failed = errors.New("there are too many")
+	} else {
+		j.failed = j.log.Append([]byte(line))
+	}
+	if j.failed == nil {
+		j.moves++
+	}
 }
 
 // made is told of a rename that was made. If it was not written down it warns, once;
@@ -104,35 +98,30 @@ func (j *journal) made() {
 
 // cancel strikes out the last line, whose rename was not made.
 func (j *journal) cancel() {
-	if j == nil || j.f == nil || j.failed != nil || j.last == 0 {
+	if j == nil || j.log == nil || j.failed != nil || j.before < 0 {
 		return
 	}
-	j.size -= j.last
-	j.last = 0
+	j.log.Cut(j.before)
+	j.before = -1
 	j.moves--
-	j.cut()
 }
-
-// cut takes off what was written beyond the last good line. Where that fails, so
-// will the next write.
-func (j *journal) cut() { _ = j.f.Truncate(j.size) }
 
 // close ends the journal, and with it what is told of entries that were not moved. A
 // command that moved nothing leaves none.
 func (j *journal) close() {
 	j.v.tellFailed()
-	if j.f == nil {
+	if j.log == nil {
 		return
 	}
 	if j.moves == 0 {
-		_ = os.Remove(j.f.Name())
+		_ = j.log.Remove()
 	}
-	_ = j.f.Close()
+	_ = j.log.Close()
 }
 
 // begin makes the file, and removes those of all but the last commands.
 func (j *journal) begin() error {
-	if j.f != nil {
+	if j.log != nil {
 		return nil
 	}
 	v := j.v
@@ -151,53 +140,29 @@ func (j *journal) begin() error {
 	for _, r := range records {
 		number = max(number, r.number)
 	}
-	var f *os.File
-	for try := 0; f == nil; try++ {
-		if try == journalTries {
-			return fmt.Errorf("%s: others make one all the time", dir)
-		}
+	for range journalTries {
 		number++
 		path := filepath.Join(dir, strconv.Itoa(os.Getuid())+"."+strconv.FormatInt(number, 10))
-		f, err = os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL|os.O_APPEND, 0o666)
-		if errors.Is(err, fs.ErrExist) {
+		log, _, err := filelog.Open(path, filelog.Options{New: true, Lock: true})
+		// Another command was faster, or undo finds the file empty and removes it.
+		if errors.Is(err, fs.ErrExist) || errors.Is(err, filelog.ErrLocked) {
 			continue
 		}
 		if err != nil {
 			return err
 		}
-		// Undo may have come between, found it empty and removed it.
-		if there, err := lockRecord(f, unix.LOCK_EX); err != nil || !there {
-			f.Close()
-			f = nil
-			if err != nil {
-				return err
-			}
+		if err := log.Append([]byte(j.command + "\t" + v.Now.UTC().Format(time.RFC3339) + "\n")); err != nil {
+			_ = log.Remove()
+			_ = log.Close()
+			return err
 		}
+		j.log = log
+		for _, r := range records[min(maxCommands-1, len(records)):] {
+			_ = os.Remove(r.path)
+		}
+		return nil
 	}
-	head := j.command + "\t" + v.Now.UTC().Format(time.RFC3339) + "\n"
-	if _, err := f.WriteString(head); err != nil {
-		_ = os.Remove(f.Name())
-		f.Close()
-		return err
-	}
-	j.f, j.size = f, int64(len(head))
-	for _, r := range records[min(maxCommands-1, len(records)):] {
-		_ = os.Remove(r.path)
-	}
-	return nil
-}
-
-// lockRecord locks a file of the journal until it is closed, and tells whether it
-// is still there. A file system without locks does without.
-func lockRecord(f *os.File, how int) (there bool, err error) {
-	if err := atomicfile.Hold(f, how); errors.Is(err, unix.EWOULDBLOCK) {
-		return false, err
-	}
-	there, err = atomicfile.InPlace(f)
-	if errors.Is(err, fs.ErrNotExist) {
-		err = nil
-	}
-	return there, err
+	return fmt.Errorf("%s: others make one all the time", dir)
 }
 
 // record is the file of a command that was run before.
@@ -243,7 +208,7 @@ type done struct {
 
 // read reads a file of the journal.
 func (r record) read() (*done, error) {
-	data, err := atomicfile.Read(r.path, maxJournal)
+	data, err := filelog.Read(r.path, filelog.Options{Max: maxJournal})
 	if err != nil {
 		return nil, err
 	}
@@ -269,11 +234,7 @@ func parseDone(text string) *done {
 		return nil
 	}
 	for line := range strings.Lines(text) {
-		line, whole := strings.CutSuffix(line, "\n")
-		if !whole {
-			break // killed while it was written: nothing was renamed
-		}
-		m, ok := parseRenamed(line)
+		m, ok := parseRenamed(strings.TrimSuffix(line, "\n"))
 		if !ok {
 			d.odd++
 			continue

@@ -2,9 +2,9 @@ package viewer
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/lektordir/lektor/internal/atomicfile"
+	"github.com/lektordir/lektor/internal/filelog"
 	"github.com/lektordir/lektor/internal/tsv"
 )
 
@@ -63,7 +64,7 @@ func (p progress) write(b *bytes.Buffer, key string) {
 type ruled struct {
 	path  string
 	lock  *os.File
-	f     *os.File
+	log   *filelog.Log        // nil in a dry run
 	known map[string]progress // by feed and unique name
 	lines int
 	buf   bytes.Buffer // lines that nothing depends on yet
@@ -74,7 +75,8 @@ type ruled struct {
 func (v *viewer) openRuled(ctx context.Context, dryRun bool) (*ruled, error) {
 	r := &ruled{path: v.Dir.Join(ruledFile), known: map[string]progress{}}
 	if dryRun {
-		_, err := r.read()
+		data, err := filelog.Read(r.path, filelog.Options{Max: maxRuled})
+		r.read(data)
 		return r, err
 	}
 	if err := v.Dir.Inside("etc/view"); err != nil {
@@ -104,32 +106,17 @@ func (v *viewer) openRuled(ctx context.Context, dryRun bool) (*ruled, error) {
 		case <-time.After(50 * time.Millisecond):
 		}
 	}
-	torn, err := r.read()
-	if err != nil {
+	var data []byte
+	if r.log, data, err = filelog.Open(r.path, filelog.Options{Max: maxRuled}); err != nil {
 		r.close()
 		return nil, err
 	}
-	r.f, err = os.OpenFile(r.path, os.O_WRONLY|os.O_CREATE|os.O_APPEND|unix.O_NOFOLLOW, 0o666)
-	if err == nil && torn >= 0 {
-		err = r.f.Truncate(torn)
-	}
-	if err != nil {
-		r.close()
-		return nil, err
-	}
+	r.read(data)
 	return r, nil
 }
 
-// read reads the file. torn is where a line begins that has no end, -1 for none.
-func (r *ruled) read() (torn int64, err error) {
-	data, err := atomicfile.Read(r.path, maxRuled)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return -1, err
-	}
-	torn = -1
-	if whole := bytes.LastIndexByte(data, '\n') + 1; whole < len(data) {
-		torn, data = int64(whole), data[:whole]
-	}
+// read reads the lines of the file.
+func (r *ruled) read(data []byte) {
 	for line := range strings.Lines(string(data)) {
 		r.lines++
 		f := strings.Split(strings.TrimSuffix(line, "\n"), "\t")
@@ -138,13 +125,13 @@ func (r *ruled) read() (torn int64, err error) {
 		}
 		p := progress{word: f[0]}
 		if len(f) > 2 {
+			var err error
 			if p.n, err = strconv.Atoi(f[2]); err != nil || p.n < 0 {
 				continue
 			}
 		}
 		r.known[tsv.Unescape([]byte(f[1]))] = p
 	}
-	return torn, nil
 }
 
 // note appends a line. It is in the kernel's hands when note returns.
@@ -165,15 +152,7 @@ func (r *ruled) add(key, word string, n int) {
 }
 
 func (r *ruled) flush() error {
-	if r.buf.Len() == 0 {
-		return nil
-	}
-	n, err := r.f.Write(r.buf.Bytes())
-	if err != nil && n > 0 {
-		// Of a part of a line the rest comes with the next write, or it is cut off.
-		r.buf.Next(n)
-		return err
-	}
+	err := r.log.Append(r.buf.Bytes())
 	if err == nil {
 		r.buf.Reset()
 	}
@@ -183,7 +162,7 @@ func (r *ruled) flush() error {
 // compact writes the file anew if much of it is about entries that are not there any
 // more, or are in somebody's hands: there tells which are left.
 func (r *ruled) compact(there func(key string, p progress) bool) error {
-	if r.f == nil {
+	if r.log == nil {
 		return nil
 	}
 	kept := 0
@@ -201,25 +180,18 @@ func (r *ruled) compact(there func(key string, p progress) bool) error {
 	for key, p := range r.known {
 		p.write(&b, key)
 	}
-	if err := atomicfile.WriteUnsynced(r.path, b.Bytes()); err != nil {
+	if err := r.log.Replace(b.Bytes(), atomicfile.WriteUnsynced); err != nil {
 		return err
 	}
-	f, err := os.OpenFile(r.path, os.O_WRONLY|os.O_APPEND|unix.O_NOFOLLOW, 0o666)
-	if err != nil {
-		return err
-	}
-	r.f.Close()
-	r.f, r.lines = f, kept
+	r.buf.Reset() // the file has those lines
+	r.lines = kept
 	return nil
 }
 
 // close writes what is left, and unlocks.
 func (r *ruled) close() (err error) {
-	if r.f != nil {
-		err = r.flush()
-		if cerr := r.f.Close(); err == nil {
-			err = cerr
-		}
+	if r.log != nil {
+		err = cmp.Or(r.flush(), r.log.Close())
 	}
 	if r.lock != nil {
 		r.lock.Close()

@@ -24,7 +24,7 @@ import (
 	"github.com/lektordir/lektor/internal/entries"
 	"github.com/lektordir/lektor/internal/fetch"
 	"github.com/lektordir/lektor/internal/query"
-	"github.com/lektordir/lektor/internal/tsv"
+	"github.com/lektordir/lektor/internal/values"
 	"github.com/lektordir/lektor/lektordir"
 )
 
@@ -285,31 +285,21 @@ func (d *saver) begin(dir string, r *entries.Record, e lektordir.Enclosure) (*sa
 		s.close()
 		return nil, err
 	}
-	for line := range strings.Lines(string(data)) {
-		name, value, _ := strings.Cut(strings.TrimSuffix(line, "\n"), "\t")
-		switch value = tsv.Unescape([]byte(value)); name {
-		case "validator":
-			s.validator = value
-		case "total":
-			if n, err := strconv.ParseInt(value, 10, 64); err == nil && n >= 0 {
-				s.total = n
-			}
-		case "boot":
-			s.boot = value
-		case "name":
-			s.name = value
-		}
+	known := values.Parse(data, '\t')
+	s.validator, s.boot, s.name = known.Get("validator"), known.Get("boot"), known.Get("name")
+	if n, err := strconv.ParseInt(known.Get("total"), 10, 64); err == nil && n >= 0 {
+		s.total = n
 	}
 	return s, nil
 }
 
 // write records what is known.
 func (s *saving) write() error {
-	var b strings.Builder
+	known := values.New('\t')
 	for _, l := range [][2]string{{"url", s.url}, {"validator", s.validator}, {"total", strconv.FormatInt(s.total, 10)}, {"boot", s.boot}, {"name", s.name}} {
-		b.WriteString(l[0] + "\t" + tsv.Escape(l[1]) + "\n")
+		known.Set(l[0], l[1])
 	}
-	return atomicfile.WriteUnsynced(s.path, []byte(b.String()))
+	return atomicfile.WriteUnsynced(s.path, known.Text())
 }
 
 func (s *saving) close() {

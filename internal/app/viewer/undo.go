@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/lektordir/lektor/internal/atomicfile"
 	"github.com/lektordir/lektor/internal/command"
 	"github.com/lektordir/lektor/internal/termsafe"
 	"github.com/lektordir/lektor/internal/units"
@@ -73,9 +74,12 @@ func (r record) lock() (*os.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	there, err := lockRecord(f, unix.LOCK_EX|unix.LOCK_NB)
-	if err == nil && !there {
-		err = fs.ErrNotExist
+	// A file system without locks does without.
+	if err = atomicfile.Hold(f, unix.LOCK_EX|unix.LOCK_NB); !errors.Is(err, unix.EWOULDBLOCK) {
+		var there bool
+		if there, err = atomicfile.InPlace(f); err == nil && !there {
+			err = fs.ErrNotExist
+		}
 	}
 	if err != nil {
 		f.Close()
@@ -94,7 +98,7 @@ func refused(err error) bool {
 // busy tells of a command that still runs.
 func (v *viewer) busy(r record) {
 	what := "a command"
-	if d, err := r.read(); err == nil {
+	if d, err := r.read(); err == nil && d.command != "" {
 		what = v.name(d)
 	}
 	v.S.Report.Info("%s is still at work, and is left alone", what)

@@ -1,3 +1,5 @@
+//go:build linux && (amd64 || arm64)
+
 package main
 
 import (
@@ -18,11 +20,8 @@ import (
 	"github.com/lektordir/lektor/lektordir"
 )
 
-// entry is an entry as it lies in a lektor-dir.
-type entry struct{ dir.Entry }
-
-func (x *entry) path() string { return x.Place + "/" + x.Feed + "/" + x.Name }
-func (x *entry) key() string  { return x.Feed + "/" + x.Unique }
+// ref names an entry among all feeds.
+func (x *entry) ref() string { return x.Feed + "/" + x.Unique }
 
 // line is a line of a journal.
 type line struct{ identity, content, unique, replaces string }
@@ -44,28 +43,25 @@ type evidence struct {
 	clockRuns int    // how many entries it says to have delivered
 }
 
-// gather reads a lektor-dir without its help. What cannot be an entry or a
-// journal is an error.
-func (e *evidence) gather(path string) (err error) {
-	defer must.Catch(&err)
-	found, err := dir.Entries(path)
-	bad := []error{err}
-	for _, x := range found {
-		e.entries = append(e.entries, &entry{*x})
-	}
-	e.journals = map[string][]line{}
+// gather reads a lektor-dir without its help. A journal or an entry that cannot be one is
+// an error.
+func (e *evidence) gather(path string) {
+	e.entries = read(path)
+	e.journals = readJournals(path)
+}
+
+// readJournals returns the lines of the journal of each feed.
+func readJournals(path string) map[string][]line {
+	all := map[string][]line{}
 	for _, seen := range must.Get(filepath.Glob(filepath.Join(path, "src/*/etc/fetch/seen"))) {
 		hash := strings.Split(strings.TrimPrefix(seen, path+"/"), "/")[1]
 		for text := range strings.Lines(string(must.Get(os.ReadFile(seen)))) {
 			l, err := parseLine(text)
-			if err != nil {
-				bad = append(bad, fmt.Errorf("%s: %w", seen, err))
-				continue
-			}
-			e.journals[hash] = append(e.journals[hash], l)
+			must.That(err, "%s", seen)
+			all[hash] = append(all[hash], l)
 		}
 	}
-	return errors.Join(bad...)
+	return all
 }
 
 // parseLine reads a line of a journal, with its newline.
@@ -95,12 +91,12 @@ func (e *evidence) check() []error {
 	there := map[string][]*entry{}
 	byFeed := map[string][]*entry{}
 	for _, x := range e.entries {
-		there[x.key()] = append(there[x.key()], x)
+		there[x.ref()] = append(there[x.ref()], x)
 		byFeed[x.Feed] = append(byFeed[x.Feed], x)
 	}
 	for _, xs := range there {
 		if len(xs) > 1 {
-			fail("%s is the same entry as %s", xs[1].path(), xs[0].path())
+			fail("%s is the same entry as %s", xs[1], xs[0])
 		}
 	}
 	known := map[string]bool{}
@@ -114,7 +110,7 @@ func (e *evidence) check() []error {
 	}
 	for _, x := range e.entries {
 		if !known[x.Feed] {
-			fail("%s is of a feed that nobody fetched", x.path())
+			fail("%s is of a feed that nobody fetched", x)
 		}
 	}
 	for key, n := range e.printed {
@@ -129,7 +125,7 @@ func (e *evidence) check() []error {
 	for said, keys := range map[string]map[string]bool{"it was not": e.denied, "it was not whole": e.broken} {
 		for key := range keys {
 			if len(there[key]) > 0 {
-				fail("%s is there, and a viewer said that %s", there[key][0].path(), said)
+				fail("%s is there, and a viewer said that %s", there[key][0], said)
 			}
 		}
 	}
@@ -190,25 +186,25 @@ func (a *accounts) version(l line) (version, bool) {
 // whole looks whether what is there is whole, once, and in the journal.
 func (a *accounts) whole(entries []*entry) {
 	f := a.f
-	seen := map[version]string{}
+	seen := map[version]*entry{}
 	for _, x := range entries {
 		v, err := f.versionOf(x)
 		if err != nil {
-			a.fail("%s: %w", x.path(), err)
+			a.fail("%s: %w", x, err)
 			continue
 		}
 		if other, ok := seen[v]; ok {
-			a.fail("%s is what %s is", x.path(), other)
+			a.fail("%s is what %s is", x, other)
 		}
-		seen[v] = x.path()
+		seen[v] = x
 		l, ok := a.byUnique[x.Unique]
 		if !ok {
-			a.fail("%s is in no journal", x.path())
+			a.fail("%s is in no journal", x)
 		} else if noted, _ := a.version(l); noted != v {
-			a.fail("%s: the journal has another version under its name", x.path())
+			a.fail("%s: the journal has another version under its name", x)
 		}
 		if f.policy == unread && x.Place == "new" && v.number != f.latest[v.entry] {
-			a.fail("%s is unread, and there is version %d of it", x.path(), f.latest[v.entry])
+			a.fail("%s is unread, and there is version %d of it", x, f.latest[v.entry])
 		}
 	}
 }
@@ -244,7 +240,7 @@ func (a *accounts) journaled() map[version]int {
 		key := f.hash + "/" + l.unique
 		here, removed := len(a.there[key]) > 0, a.removed[key]
 		if here && removed > 0 {
-			a.fail("%s came back after it was removed", a.there[key][0].path())
+			a.fail("%s came back after it was removed", a.there[key][0])
 		}
 		if removed > 1 {
 			a.fail("%s was removed %d times, as viewers say", key, removed)
@@ -321,7 +317,7 @@ func (e *evidence) checkClock(entries []*entry) []error {
 		if err != nil || x.Files["title"] != "Current Time\n" || x.Files["content"] != secs+"\n" ||
 			!strings.Contains(x.Files["id"], ":"+secs+".") || x.Files["feed"] != "../../../src/"+e.clock || len(x.Files) != 5 ||
 			date.IsZero() {
-			bad = append(bad, fmt.Errorf("%s is no whole entry of lektor-clock: %q", x.path(), x.Files))
+			bad = append(bad, fmt.Errorf("%s is no whole entry of lektor-clock: %q", x, x.Files))
 		}
 	}
 	return bad

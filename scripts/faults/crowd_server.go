@@ -1,3 +1,5 @@
+//go:build linux && (amd64 || arm64)
+
 package main
 
 import (
@@ -18,11 +20,7 @@ import (
 )
 
 // The policies of feeds for entries that change.
-const (
-	unread  = "unread"
-	deliver = "deliver"
-	ignore  = "ignore"
-)
+const unread, deliver, ignore = "unread", "deliver", "ignore"
 
 // version is a version of an entry of a feed.
 type version struct{ entry, number int }
@@ -212,8 +210,8 @@ type feeds struct {
 	put    *feed
 }
 
-// serve starts the server.
-func serve() *feeds {
+// serveFeeds starts the server.
+func serveFeeds() *feeds {
 	mux := http.NewServeMux()
 	fs := &feeds{server: httptest.NewServer(mux)}
 	for i, policy := range []string{unread, unread, unread, deliver, deliver, ignore} {

@@ -1,9 +1,10 @@
+//go:build linux && (amd64 || arm64)
+
 package main
 
 import (
 	"fmt"
 	"maps"
-	"os"
 	"os/exec"
 	"slices"
 	"strings"
@@ -12,32 +13,26 @@ import (
 
 	"github.com/lektordir/lektor/internal/testkit/dir"
 	"github.com/lektordir/lektor/internal/testkit/gluster"
+	"github.com/lektordir/lektor/internal/testkit/must"
 )
 
-func TestMain(m *testing.M) {
-	helper()
-	os.Exit(m.Run())
-}
-
-// opened gives a crowd that has not begun, and skips the test where there can be none.
+// opened returns a crowd that has not begun.
 func opened(t *testing.T) *crowd {
 	t.Helper()
-	for _, program := range []string{"go", "sh"} {
-		if _, err := exec.LookPath(program); err != nil {
-			t.Skip(err)
-		}
+	e := testEnv(t)
+	if gluster.Inside() {
+		t.Cleanup(e.onVolume(t.Context()))
 	}
-	c, err := open(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
+	var c *crowd
+	if err := must.Run(func() { c = newCrowd(t.Context(), e) }); err != nil {
+		t.Fatal("a crowd: ", err)
 	}
 	t.Cleanup(c.feeds.server.Close)
-	t.Cleanup(c.close)
 	return c
 }
 
 // What make faults does for a minute, for three seconds.
-func TestSelection(t *testing.T) {
+func TestCrowd(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it takes five seconds")
 	}
@@ -79,7 +74,7 @@ func TestOneAsks(t *testing.T) {
 }
 
 // What make faults does on GlusterFS, for a moment: two hosts with a mount each.
-func TestOnGluster(t *testing.T) {
+func TestCrowdOnGluster(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it takes half a minute")
 	}
@@ -87,7 +82,7 @@ func TestOnGluster(t *testing.T) {
 		if err := gluster.Supported(); err != nil {
 			t.Skip(err)
 		}
-		cmd, err := gluster.Again(t.Context(), "-test.run=^TestOnGluster$", "-test.v")
+		cmd, err := gluster.Again(t.Context(), "-test.run=^TestCrowdOnGluster$", "-test.v")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -254,7 +249,7 @@ func TestAccounting(t *testing.T) {
 		}, "was delivered twice"},
 		"back after it was removed": {func(e *evidence) {
 			x := e.at(unread, version{4, 1})
-			e.removed[x.key()] = 1
+			e.removed[x.ref()] = 1
 		}, "came back"},
 		"removed twice": {func(e *evidence) {
 			for key := range e.removed {
@@ -291,10 +286,10 @@ func TestAccounting(t *testing.T) {
 			e.journals[f.hash] = append(e.journals[f.hash], e.journals[f.hash][0])
 		}, "twice"},
 		"replaces another":     {func(e *evidence) { f := e.feeds[0]; e.journals[f.hash][4].replaces = e.journals[f.hash][1].unique }, "which is another entry"},
-		"printed twice":        {func(e *evidence) { e.printed[e.at(ignore, version{4, 1}).key()] = 2 }, "2 times, as the fetchers say"},
+		"printed twice":        {func(e *evidence) { e.printed[e.at(ignore, version{4, 1}).ref()] = 2 }, "2 times, as the fetchers say"},
 		"printed and unknown":  {func(e *evidence) { e.printed[e.feeds[0].hash+"/x"] = 1 }, "is in no journal"},
-		"there, though denied": {func(e *evidence) { e.denied[e.at(unread, version{4, 1}).key()] = true }, "said that it was not"},
-		"whole, though broken": {func(e *evidence) { e.broken[e.at(unread, version{4, 1}).key()] = true }, "was not whole"},
+		"there, though denied": {func(e *evidence) { e.denied[e.at(unread, version{4, 1}).ref()] = true }, "said that it was not"},
+		"whole, though broken": {func(e *evidence) { e.broken[e.at(unread, version{4, 1}).ref()] = true }, "was not whole"},
 		"of an unknown feed":   {func(e *evidence) { e.at(ignore, version{4, 1}).Feed = "other" }, "nobody fetched"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -311,7 +306,7 @@ func TestAccounting(t *testing.T) {
 	old, newer := e.at(deliver, version{1, 1}), e.at(deliver, version{1, 2})
 	e.drop(old)
 	e.drop(newer)
-	e.removed[newer.key()], e.hidden[newer.key()] = 1, true
+	e.removed[newer.ref()], e.hidden[newer.ref()] = 1, true
 	if bad := e.check(); len(bad) > 0 {
 		t.Error(bad)
 	}
@@ -319,13 +314,13 @@ func TestAccounting(t *testing.T) {
 
 // The whole run finds what is planted in the lektor-dir, and not only in its
 // accounts.
-func TestFinds(t *testing.T) {
+func TestCrowdFinds(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it takes seconds")
 	}
 	c := opened(t)
 	for entry := range 5 {
-		if !c.put("put", []string{c.fetch}, version{entry + 1, 1}) {
+		if !c.putOne([]string{c.fetch}, version{entry + 1, 1}) {
 			t.Fatal(c.findings)
 		}
 	}

@@ -1,3 +1,5 @@
+//go:build linux && (amd64 || arm64)
+
 package main
 
 import (
@@ -38,8 +40,8 @@ func (c *crowd) child(kind string, s surroundings, does string) process {
 	}}
 }
 
-// helper does what a child is to do, if this is one.
-func helper() {
+// childOfCrowd does what a child of the crowd is to do, if this is one.
+func childOfCrowd() {
 	does := os.Getenv(childVariable)
 	if does == "" {
 		return

@@ -1,3 +1,5 @@
+//go:build linux && (amd64 || arm64)
+
 package main
 
 import (
@@ -17,7 +19,6 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/lektordir/lektor/internal/testkit/dir"
 	"github.com/lektordir/lektor/internal/testkit/gluster"
 	"github.com/lektordir/lektor/internal/testkit/must"
 )
@@ -27,14 +28,14 @@ const hang = 90 * time.Second
 
 // crowd is a lektor-dir and those who are at work on it.
 type crowd struct {
-	dir, fetch, view, self, scripts string
+	*env
+	dir, self, scripts string
 
 	// second is the lektor-dir as another machine has it, on which processes of
 	// another host work, and third gives it as one that was not there before; on a
 	// disk of this machine there is neither.
 	second string
-	third  func() (string, error)
-	close  func() // gives up the volume
+	third  func() string
 
 	feeds *feeds
 	// alone is why no process can be given a host name and process numbers of
@@ -46,46 +47,45 @@ type crowd struct {
 	stats    map[string]*stat
 	findings map[string]int
 	ev       evidence
+	put      int             // entries that the lane of puts has put
 	wanted   []string        // kinds that are to run, however long that takes
 	tried    map[string]bool // removed halfway by rm -r, and carried off by somebody meanwhile
 }
 
 // stat is what a kind of process did.
 type stat struct {
-	runs, entries, killed int
-	statuses              map[int]int
+	runs, killed int
+	statuses     map[int]int
 }
 
-// open prepares a lektor-dir in work, and the programs.
-func open(work string) (c *crowd, err error) {
-	defer must.Catch(&err)
-	self := must.Get(os.Executable())
-	module, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}").Output()
-	if err != nil {
-		return nil, fmt.Errorf("go list: %w", err)
-	}
-	c = &crowd{
-		dir: filepath.Join(work, "lektor"), fetch: filepath.Join(work, "lektor-fetch"), view: filepath.Join(work, "lektor-view"), self: self,
+// newCrowd prepares a lektor-dir, on one file system or as hosts have it on a volume.
+func newCrowd(ctx context.Context, e *env) *crowd {
+	work := filepath.Join(e.work, fmt.Sprintf("crowd-%d", e.serial.Add(1)))
+	must.Do(os.Mkdir(work, 0o777))
+	module := must.Get(exec.Command("go", "list", "-m", "-f", "{{.Dir}}").Output())
+	c := &crowd{
+		env: e, dir: filepath.Join(work, "lektor"), self: must.Get(os.Executable()),
 		scripts: filepath.Join(strings.TrimSpace(string(module)), "scripts"),
-		close:   func() {},
 		stats:   map[string]*stat{}, findings: map[string]int{}, tried: map[string]bool{},
 		ev: evidence{
 			removed: map[string]int{}, hidden: map[string]bool{}, printed: map[string]int{}, denied: map[string]bool{}, broken: map[string]bool{},
 			clock: newFeed("", "tag:example.org,2026:lektor-clock", "", false).hash,
 		},
 	}
-	must.Do(dir.Programs(work, "lektor-fetch", "lektor-view"))
-	if gluster.Inside() {
-		must.Do(c.onVolume(context.Background(), work))
+	if e.volume != nil {
+		mount := func(name string) string {
+			at := filepath.Join(work, name)
+			must.Do(e.volume.Mount(ctx, at))
+			return filepath.Join(at, filepath.Base(work))
+		}
+		c.third = func() string { return mount("three") }
+		c.dir, c.second = mount("one"), mount("two")
 	}
 	c.alone = namespaces()
-	c.feeds = serve()
+	c.feeds = serveFeeds()
 	c.ev.feeds = c.feeds.all
-	if err := must.Run(c.subscribe); err != nil {
-		c.feeds.server.Close()
-		return nil, err
-	}
-	return c, nil
+	c.subscribe()
+	return c
 }
 
 // subscribe makes the lektor-dir.
@@ -173,20 +173,20 @@ func (p process) elsewhere() bool {
 	})
 }
 
-// outcome is how it ended; the status is -1 for one that a signal killed.
-type outcome struct {
+// ended is how a process ended; the status is -1 for one that a signal killed.
+type ended struct {
 	status         int
 	stdout, stderr string
 }
 
 // lines are the lines of what a process printed, without an unfinished one.
-func (o outcome) lines() []string {
+func (o ended) lines() []string {
 	whole := o.stdout[:strings.LastIndexByte(o.stdout, '\n')+1]
 	return strings.FieldsFunc(whole, func(r rune) bool { return r == '\n' })
 }
 
 // run runs a process, and judges its status and messages.
-func (c *crowd) run(p process) outcome {
+func (c *crowd) run(p process) ended {
 	at := c.dir
 	if c.second != "" && p.elsewhere() {
 		at = c.second
@@ -232,7 +232,7 @@ func (c *crowd) run(p process) outcome {
 		err = cmd.Wait()
 		close(ended)
 	}
-	o := outcome{stdout: stdout.String(), stderr: stderr.String()}
+	o := ended{stdout: stdout.String(), stderr: stderr.String()}
 	var exit *exec.ExitError
 	if err != nil && !errors.As(err, &exit) {
 		c.find("%s: %v", p.kind, err)
@@ -285,7 +285,7 @@ func keyOf(path string) string {
 }
 
 // judge looks at how a process ended and what it said.
-func (c *crowd) judge(p process, o outcome) {
+func (c *crowd) judge(p process, o ended) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	s := c.stats[p.kind]
@@ -321,27 +321,17 @@ lines:
 	}
 }
 
-// count counts entries that a kind of process had to do with.
-func (c *crowd) count(kind string, n int) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.stats[kind].entries += n
-}
-
 // printed notes the entries that a fetcher says to have delivered.
-func (c *crowd) printed(kind string, o outcome) {
-	ls := o.lines()
-	c.count(kind, len(ls))
+func (c *crowd) printed(o ended) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for _, l := range ls {
+	for _, l := range o.lines() {
 		c.ev.printed[keyOf(l)]++
 	}
 }
 
 // removed notes entries that a viewer says to have removed.
-func (c *crowd) removed(kind string, hides bool, paths ...string) {
-	c.count(kind, len(paths))
+func (c *crowd) removed(hides bool, paths ...string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, p := range paths {
@@ -376,10 +366,28 @@ func (c *crowd) report() int {
 		if s.killed > 0 {
 			by = append(by, fmt.Sprintf("%d killed", s.killed))
 		}
-		fmt.Printf("%-28s %5d runs, %6d entries: %s\n", kind, s.runs, s.entries, strings.Join(by, ", "))
+		fmt.Printf("%-28s %5d runs: %s\n", kind, s.runs, strings.Join(by, ", "))
 	}
 	for _, text := range slices.Sorted(maps.Keys(c.findings)) {
 		fmt.Printf("\nFOUND (%d times): %s\n", c.findings[text], text)
 	}
 	return len(c.findings)
+}
+
+// crowd lets a crowd work for a time, and returns how much was found.
+func (e *env) crowd(ctx context.Context, seed uint64, long, grows time.Duration) int {
+	c := newCrowd(ctx, e)
+	defer c.feeds.server.Close()
+	fmt.Println("crowd: seed", seed)
+	if c.second != "" {
+		// Before the crowd, which leaves nothing idle.
+		must.Do(oneAsks(ctx, c.fetch, c.self, [2]string{c.dir + "-hosts", c.second + "-hosts"}, 40, 5))
+	}
+	if c.alone != nil {
+		fmt.Println("skipped, other hosts and repeated process numbers of the programs themselves:", c.alone)
+	}
+	must.Do(c.rush(ctx, seed, long, grows))
+	found := c.report()
+	fmt.Printf("crowd: %d entries there, %d removed, %d delivered as fetchers say; %d findings\n", len(c.ev.entries), len(c.ev.removed), len(c.ev.printed), found)
+	return found
 }

@@ -1,3 +1,5 @@
+//go:build linux && (amd64 || arm64)
+
 package main
 
 import (
@@ -8,37 +10,10 @@ import (
 	"net/http/httptest"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"sync"
 	"time"
-
-	"github.com/lektordir/lektor/internal/testkit/gluster"
 )
-
-// onVolume makes a volume of GlusterFS in work, and takes the lektor-dir there, as two
-// machines have it.
-func (c *crowd) onVolume(ctx context.Context, work string) error {
-	place := filepath.Join(work, "volume")
-	if err := os.Mkdir(place, 0o700); err != nil {
-		return err
-	}
-	v, err := gluster.New(ctx, place)
-	if err != nil {
-		return err
-	}
-	c.close = v.Close
-	mount := func(name string) (string, error) {
-		at := filepath.Join(work, name)
-		return filepath.Join(at, "lektor"), v.Mount(ctx, at)
-	}
-	c.third = func() (string, error) { return mount("three") }
-	if c.dir, err = mount("one"); err != nil {
-		return err
-	}
-	c.second, err = mount("two")
-	return err
-}
 
 // oneAsks lets fetchers of two hosts, whose clocks differ a little, begin at the same
 // moment, again and again when all feeds are due, and counts what they ask the server:

@@ -1,0 +1,152 @@
+package feeddir
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/lektordir/lektor/internal/atomicfile"
+	"github.com/lektordir/lektor/internal/termsafe"
+)
+
+// area is a directory with one value a file: as it is on the disk, and with the changes
+// that are yet to be saved.
+//
+// Files are read when they are asked for, and only if they were there when the
+// directory was listed. A value that makes no sense is ignored with a warning, and kept.
+// Other files in the directory are left alone.
+type area struct {
+	dir      string
+	names    map[string]bool
+	read     map[string]string    // values as they are on the disk; "" when absent
+	changed  map[string]string    // values to be saved; "" to be removed
+	times    map[string]time.Time // modification times to be saved
+	warnings []string
+	warned   map[string]bool
+	unread   map[string]error // files that are there, and could not be read
+}
+
+func loadArea(dir string) (area, error) {
+	a := area{
+		dir: dir, names: map[string]bool{}, read: map[string]string{}, changed: map[string]string{},
+		times: map[string]time.Time{}, warned: map[string]bool{}, unread: map[string]error{},
+	}
+	for i, p := 0, filepath.Clean(dir); i < 3; i, p = i+1, filepath.Dir(p) {
+		if fi, err := os.Lstat(p); err == nil && fi.Mode()&fs.ModeSymlink != 0 {
+			return a, &fs.PathError{Op: "open", Path: p, Err: errors.New("it is a link, where a directory of the feed belongs")}
+		}
+	}
+	names, err := atomicfile.Names(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return a, nil
+	}
+	for _, n := range names {
+		a.names[n] = true
+	}
+	return a, err
+}
+
+// get returns the value of a file without its newline, "" when it is not there.
+func (a *area) get(name string) string {
+	if v, ok := a.changed[name]; ok {
+		return v
+	}
+	return a.disk(name)
+}
+
+func (a *area) disk(name string) string {
+	if v, ok := a.read[name]; ok {
+		return v
+	}
+	v := ""
+	if a.names[name] {
+		b, err := atomicfile.Read(filepath.Join(a.dir, name), maxFile)
+		switch {
+		case err == nil:
+			v = strings.TrimSuffix(string(b), "\n")
+		case !errors.Is(err, fs.ErrNotExist):
+			a.malformed(name, err.Error())
+			if errno := unix.Errno(0); errors.As(err, &errno) && errno != unix.EISDIR {
+				a.unread[name] = err
+			}
+		}
+	}
+	a.read[name] = v
+	return v
+}
+
+// put sets a value to be saved, "" to have none.
+func (a *area) put(name, value string) {
+	if a.disk(name) == value && (value != "" || !a.names[name]) {
+		delete(a.changed, name)
+		return
+	}
+	a.changed[name] = value
+}
+
+func (a *area) number(name string) int {
+	v := a.get(name)
+	if v == "" {
+		return 0
+	}
+	n, err := strconv.Atoi(v)
+	if err != nil || n < 0 {
+		a.malformed(name, fmt.Sprintf("%q is no number", termsafe.Brief(v)))
+		return 0
+	}
+	return n
+}
+
+func (a *area) malformed(name, what string) {
+	if !a.warned[name] {
+		a.warned[name] = true
+		a.warnings = append(a.warnings, fmt.Sprintf("%s is ignored: %s", filepath.Join(a.dir, name), what))
+	}
+}
+
+// time returns the modification time of a file; ok is false where there is none.
+func (a *area) time(name string) (t time.Time, ok bool) {
+	if t, ok := a.times[name]; ok {
+		return t, true
+	}
+	if !a.names[name] {
+		return time.Time{}, false
+	}
+	return mtime(filepath.Join(a.dir, name))
+}
+
+// saveTime sets the modification time of a file that is empty.
+func (a *area) saveTime(name string, t time.Time) error {
+	path := filepath.Join(a.dir, name)
+	ts, err := unix.TimeToTimespec(t)
+	if err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	set := func() error {
+		return unix.UtimesNanoAt(unix.AT_FDCWD, path, []unix.Timespec{ts, ts}, unix.AT_SYMLINK_NOFOLLOW)
+	}
+	err = set()
+	if errors.Is(err, fs.ErrNotExist) {
+		f, err2 := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
+		if err2 == nil {
+			err2 = f.Close()
+		}
+		if err2 != nil && !errors.Is(err2, fs.ErrExist) {
+			return err2
+		}
+		err = set()
+	}
+	if err != nil {
+		return &fs.PathError{Op: "utimes", Path: path, Err: err}
+	}
+	delete(a.times, name)
+	a.names[name] = true
+	return nil
+}
