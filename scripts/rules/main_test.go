@@ -118,7 +118,7 @@ func TestShadows(t *testing.T) {
 		"type error struct{}":                     false,
 	} {
 		if found := look(t, "scripts/x", "package x\n"+body); (len(found) == 0) != good {
-			t.Errorf("%s: %q", body, found)
+			t.Errorf("got %s: %q; want (len(found) == 0) == good", body, found)
 		}
 	}
 }
