@@ -120,7 +120,7 @@ func TestNoSecrets(t *testing.T) {
 			text := strings.ReplaceAll(run(words...), "=\n", "")
 			check(strings.Join(words, " "), text, true)
 			if !strings.Contains(text, "l.example/") {
-				t.Errorf("%q: %s", words, text)
+				t.Errorf("got %q: %s; want strings.Contains(text, \"l.example/\")", words, text)
 			}
 		}
 	}

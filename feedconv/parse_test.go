@@ -136,6 +136,9 @@ func allocated(f func()) uint64 {
 // Documents made to cost much: what they make the parser allocate is a small
 // multiple of their size.
 func TestBombs(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it computes for seconds")
+	}
 	const size = 4 << 20 / bombScale
 	fill := func(before, piece, after string) string {
 		return before + strings.Repeat(piece, (size-len(before)-len(after))/len(piece)) + after
@@ -191,6 +194,9 @@ func TestBombs(t *testing.T) {
 
 // Raised limits take raised numbers, of entries with all that entries have.
 func TestManyEntries(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it computes for seconds")
+	}
 	const n = 100_000 / bombScale
 	for format, f := range map[Format]string{
 		RSS20: `<rss version="2.0"><channel><title>t</title>` + manyEntries(n, `<item><title>%d</title><guid>%[1]d</guid><link>%[1]d</link>`+

@@ -715,6 +715,9 @@ func bombs() map[string]string {
 // TestTidyBombs bounds the work by what it allocates and by what comes out,
 // not by time; what is not linear does not end before the test's deadline.
 func TestTidyBombs(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it computes for seconds")
+	}
 	for name, doc := range bombs() {
 		t.Run(name, func(t *testing.T) {
 			var before, after runtime.MemStats

@@ -93,7 +93,7 @@ func TestFieldsReachTheDirectoryAndPublish(t *testing.T) {
 	}
 	out := run("", view, "publish", "--format", "atom")
 	if err := xml.Unmarshal([]byte(out), &published); err != nil || len(published.Entries) != 1 {
-		t.Fatalf("%v\n%s", err, out)
+		t.Fatalf("got %v\n%s; want err == nil and len(published.Entries) == 1", err, out)
 	}
 	e := published.Entries[0]
 	if e.Lang != "fr-CA" || strings.Join(e.Authors, "+") != "Ann+Bob" || strings.Join(e.Contributors, "+") != "Cy+Di" || e.Source.ID != "urn:other" || e.Source.Title != "Other" || e.Duration != "3723" && e.Duration != "1:02:03" || e.Episode != "7" || e.Season != "2" {

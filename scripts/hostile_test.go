@@ -361,7 +361,7 @@ func published(t *testing.T, what, doc string, entries int) {
 			break
 		}
 		if err != nil {
-			t.Errorf("%s: %v", what, err)
+			t.Errorf("got %s: %v; want err == nil", what, err)
 			return
 		}
 		start, ok := tok.(xml.StartElement)
@@ -469,7 +469,7 @@ func message(t *testing.T, what, canary, text string) {
 	t.Helper()
 	m, err := mail.ReadMessage(bufio.NewReader(strings.NewReader(text)))
 	if err != nil {
-		t.Errorf("%s: %v", what, err)
+		t.Errorf("got %s: %v; want err == nil", what, err)
 		return
 	}
 	for name, values := range m.Header {
@@ -481,7 +481,7 @@ func message(t *testing.T, what, canary, text string) {
 	for _, name := range []string{"Subject", "From"} {
 		v, err := decoder.DecodeHeader(m.Header.Get(name))
 		if err != nil {
-			t.Errorf("%s, %s: %v", what, name, err)
+			t.Errorf("got %s, %s: %v; want err == nil", what, name, err)
 		}
 		harmless(t, what+", "+name, v)
 	}
@@ -509,7 +509,7 @@ func parts(t *testing.T, what, canary, contentType, encoding string, body io.Rea
 				return
 			}
 			if err != nil {
-				t.Errorf("%s: %v", what, err)
+				t.Errorf("got %s: %v; want err == nil", what, err)
 				return
 			}
 			parts(t, what, canary, p.Header.Get("Content-Type"), p.Header.Get("Content-Transfer-Encoding"), p)
@@ -523,7 +523,7 @@ func parts(t *testing.T, what, canary, contentType, encoding string, body io.Rea
 	}
 	data, err := io.ReadAll(body)
 	if err != nil {
-		t.Errorf("%s, %s: %v", what, kind, err)
+		t.Errorf("got %s, %s: %v; want err == nil", what, kind, err)
 	}
 	text := strings.ReplaceAll(string(data), "\r\n", "\n")
 	switch kind {

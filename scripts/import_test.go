@@ -256,7 +256,7 @@ func TestNewsboatMoves(t *testing.T) {
 	}
 	told := run("lektor-fetch", "import", "--from", "newsboat", "--yes", "--gap", "0")
 	if !strings.Contains(told, "Busy cannot be said here: unread_count > 3") {
-		t.Errorf("%s", told)
+		t.Errorf("got %s; want strings.Contains(told, \"Busy cannot be said here: unread_count > 3\")", told)
 	}
 	check := func() {
 		t.Helper()
@@ -353,7 +353,7 @@ func TestMarksWaitForTheirEntries(t *testing.T) {
 		cmd.Env = append(os.Environ(), "HOME="+at, "LEKTORDIR="+feeds, "SFEED_URL_FILE="+filepath.Join(at, "read"), "XDG_CACHE_HOME="+at+"/cache", "no_proxy=*")
 		out, err := cmd.CombinedOutput()
 		if cmd.ProcessState == nil || cmd.ProcessState.ExitCode() != status {
-			t.Fatalf("%q: %v\n%s", args, err, out)
+			t.Fatalf("got %q: %v\n%s; want cmd.ProcessState != nil and cmd.ProcessState.ExitCode() == status", args, err, out)
 		}
 		return string(out)
 	}
@@ -377,7 +377,7 @@ func TestMarksWaitForTheirEntries(t *testing.T) {
 	run(0, "lektor-fetch", "update", "--gap", "0", s.URL("/feed"))
 	// The second, and the fourth, which the feed does not have yet.
 	if got := run(0, "lektor-view", "count"); !strings.Contains(got, "2 unread of 3") {
-		t.Errorf("%s", got)
+		t.Errorf("got %s; want strings.Contains(got, \"2 unread of 3\")", got)
 	}
 	// Killed between delivery and mark: the entry is in new/, and its mark waits.
 	taken, err := filepath.Glob(filepath.Join(feeds, "cur/*/*;2,S"))
@@ -401,14 +401,14 @@ func TestMarksWaitForTheirEntries(t *testing.T) {
 	}
 	run(0, "lektor-fetch", "update", "--gap", "0", s.URL("/feed")) // the same document
 	if got := run(0, "lektor-view", "count"); !strings.Contains(got, "2 unread of 3") {
-		t.Errorf("%s", got)
+		t.Errorf("got %s; want strings.Contains(got, \"2 unread of 3\")", got)
 	}
 	out := run(0, "lektor-fetch", "update", "--gap", "0", "-o", "path", s.URL("/feed"))
 	if strings.Count(out, "/new/") != 1 || strings.Count(out, "/cur/") != 1 {
 		t.Errorf("what was delivered is elsewhere than\n%s", out)
 	}
 	if got := run(0, "lektor-view", "count"); !strings.Contains(got, "2 unread of 4") {
-		t.Errorf("%s", got)
+		t.Errorf("got %s; want strings.Contains(got, \"2 unread of 4\")", got)
 	}
 	if _, err := os.Stat(marks[0]); !os.IsNotExist(err) {
 		t.Errorf("marks are left: %v", err)
@@ -422,7 +422,7 @@ func TestImportNothing(t *testing.T) {
 	cmd.Env = append(os.Environ(), "HOME="+at, "LEKTORDIR="+filepath.Join(at, "feeds"), "XDG_CONFIG_HOME=", "XDG_DATA_HOME=", "PATH="+build(t)+":"+os.Getenv("PATH"))
 	out, err := cmd.CombinedOutput()
 	if err == nil || cmd.ProcessState.ExitCode() != 1 {
-		t.Fatalf("%v\n%s", err, out)
+		t.Fatalf("got %v\n%s; want err != nil and cmd.ProcessState.ExitCode() == 1", err, out)
 	}
 	if want := "lektor-fetch: import --from newsboat: something was not moved\n"; !strings.Contains(string(out), "no such file") || !strings.HasSuffix(string(out), want) {
 		t.Errorf("it says\n%s", out)

@@ -134,7 +134,7 @@ func TestInstall(t *testing.T) {
 			"lib/systemd/user/lektor-share.timer": 0o644, "lib/systemd/system/lektor-hub.service": 0o644,
 		} {
 			if got[filepath.Join(p, name)] != mode {
-				t.Errorf("%s/%s: %v", p, name, got[filepath.Join(p, name)])
+				t.Errorf("got %s/%s: %v; want got[filepath.Join(p, name)] == mode", p, name, got[filepath.Join(p, name)])
 			}
 		}
 		for name := range got {

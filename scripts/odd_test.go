@@ -180,7 +180,7 @@ func TestOtherDevice(t *testing.T) {
 			for _, args := range [][]string{{"update", "-a"}, {"deliver", "--id", o.server.URL("/a")}, {"put", "--feed-id", "urn:x", "--id", "urn:x:1"}, {"watch"}} {
 				status, out := o.run(t, nil, server.RSS("a", 3, 3), "lektor-fetch", args...)
 				if status != 1 || !strings.Contains(out, "must be on one file system") {
-					t.Errorf("%q: %d %s", args, status, out)
+					t.Errorf("got %q: %d %s; want status == 1 and strings.Contains(out, \"must be on one file system\")", args, status, out)
 				}
 			}
 			if n := len(o.server.Requests("/a")); n > 0 {
@@ -216,7 +216,7 @@ func TestOtherDevice(t *testing.T) {
 		}
 		// Without the mount, recovery finishes it.
 		if status, out := o.run(t, nil, "", "lektor-fetch", "update", "-a", "--gap", "0"); status != 0 {
-			t.Errorf("%d %s", status, out)
+			t.Errorf("got %d %s; want status == 0", status, out)
 		}
 		if got := glob(t, o.dir, "new/*/*"); len(got) != 6 {
 			t.Errorf("%d entries: %q", len(got), got)

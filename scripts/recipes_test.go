@@ -85,7 +85,7 @@ func (k *desk) run(script string, args ...string) string {
 	cmd.Stderr = &stderr
 	out, err := cmd.Output()
 	if err != nil || stderr.Len() > 0 {
-		k.t.Errorf("%s %q: %v\n%s", script, args, err, stderr.String())
+		k.t.Errorf("got %s %q: %v\n%s; want err == nil and stderr.Len() == 0", script, args, err, stderr.String())
 	}
 	k.harmless()
 	return string(out)
@@ -119,7 +119,7 @@ func TestRecipesAreShort(t *testing.T) {
 			t.Errorf("%s has %d lines", name, n)
 		}
 		if fi, err := os.Stat(name); err != nil || fi.Mode()&0o111 == 0 || !strings.HasPrefix(text, "#!/bin/sh\n# usage: ") {
-			t.Errorf("%s: %v", name, err)
+			t.Errorf("got %s: %v; want err == nil and fi.Mode() & 0o111 != 0 and strings.HasPrefix(text, \"#!/bin/sh\\n# usage: \")", name, err)
 		}
 	}
 }
@@ -141,7 +141,7 @@ done
 tail -n 1 "$HOME/list"`,
 	})
 	if out := k.run("lektor-fzf", "feed:Feed", "not:title:'x'"); !strings.Contains(out, "the text of x$(touch ran)") {
-		t.Errorf("%q", out)
+		t.Errorf("got %q; want strings.Contains(out, \"the text of x$(touch ran)\")", out)
 	}
 	if list := k.read("list"); strings.Count(list, "\n") != 1 || !strings.Contains(list, "First") {
 		t.Errorf("what is left is %q", list)
@@ -153,7 +153,7 @@ tail -n 1 "$HOME/list"`,
 		t.Errorf("the preview is %q", preview)
 	}
 	if got := k.view("count"); !strings.Contains(got, "1 unread of 2") {
-		t.Errorf("%s", got)
+		t.Errorf("got %s; want strings.Contains(got, \"1 unread of 2\")", got)
 	}
 }
 
@@ -297,7 +297,7 @@ func TestLogwatch(t *testing.T) {
 		cmd := k.start("lektor-logwatch", args...)
 		_ = cmd.Run()
 		if cmd.ProcessState.ExitCode() != 2 {
-			t.Errorf("%q: %v", args, cmd.ProcessState)
+			t.Errorf("got %q: %v; want cmd.ProcessState.ExitCode() == 2", args, cmd.ProcessState)
 		}
 	}
 }
@@ -308,11 +308,11 @@ func TestStatus(t *testing.T) {
 		t.Errorf("%q", got)
 	}
 	if got := k.run("lektor-status", "title:first"); got != "1 Feed b : First\n" {
-		t.Errorf("%q", got)
+		t.Errorf("got %q, want %q", got, "1 Feed b : First\n")
 	}
 	k.view("mark", "--set", "S", strings.TrimSpace(k.view("ls", "-o", "path", "title:first")))
 	if got := k.run("lektor-status", "title:first"); got != "\n" {
-		t.Errorf("%q", got)
+		t.Errorf("got %q, want %q", got, "\n")
 	}
 	cmd := k.start("lektor-status", "-i")
 	r, err := cmd.StdoutPipe()

@@ -32,7 +32,7 @@ func run(t *testing.T, sh, dir, script string, args ...string) string {
 	cmd.Stderr = &stderr
 	out, err := cmd.Output()
 	if err != nil || stderr.Len() > 0 {
-		t.Errorf("%s: %v\n%s", script, err, stderr.String())
+		t.Errorf("got %s: %v\n%s; want err == nil and stderr.Len() == 0", script, err, stderr.String())
 	}
 	return string(out)
 }

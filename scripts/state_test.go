@@ -251,7 +251,7 @@ func (h *stateHouse) post(to string, form ...string) {
 	text, _ := io.ReadAll(resp.Body)
 	resp.Body.Close()
 	if resp.StatusCode >= 300 || strings.Contains(string(text), `success="false"`) {
-		h.t.Fatalf("%s %q: %s %s", to, form, resp.Status, text)
+		h.t.Fatalf("got %s %q: %s %s; want resp.StatusCode < 300 and !strings.Contains(string(text), `success=\"false\"`)", to, form, resp.Status, text)
 	}
 }
 

@@ -37,7 +37,7 @@ func TestUnitsAreHardened(t *testing.T) {
 			t.Skipf("%v: %s", err, out) // an older one
 		}
 		if level, err := strconv.ParseFloat(string(m[1]), 64); err != nil || level > 3 {
-			t.Errorf("%s: %s\n%s", unit, m[1], out)
+			t.Errorf("got %s: %s\n%s; want err == nil and level <= 3", unit, m[1], out)
 		}
 	}
 }

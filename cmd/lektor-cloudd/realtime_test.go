@@ -235,19 +235,19 @@ func systemd(t *testing.T, bin string) {
 		t.Fatal(err)
 	}
 	if got := told(); got != "READY=1" {
-		t.Errorf("%q", got)
+		t.Errorf("got %q, want %q", got, "READY=1")
 	}
 	resp, err := http.Get("http://" + l.Addr().String() + "/")
 	if err != nil || resp.StatusCode != http.StatusNotFound {
-		t.Errorf("%v, %v", resp, err)
+		t.Errorf("got %v, %v; want err == nil and resp.StatusCode == http.StatusNotFound", resp, err)
 	}
 	cmd.Process.Signal(syscall.SIGTERM)
 	if got := told(); got != "STOPPING=1" {
-		t.Errorf("%q", got)
+		t.Errorf("got %q, want %q", got, "STOPPING=1")
 	}
 	err = cmd.Wait()
 	if lines := strings.Count(said.String(), "\n"); err != nil || (os.Geteuid() == 0) != strings.Contains(said.String(), "runs as root") || lines > 1 {
-		t.Errorf("%v\n%s", err, said.String())
+		t.Errorf("got %v\n%s; want err == nil and (os.Geteuid() == 0) == strings.Contains(said.String(), \"runs as root\") and lines <= 1", err, said.String())
 	}
 }
 

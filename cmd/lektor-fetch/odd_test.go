@@ -48,7 +48,7 @@ func newOdd(t *testing.T, dir string) *odd {
 		{"update", "--gap", "0", "-a"},
 	} {
 		if status, said := o.fetch(t, "", args...); status != 0 {
-			t.Fatalf("%q: %d\n%s", args, status, said)
+			t.Fatalf("got %q: %d\n%s; want status == 0", args, status, said)
 		}
 	}
 	if status, said := o.view(func(ctx context.Context, c viewer.Common, s *command.Streams) error {

@@ -342,7 +342,7 @@ func TestBadSources(t *testing.T) {
 		}
 	}
 	if problems, err := d.Check(context.Background(), false); err != nil || len(problems) > 0 {
-		t.Errorf("%v, %v", problems, err)
+		t.Errorf("got %v, %v; want err == nil and len(problems) == 0", problems, err)
 	}
 }
 
@@ -410,7 +410,7 @@ func TestPolite(t *testing.T) {
 			Sleep: func(_ context.Context, d time.Duration) error { return nil },
 		}}}}, s)
 		if status := command.Status(err); status == command.StatusFailed || s.Report.Errors() > 0 {
-			t.Fatalf("%v: %v\n%s", now, err, &out)
+			t.Fatalf("got %v: %v\n%s; want status != command.StatusFailed and s.Report.Errors() <= 0", now, err, &out)
 		}
 	}
 	for range 9*60 + 1 {

@@ -167,7 +167,7 @@ func playing(t *testing.T, columns, lines int) {
 			return regexp.MustCompile(`not of the web|no link|has 3 enclosures`).MatchString(lines[len(lines)-1])
 		})
 		if got := r.read(t, played); got != before {
-			t.Errorf("%s: %s", keys, got)
+			t.Errorf("got %s: %s; want got == before", keys, got)
 		}
 		r.Keys("Escape", "Enter")
 		r.see(t, `one\[1\]`)

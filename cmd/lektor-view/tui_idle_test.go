@@ -38,6 +38,9 @@ func wakeUps(t *testing.T, pid string) (n int) {
 // The reader sleeps while nothing happens, at the start and after keys, and then draws as
 // ever.
 func TestTUIIdle(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it waits for six seconds")
+	}
 	if runtime.GOOS != "linux" {
 		t.Skip("wake-ups are counted by /proc")
 	}

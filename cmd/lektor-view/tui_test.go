@@ -143,7 +143,7 @@ func (r *reader) whole(t *testing.T, lines []string) {
 		bad = "the title of the window is a stranger's: " + title
 	}
 	if bad != "" {
-		t.Fatalf("%s:\n%s", bad, strings.Join(lines, "\n"))
+		t.Fatalf("got %s:\n%s; want bad == \"\"", bad, strings.Join(lines, "\n"))
 	}
 }
 

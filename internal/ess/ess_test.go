@@ -34,7 +34,7 @@ func TestGeneratorOutput(t *testing.T) {
 		{at(4, "bar"), at(1, "hello world"), at(3, "foo")},
 	} {
 		if got := string(AppendESS(nil, build.Add(59*time.Second), feedURL, at)); got != generated {
-			t.Errorf("%q", got)
+			t.Errorf("got %q, want %q", got, generated)
 		}
 	}
 }
@@ -42,13 +42,13 @@ func TestGeneratorOutput(t *testing.T) {
 func TestPageExamples(t *testing.T) {
 	doc := decode(t, pageESS)
 	if doc.Build.Unix() != 1503411300 || doc.Kind != ESS || doc.URL != feedURL {
-		t.Errorf("%+v", doc)
+		t.Errorf("got %+v; want doc.Build.Unix() == 1503411300 and doc.Kind == ESS and doc.URL == feedURL", doc)
 	}
 	base := int64(1503411300 / 60)
 	wantEntries(t, doc, fe(feedURL, base, 27), fe(feedURL, base-3600, 22), fe(feedURL, base-7890, 142), fe(feedURL, base-23421, 17))
 	doc = decode(t, pageNNO)
 	if doc.Build.Unix() != 1503411300 || doc.Kind != NNO || doc.URL != "" {
-		t.Errorf("%+v", doc)
+		t.Errorf("got %+v; want doc.Build.Unix() == 1503411300 and doc.Kind == NNO and doc.URL == \"\"", doc)
 	}
 	wantEntries(t, doc, fe(feedURL, base-223432, 27), fe("http://example2.com/rss.xml", base-453223, 44),
 		fe("http://example3.com/rss.xml", base-5432242, 125), fe("http://example4.com/rss.xml", base-23143231, 241))
@@ -97,7 +97,7 @@ func TestNegativeMinutes(t *testing.T) {
 	e := []Entry{{Minute(build) + 5, 1}, {Minute(build) - 2, 2}}
 	got := AppendESS(nil, build, feedURL, e)
 	if want := "1503674400,http://example.com/rss.xml,\n-5,1,\n2,2"; string(got) != want {
-		t.Errorf("%q", got)
+		t.Errorf("got %q; want string(got) == want", got)
 	}
 	wantEntries(t, decode(t, string(got)), fe(feedURL, e[0].Minute, 1), fe(feedURL, e[1].Minute, 2))
 }
@@ -105,11 +105,11 @@ func TestNegativeMinutes(t *testing.T) {
 func TestEmptyESS(t *testing.T) {
 	got := AppendESS(nil, time.Unix(1503674400, 0), feedURL, nil)
 	if want := "1503674400,http://example.com/rss.xml"; string(got) != want {
-		t.Errorf("%q", got)
+		t.Errorf("got %q; want string(got) == want", got)
 	}
 	for _, in := range []string{string(got), string(got) + ",", string(got) + ",\n", " " + string(got) + " \r\n"} {
 		if doc := decode(t, in); doc.Kind != ESS || doc.URL != feedURL || len(doc.Entries) != 0 {
-			t.Errorf("%q: %+v", in, doc)
+			t.Errorf("got %q: %+v; want doc.Kind == ESS and doc.URL == feedURL and len(doc.Entries) == 0", in, doc)
 		}
 	}
 }
@@ -119,7 +119,7 @@ func TestCommaInURL(t *testing.T) {
 	build := time.Unix(1503674400, 0)
 	got := string(AppendESS(nil, build, raw, []Entry{{Minute(build), 7}}))
 	if want := "1503674400," + escaped + ",\n0,7"; got != want {
-		t.Errorf("%q", got)
+		t.Errorf("got %q, want %q", got, want)
 	}
 	wantEntries(t, decode(t, got), fe(escaped, Minute(build), 7))
 	// As somebody else may have written it.
@@ -131,7 +131,7 @@ func TestCommaInURL(t *testing.T) {
 		}
 	}
 	if e := top.Entries(); len(e) != 1 || e[0].Feed != escaped {
-		t.Errorf("%v", e)
+		t.Errorf("got %v; want len(e) == 1 and e[0].Feed == escaped", e)
 	}
 }
 
@@ -214,7 +214,7 @@ func TestNoBuildTime(t *testing.T) {
 		_, err := Decode([]byte(in), nil)
 		var build *BuildError
 		if !errors.As(err, &build) || !strings.Contains(err.Error(), want) {
-			t.Errorf("%q: %v", in, err)
+			t.Errorf("got %q: %v; want errors.As(err, &build) and strings.Contains(err.Error(), want)", in, err)
 		}
 	}
 }
@@ -264,7 +264,7 @@ func TestKinds(t *testing.T) {
 		"1503674400,http://e.com/a": ESS,
 	} {
 		if doc, err := Decode([]byte(in), nil); err != nil || doc.Kind != want {
-			t.Errorf("%q: %+v, %v", in, doc, err)
+			t.Errorf("got %q: %+v, %v; want err == nil and doc.Kind == want", in, doc, err)
 		}
 	}
 }
@@ -286,7 +286,7 @@ func TestRebasingKeepsAbsoluteMinutes(t *testing.T) {
 	build := time.Unix(1700000000, 0)
 	again := decode(t, string(AppendNNO(nil, build, doc.Entries)))
 	if again.Build.Unix() != 1699999980 {
-		t.Errorf("%v", again.Build)
+		t.Errorf("got %v; want again.Build.Unix() == 1699999980", again.Build)
 	}
 	wantEntries(t, again, doc.Entries...)
 }
@@ -295,11 +295,11 @@ func TestNNOReadBack(t *testing.T) {
 	doc := decode(t, pageNNO)
 	text := AppendNNO(nil, doc.Build, doc.Entries)
 	if want := "1503411300,\n" + feedURL + ",223432,27,\nhttp://example2.com/rss.xml,453223,44,\nhttp://example3.com/rss.xml,5432242,125,\nhttp://example4.com/rss.xml,23143231,241"; string(text) != want {
-		t.Errorf("%q", text)
+		t.Errorf("got %q; want string(text) == want", text)
 	}
 	again := decode(t, string(text))
 	if again.Kind != NNO || !again.Build.Equal(doc.Build) {
-		t.Errorf("%+v", again)
+		t.Errorf("got %+v; want again.Kind == NNO and again.Build.Equal(doc.Build)", again)
 	}
 	wantEntries(t, again, doc.Entries...)
 }
@@ -318,7 +318,7 @@ func TestIdentity(t *testing.T) {
 		}
 		doc := decode(t, string(AppendESS(nil, build, feedURL, ess)))
 		if !doc.Build.Equal(build) || doc.URL != feedURL || len(doc.Entries) != len(ess) {
-			t.Fatalf("%+v", doc)
+			t.Fatalf("got %+v; want doc.Build.Equal(build) and doc.URL == feedURL and len(doc.Entries) == len(ess)", doc)
 		}
 		for i, e := range doc.Entries {
 			if e.Entry != ess[i] || e.Feed != feedURL {
@@ -327,7 +327,7 @@ func TestIdentity(t *testing.T) {
 		}
 		doc = decode(t, string(AppendNNO(nil, build, nno)))
 		if !doc.Build.Equal(build) || !slices.Equal(doc.Entries, nno) {
-			t.Fatalf("%+v", doc)
+			t.Fatalf("got %+v; want doc.Build.Equal(build) and slices.Equal(doc.Entries, nno)", doc)
 		}
 	}
 }
@@ -390,7 +390,7 @@ func TestManyCommas(t *testing.T) {
 	doc := []byte(b.String())
 	run := func() {
 		if got, err := Decode(doc, nil); err != nil || len(got.Entries) != 200 {
-			t.Fatalf("%+v, %v", got, err)
+			t.Fatalf("got %+v, %v; want err == nil and len(got.Entries) == 200", got, err)
 		}
 	}
 	if n := testing.AllocsPerRun(2, run); n > 1000 {

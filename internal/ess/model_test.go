@@ -113,7 +113,7 @@ func TestTopStaleDocumentWithOthers(t *testing.T) {
 			}
 		}
 		if got := top.Entries(); !slices.Equal(got, want) {
-			t.Errorf("%q: %v", docs, got)
+			t.Errorf("got %q: %v; want slices.Equal(got, want)", docs, got)
 		}
 		slices.Reverse(docs)
 	}
@@ -125,7 +125,7 @@ func TestTopEmptied(t *testing.T) {
 	top := NewTop(10)
 	add(t, top, "60000,http://e.com/a,10,1,20,2", "60000,http://e.com/b,10,1", "60060,http://e.com/a")
 	if got, want := top.Entries(), list(fe("http://e.com/b", 990, 1)); !slices.Equal(got, want) {
-		t.Errorf("%v", got)
+		t.Errorf("got %v, want %v", got, want)
 	}
 }
 
@@ -135,10 +135,10 @@ func TestStrictOwn(t *testing.T) {
 	entries := list(fe("http://e.com/a,b", 5, 1), fe("http://e.com/a+b", 5, 1), fe("http://e.com/\x00", 5, 1), fe("http://e.com/a+b", 5, 0), fe("http://e.com/é", 9, 1))
 	doc := AppendNNO(nil, Time(60), entries)
 	if got, err := DecodeStrict(doc, func(w Warning) { t.Error(w) }); err != nil || len(got.Entries) != 5 {
-		t.Errorf("%s: %v, %v", doc, got, err)
+		t.Errorf("got %s: %v, %v; want err == nil and len(got.Entries) == 5", doc, got, err)
 	}
 	doc = AppendESS(nil, Time(60), "http://e.com/a,b", []Entry{{5, 2}, {5, 1}, {9, 0}, {70, 255}, {5, 1}})
 	if got, err := DecodeStrict(doc, func(w Warning) { t.Error(w) }); err != nil || len(got.Entries) != 5 {
-		t.Errorf("%s: %v, %v", doc, got, err)
+		t.Errorf("got %s: %v, %v; want err == nil and len(got.Entries) == 5", doc, got, err)
 	}
 }

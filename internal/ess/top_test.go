@@ -98,7 +98,7 @@ func TestTopNotFull(t *testing.T) {
 	top := NewTop(1000)
 	add(t, top, pageESS, pageNNO)
 	if len(top.Entries()) != 8 {
-		t.Errorf("%v", top.Entries())
+		t.Errorf("got %v; want len(top.Entries()) == 8", top.Entries())
 	}
 }
 
@@ -110,14 +110,14 @@ func TestTopFeedAgain(t *testing.T) {
 		top := NewTop(10)
 		add(t, top, order...)
 		if got := top.Entries(); !slices.Equal(got, newer) {
-			t.Errorf("%q: %v", order, got)
+			t.Errorf("got %q: %v; want slices.Equal(got, newer)", order, got)
 		}
 	}
 	// What an NNO has of the feed stays.
 	top := NewTop(10)
 	add(t, top, "60000,http://e.com/a,20,2,http://e.com/b,30,9", first, second)
 	if got, want := top.Entries(), list(fe(u, 1005, 3), fe(u, 990, 1), fe(u, 980, 2), fe(v, 970, 9)); !slices.Equal(got, want) {
-		t.Errorf("%v", got)
+		t.Errorf("got %v, want %v", got, want)
 	}
 }
 
@@ -142,7 +142,7 @@ func TestTopTrueDuplicates(t *testing.T) {
 	top := NewTop(10)
 	add(t, top, "60000,http://e.com/a,10,1,10,1", "60000,http://e.com/a,10,1,http://e.com/b,5,5")
 	if len(top.Entries()) != 3 {
-		t.Errorf("%v", top.Entries())
+		t.Errorf("got %v; want len(top.Entries()) == 3", top.Entries())
 	}
 }
 
@@ -159,11 +159,11 @@ func TestTopManyEqual(t *testing.T) {
 		t.Fatal(err)
 	}
 	if d := time.Since(start); d > time.Minute {
-		t.Errorf("%v", d)
+		t.Errorf("got %v; want d <= time.Minute", d)
 	}
 	e := top.Entries()
 	if len(e) != 1000 || e[999].Sum != 0 {
-		t.Errorf("%d, %v", len(e), e[len(e)-1])
+		t.Errorf("got %d, %v; want len(e) == 1000 and e[999].Sum == 0", len(e), e[len(e)-1])
 	}
 }
 

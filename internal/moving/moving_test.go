@@ -282,7 +282,7 @@ func TestSfeedItems(t *testing.T) {
 			Categories: []string{"x", "y"}, Enclosures: []Enclosure{{URL: "https://a.example/4.mp3", Length: -1}}}},
 	}
 	if !reflect.DeepEqual(got, want) {
-		t.Errorf("%+v", got)
+		t.Errorf("got %+v, want %+v", got, want)
 	}
 }
 
@@ -313,7 +313,7 @@ to = x
 		{Title: "off", Key: "off", URL: "https://off.example/", Off: true},
 	}
 	if !reflect.DeepEqual(lib.Feeds, want) {
-		t.Errorf("%+v", lib.Feeds)
+		t.Errorf("got %+v, want %+v", lib.Feeds, want)
 	}
 	if len(lib.Notes) != 2 || !strings.Contains(lib.Notes[0], "post-process") || !strings.Contains(lib.Notes[1], "none has no url") {
 		t.Errorf("%q", lib.Notes)
@@ -323,10 +323,10 @@ to = x
 		{"name": "no ids", "seen": {"0f": {"hash": "0f", "message_id": "<1@h>"}, "urn:y": "1e", "2d": {"hash": "2d", "old": true}}}]}`))
 	wantI := []Item{{Feed: "xkcd", ID: "https://xkcd.com/1/", URL: "https://xkcd.com/1/", Read: true}, {Feed: "per cent", ID: "urn:x", Read: true}, {Feed: "no ids", ID: "urn:y", Read: true}}
 	if len(notes) != 1 || !strings.HasPrefix(notes[0], "no ids: of 2 entries") {
-		t.Errorf("%q", notes)
+		t.Errorf("got %q; want len(notes) == 1 and strings.HasPrefix(notes[0], \"no ids: of 2 entries\")", notes)
 	}
 	if err != nil || !reflect.DeepEqual(items, wantI) {
-		t.Errorf("%+v, %v", items, err)
+		t.Errorf("got %+v, %v; want err == nil and reflect.DeepEqual(items, wantI)", items, err)
 	}
 	if _, _, err := R2ESeen([]byte("[feed.x]")); err == nil {
 		t.Error("no error")
@@ -366,7 +366,7 @@ func TestStream(t *testing.T) {
 		items, err := Stream([]byte("\xef\xbb\xbf" + c.doc))
 		if c.want == (Item{}) {
 			if err != nil || len(items) != 0 {
-				t.Errorf("%s: %+v, %v", name, items, err)
+				t.Errorf("got %s: %+v, %v; want err == nil and len(items) == 0", name, items, err)
 			}
 			continue
 		}
@@ -395,7 +395,7 @@ func TestDistinct(t *testing.T) {
 		{Feed: "a", ID: "1"}, {Feed: "a", ID: "2"}, {Feed: "b", ID: "1", URL: "https://a.example/", Title: "x"}, {Feed: "a", Title: "only title"}, {Feed: "a", ID: "3"},
 	}
 	if !reflect.DeepEqual(got, want) {
-		t.Errorf("%+v", got)
+		t.Errorf("got %+v, want %+v", got, want)
 	}
 }
 
@@ -413,13 +413,13 @@ func FuzzNewsboat(f *testing.F) {
 			}
 			if q.Err == nil {
 				if _, err := query.Parse(q.Text); err != nil || strings.TrimSpace(q.Text) == "" {
-					t.Errorf("%q: %v", q.Text, err)
+					t.Errorf("got %q: %v; want err == nil and strings.TrimSpace(q.Text) != \"\"", q.Text, err)
 				}
 			}
 		}
 		for _, feed := range lib.Feeds {
 			if strings.ContainsAny(feed.Title, "\n\r") {
-				t.Errorf("%q", feed.Title)
+				t.Errorf("got %q; want !strings.ContainsAny(feed.Title, \"\\n\\r\")", feed.Title)
 			}
 		}
 		NewsboatConfig(urls)

@@ -70,7 +70,7 @@ func TestCharsets(t *testing.T) {
 		"numeric refs": `<opml><body><outline text="P&#345;&#xed;li&scaron;" xmlUrl="u"/></body></opml>`,
 	} {
 		if got := parse(t, doc).Feeds(); len(got) != 1 || got[0].Title != "Příliš" {
-			t.Errorf("%s: %+v", name, got)
+			t.Errorf("got %s: %+v; want len(got) == 1 and got[0].Title == \"Příliš\"", name, got)
 		}
 	}
 	if got := parse(t, "<opml><body><outline text=\"caf\xe9 \x93x\x94\" xmlUrl=\"u\"/></body></opml>").Feeds(); got[0].Title != "café “x”" {

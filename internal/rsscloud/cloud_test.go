@@ -63,7 +63,7 @@ func TestNotificationIsReadAsItWasSent(t *testing.T) {
 		if strings.Contains(query, "challenge") {
 			text, which, ok := Challenge(query, []string{feed})
 			if !ok || which != feed {
-				t.Errorf("%s: %q", query, which)
+				t.Errorf("got %s: %q; want ok and which == feed", query, which)
 			}
 			io.WriteString(w, text)
 			return
@@ -99,7 +99,7 @@ func TestResultIsReadAsItWasSent(t *testing.T) {
 		for _, success := range []bool{true, false} {
 			got, err := verdict(&fetch.Answer{Status: 200, Body: EncodeResult("notifyResult", success, msg)}, true)
 			if got != msg || (err == nil) != success {
-				t.Errorf("%q, %v", got, err)
+				t.Errorf("got %q, %v; want got == msg and (err == nil) == success", got, err)
 			}
 		}
 	}
@@ -135,7 +135,7 @@ func TestRequestByXMLRPCWithWrongTypes(t *testing.T) {
 				continue
 			}
 			if _, err := RequestOf(params, 20); err == nil || !strings.Contains(err.Error(), name+" has the wrong type") {
-				t.Errorf("%s: %v", name, err)
+				t.Errorf("got %s: %v; want err != nil and strings.Contains(err.Error(), name+\" has the wrong type\")", name, err)
 			}
 		}
 	}

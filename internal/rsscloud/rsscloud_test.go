@@ -77,7 +77,7 @@ func register(t *testing.T, c Cloud, back Callback, feeds ...string) error {
 func TestWalkthroughCloudElementSaysWhereToPost(t *testing.T) {
 	c := Cloud{Domain: "rpc.rsscloud.org", Port: 5337, Path: "/rsscloud/pleaseNotify", Protocol: "http-post"}
 	if u, err := c.URL(); u != "http://rpc.rsscloud.org:5337/rsscloud/pleaseNotify" || err != nil {
-		t.Errorf("%s, %v", u, err)
+		t.Errorf("got %s, %v; want u == \"http://rpc.rsscloud.org:5337/rsscloud/pleaseNotify\" and err == nil", u, err)
 	}
 }
 
@@ -102,7 +102,7 @@ func TestWalkthroughNotifyResult(t *testing.T) {
 	err := register(t, p.cloud("/x", "", "http-post"), back, feedURL)
 	var refused *fetch.RefusedError
 	if !errors.As(err, &refused) || refused.Message != "Too <many> [31m subscriptions" {
-		t.Errorf("%v", err)
+		t.Errorf("got %v; want errors.As(err, &refused) and refused.Message == \"Too <many> [31m subscriptions\"", err)
 	}
 }
 
@@ -136,7 +136,7 @@ func TestWalkthroughPleaseNotifyByXMLRPC(t *testing.T) {
 	fail = true
 	var refused *fetch.RefusedError
 	if err := register(t, c, back, feedURL); !errors.As(err, &refused) || !strings.Contains(err.Error(), "no such feed") {
-		t.Errorf("%v", err)
+		t.Errorf("got %v; want errors.As(err, &refused) and strings.Contains(err.Error(), \"no such feed\")", err)
 	}
 }
 
@@ -145,7 +145,7 @@ func TestWalkthroughPingByXMLRPC(t *testing.T) {
 	p := serve(t, func(w http.ResponseWriter, r request) {
 		m, _ := Decode([]byte(r.body))
 		if m.Method != "rssCloud.ping" || len(m.Params) != 1 || m.Params[0].Text != feedURL {
-			t.Errorf("%+v", m)
+			t.Errorf("got %+v; want m.Method == \"rssCloud.ping\" and len(m.Params) == 1 and m.Params[0].Text == feedURL", m)
 		}
 		w.Write(EncodeResponse(true))
 	})
@@ -169,15 +169,15 @@ func TestWalkthroughPingByREST(t *testing.T) {
 	}
 	msg, err := Ping(context.Background(), client(t), target, feedURL)
 	if err != nil || msg != "Thanks for the ping." {
-		t.Errorf("%q, %v", msg, err)
+		t.Errorf("got %q, %v; want err == nil and msg == \"Thanks for the ping.\"", msg, err)
 	}
 	if g := p.got[0]; g.uri != "/rsscloud/ping" || g.body != "url="+url.QueryEscape(feedURL) {
-		t.Errorf("%+v", g)
+		t.Errorf("got %+v; want g.uri == \"/rsscloud/ping\" and g.body == \"url=\" + url.QueryEscape(feedURL)", g)
 	}
 	answer = `<result success='false' msg='The ping was cancelled because the feed has not changed.'/>`
 	var refused *fetch.RefusedError
 	if _, err := Ping(context.Background(), client(t), target, feedURL); !errors.As(err, &refused) || !strings.Contains(refused.Message, "has not changed") {
-		t.Errorf("%v", err)
+		t.Errorf("got %v; want errors.As(err, &refused) and strings.Contains(refused.Message, \"has not changed\")", err)
 	}
 }
 
@@ -198,10 +198,10 @@ func TestWalkthroughSaveRss(t *testing.T) {
 	})
 	got, err := Save(context.Background(), client(t), p.URL+"/RPC2", true, "bull", "secret", "<rss>&amp;</rss>")
 	if got != "http://static.lifeliner.org/bull/rss.xml" || err != nil {
-		t.Errorf("%q, %v", got, err)
+		t.Errorf("got %q, %v; want got == \"http://static.lifeliner.org/bull/rss.xml\" and err == nil", got, err)
 	}
 	if _, err = Save(context.Background(), client(t), p.URL+"/RPC2", true, "bull", "x", "<rss>&amp;</rss>"); err == nil || !strings.Contains(err.Error(), "Invalid password") {
-		t.Errorf("%v", err)
+		t.Errorf("got %v; want err != nil and strings.Contains(err.Error(), \"Invalid password\")", err)
 	}
 }
 
@@ -228,7 +228,7 @@ func TestWalkthroughChallenge(t *testing.T) {
 func TestWalkthroughNotificationByXMLRPC(t *testing.T) {
 	n, err := ReadNotification("text/xml", "", EncodeCall("river.update", feedURL))
 	if err != nil || !n.XMLRPC || !slices.Equal(n.URLs, []string{feedURL}) {
-		t.Errorf("%+v, %v", n, err)
+		t.Errorf("got %+v, %v; want err == nil and n.XMLRPC and slices.Equal(n.URLs, []string{feedURL})", n, err)
 	}
 }
 
@@ -236,7 +236,7 @@ func TestWalkthroughNotificationByXMLRPC(t *testing.T) {
 func TestWalkthroughNotificationByHTTPPost(t *testing.T) {
 	n, err := ReadNotification("application/x-www-form-urlencoded", "", []byte("url="+url.QueryEscape(feedURL)))
 	if err != nil || n.XMLRPC || !slices.Equal(n.URLs, []string{feedURL}) {
-		t.Errorf("%+v, %v", n, err)
+		t.Errorf("got %+v, %v; want err == nil and !n.XMLRPC and slices.Equal(n.URLs, []string{feedURL})", n, err)
 	}
 }
 
@@ -314,7 +314,7 @@ func TestQuirkURLOrURL1(t *testing.T) {
 	}
 	for _, body := range []string{"url=a", "url1=a", "url2=a"} {
 		if n, err := ReadNotification("application/x-www-form-urlencoded", "", []byte(body)); err != nil || !slices.Equal(n.URLs, []string{"a"}) {
-			t.Errorf("%s: %+v, %v", body, n, err)
+			t.Errorf("got %s: %+v, %v; want err == nil and slices.Equal(n.URLs, []string{\"a\"})", body, n, err)
 		}
 	}
 }
@@ -346,7 +346,7 @@ func TestQuirkMissingNotifyProcedure(t *testing.T) {
 	}
 	n, err := ReadNotification("text/xml", "", []byte(`<methodCall><methodName></methodName><params><param><value>a</value></param></params></methodCall>`))
 	if err != nil || !slices.Equal(n.URLs, []string{"a"}) {
-		t.Errorf("%+v, %v", n, err)
+		t.Errorf("got %+v, %v; want err == nil and slices.Equal(n.URLs, []string{\"a\"})", n, err)
 	}
 }
 
@@ -382,7 +382,7 @@ func TestQuirkPort443MeansHTTPS(t *testing.T) {
 func TestQuirkCloudPathWithQuery(t *testing.T) {
 	p := serve(t, yes)
 	if err := register(t, p.cloud("/?rsscloud=notify", "", "http-post"), back, feedURL); err != nil || p.got[0].uri != "/?rsscloud=notify" {
-		t.Errorf("%v, %+v", err, p.got)
+		t.Errorf("got %v, %+v; want err == nil and p.got[0].uri == \"/?rsscloud=notify\"", err, p.got)
 	}
 }
 
@@ -409,7 +409,7 @@ func TestQuirkChallengeWithURLNotEncoded(t *testing.T) {
 	for _, feed := range []string{"http://x.example/?a=1&challenge=evil&b=2", "http://x.example/a%20b", "http://x.example/f?a+b", "http://x.example/"} {
 		for _, query := range []string{"url=" + feed + "&challenge=abc", "challenge=abc&url=" + feed} {
 			if got, _, ok := Challenge(query, []string{"http://y.example/", feed}); !ok || got != "abc" {
-				t.Errorf("%s: %q", query, got)
+				t.Errorf("got %s: %q; want ok and got == \"abc\"", query, got)
 			}
 		}
 	}
@@ -419,7 +419,7 @@ func TestQuirkChallengeWithURLNotEncoded(t *testing.T) {
 func TestQuirkURLAppendedToCallback(t *testing.T) {
 	n, err := ReadNotification("", "url="+url.QueryEscape(feedURL), nil)
 	if err != nil || !slices.Equal(n.URLs, []string{feedURL}) {
-		t.Errorf("%+v, %v", n, err)
+		t.Errorf("got %+v, %v; want err == nil and slices.Equal(n.URLs, []string{feedURL})", n, err)
 	}
 }
 
@@ -456,7 +456,7 @@ func TestQuirkXMLRPCUntypedStringPortScalarForList(t *testing.T) {
 	}
 	n, err := ReadNotification("text/plain", "", []byte(`<methodCall><methodName>x</methodName><params><param><value><array><data><value>a</value><value><string>b</string></value></data></array></value></param></params></methodCall>`))
 	if err != nil || !slices.Equal(n.URLs, []string{"a", "b"}) {
-		t.Errorf("%+v, %v", n, err)
+		t.Errorf("got %+v, %v; want err == nil and slices.Equal(n.URLs, []string{\"a\", \"b\"})", n, err)
 	}
 }
 
@@ -506,7 +506,7 @@ func TestCloudURL(t *testing.T) {
 	} {
 		got, err := tc.cloud.URL()
 		if got != tc.want || (err != nil) != (tc.want == "") {
-			t.Errorf("%+v: %q, %v", tc.cloud, got, err)
+			t.Errorf("got %+v: %q, %v; want got == tc.want and (err != nil) == (tc.want == \"\")", tc.cloud, got, err)
 		}
 	}
 }
@@ -586,7 +586,7 @@ func TestQuirkXMLRPCStructThatRefuses(t *testing.T) {
 	err := register(t, p.cloud("/RPC2", "rssCloud.pleaseNotify", "xml-rpc"), Callback{Domain: "me.example", Port: 80, Path: "/x"}, "http://a.example/")
 	var refused *fetch.RefusedError
 	if !errors.As(err, &refused) || refused.Message != "no such feed" {
-		t.Errorf("%v", err)
+		t.Errorf("got %v; want errors.As(err, &refused) and refused.Message == \"no such feed\"", err)
 	}
 }
 
@@ -595,7 +595,7 @@ func TestQuirkNotificationWithURLNotEncoded(t *testing.T) {
 	for name, c := range map[string][2]string{"body": {"", "url=" + feed}, "query": {"url=" + feed, ""}} {
 		n, err := ReadNotification("application/x-www-form-urlencoded", c[0], []byte(c[1]))
 		if err != nil || !slices.Contains(n.URLs, feed) {
-			t.Errorf("%s: %q, %v", name, n.URLs, err)
+			t.Errorf("got %s: %q, %v; want err == nil and slices.Contains(n.URLs, feed)", name, n.URLs, err)
 		}
 	}
 }
@@ -604,7 +604,7 @@ func TestPingTargetOfXMLRPCWithoutPath(t *testing.T) {
 	for _, s := range []string{"xmlrpc://rpc.example:5337", "xmlrpc://rpc.example:5337/"} {
 		p, err := ParsePingTarget(s)
 		if err != nil || !p.XMLRPC || !slices.Equal(p.URLs, []string{"http://rpc.example:5337/RPC2"}) {
-			t.Errorf("%s: %+v, %v", s, p, err)
+			t.Errorf("got %s: %+v, %v; want err == nil and p.XMLRPC and slices.Equal(p.URLs, []string{\"http://rpc.example:5337/RPC2\"})", s, p, err)
 		}
 	}
 }
@@ -620,12 +620,12 @@ func TestBase64(t *testing.T) {
 		t.Errorf("%+v, %v", m, err)
 	}
 	if m, err = Decode([]byte(call("<string>YQ==</string>"))); err != nil || m.Params[0].Exact != "YQ==" || m.Params[0].Binary {
-		t.Errorf("%+v, %v", m, err)
+		t.Errorf("got %+v, %v; want err == nil and m.Params[0].Exact == \"YQ==\" and !m.Params[0].Binary", m, err)
 	}
 	for _, value := range []string{"<base64>a!b</base64>", "<base64>YQ=</base64>", "<array><data><value><base64>!</base64></value></data></array>",
 		"<struct><member><name>a</name><value><base64>!</base64></value></member></struct>"} {
 		if m, err := Decode([]byte(call(value))); err == nil || !strings.Contains(err.Error(), "base64") {
-			t.Errorf("%s: %+v, %v", value, m, err)
+			t.Errorf("got %s: %+v, %v; want err != nil and strings.Contains(err.Error(), \"base64\")", value, m, err)
 		}
 	}
 }

@@ -7,6 +7,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"flag"
 	"fmt"
@@ -150,7 +151,7 @@ type way struct {
 	name string
 	bin  string // of ours, the directory of the programs
 	dir  string // its own
-	n    int    // if not 0, instead of the group's
+	n    int    // if not 0, used instead of the group's
 	// once does it, and returns what it took.
 	once func(w *way, round int) measurement
 }
@@ -170,6 +171,8 @@ type group struct {
 	warm       bool
 	before     func(round int) // each round
 	ways       []*way
+	names      []string // of the ways, as they were then, and how many of the unit each has
+	counts     []int
 	rounded    [][]measurement // of each way
 }
 
@@ -217,6 +220,9 @@ func (b *bench) compare(g group, ways []*way, once func(w *way, round int) measu
 	if g.rounds == 0 {
 		g.rounds = b.rounds
 	}
+	for _, w := range ways {
+		g.names, g.counts = append(g.names, w.name), append(g.counts, cmp.Or(w.n, g.n))
+	}
 	first := 0
 	if g.warm {
 		first = -1
@@ -251,21 +257,20 @@ func middle(all []measurement) measurement {
 	return m
 }
 
-// print writes the table. The ratio is how many times as fast the first way of a group is.
+// print writes the table. The ratio is how many times as fast the first way of a group is,
+// or, on a line of old programs, the new ones of the line above.
 func (b *bench) print() error {
 	out := tabwriter.NewWriter(os.Stdout, 0, 8, 2, ' ', 0)
 	fmt.Fprintln(out, "measured\tprogram\ttime\trate\tratio\tprocessor\tmemory\t")
 	for _, g := range b.groups {
 		var first float64
 		for i, w := range g.ways {
-			m, n := middle(g.rounded[i]), g.n
-			if w.n > 0 {
-				n = w.n
-			}
-			rate := float64(n) / m.time.Seconds()
-			if i == 0 {
+			m := middle(g.rounded[i])
+			rate := float64(g.counts[i]) / m.time.Seconds()
+			if i == 0 || b.against != "" && w.bin == b.bin {
 				first = rate
-			} else {
+			}
+			if i > 0 {
 				g.what = ""
 			}
 			cpu, memory := "", ""
@@ -275,7 +280,7 @@ func (b *bench) print() error {
 			if m.memory > 0 {
 				memory = fmt.Sprintf("%d MiB", m.memory>>20)
 			}
-			fmt.Fprintf(out, "%s\t%s\t%s\t%.0f %s/s\t%.2f×\t%s\t%s\t%s\n", g.what, w.name, show(m.time), rate, g.unit, first/rate, cpu, memory, m.note)
+			fmt.Fprintf(out, "%s\t%s\t%s\t%.0f %s/s\t%.2f×\t%s\t%s\t%s\n", g.what, g.names[i], show(m.time), rate, g.unit, first/rate, cpu, memory, m.note)
 		}
 	}
 	return out.Flush()

@@ -18,8 +18,8 @@ func TestImports(t *testing.T) {
 		{"feedconv", "github.com/mmcdole/gofeed/extensions", false, true},
 		{"internal/opml", "github.com/mmcdole/gofeed", false, false},
 		{"internal/opml", "github.com/mmcdole/gofeed", true, false},
-		{"internal/atomicfile", "github.com/google/renameio/v2", false, true},
-		{"lektordir", "github.com/google/renameio/v2", false, false},
+		{"internal/atomicfile", "github.com/gofrs/flock", false, true},
+		{"lektordir", "github.com/gofrs/flock", false, false},
 		{"internal/watch", "github.com/fsnotify/fsnotify", false, true},
 		{"internal/watcher", "github.com/fsnotify/fsnotify", false, false},
 		{"cmd/lektor-view", "github.com/urfave/cli/v2", false, true},
@@ -118,7 +118,7 @@ func TestShadows(t *testing.T) {
 		"type error struct{}":                     false,
 	} {
 		if found := look(t, "scripts/x", "package x\n"+body); (len(found) == 0) != good {
-			t.Errorf("%s: %q", body, found)
+			t.Errorf("got %s: %q; want (len(found) == 0) == good", body, found)
 		}
 	}
 }

@@ -77,7 +77,7 @@ func (b *bench) poll(o PollOptions) (stdout, stderr string) {
 	o.N = max(o.N, 1)
 	s, out, err := streams("")
 	if e := Poll(b.t.Context(), o, s); e != nil {
-		b.t.Fatalf("%v\n%s", e, err)
+		b.t.Fatalf("got %v\n%s; want e == nil", e, err)
 	}
 	return out.String(), err.String()
 }
@@ -101,7 +101,7 @@ func (b *bench) update(sel fetcher.Selection, f func(*fetcher.Runner)) fetcher.S
 	}
 	sum, err := r.Update(b.t.Context(), sel)
 	if err != nil || msg.Len() > 0 {
-		b.t.Fatalf("%v\n%s", err, msg)
+		b.t.Fatalf("got %v\n%s; want err == nil and msg.Len() == 0", err, msg)
 	}
 	return sum
 }
@@ -165,7 +165,7 @@ func TestPollFetchesWhatQualifies(t *testing.T) {
 		}
 	}
 	if sum := b.update(fetcher.Selection{All: true}, nil); sum.New != feeds*entries {
-		t.Fatalf("%v", sum)
+		t.Fatalf("got %v; want sum.New == feeds * entries", sum)
 	}
 	// First poll: everything there is held already.
 	if _, msg := b.poll(PollOptions{N: 100}); len(b.markers()) != 0 || !strings.Contains(msg, "0 due") {
@@ -225,7 +225,7 @@ func TestPollFetchesWhatQualifies(t *testing.T) {
 	b.poll(PollOptions{N: 100})
 	for _, r := range b.requests("") {
 		if r.Status != http.StatusNotModified {
-			t.Fatalf("%s: %d", r.Path, r.Status)
+			t.Fatalf("got %s: %d; want r.Status == http.StatusNotModified", r.Path, r.Status)
 		}
 	}
 	if m := b.markers(); len(m) > 0 {
@@ -352,7 +352,7 @@ func TestPollDeletedEntry(t *testing.T) {
 		t.Fatal(err)
 	}
 	if d, err := ess.Decode(doc, nil); err != nil || len(d.Entries) != 2 {
-		t.Errorf("%s, %v", doc, err)
+		t.Errorf("got %s, %v; want err == nil and len(d.Entries) == 2", doc, err)
 	}
 }
 
@@ -372,7 +372,7 @@ func TestPollTwins(t *testing.T) {
 		b.serve("f", e...)
 		b.poll(PollOptions{N: 100})
 		if len(b.markers()) != want {
-			t.Errorf("%d: %v", i, b.markers())
+			t.Errorf("got %d: %v; want len(b.markers()) == want", i, b.markers())
 		}
 		os.Remove(filepath.Join(b.dir, "etc/fetch/due", hash))
 	}
@@ -392,7 +392,7 @@ func TestPollVersionsAreOne(t *testing.T) {
 	b.serve("f", 0, "one", 0, "one")
 	b.poll(PollOptions{N: 100})
 	if len(b.markers()) != 1 {
-		t.Errorf("%v", b.markers())
+		t.Errorf("got %v; want len(b.markers()) == 1", b.markers())
 	}
 }
 
@@ -404,7 +404,7 @@ func TestPollConditional(t *testing.T) {
 	b.poll(PollOptions{N: 100})
 	r := b.requests("/f.ess")
 	if len(r) != 2 || r[1].Status != http.StatusNotModified || len(b.requests("")) != 2 {
-		t.Errorf("%+v", b.requests(""))
+		t.Errorf("got %+v; want len(r) == 2 and r[1].Status == http.StatusNotModified and len(b.requests(\"\")) == 2", b.requests(""))
 	}
 }
 
@@ -416,7 +416,7 @@ func TestPollPrintsInstead(t *testing.T) {
 	b.serve("g", 0, "one")
 	out, _ := b.poll(PollOptions{N: 100, Print: command.PrinterOptions{Format: "url"}})
 	if out != url+"\n" || len(b.markers()) > 0 {
-		t.Errorf("%q, %v", out, b.markers())
+		t.Errorf("got %q, %v; want out == url + \"\\n\" and len(b.markers()) == 0", out, b.markers())
 	}
 }
 
@@ -427,12 +427,12 @@ func TestPollDryRun(t *testing.T) {
 	for range 2 {
 		_, msg := b.poll(PollOptions{N: 100, DryRun: true})
 		if len(b.markers()) > 0 || !strings.Contains(msg, "f.xml would be due") {
-			t.Errorf("%v %s", b.markers(), msg)
+			t.Errorf("got %v %s; want len(b.markers()) == 0 and strings.Contains(msg, \"f.xml would be due\")", b.markers(), msg)
 		}
 	}
 	names, _ := os.ReadDir(filepath.Join(b.dir, "src", hash, "etc/ess"))
 	if len(names) != 1 {
-		t.Errorf("%v", names)
+		t.Errorf("got %v; want len(names) == 1", names)
 	}
 }
 
@@ -455,7 +455,7 @@ func TestPollGoesThroughNoLink(t *testing.T) {
 	}
 	s, _, msg := streams("")
 	if err := Poll(t.Context(), PollOptions{Common: b.common(), N: 100}, s); err == nil || !strings.Contains(msg.String(), "src/"+bad+"/etc/ess") {
-		t.Errorf("%v: %s", err, msg)
+		t.Errorf("got %v: %s; want err != nil and strings.Contains(msg.String(), \"src/\"+bad+\"/etc/ess\")", err, msg)
 	}
 	if !slices.Equal(b.markers(), []string{good}) {
 		t.Errorf("due: %v", b.markers())
@@ -465,7 +465,7 @@ func TestPollGoesThroughNoLink(t *testing.T) {
 	b.s.Handle("/all.nno", server.Doc("application/nno", string(nno)))
 	s, _, msg = streams("")
 	if err := Poll(t.Context(), PollOptions{Common: b.common(), N: 100, Feeds: []string{b.s.URL("/all.nno")}}, s); err == nil || !strings.Contains(msg.String(), "src/"+bad+"/etc/ess") {
-		t.Errorf("%v: %s", err, msg)
+		t.Errorf("got %v: %s; want err != nil and strings.Contains(msg.String(), \"src/\"+bad+\"/etc/ess\")", err, msg)
 	}
 	if names, _ := os.ReadDir(outside); len(names) != 1 {
 		t.Errorf("written: %v", names)
@@ -487,13 +487,13 @@ func TestPollFailures(t *testing.T) {
 	}
 	b.forget()
 	if _, msg := b.poll(PollOptions{N: 100}); len(b.requests("/f.ess")) > 0 || !strings.Contains(msg, "1 put off") {
-		t.Errorf("%v %s", b.requests(""), msg)
+		t.Errorf("got %v %s; want len(b.requests(\"/f.ess\")) <= 0 and strings.Contains(msg, \"1 put off\")", b.requests(""), msg)
 	}
 	// One that was named is asked for all the same, and its failure is one.
 	s, _, _ = streams("")
 	err = Poll(t.Context(), PollOptions{Common: b.common(), N: 100, Feeds: []string{b.s.URL("/f.xml")}}, s)
 	if command.Status(err) != command.StatusFailed || len(b.requests("/f.ess")) != 1 {
-		t.Errorf("%v, %v", err, b.requests(""))
+		t.Errorf("got %v, %v; want command.Status(err) == command.StatusFailed and len(b.requests(\"/f.ess\")) == 1", err, b.requests(""))
 	}
 	// An error page is no ESS.
 	b.now = b.now.Add(48 * time.Hour)
@@ -501,7 +501,7 @@ func TestPollFailures(t *testing.T) {
 	s, _, msg = streams("")
 	err = Poll(t.Context(), PollOptions{Common: b.common(), N: 100}, s)
 	if command.Status(err) != command.StatusRemote || !strings.Contains(msg.String(), "no ESS document") {
-		t.Errorf("%v, %s", err, msg)
+		t.Errorf("got %v, %s; want command.Status(err) == command.StatusRemote and strings.Contains(msg.String(), \"no ESS document\")", err, msg)
 	}
 }
 
@@ -524,13 +524,13 @@ func TestPollURL(t *testing.T) {
 		{b.s.URL("/all.nno"), url + "\nhttp://other.example/\n"},
 	} {
 		if out, _ := b.poll(PollOptions{N: 100, Feeds: []string{tc.arg}, Print: format}); out != tc.want {
-			t.Errorf("%s: %q", tc.arg, out)
+			t.Errorf("got %s: %q; want out == tc.want", tc.arg, out)
 		}
 	}
 	s, _, msg := streams("")
 	err := Poll(t.Context(), PollOptions{Common: b.common(), N: 100, Feeds: []string{b.s.URL("/strange.ess")}}, s)
 	if err != nil || s.Report.Errors() != 1 || !strings.Contains(msg.String(), "not subscribed to") {
-		t.Errorf("%v, %s", err, msg)
+		t.Errorf("got %v, %s; want err == nil and s.Report.Errors() == 1 and strings.Contains(msg.String(), \"not subscribed to\")", err, msg)
 	}
 }
 
@@ -547,7 +547,7 @@ func TestPollForeignNNOEntries(t *testing.T) {
 	b.serve("g", 0, "one")
 	b.poll(PollOptions{N: 100})
 	if m := b.markers(); len(m) > 0 {
-		t.Errorf("%v", m)
+		t.Errorf("got %v; want len(m) == 0", m)
 	}
 }
 
@@ -572,7 +572,7 @@ func TestPublishedIndex(t *testing.T) {
 		page := b.get("/www/index.html")
 		links := regexp.MustCompile(`(?:href|src)="([^"]*)"`).FindAllStringSubmatch(page, -1)
 		if len(links) < 8 {
-			t.Fatalf("%s", page)
+			t.Fatalf("got %s; want len(links) >= 8", page)
 		}
 		for _, l := range links {
 			url := l[1]
@@ -585,7 +585,7 @@ func TestPublishedIndex(t *testing.T) {
 			}
 			resp.Body.Close()
 			if resp.StatusCode != 200 {
-				t.Errorf("%s: %s", l[1], resp.Status)
+				t.Errorf("got %s: %s; want resp.StatusCode == 200", l[1], resp.Status)
 			}
 		}
 		// Somebody else.
@@ -598,7 +598,7 @@ func TestPublishedIndex(t *testing.T) {
 			}
 		})
 		if added.ID != b.s.URL("/feed.xml") || added.Summary.New != 3 {
-			t.Errorf("%+v", added)
+			t.Errorf("got %+v; want added.ID == b.s.URL(\"/feed.xml\") and added.Summary.New == 3", added)
 		}
 		for name, want := range map[string]string{"link": added.Hash + ".ess", "nno": "feeds.nno"} {
 			got, _ := atomicfile.Line(filepath.Join(other.dir, "src", added.Hash, "etc/ess", name))
@@ -607,7 +607,7 @@ func TestPublishedIndex(t *testing.T) {
 			}
 		}
 		if _, msg := other.poll(PollOptions{N: 100}); !strings.Contains(msg, "1 feed: 1 request") || !strings.Contains(msg, "0 due") {
-			t.Errorf("%s", msg)
+			t.Errorf("got %s; want strings.Contains(msg, \"1 feed: 1 request\") and strings.Contains(msg, \"0 due\")", msg)
 		}
 	}
 }
@@ -662,7 +662,7 @@ func TestPublishRewritesNothing(t *testing.T) {
 	b.now = b.now.Add(time.Hour)
 	times := publish()
 	if len(times) != 6 {
-		t.Errorf("%v", times)
+		t.Errorf("got %v; want len(times) == 6", times)
 	}
 	for name, at := range times {
 		if !at.Equal(old) {
@@ -723,11 +723,11 @@ func TestIcons(t *testing.T) {
 			} `xml:"path"`
 		}
 		if err := xml.Unmarshal(icon, &svg); err != nil || svg.ViewBox != "0 0 16 16" || svg.Title == "" || len(svg.Paths) < 2 {
-			t.Errorf("%s: %+v, %v", name, svg, err)
+			t.Errorf("got %s: %+v, %v; want err == nil and svg.ViewBox == \"0 0 16 16\" and svg.Title != \"\" and len(svg.Paths) >= 2", name, svg, err)
 		}
 		for _, p := range svg.Paths {
 			if strings.ContainsAny(p.D, ".") {
-				t.Errorf("%s: %s", name, p.D)
+				t.Errorf("got %s: %s; want !strings.ContainsAny(p.D, \".\")", name, p.D)
 			}
 		}
 	}
@@ -742,12 +742,12 @@ func TestParseTime(t *testing.T) {
 		"1700000000": "2023-11-14T22:13:20Z", "Sat, 31 Jan 2026 12:00:00 +0000": "2026-01-31T12:00:00Z", "2026-01-31": "2026-01-31T00:00:00Z",
 	} {
 		if got, err := units.ParseTime(in, time.UTC); err != nil || got.UTC().Format(time.RFC3339) != want {
-			t.Errorf("%q: %v, %v", in, got, err)
+			t.Errorf("got %q: %v, %v; want err == nil and got.UTC().Format(time.RFC3339) == want", in, got, err)
 		}
 	}
 	for in, want := range map[string]string{"2d": "2026-02-27T12:00:00Z", "12h": "2026-03-01T00:00:00Z", "2026-01-31": "2026-01-31T00:00:00Z"} {
 		if got, err := ParseSince(in, begin); err != nil || got.UTC().Format(time.RFC3339) != want {
-			t.Errorf("%q: %v, %v", in, got, err)
+			t.Errorf("got %q: %v, %v; want err == nil and got.UTC().Format(time.RFC3339) == want", in, got, err)
 		}
 	}
 	for _, in := range []string{"", "soon", "2x"} {

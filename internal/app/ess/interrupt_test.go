@@ -49,7 +49,7 @@ func TestInterrupt(t *testing.T) {
 			go func() { done <- run(ctx, s) }()
 			cancel(stopped)
 			if err := <-done; !errors.Is(err, stopped) {
-				t.Errorf("%v", err)
+				t.Errorf("got %v; want errors.Is(err, stopped)", err)
 			}
 		})
 	}

@@ -68,6 +68,6 @@ func TestResolveSubscribesOnTheWordOfADocument(t *testing.T) {
 		t.Fatal(err)
 	}
 	if r, err := st.Request(); err != nil || r.URL != feed || r.Origin != nno {
-		t.Errorf("%+v, %v\n%s", r, err, said)
+		t.Errorf("got %+v, %v\n%s; want err == nil and r.URL == feed and r.Origin == nno", r, err, said)
 	}
 }

@@ -20,7 +20,7 @@ func top(t *testing.T, in string, o TopOptions) string {
 	s, out, msg := streams(in)
 	o.At = begin
 	if err := Top(t.Context(), o, s); err != nil || msg.Len() > 0 {
-		t.Fatalf("%v\n%s", err, msg)
+		t.Fatalf("got %v\n%s; want err == nil and msg.Len() == 0", err, msg)
 	}
 	return out.String()
 }
@@ -117,7 +117,7 @@ func TestTopLongLines(t *testing.T) {
 	got := strings.Split(strings.TrimSpace(top(t, in.String(), TopOptions{Lines: true, N: 5})), ",")
 	want := []string{fmt.Sprint(begin.Unix()), "", "http://e0.example/", "0", "0", "http://last.example/", "0", "9", "http://e1.example/", "1", "0"}
 	if !slices.Equal(got[:len(want)], want) {
-		t.Errorf("%q", got)
+		t.Errorf("got %q; want slices.Equal(got[:len(want)], want)", got)
 	}
 }
 
@@ -130,7 +130,7 @@ func TestTopBadLine(t *testing.T) {
 		t.Errorf("%v, %s", err, msg)
 	}
 	if want := fmt.Sprintf("%d,,http://e.com/,1,2,http://f.com/%%2Coops,1,2\n", begin.Unix()); out.String() != want {
-		t.Errorf("%s", out)
+		t.Errorf("got %s; want out.String() == want", out)
 	}
 }
 
@@ -144,6 +144,6 @@ func TestTopLineTooLong(t *testing.T) {
 		t.Errorf("%v, %s", err, msg)
 	}
 	if want := fmt.Sprintf("%d,,http://e.com/,1,2\n", begin.Unix()); out.String() != want {
-		t.Errorf("%q", out)
+		t.Errorf("got %q; want out.String() == want", out)
 	}
 }

@@ -134,7 +134,7 @@ func TestNewsboat(t *testing.T) {
 	named, told, err := move(t, Options{Dir: at, Reader: "newsboat", Paths: []string{from}, Yes: true})
 	names := func(out string) []string { return slices.Sorted(strings.SplitSeq(out, "\n")) }
 	if err != nil || !slices.Equal(names(named), names(out)) {
-		t.Errorf("%v %s %s", err, named, told)
+		t.Errorf("got %v %s %s; want err == nil and slices.Equal(names(named), names(out))", err, named, told)
 	}
 	has(t, told, "0 feeds subscribed, 5 already, of which 5 never fetched")
 	again, _ := dir.Files(at)
@@ -162,7 +162,7 @@ func TestAsks(t *testing.T) {
 	}
 	has(t, told, "https://c.example/feed goes through a filter: ~/bin/clean -x; the feed is left out", "made by a command: ~/bin/make-feed; the feed is left out")
 	if strings.Contains(out, lektordir.FeedHash("https://c.example/feed")) {
-		t.Errorf("%s", out)
+		t.Errorf("got %s; want !strings.Contains(out, lektordir.FeedHash(\"https://c.example/feed\"))", out)
 	}
 	if _, err := os.Lstat(src(at, "exec:~/bin/make-feed", "")); !os.IsNotExist(err) {
 		t.Errorf("it is there: %v", err)
@@ -218,7 +218,7 @@ func TestHereAlready(t *testing.T) {
 	want(t, src(d.Path, a, "etc/categories"), "old\ntech\ntwo words\n")
 	for flags, n := range map[string]int{";2,S": 1, ";2,s": 1} {
 		if got, _ := filepath.Glob(filepath.Join(d.Path, "cur", hash, "*"+flags)); len(got) != n {
-			t.Errorf("%s: %q", flags, got)
+			t.Errorf("got %s: %q; want len(got) == n", flags, got)
 		}
 	}
 }
@@ -253,7 +253,7 @@ func TestCache(t *testing.T) {
 	before, _ := dir.Files(at)
 	items, _, err := readAll(t, killed)
 	if err != nil || len(items) != 9 || items[2].Read || items[0].Title != "One" {
-		t.Errorf("%+v, %v", items, err)
+		t.Errorf("got %+v, %v; want err == nil and len(items) == 9 and !items[2].Read and items[0].Title == \"One\"", items, err)
 	}
 	after, _ := dir.Files(at)
 	for _, end := range []string{"killed.db", "killed.db-journal"} {
@@ -288,7 +288,7 @@ func TestCache(t *testing.T) {
 			t.Fatal(err)
 		}
 		if _, _, err := readAll(t, path); err == nil || !strings.Contains(err.Error(), path) {
-			t.Errorf("%s: %v", name, err)
+			t.Errorf("got %s: %v; want err != nil and strings.Contains(err.Error(), path)", name, err)
 		}
 	}
 	if _, _, err := readAll(t, at); err == nil {
@@ -338,7 +338,7 @@ func TestBusyCache(t *testing.T) {
 			}
 			items, _, err := readAll(t, path)
 			if err != nil || len(items) != 9 || items[2].Read != c.read || items[0].Title != "One" {
-				t.Errorf("%+v, %v", items, err)
+				t.Errorf("got %+v, %v; want err == nil and len(items) == 9 and items[2].Read == c.read and items[0].Title == \"One\"", items, err)
 			}
 			after, err := dir.Files(at)
 			if err != nil || !maps.Equal(before, after) {
@@ -423,7 +423,7 @@ func TestService(t *testing.T) {
 	has(t, told, "exec:rm -rf ~: left out", "file:///etc/passwd: left out", "2 feeds subscribed, 0 already; 3 entries delivered; 3 entries marked")
 	for url, n := range map[string]int{"https://a.example/feed": 2, "https://z.example/feed": 1} {
 		if got, _ := filepath.Glob(filepath.Join(feeds, "cur", lektordir.FeedHash(url), "*;2,F")); len(got) != n {
-			t.Errorf("%s: %q", url, got)
+			t.Errorf("got %s: %q; want len(got) == n", url, got)
 		}
 	}
 	if _, err := os.Stat(src(feeds, "https://z.example/feed", "etc/fetch/url")); !os.IsNotExist(err) {
@@ -433,14 +433,14 @@ func TestService(t *testing.T) {
 	want(t, src(feeds, "https://a.example/feed", "etc/categories"), "Tech\n")
 	for _, bad := range []string{"bad.json", "bad.txt", "none"} {
 		if _, _, err := move(t, Options{Dir: feeds, Reader: "feedly", Paths: []string{filepath.Join(at, bad)}}); err == nil || !strings.Contains(err.Error(), bad) {
-			t.Errorf("%s: %v", bad, err)
+			t.Errorf("got %s: %v; want err != nil and strings.Contains(err.Error(), bad)", bad, err)
 		}
 	}
 	if _, _, err := move(t, Options{Dir: feeds, Reader: "miniflux"}); !command.IsUsage(err) {
-		t.Errorf("%v", err)
+		t.Errorf("got %v; want command.IsUsage(err)", err)
 	}
 	if _, _, err := move(t, Options{Dir: feeds, Reader: "emacs"}); !command.IsUsage(err) {
-		t.Errorf("%v", err)
+		t.Errorf("got %v; want command.IsUsage(err)", err)
 	}
 }
 
@@ -520,7 +520,7 @@ func TestWaits(t *testing.T) {
 	s := command.NewStreams("lektor-import", strings.NewReader(""), &bytes.Buffer{}, told)
 	err = Import(ctx, Options{Dir: at, Reader: "newsboat", Paths: []string{from}, Now: func() time.Time { return noon }}, s)
 	if err == nil || ctx.Err() == nil {
-		t.Errorf("%v", err)
+		t.Errorf("got %v; want err != nil and ctx.Err() != nil", err)
 	}
 	told = &waiter{tell: "waiting for it", then: txn.Close}
 	s = command.NewStreams("lektor-import", strings.NewReader(""), &bytes.Buffer{}, told)

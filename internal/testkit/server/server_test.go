@@ -91,7 +91,7 @@ func TestPort(t *testing.T) {
 	address := fmt.Sprintf("127.0.0.1:%d", port)
 	for range 2 {
 		if c, err := net.Dial("tcp", address); !errors.Is(err, syscall.ECONNREFUSED) {
-			t.Errorf("%v, %v", c, err)
+			t.Errorf("got %v, %v; want errors.Is(err, syscall.ECONNREFUSED)", c, err)
 		}
 		l, err := net.Listen("tcp", address)
 		if err != nil {
