@@ -343,19 +343,28 @@ func (o ResolveOptions) names(ctx context.Context, s *command.Streams) ([]string
 	return names, nil
 }
 
-// named returns the items of these names, or all, each in conflict.
+// named returns the items in conflict that the user names, each by its id or a beginning of
+// it that no other one has, or all.
 func (s *set) named(names []string, all bool) ([]*feedsync.Item, error) {
 	items := slices.DeleteFunc(s.inConflict(), func(it *feedsync.Item) bool { return !it.Conflict })
 	if all {
 		return items, nil
 	}
+	slices.SortFunc(items, func(a, b *feedsync.Item) int { return strings.Compare(a.ID, b.ID) })
 	var out []*feedsync.Item
 	for _, name := range names {
-		it, err := inConflict(items, name)
-		if err != nil {
-			return nil, err
+		i, exact := slices.BinarySearchFunc(items, name, func(it *feedsync.Item, name string) int { return strings.Compare(it.ID, name) })
+		found := 0
+		for i+found < len(items) && strings.HasPrefix(items[i+found].ID, name) {
+			found++
 		}
-		out = append(out, it)
+		switch {
+		case found == 0, name == "":
+			return nil, command.Hint(fmt.Errorf("no item %s is in conflict", name), "lektor-share conflicts lists those that are")
+		case found > 1 && !exact:
+			return nil, fmt.Errorf("%d items in conflict begin with %s", found, name)
+		}
+		out = append(out, items[i])
 	}
 	return out, nil
 }
@@ -377,27 +386,6 @@ func (s *set) settled(it *feedsync.Item, which, peer string) (*feedsync.Item, er
 	}
 	next.Parent = parent
 	return next, nil
-}
-
-// inConflict finds the item that the user names, by its id or the beginning of it that
-// one alone in conflict has.
-func inConflict(all []*feedsync.Item, name string) (*feedsync.Item, error) {
-	var found []*feedsync.Item
-	for _, it := range all {
-		switch {
-		case it.ID == name:
-			return it, nil
-		case name != "" && strings.HasPrefix(it.ID, name):
-			found = append(found, it)
-		}
-	}
-	switch len(found) {
-	case 0:
-		return nil, command.Hint(fmt.Errorf("no item %s is in conflict", name), "lektor-share conflicts lists those that are")
-	case 1:
-		return found[0], nil
-	}
-	return nil, fmt.Errorf("%d items in conflict begin with %s", len(found), name)
 }
 
 // loser returns what an endpoint made of an item and lost.

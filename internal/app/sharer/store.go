@@ -234,13 +234,11 @@ func (d *decoder) line(word string, args []byte) bool {
 		s.until.complete = parseDate(args)
 		s.allPublished()
 	case "until":
-		kind, date, _ := bytes.Cut(args, []byte{' '})
-		switch string(kind) {
-		case "subscriptions":
+		if date, ok := bytes.CutPrefix(args, []byte("subscriptions ")); ok {
 			s.until.subs = parseDate(date)
-		case "marks":
+		} else if date, ok := bytes.CutPrefix(args, []byte("marks ")); ok {
 			s.until.marks = parseDate(date)
-		default:
+		} else {
 			return false
 		}
 	case "made":
