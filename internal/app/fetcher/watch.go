@@ -64,9 +64,7 @@ func (r *Runner) Watch(ctx context.Context, ready func()) error {
 		if err != nil {
 			return err
 		}
-		for _, t := range tasks {
-			w.q.add(t, w.done)
-		}
+		w.q.add(tasks, w.done)
 		if !w.pause(ctx, changes, next) {
 			return nil
 		}
@@ -117,7 +115,7 @@ func (w *watcher) done(o Outcome) {
 func (w *watcher) marked() {
 	for hash := range w.r.left() {
 		if t := w.r.task(hash, Marked); t.url != "" {
-			w.q.add(t, w.done)
+			w.q.add([]task{t}, w.done)
 		}
 	}
 }
