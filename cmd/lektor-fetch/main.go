@@ -20,16 +20,10 @@ import (
 )
 
 func main() {
-	// A fetcher shares the machine with what its user really does. Documents
-	// are bounded one by one; this makes the collector work harder before
-	// many of them add up.
+	// A fetcher shares the machine with its user's work. Documents are bounded one by one;
+	// the limit makes the collector work harder before many of them add up.
 	if os.Getenv("GOMEMLIMIT") == "" {
 		debug.SetMemoryLimit(160 << 20)
-	}
-	// Until then it need not run after every few megabytes: what is kept is
-	// little, and what is thrown away is much.
-	if os.Getenv("GOGC") == "" {
-		debug.SetGCPercent(400)
 	}
 	os.Exit(command.Main(newApp(), os.Args))
 }
@@ -101,11 +95,18 @@ func addCommand() *cli.Command {
 			dryRunFlag(), command.NulFlag(),
 		}, fetchFlags()...),
 		Action: command.Run(fetcher.Add, "a URL", func(f *command.Flags) fetcher.AddOptions {
+			look := fetcher.LookAtPage
+			switch {
+			case f.Bool("as-is"):
+				look = fetcher.LookNowhere
+			case f.Bool("guess"):
+				look = fetcher.LookAround
+			}
 			return fetcher.AddOptions{
 				Common: fetching(f), Sources: f.Words(), Nul: command.Nul(f.Context),
-				First: f.Bool("first"), NoFetch: f.Bool("no-fetch"), AsIs: f.Bool("as-is"), DryRun: f.Bool("dry-run"),
+				First: f.Bool("first"), NoFetch: f.Bool("no-fetch"), Look: look, DryRun: f.Bool("dry-run"),
 				Alias: f.String("alias"), Interval: f.String("interval"), Categories: f.StringSlice("category"),
-				Guess: f.Bool("guess"), Headers: f.StringSlice("header"), Private: f.Bool("private"), FullText: f.Bool("fulltext"), Force: f.Bool("force"), History: f.Bool("history"),
+				Headers: f.StringSlice("header"), Private: f.Bool("private"), FullText: f.Bool("fulltext"), Force: f.Bool("force"), History: f.Bool("history"),
 			}
 		}),
 	}

@@ -15,8 +15,8 @@ import (
 )
 
 func main() {
-	// What a hundred thousand marks need; the app raises it for more.
-	debug.SetMemoryLimit(208 << 20)
+	// What a hundred thousand marks need. More marks take more time, and more memory.
+	debug.SetMemoryLimit(200 << 20)
 	os.Exit(command.Main(newApp(), os.Args))
 }
 

@@ -30,7 +30,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/google/renameio/v2"
 	"golang.org/x/sys/unix"
 )
 
@@ -46,38 +45,56 @@ const perm fs.FileMode = 0o666
 // only the sync of the directory failed, the new content is in place, but may
 // be the old again after a power cut.
 func Write(path string, data []byte) error {
-	return write(path, data, renameio.WithPermissions(perm), renameio.WithExistingPermissions())
+	return replace(path, perm, true, true, bytesOf(data))
 }
 
 // WritePrivate is [Write] for what nobody but the user may read: the file has the
 // permissions 0600 at any time, whatever the one before had.
 func WritePrivate(path string, data []byte) error {
-	return write(path, data, renameio.WithStaticPermissions(0o600))
+	return WritePrivateFrom(path, bytesOf(data))
 }
 
 // WritePrivateFrom is [WritePrivate] for data that is written piece by piece.
 func WritePrivateFrom(path string, from func(io.Writer) error) error {
-	return writeFrom(path, from, renameio.WithStaticPermissions(0o600))
+	return replace(path, 0o600, false, true, from)
 }
 
-func write(path string, data []byte, permissions ...renameio.Option) error {
-	return writeFrom(path, func(w io.Writer) error { _, err := w.Write(data); return err }, permissions...)
+func bytesOf(data []byte) func(io.Writer) error {
+	return func(w io.Writer) error { _, err := w.Write(data); return err }
 }
 
-func writeFrom(path string, from func(io.Writer) error, permissions ...renameio.Option) error {
-	dir := filepath.Dir(path)
-	f, err := renameio.NewPendingFile(path, append(permissions, renameio.WithTempDir(dir))...)
+// replace renames a file that from writes to path. If keep is true, it has the permissions
+// of the file that is replaced. If durable is true, the file is synced before the rename,
+// and the directory after it.
+func replace(path string, mode fs.FileMode, keep, durable bool, from func(io.Writer) error) (err error) {
+	f, err := tempFile(path, mode, keep)
 	if err != nil {
 		return named(err, path)
 	}
-	defer f.Cleanup() //nolint:errcheck // nothing to do about it, and after success it does nothing
-	if err := from(f); err != nil {
+	renamed := false
+	defer func() {
+		if !renamed {
+			_ = f.Close()
+			_ = os.Remove(f.Name())
+		}
+	}()
+	if err = from(f); err == nil && durable {
+		err = f.Sync()
+	}
+	if err == nil {
+		err = f.Close()
+	}
+	if err == nil {
+		err = os.Rename(f.Name(), path)
+	}
+	if err != nil {
 		return named(err, path)
 	}
-	if err := f.CloseAtomicallyReplace(); err != nil {
-		return named(err, path)
+	renamed = true
+	if !durable {
+		return nil
 	}
-	return SyncDir(dir)
+	return SyncDir(filepath.Dir(path))
 }
 
 // named makes an error tell of the file that is replaced: the name of a
@@ -104,28 +121,7 @@ func named(err error, path string) error {
 // Permissions are as with [Write]. An error means that the old content is
 // still there, and that nothing else was left behind.
 func WriteUnsynced(path string, data []byte) (err error) {
-	return WriteUnsyncedFrom(path, func(w io.Writer) error { _, err := w.Write(data); return err })
-}
-
-// WriteUnsyncedFrom is [WriteUnsynced] for data that is written piece by piece. After an
-// error of from, which it returns, the file is as it was.
-func WriteUnsyncedFrom(path string, from func(io.Writer) error) (err error) {
-	f, err := tempFile(path)
-	if err != nil {
-		return named(err, path)
-	}
-	name := f.Name()
-	defer func() {
-		if err != nil {
-			_ = os.Remove(name)
-			err = named(err, path)
-		}
-	}()
-	err = cmp.Or(from(f), f.Close())
-	if err != nil {
-		return err
-	}
-	return os.Rename(name, path)
+	return replace(path, perm, true, false, bytesOf(data))
 }
 
 // CreateUnsynced is [WriteUnsynced] for a file that is not there yet, at half the
@@ -161,14 +157,11 @@ func openNew(path string, mode fs.FileMode) (*os.File, error) {
 	return os.NewFile(uintptr(fd), path), nil
 }
 
-// tempFile opens a new file beside path, with the permissions of the file at
-// path if that is a regular one.
-func tempFile(path string) (*os.File, error) { return tempFileOf(path, perm) }
-
-// tempFileOf is tempFile with the permissions of a file that is not there yet.
-func tempFileOf(path string, mode fs.FileMode) (*os.File, error) {
-	chmod := false
-	if fi, err := os.Lstat(path); err == nil && fi.Mode().IsRegular() {
+// tempFile opens a new file beside path. If keep is true and there is a regular file at
+// path, it has the permissions of that one, else mode.
+func tempFile(path string, mode fs.FileMode, keep bool) (*os.File, error) {
+	chmod := !keep // nothing is taken from them by the umask
+	if fi, err := os.Lstat(path); keep && err == nil && fi.Mode().IsRegular() {
 		mode, chmod = fi.Mode().Perm(), true
 	}
 	prefix := filepath.Join(filepath.Dir(path), "."+filepath.Base(path))
@@ -269,7 +262,7 @@ func Output(path string, from func(io.Writer) error) error {
 		}
 	}
 	Sweep(path)
-	return writeFrom(path, from, renameio.WithPermissions(perm), renameio.WithExistingPermissions())
+	return replace(path, perm, true, true, from)
 }
 
 // SyncDir makes what happened in a directory durable: renames, and names that are new

@@ -20,7 +20,7 @@ func CreatePrivateFrom(path string, from func(io.Writer) error) (err error) {
 		return &fs.PathError{Op: "create", Path: path, Err: fs.ErrExist}
 	}
 	Sweep(path)
-	f, err := tempFileOf(path, 0o600)
+	f, err := tempFile(path, 0o600, false)
 	if err != nil {
 		return named(err, path)
 	}

@@ -114,35 +114,6 @@ func regular(fd int) (length int64, op string, err error) {
 	return st.Size, "", nil
 }
 
-// Head reads the first bytes of a regular file, n of them if it has as many, as [Read]
-// does.
-func Head(path string, n int) (data []byte, err error) {
-	err = Again(func() error { data, err = head(path, n); return err })
-	return data, err
-}
-
-func head(path string, n int) ([]byte, error) {
-	fail := func(op string, err error) ([]byte, error) {
-		return nil, &fs.PathError{Op: op, Path: path, Err: err}
-	}
-	fd, err := openToRead(unix.AT_FDCWD, path)
-	if err != nil {
-		return fail("open", err)
-	}
-	defer unix.Close(fd)
-	length, op, err := regular(fd)
-	if err != nil {
-		return fail(op, err)
-	}
-	buf := make([]byte, min(int64(n), length))
-	// A short read of a regular file is its end.
-	got, err := retry(func() (int, error) { return unix.Read(fd, buf) })
-	if err != nil {
-		return fail("read", err)
-	}
-	return buf[:got], nil
-}
-
 // Names returns the names in a directory, in no order. A link in its place is an error.
 func Names(dir string) ([]string, error) {
 	fd, err := Open(dir, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC)

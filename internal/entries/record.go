@@ -36,7 +36,6 @@ type Record struct {
 	when          time.Time // the result of Date; sorting asks often
 	*details                // nil while nothing else is known
 	maybe         bool      // only its files tell whether a query wants it
-	damaged       bool      // a file that it need not have could not be read; that was reported
 }
 
 // brief are the fields that a record holds for as long as it lives.
@@ -114,11 +113,9 @@ func (r *Record) Read(want lektordir.Fields) error {
 		r.Ref = ref
 		e, err = r.s.Dir.ReadEntry(ref, want)
 	}
-	whole := err == nil
-	if err = r.s.sound(err, r.damaged); err != nil {
+	if err = r.s.dropOptional(err, r.Key()); err != nil {
 		return err
 	}
-	r.damaged = r.damaged || !whole
 	r.take(e, want)
 	return nil
 }

@@ -58,6 +58,7 @@ type Store struct {
 	gaps      sync.Map // of hashes of feeds, what Incomplete returned
 	complete  sync.Map // of hashes of feeds, what ranks returned
 	refused   sync.Map // of hashes of feeds, what FeedError returned
+	damaged   sync.Map // keys of entries of which an optional file could not be read
 
 	moved  sync.Mutex
 	places map[string]map[string]lektordir.Ref // by feed and unique name, see where
@@ -157,10 +158,10 @@ func (s *Store) Usable(err error) bool {
 	return err == nil
 }
 
-// sound is nil for an error which is only about files that an entry need not have,
-// after reporting it unless it was told before; else it is the error. That this process has no more memory or
-// descriptors says nothing of a file.
-func (s *Store) sound(err error, told bool) error {
+// dropOptional returns nil for an error which is only about files that an entry need not
+// have, after reporting it once for the entry of this key; else the error. That this
+// process has no more memory or descriptors says nothing of a file.
+func (s *Store) dropOptional(err error, key string) error {
 	all := joined.Errors(err)
 	for _, e := range all {
 		_, system := errors.AsType[syscall.Errno](e)
@@ -169,10 +170,13 @@ func (s *Store) sound(err error, told bool) error {
 			return err
 		}
 	}
+	if len(all) == 0 {
+		return nil
+	}
+	if _, reported := s.damaged.LoadOrStore(key, true); reported {
+		return nil
+	}
 	for _, e := range all {
-		if told {
-			break
-		}
 		if _, ok := errors.AsType[syscall.Errno](e); ok {
 			s.S.Report.Print(e)
 		} else {

@@ -73,37 +73,9 @@ func readPage(path string) (*Page, error) {
 	if page.Article, err = getKept(path, page.fields(&tries, &next)); page.Article == nil || page.Text != textOf(page.Article) {
 		return nil, err
 	}
-	page.schedule(tries, next)
-	return &page, nil
-}
-
-// maxHead is more than the lines before an article have.
-const maxHead = 64 << 10
-
-// readHead reads a page without its article; nil for one that is not there or whose
-// lines are no such.
-func readHead(path string) *Page {
-	var page Page
-	var sum, tries, next string
-	for n := 4 << 10; n <= maxHead; n *= 16 {
-		head, err := atomicfile.Head(path, n)
-		if err != nil {
-			return nil
-		}
-		if _, whole := cutFields(head, append([]*string{&sum}, page.fields(&tries, &next)...)); !whole && len(head) == n {
-			continue
-		} else if !whole || len(sum) != 2*sha256.Size || page.Text != "" && len(page.Text) != 2*sha256.Size {
-			return nil
-		}
-		page.schedule(tries, next)
-		return &page
-	}
-	return nil
-}
-
-func (page *Page) schedule(tries, next string) {
 	page.Tries, _ = strconv.Atoi(tries)
 	page.Next, _ = time.Parse(time.RFC3339, next)
+	return &page, nil
 }
 
 // textOf is the digest of an article, "" of none.
@@ -143,15 +115,16 @@ func (p *Pages) Get(url string) (*Page, error) {
 	return page, nil
 }
 
-// Each gives the pages without their articles, which are long and may be many. What cannot
-// be read is left out; that an article is damaged is not seen.
+// Each calls f for the pages, without their articles, which are long and may be many. A
+// page that cannot be read, or is damaged, is left out.
 func (p *Pages) Each(f func(*Page)) error {
 	names, err := os.ReadDir(p.dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
 	for _, n := range names {
-		if page := readHead(filepath.Join(p.dir, n.Name())); page != nil {
+		if page, _ := readPage(filepath.Join(p.dir, n.Name())); page != nil {
+			page.Article = nil
 			f(page)
 		}
 	}

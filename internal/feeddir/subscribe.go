@@ -445,7 +445,7 @@ func Readable(d *lektordir.Dir, hash string) error {
 	_, err := d.ReadFeed(hash)
 	bad := []error{err}
 	for _, path := range []string{aliasFile, categoryFile} {
-		_, err := atomicfile.Head(d.Join("src", hash, path), 1)
+		_, err := atomicfile.Line(d.Join("src", hash, path))
 		bad = append(bad, err)
 	}
 	for _, err := range joined.Errors(errors.Join(bad...)) {

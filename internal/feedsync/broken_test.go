@@ -57,7 +57,7 @@ func TestCutOff(t *testing.T) {
 			}
 			for _, it := range items {
 				want := whole.Item(it.ID)
-				if want == nil || compareItems(it, want) != 0 || !sameContent(it, want) || it.Deleted != want.Deleted || it.Conflict != want.Conflict || len(it.Conflicts) != len(want.Conflicts) {
+				if want == nil || Compare(it, want) != 0 || !sameContent(it, want) || it.Deleted != want.Deleted || it.Conflict != want.Conflict || len(it.Conflicts) != len(want.Conflicts) {
 					t.Errorf("cut at %d, item %s is %+v, and was %+v", n, it.ID, it, want)
 				}
 			}

@@ -176,14 +176,11 @@ type Outcome struct {
 	Detected bool
 }
 
-// compareItems collates items by their keys (section 4.4, step 1).
-func compareItems(a, b *Item) int {
+// Compare collates items by their keys (section 4.4, step 1).
+func Compare(a, b *Item) int {
 	// Absent sorts before everything, as do the zero time and "".
 	return cmp.Or(cmp.Compare(a.Version, b.Version), a.Head().compare(b.Head()))
 }
-
-// Compare collates the items by their keys: version, when, by (section 4.4, step 1).
-func Compare(a, b *Item) int { return compareItems(a, b) }
 
 // equal tells whether there is nothing to choose between two items.
 func (r Rules) equal(a, b *Item) bool {
@@ -207,7 +204,7 @@ func weight(it *Item) string {
 // Merge merges an incoming item with the local one of the same id (section 4.4).
 func Merge(local, incoming *Item, r Rules) Outcome {
 	// Steps 1 and 2.
-	order := compareItems(incoming, local)
+	order := Compare(incoming, local)
 	if order == 0 {
 		return mergeTie(local, incoming, r)
 	}
@@ -313,7 +310,7 @@ func (it *Item) unite(loser *Item, detected bool, r Rules) *Item {
 	next := it.with(all, bare || len(all) > 0)
 	theirs := slices.Concat(loser.History, loser.Settled)
 	switch {
-	case compareItems(it, loser) == 0:
+	case Compare(it, loser) == 0:
 		theirs = slices.Concat(it.History, loser.Settled)
 	case detected:
 		theirs = loser.Settled

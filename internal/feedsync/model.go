@@ -150,9 +150,6 @@ func (it *Item) notes() []noted {
 	return it.extra.updates
 }
 
-// Line is where the item was read, from 1; 0 for one that was made.
-func (it *Item) Line() int { return it.line }
-
 // Head is the last modification.
 func (it *Item) Head() Update {
 	if len(it.History) == 0 {
@@ -312,6 +309,8 @@ type Document struct {
 	MoreProblems int
 	// Plain is the number of items without an sx:sync, which take no part.
 	Plain int
+	// Known is the number of items that [ParseNews] has not kept.
+	Known int
 
 	root, container element  // without what stands below
 	head            *element // of OPML

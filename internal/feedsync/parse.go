@@ -38,8 +38,12 @@ var errFeedSync = &NotSharedError{"it is FeedSync 1.0, the successor of Simple S
 // be read, to be merged into others and not to be written: it has the items that ended
 // before that place. Of outlines within one that did not end those count whose parent
 // is known, as its sx:sync stands before them.
-func Parse(data []byte) (*Document, error) {
-	p := &parser{reader: newReader(asUTF8(data)), d: &Document{byID: map[string]*Item{}}, words: map[string]string{}}
+func Parse(data []byte) (*Document, error) { return ParseNews(data, nil) }
+
+// ParseNews is [Parse] for a document of which most is known: items of an RSS document for
+// which known returns true are counted, and not kept.
+func ParseNews(data []byte, known func(*Item) bool) (*Document, error) {
+	p := &parser{known: known, reader: newReader(asUTF8(data)), d: &Document{byID: map[string]*Item{}}, words: map[string]string{}}
 	err := p.document()
 	if errors.As(err, new(*SyntaxError)) {
 		p.rescue()
@@ -141,6 +145,7 @@ type parser struct {
 	open      []open
 	root      *element
 	words     map[string]string // endpoints, of which there are few
+	known     func(*Item) bool  // of [ParseNews]
 	contained bool              // the container was read
 	deep      bool              // outlines that are too deep were reported
 }
@@ -306,7 +311,9 @@ func (p *parser) end() {
 	case o.role == roleContainer:
 		p.d.container, p.d.kids = *o.element, o.items
 	case o.role == roleItem:
-		parent.items = append(parent.items, p.item(&o))
+		if it := p.item(&o); it != nil {
+			parent.items = append(parent.items, it)
+		}
 	case p.d != nil && o.is(Namespace, "sharing") && (parent.role == roleRoot || parent.role == roleHead || parent.role == roleContainer && p.d.Kind == RSS) && p.sharing(o.element, parent.role):
 	case o.role == roleHead && p.d.head == nil:
 		p.d.head = o.element
@@ -315,7 +322,8 @@ func (p *parser) end() {
 	}
 }
 
-// item returns the item of an element; it decides whether it takes part.
+// item returns the item of an element, nil for one that is known; it decides whether it
+// takes part.
 func (p *parser) item(o *open) *Item {
 	it := &Item{line: o.line, kids: o.items}
 	bad := p.sync(it, o.element)
@@ -334,8 +342,11 @@ func (p *parser) item(o *open) *Item {
 		p.d.Plain++
 	case bad != "":
 		p.d.problem(Problem{Line: it.line, ID: it.ID, Reason: bad})
+	case p.known != nil && p.d.Kind == RSS && p.known(it):
+		p.d.Known++
+		return nil
 	default:
-		p.known(it)
+		p.add(it)
 		return it
 	}
 	*it = Item{line: it.line, kids: o.items, inert: true, content: o.content()}
@@ -360,16 +371,16 @@ func (it *Item) take(e *element) {
 	it.content = c.content()
 }
 
-// known takes an item into the document, unless it is one of several with an id and
+// add takes an item into the document, unless it is one of several with an id and
 // not the winner.
-func (p *parser) known(it *Item) {
+func (p *parser) add(it *Item) {
 	old := p.d.byID[it.ID]
 	if old == nil {
 		p.d.byID[it.ID] = it
 		return
 	}
 	loser := it
-	if c := compareItems(it, old); c > 0 || c == 0 && bytes.Compare(it.content, old.content) > 0 {
+	if c := Compare(it, old); c > 0 || c == 0 && bytes.Compare(it.content, old.content) > 0 {
 		loser = old
 		p.d.byID[it.ID] = it
 	}

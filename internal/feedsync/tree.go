@@ -45,20 +45,13 @@ func Parents(parent map[string]string) (effective map[string]string, circle []st
 	return effective, circle
 }
 
-// Change is an item of a document that a merge changed.
-type Change struct {
-	Outcome
-	// Old is the local item before, nil for one that is new.
-	Old *Item
-}
-
 // Merge merges the items of an incoming document into this one, item by item
 // (section 4.4), with those of an OPML document where they stand in it (3.2), and
-// gives what changed, in the order of the incoming document. Items that are missing
+// returns what changed, in the order of the incoming document. Items that are missing
 // in it are left as they are. The documents must be of one kind; the incoming one is
 // of no use afterwards.
-func (d *Document) Merge(incoming *Document, r Rules) []Change {
-	var changes []Change
+func (d *Document) Merge(incoming *Document, r Rules) []Outcome {
+	var changes []Outcome
 	var moved []*Item
 	for _, in := range incoming.Items() {
 		old := d.byID[in.ID]
@@ -68,20 +61,19 @@ func (d *Document) Merge(incoming *Document, r Rules) []Change {
 			d.byID[in.ID] = c
 			d.kids = append(d.kids, c)
 			moved = append(moved, c)
-			changes = append(changes, Change{Outcome: Outcome{Item: c, Incoming: true}})
+			changes = append(changes, Outcome{Item: c, Incoming: true})
 			continue
 		}
 		out := Merge(old, in, r)
 		if out.Item == old {
 			continue
 		}
-		before := old.clone()
 		d.replace(old, out.Item)
 		if out.Incoming {
 			moved = append(moved, old)
 		}
 		out.Item = old
-		changes = append(changes, Change{Outcome: out, Old: before})
+		changes = append(changes, out)
 	}
 	if len(changes) > 0 {
 		d.arrange(incoming, moved)

@@ -1,10 +1,12 @@
 package feedsync
 
 import (
+	"bufio"
 	"bytes"
 	"encoding/xml"
 	"errors"
 	"io"
+	"iter"
 	"slices"
 	"strconv"
 	"strings"
@@ -148,35 +150,31 @@ func ReadItem(text []byte) (*Item, error) {
 	return it, nil
 }
 
-// WriteTo writes the document.
-func (d *Document) WriteTo(to io.Writer) (int64, error) {
-	var n int64
-	b, after := d.Frame()
-	flush := func() error {
-		m, err := to.Write(b)
-		n, b = n+int64(m), b[:0]
-		return err
+// Write writes the document.
+func (d *Document) Write(to io.Writer) error { return d.WriteItems(to, slices.Values(d.kids)) }
+
+// WriteItems writes the document with other items than those that it has.
+func (d *Document) WriteItems(to io.Writer, items iter.Seq[*Item]) error {
+	out := bufio.NewWriterSize(to, 1<<18) // it keeps the first error
+	b, after := d.frame()
+	_, _ = out.Write(b)
+	for it := range items {
+		b = append(it.append(b[:0]), '\n')
+		_, _ = out.Write(b)
 	}
-	for _, it := range d.kids {
-		if b = append(it.append(b), '\n'); len(b) >= 1<<20 {
-			if err := flush(); err != nil {
-				return n, err
-			}
-		}
-	}
-	b = append(b, after...)
-	return n, flush()
+	_, _ = out.Write(after)
+	return out.Flush()
 }
 
 // Bytes returns the document as it is written.
 func (d *Document) Bytes() []byte {
 	var b bytes.Buffer
-	_, _ = d.WriteTo(&b) // a buffer takes all
+	_ = d.Write(&b) // a buffer takes all
 	return b.Bytes()
 }
 
-// Frame returns what stands before the items of a document and behind them.
-func (d *Document) Frame() (before, after []byte) {
+// frame returns what stands before the items of a document and behind them.
+func (d *Document) frame() (before, after []byte) {
 	b := []byte(xml.Header)
 	open := func(e *element, name, declare string) {
 		only := &element{name: xml.Name{Local: name}, attrs: e.attrs}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"runtime/debug"
 	"slices"
 	"strings"
 	"time"
@@ -38,7 +37,6 @@ func (x *Index) compare(ctx context.Context, progress func(done, total int), pro
 		return 0, err
 	}
 	defer s.close()
-	defer debug.SetGCPercent(debug.SetGCPercent(buildGC))
 	begun := x.o.Clock()
 	if err := s.refresh(ctx, time.Time{}); err != nil {
 		return 0, err

@@ -60,7 +60,6 @@ type finder struct {
 	asked  int
 	asks   bool           // the query asks what is said of a feed
 	allows map[int64]bool // by id of a feed: the query may select something of it; nil for all
-	cover  []query.Needle // one of which is in all that the query may select, or in its feed; nil for none such
 }
 
 func (f *finder) run() {
@@ -226,7 +225,6 @@ func (f *finder) chosen() (ids []int64, ok bool) {
 	total := 0
 	var feeds []int64
 	if cover := f.w.Matcher.Cover(size); cover != nil {
-		f.cover = cover
 		for _, c := range cover {
 			total += size(c.Text)
 		}
@@ -353,41 +351,16 @@ func (f *finder) walk() {
 	if !span.To.IsZero() && span.To.Unix() < high {
 		high = span.To.Unix()
 	}
-	lean := f.lean()
-	what := "id, date, dir, info"
-	if lean != nil {
-		what = "id, date" // in the order of dates; to get the others takes twice the time
-	}
 	// What is dated in the future has the time of its delivery.
-	f.dated("SELECT "+what+" FROM "+from+" AND date > ? ORDER BY date DESC", lean, true, now)
+	f.dated(from+" AND date > ?", true, now)
 	if !f.stop {
-		f.dated("SELECT "+what+" FROM "+from+" AND date BETWEEN ? AND ? ORDER BY date DESC", lean, false, low, high)
+		f.dated(from+" AND date BETWEEN ? AND ?", false, low, high)
 	}
 }
 
-// lean gives needles of which each wanted entry has one, whatever its feed is; nil where
-// there are none such.
-func (f *finder) lean() []*needle {
-	var needles []*needle
-	for _, c := range f.cover {
-		n := f.needle(c.Text)
-		if n.void {
-			return nil
-		}
-		needles = append(needles, n)
-	}
-	for _, feed := range f.s.byID {
-		if len(needles) == 0 || f.named(feed, f.cover) {
-			return nil
-		}
-	}
-	return needles
-}
-
-// dated goes through the entries of a statement that gives their ids and dates, and if
-// lean is nil also where they are.
-func (f *finder) dated(statement string, lean []*needle, future bool, args ...any) {
-	r := f.s.c.query(statement, args...)
+// dated goes through entries of the table, the newest first.
+func (f *finder) dated(from string, future bool, args ...any) {
+	r := f.s.c.query("SELECT id, date, dir, info FROM "+from+" ORDER BY date DESC", args...)
 	defer r.close()
 	for r.next() {
 		if !f.stop {
@@ -400,22 +373,11 @@ func (f *finder) dated(statement string, lean []*needle, future bool, args ...an
 			f.stop = true
 			return
 		}
-		row, at := r, 2
-		if lean != nil {
-			if !f.any(lean, r.int(0)) {
-				continue
-			}
-			if row, _ = f.s.c.one("SELECT dir, info FROM entry WHERE id = ?", r.int(0)); row.values == nil {
-				f.s.c.fail(errInconsistent)
-				return
-			}
-			at = 0
-		}
-		dir := row.int(at)
+		dir := r.int(2)
 		if f.allows != nil && !f.allows[dir>>1] {
 			continue
 		}
-		ref, ok := f.s.ref(dir, nil, row.blob(at+1), row.null(at+1))
+		ref, ok := f.s.ref(dir, nil, r.blob(3), r.null(3))
 		if !ok {
 			f.s.c.fail(errInconsistent)
 			return
@@ -432,13 +394,6 @@ func (f *finder) dated(statement string, lean []*needle, future bool, args ...an
 		}
 		f.fetch(r.int(0), listedShown)
 	}
-}
-
-// any reports whether an entry may have one of some needles.
-func (f *finder) any(needles []*needle, id int64) bool {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return slices.ContainsFunc(needles, func(n *needle) bool { return n.has(id) != query.No })
 }
 
 // shows reports whether a list shows what has such flags.

@@ -26,7 +26,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"runtime/debug"
 	"sync"
 	"time"
 
@@ -65,10 +64,6 @@ type Index struct {
 	path string // of the file; "" for none
 	warn sync.Once
 }
-
-// buildGC is by how many per cent memory may grow between two collections while an index
-// is built.
-const buildGC = 40
 
 const (
 	defaultBudget = time.Second / 3
@@ -246,8 +241,6 @@ func (x *Index) build(ctx context.Context, progress func(done, total int)) error
 	}
 	defer s.close()
 	s.progress = progress
-	// Memory matters more than time where as much is read.
-	defer debug.SetGCPercent(debug.SetGCPercent(buildGC))
 	s.c.exec("PRAGMA cache_size = -8000")
 	// Pages that many batches change are brought to their places less often.
 	s.c.exec("PRAGMA wal_autocheckpoint = 8000")

@@ -82,32 +82,16 @@ func gram(a, b, c byte) int {
 
 // known removes the words that the vocabulary has, and returns the last block.
 func (s *session) known(words map[string]struct{}) (id int64, last lister) {
-	// To look each word of the vocabulary up among these takes three times longer.
-	var like [1 << 16]bool
-	for w := range words {
-		like[likeness([]byte(w))] = true
-	}
 	r := s.c.query("SELECT id, words FROM vocab ORDER BY id")
 	for r.next() {
 		id = r.int(0)
 		block := reader{rest: r.blob(1)}
 		for block.next() {
-			if like[likeness(block.word)] {
-				delete(words, string(block.word))
-			}
+			delete(words, string(block.word))
 		}
 		last = lister{list: r.blob(1), last: block.word}
 	}
 	return id, last
-}
-
-// likeness is a class of words, by length, first, middle and last byte.
-func likeness(word []byte) uint16 {
-	n := len(word)
-	if n == 0 {
-		return 0
-	}
-	return uint16((uint32(word[0])<<24 | uint32(word[n/2])<<16 | uint32(word[n-1])<<8 | uint32(n)) * 2654435761 >> 16)
 }
 
 // addWords puts words into the vocabulary. It removes those that are there already.

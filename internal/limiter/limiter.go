@@ -9,7 +9,7 @@ import (
 
 // Options are the bounds of a [Limiter].
 type Options struct {
-	All  int // holders at once; 0 means any number, and needs After 0
+	All  int // holders at once; [Unlimited] needs After 0
 	Each int // holders at once that have the same name
 
 	// After is how long a holder counts as one of All and Each. A holder that takes longer
@@ -21,6 +21,9 @@ type Options struct {
 	// AfterFunc stands in for [time.AfterFunc]. It returns a function that stops the timer.
 	AfterFunc func(d time.Duration, f func()) (stop func())
 }
+
+// Unlimited is the value of [Options].All for any number of holders.
+const Unlimited = -1
 
 // Limiter is a set of places. Waiting callers of one name get places in the order of their
 // calls, and take none from callers of other names. It may be used by many goroutines.
@@ -52,7 +55,7 @@ func New(o Options) *Limiter {
 			return func() { timer.Stop() }
 		}
 	}
-	return &Limiter{o: o, all: newLane(o.All, o.SlowAll), each: map[string]*name{}}
+	return &Limiter{o: o, all: newLane(max(o.All, 0), o.SlowAll), each: map[string]*name{}}
 }
 
 // Place is a place that a holder has. The holder must call Release.
@@ -87,7 +90,7 @@ func (l *Limiter) Acquire(ctx context.Context, key string) (*Place, error) {
 	n.users++
 	l.mu.Unlock()
 	places := []chan struct{}{n.quick, l.all.quick}
-	if l.o.All == 0 {
+	if l.o.All == Unlimited {
 		places = places[:1]
 	}
 	for i, place := range places {
@@ -159,7 +162,7 @@ func (p *Place) Release() {
 		<-p.l.all.slow
 		<-p.name.slow
 	} else {
-		if p.l.o.All > 0 {
+		if p.l.o.All != Unlimited {
 			<-p.l.all.quick
 		}
 		<-p.name.quick

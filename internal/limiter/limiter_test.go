@@ -2,6 +2,7 @@ package limiter
 
 import (
 	"context"
+	"fmt"
 	"sync"
 	"testing"
 	"time"
@@ -125,4 +126,28 @@ func TestQuickHoldersPassSlowOnes(t *testing.T) {
 		clock.fire()
 	}
 	try(t, l, "a")
+}
+
+// TestUnlimited: without a bound on all, only those of one name wait for each other.
+func TestUnlimited(t *testing.T) {
+	l := New(Options{All: Unlimited, Each: 1})
+	var places []*Place
+	for i := range 100 {
+		p, err := l.Acquire(t.Context(), fmt.Sprint(i))
+		if err != nil {
+			t.Fatal(err)
+		}
+		places = append(places, p)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := l.Acquire(ctx, "7"); err == nil {
+		t.Error("a name has more than its places")
+	}
+	for _, p := range places {
+		p.Release()
+	}
+	if n := l.Names(); n != 0 {
+		t.Errorf("%d names are remembered", n)
+	}
 }

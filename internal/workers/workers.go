@@ -56,9 +56,12 @@ type Group struct {
 }
 
 // New returns a group of which [Size] goroutines work at once.
-func New() *Group {
+func New() *Group { return Limited(Size()) }
+
+// Limited returns a group of which n goroutines work at once.
+func Limited(n int) *Group {
 	g := &Group{}
-	g.group.SetLimit(Size())
+	g.group.SetLimit(n)
 	return g
 }
 

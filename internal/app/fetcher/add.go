@@ -15,8 +15,6 @@ import (
 	"strings"
 	"sync"
 
-	"golang.org/x/sync/errgroup"
-
 	"github.com/lektordir/lektor/feedconv"
 	"github.com/lektordir/lektor/internal/command"
 	"github.com/lektordir/lektor/internal/discover"
@@ -26,6 +24,7 @@ import (
 	"github.com/lektordir/lektor/internal/fulltext"
 	"github.com/lektordir/lektor/internal/history"
 	"github.com/lektordir/lektor/internal/units"
+	"github.com/lektordir/lektor/internal/workers"
 	"github.com/lektordir/lektor/lektordir"
 )
 
@@ -37,9 +36,8 @@ type AddOptions struct {
 
 	First   bool // of several feeds that a page links to, take the first
 	NoFetch bool // deliver nothing
-	AsIs    bool // the URL is a feed's: do not look for one
-	Guess   bool // where feeds usually are, of a page that links to none
 	DryRun  bool // change nothing
+	Look    Look
 
 	Alias, Interval string
 	Force           bool // an interval of less than [feeddir.MinInterval] too
@@ -51,6 +49,15 @@ type AddOptions struct {
 
 	choose func([]discover.Link) (int, error) // of several feeds; nil for an error
 }
+
+// Look is where a feed is looked for.
+type Look int
+
+const (
+	LookAtPage  Look = iota // at the URL; if that is a page, at the feeds that it links to
+	LookAround              // likewise, or where feeds usually are
+	LookNowhere             // the URL is that of a feed
+)
 
 // maxAdding is how many feeds are added at once: fewer than an update fetches,
 // as each holds a document until it knows what it is.
@@ -79,18 +86,9 @@ func Add(ctx context.Context, o AddOptions, s *command.Streams) error {
 	if s.InIsTerminal() && s.ErrIsTerminal() && !slices.Contains(o.Sources, "-") {
 		o.choose = chooser(s)
 	}
-	var adding errgroup.Group
+	adding := workers.Limited(maxAdding)
 	var mu sync.Mutex
 	var walks []Outcome // when all are added
-	later := func(a Added) {
-		if !a.outcome.walk {
-			return
-		}
-		mu.Lock()
-		defer mu.Unlock()
-		walks = append(walks, a.outcome)
-	}
-	adding.SetLimit(maxAdding)
 	for arg, err := range command.ReadArgs(o.Sources, s.In, o.Nul) {
 		if ctx.Err() != nil {
 			break
@@ -103,37 +101,53 @@ func Add(ctx context.Context, o AddOptions, s *command.Streams) error {
 			continue
 		}
 		adding.Go(func() error {
-			a, err := r.Add(ctx, arg, o)
-			if err == nil && a.Already && o.History && !o.DryRun {
-				err = r.first(ctx, &a, nil, true)
-			}
-			switch {
-			case ctx.Err() != nil:
-			case err != nil:
-				s.Report.Print(addHint(err))
-			case a.Already:
-				later(a)
-				s.Report.Info("%s: already subscribed (%s)", fetch.Public(a.URL), a.Title)
-			case o.DryRun:
-				s.Report.Info("%s: would be subscribed to (%s)", fetch.Public(a.URL), a.Title)
-			case o.NoFetch:
-				s.Report.Info("%s: subscribed (%s)", fetch.Public(a.URL), a.Title)
-			default:
-				later(a)
-				s.Report.Info("%s: subscribed (%s), %s", fetch.Public(a.URL), a.Title, units.Count(a.Summary.New+a.Summary.Updated, "entry"))
-				if !o.History && feeddir.HistoryOf(r.Dir, a.Hash).Linked().Prev != "" {
-					s.Report.Info("%s: it has archives; lektor-fetch history brings what is in them", fetch.Public(a.URL))
-				}
+			a := r.subscribe(ctx, arg, o, s)
+			mu.Lock()
+			defer mu.Unlock()
+			if a.outcome.walk {
+				walks = append(walks, a.outcome)
 			}
 			return nil
 		})
 	}
-	adding.Wait()
+	_ = adding.Wait() // there are no errors
 	if sum := r.walks(ctx, walks); sum.Requested > 0 {
 		s.Report.Info("history: %s requested; %s", units.Count(sum.Requested, "document"), units.Count(sum.New+sum.Updated, "entry"))
 	}
 	r.disk.tell(r.Dir.Path(), r.report)
 	return context.Cause(ctx)
+}
+
+// subscribe adds one feed, and reports what became of it.
+func (r *Runner) subscribe(ctx context.Context, url string, o AddOptions, s *command.Streams) Added {
+	a, err := r.Add(ctx, url, o)
+	if err == nil && a.Already && o.History && !o.DryRun {
+		err = r.first(ctx, &a, nil, true)
+	}
+	did := ""
+	switch {
+	case ctx.Err() != nil:
+		return a
+	case err != nil:
+		s.Report.Print(addHint(err))
+		return Added{}
+	case a.Already:
+		did = "already subscribed"
+	case o.DryRun:
+		did = "would be subscribed to"
+	default:
+		did = "subscribed"
+	}
+	line := fmt.Sprintf("%s: %s (%s)", fetch.Public(a.URL), did, a.Title)
+	fetched := !a.Already && !o.DryRun && !o.NoFetch
+	if fetched {
+		line += ", " + units.Count(a.Summary.New+a.Summary.Updated, "entry")
+	}
+	s.Report.Info("%s", line)
+	if fetched && !o.History && feeddir.HistoryOf(r.Dir, a.Hash).Linked().Prev != "" {
+		s.Report.Info("%s: it has archives; lektor-fetch history brings what is in them", fetch.Public(a.URL))
+	}
+	return a
 }
 
 // check checks what can be known before anything is asked for.
@@ -288,92 +302,114 @@ func (e *NoFeedsError) Unwrap() error { return e.Err }
 // one that is delivered; the server is not asked twice. When the document
 // cannot be had or is no feed, there is no subscription.
 func (r *Runner) Add(ctx context.Context, url string, o AddOptions) (Added, error) {
-	url = lektordir.NormalizeID(url)
 	header, err := fetch.ParseHeaders(o.headers())
 	if err != nil {
 		return Added{}, err
 	}
-	var title string
-	var resp *fetch.Response
-	var feed *feedconv.Feed
-	var page *pageError // that links to the feed
-	archive := ""       // URL of one that leads to the feed
-	origin := ""        // URL of what named the one that is looked at
-	for look := !o.AsIs; ; look = !o.NoFetch {
-		if before, ok := r.subscribed(url); ok {
-			if page == nil || o.DryRun {
-				return before, nil
-			}
-			return before, r.essOfPage(before.Hash, &page.Result, page.chosen)
-		}
-		if !look {
-			break
-		}
-		resp, feed, err = r.look(ctx, &fetch.Request{URL: url, Origin: origin, Header: header})
-		var html *pageError
-		switch {
-		case err == nil:
-			title = feed.Title
-		case !errors.As(err, &html):
-			return Added{}, err
-		case page != nil:
-			return Added{}, &NoFeedsError{URL: fetch.Public(url), Err: html.err}
-		case len(html.Feeds) == 0 && o.Guess:
-			if url, resp, feed, err = r.guess(ctx, html, header); err != nil {
-				return Added{}, err
-			}
-			if feed != nil {
-				title = feed.Title
-			}
-			if before, ok := r.subscribed(url); ok {
-				return before, nil
-			}
-		default:
-			page = html
-			if err := page.choose(o); err != nil {
-				return Added{}, err
-			}
-			link := lektordir.NormalizeID(page.chosen.URL)
-			if len(header) > 0 && !fetch.SameOrigin(url, link) {
-				return Added{}, command.Hint(fmt.Errorf("%s: it links to a feed of another server, %s, and headers are meant for one", fetch.Public(url), fetch.Public(link)), "add that one, with --header if it is meant to have them")
-			}
-			url, title, origin = link, page.title(), page.final
-			continue
-		}
-		doc := history.Subscribed(feed, resp.FinalURL, url)
-		if doc.Kind != history.Archive {
-			break
-		}
-		if err := r.ofArchive(doc, url, archive, len(header) > 0); err != nil {
-			return Added{}, err
-		}
-		url, archive, origin = lektordir.NormalizeID(doc.Current), url, resp.FinalURL
+	f, err := r.find(ctx, lektordir.NormalizeID(url), header, o)
+	switch {
+	case err != nil:
+		return Added{}, err
+	case f.before == nil:
+	case f.page == nil || o.DryRun:
+		return *f.before, nil
+	default:
+		return *f.before, r.essOfPage(f.before.Hash, &f.page.Result, f.page.chosen)
 	}
-	a := Added{ID: url, URL: url, Hash: lektordir.FeedHash(url), Title: cmp.Or(feeddir.OneField(title), feeddir.DefaultName(url))}
+	a := Added{ID: f.url, URL: f.url, Hash: lektordir.FeedHash(f.url), Title: cmp.Or(feeddir.OneField(f.title), feeddir.DefaultName(f.url))}
 	if o.DryRun {
 		return a, nil
 	}
-	if strings.HasPrefix(strings.ToLower(url), "exec:") {
+	if strings.HasPrefix(strings.ToLower(f.url), "exec:") {
 		// Refused now rather than at every fetch.
 		if err := feeddir.Trusted(r.Dir, "", ""); err != nil {
 			return a, err
 		}
 	}
 	added, err := feeddir.Add(r.Writer, r.Dir, &feeddir.Subscription{
-		ID: url, Name: a.Title, Alias: o.Alias, Interval: o.Interval, Categories: o.Categories, Private: o.Private, Origin: origin,
+		ID: f.url, Name: a.Title, Alias: o.Alias, Interval: o.Interval, Categories: o.Categories, Private: o.Private, Origin: f.origin,
 	}, feeddir.Options{Headers: o.headers()})
 	if err == nil && added && o.FullText {
 		err = feeddir.Set(r.Writer, r.Dir, a.Hash, "fulltext", "on")
 	}
-	if err == nil && page != nil {
-		err = r.essOfPage(a.Hash, &page.Result, page.chosen)
+	if err == nil && f.page != nil {
+		err = r.essOfPage(a.Hash, &f.page.Result, f.page.chosen)
 	}
 	a.Already = err == nil && !added
 	if err != nil || !added || o.NoFetch {
 		return a, err
 	}
-	err = r.first(ctx, &a, resp, o.History)
+	err = r.first(ctx, &a, f.resp, o.History)
 	return a, err
+}
+
+// found is the feed that was found for a URL.
+type found struct {
+	url, title string
+	origin     string          // URL of what named the feed, "" for the user
+	resp       *fetch.Response // its document; nil if that was not asked for
+	page       *pageError      // that links to the feed, nil for none
+	before     *Added          // the subscription, if there is one already
+}
+
+// find looks for the feed at a URL, or for the one that the page or archive there leads to.
+func (r *Runner) find(ctx context.Context, url string, header http.Header, o AddOptions) (f found, err error) {
+	f.url = url
+	archive := "" // URL of one that leads to the feed
+	for look := o.Look != LookNowhere; ; look = !o.NoFetch {
+		if before, ok := r.subscribed(f.url); ok {
+			f.before = &before
+			return f, nil
+		}
+		if !look {
+			return f, nil
+		}
+		var feed *feedconv.Feed
+		var html *pageError
+		f.resp, feed, err = r.look(ctx, &fetch.Request{URL: f.url, Origin: f.origin, Header: header})
+		switch {
+		case err == nil:
+		case !errors.As(err, &html):
+			return f, err
+		case f.page != nil:
+			return f, &NoFeedsError{URL: fetch.Public(f.url), Err: html.err}
+		case len(html.Feeds) == 0 && o.Look == LookAround:
+			if f.url, f.resp, feed, err = r.guess(ctx, html, header); err != nil {
+				return f, err
+			}
+			if feed == nil {
+				continue // it is subscribed to
+			}
+		default:
+			if err := f.follow(html, len(header) > 0, o); err != nil {
+				return f, err
+			}
+			continue
+		}
+		f.title = feed.Title
+		doc := history.Subscribed(feed, f.resp.FinalURL, f.url)
+		if doc.Kind != history.Archive {
+			return f, nil
+		}
+		if err := r.ofArchive(doc, f.url, archive, len(header) > 0); err != nil {
+			return f, err
+		}
+		f.url, archive, f.origin = lektordir.NormalizeID(doc.Current), f.url, f.resp.FinalURL
+	}
+}
+
+// follow goes on with one of the feeds that a page links to. headers are meant for one
+// server.
+func (f *found) follow(page *pageError, headers bool, o AddOptions) error {
+	if err := page.choose(o); err != nil {
+		return err
+	}
+	link := lektordir.NormalizeID(page.chosen.URL)
+	if headers && !fetch.SameOrigin(f.url, link) {
+		return command.Hint(fmt.Errorf("%s: it links to a feed of another server, %s, and headers are meant for one", fetch.Public(f.url), fetch.Public(link)), "add that one, with --header if it is meant to have them")
+	}
+	f.page, f.url, f.title, f.origin = page, link, page.title(), page.final
+	return nil
 }
 
 // ofArchive is the error for an archive document whose subscription document cannot be

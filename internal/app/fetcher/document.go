@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"net/url"
 	"slices"
 
 	"github.com/lektordir/lektor/feedconv"
 	"github.com/lektordir/lektor/internal/feeddir"
 	"github.com/lektordir/lektor/internal/fetch"
+	"github.com/lektordir/lektor/internal/history"
 	"github.com/lektordir/lektor/internal/units"
 	"github.com/lektordir/lektor/internal/websub"
 )
@@ -38,6 +40,36 @@ func (r *Runner) reading(ctx context.Context, size int, read func() error) error
 	}
 	defer r.parsing.Release(weight)
 	return read()
+}
+
+// ask asks for a document that another one of the feed names. What is sent for the feed's
+// own document, by the request own, is sent to its server alone.
+func (s *session) ask(ctx context.Context, own, req *fetch.Request) (*fetch.Response, error) {
+	if history.SameOrigin(own.URL, req.URL) {
+		req.Header = own.Header
+		req.URL = as(own.URL, req.URL)
+	}
+	if err := s.r.room(ctx); err != nil {
+		return nil, err
+	}
+	resp, err := s.r.Client.Get(ctx, req)
+	if err == nil && resp.Truncated {
+		return nil, errTruncated
+	}
+	return resp, err
+}
+
+var errTruncated = errors.New("the document was cut off, or its end is missing")
+
+// as returns a URL with the user and password of another one of its origin.
+func as(owner, raw string) string {
+	o, oerr := url.Parse(owner)
+	u, err := url.Parse(raw)
+	if oerr != nil || err != nil || o.User == nil {
+		return raw
+	}
+	u.User = o.User
+	return u.String()
 }
 
 // document parses the answer to a request for the feed.

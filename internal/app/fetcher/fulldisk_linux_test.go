@@ -70,9 +70,9 @@ func TestHistoryFullDisk(t *testing.T) {
 			var stderr bytes.Buffer
 			streams := command.NewStreams("lektor-fetch", strings.NewReader(""), &bytes.Buffer{}, &stderr)
 			if name == "add" {
-				err = Add(t.Context(), AddOptions{Common: Common{Dir: path}, Sources: []string{s.URL("/feed")}, AsIs: true, History: true}, streams)
+				err = Add(t.Context(), AddOptions{Common: Common{Dir: path}, Sources: []string{s.URL("/feed")}, Look: LookNowhere, History: true}, streams)
 			} else {
-				if err := Add(t.Context(), AddOptions{Common: Common{Dir: path}, Sources: []string{s.URL("/feed")}, AsIs: true, NoFetch: true}, streams); err != nil {
+				if err := Add(t.Context(), AddOptions{Common: Common{Dir: path}, Sources: []string{s.URL("/feed")}, Look: LookNowhere, NoFetch: true}, streams); err != nil {
 					t.Fatal(err)
 				}
 				err = History(t.Context(), HistoryOptions{Common: Common{Dir: path}, Feeds: []string{hash}}, streams)

@@ -11,15 +11,14 @@ import (
 	"strings"
 	"time"
 
-	"golang.org/x/sync/errgroup"
-
 	"github.com/lektordir/lektor/feedconv"
+	"github.com/lektordir/lektor/internal/backoff"
 	"github.com/lektordir/lektor/internal/delivery"
 	"github.com/lektordir/lektor/internal/feeddir"
 	"github.com/lektordir/lektor/internal/fetch"
 	"github.com/lektordir/lektor/internal/fulltext"
-	"github.com/lektordir/lektor/internal/history"
 	"github.com/lektordir/lektor/internal/units"
+	"github.com/lektordir/lektor/internal/workers"
 	"github.com/lektordir/lektor/lektordir"
 )
 
@@ -31,9 +30,9 @@ const (
 	maxRefreshes = 2
 )
 
-// pauses are how long a page that could not be had is left alone, each time; after the
-// last the feed's text stays.
-var pauses = []time.Duration{time.Hour, 6 * time.Hour, 24 * time.Hour}
+// retries are the waits before a page that could not be had is asked for again. After the
+// last one the feed's text stays.
+var retries = backoff.Backoff{Steps: []time.Duration{time.Hour, 6 * time.Hour, 24 * time.Hour}}
 
 // errPagesTime ends the wait for pages.
 var errPagesTime = errors.New("it took too long, with the other pages of the feed")
@@ -51,8 +50,7 @@ var errPagesTime = errors.New("it took too long, with the other pages of the fee
 type fullText struct {
 	v     *visit
 	pages *feeddir.Pages
-	have  map[int]string    // entry of the document, by its index -> URL of the page
-	late  map[string]string // unique name of an entry in new/ -> the same
+	got   []*wantedPage // with an article
 
 	kept     map[string]*feeddir.Page // by URL, the pages that were there before this visit, without articles
 	document string                   // where the feed's was found, which names the pages
@@ -61,7 +59,7 @@ type fullText struct {
 // newFullText prepares it for a feed with the setting.
 func (v *visit) newFullText() (*fullText, error) {
 	pages, err := feeddir.PagesOf(v.r.Dir, v.hash)
-	return &fullText{v: v, pages: pages, have: map[int]string{}, late: map[string]string{}, kept: map[string]*feeddir.Page{}}, err
+	return &fullText{v: v, pages: pages, kept: map[string]*feeddir.Page{}}, err
 }
 
 // wantedPage is a page that is to be had for an entry.
@@ -76,7 +74,7 @@ type wantedPage struct {
 	err  error         // why it could not be had
 }
 
-// has tells whether the entry has an article now.
+// has reports whether the entry has an article now.
 func (w *wantedPage) has() bool {
 	return w.err == nil && w.page != nil && w.page.Refused == "" && w.page.Text != ""
 }
@@ -234,8 +232,7 @@ func (f *fullText) get(list []*wantedPage) error {
 	ctx, cancel := context.WithTimeoutCause(v.ctx, v.r.pagesTime, errPagesTime)
 	defer cancel()
 	f.document = cmp.Or(v.resp.FinalURL, v.st.Document()) // a state is for one goroutine
-	var g errgroup.Group
-	g.SetLimit(pagesAtOnce)
+	g := workers.Limited(pagesAtOnce)
 	for _, w := range list {
 		g.Go(func() error { return f.one(ctx, w) })
 	}
@@ -251,11 +248,7 @@ func (f *fullText) get(list []*wantedPage) error {
 	}
 	for _, w := range list {
 		if w.has() {
-			if w.index >= 0 {
-				f.have[w.index] = w.url
-			} else {
-				f.late[w.unique] = w.url
-			}
+			f.got = append(f.got, w)
 		}
 	}
 	f.report(list)
@@ -307,23 +300,16 @@ func (f *fullText) failed(url string, old *feeddir.Page, err error) *feeddir.Pag
 	if old != nil {
 		p.Tries = old.Tries
 	}
-	if lasting(err) || p.Tries >= len(pauses) {
+	p.Tries++
+	if lasting(err) || retries.Over(p.Tries) {
 		p.Tries, p.Refused = 0, err.Error()
 		return p
 	}
-	wait := pauses[p.Tries]
-	if e := (*fetch.StatusError)(nil); errors.As(err, &e) {
-		wait = max(wait, e.RetryAfter)
-	}
-	if e := (*fetch.HostDelayError)(nil); errors.As(err, &e) {
-		wait = max(wait, e.Left)
-	}
-	p.Tries++
-	p.Next = f.v.r.now().Add(wait)
+	p.Next = f.v.r.now().Add(retries.Wait(p.Tries, 0, fetch.Pause(err)))
 	return p
 }
 
-// lasting tells whether a page that failed so is not worth another request: it is no
+// lasting reports whether a page that failed so is not worth another request: it is no
 // page, or not for us. One that is not there yet, or a server in trouble, is.
 func lasting(err error) bool {
 	if e := (*fetch.StatusError)(nil); errors.As(err, &e) {
@@ -343,28 +329,19 @@ func (f *fullText) ask(ctx context.Context, w *wantedPage, old *feeddir.Page) (*
 	from, to := f.document, w.url
 	for range 1 + maxRefreshes {
 		req := &fetch.Request{URL: to, Origin: from, Page: true}
-		if history.SameOrigin(v.req.URL, to) {
-			req.Header = v.req.Header
-			req.URL = as(v.req.URL, to)
-		}
 		if old != nil && len(old.Article) > 0 {
 			req.ETag, req.LastModified, req.Validated = old.ETag, old.LastModified, old.Final
 		}
-		if err := v.r.room(ctx); err != nil {
+		resp, err := v.session.ask(ctx, v.req, req)
+		if err != nil {
 			return nil, err
 		}
-		resp, err := v.r.Client.Get(ctx, req)
-		switch {
-		case err != nil:
-			return nil, err
-		case resp.NotModified:
+		if resp.NotModified {
 			a := &fulltext.Article{Content: string(old.Article)}
 			return &feeddir.Page{
 				URL: w.url, Final: old.Final, ETag: old.ETag, LastModified: old.LastModified,
 				Article: old.Article, Refused: fulltext.Judge(a, w.own),
 			}, nil
-		case resp.Truncated:
-			return nil, errTruncated
 		}
 		var a *fulltext.Article
 		err = v.r.reading(ctx, len(resp.Body), func() (err error) {
@@ -391,7 +368,7 @@ func (f *fullText) ask(ctx context.Context, w *wantedPage, old *feeddir.Page) (*
 	return nil, &fetch.RedirectError{URL: w.url, Target: to, Reason: "the page leads from one to another"}
 }
 
-// astray tells whether a page that is none of a site's front pages led to one, as sites
+// astray reports whether a page that is none of a site's front pages led to one, as sites
 // do with what they do not find.
 func astray(from, to string) bool {
 	u, uerr := url.Parse(from)
@@ -459,7 +436,7 @@ func (f *fullText) prune(urls []string) (err error) {
 	return err
 }
 
-// read gives the article of a page that was had; false where it cannot be read any more.
+// read returns the article of a page that came, and false if it cannot be read any more.
 func (f *fullText) read(url string) (delivery.Article, bool) {
 	p, err := f.pages.Get(url)
 	if err != nil || p == nil || len(p.Article) == 0 {
@@ -468,45 +445,55 @@ func (f *fullText) read(url string) (delivery.Article, bool) {
 	return delivery.Article{URL: fetch.Public(p.Final), HTML: p.Article}, true
 }
 
-// article gives the articles of a document's entries, see [delivery.Options]; nil for a
-// feed whose entries have its own text.
+// article returns the function that finds the article of an entry of the document, see
+// [delivery.Options]; nil for a feed whose entries have its own text.
 func (f *fullText) article() func(int) (delivery.Article, bool) {
 	if f == nil {
 		return nil
 	}
-	return func(i int) (delivery.Article, bool) {
-		url, ok := f.have[i]
-		if !ok {
+	return func(entry int) (delivery.Article, bool) {
+		i := slices.IndexFunc(f.got, func(w *wantedPage) bool { return w.index == entry })
+		if i < 0 {
 			return delivery.Article{}, false
 		}
-		return f.read(url)
+		return f.read(f.got[i].url)
 	}
 }
 
-// settle is told that the entries are durable: those that waited for their pages have
-// them. That it fails costs a request.
+// late returns the pages for entries that were delivered without.
+func (f *fullText) late() (pages []*wantedPage) {
+	for _, w := range f.got {
+		if w.index < 0 {
+			pages = append(pages, w)
+		}
+	}
+	return pages
+}
+
+// settle takes note that the entries are durable: those that waited for their pages have
+// them. If it fails, that costs a request.
 func (f *fullText) settle() {
 	if f == nil {
 		return
 	}
-	for _, url := range f.late {
-		if p, err := f.pages.Get(url); err == nil && p != nil && p.Tries > 0 {
+	for _, w := range f.late() {
+		if p, err := f.pages.Get(w.url); err == nil && p != nil && p.Tries > 0 {
 			p.Tries, p.Next = 0, time.Time{}
 			_ = f.pages.Put(p)
 		}
 	}
 }
 
-// revise stages versions with the full text of entries that were delivered without. What
-// the document has changed is among out, and not revised.
+// revise stages versions with the full text of entries that were delivered without. An
+// entry that the document has changed is among out, and not revised.
 func (f *fullText) revise(out *lektordir.Result) error {
-	for unique, url := range f.late {
-		same := func(r lektordir.Ref) bool { return r.Identity() == (lektordir.Ref{Unique: unique}).Identity() }
-		a, ok := f.read(url)
+	for _, w := range f.late() {
+		same := func(r lektordir.Ref) bool { return r.Identity() == (lektordir.Ref{Unique: w.unique}).Identity() }
+		a, ok := f.read(w.url)
 		if !ok || slices.ContainsFunc(out.Updated, same) {
 			continue
 		}
-		ref, ok, err := f.v.txn.Revise(f.v.ctx, unique, a.Replace)
+		ref, ok, err := f.v.txn.Revise(f.v.ctx, w.unique, a.Replace)
 		if err != nil {
 			return err
 		}

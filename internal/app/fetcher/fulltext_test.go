@@ -359,7 +359,7 @@ func TestFullTextLater(t *testing.T) {
 	if e := got["comes too late"]; string(e.Content) != lede {
 		t.Errorf("an entry that was read has changed: %q", e.Content)
 	}
-	for path, want := range map[string]int{"/comes": 2, "/late": 1, "/never": 1 + len(pauses)} {
+	for path, want := range map[string]int{"/comes": 2, "/late": 1, "/never": 1 + len(retries.Steps)} {
 		if n := len(b.site.Requests(path)); n != want {
 			t.Errorf("%s was asked for %d times, want %d", path, n, want)
 		}

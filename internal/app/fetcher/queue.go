@@ -29,7 +29,7 @@ type queue struct {
 func (r *Runner) newQueue(ctx context.Context) *queue {
 	return &queue{
 		r: r, ctx: ctx,
-		hosts:   limiter.New(limiter.Options{Each: max(r.opts.Fetch.PerHost, 1)}),
+		hosts:   limiter.New(limiter.Options{All: limiter.Unlimited, Each: max(r.opts.Fetch.PerHost, 1)}),
 		jobs:    semaphore.NewWeighted(int64(r.opts.Jobs)),
 		waiting: map[string]int{}, feeds: map[string]*task{},
 	}

@@ -8,11 +8,8 @@ import (
 	"fmt"
 	"io/fs"
 	"net/http"
-	"net/url"
 	"strings"
 	"time"
-
-	"golang.org/x/sync/errgroup"
 
 	"github.com/lektordir/lektor/feedconv"
 	"github.com/lektordir/lektor/internal/delivery"
@@ -20,6 +17,7 @@ import (
 	"github.com/lektordir/lektor/internal/fetch"
 	"github.com/lektordir/lektor/internal/history"
 	"github.com/lektordir/lektor/internal/units"
+	"github.com/lektordir/lektor/internal/workers"
 	"github.com/lektordir/lektor/lektordir"
 )
 
@@ -81,8 +79,7 @@ func (r *Runner) walks(ctx context.Context, visits []Outcome) (sum Summary) {
 	step, end := r.progress("older documents", 0)
 	defer end()
 	sums := make([]Summary, len(visits))
-	var g errgroup.Group
-	g.SetLimit(maxWalks)
+	g := workers.Limited(maxWalks)
 	for i, o := range visits {
 		g.Go(func() error {
 			if ctx.Err() == nil {
@@ -305,45 +302,21 @@ func (w *walk) pass(url string, s history.Stored, feed *feedconv.Feed) {
 
 // get asks for a document that one at from names. The error is for the user.
 func (w *walk) get(ctx context.Context, url, from string) (*feeddir.Spooled, error) {
-	req := &fetch.Request{URL: url, Origin: from}
-	if history.SameOrigin(w.req.URL, url) {
-		req.Header = w.req.Header
-		req.URL = as(w.req.URL, url)
-	}
-	if err := w.r.room(ctx); err != nil {
-		return nil, err
-	}
-	resp, err := w.r.Client.Get(ctx, req)
+	resp, err := w.ask(ctx, w.req, &fetch.Request{URL: url, Origin: from})
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}
 	w.sum.Requested++
 	w.step()
 	w.r.at("requested")
-	switch {
-	case err != nil:
+	if err != nil {
 		return nil, err
-	case resp.Truncated:
-		return nil, errTruncated
 	}
 	return &feeddir.Spooled{
 		URL: url, Final: history.Normal(resp.FinalURL), ContentType: resp.Header.Get("Content-Type"),
 		ContentLocation: resp.Header.Get("Content-Location"), ContentLanguage: resp.Header.Get("Content-Language"),
 		Body: resp.Body,
 	}, nil
-}
-
-var errTruncated = errors.New("the document was cut off, or its end is missing")
-
-// as gives a URL the user and password of another one of its origin.
-func as(owner, raw string) string {
-	o, oerr := url.Parse(owner)
-	u, err := url.Parse(raw)
-	if oerr != nil || err != nil || o.User == nil {
-		return raw
-	}
-	u.User = o.User
-	return u.String()
 }
 
 // read reads a document of the feed's history. One of which something is missing is
@@ -370,13 +343,8 @@ func (w *walk) read(ctx context.Context, doc *feeddir.Spooled) (feed *feedconv.F
 
 // reason says in a line why a document could not be had.
 func (w *walk) reason(url string, err error) string {
-	var status *fetch.StatusError
-	var delay *fetch.HostDelayError
-	switch {
-	case errors.As(err, &delay):
-		w.after = delay.Left
-	case errors.As(err, &status):
-		w.after = status.RetryAfter
+	w.after = fetch.Pause(err)
+	if status, ok := errors.AsType[*fetch.StatusError](err); ok {
 		return fmt.Sprintf("the server answered %d %s", status.Status, cmp.Or(http.StatusText(status.Status), "an unknown status"))
 	}
 	return strings.TrimPrefix(err.Error(), fetch.Brief(url)+": ")

@@ -23,71 +23,48 @@ import (
 type applier struct {
 	r       *reader
 	local   *local
-	base    baseline
+	base    *baseline
 	store   *store
-	step    func() // called before each change of a file
-	waiting int    // actions that could not be done yet
+	waiting int // actions that could not be done yet
 	done    [setFlags + 1]int
 }
 
-// errStop reports that nothing more can be applied, as the store cannot be written.
-type errStop struct{ error }
-
-func (e *errStop) Unwrap() error { return e.error }
-
-// apply does the actions. What fails does not keep the others.
+// apply does the actions, those on feeds first. What fails does not keep the others.
 func (a *applier) apply(ctx context.Context, actions []action) error {
-	var feeds, marks []action
-	for _, act := range actions {
-		if act.kind == setFlags {
-			marks = append(marks, act)
-		} else {
-			feeds = append(feeds, act)
-		}
+	feeds := slices.IndexFunc(actions, func(act action) bool { return act.kind == setFlags })
+	if feeds < 0 {
+		feeds = len(actions)
 	}
-	bad := a.applyFeeds(ctx, feeds)
-	for _, act := range marks {
+	bad := a.applyFeeds(ctx, actions[:feeds])
+	for _, act := range actions[feeds:] {
 		if errors.As(bad, new(*errStop)) || context.Cause(ctx) != nil {
 			break
 		}
 		bad = errors.Join(bad, a.mark(act))
 	}
-	return errors.Join(bad, a.store.flush(), context.Cause(ctx))
-}
-
-// acting does something to what is at a path of the lektor-dir, between the lines of the
-// store that say so; after is what the baseline has of it then.
-func (a *applier) acting(rel string, after []byte, do func() error) error {
-	if err := a.store.begin(rel, after); err != nil {
-		return &errStop{err}
-	}
-	a.step()
-	err := do()
-	a.store.finish(err == nil)
-	return err
+	return errors.Join(bad, a.store.write(nil), context.Cause(ctx))
 }
 
 // mark marks an entry.
 func (a *applier) mark(act action) error {
-	e := act.entry
-	to, err := e.ref.WithFlags(act.set, act.clear)
+	ref := a.local.entries[act.feed][act.identity]
+	to, err := ref.WithFlags(act.set, act.clear)
 	if err != nil {
 		return err
 	}
-	// Not what it is now, if the user was quicker: that is an edit.
-	after := entry{ref: to, as: e.as, kept: e.kept}
-	lines := fmt.Appendf(nil, "of %s\n", act.feed)
-	err = a.acting(e.ref.Path(), after.base(act.identity).appendTo(lines, act.identity), func() error {
-		return a.setFlags(e.ref, act)
-	})
-	switch {
-	case err == nil:
-		e.ref = to
-		a.base.feed(act.feed).entries[act.identity] = after.base(act.identity)
-		a.done[setFlags]++
-	case errors.Is(err, fs.ErrNotExist):
+	// Not what it is then, if the user was quicker: that is an edit.
+	after, _ := a.base.entry(act.feed, act.identity)
+	after = after.at(to)
+	lines := after.appendTo(fmt.Appendf(nil, "of %s\n", act.feed), act.identity)
+	err = a.store.act(ref.Path(), lines, func() error { return a.setFlags(ref, act) })
+	if errors.Is(err, fs.ErrNotExist) {
 		a.waiting++ // somebody moved it; the next sync looks again
 		return nil
+	}
+	if err == nil {
+		a.local.entries[act.feed][act.identity] = to
+		a.base.setEntry(act.feed, act.identity, after)
+		a.done[setFlags]++
 	}
 	return err
 }
@@ -123,29 +100,21 @@ func (a *applier) applyFeeds(ctx context.Context, actions []action) error {
 		if context.Cause(ctx) != nil || errors.As(bad, new(*errStop)) {
 			return bad
 		}
-		if act.kind == subscribe {
-			a.step()
-			_, err = feeddir.Add(w, a.r.d, act.sub, feeddir.Options{Unsynced: true})
-			if err == nil {
-				added = append(added, act.sub)
-			}
-		} else {
-			err = a.change(w, act)
+		if act.kind != subscribe {
+			bad = errors.Join(bad, a.unlessBusy(a.change(w, act)))
+			continue
 		}
-		bad = errors.Join(bad, a.unlessBusy(err))
+		a.store.step()
+		_, err := feeddir.Add(w, a.r.d, act.sub, feeddir.Options{Unsynced: true})
+		if bad = errors.Join(bad, a.unlessBusy(err)); err == nil {
+			added = append(added, act.sub)
+		}
 	}
 	if len(added) == 0 {
 		return bad
 	}
 	err = feeddir.FinishEach(w, a.r.d, added, func(sub *feeddir.Subscription, finish func() error) error {
-		f := &baseFeed{subscribed: true, alias: sub.Alias, categories: sub.Categories}
-		err := a.acting(feeddir.PendingPath(sub.Hash), f.appendFeed(nil, sub.Hash), finish)
-		if err == nil {
-			a.local.subs[sub.Hash] = sub
-			a.changed(sub.Hash)
-			a.done[subscribe]++
-		}
-		return err
+		return a.acting(subscribe, sub.Hash, feeddir.PendingPath(sub.Hash), sub, finish)
 	})
 	for _, e := range joined.Errors(err) {
 		bad = errors.Join(bad, a.unlessBusy(e))
@@ -163,67 +132,54 @@ func (a *applier) unlessBusy(err error) error {
 	return err
 }
 
-// changed brings the baseline of a feed to what the lektor-dir was made.
-func (a *applier) changed(hash string) {
-	f := a.base.feed(hash)
-	sub := a.local.subs[hash]
-	if f.subscribed = sub != nil; sub == nil {
-		f.alias, f.categories = "", nil
-		return
+// acting does something to what is at a path of the lektor-dir; after is the subscription
+// then, nil for none. That, and not what is read then, gets the baseline: an edit of the
+// user's that came meanwhile is one for the next run.
+func (a *applier) acting(kind actionKind, feed, rel string, after *feeddir.Subscription, do func() error) error {
+	s := a.base.sub(feed)
+	if s.subscribed, s.alias, s.categories = after != nil, "", nil; after != nil {
+		s.alias, s.categories = after.Alias, after.Categories
 	}
-	f.alias, f.categories = sub.Alias, sub.Categories
+	if err := a.store.act(rel, s.appendTo(nil, feed), do); err != nil {
+		return err
+	}
+	if a.local.subs[feed] = after; after == nil {
+		delete(a.local.subs, feed)
+	}
+	a.base.setSub(feed, s)
+	a.done[kind]++
+	return nil
 }
 
 // change unsubscribes from a feed, or sets its alias or its categories.
 func (a *applier) change(w *lektordir.Writer, act action) error {
 	before := a.local.subs[act.feed]
-	path, key, value := feeddir.URLPath(act.feed), "", ""
-	after := *a.base.feed(act.feed)
-	now := *before
-	switch act.kind {
-	case unsubscribe:
-		after.subscribed, after.alias, after.categories = false, "", nil
-	case setAlias:
+	if act.kind == unsubscribe {
+		return a.acting(act.kind, act.feed, feeddir.URLPath(act.feed), nil, func() error { return feeddir.Remove(w, a.r.d, act.feed) })
+	}
+	after := *before
+	path, key, value := feeddir.CategoriesPath(act.feed), "categories", strings.Join(act.categories, "\n")
+	if act.kind == setAlias {
 		path, key, value = "src/"+feeddir.AliasPath(act.feed), "alias", act.alias
-		after.alias, now.Alias = act.alias, act.alias
-	default:
-		path, key, value = feeddir.CategoriesPath(act.feed), "categories", strings.Join(act.categories, "\n")
-		after.categories, now.Categories = act.categories, act.categories
+		after.Alias = act.alias
+	} else {
+		after.Categories = act.categories
 	}
-	if key != "" {
-		a.r.subscription(a.local, act.feed)
-		read := a.local.subs[act.feed]
-		a.local.subs[act.feed] = before
-		if read == nil || a.local.unread[act.feed] || read.Alias != before.Alias || !slices.Equal(read.Categories, before.Categories) {
-			return &lektordir.BusyError{Feed: act.feed} // by the user, who has changed it just now
-		}
+	a.r.subscription(a.local, act.feed)
+	read := a.local.subs[act.feed]
+	a.local.subs[act.feed] = before
+	if read == nil || a.local.unread[act.feed] || read.Alias != before.Alias || !slices.Equal(read.Categories, before.Categories) {
+		return &lektordir.BusyError{Feed: act.feed} // by the user, who has changed it just now
 	}
-	if key != "" {
-		if err := a.standIn(act.feed, path); err != nil {
-			return err
-		}
+	if err := a.standIn(act.feed, path); err != nil {
+		return err
 	}
-	err := a.acting(path, after.appendFeed(nil, act.feed), func() error {
-		switch {
-		case act.kind == unsubscribe:
-			return feeddir.Remove(w, a.r.d, act.feed)
-		case value == "" && key == "alias":
+	return a.acting(act.kind, act.feed, path, &after, func() error {
+		if value == "" && act.kind == setAlias {
 			return feeddir.Unset(w, a.r.d, act.feed, key)
 		}
 		return feeddir.Set(w, a.r.d, act.feed, key, value)
 	})
-	if err != nil {
-		return err
-	}
-	// What was set, not what is read now: an edit of the user's that came meanwhile is
-	// one for the next run.
-	a.local.subs[act.feed] = &now
-	if act.kind == unsubscribe {
-		delete(a.local.subs, act.feed)
-	}
-	a.changed(act.feed)
-	a.done[act.kind]++
-	return nil
 }
 
 // standIn makes an empty file, which means what none means, for a setting that is not there:
@@ -237,7 +193,7 @@ func (a *applier) standIn(feed, rel string) error {
 		return err
 	}
 	path := a.r.d.Join(rel)
-	a.step()
+	a.store.step()
 	if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
 		return err
 	}
@@ -254,28 +210,25 @@ func (a *applier) standIn(feed, rel string) error {
 // summary says what was done, "" for nothing.
 func (a *applier) summary() string {
 	var said []string
-	for _, part := range []struct {
-		n    int
-		text string
-	}{
-		{a.done[setFlags], "marked " + units.Group(int64(a.done[setFlags]))},
-		{a.done[subscribe], fmt.Sprintf("subscribed to %d", a.done[subscribe])},
-		{a.done[unsubscribe], fmt.Sprintf("unsubscribed from %d", a.done[unsubscribe])},
-		{a.done[setAlias] + a.done[setCategories], fmt.Sprintf("changed alias or folder of %d", a.done[setAlias]+a.done[setCategories])},
-	} {
-		if part.n > 0 {
-			said = append(said, part.text)
+	say := func(n int, format string) {
+		if n > 0 {
+			said = append(said, fmt.Sprintf(format, units.Group(int64(n))))
 		}
 	}
+	say(a.done[setFlags], "marked %s")
+	say(a.done[subscribe], "subscribed to %s")
+	say(a.done[unsubscribe], "unsubscribed from %s")
+	say(a.done[setAlias]+a.done[setCategories], "changed alias or folder of %s")
 	return strings.Join(said, ", ")
 }
 
-// describeActions says what a dry run would do.
-func describeActions(actions []action, l *local) (lines []string) {
+// describePlan says what a dry run would do.
+func (r *run) describePlan(p *plan) {
 	marks := 0
-	for _, act := range actions {
+	var lines []string
+	for _, act := range p.actions {
 		name := act.feed
-		if s := l.subs[act.feed]; s != nil {
+		if s := p.local.subs[act.feed]; s != nil {
 			name = fetch.Public(s.URL)
 		}
 		switch act.kind {
@@ -292,5 +245,7 @@ func describeActions(actions []action, l *local) (lines []string) {
 	if marks > 0 {
 		lines = append(lines, fmt.Sprintf("would mark %d entries", marks))
 	}
-	return slices.Compact(lines)
+	for _, line := range slices.Compact(lines) {
+		r.s.Report.Info("%s", line)
+	}
 }

@@ -8,21 +8,32 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/lektordir/lektor/lektordir"
 )
 
 // baseline is what the lektor-dir had, and what the set knows of it: the third leg of the
-// merge. A difference between it and the lektor-dir is an edit of the user's.
-type baseline map[string]*baseFeed
+// merge. A difference between it and the lektor-dir is an edit of the user's. Each change of
+// it becomes lines, which the next commit appends to the store.
+type baseline struct {
+	feeds map[string]*baseFeed
+	lines []byte // of the changes since the last commit
+	of    string // the feed that the last line is about
+}
 
 // baseFeed is what a feed had.
 type baseFeed struct {
+	baseSub
+	entries map[string]baseEntry
+}
+
+// baseSub is what a feed had but for its entries.
+type baseSub struct {
 	subscribed bool
 	alias      string
 	categories []string
 	kept       bool  // the set does not hold the user's last edit of it, see [feedsync.BoundError]
 	journal    int64 // size of the journal whose identities the marks name
-	entries    map[string]baseEntry
-	shared     bool // entries belong to several baselines, see [baseline.feed]
 }
 
 // baseEntry is what an entry had: its shared flags, and whether it was in new/.
@@ -33,20 +44,19 @@ type baseEntry struct {
 	kept   string // flags whose last edit the set does not hold
 }
 
-// key returns the identity under which the marks of an entry are shared.
-func (e baseEntry) key(identity string) string { return cmp.Or(e.as, identity) }
-
-// clone copies the baseline. Both have the same feeds until one is changed.
-func (b baseline) clone() baseline {
-	for _, f := range b {
-		f.shared = true
+// at returns what the baseline has of an entry that is where a reference says.
+func (e baseEntry) at(ref lektordir.Ref) baseEntry {
+	if e.unread = ref.Place == lektordir.New; e.unread {
+		e.flags = ""
+	} else {
+		e.flags = shared(ref)
 	}
-	return maps.Clone(b)
+	return e
 }
 
 // entry returns what an entry had.
-func (b baseline) entry(feed, identity string) (baseEntry, bool) {
-	f := b[feed]
+func (b *baseline) entry(feed, identity string) (baseEntry, bool) {
+	f := b.feeds[feed]
 	if f == nil {
 		return baseEntry{}, false
 	}
@@ -54,57 +64,120 @@ func (b baseline) entry(feed, identity string) (baseEntry, bool) {
 	return e, ok
 }
 
-// feed returns the feed to be changed, which is added if it is not there, and copied if
-// another baseline has it, too.
-func (b baseline) feed(hash string) *baseFeed {
-	f := b[hash]
+// key returns the identity under which the marks of an entry are shared.
+func (b *baseline) key(feed, identity string) string {
+	e, _ := b.entry(feed, identity)
+	return cmp.Or(e.as, identity)
+}
+
+// sub returns what a feed had, nothing for an unknown one.
+func (b *baseline) sub(hash string) baseSub {
+	if f := b.feeds[hash]; f != nil {
+		return f.baseSub
+	}
+	return baseSub{}
+}
+
+// setSub sets what a feed has.
+func (b *baseline) setSub(hash string, s baseSub) {
+	f := b.feeds[hash]
 	switch {
 	case f == nil:
 		f = &baseFeed{entries: map[string]baseEntry{}}
-	case f.shared:
-		c := *f
-		f, c.entries, c.shared = &c, maps.Clone(f.entries), false
+		b.feeds[hash] = f
+	case f.subscribed == s.subscribed && f.alias == s.alias && f.kept == s.kept && f.journal == s.journal && slices.Equal(f.categories, s.categories):
+		return
 	}
-	b[hash] = f
-	return f
+	f.baseSub = s
+	b.lines, b.of = s.appendTo(b.lines, hash), hash
 }
 
-// holds reports whether the entries are those that are here.
-func (f *baseFeed) holds(here map[string]*entry) bool {
-	if len(f.entries) != len(here) {
-		return false
+// line appends a line about a feed.
+func (b *baseline) line(feed string, line []byte) {
+	if b.of != feed {
+		b.lines, b.of = fmt.Appendf(b.lines, "of %s\n", feed), feed
 	}
-	for identity, e := range here {
-		if was, ok := f.entries[identity]; !ok || !e.late && was != e.base(identity) {
-			return false
+	b.lines = append(b.lines, line...)
+}
+
+// setEntry sets what an entry has.
+func (b *baseline) setEntry(feed, identity string, e baseEntry) {
+	if b.feeds[feed] == nil {
+		b.setSub(feed, baseSub{})
+	}
+	if was, ok := b.feeds[feed].entries[identity]; ok && was == e {
+		return
+	}
+	b.feeds[feed].entries[identity] = e
+	b.line(feed, e.appendTo(nil, identity))
+}
+
+// follow makes the baseline what the lektor-dir has, now that its edits are noted. It
+// leaves what was not looked at as it was.
+func (b *baseline) follow(l *local) {
+	for _, hash := range union(b.feeds, l.subs) {
+		f, sub := b.feeds[hash], l.subs[hash]
+		s := b.sub(hash)
+		switch {
+		case f != nil && (l.own[hash] != "" || l.unread[hash]):
+			if l.entries[hash] == nil {
+				continue
+			}
+		case sub != nil:
+			s.subscribed, s.alias, s.categories = true, sub.Alias, sub.Categories
+			b.setSub(hash, s)
+		case s.kept || l.entries[hash] != nil:
+			b.setSub(hash, baseSub{kept: s.kept, journal: s.journal})
+		default:
+			delete(b.feeds, hash)
+			b.lines, b.of = fmt.Appendf(b.lines, "end %s\n", hash), ""
+			continue
+		}
+		for identity := range b.feeds[hash].entries {
+			if _, ok := l.entries[hash][identity]; !ok && !l.unknown[entryID{hash, identity}] {
+				delete(b.feeds[hash].entries, identity)
+				b.line(hash, []byte("gone "+identity+"\n"))
+			}
 		}
 	}
-	return true
+	for feed, here := range l.entries {
+		for identity, ref := range here {
+			e, _ := b.entry(feed, identity)
+			b.setEntry(feed, identity, e.at(ref))
+		}
+	}
 }
 
-// same reports whether two feeds are equal but for their entries.
-func (f *baseFeed) same(o *baseFeed) bool {
-	return f.subscribed == o.subscribed && f.alias == o.alias && f.kept == o.kept && f.journal == o.journal && slices.Equal(f.categories, o.categories)
+// appendAll appends all lines of the baseline.
+func (b *baseline) appendAll(to []byte) []byte {
+	for _, hash := range slices.Sorted(maps.Keys(b.feeds)) {
+		f := b.feeds[hash]
+		to = f.appendTo(to, hash)
+		for _, identity := range slices.Sorted(maps.Keys(f.entries)) {
+			to = f.entries[identity].appendTo(to, identity)
+		}
+	}
+	return to
 }
 
-// appendFeed appends the lines of a feed without its entries.
-func (f *baseFeed) appendFeed(b []byte, hash string) []byte {
+// appendTo appends the lines of a feed without its entries.
+func (s baseSub) appendTo(b []byte, hash string) []byte {
 	word := "feed"
-	if f.subscribed {
+	if s.subscribed {
 		word = "subscribed"
 	}
 	b = fmt.Appendf(b, "%s %s\n", word, hash)
-	if f.alias != "" {
-		b = fmt.Appendf(b, "alias %s\n", f.alias)
+	if s.alias != "" {
+		b = fmt.Appendf(b, "alias %s\n", s.alias)
 	}
-	for _, c := range f.categories {
+	for _, c := range s.categories {
 		b = fmt.Appendf(b, "in %s\n", c)
 	}
-	if f.kept {
+	if s.kept {
 		b = append(b, "kept\n"...)
 	}
-	if f.journal > 0 {
-		b = fmt.Appendf(b, "journal %d\n", f.journal)
+	if s.journal > 0 {
+		b = fmt.Appendf(b, "journal %d\n", s.journal)
 	}
 	return b
 }
@@ -126,109 +199,48 @@ func (e baseEntry) appendTo(b []byte, identity string) []byte {
 	return append(b, '\n')
 }
 
-// appendChanges appends the lines that make the old baseline the new one.
-func appendChanges(b []byte, old, now baseline) []byte {
-	for _, hash := range slices.Sorted(maps.Keys(old)) {
-		if now[hash] == nil {
-			b = fmt.Appendf(b, "end %s\n", hash)
-		}
-	}
-	none := &baseFeed{}
-	for _, hash := range slices.Sorted(maps.Keys(now)) {
-		f, was := now[hash], old[hash]
-		if f == was {
-			continue
-		}
-		named := was == nil || !f.same(was)
-		if was == nil {
-			was = none
-		}
-		if named {
-			b = f.appendFeed(b, hash)
-		}
-		line := func(identity string, e baseEntry, gone bool) {
-			if !named {
-				b = fmt.Appendf(b, "of %s\n", hash)
-				named = true
-			}
-			if gone {
-				b = fmt.Appendf(b, "gone %s\n", identity)
-				return
-			}
-			b = e.appendTo(b, identity)
-		}
-		for _, identity := range changed(was.entries, f.entries) {
-			e, ok := f.entries[identity]
-			line(identity, e, !ok)
-		}
-	}
-	return b
-}
-
-// changed returns the identities of the entries in which two feeds differ, sorted.
-func changed(old, now map[string]baseEntry) []string {
-	var out []string
-	for identity, e := range now {
-		if was, ok := old[identity]; !ok || was != e {
-			out = append(out, identity)
-		}
-	}
-	for identity := range old {
-		if _, ok := now[identity]; !ok {
-			out = append(out, identity)
-		}
-	}
-	slices.Sort(out)
-	return out
-}
-
-// baseReader reads lines of a baseline.
-type baseReader struct {
-	base baseline
-	feed *baseFeed
-}
-
 // take reads a line; it reports false for one that is none of a baseline's.
-func (r *baseReader) take(word string, rest []byte) bool {
+func (b *baseline) take(word string, rest []byte) bool {
 	switch word {
-	case "feed", "subscribed":
-		r.feed = r.base.feed(string(rest))
-		r.feed.subscribed, r.feed.alias, r.feed.categories, r.feed.kept, r.feed.journal = word == "subscribed", "", nil, false, 0
-		return true
-	case "of":
-		r.feed = r.base.feed(string(rest))
+	case "feed", "subscribed", "of":
+		if b.of = string(rest); b.feeds[b.of] == nil {
+			b.feeds[b.of] = &baseFeed{entries: map[string]baseEntry{}}
+		}
+		if word != "of" {
+			b.feeds[b.of].baseSub = baseSub{subscribed: word == "subscribed"}
+		}
 		return true
 	case "end":
-		delete(r.base, string(rest))
-		r.feed = nil
+		delete(b.feeds, string(rest))
+		b.of = ""
 		return true
 	}
-	if r.feed == nil {
+	f := b.feeds[b.of]
+	if f == nil {
 		return false
 	}
+	var err error
 	switch word {
 	case "alias":
-		r.feed.alias = string(rest)
+		f.alias = string(rest)
 	case "in":
-		r.feed.categories = append(r.feed.categories, string(rest))
+		f.categories = append(f.categories, string(rest))
 	case "kept":
-		r.feed.kept = true
+		f.kept = true
 	case "journal":
-		n, err := strconv.ParseInt(string(rest), 10, 64)
-		r.feed.journal = n
-		return err == nil
+		f.journal, err = strconv.ParseInt(string(rest), 10, 64)
 	case "gone":
-		delete(r.feed.entries, string(rest))
+		delete(f.entries, string(rest))
 	case "entry":
-		return r.entry(rest)
+		return f.takeEntry(rest)
 	default:
 		return false
 	}
-	return true
+	return err == nil
 }
 
-// entry reads the line of an entry.
-func (r *baseReader) entry(rest []byte) bool {
+// takeEntry reads the line of an entry.
+func (f *baseFeed) takeEntry(rest []byte) bool {
 	identity, rest, ok := bytes.Cut(rest, []byte{' '})
 	flags, rest, _ := bytes.Cut(rest, []byte{' '})
 	as, kept, _ := bytes.Cut(rest, []byte{' '})
@@ -236,25 +248,22 @@ func (r *baseReader) entry(rest []byte) bool {
 		return false
 	}
 	e := baseEntry{unread: string(flags) == "new", kept: string(kept)}
-	if !e.unread && len(flags) > 1 {
-		e.flags = intern(flags[1:])
+	if !e.unread {
+		e.flags = string(flags[1:])
 	}
 	if string(as) != "-" {
 		e.as = string(as)
 	}
-	r.feed.entries[string(identity)] = e
+	f.entries[string(identity)] = e
 	return true
 }
 
-// intern returns the flags as a string that all entries with them have in common.
-func intern(b []byte) string {
-	switch string(b) {
-	case "S":
-		return "S"
-	case "F":
-		return "F"
-	case "FS":
-		return "FS"
-	}
-	return strings.Clone(string(b))
+// shared returns the flags of an entry that are shared.
+func shared(r lektordir.Ref) string {
+	return strings.Map(func(c rune) rune {
+		if strings.ContainsRune(flags, c) {
+			return c
+		}
+		return -1
+	}, r.Flags())
 }

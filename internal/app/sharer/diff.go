@@ -16,13 +16,13 @@ import (
 type edit struct {
 	kind     editKind
 	feed     string
-	before   *baseFeed             // of a feed; nil for one that was not subscribed to
+	before   *baseSub              // of a feed; nil for one that was not subscribed to
 	sub      *feeddir.Subscription // of a feed; nil for one that is no longer
 	from, to string                // of a folder: its path
 
 	identity string // of an entry
 	key      string // under which its marks are shared
-	entry    *entry // nil for one that is gone
+	ref      lektordir.Ref
 	flag     byte
 	set      bool
 
@@ -43,31 +43,32 @@ const (
 type about struct{ feedID, id, title, link string }
 
 // diff returns the user's edits: what differs between the baseline and the lektor-dir.
-func diff(base baseline, l *local) []edit {
+func diff(base *baseline, l *local) []edit {
 	edits := diffFolders(base, l)
-	for _, hash := range union(base, l.subs) {
-		f, sub := base[hash], l.subs[hash]
-		if f != nil && !f.subscribed {
-			f = nil
+	for _, hash := range union(base.feeds, l.subs) {
+		f, sub := base.sub(hash), l.subs[hash]
+		d := edit{kind: editFeed, feed: hash, sub: sub}
+		if f.subscribed {
+			d.before = &f
 		}
 		switch {
-		case f == nil && sub == nil, l.own[hash] != "", l.unread[hash]:
-		case f == nil || sub == nil || f.alias != sub.Alias || !slices.Equal(f.categories, sub.Categories):
-			edits = append(edits, edit{kind: editFeed, feed: hash, before: f, sub: sub})
+		case d.before == nil && sub == nil, l.own[hash] != "", l.unread[hash]:
+		case d.before == nil || sub == nil || f.alias != sub.Alias || !slices.Equal(f.categories, sub.Categories):
+			edits = append(edits, d)
 		}
 	}
 	for _, feed := range slices.Sorted(maps.Keys(l.entries)) {
-		edits = append(edits, diffEntries(feed, base[feed], l.entries[feed])...)
+		edits = append(edits, diffEntries(feed, base, l.entries[feed])...)
 	}
-	for _, feed := range slices.Sorted(maps.Keys(base)) {
+	for _, feed := range slices.Sorted(maps.Keys(base.feeds)) {
 		// Expiring is no deletion: of entries that were not in new/ nothing is known.
-		f, sub := base[feed], l.subs[feed]
+		f, sub := base.feeds[feed], l.subs[feed]
 		if sub == nil || !f.subscribed {
 			continue // purged, or ended: nothing was read
 		}
 		for _, identity := range slices.Sorted(maps.Keys(f.entries)) {
-			if e := f.entries[identity]; e.unread && l.entries[feed][identity] == nil {
-				edits = append(edits, edit{kind: editGone, feed: feed, identity: identity, key: e.key(identity), flag: 'S', set: true,
+			if _, ok := l.entries[feed][identity]; !ok && f.entries[identity].unread {
+				edits = append(edits, edit{kind: editGone, feed: feed, identity: identity, key: base.key(feed, identity), flag: 'S', set: true,
 					about: about{feedID: sub.ID, title: "An entry of " + sub.Title()}})
 			}
 		}
@@ -83,20 +84,17 @@ func union[A, B any](a map[string]A, b map[string]B) []string {
 }
 
 // diffEntries returns the edits of the flags of a feed's entries.
-func diffEntries(feed string, f *baseFeed, here map[string]*entry) (edits []edit) {
-	for identity, e := range here {
-		var before string
-		if f != nil {
-			before = f.entries[identity].flags
-		}
-		now := shared(e.ref)
+func diffEntries(feed string, base *baseline, here map[string]lektordir.Ref) (edits []edit) {
+	for identity, ref := range here {
+		e, _ := base.entry(feed, identity)
+		before, now := e.flags, shared(ref)
 		if before == now {
 			continue
 		}
 		for _, c := range []byte(flags) {
 			had, has := strings.IndexByte(before, c) >= 0, strings.IndexByte(now, c) >= 0
 			if had != has {
-				edits = append(edits, edit{kind: editFlag, feed: feed, identity: identity, key: e.key(identity), entry: e, flag: c, set: has})
+				edits = append(edits, edit{kind: editFlag, feed: feed, identity: identity, key: cmp.Or(e.as, identity), ref: ref, flag: c, set: has})
 			}
 		}
 	}
@@ -108,10 +106,10 @@ func diffEntries(feed string, f *baseFeed, here map[string]*entry) (edits []edit
 
 // diffFolders finds folders that were renamed or moved: all feeds that were directly in
 // one are in one other now.
-func diffFolders(base baseline, l *local) (edits []edit) {
+func diffFolders(base *baseline, l *local) (edits []edit) {
 	members := map[string][]string{} // path before -> feeds
 	still := map[string]bool{}       // paths that a feed is in now, or below
-	for hash, f := range base {
+	for hash, f := range base.feeds {
 		if sub := l.subs[hash]; f.subscribed && sub != nil {
 			members[first(f.categories)] = append(members[first(f.categories)], hash)
 			for p := first(sub.Categories); p != ""; p, _ = split(p) {
@@ -129,60 +127,4 @@ func diffFolders(base baseline, l *local) (edits []edit) {
 	// From the outer to the inner: what is moved with its folder is not moved.
 	slices.SortStableFunc(edits, func(a, b edit) int { return len(opml.SplitPath(a.from)) - len(opml.SplitPath(b.from)) })
 	return edits
-}
-
-// rebase returns the baseline for what the lektor-dir has, now that its edits are noted.
-// What was not looked at, and what could not be noted, stays as it was.
-func rebase(base baseline, l *local) baseline {
-	now := baseline{}
-	for _, hash := range union(base, l.subs) {
-		old, sub := base[hash], l.subs[hash]
-		if old != nil && (l.own[hash] != "" || l.unread[hash]) {
-			f := now.feed(hash)
-			old.shared = true
-			*f = *old
-			if l.entries[hash] != nil {
-				f.entries = map[string]baseEntry{} // filled below
-			}
-			continue
-		}
-		if sub != nil {
-			f := now.feed(hash)
-			f.subscribed, f.alias, f.categories = true, sub.Alias, sub.Categories
-		}
-		if old != nil && (sub != nil || old.kept || l.entries[hash] != nil) {
-			f := now.feed(hash)
-			f.kept, f.journal = old.kept, old.journal
-		}
-	}
-	for feed, here := range l.entries {
-		f, old := now.feed(feed), base[feed]
-		if old != nil && f.same(old) && old.holds(here) {
-			old.shared = true
-			now[feed] = old
-			continue
-		}
-		for identity, e := range here {
-			if e.late {
-				if was, ok := base.entry(feed, identity); ok {
-					f.entries[identity] = was
-				}
-				continue
-			}
-			f.entries[identity] = e.base(identity)
-		}
-	}
-	return now
-}
-
-// base returns what the baseline has of an entry as it is.
-func (e *entry) base(identity string) baseEntry {
-	b := baseEntry{flags: shared(e.ref), unread: e.ref.Place == lektordir.New, as: e.as, kept: e.kept}
-	if b.as == identity {
-		b.as = ""
-	}
-	if b.unread {
-		b.flags = ""
-	}
-	return b
 }

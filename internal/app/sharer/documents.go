@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 
-	"github.com/lektordir/lektor/internal/atomicfile"
 	"github.com/lektordir/lektor/internal/command"
 	"github.com/lektordir/lektor/internal/feedsync"
 	"github.com/lektordir/lektor/internal/termsafe"
@@ -19,16 +18,20 @@ type MergeOptions struct {
 	Strict          bool
 }
 
-// document reads a document from a file, or from standard input.
+// document reads a document from a file, which may be a pipe, or from standard input.
 func document(ctx context.Context, s *command.Streams, name string) (*feedsync.Document, error) {
-	var data []byte
-	var err error
+	from := s.In
 	if name == "-" {
 		name = "standard input"
-		data, err = command.ReadAll(ctx, s.In, maxDocument)
 	} else {
-		data, err = readFile(ctx, name)
+		f, err := os.Open(name)
+		if err != nil {
+			return nil, err
+		}
+		defer f.Close()
+		from = f
 	}
+	data, err := command.ReadAll(ctx, from, maxDocument)
 	if err != nil {
 		return nil, err
 	}
@@ -37,23 +40,6 @@ func document(ctx context.Context, s *command.Streams, name string) (*feedsync.D
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
 	return doc, nil
-}
-
-// readFile reads a file that the user named, which may be a pipe.
-func readFile(ctx context.Context, name string) ([]byte, error) {
-	fi, err := os.Stat(name)
-	if err != nil {
-		return nil, err
-	}
-	if fi.Mode().IsRegular() {
-		return atomicfile.Read(name, maxDocument)
-	}
-	f, err := os.Open(name)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	return command.ReadAll(ctx, f, maxDocument)
 }
 
 // problems warns of what is wrong with a document.
@@ -97,8 +83,7 @@ func Merge(ctx context.Context, o MergeOptions, s *command.Streams) error {
 		}
 		local.SetSharing(&sharing)
 	}
-	_, err = local.WriteTo(s.Out)
-	return err
+	return local.Write(s.Out)
 }
 
 // CheckOptions are those of [Check].

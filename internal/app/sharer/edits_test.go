@@ -344,7 +344,8 @@ func TestNeedsComplete(t *testing.T) {
 	} {
 		doc := feedsync.New(feedsync.RSS, "t", "", "")
 		doc.SetSharing(&feedsync.Sharing{Since: day(c.since), Until: day(c.until), Related: c.related})
-		r := record{"until": feedsync.FormatDate(day(c.before))}
+		r := newRecord("")
+		r.Set("until", feedsync.FormatDate(day(c.before)))
 		if got := (&exchange{}).needsComplete(doc, r); got != c.want {
 			t.Errorf("%s: %v", c.name, got)
 		}
@@ -475,4 +476,22 @@ func TestLimitsOfPeers(t *testing.T) {
 	}
 	b.sync()
 	same(t, a, b)
+}
+
+// Two folders that were moved into each other are no folders without end: conflicts lists the
+// one that is shown at the root.
+func TestFoldersWithinEachOther(t *testing.T) {
+	all, _ := machines(t, "a b")
+	a, b := all[0], all[1]
+	one, two := a.subscribe(1, "One"), a.subscribe(2, "Two")
+	rounds(2, a, b)
+	a.write("src/"+one+"/etc/categories", "Two/One\n")
+	b.write("src/"+two+"/etc/categories", "One/Two\n")
+	rounds(2, a, b)
+	same(t, a, b)
+	for _, m := range all {
+		if c := m.conflicts(); strings.Count(c, "\n") != 1 || !strings.Contains(c, "within itself; move one of the folders") {
+			t.Errorf("%s: conflicts %q, state %s", m.name, c, m.state())
+		}
+	}
 }

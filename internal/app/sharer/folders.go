@@ -18,6 +18,7 @@ type folders struct {
 	parent map[string]string // effective
 	paths  map[string]string // id -> path
 	ids    map[string]string // path -> id of the folder that is not deleted
+	circle []string          // folders that are shown at the root, as they would be within themselves
 }
 
 // isFolder tells whether an item is a folder: feeds have an xmlUrl, and their
@@ -34,7 +35,7 @@ func foldersOf(doc *feedsync.Document) *folders {
 	for _, it := range items {
 		parents[it.ID] = it.Parent
 	}
-	t.parent, _ = feedsync.Parents(parents)
+	t.parent, t.circle = feedsync.Parents(parents)
 	for _, it := range items {
 		if isFolder(it) && !it.Deleted {
 			path := t.path(it.ID)

@@ -17,13 +17,13 @@ import (
 // items returns the items of a machine's set.
 func (m *machine) items() []*feedsync.Item {
 	m.t.Helper()
-	r, rep, err := m.common().begin(m.streams())
+	r, err := m.common().begin(m.streams())
 	if err != nil {
 		m.t.Fatal(err)
 	}
 	defer r.end()
-	out := rep.set.subs.Items()
-	for _, k := range rep.set.sorted(func(string, *mark) bool { return true }) {
+	out := r.rep.set.subs.Items()
+	for _, k := range r.rep.set.sorted(func(string, *mark) bool { return true }) {
 		out = append(out, k.Item)
 	}
 	return out

@@ -19,33 +19,15 @@ import (
 
 // local is what the lektor-dir has.
 type local struct {
-	subs    map[string]*feeddir.Subscription // that are shared
-	own     map[string]string                // hash -> why a feed is not shared
-	unread  map[string]bool                  // feeds that could not be read: nothing is known of them
-	entries map[string]map[string]*entry     // feed, identity
+	subs    map[string]*feeddir.Subscription    // that are shared
+	own     map[string]string                   // hash -> why a feed is not shared
+	unread  map[string]bool                     // feeds that could not be read: nothing is known of them
+	entries map[string]map[string]lektordir.Ref // feed, identity
+	unknown map[entryID]bool                    // entries that could not be read, or be found once
 }
 
-// entry is an entry of the lektor-dir.
-type entry struct {
-	ref  lektordir.Ref
-	as   string // identity under which its marks are shared; "" for its own
-	kept string // flags that the set does not hold, see [baseEntry]
-	// late reports that an edit of it could not be noted: the baseline stays as it was.
-	late bool
-}
-
-// key returns the identity under which the marks of an entry are shared.
-func (e *entry) key(identity string) string { return baseEntry{as: e.as}.key(identity) }
-
-// shared returns the flags of an entry that are shared.
-func shared(r lektordir.Ref) string {
-	return strings.Map(func(c rune) rune {
-		if strings.ContainsRune(flags, c) {
-			return c
-		}
-		return -1
-	}, r.Flags())
-}
+// entryID names an entry.
+type entryID struct{ feed, identity string }
 
 // reader reads a lektor-dir. What it cannot read it notes in trouble, and the rest counts.
 type reader struct {
@@ -75,9 +57,11 @@ func (r *reader) withheld(hash string) string {
 	return why
 }
 
-// subscriptions reads the subscriptions.
-func (r *reader) subscriptions() (*local, error) {
-	l := &local{subs: map[string]*feeddir.Subscription{}, own: map[string]string{}, unread: map[string]bool{}}
+// local reads the subscriptions, and lists the entries. If a feed's directories cannot be
+// listed, nothing is known of any feed: absence is no news then.
+func (r *reader) local(ctx context.Context) (*local, error) {
+	l := &local{subs: map[string]*feeddir.Subscription{}, own: map[string]string{}, unread: map[string]bool{},
+		entries: map[string]map[string]lektordir.Ref{}, unknown: map[entryID]bool{}}
 	hashes, err := r.d.FeedHashes()
 	if err != nil {
 		return nil, err
@@ -88,6 +72,20 @@ func (r *reader) subscriptions() (*local, error) {
 			continue
 		}
 		r.subscription(l, hash)
+	}
+	refs, err := listing(ctx, r.d)
+	if err != nil {
+		return nil, err
+	}
+	for len(refs) > 0 {
+		feed, n := refs[0].Feed, 1
+		for n < len(refs) && refs[n].Feed == feed {
+			n++
+		}
+		if err := r.listFeed(l, feed, refs[:n]); err != nil {
+			return nil, err
+		}
+		refs = refs[n:]
 	}
 	return l, nil
 }
@@ -125,41 +123,20 @@ func (r *reader) subscription(l *local, hash string) {
 }
 
 // listing lists the entries of the lektor-dir for those who decide by what is missing.
+// Names that no entry has are passed over.
 func listing(ctx context.Context, d *lektordir.Dir, feeds ...string) ([]lektordir.Ref, error) {
 	// What its document withdrew is here as well as before, and not gone.
-	return d.List(ctx, lektordir.ListOptions{Withdrawn: true, Strict: true, Feeds: feeds})
-}
-
-// list lists the entries of all feeds that are shared. If a feed's directories cannot be
-// read, nothing is known of any feed: absence is no news then.
-func (r *reader) list(ctx context.Context, l *local, base baseline) error {
-	refs, err := listing(ctx, r.d)
-	if err := context.Cause(ctx); err != nil {
-		return err
-	}
+	refs, err := d.List(ctx, lektordir.ListOptions{Withdrawn: true, Strict: true, Feeds: feeds})
 	for _, e := range joined.Errors(err) {
-		var name *lektordir.NameError
-		if !errors.As(e, &name) {
-			return e
+		if !errors.As(e, new(*lektordir.NameError)) {
+			return nil, e
 		}
 	}
-	l.entries = map[string]map[string]*entry{}
-	needs(entryWeight * len(refs))
-	for len(refs) > 0 {
-		feed, n := refs[0].Feed, 1
-		for n < len(refs) && refs[n].Feed == feed {
-			n++
-		}
-		if err := r.listFeed(l, base, feed, refs[:n]); err != nil {
-			return err
-		}
-		refs = refs[n:]
-	}
-	return nil
+	return refs, context.Cause(ctx)
 }
 
 // listFeed takes the entries of a feed, if it is shared.
-func (r *reader) listFeed(l *local, base baseline, feed string, refs []lektordir.Ref) error {
+func (r *reader) listFeed(l *local, feed string, refs []lektordir.Ref) error {
 	if _, err := os.Stat(r.d.Join("src", feed)); errors.Is(err, fs.ErrNotExist) {
 		return nil
 	} else if err != nil {
@@ -168,36 +145,28 @@ func (r *reader) listFeed(l *local, base baseline, feed string, refs []lektordir
 	if !lektordir.IsFeedHash(feed) || l.own[feed] != "" || l.subs[feed] == nil && r.withheld(feed) != "" {
 		return nil
 	}
-	known := map[string]baseEntry{}
-	if f := base[feed]; f != nil {
-		known = f.entries
-	}
-	all := make([]entry, len(refs))
-	here := make(map[string]*entry, len(refs))
-	for i, ref := range refs {
-		identity := ref.Identity()
-		if identity == "" {
-			var err error
-			if identity, err = r.identityOf(ref); err != nil {
-				return err
-			}
-			if identity == "" {
-				continue
-			}
+	here := make(map[string]lektordir.Ref, len(refs))
+	for _, ref := range refs {
+		identity, err := r.identityOf(ref)
+		if err != nil {
+			return err
 		}
-		old := known[identity]
-		all[i] = entry{ref: ref, as: old.as, kept: old.kept}
-		here[identity] = &all[i]
+		if identity != "" {
+			here[identity] = ref
+		}
 	}
 	l.entries[feed] = here
 	return nil
 }
 
-// identityOf returns an identity that is made of the id of an entry, for entries of a
-// fetcher that writes none into their names.
+// identityOf returns the identity in the name of an entry, or, for entries of a fetcher that
+// writes none there, one that is made of the entry's id; "" where there is none.
 func (r *reader) identityOf(ref lektordir.Ref) (string, error) {
+	if identity := ref.Identity(); identity != "" {
+		return identity, nil
+	}
 	e, err := r.d.ReadEntry(ref, lektordir.FieldID)
-	if unreadable(err) {
+	if isUnreadable(err) {
 		return "", err
 	}
 	if err != nil || e.ID == "" {
@@ -207,8 +176,8 @@ func (r *reader) identityOf(ref lektordir.Ref) (string, error) {
 	return hex.EncodeToString(sum[:8]), nil
 }
 
-// unreadable reports whether a file that is there could not be read.
-func unreadable(err error) bool {
+// isUnreadable reports whether a file that is there could not be read.
+func isUnreadable(err error) bool {
 	var path *fs.PathError
 	return errors.As(err, &path) && !errors.Is(err, fs.ErrNotExist)
 }
@@ -254,19 +223,15 @@ func (r *reader) absent(ctx context.Context, w *lektordir.Writer, feed string, i
 		return nil, err
 	}
 	refs, err := listing(ctx, r.d, feed)
-	for _, e := range joined.Errors(err) {
-		if !errors.As(e, new(*lektordir.NameError)) {
-			return nil, e
-		}
+	if err != nil {
+		return nil, err
 	}
 	for _, ref := range refs {
-		if ref.Identity() == "" {
-			identity, err := r.identityOf(ref)
-			if err != nil {
-				return nil, err
-			}
-			here[identity] = true
+		identity, err := r.identityOf(ref)
+		if err != nil {
+			return nil, err
 		}
+		here[identity] = true
 	}
-	return slices.DeleteFunc(identities, func(id string) bool { return here[id] }), context.Cause(ctx)
+	return slices.DeleteFunc(identities, func(id string) bool { return here[id] }), nil
 }

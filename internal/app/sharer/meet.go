@@ -22,9 +22,9 @@ import (
 type meeting struct {
 	r       *reader
 	set     *set
-	base    baseline
+	base    *baseline
 	feed    string
-	here    map[string]*entry
+	here    map[string]lektordir.Ref
 	news    bool              // there are marks, entries or lines of the journal since the last time
 	journal map[string]string // identity -> the one that the entry's name has
 	byAs    map[string]string // identity that is shared -> the own one
@@ -34,7 +34,7 @@ type meeting struct {
 
 // meet gives entries the identities under which marks of them are shared, and returns how
 // many marks are of no entry that is here.
-func (r *reader) meet(s *set, base baseline, l *local, changed []string) (waiting int) {
+func (r *reader) meet(s *set, base *baseline, l *local, changed []string) (waiting int) {
 	newMarks := map[string]bool{}
 	for _, id := range changed {
 		feed, _ := place(id)
@@ -45,34 +45,33 @@ func (r *reader) meet(s *set, base baseline, l *local, changed []string) (waitin
 		if feed == "" || l.own[feed] != "" || len(here) == 0 && l.subs[feed] == nil {
 			continue
 		}
-		f := base[feed]
 		m := &meeting{r: r, set: s, base: base, feed: feed, here: here, byAs: map[string]string{}}
 		m.news = newMarks[feed]
-		for identity, e := range here {
-			if e.as != "" {
+		for identity := range here {
+			e, ok := base.entry(feed, identity)
+			if m.news = m.news || !ok; e.as != "" {
 				m.byAs[e.as] = identity
-			}
-			if _, ok := base.entry(feed, identity); !ok {
-				m.news = true
 			}
 		}
 		strangers := m.strangers()
 		size := journalSize(r.d, feed)
-		grown := f != nil && f.journal != size
+		sub := base.sub(feed)
+		grown := base.feeds[feed] != nil && sub.journal != size
 		if m.news = m.news || grown; len(strangers) > 0 || grown {
 			var err error
 			m.journal, err = r.d.Lineages(feed)
 			r.fails(err)
 			if grown && err == nil {
 				m.tell()
-				base.feed(feed).journal = size
+				sub.journal = size
+				base.setSub(feed, sub)
 			}
 		}
-		for _, other := range strangers {
-			if own := m.find(other); own != "" {
+		for _, other := range slices.Sorted(maps.Keys(strangers)) {
+			if own := m.find(other, strangers[other]); own != "" {
 				m.link(own, other)
 			} else {
-				waiting += m.live(other)
+				waiting += m.live(strangers[other])
 			}
 		}
 	}
@@ -88,22 +87,30 @@ func journalSize(d *lektordir.Dir, feed string) int64 {
 	return fi.Size()
 }
 
-// strangers returns the identities of marks that are not those of entries that are here.
-func (m *meeting) strangers() []string {
-	found := map[string]bool{}
-	for _, k := range m.set.marks[m.feed] {
-		identity := k.identity()
-		if e := m.here[identity]; e == nil || e.as != "" && e.as != identity {
-			found[identity] = true
-		}
-	}
-	return slices.Sorted(maps.Keys(found))
+// has reports whether an entry of an identity is here.
+func (m *meeting) has(identity string) bool {
+	_, ok := m.here[identity]
+	return ok
 }
 
-// live counts the marks of an identity that are set.
-func (m *meeting) live(identity string) (n int) {
-	for _, c := range []byte(flags) {
-		if k := m.set.flagOf(m.feed, identity, c); k != nil && !k.Deleted {
+// strangers returns the marks of identities that are not those of entries that are here.
+func (m *meeting) strangers() map[string][]*mark {
+	found := map[string][]*mark{}
+	for _, k := range m.set.marks[m.feed] {
+		identity := k.identity()
+		if !m.has(identity) || m.base.key(m.feed, identity) != identity {
+			found[identity] = append(found[identity], k)
+		}
+	}
+	return found
+}
+
+// live counts the marks that are set, without those that this endpoint has edited: their
+// entry was here, and has expired.
+func (m *meeting) live(marks []*mark) (n int) {
+	ours := func(u feedsync.Update) bool { return u.By == m.set.me }
+	for _, k := range marks {
+		if !k.Deleted && !slices.ContainsFunc(k.History, ours) {
 			n++
 		}
 	}
@@ -112,55 +119,33 @@ func (m *meeting) live(identity string) (n int) {
 
 // stated reports whether there are marks of an identity.
 func (m *meeting) stated(identity string) bool {
-	for _, c := range []byte(flags) {
-		if m.set.flagOf(m.feed, identity, c) != nil {
-			return true
-		}
-	}
-	return false
+	return strings.ContainsFunc(flags, func(c rune) bool { return m.set.flagOf(m.feed, identity, byte(c)) != nil })
 }
 
 // find returns the own identity of the entry that another one means, "" if none is here.
-func (m *meeting) find(other string) string {
+// Marks are those of the other one.
+func (m *meeting) find(other string, marks []*mark) string {
 	if own, ok := m.byAs[other]; ok {
 		return own
 	}
-	if m.here[other] != nil {
+	if m.has(other) {
 		return other // whose marks are shared under another one
 	}
-	if own := m.journal[other]; m.here[own] != nil {
+	if own := m.journal[other]; m.has(own) {
 		return own
 	}
-	if key, ok := m.names()[other]; ok {
-		if own := cmp.Or(m.byAs[key], key); m.here[own] != nil {
+	if name, ok := m.names()[other]; ok {
+		if own := cmp.Or(m.byAs[name], name); m.has(own) {
 			return own
 		}
 	}
 	if !m.news {
 		return ""
 	}
-	// Reading marks, and the ids of all entries, is for when something is new.
-	for _, c := range []byte(flags) {
-		k := m.set.flagOf(m.feed, other, c)
-		if k == nil {
-			continue
-		}
-		id := ""
-		own := ""
-		_ = feedsync.EachChild(k.Content(), func(ns, name, text string) {
-			switch {
-			case ns != feedsync.LektorNamespace:
-			case name == "entry":
-				id = text
-			case name == "identity" && m.here[text] != nil:
-				own = text
-			}
-		})
-		if own == "" && id != "" {
-			own = m.ids()[id]
-		}
-		if own != "" {
-			return own
+	// Reading the ids of all entries is for when something is new.
+	for _, k := range marks {
+		if id, ok := k.ChildText(feedsync.LektorNamespace, "entry"); ok && m.ids()[id] != "" {
+			return m.ids()[id]
 		}
 	}
 	return ""
@@ -172,9 +157,9 @@ func (m *meeting) ids() map[string]string {
 		return m.byID
 	}
 	m.byID = map[string]string{}
-	for identity, e := range m.here {
-		entry, err := m.r.d.ReadEntry(e.ref, lektordir.FieldID)
-		if unreadable(err) {
+	for identity, ref := range m.here {
+		entry, err := m.r.d.ReadEntry(ref, lektordir.FieldID)
+		if isUnreadable(err) {
 			// It may be the second of two with one id: nothing is known then.
 			m.r.fails(err)
 			m.byID = map[string]string{}
@@ -196,8 +181,7 @@ func (m *meeting) ids() map[string]string {
 // link makes the marks of two identities those of one entry. If both have marks, the lower
 // identity is the one under which all machines go on, and gets what the other has.
 func (m *meeting) link(own, other string) {
-	e := m.here[own]
-	key := e.key(own)
+	key := m.base.key(m.feed, own)
 	switch {
 	case key == other:
 		return
@@ -224,10 +208,9 @@ func (m *meeting) shares(own, as string) {
 	if as == own {
 		as = ""
 	}
-	m.here[own].as = as
-	if b, ok := m.base.entry(m.feed, own); ok {
-		b.as = as
-		m.base.feed(m.feed).entries[own] = b
+	if e, ok := m.base.entry(m.feed, own); ok {
+		e.as = as
+		m.base.setEntry(m.feed, own, e)
 	}
 }
 
@@ -239,11 +222,9 @@ func (m *meeting) tell() {
 		others[m.journal[id]] = append(others[m.journal[id]], id)
 	}
 	for own, ids := range others {
-		e := m.here[own]
-		if e == nil {
-			continue
+		if m.has(own) {
+			m.name(m.base.key(m.feed, own), append([]string{own}, ids...))
 		}
-		m.name(e.key(own), append([]string{own}, ids...))
 	}
 }
 
@@ -274,7 +255,8 @@ func (m *meeting) name(key string, ids []string) {
 	}
 }
 
-// names returns the identities that marks name, with the one that they are shared under.
+// names returns, for the identities that marks name beside their own, the one that they are
+// shared under; and for that one those of entries that are here.
 func (m *meeting) names() map[string]string {
 	if m.named != nil {
 		return m.named
@@ -285,8 +267,12 @@ func (m *meeting) names() map[string]string {
 			continue
 		}
 		_ = feedsync.EachChild(k.Content(), func(ns, name, text string) {
-			if ns == feedsync.LektorNamespace && name == "identity" {
-				m.named[text] = k.identity()
+			if ns != feedsync.LektorNamespace || name != "identity" {
+				return
+			}
+			m.named[text] = k.identity()
+			if m.has(text) {
+				m.named[k.identity()] = text
 			}
 		})
 	}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strings"
 
@@ -23,47 +24,45 @@ var words = map[byte]string{'S': "read", 'F': "flagged", 'T': "trashed"}
 func wordOf(flag byte) string { return cmp.Or(words[flag], string(flag)) }
 
 // describe reads what is told of the entries that a flag was set of, on all processors: at
-// first that is most of them.
-func (r *reader) describe(ctx context.Context, l *local, edits []edit) error {
-	for len(edits) > 0 {
-		n := 1
-		for n < len(edits) && edits[n].feed == edits[0].feed {
-			n++
-		}
-		if err := r.describeFeed(ctx, l, edits[0].feed, edits[:n]); err != nil {
-			return err
-		}
-		edits = edits[n:]
-	}
-	return nil
-}
-
-func (r *reader) describeFeed(ctx context.Context, l *local, feed string, edits []edit) error {
-	return workers.ForEach(ctx, len(edits), func(i int) {
+// first that is most of them. An edit of which nothing can be told now is left for the next
+// time.
+func (r *run) describe(ctx context.Context, l *local, edits []edit) ([]edit, error) {
+	err := workers.ForEach(ctx, len(edits), func(i int) {
 		d := &edits[i]
 		if d.kind != editFlag || !d.set {
 			return
 		}
-		e, err := r.d.ReadEntry(d.entry.ref, lektordir.FieldTitle|lektordir.FieldID|lektordir.FieldLink)
-		if unreadable(err) {
+		e, err := r.d.ReadEntry(d.ref, lektordir.FieldTitle|lektordir.FieldID|lektordir.FieldLink)
+		if isUnreadable(err) {
 			d.err = err
 			return
 		}
 		if e != nil {
 			d.about.id, d.about.title, d.about.link = e.ID, e.Title, e.URL()
 		}
-		if sub := l.subs[feed]; sub != nil {
+		if sub := l.subs[d.feed]; sub != nil {
 			d.about.feedID = sub.ID
-		} else if f := r.d.FeedOf(d.entry.ref); f != nil {
+		} else if f := r.d.FeedOf(d.ref); f != nil {
 			d.about.feedID = f.ID
 		}
 	})
+	var bad error
+	edits = slices.DeleteFunc(edits, func(d edit) bool {
+		if d.err != nil {
+			bad = d.err
+			l.unknown[entryID{d.feed, d.identity}] = true
+			delete(l.entries[d.feed], d.identity)
+		}
+		return d.err != nil
+	})
+	r.fails(bad) // one of many will do
+	return edits, err
 }
 
 // noter notes edits in a set.
 type noter struct {
 	set    *set
-	base   baseline // gets what the set cannot hold
+	base   *baseline // gets what the set cannot hold
 	tree   *folders
 	rand   io.Reader
 	left   map[string]bool // paths of folders that a feed has left
@@ -74,7 +73,7 @@ func (n *noter) random(bytes int) (string, error) { return random(n.rand, bytes)
 
 // note notes edits in the set, as far as it does not know of them. The baseline is that for
 // what the lektor-dir has now.
-func (s *set) note(edits []edit, base baseline, from io.Reader) (warned []string, err error) {
+func (s *set) note(edits []edit, base *baseline, from io.Reader) (warned []string, err error) {
 	if len(edits) == 0 {
 		return nil, nil
 	}
@@ -84,7 +83,7 @@ func (s *set) note(edits []edit, base baseline, from io.Reader) (warned []string
 			return nil, err
 		}
 	}
-	for _, path := range slices.Backward(sortedKeys(n.left)) {
+	for _, path := range slices.Backward(slices.Sorted(maps.Keys(n.left))) {
 		if err := n.dropEmpty(path); err != nil && !errors.As(err, new(*feedsync.BoundError)) {
 			return nil, err
 		}
@@ -92,8 +91,6 @@ func (s *set) note(edits []edit, base baseline, from io.Reader) (warned []string
 	s.subs.Arrange()
 	return n.warned, nil
 }
-
-func sortedKeys(m map[string]bool) []string { return union(m, map[string]bool{}) }
 
 // note notes an edit. One that would take the item beyond a limit stays on this machine:
 // the baseline knows that the set does not hold it.
@@ -116,7 +113,9 @@ func (n *noter) note(d *edit) error {
 	case editFolder:
 		return nil // its feeds are in another folder then
 	case editFeed:
-		n.base.feed(d.feed).kept = true
+		sub := n.base.sub(d.feed)
+		sub.kept = true
+		n.base.setSub(d.feed, sub)
 		if d.sub != nil {
 			name = d.sub.Title()
 		} else if it := n.set.subs.Item(d.feed); it != nil {
@@ -125,10 +124,7 @@ func (n *noter) note(d *edit) error {
 	default:
 		if e, ok := n.base.entry(d.feed, d.identity); ok && strings.IndexByte(e.kept, d.flag) < 0 {
 			e.kept += string(d.flag)
-			n.base.feed(d.feed).entries[d.identity] = e
-		}
-		if d.entry != nil && strings.IndexByte(d.entry.kept, d.flag) < 0 {
-			d.entry.kept += string(d.flag)
+			n.base.setEntry(d.feed, d.identity, e)
 		}
 	}
 	n.warned = append(n.warned, fmt.Sprintf("%s: the change stays on this machine: %s", name, bound.Reason))

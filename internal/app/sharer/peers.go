@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"maps"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -22,6 +21,7 @@ import (
 	"github.com/lektordir/lektor/internal/joined"
 	"github.com/lektordir/lektor/internal/termsafe"
 	"github.com/lektordir/lektor/internal/units"
+	"github.com/lektordir/lektor/internal/values"
 	"github.com/lektordir/lektor/lektordir"
 )
 
@@ -81,44 +81,44 @@ func peerName(name string) bool {
 	return feedsync.IsNSS(name) && name[0] != '.' && len(name) <= 200 && name != "*"
 }
 
-// record is what is known of a peer, etc/share/read/NAME: values by name, a line each.
-type record map[string]string
+// record is what is known of a peer, etc/share/read/NAME, or of the target.
+type record struct{ *values.Values }
 
 func (r *run) record(name string) record {
-	rec := record{}
 	data, _ := atomicfile.Read(r.path(readDir, name), maxDocument)
-	for l := range strings.Lines(string(data)) {
-		if k, v, ok := strings.Cut(strings.TrimSuffix(l, "\n"), " "); ok {
-			rec[k] = v
-		}
-	}
+	return record{values.Parse(data, ' ')}
+}
+
+// newRecord returns that of a place of which nothing is known.
+func newRecord(place string) record {
+	rec := record{values.New(' ')}
+	rec.Set("place", digest([]byte(place)))
 	return rec
 }
 
-// knows tells whether a document was read.
-func (r record) knows(name string) bool { return r[name]+r[name+".etag"]+r[name+".modified"] != "" }
+// isOf reports whether a record is of a place, and not of one before.
+func (r record) isOf(place string) bool { return r.Get("place") == digest([]byte(place)) }
+
+// knows reports whether a document was read.
+func (r record) knows(name string) bool {
+	return r.Get(name)+r.Get(name+".etag")+r.Get(name+".modified") != ""
+}
 
 // forget makes a document one that was not read.
 func (r record) forget(name string) {
-	delete(r, name)
-	r.forgetValidators(name)
+	r.Set(name, "")
+	r.validators(name, "", "")
 }
 
-// forgetValidators makes the next request for a document one without conditions.
-func (r record) forgetValidators(name string) {
-	delete(r, name+".etag")
-	delete(r, name+".modified")
+// validators sets those of a document; without them the next request for it has no
+// conditions.
+func (r record) validators(name, etag, modified string) {
+	r.Set(name+".etag", etag)
+	r.Set(name+".modified", modified)
 }
 
-// writeRecord writes a record, with the names in order.
 func (r *run) writeRecord(name string, rec record) error {
-	var b strings.Builder
-	for _, k := range slices.Sorted(maps.Keys(rec)) {
-		if rec[k] != "" {
-			b.WriteString(k + " " + strings.ReplaceAll(rec[k], "\n", " ") + "\n")
-		}
-	}
-	return r.private(r.path(readDir, name), []byte(b.String()))
+	return r.private(r.path(readDir, name), rec.Text())
 }
 
 // errMissing tells that a peer has no such document, and errNothing that it has none.
@@ -148,27 +148,37 @@ const renew = "lektor-share init --renew makes this lektor-dir an endpoint of it
 type news struct {
 	peer   peer
 	docs   []*feedsync.Document // to be merged in this order
-	read   bool                 // there was something
+	found  bool                 // it has published something
+	read   bool                 // of that something is new
+	broken []error              // of documents that could not be read to their end
 	record record
-	broken bool // a document of it is
 }
 
 // exchange reads the documents of peers, and publishes those of this endpoint.
 type exchange struct {
 	*run
-	rep     *replica
-	all     []peer
-	readNow map[string]bool      // of these, by this run
+	peers   []peer
+	news    []*news              // of the peers that were read
+	changed []string             // marks that peers have changed
+	failed  int                  // peers that could not be read
 	origins map[string]string    // of feeds that a document on a server told of
 	later   map[string]time.Time // of peers whose servers asked for a pause: its end
 }
 
 // exchange begins the exchange of a run.
-func (r *run) exchange(p *replica) (*exchange, error) {
-	x := &exchange{run: r, rep: p, readNow: map[string]bool{}, origins: map[string]string{}, later: map[string]time.Time{}}
-	var err error
-	x.all, err = r.peers()
-	return x, err
+func (r *run) exchange() (*exchange, error) {
+	peers, err := r.peers()
+	return &exchange{run: r, peers: peers, origins: map[string]string{}, later: map[string]time.Time{}}, err
+}
+
+// whole is how many peers were read whole.
+func (x *exchange) whole() (n int) {
+	for _, one := range x.news {
+		if len(one.broken) == 0 {
+			n++
+		}
+	}
+	return n
 }
 
 // brokenError tells that a document of a peer could not be read to its end.
@@ -197,96 +207,113 @@ func (e *brokenError) Unwrap() error { return e.err }
 // broken; any other one tells that nothing was read.
 func (x *exchange) fetchPeer(ctx context.Context, p peer) (*news, error) {
 	n := &news{peer: p, record: x.record(p.name)}
-	if x.rep.lost || n.record["place"] != digest([]byte(p.place)) {
-		n.record = record{"place": digest([]byte(p.place)), "success": n.record["success"], "wrote": n.record["wrote"]}
+	if old := n.record; x.rep.lost || !old.isOf(p.place) {
+		n.record = newRecord(p.place)
+		n.record.Set("success", old.Get("success"))
+		n.record.Set("wrote", old.Get("wrote"))
 	}
 	if err := tooSoon(p.place, n.record, x.now); err != nil {
 		return nil, err
 	}
-	delete(n.record, "after")
-	found := false
-	var broken []error
-	read := func(name string, kind feedsync.Kind) (*feedsync.Document, error) {
-		doc, err := x.fetchDocument(ctx, n, name, kind)
-		if err == errMissing {
-			return nil, nil
-		}
-		found = true
-		if b := (*brokenError)(nil); errors.As(err, &b) {
-			// The bytes of an unread document are no watermark.
-			n.record.forget(name)
-			broken = append(broken, err)
-			return nil, nil
-		}
-		return doc, err
-	}
-	if _, err := read(subsFile, feedsync.OPML); err != nil {
+	n.record.Set("after", "")
+	if _, err := x.fetchDocument(ctx, n, subsFile); err != nil {
 		return nil, err
 	}
-	partial, err := read(partialFile, feedsync.RSS)
+	partial, err := x.fetchDocument(ctx, n, partialFile)
 	if err != nil {
 		return nil, err
 	}
-	if partial != nil && x.needsComplete(partial, n.record) {
+	switch broken := len(n.broken); {
+	case partial != nil && x.needsComplete(partial, n.record):
 		// Whatever was read of it before is too old.
 		n.record.forget(completeFile)
-		before := len(broken)
-		if _, err := read(completeFile, feedsync.RSS); err != nil {
+		if _, err := x.fetchDocument(ctx, n, completeFile); err != nil {
 			return nil, err
 		}
-		if len(broken) > before {
+		if len(n.broken) > broken {
 			// What is in between is not known: the partial one does not reach back
 			// the next time, either.
 			n.record.forget(partialFile)
 			partial = nil
 		}
-	} else if partial == nil && !n.record.knows(partialFile) {
-		if _, err := read(completeFile, feedsync.RSS); err != nil {
+	case partial == nil && !n.record.knows(partialFile):
+		if _, err := x.fetchDocument(ctx, n, completeFile); err != nil {
 			return nil, err
 		}
 	}
 	if partial != nil {
-		n.record["until"] = ""
+		until := ""
 		if partial.Sharing != nil {
-			n.record["until"] = feedsync.FormatDate(partial.Sharing.Until)
+			until = feedsync.FormatDate(partial.Sharing.Until)
 		}
+		n.record.Set("until", until)
 	}
 	n.note(x.now)
-	if !found {
+	if !n.found {
 		return nil, errNothing
 	}
-	n.broken = len(broken) > 0
-	return n, errors.Join(broken...)
+	return n, errors.Join(n.broken...)
 }
 
-// fetchDocument reads a document of a peer; nil if it is what was read before.
-func (x *exchange) fetchDocument(ctx context.Context, n *news, name string, kind feedsync.Kind) (*feedsync.Document, error) {
+// fetchDocument reads a document of a peer; nil if it is what was read before, is not
+// there, or is broken.
+func (x *exchange) fetchDocument(ctx context.Context, n *news, name string) (*feedsync.Document, error) {
 	data, err := x.placeAt(n.peer.place).read(ctx, name, n.record)
+	if err == errMissing {
+		return nil, nil
+	}
+	n.found = true
 	if err != nil || data == nil {
 		return nil, err
 	}
-	needs(int(parsedWeight * float64(len(data))))
-	doc, bad := parse(data, kind)
+	kind := feedsync.RSS
+	if name == subsFile {
+		kind = feedsync.OPML
+	}
+	doc, bad := parse(data, kind, x.isKnown)
 	if bad != nil && isURL(n.peer.place) && isPage(http.StatusOK, data) {
 		doc, bad = nil, errors.New(aPage)
 	}
-	if doc == nil {
-		return nil, &brokenError{name, bad, 0}
-	}
-	warnings := command.Warnings{Report: x.s.Report}
-	for _, problem := range doc.Problems {
-		warnings.Warn("%s: %s: %s", n.peer.name, name, termsafe.Brief(problem.String()))
-	}
-	if n.peer.name != x.me { // else the set is lost, and this is all that there is
-		if err := x.notOurs(n.peer, doc); err != nil {
-			return nil, err
+	items := 0
+	if doc != nil {
+		items = doc.Len() + doc.Known
+		warnings := command.Warnings{Report: x.s.Report}
+		for _, problem := range doc.Problems {
+			warnings.Warn("%s: %s: %s", n.peer.name, name, termsafe.Brief(problem.String()))
 		}
+		if n.peer.name != x.me { // else the set is lost, and this is all that there is
+			if err := x.notOurs(n.peer.name, doc); err != nil {
+				return nil, err
+			}
+		}
+		n.docs, n.read = append(n.docs, doc), true
 	}
-	n.docs, n.read = append(n.docs, doc), true
 	if bad != nil {
-		return nil, &brokenError{name, bad, doc.Len()}
+		// The bytes of an unread document are no watermark.
+		n.record.forget(name)
+		n.broken = append(n.broken, &brokenError{name, bad, items})
+		return nil, nil
 	}
 	return doc, nil
+}
+
+// parse reads a document that is to be of a kind. With the error for one that is broken
+// comes what was read of it.
+func parse(data []byte, kind feedsync.Kind, known func(*feedsync.Item) bool) (*feedsync.Document, error) {
+	doc, err := feedsync.ParseNews(data, known)
+	if doc != nil && doc.Kind != kind {
+		if err == nil {
+			err = errors.New("it is a document of another kind")
+		}
+		return nil, err
+	}
+	return doc, err
+}
+
+// isKnown reports whether the set has all of a mark of a peer, as it has of nearly all marks
+// of nearly all documents, and whoever else has our name has not edited it.
+func (x *exchange) isKnown(it *feedsync.Item) bool {
+	return !x.rep.set.isNews(it) && x.isOurs(it, feedsync.RSS)
 }
 
 // needsComplete tells whether a partial document does not reach back to what was read
@@ -296,44 +323,36 @@ func (x *exchange) needsComplete(partial *feedsync.Document, r record) bool {
 	if s == nil || s.Since.IsZero() && !slices.ContainsFunc(s.Related, func(r feedsync.Related) bool { return r.Type == "complete" }) {
 		return false // it is complete itself
 	}
-	before, ok := feedsync.ParseDate(r["until"])
-	return !ok || s.Until.IsZero() || s.Until.Before(before) || s.Since.After(before)
+	before := parseDate(r.Get("until"))
+	return before.IsZero() || s.Until.IsZero() || s.Until.Before(before) || s.Since.After(before)
 }
 
-// notOurs looks for updates by our own endpoint that we never made: later than all that it
-// had made before this run, and not of this run.
-func (x *exchange) notOurs(p peer, doc *feedsync.Document) error {
+// notOurs looks for updates by our own endpoint that we never made.
+func (x *exchange) notOurs(place string, doc *feedsync.Document) error {
 	for _, it := range doc.Items() {
-		for _, u := range it.History {
-			if u.By != x.me || !u.When.After(x.rep.made) {
-				continue
-			}
-			if local := x.rep.set.find(doc.Kind, it.ID); local == nil || !slices.Contains(local.History, u) {
-				return command.Hint(&CopiedError{p.name, it.ID}, renew)
-			}
+		if !x.isOurs(it, doc.Kind) {
+			return command.Hint(&CopiedError{place, it.ID}, renew)
 		}
 	}
 	return nil
 }
 
-// publishedElsewhere looks whether a document that stands where this endpoint publishes is from
-// elsewhere: it has edits that were not made here, or is newer than what was.
-func (x *exchange) publishedElsewhere(place, name string, doc *feedsync.Document) error {
-	if err := x.notOurs(peer{name: place}, doc); err != nil {
-		return err
-	}
-	// When a document of the set is lost, what is published is all that there is.
-	if !x.rep.lost && doc.Sharing != nil && doc.Sharing.Until.After(x.rep.untils[name]) {
-		return command.Hint(&CopiedError{place, ""}, renew)
-	}
-	return nil
+// isOurs reports whether this endpoint made all updates of an item that bear its name: those
+// that are later than all that it had made before this run are of this run.
+func (x *exchange) isOurs(it *feedsync.Item, kind feedsync.Kind) bool {
+	return !slices.ContainsFunc(it.History, func(u feedsync.Update) bool {
+		if u.By != x.me || !u.When.After(x.rep.made) {
+			return false
+		}
+		local := x.rep.set.find(kind, it.ID)
+		return local == nil || !slices.Contains(local.History, u)
+	})
 }
 
 // tooSoon is the error for a request to a server that asked for a longer pause when it was
 // asked last.
 func tooSoon(place string, rec record, now time.Time) error {
-	after, _ := feedsync.ParseDate(rec["after"])
-	left := after.Sub(now)
+	left := parseDate(rec.Get("after")).Sub(now)
 	if !isURL(place) || left <= 0 || left > fetch.MaxRetryAfter { // by another clock
 		return nil
 	}
@@ -354,7 +373,7 @@ func digest(data []byte) string { return fmt.Sprintf("%x", sha256.Sum256(data)) 
 
 // note notes when a peer wrote last, and which feeds it publishes.
 func (n *news) note(now time.Time) {
-	wrote, _ := feedsync.ParseDate(n.record["wrote"])
+	wrote := parseDate(n.record.Get("wrote"))
 	for _, doc := range n.docs {
 		if doc.Sharing != nil && doc.Sharing.Until.After(wrote) {
 			wrote = doc.Sharing.Until
@@ -368,35 +387,32 @@ func (n *news) note(now time.Time) {
 				feeds = append(feeds, it.ID)
 			}
 		}
-		n.record["feeds"] = strings.Join(feeds, " ")
+		n.record.Set("feeds", strings.Join(feeds, " "))
 	}
-	if !wrote.IsZero() {
-		n.record["wrote"] = feedsync.FormatDate(wrote)
-	}
+	n.record.Set("wrote", feedsync.FormatDate(wrote))
 	// A date that stays the same as long as the peer publishes nothing new.
-	if !n.broken && (n.read || n.record["success"] == "") {
-		n.record["success"] = feedsync.FormatDate(now)
+	if len(n.broken) == 0 && (n.read || n.record.Get("success") == "") {
+		n.record.Set("success", feedsync.FormatDate(now))
 	}
 }
 
-// read reads all peers, and merges into the set what they have: changed are the marks that
-// changed. One that cannot be read does not keep the others; failed is how many.
-func (x *exchange) read(ctx context.Context, quiet bool) (all []*news, changed []string, failed int, err error) {
-	for _, p := range x.all {
+// read reads all peers, and merges into the set what they have. One that cannot be read
+// does not keep the others.
+func (x *exchange) read(ctx context.Context, quiet bool) error {
+	for _, p := range x.peers {
 		n, err := x.fetchPeer(ctx, p)
-		var copied *CopiedError
 		switch {
 		case ctx.Err() != nil:
-			return nil, nil, 0, context.Cause(ctx)
-		case errors.As(err, &copied):
-			return nil, nil, 0, err
+			return context.Cause(ctx)
+		case errors.As(err, new(*CopiedError)):
+			return err
 		case err == errNothing && !p.named:
 			// A machine that has just begun, or no machine's directory.
 			if !quiet {
 				x.s.Report.Info("%s: %v", p.name, err)
 			}
 		case err != nil:
-			failed++
+			x.failed++
 			if wait := fetch.Pause(err); wait > 0 {
 				x.later[p.name] = x.now.Add(wait)
 			}
@@ -405,37 +421,36 @@ func (x *exchange) read(ctx context.Context, quiet bool) (all []*news, changed [
 			}
 		}
 		if n != nil {
-			x.readNow[p.name] = true
-			changed = append(changed, x.merge(n)...)
-			all = append(all, n)
+			x.merge(n)
+			x.news = append(x.news, n)
 		}
 	}
-	return all, changed, failed, nil
+	return nil
 }
 
-// merge merges into the set what a peer has, and returns the ids of the marks that changed.
-func (x *exchange) merge(n *news) (changed []string) {
+// merge merges into the set what a peer has.
+func (x *exchange) merge(n *news) {
 	subs, marks := x.rep.set.merge(n.docs)
 	for _, id := range subs {
 		if isURL(n.peer.place) {
 			x.origins[id] = n.peer.place
 		}
 	}
+	x.changed = append(x.changed, marks...)
 	n.docs = nil // there may be many peers, each with all that there is
-	return marks
 }
 
 // remember writes down what was read, and who is not to be asked for a while. The set has
 // been saved.
-func (x *exchange) remember(all []*news) error {
-	for _, n := range all {
+func (x *exchange) remember() error {
+	for _, n := range x.news {
 		if err := x.writeRecord(n.peer.name, n.record); err != nil {
 			return err
 		}
 	}
 	for name, when := range x.later {
 		rec := x.record(name)
-		rec["after"] = feedsync.FormatDate(when)
+		rec.Set("after", feedsync.FormatDate(when))
 		if err := x.writeRecord(name, rec); err != nil {
 			return err
 		}
@@ -458,9 +473,9 @@ func (x *exchange) recover(ctx context.Context, dryRun bool) error {
 	}
 	for _, doc := range n.docs {
 		if u := &x.rep.set.until; doc.Sharing != nil && doc.Kind == feedsync.OPML {
-			u.subs = later(u.subs, doc.Sharing.Until)
+			u.subs = latest(u.subs, doc.Sharing.Until)
 		} else if doc.Sharing != nil {
-			u.marks = later(u.marks, doc.Sharing.Until)
+			u.marks = latest(u.marks, doc.Sharing.Until)
 		}
 	}
 	x.merge(n)
@@ -473,7 +488,7 @@ func (x *exchange) recover(ctx context.Context, dryRun bool) error {
 	return os.RemoveAll(x.path(readDir))
 }
 
-func later(a, b time.Time) time.Time {
+func latest(a, b time.Time) time.Time {
 	if a.After(b) {
 		return a
 	}
@@ -483,7 +498,7 @@ func later(a, b time.Time) time.Time {
 // related names the peers that are read. Of paths on this machine nothing is told.
 func (x *exchange) related(document string) []feedsync.Related {
 	var out []feedsync.Related
-	for _, p := range x.all {
+	for _, p := range x.peers {
 		link := "../" + p.name + "/" + document
 		switch {
 		case isURL(p.place):
@@ -491,7 +506,7 @@ func (x *exchange) related(document string) []feedsync.Related {
 		case p.named:
 			continue
 		}
-		if x.readNow[p.name] || atomicfile.Exists(x.path(readDir, p.name)) {
+		if slices.ContainsFunc(x.news, func(n *news) bool { return n.peer.name == p.name }) || atomicfile.Exists(x.path(readDir, p.name)) {
 			out = append(out, feedsync.Related{Link: link, Type: "aggregated", Title: p.name})
 		}
 	}

@@ -54,17 +54,17 @@ func (p directory) read(_ context.Context, name string, rec record) ([]byte, err
 		return nil, err
 	}
 	is := identity(path)
-	if rec[name] == is {
+	if rec.Get(name) == is {
 		return nil, nil
 	}
 	data, err := atomicfile.Read(path, maxDocument)
-	rec[name] = is
+	rec.Set(name, is)
 	return data, err
 }
 
 func (p directory) has(name, version string, rec record) bool {
 	path := filepath.Join(p.path, name)
-	was, is, _ := strings.Cut(rec[name], ", ")
+	was, is, _ := strings.Cut(rec.Get(name), ", ")
 	return was == version && is == identity(path) && atomicfile.Exists(path)
 }
 
@@ -81,18 +81,12 @@ func (p directory) write(_ context.Context, name, version string, doc func(io.Wr
 	if err := writeFile(path, doc); err != nil {
 		return err
 	}
-	rec[name] = version + ", " + identity(path)
+	rec.Set(name, version+", "+identity(path))
 	return nil
 }
 
-// writeFile replaces a file, unless it holds the document already.
+// writeFile replaces a file by a document.
 func writeFile(path string, doc func(io.Writer) error) error {
-	if same := (&comparer{}); same.open(path) {
-		err := doc(same)
-		if same.end() && err == nil {
-			return nil
-		}
-	}
 	err := atomicfile.WritePrivateFrom(path, doc)
 	if errors.Is(err, fs.ErrPermission) || errors.Is(err, errors.ErrUnsupported) {
 		// A stick, or a server that is mounted, may know no permissions.
@@ -141,42 +135,6 @@ func identity(path string) string {
 	return is
 }
 
-// comparer compares what is written to it with a file.
-type comparer struct {
-	f    *os.File
-	buf  []byte
-	diff bool
-}
-
-var errDiffers = errors.New("it differs")
-
-func (c *comparer) open(path string) bool {
-	if fi, err := os.Lstat(path); err != nil || !fi.Mode().IsRegular() {
-		return false
-	}
-	var err error
-	c.f, err = os.Open(path)
-	return err == nil
-}
-
-func (c *comparer) Write(b []byte) (int, error) {
-	if len(c.buf) < len(b) {
-		c.buf = make([]byte, len(b))
-	}
-	if n, err := io.ReadFull(c.f, c.buf[:len(b)]); err != nil || !bytes.Equal(c.buf[:n], b) {
-		c.diff = true
-		return 0, errDiffers
-	}
-	return len(b), nil
-}
-
-// end reports whether the file was all of it.
-func (c *comparer) end() bool {
-	n, err := c.f.Read(make([]byte, 1))
-	c.f.Close()
-	return !c.diff && n == 0 && err == io.EOF
-}
-
 // server is a place on a web server that takes PUT.
 type server struct {
 	r   *run
@@ -186,7 +144,7 @@ type server struct {
 }
 
 func (p *server) read(ctx context.Context, name string, rec record) ([]byte, error) {
-	req := &fetch.Request{URL: p.url + "/" + name, ETag: rec[name+".etag"], LastModified: rec[name+".modified"]}
+	req := &fetch.Request{URL: p.url + "/" + name, ETag: rec.Get(name + ".etag"), LastModified: rec.Get(name + ".modified")}
 	if p.r.isTarget(p.url) {
 		header, err := p.r.headers()
 		if err != nil {
@@ -208,12 +166,12 @@ func (p *server) read(ctx context.Context, name string, rec record) ([]byte, err
 	case resp.Truncated:
 		return nil, errors.New("it was cut off on the way")
 	}
-	rec[name+".etag"], rec[name+".modified"] = resp.ETag, resp.LastModified
+	rec.validators(name, resp.ETag, resp.LastModified)
 	return resp.Body, nil
 }
 
 func (p *server) has(name, version string, rec record) bool {
-	return rec[name] == p.digest(name, version)
+	return rec.Get(name) == p.digest(name, version)
 }
 
 // digest is that of a version of a document in this place.
@@ -281,9 +239,9 @@ func (p *server) write(ctx context.Context, name, version string, doc func(io.Wr
 	}
 	p.makeDirectory(ctx, header)
 	condition := http.Header{}
-	if tag := rec[name+".etag"]; strings.HasPrefix(tag, `"`) { // a weak one matches nothing
+	if tag := rec.Get(name + ".etag"); strings.HasPrefix(tag, `"`) { // a weak one matches nothing
 		condition.Set("If-Match", tag)
-	} else if rec[name] == "" {
+	} else if rec.Get(name) == "" {
 		condition.Set("If-None-Match", "*")
 	}
 	for {
@@ -296,10 +254,10 @@ func (p *server) write(ctx context.Context, name, version string, doc func(io.Wr
 			return err
 		case a.Success() && !isPage(a.Status, a.Body):
 			p.validators(ctx, post, a, name, rec)
-			rec[name] = p.digest(name, version)
+			rec.Set(name, p.digest(name, version))
 			return nil
 		case len(condition) > 0 && a.Status == http.StatusPreconditionFailed:
-			rec.forgetValidators(name)
+			rec.validators(name, "", "")
 			other, err := p.read(ctx, name, rec)
 			if ctx.Err() != nil {
 				return context.Cause(ctx)
@@ -321,10 +279,10 @@ func (p *server) write(ctx context.Context, name, version string, doc func(io.Wr
 // validators notes by what the server knows the document that it has taken: what it says
 // of it by itself, or else when it is asked.
 func (p *server) validators(ctx context.Context, post *fetch.Post, a *fetch.Answer, name string, rec record) {
-	rec.forgetValidators(name)
 	tags := func(a *fetch.Answer) bool {
-		rec[name+".etag"], rec[name+".modified"] = fetch.Validators(a.Header)
-		return rec[name+".etag"] != ""
+		etag, modified := fetch.Validators(a.Header)
+		rec.validators(name, etag, modified)
+		return etag != ""
 	}
 	if tags(a) {
 		return

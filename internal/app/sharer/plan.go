@@ -26,7 +26,6 @@ type action struct {
 	categories []string
 
 	identity   string
-	entry      *entry
 	set, clear string // flags
 }
 
@@ -42,7 +41,7 @@ const (
 
 // planner plans for a machine.
 type planner struct {
-	base    baseline
+	base    *baseline
 	local   *local
 	allow   []netip.Prefix    // private networks whose feeds may be subscribed to
 	origins map[string]string // of feeds that a document on a server told of
@@ -54,8 +53,7 @@ func (p *planner) plan(s *set) []action {
 	var out []action
 	tree := foldersOf(s.subs)
 	for _, it := range s.subs.Items() {
-		f := p.base[it.ID]
-		if isFolder(it) || p.local.unread[it.ID] || p.local.own[it.ID] != "" || f != nil && f.kept {
+		if isFolder(it) || p.local.unread[it.ID] || p.local.own[it.ID] != "" || p.base.sub(it.ID).kept {
 			continue
 		}
 		out = append(out, p.feed(tree, it)...)
@@ -148,10 +146,8 @@ func refusesHost(raw string, allow []netip.Prefix) string {
 func (p *planner) marks(s *set, feed string) (out []action) {
 	here := p.local.entries[feed]
 	byKey := make(map[string]string, len(here)) // identity that is shared -> own one
-	for identity, e := range here {
-		if !e.late { // else the user has just said something else
-			byKey[e.key(identity)] = identity
-		}
+	for identity := range here {
+		byKey[p.base.key(feed, identity)] = identity
 	}
 	wanted := map[string]*action{}
 	for _, m := range s.marks[feed] {
@@ -159,13 +155,13 @@ func (p *planner) marks(s *set, feed string) (out []action) {
 		if !ok {
 			continue
 		}
-		e, c := here[identity], m.flag()
-		if e.ref.HasFlag(c) == !m.Deleted || strings.IndexByte(e.kept, c) >= 0 {
+		c := m.flag()
+		if e, _ := p.base.entry(feed, identity); here[identity].HasFlag(c) == !m.Deleted || strings.IndexByte(e.kept, c) >= 0 {
 			continue
 		}
 		a := wanted[identity]
 		if a == nil {
-			a = &action{kind: setFlags, feed: feed, identity: identity, entry: e}
+			a = &action{kind: setFlags, feed: feed, identity: identity}
 			wanted[identity] = a
 		}
 		if m.Deleted {
@@ -175,8 +171,8 @@ func (p *planner) marks(s *set, feed string) (out []action) {
 		}
 	}
 	for _, identity := range slices.Sorted(maps.Keys(wanted)) {
-		a := wanted[identity]
-		if to, err := a.entry.ref.WithFlags(a.set, a.clear); err == nil && shared(to) != shared(a.entry.ref) {
+		a, ref := wanted[identity], here[identity]
+		if to, err := ref.WithFlags(a.set, a.clear); err == nil && shared(to) != shared(ref) {
 			out = append(out, *a)
 		}
 	}

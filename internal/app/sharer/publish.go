@@ -26,11 +26,10 @@ func (r *run) place() string {
 // published is what is known of the documents in the target. What is known of another
 // place is of no use.
 func (r *run) published() record {
-	rec := r.record("../" + publishedFile)
-	if place := digest([]byte(r.place())); rec["place"] != place {
-		rec = record{"place": place}
+	if rec := r.record("../" + publishedFile); rec.isOf(r.place()) {
+		return rec
 	}
-	return rec
+	return newRecord(r.place())
 }
 
 // overwritten looks at what this endpoint published last, if that has been written by
@@ -50,11 +49,11 @@ func (x *exchange) overwritten(ctx context.Context) error {
 	for _, name := range documents {
 		if isURL(x.target) {
 			// All who change marks write the document with the newer ones.
-			if name == completeFile || name == subsFile && !x.rep.store.subsDiffer(s) || name == partialFile && len(s.touched) == 0 {
+			if name == completeFile || name == subsFile && !s.subsTouched || name == partialFile && len(s.touched) == 0 {
 				continue
 			}
 		} else {
-			_, is, _ := strings.Cut(rec[name], ", ")
+			_, is, _ := strings.Cut(rec.Get(name), ", ")
 			if is == identity(filepath.Join(x.place(), name)) {
 				continue
 			}
@@ -74,39 +73,46 @@ func (x *exchange) overwritten(ctx context.Context) error {
 }
 
 // another is the error for a document in our place that another machine put there, which
-// takes itself for this endpoint.
+// takes itself for this endpoint: it has edits that were not made here, or is newer than
+// what was published.
 func (x *exchange) another(name string, data []byte) error {
-	needs(int(parsedWeight * float64(len(data))))
-	doc, _ := feedsync.Parse(data)
+	doc, _ := feedsync.ParseNews(data, x.isKnown)
 	if doc == nil {
 		return nil
 	}
-	return x.publishedElsewhere(fetch.Public(x.place())+"/"+name, name, doc)
+	place := fetch.Public(x.place()) + "/" + name
+	if err := x.notOurs(place, doc); err != nil {
+		return err
+	}
+	until := x.rep.before.marks
+	if name == subsFile {
+		until = x.rep.before.subs
+	}
+	// When a document of the set is lost, what is published is all that there is.
+	if !x.rep.lost && doc.Sharing != nil && doc.Sharing.Until.After(until) {
+		return command.Hint(&CopiedError{place, ""}, renew)
+	}
+	return nil
 }
 
-// versions are those of the documents, "" for one that there is not.
-func (x *exchange) versions() map[string]string {
-	u := &x.rep.set.until
-	out := map[string]string{}
-	if !u.subs.IsZero() {
-		out[subsFile] = feedsync.FormatDate(u.subs)
+// version is that of a document, "" for one that there is not.
+func (u untils) version(name string) string {
+	until := u.marks
+	switch {
+	case name == subsFile:
+		until = u.subs
+	case name == completeFile || u.complete.IsZero():
+		until = u.complete
 	}
-	if !u.complete.IsZero() {
-		out[completeFile], out[partialFile] = feedsync.FormatDate(u.complete), feedsync.FormatDate(u.marks)
-	}
-	for name, date := range out {
-		// A date has a comma, which has a meaning in the record.
-		out[name] = strings.ReplaceAll(date, ",", "")
-	}
-	return out
+	// A date has a comma, which has a meaning in the record.
+	return strings.ReplaceAll(feedsync.FormatDate(until), ",", "")
 }
 
 // document writes a document.
 func (x *exchange) document(name string, w io.Writer) error {
 	v := view{set: x.rep.set, hide: x.rep.set.withheld(), related: x.related}
 	if name == subsFile {
-		_, err := v.subscriptions().WriteTo(w)
-		return err
+		return v.subscriptions().Write(w)
 	}
 	return v.writeMarks(w, name == partialFile)
 }
@@ -122,10 +128,9 @@ func (x *exchange) publish(ctx context.Context) error {
 		return command.Hint(fmt.Errorf("%s is not there; nothing is published", x.target), anotherTarget)
 	}
 	rec, to := x.published(), x.placeAt(x.place())
-	versions := x.versions()
 	var bad error
 	for _, name := range documents {
-		version := versions[name]
+		version := x.rep.set.until.version(name)
 		if version == "" || to.has(name, version, rec) {
 			continue
 		}
@@ -134,9 +139,9 @@ func (x *exchange) publish(ctx context.Context) error {
 		}
 		err := to.write(ctx, name, version, func(w io.Writer) error { return x.document(name, w) }, rec, func(data []byte) error { return x.another(name, data) })
 		if err == nil {
-			delete(rec, "after")
+			rec.Set("after", "")
 		} else if wait := fetch.Pause(err); wait > 0 {
-			rec["after"] = feedsync.FormatDate(x.now.Add(wait))
+			rec.Set("after", feedsync.FormatDate(x.now.Add(wait)))
 		}
 		if err = errors.Join(err, x.writeRecord("../"+publishedFile, rec)); err == nil {
 			continue
@@ -190,15 +195,15 @@ func Publish(ctx context.Context, o PublishOptions, s *command.Streams) error {
 	if !ok {
 		return command.Usagef("--set %s: it is subscriptions or state", o.Set)
 	}
-	r, rep, l, err := o.noted(ctx, s)
+	r, l, err := o.noted(ctx, s)
 	if err != nil {
 		return err
 	}
 	defer r.end()
-	if err := errors.Join(rep.commit(l.own), r.trouble); err != nil {
+	if err := errors.Join(r.commit(l.own), r.trouble); err != nil {
 		return err
 	}
-	x, err := r.exchange(rep)
+	x, err := r.exchange()
 	if err != nil {
 		return err
 	}
@@ -209,9 +214,8 @@ func Publish(ctx context.Context, o PublishOptions, s *command.Streams) error {
 	if err := makeDir(dir); err != nil {
 		return err
 	}
-	versions := x.versions()
 	for _, name := range documents {
-		if versions[name] == "" {
+		if r.rep.set.until.version(name) == "" {
 			continue
 		}
 		if err := writeFile(filepath.Join(dir, name), func(w io.Writer) error { return x.document(name, w) }); err != nil {

@@ -1,6 +1,7 @@
 package sharer
 
 import (
+	"errors"
 	"io"
 	"time"
 
@@ -71,21 +72,18 @@ func (v view) writeMarks(w io.Writer, newer bool) error {
 	}
 	sharing.Related = append(sharing.Related, v.related(partialFile)...)
 	doc.SetSharing(sharing)
-	b, after := doc.Frame()
-	for _, m := range v.sorted(func(feed string, m *mark) bool { return !v.hide[feed] && (!newer || m.newer) }) {
-		it, err := v.shown(m)
-		if err != nil {
-			return err
-		}
-		if b = append(it.Append(b), '\n'); len(b) > 1<<18 {
-			if _, err := w.Write(b); err != nil {
-				return err
+	marks := v.sorted(func(feed string, m *mark) bool { return !v.hide[feed] && (!newer || m.newer) })
+	var bad error
+	err := doc.WriteItems(w, func(yield func(*feedsync.Item) bool) {
+		for _, m := range marks {
+			it, err := v.shown(m)
+			if err != nil || !yield(it) {
+				bad = err
+				return
 			}
-			b = b[:0]
 		}
-	}
-	_, err := w.Write(append(b, after...))
-	return err
+	})
+	return errors.Join(bad, err)
 }
 
 // shown returns what a document shows of a mark.

@@ -222,8 +222,8 @@ func onServer(t *testing.T, srv *dav) (a, b *machine) {
 // reads makes another machine one that is read.
 func (m *machine) reads(srv *dav, other *machine) {
 	m.t.Helper()
-	o := PeerOptions{Common: m.common(), Name: other.name, Place: srv.URL + "/dav/" + other.endpoint()}
-	if err := AddPeer(m.t.Context(), o, m.streams()); err != nil {
+	o := PeerOptions{Common: m.common(), Words: []string{"add", other.name, srv.URL + "/dav/" + other.endpoint()}}
+	if err := Peer(m.t.Context(), o, m.streams()); err != nil {
 		m.t.Fatal(err)
 	}
 }

@@ -20,14 +20,18 @@ type set struct {
 	now   time.Time
 	made  time.Time // of the last edit of this endpoint
 
-	// until are those of the published documents: subscriptions, marks, and all marks when
-	// they were last written as one document.
-	until struct{ subs, marks, complete time.Time }
+	until untils
 	// withdrawn are the feeds that the documents do not show, or show without title and link.
 	withdrawn string
 
-	touched map[string]bool // marks that differ from what is stored, by id
+	// What differs from what is stored: marks, by id, and whether subscriptions do.
+	touched     map[string]bool
+	subsTouched bool
 }
+
+// untils are those of the published documents: subscriptions, marks, and all marks when they
+// were last written as one document.
+type untils struct{ subs, marks, complete time.Time }
 
 // mark is the item of a flag of an entry.
 type mark struct {
@@ -90,13 +94,7 @@ func (s *set) mark(id string) *mark {
 
 // flagOf returns the mark of a flag of an entry, or nil.
 func (s *set) flagOf(feed, identity string, flag byte) *mark {
-	var key [18]byte
-	copy(key[:], identity)
-	if len(identity) != 16 {
-		return nil
-	}
-	key[16], key[17] = ':', flag
-	return s.marks[feed][string(key[:])]
+	return s.marks[feed][identity+":"+string(flag)]
 }
 
 // store puts a mark into the set as it was read from the store.
@@ -116,6 +114,15 @@ func (s *set) put(it *feedsync.Item) {
 	s.touched[it.ID] = true
 }
 
+// allPublished notes that the document with all marks has them.
+func (s *set) allPublished() {
+	for _, marks := range s.marks {
+		for _, m := range marks {
+			m.newer = false
+		}
+	}
+}
+
 // sorted returns the marks that are wanted, in the order of their ids.
 func (s *set) sorted(want func(feed string, m *mark) bool) []*mark {
 	var out []*mark
@@ -130,9 +137,10 @@ func (s *set) sorted(want func(feed string, m *mark) bool) []*mark {
 	return out
 }
 
-// inConflict returns all items in conflict.
+// inConflict returns all items in conflict, and those that would be within themselves.
 func (s *set) inConflict() []*feedsync.Item {
-	out := slices.DeleteFunc(s.subs.Items(), func(it *feedsync.Item) bool { return !it.Conflict })
+	circle := foldersOf(s.subs).circle
+	out := slices.DeleteFunc(s.subs.Items(), func(it *feedsync.Item) bool { return !it.Conflict && !slices.Contains(circle, it.ID) })
 	for _, m := range s.sorted(func(_ string, m *mark) bool { return m.Conflict }) {
 		out = append(out, m.Item)
 	}
@@ -157,6 +165,7 @@ func (s *set) find(kind feedsync.Kind, id string) *feedsync.Item {
 func (s *set) replace(kind feedsync.Kind, it *feedsync.Item) {
 	if kind == feedsync.OPML {
 		s.subs.Append(it)
+		s.subsTouched = true
 		return
 	}
 	s.put(it)
@@ -168,6 +177,7 @@ func (s *set) merge(docs []*feedsync.Document) (subs, marks []string) {
 	for _, doc := range docs {
 		if doc.Kind == feedsync.OPML {
 			for _, c := range s.subs.Merge(doc, feedsync.Rules{Equal: sameOutline}) {
+				s.subsTouched = true
 				if c.Incoming {
 					subs = append(subs, c.Item.ID)
 				}
@@ -183,17 +193,26 @@ func (s *set) merge(docs []*feedsync.Document) (subs, marks []string) {
 // sameState reports whether two marks mean the same: a mark says that it is there.
 func sameState(_, _ *feedsync.Item) bool { return true }
 
+// merged returns what comes of merging a mark of a peer.
+func (s *set) merged(it *feedsync.Item) *feedsync.Item {
+	if m := s.mark(it.ID); m != nil {
+		return feedsync.Merge(m.Item, it, feedsync.Rules{Equal: sameState}).Item
+	}
+	return it
+}
+
+// isNews reports whether a mark of a peer would change the set.
+func (s *set) isNews(it *feedsync.Item) bool {
+	m := s.mark(it.ID)
+	return m == nil || s.merged(it) != m.Item
+}
+
 func (s *set) mergeMarks(in *feedsync.Document) (changed []string) {
 	for _, it := range in.Items() {
-		if m := s.mark(it.ID); m != nil {
-			out := feedsync.Merge(m.Item, it, feedsync.Rules{Equal: sameState})
-			if out.Item == m.Item {
-				continue // nearly all items of nearly all documents
-			}
-			it = out.Item
+		if s.isNews(it) {
+			s.put(s.merged(it))
+			changed = append(changed, it.ID)
 		}
-		s.put(it)
-		changed = append(changed, it.ID)
 	}
 	return changed
 }

@@ -280,7 +280,7 @@ func TestWhatASyncDid(t *testing.T) {
 	}
 	a.clock.now = a.clock.now.Add(30 * 24 * time.Hour)
 	var out bytes.Buffer
-	if err := Peers(t.Context(), PeerOptions{Common: b.common(), Print: command.PrinterOptions{Format: "wrote,silent"}}, command.NewStreams("lektor-share", nil, &out, &b.err)); err != nil {
+	if err := Peer(t.Context(), PeerOptions{Common: b.common(), Print: command.PrinterOptions{Format: "wrote,silent"}}, command.NewStreams("lektor-share", nil, &out, &b.err)); err != nil {
 		t.Fatal(err)
 	}
 	if s := out.String(); !strings.Contains(s, wrote.Format("2006-01-02")) || !strings.Contains(s, "720h") {

@@ -4,12 +4,13 @@
 //
 // It is a replica by a three-way merge. The [baseline] is what the lektor-dir had, the
 // [local] what it has, the [set] what all machines are to agree on. [diff] returns the
-// user's edits, which are noted in the set; the documents of peers are merged into it;
+// user's edits, which [set.note] notes; [set.merge] merges the documents of peers;
 // [planner.plan] returns what differs between set and lektor-dir, and [applier.apply] does
 // that. All but the last step are over values. Set and baseline are one file, the [store],
 // which one commit changes, so that a run can be killed anywhere: an edit is in both or in
 // neither, and what a run applies is in the baseline as soon as it is done. The documents
-// are made from the set, through a [view] that leaves out what is not shared.
+// are made from the set, through a [view] that leaves out what is not shared, and stand in
+// a [transport]: a directory or a server.
 package sharer
 
 import (
@@ -20,7 +21,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"runtime/debug"
 	"time"
 
 	"github.com/lektordir/lektor/internal/atomicfile"
@@ -65,11 +65,8 @@ const (
 // comes before the one that names it.
 var documents = []string{subsFile, completeFile, partialFile}
 
-// maxDocument is the largest document that is read, and maxStore the largest store, in bytes.
-const (
-	maxDocument = 1 << 30
-	maxStore    = 4 << 30
-)
+// maxDocument is the largest document that is read, in bytes.
+const maxDocument = 1 << 30
 
 // run is what a command works with.
 type run struct {
@@ -80,6 +77,7 @@ type run struct {
 
 	me     string // the endpoint
 	target string // a directory or a URL
+	rep    *replica
 	unlock func()
 	web    *fetch.Client // see client
 }
@@ -111,51 +109,49 @@ func (c Common) open(s *command.Streams, with func(string, *lektordir.Options) (
 }
 
 // begin is open for a lektor-dir that is shared, with its replica.
-func (c Common) begin(s *command.Streams) (*run, *replica, error) {
+func (c Common) begin(s *command.Streams) (*run, error) {
 	r, err := c.open(s, feedcmd.OpenDir)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	if r.me, err = r.setting(endpointFile); err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	if r.me == "" && !atomicfile.Exists(r.path(endpointFile)) {
-		return nil, nil, command.Hint(errors.New("this lektor-dir is not shared yet"), "\"lektor-share init DIR|URL\" begins: with a directory that all your machines have, or a server")
+		return nil, command.Hint(errors.New("this lektor-dir is not shared yet"), "\"lektor-share init DIR|URL\" begins: with a directory that all your machines have, or a server")
 	}
 	if !feedsync.IsNSS(r.me) {
-		return nil, nil, command.Hint(fmt.Errorf("%s does not hold the name of an endpoint", r.path(endpointFile)), "lektor-share init --renew")
+		return nil, command.Hint(fmt.Errorf("%s does not hold the name of an endpoint", r.path(endpointFile)), "lektor-share init --renew")
 	}
 	if r.target, err = r.setting(targetFile); err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	if err := r.lock(); err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	rep, err := r.load()
-	if err != nil {
+	if err := r.load(); err != nil {
 		r.end()
-		return nil, nil, err
+		return nil, err
 	}
-	return r, rep, nil
+	return r, nil
 }
 
 // noted is begin with the edits of the user in the set.
-func (c Common) noted(ctx context.Context, s *command.Streams) (*run, *replica, *local, error) {
-	r, rep, err := c.begin(s)
+func (c Common) noted(ctx context.Context, s *command.Streams) (*run, *local, error) {
+	r, err := c.begin(s)
 	if err != nil {
-		return nil, nil, nil, err
+		return nil, nil, err
 	}
-	var l *local
-	if rep.lost {
-		err = command.Hint(errors.New("a part of the set is gone from "+r.path()), "lektor-share sync has it again of what the other machines have")
-	} else {
-		l, err = r.note(ctx, rep)
+	if r.rep.lost {
+		r.end()
+		return nil, nil, command.Hint(errors.New("a part of the set is gone from "+r.path()), "lektor-share sync has it again of what the other machines have")
 	}
+	l, err := r.note(ctx)
 	if err != nil {
 		r.end()
-		return nil, nil, nil, err
+		return nil, nil, err
 	}
-	return r, rep, l, nil
+	return r, l, nil
 }
 
 // setting reads a file of one line, "" when it is not there.
@@ -230,28 +226,4 @@ func (r *run) line(text string, elem ...string) error {
 var (
 	errSaid         = &command.ExitError{Status: 1}
 	errRemote error = &command.ExitError{Status: 75}
-)
-
-// needed is how many bytes are needed, about.
-var needed int64
-
-// needs raises the program's limit of memory, if there is one, when what is going to be
-// in memory does not fit: under a limit that is too low, all time goes into collecting
-// garbage that there is not.
-func needs(bytes int) {
-	needed += int64(bytes)
-	if needed > debug.SetMemoryLimit(-1) {
-		// With room, as this is about what is needed: just below the limit a run of a
-		// million marks takes several times as long as it should.
-		debug.SetMemoryLimit(needed + needed/8)
-	}
-}
-
-// What is in memory of a document and of the store, for each of their bytes, of an entry,
-// and of a mark that is noted.
-const (
-	parsedWeight = 3.2
-	ownWeight    = 1.3
-	entryWeight  = 600
-	markWeight   = 600
 )

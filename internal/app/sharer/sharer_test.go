@@ -718,7 +718,7 @@ func TestWithdrawn(t *testing.T) {
 // Two at once: one says so, and ends.
 func TestTwoAtOnce(t *testing.T) {
 	all, _ := machines(t, "a")
-	r, _, err := all[0].common().begin(all[0].streams())
+	r, err := all[0].common().begin(all[0].streams())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -20,25 +20,36 @@ import (
 	"github.com/lektordir/lektor/internal/units"
 )
 
-// PeerOptions are those of the commands on peers.
+// PeerOptions are those of [Peer].
 type PeerOptions struct {
 	Common
-	Words       []string // of [Peer]
-	Name, Place string
-	Print       command.PrinterOptions
+	Words []string // add NAME PLACE, rm NAME, or ls
+	Print command.PrinterOptions
 }
 
-// AddPeer makes another endpoint one that is read.
-func AddPeer(_ context.Context, o PeerOptions, s *command.Streams) error {
-	if !peerName(o.Name) {
-		return command.Usagef("peer add: %q cannot be the name of a peer; letters, digits and - can", o.Name)
+// Peer adds or removes an endpoint that is read, or lists all.
+func Peer(_ context.Context, o PeerOptions, s *command.Streams) error {
+	words, do := o.Words, (*run).printPeers
+	switch {
+	case len(words) == 3 && words[0] == "add":
+		if !peerName(words[1]) {
+			return command.Usagef("peer add: %q cannot be the name of a peer; letters, digits and - can", words[1])
+		}
+		do = func(r *run, _ command.PrinterOptions) error { return r.addPeer(words[1], strings.TrimSpace(words[2])) }
+	case len(words) == 2 && words[0] == "rm":
+		do = func(r *run, _ command.PrinterOptions) error { return r.removePeer(words[1]) }
+	case len(words) > 1, len(words) == 1 && words[0] != "ls":
+		return &command.UsageError{Message: "peer: it is add NAME URL|DIR, rm NAME, or ls", Hint: "see lektor-share peer --help"}
 	}
-	r, _, err := o.begin(s)
+	r, err := o.begin(s)
 	if err != nil {
 		return err
 	}
 	defer r.end()
-	place := strings.TrimSpace(o.Place)
+	return do(r, o.Print)
+}
+
+func (r *run) addPeer(name, place string) (err error) {
 	switch {
 	case isURL(place):
 		if fetch.Public(place) != place {
@@ -51,20 +62,15 @@ func AddPeer(_ context.Context, o PeerOptions, s *command.Streams) error {
 			return err
 		}
 	}
-	return r.line(place, peersDir, o.Name)
+	return r.line(place, peersDir, name)
 }
 
-// RemovePeer ends that an endpoint is read. What came of it stays.
-func RemovePeer(_ context.Context, o PeerOptions, s *command.Streams) error {
-	r, _, err := o.begin(s)
-	if err != nil {
-		return err
+// removePeer ends that an endpoint is read. What came of it stays.
+func (r *run) removePeer(name string) error {
+	if !peerName(name) || !atomicfile.Exists(r.path(peersDir, name)) {
+		return command.Hint(fmt.Errorf("there is no peer %s that was added", name), "lektor-share peer ls; one in the target goes with its directory there")
 	}
-	defer r.end()
-	if !peerName(o.Name) || !atomicfile.Exists(r.path(peersDir, o.Name)) {
-		return command.Hint(fmt.Errorf("there is no peer %s that was added", o.Name), "lektor-share peer ls; one in the target goes with its directory there")
-	}
-	return errors.Join(atomicfile.Remove(r.path(peersDir, o.Name)), os.RemoveAll(r.path(readDir, o.Name)))
+	return errors.Join(atomicfile.Remove(r.path(peersDir, name)), os.RemoveAll(r.path(readDir, name)))
 }
 
 // shown is a peer as it is printed.
@@ -94,16 +100,6 @@ var peerColumns = []command.Column[shown]{
 	}},
 }
 
-// Peers lists the peers.
-func Peers(_ context.Context, o PeerOptions, s *command.Streams) error {
-	r, _, err := o.begin(s)
-	if err != nil {
-		return err
-	}
-	defer r.end()
-	return r.printPeers(o.Print)
-}
-
 func (r *run) printPeers(o command.PrinterOptions) error {
 	return command.Records(r.s.Out, o, "tsv", peerColumns, func(p *command.Printer[shown]) error {
 		peers, err := r.peers()
@@ -112,9 +108,7 @@ func (r *run) printPeers(o command.PrinterOptions) error {
 		}
 		for _, peer := range peers {
 			rec := r.record(peer.name)
-			success, _ := feedsync.ParseDate(rec["success"])
-			wrote, _ := feedsync.ParseDate(rec["wrote"])
-			if err := p.Print(shown{peer, success, wrote, r.now}); err != nil {
+			if err := p.Print(shown{peer, parseDate(rec.Get("success")), parseDate(rec.Get("wrote")), r.now}); err != nil {
 				return err
 			}
 		}
@@ -131,7 +125,7 @@ type StatusOptions struct {
 // Status tells of the peers, and on standard error of this endpoint, of what waits, of
 // conflicts, and of what is not shared.
 func Status(ctx context.Context, o StatusOptions, s *command.Streams) error {
-	r, rep, err := o.begin(s)
+	r, err := o.begin(s)
 	if err != nil {
 		return err
 	}
@@ -139,17 +133,14 @@ func Status(ctx context.Context, o StatusOptions, s *command.Streams) error {
 	if err := r.printPeers(o.Print); err != nil {
 		return err
 	}
-	l, err := r.subscriptions()
+	l, err := r.local(ctx)
 	if err != nil {
 		return err
 	}
-	if err := r.list(ctx, l, rep.base); err != nil {
-		return err
-	}
 	s.Report.Info("endpoint %s, target %s", r.me, cmp.Or(r.target, "none"))
-	waiting := r.meet(rep.set, rep.base, l, nil)
-	p := &planner{base: rep.base, local: l, allow: o.Fetch.AllowPrivate}
-	for _, a := range p.plan(rep.set) {
+	waiting := r.meet(r.rep.set, r.rep.base, l, nil)
+	p := &planner{base: r.rep.base, local: l, allow: o.Fetch.AllowPrivate}
+	for _, a := range p.plan(r.rep.set) {
 		if a.kind != setFlags {
 			waiting++
 		}
@@ -161,7 +152,7 @@ func Status(ctx context.Context, o StatusOptions, s *command.Streams) error {
 	if err != nil {
 		return err
 	}
-	r.summary(rep, len(peers), "", waiting)
+	r.summary(len(peers), "", waiting)
 	for _, hash := range slices.Sorted(maps.Keys(l.own)) {
 		name := hash
 		if sub, err := feeddir.Read(r.d, hash); err == nil {
@@ -169,7 +160,7 @@ func Status(ctx context.Context, o StatusOptions, s *command.Streams) error {
 		}
 		still := 0
 		for _, peer := range peers {
-			if slices.Contains(strings.Fields(r.record(peer.name)["feeds"]), hash) {
+			if slices.Contains(strings.Fields(r.record(peer.name).Get("feeds")), hash) {
 				still++
 			}
 		}
@@ -234,23 +225,18 @@ type ConflictsOptions struct {
 
 // Conflicts lists what was edited in two places.
 func Conflicts(_ context.Context, o ConflictsOptions, s *command.Streams) error {
-	r, rep, err := o.begin(s)
+	r, err := o.begin(s)
 	if err != nil {
 		return err
 	}
 	defer r.end()
 	return command.Records(s.Out, o.Print, "tsv", conflictColumns, func(p *command.Printer[conflict]) error {
-		return p.PrintAll(rep.set.conflicts())
+		return p.PrintAll(r.rep.set.conflicts())
 	})
 }
 
 func (s *set) conflicts() (out []conflict) {
 	t := foldersOf(s.subs)
-	parents := map[string]string{}
-	for _, it := range s.subs.Items() {
-		parents[it.ID] = it.Parent
-	}
-	_, circle := feedsync.Parents(parents)
 	for _, it := range s.inConflict() {
 		kind := "subscription"
 		if s.isMark(it) {
@@ -269,7 +255,7 @@ func (s *set) conflicts() (out []conflict) {
 		if it.Conflict && len(it.Conflicts) == 0 {
 			out = append(out, c)
 		}
-		if slices.Contains(circle, it.ID) {
+		if slices.Contains(t.circle, it.ID) {
 			c.by, c.when, c.other = "", time.Time{}, "within itself; move one of the folders"
 			out = append(out, c)
 		}
@@ -297,18 +283,18 @@ func Resolve(ctx context.Context, o ResolveOptions, s *command.Streams) error {
 	if err != nil {
 		return err
 	}
-	r, rep, l, err := o.noted(ctx, s)
+	r, l, err := o.noted(ctx, s)
 	if err != nil {
 		return err
 	}
 	defer r.end()
-	items, err := rep.set.named(names, o.All)
+	items, err := r.rep.set.named(names, o.All)
 	if err != nil {
 		return err
 	}
 	bad := false
 	for _, it := range items {
-		next, err := rep.set.settled(it, o.Which, o.Peer)
+		next, err := r.rep.set.settled(it, o.Which, o.Peer)
 		if err != nil {
 			if len(items) == 1 {
 				return err
@@ -322,14 +308,14 @@ func Resolve(ctx context.Context, o ResolveOptions, s *command.Streams) error {
 			continue
 		}
 		kind := feedsync.OPML
-		if rep.set.isMark(it) {
+		if r.rep.set.isMark(it) {
 			kind = feedsync.RSS
 		}
-		rep.set.edited(kind, next, next.Head().When)
+		r.rep.set.edited(kind, next, next.Head().When)
 	}
 	if !o.DryRun {
-		rep.set.subs.Arrange()
-		err = r.applyNow(ctx, rep, l, false, false)
+		r.rep.set.subs.Arrange()
+		err = r.applyNow(ctx, l, false, false)
 	}
 	if err == nil && bad {
 		return errSaid
@@ -433,20 +419,4 @@ func loser(it *feedsync.Item, peer string) (*feedsync.Item, error) {
 		return nil, command.Hint(fmt.Errorf("item %s has several conflicts", it.ID), "say whose counts: %s", strings.Join(names, ", "))
 	}
 	return found[0].Loser(it.ID)
-}
-
-// Peer is "peer add", "peer rm" or "peer ls".
-func Peer(ctx context.Context, o PeerOptions, s *command.Streams) error {
-	words := o.Words
-	switch {
-	case len(words) == 3 && words[0] == "add":
-		o.Name, o.Place = words[1], words[2]
-		return AddPeer(ctx, o, s)
-	case len(words) == 2 && words[0] == "rm":
-		o.Name = words[1]
-		return RemovePeer(ctx, o, s)
-	case len(words) == 0, len(words) == 1 && words[0] == "ls":
-		return Peers(ctx, o, s)
-	}
-	return &command.UsageError{Message: "peer: it is add NAME URL|DIR, rm NAME, or ls", Hint: "see lektor-share peer --help"}
 }

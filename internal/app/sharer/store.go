@@ -1,16 +1,15 @@
 package sharer
 
 import (
+	"bufio"
 	"bytes"
 	"errors"
 	"fmt"
 	"hash/crc32"
 	"io"
 	"io/fs"
-	"maps"
 	"os"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -34,27 +33,28 @@ import (
 // The three others are not synced. After a kill between rename and "done", STAMP tells
 // whether the rename came to pass. They count as long as the machine runs, and for good
 // with the next commit.
+//
+// The end of the log is known only to who has read all blocks, which package filelog would
+// read a second time; so the store opens its file itself.
 type store struct {
 	path    string
 	root    string // of the lektor-dir
 	step    func() // called before each change of a file
-	sync    func() error
 	boot    string
 	size    int64 // up to the end of the last block
 	whole   int64 // size when all of it was last written
 	rewrite bool  // the next commit writes all of it
 
-	saved     baseline // as the blocks have it
-	savedSubs []byte
-	savedMeta []byte
-
-	end   []byte // of an action, written with the next block
+	end   []byte // of the last action, written with the next block
 	acted bool   // there are actions since the last commit
 	log   *os.File
 }
 
 // storeHeader begins the file. A program that finds another one does not know the form.
 const storeHeader = "lektor-share 2"
+
+// maxStore is the largest store that is read, in bytes.
+const maxStore = 4 << 30
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
@@ -63,6 +63,11 @@ type damagedError struct{ path, why string }
 
 func (e *damagedError) Error() string { return e.path + ": " + e.why }
 
+// errStop reports that nothing more can be applied, as the store cannot be written.
+type errStop struct{ error }
+
+func (e *errStop) Unwrap() error { return e.error }
+
 // appendBlock appends the lines of a block and its end.
 func appendBlock(b, lines []byte) []byte {
 	return fmt.Appendf(append(b, lines...), "= %08x\n", crc32.Checksum(lines, castagnoli))
@@ -70,16 +75,13 @@ func appendBlock(b, lines []byte) []byte {
 
 // decoder reads the blocks of a store.
 type decoder struct {
+	*store
 	set     *set
 	words   map[string]string // endpoints
-	base    *baseReader
-	boot    string
-	stamp   func(path string) string // of what is there now
+	base    *baseline
 	order   []*feedsync.Item
 	acts    []act // since the last commit
 	pending *act
-	whole   int64 // length of the first block, with which all was written
-	rewrite bool
 }
 
 // act is the block of an action.
@@ -88,35 +90,48 @@ type act struct {
 	lines             []byte
 }
 
-// decode reads a store into a set and a baseline, and returns the length of what counts.
-func (d *decoder) decode(path string, data []byte) (int64, error) {
+// load reads the store into a set and a baseline; it reports false where there is none.
+func (st *store) load(s *set, base *baseline) (bool, error) {
+	data, err := atomicfile.Read(st.path, maxStore)
+	if errors.Is(err, fs.ErrNotExist) {
+		st.rewrite = true
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	d := &decoder{store: st, set: s, words: map[string]string{}, base: base}
+	if why := d.decode(data); why != "" {
+		return false, &damagedError{st.path, why}
+	}
+	return true, nil
+}
+
+// decode reads the blocks, and returns why the file is damaged, if it is.
+func (d *decoder) decode(data []byte) string {
 	head, rest, ok := bytes.Cut(data, []byte{'\n'})
 	if !ok || string(head) != storeHeader {
-		return 0, &damagedError{path, fmt.Sprintf("it does not begin with %q", storeHeader)}
+		return fmt.Sprintf("it does not begin with %q", storeHeader)
 	}
-	good := len(data) - len(rest)
-	begin, torn := good, false
-	for at := good; at < len(data); {
+	begin, torn := len(data)-len(rest), false
+	for at := begin; at < len(data); {
 		n := bytes.IndexByte(data[at:], '\n')
 		if n < 0 {
 			break
 		}
-		line := data[at : at+n]
-		next := at + n + 1
+		line, next := data[at:at+n], at+n+1
 		if len(line) == 10 && line[0] == '=' && line[1] == ' ' {
-			sum, err := strconv.ParseUint(string(line[2:]), 16, 32)
-			sound := err == nil && uint32(sum) == crc32.Checksum(data[begin:at], castagnoli)
 			switch {
-			case sound && torn:
-				return 0, &damagedError{path, "a part in the middle of it is damaged"}
-			case !sound:
+			case string(line[2:]) != fmt.Sprintf("%08x", crc32.Checksum(data[begin:at], castagnoli)):
 				torn = true
+			case torn:
+				return "a part in the middle of it is damaged"
 			default:
 				if err := d.block(data[begin:at]); err != nil {
-					return 0, &damagedError{path, err.Error()}
+					return err.Error()
 				}
-				if good = next; d.whole == 0 {
-					d.whole = int64(next)
+				if d.size = int64(next); d.whole == 0 {
+					d.whole = d.size
 				}
 			}
 			begin = next
@@ -124,13 +139,13 @@ func (d *decoder) decode(path string, data []byte) (int64, error) {
 		at = next
 	}
 	if d.whole == 0 {
-		return 0, &damagedError{path, "the block that it begins with is damaged"} // it was written as one
+		return "the block that it begins with is damaged" // it was written as one
 	}
 	d.settle()
-	d.set.subs = d.set.empty(feedsync.OPML)
+	d.base.of = ""
 	d.set.subs.Append(d.order...)
 	d.set.subs.Arrange()
-	return int64(good), nil
+	return ""
 }
 
 // block takes a block that is whole.
@@ -167,25 +182,20 @@ func (d *decoder) block(lines []byte) error {
 // settle takes the actions since the last commit, if the machine has been running since:
 // a power cut may have undone their renames.
 func (d *decoder) settle() {
-	if p := d.pending; p != nil {
-		d.rewrite = true
-		if d.stamp(p.path) != p.stamp {
-			d.acts = append(d.acts, *p)
-		}
+	d.rewrite = d.pending != nil || len(d.acts) > 0
+	if p := d.pending; p != nil && stampOf(filepath.Join(d.root, p.path)) != p.stamp {
+		d.acts = append(d.acts, *p)
 	}
 	for _, a := range d.acts {
-		if a.boot != d.boot {
-			d.rewrite = true
-			continue
+		if a.boot == d.boot {
+			_ = d.lines(a.lines) // they are whole
 		}
-		_ = d.lines(a.lines) // they are whole
 	}
-	d.rewrite = d.rewrite || len(d.acts) > 0
 }
 
 // lines takes lines of set and baseline.
 func (d *decoder) lines(lines []byte) error {
-	d.base.feed = nil
+	d.base.of = ""
 	for len(lines) > 0 {
 		line, rest, _ := bytes.Cut(lines, []byte{'\n'})
 		lines = rest
@@ -222,11 +232,7 @@ func (d *decoder) line(word string, args []byte) bool {
 		d.order = append(d.order, it)
 	case "complete":
 		s.until.complete = parseDate(args)
-		for _, marks := range s.marks {
-			for _, m := range marks {
-				m.newer = false
-			}
-		}
+		s.allPublished()
 	case "until":
 		kind, date, _ := bytes.Cut(args, []byte{' '})
 		switch string(kind) {
@@ -245,11 +251,6 @@ func (d *decoder) line(word string, args []byte) bool {
 		return false
 	}
 	return true
-}
-
-func parseDate(b []byte) time.Time {
-	t, _ := feedsync.ParseDate(string(b))
-	return t
 }
 
 // unescape returns the bytes of a field, the same ones where nothing is escaped.
@@ -356,154 +357,80 @@ func appendSubs(b []byte, s *set) []byte {
 	return b
 }
 
+// appendDate appends a line with a date, unless that is not known.
+func appendDate(b []byte, name string, t time.Time) []byte {
+	if t.IsZero() {
+		return b
+	}
+	return fmt.Appendf(b, "%s %s\n", name, feedsync.FormatDate(t))
+}
+
+func parseDate[T string | []byte](s T) time.Time {
+	t, _ := feedsync.ParseDate(string(s))
+	return t
+}
+
 // appendMeta appends the lines of what is known of the documents.
 func appendMeta(b []byte, s *set) []byte {
-	date := func(name string, t time.Time) {
-		if !t.IsZero() {
-			b = fmt.Appendf(b, "%s %s\n", name, feedsync.FormatDate(t))
-		}
-	}
-	date("made", s.made)
-	date("until subscriptions", s.until.subs)
-	date("until marks", s.until.marks)
+	b = appendDate(b, "made", s.made)
+	b = appendDate(b, "until subscriptions", s.until.subs)
+	b = appendDate(b, "until marks", s.until.marks)
 	return fmt.Appendf(b, "withdrawn %s\n", s.withdrawn)
 }
 
-// load reads the store; it reports false where there is none.
-func (st *store) load(s *set) (baseline, bool, error) {
-	data, err := atomicfile.Read(st.path, maxStore)
-	if errors.Is(err, fs.ErrNotExist) {
-		st.rewrite, st.saved = true, baseline{}
-		st.savedSubs = appendSubs(nil, s)
-		return baseline{}, false, nil
-	}
-	if err != nil {
-		return nil, false, err
-	}
-	needs(int(ownWeight * float64(len(data))))
-	d := &decoder{set: s, words: map[string]string{}, base: &baseReader{base: baseline{}}, boot: st.boot, stamp: func(rel string) string { return stampOf(filepath.Join(st.root, rel)) }}
-	if st.size, err = d.decode(st.path, data); err != nil {
-		return nil, false, err
-	}
-	st.whole, st.rewrite = d.whole, d.rewrite
-	st.remember(s, d.base.base)
-	return d.base.base.clone(), true, nil
+// room is how much the log may grow before all of it is written anew, in bytes.
+func (st *store) room() int {
+	const least = 256 << 10
+	return int(st.whole + max(st.whole/4, least) - st.size)
 }
-
-// remember notes what the blocks say now.
-func (st *store) remember(s *set, base baseline) {
-	st.saved, st.savedSubs, st.savedMeta = base, appendSubs(nil, s), appendMeta(nil, s)
-	clear(s.touched)
-}
-
-// commit makes the set and the baseline what the store has, on the disk. complete tells
-// that a document with all marks is written.
-func (st *store) commit(s *set, base baseline, complete bool) error {
-	changes := appendChanges(nil, st.saved, base)
-	subs, meta := appendSubs(nil, s), appendMeta(nil, s)
-	var lines []byte
-	for _, id := range slices.Sorted(maps.Keys(s.touched)) {
-		lines = appendMark(lines, s.mark(id))
-	}
-	if !bytes.Equal(subs, st.savedSubs) {
-		lines = append(lines, subs...)
-	}
-	if complete {
-		lines = fmt.Appendf(lines, "complete %s\n", feedsync.FormatDate(s.until.complete))
-	}
-	if !bytes.Equal(meta, st.savedMeta) {
-		lines = append(lines, meta...)
-	}
-	lines = append(lines, changes...)
-	if len(lines) == 0 && !st.acted && !st.rewrite {
-		return nil
-	}
-	if len(changes) > 0 || st.acted {
-		if err := st.sync(); err != nil {
-			return err
-		}
-	}
-	if complete {
-		for _, marks := range s.marks {
-			for _, m := range marks {
-				m.newer = false
-			}
-		}
-	}
-	var err error
-	if st.rewrite || st.size+int64(len(lines)) > st.whole+max(st.whole/2, minGrowth) {
-		err = st.writeAll(s, base)
-	} else {
-		err = st.write(lines, true)
-	}
-	if err != nil {
-		return err
-	}
-	st.acted = false
-	st.remember(s, base.clone())
-	return nil
-}
-
-// subsDiffer reports whether the subscriptions differ from what is stored.
-func (st *store) subsDiffer(s *set) bool { return !bytes.Equal(appendSubs(nil, s), st.savedSubs) }
-
-// minGrowth is how much the store may grow, however small it is, before all of it is
-// written anew, in bytes.
-const minGrowth = 256 << 10
 
 // writeAll replaces the file by one with a single commit.
-func (st *store) writeAll(s *set, base baseline) error {
+func (st *store) writeAll(s *set, base *baseline) error {
 	st.close()
 	st.step()
-	var size int64
 	err := atomicfile.WritePrivateFrom(st.path, func(w io.Writer) error {
-		size = 0
-		crc := uint32(0)
-		out := func(b []byte) error {
-			n, err := w.Write(b)
-			size += int64(n)
+		if _, err := io.WriteString(w, storeHeader+"\n"); err != nil {
 			return err
 		}
+		crc := crc32.New(castagnoli)
+		out := bufio.NewWriterSize(io.MultiWriter(w, crc), 1<<18) // it keeps the first error
 		var b []byte
-		flush := func(least int) error {
-			if len(b) < least {
-				return nil
-			}
-			crc = crc32.Update(crc, castagnoli, b)
-			err := out(b)
-			b = b[:0]
-			return err
-		}
-		if err := out([]byte(storeHeader + "\n")); err != nil {
-			return err
-		}
 		for _, newer := range []bool{false, true} {
 			for _, m := range s.sorted(func(_ string, m *mark) bool { return m.newer == newer }) {
-				b = appendMark(b, m)
-				if err := flush(1 << 18); err != nil {
-					return err
-				}
+				b = appendMark(b[:0], m)
+				_, _ = out.Write(b)
 			}
-			if !newer && !s.until.complete.IsZero() {
-				b = fmt.Appendf(b, "complete %s\n", feedsync.FormatDate(s.until.complete))
+			if !newer {
+				_, _ = out.Write(appendDate(nil, "complete", s.until.complete))
 			}
 		}
-		b = appendMeta(appendSubs(b, s), s)
-		b = appendChanges(b, nil, base)
-		if err := flush(0); err != nil {
+		_, _ = out.Write(base.appendAll(appendMeta(appendSubs(nil, s), s)))
+		if err := out.Flush(); err != nil {
 			return err
 		}
-		return out(fmt.Appendf(nil, "= %08x\n", crc))
+		_, err := fmt.Fprintf(w, "= %08x\n", crc.Sum32())
+		return err
 	})
 	if err != nil {
 		return err
 	}
-	st.size, st.whole, st.rewrite, st.end = size, size, false, nil
+	fi, err := os.Stat(st.path)
+	if err != nil {
+		return err
+	}
+	st.size, st.whole, st.rewrite, st.end = fi.Size(), fi.Size(), false, nil
 	return nil
 }
 
-// write appends a block, behind the end of the last action.
-func (st *store) write(lines []byte, durable bool) error {
+// write appends a block, behind the end of the last action. Without lines it writes that end.
+func (st *store) write(lines []byte) error {
+	b := st.end
+	if lines != nil {
+		b = appendBlock(b, lines)
+	}
+	if len(b) == 0 {
+		return nil
+	}
 	st.step()
 	if st.log == nil {
 		f, err := os.OpenFile(st.path, os.O_WRONLY|syscall.O_NOFOLLOW, 0)
@@ -517,46 +444,29 @@ func (st *store) write(lines []byte, durable bool) error {
 		}
 		st.log = f
 	}
-	b := st.end
-	if lines != nil {
-		b = appendBlock(b, lines)
-	}
 	if _, err := st.log.WriteAt(b, st.size); err != nil {
 		return err
 	}
 	st.size, st.end = st.size+int64(len(b)), nil
-	if !durable {
-		return nil
-	}
-	return st.log.Sync()
-}
-
-// begin notes that an action is about to rename what is at a path of the lektor-dir; lines
-// are those of the baseline when it is done.
-func (st *store) begin(rel string, lines []byte) error {
-	head := fmt.Appendf(nil, "doing %s %s %s\n", st.boot, stampOf(filepath.Join(st.root, rel)), tsv.Escape(rel))
-	if err := st.write(append(head, lines...), false); err != nil {
-		return err
-	}
-	st.acted = true
 	return nil
 }
 
-// finish notes the end of an action; [store.flush] or the next one writes it.
-func (st *store) finish(done bool) {
-	word := "failed\n"
-	if done {
-		word = "done\n"
+// act does an action that renames or replaces what is at a path of the lektor-dir; lines
+// are those of the baseline when it is done. The next block says how it ended.
+func (st *store) act(rel string, lines []byte, do func() error) error {
+	head := fmt.Appendf(nil, "doing %s %s %s\n", st.boot, stampOf(filepath.Join(st.root, rel)), tsv.Escape(rel))
+	if err := st.write(append(head, lines...)); err != nil {
+		return &errStop{err}
+	}
+	st.acted = true
+	st.step()
+	err := do()
+	word := "done\n"
+	if err != nil {
+		word = "failed\n"
 	}
 	st.end = appendBlock(nil, []byte(word))
-}
-
-// flush writes the end of the last action.
-func (st *store) flush() error {
-	if st.end == nil {
-		return nil
-	}
-	return st.write(nil, false)
+	return err
 }
 
 func (st *store) close() {

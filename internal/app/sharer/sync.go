@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 
 	"github.com/lektordir/lektor/internal/command"
 	"github.com/lektordir/lektor/internal/units"
@@ -19,123 +18,113 @@ type SyncOptions struct {
 }
 
 // Sync notes what was done here, merges what others publish, makes the lektor-dir
-// follow, and publishes.
+// follow, and publishes. A dry run ends when that is planned.
 func Sync(ctx context.Context, o SyncOptions, s *command.Streams) error {
-	r, rep, err := o.begin(s)
+	r, err := o.begin(s)
 	if err != nil {
 		return err
 	}
 	defer r.end()
-	x, err := r.exchange(rep)
+	x, err := r.exchange()
 	if err != nil {
 		return err
 	}
-	t, err := x.turn(ctx, o)
+	if r.rep.lost {
+		if err := x.recover(ctx, o.DryRun); err != nil {
+			return err
+		}
+	}
+	l, err := r.note(ctx)
 	if err != nil {
 		return err
 	}
+	if err := x.read(ctx, o.Quiet); err != nil {
+		return err
+	}
+	if err := x.overwritten(ctx); err != nil {
+		return err
+	}
+	p := r.plan(l, x.changed, x.origins, o.Yes)
 	if o.DryRun {
-		r.summary(rep, len(t.peers), "", t.waiting)
-		return t.result(r)
+		r.describePlan(p)
+		r.summary(len(x.news), "", p.waiting)
+		return p.err
 	}
 	r.sweep()
-	if err := rep.commit(t.local.own); err != nil {
-		return err
+	done, waiting, bad := r.follow(ctx, p)
+	if errors.As(bad, new(*errStop)) || ctx.Err() != nil {
+		return bad
 	}
 	// What was read of peers is remembered once the set has it.
-	if err := x.remember(t.peers); err != nil {
-		return err
-	}
-	a, bad := r.follow(ctx, rep, t.local, t.actions)
-	if ctx.Err() != nil {
-		return context.Cause(ctx)
-	}
-	if bad = errors.Join(t.result(r), bad); errors.As(bad, new(*errStop)) {
-		return bad
+	if err := x.remember(); err != nil {
+		return errors.Join(bad, err)
 	}
 	if err := x.publish(ctx); err != nil {
 		if !isURL(r.target) || lasting(err) {
 			return errors.Join(bad, err)
 		}
 		s.Report.Print(err)
-		t.failed++
+		x.failed++
 	}
 	if !o.Quiet {
-		whole := slices.DeleteFunc(t.peers, func(n *news) bool { return n.broken })
-		r.summary(rep, len(whole), a.summary(), t.waiting+a.waiting)
+		r.summary(x.whole(), done, waiting)
 	}
-	if bad == nil && t.failed > 0 {
+	if bad == nil && x.failed > 0 {
 		return errRemote
 	}
 	return bad
 }
 
-// turn is what a sync finds out before it changes anything.
-type turn struct {
+// plan is what is to be done here for what is in the set.
+type plan struct {
 	local   *local
-	peers   []*news
-	failed  int // peers that could not be read
 	actions []action
-	refused []error // actions that wait for the user
-	waiting int     // marks and actions that could not be applied yet
+	waiting int   // marks and actions that cannot be applied yet
+	err     error // what could not be read here, and what waits for the user
 }
 
-// turn notes what was done here, merges what others publish, and plans what is to be done.
-func (x *exchange) turn(ctx context.Context, o SyncOptions) (*turn, error) {
-	t := &turn{}
-	var err error
-	if x.rep.lost {
-		if err := x.recover(ctx, o.DryRun); err != nil {
-			return t, err
-		}
-	}
-	if t.local, err = x.note(ctx, x.rep); err != nil {
-		return t, err
-	}
-	var changed []string
-	if t.peers, changed, t.failed, err = x.read(ctx, o.Quiet); err != nil {
-		return t, err
-	}
-	if err := x.overwritten(ctx); err != nil {
-		return t, err
-	}
-	x.plan(t, changed, x.origins, o.Yes, o.DryRun)
-	return t, nil
-}
-
-// plan plans what is to be done here for what is in the set.
-func (x *exchange) plan(t *turn, changed []string, origins map[string]string, yes, dryRun bool) {
-	t.waiting = x.meet(x.rep.set, x.rep.base, t.local, changed)
-	p := &planner{base: x.rep.base, local: t.local, allow: x.c.Fetch.AllowPrivate, origins: origins}
-	t.actions = p.plan(x.rep.set)
-	warnings := command.Warnings{Report: x.s.Report}
-	for _, why := range p.refused {
+// plan plans what is to be done. changed are the marks that peers have changed, origins
+// the documents on servers that told of feeds.
+func (r *run) plan(l *local, changed []string, origins map[string]string, yes bool) *plan {
+	p := &plan{local: l, waiting: r.meet(r.rep.set, r.rep.base, l, changed)}
+	n := &planner{base: r.rep.base, local: l, allow: r.c.Fetch.AllowPrivate, origins: origins}
+	p.actions = n.plan(r.rep.set)
+	warnings := command.Warnings{Report: r.s.Report}
+	for _, why := range n.refused {
 		warnings.Warn("%s", why)
 	}
-	if !yes {
-		all := len(t.actions)
-		t.actions, t.refused = guard(t.actions, t.local)
-		t.waiting += all - len(t.actions)
+	p.err = r.trouble
+	if yes {
+		return p
 	}
-	if dryRun {
-		for _, line := range describeActions(t.actions, t.local) {
-			x.s.Report.Info("%s", line)
+	kept, refused := guard(p.actions, l)
+	p.waiting += len(p.actions) - len(kept)
+	p.actions = kept
+	for _, err := range refused {
+		p.err = errors.Join(p.err, command.Hint(err, "if that is right: lektor-share sync --yes"))
+	}
+	return p
+}
+
+// follow saves the set, and makes the lektor-dir what it says. It returns what was done in
+// words, and how much waits.
+func (r *run) follow(ctx context.Context, p *plan) (done string, waiting int, err error) {
+	if err := r.commit(p.local.own); err != nil {
+		return "", 0, &errStop{err}
+	}
+	a := &applier{r: &r.reader, local: p.local, base: r.rep.base, store: r.rep.store}
+	if len(p.actions) > 0 {
+		err = a.apply(ctx, p.actions)
+		if !errors.As(err, new(*errStop)) {
+			err = errors.Join(err, r.commit(p.local.own))
 		}
 	}
+	return a.summary(), p.waiting + a.waiting, errors.Join(p.err, err)
 }
 
-// result returns what could not be read here, and what waits for the user.
-func (t *turn) result(r *run) error {
-	bad := r.trouble
-	for _, err := range t.refused {
-		bad = errors.Join(bad, command.Hint(err, "if that is right: lektor-share sync --yes"))
-	}
-	return bad
-}
-
-func (r *run) summary(p *replica, peers int, done string, waiting int) {
+func (r *run) summary(peers int, done string, waiting int) {
 	conflicts := 0
-	for _, it := range p.set.inConflict() {
+	for _, it := range r.rep.set.inConflict() {
 		if it.Conflict {
 			conflicts++
 		}
@@ -162,24 +151,21 @@ type ApplyOptions struct {
 // Apply makes the lektor-dir what the set says, and does nothing else: for what was
 // fetched since, of which the set knew already.
 func Apply(ctx context.Context, o ApplyOptions, s *command.Streams) error {
-	r, rep, l, err := o.noted(ctx, s)
+	r, l, err := o.noted(ctx, s)
 	if err != nil {
 		return err
 	}
 	defer r.end()
-	return r.applyNow(ctx, rep, l, o.Yes, o.DryRun)
+	return r.applyNow(ctx, l, o.Yes, o.DryRun)
 }
 
-// applyNow saves the set, and applies what is in it.
-func (r *run) applyNow(ctx context.Context, rep *replica, l *local, yes, dryRun bool) error {
-	x, t := &exchange{run: r, rep: rep}, &turn{local: l}
-	x.plan(t, nil, nil, yes, dryRun)
+// applyNow applies what is in the set.
+func (r *run) applyNow(ctx context.Context, l *local, yes, dryRun bool) error {
+	p := r.plan(l, nil, nil, yes)
 	if dryRun {
-		return t.result(r)
+		r.describePlan(p)
+		return p.err
 	}
-	if err := rep.commit(l.own); err != nil {
-		return err
-	}
-	_, bad := r.follow(ctx, rep, l, t.actions)
-	return errors.Join(t.result(r), bad)
+	_, _, err := r.follow(ctx, p)
+	return err
 }

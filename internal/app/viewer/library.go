@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"hash/maphash"
-	"iter"
 	"net/url"
 	"os"
 	"os/exec"
@@ -279,42 +278,31 @@ func tellApart(list []tui.Feed, ids []string) {
 	}
 }
 
-func (l *library) List(ctx context.Context, feeds ...string) iter.Seq2[[]lektordir.Ref, error] {
-	return func(yield func([]lektordir.Ref, error) bool) {
-		all := len(feeds) == 0
-		feeds, err := l.places(feeds)
-		if err != nil {
-			yield(nil, err)
-			return
-		}
-		// In parts, on all processors. What is malformed was told by ls and check.
-		const part = 16
-		total := 0
-		for parts := range slices.Chunk(slices.Collect(slices.Chunk(feeds, part)), workers.Size()) {
-			lists := make([][]lektordir.Ref, len(parts))
-			work := workers.New()
-			for i, some := range parts {
-				work.Go(func() error {
-					lists[i], _ = l.dir.List(ctx, lektordir.ListOptions{Feeds: some, SkipTrashed: true})
-					return context.Cause(ctx)
-				})
-			}
-			if err := work.Wait(); err != nil {
-				yield(nil, err)
-				return
-			}
-			for _, list := range lists {
-				if total += len(list); !yield(list, nil) {
-					return
-				}
-			}
-		}
-		if all {
-			l.mu.Lock()
-			l.total = total
-			l.mu.Unlock()
-		}
+func (l *library) List(ctx context.Context, feeds ...string) (map[string][]lektordir.Ref, error) {
+	all := len(feeds) == 0
+	feeds, err := l.places(feeds)
+	if err != nil {
+		return nil, err
 	}
+	lists := make([][]lektordir.Ref, len(feeds))
+	if err := workers.ForEach(ctx, len(feeds), func(i int) {
+		// ls and check report what is malformed.
+		lists[i], _ = l.dir.List(ctx, lektordir.ListOptions{Feeds: feeds[i : i+1], SkipTrashed: true})
+	}); err != nil {
+		return nil, err
+	}
+	byFeed := make(map[string][]lektordir.Ref, len(feeds))
+	total := 0
+	for i, refs := range lists {
+		byFeed[feeds[i]] = refs
+		total += len(refs)
+	}
+	if all {
+		l.mu.Lock()
+		l.total = total
+		l.mu.Unlock()
+	}
+	return byFeed, nil
 }
 
 // places gives the feeds that have entries, if it was given none.
@@ -346,9 +334,6 @@ func (l *library) places(feeds []string) ([]string, error) {
 	return feeds, nil
 }
 
-// manyDates is of how many entries the dates are in memory that nobody has asked about.
-const manyDates = 200_000
-
 // Learn asks the index, which it begins first where there are many entries and none is
 // there. What that does not tell is read.
 func (l *library) Learn(ctx context.Context, refs []lektordir.Ref, progress func(what string, done, total int)) error {
@@ -361,22 +346,11 @@ func (l *library) Learn(ctx context.Context, refs []lektordir.Ref, progress func
 		// Whoever cannot have one, or not now, reads the entries after all.
 		_ = x.Build(ctx, func(done, total int) { progress("indexing", done, total) })
 	}
-	// What is unread is asked about first.
-	many := total > manyDates
-	var asked map[uint64]bool
-	if many && len(refs) > 0 {
-		asked = make(map[uint64]bool, len(refs))
-		for _, r := range refs {
-			asked[l.dates.key(r.Feed, r.Unique)] = true
-		}
-	}
 	s := l.indexed()
-	if _, err := s.Dates(ctx, many && len(refs) == 0, func(feed, unique string, when time.Time) {
+	if _, err := s.Dates(ctx, false, func(feed, unique string, when time.Time) {
 		l.mu.Lock()
 		defer l.mu.Unlock()
-		if asked == nil || asked[l.dates.key(feed, unique)] {
-			l.dates.put(feed, unique, when)
-		}
+		l.dates.put(feed, unique, when)
 	}); err != nil {
 		return err
 	}
@@ -469,18 +443,12 @@ func (l *library) Query(_ context.Context, text string) (tui.Query, error) {
 		return tui.Query{}, err
 	}
 	m := q.Bind(l.clock())
-	find := func(ctx context.Context, newest int) ([]lektordir.Ref, bool) {
+	find := func(ctx context.Context) ([]lektordir.Ref, bool) {
 		var refs []lektordir.Ref
-		found, ok, err := l.indexed().Indexed(ctx, entries.Selection{Query: q, All: true, Newest: newest})
-		l.mu.Lock()
-		defer l.mu.Unlock()
+		found, ok, err := l.indexed().Indexed(ctx, entries.Selection{Query: q, All: true})
 		for _, r := range found {
-			if r.Ref.Trashed() {
-				continue
-			}
-			refs = append(refs, r.Ref)
-			if newest > 0 { // then the date is known
-				l.dates.put(r.Ref.Feed, r.Ref.Unique, r.Date())
+			if !r.Ref.Trashed() {
+				refs = append(refs, r.Ref)
 			}
 		}
 		return refs, ok && err == nil

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -14,7 +15,6 @@ import (
 	"github.com/lektordir/lektor/internal/command"
 	"github.com/lektordir/lektor/internal/entries"
 	"github.com/lektordir/lektor/internal/index"
-	"github.com/lektordir/lektor/internal/testkit/must"
 	"github.com/lektordir/lektor/lektordir"
 )
 
@@ -117,7 +117,7 @@ func TestOverview(t *testing.T) {
 					match = append(match, refs[i].Path())
 				}
 			}
-			found, ok := q.Find(ctx, 0)
+			found, ok := q.Find(ctx)
 			for _, r := range found {
 				find = append(find, r.Path())
 			}
@@ -127,23 +127,6 @@ func TestOverview(t *testing.T) {
 				t.Errorf("%s: %t %q, not %q", text, ok, find, match)
 			}
 		}
-		// The newest of all, with their dates.
-		fresh := &library{o: l.o, dir: l.dir, clock: l.clock, dates: newDates()}
-		found, ok := must.Get(fresh.Query(ctx, "")).Find(ctx, 8)
-		if !ok || len(found) == 0 || len(found) > 8 {
-			t.Fatalf("%d %t", len(found), ok)
-		}
-		when, whole := fresh.Dates(ctx, found)
-		oldest := slices.MinFunc(when, time.Time.Compare)
-		for i, r := range refs {
-			if !slices.Contains(found, r) && dates[i].After(oldest) {
-				t.Errorf("%s of %s is not among the newest", r.Path(), dates[i])
-			}
-		}
-		if fresh.mu.Lock(); !whole || len(fresh.dates.of) != len(found) {
-			t.Errorf("%d dates are known of %d", len(fresh.dates.of), len(found))
-		}
-		fresh.mu.Unlock()
 	}
 	compare()
 	// Another viewer marks, a fetcher delivers.
@@ -264,13 +247,11 @@ func tuiHash(t *testing.T, l *library) string {
 
 // listAll gives all entries in one list.
 func listAll(ctx context.Context, l *library) (refs []lektordir.Ref, err error) {
-	for some, err := range l.List(ctx) {
-		if err != nil {
-			return nil, err
-		}
-		refs = append(refs, some...)
+	lists, err := l.List(ctx)
+	for _, hash := range slices.Sorted(maps.Keys(lists)) {
+		refs = append(refs, lists[hash]...)
 	}
-	return refs, nil
+	return refs, err
 }
 
 // Where there can be no index, or there are too few entries for one, dates are read.

@@ -18,27 +18,28 @@ import (
 // started as one, so what is typed there (^C, ^Z) is for it and for us.
 type onTerminal struct {
 	*exec.Cmd
-	wait bool
-	o    *Options
+	wait     bool // for Enter, when it has ended
+	terminal *tty
 }
 
 func (c *onTerminal) SetStdin(r io.Reader)  { c.Stdin = r }
-func (c *onTerminal) SetStdout(io.Writer)   { c.Stdout = c.o.Out }
+func (c *onTerminal) SetStdout(io.Writer)   { c.Stdout = c.terminal.out }
 func (c *onTerminal) SetStderr(w io.Writer) { c.Stderr = w }
 
 // Run runs the command and waits for Enter, if that is wanted.
 func (c *onTerminal) Run() error {
-	terminal := hold(c.o.Out)
-	c.o.child(true)
+	t := c.terminal
+	before := hold(t.out)
+	t.children.Add(1)
 	err := c.Start()
 	if err == nil {
 		err = c.await()
 	}
-	c.o.settle()
-	c.o.child(false)
-	terminal.takeBack(c.Process, err)
+	t.settle()
+	t.children.Add(-1)
+	before.takeBack(c.Process, err)
 	select {
-	case <-c.o.ending:
+	case <-t.ending:
 		return err // nobody is there to press Enter
 	default:
 	}
@@ -52,7 +53,7 @@ func (c *onTerminal) Run() error {
 	return nil
 }
 
-// errLeft tells that a command did not end when the reader had to.
+// errLeft is the error of a command that did not end when the reader had to.
 var errLeft = errors.New("it runs on")
 
 // patience is how long a command may take to end when the reader has to.
@@ -67,7 +68,7 @@ func (c *onTerminal) await() error {
 	select {
 	case err := <-ended:
 		return err
-	case <-c.o.ending:
+	case <-c.terminal.ending:
 	}
 	// An interactive shell heeds the second only.
 	for _, s := range []os.Signal{syscall.SIGTERM, syscall.SIGHUP} {
@@ -138,7 +139,7 @@ func (c *onTerminal) awaitEnter() {
 			}
 			select {
 			case keys <- one[0]:
-			case <-c.o.ending:
+			case <-c.terminal.ending:
 				return
 			}
 		}
@@ -152,7 +153,7 @@ func (c *onTerminal) awaitEnter() {
 			case key, more := <-keys:
 				ask = key == 26 // ^Z
 				reads = more && !ask
-			case <-c.o.ending:
+			case <-c.terminal.ending:
 				reads = false
 			}
 		}

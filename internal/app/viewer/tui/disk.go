@@ -2,7 +2,6 @@ package tui
 
 import (
 	"context"
-	"iter"
 	"time"
 
 	"github.com/lektordir/lektor/internal/entries"
@@ -56,10 +55,9 @@ type Page struct {
 // Query is a query that was read.
 type Query struct {
 	State bool // it says itself what is read, or flagged
-	// Find gives the entries that it selects, read or not, but none that is trashed, in any
-	// order, or the newest of them, if newest is not 0; ok is false where only Match can
-	// tell.
-	Find func(ctx context.Context, newest int) (found []lektordir.Ref, ok bool)
+	// Find returns the entries that it selects, read or not, but none that is trashed, in any
+	// order; ok is false if only Match can tell.
+	Find func(ctx context.Context) (found []lektordir.Ref, ok bool)
 	// Match tells which of the entries it selects.
 	Match func(ctx context.Context, refs []lektordir.Ref) []bool
 }
@@ -73,10 +71,9 @@ type Disk interface {
 	Overview(ctx context.Context, newest int) (*Overview, error)
 	// Feeds lists all feeds.
 	Feeds(ctx context.Context) ([]Feed, error)
-	// List lists the entries of feeds, of none for all: one version of each, by feed
-	// and time of delivery, without what is trashed or withdrawn. It comes in parts, each of
-	// whole feeds; after an error there are no more.
-	List(ctx context.Context, feeds ...string) iter.Seq2[[]lektordir.Ref, error]
+	// List lists the entries of feeds, without arguments of all, by the hashes of the feeds:
+	// one version of each, by time of delivery, without trashed and withdrawn ones.
+	List(ctx context.Context, feeds ...string) (map[string][]lektordir.Ref, error)
 	// Dates gives the dates of entries. Where it would take long, or the context ends
 	// before all are known, the others are those of delivery, and whole is false.
 	Dates(ctx context.Context, refs []lektordir.Ref) (dates []time.Time, whole bool)

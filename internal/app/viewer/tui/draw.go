@@ -2,6 +2,7 @@ package tui
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	tea "charm.land/bubbletea/v2"
@@ -12,47 +13,10 @@ import (
 	"github.com/lektordir/lektor/lektordir"
 )
 
-// On less than this there is nothing to be seen.
-const leastWidth, leastHeight = 20, 5
-
-// paneAt is a pane on the screen.
-type paneAt struct {
-	kind     paneKind
-	x, width int
-}
-
-// A text that is read wants so many columns before there is room for a pane beside it.
-const wantText, wantList = 64, 30
-
-// layout says which panes are to be seen, from left to right, with a column between
-// them. The one that has the focus always is.
-func (m *model) layout() []paneAt {
-	w := m.width
-	feeds := max(16, min(w/4, 34))
-	switch {
-	case m.zoom || w < 60:
-	case m.focus != pagePane && (m.page.key == (key{}) || w < feeds+wantList+wantText+2):
-		return []paneAt{{feedsPane, 0, feeds}, {listPane, feeds + 1, w - feeds - 1}}
-	case w >= feeds+wantList+wantText+2:
-		list := max(wantList, min((w-feeds)*2/5, 70))
-		return []paneAt{{feedsPane, 0, feeds}, {listPane, feeds + 1, list}, {pagePane, feeds + list + 2, w - feeds - list - 2}}
-	case w >= wantList+wantText+1:
-		return []paneAt{{listPane, 0, wantList}, {pagePane, wantList + 1, w - wantList - 1}}
-	}
-	return []paneAt{{m.focus, 0, w}}
-}
-
-// room is how many lines a pane has.
-func (m *model) room() int { return max(1, m.height-2) }
-
-// textWidth is how many columns the text of an entry has, 0 where it is not to be seen.
-func (m *model) textWidth() int {
-	for _, p := range m.layout() {
-		if p.kind == pagePane {
-			return max(10, min(p.width-2, m.o.Width))
-		}
-	}
-	return 0
+// painter draws the model.
+type painter struct {
+	*browser
+	m *model
 }
 
 // style is how a piece of a line looks.
@@ -65,7 +29,7 @@ const (
 	cursorHere style = "7"    // the line of the cursor in the pane that has the focus
 	cursorAway style = "4"    // and in the others: underlined
 	unreadText style = "1"    // bold
-	feedText   style = "36"   // cyan
+	feedStyle  style = "36"   // cyan
 	flagText   style = "33"   // yellow
 	dimText    style = "2"    // faint
 	badText    style = "1;31" // red
@@ -73,13 +37,13 @@ const (
 )
 
 // paint gives a text in a style. Without colours the styles that are none stay.
-func (m *model) paint(s style, text string) string {
+func (p *painter) paint(s style, text string) string {
 	if s == plainStyle || text == "" {
 		return text
 	}
-	if m.o.NoColor {
+	if p.m.o.NoColor {
 		switch s {
-		case feedText, flagText, linkText:
+		case feedStyle, flagText, linkText:
 			return text
 		case badText:
 			s = "1"
@@ -90,23 +54,24 @@ func (m *model) paint(s style, text string) string {
 
 // View draws the screen.
 func (m *model) View() tea.View {
+	p := painter{&m.browser, m}
 	v := tea.NewView("")
 	v.AltScreen = true
 	if m.o.Mouse {
 		v.MouseMode = tea.MouseModeCellMotion
 	}
 	switch {
-	case m.width == 0 || m.height == 0:
-	case m.width < leastWidth || m.height < leastHeight:
-		text := fmt.Sprintf("too small: %dx%d, not %dx%d", leastWidth, leastHeight, m.width, m.height)
-		v.SetContent(strings.Join(firstLines(breakLines(text, m.width), m.height), "\n"))
-	case m.shown.picture != nil:
-		v.SetContent(strings.Repeat("\n", m.height-1) + fit(m.shown.caption, m.width))
+	case p.width == 0 || p.height == 0:
+	case p.width < leastWidth || p.height < leastHeight:
+		text := fmt.Sprintf("too small: %dx%d, not %dx%d", leastWidth, leastHeight, p.width, p.height)
+		v.SetContent(strings.Join(firstLines(breakLines(text, p.width), p.height), "\n"))
+	case m.shown.on:
+		v.SetContent(strings.Repeat("\n", p.height-1) + fit(m.shown.caption, p.width))
 	default:
-		v.SetContent(m.screen())
-		if m.prompt != nil {
-			_, x := m.promptLine()
-			v.Cursor = tea.NewCursor(x, m.height-1)
+		v.SetContent(p.screen())
+		if m.input.prompt != nil {
+			_, x := m.input.prompt.line(p.width)
+			v.Cursor = tea.NewCursor(x, p.height-1)
 		}
 	}
 	return v
@@ -114,32 +79,32 @@ func (m *model) View() tea.View {
 
 func firstLines(lines []string, n int) []string { return lines[:min(len(lines), n)] }
 
-// screen gives all lines.
-func (m *model) screen() string {
-	room := m.room()
+// screen returns all lines.
+func (p *painter) screen() string {
+	room := p.room()
 	lines := make([]string, 0, room+2)
-	if m.helping != nil {
-		lines = append(lines, m.paint(titleStyle, fit(" the keys", m.width)))
+	if help := p.m.input.help; help != nil {
+		lines = append(lines, p.paint(titleStyle, fit(" the keys", p.width)))
 		for i := range room {
-			lines = append(lines, m.helping.line(i, m.width))
+			lines = append(lines, help.line(i, p.width))
 		}
-		return strings.Join(append(lines, m.lastLine()), "\n")
+		return strings.Join(append(lines, p.lastLine()), "\n")
 	}
-	panes := m.layout()
+	panes := p.layout()
 	var head []string
 	columns := make([][]string, len(panes))
-	for i, p := range panes {
-		title, body := m.draw(p, room)
-		// In one pane reversed letters say where one is; of several the others are faint.
+	for i, pane := range panes {
+		title, body := p.column(pane, room)
+		// A single pane is reversed; of several those without the focus are faint.
 		s := titleStyle
-		if p.kind != m.focus {
+		if pane.kind != p.focus {
 			s = "2;7"
 		}
-		head = append(head, m.paint(s, fit(title, p.width)))
+		head = append(head, p.paint(s, fit(title, pane.width)))
 		columns[i] = body
 	}
-	lines = append(lines, strings.Join(head, m.paint("2", "│")))
-	bar := m.paint("2", "│")
+	bar := p.paint("2", "│")
+	lines = append(lines, strings.Join(head, bar))
 	for row := range room {
 		parts := make([]string, len(panes))
 		for i := range panes {
@@ -147,26 +112,26 @@ func (m *model) screen() string {
 		}
 		lines = append(lines, strings.Join(parts, bar))
 	}
-	return strings.Join(append(lines, m.lastLine()), "\n")
+	return strings.Join(append(lines, p.lastLine()), "\n")
 }
 
-// draw gives the title of a pane, and its lines, each as wide as it is.
-func (m *model) draw(p paneAt, room int) (title string, body []string) {
-	switch p.kind {
+// column returns the title of a pane, and its lines, each as wide as it is.
+func (p *painter) column(at paneAt, room int) (title string, body []string) {
+	switch at.kind {
 	case feedsPane:
-		title, body = m.drawTree(p.width, room)
+		title, body = p.feeds(at.width, room)
 	case listPane:
-		title, body = m.drawList(p.width, room)
+		title, body = p.entries(at.width, room)
 	default:
-		title, body = m.drawPage(p.width, room)
+		title, body = p.text(at.width, room)
 	}
 	for len(body) < room {
-		body = append(body, strings.Repeat(" ", p.width))
+		body = append(body, strings.Repeat(" ", at.width))
 	}
 	return title, body
 }
 
-// mark is what stands before a line: where the cursor is, also for who sees no styles.
+// cursorMark is the first column of a line, for users who see no styles.
 func cursorMark(here bool) string {
 	if here {
 		return ">"
@@ -174,151 +139,168 @@ func cursorMark(here bool) string {
 	return " "
 }
 
-// drawTree draws the folders and feeds.
-func (m *model) drawTree(width, room int) (string, []string) {
-	t := &m.tree
-	if m.shelf == nil {
+// feeds draws the folders and feeds.
+func (p *painter) feeds(width, room int) (string, []string) {
+	t := &p.tree
+	if p.snapshot == nil {
 		return " feeds", []string{fit(" reading…", width)}
 	}
 	t.y = window(t.y, t.at, len(t.nodes), room)
 	var body []string
 	for i := t.y; i < min(len(t.nodes), t.y+room); i++ {
 		n := t.nodes[i]
-		sign := " "
-		switch {
-		case n.kind == folderNode && t.closed[n.id]:
-			sign = "+"
-		case n.kind == folderNode:
-			sign = "-"
-		case n.kind == savedNode:
-			sign = "?"
-		}
-		count := ""
-		switch {
-		case n.bad != "":
-			count = "!"
-		case n.kind == flaggedNode && n.any > 0:
-			count = fmt.Sprint(n.any)
-		case n.counts && n.unread > 0:
-			count = fmt.Sprint(n.unread)
-		}
-		depth := min(n.depth, max(0, width/3))
-		left := cursorMark(i == t.at) + strings.Repeat(" ", depth) + sign
-		room := width - len(left) - len(count) - 1
-		name := fit(Plain(termsafe.Brief(n.title)), room)
-		if n.apart != "" && room > 8 {
-			apart := Plain(termsafe.Brief(n.apart))
-			most := min(termsafe.Width(apart), room/2)
-			name = fit(Plain(termsafe.Brief(n.title)), room-most-1) + " " + fit(ends(apart, most), most)
-		}
 		s := plainStyle
 		if n.unread > 0 {
 			s = unreadText
 		}
-		body = append(body, m.cursorLine(i == t.at, feedsPane, s, left+name+" "+count))
+		body = append(body, p.cursorLine(i == t.at, feedsPane, s, p.node(n, i == t.at, width)))
 	}
 	title := " feeds"
-	if u := m.shelf.all.Unread; u > 0 {
+	if u := p.snapshot.all.Unread; u > 0 {
 		title += fmt.Sprintf("  %d unread", u)
 	}
 	return title, body
 }
 
-// cursorLine paints a line, that of the cursor as a whole.
-func (m *model) cursorLine(here bool, in paneKind, s style, text string) string {
+// node returns the line of a node.
+func (p *painter) node(n node, here bool, width int) string {
+	sign := " "
 	switch {
-	case here && m.focus == in:
-		return m.paint(cursorHere, text)
-	case here && s != plainStyle:
-		return m.paint(cursorAway+";"+s, text)
-	case here:
-		return m.paint(cursorAway, text)
+	case n.kind == folderNode && p.tree.closed[n.id]:
+		sign = "+"
+	case n.kind == folderNode:
+		sign = "-"
+	case n.kind == savedNode:
+		sign = "?"
 	}
-	return m.paint(s, text)
+	count := ""
+	switch {
+	case n.bad != "":
+		count = "!"
+	case n.flagged > 0:
+		count = fmt.Sprint(n.flagged)
+	case n.unread > 0:
+		count = fmt.Sprint(n.unread)
+	}
+	left := cursorMark(here) + strings.Repeat(" ", min(n.depth, max(0, width/3))) + sign
+	room := width - len(left) - len(count) - 1
+	title := Plain(termsafe.Brief(n.title))
+	if n.apart != "" && room > 8 {
+		apart := Plain(termsafe.Brief(n.apart))
+		most := min(termsafe.Width(apart), room/2)
+		return left + fit(title, room-most-1) + " " + fit(ends(apart, most), most) + " " + count
+	}
+	return left + fit(title, room) + " " + count
 }
 
-// What a list has beside titles takes room that it must have.
+// cursorLine paints a line, that of the cursor as a whole.
+func (p *painter) cursorLine(here bool, in paneKind, s style, text string) string {
+	switch {
+	case here && p.focus == in:
+		return p.paint(cursorHere, text)
+	case here && s != plainStyle:
+		return p.paint(cursorAway+";"+s, text)
+	case here:
+		return p.paint(cursorAway, text)
+	}
+	return p.paint(s, text)
+}
+
+// A list narrower than these shows no dates, or no names of feeds.
 const withDate, withFeed = 28, 56
 
-// drawList draws the entries.
-func (m *model) drawList(width, room int) (string, []string) {
-	l := &m.list
-	title := " " + Plain(termsafe.Brief(m.titleOf(l.of)))
+// entries draws the list.
+func (p *painter) entries(width, room int) (string, []string) {
+	l := &p.list
+	title := p.listTitle()
+	switch {
+	case l.err != nil:
+		return title, p.message(l.err.Error(), plainStyle, width, room)
+	case len(l.items) == 0 && p.snapshot != nil && l.complete:
+		text := " nothing unread"
+		if l.query != "" {
+			text = " nothing matches"
+		} else if l.lists() {
+			text = " no entries"
+		}
+		return title, []string{fit(text, width)}
+	}
+	l.y = window(l.y, l.at, len(l.items), room)
+	var body []string
+	for i := l.y; i < min(len(l.items), l.y+room); i++ {
+		body = append(body, p.entry(l.items[i], i == l.at, width))
+	}
+	return title, body
+}
+
+// listTitle names the list, and says where the cursor is in it.
+func (p *painter) listTitle() string {
+	l := &p.list
+	title := " "
+	if p.snapshot != nil {
+		if at := slices.IndexFunc(p.snapshot.nodes, func(n node) bool { return n.id == l.of }); at >= 0 {
+			title += Plain(termsafe.Brief(p.snapshot.nodes[at].title))
+		}
+	}
 	if l.query != "" {
 		title += " /" + Plain(l.query)
 	}
 	if len(l.items) > 0 {
 		n := fmt.Sprint(len(l.items))
 		switch {
-		case m.shelf.uncounted:
+		case p.snapshot.uncounted:
 			n = ""
-		case m.shelf.bare:
-			n = fmt.Sprint(m.shelf.all.Unread)
-		case l.total > 0:
-			n += fmt.Sprintf(" of %d", l.total)
+		case p.snapshot.countsOnly:
+			n = fmt.Sprint(p.snapshot.all.Unread)
 		}
 		title += fmt.Sprintf("  %d/%s", l.at+1, n)
 	}
-	if l.busy {
+	if !l.complete {
 		title += " …"
 	}
-	switch {
-	case l.err != nil:
-		var body []string
-		for _, line := range firstLines(breakLines(l.err.Error(), width-2), room) {
-			body = append(body, fit(" "+line, width))
-		}
-		return title, body
-	case len(l.items) == 0 && m.shelf != nil && !l.busy:
-		text := " nothing unread"
-		if l.query != "" {
-			text = " nothing matches"
-		} else if l.all || l.of.kind == flaggedNode {
-			text = " no entries"
-		}
-		return title, []string{fit(text, width)}
-	}
-	l.keepOnScreen(room)
-	var body []string
-	for i := l.y; i < min(len(l.items), l.y+room); i++ {
-		it := l.items[i]
-		row, known := m.rows[keyOf(it.ref)]
-		if !known {
-			row.Title = "…"
-		}
-		flags := status(it.ref)
-		text := cursorMark(i == l.at) + fit(flags, 3) + " "
-		if width >= withDate {
-			text += fmt.Sprintf("%*s  ", dateWidth, m.o.date(it.date))
-		}
-		feed := ""
-		if width >= withFeed && l.of.kind != feedNode {
-			n := max(8, min(width/5, 20))
-			name := ""
-			if f := m.shelf.feeds[it.ref.Feed]; f != nil {
-				name = Plain(termsafe.Brief(f.Title))
-			}
-			feed = fit(name, n) + "  "
-		}
-		rest := width - termsafe.Width(text) - termsafe.Width(feed)
-		s := plainStyle
-		if it.ref.Unread() {
-			s = unreadText
-		}
-		if i == l.at {
-			body = append(body, m.cursorLine(true, listPane, s, text+feed+fit(row.Title, rest)))
-			continue
-		}
-		if len(flags) > 1 {
-			text = m.paint(flagText, text)
-		}
-		body = append(body, text+m.paint(feedText, feed)+m.paint(s, fit(row.Title, rest)))
-	}
-	return title, body
+	return title
 }
 
-// status shows what was done with an entry: N it is unread, then its flags but S.
-func status(r lektordir.Ref) string {
+// message returns the lines of a message in a pane.
+func (p *painter) message(text string, s style, width, room int) (body []string) {
+	for _, line := range firstLines(breakLines(text, width-2), room) {
+		body = append(body, p.paint(s, fit(" "+line, width)))
+	}
+	return body
+}
+
+// entry returns the line of an entry.
+func (p *painter) entry(it *item, here bool, width int) string {
+	ref := p.marks.now(it.ref)
+	flags := flagLetters(ref)
+	text := cursorMark(here) + fit(flags, 3) + " "
+	if width >= withDate {
+		text += fmt.Sprintf("%*s  ", dateWidth, p.m.o.Date(it.date))
+	}
+	feed := ""
+	if width >= withFeed && p.list.of.kind != feedNode {
+		name := ""
+		if f := p.snapshot.feeds[ref.Feed]; f != nil {
+			name = Plain(termsafe.Brief(f.Title))
+		}
+		feed = fit(name, max(8, min(width/5, 20))) + "  "
+	}
+	title := fit(p.title(keyOf(ref)), width-termsafe.Width(text)-termsafe.Width(feed))
+	s := plainStyle
+	if ref.Unread() {
+		s = unreadText
+	}
+	if here {
+		return p.cursorLine(true, listPane, s, text+feed+title)
+	}
+	if len(flags) > 1 {
+		text = p.paint(flagText, text)
+	}
+	return text + p.paint(feedStyle, feed) + p.paint(s, title)
+}
+
+// flagLetters returns N for an unread entry, and its flags but S.
+func flagLetters(r lektordir.Ref) string {
 	s := " "
 	if r.Unread() {
 		s = "N"
@@ -329,119 +311,110 @@ func status(r lektordir.Ref) string {
 // dateWidth is that of the longest date.
 const dateWidth = len("Mon 10:05")
 
-// titleOf names what a list is of.
-func (m *model) titleOf(of id) string {
-	if m.shelf != nil {
-		for _, n := range m.shelf.nodes {
-			if n.id == of {
-				return n.title
-			}
-		}
+// title returns the title of an entry, if it was read.
+func (p *painter) title(k key) string {
+	if row := p.m.rows[k]; row != nil {
+		return row.Title
 	}
-	return ""
+	return "…"
 }
 
-// drawPage draws the entry that is read.
-func (m *model) drawPage(width, room int) (string, []string) {
-	p := &m.page
-	row := m.rows[p.key]
-	title := " " + strings.TrimLeft(status(p.ref)+" ", " ") + row.Title
-	var body []string
+// text draws the entry that is open.
+func (p *painter) text(width, room int) (string, []string) {
+	r := &p.page
+	title := " " + strings.TrimLeft(flagLetters(p.marks.now(r.ref))+" ", " ") + p.title(r.key)
 	switch {
-	case p.err != nil:
-		for _, line := range firstLines(breakLines(p.err.Error(), width-2), room) {
-			body = append(body, m.paint(badText, fit(" "+line, width)))
-		}
-		return title, body
-	case p.key == (key{}):
+	case r.err != nil:
+		return title, p.message(r.err.Error(), badText, width, room)
+	case !r.open():
 		return " ", nil
-	case p.page == nil:
+	case r.page == nil:
 		return title, []string{fit(" reading…", width)}
 	}
-	header := 0
-	for i, line := range p.lines {
-		if line == "" {
-			header = i
-			break
-		}
-	}
-	for i := p.y; i < min(len(p.lines), p.y+room); i++ {
-		line := fit(" "+p.lines[i], width)
+	header := max(0, slices.Index(r.lines, ""))
+	var body []string
+	for i := r.y; i < min(len(r.lines), r.y+room); i++ {
+		line := fit(" "+r.lines[i], width)
 		if i < header {
-			line = m.paint(feedText, line)
-		} else if isNote(p.lines[i]) {
-			line = m.paint(linkText, line)
+			line = p.paint(feedStyle, line)
+		} else if isNote(r.lines[i]) {
+			line = p.paint(linkText, line)
 		}
 		body = append(body, line)
 	}
 	return title, body
 }
 
-// isNote tells whether a line is a footnote with a link.
+// isNote reports whether a line is a footnote with a link.
 func isNote(line string) bool {
 	n, rest, ok := strings.Cut(strings.TrimPrefix(line, "["), "] ")
 	return ok && line[0] == '[' && strings.Trim(n, "0123456789") == "" && n != "" && strings.Contains(rest, ":")
 }
 
-// lastLine is the message, or what is typed, or where one is.
-func (m *model) lastLine() string {
-	if m.prompt != nil {
-		text, _ := m.promptLine()
-		return fit(text, m.width)
-	}
-	if m.said != "" {
-		s, text := plainStyle, Plain(m.said)
-		if m.bad {
-			if s = badText; termsafe.Width(text) > m.width && m.o.Name != "" {
-				text = strings.ReplaceAll(text, m.o.Name+"/", "") // the path of the lektor-dir goes first
-			}
-			text = ends(text, m.width)
-		}
-		return m.paint(s, fit(text, m.width))
-	}
-	if m.pressed != (keysPressed{}) {
-		return fit(m.pressed.count+m.pressed.keys, m.width)
-	}
-	left := ""
+// lastLine is the line that is typed, or the message, or where the user is.
+func (p *painter) lastLine() string {
+	m := p.m
 	switch {
-	case m.helping != nil:
-		left = "any key but those that move ends this"
-	case m.shelf == nil:
-		left = "reading " + m.o.Name
-	case m.focus == pagePane && m.page.page != nil:
-		left = "all"
-		if n := len(m.page.lines) - m.room(); n > 0 {
-			left = fmt.Sprintf("%d%%", m.page.y*100/n)
+	case m.input.prompt != nil:
+		text, _ := m.input.prompt.line(p.width)
+		return fit(text, p.width)
+	case m.status.isError:
+		text := Plain(m.status.text)
+		if termsafe.Width(text) > p.width && m.o.Name != "" {
+			text = strings.ReplaceAll(text, m.o.Name+"/", "") // the path of the lektor-dir goes first
 		}
-		if n := len(m.page.page.Enclosures); n > 0 {
-			left += ", " + units.Count(n, "enclosure")
-		}
-		if n := len(m.page.page.Pictures); n > 0 && m.shown.can() {
-			left += ", " + units.Count(n, "picture")
-		}
-	case m.learned != "":
-		left = m.learned
-	case m.list.all:
-		left = "read entries, too"
+		return p.paint(badText, fit(ends(text, p.width), p.width))
+	case m.status.text != "":
+		return fit(Plain(m.status.text), p.width)
+	case m.input.count != "" || m.input.keys != "":
+		return fit(m.input.count+m.input.keys, p.width)
 	}
-	right := m.o.Keys.of("help") + " help"
-	if left == "" && m.width >= 60 {
-		left = m.hints()
+	left, right := p.place(), m.o.Keys.of("help")+" help"
+	if left == "" && p.width >= 60 {
+		left = p.hints()
 	}
-	return m.paint(dimText, fit(fit(Plain(left), max(0, m.width-len(right)-1))+" "+right, m.width))
+	return p.paint(dimText, fit(fit(Plain(left), max(0, p.width-len(right)-1))+" "+right, p.width))
 }
 
-// hints are the keys that lead on from where one is.
-func (m *model) hints() string {
+// place says where the user is, or what the reader does.
+func (p *painter) place() string {
+	m, page := p.m, p.page.page
+	switch {
+	case m.input.help != nil:
+		return "press any key but those that move to close help"
+	case p.snapshot == nil:
+		return "reading " + m.o.Name
+	case p.focus == pagePane && page != nil:
+		place := "all"
+		if n := len(p.page.lines) - p.room(); n > 0 {
+			place = fmt.Sprintf("%d%%", p.page.y*100/n)
+		}
+		if n := len(page.Enclosures); n > 0 {
+			place += ", " + units.Count(n, "enclosure")
+		}
+		if n := len(page.Pictures); n > 0 && m.shown.can() {
+			place += ", " + units.Count(n, "picture")
+		}
+		return place
+	case m.dates.progress != "":
+		return m.dates.progress
+	case p.list.all:
+		return "read entries, too"
+	}
+	return ""
+}
+
+// hints are the keys that lead on from where the user is.
+func (p *painter) hints() string {
 	var hints []string
 	for _, h := range []struct{ action, what string }{
 		{"open", "open"}, {"forward", "read on"}, {"next-unread", "next unread"}, {"search", "search"}, {"quit", "back"},
 	} {
-		key := m.o.Keys.of(h.action)
+		key := p.m.o.Keys.of(h.action)
 		switch {
-		case key == h.action: // none
+		case key == h.action: // no key does it
 			continue
-		case h.action == "quit" && m.focus == feedsPane:
+		case h.action == "quit" && p.focus == feedsPane:
 			h.what = "end"
 		}
 		hints = append(hints, key+" "+h.what)
@@ -449,16 +422,14 @@ func (m *model) hints() string {
 	return strings.Join(hints, "  ")
 }
 
-// promptLine gives the line that is typed, as far as it can be seen, and the column of
-// the cursor.
-func (m *model) promptLine() (string, int) {
-	p := m.prompt
-	room := m.width - termsafe.Width(p.label) - 1
+// line returns the end of the line that fits, and the column of the cursor.
+func (p *prompt) line(width int) (string, int) {
+	label := termsafe.Width(p.label)
 	from := 0
-	for from < p.at && termsafe.Width(string(p.text[from:p.at])) > room {
+	for from < p.at && termsafe.Width(string(p.text[from:p.at])) >= width-label {
 		from++
 	}
-	return p.label + string(p.text[from:]), termsafe.Width(p.label) + termsafe.Width(string(p.text[from:p.at]))
+	return p.label + string(p.text[from:]), label + termsafe.Width(string(p.text[from:p.at]))
 }
 
 // helpPage is the list of keys.
@@ -475,7 +446,7 @@ func (h *helpPage) line(row, width int) string {
 }
 
 // help shows the keys.
-func (m *model) help() tea.Cmd {
+func help(m *model, _ call) tea.Cmd {
 	h := &helpPage{}
 	for _, keys := range m.o.Keys.order {
 		b := m.o.Keys.bound[keys]
@@ -492,30 +463,23 @@ func (m *model) help() tea.Cmd {
 	for _, err := range m.o.Keys.Errs {
 		h.lines = append(h.lines, " "+Plain(err.Error()))
 	}
-	m.helping = h
+	m.input.help = h
 	return nil
 }
 
-// helpKey moves the list of keys, or ends it.
-func (m *model) helpKey(name string) tea.Cmd {
+// key moves the list of keys as an action would, and reports whether it did.
+func (h *helpPage) key(action string, room int) bool {
 	n := 0
-	if b, ok := m.o.Keys.bound[name]; ok {
-		switch b.steps[0].action {
-		case "down", "scroll-down":
-			n = 1
-		case "up", "scroll-up":
-			n = -1
-		case "page-down", "forward", "half-down":
-			n = m.room() - 1
-		case "page-up", "half-up":
-			n = 1 - m.room()
-		}
+	switch action {
+	case "down", "scroll-down":
+		n = 1
+	case "up", "scroll-up":
+		n = -1
+	case "page-down", "forward", "half-down":
+		n = room - 1
+	case "page-up", "half-up":
+		n = 1 - room
 	}
-	if n == 0 {
-		m.helping = nil
-		return nil
-	}
-	h := m.helping
-	h.y = max(0, min(h.y+n, len(h.lines)-m.room()))
-	return nil
+	h.y = max(0, min(h.y+n, len(h.lines)-room))
+	return n != 0
 }

@@ -2,41 +2,39 @@ package tui
 
 import (
 	"bytes"
-	"context"
-	"encoding/base64"
 	"errors"
 	"fmt"
 	"image"
 	_ "image/gif"  // a picture's format
 	_ "image/jpeg" // and another
-	"image/png"
+	_ "image/png"  // and one more
 	"slices"
 	"strings"
-	"time"
 
 	tea "charm.land/bubbletea/v2"
 	uv "github.com/charmbracelet/ultraviolet"
 	"github.com/charmbracelet/x/ansi"
+	"github.com/charmbracelet/x/ansi/kitty"
 	"github.com/charmbracelet/x/ansi/sixel"
 	"github.com/lektordir/lektor/internal/units"
-	"github.com/lektordir/lektor/lektordir"
 )
 
-// graphics is what the terminal can show of pictures, and the one that is shown.
-type graphics struct {
+// picture is the picture that is shown, and the protocols of the terminal for it.
+type picture struct {
 	kitty, sixel bool
-	picture      *int // which of the entry's; nil for none
-	next         int  // the one that the key shows
+	on           bool // a picture is shown
+	number       int  // of it among those of the entry, from 0
 	caption      string
-	seq          int
+	seq          int // of the latest one that was asked for
 }
 
-func (g *graphics) can() bool { return g.kitty || g.sixel }
+// can reports whether the terminal shows pictures.
+func (p *picture) can() bool { return p.kitty || p.sixel }
 
 // A terminal that knows kitty's protocol answers this, and then as all do what it is;
 // those that know sixel say so there.
 const (
-	askedKitty = 31 // a picture that there is not
+	askedKitty = 31 // no such picture exists
 
 	askKitty  = "\x1b_Gi=31,s=1,v=1,a=q,t=d,f=24;AAAA\x1b\\"
 	dropKitty = "\x1b_Ga=d,d=A\x1b\\"
@@ -47,8 +45,8 @@ const (
 // for a title, and a console prints it.
 func (m *model) askGraphics() tea.Cmd {
 	ask := askDevice
-	name := m.o.env("TERM")
-	if m.o.env("TMUX") == "" && m.o.env("STY") == "" && !strings.HasPrefix(name, "screen") && !strings.HasPrefix(name, "tmux") && name != "linux" {
+	name := m.o.Getenv("TERM")
+	if m.o.Getenv("TMUX") == "" && m.o.Getenv("STY") == "" && !strings.HasPrefix(name, "screen") && !strings.HasPrefix(name, "tmux") && name != "linux" {
 		ask = askKitty + ask
 	}
 	return tea.Raw(ask)
@@ -62,108 +60,95 @@ type pictureMsg struct {
 }
 
 func (m *model) graphicsMsg(msg tea.Msg) tea.Cmd {
+	p := &m.shown
 	switch msg := msg.(type) {
 	case uv.KittyGraphicsEvent:
-		m.shown.kitty = msg.Options.ID == askedKitty && string(msg.Payload) == "OK"
+		p.kitty = msg.Options.ID == askedKitty && string(msg.Payload) == "OK"
 	case uv.PrimaryDeviceAttributesEvent:
-		// The first says which terminal it is, or says it is: 4 is a VT132 there.
-		m.shown.sixel = len(msg) > 1 && slices.Contains(msg[1:], 4)
+		// The first number is the terminal's own, where 4 is a VT132.
+		p.sixel = len(msg) > 1 && slices.Contains(msg[1:], 4)
 	case pictureMsg:
-		g := &m.shown
-		if msg.seq != g.seq || g.picture == nil {
+		switch {
+		case msg.seq != p.seq || !p.on:
 			return nil
-		}
-		if msg.err != nil {
+		case msg.err != nil:
 			m.fail(msg.err)
 			return m.dropPicture()
 		}
-		g.caption = msg.caption
-		// Drawn when the screen is blank, which takes a frame or two.
-		draw := tea.Tick(settle, func(time.Time) tea.Msg {
-			return tea.RawMsg{Msg: "\x1b7\x1b[H" + msg.data + "\x1b8"}
-		})
-		return draw
+		p.caption = msg.caption
+		return m.after(settle, tea.RawMsg{Msg: "\x1b7\x1b[H" + msg.data + "\x1b8"})
 	}
 	return nil
 }
 
-// settle is longer than a screen takes to be drawn.
+// settle is longer than the screen takes to be drawn blank before a picture.
 const settle = 10 * frame
 
-// picture fetches a picture of the entry and shows it: the first one, then the next; with
+// showPicture fetches a picture of the entry and shows it: the first one, then the next; with
 // a number that one. Nothing is fetched but by this key.
-func (m *model) picture(n int) tea.Cmd {
-	return m.onPage(func(p *Page, ref lektordir.Ref) tea.Cmd {
-		g := &m.shown
-		switch {
-		case len(p.Pictures) == 0:
-			m.say("the entry has no pictures")
-			return nil
-		case !g.can():
-			m.say("this terminal shows no pictures (neither sixel nor kitty's); their links are in the text")
-			return nil
-		case n > len(p.Pictures):
-			m.say("the entry has %s", units.Count(len(p.Pictures), "picture"))
-			return nil
-		case n > 0:
-			g.next = n - 1
+func showPicture(m *model, c call) tea.Cmd {
+	page, p := m.needPage(c), &m.shown
+	if page == nil {
+		return nil
+	}
+	number := 0
+	if p.on {
+		number = p.number + 1
+	}
+	if c.count > 0 {
+		number = c.count - 1
+	}
+	switch n := len(page.Pictures); {
+	case n == 0:
+		m.say("the entry has no pictures")
+		return nil
+	case !p.can():
+		m.say("this terminal shows no pictures (neither sixel nor kitty's); their links are in the text")
+		return nil
+	case c.count > n:
+		m.say("the entry has %s", units.Count(n, "picture"))
+		return nil
+	case number >= n:
+		return m.dropPicture()
+	}
+	drop := m.dropPicture()
+	url := page.Pictures[number]
+	caption := Plain(fmt.Sprintf("picture %d of %d: %s", number+1, len(page.Pictures), url))
+	p.on, p.number, p.caption = true, number, caption+" …"
+	p.seq++
+	ctx, d, ref, seq, kittyProtocol := m.ctx, m.disk, m.browser.page.ref, p.seq, p.kitty
+	columns, lines, t := m.browser.width, m.browser.height-1, m.terminal
+	return inOrder(drop, func() tea.Msg {
+		data, err := d.Picture(ctx, ref, url)
+		shown := ""
+		if err == nil {
+			width, height := t.cell()
+			shown, err = encodePicture(data, kittyProtocol, columns*width, lines*height)
 		}
-		at := g.next
-		if at >= len(p.Pictures) {
-			return m.dropPicture()
+		if err != nil {
+			err = fmt.Errorf("%s: %w", url, err)
 		}
-		cmd := m.clearPicture()
-		g.picture, g.next = &at, at+1
-		g.seq++
-		url := p.Pictures[at]
-		caption := Plain(fmt.Sprintf("picture %d of %d: %s", at+1, len(p.Pictures), url))
-		g.caption = caption + " …"
-		ctx, d, seq, kitty := m.ctx, m.disk, g.seq, g.kitty
-		columns, lines := m.width, m.height-1
-		cell := m.o.cell
-		return inOrder(cmd, func() tea.Msg {
-			data, err := fetchPicture(ctx, d, ref, url, kitty, columns, lines, cell)
-			if err != nil {
-				err = fmt.Errorf("%s: %w", url, err)
-			}
-			return pictureMsg{seq, data, caption, err}
-		})
+		return pictureMsg{seq, shown, caption, err}
 	})
 }
 
-// clearPicture takes a picture off the screen.
-func (m *model) clearPicture() tea.Cmd {
-	if m.shown.picture == nil {
+// dropPicture goes back to the text.
+func (m *model) dropPicture() tea.Cmd {
+	if !m.shown.on {
 		return nil
 	}
-	m.shown.picture = nil
+	m.shown.on = false
 	if m.shown.kitty {
 		return inOrder(tea.Raw(dropKitty), tea.ClearScreen)
 	}
 	return tea.ClearScreen
 }
 
-// dropPicture goes back to the text.
-func (m *model) dropPicture() tea.Cmd {
-	m.shown.next = 0
-	return m.clearPicture()
-}
-
 // A picture that is larger than this is not decoded: its colours are in memory at once.
 const maxPixels = 40 << 20
 
-// fetchPicture gives what shows a picture on so many columns and lines.
-func fetchPicture(ctx context.Context, d Disk, ref lektordir.Ref, url string, kitty bool, columns, lines int, cell func() (int, int)) (string, error) {
-	data, err := d.Picture(ctx, ref, url)
-	if err != nil {
-		return "", err
-	}
-	width, height := cell()
-	return encodePicture(data, kitty, columns*width, lines*height)
-}
-
 // encodePicture makes a picture fit, and puts it into what the terminal understands.
-func encodePicture(data []byte, kitty bool, width, height int) (string, error) {
+func encodePicture(data []byte, kittyProtocol bool, width, height int) (string, error) {
 	config, format, err := image.DecodeConfig(bytes.NewReader(data))
 	if err != nil {
 		return "", errors.New("it is no PNG, JPEG or GIF")
@@ -177,35 +162,21 @@ func encodePicture(data []byte, kitty bool, width, height int) (string, error) {
 	}
 	img = shrink(img, width, height)
 	var b bytes.Buffer
-	if !kitty {
-		var six bytes.Buffer
-		if err := new(sixel.Encoder).Encode(&six, img); err != nil {
+	if kittyProtocol {
+		o := kitty.Options{Action: kitty.TransmitAndPut, Format: kitty.PNG, Transmission: kitty.Direct, Quiet: 2, DoNotMoveCursor: true, Chunk: true}
+		if err := kitty.EncodeGraphics(&b, img, &o); err != nil {
 			return "", err
 		}
-		return ansi.SixelGraphics(0, 1, 0, six.Bytes()), nil
+		return b.String(), nil
 	}
-	var file bytes.Buffer
-	if err := png.Encode(&file, img); err != nil {
+	if err := new(sixel.Encoder).Encode(&b, img); err != nil {
 		return "", err
 	}
-	text := base64.StdEncoding.EncodeToString(file.Bytes())
-	const most = 4096 // of one message
-	for first := true; first || text != ""; first = false {
-		part := text[:min(most, len(text))]
-		text = text[len(part):]
-		more, how := 0, ""
-		if text != "" {
-			more = 1
-		}
-		if first {
-			how = "a=T,f=100,q=2,C=1,"
-		}
-		fmt.Fprintf(&b, "\x1b_G%sm=%d;%s\x1b\\", how, more, part)
-	}
-	return b.String(), nil
+	return ansi.SixelGraphics(0, 1, 0, b.Bytes()), nil
 }
 
-// shrink gives a picture that is no larger, each point the mean of those it stands for.
+// shrink returns a picture of at most this size, each point the mean of those that it
+// covers.
 func shrink(img image.Image, width, height int) image.Image {
 	from := img.Bounds()
 	w, h := from.Dx(), from.Dy()

@@ -1,6 +1,7 @@
 package tui
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 	"unicode"
@@ -8,125 +9,158 @@ import (
 	tea "charm.land/bubbletea/v2"
 )
 
-// keysPressed are those that wait for more.
-type keysPressed struct {
-	keys  string // in the form of the file
-	count string // digits before them
+// input is what the user has typed until now.
+type input struct {
+	keys   string // that wait for more, in the form of the file
+	count  string // digits before them
+	prompt *prompt
+	help   *helpPage
 }
 
 // prompt is a line that is typed.
 type prompt struct {
-	label string
-	text  []rune
-	at    int // the cursor
-	done  func(m *model, text string) tea.Cmd
-	typed func(m *model, text string) tea.Cmd // at each change; may be nil
-	left  func(m *model) tea.Cmd              // it was left by Esc; may be nil
+	label  string
+	text   []rune
+	at     int           // the cursor
+	action string        // that gets the text as its word
+	before *beforeSearch // nil but for a search, which lists while the user types
 }
 
-// maxTyped is how much can be typed.
+// beforeSearch is what Esc goes back to.
+type beforeSearch struct {
+	query string
+	focus paneKind
+}
+
+// call is an action with what the user gave it.
+type call struct {
+	action string
+	count  int // typed before the key, 0 for none
+	words  []string
+}
+
+// maxTyped is how many characters can be typed.
 const maxTyped = 1000
 
-// ask begins a line.
-func (m *model) ask(label, text string, done func(*model, string) tea.Cmd) *prompt {
-	m.prompt = &prompt{label: label, text: []rune(text), at: len([]rune(text)), done: done}
-	return m.prompt
+// ask begins a line for an action.
+func (m *model) ask(label, text, action string) *prompt {
+	m.input.prompt = &prompt{label: label, text: []rune(text), at: len([]rune(text)), action: action}
+	return m.input.prompt
 }
 
 // key takes a key that was pressed.
 func (m *model) key(k tea.KeyPressMsg) tea.Cmd {
 	name := keyName(k.String())
+	in, keys := &m.input, m.o.Keys
 	switch {
 	case name == "<C-c>":
-		// It ends a program that a person does not know, whatever that shows.
-		return tea.Quit
-	case m.prompt != nil:
-		return m.edit(name, k.Text)
+		return tea.Quit // whatever is shown: it ends a program that the user does not know
+	case in.prompt != nil:
+		return m.typed(name, k.Text)
 	}
-	m.said, m.bad = "", false
-	if m.shown.picture != nil && name != "<C-z>" {
-		// Any key takes a picture away; the key for pictures shows the next one.
-		if b, ok := m.o.Keys.bound[name]; !ok || b.steps[0].action != "picture" {
-			return m.dropPicture()
-		}
+	m.status = status{}
+	if m.shown.on && name != "<C-z>" && keys.action(name) != "picture" {
+		return m.dropPicture()
 	}
-	if m.helping != nil {
-		return m.helpKey(name)
-	}
-	p := &m.pressed
-	if name == "<esc>" && (p.keys != "" || p.count != "") {
-		*p = keysPressed{}
-		return nil
-	}
-	if _, bound := m.o.Keys.bound[name]; p.keys == "" && !bound && len(name) == 1 && name[0] >= '0' && name[0] <= '9' && (name != "0" || p.count != "") {
-		if p.count += name; len(p.count) > 6 {
-			p.count = p.count[:6]
+	if in.help != nil {
+		if !in.help.key(keys.action(name), m.browser.room()) {
+			in.help = nil
 		}
 		return nil
 	}
-	keys := p.keys + name
-	if m.o.Keys.begins(keys) {
-		p.keys = keys
+	if name == "<esc>" && (in.keys != "" || in.count != "") {
+		*in = input{}
 		return nil
 	}
-	if b, ok := m.o.Keys.bound[keys]; ok {
+	if _, bound := keys.bound[name]; in.keys == "" && !bound && len(name) == 1 && name[0] >= '0' && name[0] <= '9' && (name != "0" || in.count != "") {
+		if in.count += name; len(in.count) > 6 {
+			in.count = in.count[:6]
+		}
+		return nil
+	}
+	pressed := in.keys + name
+	if keys.begins(pressed) {
+		in.keys = pressed
+		return nil
+	}
+	if b, ok := keys.bound[pressed]; ok {
 		return m.bound(b)
 	}
-	if b, ok := m.o.Keys.bound[p.keys]; ok {
+	if b, ok := keys.bound[in.keys]; ok {
 		// The shorter one was meant, and then this key.
 		return tea.Batch(m.bound(b), m.key(k))
 	}
-	*p = keysPressed{}
-	m.say("%s does nothing; %s shows the keys", keys, m.o.Keys.of("help"))
+	*in = input{}
+	m.say("%s does nothing; %s shows the keys", pressed, keys.of("help"))
 	return nil
 }
 
-// bound does what keys are bound to.
+// bound does the actions that keys are bound to.
 func (m *model) bound(b binding) tea.Cmd {
-	count, _ := strconv.Atoi(m.pressed.count)
-	m.pressed = keysPressed{}
+	count, _ := strconv.Atoi(m.input.count)
+	m.input = input{}
 	var cmds []tea.Cmd
 	for _, s := range b.steps {
-		if a, ok := actionOf(s.action); ok {
-			cmds = append(cmds, a.do(m, count, s.words))
-		}
+		cmds = append(cmds, m.do(call{s.action, count, s.words}))
 	}
 	return tea.Batch(cmds...)
 }
 
-// of gives the keys for an action, for a message.
-func (k *Keys) of(action string) string {
-	for _, keys := range k.order {
-		if b := k.bound[keys]; len(b.steps) == 1 && b.steps[0].action == action {
-			return keys
-		}
+// do does an action.
+func (m *model) do(c call) tea.Cmd {
+	if a, ok := actionOf(c.action); ok {
+		return a.do(m, c)
 	}
-	return action
+	return nil
 }
 
-// edit takes a key while a line is typed.
-func (m *model) edit(name, text string) tea.Cmd {
-	p := m.prompt
-	before := string(p.text)
+// typed takes a key while a line is typed.
+func (m *model) typed(name, text string) tea.Cmd {
+	p := m.input.prompt
 	switch name {
 	case "<enter>":
-		m.prompt = nil
-		return p.done(m, before)
+		m.input.prompt = nil
+		return m.do(call{action: p.action, words: []string{string(p.text)}})
 	case "<esc>":
-		m.prompt = nil
-		if p.left != nil {
-			return p.left(m)
+		m.input.prompt = nil
+		if old := p.before; old != nil {
+			m.browser.focus = old.focus
+			if m.browser.list.query != old.query {
+				m.apply(m.browser.search(old.query))
+			}
 		}
 		return nil
+	}
+	m.edit(func() { p.edit(name, text) })
+	return nil
+}
+
+// paste takes text that was pasted, which is for a line that is typed and is no keys.
+func (m *model) paste(text string) tea.Cmd {
+	if p := m.input.prompt; p != nil {
+		m.edit(func() { p.insert(strings.TrimSpace(text)) })
+	}
+	return nil
+}
+
+// edit changes the line that is typed, and searches for it.
+func (m *model) edit(change func()) {
+	p := m.input.prompt
+	before := string(p.text)
+	change()
+	if text := string(p.text); text != before && p.before != nil {
+		m.browser.list.cursorToTop = true
+		m.apply(m.browser.search(text))
+	}
+}
+
+// edit changes the line as the key says.
+func (p *prompt) edit(name, text string) {
+	switch name {
 	case "<backspace>", "<C-h>":
-		if p.at > 0 {
-			p.text = append(p.text[:p.at-1:p.at-1], p.text[p.at:]...)
-			p.at--
-		}
+		p.cut(p.at-1, p.at)
 	case "<delete>", "<C-d>":
-		if p.at < len(p.text) {
-			p.text = append(p.text[:p.at:p.at], p.text[p.at+1:]...)
-		}
+		p.cut(p.at, p.at+1)
 	case "<left>", "<C-b>":
 		p.at = max(0, p.at-1)
 	case "<right>", "<C-f>":
@@ -136,9 +170,9 @@ func (m *model) edit(name, text string) tea.Cmd {
 	case "<end>", "<C-e>":
 		p.at = len(p.text)
 	case "<C-u>":
-		p.text, p.at = p.text[p.at:], 0
+		p.cut(0, p.at)
 	case "<C-k>":
-		p.text = p.text[:p.at]
+		p.cut(p.at, len(p.text))
 	case "<C-w>":
 		from := p.at
 		for from > 0 && unicode.IsSpace(p.text[from-1]) {
@@ -147,12 +181,17 @@ func (m *model) edit(name, text string) tea.Cmd {
 		for from > 0 && !unicode.IsSpace(p.text[from-1]) {
 			from--
 		}
-		p.text = append(p.text[:from:from], p.text[p.at:]...)
-		p.at = from
+		p.cut(from, p.at)
 	default:
 		p.insert(text)
 	}
-	return m.edited(before)
+}
+
+// cut removes characters, and leaves the cursor there.
+func (p *prompt) cut(from, to int) {
+	from, to = max(0, from), min(to, len(p.text))
+	p.text = slices.Delete(p.text, from, to)
+	p.at = from
 }
 
 // insert puts text where the cursor is.
@@ -162,75 +201,32 @@ func (p *prompt) insert(text string) {
 		typed = []rune(text)
 	}
 	typed = typed[:min(len(typed), max(0, maxTyped-len(p.text)))]
-	p.text = append(p.text[:p.at:p.at], append(typed, p.text[p.at:]...)...)
+	p.text = slices.Insert(p.text, p.at, typed...)
 	p.at += len(typed)
 }
 
-func (m *model) edited(before string) tea.Cmd {
-	p := m.prompt
-	if text := string(p.text); text != before && p.typed != nil {
-		return p.typed(m, text)
-	}
-	return nil
-}
-
-// paste takes what was pasted: text for a line that is typed, and no keys.
-func (m *model) paste(text string) tea.Cmd {
-	if m.prompt == nil {
-		return nil
-	}
-	before := string(m.prompt.text)
-	m.prompt.insert(strings.TrimSpace(text))
-	return m.edited(before)
-}
-
-// mouse takes what the mouse did: the wheel moves what it is over, a click chooses, and
-// one on what is chosen opens it.
+// mouse takes the mouse: the wheel moves the pane that it is over, a click chooses a line,
+// and one on the line of the cursor opens it.
 func (m *model) mouse(msg tea.MouseMsg) tea.Cmd {
-	at := msg.Mouse()
-	if m.prompt != nil || m.helping != nil || m.shown.picture != nil {
+	at, b := msg.Mouse(), &m.browser
+	if m.input.prompt != nil || m.input.help != nil || m.shown.on {
 		return nil
 	}
-	for _, p := range m.layout() {
+	for _, p := range b.layout() {
 		if at.X < p.x || at.X >= p.x+p.width {
 			continue
 		}
 		switch msg.(type) {
 		case tea.MouseWheelMsg:
-			n := 3
-			if at.Button == tea.MouseWheelUp {
-				n = -n
-			} else if at.Button != tea.MouseWheelDown {
-				return nil
+			switch at.Button {
+			case tea.MouseWheelUp:
+				m.apply(b.wheel(p, -3))
+			case tea.MouseWheelDown:
+				m.apply(b.wheel(p, 3))
 			}
-			if p.kind == pagePane {
-				return m.scroll(n)
-			}
-			m.focus = p.kind
-			return m.move(n)
 		case tea.MouseClickMsg:
-			row := at.Y - 1
-			if at.Button != tea.MouseLeft || row < 0 || row >= m.room() {
-				return nil
-			}
-			was := m.focus
-			m.focus = p.kind
-			switch p.kind {
-			case feedsPane:
-				line := m.tree.y + row
-				if line == m.tree.at && was == feedsPane {
-					return m.open()
-				}
-				return m.toNode(line)
-			case listPane:
-				line := m.list.y + row
-				if line >= len(m.list.items) {
-					return nil
-				}
-				if line == m.list.at && was == listPane {
-					return m.open()
-				}
-				m.list.goTo(line)
+			if row := at.Y - 1; at.Button == tea.MouseLeft && row >= 0 && row < b.room() {
+				m.apply(b.click(p, row))
 			}
 		}
 	}

@@ -177,7 +177,7 @@ func (s step) check() error {
 		return fmt.Errorf("%s takes no words", s.action)
 	case a.words == 1 && len(s.words) > 1:
 		return fmt.Errorf("%s takes one word", s.action)
-	case a.words == many && len(s.words) == 0:
+	case a.words == variadic && len(s.words) == 0:
 		return fmt.Errorf("%s takes a command", s.action)
 	}
 	return nil
@@ -201,14 +201,32 @@ func (k *Keys) take(lines []line) {
 		k.bound[l.keys] = binding{l.steps}
 		k.order = append(k.order, l.keys)
 		for _, s := range l.steps {
-			if a, _ := actionOf(s.action); a.words == many {
+			if a, _ := actionOf(s.action); a.words == variadic {
 				k.Commands = true
 			}
 		}
 	}
 }
 
-// begins tells whether more keys may follow.
+// action returns the first action that a single key does, "" if it does none.
+func (k *Keys) action(name string) string {
+	if b, ok := k.bound[name]; ok {
+		return b.steps[0].action
+	}
+	return ""
+}
+
+// of returns the keys of an action for a message, or its name if no keys do it.
+func (k *Keys) of(action string) string {
+	for _, keys := range k.order {
+		if b := k.bound[keys]; len(b.steps) == 1 && b.steps[0].action == action {
+			return keys
+		}
+	}
+	return action
+}
+
+// begins reports whether more keys may follow.
 func (k *Keys) begins(keys string) bool {
 	for s := range k.bound {
 		if len(s) > len(keys) && strings.HasPrefix(s, keys) {

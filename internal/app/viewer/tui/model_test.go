@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"iter"
 	"regexp"
 	"slices"
 	"strings"
@@ -49,16 +48,11 @@ func (d *memory) Feeds(ctx context.Context) ([]Feed, error) {
 	return []Feed{{Hash: "f", Title: "Feed", Folders: []string{"News / Inner"}}, {Hash: "g", Title: "Empty"}}, nil
 }
 
-func (d *memory) List(ctx context.Context, feeds ...string) iter.Seq2[[]lektordir.Ref, error] {
+func (d *memory) List(ctx context.Context, feeds ...string) (map[string][]lektordir.Ref, error) {
 	d.wait(ctx)
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return inOne(slices.DeleteFunc(slices.Clone(d.refs), lektordir.Ref.Trashed), nil)
-}
-
-// inOne gives a list in one part.
-func inOne(refs []lektordir.Ref, err error) iter.Seq2[[]lektordir.Ref, error] {
-	return func(yield func([]lektordir.Ref, error) bool) { yield(refs, err) }
+	return map[string][]lektordir.Ref{"f": slices.DeleteFunc(slices.Clone(d.refs), lektordir.Ref.Trashed)}, nil
 }
 
 func (d *memory) Overview(context.Context, int) (*Overview, error) { return nil, nil }
@@ -87,7 +81,7 @@ func (d *memory) Query(ctx context.Context, text string) (Query, error) {
 	if text == "bad:" {
 		return Query{}, errors.New("query, column 1: bad")
 	}
-	return Query{Find: func(context.Context, int) ([]lektordir.Ref, bool) { return nil, false }, Match: func(ctx context.Context, refs []lektordir.Ref) []bool {
+	return Query{Find: func(context.Context) ([]lektordir.Ref, bool) { return nil, false }, Match: func(ctx context.Context, refs []lektordir.Ref) []bool {
 		d.wait(ctx)
 		yes := make([]bool, len(refs))
 		for i, r := range refs {
@@ -169,8 +163,7 @@ type desk struct {
 
 func newDesk(t *testing.T, d Disk, columns, lines int) *desk {
 	ctx, cancel := context.WithCancel(context.Background())
-	// As where there are very many entries; tests of the program are those of few.
-	o := &Options{most: -1, Keys: ParseKeys("test", nil), Width: 80, Getenv: func(string) string { return "" }}
+	o := &Options{Keys: ParseKeys("test", nil), Width: 80, Getenv: func(string) string { return "" }}
 	k := &desk{model: newModel(ctx, d, o), t: t, msgs: make(chan tea.Msg)}
 	t.Cleanup(func() {
 		cancel()
@@ -276,10 +269,10 @@ func TestSlowDisk(t *testing.T) {
 			d.gate <- struct{}{} // the answers to what was asked until now, and to what follows
 		}
 	}()
-	k.focus = feedsPane
+	k.browser.focus = feedsPane
 	k.await("Title 19")
 	// What was pressed too early did nothing but the undo.
-	k.until("the jobs", func() bool { return len(k.marks) == 0 })
+	k.until("the jobs", func() bool { return len(k.marks.changes) == 0 })
 	d.mu.Lock()
 	if got := strings.Join(d.marks, " "); got != "undo" {
 		t.Errorf("%q", got)
@@ -304,7 +297,7 @@ func TestMarksInOrder(t *testing.T) {
 		t.Fatalf("%s", s)
 	}
 	close(d.gate)
-	k.until("the jobs", func() bool { return len(k.marks) == 0 && len(k.moving) == 0 })
+	k.until("the jobs", func() bool { return len(k.marks.changes) == 0 })
 	want := "19+F- 19+S- 18+S- 18+F- 18+-F 19+-F 19+T-"
 	if got := strings.Join(d.marks, " "); got != want {
 		t.Errorf("made %s, not %s", got, want)
@@ -315,7 +308,7 @@ func TestMarksInOrder(t *testing.T) {
 	d.mu.Unlock()
 	k.press("j", "m")
 	k.await("the disk is full")
-	k.until("the flag is gone", func() bool { return len(k.moving) == 0 && !strings.Contains(k.shows(), ">NF") })
+	k.until("the flag is gone", func() bool { return len(k.marks.changes) == 0 && !strings.Contains(k.shows(), ">NF") })
 }
 
 // A search lists while it is typed; what is wrong with it is told; Esc leads back.
@@ -333,13 +326,13 @@ func TestSearch(t *testing.T) {
 	k.await("Title 19")
 	// What is found goes on being found while one reads on: the cursor stays where it was put.
 	k.press("/", "0")
-	k.until("found", func() bool { return !k.list.busy && !k.list.home })
+	k.until("found", func() bool { return k.browser.list.complete && !k.browser.list.cursorToTop })
 	d.gate = make(chan struct{}) // from now on it does not answer
 	k.press("1", "enter", "j")
 	close(d.gate)
-	k.until("found", func() bool { return !k.list.busy && len(k.list.items) == 11 })
-	if it, _ := k.current(); it.ref.Unique != "1700000018.1.h" {
-		t.Errorf("the cursor is on %s:\n%s", it.ref.Unique, k.shows())
+	k.until("found", func() bool { return k.browser.list.complete && len(k.browser.list.items) == 11 })
+	if it, _ := k.browser.current(); it.Unique != "1700000018.1.h" {
+		t.Errorf("the cursor is on %s:\n%s", it.Unique, k.shows())
 	}
 	k.press("q")
 	k.press("/", "b", "a", "d", ":", "enter")
@@ -360,7 +353,7 @@ func TestSizes(t *testing.T) {
 		for _, h := range []int{1, 4, 5, 15, 50} {
 			k.update(tea.WindowSizeMsg{Width: w, Height: h})
 			for _, p := range []paneKind{feedsPane, listPane, pagePane} {
-				k.focus = p
+				k.browser.focus = p
 				lines := strings.Split(k.shows(), "\n")
 				if len(lines) != h && (w >= leastWidth && h >= leastHeight || len(lines) > h) {
 					t.Fatalf("%dx%d: %d lines", w, h, len(lines))
@@ -425,7 +418,7 @@ func TestOverview(t *testing.T) {
 	if s := k.shows(); !strings.Contains(s, " Feed  1/20") {
 		t.Errorf("%s", s)
 	}
-	k.until("the mark", func() bool { return len(k.marks) == 0 && len(k.moving) == 0 && !k.list.busy })
+	k.until("the mark", func() bool { return len(k.marks.changes) == 0 && k.browser.list.complete })
 	if got := strings.Join(d.marks, " "); got != "18+F-" || !strings.Contains(k.shows(), "NF") {
 		t.Errorf("made %q:\n%s", got, k.shows())
 	}
@@ -454,7 +447,7 @@ func TestOverviewUncounted(t *testing.T) {
 	}
 	close(d.gate)
 	k.await("1/20")
-	k.until("the mark", func() bool { return len(k.marks) == 0 && len(k.moving) == 0 && !k.list.busy })
+	k.until("the mark", func() bool { return len(k.marks.changes) == 0 && k.browser.list.complete })
 	if got := strings.Join(d.marks, " "); got != "18+F-" {
 		t.Errorf("made %q:\n%s", got, k.shows())
 	}
@@ -472,15 +465,15 @@ func TestLearnStays(t *testing.T) {
 			k.press("l", "1", "6", "g", "g")
 		}
 		close(d.learnt)
-		k.until("the order", func() bool { return !k.learns && !k.list.busy })
+		k.until("the order", func() bool { return k.dates.state == idle && k.browser.list.complete })
 		line := slices.IndexFunc(strings.Split(k.shows(), "\n"), func(l string) bool { return strings.Contains(l, ">N  ") })
 		k.until("rows", func() bool { return !strings.Contains(k.shows(), "…") })
-		at, _ := k.current()
+		at, _ := k.browser.current()
 		switch {
-		case inList && (at.ref.Unique != "1700000084.1.h" || line != 16):
-			t.Errorf("%s on line %d:\n%s", at.ref.Unique, line, k.shows())
-		case !inList && (k.list.y != 0 || k.list.at != 0 || !strings.Contains(k.shows(), "Title 00")):
-			t.Errorf("%s:\n%s", at.ref.Unique, k.shows())
+		case inList && (at.Unique != "1700000084.1.h" || line != 16):
+			t.Errorf("%s on line %d:\n%s", at.Unique, line, k.shows())
+		case !inList && (k.browser.list.y != 0 || k.browser.list.at != 0 || !strings.Contains(k.shows(), "Title 00")):
+			t.Errorf("%s:\n%s", at.Unique, k.shows())
 		}
 	}
 }
@@ -546,11 +539,11 @@ func TestLearn(t *testing.T) {
 	d.mu.Lock()
 	d.refs = append(d.refs, lektordir.Ref{Feed: "f", Unique: "1700000020.1.h", Place: lektordir.New})
 	d.mu.Unlock()
-	k.update(changedMsg{[]string{"f"}})
+	k.update(changedMsg{map[string]bool{"f": true}})
 	k.await("/21")
 	close(d.learnt)
 	k.until("the order", func() bool {
-		return !k.learns && strings.Index(k.shows(), "Title 00") < strings.Index(k.shows(), "Title 20")
+		return k.dates.state == idle && strings.Index(k.shows(), "Title 00") < strings.Index(k.shows(), "Title 20")
 	})
 	if strings.Contains(k.shows(), "indexing") {
 		t.Errorf("%s", k.shows())
@@ -565,9 +558,9 @@ type away struct {
 	seen chan struct{} // closed when it is watched again
 }
 
-func (d *away) List(ctx context.Context, feeds ...string) iter.Seq2[[]lektordir.Ref, error] {
+func (d *away) List(ctx context.Context, feeds ...string) (map[string][]lektordir.Ref, error) {
 	if d.gone.Load() {
-		return inOne(nil, errors.New("it is not there"))
+		return nil, errors.New("it is not there")
 	}
 	return d.memory.List(ctx, feeds...)
 }
@@ -600,8 +593,8 @@ func TestAway(t *testing.T) {
 	d.gone.Store(true)
 	<-d.seen
 	k.await("what changes is not seen: it")
-	k.update(changedMsg{[]string{"f"}})
-	k.until("the failure", func() bool { return k.bad && strings.Contains(k.shows(), "it is not there") })
+	k.update(changedMsg{map[string]bool{"f": true}})
+	k.until("the failure", func() bool { return k.status.isError && strings.Contains(k.shows(), "it is not there") })
 	if s := k.shows(); !strings.Contains(s, "Title 04") || !strings.Contains(s, "5 unread") {
 		t.Fatalf("%s", s)
 	}
@@ -614,7 +607,7 @@ func TestAway(t *testing.T) {
 	go func() {
 		<-d.seen
 		watched.Store(true)
-		k.send(saidMsg{})
+		k.send(statusMsg{})
 	}()
 	k.until("being watched", watched.Load)
 }

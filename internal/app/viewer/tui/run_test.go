@@ -86,7 +86,7 @@ func TestPicture(t *testing.T) {
 	if err := png.Encode(&file, img); err != nil {
 		t.Fatal(err)
 	}
-	const sixel, kitty, none = "\x1bP0;1", "\x1b_Ga=T,f=100", ""
+	const sixel, kitty, none = "\x1bP0;1", "\x1b_Gf=100,q=2", ""
 	for answer, want := range map[string]string{
 		"\x1b[?62;4;22;28;29c":                    sixel, // foot
 		"\x1b[?63;1;2;4;6;9;15;22c":               sixel, // xterm -ti vt340
@@ -103,7 +103,7 @@ func TestPicture(t *testing.T) {
 		"\x1b[?c":                                 none,
 		"":                                        none, // silence
 	} {
-		d := picture{newMemory(1), file.Bytes()}
+		d := illustrated{newMemory(1), file.Bytes()}
 		close(d.gate)
 		tty := terminal.Open(t, 60, 12)
 		ended := make(chan error, 1)
@@ -137,10 +137,12 @@ func TestPicture(t *testing.T) {
 	}
 }
 
-// picture is a disk that has one.
-type picture struct {
+// illustrated is a disk that has a picture.
+type illustrated struct {
 	*memory
 	data []byte
 }
 
-func (p picture) Picture(context.Context, lektordir.Ref, string) ([]byte, error) { return p.data, nil }
+func (p illustrated) Picture(context.Context, lektordir.Ref, string) ([]byte, error) {
+	return p.data, nil
+}

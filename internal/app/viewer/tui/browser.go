@@ -1,0 +1,567 @@
+package tui
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/lektordir/lektor/lektordir"
+)
+
+// paneKind is one of the three panes.
+type paneKind uint8
+
+const (
+	feedsPane paneKind = iota
+	listPane
+	pagePane
+)
+
+// browser is the three panes with their cursors. It knows no disk: its methods change it,
+// and return what the model has to do then.
+type browser struct {
+	snapshot *snapshot // nil until it is read
+	marks    *marks    // entries are shown as these will make them
+	focus    paneKind
+	zoom     bool
+	tree     tree
+	list     list
+	page     reading
+
+	width, height int // of the screen
+	textMost      int // columns of the text of an entry
+}
+
+// effects are what the model has to do after a change of the browser.
+type effects struct {
+	list bool   // make another list
+	read bool   // mark the entry of the page as read
+	say  string // for the last line
+}
+
+// tree is the first pane.
+type tree struct {
+	closed map[id]bool // folders
+	nodes  []node      // that no closed folder hides
+	at, y  int         // the cursor, and the first line of the pane
+}
+
+// list is the second pane.
+type list struct {
+	listSpec
+	items       []*item
+	sorted      *sortedList // the last one that is not of a search
+	complete    bool        // the items are all of what is listed
+	at, y       int
+	cursorToTop bool         // the next items begin at the top
+	seek        int          // look for an unread entry in the next items: 1 from the first, -1 from the last
+	readHere    map[key]bool // listed until the user lists something else
+	err         error        // why there is none
+}
+
+// reading is the third pane.
+type reading struct {
+	ref      lektordir.Ref // where the disk had it last
+	key      key           // of ref; 0 if no entry is open
+	page     *Page         // nil until it is read
+	lines    []string
+	y        int
+	width    int  // for which the text was asked for
+	feedText bool // the feed's text is wanted, not the article of the page
+	pending  call // an action to do when the page is there
+	err      error
+}
+
+// open reports whether an entry is open.
+func (p *reading) open() bool { return p.key != 0 }
+
+// show opens the entry under the cursor of the list.
+func (b *browser) show() {
+	ref := b.list.items[b.list.at].ref
+	b.page = reading{ref: ref, key: keyOf(ref)}
+}
+
+// On a smaller screen nothing is shown.
+const leastWidth, leastHeight = 20, 5
+
+// paneAt is a pane on the screen.
+type paneAt struct {
+	kind     paneKind
+	x, width int
+}
+
+// Columns that a text and a list need if another pane stands beside them.
+const wantText, wantList = 64, 30
+
+// layout returns the panes that are shown, from left to right, with a column between
+// them. The one that has the focus always is.
+func (b *browser) layout() []paneAt {
+	w := b.width
+	feeds := max(16, min(w/4, 34))
+	switch {
+	case b.zoom || w < 60:
+	case b.focus != pagePane && (!b.page.open() || w < feeds+wantList+wantText+2):
+		return []paneAt{{feedsPane, 0, feeds}, {listPane, feeds + 1, w - feeds - 1}}
+	case w >= feeds+wantList+wantText+2:
+		list := max(wantList, min((w-feeds)*2/5, 70))
+		return []paneAt{{feedsPane, 0, feeds}, {listPane, feeds + 1, list}, {pagePane, feeds + list + 2, w - feeds - list - 2}}
+	case w >= wantList+wantText+1:
+		return []paneAt{{listPane, 0, wantList}, {pagePane, wantList + 1, w - wantList - 1}}
+	}
+	return []paneAt{{b.focus, 0, w}}
+}
+
+// room is how many lines a pane has.
+func (b *browser) room() int     { return max(1, b.height-2) }
+func (b *browser) halfPage() int { return max(1, b.room()/2) }
+func (b *browser) fullPage() int { return max(1, b.room()-1) }
+
+// textWidth is how many columns the text of an entry has, 0 if it is not shown.
+func (b *browser) textWidth() int {
+	for _, p := range b.layout() {
+		if p.kind == pagePane {
+			return max(10, min(p.width-2, b.textMost))
+		}
+	}
+	return 0
+}
+
+// arrangeTree sets the nodes that no closed folder hides, and leaves the cursor on its
+// node.
+func (b *browser) arrangeTree() {
+	t := &b.tree
+	var on id
+	if t.at < len(t.nodes) {
+		on = t.nodes[t.at].id
+	}
+	t.nodes = nil
+	hidden := -1 // deeper nodes are hidden
+	for _, n := range b.snapshot.nodes {
+		if hidden >= 0 && n.depth > hidden {
+			continue
+		}
+		hidden = -1
+		if t.closed[n.id] {
+			hidden = n.depth
+		}
+		t.nodes = append(t.nodes, n)
+	}
+	if at := t.find(on); at >= 0 {
+		t.at = at
+	}
+	t.at = min(t.at, len(t.nodes)-1)
+}
+
+func (t *tree) find(of id) int {
+	return slices.IndexFunc(t.nodes, func(n node) bool { return n.id == of })
+}
+
+// choose lists the entries of a node.
+func (b *browser) choose(of id) effects {
+	if at := b.tree.find(of); at >= 0 {
+		b.tree.at = at
+	}
+	spec := b.list.listSpec
+	spec.of, spec.query = of, ""
+	b.list = list{listSpec: spec, readHere: map[key]bool{}}
+	return effects{list: true}
+}
+
+// current returns the entry that the cursor of the list is on.
+func (b *browser) current() (lektordir.Ref, bool) {
+	if at := b.list.at; at >= 0 && at < len(b.list.items) {
+		return b.marks.now(b.list.items[at].ref), true
+	}
+	return lektordir.Ref{}, false
+}
+
+// chosen returns the entry that a key works on: the open one, or the one under the cursor.
+func (b *browser) chosen() (lektordir.Ref, bool) {
+	switch b.focus {
+	case pagePane:
+		return b.marks.now(b.page.ref), b.page.open()
+	case listPane:
+		return b.current()
+	}
+	return lektordir.Ref{}, false
+}
+
+// move moves the cursor, or the text, by lines.
+func (b *browser) move(n int) effects {
+	switch b.focus {
+	case feedsPane:
+		return b.toNode(b.tree.at + n)
+	case listPane:
+		b.list.goTo(b.list.at + n)
+		return effects{}
+	}
+	return b.scroll(n)
+}
+
+// to moves to a line.
+func (b *browser) to(n int) effects {
+	switch b.focus {
+	case feedsPane:
+		return b.toNode(n)
+	case listPane:
+		b.list.goTo(n)
+		return effects{}
+	}
+	b.page.y = 0
+	return b.scroll(n)
+}
+
+// scroll moves the text, whatever has the focus.
+func (b *browser) scroll(n int) effects {
+	b.page.y = max(0, min(b.page.y+n, len(b.page.lines)-b.room()))
+	return effects{}
+}
+
+// toNode moves the cursor of the first pane, and lists the entries of its node.
+func (b *browser) toNode(at int) effects {
+	at = max(0, min(at, len(b.tree.nodes)-1))
+	if at == b.tree.at || b.snapshot == nil {
+		return effects{}
+	}
+	return b.choose(b.tree.nodes[at].id)
+}
+
+// goTo moves the cursor where the user wants it: items that come later must not take it back
+// to the top.
+func (l *list) goTo(at int) { l.at, l.cursorToTop = max(0, min(at, len(l.items)-1)), false }
+
+// window returns the first line that a pane shows: the one before, unless the cursor would be
+// outside.
+func window(y, at, n, room int) int {
+	y = max(min(y, at), at-room+1)
+	return max(0, min(y, n-room))
+}
+
+// open goes into what the cursor is on.
+func (b *browser) open() effects {
+	switch b.focus {
+	case feedsPane:
+		if b.snapshot == nil {
+			return effects{}
+		}
+		b.focus = listPane
+		if n := b.tree.nodes[b.tree.at]; n.id != b.list.of {
+			return b.choose(n.id)
+		}
+		return effects{}
+	case listPane:
+		return b.read()
+	}
+	return b.move(b.fullPage())
+}
+
+// read opens the entry that the cursor of the list is on.
+func (b *browser) read() effects {
+	ref, ok := b.current()
+	if !ok {
+		return effects{}
+	}
+	b.focus = pagePane
+	b.list.goTo(b.list.at)
+	b.show()
+	b.list.readHere[b.page.key] = true
+	return effects{read: ref.Unread()}
+}
+
+// follow opens the entry that the cursor of the list is on if another one is shown beside
+// the list. It stays unread.
+func (b *browser) follow() {
+	ref, ok := b.current()
+	if ok && b.focus == listPane && b.page.open() && b.page.key != keyOf(ref) && b.textWidth() > 0 {
+		b.show()
+	}
+}
+
+// back leaves an entry, a search, or the list.
+func (b *browser) back() effects {
+	switch {
+	case b.focus == pagePane:
+		b.focus = listPane
+	case b.list.query != "":
+		b.list.query = ""
+		return effects{list: true}
+	case b.focus == listPane:
+		b.focus = feedsPane
+	}
+	return effects{}
+}
+
+// pane moves the focus to another pane.
+func (b *browser) pane(n int) effects {
+	panes := []paneKind{feedsPane, listPane}
+	if b.page.open() {
+		panes = append(panes, pagePane)
+	}
+	at := slices.Index(panes, b.focus)
+	b.focus = panes[wrap(at+n, len(panes))]
+	return effects{}
+}
+
+// toggleZoom shows the pane with the focus alone, or all.
+func (b *browser) toggleZoom() effects {
+	b.zoom = !b.zoom
+	return effects{}
+}
+
+// fold closes a folder, or opens it.
+func (b *browser) fold() effects {
+	if b.snapshot == nil || b.focus != feedsPane {
+		return effects{}
+	}
+	of := b.tree.nodes[b.tree.at].id
+	if of.kind == feedNode && of.in != "" {
+		of = id{kind: folderNode, name: of.in}
+	}
+	if of.kind != folderNode {
+		return effects{}
+	}
+	b.tree.closed[of] = !b.tree.closed[of]
+	b.tree.at = b.tree.find(of)
+	b.arrangeTree()
+	return b.choose(of)
+}
+
+// forward scrolls the text, and at its end opens the next unread entry.
+func (b *browser) forward() effects {
+	switch b.focus {
+	case feedsPane:
+		return b.open()
+	case listPane:
+		if ref, ok := b.current(); ok && ref.Unread() {
+			return b.read()
+		}
+		b.focus = pagePane // the next one is opened, not only found
+	default:
+		if b.page.y+b.room() < len(b.page.lines) {
+			return b.move(b.fullPage())
+		}
+	}
+	return b.nextUnread(1)
+}
+
+// nextUnread goes to the next unread entry, forward or back: in the list, from its other
+// end, and then in the next feed that has one. If an entry is open, that one is opened.
+func (b *browser) nextUnread(by int) effects {
+	l := &b.list
+	for i := 1; i <= len(l.items); i++ {
+		at := wrap(l.at+i*by, len(l.items))
+		if b.marks.unread(l.items[at].ref) {
+			l.goTo(at)
+			return b.arrive()
+		}
+	}
+	if !l.complete && len(l.items) == 0 {
+		l.seek = by // when the items are known
+		return effects{}
+	}
+	if e := b.nextFeed(by); e.list {
+		l.seek = by
+		return e
+	}
+	if b.focus == pagePane && !b.page.open() {
+		b.focus = listPane
+	}
+	return effects{say: "there is no unread entry"}
+}
+
+// arrive opens the entry under the cursor if one is open, else it moves to the list.
+func (b *browser) arrive() effects {
+	if b.focus == pagePane {
+		return b.read()
+	}
+	b.focus = listPane
+	return effects{}
+}
+
+func wrap(i, n int) int { return (i%n + n) % n }
+
+// nextFeed lists the next feed with unread entries, or the one before.
+func (b *browser) nextFeed(by int) effects {
+	if b.snapshot == nil {
+		return effects{}
+	}
+	nodes := b.snapshot.nodes
+	at := slices.IndexFunc(nodes, func(n node) bool { return n.id == b.list.of })
+	for i := 1; i < len(nodes); i++ {
+		n := nodes[wrap(at+i*by, len(nodes))]
+		if n.kind == feedNode && b.hasUnread(n.name) {
+			// Open the folders that hide it.
+			parts := strings.Split(n.in, "/")
+			for i := range parts {
+				delete(b.tree.closed, id{kind: folderNode, name: strings.Join(parts[:i+1], "/")})
+			}
+			b.arrangeTree()
+			return b.choose(n.id)
+		}
+	}
+	return effects{}
+}
+
+// hasUnread reports whether a feed will have unread entries when all changes are made. If
+// its entries are not counted yet, it may.
+func (b *browser) hasUnread(hash string) bool {
+	f := b.snapshot.feeds[hash]
+	switch {
+	case f == nil:
+		return false
+	case b.snapshot.uncounted:
+		return true
+	case b.snapshot.countsOnly || !b.marks.touches(hash):
+		return f.Unread > 0
+	}
+	return slices.ContainsFunc(f.refs, func(r lektordir.Ref) bool { return b.marks.unread(r) && !b.marks.now(r).Trashed() })
+}
+
+// listHas reports whether the list may have entries of one of these feeds.
+func (b *browser) listHas(feeds map[string]bool) bool {
+	for hash := range feeds {
+		if f := b.snapshot.feeds[hash]; f == nil || b.list.of.holds(f) {
+			return true
+		}
+	}
+	return false
+}
+
+// nextEntry goes to another entry of the list. If one is open, that one is opened.
+func (b *browser) nextEntry(n int) effects {
+	at := b.list.at + n
+	if at < 0 || at >= len(b.list.items) {
+		return effects{say: "there is no entry beyond this one"}
+	}
+	b.list.goTo(at)
+	return b.arrive()
+}
+
+// closePage goes back from an entry, which is no longer open.
+func (b *browser) closePage() {
+	if b.focus == pagePane {
+		b.focus, b.page = listPane, reading{}
+	}
+}
+
+// hide removes the entries from the list that are being trashed.
+func (b *browser) hide() {
+	b.list.items = b.marks.overlay(b.list.items)
+	b.list.at = max(0, min(b.list.at, len(b.list.items)-1))
+}
+
+// search lists the entries of a query among those of the node.
+func (b *browser) search(query string) effects {
+	b.list.query = strings.TrimSpace(query)
+	return effects{list: true}
+}
+
+// take shows the items of a list. The cursor stays on its entry, and that on its line of
+// the screen.
+func (b *browser) take(items []*item) {
+	l := &b.list
+	on, stays := b.current()
+	stays = stays && !l.cursorToTop && (b.focus != feedsPane || l.at > 0)
+	if l.cursorToTop {
+		l.at, l.y, l.cursorToTop = 0, 0, false
+	}
+	l.items = b.marks.overlay(items)
+	l.at = max(0, min(l.at, len(l.items)-1))
+	if !stays {
+		return
+	}
+	if i := find(l.items, l.at, on); i >= 0 {
+		// At the top, where the user looks for arrivals, the line may change while there is room.
+		if l.y > 0 || i >= b.room() {
+			l.y += i - l.at
+		}
+		l.at = i
+	}
+}
+
+// find returns where an entry is in a list, or -1. It looks around the place where it was,
+// as few entries come and go.
+func find(items []*item, near int, ref lektordir.Ref) int {
+	is := func(r lektordir.Ref) bool { return r.Unique == ref.Unique && r.Feed == ref.Feed }
+	near = max(0, min(near, len(items)-1))
+	for up, down := near, near+1; up >= 0 || down < len(items); up, down = up-1, down+1 {
+		if up >= 0 && up < len(items) && is(items[up].ref) {
+			return up
+		}
+		if down < len(items) && is(items[down].ref) {
+			return down
+		}
+	}
+	return -1
+}
+
+// listed shows a complete list, and goes on to an unread entry if one was looked for.
+func (b *browser) listed(made *sortedList, err error) effects {
+	l := &b.list
+	l.err, l.complete = err, true
+	if err != nil {
+		b.take(nil)
+		return effects{}
+	}
+	b.take(made.items)
+	if made.text() == "" {
+		l.sorted = made
+	}
+	by := l.seek
+	if l.seek = 0; by == 0 {
+		return effects{}
+	}
+	l.at = -1
+	if by < 0 {
+		l.at = len(l.items)
+	}
+	return b.nextUnread(by)
+}
+
+// takePage shows the text of the entry that is open, and returns the action that waited for
+// it.
+func (b *browser) takePage(page *Page, lines []string, err error) call {
+	p := &b.page
+	if p.err = err; err == nil {
+		// Text that is wrapped anew stays where the user was in it.
+		if old := len(p.lines); old > 0 {
+			p.y = p.y * len(lines) / old
+		}
+		p.page, p.lines = page, lines
+		b.scroll(0)
+	}
+	pending := p.pending
+	p.pending = call{}
+	return pending
+}
+
+// wheel moves the pane under the mouse.
+func (b *browser) wheel(p paneAt, n int) effects {
+	if p.kind == pagePane {
+		return b.scroll(n)
+	}
+	b.focus = p.kind
+	return b.move(n)
+}
+
+// click moves the cursor to a row of a pane, and opens what it was on already.
+func (b *browser) click(p paneAt, row int) effects {
+	had := b.focus == p.kind
+	b.focus = p.kind
+	switch p.kind {
+	case feedsPane:
+		if line := b.tree.y + row; line != b.tree.at || !had {
+			return b.toNode(line)
+		}
+		return b.open()
+	case listPane:
+		line := b.list.y + row
+		switch {
+		case line >= len(b.list.items):
+		case line == b.list.at && had:
+			return b.open()
+		default:
+			b.list.goTo(line)
+		}
+	}
+	return effects{}
+}

@@ -1,0 +1,216 @@
+package tui
+
+import (
+	"cmp"
+	"context"
+	"hash/maphash"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/lektordir/lektor/lektordir"
+)
+
+// item is an entry in a list, as a snapshot has it. It does not change.
+type item struct {
+	ref  lektordir.Ref
+	date time.Time
+}
+
+// key is a hash of the parts of a reference that stay when the entry is moved. Maps by it
+// are made and searched several times faster than by those. It is never 0.
+type key uint64
+
+var keySeed = sync.OnceValue(maphash.MakeSeed)
+
+func keyOf(r lektordir.Ref) key {
+	var h maphash.Hash
+	h.SetSeed(keySeed())
+	h.WriteString(r.Feed)
+	h.WriteByte('/')
+	h.WriteString(r.Unique)
+	return key(h.Sum64() | 1)
+}
+
+// listSpec says what a list is of.
+type listSpec struct {
+	of     id
+	query  string // of a search in it
+	all    bool   // read entries too
+	oldest bool   // first
+}
+
+// lists reports whether a list has read entries too.
+func (w listSpec) lists() bool { return w.all || w.of.kind == flaggedNode }
+
+// text returns the query of a list, "" if it needs none.
+func (w listSpec) text() string {
+	var parts []string
+	if w.of.kind == savedNode {
+		parts = append(parts, `query:"`+strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(w.of.name)+`"`)
+	}
+	if q := strings.TrimSpace(w.query); q != "" {
+		if len(parts) > 0 {
+			q = "(" + q + ")"
+		}
+		parts = append(parts, q)
+	}
+	return strings.Join(parts, " ")
+}
+
+// sortedList is a list that was made from a snapshot. It never changes.
+type sortedList struct {
+	listSpec
+	snapshot *snapshot
+	items    []*item
+	dated    bool // all dates are known
+}
+
+// listWork makes a list in a goroutine of its own.
+type listWork struct {
+	listSpec
+	disk     Disk
+	snapshot *snapshot
+	readHere map[key]bool // listed although they are read
+	old      *sortedList  // may be nil
+}
+
+// make returns the list. A search hands what it has found until now to partial.
+func (w *listWork) make(ctx context.Context, partial func([]*item)) (*sortedList, error) {
+	if w.text() != "" {
+		return w.search(ctx, partial)
+	}
+	if w.old != nil && w.old.listSpec == w.listSpec {
+		if made := w.update(ctx); made != nil {
+			return made, nil
+		}
+	}
+	return w.sorted(ctx, w.unread(w.snapshot.entries(w.of, nil))), nil
+}
+
+// unread removes entries that are read, unless the list has them too or they were read
+// here.
+func (w *listWork) unread(refs []lektordir.Ref) []lektordir.Ref {
+	if w.lists() {
+		return refs
+	}
+	return slices.DeleteFunc(refs, func(r lektordir.Ref) bool { return !r.Unread() && !w.readHere[keyOf(r)] })
+}
+
+// update returns the old list with the feeds that are others in the new snapshot: of a
+// hundred thousand entries those of ten feeds, while a fetcher delivers. It returns nil if
+// sorting all is faster.
+func (w *listWork) update(ctx context.Context) *sortedList {
+	changed := map[string]bool{}
+	n := 0
+	for hash, f := range w.snapshot.feeds {
+		if w.old.snapshot.feeds[hash] != f {
+			changed[hash] = true
+			n += f.All
+		}
+	}
+	for hash := range w.old.snapshot.feeds {
+		if w.snapshot.feeds[hash] == nil {
+			changed[hash] = true
+		}
+	}
+	if n > len(w.old.items)/2 {
+		return nil
+	}
+	made := w.sorted(ctx, w.unread(w.snapshot.entries(w.of, changed)))
+	fresh := made.items
+	items := make([]*item, 0, len(w.old.items)+len(fresh))
+	for _, it := range w.old.items {
+		if changed[it.ref.Feed] {
+			continue
+		}
+		for len(fresh) > 0 && compareItems(fresh[0], it, w.oldest) < 0 {
+			items, fresh = append(items, fresh[0]), fresh[1:]
+		}
+		items = append(items, it)
+	}
+	made.items = append(items, fresh...)
+	made.dated = made.dated && w.old.dated
+	return made
+}
+
+// compareItems compares by date, and entries of one date by their names.
+func compareItems(a, b *item, oldest bool) int {
+	c := a.date.Compare(b.date)
+	if c == 0 {
+		c = cmp.Or(cmp.Compare(a.ref.Unique, b.ref.Unique), cmp.Compare(a.ref.Feed, b.ref.Feed))
+	}
+	if !oldest {
+		c = -c
+	}
+	return c
+}
+
+// datesWithin is how long a list waits for the dates of its entries. Those not known by
+// then are sorted by delivery, which is nearly the same order.
+const datesWithin = 150 * time.Millisecond
+
+// sorted returns the list of these entries.
+func (w *listWork) sorted(ctx context.Context, refs []lektordir.Ref) *sortedList {
+	ctx, cancel := context.WithTimeout(ctx, datesWithin)
+	defer cancel()
+	dates, dated := w.disk.Dates(ctx, refs)
+	all, items := make([]item, len(refs)), make([]*item, len(refs))
+	for i, t := range dates {
+		all[i] = item{refs[i], t}
+		items[i] = &all[i]
+	}
+	slices.SortFunc(items, func(a, b *item) int { return compareItems(a, b, w.oldest) })
+	return &sortedList{listSpec: w.listSpec, snapshot: w.snapshot, items: items, dated: dated}
+}
+
+// A search without an index matches so many entries at once, and shows what it found after
+// each pause.
+const (
+	searchChunk = 256
+	searchPause = 100 * time.Millisecond
+)
+
+// search returns the entries that match a query. Without an index it goes through them in
+// the order of the list, so that the first ones are found first.
+func (w *listWork) search(ctx context.Context, partial func([]*item)) (*sortedList, error) {
+	query, err := w.disk.Query(ctx, w.text())
+	if err != nil {
+		return nil, err
+	}
+	refs := w.snapshot.entries(w.of, nil)
+	if w.of.kind == savedNode && w.query == "" && !query.State {
+		refs = w.unread(refs) // as ls does, unless the query says otherwise
+	}
+	if found, ok := query.Find(ctx); ok {
+		in := make(map[key]bool, len(found))
+		for _, r := range found {
+			in[keyOf(r)] = true
+		}
+		return w.sorted(ctx, slices.DeleteFunc(refs, func(r lektordir.Ref) bool { return !in[keyOf(r)] })), nil
+	}
+	made := w.sorted(ctx, refs)
+	var found []*item
+	shown := time.Now()
+	for part := range slices.Chunk(made.items, searchChunk) {
+		if ctx.Err() != nil {
+			break
+		}
+		refs := make([]lektordir.Ref, len(part))
+		for i, it := range part {
+			refs[i] = it.ref
+		}
+		for i, matches := range query.Match(ctx, refs) {
+			if matches {
+				found = append(found, part[i])
+			}
+		}
+		if time.Since(shown) > searchPause {
+			partial(slices.Clone(found))
+			shown = time.Now()
+		}
+	}
+	made.items = found
+	return made, nil
+}

@@ -1,0 +1,257 @@
+package tui
+
+import (
+	"cmp"
+	"context"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/lektordir/lektor/internal/entries"
+	"github.com/lektordir/lektor/internal/query"
+	"github.com/lektordir/lektor/internal/workers"
+	"github.com/lektordir/lektor/lektordir"
+)
+
+// snapshot is the lektor-dir at a moment. It never changes: a later one shares with it the
+// feeds that are the same.
+type snapshot struct {
+	scan  int                      // id of the scan that made it
+	feeds map[string]*feedSnapshot // by hash
+	saved []Saved
+	nodes []node
+	all   entries.Tally
+	// countsOnly means that the entries are not known yet, and uncounted that not even their
+	// number is.
+	countsOnly, uncounted bool
+}
+
+// feedSnapshot is a feed with its entries, by time of delivery, and how many they are.
+type feedSnapshot struct {
+	Feed
+	entries.Tally
+	refs  []lektordir.Ref
+	place string // of its title among others
+}
+
+// newFeedSnapshot returns a feed without entries.
+func newFeedSnapshot(f Feed) *feedSnapshot { return &feedSnapshot{Feed: f, place: query.Fold(f.Title)} }
+
+// countsSnapshot returns the snapshot of an overview.
+func countsSnapshot(o *Overview) *snapshot {
+	s := &snapshot{feeds: make(map[string]*feedSnapshot, len(o.Feeds)), saved: o.Saved, countsOnly: true, uncounted: o.Counts == nil}
+	for _, f := range o.Feeds {
+		s.feeds[f.Hash] = newFeedSnapshot(f)
+	}
+	for hash, n := range o.Counts {
+		if s.feeds[hash] == nil {
+			s.feeds[hash] = newFeedSnapshot(Feed{Hash: hash, Title: hash})
+		}
+		s.feeds[hash].Tally = n
+	}
+	s.arrange()
+	return s
+}
+
+// nodeKind is what a line of the first pane stands for.
+type nodeKind uint8
+
+const (
+	allNode nodeKind = iota
+	flaggedNode
+	savedNode
+	folderNode
+	feedNode
+)
+
+// node is a line of the first pane. It is made of comparable parts, id of those that
+// stay when counts change.
+type node struct {
+	id
+	title   string
+	apart   string // shown behind the title
+	depth   int
+	unread  int
+	flagged int    // of flaggedNode
+	bad     string // error of a saved query
+}
+
+// id identifies a node.
+type id struct {
+	kind nodeKind
+	name string // a feed's hash, a folder's folded path, a query's name
+	in   string // the folder that a feed is shown in
+}
+
+// holds reports whether the entries of a feed are among those of a node.
+func (of id) holds(f *feedSnapshot) bool {
+	switch of.kind {
+	case feedNode:
+		return f.Hash == of.name
+	case folderNode:
+		return inFolder(f.Folders, of.name)
+	}
+	return true
+}
+
+// newSnapshot reads everything, but not the feeds if they are given.
+func newSnapshot(ctx context.Context, d Disk, feeds []Feed) (*snapshot, error) {
+	s := &snapshot{feeds: map[string]*feedSnapshot{}}
+	var work workers.Group
+	if feeds == nil {
+		work.Go(func() (err error) {
+			feeds, err = d.Feeds(ctx)
+			return err
+		})
+	}
+	var lists map[string][]lektordir.Ref
+	work.Go(func() (err error) {
+		lists, err = d.List(ctx)
+		return err
+	})
+	if err := work.Wait(); err != nil {
+		return nil, err
+	}
+	for _, f := range feeds {
+		s.feeds[f.Hash] = newFeedSnapshot(f)
+	}
+	for hash, refs := range lists {
+		s.put(hash, refs)
+	}
+	// An error of the saved queries must not hide the entries.
+	s.saved, _ = d.Saved(ctx)
+	s.arrange()
+	return s, nil
+}
+
+// with returns a snapshot in which some feeds were read again.
+func (s *snapshot) with(ctx context.Context, d Disk, feeds []string) (*snapshot, error) {
+	for _, hash := range feeds {
+		if s.feeds[hash] == nil {
+			return newSnapshot(ctx, d, nil) // a feed that is new has a name and folders
+		}
+	}
+	lists, err := d.List(ctx, feeds...)
+	if err != nil {
+		return nil, err
+	}
+	t := &snapshot{feeds: maps.Clone(s.feeds), saved: s.saved}
+	for _, hash := range feeds {
+		t.put(hash, lists[hash])
+	}
+	t.arrange()
+	return t, nil
+}
+
+// put sets the entries of a feed.
+func (s *snapshot) put(hash string, refs []lektordir.Ref) {
+	var f *feedSnapshot
+	if old := s.feeds[hash]; old != nil {
+		f = &feedSnapshot{Feed: old.Feed, place: old.place}
+	} else {
+		f = newFeedSnapshot(Feed{Hash: hash, Title: hash})
+	}
+	f.refs = refs
+	for _, r := range refs {
+		f.Add(r)
+	}
+	s.feeds[hash] = f
+}
+
+// arrange makes the lines of the first pane: all, flagged, saved queries, folders with their
+// feeds, and feeds without a folder.
+func (s *snapshot) arrange() {
+	s.all = entries.Tally{}
+	type folder struct {
+		title string
+		feeds map[*feedSnapshot]bool // with those of the folders below
+		own   map[*feedSnapshot]bool
+	}
+	folders := map[string]*folder{}
+	var loose []*feedSnapshot
+	for _, f := range s.feeds {
+		s.all.Plus(f.Tally)
+		in := false
+		for _, name := range f.Folders {
+			var last *folder
+			for _, above := range entries.FolderPath(name) {
+				last = folders[above.Key]
+				if last == nil {
+					last = &folder{title: above.Last(), feeds: map[*feedSnapshot]bool{}, own: map[*feedSnapshot]bool{}}
+					folders[above.Key] = last
+				}
+				last.title = min(last.title, above.Last())
+				last.feeds[f] = true
+			}
+			if last != nil {
+				in = true
+				last.own[f] = true
+			}
+		}
+		if !in {
+			loose = append(loose, f)
+		}
+	}
+	s.nodes = []node{
+		{id: id{kind: allNode}, title: "All", unread: s.all.Unread},
+		{id: id{kind: flaggedNode}, title: "Flagged", flagged: s.all.Flagged},
+	}
+	for _, q := range s.saved {
+		n := node{id: id{kind: savedNode, name: q.Name}, title: q.Name}
+		if q.Err != nil {
+			n.bad = q.Err.Error()
+		}
+		s.nodes = append(s.nodes, n)
+	}
+	paths := slices.SortedFunc(maps.Keys(folders), func(a, b string) int {
+		// A folder stands before what is in it, and that before the next one.
+		return slices.Compare(strings.Split(a, "/"), strings.Split(b, "/"))
+	})
+	for _, path := range paths {
+		f := folders[path]
+		n := node{id: id{kind: folderNode, name: path}, title: f.title, depth: strings.Count(path, "/")}
+		for feed := range f.feeds {
+			n.unread += feed.Unread
+		}
+		s.nodes = append(s.nodes, n)
+		s.addFeeds(slices.Collect(maps.Keys(f.own)), path, n.depth+1)
+	}
+	s.addFeeds(loose, "", 0)
+}
+
+// addFeeds adds lines of feeds, by title.
+func (s *snapshot) addFeeds(feeds []*feedSnapshot, in string, depth int) {
+	slices.SortFunc(feeds, func(a, b *feedSnapshot) int {
+		return cmp.Or(cmp.Compare(a.place, b.place), cmp.Compare(a.Hash, b.Hash))
+	})
+	for _, f := range feeds {
+		s.nodes = append(s.nodes, node{id: id{kind: feedNode, name: f.Hash, in: in}, title: f.Title, apart: f.Apart, depth: depth, unread: f.Unread})
+	}
+}
+
+// entries returns the entries of a node; if only is not nil, those of the feeds in it.
+func (s *snapshot) entries(of id, only map[string]bool) []lektordir.Ref {
+	var all []lektordir.Ref
+	for hash, f := range s.feeds {
+		if only != nil && !only[hash] || !of.holds(f) {
+			continue
+		}
+		if of.kind != flaggedNode {
+			all = append(all, f.refs...)
+			continue
+		}
+		for _, r := range f.refs {
+			if r.HasFlag('F') {
+				all = append(all, r)
+			}
+		}
+	}
+	return all
+}
+
+// inFolder reports whether one of the folders is the one of a folded path, or below it.
+func inFolder(folders []string, path string) bool {
+	return slices.ContainsFunc(folders, func(f string) bool {
+		return slices.ContainsFunc(entries.FolderPath(f), func(above entries.Folder) bool { return above.Key == path })
+	})
+}
