@@ -3,7 +3,7 @@
 // and bidirectional controls that make one address look like another; where
 // such text reaches a terminal, a pipe or a log it goes through here first.
 //
-// What is taken out: C0 controls but newline and tab, DEL, U+0080–9F,
+// These are taken out: C0 controls but newline and tab, DEL, U+0080–9F,
 // bidirectional overrides and isolates (U+202A–E, U+2066–9), the line and
 // paragraph separators U+2028/9, and U+FEFF, which inside a text is only ever
 // a byte order mark that was left behind. Bytes that are not UTF-8 become
@@ -154,8 +154,8 @@ const maxBrief = 1000
 // Brief is what a message or a file of one line may hold of a stranger's text:
 // [Line] without space around it, and of that no more than 1000 bytes.
 func Brief(s string) string {
-	// What is cleaned is rarely longer than it was, and what is longer than
-	// this by far need not be looked at.
+	// Cleaning rarely makes a text longer, and the end of a much longer one need not be
+	// looked at.
 	if len(s) > 4*maxBrief {
 		s = s[:4*maxBrief]
 	}
@@ -170,7 +170,7 @@ func Brief(s string) string {
 	return strings.TrimRight(s[:n], " ")
 }
 
-// XML gives an XML document in which characters that a terminal acts on, C1
+// XML returns an XML document in which characters that a terminal acts on, C1
 // controls, bidirectional overrides and isolates, and the separators of lines,
 // are numeric references: it says the same, and may be looked at. They must stand
 // in text and in values of attributes alone, and not in CDATA.

@@ -1,11 +1,12 @@
-// Package watch tells of changes in directories: by the kernel where it can,
-// by looking again and again where it cannot. It is the one door to fsnotify.
+// Package watch reports changes in directories: by the kernel if it can,
+// by looking again and again if it cannot. It is the one door to fsnotify.
 package watch
 
 import (
 	"context"
 	"errors"
 	"os"
+	"path/filepath"
 	"sync"
 	"syscall"
 	"time"
@@ -25,7 +26,7 @@ type Watcher struct {
 	// never lost.
 	Changed <-chan string
 
-	fs     *fsnotify.Watcher // nil when there is none to be had
+	fs     *fsnotify.Watcher // nil if the kernel has none
 	notice func(string)
 	broken func(*workers.Panic) // nil lets panics end the process
 
@@ -37,15 +38,15 @@ type Watcher struct {
 	poll    time.Duration
 }
 
-// New starts a watcher, which ends with ctx. Where the kernel's limit of
+// New starts a watcher, which ends with ctx. If the kernel's limit of
 // watches or of instances is reached, or it has no such service, the watcher
 // looks every poll interval, and says so once by notice (one line of text).
 func New(ctx context.Context, poll time.Duration, notice func(string)) *Watcher {
 	return Guarded(ctx, poll, notice, nil)
 }
 
-// Guarded is as [New]. A panic of one of the watcher's goroutines is told to broken, for who
-// has a terminal to give back first, and nothing is told of changes any more.
+// Guarded is as [New]. A panic of one of the watcher's goroutines is handed to broken, for a
+// caller that has a terminal to restore first, and changes are no longer reported.
 func Guarded(ctx context.Context, poll time.Duration, notice func(string), broken func(*workers.Panic)) *Watcher {
 	ch := make(chan string)
 	w := &Watcher{Changed: ch, notice: notice, broken: broken, pending: map[string]bool{}, added: map[string]bool{}, wake: make(chan struct{}, 1), poll: poll}
@@ -138,7 +139,7 @@ func (w *Watcher) read(ctx context.Context) {
 				return
 			}
 			if ev.Op&(fsnotify.Create|fsnotify.Rename|fsnotify.Remove|fsnotify.Write|fsnotify.Chmod) != 0 {
-				w.mark(parent(ev.Name))
+				w.mark(filepath.Dir(ev.Name))
 				w.again(ev.Name)
 			}
 		case err, ok := <-w.fs.Errors:
@@ -172,21 +173,10 @@ func missing(err error) bool {
 	return errors.Is(err, os.ErrNotExist) || errors.Is(err, syscall.ESTALE)
 }
 
-func parent(name string) string {
-	for i := len(name) - 1; i > 0; i-- {
-		if name[i] == '/' {
-			return name[:i]
-		}
-	}
-	return name
-}
-
 func (w *Watcher) mark(dir string) {
-	func() {
-		w.mu.Lock()
-		defer w.mu.Unlock()
-		w.pending[dir] = true
-	}()
+	w.mu.Lock()
+	w.pending[dir] = true
+	w.mu.Unlock()
 	select {
 	case w.wake <- struct{}{}:
 	default:

@@ -122,7 +122,7 @@ type StatusOptions struct {
 	Print command.PrinterOptions
 }
 
-// Status tells of the peers, and on standard error of this endpoint, of what waits, of
+// Status prints the peers, and on standard error of this endpoint, of what waits, of
 // conflicts, and of what is not shared.
 func Status(ctx context.Context, o StatusOptions, s *command.Streams) error {
 	r, err := o.begin(s)
@@ -196,7 +196,7 @@ var conflictColumns = []command.Column[conflict]{
 	{Name: "theirs", Get: func(c conflict) any { return c.other }},
 }
 
-// say tells in words what an item is.
+// say returns in words what an item is.
 func say(t *folders, it *feedsync.Item) string {
 	switch _, _, flag, state := splitState(it.ID); {
 	case state && it.Deleted:
@@ -272,7 +272,7 @@ type ResolveOptions struct {
 	DryRun      bool
 }
 
-// Resolve settles conflicts, and applies what was decided. The next sync tells others.
+// Resolve settles conflicts, and applies what was decided. The next sync publishes that.
 func Resolve(ctx context.Context, o ResolveOptions, s *command.Streams) error {
 	if o.Which != "ours" && o.Which != "theirs" {
 		return command.Usagef("resolve: %q is neither ours nor theirs", o.Which)

@@ -31,8 +31,8 @@ import (
 	"github.com/lektordir/lektor/lektordir"
 )
 
-// library is the lektor-dir for the full-screen reader. It is safe for concurrent use.
-type library struct {
+// diskAdapter is the lektor-dir for the full-screen reader. It is safe for concurrent use.
+type diskAdapter struct {
 	o     TUIOptions
 	dir   *lektordir.Dir
 	clock func() time.Time
@@ -43,7 +43,7 @@ type library struct {
 }
 
 // dates are those of entries, by the hashes of their feeds and unique names, which do not
-// change. Of a hundred thousand they take what the names alone would, and nothing in them
+// change. A hundred thousand take as much as their names alone would, and nothing in them
 // is a pointer that the collector of garbage would follow.
 type dates struct {
 	seed maphash.Seed
@@ -71,22 +71,22 @@ func (d *dates) get(r lektordir.Ref) (time.Time, bool) {
 	return time.Unix(known.secs, int64(known.nanos)).UTC(), ok
 }
 
-var _ tui.Disk = (*library)(nil)
+var _ tui.Disk = (*diskAdapter)(nil)
 
-func newLibrary(o TUIOptions, v *viewer) *library {
-	return &library{o: o, dir: v.Dir, clock: v.clock, dates: newDates()}
+func newDiskAdapter(o TUIOptions, v *viewer) *diskAdapter {
+	return &diskAdapter{o: o, dir: v.Dir, clock: v.clock, dates: newDates()}
 }
 
-// told collects what a command says, for the last line of the screen.
-type told struct{ out, messages bytes.Buffer }
+// outputBuffer collects what a command says, for the last line of the screen.
+type outputBuffer struct{ out, messages bytes.Buffer }
 
 // streams are those of a command that has no terminal.
-func (t *told) streams() *command.Streams {
+func (t *outputBuffer) streams() *command.Streams {
 	return command.NewStreams("lektor-view", strings.NewReader(""), &t.out, &t.messages)
 }
 
-// said gives the messages in a line.
-func (t *told) said() string {
+// said returns the messages in a line.
+func (t *outputBuffer) said() string {
 	var lines []string
 	for l := range strings.Lines(t.messages.String()) {
 		lines = append(lines, strings.TrimPrefix(strings.TrimSpace(l), "lektor-view: "))
@@ -95,7 +95,7 @@ func (t *told) said() string {
 }
 
 // err is an error with what was said before it.
-func (t *told) err(err error) error {
+func (t *outputBuffer) err(err error) error {
 	said := t.said()
 	switch {
 	case err == nil && said == "":
@@ -108,24 +108,26 @@ func (t *told) err(err error) error {
 	return fmt.Errorf("%s; %w", said, err)
 }
 
-// store gives the entries as of now; what is malformed is not told of, as it would be
-// at every look.
-func (l *library) store() *entries.Store {
-	return entries.New(l.dir, l.clock(), new(told).streams())
+// store returns the entries as of now. Malformed ones are not reported, as they would be at
+// each look.
+func (l *diskAdapter) store() *entries.Store {
+	return entries.New(l.dir, l.clock(), new(outputBuffer).streams())
 }
 
-// indexed gives the entries as of now, and has the index asked about them.
-func (l *library) indexed() *entries.Store {
+// indexed returns the entries as of now, answered by the index.
+func (l *diskAdapter) indexed() *entries.Store {
 	s := l.store()
 	s.Index = l.index()
 	return s
 }
 
-func (l *library) index() *index.Index { return index.For(l.dir, new(told).streams(), l.o.Index) }
+func (l *diskAdapter) index() *index.Index {
+	return index.For(l.dir, new(outputBuffer).streams(), l.o.Index)
+}
 
-// Overview asks the index, or, where that cannot tell, looks into the feeds that got
+// Overview asks the index, or, if that does not know, looks into the feeds that got
 // something last.
-func (l *library) Overview(ctx context.Context, newest int) (*tui.Overview, error) {
+func (l *diskAdapter) Overview(ctx context.Context, newest int) (*tui.Overview, error) {
 	o := &tui.Overview{}
 	var work workers.Group
 	work.Go(func() (err error) {
@@ -161,7 +163,7 @@ func (l *library) Overview(ctx context.Context, newest int) (*tui.Overview, erro
 	return o, nil
 }
 
-// listed gives what a list shows of entries.
+// listed returns entries as a list shows them.
 func listed(records []*entries.Record) []tui.Listed {
 	list := make([]tui.Listed, len(records))
 	for i, r := range records {
@@ -170,13 +172,13 @@ func listed(records []*entries.Record) []tui.Listed {
 	return list
 }
 
-// Into so many feeds a glance looks, unless they have so many entries that it takes a while;
-// and from each it takes so many at most, those that were delivered last.
+// A glance looks into glanceFeeds feeds, or fewer when it has seen glanceEntries entries, and
+// takes from each the glanceEach entries that were delivered last.
 const glanceFeeds, glanceEntries, glanceEach = 8, 2000, 100
 
-// glance gives unread entries of those feeds that got some last, the newest first. It reads
+// glance returns unread entries of the feeds that got some last, the newest first. It reads
 // no directory of the others, so it is done long before a list is.
-func (l *library) glance(ctx context.Context, newest int) ([]tui.Listed, error) {
+func (l *diskAdapter) glance(ctx context.Context, newest int) ([]tui.Listed, error) {
 	names, err := os.ReadDir(l.dir.Join("new"))
 	if err != nil {
 		return nil, err
@@ -201,7 +203,7 @@ func (l *library) glance(ctx context.Context, newest int) ([]tui.Listed, error) 
 		if len(records) >= newest && (i >= glanceFeeds || seen >= glanceEntries) {
 			break
 		}
-		// What is malformed is told by ls and check.
+		// ls and check report malformed entries.
 		refs, _ := l.dir.List(ctx, lektordir.ListOptions{Feeds: []string{f.feed}, SkipTrashed: true})
 		if ctx.Err() != nil {
 			return nil, context.Cause(ctx)
@@ -226,10 +228,10 @@ func (l *library) glance(ctx context.Context, newest int) ([]tui.Listed, error) 
 	return listed(records[:min(len(records), newest)]), nil
 }
 
-// rowOf gives what a list shows of an entry.
+// rowOf returns the row of an entry in a list.
 func rowOf(r *entries.Record) tui.Row { return tui.Row{Title: tui.Plain(termsafe.Brief(r.Title()))} }
 
-func (l *library) Feeds(ctx context.Context) ([]tui.Feed, error) {
+func (l *diskAdapter) Feeds(ctx context.Context) ([]tui.Feed, error) {
 	hashes, err := l.dir.FeedHashes()
 	if hashes == nil && err != nil {
 		return nil, err
@@ -237,7 +239,7 @@ func (l *library) Feeds(ctx context.Context) ([]tui.Feed, error) {
 	s := l.store()
 	list, ids := make([]tui.Feed, len(hashes)), make([]string, len(hashes))
 	err = workers.ForEach(ctx, len(hashes), func(i int) {
-		// What is malformed was told by ls and check.
+		// ls and check report malformed feeds.
 		if f, err := l.dir.ReadFeed(hashes[i]); err == nil {
 			list[i], ids[i] = tui.Feed{Hash: f.Hash, Title: f.Title(), Folders: s.Folders(f.Hash)}, f.ID
 		}
@@ -278,7 +280,7 @@ func tellApart(list []tui.Feed, ids []string) {
 	}
 }
 
-func (l *library) List(ctx context.Context, feeds ...string) (map[string][]lektordir.Ref, error) {
+func (l *diskAdapter) List(ctx context.Context, feeds ...string) (map[string][]lektordir.Ref, error) {
 	all := len(feeds) == 0
 	feeds, err := l.places(feeds)
 	if err != nil {
@@ -305,8 +307,8 @@ func (l *library) List(ctx context.Context, feeds ...string) (map[string][]lekto
 	return byFeed, nil
 }
 
-// places gives the feeds that have entries, if it was given none.
-func (l *library) places(feeds []string) ([]string, error) {
+// places returns the feeds that have entries if no feeds are given.
+func (l *diskAdapter) places(feeds []string) ([]string, error) {
 	given := len(feeds) > 0
 	for _, place := range []string{"new", "cur"} {
 		if given {
@@ -335,15 +337,15 @@ func (l *library) places(feeds []string) ([]string, error) {
 }
 
 // Learn asks the index, which it begins first where there are many entries and none is
-// there. What that does not tell is read.
-func (l *library) Learn(ctx context.Context, refs []lektordir.Ref, progress func(what string, done, total int)) error {
+// there. Dates that it does not have are read.
+func (l *diskAdapter) Learn(ctx context.Context, refs []lektordir.Ref, progress func(what string, done, total int)) error {
 	x := l.index()
 	l.mu.Lock()
 	total := l.total
 	l.mu.Unlock()
 	x.Missed(total)
 	if x.Exists() && len(refs) > 0 {
-		// Whoever cannot have one, or not now, reads the entries after all.
+		// If there can be none now, the entries are read after all.
 		_ = x.Build(ctx, func(done, total int) { progress("indexing", done, total) })
 	}
 	s := l.indexed()
@@ -380,7 +382,7 @@ const datesSoon = 10_000
 const datesAtOnce = 256
 
 // readDates reads the dates of entries, and remembers them. The error is the context's.
-func (l *library) readDates(ctx context.Context, s *entries.Store, refs []lektordir.Ref) ([]time.Time, error) {
+func (l *diskAdapter) readDates(ctx context.Context, s *entries.Store, refs []lektordir.Ref) ([]time.Time, error) {
 	dates := make([]time.Time, len(refs))
 	if err := workers.ForEach(ctx, len(refs), func(i int) { dates[i] = s.Record(refs[i]).Date() }); err != nil {
 		return nil, err
@@ -393,7 +395,7 @@ func (l *library) readDates(ctx context.Context, s *entries.Store, refs []lektor
 	return dates, nil
 }
 
-func (l *library) Dates(ctx context.Context, refs []lektordir.Ref) (dates []time.Time, whole bool) {
+func (l *diskAdapter) Dates(ctx context.Context, refs []lektordir.Ref) (dates []time.Time, whole bool) {
 	dates = make([]time.Time, len(refs))
 	var missing []int
 	l.mu.Lock()
@@ -407,7 +409,7 @@ func (l *library) Dates(ctx context.Context, refs []lektordir.Ref) (dates []time
 	s := l.store()
 	whole = true
 	for part := range slices.Chunk(missing, datesAtOnce) {
-		// For so many there is no waiting: they are learnt later.
+		// The dates of more entries are learned later.
 		if len(missing) <= datesSoon && ctx.Err() == nil {
 			some := make([]lektordir.Ref, len(part))
 			for i, at := range part {
@@ -428,7 +430,7 @@ func (l *library) Dates(ctx context.Context, refs []lektordir.Ref) (dates []time
 	return dates, whole
 }
 
-func (l *library) Rows(ctx context.Context, refs []lektordir.Ref) []tui.Row {
+func (l *diskAdapter) Rows(ctx context.Context, refs []lektordir.Ref) []tui.Row {
 	s := l.store()
 	rows := make([]tui.Row, len(refs))
 	_ = workers.ForEach(ctx, len(refs), func(i int) {
@@ -437,7 +439,7 @@ func (l *library) Rows(ctx context.Context, refs []lektordir.Ref) []tui.Row {
 	return rows
 }
 
-func (l *library) Query(_ context.Context, text string) (tui.Query, error) {
+func (l *diskAdapter) Query(_ context.Context, text string) (tui.Query, error) {
 	q, err := l.parse(text)
 	if err != nil {
 		return tui.Query{}, err
@@ -467,11 +469,11 @@ func (l *library) Query(_ context.Context, text string) (tui.Query, error) {
 }
 
 // parse reads a query.
-func (l *library) parse(text string) (*query.Query, error) {
+func (l *diskAdapter) parse(text string) (*query.Query, error) {
 	return entries.ParseQuery(l.dir.Path(), []string{text})
 }
 
-func (l *library) Page(_ context.Context, ref lektordir.Ref, width int, feedText bool) (*tui.Page, error) {
+func (l *diskAdapter) Page(_ context.Context, ref lektordir.Ref, width int, feedText bool) (*tui.Page, error) {
 	s := l.store()
 	v := &viewer{Store: s, clock: l.clock}
 	r := s.Record(ref)
@@ -516,14 +518,14 @@ func (l *library) Page(_ context.Context, ref lektordir.Ref, width int, feedText
 }
 
 // mover is a viewer that moves entries for the reader, and what it says.
-func (l *library) mover(command string) (*viewer, *told) {
-	t := &told{}
+func (l *diskAdapter) mover(command string) (*viewer, *outputBuffer) {
+	t := &outputBuffer{}
 	v := &viewer{Store: entries.New(l.dir, l.clock(), t.streams()), clock: l.clock, terminal: l.o.Terminal}
 	v.moves(command)
 	return v, t
 }
 
-func (l *library) Mark(ctx context.Context, refs []lektordir.Ref, set, unset string) ([]lektordir.Ref, error) {
+func (l *diskAdapter) Mark(ctx context.Context, refs []lektordir.Ref, set, unset string) ([]lektordir.Ref, error) {
 	v, t := l.mover("tui")
 	var moved []lektordir.Ref
 	for _, ref := range refs {
@@ -542,7 +544,7 @@ func (l *library) Mark(ctx context.Context, refs []lektordir.Ref, set, unset str
 	return moved, t.err(nil)
 }
 
-func (l *library) Trash(ctx context.Context, refs []lektordir.Ref) error {
+func (l *diskAdapter) Trash(ctx context.Context, refs []lektordir.Ref) error {
 	v, t := l.mover("tui")
 	old := versionsOf{viewer: v}
 	for _, ref := range refs {
@@ -560,8 +562,8 @@ func (l *library) Trash(ctx context.Context, refs []lektordir.Ref) error {
 	return t.err(nil)
 }
 
-func (l *library) Undo(ctx context.Context) (string, []lektordir.Ref, error) {
-	t := &told{}
+func (l *diskAdapter) Undo(ctx context.Context) (string, []lektordir.Ref, error) {
+	t := &outputBuffer{}
 	o := UndoOptions{Common: l.o.Common}
 	err := Undo(ctx, o, t.streams())
 	var moved []lektordir.Ref
@@ -581,7 +583,7 @@ func (l *library) Undo(ctx context.Context) (string, []lektordir.Ref, error) {
 // savedDir holds the saved queries, a file each.
 const savedDir = "etc/view/query"
 
-func (l *library) Saved(context.Context) ([]tui.Saved, error) {
+func (l *diskAdapter) Saved(context.Context) ([]tui.Saved, error) {
 	list, err := entries.SavedQueries(l.dir.Path())
 	var all []tui.Saved
 	for _, q := range list {
@@ -590,7 +592,7 @@ func (l *library) Saved(context.Context) ([]tui.Saved, error) {
 	return all, err
 }
 
-func (l *library) Save(_ context.Context, name, text string) error {
+func (l *diskAdapter) Save(_ context.Context, name, text string) error {
 	if _, err := l.parse(text); err != nil {
 		return err
 	}
@@ -610,10 +612,10 @@ func (l *library) Save(_ context.Context, name, text string) error {
 	return atomicfile.Write(path, []byte(text+"\n"))
 }
 
-// poll is how often the reader looks where the kernel cannot tell.
+// poll is how often the reader looks for changes that the kernel cannot report.
 const poll = 5 * time.Second
 
-func (l *library) Watch(ctx context.Context, since time.Time, changed func(feed string)) error {
+func (l *diskAdapter) Watch(ctx context.Context, since time.Time, changed func(feed string)) error {
 	broken := make(chan *workers.Panic, 2) // one of each goroutine of the watcher
 	w := watch.Guarded(ctx, poll, nil, func(p *workers.Panic) { broken <- p })
 	// Queries and folders may be made while one reads; places of entries must be there.
@@ -638,7 +640,7 @@ func (l *library) Watch(ctx context.Context, since time.Time, changed func(feed 
 				}
 				if err := w.Add(dir); err == nil {
 					known[dir] = true
-					// What was changed before it was watched was perhaps not seen.
+					// A change before it was watched may not have been seen.
 					if fi, err := os.Stat(dir); err != nil || fi.ModTime().After(since) {
 						changed(e.Name())
 					}
@@ -675,8 +677,8 @@ func (l *library) Watch(ctx context.Context, since time.Time, changed func(feed 
 	}
 }
 
-func (l *library) Open(ctx context.Context, ref lektordir.Ref, url string) (string, error) {
-	t := &told{}
+func (l *diskAdapter) Open(ctx context.Context, ref lektordir.Ref, url string) (string, error) {
+	t := &outputBuffer{}
 	v := &viewer{Store: entries.New(l.dir, l.clock(), t.streams())}
 	r := v.Record(ref)
 	var err error
@@ -694,11 +696,11 @@ func (l *library) Open(ctx context.Context, ref lektordir.Ref, url string) (stri
 	return url, nil
 }
 
-func (l *library) Player(_ context.Context, _ lektordir.Ref, url string) ([]string, error) {
+func (l *diskAdapter) Player(_ context.Context, _ lektordir.Ref, url string) ([]string, error) {
 	return (&viewer{Store: l.store()}).command(&player, url)
 }
 
-func (l *library) Command(_ context.Context, ref lektordir.Ref, words []string) ([]string, error) {
+func (l *diskAdapter) Command(_ context.Context, ref lektordir.Ref, words []string) ([]string, error) {
 	a, err := newArgv(words)
 	if err != nil {
 		return nil, err
@@ -706,18 +708,18 @@ func (l *library) Command(_ context.Context, ref lektordir.Ref, words []string) 
 	return a.of(l.store().Record(ref))
 }
 
-func (l *library) Environ(_ context.Context, ref lektordir.Ref) []string {
+func (l *diskAdapter) Environ(_ context.Context, ref lektordir.Ref) []string {
 	s := l.store()
 	return environ(s, s.Record(ref))
 }
 
-// Limits of a picture: whoever asks for one looks at it now.
+// Limits of a picture, for which the user waits.
 const (
 	pictureBytes = 20 << 20
 	pictureTime  = 30 * time.Second
 )
 
-func (l *library) Picture(ctx context.Context, ref lektordir.Ref, url string) ([]byte, error) {
+func (l *diskAdapter) Picture(ctx context.Context, ref lektordir.Ref, url string) ([]byte, error) {
 	config := l.o.Fetch
 	config.Gap = 0
 	config.Deadline = pictureTime

@@ -20,7 +20,7 @@ import (
 
 // library gives the lektor-dir as the full-screen reader has it, with an index of its
 // own.
-func (f *fixture) library(least int) *library {
+func (f *fixture) library(least int) *diskAdapter {
 	f.t.Helper()
 	o := TUIOptions{Common: f.common()}
 	o.Index = index.Options{Cache: filepath.Join(f.t.TempDir(), "cache"), Host: "here", Least: least, Budget: time.Hour}
@@ -28,7 +28,7 @@ func (f *fixture) library(least int) *library {
 	if err != nil {
 		f.t.Fatal(err)
 	}
-	return newLibrary(o, v)
+	return newDiskAdapter(o, v)
 }
 
 // What an overview tells is what the directory says, as soon as the directory says it:
@@ -236,7 +236,7 @@ func TestGlance(t *testing.T) {
 	}
 }
 
-func tuiHash(t *testing.T, l *library) string {
+func tuiHash(t *testing.T, l *diskAdapter) string {
 	t.Helper()
 	feeds, err := l.Feeds(t.Context())
 	if err != nil || len(feeds) != 1 {
@@ -246,7 +246,7 @@ func tuiHash(t *testing.T, l *library) string {
 }
 
 // listAll gives all entries in one list.
-func listAll(ctx context.Context, l *library) (refs []lektordir.Ref, err error) {
+func listAll(ctx context.Context, l *diskAdapter) (refs []lektordir.Ref, err error) {
 	lists, err := l.List(ctx)
 	for _, hash := range slices.Sorted(maps.Keys(lists)) {
 		refs = append(refs, lists[hash]...)
@@ -265,7 +265,7 @@ func TestLearnWithoutIndex(t *testing.T) {
 	if err := os.WriteFile(none.o.Index.Cache, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	for _, l := range []*library{few, none} {
+	for _, l := range []*diskAdapter{few, none} {
 		refs, err := listAll(t.Context(), l)
 		if err != nil {
 			t.Fatal(err)

@@ -44,7 +44,7 @@ func TUI(ctx context.Context, o TUIOptions, s *command.Streams) error {
 	if err := v.keys(o.Set, to); err != nil {
 		return err
 	}
-	// The screen tells of the first, and hides the others until it ends.
+	// The screen shows the first one, and hides the others until it ends.
 	for _, bad := range to.Keys.Errs {
 		s.Report.Warn("%v", bad)
 	}
@@ -54,7 +54,7 @@ func TUI(ctx context.Context, o TUIOptions, s *command.Streams) error {
 	if name := os.Getenv("TERM"); name == "" || name == "dumb" {
 		return command.Hint(fmt.Errorf("tui needs a terminal that can move its cursor, and TERM is %q", name), "lektor-view ls, show and next work on any")
 	}
-	return tui.Run(ctx, newLibrary(o, v), to)
+	return tui.Run(ctx, newDiskAdapter(o, v), to)
 }
 
 // keys reads the user's keys, or a set.

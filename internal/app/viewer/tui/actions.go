@@ -44,7 +44,7 @@ func browse(f func(b *browser) effects) func(*model, call) tea.Cmd {
 	}
 }
 
-// times makes an action of a change of the browser that is done so many times.
+// times makes an action of a change of the browser that is done as often as the count says.
 func times(f func(b *browser, n int) effects) func(*model, call) tea.Cmd {
 	return func(m *model, c call) tea.Cmd {
 		m.apply(f(&m.browser, max(c.count, 1)))

@@ -55,7 +55,7 @@ type list struct {
 	cursorToTop bool         // the next items begin at the top
 	seek        int          // look for an unread entry in the next items: 1 from the first, -1 from the last
 	readHere    map[key]bool // listed until the user lists something else
-	err         error        // why there is none
+	err         error        // the list could not be made
 }
 
 // reading is the third pane.

@@ -14,8 +14,8 @@ import (
 // heap of them would reach into the lines above.
 const maxMarks = 3
 
-// Plain gives a stranger's text as one line of characters that all terminals lay out
-// alike. What one takes for a character and another for three makes everything to its
+// Plain returns a stranger's text as one line of characters that all terminals lay out
+// alike. A character that one takes for one and another for three makes everything to its
 // right stand elsewhere, and a pane beside it fall apart: so joiners and selectors of
 // emoji go, flags become their two letters, and accents are few.
 func Plain(s string) string {
@@ -61,7 +61,7 @@ func plain(s string) string {
 	return b.String()
 }
 
-// fit gives text that is plain in exactly so many columns.
+// fit returns plain text in exactly this many columns.
 func fit(s string, width int) string {
 	// No character is longer than its accents let it be, and what cannot be seen
 	// need not be measured.
@@ -74,8 +74,8 @@ func fit(s string, width int) string {
 	return termsafe.Pad(s, width)
 }
 
-// ends gives text that is plain in so many columns at most: of what is longer how it
-// begins, and how it ends, which is where errors say why.
+// ends returns plain text in at most this many columns. It cuts out the middle, as errors end
+// with their reason.
 func ends(s string, width int) string {
 	if len(s) <= width || termsafe.Width(s) <= width || width < 3 {
 		return s

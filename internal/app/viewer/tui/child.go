@@ -73,7 +73,7 @@ func (c *onTerminal) await() error {
 	// An interactive shell heeds the second only.
 	for _, s := range []os.Signal{syscall.SIGTERM, syscall.SIGHUP} {
 		_ = c.Process.Signal(s)
-		_ = c.Process.Signal(syscall.SIGCONT) // who is stopped would not see it
+		_ = c.Process.Signal(syscall.SIGCONT) // a stopped one would not see it
 		select {
 		case err := <-ended:
 			return err
@@ -83,7 +83,7 @@ func (c *onTerminal) await() error {
 	return errLeft
 }
 
-// reap waits for a process to end, and gives nil or how it failed. When it is stopped, as by
+// reap waits for a process to end, and returns nil or how it failed. When it is stopped, as by
 // ^Z, so are we with it: it is us that the shell waits for, and nobody else would let the
 // process go on. A command that heeds no ^Z does not stop us either.
 func reap(p *os.Process) error {
@@ -96,7 +96,7 @@ func reap(p *os.Process) error {
 			return os.NewSyscallError("wait4", err)
 		case status.Stopped():
 			// The shell lets all of our group go on. A signal of ours behind that could take back
-			// the next ^Z; it is for who is elsewhere, or where there is no shell.
+			// the next ^Z; it is for a command in another group, or if no shell is there.
 			err := stopping{}.Run()
 			if group, gerr := unix.Getpgid(p.Pid); err != nil || gerr != nil || group != unix.Getpgrp() {
 				_ = syscall.Kill(p.Pid, syscall.SIGCONT)
@@ -200,7 +200,7 @@ func (h held) takeBack(p *os.Process, err error) {
 	group, gerr := unix.IoctlGetInt(fd, unix.TIOCGPGRP)
 	if own := unix.Getpgrp(); h.ours && gerr == nil && group != own && (p != nil && group == p.Pid || errors.Is(syscall.Kill(-group, 0), syscall.ESRCH)) {
 		if !signal.Ignored(syscall.SIGTTOU) {
-			signal.Ignore(syscall.SIGTTOU) // which would stop who is in the background
+			signal.Ignore(syscall.SIGTTOU) // which would stop us in the background
 			defer signal.Reset(syscall.SIGTTOU)
 		}
 		_ = unix.IoctlSetPointerInt(fd, unix.TIOCSPGRP, own)

@@ -12,11 +12,11 @@ import (
 type Feed struct {
 	Hash    string
 	Title   string
-	Apart   string   // what tells it from other feeds of the same title, "" where there is none
+	Apart   string   // distinguishes it from other feeds of the same title; "" if no other has it
 	Folders []string // paths of names with '/' between them
 }
 
-// Saved is a query that the user saved, or why it is none.
+// Saved is a query that the user saved, or the error of one that is invalid.
 type Saved struct {
 	Name string
 	Err  error
@@ -48,7 +48,7 @@ type Page struct {
 	Links      []string // by their numbers, from 1
 	Pictures   []string // URLs
 	Enclosures []string // URLs
-	// HasArticle tells that the feed's text is another one than the article of the page.
+	// HasArticle means that the text is the article of the page, and the feed has another one.
 	HasArticle bool
 }
 
@@ -58,15 +58,15 @@ type Query struct {
 	// Find returns the entries that it selects, read or not, but none that is trashed, in any
 	// order; ok is false if only Match can tell.
 	Find func(ctx context.Context) (found []lektordir.Ref, ok bool)
-	// Match tells which of the entries it selects.
+	// Match reports which of the entries it selects.
 	Match func(ctx context.Context, refs []lektordir.Ref) []bool
 }
 
 // Disk is the lektor-dir, and all else that may take long, as the reader uses it. It
 // is called by any goroutine but that of the screen, and by several at once. An error
-// is for the person who reads it.
+// is a message for the user.
 type Disk interface {
-	// Overview gives what can be told at once, with so many entries at most; nil where
+	// Overview returns what is known at once, with at most this many entries; nil if
 	// everything has to be listed first.
 	Overview(ctx context.Context, newest int) (*Overview, error)
 	// Feeds lists all feeds.
@@ -74,36 +74,37 @@ type Disk interface {
 	// List lists the entries of feeds, without arguments of all, by the hashes of the feeds:
 	// one version of each, by time of delivery, without trashed and withdrawn ones.
 	List(ctx context.Context, feeds ...string) (map[string][]lektordir.Ref, error)
-	// Dates gives the dates of entries. Where it would take long, or the context ends
+	// Dates returns the dates of entries. If it would take long, or the context ends
 	// before all are known, the others are those of delivery, and whole is false.
 	Dates(ctx context.Context, refs []lektordir.Ref) (dates []time.Time, whole bool)
 	// Learn makes the dates of entries known to Dates, however long it takes, and may do
-	// other things of use later. It tells progress what it does, how much of how much.
+	// other things of use later. It reports its progress.
 	Learn(ctx context.Context, refs []lektordir.Ref, progress func(what string, done, total int)) error
-	// Rows gives what the list shows.
+	// Rows returns the rows of entries in a list.
 	Rows(ctx context.Context, refs []lektordir.Ref) []Row
 	// Query reads a query.
 	Query(ctx context.Context, text string) (Query, error)
-	// Page gives an entry as text of so many columns: the article of its page if it has
+	// Page returns an entry as text of this width: the article of its page if it has
 	// one, or what the feed has.
 	Page(ctx context.Context, ref lektordir.Ref, width int, feedText bool) (*Page, error)
-	// Mark sets and clears flags, as one command that can be undone, and gives the
+	// Mark sets and clears flags, as one command that can be undone, and returns the
 	// entries where they are now, also with an error.
 	Mark(ctx context.Context, refs []lektordir.Ref, set, unset string) ([]lektordir.Ref, error)
 	// Trash marks as trashed, with the older versions that an entry hides.
 	Trash(ctx context.Context, refs []lektordir.Ref) error
-	// Undo takes back the last command. It tells what it did, and of which entries.
+	// Undo takes back the last command. It returns a message about that, and the
+	// entries.
 	Undo(ctx context.Context) (said string, moved []lektordir.Ref, err error)
 	// Saved lists the saved queries, and Save saves one.
 	Saved(ctx context.Context) ([]Saved, error)
 	Save(ctx context.Context, name, query string) error
-	// Watch tells of changes since a moment: by the hash of the feed whose entries
+	// Watch reports changes since a moment: by the hash of the feed whose entries
 	// changed, by "" for anything. It ends with the context.
 	Watch(ctx context.Context, since time.Time, changed func(feed string)) error
-	// Open opens a URL in the user's browser, "" for that of the entry, and tells which
+	// Open opens a URL in the user's browser, "" for that of the entry, and returns
 	// it was.
 	Open(ctx context.Context, ref lektordir.Ref, url string) (string, error)
-	// Player gives the command that plays an enclosure.
+	// Player returns the command that plays an enclosure.
 	Player(ctx context.Context, ref lektordir.Ref, url string) (argv []string, err error)
 	// Command makes the arguments of a command, which may have templates in them, for an
 	// entry.

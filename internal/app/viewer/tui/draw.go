@@ -36,7 +36,7 @@ const (
 	linkText   style = "34"   // blue
 )
 
-// paint gives a text in a style. Without colours the styles that are none stay.
+// paint returns a text in a style. Without colours, bold, faint and reversed stay.
 func (p *painter) paint(s style, text string) string {
 	if s == plainStyle || text == "" {
 		return text
@@ -451,7 +451,7 @@ func help(m *model, _ call) tea.Cmd {
 	for _, keys := range m.o.Keys.order {
 		b := m.o.Keys.bound[keys]
 		text := b.String()
-		if a, ok := actionOf(b.steps[0].action); ok && len(b.steps) == 1 && len(b.steps[0].words) == 0 {
+		if a, ok := actionOf(b[0].action); ok && len(b) == 1 && len(b[0].words) == 0 {
 			text = a.help
 			if a.command != "" {
 				text += "  (" + a.command + ")"

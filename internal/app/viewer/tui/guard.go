@@ -13,7 +13,7 @@ type defect struct{ *workers.Panic }
 func (d *defect) String() string { return termsafe.Clean(d.Error()) }
 
 // guarded makes a defect of a command one that ends the reader as its user would. The
-// library's own way out closes the terminal under whoever still reads from it.
+// library's own way out closes the terminal while others still read from it.
 func guarded(cmd tea.Cmd) tea.Cmd {
 	if cmd == nil {
 		return nil

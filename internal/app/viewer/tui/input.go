@@ -100,8 +100,9 @@ func (m *model) bound(b binding) tea.Cmd {
 	count, _ := strconv.Atoi(m.input.count)
 	m.input = input{}
 	var cmds []tea.Cmd
-	for _, s := range b.steps {
-		cmds = append(cmds, m.do(call{s.action, count, s.words}))
+	for _, c := range b {
+		c.count = count
+		cmds = append(cmds, m.do(c))
 	}
 	return tea.Batch(cmds...)
 }

@@ -3,6 +3,7 @@ package tui
 import (
 	"bytes"
 	"embed"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -17,16 +18,16 @@ import (
 //go:embed sets
 var sets embed.FS
 
-// DefaultSet is the set of keys of who has chosen none.
+// DefaultSet is the set of keys of a user who has chosen none.
 const DefaultSet = "default"
 
-// Set gives the text of a set of keys that ships, in the form of the file.
+// Set returns the text of a set of keys that ships, in the form of the file.
 func Set(name string) (string, bool) {
 	data, err := sets.ReadFile("sets/" + name)
 	return string(data), err == nil && !strings.ContainsAny(name, "/.")
 }
 
-// Sets gives the names of the sets that ship.
+// Sets returns the names of the sets that ship.
 func Sets() []string {
 	ents, _ := sets.ReadDir("sets") // it is in the program
 	var names []string
@@ -42,29 +43,23 @@ type Keys struct {
 	order []string           // as they stand in the file, for help
 	// Errs are the lines that make no sense, which do nothing.
 	Errs []error
-	// Commands tells whether a binding runs a command.
+	// Commands means that a binding runs a command.
 	Commands bool
 }
 
-// binding is what a key, or a sequence of keys, does: one thing after the other.
-type binding struct{ steps []step }
-
-// step is an action with its words.
-type step struct {
-	action string
-	words  []string
-}
+// binding is the actions of a key, or of a sequence of keys, one after the other.
+type binding []call
 
 func (b binding) String() string {
 	var all []string
-	for _, s := range b.steps {
+	for _, s := range b {
 		all = append(all, strings.Join(append([]string{s.action}, s.words...), " "))
 	}
 	return strings.Join(all, "; ")
 }
 
-// ParseKeys reads a file of keys, name its name for messages. What is wrong with a
-// line is in Errs; the others count.
+// ParseKeys reads a file of keys, name its name for messages. Errors of a line
+// are in Errs; the other lines count.
 //
 //	# comment
 //	use NAME                    begin with that set, instead of the default
@@ -74,39 +69,13 @@ func (b binding) String() string {
 // are separated by spaces and can be quoted, see [command.Words].
 func ParseKeys(name string, text []byte) *Keys {
 	k := &Keys{bound: map[string]binding{}}
-	k.begin(name, parseLines(name, text), DefaultSet, 0)
+	k.read(name, text, DefaultSet)
 	return k
 }
 
-// begin takes the set that lines begin with, and then the lines. set is that of who
-// names none.
-func (k *Keys) begin(name string, lines []line, set string, depth int) {
-	for _, l := range lines {
-		if l.err == nil && l.keys == "use" {
-			set = l.words[0]
-		}
-	}
-	base, ok := Set(set)
-	switch {
-	case depth > len(Sets()): // sets that begin with each other; a test sees that none do
-	case ok:
-		k.begin("the set "+set, parseLines("the set "+set, []byte(base)), "", depth+1)
-	case set != "":
-		k.Errs = append(k.Errs, fmt.Errorf("%s: there is no set of keys %q; there are %s", name, set, strings.Join(Sets(), ", ")))
-		k.begin(name, nil, DefaultSet, depth+1)
-	}
-	k.take(lines)
-}
-
-// line is a line of a file of keys.
-type line struct {
-	keys  string
-	steps []step
-	words []string // of use
-	err   error
-}
-
-func parseLines(name string, text []byte) []line {
+// read binds the keys of a set, and then those of the lines. The lines may name another set;
+// "" is none.
+func (k *Keys) read(name string, text []byte, set string) {
 	var lines []line
 	number := 0
 	for raw := range bytes.Lines(text) {
@@ -115,70 +84,86 @@ func parseLines(name string, text []byte) []line {
 		if s == "" || s[0] == '#' {
 			continue
 		}
-		l := parseLine(s)
-		if l.err != nil {
-			l.err = fmt.Errorf("%s, line %d: %w", name, number, l.err)
+		l, err := parseLine(s)
+		switch {
+		case err != nil:
+			k.Errs = append(k.Errs, fmt.Errorf("%s, line %d: %w", name, number, err))
+		case l.set != "":
+			set = l.set
+		default:
+			lines = append(lines, l)
 		}
-		lines = append(lines, l)
 	}
-	return lines
+	if set != "" {
+		base, ok := Set(set)
+		if !ok {
+			k.Errs = append(k.Errs, fmt.Errorf("%s: there is no set of keys %q; there are %s", name, set, strings.Join(Sets(), ", ")))
+			set = DefaultSet
+			base, _ = Set(set)
+		}
+		k.read("the set "+set, []byte(base), "")
+	}
+	k.take(lines)
 }
 
-func parseLine(s string) (l line) {
+// line is a line of a file of keys.
+type line struct {
+	set   string // of use; "" for any other line
+	keys  string
+	calls []call
+}
+
+func parseLine(s string) (line, error) {
 	if !utf8.ValidString(s) {
-		l.err = fmt.Errorf("it is not UTF-8")
-		return l
+		return line{}, errors.New("it is not UTF-8")
 	}
 	at := strings.IndexFunc(s, unicode.IsSpace)
 	if at < 0 {
-		l.err = fmt.Errorf("after %s there is no action", s)
-		return l
+		return line{}, fmt.Errorf("after %s there is no action", s)
 	}
 	steps, err := command.Commands(s[at:])
 	if err != nil {
-		l.err = err
-		return l
+		return line{}, err
 	}
 	if s[:at] == "use" {
-		l.keys = "use"
-		if l.words = steps[0]; len(steps) != 1 || len(l.words) != 1 {
-			l.err = fmt.Errorf("use takes the name of one set")
+		if len(steps) != 1 || len(steps[0]) != 1 {
+			return line{}, errors.New("use takes the name of one set")
 		}
-		return l
+		return line{set: steps[0][0]}, nil
 	}
-	if l.keys, err = canonical(s[:at]); err != nil {
-		l.err = err
-		return l
+	keys, err := canonical(s[:at])
+	if err != nil {
+		return line{}, err
 	}
+	l := line{keys: keys}
 	for _, words := range steps {
 		if len(words) == 0 {
-			l.err = fmt.Errorf("an action is missing")
-			return l
+			return line{}, errors.New("an action is missing")
 		}
-		st := step{action: words[0], words: words[1:]}
-		if l.err = st.check(); l.err != nil {
-			return l
+		c := call{action: words[0], words: words[1:]}
+		if err := c.check(); err != nil {
+			return line{}, err
 		}
-		l.steps = append(l.steps, st)
+		l.calls = append(l.calls, c)
 	}
-	return l
+	return l, nil
 }
 
-// check tells what is wrong with a step.
-func (s step) check() error {
-	if s.action == "none" {
+// check returns the error of an action with its words.
+func (c call) check() error {
+	if c.action == "none" {
 		return nil
 	}
-	a, ok := actionOf(s.action)
+	a, ok := actionOf(c.action)
 	switch {
 	case !ok:
-		return fmt.Errorf("there is no action %q", s.action)
-	case a.words == 0 && len(s.words) > 0:
-		return fmt.Errorf("%s takes no words", s.action)
-	case a.words == 1 && len(s.words) > 1:
-		return fmt.Errorf("%s takes one word", s.action)
-	case a.words == variadic && len(s.words) == 0:
-		return fmt.Errorf("%s takes a command", s.action)
+		return fmt.Errorf("there is no action %q", c.action)
+	case a.words == 0 && len(c.words) > 0:
+		return fmt.Errorf("%s takes no words", c.action)
+	case a.words == 1 && len(c.words) > 1:
+		return fmt.Errorf("%s takes one word", c.action)
+	case a.words == variadic && len(c.words) == 0:
+		return fmt.Errorf("%s takes a command", c.action)
 	}
 	return nil
 }
@@ -186,21 +171,14 @@ func (s step) check() error {
 // take binds the keys of lines; later ones count.
 func (k *Keys) take(lines []line) {
 	for _, l := range lines {
-		switch {
-		case l.err != nil:
-			k.Errs = append(k.Errs, l.err)
-			continue
-		case l.keys == "use":
-			continue
-		}
 		k.order = slices.DeleteFunc(k.order, func(s string) bool { return s == l.keys })
-		if l.steps[0].action == "none" {
+		if l.calls[0].action == "none" {
 			delete(k.bound, l.keys)
 			continue
 		}
-		k.bound[l.keys] = binding{l.steps}
+		k.bound[l.keys] = l.calls
 		k.order = append(k.order, l.keys)
-		for _, s := range l.steps {
+		for _, s := range l.calls {
 			if a, _ := actionOf(s.action); a.words == variadic {
 				k.Commands = true
 			}
@@ -211,7 +189,7 @@ func (k *Keys) take(lines []line) {
 // action returns the first action that a single key does, "" if it does none.
 func (k *Keys) action(name string) string {
 	if b, ok := k.bound[name]; ok {
-		return b.steps[0].action
+		return b[0].action
 	}
 	return ""
 }
@@ -219,7 +197,7 @@ func (k *Keys) action(name string) string {
 // of returns the keys of an action for a message, or its name if no keys do it.
 func (k *Keys) of(action string) string {
 	for _, keys := range k.order {
-		if b := k.bound[keys]; len(b.steps) == 1 && b.steps[0].action == action {
+		if b := k.bound[keys]; len(b) == 1 && b[0].action == action {
 			return keys
 		}
 	}
@@ -246,7 +224,7 @@ var named = []struct{ library, file string }{
 	{"f7", "f7"}, {"f8", "f8"}, {"f9", "f9"}, {"f10", "f10"}, {"f11", "f11"}, {"f12", "f12"},
 }
 
-// keyName gives a key that was pressed in the form of the file.
+// keyName returns a key that was pressed in the form of the file.
 func keyName(pressed string) string {
 	mods := ""
 	rest := pressed
@@ -273,7 +251,7 @@ func keyName(pressed string) string {
 	return rest
 }
 
-// canonical gives keys of a file in one form, whatever the case of their names.
+// canonical returns keys of a file in one form, whatever the case of their names.
 func canonical(keys string) (string, error) {
 	var b strings.Builder
 	for rest := keys; rest != ""; {

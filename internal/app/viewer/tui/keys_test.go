@@ -26,7 +26,7 @@ func TestSets(t *testing.T) {
 		}
 		does := map[string]bool{}
 		for _, b := range k.bound {
-			for _, s := range b.steps {
+			for _, s := range b {
 				does[s.action] = true
 			}
 		}
@@ -168,7 +168,7 @@ func FuzzParseKeys(f *testing.F) {
 		k := ParseKeys("keys", text)
 		for _, keys := range k.order {
 			b, ok := k.bound[keys]
-			if !ok || len(b.steps) == 0 {
+			if !ok || len(b) == 0 {
 				t.Fatalf("%q is in order, and not bound", keys)
 			}
 			if again, err := canonical(keys); err != nil || again != keys {

@@ -165,8 +165,8 @@ func (w *listWork) sorted(ctx context.Context, refs []lektordir.Ref) *sortedList
 	return &sortedList{listSpec: w.listSpec, snapshot: w.snapshot, items: items, dated: dated}
 }
 
-// A search without an index matches so many entries at once, and shows what it found after
-// each pause.
+// A search without an index matches searchChunk entries at once, and shows what it found
+// after each searchPause.
 const (
 	searchChunk = 256
 	searchPause = 100 * time.Millisecond

@@ -3,8 +3,8 @@
 // of their own: whatever the disk does, a key is answered.
 //
 // The library is bubbletea. One goroutine has the model and takes one message after
-// the other; what takes long is a command, which ends in a message. docs/tui.md tells
-// why it is this library, and how lists, marks and arrivals go together.
+// the other; work that takes long is a command, which ends in a message. docs/tui.md says
+// why it is this library, and how browser, marks and jobs go together.
 package tui
 
 import (
