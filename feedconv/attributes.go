@@ -76,21 +76,19 @@ func (t *tidier) attribute(f *frame, parent level, a attr) {
 		}
 		ns = t.resolve(t.prefixID(string(prefix)))
 	}
-	if k := f.class.kind; ns >= nsXHTML && !t.native(ns, -1) && (k == kEntry || k == kFeed) {
+	if k := f.class.kind; k == kEntry || k == kFeed {
 		into := &t.kept.entry
 		if k == kFeed {
 			into = &t.kept.feed
 		}
-		t.keepAttribute(into, ns, local, a.val)
-		return
-	}
-	if ns == nsRDF && string(local) == "about" && (f.class.kind == kEntry || f.class.kind == kFeed) {
-		x := &t.kept.entry
-		if f.class.kind == kFeed {
-			x = &t.kept.feed
+		switch {
+		case ns == nsRDF && string(local) == "about":
+			into.note("about", t.attrValue(a.val))
+			return
+		case ns >= nsXHTML && !t.native(ns, -1):
+			t.keepAttribute(into, ns, local, a.val)
+			return
 		}
-		x.note("about", t.attrValue(a.val))
-		return
 	}
 	if ns != nsNone && ns != f.class.ns && !t.native(ns, -1) {
 		return // gofeed would take it for one without a prefix

@@ -1,6 +1,7 @@
 package feedconv
 
 import (
+	"strings"
 	"sync"
 	"unicode"
 	"unicode/utf8"
@@ -13,12 +14,9 @@ import (
 // text is in one of them if it has no letter beyond ASCII that is not of a language
 // written in it, and if no western language has its letters in windows-1252.
 
-// alphabet is the letters of a language beyond ASCII, in lower case.
-type alphabet struct{ charset, letters string }
-
-// eastern are the languages of charsets that are looked for, of those that fit equally
-// well the first.
-var eastern = []alphabet{
+// eastern are the letters beyond ASCII of the languages of charsets that are looked for, in
+// lower case; of those that fit equally well, the first.
+var eastern = []struct{ charset, letters string }{
 	{"windows-1250", "ąćęłńóśźż"}, {"windows-1250", "áčďéěíňóřšťúůýž"}, {"windows-1250", "áäčďéíĺľňóôŕšťúýž"},
 	{"windows-1250", "áéíóöőúüű"}, {"windows-1250", "ăâîşţ"}, {"windows-1250", "čćđšž"},
 	{"iso-8859-2", "ąćęłńóśźż"}, {"iso-8859-2", "áčďéěíňóřšťúůýž"}, {"iso-8859-2", "áäčďéíĺľňóôŕšťúýž"},
@@ -27,13 +25,13 @@ var eastern = []alphabet{
 	{"windows-1257", "ąčęėįšųūž"}, {"windows-1257", "āčēģīķļņšūž"}, {"windows-1257", "äõöüšž"},
 }
 
-// western are the languages of windows-1252: French, German, Spanish, Portuguese,
+// western are those of the languages of windows-1252: French, German, Spanish, Portuguese,
 // Italian, Catalan, Dutch, Swedish and Finnish, Danish and Norwegian, Icelandic,
 // Estonian, Irish, Albanian.
-var western = []alphabet{
-	{"", "àâæçéèêëîïôœùûüÿ"}, {"", "äöüßé"}, {"", "áéíñóúüªº"}, {"", "ãáâàçéêíõóôúüªº"}, {"", "àéèìíîòóùúªº"},
-	{"", "àçèéíïòóúüñ"}, {"", "éèëïóöüáíúêàç"}, {"", "åäöéüšžà"}, {"", "åæøéèêóòôäöü"}, {"", "áæðéíóöúýþ"},
-	{"", "äõöüšž"}, {"", "áéíóúàèìòù"}, {"", "çë"},
+var western = []string{
+	"àâæçéèêëîïôœùûüÿ", "äöüßé", "áéíñóúüªº", "ãáâàçéêíõóôúüªº", "àéèìíîòóùúªº",
+	"àçèéíïòóúüñ", "éèëïóöüáíúêàç", "åäöéüšžà", "åæøéèêóòôäöü", "áæðéíóöúýþ",
+	"äõöüšž", "áéíóúàèìòù", "çë",
 }
 
 // signs stand in texts of all languages, but most not inside of words.
@@ -93,7 +91,7 @@ func tableOf(enc encoding.Encoding) *table {
 
 // fit counts the bytes that a language has no use for in a charset, and those of its
 // letters that windows-1252 has another character for.
-func (n *byteCount) fit(letters map[rune]bool, in *table) (strange, telling, kinds int) {
+func (n *byteCount) fit(letters string, in *table) (strange, telling, kinds int) {
 	west := tables()[""]
 	for c := utf8.RuneSelf; c < 256; c++ {
 		all := n.inside[c] + n.outside[c]
@@ -101,45 +99,19 @@ func (n *byteCount) fit(letters map[rune]bool, in *table) (strange, telling, kin
 			continue
 		}
 		switch r := unicode.ToLower(in[c]); {
-		case letters[r]:
+		case strings.ContainsRune(letters, r):
 			if in[c] != west[c] {
 				telling += all
 				kinds++
 			}
-		case signSet()[r] == signInWord:
-		case signSet()[r] == sign:
+		case strings.ContainsRune(inWords, r):
+		case strings.ContainsRune(signs, r):
 			strange += n.inside[c]
 		default:
 			strange += all
 		}
 	}
 	return strange, telling, kinds
-}
-
-type signKind uint8
-
-const (
-	sign signKind = 1 + iota
-	signInWord
-)
-
-var signSet = sync.OnceValue(func() map[rune]signKind {
-	set := map[rune]signKind{}
-	for _, r := range signs {
-		set[r] = sign
-	}
-	for _, r := range inWords {
-		set[r] = signInWord
-	}
-	return set
-})
-
-func letterSet(s string) map[rune]bool {
-	set := map[rune]bool{}
-	for _, r := range s {
-		set[r] = true
-	}
-	return set
 }
 
 // Least evidence for one of the charsets. A text of the West is explained by its own
@@ -157,7 +129,7 @@ func detectLatin(b []byte) string {
 	if least >= max(minTelling, n.all/minStrange) {
 		best, found := 0, ""
 		for _, a := range eastern {
-			strange, telling, kinds := n.fit(letterSet(a.letters), tables()[a.charset])
+			strange, telling, kinds := n.fit(a.letters, tables()[a.charset])
 			if strange <= n.all/100 && telling >= minTelling && kinds > 1 && telling > best {
 				best, found = telling, a.charset
 			}
@@ -179,8 +151,8 @@ func detectLatin(b []byte) string {
 // most.
 func (n *byteCount) strangeInWest(in *table) int {
 	least := n.all
-	for _, a := range western {
-		strange, _, _ := n.fit(letterSet(a.letters), in)
+	for _, letters := range western {
+		strange, _, _ := n.fit(letters, in)
 		least = min(least, strange)
 	}
 	return least

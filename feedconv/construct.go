@@ -244,13 +244,13 @@ func (t *tidier) innerAttrs() {
 		x.buf = append(x.buf, ' ')
 		x.buf = append(x.buf, key...)
 		x.buf = append(x.buf, '=', '"')
-		x.buf = append(x.buf, attrEscapes.Replace(string(val))...)
+		x.buf = append(x.buf, htmlAttrEscapes.Replace(string(val))...)
 		x.buf = append(x.buf, '"')
 	}
 }
 
-// attrEscapes escapes the value of an HTML attribute.
-var attrEscapes = strings.NewReplacer("&", "&amp;", `"`, "&quot;", "<", "&lt;")
+// htmlAttrEscapes escapes the value of an HTML attribute.
+var htmlAttrEscapes = strings.NewReplacer("&", "&amp;", `"`, "&quot;", "<", "&lt;")
 
 // innerEnd takes an end tag inside a text construct.
 func (t *tidier) innerEnd(id int32) {

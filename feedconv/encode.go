@@ -296,13 +296,6 @@ func (x *xmlWriter) links(name string, list []Link) {
 	}
 }
 
-// texts writes an element for each text.
-func (x *xmlWriter) texts(name string, list []string) {
-	for _, s := range list {
-		x.text(name, s)
-	}
-}
-
 // creators writes persons as RSS has them. If one has a URL, all stand in elements of
 // Atom, too, which have a place for it.
 func (x *xmlWriter) creators(creator, person string, list []Person) {
@@ -313,11 +306,6 @@ func (x *xmlWriter) creators(creator, person string, list []Person) {
 		x.persons(person, list...)
 	}
 }
-
-// htmlText escapes text for an element that holds HTML.
-func htmlText(s string) string { return htmlEscapes.Replace(s) }
-
-var htmlEscapes = strings.NewReplacer("&", "&amp;", "<", "&lt;")
 
 // rssTitle writes a title for readers that take it for HTML and for readers that
 // take it for text: only a reference or a tag of HTML is escaped, all else is the
@@ -405,8 +393,6 @@ func (x *xmlWriter) atomEntry(e *Entry, feedUpdated time.Time) {
 	x.extensions(e.Extensions, ofEntry)
 	x.end("entry")
 }
-
-const itunesNamespace = "http://www.itunes.com/dtds/podcast-1.0.dtd"
 
 // isPodcast tells whether there is something to write in the iTunes module.
 func (e *Entry) isPodcast() bool { return e.Duration > 0 || e.Episode > 0 || e.Season > 0 }
@@ -506,7 +492,9 @@ func (x *xmlWriter) rss(f *Feed) {
 	x.rssDate("pubDate", f.Published)
 	x.rssDate("lastBuildDate", f.Updated)
 	x.creators("dc:creator", "author", f.Authors)
-	x.texts("category", f.Categories)
+	for _, name := range f.Categories {
+		x.text("category", name)
+	}
 	x.channelExtras(f)
 	x.history(f)
 	x.extensions(f.Extensions, ofFeed)
@@ -601,11 +589,3 @@ func (x *xmlWriter) rssItem(e *Entry) {
 
 // typeUnknown is written where a format demands a type and none is known.
 const typeUnknown = "application/octet-stream"
-
-// asHTML gives text of any type as HTML.
-func asHTML(s, contentType string) string {
-	if isMarkup(contentType) {
-		return s
-	}
-	return strings.ReplaceAll(htmlText(s), "\n", "<br>\n")
-}

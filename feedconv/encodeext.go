@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
-	"unicode"
 )
 
 // maxRootNamespaces is how many namespaces of extensions are declared at the
@@ -70,16 +69,6 @@ func (x *xmlWriter) qualified(uri, name string, declarations []string) (string, 
 	}
 	prefix := "x" + strconv.Itoa(len(declarations)/2+1)
 	return prefix + ":" + name, append(declarations, "xmlns:"+prefix, uri)
-}
-
-// validName tells names without a prefix.
-func validName(s string) bool {
-	for i, r := range s {
-		if r != '_' && !unicode.IsLetter(r) && (i == 0 || r != '-' && r != '.' && !unicode.IsDigit(r)) {
-			return false
-		}
-	}
-	return s != ""
 }
 
 // attributes writes those of an element, and the declarations it needs. An

@@ -11,8 +11,8 @@
 // their markup.
 //
 // All functions are safe for concurrent use. Nothing in a document makes them
-// panic, hang, or take more than a small multiple of [Options.MaxBytes]; a
-// [Limiter] bounds that of all documents that a program reads at once.
+// panic, hang, or take more than a small multiple of [Options.MaxBytes]. A program
+// that reads many documents at once bounds how many of them are big.
 package feedconv
 
 import (
@@ -20,14 +20,6 @@ import (
 	"strings"
 	"time"
 )
-
-// DefaultMaxBytes is the largest document that [Parse] reads unless
-// [Options.MaxBytes] says otherwise: 16 MiB, counted after decompression.
-const DefaultMaxBytes = 16 << 20
-
-// DefaultMaxEntries is the largest number of entries that [Parse] takes from
-// one document unless [Options.MaxEntries] says otherwise.
-const DefaultMaxEntries = 20000
 
 // Options say where a document came from and what it may cost. The zero value
 // reads a document of unknown origin under the default limits.
@@ -43,9 +35,6 @@ type Options struct {
 	// MaxEntries limits the entries taken; those beyond it are left out with
 	// a warning.
 	MaxEntries int
-	// Limiter, if it is not nil, bounds how many big documents are parsed at a
-	// time.
-	Limiter *Limiter
 
 	asideFrom int // for tests; 0 means the constant of that name
 	reading   *reading
@@ -294,4 +283,14 @@ type LimitError struct {
 
 func (e *LimitError) Error() string {
 	return fmt.Sprintf("the document has more than %d %s", e.Max, e.Limit)
+}
+
+// errCutOff is the error for a document that ends too early, in which a limit
+// may have left out what is lost.
+func errCutOff(lost string) error {
+	what := "a document that is cut off before its first entry"
+	if lost != "" {
+		what += " (" + lost + ")"
+	}
+	return &NotFeedError{What: what}
 }

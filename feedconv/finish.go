@@ -11,21 +11,6 @@ import (
 	"unicode/utf8"
 )
 
-// text is a text construct as a format gives it.
-type text struct {
-	value string
-	mime  string // its MIME type
-}
-
-const (
-	typePlain = "text/plain"
-	typeHTML  = "text/html"
-	typeXHTML = "application/xhtml+xml"
-)
-
-// plain gives the construct as one line of text.
-func (t text) plain() string { return titleText(t.value, isMarkup(t.mime)) }
-
 // draft is an entry before the rules that are the same for all formats. Each
 // list has its best candidate first.
 type draft struct {
@@ -243,44 +228,6 @@ func language(s string) string {
 	}
 	return s
 }
-
-// clean keeps the promise of [Feed] about strings: line ends become newlines,
-// other control characters are dropped.
-func clean(s string) string {
-	i := 0
-	for i < len(s) && (s[i] >= 0x20 || s[i] == '\n' || s[i] == '\t') {
-		i++
-	}
-	if i == len(s) {
-		return s
-	}
-	out := make([]byte, i, len(s))
-	copy(out, s)
-	for ; i < len(s); i++ {
-		switch c := s[i]; {
-		case c >= 0x20 || c == '\n' || c == '\t':
-			out = append(out, c)
-		case c == '\r':
-			if i+1 == len(s) || s[i+1] != '\n' {
-				out = append(out, '\n')
-			}
-		}
-	}
-	return string(out)
-}
-
-// cleanLine is clean for what is one line: identifiers, URLs, dates.
-func cleanLine(s string) string {
-	s = strings.TrimSpace(clean(s))
-	if !strings.ContainsAny(s, "\n\t") {
-		return s
-	}
-	return strings.NewReplacer("\n", "", "\t", "").Replace(s)
-}
-
-// maxList is how many authors, categories, enclosures … are taken of an entry
-// or a feed.
-const maxList = 1000
 
 // unique returns the first elements of a list with each key, at most maxList. Those whose
 // key is not ok are left out.

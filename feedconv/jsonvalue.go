@@ -3,6 +3,7 @@ package feedconv
 import (
 	"bytes"
 	"slices"
+	"strconv"
 	"strings"
 	"unicode/utf16"
 	"unicode/utf8"
@@ -360,19 +361,6 @@ func jsonEscape(b []byte) (r rune, n int) {
 }
 
 func hex4(b []byte) (rune, bool) {
-	if len(b) < 4 {
-		return 0, false
-	}
-	var r rune
-	for _, c := range b[:4] {
-		switch {
-		case isDigit(c):
-			r = r<<4 | rune(c-'0')
-		case c|0x20 >= 'a' && c|0x20 <= 'f':
-			r = r<<4 | rune(c|0x20-'a'+10)
-		default:
-			return 0, false
-		}
-	}
-	return r, true
+	v, err := strconv.ParseUint(string(b[:min(len(b), 4)]), 16, 16)
+	return rune(v), err == nil && len(b) >= 4
 }

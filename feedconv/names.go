@@ -3,6 +3,7 @@ package feedconv
 import (
 	"bytes"
 	"strings"
+	"unicode/utf8"
 )
 
 // nameInfo is an element name, interned: elements are compared by its index.
@@ -100,16 +101,13 @@ func (n *names) intern(name []byte) int32 {
 
 // cleanName makes a local name of ASCII that is one.
 func cleanName(s string) string {
-	ok := s != "" && (s[0] == '_' || s[0]|0x20 >= 'a' && s[0]|0x20 <= 'z')
-	for i := 0; ok && i < len(s); i++ {
-		ok = isNameByte(s[i]) && s[i] < 0x80 && s[i] != ':'
-	}
-	if ok {
+	valid := func(r rune) bool { return r < utf8.RuneSelf && r != ':' && isNameByte(byte(r)) }
+	if s != "" && isNameStart(s[0]) && strings.IndexFunc(s, func(r rune) bool { return !valid(r) }) < 0 {
 		return s
 	}
 	b := []byte("_" + s)
 	for i, c := range b {
-		if !isNameByte(c) || c >= 0x80 || c == ':' {
+		if !valid(rune(c)) {
 			b[i] = '_'
 		}
 	}

@@ -179,3 +179,5 @@ func normalURI(uri string) string {
 	}
 	return strings.TrimRight(uri, "/#")
 }
+
+const itunesNamespace = "http://www.itunes.com/dtds/podcast-1.0.dtd"

@@ -11,7 +11,6 @@ import (
 	"runtime"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"testing/iotest"
 )
@@ -237,39 +236,6 @@ func TestConcurrentUse(t *testing.T) {
 
 // A big document waits for another, a small one does not; and one that fails
 // lets the next one in.
-func TestLimiter(t *testing.T) {
-	opts := Options{Limiter: NewLimiter(1)}
-	big := bytes.Repeat([]byte("no feed "), bigDocument/4)
-	for range 3 {
-		if _, err := ParseBytes(big, opts); err == nil {
-			t.Fatal("no error")
-		}
-		if _, err := ParseBytes(zipped(t, big), opts); err == nil {
-			t.Fatal("no error")
-		}
-	}
-	release := opts.Limiter.wait()
-	var over atomic.Bool
-	ended := make(chan struct{})
-	go func() {
-		ParseBytes(big, opts)
-		over.Store(true)
-		close(ended)
-	}()
-	mustParse(t, item("<title>small</title>"), opts)
-	if _, err := ParseBytes(big, Options{}); err == nil {
-		t.Error("no error")
-	}
-	if over.Load() {
-		t.Error("a big document did not wait")
-	}
-	release()
-	<-ended
-	if n := len(opts.Limiter.big); n != 0 {
-		t.Errorf("%d are still parsed", n)
-	}
-}
-
 // invariants are what every feed promises, whatever the document was.
 func invariants(t *testing.T, f *Feed, opts Options) {
 	t.Helper()

@@ -5,8 +5,6 @@ import (
 	"sync"
 	"unicode"
 	"unicode/utf8"
-
-	"github.com/lektordir/lektor/internal/lazy"
 )
 
 // PlainText gives the text of a document of a MIME type: markup removed (the
@@ -26,40 +24,6 @@ func PlainText(s, contentType string) string {
 // no element of HTML.
 func titleText(s string, markup bool) string {
 	return plainText(s, markup, true)
-}
-
-// lines gives text of several lines that a format takes for HTML unsaid, and that has no
-// markup, as plain text: its line breaks mean something, as in notes and lists of
-// songs, and HTML would fold them. The indentation that all lines have goes.
-func (t text) lines() text {
-	value := strings.TrimSpace(t.value)
-	if mimeType(t.mime) != typeHTML || !strings.ContainsAny(value, "\n\r") || tagLike().MatchString(value) {
-		return t
-	}
-	var none entitySet
-	lines := strings.Split(strings.NewReplacer("\r\n", "\n", "\r", "\n").Replace(value), "\n")
-	indent := len(value)
-	for _, line := range lines[1:] {
-		if text := strings.TrimLeft(line, " \t"); text != "" {
-			indent = min(indent, len(line)-len(text))
-		}
-	}
-	for i, line := range lines {
-		if i > 0 {
-			line = line[min(indent, len(line)):]
-		}
-		lines[i] = string(none.decode(nil, []byte(strings.TrimRight(line, " \t"))))
-	}
-	return text{strings.Join(lines, "\n"), typePlain}
-}
-
-// tagLike matches what HTML takes for a tag, a comment or a CDATA section, but for
-// addresses between angle brackets, which people write in text.
-var tagLike = lazy.Regexp(`</?[A-Za-z](?:[0-9A-Za-z:_-]*[0-9A-Za-z_-])?(?:[\s/][^<]*)?>|<!--|<!\[CDATA\[`)
-
-func isMarkup(contentType string) bool {
-	t := mimeType(contentType)
-	return strings.HasSuffix(t, "html") || strings.HasSuffix(t, "xml")
 }
 
 // The classes of bytes that end a run of plain text.

@@ -1,8 +1,6 @@
 package feedconv
 
-import (
-	"bytes"
-)
+import "bytes"
 
 type attr struct{ key, val []byte }
 

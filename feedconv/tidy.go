@@ -11,20 +11,6 @@ import (
 	"unicode/utf8"
 )
 
-// What tidy does not let through, whatever a document holds.
-const (
-	maxDepth        = 256    // elements in each other
-	maxAttrs        = 256    // attributes of an element
-	maxDeclarations = 512    // namespace declarations in scope at once
-	maxNamespaces   = 4096   // different namespaces that are not known
-	maxURILen       = 4096   // bytes of the name of one
-	maxNames        = 4096   // different element names
-	maxNameLen      = 128    // bytes of an element or attribute name
-	maxTextRuns     = 16     // pieces of text between the children of an element
-	maxNodes        = 600000 // elements and attributes, weighted by what gofeed spends on them; more where more entries may be
-	maxSameWarning  = 20     // warnings of a kind
-)
-
 // tidied is one clean, bounded XML document in UTF-8: no XML declaration,
 // DOCTYPE, comments or processing instructions; namespaces as fixed prefixes
 // declared once at the root; each text construct one escaped string; URLs

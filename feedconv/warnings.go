@@ -3,6 +3,7 @@ package feedconv
 import (
 	"bytes"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 )
@@ -122,4 +123,22 @@ func (w *warnings) all() []Warning {
 		}
 	}
 	return w.list
+}
+
+// leftOut is the warning for entries beyond the limit.
+func leftOut(f *Feed, limit int) {
+	f.warn("only the first %d entries were taken", limit)
+	f.Warnings[len(f.Warnings)-1].Limit = "MaxEntries"
+}
+
+func (f *Feed) warn(format string, args ...any) {
+	f.Warnings = append(f.Warnings, Warning{Text: fmt.Sprintf(format, args...)})
+}
+
+// warnOnce is warn for what is said once of a document.
+func (f *Feed) warnOnce(format string, args ...any) {
+	text := fmt.Sprintf(format, args...)
+	if !slices.ContainsFunc(f.Warnings, func(w Warning) bool { return w.Text == text }) {
+		f.warn("%s", text)
+	}
 }

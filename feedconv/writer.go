@@ -41,39 +41,25 @@ func (w *writer) end(name string) {
 	w.out = append(w.out, '>')
 }
 
+// What stands for a character in text, and in the value of an attribute.
+var (
+	textEscapes = [256]string{'&': "&amp;", '<': "&lt;", '>': "&gt;"}
+	attrEscapes = [256]string{'&': "&amp;", '<': "&lt;", '>': "&gt;", '"': "&#34;", '\n': "&#10;", '\t': "&#9;"}
+)
+
 // appendEscaped escapes text, or an attribute's value.
 func appendEscaped(dst, s []byte, attribute bool) []byte {
+	escapes := &textEscapes
+	if attribute {
+		escapes = &attrEscapes
+	}
 	start := 0
 	for i, c := range s {
-		var rep string
-		switch c {
-		case '&':
-			rep = "&amp;"
-		case '<':
-			rep = "&lt;"
-		case '>':
-			rep = "&gt;"
-		case '"':
-			if !attribute {
-				continue
-			}
-			rep = "&#34;"
-		case '\n':
-			if !attribute {
-				continue
-			}
-			rep = "&#10;"
-		case '\t':
-			if !attribute {
-				continue
-			}
-			rep = "&#9;"
-		default:
-			continue
+		if escape := escapes[c]; escape != "" {
+			dst = append(dst, s[start:i]...)
+			dst = append(dst, escape...)
+			start = i + 1
 		}
-		dst = append(dst, s[start:i]...)
-		dst = append(dst, rep...)
-		start = i + 1
 	}
 	return append(dst, s[start:]...)
 }

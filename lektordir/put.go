@@ -5,9 +5,7 @@ import (
 	"context"
 	"encoding/hex"
 	"errors"
-	"fmt"
 	"slices"
-	"strings"
 	"time"
 )
 
@@ -28,17 +26,6 @@ const (
 	// Ignore ignores the change.
 	Ignore Policy = "ignore"
 )
-
-// ParsePolicy reads a policy; "" is the default, Unread.
-func ParsePolicy(s string) (Policy, error) {
-	switch p := Policy(strings.TrimSpace(s)); p {
-	case "":
-		return Unread, nil
-	case Unread, Deliver, Ignore:
-		return p, nil
-	}
-	return "", fmt.Errorf("%q is no policy for changed entries: it is one of unread, deliver, ignore", s)
-}
 
 // Document is what a feed says at one time.
 type Document struct {

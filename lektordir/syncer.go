@@ -32,6 +32,24 @@ func (d *Dir) Sync(rels ...string) error {
 	return all.Wait()
 }
 
+// SyncMoves writes to the disk what was renamed in directories of the lektor-dir: by one
+// call for the file system where there is one, else each directory by itself. A directory
+// that is not there is no error.
+func (d *Dir) SyncMoves(rels ...string) error {
+	if len(rels) == 0 {
+		return nil
+	}
+	if done, err := syncFS(d.Join("src")); done || err != nil {
+		return err
+	}
+	for _, rel := range rels {
+		if err := syncPath(d.Join(rel)); err != nil && !isNotExist(err) {
+			return err
+		}
+	}
+	return nil
+}
+
 // syncer makes what is written to a lektor-dir durable: by one call for a whole
 // file system where that can be relied on.
 type syncer struct{ whole []*fsSync }

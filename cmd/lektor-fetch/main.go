@@ -204,7 +204,7 @@ func updateCommand() *cli.Command {
 				Common: fetching(f), Feeds: f.Words(), Nul: f.Bool("null"),
 				All: f.Given("all").Bool("all"), Format: f.Given("format").String("format"),
 				Quiet: f.Given("quiet").Bool("quiet"), DryRun: f.Given("dry-run").Bool("dry-run"),
-				FullText: f.Given("fulltext").Bool("fulltext"),
+				Want: fetcher.Want{FullText: f.Given("fulltext").Bool("fulltext")},
 			}
 			if o.All && len(o.Feeds) > 0 {
 				f.Fail(command.Usagef("either feeds are named, or all of them are fetched with -a"))
@@ -242,8 +242,8 @@ func historyCommand() *cli.Command {
 			&cli.BoolFlag{Name: "quiet", Aliases: []string{"q"}, Usage: "no summary"},
 			dryRunFlag(), command.NulFlag(),
 		}, fetchFlags()...),
-		Action: command.Run(fetcher.History, "", func(f *command.Flags) fetcher.HistoryOptions {
-			o := fetcher.HistoryOptions{
+		Action: command.Run(fetcher.History, "", func(f *command.Flags) fetcher.UpdateOptions {
+			o := fetcher.UpdateOptions{
 				Common: fetching(f), Feeds: f.Words(), Nul: command.Nul(f.Context),
 				Format: command.OutputFormat(f.Context), Quiet: f.Given("quiet").Bool("quiet"), DryRun: f.Given("dry-run").Bool("dry-run"),
 			}

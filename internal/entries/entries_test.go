@@ -2,8 +2,10 @@ package entries
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"slices"
 	"strings"
@@ -11,6 +13,7 @@ import (
 	"time"
 
 	"github.com/lektordir/lektor/internal/command"
+	"github.com/lektordir/lektor/internal/query"
 	"github.com/lektordir/lektor/internal/testkit/dir"
 	"github.com/lektordir/lektor/lektordir"
 )
@@ -70,6 +73,52 @@ func TestSelect(t *testing.T) {
 
 // TestRecordFollows: an entry that a viewer moves is read where it is now, and what
 // was read before stays.
+// All entries of a feed are renamed again and again while they are read.
+func TestRecordsFollow(t *testing.T) {
+	d, s, _ := open(t)
+	const n = 50
+	for i := range n {
+		if _, err := d.Entry(feedID, "new", dir.Unique(1700000000, i+1), "title=T", "content=text"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	list, err := s.Select(context.Background(), Selection{Query: &query.Query{}, All: true})
+	if err != nil || len(list) != n {
+		t.Fatal(len(list), err)
+	}
+	flags := []string{"S", "SF", "F", ""}
+	for i, r := range list {
+		if i%7 == 0 {
+			refs, err := s.Dir.List(context.Background(), lektordir.ListOptions{})
+			if err != nil || len(refs) != n {
+				t.Fatal(len(refs), err)
+			}
+			for _, ref := range refs {
+				to := flags[i/7%len(flags)]
+				if _, err := s.Dir.SetFlags(ref, to, strings.Trim("SF", to)); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		if err := r.Read(lektordir.Obligatory); err != nil {
+			t.Errorf("%d: %v", i, err)
+		}
+	}
+	refs, err := s.Dir.List(context.Background(), lektordir.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(os.RemoveAll(s.Dir.Abs(refs[0])), os.Remove(s.Dir.Abs(refs[1])+"/content")); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Record(refs[0]).Read(lektordir.FieldTitle); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("an entry that was removed: %v", err)
+	}
+	if err := s.Record(refs[1]).Read(lektordir.FieldContent); err == nil {
+		t.Error("an entry without its content was read")
+	}
+}
+
 func TestRecordFollows(t *testing.T) {
 	d, s, _ := open(t)
 	if _, err := d.Entry(feedID, "new", "1700000000.1.h", "title=One", "author=Ann", "content=text"); err != nil {

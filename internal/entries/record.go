@@ -133,22 +133,34 @@ func (s *Store) where(ref lektordir.Ref) (lektordir.Ref, bool) {
 	}
 	s.moved.Lock()
 	defer s.moved.Unlock()
-	if now, known := s.places[ref.Feed][ref.Unique]; known && now != ref {
-		return now, true
+	known := s.places[ref.Feed]
+	now, there := known.of[ref.Unique]
+	if there && now != ref || !there && time.Since(known.listed) < listingAge {
+		return now, there
 	}
+	known = places{listed: time.Now(), of: map[string]lektordir.Ref{}}
 	// What is malformed was reported when it was selected.
 	refs, _ := s.Dir.List(context.Background(), lektordir.ListOptions{Feeds: []string{ref.Feed}, AllVersions: true, Withdrawn: true})
-	feed := make(map[string]lektordir.Ref, len(refs))
 	for _, r := range refs {
-		feed[r.Unique] = r
+		known.of[r.Unique] = r
 	}
 	if s.places == nil {
-		s.places = map[string]map[string]lektordir.Ref{}
+		s.places = map[string]places{}
 	}
-	s.places[ref.Feed] = feed
-	now, there := feed[ref.Unique]
+	s.places[ref.Feed] = known
+	now, there = known.of[ref.Unique]
 	return now, there
 }
+
+// places are where the entries of a feed were, by unique name, when they were listed.
+type places struct {
+	listed time.Time
+	of     map[string]lektordir.Ref
+}
+
+// listingAge is for how long an entry that a listing lacks is gone without another look:
+// of many that are removed while they are read, each would need a listing.
+const listingAge = 100 * time.Millisecond
 
 // Check makes sure that the entry has its obligatory files, and, for a strict store, that
 // its feed can be read. Only the title is read, as that is what most will be shown of.

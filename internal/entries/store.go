@@ -61,7 +61,7 @@ type Store struct {
 	damaged   sync.Map // keys of entries of which an optional file could not be read
 
 	moved  sync.Mutex
-	places map[string]map[string]lektordir.Ref // by feed and unique name, see where
+	places map[string]places // by feed, see where
 }
 
 // Open opens the lektor-dir at path for a command that makes none. now is the

@@ -72,7 +72,7 @@ func stateDir(d *lektordir.Dir, hash string) string { return d.SrcEtc(hash, "fet
 
 // OnUpdateOf returns what [State.OnUpdate] does of a feed, and an error if the system
 // cannot read the setting.
-func OnUpdateOf(d *lektordir.Dir, hash string) (string, error) {
+func OnUpdateOf(d *lektordir.Dir, hash string) (lektordir.Policy, error) {
 	s, err := Load(d, hash)
 	if err != nil {
 		return "", err

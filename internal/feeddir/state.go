@@ -15,6 +15,7 @@ import (
 	"github.com/lektordir/lektor/internal/atomicfile"
 	"github.com/lektordir/lektor/internal/fetch"
 	"github.com/lektordir/lektor/internal/termsafe"
+	"github.com/lektordir/lektor/lektordir"
 )
 
 // The files of a State. Values are one line, but for headers.
@@ -135,18 +136,14 @@ func (s *State) LastRead() time.Time { t, _ := s.time(fileBody); return t }
 // Filter is the command that each document goes through, or empty.
 func (s *State) Filter() string { return s.get(fileFilter) }
 
-// OnUpdate is what is done with changed entries: "unread" (the default),
-// "deliver" or "ignore".
-func (s *State) OnUpdate() string {
-	v := s.get(fileOnUpdate)
-	if v == "" {
-		return "unread"
-	}
+// OnUpdate is what is done with changed entries; [lektordir.Unread] is the default.
+func (s *State) OnUpdate() lektordir.Policy {
+	v := cmp.Or(s.get(fileOnUpdate), string(lektordir.Unread))
 	if err := checkOnUpdate(v); err != nil {
 		s.malformed(fileOnUpdate, err.Error())
-		return "unread"
+		return lektordir.Unread
 	}
-	return v
+	return lektordir.Policy(v)
 }
 
 // Interval is the least time between two fetches, the user's or the default.
@@ -288,20 +285,7 @@ func (s *State) SetUser(name, value string) error {
 	if err := os.MkdirAll(s.dir, 0o777); err != nil {
 		return err
 	}
-	old := s.get(name)
-	if err := s.forget(name, old, value); err != nil {
-		return err
-	}
-	path := filepath.Join(s.dir, name)
-	if secret(name, value) {
-		if err := guard(path); err != nil {
-			return err
-		}
-	}
-	if err := atomicfile.Write(path, []byte(value+"\n")); err != nil {
-		return err
-	}
-	return s.userChanged(name, old, value)
+	return s.change(name, value)
 }
 
 // Unset removes a value that [State.SetUser] stores. That it is not there is
@@ -310,14 +294,37 @@ func (s *State) Unset(name string) error {
 	if _, err := stateSetting(name); err != nil {
 		return err
 	}
+	return s.change(name, "")
+}
+
+// change replaces a setting durably; "" removes it.
+func (s *State) change(name, value string) error {
 	old := s.get(name)
-	if err := s.forget(name, old, ""); err != nil {
+	if err := s.forget(name, old, value); err != nil {
 		return err
 	}
-	if err := atomicfile.Remove(filepath.Join(s.dir, name)); err != nil {
+	path := filepath.Join(s.dir, name)
+	var err error
+	if secret(name, value) {
+		err = guard(path)
+	}
+	switch {
+	case err != nil:
+	case value == "":
+		err = atomicfile.Remove(path)
+	default:
+		err = atomicfile.Write(path, []byte(value+"\n"))
+	}
+	if err != nil {
 		return err
 	}
-	return s.userChanged(name, old, "")
+	s.names[name] = value != ""
+	s.read[name] = value
+	delete(s.changed, name)
+	if name == fileInterval && old != value {
+		return s.Reschedule()
+	}
+	return nil
 }
 
 // forget removes what a new value makes void. It comes before the value is
@@ -345,17 +352,6 @@ func (s *State) forget(name, old, value string) error {
 		}
 	}
 	return errors.Join(errs...)
-}
-
-// userChanged takes note of a value that is on the disk.
-func (s *State) userChanged(name, old, value string) error {
-	s.names[name] = value != ""
-	s.read[name] = value
-	delete(s.changed, name)
-	if name == fileInterval && old != value {
-		return s.Reschedule()
-	}
-	return nil
 }
 
 // Reschedule sets when the feed is due by its present interval, which may have

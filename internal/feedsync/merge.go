@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// seconds gives a time as documents hold it.
+// seconds returns a time as documents hold it.
 func seconds(t time.Time) time.Time {
 	if t.IsZero() {
 		return t
@@ -54,7 +54,7 @@ func (it *Item) Update(content []byte, deleted bool, when time.Time, by string) 
 	return next, next.SetContent(content)
 }
 
-// Moment gives the time for a modification by an endpoint: now, or the first second
+// Moment returns the time for a modification by an endpoint: now, or the first second
 // after it at which the endpoint has not modified the item already. Who and when is
 // all by which modifications are told apart.
 func (it *Item) Moment(now time.Time, by string) time.Time {
@@ -162,7 +162,7 @@ type Rules struct {
 	//   - Items with equal keys and different content are in conflict, and
 	//     the bytewise greater content wins.
 	Strict bool
-	// Equal tells whether two items that are not deleted mean the same to the
+	// Equal reports whether two items that are not deleted mean the same to the
 	// program; nil compares their canonical content, and parents.
 	Equal func(a, b *Item) bool
 }
@@ -170,9 +170,9 @@ type Rules struct {
 // Outcome is what came of merging an item.
 type Outcome struct {
 	Item *Item // the result; local itself if nothing changed
-	// Incoming tells that the incoming item won.
+	// Incoming reports that the incoming item won.
 	Incoming bool
-	// Detected tells that the two are in conflict.
+	// Detected reports that the two are in conflict.
 	Detected bool
 }
 
@@ -182,7 +182,7 @@ func Compare(a, b *Item) int {
 	return cmp.Or(cmp.Compare(a.Version, b.Version), a.Head().compare(b.Head()))
 }
 
-// equal tells whether there is nothing to choose between two items.
+// equal reports whether there is nothing to choose between two items.
 func (r Rules) equal(a, b *Item) bool {
 	switch {
 	case a.Deleted || b.Deleted:
@@ -228,7 +228,7 @@ func Merge(local, incoming *Item, r Rules) Outcome {
 	return out
 }
 
-// Concurrent is conflict detection (section 4.4.1): it tells whether the loser's last
+// Concurrent is conflict detection (section 4.4.1): it reports whether the loser's last
 // update is none that the winner's author knew of.
 func Concurrent(winner, loser *Item, r Rules) bool {
 	if len(winner.History) == 0 || len(loser.History) == 0 {
@@ -264,7 +264,7 @@ func mergeTie(local, incoming *Item, r Rules) Outcome {
 	return out
 }
 
-// with gives the item with other conflicts; the rest of its sx:sync stays.
+// with returns the item with other conflicts; the rest of its sx:sync stays.
 func (it *Item) with(conflicts []*Conflict, flag bool) *Item {
 	same := func(a, b *Conflict) bool { return a == b || compareConflicts(a, b) == 0 }
 	if flag == it.Conflict && slices.EqualFunc(conflicts, it.Conflicts, same) {
@@ -280,7 +280,7 @@ func (it *Item) asConflict() *Conflict {
 	return &Conflict{Version: it.Version, Update: it.Head(), Updates: it.before(), Deleted: it.Deleted, Parent: it.Parent, content: it.content, notes: it.notes()}
 }
 
-// unite gives the winner with the conflicts of both, and if they are in conflict the
+// unite returns the winner with the conflicts of both, and if they are in conflict the
 // loser. What the winner's author had before him is settled, or that of another
 // modification that lost; and there is nothing to choose where one means what the winner
 // does.
@@ -355,7 +355,7 @@ func reduce(all []*Conflict) []*Conflict {
 	return out[max(0, len(out)-MaxConflicts):]
 }
 
-// Loser gives the modification that lost as an item, such as [Item.Resolve] may make
+// Loser returns the modification that lost as an item, such as [Item.Resolve] may make
 // of it again.
 func (c *Conflict) Loser(id string) (*Item, error) {
 	if c.content == nil {

@@ -267,7 +267,7 @@ type Problem struct {
 	Line   int
 	ID     string // of the item, if it has one
 	Reason string
-	// Warning tells that nothing is skipped for it.
+	// Warning reports that nothing is skipped for it.
 	Warning bool
 }
 
@@ -319,7 +319,7 @@ type Document struct {
 	byID            map[string]*Item
 }
 
-// Item gives the item with an id, or nil.
+// Item returns the item with an id, or nil.
 func (d *Document) Item(id string) *Item { return d.byID[id] }
 
 // Len is the number of items.
@@ -341,7 +341,7 @@ func (d *Document) Items() []*Item {
 	return out
 }
 
-// maxProblems is how many problems of a document are told.
+// maxProblems is how many problems of a document are kept.
 const maxProblems = 1000
 
 func (d *Document) problem(p Problem) {

@@ -43,7 +43,7 @@ func Parse(data []byte) (*Document, error) { return ParseNews(data, nil) }
 // ParseNews is [Parse] for a document of which most is known: items of an RSS document for
 // which known returns true are counted, and not kept.
 func ParseNews(data []byte, known func(*Item) bool) (*Document, error) {
-	p := &parser{known: known, reader: newReader(asUTF8(data)), d: &Document{byID: map[string]*Item{}}, words: map[string]string{}}
+	p := &parser{known: known, reader: newReader(asUTF8(data)), d: &Document{byID: map[string]*Item{}}}
 	err := p.document()
 	if errors.As(err, new(*SyntaxError)) {
 		p.rescue()
@@ -144,10 +144,9 @@ type parser struct {
 	d         *Document
 	open      []open
 	root      *element
-	words     map[string]string // endpoints, of which there are few
-	known     func(*Item) bool  // of [ParseNews]
-	contained bool              // the container was read
-	deep      bool              // outlines that are too deep were reported
+	known     func(*Item) bool // of [ParseNews]
+	contained bool             // the container was read
+	deep      bool             // outlines that are too deep were reported
 }
 
 // document reads all of it.

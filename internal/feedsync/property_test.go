@@ -313,7 +313,7 @@ func TestConvergenceWithinASecond(t *testing.T) {
 	}
 }
 
-// begin gives each endpoint a document with items at the limits of versions, contents,
+// begin returns each endpoint a document with items at the limits of versions, contents,
 // updates and conflicts.
 func (w *world) begin() {
 	w.full = true

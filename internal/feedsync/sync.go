@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unique"
 )
 
 // rest is what an element has beyond what is known.
@@ -30,10 +31,7 @@ type extra struct {
 }
 
 // syncer reads an sx:sync.
-type syncer struct {
-	words map[string]string
-	bad   string
-}
+type syncer struct{ bad string }
 
 // blame sets why the item is none; the first reason counts.
 func (s *syncer) blame(format string, args ...any) {
@@ -48,7 +46,7 @@ const none = "it has no sx:sync"
 // sync reads the sx:sync of an item's element, and returns why the item is none, if it is.
 func (p *parser) sync(it *Item, e *element) string {
 	var found *element
-	s := &syncer{words: p.words}
+	s := &syncer{}
 	for _, k := range e.kids {
 		if k.element == nil || !k.is(Namespace, "sync") {
 			continue
@@ -185,7 +183,7 @@ func (s *syncer) conflict(it *Item, e *element) {
 		switch {
 		case k.element == nil:
 		case k.is(Namespace, "update"):
-			quiet := &syncer{words: s.words}
+			quiet := &syncer{}
 			if u, other := quiet.update(k.element, "update"); quiet.bad == "" && len(c.Updates) < KeepUpdates {
 				c.Updates = append(c.Updates, u)
 				if n := (noted{u, rest{other, k.kids}}); !n.empty() {
@@ -230,7 +228,8 @@ func (s *syncer) update(e *element, name string) (u Update, other []xml.Attr) {
 				}
 			}
 		case xml.Name{Local: "by"}:
-			if u.By = s.word(a.Value); u.By != "" && !IsNSS(u.By) {
+			// Endpoints are few, and stand in all items.
+			if u.By = unique.Make(a.Value).Value(); u.By != "" && !IsNSS(u.By) {
 				s.blame("sx:%s is by %q, which is no namespace specific string", name, brief(u.By))
 			}
 		default:
@@ -241,18 +240,6 @@ func (s *syncer) update(e *element, name string) (u Update, other []xml.Attr) {
 		s.blame("sx:%s has neither when nor by", name)
 	}
 	return u, other
-}
-
-// word returns a string that is kept once.
-func (s *syncer) word(w string) string {
-	known, ok := s.words[w]
-	if ok {
-		return known
-	}
-	if s.words != nil && len(s.words) < 1000 {
-		s.words[w] = w
-	}
-	return w
 }
 
 // sharing reads an sx:sharing; it reports false for a second one.

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Parents gives the effective parent of each item: the one that it has, or "" where
+// Parents returns the effective parent of each item: the one that it has, or "" where
 // that is not here, or where an item would be within itself (section 4.4.2). In a
 // circle it is the item with the lowest id that is in it and goes to the root; those
 // are in circle. Nothing of this is stored: what the next edit makes of it depends
@@ -84,7 +84,7 @@ func (d *Document) Merge(incoming *Document, r Rules) []Outcome {
 // Arrange puts every item of an OPML document where its Parent says.
 func (d *Document) Arrange() { d.arrange(nil, nil) }
 
-// arrange gives items their places: below their effective parents, those that moved
+// arrange puts items in their places: below their effective parents, those that moved
 // behind the item that is before them in the document they came with.
 func (d *Document) arrange(incoming *Document, moved []*Item) {
 	order := d.Items()
@@ -115,7 +115,7 @@ func (d *Document) arrange(incoming *Document, moved []*Item) {
 	d.rebuild(order, parent)
 }
 
-// placeMoved gives the order of items in which each that moved stands behind the
+// placeMoved returns the order of items in which each that moved stands behind the
 // nearest item before it, of those with its parent in the document that it came
 // with, that is here (section 3.2). Of several that came to one place from several
 // documents the lowest id is first.

@@ -234,7 +234,7 @@ func (d *Document) sharingElement() *element {
 	return e
 }
 
-// SetSharing gives the document an sx:sharing, in the place of the one that it has.
+// SetSharing sets the sx:sharing of the document, in the place of the one that it has.
 func (d *Document) SetSharing(s *Sharing) { d.Sharing, d.sharing = s, nil }
 
 // New returns a document without items, with a title. In RSS it says what it links to and

@@ -2,6 +2,7 @@ package feedsync
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/xml"
 	"errors"
 	"fmt"
@@ -145,20 +146,15 @@ func (r *reader) element(t xml.StartElement, line int) (*element, error) {
 	if len(e.attrs) < 2 {
 		return e, nil
 	}
-	slices.SortFunc(e.attrs, func(a, b xml.Attr) int { return compareNames(a.Name, b.Name) })
+	slices.SortFunc(e.attrs, func(a, b xml.Attr) int {
+		return cmp.Or(strings.Compare(a.Name.Space, b.Name.Space), strings.Compare(a.Name.Local, b.Name.Local))
+	})
 	for i, a := range e.attrs[1:] {
 		if a.Name == e.attrs[i].Name {
 			return nil, r.fail(line, "<%s> has the attribute %s twice", brief(e.name.Local), brief(a.Name.Local))
 		}
 	}
 	return e, nil
-}
-
-func compareNames(a, b xml.Name) int {
-	if c := strings.Compare(a.Space, b.Space); c != 0 {
-		return c
-	}
-	return strings.Compare(a.Local, b.Local)
 }
 
 // resolve checks a name, and replaces namespaces that mean another.

@@ -543,21 +543,9 @@ func (c *Client) Get(ctx context.Context, r *Request) (*Response, error) {
 		req.Close = r.Last
 		if trusted = trusted && sameOrigin(origin, u); trusted {
 			authorize(req, user)
-			for name, values := range r.Header {
-				if headerName(name) == nil {
-					req.Header[http.CanonicalHeaderKey(name)] = values
-				}
-			}
+			r.own(req.Header)
 		}
-		conditional := false
-		if u.String() == validated {
-			for name, v := range map[string]string{"If-None-Match": r.ETag, "If-Modified-Since": r.LastModified} {
-				if v != "" && sendable(v) {
-					req.Header[name] = []string{v}
-					conditional = true
-				}
-			}
-		}
+		conditional := u.String() == validated && r.conditions(req.Header)
 		next, err := x.hop(u, req, res, conditional)
 		if next == nil {
 			return nil, err
@@ -578,6 +566,26 @@ func (c *Client) Get(ctx context.Context, r *Request) (*Response, error) {
 		return nil, err
 	}
 	return res, nil
+}
+
+// own adds the user's header fields to h, but for those of the protocol.
+func (r *Request) own(h http.Header) {
+	for name, values := range r.Header {
+		if headerName(name) == nil {
+			h[http.CanonicalHeaderKey(name)] = values
+		}
+	}
+}
+
+// conditions adds the validators to h, and reports whether there are any.
+func (r *Request) conditions(h http.Header) (conditional bool) {
+	for name, v := range map[string]string{"If-None-Match": r.ETag, "If-Modified-Since": r.LastModified} {
+		if v != "" && sendable(v) {
+			h[name] = []string{v}
+			conditional = true
+		}
+	}
+	return conditional
 }
 
 // send makes one request in a slot of the host, which is kept until done is

@@ -200,25 +200,12 @@ func (x *exchange) readBody(u *url.URL, resp *http.Response) (*body, error) {
 			r = br
 			continue
 		}
-		switch c {
-		case "gzip":
-			r = &gzipReader{br: br}
-		case "br":
-			r = brotli.NewReader(br)
-		case "zstd":
-			// One goroutine and small buffers: many feeds are decoded at
-			// once. The window limit bounds the memory.
-			z, err := zstd.NewReader(br, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true),
-				zstd.WithDecoderMaxWindow(zstdWindow))
-			if err != nil {
-				return nil, &DecodeError{URL: display(u), Encoding: c, Err: err}
-			}
-			defer z.Close()
-			r = z
-		default:
-			return nil, &DecodeError{URL: display(u), Encoding: c, Err: errors.New("lektor asked for " + acceptEncoding)}
+		decoded, err := decoder(c, br)
+		if err != nil {
+			return nil, &DecodeError{URL: display(u), Encoding: c, Err: err}
 		}
-		stage := &wireReader{r: r, max: maxDecoded, limit: tooBig}
+		defer decoded.Close()
+		stage := &wireReader{r: decoded, max: maxDecoded, limit: tooBig}
 		stages = append(stages, stage)
 		r = stage
 	}
@@ -234,17 +221,24 @@ func (x *exchange) readBody(u *url.URL, resp *http.Response) (*body, error) {
 			return nil, l
 		}
 	}
-	switch {
-	case err == nil:
+	if err == nil {
 		// Whatever stands behind the end of the compressed data must be read
 		// for the connection to be used again.
 		_, _ = io.CopyN(io.Discard, wire, 4<<10)
 		return b, nil
+	}
+	return x.cut(u, b, wire, cs, err)
+}
+
+// cut returns what came of a body that was not read to its end because of err, or the error
+// if nothing came.
+func (x *exchange) cut(u *url.URL, b *body, wire *wireReader, cs []string, err error) (*body, error) {
+	switch {
 	case x.ctx.Err() != nil:
 		return nil, x.classify(u, err)
 	case errors.As(err, new(*LimitError)):
 		return nil, err
-	case len(data) > 0:
+	case len(b.data) > 0:
 		b.cut = err
 		return b, nil
 	case wire.err != nil && wire.err != io.EOF || len(cs) == 0:
@@ -256,6 +250,25 @@ func (x *exchange) readBody(u *url.URL, resp *http.Response) (*body, error) {
 		err = fmt.Errorf("it asks for a window of more than the %d bytes that RFC 9659 allows", zstdWindow)
 	}
 	return nil, &DecodeError{URL: display(u), Encoding: strings.Join(cs, ", "), Err: err}
+}
+
+// decoder returns a reader that undoes a coding.
+func decoder(coding string, r io.Reader) (io.ReadCloser, error) {
+	switch coding {
+	case "gzip":
+		return io.NopCloser(&gzipReader{br: bufio.NewReader(r)}), nil
+	case "br":
+		return io.NopCloser(brotli.NewReader(r)), nil
+	case "zstd":
+		// One goroutine and small buffers: many feeds are decoded at
+		// once. The window limit bounds the memory.
+		z, err := zstd.NewReader(r, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(zstdWindow))
+		if err != nil {
+			return nil, err
+		}
+		return z.IOReadCloser(), nil
+	}
+	return nil, errors.New("lektor asked for " + acceptEncoding)
 }
 
 // bigBody is the size in bytes from which a body needs one of a few places.

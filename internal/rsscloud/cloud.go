@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/netip"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -138,13 +139,8 @@ func RequestOf(params []Value, most int) (Request, error) {
 }
 
 func (r *Request) add(u string, most int) error {
-	if u = strings.TrimSpace(u); u == "" {
+	if u = strings.TrimSpace(u); u == "" || slices.Contains(r.URLs, u) {
 		return nil
-	}
-	for _, known := range r.URLs {
-		if known == u {
-			return nil
-		}
 	}
 	if len(r.URLs) == most {
 		return Sayf("One request can name %d feeds at most; divide it.", most)

@@ -113,8 +113,11 @@ func DecodeLong(data []byte, most int) (*Message, error) {
 	d.Strict = false
 	for {
 		t, err := d.Token()
+		if errors.Is(err, io.EOF) {
+			err = errors.New("not XML-RPC: there is no element in it")
+		}
 		if err != nil {
-			return nil, badXML(err)
+			return nil, err
 		}
 		start, ok := t.(xml.StartElement)
 		if !ok {
@@ -132,13 +135,6 @@ func DecodeLong(data []byte, most int) (*Message, error) {
 		}
 		return nil, fmt.Errorf("not XML-RPC: the element is <%s>", termsafe.Brief(start.Name.Local))
 	}
-}
-
-func badXML(err error) error {
-	if errors.Is(err, io.EOF) {
-		return errors.New("not XML-RPC: there is no element in it")
-	}
-	return err
 }
 
 // latin1 reads all charsets but UTF-8 byte by byte: XML-RPC is ASCII in

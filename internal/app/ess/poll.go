@@ -15,7 +15,9 @@ import (
 	"github.com/lektordir/lektor/internal/ess"
 	"github.com/lektordir/lektor/internal/feeddir"
 	"github.com/lektordir/lektor/internal/fetch"
+	"github.com/lektordir/lektor/internal/limiter"
 	"github.com/lektordir/lektor/internal/units"
+	"github.com/lektordir/lektor/internal/workers"
 	"github.com/lektordir/lektor/lektordir"
 )
 
@@ -196,51 +198,23 @@ func (p *poller) linked(f func(hash, link string)) error {
 // each calls f for all targets, Jobs at a time, and of one host no more than
 // PerHost, so that one slow host does not hold up the others.
 func (p *poller) each(ctx context.Context, targets []target, f func(target)) {
-	byHost := map[string][]target{}
-	for _, t := range targets {
-		host := fetch.HostKey(t.link)
-		byHost[host] = append(byHost[host], t)
-	}
-	perHost := cmp.Or(max(p.o.Fetch.PerHost, 0), fetch.DefaultPerHost)
-	type group struct {
-		list []target
-		next int
-		mu   sync.Mutex
-	}
-	var queue []*group // a group as often as it may be worked on at once
-	for _, list := range byHost {
-		g := &group{list: list}
-		for range min(perHost, len(list)) {
-			queue = append(queue, g)
-		}
-	}
-	// The longest first; they decide when all is done.
-	slices.SortFunc(queue, func(a, b *group) int {
-		return cmp.Or(cmp.Compare(len(b.list), len(a.list)), cmp.Compare(a.list[0].link, b.list[0].link))
+	hosts := limiter.New(limiter.Options{
+		All:  cmp.Or(max(p.o.Jobs, 0), DefaultJobs),
+		Each: cmp.Or(max(p.o.Fetch.PerHost, 0), fetch.DefaultPerHost),
 	})
-	work := make(chan *group)
-	var wg sync.WaitGroup
-	for range min(cmp.Or(max(p.o.Jobs, 0), DefaultJobs), len(queue)) {
-		wg.Go(func() {
-			for g := range work {
-				for ctx.Err() == nil {
-					g.mu.Lock()
-					i := g.next
-					g.next++
-					g.mu.Unlock()
-					if i >= len(g.list) {
-						break
-					}
-					f(g.list[i])
-				}
+	var all workers.Group
+	for _, t := range targets {
+		all.Go(func() error {
+			place, err := hosts.Acquire(ctx, fetch.HostKey(t.link))
+			if err != nil {
+				return nil // the caller asks the context
 			}
+			defer place.Release()
+			f(t)
+			return nil
 		})
 	}
-	for _, g := range queue {
-		work <- g
-	}
-	close(work)
-	wg.Wait()
+	_ = all.Wait() // f returns no errors
 }
 
 // poll asks for one document.

@@ -112,13 +112,6 @@ func newPrinter(s *command.Streams, format string) (*printer, error) {
 	return command.NewPrinter(s.Out, command.PrinterOptions{Format: format}, entries.Columns("path", "date", "feed", "title", "url", "id", "author"))
 }
 
-// feeds gives the hashes of the feeds that the user names, each once. Those
-// that are not there are reported; the error is the context's.
-func feeds(ctx context.Context, d *lektordir.Dir, args []string, nul bool, s *command.Streams) ([]string, error) {
-	hashes, _, err := entries.Feeds(ctx, args, nul, s, entries.Finding(d, false))
-	return hashes, err
-}
-
 // input reads a file, or standard input for "-". More than limit bytes are a
 // [*command.SizeError]: a file may be a device without an end.
 func input(ctx context.Context, s *command.Streams, file string, limit int64) ([]byte, error) {

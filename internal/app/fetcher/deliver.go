@@ -199,10 +199,7 @@ func (r *Runner) Put(ctx context.Context, feedID, feedName string, e feedconv.En
 		return "", sum, err
 	}
 	defer s.Close()
-	policy, err := s.policy()
-	if err != nil {
-		return "", sum, err
-	}
+	policy := s.st.OnUpdate()
 	old, _ := r.Dir.ReadFeed(s.hash)
 	if old == nil {
 		old = &lektordir.Feed{}

@@ -2,6 +2,7 @@ package fetcher
 
 import (
 	"errors"
+	"slices"
 	"sync"
 	"syscall"
 )
@@ -9,31 +10,26 @@ import (
 // diskErrors are what befalls all feeds at once.
 var diskErrors = []syscall.Errno{syscall.ENOSPC, syscall.EDQUOT, syscall.EROFS}
 
-// disk gathers the failures that have one cause for all feeds, so that it is told
+// disk gathers the failures that have one cause for all feeds, so that the user is told
 // once and not for each of them.
 type disk struct {
-	mu    sync.Mutex
-	feeds map[syscall.Errno]int
-	first map[syscall.Errno]error
+	mu     sync.Mutex
+	failed map[syscall.Errno][]error
 }
 
-// add takes a failure of a feed, and reports whether it is such a one.
+// add takes a failure of a feed, and reports whether it has such a cause.
 func (d *disk) add(err error) bool {
-	for _, errno := range diskErrors {
-		if !errors.Is(err, errno) {
-			continue
-		}
-		d.mu.Lock()
-		defer d.mu.Unlock()
-		if d.feeds == nil {
-			d.feeds, d.first = map[syscall.Errno]int{}, map[syscall.Errno]error{}
-		}
-		if d.feeds[errno]++; d.feeds[errno] == 1 {
-			d.first[errno] = err
-		}
-		return true
+	i := slices.IndexFunc(diskErrors, func(errno syscall.Errno) bool { return errors.Is(err, errno) })
+	if i < 0 {
+		return false
 	}
-	return false
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.failed == nil {
+		d.failed = map[syscall.Errno][]error{}
+	}
+	d.failed[diskErrors[i]] = append(d.failed[diskErrors[i]], err)
+	return true
 }
 
 // tell reports what was gathered: of one feed what went wrong, of more how many
@@ -42,13 +38,13 @@ func (d *disk) tell(dir string, report Reporter) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for _, errno := range diskErrors {
-		switch n := d.feeds[errno]; n {
+		switch failed := d.failed[errno]; len(failed) {
 		case 0:
 		case 1:
-			report.Error("%v", d.first[errno])
+			report.Error("%v", failed[0])
 		default:
-			report.Error("%s: %v: of %d feeds nothing could be stored; what is new in them is fetched again", dir, errno, n)
+			report.Error("%s: %v: of %d feeds nothing could be stored; what is new in them is fetched again", dir, errno, len(failed))
 		}
 	}
-	d.feeds, d.first = nil, nil
+	d.failed = nil
 }

@@ -5,20 +5,35 @@ import (
 	"errors"
 
 	"github.com/lektordir/lektor/internal/command"
+	"github.com/lektordir/lektor/internal/entries"
+	"github.com/lektordir/lektor/lektordir"
 )
 
-// UpdateOptions are those of [Update].
+// UpdateOptions are those of [Update] and [History].
 type UpdateOptions struct {
 	Common
-	Feeds              []string // none for those that are due; "-" reads them
+	Feeds              []string // "-" reads them; none for those that are due, of History for all
 	Nul                bool     // what "-" reads ends with NUL
 	All, Quiet, DryRun bool
-	FullText           bool   // see [Want]
-	Format             string // of what is printed of entries delivered
+	Want
+	Format string // of what is printed of entries delivered
 }
 
 // Update fetches feeds and delivers what is new.
 func Update(ctx context.Context, o UpdateOptions, s *command.Streams) error {
+	find := func(d *lektordir.Dir) func(string) (string, error) { return entries.Finding(d, false) }
+	return o.run(ctx, s, find, func(r *Runner, sel Selection) error {
+		urls, err := r.Due(sel)
+		for _, u := range urls {
+			printLine(s, u)
+		}
+		return err
+	})
+}
+
+// run fetches feeds, which find finds by what the user calls them. A dry run calls dry
+// instead.
+func (o UpdateOptions) run(ctx context.Context, s *command.Streams, find func(*lektordir.Dir) func(string) (string, error), dry func(*Runner, Selection) error) error {
 	d, err := o.open()
 	if err != nil {
 		return err
@@ -27,9 +42,9 @@ func Update(ctx context.Context, o UpdateOptions, s *command.Streams) error {
 	if err != nil {
 		return err
 	}
-	sel := Selection{All: o.All, Want: Want{FullText: o.FullText}}
+	sel := Selection{All: o.All, Want: o.Want}
 	if len(o.Feeds) > 0 {
-		sel.Feeds, err = feeds(ctx, d, o.Feeds, o.Nul, s)
+		sel.Feeds, _, err = entries.Feeds(ctx, o.Feeds, o.Nul, s, find(d))
 		if err != nil || len(sel.Feeds) == 0 {
 			return err // or none is there, or a list on standard input has nothing on it
 		}
@@ -40,11 +55,7 @@ func Update(ctx context.Context, o UpdateOptions, s *command.Streams) error {
 	}
 	defer r.Close()
 	if o.DryRun {
-		urls, err := r.Due(sel)
-		for _, u := range urls {
-			printLine(s, u)
-		}
-		return err
+		return dry(r, sel)
 	}
 	r.Recover(ctx)
 	return errors.Join(r.fetch(ctx, sel, o.Quiet, s), r.Close())

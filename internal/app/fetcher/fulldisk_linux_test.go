@@ -75,7 +75,7 @@ func TestHistoryFullDisk(t *testing.T) {
 				if err := Add(t.Context(), AddOptions{Common: Common{Dir: path}, Sources: []string{s.URL("/feed")}, Look: LookNowhere, NoFetch: true}, streams); err != nil {
 					t.Fatal(err)
 				}
-				err = History(t.Context(), HistoryOptions{Common: Common{Dir: path}, Feeds: []string{hash}}, streams)
+				err = History(t.Context(), UpdateOptions{Common: Common{Dir: path}, Feeds: []string{hash}}, streams)
 			}
 			streams.Report.Print(err)
 			d, err := lektordir.Open(path, nil)

@@ -82,10 +82,7 @@ func (w *wantedPage) has() bool {
 // fullText gets the pages of the entries that are about to be delivered, and of those
 // delivered without. The error is a local one, or the context's.
 func (v *visit) fullText() error {
-	policy, err := v.policy()
-	if err != nil {
-		return err
-	}
+	policy := v.st.OnUpdate()
 	wanted, err := delivery.Wanted(v.txn, v.feed, policy, dates(feeddir.HistoryOf(v.r.Dir, v.hash)))
 	if err != nil {
 		return err

@@ -15,52 +15,22 @@ import (
 	"github.com/lektordir/lektor/lektordir"
 )
 
-// HistoryOptions are those of [History].
-type HistoryOptions struct {
-	Common
-	Feeds         []string // none for all; "-" reads them
-	Nul           bool     // what "-" reads ends with NUL
-	Pages         int      // so many pages, the first among them, or [AllPages]; 0 goes through archives
-	Quiet, DryRun bool
-	Format        string // of what is printed of entries delivered
-}
-
 // History fetches feeds, and delivers what is in their archives (RFC 5005, section 4),
-// or in their pages (section 3).
-func History(ctx context.Context, o HistoryOptions, s *command.Streams) error {
-	d, err := o.open()
-	if err != nil {
-		return err
-	}
-	p, err := newPrinter(s, o.Format)
-	if err != nil {
-		return err
-	}
-	sel := Selection{All: true, Want: Want{Archives: o.Pages == 0, Pages: o.Pages}}
-	if len(o.Feeds) > 0 {
-		find := &feeddir.Finder{Dir: d}
-		sel.Feeds, _, err = entries.Feeds(ctx, o.Feeds, o.Nul, s, func(name string) (string, error) {
-			hash, err := find.Find(name)
+// or, if Pages is not 0, in their pages (section 3).
+func History(ctx context.Context, o UpdateOptions, s *command.Streams) error {
+	o.All, o.Archives = true, o.Pages == 0
+	find := func(d *lektordir.Dir) func(string) (string, error) {
+		f := &feeddir.Finder{Dir: d}
+		return func(name string) (string, error) {
+			hash, err := f.Find(name)
 			var none *lektordir.NoFeedError
 			if errors.As(err, new(*feeddir.NotSubscribedError)) || errors.As(err, &none) && len(none.Matches) == 0 {
 				return "", command.Hint(err, "lektor-fetch add --history subscribes, and brings the whole feed")
 			}
 			return hash, entries.FeedHint(err)
-		})
-		if err != nil || len(sel.Feeds) == 0 {
-			return err
 		}
 	}
-	r, err := o.runner(s, d, p)
-	if err != nil {
-		return err
-	}
-	defer r.Close()
-	if o.DryRun {
-		return r.inquire(ctx, sel, s)
-	}
-	r.Recover(ctx)
-	return errors.Join(r.fetch(ctx, sel, o.Quiet, s), r.Close())
+	return o.run(ctx, s, find, func(r *Runner, sel Selection) error { return r.inquire(ctx, sel, s) })
 }
 
 // inquire tells of feeds, in a line each, what they are, where their history begins,

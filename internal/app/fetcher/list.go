@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/lektordir/lektor/internal/command"
+	"github.com/lektordir/lektor/internal/entries"
 	"github.com/lektordir/lektor/internal/feeddir"
 	"github.com/lektordir/lektor/internal/fetch"
 	"github.com/lektordir/lektor/internal/joined"
@@ -69,7 +70,7 @@ func List(ctx context.Context, o ListOptions, s *command.Streams) error {
 	}
 	subs, bad := feeddir.List(d)
 	if len(o.Feeds) > 0 {
-		named, err := feeds(ctx, d, o.Feeds, o.Print.Nul, s)
+		named, _, err := entries.Feeds(ctx, o.Feeds, o.Print.Nul, s, entries.Finding(d, false))
 		if err != nil {
 			return err
 		}

@@ -35,24 +35,29 @@ func (r *Runner) newQueue(ctx context.Context) *queue {
 	}
 }
 
-// add queues a feed. done is called when its visit is over; the feed leaves the queue when
-// done returns. A feed that is in the queue is not added; if somebody left a marker, it is
-// fetched again afterwards.
-func (q *queue) add(t task, done func(Outcome)) {
+// add queues feeds. done is called when the visit of one is over; the feed leaves the queue
+// when done returns. A feed that is in the queue is not added; if somebody left a marker,
+// it is fetched again afterwards.
+func (q *queue) add(tasks []task, done func(Outcome)) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if _, busy := q.feeds[t.hash]; busy {
-		if t.reason == Marked {
+	var added []task
+	for _, t := range tasks {
+		if _, busy := q.feeds[t.hash]; !busy {
+			q.enter(t)
+			added = append(added, t)
+		} else if t.reason == Marked {
 			q.feeds[t.hash] = &t
 		}
-		return
 	}
-	q.enter(t)
-	q.group.Go(func() {
-		for again := true; again; t, again = q.next(t) {
-			q.fetch(t, done)
-		}
-	})
+	// All of them wait by now: none takes itself for the last of its host.
+	for _, t := range added {
+		q.group.Go(func() {
+			for again := true; again; t, again = q.next(t) {
+				q.fetch(t, done)
+			}
+		})
+	}
 }
 
 // enter counts a feed as one that waits. The caller holds mu.
@@ -102,10 +107,16 @@ func (q *queue) fetch(t task, done func(Outcome)) {
 	}
 	asked := sync.OnceFunc(host.Release)
 	staged := sync.OnceFunc(func() { q.jobs.Release(1); committing() })
-	o := q.r.visit(q.ctx, t, turn{last: last, asked: asked, staged: staged}, nil)
+	var o Outcome
+	stopped := q.ctx.Err() != nil
+	if !stopped {
+		o = q.r.visit(q.ctx, t, turn{last: last, asked: asked, staged: staged}, nil)
+	}
 	asked()
 	staged()
-	done(o)
+	if !stopped {
+		done(o)
+	}
 }
 
 // turn is a feed's turn to be fetched. Its functions may be called again.

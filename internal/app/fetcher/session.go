@@ -59,9 +59,6 @@ func (r *Runner) state(hash string) (*feeddir.State, error) {
 	return st, nil
 }
 
-// policy returns the policy for changed entries that the user set.
-func (s *session) policy() (lektordir.Policy, error) { return lektordir.ParsePolicy(s.st.OnUpdate()) }
-
 // commit commits what is staged. When it returns without an error, the entries are
 // durable, marked if they were read elsewhere, and reported. committing is called when the
 // commit waits for others to be committed with.
@@ -153,10 +150,7 @@ func (s *session) describe(feed *feedconv.Feed, id, name string) error {
 // stage stages what is new in a document of a feed, after describe. article is that of
 // [delivery.Options].
 func (s *session) stage(ctx context.Context, feed *feedconv.Feed, article func(int) (delivery.Article, bool)) (lektordir.Result, error) {
-	p, err := s.policy()
-	if err != nil {
-		return lektordir.Result{}, err
-	}
+	p := s.st.OnUpdate()
 	h := feeddir.HistoryOf(s.r.Dir, s.hash)
 	// Of a document that was left short nobody knows what else is in it. Where it was
 	// cut off, the mark may stand in the part that is missing.

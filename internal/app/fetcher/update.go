@@ -155,18 +155,16 @@ func (r *Runner) Update(ctx context.Context, sel Selection) (Summary, error) {
 	var mu sync.Mutex
 	var walks []Outcome
 	q := r.newQueue(ctx)
-	for _, t := range tasks {
-		q.add(t, func(o Outcome) {
-			r.tell(o)
-			mu.Lock()
-			defer mu.Unlock()
-			sum.add(o.Summary)
-			if o.walk {
-				walks = append(walks, o)
-			}
-			step()
-		})
-	}
+	q.add(tasks, func(o Outcome) {
+		r.tell(o)
+		mu.Lock()
+		defer mu.Unlock()
+		sum.add(o.Summary)
+		if o.walk {
+			walks = append(walks, o)
+		}
+		step()
+	})
 	q.wait()
 	end()
 	// News of no feed waits for the archives of another.

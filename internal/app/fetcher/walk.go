@@ -446,10 +446,7 @@ func (w *walk) again(ctx context.Context, url string) (*feedconv.Feed, error) {
 // stagePassed stages a document that was passed. Of those of its entries that are not known
 // only news come, if there is a baseline.
 func (w *walk) stagePassed(ctx context.Context, b history.Baseline, feed *feedconv.Feed, nearness int, p *passed) (lektordir.Result, error) {
-	policy, err := w.policy()
-	if err != nil {
-		return lektordir.Result{}, err
-	}
+	policy := w.st.OnUpdate()
 	old := map[string]bool{}
 	if b.Set() {
 		arrived, err := delivery.Arrived(w.txn, feed)

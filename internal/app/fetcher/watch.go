@@ -35,45 +35,16 @@ func (r *Runner) Watch(ctx context.Context, ready func()) error {
 	if err := os.MkdirAll(due, 0o777); err != nil {
 		return err
 	}
-	w := watch.New(ctx, poll, func(s string) { r.report.Warn("%s", s) })
+	changes := watch.New(ctx, poll, func(s string) { r.report.Warn("%s", s) })
 	for _, dir := range []string{due, r.Dir.Join("src")} {
-		if err := w.Add(dir); err != nil {
+		if err := changes.Add(dir); err != nil {
 			return err
 		}
 	}
-	q := r.newQueue(ctx)
-	finished := make(chan struct{}, 1)
-	var mu sync.Mutex
-	// A feed whose state could not be saved, or that another process has, is
-	// as due as before; it is not tried again at once.
-	later := map[string]time.Time{}
-	skip := func(hash string) bool {
-		mu.Lock()
-		defer mu.Unlock()
-		return q.busy(hash) || r.now().Before(later[hash])
-	}
-	walks := semaphore.NewWeighted(maxWalks)
-	done := func(o Outcome) {
-		r.tell(o)
-		mu.Lock()
-		delete(later, o.task.hash)
-		if o.Busy+o.Broken > 0 {
-			later[o.task.hash] = r.now().Add(rescan)
-		}
-		mu.Unlock()
-		select {
-		case finished <- struct{}{}:
-		default:
-		}
-		// A walk holds up its feed, and nothing else.
-		if o.walk && walks.Acquire(ctx, 1) == nil {
-			r.walk(ctx, o, func() {})
-			walks.Release(1)
-		}
-	}
+	w := &watcher{r: r, q: r.newQueue(ctx), walks: semaphore.NewWeighted(maxWalks), finished: make(chan struct{}, 1), later: map[string]time.Time{}}
 	defer func() {
 		cancel()
-		q.wait()
+		w.q.wait()
 		r.disk.tell(r.Dir.Path(), r.report)
 	}()
 	recovered := r.now()
@@ -89,36 +60,76 @@ func (r *Runner) Watch(ctx context.Context, ready func()) error {
 			recovered = r.now()
 		}
 		r.disk.tell(r.Dir.Path(), r.report)
-		tasks, next, err := r.due(false, skip)
+		tasks, next, err := r.due(false, w.skip)
 		if err != nil {
 			return err
 		}
-		for _, t := range tasks {
-			q.add(t, done)
-		}
-		marked := func() {
-			for hash := range r.left() {
-				if t := r.task(hash, Marked); t.url != "" {
-					q.add(t, done)
-				}
-			}
-		}
-		if !r.pause(ctx, w, marked, next, finished) {
+		w.q.add(tasks, w.done)
+		if !w.pause(ctx, changes, next) {
 			return nil
 		}
 	}
 }
 
-// pause waits until the feeds must be looked at again, and calls marked whenever due
-// markers changed meanwhile. It reports false when ctx has ended.
-func (r *Runner) pause(ctx context.Context, w *watch.Watcher, marked func(), next time.Time, finished <-chan struct{}) bool {
+// watcher is what [Runner.Watch] keeps between two looks at all feeds.
+type watcher struct {
+	r        *Runner
+	q        *queue
+	walks    *semaphore.Weighted
+	finished chan struct{} // the visit of a feed is over
+
+	mu sync.Mutex
+	// later is when a feed is tried again whose state could not be saved, or that another
+	// process has: it is as due as before.
+	later map[string]time.Time
+}
+
+// skip reports whether a feed need not be looked at.
+func (w *watcher) skip(hash string) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.q.busy(hash) || w.r.now().Before(w.later[hash])
+}
+
+// done takes what became of a feed, and walks through its archives.
+func (w *watcher) done(o Outcome) {
+	w.r.tell(o)
+	w.mu.Lock()
+	delete(w.later, o.task.hash)
+	if o.Busy+o.Broken > 0 {
+		w.later[o.task.hash] = w.r.now().Add(rescan)
+	}
+	w.mu.Unlock()
+	select {
+	case w.finished <- struct{}{}:
+	default:
+	}
+	// A walk holds up its feed, and nothing else.
+	if o.walk && w.walks.Acquire(w.q.ctx, 1) == nil {
+		w.r.walk(w.q.ctx, o, func() {})
+		w.walks.Release(1)
+	}
+}
+
+// marked queues the feeds for which somebody left a due marker.
+func (w *watcher) marked() {
+	for hash := range w.r.left() {
+		if t := w.r.task(hash, Marked); t.url != "" {
+			w.q.add([]task{t}, w.done)
+		}
+	}
+}
+
+// pause waits until the feeds must be looked at again, and takes care of due
+// markers meanwhile. It reports false when ctx has ended.
+func (w *watcher) pause(ctx context.Context, changes *watch.Watcher, next time.Time) bool {
 	wait := rescan
 	if !next.IsZero() {
-		wait = max(min(wait, next.Sub(r.now())), 0)
+		wait = max(min(wait, next.Sub(w.r.now())), 0)
 	}
 	timer := time.NewTimer(wait)
 	defer timer.Stop()
-	due := feeddir.DueDir(r.Dir)
+	due := feeddir.DueDir(w.r.Dir)
 	soon := false
 	for {
 		select {
@@ -126,12 +137,12 @@ func (r *Runner) pause(ctx context.Context, w *watch.Watcher, marked func(), nex
 			return false
 		case <-timer.C:
 			return true
-		case dir := <-w.Changed:
+		case dir := <-changes.Changed:
 			if dir == due {
-				marked()
+				w.marked()
 				continue
 			}
-		case <-finished:
+		case <-w.finished:
 			// It is due again some time, which may be the first of all.
 		}
 		if !soon {

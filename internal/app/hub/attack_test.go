@@ -679,7 +679,10 @@ func TestPingWithoutAPlace(t *testing.T) {
 	feed := w.feed("/feed", "one")
 	w.register("/cb", feed)
 	w.feed("/feed", "two")
-	w.h.limits[reads], w.h.reader.wait = limiter.New(limiter.Options{Each: 1}), time.Millisecond
+	w.h.limits[reads], w.h.reader.wait = limiter.New(limiter.Options{All: 1, Each: 1}), time.Millisecond
+	if _, err := w.h.limits[reads].Acquire(t.Context(), "somebody"); err != nil {
+		t.Fatal(err)
+	}
 	r := w.ping(feed)
 	w.settle()
 	w.h.reader.wait, w.h.limits[reads] = readWait, limiter.New(limiter.Options{All: readMost, Each: readOne})

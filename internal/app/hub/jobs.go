@@ -205,7 +205,7 @@ func (j *jobs) rewrite() error {
 		}
 	}
 	j.compact = max(minCompact, 4*int64(b.Len()))
-	return j.log.Replace([]byte(b.String()), atomicfile.Write)
+	return j.log.Replace([]byte(b.String()), atomicfile.WritePrivate)
 }
 
 // close closes the log.

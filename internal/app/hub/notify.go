@@ -119,6 +119,9 @@ func (h *notifier) pass(p *pass) {
 	defer close(p.done)
 	p.feed = h.readFeed(p.hash).URL
 	list, c := h.willing(p), p.content
+	if p.feed == "" && len(list) > 0 {
+		p.feed = list[0].Feed // its file was removed by hand
+	}
 	read := c == nil && wantsContent(list)
 	if read || !p.fresh {
 		h.log.add("resumed", p.feed, "%s", units.Count(len(list), "subscriber"))

@@ -17,8 +17,6 @@ import (
 	"sync"
 	"time"
 
-	"golang.org/x/sync/errgroup"
-
 	"github.com/lektordir/lektor/internal/atomicfile"
 	"github.com/lektordir/lektor/internal/command"
 	"github.com/lektordir/lektor/internal/entries"
@@ -28,6 +26,7 @@ import (
 	"github.com/lektordir/lektor/internal/moving"
 	"github.com/lektordir/lektor/internal/termsafe"
 	"github.com/lektordir/lektor/internal/units"
+	"github.com/lektordir/lektor/internal/workers"
 	"github.com/lektordir/lektor/lektordir"
 )
 
@@ -312,8 +311,7 @@ func (m *mover) mark(ctx context.Context, src *source) error {
 	if unsure > 0 {
 		m.s.Report.Warn("%s: %s of which nothing tells which of their feed's they are: only the feed can bring them", m.o.Reader, units.Count(unsure, "entry"))
 	}
-	var all errgroup.Group
-	all.SetLimit(movingAtOnce)
+	all := workers.Limited(movingAtOnce)
 	var bad error
 	for _, s := range shares {
 		if ctx.Err() != nil {

@@ -214,14 +214,7 @@ func (l *Listener) Run(ctx context.Context) error {
 			}
 		case <-settled:
 			settled = nil
-			if dirty[""] {
-				l.rescan()
-			}
-			for h := range dirty {
-				if h != "" {
-					l.load(h)
-				}
-			}
+			l.reload(dirty)
 			clear(dirty)
 		case <-timer.C:
 			if late(noteAt, noteEvery) {
@@ -274,6 +267,18 @@ func (l *Listener) poke() {
 	select {
 	case l.wake <- struct{}{}:
 	default:
+	}
+}
+
+// reload reads feeds again whose directories have changed; "" is src/.
+func (l *Listener) reload(dirty map[string]bool) {
+	if dirty[""] {
+		l.rescan()
+	}
+	for h := range dirty {
+		if h != "" {
+			l.load(h)
+		}
 	}
 }
 
@@ -332,57 +337,68 @@ func (l *Listener) load(hash string) {
 	if l.opts.Public != nil {
 		e.base = l.base()
 	}
+	id, _ := atomicfile.Line(l.dir.Join("src", hash, "id"))
+	missedAt := feeddir.Missed(l.dir, hash)
+	f := l.feedOf(hash, len(e.offers) > 0)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.seen[hash] = stamp
+	if f == nil {
+		return
+	}
+	l.feeds[hash] = f
+	f.name(push, []string{e.url, id, f.Topic}, e.offers, e.url)
+	l.attach(f)
+	do := l.advance(f, e)
+	if !missedAt.IsZero() {
+		do |= l.advance(f, missed{missedAt})
+	}
+	if do&wake != 0 {
+		l.poke()
+	}
+}
+
+// feedOf returns a feed as it is known, or as its files have it; nil for one that has
+// neither offers nor a registration.
+func (l *Listener) feedOf(hash string, offered bool) *feed {
 	f := l.feeds[hash]
-	if f != nil && f.purged {
+	if f != nil && !f.purged {
+		return f
+	}
+	if f != nil {
 		// It came again, with nothing of what was before.
 		l.mu.Lock()
 		l.detach(f)
 		delete(l.feeds, hash)
 		l.mu.Unlock()
-		f = nil
 	}
-	if f == nil {
-		if reg := feeddir.ReadRegistration(l.dir, hash); len(e.offers) > 0 || reg.Hub != "" {
-			if strings.Contains(reg.Error, notAsked) {
-				reg.Next = time.Time{} // it may be allowed by now, and costs no request
-			}
-			f = &feed{hash: hash, registration: registration{Registration: reg}, saved: reg}
-		}
+	reg := feeddir.ReadRegistration(l.dir, hash)
+	if !offered && reg.Hub == "" {
+		return nil
 	}
-	if f == nil {
-		l.mu.Lock()
-		l.seen[hash] = stamp
-		l.mu.Unlock()
-		return
+	if strings.Contains(reg.Error, notAsked) {
+		reg.Next = time.Time{} // it may be allowed by now, and costs no request
 	}
-	id, _ := atomicfile.Line(l.dir.Join("src", hash, "id"))
-	known := []string{e.url, id}
-	for _, o := range e.offers {
-		known = append(known, o.topic)
+	return &feed{hash: hash, registration: registration{Registration: reg}, saved: reg}
+}
+
+// name sets the names by which hubs know a feed at a URL: some URLs, the topics of its
+// offers, and the URL that it gives itself.
+func (f *feed) name(push feeddir.Push, urls []string, offers []offer, feedURL string) {
+	for _, o := range offers {
+		urls = append(urls, o.topic)
 	}
-	alias := ""
+	f.keys, f.alias = nil, ""
 	if len(push.Self) > 0 {
-		known = append(known, push.Self[0])
-		if push.Self[0] != e.url && fetch.IsHTTP(push.Self[0]) {
-			alias = push.Self[0]
+		urls = append(urls, push.Self[0])
+		if push.Self[0] != feedURL && fetch.IsHTTP(push.Self[0]) {
+			f.alias = push.Self[0]
 		}
 	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.seen[hash], l.feeds[hash] = stamp, f
-	f.keys, f.alias = nil, alias
-	for _, u := range append(known, f.Topic) {
+	for _, u := range urls {
 		if k := rsscloud.Key(u); u != "" && !slices.Contains(f.keys, k) {
 			f.keys = append(f.keys, k)
 		}
-	}
-	l.attach(f)
-	do := l.advance(f, e)
-	if at := feeddir.Missed(l.dir, hash); !at.IsZero() {
-		do |= l.advance(f, missed{at})
-	}
-	if do&wake != 0 {
-		l.poke()
 	}
 }
 

@@ -80,22 +80,26 @@ func Ping(ctx context.Context, o PingOptions, s *command.Streams) error {
 		for _, t := range targets {
 			if o.DryRun {
 				s.Report.Info("%s: would tell %s", u, t.Name)
-				continue
-			}
-			msg, err := t.Ping(ctx, c, feed)
-			switch {
-			case ctx.Err() != nil:
+			} else if t.tell(ctx, c, feed, u.String(), s); ctx.Err() != nil {
 				return context.Cause(ctx)
-			case err != nil:
-				s.Report.Print(err)
-			case msg == "":
-				s.Report.Info("%s: told %s", u, t.Name)
-			default:
-				s.Report.Info("%s: told %s: %s", u, t.Name, msg)
 			}
 		}
 	}
 	return nil
+}
+
+// tell pings a target, and reports what it said. name is the feed's URL in messages.
+func (t Target) tell(ctx context.Context, c *fetch.Client, feed, name string, s *command.Streams) {
+	msg, err := t.Ping(ctx, c, feed)
+	switch {
+	case ctx.Err() != nil:
+	case err != nil:
+		s.Report.Print(err)
+	case msg == "":
+		s.Report.Info("%s: told %s", name, t.Name)
+	default:
+		s.Report.Info("%s: told %s: %s", name, t.Name, msg)
+	}
 }
 
 // Target is a cloud or hub that an author tells of an update.

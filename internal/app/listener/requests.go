@@ -224,73 +224,92 @@ func (x *exchange) each(ctx context.Context) {
 	}
 }
 
+// enrolment registers the feeds of a batch with a cloud.
+type enrolment struct {
+	*exchange
+	back       rsscloud.Callback
+	urls, more []string // of the feeds; more: that single feeds are also known by
+	now        *asking
+	taken      map[*feed]bool
+}
+
+func (x *enrolment) register(ctx context.Context, urls ...string) error {
+	return rsscloud.Register(ctx, x.client, x.batch.offer.cloud, x.back, urls)
+}
+
 // cloud registers feeds with a cloud: all of them by one request, and where it
 // will not have that, one by one.
 func (x *exchange) cloud(ctx context.Context) {
-	var urls, more []string // more: that single feeds are also known by
-	var callback string
+	e := &enrolment{exchange: x, now: &asking{calls: map[string]*calls{}}, taken: map[*feed]bool{}}
+	var token string
 	for _, f := range x.batch.feeds {
 		_, is, _ := x.begin(f)
-		callback = is.Callback
-		urls = append(urls, is.Topic)
+		token = is.Token()
+		e.urls = append(e.urls, is.Topic)
 	}
-	token := feeddir.TokenOf(callback)
 	x.mu.Lock()
 	one := x.single[x.batch.offer.hub]
 	for _, f := range x.batch.feeds {
-		more = append(more, f.alias)
+		e.more = append(e.more, f.alias)
 	}
-	now := &asking{urls: slices.Concat(urls, more), calls: map[string]*calls{}}
+	e.now.urls = slices.Concat(e.urls, e.more)
 	if cb := x.callbacks[token]; cb != nil { // else all of them were purged meanwhile
-		cb.asking = now
-		defer x.asked(cb, now)
+		cb.asking = e.now
+		defer x.asked(cb, e.now)
 	}
 	x.mu.Unlock()
 	public := x.opts.Public
-	back := rsscloud.Callback{HTTPS: public.Scheme == "https", Domain: public.Hostname(), Path: strings.TrimSuffix(public.Path, "/") + "/" + token}
-	back.Port, _ = strconv.Atoi(fetch.Port(public))
-	register := func(urls ...string) error {
-		return rsscloud.Register(ctx, x.client, x.batch.offer.cloud, back, urls)
+	e.back = rsscloud.Callback{HTTPS: public.Scheme == "https", Domain: public.Hostname(), Path: strings.TrimSuffix(public.Path, "/") + "/" + token}
+	e.back.Port, _ = strconv.Atoi(fetch.Port(public))
+	if one || len(e.urls) == 1 || e.together(ctx) {
+		e.singly(ctx)
 	}
-	taken := map[*feed]bool{}
-	if !one && len(urls) > 1 {
-		err := register(urls...)
-		if err != nil && !isA[*fetch.RefusedError](err) {
-			for _, f := range x.batch.feeds {
-				_ = x.end(ctx, f, err, false)
-			}
-			return
-		}
-		// Many answer success when they took one of the URLs, or read but the first.
+}
+
+// together registers all feeds by one request. It reports false if there is no use to try
+// single ones.
+func (x *enrolment) together(ctx context.Context) bool {
+	err := x.register(ctx, x.urls...)
+	if err != nil && !isA[*fetch.RefusedError](err) {
 		for _, f := range x.batch.feeds {
-			if err == nil && x.heard(now, f) {
-				taken[f] = true
-				_ = x.end(ctx, f, nil, false)
-			}
+			_ = x.end(ctx, f, err, false)
 		}
-		x.mu.Lock()
-		x.single[x.batch.offer.hub] = len(taken) < len(urls)
-		x.mu.Unlock()
+		return false
 	}
+	// Many answer success when they took one of the URLs, or read but the first.
+	for _, f := range x.batch.feeds {
+		if err == nil && x.heard(x.now, f) {
+			x.taken[f] = true
+			_ = x.end(ctx, f, nil, false)
+		}
+	}
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.single[x.batch.offer.hub] = len(x.taken) < len(x.urls)
+	return true
+}
+
+// singly registers the feeds that are left, each by a request.
+func (x *enrolment) singly(ctx context.Context) {
 	var fatal error
 	missed := 0
 	for i, f := range x.batch.feeds {
 		if ctx.Err() != nil {
 			return
 		}
-		if taken[f] {
+		if x.taken[f] {
 			continue
 		}
 		err := fatal
 		if err == nil {
-			err = register(urls[i])
+			err = x.register(ctx, x.urls[i])
 			no, is := errors.AsType[*fetch.RefusedError](err)
-			if is && more[i] != "" && register(more[i]) == nil {
+			if is && x.more[i] != "" && x.register(ctx, x.more[i]) == nil {
 				err = nil
 			}
 			switch {
 			case err == nil:
-				missed = -len(urls) // there is a cloud
+				missed = -len(x.urls) // there is a cloud
 			case !is:
 				fatal = err // no use to try it with the others
 			case no.Status == http.StatusNotFound || no.Status == http.StatusMethodNotAllowed || no.Status == http.StatusGone:
@@ -298,10 +317,10 @@ func (x *exchange) cloud(ctx context.Context) {
 					fatal = err
 				}
 			default:
-				missed = -len(urls)
+				missed = -len(x.urls)
 			}
 		}
-		_ = x.end(ctx, f, err, err == nil && !x.heard(now, f))
+		_ = x.end(ctx, f, err, err == nil && !x.heard(x.now, f))
 	}
 }
 

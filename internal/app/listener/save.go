@@ -52,24 +52,9 @@ func Save(ctx context.Context, o SaveOptions, s *command.Streams) error {
 	if o.Password == "" {
 		return &command.UsageError{Message: "the password is missing", Hint: "put it into $" + PasswordVar + " or a file, --password-file"}
 	}
-	in := s.In
-	if o.File != "-" {
-		f, err := os.Open(o.File)
-		if err != nil {
-			return err
-		}
-		defer f.Close()
-		in = f
-	}
-	doc, err := io.ReadAll(io.LimitReader(in, maxSave+1))
+	doc, err := readDocument(o.File, s.In)
 	if err != nil {
 		return err
-	}
-	if len(doc) > maxSave {
-		return fmt.Errorf("%s: more than %d bytes", o.File, maxSave)
-	}
-	if !utf8.Valid(doc) {
-		return command.Hint(fmt.Errorf("%s: it is not UTF-8, and XML-RPC would change it", o.File), "convert it, with iconv, and what it says of its encoding")
 	}
 	target := o.Cloud
 	if target == "" {
@@ -101,6 +86,28 @@ func Save(ctx context.Context, o SaveOptions, s *command.Streams) error {
 	}
 	_, err = fmt.Fprintln(s.Out, where)
 	return err
+}
+
+// readDocument reads the document of a file, or of in for "-".
+func readDocument(path string, in io.Reader) ([]byte, error) {
+	if path != "-" {
+		f, err := os.Open(path)
+		if err != nil {
+			return nil, err
+		}
+		defer f.Close()
+		in = f
+	}
+	doc, err := io.ReadAll(io.LimitReader(in, maxSave+1))
+	switch {
+	case err != nil:
+		return nil, err
+	case len(doc) > maxSave:
+		return nil, fmt.Errorf("%s: more than %d bytes", path, maxSave)
+	case !utf8.Valid(doc):
+		return nil, command.Hint(fmt.Errorf("%s: it is not UTF-8, and XML-RPC would change it", path), "convert it, with iconv, and what it says of its encoding")
+	}
+	return doc, nil
 }
 
 func isLoopback(u *url.URL) bool {

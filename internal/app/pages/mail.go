@@ -130,7 +130,7 @@ func (m *mailing) laterVersions() func(lektordir.Ref) bool {
 				m.S.Report.Print(err)
 				unknown[ref.Feed] = true
 			} else {
-				wanted = on == "deliver"
+				wanted = on == lektordir.Deliver
 				deliver[ref.Feed] = wanted
 			}
 		}

@@ -39,7 +39,7 @@ const (
 	editGone
 )
 
-// about is what is told of an entry beside its state.
+// about is what a mark says of its entry beside its state.
 type about struct{ feedID, id, title, link string }
 
 // diff returns the user's edits: what differs between the baseline and the lektor-dir.

@@ -92,7 +92,7 @@ type CheckOptions struct {
 	Strict    bool // warnings count as problems
 }
 
-// Check tells what is wrong with documents.
+// Check reports what is wrong with documents.
 func Check(ctx context.Context, o CheckOptions, s *command.Streams) error {
 	bad := false
 	for _, name := range o.Documents {

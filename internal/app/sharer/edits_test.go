@@ -495,3 +495,30 @@ func TestFoldersWithinEachOther(t *testing.T) {
 		}
 	}
 }
+
+// A mark of an entry that has expired waits only where another machine made it.
+func TestExpiredIsNotWaiting(t *testing.T) {
+	all, _ := machines(t, "a b")
+	a, b := all[0], all[1]
+	fetched(1, 2, a, b)
+	a.mark(1, 0, "S", "")
+	rounds(2, a, b)
+	for _, m := range all {
+		found, _ := filepath.Glob(filepath.Join(m.Path, "cur/*/*I0000000100000000.*"))
+		if len(found) != 1 {
+			t.Fatalf("%s: %q", m.name, found)
+		}
+		if err := os.RemoveAll(found[0]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for m, want := range map[*machine]bool{a: false, b: true} {
+		m.sync()
+		if err := Status(t.Context(), StatusOptions{Common: m.common()}, m.streams()); err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.Contains(m.err.String(), "1 item waiting"); got != want {
+			t.Errorf("%s: %v, want %v: %s", m.name, got, want, &m.err)
+		}
+	}
+}

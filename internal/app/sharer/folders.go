@@ -21,7 +21,7 @@ type folders struct {
 	circle []string          // folders that are shown at the root, as they would be within themselves
 }
 
-// isFolder tells whether an item is a folder: feeds have an xmlUrl, and their
+// isFolder reports whether an item is a folder: feeds have an xmlUrl, and their
 // tombstones the hash of one for an id.
 func isFolder(it *feedsync.Item) bool { return strings.HasPrefix(it.ID, folderPrefix) }
 
@@ -48,7 +48,7 @@ func foldersOf(doc *feedsync.Document) *folders {
 	return t
 }
 
-// path gives the path of a folder, as a category has it. A folder that was deleted
+// path returns the path of a folder, as a category has it. A folder that was deleted
 // while something was put into it is one as long as that is there.
 func (t *folders) path(id string) string {
 	if id == "" {
@@ -66,13 +66,10 @@ func (t *folders) path(id string) string {
 	return p
 }
 
-// join gives the path of a folder of a name in another.
+// join returns the path of a folder of a name in another.
 func join(parent, name string) string {
 	return opml.JoinPath(append(opml.SplitPath(parent), name))
 }
-
-// clean gives a category in the form in which paths are compared.
-func clean(category string) string { return opml.JoinPath(opml.SplitPath(category)) }
 
 // split takes the last name off a path.
 func split(path string) (parent, name string) {

@@ -52,34 +52,9 @@ func Init(_ context.Context, o InitOptions, s *command.Streams) error {
 	if err != nil {
 		return err
 	}
-	target, headers := strings.TrimSpace(o.Target), ""
-	if isURL(target) {
-		u, err := url.Parse(target)
-		if err != nil {
-			return err
-		}
-		if u.RawQuery != "" || u.Fragment != "" {
-			return &command.UsageError{Message: "init: the URL of a directory has no query", Hint: "tokens belong into " + r.path(headersFile)}
-		}
-		if u.User != nil {
-			// No password stands in a file that is not for it.
-			password, _ := u.User.Password()
-			headers = "Authorization: Basic " + base64.StdEncoding.EncodeToString([]byte(u.User.Username()+":"+password)) + "\n"
-			target = fetch.Public(target)
-		}
-	} else if target != "" {
-		if strings.Contains(target, "://") {
-			return &command.UsageError{Message: "init: " + fetch.Public(target) + " is neither a directory nor an http or https URL"}
-		}
-		if target, err = filepath.Abs(target); err != nil {
-			return err
-		}
-		if strings.ContainsAny(target, "\n\r") {
-			return &command.UsageError{Message: "init: the name of the directory has a newline"}
-		}
-		if err := makeDir(target); err != nil {
-			return err
-		}
+	target, headers, err := r.targetOf(strings.TrimSpace(o.Target))
+	if err != nil {
+		return err
 	}
 	name := strings.Trim(notInName().ReplaceAllString(o.Name, "-"), "-")
 	if r.me = old; old == "" || o.Renew {
@@ -111,4 +86,36 @@ func Init(_ context.Context, o InitOptions, s *command.Streams) error {
 	}
 	s.Report.Info("this lektor-dir is the endpoint %s, and publishes below %s; now: lektor-share sync", r.me, where)
 	return nil
+}
+
+// targetOf returns a target as its file holds it, and the headers that hold the password in
+// its URL. A directory is made.
+func (r *run) targetOf(target string) (place, headers string, err error) {
+	switch {
+	case target == "":
+		return "", "", nil
+	case isURL(target):
+		u, err := url.Parse(target)
+		if err != nil {
+			return "", "", err
+		}
+		if u.RawQuery != "" || u.Fragment != "" {
+			return "", "", &command.UsageError{Message: "init: the URL of a directory has no query", Hint: "tokens belong into " + r.path(headersFile)}
+		}
+		if u.User == nil {
+			return target, "", nil
+		}
+		// No password stands in a file that is not for it.
+		password, _ := u.User.Password()
+		return fetch.Public(target), "Authorization: Basic " + base64.StdEncoding.EncodeToString([]byte(u.User.Username()+":"+password)) + "\n", nil
+	case strings.Contains(target, "://"):
+		return "", "", &command.UsageError{Message: "init: " + fetch.Public(target) + " is neither a directory nor an http or https URL"}
+	}
+	if place, err = filepath.Abs(target); err != nil {
+		return "", "", err
+	}
+	if strings.ContainsAny(place, "\n\r") {
+		return "", "", &command.UsageError{Message: "init: the name of the directory has a newline"}
+	}
+	return place, "", makeDir(place)
 }

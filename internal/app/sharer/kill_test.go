@@ -29,7 +29,7 @@ func (m *machine) items() []*feedsync.Item {
 	return out
 }
 
-// set gives what a machine's set says, without times: an edit that was noted by a later
+// set returns what a machine's set says, without times: an edit that was noted by a later
 // run is another's.
 func (m *machine) set() string {
 	m.t.Helper()

@@ -111,9 +111,7 @@ func (r *reader) subscription(l *local, hash string) {
 	}
 	var categories []string
 	for _, c := range sub.Categories {
-		if c = clean(c); c != "" && !slices.Contains(categories, c) {
-			categories = append(categories, c)
-		}
+		categories = withCategory(categories, c)
 	}
 	sub.Categories = categories
 	if sub.Alias = strings.TrimSpace(sub.Alias); sub.Alias == strings.TrimSpace(sub.Name) {

@@ -32,7 +32,7 @@ type meeting struct {
 	byID    map[string]string // id of an entry -> its own identity, "" for several
 }
 
-// meet gives entries the identities under which marks of them are shared, and returns how
+// meet assigns to entries the identities under which marks of them are shared, and returns how
 // many marks are of no entry that is here.
 func (r *reader) meet(s *set, base *baseline, l *local, changed []string) (waiting int) {
 	newMarks := map[string]bool{}

@@ -160,11 +160,11 @@ func TestMergeOfValues(t *testing.T) {
 				for n := range entries {
 					v, identity := all[r.IntN(len(all))], fmt.Sprintf("%08x%08x", f, n)
 					ref := v.local.entries[hash][identity]
-					set, clear := "S", "F"
+					set, unset := "S", "F"
 					if ref.HasFlag('S') {
-						set, clear = "Fa", "S"
+						set, unset = "Fa", "S"
 					}
-					to, err := ref.WithFlags(set, clear)
+					to, err := ref.WithFlags(set, unset)
 					if err != nil {
 						t.Fatal(err)
 					}

@@ -13,6 +13,7 @@ import (
 	"github.com/lektordir/lektor/internal/feeddir"
 	"github.com/lektordir/lektor/internal/feedsync"
 	"github.com/lektordir/lektor/internal/fetch"
+	"github.com/lektordir/lektor/internal/opml"
 	"github.com/lektordir/lektor/internal/redact"
 	"github.com/lektordir/lektor/internal/workers"
 	"github.com/lektordir/lektor/lektordir"
@@ -23,8 +24,8 @@ var words = map[byte]string{'S': "read", 'F': "flagged", 'T': "trashed"}
 
 func wordOf(flag byte) string { return cmp.Or(words[flag], string(flag)) }
 
-// describe reads what is told of the entries that a flag was set of, on all processors: at
-// first that is most of them. An edit of which nothing can be told now is left for the next
+// describe reads what marks say of the entries that a flag was set of, on all processors: at
+// first that is most of them. An edit of an entry that cannot be read is left for the next
 // time.
 func (r *run) describe(ctx context.Context, l *local, edits []edit) ([]edit, error) {
 	err := workers.ForEach(ctx, len(edits), func(i int) {
@@ -147,7 +148,7 @@ func (n *noter) noteMark(d *edit) error {
 	return n.set.modify(feedsync.RSS, id, markContent(id, d.flag, &d.about), "")
 }
 
-// maxTitle is how much of a title is told, in bytes.
+// maxTitle is how much of a title a mark has, in bytes.
 const maxTitle = 2 << 10
 
 // markContent is the content of a mark.
@@ -191,7 +192,7 @@ func (n *noter) noteFeed(d *edit) error {
 	}
 	old := d.before
 	if old == nil && it != nil && !it.Deleted {
-		return nil // told by another machine, and not applied as yet
+		return nil // made by another machine, and not applied as yet
 	}
 	sub := d.sub
 	if old != nil && it != nil && !it.Deleted {
@@ -286,32 +287,25 @@ func meaningOf(it *feedsync.Item) meaning {
 	if text != title && title != "" {
 		m.alias = text
 	}
-	var word strings.Builder
-	end := func() {
-		if c := clean(strings.TrimPrefix(strings.TrimSpace(word.String()), "/")); c != "" && !slices.Contains(m.categories, c) {
-			m.categories = append(m.categories, c)
-		}
-		word.Reset()
+	for _, c := range strings.Split(hideEscaped.Replace(it.Value("", "category")), ",") {
+		m.categories = withCategory(m.categories, strings.TrimPrefix(strings.TrimSpace(showEscaped.Replace(c)), "/"))
 	}
-	escaped := false
-	for _, r := range it.Value("", "category") {
-		switch {
-		case escaped && r != ',' && r != '\\':
-			word.WriteByte('\\')
-			fallthrough
-		case escaped:
-			word.WriteRune(r)
-			escaped = false
-		case r == '\\':
-			escaped = true
-		case r == ',':
-			end()
-		default:
-			word.WriteRune(r)
-		}
-	}
-	end()
 	return m
+}
+
+// No XML has the control characters that stand for an escaped backslash and comma.
+var (
+	hideEscaped = strings.NewReplacer(`\\`, "\x00", `\,`, "\x01")
+	showEscaped = strings.NewReplacer("\x00", `\`, "\x01", ",")
+)
+
+// withCategory appends a category in the form in which paths are compared, unless it is
+// empty or in the list.
+func withCategory(list []string, c string) []string {
+	if c = opml.JoinPath(opml.SplitPath(c)); c == "" || slices.Contains(list, c) {
+		return list
+	}
+	return append(list, c)
 }
 
 // sameOutline reports whether two outlines mean the same: another name or xmlUrl alone is

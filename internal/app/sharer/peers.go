@@ -76,7 +76,7 @@ func (r *run) peers() ([]peer, error) {
 	return out, nil
 }
 
-// peerName tells whether a peer can be called so: it is the name of a file.
+// peerName reports whether a peer can be called so: it is the name of a file.
 func peerName(name string) bool {
 	return feedsync.IsNSS(name) && name[0] != '.' && len(name) <= 200 && name != "*"
 }
@@ -121,7 +121,7 @@ func (r *run) writeRecord(name string, rec record) error {
 	return r.private(r.path(readDir, name), rec.Text())
 }
 
-// errMissing tells that a peer has no such document, and errNothing that it has none.
+// errMissing reports that a peer has no such document, and errNothing that it has none.
 var (
 	errMissing = errors.New("there is no such document")
 	errNothing = errors.New("it has published nothing yet")
@@ -161,7 +161,7 @@ type exchange struct {
 	news    []*news              // of the peers that were read
 	changed []string             // marks that peers have changed
 	failed  int                  // peers that could not be read
-	origins map[string]string    // of feeds that a document on a server told of
+	origins map[string]string    // of feeds that come from a document on a server
 	later   map[string]time.Time // of peers whose servers asked for a pause: its end
 }
 
@@ -181,7 +181,7 @@ func (x *exchange) whole() (n int) {
 	return n
 }
 
-// brokenError tells that a document of a peer could not be read to its end.
+// brokenError reports that a document of a peer could not be read to its end.
 type brokenError struct {
 	name  string
 	err   error
@@ -203,8 +203,8 @@ func (e *brokenError) Unwrap() error { return e.err }
 // fetchPeer reads what is new of a peer. Of a document that is broken, were it only cut
 // off on the way, the items count that were read before that place: what is missing was
 // not deleted. But it was not read, and is the next time: of what stands at its
-// beginning, until when it reaches, nothing is kept. The error tells of those that are
-// broken; any other one tells that nothing was read.
+// beginning, until when it reaches, nothing is kept. The error names those that are
+// broken; any other one means that nothing was read.
 func (x *exchange) fetchPeer(ctx context.Context, p peer) (*news, error) {
 	n := &news{peer: p, record: x.record(p.name)}
 	if old := n.record; x.rep.lost || !old.isOf(p.place) {
@@ -316,7 +316,7 @@ func (x *exchange) isKnown(it *feedsync.Item) bool {
 	return !x.rep.set.isNews(it) && x.isOurs(it, feedsync.RSS)
 }
 
-// needsComplete tells whether a partial document does not reach back to what was read
+// needsComplete reports whether a partial document does not reach back to what was read
 // last.
 func (x *exchange) needsComplete(partial *feedsync.Document, r record) bool {
 	s := partial.Sharing
@@ -421,15 +421,15 @@ func (x *exchange) read(ctx context.Context, quiet bool) error {
 			}
 		}
 		if n != nil {
-			x.merge(n)
+			x.take(n)
 			x.news = append(x.news, n)
 		}
 	}
 	return nil
 }
 
-// merge merges into the set what a peer has.
-func (x *exchange) merge(n *news) {
+// take merges into the set what a peer has.
+func (x *exchange) take(n *news) {
 	subs, marks := x.rep.set.merge(n.docs)
 	for _, id := range subs {
 		if isURL(n.peer.place) {
@@ -478,7 +478,7 @@ func (x *exchange) recover(ctx context.Context, dryRun bool) error {
 			u.marks = latest(u.marks, doc.Sharing.Until)
 		}
 	}
-	x.merge(n)
+	x.take(n)
 	x.rep.set.made = x.rep.set.lastEdit(x.me)
 	x.rep.made = x.rep.set.made
 	if dryRun {
@@ -495,7 +495,7 @@ func latest(a, b time.Time) time.Time {
 	return b
 }
 
-// related names the peers that are read. Of paths on this machine nothing is told.
+// related names the peers that are read. Paths on this machine are not published.
 func (x *exchange) related(document string) []feedsync.Related {
 	var out []feedsync.Related
 	for _, p := range x.peers {

@@ -300,7 +300,7 @@ func (p *server) validators(ctx context.Context, post *fetch.Post, a *fetch.Answ
 // (RFC 4918, section 9.3), and that of all, if it is missing: once in a run, before the
 // first document. Servers answer in many ways to a PUT where there is none, one of them
 // with 500; and to this, if they have the directory or do not know what it means. PUT
-// tells whether it is there.
+// reports whether it is there.
 func (p *server) makeDirectory(ctx context.Context, header http.Header) {
 	if p.made {
 		return
@@ -327,7 +327,7 @@ func isPage(status int, body []byte) bool {
 	return status == http.StatusOK && (bytes.Contains(head, []byte("<html")) || bytes.Contains(head, []byte("<!doctype html")))
 }
 
-// aPage is what is told of one.
+// aPage is the error for one.
 const aPage = "it is a web page, perhaps one to log in"
 
 // refused is the error of an answer by which the server has not taken a document: what

@@ -44,7 +44,7 @@ type planner struct {
 	base    *baseline
 	local   *local
 	allow   []netip.Prefix    // private networks whose feeds may be subscribed to
-	origins map[string]string // of feeds that a document on a server told of
+	origins map[string]string // of feeds that come from a document on a server
 	refused []string          // why some of the set is not for this machine
 }
 

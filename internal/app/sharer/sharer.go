@@ -174,7 +174,7 @@ func (r *run) lock() error {
 	return err
 }
 
-// end gives up the lock, and closes connections.
+// end returns up the lock, and closes connections.
 func (r *run) end() {
 	if r.web != nil {
 		r.web.Close()

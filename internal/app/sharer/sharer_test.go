@@ -174,7 +174,7 @@ func same(t *testing.T, machines ...*machine) {
 	}
 }
 
-// conflictsOf gives what a machine has in conflict.
+// conflictsOf returns what a machine has in conflict.
 func (m *machine) conflicts() string {
 	m.t.Helper()
 	var out bytes.Buffer

@@ -122,7 +122,7 @@ type StatusOptions struct {
 	Print command.PrinterOptions
 }
 
-// Status tells of the peers, and on standard error of this endpoint, of what waits, of
+// Status prints the peers, and on standard error of this endpoint, of what waits, of
 // conflicts, and of what is not shared.
 func Status(ctx context.Context, o StatusOptions, s *command.Streams) error {
 	r, err := o.begin(s)
@@ -196,7 +196,7 @@ var conflictColumns = []command.Column[conflict]{
 	{Name: "theirs", Get: func(c conflict) any { return c.other }},
 }
 
-// say tells in words what an item is.
+// say returns in words what an item is.
 func say(t *folders, it *feedsync.Item) string {
 	switch _, _, flag, state := splitState(it.ID); {
 	case state && it.Deleted:
@@ -272,7 +272,7 @@ type ResolveOptions struct {
 	DryRun      bool
 }
 
-// Resolve settles conflicts, and applies what was decided. The next sync tells others.
+// Resolve settles conflicts, and applies what was decided. The next sync publishes that.
 func Resolve(ctx context.Context, o ResolveOptions, s *command.Streams) error {
 	if o.Which != "ours" && o.Which != "theirs" {
 		return command.Usagef("resolve: %q is neither ours nor theirs", o.Which)
@@ -343,19 +343,28 @@ func (o ResolveOptions) names(ctx context.Context, s *command.Streams) ([]string
 	return names, nil
 }
 
-// named returns the items of these names, or all, each in conflict.
+// named returns the items in conflict that the user names, each by its id or a beginning of
+// it that no other one has, or all.
 func (s *set) named(names []string, all bool) ([]*feedsync.Item, error) {
 	items := slices.DeleteFunc(s.inConflict(), func(it *feedsync.Item) bool { return !it.Conflict })
 	if all {
 		return items, nil
 	}
+	slices.SortFunc(items, func(a, b *feedsync.Item) int { return strings.Compare(a.ID, b.ID) })
 	var out []*feedsync.Item
 	for _, name := range names {
-		it, err := inConflict(items, name)
-		if err != nil {
-			return nil, err
+		i, exact := slices.BinarySearchFunc(items, name, func(it *feedsync.Item, name string) int { return strings.Compare(it.ID, name) })
+		found := 0
+		for i+found < len(items) && strings.HasPrefix(items[i+found].ID, name) {
+			found++
 		}
-		out = append(out, it)
+		switch {
+		case found == 0, name == "":
+			return nil, command.Hint(fmt.Errorf("no item %s is in conflict", name), "lektor-share conflicts lists those that are")
+		case found > 1 && !exact:
+			return nil, fmt.Errorf("%d items in conflict begin with %s", found, name)
+		}
+		out = append(out, items[i])
 	}
 	return out, nil
 }
@@ -377,27 +386,6 @@ func (s *set) settled(it *feedsync.Item, which, peer string) (*feedsync.Item, er
 	}
 	next.Parent = parent
 	return next, nil
-}
-
-// inConflict finds the item that the user names, by its id or the beginning of it that
-// one alone in conflict has.
-func inConflict(all []*feedsync.Item, name string) (*feedsync.Item, error) {
-	var found []*feedsync.Item
-	for _, it := range all {
-		switch {
-		case it.ID == name:
-			return it, nil
-		case name != "" && strings.HasPrefix(it.ID, name):
-			found = append(found, it)
-		}
-	}
-	switch len(found) {
-	case 0:
-		return nil, command.Hint(fmt.Errorf("no item %s is in conflict", name), "lektor-share conflicts lists those that are")
-	case 1:
-		return found[0], nil
-	}
-	return nil, fmt.Errorf("%d items in conflict begin with %s", len(found), name)
 }
 
 // loser returns what an endpoint made of an item and lost.

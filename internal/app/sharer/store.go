@@ -14,6 +14,7 @@ import (
 	"strings"
 	"syscall"
 	"time"
+	"unique"
 
 	"github.com/lektordir/lektor/internal/atomicfile"
 	"github.com/lektordir/lektor/internal/feedsync"
@@ -30,7 +31,7 @@ import (
 //     lektor-dir, by the rename of what is at PATH.
 //   - "done": it was done, and its lines count; or "failed": it was not.
 //
-// The three others are not synced. After a kill between rename and "done", STAMP tells
+// The three others are not synced. After a kill between rename and "done", STAMP shows
 // whether the rename came to pass. They count as long as the machine runs, and for good
 // with the next commit.
 //
@@ -77,7 +78,6 @@ func appendBlock(b, lines []byte) []byte {
 type decoder struct {
 	*store
 	set     *set
-	words   map[string]string // endpoints
 	base    *baseline
 	order   []*feedsync.Item
 	acts    []act // since the last commit
@@ -100,7 +100,7 @@ func (st *store) load(s *set, base *baseline) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	d := &decoder{store: st, set: s, words: map[string]string{}, base: base}
+	d := &decoder{store: st, set: s, base: base}
 	if why := d.decode(data); why != "" {
 		return false, &damagedError{st.path, why}
 	}
@@ -212,7 +212,7 @@ func (d *decoder) line(word string, args []byte) bool {
 	s := d.set
 	switch word {
 	case "mark":
-		it, ok := readMark(args, d.words)
+		it, ok := readMark(args)
 		if !ok {
 			return false
 		}
@@ -234,13 +234,11 @@ func (d *decoder) line(word string, args []byte) bool {
 		s.until.complete = parseDate(args)
 		s.allPublished()
 	case "until":
-		kind, date, _ := bytes.Cut(args, []byte{' '})
-		switch string(kind) {
-		case "subscriptions":
+		if date, ok := bytes.CutPrefix(args, []byte("subscriptions ")); ok {
 			s.until.subs = parseDate(date)
-		case "marks":
+		} else if date, ok := bytes.CutPrefix(args, []byte("marks ")); ok {
 			s.until.marks = parseDate(date)
-		default:
+		} else {
 			return false
 		}
 	case "made":
@@ -301,8 +299,8 @@ func appendUpdates(b []byte, list []feedsync.Update) []byte {
 	return b
 }
 
-// readMark reads what [appendMark] appended, behind the word. words holds the endpoints.
-func readMark(line []byte, words map[string]string) (*feedsync.Item, bool) {
+// readMark reads what [appendMark] appended, behind the word.
+func readMark(line []byte) (*feedsync.Item, bool) {
 	id, line, _ := bytes.Cut(line, []byte{'\t'})
 	flags, line, ok := bytes.Cut(line, []byte{'\t'})
 	if string(flags) == "x" {
@@ -317,12 +315,12 @@ func readMark(line []byte, words map[string]string) (*feedsync.Item, bool) {
 	var err error
 	it.Version, err = strconv.ParseUint(string(number), 10, 64)
 	var ok1, ok2 bool
-	it.History, ok1 = readUpdates(history, words)
-	it.Settled, ok2 = readUpdates(settled, words)
+	it.History, ok1 = readUpdates(history)
+	it.Settled, ok2 = readUpdates(settled)
 	return it, ok && complete && err == nil && ok1 && ok2 && len(it.History) > 0
 }
 
-func readUpdates(field []byte, words map[string]string) (out []feedsync.Update, ok bool) {
+func readUpdates(field []byte) (out []feedsync.Update, ok bool) {
 	for len(field) > 0 {
 		var one []byte
 		one, field, _ = bytes.Cut(field, []byte{' '})
@@ -338,10 +336,7 @@ func readUpdates(field []byte, words map[string]string) (out []feedsync.Update, 
 			}
 			u.When = time.Unix(n, 0).UTC()
 		}
-		if u.By, ok = words[string(by)]; !ok {
-			u.By = string(by)
-			words[u.By] = u.By
-		}
+		u.By = unique.Make(string(by)).Value() // one of a few
 		out = append(out, u)
 	}
 	return out, true

@@ -29,42 +29,26 @@ func Sync(ctx context.Context, o SyncOptions, s *command.Streams) error {
 	if err != nil {
 		return err
 	}
-	if r.rep.lost {
-		if err := x.recover(ctx, o.DryRun); err != nil {
-			return err
-		}
-	}
-	l, err := r.note(ctx)
+	l, err := x.merge(ctx, o)
 	if err != nil {
-		return err
-	}
-	if err := x.read(ctx, o.Quiet); err != nil {
-		return err
-	}
-	if err := x.overwritten(ctx); err != nil {
 		return err
 	}
 	p := r.plan(l, x.changed, x.origins, o.Yes)
 	if o.DryRun {
 		r.describePlan(p)
 		r.summary(len(x.news), "", p.waiting)
-		return p.err
+		return r.result(p)
 	}
 	r.sweep()
 	done, waiting, bad := r.follow(ctx, p)
-	if errors.As(bad, new(*errStop)) || ctx.Err() != nil {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	if errors.As(bad, new(*errStop)) {
 		return bad
 	}
-	// What was read of peers is remembered once the set has it.
-	if err := x.remember(); err != nil {
+	if err := x.share(ctx); err != nil {
 		return errors.Join(bad, err)
-	}
-	if err := x.publish(ctx); err != nil {
-		if !isURL(r.target) || lasting(err) {
-			return errors.Join(bad, err)
-		}
-		s.Report.Print(err)
-		x.failed++
 	}
 	if !o.Quiet {
 		r.summary(x.whole(), done, waiting)
@@ -75,16 +59,51 @@ func Sync(ctx context.Context, o SyncOptions, s *command.Streams) error {
 	return bad
 }
 
+// merge notes in the set what was done here, and merges what others publish.
+func (x *exchange) merge(ctx context.Context, o SyncOptions) (*local, error) {
+	if x.rep.lost {
+		if err := x.recover(ctx, o.DryRun); err != nil {
+			return nil, err
+		}
+	}
+	l, err := x.note(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if err := x.read(ctx, o.Quiet); err != nil {
+		return nil, err
+	}
+	return l, x.overwritten(ctx)
+}
+
+// share remembers what was read of peers, as the set has it now, and publishes. A server
+// that may take the documents the next time counts as a peer that could not be read.
+func (x *exchange) share(ctx context.Context) error {
+	if err := x.remember(); err != nil {
+		return err
+	}
+	err := x.publish(ctx)
+	if err == nil || !isURL(x.target) || lasting(err) {
+		return err
+	}
+	x.s.Report.Print(err)
+	x.failed++
+	return nil
+}
+
 // plan is what is to be done here for what is in the set.
 type plan struct {
 	local   *local
 	actions []action
 	waiting int   // marks and actions that cannot be applied yet
-	err     error // what could not be read here, and what waits for the user
+	refused error // actions that wait for the user
 }
 
+// result returns what could not be read here, and what waits for the user.
+func (r *run) result(p *plan) error { return errors.Join(r.trouble, p.refused) }
+
 // plan plans what is to be done. changed are the marks that peers have changed, origins
-// the documents on servers that told of feeds.
+// the documents on servers that feeds come from.
 func (r *run) plan(l *local, changed []string, origins map[string]string, yes bool) *plan {
 	p := &plan{local: l, waiting: r.meet(r.rep.set, r.rep.base, l, changed)}
 	n := &planner{base: r.rep.base, local: l, allow: r.c.Fetch.AllowPrivate, origins: origins}
@@ -93,7 +112,6 @@ func (r *run) plan(l *local, changed []string, origins map[string]string, yes bo
 	for _, why := range n.refused {
 		warnings.Warn("%s", why)
 	}
-	p.err = r.trouble
 	if yes {
 		return p
 	}
@@ -101,7 +119,7 @@ func (r *run) plan(l *local, changed []string, origins map[string]string, yes bo
 	p.waiting += len(p.actions) - len(kept)
 	p.actions = kept
 	for _, err := range refused {
-		p.err = errors.Join(p.err, command.Hint(err, "if that is right: lektor-share sync --yes"))
+		p.refused = errors.Join(p.refused, command.Hint(err, "if that is right: lektor-share sync --yes"))
 	}
 	return p
 }
@@ -119,7 +137,7 @@ func (r *run) follow(ctx context.Context, p *plan) (done string, waiting int, er
 			err = errors.Join(err, r.commit(p.local.own))
 		}
 	}
-	return a.summary(), p.waiting + a.waiting, errors.Join(p.err, err)
+	return a.summary(), p.waiting + a.waiting, errors.Join(r.result(p), err)
 }
 
 func (r *run) summary(peers int, done string, waiting int) {
@@ -164,7 +182,7 @@ func (r *run) applyNow(ctx context.Context, l *local, yes, dryRun bool) error {
 	p := r.plan(l, nil, nil, yes)
 	if dryRun {
 		r.describePlan(p)
-		return p.err
+		return r.result(p)
 	}
 	_, _, err := r.follow(ctx, p)
 	return err

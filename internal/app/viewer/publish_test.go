@@ -16,6 +16,10 @@ import (
 	"testing"
 	"time"
 	"unicode/utf8"
+
+	"github.com/lektordir/lektor/internal/atomicfile"
+	"github.com/lektordir/lektor/internal/command"
+	"github.com/lektordir/lektor/internal/testkit/dir"
 )
 
 func (f *fixture) publish(format string, change func(*PublishOptions)) string {
@@ -135,5 +139,54 @@ func TestPublishCloud(t *testing.T) {
 		if got := fmt.Sprintf("http %d %s %s %s", c.Port, c.Path, c.Protocol, c.RegisterProcedure); err != nil || got != want || c.Domain != "rpc.example" {
 			t.Errorf("%s: %q, %v; want %q", in, got, err, want)
 		}
+	}
+}
+
+// TestPublishMeanwhile: an entry that goes while the pages are written is in none of them,
+// and one that always goes ends the run.
+func TestPublishMeanwhile(t *testing.T) {
+	f := newFixture(t)
+	if _, err := f.Feed("http://a.example/", "Alpha"); err != nil {
+		t.Fatal(err)
+	}
+	var paths []string
+	for i := range 40 {
+		path, err := f.Entry("http://a.example/", "cur", dir.Unique(1700000000+int64(i), i+1)+";2,", fmt.Sprint("title=Title ", i), fmt.Sprint("id=urn:x:", i))
+		if err != nil {
+			t.Fatal(err)
+		}
+		paths = append(paths, path)
+	}
+	to := t.TempDir()
+	doomed := 1
+	o := PublishOptions{Common: f.common(), Format: "atom", Self: "http://me.example/index.atom", Paged: to, PerPage: 2, disk: &disk{
+		write: func(path string, data []byte) error {
+			for ; doomed > 0; doomed-- {
+				if err := os.RemoveAll(paths[len(paths)-1]); err != nil {
+					return err
+				}
+				paths = paths[:len(paths)-1]
+			}
+			return atomicfile.WriteUnsynced(path, data)
+		}, remove: os.Remove,
+	}}
+	if err := Publish(t.Context(), o, f.streams("")); err != nil {
+		t.Fatal(err)
+	}
+	first, err := os.ReadFile(filepath.Join(to, "index.atom"))
+	if err != nil || strings.Contains(string(first), "Title 39<") || !strings.Contains(string(first), "Title 38<") || !strings.Contains(string(first), "Title 37<") {
+		t.Errorf("%v, and the first page is\n%s", err, first)
+	}
+	o.disk.write = func(path string, data []byte) error {
+		if err := os.RemoveAll(paths[len(paths)-1]); err != nil {
+			return err
+		}
+		paths = paths[:len(paths)-1]
+		return atomicfile.WriteUnsynced(path, data)
+	}
+	o.PerPage = 3
+	var hint *command.HintError
+	if err := Publish(t.Context(), o, f.streams("")); !errors.As(err, &hint) || !strings.Contains(err.Error(), "change") {
+		t.Errorf("it ended with %v", err)
 	}
 }

@@ -409,10 +409,13 @@ func (d *saver) sweep(dir string) {
 		return
 	}
 	d.swept[dir] = true
-	names, _ := filepath.Glob(filepath.Join(escapeGlob(dir), ".*lektor-*"))
-	for _, path := range names {
-		fi, err := os.Lstat(path)
-		base := filepath.Base(path)
+	names, _ := os.ReadDir(dir) // a nuisance, and no failure
+	for _, n := range names {
+		base := n.Name()
+		fi, err := n.Info()
+		if !strings.HasPrefix(base, ".") || !strings.Contains(base, "lektor-") {
+			continue
+		}
 		name := strings.TrimSuffix(strings.TrimPrefix(base, ".lektor-"), ".part")
 		age := leftovers
 		if of := len("..lektor-") + 16; len(base) > of && atomicfile.IsTemp(base, base[1:of]) {
@@ -421,10 +424,6 @@ func (d *saver) sweep(dir string) {
 		if err != nil || len(name) != 16 || !fi.Mode().IsRegular() || d.Now.Sub(fi.ModTime()) < age {
 			continue
 		}
-		_ = os.Remove(path)
+		_ = os.Remove(filepath.Join(dir, base))
 	}
-}
-
-func escapeGlob(path string) string {
-	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`).Replace(path)
 }

@@ -217,10 +217,10 @@ func testSaveKilled(t *testing.T, odd []string) {
 		// What was sent has come when it is in the file.
 		half := int64(len(p.files[paths[i]]) / 2)
 		for end := time.Now().Add(time.Minute); ; {
-			parts, _ := filepath.Glob(filepath.Join(escapeGlob(to), "Cast", ".lektor-*.part"))
-			if slices.ContainsFunc(parts, func(path string) bool {
-				fi, err := os.Stat(path)
-				return err == nil && fi.Size() == half
+			names, _ := os.ReadDir(filepath.Join(to, "Cast"))
+			if slices.ContainsFunc(names, func(e os.DirEntry) bool {
+				fi, err := e.Info()
+				return strings.HasSuffix(e.Name(), ".part") && err == nil && fi.Size() == half
 			}) {
 				break
 			}
