@@ -87,7 +87,7 @@ func (s *State) document(now time.Time, resp *fetch.Response) {
 	s.put(fileBody, body)
 	s.put(fileFrom, from)
 	s.put(fileStatus, strconv.Itoa(resp.Status))
-	s.maxAge(resp.Header)
+	s.put(fileMaxAge, maxAge(resp.Header))
 	s.success(now, resp)
 }
 
@@ -117,19 +117,18 @@ func (s *State) NotModified(now time.Time, resp *fetch.Response) {
 		s.put(fileStatus, strconv.Itoa(resp.Status))
 	}
 	if resp.Header.Get("Cache-Control") != "" || resp.Header.Get("Expires") != "" {
-		s.maxAge(resp.Header)
+		s.put(fileMaxAge, maxAge(resp.Header))
 	}
 	s.success(now, resp)
 }
 
-// maxAge keeps the max-age of h.
-func (s *State) maxAge(h http.Header) {
+// maxAge returns the max-age of h in seconds, "" for none.
+func maxAge(h http.Header) string {
 	d, _ := fetch.MaxAge(h)
 	if d == 0 {
-		s.put(fileMaxAge, "")
-	} else {
-		s.put(fileMaxAge, strconv.FormatInt(int64(d/time.Second), 10))
+		return ""
 	}
+	return strconv.FormatInt(int64(d/time.Second), 10)
 }
 
 // success is what all answers with a known document have in common.
@@ -297,14 +296,14 @@ func (s *State) moved(target string) {
 	s.movedTo = to.String()
 }
 
-func (s *State) duration(name string) time.Duration {
-	v := s.get(name)
+func (a *area) duration(name string) time.Duration {
+	v := a.get(name)
 	if v == "" {
 		return 0
 	}
 	d, err := units.ParseInterval(v)
 	if err != nil {
-		s.malformed(name, err.Error())
+		a.malformed(name, err.Error())
 	}
 	return d
 }

@@ -228,26 +228,21 @@ func (s *State) SameBody(resp *fetch.Response) bool {
 	return !resp.Truncated && s.get(fileBody) == resp.Digest() && s.current()
 }
 
-// origin is what validators and digest belong to.
-func (s *State) origin(url string) string {
-	if f := s.get(fileFilter); f != "" {
-		return fmt.Sprintf("%s\t%x", url, sha256.Sum256([]byte(f)))
-	}
-	return url
-}
-
 // current tells whether validators and digest are those of the present url and
 // filter, which may have been changed by an editor, and of a document that was
 // read whole or under the present limits.
-func (s *State) current() bool { return s.get(fileFrom) == s.origin(s.URL()) || s.short() }
+func (s *State) current() bool { return s.get(fileFrom) == s.from(s.URL(), false) || s.short() }
 
 // from is what they belong to when they come from url, of a document that was read
 // whole, or is left short by the present limits.
 func (s *State) from(url string, short bool) string {
-	if short {
-		return s.origin(url) + "\t" + s.Limits
+	if f := s.get(fileFilter); f != "" {
+		url = fmt.Sprintf("%s\t%x", url, sha256.Sum256([]byte(f)))
 	}
-	return s.origin(url)
+	if short {
+		url += "\t" + s.Limits
+	}
+	return url
 }
 
 // short tells whether they are those of a document that was left short by the
@@ -423,21 +418,21 @@ func (s *State) Save() error {
 // disown removes what is known of the last document when what it belongs to is
 // about to change: after a kill in the middle, the validators of one URL must not
 // be found as those of another.
-func (s *State) disown() error {
-	_, from := s.changed[fileFrom]
-	_, final := s.changed[fileFinal]
+func (a *area) disown() error {
+	_, from := a.changed[fileFrom]
+	_, final := a.changed[fileFinal]
 	if !from && !final {
 		return nil
 	}
 	for _, name := range documentFiles[:3] {
-		if !s.names[name] {
+		if !a.names[name] {
 			continue
 		}
-		s.changed[name] = s.get(name)
-		if err := remove(filepath.Join(s.dir, name)); err != nil {
+		a.changed[name] = a.get(name)
+		if err := remove(filepath.Join(a.dir, name)); err != nil {
 			return err
 		}
-		s.read[name], s.names[name] = "", false
+		a.read[name], a.names[name] = "", false
 	}
 	return nil
 }
