@@ -30,6 +30,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/google/renameio/v2"
 	"golang.org/x/sys/unix"
 )
 
@@ -44,57 +45,39 @@ const perm fs.FileMode = 0o666
 // An error means that the old content is still there, with one exception: when
 // only the sync of the directory failed, the new content is in place, but may
 // be the old again after a power cut.
-func Write(path string, data []byte) error {
-	return replace(path, perm, true, true, bytesOf(data))
-}
+func Write(path string, data []byte) error { return replaceDurably(path, bytesOf(data), asBefore...) }
+
+// asBefore keeps the permissions of the file that is replaced.
+var asBefore = []renameio.Option{renameio.WithPermissions(perm), renameio.WithExistingPermissions()}
 
 // WritePrivate is [Write] for what nobody but the user may read: the file has the
 // permissions 0600 at any time, whatever the one before had.
-func WritePrivate(path string, data []byte) error {
-	return WritePrivateFrom(path, bytesOf(data))
-}
+func WritePrivate(path string, data []byte) error { return WritePrivateFrom(path, bytesOf(data)) }
 
 // WritePrivateFrom is [WritePrivate] for data that is written piece by piece.
 func WritePrivateFrom(path string, from func(io.Writer) error) error {
-	return replace(path, 0o600, false, true, from)
+	return replaceDurably(path, from, renameio.WithStaticPermissions(0o600))
 }
 
 func bytesOf(data []byte) func(io.Writer) error {
 	return func(w io.Writer) error { _, err := w.Write(data); return err }
 }
 
-// replace renames a file that from writes to path. If keep is true, it has the permissions
-// of the file that is replaced. If durable is true, the file is synced before the rename,
-// and the directory after it.
-func replace(path string, mode fs.FileMode, keep, durable bool, from func(io.Writer) error) (err error) {
-	f, err := tempFile(path, mode, keep)
+// replaceDurably renames a file that from writes to path, and syncs file and directory.
+func replaceDurably(path string, from func(io.Writer) error, options ...renameio.Option) error {
+	dir := filepath.Dir(path)
+	f, err := renameio.NewPendingFile(path, append(options, renameio.WithTempDir(dir))...)
 	if err != nil {
 		return named(err, path)
 	}
-	renamed := false
-	defer func() {
-		if !renamed {
-			_ = f.Close()
-			_ = os.Remove(f.Name())
-		}
-	}()
-	if err = from(f); err == nil && durable {
-		err = f.Sync()
-	}
-	if err == nil {
-		err = f.Close()
-	}
-	if err == nil {
-		err = os.Rename(f.Name(), path)
-	}
-	if err != nil {
+	defer f.Cleanup() //nolint:errcheck // nothing to do about it, and after success it does nothing
+	if err := from(f); err != nil {
 		return named(err, path)
 	}
-	renamed = true
-	if !durable {
-		return nil
+	if err := f.CloseAtomicallyReplace(); err != nil {
+		return named(err, path)
 	}
-	return SyncDir(filepath.Dir(path))
+	return SyncDir(dir)
 }
 
 // named makes an error tell of the file that is replaced: the name of a
@@ -120,8 +103,20 @@ func named(err error, path string) error {
 //
 // Permissions are as with [Write]. An error means that the old content is
 // still there, and that nothing else was left behind.
-func WriteUnsynced(path string, data []byte) (err error) {
-	return replace(path, perm, true, false, bytesOf(data))
+func WriteUnsynced(path string, data []byte) error {
+	f, err := tempFile(path, perm, true)
+	if err != nil {
+		return named(err, path)
+	}
+	_, err = f.Write(data)
+	if err = cmp.Or(err, f.Close()); err == nil {
+		err = os.Rename(f.Name(), path)
+	}
+	if err != nil {
+		_ = os.Remove(f.Name())
+		return named(err, path)
+	}
+	return nil
 }
 
 // CreateUnsynced is [WriteUnsynced] for a file that is not there yet, at half the
@@ -262,7 +257,7 @@ func Output(path string, from func(io.Writer) error) error {
 		}
 	}
 	Sweep(path)
-	return replace(path, perm, true, true, from)
+	return replaceDurably(path, from, asBefore...)
 }
 
 // SyncDir makes what happened in a directory durable: renames, and names that are new
