@@ -54,7 +54,7 @@ func BenchmarkPast(b *testing.B) {
 				if err := tx.PutFeed(&lektordir.Feed{ID: feedID, Name: f.Title}); err != nil {
 					b.Fatal(err)
 				}
-				res, err := Stage(b.Context(), tx, f, lektordir.Unread)
+				res, err := StageWith(b.Context(), tx, f, lektordir.Unread, Options{})
 				if err != nil || len(res.New) != want {
 					b.Fatal(res, err)
 				}

@@ -12,12 +12,6 @@ import (
 	"github.com/lektordir/lektor/lektordir"
 )
 
-// Stage stages what is new or changed in a document. The error is a local one;
-// the transaction must be closed then, not committed.
-func Stage(ctx context.Context, t *lektordir.Txn, f *feedconv.Feed, p lektordir.Policy) (lektordir.Result, error) {
-	return StageWith(ctx, t, f, p, Options{})
-}
-
 // Options are what [StageWith] takes, see [lektordir.Document].
 type Options struct {
 	Dates lektordir.Dates
@@ -41,7 +35,8 @@ func (a Article) Replace(e *lektordir.Entry) {
 	e.Content, e.Type = a.HTML, "text/html"
 }
 
-// StageWith is [Stage] for documents that are not just the newest of their feed.
+// StageWith stages what is new or changed in a document. The error is a local one;
+// the transaction must be closed then, not committed.
 func StageWith(ctx context.Context, t *lektordir.Txn, f *feedconv.Feed, p lektordir.Policy, o Options) (lektordir.Result, error) {
 	doc := document(f, p)
 	doc.Dates, doc.Keep, doc.Rank, doc.Apart = o.Dates, o.Keep, o.Rank, o.Apart

@@ -71,7 +71,7 @@ func (wo *world) transact(f func(*lektordir.Txn) (lektordir.Result, error)) lekt
 func (wo *world) fetch(entries ...feedconv.Entry) lektordir.Result {
 	wo.t.Helper()
 	return wo.transact(func(tx *lektordir.Txn) (lektordir.Result, error) {
-		return Stage(context.Background(), tx, &feedconv.Feed{Format: feedconv.RSS20, Entries: entries}, wo.p)
+		return StageWith(context.Background(), tx, &feedconv.Feed{Format: feedconv.RSS20, Entries: entries}, wo.p, Options{})
 	})
 }
 
@@ -366,7 +366,7 @@ func TestAtomVersionsInOneDocument(t *testing.T) {
 	a, b := entry("a", "A"), entry("a", "B")
 	a.Updated, b.Updated = time.Unix(1, 0), time.Unix(2, 0)
 	wo.transact(func(tx *lektordir.Txn) (lektordir.Result, error) {
-		return Stage(context.Background(), tx, &feedconv.Feed{Format: feedconv.Atom10, Entries: []feedconv.Entry{a, b}}, wo.p)
+		return StageWith(context.Background(), tx, &feedconv.Feed{Format: feedconv.Atom10, Entries: []feedconv.Entry{a, b}}, wo.p, Options{})
 	})
 	wo.want("atom", "a=B")
 }

@@ -51,7 +51,7 @@ func testUpgrade(t *testing.T, name string, policy lektordir.Policy) {
 		}
 		change(f)
 		return wo.transact(func(tx *lektordir.Txn) (lektordir.Result, error) {
-			return Stage(context.Background(), tx, f, policy)
+			return StageWith(context.Background(), tx, f, policy, Options{})
 		})
 	}
 	known := func(what string, res lektordir.Result) {

@@ -208,14 +208,7 @@ func appendNNO(b []byte, build time.Time, entries []FeedEntry, end string) []byt
 // white space, controls and bytes that are not UTF-8 percent-encoded. All else
 // stays byte for byte, so that what was escaped stays as it is.
 func EscapeURL(url string) string {
-	clean := true
-	for _, r := range url {
-		if special(r) {
-			clean = false
-			break
-		}
-	}
-	if clean {
+	if strings.IndexFunc(url, special) < 0 {
 		return url
 	}
 	const hex = "0123456789ABCDEF"

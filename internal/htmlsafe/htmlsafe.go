@@ -162,13 +162,7 @@ func (w *writer) empty(n *nethtml.Node) bool {
 	return true
 }
 
-func children(n *nethtml.Node) []*nethtml.Node {
-	var list []*nethtml.Node
-	for c := range n.ChildNodes() {
-		list = append(list, c)
-	}
-	return list
-}
+func children(n *nethtml.Node) []*nethtml.Node { return slices.Collect(n.ChildNodes()) }
 
 // highest is the level of the highest heading, so that the outline of a page has no
 // holes above it.

@@ -6,7 +6,6 @@ import (
 	"encoding/xml"
 	"errors"
 	"fmt"
-	"net"
 	"net/http"
 	"net/netip"
 	"net/url"
@@ -201,14 +200,7 @@ func (r *Request) Callback(caller netip.Addr) string {
 	if r.Protocol == HTTPSPost || r.Port == 443 {
 		scheme = "https"
 	}
-	if r.Port == 80 && scheme == "http" || r.Port == 443 {
-		if strings.Contains(host, ":") {
-			host = "[" + host + "]"
-		}
-	} else {
-		host = net.JoinHostPort(host, strconv.Itoa(r.Port))
-	}
-	return scheme + "://" + host + r.Path
+	return origin(scheme, host, r.Port) + r.Path
 }
 
 // Verify asks a callback whether it wants to be notified of a feed, by a GET with a

@@ -95,18 +95,22 @@ func (c Cloud) URL() (string, error) {
 	if c.Port < 0 || c.Port > 65535 || strings.ContainsAny(domain, "/@?#% \\") {
 		return "", fmt.Errorf("the cloud's address %q, port %d, is none", termsafe.Brief(c.Domain), c.Port)
 	}
-	host := domain
-	if strings.Contains(host, ":") {
-		host = "[" + host + "]"
-	}
-	if c.Port != 0 && !(scheme == "http" && c.Port == 80) && !(scheme == "https" && c.Port == 443) {
-		host = net.JoinHostPort(domain, strconv.Itoa(c.Port))
-	}
-	u, err := fetch.ParseURL(scheme + "://" + host + "/" + strings.TrimLeft(strings.TrimSpace(c.Path), "/"))
+	u, err := fetch.ParseURL(origin(scheme, domain, c.Port) + "/" + strings.TrimLeft(strings.TrimSpace(c.Path), "/"))
 	if err != nil {
 		return "", err
 	}
 	return u.String(), nil
+}
+
+// origin returns the beginning of a URL, up to its path. The port of the scheme, which
+// 0 stands for, too, is left out.
+func origin(scheme, host string, port int) string {
+	if port != 0 && !(scheme == "http" && port == 80) && !(scheme == "https" && port == 443) {
+		host = net.JoinHostPort(host, strconv.Itoa(port))
+	} else if strings.Contains(host, ":") {
+		host = "[" + host + "]"
+	}
+	return scheme + "://" + host
 }
 
 // Callback is where a cloud shall send notifications.

@@ -36,9 +36,7 @@ func ParseRequest(form url.Values) (Request, error) {
 	case len(r.Secret) > MaxSecret:
 		return r, fmt.Errorf("hub.secret is longer than %d bytes", MaxSecret)
 	}
-	if n, err := strconv.ParseInt(strings.TrimSpace(form.Get("hub.lease_seconds")), 10, 64); err == nil && n > 0 {
-		r.Lease = time.Duration(min(n, 10*365*86400)) * time.Second
-	}
+	r.Lease = lease(form)
 	return r, nil
 }
 

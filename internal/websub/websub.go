@@ -158,10 +158,18 @@ func ParseIntent(query url.Values) (Intent, error) {
 	if in.Topic == "" || in.Challenge == "" || len(in.Challenge) > MaxChallenge {
 		return in, errors.New("hub.topic or hub.challenge is missing or too long")
 	}
-	if n, err := strconv.ParseInt(strings.TrimSpace(query.Get("hub.lease_seconds")), 10, 64); err == nil && n > 0 {
-		in.Lease = time.Duration(min(n, 10*365*86400)) * time.Second
-	}
+	in.Lease = lease(query)
 	return in, nil
+}
+
+// lease returns the lease that a request asks for or grants, at most ten years; 0 if it
+// says none, or none that makes sense.
+func lease(query url.Values) time.Duration {
+	n, err := strconv.ParseInt(strings.TrimSpace(query.Get("hub.lease_seconds")), 10, 64)
+	if err != nil || n <= 0 {
+		return 0
+	}
+	return time.Duration(min(n, 10*365*86400)) * time.Second
 }
 
 // Signature is the value of X-Hub-Signature (section 8).

@@ -33,7 +33,6 @@ type Common struct {
 // run is one run of a command.
 type run struct {
 	*entries.Store
-	index   *index.Index
 	query   *query.Query
 	private bool
 	sharing *entries.Sharing // of the last collect
@@ -49,7 +48,7 @@ func (c Common) open(s *command.Streams) (*run, error) {
 		return nil, err
 	}
 	r := &run{query: q, private: c.Private}
-	r.Store, r.index, err = index.Open(c.Dir, clock, s, index.Options{})
+	r.Store, _, err = index.Open(c.Dir, clock, s, index.Options{})
 	if err == nil {
 		// A page or a message that lacks a file would lack it for ever.
 		r.Strict = true

@@ -159,7 +159,7 @@ func TestJournalTells(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := delivery.Stage(t.Context(), tx, f, lektordir.Unread); err != nil {
+		if _, err := delivery.StageWith(t.Context(), tx, f, lektordir.Unread, delivery.Options{}); err != nil {
 			t.Fatal(err)
 		}
 		done := make(chan error, 1)

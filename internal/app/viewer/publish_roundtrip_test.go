@@ -73,7 +73,7 @@ func deliverFeed(t *testing.T, f *fixture, feed *feedconv.Feed) {
 	if err := txn.PutFeed(&lektordir.Feed{ID: id, Name: "Round trip"}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := delivery.Stage(t.Context(), txn, feed, lektordir.Unread); err != nil {
+	if _, err := delivery.StageWith(t.Context(), txn, feed, lektordir.Unread, delivery.Options{}); err != nil {
 		t.Fatal(err)
 	}
 	done := make(chan error, 1)

@@ -39,7 +39,6 @@ type Common struct {
 // viewer is one run of a command.
 type viewer struct {
 	*entries.Store
-	index    *index.Index
 	clock    func() time.Time
 	terminal string
 	query    *query.Query
@@ -63,7 +62,7 @@ func (c Common) open(words []string, format command.PrinterOptions, s *command.S
 			return nil, err
 		}
 	}
-	v.Store, v.index, err = index.Open(c.Dir, v.clock, s, c.Index)
+	v.Store, _, err = index.Open(c.Dir, v.clock, s, c.Index)
 	return v, err
 }
 
