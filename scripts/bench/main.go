@@ -51,7 +51,7 @@ var rows = []struct {
 var sizes = map[string]int{
 	"feeds": 500, "large": 2000, "unchanged": 10000, "entries": 20, "bytes": 2500, "jobs": 16, "archives": 100,
 	"listed": 100_000, "indexed": 100_000, "mailed": 20_000, "updates": 100, "subscribers": 10_000, "registrations": 5000,
-	"marks": 100_000, "documents": 1_000_000, "lines": 200_000, "gluster": 320, "starts": 50,
+	"marks": 100_000, "documents": 100_000, "lines": 200_000, "gluster": 320, "starts": 50,
 }
 
 type bench struct {
@@ -72,13 +72,11 @@ func main() {
 func run() {
 	var b bench
 	var only, dir string
-	var keep bool
 	flag.StringVar(&b.bin, "bin", "bin", "`directory` of lektor's programs")
 	flag.StringVar(&b.against, "against", "", "compare with the programs in this `directory`, by turns, and with nothing else")
 	flag.IntVar(&b.rounds, "rounds", 0, "`rounds`, of which the median counts (default 3, with -against 5)")
 	flag.StringVar(&only, "only", "", "measure only these `rows`, with commas between them")
 	flag.StringVar(&dir, "dir", "", "measure in a temporary directory in this `directory`, not in $TMPDIR")
-	flag.BoolVar(&keep, "keep", false, "leave the files, and say where they are")
 	flag.Func("n", fmt.Sprintf("`NAME=NUMBER` sets a size, and may be repeated; the names are %s", strings.Join(slices.Sorted(maps.Keys(sizes)), ", ")), setSize)
 	flag.Parse()
 	var names []string
@@ -100,11 +98,7 @@ func run() {
 	}
 	b.bin = must.Get(filepath.Abs(b.bin))
 	b.dir = must.Get(filepath.Abs(must.Get(os.MkdirTemp(dir, "lektor-bench."))))
-	if keep {
-		defer fmt.Println("left in", b.dir)
-	} else {
-		defer os.RemoveAll(b.dir)
-	}
+	defer os.RemoveAll(b.dir)
 	if gluster.Inside() { // the row gluster has started this program again
 		b.onVolume()
 		must.Do(b.print())
