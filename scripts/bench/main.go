@@ -165,8 +165,6 @@ type group struct {
 	warm       bool
 	before     func(round int) // each round
 	ways       []*way
-	names      []string // of the ways, as they were then, and how many of the unit each has
-	counts     []int
 	rounded    [][]measurement // of each way
 }
 
@@ -214,9 +212,6 @@ func (b *bench) compare(g group, ways []*way, once func(w *way, round int) measu
 	if g.rounds == 0 {
 		g.rounds = b.rounds
 	}
-	for _, w := range ways {
-		g.names, g.counts = append(g.names, w.name), append(g.counts, cmp.Or(w.n, g.n))
-	}
 	first := 0
 	if g.warm {
 		first = -1
@@ -260,7 +255,7 @@ func (b *bench) print() error {
 		var first float64
 		for i, w := range g.ways {
 			m := middle(g.rounded[i])
-			rate := float64(g.counts[i]) / m.time.Seconds()
+			rate := float64(cmp.Or(w.n, g.n)) / m.time.Seconds()
 			if i == 0 || b.against != "" && w.bin == b.bin {
 				first = rate
 			}
@@ -274,7 +269,7 @@ func (b *bench) print() error {
 			if m.memory > 0 {
 				memory = fmt.Sprintf("%d MiB", m.memory>>20)
 			}
-			fmt.Fprintf(out, "%s\t%s\t%s\t%.0f %s/s\t%.2f×\t%s\t%s\t%s\n", g.what, g.names[i], show(m.time), rate, g.unit, first/rate, cpu, memory, m.note)
+			fmt.Fprintf(out, "%s\t%s\t%s\t%.0f %s/s\t%.2f×\t%s\t%s\t%s\n", g.what, w.name, show(m.time), rate, g.unit, first/rate, cpu, memory, m.note)
 		}
 	}
 	return out.Flush()
