@@ -118,6 +118,31 @@ func Open(path string, o Options) (*Log, []byte, error) {
 	}
 }
 
+// ErrChanged is the error for a log that is not as the caller of [Resume] read it.
+var ErrChanged = errors.New("another process changed it")
+
+// Resume opens a log without reading it, for a caller that has read it: its lines that count
+// are the first good bytes of a file of size bytes. A file of another size is ErrChanged,
+// and a log that does not exist is made if size is 0. The caller guarantees that nobody has
+// written to the file since it was read, by a lock that it has held since before. Links are
+// not followed. The caller must call Close.
+func Resume(path string, good, size int64) (*Log, error) {
+	l, err := open(path, Options{})
+	if err != nil {
+		return nil, err
+	}
+	fi, err := l.f.Stat()
+	if err == nil && fi.Size() != size {
+		err = &fs.PathError{Op: "open", Path: path, Err: ErrChanged}
+	}
+	if err != nil {
+		_ = l.Close()
+		return nil, err
+	}
+	l.size, l.torn = good, good < size
+	return l, nil
+}
+
 func open(path string, o Options) (*Log, error) {
 	perm := o.Perm
 	if perm == 0 {
