@@ -200,7 +200,7 @@ func TestMessagesAreNotKept(t *testing.T) {
 	err = m.inBatches(t.Context(), func(batch []*post) error {
 		for _, p := range all {
 			if p.data != nil || p.message.Text+p.message.HTML != "" || p.message.ID == "" {
-				t.Fatalf("after its batch, %s has %d bytes and the message %+v", p.record.Ref, len(p.data), p.message)
+				t.Fatalf("after its batch, %s has %d bytes and the message %+v", p.record.Ref.Path(), len(p.data), p.message)
 			}
 		}
 		all = append(all, batch...)
