@@ -48,6 +48,7 @@ var doors = map[string][]string{
 	"github.com/microcosm-cc":         {"internal/htmlsafe"},
 	"github.com/emersion/go-message":  {"internal/letter"},
 	"github.com/mattn/go-runewidth":   {"internal/termsafe"},
+	"github.com/google/renameio":      {"internal/atomicfile"},
 	"github.com/gofrs/flock":          {"internal/atomicfile"},
 	"github.com/fsnotify/fsnotify":    {"internal/watch"},
 	"github.com/urfave/cli":           {"cmd", "internal/command", "internal/feedcmd", "internal/testkit/manual"},

@@ -226,6 +226,9 @@ func (m *mailing) inBatches(ctx context.Context, f func([]*post) error) error {
 		if err := f(made); err != nil {
 			return err
 		}
+		for _, p := range made {
+			p.data, p.message = nil, &letter.Message{ID: p.message.ID} // the list holds all posts
+		}
 		bar.Add(len(batch))
 	}
 	return nil

@@ -186,3 +186,27 @@ func TestMaildirPrintsWhatIsOnTheDisk(t *testing.T) {
 		t.Errorf("%d messages were printed, want 60", n)
 	}
 }
+
+// A message leaves memory when it is in its mailbox: only its ID is needed then.
+func TestMessagesAreNotKept(t *testing.T) {
+	d, add := someMail(t)
+	add(0, 2*mailBatch)
+	c := Common{Dir: d.Path, Now: func() time.Time { return time.Unix(1700100000, 0).UTC() }}
+	m, err := newMailing(c, false, command.PrinterOptions{}, nil, command.NewStreams("lektor-pages", strings.NewReader(""), io.Discard, io.Discard))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all []*post
+	err = m.inBatches(t.Context(), func(batch []*post) error {
+		for _, p := range all {
+			if p.data != nil || p.message.Text+p.message.HTML != "" || p.message.ID == "" {
+				t.Fatalf("after its batch, %s has %d bytes and the message %+v", p.record.Ref.Path(), len(p.data), p.message)
+			}
+		}
+		all = append(all, batch...)
+		return nil
+	})
+	if err != nil || len(all) != 2*mailBatch {
+		t.Errorf("%d messages, %v", len(all), err)
+	}
+}

@@ -76,7 +76,6 @@ func (m *mailing) mailbox(ctx context.Context, w io.Writer) error {
 			if _, err := out.Write(inMbox(p)); err != nil {
 				return err
 			}
-			p.data, p.message.Text, p.message.HTML = nil, "", ""
 			m.written = append(m.written, p)
 		}
 		return nil
