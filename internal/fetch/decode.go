@@ -210,7 +210,7 @@ func (x *exchange) readBody(u *url.URL, resp *http.Response) (*body, error) {
 		r = stage
 	}
 
-	data, err := io.ReadAll(&bigReader{r: r, x: x})
+	data, err := gather(&bigReader{r: r, x: x})
 	b.data, b.wire = data, wire.n
 	if err == nil && int64(len(data)) > maxDecoded {
 		err = tooBig // no coding, and MaxDecoded below MaxBytes
@@ -290,4 +290,30 @@ func (b *bigReader) Read(p []byte) (int, error) {
 	n, err := b.r.Read(p)
 	b.n += n
 	return n, err
+}
+
+// gather is [io.ReadAll] for what may end at a limit: bytes are gathered in chunks, and
+// joined only if no limit was exceeded, so that a body that is refused takes its size once.
+func gather(r io.Reader) ([]byte, error) {
+	const first, last = 16 << 10, 1 << 20 // sizes of chunks
+	var chunks [][]byte
+	for size := first; ; size = min(2*size, last) {
+		chunk := make([]byte, 0, size)
+		var err error
+		for err == nil && len(chunk) < size {
+			var n int
+			n, err = r.Read(chunk[len(chunk):size])
+			chunk = chunk[:len(chunk)+n]
+		}
+		chunks = append(chunks, chunk)
+		switch {
+		case err == nil:
+			continue
+		case err == io.EOF:
+			err = nil
+		case errors.As(err, new(*LimitError)):
+			return nil, err
+		}
+		return bytes.Join(chunks, nil), err
+	}
 }

@@ -43,7 +43,7 @@ func (d *disk) tell(dir string, report Reporter) {
 		case 1:
 			report.Error("%v", failed[0])
 		default:
-			report.Error("%s: %v: of %d feeds nothing could be stored; what is new in them is fetched again", dir, errno, len(failed))
+			report.Error("%s: %v: of %d feeds not everything could be stored; what is missing is fetched again", dir, errno, len(failed))
 		}
 	}
 	d.failed = nil

@@ -2,7 +2,9 @@ package fetcher
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -133,4 +135,65 @@ func inNew(t *testing.T, dir, hash string) (names []string) {
 		names = append(names, e.Name())
 	}
 	return names
+}
+
+// TestUpdateFullDisk: if the disk gets full in the middle of a run, update fails, and counts
+// the entries that are in new/. With room again, the next update brings the rest, each entry
+// once.
+func TestUpdateFullDisk(t *testing.T) {
+	onDisk(t, "nr_inodes=1500", func(dir string) {
+		s, err := server.New("127.0.0.1")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer s.Close()
+		const feeds, each = 60, 5
+		path := filepath.Join(dir, "feeds")
+		run := func(f func(*command.Streams) error) (errors int, said string) {
+			var stderr bytes.Buffer
+			streams := command.NewStreams("lektor-fetch", strings.NewReader(""), &bytes.Buffer{}, &stderr)
+			streams.Report.Print(f(streams))
+			return streams.Report.Errors(), stderr.String()
+		}
+		var urls []string
+		for i := range feeds {
+			name := fmt.Sprint("/", i)
+			s.Handle(name, server.Doc("", server.RSS("Feed", i*each, each)))
+			urls = append(urls, s.URL(name))
+		}
+		if n, said := run(func(streams *command.Streams) error {
+			return Add(t.Context(), AddOptions{Common: Common{Dir: path}, Sources: urls, Look: LookNowhere, NoFetch: true}, streams)
+		}); n > 0 {
+			t.Fatal(said)
+		}
+		update := func() (int, string, int) {
+			n, said := run(func(streams *command.Streams) error {
+				return Update(t.Context(), UpdateOptions{Common: Common{Dir: path}}, streams)
+			})
+			there := 0
+			for _, u := range urls {
+				// A feed of which nothing came has no directory.
+				entries, err := os.ReadDir(filepath.Join(path, "new", lektordir.FeedHash(u)))
+				if err != nil && !errors.Is(err, fs.ErrNotExist) {
+					t.Fatal(err)
+				}
+				there += len(entries)
+			}
+			return n, said, there
+		}
+		n, said, there := update()
+		if there == 0 || there >= feeds*each {
+			t.Fatalf("the disk is of the wrong size: %d entries\n%s", there, said)
+		}
+		if n == 0 || !strings.Contains(said, "no space left on device") || !strings.Contains(said, "; "+units.Count(there, "new entry")+"\n") {
+			t.Errorf("%d errors, %d entries are there:\n%s", n, there, said)
+		}
+		if err := syscall.Mount("none", dir, "", syscall.MS_REMOUNT, "nr_inodes=100000"); err != nil {
+			t.Fatal(err)
+		}
+		before := there
+		if n, said, there = update(); n > 0 || there != feeds*each || !strings.Contains(said, "; "+units.Count(there-before, "new entry")+"\n") {
+			t.Errorf("with room: %d errors, %d entries, %d before:\n%s", n, there, before, said)
+		}
+	})
 }

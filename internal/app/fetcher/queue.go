@@ -47,7 +47,8 @@ func (q *queue) add(tasks []task, done func(Outcome)) {
 			q.enter(t)
 			added = append(added, t)
 		} else if t.reason == Marked {
-			q.feeds[t.hash] = &t
+			again := t // alone on the heap, not each t
+			q.feeds[t.hash] = &again
 		}
 	}
 	// All of them wait by now: none takes itself for the last of its host.
