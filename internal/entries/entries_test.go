@@ -119,6 +119,41 @@ func TestRecordsFollow(t *testing.T) {
 	}
 }
 
+// Entries that are marked while they are read are found without a listing of their feed.
+func TestRecordsFollowMarks(t *testing.T) {
+	d, s, _ := open(t)
+	const n = 200
+	for i := range n {
+		if _, err := d.Entry(feedID, "new", dir.Unique(1700000000, i+1), "title=T"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	list, err := s.Select(context.Background(), Selection{Query: &query.Query{}, All: true})
+	if err != nil || len(list) != n {
+		t.Fatal(len(list), err)
+	}
+	for i, r := range list {
+		flags := []string{"", "S", "F", "FT", "ST"}[i%5]
+		if _, err := s.Dir.SetFlags(r.Ref, flags, ""); err != nil {
+			t.Fatal(err)
+		}
+		if err := r.Read(lektordir.FieldTitle | lektordir.FieldID); err != nil || r.Ref.Flags() != flags {
+			t.Errorf("%s with %q: %v", r.Ref.Path(), flags, err)
+		}
+	}
+	if len(s.places) > 0 {
+		t.Error("the feed was listed")
+	}
+	// A flag of the user's own makes another name.
+	r := list[0]
+	if _, err := s.Dir.SetFlags(r.Ref, "q", ""); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.Read(lektordir.FieldContent); err != nil || r.Ref.Flags() != "q" {
+		t.Errorf("%s: %v", r.Ref.Path(), err)
+	}
+}
+
 func TestRecordFollows(t *testing.T) {
 	d, s, _ := open(t)
 	if _, err := d.Entry(feedID, "new", "1700000000.1.h", "title=One", "author=Ann", "content=text"); err != nil {

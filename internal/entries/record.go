@@ -124,32 +124,58 @@ func (r *Record) Read(want lektordir.Fields) error {
 const mostMoves = 20
 
 // where returns the place of an entry that was not at ref a moment ago, and false if it
-// is gone. One listing of the feed serves all its entries until it proves wrong: a
-// listing for each entry would never end beside a process that renames all of them
-// without pause.
+// is gone. The names that viewers give are tried first, since a listing beside a process
+// that renames all entries without pause is out of date after a few of them. One listing
+// of the feed serves all its entries until it proves wrong.
 func (s *Store) where(ref lektordir.Ref) (lektordir.Ref, bool) {
-	if _, err := os.Lstat(s.Dir.Abs(ref)); err == nil {
-		return ref, true
+	if now, there := s.renamed(ref); there {
+		return now, true
 	}
 	s.moved.Lock()
 	defer s.moved.Unlock()
 	known := s.places[ref.Feed]
 	now, there := known.of[ref.Unique]
-	if there && now != ref || !there && time.Since(known.listed) < listingAge {
-		return now, there
+	if there && now != ref {
+		return now, true
 	}
-	known = places{listed: time.Now(), of: map[string]lektordir.Ref{}}
-	// What is malformed was reported when it was selected.
-	refs, _ := s.Dir.List(context.Background(), lektordir.ListOptions{Feeds: []string{ref.Feed}, AllVersions: true, Withdrawn: true})
-	for _, r := range refs {
-		known.of[r.Unique] = r
+	if there || time.Since(known.listed) >= listingAge {
+		known = places{listed: time.Now(), of: map[string]lektordir.Ref{}}
+		// What is malformed was reported when it was selected.
+		refs, _ := s.Dir.List(context.Background(), lektordir.ListOptions{Feeds: []string{ref.Feed}, AllVersions: true, Withdrawn: true})
+		for _, r := range refs {
+			known.of[r.Unique] = r
+		}
+		if s.places == nil {
+			s.places = map[string]places{}
+		}
+		s.places[ref.Feed] = known
+		if now, there = known.of[ref.Unique]; there {
+			return now, true
+		}
 	}
-	if s.places == nil {
-		s.places = map[string]places{}
+	// A listing may lack an entry that was renamed meanwhile.
+	return s.renamed(ref)
+}
+
+// renamed looks for an entry where it was, and under the names that it gets if viewers set
+// and clear the flags that other programs know.
+func (s *Store) renamed(ref lektordir.Ref) (now lektordir.Ref, there bool) {
+	exists := func(r lektordir.Ref) bool {
+		_, err := os.Lstat(s.Dir.Abs(r))
+		return err == nil
 	}
-	s.places[ref.Feed] = known
-	now, there = known.of[ref.Unique]
-	return now, there
+	if exists(ref) {
+		return ref, true
+	}
+	if bare, err := ref.WithFlags("", "FST"); err == nil {
+		for _, flags := range []string{"", "S", "F", "FS", "T", "ST", "FT", "FST"} {
+			if to, err := bare.WithFlags(flags, ""); err == nil && exists(to) {
+				return to, true
+			}
+		}
+	}
+	fresh := lektordir.Ref{Place: lektordir.New, Feed: ref.Feed, Unique: ref.Unique}
+	return fresh, exists(fresh)
 }
 
 // places are where the entries of a feed were, by unique name, when they were listed.

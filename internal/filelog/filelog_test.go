@@ -240,3 +240,43 @@ func TestFull(t *testing.T) {
 		t.Errorf("the file is %q, of %d bytes, want %q", got, l.Size(), "a\nc\n")
 	}
 }
+
+// A write that fails behind its rename has replaced the log: what is appended then is in
+// the new file, not in the one that is gone.
+func TestReplaceThatFailsLate(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "log")
+	l, _, err := Open(path, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	if err := l.Append([]byte("a\nb\n")); err != nil {
+		t.Fatal(err)
+	}
+	failed := errors.New("not synced")
+	late := func(path string, data []byte) error {
+		return errors.Join(atomicfile.Write(path, data), failed)
+	}
+	if err := l.Replace([]byte("b\n"), late); !errors.Is(err, failed) {
+		t.Fatal(err)
+	}
+	if err := l.Append([]byte("c\n")); err != nil || content(t, path) != "b\nc\n" {
+		t.Errorf("%v: %q", err, content(t, path))
+	}
+	// One that cannot be opened yet is opened by the next call.
+	gone := func(path string, data []byte) error {
+		return errors.Join(atomicfile.Write(path+".new", data), os.Remove(path), os.Symlink(path+".new", path))
+	}
+	if err := l.Replace([]byte("d\n"), gone); err == nil {
+		t.Fatal("a link is followed")
+	}
+	if err := l.Append([]byte("e\n")); err == nil {
+		t.Fatal("appended to a file that is gone")
+	}
+	if err := os.Rename(path+".new", path); err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(l.Append([]byte("e\n")), l.Sync()); err != nil || content(t, path) != "d\ne\n" {
+		t.Errorf("%v: %q", err, content(t, path))
+	}
+}
