@@ -145,7 +145,7 @@ func FuzzDate(f *testing.F) {
 			return
 		}
 		if got.Location() != time.UTC || got.Year() < 2 || got.Year() > 9999 {
-			t.Fatalf("%q: %v", s, got)
+			t.Fatalf("%q: got %v; want got.Location() == time.UTC and got.Year() >= 2 and got.Year() <= 9999", s, got)
 		}
 		again, ok := parseDate(got.Format(time.RFC3339Nano))
 		if !ok || !again.Equal(got) {

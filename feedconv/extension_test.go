@@ -31,7 +31,7 @@ func TestExtensions(t *testing.T) {
 <item><title>2</title></item></channel></rss>`
 	f := mustParse(t, in, goldenOptions)
 	if len(f.Warnings) > 0 || len(f.Entries) != 2 || f.Entries[0].Title != "1" {
-		t.Fatalf("%+v", f)
+		t.Fatalf("got %+v; want len(f.Warnings) == 0 and len(f.Entries) == 2 and f.Entries[0].Title == \"1\"", f)
 	}
 	wantFeed := []Extension{{Namespace: sse, Name: "sharing", Attributes: []Attribute{{"", "since", "Tue, 1 Nov 2004 09:43:33 GMT"}, {"", "version", "0.91"}},
 		Children: []Extension{{Namespace: sse, Name: "related", Attributes: []Attribute{{"", "link", "all.xml"}, {"", "href", "http://example.com/dir/all.xml"}, {"", "type", "complete"}}}}}}
@@ -128,7 +128,7 @@ func TestEncodeMadeExtensions(t *testing.T) {
 		f := &Feed{Title: "t", Entries: []Entry{{ID: "1", Extensions: []Extension{x}}}}
 		for _, format := range []Format{Atom10, RSS20} {
 			if document, back := roundTrip(t, f, format); bytes.Contains(document, []byte("evil")) || back.Entries[0].Authors != nil {
-				t.Errorf("%s", document)
+				t.Errorf("got %s; want !bytes.Contains(document, []byte(\"evil\")) and back.Entries[0].Authors == nil", document)
 			}
 		}
 	}

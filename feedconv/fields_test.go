@@ -46,7 +46,7 @@ func TestNoLinks(t *testing.T) {
 				person += p.URL
 			}
 			if got := e.Link + e.Comments + e.Image + person + src.Link + src.URL; got != "" || len(e.Enclosures) != 0 {
-				t.Errorf("%s, %q: %q %v", name, bad, got, e.Enclosures)
+				t.Errorf("%s, %q: got %q %v; want got == \"\" and len(e.Enclosures) == 0", name, bad, got, e.Enclosures)
 			}
 		}
 		f := rssChannel(t, `<link>`+bad+`</link><link>http://e/</link><image><url>`+bad+`</url></image><atom:link rel="hub" href="`+attr+`"/><item><title>x</title></item>`)
@@ -56,7 +56,7 @@ func TestNoLinks(t *testing.T) {
 	}
 	for _, good := range []string{"http://e/", "HTTPS://e/", "mailto:a@e", "ftp://e/x", "gemini://e/", "tel:+1", "magnet:?xt=1"} {
 		if e := rssItem(t, `<link>`+good+`</link>`); e.Link != good {
-			t.Errorf("%q: %q", good, e.Link)
+			t.Errorf("%q: got %q, want %q", good, e.Link, good)
 		}
 	}
 	e := rssItem(t, `<link>javascript:x</link><atom:link href="data:y"/><atom:link href="http://e/1"/>`)
@@ -110,7 +110,7 @@ func TestNothingIsNoEntry(t *testing.T) {
 func TestFeedsWithoutEntriesYet(t *testing.T) {
 	for _, head := range []string{`<title/>`, `<subtitle>s</subtitle>`, `<author><name>A</name></author>`, `<generator>g</generator>`, `<logo>l</logo>`, `<rights>r</rights>`, `<id/><title/><updated/>`} {
 		if f := atomChannel(t, head); len(f.Entries) != 0 {
-			t.Errorf("%s: %+v", head, f)
+			t.Errorf("%s: got %+v; want len(f.Entries) == 0", head, f)
 		}
 	}
 }
@@ -123,7 +123,7 @@ func TestPodcastFields(t *testing.T) {
 		}
 	}
 	if e := jsonItem(t, `"id": "1", "attachments": [{"url": "a", "duration_in_seconds": 61.7}]`); e.Duration != 61*time.Second {
-		t.Errorf("%v", e.Duration)
+		t.Errorf("got %v, want %v", e.Duration, 61*time.Second)
 	}
 	for in, want := range map[string]time.Duration{
 		"90": 90 * time.Second, "1:30": 90 * time.Second, "90.5": 90 * time.Second, " 0:01:30 ": 90 * time.Second,
@@ -139,13 +139,13 @@ func TestSource(t *testing.T) {
 	e := atomItem(t, `<id>1</id><source><id>tag:s</id><title>S &amp; T</title><updated>2004-01-02T00:00:00Z</updated><link href="/page"/><link rel="self" href="feed"/><author><name>A</name></author></source>`)
 	want := &Source{ID: "tag:s", Title: "S & T", URL: "http://example.com/dir/feed", Link: "http://example.com/page", Updated: time.Date(2004, 1, 2, 0, 0, 0, 0, time.UTC), Authors: []Person{{Name: "A"}}}
 	if !reflect.DeepEqual(e.Source, want) {
-		t.Errorf("%+v", e.Source)
+		t.Errorf("got %+v, want %+v", e.Source, want)
 	}
 	if e := rssItem(t, `<title>x</title><source url="feed">S &amp;amp; T</source>`); !reflect.DeepEqual(e.Source, &Source{Title: "S & T", URL: "http://example.com/dir/feed"}) {
-		t.Errorf("%+v", e.Source)
+		t.Errorf("got %+v, want %+v", e.Source, &Source{Title: "S & T", URL: "http://example.com/dir/feed"})
 	}
 	if e := rssItem(t, `<title>x</title><source/>`); e.Source != nil {
-		t.Errorf("%+v", e.Source)
+		t.Errorf("got %+v, want %+v", e.Source, nil)
 	}
 }
 
@@ -181,7 +181,7 @@ func TestLongTitles(t *testing.T) {
 			}
 		}
 		if len(f.Warnings) != 1 || !strings.Contains(f.Warnings[0].Text, "10000 characters") {
-			t.Errorf("%s: %v", name, f.Warnings)
+			t.Errorf("%s: got %v; want len(f.Warnings) == 1 and strings.Contains(f.Warnings[0].Text, \"10000 characters\")", name, f.Warnings)
 		}
 	}
 	if e := rssItem(t, "<title>"+strings.Repeat("ä", maxTitle)+"</title>"); len(e.Title) != 2*maxTitle {
@@ -205,11 +205,11 @@ func TestHTMLDoctypeBeforeFeed(t *testing.T) {
 	for _, doctype := range []string{"<!DOCTYPE html>", `<!DOCTYPE html PUBLIC "-//W3C//DTD XHTML 1.0 Strict//EN" "http://www.w3.org/TR/xhtml1/DTD/xhtml1-strict.dtd">`} {
 		for _, root := range []string{"<rss>", `<rss version="2.0">`} {
 			if f := mustParse(t, doctype+root+`<channel><title>t</title><item><title>1</title></item></channel></rss>`, Options{}); len(f.Entries) != 1 || len(f.Warnings) != 0 {
-				t.Errorf("%s%s: %+v", doctype, root, f)
+				t.Errorf("%s%s: got %+v; want len(f.Entries) == 1 and len(f.Warnings) == 0", doctype, root, f)
 			}
 		}
 		if f := mustParse(t, doctype+`<channel><title>t</title><item><title>1</title></item></channel>`, Options{}); len(f.Entries) != 1 {
-			t.Errorf("%s: %+v", doctype, f)
+			t.Errorf("%s: got %+v; want len(f.Entries) == 1", doctype, f)
 		}
 		if _, err := ParseBytes([]byte(doctype+`<head><title>x</title></head><channel><item/></channel>`), Options{}); err == nil {
 			t.Error("a page is a page")

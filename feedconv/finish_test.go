@@ -290,7 +290,7 @@ func TestRule19Image(t *testing.T) {
 		"icon":   atomChannel(t, `<id>1</id><icon>i.png</icon>`),
 	} {
 		if f.Image != image {
-			t.Errorf("%s: %q", name, f.Image)
+			t.Errorf("%s: got %q, want %q", name, f.Image, image)
 		}
 	}
 }
@@ -304,7 +304,7 @@ func TestRule19Language(t *testing.T) {
 	} {
 		f := mustParse(t, `<rss version="2.0"`+namespaces+`><channel><title>t</title>`+test.in+`</channel></rss>`, Options{ContentLanguage: test.header})
 		if f.Language != test.want {
-			t.Errorf("%s, %s: %q", test.in, test.header, f.Language)
+			t.Errorf("%s, %s: got %q, want %q", test.in, test.header, f.Language, test.want)
 		}
 	}
 }
@@ -385,7 +385,7 @@ func TestUpdateInterval(t *testing.T) {
 func TestTTLOutOfRange(t *testing.T) {
 	for _, s := range []string{"", "x", "-5", "99999999999", "600000"} {
 		if got := ttl(s); got != 0 {
-			t.Errorf("%q: %v", s, got)
+			t.Errorf("%q: got %v, want %v", s, got, 0)
 		}
 	}
 }

@@ -38,11 +38,11 @@ func TestWrappedJSON(t *testing.T) {
 	// Junk before a feed of XML is none.
 	f, err = ParseBytes([]byte(`warning({"a": 1}) <rss version="2.0"><channel><title>t</title></channel></rss>`), Options{})
 	if err != nil || f.Format != RSS20 {
-		t.Errorf("%+v %v", f, err)
+		t.Errorf("got %+v %v; want err == nil and f.Format == RSS20", f, err)
 	}
 	for _, s := range []string{")]}',", ")]}', x", "cb(", "cb({", `cb({"a": 1});`, `cb(1, {"items": []})`, `1cb({"items": []})`, `a b({"items": []})`} {
 		if f, err := ParseBytes([]byte(s), Options{}); err == nil {
-			t.Errorf("%q: %+v", s, f)
+			t.Errorf("%q: got %+v; want err != nil", s, f)
 		}
 	}
 }
@@ -174,7 +174,7 @@ func TestJSONWrongTypes(t *testing.T) {
 		} {
 			f, err := ParseBytes([]byte(document), goldenOptions)
 			if err != nil || len(f.Entries) != 1 || f.Entries[0].ID != "1" {
-				t.Errorf("%s: %+v, %v", document, f, err)
+				t.Errorf("%s: got %+v, %v; want err == nil and len(f.Entries) == 1 and f.Entries[0].ID == \"1\"", document, f, err)
 				continue
 			}
 			invariants(t, f, goldenOptions)

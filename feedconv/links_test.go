@@ -19,7 +19,7 @@ func TestOtherLinksAndRights(t *testing.T) {
 	} {
 		want := `[{"related" "http://example.com/dir/a" "" "A"} {"via" "http://v.example/" "" ""} {"license" "http://l.example/" "text/html" ""}]`
 		if got := fmt.Sprintf("%q", e.Links); got != want || e.Rights != "© me" {
-			t.Errorf("%s: %s %q", name, got, e.Rights)
+			t.Errorf("%s: got %s %q, want %s %q", name, got, e.Rights, want, "© me")
 		}
 	}
 }
@@ -56,10 +56,10 @@ func TestSourceFields(t *testing.T) {
 		t.Error(got)
 	}
 	if e := atomItem(t, `<id>1</id><source><icon>i.png</icon></source>`); e.Source == nil || e.Source.Image != "http://example.com/dir/i.png" {
-		t.Errorf("%+v", e.Source)
+		t.Errorf("got %+v; want e.Source != nil and e.Source.Image == \"http://example.com/dir/i.png\"", e.Source)
 	}
 	if e := atomItem(t, `<id>1</id><source><logo>javascript:x</logo><rights/></source>`); e.Source != nil {
-		t.Errorf("%+v", e.Source)
+		t.Errorf("got %+v, want %+v", e.Source, nil)
 	}
 }
 
@@ -76,7 +76,7 @@ func TestGenerator(t *testing.T) {
 		}
 	}
 	if g := rssChannel(t, `<generator>https://g.example/?v=1</generator>`).Generator; g != (Generator{Name: "https://g.example/?v=1"}) {
-		t.Errorf("%+v", g)
+		t.Errorf("got %+v, want %+v", g, (Generator{Name: "https://g.example/?v=1"}))
 	}
 }
 

@@ -23,7 +23,7 @@ func TestNotFeedNames(t *testing.T) {
 		f, err := ParseBytes([]byte(doc), Options{})
 		var not *NotFeedError
 		if !errors.As(err, &not) {
-			t.Errorf("%q: %+v, %v", doc, f, err)
+			t.Errorf("%q: got %+v, %v; want errors.As(err, &not)", doc, f, err)
 			continue
 		}
 		if want != "" && not.What != want {

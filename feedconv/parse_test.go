@@ -116,7 +116,7 @@ func TestEmptyFeeds(t *testing.T) {
 		`{"rss": {"channel": {"title": "t"}}}`, `{"type": "OrderedCollection", "totalItems": 0}`,
 	} {
 		if f := mustParse(t, in, Options{}); len(f.Entries) != 0 || f.Truncated || len(f.Warnings) != 0 {
-			t.Errorf("%s: %+v", in, f)
+			t.Errorf("%s: got %+v; want len(f.Entries) == 0 and !f.Truncated and len(f.Warnings) == 0", in, f)
 		}
 	}
 }
@@ -241,12 +241,12 @@ func invariants(t *testing.T, f *Feed, opts Options) {
 	t.Helper()
 	line := func(what, s string) {
 		if s != clean(s) || strings.ToValidUTF8(s, "") != s || strings.ContainsAny(s, "\n") {
-			t.Errorf("%s: %q", what, s)
+			t.Errorf("%s: got %q; want s == clean(s) and strings.ToValidUTF8(s, \"\") == s and !strings.ContainsAny(s, \"\\n\")", what, s)
 		}
 	}
 	text := func(what, s string) {
 		if s != clean(s) || strings.ToValidUTF8(s, "") != s {
-			t.Errorf("%s: %q", what, s)
+			t.Errorf("%s: got %q; want s == clean(s) and strings.ToValidUTF8(s, \"\") == s", what, s)
 		}
 	}
 	for what, s := range map[string]string{"id": f.ID, "title": f.Title, "link": f.Link, "language": f.Language, "image": f.Image, "generator": f.Generator.String(), "copyright": f.Copyright} {

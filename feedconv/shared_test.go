@@ -42,7 +42,7 @@ func TestSharedFeeds(t *testing.T) {
 				t.Fatal(err)
 			}
 			if len(f.Warnings) > 0 {
-				t.Errorf("%v", f.Warnings)
+				t.Errorf("got %v; want len(f.Warnings) == 0", f.Warnings)
 			}
 			invariants(t, f, goldenOptions)
 			var titles []string

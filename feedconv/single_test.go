@@ -69,11 +69,11 @@ func TestNestedInTextElements(t *testing.T) {
 	}
 	e := rssItem(t, `<link>http://e/<x:y><link>http://evil/</link></x:y></link><comments>http://c/<b>x</b></comments><image>http://i/<x:y><url>http://evil/</url></x:y></image>`)
 	if e.Link != "http://e/" || e.Comments != "http://c/" || e.Image != "http://i/" {
-		t.Errorf("%q %q %q", e.Link, e.Comments, e.Image)
+		t.Errorf("got %q %q %q; want e.Link == \"http://e/\" and e.Comments == \"http://c/\" and e.Image == \"http://i/\"", e.Link, e.Comments, e.Image)
 	}
 	e = rssItem(t, `<author><b>Laura</b> Roe</author>`)
 	if len(e.Authors) != 1 || e.Authors[0].Name != "Laura Roe" {
-		t.Errorf("%+v", e.Authors)
+		t.Errorf("got %+v; want len(e.Authors) == 1 and e.Authors[0].Name == \"Laura Roe\"", e.Authors)
 	}
 }
 
@@ -156,7 +156,7 @@ func TestRule15FeedWithAnyHead(t *testing.T) {
 	} {
 		f, err := ParseBytes([]byte(`<feed xmlns="http://www.w3.org/2005/Atom">`+head+`</feed>`), Options{})
 		if err != nil || len(f.Entries) != 0 {
-			t.Errorf("%s: %v", head, err)
+			t.Errorf("%s: got %v; want err == nil and len(f.Entries) == 0", head, err)
 		}
 	}
 	for _, head := range []string{`<copyright>r</copyright>`, `<tagline>s</tagline>`, `<info>i</info>`, `<modified>2022-11-18</modified>`} {
@@ -174,7 +174,7 @@ func TestRule15FeedWithAnyHead(t *testing.T) {
 	} {
 		var notFeed *NotFeedError
 		if f, err := ParseBytes([]byte(document), Options{}); !errors.As(err, &notFeed) {
-			t.Errorf("%s: %+v %v", document, f, err)
+			t.Errorf("%s: got %+v %v; want errors.As(err, &notFeed)", document, f, err)
 		}
 	}
 }

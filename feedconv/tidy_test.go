@@ -313,7 +313,7 @@ func TestTidyRule6Characters(t *testing.T) {
 			continue
 		}
 		if e := f.Items[0].Enclosures[0]; e.URL != c.url || e.Type != c.typ {
-			t.Errorf("%s: %q %q", c.in, e.URL, e.Type)
+			t.Errorf("%s: got %q %q, want %q %q", c.in, e.URL, e.Type, c.url, c.typ)
 		}
 	}
 	var many strings.Builder
@@ -795,7 +795,7 @@ func TestTidyRealFeeds(t *testing.T) {
 		}
 		text, warnings, err := decodeBytes(raw, Options{})
 		if err != nil || len(warnings) > 0 {
-			t.Errorf("%s: %v %v", name, err, warnings)
+			t.Errorf("%s: got %v %v; want err == nil and len(warnings) == 0", name, err, warnings)
 			continue
 		}
 		d, err := tidyXML(text, Options{URL: "http://example.com/"})
@@ -959,18 +959,18 @@ func TestAside(t *testing.T) {
 		}
 		feed, err := ParseBytes([]byte(doc), Options{})
 		if err != nil || len(feed.Entries) != 1 || !strings.Contains(feed.Entries[0].Content, "text") {
-			t.Errorf("%s: %v, %+v", doc, err, feed)
+			t.Errorf("%s: got %v, %+v; want err == nil and len(feed.Entries) == 1 and strings.Contains(feed.Entries[0].Content, \"text\")", doc, err, feed)
 		}
 	}
 	feed, err := ParseBytes([]byte(`<rss version="2.0"><channel><item><guid>1</guid><description>`+long+`</description></item><item><guid>2</guid><description>`+asideMark+`0</description></item></channel></rss>`), Options{})
 	if err != nil || feed.Entries[1].Content != asideMark+"0" {
-		t.Errorf("%v, %+v", err, feed)
+		t.Errorf("got %v, %+v; want err == nil and feed.Entries[1].Content == asideMark + \"0\"", err, feed)
 	}
 	// gofeed trims space of all kinds, before which the mark is not seen.
 	for _, space := range []string{"\u00a0", "\u2003", "\u3000", "\u0085"} {
 		feed, err := ParseBytes([]byte(`<rss version="2.0"><channel><item><guid>1</guid><description>`+long+`</description></item><item><guid>2</guid><description>`+space+asideMark+`0</description></item></channel></rss>`), Options{})
 		if err != nil || strings.Contains(feed.Entries[1].Content, "text") {
-			t.Errorf("%q: %v, %+v", space, err, feed)
+			t.Errorf("%q: got %v, %+v; want err == nil and !strings.Contains(feed.Entries[1].Content, \"text\")", space, err, feed)
 		}
 		asideAlike(t, []byte(`<rss version="2.0"><channel><item><description>`+strings.Repeat("x", 40)+space+`</description></item></channel></rss>`), Options{})
 	}

@@ -63,7 +63,7 @@ func TestChildrenOfUnknownElements(t *testing.T) {
 				t.Errorf("%s %s: %+v", name, in, f.Entries)
 			}
 			if wantWarnings := strings.Count(in, "<item>") - strings.Count(in, "</x:y>") - strings.Count(in, "<video>") - strings.Count(in, "<description>"); len(f.Warnings) != wantWarnings {
-				t.Errorf("%s %s: %v", name, in, f.Warnings)
+				t.Errorf("%s %s: got %v; want len(f.Warnings) == wantWarnings", name, in, f.Warnings)
 			}
 			without := mustParse(t, item(strings.Replace(in, in, "", 1)+`<title>own</title>`), Options{})
 			if noID := mustParse(t, item(in+`<title>own</title>`), Options{}); len(noID.Entries) != 1 || noID.Entries[0].GUID != without.Entries[0].GUID {

@@ -84,12 +84,12 @@ func TestRead(t *testing.T) {
 		}
 		empty, err := Read(encode(t, format, &feedconv.Feed{}))
 		if err != nil || empty.Archive || len(empty.Entries) > 0 {
-			t.Errorf("%s: %+v, %v", format, empty, err)
+			t.Errorf("%s: got %+v, %v; want err == nil and !empty.Archive and len(empty.Entries) == 0", format, empty, err)
 		}
 	}
 	for _, bad := range []string{"", "x", "<feed>", "<html></html>", "{}", "<feed><entry></entry></feed>", `<rss><channel><item><guid>1</guid><pubDate>soon</pubDate></item></channel></rss>`} {
 		if doc, err := Read([]byte(bad)); err == nil {
-			t.Errorf("%q: %+v", bad, doc)
+			t.Errorf("%q: got %+v; want err != nil", bad, doc)
 		}
 	}
 }
@@ -106,7 +106,7 @@ func TestWithNext(t *testing.T) {
 		}
 		doc, err := Read(data)
 		if err != nil || doc.Links["next-archive"] != `https://e/?a=1&b="2"` || !bytes.Equal(old, keep) {
-			t.Errorf("%s: %+v, %v", format, doc, err)
+			t.Errorf("%s: got %+v, %v; want err == nil and doc.Links[\"next-archive\"] == `https://e/?a=1&b=\"2\"` and bytes.Equal(old, keep)", format, doc, err)
 		}
 		var added []string
 		lines := strings.Split(string(old), "\n")
@@ -124,7 +124,7 @@ func TestWithNext(t *testing.T) {
 		want, err := feedconv.ParseBytes(encode(t, format, f), feedconv.Options{})
 		got, err2 := feedconv.ParseBytes(data, feedconv.Options{})
 		if err != nil || err2 != nil || len(want.Links) != len(got.Links) || !got.Archive {
-			t.Errorf("%s: %+v, %v, %v", format, got, err, err2)
+			t.Errorf("%s: got %+v, %v, %v; want err == nil and err2 == nil and len(want.Links) == len(got.Links) and got.Archive", format, got, err, err2)
 		}
 	}
 	f := sample()
@@ -154,7 +154,7 @@ func FuzzRead(f *testing.F) {
 		}
 		for _, e := range doc.Entries {
 			if e.ID == "" || !strings.HasPrefix(e.Digest, printed) {
-				t.Fatalf("%+v", e)
+				t.Fatalf("got %+v; want e.ID != \"\" and strings.HasPrefix(e.Digest, printed)", e)
 			}
 		}
 		next, err := WithNext(data, "https://e/")

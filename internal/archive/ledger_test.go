@@ -283,7 +283,7 @@ func TestUpdated(t *testing.T) {
 		e.Digest, e.Updated = c.digest, at(c.own)
 		e.Updated = l.Updated(e)
 		if !e.Updated.Equal(at(c.want)) {
-			t.Errorf("%+v: %s", c, e.Updated.Sub(at(0)))
+			t.Errorf("%+v: got %s; want e.Updated.Equal(at(c.want))", c, e.Updated.Sub(at(0)))
 		}
 		l.Subscribe([]Entry{e}, l.Plan([]Entry{e}, 1).Subscription)
 		var err error
@@ -296,6 +296,6 @@ func TestUpdated(t *testing.T) {
 	l.Subscribe([]Entry{e}, []int{0})
 	e.Digest = "5"
 	if got := l.Updated(e); got.After(latest) {
-		t.Errorf("%s", got)
+		t.Errorf("got %s; want !got.After(latest)", got)
 	}
 }

@@ -245,7 +245,7 @@ func TestErrorsNameTheFile(t *testing.T) {
 		err := write(path, []byte("x"))
 		var pe *fs.PathError
 		if !errors.As(err, &pe) || pe.Path != path || !errors.Is(err, fs.ErrNotExist) {
-			t.Errorf("%s: %v", name, err)
+			t.Errorf("%s: got %v; want errors.As(err, &pe) and pe.Path == path and errors.Is(err, fs.ErrNotExist)", name, err)
 		}
 	}
 }
@@ -259,7 +259,7 @@ func TestMkdirAll(t *testing.T) {
 		}
 	}
 	if fi, err := os.Stat(filepath.Join(dir, "a", "b")); err != nil || fi.Mode().Perm() != 0o700 {
-		t.Errorf("%v, %v", fi, err)
+		t.Errorf("got %v, %v; want err == nil and fi.Mode().Perm() == 0o700", fi, err)
 	}
 	if err := os.WriteFile(filepath.Join(dir, "file"), nil, 0o600); err != nil {
 		t.Fatal(err)

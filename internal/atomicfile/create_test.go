@@ -29,7 +29,7 @@ func TestCreatePrivateFrom(t *testing.T) {
 		t.Fatal(err)
 	}
 	if fi, err := os.Stat(path); err != nil || fi.Mode().Perm() != 0o600 {
-		t.Errorf("%v, %v", fi.Mode(), err)
+		t.Errorf("got %v, %v; want err == nil and fi.Mode().Perm() == 0o600", fi.Mode(), err)
 	}
 	if err := write("two"); !errors.Is(err, fs.ErrExist) {
 		t.Errorf("over a file: %v", err)
@@ -50,6 +50,6 @@ func TestCreatePrivateFrom(t *testing.T) {
 	theirs, _ := os.ReadFile(other)
 	names, _ := os.ReadDir(dir)
 	if string(one) != "one" || string(theirs) != "theirs" || len(names) != 3 {
-		t.Errorf("%q, %q, %v", one, theirs, names)
+		t.Errorf("got %q, %q, %v; want string(one) == \"one\" and string(theirs) == \"theirs\" and len(names) == 3", one, theirs, names)
 	}
 }

@@ -89,10 +89,10 @@ func TestLockNamesFile(t *testing.T) {
 	fails := func(*flock.Flock) (bool, error) { return false, unix.ENOLCK }
 	_, err := take(path, errBusy, os.O_RDWR|os.O_CREATE, fails)
 	if named := new(fs.PathError); !errors.As(err, &named) || named.Path != path || !errors.Is(err, unix.ENOLCK) {
-		t.Errorf("%v", err)
+		t.Errorf("got %v; want errors.As(err, &named) and named.Path == path and errors.Is(err, unix.ENOLCK)", err)
 	}
 	if _, err := Lock(t.TempDir()+"/none/lock", errBusy); !strings.Contains(err.Error(), "none/lock") {
-		t.Errorf("%v", err)
+		t.Errorf("got %v; want strings.Contains(err.Error(), \"none/lock\")", err)
 	}
 }
 

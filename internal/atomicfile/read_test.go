@@ -69,7 +69,7 @@ func TestLine(t *testing.T) {
 			t.Fatal(err)
 		}
 		if got, err := Line(path); err != nil || got != want {
-			t.Errorf("%q: %q, %v", in, got, err)
+			t.Errorf("%q: got %q, %v, want %q", in, got, err, want)
 		}
 	}
 }

@@ -68,7 +68,7 @@ func TestCharset(t *testing.T) {
 		"text/html":                     "<meta charset=utf-8><link rel=alternate type=application/rss+xml href=/a title='Příliš'>",
 	} {
 		if got := Page([]byte(body), page, typ).Feeds; !reflect.DeepEqual(got, want) {
-			t.Errorf("%s: %+v", typ, got)
+			t.Errorf("%s: got %+v, want %+v", typ, got, want)
 		}
 	}
 }
@@ -113,7 +113,7 @@ func TestGuesses(t *testing.T) {
 		"::":                                         "",
 	} {
 		if got := strings.Join(Guesses(page), " "); got != want {
-			t.Errorf("%s: %s", page, got)
+			t.Errorf("%s: got %s, want %s", page, got, want)
 		}
 	}
 }
@@ -128,7 +128,7 @@ func TestSamplePages(t *testing.T) {
 			t.Skip("the sample documents are not here")
 		}
 		if r := Page(body, "http://example.com/", "text/html"); len(r.Feeds) != 1 || r.Feeds[0].URL != want || r.Guessed {
-			t.Errorf("%s: %+v", name, r)
+			t.Errorf("%s: got %+v; want len(r.Feeds) == 1 and r.Feeds[0].URL == want and !r.Guessed", name, r)
 		}
 	}
 }

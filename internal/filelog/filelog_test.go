@@ -261,7 +261,7 @@ func TestReplaceThatFailsLate(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := l.Append([]byte("c\n")); err != nil || content(t, path) != "b\nc\n" {
-		t.Errorf("%v: %q", err, content(t, path))
+		t.Errorf("%v: got %q; want err == nil and content(t, path) == \"b\\nc\\n\"", err, content(t, path))
 	}
 	// One that cannot be opened yet is opened by the next call.
 	gone := func(path string, data []byte) error {
@@ -277,6 +277,6 @@ func TestReplaceThatFailsLate(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := errors.Join(l.Append([]byte("e\n")), l.Sync()); err != nil || content(t, path) != "d\ne\n" {
-		t.Errorf("%v: %q", err, content(t, path))
+		t.Errorf("%v: got %q; want err == nil and content(t, path) == \"d\\ne\\n\"", err, content(t, path))
 	}
 }

@@ -24,7 +24,7 @@ func TestExtract(t *testing.T) {
 	}
 	a, err := extract(`[ "$*" = "--json --url=http://a.example/ --content-type=text/html" ] && [ "$(cat)" = "<p>page" ] && echo '{"content":"<p>x","refresh":"http://b.example/"}'`)
 	if err != nil || a.Content != "<p>x" || a.Refresh != "http://b.example/" {
-		t.Errorf("%+v, %v", a, err)
+		t.Errorf("got %+v, %v; want err == nil and a.Content == \"<p>x\" and a.Refresh == \"http://b.example/\"", a, err)
 	}
 	for script, want := range map[string]string{
 		`echo "lektor-article: it is $(printf '\033')[31mbad" >&2; exit 1`: "it is",

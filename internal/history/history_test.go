@@ -97,7 +97,7 @@ func TestReached(t *testing.T) {
 		f := parse(t, c.doc, base)
 		a, p := Reached(f, base), Page(f, base)
 		if a.Kind != Archive || a.Prev != c.archive || p.Next != c.page2 || p.Prev != "" {
-			t.Errorf("%s: %+v, %+v", c.name, a, p)
+			t.Errorf("%s: got %+v, %+v; want a.Kind == Archive and a.Prev == c.archive and p.Next == c.page2 and p.Prev == \"\"", c.name, a, p)
 		}
 	}
 }

@@ -137,7 +137,7 @@ func TestForget(t *testing.T) {
 		r.Forget(u(name))
 		asked, _, stop := walk(t, chain(3), NewWalk(r, u(3), u("feed")), nil)
 		if fmt.Sprint(asked) != "[2]" || stop != nil || r.Len() != 2 {
-			t.Errorf("%v: %q, %v, %d", name, asked, stop, r.Len())
+			t.Errorf("%v: got %q, %v, %d; want fmt.Sprint(asked) == \"[2]\" and stop == nil and r.Len() == 2", name, asked, stop, r.Len())
 		}
 	}
 }
@@ -152,12 +152,12 @@ func TestBrokenCircle(t *testing.T) {
 	}
 	w := NewWalk(r, u(5), u("feed"))
 	if _, _, stop := walk(t, site, w, nil); stop == nil || fmt.Sprint(w.Broken()) != fmt.Sprint([]string{u(4), u(3)}) {
-		t.Errorf("%v, %q", stop, w.Broken())
+		t.Errorf("got %v, %q; want stop != nil and fmt.Sprint(w.Broken()) == fmt.Sprint([]string{u(4), u(3)})", stop, w.Broken())
 	}
 	r.Add(Stored{URL: u(2), Final: u(2), Prev: u(4)})
 	w = NewWalk(r, u(5), u("feed"))
 	if _, _, stop := walk(t, site, w, nil); stop == nil || fmt.Sprint(w.Broken()) != fmt.Sprint([]string{u(2)}) {
-		t.Errorf("%v, %q", stop, w.Broken())
+		t.Errorf("got %v, %q; want stop != nil and fmt.Sprint(w.Broken()) == fmt.Sprint([]string{u(2)})", stop, w.Broken())
 	}
 }
 
@@ -182,7 +182,7 @@ func TestBaseline(t *testing.T) {
 		{"no date, and came after", map[string]time.Time{"a": {}}, map[string]time.Time{"a": at(1)}, false},
 	} {
 		if got := b.Behind(c.versions, c.delivered); got != c.behind {
-			t.Errorf("%s: %t", c.name, got)
+			t.Errorf("%s: got %t, want %t", c.name, got, c.behind)
 		}
 		if (Baseline{}).Behind(c.versions, c.delivered) {
 			t.Errorf("%s: it ends without a baseline", c.name)
@@ -218,7 +218,7 @@ func TestRecord(t *testing.T) {
 	r.Add(Stored{URL: u(2), Final: u(2), Self: u(1), Prev: u(1)})
 	for _, url := range []string{u(1), u("one"), u("uno"), u("other")} {
 		if s, ok := r.Find(url); !ok || s.Prev != u(0) {
-			t.Errorf("%s: %+v", url, s)
+			t.Errorf("%s: got %+v; want ok and s.Prev == u(0)", url, s)
 		}
 	}
 	if _, ok := r.Find(u(0)); ok || r.Len() != 2 {

@@ -69,7 +69,7 @@ func TestCheckMeanwhile(t *testing.T) {
 	rel, err := filepath.Rel(w.dir.Path, path)
 	w.must(err)
 	if found, _ = check(func() {}); len(found) != 1 || !strings.HasPrefix(found[0], rel+": title") {
-		t.Errorf("%q", found)
+		t.Errorf("got %q; want len(found) == 1 and strings.HasPrefix(found[0], rel+\": title\")", found)
 	}
 }
 
@@ -89,7 +89,7 @@ func TestClockJumps(t *testing.T) {
 		}
 		w.must(os.WriteFile(filepath.Join(path, "author"), []byte("Late\n"), 0o666))
 		if found := look(); len(found) != 1 || !strings.Contains(found[0], `"Late"`) {
-			t.Errorf("%s: %q", jump, found)
+			t.Errorf("%s: got %q; want len(found) == 1 and strings.Contains(found[0], `\"Late\"`)", jump, found)
 		}
 	}
 }

@@ -56,7 +56,7 @@ func TestReadMeanwhile(t *testing.T) {
 		// After the file was looked at, and before the directory is.
 		if asked++; asked == 1 {
 			if authors := look(other); len(authors) != 1 || authors[0] != "" {
-				t.Errorf("%q", authors)
+				t.Errorf("got %q; want len(authors) == 1 and authors[0] == \"\"", authors)
 			}
 			if err := os.WriteFile(filepath.Join(path, "author"), []byte("Somebody\n"), 0o666); err != nil {
 				t.Error(err)
@@ -65,6 +65,6 @@ func TestReadMeanwhile(t *testing.T) {
 		return time.Now()
 	}
 	if authors := look(New(d, o)); len(authors) != 1 || authors[0] != "Somebody" {
-		t.Errorf("%q", authors)
+		t.Errorf("got %q; want len(authors) == 1 and authors[0] == \"Somebody\"", authors)
 	}
 }

@@ -36,7 +36,7 @@ func FuzzList(f *testing.F) {
 			t.Errorf("%q became %q", words, got)
 		}
 		if plain := string(l.list.plain()); plain != "\n"+strings.Join(append(words, ""), "\n") {
-			t.Errorf("%q", plain)
+			t.Errorf("got %q, want %q", plain, "\n"+strings.Join(append(words, ""), "\n"))
 		}
 		n := 0
 		for r := (reader{rest: odd}); r.next(); n++ {

@@ -19,7 +19,7 @@ func TestErrors(t *testing.T) {
 		"several": {errors.Join(a, nil, errors.Join(one, c)), []error{a, one, c}},
 	} {
 		if got := Errors(test.err); !slices.Equal(got, test.want) {
-			t.Errorf("%s: %v", name, got)
+			t.Errorf("%s: got %v, want %v", name, got, test.want)
 		}
 	}
 }

@@ -51,7 +51,7 @@ func parse(t testing.TB, data []byte) read {
 	}
 	kind, params, err := mime.ParseMediaType(m.Header.Get("Content-Type"))
 	if err != nil || kind != "multipart/alternative" {
-		t.Fatalf("%s, %v", kind, err)
+		t.Fatalf("got %s, %v; want err == nil and kind == \"multipart/alternative\"", kind, err)
 	}
 	var parts []string
 	r := multipart.NewReader(m.Body, params["boundary"])

@@ -174,7 +174,7 @@ func TestMatch(t *testing.T) {
 		}
 		m := q.Bind(now)
 		if got := m.Match(subject(), lektordir.AllFields) == Yes; got != tc.want {
-			t.Errorf("%s: %v", tc.query, got)
+			t.Errorf("%s: got %v, want %v", tc.query, got, tc.want)
 		}
 		// Nothing that is not asked for is needed, and an early verdict is the last.
 		s := subject()
@@ -211,7 +211,7 @@ func TestRead(t *testing.T) {
 			t.Fatal(err)
 		}
 		if got := q.Bind(now).Match(s, 0); got != want {
-			t.Errorf("%s: %v", text, got)
+			t.Errorf("%s: got %v, want %v", text, got, want)
 		}
 	}
 }
@@ -234,7 +234,7 @@ func TestUnknown(t *testing.T) {
 				t.Fatal(err)
 			}
 			if q.Bind(now).Match(s, 0) != No {
-				t.Errorf("%s: %+v", text, s.Ref)
+				t.Errorf("%s: got %+v; want q.Bind(now).Match(s, 0) == No", text, s.Ref)
 			}
 		}
 	}
@@ -269,7 +269,7 @@ func TestDate(t *testing.T) {
 		s.Entry.PubDate = pub
 		q, _ := Parse("since:2026-03-14T14:53:20Z before:2026-03-14T14:53:21Z")
 		if q.Bind(now).Match(s, q.Fields()) != Yes {
-			t.Errorf("%v: %v", pub, Date(s.Ref, s.Entry, now))
+			t.Errorf("%v: got %v; want q.Bind(now).Match(s, q.Fields()) == Yes", pub, Date(s.Ref, s.Entry, now))
 		}
 	}
 }
@@ -382,7 +382,7 @@ func TestString(t *testing.T) {
 			continue
 		}
 		if got := plainest(q); got != tc.want {
-			t.Errorf("%s: %s", tc.query, got)
+			t.Errorf("%s: got %s, want %s", tc.query, got, tc.want)
 		}
 	}
 }
@@ -438,7 +438,7 @@ func FuzzParse(f *testing.F) {
 		if err != nil {
 			var e *Error
 			if !errors.As(err, &e) || e.Column < 1 || e.Column > len(text)+1 || e.Reason == "" {
-				t.Fatalf("%q: %#v", text, err)
+				t.Fatalf("%q: got %#v; want errors.As(err, &e) and e.Column >= 1 and e.Column <= len(text) + 1 and e.Reason != \"\"", text, err)
 			}
 			return
 		}

@@ -55,7 +55,7 @@ func TestSaved(t *testing.T) {
 	}
 	q, err := ParseSaved("Long reads", saved)
 	if err != nil || q.String() != `query:"Long reads"` {
-		t.Errorf("%v, %v", q, err)
+		t.Errorf("got %v, %v; want err == nil and q.String() == `query:\"Long reads\"`", q, err)
 	}
 }
 
@@ -141,7 +141,7 @@ func FuzzSaved(f *testing.F) {
 		if err != nil {
 			var e *Error
 			if !errors.As(err, &e) || e.Column < 1 || e.Reason == "" {
-				t.Fatalf("%q: %#v", text, err)
+				t.Fatalf("%q: got %#v; want errors.As(err, &e) and e.Column >= 1 and e.Reason != \"\"", text, err)
 			}
 			return
 		}

@@ -50,7 +50,7 @@ func TestLimitSparesOtherPeers(t *testing.T) {
 	}
 	io.WriteString(honest, "hello\n")
 	if line, err := bufio.NewReader(honest).ReadString('\n'); line != "hello\n" {
-		t.Errorf("%q, %v", line, err)
+		t.Errorf("got %q, %v; want line == \"hello\\n\"", line, err)
 	}
 }
 
@@ -70,7 +70,7 @@ func TestPeerBehindProxies(t *testing.T) {
 			r.Header.Set("X-Forwarded-For", tc.forwarded)
 		}
 		if got := Peer(r, proxies); got.String() != tc.want {
-			t.Errorf("%s, %q: %s", tc.remote, tc.forwarded, got)
+			t.Errorf("%s, %q: got %s, want %s", tc.remote, tc.forwarded, got, tc.want)
 		}
 	}
 }
@@ -96,7 +96,7 @@ func TestDoor(t *testing.T) {
 		}
 		defer resp.Body.Close()
 		if b, _ := io.ReadAll(resp.Body); string(b) != "here" {
-			t.Errorf("%s", b)
+			t.Errorf("got %s; want string(b) == \"here\"", b)
 		}
 		cancel()
 		<-ctx.Done()

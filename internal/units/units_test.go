@@ -11,12 +11,12 @@ func TestParseInterval(t *testing.T) {
 		"1d12h": 36 * time.Hour, "1h30m10s": time.Hour + 30*time.Minute + 10*time.Second, " 5s ": 5 * time.Second, "3650d": 3650 * 24 * time.Hour,
 	} {
 		if got, err := ParseInterval(v); got != want || err != nil {
-			t.Errorf("%q: %v, %v", v, got, err)
+			t.Errorf("%q: got %v, %v, want %v", v, got, err, want)
 		}
 	}
 	for _, v := range []string{"", " ", "0", "0s", "-5m", "5x", "1h5", "h", "1.5h", "999999999w", "9999999999999999999", "1 h", "m5", "3651d"} {
 		if got, err := ParseInterval(v); err == nil {
-			t.Errorf("%q: %v", v, got)
+			t.Errorf("%q: got %v; want err != nil", v, got)
 		}
 	}
 	for _, d := range []time.Duration{time.Second, time.Minute, time.Hour, 24 * time.Hour, 90 * time.Minute, time.Hour + time.Second} {

@@ -28,7 +28,7 @@ func TestGuarded(t *testing.T) {
 	select {
 	case p := <-broken:
 		if len(p.Stack) == 0 {
-			t.Errorf("%v", p)
+			t.Errorf("got %v; want len(p.Stack) != 0", p)
 		}
 	case <-ctx.Done():
 		t.Fatal("nothing is told")

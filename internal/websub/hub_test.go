@@ -29,7 +29,7 @@ func TestHubReadsWhatSubscribersSend(t *testing.T) {
 	}
 	want.Hub = ""
 	if got != want {
-		t.Errorf("%+v", got)
+		t.Errorf("got %+v, want %+v", got, want)
 	}
 	var intent Intent
 	var signature, secret = "", "s"
@@ -53,11 +53,11 @@ func TestHubReadsWhatSubscribersSend(t *testing.T) {
 	defer subscriber.Close()
 	want.Callback = subscriber.URL + "/?x=y#z"
 	if err := Verify(t.Context(), client(t), want, "abc"); err != nil || intent.Mode != Subscribe || intent.Topic != want.Topic || intent.Lease != time.Hour {
-		t.Errorf("%+v, %v", intent, err)
+		t.Errorf("got %+v, %v; want err == nil and intent.Mode == Subscribe and intent.Topic == want.Topic and intent.Lease == time.Hour", intent, err)
 	}
 	Deny(t.Context(), client(t), want, "because")
 	if intent.Mode != Denied || intent.Reason != "because" {
-		t.Errorf("%+v", intent)
+		t.Errorf("got %+v; want intent.Mode == Denied and intent.Reason == \"because\"", intent)
 	}
 	if gone, err := Deliver(t.Context(), client(t), want.Callback, secret, Content{Body: []byte("x")}); gone || err != nil || signature != "sha256" {
 		t.Error(gone, err, signature)
@@ -76,7 +76,7 @@ func FuzzParseRequest(f *testing.F) {
 				}
 			}
 			if r.Lease < 0 || len(r.Secret) > MaxSecret {
-				t.Fatalf("%+v", r)
+				t.Fatalf("got %+v; want r.Lease >= 0 and len(r.Secret) <= MaxSecret", r)
 			}
 		}
 		ParsePublish(form)

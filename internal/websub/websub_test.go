@@ -111,7 +111,7 @@ func TestIntent(t *testing.T) {
 		old := q.Get(name)
 		q.Set(name, value)
 		if _, err := ParseIntent(q); err == nil {
-			t.Errorf("%s", name)
+			t.Errorf("got %s; want err != nil", name)
 		}
 		q.Set(name, old)
 	}
@@ -140,7 +140,7 @@ func TestSignatures(t *testing.T) {
 	} {
 		method, _, _ := strings.Cut(want, "=")
 		if got := Sign(method, "key", []byte("message")); got != want {
-			t.Errorf("%s", got)
+			t.Errorf("got %s, want %s", got, want)
 		}
 	}
 	for _, method := range []string{"sha1", "sha256", "sha384", "sha512"} {
@@ -212,7 +212,7 @@ func TestLeaseThatIsRefused(t *testing.T) {
 	}{{http.StatusBadRequest, 2, true}, {http.StatusUnprocessableEntity, 2, true}, {http.StatusForbidden, 1, false}, {http.StatusNotFound, 1, false}} {
 		leases, status = nil, tc.status
 		if err := Send(context.Background(), client(t), r); (err == nil) != tc.ok || len(leases) != tc.requests || leases[0] != "3600" {
-			t.Errorf("%d: %v, %q", tc.status, err, leases)
+			t.Errorf("%d: got %v, %q; want (err == nil) == tc.ok and len(leases) == tc.requests and leases[0] == \"3600\"", tc.status, err, leases)
 		}
 	}
 	// Whoever refuses for another reason is quoted with the first answer.

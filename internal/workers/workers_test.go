@@ -48,7 +48,7 @@ func TestErrors(t *testing.T) {
 	c.Go(func() error { return nil })
 	c.Go(func() error { return want })
 	if err := c.Wait(); err != want {
-		t.Errorf("%v", err)
+		t.Errorf("got %v, want %v", err, want)
 	}
 }
 

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -194,50 +195,36 @@ func (c *crowd) run(p process) ended {
 			p.argv[i] = strings.Replace(arg, c.dir, c.second, 1)
 		}
 	}
-	cmd := exec.Command(p.argv[0], p.argv[1:]...)
+	ctx, after := p.ctx, p.after
+	if ctx == nil {
+		ctx = context.Background()
+	}
+	if p.signal == 0 {
+		after = hang
+	}
+	ctx, cancel := context.WithTimeout(ctx, after)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, p.argv[0], p.argv[1:]...)
 	cmd.Env = append(os.Environ(), "LEKTORDIR="+at, "GORACE=atexit_sleep_ms=0", "LC_ALL=C", "no_proxy=*")
 	cmd.Env = append(cmd.Env, p.env...)
 	cmd.Stdin = strings.NewReader(p.stdin)
-	cmd.WaitDelay = 5 * time.Second
 	var stdout, stderr strings.Builder
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
-	err := cmd.Start()
-	if err == nil {
-		ended := make(chan struct{})
-		go func() {
-			var soon <-chan time.Time
-			var stop <-chan struct{}
-			if p.signal != 0 {
-				soon = time.After(p.after)
-			}
-			if p.ctx != nil {
-				stop = p.ctx.Done()
-			}
-			select {
-			case <-ended:
-				return
-			case <-soon:
-				cmd.Process.Signal(p.signal)
-			case <-stop:
-				cmd.Process.Signal(p.signal)
-			case <-time.After(hang):
-			}
-			select {
-			case <-ended:
-			case <-time.After(hang):
-				c.find("%s: it does not end", p.kind)
-				cmd.Process.Kill()
-			}
-		}()
-		err = cmd.Wait()
-		close(ended)
+	cmd.Cancel = func() error { return cmd.Process.Signal(cmp.Or(p.signal, syscall.SIGKILL)) }
+	cmd.WaitDelay = hang // and then it is killed
+	err := cmd.Run()
+	if cmd.ProcessState == nil && ctx.Err() != nil {
+		return ended{status: -1} // it was to stop before it began
 	}
 	o := ended{stdout: stdout.String(), stderr: stderr.String()}
-	var exit *exec.ExitError
-	if err != nil && !errors.As(err, &exit) {
+	if cmd.ProcessState == nil || errors.Is(err, exec.ErrWaitDelay) {
 		c.find("%s: %v", p.kind, err)
 		o.status = -2
 		return o
+	}
+	how := cmd.ProcessState.Sys().(syscall.WaitStatus)
+	if ctx.Err() != nil && how.Signaled() && how.Signal() == syscall.SIGKILL && p.signal != syscall.SIGKILL {
+		c.find("%s: it does not end", p.kind)
 	}
 	o.status = cmd.ProcessState.ExitCode()
 	c.judge(p, o)

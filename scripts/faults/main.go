@@ -64,6 +64,11 @@ func main() {
 	})
 }
 
+// faultKinds are the faults of each kind that a scenario is tried with.
+var faultKinds = map[string]func(t *trial) []fault{
+	"kill": (*trial).kills, "fail": (*trial).failures, "read": (*trial).readFailures, "view": (*trial).views,
+}
+
 // everything tries faults, and returns how many did not go well.
 func (e *env) everything(ctx context.Context, only, kinds string, cuts int, unsynced bool, step, jobs int, o orderOptions) (bad int) {
 	if err := supported(ctx); err != nil {
@@ -77,19 +82,12 @@ func (e *env) everything(ctx context.Context, only, kinds string, cuts int, unsy
 		}
 		t := must.Get(newTrial(ctx, e, s))
 		for kind := range strings.SplitSeq(kinds, ",") {
-			var faults []fault
-			switch kind {
-			case "kill":
-				faults = t.kills()
-			case "fail":
-				faults = t.failures()
-			case "read":
-				faults = t.readFailures()
-			case "view":
-				faults = t.views()
+			all, ok := faultKinds[kind]
+			if !ok {
+				must.Fail("no faults are of the kind %q", kind)
 			}
 			var some []fault
-			for each := range slices.Chunk(faults, step) {
+			for each := range slices.Chunk(all(t), step) {
 				some = append(some, each[0])
 			}
 			if len(some) == 0 {
