@@ -287,22 +287,28 @@ func hashOfLineage(l []byte) uint64 {
 	return hash(unique[n : n+8])
 }
 
+// fill makes an index, once. of computes the hash of a line.
+func (j *journal) fill(x *index, of func(line []byte) uint64) {
+	if x.heads != nil {
+		return
+	}
+	size := 1
+	for size < 2*len(j.ends) {
+		size *= 2
+	}
+	*x = index{heads: make([]int32, size), before: make([]int32, len(j.ends))}
+	begin := 0
+	for i, end := range j.ends {
+		head := &x.heads[of(j.data[begin:end-1])&uint64(size-1)]
+		x.before[i], *head = *head, int32(i+1)
+		begin = end
+	}
+}
+
 // find returns the records whose lines have a hash and for which is holds, oldest first.
 // of computes the hash of a line, for an index that is yet to be made.
 func (j *journal) find(x *index, of func(line []byte) uint64, h uint64, is func(record) bool) []record {
-	if x.heads == nil {
-		size := 1
-		for size < 2*len(j.ends) {
-			size *= 2
-		}
-		*x = index{heads: make([]int32, size), before: make([]int32, len(j.ends))}
-		begin := 0
-		for i, end := range j.ends {
-			head := &x.heads[of(j.data[begin:end-1])&uint64(size-1)]
-			x.before[i], *head = *head, int32(i+1)
-			begin = end
-		}
-	}
+	j.fill(x, of)
 	var found []record
 	for i := x.heads[h&uint64(len(x.heads)-1)]; i > 0; i = x.before[i-1] {
 		if r, ok := j.record(int(i - 1)); ok && is(r) {
@@ -352,13 +358,12 @@ func (j *journal) named(unique string) (record, bool) {
 // and so is what could not be written whole; the error is an [*uncutError] when that
 // failed. It does not sync.
 func appendJournal(path string, j *journal, recs []record) error {
-	log, _, err := filelog.Open(path, filelog.Options{Valid: valid, Max: maxFile})
+	log, err := filelog.Resume(path, j.good, j.size)
+	if errors.Is(err, filelog.ErrChanged) {
+		return &os.PathError{Op: "write", Path: path, Err: errors.New("somebody changed it without the feed's lock")}
+	}
 	if err != nil {
 		return err
-	}
-	if log.Size() != j.good {
-		_ = log.Close()
-		return &os.PathError{Op: "write", Path: path, Err: errors.New("somebody changed it without the feed's lock")}
 	}
 	var b []byte
 	for _, r := range recs {
@@ -375,8 +380,6 @@ func appendJournal(path string, j *journal, recs []record) error {
 	j.size = j.good
 	return nil
 }
-
-func valid(line []byte) bool { _, ok := parseRecord(line); return ok }
 
 // uncutError tells that a failed append may have left whole lines, which count.
 type uncutError struct{ error }
@@ -399,8 +402,9 @@ func truncateJournal(path string, size int64) error {
 // compactFrom is the number of lines from which a journal is worth compacting.
 const compactFrom = 512
 
-// worthCompacting reports whether more than half of the last lines say what another of
-// them says, or lines are longer than they need be.
+// worthCompacting reports whether more than half of the lines repeat what an earlier line
+// says, or lines are longer than they need be. Compaction always finds these repeats, and
+// may find more.
 func (j *journal) worthCompacting() bool {
 	n := len(j.ends)
 	if n < compactFrom {
@@ -409,12 +413,31 @@ func (j *journal) worthCompacting() bool {
 	if middle := j.line(n / 2); len(middle) > 16 && middle[16] != ' ' {
 		return true // those before it are no shorter
 	}
-	versions := make(map[string]bool, compactFrom)
-	for i := n - compactFrom; i < n; i++ {
-		id, _, _, content, _ := fields(j.line(i))
-		versions[string(id)+string(content)] = true
+	j.fill(&j.byIdentity, hashOfIdentity)
+	repeats := 0
+	for i := range n {
+		if j.repeats(i) {
+			repeats++
+		}
 	}
-	return len(versions) < compactFrom/2
+	return repeats > n/2
+}
+
+// repeats reports whether one of the four lines before line i that have its hash, which are
+// mostly the versions of its entry, has its identity and content.
+func (j *journal) repeats(i int) bool {
+	before := j.byIdentity.before
+	if before[i] == 0 {
+		return false
+	}
+	id, _, _, content, _ := fields(j.line(i))
+	for k, looked := before[i], 0; k > 0 && looked < 4; k, looked = before[k-1], looked+1 {
+		otherID, _, _, otherContent, _ := fields(j.line(int(k - 1)))
+		if bytes.Equal(id, otherID) && bytes.Equal(content, otherContent) {
+			return true
+		}
+	}
+	return false
 }
 
 // live gives the records that compaction keeps, in order: of every identity and

@@ -164,6 +164,49 @@ func TestCompaction(t *testing.T) {
 	}
 }
 
+// A journal of which more than half are repeats is compacted, wherever they are; one of
+// changed entries is not.
+func TestWorthCompacting(t *testing.T) {
+	for _, c := range []struct {
+		name           string
+		lines          func(i int) (entry, content int)
+		repeats, total int
+		want           bool
+	}{
+		{"repeats first", func(i int) (int, int) { return max(i-1600, 0), 0 }, 1600, 3000, true},
+		{"repeats last", func(i int) (int, int) { return min(i, 1400), 0 }, 1599, 3000, true},
+		{"half", func(i int) (int, int) { return i % 1500, 0 }, 1500, 3000, false},
+		{"by turns", func(i int) (int, int) { return i % 10, i / 10 % 3 }, 2970, 3000, true},
+		{"few lines", func(i int) (int, int) { return 0, 0 }, compactFrom - 2, compactFrom - 1, false},
+		{"no repeats", func(i int) (int, int) { return i, 0 }, 0, 3000, false},
+		{"changed entries", func(i int) (int, int) { return i % 10, i }, 0, 3000, false},
+	} {
+		path := filepath.Join(t.TempDir(), "seen")
+		var b []byte
+		distinct := map[[2]int]bool{}
+		for i := range c.total {
+			entry, content := c.lines(i)
+			distinct[[2]int{entry, content}] = true
+			r := recordOf(entry)
+			r.Content = digestOf(fmt.Sprint(content))
+			b = r.appendTo(b)
+		}
+		if got := c.total - len(distinct); got != c.repeats {
+			t.Fatalf("%s: the test has %d repeats, want %d", c.name, got, c.repeats)
+		}
+		if err := os.WriteFile(path, b, 0o666); err != nil {
+			t.Fatal(err)
+		}
+		j, err := readJournal(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := j.worthCompacting(); got != c.want {
+			t.Errorf("%s: worthCompacting = %t, want %t", c.name, got, c.want)
+		}
+	}
+}
+
 func FuzzParseRecord(f *testing.F) {
 	f.Add(recordOf(1).appendTo(nil))
 	f.Fuzz(func(t *testing.T, b []byte) {

@@ -40,10 +40,14 @@ func (s *skipping) readDir(f *os.File) ([]os.DirEntry, error) {
 	if err := os.Rename(s.d.Join(from), s.d.Join(to)); err != nil {
 		s.t.Error(err)
 	}
-	if s.stealth {
-		if err := os.Chtimes(f.Name(), time.Time{}, fi.ModTime()); err != nil {
-			s.t.Error(err)
-		}
+	mtime := fi.ModTime()
+	if !s.stealth {
+		// Another one, and as fresh to the next readings as after a rename just now,
+		// however slow they are.
+		mtime = time.Now().Add(time.Hour + time.Duration(s.read)*time.Minute)
+	}
+	if err := os.Chtimes(f.Name(), time.Time{}, mtime); err != nil {
+		s.t.Error(err)
 	}
 	return slices.DeleteFunc(ents, func(e os.DirEntry) bool { return strings.HasSuffix(from, "/"+e.Name()) }), nil
 }
@@ -81,7 +85,7 @@ func TestListBesideRenames(t *testing.T) {
 				for _, place := range []string{"new", "cur"} {
 					when := time.Now().Add(-time.Minute)
 					if test.fresh {
-						when = time.Now().Add(time.Second) // for as long as the test takes
+						when = time.Now().Add(time.Hour) // for as long as the test takes
 					}
 					if err := os.Chtimes(d.Join(place, feedHash), time.Time{}, when); err != nil {
 						t.Fatal(err)

@@ -189,6 +189,7 @@ func TestLock(t *testing.T) {
 
 // die ends a transaction as SIGKILL would: the lock is gone, all else stays.
 func die(tx *Txn) {
+	_ = tx.besides() // a process that is dead writes nothing after its lock is gone
 	tx.unlock()
 	tx.unlock = nil
 	tx.leave()

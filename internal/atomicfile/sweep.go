@@ -5,6 +5,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 )
@@ -74,12 +75,12 @@ func Temporary(name string) bool {
 }
 
 // Leftovers returns the paths of the abandoned temporary files in a directory and in those
-// below it. A link is followed in the place of dir alone. The error joins what could not
-// be read.
-func Leftovers(dir string, now time.Time) (paths []string, err error) {
+// below it. Files with one of the names in also count as such. A link is followed in the
+// place of dir alone. The error joins what could not be read.
+func Leftovers(dir string, now time.Time, also ...string) (paths []string, err error) {
 	var bad error
 	err = filepath.WalkDir(dir+"/.", func(path string, e fs.DirEntry, err error) error {
-		if err == nil && e.Type().IsRegular() && Temporary(e.Name()) {
+		if err == nil && e.Type().IsRegular() && (Temporary(e.Name()) || slices.Contains(also, e.Name())) {
 			var fi fs.FileInfo
 			if fi, err = e.Info(); err == nil && now.Sub(fi.ModTime()) > Abandoned {
 				paths = append(paths, filepath.Clean(path))
@@ -94,8 +95,8 @@ func Leftovers(dir string, now time.Time) (paths []string, err error) {
 }
 
 // SweepTree removes [Leftovers]. A file that cannot be removed stays.
-func SweepTree(dir string, now time.Time) {
-	paths, _ := Leftovers(dir, now) // the rest stays until it can be read
+func SweepTree(dir string, now time.Time, also ...string) {
+	paths, _ := Leftovers(dir, now, also...) // the rest stays until it can be read
 	for _, path := range paths {
 		_ = os.Remove(path)
 	}

@@ -234,19 +234,30 @@ func DefaultDir() string {
 	if dir := os.Getenv("LEKTORDIR"); dir != "" {
 		return dir
 	}
-	// The specification of XDG_DATA_HOME says to ignore relative paths.
-	if dir := os.Getenv("XDG_DATA_HOME"); filepath.IsAbs(dir) {
-		return filepath.Join(dir, "lektor")
-	}
-	home, err := os.UserHomeDir()
-	if err != nil {
+	base := BaseDir("XDG_DATA_HOME", ".local/share")
+	if base == "" {
 		u, err := user.Current()
 		if err != nil || u.HomeDir == "" {
 			return ""
 		}
-		home = u.HomeDir
+		base = filepath.Join(u.HomeDir, ".local/share")
 	}
-	return filepath.Join(home, ".local", "share", "lektor")
+	return filepath.Join(base, "lektor")
+}
+
+// BaseDir returns the directory of the XDG Base Directory Specification that a variable
+// of the environment names. If the variable is unset or holds a relative path, which the
+// specification says to ignore, it is otherwise in the home directory, and "" if $HOME is
+// unset.
+func BaseDir(variable, otherwise string) string {
+	if dir := os.Getenv(variable); filepath.IsAbs(dir) {
+		return dir
+	}
+	home, err := os.UserHomeDir()
+	if err != nil {
+		return ""
+	}
+	return filepath.Join(home, otherwise)
 }
 
 // version is stamped by the Makefile, from git describe.

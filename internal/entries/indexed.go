@@ -56,12 +56,11 @@ func (s *Store) Tallies(ctx context.Context) (map[string]Tally, error) {
 	return all, err
 }
 
-// Dates calls f with the dates of the entries that the index knows, of the unread ones
-// alone if so asked, see [Record.Date]; feed is a hash. It reports false where there is no
-// index. The error is the context's.
-func (s *Store) Dates(ctx context.Context, unread bool, f func(feed, unique string, when time.Time)) (ok bool, err error) {
+// Dates calls f with the dates of the entries that the index knows, see [Record.Date];
+// feed is a hash. It reports false if there is no index. The error is the context's.
+func (s *Store) Dates(ctx context.Context, f func(feed, unique string, when time.Time)) (ok bool, err error) {
 	return s.look(ctx, func(v View) error {
-		return v.Dates(ctx, unread, func(feed, unique string, pubdate time.Time) {
+		return v.Dates(ctx, func(feed, unique string, pubdate time.Time) {
 			f(feed, unique, query.Date(lektordir.Ref{Feed: feed, Unique: unique}, &lektordir.Entry{PubDate: pubdate}, s.Now))
 		})
 	})

@@ -45,9 +45,8 @@ type View interface {
 	Find(ctx context.Context, w Wanted, yield func(Hit) bool) error
 	// Tallies counts what a list shows, by the hashes of the feeds.
 	Tallies() (map[string]Tally, error)
-	// Dates calls yield for entries that a list shows, the unread ones alone if so asked,
-	// with what is known of their dates.
-	Dates(ctx context.Context, unread bool, yield func(feed, unique string, pubdate time.Time)) error
+	// Dates calls yield for entries that a list shows, with what is known of their dates.
+	Dates(ctx context.Context, yield func(feed, unique string, pubdate time.Time)) error
 	// Complaints are what [lektordir.Dir.List] would have complained of.
 	Complaints() []error
 	Close()

@@ -64,7 +64,7 @@ func Sweep(d *lektordir.Dir, now time.Time) {
 		_ = os.Chtimes(path, now, now)
 	}
 	atomicfile.SweepTree(d.Join("etc"), now)
-	atomicfile.SweepTree(d.Join("src"), now)
+	atomicfile.SweepTree(d.Join("src"), now, oldPendingURL)
 }
 
 // stateDir is the directory of the feed's [State].

@@ -558,12 +558,13 @@ func TestMalformed(t *testing.T) {
 }
 
 // Temporary files of a process that was killed are cleaned up when they are
-// old; what else is there is not ours. The url of a feed that was not finished is one.
+// old; what else is there is not ours. The url of a feed that was not finished is one, also
+// under the name that older versions gave it.
 func TestSweep(t *testing.T) {
 	d, _ := setup(t)
 	dir := d.SrcEtc("f", "fetch")
 	old := time.Now().Add(-3 * time.Hour)
-	for _, name := range []string{".etag1234567890123456", ".headers1234567890123456789", filepath.Base(PendingPath("f")), ".mine123", ".etag", "seen", "url"} {
+	for _, name := range []string{".etag1234567890123456", ".headers1234567890123456789", filepath.Base(PendingPath("f")), ".url0", ".mine123", ".etag", "seen", "url"} {
 		write(t, dir, name, "x")
 		if err := os.Chtimes(filepath.Join(dir, name), old, old); err != nil {
 			t.Fatal(err)

@@ -209,6 +209,10 @@ func (n *newcomer) subscribe() error {
 // temporary files.
 const pendingURLFile = "etc/fetch/.url000000000000000"
 
+// oldPendingURL is the name that older versions gave to that file. It may hold a URL with a
+// password, and so [Sweep] removes it.
+const oldPendingURL = ".url0"
+
 // Finish subscribes to feeds that were added unsynced: durably, and with each
 // url on the disk before it has its name, as a power cut may leave an empty file
 // under it otherwise. Feeds that it could not subscribe to are in the error.

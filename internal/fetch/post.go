@@ -28,8 +28,6 @@ type Post struct {
 	// ContentType, unless it is "", and Body are sent, again after each redirect.
 	ContentType string
 	Body        []byte
-	// Accept is the header field of that name; "" means */*.
-	Accept string
 	// Header is sent as well, again after each redirect to the same server, see
 	// [SameOrigin]. Another one is not told what may be meant for the first alone.
 	Header http.Header
@@ -107,9 +105,6 @@ func (x *exchange) post(u *url.URL, p *Post, header http.Header) (*url.URL, *Ans
 		req.Header.Set("Content-Type", p.ContentType)
 	}
 	req.Header.Set("Accept", "*/*")
-	if p.Accept != "" {
-		req.Header.Set("Accept", p.Accept)
-	}
 	resp, done, err := x.send(req)
 	if err != nil {
 		return nil, nil, err

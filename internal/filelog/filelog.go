@@ -63,6 +63,7 @@ type Log struct {
 	locked  bool
 	size    int64 // of the lines that count
 	torn    bool  // the file may have something behind them
+	stale   bool  // f was replaced, and what is in its place is not open yet
 }
 
 // Read returns the lines of a log that count, and those between them. A log that does not
@@ -118,6 +119,31 @@ func Open(path string, o Options) (*Log, []byte, error) {
 	}
 }
 
+// ErrChanged is the error for a log that is not as the caller of [Resume] read it.
+var ErrChanged = errors.New("another process changed it")
+
+// Resume opens a log without reading it, for a caller that has read it: its lines that count
+// are the first good bytes of a file of size bytes. A file of another size is ErrChanged,
+// and a log that does not exist is made if size is 0. The caller guarantees that nobody has
+// written to the file since it was read, by a lock that it has held since before. Links are
+// not followed. The caller must call Close.
+func Resume(path string, good, size int64) (*Log, error) {
+	l, err := open(path, Options{})
+	if err != nil {
+		return nil, err
+	}
+	fi, err := l.f.Stat()
+	if err == nil && fi.Size() != size {
+		err = &fs.PathError{Op: "open", Path: path, Err: ErrChanged}
+	}
+	if err != nil {
+		_ = l.Close()
+		return nil, err
+	}
+	l.size, l.torn = good, good < size
+	return l, nil
+}
+
 func open(path string, o Options) (*Log, error) {
 	perm := o.Perm
 	if perm == 0 {
@@ -156,6 +182,9 @@ func (l *Log) Append(lines []byte) error {
 	if len(lines) == 0 {
 		return nil
 	}
+	if err := l.reopen(); err != nil {
+		return err
+	}
 	if l.torn {
 		if err := l.f.Truncate(l.size); err != nil {
 			return err
@@ -174,11 +203,14 @@ func (l *Log) Append(lines []byte) error {
 // truncated, the next Append tries that again, and fails if it cannot.
 func (l *Log) Cut(size int64) {
 	l.size = min(l.size, size)
-	l.torn = l.f.Truncate(l.size) != nil
+	l.torn = l.stale || l.f.Truncate(l.size) != nil
 }
 
 // Sync makes the log durable, and its name if this Log made it.
 func (l *Log) Sync() error {
+	if err := l.reopen(); err != nil {
+		return err
+	}
 	if err := l.f.Sync(); err != nil {
 		return err
 	}
@@ -192,21 +224,37 @@ func (l *Log) Sync() error {
 
 // Replace puts a file with these lines in the place of the log, as compacting does, and
 // goes on with it. It writes the file by write, which is one of package atomicfile's:
-// readers see the old log or the new one. After an error the log is the old one.
+// readers see the old log or the new one. After an error the log is the one that is in
+// place: the old one, or the new one, which may not survive a power cut then.
 func (l *Log) Replace(lines []byte, write func(path string, data []byte) error) error {
 	if l.locked {
 		return fmt.Errorf("%s: a locked log is not replaced", l.f.Name())
 	}
-	path := l.f.Name()
-	if err := write(path, lines); err != nil {
-		return err
+	err := write(l.f.Name(), lines)
+	if err != nil {
+		if there, lerr := atomicfile.InPlace(l.f); there || lerr != nil {
+			return err
+		}
 	}
-	next, err := os.OpenFile(path, os.O_RDWR|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
+	l.size, l.torn, l.created, l.stale = int64(len(lines)), false, true, true
+	if oerr := l.reopen(); oerr != nil {
+		return oerr
+	}
+	return err
+}
+
+// reopen opens the file that is in the place of the log, after [Log.Replace]. Lines that
+// were appended to the old one would be lost.
+func (l *Log) reopen() error {
+	if !l.stale {
+		return nil
+	}
+	next, err := os.OpenFile(l.f.Name(), os.O_RDWR|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
 	if err != nil {
 		return err
 	}
 	_ = l.f.Close()
-	l.f, l.size, l.torn, l.created = next, int64(len(lines)), false, true
+	l.f, l.stale = next, false
 	return nil
 }
 

@@ -62,6 +62,45 @@ func TestOpen(t *testing.T) {
 	}
 }
 
+// A log that the caller has read is appended to behind what it says that counts, if its size
+// is the one that was read.
+func TestResume(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "log")
+	if err := os.WriteFile(path, []byte("a\nbb\nto"), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	for _, size := range []int64{0, 2, 6, 8} {
+		if _, err := Resume(path, min(size, 2), size); !errors.Is(err, ErrChanged) {
+			t.Errorf("Resume of a file of 7 bytes as one of %d: %v, want ErrChanged", size, err)
+		}
+	}
+	l, err := Resume(path, 2, 7)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := content(t, path); got != "a\nbb\nto" || l.Size() != 2 {
+		t.Errorf("opened only, the file is %q, of which %d bytes count, want it untouched, and 2", got, l.Size())
+	}
+	if err := errors.Join(l.Append([]byte("c\n")), l.Close()); err != nil {
+		t.Error(err)
+	}
+	if got := content(t, path); got != "a\nc\n" {
+		t.Errorf("after an append the file is %q, want %q", got, "a\nc\n")
+	}
+
+	missing := filepath.Join(dir, "missing")
+	if _, err := Resume(missing, 1, 1); !errors.Is(err, ErrChanged) {
+		t.Errorf("Resume of a file that is gone: %v, want ErrChanged", err)
+	}
+	if l, err = Resume(missing, 0, 0); err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(l.Append([]byte("a\n")), l.Close()); err != nil || content(t, missing) != "a\n" {
+		t.Errorf("the new log is %q, %v", content(t, missing), err)
+	}
+}
+
 func TestMissing(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "log")
 	if got, err := Read(path, Options{}); len(got) != 0 || err != nil {
@@ -199,5 +238,45 @@ func TestFull(t *testing.T) {
 	}
 	if got := content(t, path); got != "a\nc\n" || l.Size() != 4 {
 		t.Errorf("the file is %q, of %d bytes, want %q", got, l.Size(), "a\nc\n")
+	}
+}
+
+// A write that fails behind its rename has replaced the log: what is appended then is in
+// the new file, not in the one that is gone.
+func TestReplaceThatFailsLate(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "log")
+	l, _, err := Open(path, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	if err := l.Append([]byte("a\nb\n")); err != nil {
+		t.Fatal(err)
+	}
+	failed := errors.New("not synced")
+	late := func(path string, data []byte) error {
+		return errors.Join(atomicfile.Write(path, data), failed)
+	}
+	if err := l.Replace([]byte("b\n"), late); !errors.Is(err, failed) {
+		t.Fatal(err)
+	}
+	if err := l.Append([]byte("c\n")); err != nil || content(t, path) != "b\nc\n" {
+		t.Errorf("%v: %q", err, content(t, path))
+	}
+	// One that cannot be opened yet is opened by the next call.
+	gone := func(path string, data []byte) error {
+		return errors.Join(atomicfile.Write(path+".new", data), os.Remove(path), os.Symlink(path+".new", path))
+	}
+	if err := l.Replace([]byte("d\n"), gone); err == nil {
+		t.Fatal("a link is followed")
+	}
+	if err := l.Append([]byte("e\n")); err == nil {
+		t.Fatal("appended to a file that is gone")
+	}
+	if err := os.Rename(path+".new", path); err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(l.Append([]byte("e\n")), l.Sync()); err != nil || content(t, path) != "d\ne\n" {
+		t.Errorf("%v: %q", err, content(t, path))
 	}
 }

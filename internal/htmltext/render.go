@@ -42,8 +42,7 @@ type renderer struct {
 	o   Options
 	out strings.Builder
 
-	frames   []frame
-	overflow int // elements that are open beyond maxFrames
+	frames []frame
 
 	para    []byte // the paragraph being collected: \n breaks the line
 	heading int    // its level, when it is one
@@ -279,33 +278,29 @@ func (r *renderer) end(tag string) {
 		r.endMedia()
 	case "ul", "ol":
 		r.block(1)
-		if r.overflow > 0 {
-			r.overflow--
-			return
-		}
 		r.pop(tag)
 		if !r.within("li") {
 			r.gap = 2
 		}
 	case "li":
 		r.block(1)
-		r.popItem("li", "ul", "ol")
+		r.pop("li", "ul", "ol")
 	case "dl":
 		r.block(2)
-		r.popItem("dl")
+		r.pop("dl")
 	case "dd":
 		r.block(1)
-		r.popItem("dd", "dl")
+		r.pop("dd", "dl")
 	case "dt":
 		r.block(1)
 	case "blockquote":
 		r.block(2)
-		r.popItem(tag)
+		r.pop(tag)
 	case "pre", "xmp", "listing", "plaintext":
 		if r.pre > 0 {
 			r.block(2)
 			r.pre--
-			r.popItem("pre")
+			r.pop("pre")
 		}
 	case "q":
 		r.inline("”")
@@ -342,30 +337,16 @@ func (r *renderer) endStruck() {
 	r.struck = false
 }
 
-// push opens a frame. Beyond the bound it is only counted.
+// push opens a frame, unless there are too many.
 func (r *renderer) push(f frame) {
-	if len(r.frames) >= maxFrames {
-		r.overflow++
-		return
+	if len(r.frames) < maxFrames {
+		r.frames = append(r.frames, f)
 	}
-	r.frames = append(r.frames, f)
-}
-
-// popItem is pop for an end tag, which may belong to a frame that push only counted.
-func (r *renderer) popItem(tag string, barriers ...string) {
-	if r.overflow > 0 {
-		r.overflow--
-		return
-	}
-	r.pop(tag, barriers...)
 }
 
 // pop closes the innermost open frame of a tag, and what is open in it, but
 // none outside of the innermost barrier.
 func (r *renderer) pop(tag string, barriers ...string) {
-	if r.overflow > 0 {
-		return
-	}
 	for i, f := range slices.Backward(r.frames) {
 		t := f.tag
 		if t == tag {
@@ -787,7 +768,7 @@ func (r *renderer) endMedia() {
 func (r *renderer) finish() string {
 	r.endLink()
 	r.block(1)
-	r.frames, r.overflow = nil, 0
+	r.frames = nil
 	for i, target := range r.notes {
 		if i == 0 && r.wrote {
 			r.out.WriteByte('\n')

@@ -77,15 +77,10 @@ const (
 
 // cacheDir is $XDG_CACHE_HOME/lektor, "" where that is nowhere.
 func cacheDir() string {
-	base := os.Getenv("XDG_CACHE_HOME")
-	if !filepath.IsAbs(base) {
-		home, err := os.UserHomeDir()
-		if err != nil {
-			return ""
-		}
-		base = filepath.Join(home, ".cache")
+	if base := command.BaseDir("XDG_CACHE_HOME", ".cache"); base != "" {
+		return filepath.Join(base, "lektor")
 	}
-	return filepath.Join(base, "lektor")
+	return ""
 }
 
 // filePath is where the index of a lektor-dir is: its name is made of the machine's

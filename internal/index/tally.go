@@ -38,15 +38,11 @@ func (v *View) Tallies() (map[string]entries.Tally, error) {
 	return all, v.s.c.err
 }
 
-// Dates calls yield for entries that a list shows, the unread ones alone if so asked, but
-// for odd ones; pubdate is zero for one that has none. The error is the context's, or one
+// Dates calls yield for entries that a list shows, but for odd
+// ones; pubdate is zero for one that has none. The error is the context's, or one
 // for [Index.Failed].
-func (v *View) Dates(ctx context.Context, unread bool, yield func(feed, unique string, pubdate time.Time)) error {
-	from := "entry WHERE listed = 1"
-	if unread {
-		from = "entry INDEXED BY entry_unread WHERE listed = 1 AND unread = 1"
-	}
-	r := v.s.c.query("SELECT dir, name, date, nsec, dated FROM " + from)
+func (v *View) Dates(ctx context.Context, yield func(feed, unique string, pubdate time.Time)) error {
+	r := v.s.c.query("SELECT dir, name, date, nsec, dated FROM entry WHERE listed = 1")
 	defer r.close()
 	for n := 0; r.next(); n++ {
 		if n%1024 == 0 && ctx.Err() != nil {

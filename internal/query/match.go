@@ -299,7 +299,7 @@ func Fold(s string) string {
 		if clean {
 			return s
 		}
-		return foldASCII(s)
+		return oneSpace(strings.ToLower(s))
 	}
 	// What is no text keeps its neighbours from being normalised.
 	s = strings.ToValidUTF8(s, "\uFFFD")
@@ -354,22 +354,4 @@ func oneSpace(s string) string {
 		}
 		return r
 	}, s)
-}
-
-func foldASCII(s string) string {
-	b := make([]byte, 0, len(s))
-	for i := 0; i < len(s); i++ {
-		c := s[i]
-		switch {
-		case c >= 'A' && c <= 'Z':
-			c += 'a' - 'A'
-		case c == ' ' || c >= '\t' && c <= '\r':
-			if len(b) > 0 && b[len(b)-1] == ' ' {
-				continue
-			}
-			c = ' '
-		}
-		b = append(b, c)
-	}
-	return string(b)
 }

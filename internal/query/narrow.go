@@ -158,9 +158,7 @@ func (q *Query) AsksNames() bool { return q.asks(keyAny, keyFeed) }
 func (q *Query) AsksAbout() bool { return q.asks(keyFeed, keyAuthor) }
 
 func (q *Query) asks(keys ...key) bool {
-	found := false
-	q.walk(func(t *term) { found = found || slices.Contains(keys, t.key) })
-	return found
+	return q.mentions(func(t *term) bool { return slices.Contains(keys, t.key) })
 }
 
 // Words are the texts, folded, that the query looks for in words of its own, and not

@@ -35,7 +35,7 @@ func (b *bench) deliver() {
 		return
 	}
 	s := serve(sizes["large"], sizes["entries"], sizes["bytes"])
-	defer s.close()
+	defer s.Close()
 	us := b.ours("lektor-fetch")[0]
 	take(setupLektor(us, us.dir, s.urls)())
 	// Each makes a third of a million files.

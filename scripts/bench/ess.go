@@ -19,8 +19,8 @@ import (
 // newest entries are found.
 const build, topmost = 29_000_000, 1000
 
-// ess measures lektor-ess top: of documents that are a file each, of a quarter of them
-// and of all, and of documents that are a line each.
+// ess measures lektor-ess top: of documents that are a file each, and of documents that
+// are a line each.
 func (b *bench) ess() {
 	if n := sizes["documents"]; n > 0 {
 		dir := b.place()
@@ -32,23 +32,21 @@ func (b *bench) ess() {
 				must.Do(os.WriteFile(filepath.Join(dir, name(i)), ess.AppendESS(nil, ess.Time(at), essURL(i), list), 0o600))
 			}
 		})
-		for _, part := range []int{n / 4, n} {
-			names := filepath.Join(dir, "names")
-			var list []byte
-			for i := range part {
-				list = append(append(list, name(i)...), 0)
-			}
-			must.Do(os.WriteFile(names, list, 0o600))
-			b.compare(group{what: fmt.Sprintf("newest of %d documents, a file each", part), unit: "documents", n: part, warm: true}, b.ours("lektor-ess top"), func(w *way, _ int) measurement {
-				cmd := command(dir, filepath.Join(w.bin, "lektor-ess"), "top", "-n", fmt.Sprint(topmost), "-0", "-")
-				stdin := must.Get(os.Open(names))
-				defer stdin.Close()
-				cmd.Stdin = stdin
-				m, out := take(cmd)
-				checkTop(out)
-				return m
-			})
+		names := filepath.Join(dir, "names")
+		var list []byte
+		for i := range n {
+			list = append(append(list, name(i)...), 0)
 		}
+		must.Do(os.WriteFile(names, list, 0o600))
+		b.compare(group{what: fmt.Sprintf("newest of %d documents, a file each", n), unit: "documents", n: n, warm: true}, b.ours("lektor-ess top"), func(w *way, _ int) measurement {
+			cmd := command(dir, filepath.Join(w.bin, "lektor-ess"), "top", "-n", fmt.Sprint(topmost), "-0", "-")
+			stdin := must.Get(os.Open(names))
+			defer stdin.Close()
+			cmd.Stdin = stdin
+			m, out := take(cmd)
+			checkTop(out)
+			return m
+		})
 	}
 	if sizes["lines"] > 0 {
 		b.inLines(sizes["lines"])

@@ -56,7 +56,7 @@ func (b *bench) firstFetch(feeds, rounds int) {
 		return
 	}
 	s := serve(feeds, sizes["entries"], sizes["bytes"])
-	defer s.close()
+	defer s.Close()
 	n := feeds * sizes["entries"]
 	all := b.fetchers()
 	var ways []*way
@@ -106,9 +106,9 @@ func (b *bench) unchanged() {
 		return
 	}
 	many := serve(sizes["unchanged"], 1, 200)
-	defer many.close()
+	defer many.Close()
 	few := serve(sizes["feeds"], sizes["entries"], sizes["bytes"])
-	defer few.close()
+	defer few.Close()
 	for i, s := range []*origin{few, many} {
 		var ways []*way
 		check := func() {}

@@ -51,7 +51,7 @@ var rows = []struct {
 var sizes = map[string]int{
 	"feeds": 500, "large": 2000, "unchanged": 10000, "entries": 20, "bytes": 2500, "jobs": 16, "archives": 100,
 	"listed": 100_000, "indexed": 100_000, "mailed": 20_000, "updates": 100, "subscribers": 10_000, "registrations": 5000,
-	"marks": 100_000, "documents": 1_000_000, "lines": 200_000, "gluster": 320, "starts": 50,
+	"marks": 100_000, "documents": 100_000, "lines": 200_000, "gluster": 320, "starts": 50,
 }
 
 type bench struct {
@@ -72,13 +72,11 @@ func main() {
 func run() {
 	var b bench
 	var only, dir string
-	var keep bool
 	flag.StringVar(&b.bin, "bin", "bin", "`directory` of lektor's programs")
 	flag.StringVar(&b.against, "against", "", "compare with the programs in this `directory`, by turns, and with nothing else")
 	flag.IntVar(&b.rounds, "rounds", 0, "`rounds`, of which the median counts (default 3, with -against 5)")
 	flag.StringVar(&only, "only", "", "measure only these `rows`, with commas between them")
 	flag.StringVar(&dir, "dir", "", "measure in a temporary directory in this `directory`, not in $TMPDIR")
-	flag.BoolVar(&keep, "keep", false, "leave the files, and say where they are")
 	flag.Func("n", fmt.Sprintf("`NAME=NUMBER` sets a size, and may be repeated; the names are %s", strings.Join(slices.Sorted(maps.Keys(sizes)), ", ")), setSize)
 	flag.Parse()
 	var names []string
@@ -100,11 +98,7 @@ func run() {
 	}
 	b.bin = must.Get(filepath.Abs(b.bin))
 	b.dir = must.Get(filepath.Abs(must.Get(os.MkdirTemp(dir, "lektor-bench."))))
-	if keep {
-		defer fmt.Println("left in", b.dir)
-	} else {
-		defer os.RemoveAll(b.dir)
-	}
+	defer os.RemoveAll(b.dir)
 	if gluster.Inside() { // the row gluster has started this program again
 		b.onVolume()
 		must.Do(b.print())
@@ -171,8 +165,6 @@ type group struct {
 	warm       bool
 	before     func(round int) // each round
 	ways       []*way
-	names      []string // of the ways, as they were then, and how many of the unit each has
-	counts     []int
 	rounded    [][]measurement // of each way
 }
 
@@ -220,9 +212,6 @@ func (b *bench) compare(g group, ways []*way, once func(w *way, round int) measu
 	if g.rounds == 0 {
 		g.rounds = b.rounds
 	}
-	for _, w := range ways {
-		g.names, g.counts = append(g.names, w.name), append(g.counts, cmp.Or(w.n, g.n))
-	}
 	first := 0
 	if g.warm {
 		first = -1
@@ -266,7 +255,7 @@ func (b *bench) print() error {
 		var first float64
 		for i, w := range g.ways {
 			m := middle(g.rounded[i])
-			rate := float64(g.counts[i]) / m.time.Seconds()
+			rate := float64(cmp.Or(w.n, g.n)) / m.time.Seconds()
 			if i == 0 || b.against != "" && w.bin == b.bin {
 				first = rate
 			}
@@ -280,7 +269,7 @@ func (b *bench) print() error {
 			if m.memory > 0 {
 				memory = fmt.Sprintf("%d MiB", m.memory>>20)
 			}
-			fmt.Fprintf(out, "%s\t%s\t%s\t%.0f %s/s\t%.2f×\t%s\t%s\t%s\n", g.what, g.names[i], show(m.time), rate, g.unit, first/rate, cpu, memory, m.note)
+			fmt.Fprintf(out, "%s\t%s\t%s\t%.0f %s/s\t%.2f×\t%s\t%s\t%s\n", g.what, w.name, show(m.time), rate, g.unit, first/rate, cpu, memory, m.note)
 		}
 	}
 	return out.Flush()

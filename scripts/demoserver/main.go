@@ -8,12 +8,12 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"log"
+	"mime"
+	"net"
+	"net/http"
 	"os"
-	"path"
-	"strings"
 
-	"github.com/lektordir/lektor/internal/testkit/server"
+	"github.com/lektordir/lektor/internal/testkit/must"
 )
 
 //go:embed feeds
@@ -29,25 +29,13 @@ var types = map[string]string{
 }
 
 func main() {
-	log.SetFlags(0)
-	log.SetPrefix("demoserver: ")
-	s, err := server.New("127.0.0.1")
-	if err != nil {
-		log.Fatal(err)
-	}
-	err = fs.WalkDir(feeds, "feeds", func(name string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() {
-			return err
+	must.Main("demoserver", func() {
+		for extension, kind := range types {
+			must.Do(mime.AddExtensionType(extension, kind))
 		}
-		doc, err := feeds.ReadFile(name)
-		name = strings.TrimSuffix(strings.TrimPrefix(name, "feeds"), "index.html")
-		s.Handle(name, server.Doc(types[path.Ext(name)], string(doc)))
-		return err
+		l := must.Get(net.Listen("tcp", "127.0.0.1:0"))
+		go http.Serve(l, http.FileServerFS(must.Get(fs.Sub(feeds, "feeds"))))
+		must.Get(fmt.Printf("http://%s\n", l.Addr()))
+		must.Get(io.Copy(io.Discard, os.Stdin))
 	})
-	if err != nil {
-		log.Fatal(err)
-	}
-	fmt.Println(s.URL(""))
-	io.Copy(io.Discard, os.Stdin)
-	s.Close()
 }

@@ -360,7 +360,7 @@ func (h *hubs) broken(ctx context.Context, r *recording, all []*promise, m model
 }
 
 // tryHub tries all of it, and prints what became of it.
-func tryHub(ctx context.Context, work string, m model, show int) (well, bad int) {
+func tryHub(ctx context.Context, work string, m model) (well, bad int) {
 	h := newHubs(work)
 	defer h.site.Close()
 	all := h.promises()
@@ -368,7 +368,7 @@ func tryHub(ctx context.Context, work string, m model, show int) (well, bad int)
 	tried, findings := h.broken(ctx, must.Get(h.record(ctx, all)), all, m)
 	must.Do(ctx.Err())
 	fmt.Printf("%-48s %5d well, %d badly, %.0f s\n", "hub, what it answers for", tried-len(findings), len(findings), time.Since(start).Seconds())
-	tell(findings, show)
+	tell(findings)
 	return tried - len(findings), len(findings)
 }
 

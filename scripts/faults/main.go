@@ -30,12 +30,10 @@ func main() {
 	only := flag.String("only", "", "only scenarios whose name contains `TEXT`")
 	kinds := flag.String("faults", "kill,fail,read,view", "`KINDS` of faults: kill, fail, read, and a viewer in the middle, view; may be empty")
 	cuts := flag.Int("cuts", 0, "cut the power of each disk `N` times")
-	on := flag.String("disks", "ext4,xfs,btrfs", "`FILESYSTEMS` whose power is cut")
 	unsynced := flag.Bool("unsynced", false, "of power cuts and orders: syncs do nothing, to see that this is found")
 	states := flag.Int("orders", 0, "try `N` states that a disk may be in after a power cut, of each scenario")
 	seed := flag.Uint64("seed", rand.Uint64(), "begin the random choices of -orders with `N`")
 	step := flag.Int("step", 1, "try every `N`-th fault")
-	show := flag.Int("show", 10, "show `N` findings of a kind in full")
 	jobs := flag.Int("j", runtime.NumCPU(), "try `N` at once")
 	crowded := flag.Duration("crowd", time.Minute, "let the crowd work for `TIME`; 0 leaves it out")
 	grows := flag.Duration("grow", 40*time.Millisecond, "of the crowd: add or change an entry every `TIME`")
@@ -59,7 +57,7 @@ func main() {
 		if *crowded > 0 && strings.Contains("crowd", *only) {
 			bad += e.crowd(ctx, *seed, *crowded, *grows)
 		}
-		bad += e.everything(ctx, *only, *kinds, *on, *cuts, *unsynced, *step, *show, *jobs, o)
+		bad += e.everything(ctx, *only, *kinds, *cuts, *unsynced, *step, *jobs, o)
 		if bad > 0 {
 			must.Fail("%d faults did not go well", bad)
 		}
@@ -67,7 +65,7 @@ func main() {
 }
 
 // everything tries faults, and returns how many did not go well.
-func (e *env) everything(ctx context.Context, only, kinds, disks string, cuts int, unsynced bool, step, show, jobs int, o orderOptions) (bad int) {
+func (e *env) everything(ctx context.Context, only, kinds string, cuts int, unsynced bool, step, jobs int, o orderOptions) (bad int) {
 	if err := supported(ctx); err != nil {
 		fmt.Println("skipped:", err)
 		return 0
@@ -107,20 +105,20 @@ func (e *env) everything(ctx context.Context, only, kinds, disks string, cuts in
 			}
 			total += n
 			fmt.Printf("%-14s %-5s %5d well, %d badly, %.0f s: %s\n", s.name, kind, n, len(r.errors), time.Since(start).Seconds(), strings.Join(by, ", "))
-			tell(r.errors, show)
+			tell(r.errors)
 			bad += len(r.errors)
 			must.Do(ctx.Err())
 		}
 	}
 	if o.states > 0 {
-		well, badly := e.orders(ctx, only, o, show)
+		well, badly := e.orders(ctx, only, o)
 		total, bad = total+well, bad+badly
 		if strings.Contains("hub", only) {
-			well, badly = tryHub(ctx, e.work, o.model, show)
+			well, badly = tryHub(ctx, e.work, o.model)
 			total, bad = total+well, bad+badly
 		}
 	}
-	for fs := range strings.SplitSeq(disks, ",") {
+	for _, fs := range slices.Sorted(maps.Keys(disks)) {
 		if cuts == 0 {
 			break
 		}
@@ -134,16 +132,16 @@ func (e *env) everything(ctx context.Context, only, kinds, disks string, cuts in
 			fmt.Printf("%d power cuts on %s: %d well, %d badly\n", tried, fs, tried-len(findings), len(findings))
 			total += tried - len(findings)
 		}
-		tell(findings, show)
+		tell(findings)
 		bad += len(findings)
 	}
 	fmt.Printf("%d faults that went well, %d that did not\n", total, bad)
 	return bad
 }
 
-// tell prints the first findings.
-func tell(findings []error, most int) {
-	for _, err := range findings[:min(most, len(findings))] {
+// tell prints the first ten findings.
+func tell(findings []error) {
+	for _, err := range findings[:min(10, len(findings))] {
 		fmt.Printf("\n%v\n", err)
 	}
 }

@@ -385,7 +385,7 @@ func (t *trial) listed(dir string, ended bool) (err error) {
 }
 
 // orders tries all scenarios, and prints what became of them.
-func (e *env) orders(ctx context.Context, only string, o orderOptions, show int) (well, bad int) {
+func (e *env) orders(ctx context.Context, only string, o orderOptions) (well, bad int) {
 	ram, remove := must.Get2(shared(e.work))
 	defer remove()
 	fmt.Printf("states after power cuts: -seed %d\n", o.seed)
@@ -406,7 +406,7 @@ func (e *env) orders(ctx context.Context, only string, o orderOptions, show int)
 				some = ", all there are"
 			}
 			fmt.Printf("%-48s %5d well, %d badly%s, %.0f s\n", name+string(h), res.tried-len(res.findings), len(res.findings), some, time.Since(start).Seconds())
-			tell(res.findings, show)
+			tell(res.findings)
 			well, bad = well+res.tried-len(res.findings), bad+len(res.findings)
 		}
 	}

@@ -65,52 +65,51 @@ type outcome struct {
 	status         int // -1: killed
 }
 
-// forms of arguments
-const (
-	formFD     = iota // a file descriptor
-	formPath          // a directory and a path
-	formRename        // two of those
-	formLink          // symlinkat: text, directory, path
-	formOpen          // openat
-	formWrite         // a file descriptor, data and their length
-	formFlock         // a file descriptor and what to do
-	formNone          // nothing: it is for all file systems
-	formPathO         // a path alone
-	formRenameO
-	formLinkO
+// place is where a call has a file: the numbers of the arguments that are the directory,
+// or else the file itself, and the path. Either may be missing.
+type place struct{ fd, path int }
+
+const none = -1
+
+var (
+	nowhere  = place{none, none} // or, of a sync, everywhere
+	byFD     = place{0, none}
+	byPath   = place{none, 0}
+	byFDPath = place{0, 1}
 )
 
 type call struct {
-	name  string
-	form  int
-	write bool
-	flags uint64 // of calls that have none to give
+	name     string
+	to, from place
+	write    bool
 }
 
+// calls are those that Go and its packages make. One of an older form, as C libraries make
+// them, would be missed: a model finds that what was recorded is not what is there.
 var calls = map[int]call{
-	unix.SYS_MKDIRAT:    {"mkdir", formPath, true, 0},
-	unix.SYS_OPENAT:     {"open", formOpen, false, 0},
-	unix.SYS_WRITE:      {"write", formWrite, true, 0},
-	unix.SYS_PWRITE64:   {"pwrite", formWrite, true, 0},
-	unix.SYS_SYMLINKAT:  {"symlink", formLink, true, 0},
-	unix.SYS_RENAMEAT:   {"rename", formRename, true, 0},
-	unix.SYS_RENAMEAT2:  {"rename", formRename, true, 0},
-	unix.SYS_LINKAT:     {"link", formRename, true, 0},
-	unix.SYS_UNLINKAT:   {"unlink", formPath, true, 0},
-	unix.SYS_UTIMENSAT:  {"utimes", formPath, true, 0},
-	unix.SYS_FCHMODAT:   {"chmod", formPath, true, 0},
-	unix.SYS_FCHMOD:     {"chmod", formFD, true, 0},
-	unix.SYS_FTRUNCATE:  {"truncate", formFD, true, 0},
-	unix.SYS_TRUNCATE:   {"truncate", formPathO, true, 0},
-	unix.SYS_FALLOCATE:  {"fallocate", formFD, true, 0},
-	unix.SYS_FSYNC:      {"fsync", formFD, true, 0},
-	unix.SYS_FDATASYNC:  {"fsync", formFD, true, 0},
-	unix.SYS_SYNCFS:     {"syncfs", formFD, true, 0},
-	unix.SYS_SYNC:       {"sync", formNone, true, 0},
-	unix.SYS_READ:       {"read", formFD, false, 0},
-	unix.SYS_GETDENTS64: {"readdir", formFD, false, 0},
-	unix.SYS_FLOCK:      {"flock", formFlock, false, 0},
-	unix.SYS_STATFS:     {"statfs", formPathO, false, 0},
+	unix.SYS_MKDIRAT:    {"mkdir", byFDPath, nowhere, true},
+	unix.SYS_OPENAT:     {"open", byFDPath, nowhere, false},
+	unix.SYS_WRITE:      {"write", byFD, nowhere, true},
+	unix.SYS_PWRITE64:   {"pwrite", byFD, nowhere, true},
+	unix.SYS_SYMLINKAT:  {"symlink", place{1, 2}, nowhere, true},
+	unix.SYS_RENAMEAT:   {"rename", place{2, 3}, byFDPath, true},
+	unix.SYS_RENAMEAT2:  {"rename", place{2, 3}, byFDPath, true},
+	unix.SYS_LINKAT:     {"link", place{2, 3}, byFDPath, true},
+	unix.SYS_UNLINKAT:   {"unlink", byFDPath, nowhere, true},
+	unix.SYS_UTIMENSAT:  {"utimes", byFDPath, nowhere, true},
+	unix.SYS_FCHMODAT:   {"chmod", byFDPath, nowhere, true},
+	unix.SYS_FCHMOD:     {"chmod", byFD, nowhere, true},
+	unix.SYS_FTRUNCATE:  {"truncate", byFD, nowhere, true},
+	unix.SYS_TRUNCATE:   {"truncate", byPath, nowhere, true},
+	unix.SYS_FALLOCATE:  {"fallocate", byFD, nowhere, true},
+	unix.SYS_FSYNC:      {"fsync", byFD, nowhere, true},
+	unix.SYS_FDATASYNC:  {"fsync", byFD, nowhere, true},
+	unix.SYS_SYNCFS:     {"syncfs", byFD, nowhere, true},
+	unix.SYS_SYNC:       {"sync", nowhere, nowhere, true},
+	unix.SYS_READ:       {"read", byFD, nowhere, false},
+	unix.SYS_GETDENTS64: {"readdir", byFD, nowhere, false},
+	unix.SYS_FLOCK:      {"flock", byFD, nowhere, false},
+	unix.SYS_STATFS:     {"statfs", byPath, nowhere, false},
 }
 
 const helperEnv = "LEKTOR_FAULTS_HELPER"
@@ -338,51 +337,35 @@ func (s *supervisor) out(n *notification) (op, bool) {
 	return o, true
 }
 
-// op tells what a call does, and whether it touches the lektor-dir.
+// op returns what a call does, and whether it touches the lektor-dir.
 func (s *supervisor) op(n *notification) (op, bool) {
 	c := calls[int(n.nr)]
 	o := op{Kind: c.name, Write: c.write}
-	var from, to string
-	a := n.args
-	switch c.form {
-	case formFD:
-		to = s.fd(n, a[0])
-	case formFlock:
-		if a[1]&unix.LOCK_UN != 0 {
-			return o, false // cannot fail
-		}
-		to = s.fd(n, a[0])
-	case formWrite:
-		to, o.Len = s.fd(n, a[0]), int(a[2])
-	case formPath:
-		to = s.path(n, a[0], a[1])
-	case formPathO:
-		to = s.path(n, atCWD, a[0])
-	case formOpen:
-		to = s.path(n, a[0], a[1])
-		if a[2]&(unix.O_CREAT|unix.O_TRUNC) != 0 {
+	switch o.Kind {
+	case "open":
+		if n.args[2]&(unix.O_CREAT|unix.O_TRUNC) != 0 {
 			o.Kind, o.Write = "create", true
 		}
-	case formLink:
-		to = s.path(n, a[1], a[2])
-	case formLinkO:
-		to = s.path(n, atCWD, a[1])
-	case formRename:
-		from, to = s.path(n, a[0], a[1]), s.path(n, a[2], a[3])
-	case formRenameO:
-		from, to = s.path(n, atCWD, a[0]), s.path(n, atCWD, a[1])
-	case formNone:
-		to = s.dir
+	case "write", "pwrite":
+		o.Len = int(n.args[2])
+	case "flock":
+		if n.args[1]&unix.LOCK_UN != 0 {
+			return o, false // cannot fail
+		}
 	}
 	if !o.Write && !s.reads {
 		return o, false
+	}
+	to := s.dir
+	if c.to != nowhere {
+		to = s.path(n, c.to)
 	}
 	var ok bool
 	if o.Path, ok = s.inside(to); !ok {
 		return o, false
 	}
-	if from != "" {
-		o.From, _ = s.inside(from)
+	if c.from != nowhere {
+		o.From, _ = s.inside(s.path(n, c.from))
 	}
 	if o.Write {
 		s.details(n, &o)
@@ -415,11 +398,6 @@ func (s *supervisor) details(n *notification, o *op) {
 		o.Text = s.text(n, a[0])
 	case unix.SYS_UTIMENSAT:
 		o.Time = s.time(n, a[2])
-	default:
-		if calls[int(n.nr)].form == formLinkO {
-			o.Text = s.text(n, a[0])
-		}
-		o.Flags = calls[int(n.nr)].flags
 	}
 }
 
@@ -458,26 +436,25 @@ func (s *supervisor) inside(path string) (string, bool) {
 	return strings.CutPrefix(path, s.dir+"/")
 }
 
-const atCWD = uint64(0xffffffffffffff9c) // AT_FDCWD
-
 func (s *supervisor) fd(n *notification, fd uint64) string {
 	path, _ := os.Readlink(fmt.Sprintf("/proc/%d/fd/%d", n.pid, int32(fd)))
 	return strings.TrimSuffix(path, " (deleted)")
 }
 
-func (s *supervisor) path(n *notification, dir, addr uint64) string {
-	if addr == 0 {
-		return s.fd(n, dir)
+// path returns the path of a file that a call has at a place.
+func (s *supervisor) path(n *notification, at place) string {
+	if at.path == none || at.fd != none && n.args[at.path] == 0 {
+		return s.fd(n, n.args[at.fd])
 	}
-	path := s.text(n, addr)
-	if filepath.IsAbs(path) {
+	path := s.text(n, n.args[at.path])
+	switch {
+	case filepath.IsAbs(path):
 		return filepath.Clean(path)
-	}
-	if int32(dir) == unix.AT_FDCWD {
+	case at.fd == none || int32(n.args[at.fd]) == unix.AT_FDCWD:
 		cwd, _ := os.Readlink(fmt.Sprintf("/proc/%d/cwd", n.pid))
 		return filepath.Join(cwd, path)
 	}
-	return filepath.Join(s.fd(n, dir), path)
+	return filepath.Join(s.fd(n, n.args[at.fd]), path)
 }
 
 // text reads a string of the program's memory, page by page.

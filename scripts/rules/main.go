@@ -136,51 +136,28 @@ func names(fset *token.FileSet, f *ast.File) []string {
 	return found
 }
 
-// shadows gives the place of each name in a file that hides one of the language.
-// Methods hide nothing.
-func shadows(fset *token.FileSet, f *ast.File) []string {
-	var found []string
-	declared := func(exprs ...ast.Expr) {
-		for _, e := range exprs {
-			if id, ok := e.(*ast.Ident); ok && types.Universe.Lookup(id.Name) != nil {
-				found = append(found, fmt.Sprintf("%s: %s is a name of the language; take another", fset.Position(id.Pos()), id.Name))
+// shadows returns the place of each name in a file that hides one of the language. Fields
+// and methods hide nothing.
+func shadows(fset *token.FileSet, f *ast.File) (found []string) {
+	info := types.Info{Defs: map[*ast.Ident]types.Object{}}
+	// A file alone does not type-check, but its names are all declared.
+	config := types.Config{Error: func(error) {}}
+	_, _ = config.Check(f.Name.Name, fset, []*ast.File{f}, &info)
+	for id, declared := range info.Defs {
+		switch declared := declared.(type) {
+		case *types.Var:
+			if declared.IsField() {
+				continue
 			}
+		case *types.Func:
+			if declared.Signature().Recv() != nil {
+				continue
+			}
+		}
+		if types.Universe.Lookup(id.Name) != nil {
+			found = append(found, fmt.Sprintf("%s: %s is a name of the language; take another", fset.Position(id.Pos()), id.Name))
 		}
 	}
-	ast.Inspect(f, func(n ast.Node) bool {
-		switch n := n.(type) {
-		case *ast.AssignStmt:
-			if n.Tok == token.DEFINE {
-				declared(n.Lhs...)
-			}
-		case *ast.RangeStmt:
-			if n.Tok == token.DEFINE {
-				declared(n.Key, n.Value)
-			}
-		case *ast.ValueSpec:
-			for _, id := range n.Names {
-				declared(id)
-			}
-		case *ast.TypeSpec:
-			declared(n.Name)
-		case *ast.FuncDecl:
-			if n.Recv == nil {
-				declared(n.Name)
-			}
-		case *ast.FuncType:
-			for _, list := range []*ast.FieldList{n.Params, n.Results} {
-				if list == nil {
-					continue
-				}
-				for _, field := range list.List {
-					for _, id := range field.Names {
-						declared(id)
-					}
-				}
-			}
-		}
-		return true
-	})
 	return found
 }
 

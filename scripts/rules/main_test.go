@@ -106,16 +106,20 @@ func look(t *testing.T, name, source string) []string {
 
 func TestShadows(t *testing.T) {
 	for body, good := range map[string]bool{
-		"func (q *queue) close() {}":              true,
-		"func f() { q.close(); x.make = any(1) }": true,
-		"func close() {}":                         false,
-		"func f(max int) {}":                      false,
-		"func f() (len int) { return 0 }":         false,
-		"func f() { any, x := 1, 2 }":             false,
-		"func f() { for copy := range x {} }":     false,
-		"func f() { g(func(new int) {}) }":        false,
-		"var print = 1":                           false,
-		"type error struct{}":                     false,
+		"func (q *queue) close() {}":               true,
+		"func f() { q.close(); x.make = any(1) }":  true,
+		"func close() {}":                          false,
+		"func f(max int) {}":                       false,
+		"func f() (len int) { return 0 }":          false,
+		"func f() { any, x := 1, 2 }":              false,
+		"func f() { for copy := range x {} }":      false,
+		"func f() { g(func(new int) {}) }":         false,
+		"var print = 1":                            false,
+		"type error struct{}":                      false,
+		"type f struct{ len int }":                 true,
+		"type f interface{ close() }":              true,
+		"func f() { switch cap := x.(type) {} }":   false,
+		"import \"y\"; func f(q y.Q) { new := q }": false,
 	} {
 		if found := look(t, "scripts/x", "package x\n"+body); (len(found) == 0) != good {
 			t.Errorf("got %s: %q; want (len(found) == 0) == good", body, found)

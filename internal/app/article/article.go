@@ -133,28 +133,16 @@ func tags(page []byte) (n int) {
 	return n
 }
 
-// each calls f for the elements of a tree, without recursion: trees may be deep.
+// each calls f for the elements of a tree, of which the parser has bounded the depth.
 func each(root *html.Node, f func(*html.Node)) {
-	for n := root; n != nil; {
-		// What f does may take the node out of the tree.
+	if root.Type == html.ElementNode {
+		f(root)
+	}
+	for n := range root.Descendants() {
 		if n.Type == html.ElementNode {
 			f(n)
 		}
-		n = following(n, root)
 	}
-}
-
-// following gives the node after another one in the order of the document.
-func following(n, root *html.Node) *html.Node {
-	if n.FirstChild != nil {
-		return n.FirstChild
-	}
-	for ; n != nil && n != root; n = n.Parent {
-		if n.NextSibling != nil {
-			return n.NextSibling
-		}
-	}
-	return nil
 }
 
 func attr(n *html.Node, key string) string {
@@ -284,7 +272,7 @@ func reference(base *url.URL, raw string) string {
 
 func textOf(root *html.Node) string {
 	var b strings.Builder
-	for n := root; n != nil; n = following(n, root) {
+	for n := range root.Descendants() {
 		if n.Type == html.TextNode {
 			b.WriteString(n.Data)
 		}

@@ -1,7 +1,6 @@
 package ess
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -42,27 +41,23 @@ func readDocument(ctx context.Context, client *fetch.Client, name string, in io.
 			d.body = resp.Body
 		}
 	default:
-		d.body, err = command.Interruptible(ctx, func() ([]byte, error) {
-			var b bytes.Buffer
-			err := readFile(&b, name)
-			return b.Bytes(), err
-		})
+		d.body, err = command.Interruptible(ctx, func() ([]byte, error) { return readFile(name) })
 	}
 	return d, err
 }
 
 // readFile reads a file, which may be a pipe.
-func readFile(b *bytes.Buffer, name string) error {
+func readFile(name string) ([]byte, error) {
 	f, err := os.Open(name)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer f.Close()
-	n, err := b.ReadFrom(io.LimitReader(f, maxDocument+1))
-	if err == nil && n > maxDocument {
+	b, err := io.ReadAll(io.LimitReader(f, maxDocument+1))
+	if err == nil && len(b) > maxDocument {
 		err = errTooLarge
 	}
-	return err
+	return b, err
 }
 
 func pathOf(url string) string {

@@ -34,7 +34,6 @@ const (
 // resolved is an entry of an NNO, with the entry of the lektor-dir it names.
 type resolved struct {
 	want  ess.FeedEntry
-	st    *store
 	item  *item // nil when it is missing
 	state string
 	copy  int // from 1: of several that cannot be told apart
@@ -148,7 +147,6 @@ func Resolve(ctx context.Context, o ResolveOptions, s *command.Streams) error {
 // resolver finds the entries of one feed.
 type resolver struct {
 	st    *store
-	url   string
 	hash  string // "" when there is no such feed
 	items []*item
 	// newest gives the version of an entry that viewers show.
@@ -158,7 +156,7 @@ type resolver struct {
 }
 
 func (st *store) resolver(ctx context.Context, url string) (*resolver, error) {
-	r := &resolver{st: st, url: url, hash: st.feedAt(url), newest: map[string]*item{}, taken: map[*item]bool{}}
+	r := &resolver{st: st, hash: st.feedAt(url), newest: map[string]*item{}, taken: map[*item]bool{}}
 	if r.hash == "" {
 		r.due = true
 		return r, nil
@@ -200,7 +198,7 @@ func (r *resolver) exact(w ess.FeedEntry) []resolved {
 		if now != it {
 			state = stateUpdated
 		}
-		out = append(out, resolved{want: w, st: r.st, item: now, state: state, copy: len(out) + 1})
+		out = append(out, resolved{want: w, item: now, state: state, copy: len(out) + 1})
 	}
 	return out
 }
@@ -231,13 +229,13 @@ func (r *resolver) updated(w ess.FeedEntry) []resolved {
 		// What was not there when the feed was last asked for is gone, or comes
 		// when the feed is due by itself: its interval and its failures count.
 		r.due = r.due || !asked
-		return []resolved{{want: w, st: r.st, state: stateMissing}}
+		return []resolved{{want: w, state: stateMissing}}
 	}
 	if !fetched {
 		r.due = true
 	}
 	r.taken[found[0]] = true
-	return []resolved{{want: w, st: r.st, item: found[0], state: stateUpdated, copy: 1}}
+	return []resolved{{want: w, item: found[0], state: stateUpdated, copy: 1}}
 }
 
 // fetchMissing sees to it that feeds of which something is missing are fetched.

@@ -97,8 +97,7 @@ type topPass struct {
 	lines    bool // the documents are lines of files
 	warnings command.Warnings
 	top      *ess.Top
-	buf      bytes.Buffer // of a file
-	second   bool         // pass; the first has reported what is wrong
+	second   bool // pass; the first has reported what is wrong
 }
 
 // read adds all documents.
@@ -111,23 +110,12 @@ func (p *topPass) read(ctx context.Context, names []string) {
 			p.file(ctx, name)
 			continue
 		}
-		b, err := p.document(ctx, name)
+		d, err := readDocument(ctx, p.client, name, p.s.In)
 		if err == nil {
-			err = p.add(name, 0, b)
+			err = p.add(name, 0, d.body)
 		}
 		p.report(ctx, name, 0, err)
 	}
-}
-
-// document reads a document that is a file, or at a URL, until the next is read.
-func (p *topPass) document(ctx context.Context, name string) ([]byte, error) {
-	if fetch.IsHTTP(name) {
-		d, err := readDocument(ctx, p.client, name, nil)
-		return d.body, err
-	}
-	p.buf.Reset()
-	err := readFile(&p.buf, name)
-	return p.buf.Bytes(), err
 }
 
 // file adds the documents of a file, one a line.

@@ -541,7 +541,7 @@ func (r *Runner) look(ctx context.Context, req *fetch.Request) (*fetch.Response,
 	}
 	contentType := resp.Header.Get("Content-Type")
 	var feed *feedconv.Feed
-	err = r.reading(ctx, len(resp.Body), func() (err error) {
+	err = r.reading(ctx, resp.Body, func() (err error) {
 		feed, err = r.read(resp.Body, resp.FinalURL, contentType, resp.Header)
 		return err
 	})

@@ -1,6 +1,7 @@
 package fetcher
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"net/http"
@@ -18,6 +19,8 @@ import (
 // bigDocument is the size from which a document is parsed alone.
 const bigDocument = 1 << 20
 
+var gzipMagic = []byte{0x1f, 0x8b}
+
 // room waits until a document could be parsed. No request begins before, so documents that
 // wait to be parsed do not pile up: each request under way brings one at most.
 func (r *Runner) room(ctx context.Context) error {
@@ -28,11 +31,12 @@ func (r *Runner) room(ctx context.Context) error {
 	return nil
 }
 
-// reading calls read, which parses a document of a size in bytes, when there is room for
-// what the document grows to.
-func (r *Runner) reading(ctx context.Context, size int, read func() error) error {
+// reading calls read, which parses a document, when there is room for what the document
+// grows to.
+func (r *Runner) reading(ctx context.Context, doc []byte, read func() error) error {
 	weight := int64(1)
-	if size > bigDocument {
+	// The size of a compressed document is not known before it is read.
+	if len(doc) > bigDocument || bytes.HasPrefix(doc, gzipMagic) {
 		weight = r.parsers
 	}
 	if err := r.parsing.Acquire(ctx, weight); err != nil {
@@ -72,9 +76,9 @@ func as(owner, raw string) string {
 	return u.String()
 }
 
-// document parses the answer to a request for the feed.
-func (s *session) document(ctx context.Context, req *fetch.Request, resp *fetch.Response) (*feedconv.Feed, error) {
-	feed, err := s.parse(ctx, req.URL, resp.Body, resp.FinalURL, resp.Header)
+// document parses doc, which filtered returned for the answer to a request for the feed.
+func (s *session) document(doc []byte, req *fetch.Request, resp *fetch.Response) (*feedconv.Feed, error) {
+	feed, err := s.parse(doc, resp.FinalURL, resp.Header)
 	if err != nil {
 		return nil, err
 	}
@@ -89,16 +93,26 @@ func (s *session) document(ctx context.Context, req *fetch.Request, resp *fetch.
 	return feed, nil
 }
 
-// parse parses a document of the feed at feedURL, through the feed's filter if it has one.
-// The document is from url, with the header h.
-func (s *session) parse(ctx context.Context, feedURL string, doc []byte, url string, h http.Header) (*feedconv.Feed, error) {
+// filtered returns what the filter of the feed at feedURL makes of a document, and the
+// document if the feed has no filter. A filter is not run in [Runner.reading] of its
+// document: it may be slow, and write more than it reads.
+func (s *session) filtered(ctx context.Context, feedURL string, doc []byte) (out []byte, err error) {
+	filter := s.st.Filter()
+	if filter == "" {
+		return doc, nil
+	}
+	err = s.r.reading(ctx, nil, func() error {
+		out, err = s.r.Client.Filter(ctx, filter, doc, s.r.env(s.hash, feedURL)...)
+		return err
+	})
+	return out, err
+}
+
+// parse parses a document that filtered returned. It is from url, with the header h.
+func (s *session) parse(doc []byte, url string, h http.Header) (*feedconv.Feed, error) {
 	contentType := h.Get("Content-Type")
-	if filter := s.st.Filter(); filter != "" {
-		out, err := s.r.Client.Filter(ctx, filter, doc, s.r.env(s.hash, feedURL)...)
-		if err != nil {
-			return nil, err
-		}
-		doc, contentType = out, ""
+	if s.st.Filter() != "" {
+		contentType = ""
 	}
 	return s.r.read(doc, url, contentType, h)
 }

@@ -341,7 +341,7 @@ func (f *fullText) ask(ctx context.Context, w *wantedPage, old *feeddir.Page) (*
 			}, nil
 		}
 		var a *fulltext.Article
-		err = v.r.reading(ctx, len(resp.Body), func() (err error) {
+		err = v.r.reading(ctx, resp.Body, func() (err error) {
 			a, err = v.r.extract(ctx, resp.Body, resp.FinalURL, resp.Header.Get("Content-Type"))
 			return err
 		})

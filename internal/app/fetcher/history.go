@@ -76,7 +76,11 @@ func (r *Runner) inquiry(ctx context.Context, t task) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	feed, err := s.document(ctx, req, resp)
+	body, err := s.filtered(ctx, req.URL, resp.Body)
+	if err != nil {
+		return "", err
+	}
+	feed, err := s.document(body, req, resp)
 	if err != nil {
 		return "", err
 	}

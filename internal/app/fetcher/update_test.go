@@ -2,6 +2,7 @@ package fetcher
 
 import (
 	"bytes"
+	"compress/gzip"
 	"context"
 	"errors"
 	"fmt"
@@ -139,6 +140,62 @@ func reversed(s []string) []string {
 	s = slices.Clone(s)
 	slices.Reverse(s)
 	return s
+}
+
+// TestPerHost: of a host at most PerHost feeds are asked for at once, and no more than Jobs
+// in all, whatever else waits.
+func TestPerHost(t *testing.T) {
+	for _, perHost := range []int{1, 2} {
+		const jobs, feeds = 4, 20 // so many jobs that a host of the three has two
+		r, _, l := setup(t, Options{Jobs: jobs, Fetch: fetch.Config{PerHost: perHost}})
+		var mu sync.Mutex
+		all, most := 0, 0
+		enter := func(n *int, by int) int {
+			mu.Lock()
+			defer mu.Unlock()
+			*n += by
+			all += by
+			most = max(most, all)
+			return *n
+		}
+		for range 3 {
+			host, err := server.New("127.0.0.1")
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer host.Close()
+			now := 0
+			full := make(chan struct{})
+			fill := sync.OnceFunc(func() { close(full) })
+			for i := range feeds {
+				path := fmt.Sprintf("/%d", i)
+				host.Handle(path, func(w http.ResponseWriter, q *http.Request) {
+					n := enter(&now, 1)
+					defer enter(&now, -1)
+					if n > perHost {
+						t.Errorf("%d requests to a host at once, want at most %d", n, perHost)
+					}
+					if n == perHost {
+						fill()
+					}
+					// The first waits until as many run as may.
+					select {
+					case <-full:
+					case <-q.Context().Done():
+					}
+					time.Sleep(time.Millisecond) // for one too many to come
+					server.Doc("", server.RSS("Feed", i, 1))(w, q)
+				})
+				subscribeTo(t, r, host.URL(path))
+			}
+		}
+		if sum, err := r.Update(t.Context(), Selection{}); err != nil || sum.Fetched != 3*feeds {
+			t.Errorf("%+v, %v, want %d fetched\n%s", sum, err, 3*feeds, l)
+		}
+		if most > jobs {
+			t.Errorf("%d requests at once, want at most %d", most, jobs)
+		}
+	}
 }
 
 // TestStallsHoldUpNobody has more feeds of one host that stalls than there are
@@ -438,6 +495,95 @@ func TestRoom(t *testing.T) {
 	cancel()
 	if err := <-done; !errors.Is(err, context.Canceled) {
 		t.Error(err)
+	}
+}
+
+// TestCompressedAlone: a small document that is compressed, and may be large when it is read,
+// is parsed alone as a large one is.
+func TestCompressedAlone(t *testing.T) {
+	r, s, l := setup(t, Options{})
+	var doc bytes.Buffer
+	z := gzip.NewWriter(&doc)
+	z.Write([]byte(server.RSS("Packed", 0, 2)))
+	z.Close()
+	s.Handle("/packed", server.Doc("", doc.String()))
+	s.Handle("/plain", server.Doc("", server.RSS("Plain", 0, 2)))
+	subscribeTo(t, r, s.URL("/packed"))
+	if err := r.parsing.Acquire(t.Context(), 1); err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan Summary)
+	update := func() {
+		sum, err := r.Update(t.Context(), Selection{})
+		if err != nil {
+			t.Error(err)
+		}
+		done <- sum
+	}
+	go update()
+	// The document waits for all places if not even one more is free.
+	eventually(t, "the document", func() bool {
+		free := r.parsing.TryAcquire(1)
+		if free {
+			r.parsing.Release(1)
+		}
+		return !free
+	})
+	select {
+	case sum := <-done:
+		t.Fatalf("it was read beside another: %+v", sum)
+	case <-time.After(20 * time.Millisecond):
+	}
+	r.parsing.Release(1)
+	if sum := <-done; sum.New != 2 {
+		t.Errorf("%+v\n%s", sum, l)
+	}
+}
+
+// TestSlowFilter: while the filter of a large document runs, other feeds are fetched.
+func TestSlowFilter(t *testing.T) {
+	var delivered atomic.Int32
+	r, slow, l := setup(t, Options{Delivered: func(refs []lektordir.Ref) { delivered.Add(int32(len(refs))) }})
+	fast, err := server.New("127.0.0.1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer fast.Close()
+	large := server.RSS("Slow", 0, 1) + "<!-- " + strings.Repeat("large ", bigDocument/6) + "-->"
+	slow.Handle("/feed", server.Doc("", large))
+	began, end := filepath.Join(t.TempDir(), "began"), filepath.Join(t.TempDir(), "end")
+	hash := subscribeTo(t, r, slow.URL("/feed"))[0]
+	st, err := feeddir.Load(r.Dir, hash)
+	if err == nil {
+		err = st.SetUser("filter", fmt.Sprintf("touch %s; while ! test -e %s; do sleep 0.01; done; cat", began, end))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan Summary)
+	update := func() {
+		sum, err := r.Update(t.Context(), Selection{})
+		if err != nil {
+			t.Error(err)
+		}
+		done <- sum
+	}
+	go update()
+	eventually(t, "the filter", func() bool { _, err := os.Stat(began); return err == nil })
+	for i := range 10 {
+		path := fmt.Sprintf("/%d", i)
+		fast.Handle(path, server.Doc("", server.RSS("Fast", i, 1)))
+		subscribeTo(t, r, fast.URL(path))
+	}
+	go update() // skips the feed that the other has
+	if sum := <-done; sum.New != 10 || sum.Busy != 1 {
+		t.Errorf("beside the filter: %+v\n%s", sum, l)
+	}
+	if err := os.WriteFile(end, nil, 0o666); err != nil {
+		t.Error(err)
+	}
+	if sum := <-done; sum.New != 1 {
+		t.Errorf("%+v\n%s", sum, l)
 	}
 }
 

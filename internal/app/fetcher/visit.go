@@ -216,9 +216,13 @@ func (v *visit) request() *Outcome {
 
 // read reads the document and stages what is new in it.
 func (v *visit) read() *Outcome {
+	doc, err := v.filtered(v.ctx, v.req.URL, v.resp.Body)
+	if err != nil {
+		return v.fail(err, true)
+	}
 	unread := false
-	err := v.r.reading(v.ctx, len(v.resp.Body), func() (err error) {
-		if v.feed, err = v.document(v.ctx, v.req, v.resp); err != nil {
+	err = v.r.reading(v.ctx, doc, func() (err error) {
+		if v.feed, err = v.document(doc, v.req, v.resp); err != nil {
 			unread = true
 			return err
 		}
@@ -230,7 +234,7 @@ func (v *visit) read() *Outcome {
 	v.resp.Done() // pages may be as big
 	if err == nil && v.full != nil {
 		if err = v.fullText(); err == nil {
-			err = v.r.reading(v.ctx, len(v.resp.Body), v.keep)
+			err = v.r.reading(v.ctx, doc, v.keep)
 		}
 	}
 	switch {

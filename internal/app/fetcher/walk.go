@@ -326,8 +326,12 @@ func (w *walk) read(ctx context.Context, doc *feeddir.Spooled) (feed *feedconv.F
 	h.Set("Content-Type", doc.ContentType)
 	h.Set("Content-Location", doc.ContentLocation)
 	h.Set("Content-Language", doc.ContentLanguage)
-	err = w.r.reading(ctx, len(doc.Body), func() (err error) {
-		feed, err = w.session.parse(ctx, w.req.URL, doc.Body, doc.Final, h)
+	body, err := w.filtered(ctx, w.req.URL, doc.Body)
+	if err != nil {
+		return nil, err
+	}
+	err = w.r.reading(ctx, body, func() (err error) {
+		feed, err = w.session.parse(body, doc.Final, h)
 		return err
 	})
 	switch {

@@ -301,13 +301,16 @@ func (h *reader) compare(hash, feedURL string, r *reading) (told, error) {
 	return h.notifier.publish(hash, feedState{URL: cmp.Or(was.URL, feedURL), Digest: doc.digest, Length: doc.length, Changed: h.now()}, &doc)
 }
 
-// unreadFor logs that a feed could not be read for a ping, and has it read again.
+// unreadFor logs that a feed could not be read for a ping, or that nobody could be notified
+// as the disk is full, and has it read again.
 func (h *reader) unreadFor(hash string, j job, ping bool, r *reading) {
-	if !ping || r.err == nil || h.ctx.Err() != nil {
+	failed := cmp.Or(r.told.err, r.err)
+	if !ping || failed == nil || h.ctx.Err() != nil {
 		return
 	}
-	r.told.again, r.told.err = h.again(hash, j, r.err)
-	text := reason(r.err, allowFeeds)
+	again, err := h.again(hash, j, failed)
+	r.told.again, r.told.err = again, cmp.Or(r.told.err, err)
+	text := reason(failed, allowFeeds)
 	switch {
 	case r.told.again > 0:
 		text += "; it is read again in " + roundUp(r.told.again).String()
@@ -326,7 +329,7 @@ func (h *reader) again(hash string, j job, err error) (time.Duration, error) {
 	switch {
 	case !h.subscribedTo(hash), errors.As(err, &private):
 		return 0, nil
-	case errors.Is(err, errMuch): // it was not read
+	case errors.As(err, new(rsscloud.Sentence)): // of ours: it was not read, or not kept
 	default:
 		if j.tries++; ladder.Over(j.tries) {
 			return 0, nil

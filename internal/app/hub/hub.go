@@ -186,6 +186,7 @@ func New(o Options, report serve.Reporter) (*Hub, error) {
 	h.reader = reader{h, readWait}
 	h.notifier = notifier{h, fetch.NewClient(o.Callbacks), semaphore.NewWeighted(heldMost)}
 	h.ctx, h.stop = context.WithCancel(context.Background())
+	h.adopt() // before requests begin jobs, which those of an earlier version would replace
 	return &Hub{engine: h, users: u, patience: waitMost}, nil
 }
 
@@ -203,7 +204,7 @@ func (h *Hub) Close() {
 // Run finishes what an earlier hub began, does what is to be done later, and removes at
 // the top of every hour who is to be removed, until ctx ends, which is no error.
 func (h *Hub) Run(ctx context.Context) error {
-	h.resume()
+	h.hurry()
 	h.working.Go(func() { h.sweep(false) })
 	if h.opts.Ready != nil {
 		h.opts.Ready()
@@ -233,12 +234,6 @@ func (h *Hub) Run(ctx context.Context) error {
 	}
 }
 
-// resume begins the jobs that an earlier hub left.
-func (h *Hub) resume() {
-	h.adopt()
-	h.hurry()
-}
-
 // due begins the jobs that are due, and returns when there will be more; zero for never.
 func (h *engine) due() time.Time {
 	pings, passes, next := h.jobs.begin(h.now(), max(h.opts.PingGap, mostAfter))
@@ -251,7 +246,7 @@ func (h *engine) due() time.Time {
 	return next
 }
 
-// hurry does what is due at once, after a job was added.
+// hurry does what is due at once, after a job was added, or an earlier hub left it.
 func (h *engine) hurry() {
 	h.due()
 	h.poke()

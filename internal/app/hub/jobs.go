@@ -28,6 +28,7 @@ type jobs struct {
 	mu      sync.Mutex
 	log     *filelog.Log
 	compact int64                // size at which the log is written anew
+	stale   bool                 // the log lacks lines that could not be written
 	feeds   map[string]*feedJobs // by hash
 }
 
@@ -174,27 +175,30 @@ func (j *jobs) forget(hash string) {
 	}
 	if len(j.feeds) == 0 && j.log.Size() > 0 {
 		j.log.Cut(0)
+		j.stale = false
 	}
 }
 
 // write appends lines to the log. With sync they are durable when write returns; without,
 // a line that is lost costs a second notification, no more. The caller holds mu.
 func (j *jobs) write(lines string, sync bool) error {
-	if err := j.log.Append([]byte(lines)); err != nil {
-		return err
-	}
 	if j.log.Size() > j.compact {
-		return j.rewrite()
+		j.rewrite() // before the lines, which the table may not have yet
 	}
-	if sync {
-		return j.log.Sync()
+	size := j.log.Size()
+	err := j.log.Append([]byte(lines))
+	if err == nil && sync {
+		if err = j.log.Sync(); err != nil {
+			j.log.Cut(size)
+		}
 	}
-	return nil
+	j.stale = j.stale || err != nil
+	return err
 }
 
-// rewrite writes the log anew, without what is done. The caller holds mu, and has changed
-// the table as the log says.
-func (j *jobs) rewrite() error {
+// rewrite writes the log anew from the table, without what is done. If that fails, on a
+// full disk, the log goes on as it is. The caller holds mu.
+func (j *jobs) rewrite() {
 	var b strings.Builder
 	for hash, f := range j.feeds {
 		if f.ping != nil {
@@ -204,8 +208,10 @@ func (j *jobs) rewrite() error {
 			b.WriteString(a.line(hash, key))
 		}
 	}
-	j.compact = max(minCompact, 4*int64(b.Len()))
-	return j.log.Replace([]byte(b.String()), atomicfile.WritePrivate)
+	if err := j.log.Replace([]byte(b.String()), atomicfile.WritePrivate); err == nil {
+		j.stale = false
+	}
+	j.compact = max(minCompact, 4*int64(b.Len()), 2*j.log.Size())
 }
 
 // close closes the log.
@@ -229,6 +235,9 @@ func (j *jobs) begin(now time.Time, most time.Duration) (pings map[string]*job, 
 	pings = map[string]*job{}
 	j.mu.Lock()
 	defer j.mu.Unlock()
+	if j.stale {
+		j.rewrite()
+	}
 	for hash, f := range j.feeds {
 		if a := f.ping; a != nil && !a.busy {
 			if a.due(now, most) {

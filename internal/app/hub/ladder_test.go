@@ -47,7 +47,7 @@ func TestPingOfAFeedThatFailsIsRetried(t *testing.T) {
 						before := len(w.got("GET", "/feed"))
 						if restarts {
 							w.restart()
-							w.h.resume()
+							w.h.hurry()
 							w.settle()
 						}
 						w.later(d)
@@ -173,7 +173,7 @@ func TestUpdatesDuringALadder(t *testing.T) {
 					t.Helper()
 					if restarts {
 						w.restart()
-						w.h.resume()
+						w.h.hurry()
 						w.settle()
 					}
 					w.later(begin.Add(d).Sub(w.clock.Now()))
@@ -327,7 +327,7 @@ func TestRoundsOfHubsThatEnd(t *testing.T) {
 			case 1:
 				w.settle() // nobody is being notified
 				w.restart()
-				w.h.resume()
+				w.h.hurry()
 			case 2:
 				w.later(time.Duration(random.IntN(400)) * time.Second)
 			case 3:
@@ -375,7 +375,7 @@ func TestStateOfTheVersionBefore(t *testing.T) {
 	w.feed("/b", "two")
 	w.clock.Add(time.Date(2026, 11, 23, 2, 42, 31, 0, time.UTC).Sub(w.clock.Now()))
 	w.restart()
-	w.h.resume()
+	w.h.hurry()
 	w.h.sweep(false)
 	w.settle()
 	if n := len(w.calls); n != 0 || w.h.counts.get() != 4 {

@@ -219,6 +219,13 @@ func (h *notifier) notify(p *pass, s *subscription, c *content, place *limiter.P
 	if !h.jobs.take(p, s.key(), h.now()) {
 		return
 	}
+	// Since the pass began it may have ended, or have got another secret.
+	list := h.notifiable(p.hash, []string{s.key()}, h.now())
+	if len(list) == 0 {
+		h.jobs.hasTold(p, s.key())
+		return
+	}
+	s = &list[0]
 	var err error
 	gone := false
 	if s.Protocol == WebSub {

@@ -13,7 +13,7 @@ import (
 // adopt takes over the jobs that a hub of an earlier version left in files: rounds of
 // notifications in pending/, and pings in pings/. Each is in the log before its file is
 // removed.
-func (h *Hub) adopt() {
+func (h *engine) adopt() {
 	for sub, translate := range map[string]func(string) (string, error){"pending": oldRound, "pings": oldPing} {
 		left, err := names(filepath.Join(h.dir, sub))
 		if err != nil {

@@ -117,7 +117,7 @@ func TestWhoIsNotReachedIsTriedAgain(t *testing.T) {
 				t.Helper()
 				if restarts {
 					w.restart()
-					w.h.resume()
+					w.h.hurry()
 					w.settle()
 				}
 				w.later(after)
@@ -185,7 +185,7 @@ func TestRetryAfterOfASubscriber(t *testing.T) {
 					t.Helper()
 					if restarts {
 						w.restart()
-						w.h.resume()
+						w.h.hurry()
 						w.settle()
 					}
 					w.later(begin.Add(d).Sub(w.clock.Now()))
@@ -294,7 +294,7 @@ func TestRetryAfterOfAFeed(t *testing.T) {
 			t.Helper()
 			if restarts {
 				w.restart()
-				w.h.resume()
+				w.h.hurry()
 			}
 			before := reads()
 			w.later(d)
@@ -360,7 +360,7 @@ func TestNewerDocumentTakesThePlaceOfTheOlder(t *testing.T) {
 		}
 		if restarts {
 			w.restart()
-			w.h.resume()
+			w.h.hurry()
 			w.settle()
 		}
 		w.subscribe("unsubscribe", w.site.URL+"/left", feed)
@@ -387,7 +387,7 @@ func TestTwoRoundsThatWereInterrupted(t *testing.T) {
 		w.pend(fmt.Sprintf("pending/%s.%d-1", hashOf(feed), w.clock.Now().UnixNano()+int64(i)), feed+"\n"+keys+"\n\n")
 	}
 	w.restart()
-	w.h.resume()
+	w.h.hurry()
 	w.settle()
 	if a, b := len(w.notified("/a")), len(w.notified("/b")); a != 1 || b != 1 || w.journals() != 0 {
 		t.Errorf("told %d and %d times; %d journals", a, b, w.journals())

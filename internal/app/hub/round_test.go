@@ -1,9 +1,15 @@
 package hub
 
 import (
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/lektordir/lektor/internal/filelog"
 )
 
 // A subscriber that ends while a pass runs and registers again before the next update gets
@@ -98,7 +104,7 @@ func TestFilesOfTheVersionBefore(t *testing.T) {
 	w.pend("pending/"+hashOf(feed)+".1795401682936399760-4", feed+"\n"+strings.Join(keys, "\n")+"\n\n"+keys[1]+"\t1\t"+in(0)+"\n"+keys[0]+"\n"+keys[1]+"\t2\t"+in(time.Minute)+"\n")
 	w.pend("pings/"+hashOf(other), "url\t"+other+"\nat\t"+in(2*time.Minute)+"\ntries\t1\ncaller\t192.0.2.1\n")
 	w.restart()
-	w.h.resume()
+	w.h.hurry()
 	w.settle()
 	check := func(want ...int) {
 		t.Helper()
@@ -118,5 +124,116 @@ func TestFilesOfTheVersionBefore(t *testing.T) {
 	check(0, 1, 1, 1)
 	if w.journals() != 0 || len(w.pings()) != 0 {
 		t.Errorf("%d rounds and %v are left", w.journals(), w.pings())
+	}
+}
+
+// A round of the version before that is larger than the log may grow is on the disk before
+// its file is removed.
+func TestLargeRoundOfTheVersionBefore(t *testing.T) {
+	w := newWorld(t, nil)
+	hash := strings.Repeat("a", 40)
+	var keys strings.Builder
+	const n = minCompact/80 + 100
+	for i := range n {
+		fmt.Fprintf(&keys, "%040x\n", i)
+	}
+	w.pend("pending/"+hash+".1795401682936399760-4", "http://a.example/\n"+keys.String()+"\n")
+	w.restart()
+	if names, err := os.ReadDir(w.opts.State + "/pending"); err != nil || len(names) != 0 {
+		t.Fatal(names, err)
+	}
+	if got := w.onDisk().feeds[hash]; got == nil || len(got.left) != n {
+		t.Fatalf("of %d jobs the log has %+v", n, got)
+	}
+	// The next line compacts, and keeps them.
+	if err := w.h.jobs.adopt(strings.Repeat("b", 40)+"\t"+strings.Repeat("c", 40)+"\t0\t\n", w.clock.Now()); err != nil {
+		t.Fatal(err)
+	}
+	if got := w.onDisk(); len(got.feeds[hash].left) != n || len(got.feeds) != 2 {
+		t.Errorf("the log has %d feeds", len(got.feeds))
+	}
+}
+
+// Results that a full disk did not take are written when it does, so that the next hub
+// notifies nobody again.
+func TestResultsThatCouldNotBeWritten(t *testing.T) {
+	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	hash, keys := strings.Repeat("a", 40), []string{strings.Repeat("b", 40), strings.Repeat("c", 40)}
+	w := newWorld(t, nil)
+	j := w.h.jobs
+	if _, err := j.update(hash, keys, nil, now); err != nil {
+		t.Fatal(err)
+	}
+	_, passes, _ := j.begin(now, time.Hour)
+	whole := j.log
+	var err error
+	if j.log, _, err = filelog.Open(w.opts.State+"/closed", filelog.Options{}); err != nil {
+		t.Fatal(err)
+	}
+	j.log.Close()
+	j.take(passes[0], keys[0], now)
+	j.hasTold(passes[0], keys[0])
+	j.log = whole
+	if len(w.onDisk().feeds[hash].left) != 2 {
+		t.Fatal("the result was written")
+	}
+	j.begin(now, time.Hour)
+	if got := w.onDisk().feeds[hash]; len(got.left) != 1 || got.left[keys[1]] == nil {
+		t.Errorf("%+v", got.left)
+	}
+}
+
+// A ping that was answered is not forgotten when its update cannot be written.
+func TestPublishOnAFullDisk(t *testing.T) {
+	w := newWorld(t, nil)
+	feed := w.feed("/feed", "one")
+	w.register("/cb", feed)
+	w.feed("/feed", "two")
+	w.h.jobs.close()
+	path := w.opts.State + "/jobs"
+	if err := errors.Join(os.Remove(path), os.Mkdir(path, 0o700)); err != nil { // nor can it be written anew
+		t.Fatal(err)
+	}
+	r := w.form("/websub", "hub.mode", "publish", "hub.url", feed)
+	if w.h.hurry(); r.status/100 == 2 {
+		t.Errorf("%+v", r)
+	}
+	w.settle()
+	if len(w.notified("/cb")) != 0 || !strings.Contains(w.log.String(), "jobs") {
+		t.Fatal(w.log)
+	}
+	err := os.Remove(path)
+	if w.h.jobs.log, _, err = filelog.Open(path, filelog.Options{}); err != nil {
+		t.Fatal(err)
+	}
+	w.later(readLater)
+	if len(w.notified("/cb")) != 1 {
+		t.Errorf("not notified: %s", w.log)
+	}
+}
+
+// A subscription that is renewed or ended during a pass counts as it is when its turn comes.
+func TestSubscriptionThatChangesDuringAPass(t *testing.T) {
+	w := newWorld(t, func(o *Options) { o.AtOnce, o.Callbacks.PerHost = 1, 1 })
+	feed := w.feed("/feed", "one")
+	hash := hashOf(feed)
+	w.register("/first", feed)
+	began, goOn := make(chan bool), make(chan bool)
+	w.answer("/first", func(http.ResponseWriter, *http.Request) { began <- true; <-goOn })
+	w.register("/ends", feed)
+	ends := &subscription{Protocol: "http-post", Callback: w.site.URL + "/ends"}
+	w.h.apply(hash, ends.key(), delivered{slow: true}, w.clock.Now(), false) // slow ones come last
+	before := len(w.notified("/ends"))
+	w.feed("/feed", "two")
+	done := make(chan bool)
+	go func() { w.ping(feed); close(done) }()
+	<-began
+	if _, _, do, err := w.h.apply(hash, ends.key(), unsubscribed{}, w.clock.Now(), true); do != remove || err != nil {
+		t.Fatal(do, err)
+	}
+	close(goOn)
+	<-done
+	if w.settle(); len(w.notified("/ends")) != before {
+		t.Error("notified after its end")
 	}
 }

@@ -30,11 +30,7 @@ var errBusy = errors.New("another hub has this state already")
 // DefaultState is where the state is when the user does not say: $XDG_STATE_HOME, or
 // what it stands for.
 func DefaultState() string {
-	state := os.Getenv("XDG_STATE_HOME")
-	if !filepath.IsAbs(state) {
-		state = filepath.Join(cmp.Or(os.Getenv("HOME"), "/"), ".local", "state")
-	}
-	return filepath.Join(state, "lektor-hub")
+	return filepath.Join(cmp.Or(command.BaseDir("XDG_STATE_HOME", ".local/state"), "/.local/state"), "lektor-hub")
 }
 
 // Serve is a hub, until ctx ends, which is no error. systemd is told when it is ready,

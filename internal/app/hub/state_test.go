@@ -192,7 +192,7 @@ func TestStateOfAnotherVersion(t *testing.T) {
 	// A journal with marks that are not known: who has them is notified rather than not.
 	w.pend("pending/"+hash+".1-1", feed+"\n"+s.key()+"\n\n"+s.key()+"\tfrobnicated\nversion\t2\n")
 	w.restart()
-	w.h.resume()
+	w.h.hurry()
 	w.settle()
 	if got := w.notified("/cb"); len(got) != 1 || w.journals() != 1 {
 		t.Errorf("%v, %d", got, w.journals())
@@ -303,7 +303,7 @@ func TestRoundThatWasInterrupted(t *testing.T) {
 	w.h.Close()
 	close(hold)
 	w.start()
-	w.h.resume()
+	w.h.hurry()
 	w.settle()
 	twice := 0
 	for i := range n {
@@ -324,7 +324,7 @@ func TestRoundThatWasInterrupted(t *testing.T) {
 	// And it is not begun anew.
 	before := len(w.calls)
 	w.restart()
-	w.h.resume()
+	w.h.hurry()
 	w.settle()
 	if len(w.calls) != before {
 		t.Error("once more")
@@ -351,7 +351,7 @@ func TestTemporaryFilesOfAKill(t *testing.T) {
 		t.Error("a temporary file is a subscription")
 	}
 	w.restart()
-	w.h.resume()
+	w.h.hurry()
 	if w.h.sweep(true); len(w.tree()) != 0 {
 		t.Errorf("%v is left: %s", w.tree(), w.log)
 	}
@@ -368,7 +368,8 @@ func TestJournalsThatAreDamaged(t *testing.T) {
 	} {
 		w.pend("pending/"+name, text)
 	}
-	w.h.resume()
+	w.restart()
+	w.h.hurry()
 	w.settle()
 	if got := w.notified("/cb"); len(got) != 1 {
 		t.Errorf("notified %d times: %s", len(got), w.log)
@@ -528,7 +529,7 @@ func TestPingGap(t *testing.T) {
 			t.Error(r.body)
 		}
 		w.restart()
-		w.h.resume()
+		w.h.hurry()
 		told(before, "just after the start")
 		w.clock.Add(later)
 		told(before+1, "by the next hub")
@@ -536,7 +537,7 @@ func TestPingGap(t *testing.T) {
 			t.Errorf("%v is left", list)
 		}
 		w.restart()
-		w.h.resume()
+		w.h.hurry()
 		told(before+1, "by the one after that")
 		w.clock.Add(time.Hour)
 	}
@@ -548,7 +549,8 @@ func TestPingGap(t *testing.T) {
 	for name, text := range map[string]string{"x": "", strings.Repeat("a", 40): "url\thttp://a.example/\n", hashOf("file:///etc/passwd"): "url\tfile:///etc/passwd\n"} {
 		w.pend("pings/"+name, text)
 	}
-	w.h.resume()
+	w.restart()
+	w.h.hurry()
 	if w.h.due(); len(w.pings()) != 0 || strings.Count(w.log.String(), "it is no ping") != 3 {
 		t.Errorf("%+v, %s", w.pings(), w.log)
 	}

@@ -89,7 +89,7 @@ func Import(ctx context.Context, o Options, s *command.Streams) error {
 		bad = errors.Join(bad, m.mark(ctx, src))
 	}
 	bad = errors.Join(bad, m.saveQueries(src.Queries), m.saveRules(src))
-	m.tell(src)
+	m.tell()
 	return bad
 }
 
@@ -439,7 +439,7 @@ func (m *mover) saveQueries(queries []moving.Query) error {
 }
 
 // tell tells what was done.
-func (m *mover) tell(src *source) {
+func (m *mover) tell() {
 	did := "subscribed"
 	if m.o.DryRun {
 		did = "would be subscribed to"

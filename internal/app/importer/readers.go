@@ -35,14 +35,6 @@ func home() string {
 	return h
 }
 
-// xdg is a base directory of the XDG specification, which says to ignore relative paths.
-func xdg(variable, otherwise string) string {
-	if dir := os.Getenv(variable); filepath.IsAbs(dir) {
-		return dir
-	}
-	return filepath.Join(home(), otherwise)
-}
-
 // tilde expands what a shell would at the begin of a path.
 func tilde(path string) string {
 	if rest, ok := strings.CutPrefix(path, "~/"); ok {
@@ -79,8 +71,8 @@ func fromNewsboat(ctx context.Context, paths []string, s *command.Streams) (*sou
 	if err := atMost(paths, 2, "the directory of newsboat, or its urls and its cache.db"); err != nil {
 		return nil, err
 	}
-	config := filepath.Join(xdg("XDG_CONFIG_HOME", ".config"), "newsboat")
-	data := filepath.Join(xdg("XDG_DATA_HOME", ".local/share"), "newsboat")
+	config := filepath.Join(command.BaseDir("XDG_CONFIG_HOME", ".config"), "newsboat")
+	data := filepath.Join(command.BaseDir("XDG_DATA_HOME", ".local/share"), "newsboat")
 	urls := first(filepath.Join(config, "urls"), filepath.Join(home(), ".newsboat/urls"), filepath.Join(home(), ".newsbeuter/urls"))
 	if len(paths) > 0 {
 		if urls = paths[0]; isDir(urls) {
@@ -175,8 +167,8 @@ func fromR2E(_ context.Context, paths []string, s *command.Streams) (*source, er
 	if err := atMost(paths, 2, "the configuration of rss2email, and its data"); err != nil {
 		return nil, err
 	}
-	config := filepath.Join(xdg("XDG_CONFIG_HOME", ".config"), "rss2email.cfg")
-	data := filepath.Join(xdg("XDG_DATA_HOME", ".local/share"), "rss2email.json")
+	config := filepath.Join(command.BaseDir("XDG_CONFIG_HOME", ".config"), "rss2email.cfg")
+	data := filepath.Join(command.BaseDir("XDG_DATA_HOME", ".local/share"), "rss2email.json")
 	if len(paths) > 0 {
 		if config = paths[0]; isDir(config) {
 			config = filepath.Join(config, "rss2email.cfg")

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/lektordir/lektor/internal/atomicfile"
 	"github.com/lektordir/lektor/internal/feeddir"
 	"github.com/lektordir/lektor/internal/fetch"
 	"github.com/lektordir/lektor/internal/joined"
@@ -106,6 +107,10 @@ func (a *applier) applyFeeds(ctx context.Context, actions []action) error {
 		}
 		a.store.step()
 		_, err := feeddir.Add(w, a.r.d, act.sub, feeddir.Options{Unsynced: true})
+		if err == nil && act.sub.Alias == "" {
+			// One of an earlier subscription would be an edit of this machine.
+			err = atomicfile.Remove(a.r.d.Join("src", feeddir.AliasPath(act.feed)))
+		}
 		if bad = errors.Join(bad, a.unlessBusy(err)); err == nil {
 			added = append(added, act.sub)
 		}

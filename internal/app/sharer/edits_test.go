@@ -522,3 +522,31 @@ func TestExpiredIsNotWaiting(t *testing.T) {
 		}
 	}
 }
+
+// An alias that was taken back does not return from a machine that still has it of the
+// subscription before.
+func TestAliasOfTheSubscriptionBefore(t *testing.T) {
+	all, _ := machines(t, "a b")
+	a, b := all[0], all[1]
+	fetched(1, 1, a, b)
+	hash := dir.Hash(feedURL(1))
+	url, alias := filepath.Join(a.Path, "src", hash, "etc/fetch/url"), filepath.Join(a.Path, "src", hash, "etc/view/alias")
+	rounds(2, a, b)
+	a.write("src/"+hash+"/etc/view/alias", "Old\n")
+	rounds(2, a, b)
+	if same(t, a, b); !strings.Contains(b.state(), "Old") {
+		t.Fatal(b.state())
+	}
+	if err := os.Remove(url); err != nil {
+		t.Fatal(err)
+	}
+	rounds(2, a, b)
+	if err := os.Remove(alias); err != nil {
+		t.Fatal(err)
+	}
+	a.subscribe(1)
+	rounds(3, a, b)
+	if same(t, a, b); strings.Contains(a.state(), "Old") {
+		t.Error(a.state())
+	}
+}

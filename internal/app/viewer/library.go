@@ -349,7 +349,7 @@ func (l *diskAdapter) Learn(ctx context.Context, refs []lektordir.Ref, progress 
 		_ = x.Build(ctx, func(done, total int) { progress("indexing", done, total) })
 	}
 	s := l.indexed()
-	if _, err := s.Dates(ctx, false, func(feed, unique string, when time.Time) {
+	if _, err := s.Dates(ctx, func(feed, unique string, when time.Time) {
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		l.dates.put(feed, unique, when)
