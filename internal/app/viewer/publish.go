@@ -23,6 +23,7 @@ import (
 	"github.com/lektordir/lektor/feedconv"
 	"github.com/lektordir/lektor/internal/archive"
 	"github.com/lektordir/lektor/internal/atomicfile"
+	"github.com/lektordir/lektor/internal/backoff"
 	"github.com/lektordir/lektor/internal/command"
 	"github.com/lektordir/lektor/internal/entries"
 	"github.com/lektordir/lektor/internal/feeddir"
@@ -95,23 +96,33 @@ func Publish(ctx context.Context, o PublishOptions, s *command.Streams) error {
 	case o.Paged != "":
 		return p.inDir(o.Paged, func(d *documents) error { return p.paged(ctx, d) })
 	}
-	return p.settled(func() error { return p.single(ctx) })
+	return p.settled(ctx, func() error { return p.single(ctx) })
 }
 
 // errMoved reports that an entry changed or went while its document was made.
 var errMoved = errors.New("the entries change while they are published")
 
-// mostChanges is how often entries may do so.
-const mostChanges = 5
+// untilSettled is how long publish waits after each attempt, six seconds in all: while
+// another process expires or replaces thousands of entries, each attempt meets some of them.
+var untilSettled = backoff.Backoff{Steps: []time.Duration{
+	100 * time.Millisecond, 200 * time.Millisecond, 400 * time.Millisecond, 800 * time.Millisecond, 1500 * time.Millisecond, 3 * time.Second,
+}}
 
 // settled calls publish until the entries stay as they were while it ran.
-func (p *publisher) settled(publish func() error) error {
-	for range mostChanges {
-		if err := publish(); !errors.Is(err, errMoved) {
+func (p *publisher) settled(ctx context.Context, publish func() error) error {
+	for failures := 1; ; failures++ {
+		switch err := publish(); {
+		case !errors.Is(err, errMoved):
 			return err
+		case untilSettled.Over(failures):
+			return command.Hint(errMoved, "try again when other programs are done with the entries")
+		}
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-time.After(untilSettled.Wait(failures, 0, 0)):
 		}
 	}
-	return command.Hint(errMoved, "try again when fetching is done")
 }
 
 // whole fails if an entry of the feed could not be listed or read, which was reported: a

@@ -40,7 +40,7 @@ func (p *publisher) archive(ctx context.Context, d *documents) error {
 	if err := a.open(); err != nil {
 		return err
 	}
-	return p.settled(func() error { return a.publish(ctx) })
+	return p.settled(ctx, func() error { return a.publish(ctx) })
 }
 
 // open reads what was published.

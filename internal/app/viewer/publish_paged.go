@@ -30,7 +30,7 @@ func (p *publisher) paged(ctx context.Context, d *documents) error {
 	if err != nil {
 		return err
 	}
-	return p.settled(func() error { return p.writePages(ctx, d, there) })
+	return p.settled(ctx, func() error { return p.writePages(ctx, d, there) })
 }
 
 // writePages writes the pages, of which some are there.

@@ -18,6 +18,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/lektordir/lektor/internal/atomicfile"
+	"github.com/lektordir/lektor/internal/backoff"
 	"github.com/lektordir/lektor/internal/command"
 	"github.com/lektordir/lektor/internal/testkit/dir"
 )
@@ -185,8 +186,44 @@ func TestPublishMeanwhile(t *testing.T) {
 		return atomicfile.WriteUnsynced(path, data)
 	}
 	o.PerPage = 3
+	defer func(b backoff.Backoff) { untilSettled = b }(untilSettled)
+	untilSettled = backoff.Backoff{Steps: []time.Duration{1, 1, 1, 1}}
 	var hint *command.HintError
 	if err := Publish(t.Context(), o, f.streams("")); !errors.As(err, &hint) || !strings.Contains(err.Error(), "change") {
 		t.Errorf("it ended with %v", err)
+	}
+}
+
+// TestPublishBesideExpire: a document is written beside a process that removes many
+// entries, one after the other, when that has ended.
+func TestPublishBesideExpire(t *testing.T) {
+	f := newFixture(t)
+	if _, err := f.Feed("http://a.example/", "Alpha"); err != nil {
+		t.Fatal(err)
+	}
+	var paths []string
+	for i := range 600 {
+		path, err := f.Entry("http://a.example/", "cur", dir.Unique(1700000000+int64(i), i+1)+";2,", fmt.Sprint("title=Title ", i), fmt.Sprint("id=urn:x:", i))
+		if err != nil {
+			t.Fatal(err)
+		}
+		paths = append(paths, path)
+	}
+	to := filepath.Join(t.TempDir(), "feed.atom")
+	removed := make(chan error)
+	go func() {
+		var err error
+		for _, path := range paths[:500] {
+			time.Sleep(time.Millisecond)
+			err = errors.Join(err, os.RemoveAll(path))
+		}
+		removed <- err
+	}()
+	err := Publish(t.Context(), PublishOptions{Common: f.common(), Format: "atom", Output: to}, f.streams(""))
+	if err := errors.Join(err, <-removed); err != nil {
+		t.Fatal(err)
+	}
+	if data, err := os.ReadFile(to); err != nil || strings.Count(string(data), "<entry>") < 100 {
+		t.Errorf("%d entries, %v", strings.Count(string(data), "<entry>"), err)
 	}
 }
