@@ -11,7 +11,7 @@ import (
 )
 
 // Sharing decides which feeds may stand in what leaves the machine, see
-// [feeddir.Shareable], and tells once which may not. It is used by one goroutine
+// [feeddir.Withheld], and tells once which may not. It is used by one goroutine
 // at a time.
 type Sharing struct {
 	s   *Store

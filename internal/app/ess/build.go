@@ -39,7 +39,7 @@ type BuildOptions struct {
 }
 
 // Selection says which feeds are meant: those that the user names, whatever they
-// are, else all that are for others (see [feeddir.Shareable]), or of these those in
+// are, else all that are for others (see [feeddir.Withheld]), or of these those in
 // a category.
 type Selection struct {
 	Feeds    []string // ids, URLs, hashes; "-" for those on stdin

@@ -203,7 +203,10 @@ func TestPublishOnAFullDisk(t *testing.T) {
 		t.Fatal(w.log)
 	}
 	err := os.Remove(path)
-	if w.h.jobs.log, _, err = filelog.Open(path, filelog.Options{}); err != nil {
+	if err == nil {
+		w.h.jobs.log, _, err = filelog.Open(path, filelog.Options{})
+	}
+	if err != nil {
 		t.Fatal(err)
 	}
 	w.later(readLater)

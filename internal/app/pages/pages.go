@@ -26,7 +26,7 @@ type Common struct {
 	Now   func() time.Time
 	Query []string
 	// Private has in a site also what is in feeds that are not for others, see
-	// [feeddir.Shareable].
+	// [feeddir.Withheld].
 	Private bool
 }
 

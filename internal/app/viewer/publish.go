@@ -45,7 +45,7 @@ type PublishOptions struct {
 	// Self is the URL at which the feed will be found, Link that of its page.
 	Self, Link string
 	// Include are feeds that are published although they are not for others, see
-	// [feeddir.Shareable].
+	// [feeddir.Withheld].
 	Include  []string
 	Clouds   []string // URLs of rssCloud; xmlrpc://… or a path /RPC2 for XML-RPC
 	Hubs     []string // URLs of WebSub
