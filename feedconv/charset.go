@@ -86,8 +86,8 @@ func blank(b []byte) bool {
 	return true
 }
 
-// gunzip decompresses up to one byte more than the limit. What could be decompressed is
-// returned along with an error, so that the entries before a cut are not lost.
+// gunzip decompresses up to one byte more than the limit. It returns the bytes before an
+// error along with it, so that the entries before a cut are not lost.
 func gunzip(raw []byte, limit int64) ([]byte, error) {
 	zr, err := gzip.NewReader(bytes.NewReader(raw))
 	if err != nil {

@@ -52,7 +52,7 @@ type Attribute struct {
 	Value     string `json:"value"`
 }
 
-// validName tells names without a prefix.
+// validName reports whether s is a name without a prefix.
 func validName(s string) bool {
 	for i, r := range s {
 		if r != '_' && !unicode.IsLetter(r) && (i == 0 || r != '-' && r != '.' && !unicode.IsDigit(r)) {

@@ -229,8 +229,8 @@ func language(s string) string {
 	return s
 }
 
-// unique returns the first elements of a list with each key, at most maxList. Those whose
-// key is not ok are left out.
+// unique returns the first elements of a list with each key, at most maxList. Elements
+// whose key is not ok are left out.
 func unique[T any, K comparable](list []T, key func(*T) (k K, ok bool)) []T {
 	var out []T
 	seen := make(map[K]bool, len(list))

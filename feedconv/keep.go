@@ -15,8 +15,8 @@ const (
 	anywhere = ofFeed | ofEntry
 )
 
-// mapped are the elements of other vocabularies that have a field. Whoever
-// changes it changes the documentation of Extension.
+// mapped are the elements of other vocabularies that have a field. A change
+// here is one of the documentation of Extension, too.
 var mapped = sync.OnceValue(func() map[nsID]map[string]places {
 	return map[nsID]map[string]places{
 		nsAtom10: {
@@ -46,7 +46,7 @@ var mapped = sync.OnceValue(func() map[nsID]map[string]places {
 	}
 })
 
-// hasField tells whether an element, its name in lower case, is read into a
+// hasField reports whether an element, its name in lower case, is read into a
 // field where it stands.
 func hasField(ns nsID, name string, place places, atom bool) bool {
 	switch {
@@ -108,7 +108,7 @@ type keeper struct {
 	names       map[string]string
 }
 
-// name gives a string for bytes that come again and again.
+// name returns one string for bytes that come again and again.
 func (k *keeper) name(b []byte) string {
 	if s, ok := k.names[string(b)]; ok {
 		return s
@@ -181,7 +181,7 @@ func (k *keeper) endEntry(number int, keep bool) {
 	k.entry = extras{}
 }
 
-// of gives what was kept of an entry.
+// of returns what was kept of an entry.
 func (k *keeper) of(entry int) extras {
 	if entry < len(k.entries) {
 		return k.entries[entry]
@@ -240,7 +240,7 @@ func (t *tidier) foreignText(text []byte) {
 	}
 }
 
-// foreignAttributes gives the attributes of such an element.
+// foreignAttributes returns the attributes of such an element.
 func (t *tidier) foreignAttributes(f *frame) []Attribute {
 	var out []Attribute
 	for _, a := range t.attrs {

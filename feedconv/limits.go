@@ -22,7 +22,7 @@ const DefaultMaxBytes = 16 << 20
 // one document unless [Options.MaxEntries] says otherwise.
 const DefaultMaxEntries = 20000
 
-// What tidy does not let through, whatever a document holds.
+// Limits of tidy for every document: it lets no more through.
 const (
 	maxDepth        = 256    // elements in each other
 	maxAttrs        = 256    // attributes of an element
@@ -36,7 +36,7 @@ const (
 	maxSameWarning  = 20     // warnings of a kind
 )
 
-// What is kept of the extensions of an entry, and of a feed.
+// Limits of the extensions that are kept of an entry, and of a feed.
 const (
 	maxExtensions     = 10000   // elements, pieces of text and attributes of the feed's or entry's element
 	maxExtensionBytes = 1 << 20 // of names, attributes and text

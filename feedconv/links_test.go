@@ -47,7 +47,7 @@ func TestCategoryTerms(t *testing.T) {
 	}
 }
 
-// What the source of an entry says of itself is kept, its texts by their types.
+// The fields of the source of an entry are kept, its texts by their types.
 func TestSourceFields(t *testing.T) {
 	e := atomItem(t, `<id>1</id><title type="html">of the entry</title><source><title>S</title><subtitle type="html">&lt;b>sub&lt;/b> &amp;amp; title</subtitle><rights>a &lt;b> c</rights>`+
 		`<icon>i.png</icon><logo>l.png</logo><author><name>Ann</name><email>a@e.example</email></author><author><name>Bob</name></author></source>`)

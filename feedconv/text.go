@@ -18,7 +18,7 @@ const (
 	typeXHTML = "application/xhtml+xml"
 )
 
-// plain gives the construct as one line of text.
+// plain returns the construct as one line of text.
 func (t text) plain() string { return titleText(t.value, isMarkup(t.mime)) }
 
 // clean keeps the promise of [Feed] about strings: line ends become newlines,
@@ -55,7 +55,7 @@ func cleanLine(s string) string {
 	return strings.NewReplacer("\n", "", "\t", "").Replace(s)
 }
 
-// mimeType gives a media type without parameters, in lower case.
+// mimeType returns a media type without parameters, in lower case.
 func mimeType(s string) string {
 	if i := strings.IndexByte(s, ';'); i >= 0 {
 		s = s[:i]
@@ -63,7 +63,7 @@ func mimeType(s string) string {
 	return strings.ToLower(strings.TrimSpace(s))
 }
 
-// lines gives text of several lines that a format takes for HTML unsaid, and that has no
+// lines returns text of several lines that a format takes for HTML unsaid, and that has no
 // markup, as plain text: its line breaks mean something, as in notes and lists of
 // songs, and HTML would fold them. The indentation that all lines have goes.
 func (t text) lines() text {
@@ -102,7 +102,7 @@ var htmlEscapes = strings.NewReplacer("&", "&amp;", "<", "&lt;")
 // htmlText escapes text for an element that holds HTML.
 func htmlText(s string) string { return htmlEscapes.Replace(s) }
 
-// asHTML gives text of any type as HTML.
+// asHTML returns text of any type as HTML.
 func asHTML(s, contentType string) string {
 	if isMarkup(contentType) {
 		return s

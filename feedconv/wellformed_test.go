@@ -192,7 +192,7 @@ func withoutExtensions(f *Feed) string {
 	return dumpResult(f, nil)
 }
 
-// What is read as well-formed has no defect.
+// A document that is read as well-formed has no defect.
 func TestWellFormedAgrees(t *testing.T) {
 	r := rand.New(rand.NewPCG(5, 6))
 	pieces := []string{"<a>", "</a>", "<b:c x='1' y=\"<\">", "<b:c x='>'>", "</b:c>", "<a/>", "<a x=1>", "text", "<![CDATA[</a>]]>", "<!-- <a> -->", "<?p <a>?>", "< ", "</A>", "<a", "<!D>"}

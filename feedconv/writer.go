@@ -41,7 +41,7 @@ func (w *writer) end(name string) {
 	w.out = append(w.out, '>')
 }
 
-// What stands for a character in text, and in the value of an attribute.
+// Escapes of characters in text, and in the value of an attribute.
 var (
 	textEscapes = [256]string{'&': "&amp;", '<': "&lt;", '>': "&gt;"}
 	attrEscapes = [256]string{'&': "&amp;", '<': "&lt;", '>': "&gt;", '"': "&#34;", '\n': "&#10;", '\t': "&#9;"}

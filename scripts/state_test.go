@@ -160,7 +160,7 @@ func sorted(lines string) string {
 	return strings.Join(slices.Sorted(strings.Lines(lines)), "")
 }
 
-// mark gives the entries with these ids to a command of lektor-view.
+// mark runs a command of lektor-view on the entries with these ids.
 func (h *stateHouse) mark(dir string, ids []string, args ...string) {
 	h.t.Helper()
 	var paths strings.Builder
@@ -335,8 +335,8 @@ func (h *stateHouse) make() {
 	stop()
 }
 
-// What programs of an older version keep for themselves, those of today go on with: nothing
-// is done twice, and nothing is lost.
+// Programs of today go on with the private files of an older version: nothing is done
+// twice, and nothing is lost.
 func TestState(t *testing.T) {
 	bin := build(t)
 	// run is a subtest with a fresh copy of the directory.

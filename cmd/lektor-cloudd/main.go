@@ -16,7 +16,7 @@ import (
 )
 
 func main() {
-	// For a round of notifications to thousands. What strangers send must not make it more.
+	// Room for a round of notifications to thousands. Requests of strangers must not raise it.
 	if os.Getenv("GOMEMLIMIT") == "" {
 		debug.SetMemoryLimit(192 << 20)
 	}

@@ -15,7 +15,7 @@ import (
 )
 
 func main() {
-	// What a hundred thousand marks need. More marks take more time, and more memory.
+	// A hundred thousand marks need this much. More marks take more time, and more memory.
 	debug.SetMemoryLimit(200 << 20)
 	os.Exit(command.Main(newApp(), os.Args))
 }

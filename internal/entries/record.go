@@ -46,7 +46,7 @@ type details struct {
 	entry lektordir.Entry
 	text  *string // the content as text, once it was asked for
 	shown *string // the content as the column has it, once it was asked for
-	// words tells what words the entry has without reading it, nil outside of an index.
+	// words reports which words the entry has without reading it, nil outside of an index.
 	words func(folded string) query.Verdict
 }
 
@@ -140,7 +140,7 @@ func (s *Store) where(ref lektordir.Ref) (lektordir.Ref, bool) {
 	}
 	if there || time.Since(known.listed) >= listingAge {
 		known = places{listed: time.Now(), of: map[string]lektordir.Ref{}}
-		// What is malformed was reported when it was selected.
+		// Malformed names were reported when the entries were selected.
 		refs, _ := s.Dir.List(context.Background(), lektordir.ListOptions{Feeds: []string{ref.Feed}, AllVersions: true, Withdrawn: true})
 		for _, r := range refs {
 			known.of[r.Unique] = r

@@ -159,8 +159,8 @@ func (s *Store) Usable(err error) bool {
 }
 
 // dropOptional returns nil for an error which is only about files that an entry need not
-// have, after reporting it once for the entry of this key; else the error. That this
-// process has no more memory or descriptors says nothing of a file.
+// have, after reporting it once for the entry of this key; else the error. If this
+// process has no more memory or descriptors, the error says nothing of a file.
 func (s *Store) dropOptional(err error, key string) error {
 	all := joined.Errors(err)
 	for _, e := range all {

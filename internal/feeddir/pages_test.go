@@ -13,8 +13,8 @@ import (
 	"github.com/lektordir/lektor/lektordir"
 )
 
-// What is known of the pages of a feed is learned without their articles, and a
-// page that cannot be read whole is none.
+// The pages of a feed are listed without their articles, and a page that cannot be read
+// whole is left out.
 func TestPages(t *testing.T) {
 	d := must.Get(lektordir.Create(filepath.Join(t.TempDir(), "d"), nil))
 	hash := lektordir.FeedHash("http://a.example/")

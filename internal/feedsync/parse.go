@@ -178,7 +178,7 @@ func (p *parser) text(t xml.CharData) {
 	if o.role != roleOther && len(bytes.Trim(t, space)) == 0 {
 		return
 	}
-	// What a comment or CDATA divides is one text.
+	// Text that a comment or CDATA divides is one text.
 	if n := len(o.kids); n > 0 && o.kids[n-1].element == nil {
 		o.kids[n-1].text += string(t)
 		return

@@ -17,7 +17,7 @@ type DigestOptions struct {
 }
 
 // Digest returns entries as one document of HTML, and as text, with a title that counts
-// them. Those of a feed stand one after the other.
+// them. Entries of one feed stand one after the other.
 func Digest(list []*Entry, o DigestOptions) (title, text, html string) {
 	var t, h strings.Builder
 	feeds, images := 0, false

@@ -12,8 +12,7 @@ import (
 	"time"
 )
 
-// Values are the lines of a file. The zero value is an empty file whose separator is a
-// tab. Values belong to one goroutine.
+// Values are the lines of a file. They belong to one goroutine.
 type Values struct {
 	sep   byte
 	lines []line
@@ -98,13 +97,9 @@ func (v *Values) SetInt(name string, n int) { v.Set(name, strconv.Itoa(n)) }
 
 // Text returns the text of the file.
 func (v *Values) Text() []byte {
-	sep := v.sep
-	if sep == 0 {
-		sep = '\t'
-	}
 	var b []byte
 	for _, l := range v.lines {
-		b = append(append(append(append(b, l.name...), sep), l.value...), '\n')
+		b = append(append(append(append(b, l.name...), v.sep), l.value...), '\n')
 	}
 	return b
 }

@@ -28,7 +28,7 @@ func TestParse(t *testing.T) {
 }
 
 func TestTime(t *testing.T) {
-	var v Values
+	v := New('\t')
 	at := time.Date(2026, 1, 2, 3, 4, 5, 6, time.FixedZone("", 3600))
 	v.SetTime("at", at)
 	if got, want := string(v.Text()), "at\t2026-01-02T02:04:05Z\n"; got != want {

@@ -130,7 +130,7 @@ func writeLines(path string, documents int) {
 			feed = (i - feeds) * 5
 		}
 		minute, list := entries(rand.New(rand.NewPCG(uint64(feed), 2)), 10)
-		// Of every second feed the one at the end is the later one.
+		// For every second feed the document at the end is the later one.
 		switch later := (i >= feeds) == (feed%2 == 0); {
 		case later:
 			minute++

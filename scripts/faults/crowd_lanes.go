@@ -241,7 +241,7 @@ func (c *crowd) follows(ctx context.Context, rnd *rand.Rand) {
 
 // byHand is what a user does who has read the specification and no more: every
 // $1-th entry in new/ from the $2-th is moved, as its sample viewer does, or
-// removed. What others took is no error.
+// removed. An entry that others took is no error.
 const byHand = `
 cd "$LEKTORDIR" || exit 1
 n=0
@@ -359,7 +359,7 @@ func (c *crowd) rush(ctx context.Context, seed uint64, long, grows time.Duration
 	return c.settle()
 }
 
-// ran tells whether what is wanted was run.
+// ran reports whether all that is wanted was run.
 func (c *crowd) ran() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -147,7 +147,7 @@ func (p *topPass) file(ctx context.Context, name string) {
 	}
 }
 
-// add adds a document. Of the defects in it the first is reported.
+// add adds a document. It reports the first of the defects in it.
 func (p *topPass) add(name string, line int, b []byte) error {
 	warned := p.second
 	doc, err := ess.Decode(b, func(w ess.Warning) {

@@ -46,8 +46,8 @@ func (r *Runner) reading(ctx context.Context, doc []byte, read func() error) err
 	return read()
 }
 
-// ask asks for a document that another one of the feed names. What is sent for the feed's
-// own document, by the request own, is sent to its server alone.
+// ask asks for a document that another one of the feed names. The headers of
+// the request own, for the feed's own document, go to its server alone.
 func (s *session) ask(ctx context.Context, own, req *fetch.Request) (*fetch.Response, error) {
 	if history.SameOrigin(own.URL, req.URL) {
 		req.Header = own.Header
@@ -82,9 +82,9 @@ func (s *session) document(doc []byte, req *fetch.Request, resp *fetch.Response)
 	if err != nil {
 		return nil, err
 	}
-	// The end of the document is missing. Where the server did not say how long
-	// it is, that may have happened on the way: what came is delivered, and
-	// the rest must come by the next request.
+	// The end of the document is missing. If the server did not say how long
+	// it is, that may have happened on the way: the entries that came are delivered,
+	// and the rest must come by the next request.
 	if feed.Truncated && resp.Header.Get("Content-Length") == "" {
 		resp.Truncated = true
 	}
@@ -142,20 +142,20 @@ func (r *Runner) read(doc []byte, url, contentType string, h http.Header) (*feed
 		err = &fetch.LimitError{URL: fetch.Public(url), Limit: limit.Limit, Max: limit.Max, Flag: fetch.FlagMaxDecoded}
 	}
 	if feed != nil {
-		// Those who listen look for hubs in the header first.
+		// WebSub has subscribers look for hubs in the header first.
 		feed.Links = websub.Links(h, url, feed.Links)
 	}
 	return feed, err
 }
 
-// limited gives the first warning that a limit left something out which can
-// be raised, -1 for none.
+// limited returns the index of the first warning of a limit that can be raised, -1 for
+// none.
 func limited(feed *feedconv.Feed) int {
 	return slices.IndexFunc(feed.Warnings, func(w feedconv.Warning) bool { return w.Limit != "" })
 }
 
-// warn says what was wrong with a document, in one line. Of several defects it
-// names the one that the user can do something about.
+// warn says what was wrong with a document, in one line. If there are several
+// defects, it names the one that the user can do something about.
 func (r *Runner) warn(name string, feed *feedconv.Feed) {
 	if len(feed.Warnings) == 0 {
 		return

@@ -48,7 +48,7 @@ func (s *session) Close() {
 	s.txn.Close()
 }
 
-// state loads the state of a feed. Whoever saves it holds the feed's lock.
+// state loads the state of a feed. To save it, the caller must hold the feed's lock.
 func (r *Runner) state(hash string) (*feeddir.State, error) {
 	st, err := feeddir.Load(r.Dir, hash)
 	if err != nil {
@@ -152,8 +152,8 @@ func (s *session) describe(feed *feedconv.Feed, id, name string) error {
 func (s *session) stage(ctx context.Context, feed *feedconv.Feed, article func(int) (delivery.Article, bool)) (lektordir.Result, error) {
 	p := s.st.OnUpdate()
 	h := feeddir.HistoryOf(s.r.Dir, s.hash)
-	// Of a document that was left short nobody knows what else is in it. Where it was
-	// cut off, the mark may stand in the part that is missing.
+	// The rest of a document that was left short is not known. If it was cut off, the mark
+	// may stand in the part that is missing.
 	whole := !feed.Truncated && limited(feed) < 0
 	var old []string
 	was := false

@@ -173,7 +173,7 @@ func (r *Runner) Update(ctx context.Context, sel Selection) (Summary, error) {
 	return sum, context.Cause(ctx)
 }
 
-// tell tells the user why a feed failed.
+// tell reports why a feed failed.
 func (r *Runner) tell(o Outcome) {
 	switch {
 	case o.Err == nil, o.Broken > 0 && r.disk.add(o.Err):

@@ -498,6 +498,20 @@ func TestRoom(t *testing.T) {
 	}
 }
 
+// beginUpdate begins an update of all feeds that are due, and returns where its summary
+// comes.
+func beginUpdate(t *testing.T, r *Runner) <-chan Summary {
+	done := make(chan Summary, 1)
+	go func() {
+		sum, err := r.Update(t.Context(), Selection{})
+		if err != nil {
+			t.Error(err)
+		}
+		done <- sum
+	}()
+	return done
+}
+
 // TestCompressedAlone: a small document that is compressed, and may be large when it is read,
 // is parsed alone as a large one is.
 func TestCompressedAlone(t *testing.T) {
@@ -507,20 +521,11 @@ func TestCompressedAlone(t *testing.T) {
 	z.Write([]byte(server.RSS("Packed", 0, 2)))
 	z.Close()
 	s.Handle("/packed", server.Doc("", doc.String()))
-	s.Handle("/plain", server.Doc("", server.RSS("Plain", 0, 2)))
 	subscribeTo(t, r, s.URL("/packed"))
 	if err := r.parsing.Acquire(t.Context(), 1); err != nil {
 		t.Fatal(err)
 	}
-	done := make(chan Summary)
-	update := func() {
-		sum, err := r.Update(t.Context(), Selection{})
-		if err != nil {
-			t.Error(err)
-		}
-		done <- sum
-	}
-	go update()
+	done := beginUpdate(t, r)
 	// The document waits for all places if not even one more is free.
 	eventually(t, "the document", func() bool {
 		free := r.parsing.TryAcquire(1)
@@ -542,8 +547,7 @@ func TestCompressedAlone(t *testing.T) {
 
 // TestSlowFilter: while the filter of a large document runs, other feeds are fetched.
 func TestSlowFilter(t *testing.T) {
-	var delivered atomic.Int32
-	r, slow, l := setup(t, Options{Delivered: func(refs []lektordir.Ref) { delivered.Add(int32(len(refs))) }})
+	r, slow, l := setup(t, Options{})
 	fast, err := server.New("127.0.0.1")
 	if err != nil {
 		t.Fatal(err)
@@ -560,29 +564,21 @@ func TestSlowFilter(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	done := make(chan Summary)
-	update := func() {
-		sum, err := r.Update(t.Context(), Selection{})
-		if err != nil {
-			t.Error(err)
-		}
-		done <- sum
-	}
-	go update()
+	slowDone := beginUpdate(t, r)
 	eventually(t, "the filter", func() bool { _, err := os.Stat(began); return err == nil })
 	for i := range 10 {
 		path := fmt.Sprintf("/%d", i)
 		fast.Handle(path, server.Doc("", server.RSS("Fast", i, 1)))
 		subscribeTo(t, r, fast.URL(path))
 	}
-	go update() // skips the feed that the other has
-	if sum := <-done; sum.New != 10 || sum.Busy != 1 {
+	// It skips the feed that the other has.
+	if sum := <-beginUpdate(t, r); sum.New != 10 || sum.Busy != 1 {
 		t.Errorf("beside the filter: %+v\n%s", sum, l)
 	}
 	if err := os.WriteFile(end, nil, 0o666); err != nil {
 		t.Error(err)
 	}
-	if sum := <-done; sum.New != 1 {
+	if sum := <-slowDone; sum.New != 1 {
 		t.Errorf("%+v\n%s", sum, l)
 	}
 }

@@ -354,7 +354,7 @@ func (v *visit) deliver() *Outcome {
 	first := v.st.Checked().IsZero()
 	v.fetched.Read(hints)
 	if !v.claimed && !first && len(v.out.New)+len(v.out.Updated) > 0 {
-		// Whoever listens learns that nobody told him.
+		// The listener learns that it got no notification.
 		if err := feeddir.LeaveMissed(v.r.Dir, v.hash, v.r.now()); err != nil {
 			v.r.report.Warn("%v", err)
 		}

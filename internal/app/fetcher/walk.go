@@ -447,8 +447,8 @@ func (w *walk) again(ctx context.Context, url string) (*feedconv.Feed, error) {
 	return w.read(ctx, doc)
 }
 
-// stagePassed stages a document that was passed. Of those of its entries that are not known
-// only news come, if there is a baseline.
+// stagePassed stages a document that was passed. If there is a baseline, only news
+// among its unknown entries are delivered.
 func (w *walk) stagePassed(ctx context.Context, b history.Baseline, feed *feedconv.Feed, nearness int, p *passed) (lektordir.Result, error) {
 	policy := w.st.OnUpdate()
 	old := map[string]bool{}

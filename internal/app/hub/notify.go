@@ -106,7 +106,7 @@ func (h *notifier) contentAgain(feedURL string) (*content, error) {
 	return h.contentOf(doc, n), nil
 }
 
-// release gives back the memory of content; nil is allowed.
+// release releases the memory of content; nil is allowed.
 func (h *notifier) release(c *content) {
 	if c != nil {
 		h.held.Release(c.held)

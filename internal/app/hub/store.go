@@ -127,7 +127,7 @@ func (st states) writeFeed(hash string, f feedState) error {
 }
 
 // noteFeed writes what is known of a feed with its first subscriber, who knows of the
-// document that was read just now. What is known of the feed already stays.
+// document that was read just now. It keeps what is known of the feed already.
 func (st states) noteFeed(hash string, f feedState) error {
 	return st.locked(hash, true, func() error {
 		if st.readFeed(hash).Digest != "" {

@@ -174,7 +174,7 @@ func (w *site) items(ctx context.Context) error {
 	}
 	err = workers.ForEach(ctx, len(unknown), func(k int) {
 		defer bar.Add(1)
-		// What is shown is what is in the files now, not what an index remembers.
+		// Pages show the files as they are now, not what an index remembers.
 		list[unknown[k]] = newItem(r, r.Record(found[unknown[k]].Ref))
 	})
 	if err != nil {

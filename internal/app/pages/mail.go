@@ -77,13 +77,13 @@ type post struct {
 }
 
 // posts returns what is to be mailed of the query, from old to new; without a ledger, all
-// of it. What the ledger does not know and is not to be mailed, it knows then.
+// of it. Entries that are unknown to the ledger and not to be mailed become known to it.
 func (m *mailing) posts(ctx context.Context) ([]*post, error) {
 	found, err := m.selected(ctx)
 	if err != nil {
 		return nil, err
 	}
-	// What is mailed is what is in the files now, not what an index remembers.
+	// Messages have the files as they are now, not what an index remembers.
 	for i, r := range found {
 		found[i] = m.Record(r.Ref)
 	}

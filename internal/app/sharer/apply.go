@@ -30,7 +30,7 @@ type applier struct {
 	done    [setFlags + 1]int
 }
 
-// apply does the actions, those on feeds first. What fails does not keep the others.
+// apply does the actions, those on feeds first. One that fails does not stop the others.
 func (a *applier) apply(ctx context.Context, actions []action) error {
 	feeds := slices.IndexFunc(actions, func(act action) bool { return act.kind == setFlags })
 	if feeds < 0 {
@@ -138,7 +138,7 @@ func (a *applier) unlessBusy(err error) error {
 }
 
 // acting does something to what is at a path of the lektor-dir; after is the subscription
-// then, nil for none. That, and not what is read then, gets the baseline: an edit of the
+// then, nil for none. The baseline gets after, and not what is read then: an edit of the
 // user's that came meanwhile is one for the next run.
 func (a *applier) acting(kind actionKind, feed, rel string, after *feeddir.Subscription, do func() error) error {
 	s := a.base.sub(feed)

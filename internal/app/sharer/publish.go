@@ -58,7 +58,7 @@ func (x *exchange) overwritten(ctx context.Context) error {
 				continue
 			}
 		}
-		// What cannot be read is written anew; if that fails, it is an error.
+		// A document that cannot be read is written anew; if that fails, it is an error.
 		data, err := x.placeAt(x.place()).read(ctx, name, rec)
 		if ctx.Err() != nil {
 			return context.Cause(ctx)

@@ -24,7 +24,7 @@ type set struct {
 	// withdrawn are the feeds that the documents do not show, or show without title and link.
 	withdrawn string
 
-	// What differs from what is stored: marks, by id, and whether subscriptions do.
+	// Differences from what is stored: marks, by id, and whether subscriptions differ.
 	touched     map[string]bool
 	subsTouched bool
 }

@@ -65,7 +65,7 @@ func (r *run) addPeer(name, place string) (err error) {
 	return r.line(place, peersDir, name)
 }
 
-// removePeer ends that an endpoint is read. What came of it stays.
+// removePeer ends that an endpoint is read. Its edits stay.
 func (r *run) removePeer(name string) error {
 	if !peerName(name) || !atomicfile.Exists(r.path(peersDir, name)) {
 		return command.Hint(fmt.Errorf("there is no peer %s that was added", name), "lektor-share peer ls; one in the target goes with its directory there")

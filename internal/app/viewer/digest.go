@@ -46,7 +46,7 @@ func Digest(ctx context.Context, o DigestOptions, s *command.Streams) error {
 	if err != nil {
 		return err
 	}
-	// What is counted is printed.
+	// The digest counts only the entries that it prints.
 	if list, err = entries.Filter(ctx, list, func(r *entries.Record) bool { return v.Usable(r.Check()) }); err != nil {
 		return err
 	}

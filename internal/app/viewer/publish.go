@@ -174,8 +174,8 @@ type candidate struct {
 }
 
 // candidates reads the entries that are published, in parallel, and returns what is to be
-// known of all of them before the first is written, oldest first. Those that cannot be
-// read are left out, which is reported. look is called with each, concurrently.
+// known of all of them before the first is written, oldest first. Entries that cannot
+// be read are left out, which is reported. look is called with each, concurrently.
 func (p *publisher) candidates(ctx context.Context, look func(*candidate, *entries.Record, *feedconv.Entry)) ([]candidate, error) {
 	found, err := p.selected(ctx)
 	if err != nil {
@@ -183,7 +183,7 @@ func (p *publisher) candidates(ctx context.Context, look func(*candidate, *entri
 	}
 	list := make([]candidate, len(found))
 	err = workers.ForEach(ctx, len(found), func(i int) {
-		// What is published is what is in the files now, not what an index remembers.
+		// Documents have the files as they are now, not what an index remembers.
 		r := p.Record(found[i].Ref)
 		if !p.Usable(r.Check()) {
 			return
@@ -198,7 +198,7 @@ func (p *publisher) candidates(ctx context.Context, look func(*candidate, *entri
 	return slices.DeleteFunc(list, func(c candidate) bool { return c.Digest == "" }), err
 }
 
-// tellApart gives candidates that share an id others: the oldest keeps it.
+// tellApart sets other ids where candidates share one: the oldest keeps it.
 func (p *publisher) tellApart(list []candidate) {
 	taken := make(map[string]bool, len(list))
 	for i := range list {

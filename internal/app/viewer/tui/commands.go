@@ -93,7 +93,7 @@ type startMsg struct {
 	wait bool
 }
 
-// start gives the terminal to a command.
+// start hands the terminal to a command.
 func (m *model) start(msg startMsg) tea.Cmd {
 	send, t := m.send, m.terminal
 	return tea.Exec(&onTerminal{Cmd: msg.cmd, wait: msg.wait, terminal: t}, func(err error) tea.Msg {

@@ -147,8 +147,8 @@ func compareItems(a, b *item, oldest bool) int {
 	return c
 }
 
-// datesWithin is how long a list waits for the dates of its entries. Those not known by
-// then are sorted by delivery, which is nearly the same order.
+// datesWithin is how long a list waits for the dates of its entries. Entries without one
+// by then are sorted by delivery, which is nearly the same order.
 const datesWithin = 150 * time.Millisecond
 
 // sorted returns the list of these entries.

@@ -26,7 +26,7 @@ func (d dated) Feeds(context.Context) (feeds []Feed, err error) {
 	return feeds, nil
 }
 
-// foldered gives a feed whose folders are those of its number.
+// foldered returns a feed whose folders are those of its number.
 func foldered(hash string) Feed {
 	n, _ := strconv.Atoi(hash[1:])
 	return Feed{Hash: hash, Title: hash, Folders: [][]string{nil, {"A"}, {"A / B", "C"}}[n%3]}
