@@ -636,8 +636,27 @@ var nnoFormat = []step{
 // importing is lektor-import(1).
 var importing = []step{
 	{
-		starts: "lektor-fetch import --from newsboat",
+		starts: "lektor-import newsboat",
 		before: `mkdir ~/.newsboat; printf '%s\n' 'https://example.org/feed tech "~Org"' '"query:Tea:title =~ \"tea\""' >~/.newsboat/urls; : >~/.newsboat/cache.db`,
+		then:   `test "$(lektor-fetch ls -o url)" = https://example.org/feed; test -s "$D/etc/view/query/Tea"`,
+	},
+	{
+		starts: "lektor-import sfeed ~/.sfeed/sfeedrc",
+		before: `mkdir ~/.sfeed; printf 'feeds() {\n\tfeed Com https://example.com/feed\n}\n' >~/.sfeed/sfeedrc`,
+		then:   `test "$(lektor-fetch ls -o url Com)" = https://example.com/feed; lektor-fetch rm --purge Com`,
+	},
+	{
+		starts: "lektor-import r2e ~/.config/rss2email.cfg",
+		before: `mkdir -p ~/.config; printf '[feed.Com]\nurl = https://example.com/feed\n' >~/.config/rss2email.cfg; echo '{"feeds": []}' >~/.config/rss2email.json`,
+		then:   `test "$(lektor-fetch ls -o url Com)" = https://example.com/feed; lektor-fetch rm --purge Com`,
+	},
+	{
+		starts: "lektor-import feedly feedly.opml saved.json",
+		before: `echo '<opml version="2.0"><body><outline text="Com" xmlUrl="https://example.com/feed"/></body></opml>' >feedly.opml; echo '[]' >saved.json`,
+		then:   `test "$(lektor-fetch ls -o url Com)" = https://example.com/feed; lektor-fetch rm --purge Com`,
+	},
+	{
+		starts: "lektor-fetch import --from newsboat",
 		then:   `test "$(lektor-view count folder:tech)" = "5 unread of 5"; test "$(lektor-fetch ls -o title)" = Org; test "$(lektor-view ls -o title query:Tea | sort -u)" = "Tea at noon"`,
 	},
 	{
