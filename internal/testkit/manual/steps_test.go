@@ -567,6 +567,35 @@ done`,
 // notices is lektor-ess(1).
 var notices = []step{
 	{
+		starts: "lektor-ess build https://example.com/feed > feed.ess", before: "lektor-fetch add https://example.com/feed",
+		then: `test "$(lektor-ess decode feed.ess | wc -l)" -eq 5`,
+	},
+	{
+		starts: "lektor-ess nno is:flagged > good.nno", before: `lektor-view ls -o path -n 1 | lektor-view mark -s F -`,
+		then: `test "$(lektor-ess decode good.nno | wc -l)" -eq 1`,
+	},
+	{starts: "lektor-ess top -n 50 *.ess", out: `(?s)\A[0-9]+,\n(https://example.com/feed,[0-9]+,[0-9]+,?\n?){5}\z`},
+	{
+		starts: "lektor-ess poll; lektor-fetch",
+		before: `mkdir -p "$(lektor-fetch ls -o path)/etc/ess" && echo https://me.example/feed.ess >"$(lektor-fetch ls -o path)/etc/ess/link"`,
+		then:   `lektor-ess poll 2>&1 | grep '1 request'`,
+	},
+	{starts: "lektor-ess resolve good.nno", out: `\A/.*/(new|cur)/.*\n\z`},
+	{
+		starts: "lektor-ess publish --base-url https://me.example/www/ www",
+		then:   `test "$(lektor-ess decode www/*.ess | wc -l)" -eq 5; test -s www/index.html -a -s www/ess.svg -a -s www/nno.svg -a -s www/feeds.nno`,
+	},
+	{
+		starts: "lektor-ess discover https://me.example/www/",
+		out:    `(?m)\Aess\thttps://me.example/www/[0-9a-f]{40}.ess\t.*\nnno\thttps://me.example/www/feeds.nno\t.*\n\z`,
+	},
+	{starts: "lektor-ess checksum 'hello world'", out: `\A92\n\z`},
+	{starts: "lektor-ess decode feed.ess", out: `\A([0-9TZ:-]+\thttps://example.com/feed\t[0-9]+\t[0-9]+\n){5}\z`},
+	{
+		starts: "lektor-ess check feed.ess", out: `\A\z`,
+		then: `lektor-fetch rm --purge https://example.com/feed; rm -r www good.nno feed.ess`,
+	},
+	{
 		starts: "lektor-ess poll -q; lektor-fetch -q",
 		before: `lektor-fetch add https://example.com/feed
 lektor-ess build https://example.com/feed >feed.ess
