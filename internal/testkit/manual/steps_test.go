@@ -706,8 +706,14 @@ lektor-view ls -a -o '{"items":[{"canonical":[{"href":"{{.url}}"}],"categories":
 // pages is lektor-pages(1).
 var pages = []step{
 	{
+		starts: "lektor-pages html ~/www/news", before: "lektor-fetch add https://example.com/feed",
+		then: `test "$(ls "$HOME/www/news/entry" | wc -l)" -eq 5; test -s "$HOME/www/news/index.html"`,
+	},
+	{starts: "lektor-pages maildir ~/Mail/feeds", then: `test "$(ls "$HOME/Mail/feeds/new" | wc -l)" -eq 5; rm -r "$HOME/Mail/feeds"`},
+	{starts: "lektor-pages mbox --query title:tea tea.mbox", then: `test "$(grep -c '^From ' tea.mbox)" = 1`},
+	{starts: "lektor-view ls -o path title:tea | lektor-pages digest - >tea.html", then: `grep 'Tea at noon' tea.html; ! grep frost tea.html; test "$(lektor-view count)" = "5 unread of 5"`},
+	{
 		starts: "lektor-fetch; lektor-view html www",
-		before: "lektor-fetch add https://example.com/feed",
 		then:   `test "$(ls www/entry | wc -l)" -eq "$(lektor-view count -o all)"; test -s www/index.html; lektor-pages html www; test -z "$(find www -newer www/.lektor-html -name '*.html')"`,
 	},
 	{
