@@ -772,6 +772,30 @@ var sharing = []step{
 		then:   `test "$(ls "$HOME/Sync/lektor" | wc -l)" -eq 1; lektor-share check "$HOME"/Sync/lektor/*/*; grep 'xmlUrl="https://example.com/feed"' "$HOME"/Sync/lektor/*/subscriptions.opml`,
 	},
 	{
+		starts: "lektor-share init --name laptop ~/Sync/lektor",
+		then:   `test "$(ls "$HOME/Sync/lektor" | wc -l)" -eq 1`,
+	},
+	{starts: "lektor-share sync", then: `test "$(ls "$HOME/Sync/lektor" | wc -l)" -eq 1`},
+	{
+		starts: "lektor-fetch; lektor-share apply; lektor-view ls", out: `(?s)Tea at noon`,
+	},
+	{starts: "lektor-share status", out: `\A\z`},
+	{
+		starts: "lektor-share peer add phone https://dav.example.com/lektor/phone-0a7903db47fb0ae8",
+		then:   `test "$(lektor-share peer -o name,place)" = "$(printf 'phone\thttps://dav.example.com/lektor/phone-0a7903db47fb0ae8')"; lektor-share peer rm phone`,
+	},
+	{starts: "lektor-share conflicts", out: `\A\z`},
+	{starts: "lektor-share resolve --all ours", then: `test -z "$(lektor-share conflicts -o item)"`},
+	{starts: "lektor-share publish - > subscriptions.opml", then: `grep 'xmlUrl="https://example.com/feed"' subscriptions.opml`},
+	{
+		starts: "lektor-share merge mine.opml theirs.opml > both.opml",
+		before: `for n in mine theirs; do
+	echo "<opml version='2.0' xmlns:sx='https://www.microsoft.com/schemas/rss/sse'><head/><body><outline text='$n'><sx:sync id='$n' version='1'><sx:history by='$n'/></sx:sync></outline></body></opml>" >$n.opml
+done`,
+		then: `lektor-share check both.opml | grep '2 items, 0 deleted, 0 conflicts, 0 problems'`,
+	},
+	{starts: "lektor-share check both.opml", out: `\Aboth.opml: 2 items, 0 deleted, 0 conflicts, 0 problems\n\z`},
+	{
 		starts: "lektor-share init ~/Sync/lektor",
 		then:   `test "$(ls "$HOME/Sync/lektor" | wc -l)" -eq 1`,
 	},
@@ -782,12 +806,5 @@ var sharing = []step{
 	{
 		starts: "lektor-share conflicts -o item | lektor-share resolve - theirs",
 		then:   `test -z "$(lektor-share conflicts -o item)"`,
-	},
-	{
-		starts: "lektor-share merge mine.opml theirs.opml > both.opml",
-		before: `for n in mine theirs; do
-	echo "<opml version='2.0' xmlns:sx='https://www.microsoft.com/schemas/rss/sse'><head/><body><outline text='$n'><sx:sync id='$n' version='1'><sx:history by='$n'/></sx:sync></outline></body></opml>" >$n.opml
-done`,
-		then: `lektor-share check both.opml | grep '2 items, 0 deleted, 0 conflicts, 0 problems'`,
 	},
 }
