@@ -512,8 +512,33 @@ var queries = []step{
 // cloud is lektor-cloudd(1).
 var cloud = []step{
 	{
-		starts: `lektor-cloudd listen --listen 127.0.0.1:5337 \`,
+		starts: "lektor-cloudd listen --listen :5337 --public-url http://me.example:5337/",
 		before: `lektor-fetch add https://example.org/feed`,
+		edit:   "s/listen :5337/listen 127.0.0.1:0/", // a port that is free
+		until:  `test -e "$D/etc/cloudd/lock"`,
+	},
+	{starts: "lektor-cloudd status", out: `\A\z`},
+	{
+		starts: "lektor-cloudd ping https://me.example/feed.xml",
+		before: `lektor-view publish --format rss --output feed.xml --self "$http_proxy/feed.xml" --cloud "$http_proxy/pleaseNotify" title:tea`,
+		edit:   `s,https://me.example,$http_proxy,; s,cloudd ping,& --allow 127.0.0.1,`, // it uses no proxy
+		then:   `rm feed.xml`,
+	},
+	{
+		starts: "lektor-cloudd save --cloud https://rpc.example.org/RPC2 --user bull feed.xml",
+		before: `echo '<rss version="2.0"><channel><title>T</title></channel></rss>' >feed.xml`,
+		edit:   `s,cloudd save,cloudd save --dry-run,`, // there is no cloud
+		given:  `export LEKTOR_CLOUD_PASSWORD=ferdinand`,
+		then:   `LEKTOR_CLOUD_PASSWORD=ferdinand lektor-cloudd save --dry-run --cloud https://rpc.example.org/RPC2 --user bull feed.xml 2>&1 | grep 'would be saved at https://rpc.example.org/RPC2 as bull'`,
+	},
+	{
+		starts: "lektor-cloudd hub --listen :5337 --public-url http://hub.example:5337",
+		edit:   "s/listen :5337/listen 127.0.0.1:0/", // a port that is free
+		until:  `test -e "$HOME/.local/state/lektor-hub/log"`,
+		then:   `rm -r "$HOME/.local/state/lektor-hub"`,
+	},
+	{
+		starts: `lektor-cloudd listen --listen 127.0.0.1:5337 \`,
 		edit:   "s/:5337/:0/", // a port that is free
 		until:  `test -e "$D/etc/cloudd/lock"`,
 	},
