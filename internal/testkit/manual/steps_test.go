@@ -301,6 +301,39 @@ test "$(lektor-fetch ls --dir ~/lektor-copy -o url)" = https://example.org/feed`
 
 // fetcher is lektor-fetch(1).
 var fetcher = []step{
+	{
+		starts: "lektor-fetch add https://daringfireball.net/",
+		then:   `test "$(lektor-fetch ls -o url)" = https://daringfireball.net/feed; test "$(lektor-view count)" = "5 unread of 5"`,
+	},
+	{
+		starts: "lektor-fetch rm https://daringfireball.net/feed",
+		then:   `test -z "$(lektor-fetch ls)"; test "$(lektor-view count)" = "5 unread of 5"; lektor-fetch rm --purge https://daringfireball.net/feed`,
+	},
+	{starts: "lektor-fetch ls", before: `lektor-fetch add --no-fetch https://example.org/feed`, out: `\A *0  Blog of example.org +https://example.org/feed\n\z`},
+	{starts: "lektor-fetch set https://example.org/feed interval 4h", then: `test "$(lektor-fetch set https://example.org/feed interval)" = 4h`},
+	{starts: "lektor-fetch update https://example.org/feed", then: `test "$(lektor-view count)" = "5 unread of 5"`},
+	{
+		starts: "lektor-fetch watch", before: `lektor-fetch add --as-is --no-fetch https://example.com/feeds/main`,
+		until: `test "$(lektor-view count)" = "10 unread of 10"`,
+	},
+	{
+		starts: "lektor-fetch history https://daringfireball.net/feed", before: `lektor-fetch add --no-fetch https://daringfireball.net/feed`,
+		then: `test "$(lektor-view count feed:daringfireball)" = "7 unread of 7"`,
+	},
+	{
+		starts: "lektor-fetch deliver --id http://example.org/feed.xml < feed.xml",
+		before: `echo '<rss version="2.0"><channel><title>Own</title><item><title>One</title><guid>urn:x:1</guid></item></channel></rss>' >feed.xml`,
+		then:   `test "$(lektor-view ls -o title feed:http://example.org/feed.xml)" = One`,
+	},
+	{starts: "uptime | lektor-fetch put --feed-id urn:x:uptime --id urn:x:uptime:1 --title Uptime", out: `\A/.*/new/[0-9a-f]{40}/[^/]*\n\z`},
+	{
+		starts: "lektor-fetch import Subs.opml",
+		before: `for f in https://example.org/feed https://example.com/feeds/main https://daringfireball.net/feed http://example.org/feed.xml urn:x:uptime; do lektor-fetch rm --purge "$f"; done
+echo '<opml version="2.0"><head/><body><outline text="Org" xmlUrl="https://example.org/feed"/></body></opml>' >Subs.opml`,
+		then: `test "$(lektor-view count)" = "5 unread of 5"; test "$(lektor-fetch ls -o title)" = Org`,
+	},
+	{starts: "lektor-fetch export --output Subs.opml", then: `grep 'xmlUrl="https://example.org/feed"' Subs.opml`},
+	{starts: "lektor-fetch check", out: `\A\z`, then: `lektor-fetch rm --purge https://example.org/feed; rm Subs.opml feed.xml; rm "$D/etc/fetch/opml"`},
 	{starts: "grep -s . src/*/etc/fetch/error", before: broken, given: `cd "$D"`, out: `\Ahttps://example.org/broken: .*410 Gone.*\n\z`},
 	{
 		starts: "grep -s . src/*/etc/history/incomplete",
