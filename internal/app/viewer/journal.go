@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/lektordir/lektor/internal/atomicfile"
 	"github.com/lektordir/lektor/internal/filelog"
 	"github.com/lektordir/lektor/lektordir"
 )
@@ -125,7 +126,7 @@ func (j *journal) begin() error {
 		return nil
 	}
 	v := j.v
-	if err := v.Dir.Inside("etc/view", undoDir); err != nil {
+	if err := atomicfile.NoLinks(v.Dir.Path(), "etc/view", undoDir); err != nil {
 		return err
 	}
 	dir := v.Dir.Join(undoDir)

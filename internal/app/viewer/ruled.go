@@ -79,7 +79,7 @@ func (v *viewer) openRuled(ctx context.Context, dryRun bool) (*ruled, error) {
 		r.read(data)
 		return r, err
 	}
-	if err := v.Dir.Inside("etc/view"); err != nil {
+	if err := atomicfile.NoLinks(v.Dir.Path(), "etc/view"); err != nil {
 		return nil, err
 	}
 	dir := filepath.Dir(r.path)

@@ -37,7 +37,7 @@ func Undo(ctx context.Context, o UndoOptions, s *command.Streams) error {
 	if err != nil {
 		return err
 	}
-	if err := v.Dir.Inside("etc/view", undoDir); err != nil {
+	if err := atomicfile.NoLinks(v.Dir.Path(), "etc/view", undoDir); err != nil {
 		return err
 	}
 	records, err := v.commands()
@@ -239,7 +239,7 @@ func (u *undoing) move(ctx context.Context, m renamed, dryRun bool) (to lektordi
 	}
 	switch {
 	case to == m.to, dryRun: // the former was taken out of new/, and that is all
-		_, err = os.Lstat(u.Dir.Abs(m.to))
+		_, err = os.Lstat(u.Dir.Join(m.to.Path()))
 	default:
 		to, err = u.Dir.SetFlags(m.to, set, unset)
 	}
