@@ -65,6 +65,20 @@ var strangers = map[string]*regexp.Regexp{
 	"feedconv":  regexp.MustCompile(`^(net|net/(http|rpc|smtp|textproto|netip).*|os|os/.*|` + module + `lektordir)$`),
 }
 
+// siblings are, of the packages of a room that has several, those that each may import:
+// the arrows go one way, and what stands alone stays so.
+var siblings = map[string][]string{
+	"internal/app/viewer/session":    nil,
+	"internal/app/viewer/external":   nil,
+	"internal/app/viewer/tui":        nil,
+	"internal/app/viewer/undo":       {"session"},
+	"internal/app/viewer/publish":    {"session"},
+	"internal/app/viewer/save":       {"session", "undo"},
+	"internal/app/viewer/rules":      {"session", "external", "undo"},
+	"internal/app/viewer":            {"session", "external", "undo", "rules"},
+	"internal/app/viewer/fullscreen": {"session", "external", "undo", "tui", ""},
+}
+
 // below reports whether a package is one of places, or below one of them.
 func below(name string, places ...string) bool {
 	return slices.ContainsFunc(places, func(p string) bool { return name == p || strings.HasPrefix(name, p+"/") })
@@ -91,8 +105,11 @@ func imports(p pkg, path string, test bool) string {
 		return "commands are the outermost layer"
 	case !test && below(to, "internal/app") && below(name, "internal/app") && room(to) != room(name):
 		return "no app imports another; what both need is a package of its own"
-	case below(to, "internal/app") && !below(name, "internal/app", "cmd", "scripts"):
-		return "apps are for commands and scripts"
+	case !test && below(name, "internal/app/viewer") && below(to, "internal/app/viewer") &&
+		!slices.Contains(siblings[name], strings.TrimPrefix(strings.TrimPrefix(to, "internal/app/viewer"), "/")):
+		return "the table of siblings does not have it"
+	case below(to, "internal/app") && !below(name, "internal/app", "cmd", "scripts", "internal/testkit"):
+		return "apps are for commands, scripts and tests"
 	case to == "internal/index" && !below(name, "internal/app/viewer", "internal/app/pages", "internal/index", "scripts"):
 		return "it is for viewers: what fetches does without"
 	case below(to, "internal/testkit") && !test && !below(name, "internal/testkit", "scripts"):
