@@ -10,6 +10,7 @@ import (
 
 	"github.com/lektordir/lektor/internal/atomicfile"
 	"github.com/lektordir/lektor/internal/command"
+	"github.com/lektordir/lektor/internal/dirfs"
 	"github.com/lektordir/lektor/internal/feeddir"
 	"github.com/lektordir/lektor/lektordir"
 )
@@ -202,7 +203,7 @@ func (r *run) syncMoves() error {
 			rels = append(rels, filepath.Dir(file))
 		}
 	}
-	return r.d.SyncMoves(rels...)
+	return dirfs.SyncMoves(r.d.Path(), rels...)
 }
 
 // minPartial is how large the document with the newer marks may be whatever the one with
