@@ -168,7 +168,7 @@ func TestMonth(t *testing.T) {
 			var n int
 			must.Get(fmt.Sscanf(must.Get(d.ReadEntry(ref, lektordir.FieldTitle)).Title, "Entry %d", &n))
 			if n%2 == 0 {
-				read = append(read, d.Abs(ref))
+				read = append(read, d.Join(ref.Path()))
 			}
 		}
 		run(viewer.Mark(ctx, viewer.MarkOptions{

@@ -104,7 +104,7 @@ func (s surroundings) update(ctx context.Context, dir string, all bool, streams 
 	config.Now, config.Gap, config.PerHost = s.now, 0, 8
 	r, err := fetcher.New(d, streams.Report, fetcher.Options{Fetch: config, Delivered: func(refs []lektordir.Ref) {
 		for _, ref := range refs {
-			fmt.Fprintln(streams.Out, d.Abs(ref))
+			fmt.Fprintln(streams.Out, d.Join(ref.Path()))
 		}
 	}})
 	if err != nil {

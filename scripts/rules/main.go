@@ -139,14 +139,9 @@ func names(fset *token.FileSet, f *ast.File) []string {
 		found = append(found, fmt.Sprintf("%s: %s: only internal/feeddir knows a feed's drawer", fset.Position(pos), what))
 	}
 	ast.Inspect(f, func(n ast.Node) bool {
-		switch n := n.(type) {
-		case *ast.BasicLit:
-			if text, err := strconv.Unquote(n.Value); n.Kind == token.STRING && err == nil && drawer.MatchString(text) && !own.MatchString(text) {
+		if n, ok := n.(*ast.BasicLit); ok && n.Kind == token.STRING {
+			if text, err := strconv.Unquote(n.Value); err == nil && drawer.MatchString(text) && !own.MatchString(text) {
 				add(n.Pos(), n.Value)
-			}
-		case *ast.SelectorExpr:
-			if n.Sel.Name == "SrcEtc" {
-				add(n.Pos(), "SrcEtc")
 			}
 		}
 		return true

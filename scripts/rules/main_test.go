@@ -85,7 +85,6 @@ func TestNames(t *testing.T) {
 		`package x; const f = "src/" + h + "/etc/push"`:      false,
 		`package x; const f = "etc/view/alias"`:              false,
 		`package x; const f = "etc/categories"`:              false,
-		`package x; var p = d.SrcEtc(h, "fetch")`:            false,
 		"package x; const f = `etc/history/archives`":        false,
 	} {
 		for name, exempt := range map[string]bool{"internal/app/viewer": false, "cmd/lektor-ess": false, "internal/feeddir": true, "lektordir": true} {

@@ -134,7 +134,7 @@ func (x *expiry) checkClock() error {
 // noteRun records when this run was. A refusal does not, so that the next run with the
 // same clock is refused as well.
 func (x *expiry) noteRun() error {
-	if err := x.Dir.Inside("etc", "etc/view"); err != nil {
+	if err := atomicfile.NoLinks(x.Dir.Path(), "etc", "etc/view"); err != nil {
 		return err
 	}
 	path := x.Dir.Join(expiredFile)

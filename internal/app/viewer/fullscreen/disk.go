@@ -595,7 +595,7 @@ func (l *diskAdapter) Save(_ context.Context, name, text string) error {
 	if _, err := l.parse(text); err != nil {
 		return err
 	}
-	if err := l.dir.Inside("etc/view", savedDir); err != nil {
+	if err := atomicfile.NoLinks(l.dir.Path(), "etc/view", savedDir); err != nil {
 		return err
 	}
 	if err := query.CheckName(name); err != nil {

@@ -80,7 +80,7 @@ func openRuled(ctx context.Context, s *entries.Store, dryRun bool) (*ruled, erro
 		r.read(data)
 		return r, err
 	}
-	if err := s.Dir.Inside("etc/view"); err != nil {
+	if err := atomicfile.NoLinks(s.Dir.Path(), "etc/view"); err != nil {
 		return nil, err
 	}
 	dir := filepath.Dir(r.path)

@@ -15,6 +15,7 @@ import (
 	"github.com/lektordir/lektor/internal/atomicfile"
 	"github.com/lektordir/lektor/internal/command"
 	"github.com/lektordir/lektor/internal/entries"
+	"github.com/lektordir/lektor/internal/entryname"
 	"github.com/lektordir/lektor/lektordir"
 )
 
@@ -34,12 +35,12 @@ func (v *Session) stateFile(name string) string {
 // owner names the user on this host.
 func owner() string {
 	host, _ := os.Hostname()
-	return lektordir.EscapeHost(host) + "." + strconv.Itoa(os.Getuid())
+	return entryname.EscapeHost(host) + "." + strconv.Itoa(os.Getuid())
 }
 
 // writeState writes a state file.
 func (v *Session) writeState(name string, data []byte) error {
-	if err := v.Dir.Inside("etc/view"); err != nil {
+	if err := atomicfile.NoLinks(v.Dir.Path(), "etc/view"); err != nil {
 		return err
 	}
 	path := v.stateFile(name)

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/lektordir/lektor/internal/atomicfile"
 	"github.com/lektordir/lektor/internal/entries"
 	"github.com/lektordir/lektor/internal/filelog"
 	"github.com/lektordir/lektor/lektordir"
@@ -117,7 +118,7 @@ func (j *journal) begin() error {
 		return nil
 	}
 	d := j.store.Dir
-	if err := d.Inside("etc/view", undoDir); err != nil {
+	if err := atomicfile.NoLinks(d.Path(), "etc/view", undoDir); err != nil {
 		return err
 	}
 	dir := d.Join(undoDir)

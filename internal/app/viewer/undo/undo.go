@@ -40,7 +40,7 @@ func Undo(ctx context.Context, o Options, s *command.Streams) error {
 	if err != nil {
 		return err
 	}
-	if err := v.Dir.Inside("etc/view", undoDir); err != nil {
+	if err := atomicfile.NoLinks(v.Dir.Path(), "etc/view", undoDir); err != nil {
 		return err
 	}
 	records, err := commands(v.Dir)
@@ -242,7 +242,7 @@ func (u *undoing) move(ctx context.Context, m renamed, dryRun bool) (to lektordi
 	}
 	switch {
 	case to == m.to, dryRun: // the former was taken out of new/, and that is all
-		_, err = os.Lstat(u.Dir.Abs(m.to))
+		_, err = os.Lstat(u.Dir.Join(m.to.Path()))
 	default:
 		to, err = u.Dir.SetFlags(m.to, set, unset)
 	}

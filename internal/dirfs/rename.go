@@ -1,4 +1,4 @@
-package lektordir
+package dirfs
 
 import (
 	"errors"
@@ -7,8 +7,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// plainRename is rename(2), its two words for a directory in the way made one.
-func plainRename(from, to string) error {
+// PlainRename is rename(2), its two words for a directory in the way made one.
+func PlainRename(from, to string) error {
 	err := unix.Rename(from, to)
 	if err == nil {
 		return nil

@@ -1,4 +1,4 @@
-package lektordir
+package dirfs
 
 import "testing"
 

@@ -1,4 +1,4 @@
-package lektordir
+package dirfs
 
 import (
 	"os"
@@ -91,10 +91,10 @@ func sharedFS(path string) bool {
 	return err == nil && !k.local()
 }
 
-// refresh makes the kernel, and whoever answers it, learn anew what there is to know
+// Refresh makes the kernel, and whoever answers it, learn anew what there is to know
 // of a file but for what is in it: the answer to a change has what is true now. The
 // change is the time of the last reading, which is nobody's.
-func refresh(path string) {
+func Refresh(path string) {
 	times := []unix.Timespec{{Nsec: unix.UTIME_NOW}, {Nsec: unix.UTIME_OMIT}}
 	_ = unix.UtimesNanoAt(unix.AT_FDCWD, path, times, unix.AT_SYMLINK_NOFOLLOW)
 }

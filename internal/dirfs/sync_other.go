@@ -1,6 +1,6 @@
 //go:build !linux
 
-package lektordir
+package dirfs
 
 // fsSync syncs a whole file system by one call, which this system does not
 // have: sync(2) tells no errors.
@@ -17,4 +17,4 @@ func syncFS(string) (done bool, err error) { return false, nil }
 // That several machines work on one lektor-dir is for Linux.
 
 func sharedFS(string) bool { return false }
-func refresh(string)       {}
+func Refresh(string)       {}
