@@ -236,7 +236,7 @@ func (p *publisher) gather(ctx context.Context, of []candidate) ([]feedconv.Entr
 	err := workers.ForEach(ctx, len(of), func(i int) {
 		c := of[len(of)-1-i]
 		e := c.read
-		if _, err := os.Lstat(p.Dir.Abs(c.ref)); e == nil || err != nil {
+		if _, err := os.Lstat(p.Dir.Join(c.ref.Path())); e == nil || err != nil {
 			r := p.Record(c.ref)
 			if e, err = p.entry(r); err != nil || digest(r, e) != c.Digest {
 				moved.Store(true)
