@@ -59,6 +59,47 @@ var doors = map[string][]string{
 	"github.com/fzipp/gocyclo":        {"scripts/rules"},
 }
 
+// linked are the programs that link a dependency. All others start without it.
+var linked = map[string][]string{
+	"charm.land":                     {"lektor-view"},
+	"codeberg.org/readeck":           {"lektor-article"},
+	"github.com/andybalholm/brotli":  {"lektor-cloudd", "lektor-ess", "lektor-fetch", "lektor-import", "lektor-pages", "lektor-share", "lektor-view"},
+	"github.com/coreos/go-systemd":   {"lektor-cloudd"},
+	"github.com/emersion/go-message": {"lektor-pages"},
+	"github.com/microcosm-cc":        {"lektor-pages"},
+	"github.com/mmcdole/gofeed":      {"lektor-cloudd", "lektor-ess", "lektor-fetch", "lektor-import", "lektor-pages", "lektor-share", "lektor-view"},
+	"html/template":                  {"lektor-cloudd", "lektor-ess"},
+	"modernc.org/sqlite":             {"lektor-import", "lektor-pages", "lektor-view"},
+}
+
+// links returns a line for each dependency that a program must not link, by the imports
+// of all packages of ours.
+func links(imports map[string][]string) (found []string) {
+	for program := range imports {
+		name, ok := strings.CutPrefix(program, "cmd/")
+		if !ok {
+			continue
+		}
+		seen := map[string]bool{}
+		var visit func(pkg string)
+		visit = func(pkg string) {
+			for _, path := range imports[pkg] {
+				for dependency, programs := range linked {
+					if below(path, dependency) && !slices.Contains(programs, name) {
+						found = append(found, fmt.Sprintf("%s must not link %s, which %s imports", program, dependency, pkg))
+					}
+				}
+				if to, ours := strings.CutPrefix(path, module); ours && !seen[to] {
+					seen[to] = true
+					visit(to)
+				}
+			}
+		}
+		visit(program)
+	}
+	return found
+}
+
 // strangers are what a public package must not be made of, tests apart: the
 // directory knows no formats and no network, the formats no disk and no network.
 var strangers = map[string]*regexp.Regexp{
@@ -233,7 +274,7 @@ func run() ([]string, error) {
 		if err != nil {
 			return nil, fmt.Errorf("go list for %s: %w", system, err)
 		}
-		s := newShape()
+		s, graph := newShape(), map[string][]string{}
 		for dec := json.NewDecoder(strings.NewReader(string(out))); ; {
 			var p pkg
 			if err := dec.Decode(&p); err == io.EOF {
@@ -241,6 +282,7 @@ func run() ([]string, error) {
 			} else if err != nil {
 				return nil, err
 			}
+			graph[p.name()] = p.Imports
 			found, err := breaches(p, s)
 			if err != nil {
 				return nil, err
@@ -248,6 +290,7 @@ func run() ([]string, error) {
 			all = append(all, found...)
 		}
 		all = append(all, s.breaches()...)
+		all = append(all, links(graph)...)
 	}
 	slices.Sort(all)
 	return slices.Compact(all), nil

@@ -128,6 +128,18 @@ func TestShadows(t *testing.T) {
 	}
 }
 
+func TestLinks(t *testing.T) {
+	graph := map[string][]string{
+		"cmd/lektor-view":    {module + "internal/a"},
+		"cmd/lektor-article": {module + "internal/a", module + "internal/b"},
+		"internal/a":         {"fmt", module + "internal/b"},
+		"internal/b":         {module + "internal/a", "modernc.org/sqlite/lib"},
+	}
+	if found := links(graph); len(found) != 1 || !strings.HasPrefix(found[0], "cmd/lektor-article must not link modernc.org/sqlite, which internal/b") {
+		t.Errorf("got %q", found)
+	}
+}
+
 // Each bar of functions and types, kept and broken.
 func TestShape(t *testing.T) {
 	lines := "func f() {" + strings.Repeat("\n", maxLines) + "}"
