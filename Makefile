@@ -60,7 +60,7 @@ faults: ## a crowd; kills, failing calls and power cuts at every file-system ope
 	$(GO) run ./scripts/faults -cuts 200 -orders 300
 	$(GO) run ./scripts/faults -gluster -grow 200ms -faults kill -step 40
 	LEKTOR_TEST_FEEDS=1000 $(GO) test -count=1 -run "^Test(Walk|Sizes|Unasked)" ./internal/app/fetcher
-	LEKTOR_HISTORIES=300 $(GO) test -run TestArchiveHistories ./internal/app/viewer
+	LEKTOR_HISTORIES=300 $(GO) test -run TestArchiveHistories ./internal/app/viewer/publish
 	LEKTOR_INDEX_HISTORIES=1000 $(GO) test -timeout 2h -run TestHistories ./internal/index
 
 fuzz: ## every fuzz target for FUZZTIME (30s)

@@ -275,7 +275,7 @@ func (s *session) compare(ctx context.Context) (changed []int64, grown span) {
 	compare := func() {
 		_ = workers.ForEach(ctx, len(all), func(i int) {
 			var st unix.Stat_t
-			if unix.Lstat(s.x.dir.Abs(refs[i]), &st) == nil {
+			if unix.Lstat(s.x.dir.Path()+"/"+refs[i].Path(), &st) == nil {
 				all[i].now = unix.TimespecToNsec(st.Ctim)
 			}
 		})

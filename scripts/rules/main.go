@@ -107,6 +107,20 @@ var strangers = map[string]*regexp.Regexp{
 	"feedconv":  regexp.MustCompile(`^(net|net/(http|rpc|smtp|textproto|netip).*|os|os/.*|` + module + `lektordir)$`),
 }
 
+// siblings are, of the packages of a room that has several, those that each may import:
+// the arrows go one way, and what stands alone stays so.
+var siblings = map[string][]string{
+	"internal/app/viewer/session":    nil,
+	"internal/app/viewer/external":   nil,
+	"internal/app/viewer/tui":        nil,
+	"internal/app/viewer/undo":       {"session"},
+	"internal/app/viewer/publish":    {"session"},
+	"internal/app/viewer/save":       {"session", "undo"},
+	"internal/app/viewer/rules":      {"session", "external", "undo"},
+	"internal/app/viewer":            {"session", "external", "undo", "rules"},
+	"internal/app/viewer/fullscreen": {"session", "external", "undo", "tui", ""},
+}
+
 // below reports whether a package is one of places, or below one of them.
 func below(name string, places ...string) bool {
 	return slices.ContainsFunc(places, func(p string) bool { return name == p || strings.HasPrefix(name, p+"/") })
@@ -134,8 +148,12 @@ var arrows = []struct {
 		return !a.test && below(a.to, "internal/app") && below(a.from, "internal/app") && room(a.to) != room(a.from)
 	}, "no app imports another; what both need is a package of its own"},
 	{func(a arrow) bool {
-		return below(a.to, "internal/app") && !below(a.from, "internal/app", "cmd", "scripts")
-	}, "apps are for commands and scripts"},
+		return !a.test && below(a.from, "internal/app/viewer") && below(a.to, "internal/app/viewer") &&
+			!slices.Contains(siblings[a.from], strings.TrimPrefix(strings.TrimPrefix(a.to, "internal/app/viewer"), "/"))
+	}, "the table of siblings does not have it"},
+	{func(a arrow) bool {
+		return below(a.to, "internal/app") && !below(a.from, "internal/app", "cmd", "scripts", "internal/testkit")
+	}, "apps are for commands, scripts and tests"},
 	{func(a arrow) bool {
 		return a.to == "internal/index" && !below(a.from, "internal/app/viewer", "internal/app/pages", "internal/index", "scripts")
 	}, "it is for viewers: what fetches does without"},
@@ -186,14 +204,9 @@ func names(fset *token.FileSet, f *ast.File) []string {
 		found = append(found, fmt.Sprintf("%s: %s: only internal/feeddir knows a feed's drawer", fset.Position(pos), what))
 	}
 	ast.Inspect(f, func(n ast.Node) bool {
-		switch n := n.(type) {
-		case *ast.BasicLit:
-			if text, err := strconv.Unquote(n.Value); n.Kind == token.STRING && err == nil && drawer.MatchString(text) && !own.MatchString(text) {
+		if n, ok := n.(*ast.BasicLit); ok && n.Kind == token.STRING {
+			if text, err := strconv.Unquote(n.Value); err == nil && drawer.MatchString(text) && !own.MatchString(text) {
 				add(n.Pos(), n.Value)
-			}
-		case *ast.SelectorExpr:
-			if n.Sel.Name == "SrcEtc" {
-				add(n.Pos(), "SrcEtc")
 			}
 		}
 		return true

@@ -75,7 +75,7 @@ func (s *shape) function(name string, fset *token.FileSet, f *ast.FuncDecl) {
 	if gocyclo.Complexity(f) > counted {
 		s.counted[full] = true
 	}
-	if n := fset.Position(f.End()).Line - at.Line + 1; n > maxLines && !allowed(f.Doc) && !slices.Contains(debt, full) {
+	if n := fset.Position(f.End()).Line - at.Line + 1; n > maxLines && !allowed(f.Doc) && !owed(full) {
 		s.found = append(s.found, fmt.Sprintf("%s: %s has %d lines; the bar is %d, or a line %swith the reason", at, full, n, maxLines, allow))
 	}
 	if hasDirective(f.Doc, "//gocyclo:ignore") && !allowed(f.Doc) {
@@ -118,12 +118,12 @@ func (s *shape) record(name string, fset *token.FileSet, t *ast.TypeSpec, doc *a
 func (s *shape) breaches() []string {
 	found := s.found
 	for name, n := range s.methods {
-		if most := max(maxMethods, methods[name]); n > most && !slices.Contains(debt, name) {
+		if most := max(maxMethods, methods[name]); n > most && !owed(name) {
 			found = append(found, fmt.Sprintf("%s has %d methods; the bar is %d", name, n, most))
 		}
 	}
 	for name, n := range s.fields {
-		if s.changes[name] && n > maxFields && !slices.Contains(debt, name) {
+		if s.changes[name] && n > maxFields && !owed(name) {
 			found = append(found, fmt.Sprintf("%s: %s changes itself and has %d fields; the bar is %d, or a line %swith the reason", s.places[name], name, n, maxFields, allow))
 		}
 	}

@@ -194,7 +194,7 @@ func (a *applier) standIn(feed, rel string) error {
 	if !nested {
 		area = ""
 	}
-	if err := a.r.d.InsideSrc(feed, area); err != nil {
+	if err := feeddir.Guard(a.r.d, feed, area); err != nil {
 		return err
 	}
 	path := a.r.d.Join(rel)
