@@ -342,7 +342,7 @@ func (l *diskAdapter) places(feeds []string) ([]string, error) {
 
 // Learn asks the index, which it begins first where there are many entries and none is
 // there. Dates that it does not have are read.
-func (l *diskAdapter) Learn(ctx context.Context, refs []lektordir.Ref, progress func(what string, done, total int)) error {
+func (l *diskAdapter) Learn(ctx context.Context, refs []*lektordir.Ref, progress func(what string, done, total int)) error {
 	x := l.index()
 	l.mu.Lock()
 	total := l.total
@@ -360,10 +360,10 @@ func (l *diskAdapter) Learn(ctx context.Context, refs []lektordir.Ref, progress 
 	}); err != nil {
 		return err
 	}
-	var missing []lektordir.Ref
+	var missing []*lektordir.Ref
 	l.mu.Lock()
 	for _, r := range refs {
-		if _, ok := l.dates.get(r); !ok {
+		if _, ok := l.dates.get(*r); !ok {
 			missing = append(missing, r)
 		}
 	}
@@ -386,9 +386,9 @@ const datesSoon = 10_000
 const datesAtOnce = 256
 
 // readDates reads the dates of entries, and remembers them. The error is the context's.
-func (l *diskAdapter) readDates(ctx context.Context, s *entries.Store, refs []lektordir.Ref) ([]time.Time, error) {
+func (l *diskAdapter) readDates(ctx context.Context, s *entries.Store, refs []*lektordir.Ref) ([]time.Time, error) {
 	dates := make([]time.Time, len(refs))
-	if err := workers.ForEach(ctx, len(refs), func(i int) { dates[i] = s.Record(refs[i]).Date() }); err != nil {
+	if err := workers.ForEach(ctx, len(refs), func(i int) { dates[i] = s.Record(*refs[i]).Date() }); err != nil {
 		return nil, err
 	}
 	l.mu.Lock()
@@ -399,13 +399,13 @@ func (l *diskAdapter) readDates(ctx context.Context, s *entries.Store, refs []le
 	return dates, nil
 }
 
-func (l *diskAdapter) Dates(ctx context.Context, refs []lektordir.Ref) (dates []time.Time, whole bool) {
+func (l *diskAdapter) Dates(ctx context.Context, refs []*lektordir.Ref) (dates []time.Time, whole bool) {
 	dates = make([]time.Time, len(refs))
 	var missing []int
 	l.mu.Lock()
 	for i, r := range refs {
 		known := false
-		if dates[i], known = l.dates.get(r); !known {
+		if dates[i], known = l.dates.get(*r); !known {
 			missing = append(missing, i)
 		}
 	}
@@ -415,7 +415,7 @@ func (l *diskAdapter) Dates(ctx context.Context, refs []lektordir.Ref) (dates []
 	for part := range slices.Chunk(missing, datesAtOnce) {
 		// The dates of more entries are learned later.
 		if len(missing) <= datesSoon && ctx.Err() == nil {
-			some := make([]lektordir.Ref, len(part))
+			some := make([]*lektordir.Ref, len(part))
 			for i, at := range part {
 				some[i] = refs[at]
 			}
