@@ -14,6 +14,7 @@ var allSteps = map[string][]step{
 	"README.md":        readme,
 	"lektor.7":         introduction,
 	"lektor-dir.5":     directory,
+	"lektor-state.5":   nil, // it has no examples
 	"lektor-fetch.1":   fetcher,
 	"lektor-view.1":    viewer,
 	"lektor-query.7":   queries,
