@@ -182,7 +182,7 @@ func TestHelp(t *testing.T) {
 		return string(out)
 	}
 	call := regexp.MustCompile(`(lektor-[a-z]+)((?: +(?:'[^']*'|"[^"]*"|[^|;&><)'"\s]+))*)`)
-	command := regexp.MustCompile(`(?m)^   ([a-z]+)  `)
+	command := regexp.MustCompile(`(?m)^ {3,5}([a-z]+)  `)
 	option := regexp.MustCompile(`(?m)(?:^   |, )(--?[a-z0-9-]+)`)
 	// known are the flags of a program or of one of its commands.
 	known := map[string][]string{}
