@@ -236,7 +236,7 @@ it. It gets URLs of http and https, and of the schemes in etc/view/schemes.
 			o := handed(f, "link", "enclosure")
 			o.Comments = f.Bool("comments")
 			if f.Bool("comments") && o.Link+o.Enclosure > 0 || o.Link > 0 && o.Enclosure > 0 {
-				f.Fail(command.Usagef("--link, --enclosure and --comments are for one URL each"))
+				f.Fail(command.Usagef("--link, --enclosure and --comments exclude each other"))
 			}
 			return o
 		}),
@@ -262,7 +262,7 @@ fails or is interrupted, the entry stays unread.
 			o := handed(f, "enclosure")
 			o.Page = f.Bool("page")
 			if o.Page && o.Enclosure > 0 {
-				f.Fail(command.Usagef("--page and --enclosure are for one URL each"))
+				f.Fail(command.Usagef("--page and --enclosure exclude each other"))
 			}
 			return o
 		}),
@@ -300,7 +300,7 @@ incomplete file is continued. Entries with the flag d are skipped.
 			o.Fetch.MaxBytes, o.Fetch.MaxHeader, o.Fetch.Proxy = f.Bytes(fetch.FlagMaxBytes), f.Bytes(fetch.FlagMaxHeader), http.ProxyFromEnvironment
 			switch {
 			case f.IsSet("query") && len(o.Args) > 0:
-				f.Fail(command.Usagef("entries are named, or selected by --query"))
+				f.Fail(command.Usagef("name entries or use --query, not both"))
 			case f.IsSet("query"):
 				o.Query = []string{f.String("query")}
 			case len(o.Args) == 0:
@@ -453,7 +453,7 @@ func countCommand() *cli.Command {
 			case f.IsSet("by") && o.By == "":
 				f.Fail(command.Usagef("--by needs one of %s", strings.Join(viewer.Groups, ", ")))
 			case f.Bool("feeds") && o.By != "" && o.By != "feed":
-				f.Fail(command.Usagef("--feeds is --by feed, not --by %s", o.By))
+				f.Fail(command.Usagef("--feeds and --by %s exclude each other", o.By))
 			case f.Bool("feeds"):
 				o.By = "feed"
 			}
@@ -513,14 +513,14 @@ func htmlFlags(f *command.Flags) []string {
 	if !f.Bool("html") {
 		for _, name := range []string{"full", "images", "mail"} {
 			if f.IsSet(name) {
-				f.Fail(command.Usagef("--%s is for digest --html", name))
+				f.Fail(command.Usagef("--%s needs --html", name))
 			}
 		}
 		return nil
 	}
 	for _, name := range []string{"number", "width"} {
 		if f.IsSet(name) {
-			f.Fail(command.Usagef("--%s is for a digest of text, not for --html", name))
+			f.Fail(command.Usagef("--%s and --html exclude each other", name))
 		}
 	}
 	args := []string{}
@@ -568,7 +568,7 @@ too. With --run, arguments can be templates, as for -o.
 				o.Run = f.StringSlice("run")
 			}
 			if o.Exec != "" && o.Run != nil {
-				f.Fail(command.Usagef("--exec and --run are two ways to say the same"))
+				f.Fail(command.Usagef("--exec and --run exclude each other"))
 			}
 			return o
 		}),
@@ -598,9 +598,9 @@ stop, and at the end run CMD ARG. Rules are applied to each entry once.
 			}}
 			switch {
 			case o.what != "apply" && o.what != "check":
-				f.Fail(command.Usagef("rules %s: it is apply or check", o.what))
+				f.Fail(command.Usagef("rules %s: write apply or check", o.what))
 			case o.what == "check" && (len(words) > 0 || f.Bool("again")), o.what == "apply" && len(words) > 0 && !f.Bool("again"):
-				f.Fail(command.Usagef("a query is for rules apply --again"))
+				f.Fail(command.Usagef("a query needs rules apply --again"))
 			case f.Bool("again"):
 				o.Again = words
 			}

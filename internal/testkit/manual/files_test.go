@@ -61,7 +61,7 @@ lektor-fetch update https://daringfireball.net/feed`)
 		for _, line := range regexp.MustCompile(`(?m)^\.It Pa .*`).FindAllString(text, -1) {
 			for name := range strings.FieldsSeq(strings.ReplaceAll(line[len(".It Pa "):], ",", " ")) {
 				named[strings.TrimSuffix(name, "/")] = true
-				// What belongs to other programs has pages of its own.
+				// Directories of other programs have pages of their own.
 				if other, ok := strings.CutSuffix(name, "/"); ok && other != "etc/fetch" {
 					continue
 				}

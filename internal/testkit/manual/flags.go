@@ -159,7 +159,7 @@ func dashed(name string) string {
 func read(page, app string, commands []string) manual {
 	m := manual{"": {}}
 	current := ""             // the subcommand that flags belong to
-	depth, itemDepth := 0, -1 // of lists; of the one whose item is a subcommand
+	depth, itemDepth := 0, -1 // depth of lists, and of the list whose item is a subcommand
 	extended := false         // between Xo and Xc, an item of several lines
 	enter := func(words []string) bool {
 		for _, w := range words {

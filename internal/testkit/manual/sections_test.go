@@ -83,7 +83,7 @@ func names(line string) []string {
 func TestLacks(t *testing.T) {
 	whole := ".Nm x\n.Op Fl -dir Ar DIR\n.It Fl h , Fl -help\n.It Fl v , Fl -version\n.Pa etc/x\n.Ev FOO .\n.Sh ENVIRONMENT\n.It Ev LEKTORDIR\n.It Ev FOO , BAR\n.Sh FILES\n.It Pa etc/x\n"
 	if got := lacks(whole); got != nil {
-		t.Errorf("of a whole page: %q", got)
+		t.Errorf("a whole page lacks %q", got)
 	}
 	for part, want := range map[string]string{
 		".It Fl h , Fl -help\n": "-h, --help", ".It Fl v , Fl -version\n": "-v, --version", ".It Ev LEKTORDIR\n": "LEKTORDIR in ENVIRONMENT",

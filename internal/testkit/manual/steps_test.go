@@ -61,7 +61,7 @@ var readme = []step{
 	{starts: "lektor-fetch watch", until: watched},
 	{
 		starts: "lektor-view ls", terminal: true,
-		// What was shown is what the list has first, of which three are marked.
+		// The entry shown is the first of the list, and three are marked.
 		out:  `(?s)\A ?1 N .*A frost\n.*\n ?9 N .*Title: A frost\n.*;2,S\n.1 .*A frost\n.2 .*A frost\n\z`,
 		then: `test "$(lektor-view count is:read)" = "0 unread of 4"; test "$(lektor-view ls -a -o title author:wren since:2w frost | sort -u)" = "A frost"`,
 	},
@@ -230,7 +230,7 @@ var introduction = []step{
 	},
 	{
 		starts: "lektor-view ls -o path read:1y not:is:flagged >old", library: true,
-		before: `lektor-view count -o all >"$HOME/a"`, // what was read just now, however old it is
+		before: `lektor-view count -o all >"$HOME/a"`, // it deletes entries that were read just now, however old
 		out:    `\A *0\n\z`,
 		then: `test "$(lektor-view count -o all)" = "$(cat "$HOME/a")"
 test "$(sed s/1y/now/ "$example" | sh)" -eq 1
@@ -689,7 +689,7 @@ mkdir -p "$f/etc/ess" && echo https://me.example/feed.ess >"$f/etc/ess/link"`,
 	},
 	{
 		starts: `parallel -j 4 "perl -ne '/,([^,]*)/; print if unpack(q(%32C*), \$1) % 4 == {}' \`, needs: "parallel",
-		// Of each of 500 feeds two documents, of which the later one counts.
+		// Each of 500 feeds has two documents; the later one counts.
 		before: `awk 'BEGIN { for (i = 0; i < 1000; i++) print 1700000000 + i * 7919 % 100003 ",http://f" i % 500 ".example/x," i * 31 % 40000 "," i % 256 "," 40000 + i * 17 % 40000 "," i % 256 }' >all.ess`,
 		out:    `\A[0-9]+,,(http://f[0-9]+.example/x,[0-9]+,[0-9]+,?){500,1000}\n\z`,
 		then: `cat part.? | sort >"$HOME/a"; sort all.ess | cmp - "$HOME/a"
