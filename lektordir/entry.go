@@ -322,9 +322,11 @@ func (d *Dir) readEntry(r Ref, want Fields) (*Entry, error) {
 			if data, err = etcExtras(base); err != nil {
 				note(Extras, etcDir, err)
 			}
-			// A check that converts them writes the lines before it removes the files.
-			if lines, err := dirfs.ReadFile(base + "/" + extrasFile.name); data != nil && err == nil {
-				data = lines
+			if data != nil {
+				// A check that converts them writes the lines before it removes the files.
+				if lines, err := dirfs.ReadFile(base + "/" + extrasFile.name); err == nil {
+					data = lines
+				}
 			}
 		}
 		e.parseExtras(data, want)
