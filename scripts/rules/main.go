@@ -79,6 +79,13 @@ var siblings = map[string][]string{
 	"internal/app/viewer/fullscreen": {"session", "external", "undo", "tui", ""},
 }
 
+// beneath is what lektordir stands on. viewers are the packages for which lektordir has all
+// that there is to know of a directory.
+var (
+	beneath = []string{"internal/dirfs", "internal/journal", "internal/commit", "internal/stage"}
+	viewers = []string{"internal/app/viewer", "internal/app/pages", "internal/query", "internal/letter", "internal/index"}
+)
+
 // below reports whether a package is one of places, or below one of them.
 func below(name string, places ...string) bool {
 	return slices.ContainsFunc(places, func(p string) bool { return name == p || strings.HasPrefix(name, p+"/") })
@@ -101,6 +108,8 @@ func imports(p pkg, path string, test bool) string {
 		return "the public packages do not know each other"
 	case !test && name == "internal/command" && (to == "lektordir" || to == "internal/fetch"):
 		return "a command line knows no feeds; internal/feedcmd does"
+	case !test && below(to, beneath...) && below(name, viewers...):
+		return "viewers see a lektor-dir by package lektordir alone"
 	case below(to, "cmd"):
 		return "commands are the outermost layer"
 	case !test && below(to, "internal/app") && below(name, "internal/app") && room(to) != room(name):
@@ -184,7 +193,7 @@ func texts(p pkg, parse func(file string) (*token.FileSet, *ast.File, error)) ([
 				return nil, err
 			}
 			found = append(found, shadows(fset, f)...)
-			if i == 0 && !below(p.name(), "internal/feeddir", "lektordir", "internal/testkit", "scripts") {
+			if i == 0 && !below(p.name(), "internal/feeddir", "lektordir", "internal/commit", "internal/testkit", "scripts") {
 				found = append(found, names(fset, f)...)
 			}
 		}

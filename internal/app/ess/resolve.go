@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/lektordir/lektor/internal/command"
+	"github.com/lektordir/lektor/internal/commit"
 	"github.com/lektordir/lektor/internal/ess"
 	"github.com/lektordir/lektor/internal/feeddir"
 	"github.com/lektordir/lektor/internal/fetch"
@@ -252,7 +253,7 @@ func (st *store) fetchMissing(ctx context.Context, o ResolveOptions, feeds map[s
 	if i := slices.IndexFunc(o.Documents, fetch.IsHTTP); i >= 0 {
 		origin = o.Documents[i]
 	}
-	var w *lektordir.Writer
+	var w *commit.Writer
 	marked, strange := 0, 0
 	for _, url := range urls {
 		r := feeds[url]
@@ -267,7 +268,7 @@ func (st *store) fetchMissing(ctx context.Context, o ResolveOptions, feeds map[s
 		case !o.DryRun:
 			if w == nil {
 				var err error
-				if w, err = st.Dir.NewWriter(lektordir.WriterOptions{}); err != nil {
+				if w, err = feeddir.NewWriter(st.Dir, commit.Options{}); err != nil {
 					return err
 				}
 				defer w.Close()
