@@ -71,7 +71,7 @@ type wantedPage struct {
 	index  int    // of the entry in the document, -1 for one that was delivered
 	unique string // of the latter
 	known  bool   // an older version of the entry was delivered
-	own    fulltext.Own
+	own    ownText
 
 	page *feeddir.Page // what became of it, nil for nothing
 	err  error         // why it could not be had
@@ -100,7 +100,7 @@ func (v *visit) fullText() error {
 		case len(list) >= maxPages:
 			left++
 		default:
-			own := fulltext.Own{Title: e.Title, Content: e.Content, Type: e.ContentType, Summary: feedconv.PlainText(e.Summary, e.SummaryType)}
+			own := ownText{title: e.Title, content: e.Content, mime: e.ContentType, summary: feedconv.PlainText(e.Summary, e.SummaryType)}
 			list = append(list, &wantedPage{url: urls[w.Index], index: w.Index, known: !w.New, own: own})
 		}
 	}
@@ -186,23 +186,9 @@ func (f *fullText) delivered(list []*wantedPage) ([]*wantedPage, error) {
 	if len(due) == 0 && !v.t.want.FullText {
 		return nil, nil
 	}
-	refs, err := v.r.Dir.List(v.ctx, lektordir.ListOptions{Feeds: []string{v.hash}, SkipCur: true})
-	if v.ctx.Err() != nil {
-		return nil, context.Cause(v.ctx)
-	}
+	found, err := v.without()
 	if err != nil {
-		v.r.report.Warn("%v", err)
-	}
-	found := map[string][]*wantedPage{}
-	for _, ref := range slices.Backward(refs) {
-		e, err := v.r.Dir.ReadEntry(ref, lektordir.FieldTitle|lektordir.FieldID|lektordir.FieldLink|lektordir.FieldContent|lektordir.FieldType|lektordir.FieldSummary|lektordir.FieldFullText)
-		if err != nil {
-			continue // a viewer has it, or it is none
-		}
-		if u := pageURL(e.URL()); u != "" && e.FullText.URL == "" {
-			own := fulltext.Own{Title: e.Title, Content: string(e.Content), Type: e.Type, Summary: e.Summary}
-			found[u] = append(found[u], &wantedPage{url: u, index: -1, unique: ref.Unique, known: true, own: own})
-		}
+		return nil, err
 	}
 	for _, w := range list {
 		delete(found, w.url)
@@ -221,6 +207,30 @@ func (f *fullText) delivered(list []*wantedPage) ([]*wantedPage, error) {
 		}
 	}
 	return late, bad
+}
+
+// without returns the pages of entries that were delivered without them and that no viewer
+// has taken, by URL, the newest entries first.
+func (v *visit) without() (map[string][]*wantedPage, error) {
+	refs, err := v.r.Dir.List(v.ctx, lektordir.ListOptions{Feeds: []string{v.hash}, SkipCur: true})
+	if v.ctx.Err() != nil {
+		return nil, context.Cause(v.ctx)
+	}
+	if err != nil {
+		v.r.report.Warn("%v", err)
+	}
+	found := map[string][]*wantedPage{}
+	for _, ref := range slices.Backward(refs) {
+		e, err := v.r.Dir.ReadEntry(ref, lektordir.FieldTitle|lektordir.FieldID|lektordir.FieldLink|lektordir.FieldContent|lektordir.FieldType|lektordir.FieldSummary|lektordir.FieldFullText)
+		if err != nil {
+			continue // a viewer has it, or it is none
+		}
+		if u := pageURL(e.URL()); u != "" && e.FullText.URL == "" {
+			own := ownText{title: e.Title, content: string(e.Content), mime: e.Type, summary: e.Summary}
+			found[u] = append(found[u], &wantedPage{url: u, index: -1, unique: ref.Unique, known: true, own: own})
+		}
+	}
+	return found, nil
 }
 
 // get gets pages and keeps what became of them.
@@ -340,18 +350,18 @@ func (f *fullText) ask(ctx context.Context, w *wantedPage, old *feeddir.Page) (*
 			a := &fulltext.Article{Content: string(old.Article)}
 			return &feeddir.Page{
 				URL: w.url, Final: old.Final, ETag: old.ETag, LastModified: old.LastModified,
-				Article: old.Article, Refused: fulltext.Judge(a, w.own),
+				Article: old.Article, Refused: judge(a, w.own),
 			}, nil
 		}
 		var a *fulltext.Article
-		err = v.r.reading(ctx, resp.Body, func() (err error) {
+		err = v.r.parser.reading(ctx, resp.Body, func() (err error) {
 			a, err = v.r.extract(ctx, resp.Body, resp.FinalURL, resp.Header.Get("Content-Type"))
 			return err
 		})
 		if err != nil {
 			return nil, err
 		}
-		refused := fulltext.Judge(a, w.own)
+		refused := judge(a, w.own)
 		if refused == "" && astray(w.url, resp.FinalURL) {
 			refused = "it leads to the home page"
 		}
