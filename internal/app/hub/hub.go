@@ -114,10 +114,7 @@ type engine struct {
 	now    func() time.Time
 	log    *logbook
 
-	ctx     context.Context // of what goes on when a request is answered
-	stop    context.CancelFunc
-	working sync.WaitGroup
-	wake    chan struct{}
+	background
 
 	limits   limits
 	budget   budget
@@ -128,6 +125,14 @@ type engine struct {
 
 	reader   reader
 	notifier notifier
+}
+
+// background is what goes on when a request is answered.
+type background struct {
+	ctx     context.Context
+	stop    context.CancelFunc
+	working sync.WaitGroup
+	wake    chan struct{} // makes Run look at what is due
 }
 
 // limits bound by their kind what is done at once.
@@ -161,7 +166,7 @@ func New(o Options, report serve.Reporter) (*Hub, error) {
 				All: atOnce, Each: perHost, After: handOver, SlowAll: slowFor * atOnce, SlowEach: slowFor * perHost, AfterFunc: o.AfterFunc,
 			}),
 		},
-		budget: budget{most: perTarget}, wake: make(chan struct{}, 1),
+		budget: budget{most: perTarget}, background: background{wake: make(chan struct{}, 1)},
 		readings: readings{now: now, last: map[string]*reading{}},
 		counts:   counts{most: o.Most, perCaller: o.PerCaller, callers: map[string]int{}},
 	}

@@ -831,7 +831,7 @@ func TestPurgedFeedEndsItsSubscription(t *testing.T) {
 				t.Errorf("the hub goes on: %+v", subs)
 			}
 			w.step()
-			if len(w.l.feeds) != 0 || len(w.l.callbacks) != 0 {
+			if len(w.l.feeds) != 0 || len(w.l.callbacks.byToken) != 0 {
 				t.Errorf("kept: %v, %v", w.l.feeds, w.l.callbacks)
 			}
 		}

@@ -12,6 +12,7 @@ import (
 	"io"
 	"net/mail"
 	"net/url"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -145,6 +146,8 @@ type publisher struct {
 	self   *url.URL      // nil without one
 	named  []string      // hashes of the feeds that are published all the same
 	told   bool          // of the feeds that are left out
+
+	sources sync.Map // by hashes of feeds, what fetchedFrom returned
 }
 
 // selected returns the entries that are published, oldest first.
@@ -168,12 +171,17 @@ func (p *publisher) selected(ctx context.Context) ([]*entries.Record, error) {
 	return list, nil
 }
 
-// candidate is an entry that is published, without its content.
+// candidate is an entry that is published.
 type candidate struct {
 	ref lektordir.Ref
 	archive.Entry
 	link string
+	read *feedconv.Entry // nil if it is read again when it is written
 }
+
+// maxHeld is how many bytes of entries are held from the time when they are read, for what
+// the whole document says, until they are written. The others are read twice.
+const maxHeld = 16 << 20
 
 // candidates reads the entries that are published, in parallel, and returns what is to be
 // known of all of them before the first is written, oldest first. Entries that cannot
@@ -184,21 +192,28 @@ func (p *publisher) candidates(ctx context.Context, look func(*candidate, *entri
 		return nil, err
 	}
 	list := make([]candidate, len(found))
+	var held atomic.Int64
 	err = workers.ForEach(ctx, len(found), func(i int) {
 		// Documents have the files as they are now, not what an index remembers.
 		r := p.Record(found[i].Ref)
-		if !p.Usable(r.Check()) {
-			return
-		}
 		e, err := p.entry(r)
 		if !p.Usable(err) {
 			return
 		}
 		list[i] = candidate{ref: r.Ref, link: e.Link, Entry: archive.Entry{ID: e.ID, Digest: digest(r, e), Updated: e.Updated}}
 		look(&list[i], r, e)
+		size := int64(sizeOf(e))
+		if held.Add(size) <= maxHeld {
+			list[i].read = e
+		} else {
+			held.Add(-size)
+		}
 	})
 	return slices.DeleteFunc(list, func(c candidate) bool { return c.Digest == "" }), err
 }
+
+// sizeOf estimates how many bytes an entry takes.
+func sizeOf(e *feedconv.Entry) int { return 2000 + len(e.Content) + len(e.Summary) }
 
 // tellApart sets other ids where candidates share one: the oldest keeps it.
 func (p *publisher) tellApart(list []candidate) {
@@ -212,21 +227,24 @@ func (p *publisher) tellApart(list []candidate) {
 	}
 }
 
-// gather reads entries again, newest first, for the document that they are for. The error
-// is errMoved if one is not as it was.
+// gather returns entries, newest first, for the document that they are for. Those that are
+// not held, or not where they were, are read again. The error is errMoved if one is not as
+// it was.
 func (p *publisher) gather(ctx context.Context, of []candidate) ([]feedconv.Entry, error) {
 	list := make([]feedconv.Entry, len(of))
 	var moved atomic.Bool
 	err := workers.ForEach(ctx, len(of), func(i int) {
 		c := of[len(of)-1-i]
-		r := p.Record(c.ref)
-		e, err := p.entry(r)
-		if err != nil || digest(r, e) != c.Digest {
-			moved.Store(true)
-			return
+		e := c.read
+		if _, err := os.Lstat(p.Dir.Join(c.ref.Path())); e == nil || err != nil {
+			r := p.Record(c.ref)
+			if e, err = p.entry(r); err != nil || digest(r, e) != c.Digest {
+				moved.Store(true)
+				return
+			}
 		}
-		e.ID, e.GUID, e.Updated = c.ID, c.ID, c.Updated
 		list[i] = *e
+		list[i].ID, list[i].GUID, list[i].Updated = c.ID, c.ID, c.Updated
 	})
 	if err == nil && moved.Load() {
 		err = errMoved
@@ -540,6 +558,9 @@ func cloudOf(s string) (feedconv.Cloud, error) {
 
 // entry reads an entry as it is published.
 func (p *publisher) entry(r *entries.Record) (*feedconv.Entry, error) {
+	if err := p.FeedError(r.Ref.Feed); err != nil {
+		return nil, fmt.Errorf("%s: %w", r.Ref.Path(), err)
+	}
 	if err := r.Read(lektordir.AllFields); err != nil {
 		return nil, err
 	}
@@ -597,16 +618,27 @@ func (p *publisher) entryOf(r *entries.Record, format feedconv.Format) feedconv.
 	}
 	f := r.Feed()
 	out.Source = &feedconv.Source{ID: fetch.Public(f.ID), Title: redact.Text(f.Name), Link: entries.Followable(fetch.Public(f.Link))}
-	// Where it is fetched from, but not with a password, nor a file's name.
-	src := f.ID
-	if line, err := feeddir.URL(p.Dir, r.Ref.Feed); err == nil {
+	out.Source.URL = p.fetchedFrom(r.Ref.Feed, f.ID)
+	return out
+}
+
+// fetchedFrom returns where a feed is fetched from, but without a password, and "" for a
+// file. It looks once.
+func (p *publisher) fetchedFrom(hash, id string) string {
+	if known, ok := p.sources.Load(hash); ok {
+		return known.(string)
+	}
+	src := id
+	if line, err := feeddir.URL(p.Dir, hash); err == nil {
 		src = line
 	}
+	from := ""
 	if u, err := fetch.ParseURL(src); err == nil {
 		u.User = nil
-		out.Source.URL = u.String()
+		from = u.String()
 	}
-	return out
+	p.sources.Store(hash, from)
+	return from
 }
 
 // digestID is the id of an entry whose own one will not do, the same on every
