@@ -109,9 +109,11 @@ func addCommand() *cli.Command {
 			}
 			return fetcher.AddOptions{
 				Common: fetching(f), Sources: f.Words(), Nul: command.Nul(f.Context),
-				First: f.Bool("first"), NoFetch: f.Bool("no-fetch"), Look: look, DryRun: f.Bool("dry-run"),
-				Alias: f.String("alias"), Interval: f.String("interval"), Categories: f.StringSlice("category"),
-				Headers: f.StringSlice("header"), Private: f.Bool("private"), FullText: f.Bool("fulltext"), Force: f.Bool("force"), History: f.Bool("history"),
+				Look: look, First: f.Bool("first"), History: f.Bool("history"), NoFetch: f.Bool("no-fetch"), DryRun: f.Bool("dry-run"),
+				Settings: fetcher.Settings{
+					Alias: f.String("alias"), Interval: f.String("interval"), Force: f.Bool("force"), Categories: f.StringSlice("category"),
+					Headers: f.StringSlice("header"), Private: f.Bool("private"), FullText: f.Bool("fulltext"),
+				},
 			}
 		}),
 	}
