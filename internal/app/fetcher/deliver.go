@@ -168,11 +168,11 @@ type Document struct {
 // Deliver delivers what is new in a document. The feed need not be subscribed
 // to, and is not afterwards.
 func (r *Runner) Deliver(ctx context.Context, doc Document) (Summary, error) {
-	feed, err := r.read(doc.Body, cmp.Or(doc.URL, doc.ID), doc.ContentType, http.Header{})
+	feed, err := r.parser.read(doc.Body, cmp.Or(doc.URL, doc.ID), doc.ContentType, http.Header{})
 	if err != nil {
 		return Summary{Feeds: 1}, err
 	}
-	r.warn(fetch.Public(doc.ID), feed)
+	r.parser.warn(fetch.Public(doc.ID), feed)
 	if doc.DryRun {
 		r.report.Info("%s: a feed of %s; nothing was delivered", doc.ID, units.Count(len(feed.Entries), "entry"))
 		return Summary{Feeds: 1}, nil

@@ -183,23 +183,9 @@ func (f *fullText) delivered(list []*wantedPage) ([]*wantedPage, error) {
 	if len(due) == 0 && !v.t.want.FullText {
 		return nil, nil
 	}
-	refs, err := v.r.Dir.List(v.ctx, lektordir.ListOptions{Feeds: []string{v.hash}, SkipCur: true})
-	if v.ctx.Err() != nil {
-		return nil, context.Cause(v.ctx)
-	}
+	found, err := v.without()
 	if err != nil {
-		v.r.report.Warn("%v", err)
-	}
-	found := map[string][]*wantedPage{}
-	for _, ref := range slices.Backward(refs) {
-		e, err := v.r.Dir.ReadEntry(ref, lektordir.FieldTitle|lektordir.FieldID|lektordir.FieldLink|lektordir.FieldContent|lektordir.FieldType|lektordir.FieldSummary|lektordir.FieldFullText)
-		if err != nil {
-			continue // a viewer has it, or it is none
-		}
-		if u := pageURL(e.URL()); u != "" && e.FullText.URL == "" {
-			own := ownText{title: e.Title, content: string(e.Content), mime: e.Type, summary: e.Summary}
-			found[u] = append(found[u], &wantedPage{url: u, index: -1, unique: ref.Unique, known: true, own: own})
-		}
+		return nil, err
 	}
 	for _, w := range list {
 		delete(found, w.url)
@@ -218,6 +204,30 @@ func (f *fullText) delivered(list []*wantedPage) ([]*wantedPage, error) {
 		}
 	}
 	return late, bad
+}
+
+// without returns the pages of entries that were delivered without them and that no viewer
+// has taken, by URL, the newest entries first.
+func (v *visit) without() (map[string][]*wantedPage, error) {
+	refs, err := v.r.Dir.List(v.ctx, lektordir.ListOptions{Feeds: []string{v.hash}, SkipCur: true})
+	if v.ctx.Err() != nil {
+		return nil, context.Cause(v.ctx)
+	}
+	if err != nil {
+		v.r.report.Warn("%v", err)
+	}
+	found := map[string][]*wantedPage{}
+	for _, ref := range slices.Backward(refs) {
+		e, err := v.r.Dir.ReadEntry(ref, lektordir.FieldTitle|lektordir.FieldID|lektordir.FieldLink|lektordir.FieldContent|lektordir.FieldType|lektordir.FieldSummary|lektordir.FieldFullText)
+		if err != nil {
+			continue // a viewer has it, or it is none
+		}
+		if u := pageURL(e.URL()); u != "" && e.FullText.URL == "" {
+			own := ownText{title: e.Title, content: string(e.Content), mime: e.Type, summary: e.Summary}
+			found[u] = append(found[u], &wantedPage{url: u, index: -1, unique: ref.Unique, known: true, own: own})
+		}
+	}
+	return found, nil
 }
 
 // get gets pages and keeps what became of them.
@@ -341,7 +351,7 @@ func (f *fullText) ask(ctx context.Context, w *wantedPage, old *feeddir.Page) (*
 			}, nil
 		}
 		var a *fulltext.Article
-		err = v.r.reading(ctx, resp.Body, func() (err error) {
+		err = v.r.parser.reading(ctx, resp.Body, func() (err error) {
 			a, err = v.r.extract(ctx, resp.Body, resp.FinalURL, resp.Header.Get("Content-Type"))
 			return err
 		})

@@ -59,7 +59,7 @@ func Import(ctx context.Context, o ImportOptions, s *command.Streams) error {
 		s.Report.Warn("%s: skipped; only http and https are taken from a list, and no URL of more than %d bytes", fetch.Brief(url), atomicfile.MaxLine)
 	}
 	did := "subscribed"
-	sel := Selection{Unnamed: true}
+	sel := Selection{Reason: Forced}
 	for _, sub := range list.added {
 		sel.Feeds = append(sel.Feeds, sub.Hash)
 		if o.DryRun {

@@ -61,7 +61,7 @@ lektor-fetch update https://daringfireball.net/feed`)
 		for _, line := range regexp.MustCompile(`(?m)^\.It Pa .*`).FindAllString(text, -1) {
 			for name := range strings.FieldsSeq(strings.ReplaceAll(line[len(".It Pa "):], ",", " ")) {
 				named[strings.TrimSuffix(name, "/")] = true
-				// What belongs to other programs has pages of its own.
+				// Directories of other programs have pages of their own.
 				if other, ok := strings.CutSuffix(name, "/"); ok && other != "etc/fetch" {
 					continue
 				}
@@ -182,7 +182,7 @@ func TestHelp(t *testing.T) {
 		return string(out)
 	}
 	call := regexp.MustCompile(`(lektor-[a-z]+)((?: +(?:'[^']*'|"[^"]*"|[^|;&><)'"\s]+))*)`)
-	command := regexp.MustCompile(`(?m)^   ([a-z]+)  `)
+	command := regexp.MustCompile(`(?m)^ {3,5}([a-z]+)  `)
 	option := regexp.MustCompile(`(?m)(?:^   |, )(--?[a-z0-9-]+)`)
 	// known are the flags of a program or of one of its commands.
 	known := map[string][]string{}
