@@ -282,7 +282,7 @@ func holdsAll(entry, other string) bool {
 // else is in it.
 func (c *checker) names(err error) error {
 	for _, e := range joined.Errors(err) {
-		if bad := (*NameError)(nil); errors.As(e, &bad) {
+		if bad := (*MalformedError)(nil); errors.As(e, &bad) && bad.NoEntry {
 			c.report(bad.Path, "not an entry: "+bad.Reason, nil)
 		}
 	}

@@ -45,8 +45,8 @@ type Result struct {
 // there exactly once and whole. It holds on file systems where renames are atomic and ordered,
 // as on ext4, xfs, btrfs and zfs.
 //
-// If another fetcher has the feed, Deliver waits for some seconds; the error is of the kind
-// [Busy] then.
+// If another fetcher has the feed, Deliver waits for ten seconds; then the error is, to
+// [errors.Is], [os.ErrDeadlineExceeded].
 func (d *Dir) Deliver(ctx context.Context, f *Feed, p Policy, entries ...Entry) (Result, error) {
 	w, err := commit.NewWriter(d.fs, commit.Options{})
 	if err != nil {

@@ -258,14 +258,13 @@ func (e *Entry) Files() iter.Seq2[string, []byte] {
 // or removed, the error is fs.ErrNotExist; when an obligatory file that was
 // asked for is missing it is a [*MalformedError], and the entry is returned as
 // far as it could be read. So it is when a file that an entry need not have cannot be
-// read, with an [*OptionalError].
+// read; then Optional is set.
 func (d *Dir) ReadEntry(r Ref, want Fields) (*Entry, error) {
-	// What was away for a moment, as whoever takes a move back has it, does not lack what
-	// was looked for meanwhile.
+	// An entry that is renamed away and back while it is read is read again.
 	for again := readAgain; ; again-- {
-		e, err := d.readEntry(r, want)
-		var bad *MalformedError
-		if again == 0 || !errors.As(err, &bad) {
+		x := reading{d: d, ref: r, base: d.abs(r), entry: &Entry{}}
+		e, err := x.read(want)
+		if again == 0 || !x.lacks {
 			return e, err
 		}
 	}
@@ -274,79 +273,98 @@ func (d *Dir) ReadEntry(r Ref, want Fields) (*Entry, error) {
 // readAgain is how often what is malformed is read again.
 const readAgain = 2
 
-func (d *Dir) readEntry(r Ref, want Fields) (*Entry, error) {
-	e := &Entry{}
-	base := d.abs(r)
+// reading is an entry that is being read.
+type reading struct {
+	d      *Dir
+	ref    Ref
+	base   string // its path
+	entry  *Entry
+	bad    error
+	lacks  bool // an obligatory file is missing
+	absent bool // a file was not there, and none was since
+}
+
+// read reads the fields.
+func (x *reading) read(want Fields) (*Entry, error) {
 	if want&FieldFeedContent != 0 {
 		want |= FieldFullText // which says whether there is a file
 	}
-	var bad error
-	absent := false // whether a file was not there, and none was since
-	note := func(field Fields, name string, err error) {
-		switch {
-		case err == nil:
-			absent = false
-		case !isNotExist(err) && !errors.Is(err, unix.ESTALE): // which another machine has removed
-			if field&Obligatory == 0 {
-				err = &OptionalError{err}
-			}
-			bad = errors.Join(bad, err)
-		case field&Obligatory != 0:
-			bad = errors.Join(bad, missing(r, name))
-		default:
-			absent = true
-		}
-	}
-	of := func(v *value) {
-		var data []byte
-		var err error
-		if v.of != nil {
-			data, err = dirfs.ReadFile(base + "/" + v.name)
-		} else {
-			// A link that leads nowhere still says which feed it is, by its name.
-			_, err = dirfs.Lstat(base + "/" + v.name)
-		}
-		if err == nil && v.of != nil {
-			v.parse(e, data)
-		}
-		note(v.field, v.name, err)
-	}
 	for v := range want.filesOf(false) {
-		of(v)
+		x.file(v)
 	}
 	if want&Extras != 0 {
-		data, err := dirfs.ReadFile(base + "/" + extrasFile.name)
-		note(Extras, extrasFile.name, err)
-		if isNotExist(err) {
-			if data, err = etcExtras(base); err != nil {
-				note(Extras, etcDir, err)
-			}
-			// A check that converts them writes the lines before it removes the files.
-			if lines, err := dirfs.ReadFile(base + "/" + extrasFile.name); data != nil && err == nil {
-				data = lines
-			}
-		}
-		e.parseExtras(data, want)
+		x.extras(want)
 	}
-	if want&FieldFeedContent != 0 && e.FullText.URL != "" {
-		of(&feedContent)
+	if want&FieldFeedContent != 0 && x.entry.FullText.URL != "" {
+		x.file(&feedContent)
 	}
 	for v := range want.filesOf(true) {
-		of(v)
+		x.file(v)
 	}
-	if bad != nil || absent {
-		_, err := dirfs.Lstat(base)
-		if (bad != nil || errors.Is(err, unix.ESTALE)) && d.fs.Vanished(base) {
-			err = &os.PathError{Op: "lstat", Path: base, Err: unix.ENOENT}
+	if x.bad != nil || x.absent {
+		_, err := dirfs.Lstat(x.base)
+		if (x.bad != nil || errors.Is(err, unix.ESTALE)) && x.d.fs.Vanished(x.base) {
+			err = &os.PathError{Op: "lstat", Path: x.base, Err: unix.ENOENT}
 		}
 		if err != nil {
+			x.lacks = false
 			return nil, err
 		}
 	}
-	return e, bad
+	return x.entry, x.bad
 }
 
-// filesOf gives the files that have the fields, those that must be there or the others.
+// file reads a file.
+func (x *reading) file(v *value) {
+	if v.of == nil {
+		// A link that leads nowhere still says which feed it is, by its name.
+		_, err := dirfs.Lstat(x.base + "/" + v.name)
+		x.note(v.field, v.name, err)
+		return
+	}
+	data, err := dirfs.ReadFile(x.base + "/" + v.name)
+	if err == nil {
+		v.parse(x.entry, data)
+	}
+	x.note(v.field, v.name, err)
+}
+
+// extras reads the file of that name, or without it the files of older programs.
+func (x *reading) extras(want Fields) {
+	path := x.base + "/" + extrasFile.name
+	data, err := dirfs.ReadFile(path)
+	x.note(Extras, extrasFile.name, err)
+	if isNotExist(err) {
+		if data, err = etcExtras(x.base); err != nil {
+			x.note(Extras, etcDir, err)
+		}
+		// A check that converts them writes the lines before it removes the files.
+		if lines, err := dirfs.ReadFile(path); data != nil && err == nil {
+			data = lines
+		}
+	}
+	x.entry.parseExtras(data, want)
+}
+
+// note takes note of how it went to read a file.
+func (x *reading) note(field Fields, name string, err error) {
+	switch {
+	case err == nil:
+		x.absent = false
+	case !isNotExist(err) && !errors.Is(err, unix.ESTALE): // which another machine has removed
+		if field&Obligatory == 0 {
+			err = &MalformedError{Path: x.ref.Path(), Optional: true, Err: err}
+		}
+		x.bad = errors.Join(x.bad, err)
+	case field&Obligatory != 0:
+		x.lacks = true
+		x.bad = errors.Join(x.bad, missing(x.ref, name))
+	default:
+		x.absent = true
+	}
+}
+
+// filesOf yields the files that have the fields, those that must be there or the others.
 // Those that must are read last: when they are there, the entry was not moved while the
 // others were looked for, and what was not found is none.
 func (want Fields) filesOf(obligatory bool) iter.Seq[*value] {
@@ -359,14 +377,7 @@ func (want Fields) filesOf(obligatory bool) iter.Seq[*value] {
 	}
 }
 
-// OptionalError tells that a file of an entry that need not be there is, and cannot be
-// read. What it wraps names the file. Without what is in it the entry is sound.
-type OptionalError struct{ Err error }
-
-func (e *OptionalError) Error() string { return e.Err.Error() }
-func (e *OptionalError) Unwrap() error { return e.Err }
-
-// missing tells that an entry lacks an obligatory file.
+// missing says that an entry lacks an obligatory file.
 func missing(r Ref, name string) *MalformedError {
 	what := "it has no file " + name
 	if name == "feed" {
