@@ -338,9 +338,11 @@ func (x *reading) extras(want Fields) {
 		if data, err = etcExtras(x.base); err != nil {
 			x.note(Extras, etcDir, err)
 		}
-		// A check that converts them writes the lines before it removes the files.
-		if lines, err := dirfs.ReadFile(path); data != nil && err == nil {
-			data = lines
+		if data != nil {
+			// A check that converts them writes the lines before it removes the files.
+			if lines, err := dirfs.ReadFile(path); err == nil {
+				data = lines
+			}
 		}
 	}
 	x.entry.parseExtras(data, want)
