@@ -318,34 +318,6 @@ func (c *checker) entry(r Ref) error {
 	return bad
 }
 
-// extras looks at the extras of an entry. Those that nobody knows are no problem.
-func (c *checker) extras(r Ref) error {
-	rel := r.Path() + "/" + extrasFile.name
-	data, err := dirfs.ReadFile(c.d.Join(rel))
-	if err != nil {
-		if isNotExist(err) {
-			return c.etcFiles(r, nil)
-		}
-		return err
-	}
-	if err := c.etcFiles(r, data); err != nil {
-		return err
-	}
-	if !utf8.Valid(data) || bytes.IndexByte(data, 0) >= 0 {
-		return c.report(rel, "it is not UTF-8 without NUL", nil)
-	}
-	empty := 0
-	for l := range bytes.Lines(data) {
-		if name, _, ok := bytes.Cut(l, []byte{'\t'}); !ok || len(name) == 0 {
-			empty++
-		}
-	}
-	if empty > 0 {
-		return c.report(rel, fmt.Sprintf("%d of its lines say nothing: a name, a tab and a value belong there", empty), nil)
-	}
-	return nil
-}
-
 // relink gives what makes an entry's feed link anew, or nil where its feed is
 // not in src/, or the entry has a directory of its own in the link's place.
 func (c *checker) relink(r Ref) func() error {

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/lektordir/lektor/internal/atomicfile"
 	"github.com/lektordir/lektor/internal/dirfs"
 )
 
@@ -124,3 +125,16 @@ func (d *Dir) Join(elem ...string) string {
 
 // abs returns the absolute path of an entry.
 func (d *Dir) abs(r Ref) string { return d.fs.Path + "/" + r.Path() }
+
+// holds reports whether root, the part of a path before new/ or cur/, is this
+// lektor-dir; relative ones may be relative to it.
+func (d *Dir) holds(root, path string) bool {
+	if !filepath.IsAbs(path) && root == "." {
+		return true
+	}
+	abs, err := filepath.Abs(root)
+	if err != nil {
+		return false
+	}
+	return abs == d.fs.Path || atomicfile.Same(abs, d.fs.Path)
+}

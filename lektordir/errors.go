@@ -19,7 +19,7 @@ func (e *NotLektorDirError) Error() string {
 	if e.Err != nil {
 		return fmt.Sprintf("%s is no lektor-dir: %v", e.Path, e.Err)
 	}
-	if len(e.Missing) == len(dirs) {
+	if len(e.Missing) == 4 {
 		if _, err := os.Stat(e.Path); err != nil {
 			return fmt.Sprintf("there is no lektor-dir at %s", e.Path)
 		}

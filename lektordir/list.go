@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/lektordir/lektor/internal/atomicfile"
 	"github.com/lektordir/lektor/internal/dirfs"
 	"github.com/lektordir/lektor/internal/entryname"
 	"github.com/lektordir/lektor/internal/joined"
@@ -204,17 +203,4 @@ func (d *Dir) Resolve(name string) (Ref, error) {
 		return Ref{}, bad // it may be there
 	}
 	return Ref{}, &NotFoundError{Name: name, Newer: newer}
-}
-
-// holds reports whether root, the part of a path before new/ or cur/, is this
-// lektor-dir; relative ones may be relative to it.
-func (d *Dir) holds(root, path string) bool {
-	if !filepath.IsAbs(path) && root == "." {
-		return true
-	}
-	abs, err := filepath.Abs(root)
-	if err != nil {
-		return false
-	}
-	return abs == d.fs.Path || atomicfile.Same(abs, d.fs.Path)
 }
