@@ -12,9 +12,9 @@ import (
 
 	"github.com/lektordir/lektor/internal/atomicfile"
 	"github.com/lektordir/lektor/internal/command"
+	"github.com/lektordir/lektor/internal/commit"
 	"github.com/lektordir/lektor/internal/dirfs"
 	"github.com/lektordir/lektor/internal/feeddir"
-	"github.com/lektordir/lektor/lektordir"
 )
 
 // replica is the set and the baseline of a lektor-dir, with their store.
@@ -96,7 +96,7 @@ func (r *run) confirm(ctx context.Context, l *local, edits []edit) ([]edit, erro
 	if len(missing) == 0 {
 		return edits, nil
 	}
-	w, err := r.d.NewWriter(lektordir.WriterOptions{})
+	w, err := feeddir.NewWriter(r.d, commit.Options{})
 	if err != nil {
 		return nil, err
 	}
