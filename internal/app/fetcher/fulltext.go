@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"io/fs"
 	"maps"
 	"net/http"
 	"net/url"
@@ -14,9 +15,11 @@ import (
 	"github.com/lektordir/lektor/feedconv"
 	"github.com/lektordir/lektor/internal/backoff"
 	"github.com/lektordir/lektor/internal/delivery"
+	"github.com/lektordir/lektor/internal/entryname"
 	"github.com/lektordir/lektor/internal/feeddir"
 	"github.com/lektordir/lektor/internal/fetch"
 	"github.com/lektordir/lektor/internal/fulltext"
+	"github.com/lektordir/lektor/internal/stage"
 	"github.com/lektordir/lektor/internal/units"
 	"github.com/lektordir/lektor/internal/workers"
 	"github.com/lektordir/lektor/lektordir"
@@ -491,21 +494,36 @@ func (f *fullText) settle() {
 	}
 }
 
+// reviseEntry stages a version of an entry with an article. Extras that we do not know are
+// lost. ok is false if the entry is not in new/ any more, or cannot be read.
+func (f *fullText) reviseEntry(old string, a delivery.Article) (unique string, ok bool, err error) {
+	e, err := f.v.r.Dir.ReadEntry(lektordir.Ref{Feed: f.v.hash, Unique: old}, lektordir.AllFields)
+	switch {
+	case errors.Is(err, fs.ErrNotExist), errors.As(err, new(*lektordir.MalformedError)), errors.As(err, new(*lektordir.OptionalError)):
+		return "", false, nil
+	case err != nil:
+		return "", false, err
+	}
+	a.Replace(e)
+	e.Replaces = old
+	return f.v.txn.Revise(f.v.ctx, old, e.Files())
+}
+
 // revise stages versions with the full text of entries that were delivered without. An
 // entry that the document has changed is among out, and not revised.
-func (f *fullText) revise(out *lektordir.Result) error {
+func (f *fullText) revise(out *stage.Result) error {
 	for _, w := range f.late() {
-		same := func(r lektordir.Ref) bool { return r.Identity() == (lektordir.Ref{Unique: w.unique}).Identity() }
+		same := func(unique string) bool { return entryname.Identity(unique) == entryname.Identity(w.unique) }
 		a, ok := f.read(w.url)
 		if !ok || slices.ContainsFunc(out.Updated, same) {
 			continue
 		}
-		ref, ok, err := f.v.txn.Revise(f.v.ctx, w.unique, a.Replace)
+		unique, ok, err := f.reviseEntry(w.unique, a)
 		if err != nil {
 			return err
 		}
 		if ok {
-			out.Updated = append(out.Updated, ref)
+			out.Updated = append(out.Updated, unique)
 		}
 	}
 	return nil

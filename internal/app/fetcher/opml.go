@@ -10,6 +10,7 @@ import (
 
 	"github.com/lektordir/lektor/internal/atomicfile"
 	"github.com/lektordir/lektor/internal/command"
+	"github.com/lektordir/lektor/internal/commit"
 	"github.com/lektordir/lektor/internal/feeddir"
 	"github.com/lektordir/lektor/internal/fetch"
 	"github.com/lektordir/lektor/internal/joined"
@@ -122,7 +123,7 @@ type imported struct {
 // subscribe subscribes to the feeds of a list. Folders become categories, and feeds
 // that are subscribed to already get those they lack. What cannot be
 // subscribed to is in the joined error, and the others are subscribed to.
-func subscribe(w *lektordir.Writer, d *lektordir.Dir, doc *opml.Document, dryRun bool) (imported, error) {
+func subscribe(w *commit.Writer, d *lektordir.Dir, doc *opml.Document, dryRun bool) (imported, error) {
 	var refused []string
 	var feeds []*feeddir.Subscription
 	for _, f := range doc.Feeds() {

@@ -20,6 +20,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/lektordir/lektor/internal/commit"
 	"github.com/lektordir/lektor/internal/feeddir"
 	"github.com/lektordir/lektor/internal/fetch"
 	"github.com/lektordir/lektor/internal/fulltext"
@@ -66,7 +67,7 @@ type Reporter interface {
 // use.
 type Runner struct {
 	Dir    *lektordir.Dir
-	Writer *lektordir.Writer
+	Writer *commit.Writer
 	Client *fetch.Client
 
 	opts    Options
@@ -86,7 +87,7 @@ type Runner struct {
 
 // New prepares a runner. Close it.
 func New(d *lektordir.Dir, report Reporter, o Options) (*Runner, error) {
-	w, err := d.NewWriter(lektordir.WriterOptions{Delay: delay})
+	w, err := feeddir.NewWriter(d, commit.Options{Delay: delay})
 	if err != nil {
 		return nil, err
 	}

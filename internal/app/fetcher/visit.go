@@ -10,10 +10,11 @@ import (
 	"time"
 
 	"github.com/lektordir/lektor/feedconv"
+	"github.com/lektordir/lektor/internal/commit"
 	"github.com/lektordir/lektor/internal/feeddir"
 	"github.com/lektordir/lektor/internal/fetch"
 	"github.com/lektordir/lektor/internal/history"
-	"github.com/lektordir/lektor/lektordir"
+	"github.com/lektordir/lektor/internal/stage"
 )
 
 // visit is the fetch of one feed. Each of its steps returns nil if another one follows, and
@@ -31,7 +32,7 @@ type visit struct {
 	req     *fetch.Request
 	resp    *fetch.Response
 	feed    *feedconv.Feed
-	out     lektordir.Result
+	out     stage.Result
 	full    *fullText // nil for a feed whose entries keep its own text
 }
 
@@ -121,7 +122,7 @@ var errHistoryBusy = errors.New("its history was not fetched: another process is
 
 // unopened ends a visit whose feed could not be locked, or its state loaded.
 func (v *visit) unopened(r *Runner, err error) *Outcome {
-	switch busy := errors.As(err, new(*lektordir.BusyError)); {
+	switch busy := errors.As(err, new(*commit.BusyError)); {
 	case busy && v.waits():
 		return &Outcome{Summary: Summary{Busy: 1}, Err: errHistoryBusy}
 	case busy:

@@ -12,13 +12,14 @@ import (
 	"time"
 
 	"github.com/lektordir/lektor/feedconv"
+	"github.com/lektordir/lektor/internal/commit"
 	"github.com/lektordir/lektor/internal/delivery"
 	"github.com/lektordir/lektor/internal/feeddir"
 	"github.com/lektordir/lektor/internal/fetch"
 	"github.com/lektordir/lektor/internal/history"
+	"github.com/lektordir/lektor/internal/stage"
 	"github.com/lektordir/lektor/internal/units"
 	"github.com/lektordir/lektor/internal/workers"
-	"github.com/lektordir/lektor/lektordir"
 )
 
 // maxWalks is how many walks through archives are made at once.
@@ -106,7 +107,7 @@ func (r *Runner) walk(ctx context.Context, visit Outcome, step func()) Summary {
 	}
 	switch {
 	case err == nil, ctx.Err() != nil, errors.Is(err, errNoWalk):
-	case errors.As(err, new(*lektordir.BusyError)):
+	case errors.As(err, new(*commit.BusyError)):
 		// Whoever has the feed walks himself, or the next visit does.
 		if w.t.reason == Named {
 			r.report.Error("%v", prefixed(w.name, err))
@@ -405,7 +406,7 @@ func (w *walk) deliver(ctx context.Context, b history.Baseline) error {
 			return err
 		}
 		out, err := w.stagePassed(ctx, b, feed, -at, &p)
-		if errors.Is(err, lektordir.ErrOverlap) {
+		if errors.Is(err, stage.ErrOverlap) {
 			if err := commit(); err != nil {
 				return err
 			}
@@ -446,13 +447,13 @@ func (w *walk) again(ctx context.Context, url string) (*feedconv.Feed, error) {
 
 // stagePassed stages a document that was passed. If there is a baseline, only news
 // among its unknown entries are delivered.
-func (w *walk) stagePassed(ctx context.Context, b history.Baseline, feed *feedconv.Feed, nearness int, p *passed) (lektordir.Result, error) {
+func (w *walk) stagePassed(ctx context.Context, b history.Baseline, feed *feedconv.Feed, nearness int, p *passed) (stage.Result, error) {
 	policy := w.st.OnUpdate()
 	old := map[string]bool{}
 	if b.Set() {
 		arrived, err := delivery.Arrived(w.txn, feed)
 		if err != nil {
-			return lektordir.Result{}, err
+			return stage.Result{}, err
 		}
 		for id, date := range delivery.Versions(feed) {
 			if _, known := arrived[id]; !known && !b.News(date) {
@@ -462,7 +463,7 @@ func (w *walk) stagePassed(ctx context.Context, b history.Baseline, feed *feedco
 	}
 	p.partial = len(old) > 0
 	return delivery.StageWith(ctx, w.txn, feed, policy, delivery.Options{
-		Dates: lektordir.OnlyNewer, Apart: true,
+		Dates: stage.OnlyNewer, Apart: true,
 		Keep: func(id string) bool { return w.choice.From(id, nearness) && !old[id] },
 	})
 }
