@@ -14,7 +14,6 @@ var debt = []string{
 	"Dir.recoverLocked",
 	"Entry",
 	"Feed",
-	"Response",
 	"Txn",
 	"Txn.PutFeed",
 	"construct",
