@@ -306,6 +306,39 @@ test "$(lektor-fetch ls --dir ~/lektor-copy -o url)" = https://example.org/feed`
 
 // fetcher is lektor-fetch(1).
 var fetcher = []step{
+	{
+		starts: "lektor-fetch add https://daringfireball.net/",
+		then:   `test "$(lektor-fetch ls -o url)" = https://daringfireball.net/feed; test "$(lektor-view count)" = "5 unread of 5"`,
+	},
+	{
+		starts: "lektor-fetch rm https://daringfireball.net/feed",
+		then:   `test -z "$(lektor-fetch ls)"; test "$(lektor-view count)" = "5 unread of 5"; lektor-fetch rm --purge https://daringfireball.net/feed`,
+	},
+	{starts: "lektor-fetch ls", before: `lektor-fetch add --no-fetch https://example.org/feed`, out: `\A *0  Blog of example.org +https://example.org/feed\n\z`},
+	{starts: "lektor-fetch set https://example.org/feed interval 4h", then: `test "$(lektor-fetch set https://example.org/feed interval)" = 4h`},
+	{starts: "lektor-fetch update https://example.org/feed", then: `test "$(lektor-view count)" = "5 unread of 5"`},
+	{
+		starts: "lektor-fetch watch", before: `lektor-fetch add --as-is --no-fetch https://example.com/feeds/main`,
+		until: `test "$(lektor-view count)" = "10 unread of 10"`,
+	},
+	{
+		starts: "lektor-fetch history https://daringfireball.net/feed", before: `lektor-fetch add --no-fetch https://daringfireball.net/feed`,
+		then: `test "$(lektor-view count feed:daringfireball)" = "7 unread of 7"`,
+	},
+	{
+		starts: "lektor-fetch deliver --id http://example.org/feed.xml < feed.xml",
+		before: `echo '<rss version="2.0"><channel><title>Own</title><item><title>One</title><guid>urn:x:1</guid></item></channel></rss>' >feed.xml`,
+		then:   `test "$(lektor-view ls -o title feed:http://example.org/feed.xml)" = One`,
+	},
+	{starts: "uptime | lektor-fetch put --feed-id urn:x:uptime --id urn:x:uptime:1 --title Uptime", out: `\A/.*/new/[0-9a-f]{40}/[^/]*\n\z`},
+	{
+		starts: "lektor-fetch import Subs.opml",
+		before: `for f in https://example.org/feed https://example.com/feeds/main https://daringfireball.net/feed http://example.org/feed.xml urn:x:uptime; do lektor-fetch rm --purge "$f"; done
+echo '<opml version="2.0"><head/><body><outline text="Org" xmlUrl="https://example.org/feed"/></body></opml>' >Subs.opml`,
+		then: `test "$(lektor-view count)" = "5 unread of 5"; test "$(lektor-fetch ls -o title)" = Org`,
+	},
+	{starts: "lektor-fetch export --output Subs.opml", then: `grep 'xmlUrl="https://example.org/feed"' Subs.opml`},
+	{starts: "lektor-fetch check", out: `\A\z`, then: `lektor-fetch rm --purge https://example.org/feed; rm Subs.opml feed.xml; rm "$D/etc/fetch/opml"`},
 	{starts: "grep -s . src/*/etc/fetch/error", before: broken, given: `cd "$D"`, out: `\Ahttps://example.org/broken: .*410 Gone.*\n\z`},
 	{
 		starts: "grep -s . src/*/etc/history/incomplete",
@@ -587,8 +620,33 @@ var queries = []step{
 // cloud is lektor-cloudd(1).
 var cloud = []step{
 	{
-		starts: `lektor-cloudd listen --listen 127.0.0.1:5337 \`,
+		starts: "lektor-cloudd listen --listen :5337 --public-url http://me.example:5337/",
 		before: `lektor-fetch add https://example.org/feed`,
+		edit:   "s/listen :5337/listen 127.0.0.1:0/", // a port that is free
+		until:  `test -e "$D/etc/cloudd/lock"`,
+	},
+	{starts: "lektor-cloudd status", out: `\A\z`},
+	{
+		starts: "lektor-cloudd ping https://me.example/feed.xml",
+		before: `lektor-view publish --format rss --output feed.xml --self "$http_proxy/feed.xml" --cloud "$http_proxy/pleaseNotify" title:tea`,
+		edit:   `s,https://me.example,$http_proxy,; s,cloudd ping,& --allow 127.0.0.1,`, // it uses no proxy
+		then:   `rm feed.xml`,
+	},
+	{
+		starts: "lektor-cloudd save --cloud https://rpc.example.org/RPC2 --user bull feed.xml",
+		before: `echo '<rss version="2.0"><channel><title>T</title></channel></rss>' >feed.xml`,
+		edit:   `s,cloudd save,cloudd save --dry-run,`, // there is no cloud
+		given:  `export LEKTOR_CLOUD_PASSWORD=ferdinand`,
+		then:   `LEKTOR_CLOUD_PASSWORD=ferdinand lektor-cloudd save --dry-run --cloud https://rpc.example.org/RPC2 --user bull feed.xml 2>&1 | grep 'would be saved at https://rpc.example.org/RPC2 as bull'`,
+	},
+	{
+		starts: "lektor-cloudd hub --listen :5337 --public-url http://hub.example:5337",
+		edit:   "s/listen :5337/listen 127.0.0.1:0/", // a port that is free
+		until:  `test -e "$HOME/.local/state/lektor-hub/log"`,
+		then:   `rm -r "$HOME/.local/state/lektor-hub"`,
+	},
+	{
+		starts: `lektor-cloudd listen --listen 127.0.0.1:5337 \`,
 		edit:   "s/:5337/:0/", // a port that is free
 		until:  `test -e "$D/etc/cloudd/lock"`,
 	},
@@ -847,6 +905,30 @@ var sharing = []step{
 		then:   `test "$(ls "$HOME/Sync/lektor" | wc -l)" -eq 1; lektor-share check "$HOME"/Sync/lektor/*/*; grep 'xmlUrl="https://example.com/feed"' "$HOME"/Sync/lektor/*/subscriptions.opml`,
 	},
 	{
+		starts: "lektor-share init --name laptop ~/Sync/lektor",
+		then:   `test "$(ls "$HOME/Sync/lektor" | wc -l)" -eq 1`,
+	},
+	{starts: "lektor-share sync", then: `test "$(ls "$HOME/Sync/lektor" | wc -l)" -eq 1`},
+	{
+		starts: "lektor-fetch; lektor-share apply; lektor-view ls", out: `(?s)Tea at noon`,
+	},
+	{starts: "lektor-share status", out: `\A\z`},
+	{
+		starts: "lektor-share peer add phone https://dav.example.com/lektor/phone-0a7903db47fb0ae8",
+		then:   `test "$(lektor-share peer -o name,place)" = "$(printf 'phone\thttps://dav.example.com/lektor/phone-0a7903db47fb0ae8')"; lektor-share peer rm phone`,
+	},
+	{starts: "lektor-share conflicts", out: `\A\z`},
+	{starts: "lektor-share resolve --all ours", then: `test -z "$(lektor-share conflicts -o item)"`},
+	{starts: "lektor-share publish - > subscriptions.opml", then: `grep 'xmlUrl="https://example.com/feed"' subscriptions.opml`},
+	{
+		starts: "lektor-share merge mine.opml theirs.opml > both.opml",
+		before: `for n in mine theirs; do
+	echo "<opml version='2.0' xmlns:sx='https://www.microsoft.com/schemas/rss/sse'><head/><body><outline text='$n'><sx:sync id='$n' version='1'><sx:history by='$n'/></sx:sync></outline></body></opml>" >$n.opml
+done`,
+		then: `lektor-share check both.opml | grep '2 items, 0 deleted, 0 conflicts, 0 problems'`,
+	},
+	{starts: "lektor-share check both.opml", out: `\Aboth.opml: 2 items, 0 deleted, 0 conflicts, 0 problems\n\z`},
+	{
 		starts: "lektor-share init ~/Sync/lektor",
 		then:   `test "$(ls "$HOME/Sync/lektor" | wc -l)" -eq 1`,
 	},
@@ -857,12 +939,5 @@ var sharing = []step{
 	{
 		starts: "lektor-share conflicts -o item | lektor-share resolve - theirs",
 		then:   `test -z "$(lektor-share conflicts -o item)"`,
-	},
-	{
-		starts: "lektor-share merge mine.opml theirs.opml > both.opml",
-		before: `for n in mine theirs; do
-	echo "<opml version='2.0' xmlns:sx='https://www.microsoft.com/schemas/rss/sse'><head/><body><outline text='$n'><sx:sync id='$n' version='1'><sx:history by='$n'/></sx:sync></outline></body></opml>" >$n.opml
-done`,
-		then: `lektor-share check both.opml | grep '2 items, 0 deleted, 0 conflicts, 0 problems'`,
 	},
 }

@@ -342,7 +342,7 @@ func (l *diskAdapter) places(feeds []string) ([]string, error) {
 
 // Learn asks the index, which it begins first where there are many entries and none is
 // there. Dates that it does not have are read.
-func (l *diskAdapter) Learn(ctx context.Context, refs []lektordir.Ref, progress func(what string, done, total int)) error {
+func (l *diskAdapter) Learn(ctx context.Context, refs []*lektordir.Ref, progress func(what string, done, total int)) error {
 	x := l.index()
 	l.mu.Lock()
 	total := l.total
@@ -360,10 +360,10 @@ func (l *diskAdapter) Learn(ctx context.Context, refs []lektordir.Ref, progress 
 	}); err != nil {
 		return err
 	}
-	var missing []lektordir.Ref
+	var missing []*lektordir.Ref
 	l.mu.Lock()
 	for _, r := range refs {
-		if _, ok := l.dates.get(r); !ok {
+		if _, ok := l.dates.get(*r); !ok {
 			missing = append(missing, r)
 		}
 	}
@@ -386,9 +386,9 @@ const datesSoon = 10_000
 const datesAtOnce = 256
 
 // readDates reads the dates of entries, and remembers them. The error is the context's.
-func (l *diskAdapter) readDates(ctx context.Context, s *entries.Store, refs []lektordir.Ref) ([]time.Time, error) {
+func (l *diskAdapter) readDates(ctx context.Context, s *entries.Store, refs []*lektordir.Ref) ([]time.Time, error) {
 	dates := make([]time.Time, len(refs))
-	if err := workers.ForEach(ctx, len(refs), func(i int) { dates[i] = s.Record(refs[i]).Date() }); err != nil {
+	if err := workers.ForEach(ctx, len(refs), func(i int) { dates[i] = s.Record(*refs[i]).Date() }); err != nil {
 		return nil, err
 	}
 	l.mu.Lock()
@@ -399,13 +399,13 @@ func (l *diskAdapter) readDates(ctx context.Context, s *entries.Store, refs []le
 	return dates, nil
 }
 
-func (l *diskAdapter) Dates(ctx context.Context, refs []lektordir.Ref) (dates []time.Time, whole bool) {
+func (l *diskAdapter) Dates(ctx context.Context, refs []*lektordir.Ref) (dates []time.Time, whole bool) {
 	dates = make([]time.Time, len(refs))
 	var missing []int
 	l.mu.Lock()
 	for i, r := range refs {
 		known := false
-		if dates[i], known = l.dates.get(r); !known {
+		if dates[i], known = l.dates.get(*r); !known {
 			missing = append(missing, i)
 		}
 	}
@@ -415,7 +415,7 @@ func (l *diskAdapter) Dates(ctx context.Context, refs []lektordir.Ref) (dates []
 	for part := range slices.Chunk(missing, datesAtOnce) {
 		// The dates of more entries are learned later.
 		if len(missing) <= datesSoon && ctx.Err() == nil {
-			some := make([]lektordir.Ref, len(part))
+			some := make([]*lektordir.Ref, len(part))
 			for i, at := range part {
 				some[i] = refs[at]
 			}
@@ -616,7 +616,11 @@ const poll = 5 * time.Second
 
 func (l *diskAdapter) Watch(ctx context.Context, since time.Time, changed func(feed string)) error {
 	broken := make(chan *workers.Panic, 2) // one of each goroutine of the watcher
-	w := watch.Guarded(ctx, poll, nil, func(p *workers.Panic) { broken <- p })
+	w := &watching{
+		Watcher: watch.Guarded(ctx, poll, nil, func(p *workers.Panic) { broken <- p }),
+		dir:     l.dir, known: map[string]bool{}, changed: changed,
+		since: since.Add(-2 * time.Second), // file systems know no less than that
+	}
 	// Queries and folders may be made while one reads; places of entries must be there.
 	for _, place := range []string{"new", "cur"} {
 		if err := w.Add(l.dir.Join(place)); err != nil {
@@ -624,31 +628,7 @@ func (l *diskAdapter) Watch(ctx context.Context, since time.Time, changed func(f
 		}
 	}
 	_ = w.Add(l.dir.Join(savedDir)) // if it is there
-	known := map[string]bool{}
-	since = since.Add(-2 * time.Second) // file systems know no less than that
-	feeds := func() error {
-		for _, place := range []string{"new", "cur"} {
-			ents, err := os.ReadDir(l.dir.Join(place))
-			if err != nil {
-				return err
-			}
-			for _, e := range ents {
-				dir := l.dir.Join(place, e.Name())
-				if known[dir] || strings.HasPrefix(e.Name(), ".") {
-					continue
-				}
-				if err := w.Add(dir); err == nil {
-					known[dir] = true
-					// A change before it was watched may not have been seen.
-					if fi, err := os.Stat(dir); err != nil || fi.ModTime().After(since) {
-						changed(e.Name())
-					}
-				}
-			}
-		}
-		return nil
-	}
-	if err := feeds(); err != nil {
+	if err := w.addFeeds(); err != nil {
 		return err
 	}
 	for {
@@ -658,22 +638,59 @@ func (l *diskAdapter) Watch(ctx context.Context, since time.Time, changed func(f
 		case p := <-broken:
 			panic(p)
 		case dir := <-w.Changed:
-			base := filepath.Base(dir)
-			switch {
-			case dir == "", dir == l.dir.Join(savedDir):
-				if err := feeds(); err != nil {
-					return err
-				}
-				changed("")
-			case base == "new" || base == "cur":
-				if err := feeds(); err != nil {
-					return err
-				}
-			default:
-				changed(base)
+			if err := w.take(dir); err != nil {
+				return err
 			}
 		}
 	}
+}
+
+// watching is a run of [diskAdapter.Watch].
+type watching struct {
+	*watch.Watcher
+	dir     *lektordir.Dir
+	known   map[string]bool // directories of feeds that are watched
+	since   time.Time
+	changed func(feed string)
+}
+
+// take reports the change of a directory, "" for an unknown one.
+func (w *watching) take(dir string) error {
+	switch base := filepath.Base(dir); {
+	case dir == "", dir == w.dir.Join(savedDir):
+		err := w.addFeeds()
+		if err == nil {
+			w.changed("")
+		}
+		return err
+	case base == "new" || base == "cur":
+		return w.addFeeds()
+	default:
+		w.changed(base)
+		return nil
+	}
+}
+
+// addFeeds watches the directories of feeds that are not watched yet.
+func (w *watching) addFeeds() error {
+	for _, place := range []string{"new", "cur"} {
+		ents, err := os.ReadDir(w.dir.Join(place))
+		if err != nil {
+			return err
+		}
+		for _, e := range ents {
+			dir := w.dir.Join(place, e.Name())
+			if w.known[dir] || strings.HasPrefix(e.Name(), ".") || w.Add(dir) != nil {
+				continue
+			}
+			w.known[dir] = true
+			// A change before it was watched may not have been seen.
+			if fi, err := os.Stat(dir); err != nil || fi.ModTime().After(w.since) {
+				w.changed(e.Name())
+			}
+		}
+	}
+	return nil
 }
 
 func (l *diskAdapter) Open(ctx context.Context, ref lektordir.Ref, url string) (string, error) {

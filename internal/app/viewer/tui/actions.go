@@ -248,9 +248,9 @@ func readAll(m *model, _ call) tea.Cmd {
 	}
 	var refs []lektordir.Ref
 	for _, it := range m.browser.list.items {
-		if m.marks.unread(it.ref) {
-			refs = append(refs, m.marks.now(it.ref))
-			m.browser.list.readHere[keyOf(it.ref)] = true
+		if m.marks.unread(*it.ref) {
+			refs = append(refs, m.marks.now(*it.ref))
+			m.browser.list.readHere[keyOf(*it.ref)] = true
 		}
 	}
 	if len(refs) == 0 {

@@ -76,7 +76,7 @@ func (p *reading) open() bool { return p.key != 0 }
 
 // show opens the entry under the cursor of the list.
 func (b *browser) show() {
-	ref := b.list.items[b.list.at].ref
+	ref := *b.list.items[b.list.at].ref
 	b.page = reading{ref: ref, key: keyOf(ref)}
 }
 
@@ -169,7 +169,7 @@ func (b *browser) choose(of id) effects {
 // current returns the entry that the cursor of the list is on.
 func (b *browser) current() (lektordir.Ref, bool) {
 	if at := b.list.at; at >= 0 && at < len(b.list.items) {
-		return b.marks.now(b.list.items[at].ref), true
+		return b.marks.now(*b.list.items[at].ref), true
 	}
 	return lektordir.Ref{}, false
 }
@@ -349,7 +349,7 @@ func (b *browser) nextUnread(by int) effects {
 	l := &b.list
 	for i := 1; i <= len(l.items); i++ {
 		at := wrap(l.at+i*by, len(l.items))
-		if b.marks.unread(l.items[at].ref) {
+		if b.marks.unread(*l.items[at].ref) {
 			l.goTo(at)
 			return b.arrive()
 		}
@@ -484,10 +484,10 @@ func find(items []*item, near int, ref lektordir.Ref) int {
 	is := func(r lektordir.Ref) bool { return r.Unique == ref.Unique && r.Feed == ref.Feed }
 	near = max(0, min(near, len(items)-1))
 	for up, down := near, near+1; up >= 0 || down < len(items); up, down = up-1, down+1 {
-		if up >= 0 && up < len(items) && is(items[up].ref) {
+		if up >= 0 && up < len(items) && is(*items[up].ref) {
 			return up
 		}
-		if down < len(items) && is(items[down].ref) {
+		if down < len(items) && is(*items[down].ref) {
 			return down
 		}
 	}
