@@ -9,6 +9,9 @@ FEED     =
 # Without the tables of debuggers; traces of panics have names and lines all the same.
 LDFLAGS  = -s -w
 
+# GNU make runs a line that names MAKE itself even for make -n.
+SELF = $(MAKE)
+
 # Without the generator of manuals in urfave/cli, whose tables each start would fill.
 TAGS = urfave_cli_no_docs
 
@@ -67,7 +70,7 @@ fuzz: ## every fuzz target for FUZZTIME (30s)
 	@GO="$(GO)" sh scripts/fuzz "$(FUZZTIME)"
 
 dist: ## a source archive and a Debian package into dist/, each the same bytes every time
-	@GO="$(GO)" MAKE="$(MAKE)" TAGS="$(TAGS)" sh scripts/dist dist
+	@GO="$(GO)" MAKE="$(SELF)" TAGS="$(TAGS)" sh scripts/dist dist
 
 install: build ## into PREFIX (/usr/local), below DESTDIR, where Debian expects it
 	mkdir -p "$(BIN)" "$(DOC)/scripts" "$(UNITS)/user" "$(UNITS)/system" "$(BASHCOMP)" "$(FISHCOMP)" "$(ZSHCOMP)"
