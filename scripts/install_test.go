@@ -126,7 +126,7 @@ func TestInstall(t *testing.T) {
 			zsh = "vendor-completions"
 		}
 		for name, mode := range map[string]fs.FileMode{
-			"bin/lektor-view": 0o755, "bin/lektor-import": 0o755, "share/man/man1/lektor-view.1": 0o644, "share/man/man5/lektor-dir.5": 0o644, "share/man/man7/lektor.7": 0o644,
+			"bin/lektor-view": 0o755, "bin/lektor-import": 0o755, "share/man/man1/lektor-view.1": 0o644, "share/man/man1/lektor-view-tui.1": 0o644, "share/man/man5/lektor-dir.5": 0o644, "share/man/man7/lektor.7": 0o644,
 			"share/doc/lektor/README.md": 0o644, "share/doc/lektor/LICENSE": 0o644, "share/doc/lektor/deviations.md": 0o644, "share/doc/lektor/lektor-view.schema.json": 0o644,
 			"share/doc/lektor/scripts/lektor-fzf": 0o755, "share/doc/lektor/scripts/lektor-clock": 0o755,
 			"share/bash-completion/completions/lektor-view": 0o644, "share/fish/vendor_completions.d/lektor-view.fish": 0o644, "share/zsh/" + zsh + "/_lektor": 0o644,
