@@ -13,6 +13,9 @@ import (
 	"strings"
 	"time"
 	"unicode/utf8"
+
+	"github.com/lektordir/lektor/feedconv/internal/markup"
+	"github.com/lektordir/lektor/feedconv/internal/vocab"
 )
 
 // EncodeAtom writes a feed as an Atom document (RFC 4287). Reading the document
@@ -66,13 +69,13 @@ type xmlWriter struct {
 func newXMLWriter(w io.Writer, atom bool) *xmlWriter {
 	x := &xmlWriter{w: bufio.NewWriter(w), atom: atom, prefixes: map[string]string{}, taken: map[string]bool{}}
 	if !atom {
-		x.use("atom", "http://www.w3.org/2005/Atom")
-		x.use("content", "http://purl.org/rss/1.0/modules/content/")
-		x.use("dc", "http://purl.org/dc/elements/1.1/")
-		x.use("dcterms", "http://purl.org/dc/terms/")
+		x.use("atom", vocab.Atom10.URI())
+		x.use("content", vocab.Content.URI())
+		x.use("dc", vocab.DC.URI())
+		x.use("dcterms", vocab.DCTerms.URI())
 	}
-	x.use("media", "http://search.yahoo.com/mrss/")
-	x.use("fh", historyNamespace)
+	x.use("media", vocab.Media.URI())
+	x.use("fh", vocab.FH.URI())
 	return x
 }
 
@@ -233,10 +236,8 @@ func (x *xmlWriter) feed(f *Feed, updated time.Time, nameless bool) {
 	x.text("logo", f.Image)
 	x.text("rights", f.Copyright, "type", "text")
 	x.history(f)
-	x.extensions(f.Extensions, ofFeed)
+	x.extensions(f.Extensions, vocab.OfFeed)
 }
-
-const historyNamespace = "http://purl.org/syndication/history/1.0"
 
 // history writes the marks of RFC 5005.
 func (x *xmlWriter) history(f *Feed) {
@@ -315,7 +316,7 @@ func rssTitle(s string) string {
 	for i := 0; i < len(s); i++ {
 		rest := s[i:]
 		switch {
-		case s[i] == '<' && len(rest) > 1 && (isLetter(rest[1]) || strings.IndexByte("/!?", rest[1]) >= 0):
+		case s[i] == '<' && len(rest) > 1 && (rest[1]|0x20 >= 'a' && rest[1]|0x20 <= 'z' || strings.IndexByte("/!?", rest[1]) >= 0):
 			b.WriteString("&lt;")
 		case s[i] == '&' && isReference(rest):
 			b.WriteString("&amp;")
@@ -358,7 +359,7 @@ func (x *xmlWriter) atomEntry(e *Entry, feedUpdated time.Time) {
 	for _, enc := range e.Enclosures {
 		x.empty("link", "rel", "enclosure", "href", enc.URL, "type", enc.Type, "length", size(enc, ""))
 	}
-	x.link("replies", e.Comments, "type", typeHTML)
+	x.link("replies", e.Comments, "type", markup.TypeHTML)
 	x.links("link", e.Links)
 	x.persons("author", e.Authors...)
 	x.persons("contributor", e.Contributors...)
@@ -390,7 +391,7 @@ func (x *xmlWriter) atomEntry(e *Entry, feedUpdated time.Time) {
 		x.end("source")
 	}
 	x.podcast(e)
-	x.extensions(e.Extensions, ofEntry)
+	x.extensions(e.Extensions, vocab.OfEntry)
 	x.end("entry")
 }
 
@@ -404,7 +405,7 @@ func (x *xmlWriter) podcast(e *Entry) {
 		n    int
 	}{{"duration", int(e.Duration / time.Second)}, {"episode", e.Episode}, {"season", e.Season}} {
 		if v.n > 0 {
-			x.must(x.prefixes[itunesNamespace]+":"+v.name, strconv.Itoa(v.n))
+			x.must(x.prefixes[vocab.ITunes.URI()]+":"+v.name, strconv.Itoa(v.n))
 		}
 	}
 }
@@ -419,13 +420,13 @@ func size(e Enclosure, unknown string) string {
 
 // atomText writes a text construct or content.
 func (x *xmlWriter) atomText(name, value, contentType string) {
-	t := mimeType(contentType)
+	t := markup.MediaType(contentType)
 	switch {
-	case t == "" || t == typePlain:
+	case t == "" || t == markup.TypePlain:
 		x.must(name, value, "type", "text")
-	case t == typeHTML:
+	case t == markup.TypeHTML:
 		x.must(name, value, "type", "html")
-	case t == typeXHTML:
+	case t == markup.TypeXHTML:
 		if isWellFormed(value) {
 			x.raw(name, `<div xmlns="http://www.w3.org/1999/xhtml">`+value+`</div>`, "type", "xhtml")
 		} else {
@@ -484,7 +485,7 @@ func (x *xmlWriter) rss(f *Feed) {
 	x.openWith("channel", f.Attributes)
 	x.must("title", rssTitle(f.Title))
 	x.must("link", cmp.Or(f.Link, linkOf(f, "self")))
-	x.must("description", htmlText(f.Description))
+	x.must("description", markup.EscapeText(f.Description))
 	x.links("atom:link", f.Links)
 	x.text("language", f.Language)
 	x.text("copyright", f.Copyright)
@@ -497,7 +498,7 @@ func (x *xmlWriter) rss(f *Feed) {
 	}
 	x.channelExtras(f)
 	x.history(f)
-	x.extensions(f.Extensions, ofFeed)
+	x.extensions(f.Extensions, vocab.OfFeed)
 }
 
 // channelExtras writes what tells a reader when to come back, and the image.
@@ -561,11 +562,11 @@ func (x *xmlWriter) rssItem(e *Entry) {
 	for _, name := range e.Categories {
 		x.text("category", name, "domain", termOf(name, e.Terms).Scheme)
 	}
-	content := asHTML(e.Content, e.ContentType)
+	content := markup.AsHTML(e.Content, e.ContentType)
 	if e.Summary == "" {
 		x.must("description", content)
 	} else {
-		x.must("description", asHTML(e.Summary, e.SummaryType))
+		x.must("description", markup.AsHTML(e.Summary, e.SummaryType))
 		x.must("content:encoded", content)
 	}
 	for _, enc := range e.Enclosures {
@@ -583,7 +584,7 @@ func (x *xmlWriter) rssItem(e *Entry) {
 	}
 	x.creators("dc:contributor", "contributor", e.Contributors)
 	x.podcast(e)
-	x.extensions(e.Extensions, ofEntry)
+	x.extensions(e.Extensions, vocab.OfEntry)
 	x.end("item")
 }
 

@@ -1,6 +1,8 @@
 package feedconv
 
-import "unicode"
+import (
+	"unicode"
+)
 
 // Extension is an element of another vocabulary: it stands in a feed or an
 // entry, and this package has no field for it. All elements are extensions but

@@ -2,8 +2,8 @@
 // entries, and entries back into feed documents. It knows formats only: no
 // disk, no network.
 //
-// Reading has three stages. Tidy makes one clean, bounded document of the
-// bytes received; gofeed maps it; finish gives each field its value by rules
+// Reading has three stages. Tidy makes one clean, bounded tree of the bytes
+// received; a map for each format reads it; finish gives each field its value by rules
 // that are the same for every format. A document that had to be mended is
 // read as far as it can be and says so in [Feed.Warnings]. See [Parse] for
 // reading, [EncodeAtom], [EncodeRSS] and [EncodeJSON] for writing, [Extension]
@@ -36,8 +36,7 @@ type Options struct {
 	// a warning.
 	MaxEntries int
 
-	asideFrom int // for tests; 0 means the constant of that name
-	reading   *reading
+	reading *reading
 }
 
 // Format names the format of a document.

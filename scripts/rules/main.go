@@ -35,12 +35,11 @@ func (p pkg) name() string { return strings.TrimPrefix(p.ImportPath, module) }
 // doors are the only packages that know a dependency, with those below them:
 // whoever wants to replace it finds all of it in one place.
 var doors = map[string][]string{
-	"github.com/mmcdole/gofeed":       {"feedconv"},
 	"github.com/coreos/go-systemd":    {"internal/serve"},
 	"charm.land":                      {"internal/app/viewer/tui"},
 	"codeberg.org/readeck":            {"internal/app/article"},
 	"github.com/charmbracelet":        {"internal/app/viewer/tui"},
-	"github.com/wlynxg/chardet":       {"feedconv"},
+	"github.com/wlynxg/chardet":       {"internal/charset"},
 	"golang.org/x/crypto":             {"internal/app/hub"},
 	"modernc.org/libc":                {"internal/index"},
 	"modernc.org/sqlite":              {"internal/index", "internal/app/importer"},
@@ -80,10 +79,10 @@ func imports(p pkg, path string, test bool) string {
 	}
 	to, ours := strings.CutPrefix(path, module)
 	switch {
-	case !test && strangers[name] != nil && strangers[name].MatchString(path):
+	case !test && isStranger(name, path):
 		return "a public package keeps to its matter"
 	case !ours:
-	case name == "lektordir" && to == "feedconv", name == "feedconv" && to == "lektordir":
+	case below(name, "lektordir") && to == "feedconv", below(name, "feedconv") && to == "lektordir":
 		return "the public packages do not know each other"
 	case !test && name == "internal/command" && (to == "lektordir" || to == "internal/fetch"):
 		return "a command line knows no feeds; internal/feedcmd does"
@@ -99,6 +98,16 @@ func imports(p pkg, path string, test bool) string {
 		return "it is for tests and scripts"
 	}
 	return ""
+}
+
+// isStranger reports whether a public package, or one below it, must not import a path.
+func isStranger(name, path string) bool {
+	for public, paths := range strangers {
+		if below(name, public) && paths.MatchString(path) {
+			return true
+		}
+	}
+	return false
 }
 
 // room is the app that a package below internal/app belongs to.
